@@ -1,0 +1,130 @@
+# tether: one Makefile. `make help` lists the targets.
+# SPDX-License-Identifier: Apache-2.0
+
+# ---- what you may set ---------------------------------------------------
+CC      ?= cc
+OPT     ?= -O2
+REAL    ?= float#  float | double (a double build checks algorithms, not speed)
+OMP     ?= auto#   auto | no
+BLAS    ?= auto#   auto | no
+SAN     ?=#        e.g. SAN=address,undefined
+PREFIX  ?= /usr/local
+DESTDIR ?=
+
+ifeq ($(origin CC),default)
+CC := $(shell command -v gcc >/dev/null 2>&1 && echo gcc || echo cc)
+endif
+
+# ---- what this machine has: found by compile tests -----------------------
+# try: does a C program (one line of $(1)) compile and link with flags $(2)?
+try = $(shell printf '%b' '$(1)' | $(CC) -x c - -o /dev/null $(2) >/dev/null 2>&1 && echo yes)
+
+ifneq ($(OMP),no)
+  ifeq ($(call try,\043include <omp.h>\nint main(void){return omp_get_max_threads()<1;}\n,-fopenmp),yes)
+    OMP_FLAGS := -fopenmp
+  endif
+endif
+ifneq ($(BLAS),no)
+  BLAS_PC := $(shell pkg-config --cflags --libs openblas 2>/dev/null)
+  BLAS_TEST := \043include <cblas.h>\nint main(void){float a=1;cblas_sgemm(CblasRowMajor,CblasNoTrans,CblasTrans,1,1,1,1,&a,1,&a,1,0,&a,1);openblas_set_num_threads(1);return 0;}\n
+  ifeq ($(call try,$(BLAS_TEST),$(if $(BLAS_PC),$(BLAS_PC),-lopenblas)),yes)
+    BLAS_LIBS := $(if $(BLAS_PC),$(BLAS_PC),-lopenblas)
+    BLAS_DEFS := -DTT_HAVE_BLAS
+  endif
+endif
+
+# ---- flags ---------------------------------------------------------------
+# No -ffast-math, no -march=native, and contraction off: a fused multiply-add
+# is written fma where it is meant (include/tether/ops.h).
+WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes \
+         -Wstrict-prototypes -Wvla -Wundef -Wpointer-arith
+# Readers of files from strangers are also held to -Wconversion.
+WARN_READERS := -Wconversion -Wno-sign-conversion
+CFLAGS_ALL := -std=c11 -D_GNU_SOURCE $(OPT) -g -ffp-contract=off -fno-math-errno \
+         $(WARN) -Iinclude -Isrc $(OMP_FLAGS) $(BLAS_DEFS) \
+         $(if $(filter double,$(REAL)),-DTT_REAL_DOUBLE) \
+         $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
+         $(CFLAGS)
+LDLIBS_ALL := $(BLAS_LIBS) -lm $(LDLIBS)
+
+comma := ,
+FLAVOUR := $(notdir $(firstword $(CC)))$(OPT)$(if $(filter double,$(REAL)),-double)$(if $(OMP_FLAGS),,-noomp)$(if $(BLAS_DEFS),,-noblas)$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+B := build/$(FLAVOUR)
+
+LIB_SRC  := $(sort $(wildcard src/core/*.c src/ops/*.c src/ops/*/*.c src/io/*.c \
+              src/cache/*.c src/dit/*.c src/vae/*.c src/text/*.c src/rollout/*.c))
+CLI_SRC  := $(sort $(wildcard src/cli/*.c))
+TEST_SRC := $(sort $(wildcard tests/*/test_*.c))
+CASE_SRC := $(sort $(wildcard tests/run_case/*.c))
+TOOL_SRC := $(sort $(wildcard tools/*.c))
+obj = $(patsubst %.c,$(B)/%.o,$(1))
+
+LIB   := $(B)/libtether.a
+TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
+TOOLS := $(patsubst tools/%.c,$(B)/tools/%,$(TOOL_SRC))
+
+GIT_REV := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+
+# ---- targets -------------------------------------------------------------
+.PHONY: all tests test tools demo deps help clean install config
+all: config $(B)/tether tools   ## build the program and the tools
+	@ln -sfn $(FLAVOUR)/tether build/tether
+
+config:
+	@$(if $(OMP_FLAGS),,echo "note: no OpenMP ($(CC) -fopenmp does not work): operators run on one core. 'make deps' installs it.")
+	@$(if $(BLAS_DEFS),,echo "note: no OpenBLAS (cblas.h and -lopenblas not found): the 'blas' backend is left out and matrix products run in our portable kernels. 'make deps' installs it.")
+
+tests: all $(B)/run_case $(TESTS)   ## build the tests and build/run_case
+	@ln -sfn $(FLAVOUR)/run_case build/run_case
+
+test: tests   ## build and run every test; the last line counts them
+	@sh tests/run.sh $(B)
+
+tools: $(TOOLS)
+
+demo: all   ## prompt to picture with the small built-in model, in build/demo/
+	@$(B)/tether demo -o build/demo
+
+deps:   ## install compiler, OpenMP, OpenBLAS, ffmpeg by package name
+	@sh tools/deps.sh
+
+install: all   ## install the program, library and headers under PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/tether
+	install -m 755 $(B)/tether $(DESTDIR)$(PREFIX)/bin/tether
+	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/
+	install -m 644 include/tether/*.h $(DESTDIR)$(PREFIX)/include/tether/
+
+clean:   ## remove build/
+	rm -rf build
+
+help:   ## this list
+	@echo "tether: make [target] [CC=clang] [OPT=-O3] [REAL=double] [SAN=address,undefined] [OMP=no] [BLAS=no]"
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{sub(/ .*/,"",$$1); printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+# ---- rules ---------------------------------------------------------------
+$(LIB): $(call obj,$(LIB_SRC))
+	@rm -f $@
+	ar rcs $@ $^
+
+$(B)/tether: $(call obj,$(CLI_SRC)) $(LIB)
+	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+
+$(B)/run_case: $(call obj,$(CASE_SRC)) $(LIB)
+	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+
+$(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/harness.o $(LIB)
+	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+
+$(TOOLS): $(B)/tools/%: $(B)/tools/%.o $(LIB)
+	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+
+$(B)/src/io/%.o: WARN += $(WARN_READERS)
+$(B)/src/core/version.o: CFLAGS_ALL += -DTT_GIT_REV='"$(GIT_REV)"'
+$(B)/tests/%.o: CFLAGS_ALL += -I.
+
+$(B)/%.o: %.c Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)
+.SECONDARY:

@@ -1,0 +1,52 @@
+/* arena.h: memory by lifetime.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Three lifetimes, three arenas: *model* (weights that had to be copied, small
+ * parameters), *run* (KV cache, latents), *scratch* (ctx->scratch: a mark on
+ * entering a block, a reset on leaving). An arena grows by chained blocks, so
+ * pointers stay valid until a reset below them or tt_arena_free. Allocations
+ * are 64-byte aligned. */
+#ifndef TETHER_ARENA_H
+#define TETHER_ARENA_H
+
+#include "tether/tensor.h"
+
+struct tt_ctx;
+struct tt_arena_block;
+
+typedef struct tt_arena {
+    struct tt_arena_block *top; /* newest block                               */
+    size_t used;                /* bytes handed out from `top`                */
+    size_t total;               /* bytes reserved in all blocks               */
+    size_t peak;                /* largest `total` so far                     */
+    size_t fail_after;          /* tests: fail the n-th allocation; 0 = never */
+} tt_arena;
+
+typedef struct tt_arena_mark {
+    struct tt_arena_block *top;
+    size_t used;
+} tt_arena_mark;
+
+/* n elements of `size` bytes, uninitialised, 64-byte aligned. NULL with
+ * TT_ENOMEM recorded in ctx (naming `what` and the bytes) when it fails, and
+ * NULL at once while ctx already carries a failure. n = 0 gives a pointer
+ * that must not be read. */
+void *tt_alloc(struct tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
+               const char *what);
+/* The same, zeroed. */
+void *tt_alloc0(struct tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
+                const char *what);
+char *tt_strdup(struct tt_ctx *ctx, tt_arena *a, const char *s);
+
+/* Everything allocated after the mark is given back by tt_arena_reset. */
+tt_arena_mark tt_arena_here(const tt_arena *a);
+void tt_arena_reset(tt_arena *a, tt_arena_mark m);
+
+/* Give all memory back; the arena is empty and usable again. */
+void tt_arena_free(tt_arena *a);
+
+/* tt_real arrays from ctx->scratch. */
+tt_real *tt_scratch(struct tt_ctx *ctx, int64_t n);
+
+#endif

@@ -1,0 +1,91 @@
+/* context.h: what travels with every call instead of global state.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * One context serves one thread of control (operators may run many threads
+ * inside). It carries the recorded failure, the operator table, the thread
+ * count, the scratch arena, the tap and the profile. */
+#ifndef TETHER_CONTEXT_H
+#define TETHER_CONTEXT_H
+
+#include "tether/arena.h"
+#include "tether/status.h"
+#include "tether/tensor.h"
+
+struct tt_ops;
+
+/* Called at every named point of the model while a tap is set.
+ *   path   hierarchical name, "chunk.3/step.1/block.5/self_attn.q"
+ *   data   packed values of type `dtype`, shape dim[0..rank-1]
+ * The data is only valid during the call. */
+typedef void (*tt_tap_fn)(void *user, const char *path, tt_dtype dtype,
+                          int rank, const int64_t *dim, const void *data);
+
+/* Seconds and calls per operator, for --profile. */
+typedef struct tt_profile_row {
+    const char *name;
+    double seconds;
+    double flops;
+    int64_t calls;
+} tt_profile_row;
+#define TT_PROFILE_ROWS 48
+
+typedef struct tt_ctx {
+    tt_status status;          /* first unrecovered failure, sticky           */
+    char message[1024];        /* its sentence                                */
+
+    const struct tt_ops *ops;  /* operator table (ops.h)                      */
+    int nthreads;              /* threads an operator may use, >= 1           */
+    tt_arena scratch;
+
+    tt_tap_fn tap;             /* NULL: off                                   */
+    void *tap_user;
+    char path[256];            /* current scope, without trailing '/'         */
+
+    bool profiling;
+    tt_profile_row profile[TT_PROFILE_ROWS];
+
+    const volatile int *interrupt; /* non-NULL and non-zero: stop soon        */
+    void (*warn)(void *user, const char *sentence); /* NULL: to stderr        */
+    void *warn_user;
+} tt_ctx;
+
+/* Default context: exact/blas/golden table as built (tt_ops_default), all
+ * cores (OMP_NUM_THREADS respected), no tap. Also checks that the arithmetic
+ * is IEEE (rounding mode, no flush to zero, no contraction): TT_EUNSUPPORTED
+ * names what is wrong. */
+tt_status tt_ctx_init(tt_ctx *ctx);
+void tt_ctx_free(tt_ctx *ctx);
+
+/* One sentence for the user that does not stop anything. */
+void tt_warn(tt_ctx *ctx, const char *fmt, ...) TT_PRINTF(2, 3);
+
+/* TT_EINTR (recorded) when the user asked to stop, else TT_OK. */
+tt_status tt_check_interrupt(tt_ctx *ctx);
+
+/* Enter the scope "<current>/<fmt>" and return where to cut it again:
+ *     size_t s = tt_scope(ctx, "block.%d", i); ... tt_scope_end(ctx, s);  */
+size_t tt_scope(tt_ctx *ctx, const char *fmt, ...) TT_PRINTF(2, 3);
+void tt_scope_end(tt_ctx *ctx, size_t mark);
+
+/* Show a tensor to the tap under "<scope>/<name>"; a single test when off. */
+void tt_tap_emit(tt_ctx *ctx, const char *name, tt_dtype dtype,
+                 const void *data, int rank, const int64_t *dim);
+#define TT_TAP(ctx, name, data, ...)                                           \
+    do {                                                                       \
+        if ((ctx)->tap && !(ctx)->status) {                                    \
+            const int64_t tt_dim_[] = {__VA_ARGS__};                           \
+            tt_tap_emit((ctx), (name),                                         \
+                        sizeof(tt_real) == 8 ? TT_F64 : TT_F32, (data),        \
+                        (int)(sizeof tt_dim_ / sizeof tt_dim_[0]), tt_dim_);   \
+        }                                                                      \
+    } while (0)
+
+/* Wall clock in seconds; differences only. */
+double tt_now(void);
+
+/* Add to the profile row `name` (a string literal). */
+void tt_profile_add(tt_ctx *ctx, const char *name, double seconds,
+                    double flops);
+
+#endif

@@ -1,0 +1,118 @@
+/* io.h: checkpoints and tensor files.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Three layers. tt_file is one checkpoint file exactly as stored (safetensors,
+ * a sharded safetensors index, or a PyTorch zip), memory-mapped. tt_weights
+ * is what a model binds from: the right dictionary of a file (or folder),
+ * with wrapper prefixes stripped and names translated to the original Wan
+ * names, packed. tt_bind takes tensors from it by name and shape, and reports
+ * every missing, misshapen and unexpected one in a single sentence. */
+#ifndef TETHER_IO_H
+#define TETHER_IO_H
+
+#include "tether/context.h"
+
+/* ---- a file as stored --------------------------------------------------- */
+
+typedef struct tt_file tt_file;
+
+typedef struct tt_entry {
+    const char *const *path; /* list of keys; one element in flat formats     */
+    int npath;
+    const char *name;        /* path joined by '.'                            */
+    tt_tensor t;             /* points into the mapping; may be strided (.pt) */
+} tt_entry;
+
+/* Open `path`: format by content, never by extension. A *.index.json opens
+ * all its shards. Errors name the file and the reason in one sentence.
+ *   TT_EIO       cannot open or map
+ *   TT_EFORMAT   refused; nothing stays open */
+tt_status tt_file_open(tt_ctx *ctx, tt_file **out, const char *path);
+void tt_file_close(tt_file *f);
+const char *tt_file_format(const tt_file *f);   /* "safetensors", "torch zip" */
+int64_t tt_file_count(const tt_file *f);
+const tt_entry *tt_file_entry(const tt_file *f, int64_t i); /* stored order   */
+const tt_entry *tt_file_find(const tt_file *f, const char *name);  /* or NULL */
+/* Bytes of the mapping(s). */
+int64_t tt_file_bytes(const tt_file *f);
+/* dst = the elements in row-major order as stored (gathers strides);
+ * dst has count * dtype size bytes. */
+void tt_gather(void *dst, const tt_tensor *t);
+
+/* Read a whole tensor widened to tt_real. [count] values into `a`. */
+tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t);
+
+/* ---- weights for a model ------------------------------------------------ */
+
+typedef enum tt_model_kind { TT_MODEL_DIT, TT_MODEL_VAE, TT_MODEL_T5 }
+    tt_model_kind;
+
+typedef struct tt_weights_options {
+    int ema;  /* Self-Forcing .pt: 1 generator_ema, 0 generator,
+                 -1 (default) generator_ema when present */
+} tt_weights_options;
+
+typedef struct tt_weights tt_weights;
+
+/* Open the weights of one model from a file or a folder holding it. The names
+ * are normalised (spec: checkpoints.md section 2 and 5): FSDP and torch.compile
+ * decorations and known prefixes removed, Diffusers and Hugging Face names
+ * mapped to Wan's. */
+tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,
+                          tt_model_kind kind, const tt_weights_options *opt);
+void tt_weights_close(tt_weights *w);
+const char *tt_weights_path(const tt_weights *w);
+const char *tt_weights_origin(const tt_weights *w); /* "Wan names, torch zip,
+                                                       generator_ema" */
+/* By Wan name; NULL when absent. Always packed. */
+const tt_tensor *tt_weights_find(const tt_weights *w, const char *name);
+int64_t tt_weights_count(const tt_weights *w);
+const char *tt_weights_name(const tt_weights *w, int64_t i);
+/* SHA-256 over the whole file(s), hex, for run records; slow on big files. */
+
+/* ---- binding ------------------------------------------------------------ */
+
+typedef struct tt_bind {
+    tt_ctx *ctx;
+    tt_weights *w;
+    tt_arena *arena;       /* where small parameters are widened to           */
+    const char *what;      /* "transformer", for the message                  */
+    int missing, misshapen, bound;
+    char first[512];       /* the first few problems                          */
+    uint8_t *taken;        /* one flag per tensor of w                        */
+} tt_bind;
+
+void tt_bind_begin(tt_bind *b, tt_ctx *ctx, tt_weights *w, tt_arena *arena,
+                   const char *what);
+/* A large matrix, left in its stored type in the mapping. On a problem the
+ * view is empty and the problem is recorded in `b`. Shape follows. */
+tt_tensor tt_bind_tensor(tt_bind *b, const char *name, int rank,
+                         const int64_t *dim);
+/* A small parameter widened into the arena. NULL on a problem. A [n,1,1,1]
+ * gamma is asked for with its stored shape. */
+tt_real *tt_bind_real(tt_bind *b, const char *name, int rank,
+                      const int64_t *dim);
+/* Report: TT_OK, or TT_ESHAPE with one sentence that counts and names the
+ * first few missing, misshapen and (strict) unexpected tensors. Tensors whose
+ * name starts with one of the NULL-terminated `ignore` prefixes never count. */
+tt_status tt_bind_end(tt_bind *b, const char *const *ignore);
+
+/* ---- writing ------------------------------------------------------------ */
+
+/* A safetensors file being written under a temporary name in the target's
+ * directory; tt_st_finish flushes and renames, tt_st_abort deletes. */
+typedef struct tt_st_writer tt_st_writer;
+tt_status tt_st_create(tt_ctx *ctx, tt_st_writer **out, const char *path);
+/* Optional string pairs for __metadata__. */
+tt_status tt_st_meta(tt_st_writer *w, const char *key, const char *value);
+tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
+                    int rank, const int64_t *dim, const void *data);
+/* Append rows to the tensor added last (grows dim[0] of [n, ...], or dim[1]
+ * of [1, n, ...] when `axis` is 1). */
+tt_status tt_st_append(tt_st_writer *w, int axis, int64_t rows,
+                       const void *data);
+tt_status tt_st_finish(tt_st_writer *w);
+void tt_st_abort(tt_st_writer *w);
+
+#endif

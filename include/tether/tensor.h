@@ -1,0 +1,90 @@
+/* tensor.h: the compute type, storage types and views.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Activations are plain arrays of tt_real whose shape stands next to their
+ * declaration: [tokens, heads, head_dim], last extent fastest. What comes out
+ * of a file keeps its stored type and is described by a tt_tensor, a view that
+ * owns nothing; it is widened to tt_real where it is used, block by block. */
+#ifndef TETHER_TENSOR_H
+#define TETHER_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The compute type: float, or double with `make REAL=double`. */
+#ifdef TT_REAL_DOUBLE
+typedef double tt_real;
+#define TT_REAL_NAME "f64"
+#else
+typedef float tt_real;
+#define TT_REAL_NAME "f32"
+#endif
+
+typedef enum tt_dtype {
+    TT_NONE = 0,
+    TT_F64, TT_F32, TT_F16, TT_BF16, TT_F8_E4M3, TT_F8_E5M2,
+    TT_I64, TT_I32, TT_I16, TT_I8, TT_U64, TT_U32, TT_U16, TT_U8, TT_BOOL,
+    TT_DTYPE_COUNT
+} tt_dtype;
+
+#define TT_MAX_RANK 8
+
+/* A view of typed data. Strides are in elements; a row-major ("packed") view
+ * has stride[rank-1] = 1 and stride[i] = stride[i+1]*dim[i+1]. `data` may be
+ * unaligned (it points into a mapped file): read it with tt_widen only. */
+typedef struct tt_tensor {
+    const void *data;
+    tt_dtype dtype;
+    int rank;
+    int64_t dim[TT_MAX_RANK];
+    int64_t stride[TT_MAX_RANK];
+} tt_tensor;
+
+/* Bytes of one element of `t`; 0 for TT_NONE. */
+size_t tt_dtype_size(tt_dtype t);
+
+/* "F32", "BF16", ... as safetensors spells them. */
+const char *tt_dtype_name(tt_dtype t);
+
+/* The type a safetensors header names, TT_NONE when unknown. */
+tt_dtype tt_dtype_from_name(const char *name);
+
+/* The one checked size computation of the project: *out = size * product of
+ * dim[0..rank-1]. False when a dim is negative or the result does not fit an
+ * int64_t; *out is then untouched. A zero dim gives 0. */
+bool tt_checked_size(int64_t *out, const int64_t *dim, int rank, size_t size);
+
+/* a*b and a+b for non-negative file-controlled numbers; false on overflow. */
+bool tt_checked_mul(int64_t *out, int64_t a, int64_t b);
+bool tt_checked_add(int64_t *out, int64_t a, int64_t b);
+
+/* Number of elements of a view whose shape has been checked. */
+int64_t tt_tensor_count(const tt_tensor *t);
+
+/* A packed view over `data`. */
+tt_tensor tt_tensor_make(const void *data, tt_dtype dtype, int rank,
+                         const int64_t *dim);
+
+/* True when the view is packed (row-major without gaps). */
+bool tt_tensor_packed(const tt_tensor *t);
+
+/* "[3, 1536]" into buf; returns buf. */
+const char *tt_shape_string(char *buf, size_t n, int rank, const int64_t *dim);
+
+/* dst[0..n) = the values of n consecutive elements of type `t` at `src`,
+ * widened (F64 to a float tt_real rounds once; everything narrower is exact).
+ * Integers convert by value. `src` may be unaligned. */
+void tt_widen(tt_real *dst, const void *src, tt_dtype t, int64_t n);
+void tt_widen_f32(float *dst, const void *src, tt_dtype t, int64_t n);
+
+/* dst = src rounded to nearest even (NaN stays NaN). */
+uint16_t tt_bf16_from_f32(float x);
+uint16_t tt_f16_from_f32(float x);
+float tt_f32_from_bf16(uint16_t h);
+float tt_f32_from_f16(uint16_t h);
+float tt_f32_from_f8e4m3(uint8_t b);
+float tt_f32_from_f8e5m2(uint8_t b);
+
+#endif

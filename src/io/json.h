@@ -1,0 +1,50 @@
+/* json.h: a strict JSON reader for headers and configs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * RFC 8259 without any leniency: no comments, trailing commas, NaN, leading
+ * zeros, raw control characters or unknown escapes; valid UTF-8; duplicate
+ * keys refused (compared after decoding); nesting at most 64; nothing but
+ * white space after the value. Values live in the caller's arena. */
+#ifndef TT_IO_JSON_H
+#define TT_IO_JSON_H
+
+#include "tether/context.h"
+
+typedef enum tt_json_kind {
+    TT_JSON_NULL, TT_JSON_BOOL, TT_JSON_NUMBER, TT_JSON_STRING, TT_JSON_ARRAY,
+    TT_JSON_OBJECT
+} tt_json_kind;
+
+typedef struct tt_json {
+    tt_json_kind kind;
+    const char *key;       /* member name inside an object, else NULL         */
+    const char *str;       /* STRING: decoded, NUL-terminated; NUMBER: text   */
+    size_t len;            /* bytes of str                                    */
+    double num;            /* NUMBER; BOOL: 0 or 1                            */
+    bool is_int;           /* NUMBER written without . or exponent, in int64  */
+    int64_t i;             /* its value                                       */
+    int64_t count;         /* members or elements                             */
+    const struct tt_json *first; /* first child                               */
+    const struct tt_json *next;  /* next sibling                              */
+} tt_json;
+
+/* Parse text[0..n). `what` names the source in error sentences. */
+tt_status tt_json_parse(tt_ctx *ctx, tt_arena *a, const tt_json **root,
+                        const char *text, size_t n, const char *what);
+/* Read and parse a file of at most `limit` bytes. */
+tt_status tt_json_file(tt_ctx *ctx, tt_arena *a, const tt_json **root,
+                       const char *path, size_t limit);
+
+/* Member of an object, NULL when absent or not an object. */
+const tt_json *tt_json_get(const tt_json *o, const char *key);
+/* Member as a number/integer/bool/string, or `otherwise`. */
+double tt_json_num(const tt_json *o, const char *key, double otherwise);
+int64_t tt_json_int(const tt_json *o, const char *key, int64_t otherwise);
+bool tt_json_bool(const tt_json *o, const char *key, bool otherwise);
+const char *tt_json_str(const tt_json *o, const char *key,
+                        const char *otherwise);
+/* i-th element of an array, NULL when out of range. */
+const tt_json *tt_json_at(const tt_json *a, int64_t i);
+
+#endif

@@ -1,0 +1,200 @@
+/* ops.h: the operators. This is the contract other backends are validated
+ * against.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Every operator exists as a plain definition in src/ops/golden/, a few lines
+ * of C whose order of operations *is* the meaning. Backends fill a tt_ops
+ * table; model code calls the tt_* wrappers below and never knows which table
+ * runs. Wrappers do nothing while ctx->status is set (status.h), and add to
+ * the profile when it is on.
+ *
+ * Arrays are packed tt_real, last extent fastest, unless said otherwise. Large
+ * weights are tt_tensor views in their stored type (bf16, f16, f32 ...) and are
+ * widened inside the operator. Outputs must not overlap inputs unless an
+ * operator says "in place".
+ *
+ * Order of sums (float class)
+ *   dot      products over ascending k, in blocks of TT_DOT_BLOCK: inside a
+ *            block one chain s = fma(a[k], b[k], s) from 0; the block sums are
+ *            added in ascending order; the bias is added last.
+ *   stat     double accumulation in 16 interleaved lanes (element i goes to
+ *            lane i mod 16, ascending), lanes joined as a tree: l += l+8, l+4,
+ *            l+2, l+1.
+ *   softmax  keys in blocks of TT_KEY_BLOCK, see tt_attention.
+ * Threads never share one sum, so their number cannot change a bit. */
+#ifndef TETHER_OPS_H
+#define TETHER_OPS_H
+
+#include "tether/context.h"
+
+#define TT_DOT_BLOCK 512
+#define TT_KEY_BLOCK 512
+
+/* Multi-head attention. Token rows may be wider than heads*head_dim (a fused
+ * qkv matrix): the strides count elements between tokens. */
+typedef struct tt_attention_args {
+    tt_real *o;              /* [T, H, D], stride H*D                         */
+    const tt_real *q;        /* [T, H, D], stride q_stride                    */
+    const tt_real *k;        /* [N, H, D], stride kv_stride                   */
+    const tt_real *v;        /* [N, H, D], stride kv_stride                   */
+    int64_t T, N;            /* queries, keys; N >= 1                         */
+    int64_t H, D;
+    int64_t q_stride, kv_stride;
+    tt_real scale;           /* 1/sqrt(D); 1 for umT5                         */
+    const tt_real *rel_bias; /* NULL or [H, 2N-1]: entry j-i+N-1 is added to
+                                the logit of query i, key j (then T = N)      */
+    const uint8_t *key_mask; /* NULL or [N]: 0 replaces the bias by the most
+                                negative finite tt_real                       */
+} tt_attention_args;
+
+/* One output frame of a causal 3-D convolution over channels-last frames. */
+typedef struct tt_conv_args {
+    tt_real *y;                   /* [Ho, Wo, Cout]                           */
+    const tt_real *const *frame;  /* kt input frames [Hi, Wi, Cin], oldest
+                                     first; NULL stands for a frame of zeros  */
+    const tt_tensor *w;           /* [Cout, kt, kh, kw, Cin] packed           */
+    const tt_real *b;             /* [Cout] or NULL                           */
+    int64_t Hi, Wi, Cin;          /* stored extents of an input frame         */
+    int64_t Ho, Wo, Cout;
+    int kt, kh, kw;
+    int stride;                   /* 1 or 2, both directions                  */
+    int pad_top, pad_left;        /* rows/columns of zeros before the image;
+                                     whatever the window reads behind it is
+                                     zero as well                             */
+    int up;                       /* 1, or 2: the input is seen as its nearest
+                                     2x upsampling, out[i][j] = in[i/2][j/2]  */
+} tt_conv_args;
+
+/* cos and sin of p*theta_j in double for positions p = 0..npos-1 and all
+ * c = D/2 pairs of a head. Pairs are split between the axes: the first
+ * c - 2*(c/3) turn by frame position, the next c/3 by row, the last c/3 by
+ * column; an axis with n pairs has theta_j = 10000^(-j/n), j = 0..n-1. */
+typedef struct tt_rope_table {
+    const double *cos, *sin; /* [npos, c]                                     */
+    int64_t npos;
+    int64_t pairs[3];        /* frame, row, column; they sum to c             */
+} tt_rope_table;
+
+typedef struct tt_ops {
+    const char *name;
+    const char *summary;
+    void (*linear)(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                   const tt_tensor *w, const tt_real *b);
+    void (*attention)(tt_ctx *ctx, const tt_attention_args *a);
+    void (*conv)(tt_ctx *ctx, const tt_conv_args *a);
+    void (*layer_norm)(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                       int64_t c, const tt_real *w, const tt_real *b,
+                       double eps);
+    void (*rms_norm)(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                     int64_t c, const tt_real *w, double eps);
+    void (*channel_norm)(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                         int64_t c, const tt_real *gamma);
+    void (*modulate)(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
+                     const tt_real *scale, const tt_real *shift,
+                     int64_t stride, int64_t rows);
+    void (*gate_add)(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n,
+                     int64_t c, const tt_real *gate, int64_t stride,
+                     int64_t rows);
+    void (*add)(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n);
+    void (*mul)(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n);
+    void (*gelu_tanh)(tt_ctx *ctx, tt_real *x, int64_t n);
+    void (*silu)(tt_ctx *ctx, tt_real *x, int64_t n);
+    void (*rope)(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
+                 int64_t H, int64_t D, const tt_rope_table *table,
+                 const int32_t *pos);
+    void (*col_mean)(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
+                     int64_t c);
+    void (*col_moment)(tt_ctx *ctx, double *m2, const tt_real *x,
+                       const double *mean, int64_t n, int64_t c);
+} tt_ops;
+
+/* Tables of this build, best first: "exact", "blas", "golden". NULL when the
+ * name is not built in. */
+const tt_ops *tt_ops_find(const char *name);
+const tt_ops *tt_ops_default(void);
+/* i-th built-in table, NULL past the end. */
+const tt_ops *tt_ops_at(int i);
+
+/* y = x w^T + b for every row of x.
+ *   y [n, o]   x [n, i]   w [o, i] any storage type   b [o] or NULL
+ * Order  dot. */
+void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+               const tt_tensor *w, const tt_real *b);
+
+/* o = softmax(q k^T scale + bias) v, per head.
+ * Order  logit = dot(q, k) * scale, then + bias. Keys ascend in blocks of
+ *   TT_KEY_BLOCK: m' = max(m, block maximum), alpha = exp(m - m'),
+ *   p_j = exp(logit_j - m'); inside the block l_b = chain of adds of p_j and
+ *   a_b = chain fma(p_j, v_j, a_b), both from 0; then l = fma(l, alpha, l_b),
+ *   acc = fma(acc, alpha, a_b) (first block: l = l_b, acc = a_b). At the end
+ *   o = acc / l. */
+void tt_attention(tt_ctx *ctx, const tt_attention_args *a);
+
+/* One frame of a causal convolution: cross-correlation, zero padding.
+ *   y[i][j][o] = b[o] + sum_{a,u,v,c} w[o][a][u][v][c]
+ *                * frame_a[i*stride+u-pad_top][j*stride+v-pad_left][c]
+ * Order  dot over k = (a, u, v, c) ascending; taps on padding or on a NULL
+ *        frame take part as zeros, which leaves every chain unchanged. */
+void tt_conv(tt_ctx *ctx, const tt_conv_args *a);
+
+/* y = (x - mean) / sqrt(var + eps) [* w + b], biased variance, per row.
+ *   y, x [n, c]   w, b [c], both or neither NULL.   In place allowed.
+ * Order  mean and var: stat, two passes; r = 1/sqrt(var+eps) in double;
+ *        xhat = f((double)(x - mean) * r) rounded once, then fma(xhat, w, b). */
+void tt_layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                   int64_t c, const tt_real *w, const tt_real *b, double eps);
+
+/* y = x / sqrt(mean(x^2) + eps) * w, per row. In place allowed.
+ *   y, x [n, c]   w [c]
+ * Order  stat; r in double; xhat = f((double)x * r), then xhat * w. */
+void tt_rms_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                 int64_t c, const tt_real *w, double eps);
+
+/* The VAE's norm: y = x / max(||x||_2, 1e-12) * sqrt(c) * gamma, per row.
+ * In place allowed.
+ * Order  stat for ||x||^2, sqrt in double, then f(x / norm) rounded once,
+ *        times f(sqrt(c)), times gamma. */
+void tt_channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                     int64_t c, const tt_real *gamma);
+
+/* x = fma(x, 1 + scale[g], shift[g]) in place; row r uses g = r / rows.
+ *   x [n, c]   scale[g], shift[g]: c values at scale + g*stride. */
+void tt_modulate(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
+                 const tt_real *scale, const tt_real *shift, int64_t stride,
+                 int64_t rows);
+
+/* x = fma(y, gate[g], x) in place; row r uses g = r / rows. */
+void tt_gate_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n,
+                 int64_t c, const tt_real *gate, int64_t stride, int64_t rows);
+
+void tt_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n); /* x += y */
+void tt_mul(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n); /* x *= y */
+
+/* x = x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3), in place; equal
+ * to 0.5 x (1 + tanh u) without its cancellation for negative x. */
+void tt_gelu_tanh(tt_ctx *ctx, tt_real *x, int64_t n);
+/* x = x / (1 + exp(-x)), in place. */
+void tt_silu(tt_ctx *ctx, tt_real *x, int64_t n);
+
+/* Rotary embedding of interleaved pairs (2j, 2j+1):
+ *   (a, b) -> (a cos - b sin, a sin + b cos), angle = pos[axis(j)] * theta_j.
+ *   y, x [T, H, D]   pos [T, 3] = frame, row, column positions, each below
+ *   table->npos (asserted).   In place allowed.
+ * Order  in double, rounded once: fma(a, c, -(b*s)), fma(a, s, b*c). */
+void tt_rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T, int64_t H,
+             int64_t D, const tt_rope_table *table, const int32_t *pos);
+
+/* mean[c] over the n rows of x [n, c]; double sums, rows ascending; n >= 1. */
+void tt_col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
+                 int64_t c);
+/* m2[c] = sum over rows of (x - mean)^2; double, rows ascending. */
+void tt_col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
+                   const double *mean, int64_t n, int64_t c);
+
+/* Build a rotary table for head width D (even) and npos positions, in double
+ * with our own pow, sin and cos. Lives in `a`. */
+tt_status tt_rope_make(tt_ctx *ctx, tt_arena *a, tt_rope_table *out,
+                       int64_t D, int64_t npos);
+
+#endif

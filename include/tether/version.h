@@ -1,0 +1,26 @@
+/* version.h: what was built, and what this machine can run.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TETHER_VERSION_H
+#define TETHER_VERSION_H
+
+#include <stddef.h>
+
+#define TT_VERSION "0.1.0"
+
+/* "0.1.0", and `git describe` of the source the library was built from
+ * ("unknown" outside a repository). */
+const char *tt_version(void);
+const char *tt_git_revision(void);
+
+/* "f32" or "f64": the compute type of this build. */
+const char *tt_real_name(void);
+
+/* Compiler and its version, as in "gcc 12.2.0". */
+const char *tt_compiler(void);
+
+/* Instruction sets of this processor that matter here, separated by spaces:
+ * "x86-64 sse2 avx avx2 fma avx512f". Returns buf. */
+const char *tt_cpu_features(char *buf, size_t n);
+
+#endif

@@ -1,0 +1,39 @@
+/* cli.h: what the commands share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A command is `int cmd_X(tt_ctx *ctx, int argc, char **argv)`: argv[0] is the
+ * command's name, the return value the exit status. The pattern of each:
+ *
+ *     int status = opt_parse(&command, &s, &common, &given, argc, argv);
+ *     if (status >= 0) return status;
+ *     if (cli_setup(ctx, &common)) return cli_failed(ctx);
+ *     ... library calls ...
+ *     return ctx->status ? cli_failed(ctx) : 0;                           */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "tether/context.h"
+
+#include "cli/options.h"
+
+int cmd_generate(tt_ctx *ctx, int argc, char **argv);
+int cmd_embed(tt_ctx *ctx, int argc, char **argv);
+int cmd_tokenize(tt_ctx *ctx, int argc, char **argv);
+int cmd_decode(tt_ctx *ctx, int argc, char **argv);
+int cmd_noise(tt_ctx *ctx, int argc, char **argv);
+int cmd_inspect(tt_ctx *ctx, int argc, char **argv);
+int cmd_demo(tt_ctx *ctx, int argc, char **argv);
+
+/* The tables behind `tether --help`; one per command file. */
+extern const opt_command generate_command, embed_command, tokenize_command,
+    decode_command, noise_command, inspect_command, demo_command;
+
+/* Apply the common options: threads, backend. */
+tt_status cli_setup(tt_ctx *ctx, const cli_common *common);
+
+/* Print the recorded failure as "tether: error: ..." on stderr and return the
+ * exit status that belongs to it: 2 for TT_EINVAL, 130 for TT_EINTR, else 1.*/
+int cli_failed(const tt_ctx *ctx);
+
+#endif

@@ -1,0 +1,374 @@
+/* options.c: one table-driven option parser for every command.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Holds   nothing is stored for an option whose value does not parse. */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const opt_spec common_options[] = {
+    {OPT_GROUP, NULL, 0, 0, NULL, "Common"},
+    {OPT_INT, "threads", 't', offsetof(cli_common, threads), "N",
+     "threads to use (default: all cores, or OMP_NUM_THREADS)"},
+    {OPT_TEXT, "backend", 0, offsetof(cli_common, backend), "NAME",
+     "operator set; `tether --version` lists those built in"},
+    {OPT_FLAG, "quiet", 'q', offsetof(cli_common, quiet), NULL,
+     "errors and warnings only"},
+    {OPT_FLAG, "verbose", 'v', offsetof(cli_common, verbose), NULL,
+     "say more about what is loaded and decided"},
+    {OPT_TEXT, "log-json", 0, offsetof(cli_common, log_json), "FILE",
+     "append one JSON line per event, flushed at once"},
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+/* ---- help ---------------------------------------------------------------- */
+
+#define HELP_COLUMN 30
+
+static void print_wrapped(const char *text, int column)
+{
+    int at = column;
+    while (*text) {
+        size_t word = strcspn(text, " \n");
+        if (at > column && at + (int)word > 78) {
+            printf("\n%*s", column, "");
+            at = column;
+        }
+        printf("%.*s", (int)word, text);
+        at += (int)word;
+        text += word;
+        if (*text == '\n') {
+            printf("\n%*s", column, "");
+            at = column;
+            text++;
+        } else if (*text == ' ') {
+            if (at < 78) putchar(' ');
+            at++;
+            text++;
+        }
+    }
+    putchar('\n');
+}
+
+static void print_options(const opt_spec *o)
+{
+    for (; o->kind; o++) {
+        if (o->kind == OPT_GROUP) {
+            printf("\n%s\n", o->help);
+            continue;
+        }
+        char left[128];
+        int n = snprintf(left, sizeof left, "  %c%c%s --%s%s%s%s%s",
+                         o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
+                         o->letter ? "," : " ",
+                         o->kind == OPT_SWITCH ? "[no-]" : "", o->name,
+                         o->arg ? (o->kind == OPT_MAYBE ? "[=" : " ") : "",
+                         o->arg ? o->arg : "",
+                         o->arg && o->kind == OPT_MAYBE ? "]" : "");
+        printf("%s", left);
+        if (n + 1 >= HELP_COLUMN)
+            printf("\n%*s", HELP_COLUMN, "");
+        else
+            printf("%*s", HELP_COLUMN - n, "");
+        print_wrapped(o->help, HELP_COLUMN);
+    }
+}
+
+static void print_help(const opt_command *cmd)
+{
+    printf("tether %s: %s\n\nusage: tether %s %s\n", cmd->name, cmd->summary,
+           cmd->name, cmd->usage);
+    if (cmd->intro) {
+        putchar('\n');
+        print_wrapped(cmd->intro, 0);
+    }
+    print_options(cmd->options);
+    print_options(common_options);
+    if (cmd->examples) printf("\nExamples\n%s\n", cmd->examples);
+}
+
+/* ---- misspelt names ------------------------------------------------------ */
+
+/* Levenshtein distance with adjacent swaps, capped lengths. */
+static int distance(const char *a, const char *b)
+{
+    enum { N = 40 };
+    size_t n = strlen(a), m = strlen(b);
+    if (n >= N || m >= N) return N;
+    int d[N][N];
+    for (size_t i = 0; i <= n; i++) d[i][0] = (int)i;
+    for (size_t j = 0; j <= m; j++) d[0][j] = (int)j;
+    for (size_t i = 1; i <= n; i++)
+        for (size_t j = 1; j <= m; j++) {
+            int best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            if (d[i - 1][j] + 1 < best) best = d[i - 1][j] + 1;
+            if (d[i][j - 1] + 1 < best) best = d[i][j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]
+                && d[i - 2][j - 2] + 1 < best)
+                best = d[i - 2][j - 2] + 1;
+            d[i][j] = best;
+        }
+    return d[n][m];
+}
+
+const char *opt_nearest(const char *word, const char *const *names, int n)
+{
+    const char *best = NULL;
+    int best_d = 1000;
+    for (int i = 0; i < n; i++) {
+        int d = distance(word, names[i]);
+        size_t len = strlen(word);
+        if (len >= 3 && !strncmp(word, names[i], len)) d = 1;
+        if (d < best_d) {
+            best_d = d;
+            best = names[i];
+        }
+    }
+    int allowed = strlen(word) < 5 ? 1 : strlen(word) < 9 ? 2 : 3;
+    return best_d <= allowed ? best : NULL;
+}
+
+int opt_usage(const char *command, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    fprintf(stderr, "tether %s: ", command);
+    vfprintf(stderr, fmt, ap);
+    fprintf(stderr, "\n");
+    va_end(ap);
+    return 2;
+}
+
+static int unknown(const opt_command *cmd, const char *name)
+{
+    const char *names[OPT_SEEN_MAX];
+    int n = 0;
+    const opt_spec *tables[] = {cmd->options, common_options};
+    for (int t = 0; t < 2; t++)
+        for (const opt_spec *o = tables[t]; o->kind; o++)
+            if (o->name && n < OPT_SEEN_MAX) names[n++] = o->name;
+    const char *near = opt_nearest(name, names, n);
+    if (near)
+        return opt_usage(cmd->name, "unknown option --%s; did you mean --%s?",
+                         name, near);
+    return opt_usage(cmd->name, "unknown option --%s; `tether %s --help` "
+                     "lists the options", name, cmd->name);
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+static bool parse_int(int64_t *out, const char *s)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(s, &end, 10);
+    if (end == s || *end || errno) return false;
+    *out = v;
+    return true;
+}
+
+static bool parse_u64(uint64_t *out, const char *s)
+{
+    char *end;
+    if (!*s || *s == '-' || *s == '+' || *s == ' ') return false;
+    bool hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
+    errno = 0;
+    unsigned long long v = strtoull(s, &end, hex ? 16 : 10);
+    if (end == s || *end || errno) return false;
+    *out = v;
+    return true;
+}
+
+static bool parse_real(double *out, const char *s)
+{
+    char *end;
+    errno = 0;
+    double v = strtod(s, &end);
+    if (end == s || *end || !isfinite(v)) return false;
+    *out = v;
+    return true;
+}
+
+/* Store `text` for option `o`; false when it does not parse. */
+static bool store(const opt_spec *o, void *base, const char *text, bool no)
+{
+    char *at = (char *)base + o->offset;
+    switch (o->kind) {
+    case OPT_FLAG: *(bool *)(void *)at = true; return true;
+    case OPT_SWITCH: *(int *)(void *)at = !no; return true;
+    case OPT_INT: return parse_int((int64_t *)(void *)at, text);
+    case OPT_U64: return parse_u64((uint64_t *)(void *)at, text);
+    case OPT_REAL: return parse_real((double *)(void *)at, text);
+    case OPT_TEXT:
+    case OPT_MAYBE:
+        *(const char **)(void *)at = text ? text : "";
+        return true;
+    case OPT_END:
+    case OPT_GROUP: break;
+    }
+    return false;
+}
+
+static const char *kind_words(opt_kind k)
+{
+    return k == OPT_INT ? "a whole number"
+         : k == OPT_U64 ? "a whole number from 0 to 2^64-1"
+         : k == OPT_REAL ? "a finite number" : "a value";
+}
+
+int opt_list_int(int64_t *values, int max, const char *text)
+{
+    int n = 0;
+    while (1) {
+        char *end;
+        errno = 0;
+        long long v = strtoll(text, &end, 10);
+        if (end == text || errno || n == max) return -1;
+        values[n++] = v;
+        if (!*end) return n;
+        if (*end != ',') return -1;
+        text = end + 1;
+    }
+}
+
+int opt_list_real(double *values, int max, const char *text)
+{
+    int n = 0;
+    while (1) {
+        char *end;
+        double v = strtod(text, &end);
+        if (end == text || !isfinite(v) || n == max) return -1;
+        values[n++] = v;
+        if (!*end) return n;
+        if (*end != ',') return -1;
+        text = end + 1;
+    }
+}
+
+/* ---- parsing ------------------------------------------------------------- */
+
+/* Find by name ("no-x" finds the switch x and sets *no) or by letter. */
+static const opt_spec *find(const opt_command *cmd, const char *name,
+                            char letter, bool *no, bool *is_common)
+{
+    const opt_spec *tables[] = {cmd->options, common_options};
+    for (int t = 0; t < 2; t++)
+        for (const opt_spec *o = tables[t]; o->kind; o++) {
+            *no = false;
+            *is_common = t == 1;
+            if (!o->name) continue;
+            if (letter && o->letter == letter) return o;
+            if (!name) continue;
+            if (!strcmp(o->name, name)) return o;
+            if (o->kind == OPT_SWITCH && !strncmp(name, "no-", 3)
+                && !strcmp(o->name, name + 3)) {
+                *no = true;
+                return o;
+            }
+        }
+    return NULL;
+}
+
+static bool takes_value(opt_kind k)
+{
+    return k == OPT_INT || k == OPT_U64 || k == OPT_REAL || k == OPT_TEXT;
+}
+
+/* One option at argv[*i]; advances *i over a separate value. -1 or a status.*/
+static int parse_one(const opt_command *cmd, void *settings,
+                     cli_common *common, opt_result *r, int argc, char **argv,
+                     int *i)
+{
+    const char *word = argv[*i];
+    const char *text = NULL;
+    char name[64] = "";
+    bool no = false, is_common = false;
+    const opt_spec *o;
+
+    if (word[1] == '-') {
+        size_t len = strcspn(word + 2, "=");
+        if (len >= sizeof name)
+            return opt_usage(cmd->name, "unknown option %s", word);
+        for (size_t c = 0; c < len; c++)
+            name[c] = word[2 + c] == '_' ? '-' : word[2 + c];
+        if (word[2 + len] == '=') text = word + 2 + len + 1;
+        o = find(cmd, name, 0, &no, &is_common);
+    } else {
+        name[0] = word[1];
+        if (word[2]) text = word + 2;
+        o = find(cmd, NULL, word[1], &no, &is_common);
+        if (!o)
+            return opt_usage(cmd->name, "unknown option -%c; `tether %s "
+                             "--help` lists the options", word[1], cmd->name);
+    }
+    if (!o) return unknown(cmd, name);
+
+    if (takes_value(o->kind) && !text) {
+        if (*i + 1 >= argc)
+            return opt_usage(cmd->name, "--%s needs %s (%s)", o->name,
+                             kind_words(o->kind), o->arg);
+        text = argv[++*i];
+    } else if (o->kind == OPT_MAYBE && !text) {
+        if (*i + 1 < argc && argv[*i + 1][0] != '-') text = argv[++*i];
+    } else if (text && (o->kind == OPT_FLAG || o->kind == OPT_SWITCH)) {
+        return opt_usage(cmd->name, "--%s takes no value, but `%s` was given",
+                         o->name, text);
+    }
+    if (!store(o, is_common ? (void *)common : settings, text, no))
+        return opt_usage(cmd->name, "--%s needs %s, but `%s` was given",
+                         o->name, kind_words(o->kind), text);
+    if (r->nseen < OPT_SEEN_MAX) {
+        r->value[r->nseen] = o->kind == OPT_SWITCH ? (no ? "no" : "yes") : text;
+        r->seen[r->nseen++] = o->name;
+    }
+    return -1;
+}
+
+int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
+              opt_result *result, int argc, char **argv)
+{
+    bool rest = false;
+    memset(result, 0, sizeof *result);
+    memset(common, 0, sizeof *common);
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            print_help(cmd);
+            return 0;
+        } else if (!strcmp(argv[i], "--")) {
+            break;
+        }
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i];
+        if (!rest && !strcmp(word, "--")) {
+            rest = true;
+        } else if (!rest && word[0] == '-' && word[1]) {
+            int status = parse_one(cmd, settings, common, result, argc, argv,
+                                   &i);
+            if (status >= 0) return status;
+        } else if (result->npositional < cmd->positional_max) {
+            result->positional[result->npositional++] = word;
+        } else {
+            return opt_usage(cmd->name, cmd->positional_max
+                             ? "one argument too many: `%s`"
+                             : "unexpected argument `%s` (options begin with "
+                               "a dash; quote texts with spaces)", word);
+        }
+    }
+    if (common->threads < 0 || common->threads > 4096
+        || (opt_given(result, "threads") && common->threads == 0))
+        return opt_usage(cmd->name, "--threads must be 1 to 4096");
+    return -1;
+}
+
+bool opt_given(const opt_result *r, const char *name)
+{
+    for (int i = 0; i < r->nseen; i++)
+        if (!strcmp(r->seen[i], name)) return true;
+    return false;
+}

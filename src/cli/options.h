@@ -1,0 +1,93 @@
+/* options.h: one table-driven option parser for every command.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A command describes its options once, in a table of opt_spec; parsing, help
+ * text, defaults in the help and suggestions for misspelt names all come from
+ * that table. Values are stored through offsets into the command's own
+ * settings structure, which the command fills with defaults first.
+ *
+ * Accepted: --name value, --name=value, -x value, -xvalue, `_` for `-` in
+ * names, `--` before positional arguments, unique prefixes are NOT accepted
+ * (scripts would break when options are added). The last one wins. */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum opt_kind {
+    OPT_END = 0, /* last row of a table                                       */
+    OPT_GROUP,   /* heading in the help: `help` is its text                   */
+    OPT_FLAG,    /* bool: present or not                                      */
+    OPT_SWITCH,  /* int: --name stores 1, --no-name stores 0                  */
+    OPT_INT,     /* int64_t, decimal                                          */
+    OPT_U64,     /* uint64_t, decimal or 0x...                                */
+    OPT_REAL,    /* double, decimal, finite                                   */
+    OPT_TEXT,    /* const char *, points into argv                            */
+    OPT_MAYBE    /* const char *: value optional; "" when left out            */
+} opt_kind;
+
+typedef struct opt_spec {
+    opt_kind kind;
+    const char *name;   /* "score-temperature"                                */
+    char letter;        /* 't' or 0                                           */
+    size_t offset;      /* of the value in the settings structure             */
+    const char *arg;    /* "N" in the help                                    */
+    const char *help;   /* one sentence; '\n' starts a new line               */
+} opt_spec;
+
+typedef struct opt_command {
+    const char *name;          /* "generate"                                  */
+    const char *summary;       /* one line in `tether --help`                 */
+    const char *usage;         /* arguments after "tether generate"           */
+    const char *intro;         /* paragraph under the usage line, or NULL     */
+    const char *examples;      /* lines of the Examples section, or NULL      */
+    const opt_spec *options;
+    int positional_max;        /* 0: none taken                               */
+} opt_command;
+
+#define OPT_SEEN_MAX 128
+
+/* What every command takes. */
+typedef struct cli_common {
+    int64_t threads;       /* 0: default                                      */
+    const char *backend;   /* NULL: default                                   */
+    bool quiet, verbose;
+    const char *log_json;  /* NULL: none                                      */
+} cli_common;
+
+typedef struct opt_result {
+    const char *seen[OPT_SEEN_MAX];   /* names given, in order                */
+    const char *value[OPT_SEEN_MAX];  /* their texts; NULL for flags          */
+    int nseen;
+    const char *positional[8];
+    int npositional;
+} opt_result;
+
+/* Parse argv[1..argc-1] for `cmd` into `settings` (the command's structure)
+ * and `common`. Returns -1 to go on, otherwise the exit status: 0 after
+ * --help (printed to stdout), 2 after a usage error (one or two lines on
+ * stderr, with the nearest known name). */
+int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
+              opt_result *result, int argc, char **argv);
+
+/* Was the option given on the command line? */
+bool opt_given(const opt_result *r, const char *name);
+
+/* "1,2,4" into values[0..max): the count, or -1 when malformed or too long.*/
+int opt_list_int(int64_t *values, int max, const char *text);
+int opt_list_real(double *values, int max, const char *text);
+
+/* The name among names[0..n) nearest to `word`, NULL when none is near. */
+const char *opt_nearest(const char *word, const char *const *names, int n);
+
+/* Usage error: "tether CMD: <sentence>" and a hint; returns 2. */
+int opt_usage(const char *command, const char *fmt, ...)
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    ;
+
+#endif

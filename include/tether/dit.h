@@ -1,0 +1,90 @@
+/* dit.h: the causal Wan2.1 diffusion transformer.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  Self-Forcing wan/modules/causal_model.py at inference. All sizes come
+ * from the checkpoint and its config; nothing is fixed to 1.3B or 832x480. */
+#ifndef TETHER_DIT_H
+#define TETHER_DIT_H
+
+#include "tether/context.h"
+#include "tether/io.h"
+#include "tether/policy.h"
+
+typedef struct tt_dit_config {
+    int64_t dim, ffn_dim, heads, layers;
+    int64_t freq_dim;      /* width of the timestep sinusoid                  */
+    int64_t in_dim;        /* latent channels C (= out_dim)                   */
+    int64_t text_dim;
+    int64_t text_len;      /* rows of text states; 0: as many as are given    */
+    double eps;
+} tt_dit_config;
+
+typedef struct tt_dit tt_dit;
+
+/* Load the transformer. Sizes come from tensor shapes; heads, text_len and eps
+ * from `config_path` (a Wan or Diffusers config.json, NULL: look beside the
+ * weights), else from the published widths, else `heads` (0: not given), else
+ * an error naming the option. Takes over `w`. */
+tt_status tt_dit_load(tt_ctx *ctx, tt_dit **out, tt_weights *w,
+                      const char *config_path, int64_t heads);
+void tt_dit_close(tt_dit *m);
+const tt_dit_config *tt_dit_get_config(const tt_dit *m);
+
+/* What depends on the prompt alone: context = text embedding of all text_len
+ * rows, and per block the cross-attention k, v. Computed once per prompt.
+ *   text [rows, text_dim], rows <= text_len (zero-padded to text_len) */
+typedef struct tt_prompt tt_prompt;
+tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
+                         const tt_real *text, int64_t rows);
+void tt_prompt_free(tt_prompt *p);
+
+/* One call of the network: flow = net(x, t, text, cache).
+ *   flow, x [F, C, h, w] (latent height and width, even)
+ *   t [nt]  timesteps on the 0..1000 scale, one per frame or fewer (tokens are
+ *           divided evenly over the entries)
+ *   pass    which chunk, which pass; F = pass->frames
+ * flow may be NULL (context pass: only K/V matter; the head is skipped). */
+tt_status tt_dit_forward(tt_ctx *ctx, tt_real *flow, const tt_real *x,
+                         int64_t h, int64_t w, const double *t, int64_t nt,
+                         const tt_dit *m, const tt_prompt *prompt,
+                         tt_cache *cache, const tt_pass *pass);
+
+/* ---- the parts, for module cases and for readers ------------------------ */
+
+/* sinusoid [nt, freq_dim], e [nt, dim], e0 [nt, 6, dim]; any may be NULL. */
+void tt_dit_time(tt_ctx *ctx, const tt_dit *m, double *sinusoid, tt_real *e,
+                 tt_real *e0, const double *t, int64_t nt);
+/* tokens [F*L, dim] from x [F, C, h, w]. */
+void tt_dit_patch(tt_ctx *ctx, const tt_dit *m, tt_real *tokens,
+                  const tt_real *x, int64_t F, int64_t h, int64_t w);
+/* context [rows, dim] from text [rows, text_dim]. */
+void tt_dit_text(tt_ctx *ctx, const tt_dit *m, tt_real *context,
+                 const tt_real *text, int64_t rows);
+/* Self-attention's q, k (after RMSNorm, unrotated), v [T, H, D] of block i. */
+void tt_dit_qkv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *q, tt_real *k,
+                tt_real *v, const tt_real *x, int64_t T);
+/* Self-attention of block i with the cache: y, x [T, dim]. */
+void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
+                           const tt_real *x, tt_cache *cache,
+                           const tt_pass *pass);
+/* Cross-attention of block i: k, v [rows, H, D] from context, then y [T, dim]
+ * from x [T, dim]. */
+void tt_dit_cross_kv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *k,
+                     tt_real *v, const tt_real *context, int64_t rows);
+void tt_dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
+                            const tt_real *x, int64_t T, const tt_real *k,
+                            const tt_real *v, int64_t rows);
+/* Block i in place on x [T, dim]; e0 [ne, 6, dim]. */
+void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
+                  int64_t T, const tt_real *e0, int64_t ne, const tt_real *k,
+                  const tt_real *v, int64_t rows, tt_cache *cache,
+                  const tt_pass *pass);
+/* Head: y [T, 4*C] from x [T, dim], e [ne, dim]; then unpatchified latent
+ * [F, C, h, w]. */
+void tt_dit_head(tt_ctx *ctx, const tt_dit *m, tt_real *y, const tt_real *x,
+                 int64_t T, const tt_real *e, int64_t ne);
+void tt_dit_unpatch(tt_real *latent, const tt_real *y, int64_t F, int64_t C,
+                    int64_t h, int64_t w);
+
+#endif

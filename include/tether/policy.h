@@ -1,0 +1,189 @@
+/* policy.h: cache policies, and how to add your own with this header alone.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The KV cache of one layer is a row of token slots. A policy decides what
+ * stays in it and where the model believes each token to be. Keys are stored
+ * *unrotated* (after norm_k); rotation happens on read, from the positions the
+ * policy plans. That gives the same float32 bits as storing rotated keys,
+ * because the rotation is done in double and rounded once.
+ *
+ * One chunk of `frames` latent frames runs several passes over the network:
+ * denoising passes on noisy latents, then one context pass on the clean
+ * result. Per layer and pass the model calls
+ *     write   put the chunk's k, v into the cache; the first pass of a chunk
+ *             makes room, the context pass commits (TetherCache: GRAB, TAME)
+ *     plan    which slots attention reads, in which order, at which positions
+ *     after_read   work that must not influence this pass
+ * and once per chunk, before the first pass, begin_chunk.
+ *
+ * Every policy, from the plain sliding window to TetherCache, is a
+ * tt_policy_class filled with these functions. See src/cache/fifo.c for the
+ * shortest one. */
+#ifndef TETHER_POLICY_H
+#define TETHER_POLICY_H
+
+#include "tether/context.h"
+#include "tether/ops.h"
+
+/* The sizes a cache is built for. */
+typedef struct tt_geometry {
+    int64_t layers;
+    int64_t H, D;          /* heads, head_dim                                 */
+    int64_t grid_h, grid_w;/* patch rows and columns of a latent frame        */
+    int64_t L;             /* tokens per frame, grid_h * grid_w               */
+    int64_t chunk;         /* frames per chunk                                */
+    int64_t first_chunk;   /* frames of the very first chunk (1 or chunk)     */
+    int64_t frames;        /* latent frames of the whole video                */
+} tt_geometry;
+
+typedef enum tt_pool { TT_POOL_CHUNK, TT_POOL_FRAME } tt_pool;
+
+/* Every knob of every policy; tt_policy_defaults fills in what is usual. */
+typedef struct tt_policy_options {
+    const char *name;      /* "full", "fifo", "tether"                        */
+    int64_t K;             /* budget in frames; -1: no window (full, fifo)    */
+    int64_t S, M, R;       /* sink, memory, recent frames; M = -1: K-S-R      */
+    double alpha;          /* weight of diversity in the GRAB score (eq. 9)   */
+    double tau;            /* strength of the TAME edit (eq. 13), 0..1        */
+    double temperature;    /* of the importance softmax, > 0                  */
+    tt_pool pool;          /* admission per evicted chunk or frame by frame   */
+    int64_t context_noise; /* timestep of the context pass                    */
+} tt_policy_options;
+
+/* What the network is doing while it calls the policy. */
+typedef struct tt_pass {
+    int64_t start;         /* global index of the chunk's first frame         */
+    int64_t frames;        /* frames in the chunk                             */
+    int64_t chunk;         /* chunk number, given chunks included             */
+    int step;              /* denoising step, counting from 0                 */
+    bool context;          /* commit now: clean latents, t = context_noise    */
+} tt_pass;
+
+typedef struct tt_cache tt_cache;
+
+/* One layer's slots. Token slot i holds k, v rows of H*D values; `sidx` is the
+ * token's own place in its frame (row-major over the patch grid) and `tpos` a
+ * frame position for policies that keep absolute time. Frame slot f means
+ * token slots [f*L, (f+1)*L). */
+typedef struct tt_layer {
+    const tt_geometry *geo;
+    const tt_policy_options *opt;
+    int64_t index;         /* layer number                                    */
+    int64_t cap;           /* token slots                                     */
+    int64_t len;           /* live token slots, always a prefix               */
+    int64_t seen;          /* global_end: frames seen so far                  */
+    tt_real *k, *v;        /* [cap, H, D], zeroed at reset                    */
+    int32_t *src_frame;    /* [cap] global frame a token came from; -1 none   */
+    int32_t *sidx;         /* [cap]                                           */
+    int32_t *tpos;         /* [cap]                                           */
+    void *state;           /* the policy's own, zeroed at reset               */
+    tt_cache *cache;       /* for tt_cache_record and friends                 */
+} tt_layer;
+
+/* Slots attention reads, in order. */
+typedef struct tt_segment {
+    int64_t slot, ntokens; /* token slots [slot, slot + ntokens)              */
+    int64_t t0;            /* frame position of the first token; the i-th has
+                              t0 + i/L. TT_T_PER_TOKEN: each token's tpos     */
+} tt_segment;
+#define TT_T_PER_TOKEN INT64_MIN
+#define TT_MAX_SEGMENTS 8
+typedef struct tt_plan {
+    int nsegments;
+    tt_segment segment[TT_MAX_SEGMENTS];
+    int64_t q_t0;          /* frame position of the chunk's first query frame */
+} tt_plan;
+
+typedef struct tt_policy_class {
+    const char *name;
+    const char *summary;   /* one sentence for --help                         */
+    /* Refuse impossible options with the rule that was broken (TT_EINVAL);
+     * may warn; may replace -1 by what it means. */
+    tt_status (*check)(tt_ctx *ctx, tt_policy_options *opt,
+                       const tt_geometry *geo);
+    int64_t (*slots)(const tt_policy_options *opt, const tt_geometry *geo);
+    /* Bytes of `state`; NULL: none. Tokens are multiples of geo->H*geo->D. */
+    size_t (*state_size)(const tt_policy_options *opt, const tt_geometry *geo);
+    void (*reset)(tt_ctx *ctx, tt_layer *y);                 /* may be NULL   */
+    void (*begin_chunk)(tt_ctx *ctx, tt_layer *y, const tt_pass *p); /* NULL  */
+    /* q, k [frames*L, H, D] after RMSNorm, unrotated; v [frames*L, H, D]. */
+    void (*write)(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
+                  const tt_real *k, const tt_real *v);
+    void (*plan)(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                 tt_plan *out);
+    void (*after_read)(tt_ctx *ctx, tt_layer *y, const tt_pass *p); /* NULL   */
+    /* Largest frame position any plan can ask for, plus one. */
+    int64_t (*positions)(const tt_policy_options *opt, const tt_geometry *geo);
+} tt_policy_class;
+
+/* Built-in classes by name, NULL when unknown; i-th, NULL past the end. */
+const tt_policy_class *tt_policy_find(const char *name);
+const tt_policy_class *tt_policy_at(int i);
+
+/* Official defaults of a policy (tether: K 21, S 3, R 4, M = K-S-R, alpha
+ * 0.35, tau 0.35, temperature 1, pool chunk; fifo: K 21, S 3). */
+tt_policy_options tt_policy_defaults(const char *name);
+
+/* ---- a cache of all layers ---------------------------------------------- */
+
+/* Allocate and reset. Refuses impossible geometry or options, and says before
+ * anything is allocated how many bytes it would need when memory is short.
+ * `cls` NULL: looked up from opt->name; pass your own class to run it. */
+tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
+                        const tt_policy_options *opt, const tt_geometry *geo);
+void tt_cache_close(tt_cache *c);
+/* A new video: zeroed k, v, metadata and state. */
+void tt_cache_reset(tt_ctx *ctx, tt_cache *c);
+int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
+                       const tt_geometry *geo);
+const tt_policy_options *tt_cache_options(const tt_cache *c);
+const tt_geometry *tt_cache_geometry(const tt_cache *c);
+tt_layer *tt_cache_layer(tt_cache *c, int64_t layer);
+const tt_rope_table *tt_cache_rope(const tt_cache *c);
+
+void tt_cache_begin_chunk(tt_ctx *ctx, tt_cache *c, const tt_pass *p);
+void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
+                    const tt_real *q, const tt_real *k, const tt_real *v);
+
+/* What attention reads now: keys rotated as planned, values, and the chunk's
+ * queries rotated. k and rotated q are in ctx->scratch; v points into the
+ * cache when the plan is one segment, else it is gathered too.
+ *   q_out, q_in [frames*L, H, D] (may be the same array) */
+typedef struct tt_kv_view {
+    const tt_real *k, *v;  /* [n, H, D]                                       */
+    int64_t n;
+} tt_kv_view;
+void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
+                   tt_kv_view *out, tt_real *q_out, const tt_real *q_in);
+void tt_cache_after_read(tt_ctx *ctx, tt_cache *c, int64_t layer,
+                         const tt_pass *p);
+
+/* ---- what happened (--trace-cache) -------------------------------------- */
+
+/* One admission round of GRAB. Arrays of P candidates, M memory slots; valid
+ * during the call. */
+typedef struct tt_grab_record {
+    int64_t layer, chunk, sub; /* sub counts rounds inside a chunk            */
+    int64_t P, M;
+    const int64_t *candidates; /* [P] global frame indices                    */
+    const double *mass, *div, *score; /* [P]                                  */
+    const uint8_t *keep;       /* [P]                                         */
+    const int64_t *memory_after; /* [M], -1 unused                            */
+    double margin;             /* lowest kept - highest dropped score         */
+} tt_grab_record;
+typedef void (*tt_grab_fn)(void *user, const tt_grab_record *r);
+void tt_cache_on_grab(tt_cache *c, tt_grab_fn fn, void *user);
+
+/* TetherCache's state of one layer after the latest commit. */
+typedef struct tt_tether_info {
+    bool filled;
+    int64_t M;
+    const int64_t *memory_index;   /* [M]                                     */
+    int64_t admissions, rejections, edits;
+} tt_tether_info;
+/* False when the policy is not tether. */
+bool tt_cache_tether_info(const tt_cache *c, int64_t layer,
+                          tt_tether_info *out);
+
+#endif

@@ -1,0 +1,113 @@
+/* rollout.h: schedule, noise and the chunk-by-chunk rollout.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  Self-Forcing pipeline/causal_inference.py, utils/scheduler.py. */
+#ifndef TETHER_ROLLOUT_H
+#define TETHER_ROLLOUT_H
+
+#include "tether/dit.h"
+#include "tether/policy.h"
+
+/* ---- schedule ------------------------------------------------------------ */
+
+#define TT_TABLE 1000
+#define TT_MAX_STEPS 64
+
+/* sigma_i = s u / (1 + (s-1) u), u = 1 - i/1000, in double, rounded once to
+ * float32; timestep_i = float32(1000 sigma_i). */
+typedef struct tt_schedule {
+    double shift;
+    float sigma[TT_TABLE], timestep[TT_TABLE];
+    int nsteps;
+    double t[TT_MAX_STEPS];      /* timesteps the network sees                */
+} tt_schedule;
+
+/* list: step values as configured (1000, 750, 500, 250); warp maps value d to
+ * timestep[1000 - d]. TT_EINVAL: empty, not strictly decreasing, outside
+ * 0..1000, 0 with warp, or a step whose integer part equals context_noise. */
+tt_status tt_schedule_init(tt_ctx *ctx, tt_schedule *s, double shift,
+                           const double *list, int n, bool warp,
+                           int64_t context_noise);
+/* Index of the table entry nearest to t (first minimum). */
+int tt_schedule_index(const tt_schedule *s, double t);
+/* x0 = x - sigma(t) flow, in double, rounded once. In place allowed. */
+void tt_flow_to_x0(const tt_schedule *s, tt_real *x0, const tt_real *x,
+                   const tt_real *flow, double t, int64_t n);
+/* x = (1 - sigma(t)) x0 + sigma(t) noise. */
+void tt_add_noise(const tt_schedule *s, tt_real *x, const tt_real *x0,
+                  const tt_real *noise, double t, int64_t n);
+
+/* ---- noise: generator tn1 ------------------------------------------------ */
+
+/* Standard normals of one latent frame: out[e], e < n, as float32 values.
+ *   stream 0: initial noise; j+1: re-noise drawn after denoising step j. */
+void tt_noise_frame(float *out, int64_t n, uint64_t seed, uint32_t sample,
+                    uint32_t frame, uint32_t stream);
+
+/* Where a rollout gets its noise from: the generator, or tensors of a file. */
+typedef struct tt_noise_source {
+    uint64_t seed;
+    uint32_t sample;
+    const tt_real *noise;   /* NULL: generator. [n, C, h, w]                  */
+    const tt_real *renoise; /* [sum over chunks of (steps-1)*frames, C, h, w] */
+} tt_noise_source;
+
+/* ---- rollout ------------------------------------------------------------- */
+
+typedef struct tt_rollout_options {
+    int64_t latents;             /* frames to generate                        */
+    int64_t h, w;                /* latent height and width                   */
+    int64_t chunk;               /* 3                                         */
+    bool independent_first_frame;
+    int64_t context_noise;       /* 0                                         */
+    double steps[TT_MAX_STEPS];  /* 1000 750 500 250                          */
+    int nsteps;
+    bool warp;                   /* true                                      */
+    double shift;                /* 5                                         */
+    tt_noise_source noise;
+    const tt_real *initial;      /* NULL or given latents [n0, C, h, w]       */
+    int64_t initial_frames;
+    tt_policy_options policy;
+} tt_rollout_options;
+tt_rollout_options tt_rollout_defaults(void);
+
+typedef struct tt_rollout tt_rollout;
+
+/* Where a rollout stands; for progress lines. */
+typedef struct tt_progress {
+    int64_t chunk, chunks;       /* given chunks included                     */
+    int step, steps;             /* passes of this chunk, context included    */
+    double seconds;              /* since the rollout was opened              */
+} tt_progress;
+typedef void (*tt_progress_fn)(void *user, const tt_progress *p);
+
+/* Validate everything, plan memory, allocate. Borrows model, prompt, noise and
+ * initial latents until close. */
+tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
+                          const tt_prompt *prompt,
+                          const tt_rollout_options *opt);
+void tt_rollout_close(tt_rollout *r);
+void tt_rollout_on_progress(tt_rollout *r, tt_progress_fn fn, void *user);
+/* Bytes of cache and activations it will need, before opening. */
+int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt);
+
+/* The next chunk, given chunks first.
+ *   *out    [*frames, C, h, w], in the run's memory until the next call
+ * Errors  TT_END when the video is complete; TT_EINTR between passes when the
+ *         user asked to stop (the chunk in progress is lost, all before it
+ *         stand). */
+tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_real **out,
+                          int64_t *frames);
+tt_cache *tt_rollout_cache(tt_rollout *r);
+int64_t tt_rollout_chunks(const tt_rollout *r);
+/* Frames of chunk i (given chunks included). */
+int64_t tt_rollout_chunk_frames(const tt_rollout *r, int64_t i);
+
+/* Save and restore the state between chunks (--resume). The file holds the
+ * cache, the policy state and what it was made from; loading refuses a file
+ * of another run. `output` latents are the caller's to keep. */
+tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path);
+tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path);
+
+#endif

@@ -25,10 +25,6 @@ int cmd_noise(tt_ctx *ctx, int argc, char **argv);
 int cmd_inspect(tt_ctx *ctx, int argc, char **argv);
 int cmd_demo(tt_ctx *ctx, int argc, char **argv);
 
-/* The tables behind `tether --help`; one per command file. */
-extern const opt_command generate_command, embed_command, tokenize_command,
-    decode_command, noise_command, inspect_command, demo_command;
-
 /* Apply the common options: threads, backend. */
 tt_status cli_setup(tt_ctx *ctx, const cli_common *common);
 

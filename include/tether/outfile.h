@@ -1,0 +1,45 @@
+/* outfile.h: files that appear under their final name only when complete.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Writing goes to a temporary name in the same directory; tt_out_finish
+ * flushes and renames, tt_out_abort deletes. A target that exists and is not
+ * a regular file (a device, a pipe) is written directly; a symbolic link is
+ * followed. Every message names the final path. */
+#ifndef TETHER_OUTFILE_H
+#define TETHER_OUTFILE_H
+
+#include <stdio.h>
+
+#include "tether/context.h"
+
+typedef struct tt_out {
+    FILE *file;
+    char *path;      /* as the user gave it, for messages                     */
+    char *final;     /* where it ends: links resolved                         */
+    char *temporary; /* where it is now; NULL: written directly               */
+    tt_arena mem;    /* owns the names                                        */
+} tt_out;
+
+/* Open `path` for writing through a temporary name. The caller's tt_out is
+ * overwritten. Errors  TT_EIO with the system's reason. */
+tt_status tt_out_open(tt_ctx *ctx, tt_out *o, const char *path);
+
+/* n bytes. Errors  TT_EIO naming the path ("No space left on device"). */
+tt_status tt_out_write(tt_ctx *ctx, tt_out *o, const void *data, size_t n);
+
+/* Flush to the disk, close, rename. On an error the temporary is deleted. */
+tt_status tt_out_finish(tt_ctx *ctx, tt_out *o);
+
+/* Close and delete; harmless after finish and on a zeroed tt_out. */
+void tt_out_abort(tt_out *o);
+
+/* Only the names: for a program that writes `o->temporary` itself. Finish
+ * with tt_out_finish, which then only renames. */
+tt_status tt_out_reserve(tt_ctx *ctx, tt_out *o, const char *path);
+
+/* TT_OK when a file could be created at `path`: the directory exists and is
+ * writable and the path is not a directory. Creates nothing. */
+tt_status tt_out_check(tt_ctx *ctx, const char *path);
+
+#endif

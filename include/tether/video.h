@@ -1,0 +1,112 @@
+/* video.h: pictures and videos out of the program.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *     tt_video_format f = {.width = 832, .height = 480, .fps = 16};
+ *     tt_video *v;
+ *     TT_TRY(tt_video_open(ctx, &v, "out.mp4", &f));
+ *     while (more) tt_video_frame(v, rgb);         [height, width, 3]
+ *     tt_video_finish(v);                          out.mp4 exists from here
+ *
+ * Targets, by the end of the path:
+ *   .mp4 .webm .mkv .gif   through the `ffmpeg` program (H.264 yuv420p for mp4
+ *                          and mkv, VP9 for webm)
+ *   .y4m                   YUV4MPEG2, written here: 4:4:4, 8 bit, BT.601,
+ *                          limited range (tt_yuv_from_rgb)
+ *   name%05d.png           one PNG per frame, numbered from 0; the last
+ *                          directory of the path is created when missing
+ *   .png                   one frame
+ *   -                      y4m on standard output
+ * Nothing is visible under a final name before it is complete. */
+#ifndef TETHER_VIDEO_H
+#define TETHER_VIDEO_H
+
+#include "tether/context.h"
+
+/* ---- pixels -------------------------------------------------------------- */
+
+/* rgb[i][c] = trunc(255 * clamp(0.5 * clamp(v, -1, 1) + 0.5, 0, 1)), every
+ * step in float32 whatever tt_real is; NaN gives 0.
+ *   rgb [pixels, 3]
+ *   v   decoder output: channel c of pixel i is
+ *       v[i * pixel_stride + c * channel_stride], so [H, W, 3] has strides
+ *       3, 1 and a frame of [3, F, H, W] has 1, F*H*W
+ * Source  Self-Forcing inference (spec: rollout.md 3, vae.md 5).
+ * Vectors ref_data/vae_full_a (u8 from video_raw, equal) */
+void tt_rgb8_from_real(uint8_t *rgb, const tt_real *v, int64_t pixels,
+                       int64_t pixel_stride, int64_t channel_stride);
+
+/* BT.601 limited range in 16.16 integers, rounded half up:
+ *   Y  =  16 + ( 16829 R + 33039 G +  6416 B) / 65536       16..235
+ *   Cb = 128 + ( -9714 R - 19070 G + 28784 B) / 65536       16..240
+ *   Cr = 128 + ( 28784 R - 24103 G -  4681 B) / 65536       16..240
+ * Planes of `pixels` bytes each. */
+void tt_yuv_from_rgb(uint8_t *y, uint8_t *cb, uint8_t *cr, const uint8_t *rgb,
+                     int64_t pixels);
+
+/* Largest side and area of any picture written: bounds every allocation. */
+#define TT_PICTURE_SIDE_MAX 16384
+#define TT_PICTURE_AREA_MAX (INT64_C(1) << 26)
+
+/* Write one PNG. rgb [height, width, 3].
+ * Errors  TT_EINVAL  the size is outside the bounds above
+ *         TT_EIO     the file cannot be written (nothing is left behind) */
+tt_status tt_png_write(tt_ctx *ctx, const char *path, const uint8_t *rgb,
+                       int64_t width, int64_t height);
+
+/* ---- video --------------------------------------------------------------- */
+
+typedef struct tt_video_format {
+    int64_t width, height;
+    int fps;
+    int64_t frames;     /* expected number; 0 when not known                  */
+} tt_video_format;
+
+typedef struct tt_video tt_video;
+
+/* Would tt_video_open work? Checks the ending, the size, the directory and
+ * that `ffmpeg` is found; creates nothing. Ask before hours of work. */
+tt_status tt_video_check(tt_ctx *ctx, const char *path,
+                         const tt_video_format *f);
+
+/* Errors  TT_EINVAL  ending, size, or frames that the target cannot hold
+ *         TT_EIO     directory, permission
+ *         TT_EUNSUPPORTED  ffmpeg is needed and missing; the sentence names
+ *                    the y4m and PNG ways out
+ * Owns    *out until finish or abort. */
+tt_status tt_video_open(tt_ctx *ctx, tt_video **out, const char *path,
+                        const tt_video_format *f);
+/* Append a frame, rgb [height, width, 3]. Encoders that died are reported
+ * here or by finish, with the last line they said. */
+tt_status tt_video_frame(tt_video *v, const uint8_t *rgb);
+/* Flush, wait for the encoder, rename; frees v also when it fails. */
+tt_status tt_video_finish(tt_video *v);
+/* Remove what was written under the temporary name; NULL is fine. */
+void tt_video_abort(tt_video *v);
+
+/* ---- contact sheet ------------------------------------------------------- */
+
+/* One PNG with up to 12 evenly spaced frames, first and last included,
+ * row by row. Large frames are averaged down, small ones enlarged by whole
+ * factors so that a cell is about 200 to 400 pixels wide. */
+typedef struct tt_sheet tt_sheet;
+tt_status tt_sheet_open(tt_ctx *ctx, tt_sheet **out, const char *path,
+                        int64_t width, int64_t height, int64_t total_frames);
+/* Every frame of the video in order; unneeded ones are ignored. */
+tt_status tt_sheet_frame(tt_sheet *s, const uint8_t *rgb);
+tt_status tt_sheet_finish(tt_sheet *s);
+void tt_sheet_abort(tt_sheet *s);
+
+/* ---- preview of latents -------------------------------------------------- */
+
+#define TT_PREVIEW_ZOOM 4
+
+/* A rough picture of latents without a decoder: frames side by side, every
+ * latent pixel a square of TT_PREVIEW_ZOOM pixels, colours from a fixed linear
+ * projection of the channels (the table is in io/preview.c). Shapes and
+ * places are those of the video; colours are not.
+ *   rgb    [h*ZOOM, F*w*ZOOM, 3]      x0 [F, C, h, w] */
+void tt_latent_preview(uint8_t *rgb, const tt_real *x0, int64_t F, int64_t C,
+                       int64_t h, int64_t w);
+
+#endif

@@ -1,0 +1,164 @@
+/* outfile.c: files that appear under their final name only when complete.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tether/outfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Length of "dir/" in path, 0 without one. */
+static size_t directory_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Fill the names. `temporary` stays NULL for a target written directly. */
+static tt_status name_files(tt_ctx *ctx, tt_out *o, const char *path)
+{
+    struct stat st;
+    memset(o, 0, sizeof *o);
+    if (!*path)
+        return tt_fail(ctx, TT_EINVAL, "cannot write: the output name is "
+                       "empty");
+    char *real = realpath(path, NULL);   /* NULL while the file is missing */
+    o->path = tt_strdup(ctx, &o->mem, path);
+    o->final = tt_strdup(ctx, &o->mem, real ? real : path);
+    free(real);
+    if (ctx->status) goto fail;
+
+    size_t dir = directory_length(o->final);
+    const char *base = o->final + dir;
+    if (stat(o->final, &st) == 0) {
+        if (S_ISDIR(st.st_mode)) {
+            tt_fail(ctx, TT_EIO, "cannot write %s: it is a directory; give a "
+                    "file name inside it", path);
+            goto fail;
+        }
+        if (!S_ISREG(st.st_mode)) return TT_OK;
+    } else if (!*base) {
+        tt_fail(ctx, TT_EIO, "cannot write %s: no such directory; create it "
+                "first or give a file name", path);
+        goto fail;
+    }
+    size_t n = strlen(o->final) + 32;
+    o->temporary = tt_alloc(ctx, &o->mem, (int64_t)n, 1, "file name");
+    if (!o->temporary) goto fail;
+    /* A long name is cut: the temporary must fit the limit of 255 bytes. */
+    snprintf(o->temporary, n, "%.*s.%.200s.%ld.part", (int)dir, o->final, base,
+             (long)getpid());
+    return TT_OK;
+fail:
+    tt_arena_free(&o->mem);
+    memset(o, 0, sizeof *o);
+    return ctx->status;
+}
+
+static tt_status open_failed(tt_ctx *ctx, const char *path, int error)
+{
+    return tt_fail(ctx, TT_EIO, "cannot write %s: %s%s", path, strerror(error),
+                   error == ENOENT ? " (its directory does not exist)" : "");
+}
+
+tt_status tt_out_open(tt_ctx *ctx, tt_out *o, const char *path)
+{
+    memset(o, 0, sizeof *o);
+    if (ctx->status) return ctx->status;
+    TT_TRY(name_files(ctx, o, path));
+    const char *name = o->temporary ? o->temporary : o->final;
+    int flags = O_WRONLY | O_CLOEXEC
+              | (o->temporary ? O_CREAT | O_TRUNC : 0);
+    int fd = open(name, flags, 0666);
+    o->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
+    if (!o->file) {
+        open_failed(ctx, path, errno);
+        if (fd >= 0) close(fd);
+        tt_out_abort(o);
+    }
+    return ctx->status;
+}
+
+tt_status tt_out_reserve(tt_ctx *ctx, tt_out *o, const char *path)
+{
+    TT_TRY(tt_out_open(ctx, o, path));   /* says early when it cannot work */
+    fclose(o->file);
+    o->file = NULL;
+    return TT_OK;
+}
+
+tt_status tt_out_write(tt_ctx *ctx, tt_out *o, const void *data, size_t n)
+{
+    if (ctx->status) return ctx->status;
+    if (n && fwrite(data, 1, n, o->file) != n)
+        return tt_fail(ctx, TT_EIO, "cannot write %s: %s", o->path,
+                       strerror(errno));
+    return TT_OK;
+}
+
+/* Pipes and some file systems have nothing to flush to. */
+static int flush_to_disk(FILE *f)
+{
+    if (fflush(f)) return -1;
+    return fsync(fileno(f)) && errno != EINVAL && errno != ENOTSUP
+        && errno != EROFS ? -1 : 0;
+}
+
+tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
+{
+    if (!o->path) return ctx->status;
+    if (ctx->status) {
+        tt_out_abort(o);
+        return ctx->status;
+    }
+    int bad = o->file && flush_to_disk(o->file);
+    int error = errno;
+    if (o->file && fclose(o->file) && !bad) {
+        bad = 1;
+        error = errno;
+    }
+    o->file = NULL;
+    if (!bad && o->temporary && rename(o->temporary, o->final)) {
+        bad = 1;
+        error = errno;
+    }
+    if (bad)
+        tt_fail(ctx, TT_EIO, "cannot write %s: %s", o->path, strerror(error));
+    else
+        o->temporary = NULL;
+    tt_out_abort(o);
+    return ctx->status;
+}
+
+void tt_out_abort(tt_out *o)
+{
+    if (o->file) fclose(o->file);
+    if (o->temporary) unlink(o->temporary);
+    tt_arena mem = o->mem;
+    tt_arena_free(&mem);
+    memset(o, 0, sizeof *o);
+}
+
+tt_status tt_out_check(tt_ctx *ctx, const char *path)
+{
+    tt_out o;
+    struct stat st;
+    if (ctx->status) return ctx->status;
+    TT_TRY(name_files(ctx, &o, path));
+    if (o.temporary) {
+        size_t dir = directory_length(o.final);
+        o.final[dir] = 0; /* "a/b/", or "/" for a file in the root */
+        const char *folder = dir ? o.final : ".";
+        if (stat(folder, &st))
+            open_failed(ctx, path, errno);
+        else if (access(folder, W_OK | X_OK))
+            tt_fail(ctx, TT_EIO, "cannot write %s: its directory is not "
+                    "writable (%s)", path, strerror(errno));
+    }
+    o.temporary = NULL;
+    tt_out_abort(&o);
+    return ctx->status;
+}

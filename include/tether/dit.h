@@ -25,7 +25,13 @@ typedef struct tt_dit tt_dit;
 /* Load the transformer. Sizes come from tensor shapes; heads, text_len and eps
  * from `config_path` (a Wan or Diffusers config.json, NULL: look beside the
  * weights), else from the published widths, else `heads` (0: not given), else
- * an error naming the option. Takes over `w`. */
+ * an error naming the option. Every tensor must be there once, with its shape.
+ * Owns    `w`, also on failure: it is closed by tt_dit_close, or before an
+ *         error returns.
+ * Errors  TT_ESHAPE  missing, misshapen or unexpected tensors (counted and
+ *                    named), or config.json disagrees with the shapes
+ *         TT_EUNSUPPORTED  another network (image-to-video, VACE, VAE, ...)
+ *         TT_EINVAL  the head count is nowhere to be found */
 tt_status tt_dit_load(tt_ctx *ctx, tt_dit **out, tt_weights *w,
                       const char *config_path, int64_t heads);
 void tt_dit_close(tt_dit *m);
@@ -33,7 +39,9 @@ const tt_dit_config *tt_dit_get_config(const tt_dit *m);
 
 /* What depends on the prompt alone: context = text embedding of all text_len
  * rows, and per block the cross-attention k, v. Computed once per prompt.
- *   text [rows, text_dim], rows <= text_len (zero-padded to text_len) */
+ *   text [rows, text_dim], rows <= text_len (zero-padded to text_len)
+ * Borrows nothing: text may go, m must stay.
+ * Errors  TT_ESHAPE  more rows than text_len; TT_EFORMAT  NaN in the result */
 typedef struct tt_prompt tt_prompt;
 tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
                          const tt_real *text, int64_t rows);
@@ -44,7 +52,10 @@ void tt_prompt_free(tt_prompt *p);
  *   t [nt]  timesteps on the 0..1000 scale, one per frame or fewer (tokens are
  *           divided evenly over the entries)
  *   pass    which chunk, which pass; F = pass->frames
- * flow may be NULL (context pass: only K/V matter; the head is skipped). */
+ * flow may be NULL (context pass: only K/V matter; the head is skipped).
+ * Taps    e, e0, tokens, block.<i>/..., head, flow below the current scope.
+ * Errors  TT_ESHAPE  sizes that do not fit model or cache
+ *         TT_EFORMAT a NaN or infinity came out; names the tensor to blame */
 tt_status tt_dit_forward(tt_ctx *ctx, tt_real *flow, const tt_real *x,
                          int64_t h, int64_t w, const double *t, int64_t nt,
                          const tt_dit *m, const tt_prompt *prompt,

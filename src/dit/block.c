@@ -1,0 +1,85 @@
+/* block.c: one transformer block.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  Self-Forcing wan/modules/causal_model.py, CausalWanAttentionBlock.
+ * Model   m = modulation + e0 gives shift, scale and gate for the two branches
+ *         that know about time; cross-attention has neither gate nor
+ *         modulation but a norm with parameters of its own (norm3).
+ * Next    self_attention.c, cross_attention.c */
+#include <string.h>
+
+#include "dit/model.h"
+
+/* Rows of the modulation, in the checkpoint's order. */
+enum { SHIFT1, SCALE1, GATE1, SHIFT2, SCALE2, GATE2, MOD_ROWS };
+
+tt_real *dit_modulation(tt_ctx *ctx, const tt_real *modulation,
+                        const tt_real *e, int64_t ne, int64_t rows,
+                        int64_t dim, bool shared)
+{
+    tt_real *m = tt_scratch(ctx, ne * rows * dim);   /* [ne, rows, dim]       */
+    for (int64_t g = 0; g < ne && !ctx->status; g++)
+        for (int64_t r = 0; r < rows; r++) {
+            tt_real *row = m + (g * rows + r) * dim;
+            memcpy(row, modulation + r * dim, (size_t)dim * sizeof *row);
+            tt_add(ctx, row, e + (shared ? g : g * rows + r) * dim, dim);
+        }
+    return m;
+}
+
+/* y = ffn2(gelu(ffn0(x))) */
+static void feed_forward(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
+                         const dit_block *b, int64_t ffn_dim)
+{
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *hidden = tt_scratch(ctx, T * ffn_dim);  /* [T, ffn_dim]          */
+    dit_apply(ctx, hidden, x, T, &b->ffn0);
+    tt_gelu_tanh(ctx, hidden, T * ffn_dim);
+    dit_apply(ctx, y, hidden, T, &b->ffn2);
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
+                  int64_t T, const tt_real *e0, int64_t ne, const tt_real *k,
+                  const tt_real *v, int64_t rows, tt_cache *cache,
+                  const tt_pass *pass)
+{
+    const dit_block *b = &m->block[i];
+    const int64_t dim = m->cfg.dim;
+    const double eps = m->cfg.eps;
+    const int64_t stride = MOD_ROWS * dim;           /* one time entry        */
+    const int64_t per = T / ne;                      /* tokens per time entry */
+    TT_ASSERT(T % ne == 0);
+
+    const size_t scope = tt_scope(ctx, "block.%lld", (long long)i);
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const tt_real *mod =                             /* [ne, 6, dim]          */
+        dit_modulation(ctx, b->modulation, e0, ne, MOD_ROWS, dim, false);
+    tt_real *a = tt_scratch(ctx, T * dim);           /* [T, dim] branch input */
+    tt_real *y = tt_scratch(ctx, T * dim);           /* [T, dim] its output   */
+
+    /* x += SelfAttn(LN(x) (1 + scale1) + shift1) gate1 */
+    tt_layer_norm(ctx, a, x, T, dim, NULL, NULL, eps);
+    tt_modulate(ctx, a, T, dim, dit_row(mod, SCALE1, dim),
+                dit_row(mod, SHIFT1, dim), stride, per);
+    tt_dit_self_attention(ctx, m, i, y, a, cache, pass);
+    tt_gate_add(ctx, x, y, T, dim, dit_row(mod, GATE1, dim), stride, per);
+
+    /* x += CrossAttn(LN3(x)) */
+    tt_layer_norm(ctx, a, x, T, dim, b->norm3_w, b->norm3_b, eps);
+    tt_dit_cross_attention(ctx, m, i, y, a, T, k, v, rows);
+    tt_add(ctx, x, y, T * dim);
+
+    /* x += FFN(LN(x) (1 + scale2) + shift2) gate2 */
+    tt_layer_norm(ctx, a, x, T, dim, NULL, NULL, eps);
+    tt_modulate(ctx, a, T, dim, dit_row(mod, SCALE2, dim),
+                dit_row(mod, SHIFT2, dim), stride, per);
+    feed_forward(ctx, y, a, T, b, m->cfg.ffn_dim);
+    TT_TAP(ctx, "ffn", y, T, dim);
+    tt_gate_add(ctx, x, y, T, dim, dit_row(mod, GATE2, dim), stride, per);
+
+    TT_TAP(ctx, "out", x, T, dim);
+    tt_arena_reset(&ctx->scratch, mark);
+    tt_scope_end(ctx, scope);
+}

@@ -1,0 +1,48 @@
+/* cross_attention.c: attention of a chunk over the prompt.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  Wan2.1 wan/modules/model.py, WanT2VCrossAttention.
+ * Model   No rotation, no mask: all text_len rows take part, those behind the
+ *         prompt included. k and v depend on the prompt alone and are made
+ *         once (tt_prompt_make).
+ * Next    head.c */
+#include <math.h>
+
+#include "dit/model.h"
+
+void tt_dit_cross_kv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *k,
+                     tt_real *v, const tt_real *context, int64_t rows)
+{
+    const dit_attention *c = &m->block[i].cross;
+    const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H;
+    const size_t scope = tt_scope(ctx, "block.%lld", (long long)i);
+    dit_apply(ctx, k, context, rows, &c->k);
+    tt_rms_norm(ctx, k, k, rows, dim, c->norm_k, m->cfg.eps);
+    dit_apply(ctx, v, context, rows, &c->v);
+    TT_TAP(ctx, "cross_attn.k", k, rows, H, D);
+    TT_TAP(ctx, "cross_attn.v", v, rows, H, D);
+    tt_scope_end(ctx, scope);
+}
+
+void tt_dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
+                            const tt_real *x, int64_t T, const tt_real *k,
+                            const tt_real *v, int64_t rows)
+{
+    const dit_attention *c = &m->block[i].cross;
+    const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H;
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *q = tt_scratch(ctx, T * dim);           /* [T, H, D]             */
+    tt_real *o = tt_scratch(ctx, T * dim);           /* [T, H, D]             */
+
+    dit_apply(ctx, q, x, T, &c->q);
+    tt_rms_norm(ctx, q, q, T, dim, c->norm_q, m->cfg.eps);
+    TT_TAP(ctx, "cross_attn.q", q, T, H, D);
+    tt_attention(ctx, &(tt_attention_args){
+        .o = o, .q = q, .k = k, .v = v, .T = T, .N = rows, .H = H, .D = D,
+        .q_stride = dim, .kv_stride = dim,
+        .scale = (tt_real)(1 / sqrt((double)D))});
+    dit_apply(ctx, y, o, T, &c->o);
+    TT_TAP(ctx, "cross_attn", y, T, dim);
+    tt_arena_reset(&ctx->scratch, mark);
+}

@@ -1,0 +1,190 @@
+/* dit.c: one call of the network, flow = net(x, t, text, cache).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  Self-Forcing wan/modules/causal_model.py, CausalWanModel at inference.
+ * Model   latent -> tokens; every token then runs through all blocks, where it
+ *         sees the chunk and what the cache policy kept of the past; tokens ->
+ *         flow. Time enters through e and e0, the prompt through cross-
+ *         attention. Nothing here depends on a particular size.
+ * Next    embed.c, block.c, head.c */
+#include <math.h>
+#include <string.h>
+
+#include "dit/model.h"
+
+static tt_status check_call(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
+                            const tt_dit *m, const tt_prompt *prompt,
+                            const tt_cache *cache, const tt_pass *pass);
+static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_real *x,
+                         int64_t n, const char *what);
+
+tt_status tt_dit_forward(tt_ctx *ctx, tt_real *flow, const tt_real *x,
+                         int64_t h, int64_t w, const double *t, int64_t nt,
+                         const tt_dit *m, const tt_prompt *prompt,
+                         tt_cache *cache, const tt_pass *pass)
+{
+    TT_TRY(check_call(ctx, h, w, nt, m, prompt, cache, pass));
+    const tt_dit_config *c = &m->cfg;
+    const int64_t F = pass->frames, L = (h / 2) * (w / 2), T = F * L;
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+
+    tt_real *e = tt_scratch(ctx, nt * c->dim);           /* [nt, dim]         */
+    tt_real *e0 = tt_scratch(ctx, nt * 6 * c->dim);      /* [nt, 6, dim]      */
+    tt_dit_time(ctx, m, NULL, e, e0, t, nt);
+
+    tt_real *tokens = tt_scratch(ctx, T * c->dim);       /* [T, dim]          */
+    tt_dit_patch(ctx, m, tokens, x, F, h, w);
+
+    for (int64_t i = 0; i < c->layers; i++)
+        tt_dit_block(ctx, m, i, tokens, T, e0, nt, prompt->k[i], prompt->v[i],
+                     prompt->rows, cache, pass);
+
+    check_finite(ctx, m, tokens, T * c->dim, "tokens after the last block");
+    if (flow) {
+        tt_real *y = tt_scratch(ctx, T * 4 * c->in_dim); /* [T, 4*C]          */
+        tt_dit_head(ctx, m, y, tokens, T, e, nt);
+        if (!ctx->status) tt_dit_unpatch(flow, y, F, c->in_dim, h, w);
+        check_finite(ctx, m, flow, F * c->in_dim * h * w, "flow");
+        TT_TAP(ctx, "flow", flow, F, c->in_dim, h, w);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+    return ctx->status;
+}
+
+/* ---- what depends on the prompt alone ------------------------------------ */
+
+tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
+                         const tt_real *text, int64_t rows)
+{
+    *out = NULL;
+    TT_TRY(ctx->status);
+    const tt_dit_config *c = &m->cfg;
+    const int64_t n = c->text_len ? c->text_len : rows;
+    if (rows < 1 || rows > n)
+        return tt_fail(ctx, TT_ESHAPE,
+                       "text states: %lld rows, but this transformer takes 1 "
+                       "to %lld (text_len); shorten the prompt or set text_len "
+                       "in config.json", (long long)rows, (long long)n);
+    tt_arena arena = {0};
+    tt_prompt *p = tt_alloc0(ctx, &arena, 1, sizeof *p, "prompt");
+    if (!p) return ctx->status;
+    p->arena = arena;
+    p->rows = n;
+    p->context = tt_alloc(ctx, &p->arena, n * c->dim, sizeof(tt_real),
+                          "prompt context");
+    p->k = tt_alloc0(ctx, &p->arena, c->layers, sizeof *p->k, "prompt keys");
+    p->v = tt_alloc0(ctx, &p->arena, c->layers, sizeof *p->v, "prompt values");
+
+    /* Rows past the prompt are zero states. They are embedded and attended to
+     * like any other: upstream has no text mask. */
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *padded = tt_scratch(ctx, n * c->text_dim);  /* [n, text_dim]     */
+    if (!ctx->status) {
+        const size_t used = (size_t)(rows * c->text_dim) * sizeof *padded;
+        const size_t all = (size_t)(n * c->text_dim) * sizeof *padded;
+        memcpy(padded, text, used);
+        memset((char *)padded + used, 0, all - used);
+    }
+    tt_dit_text(ctx, m, p->context, padded, n);
+    tt_arena_reset(&ctx->scratch, mark);
+
+    for (int64_t i = 0; i < c->layers && !ctx->status; i++) {
+        p->k[i] = tt_alloc(ctx, &p->arena, n * c->dim, sizeof(tt_real),
+                           "prompt keys");
+        p->v[i] = tt_alloc(ctx, &p->arena, n * c->dim, sizeof(tt_real),
+                           "prompt values");
+        tt_dit_cross_kv(ctx, m, i, p->k[i], p->v[i], p->context, n);
+    }
+    check_finite(ctx, m, p->context, n * c->dim, "text context");
+    if (ctx->status) {
+        tt_prompt_free(p);
+        return ctx->status;
+    }
+    *out = p;
+    return TT_OK;
+}
+
+void tt_prompt_free(tt_prompt *p)
+{
+    if (!p) return;
+    tt_arena arena = p->arena;      /* holds *p itself */
+    tt_arena_free(&arena);
+}
+
+/* ---- checks at the door --------------------------------------------------- */
+
+static tt_status check_call(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
+                            const tt_dit *m, const tt_prompt *prompt,
+                            const tt_cache *cache, const tt_pass *pass)
+{
+    TT_TRY(ctx->status);
+    const tt_geometry *g = tt_cache_geometry(cache);
+    const int64_t H = m->cfg.heads, D = m->cfg.dim / m->cfg.heads;
+
+    if (h < 2 || w < 2 || h % 2 || w % 2)
+        return tt_fail(ctx, TT_ESHAPE,
+                       "latent is %lld x %lld, but the transformer takes "
+                       "patches of 2 x 2: height and width must be even "
+                       "(pixels: multiples of 16)", (long long)h, (long long)w);
+    if (pass->frames < 1 || nt < 1 || (pass->frames * (h / 2) * (w / 2)) % nt)
+        return tt_fail(ctx, TT_ESHAPE,
+                       "%lld timesteps cannot be spread evenly over %lld "
+                       "frames", (long long)nt, (long long)pass->frames);
+    if (g->layers != m->cfg.layers || g->H != H || g->D != D ||
+        g->grid_h != h / 2 || g->grid_w != w / 2)
+        return tt_fail(ctx, TT_ESHAPE,
+                       "the cache was built for %lld layers, %lld heads of "
+                       "%lld and a grid of %lld x %lld; this call needs %lld, "
+                       "%lld of %lld and %lld x %lld", (long long)g->layers,
+                       (long long)g->H, (long long)g->D, (long long)g->grid_h,
+                       (long long)g->grid_w, (long long)m->cfg.layers,
+                       (long long)H, (long long)D, (long long)(h / 2),
+                       (long long)(w / 2));
+    TT_ASSERT(prompt->rows >= 1);
+    return TT_OK;
+}
+
+/* The first NaN or infinity in a tensor of the checkpoint: its name, or NULL
+ * when there is none. Only asked when a result went wrong. */
+static const char *bad_weight(tt_ctx *ctx, const tt_dit *m)
+{
+    enum { PIECE = 4096 };
+    tt_real buf[PIECE];
+    (void)ctx;
+    for (int64_t i = 0; i < tt_weights_count(m->w); i++) {
+        const char *name = tt_weights_name(m->w, i);
+        const tt_tensor *t = tt_weights_find(m->w, name);
+        const int64_t n = t ? tt_tensor_count(t) : 0;
+        const size_t size = t ? tt_dtype_size(t->dtype) : 0;
+        for (int64_t at = 0; at < n; at += PIECE) {
+            const int64_t k = n - at < PIECE ? n - at : PIECE;
+            tt_widen(buf, (const char *)t->data + (size_t)at * size, t->dtype,
+                     k);
+            for (int64_t j = 0; j < k; j++)
+                if (!isfinite(buf[j])) return name;
+        }
+    }
+    return NULL;
+}
+
+/* A result that is not finite stops the run here, with the tensor to blame. */
+static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_real *x,
+                         int64_t n, const char *what)
+{
+    if (ctx->status) return;
+    int64_t i = 0;
+    while (i < n && isfinite(x[i])) i++;
+    if (i == n) return;
+    const char *name = bad_weight(ctx, m);
+    if (name)
+        tt_fail(ctx, TT_EFORMAT,
+                "transformer: %s is not finite because tensor %s of %s holds "
+                "NaN or Inf: the file is damaged, fetch it again", what, name,
+                tt_weights_path(m->w));
+    else
+        tt_fail(ctx, TT_EFORMAT,
+                "transformer: %s is not finite although all weights of %s "
+                "are: the text states or latents given hold NaN or Inf, or "
+                "the values overflow", what, tt_weights_path(m->w));
+}

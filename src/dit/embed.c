@@ -1,0 +1,99 @@
+/* embed.c: what enters the network: latent patches, time and text.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  Self-Forcing wan/modules/causal_model.py (patch_embedding,
+ *         time_embedding, time_projection, text_embedding) and model.py
+ *         (sinusoidal_embedding_1d).
+ * Next    block.c */
+#include "dit/model.h"
+#include "tether/mathfn.h"
+
+/* One row of patch features: channel, then row, then column of the 2x2 patch,
+ * the order of the convolution weight [dim, C, 1, 2, 2].
+ *   rows [F*L, C*4]   x [F, C, h, w]
+ * Token order is frame, patch row, patch column. */
+static void gather_patches(tt_real *rows, const tt_real *x, int64_t F,
+                           int64_t C, int64_t h, int64_t w)
+{
+    for (int64_t f = 0; f < F; f++)
+        for (int64_t py = 0; py < h / 2; py++)
+            for (int64_t px = 0; px < w / 2; px++)
+                for (int64_t c = 0; c < C; c++) {
+                    const tt_real *p = x + ((f * C + c) * h + 2 * py) * w
+                                         + 2 * px;
+                    *rows++ = p[0];
+                    *rows++ = p[1];
+                    *rows++ = p[w];
+                    *rows++ = p[w + 1];
+                }
+}
+
+void tt_dit_patch(tt_ctx *ctx, const tt_dit *m, tt_real *tokens,
+                  const tt_real *x, int64_t F, int64_t h, int64_t w)
+{
+    const int64_t C = m->cfg.in_dim, T = F * (h / 2) * (w / 2);
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *rows = tt_scratch(ctx, T * C * 4);          /* [T, C*4]          */
+    if (!ctx->status) gather_patches(rows, x, F, C, h, w);
+    dit_apply(ctx, tokens, rows, T, &m->patch);
+    TT_TAP(ctx, "tokens", tokens, T, m->cfg.dim);
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* s[j] = cos(t w_j), s[half + j] = sin(t w_j), w_j = 10000^(-j/half): all
+ * cosines first, all in double. */
+static void sinusoid(double *s, double t, int64_t half)
+{
+    for (int64_t j = 0; j < half; j++) {
+        const double w = tt_pow(10000.0, -(double)j / (double)half);
+        tt_sincos(t * w, &s[half + j], &s[j]);
+    }
+}
+
+void tt_dit_time(tt_ctx *ctx, const tt_dit *m, double *wave, tt_real *e,
+                 tt_real *e0, const double *t, int64_t nt)
+{
+    const int64_t dim = m->cfg.dim, freq = m->cfg.freq_dim;
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *in = tt_scratch(ctx, nt * freq);            /* [nt, freq_dim]    */
+    tt_real *hidden = tt_scratch(ctx, nt * dim);         /* [nt, dim]         */
+    if (!wave)
+        wave = tt_alloc(ctx, &ctx->scratch, nt * freq, sizeof *wave,
+                        "time sinusoid");
+    if (!e) e = tt_scratch(ctx, nt * dim);
+
+    if (!ctx->status) {
+        for (int64_t i = 0; i < nt; i++)
+            sinusoid(wave + i * freq, t[i], freq / 2);
+        for (int64_t i = 0; i < nt * freq; i++)
+            in[i] = (tt_real)wave[i];
+    }
+    /* e = W2 silu(W0 sinusoid + b0) + b2, time_embedding */
+    dit_apply(ctx, hidden, in, nt, &m->time0);
+    tt_silu(ctx, hidden, nt * dim);
+    dit_apply(ctx, e, hidden, nt, &m->time2);
+    TT_TAP(ctx, "e", e, nt, dim);
+
+    /* e0 = W1 silu(e) + b1, time_projection; e itself goes to the head */
+    if (e0) {
+        if (!ctx->status)
+            for (int64_t i = 0; i < nt * dim; i++) hidden[i] = e[i];
+        tt_silu(ctx, hidden, nt * dim);
+        dit_apply(ctx, e0, hidden, nt, &m->time_proj);
+        TT_TAP(ctx, "e0", e0, nt, 6, dim);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+void tt_dit_text(tt_ctx *ctx, const tt_dit *m, tt_real *context,
+                 const tt_real *text, int64_t rows)
+{
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *hidden = tt_scratch(ctx, rows * m->cfg.dim);   /* [rows, dim]    */
+    dit_apply(ctx, hidden, text, rows, &m->text0);
+    tt_gelu_tanh(ctx, hidden, rows * m->cfg.dim);
+    dit_apply(ctx, context, hidden, rows, &m->text2);
+    TT_TAP(ctx, "context", context, rows, m->cfg.dim);
+    tt_arena_reset(&ctx->scratch, mark);
+}

@@ -1,0 +1,75 @@
+/* model.h: the transformer's parameters, as bound from a checkpoint.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The struct mirrors the checkpoint's names: m->block[i].self.q.w is
+ * "blocks.i.self_attn.q.weight". Matrices stay in their stored type inside the
+ * mapped file and are widened by the operator that uses them; vectors are
+ * widened once, into m->arena. Shapes are [rows, columns] of W in y = x W^T. */
+#ifndef TT_DIT_MODEL_H
+#define TT_DIT_MODEL_H
+
+#include "tether/dit.h"
+#include "tether/ops.h"
+
+/* y = x w^T + b */
+typedef struct dit_linear {
+    tt_tensor w;                    /* [out, in], stored type                 */
+    tt_real *b;                     /* [out]                                  */
+} dit_linear;
+
+typedef struct dit_attention {
+    dit_linear q, k, v, o;          /* [dim, dim] each                        */
+    tt_real *norm_q, *norm_k;       /* [dim]: RMSNorm over all heads together */
+} dit_attention;
+
+typedef struct dit_block {
+    tt_real *modulation;            /* [6, dim]                               */
+    dit_attention self, cross;
+    tt_real *norm3_w, *norm3_b;     /* [dim]                                  */
+    dit_linear ffn0, ffn2;          /* [ffn, dim], [dim, ffn]                 */
+} dit_block;
+
+struct tt_dit {
+    tt_dit_config cfg;
+    dit_linear patch;               /* [dim, C*1*2*2]                         */
+    dit_linear text0, text2;        /* [dim, text_dim], [dim, dim]            */
+    dit_linear time0, time2;        /* [dim, freq_dim], [dim, dim]            */
+    dit_linear time_proj;           /* [6*dim, dim]                           */
+    dit_block *block;               /* [layers]                               */
+    tt_real *head_modulation;       /* [2, dim]                               */
+    dit_linear head;                /* [4*C, dim]                             */
+
+    tt_arena arena;                 /* holds this struct and the vectors      */
+    tt_weights *w;
+};
+
+struct tt_prompt {
+    int64_t rows;
+    tt_real *context;               /* [rows, dim]                            */
+    tt_real **k, **v;               /* [layers] of [rows, H, D]               */
+    tt_arena arena;
+};
+
+/* y = x l.w^T + l.b for n rows. */
+static inline void dit_apply(tt_ctx *ctx, tt_real *y, const tt_real *x,
+                             int64_t n, const dit_linear *l)
+{
+    tt_linear(ctx, y, x, n, &l->w, l->b);
+}
+
+/* m[g] = modulation + e[g] for every time entry g; lives in ctx->scratch.
+ *   result [ne, rows, dim]   modulation [rows, dim]
+ *   e      [ne, rows, dim], or [ne, dim] when `shared` by all rows */
+tt_real *dit_modulation(tt_ctx *ctx, const tt_real *modulation,
+                        const tt_real *e, int64_t ne, int64_t rows,
+                        int64_t dim, bool shared);
+
+/* Row r of [rows, dim]; NULL stays NULL, so that a failed allocation is not
+ * computed with. */
+static inline const tt_real *dit_row(const tt_real *m, int64_t r, int64_t dim)
+{
+    return m ? m + r * dim : NULL;
+}
+
+#endif

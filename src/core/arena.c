@@ -1,0 +1,148 @@
+/* arena.c: chained-block arenas.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Holds   a block never moves, so pointers survive growth; a reset frees the
+ *         blocks above the mark but keeps one, so a loop that marks and resets
+ *         does not go back to the system every time. */
+#include "tether/arena.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tether/context.h"
+
+#define ALIGN 64
+#define BLOCK_MIN ((size_t)1 << 20)
+
+typedef struct tt_arena_block {
+    struct tt_arena_block *below;
+    size_t size;   /* usable bytes behind the header */
+} block;
+
+#define HEADER ((sizeof(block) + ALIGN - 1) / ALIGN * ALIGN)
+
+static char *block_data(block *b)
+{
+    return (char *)b + HEADER;
+}
+
+static block *block_new(size_t size)
+{
+    size_t bytes = size + HEADER;
+    if (bytes < size) return NULL;
+#ifdef MAP_ANONYMOUS
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+#ifdef MADV_HUGEPAGE
+    if (bytes >= (size_t)4 << 20) madvise(p, bytes, MADV_HUGEPAGE);
+#endif
+#else
+    void *p = aligned_alloc(ALIGN, (bytes + ALIGN - 1) / ALIGN * ALIGN);
+    if (!p) return NULL;
+#endif
+    block *b = p;
+    b->below = NULL;
+    b->size = size;
+    return b;
+}
+
+static void block_free(block *b)
+{
+#ifdef MAP_ANONYMOUS
+    munmap(b, b->size + HEADER);
+#else
+    free(b);
+#endif
+}
+
+void *tt_alloc(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
+               const char *what)
+{
+    if (ctx->status) return NULL;
+    int64_t bytes = 0;
+    if (!tt_checked_size(&bytes, &n, 1, size) ||
+        bytes > INT64_MAX - 2 * ALIGN) {
+        tt_fail(ctx, TT_ENOMEM, "out of memory: %s asks for more bytes than "
+                "a 64-bit size can hold", what);
+        return NULL;
+    }
+    size_t need = ((size_t)bytes + ALIGN - 1) / ALIGN * ALIGN;
+    if (need == 0) need = ALIGN;
+    bool refuse = a->fail_after && --a->fail_after == 0;
+    if (!refuse && (!a->top || a->top->size - a->used < need)) {
+        block *b = block_new(need > BLOCK_MIN ? need : BLOCK_MIN);
+        if (b) {
+            b->below = a->top;
+            a->top = b;
+            a->used = 0;
+            a->total += b->size;
+            if (a->total > a->peak) a->peak = a->total;
+        } else {
+            refuse = true;
+        }
+    }
+    if (refuse) {
+        tt_fail(ctx, TT_ENOMEM,
+                "out of memory: %s needs %.1f MB more; %.1f MB are already in "
+                "use there", what, (double)need / 1e6, (double)a->total / 1e6);
+        return NULL;
+    }
+    void *p = block_data(a->top) + a->used;
+    a->used += need;
+    return p;
+}
+
+void *tt_alloc0(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
+                const char *what)
+{
+    void *p = tt_alloc(ctx, a, n, size, what);
+    if (p) memset(p, 0, (size_t)n * size);
+    return p;
+}
+
+char *tt_strdup(tt_ctx *ctx, tt_arena *a, const char *s)
+{
+    size_t n = strlen(s) + 1;
+    char *p = tt_alloc(ctx, a, (int64_t)n, 1, "a string");
+    if (p) memcpy(p, s, n);
+    return p;
+}
+
+tt_arena_mark tt_arena_here(const tt_arena *a)
+{
+    return (tt_arena_mark){a->top, a->used};
+}
+
+void tt_arena_reset(tt_arena *a, tt_arena_mark m)
+{
+    /* An empty mark keeps the oldest block for the next round. */
+    while (a->top && a->top != m.top) {
+        if (!m.top && !a->top->below) {
+            a->used = 0;
+            return;
+        }
+        block *b = a->top;
+        a->top = b->below;
+        a->total -= b->size;
+        block_free(b);
+    }
+    a->used = m.used;
+}
+
+void tt_arena_free(tt_arena *a)
+{
+    while (a->top) {
+        block *b = a->top;
+        a->top = b->below;
+        block_free(b);
+    }
+    a->used = a->total = 0;
+}
+
+tt_real *tt_scratch(tt_ctx *ctx, int64_t n)
+{
+    return tt_alloc(ctx, &ctx->scratch, n, sizeof(tt_real), "scratch");
+}

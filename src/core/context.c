@@ -1,0 +1,159 @@
+/* context.c: the context, failures, scopes, taps and the profile.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tether/context.h"
+
+#include <fenv.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "tether/ops.h"
+
+#ifdef __FAST_MATH__
+#error "tether must not be built with -ffast-math: its bits are its contract"
+#endif
+
+tt_status tt_fail(tt_ctx *ctx, tt_status s, const char *fmt, ...)
+{
+    if (ctx->status) return ctx->status;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(ctx->message, sizeof ctx->message, fmt, ap);
+    va_end(ap);
+    ctx->status = s;
+    return s;
+}
+
+void tt_clear(tt_ctx *ctx)
+{
+    ctx->status = TT_OK;
+    ctx->message[0] = '\0';
+}
+
+const char *tt_message(const tt_ctx *ctx)
+{
+    return ctx->message;
+}
+
+void tt_assert_failed(const char *what, const char *file, int line)
+{
+    fprintf(stderr, "tether: internal error: %s does not hold (%s:%d)\n", what,
+            file, line);
+    abort();
+}
+
+void tt_warn(tt_ctx *ctx, const char *fmt, ...)
+{
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (ctx->warn)
+        ctx->warn(ctx->warn_user, text);
+    else
+        fprintf(stderr, "warning: %s\n", text);
+}
+
+tt_status tt_check_interrupt(tt_ctx *ctx)
+{
+    if (ctx->interrupt && *ctx->interrupt)
+        return tt_fail(ctx, TT_EINTR, "interrupted");
+    return ctx->status;
+}
+
+/* The arithmetic must be IEEE: nearest-even, subnormals kept, no contraction.
+ * A shared library built with -ffast-math can set flush-to-zero at load. */
+static tt_status check_arithmetic(tt_ctx *ctx)
+{
+    if (fegetround() != FE_TONEAREST)
+        return tt_fail(ctx, TT_EUNSUPPORTED,
+                       "the rounding mode is not round-to-nearest");
+    volatile float tiny = 1.17549435e-38f;
+    volatile float half = tiny * 0.5f;
+    if (half == 0.0f || half + half != tiny)
+        return tt_fail(ctx, TT_EUNSUPPORTED,
+                       "subnormal numbers are flushed to zero (FTZ/DAZ is "
+                       "set, perhaps by a library built with -ffast-math)");
+    volatile double a = 1.0 + 0x1p-30, b = 1.0 - 0x1p-30;
+    double x = a, y = b;
+    if (x * y - 1.0 != 0.0)   /* fused, it would be -2^-60 */
+        return tt_fail(ctx, TT_EUNSUPPORTED,
+                       "this build contracts a*b+c into fused operations; "
+                       "build with -ffp-contract=off");
+    return TT_OK;
+}
+
+tt_status tt_ctx_init(tt_ctx *ctx)
+{
+    memset(ctx, 0, sizeof *ctx);
+    ctx->ops = tt_ops_default();
+#ifdef _OPENMP
+    ctx->nthreads = omp_get_max_threads();
+#else
+    ctx->nthreads = 1;
+#endif
+    return check_arithmetic(ctx);
+}
+
+void tt_ctx_free(tt_ctx *ctx)
+{
+    tt_arena_free(&ctx->scratch);
+}
+
+size_t tt_scope(tt_ctx *ctx, const char *fmt, ...)
+{
+    size_t mark = strlen(ctx->path);
+    if (!ctx->tap) return mark;
+    size_t at = mark;
+    if (at && at + 1 < sizeof ctx->path) {
+        ctx->path[at++] = '/';
+        ctx->path[at] = '\0';
+    }
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(ctx->path + at, sizeof ctx->path - at, fmt, ap);
+    va_end(ap);
+    return mark;
+}
+
+void tt_scope_end(tt_ctx *ctx, size_t mark)
+{
+    ctx->path[mark] = '\0';
+}
+
+void tt_tap_emit(tt_ctx *ctx, const char *name, tt_dtype dtype,
+                 const void *data, int rank, const int64_t *dim)
+{
+    if (!ctx->tap) return;
+    char full[sizeof ctx->path + 128];
+    snprintf(full, sizeof full, "%s%s%s", ctx->path, ctx->path[0] ? "/" : "",
+             name);
+    ctx->tap(ctx->tap_user, full, dtype, rank, dim, data);
+}
+
+double tt_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void tt_profile_add(tt_ctx *ctx, const char *name, double seconds, double flops)
+{
+    for (int i = 0; i < TT_PROFILE_ROWS; i++) {
+        tt_profile_row *row = &ctx->profile[i];
+        if (!row->name) row->name = name;
+        if (strcmp(row->name, name) != 0) continue;
+        row->seconds += seconds;
+        row->flops += flops;
+        row->calls++;
+        return;
+    }
+}

@@ -1,0 +1,38 @@
+/* parallel.h: the one way operators use threads.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *     TT_PARALLEL_FOR(ctx)
+ *     for (int64_t i = 0; i < n; i++) ...
+ *
+ * The loop runs over independent outputs; a sum is never split between
+ * threads, so their number cannot change a bit. Without OpenMP the pragma
+ * vanishes and the same loop runs alone. */
+#ifndef TT_CORE_PARALLEL_H
+#define TT_CORE_PARALLEL_H
+
+#include "tether/context.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#define TT_PRAGMA(x) _Pragma(#x)
+#define TT_PARALLEL_FOR(ctx)                                                   \
+    TT_PRAGMA(omp parallel for schedule(static) num_threads((ctx)->nthreads))
+/* Iterations of unequal or large cost, handed out one by one. */
+#define TT_PARALLEL_FOR_DYNAMIC(ctx)                                           \
+    TT_PRAGMA(omp parallel for schedule(dynamic, 1)                            \
+                  num_threads((ctx)->nthreads))
+static inline int tt_thread_id(void)
+{
+    return omp_get_thread_num();
+}
+#else
+#define TT_PARALLEL_FOR(ctx)
+#define TT_PARALLEL_FOR_DYNAMIC(ctx)
+static inline int tt_thread_id(void)
+{
+    return 0;
+}
+#endif
+
+#endif

@@ -1,0 +1,265 @@
+/* tensor.c: storage types, checked sizes, widening.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Holds   stored data is little-endian and possibly unaligned; every load
+ *         here assembles bytes, so hosts of either byte order read the same
+ *         values. */
+#include "tether/tensor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    size_t size;
+} dtypes[TT_DTYPE_COUNT] = {
+    [TT_NONE] = {"?", 0},          [TT_F64] = {"F64", 8},
+    [TT_F32] = {"F32", 4},         [TT_F16] = {"F16", 2},
+    [TT_BF16] = {"BF16", 2},       [TT_F8_E4M3] = {"F8_E4M3", 1},
+    [TT_F8_E5M2] = {"F8_E5M2", 1}, [TT_I64] = {"I64", 8},
+    [TT_I32] = {"I32", 4},         [TT_I16] = {"I16", 2},
+    [TT_I8] = {"I8", 1},           [TT_U64] = {"U64", 8},
+    [TT_U32] = {"U32", 4},         [TT_U16] = {"U16", 2},
+    [TT_U8] = {"U8", 1},           [TT_BOOL] = {"BOOL", 1},
+};
+
+size_t tt_dtype_size(tt_dtype t)
+{
+    return t > TT_NONE && t < TT_DTYPE_COUNT ? dtypes[t].size : 0;
+}
+
+const char *tt_dtype_name(tt_dtype t)
+{
+    return t > TT_NONE && t < TT_DTYPE_COUNT ? dtypes[t].name : "?";
+}
+
+tt_dtype tt_dtype_from_name(const char *name)
+{
+    for (int t = TT_NONE + 1; t < TT_DTYPE_COUNT; t++)
+        if (strcmp(dtypes[t].name, name) == 0) return (tt_dtype)t;
+    return TT_NONE;
+}
+
+bool tt_checked_mul(int64_t *out, int64_t a, int64_t b)
+{
+    if (a < 0 || b < 0) return false;
+    if (b != 0 && a > INT64_MAX / b) return false;
+    *out = a * b;
+    return true;
+}
+
+bool tt_checked_add(int64_t *out, int64_t a, int64_t b)
+{
+    if (a < 0 || b < 0 || a > INT64_MAX - b) return false;
+    *out = a + b;
+    return true;
+}
+
+bool tt_checked_size(int64_t *out, const int64_t *dim, int rank, size_t size)
+{
+    bool empty = false;
+    for (int i = 0; i < rank; i++) {
+        if (dim[i] < 0) return false;
+        if (dim[i] == 0) empty = true;
+    }
+    int64_t n = (int64_t)size;
+    if (empty) n = 0;
+    for (int i = 0; i < rank && !empty; i++)
+        if (!tt_checked_mul(&n, n, dim[i])) return false;
+    *out = n;
+    return true;
+}
+
+int64_t tt_tensor_count(const tt_tensor *t)
+{
+    int64_t n = 1;
+    for (int i = 0; i < t->rank; i++) n *= t->dim[i];
+    return n;
+}
+
+tt_tensor tt_tensor_make(const void *data, tt_dtype dtype, int rank,
+                         const int64_t *dim)
+{
+    tt_tensor t = {.data = data, .dtype = dtype, .rank = rank};
+    int64_t step = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        t.dim[i] = dim[i];
+        t.stride[i] = step;
+        step *= dim[i];
+    }
+    return t;
+}
+
+bool tt_tensor_packed(const tt_tensor *t)
+{
+    int64_t step = 1;
+    for (int i = t->rank - 1; i >= 0; i--) {
+        if (t->dim[i] != 1 && t->stride[i] != step) return false;
+        step *= t->dim[i];
+    }
+    return true;
+}
+
+const char *tt_shape_string(char *buf, size_t n, int rank, const int64_t *dim)
+{
+    size_t at = 0;
+    if (n == 0) return buf;
+    at += (size_t)snprintf(buf, n, "[");
+    for (int i = 0; i < rank && at < n; i++)
+        at += (size_t)snprintf(buf + at, n - at, "%s%lld", i ? ", " : "",
+                               (long long)dim[i]);
+    if (at < n) snprintf(buf + at, n - at, "]");
+    return buf;
+}
+
+/* ---- 8- and 16-bit floats ------------------------------------------------ */
+
+static float f32_from_bits(uint32_t u)
+{
+    float f;
+    memcpy(&f, &u, 4);
+    return f;
+}
+
+static uint32_t bits_from_f32(float f)
+{
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    return u;
+}
+
+float tt_f32_from_bf16(uint16_t h)
+{
+    return f32_from_bits((uint32_t)h << 16);
+}
+
+uint16_t tt_bf16_from_f32(float x)
+{
+    uint32_t u = bits_from_f32(x);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return (uint16_t)((u >> 16) | 0x40u);
+    u += 0x7fffu + ((u >> 16) & 1u);
+    return (uint16_t)(u >> 16);
+}
+
+/* A float with `ebits` exponent and `mbits` mantissa bits, IEEE specials. */
+static float small_float(uint32_t u, int ebits, int mbits, bool ieee)
+{
+    uint32_t sign = (u >> (ebits + mbits)) & 1u;
+    uint32_t emax = (1u << ebits) - 1u, mmax = (1u << mbits) - 1u;
+    uint32_t e = (u >> mbits) & emax, m = u & mmax;
+    int bias = (1 << (ebits - 1)) - 1;
+    uint32_t out;
+    if (e == 0) {
+        /* subnormal: m * 2^(1 - bias - mbits), exact in float32 */
+        float v = (float)m * f32_from_bits((uint32_t)(127 + 1 - bias - mbits)
+                                           << 23);
+        return sign ? -v : v;
+    }
+    if (ieee && e == emax)
+        out = 0x7f800000u | (m << (23 - mbits)) | (m ? 0x400000u : 0u);
+    else if (!ieee && e == emax && m == mmax)
+        out = 0x7fc00000u;
+    else
+        out = ((uint32_t)((int)e - bias + 127) << 23) | (m << (23 - mbits));
+    return f32_from_bits(out | (sign << 31));
+}
+
+float tt_f32_from_f16(uint16_t h)
+{
+    return small_float(h, 5, 10, true);
+}
+
+float tt_f32_from_f8e5m2(uint8_t b)
+{
+    return small_float(b, 5, 2, true);
+}
+
+float tt_f32_from_f8e4m3(uint8_t b)
+{
+    return small_float(b, 4, 3, false);
+}
+
+uint16_t tt_f16_from_f32(float x)
+{
+    uint32_t u = bits_from_f32(x), sign = (u >> 16) & 0x8000u;
+    uint32_t a = u & 0x7fffffffu;
+    if (a > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | ((a >> 13) & 0x3ffu));
+    if (a >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); /* >= 65520 */
+    if (a < 0x33000001u) return (uint16_t)sign;              /* <= 2^-25  */
+    int e = (int)(a >> 23) - 112;
+    uint32_t m = (a & 0x7fffffu) | 0x800000u;
+    int shift = e <= 0 ? 14 - e : 13;
+    uint32_t q = m >> shift, rest = m & ((1u << shift) - 1u);
+    uint32_t mid = 1u << (shift - 1);
+    if (rest > mid || (rest == mid && (q & 1u))) q++;
+    /* q carries the hidden bit; a carry out of the mantissa moves into e */
+    uint32_t h = e <= 0 ? q : ((uint32_t)(e - 1) << 10) + q;
+    return (uint16_t)(sign | h);
+}
+
+/* ---- widening ------------------------------------------------------------ */
+
+static uint64_t load_le(const unsigned char *p, size_t n)
+{
+    uint64_t v = 0;
+    for (size_t i = 0; i < n; i++) v |= (uint64_t)p[i] << (8 * i);
+    return v;
+}
+
+static double element(const unsigned char *p, tt_dtype t)
+{
+    uint64_t u = load_le(p, tt_dtype_size(t));
+    double d;
+    switch (t) {
+    case TT_F64: memcpy(&d, &u, 8); return d;
+    case TT_F32: return (double)f32_from_bits((uint32_t)u);
+    case TT_F16: return (double)tt_f32_from_f16((uint16_t)u);
+    case TT_BF16: return (double)tt_f32_from_bf16((uint16_t)u);
+    case TT_F8_E4M3: return (double)tt_f32_from_f8e4m3((uint8_t)u);
+    case TT_F8_E5M2: return (double)tt_f32_from_f8e5m2((uint8_t)u);
+    case TT_I64: return (double)(int64_t)u;
+    case TT_I32: return (double)(int32_t)(uint32_t)u;
+    case TT_I16: return (double)(int16_t)(uint16_t)u;
+    case TT_I8: return (double)(int8_t)(uint8_t)u;
+    case TT_U64: case TT_U32: case TT_U16: case TT_U8: return (double)u;
+    case TT_BOOL: return u ? 1.0 : 0.0;
+    default: return 0.0;
+    }
+}
+
+static bool little_endian(void)
+{
+    const uint16_t one = 1;
+    unsigned char b;
+    memcpy(&b, &one, 1);
+    return b == 1;
+}
+
+void tt_widen_f32(float *dst, const void *src, tt_dtype t, int64_t n)
+{
+    const unsigned char *p = src;
+    size_t size = tt_dtype_size(t);
+    if (t == TT_F32 && little_endian()) {
+        memcpy(dst, src, (size_t)n * 4);
+    } else if (t == TT_BF16) {
+        for (int64_t i = 0; i < n; i++) {
+            uint32_t u = (uint32_t)p[2 * i] << 16 | (uint32_t)p[2 * i + 1] << 24;
+            memcpy(&dst[i], &u, 4);
+        }
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = (float)element(p + (size_t)i * size, t);
+    }
+}
+
+void tt_widen(tt_real *dst, const void *src, tt_dtype t, int64_t n)
+{
+#ifdef TT_REAL_DOUBLE
+    const unsigned char *p = src;
+    size_t size = tt_dtype_size(t);
+    for (int64_t i = 0; i < n; i++) dst[i] = element(p + (size_t)i * size, t);
+#else
+    tt_widen_f32(dst, src, t, n);
+#endif
+}

@@ -1,0 +1,14 @@
+/* backends.h: the tables built into this program.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TT_OPS_BACKENDS_H
+#define TT_OPS_BACKENDS_H
+
+#include "tether/ops.h"
+
+extern const tt_ops tt_ops_golden; /* the definitions, plain loops            */
+#ifdef TT_HAVE_BLAS
+extern const tt_ops tt_ops_blas;   /* OpenBLAS, judged by tolerance           */
+#endif
+
+#endif

@@ -1,0 +1,83 @@
+/* attention.c: softmax attention over blocks of keys.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The blocks are part of the definition: a running maximum over blocks of
+ * TT_KEY_BLOCK keys needs one pass over K and V and no score matrix, and every
+ * optimised kernel walks the same blocks. */
+#include <float.h>
+
+#include "core/parallel.h"
+#include "ops/golden/golden.h"
+#include "ops/reduce.h"
+#include "tether/mathfn.h"
+
+#ifdef TT_REAL_DOUBLE
+#define REAL_LOWEST (-DBL_MAX)
+#else
+#define REAL_LOWEST (-FLT_MAX)
+#endif
+
+/* Logit of query i and key j of head h. */
+static tt_real logit(const tt_attention_args *a, int64_t h, int64_t i,
+                     int64_t j)
+{
+    tt_real s = dot_real(a->q + i * a->q_stride + h * a->D,
+                         a->k + j * a->kv_stride + h * a->D, a->D) * a->scale;
+    if (a->key_mask && !a->key_mask[j]) return s + REAL_LOWEST;
+    if (a->rel_bias)
+        s += a->rel_bias[h * (2 * a->N - 1) + j - i + a->N - 1];
+    return s;
+}
+
+/* One query of one head; acc [D] and block [D] are scratch. */
+static void attend(const tt_attention_args *a, int64_t h, int64_t i,
+                   tt_real *acc, tt_real *block)
+{
+    tt_real m = 0, l = 0, p[TT_KEY_BLOCK];
+    for (int64_t j0 = 0; j0 < a->N; j0 += TT_KEY_BLOCK) {
+        int64_t n = a->N - j0 < TT_KEY_BLOCK ? a->N - j0 : TT_KEY_BLOCK;
+        tt_real top = j0 ? m : logit(a, h, i, 0);
+        for (int64_t j = 0; j < n; j++) {
+            p[j] = logit(a, h, i, j0 + j);
+            if (p[j] > top) top = p[j];
+        }
+        tt_real sum = 0;
+        for (int64_t j = 0; j < n; j++) {
+            p[j] = tt_exp_real(p[j] - top);
+            sum += p[j];
+        }
+        for (int64_t d = 0; d < a->D; d++) block[d] = 0;
+        for (int64_t j = 0; j < n; j++) {
+            const tt_real *v = a->v + (j0 + j) * a->kv_stride + h * a->D;
+            for (int64_t d = 0; d < a->D; d++)
+                block[d] = fma_real(p[j], v[d], block[d]);
+        }
+        if (j0 == 0) {
+            l = sum;
+            for (int64_t d = 0; d < a->D; d++) acc[d] = block[d];
+        } else {
+            tt_real alpha = tt_exp_real(m - top);
+            l = fma_real(l, alpha, sum);
+            for (int64_t d = 0; d < a->D; d++)
+                acc[d] = fma_real(acc[d], alpha, block[d]);
+        }
+        m = top;
+    }
+    tt_real *o = a->o + (i * a->H + h) * a->D;
+    for (int64_t d = 0; d < a->D; d++) o[d] = acc[d] / l;
+}
+
+void golden_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *acc = tt_scratch(ctx, 2 * a->D * ctx->nthreads);
+    if (acc) {
+        TT_PARALLEL_FOR(ctx)
+        for (int64_t t = 0; t < a->H * a->T; t++) {
+            tt_real *mine = acc + 2 * a->D * tt_thread_id();
+            attend(a, t / a->T, t % a->T, mine, mine + a->D);
+        }
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}

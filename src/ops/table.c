@@ -1,0 +1,141 @@
+/* table.c: the backends of this build, and the wrappers model code calls.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A wrapper does nothing while a failure is recorded, asserts what every
+ * backend may rely on, and adds to the profile. */
+#include <string.h>
+
+#include "ops/backends.h"
+
+const tt_ops *tt_ops_at(int i)
+{
+    static const tt_ops *const tables[] = {
+#ifdef TT_HAVE_BLAS
+        &tt_ops_blas,
+#endif
+        &tt_ops_golden,
+    };
+    int n = (int)(sizeof tables / sizeof tables[0]);
+    return i >= 0 && i < n ? tables[i] : NULL;
+}
+
+const tt_ops *tt_ops_find(const char *name)
+{
+    for (int i = 0; tt_ops_at(i); i++)
+        if (strcmp(tt_ops_at(i)->name, name) == 0) return tt_ops_at(i);
+    return NULL;
+}
+
+const tt_ops *tt_ops_default(void)
+{
+    return tt_ops_at(0);
+}
+
+#define RUN(ctx, name, flops, call)                                            \
+    do {                                                                       \
+        if ((ctx)->status) return;                                             \
+        double start_ = (ctx)->profiling ? tt_now() : 0.0;                     \
+        (ctx)->ops->call;                                                      \
+        if ((ctx)->profiling)                                                  \
+            tt_profile_add((ctx), (name), tt_now() - start_, (flops));         \
+    } while (0)
+
+void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+               const tt_tensor *w, const tt_real *b)
+{
+    if (ctx->status || n == 0) return;
+    TT_ASSERT(w->rank == 2 && tt_tensor_packed(w));
+    RUN(ctx, "linear", 2.0 * (double)n * (double)w->dim[0] * (double)w->dim[1],
+        linear(ctx, y, x, n, w, b));
+}
+
+void tt_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    if (ctx->status || a->T == 0) return;
+    TT_ASSERT(a->N >= 1 && a->H >= 1 && a->D >= 1);
+    TT_ASSERT(!a->rel_bias || a->T == a->N);
+    RUN(ctx, "attention",
+        4.0 * (double)a->T * (double)a->N * (double)(a->H * a->D),
+        attention(ctx, a));
+}
+
+void tt_conv(tt_ctx *ctx, const tt_conv_args *a)
+{
+    if (ctx->status) return;
+    int64_t taps = (int64_t)a->kt * a->kh * a->kw;
+    TT_ASSERT(tt_tensor_count(a->w) == a->Cout * taps * a->Cin);
+    RUN(ctx, "conv",
+        2.0 * (double)(a->Ho * a->Wo) * (double)(a->Cout * a->Cin * taps),
+        conv(ctx, a));
+}
+
+void tt_layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                   int64_t c, const tt_real *w, const tt_real *b, double eps)
+{
+    RUN(ctx, "layer_norm", 0, layer_norm(ctx, y, x, n, c, w, b, eps));
+}
+
+void tt_rms_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                 int64_t c, const tt_real *w, double eps)
+{
+    RUN(ctx, "rms_norm", 0, rms_norm(ctx, y, x, n, c, w, eps));
+}
+
+void tt_channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                     int64_t c, const tt_real *gamma)
+{
+    RUN(ctx, "channel_norm", 0, channel_norm(ctx, y, x, n, c, gamma));
+}
+
+void tt_modulate(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
+                 const tt_real *scale, const tt_real *shift, int64_t stride,
+                 int64_t rows)
+{
+    RUN(ctx, "modulate", 0,
+        modulate(ctx, x, n, c, scale, shift, stride, rows));
+}
+
+void tt_gate_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n,
+                 int64_t c, const tt_real *gate, int64_t stride, int64_t rows)
+{
+    RUN(ctx, "gate_add", 0, gate_add(ctx, x, y, n, c, gate, stride, rows));
+}
+
+void tt_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n)
+{
+    RUN(ctx, "add", 0, add(ctx, x, y, n));
+}
+
+void tt_mul(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n)
+{
+    RUN(ctx, "mul", 0, mul(ctx, x, y, n));
+}
+
+void tt_gelu_tanh(tt_ctx *ctx, tt_real *x, int64_t n)
+{
+    RUN(ctx, "gelu_tanh", 0, gelu_tanh(ctx, x, n));
+}
+
+void tt_silu(tt_ctx *ctx, tt_real *x, int64_t n)
+{
+    RUN(ctx, "silu", 0, silu(ctx, x, n));
+}
+
+void tt_rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T, int64_t H,
+             int64_t D, const tt_rope_table *table, const int32_t *pos)
+{
+    RUN(ctx, "rope", 0, rope(ctx, y, x, T, H, D, table, pos));
+}
+
+void tt_col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
+                 int64_t c)
+{
+    RUN(ctx, "col_stat", 0, col_mean(ctx, mean, x, n, c));
+}
+
+void tt_col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
+                   const double *mean, int64_t n, int64_t c)
+{
+    RUN(ctx, "col_stat", 0, col_moment(ctx, m2, x, mean, n, c));
+}

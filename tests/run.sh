@@ -1,0 +1,45 @@
+#!/bin/sh
+# run.sh: run every test program of a build folder; the last line counts.
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# Each program prints its failures and ends with "NAME: N passed, N failed". A
+# program that dies without that line counts as one failure. tests/*/*.sh are
+# run too, with the build folder as argument, under the same convention.
+build=$1
+passed=0
+failed=0
+log=$build/test.log
+: > "$log"
+
+one() {   # name command...
+    name=$1
+    shift
+    start=$(date +%s)
+    "$@" > "$build/test.out" 2>&1
+    rc=$?
+    cat "$build/test.out" >> "$log"
+    line=$(grep -E ' [0-9]+ passed, [0-9]+ failed$' "$build/test.out" | tail -n 1)
+    if [ -z "$line" ]; then
+        echo "FAIL $name: ended with status $rc before its last line"
+        tail -n 20 "$build/test.out"
+        failed=$((failed + 1))
+        return
+    fi
+    p=$(echo "$line" | sed 's/.* \([0-9]*\) passed.*/\1/')
+    f=$(echo "$line" | sed 's/.* \([0-9]*\) failed$/\1/')
+    if [ "$rc" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
+    grep -v ' passed, ' "$build/test.out"
+    echo "$line ($(($(date +%s) - start)) s)"
+    passed=$((passed + p))
+    failed=$((failed + f))
+}
+
+for t in $(find "$build/tests" -type f -name 'test_*' ! -name '*.*' | sort); do
+    one "$t" "$t"
+done
+for t in tests/*/test_*.sh; do
+    [ -f "$t" ] && one "$t" sh "$t" "$build"
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -13,9 +13,9 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
-#include "tether/context.h"
-
 #include "cli/options.h"
+#include "tether/context.h"
+#include "tether/ops.h"
 
 int cmd_generate(tt_ctx *ctx, int argc, char **argv);
 int cmd_embed(tt_ctx *ctx, int argc, char **argv);
@@ -31,5 +31,13 @@ tt_status cli_setup(tt_ctx *ctx, const cli_common *common);
 /* Print the recorded failure as "tether: error: ..." on stderr and return the
  * exit status that belongs to it: 2 for TT_EINVAL, 130 for TT_EINTR, else 1.*/
 int cli_failed(const tt_ctx *ctx);
+
+/* From here on the first SIGINT or SIGTERM asks the library to stop between
+ * two steps (ctx->interrupt), and the second one ends the program. Commands
+ * that have nothing to save leave the signals alone. */
+void cli_catch_signals(tt_ctx *ctx);
+
+/* What may be expected of two runs with the same inputs. */
+const char *cli_determinism(const tt_ops *ops);
 
 #endif

@@ -1,0 +1,190 @@
+/* main.c: the program `tether`: find the command, run it, exit as promised.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Exit status: 0 ok, 1 failure at run time, 2 usage, 128+n on signal n.
+ * Messages go to stderr, data to stdout.
+ * Next    cmd_generate.c */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "tether/ops.h"
+#include "tether/policy.h"
+#include "tether/version.h"
+
+typedef struct command {
+    const char *name, *summary;
+    int (*run)(tt_ctx *ctx, int argc, char **argv);
+} command;
+
+static const command commands[] = {
+    {"generate", "a video from a prompt or from embeddings", cmd_generate},
+    {"decode", "a video from a file of latents", cmd_decode},
+    {"embed", "prompt embeddings into a file, to encode once", cmd_embed},
+    {"tokenize", "the ids of lines of text", cmd_tokenize},
+    {"noise", "the noise of a seed into a file, for other programs",
+     cmd_noise},
+    {"inspect", "what is in a checkpoint or tensor file", cmd_inspect},
+    {"demo", "a video and a contact sheet from the small built-in model",
+     cmd_demo},
+};
+enum { NCOMMANDS = sizeof commands / sizeof commands[0] };
+
+/* Planned, so that the answer is better than "unknown". */
+static const char *const planned[] = {"encode", "convert", "diff", "validate",
+                                      "analyze", "bench"};
+enum { NPLANNED = sizeof planned / sizeof planned[0] };
+
+/* ---- signals ------------------------------------------------------------- */
+
+/* A signal handler has nowhere else to write to. */
+static volatile int stop_signal;
+
+static void on_signal(int number)
+{
+    if (stop_signal) _exit(128 + number); /* the second one does not wait */
+    stop_signal = number;
+}
+
+void cli_catch_signals(tt_ctx *ctx)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    ctx->interrupt = &stop_signal;
+}
+
+/* ---- shared by the commands ---------------------------------------------- */
+
+tt_status cli_setup(tt_ctx *ctx, const cli_common *common)
+{
+    if (common->threads) ctx->nthreads = (int)common->threads;
+    if (common->backend) {
+        const tt_ops *ops = tt_ops_find(common->backend);
+        if (!ops) {
+            char have[256] = "";
+            for (int i = 0; tt_ops_at(i); i++)
+                snprintf(have + strlen(have), sizeof have - strlen(have),
+                         "%s%s", i ? ", " : "", tt_ops_at(i)->name);
+            return tt_fail(ctx, TT_EINVAL, "--backend %s is not built into "
+                           "this program; it has: %s", common->backend, have);
+        }
+        ctx->ops = ops;
+    }
+    return TT_OK;
+}
+
+int cli_failed(const tt_ctx *ctx)
+{
+    if (ctx->status == TT_EINTR) {
+        fprintf(stderr, "tether: %s\n", *tt_message(ctx) ? tt_message(ctx)
+                                                         : "interrupted");
+        return 128 + (stop_signal ? stop_signal : SIGINT);
+    }
+    fprintf(stderr, "tether: error: %s\n", tt_message(ctx));
+    return ctx->status == TT_EINVAL ? 2 : 1;
+}
+
+/* ---- what every program must answer -------------------------------------- */
+
+static void print_help(void)
+{
+    printf("tether: autoregressive video diffusion (Self-Forcing on Wan2.1, "
+           "TetherCache)\n\n"
+           "usage: tether COMMAND [options]      "
+           "tether COMMAND --help explains one\n\n");
+    for (int i = 0; i < NCOMMANDS; i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+    printf("\nCache policies of `generate --cache`\n");
+    for (int i = 0; tt_policy_at(i); i++)
+        printf("  %-10s %s\n", tt_policy_at(i)->name,
+               tt_policy_at(i)->summary);
+    printf("\nFirst steps\n"
+           "  tether demo -o build/demo           no weights needed\n"
+           "  tether generate -m Wan2.1-T2V-1.3B --checkpoint "
+           "self_forcing_dmd.pt \\\n"
+           "      -p \"a cat on a red sofa\" -o cat.mp4\n");
+}
+
+static void print_version(void)
+{
+    char cpu[256];
+    const tt_ops *first = tt_ops_default();
+    printf("tether %s (%s), %s, compute type %s\n", tt_version(),
+           tt_git_revision(), tt_compiler(), tt_real_name());
+    printf("backends:");
+    for (int i = 0; tt_ops_at(i); i++)
+        printf("%s %s%s", i ? "," : "", tt_ops_at(i)->name,
+               tt_ops_at(i) == first ? " (default)" : "");
+    printf("\ninstruction sets: %s\n", tt_cpu_features(cpu, sizeof cpu));
+    printf("determinism class: %s\n", cli_determinism(first));
+}
+
+const char *cli_determinism(const tt_ops *ops)
+{
+    return !strcmp(ops->name, "blas")
+        ? "blas (sums in the library's order; equal within tolerances)"
+        : "golden (orders of sums fixed; bits do not depend on threads)";
+}
+
+static int no_such_command(const char *name)
+{
+    const char *names[NCOMMANDS];
+    for (int i = 0; i < NPLANNED; i++)
+        if (!strcmp(planned[i], name)) {
+            fprintf(stderr, "tether: `%s` is not in this build yet\n", name);
+            return 2;
+        }
+    for (int i = 0; i < NCOMMANDS; i++) names[i] = commands[i].name;
+    const char *near = opt_nearest(name, names, NCOMMANDS);
+    fprintf(stderr, "tether: unknown command `%s`%s%s%s; `tether --help` "
+            "lists the commands\n", name, near ? ", did you mean `" : "",
+            near ? near : "", near ? "`?" : "");
+    return 2;
+}
+
+static int run_command(int argc, char **argv)
+{
+    const command *c = NULL;
+    for (int i = 0; i < NCOMMANDS; i++)
+        if (!strcmp(commands[i].name, argv[1])) c = &commands[i];
+    if (!c) return no_such_command(argv[1]);
+
+    tt_ctx ctx;
+    if (tt_ctx_init(&ctx)) return cli_failed(&ctx);
+    int status = c->run(&ctx, argc - 1, argv + 1);
+    tt_ctx_free(&ctx);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    int status = 0;
+    /* A reader that goes away is a write error with a sentence. */
+    signal(SIGPIPE, SIG_IGN);
+    if (argc < 2) {
+        fprintf(stderr, "tether: no command given; `tether --help` lists "
+                "them\n");
+        return 2;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")
+        || !strcmp(argv[1], "help"))
+        print_help();
+    else if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
+        print_version();
+    else
+        status = run_command(argc, argv);
+    if ((fflush(stdout) || ferror(stdout)) && !status) {
+        fprintf(stderr, "tether: error: cannot write standard output: %s\n",
+                strerror(errno));
+        status = 1;
+    }
+    return status;
+}

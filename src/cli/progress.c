@@ -1,0 +1,150 @@
+/* progress.c: what the user sees and what the log file gets while we work.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/progress.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+/* A warning of the library must not run into the progress line. */
+static void warn(void *user, const char *sentence)
+{
+    progress *p = user;
+    if (p->drawn) fputs("\r\033[K", stderr);
+    p->drawn = false;
+    fprintf(stderr, "%stether: warning:%s %s\n", p->colour ? "\033[33m" : "",
+            p->colour ? "\033[0m" : "", sentence);
+}
+
+tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
+                        bool append)
+{
+    const char *no_colour = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    memset(p, 0, sizeof *p);
+    p->quiet = common->quiet;
+    p->verbose = common->verbose && !common->quiet;
+    p->terminal = isatty(2) && term && strcmp(term, "dumb");
+    p->colour = p->terminal && !(no_colour && *no_colour);
+    p->start = tt_now();
+    ctx->warn = warn;
+    ctx->warn_user = p;
+    if (common->log_json) {
+        p->log_path = common->log_json;
+        p->log = fopen(common->log_json, append ? "a" : "w");
+        if (!p->log)
+            return tt_fail(ctx, TT_EIO, "cannot write %s: %s",
+                           common->log_json, strerror(errno));
+    }
+    return TT_OK;
+}
+
+void progress_close(progress *p)
+{
+    if (p->drawn) fputc('\n', stderr);
+    p->drawn = false;
+    if (p->log) fclose(p->log);
+    p->log = NULL;
+}
+
+static void say(progress *p, const char *fmt, va_list ap)
+{
+    if (p->drawn) fputs("\r\033[K", stderr);
+    p->drawn = false;
+    vfprintf(stderr, fmt, ap);
+    fputc('\n', stderr);
+}
+
+void progress_say(progress *p, const char *fmt, ...)
+{
+    va_list ap;
+    if (p->quiet) return;
+    va_start(ap, fmt);
+    say(p, fmt, ap);
+    va_end(ap);
+}
+
+void progress_note(progress *p, const char *fmt, ...)
+{
+    va_list ap;
+    if (!p->verbose) return;
+    va_start(ap, fmt);
+    say(p, fmt, ap);
+    va_end(ap);
+}
+
+const char *progress_duration(char *buf, size_t n, double seconds)
+{
+    long s = (long)(seconds + 0.5);
+    if (seconds < 10)
+        snprintf(buf, n, "%.1fs", seconds);
+    else if (s < 60)
+        snprintf(buf, n, "%lds", s);
+    else if (s < 3600)
+        snprintf(buf, n, "%ldm%02lds", s / 60, s % 60);
+    else
+        snprintf(buf, n, "%ldh%02ldm", s / 3600, s / 60 % 60);
+    return buf;
+}
+
+int64_t progress_peak_memory(void)
+{
+    struct rusage u;
+    if (getrusage(RUSAGE_SELF, &u)) return 0;
+#ifdef __APPLE__
+    return (int64_t)u.ru_maxrss;
+#else
+    return (int64_t)u.ru_maxrss * 1024;
+#endif
+}
+
+void progress_update(progress *p, double done, double total, double seconds,
+                     const char *fmt, ...)
+{
+    char what[128], eta[32];
+    va_list ap;
+    bool whole = done == (double)(int64_t)done; /* a unit was finished */
+    if (p->quiet) return;
+    if (!p->terminal && !whole) return;
+    if (p->terminal && !whole && tt_now() - p->painted < 0.1) return;
+    p->painted = tt_now();
+
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    if (done > 0)
+        progress_duration(eta, sizeof eta, seconds * (total - done) / done);
+    else
+        snprintf(eta, sizeof eta, "?");
+    fprintf(stderr, "%s%s%s%s  %3.0f%%  eta %s  %.2f GB%s",
+            p->terminal ? "\r" : "", p->colour ? "\033[1m" : "", what,
+            p->colour ? "\033[0m" : "", total > 0 ? 100 * done / total : 0,
+            eta, (double)progress_peak_memory() * 1e-9,
+            p->terminal ? "\033[K" : "\n");
+    p->drawn = p->terminal;
+    fflush(stderr);
+}
+
+json_out *progress_log(progress *p, json_out *j, const char *event)
+{
+    if (!p->log) return NULL;
+    json_begin(j, p->log, false);
+    json_str(j, "event", event);
+    json_real(j, "seconds", tt_now() - p->start);
+    return j;
+}
+
+void progress_logged(progress *p, json_out *j)
+{
+    json_end(j);
+    if (fflush(p->log)) {
+        progress_say(p, "tether: warning: cannot write %s: %s; the log ends "
+                     "here", p->log_path, strerror(errno));
+        fclose(p->log);
+        p->log = NULL;
+    }
+}

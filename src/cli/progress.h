@@ -1,0 +1,49 @@
+/* progress.h: what the user sees and what the log file gets while we work.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * On a terminal one line is updated in place; elsewhere a plain line is
+ * printed per finished unit of work. Both go to stderr. --log-json gets one
+ * JSON object per event, flushed at once. */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include <stdio.h>
+
+#include "cli/jsonout.h"
+#include "cli/options.h"
+#include "tether/context.h"
+
+typedef struct progress {
+    bool quiet, verbose, terminal, colour;
+    bool drawn;          /* an unfinished line is on the terminal             */
+    double start, painted;
+    FILE *log;           /* NULL: none                                        */
+    const char *log_path;
+} progress;
+
+/* Opens the log: a fresh file, or continued when `append`. */
+tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
+                        bool append);
+void progress_close(progress *p);
+
+/* A line that stays. `note` only with -v. */
+void progress_say(progress *p, const char *fmt, ...) TT_PRINTF(2, 3);
+void progress_note(progress *p, const char *fmt, ...) TT_PRINTF(2, 3);
+
+/* Redraw "<what>  37%  eta 1m20s  1.2 GB" for `done` of `total` units that
+ * took `seconds` so far. On a terminal at most ten times a second. */
+void progress_update(progress *p, double done, double total, double seconds,
+                     const char *fmt, ...) TT_PRINTF(5, 6);
+
+/* One event line of the log; NULL when there is no log. Finish the object
+ * with progress_logged. */
+json_out *progress_log(progress *p, json_out *j, const char *event);
+void progress_logged(progress *p, json_out *j);
+
+/* "1m20s", "3h05m", "12.3s" */
+const char *progress_duration(char *buf, size_t n, double seconds);
+/* Largest resident size so far, bytes; 0 when unknown. */
+int64_t progress_peak_memory(void);
+
+#endif

@@ -1,0 +1,284 @@
+/* test_video.c: pixels, PNG, y4m, contact sheet, atomic output.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Known answers  ref_data/vae_full_a: u8 computed from the given video_raw.
+ * Properties     round trip of y4m conversion, names that appear only when
+ *                complete, one sentence for every refusal. */
+#include "tether/video.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/harness.h"
+#include "tether/outfile.h"
+
+static char folder[128];
+
+/* "<folder>/<name>" in one of a few rotating buffers. */
+static const char *at(const char *name)
+{
+    static char buf[4][256];
+    static int turn;
+    char *b = buf[turn++ & 3];
+    snprintf(b, sizeof buf[0], "%s/%s", folder, name);
+    return b;
+}
+
+static bool exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+static int64_t size_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (int64_t)st.st_size : -1;
+}
+
+/* ---- pixels -------------------------------------------------------------- */
+
+static void test_u8(tt_ctx *ctx, test_case *c, const char *run)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%s.video_raw", run);
+    const tt_entry *raw = tt_file_find(c->expected, name);
+    snprintf(name, sizeof name, "%s.u8", run);
+    const tt_entry *want = tt_file_find(c->expected, name);
+    if (!expect(raw && want, "%s: tensors of vae_full_a", run)) return;
+
+    int64_t frames = raw->t.dim[2], pixels = raw->t.dim[3] * raw->t.dim[4];
+    tt_arena a = {0};
+    tt_real *v = tt_read_real(ctx, &a, &raw->t);
+    uint8_t *got = tt_alloc(ctx, &a, frames * pixels, 3, "frames");
+    if (v && got) {
+        for (int64_t f = 0; f < frames; f++)
+            tt_rgb8_from_real(got + 3 * f * pixels, v + f * pixels, pixels, 1,
+                              frames * pixels);
+        expect_bits(run, got, want->t.data, (size_t)(3 * frames * pixels));
+    }
+    tt_arena_free(&a);
+}
+
+static void test_conversion(void)
+{
+    const tt_real edge[6] = {-2, -1, 1, 2, 0, (tt_real)-0.9999999};
+    const uint8_t want[6] = {0, 0, 255, 255, 127, 0};
+    uint8_t got[6];
+    tt_rgb8_from_real(got, edge, 2, 3, 1);
+    expect_bits("clamp and truncate", got, want, 6);
+
+    tt_real nan3[3];
+    nan3[0] = nan3[1] = nan3[2] = (tt_real)(0.0f / (float)(got[0]));
+    tt_rgb8_from_real(got, nan3, 1, 3, 1);
+    expect(got[0] == 0 && got[2] == 0, "NaN becomes 0");
+}
+
+/* BT.601: black, white, primaries; and every colour within the range. */
+static void test_yuv(void)
+{
+    const uint8_t rgb[15] = {0, 0, 0,   255, 255, 255, 255, 0, 0,
+                             0, 255, 0, 0,   0,   255};
+    const uint8_t y[5] = {16, 235, 81, 145, 41};
+    const uint8_t cb[5] = {128, 128, 90, 54, 240};
+    const uint8_t cr[5] = {128, 128, 240, 34, 110};
+    uint8_t a[5], b[5], c[5];
+    tt_yuv_from_rgb(a, b, c, rgb, 5);
+    expect_bits("Y of primaries", a, y, 5);
+    expect_bits("Cb of primaries", b, cb, 5);
+    expect_bits("Cr of primaries", c, cr, 5);
+
+    bool inside = true;
+    for (int r = 0; r < 256; r += 15)
+        for (int g = 0; g < 256; g += 15)
+            for (int blue = 0; blue < 256; blue += 15) {
+                uint8_t p[3] = {(uint8_t)r, (uint8_t)g, (uint8_t)blue};
+                tt_yuv_from_rgb(a, b, c, p, 1);
+                inside = inside && a[0] >= 16 && a[0] <= 235 && b[0] >= 16
+                      && b[0] <= 240 && c[0] >= 16 && c[0] <= 240;
+            }
+    expect(inside, "every colour stays inside the limited range");
+}
+
+/* ---- files --------------------------------------------------------------- */
+
+static void paint(uint8_t *rgb, int w, int h, int frame)
+{
+    for (int i = 0; i < h; i++)
+        for (int j = 0; j < w; j++) {
+            rgb[3 * (i * w + j)] = (uint8_t)(8 * i + frame);
+            rgb[3 * (i * w + j) + 1] = (uint8_t)(5 * j);
+            rgb[3 * (i * w + j) + 2] = (uint8_t)(40 * frame);
+        }
+}
+
+static tt_status write_video(tt_ctx *ctx, const char *path, int frames)
+{
+    uint8_t rgb[3 * 32 * 16];
+    tt_video_format f = {.width = 32, .height = 16, .fps = 16,
+                         .frames = frames};
+    tt_video *v;
+    TT_TRY(tt_video_open(ctx, &v, path, &f));
+    for (int i = 0; i < frames; i++) {
+        paint(rgb, 32, 16, i);
+        tt_video_frame(v, rgb);
+    }
+    return tt_video_finish(v);
+}
+
+static void test_y4m(tt_ctx *ctx)
+{
+    const char *path = at("a.y4m");
+    expect_ok(write_video(ctx, path, 3), "y4m");
+    int64_t head = (int64_t)strlen("YUV4MPEG2 W32 H16 F16:1 Ip A1:1 C444 "
+                                   "XCOLORRANGE=LIMITED\n");
+    expect(size_of(path) == head + 3 * (6 + 3 * 32 * 16), "y4m size");
+}
+
+static void test_pngs(tt_ctx *ctx)
+{
+    expect_ok(write_video(ctx, at("frames/%03d.png"), 2), "png pattern");
+    expect(exists(at("frames/000.png")) && exists(at("frames/001.png"))
+           && !exists(at("frames/002.png")), "names of the pattern");
+    expect_ok(write_video(ctx, at("one.png"), 1), "single png");
+    expect_status(write_video(ctx, at("two.png"), 2), TT_EINVAL,
+                  "two frames in one png");
+    expect(!exists(at("two.png")), "nothing left of the refused png");
+
+    FILE *f = fopen(at("one.png"), "rb");
+    unsigned char head[24] = {0};
+    if (expect(f && fread(head, 1, 24, f) == 24, "png can be read"))
+        expect(!memcmp(head, "\x89PNG\r\n\x1a\n", 8) && head[19] == 32
+               && head[23] == 16, "png signature and size");
+    if (f) fclose(f);
+}
+
+static void test_refusals(tt_ctx *ctx)
+{
+    tt_video_format f = {.width = 32, .height = 16, .fps = 16, .frames = 3};
+    expect_status(tt_video_check(ctx, "x.avi", &f), TT_EINVAL, "ending");
+    expect_status(tt_video_check(ctx, "x%d%d.png", &f), TT_EINVAL, "pattern");
+    expect_status(tt_video_check(ctx, "x%s.png", &f), TT_EINVAL, "pattern %s");
+    expect_status(tt_video_check(ctx, at("no/such/dir.y4m"), &f), TT_EIO,
+                  "missing directory");
+    expect_status(tt_video_check(ctx, "", &f), TT_EINVAL, "empty name");
+    f.width = INT64_C(1) << 40;
+    expect_status(tt_video_check(ctx, at("b.y4m"), &f), TT_EINVAL, "huge");
+    uint8_t one[3] = {0};
+    expect_status(tt_png_write(ctx, at("b.png"), one, INT64_C(1) << 32, 1),
+                  TT_EINVAL, "png bounds come before stb");
+    expect(!exists(at("b.y4m")) && !exists(at("b.png")), "nothing created");
+}
+
+/* A file has its name only when it is complete. */
+static void test_atomic(tt_ctx *ctx)
+{
+    uint8_t rgb[3 * 32 * 16] = {0};
+    tt_video_format f = {.width = 32, .height = 16, .fps = 16, .frames = 2};
+    tt_video *v;
+    if (!expect_ok(tt_video_open(ctx, &v, at("c.y4m"), &f), "open")) return;
+    tt_video_frame(v, rgb);
+    expect(!exists(at("c.y4m")), "no final name while writing");
+    tt_video_abort(v);
+    expect(!exists(at("c.y4m")), "no final name after abort");
+
+    tt_out o;
+    expect_ok(tt_out_open(ctx, &o, at("d")), "out open");
+    tt_out_write(ctx, &o, "new", 3);
+    tt_fail(ctx, TT_EIO, "a failure elsewhere");
+    tt_out_finish(ctx, &o);
+    tt_clear(ctx);
+    expect(!exists(at("d")), "finish after a failure deletes");
+
+    expect_ok(tt_out_open(ctx, &o, "/dev/null"), "a device");
+    expect_ok(tt_out_finish(ctx, &o), "a device is written directly");
+    struct stat st;
+    expect(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode),
+           "the device is still one");
+}
+
+static void test_no_space(tt_ctx *ctx)
+{
+    if (!exists("/dev/full")) return;
+    tt_out o;
+    uint8_t block[8192] = {0};
+    expect_ok(tt_out_open(ctx, &o, "/dev/full"), "open /dev/full");
+    for (int i = 0; i < 4; i++) tt_out_write(ctx, &o, block, sizeof block);
+    expect_status(tt_out_finish(ctx, &o), TT_EIO, "no space is reported");
+}
+
+static void test_sheet(tt_ctx *ctx)
+{
+    uint8_t rgb[3 * 32 * 16];
+    tt_sheet *s;
+    if (!expect_ok(tt_sheet_open(ctx, &s, at("sheet.png"), 32, 16, 9),
+                   "sheet open")) return;
+    for (int i = 0; i < 9; i++) {
+        paint(rgb, 32, 16, i);
+        tt_sheet_frame(s, rgb);
+    }
+    expect_ok(tt_sheet_finish(s), "sheet");
+    expect(size_of(at("sheet.png")) > 100, "sheet written");
+}
+
+static void test_preview(void)
+{
+    tt_real z[2 * 16 * 2 * 3] = {0};
+    uint8_t rgb[2 * 4 * 2 * 3 * 4 * 3];
+    z[16 * 6 + 5] = 100;  /* frame 1, channel 0, last pixel: bright, reddish */
+    tt_latent_preview(rgb, z, 2, 16, 2, 3);
+    size_t last = sizeof rgb - 3;
+    expect(rgb[0] == 128 && rgb[1] == 128 && rgb[2] == 128,
+           "zero latents are grey");
+    expect(rgb[last] == 255, "the last pixel shows frame 1");
+}
+
+/* Only where ffmpeg is installed; without it the refusal names a way out. */
+static void test_ffmpeg(tt_ctx *ctx)
+{
+    tt_video_format f = {.width = 32, .height = 16, .fps = 16, .frames = 5};
+    if (tt_video_check(ctx, at("m.mp4"), &f) == TT_EUNSUPPORTED) {
+        expect(strstr(tt_message(ctx), ".y4m") != NULL, "names the y4m way");
+        tt_clear(ctx);
+        return;
+    }
+    tt_clear(ctx);
+    expect_ok(write_video(ctx, at("m.mp4"), 5), "mp4");
+    expect(size_of(at("m.mp4")) > 300, "mp4 written");
+    expect_ok(write_video(ctx, at("m.gif"), 5), "gif");
+    expect(size_of(at("m.gif")) > 100, "gif written");
+}
+
+int main(void)
+{
+    tt_ctx *ctx = test_begin("io/video");
+    snprintf(folder, sizeof folder, "/tmp/tether_video_XXXXXX");
+    if (!expect(mkdtemp(folder) != NULL, "temporary folder"))
+        return test_end();
+
+    test_case c;
+    if (case_open(&c, "vae_full_a") && expect(c.expected != NULL, "expected")) {
+        const char *runs[] = {"dec_t1", "dec_t2_taps", "dec_t7",
+                              "dec_t3_odd", "dec_t2_1x1"};
+        for (int i = 0; i < 5; i++) test_u8(ctx, &c, runs[i]);
+        case_close(&c);
+    }
+    test_conversion();
+    test_yuv();
+    test_y4m(ctx);
+    test_pngs(ctx);
+    test_refusals(ctx);
+    test_atomic(ctx);
+    test_no_space(ctx);
+    test_sheet(ctx);
+    test_preview();
+    test_ffmpeg(ctx);
+
+    char command[160];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command)) return 1;
+    return test_end();
+}

@@ -1,0 +1,138 @@
+/* text.h: from a prompt to what the transformer reads.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *     tt_tokenizer *tok; tt_umt5 *enc;
+ *     tt_tokenizer_open(ctx, &tok, "spiece.model");
+ *     tt_umt5_open(ctx, &enc, "models_t5_umt5-xxl-enc-bf16.pth");
+ *     tt_prompt_embed(ctx, text, enc, tok, prompt, strlen(prompt), 512, NULL);
+ *     tt_umt5_close(enc);          (gives the memory of the weights back)
+ *     tt_tokenizer_close(tok);
+ *
+ * Three steps: Wan's prompt cleaning, a SentencePiece-compatible tokenizer,
+ * and the umT5 encoder. Each can be used alone. */
+#ifndef TETHER_TEXT_H
+#define TETHER_TEXT_H
+
+#include "tether/context.h"
+#include "tether/io.h"
+
+/* Longest text accepted anywhere in this header, in bytes. */
+#define TT_TEXT_LIMIT (1 << 20)
+
+/* ---- cleaning ------------------------------------------------------------ */
+
+/* out[0..*nout) = text[0..n) as Wan's tokenizer cleans it before encoding:
+ * ftfy.fix_text, html.unescape twice, white space collapsed and stripped.
+ * ftfy's repair of wrongly decoded text ("mojibake") is not done: such text
+ * passes through unchanged. The result is NUL-terminated, in `a`.
+ * Errors   TT_EINVAL  text is not valid UTF-8 or longer than TT_TEXT_LIMIT
+ * Vectors  ref_data/t5_tokenizer/clean.tsv */
+tt_status tt_text_clean(tt_ctx *ctx, tt_arena *a, char **out, size_t *nout,
+                        const char *text, size_t n);
+
+/* ---- tokenizer ------------------------------------------------------------ */
+
+typedef struct tt_tokenizer tt_tokenizer;
+
+/* Read a SentencePiece unigram model (spiece.model).
+ * Errors  TT_EIO; TT_EFORMAT, TT_EUNSUPPORTED with the reason; nothing stays
+ *         open and *out is NULL. */
+tt_status tt_tokenizer_open(tt_ctx *ctx, tt_tokenizer **out, const char *path);
+/* The same from n bytes, which are copied; `what` names them in messages. */
+tt_status tt_tokenizer_open_bytes(tt_ctx *ctx, tt_tokenizer **out,
+                                  const void *data, size_t n,
+                                  const char *what);
+void tt_tokenizer_close(tt_tokenizer *tok);
+
+int64_t tt_tokenizer_size(const tt_tokenizer *tok);     /* number of pieces  */
+int64_t tt_tokenizer_eos(const tt_tokenizer *tok);      /* -1: model has none */
+int64_t tt_tokenizer_pad(const tt_tokenizer *tok);      /* 0 if it has none  */
+/* The piece of an id, *n bytes of UTF-8 (not NUL-terminated); NULL outside. */
+const char *tt_tokenizer_piece(const tt_tokenizer *tok, int64_t id, size_t *n);
+
+/* (*ids)[0..*nids) = pieces of text[0..n) exactly as SentencePiece encodes it:
+ * no cleaning, no </s>. Any bytes are accepted; malformed UTF-8 becomes
+ * U+FFFD byte by byte. The array is in `a`.
+ * Errors   TT_EINVAL  longer than TT_TEXT_LIMIT
+ * Vectors  ref_data/t5_tokenizer */
+tt_status tt_tokenizer_encode(tt_ctx *ctx, tt_arena *a, int64_t **ids,
+                              int64_t *nids, const tt_tokenizer *tok,
+                              const char *text, size_t n);
+
+/* What a prompt becomes for the encoder: cleaned (unless `clean` is false),
+ * encoded, at most length-1 pieces kept, </s> appended, padded.
+ *   ids [length]   mask [length]  1 for the first *seq_len entries, else 0;
+ *                                 NULL when not wanted
+ *   length         >= 1; 512 in Wan
+ * Errors   TT_EINVAL as tt_text_clean; TT_EFORMAT when the model has no </s> */
+tt_status tt_tokenizer_encode_prompt(tt_ctx *ctx, int64_t *ids, int64_t *mask,
+                                     int64_t *seq_len,
+                                     const tt_tokenizer *tok, const char *text,
+                                     size_t n, int64_t length, bool clean);
+
+/* ---- umT5 encoder ---------------------------------------------------------- */
+
+typedef struct tt_umt5 tt_umt5;
+
+/* Read from the shapes of the weights; nothing needs a config file. */
+typedef struct tt_umt5_config {
+    int64_t vocab;     /* rows of the embedding                              */
+    int64_t dim;       /* residual width                                     */
+    int64_t dim_attn;  /* heads * head_dim                                   */
+    int64_t dim_ffn;
+    int64_t heads;     /* columns of the bias table                          */
+    int64_t buckets;   /* rows of the bias table, a multiple of 4            */
+    int64_t layers;
+} tt_umt5_config;
+
+/* Bind the encoder to the weights of a file or folder. Matrices stay mapped
+ * in their stored type; only norms and bias tables are widened.
+ * Errors  those of tt_weights_open; TT_ESHAPE naming missing, misshapen and
+ *         unexpected tensors. */
+tt_status tt_umt5_open(tt_ctx *ctx, tt_umt5 **out, const char *path);
+/* The same from open weights, which the encoder owns from here on (they are
+ * closed on failure too). */
+tt_status tt_umt5_load(tt_ctx *ctx, tt_umt5 **out, tt_weights *weights);
+/* Unmap the weights and free everything. */
+void tt_umt5_close(tt_umt5 *enc);
+const tt_umt5_config *tt_umt5_config_of(const tt_umt5 *enc);
+
+/* context = umT5(ids) under mask, for each of B independent rows of L tokens;
+ * prompt_embeds = context with rows >= seq_len set to 0, where seq_len is the
+ * number of non-zero mask entries of that row.
+ *   ids, mask [B, L]   context, prompt_embeds [B, L, dim], either may be NULL
+ * With context NULL and mask 1..1 0..0, only the seq_len real tokens are
+ * computed unless `all_rows` is set: padded keys have weight exactly 0, so the
+ * golden operators give the same bits either way.
+ * Taps     with B = 1 "text/block.i.attn", "text/block.i.ffn", "text/block.i"
+ *          as [1, L, dim] (attention branch, FFN branch, block output), then
+ *          "text/context", "text/prompt_embeds"; with B > 1 the scope is
+ *          "text/row.b".
+ * Errors   TT_EINVAL  id outside [0, vocab), L = 0
+ *          TT_EFORMAT a result that is not finite (broken weights)
+ * Vectors  ref_data/t5_basic and its neighbours */
+tt_status tt_umt5_encode(tt_ctx *ctx, tt_real *context, tt_real *prompt_embeds,
+                         tt_umt5 *enc, const int64_t *ids, const int64_t *mask,
+                         int64_t B, int64_t L, bool all_rows);
+
+/* Bucket of the relative position r = key - query in a table of `buckets`
+ * rows (a multiple of 4), maximum distance 128.
+ * Vectors  ref_data/t5_units */
+int64_t tt_umt5_bucket(int64_t r, int64_t buckets);
+
+/* ---- all together ---------------------------------------------------------- */
+
+typedef struct tt_prompt_options {
+    bool no_clean;     /* the text is clean already                          */
+    bool all_rows;     /* compute padding rows too (same result, slower)     */
+} tt_prompt_options;
+
+/* text [length, dim] = prompt_embeds of one prompt, rows past it zero.
+ * opt may be NULL. */
+tt_status tt_prompt_embed(tt_ctx *ctx, tt_real *text, tt_umt5 *enc,
+                          const tt_tokenizer *tok, const char *prompt,
+                          size_t n, int64_t length,
+                          const tt_prompt_options *opt);
+
+#endif

@@ -1,0 +1,85 @@
+/* model.c: where the parts of the model come from.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/model.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* The first of `names` that exists in folder p->model, into buf. */
+static bool find_in_model(char *buf, size_t n, const model_paths *p,
+                          const char *const *names)
+{
+    for (; p->model && *names; names++) {
+        int len = snprintf(buf, n, "%s/%s", p->model, *names);
+        if (len > 0 && (size_t)len < n && exists(buf)) return true;
+    }
+    return false;
+}
+
+tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const model_paths *p)
+{
+    static const char *const configs[] = {"config.json",
+                                          "transformer/config.json", NULL};
+    const char *path = p->checkpoint ? p->checkpoint : p->dit ? p->dit
+                                                              : p->model;
+    *out = NULL;
+    if (!path)
+        return tt_fail(ctx, TT_EINVAL, "no transformer given: use -m DIR, "
+                       "--dit FILE or --checkpoint FILE");
+    /* A checkpoint of weights alone takes its config from the folder it
+     * belongs to. */
+    char config[4096];
+    bool separate = path != p->model
+                 && find_in_model(config, sizeof config, p, configs);
+    tt_weights_options opt = {.ema = p->ema};
+    tt_weights *w;
+    TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_DIT, &opt));
+    return tt_dit_load(ctx, out, w, separate ? config : NULL, p->heads);
+}
+
+tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const model_paths *p)
+{
+    const char *path = p->vae ? p->vae : p->model;
+    *out = NULL;
+    if (!path)
+        return tt_fail(ctx, TT_EINVAL, "no VAE given: use -m DIR or --vae "
+                       "FILE");
+    tt_weights *w;
+    TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_VAE, NULL));
+    return tt_vae_load(ctx, out, w);
+}
+
+tt_status model_tokenizer(tt_ctx *ctx, char *buf, size_t n,
+                          const model_paths *p)
+{
+    static const char *const places[] = {
+        "google/umt5-xxl/spiece.model", "tokenizer/spiece.model",
+        "spiece.model", "tokenizer.model", NULL};
+    if (p->tokenizer) {
+        if ((size_t)snprintf(buf, n, "%s", p->tokenizer) < n) return TT_OK;
+    } else if (find_in_model(buf, n, p, places)) {
+        return TT_OK;
+    }
+    return tt_fail(ctx, p->model || p->tokenizer ? TT_EIO : TT_EINVAL,
+                   "no tokenizer found%s%s: expected google/umt5-xxl/"
+                   "spiece.model, tokenizer/spiece.model or spiece.model in "
+                   "the model folder; --tokenizer FILE names another place",
+                   p->model ? " in " : "", p->model ? p->model : "");
+}
+
+tt_status model_text_encoder(tt_ctx *ctx, const char **out,
+                             const model_paths *p)
+{
+    *out = p->text_encoder ? p->text_encoder : p->model;
+    if (!*out)
+        return tt_fail(ctx, TT_EINVAL, "no text encoder given: use -m DIR or "
+                       "--text-encoder FILE, or encode elsewhere and give "
+                       "--embeds FILE");
+    return TT_OK;
+}

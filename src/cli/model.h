@@ -1,0 +1,60 @@
+/* model.h: where the parts of the model come from.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * -m names a folder that holds everything (the original Wan2.1 folder, a
+ * Diffusers folder, or single files side by side); every part can be given
+ * by itself. */
+#ifndef CLI_MODEL_H
+#define CLI_MODEL_H
+
+#include "cli/options.h"
+#include "tether/dit.h"
+#include "tether/vae.h"
+
+typedef struct model_paths {
+    const char *model, *dit, *vae, *text_encoder, *tokenizer, *checkpoint;
+    int ema;          /* -1: generator_ema when present                       */
+    int64_t heads;    /* 0: not given                                         */
+} model_paths;
+#define MODEL_PATHS_DEFAULT {.ema = -1}
+
+/* Rows for a command's option table; `type` has a member of type model_paths
+ * called `member`. */
+#define MODEL_ROW_FOLDER(type, member)                                         \
+    {OPT_TEXT, "model", 'm', offsetof(type, member.model), "DIR",              \
+     "folder with all parts: original Wan2.1, Diffusers, or single files"}
+#define MODEL_ROW_VAE(type, member)                                            \
+    {OPT_TEXT, "vae", 0, offsetof(type, member.vae), "FILE",                   \
+     "VAE weights (default: found in -m)"}
+#define MODEL_ROWS_TEXT(type, member)                                          \
+    {OPT_TEXT, "text-encoder", 0, offsetof(type, member.text_encoder),         \
+     "FILE", "umT5 encoder weights (default: found in -m)"},                   \
+    {OPT_TEXT, "tokenizer", 0, offsetof(type, member.tokenizer), "FILE",       \
+     "SentencePiece model (default: found in -m)"}
+#define MODEL_ROWS_DIT(type, member)                                           \
+    {OPT_TEXT, "dit", 0, offsetof(type, member.dit), "FILE",                   \
+     "transformer weights, a file or folder (default: found in -m)"},          \
+    {OPT_TEXT, "checkpoint", 0, offsetof(type, member.checkpoint), "FILE",     \
+     "replaces the transformer weights: Self-Forcing's "                       \
+     "self_forcing_dmd.pt"},                                                   \
+    {OPT_SWITCH, "ema", 0, offsetof(type, member.ema), NULL,                   \
+     "take generator_ema or generator from the checkpoint (default: "          \
+     "generator_ema when it is there)"},                                       \
+    {OPT_INT, "heads", 0, offsetof(type, member.heads), "N",                   \
+     "head count, only where no config.json gives it"}
+
+/* Open and load. Errors name the option that would help. */
+tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const model_paths *p);
+tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const model_paths *p);
+
+/* Path of the tokenizer: --tokenizer, or the places of -m where it lies in
+ * known folders. Written to buf. */
+tt_status model_tokenizer(tt_ctx *ctx, char *buf, size_t n,
+                          const model_paths *p);
+
+/* Path to hand to tt_umt5_open. */
+tt_status model_text_encoder(tt_ctx *ctx, const char **out,
+                             const model_paths *p);
+
+#endif

@@ -65,11 +65,19 @@ void tt_weights_close(tt_weights *w);
 const char *tt_weights_path(const tt_weights *w);
 const char *tt_weights_origin(const tt_weights *w); /* "Wan names, torch zip,
                                                        generator_ema" */
-/* By Wan name; NULL when absent. Always packed. */
+/* By Wan name; NULL when absent. Always packed: a strided tensor is copied the
+ * first time it is asked for (NULL and TT_ENOMEM recorded when that fails). */
 const tt_tensor *tt_weights_find(const tt_weights *w, const char *name);
 int64_t tt_weights_count(const tt_weights *w);
 const char *tt_weights_name(const tt_weights *w, int64_t i);
-/* SHA-256 over the whole file(s), hex, for run records; slow on big files. */
+/* The file(s) behind the weights: stored names, format, bytes. */
+const tt_file *tt_weights_file(const tt_weights *w);
+
+/* The checkpoint files directly in folder `dir`, sorted by name: *.safetensors
+ * (not single shards), *.safetensors.index.json, *.pt, *.pth, *.bin. Paths in
+ * `a`. */
+tt_status tt_folder_files(tt_ctx *ctx, tt_arena *a, char ***path, int64_t *n,
+                          const char *dir);
 
 /* ---- binding ------------------------------------------------------------ */
 
@@ -100,19 +108,46 @@ tt_status tt_bind_end(tt_bind *b, const char *const *ignore);
 
 /* ---- writing ------------------------------------------------------------ */
 
-/* A safetensors file being written under a temporary name in the target's
- * directory; tt_st_finish flushes and renames, tt_st_abort deletes. */
+/* A safetensors file being written. Data goes to a temporary file in the
+ * target's folder; tt_st_finish puts the header in front in a second one,
+ * flushes and renames it, so `path` is either the complete new file or what it
+ * was before. Names must be unique. Errors name the file and the system's
+ * reason (TT_EIO). After tt_st_finish or tt_st_abort the writer is gone,
+ * whatever they return; both take NULL. */
 typedef struct tt_st_writer tt_st_writer;
 tt_status tt_st_create(tt_ctx *ctx, tt_st_writer **out, const char *path);
-/* Optional string pairs for __metadata__. */
+/* A string pair for __metadata__. */
 tt_status tt_st_meta(tt_st_writer *w, const char *key, const char *value);
+/* A tensor of packed values. data NULL adds it with dim as given, whose axis
+ * to be grown by tt_st_append must then be 0. */
 tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
                     int rank, const int64_t *dim, const void *data);
-/* Append rows to the tensor added last (grows dim[0] of [n, ...], or dim[1]
- * of [1, n, ...] when `axis` is 1). */
+/* Append rows to the tensor added last: grows dim[0] of [n, ...], or dim[1]
+ * of [1, n, ...] when `axis` is 1. */
 tt_status tt_st_append(tt_st_writer *w, int axis, int64_t rows,
                        const void *data);
+/* Push everything appended so far to the disk. */
+tt_status tt_st_flush(tt_st_writer *w);
+/* Complete the file; a failure recorded in the context aborts instead. */
 tt_status tt_st_finish(tt_st_writer *w);
 void tt_st_abort(tt_st_writer *w);
+
+/* ---- digests ------------------------------------------------------------ */
+
+typedef struct tt_sha256 {
+    uint32_t h[8];
+    uint64_t nbytes;
+    uint8_t block[64]; /* the first nbytes % 64 are waiting */
+} tt_sha256;
+
+void tt_sha256_init(tt_sha256 *s);
+void tt_sha256_add(tt_sha256 *s, const void *data, size_t n);
+/* Lower-case hex, 64 digits and a NUL. `s` must be initialised again. */
+void tt_sha256_hex(tt_sha256 *s, char hex[65]);
+/* Of the row-major values of a tensor as stored (gathered if strided). */
+tt_status tt_tensor_digest(tt_ctx *ctx, char hex[65], const tt_tensor *t);
+/* Of the bytes of a file; of a sharded set: of the index and then the shards
+ * in the order of their names. Reads everything. */
+void tt_file_digest(char hex[65], const tt_file *f);
 
 #endif

@@ -1,0 +1,148 @@
+/* bind.c: weights taken by name and shape, with one report at the end.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Holds   `taken` has one flag per tensor of the weights; bind->first collects
+ *         the first few problems in plain words. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "io/bytes.h"
+#include "io/weights.h"
+
+#define ENOUGH 5 /* problems named one by one */
+
+void tt_bind_begin(tt_bind *b, tt_ctx *ctx, tt_weights *w, tt_arena *arena,
+                   const char *what) {
+    memset(b, 0, sizeof *b);
+    b->ctx = ctx;
+    b->w = w;
+    b->arena = arena;
+    b->what = what;
+    b->taken = tt_alloc0(ctx, arena, tt_weights_count(w), 1, "bind flags");
+}
+
+TT_PRINTF(2, 3)
+static void note(tt_bind *b, const char *fmt, ...) {
+    size_t at = strlen(b->first), room = sizeof b->first - at;
+    va_list va;
+    if (b->missing + b->misshapen > ENOUGH || room < 8) return;
+    va_start(va, fmt);
+    if (at > 0) {
+        memcpy(b->first + at, "; ", 3);
+        at += 2;
+        room -= 2;
+    }
+    vsnprintf(b->first + at, room, fmt, va);
+    va_end(va);
+}
+
+static bool real_type(tt_dtype t) {
+    return t == TT_F32 || t == TT_BF16 || t == TT_F16 || t == TT_F64 ||
+           t == TT_F8_E4M3 || t == TT_F8_E5M2;
+}
+
+static bool same_shape(const tt_tensor *t, int rank, const int64_t *dim) {
+    if (t->rank != rank) return false;
+    for (int i = 0; i < rank; i++)
+        if (t->dim[i] != dim[i]) return false;
+    return true;
+}
+
+static const tt_tensor *take(tt_bind *b, const char *name, int rank,
+                             const int64_t *dim) {
+    char want[100], got[100];
+    if (b->ctx->status || !b->taken) return NULL;
+    weight *x = weights_item(b->w, name);
+    if (!x) {
+        b->missing++;
+        note(b, "%s is missing", name);
+        return NULL;
+    }
+    b->taken[x - b->w->item] = 1;
+    if (!same_shape(&x->t, rank, dim)) {
+        b->misshapen++;
+        note(b, "%s is %s, expected %s", name,
+             tt_shape_string(got, sizeof got, x->t.rank, x->t.dim),
+             tt_shape_string(want, sizeof want, rank, dim));
+        return NULL;
+    }
+    if (!real_type(x->t.dtype)) {
+        b->misshapen++;
+        note(b, "%s has type %s, expected a floating-point type", name,
+             tt_dtype_name(x->t.dtype));
+        return NULL;
+    }
+    const tt_tensor *t = weights_pack(b->w, x);
+    if (t) b->bound++;
+    return t;
+}
+
+tt_tensor tt_bind_tensor(tt_bind *b, const char *name, int rank,
+                         const int64_t *dim) {
+    const tt_tensor *t = take(b, name, rank, dim);
+    return t ? *t : (tt_tensor){0};
+}
+
+tt_real *tt_bind_real(tt_bind *b, const char *name, int rank,
+                      const int64_t *dim) {
+    const tt_tensor *t = take(b, name, rank, dim);
+    tt_real *v = t ? tt_read_real(b->ctx, b->arena, t) : NULL;
+    for (int64_t i = 0; v && i < tt_tensor_count(t); i++) {
+        if (v[i] - v[i] == 0) continue; /* finite */
+        b->misshapen++;
+        note(b, "%s holds a value that is not a finite number", name);
+        return NULL;
+    }
+    return v;
+}
+
+/* 0: counts as unexpected; 1: ignored by prefix; 2: ignored because `ignore`
+ * holds "", which matches everything. */
+static int ignored(const char *name, const char *const *ignore) {
+    int all = 0;
+    for (; ignore && *ignore; ignore++) {
+        if (!**ignore) all = 2;
+        else if (!strncmp(name, *ignore, strlen(*ignore))) return 1;
+    }
+    return all;
+}
+
+/* Count tensors nobody asked for. */
+static int64_t count_rest(tt_bind *b, const char *const *ignore, char *list,
+                          size_t room, bool *harmless) {
+    int64_t n = 0;
+    char show[IO_SHOW];
+    for (int64_t i = 0; i < b->w->count; i++) {
+        const char *name = b->w->item[i].name;
+        int how = b->taken[i] ? 1 : ignored(name, ignore);
+        if (how == 1) continue;
+        *harmless = how == 2;
+        size_t at = strlen(list);
+        if (n++ < 3)
+            snprintf(list + at, room - at, "%s%s", at ? ", " : "",
+                     io_show(show, name, strlen(name)));
+    }
+    return n;
+}
+
+tt_status tt_bind_end(tt_bind *b, const char *const *ignore) {
+    char list[256] = "";
+    bool harmless = false;
+    if (b->ctx->status) return b->ctx->status;
+    int64_t extra = count_rest(b, ignore, list, sizeof list, &harmless);
+    if (extra > 0 && harmless) {
+        tt_warn(b->ctx, "%s: %lld tensors are not used by the %s: %s%s",
+                b->w->path, (long long)extra, b->what, list,
+                extra > 3 ? ", ..." : "");
+        extra = 0;
+    }
+    if (b->missing + b->misshapen == 0 && extra == 0) return TT_OK;
+    return tt_fail(b->ctx, TT_ESHAPE,
+                   "%s (%s) does not fit the %s: %d missing, %d wrong, %lld "
+                   "unexpected tensors: %s%s%s%s", b->w->path, b->w->origin,
+                   b->what, b->missing, b->misshapen, (long long)extra,
+                   b->first, extra > 0 && b->first[0] ? "; " : "",
+                   extra > 0 ? "unexpected: " : "", extra > 0 ? list : "");
+}

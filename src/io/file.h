@@ -1,0 +1,44 @@
+/* file.h: the open checkpoint file as the readers of src/io see it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A reader gets a mapped file and fills `entry` and `count`; names, paths and
+ * entries live in the file's own arena, the data stays in the mapping. */
+#ifndef TT_IO_FILE_H
+#define TT_IO_FILE_H
+
+#include "io/map.h"
+#include "tether/io.h"
+
+struct tt_file {
+    tt_arena arena;
+    io_map map;
+    const char *path;     /* as given                                        */
+    const char *format;
+    tt_entry *entry;      /* stored order                                    */
+    int64_t count;
+    int64_t *by_name;     /* entry numbers sorted by name                    */
+    tt_file **shard;      /* of a sharded index                              */
+    int64_t nshards;
+};
+
+/* The readers. On failure the caller gives everything back. */
+tt_status safetensors_read(tt_ctx *ctx, tt_file *f);
+tt_status torch_read(tt_ctx *ctx, tt_file *f);
+/* f->map holds the JSON text of an index; opens the shards beside it. */
+tt_status index_read(tt_ctx *ctx, tt_file *f);
+
+/* A file that must be safetensors: an index never leads to another index. */
+tt_status file_open_shard(tt_ctx *ctx, tt_file **out, const char *path);
+
+/* Entry arrays for n flat names (npath 1), zeroed. False: recorded. */
+bool file_alloc_entries(tt_ctx *ctx, tt_file *f, int64_t n);
+
+/* "<folder of path>/<name>" in `a`; folder_of gives "." for a bare name. */
+char *io_join(tt_ctx *ctx, tt_arena *a, const char *dir, const char *name);
+char *io_folder_of(tt_ctx *ctx, tt_arena *a, const char *path);
+
+/* Bytes of a view; its shape has been checked when it was read. */
+int64_t io_tensor_bytes(const tt_tensor *t);
+
+#endif

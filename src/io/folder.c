@@ -1,0 +1,165 @@
+/* folder.c: which file of a model folder holds which model.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Knows the original Wan folder, a Diffusers folder and folders of single
+ * files; anything else is decided by looking into the files. */
+#include "io/folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "io/file.h"
+#include "io/names.h"
+
+static const char *const published[3][9] = {
+    [TT_MODEL_DIT] = {"diffusion_pytorch_model.safetensors",
+                      "diffusion_pytorch_model.safetensors.index.json",
+                      "transformer/diffusion_pytorch_model.safetensors",
+                      "transformer/"
+                      "diffusion_pytorch_model.safetensors.index.json",
+                      "dit.safetensors", "transformer.safetensors"},
+    [TT_MODEL_VAE] = {"Wan2.1_VAE.pth", "Wan2.1_VAE.safetensors",
+                      "wan_2.1_vae.safetensors",
+                      "vae/diffusion_pytorch_model.safetensors",
+                      "vae/diffusion_pytorch_model.safetensors.index.json",
+                      "vae.safetensors", "vae.pth"},
+    [TT_MODEL_T5] = {"models_t5_umt5-xxl-enc-bf16.pth",
+                     "models_t5_umt5-xxl-enc-bf16.safetensors",
+                     "text_encoder/model.safetensors",
+                     "text_encoder/model.safetensors.index.json",
+                     "text_encoder.safetensors", "text_encoder.pth"},
+};
+
+/* Folders searched by content, beside the given one. */
+static const char *const rooms[3][3] = {
+    [TT_MODEL_DIT] = {"transformer", "diffusion_models"},
+    [TT_MODEL_VAE] = {"vae"},
+    [TT_MODEL_T5] = {"text_encoder", "text_encoders"},
+};
+
+static const char *const option[3] = {
+    [TT_MODEL_DIT] = "--dit", [TT_MODEL_VAE] = "--vae",
+    [TT_MODEL_T5] = "--text-encoder"};
+
+static bool is_file(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static bool ends(const char *s, const char *tail) {
+    size_t n = strlen(s), m = strlen(tail);
+    return n >= m && !strcmp(s + n - m, tail);
+}
+
+/* A name that may be a whole checkpoint; not one shard of several. */
+static bool may_hold_weights(const char *name) {
+    if (name[0] == '.') return false;
+    if (ends(name, ".safetensors.index.json")) return true;
+    if (strstr(name, "-of-0")) return false;
+    return ends(name, ".safetensors") || ends(name, ".pt") ||
+           ends(name, ".pth") || ends(name, ".bin");
+}
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+tt_status tt_folder_files(tt_ctx *ctx, tt_arena *a, char ***path, int64_t *n,
+                          const char *dir) {
+    char *list[256]; /* a model folder holds a handful */
+    *n = 0;
+    *path = NULL;
+    if (ctx->status) return ctx->status;
+    DIR *d = opendir(dir);
+    if (!d)
+        return tt_fail(ctx, TT_EIO, "%s: cannot open the folder: %s", dir,
+                       strerror(errno));
+    for (struct dirent *e; (e = readdir(d)) != NULL && *n < 256;) {
+        if (!may_hold_weights(e->d_name)) continue;
+        char *p = io_join(ctx, a, dir, e->d_name);
+        if (p && is_file(p)) list[(*n)++] = p;
+    }
+    closedir(d);
+    *path = tt_alloc(ctx, a, *n, sizeof **path, "a folder's files");
+    if (!*path) return ctx->status;
+    if (*n > 1) qsort(list, (size_t)*n, sizeof *list, by_text);
+    if (*n > 0) memcpy(*path, list, (size_t)*n * sizeof *list);
+    return TT_OK;
+}
+
+bool weights_fit(const tt_file *f, tt_model_kind kind) {
+    bool fits = false;
+    for (int64_t i = 0; i < tt_file_count(f) && !fits; i++) {
+        /* The last key is enough: dictionaries around it do not matter. */
+        const tt_entry *e = tt_file_entry(f, i);
+        const char *key = e->path[e->npath - 1];
+        char name[256];
+        if (strlen(key) >= sizeof name) continue;
+        strcpy(name, key);
+        const char *one = name;
+        fits = names_strip(name, kind) &&
+               names_detect(&one, 1, kind).layout != NAMES_UNKNOWN;
+    }
+    return fits;
+}
+
+/* Search one folder by content; *hits counts the files that fit. */
+static tt_status search(tt_ctx *ctx, tt_arena *a, char **path, int *hits,
+                        const char *dir, tt_model_kind kind) {
+    char **file;
+    int64_t n;
+    TT_TRY(tt_folder_files(ctx, a, &file, &n, dir));
+    for (int64_t i = 0; i < n; i++) {
+        tt_file *f;
+        bool fits;
+        if (tt_file_open(ctx, &f, file[i])) {
+            if (ctx->status == TT_ENOMEM) return ctx->status;
+            tt_clear(ctx); /* a foreign or damaged file beside the model */
+            continue;
+        }
+        fits = weights_fit(f, kind);
+        tt_file_close(f);
+        if (!fits) continue;
+        if (++*hits > 1)
+            return tt_fail(ctx, TT_EINVAL, "%s: both %s and %s hold a %s; "
+                           "choose one with %s FILE", dir, *path, file[i],
+                           names_kind_text(kind), option[kind]);
+        *path = file[i];
+    }
+    return TT_OK;
+}
+
+tt_status folder_find(tt_ctx *ctx, tt_arena *a, char **path, const char *dir,
+                      tt_model_kind kind) {
+    char looked[512] = "";
+    int hits = 0;
+    for (int i = 0; published[kind][i]; i++) {
+        char *p = io_join(ctx, a, dir, published[kind][i]);
+        if (!p) return ctx->status;
+        if (is_file(p)) {
+            *path = p;
+            return TT_OK;
+        }
+        size_t at = strlen(looked);
+        snprintf(looked + at, sizeof looked - at, "%s%s", at ? ", " : "",
+                 published[kind][i]);
+    }
+    TT_TRY(search(ctx, a, path, &hits, dir, kind));
+    for (int i = 0; hits == 0 && rooms[kind][i]; i++) {
+        struct stat st;
+        char *p = io_join(ctx, a, dir, rooms[kind][i]);
+        if (!p) return ctx->status;
+        if (stat(p, &st) != 0 || !S_ISDIR(st.st_mode)) continue;
+        TT_TRY(search(ctx, a, path, &hits, p, kind));
+    }
+    if (hits == 1) return TT_OK;
+    return tt_fail(ctx, TT_EIO, "%s: no %s in this folder; looked for %s, and "
+                   "for a .safetensors, .pt or .pth file that holds one; give "
+                   "it with %s FILE", dir, names_kind_text(kind), looked,
+                   option[kind]);
+}

@@ -1,0 +1,57 @@
+/* gather.c: strided views into packed values.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "io/file.h"
+
+/* Copy rows of the last dimension, stepping through the others like an
+ * odometer. */
+void tt_gather(void *dst, const tt_tensor *t) {
+    size_t es = tt_dtype_size(t->dtype);
+    int64_t n = tt_tensor_count(t), at[TT_MAX_RANK] = {0}, off = 0;
+    char *to = dst;
+    const char *from = t->data;
+    if (n == 0) return;
+    if (tt_tensor_packed(t)) {
+        memcpy(to, from, (size_t)n * es);
+        return;
+    }
+    int last = t->rank - 1; /* rank 0 is always packed */
+    int64_t row = t->dim[last], step = t->stride[last];
+    for (int64_t done = 0; done < n; done += row) {
+        const char *p = from + (size_t)off * es;
+        if (step == 1) {
+            memcpy(to, p, (size_t)row * es);
+        } else {
+            for (int64_t i = 0; i < row; i++)
+                memcpy(to + (size_t)i * es, p + (size_t)(i * step) * es, es);
+        }
+        to += (size_t)row * es;
+        for (int d = last - 1; d >= 0; d--) {
+            off += t->stride[d];
+            if (++at[d] < t->dim[d]) break;
+            off -= t->dim[d] * t->stride[d];
+            at[d] = 0;
+        }
+    }
+}
+
+tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t) {
+    int64_t n = tt_tensor_count(t);
+    tt_real *dst = tt_alloc(ctx, a, n, sizeof *dst, "a tensor");
+    if (!dst) return NULL;
+    if (tt_tensor_packed(t)) {
+        tt_widen(dst, t->data, t->dtype, n);
+        return dst;
+    }
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    void *packed = tt_alloc(ctx, &ctx->scratch, n, tt_dtype_size(t->dtype),
+                            "a tensor");
+    if (packed) {
+        tt_gather(packed, t);
+        tt_widen(dst, packed, t->dtype, n);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+    return packed ? dst : NULL;
+}

@@ -1,0 +1,117 @@
+/* index.c: sharded safetensors sets, "*.safetensors.index.json".
+ *
+ * Source  {"metadata": {...}, "weight_map": {tensor: file}}
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Shards are plain names in the folder of the index. "metadata" is not
+ * judged: shared tensors make total_size differ from the sum. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/bytes.h"
+#include "io/file.h"
+#include "io/json.h"
+
+#define SHARD_LIMIT 10000
+
+static tt_status refuse(tt_ctx *ctx, const tt_file *f, const char *key,
+                        const char *why) {
+    char show[IO_SHOW];
+    return tt_fail(ctx, TT_EFORMAT, "%s: weight_map entry '%s': %s", f->path,
+                   io_show(show, key, strlen(key)), why);
+}
+
+/* A file name that cannot leave the folder. */
+static bool plain_name(const tt_json *v) {
+    return v->len > 0 && strlen(v->str) == v->len && strcmp(v->str, ".") &&
+           !strstr(v->str, "..") && !strpbrk(v->str, "/\\");
+}
+
+static int by_file(const void *a, const void *b) {
+    const tt_json *x = *(const tt_json *const *)a;
+    const tt_json *y = *(const tt_json *const *)b;
+    return strcmp(x->str, y->str);
+}
+
+/* members[0..n) sorted by file name: open every file once. */
+static tt_status open_shards(tt_ctx *ctx, tt_file *f,
+                             const tt_json **member, int64_t n,
+                             const char *dir) {
+    int64_t distinct = 0;
+    for (int64_t i = 0; i < n; i++)
+        distinct += i == 0 || by_file(&member[i - 1], &member[i]) != 0;
+    if (distinct > SHARD_LIMIT)
+        return tt_fail(ctx, TT_EFORMAT, "%s: names %lld files, expected at "
+                       "most %d", f->path, (long long)distinct, SHARD_LIMIT);
+    f->shard = tt_alloc0(ctx, &f->arena, distinct, sizeof *f->shard, "shards");
+    if (!f->shard) return ctx->status;
+    for (int64_t i = 0; i < n; i++) {
+        if (i > 0 && by_file(&member[i - 1], &member[i]) == 0) continue;
+        char *path = io_join(ctx, &f->arena, dir, member[i]->str);
+        if (!path) return ctx->status;
+        TT_TRY(file_open_shard(ctx, &f->shard[f->nshards], path));
+        f->nshards++;
+    }
+    return TT_OK;
+}
+
+static const tt_file *shard_named(const tt_file *f, const char *name) {
+    int64_t lo = 0, hi = f->nshards; /* sorted by name, same folder */
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        const char *slash = strrchr(f->shard[mid]->path, '/');
+        const char *base = slash ? slash + 1 : f->shard[mid]->path;
+        int c = strcmp(base, name);
+        if (c == 0) return f->shard[mid];
+        if (c < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    return NULL;
+}
+
+static tt_status read_map(tt_ctx *ctx, tt_file *f, const tt_json *map) {
+    tt_arena *a = &ctx->scratch;
+    const tt_json **member =
+        tt_alloc(ctx, a, map->count, sizeof *member, "weight_map");
+    char *dir = io_folder_of(ctx, a, f->path);
+    int64_t n = 0;
+    if (!member || !dir || !file_alloc_entries(ctx, f, map->count))
+        return ctx->status;
+    for (const tt_json *v = map->first; v; v = v->next) {
+        if (v->kind != TT_JSON_STRING)
+            return refuse(ctx, f, v->key, "expected a file name");
+        if (!plain_name(v))
+            return refuse(ctx, f, v->key, "the file must be a plain name in "
+                          "the folder of the index");
+        member[n++] = v;
+    }
+    if (n > 1) qsort(member, (size_t)n, sizeof *member, by_file);
+    TT_TRY(open_shards(ctx, f, member, n, dir));
+    n = 0;
+    for (const tt_json *v = map->first; v; v = v->next) {
+        const tt_file *s = shard_named(f, v->str);
+        const tt_entry *e = s ? tt_file_find(s, v->key) : NULL;
+        if (!e) return refuse(ctx, f, v->key, "not in the file it names");
+        f->entry[n++] = *e;
+    }
+    return TT_OK;
+}
+
+tt_status index_read(tt_ctx *ctx, tt_file *f) {
+    const tt_json *root;
+    f->format = "safetensors index";
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_json_parse(ctx, &ctx->scratch, &root, (const char *)f->map.data,
+                  (size_t)f->map.size, f->path);
+    const tt_json *map = tt_json_get(root, "weight_map");
+    if (!ctx->status) {
+        if (map && map->kind == TT_JSON_OBJECT)
+            read_map(ctx, f, map);
+        else
+            tt_fail(ctx, TT_EFORMAT,
+                    "%s: a JSON file without \"weight_map\" is not a "
+                    "checkpoint", f->path);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}

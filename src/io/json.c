@@ -1,0 +1,188 @@
+/* json.c: JSON values as a tree, for configs and indices.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Two passes over the events of json_lex: the first checks everything and
+ * counts, the second fills one array of values and one pool of text, so a
+ * file cannot ask for more memory than a fixed multiple of its own size. */
+#include "io/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/json_lex.h"
+#include "io/map.h"
+
+static void read_integer(tt_json *v) {
+    int64_t x = 0;
+    bool minus = v->str[0] == '-';
+    for (size_t i = minus; i < v->len; i++) {
+        char c = v->str[i];
+        if (c < '0' || c > '9') return;
+        /* count downwards: the most negative number has no positive twin */
+        if (x < (INT64_MIN + (c - '0')) / 10) return;
+        x = x * 10 - (c - '0');
+    }
+    if (!minus && x == INT64_MIN) return;
+    v->is_int = true;
+    v->i = minus ? x : -x;
+}
+
+typedef struct builder {
+    tt_json *node; /* all values, in order of appearance */
+    int64_t used;
+    char *pool;
+    size_t pooled;
+} builder;
+
+static const char *keep(builder *b, const json_lex *l, size_t *len) {
+    char *to = b->pool + b->pooled;
+    size_t n = json_decode(to, l->str, l->len);
+    to[n] = '\0';
+    b->pooled += n + 1;
+    if (len) *len = n;
+    return to;
+}
+
+static void fill(builder *b, tt_json *v, json_event e, const json_lex *l) {
+    switch (e) {
+    case JSON_OBJECT: v->kind = TT_JSON_OBJECT; break;
+    case JSON_ARRAY: v->kind = TT_JSON_ARRAY; break;
+    case JSON_STRING:
+        v->kind = TT_JSON_STRING;
+        v->str = keep(b, l, &v->len);
+        break;
+    case JSON_NUMBER:
+        v->kind = TT_JSON_NUMBER;
+        v->str = keep(b, l, &v->len);
+        v->num = strtod(v->str, NULL);
+        read_integer(v);
+        break;
+    case JSON_TRUE: v->kind = TT_JSON_BOOL; v->num = 1; break;
+    case JSON_FALSE: v->kind = TT_JSON_BOOL; break;
+    default: v->kind = TT_JSON_NULL; break;
+    }
+}
+
+/* Second pass: hang every value below its container. */
+static const tt_json *build(builder *b, json_lex *l) {
+    tt_json *open[JSON_MAX_DEPTH + 1], *last[JSON_MAX_DEPTH + 1];
+    const char *key = NULL;
+    int d = 0;
+    open[0] = last[0] = NULL;
+    for (;;) {
+        json_event e = json_next(l);
+        if (e == JSON_ERROR) return NULL;
+        if (e == JSON_END) return &b->node[0];
+        if (e == JSON_KEY) {
+            key = keep(b, l, NULL);
+            continue;
+        }
+        if (e == JSON_OBJECT_END || e == JSON_ARRAY_END) {
+            d--;
+            continue;
+        }
+        tt_json *v = &b->node[b->used++];
+        v->key = key;
+        key = NULL;
+        fill(b, v, e, l);
+        if (d > 0) {
+            open[d]->count++;
+            if (last[d]) last[d]->next = v;
+            else open[d]->first = v;
+            last[d] = v;
+        }
+        if (e == JSON_OBJECT || e == JSON_ARRAY) {
+            d++;
+            open[d] = v;
+            last[d] = NULL;
+        }
+    }
+}
+
+/* First pass: how many values and how many bytes of text. */
+static bool count(json_lex *l, int64_t *nodes, int64_t *text) {
+    for (;;) {
+        json_event e = json_next(l);
+        switch (e) {
+        case JSON_ERROR: return false;
+        case JSON_END: return true;
+        case JSON_OBJECT_END: case JSON_ARRAY_END: continue;
+        case JSON_KEY: break;
+        case JSON_STRING: case JSON_NUMBER: (*nodes)++; break;
+        default: (*nodes)++; continue;
+        }
+        *text += (int64_t)l->len + 1;
+    }
+}
+
+tt_status tt_json_parse(tt_ctx *ctx, tt_arena *a, const tt_json **root,
+                        const char *text, size_t n, const char *what) {
+    json_lex l;
+    builder b = {0};
+    int64_t nodes = 0, bytes = 0;
+    *root = NULL;
+    tt_arena lexing = {0}; /* not ctx->scratch: `a` may be that */
+    if (json_begin(&l, ctx, &lexing, what, text, n) &&
+        count(&l, &nodes, &bytes)) {
+        b.node = tt_alloc0(ctx, a, nodes, sizeof *b.node, what);
+        b.pool = tt_alloc(ctx, a, bytes, 1, what);
+        if (b.node && b.pool &&
+            json_begin(&l, ctx, &lexing, what, text, n))
+            *root = build(&b, &l);
+    }
+    tt_arena_free(&lexing);
+    return ctx->status;
+}
+
+tt_status tt_json_file(tt_ctx *ctx, tt_arena *a, const tt_json **root,
+                       const char *path, size_t limit) {
+    io_map m;
+    *root = NULL;
+    TT_TRY(io_map_open(ctx, &m, path));
+    if ((uint64_t)m.size > limit)
+        tt_fail(ctx, TT_EFORMAT, "%s: %lld bytes, expected at most %zu", path,
+                (long long)m.size, limit);
+    else
+        tt_json_parse(ctx, a, root, (const char *)m.data, (size_t)m.size,
+                      path);
+    io_map_close(&m);
+    return ctx->status;
+}
+
+/* ---- questions ----------------------------------------------------------- */
+
+const tt_json *tt_json_get(const tt_json *o, const char *key) {
+    if (!o || o->kind != TT_JSON_OBJECT) return NULL;
+    for (const tt_json *v = o->first; v; v = v->next)
+        if (!strcmp(v->key, key)) return v;
+    return NULL;
+}
+
+double tt_json_num(const tt_json *o, const char *key, double otherwise) {
+    const tt_json *v = tt_json_get(o, key);
+    return v && v->kind == TT_JSON_NUMBER ? v->num : otherwise;
+}
+
+int64_t tt_json_int(const tt_json *o, const char *key, int64_t otherwise) {
+    const tt_json *v = tt_json_get(o, key);
+    return v && v->is_int ? v->i : otherwise;
+}
+
+bool tt_json_bool(const tt_json *o, const char *key, bool otherwise) {
+    const tt_json *v = tt_json_get(o, key);
+    return v && v->kind == TT_JSON_BOOL ? v->num > 0 : otherwise;
+}
+
+const char *tt_json_str(const tt_json *o, const char *key,
+                        const char *otherwise) {
+    const tt_json *v = tt_json_get(o, key);
+    return v && v->kind == TT_JSON_STRING ? v->str : otherwise;
+}
+
+const tt_json *tt_json_at(const tt_json *a, int64_t i) {
+    if (!a || a->kind != TT_JSON_ARRAY || i < 0) return NULL;
+    const tt_json *v = a->first;
+    while (v && i-- > 0) v = v->next;
+    return v;
+}

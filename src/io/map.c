@@ -1,0 +1,57 @@
+/* map.c: a whole file as read-only memory (POSIX mmap).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Holds   the descriptor is closed again before io_map_open returns: many
+ *         shards may be open at once. */
+#include "io/map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const uint8_t nothing[1] = {0};
+
+static tt_status map_fd(tt_ctx *ctx, io_map *m, const char *path, int fd) {
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return tt_fail(ctx, TT_EIO, "%s: cannot read its size: %s", path,
+                       strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return tt_fail(ctx, TT_EIO, "%s: is a folder, expected a file", path);
+    if (!S_ISREG(st.st_mode))
+        return tt_fail(ctx, TT_EIO, "%s: not a regular file", path);
+    if ((uint64_t)st.st_size > SIZE_MAX)
+        return tt_fail(ctx, TT_EUNSUPPORTED,
+                       "%s: too large for this machine's address space", path);
+    m->size = (int64_t)st.st_size;
+    if (m->size == 0) return TT_OK;
+    void *p = mmap(NULL, (size_t)m->size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+        return tt_fail(ctx, TT_EIO, "%s: cannot map %lld bytes: %s", path,
+                       (long long)m->size, strerror(errno));
+    m->base = p;
+    m->data = p;
+    return TT_OK;
+}
+
+tt_status io_map_open(tt_ctx *ctx, io_map *m, const char *path) {
+    *m = (io_map){nothing, 0, NULL};
+    if (ctx->status) return ctx->status;
+    /* O_NONBLOCK: a pipe given by mistake must not hang the program. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return tt_fail(ctx, TT_EIO, "%s: cannot open: %s", path,
+                       strerror(errno));
+    tt_status s = map_fd(ctx, m, path, fd);
+    close(fd);
+    return s;
+}
+
+void io_map_close(io_map *m) {
+    if (m->base) munmap(m->base, (size_t)m->size);
+    *m = (io_map){nothing, 0, NULL};
+}

@@ -1,0 +1,321 @@
+/* names.c: wrapper prefixes, and the Diffusers and Hugging Face names of the
+ * three models, in Wan's words.
+ *
+ * Source  diffusers convert_wan_to_diffusers.py (DiT and VAE), transformers
+ *         UMT5EncoderModel; see the tables below.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Differs from Source in direction only: they go from Wan's names outwards,
+ * we come back. Diffusers' transformer block calls Wan's norm3 norm2. */
+#include "io/names.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool starts(const char *s, const char *prefix) {
+    return !strncmp(s, prefix, strlen(prefix));
+}
+
+static bool ends(const char *s, const char *tail) {
+    size_t n = strlen(s), m = strlen(tail);
+    return n >= m && !strcmp(s + n - m, tail);
+}
+
+const char *names_layout_text(names_layout l) {
+    switch (l) {
+    case NAMES_WAN: return "Wan names";
+    case NAMES_DIFFUSERS: return "Diffusers names";
+    case NAMES_HF: return "Hugging Face names";
+    default: return "unknown names";
+    }
+}
+
+const char *names_kind_text(tt_model_kind kind) {
+    switch (kind) {
+    case TT_MODEL_DIT: return "diffusion transformer";
+    case TT_MODEL_VAE: return "VAE";
+    default: return "umT5 text encoder";
+    }
+}
+
+/* ---- decorations and prefixes -------------------------------------------- */
+
+static void remove_all(char *s, const char *word) {
+    size_t n = strlen(word);
+    char *to = s;
+    while (*s) {
+        if (!strncmp(s, word, n)) s += n;
+        else *to++ = *s++;
+    }
+    *to = '\0';
+}
+
+bool names_strip(char *name, tt_model_kind kind) {
+    enum { ANY = -1 };
+    static const struct { const char *prefix; int kind; } known[] = {
+        {"model.diffusion_model.", TT_MODEL_DIT},
+        {"diffusion_model.", TT_MODEL_DIT},
+        {"first_stage_model.", TT_MODEL_VAE},
+        {"vae.", TT_MODEL_VAE},
+        {"text_encoders.umt5xxl.transformer.", TT_MODEL_T5},
+        {"text_encoders.umt5xxl.", TT_MODEL_T5},
+        {"text_encoders.", TT_MODEL_T5},
+        {"text_encoder.", TT_MODEL_T5},
+        {"module.", ANY}, {"model.", ANY}, {"net.", ANY}};
+    remove_all(name, "_fsdp_wrapped_module.");
+    remove_all(name, "_checkpoint_wrapped_module.");
+    remove_all(name, "_orig_mod.");
+    /* No tensor's own name begins with one of these words, so wrappers may
+     * be peeled off in whatever order they were put on. */
+    for (size_t i = 0; i < sizeof known / sizeof *known;) {
+        if (!starts(name, known[i].prefix)) {
+            i++;
+            continue;
+        }
+        if (known[i].kind != ANY && known[i].kind != (int)kind) return false;
+        size_t n = strlen(known[i].prefix);
+        memmove(name, name + n, strlen(name + n) + 1);
+        i = 0;
+    }
+    return true;
+}
+
+/* ---- which naming -------------------------------------------------------- */
+
+static bool any(const char *const *name, int64_t n, const char *prefix) {
+    for (int64_t i = 0; i < n; i++)
+        if (starts(name[i], prefix)) return true;
+    return false;
+}
+
+/* One more than the largest J of "decoder.up_blocks.0.resnets.J.". */
+static int count_resnets(const char *const *name, int64_t n) {
+    int most = 0, j;
+    for (int64_t i = 0; i < n; i++)
+        if (sscanf(name[i], "decoder.up_blocks.0.resnets.%2d.", &j) == 1 &&
+            j >= most)
+            most = j + 1;
+    return most;
+}
+
+names_map names_detect(const char *const *name, int64_t n,
+                       tt_model_kind kind) {
+    names_map m = {kind, NAMES_UNKNOWN, 0};
+    switch (kind) {
+    case TT_MODEL_DIT:
+        if (any(name, n, "condition_embedder.")) m.layout = NAMES_DIFFUSERS;
+        else if (any(name, n, "time_projection.1.") ||
+                 any(name, n, "head.modulation") ||
+                 any(name, n, "blocks.0.self_attn."))
+            m.layout = NAMES_WAN;
+        break;
+    case TT_MODEL_VAE:
+        if (any(name, n, "decoder.mid_block.") ||
+            any(name, n, "decoder.conv_in.")) {
+            m.layout = NAMES_DIFFUSERS;
+            m.resnets = count_resnets(name, n);
+        } else if (any(name, n, "decoder.middle.") ||
+                   any(name, n, "encoder.middle.")) {
+            m.layout = NAMES_WAN;
+        }
+        break;
+    case TT_MODEL_T5:
+        if (any(name, n, "shared.") || any(name, n, "encoder.block.0."))
+            m.layout = NAMES_HF;
+        else if (any(name, n, "token_embedding.") ||
+                 any(name, n, "blocks.0.pos_embedding."))
+            m.layout = NAMES_WAN;
+        break;
+    }
+    return m;
+}
+
+/* ---- names to Wan's ------------------------------------------------------ */
+
+typedef struct leading {
+    const char *from, *to; /* replaced where a name begins with `from` */
+} leading;
+
+/* Replace the first matching leading text; a copy when none matches. */
+static void swap(char *out, const char *in, const leading *table) {
+    for (const leading *r = table; r->from; r++)
+        if (starts(in, r->from)) {
+            strcpy(out, r->to);
+            strcat(out, in + strlen(r->from));
+            return;
+        }
+    strcpy(out, in);
+}
+
+/* "<head>N.<rest>": NULL when `in` is not of that form, else rest; the digits
+ * stand at in + strlen(head), *ndigits of them. */
+static const char *numbered(const char *in, const char *head, int *ndigits) {
+    if (!starts(in, head)) return NULL;
+    const char *p = in + strlen(head);
+    size_t n = strspn(p, "0123456789");
+    if (n == 0 || n > 6 || p[n] != '.') return NULL;
+    *ndigits = (int)n;
+    return p + n + 1;
+}
+
+/* "<from>N.<rest>" to "<to>N.<swapped rest>". */
+static bool swap_block(char *out, const char *in, const char *from,
+                       const char *to, const leading *table) {
+    int n;
+    const char *rest = numbered(in, from, &n);
+    if (!rest) return false;
+    int k = sprintf(out, "%s%.*s.", to, n, in + strlen(from));
+    swap(out + k, rest, table);
+    return true;
+}
+
+static void dit_to_wan(char *out, const char *in) {
+    static const leading global[] = {
+        {"condition_embedder.text_embedder.linear_1.", "text_embedding.0."},
+        {"condition_embedder.text_embedder.linear_2.", "text_embedding.2."},
+        {"condition_embedder.time_embedder.linear_1.", "time_embedding.0."},
+        {"condition_embedder.time_embedder.linear_2.", "time_embedding.2."},
+        {"condition_embedder.time_proj.", "time_projection.1."},
+        {"condition_embedder.image_embedder.", "img_emb."},
+        {"scale_shift_table", "head.modulation"},
+        {"proj_out.", "head.head."},
+        {NULL, NULL}};
+    static const leading block[] = {
+        {"scale_shift_table", "modulation"},
+        {"attn1.to_out.0.", "self_attn.o."},
+        {"attn1.to_", "self_attn."},
+        {"attn1.", "self_attn."},
+        {"attn2.to_out.0.", "cross_attn.o."},
+        {"attn2.to_", "cross_attn."},
+        {"attn2.", "cross_attn."},
+        {"norm2.", "norm3."},
+        {"ffn.net.0.proj.", "ffn.0."},
+        {"ffn.net.2.", "ffn.2."},
+        {NULL, NULL}};
+    if (!swap_block(out, in, "blocks.", "blocks.", block))
+        swap(out, in, global);
+}
+
+static void t5_to_wan(char *out, const char *in) {
+    static const leading global[] = {
+        {"shared.", "token_embedding."},
+        {"encoder.embed_tokens.", "token_embedding."},
+        {"encoder.final_layer_norm.", "norm."},
+        {NULL, NULL}};
+    static const leading block[] = {
+        {"layer.0.layer_norm.", "norm1."},
+        {"layer.0.SelfAttention.relative_attention_bias.",
+         "pos_embedding.embedding."},
+        {"layer.0.SelfAttention.", "attn."},
+        {"layer.1.layer_norm.", "norm2."},
+        {"layer.1.DenseReluDense.wi_0.", "ffn.gate.0."},
+        {"layer.1.DenseReluDense.wi_1.", "ffn.fc1."},
+        {"layer.1.DenseReluDense.wo.", "ffn.fc2."},
+        {NULL, NULL}};
+    if (!swap_block(out, in, "encoder.block.", "blocks.", block))
+        swap(out, in, global);
+}
+
+static const leading vae_unit[] = {
+    {"norm1.gamma", "residual.0.gamma"},
+    {"conv1.", "residual.2."},
+    {"norm2.gamma", "residual.3.gamma"},
+    {"conv2.", "residual.6."},
+    {"conv_shortcut.", "shortcut."},
+    {NULL, NULL}};
+
+/* What stands behind "decoder.up_blocks.I.": stages of `resnets` residual
+ * blocks and one upsampler become one flat list. */
+static bool vae_up_block(char *out, const char *in, int resnets) {
+    static const char head[] = "decoder.up_blocks.";
+    int n, m;
+    const char *rest = numbered(in, head, &n);
+    if (!rest || resnets == 0) return false;
+    int stage = 0;
+    sscanf(in + strlen(head), "%6d", &stage);
+    const char *unit = numbered(rest, "resnets.", &m);
+    if (unit) {
+        int j = 0;
+        sscanf(rest + strlen("resnets."), "%6d", &j);
+        int k = sprintf(out, "decoder.upsamples.%lld.",
+                        (long long)stage * (resnets + 1) + j);
+        swap(out + k, unit, vae_unit);
+        return true;
+    }
+    if (!starts(rest, "upsamplers.0.")) return false;
+    sprintf(out, "decoder.upsamples.%lld.%s",
+            (long long)stage * (resnets + 1) + resnets,
+            rest + strlen("upsamplers.0."));
+    return true;
+}
+
+static void vae_to_wan(char *out, const char *in, int resnets) {
+    static const leading global[] = {
+        {"quant_conv.", "conv1."},
+        {"post_quant_conv.", "conv2."},
+        {NULL, NULL}};
+    static const leading half[] = { /* behind "encoder." and "decoder." */
+        {"conv_in.", "conv1."},
+        {"norm_out.gamma", "head.0.gamma"},
+        {"conv_out.", "head.2."},
+        {"mid_block.attentions.0.", "middle.1."},
+        {NULL, NULL}};
+    if (swap_block(out, in, "encoder.down_blocks.", "encoder.downsamples.",
+                   vae_unit) ||
+        vae_up_block(out, in, resnets))
+        return;
+    if (!starts(in, "encoder.") && !starts(in, "decoder.")) {
+        swap(out, in, global);
+        return;
+    }
+    memcpy(out, in, 8);
+    for (int i = 0; i < 2; i++) {
+        const char *from = i ? "mid_block.resnets.1." : "mid_block.resnets.0.";
+        if (!starts(in + 8, from)) continue;
+        strcpy(out + 8, i ? "middle.2." : "middle.0.");
+        swap(out + strlen(out), in + 8 + strlen(from), vae_unit);
+        return;
+    }
+    swap(out + 8, in + 8, half);
+}
+
+void names_to_wan(char *out, const char *in, const names_map *map) {
+    if (map->layout == NAMES_DIFFUSERS && map->kind == TT_MODEL_DIT)
+        dit_to_wan(out, in);
+    else if (map->layout == NAMES_DIFFUSERS && map->kind == TT_MODEL_VAE)
+        vae_to_wan(out, in, map->resnets);
+    else if (map->layout == NAMES_HF)
+        t5_to_wan(out, in);
+    else
+        strcpy(out, in);
+}
+
+/* ---- files that must be refused ------------------------------------------ */
+
+const char *names_refusal(const char *name, const tt_tensor *t,
+                          tt_model_kind kind) {
+    if (!strcmp(name, "scaled_fp8") || ends(name, ".scale_weight") ||
+        ends(name, ".weight_scale"))
+        return "it holds scaled 8-bit weights, which are not supported; use "
+               "the bf16, f16 or f32 file of the same model";
+    if (kind == TT_MODEL_DIT) {
+        if (starts(name, "img_emb.") || strstr(name, "_img.") ||
+            ends(name, "_img") || strstr(name, ".add_k_proj.") ||
+            strstr(name, ".add_v_proj."))
+            return "it is an image-to-video model; a text-to-video model is "
+                   "needed";
+        if (starts(name, "vace_"))
+            return "it is a VACE model; a plain text-to-video model is needed";
+    }
+    if (kind == TT_MODEL_VAE) {
+        if (starts(name, "decoder.upsamples.0.upsamples.") ||
+            starts(name, "encoder.downsamples.0.downsamples.") ||
+            starts(name, "encoder.downsamples.0.resnets."))
+            return "it is the VAE of Wan2.2 5B (48 channels); the Wan2.1 VAE "
+                   "is needed";
+        if (!strcmp(name, "decoder.conv1.weight") && t->rank != 5)
+            return "its convolutions are not three-dimensional (an image-only "
+                   "variant); the Wan2.1 video VAE is needed";
+    }
+    return NULL;
+}

@@ -1,0 +1,353 @@
+/* st_write.c: safetensors files, written so that no half file is ever seen.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   "<path>.part-<pid>" collects the data while the header is still
+ *         unknown; finishing writes "<path>.part-<pid>h" = header + data,
+ *         flushes it to the disk and renames it to <path>.
+ * Holds   tensors lie in the order of tt_st_add without gaps; the header is
+ *         padded with spaces so that the data starts at a multiple of 8. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/bytes.h"
+#include "io/file.h"
+
+typedef struct item {
+    const char *name;
+    tt_dtype dtype;
+    int rank;
+    int64_t dim[TT_MAX_RANK];
+    int64_t begin, end; /* bytes in the data part */
+    struct item *next;
+} item;
+
+typedef struct pair {
+    const char *key, *value;
+    struct pair *next;
+} pair;
+
+struct tt_st_writer {
+    tt_ctx *ctx;
+    tt_arena arena;
+    char *path, *data_path, *full_path; /* final, data, header + data */
+    int fd;             /* of data_path */
+    int64_t nbytes;
+    item *first, *last;
+    pair *meta, *last_meta;
+    char *buf;          /* small writes are collected here */
+    size_t used;
+};
+
+#define BUFFER ((size_t)1 << 18)
+
+/* ---- bytes to files ------------------------------------------------------ */
+
+static tt_status cannot(tt_st_writer *w, const char *what) {
+    return tt_fail(w->ctx, TT_EIO, "%s: cannot %s: %s", w->path, what,
+                   strerror(errno));
+}
+
+static tt_status write_all(tt_st_writer *w, int fd, const void *data,
+                           size_t n) {
+    const char *p = data;
+    while (n > 0) {
+        ssize_t k = write(fd, p, n < (1u << 30) ? n : 1u << 30);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) {
+            if (k == 0) errno = ENOSPC;
+            return cannot(w, "write");
+        }
+        p += k;
+        n -= (size_t)k;
+    }
+    return TT_OK;
+}
+
+static tt_status empty_buffer(tt_st_writer *w) {
+    size_t n = w->used;
+    w->used = 0;
+    return n ? write_all(w, w->fd, w->buf, n) : TT_OK;
+}
+
+static tt_status put(tt_st_writer *w, const void *data, size_t n) {
+    if (w->used + n > BUFFER) TT_TRY(empty_buffer(w));
+    if (n >= BUFFER) return write_all(w, w->fd, data, n);
+    if (n > 0) memcpy(w->buf + w->used, data, n);
+    w->used += n;
+    return TT_OK;
+}
+
+/* A fresh file; O_EXCL so that nobody else's file is ever overwritten. */
+static tt_status create(tt_st_writer *w, int *fd, const char *path) {
+    *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (*fd < 0 && errno == EEXIST) { /* left by a killed process of our id */
+        unlink(path);
+        *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
+    return *fd < 0 ? cannot(w, "create a file in its folder") : TT_OK;
+}
+
+/* ---- create -------------------------------------------------------------- */
+
+static tt_status check_target(tt_st_writer *w) {
+    struct stat st;
+    if (stat(w->path, &st) != 0) return TT_OK; /* a new file */
+    if (S_ISDIR(st.st_mode))
+        return tt_fail(w->ctx, TT_EIO, "%s: is a folder, expected the name of "
+                       "a file to write", w->path);
+    if (!S_ISREG(st.st_mode))
+        return tt_fail(w->ctx, TT_EIO, "%s: exists and is not a regular file",
+                       w->path);
+    return TT_OK;
+}
+
+static tt_status prepare(tt_st_writer *w, const char *path) {
+    size_t n = strlen(path) + 32;
+    w->path = tt_strdup(w->ctx, &w->arena, path);
+    w->data_path = tt_alloc(w->ctx, &w->arena, (int64_t)n, 1, "a path");
+    w->full_path = tt_alloc(w->ctx, &w->arena, (int64_t)n, 1, "a path");
+    w->buf = tt_alloc(w->ctx, &w->arena, BUFFER, 1, "a write buffer");
+    if (w->ctx->status) return w->ctx->status;
+    TT_TRY(check_target(w));
+    snprintf(w->data_path, n, "%s.part-%ld", path, (long)getpid());
+    snprintf(w->full_path, n, "%s.part-%ldh", path, (long)getpid());
+    return create(w, &w->fd, w->data_path);
+}
+
+tt_status tt_st_create(tt_ctx *ctx, tt_st_writer **out, const char *path) {
+    *out = NULL;
+    if (ctx->status) return ctx->status;
+    tt_st_writer *w = calloc(1, sizeof *w);
+    if (!w)
+        return tt_fail(ctx, TT_ENOMEM, "%s: no memory to write it", path);
+    w->ctx = ctx;
+    w->fd = -1;
+    if (prepare(w, path)) tt_st_abort(w);
+    else *out = w;
+    return ctx->status;
+}
+
+/* ---- add ----------------------------------------------------------------- */
+
+tt_status tt_st_meta(tt_st_writer *w, const char *key, const char *value) {
+    pair *p = tt_alloc(w->ctx, &w->arena, 1, sizeof *p, "metadata");
+    if (!p) return w->ctx->status;
+    *p = (pair){tt_strdup(w->ctx, &w->arena, key),
+                tt_strdup(w->ctx, &w->arena, value), NULL};
+    if (w->last_meta) w->last_meta->next = p;
+    else w->meta = p;
+    w->last_meta = p;
+    return w->ctx->status;
+}
+
+tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
+                    int rank, const int64_t *dim, const void *data) {
+    int64_t n, end;
+    item *t = tt_alloc0(w->ctx, &w->arena, 1, sizeof *t, "a tensor entry");
+    if (!t) return w->ctx->status;
+    TT_ASSERT(rank >= 0 && rank <= TT_MAX_RANK && dtype != TT_NONE);
+    if (!tt_checked_size(&n, dim, rank, tt_dtype_size(dtype)) ||
+        !tt_checked_add(&end, w->nbytes, n))
+        return tt_fail(w->ctx, TT_ESHAPE, "%s: tensor %s has an impossible "
+                       "size", w->path, name);
+    TT_ASSERT(data || n == 0);
+    t->name = tt_strdup(w->ctx, &w->arena, name);
+    t->dtype = dtype;
+    t->rank = rank;
+    if (rank > 0) memcpy(t->dim, dim, (size_t)rank * sizeof *dim);
+    t->begin = w->nbytes;
+    t->end = w->nbytes = end;
+    if (w->last) w->last->next = t;
+    else w->first = t;
+    w->last = t;
+    return w->ctx->status ? w->ctx->status : put(w, data, (size_t)n);
+}
+
+tt_status tt_st_append(tt_st_writer *w, int axis, int64_t rows,
+                       const void *data) {
+    item *t = w->last;
+    int64_t n, dim[TT_MAX_RANK];
+    if (w->ctx->status) return w->ctx->status;
+    TT_ASSERT(t && axis < t->rank && (axis == 0 || (axis == 1 &&
+                                                    t->dim[0] == 1)));
+    memcpy(dim, t->dim, sizeof dim);
+    dim[axis] = rows;
+    if (!tt_checked_size(&n, dim, t->rank, tt_dtype_size(t->dtype)) ||
+        !tt_checked_add(&dim[axis], t->dim[axis], rows) ||
+        !tt_checked_add(&w->nbytes, w->nbytes, n))
+        return tt_fail(w->ctx, TT_ESHAPE, "%s: tensor %s grows to an "
+                       "impossible size", w->path, t->name);
+    t->dim[axis] = dim[axis];
+    t->end = w->nbytes;
+    return put(w, data, (size_t)n);
+}
+
+tt_status tt_st_flush(tt_st_writer *w) {
+    if (w->ctx->status) return w->ctx->status;
+    TT_TRY(empty_buffer(w));
+    return fsync(w->fd) ? cannot(w, "flush") : TT_OK;
+}
+
+/* ---- the header ---------------------------------------------------------- */
+
+/* Text that is measured in a first pass (to == NULL) and written in a second.*/
+typedef struct text {
+    char *to;
+    size_t n;
+} text;
+
+static void add_text(text *o, const char *s, size_t n) {
+    if (o->to) memcpy(o->to + o->n, s, n);
+    o->n += n;
+}
+
+static void add_string(text *o, const char *s) {
+    add_text(o, "\"", 1);
+    for (; *s; s++) {
+        char buf[8];
+        uint8_t c = (uint8_t)*s;
+        int n = c == '"' || c == '\\' ? snprintf(buf, sizeof buf, "\\%c", c)
+                : c < 0x20 ? snprintf(buf, sizeof buf, "\\u%04x", c)
+                           : snprintf(buf, sizeof buf, "%c", c);
+        add_text(o, buf, (size_t)n);
+    }
+    add_text(o, "\"", 1);
+}
+
+static void add_int(text *o, const char *before, int64_t v) {
+    char buf[32];
+    int n = snprintf(buf, sizeof buf, "%s%lld", before, (long long)v);
+    add_text(o, buf, (size_t)n);
+}
+
+static void add_word(text *o, const char *s) { add_text(o, s, strlen(s)); }
+
+static void add_header(text *o, const tt_st_writer *w) {
+    const char *comma = "";
+    add_word(o, "{");
+    if (w->meta) {
+        add_word(o, "\"__metadata__\":{");
+        for (const pair *p = w->meta; p; p = p->next) {
+            add_string(o, p->key);
+            add_word(o, ":");
+            add_string(o, p->value);
+            if (p->next) add_word(o, ",");
+        }
+        add_word(o, "}");
+        comma = ",";
+    }
+    for (const item *t = w->first; t; t = t->next) {
+        add_word(o, comma);
+        add_string(o, t->name);
+        add_word(o, ":{\"dtype\":\"");
+        add_word(o, tt_dtype_name(t->dtype));
+        add_word(o, "\",\"shape\":[");
+        for (int i = 0; i < t->rank; i++) add_int(o, i ? "," : "", t->dim[i]);
+        add_int(o, "],\"data_offsets\":[", t->begin);
+        add_int(o, ",", t->end);
+        add_word(o, "]}");
+        comma = ",";
+    }
+    add_word(o, "}");
+    while (o->n % 8) add_word(o, " ");
+}
+
+static tt_status write_header(tt_st_writer *w, int fd) {
+    uint8_t length[8];
+    text o = {NULL, 0};
+    add_header(&o, w);
+    o.to = tt_alloc(w->ctx, &w->arena, (int64_t)o.n, 1, "a file header");
+    if (!o.to) return w->ctx->status;
+    o.n = 0;
+    add_header(&o, w);
+    if (io_utf8_bad((const uint8_t *)o.to, o.n) < o.n)
+        return tt_fail(w->ctx, TT_EINVAL,
+                       "%s: a tensor name or text is not UTF-8", w->path);
+    put_le64(length, o.n);
+    TT_TRY(write_all(w, fd, length, 8));
+    return write_all(w, fd, o.to, o.n);
+}
+
+/* ---- finish -------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static tt_status check_names(tt_st_writer *w) {
+    int64_t n = 0;
+    for (const item *t = w->first; t; t = t->next) n++;
+    const char **name = tt_alloc(w->ctx, &w->arena, n, sizeof *name, "names");
+    if (!name) return w->ctx->status;
+    n = 0;
+    for (const item *t = w->first; t; t = t->next) name[n++] = t->name;
+    if (n > 1) qsort(name, (size_t)n, sizeof *name, by_name);
+    for (int64_t i = 1; i < n; i++)
+        if (!strcmp(name[i - 1], name[i]))
+            return tt_fail(w->ctx, TT_EINVAL, "%s: tensor name '%s' is used "
+                           "twice", w->path, name[i]);
+    return TT_OK;
+}
+
+static tt_status copy_data(tt_st_writer *w, int to) {
+    if (lseek(w->fd, 0, SEEK_SET) < 0) return cannot(w, "read its data again");
+    for (int64_t left = w->nbytes; left > 0;) {
+        ssize_t k = read(w->fd, w->buf, BUFFER);
+        if (k < 0 && errno == EINTR) continue;
+        if (k <= 0) {
+            if (k == 0) errno = EIO;
+            return cannot(w, "read its data again");
+        }
+        TT_TRY(write_all(w, to, w->buf, (size_t)k));
+        left -= k;
+    }
+    return TT_OK;
+}
+
+/* The rename itself must reach the disk too; not every system can. */
+static void flush_folder(tt_st_writer *w) {
+    char *dir = io_folder_of(w->ctx, &w->arena, w->path);
+    int fd = dir ? open(dir, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+static tt_status write_full(tt_st_writer *w) {
+    int fd;
+    TT_TRY(empty_buffer(w));
+    TT_TRY(check_names(w));
+    TT_TRY(create(w, &fd, w->full_path));
+    tt_status s = write_header(w, fd);
+    if (!s) s = copy_data(w, fd);
+    if (!s && fsync(fd)) s = cannot(w, "flush");
+    if (close(fd) && !s) s = cannot(w, "close");
+    if (!s && rename(w->full_path, w->path)) s = cannot(w, "rename");
+    if (s) unlink(w->full_path);
+    else flush_folder(w);
+    return s;
+}
+
+tt_status tt_st_finish(tt_st_writer *w) {
+    if (!w) return TT_OK;
+    tt_ctx *ctx = w->ctx;
+    if (!ctx->status) write_full(w);
+    tt_st_abort(w);
+    return ctx->status;
+}
+
+void tt_st_abort(tt_st_writer *w) {
+    if (!w) return;
+    if (w->fd >= 0) {
+        close(w->fd);
+        unlink(w->data_path);
+    }
+    tt_arena_free(&w->arena);
+    free(w);
+}

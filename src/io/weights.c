@@ -1,0 +1,277 @@
+/* weights.c: what a model binds from: one dictionary, Wan's names, packed.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Steps   folder -> file -> dictionary -> stripped names -> Wan names ->
+ *         refusals -> sorted. Tensor data is not touched, except that a
+ *         strided tensor is gathered when it is first asked for.
+ * Next    names.c, bind.c */
+#include "io/weights.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "io/bytes.h"
+#include "io/file.h"
+#include "io/folder.h"
+#include "io/names.h"
+
+/* ---- which dictionary ---------------------------------------------------- */
+
+static const char *const wrappers[] = {"generator_ema", "generator", "model",
+                                       "module", "state_dict"};
+enum { EMA, RAW, NWRAPPERS = 5 };
+
+/* The dictionary reached so far: the first `depth` keys of `path`. */
+typedef struct place {
+    const char *path[4];
+    int depth;
+} place;
+
+static bool inside(const tt_entry *e, const place *p) {
+    if (e->npath <= p->depth) return false;
+    for (int i = 0; i < p->depth; i++)
+        if (strcmp(e->path[i], p->path[i])) return false;
+    return true;
+}
+
+/* Which wrapper to enter at `p`, -1 when there is none. */
+static int choose_wrapper(tt_weights *w, const place *p, int ema) {
+    bool have[NWRAPPERS] = {false};
+    for (int64_t i = 0; i < w->file->count; i++) {
+        const tt_entry *e = &w->file->entry[i];
+        if (!inside(e, p) || e->npath <= p->depth + 1) continue;
+        for (int k = 0; k < NWRAPPERS; k++)
+            have[k] |= !strcmp(e->path[p->depth], wrappers[k]);
+    }
+    if (ema == 0 && have[RAW]) return RAW;
+    if (ema == 0 && have[EMA])
+        tt_warn(w->ctx, "%s holds only generator_ema; it is used although the "
+                "raw generator was asked for", w->path);
+    if (ema == 1 && have[RAW] && !have[EMA])
+        tt_warn(w->ctx, "%s holds no generator_ema; generator is used",
+                w->path);
+    for (int k = 0; k < NWRAPPERS; k++)
+        if (have[k]) return k;
+    return -1;
+}
+
+static tt_status no_dictionary(tt_weights *w) {
+    char keys[200] = "", show[IO_SHOW];
+    const char *last = "";
+    for (int64_t i = 0; i < w->file->count; i++) {
+        const char *key = w->file->entry[i].path[0];
+        size_t at = strlen(keys);
+        if (!strcmp(key, last) || at + IO_SHOW + 3 > sizeof keys) continue;
+        sprintf(keys + at, "%s%s", at ? ", " : "",
+                io_show(show, key, strlen(key)));
+        last = key;
+    }
+    return tt_fail(w->ctx, TT_EFORMAT,
+                   "%s: no dictionary of tensors under generator_ema, "
+                   "generator, model, module or state_dict; found %s", w->path,
+                   keys[0] ? keys : "no tensors at all");
+}
+
+/* ---- names --------------------------------------------------------------- */
+
+static tt_status not_such_model(tt_weights *w, tt_model_kind kind,
+                                const char *const *stripped) {
+    const char *other = NULL;
+    for (int k = 0; k < 3; k++)
+        if (k != (int)kind && weights_fit(w->file, (tt_model_kind)k))
+            other = names_kind_text((tt_model_kind)k);
+    char show[IO_SHOW] = "";
+    if (w->count > 0) io_show(show, stripped[0], strlen(stripped[0]));
+    if (other)
+        return tt_fail(w->ctx, TT_EFORMAT, "%s: expected a %s, found a %s",
+                       w->path, names_kind_text(kind), other);
+    return tt_fail(w->ctx, TT_EFORMAT,
+                   "%s: expected a %s, found unknown tensor names (%lld "
+                   "tensors%s%s)", w->path, names_kind_text(kind),
+                   (long long)w->count, w->count ? ", first " : "", show);
+}
+
+/* Tensors that carry no weights of the model and are left out. */
+static bool not_a_weight(const char *name, tt_model_kind kind) {
+    return kind == TT_MODEL_T5 && !strcmp(name, "spiece_model");
+}
+
+/* Fill item[].name with stripped names of the tensors at `p`. */
+static tt_status strip_names(tt_weights *w, tt_model_kind kind,
+                             const place *p, const char **stripped) {
+    for (int64_t i = 0; i < w->file->count; i++) {
+        const tt_entry *e = &w->file->entry[i];
+        if (!inside(e, p) || e->npath != p->depth + 1) continue;
+        char *name = tt_strdup(w->ctx, &w->ctx->scratch, e->path[p->depth]);
+        if (!name) return w->ctx->status;
+        if (!names_strip(name, kind) || not_a_weight(name, kind)) continue;
+        stripped[w->count] = name;
+        w->item[w->count++] = (weight){NULL, e->name, e->t};
+    }
+    return TT_OK;
+}
+
+static tt_status translate(tt_weights *w, tt_model_kind kind,
+                           const char *const *stripped) {
+    names_map map = names_detect(stripped, w->count, kind);
+    if (map.layout == NAMES_UNKNOWN) return not_such_model(w, kind, stripped);
+    w->layout = names_layout_text(map.layout);
+    bool shared = false;
+    for (int64_t i = 0; i < w->count; i++)
+        shared |= !strcmp(stripped[i], "shared.weight");
+    int64_t kept = 0;
+    for (int64_t i = 0; i < w->count; i++) {
+        /* Hugging Face stores umT5's one embedding twice. */
+        if (shared && kind == TT_MODEL_T5 &&
+            !strcmp(stripped[i], "encoder.embed_tokens.weight"))
+            continue;
+        char *name =
+            tt_alloc(w->ctx, &w->arena,
+                     (int64_t)strlen(stripped[i]) + NAMES_ROOM, 1, "a name");
+        if (!name) return w->ctx->status;
+        names_to_wan(name, stripped[i], &map);
+        w->item[kept] = w->item[i];
+        w->item[kept].name = name;
+        const char *why = names_refusal(name, &w->item[kept].t, kind);
+        if (why) return tt_fail(w->ctx, TT_EUNSUPPORTED, "%s: %s", w->path,
+                                why);
+        kept++;
+    }
+    w->count = kept;
+    return TT_OK;
+}
+
+static int item_order(const void *a, const void *b) {
+    return strcmp((*(weight *const *)a)->name, (*(weight *const *)b)->name);
+}
+
+static tt_status sort_items(tt_weights *w) {
+    w->sorted = tt_alloc(w->ctx, &w->arena, w->count, sizeof *w->sorted,
+                         "weights");
+    if (!w->sorted) return w->ctx->status;
+    for (int64_t i = 0; i < w->count; i++) w->sorted[i] = &w->item[i];
+    if (w->count > 1)
+        qsort(w->sorted, (size_t)w->count, sizeof *w->sorted, item_order);
+    for (int64_t i = 1; i < w->count; i++) {
+        const weight *x = w->sorted[i - 1], *y = w->sorted[i];
+        char s[IO_SHOW], t[IO_SHOW];
+        if (!strcmp(x->name, y->name))
+            return tt_fail(w->ctx, TT_EFORMAT,
+                           "%s: '%s' and '%s' are both names of the same "
+                           "weight", w->path,
+                           io_show(s, x->stored, strlen(x->stored)),
+                           io_show(t, y->stored, strlen(y->stored)));
+    }
+    return TT_OK;
+}
+
+/* ---- open and close ------------------------------------------------------ */
+
+static tt_status describe(tt_weights *w, const place *p) {
+    char text[256];
+    int n = snprintf(text, sizeof text, "%s, %s", w->layout,
+                     w->file->format);
+    for (int i = 0; i < p->depth; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s%s",
+                      i ? "." : ", ", p->path[i]);
+    w->origin = tt_strdup(w->ctx, &w->arena, text);
+    return w->ctx->status;
+}
+
+static tt_status read_weights(tt_weights *w, tt_model_kind kind, int ema) {
+    place p = {{NULL}, 0};
+    tt_ctx *ctx = w->ctx;
+    for (int k; p.depth < 4 && (k = choose_wrapper(w, &p, ema)) >= 0;)
+        p.path[p.depth++] = wrappers[k];
+    w->item = tt_alloc0(ctx, &w->arena, w->file->count, sizeof *w->item,
+                        "weights");
+    const char **stripped = tt_alloc(ctx, &ctx->scratch, w->file->count,
+                                     sizeof *stripped, "names");
+    if (!w->item || !stripped) return ctx->status;
+    TT_TRY(strip_names(w, kind, &p, stripped));
+    if (w->count == 0 && !strcmp(w->file->format, "torch zip"))
+        return no_dictionary(w);
+    TT_TRY(translate(w, kind, stripped));
+    TT_TRY(sort_items(w));
+    return describe(w, &p);
+}
+
+static tt_status open_path(tt_weights *w, const char *path,
+                           tt_model_kind kind) {
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        TT_TRY(folder_find(w->ctx, &w->arena, &w->path, path, kind));
+    } else {
+        w->path = tt_strdup(w->ctx, &w->arena, path);
+        if (!w->path) return w->ctx->status;
+    }
+    return tt_file_open(w->ctx, &w->file, w->path);
+}
+
+tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,
+                          tt_model_kind kind, const tt_weights_options *opt) {
+    *out = NULL;
+    if (ctx->status) return ctx->status;
+    tt_weights *w = calloc(1, sizeof *w);
+    if (!w)
+        return tt_fail(ctx, TT_ENOMEM, "%s: no memory to open it", path);
+    w->ctx = ctx;
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    if (!open_path(w, path, kind)) read_weights(w, kind, opt ? opt->ema : -1);
+    tt_arena_reset(&ctx->scratch, m);
+    if (ctx->status) tt_weights_close(w);
+    else *out = w;
+    return ctx->status;
+}
+
+void tt_weights_close(tt_weights *w) {
+    if (!w) return;
+    tt_file_close(w->file);
+    tt_arena_free(&w->arena);
+    free(w);
+}
+
+/* ---- questions ----------------------------------------------------------- */
+
+const char *tt_weights_path(const tt_weights *w) { return w->path; }
+
+const char *tt_weights_origin(const tt_weights *w) { return w->origin; }
+
+int64_t tt_weights_count(const tt_weights *w) { return w->count; }
+
+const char *tt_weights_name(const tt_weights *w, int64_t i) {
+    TT_ASSERT(i >= 0 && i < w->count);
+    return w->item[i].name;
+}
+
+const tt_file *tt_weights_file(const tt_weights *w) { return w->file; }
+
+weight *weights_item(const tt_weights *w, const char *name) {
+    int64_t lo = 0, hi = w->count;
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        int c = strcmp(w->sorted[mid]->name, name);
+        if (c == 0) return w->sorted[mid];
+        if (c < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    return NULL;
+}
+
+const tt_tensor *weights_pack(tt_weights *w, weight *x) {
+    if (tt_tensor_packed(&x->t)) return &x->t;
+    void *data = tt_alloc(w->ctx, &w->arena, tt_tensor_count(&x->t),
+                          tt_dtype_size(x->t.dtype), x->name);
+    if (!data) return NULL;
+    tt_gather(data, &x->t);
+    x->t = tt_tensor_make(data, x->t.dtype, x->t.rank, x->t.dim);
+    return &x->t;
+}
+
+const tt_tensor *tt_weights_find(const tt_weights *w, const char *name) {
+    weight *x = weights_item(w, name);
+    return x ? weights_pack((tt_weights *)w, x) : NULL;
+}

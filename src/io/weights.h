@@ -1,0 +1,35 @@
+/* weights.h: an open set of weights as bind.c sees it.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TT_IO_WEIGHTS_H
+#define TT_IO_WEIGHTS_H
+
+#include "tether/io.h"
+
+typedef struct weight {
+    const char *name;   /* Wan's                                             */
+    const char *stored; /* as in the file                                    */
+    tt_tensor t;        /* may be strided until weights_pack                 */
+} weight;
+
+struct tt_weights {
+    tt_ctx *ctx;
+    tt_arena arena;
+    tt_file *file;
+    char *path;
+    const char *layout;
+    char *origin;
+    weight *item;       /* stored order                                      */
+    weight **sorted;    /* by name                                           */
+    int64_t count;
+};
+
+/* The weight of this name with its stored strides; NULL when absent. */
+weight *weights_item(const tt_weights *w, const char *name);
+
+/* Make it packed, copying into w's arena if it is strided; NULL on TT_ENOMEM.
+ * Ask only when the shape is the expected one: a few bytes of file can
+ * describe a tensor of any size (stride 0). */
+const tt_tensor *weights_pack(tt_weights *w, weight *x);
+
+#endif

@@ -115,7 +115,7 @@ $(B)/run_case: $(call obj,$(CASE_SRC)) $(LIB)
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/harness.o $(LIB)
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
-$(TOOLS): $(B)/tools/%: $(B)/tools/%.o $(LIB)
+$(TOOLS): $(B)/tools/%: $(B)/tools/%.o $(call obj,$(wildcard tools/lib/*.c)) $(LIB)
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 $(B)/src/io/%.o: WARN += $(WARN_READERS)

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Source  Self-Forcing wan/modules/causal_model.py, CausalWanModel at inference.
+ * Source  Self-Forcing wan/modules/causal_model.py, CausalWanModel (inference).
  * Model   latent -> tokens; every token then runs through all blocks, where it
  *         sees the chunk and what the cache policy kept of the past; tokens ->
  *         flow. Time enters through e and e0, the prompt through cross-
@@ -112,7 +112,7 @@ void tt_prompt_free(tt_prompt *p)
     tt_arena_free(&arena);
 }
 
-/* ---- checks at the door --------------------------------------------------- */
+/* ---- checks at the door -------------------------------------------------- */
 
 static tt_status check_call(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
                             const tt_dit *m, const tt_prompt *prompt,

@@ -53,7 +53,7 @@ static tt_status refuse_foreign(tt_ctx *ctx, const tt_weights *w)
     return TT_OK;
 }
 
-/* ---- sizes from shapes ---------------------------------------------------- */
+/* ---- sizes from shapes --------------------------------------------------- */
 
 /* The tensor whose shape tells a size. */
 static const tt_tensor *telling(tt_ctx *ctx, const tt_weights *w,
@@ -128,7 +128,7 @@ static tt_status sizes_from_shapes(tt_ctx *ctx, tt_dit_config *c,
     return TT_OK;
 }
 
-/* ---- config.json ---------------------------------------------------------- */
+/* ---- config.json --------------------------------------------------------- */
 
 /* "<folder of path>/config.json"; false when it would not fit. */
 static bool beside(char *buf, size_t size, const char *path)
@@ -248,7 +248,7 @@ static tt_status apply_config(tt_ctx *ctx, tt_dit_config *c,
     return TT_OK;
 }
 
-/* ---- all of it ------------------------------------------------------------ */
+/* ---- all of it ----------------------------------------------------------- */
 
 static tt_status make_config(tt_ctx *ctx, tt_dit_config *c,
                              const tt_weights *w, const char *config_path,

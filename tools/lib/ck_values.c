@@ -1,0 +1,68 @@
+/* ck_values.c: the values of a random checkpoint, and files under temporary
+ * names.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+
+#include "checkpoint.h"
+
+int64_t ck_count(const ck_spec *s)
+{
+    int64_t n = 1;
+    for (int i = 0; i < s->rank; i++) n *= s->dim[i];
+    return n;
+}
+
+static uint64_t name_hash(const char *name)
+{
+    uint64_t h = 0xcbf29ce484222325u;                /* FNV-1a                */
+    for (; *name; name++) h = (h ^ (uint8_t)*name) * 0x100000001b3u;
+    return h;
+}
+
+/* Uniform in [-1, 1) from a counter (splitmix64). */
+static float uniform(uint64_t key, int64_t i)
+{
+    uint64_t x = key + (uint64_t)(i + 1) * 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    x ^= x >> 31;
+    return (float)(x >> 40) * 0x1p-23f - 1;
+}
+
+void ck_fill(void *out, const ck_spec *s, tt_dtype type, uint64_t seed,
+             int64_t first, int64_t n)
+{
+    const uint64_t key = name_hash(s->name) ^ seed * 0xD1342543DE82EF95u;
+    for (int64_t i = 0; i < n; i++) {
+        const float x = s->base + s->spread * uniform(key, first + i);
+        if (type == TT_F32) ((float *)out)[i] = x;
+        else if (type == TT_BF16) ((uint16_t *)out)[i] = tt_bf16_from_f32(x);
+        else ((uint16_t *)out)[i] = tt_f16_from_f32(x);
+    }
+}
+
+FILE *ck_open(const char *path)
+{
+    char part[1024];
+    snprintf(part, sizeof part, "%s.part", path);
+    FILE *f = fopen(part, "wb");
+    if (!f) fprintf(stderr, "make_checkpoint: cannot write %s: %s\n", part,
+                    strerror(errno));
+    return f;
+}
+
+bool ck_close(FILE *f, const char *path)
+{
+    char part[1024];
+    snprintf(part, sizeof part, "%s.part", path);
+    const bool bad = ferror(f) != 0;
+    const bool ok = fclose(f) == 0 && !bad && rename(part, path) == 0;
+    if (!ok) {
+        fprintf(stderr, "make_checkpoint: writing %s failed: %s\n", path,
+                strerror(errno));
+        remove(part);
+    }
+    return ok;
+}

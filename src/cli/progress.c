@@ -148,3 +148,29 @@ void progress_logged(progress *p, json_out *j)
         p->log = NULL;
     }
 }
+
+void profile_print(const tt_ctx *ctx)
+{
+    bool printed[TT_PROFILE_ROWS] = {false};
+    double total = 0;
+    for (int i = 0; i < TT_PROFILE_ROWS; i++)
+        total += ctx->profile[i].name ? ctx->profile[i].seconds : 0;
+    fprintf(stderr, "%-16s %10s %6s %10s %10s\n", "operator", "seconds",
+            "share", "calls", "GFLOP/s");
+    while (1) {
+        int best = -1;
+        for (int i = 0; i < TT_PROFILE_ROWS; i++)
+            if (ctx->profile[i].name && !printed[i]
+                && (best < 0
+                    || ctx->profile[i].seconds > ctx->profile[best].seconds))
+                best = i;
+        if (best < 0) break;
+        const tt_profile_row *r = &ctx->profile[best];
+        printed[best] = true;
+        fprintf(stderr, "%-16s %10.3f %5.1f%% %10lld %10.1f\n", r->name,
+                r->seconds, total > 0 ? 100 * r->seconds / total : 0,
+                (long long)r->calls,
+                r->seconds > 0 ? r->flops / r->seconds * 1e-9 : 0);
+    }
+    fprintf(stderr, "%-16s %10.3f\n", "total", total);
+}

@@ -41,6 +41,9 @@ void progress_update(progress *p, double done, double total, double seconds,
 json_out *progress_log(progress *p, json_out *j, const char *event);
 void progress_logged(progress *p, json_out *j);
 
+/* Seconds, share and calls per operator, largest first, on stderr. */
+void profile_print(const tt_ctx *ctx);
+
 /* "1m20s", "3h05m", "12.3s" */
 const char *progress_duration(char *buf, size_t n, double seconds);
 /* Largest resident size so far, bytes; 0 when unknown. */

@@ -1,0 +1,122 @@
+/* cmd_decode.c: tether decode, a video from a file of latents.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Next    decode.c */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/decode.h"
+#include "cli/inputs.h"
+#include "cli/model.h"
+
+enum { SPLIT_MAX = 64 };
+
+typedef struct settings {
+    model_paths model;
+    decode_outputs out;
+    const char *latents, *split, *tiny_vae;
+    int64_t fps;
+    bool profile;
+} settings;
+
+static const opt_spec options[] = {
+    {OPT_GROUP, NULL, 0, 0, NULL, "Input"},
+    {OPT_TEXT, "latents", 0, offsetof(settings, latents), "FILE",
+     "safetensors with latents [1, n, C, h, w]. A file here; a count in "
+     "`generate`"},
+    MODEL_ROW_FOLDER(settings, model),
+    MODEL_ROW_VAE(settings, model),
+    {OPT_TEXT, "tiny-vae", 0, offsetof(settings, tiny_vae), "FILE",
+     "decode with taew2_1 instead (not in this build yet)"},
+    {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
+    {OPT_TEXT, "output", 'o', offsetof(settings, out.video), "PATH",
+     ".mp4 .webm .mkv .gif (through ffmpeg), .y4m, frames/%05d.png, or - for "
+     "y4m on standard output"},
+    {OPT_TEXT, "contact-sheet", 0, offsetof(settings, out.sheet), "FILE",
+     "PNG with evenly spaced frames"},
+    {OPT_TEXT, "raw-out", 0, offsetof(settings, out.raw), "FILE",
+     "safetensors with video_raw [1, 3, F, H, W], float32 before clamping; "
+     "needs memory for the whole video"},
+    {OPT_INT, "fps", 0, offsetof(settings, fps), "N",
+     "frames per second written to the file (default 16)"},
+    {OPT_GROUP, NULL, 0, 0, NULL, "How"},
+    {OPT_TEXT, "split", 0, offsetof(settings, split), "LIST",
+     "latent frames per turn, repeated (default 1); the result is the same "
+     "for every split"},
+    {OPT_FLAG, "profile", 0, offsetof(settings, profile), NULL,
+     "print the time per operator at the end"},
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+static const opt_command decode_command = {
+    .name = "decode",
+    .summary = "a video from a file of latents",
+    .usage = "--latents FILE (-m DIR | --vae FILE) -o PATH",
+    .intro = "n latent frames become 1 + 4 (n-1) video frames of 8 times "
+             "their width and height. Memory does not grow with the length.",
+    .examples = "  tether decode -m Wan2.1-T2V-1.3B --latents cat.latents."
+                "safetensors -o cat.mp4\n"
+                "  tether decode --vae Wan2.1_VAE.pth --latents l.safetensors "
+                "-o - | ffplay -",
+    .options = options,
+};
+
+static int check(const settings *s, int64_t *split, int *nsplit)
+{
+    const char *me = decode_command.name;
+    if (s->tiny_vae)
+        return opt_usage(me, "--tiny-vae is not in this build yet; use --vae");
+    if (!s->latents) return opt_usage(me, "--latents FILE is needed");
+    if (!s->out.video && !s->out.sheet && !s->out.raw)
+        return opt_usage(me, "nothing to write: give -o PATH, "
+                         "--contact-sheet FILE or --raw-out FILE");
+    if (s->fps < 1 || s->fps > 1000)
+        return opt_usage(me, "--fps must be 1 to 1000");
+    *nsplit = opt_list_int(split, SPLIT_MAX, s->split);
+    for (int i = 0; i < *nsplit; i++)
+        if (split[i] < 1) *nsplit = -1;
+    if (*nsplit < 1)
+        return opt_usage(me, "--split needs whole numbers of at least 1, as "
+                         "in 1,2,4, but `%s` was given", s->split);
+    return -1;
+}
+
+static void decode(tt_ctx *ctx, progress *p, const settings *s,
+                   const int64_t *split, int nsplit)
+{
+    tt_file *file = NULL;
+    tt_vae *vae = NULL;
+    const int64_t dim[5] = {1, -1, -1, -1, -1};
+    tt_tensor t;
+    if (input_open(ctx, &file, &t, s->latents, "latents", 5, dim) == TT_OK
+        && decode_check(ctx, &s->out, t.dim[1], t.dim[3], t.dim[4]) == TT_OK
+        && model_open_vae(ctx, &vae, &s->model) == TT_OK)
+        decode_run(ctx, p, vae, &t, split, nsplit, &s->out);
+    if (vae) tt_vae_close(vae);
+    if (file) tt_file_close(file);
+}
+
+int cmd_decode(tt_ctx *ctx, int argc, char **argv)
+{
+    settings s = {.model = MODEL_PATHS_DEFAULT, .split = "1", .fps = 16};
+    cli_common common;
+    opt_result given;
+    progress p;
+    int64_t split[SPLIT_MAX];
+    int nsplit;
+    int status = opt_parse(&decode_command, &s, &common, &given, argc, argv);
+    if (status < 0) status = check(&s, split, &nsplit);
+    if (status >= 0) return status;
+    s.out.fps = (int)s.fps;
+    if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
+        return cli_failed(ctx);
+    cli_catch_signals(ctx);
+    ctx->profiling = s.profile;
+
+    decode(ctx, &p, &s, split, nsplit);
+    if (s.profile) profile_print(ctx);
+    progress_close(&p);
+    return ctx->status ? cli_failed(ctx) : 0;
+}

@@ -1,0 +1,174 @@
+/* decode.c: latents through the VAE into every output that was asked for.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Holds   memory does not depend on the number of frames, except for
+ *         --raw-out, whose layout [1, 3, F, H, W] needs the whole video. */
+#include "cli/decode.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "tether/outfile.h"
+#include "tether/video.h"
+
+int64_t decode_frames(int64_t n)
+{
+    return n > 0 ? 1 + 4 * (n - 1) : 0;
+}
+
+tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t n,
+                       int64_t h, int64_t w)
+{
+    tt_video_format f = {.width = 8 * w, .height = 8 * h, .fps = o->fps,
+                         .frames = decode_frames(n)};
+    if (o->video) TT_TRY(tt_video_check(ctx, o->video, &f));
+    if (o->sheet) TT_TRY(tt_out_check(ctx, o->sheet));
+    if (o->raw) TT_TRY(tt_out_check(ctx, o->raw));
+    return ctx->status;
+}
+
+/* Everything a decoded frame goes to. */
+typedef struct sinks {
+    tt_ctx *ctx;
+    int64_t width, height, frames; /* pixels, frames of the video             */
+    int64_t done;                  /* frames received                         */
+    tt_arena mem;
+    uint8_t *rgb;                  /* [height, width, 3]                      */
+    float *raw;                    /* [3, frames, height, width] or NULL      */
+    const char *raw_path;
+    tt_video *video;
+    tt_sheet *sheet;
+} sinks;
+
+static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
+                            int64_t n, int64_t h, int64_t w)
+{
+    memset(s, 0, sizeof *s);
+    s->ctx = ctx;
+    s->width = 8 * w;
+    s->height = 8 * h;
+    s->frames = decode_frames(n);
+    s->raw_path = o->raw;
+    tt_video_format f = {.width = s->width, .height = s->height,
+                         .fps = o->fps, .frames = s->frames};
+    s->rgb = tt_alloc(ctx, &s->mem, s->width * s->height, 3, "a video frame");
+    if (o->raw) {
+        const int64_t dim[4] = {3, s->frames, s->height, s->width};
+        int64_t bytes;
+        if (!tt_checked_size(&bytes, dim, 4, sizeof(float)))
+            return tt_fail(ctx, TT_ENOMEM, "--raw-out %s: %lld frames are too "
+                           "many to hold in memory", o->raw,
+                           (long long)s->frames);
+        s->raw = tt_alloc(ctx, &s->mem, bytes, 1, "the video of --raw-out");
+    }
+    if (o->sheet)
+        tt_sheet_open(ctx, &s->sheet, o->sheet, s->width, s->height,
+                      s->frames);
+    if (o->video) tt_video_open(ctx, &s->video, o->video, &f);
+    return ctx->status;
+}
+
+/* Receives decoder output, [height, width, 3] before clamping. */
+static tt_status take_frame(void *user, const tt_real *rgb, int64_t height,
+                            int64_t width)
+{
+    sinks *s = user;
+    tt_ctx *ctx = s->ctx;
+    const int64_t pixels = height * width;
+    for (int64_t i = 0; i < 3 * pixels; i++)
+        if (!isfinite(rgb[i]))
+            return tt_fail(ctx, TT_EFORMAT, "decoded frame %lld contains "
+                           "values that are not finite: the VAE weights or "
+                           "the latents are damaged", (long long)s->done);
+    tt_rgb8_from_real(s->rgb, rgb, pixels, 3, 1);
+    if (s->raw)
+        for (int64_t c = 0; c < 3; c++)
+            for (int64_t i = 0; i < pixels; i++)
+                s->raw[(c * s->frames + s->done) * pixels + i] =
+                    (float)rgb[3 * i + c];
+    s->done++;
+    if (s->video) tt_video_frame(s->video, s->rgb);
+    if (s->sheet) tt_sheet_frame(s->sheet, s->rgb);
+    return ctx->status;
+}
+
+static tt_status write_raw(sinks *s)
+{
+    const int64_t dim[5] = {1, 3, s->frames, s->height, s->width};
+    tt_st_writer *w;
+    TT_TRY(tt_st_create(s->ctx, &w, s->raw_path));
+    if (tt_st_add(w, "video_raw", TT_F32, 5, dim, s->raw)) {
+        tt_st_abort(w);
+        return s->ctx->status;
+    }
+    return tt_st_finish(w);
+}
+
+/* Finish every sink, or with a failure recorded give all of them up. */
+static tt_status sinks_close(sinks *s)
+{
+    tt_ctx *ctx = s->ctx;
+    if (s->video && !ctx->status) {
+        tt_video_finish(s->video);
+        s->video = NULL;
+    }
+    if (s->sheet && !ctx->status) {
+        tt_sheet_finish(s->sheet);
+        s->sheet = NULL;
+    }
+    if (s->raw && !ctx->status) write_raw(s);
+    tt_video_abort(s->video);
+    tt_sheet_abort(s->sheet);
+    tt_arena_free(&s->mem);
+    return ctx->status;
+}
+
+static tt_status decode_all(tt_ctx *ctx, progress *p, tt_vae_decoder *d,
+                            const tt_tensor *latents, const int64_t *split,
+                            int nsplit, sinks *s)
+{
+    const int64_t n = latents->dim[1];
+    const int64_t size = latents->dim[2] * latents->dim[3] * latents->dim[4];
+    const size_t stored = tt_dtype_size(latents->dtype);
+    const double start = tt_now();
+    tt_real *z = tt_alloc(ctx, &s->mem, size, sizeof *z, "a latent frame");
+    int64_t f = 0;
+    for (int turn = 0; f < n && !ctx->status; turn++) {
+        int64_t stop = f + split[turn % nsplit];
+        for (; f < n && f < stop && !ctx->status; f++) {
+            const char *at = (const char *)latents->data
+                           + (size_t)(f * size) * stored;
+            tt_widen(z, at, latents->dtype, size);
+            TT_TRY(tt_check_interrupt(ctx));
+            TT_TRY(tt_vae_decode_next(ctx, d, z, take_frame, s));
+            progress_update(p, (double)(f + 1), (double)n, tt_now() - start,
+                            "decoding latent %lld/%lld", (long long)(f + 1),
+                            (long long)n);
+        }
+    }
+    return ctx->status;
+}
+
+tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
+                     const tt_tensor *latents, const int64_t *split,
+                     int nsplit, const decode_outputs *o)
+{
+    const int64_t n = latents->dim[1], C = latents->dim[2];
+    const int64_t h = latents->dim[3], w = latents->dim[4];
+    tt_vae_decoder *d = NULL;
+    sinks s;
+    if (C != tt_vae_z(vae))
+        return tt_fail(ctx, TT_ESHAPE, "the latents have %lld channels and "
+                       "the VAE takes %lld: they belong to different models",
+                       (long long)C, (long long)tt_vae_z(vae));
+    progress_note(p, "decoder needs about %.2f GB",
+                  (double)tt_vae_decoder_bytes(vae, h, w) * 1e-9);
+    sinks_open(ctx, &s, o, n, h, w);
+    if (!ctx->status) tt_vae_decoder_open(ctx, &d, vae, h, w);
+    if (!ctx->status) decode_all(ctx, p, d, latents, split, nsplit, &s);
+    if (d) tt_vae_decoder_close(d);
+    sinks_close(&s);
+    if (ctx->status && o->after) progress_say(p, "tether: %s", o->after);
+    return ctx->status;
+}

@@ -1,0 +1,32 @@
+/* decode.h: latents through the VAE into every output that was asked for.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_DECODE_H
+#define CLI_DECODE_H
+
+#include "cli/progress.h"
+#include "tether/vae.h"
+
+typedef struct decode_outputs {
+    const char *video;        /* -o: see video.h; NULL: none                  */
+    const char *sheet;        /* contact sheet PNG; NULL: none                */
+    const char *raw;          /* safetensors with video_raw; NULL: none       */
+    const char *after;        /* said when decoding fails; NULL: nothing      */
+    int fps;
+} decode_outputs;
+
+/* Pixel frames of n latent frames: 1 + 4 (n-1). */
+int64_t decode_frames(int64_t n);
+
+/* Can all outputs be written for n latents of h x w? Asked before any work. */
+tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t n,
+                       int64_t h, int64_t w);
+
+/* Decode latents [1, n, C, h, w] (packed, any float type), split[i % nsplit]
+ * latent frames per turn; the result does not depend on the split. Frames go
+ * out as they are decoded; on a failure nothing is left under a final name. */
+tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
+                     const tt_tensor *latents, const int64_t *split,
+                     int nsplit, const decode_outputs *o);
+
+#endif

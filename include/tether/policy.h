@@ -18,8 +18,8 @@
  * and once per chunk, before the first pass, begin_chunk.
  *
  * Every policy, from the plain sliding window to TetherCache, is a
- * tt_policy_class filled with these functions. See src/cache/fifo.c for the
- * shortest one. */
+ * tt_policy_class filled with these functions; most of their work is done by
+ * the tt_layer_* helpers below. See src/cache/fifo.c for the shortest one. */
 #ifndef TETHER_POLICY_H
 #define TETHER_POLICY_H
 
@@ -77,8 +77,9 @@ typedef struct tt_layer {
     int32_t *src_frame;    /* [cap] global frame a token came from; -1 none   */
     int32_t *sidx;         /* [cap]                                           */
     int32_t *tpos;         /* [cap]                                           */
-    void *state;           /* the policy's own, zeroed at reset               */
-    tt_cache *cache;       /* for tt_cache_record and friends                 */
+    void *state;           /* the policy's own, zeroed at reset; saved as plain
+                              bytes, so no pointers in it                     */
+    tt_cache *cache;       /* for tt_cache_record and tt_cache_rope           */
 } tt_layer;
 
 /* Slots attention reads, in order. */
@@ -102,8 +103,9 @@ typedef struct tt_policy_class {
      * may warn; may replace -1 by what it means. */
     tt_status (*check)(tt_ctx *ctx, tt_policy_options *opt,
                        const tt_geometry *geo);
+    /* Token slots of a layer. */
     int64_t (*slots)(const tt_policy_options *opt, const tt_geometry *geo);
-    /* Bytes of `state`; NULL: none. Tokens are multiples of geo->H*geo->D. */
+    /* Bytes of `state`; NULL: none. */
     size_t (*state_size)(const tt_policy_options *opt, const tt_geometry *geo);
     void (*reset)(tt_ctx *ctx, tt_layer *y);                 /* may be NULL   */
     void (*begin_chunk)(tt_ctx *ctx, tt_layer *y, const tt_pass *p); /* NULL  */
@@ -117,6 +119,23 @@ typedef struct tt_policy_class {
     int64_t (*positions)(const tt_policy_options *opt, const tt_geometry *geo);
 } tt_policy_class;
 
+/* ---- helpers for writing policies --------------------------------------- */
+
+/* Move n token slots, k, v and metadata, from `from` to `to`; the ranges may
+ * overlap. What is left behind stays readable and is not erased. */
+void tt_layer_move(tt_layer *y, int64_t to, int64_t from, int64_t n);
+/* Make room for n new tokens at the end: when len + n > cap, the tokens that
+ * do not fit are dropped right behind the first `keep` ones, which stay where
+ * they are; then len grows by n. The new slots still hold old data.
+ * Needs keep + n <= cap. */
+void tt_layer_roll(tt_layer *y, int64_t keep, int64_t n);
+/* Store the chunk's k, v [frames*L, H, D] at token slots slot.. with metadata
+ * src_frame = tpos = start + i/L, sidx = i mod L. */
+void tt_layer_put(tt_layer *y, int64_t slot, const tt_pass *p,
+                  const tt_real *k, const tt_real *v);
+
+/* ---- the built-in policies ---------------------------------------------- */
+
 /* Built-in classes by name, NULL when unknown; i-th, NULL past the end. */
 const tt_policy_class *tt_policy_find(const char *name);
 const tt_policy_class *tt_policy_at(int i);
@@ -127,16 +146,22 @@ tt_policy_options tt_policy_defaults(const char *name);
 
 /* ---- a cache of all layers ---------------------------------------------- */
 
-/* Allocate and reset. Refuses impossible geometry or options, and says before
- * anything is allocated how many bytes it would need when memory is short.
- * `cls` NULL: looked up from opt->name; pass your own class to run it. */
+/* Allocate and reset. `cls` NULL: looked up from opt->name; pass your own
+ * class to run it.
+ * Warns   when frame positions pass the 1024 rows of the official tables (the
+ *         angles are computed all the same).
+ * Errors  TT_EINVAL: impossible geometry or options, naming the broken rule;
+ *         TT_ENOMEM: more bytes than the machine has, said before anything is
+ *         allocated. *out is then NULL. */
 tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
                         const tt_policy_options *opt, const tt_geometry *geo);
 void tt_cache_close(tt_cache *c);
 /* A new video: zeroed k, v, metadata and state. */
 void tt_cache_reset(tt_ctx *ctx, tt_cache *c);
+/* Bytes a cache would take; opt as checked. INT64_MAX when it does not fit. */
 int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
                        const tt_geometry *geo);
+const tt_policy_class *tt_cache_class(const tt_cache *c);
 const tt_policy_options *tt_cache_options(const tt_cache *c);
 const tt_geometry *tt_cache_geometry(const tt_cache *c);
 tt_layer *tt_cache_layer(tt_cache *c, int64_t layer);
@@ -147,8 +172,9 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                     const tt_real *q, const tt_real *k, const tt_real *v);
 
 /* What attention reads now: keys rotated as planned, values, and the chunk's
- * queries rotated. k and rotated q are in ctx->scratch; v points into the
- * cache when the plan is one segment, else it is gathered too.
+ * queries rotated. k is in ctx->scratch; v points into the cache when the plan
+ * is one segment, else it is gathered too. With a failure recorded in ctx, n
+ * is 0 and nothing is read.
  *   q_out, q_in [frames*L, H, D] (may be the same array) */
 typedef struct tt_kv_view {
     const tt_real *k, *v;  /* [n, H, D]                                       */
@@ -168,22 +194,23 @@ typedef struct tt_grab_record {
     int64_t P, M;
     const int64_t *candidates; /* [P] global frame indices                    */
     const double *mass, *div, *score; /* [P]                                  */
-    const uint8_t *keep;       /* [P]                                         */
+    const uint8_t *keep;       /* [P] 1: in memory from now on                */
     const int64_t *memory_after; /* [M], -1 unused                            */
     double margin;             /* lowest kept - highest dropped score         */
 } tt_grab_record;
 typedef void (*tt_grab_fn)(void *user, const tt_grab_record *r);
 void tt_cache_on_grab(tt_cache *c, tt_grab_fn fn, void *user);
+/* For policies: hand a record to whoever listens. */
+void tt_cache_record(tt_cache *c, const tt_grab_record *r);
 
 /* TetherCache's state of one layer after the latest commit. */
 typedef struct tt_tether_info {
-    bool filled;
+    bool filled;                   /* the warm-up is over                     */
     int64_t M;
-    const int64_t *memory_index;   /* [M]                                     */
-    int64_t admissions, rejections, edits;
+    const int64_t *memory_index;   /* [M] global frames, -1 before `filled`   */
+    int64_t admissions, rejections, edits; /* frames, since reset             */
 } tt_tether_info;
 /* False when the policy is not tether. */
-bool tt_cache_tether_info(const tt_cache *c, int64_t layer,
-                          tt_tether_info *out);
+bool tt_cache_tether_info(tt_cache *c, int64_t layer, tt_tether_info *out);
 
 #endif

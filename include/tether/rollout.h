@@ -15,7 +15,7 @@
 #define TT_MAX_STEPS 64
 
 /* sigma_i = s u / (1 + (s-1) u), u = 1 - i/1000, in double, rounded once to
- * float32; timestep_i = float32(1000 sigma_i). */
+ * float32; timestep_i = float32(1000 sigma_i), the product in float32. */
 typedef struct tt_schedule {
     double shift;
     float sigma[TT_TABLE], timestep[TT_TABLE];
@@ -23,25 +23,34 @@ typedef struct tt_schedule {
     double t[TT_MAX_STEPS];      /* timesteps the network sees                */
 } tt_schedule;
 
-/* list: step values as configured (1000, 750, 500, 250); warp maps value d to
- * timestep[1000 - d]. TT_EINVAL: empty, not strictly decreasing, outside
- * 0..1000, 0 with warp, or a step whose integer part equals context_noise. */
+/* list: step values as configured (1000, 750, 500, 250); warp maps them to
+ * the table. TT_EINVAL: shift not positive, list empty, too long, not strictly
+ * decreasing or outside 0..1000, not whole or 0 with warp, or a step whose
+ * integer part equals context_noise (it would be taken for the clean pass). */
 tt_status tt_schedule_init(tt_ctx *ctx, tt_schedule *s, double shift,
                            const double *list, int n, bool warp,
                            int64_t context_noise);
+/* The two tables alone, shift > 0; no steps. */
+void tt_schedule_table(tt_schedule *s, double shift);
+/* timestep[1000 - d], and 0 for d = 0; d in 0..1000. */
+double tt_schedule_warp(const tt_schedule *s, int d);
 /* Index of the table entry nearest to t (first minimum). */
 int tt_schedule_index(const tt_schedule *s, double t);
 /* x0 = x - sigma(t) flow, in double, rounded once. In place allowed. */
 void tt_flow_to_x0(const tt_schedule *s, tt_real *x0, const tt_real *x,
                    const tt_real *flow, double t, int64_t n);
-/* x = (1 - sigma(t)) x0 + sigma(t) noise. */
+/* x = (1 - sigma(t)) x0 + sigma(t) noise, in tt_real, every operation rounded.
+ * In place allowed. */
 void tt_add_noise(const tt_schedule *s, tt_real *x, const tt_real *x0,
                   const tt_real *noise, double t, int64_t n);
 
 /* ---- noise: generator tn1 ------------------------------------------------ */
 
-/* Standard normals of one latent frame: out[e], e < n, as float32 values.
- *   stream 0: initial noise; j+1: re-noise drawn after denoising step j. */
+/* Standard normals of one latent frame: out[e], e < n, e row-major in
+ * [C, h, w]. A value depends on nothing but seed, sample, frame, stream, e.
+ *   frame    index among the generated frames, given ones not counted
+ *   stream   0: initial noise; j+1: re-noise drawn after denoising step j
+ * Source  spec of generator tn1: Philox4x32-10 and Box-Muller in double. */
 void tt_noise_frame(float *out, int64_t n, uint64_t seed, uint32_t sample,
                     uint32_t frame, uint32_t stream);
 
@@ -69,6 +78,9 @@ typedef struct tt_rollout_options {
     const tt_real *initial;      /* NULL or given latents [n0, C, h, w]       */
     int64_t initial_frames;
     tt_policy_options policy;
+    const char *origin;          /* NULL, or what else the run is made from
+                                    (prompt, files): a saved state of another
+                                    origin is refused                         */
 } tt_rollout_options;
 tt_rollout_options tt_rollout_defaults(void);
 
@@ -83,20 +95,27 @@ typedef struct tt_progress {
 typedef void (*tt_progress_fn)(void *user, const tt_progress *p);
 
 /* Validate everything, plan memory, allocate. Borrows model, prompt, noise and
- * initial latents until close. */
+ * initial latents until close.
+ * Errors  TT_EINVAL names the broken rule and, where numbers must divide, the
+ *         nearest values that do. */
 tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
                           const tt_prompt *prompt,
                           const tt_rollout_options *opt);
 void tt_rollout_close(tt_rollout *r);
 void tt_rollout_on_progress(tt_rollout *r, tt_progress_fn fn, void *user);
-/* Bytes of cache and activations it will need, before opening. */
+/* Bytes of cache and activations it will need, before opening; a guess for
+ * the activations. -1 when the options are impossible. */
 int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt);
 
 /* The next chunk, given chunks first.
  *   *out    [*frames, C, h, w], in the run's memory until the next call
- * Errors  TT_END when the video is complete; TT_EINTR between passes when the
- *         user asked to stop (the chunk in progress is lost, all before it
- *         stand). */
+ * Errors  TT_END when the video is complete (not recorded in ctx); TT_EINTR
+ *         between passes when the user asked to stop; TT_EFORMAT when the
+ *         network produced NaN or infinity. After any but TT_END the chunk in
+ *         progress is lost, the cache holds half of it, and only
+ *         tt_rollout_close or tt_rollout_restore may follow.
+ * Taps    chunk.<i>/step.<j>/flow and x0: j counts the passes of the chunk,
+ *         the last is the clean one (its x0 is for the record only). */
 tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_real **out,
                           int64_t *frames);
 tt_cache *tt_rollout_cache(tt_rollout *r);
@@ -104,10 +123,21 @@ int64_t tt_rollout_chunks(const tt_rollout *r);
 /* Frames of chunk i (given chunks included). */
 int64_t tt_rollout_chunk_frames(const tt_rollout *r, int64_t i);
 
+/* Frames produced so far, given ones included. */
+int64_t tt_rollout_frames_done(const tt_rollout *r);
+
 /* Save and restore the state between chunks (--resume). The file holds the
  * cache, the policy state and what it was made from; loading refuses a file
- * of another run. `output` latents are the caller's to keep. */
+ * of another run and names the first difference. The latents produced so far
+ * are the caller's to keep. */
 tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path);
 tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path);
+
+/* The other way to go on: rebuild the cache from the latents produced so far
+ * [frames, C, h, w], given ones first, with one clean pass per chunk. Same bits
+ * as the run that produced them, a fifth of its time, and no state file.
+ * Errors  TT_EINVAL when `frames` does not end with a chunk. */
+tt_status tt_rollout_replay(tt_ctx *ctx, tt_rollout *r, const tt_real *latents,
+                            int64_t frames);
 
 #endif

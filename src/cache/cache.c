@@ -1,0 +1,203 @@
+/* cache.c: the KV cache of all layers, whatever the policy.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   one k and one v buffer per layer hold unrotated keys and values; the
+ *         policy moves tokens about in them (layer.c) and says what attention
+ *         reads (relrope.c). There is no second copy of a cache: at 1.3B and
+ *         832x480, 21 frames take 12.1 GB.
+ * Holds   never-written slots are zero (upstream leaves the previous video in
+ *         them; it shows only where a policy reads a slot it never wrote).
+ * Next    relrope.c, fifo.c, tether.c */
+#include "cache/classes.h"
+
+#include <string.h>
+#include <unistd.h>
+
+/* Rows of the rotary tables of the official code. */
+#define OFFICIAL_POSITIONS 1024
+
+struct tt_cache {
+    tt_arena arena;              /* holds this struct as well */
+    const tt_policy_class *cls;
+    tt_policy_options opt;
+    tt_geometry geo;
+    tt_layer *layer;             /* [geo.layers] */
+    size_t state_size;
+    tt_rope_table rope;
+    tt_grab_fn grab_fn;
+    void *grab_user;
+};
+
+static size_t state_size(const tt_policy_class *cls,
+                         const tt_policy_options *opt, const tt_geometry *geo) {
+    return cls->state_size ? cls->state_size(opt, geo) : 0;
+}
+
+int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
+                       const tt_geometry *geo) {
+    const int64_t cap = cls->slots(opt, geo);
+    const int64_t kv[] = { 2, cap, geo->H, geo->D };
+    const int64_t meta[] = { 3, cap };
+    int64_t a, b, all;
+    if (!tt_checked_size(&a, kv, 4, sizeof(tt_real)) ||
+        !tt_checked_size(&b, meta, 2, sizeof(int32_t)) ||
+        !tt_checked_add(&a, a, b) ||
+        !tt_checked_add(&a, a, (int64_t)state_size(cls, opt, geo)) ||
+        !tt_checked_mul(&all, a, geo->layers))
+        return INT64_MAX;
+    return all;
+}
+
+/* Physical memory in bytes, 0 when the system does not say. */
+static int64_t machine_memory(void) {
+#if defined(_SC_PHYS_PAGES) && defined(_SC_PAGESIZE)
+    const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    if (pages > 0 && size > 0) return (int64_t)pages * size;
+#endif
+    return 0;
+}
+
+static tt_status check_memory(tt_ctx *ctx, const tt_policy_class *cls,
+                              const tt_policy_options *opt,
+                              const tt_geometry *geo) {
+    const int64_t need = tt_cache_bytes(cls, opt, geo), have = machine_memory();
+    if (need == INT64_MAX || (have > 0 && need > have))
+        return tt_fail(ctx, TT_ENOMEM,
+                       "the KV cache of %lld frames of %lld tokens in %lld "
+                       "layers needs %.1f GB, the machine has %.1f GB; use a "
+                       "smaller picture or a smaller budget",
+                       (long long)(cls->slots(opt, geo) / geo->L),
+                       (long long)geo->L, (long long)geo->layers, need / 1e9,
+                       have / 1e9);
+    return TT_OK;
+}
+
+/* Rotary angles for every position a plan can ask for. */
+static void make_rope(tt_ctx *ctx, tt_cache *c) {
+    const int64_t frames = c->cls->positions(&c->opt, &c->geo);
+    int64_t n = frames;
+    if (n < c->geo.grid_h) n = c->geo.grid_h;
+    if (n < c->geo.grid_w) n = c->geo.grid_w;
+    if (frames > OFFICIAL_POSITIONS)
+        tt_warn(ctx, "%s: frame positions go up to %lld, beyond the %d rows of "
+                "the official rotary tables; the angles are computed directly, "
+                "but the model has never seen them", c->cls->name,
+                (long long)(frames - 1), OFFICIAL_POSITIONS);
+    tt_rope_make(ctx, &c->arena, &c->rope, c->geo.D, n);
+}
+
+/* Metadata and policy state of an empty layer whose memory is zero. */
+static void start_layer(tt_ctx *ctx, tt_layer *y) {
+    y->len = y->seen = 0;
+    for (int64_t i = 0; i < y->cap; i++) y->src_frame[i] = -1;
+    const tt_policy_class *cls = tt_cache_class(y->cache);
+    if (cls->reset) cls->reset(ctx, y);
+}
+
+static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i) {
+    tt_layer *y = &c->layer[i];
+    const int64_t cap = c->cls->slots(&c->opt, &c->geo);
+    const int64_t n = cap * c->geo.H * c->geo.D;
+    *y = (tt_layer){ .geo = &c->geo, .opt = &c->opt, .index = i, .cap = cap,
+                     .cache = c };
+    y->k = tt_alloc0(ctx, &c->arena, n, sizeof *y->k, "cached keys");
+    y->v = tt_alloc0(ctx, &c->arena, n, sizeof *y->v, "cached values");
+    y->src_frame = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
+    y->sidx = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
+    y->tpos = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
+    y->state = tt_alloc0(ctx, &c->arena, (int64_t)c->state_size, 1,
+                         "cache policy");
+    if (!ctx->status) start_layer(ctx, y);
+}
+
+tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
+                        const tt_policy_options *opt, const tt_geometry *geo) {
+    *out = NULL;
+    if (ctx->status) return ctx->status;
+    tt_policy_options checked = *opt;
+    if (!cls) cls = tt_policy_find(opt->name);
+    if (!cls)
+        return tt_fail(ctx, TT_EINVAL, "there is no cache policy \"%s\"",
+                       opt->name ? opt->name : "");
+    checked.name = cls->name;
+    TT_TRY(cache_check_geometry(ctx, geo));
+    TT_TRY(cls->check(ctx, &checked, geo));
+    TT_TRY(check_memory(ctx, cls, &checked, geo));
+
+    tt_arena arena = { 0 };
+    tt_cache *c = tt_alloc0(ctx, &arena, 1, sizeof *c, "cache");
+    if (!c) return ctx->status;
+    *c = (tt_cache){ .arena = arena, .cls = cls, .opt = checked, .geo = *geo };
+    c->state_size = state_size(cls, &c->opt, &c->geo);
+    c->layer = tt_alloc0(ctx, &c->arena, geo->layers, sizeof *c->layer,
+                         "cache");
+    make_rope(ctx, c);
+    for (int64_t i = 0; i < geo->layers && !ctx->status; i++)
+        open_layer(ctx, c, i);
+    if (ctx->status) {
+        tt_cache_close(c);
+        return ctx->status;
+    }
+    *out = c;
+    return TT_OK;
+}
+
+void tt_cache_close(tt_cache *c) {
+    if (!c) return;
+    tt_arena arena = c->arena;   /* c itself lives in it */
+    tt_arena_free(&arena);
+}
+
+void tt_cache_reset(tt_ctx *ctx, tt_cache *c) {
+    const size_t n = (size_t)(c->geo.H * c->geo.D) * sizeof(tt_real);
+    for (int64_t i = 0; i < c->geo.layers; i++) {
+        tt_layer *y = &c->layer[i];
+        memset(y->k, 0, (size_t)y->cap * n);
+        memset(y->v, 0, (size_t)y->cap * n);
+        memset(y->sidx, 0, (size_t)y->cap * sizeof *y->sidx);
+        memset(y->tpos, 0, (size_t)y->cap * sizeof *y->tpos);
+        if (c->state_size) memset(y->state, 0, c->state_size);
+        start_layer(ctx, y);
+    }
+}
+
+const tt_policy_class *tt_cache_class(const tt_cache *c) { return c->cls; }
+const tt_policy_options *tt_cache_options(const tt_cache *c) { return &c->opt; }
+const tt_geometry *tt_cache_geometry(const tt_cache *c) { return &c->geo; }
+const tt_rope_table *tt_cache_rope(const tt_cache *c) { return &c->rope; }
+
+tt_layer *tt_cache_layer(tt_cache *c, int64_t layer) {
+    TT_ASSERT(layer >= 0 && layer < c->geo.layers);
+    return &c->layer[layer];
+}
+
+void tt_cache_begin_chunk(tt_ctx *ctx, tt_cache *c, const tt_pass *p) {
+    if (ctx->status || !c->cls->begin_chunk) return;
+    for (int64_t i = 0; i < c->geo.layers; i++)
+        c->cls->begin_chunk(ctx, &c->layer[i], p);
+}
+
+void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
+                    const tt_real *q, const tt_real *k, const tt_real *v) {
+    if (ctx->status) return;
+    tt_layer *y = tt_cache_layer(c, layer);
+    TT_ASSERT(p->frames >= 1 && p->frames <= c->geo.chunk && p->start >= 0);
+    TT_ASSERT(p->start + p->frames <= c->geo.frames);
+    c->cls->write(ctx, y, p, q, k, v);
+}
+
+void tt_cache_after_read(tt_ctx *ctx, tt_cache *c, int64_t layer,
+                         const tt_pass *p) {
+    if (ctx->status || !c->cls->after_read) return;
+    c->cls->after_read(ctx, tt_cache_layer(c, layer), p);
+}
+
+void tt_cache_on_grab(tt_cache *c, tt_grab_fn fn, void *user) {
+    c->grab_fn = fn;
+    c->grab_user = user;
+}
+
+void tt_cache_record(tt_cache *c, const tt_grab_record *r) {
+    if (c->grab_fn) c->grab_fn(c->grab_user, r);
+}

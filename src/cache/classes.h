@@ -1,0 +1,22 @@
+/* classes.h: the built-in policies, and the checks they share.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TT_CACHE_CLASSES_H
+#define TT_CACHE_CLASSES_H
+
+#include "tether/policy.h"
+
+extern const tt_policy_class cache_full;
+extern const tt_policy_class cache_fifo;
+extern const tt_policy_class cache_tether;
+
+/* Frames, budgets and tokens per frame stay below this, so that token counts
+ * fit an int64_t and frame numbers an int32_t. */
+#define CACHE_MAX_FRAMES ((int64_t)1 << 24)
+
+/* A geometry a cache can be built for. */
+tt_status cache_check_geometry(tt_ctx *ctx, const tt_geometry *geo);
+/* S >= 0 and K within bounds; K = -1 is the caller's business. */
+tt_status cache_check_budget(tt_ctx *ctx, const tt_policy_options *opt);
+
+#endif

@@ -1,0 +1,136 @@
+/* grab.c: which past frames deserve a memory slot (GRAB).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Paper   TetherCache, "GRAB", eqs. 4-10.
+ * Source  tethercache/grab.py
+ * Model   the M survivors are chosen anew at every commit; an old member can
+ *         lose its place.
+ * Holds   candidates are in time order: members in slot order, then the
+ *         evicted frames.
+ * Differs from Source in summation order only. Code: the full product of all
+ *         queries and keys, then its mean. We: the mean is linear, so
+ *           mean_{q,k} <q, k> = <mean q, mean k>,
+ *         which at 1.3B replaces 381 GFLOP per layer and chunk by additions.
+ * Next    tame.c */
+#include "cache/grab.h"
+
+#include "tether/mathfn.h"
+
+#include <math.h>
+
+void grab_begin(tt_ctx *ctx, grab_round *r, int64_t room, int64_t M, int64_t L,
+                int64_t H, int64_t D) {
+    tt_arena *a = &ctx->scratch;
+    *r = (grab_round){ .M = M, .L = L, .H = H, .D = D };
+    r->k = tt_alloc(ctx, a, room, sizeof *r->k, "candidates");
+    r->index = tt_alloc(ctx, a, room, sizeof *r->index, "candidates");
+    r->mass = tt_alloc0(ctx, a, room, sizeof *r->mass, "candidates");
+    r->div = tt_alloc0(ctx, a, room, sizeof *r->div, "candidates");
+    r->score = tt_alloc0(ctx, a, room, sizeof *r->score, "candidates");
+    r->keep = tt_alloc0(ctx, a, room, sizeof *r->keep, "candidates");
+    if (ctx->status) r->M = 0;   /* P stays 0: nothing below touches them */
+}
+
+void grab_pool(grab_round *r, const tt_real *k, const int64_t *index,
+               int64_t n) {
+    if (!r->keep) return;        /* grab_begin failed */
+    for (int64_t i = 0; i < n; i++) {
+        r->k[r->P] = k + i * r->L * r->H * r->D;
+        r->index[r->P] = index[i];
+        r->P++;
+    }
+}
+
+/* In place: x[i] = exp(x[i] - max) / sum. */
+static void softmax(double *x, int64_t n) {
+    double top = x[0], sum = 0;
+    for (int64_t i = 1; i < n; i++)
+        if (x[i] > top) top = x[i];
+    for (int64_t i = 0; i < n; i++) sum += x[i] = tt_exp(x[i] - top);
+    for (int64_t i = 0; i < n; i++) x[i] /= sum;
+}
+
+void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
+                     double temperature) {
+    const int64_t width = r->H * r->D;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    double *kbar = tt_alloc(ctx, &ctx->scratch, width, sizeof *kbar,
+                            "mean key");
+    if (ctx->status || r->P == 0) return;
+    /* Summed over all heads at once: sum_h <qbar_h, kbar_h> is one product. */
+    const double norm = (double)r->H * sqrt((double)r->D);
+    const double t = temperature > 1e-6 ? temperature : 1e-6; /* grab.py */
+    for (int64_t c = 0; c < r->P; c++) {
+        tt_col_mean(ctx, kbar, r->k[c], r->L, width);
+        double dot = 0;
+        for (int64_t i = 0; i < width; i++) dot += qbar[i] * kbar[i];
+        r->mass[c] = dot / norm / t;
+    }
+    softmax(r->mass, r->P);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+/* Temporal scale (eq. 7): half the span of the candidates, at least 1. */
+static double time_scale(const int64_t *index, int64_t n) {
+    int64_t lo = index[0], hi = index[0];
+    for (int64_t i = 1; i < n; i++) {
+        if (index[i] < lo) lo = index[i];
+        if (index[i] > hi) hi = index[i];
+    }
+    const double half = 0.5 * (double)(hi - lo + 1);
+    return half > 1 ? half : 1;
+}
+
+/* Redundancy of candidate c (eq. 8): the heaviest neighbour, by importance
+ * times closeness in time. */
+static double redundancy(const grab_round *r, int64_t c, double sigma) {
+    double most = 0;
+    for (int64_t o = 0; o < r->P; o++) {
+        if (o == c) continue;
+        const double gap = fabs((double)(r->index[c] - r->index[o]));
+        const double sim = tt_exp(-gap / sigma) * r->mass[o];
+        if (sim > most) most = sim;
+    }
+    return most;
+}
+
+void grab_diversity(tt_ctx *ctx, grab_round *r) {
+    if (ctx->status || r->P == 0) return;
+    const double sigma = time_scale(r->index, r->P);
+    for (int64_t c = 0; c < r->P; c++) {
+        const double d = 1 - redundancy(r, c, sigma);
+        r->div[c] = d > 0 ? d : 0;
+    }
+}
+
+void grab_score(tt_ctx *ctx, grab_round *r, double alpha) {
+    if (ctx->status) return;
+    for (int64_t c = 0; c < r->P; c++)
+        r->score[c] = r->P <= r->M ? 0 : r->mass[c] + alpha * r->div[c];
+}
+
+/* True when candidate a goes before b. */
+static bool better(const double *score, int64_t a, int64_t b) {
+    return score[a] > score[b] || (score[a] == score[b] && a < b);
+}
+
+void grab_select(tt_ctx *ctx, grab_round *r, double *margin) {
+    double kept = INFINITY, dropped = -INFINITY;
+    *margin = INFINITY;
+    for (int64_t c = 0; c < r->P && !ctx->status; c++)
+        if (!(fabs(r->score[c]) < INFINITY))
+            tt_fail(ctx, TT_EFORMAT,
+                    "the importance of frame %lld is not a finite number: the "
+                    "queries or keys hold NaN or infinity; check the weights",
+                    (long long)r->index[c]);
+    if (ctx->status) return;
+    for (int64_t c = 0; c < r->P; c++) {
+        int64_t rank = 0;        /* candidates that go before c */
+        for (int64_t o = 0; o < r->P; o++) rank += better(r->score, o, c);
+        r->keep[c] = rank < r->M;
+        if (r->keep[c] && r->score[c] < kept) kept = r->score[c];
+        if (!r->keep[c] && r->score[c] > dropped) dropped = r->score[c];
+    }
+    *margin = kept - dropped;
+}

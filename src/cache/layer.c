@@ -1,0 +1,49 @@
+/* layer.c: moving tokens inside one layer's cache.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  wan/modules/causal_model.py, the "roll" of the KV cache.
+ * Holds   len <= cap; k, v and metadata of a token always move together. */
+#include "tether/policy.h"
+
+#include <string.h>
+
+void tt_layer_move(tt_layer *y, int64_t to, int64_t from, int64_t n) {
+    TT_ASSERT(n >= 0 && to >= 0 && from >= 0);
+    TT_ASSERT(to + n <= y->cap && from + n <= y->cap);
+    if (n == 0 || to == from) return;
+    const int64_t c = y->geo->H * y->geo->D;
+    const size_t row = (size_t)c * sizeof *y->k;
+    memmove(y->k + to * c, y->k + from * c, (size_t)n * row);
+    memmove(y->v + to * c, y->v + from * c, (size_t)n * row);
+    const size_t meta = (size_t)n * sizeof *y->sidx;
+    memmove(y->src_frame + to, y->src_frame + from, meta);
+    memmove(y->sidx + to, y->sidx + from, meta);
+    memmove(y->tpos + to, y->tpos + from, meta);
+}
+
+void tt_layer_roll(tt_layer *y, int64_t keep, int64_t n) {
+    TT_ASSERT(keep >= 0 && n >= 0 && keep + n <= y->cap);
+    const int64_t excess = y->len + n - y->cap;
+    if (excess > 0) {
+        TT_ASSERT(keep + excess <= y->len);
+        tt_layer_move(y, keep, keep + excess, y->len - keep - excess);
+        y->len -= excess;
+    }
+    y->len += n;
+}
+
+void tt_layer_put(tt_layer *y, int64_t slot, const tt_pass *p,
+                  const tt_real *k, const tt_real *v) {
+    const int64_t n = p->frames * y->geo->L;
+    const int64_t c = y->geo->H * y->geo->D;
+    TT_ASSERT(slot >= 0 && slot + n <= y->cap);
+    memcpy(y->k + slot * c, k, (size_t)(n * c) * sizeof *k);
+    memcpy(y->v + slot * c, v, (size_t)(n * c) * sizeof *v);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t frame = p->start + i / y->geo->L;
+        y->src_frame[slot + i] = (int32_t)frame;
+        y->tpos[slot + i] = (int32_t)frame;
+        y->sidx[slot + i] = (int32_t)(i % y->geo->L);
+    }
+}

@@ -1,0 +1,95 @@
+/* relrope.c: what attention reads. Gather the planned slots and rotate the
+ * keys to the positions the policy gives them now.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Paper   TetherCache, block-relative RoPE: a frame's position is its place in
+ *         the cache, so the model never sees a distance beyond K.
+ * Source  tethercache/ (relative), wan/modules/causal_model.py (absolute; it
+ *         stores rotated keys, which gives the same bits: the rotation is done
+ *         in double from the unrotated key and rounded once).
+ * Next    tether.c */
+#include "tether/policy.h"
+
+#include <string.h>
+
+/* Frame, row and column of n tokens; token i of `sidx` NULL is i mod L. */
+static void fill_positions(int32_t *pos, const tt_geometry *geo, int64_t n,
+                           int64_t t0, const int32_t *sidx,
+                           const int32_t *tpos) {
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t s = sidx ? sidx[i] : i % geo->L;
+        pos[3 * i + 0] = tpos ? tpos[i] : (int32_t)(t0 + i / geo->L);
+        pos[3 * i + 1] = (int32_t)(s / geo->grid_w);
+        pos[3 * i + 2] = (int32_t)(s % geo->grid_w);
+    }
+}
+
+static void rotate_segment(tt_ctx *ctx, const tt_cache *c, tt_real *out,
+                           const tt_layer *y, const tt_segment *s) {
+    const tt_geometry *geo = y->geo;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    int32_t *pos = tt_alloc(ctx, &ctx->scratch, s->ntokens, 3 * sizeof *pos,
+                            "positions");
+    if (ctx->status) return;
+    const bool own = s->t0 == TT_T_PER_TOKEN;
+    fill_positions(pos, geo, s->ntokens, s->t0, y->sidx + s->slot,
+                   own ? y->tpos + s->slot : NULL);
+    tt_rope(ctx, out, y->k + s->slot * geo->H * geo->D, s->ntokens, geo->H,
+            geo->D, tt_cache_rope(c), pos);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+static void rotate_queries(tt_ctx *ctx, const tt_cache *c, tt_real *out,
+                           const tt_real *in, int64_t frames, int64_t t0) {
+    const tt_geometry *geo = tt_cache_geometry(c);
+    const int64_t n = frames * geo->L;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    int32_t *pos = tt_alloc(ctx, &ctx->scratch, n, 3 * sizeof *pos,
+                            "positions");
+    if (ctx->status) return;
+    fill_positions(pos, geo, n, t0, NULL, NULL);
+    tt_rope(ctx, out, in, n, geo->H, geo->D, tt_cache_rope(c), pos);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+static int64_t check_plan(const tt_plan *plan, const tt_layer *y) {
+    int64_t n = 0;
+    TT_ASSERT(plan->nsegments >= 1 && plan->nsegments <= TT_MAX_SEGMENTS);
+    for (int i = 0; i < plan->nsegments; i++) {
+        const tt_segment *s = &plan->segment[i];
+        TT_ASSERT(s->slot >= 0 && s->ntokens >= 0 &&
+                  s->slot + s->ntokens <= y->len);
+        n += s->ntokens;
+    }
+    return n;
+}
+
+void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
+                   tt_kv_view *out, tt_real *q_out, const tt_real *q_in) {
+    *out = (tt_kv_view){ 0 };
+    if (ctx->status) return;
+    const tt_layer *y = tt_cache_layer(c, layer);
+    const int64_t width = y->geo->H * y->geo->D;
+    tt_plan plan = { 0 };
+    tt_cache_class(c)->plan(ctx, y, p, &plan);
+    if (ctx->status) return;
+    const int64_t n = check_plan(&plan, y);
+    const bool gather = plan.nsegments > 1;
+
+    tt_real *k = tt_scratch(ctx, n * width);
+    tt_real *v = gather ? tt_scratch(ctx, n * width)
+                        : y->v + plan.segment[0].slot * width;
+    if (ctx->status) return;
+    int64_t at = 0;
+    for (int i = 0; i < plan.nsegments; i++) {
+        const tt_segment *s = &plan.segment[i];
+        rotate_segment(ctx, c, k + at * width, y, s);
+        if (gather)
+            memcpy(v + at * width, y->v + s->slot * width,
+                   (size_t)(s->ntokens * width) * sizeof *v);
+        at += s->ntokens;
+    }
+    rotate_queries(ctx, c, q_out, q_in, p->frames, plan.q_t0);
+    if (!ctx->status) *out = (tt_kv_view){ k, v, n };
+}

@@ -1,0 +1,39 @@
+/* tame.h: trusted statistics and the edit; see tame.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TT_CACHE_TAME_H
+#define TT_CACHE_TAME_H
+
+#include "tether/ops.h"
+
+/* Mean and population standard deviation of every channel over tokens, the
+ * latter at least 1e-6 (eq. 12). */
+typedef struct tame_stats {
+    double *mean, *sd;           /* [c], in ctx->scratch                      */
+} tame_stats;
+
+/* The trusted pool of a round (eq. 11) as its statistics. */
+typedef struct tame_pool {
+    int64_t tokens;              /* 0: nothing to trust, nothing is edited    */
+    tame_stats k, v;
+} tame_pool;
+
+/* Stat(x), x [n, c], n >= 1 (eq. 12).
+ * Order  tt_col_mean, tt_col_moment: double, two passes, so that a constant
+ *        channel has exactly its value as mean and 0 as deviation. */
+void tame_stat(tt_ctx *ctx, tame_stats *out, const tt_real *x, int64_t n,
+               int64_t c);
+
+/* Statistics of the n trusted tokens k, v [n, c]. */
+void tame_trusted(tt_ctx *ctx, tame_pool *out, const tt_real *k,
+                  const tt_real *v, int64_t n, int64_t c);
+
+/* y = (1-tau) x + tau (sd_T (x - mu_x) / sd_x + mu_T) per channel, in place
+ * (eq. 13), x [n, c]. In double, rounded once.
+ * Returns  true when something was edited: not for tau = 0, nor with
+ *          trusted = NULL.
+ * Source  tame.py.   Vectors  ref_data/dit/tame_unit */
+bool tame_edit(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
+               const tame_stats *trusted, double tau);
+
+#endif

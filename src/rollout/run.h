@@ -1,0 +1,59 @@
+/* run.h: one rollout, shared by the files of this room.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TT_ROLLOUT_RUN_H
+#define TT_ROLLOUT_RUN_H
+
+#include "tether/rollout.h"
+
+struct tt_rollout {
+    tt_arena arena;              /* holds this struct as well                 */
+    tt_rollout_options opt;
+    const tt_dit *model;
+    const tt_prompt *prompt;
+    tt_cache *cache;
+    tt_schedule schedule;
+    int64_t C;                   /* latent channels                           */
+    int64_t frame_size;          /* C * h * w                                 */
+    int64_t chunks;              /* given ones included                       */
+    int64_t chunk;               /* the next one                              */
+    int64_t done;                /* frames before it                          */
+    tt_real *x, *flow, *x0, *noise; /* [chunk, C, h, w]                       */
+    float *words;                /* [C, h, w] of the generator                */
+    char *identity;              /* what the run is made from: key=value lines*/
+    tt_progress_fn progress;
+    void *progress_user;
+    double opened;               /* tt_now() at opening                       */
+};
+
+/* ---- sampler.c ----------------------------------------------------------- */
+
+/* Generate the f frames of chunk r->chunk into r->x0 and commit them to the
+ * cache (eq. 2). */
+tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f);
+/* Commit f given frames, already in r->x0, with one pass at t = 0. */
+tt_status sampler_given(tt_ctx *ctx, tt_rollout *r, int64_t f);
+/* Commit f frames of an earlier run, already in r->x0, with the clean pass
+ * alone. */
+tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f);
+
+/* ---- noise.c ------------------------------------------------------------- */
+
+/* Noise [f, C, h, w] for f generated frames from index `first` on; stream as
+ * in tt_noise_frame. From the file when the run has one. */
+void noise_chunk(tt_real *out, const tt_rollout *r, int64_t first, int64_t f,
+                 int stream);
+
+/* ---- philox.c ------------------------------------------------------------ */
+
+/* Philox4x32-10. */
+void philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
+
+/* ---- state.c ------------------------------------------------------------- */
+
+/* 64-bit digest of n bytes, continued from h; not cryptographic. */
+uint64_t state_digest(uint64_t h, const void *data, size_t n);
+/* The run's options and inputs as key=value lines, in r->arena. */
+char *state_identity(tt_ctx *ctx, tt_rollout *r);
+
+#endif

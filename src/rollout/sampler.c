@@ -1,0 +1,102 @@
+/* sampler.c: one chunk, from noise to clean latents in the cache.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Paper   TetherCache, eq. 2: a few denoising passes, then one clean pass.
+ * Source  pipeline/causal_inference.py
+ * Model   every pass writes the chunk's keys and values to the same slots; the
+ *         clean pass writes last, and what it wrote is what later chunks see.
+ *         No guidance, no negative prompt.
+ * Next    dit/dit.c */
+#include "rollout/run.h"
+
+static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass);
+static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
+                       double t, bool context);
+static void report(tt_rollout *r, int step, int steps);
+
+tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f) {
+    const tt_schedule *s = &r->schedule;
+    const int64_t first = r->done - r->opt.initial_frames; /* generated */
+    tt_pass pass = { .start = r->done, .frames = f, .chunk = r->chunk };
+
+    noise_chunk(r->x, r, first, f, 0);
+    tt_cache_begin_chunk(ctx, r->cache, &pass);
+    for (int j = 0; j < s->nsteps; j++) {
+        TT_TRY(tt_check_interrupt(ctx));
+        pass.step = j;
+        denoise(ctx, r, &pass);
+        TT_TRY(ctx->status);
+        report(r, j + 1, s->nsteps + 1);
+        if (j == s->nsteps - 1) break;
+        noise_chunk(r->noise, r, first, f, j + 1);
+        tt_add_noise(s, r->x, r->x0, r->noise, s->t[j + 1],
+                     f * r->frame_size);
+    }
+    TT_TRY(tt_check_interrupt(ctx));
+    clean_pass(ctx, r, f, s->nsteps, (double)r->opt.context_noise, true);
+    report(r, s->nsteps + 1, s->nsteps + 1);
+    return ctx->status;
+}
+
+/* x0 = x - sigma flow for one noise level; scope chunk.<i>/step.<j>. */
+static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass) {
+    const int64_t f = pass->frames, h = r->opt.h, w = r->opt.w;
+    const double t = r->schedule.t[pass->step];
+    const size_t scope = tt_scope(ctx, "chunk.%lld/step.%d",
+                                  (long long)pass->chunk, pass->step);
+    tt_dit_forward(ctx, r->flow, r->x, h, w, &t, 1, r->model, r->prompt,
+                   r->cache, pass);
+    if (!ctx->status)
+        tt_flow_to_x0(&r->schedule, r->x0, r->x, r->flow, t,
+                      f * r->frame_size);
+    TT_TAP(ctx, "x0", r->x0, f, r->C, h, w);
+    tt_scope_end(ctx, scope);
+}
+
+static void report(tt_rollout *r, int step, int steps) {
+    if (r->progress)
+        r->progress(r->progress_user, &(tt_progress){
+            .chunk = r->chunk, .chunks = r->chunks, .step = step,
+            .steps = steps, .seconds = tt_now() - r->opened });
+}
+
+/* Given latents run at t = 0, whatever the context noise. Code: a pass commits
+ * when its timestep equals the context noise; with another context noise, and
+ * in ours too, given chunks are cached but never scored. */
+tt_status sampler_given(tt_ctx *ctx, tt_rollout *r, int64_t f) {
+    TT_TRY(tt_check_interrupt(ctx));
+    tt_cache_begin_chunk(ctx, r->cache, &(tt_pass){
+        .start = r->done, .frames = f, .chunk = r->chunk });
+    clean_pass(ctx, r, f, 0, 0, r->opt.context_noise == 0);
+    report(r, 1, 1);
+    return ctx->status;
+}
+
+tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f) {
+    TT_TRY(tt_check_interrupt(ctx));
+    tt_cache_begin_chunk(ctx, r->cache, &(tt_pass){
+        .start = r->done, .frames = f, .chunk = r->chunk });
+    clean_pass(ctx, r, f, r->schedule.nsteps, (double)r->opt.context_noise,
+               true);
+    report(r, 1, 1);
+    return ctx->status;
+}
+
+/* Run the network on the clean latents r->x0 for its keys and values alone.
+ * The flow is computed only for a tap, and x0 from it only for the record. */
+static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
+                       double t, bool context) {
+    const int64_t n = f * r->frame_size, h = r->opt.h, w = r->opt.w;
+    const tt_pass pass = { .start = r->done, .frames = f, .chunk = r->chunk,
+                           .step = step, .context = context };
+    const size_t scope = tt_scope(ctx, "chunk.%lld/step.%d",
+                                  (long long)r->chunk, step);
+    tt_dit_forward(ctx, ctx->tap ? r->flow : NULL, r->x0, h, w, &t, 1,
+                   r->model, r->prompt, r->cache, &pass);
+    if (ctx->tap && !ctx->status) {
+        tt_flow_to_x0(&r->schedule, r->noise, r->x0, r->flow, t, n);
+        TT_TAP(ctx, "x0", r->noise, f, r->C, h, w);
+    }
+    tt_scope_end(ctx, scope);
+}

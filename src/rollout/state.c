@@ -1,0 +1,273 @@
+/* state.c: save a rollout between two chunks, and go on from it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   a safetensors file: `run` (what the run is made from, as key=value
+ *         lines), `progress` (next chunk, frames done), every layer's tokens,
+ *         metadata and policy state, and `digest` over all of that.
+ * Holds   nothing of a rollout changes unless the whole file is accepted. */
+#include "rollout/run.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- what a run is made from --------------------------------------------- */
+
+uint64_t state_digest(uint64_t h, const void *data, size_t n) {
+    const unsigned char *p = data;
+    h ^= (uint64_t)n;
+    for (; n > 0; ) {            /* FNV-1a with 8-byte steps, shifted back */
+        uint64_t word = 0;
+        const size_t k = n < sizeof word ? n : sizeof word;
+        memcpy(&word, p, k);
+        h = (h ^ word) * UINT64_C(0x100000001b3);
+        h ^= h >> 29;
+        p += k;
+        n -= k;
+    }
+    return h;
+}
+
+typedef struct lines {
+    char *text;
+    size_t used, room;
+} lines;
+
+TT_PRINTF(2, 3)
+static void add(lines *l, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    const size_t room = l->room - l->used;
+    const int n = vsnprintf(l->text ? l->text + l->used : NULL,
+                            l->text ? room : 0, fmt, ap);
+    va_end(ap);
+    TT_ASSERT(n >= 0 && (!l->text || (size_t)n < room));
+    l->used += (size_t)n;
+}
+
+/* A digest that depends on the weights: the time embedding of one timestep. */
+static uint64_t probe_weights(tt_ctx *ctx, const tt_dit *m) {
+    const int64_t n = 6 * tt_dit_get_config(m)->dim;
+    const double t = 500;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *e = tt_scratch(ctx, n / 6), *e0 = tt_scratch(ctx, n);
+    tt_dit_time(ctx, m, NULL, e, e0, &t, 1);
+    if (ctx->status) return 0;
+    const uint64_t h = state_digest(0, e0, (size_t)n * sizeof *e0);
+    tt_arena_reset(&ctx->scratch, mark);
+    return h;
+}
+
+static uint64_t probe_values(const tt_rollout *r, const tt_real *x,
+                             int64_t frames) {
+    return x ? state_digest(0, x, (size_t)(frames * r->frame_size) * sizeof *x)
+             : 0;
+}
+
+static void describe(lines *l, const tt_rollout *r, const char *backend,
+                     uint64_t weights) {
+    const tt_rollout_options *o = &r->opt;
+    const tt_policy_options *p = tt_cache_options(r->cache);
+    const tt_geometry *g = tt_cache_geometry(r->cache);
+    const int64_t n = o->latents, gaps = o->nsteps - 1;
+    add(l, "type=%s\nbackend=%s\n", TT_REAL_NAME, backend);
+    add(l, "layers=%" PRId64 "\nheads=%" PRId64 "\nhead_dim=%" PRId64 "\n",
+        g->layers, g->H, g->D);
+    add(l, "weights=%016" PRIx64 "\n", weights);
+    add(l, "origin=%s\n", o->origin ? o->origin : "");
+    add(l, "latents=%" PRId64 "\nheight=%" PRId64 "\nwidth=%" PRId64 "\n", n,
+        o->h, o->w);
+    add(l, "chunk=%" PRId64 "\nindependent_first_frame=%d\n", o->chunk,
+        o->independent_first_frame);
+    add(l, "shift=%.17g\nsteps=", o->shift);
+    for (int i = 0; i < o->nsteps; i++) add(l, "%.17g,", r->schedule.t[i]);
+    add(l, "\ncontext_noise=%" PRId64 "\n", o->context_noise);
+    add(l, "given_frames=%" PRId64 "\ngiven=%016" PRIx64 "\n",
+        o->initial_frames, probe_values(r, o->initial, o->initial_frames));
+    if (o->noise.noise)
+        add(l, "noise=%016" PRIx64 "\nrenoise=%016" PRIx64 "\n",
+            probe_values(r, o->noise.noise, n),
+            probe_values(r, o->noise.renoise, n * gaps));
+    else
+        add(l, "seed=%" PRIu64 "\nsample=%" PRIu32 "\n", o->noise.seed,
+            o->noise.sample);
+    add(l, "cache=%s\nK=%" PRId64 "\nS=%" PRId64 "\nM=%" PRId64 "\nR=%" PRId64
+        "\n", p->name, p->K, p->S, p->M, p->R);
+    add(l, "alpha=%.17g\ntau=%.17g\ntemperature=%.17g\npool=%s\n", p->alpha,
+        p->tau, p->temperature, p->pool == TT_POOL_FRAME ? "frame" : "chunk");
+}
+
+char *state_identity(tt_ctx *ctx, tt_rollout *r) {
+    const uint64_t weights = probe_weights(ctx, r->model);
+    if (ctx->status) return NULL;
+    const char *backend = ctx->ops->name;
+    lines l = { 0 };
+    describe(&l, r, backend, weights);       /* count */
+    l = (lines){ .room = l.used + 1 };
+    l.text = tt_alloc0(ctx, &r->arena, (int64_t)l.room, 1, "run record");
+    if (l.text) describe(&l, r, backend, weights);
+    return l.text;
+}
+
+/* ---- the parts of the file, in order ------------------------------------- */
+
+typedef struct part {
+    char name[64];
+    tt_dtype dtype;
+    int64_t rows, cols;          /* cols 0: one extent                        */
+    void *data;
+    size_t nbytes;
+} part;
+
+#define LAYER_PARTS 7
+
+/* Part i of layer y, for i < LAYER_PARTS; nbytes 0 for an absent one. */
+static part layer_part(const tt_rollout *r, tt_layer *y, int i,
+                       int64_t ends[2]) {
+    static const char *const names[LAYER_PARTS] = {
+        "k", "v", "src_frame", "sidx", "tpos", "ends", "state" };
+    const tt_policy_class *cls = tt_cache_class(r->cache);
+    const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
+    const int64_t width = y->geo->H * y->geo->D;
+    part p = { .dtype = TT_I32, .rows = y->cap };
+    snprintf(p.name, sizeof p.name, "layer.%" PRId64 ".%s", y->index, names[i]);
+    switch (i) {
+    case 0: p.dtype = real, p.cols = width, p.data = y->k; break;
+    case 1: p.dtype = real, p.cols = width, p.data = y->v; break;
+    case 2: p.data = y->src_frame; break;
+    case 3: p.data = y->sidx; break;
+    case 4: p.data = y->tpos; break;
+    case 5: p.dtype = TT_I64, p.rows = 2, p.data = ends; break;
+    case 6:
+        p.dtype = TT_U8, p.data = y->state;
+        p.rows = cls->state_size ? (int64_t)cls->state_size(y->opt, y->geo) : 0;
+        break;
+    }
+    p.nbytes = (size_t)(p.rows * (p.cols ? p.cols : 1)) * tt_dtype_size(p.dtype);
+    return p;
+}
+
+/* ---- save ---------------------------------------------------------------- */
+
+static uint64_t put(tt_st_writer *w, const part *p, uint64_t digest) {
+    const int64_t dim[] = { p->rows, p->cols };
+    tt_st_add(w, p->name, p->dtype, p->cols ? 2 : 1, dim, p->data);
+    return state_digest(digest, p->data, p->nbytes);
+}
+
+tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path) {
+    TT_TRY(ctx->status);
+    tt_st_writer *w;
+    TT_TRY(tt_st_create(ctx, &w, path));
+    const size_t n = strlen(r->identity);
+    int64_t progress[2] = { r->chunk, r->done };
+    uint64_t h = put(w, &(part){ "run", TT_U8, (int64_t)n, 0, r->identity, n },
+                     0);
+    h = put(w, &(part){ "progress", TT_I64, 2, 0, progress, sizeof progress },
+            h);
+    for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++) {
+        tt_layer *y = tt_cache_layer(r->cache, i);
+        int64_t ends[2] = { y->len, y->seen };
+        for (int j = 0; j < LAYER_PARTS && !ctx->status; j++) {
+            const part p = layer_part(r, y, j, ends);
+            if (p.nbytes > 0) h = put(w, &p, h);
+        }
+    }
+    put(w, &(part){ "digest", TT_U64, 1, 0, &h, sizeof h }, 0);
+    return tt_st_finish(w);
+}
+
+/* ---- restore ------------------------------------------------------------- */
+
+/* Entry `name` with exactly this type and shape, or a failure. */
+static const tt_entry *get(tt_ctx *ctx, const tt_file *f, const part *p,
+                           const char *path) {
+    const tt_entry *e = tt_file_find(f, p->name);
+    if (!e || e->t.dtype != p->dtype || e->t.rank != (p->cols ? 2 : 1) ||
+        e->t.dim[0] != p->rows || (p->cols && e->t.dim[1] != p->cols)) {
+        tt_fail(ctx, TT_EFORMAT, "%s: not a saved state of this run: tensor %s "
+                "is %s", path, p->name, e ? "of another shape or type"
+                                          : "missing");
+        return NULL;
+    }
+    return e;
+}
+
+/* Compare the lines of two runs; the sentence shows the first difference. */
+static tt_status check_identity(tt_ctx *ctx, const char *theirs, size_t n,
+                                const char *ours, const char *path) {
+    if (n == strlen(ours) && !memcmp(theirs, ours, n)) return TT_OK;
+    const char *end = theirs + n;
+    for (;;) {
+        const char *a = memchr(theirs, '\n', (size_t)(end - theirs));
+        const size_t na = (size_t)((a ? a : end) - theirs);
+        const size_t nb = strcspn(ours, "\n");
+        if (na != nb || memcmp(theirs, ours, na) || !a || !ours[nb])
+            return tt_fail(ctx, TT_EINVAL, "%s was saved by another run: %.*s "
+                           "there, %.*s here", path,
+                           na > 80 ? 80 : (int)na, theirs,
+                           nb > 80 ? 80 : (int)nb, ours);
+        theirs = a + 1;
+        ours += nb + 1;
+    }
+}
+
+static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
+                            int64_t progress[2], const char *path) {
+    const tt_entry *run = tt_file_find(f, "run");
+    if (!run || run->t.dtype != TT_U8 || run->t.rank != 1)
+        return tt_fail(ctx, TT_EFORMAT, "%s: not the saved state of a rollout",
+                       path);
+    const size_t n = (size_t)run->t.dim[0];
+    TT_TRY(check_identity(ctx, run->t.data, n, r->identity, path));
+    uint64_t h = state_digest(0, run->t.data, n), stored;
+    const tt_entry *e = get(ctx, f, &(part){ "progress", TT_I64, 2, 0, NULL,
+                                             0 }, path);
+    if (!e) return ctx->status;
+    memcpy(progress, e->t.data, 2 * sizeof *progress);
+    h = state_digest(h, e->t.data, 2 * sizeof *progress);
+    for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++)
+        for (int j = 0; j < LAYER_PARTS; j++) {
+            const part p = layer_part(r, tt_cache_layer(r->cache, i), j, NULL);
+            if (p.nbytes == 0) continue;
+            if (!(e = get(ctx, f, &p, path))) return ctx->status;
+            h = state_digest(h, e->t.data, p.nbytes);
+        }
+    e = get(ctx, f, &(part){ "digest", TT_U64, 1, 0, NULL, 0 }, path);
+    if (!e) return ctx->status;
+    memcpy(&stored, e->t.data, sizeof stored);
+    if (stored != h)
+        return tt_fail(ctx, TT_EFORMAT, "%s: the saved state is damaged (digest "
+                       "%016" PRIx64 ", expected %016" PRIx64 "); start the "
+                       "run again", path, h, stored);
+    return TT_OK;
+}
+
+static void load(tt_rollout *r, const tt_file *f, const int64_t progress[2]) {
+    r->chunk = progress[0];
+    r->done = progress[1];
+    for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++) {
+        tt_layer *y = tt_cache_layer(r->cache, i);
+        int64_t ends[2];
+        for (int j = 0; j < LAYER_PARTS; j++) {
+            const part p = layer_part(r, y, j, ends);
+            if (p.nbytes == 0) continue;
+            memcpy(p.data, tt_file_find(f, p.name)->t.data, p.nbytes);
+        }
+        y->len = ends[0];
+        y->seen = ends[1];
+    }
+}
+
+tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path) {
+    TT_TRY(ctx->status);
+    tt_file *f;
+    int64_t progress[2];
+    TT_TRY(tt_file_open(ctx, &f, path));
+    const tt_status s = check_file(ctx, r, f, progress, path);
+    if (s == TT_OK) load(r, f, progress);
+    tt_file_close(f);
+    return s;
+}

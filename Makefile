@@ -119,6 +119,14 @@ $(TOOLS): $(B)/tools/%: $(B)/tools/%.o $(call obj,$(wildcard tools/lib/*.c)) $(L
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 $(B)/src/io/%.o: WARN += $(WARN_READERS)
+# Kernels: one instruction set per file, chosen at run time. None of these flags
+# may change a value (no fast-math, contraction stays off).
+KERNEL_FLAGS := $(if $(filter -O2 -O3,$(OPT)),-O3) -fno-trapping-math
+$(B)/src/ops/exact/kernels_%.o: CFLAGS_ALL += $(KERNEL_FLAGS)
+$(B)/src/ops/exact/kernels_avx2.o: CFLAGS_ALL += -mavx2 -mfma
+$(B)/src/ops/exact/kernels_avx512.o: CFLAGS_ALL += -mavx512f -mavx512dq \
+    -mavx512vl -mavx512bw -mfma -mprefer-vector-width=512
+
 $(B)/src/core/version.o: CFLAGS_ALL += -DTT_GIT_REV='"$(GIT_REV)"'
 $(B)/tests/%.o: CFLAGS_ALL += -I.
 

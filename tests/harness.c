@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/harness.h"
 
+#include "tether/ops.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>

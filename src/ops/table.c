@@ -11,6 +11,9 @@
 const tt_ops *tt_ops_at(int i)
 {
     static const tt_ops *const tables[] = {
+#ifndef TT_REAL_DOUBLE
+        &tt_ops_exact,
+#endif
 #ifdef TT_HAVE_BLAS
         &tt_ops_blas,
 #endif

@@ -1,0 +1,110 @@
+/* exact.h: kernels chosen at run time, all with the bits of ops/golden/.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The drivers (linear.c, attention.c, conv in linear.c, rows.c) block, pack and
+ * share work between threads; they are the same for every machine. What they
+ * call per tile or per row is a tt_kernels table, one per instruction set. A
+ * kernel keeps every chain of the definition: lanes of a vector are different
+ * outputs, never parts of one sum. */
+#ifndef TT_OPS_EXACT_H
+#define TT_OPS_EXACT_H
+
+#include "ops/backends.h"
+
+#include <string.h>
+
+#ifndef TT_REAL_DOUBLE /* the exact backend exists for float alone */
+
+#define EXACT_MAX_MR 16
+#define EXACT_MAX_NR 64
+
+typedef struct tt_kernels {
+    const char *name;
+
+    /* c [mr, nr] (row stride ldc) = chain over k < kc of a[r][k] b[k][lane],
+     * from 0; added to c when `add`; then + bias[lane] when bias is given.
+     *   a [mr, kc] row stride lda     b [kc, nr] packed */
+    int mr, nr;
+    void (*linear_tile)(float *c, int64_t ldc, const float *a, int64_t lda,
+                        const float *b, int64_t kc, bool add,
+                        const float *bias);
+
+    /* Attention works on `aq` queries along the lanes and `am` keys (scores)
+     * or channels (values) along the rows.
+     * scores: s [am, aq] = chain over d < D of k[r*D + d] q[d][lane]
+     * values: o [am, aq] = chain over j < n of v[j*D + r] p[j][lane] */
+    int am, aq;
+    void (*score_tile)(float *s, const float *k, const float *q, int64_t D);
+    void (*value_tile)(float *o, const float *v, const float *p, int64_t D,
+                       int64_t n);
+    /* Softmax of one key block for aq queries: s [n, aq] logits in, weights
+     * out; m, l running maximum and sum [aq]; alpha [aq] out: the factor for
+     * what was accumulated before (unused when `first`). */
+    void (*soften)(float *s, int64_t n, float scale, float *m, float *l,
+                   float *alpha, bool first);
+    /* acc [D, aq] = fma(acc, alpha, block), or = block when `first` */
+    void (*merge)(float *acc, const float *block, const float *alpha,
+                  int64_t D, bool first);
+
+    /* Rows and elements: see ops/golden for the formulas. */
+    void (*layer_norm)(float *y, const float *x, int64_t c, const float *w,
+                       const float *b, double eps);
+    void (*rms_norm)(float *y, const float *x, int64_t c, const float *w,
+                     double eps);
+    void (*channel_norm)(float *y, const float *x, int64_t c,
+                         const float *gamma);
+    void (*modulate)(float *x, int64_t c, const float *scale,
+                     const float *shift);
+    void (*gate_add)(float *x, const float *y, int64_t c, const float *gate);
+    void (*add)(float *x, const float *y, int64_t n);
+    void (*mul)(float *x, const float *y, int64_t n);
+    void (*gelu_tanh)(float *x, int64_t n);
+    void (*silu)(float *x, int64_t n);
+    /* one token: cs, sn [D/2] gathered for its position */
+    void (*rope)(float *y, const float *x, int64_t H, int64_t D,
+                 const double *cs, const double *sn);
+    /* sums over rows for channels [0, c): row stride given */
+    void (*col_mean)(double *mean, const float *x, int64_t n, int64_t stride,
+                     int64_t c);
+    void (*col_moment)(double *m2, const float *x, const double *mean,
+                       int64_t n, int64_t stride, int64_t c);
+} tt_kernels;
+
+extern const tt_kernels tt_kernels_generic;
+#if defined(__x86_64__)
+extern const tt_kernels tt_kernels_avx2, tt_kernels_avx512;
+#endif
+
+/* The best table this CPU runs, or the one TT_CPU names (generic, avx2,
+ * avx512; an impossible wish falls back to the best possible below it). */
+const tt_kernels *exact_kernels(void);
+
+void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
+                  const tt_tensor *w, const float *b);
+void exact_conv(tt_ctx *ctx, const tt_conv_args *a);
+void exact_attention(tt_ctx *ctx, const tt_attention_args *a);
+void exact_layer_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
+                      int64_t c, const float *w, const float *b, double eps);
+void exact_rms_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
+                    int64_t c, const float *w, double eps);
+void exact_channel_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
+                        int64_t c, const float *gamma);
+void exact_modulate(tt_ctx *ctx, float *x, int64_t n, int64_t c,
+                    const float *scale, const float *shift, int64_t stride,
+                    int64_t rows);
+void exact_gate_add(tt_ctx *ctx, float *x, const float *y, int64_t n, int64_t c,
+                    const float *gate, int64_t stride, int64_t rows);
+void exact_add(tt_ctx *ctx, float *x, const float *y, int64_t n);
+void exact_mul(tt_ctx *ctx, float *x, const float *y, int64_t n);
+void exact_gelu_tanh(tt_ctx *ctx, float *x, int64_t n);
+void exact_silu(tt_ctx *ctx, float *x, int64_t n);
+void exact_rope(tt_ctx *ctx, float *y, const float *x, int64_t T, int64_t H,
+                int64_t D, const tt_rope_table *table, const int32_t *pos);
+void exact_col_mean(tt_ctx *ctx, double *mean, const float *x, int64_t n,
+                    int64_t c);
+void exact_col_moment(tt_ctx *ctx, double *m2, const float *x,
+                      const double *mean, int64_t n, int64_t c);
+
+#endif
+#endif

@@ -1,0 +1,105 @@
+/* kernels_avx2.c: AVX2 + FMA kernels.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * linear     6 rows x 16 lanes: 12 accumulators.
+ * attention  4 rows x 24 queries: 12 accumulators. */
+#include "ops/exact/exact.h"
+
+#if defined(__x86_64__) && !defined(TT_REAL_DOUBLE)
+
+#include <immintrin.h>
+
+#define AQ 24
+#include "ops/exact/kernels.h"
+
+#define ROWS6(X)                                                               \
+    X(0, p0[k]) X(1, p0[k + ld]) X(2, p0[k + 2 * ld])                          \
+    X(3, p1[k]) X(4, p1[k + ld]) X(5, p1[k + 2 * ld])
+
+static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
+                        const float *b, int64_t kc, bool add,
+                        const float *bias)
+{
+    const float *p0 = a, *p1 = a + 3 * ld;
+#define X(r, at) __m256 s##r = _mm256_setzero_ps(), t##r = s##r;
+    ROWS6(X)
+#undef X
+    for (int64_t k = 0; k < kc; k++, b += 16) {
+        __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);
+#define X(r, at)                                                               \
+    {                                                                          \
+        __m256 x = _mm256_set1_ps(at);                                         \
+        s##r = _mm256_fmadd_ps(x, b0, s##r);                                   \
+        t##r = _mm256_fmadd_ps(x, b1, t##r);                                   \
+    }
+        ROWS6(X)
+#undef X
+    }
+#define X(r, at)                                                               \
+    {                                                                          \
+        float *y = c + r * ldc;                                                \
+        if (add) {                                                             \
+            s##r = _mm256_add_ps(_mm256_loadu_ps(y), s##r);                    \
+            t##r = _mm256_add_ps(_mm256_loadu_ps(y + 8), t##r);                \
+        }                                                                      \
+        if (bias) {                                                            \
+            s##r = _mm256_add_ps(s##r, _mm256_loadu_ps(bias));                 \
+            t##r = _mm256_add_ps(t##r, _mm256_loadu_ps(bias + 8));             \
+        }                                                                      \
+        _mm256_storeu_ps(y, s##r);                                             \
+        _mm256_storeu_ps(y + 8, t##r);                                         \
+    }
+    ROWS6(X)
+#undef X
+}
+
+/* Four broadcast rows against 24 lanes; `at(r)` is the scalar of row r. */
+#define TILE_4x24(out, lanes, count, at)                                       \
+    do {                                                                       \
+        FOUR(DECLARE, at)                                                      \
+        for (int64_t k = 0; k < (count); k++) {                                \
+            __m256 b0 = _mm256_loadu_ps((lanes) + k * 24);                     \
+            __m256 b1 = _mm256_loadu_ps((lanes) + k * 24 + 8);                 \
+            __m256 b2 = _mm256_loadu_ps((lanes) + k * 24 + 16);                \
+            FOUR(STEP, at)                                                     \
+        }                                                                      \
+        FOUR(STORE, out)                                                       \
+    } while (0)
+#define FOUR(X, y) X(0, y) X(1, y) X(2, y) X(3, y)
+#define DECLARE(r, at) __m256 x##r = _mm256_setzero_ps(), y##r = x##r, z##r = x##r;
+#define STEP(r, at)                                                            \
+    {                                                                          \
+        __m256 v = _mm256_set1_ps(at(r));                                      \
+        x##r = _mm256_fmadd_ps(v, b0, x##r);                                   \
+        y##r = _mm256_fmadd_ps(v, b1, y##r);                                   \
+        z##r = _mm256_fmadd_ps(v, b2, z##r);                                   \
+    }
+#define STORE(r, out)                                                          \
+    _mm256_storeu_ps((out) + r * 24, x##r);                                    \
+    _mm256_storeu_ps((out) + r * 24 + 8, y##r);                                \
+    _mm256_storeu_ps((out) + r * 24 + 16, z##r);
+
+static void score_tile(float *s, const float *key, const float *q, int64_t D)
+{
+#define KEY(r) key[r * D + k]
+    TILE_4x24(s, q, D, KEY);
+}
+
+static void value_tile(float *o, const float *v4, const float *p, int64_t D,
+                       int64_t n)
+{
+#define VALUE(r) v4[k * D + r]
+    TILE_4x24(o, p, n, VALUE);
+}
+
+const tt_kernels tt_kernels_avx2 = {
+    .name = "avx2",
+    .mr = 6, .nr = 16, .linear_tile = linear_tile,
+    .am = 4, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
+    KERNELS_COMMON,
+};
+
+#else
+typedef int tt_no_exact_avx2;
+#endif

@@ -1,0 +1,111 @@
+/* kernels_avx512.c: AVX-512 kernels.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * linear     14 rows x 32 lanes: 28 accumulators, the rows broadcast in place.
+ * attention  8 rows x 48 queries: 24 accumulators.
+ * All loops over rows are written out by macro so that every accumulator is a
+ * register at any optimisation level worth the name. */
+#include "ops/exact/exact.h"
+
+#if defined(__x86_64__) && !defined(TT_REAL_DOUBLE)
+
+#include <immintrin.h>
+
+#define AQ 48
+#include "ops/exact/kernels.h"
+
+#define ROWS14(X)                                                              \
+    X(0, p0[k]) X(1, p0[k + ld]) X(2, p0[k + 2 * ld])                          \
+    X(3, p1[k]) X(4, p1[k + ld]) X(5, p1[k + 2 * ld])                          \
+    X(6, p2[k]) X(7, p2[k + ld]) X(8, p2[k + 2 * ld])                          \
+    X(9, p3[k]) X(10, p3[k + ld]) X(11, p3[k + 2 * ld])                        \
+    X(12, p4[k]) X(13, p4[k + ld])
+
+static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
+                        const float *b, int64_t kc, bool add,
+                        const float *bias)
+{
+    const float *p0 = a, *p1 = a + 3 * ld, *p2 = a + 6 * ld;
+    const float *p3 = a + 9 * ld, *p4 = a + 12 * ld;
+#define X(r, at) __m512 s##r = _mm512_setzero_ps(), t##r = s##r;
+    ROWS14(X)
+#undef X
+    for (int64_t k = 0; k < kc; k++, b += 32) {
+        __m512 b0 = _mm512_loadu_ps(b), b1 = _mm512_loadu_ps(b + 16);
+#define X(r, at)                                                               \
+    {                                                                          \
+        __m512 x = _mm512_set1_ps(at);                                         \
+        s##r = _mm512_fmadd_ps(x, b0, s##r);                                   \
+        t##r = _mm512_fmadd_ps(x, b1, t##r);                                   \
+    }
+        ROWS14(X)
+#undef X
+    }
+#define X(r, at)                                                               \
+    {                                                                          \
+        float *y = c + r * ldc;                                                \
+        if (add) {                                                             \
+            s##r = _mm512_add_ps(_mm512_loadu_ps(y), s##r);                    \
+            t##r = _mm512_add_ps(_mm512_loadu_ps(y + 16), t##r);               \
+        }                                                                      \
+        if (bias) {                                                            \
+            s##r = _mm512_add_ps(s##r, _mm512_loadu_ps(bias));                 \
+            t##r = _mm512_add_ps(t##r, _mm512_loadu_ps(bias + 16));            \
+        }                                                                      \
+        _mm512_storeu_ps(y, s##r);                                             \
+        _mm512_storeu_ps(y + 16, t##r);                                        \
+    }
+    ROWS14(X)
+#undef X
+}
+
+/* Eight broadcast rows against 48 lanes; `at(r)` is the scalar of row r. */
+#define TILE_8x48(out, lanes, count, at)                                       \
+    do {                                                                       \
+        EIGHT(DECLARE, at)                                                     \
+        for (int64_t k = 0; k < (count); k++) {                                \
+            __m512 b0 = _mm512_loadu_ps((lanes) + k * 48);                     \
+            __m512 b1 = _mm512_loadu_ps((lanes) + k * 48 + 16);                \
+            __m512 b2 = _mm512_loadu_ps((lanes) + k * 48 + 32);                \
+            EIGHT(STEP, at)                                                    \
+        }                                                                      \
+        EIGHT(STORE, out)                                                      \
+    } while (0)
+#define EIGHT(X, y) X(0, y) X(1, y) X(2, y) X(3, y) X(4, y) X(5, y) X(6, y) X(7, y)
+#define DECLARE(r, at) __m512 x##r = _mm512_setzero_ps(), y##r = x##r, z##r = x##r;
+#define STEP(r, at)                                                            \
+    {                                                                          \
+        __m512 v = _mm512_set1_ps(at(r));                                      \
+        x##r = _mm512_fmadd_ps(v, b0, x##r);                                   \
+        y##r = _mm512_fmadd_ps(v, b1, y##r);                                   \
+        z##r = _mm512_fmadd_ps(v, b2, z##r);                                   \
+    }
+#define STORE(r, out)                                                          \
+    _mm512_storeu_ps((out) + r * 48, x##r);                                    \
+    _mm512_storeu_ps((out) + r * 48 + 16, y##r);                               \
+    _mm512_storeu_ps((out) + r * 48 + 32, z##r);
+
+static void score_tile(float *s, const float *key, const float *q, int64_t D)
+{
+#define KEY(r) key[r * D + k]
+    TILE_8x48(s, q, D, KEY);
+}
+
+static void value_tile(float *o, const float *v8, const float *p, int64_t D,
+                       int64_t n)
+{
+#define VALUE(r) v8[k * D + r]
+    TILE_8x48(o, p, n, VALUE);
+}
+
+const tt_kernels tt_kernels_avx512 = {
+    .name = "avx512",
+    .mr = 14, .nr = 32, .linear_tile = linear_tile,
+    .am = 8, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
+    KERNELS_COMMON,
+};
+
+#else
+typedef int tt_no_exact_avx512;
+#endif

@@ -1,0 +1,67 @@
+/* kernels_generic.c: portable kernels for any CPU.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Plain loops over lanes. Where the base instruction set has a fused
+ * multiply-add (AArch64, POWER, RISC-V) the compiler vectorises them; where it
+ * has none (x86-64 baseline) fmaf becomes a library call: right, but slow. */
+#include "ops/exact/exact.h"
+
+#ifndef TT_REAL_DOUBLE
+
+#define AQ 16
+#include "ops/exact/kernels.h"
+
+#define MR 4
+#define NR 16
+#define AM 4
+
+static void linear_tile(float *c, int64_t ldc, const float *a, int64_t lda,
+                        const float *restrict b, int64_t kc, bool add,
+                        const float *bias)
+{
+    float s[MR][NR] = {{0}};
+    for (int64_t k = 0; k < kc; k++)
+        for (int r = 0; r < MR; r++)
+            for (int i = 0; i < NR; i++)
+                s[r][i] = __builtin_fmaf(a[r * lda + k], b[k * NR + i],
+                                         s[r][i]);
+    for (int r = 0; r < MR; r++)
+        for (int i = 0; i < NR; i++) {
+            float v = add ? c[r * ldc + i] + s[r][i] : s[r][i];
+            c[r * ldc + i] = bias ? v + bias[i] : v;
+        }
+}
+
+static void score_tile(float *s, const float *k, const float *restrict q,
+                       int64_t D)
+{
+    float t[AM][AQ] = {{0}};
+    for (int64_t d = 0; d < D; d++)
+        for (int r = 0; r < AM; r++)
+            for (int i = 0; i < AQ; i++)
+                t[r][i] = __builtin_fmaf(k[r * D + d], q[d * AQ + i], t[r][i]);
+    memcpy(s, t, sizeof t);
+}
+
+static void value_tile(float *o, const float *v, const float *restrict p,
+                       int64_t D, int64_t n)
+{
+    float t[AM][AQ] = {{0}};
+    for (int64_t j = 0; j < n; j++)
+        for (int r = 0; r < AM; r++)
+            for (int i = 0; i < AQ; i++)
+                t[r][i] = __builtin_fmaf(v[j * D + r], p[j * AQ + i], t[r][i]);
+    memcpy(o, t, sizeof t);
+}
+
+const tt_kernels tt_kernels_generic = {
+    .name = "generic",
+    .mr = MR, .nr = NR, .linear_tile = linear_tile,
+    .am = AM, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
+    KERNELS_COMMON,
+};
+
+#else
+typedef int tt_no_exact_generic;
+#endif

@@ -1,0 +1,193 @@
+/* linear.c: blocked matrix product and convolution around linear_tile.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * For every block of TT_DOT_BLOCK products (the unit of the definition) and
+ * every block of outputs, the weights are widened and packed once into panels
+ * [k][nr]; then threads take blocks of rows and, inside a block, run all row
+ * panels against one weight panel while it is in cache. Rows of x are read in
+ * place. Blocking is free to change: it moves whole chains, never splits one. */
+#include "ops/exact/exact.h"
+
+#ifndef TT_REAL_DOUBLE
+
+#include "core/parallel.h"
+#include "ops/gather.h"
+
+#define BLOCK_COLS 2048  /* outputs packed at a time: 4 MB of weights         */
+#define BLOCK_PANELS 12  /* row panels per unit of work                       */
+#define CHUNK_COLS 512   /* outputs per unit of work                          */
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* panel [kc, nr] = transpose of rows [o0, o0+n) of w, columns [k0, k0+kc);
+ * lanes past n are zero. row [kc] is scratch for widening. */
+static void pack_panel(float *panel, const tt_tensor *w, int64_t o0, int64_t n,
+                       int64_t k0, int64_t kc, int nr, float *row)
+{
+    size_t size = tt_dtype_size(w->dtype);
+    for (int64_t j = 0; j < nr; j++) {
+        if (j >= n) {
+            for (int64_t k = 0; k < kc; k++) panel[k * nr + j] = 0;
+            continue;
+        }
+        const char *src = (const char *)w->data +
+                          (size_t)((o0 + j) * w->dim[1] + k0) * size;
+        tt_widen_f32(row, src, w->dtype, kc);
+        for (int64_t k = 0; k < kc; k++) panel[k * nr + j] = row[k];
+    }
+}
+
+/* Where one product block of a unit goes. */
+typedef struct job {
+    const tt_kernels *kn;
+    const float *packed;     /* panels of this block of outputs               */
+    int64_t o0, no;          /* outputs [o0, o0 + no)                         */
+    int64_t k0, kc;          /* products [k0, k0 + kc)                        */
+    bool last;               /* the last block of products: add the bias      */
+    const float *b;
+    float *y;                /* [n, ldy]                                      */
+    int64_t ldy;
+} job;
+
+/* rows [r0, r0+m) (m <= mr) of x against every panel in columns [c0, c1) of
+ * the job. Partial tiles go through a full-sized copy. */
+static void row_panel(const job *q, const float *x, int64_t ldx, int64_t r0,
+                      int64_t m, int64_t c)
+{
+    const tt_kernels *kn = q->kn;
+    int64_t n = least(q->no - c, kn->nr);
+    const float *panel = q->packed + c * q->kc;
+    const float *bias = q->last && q->b ? q->b + q->o0 + c : NULL;
+    float *y = q->y + r0 * q->ldy + q->o0 + c;
+    if (m == kn->mr && n == kn->nr) {
+        kn->linear_tile(y, q->ldy, x, ldx, panel, q->kc, q->k0 > 0, bias);
+        return;
+    }
+    float a[EXACT_MAX_MR * TT_DOT_BLOCK], t[EXACT_MAX_MR * EXACT_MAX_NR];
+    float padded[EXACT_MAX_NR] = {0};
+    if (m < kn->mr) {
+        for (int64_t r = 0; r < kn->mr; r++)
+            for (int64_t k = 0; k < q->kc; k++)
+                a[r * q->kc + k] = r < m ? x[r * ldx + k] : 0.0f;
+        x = a;
+        ldx = q->kc;
+    }
+    for (int64_t r = 0; r < m; r++)
+        for (int64_t i = 0; i < n; i++)
+            t[r * kn->nr + i] = q->k0 > 0 ? y[r * q->ldy + i] : 0.0f;
+    for (int64_t r = 0; r < kn->mr; r++)
+        for (int64_t i = 0; i < kn->nr; i++)
+            if (r >= m || i >= n) t[r * kn->nr + i] = 0.0f;
+    if (bias) memcpy(padded, bias, (size_t)n * sizeof *bias);
+    kn->linear_tile(t, kn->nr, x, ldx, panel, q->kc, q->k0 > 0,
+                    bias ? padded : NULL);
+    for (int64_t r = 0; r < m; r++)
+        memcpy(y + r * q->ldy, t + r * kn->nr, (size_t)n * sizeof *t);
+}
+
+/* One unit: rows [r0, r1) against outputs [c0, c1) of the job. */
+static void run_unit(const job *q, const float *x, int64_t ldx, int64_t r0,
+                     int64_t r1, int64_t c0, int64_t c1)
+{
+    for (int64_t c = c0; c < c1; c += q->kn->nr)
+        for (int64_t r = r0; r < r1; r += q->kn->mr)
+            row_panel(q, x + (r - r0) * ldx, ldx, r,
+                      least(r1 - r, q->kn->mr), c);
+}
+
+void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
+                  const tt_tensor *w, const float *b)
+{
+    const tt_kernels *kn = exact_kernels();
+    int64_t o = w->dim[0], K = w->dim[1];
+    int64_t cols = least(BLOCK_COLS, (o + kn->nr - 1) / kn->nr * kn->nr);
+    int64_t rows = (int64_t)BLOCK_PANELS * kn->mr;
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    float *packed = tt_scratch(ctx, cols * TT_DOT_BLOCK);
+    if (packed && K == 0)
+        for (int64_t i = 0; i < n * o; i++) y[i] = b ? b[i % o] : 0.0f;
+    for (int64_t o0 = 0; packed && o0 < o; o0 += cols)
+        for (int64_t k0 = 0; k0 < K; k0 += TT_DOT_BLOCK) {
+            job q = {.kn = kn, .packed = packed, .o0 = o0,
+                     .no = least(o - o0, cols), .k0 = k0,
+                     .kc = least(K - k0, TT_DOT_BLOCK), .b = b, .y = y,
+                     .ldy = o};
+            q.last = k0 + q.kc == K;
+            int64_t panels = (q.no + kn->nr - 1) / kn->nr;
+            TT_PARALLEL_FOR(ctx)
+            for (int64_t p = 0; p < panels; p++) {
+                float row[TT_DOT_BLOCK];
+                pack_panel(packed + p * kn->nr * q.kc, w, o0 + p * kn->nr,
+                           least(q.no - p * kn->nr, kn->nr), k0, q.kc, kn->nr,
+                           row);
+            }
+            int64_t nr = (n + rows - 1) / rows;
+            int64_t nc = (q.no + CHUNK_COLS - 1) / CHUNK_COLS;
+            TT_PARALLEL_FOR_DYNAMIC(ctx)
+            for (int64_t u = 0; u < nr * nc; u++) {
+                int64_t r0 = u % nr * rows, c0 = u / nr * CHUNK_COLS;
+                run_unit(&q, x + r0 * K + k0, K, r0, least(n, r0 + rows), c0,
+                         least(q.no, c0 + CHUNK_COLS));
+            }
+        }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* All weights of a convolution packed at once: panels of every product block,
+ * block after block. [ceil(Cout/nr) * nr * K] */
+static void pack_all(tt_ctx *ctx, const tt_kernels *kn, float *packed,
+                     const tt_tensor *w2, int64_t o, int64_t K)
+{
+    int64_t panels = (o + kn->nr - 1) / kn->nr;
+    int64_t blocks = (K + TT_DOT_BLOCK - 1) / TT_DOT_BLOCK;
+    (void)ctx;
+    TT_PARALLEL_FOR(ctx)
+    for (int64_t u = 0; u < panels * blocks; u++) {
+        float row[TT_DOT_BLOCK];
+        int64_t p = u % panels, k0 = u / panels * TT_DOT_BLOCK;
+        int64_t kc = least(K - k0, TT_DOT_BLOCK);
+        pack_panel(packed + panels * kn->nr * k0 + p * kn->nr * kc, w2,
+                   p * kn->nr, least(o - p * kn->nr, kn->nr), k0, kc, kn->nr,
+                   row);
+    }
+}
+
+void exact_conv(tt_ctx *ctx, const tt_conv_args *p)
+{
+    const tt_kernels *kn = exact_kernels();
+    int64_t K = (int64_t)p->kt * p->kh * p->kw * p->Cin, o = p->Cout;
+    int64_t wide = (o + kn->nr - 1) / kn->nr * kn->nr;
+    int64_t rows = 4 * kn->mr, pixels = p->Ho * p->Wo;
+    int64_t units = (pixels + rows - 1) / rows;
+    tt_tensor w2 = tt_tensor_make(p->w->data, p->w->dtype, 2,
+                                  (int64_t[]){o, K});
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    float *packed = tt_scratch(ctx, wide * K);
+    float *windows = tt_scratch(ctx, rows * K * ctx->nthreads);
+    if (windows) {
+        pack_all(ctx, kn, packed, &w2, o, K);
+        TT_PARALLEL_FOR_DYNAMIC(ctx)
+        for (int64_t u = 0; u < units; u++) {
+            float *x = windows + rows * K * tt_thread_id();
+            int64_t r0 = u * rows, r1 = least(pixels, r0 + rows);
+            for (int64_t i = r0; i < r1; i++)
+                conv_gather(x + (i - r0) * K, p, i / p->Wo, i % p->Wo);
+            for (int64_t k0 = 0; k0 < K; k0 += TT_DOT_BLOCK) {
+                job q = {.kn = kn, .packed = packed + wide * k0, .o0 = 0,
+                         .no = o, .k0 = k0, .kc = least(K - k0, TT_DOT_BLOCK),
+                         .b = p->b, .y = p->y, .ldy = o};
+                q.last = k0 + q.kc == K;
+                run_unit(&q, x + k0, K, r0, r1, 0, o);
+            }
+        }
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+#else
+typedef int tt_no_exact_linear;
+#endif

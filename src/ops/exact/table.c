@@ -1,0 +1,53 @@
+/* table.c: the exact backend, and which kernels this CPU runs.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ops/exact/exact.h"
+
+#ifndef TT_REAL_DOUBLE
+
+#include <stdlib.h>
+#include <string.h>
+
+const tt_kernels *exact_kernels(void)
+{
+    const char *wish = getenv("TT_CPU");
+#if defined(__x86_64__)
+    bool generic = wish && strcmp(wish, "generic") == 0;
+    bool below512 = wish && strcmp(wish, "avx512") != 0;
+    __builtin_cpu_init();
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                  __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512vl") &&
+                  __builtin_cpu_supports("avx512bw");
+    if (avx512 && !generic && !below512) return &tt_kernels_avx512;
+    if (avx2 && !generic) return &tt_kernels_avx2;
+#else
+    (void)wish;
+#endif
+    return &tt_kernels_generic;
+}
+
+const tt_ops tt_ops_exact = {
+    .name = "exact",
+    .summary = "the bits of golden from vector kernels chosen at run time",
+    .linear = exact_linear,
+    .attention = exact_attention,
+    .conv = exact_conv,
+    .layer_norm = exact_layer_norm,
+    .rms_norm = exact_rms_norm,
+    .channel_norm = exact_channel_norm,
+    .modulate = exact_modulate,
+    .gate_add = exact_gate_add,
+    .add = exact_add,
+    .mul = exact_mul,
+    .gelu_tanh = exact_gelu_tanh,
+    .silu = exact_silu,
+    .rope = exact_rope,
+    .col_mean = exact_col_mean,
+    .col_moment = exact_col_moment,
+};
+
+#else
+typedef int tt_no_exact; /* a translation unit must not be empty */
+#endif

@@ -1,0 +1,309 @@
+/* test_backends.c: golden against every other backend, operator by operator.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * exact must give the bits of golden on every instruction set this CPU has;
+ * blas must agree within rounding. Inputs are adversarial on purpose: zeros,
+ * subnormals, huge values, constant rows, one-hot, odd and tiny sizes. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness.h"
+#include "tether/ops.h"
+
+static tt_ctx *ctx;
+static uint64_t state = 88172645463325252u;
+
+static double uniform(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (double)(state >> 11) * 0x1p-53;
+}
+
+enum { NORMAL, ZEROS, TINY, HUGE_VALUES, CONSTANT, ONE_HOT, WIDE, KINDS };
+
+static tt_real *fill(tt_arena *a, int64_t n, int kind)
+{
+    tt_real *x = tt_alloc(ctx, a, n, sizeof *x, "a test input");
+    int64_t hot = (int64_t)(uniform() * (double)n);
+    for (int64_t i = 0; i < n; i++) {
+        double u = 2 * uniform() - 1;
+        switch (kind) {
+        case ZEROS: u = i % 3 ? 0.0 : -0.0; break;
+        case TINY: u *= 1e-39; break;
+        case HUGE_VALUES: u *= 1e15; break;
+        case CONSTANT: u = 0.75; break;
+        case ONE_HOT: u = i == hot; break;
+        case WIDE: u = ldexp(u, (int)(uniform() * 40) - 20); break;
+        default: break;
+        }
+        x[i] = (tt_real)u;
+    }
+    return x;
+}
+
+/* Run `call` (which writes out[0..n)) with golden, then with exact at every
+ * level and with 1 and 3 threads (bits), then with blas (tolerance). */
+typedef void (*call_fn)(void *user, tt_real *out);
+
+static void compare(const char *what, call_fn call, void *user, int64_t n,
+                    double tol)
+{
+    static const char *const levels[] = {"generic", "avx2", "avx512"};
+    tt_arena arena = {0};
+    tt_real *want = tt_alloc0(ctx, &arena, n, sizeof *want, "want");
+    tt_real *got = tt_alloc(ctx, &arena, n, sizeof *got, "got");
+    int threads = ctx->nthreads;
+    ctx->ops = tt_ops_find("golden");
+    call(user, want);
+    for (int l = 0; l < 3 && tt_ops_find("exact"); l++)
+        for (int t = 1; t <= 3; t += 2) {
+            char name[160];
+            snprintf(name, sizeof name, "%s: exact/%s, %d threads", what,
+                     levels[l], t);
+            setenv("TT_CPU", levels[l], 1);
+            ctx->ops = tt_ops_find("exact");
+            ctx->nthreads = t;
+            memset(got, 0x5a, (size_t)n * sizeof *got);
+            call(user, got);
+            expect_bits(name, got, want, (size_t)n * sizeof *got);
+        }
+    unsetenv("TT_CPU");
+    ctx->nthreads = threads;
+    if (tol >= 0 && tt_ops_find("blas")) {
+        ctx->ops = tt_ops_find("blas");
+        memset(got, 0x5a, (size_t)n * sizeof *got);
+        call(user, got);
+        double top = 0;
+        for (int64_t i = 0; i < n; i++) top = fmax(top, fabs((double)want[i]));
+        double limit = (sizeof(tt_real) == 8 ? 1e-14 : tol) * (top + 1e-300);
+        for (int64_t i = 0; i < n; i++)
+            if (!(fabs((double)got[i] - (double)want[i]) <= limit)) {
+                expect(false, "%s: blas at %lld: %g, golden %g", what,
+                       (long long)i, (double)got[i], (double)want[i]);
+                break;
+            }
+    }
+    expect_ok(ctx->status, what);
+    tt_arena_free(&arena);
+}
+
+/* ---- linear ------------------------------------------------------------------ */
+
+typedef struct linear_case {
+    const tt_real *x, *b;
+    tt_tensor w;
+    int64_t n;
+} linear_case;
+
+static void call_linear(void *user, tt_real *out)
+{
+    linear_case *c = user;
+    tt_linear(ctx, out, c->x, c->n, &c->w, c->b);
+}
+
+static void test_linear(void)
+{
+    static const int64_t shape[][3] = {
+        {1, 1, 1},   {1, 33, 7},    {14, 32, 512},  {15, 31, 513},
+        {3, 5, 0x401}, {29, 65, 1100}, {170, 40, 96}, {2, 2100, 64},
+        {400, 70, 600},
+    };
+    static const tt_dtype types[] = {TT_F32, TT_BF16, TT_F16, TT_F64};
+    for (size_t s = 0; s < sizeof shape / sizeof shape[0]; s++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            tt_arena a = {0};
+            int64_t n = shape[s][0], o = shape[s][1], i = shape[s][2];
+            tt_dtype t = types[(s + (size_t)kind) % 4];
+            bool narrow = t == TT_F16 && kind == WIDE; /* would overflow */
+            tt_real *w = fill(&a, o * i,
+                              kind == HUGE_VALUES || narrow ? NORMAL : kind);
+            /* stored one byte off alignment, as a file may have it */
+            char *raw = (char *)tt_alloc(ctx, &a, o * i + 1, 8, "w") + 1;
+            for (int64_t k = 0; k < o * i; k++) {
+                float f = (float)w[k];
+                double d = (double)f;
+                uint16_t h = t == TT_BF16 ? tt_bf16_from_f32(f)
+                                          : tt_f16_from_f32(f);
+                if (t == TT_F32) memcpy(raw + 4 * k, &f, 4);
+                else if (t == TT_F64) memcpy(raw + 8 * k, &d, 8);
+                else memcpy(raw + 2 * k, &h, 2);
+            }
+            linear_case c = {.x = fill(&a, n * i, kind),
+                             .b = s % 2 ? fill(&a, o, kind) : NULL,
+                             .w = tt_tensor_make(raw, t, 2, (int64_t[]){o, i}),
+                             .n = n};
+            char name[96];
+            snprintf(name, sizeof name, "linear %lldx%lldx%lld %s kind %d",
+                     (long long)n, (long long)o, (long long)i,
+                     tt_dtype_name(t), kind);
+            compare(name, call_linear, &c, n * o, kind == TINY ? -1 : 2e-5);
+            tt_arena_free(&a);
+        }
+}
+
+/* ---- conv -------------------------------------------------------------------- */
+
+static void call_conv(void *user, tt_real *out)
+{
+    tt_conv_args c = *(tt_conv_args *)user;
+    c.y = out;
+    tt_conv(ctx, &c);
+}
+
+static void test_conv(void)
+{
+    for (int v = 0; v < 12; v++) {
+        tt_arena a = {0};
+        tt_conv_args c = {.kt = v % 3 ? 3 : 1, .kh = v % 4 ? 3 : 1,
+                          .stride = v == 7 ? 2 : 1, .up = v % 5 == 4 ? 2 : 1};
+        c.kw = c.kh;
+        c.Hi = 1 + v;
+        c.Wi = 9 - v % 7;
+        c.Cin = v % 2 ? 24 : 7;
+        c.Cout = v % 3 ? 33 : 3;
+        c.pad_top = c.pad_left = c.stride == 2 ? 0 : c.kh / 2;
+        c.Ho = c.Hi * c.up / c.stride;
+        c.Wo = c.Wi * c.up / c.stride;
+        const tt_real *frames[3];
+        for (int f = 0; f < 3; f++) frames[f] = fill(&a, c.Hi * c.Wi * c.Cin, v % KINDS);
+        if (c.kt == 3 && v % 2) frames[0] = NULL;
+        c.frame = frames;
+        int64_t K = (int64_t)c.kt * c.kh * c.kw * c.Cin;
+        tt_tensor w = tt_tensor_make(
+            fill(&a, c.Cout * K, NORMAL), sizeof(tt_real) == 8 ? TT_F64 : TT_F32,
+            5, (int64_t[]){c.Cout, c.kt, c.kh, c.kw, c.Cin});
+        c.w = &w;
+        c.b = v % 2 ? fill(&a, c.Cout, NORMAL) : NULL;
+        char name[64];
+        snprintf(name, sizeof name, "conv variant %d", v);
+        compare(name, call_conv, &c, c.Ho * c.Wo * c.Cout,
+                v % KINDS == TINY ? -1 : 2e-5);
+        tt_arena_free(&a);
+    }
+}
+
+/* ---- attention --------------------------------------------------------------- */
+
+static void call_attention(void *user, tt_real *out)
+{
+    tt_attention_args c = *(tt_attention_args *)user;
+    c.o = out;
+    tt_attention(ctx, &c);
+}
+
+static void test_attention(void)
+{
+    static const int64_t shape[][4] = { /* T, N, H, D */
+        {1, 1, 1, 1},   {5, 7, 2, 3},     {49, 513, 1, 16}, {50, 1030, 3, 40},
+        {96, 512, 2, 8}, {13, 13, 4, 16}, {400, 77, 1, 10},
+    };
+    for (size_t s = 0; s < sizeof shape / sizeof shape[0]; s++)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (int mode = 0; mode < 3; mode++) {
+                tt_arena a = {0};
+                tt_attention_args c = {.T = shape[s][0], .N = shape[s][1],
+                                       .H = shape[s][2], .D = shape[s][3]};
+                if (mode) c.T = c.N = shape[s][1] < 40 ? shape[s][1] : 40;
+                c.q_stride = c.H * c.D + (s % 2 ? 0 : 5);
+                c.kv_stride = c.H * c.D + (s % 2 ? 3 : 0);
+                c.scale = (tt_real)(mode == 2 ? 1 : 1 / sqrt((double)c.D));
+                int k = kind == HUGE_VALUES ? WIDE : kind;
+                c.q = fill(&a, c.T * c.q_stride, k);
+                c.k = fill(&a, c.N * c.kv_stride, k);
+                c.v = fill(&a, c.N * c.kv_stride, kind);
+                if (mode) c.rel_bias = fill(&a, c.H * (2 * c.N - 1), NORMAL);
+                uint8_t mask[64];
+                for (int i = 0; i < 64; i++) mask[i] = kind == ZEROS ? 0 : i < 5 || i % 3;
+                if (mode == 2) c.key_mask = mask;
+                char name[96];
+                snprintf(name, sizeof name, "attention T%lld N%lld H%lld D%lld "
+                         "kind %d mode %d", (long long)c.T, (long long)c.N,
+                         (long long)c.H, (long long)c.D, kind, mode);
+                /* wide logits make blas and golden differ in the weights */
+                compare(name, call_attention, &c, c.T * c.H * c.D,
+                        k == WIDE || kind == TINY ? -1 : 2e-5);
+                tt_arena_free(&a);
+            }
+}
+
+/* ---- rows and elements -------------------------------------------------------- */
+
+typedef struct row_case {
+    int op;
+    const tt_real *x, *y, *w, *b;
+    int64_t n, c;
+    tt_rope_table table;
+    const int32_t *pos;
+} row_case;
+static const char *const row_ops[] = {
+    "layer_norm", "layer_norm affine", "rms_norm", "channel_norm", "modulate",
+    "gate_add", "add", "mul", "gelu_tanh", "silu", "rope", "col_mean",
+    "col_moment",
+};
+
+static void call_row(void *user, tt_real *out)
+{
+    row_case *r = user;
+    int64_t n = r->n, c = r->c;
+    memcpy(out, r->x, (size_t)(n * c) * sizeof *out);
+    double stat[512];
+    switch (r->op) {
+    case 0: tt_layer_norm(ctx, out, r->x, n, c, NULL, NULL, 1e-6); break;
+    case 1: tt_layer_norm(ctx, out, r->x, n, c, r->w, r->b, 1e-6); break;
+    case 2: tt_rms_norm(ctx, out, r->x, n, c, r->w, 1e-6); break;
+    case 3: tt_channel_norm(ctx, out, r->x, n, c, r->w); break;
+    case 4: tt_modulate(ctx, out, n, c, r->y, r->y + c, 2 * c, (n + 1) / 2); break;
+    case 5: tt_gate_add(ctx, out, r->y, n, c, r->y, c, (n + 1) / 2); break;
+    case 6: tt_add(ctx, out, r->y, n * c); break;
+    case 7: tt_mul(ctx, out, r->y, n * c); break;
+    case 8: tt_gelu_tanh(ctx, out, n * c); break;
+    case 9: tt_silu(ctx, out, n * c); break;
+    case 10: tt_rope(ctx, out, r->x, n, c / 40, 40, &r->table, r->pos); break;
+    default:
+        tt_col_mean(ctx, stat, r->x, n, c);
+        if (r->op == 12) tt_col_moment(ctx, stat + 256, r->x, stat, n, c);
+        for (int64_t i = 0; i < c; i++)
+            out[i] = (tt_real)stat[(r->op == 12 ? 256 : 0) + i];
+    }
+}
+
+static void test_rows(void)
+{
+    for (int op = 0; op < 13; op++)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (int odd = 0; odd < 2; odd++) {
+                tt_arena a = {0};
+                row_case r = {.op = op, .n = odd ? 5 : 18,
+                              .c = op == 10 ? 120 : odd ? 37 : 96};
+                int64_t count = r.n * r.c;
+                r.x = fill(&a, count, kind);
+                r.y = fill(&a, count * 2, kind == TINY ? WIDE : kind);
+                r.w = fill(&a, r.c, NORMAL);
+                r.b = fill(&a, r.c, WIDE);
+                int32_t *pos = tt_alloc(ctx, &a, 3 * r.n, 4, "pos");
+                for (int64_t i = 0; i < 3 * r.n; i++)
+                    pos[i] = (int32_t)(uniform() * 900);
+                r.pos = pos;
+                if (op == 10) tt_rope_make(ctx, &a, &r.table, 40, 900);
+                char name[64];
+                snprintf(name, sizeof name, "%s kind %d odd %d", row_ops[op],
+                         kind, odd);
+                compare(name, call_row, &r, count, -1);
+                tt_arena_free(&a);
+            }
+}
+
+int main(void)
+{
+    ctx = test_begin("ops/backends");
+    test_linear();
+    test_conv();
+    test_attention();
+    test_rows();
+    return test_end();
+}

@@ -1,12 +1,24 @@
 /* vae.h: the Wan2.1 3-D causal VAE, streaming.
  *
+ *     tt_weights *w;
+ *     tt_vae *v;
+ *     tt_vae_decoder *d;
+ *     TT_TRY(tt_weights_open(ctx, &w, "Wan2.1_VAE.pth", TT_MODEL_VAE, NULL));
+ *     TT_TRY(tt_vae_load(ctx, &v, w));
+ *     TT_TRY(tt_vae_decoder_open(ctx, &d, v, 60, 104));
+ *     while (more) TT_TRY(tt_vae_decode_next(ctx, d, z, show_frame, user));
+ *     tt_vae_decoder_close(d);
+ *     tt_vae_close(v);
+ *
  * SPDX-License-Identifier: Apache-2.0
  *
  * Source  Wan2.1 wan/modules/vae.py. Latents are on the "diffusion" scale
- * (normalised); the decoder de-normalises them itself. One call of
- * tt_vae_decode_next takes one latent frame; the history of every causal
- * convolution stays in the decoder, so memory does not depend on the length
- * and the result does not depend on how latents are split over calls. */
+ * (normalised); the decoder de-normalises them itself and the encoder
+ * normalises. One call takes one frame; the history of every causal
+ * convolution stays in the decoder or encoder, so memory does not depend on
+ * the length and the result does not depend on how frames are split over
+ * calls.
+ * Vectors ref_data/vae_full_a, vae_pth, vae_fullwidth */
 #ifndef TETHER_VAE_H
 #define TETHER_VAE_H
 
@@ -15,20 +27,37 @@
 
 typedef struct tt_vae tt_vae;                 /* weights, shared               */
 typedef struct tt_vae_decoder tt_vae_decoder; /* one video in progress         */
+typedef struct tt_vae_encoder tt_vae_encoder;
+
+/* Which half of the weights to load. */
+enum { TT_VAE_DECODER = 1, TT_VAE_ENCODER = 2 };
 
 /* Load from weights opened with TT_MODEL_VAE; dim and z come from shapes, the
  * latent mean and std from config.json beside the file, else Wan's constants
- * when z is 16. Decoder half only; takes over `w` (closed by tt_vae_close). */
+ * when z is 16. Takes over `w` in every case (closed by tt_vae_close, or at
+ * once on failure). 3x3x3 kernels are copied in their stored type into the
+ * order tt_conv wants; the rest stays in the mapping.
+ * Errors  TT_ESHAPE        missing, misshapen or unexpected tensors
+ *         TT_EUNSUPPORTED  a relative: Wan2.2 VAE, image-only VAE
+ *         TT_EFORMAT       config.json is not what it should be */
+tt_status tt_vae_load_parts(tt_ctx *ctx, tt_vae **out, tt_weights *w,
+                            unsigned parts);
+/* The decoder half only. */
 tt_status tt_vae_load(tt_ctx *ctx, tt_vae **out, tt_weights *w);
-void tt_vae_close(tt_vae *v);
+void tt_vae_close(tt_vae *v); /* NULL is fine */
 int64_t tt_vae_z(const tt_vae *v);
 int64_t tt_vae_dim(const tt_vae *v);
 
-/* Start a video of latent size h x w (frames are 8h x 8w). */
+/* ---- decoder ------------------------------------------------------------ */
+
+/* Start a video of latent size h x w (frames are 8h x 8w). All history is
+ * allocated here. `v` must outlive the decoder. */
 tt_status tt_vae_decoder_open(tt_ctx *ctx, tt_vae_decoder **out,
                               const tt_vae *v, int64_t h, int64_t w);
-void tt_vae_decoder_close(tt_vae_decoder *d);
-/* Bytes a decoder of this size will need at its peak (state and scratch). */
+void tt_vae_decoder_close(tt_vae_decoder *d); /* NULL is fine */
+/* Bytes a decoder of this size needs at its peak: history and frames in
+ * flight, without weights and the operators' own scratch. -1 when the size
+ * does not fit 64 bits. */
 int64_t tt_vae_decoder_bytes(const tt_vae *v, int64_t h, int64_t w);
 
 /* Receives one decoded frame: rgb [8h, 8w, 3], before clamping; valid during
@@ -37,8 +66,36 @@ typedef tt_status (*tt_frame_fn)(void *user, const tt_real *rgb, int64_t height,
                                  int64_t width);
 
 /* Decode the next latent frame z [C, h, w]: 1 frame for the first, 4 for every
- * later one, handed to `emit` in order as they are ready. */
+ * later one, handed to `emit` in order as they are ready.
+ * Errors  TT_EINVAL   z holds NaN or infinity
+ *         TT_EFORMAT  a decoded frame does (damaged weights)
+ *         After any error only tt_vae_decoder_close may follow.
+ * Taps    vae/frame.J/{denorm,conv2,conv1,middle.I,up.I} for latent frame J;
+ *         from up.3 on, where one latent frame is several, up.I/t.K. All are
+ *         [H, W, C]. */
 tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *z,
                              tt_frame_fn emit, void *user);
+
+/* For debugging: the frames that convolution `slot` (0..31, official order)
+ * remembers, oldest first, each dim = [H, W, C]. Returns their number, 0..2,
+ * or -1 past the last slot. */
+int tt_vae_decoder_slot(const tt_vae_decoder *d, int slot,
+                        const tt_real *frame[2], int64_t dim[3]);
+
+/* ---- encoder ------------------------------------------------------------ */
+
+/* Start encoding a video of height x width pixels, both at least 8; odd
+ * halves round down, the latents are height/8 x width/8. */
+tt_status tt_vae_encoder_open(tt_ctx *ctx, tt_vae_encoder **out,
+                              const tt_vae *v, int64_t height, int64_t width);
+void tt_vae_encoder_close(tt_vae_encoder *e); /* NULL is fine */
+
+/* Encode the next pixel frame rgb [H, W, 3], values in [-1, 1]. *ready tells
+ * whether z [C, H/8, W/8] was written: after the first frame, then after every
+ * fourth. Frames of an unfinished group of four give nothing.
+ * Errors and taps as in tt_vae_decode_next:
+ *         vae_encoder/frame.J/{conv1,down.I}/t.K, middle.I, head. */
+tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_real *z,
+                             bool *ready, const tt_real *rgb);
 
 #endif

@@ -1,0 +1,44 @@
+/* attention.c: the middle block's attention over the positions of one frame.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  vae.py AttentionBlock: one head as wide as the frame has channels,
+ *         no mask, no position code, frames on their own. */
+#include "vae/vae_internal.h"
+
+#include <math.h>
+#include <stdio.h>
+
+void vae_bind_attn(const vae_source *s, vae_attn *a, const char *prefix,
+                   int64_t c)
+{
+    char p[128];
+    a->c = c;
+    snprintf(p, sizeof p, "%s.norm", prefix);
+    a->gamma = vae_bind_gamma(s, p, 3, c);
+    snprintf(p, sizeof p, "%s.to_qkv", prefix);
+    vae_bind_linear(s, &a->qkv, p, 2, c, 3 * c);
+    snprintf(p, sizeof p, "%s.proj", prefix);
+    vae_bind_linear(s, &a->proj, p, 2, c, c);
+}
+
+void vae_attn_step(tt_ctx *ctx, tt_real *x, const vae_attn *a, int64_t h,
+                   int64_t w)
+{
+    const int64_t n = h * w, c = a->c;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_real *qkv = tt_scratch(ctx, n * 3 * c);
+    tt_real *y = tt_scratch(ctx, n * c);
+
+    tt_channel_norm(ctx, y, x, n, c, a->gamma);
+    tt_linear(ctx, qkv, y, n, &a->qkv.w, a->qkv.b);
+    if (!ctx->status)
+        tt_attention(ctx, &(tt_attention_args){
+                              .o = y, .q = qkv, .k = qkv + c, .v = qkv + 2 * c,
+                              .T = n, .N = n, .H = 1, .D = c,
+                              .q_stride = 3 * c, .kv_stride = 3 * c,
+                              .scale = (tt_real)(1 / sqrt((double)c))});
+    tt_linear(ctx, qkv, y, n, &a->proj.w, a->proj.b);
+    tt_add(ctx, x, qkv, n * c);
+    tt_arena_reset(&ctx->scratch, m);
+}

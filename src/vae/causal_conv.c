@@ -1,0 +1,171 @@
+/* causal_conv.c: 3-D convolutions that look into the past, one frame a step.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  vae.py CausalConv3d and the feature cache of its callers.
+ * Model   Output frame t reads input frames t-2, t-1, t. Before the first
+ *         frame the input is zero: NULL history, which tt_conv skips without
+ *         changing a bit.
+ * Holds   slot.count grows 0, 1, 2 and stays; frames move by swapping
+ *         pointers only. */
+#include "vae/vae_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- slots -------------------------------------------------------------- */
+
+int64_t vae_slots_add(tt_ctx *ctx, tt_arena *a, vae_slots *s, int64_t h,
+                      int64_t w, int64_t c)
+{
+    TT_ASSERT(s->count < VAE_MAX_SLOTS);
+    vae_slot *slot = &s->slot[s->count++];
+    const int64_t n = h * w * c;
+    int i = 0;
+    while (i < s->nsizes && s->size[i] != n) i++;
+    const bool fresh = i == s->nsizes;
+    if (fresh) {
+        TT_ASSERT(i < VAE_MAX_SIZES);
+        s->nsizes++;
+        s->size[i] = n;
+        s->spare[i] = NULL;
+    }
+    *slot = (vae_slot){.dim = {h, w, c}, .spare = &s->spare[i]};
+    if (a) {
+        const size_t size = sizeof(tt_real);
+        slot->older = tt_alloc(ctx, a, n, size, "history of the VAE");
+        slot->newer = tt_alloc(ctx, a, n, size, "history of the VAE");
+        if (fresh)
+            s->spare[i] = tt_alloc(ctx, a, n, size, "history of the VAE");
+    }
+    return (fresh ? 3 : 2) * n * (int64_t)sizeof(tt_real);
+}
+
+void vae_slot_push(vae_slot *s)
+{
+    tt_real *freed = s->older;
+    s->older = s->newer;
+    s->newer = *s->spare;
+    *s->spare = freed;
+    if (s->count < 2) s->count++;
+}
+
+void vae_slot_copy(tt_ctx *ctx, const vae_slot *s, const tt_real *x)
+{
+    const int64_t n = s->dim[0] * s->dim[1] * s->dim[2];
+    if (!ctx->status)
+        memcpy(vae_slot_input(s), x, (size_t)n * sizeof(tt_real));
+}
+
+int vae_slot_view(const vae_slot *s, const tt_real *frame[2])
+{
+    int n = 0;
+    if (s->count == 2) frame[n++] = s->older;
+    if (s->count >= 1) frame[n++] = s->newer;
+    return n;
+}
+
+/* ---- weights ------------------------------------------------------------ */
+
+static void copy_element(unsigned char *d, const unsigned char *s, size_t n)
+{
+    switch (n) {
+    case 1: *d = *s; break;
+    case 2: memcpy(d, s, 2); break;
+    case 4: memcpy(d, s, 4); break;
+    default: memcpy(d, s, 8); break;
+    }
+}
+
+/* [cout, cin, taps] -> [cout, taps, cin], element type unchanged. */
+static void *repack(const vae_source *s, const tt_tensor *t, int64_t cout,
+                    int64_t cin, int64_t taps)
+{
+    const size_t size = tt_dtype_size(t->dtype);
+    unsigned char *out = tt_alloc(s->ctx, s->arena, cout * cin * taps, size,
+                                  "repacked VAE weights");
+    const unsigned char *in = t->data;
+    if (!out) return NULL;
+    for (int64_t o = 0; o < cout; o++)
+        for (int64_t c = 0; c < cin; c++)
+            for (int64_t k = 0; k < taps; k++, in += size)
+                copy_element(out + (size_t)((o * taps + k) * cin + c) * size,
+                             in, size);
+    return out;
+}
+
+void vae_bind_conv(const vae_source *s, vae_conv *c, const char *prefix,
+                   int dims, int64_t cin, int64_t cout, int kt, int k)
+{
+    const int64_t stored3[5] = {cout, cin, kt, k, k};
+    const int64_t stored2[4] = {cout, cin, k, k};
+    const int64_t packed[5] = {cout, kt, k, k, cin};
+    char name[160];
+    *c = (vae_conv){.cin = cin, .cout = cout, .kt = kt, .kh = k, .kw = k};
+    snprintf(name, sizeof name, "%s.weight", prefix);
+    tt_tensor t = s->tensor(s->user, name, dims == 3 ? 5 : 4,
+                            dims == 3 ? stored3 : stored2);
+    if (t.data) {
+        const int64_t taps = (int64_t)kt * k * k;
+        /* without a channel or a tap axis to move, the stored order is ours */
+        const void *w = taps == 1 || cin == 1 ? t.data
+                                              : repack(s, &t, cout, cin, taps);
+        c->w = tt_tensor_make(w, t.dtype, 5, packed);
+    }
+    snprintf(name, sizeof name, "%s.bias", prefix);
+    c->b = s->real(s->user, name, 1, &cout);
+}
+
+void vae_bind_linear(const vae_source *s, vae_linear *l, const char *prefix,
+                     int dims, int64_t in, int64_t out)
+{
+    const int64_t stored[5] = {out, in, 1, 1, 1};
+    char name[160];
+    *l = (vae_linear){0};
+    snprintf(name, sizeof name, "%s.weight", prefix);
+    tt_tensor t = s->tensor(s->user, name, 2 + dims, stored);
+    if (t.data) l->w = tt_tensor_make(t.data, t.dtype, 2, stored);
+    snprintf(name, sizeof name, "%s.bias", prefix);
+    l->b = s->real(s->user, name, 1, &out);
+}
+
+const tt_real *vae_bind_gamma(const vae_source *s, const char *prefix,
+                              int rank, int64_t c)
+{
+    const int64_t stored[4] = {c, 1, 1, 1};
+    char name[160];
+    snprintf(name, sizeof name, "%s.gamma", prefix);
+    return s->real(s->user, name, rank, stored);
+}
+
+/* ---- steps -------------------------------------------------------------- */
+
+void vae_conv_frame(tt_ctx *ctx, tt_real *y, const tt_real *const *frame,
+                    const vae_conv *c, int64_t h, int64_t w)
+{
+    tt_conv(ctx, &(tt_conv_args){.y = y, .frame = frame, .w = &c->w, .b = c->b,
+                                 .Hi = h, .Wi = w, .Cin = c->cin,
+                                 .Ho = h, .Wo = w, .Cout = c->cout,
+                                 .kt = c->kt, .kh = c->kh, .kw = c->kw,
+                                 .stride = 1, .up = 1,
+                                 .pad_top = c->kh / 2, .pad_left = c->kw / 2});
+}
+
+void vae_conv_step(tt_ctx *ctx, tt_real *y, const vae_conv *c, vae_slot *s)
+{
+    const tt_real *const frame[3] = {s->count == 2 ? s->older : NULL,
+                                     s->count >= 1 ? s->newer : NULL,
+                                     vae_slot_input(s)};
+    TT_ASSERT(c->kt == 3 && c->cin == s->dim[2]);
+    vae_conv_frame(ctx, y, frame, c, s->dim[0], s->dim[1]);
+    vae_slot_push(s);
+}
+
+void vae_norm_silu(tt_ctx *ctx, vae_slot *s, const tt_real *x,
+                   const tt_real *gamma)
+{
+    const int64_t n = s->dim[0] * s->dim[1], c = s->dim[2];
+    tt_real *in = vae_slot_input(s);
+    tt_channel_norm(ctx, in, x, n, c, gamma);
+    tt_silu(ctx, in, n * c);
+}

@@ -1,0 +1,268 @@
+/* decoder.c: one latent frame in, one or four picture frames out.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  vae.py Decoder3d.forward, WanVAE_.cached_decode.
+ * Model   Depth first. The official code carries all frames of a latent frame
+ *         (1, then 2, then 4) through each layer; here a frame that leaves a
+ *         temporal upsampling runs to its picture before its sibling starts.
+ *         No layer can tell the difference, because a causal convolution only
+ *         sees the frames in order, and one frame per stage is in memory.
+ * Holds   Everything that outlives a call is in d->slots and d->frame; the
+ *         slots' indices are the official ones.
+ * Next    causal_conv.c, resblock.c, attention.c, resample.c */
+#include "vae/vae_internal.h"
+
+#include <stdio.h>
+
+#define STAGES 4
+
+struct tt_vae_decoder {
+    tt_arena arena;
+    const tt_vae *v;
+    int64_t h, w;         /* latent size                                      */
+    int64_t frame;        /* latent frames decoded so far                     */
+    vae_slots slots;
+    tt_frame_fn emit;     /* of the call in progress                          */
+    void *user;
+};
+
+/* Slots of a stage: its first residual block, then in pairs; where the stage
+ * ends in a temporal upsampling, its slot is the one after the three pairs. */
+static const int stage_slot[STAGES] = {5, 12, 19, 25};
+#define HEAD_SLOT 31
+
+/* ---- sizes -------------------------------------------------------------- */
+
+/* Width of the frames that enter and leave stage s. */
+static int64_t width_in(const tt_vae *v, int s)
+{
+    const int64_t times[STAGES] = {4, 2, 2, 1};
+    return times[s] * v->dim;
+}
+
+static int64_t width_out(const tt_vae *v, int s)
+{
+    const int64_t times[STAGES] = {4, 4, 2, 1};
+    return times[s] * v->dim;
+}
+
+/* All slots in order; bytes they take. a NULL: plan only. */
+static int64_t add_slots(tt_ctx *ctx, tt_arena *a, vae_slots *s,
+                         const tt_vae *v, int64_t h, int64_t w)
+{
+    int64_t bytes = vae_slots_add(ctx, a, s, h, w, v->z);
+    for (int i = 1; i < stage_slot[1]; i++)
+        bytes += vae_slots_add(ctx, a, s, h, w, 4 * v->dim);
+    for (int stage = 1; stage < STAGES; stage++) {
+        const int first = stage_slot[stage];
+        const int end = stage < 3 ? stage_slot[stage + 1] : HEAD_SLOT + 1;
+        h *= 2;
+        w *= 2;
+        for (int i = first; i < end; i++)
+            bytes += vae_slots_add(ctx, a, s, h, w,
+                                   i == first ? width_in(v, stage)
+                                              : width_out(v, stage));
+    }
+    TT_ASSERT(s->count == HEAD_SLOT + 1);
+    return bytes;
+}
+
+/* True when every frame of this size can be counted in 64 bits. */
+static bool size_fits(const tt_vae *v, int64_t h, int64_t w)
+{
+    const int64_t dim[4] = {h, w, 64, v->dim + v->z + 3};
+    int64_t bytes;
+    /* 512: more frames than ever exist at once */
+    return h >= 1 && w >= 1 &&
+           tt_checked_size(&bytes, dim, 4, sizeof(tt_real) * 512);
+}
+
+int64_t tt_vae_decoder_bytes(const tt_vae *v, int64_t h, int64_t w)
+{
+    if (!size_fits(v, h, w)) return -1;
+    vae_slots plan = {0};
+    const int64_t n = h * w, real = (int64_t)sizeof(tt_real);
+    int64_t bytes = add_slots(NULL, NULL, &plan, v, h, w);
+    /* two frames per stage, the shortcut of stage 1, the picture */
+    for (int s = 0; s < STAGES; s++)
+        bytes += 2 * width_out(v, s) * (n << 2 * s) * real;
+    return bytes + (width_out(v, 1) * 4 + 3 * 64) * n * real;
+}
+
+/* ---- open and close ----------------------------------------------------- */
+
+tt_status tt_vae_decoder_open(tt_ctx *ctx, tt_vae_decoder **out,
+                              const tt_vae *v, int64_t h, int64_t w)
+{
+    tt_arena a = {0};
+    *out = NULL;
+    TT_ASSERT(v->parts & TT_VAE_DECODER);
+    if (!size_fits(v, h, w))
+        return tt_fail(ctx, TT_EINVAL,
+                       "cannot decode latents of %lld x %lld: both sides must "
+                       "be at least 1 and the frames must fit in memory",
+                       (long long)h, (long long)w);
+    tt_vae_decoder *d = tt_alloc0(ctx, &a, 1, sizeof *d, "VAE decoder");
+    if (!d) return ctx->status;
+    *d = (tt_vae_decoder){.arena = a, .v = v, .h = h, .w = w};
+    add_slots(ctx, &d->arena, &d->slots, v, h, w);
+    if (ctx->status) {
+        tt_vae_decoder_close(d);
+        return ctx->status;
+    }
+    *out = d;
+    return TT_OK;
+}
+
+void tt_vae_decoder_close(tt_vae_decoder *d)
+{
+    if (!d) return;
+    tt_arena a = d->arena;
+    tt_arena_free(&a);
+}
+
+int tt_vae_decoder_slot(const tt_vae_decoder *d, int slot,
+                        const tt_real *frame[2], int64_t dim[3])
+{
+    if (slot < 0 || slot >= d->slots.count) return -1;
+    const vae_slot *s = &d->slots.slot[slot];
+    for (int i = 0; i < 3; i++) dim[i] = s->dim[i];
+    return vae_slot_view(s, frame);
+}
+
+/* ---- decode ------------------------------------------------------------- */
+
+static void swap(tt_real **a, tt_real **b)
+{
+    tt_real *t = *a;
+    *a = *b;
+    *b = t;
+}
+
+/* Tap after upsamples.`layer`, the t-th frame of this latent frame there. */
+static void tap_layer(tt_ctx *ctx, int layer, int t, const tt_real *x,
+                      const int64_t dim[2], int64_t c)
+{
+    if (!ctx->tap) return;
+    char name[32];
+    if (layer < 3) snprintf(name, sizeof name, "up.%d", layer);
+    else snprintf(name, sizeof name, "up.%d/t.%d", layer, t);
+    TT_TAP(ctx, name, x, dim[0], dim[1], c);
+}
+
+/* Norm, SiLU and the last convolution; the picture goes to the caller. */
+static void head(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *x)
+{
+    const vae_decoder_net *net = &d->v->dec;
+    const int64_t h = 8 * d->h, w = 8 * d->w;
+    vae_slot *slot = &d->slots.slot[HEAD_SLOT];
+    tt_real *rgb = tt_scratch(ctx, h * w * 3);
+    vae_norm_silu(ctx, slot, x, net->gamma);
+    vae_conv_step(ctx, rgb, &net->head, slot);
+    if (ctx->status) return;
+    if (!vae_all_finite(rgb, h * w * 3)) {
+        tt_fail(ctx, TT_EFORMAT,
+                "the VAE turned latent frame %lld, which is finite, into "
+                "pixels that are NaN or infinite: its weights are damaged or "
+                "do not belong to these latents", (long long)d->frame);
+        return;
+    }
+    const tt_status s = d->emit(d->user, rgb, h, w);
+    if (s) tt_fail(ctx, s, "the receiver of decoded frames gave up");
+}
+
+static void stage(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
+                  const tt_real *x);
+
+/* The three residual blocks of a stage on *x; *y is the other frame. */
+static void blocks(tt_ctx *ctx, tt_vae_decoder *d, int s, int t, tt_real **x,
+                   tt_real **y)
+{
+    for (int i = 0; i < 3; i++) {
+        vae_slot *slot = &d->slots.slot[stage_slot[s] + 2 * i];
+        vae_res_step(ctx, *y, *x, &d->v->dec.res[s][i], slot);
+        swap(x, y);
+        tap_layer(ctx, 4 * s + i, t, *x, slot->dim, width_out(d->v, s));
+    }
+}
+
+/* From stage s to the next one: one frame, or two through time_conv. */
+static void leave(tt_ctx *ctx, tt_vae_decoder *d, int s, int t, tt_real *x,
+                  tt_real *y)
+{
+    const vae_resample *up = &d->v->dec.up[s];
+    vae_slot *slot = &d->slots.slot[stage_slot[s] + 6];
+    if (up->mode == VAE_UP2D || d->frame == 0) {
+        stage(ctx, d, s + 1, t, x);
+        return;
+    }
+    vae_slot_copy(ctx, slot, x);
+    vae_up_time(ctx, y, x, up, slot);
+    stage(ctx, d, s + 1, 2 * t, y);
+    stage(ctx, d, s + 1, 2 * t + 1, x);
+}
+
+/* Stage s = 1..3 on frame t of this latent frame. x is what the stage before
+ * left; its spatial upsampling comes first. */
+static void stage(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
+                  const tt_real *x)
+{
+    const tt_vae *v = d->v;
+    const int64_t h = d->h << s, w = d->w << s, n = h * w * width_out(v, s);
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_real *a = tt_scratch(ctx, n), *b = tt_scratch(ctx, n);
+    vae_up_space(ctx, a, x, &v->dec.up[s - 1], h / 2, w / 2);
+    tap_layer(ctx, 4 * s - 1, t, a, (int64_t[]){h, w}, width_in(v, s));
+    blocks(ctx, d, s, t, &a, &b);
+    if (s == STAGES - 1) head(ctx, d, a);
+    else leave(ctx, d, s, t, a, b);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+/* From the latent frame to the end of stage 0, all at latent resolution. */
+static void front(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *z)
+{
+    const tt_vae *v = d->v;
+    const vae_decoder_net *net = &v->dec;
+    const int64_t h = d->h, w = d->w, n = h * w, c = 4 * v->dim;
+    vae_slot *slot = d->slots.slot;
+    tt_real *zd = tt_scratch(ctx, n * v->z);
+    tt_real *a = tt_scratch(ctx, n * c), *b = tt_scratch(ctx, n * c);
+    if (ctx->status) return;
+
+    vae_denormalise(zd, z, v, n);
+    TT_TAP(ctx, "denorm", zd, h, w, v->z);
+    tt_linear(ctx, vae_slot_input(&slot[0]), zd, n, &net->conv2.w,
+              net->conv2.b);
+    TT_TAP(ctx, "conv2", vae_slot_input(&slot[0]), h, w, v->z);
+    vae_conv_step(ctx, a, &net->conv1, &slot[0]);
+    TT_TAP(ctx, "conv1", a, h, w, c);
+    vae_res_step(ctx, b, a, &net->middle[0], &slot[1]);
+    TT_TAP(ctx, "middle.0", b, h, w, c);
+    vae_attn_step(ctx, b, &net->attn, h, w);
+    TT_TAP(ctx, "middle.1", b, h, w, c);
+    vae_res_step(ctx, a, b, &net->middle[1], &slot[3]);
+    TT_TAP(ctx, "middle.2", a, h, w, c);
+    blocks(ctx, d, 0, 0, &a, &b);
+    leave(ctx, d, 0, 0, a, b);
+}
+
+tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *z,
+                             tt_frame_fn emit, void *user)
+{
+    if (ctx->status) return ctx->status;
+    if (!vae_all_finite(z, d->v->z * d->h * d->w))
+        return tt_fail(ctx, TT_EINVAL,
+                       "latent frame %lld holds NaN or infinite values, which "
+                       "the VAE cannot decode", (long long)d->frame);
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const size_t scope = tt_scope(ctx, "vae/frame.%lld", (long long)d->frame);
+    d->emit = emit;
+    d->user = user;
+    front(ctx, d, z);
+    d->frame++;
+    tt_scope_end(ctx, scope);
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}

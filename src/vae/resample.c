@@ -1,0 +1,103 @@
+/* resample.c: doubling and halving, in space and in time.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  vae.py Resample. Up: time first, then space. Down: space first,
+ *         then time.
+ * Model   The temporal parts do nothing on the first chunk (one frame stays
+ *         one frame). Up: the first frame never becomes history, so the
+ *         second chunk sees zeros. Down: it does become history. */
+#include "vae/vae_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Rows [first, first + n) of a packed convolution. */
+static vae_conv conv_rows(const vae_conv *c, int64_t first, int64_t n)
+{
+    vae_conv part = *c;
+    const int64_t row = (int64_t)c->kt * c->kh * c->kw * c->cin;
+    part.cout = n;
+    if (c->w.data) {
+        const int64_t dim[5] = {n, c->kt, c->kh, c->kw, c->cin};
+        const char *data = c->w.data;
+        data += (size_t)(first * row) * tt_dtype_size(c->w.dtype);
+        part.w = tt_tensor_make(data, c->w.dtype, 5, dim);
+    }
+    if (c->b) part.b = c->b + first;
+    return part;
+}
+
+void vae_bind_resample(const vae_source *s, vae_resample *r,
+                       const char *prefix, vae_mode mode, int64_t c)
+{
+    const bool up = mode == VAE_UP2D || mode == VAE_UP3D;
+    char p[128];
+    *r = (vae_resample){.mode = mode, .c = c};
+    snprintf(p, sizeof p, "%s.resample.1", prefix);
+    vae_bind_conv(s, &r->space, p, 2, c, up ? c / 2 : c, 1, 3);
+    snprintf(p, sizeof p, "%s.time_conv", prefix);
+    if (mode == VAE_UP3D) {
+        vae_conv both;
+        vae_bind_conv(s, &both, p, 3, c, 2 * c, 3, 1);
+        r->half[0] = conv_rows(&both, 0, c);
+        r->half[1] = conv_rows(&both, c, c);
+    }
+    if (mode == VAE_DOWN3D) vae_bind_conv(s, &r->time, p, 3, c, c, 3, 1);
+}
+
+void vae_up_space(tt_ctx *ctx, tt_real *y, const tt_real *x,
+                  const vae_resample *r, int64_t h, int64_t w)
+{
+    const tt_real *const frame[1] = {x};
+    const vae_conv *c = &r->space;
+    tt_conv(ctx, &(tt_conv_args){.y = y, .frame = frame, .w = &c->w, .b = c->b,
+                                 .Hi = h, .Wi = w, .Cin = c->cin,
+                                 .Ho = 2 * h, .Wo = 2 * w, .Cout = c->cout,
+                                 .kt = 1, .kh = 3, .kw = 3, .stride = 1,
+                                 .pad_top = 1, .pad_left = 1, .up = 2});
+}
+
+void vae_up_time(tt_ctx *ctx, tt_real *earlier, tt_real *later,
+                 const vae_resample *r, vae_slot *s)
+{
+    const tt_real *const frame[3] = {s->count == 2 ? s->older : NULL,
+                                     s->count >= 1 ? s->newer : NULL,
+                                     vae_slot_input(s)};
+    vae_conv_frame(ctx, earlier, frame, &r->half[0], s->dim[0], s->dim[1]);
+    vae_conv_frame(ctx, later, frame, &r->half[1], s->dim[0], s->dim[1]);
+    if (s->count == 0 && s->newer) {
+        /* the official slot is [zero, x] from its first frame on */
+        const int64_t n = s->dim[0] * s->dim[1] * s->dim[2];
+        memset(s->newer, 0, (size_t)n * sizeof(tt_real));
+        s->count = 1;
+    }
+    vae_slot_push(s);
+}
+
+void vae_down_space(tt_ctx *ctx, tt_real *y, const tt_real *x,
+                    const vae_resample *r, int64_t h, int64_t w)
+{
+    const tt_real *const frame[1] = {x};
+    const vae_conv *c = &r->space;
+    /* zeros on the right and at the bottom only */
+    tt_conv(ctx, &(tt_conv_args){.y = y, .frame = frame, .w = &c->w, .b = c->b,
+                                 .Hi = h, .Wi = w, .Cin = c->cin,
+                                 .Ho = h / 2, .Wo = w / 2, .Cout = c->cout,
+                                 .kt = 1, .kh = 3, .kw = 3, .stride = 2,
+                                 .pad_top = 0, .pad_left = 0, .up = 1});
+}
+
+bool vae_down_time(tt_ctx *ctx, tt_real *y, const vae_resample *r, vae_slot *s,
+                   bool first_chunk, int64_t k)
+{
+    const tt_real *const frame[3] = {s->older, s->newer, vae_slot_input(s)};
+    const int64_t n = s->dim[0] * s->dim[1] * s->dim[2];
+    const bool out = first_chunk || k % 2 == 1;
+    if (first_chunk && !ctx->status)
+        memcpy(y, frame[2], (size_t)n * sizeof(tt_real));
+    else if (out)
+        vae_conv_frame(ctx, y, frame, &r->time, s->dim[0], s->dim[1]);
+    vae_slot_push(s);
+    return out;
+}

@@ -35,7 +35,9 @@ tt_status tt_text_clean(tt_ctx *ctx, tt_arena *a, char **out, size_t *nout,
 
 typedef struct tt_tokenizer tt_tokenizer;
 
-/* Read a SentencePiece unigram model (spiece.model).
+/* Read a SentencePiece unigram model: a spiece.model file, or a model folder
+ * that has one as google/umt5-xxl/spiece.model (Wan), tokenizer/spiece.model
+ * (Diffusers) or spiece.model.
  * Errors  TT_EIO; TT_EFORMAT, TT_EUNSUPPORTED with the reason; nothing stays
  *         open and *out is NULL. */
 tt_status tt_tokenizer_open(tt_ctx *ctx, tt_tokenizer **out, const char *path);
@@ -98,18 +100,18 @@ tt_status tt_umt5_load(tt_ctx *ctx, tt_umt5 **out, tt_weights *weights);
 void tt_umt5_close(tt_umt5 *enc);
 const tt_umt5_config *tt_umt5_config_of(const tt_umt5 *enc);
 
-/* context = umT5(ids) under mask, for each of B independent rows of L tokens;
+/* context = umT5(ids) under mask, for each of B independent sequences of L;
  * prompt_embeds = context with rows >= seq_len set to 0, where seq_len is the
- * number of non-zero mask entries of that row.
+ * number of positive mask entries of that sequence.
  *   ids, mask [B, L]   context, prompt_embeds [B, L, dim], either may be NULL
- * With context NULL and mask 1..1 0..0, only the seq_len real tokens are
- * computed unless `all_rows` is set: padded keys have weight exactly 0, so the
- * golden operators give the same bits either way.
- * Taps     with B = 1 "text/block.i.attn", "text/block.i.ffn", "text/block.i"
- *          as [1, L, dim] (attention branch, FFN branch, block output), then
- *          "text/context", "text/prompt_embeds"; with B > 1 the scope is
- *          "text/row.b".
- * Errors   TT_EINVAL  id outside [0, vocab), L = 0
+ * With context NULL, positions behind the last unmasked one of all sequences
+ * are not computed unless `all_rows` is set: such keys have weight exactly 0,
+ * so the golden operators give the same bits either way.
+ * A sequence whose mask is all zero attends uniformly to all L positions.
+ * Taps     "text/block.i.attn", "text/block.i.ffn" (the branches),
+ *          "text/block.i", "text/context" as [B, computed positions, dim],
+ *          "text/prompt_embeds" as [B, L, dim].
+ * Errors   TT_EINVAL  id outside [0, vocab), B or L not positive
  *          TT_EFORMAT a result that is not finite (broken weights)
  * Vectors  ref_data/t5_basic and its neighbours */
 tt_status tt_umt5_encode(tt_ctx *ctx, tt_real *context, tt_real *prompt_embeds,
@@ -117,7 +119,7 @@ tt_status tt_umt5_encode(tt_ctx *ctx, tt_real *context, tt_real *prompt_embeds,
                          int64_t B, int64_t L, bool all_rows);
 
 /* Bucket of the relative position r = key - query in a table of `buckets`
- * rows (a multiple of 4), maximum distance 128.
+ * rows (a multiple of 4 below 512), maximum distance 128.
  * Vectors  ref_data/t5_units */
 int64_t tt_umt5_bucket(int64_t r, int64_t buckets);
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "text/clean.h"
 #include "text/spm.h"
@@ -443,10 +444,8 @@ static tt_status read_failed(tt_ctx *ctx, const char *path)
                    strerror(errno ? errno : EIO));
 }
 
-tt_status tt_tokenizer_open(tt_ctx *ctx, tt_tokenizer **out, const char *path)
+static tt_status open_file(tt_ctx *ctx, tt_tokenizer **out, const char *path)
 {
-    *out = NULL;
-    if (ctx->status) return ctx->status;
     errno = 0;
     FILE *f = fopen(path, "rb");
     if (!f) return read_failed(ctx, path);
@@ -464,6 +463,33 @@ tt_status tt_tokenizer_open(tt_ctx *ctx, tt_tokenizer **out, const char *path)
     }
     span file = {data, data + size};
     return open_arena(ctx, out, arena, file, path);
+}
+
+static bool is_kind(const char *path, mode_t kind)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && (st.st_mode & S_IFMT) == kind;
+}
+
+tt_status tt_tokenizer_open(tt_ctx *ctx, tt_tokenizer **out, const char *path)
+{
+    static const char *const place[] = {"google/umt5-xxl/spiece.model",
+                                        "tokenizer/spiece.model",
+                                        "spiece.model"};
+    *out = NULL;
+    if (ctx->status) return ctx->status;
+    if (!is_kind(path, S_IFDIR)) return open_file(ctx, out, path);
+    for (size_t i = 0; i < sizeof place / sizeof place[0]; i++) {
+        char file[4096];
+        int n = snprintf(file, sizeof file, "%s/%s", path, place[i]);
+        if (n > 0 && (size_t)n < sizeof file && is_kind(file, S_IFREG))
+            return open_file(ctx, out, file);
+    }
+    return tt_fail(ctx, TT_EIO,
+                   "no tokenizer in %s: looked for %s, %s and %s (a "
+                   "tokenizer.json alone is not read); download the first from "
+                   "Wan-AI/Wan2.1-T2V-1.3B or name the file with --tokenizer",
+                   path, place[0], place[1], place[2]);
 }
 
 void tt_tokenizer_close(tt_tokenizer *tok)

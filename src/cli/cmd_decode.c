@@ -105,7 +105,7 @@ int cmd_decode(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     progress p;
     int64_t split[SPLIT_MAX];
-    int nsplit;
+    int nsplit = 0;
     int status = opt_parse(&decode_command, &s, &common, &given, argc, argv);
     if (status < 0) status = check(&s, split, &nsplit);
     if (status >= 0) return status;

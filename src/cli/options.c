@@ -63,6 +63,7 @@ static void print_options(const opt_spec *o)
             printf("\n%s\n", o->help);
             continue;
         }
+        if (!o->help) continue;
         char left[128];
         int n = snprintf(left, sizeof left, "  %c%c%s --%s%s%s%s%s",
                          o->letter ? '-' : ' ', o->letter ? o->letter : ' ',
@@ -152,7 +153,7 @@ static int unknown(const opt_command *cmd, const char *name)
     const opt_spec *tables[] = {cmd->options, common_options};
     for (int t = 0; t < 2; t++)
         for (const opt_spec *o = tables[t]; o->kind; o++)
-            if (o->name && n < OPT_SEEN_MAX) names[n++] = o->name;
+            if (o->name && o->help && n < OPT_SEEN_MAX) names[n++] = o->name;
     const char *near = opt_nearest(name, names, n);
     if (near)
         return opt_usage(cmd->name, "unknown option --%s; did you mean --%s?",
@@ -364,6 +365,25 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
         || (opt_given(result, "threads") && common->threads == 0))
         return opt_usage(cmd->name, "--threads must be 1 to 4096");
     return -1;
+}
+
+void opt_write(json_out *j, const char *key, const opt_command *cmd,
+               const void *settings)
+{
+    json_open(j, key, '{');
+    for (const opt_spec *o = cmd->options; o->kind; o++) {
+        const void *at = (const char *)settings + o->offset;
+        if (o->kind == OPT_GROUP || !o->help) continue;
+        switch (o->kind) {
+        case OPT_FLAG: json_bool(j, o->name, *(const bool *)at); break;
+        case OPT_SWITCH: json_int(j, o->name, *(const int *)at); break;
+        case OPT_INT: json_int(j, o->name, *(const int64_t *)at); break;
+        case OPT_U64: json_u64(j, o->name, *(const uint64_t *)at); break;
+        case OPT_REAL: json_real(j, o->name, *(const double *)at); break;
+        default: json_str(j, o->name, *(const char *const *)at); break;
+        }
+    }
+    json_close(j, '}');
 }
 
 bool opt_given(const opt_result *r, const char *name)

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/jsonout.h"
+
 typedef enum opt_kind {
     OPT_END = 0, /* last row of a table                                       */
     OPT_GROUP,   /* heading in the help: `help` is its text                   */
@@ -35,7 +37,8 @@ typedef struct opt_spec {
     char letter;        /* 't' or 0                                           */
     size_t offset;      /* of the value in the settings structure             */
     const char *arg;    /* "N" in the help                                    */
-    const char *help;   /* one sentence; '\n' starts a new line               */
+    const char *help;   /* one sentence; '\n' starts a new line; NULL: parsed
+                           but not shown                                      */
 } opt_spec;
 
 typedef struct opt_command {
@@ -75,6 +78,11 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
 
 /* Was the option given on the command line? */
 bool opt_given(const opt_result *r, const char *name);
+
+/* Every option and its value as one JSON object: the complete settings, also
+ * where nothing was given on the command line. */
+void opt_write(json_out *j, const char *key, const opt_command *cmd,
+               const void *settings);
 
 /* "1,2,4" into values[0..max): the count, or -1 when malformed or too long.*/
 int opt_list_int(int64_t *values, int max, const char *text);

@@ -1,0 +1,425 @@
+/* generate_options.c: the options of `tether generate` and their rules.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Rules about single policies (K, S, R, M, alpha, tau) live with the policies
+ * (policy.h, check); here are only those of the command line. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/generate.h"
+
+enum { FPS = 16 };
+
+static const opt_spec options[] = {
+    {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
+    MODEL_ROW_FOLDER(generate, model),
+    MODEL_ROWS_DIT(generate, model),
+    MODEL_ROW_VAE(generate, model),
+    MODEL_ROWS_TEXT(generate, model),
+
+    {OPT_GROUP, NULL, 0, 0, NULL, "Text (one of these)"},
+    {OPT_TEXT, "prompt", 'p', offsetof(generate, prompt), "TEXT",
+     "what the video shows"},
+    {OPT_TEXT, "prompt-file", 0, offsetof(generate, prompt_file), "FILE",
+     "one prompt per line, one video (or --num-samples videos) each"},
+    {OPT_TEXT, "embeds", 0, offsetof(generate, embeds), "FILE",
+     "text [1, rows, dim] from `tether embed`, instead of the text encoder"},
+
+    {OPT_GROUP, NULL, 0, 0, NULL, "Size and length"},
+    {OPT_INT, "width", 'W', offsetof(generate, width), "PIXELS",
+     "multiple of 16 (default 832, or that of --noise)"},
+    {OPT_INT, "height", 'H', offsetof(generate, height), "PIXELS",
+     "multiple of 16 (default 480, or that of --noise)"},
+    {OPT_INT, "latents", 0, offsetof(generate, latents), "N",
+     "latent frames to generate (default 21, which is 81 video frames). A "
+     "count here; a file in `decode`"},
+    {OPT_INT, "frames", 0, offsetof(generate, frames), "N",
+     "length as video frames: 1 + 4 (latents-1)"},
+    {OPT_REAL, "seconds", 0, offsetof(generate, seconds), "X",
+     "length in seconds at 16 fps, met to a quarter of a second"},
+
+    {OPT_GROUP, NULL, 0, 0, NULL, "Noise"},
+    {OPT_U64, "seed", 's', offsetof(generate, seed), "S",
+     "64-bit seed (default 0)"},
+    {OPT_INT, "sample", 0, offsetof(generate, sample), "I",
+     "index of the first sample (default 0)"},
+    {OPT_INT, "num-samples", 0, offsetof(generate, num_samples), "N",
+     "videos per prompt (default 1)"},
+    {OPT_TEXT, "seed-rule", 0, offsetof(generate, seed_rule), "RULE",
+     "plain: the seed as given (default); official: seed + 100*prompt + "
+     "sample"},
+    {OPT_TEXT, "noise", 0, offsetof(generate, noise), "FILE",
+     "noise [1, n, C, h, w] and renoise, as `tether noise` writes them, "
+     "instead of the generator"},
+
+    {OPT_GROUP, NULL, 0, 0, NULL, "Sampler"},
+    {OPT_TEXT, "steps", 0, offsetof(generate, steps), "LIST",
+     "denoising steps (default 1000,750,500,250)"},
+    {OPT_SWITCH, "warp", 0, offsetof(generate, warp), NULL,
+     "map the steps through the shifted schedule (default: yes)"},
+    {OPT_REAL, "shift", 0, offsetof(generate, shift), "X",
+     "shift of the noise schedule (default 5)"},
+    {OPT_INT, "chunk", 0, offsetof(generate, chunk), "F",
+     "latent frames generated together (default 3)"},
+    {OPT_INT, "context-noise", 0, offsetof(generate, context_noise), "T",
+     "timestep of the pass that fills the cache (default 0)"},
+    {OPT_SWITCH, "independent-first-frame", 0,
+     offsetof(generate, independent_first_frame), NULL,
+     "the first chunk is one frame (default: no)"},
+    {OPT_TEXT, "initial-latents", 0, offsetof(generate, initial), "FILE",
+     "initial_latent [1, n0, C, h, w]: frames to continue"},
+    {OPT_TEXT, "image", 0, offsetof(generate, image), "FILE",
+     "first frame as a picture (not in this build yet)"},
+
+    {OPT_GROUP, NULL, 0, 0, NULL, "Cache policy"},
+    {OPT_TEXT, "cache", 0, offsetof(generate, cache), "NAME",
+     "full, fifo or tether (default tether)"},
+    {OPT_INT, "budget", 0, offsetof(generate, budget), "K",
+     "latent frames in the cache (default 21; tether with an independent "
+     "first frame 22; -1: no window, for full and fifo)"},
+    {OPT_INT, "sink", 0, offsetof(generate, sink), "S",
+     "first frames that never leave (default 3)"},
+    {OPT_INT, "recent", 0, offsetof(generate, recent), "R",
+     "tether: latest frames kept (default 4)"},
+    {OPT_INT, "memory", 0, offsetof(generate, memory), "M",
+     "tether: selected frames kept (default K-S-R)"},
+    {OPT_REAL, "alpha", 0, offsetof(generate, alpha), "A",
+     "tether: weight of diversity in the selection (default 0.35)"},
+    {OPT_REAL, "tau", 0, offsetof(generate, tau), "T",
+     "tether: strength of the statistics edit, 0 to 1 (default: preset)"},
+    {OPT_REAL, "score-temperature", 0, offsetof(generate, temperature), "X",
+     "tether: of the importance softmax (default 1)"},
+    {OPT_TEXT, "pool", 0, offsetof(generate, pool), "RULE",
+     "tether: evicted frames compete as a whole chunk or frame by frame: "
+     "chunk, frame (default: preset)"},
+    {OPT_TEXT, "preset", 0, offsetof(generate, preset), "NAME",
+     "official: --pool chunk --tau 0.35 (default); paper: --pool frame "
+     "--tau 0.6. An explicit option wins"},
+
+    {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
+    {OPT_TEXT, "output", 'o', offsetof(generate, output), "PATH",
+     ".mp4 .webm .mkv .gif (through ffmpeg, 16 fps), .y4m, frames/%05d.png, "
+     "or - for y4m on standard output"},
+    {OPT_TEXT, "contact-sheet", 0, offsetof(generate, sheet), "FILE",
+     "PNG with evenly spaced frames"},
+    {OPT_TEXT, "latents-out", 0, offsetof(generate, latents_out), "FILE",
+     "latents [1, n0+n, C, h, w], complete before decoding starts (default: "
+     "beside the output, ending in .latents.safetensors)"},
+    {OPT_FLAG, "no-decode", 0, offsetof(generate, no_decode), NULL,
+     "stop after the latents"},
+    {OPT_MAYBE, "preview", 0, offsetof(generate, preview), "FILE.png",
+     "a small picture of each chunk as soon as it is there; with %d in the "
+     "name one per chunk (default name: beside the output)"},
+    {OPT_FLAG, "vbench-name", 0, offsetof(generate, vbench_name), NULL,
+     "-o is a folder; videos are called PROMPT-SAMPLE.mp4 in it"},
+
+    {OPT_GROUP, NULL, 0, 0, NULL, "Records"},
+    {OPT_TEXT, "record", 0, offsetof(generate, record), "FILE",
+     "JSON with every option, versions, hashes of all inputs (reads every "
+     "weight file once more) and times"},
+    {OPT_TEXT, "dump", 0, offsetof(generate, dump), "FILE",
+     "safetensors with the tensors inside, named like "
+     "chunk.0/step.1/block.5/self_attn.q"},
+    {OPT_TEXT, "dump-filter", 0, offsetof(generate, dump_filter), "GLOB",
+     "only names that match, e.g. 'chunk.2/*/block.0/*'"},
+    {OPT_TEXT, "trace-cache", 0, offsetof(generate, trace), "FILE",
+     "safetensors with every decision of the cache policy"},
+    {OPT_FLAG, "profile", 0, offsetof(generate, profile), NULL,
+     "print the time per operator at the end"},
+
+    {OPT_GROUP, NULL, 0, 0, NULL, "Long runs"},
+    {OPT_FLAG, "resume", 0, offsetof(generate, resume), NULL,
+     "go on where the same command was interrupted, to the same bits"},
+    {OPT_INT, "save-every", 0, offsetof(generate, save_every), "N",
+     "save the state every N chunks too (default: only when interrupted; "
+     "the state is as large as the cache)"},
+
+    /* Known, not shown: options of policies that are not built yet. */
+    {OPT_TEXT, "alpha-long", 0, offsetof(generate, later), "A", NULL},
+    {OPT_TEXT, "alpha-short", 0, offsetof(generate, later), "A", NULL},
+    {OPT_MAYBE, "adaptive", 0, offsetof(generate, later), "X", NULL},
+    {OPT_TEXT, "memrope-method", 0, offsetof(generate, later), "NAME", NULL},
+    {OPT_TEXT, "compress-to", 0, offsetof(generate, later), "N", NULL},
+    {OPT_TEXT, "max-reuse", 0, offsetof(generate, later), "N", NULL},
+    {OPT_TEXT, "fusion", 0, offsetof(generate, later), "NAME", NULL},
+    {OPT_MAYBE, "unify", 0, offsetof(generate, later), "X", NULL},
+    {OPT_TEXT, "scene", 0, offsetof(generate, later), "LIST", NULL},
+    {OPT_TEXT, "scene-file", 0, offsetof(generate, later), "FILE", NULL},
+    {OPT_TEXT, "cut-rule", 0, offsetof(generate, later), "NAME", NULL},
+    {OPT_TEXT, "rollouts", 0, offsetof(generate, later), "N", NULL},
+    {OPT_TEXT, "overlap", 0, offsetof(generate, later), "N", NULL},
+    {OPT_TEXT, "class", 0, offsetof(generate, later), "NAME", NULL},
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+const opt_command generate_command = {
+    .name = "generate",
+    .summary = "a video from a prompt or from embeddings",
+    .usage = "-m DIR [--checkpoint FILE] -p TEXT -o PATH [options]",
+    .intro = "The prompt is encoded, then the transformer makes the video "
+             "chunk by chunk with a cache of past frames, then the VAE "
+             "decodes it. The text encoder is closed before the transformer "
+             "runs, and the latents are on disk before decoding starts.",
+    .examples =
+    "  tether generate -m Wan2.1-T2V-1.3B --checkpoint self_forcing_dmd.pt \\\n"
+    "      -p \"a cat walks on grass\" -o cat.mp4\n"
+    "  a minute with the long-memory cache, resumable after ^C:\n"
+    "  tether generate -m Wan2.1-T2V-1.3B --checkpoint self_forcing_dmd.pt \\\n"
+    "      -p \"a cat walks on grass\" --latents 240 -o cat.mp4 --resume\n"
+    "  the settings of the paper, with a log of every cache decision:\n"
+    "  tether generate ... --preset paper --trace-cache trace.safetensors",
+    .options = options,
+};
+
+generate generate_defaults(void)
+{
+    return (generate){
+        .model = MODEL_PATHS_DEFAULT, .num_samples = 1, .seed_rule = "plain",
+        .steps = "1000,750,500,250", .warp = 1, .shift = 5, .chunk = 3,
+        .cache = "tether", .preset = "official", .memory = -1,
+    };
+}
+
+/* ---- rules --------------------------------------------------------------- */
+
+static const char *const me = "generate";
+
+static int check_text(const generate *g)
+{
+    int n = !!g->prompt + !!g->prompt_file + !!g->embeds;
+    if (n != 1)
+        return opt_usage(me, "give one of -p TEXT, --prompt-file FILE and "
+                         "--embeds FILE (%d were given)", n);
+    if (strcmp(g->seed_rule, "plain") && strcmp(g->seed_rule, "official"))
+        return opt_usage(me, "--seed-rule is plain or official, but `%s` was "
+                         "given", g->seed_rule);
+    if (g->num_samples < 1 || g->num_samples > 1000000)
+        return opt_usage(me, "--num-samples must be 1 to 1000000");
+    if (g->sample < 0 || g->sample > UINT32_MAX - g->num_samples)
+        return opt_usage(me, "--sample must be 0 to 4294967295");
+    if (g->noise && g->num_samples > 1)
+        return opt_usage(me, "--noise holds the noise of one video; it cannot "
+                         "be used with --num-samples %lld",
+                         (long long)g->num_samples);
+    return -1;
+}
+
+static int check_size(generate *g, const opt_result *given)
+{
+    const struct { const char *name; int64_t v; } side[] = {
+        {"width", g->width}, {"height", g->height}};
+    for (int i = 0; i < 2; i++) {
+        if (!opt_given(given, side[i].name)) continue;
+        if (side[i].v < 16 || side[i].v > 16384 || side[i].v % 16) {
+            int64_t v = side[i].v < 16 ? 16 : side[i].v > 16384 ? 16384
+                                                                : side[i].v;
+            return opt_usage(me, "--%s must be a multiple of 16 from 16 to "
+                             "16384, but %lld was given; the nearest is %lld",
+                             side[i].name, (long long)side[i].v,
+                             (long long)((v + 8) / 16 * 16));
+        }
+    }
+    int n = opt_given(given, "latents") + opt_given(given, "frames")
+          + opt_given(given, "seconds");
+    if (n > 1)
+        return opt_usage(me, "give only one of --latents, --frames and "
+                         "--seconds");
+    if ((opt_given(given, "latents") && g->latents < 1)
+        || (opt_given(given, "frames") && g->frames < 1)
+        || (opt_given(given, "seconds") && !(g->seconds > 0)))
+        return opt_usage(me, "the length must be positive");
+    if (g->latents > 1000000 || g->frames > 4000000 || g->seconds > 250000)
+        return opt_usage(me, "the length is impossible: at most 1000000 "
+                         "latent frames");
+    if (g->chunk < 1 || g->chunk > 1024)
+        return opt_usage(me, "--chunk must be 1 to 1024, but %lld was given",
+                         (long long)g->chunk);
+    return -1;
+}
+
+static int check_output(const generate *g)
+{
+    if (!g->output && !g->sheet && !(g->no_decode && g->latents_out))
+        return opt_usage(me, "nothing to write: give -o PATH or "
+                         "--contact-sheet FILE, or --no-decode with "
+                         "--latents-out FILE");
+    if (g->vbench_name && (!g->output || g->embeds))
+        return opt_usage(me, "--vbench-name needs -o FOLDER and a prompt");
+    if (g->dump_filter && !g->dump)
+        return opt_usage(me, "--dump-filter needs --dump FILE");
+    if (g->resume && (g->prompt_file || g->num_samples > 1))
+        return opt_usage(me, "--resume goes with one video; give one prompt "
+                         "and --sample I");
+    if (g->save_every < 0)
+        return opt_usage(me, "--save-every must be at least 0");
+    return -1;
+}
+
+/* The policy by name; those to come are told apart from misspelt ones. */
+static int check_policy_name(const generate *g, const opt_result *given)
+{
+    static const char *const known[] = {
+        "full", "fifo", "tether", "causvid", "infinity", "memrope",
+        "deep-sink", "deep-forcing", "causvid-rolling"};
+    enum { N = sizeof known / sizeof known[0], BUILT = 3 };
+    if (!tt_policy_find(g->cache)) {
+        for (int i = BUILT; i < N; i++)
+            if (!strcmp(g->cache, known[i]))
+                return opt_usage(me, "--cache %s is not in this build yet; it "
+                                 "has full, fifo and tether", g->cache);
+        const char *near = opt_nearest(g->cache, known, N);
+        return opt_usage(me, "unknown policy --cache %s%s%s%s; this build has "
+                         "full, fifo and tether", g->cache,
+                         near ? "; did you mean " : "", near ? near : "",
+                         near ? "?" : "");
+    }
+    for (int i = 0; i < given->nseen; i++)
+        for (const opt_spec *o = options; o->kind; o++)
+            if (o->name && !o->help && !strcmp(o->name, given->seen[i]))
+                return opt_usage(me, "--%s is not in this build yet", o->name);
+    if (g->image)
+        return opt_usage(me, "--image is not in this build yet; "
+                         "--initial-latents takes a first frame as latents");
+    return -1;
+}
+
+/* Preset, then explicit options, over the policy's own defaults. */
+static int fill_policy(const generate *g, const opt_result *given,
+                       tt_policy_options *p)
+{
+    bool paper = !strcmp(g->preset, "paper");
+    const char *pool = g->pool ? g->pool : paper ? "frame" : "chunk";
+    if (!paper && strcmp(g->preset, "official"))
+        return opt_usage(me, "--preset is official or paper, but `%s` was "
+                         "given", g->preset);
+    if (strcmp(pool, "chunk") && strcmp(pool, "frame"))
+        return opt_usage(me, "--pool is chunk or frame, but `%s` was given",
+                         pool);
+    *p = tt_policy_defaults(g->cache);
+    bool tether = !strcmp(g->cache, "tether");
+    if (tether) {
+        p->pool = !strcmp(pool, "frame") ? TT_POOL_FRAME : TT_POOL_CHUNK;
+        p->tau = paper ? 0.6 : 0.35;
+        /* The cache must fill exactly: 1 + 3 i frames. */
+        if (g->independent_first_frame) p->K = 22;
+        p->M = -1;
+    }
+    if (opt_given(given, "budget")) p->K = g->budget;
+    if (opt_given(given, "sink")) p->S = g->sink;
+    if (opt_given(given, "recent")) p->R = g->recent;
+    if (opt_given(given, "memory")) p->M = g->memory;
+    if (opt_given(given, "alpha")) p->alpha = g->alpha;
+    if (opt_given(given, "tau")) p->tau = g->tau;
+    if (opt_given(given, "score-temperature")) p->temperature = g->temperature;
+    p->context_noise = g->context_noise;
+    return -1;
+}
+
+static int fill_sampler(const generate *g, tt_rollout_options *o)
+{
+    int n = opt_list_real(o->steps, TT_MAX_STEPS, g->steps);
+    if (n < 1)
+        return opt_usage(me, "--steps needs up to %d numbers like 1000,750,"
+                         "500,250, but `%s` was given", TT_MAX_STEPS,
+                         g->steps);
+    if (!(g->shift > 0))
+        return opt_usage(me, "--shift must be positive, but %g was given",
+                         g->shift);
+    if (g->context_noise < 0 || g->context_noise > 1000)
+        return opt_usage(me, "--context-noise must be 0 to 1000, but %lld was "
+                         "given", (long long)g->context_noise);
+    o->nsteps = n;
+    o->warp = g->warp != 0;
+    o->shift = g->shift;
+    o->chunk = g->chunk;
+    o->context_noise = g->context_noise;
+    o->independent_first_frame = g->independent_first_frame != 0;
+    o->h = g->height / 8;
+    o->w = g->width / 8;
+    return -1;
+}
+
+int generate_check(generate *g, const opt_result *given,
+                   tt_rollout_options *opt)
+{
+    int status = check_policy_name(g, given);
+    *opt = tt_rollout_defaults();
+    if (status < 0) status = check_text(g);
+    if (status < 0) status = check_size(g, given);
+    if (status < 0) status = check_output(g);
+    if (status < 0) status = fill_sampler(g, opt);
+    if (status < 0) status = fill_policy(g, given, &opt->policy);
+    return status;
+}
+
+/* ---- length -------------------------------------------------------------- */
+
+/* The largest length of first + i*chunk frames that is <= n, 0 when none. */
+static int64_t whole_chunks(int64_t n, int64_t first, int64_t chunk)
+{
+    if (n < first) return 0;
+    return first + (n - first) / chunk * chunk;
+}
+
+/* Video frames of n generated latents. */
+static int64_t video_frames(int64_t n, bool given)
+{
+    return given ? 4 * n : 4 * n - 3;
+}
+
+static tt_status not_whole(tt_ctx *ctx, const char *option, double asked,
+                           double below, double above, int64_t chunk,
+                           int64_t n_below, int64_t n_above)
+{
+    char low[96] = "";
+    if (below > 0)
+        snprintf(low, sizeof low, "%g (%lld latents) and ", below,
+                 (long long)n_below);
+    return tt_fail(ctx, TT_EINVAL, "--%s %g is not a whole number of chunks of "
+                   "%lld latent frames; the nearest that %s: %s%g (%lld "
+                   "latents)", option, asked, (long long)chunk,
+                   below > 0 ? "are" : "is", low, above, (long long)n_above);
+}
+
+tt_status generate_length(tt_ctx *ctx, const generate *g,
+                          const opt_result *given, tt_rollout_options *opt)
+{
+    const bool have = opt->initial_frames > 0;
+    const int64_t c = opt->chunk;
+    const int64_t first = opt->independent_first_frame && !have ? 1 : c;
+    if (opt_given(given, "frames") || opt_given(given, "seconds")) {
+        bool seconds = opt_given(given, "seconds");
+        double asked = seconds ? FPS * g->seconds : (double)g->frames;
+        double slack = seconds ? 4 : 0.5; /* seconds: within a latent frame */
+        int64_t n = (int64_t)(asked + (have ? 0 : 3)) / 4;
+        int64_t low = whole_chunks(n, first, c);
+        int64_t high = low ? low + c : first;
+        if (low && fabs((double)video_frames(low, have) - asked) < slack)
+            opt->latents = low;
+        else if (fabs((double)video_frames(high, have) - asked) < slack)
+            opt->latents = high;
+        else
+            return not_whole(ctx, seconds ? "seconds" : "frames",
+                             seconds ? g->seconds : asked,
+                             (low ? (double)video_frames(low, have) : 0)
+                                 / (seconds ? FPS : 1),
+                             (double)video_frames(high, have)
+                                 / (seconds ? FPS : 1), c, low, high);
+        return TT_OK;
+    }
+    if (opt_given(given, "latents")) {
+        int64_t low = whole_chunks(g->latents, first, c);
+        if (low != g->latents)
+            return not_whole(ctx, "latents", (double)g->latents, (double)low,
+                             (double)(low ? low + c : first), c, low,
+                             low ? low + c : first);
+        opt->latents = g->latents;
+    } else if (!opt->latents) {
+        /* 21, or the next length that is whole chunks */
+        opt->latents = whole_chunks(21, first, c);
+        if (opt->latents < 21) opt->latents += opt->latents ? c : first;
+    }
+    return TT_OK;
+}

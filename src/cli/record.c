@@ -1,0 +1,162 @@
+/* record.c: the run record, run.json: how a result came to be.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/record.h"
+
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/jsonout.h"
+#include "cli/progress.h"
+#include "tether/io.h"
+#include "tether/outfile.h"
+#include "tether/version.h"
+
+void record_begin(record *r)
+{
+    memset(r, 0, sizeof *r);
+    r->last_file = &r->files;
+    r->last_chunk = &r->chunks;
+}
+
+void record_end(record *r)
+{
+    tt_arena_free(&r->mem);
+}
+
+void record_input(tt_ctx *ctx, record *r, const char *role, const char *path,
+                  const char *origin)
+{
+    record_file *f = tt_alloc0(ctx, &r->mem, 1, sizeof *f, "run record");
+    if (!f || !path) return;
+    f->role = role;
+    f->path = tt_strdup(ctx, &r->mem, path);
+    f->origin = origin ? tt_strdup(ctx, &r->mem, origin) : NULL;
+    *r->last_file = f;
+    r->last_file = &f->next;
+}
+
+void record_add_chunk(tt_ctx *ctx, record *r, int64_t chunk, int64_t frames,
+                      double seconds)
+{
+    record_chunk *c = tt_alloc0(ctx, &r->mem, 1, sizeof *c, "run record");
+    if (!c) return;
+    c->chunk = chunk;
+    c->frames = frames;
+    c->seconds = seconds;
+    *r->last_chunk = c;
+    r->last_chunk = &c->next;
+}
+
+void record_next_video(record *r)
+{
+    r->chunks = NULL;
+    r->last_chunk = &r->chunks;
+    r->rollout_seconds = r->decode_seconds = 0;
+}
+
+/* The SHA-256 of one input; what cannot be opened as a checkpoint is hashed
+ * as plain bytes. */
+static void digest(tt_ctx *ctx, char hex[65], const char *path)
+{
+    tt_file *f = NULL;
+    hex[0] = 0;
+    if (tt_file_open(ctx, &f, path) == TT_OK) {
+        tt_file_digest(hex, f);
+        tt_file_close(f);
+        return;
+    }
+    tt_clear(ctx);
+    FILE *in = fopen(path, "rb");
+    if (!in) return;
+    tt_sha256 s;
+    char buf[4096];
+    size_t n;
+    tt_sha256_init(&s);
+    while ((n = fread(buf, 1, sizeof buf, in)) > 0) tt_sha256_add(&s, buf, n);
+    if (!ferror(in)) tt_sha256_hex(&s, hex);
+    fclose(in);
+}
+
+static void write_program(tt_ctx *ctx, json_out *j)
+{
+    char cpu[256];
+    json_open(j, "program", '{');
+    json_str(j, "version", tt_version());
+    json_str(j, "revision", tt_git_revision());
+    json_str(j, "compiler", tt_compiler());
+    json_str(j, "compute_type", tt_real_name());
+    json_str(j, "backend", ctx->ops->name);
+    json_str(j, "determinism", cli_determinism(ctx->ops));
+    json_str(j, "cpu", tt_cpu_features(cpu, sizeof cpu));
+    json_int(j, "threads", ctx->nthreads);
+    json_close(j, '}');
+}
+
+static void write_inputs(tt_ctx *ctx, json_out *j, const record *r)
+{
+    json_open(j, "inputs", '[');
+    for (const record_file *f = r->files; f; f = f->next) {
+        char hex[65];
+        digest(ctx, hex, f->path);
+        json_open(j, NULL, '{');
+        json_str(j, "role", f->role);
+        json_str(j, "path", f->path);
+        if (f->origin) json_str(j, "origin", f->origin);
+        json_str(j, "sha256", *hex ? hex : NULL);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+static void write_video(json_out *j, const record_video *v)
+{
+    json_open(j, "video", '{');
+    json_str(j, "prompt", v->prompt);
+    json_u64(j, "seed", v->seed);
+    json_int(j, "sample", v->sample);
+    json_str(j, "generator", "tn1");
+    json_int(j, "latents", v->latents);
+    json_int(j, "given_latents", v->given);
+    json_int(j, "frames", v->frames);
+    json_int(j, "width", v->width);
+    json_int(j, "height", v->height);
+    json_close(j, '}');
+}
+
+static void write_times(json_out *j, const record *r)
+{
+    json_open(j, "seconds", '{');
+    json_real(j, "text", r->text_seconds);
+    json_real(j, "rollout", r->rollout_seconds);
+    json_real(j, "decode", r->decode_seconds);
+    json_close(j, '}');
+    json_int(j, "peak_memory_bytes", progress_peak_memory());
+    json_open(j, "chunks", '[');
+    for (const record_chunk *c = r->chunks; c; c = c->next) {
+        json_open(j, NULL, '{');
+        json_int(j, "chunk", c->chunk);
+        json_int(j, "frames", c->frames);
+        json_real(j, "seconds", c->seconds);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
+tt_status record_write(tt_ctx *ctx, const record *r, const char *path,
+                       const opt_command *cmd, const void *settings,
+                       const record_video *v)
+{
+    tt_out out;
+    json_out j;
+    TT_TRY(tt_out_open(ctx, &out, path));
+    json_begin(&j, out.file, true);
+    json_str(&j, "command", cmd->name);
+    write_program(ctx, &j);
+    opt_write(&j, "options", cmd, settings);
+    write_video(&j, v);
+    write_inputs(ctx, &j, r);
+    write_times(&j, r);
+    json_end(&j);
+    return tt_out_finish(ctx, &out);
+}

@@ -29,6 +29,8 @@ typedef struct tt_kernels {
     void (*linear_tile)(float *c, int64_t ldc, const float *a, int64_t lda,
                         const float *b, int64_t kc, bool add,
                         const float *bias);
+    /* panel [kc, nr] = transpose of src [nr, kc] (row stride ld) */
+    void (*pack)(float *panel, const float *src, int64_t ld, int64_t kc);
 
     /* Attention works on `aq` queries along the lanes and `am` keys (scores)
      * or channels (values) along the rows.

@@ -59,6 +59,15 @@ static void k_merge(float *restrict acc, const float *restrict block,
                                              block[d * AQ + i]);
 }
 
+/* Columns [k0, kc) of a panel, for the ends that a vector transpose leaves. */
+static inline void pack_columns(float *restrict panel,
+                                const float *restrict src, int64_t ld,
+                                int64_t k0, int64_t kc, int nr)
+{
+    for (int64_t k = k0; k < kc; k++)
+        for (int j = 0; j < nr; j++) panel[k * nr + j] = src[j * ld + k];
+}
+
 /* ---- statistics ------------------------------------------------------------ */
 
 static double k_row_mean(const float *x, int64_t c)

@@ -33,6 +33,11 @@ static void linear_tile(float *c, int64_t ldc, const float *a, int64_t lda,
         }
 }
 
+static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
+{
+    pack_columns(panel, src, ld, 0, kc, NR);
+}
+
 static void score_tile(float *s, const float *k, const float *restrict q,
                        int64_t D)
 {
@@ -57,7 +62,7 @@ static void value_tile(float *o, const float *v, const float *restrict p,
 
 const tt_kernels tt_kernels_generic = {
     .name = "generic",
-    .mr = MR, .nr = NR, .linear_tile = linear_tile,
+    .mr = MR, .nr = NR, .linear_tile = linear_tile, .pack = pack,
     .am = AM, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     KERNELS_COMMON,
 };

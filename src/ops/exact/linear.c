@@ -16,7 +16,7 @@
 
 #define BLOCK_COLS 2048  /* outputs packed at a time: 4 MB of weights         */
 #define BLOCK_PANELS 12  /* row panels per unit of work                       */
-#define CHUNK_COLS 512   /* outputs per unit of work                          */
+#define CHUNK_COLS 512   /* outputs per unit of work, at most                 */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -24,21 +24,26 @@ static int64_t least(int64_t a, int64_t b)
 }
 
 /* panel [kc, nr] = transpose of rows [o0, o0+n) of w, columns [k0, k0+kc);
- * lanes past n are zero. row [kc] is scratch for widening. */
-static void pack_panel(float *panel, const tt_tensor *w, int64_t o0, int64_t n,
-                       int64_t k0, int64_t kc, int nr, float *row)
+ * lanes past n are zero. wide [nr, kc] receives rows that must be widened. */
+static void pack_panel(float *panel, const tt_kernels *kn, const tt_tensor *w,
+                       int64_t o0, int64_t n, int64_t k0, int64_t kc,
+                       float *wide)
 {
     size_t size = tt_dtype_size(w->dtype);
-    for (int64_t j = 0; j < nr; j++) {
-        if (j >= n) {
-            for (int64_t k = 0; k < kc; k++) panel[k * nr + j] = 0;
-            continue;
-        }
-        const char *src = (const char *)w->data +
-                          (size_t)((o0 + j) * w->dim[1] + k0) * size;
-        tt_widen_f32(row, src, w->dtype, kc);
-        for (int64_t k = 0; k < kc; k++) panel[k * nr + j] = row[k];
+    int64_t K = w->dim[1];
+    const char *src = (const char *)w->data + (size_t)(o0 * K + k0) * size;
+    if (n == kn->nr && w->dtype == TT_F32 && (uintptr_t)src % 4 == 0) {
+        kn->pack(panel, (const float *)(const void *)src, K, kc);
+        return;
     }
+    for (int64_t j = 0; j < kn->nr; j++) {
+        if (j < n)
+            tt_widen_f32(wide + j * kc, src + (size_t)(j * K) * size, w->dtype,
+                         kc);
+        else
+            memset(wide + j * kc, 0, (size_t)kc * sizeof *wide);
+    }
+    kn->pack(panel, wide, kc, kc);
 }
 
 /* Where one product block of a unit goes. */
@@ -99,6 +104,16 @@ static void run_unit(const job *q, const float *x, int64_t ldx, int64_t r0,
                       least(r1 - r, q->kn->mr), c);
 }
 
+/* Outputs per unit: narrower when there are few rows, so that every thread
+ * gets about four units. */
+static int64_t chunk_cols(const tt_kernels *kn, int64_t no, int64_t row_units,
+                          int nthreads)
+{
+    int64_t want = (4 * nthreads + row_units - 1) / row_units;
+    int64_t cols = least((no + want - 1) / want, CHUNK_COLS);
+    return (cols + kn->nr - 1) / kn->nr * kn->nr;
+}
+
 void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
                   const tt_tensor *w, const float *b)
 {
@@ -120,18 +135,18 @@ void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
             int64_t panels = (q.no + kn->nr - 1) / kn->nr;
             TT_PARALLEL_FOR(ctx)
             for (int64_t p = 0; p < panels; p++) {
-                float row[TT_DOT_BLOCK];
-                pack_panel(packed + p * kn->nr * q.kc, w, o0 + p * kn->nr,
-                           least(q.no - p * kn->nr, kn->nr), k0, q.kc, kn->nr,
-                           row);
+                float wide[EXACT_MAX_NR * TT_DOT_BLOCK];
+                pack_panel(packed + p * kn->nr * q.kc, kn, w, o0 + p * kn->nr,
+                           least(q.no - p * kn->nr, kn->nr), k0, q.kc, wide);
             }
             int64_t nr = (n + rows - 1) / rows;
-            int64_t nc = (q.no + CHUNK_COLS - 1) / CHUNK_COLS;
+            int64_t chunk = chunk_cols(kn, q.no, nr, ctx->nthreads);
+            int64_t nc = (q.no + chunk - 1) / chunk;
             TT_PARALLEL_FOR_DYNAMIC(ctx)
             for (int64_t u = 0; u < nr * nc; u++) {
-                int64_t r0 = u % nr * rows, c0 = u / nr * CHUNK_COLS;
+                int64_t r0 = u % nr * rows, c0 = u / nr * chunk;
                 run_unit(&q, x + r0 * K + k0, K, r0, least(n, r0 + rows), c0,
-                         least(q.no, c0 + CHUNK_COLS));
+                         least(q.no, c0 + chunk));
             }
         }
     tt_arena_reset(&ctx->scratch, mark);
@@ -147,12 +162,12 @@ static void pack_all(tt_ctx *ctx, const tt_kernels *kn, float *packed,
     (void)ctx;
     TT_PARALLEL_FOR(ctx)
     for (int64_t u = 0; u < panels * blocks; u++) {
-        float row[TT_DOT_BLOCK];
+        float wide_rows[EXACT_MAX_NR * TT_DOT_BLOCK];
         int64_t p = u % panels, k0 = u / panels * TT_DOT_BLOCK;
         int64_t kc = least(K - k0, TT_DOT_BLOCK);
-        pack_panel(packed + panels * kn->nr * k0 + p * kn->nr * kc, w2,
-                   p * kn->nr, least(o - p * kn->nr, kn->nr), k0, kc, kn->nr,
-                   row);
+        pack_panel(packed + panels * kn->nr * k0 + p * kn->nr * kc, kn, w2,
+                   p * kn->nr, least(o - p * kn->nr, kn->nr), k0, kc,
+                   wide_rows);
     }
 }
 

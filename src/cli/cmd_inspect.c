@@ -1,0 +1,233 @@
+/* cmd_inspect.c: tether inspect, what a checkpoint or tensor file holds.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Tensors are listed as stored, before any unwrapping or renaming; the origin
+ * line says what the file would be read as. A folder is its checkpoint files
+ * and those of a Diffusers folder's parts. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+#include "tether/io.h"
+
+typedef struct settings {
+    bool json, digest;
+} settings;
+
+static const opt_spec options[] = {
+    {OPT_FLAG, "json", 0, offsetof(settings, json), NULL,
+     "one JSON object on standard output"},
+    {OPT_FLAG, "digest", 0, offsetof(settings, digest), NULL,
+     "SHA-256 of every tensor's row-major bytes as stored"},
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+static const opt_command inspect_command = {
+    .name = "inspect",
+    .summary = "what is in a checkpoint or tensor file",
+    .usage = "FILE|FOLDER [--json] [--digest]",
+    .intro = "Reads safetensors files (also sharded ones through their "
+             "index) and PyTorch .pt/.pth files. Nothing in a file is ever "
+             "executed.",
+    .examples = "  tether inspect self_forcing_dmd.pt\n"
+                "  tether inspect Wan2.1-T2V-1.3B --json",
+    .options = options,
+    .positional_max = 1,
+};
+
+/* ---- what it would be read as -------------------------------------------- */
+
+static void ignore_warning(void *user, const char *sentence)
+{
+    (void)user;
+    (void)sentence;
+}
+
+/* "VAE: Wan names, torch zip", "" when it is no model we know, or why it is
+ * one that cannot be used. */
+static void origin_of(tt_ctx *ctx, char *out, size_t n, const char *path)
+{
+    static const struct { tt_model_kind kind; const char *name; } kinds[] = {
+        {TT_MODEL_DIT, "transformer"}, {TT_MODEL_VAE, "VAE"},
+        {TT_MODEL_T5, "text encoder"}};
+    void (*warn)(void *, const char *) = ctx->warn;
+    ctx->warn = ignore_warning;
+    out[0] = '\0';
+    for (int i = 0; i < 3; i++) {
+        tt_weights *w;
+        tt_status s = tt_weights_open(ctx, &w, path, kinds[i].kind, NULL);
+        if (s == TT_OK) {
+            snprintf(out, n, "%s: %s", kinds[i].name, tt_weights_origin(w));
+            tt_weights_close(w);
+            break;
+        }
+        if (s == TT_EUNSUPPORTED)
+            snprintf(out, n, "%s", tt_message(ctx));
+        tt_clear(ctx);
+    }
+    ctx->warn = warn;
+}
+
+/* ---- one file ------------------------------------------------------------ */
+
+typedef struct part {
+    const char *path;
+    tt_file *file;
+    char origin[300];
+} part;
+
+static tt_status write_tensor(tt_ctx *ctx, json_out *j, const part *p,
+                              const tt_entry *e, const settings *s,
+                              bool many)
+{
+    char hex[65];
+    if (s->digest) TT_TRY(tt_tensor_digest(ctx, hex, &e->t));
+    json_open(j, NULL, '{');
+    json_open(j, "path", '[');
+    for (int i = 0; i < e->npath; i++) json_str(j, NULL, e->path[i]);
+    json_close(j, ']');
+    json_str(j, "dtype", tt_dtype_name(e->t.dtype));
+    json_open(j, "shape", '[');
+    for (int i = 0; i < e->t.rank; i++) json_int(j, NULL, e->t.dim[i]);
+    json_close(j, ']');
+    if (s->digest) json_str(j, "sha256", hex);
+    if (many) json_str(j, "file", p->path);
+    json_close(j, '}');
+    return TT_OK;
+}
+
+static tt_status print_tensor(tt_ctx *ctx, const tt_entry *e,
+                              const settings *s)
+{
+    char shape[200], hex[65];
+    if (s->digest) {
+        TT_TRY(tt_tensor_digest(ctx, hex, &e->t));
+        printf("%s  ", hex);
+    }
+    printf("%-7s %-24s ", tt_dtype_name(e->t.dtype),
+           tt_shape_string(shape, sizeof shape, e->t.rank, e->t.dim));
+    for (const char *c = e->name; *c; c++) /* no control characters */
+        putchar((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c);
+    putchar('\n');
+    return TT_OK;
+}
+
+/* ---- the whole answer ---------------------------------------------------- */
+
+static tt_status write_json(tt_ctx *ctx, const part *p, int64_t n,
+                            const settings *s)
+{
+    json_out j;
+    json_begin(&j, stdout, false);
+    json_str(&j, "format", n == 1 ? tt_file_format(p->file) : "folder");
+    if (n == 1) {
+        json_str(&j, "origin", *p->origin ? p->origin : NULL);
+    } else {
+        json_open(&j, "files", '[');
+        for (int64_t i = 0; i < n; i++) {
+            json_open(&j, NULL, '{');
+            json_str(&j, "file", p[i].path);
+            json_str(&j, "format", tt_file_format(p[i].file));
+            json_str(&j, "origin", *p[i].origin ? p[i].origin : NULL);
+            json_close(&j, '}');
+        }
+        json_close(&j, ']');
+    }
+    json_open(&j, "tensors", '[');
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < tt_file_count(p[i].file); k++)
+            TT_TRY(write_tensor(ctx, &j, &p[i], tt_file_entry(p[i].file, k),
+                                s, n > 1));
+    json_close(&j, ']');
+    json_end(&j);
+    return TT_OK;
+}
+
+static tt_status print_parts(tt_ctx *ctx, const part *p, int64_t n,
+                             const settings *s)
+{
+    for (int64_t i = 0; i < n; i++) {
+        printf("%s%s: %s, %.3f MB, %lld tensors\n", i ? "\n" : "", p[i].path,
+               tt_file_format(p[i].file),
+               (double)tt_file_bytes(p[i].file) / 1e6,
+               (long long)tt_file_count(p[i].file));
+        if (*p[i].origin) printf("%s\n", p[i].origin);
+        for (int64_t k = 0; k < tt_file_count(p[i].file); k++)
+            TT_TRY(print_tensor(ctx, tt_file_entry(p[i].file, k), s));
+    }
+    return TT_OK;
+}
+
+/* Open every path; the parts live in the scratch arena. */
+static tt_status open_parts(tt_ctx *ctx, part *p, char *const *path,
+                            int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        p[i].path = path[i];
+        TT_TRY(tt_file_open(ctx, &p[i].file, path[i]));
+        origin_of(ctx, p[i].origin, sizeof p[i].origin, path[i]);
+    }
+    return TT_OK;
+}
+
+/* The files of the folder and of a Diffusers folder's sub-folders. */
+static tt_status list_folder(tt_ctx *ctx, char **list, int64_t max,
+                             int64_t *n, const char *dir)
+{
+    static const char *const sub[] = {"", "/transformer", "/text_encoder",
+                                      "/vae"};
+    *n = 0;
+    for (int i = 0; i < 4; i++) {
+        char path[1024], **file;
+        struct stat st;
+        int64_t count;
+        snprintf(path, sizeof path, "%s%s", dir, sub[i]);
+        if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode)) continue;
+        TT_TRY(tt_folder_files(ctx, &ctx->scratch, &file, &count, path));
+        for (int64_t k = 0; k < count && *n < max; k++) list[(*n)++] = file[k];
+    }
+    if (*n == 0)
+        return tt_fail(ctx, TT_EIO, "%s: no checkpoint in this folder; looked "
+                       "for *.safetensors, *.safetensors.index.json, *.pt, "
+                       "*.pth and *.bin, also in transformer, text_encoder "
+                       "and vae", dir);
+    return TT_OK;
+}
+
+static tt_status inspect(tt_ctx *ctx, char *path, const settings *s)
+{
+    enum { MOST = 256 };
+    char *list[MOST] = {path};
+    int64_t n = 1;
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        TT_TRY(list_folder(ctx, list, MOST, &n, path));
+    part *p = tt_alloc0(ctx, &ctx->scratch, n, sizeof *p, "a list of files");
+    if (!p) return ctx->status;
+    if (!open_parts(ctx, p, list, n)) {
+        if (s->json) write_json(ctx, p, n, s);
+        else print_parts(ctx, p, n, s);
+    }
+    for (int64_t i = 0; i < n; i++) tt_file_close(p[i].file);
+    if (!ctx->status && (fflush(stdout) != 0 || ferror(stdout)))
+        tt_fail(ctx, TT_EIO, "cannot write to the standard output");
+    return ctx->status;
+}
+
+int cmd_inspect(tt_ctx *ctx, int argc, char **argv)
+{
+    settings s = {false, false};
+    cli_common common;
+    opt_result given;
+    int status = opt_parse(&inspect_command, &s, &common, &given, argc, argv);
+    if (status >= 0) return status;
+    if (cli_setup(ctx, &common)) return cli_failed(ctx);
+    if (given.npositional != 1)
+        return opt_usage("inspect", "expected one FILE or FOLDER");
+    /* argv's own text; options.h hands it out as const */
+    char *path = tt_strdup(ctx, &ctx->scratch, given.positional[0]);
+    if (!path || inspect(ctx, path, &s)) return cli_failed(ctx);
+    return 0;
+}

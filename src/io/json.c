@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Two passes over the events of json_lex: the first checks everything and
+ * Two passes over the events of json_lex.h: the first checks everything and
  * counts, the second fills one array of values and one pool of text, so a
  * file cannot ask for more memory than a fixed multiple of its own size. */
 #include "io/json.h"
@@ -35,16 +35,16 @@ typedef struct builder {
     size_t pooled;
 } builder;
 
-static const char *keep(builder *b, const json_lex *l, size_t *len) {
+static const char *keep(builder *b, const io_lex *l, size_t *len) {
     char *to = b->pool + b->pooled;
-    size_t n = json_decode(to, l->str, l->len);
+    size_t n = io_lex_decode(to, l->str, l->len);
     to[n] = '\0';
     b->pooled += n + 1;
     if (len) *len = n;
     return to;
 }
 
-static void fill(builder *b, tt_json *v, json_event e, const json_lex *l) {
+static void fill(builder *b, tt_json *v, io_lex_event e, const io_lex *l) {
     switch (e) {
     case JSON_OBJECT: v->kind = TT_JSON_OBJECT; break;
     case JSON_ARRAY: v->kind = TT_JSON_ARRAY; break;
@@ -65,13 +65,13 @@ static void fill(builder *b, tt_json *v, json_event e, const json_lex *l) {
 }
 
 /* Second pass: hang every value below its container. */
-static const tt_json *build(builder *b, json_lex *l) {
+static const tt_json *build(builder *b, io_lex *l) {
     tt_json *open[JSON_MAX_DEPTH + 1], *last[JSON_MAX_DEPTH + 1];
     const char *key = NULL;
     int d = 0;
     open[0] = last[0] = NULL;
     for (;;) {
-        json_event e = json_next(l);
+        io_lex_event e = io_lex_next(l);
         if (e == JSON_ERROR) return NULL;
         if (e == JSON_END) return &b->node[0];
         if (e == JSON_KEY) {
@@ -101,9 +101,9 @@ static const tt_json *build(builder *b, json_lex *l) {
 }
 
 /* First pass: how many values and how many bytes of text. */
-static bool count(json_lex *l, int64_t *nodes, int64_t *text) {
+static bool count(io_lex *l, int64_t *nodes, int64_t *text) {
     for (;;) {
-        json_event e = json_next(l);
+        io_lex_event e = io_lex_next(l);
         switch (e) {
         case JSON_ERROR: return false;
         case JSON_END: return true;
@@ -118,17 +118,17 @@ static bool count(json_lex *l, int64_t *nodes, int64_t *text) {
 
 tt_status tt_json_parse(tt_ctx *ctx, tt_arena *a, const tt_json **root,
                         const char *text, size_t n, const char *what) {
-    json_lex l;
+    io_lex l;
     builder b = {0};
     int64_t nodes = 0, bytes = 0;
     *root = NULL;
     tt_arena lexing = {0}; /* not ctx->scratch: `a` may be that */
-    if (json_begin(&l, ctx, &lexing, what, text, n) &&
+    if (io_lex_begin(&l, ctx, &lexing, what, text, n) &&
         count(&l, &nodes, &bytes)) {
         b.node = tt_alloc0(ctx, a, nodes, sizeof *b.node, what);
         b.pool = tt_alloc(ctx, a, bytes, 1, what);
         if (b.node && b.pool &&
-            json_begin(&l, ctx, &lexing, what, text, n))
+            io_lex_begin(&l, ctx, &lexing, what, text, n))
             *root = build(&b, &l);
     }
     tt_arena_free(&lexing);

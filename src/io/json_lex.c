@@ -12,13 +12,13 @@
 
 #include "io/bytes.h"
 
-static json_event bad(json_lex *l, const char *why) {
+static io_lex_event bad(io_lex *l, const char *why) {
     tt_fail(l->ctx, TT_EFORMAT, "%s: not valid JSON at byte %zu: %s", l->what,
             l->at, why);
     return JSON_ERROR;
 }
 
-bool json_begin(json_lex *l, tt_ctx *ctx, tt_arena *arena, const char *what,
+bool io_lex_begin(io_lex *l, tt_ctx *ctx, tt_arena *arena, const char *what,
                 const char *text, size_t n) {
     memset(l, 0, sizeof *l);
     l->ctx = ctx;
@@ -37,7 +37,7 @@ bool json_begin(json_lex *l, tt_ctx *ctx, tt_arena *arena, const char *what,
     return true;
 }
 
-static void skip_space(json_lex *l) {
+static void skip_space(io_lex *l) {
     while (l->at < l->n && memchr(" \t\r\n", l->text[l->at], 4)) l->at++;
 }
 
@@ -101,7 +101,7 @@ static size_t put_utf8(char *d, uint32_t c) {
     return 4;
 }
 
-size_t json_decode(char *dst, const char *raw, size_t len) {
+size_t io_lex_decode(char *dst, const char *raw, size_t len) {
     size_t o = 0, i = 0;
     while (i < len) {
         uint32_t code;
@@ -112,13 +112,13 @@ size_t json_decode(char *dst, const char *raw, size_t len) {
             o += put_utf8(dst + o, code);
             i += k;
         } else {
-            break; /* not reached: json_next has checked the string */
+            break; /* not reached: io_lex_next has checked the string */
         }
     }
     return o;
 }
 
-static bool read_string(json_lex *l) {
+static bool read_string(io_lex *l) {
     size_t i = ++l->at; /* behind the opening quote */
     l->escaped = false;
     for (;;) {
@@ -146,12 +146,12 @@ static bool read_string(json_lex *l) {
 
 /* ---- numbers and words --------------------------------------------------- */
 
-static size_t digits(const json_lex *l, size_t i) {
+static size_t digits(const io_lex *l, size_t i) {
     while (i < l->n && l->text[i] >= '0' && l->text[i] <= '9') i++;
     return i;
 }
 
-static json_event read_number(json_lex *l) {
+static io_lex_event read_number(io_lex *l) {
     size_t i = l->at, d;
     if (l->text[i] == '-') i++;
     d = digits(l, i);
@@ -176,8 +176,8 @@ static json_event read_number(json_lex *l) {
     return JSON_NUMBER;
 }
 
-static json_event read_word(json_lex *l) {
-    static const struct { const char *word; json_event e; } words[] = {
+static io_lex_event read_word(io_lex *l) {
+    static const struct { const char *word; io_lex_event e; } words[] = {
         {"true", JSON_TRUE}, {"false", JSON_FALSE}, {"null", JSON_NULL}};
     for (int i = 0; i < 3; i++) {
         size_t n = strlen(words[i].word);
@@ -192,15 +192,15 @@ static json_event read_word(json_lex *l) {
 /* ---- keys ---------------------------------------------------------------- */
 
 static int key_order(const void *a, const void *b) {
-    const json_key *x = a, *y = b;
+    const io_lex_key *x = a, *y = b;
     size_t n = x->n < y->n ? x->n : y->n;
     int c = n ? memcmp(x->s, y->s, n) : 0;
     return c ? c : (x->n > y->n) - (x->n < y->n);
 }
 
 /* The innermost object ends: no two of its keys may be equal. */
-static bool keys_unique(json_lex *l) {
-    json_key *k = l->key + l->first_key[l->depth - 1];
+static bool keys_unique(io_lex *l) {
+    io_lex_key *k = l->key + l->first_key[l->depth - 1];
     int64_t n = l->nkeys - l->first_key[l->depth - 1];
     if (n > 1) qsort(k, (size_t)n, sizeof *k, key_order);
     for (int64_t i = 1; i < n; i++)
@@ -214,23 +214,23 @@ static bool keys_unique(json_lex *l) {
     return true;
 }
 
-static bool add_key(json_lex *l) {
+static bool add_key(io_lex *l) {
     if (l->nkeys == l->cap) {
         int64_t cap = l->cap ? 2 * l->cap : 64;
-        json_key *k = tt_alloc(l->ctx, l->arena, cap, sizeof *k, "JSON keys");
+        io_lex_key *k = tt_alloc(l->ctx, l->arena, cap, sizeof *k, "JSON keys");
         if (!k) return false;
         if (l->nkeys) memcpy(k, l->key, (size_t)l->nkeys * sizeof *k);
         l->key = k;
         l->cap = cap;
     }
-    json_key k = {l->str, l->len};
+    io_lex_key k = {l->str, l->len};
     if (l->escaped) {
         if (!l->pool) {
             l->pool = tt_alloc(l->ctx, l->arena, (int64_t)l->n, 1, "JSON keys");
             if (!l->pool) return false;
         }
         char *to = l->pool + l->pooled;
-        k.n = json_decode(to, l->str, l->len);
+        k.n = io_lex_decode(to, l->str, l->len);
         k.s = to;
         l->pooled += k.n;
     }
@@ -238,7 +238,7 @@ static bool add_key(json_lex *l) {
     return true;
 }
 
-static json_event read_key(json_lex *l) {
+static io_lex_event read_key(io_lex *l) {
     if (l->at >= l->n || l->text[l->at] != '"') return bad(l, "expected a key");
     if (!read_string(l) || !add_key(l)) return JSON_ERROR;
     skip_space(l);
@@ -250,7 +250,7 @@ static json_event read_key(json_lex *l) {
 
 /* ---- the machine --------------------------------------------------------- */
 
-static json_event open_container(json_lex *l, bool object) {
+static io_lex_event open_container(io_lex *l, bool object) {
     if (l->depth == JSON_MAX_DEPTH) return bad(l, "nested deeper than 64");
     l->in_object[l->depth] = object;
     l->first_key[l->depth] = l->nkeys;
@@ -260,7 +260,7 @@ static json_event open_container(json_lex *l, bool object) {
     return object ? JSON_OBJECT : JSON_ARRAY;
 }
 
-static json_event close_container(json_lex *l) {
+static io_lex_event close_container(io_lex *l) {
     bool object = l->in_object[l->depth - 1];
     l->at++;
     if (object && !keys_unique(l)) return JSON_ERROR;
@@ -269,7 +269,7 @@ static json_event close_container(json_lex *l) {
     return object ? JSON_OBJECT_END : JSON_ARRAY_END;
 }
 
-static json_event read_value(json_lex *l) {
+static io_lex_event read_value(io_lex *l) {
     if (l->at >= l->n) return bad(l, "unexpected end");
     char c = l->text[l->at];
     if (c == '{' || c == '[') return open_container(l, c == '{');
@@ -278,7 +278,7 @@ static json_event read_value(json_lex *l) {
     return read_word(l);
 }
 
-json_event json_next(json_lex *l) {
+io_lex_event io_lex_next(io_lex *l) {
     if (l->ctx->status) return JSON_ERROR;
     skip_space(l);
     if (l->state == WANT_VALUE || l->state == WANT_KEYVALUE)
@@ -297,13 +297,13 @@ json_event json_next(json_lex *l) {
     return object ? read_key(l) : read_value(l);
 }
 
-bool json_skip(json_lex *l, json_event e) {
+bool io_lex_skip(io_lex *l, io_lex_event e) {
     int open = 0;
     for (;;) {
         if (e == JSON_OBJECT || e == JSON_ARRAY) open++;
         if (e == JSON_OBJECT_END || e == JSON_ARRAY_END) open--;
         if (e == JSON_ERROR || e == JSON_END) return false;
         if (open == 0 && e != JSON_KEY) return true;
-        e = json_next(l);
+        e = io_lex_next(l);
     }
 }

@@ -19,7 +19,7 @@
 typedef struct reader {
     tt_ctx *ctx;
     tt_file *f;
-    json_lex lex;
+    io_lex lex;
     char *pool;       /* decoded names                                       */
     int64_t *range;   /* begin and end of every tensor                       */
     int64_t nbytes;   /* of the data buffer                                  */
@@ -37,8 +37,8 @@ static bool refuse(reader *r, const char *name, const char *why) {
 
 /* A non-negative integer written in digits only. */
 static bool read_count(reader *r, int64_t *out, const char *name,
-                       json_event e) {
-    const json_lex *l = &r->lex;
+                       io_lex_event e) {
+    const io_lex *l = &r->lex;
     int64_t x = 0;
     if (e == JSON_ERROR) return false;
     if (e != JSON_NUMBER)
@@ -60,7 +60,7 @@ static bool read_counts(reader *r, int64_t *out, int max, int *n,
                         const char *name, const char *too_many) {
     *n = 0;
     for (;;) {
-        json_event e = json_next(&r->lex);
+        io_lex_event e = io_lex_next(&r->lex);
         if (e == JSON_ARRAY_END) return true;
         if (e != JSON_ERROR && *n == max) return refuse(r, name, too_many);
         if (!read_count(r, &out[*n], name, e)) return false;
@@ -70,9 +70,9 @@ static bool read_counts(reader *r, int64_t *out, int max, int *n,
 
 static bool read_dtype(reader *r, tt_dtype *t, const char *name) {
     char text[16];
-    const json_lex *l = &r->lex;
+    const io_lex *l = &r->lex;
     if (l->len < sizeof text) { /* decoding never makes it longer */
-        size_t n = json_decode(text, l->str, l->len);
+        size_t n = io_lex_decode(text, l->str, l->len);
         text[n] = '\0';
         *t = memchr(text, '\0', n) ? TT_NONE : tt_dtype_from_name(text);
         if (*t != TT_NONE) return true;
@@ -80,30 +80,30 @@ static bool read_dtype(reader *r, tt_dtype *t, const char *name) {
     return refuse(r, name, "unknown or unsupported dtype");
 }
 
-static bool key_is(const json_lex *l, const char *word) {
+static bool key_is(const io_lex *l, const char *word) {
     char text[16];
     if (l->len > 6 * sizeof text) return false;
     if (!l->escaped)
         return l->len == strlen(word) && !memcmp(l->str, word, l->len);
     char wide[6 * sizeof text];
-    size_t n = json_decode(wide, l->str, l->len);
+    size_t n = io_lex_decode(wide, l->str, l->len);
     return n == strlen(word) && !memcmp(wide, word, n);
 }
 
 /* The object behind a tensor's name, its '{' already read. */
 static bool read_entry(reader *r, const char *name, tt_tensor *t,
                        int64_t range[2]) {
-    json_lex *l = &r->lex;
+    io_lex *l = &r->lex;
     int nshape = -1, noffsets = -1;
     int64_t shape[TT_MAX_RANK];
     tt_dtype dtype = TT_NONE;
     for (;;) {
-        json_event e = json_next(l);
+        io_lex_event e = io_lex_next(l);
         if (e == JSON_ERROR) return false;
         if (e == JSON_OBJECT_END) break;
         bool is_dtype = key_is(l, "dtype"), is_shape = key_is(l, "shape");
         bool is_offsets = key_is(l, "data_offsets");
-        e = json_next(l);
+        e = io_lex_next(l);
         if (is_dtype) {
             if (e == JSON_ERROR) return false;
             if (e != JSON_STRING)
@@ -118,7 +118,7 @@ static bool read_entry(reader *r, const char *name, tt_tensor *t,
                          : !read_counts(r, range, 2, &noffsets, name,
                                         "data_offsets must be two integers"))
                 return false;
-        } else if (!json_skip(l, e)) {
+        } else if (!io_lex_skip(l, e)) {
             return false;
         }
     }
@@ -139,12 +139,12 @@ static bool read_entry(reader *r, const char *name, tt_tensor *t,
 /* ---- the header ---------------------------------------------------------- */
 
 static bool read_metadata(reader *r) {
-    json_event e = json_next(&r->lex);
+    io_lex_event e = io_lex_next(&r->lex);
     if (e == JSON_OBJECT)
-        for (e = json_next(&r->lex); e != JSON_OBJECT_END;
-             e = json_next(&r->lex)) {
+        for (e = io_lex_next(&r->lex); e != JSON_OBJECT_END;
+             e = io_lex_next(&r->lex)) {
             if (e == JSON_ERROR) return false;
-            e = json_next(&r->lex);
+            e = io_lex_next(&r->lex);
             if (e != JSON_STRING) break;
         }
     if (e == JSON_OBJECT_END) return true;
@@ -156,13 +156,13 @@ static bool read_metadata(reader *r) {
 /* First pass: the grammar, and how many tensors there are. */
 static bool count_tensors(reader *r, const char *text, size_t n,
                           int64_t *count) {
-    json_lex *l = &r->lex;
-    if (!json_begin(l, r->ctx, &r->ctx->scratch, r->f->path, text, n))
+    io_lex *l = &r->lex;
+    if (!io_lex_begin(l, r->ctx, &r->ctx->scratch, r->f->path, text, n))
         return false;
     *count = 0;
-    json_next(l); /* the opening brace */
+    io_lex_next(l); /* the opening brace */
     for (;;) {
-        json_event e = json_next(l);
+        io_lex_event e = io_lex_next(l);
         if (e == JSON_ERROR) return false;
         if (e == JSON_END) return true;
         if (e == JSON_KEY && l->depth == 1 && !key_is(l, "__metadata__"))
@@ -172,7 +172,7 @@ static bool count_tensors(reader *r, const char *text, size_t n,
 
 static const char *take_name(reader *r) {
     char *name = r->pool;
-    size_t n = json_decode(name, r->lex.str, r->lex.len);
+    size_t n = io_lex_decode(name, r->lex.str, r->lex.len);
     name[n] = '\0';
     r->pool += n + 1;
     if (!memchr(name, '\0', n)) return name;
@@ -182,13 +182,13 @@ static const char *take_name(reader *r) {
 
 /* Second pass: the tensors. */
 static bool read_tensors(reader *r, const char *text, size_t n) {
-    json_lex *l = &r->lex;
+    io_lex *l = &r->lex;
     int64_t i = 0;
-    if (!json_begin(l, r->ctx, &r->ctx->scratch, r->f->path, text, n))
+    if (!io_lex_begin(l, r->ctx, &r->ctx->scratch, r->f->path, text, n))
         return false;
-    json_next(l);
+    io_lex_next(l);
     for (;;) {
-        json_event e = json_next(l);
+        io_lex_event e = io_lex_next(l);
         if (e == JSON_ERROR) return false;
         if (e == JSON_OBJECT_END) return true;
         if (key_is(l, "__metadata__")) {
@@ -198,7 +198,7 @@ static bool read_tensors(reader *r, const char *text, size_t n) {
         tt_entry *entry = &r->f->entry[i];
         entry->name = take_name(r);
         if (!entry->name) return false;
-        e = json_next(l);
+        e = io_lex_next(l);
         if (e == JSON_ERROR) return false;
         if (e != JSON_OBJECT)
             return refuse(r, entry->name, "expected an object");

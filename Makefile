@@ -112,7 +112,12 @@ $(B)/tether: $(call obj,$(CLI_SRC)) $(LIB)
 $(B)/run_case: $(call obj,$(CASE_SRC)) $(LIB)
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
-$(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/harness.o $(LIB)
+# What test programs share: the harness, and the handlers of run_case.
+$(B)/tests/libcases.a: $(call obj,tests/harness.c tests/cases.c $(filter-out %/main.c,$(CASE_SRC)))
+	@rm -f $@
+	ar rcs $@ $^
+
+$(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 $(TOOLS): $(B)/tools/%: $(B)/tools/%.o $(call obj,$(wildcard tools/lib/*.c)) $(LIB)

@@ -1,0 +1,50 @@
+/* main.c: run_case CASE_DIR -o OUT.safetensors [--backend NAME] [-t N]
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Exit codes: 0 done, 1 failed, 2 usage or a kind of case nobody knows. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tether/ops.h"
+#include "tests/run_case/run_case.h"
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: run_case CASE_DIR -o OUT.safetensors "
+                    "[--backend NAME] [-t N]\n");
+    return 2;
+}
+
+int main(int argc, char **argv)
+{
+    const char *dir = NULL, *out = NULL, *backend = NULL;
+    int threads = 0;
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
+        if (*a != '-' && !dir) dir = a;
+        else if (!strcmp(a, "-o") && v) out = v, i++;
+        else if (!strcmp(a, "--backend") && v) backend = v, i++;
+        else if (!strcmp(a, "-t") && v && atoi(v) > 0) threads = atoi(v), i++;
+        else return usage();
+    }
+    if (!dir || !out) return usage();
+
+    tt_ctx ctx;
+    tt_st_writer *w = NULL;
+    bool unknown = false;
+    tt_status s = tt_ctx_init(&ctx);
+    if (s == TT_OK && backend && !(ctx.ops = tt_ops_find(backend))) {
+        fprintf(stderr, "run_case: no backend '%s' in this build\n", backend);
+        return 2;
+    }
+    if (threads) ctx.nthreads = threads;
+    if (s == TT_OK) s = tt_st_create(&ctx, &w, out);
+    if (s == TT_OK) s = run_case(&ctx, dir, w, &unknown);
+    if (s == TT_OK) s = tt_st_finish(w);
+    else tt_st_abort(w);
+    if (s != TT_OK) fprintf(stderr, "run_case: %s\n", tt_message(&ctx));
+    tt_ctx_free(&ctx);
+    return unknown ? 2 : s != TT_OK;
+}

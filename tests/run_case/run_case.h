@@ -25,6 +25,8 @@ tt_status run_dit_case(tt_ctx *ctx, const tt_json *json, const char *dir,
                        tt_st_writer *out);
 tt_status run_cache_case(tt_ctx *ctx, const tt_json *json, const char *dir,
                          tt_st_writer *out);
+tt_status run_rollout_case(tt_ctx *ctx, const tt_json *json, const char *dir,
+                           tt_st_writer *out); /* called by run_cache_case */
 tt_status run_vae_case(tt_ctx *ctx, const tt_json *json, const char *dir,
                        tt_st_writer *out);
 tt_status run_text_case(tt_ctx *ctx, const tt_json *json, const char *dir,

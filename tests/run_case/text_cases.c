@@ -14,7 +14,7 @@
 #include "tether/ops.h"
 #include "tether/text.h"
 
-/* ---- umT5 ------------------------------------------------------------------ */
+/* ---- umT5 ---------------------------------------------------------------- */
 
 /* Collects the encoder's taps of one row into [B, L, dim] tensors. */
 typedef struct taps {
@@ -108,7 +108,7 @@ static void t5_units(run_io *io)
     run_put(io, "norm", x, s[0], s[1]);
 }
 
-/* ---- tokenizer ------------------------------------------------------------- */
+/* ---- tokenizer ----------------------------------------------------------- */
 
 /* Growing list of integers. */
 typedef struct ints { int64_t *x, n, cap; } ints;
@@ -127,7 +127,8 @@ static void push(ints *l, int64_t x)
 static char *unhex(run_io *io, const char *s, size_t *n)
 {
     const size_t digits = strcspn(s, "\t\r\n");
-    char *out = tt_alloc(io->ctx, &io->arena, (int64_t)digits / 2 + 1, 1, "row");
+    char *out = tt_alloc(io->ctx, &io->arena, (int64_t)digits / 2 + 1, 1,
+                         "a row's text");
     *n = 0;
     for (size_t i = 0; out && *s != '-' && i + 1 < digits; i += 2) {
         const char pair[3] = {s[i], s[i + 1], 0};
@@ -164,7 +165,8 @@ static void table(run_io *io, const tt_tokenizer *tok, const char *name,
         } else {
             tt_tokenizer_encode(io->ctx, &io->arena, &x, &count, tok, text, n);
         }
-        for (int64_t i = 0; i < count && !io->ctx->status; i++) push(&ids, x[i]);
+        if (io->ctx->status) break;
+        for (int64_t i = 0; i < count; i++) push(&ids, x[i]);
         push(&offsets, ids.n);
     }
     fclose(f);

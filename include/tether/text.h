@@ -31,13 +31,13 @@
 tt_status tt_text_clean(tt_ctx *ctx, tt_arena *a, char **out, size_t *nout,
                         const char *text, size_t n);
 
-/* ---- tokenizer ------------------------------------------------------------ */
+/* ---- tokenizer ---------------------------------------------------------- */
 
 typedef struct tt_tokenizer tt_tokenizer;
 
-/* Read a SentencePiece unigram model: a spiece.model file, or a model folder
- * that has one as google/umt5-xxl/spiece.model (Wan), tokenizer/spiece.model
- * (Diffusers) or spiece.model.
+/* Read a SentencePiece unigram model (spiece.model). tokenizer.json is not
+ * read, and where Hugging Face's fast tokenizer differs from SentencePiece
+ * (rare characters, markup such as </s> typed in a prompt) it is not imitated.
  * Errors  TT_EIO; TT_EFORMAT, TT_EUNSUPPORTED with the reason; nothing stays
  *         open and *out is NULL. */
 tt_status tt_tokenizer_open(tt_ctx *ctx, tt_tokenizer **out, const char *path);
@@ -73,7 +73,7 @@ tt_status tt_tokenizer_encode_prompt(tt_ctx *ctx, int64_t *ids, int64_t *mask,
                                      const tt_tokenizer *tok, const char *text,
                                      size_t n, int64_t length, bool clean);
 
-/* ---- umT5 encoder ---------------------------------------------------------- */
+/* ---- umT5 encoder -------------------------------------------------------- */
 
 typedef struct tt_umt5 tt_umt5;
 
@@ -123,7 +123,7 @@ tt_status tt_umt5_encode(tt_ctx *ctx, tt_real *context, tt_real *prompt_embeds,
  * Vectors  ref_data/t5_units */
 int64_t tt_umt5_bucket(int64_t r, int64_t buckets);
 
-/* ---- all together ---------------------------------------------------------- */
+/* ---- all together -------------------------------------------------------- */
 
 typedef struct tt_prompt_options {
     bool no_clean;     /* the text is clean already                          */

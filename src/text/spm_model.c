@@ -7,17 +7,16 @@
  * length is checked against what is left, and a model that could not have
  * been trained (duplicates, several unknown pieces, missing bytes) is refused.
  * Next    spm_normalize.c */
-#include <errno.h>
 #include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
+#include "io/map.h"
 #include "text/clean.h"
 #include "text/spm.h"
 
-/* ---- protobuf wire format ------------------------------------------------- */
+/* ---- protobuf wire format ----------------------------------------------- */
 
 enum { WIRE_VARINT, WIRE_64, WIRE_BYTES, WIRE_32 = 5 };
 
@@ -65,7 +64,7 @@ static bool read_field(span *m, field *f)
     return true;
 }
 
-/* ---- messages ------------------------------------------------------------- */
+/* ---- messages ----------------------------------------------------------- */
 
 typedef struct reader {
     tt_ctx *ctx;
@@ -199,7 +198,7 @@ static tt_status read_model(reader *r, spm_piece *piece, span m)
     return n ? TT_OK : refuse(r, "it has no pieces");
 }
 
-/* ---- dictionaries --------------------------------------------------------- */
+/* ---- dictionaries ------------------------------------------------------- */
 
 static int compare_entries(const void *pa, const void *pb)
 {
@@ -262,7 +261,7 @@ const spm_entry *spm_walk_next(spm_walk *w, const uint8_t *s, size_t n)
     return NULL;
 }
 
-/* ---- checks --------------------------------------------------------------- */
+/* ---- checks ------------------------------------------------------------- */
 
 static tt_status check_bytes(reader *r)
 {
@@ -370,7 +369,7 @@ static tt_status check_charsmap(reader *r)
     return TT_OK;
 }
 
-/* ---- opening and closing ---------------------------------------------------- */
+/* ---- opening and closing ------------------------------------------------ */
 
 static tt_status build(tt_ctx *ctx, tt_tokenizer *tok, span file,
                        const char *what)
@@ -399,15 +398,24 @@ static tt_status build(tt_ctx *ctx, tt_tokenizer *tok, span file,
     return TT_OK;
 }
 
-/* Takes over the arena that holds the file's bytes. */
-static tt_status open_arena(tt_ctx *ctx, tt_tokenizer **out, tt_arena arena,
-                            span file, const char *what)
+tt_status tt_tokenizer_open_bytes(tt_ctx *ctx, tt_tokenizer **out,
+                                  const void *data, size_t n, const char *what)
 {
+    *out = NULL;
+    if (ctx->status) return ctx->status;
+    if (n > SPM_FILE_LIMIT)
+        return tt_fail(ctx, TT_EFORMAT,
+                       "%s is larger than %d MB; a SentencePiece model is not",
+                       what, SPM_FILE_LIMIT >> 20);
+    tt_arena arena = {0};
+    uint8_t *copy = tt_alloc(ctx, &arena, (int64_t)n, 1, "tokenizer file");
     tt_tokenizer *tok = tt_alloc0(ctx, &arena, 1, sizeof *tok, "tokenizer");
-    if (!tok) {
+    if (ctx->status) {
         tt_arena_free(&arena);
         return ctx->status;
     }
+    if (n) memcpy(copy, data, n);
+    span file = {copy, copy + n};
     tok->arena = arena;
     if (build(ctx, tok, file, what)) {
         tt_tokenizer_close(tok);
@@ -417,79 +425,15 @@ static tt_status open_arena(tt_ctx *ctx, tt_tokenizer **out, tt_arena arena,
     return TT_OK;
 }
 
-static tt_status too_large(tt_ctx *ctx, const char *what)
-{
-    return tt_fail(ctx, TT_EFORMAT,
-                   "%s is larger than %d MB; a SentencePiece model is not",
-                   what, SPM_FILE_LIMIT >> 20);
-}
-
-tt_status tt_tokenizer_open_bytes(tt_ctx *ctx, tt_tokenizer **out,
-                                  const void *data, size_t n, const char *what)
-{
-    *out = NULL;
-    if (ctx->status) return ctx->status;
-    if (n > SPM_FILE_LIMIT) return too_large(ctx, what);
-    tt_arena arena = {0};
-    uint8_t *copy = tt_alloc(ctx, &arena, (int64_t)n, 1, "tokenizer file");
-    if (!copy) return ctx->status;
-    if (n) memcpy(copy, data, n);
-    span file = {copy, copy + n};
-    return open_arena(ctx, out, arena, file, what);
-}
-
-static tt_status read_failed(tt_ctx *ctx, const char *path)
-{
-    return tt_fail(ctx, TT_EIO, "cannot read the tokenizer %s: %s", path,
-                   strerror(errno ? errno : EIO));
-}
-
-static tt_status open_file(tt_ctx *ctx, tt_tokenizer **out, const char *path)
-{
-    errno = 0;
-    FILE *f = fopen(path, "rb");
-    if (!f) return read_failed(ctx, path);
-    tt_arena arena = {0};
-    long size = fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
-    if (size < 0 || fseek(f, 0, SEEK_SET) != 0) read_failed(ctx, path);
-    else if (size > SPM_FILE_LIMIT) too_large(ctx, path);
-    uint8_t *data = tt_alloc(ctx, &arena, size, 1, "tokenizer file");
-    if (data && fread(data, 1, (size_t)size, f) != (size_t)size)
-        read_failed(ctx, path);
-    fclose(f);
-    if (ctx->status) {
-        tt_arena_free(&arena);
-        return ctx->status;
-    }
-    span file = {data, data + size};
-    return open_arena(ctx, out, arena, file, path);
-}
-
-static bool is_kind(const char *path, mode_t kind)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && (st.st_mode & S_IFMT) == kind;
-}
-
 tt_status tt_tokenizer_open(tt_ctx *ctx, tt_tokenizer **out, const char *path)
 {
-    static const char *const place[] = {"google/umt5-xxl/spiece.model",
-                                        "tokenizer/spiece.model",
-                                        "spiece.model"};
+    io_map m;
     *out = NULL;
     if (ctx->status) return ctx->status;
-    if (!is_kind(path, S_IFDIR)) return open_file(ctx, out, path);
-    for (size_t i = 0; i < sizeof place / sizeof place[0]; i++) {
-        char file[4096];
-        int n = snprintf(file, sizeof file, "%s/%s", path, place[i]);
-        if (n > 0 && (size_t)n < sizeof file && is_kind(file, S_IFREG))
-            return open_file(ctx, out, file);
-    }
-    return tt_fail(ctx, TT_EIO,
-                   "no tokenizer in %s: looked for %s, %s and %s (a "
-                   "tokenizer.json alone is not read); download the first from "
-                   "Wan-AI/Wan2.1-T2V-1.3B or name the file with --tokenizer",
-                   path, place[0], place[1], place[2]);
+    TT_TRY(io_map_open(ctx, &m, path));
+    tt_tokenizer_open_bytes(ctx, out, m.data, (size_t)m.size, path);
+    io_map_close(&m);
+    return ctx->status;
 }
 
 void tt_tokenizer_close(tt_tokenizer *tok)

@@ -134,7 +134,7 @@ static void forward(tt_ctx *ctx, const run *r)
     TT_TAP(ctx, "context", r->x, r->B, r->L, C);
 }
 
-/* ---- around the forward pass ------------------------------------------------ */
+/* ---- around the forward pass -------------------------------------------- */
 
 static void check_ids(tt_ctx *ctx, const tt_umt5 *enc, const int64_t *ids,
                       int64_t B, int64_t L)

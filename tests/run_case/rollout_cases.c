@@ -1,0 +1,328 @@
+/* rollout_cases.c: reference cases of kind rollout.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  ref_data/README.md ("Rollout cases: tensors"), README_policies.md.
+ *         The two differ in words: `policy` fifo/tethercache with K, S, ... at
+ *         the top, or self_forcing with K, S under `params` and caches without
+ *         a batch axis. */
+#include "tests/run_case/cache_cases.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tether/rollout.h"
+
+#define REAL_TYPE (sizeof(tt_real) == 8 ? TT_F64 : TT_F32)
+
+/* Everything the case wants to see, collected while the rollout runs. */
+typedef struct rolled {
+    tt_ctx *ctx;
+    tt_st_writer *out;
+    tt_arena arena;
+    tt_rollout *run;
+    tt_cache *cache;
+    const tt_geometry *geo;
+    bool tether;
+    bool batch;                  /* caches have a batch axis, norms are kept  */
+    int64_t chunks, M;
+    int64_t *ends, *memory, *counters;  /* [chunks, ...], see below           */
+    uint8_t *filled;
+    double *norm_k, *norm_v;
+    int64_t rounds, room, P;     /* admission rounds so far, at most, width   */
+    int64_t *g_layer, *g_chunk, *g_sub, *g_candidates, *g_after;
+    tt_real *g_mass, *g_scores;
+    uint8_t *g_keep;
+} rolled;
+
+static void *grow(rolled *r, int64_t n, size_t size) {
+    return tt_alloc0(r->ctx, &r->arena, n, size, "a rollout record");
+}
+
+/* ---- options ------------------------------------------------------------- */
+
+/* False when the case is about a policy this program does not have. */
+static bool read_policy(tt_policy_options *o, const tt_json *j) {
+    const char *name = tt_json_str(j, "policy", "");
+    const tt_json *p = j;
+    if (!strcmp(name, "fifo")) {
+        *o = tt_policy_defaults("fifo");
+    } else if (!strcmp(name, "self_forcing")) {
+        *o = tt_policy_defaults("fifo");
+        p = tt_json_get(j, "params");
+    } else if (!strcmp(name, "tethercache")) {
+        *o = tt_policy_defaults("tether");
+    } else {
+        return false;
+    }
+    o->K = tt_json_int(p, "K", o->K);
+    o->S = tt_json_int(p, "S", o->S);
+    o->R = tt_json_int(p, "R", o->R);
+    o->M = tt_json_int(p, "M", o->M);
+    o->alpha = tt_json_num(p, "alpha", o->alpha);
+    o->tau = tt_json_num(p, "tau", o->tau);
+    o->temperature = tt_json_num(p, "score_temperature", o->temperature);
+    const char *pool = tt_json_str(p, "grab_pool", "");
+    o->pool = strncmp(pool, "one frame", 9) ? TT_POOL_CHUNK : TT_POOL_FRAME;
+    return true;
+}
+
+static tt_status read_options(tt_ctx *ctx, tt_rollout_options *o,
+                              const tt_json *j) {
+    const tt_json *shape = tt_json_get(j, "latent_shape");
+    const tt_json *list = tt_json_get(j, "denoising_step_list");
+    if (!shape || shape->count != 3 || !list || list->count < 1 ||
+        list->count > TT_MAX_STEPS)
+        return tt_fail(ctx, TT_EFORMAT, "the case lacks latent_shape or "
+                       "denoising_step_list");
+    o->h = tt_json_at(shape, 1)->i;
+    o->w = tt_json_at(shape, 2)->i;
+    o->nsteps = (int)list->count;
+    for (int i = 0; i < o->nsteps; i++) o->steps[i] = tt_json_at(list, i)->num;
+    o->latents = tt_json_int(j, "num_latents", 0);
+    o->chunk = tt_json_int(j, "chunk", 3);
+    o->warp = tt_json_bool(j, "warp_denoising_step", true);
+    o->shift = tt_json_num(j, "timestep_shift", 5);
+    o->context_noise = tt_json_int(j, "context_noise", 0);
+    o->independent_first_frame = tt_json_bool(j, "independent_first_frame",
+                                              false);
+    o->initial_frames = tt_json_int(j, "initial_frames", 0);
+    return TT_OK;
+}
+
+/* ---- what is recorded ---------------------------------------------------- */
+
+static void begin(rolled *r, const tt_rollout_options *o) {
+    const int64_t n = tt_rollout_chunks(r->run), layers = r->geo->layers;
+    const tt_policy_options *p = tt_cache_options(r->cache);
+    r->chunks = n;
+    r->tether = !strcmp(p->name, "tether");
+    r->M = r->tether ? p->M : 0;
+    r->ends = grow(r, n * 2, sizeof *r->ends);
+    r->norm_k = grow(r, n * layers, sizeof *r->norm_k);
+    r->norm_v = grow(r, n * layers, sizeof *r->norm_v);
+    r->memory = grow(r, n * layers * r->M, sizeof *r->memory);
+    r->counters = grow(r, n * layers * 3, sizeof *r->counters);
+    r->filled = grow(r, n * layers, 1);
+    r->P = r->M + (p->pool == TT_POOL_FRAME ? 1 : o->chunk);
+    r->room = n * layers * o->chunk;
+    r->g_layer = grow(r, r->room, sizeof(int64_t));
+    r->g_chunk = grow(r, r->room, sizeof(int64_t));
+    r->g_sub = grow(r, r->room, sizeof(int64_t));
+    r->g_candidates = grow(r, r->room * r->P, sizeof(int64_t));
+    r->g_after = grow(r, r->room * r->M, sizeof(int64_t));
+    r->g_mass = grow(r, r->room * r->P, sizeof(tt_real));
+    r->g_scores = grow(r, r->room * r->P, sizeof(tt_real));
+    r->g_keep = grow(r, r->room * r->P, 1);
+}
+
+static void on_grab(void *user, const tt_grab_record *g) {
+    rolled *r = user;
+    if (r->rounds == r->room || g->P != r->P) {
+        tt_fail(r->ctx, TT_ESHAPE, "an admission round of %lld candidates, "
+                "expected %lld", (long long)g->P, (long long)r->P);
+        return;
+    }
+    const int64_t i = r->rounds++;
+    r->g_layer[i] = g->layer;
+    r->g_chunk[i] = g->chunk;
+    r->g_sub[i] = g->sub;
+    for (int64_t c = 0; c < g->P; c++) {
+        r->g_candidates[i * r->P + c] = g->candidates[c];
+        r->g_mass[i * r->P + c] = (tt_real)g->mass[c];
+        r->g_scores[i * r->P + c] = (tt_real)g->score[c];
+        r->g_keep[i * r->P + c] = g->keep[c];
+    }
+    for (int64_t m = 0; m < g->M; m++)
+        r->g_after[i * r->M + m] = g->memory_after[m];
+}
+
+/* chunk.<i>/step.<j>/flow and x0 as chunk<i>.step<j>.* [1, f, C, h, w]. */
+static void on_tap(void *user, const char *path, tt_dtype dtype, int rank,
+                   const int64_t *dim, const void *data) {
+    rolled *r = user;
+    int chunk, step, end = 0;
+    if (sscanf(path, "chunk.%d/step.%d/%n", &chunk, &step, &end) != 2 || !end)
+        return;
+    if (strcmp(path + end, "flow") && strcmp(path + end, "x0")) return;
+    char name[64];
+    int64_t full[TT_MAX_RANK] = { 1 };
+    memcpy(full + 1, dim, (size_t)rank * sizeof *dim);
+    snprintf(name, sizeof name, "chunk%d.step%d.%s", chunk, step, path + end);
+    tt_st_add(r->out, name, dtype, rank + 1, full, data);
+}
+
+static double norm2(const tt_real *x, int64_t n) {
+    double s = 0;
+    for (int64_t i = 0; i < n; i++) s += (double)x[i] * (double)x[i];
+    return s;
+}
+
+static void after_chunk(rolled *r, int64_t chunk) {
+    const int64_t layers = r->geo->layers;
+    for (int64_t i = 0; i < layers; i++) {
+        const tt_layer *y = tt_cache_layer(r->cache, i);
+        const int64_t n = y->cap * r->geo->H * r->geo->D;
+        const int64_t at = chunk * layers + i;
+        r->ends[2 * chunk] = y->seen;
+        r->ends[2 * chunk + 1] = y->len / r->geo->L;
+        r->norm_k[at] = norm2(y->k, n);
+        r->norm_v[at] = norm2(y->v, n);
+        tt_tether_info t;
+        if (!tt_cache_tether_info(r->cache, i, &t)) continue;
+        r->filled[at] = t.filled;
+        r->counters[3 * at] = t.admissions;
+        r->counters[3 * at + 1] = t.rejections;
+        r->counters[3 * at + 2] = t.edits;
+        for (int64_t m = 0; m < r->M; m++)
+            r->memory[at * r->M + m] = t.memory_index[m];
+    }
+}
+
+/* The keys as the official code stores them: rotated at their absolute
+ * positions for the sliding window, as they are for TetherCache. */
+static void stored_keys(rolled *r, tt_real *out, const tt_layer *y) {
+    const tt_geometry *g = r->geo;
+    const int64_t width = g->H * g->D;
+    memcpy(out, y->k, (size_t)(y->cap * width) * sizeof *out);
+    if (r->tether) return;
+    int32_t *pos = tt_alloc(r->ctx, &r->arena, 3 * y->len, sizeof *pos,
+                            "positions");
+    for (int64_t i = 0; pos && i < y->len; i++) {
+        pos[3 * i] = y->tpos[i];
+        pos[3 * i + 1] = (int32_t)(y->sidx[i] / g->grid_w);
+        pos[3 * i + 2] = (int32_t)(y->sidx[i] % g->grid_w);
+    }
+    tt_rope(r->ctx, out, out, y->len, g->H, g->D, tt_cache_rope(r->cache), pos);
+}
+
+static void put_caches(rolled *r, int64_t chunk) {
+    const tt_geometry *g = r->geo;
+    const int64_t cap = tt_cache_layer(r->cache, 0)->cap;
+    const int64_t n = cap * g->H * g->D;
+    tt_real *k = grow(r, g->layers * n, sizeof *k);
+    tt_real *v = grow(r, g->layers * n, sizeof *v);
+    if (r->ctx->status) return;
+    for (int64_t i = 0; i < g->layers; i++) {
+        stored_keys(r, k + i * n, tt_cache_layer(r->cache, i));
+        memcpy(v + i * n, tt_cache_layer(r->cache, i)->v,
+               (size_t)n * sizeof *v);
+    }
+    const int64_t batch[] = { g->layers, 1, cap, g->H, g->D };
+    const int64_t plain[] = { g->layers, cap, g->H, g->D };
+    const int64_t *dim = r->batch ? batch : plain;
+    char name[64];
+    snprintf(name, sizeof name, "chunk%lld.cache_k", (long long)chunk);
+    tt_st_add(r->out, name, REAL_TYPE, r->batch ? 5 : 4, dim, k);
+    snprintf(name, sizeof name, "chunk%lld.cache_v", (long long)chunk);
+    tt_st_add(r->out, name, REAL_TYPE, r->batch ? 5 : 4, dim, v);
+}
+
+static void put_records(rolled *r) {
+    tt_st_writer *o = r->out;
+    const int64_t n = r->chunks, layers = r->geo->layers, g = r->rounds;
+    const int64_t M = r->M, P = r->P;
+    tt_st_add(o, "ends", TT_I64, 2, (int64_t[]){ n, 2 }, r->ends);
+    if (!r->batch) return;
+    tt_st_add(o, "cache_k_norm2", TT_F64, 2, (int64_t[]){ n, layers },
+              r->norm_k);
+    tt_st_add(o, "cache_v_norm2", TT_F64, 2, (int64_t[]){ n, layers },
+              r->norm_v);
+    if (!r->tether) return;
+    tt_st_add(o, "memory_index", TT_I64, 3, (int64_t[]){ n, layers, M },
+              r->memory);
+    tt_st_add(o, "counters", TT_I64, 3, (int64_t[]){ n, layers, 3 },
+              r->counters);
+    tt_st_add(o, "cache_filled", TT_U8, 2, (int64_t[]){ n, layers },
+              r->filled);
+    if (g == 0) return;
+    tt_st_add(o, "grab_layer", TT_I64, 1, &g, r->g_layer);
+    tt_st_add(o, "grab_chunk", TT_I64, 1, &g, r->g_chunk);
+    tt_st_add(o, "grab_sub", TT_I64, 1, &g, r->g_sub);
+    tt_st_add(o, "grab_candidates", TT_I64, 2, (int64_t[]){ g, P },
+              r->g_candidates);
+    tt_st_add(o, "grab_mass", REAL_TYPE, 2, (int64_t[]){ g, P }, r->g_mass);
+    tt_st_add(o, "grab_scores", REAL_TYPE, 2, (int64_t[]){ g, P }, r->g_scores);
+    tt_st_add(o, "grab_keep", TT_U8, 2, (int64_t[]){ g, P }, r->g_keep);
+    tt_st_add(o, "grab_memory_after", TT_I64, 2, (int64_t[]){ g, M },
+              r->g_after);
+}
+
+/* ---- the run ------------------------------------------------------------- */
+
+static bool wanted(const tt_json *json, int64_t chunk) {
+    const tt_json *list = tt_json_get(json, "detail_chunks");
+    for (int64_t i = 0; list && i < list->count; i++)
+        if (tt_json_at(list, i)->i == chunk) return true;
+    return false;
+}
+
+static void roll(rolled *r, const tt_json *json, const tt_rollout_options *o,
+                 int64_t C) {
+    tt_ctx *ctx = r->ctx;
+    const int64_t dim[] = { 1, o->initial_frames + o->latents, C, o->h, o->w };
+    tt_real *latents = grow(r, dim[1] * C * o->h * o->w, sizeof *latents);
+    const tt_real *x;
+    int64_t f, done = 0;
+    begin(r, o);
+    tt_cache_on_grab(r->cache, on_grab, r);
+    for (int64_t i = 0; i < r->chunks && !ctx->status; i++) {
+        ctx->tap = wanted(json, i) && r->batch ? on_tap : NULL;
+        ctx->tap_user = r;
+        if (tt_rollout_next(ctx, r->run, &x, &f)) break;
+        memcpy(latents + done, x, (size_t)(f * C * o->h * o->w) * sizeof *x);
+        done += f * C * o->h * o->w;
+        after_chunk(r, i);
+        if (wanted(json, i)) put_caches(r, i);
+    }
+    ctx->tap = NULL;
+    if (ctx->status) return;
+    tt_st_add(r->out, "latents", REAL_TYPE, 5, dim, latents);
+    put_records(r);
+}
+
+static const tt_real *input(rolled *r, const tt_file *f, const char *name) {
+    const tt_entry *e = tt_file_find(f, name);
+    return e ? tt_read_real(r->ctx, &r->arena, &e->t) : NULL;
+}
+
+tt_status run_rollout_case(tt_ctx *ctx, const tt_json *json, const char *dir,
+                           tt_st_writer *out) {
+    rolled r = { .ctx = ctx, .out = out };
+    tt_rollout_options o;
+    tt_file *f = NULL;
+    tt_weights *w = NULL;
+    tt_dit *m = NULL;
+    tt_prompt *prompt = NULL;
+    char path[1024];
+    o = tt_rollout_defaults();
+    if (!read_policy(&o.policy, json)) return TT_EUNSUPPORTED;
+    TT_TRY(read_options(ctx, &o, json));
+    r.batch = !tt_json_get(json, "params");
+    snprintf(path, sizeof path, "%s/inputs.safetensors", dir);
+    TT_TRY(tt_file_open(ctx, &f, path));
+    snprintf(path, sizeof path, "%s/%s", dir, tt_json_str(json, "model", ""));
+    if (tt_weights_open(ctx, &w, path, TT_MODEL_DIT,
+                        &(tt_weights_options){ .ema = -1 }) == TT_OK)
+        tt_dit_load(ctx, &m, w, NULL, 0);
+    o.noise.noise = input(&r, f, "noise");
+    o.noise.renoise = input(&r, f, "renoise");
+    o.initial = input(&r, f, "initial_latent");
+    const tt_entry *text = tt_file_find(f, "text");
+    if (!text || !o.noise.noise)
+        tt_fail(ctx, TT_ESHAPE, "%s: no input text or noise", dir);
+    else
+        tt_prompt_make(ctx, &prompt, m, input(&r, f, "text"), text->t.dim[1]);
+    if (!ctx->status) tt_rollout_open(ctx, &r.run, m, prompt, &o);
+    if (!ctx->status) {
+        r.cache = tt_rollout_cache(r.run);
+        r.geo = tt_cache_geometry(r.cache);
+        roll(&r, json, &o, tt_dit_get_config(m)->in_dim);
+    }
+    tt_rollout_close(r.run);
+    if (prompt) tt_prompt_free(prompt);
+    if (m) tt_dit_close(m);
+    tt_file_close(f);
+    tt_arena_free(&r.arena);
+    return ctx->status;
+}

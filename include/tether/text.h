@@ -111,7 +111,8 @@ const tt_umt5_config *tt_umt5_config_of(const tt_umt5 *enc);
  * Taps     "text/block.i.attn", "text/block.i.ffn" (the branches),
  *          "text/block.i", "text/context" as [B, computed positions, dim],
  *          "text/prompt_embeds" as [B, L, dim].
- * Errors   TT_EINVAL  id outside [0, vocab), B or L not positive
+ * Errors   TT_EINVAL  B or L not positive
+ *          TT_ESHAPE  an id outside [0, vocab)
  *          TT_EFORMAT a result that is not finite (broken weights)
  * Vectors  ref_data/t5_basic and its neighbours */
 tt_status tt_umt5_encode(tt_ctx *ctx, tt_real *context, tt_real *prompt_embeds,

@@ -147,7 +147,9 @@ static tt_status all(tt_ctx *ctx, const settings *s, const tt_tokenizer *tok)
         if (n > 0 && line[n - 1] == '\n') n--;
         if (one(ctx, s, tok, line, (size_t)n)) {
             char why[sizeof ctx->message];
-            tt_status status = ctx->status;
+            /* The command line was fine: not a usage error. */
+            tt_status status = ctx->status == TT_EINVAL ? TT_EFORMAT
+                                                        : ctx->status;
             snprintf(why, sizeof why, "%s", tt_message(ctx));
             tt_clear(ctx);
             tt_fail(ctx, status, "line %lld: %s", i, why);

@@ -146,7 +146,7 @@ static void check_ids(tt_ctx *ctx, const tt_umt5 *enc, const int64_t *ids,
     }
     for (int64_t i = 0; i < B * L && !ctx->status; i++)
         if (ids[i] < 0 || ids[i] >= enc->cfg.vocab)
-            tt_fail(ctx, TT_EINVAL,
+            tt_fail(ctx, TT_ESHAPE,
                     "token id %lld at position %lld is outside the encoder's "
                     "vocabulary of %lld; tokenizer and encoder do not belong "
                     "together", (long long)ids[i], (long long)(i % L),

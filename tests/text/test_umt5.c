@@ -158,10 +158,10 @@ static void check_refusals(tt_ctx *ctx)
     const char *path = ref_path("t5_basic/weights.safetensors");
     if (!expect_ok(tt_umt5_open(ctx, &enc, path), path)) return;
     expect_status(tt_umt5_encode(ctx, NULL, out, enc, ids, mask, 1, 4, false),
-                  TT_EINVAL, "an id equal to vocab");
+                  TT_ESHAPE, "an id equal to vocab");
     ids[2] = -1;
     expect_status(tt_umt5_encode(ctx, NULL, out, enc, ids, mask, 1, 4, false),
-                  TT_EINVAL, "a negative id");
+                  TT_ESHAPE, "a negative id");
     expect_status(tt_umt5_encode(ctx, NULL, out, enc, ids, mask, 1, 0, false),
                   TT_EINVAL, "no tokens");
     tt_umt5_close(enc);

@@ -23,7 +23,11 @@ static void check_corners(tt_ctx *ctx)
         {"&#99999999999999999999;", "\xef\xbf\xbd"}, {"&amp", "&"},
         {"&", "&"}, {"&#", "&#"}, {"&#x", "&#x"}, {"&;", "&;"},
         {"\x1b[", "["}, {"\x1b[3", "[3"}, {"\xef\xbf\xa3", "\xcc\x84"},
-        {"\x1b[\xd9\xa3m.", "."}};
+        {"\x1b[\xd9\xa3m.", "."},
+        {"&hellip x &apos", "&hellip x &apos"},
+        /* a second mark of the same class is blocked from the letter */
+        {"a\xcc\x90\xcc\x81", "a\xcc\x90\xcc\x81"},
+        {"a\xcc\x95\xcc\x80", "\xc3\xa0\xcc\x95"}};
     for (size_t i = 0; i < sizeof pair / sizeof pair[0]; i++) {
         char *out;
         size_t n;

@@ -183,12 +183,33 @@ static void check_rules(tt_ctx *ctx)
     expect(survive(ctx, good, sizeof good - 1), "a minimal model is refused");
 }
 
+/* "a" and "b" score -1, "ab" -2: the tie keeps the path found first, "ab". */
+static void check_tie(tt_ctx *ctx)
+{
+    static const char model[] =
+        "\x0a\x05\x0a\x01" "u\x18\x02"
+        "\x0a\x08\x0a\x01" "a\x15\0\0\x80\xbf"
+        "\x0a\x08\x0a\x01" "b\x15\0\0\x80\xbf"
+        "\x0a\x09\x0a\x02" "ab\x15\0\0\0\xc0"
+        "\x1a\x02\x18\0"; /* no dummy prefix */
+    int64_t *ids = NULL, n = 0;
+    tt_tokenizer *tok;
+    if (!expect_ok(tt_tokenizer_open_bytes(ctx, &tok, model, sizeof model - 1,
+                                           "tie"), "tie"))
+        return;
+    tt_tokenizer_encode(ctx, &ctx->scratch, &ids, &n, tok, "ab", 2);
+    expect(n == 1 && ids[0] == 3, "a tie: %lld ids, expected the piece 'ab'",
+           (long long)n);
+    tt_tokenizer_close(tok);
+}
+
 int main(void)
 {
     tt_ctx *ctx = test_begin("text/tokenizer");
     check_model(ctx, "pub_a");
     check_model(ctx, "pub_b");
     check_rules(ctx);
+    check_tie(ctx);
     check_damage(ctx, "pub_b", 7, 97);
     check_damage(ctx, "pub_a", 4001, 24001);
     tt_tokenizer *tok;

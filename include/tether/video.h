@@ -84,6 +84,10 @@ tt_status tt_video_finish(tt_video *v);
 /* Remove what was written under the temporary name; NULL is fine. */
 void tt_video_abort(tt_video *v);
 
+/* The name of number `index` of a pattern like frames/%05d.png; false, and
+ * nothing written, when `pattern` is not one or does not fit. */
+bool tt_pattern_name(char *buf, size_t n, const char *pattern, int64_t index);
+
 /* ---- contact sheet ------------------------------------------------------- */
 
 /* One PNG with up to 12 evenly spaced frames, first and last included,

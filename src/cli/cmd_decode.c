@@ -92,7 +92,7 @@ static void decode(tt_ctx *ctx, progress *p, const settings *s,
     tt_tensor t;
     if (input_open(ctx, &file, &t, s->latents, "latents", 5, dim) == TT_OK
         && decode_check(ctx, &s->out, t.dim[1], t.dim[3], t.dim[4]) == TT_OK
-        && model_open_vae(ctx, &vae, &s->model) == TT_OK)
+        && model_open_vae(ctx, &vae, &s->model, NULL) == TT_OK)
         decode_run(ctx, p, vae, &t, split, nsplit, &s->out);
     if (vae) tt_vae_close(vae);
     if (file) tt_file_close(file);

@@ -22,7 +22,15 @@ static bool find_in_model(char *buf, size_t n, const model_paths *p,
     return false;
 }
 
-tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const model_paths *p)
+static void tell_source(model_source *s, const tt_weights *w)
+{
+    if (!s) return;
+    snprintf(s->path, sizeof s->path, "%s", tt_weights_path(w));
+    snprintf(s->origin, sizeof s->origin, "%s", tt_weights_origin(w));
+}
+
+tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const model_paths *p,
+                         model_source *source)
 {
     static const char *const configs[] = {"config.json",
                                           "transformer/config.json", NULL};
@@ -40,10 +48,12 @@ tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const model_paths *p)
     tt_weights_options opt = {.ema = p->ema};
     tt_weights *w;
     TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_DIT, &opt));
+    tell_source(source, w);
     return tt_dit_load(ctx, out, w, separate ? config : NULL, p->heads);
 }
 
-tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const model_paths *p)
+tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const model_paths *p,
+                         model_source *source)
 {
     const char *path = p->vae ? p->vae : p->model;
     *out = NULL;
@@ -52,6 +62,7 @@ tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const model_paths *p)
                        "FILE");
     tt_weights *w;
     TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_VAE, NULL));
+    tell_source(source, w);
     return tt_vae_load(ctx, out, w);
 }
 

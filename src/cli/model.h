@@ -44,9 +44,17 @@ typedef struct model_paths {
     {OPT_INT, "heads", 0, offsetof(type, member.heads), "N",                   \
      "head count, only where no config.json gives it"}
 
-/* Open and load. Errors name the option that would help. */
-tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const model_paths *p);
-tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const model_paths *p);
+/* The file a part was read from, and how: "Wan names, torch zip". */
+typedef struct model_source {
+    char path[4096], origin[256];
+} model_source;
+
+/* Open and load; `source` (may be NULL) is told where from. Errors name the
+ * option that would help. */
+tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const model_paths *p,
+                         model_source *source);
+tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const model_paths *p,
+                         model_source *source);
 
 /* Path of the tokenizer: --tokenizer, or the places of -m where it lies in
  * known folders. Written to buf. */

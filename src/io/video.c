@@ -184,17 +184,16 @@ static tt_status y4m_frame(tt_video *v, const uint8_t *rgb)
     return tt_out_write(v->ctx, &v->out, v->planes, (size_t)(3 * n));
 }
 
-/* The name of frame `index` of a checked pattern. */
-static const char *pattern_name(tt_video *v, int64_t index)
+bool tt_pattern_name(char *buf, size_t n, const char *pattern, int64_t index)
 {
     int width = 0;
     bool zeros = false;
     size_t b = 0, e = 0;
-    if (!parse_pattern(v->path, &width, &zeros, &b, &e)) return v->path;
-    snprintf(v->name, strlen(v->path) + NUMBER_MAX,
-             zeros ? "%.*s%0*lld%s" : "%.*s%*lld%s", (int)b, v->path, width,
-             (long long)index, v->path + e);
-    return v->name;
+    if (strlen(pattern) + NUMBER_MAX > n
+        || !parse_pattern(pattern, &width, &zeros, &b, &e)) return false;
+    snprintf(buf, n, zeros ? "%.*s%0*lld%s" : "%.*s%*lld%s", (int)b, pattern,
+             width, (long long)index, pattern + e);
+    return true;
 }
 
 static tt_status begin(tt_video *v)
@@ -262,7 +261,8 @@ tt_status tt_video_frame(tt_video *v, const uint8_t *rgb)
     case TARGET_ENCODER:
         return encoder_write(ctx, &v->encoder, rgb, (size_t)(3 * w * h));
     case TARGET_PATTERN:
-        return tt_png_write(ctx, pattern_name(v, index), rgb, w, h);
+        tt_pattern_name(v->name, strlen(v->path) + NUMBER_MAX, v->path, index);
+        return tt_png_write(ctx, v->name, rgb, w, h);
     case TARGET_PNG: break;
     }
     if (index)

@@ -1,0 +1,140 @@
+/* cmd_demo.c: tether demo, the whole pipeline on the small built-in model.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Nothing here is special: it is `tether generate` with the options filled
+ * in, long enough that the cache of 21 frames overflows and TetherCache has
+ * to choose. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "tether/video.h"
+
+typedef struct settings {
+    const char *output, *model, *prompt;
+    uint64_t seed;
+    int64_t latents;
+} settings;
+
+static const opt_spec options[] = {
+    {OPT_GROUP, NULL, 0, 0, NULL, "Demo"},
+    {OPT_TEXT, "output", 'o', offsetof(settings, output), "FOLDER",
+     "where the video, the contact sheet and the record go (default "
+     "build/demo)"},
+    {OPT_TEXT, "model", 'm', offsetof(settings, model), "DIR",
+     "another small model (default: ref_data/demo of the source tree)"},
+    {OPT_TEXT, "prompt", 'p', offsetof(settings, prompt), "TEXT",
+     "what the video shows"},
+    {OPT_U64, "seed", 's', offsetof(settings, seed), "S",
+     "seed (default 0)"},
+    {OPT_INT, "latents", 0, offsetof(settings, latents), "N",
+     "latent frames, a multiple of 3 (default 30)"},
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+static const opt_command demo_command = {
+    .name = "demo",
+    .summary = "a video and a contact sheet from the small built-in model",
+    .usage = "[-o FOLDER] [-p TEXT] [-s SEED]",
+    .intro = "Runs every part of the program, from the tokenizer to the "
+             "video, in seconds and without downloads.",
+    .examples = "  tether demo\n"
+                "  tether demo -p \"a red circle moves left\" -s 7",
+    .options = options,
+};
+
+/* mkdir -p */
+static tt_status make_folders(tt_ctx *ctx, const char *path)
+{
+    char part[4096];
+    if ((size_t)snprintf(part, sizeof part, "%s", path) >= sizeof part)
+        return tt_fail(ctx, TT_EINVAL, "the folder name is too long");
+    for (char *c = part + 1;; c++) {
+        if (*c && *c != '/') continue;
+        char kept = *c;
+        *c = 0;
+        if (mkdir(part, 0777) && errno != EEXIST)
+            return tt_fail(ctx, TT_EIO, "cannot create the folder %s: %s",
+                           part, strerror(errno));
+        if (!kept) return TT_OK;
+        *c = kept;
+    }
+}
+
+/* The model beside the source: from here, or from where the program lies
+ * (build/<flavour>/tether or PREFIX/bin/tether). */
+static tt_status find_model(tt_ctx *ctx, char *buf, size_t n)
+{
+    static const char *const places[] = {"../../ref_data/demo",
+                                         "../share/tether/demo"};
+    struct stat st;
+    char self[4096];
+    if (stat("ref_data/demo", &st) == 0) {
+        snprintf(buf, n, "ref_data/demo");
+        return TT_OK;
+    }
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[len > 0 ? len : 0] = 0;
+    char *slash = strrchr(self, '/');
+    for (size_t i = 0; slash && i < sizeof places / sizeof places[0]; i++) {
+        *slash = 0;
+        if ((size_t)snprintf(buf, n, "%s/%s", self, places[i]) < n
+            && stat(buf, &st) == 0) return TT_OK;
+    }
+    return tt_fail(ctx, TT_EIO, "the built-in model was not found: run from "
+                   "the source folder, which holds ref_data/demo, or name a "
+                   "model folder with -m");
+}
+
+/* mp4 where ffmpeg is there, else y4m. */
+static const char *video_file(tt_ctx *ctx, const char *folder, char *buf,
+                              size_t n)
+{
+    const tt_video_format f = {.width = 64, .height = 64, .fps = 16};
+    snprintf(buf, n, "%s/demo.mp4", folder);
+    if (tt_video_check(ctx, buf, &f) == TT_EUNSUPPORTED) {
+        tt_clear(ctx);
+        snprintf(buf, n, "%s/demo.y4m", folder);
+        fprintf(stderr, "no ffmpeg: the video is written as %s\n", buf);
+    }
+    return buf;
+}
+
+int cmd_demo(tt_ctx *ctx, int argc, char **argv)
+{
+    settings s = {.output = "build/demo", .latents = 30,
+                  .prompt = "a red circle moves left on a blue background"};
+    cli_common common;
+    opt_result given;
+    char model[4096 + 64], video[4200], sheet[4200], record[4200];
+    char seed[32], latents[32], threads[32];
+    int status = opt_parse(&demo_command, &s, &common, &given, argc, argv);
+    if (status >= 0) return status;
+    if (cli_setup(ctx, &common) || make_folders(ctx, s.output)) goto failed;
+    if (!s.model && find_model(ctx, model, sizeof model)) goto failed;
+    video_file(ctx, s.output, video, sizeof video);
+    if (ctx->status) goto failed;
+
+    snprintf(sheet, sizeof sheet, "%s/sheet.png", s.output);
+    snprintf(record, sizeof record, "%s/run.json", s.output);
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)s.seed);
+    snprintf(latents, sizeof latents, "%lld", (long long)s.latents);
+    snprintf(threads, sizeof threads, "%d", ctx->nthreads);
+    const char *args[] = {
+        "generate", "-m", s.model ? s.model : model, "-p", s.prompt, "-s",
+        seed, "--latents", latents, "-W", "64", "-H", "64", "-o", video,
+        "--contact-sheet", sheet, "--record", record, "-t", threads,
+        "--backend", ctx->ops->name, common.quiet ? "-q" : NULL};
+    int n = (int)(sizeof args / sizeof args[0]) - !common.quiet;
+    status = cmd_generate(ctx, n, (char **)(uintptr_t)args);
+    if (!status && !common.quiet)
+        fprintf(stderr, "look at %s and %s\n", sheet, video);
+    return status;
+failed:
+    return cli_failed(ctx);
+}

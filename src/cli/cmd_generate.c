@@ -1,0 +1,403 @@
+/* cmd_generate.c: tether generate, from a prompt to a video.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The order of things: options; every file that is needed later is opened
+ * once, so that nothing missing is found out after hours; text, and the
+ * encoder is closed; for every video its latents, on disk when complete; then
+ * the cache is gone and the VAE decodes. (The transformer's weights stay
+ * mapped for the next video; the system drops their pages when it needs to.)
+ * Next    generate_run.c */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/generate.h"
+#include "cli/inputs.h"
+#include "tether/outfile.h"
+#include "tether/video.h"
+
+typedef struct session {
+    tt_ctx *ctx;
+    generate g;
+    opt_result given;
+    tt_rollout_options opt;
+    progress progress;
+    record record;
+    tt_arena mem;        /* noise, given latents, names                       */
+    tt_dit *dit;
+    texts texts;
+} session;
+
+/* ---- inputs -------------------------------------------------------------- */
+
+/* Latent height and width: from the options, else from the first file that
+ * has them, else 832x480. -1 stands for "take what the file has". */
+static void size_for_file(const session *s, int64_t *h, int64_t *w)
+{
+    *h = s->opt.h ? s->opt.h : -1;
+    *w = s->opt.w ? s->opt.w : -1;
+}
+
+static void read_initial(session *s, int64_t C)
+{
+    int64_t dim[5] = {1, -1, C, 0, 0};
+    if (!s->g.initial || s->ctx->status) return;
+    size_for_file(s, &dim[3], &dim[4]);
+    s->opt.initial = input_read(s->ctx, &s->mem, s->g.initial,
+                                "initial_latent", 5, dim);
+    if (!s->opt.initial) return;
+    s->opt.initial_frames = dim[1];
+    s->opt.h = dim[3];
+    s->opt.w = dim[4];
+    record_input(s->ctx, &s->record, "initial latents", s->g.initial, NULL);
+}
+
+static void read_noise(session *s, int64_t C)
+{
+    int64_t dim[5] = {1, -1, C, 0, 0};
+    bool length = opt_given(&s->given, "latents")
+               || opt_given(&s->given, "frames")
+               || opt_given(&s->given, "seconds");
+    if (!s->g.noise || s->ctx->status) return;
+    size_for_file(s, &dim[3], &dim[4]);
+    s->opt.noise.noise = input_read(s->ctx, &s->mem, s->g.noise, "noise", 5,
+                                    dim);
+    if (!s->opt.noise.noise) return;
+    s->opt.h = dim[3];
+    s->opt.w = dim[4];
+    if (!length) s->opt.latents = dim[1];
+    if (generate_length(s->ctx, &s->g, &s->given, &s->opt)) return;
+    if (s->opt.latents != dim[1]) {
+        tt_fail(s->ctx, TT_ESHAPE, "%s holds noise for %lld latent frames, but "
+                "the length asked for is %lld", s->g.noise, (long long)dim[1],
+                (long long)s->opt.latents);
+        return;
+    }
+    int64_t again[4] = {(s->opt.nsteps - 1) * s->opt.latents, C, dim[3],
+                        dim[4]};
+    if (s->opt.nsteps > 1)
+        s->opt.noise.renoise = input_read(s->ctx, &s->mem, s->g.noise,
+                                          "renoise", 4, again);
+    record_input(s->ctx, &s->record, "noise", s->g.noise, NULL);
+}
+
+static tt_status read_inputs(session *s)
+{
+    const int64_t C = tt_dit_get_config(s->dit)->in_dim;
+    s->opt.latents = 0; /* not known yet */
+    read_initial(s, C);
+    read_noise(s, C);
+    if (!s->opt.h) s->opt.h = 480 / 8;
+    if (!s->opt.w) s->opt.w = 832 / 8;
+    return s->ctx->status ? s->ctx->status
+                          : generate_length(s->ctx, &s->g, &s->given, &s->opt);
+}
+
+static tt_status open_dit(session *s)
+{
+    model_source from;
+    TT_TRY(model_open_dit(s->ctx, &s->dit, &s->g.model, &from));
+    record_input(s->ctx, &s->record, "transformer", from.path, from.origin);
+    const tt_dit_config *c = tt_dit_get_config(s->dit);
+    progress_note(&s->progress, "transformer: %s (%s), %lld layers of width "
+                  "%lld, %lld heads", from.path, from.origin,
+                  (long long)c->layers, (long long)c->dim,
+                  (long long)c->heads);
+    return TT_OK;
+}
+
+static tt_status open_vae(session *s, tt_vae **vae, model_source *from)
+{
+    const int64_t C = tt_dit_get_config(s->dit)->in_dim;
+    TT_TRY(model_open_vae(s->ctx, vae, &s->g.model, from));
+    if (tt_vae_z(*vae) != C)
+        tt_fail(s->ctx, TT_ESHAPE, "the transformer makes %lld latent channels "
+                "and the VAE takes %lld: they belong to different models",
+                (long long)C, (long long)tt_vae_z(*vae));
+    return s->ctx->status;
+}
+
+/* Open and close the VAE: a missing one is an error now, not in hours. */
+static tt_status try_vae(session *s)
+{
+    model_source from;
+    tt_vae *vae = NULL;
+    if (s->g.no_decode) return TT_OK;
+    if (open_vae(s, &vae, &from) == TT_OK)
+        record_input(s->ctx, &s->record, "VAE", from.path, from.origin);
+    if (vae) tt_vae_close(vae);
+    return s->ctx->status;
+}
+
+/* ---- names --------------------------------------------------------------- */
+
+/* path with `suffix` before its ending: "a/b.mp4" "-1" -> "a/b-1.mp4". */
+static const char *with_suffix(session *s, const char *path,
+                               const char *suffix)
+{
+    if (!path || !*suffix || !strcmp(path, "-")) return path;
+    size_t n = strlen(path) + strlen(suffix) + 1;
+    char *out = tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "file name");
+    const char *slash = strrchr(path, '/');
+    const char *dot = strrchr(slash ? slash : path, '.');
+    size_t stem = dot ? (size_t)(dot - path) : strlen(path);
+    if (out) snprintf(out, n, "%.*s%s%s", (int)stem, path, suffix,
+                      path + stem);
+    return out;
+}
+
+/* FOLDER/PROMPT-SAMPLE.mp4 as VBench wants it: no '/', at most 255 bytes. */
+static const char *vbench_name(session *s, const char *prompt, int64_t sample)
+{
+    const char *folder = s->g.output;
+    char stem[201];
+    size_t n = 0;
+    for (; prompt[n] && n < 200; n++)
+        stem[n] = prompt[n] == '/' || prompt[n] == '\n' ? ' ' : prompt[n];
+    if (prompt[n]) {
+        while (n && ((unsigned char)prompt[n] & 0xc0) == 0x80) n--;
+        tt_warn(s->ctx, "the prompt is too long for a file name and was cut "
+                "after %zu bytes", n);
+    }
+    size_t room = strlen(folder) + 256;
+    char *out = tt_alloc(s->ctx, &s->mem, (int64_t)room, 1, "file name");
+    if (out) snprintf(out, room, "%s/%.*s-%lld.mp4", folder, (int)n, stem,
+                      (long long)sample);
+    return out;
+}
+
+/* Beside `output`: its name with another ending. */
+static const char *beside(session *s, const char *output, const char *ending)
+{
+    if (!output || !strcmp(output, "-")) return NULL;
+    const char *slash = strrchr(output, '/');
+    const char *base = slash ? slash + 1 : output;
+    const char *dot = strrchr(base, '.');
+    size_t n = dot ? (size_t)(dot - output) : strlen(output);
+    if (strchr(base, '%')) n = (size_t)(base - output); /* a pattern */
+    size_t room = n + strlen(ending) + 8;
+    char *out = tt_alloc(s->ctx, &s->mem, (int64_t)room, 1, "file name");
+    if (out) snprintf(out, room, "%.*s%s%s", (int)n, output,
+                      strchr(base, '%') ? "video" : "", ending);
+    return out;
+}
+
+static video_names names_of(session *s, int prompt, int64_t sample)
+{
+    const generate *g = &s->g;
+    char suffix[64] = "";
+    if (s->texts.n > 1 && g->num_samples > 1)
+        snprintf(suffix, sizeof suffix, "-%d-%lld", prompt, (long long)sample);
+    else if (s->texts.n > 1)
+        snprintf(suffix, sizeof suffix, "-%d", prompt);
+    else if (g->num_samples > 1)
+        snprintf(suffix, sizeof suffix, "-%lld", (long long)sample);
+
+    video_names v = {0};
+    v.output = g->vbench_name
+             ? vbench_name(s, s->texts.prompt[prompt], sample)
+             : with_suffix(s, g->output, suffix);
+    v.sheet = with_suffix(s, g->sheet, suffix);
+    v.record = with_suffix(s, g->record, suffix);
+    v.dump = with_suffix(s, g->dump, suffix);
+    v.trace = with_suffix(s, g->trace, suffix);
+    const char *main_output = v.output && strcmp(v.output, "-") ? v.output
+                                                                : v.sheet;
+    v.latents = g->latents_out ? with_suffix(s, g->latents_out, suffix)
+              : beside(s, main_output, ".latents.safetensors");
+    v.preview = !g->preview ? NULL
+              : *g->preview ? with_suffix(s, g->preview, suffix)
+              : beside(s, main_output, ".preview.png");
+    if (g->no_decode) v.output = v.sheet = NULL;
+    return v;
+}
+
+static decode_outputs outputs_of(session *s, const video_names *v)
+{
+    decode_outputs o = {.video = v->output, .sheet = v->sheet, .fps = 16};
+    if (v->latents) {
+        size_t n = strlen(v->latents) + 128;
+        char *after = tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "message");
+        if (after)
+            snprintf(after, n, "the latents are complete in %s; `tether "
+                     "decode --latents` can decode them", v->latents);
+        o.after = after;
+    }
+    return o;
+}
+
+/* Can everything be written? */
+static tt_status check_names(session *s, const video_names *v)
+{
+    const char *const files[] = {v->latents, v->preview, v->record, v->dump,
+                                 v->trace};
+    decode_outputs o = outputs_of(s, v);
+    TT_TRY(decode_check(s->ctx, &o, s->opt.initial_frames + s->opt.latents,
+                        s->opt.h, s->opt.w));
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (files[i]) TT_TRY(tt_out_check(s->ctx, files[i]));
+    return s->ctx->status;
+}
+
+/* ---- one video ----------------------------------------------------------- */
+
+static uint64_t seed_of(const session *s, int prompt, int64_t sample)
+{
+    if (strcmp(s->g.seed_rule, "official")) return s->g.seed;
+    return s->g.seed + 100 * (uint64_t)prompt + (uint64_t)sample;
+}
+
+static void announce(session *s, const video_job *job, int prompt)
+{
+    const tt_rollout_options *o = &job->opt;
+    const int64_t n = o->initial_frames + o->latents;
+    int64_t bytes = tt_rollout_bytes(s->dit, o);
+    if (s->texts.prompt[prompt])
+        progress_note(&s->progress, "prompt: %s", s->texts.prompt[prompt]);
+    progress_say(&s->progress, "seed %llu sample %u: %lld latents of %lldx%lld"
+                 " (%lld frames of %lldx%lld), cache %s, about %.2f GB",
+                 (unsigned long long)o->noise.seed, o->noise.sample,
+                 (long long)n, (long long)o->w, (long long)o->h,
+                 (long long)decode_frames(n), (long long)(8 * o->w),
+                 (long long)(8 * o->h), o->policy.name,
+                 bytes > 0 ? (double)bytes * 1e-9 : 0.0);
+}
+
+static void log_start(session *s, const video_job *job)
+{
+    json_out j;
+    if (!progress_log(&s->progress, &j, "start")) return;
+    json_u64(&j, "seed", job->opt.noise.seed);
+    json_int(&j, "sample", job->opt.noise.sample);
+    json_int(&j, "latents", job->opt.latents);
+    json_str(&j, "output", job->names.output);
+    json_str(&j, "latents_out", job->names.latents);
+    progress_logged(&s->progress, &j);
+}
+
+static void write_record(session *s, const video_job *job, int prompt)
+{
+    const tt_rollout_options *o = &job->opt;
+    record_video v = {.prompt = s->texts.prompt[prompt],
+                      .seed = o->noise.seed, .sample = o->noise.sample,
+                      .latents = o->latents, .given = o->initial_frames,
+                      .width = 8 * o->w, .height = 8 * o->h,
+                      .frames = decode_frames(o->latents
+                                              + o->initial_frames)};
+    if (!job->names.record || s->ctx->status) return;
+    progress_note(&s->progress, "hashing inputs for %s", job->names.record);
+    record_write(s->ctx, &s->record, job->names.record, &generate_command,
+                 &s->g, &v);
+}
+
+static tt_status decode(session *s, const video_job *job,
+                        const tt_tensor *latents)
+{
+    static const int64_t split[1] = {1};
+    decode_outputs o = outputs_of(s, &job->names);
+    tt_vae *vae = NULL;
+    double begin = tt_now();
+    if (!o.video && !o.sheet) return s->ctx->status;
+    if (open_vae(s, &vae, NULL) == TT_OK)
+        decode_run(s->ctx, &s->progress, vae, latents, split, 1, &o);
+    if (vae) tt_vae_close(vae);
+    s->record.decode_seconds = tt_now() - begin;
+    return s->ctx->status;
+}
+
+/* What else a run is made from, so that --resume takes up its own only. */
+static const char *origin_of(session *s, int prompt)
+{
+    tt_sha256 h;
+    char hex[65], *out = tt_alloc(s->ctx, &s->mem, 65, 1, "digest");
+    const int64_t n = s->texts.rows * s->texts.dim;
+    tt_sha256_init(&h);
+    if (s->ctx->status) return NULL;
+    tt_sha256_add(&h, s->texts.text + prompt * n,
+                  (size_t)n * sizeof *s->texts.text);
+    tt_sha256_hex(&h, hex);
+    return out ? strcpy(out, hex) : NULL;
+}
+
+static tt_status one_video(session *s, int prompt, int64_t sample)
+{
+    tt_ctx *ctx = s->ctx;
+    const int64_t n = s->texts.rows * s->texts.dim;
+    tt_arena mem = {0};
+    tt_tensor latents;
+    tt_prompt *embedded = NULL;
+    video_job job = {.g = &s->g, .dit = s->dit, .opt = s->opt,
+                     .names = names_of(s, prompt, sample),
+                     .record = &s->record, .progress = &s->progress};
+    job.opt.noise.seed = seed_of(s, prompt, sample);
+    job.opt.noise.sample = (uint32_t)sample;
+    job.opt.origin = origin_of(s, prompt);
+    record_next_video(&s->record);
+    if (check_names(s, &job.names)) return ctx->status;
+    announce(s, &job, prompt);
+    log_start(s, &job);
+    if (tt_prompt_make(ctx, &embedded, s->dit, s->texts.text + prompt * n,
+                       s->texts.rows) == TT_OK) {
+        job.prompt = embedded;
+        generate_run(ctx, &mem, &latents, &job);
+        tt_prompt_free(embedded);
+    }
+    if (!ctx->status) decode(s, &job, &latents);
+    tt_arena_free(&mem);
+    write_record(s, &job, prompt);
+    if (!ctx->status && job.names.latents)
+        progress_note(&s->progress, "latents: %s", job.names.latents);
+    if (!ctx->status && job.names.output)
+        progress_say(&s->progress, "wrote %s", job.names.output);
+    return ctx->status;
+}
+
+/* ---- the command --------------------------------------------------------- */
+
+static void run_session(session *s)
+{
+    video_names first;
+    if (open_dit(s) || read_inputs(s) || try_vae(s)) return;
+    if (!s->g.prompt_file) { /* names do not need the texts: ask early */
+        s->texts.n = 1;
+        s->texts.prompt = &s->g.prompt;
+        first = names_of(s, 0, s->g.sample);
+        if (check_names(s, &first)) return;
+    }
+    if (texts_make(s->ctx, &s->texts, &s->g, tt_dit_get_config(s->dit),
+                   &s->progress, &s->record)) return;
+    for (int i = 0; i < s->texts.n; i++)
+        for (int64_t k = 0; k < s->g.num_samples; k++)
+            if (one_video(s, i, s->g.sample + k)) return;
+}
+
+int cmd_generate(tt_ctx *ctx, int argc, char **argv)
+{
+    session s;
+    cli_common common;
+    memset(&s, 0, sizeof s);
+    s.ctx = ctx;
+    s.g = generate_defaults();
+    int status = opt_parse(&generate_command, &s.g, &common, &s.given, argc,
+                           argv);
+    if (status < 0) status = generate_check(&s.g, &s.given, &s.opt);
+    if (status >= 0) return status;
+    if (cli_setup(ctx, &common)
+        || progress_open(ctx, &s.progress, &common, s.g.resume))
+        return cli_failed(ctx);
+    cli_catch_signals(ctx);
+    ctx->profiling = s.g.profile;
+
+    record_begin(&s.record);
+    run_session(&s);
+    progress_close(&s.progress);
+    if (s.g.profile) profile_print(ctx);
+    status = ctx->status ? cli_failed(ctx) : 0;
+
+    texts_free(&s.texts);
+    if (s.dit) tt_dit_close(s.dit);
+    record_end(&s.record);
+    tt_arena_free(&s.mem);
+    return status;
+}

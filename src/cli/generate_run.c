@@ -1,0 +1,312 @@
+/* generate_run.c: one video's latents, chunk by chunk.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   what must survive an interruption is only the latents so far: the
+ *         cache is rebuilt from them by one clean pass per chunk, to the same
+ *         bits (tt_rollout_replay).
+ * Next    rollout/rollout.c */
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/generate.h"
+#include "cli/latents_file.h"
+#include "cli/trace.h"
+#include "tether/video.h"
+
+/* ---- --dump -------------------------------------------------------------- */
+
+typedef struct dump {
+    tt_st_writer *writer;
+    const char *filter;        /* NULL: everything                            */
+} dump;
+
+static void on_tap(void *user, const char *path, tt_dtype dtype, int rank,
+                   const int64_t *dim, const void *data)
+{
+    dump *d = user;
+    if (d->filter && fnmatch(d->filter, path, 0)) return;
+    tt_st_add(d->writer, path, dtype, rank, dim, data);
+}
+
+/* ---- what the run is made from ------------------------------------------- */
+
+static void digest_values(tt_sha256 *s, const tt_real *x, int64_t n)
+{
+    if (x) tt_sha256_add(s, x, (size_t)n * sizeof *x);
+}
+
+/* A cheap fingerprint of the weights: the time embedding of one timestep. */
+static void digest_weights(tt_ctx *ctx, tt_sha256 *s, const tt_dit *m)
+{
+    const int64_t dim = tt_dit_get_config(m)->dim;
+    const double t = 500;
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *e = tt_scratch(ctx, dim), *e0 = tt_scratch(ctx, 6 * dim);
+    tt_tap_fn tap = ctx->tap;
+    ctx->tap = NULL;
+    if (!ctx->status) {
+        tt_dit_time(ctx, m, NULL, e, e0, &t, 1);
+        digest_values(s, e0, 6 * dim);
+    }
+    ctx->tap = tap;
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* One line with everything that decides about the bits; in `mem`. */
+static char *describe_run(tt_ctx *ctx, tt_arena *mem, const video_job *j,
+                          int64_t frame_size)
+{
+    const tt_rollout_options *o = &j->opt;
+    const tt_policy_options *p = &o->policy;
+    tt_sha256 s;
+    char hex[65];
+    enum { SIZE = 1024 };
+    char *text = tt_alloc(ctx, mem, SIZE, 1, "run description");
+    if (!text) return NULL;
+    tt_sha256_init(&s);
+    if (o->origin) tt_sha256_add(&s, o->origin, strlen(o->origin));
+    digest_weights(ctx, &s, j->dit);
+    for (int i = 0; i < o->nsteps; i++)
+        tt_sha256_add(&s, &o->steps[i], sizeof o->steps[i]);
+    digest_values(&s, o->initial, o->initial_frames * frame_size);
+    digest_values(&s, o->noise.noise, o->latents * frame_size);
+    digest_values(&s, o->noise.renoise,
+                  (o->nsteps - 1) * o->latents * frame_size);
+    tt_sha256_hex(&s, hex);
+    snprintf(text, SIZE, "seed %llu sample %u latents %lld chunk %lld first %d "
+             "context-noise %lld steps %d warp %d shift %.17g cache %s K %lld "
+             "S %lld M %lld R %lld alpha %.17g tau %.17g temperature %.17g "
+             "pool %d backend %s inputs %.32s",
+             (unsigned long long)o->noise.seed, o->noise.sample,
+             (long long)o->latents, (long long)o->chunk,
+             o->independent_first_frame, (long long)o->context_noise,
+             o->nsteps, o->warp, o->shift, p->name, (long long)p->K,
+             (long long)p->S, (long long)p->M, (long long)p->R, p->alpha,
+             p->tau, p->temperature, (int)p->pool, ctx->ops->name, hex);
+    return text;
+}
+
+/* ---- progress, preview --------------------------------------------------- */
+
+typedef struct run {
+    tt_ctx *ctx;
+    video_job *job;
+    tt_rollout *rollout;
+    tt_arena *mem;
+    tt_real *latents;          /* [frames, C, h, w]                           */
+    int64_t frames, frame_size, C;
+    int64_t chunk, done;       /* chunks, frames that are ready               */
+    double start;              /* of this session                             */
+    int64_t chunk_begin;       /* first chunk of this session                 */
+    latents_file file;
+    trace trace;
+    dump dump;
+    bool tracing;
+} run;
+
+static void on_progress(void *user, const tt_progress *p)
+{
+    run *r = user;
+    double fraction = p->steps ? (double)p->step / p->steps : 0;
+    if (fraction >= 1) fraction = 0.999; /* finished chunks are told apart */
+    progress_update(r->job->progress,
+                    (double)(p->chunk - r->chunk_begin) + fraction,
+                    (double)(p->chunks - r->chunk_begin),
+                    tt_now() - r->start, "chunk %lld/%lld step %d/%d",
+                    (long long)p->chunk + 1, (long long)p->chunks, p->step,
+                    p->steps);
+}
+
+static tt_status write_preview(run *r, const tt_real *x0, int64_t frames)
+{
+    const char *path = r->job->names.preview;
+    const int64_t h = r->job->opt.h, w = r->job->opt.w;
+    const int64_t zoom = TT_PREVIEW_ZOOM;
+    char name[4096];
+    if (!path) return TT_OK;
+    tt_arena_mark mark = tt_arena_here(&r->ctx->scratch);
+    uint8_t *rgb = tt_alloc(r->ctx, &r->ctx->scratch,
+                            frames * w * zoom * h * zoom, 3, "preview");
+    if (rgb) {
+        tt_latent_preview(rgb, x0, frames, r->C, h, w);
+        if (tt_pattern_name(name, sizeof name, path, r->chunk)) path = name;
+        tt_png_write(r->ctx, path, rgb, frames * w * zoom, h * zoom);
+    }
+    tt_arena_reset(&r->ctx->scratch, mark);
+    return r->ctx->status;
+}
+
+static void log_chunk(run *r, int64_t frames, double seconds)
+{
+    json_out j;
+    if (!progress_log(r->job->progress, &j, "chunk")) return;
+    json_int(&j, "chunk", r->chunk);
+    json_int(&j, "chunks", tt_rollout_chunks(r->rollout));
+    json_int(&j, "frames", frames);
+    json_int(&j, "latents_done", r->done + frames);
+    json_real(&j, "chunk_seconds", seconds);
+    json_int(&j, "peak_memory_bytes", progress_peak_memory());
+    progress_logged(r->job->progress, &j);
+}
+
+/* ---- the loop ------------------------------------------------------------ */
+
+static tt_status take_chunk(run *r, const tt_real *x0, int64_t frames,
+                            double seconds)
+{
+    tt_ctx *ctx = r->ctx;
+    memcpy(r->latents + r->done * r->frame_size, x0,
+           (size_t)(frames * r->frame_size) * sizeof *x0);
+    TT_TRY(latents_file_append(&r->file, x0, frames));
+    TT_TRY(write_preview(r, x0, frames));
+    if (r->tracing) trace_add_chunk(&r->trace, tt_rollout_cache(r->rollout));
+    record_add_chunk(ctx, r->job->record, r->chunk, frames, seconds);
+    log_chunk(r, frames, seconds);
+    r->done += frames;
+    r->chunk++;
+    progress_update(r->job->progress, (double)(r->chunk - r->chunk_begin),
+                    (double)(tt_rollout_chunks(r->rollout) - r->chunk_begin),
+                    tt_now() - r->start, "chunk %lld/%lld done in %.2f s",
+                    (long long)r->chunk,
+                    (long long)tt_rollout_chunks(r->rollout), seconds);
+    return ctx->status;
+}
+
+static tt_status all_chunks(run *r)
+{
+    tt_ctx *ctx = r->ctx;
+    while (1) {
+        const tt_real *x0;
+        int64_t frames;
+        double begin = tt_now();
+        tt_status s = tt_rollout_next(ctx, r->rollout, &x0, &frames);
+        if (s == TT_END) return TT_OK;
+        TT_TRY(s);
+        TT_TRY(take_chunk(r, x0, frames, tt_now() - begin));
+    }
+}
+
+/* Take up the frames of the unfinished file, as far as they are whole chunks,
+ * and rebuild the cache from them. */
+static tt_status replay(run *r)
+{
+    tt_ctx *ctx = r->ctx;
+    int64_t whole = 0;
+    double begin = tt_now();
+    while (r->chunk < tt_rollout_chunks(r->rollout)) {
+        int64_t f = tt_rollout_chunk_frames(r->rollout, r->chunk);
+        if (whole + f > r->file.done) break;
+        whole += f;
+        r->chunk++;
+    }
+    TT_TRY(latents_file_cut(&r->file, whole));
+    TT_TRY(latents_file_read(&r->file, r->latents));
+    TT_TRY(latents_file_cut(&r->file, whole)); /* go to the end again */
+    progress_say(r->job->progress, "resuming after %lld of %lld chunks; "
+                 "rebuilding the cache", (long long)r->chunk,
+                 (long long)tt_rollout_chunks(r->rollout));
+    tt_tap_fn tap = ctx->tap;
+    ctx->tap = NULL;
+    const tt_real *x = r->latents;
+    for (int64_t i = 0; i < r->chunk && !ctx->status; i++) {
+        int64_t f = tt_rollout_chunk_frames(r->rollout, i);
+        tt_rollout_replay(ctx, r->rollout, x, f);
+        if (r->tracing)
+            trace_add_chunk(&r->trace, tt_rollout_cache(r->rollout));
+        x += f * r->frame_size;
+    }
+    ctx->tap = tap;
+    r->done = whole;
+    progress_note(r->job->progress, "cache rebuilt in %.1f s",
+                  tt_now() - begin);
+    return ctx->status;
+}
+
+/* Interrupted: say what was kept and how to go on. */
+static tt_status explain_stop(run *r)
+{
+    tt_ctx *ctx = r->ctx;
+    if (ctx->status != TT_EINTR) return ctx->status;
+    tt_clear(ctx);
+    if (!r->file.file)
+        return tt_fail(ctx, TT_EINTR, "interrupted after %lld of %lld chunks",
+                       (long long)r->chunk,
+                       (long long)tt_rollout_chunks(r->rollout));
+    return tt_fail(ctx, TT_EINTR, "interrupted after %lld of %lld chunks; they "
+                   "are in %s, and the same command with --resume goes on",
+                   (long long)r->chunk,
+                   (long long)tt_rollout_chunks(r->rollout),
+                   r->file.unfinished);
+}
+
+static tt_status run_open(run *r, const char *description)
+{
+    video_job *j = r->job;
+    tt_ctx *ctx = r->ctx;
+    const int64_t dim[5] = {1, r->frames, r->C, j->opt.h, j->opt.w};
+    TT_TRY(tt_rollout_open(ctx, &r->rollout, j->dit, j->prompt, &j->opt));
+    TT_TRY(latents_file_open(ctx, &r->file, j->names.latents, dim,
+                             description, j->g->resume));
+    tt_rollout_on_progress(r->rollout, on_progress, r);
+    if (j->names.trace) {
+        trace_begin(&r->trace, ctx, tt_rollout_cache(r->rollout));
+        r->tracing = true;
+    }
+    if (j->names.dump) {
+        TT_TRY(tt_st_create(ctx, &r->dump.writer, j->names.dump));
+        r->dump.filter = j->g->dump_filter;
+        ctx->tap = on_tap;
+        ctx->tap_user = &r->dump;
+    }
+    if (r->file.done) TT_TRY(replay(r));
+    r->chunk_begin = r->chunk;
+    r->start = tt_now();
+    return TT_OK;
+}
+
+/* Finish what is complete, give up what is not; frees everything but the
+ * latents. */
+static tt_status run_close(run *r)
+{
+    tt_ctx *ctx = r->ctx;
+    ctx->tap = NULL;
+    latents_file_finish(&r->file);
+    explain_stop(r);
+    latents_file_close(&r->file);
+    if (r->tracing && !ctx->status)
+        trace_write(&r->trace, r->job->names.trace);
+    if (r->tracing) trace_end(&r->trace);
+    if (ctx->status) tt_st_abort(r->dump.writer);
+    else tt_st_finish(r->dump.writer);
+    tt_rollout_close(r->rollout);
+    return ctx->status;
+}
+
+tt_status generate_run(tt_ctx *ctx, tt_arena *mem, tt_tensor *latents,
+                       video_job *job)
+{
+    run r = {.ctx = ctx, .job = job, .mem = mem};
+    const tt_rollout_options *o = &job->opt;
+    r.C = tt_dit_get_config(job->dit)->in_dim;
+    r.frames = o->initial_frames + o->latents;
+    r.frame_size = r.C * o->h * o->w;
+    const int64_t dim[5] = {1, r.frames, r.C, o->h, o->w};
+    int64_t bytes = 0;
+    if (!tt_checked_size(&bytes, dim, 5, sizeof(tt_real)))
+        return tt_fail(ctx, TT_EINVAL, "%lld latent frames of %lldx%lld are "
+                       "impossibly many", (long long)r.frames,
+                       (long long)o->w, (long long)o->h);
+    r.latents = tt_alloc(ctx, mem, bytes, 1, "the latents of the video");
+    char *description = describe_run(ctx, mem, job, r.frame_size);
+    double begin = tt_now();
+    if (!ctx->status) run_open(&r, description);
+    if (!ctx->status) all_chunks(&r);
+    run_close(&r);
+    job->record->rollout_seconds = tt_now() - begin;
+    *latents = tt_tensor_make(r.latents, sizeof(tt_real) == 8 ? TT_F64
+                                                              : TT_F32,
+                              5, dim);
+    return ctx->status;
+}

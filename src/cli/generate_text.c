@@ -1,0 +1,166 @@
+/* generate_text.c: prompts to embeddings, before the transformer runs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Holds   on return the text encoder is closed: its weights, five times those
+ *         of the transformer, are unmapped. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/generate.h"
+#include "cli/inputs.h"
+#include "tether/text.h"
+
+/* ---- the prompts --------------------------------------------------------- */
+
+/* The whole file as text in `a`; refuses NUL bytes. */
+static char *read_text(tt_ctx *ctx, tt_arena *a, const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    char *text = tt_alloc(ctx, a, TT_TEXT_LIMIT + 2, 1, "prompt file");
+    if (!f) {
+        tt_fail(ctx, TT_EIO, "cannot read the prompt file %s", path);
+        return NULL;
+    }
+    size_t n = text ? fread(text, 1, TT_TEXT_LIMIT + 1, f) : 0;
+    bool bad = ferror(f);
+    fclose(f);
+    if (!text) return NULL;
+    text[n] = 0;
+    if (bad || n > TT_TEXT_LIMIT || strlen(text) != n) {
+        tt_fail(ctx, TT_EFORMAT, "%s is not a prompt file: %s", path,
+                bad ? "it cannot be read" : n > TT_TEXT_LIMIT
+                ? "it is longer than 1 MiB" : "it contains zero bytes");
+        return NULL;
+    }
+    return text;
+}
+
+/* One prompt per line that is not blank. */
+static tt_status split_lines(tt_ctx *ctx, texts *t, char *text,
+                             const char *path)
+{
+    int64_t lines = 1;
+    for (const char *c = text; *c; c++) lines += *c == '\n';
+    t->prompt = tt_alloc(ctx, &t->mem, lines, sizeof *t->prompt, "prompts");
+    for (char *line = text; line && t->prompt;) {
+        char *end = strchr(line, '\n');
+        if (end) *end = 0;
+        size_t n = strlen(line);
+        if (n && line[n - 1] == '\r') line[n - 1] = 0;
+        if (line[strspn(line, " \t")]) t->prompt[t->n++] = line;
+        line = end ? end + 1 : NULL;
+    }
+    if (!ctx->status && !t->n)
+        return tt_fail(ctx, TT_EFORMAT, "%s holds no prompt: every line is "
+                       "blank", path);
+    return ctx->status;
+}
+
+static tt_status collect_prompts(tt_ctx *ctx, texts *t, const generate *g)
+{
+    if (g->prompt_file) {
+        char *text = read_text(ctx, &t->mem, g->prompt_file);
+        return text ? split_lines(ctx, t, text, g->prompt_file) : ctx->status;
+    }
+    t->n = 1;
+    t->prompt = tt_alloc(ctx, &t->mem, 1, sizeof *t->prompt, "prompt");
+    if (t->prompt) t->prompt[0] = g->prompt;
+    return ctx->status;
+}
+
+/* ---- embeddings ---------------------------------------------------------- */
+
+static tt_status read_embeds(tt_ctx *ctx, texts *t, const generate *g,
+                             const tt_dit_config *dit)
+{
+    int64_t dim[3] = {1, -1, dit->text_dim};
+    t->n = 1;
+    t->prompt = tt_alloc0(ctx, &t->mem, 1, sizeof *t->prompt, "prompt");
+    t->text = input_read(ctx, &t->mem, g->embeds, "text", 3, dim);
+    if (!t->text) return ctx->status;
+    t->rows = dim[1];
+    if (dit->text_len && t->rows > dit->text_len)
+        return tt_fail(ctx, TT_ESHAPE, "%s: `text` has %lld rows, but this "
+                       "transformer reads %lld; encode again with its model",
+                       g->embeds, (long long)t->rows,
+                       (long long)dit->text_len);
+    return TT_OK;
+}
+
+static tt_status open_encoder(tt_ctx *ctx, tt_umt5 **enc, const generate *g,
+                              record *r)
+{
+    const char *path;
+    tt_weights *w;
+    TT_TRY(model_text_encoder(ctx, &path, &g->model));
+    TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_T5, NULL));
+    record_input(ctx, r, "text encoder", tt_weights_path(w),
+                 tt_weights_origin(w));
+    return tt_umt5_load(ctx, enc, w);
+}
+
+static tt_status encode(tt_ctx *ctx, texts *t, tt_umt5 *enc,
+                        const tt_tokenizer *tok, progress *p)
+{
+    for (int i = 0; i < t->n && !ctx->status; i++) {
+        double start = tt_now();
+        tt_prompt_embed(ctx, t->text + (int64_t)i * t->rows * t->dim, enc, tok,
+                        t->prompt[i], strlen(t->prompt[i]), t->rows, NULL);
+        progress_note(p, "encoded prompt %d of %d in %.1f s", i + 1, t->n,
+                      tt_now() - start);
+        TT_TRY(tt_check_interrupt(ctx));
+    }
+    return ctx->status;
+}
+
+static tt_status compute_embeds(tt_ctx *ctx, texts *t, const generate *g,
+                                const tt_dit_config *dit, progress *p,
+                                record *r)
+{
+    char path[4096];
+    tt_tokenizer *tok = NULL;
+    tt_umt5 *enc = NULL;
+    TT_TRY(collect_prompts(ctx, t, g));
+    TT_TRY(model_tokenizer(ctx, path, sizeof path, &g->model));
+    TT_TRY(tt_tokenizer_open(ctx, &tok, path));
+    record_input(ctx, r, "tokenizer", path, NULL);
+    open_encoder(ctx, &enc, g, r);
+    if (!ctx->status && tt_umt5_config_of(enc)->dim != dit->text_dim)
+        tt_fail(ctx, TT_ESHAPE, "the text encoder gives %lld values per token "
+                "and the transformer reads %lld: they belong to different "
+                "models", (long long)tt_umt5_config_of(enc)->dim,
+                (long long)dit->text_dim);
+    t->rows = dit->text_len ? dit->text_len : 512;
+    t->dim = dit->text_dim;
+    t->text = tt_alloc(ctx, &t->mem, t->n * t->rows * t->dim,
+                       sizeof *t->text, "embeddings");
+    if (!ctx->status) encode(ctx, t, enc, tok, p);
+    if (enc) tt_umt5_close(enc);
+    tt_tokenizer_close(tok);
+    return ctx->status;
+}
+
+tt_status texts_make(tt_ctx *ctx, texts *t, const generate *g,
+                     const tt_dit_config *dit, progress *p, record *r)
+{
+    double start = tt_now();
+    memset(t, 0, sizeof *t);
+    t->dim = dit->text_dim;
+    if (ctx->status) return ctx->status;
+    if (g->embeds) {
+        record_input(ctx, r, "embeddings", g->embeds, NULL);
+        read_embeds(ctx, t, g, dit);
+    } else {
+        compute_embeds(ctx, t, g, dit, p, r);
+    }
+    r->text_seconds = tt_now() - start;
+    return ctx->status;
+}
+
+void texts_free(texts *t)
+{
+    tt_arena_free(&t->mem);
+    memset(t, 0, sizeof *t);
+}

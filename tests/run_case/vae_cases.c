@@ -523,13 +523,14 @@ static void tap(void *user, const char *path, tt_dtype dtype, int rank,
 typedef struct film {
     tt_real *raw;     /* [F, H, W, 3]                                         */
     uint8_t *rgb;
-    int64_t frames;
+    int64_t frames, room;
 } film;
 
 static tt_status keep_frame(void *user, const tt_real *rgb, int64_t height,
                             int64_t width)
 {
     film *f = user;
+    if (f->frames == f->room) return TT_END;
     const int64_t n = height * width, at = f->frames++ * n * 3;
     memcpy(f->raw + at, rgb, (size_t)n * 3 * sizeof *rgb);
     tt_rgb8_from_real(f->rgb + at, rgb, n, 3, 1);
@@ -567,7 +568,7 @@ static void run_decode(vae_case *k, const tt_json *run, const tt_vae *v)
     const int64_t F = 1 + 4 * (T - 1), pixels = 64 * h * w;
     const tt_real *z = tt_read_real(k->ctx, &k->arena, &e->t);
     tt_real *frame = real_alloc(k, v->z * h * w);
-    film f = {.raw = real_alloc(k, F * pixels * 3),
+    film f = {.room = F, .raw = real_alloc(k, F * pixels * 3),
               .rgb = tt_alloc(k->ctx, &k->arena, F * pixels * 3, 1, "film")};
     tt_vae_decoder *d = NULL;
     if (!k->ctx->status) tt_vae_decoder_open(k->ctx, &d, v, h, w);
@@ -579,6 +580,9 @@ static void run_decode(vae_case *k, const tt_json *run, const tt_vae *v)
         if (tt_json_bool(run, "caches", false)) put_caches(k, d, j);
     }
     tt_vae_decoder_close(d);
+    if (!k->ctx->status && f.frames != F)
+        tt_fail(k->ctx, TT_ESHAPE, "%s: %lld frames from %lld latents",
+                k->dir, (long long)f.frames, (long long)T);
     if (k->ctx->status) return;
     put_video(k, "video_raw", f.raw, F, (int64_t[]){8 * h, 8 * w, 3});
     snprintf(full, sizeof full, "%s.u8", k->run);

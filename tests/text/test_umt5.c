@@ -12,7 +12,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tether/ops.h"
 #include "tether/text.h"
@@ -170,6 +172,31 @@ static void check_refusals(tt_ctx *ctx)
     tt_clear(ctx);
 }
 
+/* A copy of the weights whose second half is NaN: opens, but must not give
+ * an embedding. */
+static void check_nan(tt_ctx *ctx)
+{
+    char path[] = "/tmp/tether-test-XXXXXX";
+    int64_t ids[2] = {5, 1}, mask[2] = {1, 1};
+    tt_real out[2 * 32];
+    tt_umt5 *enc;
+    static unsigned char bytes[1 << 18];
+    FILE *in = fopen(ref_path("t5_basic/weights.safetensors"), "rb");
+    size_t n = in ? fread(bytes, 1, sizeof bytes, in) : 0;
+    if (in) fclose(in);
+    for (size_t i = n / 2 / 8 * 8; i < n; i++) bytes[i] = 0xff;
+    int fd = mkstemp(path);
+    bool written = fd >= 0 && write(fd, bytes, n) == (ssize_t)n;
+    if (fd >= 0) close(fd);
+    if (expect(n > 0 && written, "cannot write %s", path) &&
+        expect_ok(tt_umt5_open(ctx, &enc, path), "NaN weights")) {
+        expect_status(tt_umt5_encode(ctx, NULL, out, enc, ids, mask, 1, 2,
+                                     false), TT_EFORMAT, "NaN weights");
+        tt_umt5_close(enc);
+    }
+    unlink(path);
+}
+
 int main(void)
 {
     static const char *const name[] = {"t5_basic", "t5_hf_names", "t5_len512",
@@ -179,5 +206,6 @@ int main(void)
         check_case(ctx, name[i]);
     check_units(ctx);
     check_refusals(ctx);
+    check_nan(ctx);
     return test_end();
 }

@@ -172,8 +172,26 @@ static void check_refusals(tt_ctx *ctx)
     tt_clear(ctx);
 }
 
-/* A copy of the weights whose second half is NaN: opens, but must not give
- * an embedding. */
+/* NaN over the data of one matrix of a safetensors file in memory. */
+static bool poison(unsigned char *file, size_t n, const char *name)
+{
+    uint64_t header = 0;
+    for (int i = 7; i >= 0; i--) header = header << 8 | file[i];
+    if (n < 8 || header > n - 8) return false;
+    char *json = (char *)file + 8, *at = strstr(json, name), *end;
+    at = at ? strstr(at, "data_offsets") : NULL;
+    at = at ? strchr(at, '[') : NULL;
+    if (!at) return false;
+    long long first = strtoll(at + 1, &end, 10), last = strtoll(end + 1, NULL,
+                                                                10);
+    if (first < 0 || last < first || (uint64_t)last > n - 8 - header)
+        return false;
+    memset(file + 8 + header + first, 0xff, (size_t)(last - first));
+    return true;
+}
+
+/* Small parameters that are not finite are refused when they are bound; a
+ * matrix shows only in the result, which must not be delivered. */
 static void check_nan(tt_ctx *ctx)
 {
     char path[] = "/tmp/tether-test-XXXXXX";
@@ -184,11 +202,11 @@ static void check_nan(tt_ctx *ctx)
     FILE *in = fopen(ref_path("t5_basic/weights.safetensors"), "rb");
     size_t n = in ? fread(bytes, 1, sizeof bytes, in) : 0;
     if (in) fclose(in);
-    for (size_t i = n / 2 / 8 * 8; i < n; i++) bytes[i] = 0xff;
+    bool poisoned = poison(bytes, n, "\"blocks.2.ffn.fc2.weight\"");
     int fd = mkstemp(path);
     bool written = fd >= 0 && write(fd, bytes, n) == (ssize_t)n;
     if (fd >= 0) close(fd);
-    if (expect(n > 0 && written, "cannot write %s", path) &&
+    if (expect(poisoned && written, "cannot write %s", path) &&
         expect_ok(tt_umt5_open(ctx, &enc, path), "NaN weights")) {
         expect_status(tt_umt5_encode(ctx, NULL, out, enc, ids, mask, 1, 2,
                                      false), TT_EFORMAT, "NaN weights");

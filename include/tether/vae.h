@@ -25,8 +25,8 @@
 #include "tether/context.h"
 #include "tether/io.h"
 
-typedef struct tt_vae tt_vae;                 /* weights, shared               */
-typedef struct tt_vae_decoder tt_vae_decoder; /* one video in progress         */
+typedef struct tt_vae tt_vae;                 /* weights, shared              */
+typedef struct tt_vae_decoder tt_vae_decoder; /* one video in progress        */
 typedef struct tt_vae_encoder tt_vae_encoder;
 
 /* Which half of the weights to load. */

@@ -99,7 +99,11 @@ static void run(tt_ctx *ctx, const char *name)
  * a check of the generator, not of the VAE. */
 static void check_generator(tt_ctx *ctx)
 {
-    static const struct { const char *key; int rank; int64_t dim[5]; } some[] = {
+    static const struct {
+        const char *key;
+        int rank;
+        int64_t dim[5];
+    } some[] = {
         {"encoder.conv1.bias", 1, {96}},
         {"conv2.weight", 5, {16, 16, 1, 1, 1}},
         {"decoder.conv1.weight", 5, {384, 16, 3, 3, 3}},

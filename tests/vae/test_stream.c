@@ -173,8 +173,8 @@ static void check_memory(test_case *c, const tt_vae *v)
         if (t == 2) peak = ctx->scratch.peak;
     }
     expect_ok(ctx->status, "decode");
-    expect(peak > 0 && ctx->scratch.peak == peak, "scratch grew from %zu to %zu",
-           peak, ctx->scratch.peak);
+    expect(peak > 0 && ctx->scratch.peak == peak,
+           "scratch grew from %zu to %zu", peak, ctx->scratch.peak);
     /* history by hand: table of slots in spec vae.md, section 3 */
     const int64_t px = z.h * z.w, dim = tt_vae_dim(v);
     const int64_t slots =

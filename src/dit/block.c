@@ -19,12 +19,13 @@ tt_real *dit_modulation(tt_ctx *ctx, const tt_real *modulation,
                         int64_t dim, bool shared)
 {
     tt_real *m = tt_scratch(ctx, ne * rows * dim);   /* [ne, rows, dim]       */
-    for (int64_t g = 0; g < ne && !ctx->status; g++)
-        for (int64_t r = 0; r < rows; r++) {
-            tt_real *row = m + (g * rows + r) * dim;
-            memcpy(row, modulation + r * dim, (size_t)dim * sizeof *row);
-            tt_add(ctx, row, e + (shared ? g : g * rows + r) * dim, dim);
-        }
+    for (int64_t g = 0; g < ne && !ctx->status; g++) {
+        tt_real *mg = m + g * rows * dim;
+        for (int64_t r = 0; r < rows; r++)
+            memcpy(mg + r * dim, e + (shared ? g : g * rows + r) * dim,
+                   (size_t)dim * sizeof *mg);
+        tt_add(ctx, mg, modulation, rows * dim);
+    }
     return m;
 }
 

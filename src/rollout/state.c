@@ -81,8 +81,8 @@ static void describe(lines *l, const tt_rollout *r, const char *backend,
         o->h, o->w);
     add(l, "chunk=%" PRId64 "\nindependent_first_frame=%d\n", o->chunk,
         o->independent_first_frame);
-    add(l, "shift=%.17g\nsteps=", o->shift);
-    for (int i = 0; i < o->nsteps; i++) add(l, "%.17g,", r->schedule.t[i]);
+    add(l, "shift=%.15g\nsteps=", o->shift);
+    for (int i = 0; i < o->nsteps; i++) add(l, "%.15g,", r->schedule.t[i]);
     add(l, "\ncontext_noise=%" PRId64 "\n", o->context_noise);
     add(l, "given_frames=%" PRId64 "\ngiven=%016" PRIx64 "\n",
         o->initial_frames, probe_values(r, o->initial, o->initial_frames));
@@ -95,7 +95,7 @@ static void describe(lines *l, const tt_rollout *r, const char *backend,
             o->noise.sample);
     add(l, "cache=%s\nK=%" PRId64 "\nS=%" PRId64 "\nM=%" PRId64 "\nR=%" PRId64
         "\n", p->name, p->K, p->S, p->M, p->R);
-    add(l, "alpha=%.17g\ntau=%.17g\ntemperature=%.17g\npool=%s\n", p->alpha,
+    add(l, "alpha=%.15g\ntau=%.15g\ntemperature=%.15g\npool=%s\n", p->alpha,
         p->tau, p->temperature, p->pool == TT_POOL_FRAME ? "frame" : "chunk");
 }
 

@@ -4,7 +4,7 @@
  *
  * Source  ref_data/README.md, kinds grab_unit, tame_unit, scheduler, noise;
  *         kind rollout is in rollout_cases.c. */
-#include "tests/run_case/cache_cases.h"
+#include "tests/run_case/run_case.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  *         The two differ in words: `policy` fifo/tethercache with K, S, ... at
  *         the top, or self_forcing with K, S under `params` and caches without
  *         a batch axis. */
-#include "tests/run_case/cache_cases.h"
+#include "tests/run_case/run_case.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,331 @@
+/* test_rollout.c: properties of whole rollouts on a small model.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Properties: one start for all policies, no influence of threads, tap or
+ * interruption, saved states and replays that go on to the same bits, states
+ * of other runs refused, impossible lengths explained. */
+#include "tests/harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tether/rollout.h"
+
+enum { C = 16, HH = 4, WW = 6, SIZE = C * HH * WW, FRAMES = 24 };
+
+static tt_dit *model;
+static tt_prompt *prompt;
+
+static void load(tt_ctx *ctx) {
+    static tt_real text[24 * 48];
+    tt_weights *w;
+    for (int i = 0; i < 24 * 48; i++) text[i] = (tt_real)(i * 37 % 101) / 50 - 1;
+    if (!expect_ok(tt_weights_open(ctx, &w, ref_path("dit/models/tiny_b"),
+                                   TT_MODEL_DIT, NULL), "weights") ||
+        !expect_ok(tt_dit_load(ctx, &model, w, NULL, 0), "model"))
+        exit(1);
+    expect_ok(tt_prompt_make(ctx, &prompt, model, text, 24), "prompt");
+}
+
+static tt_rollout_options options(const char *policy, int64_t K, int64_t S) {
+    tt_rollout_options o = tt_rollout_defaults();
+    o.latents = FRAMES;
+    o.h = HH;
+    o.w = WW;
+    o.noise.seed = 11;
+    o.policy = tt_policy_defaults(policy);
+    o.policy.K = K;
+    o.policy.S = S;
+    return o;
+}
+
+static tt_rollout *start(tt_ctx *ctx, const tt_rollout_options *o) {
+    tt_rollout *r = NULL;
+    if (!expect_ok(tt_rollout_open(ctx, &r, model, prompt, o), "open"))
+        exit(1);
+    return r;
+}
+
+/* Run up to `chunks` more chunks into out; frames written. */
+static int64_t go(tt_ctx *ctx, tt_rollout *r, tt_real *out, int64_t chunks) {
+    const tt_real *x;
+    int64_t f, done = 0;
+    while (chunks-- > 0 && tt_rollout_next(ctx, r, &x, &f) == TT_OK) {
+        memcpy(out + done * SIZE, x, (size_t)(f * SIZE) * sizeof *x);
+        done += f;
+    }
+    expect_ok(ctx->status, "chunks");
+    return done;
+}
+
+static tt_real *whole(tt_ctx *ctx, const tt_rollout_options *o) {
+    tt_real *out = calloc(FRAMES * SIZE, sizeof *out);
+    tt_rollout *r = start(ctx, o);
+    const int64_t n = go(ctx, r, out, 100);
+    const tt_real *x;
+    expect(n == o->initial_frames + o->latents, "all frames");
+    expect(tt_rollout_next(ctx, r, &x, &(int64_t){ 0 }) == TT_END &&
+           !ctx->status, "then the end");
+    tt_rollout_close(r);
+    return out;
+}
+
+static void check_same_start(tt_ctx *ctx) {
+    tt_rollout_options o = options("full", -1, 0);
+    tt_real *full = whole(ctx, &o);
+    o = options("fifo", 9, 2);
+    tt_real *fifo = whole(ctx, &o);
+    o = options("tether", 9, 2);
+    tt_real *tether = whole(ctx, &o);
+    const size_t bytes = 9 * SIZE * sizeof *full;
+    expect_bits("fifo until the first eviction", full, fifo, bytes);
+    expect_bits("tether until the first eviction", full, tether, bytes);
+    expect(memcmp(full + 9 * SIZE, fifo + 9 * SIZE, SIZE * sizeof *full) &&
+           memcmp(fifo + 9 * SIZE, tether + 9 * SIZE, SIZE * sizeof *full),
+           "and not longer");
+
+    /* Everything fits: TetherCache does nothing. */
+    o = options("tether", 24, 2);
+    tt_real *roomy = whole(ctx, &o);
+    expect_bits("tether with room", full, roomy, FRAMES * SIZE * sizeof *full);
+
+    free(full), free(fifo), free(tether), free(roomy);
+}
+
+static void ignore_tap(void *user, const char *path, tt_dtype dtype, int rank,
+                       const int64_t *dim, const void *data) {
+    (void)path, (void)dtype, (void)rank, (void)dim, (void)data;
+    ++*(int *)user;
+}
+
+static void check_threads_and_tap(tt_ctx *ctx) {
+    const tt_rollout_options o = options("tether", 9, 2);
+    const int threads = ctx->nthreads;
+    ctx->nthreads = 1;
+    tt_real *one = whole(ctx, &o);
+    ctx->nthreads = 3;
+    tt_real *three = whole(ctx, &o);
+    ctx->nthreads = threads;
+    int taps = 0;
+    ctx->tap = ignore_tap;
+    ctx->tap_user = &taps;
+    tt_real *tapped = whole(ctx, &o);
+    ctx->tap = NULL;
+    expect(taps > 0, "the tap saw something");
+    expect_bits("threads", one, three, FRAMES * SIZE * sizeof *one);
+    expect_bits("tap", one, tapped, FRAMES * SIZE * sizeof *one);
+    free(one), free(three), free(tapped);
+}
+
+/* Noise from a file in the official order is the generator's own. */
+static void check_noise_file(tt_ctx *ctx) {
+    tt_rollout_options o = options("fifo", 9, 2);
+    tt_real *want = whole(ctx, &o);
+    tt_real *noise = calloc(FRAMES * SIZE, sizeof *noise);
+    tt_real *re = calloc(3 * FRAMES * SIZE, sizeof *re);
+    float words[SIZE];
+    for (int f = 0; f < FRAMES; f++) {
+        for (int j = 0; j < 4; j++) {
+            tt_noise_frame(words, SIZE, 11, 0, (uint32_t)f, (uint32_t)j);
+            const int chunk = f / 3;
+            tt_real *to = j == 0 ? noise + f * SIZE
+                                 : re + (chunk * 9 + (j - 1) * 3 + f % 3) * SIZE;
+            for (int i = 0; i < SIZE; i++) to[i] = words[i];
+        }
+    }
+    o.noise.noise = noise;
+    o.noise.renoise = re;
+    o.noise.seed = 12345;        /* must not matter */
+    tt_real *got = whole(ctx, &o);
+    expect_bits("noise from a file", want, got, FRAMES * SIZE * sizeof *got);
+    free(want), free(noise), free(re), free(got);
+}
+
+/* ---- going on ------------------------------------------------------------ */
+
+static const char *state_path(void) {
+    static char path[128];
+    snprintf(path, sizeof path, "/tmp/tether_state_%ld", (long)getpid());
+    return path;
+}
+
+static void check_resume(tt_ctx *ctx, const tt_rollout_options *o,
+                         int64_t chunks) {
+    tt_real *want = whole(ctx, o), *got = calloc(FRAMES * SIZE, sizeof *got);
+    tt_rollout *r = start(ctx, o);
+    const int64_t n = go(ctx, r, got, chunks);
+    expect_ok(tt_rollout_save(ctx, r, state_path()), "save");
+    tt_rollout_close(r);
+
+    r = start(ctx, o);
+    expect_ok(tt_rollout_restore(ctx, r, state_path()), "restore");
+    expect(tt_rollout_frames_done(r) == n, "frames done");
+    go(ctx, r, got + n * SIZE, 100);
+    tt_rollout_close(r);
+    expect_bits("resumed", want, got, FRAMES * SIZE * sizeof *got);
+
+    r = start(ctx, o);
+    expect_ok(tt_rollout_replay(ctx, r, want, n), "replay");
+    memset(got, 0, FRAMES * SIZE * sizeof *got);
+    memcpy(got, want, (size_t)n * SIZE * sizeof *got);
+    go(ctx, r, got + n * SIZE, 100);
+    tt_rollout_close(r);
+    expect_bits("replayed", want, got, FRAMES * SIZE * sizeof *got);
+    free(want), free(got);
+}
+
+static void refused(tt_ctx *ctx, const char *what, const tt_rollout_options *o,
+                    tt_status want, const char *word) {
+    tt_rollout *r = start(ctx, o);
+    const tt_status s = tt_rollout_restore(ctx, r, state_path());
+    expect(strstr(tt_message(ctx), word) != NULL, "%s: \"%s\" lacks \"%s\"",
+           what, tt_message(ctx), word);
+    expect_status(s, want, what);
+    expect(tt_rollout_frames_done(r) == 0, "%s: nothing changed", what);
+    tt_rollout_close(r);
+}
+
+static void check_refused_states(tt_ctx *ctx) {
+    tt_rollout_options o = options("tether", 9, 2);
+    o.origin = "a prompt";
+    static tt_real buf[FRAMES * SIZE];
+    tt_rollout *r = start(ctx, &o);
+    go(ctx, r, buf, 4);
+    expect_ok(tt_rollout_save(ctx, r, state_path()), "save");
+    tt_rollout_close(r);
+
+    tt_rollout_options p = o;
+    p.policy.tau = 0.6;
+    refused(ctx, "another tau", &p, TT_EINVAL, "tau=0.6");
+    p = o, p.noise.seed = 12;
+    refused(ctx, "another seed", &p, TT_EINVAL, "seed=11 there, seed=12 here");
+    p = o, p.latents = 27;
+    refused(ctx, "another length", &p, TT_EINVAL, "latents=27");
+    p = o, p.origin = "another prompt";
+    refused(ctx, "another prompt", &p, TT_EINVAL, "origin=another prompt");
+    p = o, p.policy.K = 12;
+    refused(ctx, "another budget", &p, TT_EINVAL, "K=12");
+    p = o, p.nsteps = 3;
+    refused(ctx, "other steps", &p, TT_EINVAL, "steps=");
+    p = o, p.policy = tt_policy_defaults("full");
+    refused(ctx, "another policy", &p, TT_EINVAL, "cache=");
+
+    /* One flipped bit in the middle of the file. */
+    FILE *f = fopen(state_path(), "r+b");
+    fseek(f, 0, SEEK_END);
+    const long at = ftell(f) / 2;
+    fseek(f, at, SEEK_SET);
+    const int byte = fgetc(f);
+    fseek(f, at, SEEK_SET);
+    fputc(byte ^ 1, f);
+    fclose(f);
+    refused(ctx, "damaged", &o, TT_EFORMAT, "damaged");
+    unlink(state_path());
+    refused(ctx, "missing", &o, TT_EIO, "tether_state");
+}
+
+/* ---- given latents, interruption, options -------------------------------- */
+
+/* Extending a video by its own first part: the given frames come back, and
+ * nothing of the generated noise is counted for them. */
+static void check_given(tt_ctx *ctx) {
+    static tt_real given[6 * SIZE];
+    for (int i = 0; i < 6 * SIZE; i++) given[i] = (tt_real)(i % 89) / 44 - 1;
+    tt_rollout_options o = options("tether", 9, 2);
+    o.latents = 18;
+    o.initial = given;
+    o.initial_frames = 6;
+    tt_real *out = whole(ctx, &o);
+    expect_bits("given frames", out, given, sizeof given);
+    check_resume(ctx, &o, 1);
+    check_resume(ctx, &o, 4);
+    o.context_noise = 100;       /* given chunks are cached, not scored */
+    check_resume(ctx, &o, 1);
+    free(out);
+}
+
+static void stop_after(void *user, const tt_progress *p) {
+    if (p->chunk == 4 && p->step == 2) *(volatile int *)user = 1;
+}
+
+static void check_interrupt(tt_ctx *ctx) {
+    const tt_rollout_options o = options("tether", 9, 2);
+    volatile int stop = 0;
+    static tt_real buf[FRAMES * SIZE];
+    tt_rollout *r = start(ctx, &o);
+    tt_rollout_on_progress(r, stop_after, (void *)&stop);
+    ctx->interrupt = &stop;
+    const tt_real *x;
+    int64_t f, chunks = 0;
+    while (tt_rollout_next(ctx, r, &x, &f) == TT_OK)
+        memcpy(buf + 3 * SIZE * chunks++, x, 3 * SIZE * sizeof *x);
+    expect(chunks == 4, "four chunks stand, %d", (int)chunks);
+    expect_status(ctx->status, TT_EINTR, "interrupted");
+    ctx->interrupt = NULL;
+    tt_rollout_close(r);
+
+    tt_real *want = whole(ctx, &o);
+    r = start(ctx, &o);
+    expect_ok(tt_rollout_replay(ctx, r, buf, 12), "replay");
+    go(ctx, r, buf + 12 * SIZE, 100);
+    tt_rollout_close(r);
+    expect_bits("after an interruption", want, buf, sizeof buf);
+    free(want);
+}
+
+static void impossible(tt_ctx *ctx, tt_rollout_options o, const char *word) {
+    tt_rollout *r;
+    const tt_status s = tt_rollout_open(ctx, &r, model, prompt, &o);
+    expect(r == NULL && strstr(tt_message(ctx), word), "\"%s\" lacks \"%s\"",
+           tt_message(ctx), word);
+    expect_status(s, TT_EINVAL, word);
+    expect(tt_rollout_bytes(model, &o) == -1, "no size: %s", word);
+}
+
+static void check_lengths(tt_ctx *ctx) {
+    tt_rollout_options o = options("fifo", 9, 2);
+    expect(tt_rollout_bytes(model, &o) > 3 * 2 * 9 * 6 * 80 * 4, "bytes");
+    o.latents = 20;
+    impossible(ctx, o, "18 and 21");
+    o.latents = 2;
+    impossible(ctx, o, "3 at least");
+    o.latents = 0;
+    impossible(ctx, o, "0 latent frames");
+    o.latents = 21;
+    o.independent_first_frame = true;
+    impossible(ctx, o, "19 and 22");
+    o = options("fifo", 9, 2);
+    o.w = 5;
+    impossible(ctx, o, "even");
+    o = options("fifo", 9, 2);
+    static const tt_real given[4 * SIZE];
+    o.initial = given;
+    o.initial_frames = 4;
+    impossible(ctx, o, "3 and 6");
+    o.independent_first_frame = true;
+    o.latents = 22;
+    impossible(ctx, o, "21 and 24");
+}
+
+int main(void) {
+    tt_ctx *ctx = test_begin("rollout/rollout");
+    load(ctx);
+    check_same_start(ctx);
+    check_threads_and_tap(ctx);
+    check_noise_file(ctx);
+    tt_rollout_options o = options("tether", 9, 2);
+    check_resume(ctx, &o, 2);
+    check_resume(ctx, &o, 5);
+    o = options("fifo", 7, 1);
+    check_resume(ctx, &o, 4);
+    check_refused_states(ctx);
+    check_given(ctx);
+    check_interrupt(ctx);
+    check_lengths(ctx);
+    tt_prompt_free(prompt);
+    tt_dit_close(model);
+    return test_end();
+}

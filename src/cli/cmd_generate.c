@@ -90,8 +90,14 @@ static tt_status read_inputs(session *s)
     read_noise(s, C);
     if (!s->opt.h) s->opt.h = 480 / 8;
     if (!s->opt.w) s->opt.w = 832 / 8;
-    return s->ctx->status ? s->ctx->status
-                          : generate_length(s->ctx, &s->g, &s->given, &s->opt);
+    TT_TRY(s->ctx->status);
+    TT_TRY(generate_length(s->ctx, &s->g, &s->given, &s->opt));
+    s->g.width = 8 * s->opt.w; /* what a record shows */
+    s->g.height = 8 * s->opt.h;
+    s->g.latents = s->opt.latents;
+    s->g.frames = decode_frames(s->opt.latents);
+    s->g.seconds = (double)s->g.frames / 16;
+    return TT_OK;
 }
 
 static tt_status open_dit(session *s)

@@ -47,7 +47,6 @@ typedef struct generate {
     bool profile;
     /* long runs */
     bool resume;
-    int64_t save_every;
 } generate;
 
 extern const opt_command generate_command;

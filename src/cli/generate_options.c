@@ -132,9 +132,6 @@ static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Long runs"},
     {OPT_FLAG, "resume", 0, offsetof(generate, resume), NULL,
      "go on where the same command was interrupted, to the same bits"},
-    {OPT_INT, "save-every", 0, offsetof(generate, save_every), "N",
-     "save the state every N chunks too (default: only when interrupted; "
-     "the state is as large as the cache)"},
 
     /* Known, not shown: options of policies that are not built yet. */
     {OPT_TEXT, "alpha-long", 0, offsetof(generate, later), "A", NULL},
@@ -252,8 +249,6 @@ static int check_output(const generate *g)
     if (g->resume && (g->prompt_file || g->num_samples > 1))
         return opt_usage(me, "--resume goes with one video; give one prompt "
                          "and --sample I");
-    if (g->save_every < 0)
-        return opt_usage(me, "--save-every must be at least 0");
     return -1;
 }
 
@@ -286,7 +281,7 @@ static int check_policy_name(const generate *g, const opt_result *given)
 }
 
 /* Preset, then explicit options, over the policy's own defaults. */
-static int fill_policy(const generate *g, const opt_result *given,
+static int fill_policy(generate *g, const opt_result *given,
                        tt_policy_options *p)
 {
     bool paper = !strcmp(g->preset, "paper");
@@ -314,6 +309,16 @@ static int fill_policy(const generate *g, const opt_result *given,
     if (opt_given(given, "tau")) p->tau = g->tau;
     if (opt_given(given, "score-temperature")) p->temperature = g->temperature;
     p->context_noise = g->context_noise;
+
+    /* The settings now say what is meant: that is what a record shows. */
+    g->budget = p->K;
+    g->sink = p->S;
+    g->recent = p->R;
+    g->memory = p->M;
+    g->alpha = p->alpha;
+    g->tau = p->tau;
+    g->temperature = p->temperature;
+    g->pool = pool;
     return -1;
 }
 

@@ -177,39 +177,27 @@ static tt_status take_chunk(run *r, const tt_real *x0, int64_t frames,
 static tt_status all_chunks(run *r)
 {
     tt_ctx *ctx = r->ctx;
-    while (1) {
+    while (r->done < r->frames) {
         const tt_real *x0;
         int64_t frames;
         double begin = tt_now();
-        tt_status s = tt_rollout_next(ctx, r->rollout, &x0, &frames);
-        if (s == TT_END) return TT_OK;
-        TT_TRY(s);
+        TT_TRY(tt_rollout_next(ctx, r->rollout, &x0, &frames));
         TT_TRY(take_chunk(r, x0, frames, tt_now() - begin));
     }
+    return ctx->status;
 }
 
-/* Take up the frames of the unfinished file, as far as they are whole chunks,
- * and rebuild the cache from them. */
-static tt_status replay(run *r)
+/* One clean pass per chunk that is there already. */
+static tt_status rebuild_cache(run *r)
 {
     tt_ctx *ctx = r->ctx;
-    int64_t whole = 0;
+    const tt_real *x = r->latents;
     double begin = tt_now();
-    while (r->chunk < tt_rollout_chunks(r->rollout)) {
-        int64_t f = tt_rollout_chunk_frames(r->rollout, r->chunk);
-        if (whole + f > r->file.done) break;
-        whole += f;
-        r->chunk++;
-    }
-    TT_TRY(latents_file_cut(&r->file, whole));
-    TT_TRY(latents_file_read(&r->file, r->latents));
-    TT_TRY(latents_file_cut(&r->file, whole)); /* go to the end again */
     progress_say(r->job->progress, "resuming after %lld of %lld chunks; "
                  "rebuilding the cache", (long long)r->chunk,
                  (long long)tt_rollout_chunks(r->rollout));
     tt_tap_fn tap = ctx->tap;
     ctx->tap = NULL;
-    const tt_real *x = r->latents;
     for (int64_t i = 0; i < r->chunk && !ctx->status; i++) {
         int64_t f = tt_rollout_chunk_frames(r->rollout, i);
         tt_rollout_replay(ctx, r->rollout, x, f);
@@ -218,10 +206,29 @@ static tt_status replay(run *r)
         x += f * r->frame_size;
     }
     ctx->tap = tap;
-    r->done = whole;
     progress_note(r->job->progress, "cache rebuilt in %.1f s",
                   tt_now() - begin);
     return ctx->status;
+}
+
+/* Take up the frames that are there already, as far as they are whole chunks,
+ * and go on from them. */
+static tt_status take_up(run *r)
+{
+    while (r->chunk < tt_rollout_chunks(r->rollout)) {
+        int64_t f = tt_rollout_chunk_frames(r->rollout, r->chunk);
+        if (r->done + f > r->file.done) break;
+        r->done += f;
+        r->chunk++;
+    }
+    TT_TRY(latents_file_cut(&r->file, r->done));
+    TT_TRY(latents_file_read(&r->file, r->latents));
+    TT_TRY(latents_file_cut(&r->file, r->done)); /* to the end again */
+    if (r->done == r->frames && !r->tracing) {
+        progress_say(r->job->progress, "the latents are complete already");
+        return TT_OK;
+    }
+    return rebuild_cache(r);
 }
 
 /* Interrupted: say what was kept and how to go on. */
@@ -230,7 +237,7 @@ static tt_status explain_stop(run *r)
     tt_ctx *ctx = r->ctx;
     if (ctx->status != TT_EINTR) return ctx->status;
     tt_clear(ctx);
-    if (!r->file.file)
+    if (!r->file.file || !r->chunk)
         return tt_fail(ctx, TT_EINTR, "interrupted after %lld of %lld chunks",
                        (long long)r->chunk,
                        (long long)tt_rollout_chunks(r->rollout));
@@ -260,7 +267,7 @@ static tt_status run_open(run *r, const char *description)
         ctx->tap = on_tap;
         ctx->tap_user = &r->dump;
     }
-    if (r->file.done) TT_TRY(replay(r));
+    if (r->file.done) TT_TRY(take_up(r));
     r->chunk_begin = r->chunk;
     r->start = tt_now();
     return TT_OK;

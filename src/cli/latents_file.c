@@ -61,28 +61,46 @@ static char *make_header(latents_file *f, const int64_t dim[5],
     return header;
 }
 
-/* Go on with an unfinished file: same header, whole frames counted. False
- * when there is none. */
-static bool take_up(latents_file *f, const char *header)
+/* Open `name` and compare its header; the frames in it are counted. False
+ * when there is no such file, or one of another run. */
+static bool same_run(latents_file *f, const char *name, const char *mode,
+                     const char *header)
 {
     struct stat st;
-    f->file = fopen(f->unfinished, "r+b");
+    f->file = fopen(name, mode);
     if (!f->file) return false;
     char *there = tt_alloc0(f->ctx, &f->mem, (int64_t)f->header_bytes, 1,
                             "header");
-    if (!there) return false;
-    if (fread(there, 1, f->header_bytes, f->file) != f->header_bytes
-        || memcmp(there, header, f->header_bytes)
-        || fstat(fileno(f->file), &st)) {
+    if (there
+        && fread(there, 1, f->header_bytes, f->file) == f->header_bytes
+        && !memcmp(there, header, f->header_bytes)
+        && fstat(fileno(f->file), &st) == 0) {
+        f->done = ((int64_t)st.st_size - (int64_t)f->header_bytes)
+                / (int64_t)f->frame_bytes;
+        if (f->done > f->frames) f->done = f->frames;
+        return true;
+    }
+    fclose(f->file);
+    f->file = NULL;
+    return false;
+}
+
+/* Go on where the same run stopped. False when there is nothing to go on
+ * from. */
+static bool take_up(latents_file *f, const char *header)
+{
+    if (same_run(f, f->unfinished, "r+b", header)) return true;
+    if (access(f->unfinished, F_OK) == 0) {
         tt_fail(f->ctx, TT_EINVAL, "%s was begun by another run (its prompt, "
                 "options, seed or weights differ): give exactly the same "
                 "command, or start over without --resume", f->unfinished);
         return false;
     }
-    f->done = ((int64_t)st.st_size - (int64_t)f->header_bytes)
-            / (int64_t)f->frame_bytes;
-    if (f->done > f->frames) f->done = f->frames;
-    return true;
+    if (!same_run(f, f->path, "rb", header)) return false;
+    f->complete = f->done == f->frames;
+    if (!f->complete) fclose(f->file);
+    if (!f->complete) f->file = NULL;
+    return f->complete;
 }
 
 tt_status latents_file_open(tt_ctx *ctx, latents_file *f, const char *path,
@@ -127,7 +145,7 @@ tt_status latents_file_read(latents_file *f, tt_real *frames)
 
 tt_status latents_file_cut(latents_file *f, int64_t frames)
 {
-    if (!f->file || f->ctx->status) return f->ctx->status;
+    if (!f->file || f->complete || f->ctx->status) return f->ctx->status;
     off_t end = (off_t)(f->header_bytes + (size_t)frames * f->frame_bytes);
     f->done = frames;
     if (fflush(f->file) || ftruncate(fileno(f->file), end)
@@ -154,7 +172,9 @@ tt_status latents_file_finish(latents_file *f)
     TT_ASSERT(f->done == f->frames);
     FILE *file = f->file;
     f->file = NULL;
-    if (fclose(file) || rename(f->unfinished, f->path)) return failed(f);
+    bool bad = fclose(file) != 0;
+    if (f->complete) return TT_OK;
+    if (bad || rename(f->unfinished, f->path)) return failed(f);
     return TT_OK;
 }
 
@@ -162,7 +182,7 @@ void latents_file_close(latents_file *f)
 {
     if (f->file) {
         fclose(f->file);
-        if (f->done == 0) unlink(f->unfinished);
+        if (f->done == 0 && !f->complete) unlink(f->unfinished);
     }
     f->file = NULL;
     tt_arena_free(&f->mem);

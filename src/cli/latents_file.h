@@ -22,10 +22,12 @@ typedef struct latents_file {
     int64_t frames;         /* of the video                                   */
     int64_t done;           /* frames in the file                             */
     size_t frame_bytes, header_bytes;
+    bool complete;          /* resumed, and it has its final name already     */
     tt_arena mem;
 } latents_file;
 
-/* Start, or with `resume` go on. dim = [1, frames, C, h, w] of tt_real;
+/* Start, or with `resume` go on (also from a complete file of the same run,
+ * whose video was not decoded to the end). dim = [1, frames, C, h, w] of tt_real;
  * `run` describes the run in one line. After a resume f->done frames are in
  * the file and are read by latents_file_read.
  * Errors  TT_EINVAL  the unfinished file belongs to another run */

@@ -108,9 +108,9 @@ void progress_update(progress *p, double done, double total, double seconds,
     char what[128], eta[32];
     va_list ap;
     bool whole = done == (double)(int64_t)done; /* a unit was finished */
-    if (p->quiet) return;
-    if (!p->terminal && !whole) return;
-    if (p->terminal && !whole && tt_now() - p->painted < 0.1) return;
+    double pause = p->terminal ? 0.1 : 2;
+    if (p->quiet || (!p->terminal && !whole)) return;
+    if (done < total && tt_now() - p->painted < pause) return;
     p->painted = tt_now();
 
     va_start(ap, fmt);

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * On a terminal one line is updated in place; elsewhere a plain line is
- * printed per finished unit of work. Both go to stderr. --log-json gets one
+ * On a terminal one line is updated in place; elsewhere plain lines are
+ * printed as units of work are finished. Both go to stderr. --log-json gets one
  * JSON object per event, flushed at once. */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
@@ -32,7 +32,8 @@ void progress_say(progress *p, const char *fmt, ...) TT_PRINTF(2, 3);
 void progress_note(progress *p, const char *fmt, ...) TT_PRINTF(2, 3);
 
 /* Redraw "<what>  37%  eta 1m20s  1.2 GB" for `done` of `total` units that
- * took `seconds` so far. On a terminal at most ten times a second. */
+ * took `seconds` so far: on a terminal at most ten times a second, elsewhere
+ * as a line per whole unit, at most every two seconds; the last one always. */
 void progress_update(progress *p, double done, double total, double seconds,
                      const char *fmt, ...) TT_PRINTF(5, 6);
 

@@ -203,7 +203,7 @@ static tt_status begin(tt_video *v)
     switch (v->target) {
     case TARGET_STDOUT:
         v->out.file = stdout;
-        v->out.path = v->path;
+        v->out.path = tt_strdup(ctx, &v->mem, "standard output");
         return y4m_begin(v);
     case TARGET_Y4M:
         TT_TRY(tt_out_open(ctx, &v->out, v->path));

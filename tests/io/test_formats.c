@@ -1,0 +1,201 @@
+/* test_formats.c: every file of ref_data/formats and the PyTorch files of
+ * ref_data/vae_pth, against their manifest. Known answers.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness.h"
+
+static tt_ctx *ctx;
+static tt_arena arena;
+
+static int nibble(char c)
+{
+    return c <= '9' ? c - '0' : c - 'a' + 10;
+}
+
+static bool same_hex(const char *hex, const void *data, size_t n)
+{
+    const unsigned char *p = data;
+    if (strlen(hex) != 2 * n) return false;
+    for (size_t i = 0; i < n; i++)
+        if (p[i] != nibble(hex[2 * i]) * 16 + nibble(hex[2 * i + 1]))
+            return false;
+    return true;
+}
+
+static bool same_path(const tt_entry *e, const tt_json *path)
+{
+    int i = 0;
+    for (const tt_json *k = path->first; k; k = k->next, i++)
+        if (i >= e->npath || strcmp(e->path[i], k->str)) return false;
+    return i == e->npath;
+}
+
+/* f32_hex: the widened values; NaN payloads are not judged. */
+static bool same_f32(const char *hex, const void *packed, const tt_tensor *t)
+{
+    int64_t n = tt_tensor_count(t);
+    float *x = tt_alloc(ctx, &arena, n, sizeof *x, "floats");
+    if (!x || strlen(hex) != 8 * (size_t)n) return false;
+    tt_widen_f32(x, packed, t->dtype, n);
+    for (int64_t i = 0; i < n; i++) {
+        char one[9];
+        unsigned char b[4];
+        float want;
+        memcpy(one, hex + 8 * i, 8);
+        for (int k = 0; k < 4; k++)
+            b[k] = (unsigned char)(nibble(one[2 * k]) * 16
+                                   + nibble(one[2 * k + 1]));
+        uint32_t u = (uint32_t)b[0] | (uint32_t)b[1] << 8
+                     | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+        memcpy(&want, &u, sizeof want);
+        if (isnan(want) ? !isnan(x[i]) : memcmp(&want, &x[i], 4) != 0)
+            return false;
+    }
+    return true;
+}
+
+static void check_tensor(const char *file, const tt_file *f,
+                         const tt_json *want)
+{
+    const tt_json *path = tt_json_get(want, "path");
+    const tt_json *shape = tt_json_get(want, "shape");
+    const tt_entry *e = NULL;
+    int same = 0;
+    for (int64_t i = 0; i < tt_file_count(f); i++)
+        if (same_path(tt_file_entry(f, i), path)) {
+            e = tt_file_entry(f, i);
+            same++;
+        }
+    if (!expect(same == 1, "%s: %d tensors called %s", file, same,
+                tt_json_at(path, 0)->str))
+        return;
+    expect(!strcmp(tt_dtype_name(e->t.dtype), tt_json_str(want, "dtype", "")),
+           "%s: %s: type %s", file, e->name, tt_dtype_name(e->t.dtype));
+    bool ok = e->t.rank == shape->count;
+    for (int i = 0; ok && i < e->t.rank; i++)
+        ok = e->t.dim[i] == tt_json_at(shape, i)->i;
+    if (!expect(ok, "%s: %s: wrong shape", file, e->name)) return;
+    int64_t n = tt_tensor_count(&e->t);
+    size_t nbytes = (size_t)n * tt_dtype_size(e->t.dtype);
+    void *data = tt_alloc(ctx, &arena, (int64_t)nbytes, 1, "values");
+    tt_gather(data, &e->t);
+    expect(same_hex(tt_json_str(want, "hex", ""), data, nbytes),
+           "%s: %s: wrong bytes", file, e->name);
+    const char *f32 = tt_json_str(want, "f32_hex", NULL);
+    if (f32)
+        expect(same_f32(f32, data, &e->t), "%s: %s: wrong widened values",
+               file, e->name);
+}
+
+static void check_file(const tt_json *want)
+{
+    const char *name = tt_json_str(want, "file", "");
+    const char *verdict = tt_json_str(want, "verdict", "");
+    bool gguf = !strcmp(tt_json_str(want, "kind", ""), "gguf");
+    tt_arena_mark m = tt_arena_here(&arena);
+    size_t scratch = ctx->scratch.used;
+    tt_file *f;
+    tt_status s = tt_file_open(ctx, &f, ref_path("formats/%s", name));
+    expect(ctx->scratch.used == scratch, "%s: scratch memory left", name);
+    if (gguf || !strcmp(verdict, "reject")) {
+        /* GGUF is a later format: refused by name, whatever is in it. */
+        expect(s != TT_OK && f == NULL, "%s: opened, expected a refusal (%s)",
+               name, tt_json_str(want, "why", ""));
+        /* of a sharded set, the shard may be the one to blame */
+        size_t folder = strcspn(name, "/");
+        char part[256];
+        snprintf(part, sizeof part, "%.*s", (int)folder, name);
+        expect(strstr(tt_message(ctx), part) != NULL,
+               "%s: message does not name the file: %s", name,
+               tt_message(ctx));
+        expect(!strchr(tt_message(ctx), '\n'), "%s: not one line", name);
+        tt_clear(ctx);
+    } else if (!strcmp(verdict, "either")) {
+        tt_clear(ctx);
+    } else if (expect_ok(s, name)) {
+        const tt_json *tensors = tt_json_get(want, "tensors");
+        expect(tt_file_count(f) == tensors->count,
+               "%s: %lld tensors, expected %lld", name,
+               (long long)tt_file_count(f), (long long)tensors->count);
+        for (const tt_json *t = tensors->first; t; t = t->next)
+            check_tensor(name, f, t);
+    }
+    tt_file_close(f);
+    tt_arena_reset(&arena, m);
+}
+
+/* A PyTorch file whose values stand in a safetensors file, by joined name. */
+static void check_pair(const char *torch, const char *safe)
+{
+    tt_file *a = NULL, *b = NULL;
+    if (!expect_ok(tt_file_open(ctx, &a, ref_path("vae_pth/%s", torch)), torch)
+        || !expect_ok(tt_file_open(ctx, &b, ref_path("vae_pth/%s", safe)),
+                      safe)) {
+        tt_file_close(a);
+        return;
+    }
+    expect(tt_file_count(a) == tt_file_count(b), "%s: %lld tensors", torch,
+           (long long)tt_file_count(a));
+    for (int64_t i = 0; i < tt_file_count(b); i++) {
+        const tt_entry *want = tt_file_entry(b, i);
+        const tt_entry *got = tt_file_find(a, want->name);
+        if (!expect(got != NULL, "%s: no %s", torch, want->name)) continue;
+        bool same = got->t.dtype == want->t.dtype
+                    && got->t.rank == want->t.rank;
+        for (int d = 0; same && d < want->t.rank; d++)
+            same = got->t.dim[d] == want->t.dim[d];
+        if (!expect(same, "%s: %s: shape or type", torch, want->name))
+            continue;
+        size_t n = (size_t)tt_tensor_count(&want->t)
+                   * tt_dtype_size(want->t.dtype);
+        if (n == 0) continue;
+        void *data = tt_alloc(ctx, &arena, (int64_t)n, 1, "values");
+        tt_gather(data, &got->t);
+        expect_bits(want->name, data, want->t.data, n);
+        /* and the same through the widening reader */
+        tt_real *x = tt_read_real(ctx, &arena, &got->t);
+        tt_real *y = tt_read_real(ctx, &arena, &want->t);
+        expect_bits(want->name, x, y,
+                    (size_t)tt_tensor_count(&want->t) * sizeof *x);
+    }
+    tt_file_close(a);
+    tt_file_close(b);
+}
+
+/* Things that are no checkpoint at all. */
+static void check_strange(void)
+{
+    tt_file *f;
+    expect_status(tt_file_open(ctx, &f, "no/such/file"), TT_EIO, "no file");
+    expect_status(tt_file_open(ctx, &f, ref_path("formats")), TT_EIO,
+                  "a folder");
+    expect_status(tt_file_open(ctx, &f, "/dev/null"), TT_EIO, "a device");
+    tt_status s =
+        tt_file_open(ctx, &f, ref_path("vae_pth/tiny_vae_legacy.pth"));
+    expect(s && strstr(tt_message(ctx), "legacy"), "legacy format: %s",
+           tt_message(ctx));
+    tt_clear(ctx);
+}
+
+int main(void)
+{
+    const tt_json *root;
+    ctx = test_begin("io/formats");
+    if (expect_ok(tt_json_file(ctx, &arena, &root,
+                               ref_path("formats/manifest.json"), 64 << 20),
+                  "manifest.json"))
+        for (const tt_json *f = tt_json_get(root, "files")->first; f;
+             f = f->next)
+            check_file(f);
+    check_pair("views.pth", "views_expected.safetensors");
+    check_pair("nested.pth", "nested_expected.safetensors");
+    check_pair("tiny_vae.pth", "weights.safetensors");
+    check_strange();
+    tt_arena_free(&arena);
+    return test_end();
+}

@@ -1,0 +1,213 @@
+/* test_st_write.c: the writer: round trips, growth, and what stays behind
+ * when something goes wrong. Also SHA-256.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/harness.h"
+
+static tt_ctx *ctx;
+static char dir[200];
+
+static const char *in_dir(const char *name)
+{
+    static char buf[4][300];
+    static int at;
+    char *p = buf[at++ % 4];
+    snprintf(p, sizeof buf[0], "%s/%s", dir, name);
+    return p;
+}
+
+static int files_in_dir(void)
+{
+    int n = 0;
+    DIR *d = opendir(dir);
+    for (struct dirent *e; d && (e = readdir(d)) != NULL;)
+        n += e->d_name[0] != '.';
+    if (d) closedir(d);
+    return n;
+}
+
+static void round_trip(void)
+{
+    static const char odd[] = "a \"b\"\\\n\t\x01 \xc3\xa9";
+    const char *path = in_dir("round.safetensors");
+    float f[6] = {1, -2, 3.5f, 0, -0.0f, 1e-40f};
+    uint8_t u[3] = {1, 0, 255};
+    int64_t i[1] = {INT64_MIN}, d23[] = {2, 3}, d3[] = {3}, d0[] = {0, 4};
+    tt_st_writer *w;
+    tt_file *r;
+    expect_ok(tt_st_create(ctx, &w, path), "create");
+    tt_st_meta(w, "key \"1\"", "value\n2");
+    tt_st_add(w, "u8", TT_U8, 1, d3, u); /* leaves the next one unaligned */
+    tt_st_add(w, odd, TT_F32, 2, d23, f);
+    tt_st_add(w, "scalar", TT_I64, 0, NULL, i);
+    tt_st_add(w, "empty", TT_F32, 2, d0, NULL);
+    expect(access(path, F_OK) != 0, "the final name exists before finish");
+    expect_ok(tt_st_finish(w), "finish");
+    expect(files_in_dir() == 1, "temporary files left behind");
+    if (!expect_ok(tt_file_open(ctx, &r, path), "read back")) return;
+    expect(tt_file_count(r) == 4, "count");
+    const tt_entry *e = tt_file_find(r, odd);
+    if (expect(e && e->t.dtype == TT_F32 && e->t.rank == 2
+                   && e->t.dim[1] == 3, "shape"))
+        expect_bits("values", e->t.data, f, sizeof f);
+    e = tt_file_find(r, "scalar");
+    if (expect(e && e->t.rank == 0, "scalar"))
+        expect_bits("scalar", e->t.data, i, sizeof i);
+    expect(tt_file_find(r, "empty") != NULL, "empty");
+    expect(!strcmp(tt_file_entry(r, 0)->name, "u8"), "order of tensors");
+    tt_file_close(r);
+    unlink(path);
+}
+
+/* [1, n, C, h, w] latents that grow by chunks, larger than any buffer. */
+static void growth(void)
+{
+    enum { ROW = 2 * 100 * 200, CHUNKS = 7 };
+    const char *path = in_dir("grow.safetensors");
+    int64_t dim[] = {1, 0, 2, 100, 200}, rows = 0, d1[] = {1, 2};
+    float *x = malloc(4 * ROW * sizeof *x), more[4] = {1, 2, 3, 4};
+    tt_st_writer *w;
+    tt_file *r;
+    float next = 0;
+    expect_ok(tt_st_create(ctx, &w, path), "create");
+    tt_st_add(w, "latents", TT_F32, 5, dim, NULL);
+    for (int c = 0; c < CHUNKS; c++) {
+        int n = c % 4;
+        for (int k = 0; k < n * ROW; k++) x[k] = next++;
+        tt_st_append(w, 1, n, x);
+        rows += n;
+        if (c == 2) expect_ok(tt_st_flush(w), "flush");
+    }
+    tt_st_add(w, "m", TT_F32, 2, d1, more);
+    tt_st_append(w, 0, 1, more + 2);
+    expect_ok(tt_st_finish(w), "finish");
+    if (expect_ok(tt_file_open(ctx, &r, path), "read back")) {
+        const tt_entry *e = tt_file_find(r, "latents");
+        bool ok = e->t.dim[0] == 1 && e->t.dim[1] == rows;
+        const char *p = e->t.data;
+        for (int64_t k = 0; ok && k < rows * ROW; k++) {
+            float v;
+            memcpy(&v, p + 4 * k, 4);
+            ok = v == (float)k;
+        }
+        expect(ok, "grown values");
+        e = tt_file_find(r, "m");
+        expect(e->t.dim[0] == 2, "grown along axis 0");
+        expect_bits("m", e->t.data, more, sizeof more);
+        tt_file_close(r);
+    }
+    free(x);
+    unlink(path);
+}
+
+static void failures(void)
+{
+    const char *path = in_dir("fail.safetensors");
+    int64_t d[] = {1};
+    float x = 1;
+    tt_st_writer *w;
+    /* an old file stays what it was until the new one is complete */
+    FILE *f = fopen(path, "w");
+    fputs("old", f);
+    fclose(f);
+    expect_ok(tt_st_create(ctx, &w, path), "create");
+    tt_st_add(w, "x", TT_F32, 1, d, &x);
+    tt_st_abort(w);
+    struct stat st;
+    expect(stat(path, &st) == 0 && st.st_size == 3, "abort kept the old file");
+    expect(files_in_dir() == 1, "abort left temporary files");
+
+    expect_ok(tt_st_create(ctx, &w, path), "create");
+    tt_st_add(w, "x", TT_F32, 1, d, &x);
+    tt_st_add(w, "x", TT_F32, 1, d, &x);
+    expect_status(tt_st_finish(w), TT_EINVAL, "a name twice");
+    expect_ok(tt_st_create(ctx, &w, path), "create");
+    tt_st_add(w, "\xff", TT_F32, 1, d, &x);
+    expect_status(tt_st_finish(w), TT_EINVAL, "a name that is not UTF-8");
+    expect_ok(tt_st_create(ctx, &w, path), "create");
+    tt_st_add(w, "x", TT_F32, 1, d, &x);
+    tt_fail(ctx, TT_EINTR, "elsewhere");
+    expect_status(tt_st_finish(w), TT_EINTR, "a failure elsewhere");
+    expect(stat(path, &st) == 0 && st.st_size == 3, "failure kept the file");
+    expect(files_in_dir() == 1, "failures left temporary files");
+    unlink(path);
+
+    expect_status(tt_st_create(ctx, &w, dir), TT_EIO, "a folder as target");
+    expect(w == NULL, "no writer after a failure");
+    expect_status(tt_st_create(ctx, &w, in_dir("no/such/folder")), TT_EIO,
+                  "no such folder");
+    expect_status(tt_st_create(ctx, &w, "/dev/null"), TT_EIO, "a device");
+    if (access("/dev/full", W_OK) == 0 && geteuid() != 0) {
+        chmod(dir, 0500);
+        expect_status(tt_st_create(ctx, &w, path), TT_EIO, "read-only folder");
+        chmod(dir, 0700);
+    }
+}
+
+static void digests(void)
+{
+    static const struct { const char *text, *hex; } known[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        },
+        {"abc",
+         "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+        {"abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmnhijklmnoijkl"
+         "mnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu",
+         "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"},
+    };
+    char hex[65], again[65];
+    tt_sha256 s;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t n = strlen(known[i].text);
+        tt_sha256_init(&s);
+        tt_sha256_add(&s, known[i].text, n);
+        tt_sha256_hex(&s, hex);
+        expect(!strcmp(hex, known[i].hex), "sha256 of %zu bytes: %s", n, hex);
+    }
+    tt_sha256_init(&s);
+    for (int i = 0; i < 1000; i++) {
+        char thousand[1000];
+        memset(thousand, 'a', sizeof thousand);
+        tt_sha256_add(&s, thousand, sizeof thousand);
+    }
+    tt_sha256_hex(&s, hex);
+    expect(!strcmp(hex, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39"
+                        "ccc7112cd0"), "sha256 of a million a: %s", hex);
+    /* a transposed view digests as its row-major copy */
+    float a[6] = {0, 1, 2, 3, 4, 5}, b[6] = {0, 3, 1, 4, 2, 5};
+    int64_t d23[] = {2, 3}, d32[] = {3, 2};
+    tt_tensor x = tt_tensor_make(a, TT_F32, 2, d23), y = x;
+    y.dim[0] = 3;
+    y.dim[1] = 2;
+    y.stride[0] = 1;
+    y.stride[1] = 3;
+    tt_tensor z = tt_tensor_make(b, TT_F32, 2, d32);
+    tt_tensor_digest(ctx, hex, &y);
+    tt_tensor_digest(ctx, again, &z);
+    expect(!strcmp(hex, again), "digest of a strided tensor");
+    tt_tensor_digest(ctx, again, &x);
+    expect(strcmp(hex, again) != 0, "digests differ");
+}
+
+int main(void)
+{
+    ctx = test_begin("io/st_write");
+    const char *tmp = getenv("TMPDIR");
+    snprintf(dir, sizeof dir, "%s/tether-test-XXXXXX", tmp ? tmp : "/tmp");
+    if (!expect(mkdtemp(dir) != NULL, "a temporary folder")) return test_end();
+    round_trip();
+    growth();
+    failures();
+    digests();
+    rmdir(dir);
+    return test_end();
+}

@@ -1,0 +1,441 @@
+/* test_weights.c: the same model in every layout gives the same names and
+ * values; prefixes, refusals, folders, binding.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/harness.h"
+
+static tt_ctx *ctx;
+static tt_arena arena;
+static char dir[200], warning[400];
+
+static void keep_warning(void *user, const char *sentence)
+{
+    (void)user;
+    snprintf(warning, sizeof warning, "%s", sentence);
+}
+
+static const char *in_dir(const char *name)
+{
+    static char buf[4][300];
+    static int at;
+    char *p = buf[at++ % 4];
+    snprintf(p, sizeof buf[0], "%s/%s", dir, name);
+    return p;
+}
+
+/* A file of small tensors: `names` separated by spaces; "name:3x4" gives a
+ * shape, else [1]. All values 1. */
+static const char *make(const char *file, const char *names)
+{
+    const char *path = in_dir(file);
+    char copy[2000];
+    float ones[512];
+    tt_st_writer *w;
+    for (int i = 0; i < 512; i++) ones[i] = 1;
+    snprintf(copy, sizeof copy, "%s", names);
+    if (!expect_ok(tt_st_create(ctx, &w, path), file)) return path;
+    for (char *p = strtok(copy, " "); p; p = strtok(NULL, " ")) {
+        int64_t dim[8] = {1};
+        int rank = 1;
+        char *shape = strchr(p, ':');
+        if (shape) {
+            *shape++ = '\0';
+            for (rank = 0; *shape && rank < 8; rank++) {
+                dim[rank] = strtol(shape, &shape, 10);
+                if (*shape == 'x') shape++;
+            }
+        }
+        tt_st_add(w, p, TT_F32, rank, dim, ones);
+    }
+    expect_ok(tt_st_finish(w), file);
+    return path;
+}
+
+/* ---- layouts ------------------------------------------------------------- */
+
+static bool same_shape(const tt_tensor *a, const tt_tensor *b)
+{
+    bool same = a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++) same = a->dim[i] == b->dim[i];
+    return same;
+}
+
+/* Names and shapes equal; values within `relative` of one another (below
+ * 2^-14, where F16 has no more digits, of that). */
+static void compare(const char *what, const tt_weights *a,
+                    const tt_weights *b, double relative)
+{
+    expect(tt_weights_count(a) == tt_weights_count(b), "%s: %lld tensors",
+           what, (long long)tt_weights_count(b));
+    for (int64_t i = 0; i < tt_weights_count(a); i++) {
+        const char *name = tt_weights_name(a, i);
+        const tt_tensor *x = tt_weights_find(a, name);
+        const tt_tensor *y = tt_weights_find(b, name);
+        if (!expect(x && y, "%s: no %s", what, name)) continue;
+        if (!expect(same_shape(x, y), "%s: shape of %s", what, name)) continue;
+        expect(tt_tensor_packed(y), "%s: %s is not packed", what, name);
+        tt_arena_mark m = tt_arena_here(&arena);
+        tt_real *u = tt_read_real(ctx, &arena, x);
+        tt_real *v = tt_read_real(ctx, &arena, y);
+        int64_t bad = 0;
+        for (int64_t k = 0; k < tt_tensor_count(x); k++)
+            bad += !(fabs((double)u[k] - (double)v[k])
+                     <= relative * (fabs((double)u[k]) + 0x1p-14));
+        expect(bad == 0, "%s: %lld values of %s differ", what, (long long)bad,
+               name);
+        tt_arena_reset(&arena, m);
+    }
+}
+
+static tt_weights *open_layout(const char *folder, int ema)
+{
+    tt_weights_options opt = {ema};
+    tt_weights *w;
+    expect_ok(tt_weights_open(ctx, &w, ref_path("dit/layouts/%s", folder),
+                              TT_MODEL_DIT, &opt), folder);
+    return w;
+}
+
+static void layouts(void)
+{
+    static const struct { const char *folder; double relative; } all[] = {
+        {"wan", 0}, {"wan_sharded", 0}, {"prefixed", 0}, {"diffusers", 0},
+        {"selfforcing_pt", 0}, {"selfforcing_pt_ema_only", 0},
+        {"wan_bf16", 1.0 / 256}, {"wan_f16", 1.0 / 1024}};
+    tt_weights *wan = open_layout("wan", -1), *w;
+    for (size_t i = 0; wan && i < sizeof all / sizeof *all; i++) {
+        w = open_layout(all[i].folder, -1);
+        if (w) compare(all[i].folder, wan, w, all[i].relative);
+        tt_weights_close(w);
+    }
+    w = open_layout("selfforcing_pt", -1);
+    expect(w && strstr(tt_weights_origin(w), "generator_ema"), "origin");
+    tt_weights_close(w);
+    /* the raw generator is another set of values */
+    w = open_layout("selfforcing_pt", 0);
+    if (w && wan) {
+        const tt_tensor *x = tt_weights_find(wan, "head.head.weight");
+        const tt_tensor *y = tt_weights_find(w, "head.head.weight");
+        expect(memcmp(x->data, y->data, 64) != 0, "generator is not the EMA");
+        expect(strstr(tt_weights_origin(w), "generator_ema") == NULL,
+               "origin %s", tt_weights_origin(w));
+    }
+    tt_weights_close(w);
+    /* only the EMA is there: taken, and said */
+    warning[0] = '\0';
+    w = open_layout("selfforcing_pt_ema_only", 0);
+    if (w && wan) compare("ema only", wan, w, 0);
+    expect(strstr(warning, "generator_ema") != NULL, "no warning: %s",
+           warning);
+    tt_weights_close(w);
+    tt_weights_close(wan);
+}
+
+/* The VAE under Diffusers' names: all 194 keys, from the list of pairs. */
+static void vae_names(void)
+{
+    char line[300], wan[100], shape[60], diffusers[120];
+    FILE *f = fopen(ref_path("vae_fullwidth/keys.tsv"), "r");
+    const char *path = in_dir("vae_diffusers.safetensors");
+    tt_st_writer *w;
+    tt_weights *v = NULL;
+    int n = 0;
+    if (!expect(f != NULL, "keys.tsv")) return;
+    expect_ok(tt_st_create(ctx, &w, path), path);
+    while (fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%99s %59s %119s", wan, shape, diffusers) != 3
+            || shape[0] != '[')
+            continue;
+        int64_t dim[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+        int rank = 1;
+        for (const char *p = shape; *p; p++) rank += *p == ',';
+        float number = (float)n++;
+        tt_st_add(w, diffusers, TT_F32, rank, dim, &number);
+    }
+    expect_ok(tt_st_finish(w), path);
+    expect(n == 194, "%d keys", n);
+    expect_ok(tt_weights_open(ctx, &v, path, TT_MODEL_VAE, NULL), path);
+    rewind(f);
+    n = 0;
+    while (v && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%99s %59s %119s", wan, shape, diffusers) != 3
+            || shape[0] != '[')
+            continue;
+        const tt_tensor *t = tt_weights_find(v, wan);
+        float number = -1;
+        if (t) memcpy(&number, t->data, sizeof number);
+        expect(number == (float)n++, "%s is not found as %s", diffusers, wan);
+    }
+    tt_weights_close(v);
+    fclose(f);
+    unlink(path);
+}
+
+static void t5_names(void)
+{
+    tt_weights *a = NULL, *b = NULL;
+    expect_ok(tt_weights_open(ctx, &a, ref_path("t5_basic"), TT_MODEL_T5,
+                              NULL), "t5_basic");
+    expect_ok(tt_weights_open(ctx, &b,
+                              ref_path("t5_hf_names/weights.safetensors"),
+                              TT_MODEL_T5, NULL), "t5_hf_names");
+    if (a && b) {
+        expect(tt_weights_count(a) == tt_weights_count(b), "count");
+        for (int64_t i = 0; i < tt_weights_count(a); i++)
+            expect(tt_weights_find(b, tt_weights_name(a, i)) != NULL,
+                   "no %s", tt_weights_name(a, i));
+    }
+    tt_weights_close(a);
+    tt_weights_close(b);
+}
+
+/* ---- prefixes ------------------------------------------------------------ */
+
+static void prefixes(void)
+{
+    /* every way a wrapper may have spelt blocks.0.self_attn.q.weight */
+    static const char *const same[] = {
+        "blocks.0.self_attn.q.weight", "model.blocks.0.self_attn.q.weight",
+        "module.model.blocks.0.self_attn.q.weight",
+        "model.module.blocks.0.self_attn.q.weight",
+        "model.diffusion_model.blocks.0.self_attn.q.weight",
+        "diffusion_model.blocks.0.self_attn.q.weight",
+        "net.blocks.0.self_attn.q.weight",
+        "model._fsdp_wrapped_module.blocks.0._fsdp_wrapped_module."
+        "self_attn.q.weight",
+        "_orig_mod.model.blocks.0._checkpoint_wrapped_module."
+        "self_attn.q.weight",
+        "_fsdp_wrapped_module.module._orig_mod.model.blocks.0.self_attn.q."
+        "weight",
+    };
+    tt_weights *w;
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        const char *path = make("prefix.safetensors", same[i]);
+        if (!expect_ok(tt_weights_open(ctx, &w, path, TT_MODEL_DIT, NULL),
+                       same[i]))
+            continue;
+        expect(!strcmp(tt_weights_name(w, 0), same[0]), "%s gave %s", same[i],
+               tt_weights_name(w, 0));
+        tt_weights_close(w);
+    }
+    /* all in one: only the asked model's tensors are seen */
+    const char *path = make(
+        "all.safetensors",
+        "model.diffusion_model.head.modulation "
+        "first_stage_model.decoder.middle.0.residual.0.gamma "
+        "text_encoders.umt5xxl.transformer.shared.weight "
+        "text_encoders.umt5xxl.transformer.spiece_model");
+    static const char *const want[] = {
+        "head.modulation", "decoder.middle.0.residual.0.gamma",
+        "token_embedding.weight"};
+    for (int k = 0; k < 3; k++) {
+        if (!expect_ok(tt_weights_open(ctx, &w, path, (tt_model_kind)k, NULL),
+                       want[k]))
+            continue;
+        expect(tt_weights_count(w) == 1
+                   && !strcmp(tt_weights_name(w, 0), want[k]),
+               "all in one: %s", want[k]);
+        tt_weights_close(w);
+    }
+    unlink(path);
+}
+
+/* ---- refusals ------------------------------------------------------------ */
+
+static void refuse(tt_model_kind kind, const char *names, const char *word)
+{
+    tt_weights *w;
+    const char *path = make("refuse.safetensors", names);
+    tt_status s = tt_weights_open(ctx, &w, path, kind, NULL);
+    expect(s != TT_OK && w == NULL, "accepted: %s", names);
+    expect(strstr(tt_message(ctx), word) != NULL, "%s: no '%s' in: %s", names,
+           word, tt_message(ctx));
+    expect(strstr(tt_message(ctx), "refuse.safetensors") != NULL,
+           "file not named: %s", tt_message(ctx));
+    tt_clear(ctx);
+    tt_weights_close(w);
+    unlink(path);
+}
+
+static void refusals(void)
+{
+    refuse(TT_MODEL_DIT, "head.modulation scaled_fp8", "8-bit");
+    refuse(TT_MODEL_T5, "shared.weight encoder.block.0.x.scale_weight",
+           "8-bit");
+    refuse(TT_MODEL_DIT, "head.modulation img_emb.proj.0.weight",
+           "image-to-video");
+    refuse(TT_MODEL_DIT, "head.modulation blocks.0.cross_attn.k_img.weight",
+           "image-to-video");
+    refuse(TT_MODEL_DIT, "condition_embedder.time_proj.weight "
+           "condition_embedder.image_embedder.ff.weight", "image-to-video");
+    refuse(TT_MODEL_DIT, "head.modulation vace_blocks.0.x", "VACE");
+    refuse(TT_MODEL_VAE, "decoder.middle.0.residual.0.gamma "
+           "decoder.upsamples.0.upsamples.0.residual.2.weight", "Wan2.2");
+    refuse(TT_MODEL_VAE, "decoder.middle.0.residual.0.gamma "
+           "decoder.conv1.weight:3x3x3x3", "three-dimensional");
+    refuse(TT_MODEL_DIT, "model.head.modulation head.modulation", "same");
+    refuse(TT_MODEL_DIT, "condition_embedder.time_proj.weight "
+           "time_projection.1.weight", "same");
+    refuse(TT_MODEL_DIT, "decoder.middle.0.residual.0.gamma", "VAE");
+    refuse(TT_MODEL_VAE, "head.modulation", "transformer");
+    refuse(TT_MODEL_T5, "head.modulation", "transformer");
+    refuse(TT_MODEL_DIT, "something.else", "something.else");
+}
+
+/* ---- folders ------------------------------------------------------------- */
+
+static void folder(tt_model_kind kind, const char *want)
+{
+    tt_weights *w;
+    if (!expect_ok(tt_weights_open(ctx, &w, dir, kind, NULL), want)) return;
+    expect(!strcmp(tt_weights_path(w), in_dir(want)), "%s, expected %s",
+           tt_weights_path(w), want);
+    tt_weights_close(w);
+}
+
+static void folders(void)
+{
+    tt_weights *w;
+    expect_status(tt_weights_open(ctx, &w, dir, TT_MODEL_DIT, NULL), TT_EIO,
+                  "an empty folder");
+    tt_weights_open(ctx, &w, dir, TT_MODEL_T5, NULL);
+    expect(strstr(tt_message(ctx), "models_t5_umt5-xxl-enc-bf16.pth")
+               && strstr(tt_message(ctx), "--text-encoder"),
+           "message: %s", tt_message(ctx));
+    tt_clear(ctx);
+    /* by content */
+    make("a.safetensors", "head.modulation");
+    make("b.safetensors", "decoder.middle.0.residual.0.gamma");
+    make("c.safetensors", "token_embedding.weight");
+    folder(TT_MODEL_DIT, "a.safetensors");
+    folder(TT_MODEL_VAE, "b.safetensors");
+    folder(TT_MODEL_T5, "c.safetensors");
+    /* two that fit */
+    make("d.safetensors", "head.modulation");
+    expect_status(tt_weights_open(ctx, &w, dir, TT_MODEL_DIT, NULL),
+                  TT_EINVAL, "two transformers");
+    /* by the published names, wherever other files lie */
+    make("diffusion_pytorch_model.safetensors", "head.modulation");
+    make("Wan2.1_VAE.pth", "decoder.middle.0.residual.0.gamma");
+    make("text_encoder.safetensors", "shared.weight");
+    folder(TT_MODEL_DIT, "diffusion_pytorch_model.safetensors");
+    folder(TT_MODEL_VAE, "Wan2.1_VAE.pth");
+    folder(TT_MODEL_T5, "text_encoder.safetensors");
+    static const char *const all[] = {
+        "a.safetensors", "b.safetensors", "c.safetensors", "d.safetensors",
+        "diffusion_pytorch_model.safetensors", "Wan2.1_VAE.pth",
+        "text_encoder.safetensors"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) unlink(in_dir(all[i]));
+    /* a Diffusers folder */
+    mkdir(in_dir("transformer"), 0700);
+    make("transformer/diffusion_pytorch_model.safetensors",
+         "condition_embedder.time_proj.weight");
+    folder(TT_MODEL_DIT, "transformer/diffusion_pytorch_model.safetensors");
+    unlink(in_dir("transformer/diffusion_pytorch_model.safetensors"));
+    make("transformer/x.safetensors", "condition_embedder.time_proj.weight");
+    folder(TT_MODEL_DIT, "transformer/x.safetensors");
+    unlink(in_dir("transformer/x.safetensors"));
+    rmdir(in_dir("transformer"));
+}
+
+/* ---- binding ------------------------------------------------------------- */
+
+static void binding(void)
+{
+    static const int64_t d1[] = {1}, d23[] = {2, 3}, d32[] = {3, 2};
+    static const char *const all[] = {"", NULL};
+    static const char *const some[] = {"extra.", NULL};
+    const char *path = make("bind.safetensors",
+                            "head.modulation:2x3 head.head.bias extra.y");
+    tt_weights *w;
+    tt_bind b;
+    if (!expect_ok(tt_weights_open(ctx, &w, path, TT_MODEL_DIT, NULL), path))
+        return;
+    for (int round = 0; round < 3; round++) {
+        tt_bind_begin(&b, ctx, w, &arena, "transformer");
+        tt_tensor t = tt_bind_tensor(&b, "head.modulation", 2, d23);
+        tt_real *x = tt_bind_real(&b, "head.head.bias", 1, d1);
+        expect(t.data && x && x[0] == 1 && b.bound == 2, "bound");
+        warning[0] = '\0';
+        if (round == 0) {
+            tt_status s = tt_bind_end(&b, NULL);
+            expect(s == TT_ESHAPE && strstr(tt_message(ctx), "extra.y")
+                       && strstr(tt_message(ctx), "1 unexpected"),
+                   "message: %s", tt_message(ctx));
+            tt_clear(ctx);
+        } else {
+            expect_ok(tt_bind_end(&b, round == 1 ? some : all), "ignored");
+            expect((strstr(warning, "extra.y") != NULL) == (round == 2),
+                   "warning: %s", warning);
+        }
+    }
+    tt_bind_begin(&b, ctx, w, &arena, "transformer");
+    tt_tensor t = tt_bind_tensor(&b, "head.modulation", 2, d32);
+    expect(!t.data && !t.rank, "misshapen is empty");
+    expect(!tt_bind_real(&b, "head.head.weight", 1, d1), "missing is NULL");
+    tt_bind_real(&b, "head.head.bias", 1, d1);
+    tt_status s = tt_bind_end(&b, all);
+    expect(s == TT_ESHAPE && strstr(tt_message(ctx), "1 missing, 1 wrong")
+               && strstr(tt_message(ctx), "[2, 3], expected [3, 2]")
+               && strstr(tt_message(ctx), "head.head.weight is missing")
+               && strstr(tt_message(ctx), "bind.safetensors"),
+           "message: %s", tt_message(ctx));
+    tt_clear(ctx);
+    tt_weights_close(w);
+    unlink(path);
+}
+
+/* A small parameter with a NaN is found when it is bound. */
+static void not_finite(void)
+{
+    const char *path = in_dir("nan.safetensors");
+    float x[2] = {1, NAN};
+    int64_t d2[] = {2}, id[] = {7}, one[] = {1};
+    tt_st_writer *w;
+    tt_weights *v;
+    tt_bind b;
+    expect_ok(tt_st_create(ctx, &w, path), path);
+    tt_st_add(w, "head.head.bias", TT_F32, 1, d2, x);
+    tt_st_add(w, "head.modulation", TT_I64, 1, one, id);
+    expect_ok(tt_st_finish(w), path);
+    if (!expect_ok(tt_weights_open(ctx, &v, path, TT_MODEL_DIT, NULL), path))
+        return;
+    tt_bind_begin(&b, ctx, v, &arena, "transformer");
+    expect(!tt_bind_real(&b, "head.head.bias", 1, d2), "NaN accepted");
+    tt_bind_tensor(&b, "head.modulation", 1, one);
+    tt_status s = tt_bind_end(&b, NULL);
+    expect(s == TT_ESHAPE && strstr(tt_message(ctx), "finite")
+               && strstr(tt_message(ctx), "I64"),
+           "message: %s", tt_message(ctx));
+    tt_clear(ctx);
+    tt_weights_close(v);
+    unlink(path);
+}
+
+int main(void)
+{
+    ctx = test_begin("io/weights");
+    ctx->warn = keep_warning;
+    const char *tmp = getenv("TMPDIR");
+    snprintf(dir, sizeof dir, "%s/tether-test-XXXXXX", tmp ? tmp : "/tmp");
+    if (!expect(mkdtemp(dir) != NULL, "a temporary folder")) return test_end();
+    layouts();
+    vae_names();
+    t5_names();
+    folders();
+    prefixes();
+    refusals();
+    binding();
+    not_finite();
+    unlink(in_dir("prefix.safetensors"));
+    expect(rmdir(dir) == 0, "files left in %s", dir);
+    tt_arena_free(&arena);
+    return test_end();
+}

@@ -1,0 +1,188 @@
+/* test_core.c: status, arenas, sizes, 8- and 16-bit floats.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/harness.h"
+#include "tether/ops.h"
+
+static tt_ctx *ctx;
+
+static void test_status(void)
+{
+    tt_fail(ctx, TT_EIO, "first %d", 1);
+    tt_fail(ctx, TT_EFORMAT, "second");
+    expect(ctx->status == TT_EIO && !strcmp(tt_message(ctx), "first 1"),
+           "the first failure wins: %s", tt_message(ctx));
+    expect(tt_scratch(ctx, 4) == NULL, "no allocation while failed");
+    tt_real x[2] = {1, 2};
+    tt_add(ctx, x, x, 2);
+    expect(x[0] == 1 && x[1] == 2, "operators do nothing while failed");
+    tt_clear(ctx);
+    tt_add(ctx, x, x, 2);
+    expect(x[0] == 2 && x[1] == 4, "and work again after tt_clear");
+}
+
+static void test_sizes(void)
+{
+    int64_t out = -7;
+    expect(tt_checked_size(&out, (int64_t[]){2, 3, 5}, 3, 4) && out == 120,
+           "2*3*5*4");
+    expect(tt_checked_size(&out, NULL, 0, 8) && out == 8, "rank 0");
+    expect(tt_checked_size(&out, (int64_t[]){INT64_MAX, INT64_MAX, 0}, 3, 4) &&
+           out == 0, "a zero extent");
+    out = -7;
+    expect(!tt_checked_size(&out, (int64_t[]){INT64_MAX, 2}, 2, 4) && out == -7,
+           "overflow leaves the output alone");
+    expect(!tt_checked_size(&out, (int64_t[]){0, -1}, 2, 4), "negative");
+    expect(!tt_checked_size(&out, (int64_t[]){INT64_MAX / 4 + 1}, 1, 4),
+           "overflow by the element size");
+    expect(tt_checked_add(&out, INT64_MAX - 1, 1) && out == INT64_MAX, "add");
+    expect(!tt_checked_add(&out, INT64_MAX, 1), "add overflow");
+    expect(!tt_checked_mul(&out, -1, 1), "negative product");
+}
+
+static void test_arena(void)
+{
+    tt_arena a = {0};
+    char *p = tt_alloc(ctx, &a, 100, 1, "p");
+    expect((uintptr_t)p % 64 == 0, "64-byte alignment");
+    memset(p, 1, 100);
+    tt_arena_mark m = tt_arena_here(&a);
+    char *big = tt_alloc(ctx, &a, 3 << 20, 1, "big");
+    memset(big, 2, 3 << 20);
+    expect(p[99] == 1, "growth does not move what is there");
+    size_t total = a.total;
+    tt_arena_reset(&a, m);
+    expect(a.total < total, "a reset gives blocks back");
+    char *again = tt_alloc(ctx, &a, 10, 1, "again");
+    expect(again == p + 128, "and continues behind the mark");
+    a.fail_after = 2;
+    expect(tt_alloc(ctx, &a, 1, 1, "first") != NULL, "first allocation");
+    expect(tt_alloc(ctx, &a, 1, 1, "the second") == NULL, "second fails");
+    expect(ctx->status == TT_ENOMEM && strstr(tt_message(ctx), "the second"),
+           "with a sentence: %s", tt_message(ctx));
+    tt_clear(ctx);
+    expect(tt_alloc(ctx, &a, INT64_MAX, 8, "absurd") == NULL, "absurd size");
+    expect_status(ctx->status, TT_ENOMEM, "absurd size");
+    tt_arena_free(&a);
+}
+
+/* Every 16-bit pattern goes to float and back. */
+static void test_round_trips(void)
+{
+    int bad16 = 0, badb = 0;
+    for (uint32_t u = 0; u < 65536; u++) {
+        float f = tt_f32_from_f16((uint16_t)u), b = tt_f32_from_bf16((uint16_t)u);
+        bool nan16 = (u & 0x7fff) > 0x7c00, nanb = (u & 0x7fff) > 0x7f80;
+        if (nan16 ? f == f : tt_f16_from_f32(f) != u) bad16++;
+        if (nanb ? b == b : tt_bf16_from_f32(b) != u) badb++;
+    }
+    expect(bad16 == 0, "f16 round trip: %d patterns fail", bad16);
+    expect(badb == 0, "bf16 round trip: %d patterns fail", badb);
+}
+
+/* Rounding: halfway cases go to even, all else to the nearer neighbour. */
+static void test_rounding(void)
+{
+    int bad = 0;
+    for (uint32_t u = 0; u < 0x7c00; u++) {
+        float lo = tt_f32_from_f16((uint16_t)u);
+        float hi = u == 0x7bff ? 65536.0f : tt_f32_from_f16((uint16_t)(u + 1));
+        float mid = (lo + hi) * 0.5f;
+        uint16_t even = (uint16_t)(u & 1 ? u + 1 : u);
+        if (tt_f16_from_f32(mid) != even) bad++;
+        if (tt_f16_from_f32(nextafterf(mid, 0)) != u) bad++;
+        if (tt_f16_from_f32(nextafterf(mid, INFINITY)) != u + 1) bad++;
+        if (tt_f16_from_f32(-mid) != (even | 0x8000)) bad++;
+    }
+    expect(bad == 0, "f16 rounding: %d cases fail", bad);
+    bad = 0;
+    for (uint32_t u = 0; u < 0x7f80; u++) {
+        float lo = tt_f32_from_bf16((uint16_t)u), mid;
+        uint32_t m = (u << 16) | 0x8000u;
+        memcpy(&mid, &m, 4);
+        uint16_t even = (uint16_t)(u & 1 ? u + 1 : u);
+        if (tt_bf16_from_f32(mid) != even) bad++;
+        if (tt_bf16_from_f32(nextafterf(mid, 0)) != u) bad++;
+        if (tt_bf16_from_f32(nextafterf(mid, INFINITY)) != u + 1) bad++;
+        if (tt_bf16_from_f32(lo) != u) bad++;
+    }
+    expect(bad == 0, "bf16 rounding: %d cases fail", bad);
+}
+
+static void test_fp8(void)
+{
+    expect(tt_f32_from_f8e4m3(0x7e) == 448.0f, "e4m3 largest");
+    expect(tt_f32_from_f8e4m3(0x01) == 0x1p-9f, "e4m3 smallest");
+    expect(tt_f32_from_f8e4m3(0xff) != tt_f32_from_f8e4m3(0xff), "e4m3 NaN");
+    expect(tt_f32_from_f8e4m3(0xb8) == -1.0f, "e4m3 -1");
+    expect(tt_f32_from_f8e5m2(0x7b) == 57344.0f, "e5m2 largest");
+    expect(isinf(tt_f32_from_f8e5m2(0xfc)), "e5m2 -inf");
+    expect(tt_f32_from_f8e5m2(0x01) == 0x1p-16f, "e5m2 smallest");
+}
+
+static void test_widen(void)
+{
+    /* all stored one byte off alignment */
+    unsigned char raw[1 + 8 * 8];
+    tt_real out[4];
+    float f[3] = {1.5f, -0x1p-140f, 3e38f};
+    memcpy(raw + 1, f, sizeof f);
+    tt_widen(out, raw + 1, TT_F32, 3);
+    expect(out[0] == f[0] && out[1] == f[1] && out[2] == f[2], "F32");
+    int64_t i[2] = {-5, 1 << 20};
+    memcpy(raw + 1, i, sizeof i);
+    tt_widen(out, raw + 1, TT_I64, 2);
+    expect(out[0] == -5 && out[1] == 1 << 20, "I64");
+    uint16_t b[2] = {0xc000, 0x0001};
+    memcpy(raw + 1, b, sizeof b);
+    tt_widen(out, raw + 1, TT_BF16, 2);
+    expect(out[0] == -2 && out[1] == (tt_real)0x1p-133, "BF16");
+    expect(tt_dtype_from_name("BF16") == TT_BF16 &&
+           tt_dtype_from_name("bf16") == TT_NONE, "names are case-sensitive");
+}
+
+static char seen[256];
+
+static void remember(void *user, const char *path, tt_dtype dtype, int rank,
+                     const int64_t *dim, const void *data)
+{
+    (void)user;
+    (void)data;
+    snprintf(seen, sizeof seen, "%s %s %d %lld", path, tt_dtype_name(dtype),
+             rank, (long long)dim[0]);
+}
+
+static void test_taps(void)
+{
+    tt_real x[6] = {0};
+    ctx->tap = remember;
+    size_t a = tt_scope(ctx, "chunk.%d", 3), b = tt_scope(ctx, "step.%d", 1);
+    TT_TAP(ctx, "x0", x, 2, 3);
+    char want[64];
+    snprintf(want, sizeof want, "chunk.3/step.1/x0 %s 2 2",
+             sizeof(tt_real) == 8 ? "F64" : "F32");
+    expect(!strcmp(seen, want), "tap saw '%s', expected '%s'", seen, want);
+    tt_scope_end(ctx, b);
+    tt_scope_end(ctx, a);
+    TT_TAP(ctx, "x0", x, 6);
+    expect(!strncmp(seen, "x0 ", 3), "scope left: '%s'", seen);
+    ctx->tap = NULL;
+}
+
+int main(void)
+{
+    ctx = test_begin("core/core");
+    test_status();
+    test_sizes();
+    test_arena();
+    test_round_trips();
+    test_rounding();
+    test_fp8();
+    test_widen();
+    test_taps();
+    return test_end();
+}

@@ -5,6 +5,7 @@
  * Tensors are listed as stored, before any unwrapping or renaming; the origin
  * line says what the file would be read as. A folder is its checkpoint files
  * and those of a Diffusers folder's parts. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -211,7 +212,9 @@ static tt_status inspect(tt_ctx *ctx, char *path, const settings *s)
         else print_parts(ctx, p, n, s);
     }
     for (int64_t i = 0; i < n; i++) tt_file_close(p[i].file);
-    if (!ctx->status && (fflush(stdout) != 0 || ferror(stdout)))
+    /* A reader that has seen enough (`| head`) is no failure. */
+    if (!ctx->status && (fflush(stdout) != 0 || ferror(stdout))
+        && errno != EPIPE)
         tt_fail(ctx, TT_EIO, "cannot write to the standard output");
     return ctx->status;
 }

@@ -3,9 +3,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -151,6 +153,38 @@ static void failures(void)
     }
 }
 
+/* A full disk, played by the limit on file sizes: found while appending, and
+ * found when the header comes in front. */
+static void disk_full(void)
+{
+    enum { LIMIT = 1 << 20, N = LIMIT / 4 };
+    const char *path = in_dir("full.safetensors");
+    struct rlimit old, small;
+    int64_t dim[] = {0, 1}, n[] = {N - 16};
+    float *x = calloc(2 * N, sizeof *x);
+    tt_st_writer *w;
+    if (!x || getrlimit(RLIMIT_FSIZE, &old) != 0) return;
+    small = old;
+    small.rlim_cur = LIMIT;
+    signal(SIGXFSZ, SIG_IGN);
+    setrlimit(RLIMIT_FSIZE, &small);
+    expect_ok(tt_st_create(ctx, &w, path), "create");
+    tt_st_add(w, "x", TT_F32, 2, dim, NULL);
+    expect(tt_st_append(w, 0, 2 * N, x) == TT_EIO, "append on a full disk");
+    expect(strstr(tt_message(ctx), path) != NULL, "message: %s",
+           tt_message(ctx));
+    expect_status(tt_st_finish(w), TT_EIO, "finish on a full disk");
+    expect(files_in_dir() == 0, "files left behind by a full disk");
+
+    expect_ok(tt_st_create(ctx, &w, path), "create");
+    tt_st_add(w, "x", TT_F32, 1, n, x);
+    expect_ok(tt_st_flush(w), "it fits without its header");
+    expect_status(tt_st_finish(w), TT_EIO, "no room for the header");
+    expect(files_in_dir() == 0, "files left behind by a full disk");
+    setrlimit(RLIMIT_FSIZE, &old);
+    free(x);
+}
+
 static void digests(void)
 {
     static const struct { const char *text, *hex; } known[] = {
@@ -207,6 +241,7 @@ int main(void)
     round_trip();
     growth();
     failures();
+    disk_full();
     digests();
     rmdir(dir);
     return test_end();

@@ -82,8 +82,13 @@ test: tests   ## build and run every test; the last line counts them
 
 tools: $(TOOLS)
 
+# The small model: the trained one when it ships, else random weights of the
+# same shapes, written in a blink.
+DEMO_MODEL := $(if $(wildcard ref_data/demo/config.json),ref_data/demo,build/demo-model)
 demo: all   ## prompt to picture with the small built-in model, in build/demo/
-	@$(B)/tether demo -o build/demo
+	@test -f $(DEMO_MODEL)/config.json || \
+	  $(B)/tools/make_checkpoint --preset demo $(DEMO_MODEL) >/dev/null
+	@$(B)/tether demo -m $(DEMO_MODEL) -o build/demo
 
 deps:   ## install compiler, OpenMP, OpenBLAS, ffmpeg by package name
 	@sh tools/deps.sh

@@ -113,6 +113,37 @@ static tt_status open_dit(session *s)
     return TT_OK;
 }
 
+/* The rules of schedule and policy, before the text encoder takes its time;
+ * tt_rollout_open asks again. Warnings wait until then. */
+static void no_warning(void *user, const char *sentence)
+{
+    (void)user;
+    (void)sentence;
+}
+
+static tt_status check_rules(session *s)
+{
+    const tt_dit_config *c = tt_dit_get_config(s->dit);
+    const tt_rollout_options *o = &s->opt;
+    tt_schedule schedule;
+    tt_policy_options policy = o->policy;
+    tt_geometry geo = {.layers = c->layers, .H = c->heads,
+                       .D = c->dim / c->heads, .grid_h = o->h / 2,
+                       .grid_w = o->w / 2, .L = o->h / 2 * (o->w / 2),
+                       .chunk = o->chunk,
+                       .first_chunk = o->independent_first_frame ? 1
+                                                                 : o->chunk,
+                       .frames = o->initial_frames + o->latents};
+    void (*warn)(void *, const char *) = s->ctx->warn;
+    s->ctx->warn = no_warning;
+    tt_schedule_init(s->ctx, &schedule, o->shift, o->steps, o->nsteps, o->warp,
+                     o->context_noise);
+    if (!s->ctx->status)
+        tt_policy_find(policy.name)->check(s->ctx, &policy, &geo);
+    s->ctx->warn = warn;
+    return s->ctx->status;
+}
+
 static tt_status open_vae(session *s, tt_vae **vae, model_source *from)
 {
     const int64_t C = tt_dit_get_config(s->dit)->in_dim;
@@ -364,7 +395,7 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
 static void run_session(session *s)
 {
     video_names first;
-    if (open_dit(s) || read_inputs(s) || try_vae(s)) return;
+    if (open_dit(s) || read_inputs(s) || check_rules(s) || try_vae(s)) return;
     if (!s->g.prompt_file) { /* names do not need the texts: ask early */
         s->texts.n = 1;
         s->texts.prompt = &s->g.prompt;

@@ -378,14 +378,17 @@ static tt_status not_whole(tt_ctx *ctx, const char *option, double asked,
                            double below, double above, int64_t chunk,
                            int64_t n_below, int64_t n_above)
 {
-    char low[96] = "";
+    char low[96] = "", high[96];
+    bool latents = !strcmp(option, "latents"); /* need not be said twice */
     if (below > 0)
-        snprintf(low, sizeof low, "%g (%lld latents) and ", below,
-                 (long long)n_below);
+        snprintf(low, sizeof low, latents ? "%g and " : "%g (%lld latents) and ",
+                 below, (long long)n_below);
+    snprintf(high, sizeof high, latents ? "%g" : "%g (%lld latents)", above,
+             (long long)n_above);
     return tt_fail(ctx, TT_EINVAL, "--%s %g is not a whole number of chunks of "
-                   "%lld latent frames; the nearest that %s: %s%g (%lld "
-                   "latents)", option, asked, (long long)chunk,
-                   below > 0 ? "are" : "is", low, above, (long long)n_above);
+                   "%lld latent frames; the nearest that %s: %s%s", option,
+                   asked, (long long)chunk, below > 0 ? "are" : "is", low,
+                   high);
 }
 
 tt_status generate_length(tt_ctx *ctx, const generate *g,

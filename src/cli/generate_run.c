@@ -294,7 +294,7 @@ static tt_status run_close(run *r)
 tt_status generate_run(tt_ctx *ctx, tt_arena *mem, tt_tensor *latents,
                        video_job *job)
 {
-    run r = {.ctx = ctx, .job = job, .mem = mem};
+    run r = {.ctx = ctx, .job = job, .mem = mem, .file = {.ctx = ctx}};
     const tt_rollout_options *o = &job->opt;
     r.C = tt_dit_get_config(job->dit)->in_dim;
     r.frames = o->initial_frames + o->latents;

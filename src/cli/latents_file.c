@@ -107,6 +107,7 @@ tt_status latents_file_open(tt_ctx *ctx, latents_file *f, const char *path,
                             const int64_t dim[5], const char *run,
                             bool resume)
 {
+    struct stat st;
     memset(f, 0, sizeof *f);
     f->ctx = ctx;
     f->path = path;
@@ -114,6 +115,9 @@ tt_status latents_file_open(tt_ctx *ctx, latents_file *f, const char *path,
     f->frame_bytes = (size_t)(dim[2] * dim[3] * dim[4]) * sizeof(tt_real);
     if (!path) return TT_OK;
     TT_TRY(tt_out_check(ctx, path));
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return tt_fail(ctx, TT_EIO, "cannot write %s: it exists and is not a "
+                       "regular file", path);
     size_t n = strlen(path) + 16;
     f->unfinished = tt_alloc(ctx, &f->mem, (int64_t)n, 1, "file name");
     char *header = make_header(f, dim, run);

@@ -144,9 +144,12 @@ static int no_such_command(const char *name)
         }
     for (int i = 0; i < NCOMMANDS; i++) names[i] = commands[i].name;
     const char *near = opt_nearest(name, names, NCOMMANDS);
-    fprintf(stderr, "tether: unknown command `%s`%s%s%s; `tether --help` "
-            "lists the commands\n", name, near ? ", did you mean `" : "",
-            near ? near : "", near ? "`?" : "");
+    if (near)
+        fprintf(stderr, "tether: unknown command `%s`; did you mean `%s`?\n",
+                name, near);
+    else
+        fprintf(stderr, "tether: unknown command `%s`; `tether --help` lists "
+                "the commands\n", name);
     return 2;
 }
 

@@ -23,7 +23,7 @@ static const opt_spec common_options[] = {
     {OPT_FLAG, "verbose", 'v', offsetof(cli_common, verbose), NULL,
      "say more about what is loaded and decided"},
     {OPT_TEXT, "log-json", 0, offsetof(cli_common, log_json), "FILE",
-     "append one JSON line per event, flushed at once"},
+     "one JSON line per event, flushed at once (--resume continues it)"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
@@ -31,27 +31,24 @@ static const opt_spec common_options[] = {
 
 #define HELP_COLUMN 30
 
+/* Words of `text` from column `column` on; the cursor is there already. */
 static void print_wrapped(const char *text, int column)
 {
     int at = column;
+    bool space = false;
     while (*text) {
-        size_t word = strcspn(text, " \n");
-        if (at > column && at + (int)word > 78) {
+        int word = (int)strcspn(text, " \n");
+        bool full = word && at > column && at + space + word > 78;
+        if (full || *text == '\n') {
             printf("\n%*s", column, "");
             at = column;
+            space = false;
         }
-        printf("%.*s", (int)word, text);
-        at += (int)word;
+        printf("%s%.*s", word && space ? " " : "", word, text);
+        at += word + (word && space);
         text += word;
-        if (*text == '\n') {
-            printf("\n%*s", column, "");
-            at = column;
-            text++;
-        } else if (*text == ' ') {
-            if (at < 78) putchar(' ');
-            at++;
-            text++;
-        }
+        space = *text == ' ';
+        if (*text) text++;
     }
     putchar('\n');
 }

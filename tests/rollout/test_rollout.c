@@ -120,22 +120,25 @@ static void check_threads_and_tap(tt_ctx *ctx) {
     free(one), free(three), free(tapped);
 }
 
+/* Noise of seed 11 in the official order: chunk, then step, then frame. */
+static void official_noise(tt_real *noise, tt_real *re, int n) {
+    float words[SIZE];
+    for (int f = 0; f < n; f++)
+        for (int j = 0; j < 4; j++) {
+            const int at = f / 3 * 9 + (j - 1) * 3 + f % 3;
+            tt_real *to = j == 0 ? noise + f * SIZE : re + at * SIZE;
+            tt_noise_frame(words, SIZE, 11, 0, (uint32_t)f, (uint32_t)j);
+            for (int i = 0; i < SIZE; i++) to[i] = words[i];
+        }
+}
+
 /* Noise from a file in the official order is the generator's own. */
 static void check_noise_file(tt_ctx *ctx) {
     tt_rollout_options o = options("fifo", 9, 2);
     tt_real *want = whole(ctx, &o);
     tt_real *noise = calloc(FRAMES * SIZE, sizeof *noise);
     tt_real *re = calloc(3 * FRAMES * SIZE, sizeof *re);
-    float words[SIZE];
-    for (int f = 0; f < FRAMES; f++) {
-        for (int j = 0; j < 4; j++) {
-            tt_noise_frame(words, SIZE, 11, 0, (uint32_t)f, (uint32_t)j);
-            const int chunk = f / 3;
-            tt_real *to = j == 0 ? noise + f * SIZE
-                                 : re + (chunk * 9 + (j - 1) * 3 + f % 3) * SIZE;
-            for (int i = 0; i < SIZE; i++) to[i] = words[i];
-        }
-    }
+    official_noise(noise, re, FRAMES);
     o.noise.noise = noise;
     o.noise.renoise = re;
     o.noise.seed = 12345;        /* must not matter */
@@ -229,8 +232,34 @@ static void check_refused_states(tt_ctx *ctx) {
 
 /* ---- given latents, interruption, options -------------------------------- */
 
-/* Extending a video by its own first part: the given frames come back, and
- * nothing of the generated noise is counted for them. */
+/* Given chunks beyond K are scored like any other when the clean pass runs at
+ * t = 0, as theirs does; with another context noise they are only cached. */
+static void check_given_scores(tt_ctx *ctx, int64_t context_noise) {
+    static tt_real given[15 * SIZE], buf[FRAMES * SIZE];
+    for (int i = 0; i < 15 * SIZE; i++) given[i] = (tt_real)(i % 83) / 41 - 1;
+    tt_rollout_options o = options("tether", 9, 2);
+    o.latents = 3;
+    o.initial = given;
+    o.initial_frames = 15;
+    o.context_noise = context_noise;
+    tt_rollout *r = start(ctx, &o);
+    for (int64_t chunk = 0; chunk < 6; chunk++) {
+        tt_tether_info t;
+        go(ctx, r, buf, 1);
+        tt_cache_tether_info(tt_rollout_cache(r), 2, &t);
+        const bool last = chunk == 5, scored = context_noise == 0;
+        expect(t.filled == (last || (scored && chunk >= 2)) &&
+               t.admissions + t.rejections ==
+                   (scored ? (chunk >= 3 ? 3 * (chunk - 2) : 0)
+                           : (last ? 3 : 0)),
+               "given chunk %d at context noise %d", (int)chunk,
+               (int)context_noise);
+    }
+    tt_rollout_close(r);
+}
+
+/* Extending a video: the given frames come back, and the generated ones count
+ * from 0 in the noise. */
 static void check_given(tt_ctx *ctx) {
     static tt_real given[6 * SIZE];
     for (int i = 0; i < 6 * SIZE; i++) given[i] = (tt_real)(i % 89) / 44 - 1;
@@ -240,6 +269,16 @@ static void check_given(tt_ctx *ctx) {
     o.initial_frames = 6;
     tt_real *out = whole(ctx, &o);
     expect_bits("given frames", out, given, sizeof given);
+    tt_rollout_options p = o;
+    tt_real *noise = calloc(18 * SIZE, sizeof *noise);
+    tt_real *re = calloc(3 * 18 * SIZE, sizeof *re);
+    p.noise.noise = noise;
+    p.noise.renoise = re;
+    official_noise(noise, re, 18);
+    tt_real *same = whole(ctx, &p);
+    expect_bits("noise after given frames", out, same,
+                FRAMES * SIZE * sizeof *out);
+    free(noise), free(re), free(same);
     check_resume(ctx, &o, 1);
     check_resume(ctx, &o, 4);
     o.context_noise = 100;       /* given chunks are cached, not scored */
@@ -323,6 +362,8 @@ int main(void) {
     check_resume(ctx, &o, 4);
     check_refused_states(ctx);
     check_given(ctx);
+    check_given_scores(ctx, 0);
+    check_given_scores(ctx, 100);
     check_interrupt(ctx);
     check_lengths(ctx);
     tt_prompt_free(prompt);

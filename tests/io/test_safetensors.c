@@ -1,0 +1,184 @@
+/* test_safetensors.c: crafted headers and shard indices, one rule each.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/harness.h"
+
+static tt_ctx *ctx;
+static char dir[200];
+
+static const char *in_dir(const char *name)
+{
+    static char buf[16][300];
+    static int at;
+    char *p = buf[at++ % 16];
+    snprintf(p, sizeof buf[0], "%s/%s", dir, name);
+    return p;
+}
+
+static void spit(const char *path, const void *data, size_t n)
+{
+    FILE *f = fopen(path, "wb");
+    fwrite(data, 1, n, f);
+    fclose(f);
+}
+
+/* u64 length | header | nbytes of data */
+static void spit_st(const char *path, const char *header, size_t nbytes)
+{
+    unsigned char buf[4096] = {0};
+    size_t n = strlen(header);
+    buf[0] = (unsigned char)(n & 255);
+    buf[1] = (unsigned char)(n >> 8);
+    memcpy(buf + 8, header, n);
+    spit(path, buf, 8 + n + nbytes);
+}
+
+#define T(name, dtype, shape, from, to)                                        \
+    "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":[" shape                  \
+    "],\"data_offsets\":[" from "," to "]}"
+
+static const struct { const char *header; size_t nbytes; bool good; } rows[] = {
+    {"{}", 0, true},
+    {"{}", 1, false},                                   /* data for nobody */
+    {"{}    ", 0, true},
+    {"{}\n", 0, false},                                 /* only spaces pad */
+    {" {}", 0, false},
+    {"{} x", 0, false},
+    {"", 0, false},
+    {"{" T("a", "F32", "2", "0", "8") "}", 8, true},
+    {"{" T("a", "F32", "2", "0", "8") "}", 9, false},   /* bytes behind */
+    {"{" T("a", "F32", "2", "0", "8") "}", 7, false},
+    {"{" T("a", "F32", "2", "1", "9") "}", 9, false},   /* hole in front */
+    {"{" T("a", "U8", "2", "0", "2") "," T("b", "U8", "2", "3", "5") "}", 5,
+     false},                                            /* hole between */
+    {"{" T("a", "U8", "2", "0", "2") "," T("b", "U8", "2", "1", "3") "}", 3,
+     false},                                            /* overlap */
+    {"{" T("b", "U8", "2", "2", "4") "," T("a", "U8", "2", "0", "2") "}", 4,
+     true},                                             /* any order */
+    {"{" T("a", "U8", "2", "0", "2") "," T("b", "U8", "0", "2", "2") ","
+     T("c", "U8", "0", "0", "0") "," T("d", "U8", "2", "2", "4") "}", 4,
+     true},                                             /* empty anywhere */
+    {"{" T("a", "U8", "2", "0", "2") "," T("b", "U8", "0", "1", "1") "}", 2,
+     false},                                            /* but a boundary */
+    {"{" T("a", "F32", "", "0", "4") "}", 4, true},     /* rank 0 */
+    {"{" T("a", "F32", "2", "0", "4") "}", 4, false},
+    {"{" T("a", "BF16", "2", "0", "4") "}", 4, true},
+    {"{" T("a", "F8_E8M0", "2", "0", "2") "}", 2, false},
+    {"{" T("a", "f32", "2", "0", "8") "}", 8, false},
+    {"{" T("a", "F32", "2.0", "0", "8") "}", 8, false},
+    {"{" T("a", "F32", "-2", "0", "8") "}", 8, false},
+    {"{" T("a", "F32", "\"2\"", "0", "8") "}", 8, false},
+    {"{" T("a", "F32", "2", "0", "8e0") "}", 8, false},
+    {"{" T("a", "F32", "2", "-0", "8") "}", 8, false},
+    {"{" T("a", "U8", "1,1,1,1,1,1,1,1", "0", "1") "}", 1, true},
+    {"{" T("a", "U8", "1,1,1,1,1,1,1,1,1", "0", "1") "}", 1, false},
+    {"{" T("a", "U8", "4294967296,4294967296", "0", "0") "}", 0, false},
+    {"{" T("a", "U8", "18446744073709551617", "0", "1") "}", 1, false},
+    {"{" T("a", "F64", "2305843009213693952", "0", "0") "}", 0, false},
+    {"{" T("a", "U8", "4294967296,4294967296,0", "0", "0") "}", 0, true},
+    {"{\"__metadata__\":{\"a\":\"b\"}}", 0, true},
+    {"{\"__metadata__\":{\"a\":1}}", 0, false},
+    {"{\"__metadata__\":[]}", 0, false},
+    {"{\"__metadata__\":null}", 0, false},
+    {"{\"\\u005f_metadata__\":{\"a\":1}}", 0, false},   /* decoded first */
+    {"{\"a\":1}", 0, false},
+    {"{\"a\":{}}", 0, false},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1]}}", 1, false},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":1,\"data_offsets\":[0,1]}}", 1,
+     false},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0]}}", 1,
+     false},
+    {"{\"a\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1,1]}}", 1,
+     false},
+    {"{\"a\":{\"x\":[{\"dtype\":1}],\"dtype\":\"U8\",\"shape\":[1],"
+     "\"data_offsets\":[0,1],\"y\":{\"shape\":[9]}}}", 1, true},
+    {"{\"a\":{\"\\u0064type\":\"\\u0055\\u0038\",\"shape\":[1],"
+     "\"data_offsets\":[0,1]}}", 1, true},              /* escaped words */
+    {"{" T("a", "U8", "1", "0", "1") "," T("\\u0061", "U8", "1", "1", "2") "}",
+     2, false},                                         /* equal decoded */
+    {"{" T("a\\u0000b", "U8", "1", "0", "1") "}", 1, false},
+    {"{" T("", "U8", "1", "0", "1") "}", 1, true},
+};
+
+static void headers(void)
+{
+    const char *path = in_dir("x.safetensors");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tt_file *f;
+        spit_st(path, rows[i].header, rows[i].nbytes);
+        bool ok = tt_file_open(ctx, &f, path) == TT_OK;
+        expect(ok == rows[i].good, "%s: %s + %zu bytes: %s",
+               rows[i].good ? "refused" : "accepted", rows[i].header,
+               rows[i].nbytes, tt_message(ctx));
+        tt_clear(ctx);
+        tt_file_close(f);
+    }
+    unlink(path);
+}
+
+#define INDEX(map) "{\"weight_map\":{" map "}}"
+
+static const struct { const char *text; bool good; } maps[] = {
+    {INDEX("\"a\":\"s1\""), true},
+    {INDEX("\"a\":\"s1\",\"b\":\"s2\""), true},
+    {"{\"metadata\":7,\"weight_map\":{}}", true},
+    {" \n" INDEX("\"a\":\"s1\"") "\n", true},
+    {INDEX("\"a\":\"s1\",\"c\":\"s2\""), false},      /* not in the shard */
+    {INDEX("\"a\":\"sub/s1\""), false},               /* exists, but outside */
+    {INDEX("\"a\":\"./s1\""), false},
+    {INDEX("\"a\":\"sub\\\\s1\""), false},
+    {INDEX("\"a\":\"..\""), false},
+    {INDEX("\"a\":\"\""), false},
+    {INDEX("\"a\":\".\""), false},
+    {INDEX("\"a\":\"s1\\u0000\""), false},
+    {INDEX("\"a\":\"none\""), false},
+    {INDEX("\"a\":\"x.index.json\""), false},         /* an index in itself */
+    {INDEX("\"a\":1"), false},
+    {INDEX("\"a\":\"s1\",\"a\":\"s1\""), false},
+    {"{\"weight_map\":[]}", false},
+    {"{\"metadata\":{}}", false},
+    {"[]", false},
+    {INDEX("\"a\":\"s1\"") "x", false},
+};
+
+static void indices(void)
+{
+    const char *path = in_dir("x.index.json");
+    mkdir(in_dir("sub"), 0700);
+    spit_st(in_dir("s1"), "{" T("a", "U8", "1", "0", "1") "}", 1);
+    spit_st(in_dir("s2"), "{" T("b", "U8", "1", "0", "1") "}", 1);
+    spit_st(in_dir("sub/s1"), "{" T("a", "U8", "1", "0", "1") "}", 1);
+    spit_st(in_dir("sub\\s1"), "{" T("a", "U8", "1", "0", "1") "}", 1);
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
+        tt_file *f;
+        spit(path, maps[i].text, strlen(maps[i].text));
+        bool ok = tt_file_open(ctx, &f, path) == TT_OK;
+        expect(ok == maps[i].good, "%s: %s: %s",
+               maps[i].good ? "refused" : "accepted", maps[i].text,
+               tt_message(ctx));
+        tt_clear(ctx);
+        tt_file_close(f);
+    }
+    static const char *const all[] = {"sub/s1", "sub\\s1", "s1", "s2",
+                                      "x.index.json"};
+    for (int i = 0; i < 5; i++) unlink(in_dir(all[i]));
+    rmdir(in_dir("sub"));
+}
+
+int main(void)
+{
+    ctx = test_begin("io/safetensors");
+    const char *tmp = getenv("TMPDIR");
+    snprintf(dir, sizeof dir, "%s/tether-test-XXXXXX", tmp ? tmp : "/tmp");
+    if (!expect(mkdtemp(dir) != NULL, "a temporary folder")) return test_end();
+    headers();
+    indices();
+    expect(rmdir(dir) == 0, "files left in %s", dir);
+    return test_end();
+}

@@ -28,7 +28,8 @@ typedef struct tt_regions {
 
 /* What a layer remembers besides its tokens; pointers are made on demand,
  * because the state is saved as plain bytes. Behind the struct follow
- *   int64_t mem_index[M], pend_src[chunk]; tt_real pend_k, pend_v[chunk, L*H*D] */
+ *   int64_t mem_index[M], pend_src[chunk];
+ *   tt_real pend_k, pend_v[chunk, L*H*D] */
 typedef struct state {
     int64_t filled;              /* the warm-up is over                       */
     int64_t occupancy;           /* memory slots in use                       */

@@ -145,7 +145,8 @@ static part layer_part(const tt_rollout *r, tt_layer *y, int i,
         p.rows = cls->state_size ? (int64_t)cls->state_size(y->opt, y->geo) : 0;
         break;
     }
-    p.nbytes = (size_t)(p.rows * (p.cols ? p.cols : 1)) * tt_dtype_size(p.dtype);
+    p.nbytes = (size_t)(p.rows * (p.cols ? p.cols : 1)) *
+               tt_dtype_size(p.dtype);
     return p;
 }
 
@@ -239,8 +240,8 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
     if (!e) return ctx->status;
     memcpy(&stored, e->t.data, sizeof stored);
     if (stored != h)
-        return tt_fail(ctx, TT_EFORMAT, "%s: the saved state is damaged (digest "
-                       "%016" PRIx64 ", expected %016" PRIx64 "); start the "
+        return tt_fail(ctx, TT_EFORMAT, "%s: the saved state is damaged "
+                       "(digest %016" PRIx64 ", expected %016" PRIx64 "); start the "
                        "run again", path, h, stored);
     return TT_OK;
 }

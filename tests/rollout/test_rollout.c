@@ -22,7 +22,8 @@ static tt_prompt *prompt;
 static void load(tt_ctx *ctx) {
     static tt_real text[24 * 48];
     tt_weights *w;
-    for (int i = 0; i < 24 * 48; i++) text[i] = (tt_real)(i * 37 % 101) / 50 - 1;
+    for (int i = 0; i < 24 * 48; i++)
+        text[i] = (tt_real)(i * 37 % 101) / 50 - 1;
     if (!expect_ok(tt_weights_open(ctx, &w, ref_path("dit/models/tiny_b"),
                                    TT_MODEL_DIT, NULL), "weights") ||
         !expect_ok(tt_dit_load(ctx, &model, w, NULL, 0), "model"))

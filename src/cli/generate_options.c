@@ -381,8 +381,8 @@ static tt_status not_whole(tt_ctx *ctx, const char *option, double asked,
     char low[96] = "", high[96];
     bool latents = !strcmp(option, "latents"); /* need not be said twice */
     if (below > 0)
-        snprintf(low, sizeof low, latents ? "%g and " : "%g (%lld latents) and ",
-                 below, (long long)n_below);
+        snprintf(low, sizeof low, latents ? "%g and "
+                 : "%g (%lld latents) and ", below, (long long)n_below);
     snprintf(high, sizeof high, latents ? "%g" : "%g (%lld latents)", above,
              (long long)n_above);
     return tt_fail(ctx, TT_EINVAL, "--%s %g is not a whole number of chunks of "

@@ -413,8 +413,8 @@ static void test_refusals(void)
              ref_path("dit/models/tiny_a"), ref_path("dit/roll_tether_K9"),
              at("never"));
     refuses(2, "18 and 21", "generate %s --latents 20", m);
-    refuses(2, "69 (18 latents) and 81 (21 latents)", "generate %s --frames 80",
-            m);
+    refuses(2, "69 (18 latents) and 81 (21 latents)",
+            "generate %s --frames 80", m);
     refuses(2, "S + R", "generate %s --budget 5", m);
     refuses(2, "tau", "generate %s --tau 1.5", m);
     refuses(2, "0", "generate %s --steps 1000,0", m);

@@ -8,7 +8,7 @@
 #include "core/parallel.h"
 
 #define PIECE 16384   /* elements per unit of the element-wise loops */
-#define COLS 64       /* channels per unit of the column statistics  */
+#define COLS 64       /* channels per unit of the column statistics, at least */
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -136,24 +136,31 @@ void exact_rope(tt_ctx *ctx, float *y, const float *x, int64_t T, int64_t H,
     tt_arena_reset(&ctx->scratch, mark);
 }
 
+/* Channels per unit: whole rows are read faster than narrow columns. */
+static int64_t unit_cols(const tt_ctx *ctx, int64_t c)
+{
+    int64_t w = (c + ctx->nthreads - 1) / ctx->nthreads;
+    return w < COLS ? COLS : (w + 15) / 16 * 16;
+}
+
 void exact_col_mean(tt_ctx *ctx, double *mean, const float *x, int64_t n,
                     int64_t c)
 {
     const tt_kernels *kn = exact_kernels();
-    (void)ctx;
+    int64_t w = unit_cols(ctx, c);
     TT_PARALLEL_FOR(ctx)
-    for (int64_t i = 0; i < c; i += COLS)
-        kn->col_mean(mean + i, x + i, n, c, least(c - i, COLS));
+    for (int64_t i = 0; i < c; i += w)
+        kn->col_mean(mean + i, x + i, n, c, least(c - i, w));
 }
 
 void exact_col_moment(tt_ctx *ctx, double *m2, const float *x,
                       const double *mean, int64_t n, int64_t c)
 {
     const tt_kernels *kn = exact_kernels();
-    (void)ctx;
+    int64_t w = unit_cols(ctx, c);
     TT_PARALLEL_FOR(ctx)
-    for (int64_t i = 0; i < c; i += COLS)
-        kn->col_moment(m2 + i, x + i, mean + i, n, c, least(c - i, COLS));
+    for (int64_t i = 0; i < c; i += w)
+        kn->col_moment(m2 + i, x + i, mean + i, n, c, least(c - i, w));
 }
 
 #else

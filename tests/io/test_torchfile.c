@@ -99,8 +99,8 @@ typedef struct row {
     size_t n;
     int count; /* tensors; -1: refused */
 } row;
-#define ROW(what, text, count) {what, "\x80\2" text, sizeof("\x80\2" text) - 1, \
-                                count}
+#define ROW(what, text, count)                                                 \
+    {what, "\x80\2" text, sizeof("\x80\2" text) - 1, count}
 
 static const row rows[] = {
     ROW("empty", "}.", 0),

@@ -332,7 +332,8 @@ static void folders(void)
         "a.safetensors", "b.safetensors", "c.safetensors", "d.safetensors",
         "diffusion_pytorch_model.safetensors", "Wan2.1_VAE.pth",
         "text_encoder.safetensors"};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) unlink(in_dir(all[i]));
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        unlink(in_dir(all[i]));
     /* a Diffusers folder */
     mkdir(in_dir("transformer"), 0700);
     make("transformer/diffusion_pytorch_model.safetensors",

@@ -200,8 +200,9 @@ static int key_order(const void *a, const void *b) {
 
 /* The innermost object ends: no two of its keys may be equal. */
 static bool keys_unique(io_lex *l) {
-    io_lex_key *k = l->key + l->first_key[l->depth - 1];
     int64_t n = l->nkeys - l->first_key[l->depth - 1];
+    if (n == 0) return true;
+    io_lex_key *k = l->key + l->first_key[l->depth - 1];
     if (n > 1) qsort(k, (size_t)n, sizeof *k, key_order);
     for (int64_t i = 1; i < n; i++)
         if (key_order(&k[i - 1], &k[i]) == 0) {

@@ -99,6 +99,10 @@ static tt_status read_any(tt_ctx *ctx, tt_file *f) {
     static const char legacy[] =
         "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
     const io_map *m = &f->map;
+    /* A header length below 4 GB and an opening brace: safetensors, whatever
+     * its low bytes happen to spell. */
+    if (m->size > 8 && !memcmp(m->data + 4, "\0\0\0\0{", 5))
+        return safetensors_read(ctx, f);
     if (starts(m, "PK\3\4", 4)) return torch_read(ctx, f);
     if (starts(m, "GGUF", 4))
         return tt_fail(ctx, TT_EUNSUPPORTED,

@@ -5,6 +5,7 @@
  * A safetensors file starts with the length of its header, so its first bytes
  * can spell anything: 640, 896 and 1152 look like the start of a pickle. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -122,6 +122,26 @@ static void headers(void)
     unlink(path);
 }
 
+/* Header lengths whose bytes look like the start of another format. */
+static void spelt_lengths(void)
+{
+    static const size_t length[] = {0x280, 0x380, 0x480, '{', '{' << 8 | '{',
+                                    '\n' << 8 | ' ', 'P' | 'K' << 8};
+    static unsigned char buf[1 << 16];
+    const char *path = in_dir("x.safetensors");
+    for (size_t i = 0; i < sizeof length / sizeof *length; i++) {
+        tt_file *f;
+        memset(buf, ' ', sizeof buf);
+        for (int k = 0; k < 8; k++)
+            buf[k] = (unsigned char)((uint64_t)length[i] >> 8 * k);
+        memcpy(buf + 8, "{}", 2);
+        spit(path, buf, 8 + length[i]);
+        expect_ok(tt_file_open(ctx, &f, path), "a header length");
+        tt_file_close(f);
+    }
+    unlink(path);
+}
+
 #define INDEX(map) "{\"weight_map\":{" map "}}"
 
 static const struct { const char *text; bool good; } maps[] = {
@@ -178,6 +198,7 @@ int main(void)
     snprintf(dir, sizeof dir, "%s/tether-test-XXXXXX", tmp ? tmp : "/tmp");
     if (!expect(mkdtemp(dir) != NULL, "a temporary folder")) return test_end();
     headers();
+    spelt_lengths();
     indices();
     expect(rmdir(dir) == 0, "files left in %s", dir);
     return test_end();

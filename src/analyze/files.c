@@ -1,0 +1,90 @@
+/* files.c: folders and whole files.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tether/outfile.h"
+
+tt_status files_make_folder(tt_ctx *ctx, const char *path)
+{
+    char part[4096];
+    if (!*path
+        || (size_t)snprintf(part, sizeof part, "%s", path) >= sizeof part)
+        return tt_fail(ctx, TT_EINVAL, "the name of a folder is %s",
+                       *path ? "too long" : "empty");
+    for (char *c = part + 1;; c++) {
+        if (*c && *c != '/') continue;
+        char kept = *c;
+        struct stat st;
+        *c = 0;
+        if (mkdir(part, 0777)
+            && (errno != EEXIST || stat(part, &st) || !S_ISDIR(st.st_mode)))
+            return tt_fail(ctx, TT_EIO, "cannot create the folder %s: %s",
+                           part, strerror(errno));
+        if (!kept) return TT_OK;
+        *c = kept;
+    }
+}
+
+const char *files_join(tt_ctx *ctx, tt_arena *mem, const char *folder,
+                       const char *name, const char *ending)
+{
+    size_t n = strlen(folder) + strlen(name) + strlen(ending) + 2;
+    char *out = tt_alloc(ctx, mem, (int64_t)n, 1, "a file name");
+    if (out) snprintf(out, n, "%s/%s%s", folder, name, ending);
+    return out ? out : "";
+}
+
+bool files_exist(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+char *files_read(tt_ctx *ctx, tt_arena *mem, const char *path, size_t limit,
+                 size_t *n)
+{
+    struct stat st;
+    char *out = NULL;
+    FILE *f = fopen(path, "rb");
+    *n = 0;
+    if (!f || fstat(fileno(f), &st)) {
+        tt_fail(ctx, TT_EIO, "cannot read %s: %s", path, strerror(errno));
+    } else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > limit) {
+        tt_fail(ctx, TT_EFORMAT, "%s is not a regular file of at most %zu "
+                "bytes", path, limit);
+    } else if ((out = tt_alloc(ctx, mem, (int64_t)st.st_size + 1, 1, path))) {
+        *n = fread(out, 1, (size_t)st.st_size, f);
+        out[*n] = 0;
+        if (ferror(f))
+            tt_fail(ctx, TT_EIO, "cannot read %s: %s", path, strerror(errno));
+    }
+    if (f) fclose(f);
+    return ctx->status ? NULL : out;
+}
+
+tt_status files_copy(tt_ctx *ctx, const char *to, const char *from)
+{
+    tt_out out;
+    char buf[65536];
+    size_t n;
+    FILE *f = fopen(from, "rb");
+    if (!f)
+        return tt_fail(ctx, TT_EIO, "cannot read %s: %s", from,
+                       strerror(errno));
+    if (tt_out_open(ctx, &out, to) == TT_OK) {
+        while (!ctx->status && (n = fread(buf, 1, sizeof buf, f)) > 0)
+            tt_out_write(ctx, &out, buf, n);
+        if (ferror(f))
+            tt_fail(ctx, TT_EIO, "cannot read %s: %s", from, strerror(errno));
+        if (ctx->status) tt_out_abort(&out);
+        else tt_out_finish(ctx, &out);
+    }
+    fclose(f);
+    return ctx->status;
+}

@@ -1,0 +1,382 @@
+/* recorder.c: look at the cache after every context pass and remember.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   everything is read off the token slots and the policy's own plan, so
+ *         any policy is recorded without knowing this file; only TetherCache's
+ *         memory and counters are asked for by name.
+ * Next    recorder_write.c */
+#include "analyze/recorder.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "analyze/files.h"
+
+static const char what[] = "the record of a run";
+
+/* ---- admission rounds ---------------------------------------------------- */
+
+static void *copy(tt_recorder *r, const void *from, int64_t n, size_t size)
+{
+    void *to = tt_alloc(r->ctx, &r->mem, n, size, what);
+    if (to && n) memcpy(to, from, (size_t)n * size);
+    return to;
+}
+
+static void on_grab(void *user, const tt_grab_record *g)
+{
+    tt_recorder *r = user;
+    rec_round *x = tt_alloc0(r->ctx, &r->mem, 1, sizeof *x, what);
+    if (!x) return;
+    *x = (rec_round){.layer = g->layer, .chunk = g->chunk, .sub = g->sub,
+                     .P = g->P, .margin = g->margin};
+    x->candidates = copy(r, g->candidates, g->P, sizeof *g->candidates);
+    x->memory = copy(r, g->memory_after, g->M, sizeof *g->memory_after);
+    x->mass = copy(r, g->mass, g->P, sizeof *g->mass);
+    x->div = copy(r, g->div, g->P, sizeof *g->div);
+    x->score = copy(r, g->score, g->P, sizeof *g->score);
+    x->keep = copy(r, g->keep, g->P, 1);
+    if (r->ctx->status) return;
+    *r->last_round = x;
+    r->last_round = &x->next;
+    if (g->P > r->P) r->P = g->P;
+    if (g->M > r->M) r->M = g->M;
+}
+
+/* ---- open ---------------------------------------------------------------- */
+
+static const char *in_folder(tt_recorder *r, const char *name)
+{
+    return files_join(r->ctx, &r->mem, r->opt.folder, name, "");
+}
+
+static tt_status open_files(tt_recorder *r)
+{
+    const tt_recorder_options *o = &r->opt;
+    const int64_t latents[5] = {1, 0, o->C, o->h, o->w};
+    const int64_t stats[4] = {0, r->layers, 4, r->width};
+    if (!o->folder) return r->ctx->status;
+    TT_TRY(files_make_folder(r->ctx, o->folder));
+    TT_TRY(tt_st_create(r->ctx, &r->latents,
+                        in_folder(r, "latents.safetensors")));
+    TT_TRY(tt_st_add(r->latents, "latents", sizeof(tt_real) == 8 ? TT_F64
+                     : TT_F32, 5, latents, NULL));
+    if (!o->features) return TT_OK;
+    TT_TRY(tt_st_create(r->ctx, &r->features,
+                        in_folder(r, "features.safetensors")));
+    return tt_st_add(r->features, "kv_stats", TT_F32, 4, stats, NULL);
+}
+
+static const char *keep_text(tt_recorder *r, const char *s)
+{
+    return s ? tt_strdup(r->ctx, &r->mem, s) : NULL;
+}
+
+static void keep_options(tt_recorder *r, const tt_recorder_options *o)
+{
+    r->opt = *o;
+    r->opt.folder = keep_text(r, o->folder);
+    r->opt.trace = keep_text(r, o->trace);
+    r->opt.label = keep_text(r, o->label ? o->label
+                                         : tt_cache_class(r->cache)->name);
+    r->opt.prompt = keep_text(r, o->prompt);
+    r->opt.video = keep_text(r, o->video);
+    r->opt.sheet = keep_text(r, o->sheet);
+}
+
+tt_status tt_recorder_open(tt_ctx *ctx, tt_recorder **out, tt_cache *cache,
+                           const tt_recorder_options *opt)
+{
+    const tt_geometry *geo = tt_cache_geometry(cache);
+    tt_arena mem = {0};
+    tt_tether_info info;
+    *out = NULL;
+    tt_recorder *r = tt_alloc0(ctx, &mem, 1, sizeof *r, what);
+    if (!r) return ctx->status;
+    r->ctx = ctx;
+    r->mem = mem;
+    r->cache = cache;
+    r->layers = geo->layers;
+    r->L = geo->L;
+    r->width = geo->H * geo->D;
+    r->slots = (tt_cache_layer(cache, 0)->cap + geo->L - 1) / geo->L;
+    r->last_round = &r->rounds;
+    r->last_chunk = &r->chunks;
+    r->last_part = &r->parts;
+    if (tt_cache_tether_info(cache, 0, &info) && info.M > 0) {
+        r->tether = true;
+        r->M = info.M;
+    }
+    keep_options(r, opt);
+    if (ctx->status || open_files(r)) {
+        tt_recorder_abort(r);
+        return ctx->status;
+    }
+    tt_cache_on_grab(cache, on_grab, r);
+    *out = r;
+    return TT_OK;
+}
+
+void tt_recorder_abort(tt_recorder *r)
+{
+    if (!r) return;
+    tt_arena mem = r->mem; /* r itself lives in it */
+    tt_cache_on_grab(r->cache, NULL, NULL);
+    tt_st_abort(r->latents);
+    tt_st_abort(r->features);
+    tt_arena_free(&mem);
+}
+
+void tt_recorder_shift(tt_recorder *r, int64_t first)
+{
+    r->shift = first;
+}
+
+/* ---- slots --------------------------------------------------------------- */
+
+/* Source frame of token slot i in frames of the video. */
+static int32_t source(const tt_recorder *r, const tt_layer *y, int64_t i)
+{
+    int32_t f = y->src_frame[i];
+    return f < 0 ? f : f + (int32_t)r->shift;
+}
+
+/* Tokens [lo, hi) come from several frames: one part per frame. Returns the
+ * most frequent one and its tokens; count [frames + 3] is zero before and
+ * after. */
+static int32_t split_slot(tt_recorder *r, const tt_layer *y, int64_t slot,
+                          int64_t lo, int64_t hi, int32_t *count,
+                          int64_t *most)
+{
+    int32_t best = -1;
+    *most = 0;
+    for (int64_t i = lo; i < hi; i++) count[source(r, y, i) + 3]++;
+    for (int64_t i = lo; i < hi; i++) {
+        int32_t f = source(r, y, i), n = count[f + 3];
+        if (!n) continue;
+        count[f + 3] = 0;
+        if (n > *most || (n == *most && f < best)) {
+            *most = n;
+            best = f;
+        }
+        rec_part *p = tt_alloc0(r->ctx, &r->mem, 1, sizeof *p, what);
+        if (!p) continue;
+        const int32_t row[5] = {(int32_t)r->nchunks, (int32_t)y->index,
+                                (int32_t)slot, f, n};
+        memcpy(p->row, row, sizeof row);
+        *r->last_part = p;
+        r->last_part = &p->next;
+    }
+    return best;
+}
+
+static void look_at_slots(tt_recorder *r, rec_chunk *x, const tt_layer *y,
+                          int32_t *count)
+{
+    for (int64_t s = 0; s < r->slots; s++) {
+        int32_t *src = x->src + y->index * r->slots + s;
+        float *share = x->share + y->index * r->slots + s;
+        int64_t lo = s * r->L, hi = lo + r->L, most;
+        if (hi > y->len) hi = y->len;
+        *src = -1;
+        if (lo >= hi) continue;
+        bool mixed = false;
+        for (int64_t i = lo + 1; i < hi && !mixed; i++)
+            mixed = y->src_frame[i] != y->src_frame[lo];
+        *src = source(r, y, lo);
+        most = hi - lo;
+        if (mixed) *src = split_slot(r, y, s, lo, hi, count, &most);
+        *share = (float)((double)most / (double)r->L);
+    }
+}
+
+/* See tt_region. */
+static void name_regions(tt_recorder *r, rec_chunk *x, const tt_layer *y)
+{
+    const int32_t *src = x->src + y->index * r->slots;
+    const float *share = x->share + y->index * r->slots;
+    uint8_t *region = x->region + y->index * r->slots;
+    const tt_policy_options *o = tt_cache_options(r->cache);
+    const int64_t live = (y->len + r->L - 1) / r->L;
+    tt_tether_info info = {0};
+    bool tether = tt_cache_tether_info(r->cache, y->index, &info);
+    int64_t recent = live;
+    while (recent > 0 && share[recent - 1] == 1 && src[recent - 1] >= 0
+           && (recent == live || src[recent - 1] + 1 == src[recent]))
+        recent--;
+    for (int64_t s = 0; s < live; s++) {
+        bool memory = tether ? info.filled && s >= o->S && s < o->S + info.M
+                             : s < recent;
+        region[s] = src[s] >= x->start && share[s] == 1 ? TT_REGION_NEW
+                  : s < o->S ? TT_REGION_SINK
+                  : memory ? TT_REGION_MEMORY : TT_REGION_RECENT;
+    }
+}
+
+/* ---- what attention reads ------------------------------------------------ */
+
+static void look_at_plan(tt_recorder *r, rec_chunk *x, const tt_layer *y)
+{
+    const tt_pass p = {.start = x->start - r->shift, .frames = x->frames,
+                       .chunk = r->nchunks, .context = true};
+    float *readable = x->readable + y->index * x->nreadable;
+    tt_plan plan = {0};
+    tt_cache_class(r->cache)->plan(r->ctx, y, &p, &plan);
+    for (int i = 0; i < plan.nsegments && !r->ctx->status; i++) {
+        const tt_segment *g = &plan.segment[i];
+        for (int64_t k = g->slot; k < g->slot + g->ntokens; k++) {
+            int32_t f = source(r, y, k);
+            if (f >= 0 && f < x->nreadable) readable[f] += 1;
+        }
+    }
+    for (int64_t f = 0; f < x->nreadable; f++)
+        readable[f] = (float)((double)readable[f] / (double)r->L);
+}
+
+/* ---- statistics of keys and values --------------------------------------- */
+
+/* mean, sd [width] over the tokens whose source is `frame`, two passes in
+ * double; NaN when there are none. sum, sq: [width] to work in. */
+static void column_stats(float *mean, float *sd, const tt_recorder *r,
+                         const tt_layer *y, const tt_real *rows, int64_t frame,
+                         double *sum, double *sq)
+{
+    int64_t n = 0;
+    memset(sum, 0, (size_t)r->width * sizeof *sum);
+    memset(sq, 0, (size_t)r->width * sizeof *sq);
+    for (int64_t i = 0; i < y->len; i++) {
+        if (source(r, y, i) != frame) continue;
+        const tt_real *row = rows + i * r->width;
+        for (int64_t c = 0; c < r->width; c++) sum[c] += row[c];
+        n++;
+    }
+    for (int64_t c = 0; c < r->width; c++) sum[c] /= (double)n;
+    for (int64_t i = 0; i < y->len; i++) {
+        if (source(r, y, i) != frame) continue;
+        const tt_real *row = rows + i * r->width;
+        for (int64_t c = 0; c < r->width; c++) {
+            double d = row[c] - sum[c];
+            sq[c] += d * d;
+        }
+    }
+    for (int64_t c = 0; c < r->width; c++) {
+        mean[c] = (float)sum[c];
+        sd[c] = (float)sqrt(sq[c] / (double)n);
+    }
+}
+
+static tt_status add_features(tt_recorder *r, int64_t frame)
+{
+    tt_ctx *ctx = r->ctx;
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const int64_t w = r->width;
+    float *row = tt_alloc(ctx, &ctx->scratch, r->layers * 4 * w, sizeof *row,
+                          what);
+    double *work = tt_alloc(ctx, &ctx->scratch, 2 * w, sizeof *work, what);
+    for (int64_t i = 0; work && i < r->layers; i++) {
+        const tt_layer *y = tt_cache_layer(r->cache, i);
+        float *at = row + i * 4 * w;
+        column_stats(at, at + w, r, y, y->k, frame, work, work + w);
+        column_stats(at + 2 * w, at + 3 * w, r, y, y->v, frame, work,
+                     work + w);
+    }
+    if (work) tt_st_append(r->features, 0, 1, row);
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}
+
+/* ---- one chunk ----------------------------------------------------------- */
+
+static void look_at_tether(tt_recorder *r, rec_chunk *x)
+{
+    tt_tether_info info;
+    for (int64_t i = 0; i < r->layers; i++) {
+        if (!tt_cache_tether_info(r->cache, i, &info)) return;
+        x->filled[i] = info.filled;
+        x->counters[3 * i] = info.admissions;
+        x->counters[3 * i + 1] = info.rejections;
+        x->counters[3 * i + 2] = info.edits;
+        memcpy(x->memory + i * r->M, info.memory_index,
+               (size_t)r->M * sizeof *x->memory);
+    }
+}
+
+static rec_chunk *new_chunk(tt_recorder *r, int64_t start, int64_t frames)
+{
+    tt_ctx *ctx = r->ctx;
+    const int64_t cells = r->layers * r->slots;
+    rec_chunk *x = tt_alloc0(ctx, &r->mem, 1, sizeof *x, what);
+    if (!x) return NULL;
+    x->start = start;
+    x->frames = frames;
+    x->nreadable = start + frames > r->frames ? start + frames : r->frames;
+    x->filled = tt_alloc0(ctx, &r->mem, r->layers, 1, what);
+    x->memory = tt_alloc0(ctx, &r->mem, r->layers * r->M, sizeof *x->memory,
+                          what);
+    x->counters = tt_alloc0(ctx, &r->mem, 3 * r->layers, sizeof *x->counters,
+                            what);
+    x->src = tt_alloc0(ctx, &r->mem, cells, sizeof *x->src, what);
+    x->share = tt_alloc0(ctx, &r->mem, cells, sizeof *x->share, what);
+    x->region = tt_alloc0(ctx, &r->mem, cells, 1, what);
+    x->readable = tt_alloc0(ctx, &r->mem, r->layers * x->nreadable,
+                            sizeof *x->readable, what);
+    return ctx->status ? NULL : x;
+}
+
+tt_status tt_recorder_chunk(tt_recorder *r, int64_t start, int64_t frames,
+                            const tt_real *latents)
+{
+    tt_ctx *ctx = r->ctx;
+    if (ctx->status) return ctx->status;
+    rec_chunk *x = new_chunk(r, start, frames);
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const tt_layer *y = tt_cache_layer(r->cache, 0);
+    int32_t *count = !x ? NULL : tt_alloc0(ctx, &ctx->scratch,
+                                           x->nreadable + 3, sizeof *count,
+                                           what);
+    if (!count) return ctx->status;
+    x->ends[0] = y->seen;
+    x->ends[1] = y->len / r->L;
+    for (int64_t i = 0; i < r->layers; i++) {
+        y = tt_cache_layer(r->cache, i);
+        look_at_slots(r, x, y, count);
+        name_regions(r, x, y);
+        look_at_plan(r, x, y);
+    }
+    if (r->tether) look_at_tether(r, x);
+    tt_arena_reset(&ctx->scratch, m);
+    *r->last_chunk = x;
+    r->last_chunk = &x->next;
+    r->frames = x->nreadable;
+    r->nchunks++;
+    if (latents && r->latents) TT_TRY(tt_st_append(r->latents, 1, frames,
+                                                   latents));
+    for (int64_t f = 0; latents && r->features && f < frames; f++)
+        TT_TRY(add_features(r, start + f));
+    return ctx->status;
+}
+
+tt_status tt_recorder_finish(tt_recorder *r)
+{
+    tt_ctx *ctx = r->ctx;
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    if (!ctx->status && r->opt.trace) recorder_write_trace(r, r->opt.trace);
+    if (!ctx->status && r->opt.folder)
+        recorder_write_trace(r, in_folder(r, "trace.safetensors"));
+    if (r->latents) tt_st_finish(r->latents);
+    if (r->features) tt_st_finish(r->features);
+    r->latents = r->features = NULL;
+    if (!ctx->status && r->opt.folder)
+        recorder_write_run(r, in_folder(r, "run.json")); /* last: complete */
+    tt_arena_reset(&ctx->scratch, m);
+    tt_recorder_abort(r);
+    return ctx->status;
+}
+
+const char *tt_region_name(tt_region r)
+{
+    static const char *const name[TT_REGION_COUNT] = {
+        "empty", "sink", "memory", "recent", "new"};
+    return r >= 0 && r < TT_REGION_COUNT ? name[r] : "unknown";
+}

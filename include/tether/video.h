@@ -1,4 +1,4 @@
-/* video.h: pictures and videos out of the program.
+/* video.h: pictures and videos out of the program, and into it.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -44,7 +44,23 @@ void tt_rgb8_from_real(uint8_t *rgb, const tt_real *v, int64_t pixels,
 void tt_yuv_from_rgb(uint8_t *y, uint8_t *cb, uint8_t *cr, const uint8_t *rgb,
                      int64_t pixels);
 
-/* Largest side and area of any picture written: bounds every allocation. */
+/* The way back, for one colour sample per pixel: the inverse of the formula
+ * above in 16.16 integers, rounded half up and clamped. `full`: Y, Cb and Cr
+ * use 0..255, as JPEG does. */
+void tt_rgb_from_yuv(uint8_t *rgb, const uint8_t *y, const uint8_t *cb,
+                     const uint8_t *cr, int64_t pixels, bool full);
+
+/* v[i] = (rgb[i] / 255 - 0.5) / 0.5, what the VAE encodes; n values. */
+void tt_real_from_rgb8(tt_real *v, const uint8_t *rgb, int64_t n);
+
+/* Resize in [in_height, in_width, 3] to out [height, width, 3]; the sides are
+ * scaled independently. Equal to Pillow's bilinear filter (io/resize.c).
+ * Errors  TT_ENOMEM; a side of 0 is the caller's fault. */
+tt_status tt_rgb_resize(tt_ctx *ctx, uint8_t *out, int64_t width,
+                        int64_t height, const uint8_t *in, int64_t in_width,
+                        int64_t in_height);
+
+/* Largest side and area of any picture: bounds every allocation. */
 #define TT_PICTURE_SIDE_MAX 16384
 #define TT_PICTURE_AREA_MAX (INT64_C(1) << 26)
 
@@ -87,6 +103,38 @@ void tt_video_abort(tt_video *v);
 /* The name of number `index` of a pattern like frames/%05d.png; false, and
  * nothing written, when `pattern` is not one or does not fit. */
 bool tt_pattern_name(char *buf, size_t n, const char *pattern, int64_t index);
+
+/* ---- pictures and videos in ---------------------------------------------- */
+
+/* Read one PNG or JPEG: *rgb [*height, *width, 3] in `a`. Alpha is dropped, 16
+ * bits are cut to 8, grey and palettes become RGB; orientation tags and
+ * colour profiles are not looked at.
+ * Errors  TT_EFORMAT  neither, damaged, or outside the bounds above
+ *         TT_EIO */
+tt_status tt_picture_read(tt_ctx *ctx, tt_arena *a, uint8_t **rgb,
+                          int64_t *width, int64_t *height, const char *path);
+
+/* Frames of a file, told apart by their first bytes:
+ *   y4m                    4:2:0, 4:2:2, 4:4:4, mono; 8 bit, progressive
+ *                          (tt_rgb_from_yuv; chroma is replicated)
+ *   PNG, JPEG              one frame
+ *   name%05d.png           numbered pictures from 0, or from 1
+ *   -                      y4m on standard input
+ *   anything else          through the `ffmpeg` program, frame by frame as
+ *                          stored, whatever their rate
+ * All frames have one size. Memory does not grow with the length. */
+typedef struct tt_video_in tt_video_in;
+
+/* Errors  TT_EIO       missing, unreadable; ffmpeg failed
+ *         TT_EFORMAT   damaged, or outside the bounds above
+ *         TT_EUNSUPPORTED  ffmpeg is needed and missing */
+tt_status tt_video_in_open(tt_ctx *ctx, tt_video_in **out, const char *path);
+int64_t tt_video_in_width(const tt_video_in *v);
+int64_t tt_video_in_height(const tt_video_in *v);
+/* The next frame into rgb [height, width, 3]; *more is false, and nothing
+ * written, after the last one. */
+tt_status tt_video_in_frame(tt_video_in *v, uint8_t *rgb, bool *more);
+void tt_video_in_close(tt_video_in *v); /* NULL is fine */
 
 /* ---- contact sheet ------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* pixels.c: from decoder values to bytes, from RGB to YCbCr.
+/* pixels.c: decoder values to bytes and back, RGB to YCbCr and back.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -39,4 +39,36 @@ void tt_yuv_from_rgb(uint8_t *y, uint8_t *cb, uint8_t *cr, const uint8_t *rgb,
         cb[i] = mix(128, -9714, -19070, 28784, rgb);
         cr[i] = mix(128, 28784, -24103, -4681, rgb);
     }
+}
+
+/* (y + r Cr + ...) / 2^16 + 1/2, clamped to a byte. */
+static uint8_t unmix(int sum)
+{
+    if (sum < 0) return 0;
+    sum = (sum + 32768) >> 16;
+    return (uint8_t)(sum > 255 ? 255 : sum);
+}
+
+void tt_rgb_from_yuv(uint8_t *rgb, const uint8_t *y, const uint8_t *cb,
+                     const uint8_t *cr, int64_t pixels, bool full)
+{
+    /* 65536 * {255/219, 1.402 a, 0.344136 a, 0.714136 a, 1.772 a} with
+     * a = 255/224, and with 1 and 1 in the full range */
+    static const int weight[2][5] = {{76309, 104597, 25675, 53279, 132201},
+                                     {65536, 91881, 22554, 46802, 116130}};
+    const int *w = weight[full];
+    for (int64_t i = 0; i < pixels; i++, rgb += 3) {
+        const int luma = w[0] * (y[i] - (full ? 0 : 16));
+        const int b = cb[i] - 128, r = cr[i] - 128;
+        rgb[0] = unmix(luma + w[1] * r);
+        rgb[1] = unmix(luma - w[2] * b - w[3] * r);
+        rgb[2] = unmix(luma + w[4] * b);
+    }
+}
+
+void tt_real_from_rgb8(tt_real *v, const uint8_t *rgb, int64_t n)
+{
+    const tt_real half = (tt_real)0.5;
+    for (int64_t i = 0; i < n; i++)
+        v[i] = ((tt_real)rgb[i] / 255 - half) / half;
 }

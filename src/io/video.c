@@ -27,7 +27,7 @@ struct tt_video {
     tt_video_format format;
     int64_t frames;         /* written so far                                 */
     tt_out out;             /* y4m, encoder                                   */
-    encoder encoder;
+    ffmpeg encoder;
     uint8_t *planes;        /* y4m: one 4:4:4 frame                           */
     char *name;             /* pattern: the frame's file name                 */
 };
@@ -283,7 +283,7 @@ tt_status tt_video_finish(tt_video *v)
             tt_fail(ctx, TT_EIO, "cannot write standard output: %s",
                     strerror(errno));
     } else if (v->target == TARGET_ENCODER) {
-        encoder_finish(ctx, &v->encoder);
+        ffmpeg_finish(ctx, &v->encoder);
         tt_out_finish(ctx, &v->out);
     } else if (v->target == TARGET_Y4M) {
         tt_out_finish(ctx, &v->out);
@@ -295,7 +295,7 @@ tt_status tt_video_finish(tt_video *v)
 void tt_video_abort(tt_video *v)
 {
     if (!v) return;
-    encoder_abort(&v->encoder);
+    ffmpeg_abort(&v->encoder);
     if (v->target != TARGET_STDOUT) tt_out_abort(&v->out);
     tt_arena mem = v->mem;
     tt_arena_free(&mem);

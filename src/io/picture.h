@@ -1,0 +1,20 @@
+/* picture.h: what readers of pictures and videos share.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TT_IO_PICTURE_H
+#define TT_IO_PICTURE_H
+
+#include "tether/context.h"
+
+typedef enum picture_kind { PICTURE_NONE, PICTURE_PNG, PICTURE_JPEG }
+    picture_kind;
+
+/* What a file that begins with these bytes is. */
+picture_kind picture_sniff(const uint8_t *head, size_t n);
+
+/* TT_EFORMAT naming the file when a picture of this size is outside the
+ * bounds of video.h. */
+tt_status picture_check_size(tt_ctx *ctx, const char *path, int64_t width,
+                             int64_t height);
+
+#endif

@@ -1,0 +1,223 @@
+/* video_in.c: frames out of whatever file holds them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   the first bytes tell what a file is, not its name; only a name with
+ *         a frame number in it (and no file of exactly that name) stands for
+ *         a sequence of pictures.
+ * Holds   every frame has the size of the first one.
+ * Next    y4m.c, picture.c, ffmpeg_in.c */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "io/ffmpeg_in.h"
+#include "io/picture.h"
+#include "io/y4m.h"
+#include "tether/video.h"
+
+typedef enum source { SOURCE_Y4M, SOURCE_PICTURES, SOURCE_FFMPEG } source;
+
+struct tt_video_in {
+    tt_ctx *ctx;
+    tt_arena mem, picture;  /* the reader; the picture that is waiting        */
+    source source;
+    char *path, *name;      /* name: of the latest picture                    */
+    size_t name_size;
+    int64_t width, height;
+    int64_t frames;         /* handed out so far                              */
+    bool waiting;           /* the next frame's beginning has been read       */
+    FILE *file;             /* y4m                                            */
+    y4m y4m;
+    ffmpeg_in ffmpeg;
+    bool pattern;           /* pictures: numbered, else just one              */
+    int64_t first, number;  /* number of the first picture, of the next one   */
+    uint8_t *rgb;           /* the picture that is waiting                    */
+};
+
+/* ---- pictures ------------------------------------------------------------ */
+
+static bool name_picture(tt_video_in *v, int64_t number)
+{
+    return tt_pattern_name(v->name, v->name_size, v->path, number);
+}
+
+static bool exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* Read the next picture, if there is one, and let it wait. */
+static tt_status next_picture(tt_video_in *v)
+{
+    tt_ctx *ctx = v->ctx;
+    int64_t width, height;
+    v->waiting = false;
+    tt_arena_free(&v->picture);
+    if (!v->pattern && v->number > v->first) return TT_OK;
+    if (v->pattern) {
+        name_picture(v, v->number + 1);
+        const bool later = exists(v->name);
+        name_picture(v, v->number);
+        if (!exists(v->name)) {
+            if (!later) return TT_OK; /* the end */
+            return tt_fail(ctx, TT_EIO, "%s is missing, but a later frame is "
+                           "there", v->name);
+        }
+    }
+    const char *path = v->pattern ? v->name : v->path;
+    TT_TRY(tt_picture_read(ctx, &v->picture, &v->rgb, &width, &height, path));
+    if (v->width && (width != v->width || height != v->height))
+        return tt_fail(ctx, TT_EFORMAT, "%s has %lldx%lld pixels, but the "
+                       "frames before it have %lldx%lld", path,
+                       (long long)width, (long long)height,
+                       (long long)v->width, (long long)v->height);
+    v->width = width;
+    v->height = height;
+    v->number++;
+    v->waiting = true;
+    return TT_OK;
+}
+
+static tt_status open_pattern(tt_video_in *v)
+{
+    v->pattern = true;
+    name_picture(v, 0);
+    if (!exists(v->name)) {
+        v->first = 1; /* many programs count from 1 */
+        name_picture(v, 1);
+    }
+    if (!exists(v->name))
+        return tt_fail(v->ctx, TT_EIO, "cannot read %s: there is no frame 0 "
+                       "or 1 (%s)", v->path, v->name);
+    v->number = v->first;
+    return next_picture(v);
+}
+
+/* ---- open ---------------------------------------------------------------- */
+
+static tt_status open_y4m(tt_video_in *v)
+{
+    v->source = SOURCE_Y4M;
+    TT_TRY(y4m_open(v->ctx, &v->mem, &v->y4m, v->file, v->path));
+    v->width = v->y4m.width;
+    v->height = v->y4m.height;
+    return TT_OK;
+}
+
+static tt_status open_ffmpeg(tt_video_in *v)
+{
+    v->source = SOURCE_FFMPEG;
+    TT_TRY(ffmpeg_in_start(v->ctx, &v->ffmpeg, v->path));
+    TT_TRY(ffmpeg_in_header(v->ctx, &v->ffmpeg, &v->width, &v->height,
+                            &v->waiting));
+    if (v->waiting) return TT_OK;
+    return tt_fail(v->ctx, TT_EFORMAT, "%s: ffmpeg finds no frame in it",
+                   v->path);
+}
+
+static tt_status open_any(tt_video_in *v)
+{
+    tt_ctx *ctx = v->ctx;
+    uint8_t head[9];
+    const bool in = !strcmp(v->path, "-");
+    if (!in && !exists(v->path) && name_picture(v, 0)) {
+        v->source = SOURCE_PICTURES;
+        return open_pattern(v);
+    }
+    v->file = in ? stdin : fopen(v->path, "rb");
+    const size_t n = v->file ? fread(head, 1, sizeof head, v->file) : 0;
+    if (!v->file || ferror(v->file))
+        return tt_fail(ctx, TT_EIO, "cannot read %s: %s",
+                       in ? "standard input" : v->path, strerror(errno));
+    if (n == sizeof head && !memcmp(head, Y4M_MAGIC, sizeof head))
+        return open_y4m(v);
+    if (in)
+        return tt_fail(ctx, TT_EFORMAT, "standard input does not begin with "
+                       "%s: only y4m can be read from it", Y4M_MAGIC);
+    if (n == 0)
+        return tt_fail(ctx, TT_EFORMAT, "%s is empty", v->path);
+    if (picture_sniff(head, n) == PICTURE_NONE) return open_ffmpeg(v);
+    v->source = SOURCE_PICTURES;
+    return next_picture(v);
+}
+
+tt_status tt_video_in_open(tt_ctx *ctx, tt_video_in **out, const char *path)
+{
+    tt_arena mem = {0};
+    *out = NULL;
+    if (ctx->status) return ctx->status;
+    tt_video_in *v = tt_alloc0(ctx, &mem, 1, sizeof *v, "video input");
+    if (!v) return ctx->status;
+    v->ctx = ctx;
+    v->mem = mem;
+    v->path = tt_strdup(ctx, &v->mem, path);
+    v->name_size = strlen(path) + 64;
+    v->name = tt_alloc(ctx, &v->mem, (int64_t)v->name_size, 1, "name");
+    if (!ctx->status) open_any(v);
+    if (ctx->status)
+        tt_video_in_close(v);
+    else
+        *out = v;
+    return ctx->status;
+}
+
+int64_t tt_video_in_width(const tt_video_in *v)
+{
+    return v->width;
+}
+
+int64_t tt_video_in_height(const tt_video_in *v)
+{
+    return v->height;
+}
+
+/* ---- frames -------------------------------------------------------------- */
+
+static tt_status ffmpeg_frame(tt_video_in *v, uint8_t *rgb, bool *more)
+{
+    int64_t width = v->width, height = v->height;
+    if (!v->waiting)
+        TT_TRY(ffmpeg_in_header(v->ctx, &v->ffmpeg, &width, &height,
+                                &v->waiting));
+    *more = v->waiting;
+    v->waiting = false;
+    if (!*more) return TT_OK;
+    if (width != v->width || height != v->height)
+        return tt_fail(v->ctx, TT_EFORMAT, "%s: frame %lld has %lldx%lld "
+                       "pixels, but the first has %lldx%lld", v->path,
+                       (long long)v->frames, (long long)width,
+                       (long long)height, (long long)v->width,
+                       (long long)v->height);
+    return ffmpeg_in_pixels(v->ctx, &v->ffmpeg, rgb,
+                            (size_t)(3 * width * height));
+}
+
+tt_status tt_video_in_frame(tt_video_in *v, uint8_t *rgb, bool *more)
+{
+    tt_ctx *ctx = v->ctx;
+    *more = false;
+    if (ctx->status) return ctx->status;
+    if (v->source == SOURCE_Y4M) {
+        y4m_next(ctx, &v->y4m, rgb, more);
+    } else if (v->source == SOURCE_FFMPEG) {
+        ffmpeg_frame(v, rgb, more);
+    } else if (v->waiting) {
+        memcpy(rgb, v->rgb, (size_t)(3 * v->width * v->height));
+        *more = true;
+        next_picture(v);
+    }
+    if (ctx->status) *more = false;
+    v->frames += *more;
+    return ctx->status;
+}
+
+void tt_video_in_close(tt_video_in *v)
+{
+    if (!v) return;
+    ffmpeg_abort(&v->ffmpeg.child);
+    if (v->file && v->file != stdin) fclose(v->file);
+    tt_arena_free(&v->picture);
+    tt_arena mem = v->mem;
+    tt_arena_free(&mem);
+}

@@ -1,0 +1,400 @@
+/* analyze.c: every analysis of several runs into a folder.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Next    measure.h (the formulas), figures.c (the pictures) */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/figures.h"
+#include "analyze/files.h"
+#include "analyze/output.h"
+#include "analyze/table.h"
+
+static const char what[] = "an analysis";
+
+tt_analyze_options tt_analyze_defaults(void)
+{
+    return (tt_analyze_options){.csv = true, .json = true, .svg = true,
+                                .png = true, .reference = 3, .window = 1,
+                                .layer = -1};
+}
+
+/* ---- saving -------------------------------------------------------------- */
+
+tt_status output_table(tt_ctx *ctx, table *t, const char *name,
+                       const tt_analyze_options *opt)
+{
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const char *path = files_join(ctx, &ctx->scratch, opt->folder, name, "");
+    if (!ctx->status) table_save(t, path, opt->csv, opt->json);
+    table_end(t);
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}
+
+tt_status output_figure(tt_ctx *ctx, figure *f, const char *name,
+                        const tt_analyze_options *opt)
+{
+    tt_arena *mem = &ctx->scratch;
+    tt_arena_mark m = tt_arena_here(mem);
+    const char *png = files_join(ctx, mem, opt->folder, name, ".png");
+    const char *svg = files_join(ctx, mem, opt->folder, name, ".svg");
+    if (!ctx->status && opt->png) figure_png(f, png, 2);
+    if (!ctx->status && opt->svg) {
+        text t;
+        text_begin(&t, ctx);
+        figure_svg(&t, f);
+        text_save(&t, svg);
+        text_end(&t);
+    }
+    figure_end(f);
+    tt_arena_reset(mem, m);
+    return ctx->status;
+}
+
+/* ---- A ------------------------------------------------------------------- */
+
+static tt_status write_drift(tt_ctx *ctx, const drift_run *run, int n,
+                             const tt_analyze_options *opt)
+{
+    table t;
+    table_begin(&t, ctx, "run,frame,mean,std,k_mean,k_std,v_mean,v_std");
+    for (int i = 0; i < n; i++) {
+        int64_t frames = 0;
+        for (int k = 0; k < CURVES; k++)
+            if (run[i].n[k] > frames) frames = run[i].n[k];
+        for (int64_t f = 0; f < frames; f++) {
+            table_row(&t);
+            table_str(&t, run[i].label);
+            table_num(&t, (double)f);
+            for (int k = 0; k < CURVES; k++)
+                table_num(&t, f < run[i].n[k] ? run[i].curve[k][f] : NAN);
+        }
+    }
+    return t.rows ? output_table(ctx, &t, "drift", opt)
+                  : (table_end(&t), ctx->status);
+}
+
+/* ---- B ------------------------------------------------------------------- */
+
+/* Layers [*first, *end) that the options ask for. */
+static void layers_of(int64_t *first, int64_t *end, const tt_recording *r,
+                      const tt_analyze_options *opt)
+{
+    *first = opt->layer < 0 ? 0 : opt->layer;
+    *end = opt->layer < 0 ? r->layers : opt->layer + 1;
+}
+
+static void biography_row(table *t, const tt_recording *r, int64_t c,
+                          int64_t layer, int64_t slot, int64_t src,
+                          double share)
+{
+    int64_t at = (c * r->layers + layer) * r->slots + slot;
+    table_row(t);
+    table_str(t, r->label);
+    table_num(t, (double)c);
+    table_num(t, (double)layer);
+    table_num(t, (double)slot);
+    table_str(t, tt_region_name((tt_region)r->region[at]));
+    table_num(t, (double)src);
+    table_num(t, share);
+}
+
+/* One row per live slot; a slot with tokens of several frames has a row for
+ * each of them. Tokens per frame follow from a part and its share. */
+static void biography_rows(table *t, const tt_recording *r,
+                           const tt_analyze_options *opt)
+{
+    int64_t first, end, part = 0;
+    layers_of(&first, &end, r, opt);
+    for (int64_t c = 0; c < r->chunks; c++)
+        for (int64_t i = 0; i < r->layers; i++)
+            for (int64_t s = 0; s < r->slots; s++) {
+                int64_t at = (c * r->layers + i) * r->slots + s;
+                int64_t begin = part, most = 0;
+                bool shown = i >= first && i < end;
+                for (; part < r->nparts && r->part[5 * part] == c
+                       && r->part[5 * part + 1] == i
+                       && r->part[5 * part + 2] == s; part++)
+                    if (r->part[5 * part + 4] > most)
+                        most = r->part[5 * part + 4];
+                if (!shown || r->src[at] == -1) continue;
+                if (begin == part)
+                    biography_row(t, r, c, i, s, r->src[at], r->share[at]);
+                for (int64_t p = begin; p < part; p++)
+                    biography_row(t, r, c, i, s, r->part[5 * p + 3],
+                                  r->share[at] * (double)r->part[5 * p + 4]
+                                  / (double)most);
+            }
+}
+
+static tt_status write_biography(tt_ctx *ctx, tt_recording *const *run, int n,
+                                 const tt_analyze_options *opt)
+{
+    table t;
+    table_begin(&t, ctx, "run,chunk,layer,slot,region,src_frame,share");
+    for (int i = 0; i < n; i++)
+        if (run[i]->src) biography_rows(&t, run[i], opt);
+    return t.rows ? output_table(ctx, &t, "biography", opt)
+                  : (table_end(&t), ctx->status);
+}
+
+static void weight_rows(table *t, tt_ctx *ctx, const tt_recording *r,
+                        const tt_analyze_options *opt)
+{
+    static const char *const name[2] = {"long", "short"};
+    int64_t first, end, size = r->chunks * r->frames;
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    double *w = tt_alloc(ctx, &ctx->scratch, 2 * size, sizeof *w, what);
+    layers_of(&first, &end, r, opt);
+    for (int64_t i = first; w && i < end; i++) {
+        if (!summary_weights(w, r, i, r->alpha_long, r->alpha_short)) continue;
+        for (int64_t k = 0; k < 2 * size; k++) {
+            if (!(w[k] > 0)) continue;
+            table_row(t);
+            table_str(t, r->label);
+            table_num(t, (double)(k % size / r->frames));
+            table_num(t, (double)i);
+            table_str(t, name[k / size]);
+            table_num(t, (double)(k % r->frames));
+            table_num(t, w[k]);
+        }
+    }
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+static tt_status write_weights(tt_ctx *ctx, tt_recording *const *run, int n,
+                               const tt_analyze_options *opt)
+{
+    table t;
+    table_begin(&t, ctx, "run,chunk,layer,summary,src_frame,weight");
+    for (int i = 0; i < n; i++)
+        if (run[i]->src && run[i]->alpha_long >= 0 && run[i]->alpha_short >= 0)
+            weight_rows(&t, ctx, run[i], opt);
+    return t.rows ? output_table(ctx, &t, "weights", opt)
+                  : (table_end(&t), ctx->status);
+}
+
+/* ---- C ------------------------------------------------------------------- */
+
+/* layer -1: the mean over layers; only what is readable at all. */
+static void retention_rows(table *t, tt_ctx *ctx, const tt_recording *r,
+                           int64_t layer)
+{
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    double *map = tt_alloc(ctx, &ctx->scratch, r->chunks * r->frames,
+                           sizeof *map, what);
+    if (map) retention_map(map, r, layer);
+    for (int64_t k = 0; map && k < r->chunks * r->frames; k++) {
+        if (!(map[k] > 0)) continue;
+        table_row(t);
+        table_str(t, r->label);
+        if (layer < 0) table_str(t, "mean");
+        else table_num(t, (double)layer);
+        table_num(t, (double)(k / r->frames));
+        table_num(t, (double)(k % r->frames));
+        table_num(t, map[k]);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+static tt_status write_retention(tt_ctx *ctx, tt_recording *const *run, int n,
+                                 const tt_analyze_options *opt)
+{
+    table t;
+    table_begin(&t, ctx, "run,layer,chunk,src_frame,readable");
+    for (int i = 0; i < n; i++) {
+        int64_t first, end;
+        if (!run[i]->readable) continue;
+        layers_of(&first, &end, run[i], opt);
+        if (opt->layer < 0) retention_rows(&t, ctx, run[i], -1);
+        for (int64_t k = first; k < end; k++)
+            retention_rows(&t, ctx, run[i], k);
+    }
+    return t.rows ? output_table(ctx, &t, "retention", opt)
+                  : (table_end(&t), ctx->status);
+}
+
+static void step_fields(table *t, const retention_step *s)
+{
+    table_num(t, s->distinct);
+    table_num(t, s->span);
+    table_num(t, s->mean_age);
+    table_num(t, s->band_share);
+    table_num(t, s->band_full);
+}
+
+static tt_status write_steps(tt_ctx *ctx, tt_recording *const *run, int n,
+                             const tt_analyze_options *opt)
+{
+    table t;
+    table_begin(&t, ctx, "run,chunk,distinct,span,mean_age,band_share,"
+                "band_full");
+    for (int i = 0; i < n; i++)
+        for (int64_t c = 0; run[i]->readable && c < run[i]->chunks; c++) {
+            retention_step s = retention_at(run[i], c, opt->layer);
+            table_row(&t);
+            table_str(&t, run[i]->label);
+            table_num(&t, (double)c);
+            step_fields(&t, &s);
+        }
+    return t.rows ? output_table(ctx, &t, "steps", opt)
+                  : (table_end(&t), ctx->status);
+}
+
+static double last_of(const drift_run *run, int k)
+{
+    return run->n[k] ? run->curve[k][run->n[k] - 1] : NAN;
+}
+
+static tt_status write_summary(tt_ctx *ctx, tt_recording *const *run, int n,
+                               const drift_run *drift,
+                               const tt_analyze_options *opt)
+{
+    table t;
+    table_begin(&t, ctx, "run,policy,frames,chunks,last_distinct,last_span,"
+                "last_mean_age,last_band_share,last_band_full,distinct,span,"
+                "mean_age,band_share,band_full,admissions,rejections,edits,"
+                "admitted,lifetime_chunks,last_drift_mean,last_drift_std");
+    for (int i = 0; i < n; i++) {
+        const tt_recording *r = run[i];
+        const retention_step none = {NAN, NAN, NAN, NAN, NAN};
+        retention_summary s = {none, none, NAN, NAN, NAN, NAN, NAN};
+        if (r->readable && r->chunks) s = retention_sum_up(r, opt->layer);
+        table_row(&t);
+        table_str(&t, r->label);
+        table_str(&t, r->policy);
+        table_num(&t, (double)(r->readable ? r->frames : r->n));
+        table_num(&t, r->readable ? (double)r->chunks : NAN);
+        step_fields(&t, &s.last);
+        step_fields(&t, &s.mean);
+        table_num(&t, s.admissions);
+        table_num(&t, s.rejections);
+        table_num(&t, s.edits);
+        table_num(&t, s.admitted);
+        table_num(&t, s.lifetime);
+        table_num(&t, drift ? last_of(&drift[i], 0) : NAN);
+        table_num(&t, drift ? last_of(&drift[i], 1) : NAN);
+    }
+    return output_table(ctx, &t, "summary", opt);
+}
+
+/* ---- D ------------------------------------------------------------------- */
+
+static void selection_rows(table *t, const tt_recording *r,
+                           const tt_analyze_options *opt)
+{
+    for (int64_t i = 0; i < r->rounds; i++)
+        for (int64_t k = 0; k < r->candidates; k++) {
+            int64_t at = i * r->candidates + k;
+            if (opt->layer >= 0 && r->grab_layer[i] != opt->layer) continue;
+            if (r->grab_candidates[at] < 0) continue;
+            table_row(t);
+            table_str(t, r->label);
+            table_num(t, (double)r->grab_chunk[i]);
+            table_num(t, (double)r->grab_layer[i]);
+            table_num(t, (double)r->grab_sub[i]);
+            table_num(t, (double)r->grab_candidates[at]);
+            table_num(t, r->grab_mass[at]);
+            table_num(t, r->grab_div ? r->grab_div[at] : NAN);
+            table_num(t, r->grab_scores[at]);
+            table_num(t, (double)r->grab_keep[at]);
+            table_num(t, r->grab_margin ? r->grab_margin[i] : NAN);
+        }
+}
+
+static tt_status write_selection(tt_ctx *ctx, tt_recording *const *run, int n,
+                                 const tt_analyze_options *opt)
+{
+    table t;
+    table_begin(&t, ctx, "run,chunk,layer,round,candidate,importance,"
+                "diversity,total,chosen,margin");
+    for (int i = 0; i < n; i++) selection_rows(&t, run[i], opt);
+    return t.rows ? output_table(ctx, &t, "selection", opt)
+                  : (table_end(&t), ctx->status);
+}
+
+/* ---- all ----------------------------------------------------------------- */
+
+static tt_status check(tt_ctx *ctx, tt_recording *const *run, int n,
+                       const tt_analyze_options *opt)
+{
+    if (n < 1 || n > RUNS_MAX)
+        return tt_fail(ctx, TT_EINVAL, "1 to %d runs can be analysed together,"
+                       " not %d", RUNS_MAX, n);
+    if (opt->reference < 1 || opt->window < 1)
+        return tt_fail(ctx, TT_EINVAL, "the reference and the window need at "
+                       "least one frame");
+    for (int i = 0; i < n; i++) {
+        const tt_recording *r = run[i];
+        if (opt->layer < 0) continue;
+        if ((r->src && opt->layer >= r->layers)
+            || (r->features && opt->layer >= r->feature_layers))
+            return tt_fail(ctx, TT_EINVAL, "%s has %lld layers: there is no "
+                           "layer %lld (they count from 0)", r->path,
+                           (long long)(r->src ? r->layers : r->feature_layers),
+                           (long long)opt->layer);
+    }
+    return TT_OK;
+}
+
+typedef bool (*run_figure)(figure *, tt_ctx *, tt_recording *const *, int,
+                           const tt_analyze_options *);
+typedef bool (*drift_figure)(figure *, tt_ctx *, const drift_run *, int,
+                             const tt_analyze_options *);
+
+static const struct { const char *name; drift_figure draw; } drift_figures[] =
+    {{"drift", figure_drift}, {"features", figure_features}};
+static const struct { const char *name; run_figure draw; } run_figures[] =
+    {{"biography", figure_biography}, {"retention", figure_retention},
+     {"selection", figure_selection}};
+enum { NDRIFT = 2, NMAPS = 3 };
+
+tt_status output_figures(tt_ctx *ctx, tt_recording *const *run, int n,
+                         const drift_run *drift, int ndrift,
+                         const tt_analyze_options *opt, output_fn fn,
+                         void *user)
+{
+    figure f;
+    for (int k = 0; k < NDRIFT + NMAPS && !ctx->status; k++) {
+        tt_arena_mark m = tt_arena_here(&ctx->scratch);
+        bool drawn = k < NDRIFT
+            ? drift_figures[k].draw(&f, ctx, drift, ndrift, opt)
+            : run_figures[k - NDRIFT].draw(&f, ctx, run, n, opt);
+        const char *name = k < NDRIFT ? drift_figures[k].name
+                                      : run_figures[k - NDRIFT].name;
+        if (drawn) fn(ctx, &f, name, user);
+        tt_arena_reset(&ctx->scratch, m);
+    }
+    return ctx->status;
+}
+
+static void save_figure(tt_ctx *ctx, figure *f, const char *name, void *user)
+{
+    output_figure(ctx, f, name, user);
+}
+
+tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,
+                     const tt_analyze_options *opt)
+{
+    drift_run drift[RUNS_MAX];
+    tt_arena mem = {0};
+    TT_TRY(check(ctx, run, n, opt));
+    TT_TRY(files_make_folder(ctx, opt->folder));
+    tt_analyze_options copy = *opt;
+    int ndrift = drift_all(drift, ctx, &mem, run, n, opt);
+    if (!ctx->status) write_drift(ctx, drift, ndrift, opt);
+    if (!ctx->status) write_biography(ctx, run, n, opt);
+    if (!ctx->status) write_weights(ctx, run, n, opt);
+    if (!ctx->status) write_retention(ctx, run, n, opt);
+    if (!ctx->status) write_steps(ctx, run, n, opt);
+    if (!ctx->status)
+        write_summary(ctx, run, n, ndrift == n ? drift : NULL, opt);
+    if (!ctx->status) write_selection(ctx, run, n, opt);
+    if (!ctx->status && (opt->svg || opt->png))
+        output_figures(ctx, run, n, drift, ndrift, opt, save_figure, &copy);
+    tt_arena_free(&mem);
+    return ctx->status;
+}

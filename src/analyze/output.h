@@ -1,0 +1,26 @@
+/* output.h: where tables and figures go.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef ANALYZE_OUTPUT_H
+#define ANALYZE_OUTPUT_H
+
+#include "analyze/figures.h"
+#include "analyze/table.h"
+
+/* Save as folder/name.csv and .json, or .svg and .png, as the options say;
+ * ends the table or figure. */
+tt_status output_table(tt_ctx *ctx, table *t, const char *name,
+                       const tt_analyze_options *opt);
+tt_status output_figure(tt_ctx *ctx, figure *f, const char *name,
+                        const tt_analyze_options *opt);
+
+/* Every figure the runs have something for, one after the other; fn ends the
+ * figure. */
+typedef void (*output_fn)(tt_ctx *ctx, figure *f, const char *name,
+                          void *user);
+tt_status output_figures(tt_ctx *ctx, tt_recording *const *run, int n,
+                         const drift_run *drift, int ndrift,
+                         const tt_analyze_options *opt, output_fn fn,
+                         void *user);
+
+#endif

@@ -1,0 +1,307 @@
+/* recording.c: open a run folder, or a single file of latents or a trace.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "analyze/recording.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "analyze/files.h"
+#include "io/json.h"
+
+static const char what[] = "a recorded run";
+
+/* ---- tensors ------------------------------------------------------------- */
+
+/* The tensor `name` of any of the files, its shape checked: -1 takes what is
+ * there and reports it. NULL when absent or, with a failure, misshapen. */
+static const tt_tensor *find(tt_recording *r, const char *name, int rank,
+                             int64_t *dim)
+{
+    for (int i = 0; i < 3; i++) {
+        const tt_entry *e = r->file[i] ? tt_file_find(r->file[i], name) : NULL;
+        if (!e) continue;
+        bool ok = e->t.rank == rank && tt_tensor_packed(&e->t);
+        for (int k = 0; ok && k < rank; k++)
+            ok = dim[k] < 0 || dim[k] == e->t.dim[k];
+        if (!ok) {
+            char found[128], want[128];
+            tt_fail(r->ctx, TT_ESHAPE, "%s: %s has the shape %s, but %s was "
+                    "expected (-1: any)", r->path, name,
+                    tt_shape_string(found, sizeof found, e->t.rank, e->t.dim),
+                    tt_shape_string(want, sizeof want, rank, dim));
+            return NULL;
+        }
+        for (int k = 0; k < rank; k++) dim[k] = e->t.dim[k];
+        return &e->t;
+    }
+    return NULL;
+}
+
+static int64_t integer_at(const tt_tensor *t, int64_t i)
+{
+    const char *p = (const char *)t->data + (size_t)i * tt_dtype_size(t->dtype);
+    int64_t a;
+    int32_t b;
+    if (t->dtype == TT_I64) return memcpy(&a, p, sizeof a), a;
+    if (t->dtype == TT_I32) return memcpy(&b, p, sizeof b), b;
+    return *(const uint8_t *)p;
+}
+
+/* Integers within lo..hi. */
+static const int64_t *integers(tt_recording *r, const char *name, int rank,
+                               int64_t *dim, int64_t lo, int64_t hi)
+{
+    const tt_tensor *t = find(r, name, rank, dim);
+    if (!t) return NULL;
+    if (t->dtype != TT_I64 && t->dtype != TT_I32 && t->dtype != TT_U8) {
+        tt_fail(r->ctx, TT_EFORMAT, "%s: %s holds no integers", r->path, name);
+        return NULL;
+    }
+    int64_t n = tt_tensor_count(t);
+    int64_t *out = tt_alloc(r->ctx, &r->mem, n, sizeof *out, what);
+    for (int64_t i = 0; out && i < n; i++) {
+        out[i] = integer_at(t, i);
+        if (out[i] >= lo && out[i] <= hi) continue;
+        tt_fail(r->ctx, TT_EFORMAT, "%s: %s[%lld] is %lld, outside %lld..%lld",
+                r->path, name, (long long)i, (long long)out[i], (long long)lo,
+                (long long)hi);
+        return NULL;
+    }
+    return out;
+}
+
+static const double *reals(tt_recording *r, const char *name, int rank,
+                           int64_t *dim)
+{
+    const tt_tensor *t = find(r, name, rank, dim);
+    if (!t) return NULL;
+    int64_t n = tt_tensor_count(t);
+    double *out = tt_alloc(r->ctx, &r->mem, n, sizeof *out, what);
+    for (int64_t i = 0; out && i < n; i++) {
+        const char *p = (const char *)t->data;
+        tt_real v;
+        if (t->dtype == TT_F64) {
+            memcpy(&out[i], p + 8 * i, 8);
+            continue;
+        }
+        tt_widen(&v, p + (size_t)i * tt_dtype_size(t->dtype), t->dtype, 1);
+        out[i] = v;
+    }
+    return out;
+}
+
+/* ---- parts of a run ------------------------------------------------------ */
+
+#define FRAME_MAX (INT64_C(1) << 31)
+
+static bool is_float(const tt_tensor *t)
+{
+    return t->dtype == TT_F32 || t->dtype == TT_F64 || t->dtype == TT_F16
+        || t->dtype == TT_BF16;
+}
+
+static void take_latents(tt_recording *r)
+{
+    int64_t dim[5] = {1, -1, -1, -1, -1};
+    const tt_tensor *t = find(r, "latents", 5, dim);
+    if (!t) return;
+    if (!is_float(t) || !tt_tensor_count(t)) {
+        tt_fail(r->ctx, TT_EFORMAT, "%s: latents are empty or not of a "
+                "floating-point type", r->path);
+        return;
+    }
+    r->latents = t;
+    r->n = dim[1];
+    r->C = dim[2];
+    r->P = dim[3] * dim[4];
+}
+
+static void take_features(tt_recording *r)
+{
+    int64_t dim[4] = {-1, -1, 4, -1};
+    const tt_tensor *t = find(r, "kv_stats", 4, dim);
+    if (!t || r->ctx->status) return;
+    if (t->dtype != TT_F32) {
+        tt_fail(r->ctx, TT_EFORMAT, "%s: kv_stats must be F32", r->path);
+        return;
+    }
+    if (!tt_tensor_count(t)) return;
+    r->features = t;
+    r->nfeatures = dim[0];
+    r->feature_layers = dim[1];
+    r->width = dim[3];
+}
+
+static void take_biography(tt_recording *r)
+{
+    int64_t dim[3] = {-1, -1, -1}, one[1] = {-1}, parts[2] = {-1, 5};
+    r->src = integers(r, "bio_src", 3, dim, -3, FRAME_MAX);
+    if (!r->src) return;
+    r->chunks = dim[0];
+    r->layers = dim[1];
+    r->slots = dim[2];
+    one[0] = r->chunks;
+    r->region = integers(r, "bio_region", 3, dim, 0, TT_REGION_COUNT - 1);
+    r->share = reals(r, "bio_share", 3, dim);
+    r->start = integers(r, "chunk_start", 1, one, 0, FRAME_MAX);
+    r->count = integers(r, "chunk_frames", 1, one, 1, FRAME_MAX);
+    dim[2] = -1;
+    r->readable = reals(r, "readable", 3, dim);
+    r->frames = dim[2];
+    r->part = integers(r, "bio_part", 2, parts, -3, FRAME_MAX);
+    r->nparts = r->part ? parts[0] : 0;
+    int64_t counters[3] = {r->chunks, r->layers, 3};
+    r->counters = integers(r, "counters", 3, counters, 0, INT64_MAX);
+    if (r->ctx->status) return;
+    if (!r->region || !r->share || !r->start || !r->count || !r->readable)
+        tt_fail(r->ctx, TT_EFORMAT, "%s: the trace has bio_src but lacks "
+                "bio_region, bio_share, chunk_start, chunk_frames or readable",
+                r->path);
+    for (int64_t i = 0; i < r->chunks && !r->ctx->status; i++)
+        if (r->start[i] + r->count[i] > r->frames)
+            tt_fail(r->ctx, TT_EFORMAT, "%s: chunk %lld ends behind the last "
+                    "frame", r->path, (long long)i);
+}
+
+static void take_rounds(tt_recording *r)
+{
+    int64_t n[1] = {-1}, wide[2] = {0, -1};
+    r->grab_layer = integers(r, "grab_layer", 1, n, 0, FRAME_MAX);
+    if (!r->grab_layer || !n[0]) return;
+    wide[0] = n[0];
+    r->grab_chunk = integers(r, "grab_chunk", 1, n, 0, FRAME_MAX);
+    r->grab_sub = integers(r, "grab_sub", 1, n, 0, FRAME_MAX);
+    r->grab_candidates = integers(r, "grab_candidates", 2, wide, -FRAME_MAX,
+                                  FRAME_MAX);
+    r->grab_keep = integers(r, "grab_keep", 2, wide, 0, 1);
+    r->grab_mass = reals(r, "grab_mass", 2, wide);
+    r->grab_scores = reals(r, "grab_scores", 2, wide);
+    r->grab_div = reals(r, "grab_div", 2, wide);         /* may be absent */
+    r->grab_margin = reals(r, "grab_margin", 1, n);      /* may be absent */
+    if (r->ctx->status) return;
+    if (!r->grab_chunk || !r->grab_sub || !r->grab_candidates || !r->grab_keep
+        || !r->grab_mass || !r->grab_scores) {
+        tt_fail(r->ctx, TT_EFORMAT, "%s: the trace has grab_layer but not all "
+                "of grab_chunk, grab_sub, grab_candidates, grab_keep, "
+                "grab_mass, grab_scores", r->path);
+        return;
+    }
+    r->rounds = n[0];
+    r->candidates = wide[1];
+}
+
+/* ---- run.json ------------------------------------------------------------ */
+
+static const char *keep(tt_recording *r, const char *s)
+{
+    return s ? tt_strdup(r->ctx, &r->mem, s) : NULL;
+}
+
+static void read_facts(tt_recording *r)
+{
+    const tt_json *root, *policy;
+    const char *path = files_join(r->ctx, &r->mem, r->path, "run.json", "");
+    if (r->ctx->status || !files_exist(path)) return;
+    if (tt_json_file(r->ctx, &r->mem, &root, path, 1 << 24)) return;
+    policy = tt_json_get(root, "policy");
+    r->label = tt_json_str(root, "label", r->label);
+    r->prompt = tt_json_str(root, "prompt", NULL);
+    r->video = tt_json_str(root, "video", NULL);
+    r->sheet = tt_json_str(root, "sheet", NULL);
+    r->sample = tt_json_int(root, "sample", 0);
+    r->policy = tt_json_str(policy, "name", "");
+    r->S = tt_json_int(policy, "S", -1);
+    r->K = tt_json_int(policy, "K", -1);
+    r->alpha_long = tt_json_num(policy, "alpha_long", -1);
+    r->alpha_short = tt_json_num(policy, "alpha_short", -1);
+}
+
+/* ---- open, close --------------------------------------------------------- */
+
+static void open_files(tt_recording *r)
+{
+    static const char *const name[3] = {
+        "latents.safetensors", "trace.safetensors", "features.safetensors"};
+    struct stat st;
+    if (stat(r->path, &st) || !S_ISDIR(st.st_mode)) {
+        tt_file_open(r->ctx, &r->file[0], r->path);
+        return;
+    }
+    read_facts(r);
+    for (int i = 0; i < 3 && !r->ctx->status; i++) {
+        const char *path = files_join(r->ctx, &r->mem, r->path, name[i], "");
+        if (files_exist(path)) tt_file_open(r->ctx, &r->file[i], path);
+    }
+}
+
+/* "runs/tether/" -> "tether" */
+static const char *last_name(tt_recording *r)
+{
+    char *s = tt_strdup(r->ctx, &r->mem, r->path);
+    if (!s) return "";
+    size_t n = strlen(s);
+    while (n > 1 && s[n - 1] == '/') s[--n] = 0;
+    char *slash = strrchr(s, '/');
+    return slash && slash[1] ? slash + 1 : s;
+}
+
+tt_status tt_recording_open(tt_ctx *ctx, tt_recording **out, const char *path)
+{
+    tt_arena mem = {0};
+    *out = NULL;
+    tt_recording *r = tt_alloc0(ctx, &mem, 1, sizeof *r, what);
+    if (!r) return ctx->status;
+    r->ctx = ctx;
+    r->mem = mem;
+    r->path = keep(r, path);
+    r->label = last_name(r);
+    r->policy = "";
+    r->S = r->K = -1;
+    r->alpha_long = r->alpha_short = -1;
+    if (!ctx->status) open_files(r);
+    if (!ctx->status) take_latents(r);
+    if (!ctx->status) take_features(r);
+    if (!ctx->status) take_biography(r);
+    if (!ctx->status) take_rounds(r);
+    if (!ctx->status && !r->latents && !r->features && !r->src && !r->rounds)
+        tt_fail(ctx, TT_EFORMAT, "%s holds nothing to analyse: a run folder "
+                "of `generate --analyze`, a file with `latents`, or a trace "
+                "of `--trace-cache` is needed", path);
+    if (ctx->status) {
+        tt_recording_close(r);
+        return ctx->status;
+    }
+    *out = r;
+    return TT_OK;
+}
+
+void tt_recording_close(tt_recording *r)
+{
+    if (!r) return;
+    for (int i = 0; i < 3; i++)
+        if (r->file[i]) tt_file_close(r->file[i]);
+    tt_arena mem = r->mem; /* r itself lives in it */
+    tt_arena_free(&mem);
+}
+
+const char *tt_recording_label(const tt_recording *r) { return r->label; }
+const char *tt_recording_prompt(const tt_recording *r) { return r->prompt; }
+const char *tt_recording_video(const tt_recording *r) { return r->video; }
+const char *tt_recording_sheet(const tt_recording *r) { return r->sheet; }
+int64_t tt_recording_sample(const tt_recording *r) { return r->sample; }
+
+void tt_recording_set_label(tt_ctx *ctx, tt_recording *r, const char *label)
+{
+    const char *copy = tt_strdup(ctx, &r->mem, label);
+    if (copy) r->label = copy;
+}
+
+void recording_frame(float *z, const tt_recording *r, int64_t f)
+{
+    const tt_tensor *t = r->latents;
+    const int64_t n = r->C * r->P;
+    tt_widen_f32(z, (const char *)t->data
+                 + (size_t)(f * n) * tt_dtype_size(t->dtype), t->dtype, n);
+}

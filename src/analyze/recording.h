@@ -1,0 +1,48 @@
+/* recording.h: a recorded run in memory.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Integers are widened and checked once, here: every index below is in range
+ * afterwards. What a run lacks is NULL with a count of 0. */
+#ifndef ANALYZE_RECORDING_H
+#define ANALYZE_RECORDING_H
+
+#include "tether/analyze.h"
+#include "tether/io.h"
+
+struct tt_recording {
+    tt_ctx *ctx;
+    tt_arena mem;                  /* holds this struct as well               */
+    tt_file *file[3];              /* latents, trace, features                */
+    const char *path, *label, *prompt, *video, *sheet;
+    int64_t sample;
+    const char *policy;            /* "" when unknown                         */
+    int64_t S, K;                  /* -1: unknown                             */
+    double alpha_long, alpha_short;/* memrope; negative: unknown              */
+
+    int64_t n, C, P;               /* latents: frames, channels, pixels       */
+    const tt_tensor *latents;      /* [1, n, C, h, w] or NULL                 */
+
+    int64_t nfeatures, feature_layers, width;
+    const tt_tensor *features;     /* [nfeatures, layers, 4, width] or NULL   */
+
+    int64_t chunks, layers, slots, frames;
+    const int64_t *start, *count;  /* [chunks] frames of a chunk              */
+    const int64_t *src, *region;   /* [chunks, layers, slots]                 */
+    const double *share;           /* [chunks, layers, slots]                 */
+    const double *readable;        /* [chunks, layers, frames]                */
+    const int64_t *part;           /* [nparts, 5]                             */
+    int64_t nparts;
+    const int64_t *counters;       /* [chunks, layers, 3]                     */
+
+    int64_t rounds, candidates;    /* candidates: of the widest round         */
+    const int64_t *grab_layer, *grab_chunk, *grab_sub;  /* [rounds]           */
+    const int64_t *grab_candidates, *grab_keep;  /* [rounds, candidates]      */
+    const double *grab_mass, *grab_div, *grab_scores;
+    const double *grab_margin;     /* [rounds]                                */
+};
+
+/* Frame `f` of the latents, widened: z [C, P]. */
+void recording_frame(float *z, const tt_recording *r, int64_t f);
+
+#endif

@@ -52,6 +52,7 @@ typedef struct opt_command {
 } opt_command;
 
 #define OPT_SEEN_MAX 128
+#define OPT_POSITIONAL_MAX 64
 
 /* What every command takes. */
 typedef struct cli_common {
@@ -65,7 +66,7 @@ typedef struct opt_result {
     const char *seen[OPT_SEEN_MAX];   /* names given, in order                */
     const char *value[OPT_SEEN_MAX];  /* their texts; NULL for flags          */
     int nseen;
-    const char *positional[8];
+    const char *positional[OPT_POSITIONAL_MAX];
     int npositional;
 } opt_result;
 

@@ -73,6 +73,15 @@ const char *tt_weights_name(const tt_weights *w, int64_t i);
 /* The file(s) behind the weights: stored names, format, bytes. */
 const tt_file *tt_weights_file(const tt_weights *w);
 
+/* The values of `t` are not needed for a while: if they lie in a mapped file
+ * of `w` (never copies), their pages leave the resident set. They stay valid;
+ * the next use reads them from the page cache. Callers that come back soon
+ * should ask tt_weights_large first. */
+void tt_weights_release(const tt_weights *w, const tt_tensor *t);
+/* True when the files are so large (over 1 GB) that they should not stay
+ * resident as a whole. */
+bool tt_weights_large(const tt_weights *w);
+
 /* The checkpoint files directly in folder `dir`, sorted by name: *.safetensors
  * (not single shards), *.safetensors.index.json, *.pt, *.pth, *.bin. Paths in
  * `a`. */

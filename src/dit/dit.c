@@ -18,6 +18,7 @@ static tt_status check_call(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
                             const tt_cache *cache, const tt_pass *pass);
 static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_real *x,
                          int64_t n, const char *what);
+static void release_block(const tt_dit *m, const dit_block *b);
 
 tt_status tt_dit_forward(tt_ctx *ctx, tt_real *flow, const tt_real *x,
                          int64_t h, int64_t w, const double *t, int64_t nt,
@@ -36,9 +37,12 @@ tt_status tt_dit_forward(tt_ctx *ctx, tt_real *flow, const tt_real *x,
     tt_real *tokens = tt_scratch(ctx, T * c->dim);       /* [T, dim]          */
     tt_dit_patch(ctx, m, tokens, x, F, h, w);
 
-    for (int64_t i = 0; i < c->layers; i++)
+    const bool large = tt_weights_large(m->w);
+    for (int64_t i = 0; i < c->layers; i++) {
         tt_dit_block(ctx, m, i, tokens, T, e0, nt, prompt->k[i], prompt->v[i],
                      prompt->rows, cache, pass);
+        if (large) release_block(m, &m->block[i]);
+    }
 
     check_finite(ctx, m, tokens, T * c->dim, "tokens after the last block");
     if (flow) {
@@ -50,6 +54,16 @@ tt_status tt_dit_forward(tt_ctx *ctx, tt_real *flow, const tt_real *x,
     }
     tt_arena_reset(&ctx->scratch, mark);
     return ctx->status;
+}
+
+/* A block's matrices are not needed before the next call. */
+static void release_block(const tt_dit *m, const dit_block *b)
+{
+    const dit_linear *all[] = {
+        &b->self.q, &b->self.k, &b->self.v, &b->self.o, &b->cross.q,
+        &b->cross.k, &b->cross.v, &b->cross.o, &b->ffn0, &b->ffn2};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        tt_weights_release(m->w, &all[i]->w);
 }
 
 /* ---- what depends on the prompt alone ------------------------------------ */

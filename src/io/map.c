@@ -55,3 +55,20 @@ void io_map_close(io_map *m) {
     if (m->base) munmap(m->base, (size_t)m->size);
     *m = (io_map){nothing, 0, NULL};
 }
+
+/* Of a read-only private mapping nothing can be lost: the next touch maps the
+ * same page of the file again. */
+bool io_map_release(const io_map *m, const void *p, int64_t n) {
+    uintptr_t base = (uintptr_t)m->base, at = (uintptr_t)p;
+    if (!m->base || at < base || at - base >= (uint64_t)m->size) return false;
+    if ((uint64_t)n > (uint64_t)m->size - (at - base)) return false;
+    long page = sysconf(_SC_PAGESIZE);
+    if (page <= 0) return true;
+    uintptr_t size = (uintptr_t)page;
+    uintptr_t from = (at + size - 1) / size * size;
+    uintptr_t to = (at + (uintptr_t)n) / size * size;
+    if (from < to)
+        (void)madvise((char *)m->base + (from - base), to - from,
+                      MADV_DONTNEED);
+    return true;
+}

@@ -16,5 +16,9 @@ typedef struct io_map {
  * names the file and the system's reason. */
 tt_status io_map_open(tt_ctx *ctx, io_map *m, const char *path);
 void io_map_close(io_map *m);
+/* If `p` lies in the mapping: let the system take back the whole pages inside
+ * [p, p + n). Their content stays, in the page cache or on the disk. False
+ * when it lies elsewhere. */
+bool io_map_release(const io_map *m, const void *p, int64_t n);
 
 #endif

@@ -249,6 +249,22 @@ const char *tt_weights_name(const tt_weights *w, int64_t i) {
 
 const tt_file *tt_weights_file(const tt_weights *w) { return w->file; }
 
+static bool release_in(const tt_file *f, const void *p, int64_t n) {
+    if (io_map_release(&f->map, p, n)) return true;
+    for (int64_t i = 0; i < f->nshards; i++)
+        if (release_in(f->shard[i], p, n)) return true;
+    return false;
+}
+
+void tt_weights_release(const tt_weights *w, const tt_tensor *t) {
+    if (t->data && tt_tensor_packed(t))
+        release_in(w->file, t->data, io_tensor_bytes(t));
+}
+
+bool tt_weights_large(const tt_weights *w) {
+    return tt_file_bytes(w->file) > INT64_C(1) << 30;
+}
+
 weight *weights_item(const tt_weights *w, const char *name) {
     int64_t lo = 0, hi = w->count;
     while (lo < hi) {

@@ -116,10 +116,20 @@ static void tap(tt_ctx *ctx, const run *r, const tt_real *data, int64_t block,
     TT_TAP(ctx, name, data, r->B, r->L, r->enc->cfg.dim);
 }
 
+/* A block is used once per prompt: 0.4 GB that need not stay resident. */
+static void release_block(const tt_umt5 *enc, const umt5_block *p)
+{
+    const tt_tensor *all[] = {&p->q, &p->k, &p->v, &p->o, &p->gate, &p->fc1,
+                              &p->fc2};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        tt_weights_release(enc->weights, all[i]);
+}
+
 static void forward(tt_ctx *ctx, const run *r)
 {
     const tt_umt5 *enc = r->enc;
     const int64_t C = enc->cfg.dim, n = r->B * r->L;
+    const bool large = tt_weights_large(enc->weights);
     for (int64_t i = 0; i < enc->cfg.layers; i++) {
         if (tt_check_interrupt(ctx)) return;
         attention_branch(ctx, r, &enc->block[i]);
@@ -129,6 +139,7 @@ static void forward(tt_ctx *ctx, const run *r)
         tap(ctx, r, r->branch, i, ".ffn");
         tt_add(ctx, r->x, r->branch, n * C);
         tap(ctx, r, r->x, i, "");
+        if (large) release_block(enc, &enc->block[i]);
     }
     tt_rms_norm(ctx, r->x, r->x, n, C, enc->norm, EPS);
     TT_TAP(ctx, "context", r->x, r->B, r->L, C);

@@ -104,6 +104,11 @@ static tt_real *take_real(void *user, const char *name, int rank,
     return tt_bind_real(user, name, rank, dim);
 }
 
+static void tensor_done(void *user, const tt_tensor *t)
+{
+    tt_weights_release(((const tt_bind *)user)->w, t);
+}
+
 /* Relatives of this VAE that must not be mistaken for it. */
 static tt_status refuse_relatives(tt_ctx *ctx, const tt_weights *w)
 {
@@ -149,7 +154,8 @@ static tt_status bind_weights(tt_ctx *ctx, tt_vae *v, tt_weights *w)
     tt_bind bind;
     tt_bind_begin(&bind, ctx, w, &v->arena, "VAE");
     vae_bind(v, &(vae_source){.ctx = ctx, .arena = &v->arena, .user = &bind,
-                              .tensor = take_tensor, .real = take_real});
+                              .tensor = take_tensor, .real = take_real,
+                              .done = tensor_done});
     return tt_bind_end(&bind, unread[v->parts & 3]);
 }
 

@@ -29,6 +29,8 @@ typedef struct vae_source {
                         const int64_t *dim);
     tt_real *(*real)(void *user, const char *name, int rank,
                      const int64_t *dim);
+    /* the view has been copied and is not read again; may be NULL */
+    void (*done)(void *user, const tt_tensor *t);
 } vae_source;
 
 typedef struct vae_conv {

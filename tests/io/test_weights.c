@@ -420,6 +420,35 @@ static void not_finite(void)
     unlink(path);
 }
 
+/* Released pages come back with the same content; memory that is no mapping
+ * of the file is left alone. */
+static void release(void)
+{
+    enum { N = 1 << 16 };
+    const char *path = in_dir("release.safetensors");
+    static float x[N], copy[N];
+    int64_t dim[] = {N};
+    tt_st_writer *w;
+    tt_weights *v;
+    for (int i = 0; i < N; i++) copy[i] = x[i] = (float)i;
+    expect_ok(tt_st_create(ctx, &w, path), path);
+    tt_st_add(w, "head.modulation", TT_F32, 1, dim, x);
+    expect_ok(tt_st_finish(w), path);
+    if (!expect_ok(tt_weights_open(ctx, &v, path, TT_MODEL_DIT, NULL), path))
+        return;
+    const tt_tensor *t = tt_weights_find(v, "head.modulation");
+    for (int round = 0; t && round < 2; round++) {
+        expect_bits("released", t->data, x, sizeof x);
+        tt_weights_release(v, t);
+    }
+    tt_tensor own = tt_tensor_make(copy, TT_F32, 1, dim);
+    tt_weights_release(v, &own);
+    expect_bits("not ours", copy, x, sizeof x);
+    expect(!tt_weights_large(v), "a small file is not large");
+    tt_weights_close(v);
+    unlink(path);
+}
+
 int main(void)
 {
     ctx = test_begin("io/weights");
@@ -435,6 +464,7 @@ int main(void)
     refusals();
     binding();
     not_finite();
+    release();
     unlink(in_dir("prefix.safetensors"));
     expect(rmdir(dir) == 0, "files left in %s", dir);
     tt_arena_free(&arena);

@@ -119,6 +119,8 @@ typedef struct tt_analyze_options {
     int64_t window;            /* running mean over this many frames          */
     int64_t layer;             /* this layer only; -1: all                    */
     bool average;              /* one curve per label: mean over its runs     */
+    double ends;               /* quality drift: what counts as first and last:
+                                  so many clips, or below 1 that share of them*/
 } tt_analyze_options;
 tt_analyze_options tt_analyze_defaults(void);
 
@@ -135,12 +137,19 @@ tt_analyze_options tt_analyze_defaults(void);
 tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,
                      const tt_analyze_options *opt);
 
-/* E. Exact, network-free pixel metrics of videos (y4m files, PNG patterns):
- * pixels.csv, .json, .svg, .png. temporal_flickering is VBench's formula on
- * all frames; VBench-Long drops static clips first, which needs a network.
- * The rest (means, saturation, sharpness) are proxies of our own. */
+/* E. Exact, network-free pixel metrics of videos (anything tt_video_in reads):
+ * pixels and flickering .csv, .json; pixels .svg, .png. temporal_flickering is
+ * VBench's formula on all frames; VBench-Long drops static clips first, which
+ * needs a network. The rest (means, saturation, sharpness) are proxies of our
+ * own. n is at most 64. */
 tt_status tt_analyze_pixels(tt_ctx *ctx, const char *const *video, int n,
                             const tt_analyze_options *opt);
+
+/* The first and the last clip of a video, for scoring by other programs:
+ * FOLDER/<name>_first and _last, .y4m from y4m, else .mp4, 16 frames a second.
+ *   length   seconds, or below 1 a share of the video */
+tt_status tt_analyze_clips(tt_ctx *ctx, const char *folder, const char *video,
+                           double length);
 
 /* F and G. Score arithmetic on the results of VBench: `path` is
  *   JSON {"subject_consistency": 0.97, ...}; VBench's own result files, where
@@ -149,7 +158,9 @@ tt_status tt_analyze_pixels(tt_ctx *ctx, const char *const *video, int n,
  *        -> normalised scores, quality, semantic, total
  *   CSV  video,clip,score  or JSON {"video": [clip scores]}
  *        -> quality drift: first clip minus last clip, averaged over videos
- * Written as scores.csv, scores.json; *summary (in `mem`) says it in lines. */
+ *        (in percent points; opt->ends widens the ends)
+ * Written as scores or quality_drift .csv, .json; *summary (in `mem`) says it
+ * in lines. An imaging quality above 1 counts as percent. */
 tt_status tt_analyze_scores(tt_ctx *ctx, tt_arena *mem, const char **summary,
                             const char *path, const tt_analyze_options *opt);
 

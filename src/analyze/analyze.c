@@ -18,7 +18,7 @@ tt_analyze_options tt_analyze_defaults(void)
 {
     return (tt_analyze_options){.csv = true, .json = true, .svg = true,
                                 .png = true, .reference = 3, .window = 1,
-                                .layer = -1};
+                                .layer = -1, .ends = 1};
 }
 
 /* ---- saving -------------------------------------------------------------- */

@@ -115,5 +115,9 @@ typedef struct score_result {
 /* raw [SCORE_DIMENSIONS], NAN where missing. */
 score_result score_combine(const double *raw);
 double score_total(double quality, double semantic);
+/* Mean of the first k clips minus mean of the last k, k = `ends`, or below 1
+ * that share of n, at least 1. */
+double score_ends(double *first, double *last, const double *clip, int64_t n,
+                  double ends);
 
 #endif

@@ -1,0 +1,206 @@
+/* pixel_runs.c: pixel statistics of videos, and clips cut from their ends.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "analyze/files.h"
+#include "analyze/output.h"
+#include "tether/video.h"
+
+static const char what[] = "pixel statistics";
+
+/* "a/b.y4m" -> "b", in scratch. */
+static char *stem_of(tt_ctx *ctx, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *s = tt_strdup(ctx, &ctx->scratch, slash ? slash + 1 : path);
+    char *dot = s ? strrchr(s, '.') : NULL;
+    if (dot && dot != s) *dot = 0;
+    return s;
+}
+
+/* ---- one video ----------------------------------------------------------- */
+
+typedef struct pixel_list {
+    pixel_row *row;
+    int64_t n, cap;
+} pixel_list;
+
+static bool append(tt_ctx *ctx, tt_arena *mem, pixel_list *list, pixel_row row)
+{
+    if (list->n == list->cap) {
+        int64_t cap = 2 * list->cap + 256;
+        pixel_row *more = tt_alloc(ctx, mem, cap, sizeof *more, what);
+        if (!more) return false;
+        if (list->n) memcpy(more, list->row, (size_t)list->n * sizeof *more);
+        list->row = more;
+        list->cap = cap;
+    }
+    list->row[list->n++] = row;
+    return true;
+}
+
+static tt_status measure(tt_ctx *ctx, tt_arena *mem, pixel_list *list,
+                         const char *path)
+{
+    tt_video_in *v;
+    tt_arena pictures = {0};
+    TT_TRY(tt_video_in_open(ctx, &v, path));
+    const int64_t w = tt_video_in_width(v), h = tt_video_in_height(v);
+    uint8_t *now = tt_alloc(ctx, &pictures, w * h, 3, what);
+    uint8_t *was = tt_alloc(ctx, &pictures, w * h, 3, what);
+    bool more = was != NULL;
+    while (more && tt_video_in_frame(v, now, &more) == TT_OK && more) {
+        if (!append(ctx, mem, list,
+                    pixel_measure(now, list->n ? was : NULL, w, h))) break;
+        uint8_t *swap = was;
+        was = now;
+        now = swap;
+    }
+    tt_video_in_close(v);
+    tt_arena_free(&pictures);
+    if (!ctx->status && !list->n)
+        tt_fail(ctx, TT_EFORMAT, "%s has no frames", path);
+    return ctx->status;
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+static tt_status write_rows(tt_ctx *ctx, const char *const *label,
+                            const pixel_list *list, int n,
+                            const tt_analyze_options *opt)
+{
+    table t;
+    table_begin(&t, ctx, "video,frame,r_mean,g_mean,b_mean,r_std,g_std,b_std,"
+                "saturation,laplacian_variance,change");
+    for (int i = 0; i < n; i++)
+        for (int64_t f = 0; f < list[i].n; f++) {
+            const pixel_row *p = &list[i].row[f];
+            table_row(&t);
+            table_str(&t, label[i]);
+            table_num(&t, (double)f);
+            for (int c = 0; c < 3; c++) table_num(&t, p->mean[c]);
+            for (int c = 0; c < 3; c++) table_num(&t, p->sd[c]);
+            table_num(&t, p->saturation);
+            table_num(&t, p->sharpness);
+            table_num(&t, p->change);
+        }
+    return output_table(ctx, &t, "pixels", opt);
+}
+
+static tt_status write_flickering(tt_ctx *ctx, const char *const *label,
+                                  const pixel_list *list, int n,
+                                  const tt_analyze_options *opt)
+{
+    table t;
+    table_begin(&t, ctx, "video,frames,temporal_flickering");
+    for (int i = 0; i < n; i++) {
+        table_row(&t);
+        table_str(&t, label[i]);
+        table_num(&t, (double)list[i].n);
+        table_num(&t, pixel_flickering(list[i].row, list[i].n));
+    }
+    return output_table(ctx, &t, "flickering", opt);
+}
+
+tt_status tt_analyze_pixels(tt_ctx *ctx, const char *const *video, int n,
+                            const tt_analyze_options *opt)
+{
+    pixel_list list[RUNS_MAX];
+    pixel_row *row[RUNS_MAX];
+    const char *label[RUNS_MAX];
+    int64_t frames[RUNS_MAX];
+    tt_arena mem = {0};
+    figure f;
+    if (n < 1 || n > RUNS_MAX)
+        return tt_fail(ctx, TT_EINVAL, "1 to %d videos can be analysed "
+                       "together, not %d", RUNS_MAX, n);
+    memset(list, 0, sizeof list);
+    TT_TRY(files_make_folder(ctx, opt->folder));
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    for (int i = 0; i < n && !ctx->status; i++) {
+        label[i] = stem_of(ctx, video[i]);
+        measure(ctx, &mem, &list[i], video[i]);
+        row[i] = list[i].row;
+        frames[i] = list[i].n;
+    }
+    if (!ctx->status) write_rows(ctx, label, list, n, opt);
+    if (!ctx->status) write_flickering(ctx, label, list, n, opt);
+    if (!ctx->status && (opt->svg || opt->png)
+        && figure_pixels(&f, ctx, label, row, frames, n))
+        output_figure(ctx, &f, "pixels", opt);
+    tt_arena_reset(&ctx->scratch, m);
+    tt_arena_free(&mem);
+    return ctx->status;
+}
+
+/* ---- clips --------------------------------------------------------------- */
+
+static tt_status count_frames(tt_ctx *ctx, int64_t *n, tt_video_format *f,
+                              const char *path)
+{
+    tt_video_in *v;
+    tt_arena mem = {0};
+    bool more;
+    *n = 0;
+    TT_TRY(tt_video_in_open(ctx, &v, path));
+    f->width = tt_video_in_width(v);
+    f->height = tt_video_in_height(v);
+    uint8_t *rgb = tt_alloc(ctx, &mem, f->width * f->height, 3, what);
+    while (rgb && tt_video_in_frame(v, rgb, &more) == TT_OK && more) ++*n;
+    tt_video_in_close(v);
+    tt_arena_free(&mem);
+    return ctx->status;
+}
+
+/* Frames [first, first + count) of `from` as the video `to`. */
+static tt_status cut(tt_ctx *ctx, const char *to, const char *from,
+                     int64_t first, int64_t count, tt_video_format f)
+{
+    tt_video_in *in;
+    tt_video *out = NULL;
+    tt_arena mem = {0};
+    bool more = true;
+    f.frames = count;
+    TT_TRY(tt_video_in_open(ctx, &in, from));
+    uint8_t *rgb = tt_alloc(ctx, &mem, f.width * f.height, 3, what);
+    if (rgb) tt_video_open(ctx, &out, to, &f);
+    for (int64_t i = 0; out && more && !ctx->status && i < first + count; i++)
+        if (tt_video_in_frame(in, rgb, &more) == TT_OK && more && i >= first)
+            tt_video_frame(out, rgb);
+    if (out && ctx->status) tt_video_abort(out);
+    else if (out) tt_video_finish(out);
+    tt_video_in_close(in);
+    tt_arena_free(&mem);
+    return ctx->status;
+}
+
+tt_status tt_analyze_clips(tt_ctx *ctx, const char *folder, const char *video,
+                           double length)
+{
+    tt_video_format f = {.fps = 16};
+    int64_t n, count;
+    TT_TRY(files_make_folder(ctx, folder));
+    TT_TRY(count_frames(ctx, &n, &f, video));
+    count = (int64_t)(length >= 1 ? f.fps * length + 0.5
+                                  : length * (double)n + 0.5);
+    if (count > n) count = n;
+    if (count < 1)
+        return tt_fail(ctx, TT_EINVAL, "a clip of %g of %s has no frames",
+                       length, video);
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const char *stem = stem_of(ctx, video), *dot = strrchr(video, '.');
+    const char *ending = dot && !strcmp(dot, ".y4m") ? "y4m" : "mp4";
+    char first[32], last[32];
+    snprintf(first, sizeof first, "_first.%s", ending);
+    snprintf(last, sizeof last, "_last.%s", ending);
+    if (stem) {
+        const char *a = files_join(ctx, &ctx->scratch, folder, stem, first);
+        const char *b = files_join(ctx, &ctx->scratch, folder, stem, last);
+        if (!ctx->status) cut(ctx, a, video, 0, count, f);
+        if (!ctx->status) cut(ctx, b, video, n - count, count, f);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}

@@ -29,6 +29,8 @@ static const command commands[] = {
     {"noise", "the noise of a seed into a file, for other programs",
      cmd_noise},
     {"inspect", "what is in a checkpoint or tensor file", cmd_inspect},
+    {"analyze", "tables and pictures of what a cache policy did",
+     cmd_analyze},
     {"demo", "a video and a contact sheet from the small built-in model",
      cmd_demo},
 };
@@ -36,7 +38,7 @@ enum { NCOMMANDS = sizeof commands / sizeof commands[0] };
 
 /* Planned, so that the answer is better than "unknown". */
 static const char *const planned[] = {"encode", "convert", "diff", "validate",
-                                      "analyze", "bench"};
+                                      "bench"};
 enum { NPLANNED = sizeof planned / sizeof planned[0] };
 
 /* ---- signals ------------------------------------------------------------- */

@@ -19,7 +19,13 @@
  *
  * Every policy, from the plain sliding window to TetherCache, is a
  * tt_policy_class filled with these functions; most of their work is done by
- * the tt_layer_* helpers below. See src/cache/fifo.c for the shortest one. */
+ * the tt_layer_* helpers below. See src/cache/fifo.c for the shortest one.
+ *
+ * When the prompt changes in the middle of a video, cross-attention reads the
+ * new prompt from that chunk on, and begin_chunk is told. What the cached
+ * frames hold was computed under the old prompt; what becomes of it is the
+ * policy's business: infinity flushes most of it, all others keep it and let
+ * it leave as it would anyway (sinks and chosen memory never, or late). */
 #ifndef TETHER_POLICY_H
 #define TETHER_POLICY_H
 
@@ -35,20 +41,40 @@ typedef struct tt_geometry {
     int64_t chunk;         /* frames per chunk                                */
     int64_t first_chunk;   /* frames of the very first chunk (1 or chunk)     */
     int64_t frames;        /* latent frames of the whole video                */
+    int64_t scenes;        /* stretches with a prompt of their own; 0 or 1:
+                              one prompt throughout                           */
 } tt_geometry;
 
 typedef enum tt_pool { TT_POOL_CHUNK, TT_POOL_FRAME } tt_pool;
+typedef enum tt_memrope_method { TT_MEMROPE_EMA, TT_MEMROPE_EVICTION }
+    tt_memrope_method;
+typedef enum tt_fusion { TT_FUSION_SUM, TT_FUSION_MAX } tt_fusion;
 
 /* Every knob of every policy; tt_policy_defaults fills in what is usual. */
 typedef struct tt_policy_options {
-    const char *name;      /* "full", "fifo", "tether"                        */
+    const char *name;      /* "full", "fifo", "tether", ...                   */
     int64_t K;             /* budget in frames; -1: no window (full, fifo)    */
-    int64_t S, M, R;       /* sink, memory, recent frames; M = -1: K-S-R      */
+    int64_t S, M, R;       /* sink, memory, recent frames; tether takes -1 for
+                              M (K-S-R) or R (K-S-M). deep-forcing: R is the
+                              query window and the protected recent frames    */
     double alpha;          /* weight of diversity in the GRAB score (eq. 9)   */
     double tau;            /* strength of the TAME edit (eq. 13), 0..1        */
     double temperature;    /* of the importance softmax, > 0                  */
     tt_pool pool;          /* admission per evicted chunk or frame by frame   */
     int64_t context_noise; /* timestep of the context pass                    */
+    /* infinity */
+    int64_t cut_at;        /* frame position the chunk jumps to at a cut      */
+    bool raw_slot0;        /* allow S = 0 as released: frame slot 0 is then
+                              read without any rotation once it was evicted   */
+    /* memrope */
+    tt_memrope_method method;      /* what becomes of evicted frames          */
+    double alpha_long, alpha_short;/* rates of the two averages, 0..1         */
+    bool adaptive;         /* short rate per token, mean per position         */
+    /* deep-forcing */
+    int64_t compress_to;   /* N: frames left by a compression                 */
+    int64_t max_reuse;     /* times a token may be selected; 0: no limit      */
+    tt_fusion fusion;      /* over the query window: sum or maximum           */
+    bool unify;            /* selected tokens move up to the recent frames    */
 } tt_policy_options;
 
 /* What the network is doing while it calls the policy. */
@@ -56,8 +82,12 @@ typedef struct tt_pass {
     int64_t start;         /* global index of the chunk's first frame         */
     int64_t frames;        /* frames in the chunk                             */
     int64_t chunk;         /* chunk number, given chunks included             */
-    int step;              /* denoising step, counting from 0                 */
+    int step;              /* denoising step, counting from 0. A replayed chunk
+                              has its clean pass alone, under the number it
+                              had: its first pass is not step 0               */
     bool context;          /* commit now: clean latents, t = context_noise    */
+    bool prompt_changed;   /* a scene begins with this chunk, not the first   */
+    bool cut;              /* ... and it begins with a cut (infinity)         */
 } tt_pass;
 
 typedef struct tt_cache tt_cache;
@@ -74,7 +104,8 @@ typedef struct tt_layer {
     int64_t len;           /* live token slots, always a prefix               */
     int64_t seen;          /* global_end: frames seen so far                  */
     tt_real *k, *v;        /* [cap, H, D], zeroed at reset                    */
-    int32_t *src_frame;    /* [cap] global frame a token came from; -1 none   */
+    int32_t *src_frame;    /* [cap] global frame a token came from, or one of
+                              TT_SRC_* below                                  */
     int32_t *sidx;         /* [cap]                                           */
     int32_t *tpos;         /* [cap]                                           */
     void *state;           /* the policy's own, zeroed at reset; saved as plain
@@ -82,13 +113,22 @@ typedef struct tt_layer {
     tt_cache *cache;       /* for tt_cache_record and tt_cache_rope           */
 } tt_layer;
 
+/* Source of a token that is not a frame of the video. */
+enum {
+    TT_SRC_NONE = -1,      /* never written                                   */
+    TT_SRC_LONG = -2,      /* slow average of many frames (memrope)           */
+    TT_SRC_SHORT = -3      /* fast average                                    */
+};
+
 /* Slots attention reads, in order. */
 typedef struct tt_segment {
     int64_t slot, ntokens; /* token slots [slot, slot + ntokens)              */
     int64_t t0;            /* frame position of the first token; the i-th has
-                              t0 + i/L. TT_T_PER_TOKEN: each token's tpos     */
+                              t0 + i/L. TT_T_PER_TOKEN: each token's tpos;
+                              TT_T_NONE: keys as they are, not rotated        */
 } tt_segment;
 #define TT_T_PER_TOKEN INT64_MIN
+#define TT_T_NONE (INT64_MIN + 1)
 #define TT_MAX_SEGMENTS 8
 typedef struct tt_plan {
     int nsegments;
@@ -99,6 +139,12 @@ typedef struct tt_plan {
 typedef struct tt_policy_class {
     const char *name;
     const char *summary;   /* one sentence for --help                         */
+    /* The denoising passes leave traces beyond the chunk's own slots, so the
+     * cache cannot be rebuilt from clean latents (tt_rollout_replay). */
+    bool keeps_noisy;
+    /* What the official release uses, over the values all policies start from
+     * (tt_policy_defaults); NULL: nothing differs. */
+    void (*defaults)(tt_policy_options *opt);
     /* Refuse impossible options with the rule that was broken (TT_EINVAL);
      * may warn; may replace -1 by what it means. */
     tt_status (*check)(tt_ctx *ctx, tt_policy_options *opt,
@@ -134,6 +180,12 @@ void tt_layer_roll(tt_layer *y, int64_t keep, int64_t n);
 void tt_layer_put(tt_layer *y, int64_t slot, const tt_pass *p,
                   const tt_real *k, const tt_real *v);
 
+/* What most policies do on every pass. On the first pass of a chunk roll
+ * behind `keep` slots and count the chunk as seen; then store k, v in the last
+ * slots. True when this pass evicted something. */
+bool tt_layer_append(tt_layer *y, const tt_pass *p, int64_t keep,
+                     const tt_real *k, const tt_real *v);
+
 /* ---- the built-in policies ---------------------------------------------- */
 
 /* Built-in classes by name, NULL when unknown; i-th, NULL past the end. */
@@ -141,8 +193,23 @@ const tt_policy_class *tt_policy_find(const char *name);
 const tt_policy_class *tt_policy_at(int i);
 
 /* Official defaults of a policy (tether: K 21, S 3, R 4, M = K-S-R, alpha
- * 0.35, tau 0.35, temperature 1, pool chunk; fifo: K 21, S 3). */
+ * 0.35, tau 0.35, temperature 1, pool chunk; fifo: K 21, S 3; the others where
+ * their files in src/cache say so). */
 tt_policy_options tt_policy_defaults(const char *name);
+
+/* Named settings of tether (src/cache/presets.c): "official", "paper",
+ * "grab-only", ... The i-th, NULL past the end. */
+typedef struct tt_policy_preset {
+    const char *name;
+    const char *summary;   /* one sentence for --help                         */
+} tt_policy_preset;
+const tt_policy_preset *tt_policy_preset_at(int i);
+/* Change *opt to the preset; false when there is none of that name. */
+bool tt_policy_apply_preset(tt_policy_options *opt, const char *name);
+
+/* Every knob as "name=value" lines, the way saved states and records compare
+ * runs. Returns the length without the final 0, as snprintf does. */
+int tt_policy_describe(char *buf, size_t n, const tt_policy_options *opt);
 
 /* ---- a cache of all layers ---------------------------------------------- */
 
@@ -202,6 +269,26 @@ typedef void (*tt_grab_fn)(void *user, const tt_grab_record *r);
 void tt_cache_on_grab(tt_cache *c, tt_grab_fn fn, void *user);
 /* For policies: hand a record to whoever listens. */
 void tt_cache_record(tt_cache *c, const tt_grab_record *r);
+
+/* One compression of Deep Forcing in one layer. Arrays of n source tokens, the
+ * live ones in slot order and then the chunk's; valid during the call. */
+typedef struct tt_compress_record {
+    int64_t layer, chunk, event;   /* event counts compressions of the layer  */
+    int64_t n;
+    const double *score;           /* [n] phi                                 */
+    const int64_t *frame;          /* [n] frame position before the event     */
+    const int64_t *reuse;          /* [n] times selected before               */
+    int64_t nselected;
+    const int64_t *selected;       /* [nselected] source tokens, ascending    */
+    int64_t kept;                  /* tokens left                             */
+    int64_t sink_delta;            /* frames the sinks moved                  */
+} tt_compress_record;
+typedef void (*tt_compress_fn)(void *user, const tt_compress_record *r);
+void tt_cache_on_compress(tt_cache *c, tt_compress_fn fn, void *user);
+void tt_cache_record_compress(tt_cache *c, const tt_compress_record *r);
+/* How often each token slot [cap] was selected; NULL when the policy is not
+ * deep-forcing. */
+const int64_t *tt_cache_reuse(tt_cache *c, int64_t layer);
 
 /* TetherCache's state of one layer after the latest commit. */
 typedef struct tt_tether_info {

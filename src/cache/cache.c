@@ -27,6 +27,8 @@ struct tt_cache {
     tt_rope_table rope;
     tt_grab_fn grab_fn;
     void *grab_user;
+    tt_compress_fn compress_fn;
+    void *compress_user;
 };
 
 static size_t state_size(const tt_policy_class *cls,
@@ -90,7 +92,7 @@ static void make_rope(tt_ctx *ctx, tt_cache *c) {
 /* Metadata and policy state of an empty layer whose memory is zero. */
 static void start_layer(tt_ctx *ctx, tt_layer *y) {
     y->len = y->seen = 0;
-    for (int64_t i = 0; i < y->cap; i++) y->src_frame[i] = -1;
+    for (int64_t i = 0; i < y->cap; i++) y->src_frame[i] = TT_SRC_NONE;
     const tt_policy_class *cls = tt_cache_class(y->cache);
     if (cls->reset) cls->reset(ctx, y);
 }
@@ -200,4 +202,13 @@ void tt_cache_on_grab(tt_cache *c, tt_grab_fn fn, void *user) {
 
 void tt_cache_record(tt_cache *c, const tt_grab_record *r) {
     if (c->grab_fn) c->grab_fn(c->grab_user, r);
+}
+
+void tt_cache_on_compress(tt_cache *c, tt_compress_fn fn, void *user) {
+    c->compress_fn = fn;
+    c->compress_user = user;
+}
+
+void tt_cache_record_compress(tt_cache *c, const tt_compress_record *r) {
+    if (c->compress_fn) c->compress_fn(c->compress_user, r);
 }

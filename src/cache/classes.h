@@ -8,6 +8,12 @@
 
 extern const tt_policy_class cache_full;
 extern const tt_policy_class cache_fifo;
+extern const tt_policy_class cache_causvid;
+extern const tt_policy_class cache_causvid_rolling;
+extern const tt_policy_class cache_infinity;
+extern const tt_policy_class cache_memrope;
+extern const tt_policy_class cache_deep_sink;
+extern const tt_policy_class cache_deep_forcing;
 extern const tt_policy_class cache_tether;
 
 /* Frames, budgets and tokens per frame stay below this, so that token counts
@@ -18,5 +24,8 @@ extern const tt_policy_class cache_tether;
 tt_status cache_check_geometry(tt_ctx *ctx, const tt_geometry *geo);
 /* S >= 0 and K within bounds; K = -1 is the caller's business. */
 tt_status cache_check_budget(tt_ctx *ctx, const tt_policy_options *opt);
+/* The same, and K >= S + chunk: a chunk fits behind the sinks. */
+tt_status cache_check_window(tt_ctx *ctx, tt_policy_options *opt,
+                             const tt_geometry *geo);
 
 #endif

@@ -1,5 +1,6 @@
 /* fifo.c: the caches of Self-Forcing, `full` (no window) and `fifo` (a sliding
- * window behind S sink frames).
+ * window behind S sink frames), and `causvid-rolling`, the same window as
+ * others run CausVid with.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -8,6 +9,8 @@
  *         sinks included: their distance to the queries grows without bound.
  *         Eviction happens once per chunk, on its first pass; later passes
  *         overwrite the chunk's slots.
+ * Prompt  at a change everything stays: frames of the old prompt leave through
+ *         the window, sinks never.
  * Holds   slots are in chronological order. */
 #include "cache/classes.h"
 
@@ -15,12 +18,7 @@ static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
                   const tt_real *k, const tt_real *v) {
     (void)ctx;
     (void)q;
-    const int64_t L = y->geo->L, n = p->frames * L;
-    if (p->start + p->frames > y->seen) {
-        tt_layer_roll(y, y->opt->S * L, n);
-        y->seen = p->start + p->frames;
-    }
-    tt_layer_put(y, y->len - n, p, k, v);
+    tt_layer_append(y, p, y->opt->S * y->geo->L, k, v);
 }
 
 static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
@@ -40,8 +38,8 @@ static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
     return geo->frames;
 }
 
-static tt_status check_fifo(tt_ctx *ctx, tt_policy_options *o,
-                            const tt_geometry *geo) {
+static tt_status check(tt_ctx *ctx, tt_policy_options *o,
+                       const tt_geometry *geo) {
     if (o->K == -1) {            /* no window: nothing is ever evicted */
         if (o->S < 0)
             return tt_fail(ctx, TT_EINVAL, "%s: the sink S = %lld must not be "
@@ -49,15 +47,12 @@ static tt_status check_fifo(tt_ctx *ctx, tt_policy_options *o,
         o->S = 0;
         return TT_OK;
     }
-    TT_TRY(cache_check_budget(ctx, o));
-    /* Code: below this, slices go wrong silently. We: refuse. */
-    if (o->K - o->S < geo->chunk)
-        return tt_fail(ctx, TT_EINVAL,
-                       "%s: the budget K = %lld must be at least S + chunk = "
-                       "%lld + %lld = %lld frames", o->name, (long long)o->K,
-                       (long long)o->S, (long long)geo->chunk,
-                       (long long)(o->S + geo->chunk));
-    return TT_OK;
+    return cache_check_window(ctx, o, geo);
+}
+
+static void full_defaults(tt_policy_options *o) {
+    o->K = -1;
+    o->S = 0;
 }
 
 static tt_status check_full(tt_ctx *ctx, tt_policy_options *o,
@@ -75,6 +70,7 @@ static tt_status check_full(tt_ctx *ctx, tt_policy_options *o,
 const tt_policy_class cache_full = {
     .name = "full",
     .summary = "no window: every frame stays, at its absolute position",
+    .defaults = full_defaults,
     .check = check_full,
     .slots = slots,
     .write = write,
@@ -86,7 +82,25 @@ const tt_policy_class cache_fifo = {
     .name = "fifo",
     .summary = "the newest frames behind S sink frames, absolute positions "
                "(Self-Forcing)",
-    .check = check_fifo,
+    .check = check,
+    .slots = slots,
+    .write = write,
+    .plan = plan,
+    .positions = positions,
+};
+
+/* CausVid's own long videos restart (causvid.c); comparisons by others run its
+ * weights through this window. Its schedule goes with it:
+ * tt_rollout_use_schedule. */
+static void rolling_defaults(tt_policy_options *o) {
+    o->S = 0;
+}
+
+const tt_policy_class cache_causvid_rolling = {
+    .name = "causvid-rolling",
+    .summary = "CausVid's schedule with a sliding window, absolute positions",
+    .defaults = rolling_defaults,
+    .check = check,
     .slots = slots,
     .write = write,
     .plan = plan,

@@ -47,3 +47,16 @@ void tt_layer_put(tt_layer *y, int64_t slot, const tt_pass *p,
         y->sidx[slot + i] = (int32_t)(i % y->geo->L);
     }
 }
+
+bool tt_layer_append(tt_layer *y, const tt_pass *p, int64_t keep,
+                     const tt_real *k, const tt_real *v) {
+    const int64_t n = p->frames * y->geo->L;
+    bool evicted = false;
+    if (p->start + p->frames > y->seen) {
+        evicted = y->len + n > y->cap;
+        tt_layer_roll(y, keep, n);
+        y->seen = p->start + p->frames;
+    }
+    tt_layer_put(y, y->len - n, p, k, v);
+    return evicted;
+}

@@ -8,10 +8,14 @@
  * line sets 0.6. */
 #include "cache/classes.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static const tt_policy_class *const table[] = {
-    &cache_tether, &cache_fifo, &cache_full,
+    &cache_tether, &cache_fifo, &cache_full, &cache_infinity, &cache_memrope,
+    &cache_deep_sink, &cache_deep_forcing, &cache_causvid,
+    &cache_causvid_rolling,
 };
 
 const tt_policy_class *tt_policy_at(int i) {
@@ -33,12 +37,28 @@ tt_policy_options tt_policy_defaults(const char *name) {
         .alpha = 0.35, .tau = 0.35, .temperature = 1.0,
         .pool = TT_POOL_CHUNK,
         .context_noise = 0,
+        .cut_at = 45,
+        .method = TT_MEMROPE_EMA, .alpha_long = 0.01, .alpha_short = 0.1,
+        .compress_to = 16, .max_reuse = 7, .fusion = TT_FUSION_SUM,
     };
-    if (name && !strcmp(name, "full")) {
-        o.K = -1;
-        o.S = 0;
-    }
+    const tt_policy_class *c = tt_policy_find(name);
+    if (c && c->defaults) c->defaults(&o);
     return o;
+}
+
+int tt_policy_describe(char *buf, size_t n, const tt_policy_options *o) {
+    return snprintf(buf, n,
+        "cache=%s\nK=%" PRId64 "\nS=%" PRId64 "\nM=%" PRId64 "\nR=%" PRId64
+        "\nalpha=%.15g\ntau=%.15g\ntemperature=%.15g\npool=%s\ncut_at=%" PRId64
+        "\nraw_slot0=%d\nmemrope_method=%s\nalpha_long=%.15g\n"
+        "alpha_short=%.15g\nadaptive=%d\ncompress_to=%" PRId64
+        "\nmax_reuse=%" PRId64 "\nfusion=%s\nunify=%d\n",
+        o->name ? o->name : "", o->K, o->S, o->M, o->R, o->alpha, o->tau,
+        o->temperature, o->pool == TT_POOL_FRAME ? "frame" : "chunk",
+        o->cut_at, o->raw_slot0,
+        o->method == TT_MEMROPE_EVICTION ? "eviction" : "ema", o->alpha_long,
+        o->alpha_short, o->adaptive, o->compress_to, o->max_reuse,
+        o->fusion == TT_FUSION_MAX ? "max" : "sum", o->unify);
 }
 
 tt_status cache_check_geometry(tt_ctx *ctx, const tt_geometry *g) {
@@ -77,4 +97,16 @@ tt_status cache_check_budget(tt_ctx *ctx, const tt_policy_options *o) {
                        "%s: the budget K = %lld must lie in 1..%lld frames",
                        o->name, (long long)o->K, (long long)CACHE_MAX_FRAMES);
     return TT_OK;
+}
+
+/* Code: below this, slices go wrong silently. We: refuse. */
+tt_status cache_check_window(tt_ctx *ctx, tt_policy_options *o,
+                             const tt_geometry *geo) {
+    TT_TRY(cache_check_budget(ctx, o));
+    if (o->K - o->S >= geo->chunk) return TT_OK;
+    return tt_fail(ctx, TT_EINVAL,
+                   "%s: the budget K = %lld must be at least S + chunk = "
+                   "%lld + %lld = %lld frames", o->name, (long long)o->K,
+                   (long long)o->S, (long long)geo->chunk,
+                   (long long)(o->S + geo->chunk));
 }

@@ -28,6 +28,11 @@ static void fill_positions(int32_t *pos, const tt_geometry *geo, int64_t n,
 static void rotate_segment(tt_ctx *ctx, const tt_cache *c, tt_real *out,
                            const tt_layer *y, const tt_segment *s) {
     const tt_geometry *geo = y->geo;
+    const tt_real *k = y->k + s->slot * geo->H * geo->D;
+    if (s->t0 == TT_T_NONE) {
+        memcpy(out, k, (size_t)(s->ntokens * geo->H * geo->D) * sizeof *k);
+        return;
+    }
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     int32_t *pos = tt_alloc(ctx, &ctx->scratch, s->ntokens, 3 * sizeof *pos,
                             "positions");
@@ -35,8 +40,7 @@ static void rotate_segment(tt_ctx *ctx, const tt_cache *c, tt_real *out,
     const bool own = s->t0 == TT_T_PER_TOKEN;
     fill_positions(pos, geo, s->ntokens, s->t0, y->sidx + s->slot,
                    own ? y->tpos + s->slot : NULL);
-    tt_rope(ctx, out, y->k + s->slot * geo->H * geo->D, s->ntokens, geo->H,
-            geo->D, tt_cache_rope(c), pos);
+    tt_rope(ctx, out, k, s->ntokens, geo->H, geo->D, tt_cache_rope(c), pos);
     tt_arena_reset(&ctx->scratch, m);
 }
 

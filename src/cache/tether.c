@@ -11,6 +11,8 @@
  *         (noisiest) pass of a chunk evicts; the clean pass selects and edits
  *         before its own attention, so it already sees the new memory. In
  *         between the evicted frames are invisible.
+ * Prompt  at a change everything stays; sinks and members keep what they say
+ *         of the old prompt.
  * Holds   until the first eviction slots equal global frames: the same bits as
  *         `full` and `fifo`. Members are in chronological order.
  * Memory  beyond the buffer only the pending eviction, one chunk.
@@ -281,6 +283,8 @@ static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
 static tt_status check_regions(tt_ctx *ctx, tt_policy_options *o,
                                const tt_geometry *geo) {
     TT_TRY(cache_check_budget(ctx, o));
+    if (o->R == -1 && o->M >= 0 && o->M <= o->K && o->S <= o->K)
+        o->R = o->K - o->S - o->M;
     if (o->S > o->K || o->R > o->K || o->M > o->K || o->M < -1)
         return tt_fail(ctx, TT_EINVAL,
                        "tether: sink S = %lld, memory M = %lld and recent R = "

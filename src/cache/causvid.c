@@ -1,0 +1,70 @@
+/* causvid.c: the cache of one CausVid clip.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   frame f lives in slot f at position f; nothing is ever evicted, so a
+ *         clip has at most K frames (21, the length it was trained on). Longer
+ *         videos are several clips: rollout/causvid.c restarts with the last
+ *         frames of the one before.
+ * Prompt  at a change everything stays, until the next restart empties the
+ *         cache.
+ * Differs The released code leaves the previous clip in the memory and reads
+ *         only what the new one has written; a restart here zeroes it. */
+#include "cache/classes.h"
+
+static void defaults(tt_policy_options *o) {
+    o->S = 0;
+}
+
+static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
+                  const tt_real *k, const tt_real *v) {
+    (void)ctx;
+    (void)q;
+    tt_layer_append(y, p, 0, k, v);
+}
+
+static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                 tt_plan *out) {
+    (void)ctx;
+    out->nsegments = 1;
+    out->segment[0] = (tt_segment){ 0, y->len, TT_T_PER_TOKEN };
+    out->q_t0 = p->start;
+}
+
+static int64_t slots(const tt_policy_options *o, const tt_geometry *geo) {
+    return o->K * geo->L;
+}
+
+static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
+    (void)geo;
+    return o->K;
+}
+
+static tt_status check(tt_ctx *ctx, tt_policy_options *o,
+                       const tt_geometry *geo) {
+    TT_TRY(cache_check_window(ctx, o, geo));
+    if (geo->frames > o->K)
+        return tt_fail(ctx, TT_EINVAL,
+                       "causvid: a clip of %lld frames does not fit the budget "
+                       "K = %lld, and nothing is ever evicted; make longer "
+                       "videos of several rollouts",
+                       (long long)geo->frames, (long long)o->K);
+    if (o->context_noise != 0)
+        return tt_fail(ctx, TT_EINVAL,
+                       "causvid: its clean pass always runs at timestep 0, not "
+                       "at a context noise of %lld",
+                       (long long)o->context_noise);
+    return TT_OK;
+}
+
+const tt_policy_class cache_causvid = {
+    .name = "causvid",
+    .summary = "clips without eviction, each restarted from the end of the "
+               "one before (CausVid)",
+    .defaults = defaults,
+    .check = check,
+    .slots = slots,
+    .write = write,
+    .plan = plan,
+    .positions = positions,
+};

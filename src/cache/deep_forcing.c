@@ -1,0 +1,416 @@
+/* deep_forcing.c: Deep Forcing, a full cache is compressed to the tokens the
+ * latest queries look at.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Paper   Deep Forcing (arXiv 2512.05081), "Participative Compression", Alg. 1.
+ * Source  its attention code as redistributed in Relax-Forcing (Apache-2.0).
+ * Model   [S sink | selected tokens | recent], absolute positions. A chunk that
+ *         does not fit shrinks the cache to N frames: sinks and the last R
+ *         frames stay, of the tokens between them those with the largest score
+ *           phi_j = sum_r <q_r, k_j> / (sqrt(D) H)
+ *         over the last R frames of rotated queries r. Selection is by token,
+ *         so frames dissolve; then the sinks move along in time (deep_sink.c).
+ * Differs Code: stores rotated keys and rotates the sinks' again at every move.
+ *         We: change the position and rotate once, on reading (at most 1.5e-6
+ *         apart). Code: keeps every query of the window. We: for the sum their
+ *         means per frame are enough.
+ * Paper: selected tokens get new positions before the recent frames (eqs. 10,
+ *         11). Code: does so for an empty slice, so they keep their own. We: as
+ *         the code; `unify` does what the paper says.
+ * Paper: no limit on how often a token is selected. Code, and we: max_reuse.
+ * Prompt  at a change everything stays; sinks hold the first prompt forever.
+ * Holds   slots are in chronological order of source frames, sinks first. */
+#include "cache/classes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Behind the struct follow
+ *   int64_t reuse[cap]
+ *   sum: double qwin[R][H*D], the mean query of each frame
+ *   max: tt_real qwin[R*L][H*D], every query
+ * with the oldest frame first. */
+typedef struct state {
+    int64_t events;              /* compressions so far                       */
+    int64_t base;                /* `desired` of the latest one, see below    */
+    int64_t window;              /* frames in qwin, at most R                 */
+} state;
+
+static void defaults(tt_policy_options *o) {
+    o->S = 10;
+}
+
+static state *state_of(const tt_layer *y) { return y->state; }
+static int64_t *reuse_of(const tt_layer *y) {
+    return (int64_t *)(state_of(y) + 1);
+}
+static void *window_of(const tt_layer *y) { return reuse_of(y) + y->cap; }
+
+static bool keeps_all(const tt_policy_options *o) {
+    return o->fusion == TT_FUSION_MAX;
+}
+
+/* Bytes of one frame of the query window. */
+static size_t window_frame(const tt_policy_options *o,
+                           const tt_geometry *geo) {
+    const size_t width = (size_t)(geo->H * geo->D);
+    return keeps_all(o) ? (size_t)geo->L * width * sizeof(tt_real)
+                        : width * sizeof(double);
+}
+
+static size_t state_size(const tt_policy_options *o, const tt_geometry *geo) {
+    int64_t reuse, window;
+    const int64_t slots[] = { o->K, geo->L };
+    const int64_t frames[] = { o->R, keeps_all(o) ? geo->L : 1, geo->H,
+                               geo->D };
+    if (!tt_checked_size(&reuse, slots, 2, sizeof(int64_t)) ||
+        !tt_checked_size(&window, frames, 4, sizeof(double)))
+        return INT64_MAX / 2;
+    return sizeof(state) + (size_t)reuse +
+           (size_t)o->R * window_frame(o, geo);
+}
+
+/* ---- write --------------------------------------------------------------- */
+
+static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                             const tt_real *q);
+static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                     const tt_real *k, const tt_real *v);
+
+static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
+                  const tt_real *k, const tt_real *v) {
+    const int64_t n = p->frames * y->geo->L;
+    remember_queries(ctx, y, p, q);              /* before they are asked     */
+    if (p->start + p->frames > y->seen && y->len + n > y->cap) {
+        compress(ctx, y, p, k, v);
+        y->seen = p->start + p->frames;
+        return;
+    }
+    if (!ctx->status) tt_layer_append(y, p, 0, k, v);
+}
+
+/* Positions [n][3] of the chunk's tokens in the video. */
+static void chunk_positions(int32_t *pos, const tt_layer *y, const tt_pass *p) {
+    const int64_t L = y->geo->L, w = y->geo->grid_w;
+    for (int64_t i = 0; i < p->frames * L; i++) {
+        pos[3 * i + 0] = (int32_t)(p->start + i / L);
+        pos[3 * i + 1] = (int32_t)(i % L / w);
+        pos[3 * i + 2] = (int32_t)(i % L % w);
+    }
+}
+
+/* Append the pass's rotated queries to the window, which holds the last R
+ * frames of whatever pass. In the first pass of a chunk that is (R 4, C 3) one
+ * clean frame of the chunk before and three noisy ones. */
+static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                             const tt_real *q) {
+    const tt_geometry *geo = y->geo;
+    const int64_t L = geo->L, width = geo->H * geo->D, n = p->frames * L;
+    const int64_t R = y->opt->R;
+    const size_t frame = window_frame(y->opt, geo);
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_real *rotated = tt_scratch(ctx, n * width);
+    int32_t *pos = tt_alloc(ctx, &ctx->scratch, 3 * n, sizeof *pos,
+                            "positions");
+    if (ctx->status) return;
+    chunk_positions(pos, y, p);
+    tt_rope(ctx, rotated, q, n, geo->H, geo->D, tt_cache_rope(y->cache), pos);
+
+    state *s = state_of(y);
+    char *window = window_of(y);
+    int64_t drop = s->window + p->frames - R;
+    if (drop < 0) drop = 0;
+    memmove(window, window + (size_t)drop * frame,
+            (size_t)(s->window - drop) * frame);
+    s->window -= drop;
+    for (int64_t f = 0; f < p->frames; f++) {
+        char *to = window + (size_t)(s->window++) * frame;
+        const tt_real *from = rotated + f * L * width;
+        if (keeps_all(y->opt)) memcpy(to, from, frame);
+        else tt_col_mean(ctx, (double *)(void *)to, from, L, width);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+/* ---- score --------------------------------------------------------------- */
+
+/* What scoring asks with: rows of queries [n, H*D]. For the sum over the
+ * window, sum first: one row. */
+static tt_tensor question(tt_ctx *ctx, const tt_layer *y) {
+    const int64_t L = y->geo->L, width = y->geo->H * y->geo->D;
+    const int64_t frames = state_of(y)->window;
+    const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
+    int64_t dim[2] = { frames * L, width };
+    tt_real *rows = window_of(y);
+    if (!keeps_all(y->opt)) {
+        const double *mean = window_of(y);
+        dim[0] = 1;
+        rows = tt_scratch(ctx, width);
+        for (int64_t c = 0; rows && c < width; c++) {
+            double sum = 0;
+            for (int64_t f = 0; f < frames; f++) sum += mean[f * width + c];
+            rows[c] = (tt_real)(sum * (double)L);
+        }
+    }
+    return tt_tensor_make(rows, real, 2, dim);
+}
+
+/* phi of n tokens with unrotated keys k and positions pos, a frame's worth at
+ * a time. */
+static void score(tt_ctx *ctx, double *phi, const tt_layer *y, const tt_real *k,
+                  const int32_t *pos, int64_t n, const tt_tensor *asked) {
+    const tt_geometry *geo = y->geo;
+    const int64_t L = geo->L, width = geo->H * geo->D, rows = asked->dim[0];
+    const double norm = sqrt((double)geo->D) * (double)geo->H;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_real *rotated = tt_scratch(ctx, L * width);
+    tt_real *dot = tt_scratch(ctx, L * rows);
+    for (int64_t at = 0; at < n && !ctx->status; at += L) {
+        const int64_t b = n - at < L ? n - at : L;
+        tt_rope(ctx, rotated, k + at * width, b, geo->H, geo->D,
+                tt_cache_rope(y->cache), pos + 3 * at);
+        tt_linear(ctx, dot, rotated, b, asked, NULL);
+        for (int64_t i = 0; i < b; i++) {
+            double best = dot[i * rows];
+            for (int64_t r = 1; r < rows; r++)
+                if (dot[i * rows + r] > best) best = dot[i * rows + r];
+            phi[at + i] = best / norm;
+        }
+    }
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+/* ---- select -------------------------------------------------------------- */
+
+/* Everything about one compression; arrays are [n], in ctx->scratch. */
+typedef struct compression {
+    int64_t n;                   /* source: live tokens, then the chunk's     */
+    int64_t sink, recent;        /* tokens kept at both ends                  */
+    int64_t count;               /* tokens to select                          */
+    double *phi;
+    int64_t *frame, *reuse;      /* position and reuse before the event       */
+    int64_t *chosen;             /* [count] ascending                         */
+} compression;
+
+typedef struct ranked {
+    double phi;
+    int64_t token;
+} ranked;
+
+/* Largest score first. Code: ties undefined. We: the lower slot first. */
+static int by_score(const void *a, const void *b) {
+    const ranked *x = a, *y = b;
+    if (x->phi != y->phi) return x->phi > y->phi ? -1 : 1;
+    return x->token < y->token ? -1 : 1;
+}
+
+static int by_slot(const void *a, const void *b) {
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The best of what lies between sinks and recent frames and was not selected
+ * max_reuse times; fewer when there are fewer. */
+static void choose(tt_ctx *ctx, compression *c, int64_t max_reuse) {
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    ranked *list = tt_alloc(ctx, &ctx->scratch, c->n, sizeof *list,
+                            "candidates");
+    int64_t n = 0;
+    for (int64_t j = c->sink; list && j < c->n - c->recent; j++) {
+        if (!isfinite(c->phi[j])) {
+            tt_fail(ctx, TT_EFORMAT, "deep-forcing: the score of token %lld is "
+                    "not finite: the keys or queries hold NaN or Inf",
+                    (long long)j);
+            return;
+        }
+        if (max_reuse == 0 || c->reuse[j] < max_reuse)
+            list[n++] = (ranked){ c->phi[j], j };
+    }
+    if (ctx->status) return;
+    qsort(list, (size_t)n, sizeof *list, by_score);
+    if (c->count > n) c->count = n;
+    for (int64_t i = 0; i < c->count; i++) c->chosen[i] = list[i].token;
+    qsort(c->chosen, (size_t)c->count, sizeof *c->chosen, by_slot);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+/* ---- compress ------------------------------------------------------------ */
+
+static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
+                    const tt_pass *p, const tt_real *k);
+static void rebuild(tt_layer *y, const compression *c, const tt_pass *p,
+                    const tt_real *k, const tt_real *v);
+static int64_t move_sinks(tt_layer *y, const tt_pass *p);
+static void unify(tt_layer *y, const compression *c);
+
+static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                     const tt_real *k, const tt_real *v) {
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    state *s = state_of(y);
+    compression c;
+    measure(ctx, &c, y, p, k);
+    choose(ctx, &c, y->opt->max_reuse);
+    if (ctx->status) return;
+    rebuild(y, &c, p, k, v);
+    const int64_t delta = move_sinks(y, p);
+    if (y->opt->unify) unify(y, &c);
+    tt_cache_record_compress(y->cache, &(tt_compress_record){
+        .layer = y->index, .chunk = p->chunk, .event = s->events++, .n = c.n,
+        .score = c.phi, .frame = c.frame, .reuse = c.reuse,
+        .nselected = c.count, .selected = c.chosen, .kept = y->len,
+        .sink_delta = delta });
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+/* Sizes, scores and metadata of the source tokens. */
+static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
+                    const tt_pass *p, const tt_real *k) {
+    const tt_policy_options *o = y->opt;
+    tt_arena *a = &ctx->scratch;
+    const int64_t L = y->geo->L, fresh = p->frames * L, n = y->len + fresh;
+    *c = (compression){ .n = n, .sink = o->S * L,
+                        .recent = state_of(y)->window * L };
+    int64_t budget = o->compress_to * L;
+    if (budget < c->sink + c->recent) budget = c->sink + c->recent;
+    c->count = budget - c->sink - c->recent;
+    c->phi = tt_alloc(ctx, a, n, sizeof *c->phi, "scores");
+    c->frame = tt_alloc(ctx, a, n, sizeof *c->frame, "scores");
+    c->reuse = tt_alloc0(ctx, a, n, sizeof *c->reuse, "scores");
+    c->chosen = tt_alloc(ctx, a, n, sizeof *c->chosen, "scores");
+    int32_t *pos = tt_alloc(ctx, a, 3 * n, sizeof *pos, "positions");
+    const tt_tensor asked = question(ctx, y);
+    if (ctx->status) return;
+
+    for (int64_t i = 0; i < y->len; i++) {
+        pos[3 * i + 0] = y->tpos[i];
+        pos[3 * i + 1] = (int32_t)(y->sidx[i] / y->geo->grid_w);
+        pos[3 * i + 2] = (int32_t)(y->sidx[i] % y->geo->grid_w);
+        c->reuse[i] = reuse_of(y)[i];
+    }
+    chunk_positions(pos + 3 * y->len, y, p);
+    for (int64_t i = 0; i < n; i++) c->frame[i] = pos[3 * i];
+    score(ctx, c->phi, y, y->k, pos, y->len, &asked);
+    score(ctx, c->phi + y->len, y, k, pos + 3 * y->len, fresh, &asked);
+}
+
+/* Sinks, selected tokens, recent frames, chunk; the rest is zeros. Tokens only
+ * move towards the front, so this works in place. */
+static void rebuild(tt_layer *y, const compression *c, const tt_pass *p,
+                    const tt_real *k, const tt_real *v) {
+    const int64_t L = y->geo->L, width = y->geo->H * y->geo->D;
+    const int64_t fresh = p->frames * L, old = c->recent - fresh;
+    int64_t *reuse = reuse_of(y), to = c->sink;
+    for (int64_t i = 0; i < c->count; i++, to++) {
+        tt_layer_move(y, to, c->chosen[i], 1);
+        reuse[to] = reuse[c->chosen[i]] + 1;
+    }
+    tt_layer_move(y, to, y->len - old, old);
+    memmove(reuse + to, reuse + y->len - old, (size_t)old * sizeof *reuse);
+    to += old;
+    tt_layer_put(y, to, p, k, v);
+    memset(reuse + to, 0, (size_t)(y->cap - to) * sizeof *reuse);
+    y->len = to + fresh;
+
+    const size_t rest = (size_t)((y->cap - y->len) * width) * sizeof(tt_real);
+    memset(y->k + y->len * width, 0, rest);
+    memset(y->v + y->len * width, 0, rest);
+    for (int64_t i = y->len; i < y->cap; i++) {
+        y->src_frame[i] = TT_SRC_NONE;
+        y->sidx[i] = y->tpos[i] = 0;
+    }
+}
+
+/* Paper: the sinks move to where the recent frames begin (eq. 5). Code: the
+ * first time by K - N (its 21 - N), then by what `desired` has grown. We: as
+ * the code. */
+static int64_t move_sinks(tt_layer *y, const tt_pass *p) {
+    const tt_policy_options *o = y->opt;
+    const int64_t L = y->geo->L, sink = o->S * L;
+    const int64_t tail = (y->len - sink) / L;
+    const int64_t desired = p->start - tail - o->S;
+    state *s = state_of(y);
+    const int64_t delta = s->events == 0 ? o->K - o->compress_to
+                                         : desired - s->base;
+    s->base = desired;
+    for (int64_t i = 0; i < sink; i++) y->tpos[i] += (int32_t)delta;
+    return delta;
+}
+
+/* The selected tokens, in slot order, fill the frame positions right before
+ * the recent ones. */
+static void unify(tt_layer *y, const compression *c) {
+    const int64_t L = y->geo->L;
+    const int64_t first = y->tpos[c->sink + c->count] - (c->count + L - 1) / L;
+    for (int64_t i = 0; i < c->count; i++)
+        y->tpos[c->sink + i] = (int32_t)(first + i / L);
+}
+
+/* ---- plan ---------------------------------------------------------------- */
+
+static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                 tt_plan *out) {
+    (void)ctx;
+    out->nsegments = 1;
+    out->segment[0] = (tt_segment){ 0, y->len, TT_T_PER_TOKEN };
+    out->q_t0 = p->start;
+}
+
+static int64_t slots(const tt_policy_options *o, const tt_geometry *geo) {
+    return o->K * geo->L;
+}
+
+/* Sinks stay before the chunk unless N < S: the first move is by K - N. */
+static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
+    return geo->frames + (o->S > o->compress_to ? o->S - o->compress_to : 0);
+}
+
+/* ---- options ------------------------------------------------------------- */
+
+static tt_status check(tt_ctx *ctx, tt_policy_options *o,
+                       const tt_geometry *geo) {
+    TT_TRY(cache_check_window(ctx, o, geo));
+    /* Code: a smaller R lets part of the chunk be compressed away, and later
+     * passes then write to the wrong slots. We: refuse. */
+    if (o->R < geo->chunk || o->R > o->K)
+        return tt_fail(ctx, TT_EINVAL,
+                       "deep-forcing: recent R = %lld must hold at least one "
+                       "chunk of %lld frames and fit the budget K = %lld",
+                       (long long)o->R, (long long)geo->chunk,
+                       (long long)o->K);
+    if (o->K < o->S + o->R)
+        return tt_fail(ctx, TT_EINVAL,
+                       "deep-forcing: the budget K = %lld must be at least S + "
+                       "R = %lld + %lld = %lld frames", (long long)o->K,
+                       (long long)o->S, (long long)o->R,
+                       (long long)(o->S + o->R));
+    if (o->compress_to < 1 || o->compress_to > o->K)
+        return tt_fail(ctx, TT_EINVAL,
+                       "deep-forcing: compress-to N = %lld must lie in 1..K = "
+                       "%lld", (long long)o->compress_to, (long long)o->K);
+    if (o->max_reuse < 0)
+        return tt_fail(ctx, TT_EINVAL,
+                       "deep-forcing: max-reuse = %lld must be positive, or 0 "
+                       "for no limit", (long long)o->max_reuse);
+    return TT_OK;
+}
+
+const tt_policy_class cache_deep_forcing = {
+    .name = "deep-forcing",
+    .summary = "a moving sink, the tokens recent queries look at, recent "
+               "frames (Deep Forcing)",
+    .keeps_noisy = true,
+    .defaults = defaults,
+    .check = check,
+    .slots = slots,
+    .state_size = state_size,
+    .write = write,
+    .plan = plan,
+    .positions = positions,
+};
+
+const int64_t *tt_cache_reuse(tt_cache *c, int64_t layer) {
+    if (tt_cache_class(c) != &cache_deep_forcing) return NULL;
+    return reuse_of(tt_cache_layer(c, layer));
+}

@@ -1,0 +1,77 @@
+/* deep_sink.c: Deep Forcing's deep sink, a long sink that moves along in time.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Paper   Deep Forcing (arXiv 2512.05081), "Deep Sink".
+ * Source  its attention code as redistributed in Relax-Forcing (Apache-2.0).
+ * Model   the fifo window with absolute positions; at every chunk that evicts,
+ *         the sinks' positions move on by as much as the window did, so their
+ *         distance to it stays what it was.
+ * Paper: the last sink is followed by the first recent frame. Code: the first
+ * eviction moves nothing, so a gap of C frames stays between them (K a
+ * multiple of C). We: as the code.
+ * Differs Code: rotates the stored keys again at every move. We: change the
+ *         position and rotate once, on reading (at most 1.5e-6 apart).
+ * Prompt  at a change everything stays; sinks hold the first prompt forever.
+ * Next    deep_forcing.c */
+#include "cache/classes.h"
+
+typedef struct state {
+    int64_t moving;              /* something was evicted before              */
+    int64_t start;               /* first frame of the chunk that did so last */
+} state;
+
+/* Paper: 10 to 14 sinks. Code: its script for this mode takes 14. */
+static void defaults(tt_policy_options *o) {
+    o->S = 14;
+}
+
+static size_t state_size(const tt_policy_options *o, const tt_geometry *geo) {
+    (void)o;
+    (void)geo;
+    return sizeof(state);
+}
+
+static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
+                  const tt_real *k, const tt_real *v) {
+    (void)ctx;
+    (void)q;
+    const int64_t sink = y->opt->S * y->geo->L;
+    state *s = y->state;
+    if (!tt_layer_append(y, p, sink, k, v)) return;
+    if (s->moving)
+        for (int64_t i = 0; i < sink; i++)
+            y->tpos[i] += (int32_t)(p->start - s->start);
+    s->moving = 1;
+    s->start = p->start;
+}
+
+static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                 tt_plan *out) {
+    (void)ctx;
+    out->nsegments = 1;
+    out->segment[0] = (tt_segment){ 0, y->len, TT_T_PER_TOKEN };
+    out->q_t0 = p->start;
+}
+
+static int64_t slots(const tt_policy_options *o, const tt_geometry *geo) {
+    return o->K * geo->L;
+}
+
+static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
+    (void)o;
+    return geo->frames;
+}
+
+const tt_policy_class cache_deep_sink = {
+    .name = "deep-sink",
+    .summary = "a long sink that moves along in time, recent frames "
+               "(Deep Forcing)",
+    .defaults = defaults,
+    .check = cache_check_window,
+    .slots = slots,
+    .state_size = state_size,
+    .write = write,
+    .plan = plan,
+    .positions = positions,
+};

@@ -1,0 +1,148 @@
+/* infinity.c: infinity-RoPE, a short window whose positions start at 0.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Paper   infinity-RoPE: block-relativistic RoPE, KV flush, RoPE cut.
+ * Model   the fifo window behind S sink frames, read at positions 0, 1, ... of
+ *         the cache: the model never sees a time it was not trained on. A new
+ *         scene forgets nearly everything (flush); a cut also tells the model
+ *         that time has jumped.
+ * Prompt  at a change frame slot 0 and copies of the last two frame slots
+ *         stay, the rest is forgotten.
+ * Holds   slots are in chronological order except after a flush, whose frames
+ *         1 and 2 may be any the buffer held last. */
+#include "cache/classes.h"
+
+/* Whether the latest write evicted; see plan. */
+typedef struct state {
+    int64_t rolled;
+} state;
+
+static void defaults(tt_policy_options *o) {
+    o->K = 6;
+    o->S = 1;
+}
+
+static size_t state_size(const tt_policy_options *o, const tt_geometry *geo) {
+    (void)o;
+    (void)geo;
+    return sizeof(state);
+}
+
+/* ---- write --------------------------------------------------------------- */
+
+/* KV flush: frame slot 0, and the last two frame slots of the *buffer* moved
+ * behind it. Paper (as summarised): the sink and one last frame. Code: slots
+ * K-2 and K-1 whether or not they hold anything: before the cache was full
+ * they are zeros, after an earlier flush stale frames. We: as the code. */
+static void begin_chunk(tt_ctx *ctx, tt_layer *y, const tt_pass *p) {
+    (void)ctx;
+    if (!p->prompt_changed) return;
+    const int64_t L = y->geo->L;
+    tt_layer_move(y, L, y->cap - 2 * L, 2 * L);
+    y->len = 3 * L;
+}
+
+static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
+                  const tt_real *k, const tt_real *v) {
+    (void)ctx;
+    (void)q;
+    state *s = y->state;
+    s->rolled = tt_layer_append(y, p, y->opt->S * y->geo->L, k, v);
+    /* In a replay the clean pass makes room, but in the run it stands for the
+     * noisy first pass did. */
+    if (p->step > 0) s->rolled = 0;
+}
+
+/* ---- plan ---------------------------------------------------------------- */
+
+/* Where the chunk's queries stand. Code: K - C in the pass that evicts; else
+ * at their true time as long as that is below K, and at K - C from then on.
+ * The two differ for the later passes of the first evicting chunk when C does
+ * not divide K; and after a flush, while the cache refills, neither is the
+ * place of the chunk's own keys. We: as the code. */
+static int64_t query_position(const tt_layer *y, const tt_pass *p) {
+    const int64_t K = y->opt->K;
+    const state *s = y->state;
+    return !s->rolled && p->start < K ? p->start : K - p->frames;
+}
+
+/* Code: frame slot 0 is stored rotated (at t = 0) when chunk 0 is written and
+ * never rotated on read. With a sink that is the same as everybody else's
+ * treatment; without one, whatever comes to lie there after an eviction is
+ * read without any rotation. We: refuse S = 0 unless raw_slot0 asks for it. */
+static bool slot0_is_raw(const tt_layer *y) {
+    return y->opt->S == 0 && y->src_frame[0] != 0;
+}
+
+/* Paper (as summarised): a cut moves the chunk's own frames to the end of a
+ * position range of 21 and collapses the old ones. Code: for one chunk its
+ * keys and queries stand at 45, 46, 47, older keys where they are. We: as the
+ * code; `cut_at` is the 45. */
+static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                 tt_plan *out) {
+    (void)ctx;
+    const int64_t L = y->geo->L, n = p->frames * L;
+    const int64_t old = p->cut ? y->len - n : y->len;
+    const int64_t raw = slot0_is_raw(y) ? L : 0;
+    tt_segment *s = out->segment;
+    if (raw) *s++ = (tt_segment){ 0, L, TT_T_NONE };
+    if (old > raw) *s++ = (tt_segment){ raw, old - raw, raw / L };
+    if (p->cut) *s++ = (tt_segment){ old, n, y->opt->cut_at };
+    out->nsegments = (int)(s - out->segment);
+    out->q_t0 = p->cut ? y->opt->cut_at : query_position(y, p);
+}
+
+static int64_t slots(const tt_policy_options *o, const tt_geometry *geo) {
+    return o->K * geo->L;
+}
+
+static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
+    const int64_t late = o->K - 1 + geo->chunk;      /* a query just below K */
+    const int64_t cut = geo->scenes > 1 ? o->cut_at + geo->chunk : 0;
+    return late > cut ? late : cut;
+}
+
+/* ---- options ------------------------------------------------------------- */
+
+static tt_status check(tt_ctx *ctx, tt_policy_options *o,
+                       const tt_geometry *geo) {
+    TT_TRY(cache_check_window(ctx, o, geo));
+    if (o->S < 1 && !o->raw_slot0)
+        return tt_fail(ctx, TT_EINVAL,
+                       "infinity: the sink S must be at least 1; with S = 0 "
+                       "the released code reads its oldest frame without "
+                       "rotation, which only the compatibility switch "
+                       "reproduces");
+    if (o->cut_at < 0 || o->cut_at > CACHE_MAX_FRAMES)
+        return tt_fail(ctx, TT_EINVAL,
+                       "infinity: the position of a cut, %lld, must lie in "
+                       "0..%lld", (long long)o->cut_at,
+                       (long long)CACHE_MAX_FRAMES);
+    /* Below 5 the flush would copy frames over each other. */
+    if (geo->scenes > 1 && o->K < 5)
+        return tt_fail(ctx, TT_EINVAL,
+                       "infinity: scenes need a budget K of at least 5 frames, "
+                       "not %lld: a flush keeps frame slot 0 and the last two",
+                       (long long)o->K);
+    if (geo->scenes > 1 && o->K < 3 + geo->chunk)
+        return tt_fail(ctx, TT_EINVAL,
+                       "infinity: scenes need a budget K of at least 3 + chunk "
+                       "= %lld frames, not %lld", (long long)(3 + geo->chunk),
+                       (long long)o->K);
+    return TT_OK;
+}
+
+const tt_policy_class cache_infinity = {
+    .name = "infinity",
+    .summary = "a short window at positions from 0, flushed at scene changes "
+               "(infinity-RoPE)",
+    .defaults = defaults,
+    .check = check,
+    .slots = slots,
+    .state_size = state_size,
+    .begin_chunk = begin_chunk,
+    .write = write,
+    .plan = plan,
+    .positions = positions,
+};

@@ -1,0 +1,198 @@
+/* memrope.c: MemRoPE, two running averages of everything that was evicted.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Paper   MemRoPE: memory tokens by exponential moving average, positions
+ *         relative to the cache.
+ * Model   once the cache has been full,
+ *           [S sink][1 long][1 short][K-S-2-C recent][C of the chunk],
+ *         read at positions 0..K-1. What leaves the recent frames is averaged
+ *         into the two memory frames, slowly and fast. The chunk that evicts
+ *         does it in its first pass, so what is averaged is clean. Layers do
+ *         not know of each other.
+ *         Method `eviction` drops evicted frames instead: sink and recent.
+ * Prompt  at a change everything stays; the averages forget old prompts at
+ *         their rates.
+ * Holds   frames are chronological outside the two memory frames. */
+#include "cache/classes.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct state {
+    int64_t filled;              /* the two memory frames hold averages       */
+} state;
+
+static void defaults(tt_policy_options *o) {
+    o->K = 12;
+    o->S = 3;
+}
+
+static size_t state_size(const tt_policy_options *o, const tt_geometry *geo) {
+    (void)o;
+    (void)geo;
+    return sizeof(state);
+}
+
+/* ---- write --------------------------------------------------------------- */
+
+static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n);
+
+static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
+                  const tt_real *k, const tt_real *v) {
+    (void)q;
+    const int64_t L = y->geo->L, S = y->opt->S;
+    const int64_t excess = y->len + p->frames * L - y->cap;
+    int64_t keep = S * L;
+    if (y->opt->method == TT_MEMROPE_EMA) {
+        keep += 2 * L;
+        if (p->start + p->frames > y->seen && excess > 0)
+            absorb(ctx, y, keep, excess);
+    }
+    if (!ctx->status) tt_layer_append(y, p, keep, k, v);
+}
+
+/* ---- the averages -------------------------------------------------------- */
+
+/* to = rate * mean + (1 - rate) * to for the L*W values of a memory frame.
+ * The mean has one value per channel, or (adaptive) per position and channel;
+ * so has the rate: one, or one per token. In double, rounded once. */
+static void blend(tt_real *to, const double *mean, int64_t nmean,
+                  const double *rate, int64_t nrate, int64_t L, int64_t width) {
+    for (int64_t l = 0; l < L; l++) {
+        const double a = rate[l % nrate];
+        for (int64_t c = 0; c < width; c++) {
+            const int64_t i = l * width + c;
+            to[i] = (tt_real)(a * mean[i % nmean] + (1 - a) * (double)to[i]);
+        }
+    }
+}
+
+/* The adaptive short rate: tokens whose mean key is far from their short key
+ * follow faster. m[l] = mean over heads of ||mean - short||; with the largest
+ * m as 1, the rate goes from 0.1 alpha to 5 alpha. */
+static void adaptive_rate(double *rate, const double *mean,
+                          const tt_real *short_k, const tt_geometry *geo,
+                          double alpha) {
+    const int64_t width = geo->H * geo->D;
+    double top = 0;
+    for (int64_t l = 0; l < geo->L; l++) {
+        double sum = 0;
+        for (int64_t h = 0; h < geo->H; h++) {
+            double norm2 = 0;
+            for (int64_t d = 0; d < geo->D; d++) {
+                const int64_t i = l * width + h * geo->D + d;
+                const double x = mean[i] - (double)short_k[i];
+                norm2 += x * x;
+            }
+            sum += sqrt(norm2);
+        }
+        rate[l] = sum / (double)geo->H;
+        if (rate[l] > top) top = rate[l];
+    }
+    const double low = 0.1 * alpha, high = 5 * alpha;
+    for (int64_t l = 0; l < geo->L; l++)
+        rate[l] = low + rate[l] / (top + 1e-8) * (high - low);
+}
+
+/* Average the n tokens at slot `from` into the two memory frames before it.
+ * Code: the first time the two frames that stood there are overwritten and
+ * lost, not averaged. We: as the code. */
+static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n) {
+    const tt_geometry *geo = y->geo;
+    const int64_t L = geo->L, width = geo->H * geo->D, frame = L * width;
+    const bool adaptive = y->opt->adaptive;
+    /* Over all evicted tokens, space and time; adaptive: over frames only. */
+    const int64_t rows = adaptive ? n / L : n, nmean = adaptive ? frame : width;
+    const int64_t nshort = adaptive ? L : 1;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    double *mean_k = tt_alloc(ctx, &ctx->scratch, nmean, sizeof *mean_k,
+                              "memory mean");
+    double *mean_v = tt_alloc(ctx, &ctx->scratch, nmean, sizeof *mean_v,
+                              "memory mean");
+    double *fast = tt_alloc(ctx, &ctx->scratch, L, sizeof *fast, "rates");
+    tt_col_mean(ctx, mean_k, y->k + from * width, rows, nmean);
+    tt_col_mean(ctx, mean_v, y->v + from * width, rows, nmean);
+    if (ctx->status) return;
+
+    state *s = y->state;
+    const int64_t at_long = from - 2 * L, at_short = from - L;
+    double slow = y->opt->alpha_long;
+    fast[0] = y->opt->alpha_short;
+    if (adaptive)
+        adaptive_rate(fast, mean_k, y->k + at_short * width, geo, fast[0]);
+    for (int64_t l = 0; !s->filled && l < nshort; l++) slow = fast[l] = 1;
+    blend(y->k + at_long * width, mean_k, nmean, &slow, 1, L, width);
+    blend(y->v + at_long * width, mean_v, nmean, &slow, 1, L, width);
+    blend(y->k + at_short * width, mean_k, nmean, fast, nshort, L, width);
+    blend(y->v + at_short * width, mean_v, nmean, fast, nshort, L, width);
+    for (int64_t i = 0; i < L; i++) {
+        y->src_frame[at_long + i] = TT_SRC_LONG;
+        y->src_frame[at_short + i] = TT_SRC_SHORT;
+    }
+    s->filled = 1;
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+/* ---- plan ---------------------------------------------------------------- */
+
+static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                 tt_plan *out) {
+    (void)ctx;
+    out->nsegments = 1;
+    out->segment[0] = (tt_segment){ 0, y->len, 0 };
+    out->q_t0 = y->len / y->geo->L - p->frames;
+}
+
+static int64_t slots(const tt_policy_options *o, const tt_geometry *geo) {
+    return o->K * geo->L;
+}
+
+static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
+    (void)geo;
+    return o->K;
+}
+
+/* ---- options ------------------------------------------------------------- */
+
+static tt_status check(tt_ctx *ctx, tt_policy_options *o,
+                       const tt_geometry *geo) {
+    TT_TRY(cache_check_window(ctx, o, geo));
+    const bool ema = o->method == TT_MEMROPE_EMA;
+    if (ema && o->K - 2 - geo->chunk < o->S)
+        return tt_fail(ctx, TT_EINVAL,
+                       "memrope: the budget K = %lld must be at least S + 2 + "
+                       "chunk = %lld + 2 + %lld = %lld frames",
+                       (long long)o->K, (long long)o->S, (long long)geo->chunk,
+                       (long long)(o->S + 2 + geo->chunk));
+    /* Code: later passes may not overwrite sink slots after the first chunk;
+     * a sink that reaches into the second one would keep its noisiest keys
+     * and values. We: refuse. */
+    if (o->S > geo->first_chunk)
+        return tt_fail(ctx, TT_EINVAL,
+                       "memrope: the sink S = %lld must fit the first chunk of "
+                       "%lld frame(s)", (long long)o->S,
+                       (long long)geo->first_chunk);
+    if (!(o->alpha_long >= 0 && o->alpha_long <= 1) ||
+        !(o->alpha_short >= 0 && o->alpha_short <= 1))
+        return tt_fail(ctx, TT_EINVAL,
+                       "memrope: the rates alpha-long = %g and alpha-short = "
+                       "%g must lie in 0..1", o->alpha_long, o->alpha_short);
+    if (o->adaptive && !ema)
+        return tt_fail(ctx, TT_EINVAL, "memrope: adaptive rates need the "
+                       "method ema; eviction averages nothing");
+    return TT_OK;
+}
+
+const tt_policy_class cache_memrope = {
+    .name = "memrope",
+    .summary = "sink, a slow and a fast average of evicted frames, recent "
+               "frames (MemRoPE)",
+    .defaults = defaults,
+    .check = check,
+    .slots = slots,
+    .state_size = state_size,
+    .write = write,
+    .plan = plan,
+    .positions = positions,
+};

@@ -2,12 +2,15 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Source  Self-Forcing pipeline/causal_inference.py, utils/scheduler.py. */
+ * Source  Self-Forcing pipeline/causal_inference.py, utils/scheduler.py;
+ *         infinity-RoPE (scene lists); CausVid (restarts), from its
+ *         specification. */
 #ifndef TETHER_ROLLOUT_H
 #define TETHER_ROLLOUT_H
 
 #include "tether/dit.h"
 #include "tether/policy.h"
+#include "tether/vae.h"
 
 /* ---- schedule ------------------------------------------------------------ */
 
@@ -60,7 +63,44 @@ typedef struct tt_noise_source {
     uint32_t sample;
     const tt_real *noise;   /* NULL: generator. [n, C, h, w]                  */
     const tt_real *renoise; /* [sum over chunks of (steps-1)*frames, C, h, w] */
-} tt_noise_source;
+} tt_noise_source;          /* several rollouts: theirs one after the other;
+                               noise has all frames of each, renoise only those
+                               that are denoised                              */
+
+/* ---- scenes: a video with several prompts -------------------------------- */
+
+/* From chunk `chunk` on (given chunks counted, and all rollouts), until the
+ * next scene begins. */
+typedef struct tt_scene {
+    int64_t chunk;
+    int prompt;             /* index into the prompts                         */
+    bool cut;               /* begins with a cut: infinity jumps in time      */
+} tt_scene;
+
+typedef struct tt_scenes {
+    int n;
+    tt_scene *scene;        /* [n], scene[0].chunk = 0, ascending             */
+    int nprompts;
+    const char **prompt;    /* [nprompts] distinct, in order of appearance    */
+} tt_scenes;
+
+/* Which boundary a `#` makes a cut. infinity-RoPE's README: the one where the
+ * scene that carries it begins. Its code: the one where that scene ends. */
+typedef enum tt_cut_rule { TT_CUT_OFFICIAL, TT_CUT_README } tt_cut_rule;
+
+/* infinity-RoPE's syntax, "A[3s] | B[2.3s#] | C": scenes between `|`, each with
+ * an optional tag [<seconds>s] or [<seconds>s#] that is taken out of the text.
+ * A scene lasts max(1, floor(seconds 16 / (4 chunk))) chunks, 14 without a
+ * tag, the last one until the end of the video. Everything lives in `a`.
+ * Errors  TT_EINVAL names the scene. Warns where a `#` has no effect. */
+tt_status tt_scenes_parse(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
+                          const char *text, int64_t chunk, tt_cut_rule rule);
+/* A schedule, one scene per line: its first chunk, blanks, its prompt. The
+ * first line says 0; a `#` right behind the number makes a cut of that scene's
+ * beginning; blank lines are skipped.
+ *   name   of the file, for messages */
+tt_status tt_scenes_parse_schedule(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
+                                   const char *text, const char *name);
 
 /* ---- rollout ------------------------------------------------------------- */
 
@@ -78,11 +118,27 @@ typedef struct tt_rollout_options {
     const tt_real *initial;      /* NULL or given latents [n0, C, h, w]       */
     int64_t initial_frames;
     tt_policy_options policy;
+    /* Scenes; nscenes 0: the prompt given at opening, throughout. Borrowed. */
+    const tt_scene *scenes;
+    int nscenes;
+    const tt_prompt *const *prompts; /* [nprompts]                            */
+    int nprompts;
+    /* CausVid's long videos (policy causvid): `latents` frames per rollout;
+     * every rollout but the first begins with the last `overlap` frames of the
+     * one before, given to it as latents. See src/rollout/causvid.c. */
+    int64_t rollouts, overlap;   /* 1, 3                                      */
+    const tt_real *start_frame;  /* NULL, or [rollouts-1, C, h, w]: the first
+                                    of those frames, instead of the VAE's     */
+    const tt_vae *vae;           /* both halves; makes it otherwise           */
+    bool latent_restart;         /* neither: reuse the latent as it is. Not
+                                    what CausVid does                         */
     const char *origin;          /* NULL, or what else the run is made from
                                     (prompt, files): a saved state of another
                                     origin is refused                         */
 } tt_rollout_options;
 tt_rollout_options tt_rollout_defaults(void);
+/* Set steps, warp and shift to what the policy's official release uses. */
+void tt_rollout_use_schedule(tt_rollout_options *opt, const char *policy);
 
 typedef struct tt_rollout tt_rollout;
 
@@ -94,8 +150,9 @@ typedef struct tt_progress {
 } tt_progress;
 typedef void (*tt_progress_fn)(void *user, const tt_progress *p);
 
-/* Validate everything, plan memory, allocate. Borrows model, prompt, noise and
- * initial latents until close.
+/* Validate everything, plan memory, allocate. Borrows model, prompt, noise,
+ * scenes, VAE and initial latents until close. With scenes `prompt` is not
+ * used and may be NULL.
  * Errors  TT_EINVAL names the broken rule and, where numbers must divide, the
  *         nearest values that do. */
 tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
@@ -108,6 +165,8 @@ void tt_rollout_on_progress(tt_rollout *r, tt_progress_fn fn, void *user);
 int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt);
 
 /* The next chunk, given chunks first.
+ * A rollout after a restart gives its given frames first, as any other: the
+ * video is `rollouts` pieces of `latents` frames each.
  *   *out    [*frames, C, h, w], in the run's memory until the next call
  * Errors  TT_END when the video is complete (not recorded in ctx); TT_EINTR
  *         between passes when the user asked to stop; TT_EFORMAT when the
@@ -136,7 +195,9 @@ tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path);
 /* The other way to go on: rebuild the cache from the latents produced so far
  * [frames, C, h, w], given ones first, with one clean pass per chunk. Same bits
  * as the run that produced them, a fifth of its time, and no state file.
- * Errors  TT_EINVAL when `frames` does not end with a chunk. */
+ * Errors  TT_EINVAL when `frames` does not end with a chunk;
+ *         TT_EUNSUPPORTED for a policy that keeps noisy passes' work
+ *         (deep-forcing): only a saved state continues those. */
 tt_status tt_rollout_replay(tt_ctx *ctx, tt_rollout *r, const tt_real *latents,
                             int64_t frames);
 

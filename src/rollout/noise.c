@@ -39,20 +39,27 @@ void tt_noise_frame(float *out, int64_t n, uint64_t seed, uint32_t sample,
     }
 }
 
-/* Frames of the file's re-noise before the chunk that starts with generated
- * frame `first`: chunk-major, then step, then frame. */
-static const tt_real *renoise_at(const tt_rollout *r, int64_t first, int64_t f,
-                                 int step) {
-    const int64_t gaps = r->schedule.nsteps - 1;
-    return r->opt.noise.renoise + (first * gaps + step * f) * r->frame_size;
+/* Index of the next chunk's first frame in the noise: given frames before the
+ * video have none; those of a restart have some that is never used. */
+static int64_t first_frame(const tt_rollout *r) {
+    return r->rollout * r->opt.latents + r->done -
+           (r->rollout == 0 ? r->ngiven : 0);
 }
 
-void noise_chunk(tt_real *out, const tt_rollout *r, int64_t first, int64_t f,
-                 int stream) {
+/* Where the next chunk's part of the file's re-noise begins: chunk-major, then
+ * step, then frame. */
+static const tt_real *renoise_at(const tt_rollout *r, int64_t f, int step) {
+    const int64_t gaps = r->schedule.nsteps - 1;
+    const int64_t before = causvid_denoised_before(r) * gaps;
+    return r->opt.noise.renoise + (before + step * f) * r->frame_size;
+}
+
+void noise_chunk(tt_real *out, const tt_rollout *r, int64_t f, int stream) {
     const tt_noise_source *s = &r->opt.noise;
+    const int64_t first = first_frame(r);
     if (s->noise) {
         const tt_real *from = stream == 0 ? s->noise + first * r->frame_size
-                                          : renoise_at(r, first, f, stream - 1);
+                                          : renoise_at(r, f, stream - 1);
         memcpy(out, from, (size_t)(f * r->frame_size) * sizeof *out);
         return;
     }

@@ -5,7 +5,9 @@
  * Source  pipeline/causal_inference.py, inference_long.py
  * Model   given latents first (one pass each), then generated chunks. All
  *         chunks have `chunk` frames, the very first one 1 frame with an
- *         independent first frame, whether it is given or generated.
+ *         independent first frame, whether it is given or generated. Scenes
+ *         (scenes.c) change the prompt between chunks; CausVid's long videos
+ *         (causvid.c) are several rollouts, one after the other.
  * Next    sampler.c */
 #include "rollout/run.h"
 
@@ -21,7 +23,21 @@ tt_rollout_options tt_rollout_defaults(void) {
         .steps = { 1000, 750, 500, 250 }, .nsteps = 4,
         .warp = true, .shift = 5,
         .policy = tt_policy_defaults("tether"),
+        .rollouts = 1, .overlap = 3,
     };
+}
+
+/* CausVid: shift 8 whatever the configuration says, steps taken as they are
+ * (its list ends with a 0 that is dropped). All others: Self-Forcing's. */
+void tt_rollout_use_schedule(tt_rollout_options *o, const char *policy) {
+    static const double causvid[] = { 1000, 757, 522 };
+    const tt_rollout_options d = tt_rollout_defaults();
+    const bool is_causvid = policy && !strncmp(policy, "causvid", 7);
+    o->nsteps = is_causvid ? 3 : d.nsteps;
+    memcpy(o->steps, is_causvid ? causvid : d.steps,
+           (size_t)o->nsteps * sizeof *o->steps);
+    o->warp = is_causvid ? false : d.warp;
+    o->shift = is_causvid ? 8 : d.shift;
 }
 
 /* ---- checks -------------------------------------------------------------- */
@@ -67,6 +83,8 @@ static tt_status check_options(tt_ctx *ctx, const tt_rollout_options *o) {
     if (o->noise.noise && o->nsteps > 1 && !o->noise.renoise)
         return tt_fail(ctx, TT_EINVAL, "noise from a file needs the re-noise "
                        "of the same run as well");
+    TT_TRY(scenes_check(ctx, o));
+    TT_TRY(causvid_check(ctx, o));
     if (o->initial_frames > 0)
         TT_TRY(check_chunks(ctx, "given latent frames", o->initial_frames, lead,
                             o->chunk));
@@ -83,6 +101,7 @@ static tt_geometry geometry(const tt_dit *m, const tt_rollout_options *o) {
         .chunk = o->chunk,
         .first_chunk = o->independent_first_frame ? 1 : o->chunk,
         .frames = o->initial_frames + o->latents,
+        .scenes = o->nscenes,
     };
 }
 
@@ -130,6 +149,29 @@ static void allocate(tt_ctx *ctx, tt_rollout *r) {
     r->noise = tt_alloc(ctx, &r->arena, n, sizeof *r->noise, "noise");
     r->words = tt_alloc(ctx, &r->arena, n / r->opt.chunk, sizeof *r->words,
                         "noise");
+    if (r->opt.rollouts == 1) return;
+    r->clip = tt_alloc0(ctx, &r->arena, r->opt.latents * r->frame_size,
+                        sizeof *r->clip, "latents");
+    r->start = tt_alloc0(ctx, &r->arena, r->opt.overlap * r->frame_size,
+                         sizeof *r->start, "latents");
+}
+
+/* Things that are legal and have no effect. */
+static void warn_about_scenes(tt_ctx *ctx, const tt_rollout *r) {
+    const tt_rollout_options *o = &r->opt;
+    bool cut = false;
+    for (int i = 0; i < o->nscenes; i++) {
+        cut = cut || o->scenes[i].cut;
+        if (o->scenes[i].chunk >= r->chunks) {
+            tt_warn(ctx, "scene %d would begin with chunk %lld, but the video "
+                    "has %lld chunks", i + 1, (long long)o->scenes[i].chunk,
+                    (long long)r->chunks);
+            break;
+        }
+    }
+    if (cut && strcmp(o->policy.name, "infinity"))
+        tt_warn(ctx, "cuts have a meaning for the policy infinity only; %s "
+                "changes the prompt and nothing else", o->policy.name);
 }
 
 tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
@@ -150,11 +192,15 @@ tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
     r->C = tt_dit_get_config(m)->in_dim;
     r->frame_size = r->C * opt->h * opt->w;
     const tt_geometry geo = geometry(m, opt);
-    r->chunks = 1 + (geo.frames - geo.first_chunk) / geo.chunk;
+    r->chunks = (1 + (geo.frames - geo.first_chunk) / geo.chunk) *
+                opt->rollouts;
+    r->given = opt->initial;
+    r->ngiven = opt->initial_frames;
     r->opt.policy.context_noise = opt->context_noise;
     tt_cache_open(ctx, &r->cache, NULL, &r->opt.policy, &geo);
     allocate(ctx, r);
     if (!ctx->status) r->identity = state_identity(ctx, r);
+    if (!ctx->status) warn_about_scenes(ctx, r);
     if (ctx->status) {
         tt_rollout_close(r);
         return ctx->status;
@@ -177,7 +223,9 @@ void tt_rollout_on_progress(tt_rollout *r, tt_progress_fn fn, void *user) {
 
 tt_cache *tt_rollout_cache(tt_rollout *r) { return r->cache; }
 int64_t tt_rollout_chunks(const tt_rollout *r) { return r->chunks; }
-int64_t tt_rollout_frames_done(const tt_rollout *r) { return r->done; }
+int64_t tt_rollout_frames_done(const tt_rollout *r) {
+    return r->rollout * r->opt.latents + r->done;
+}
 
 int64_t tt_rollout_chunk_frames(const tt_rollout *r, int64_t i) {
     return i == 0 && r->opt.independent_first_frame ? 1 : r->opt.chunk;
@@ -185,7 +233,27 @@ int64_t tt_rollout_chunk_frames(const tt_rollout *r, int64_t i) {
 
 /* ---- the chunks ---------------------------------------------------------- */
 
+tt_pass rollout_pass(const tt_rollout *r, int64_t f) {
+    const tt_scene *s = scenes_at(&r->opt, r->chunk);
+    const bool begins = s && s->chunk == r->chunk && r->chunk > 0;
+    return (tt_pass){ .start = r->done, .frames = f, .chunk = r->chunk,
+                      .prompt_changed = begins, .cut = begins && s->cut };
+}
+
+const tt_prompt *rollout_prompt(const tt_rollout *r) {
+    const tt_scene *s = scenes_at(&r->opt, r->chunk);
+    return s ? r->opt.prompts[s->prompt] : r->prompt;
+}
+
+static bool clip_is_over(const tt_rollout *r) {
+    return r->opt.rollouts > 1 && r->done == r->opt.latents;
+}
+
+/* The chunk in r->x0 is done. */
 static void advance(tt_rollout *r, int64_t f) {
+    if (r->clip)
+        memcpy(r->clip + r->done * r->frame_size, r->x0,
+               (size_t)(f * r->frame_size) * sizeof *r->clip);
     r->chunk++;
     r->done += f;
 }
@@ -194,9 +262,13 @@ tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_real **out,
                           int64_t *frames) {
     TT_TRY(ctx->status);
     if (r->chunk == r->chunks) return TT_END;
+    if (clip_is_over(r)) {
+        TT_TRY(causvid_make_start(ctx, r));
+        causvid_restart(ctx, r);
+    }
     const int64_t f = tt_rollout_chunk_frames(r, r->chunk);
-    if (r->done < r->opt.initial_frames) {
-        memcpy(r->x0, r->opt.initial + r->done * r->frame_size,
+    if (r->done < r->ngiven) {
+        memcpy(r->x0, r->given + r->done * r->frame_size,
                (size_t)(f * r->frame_size) * sizeof *r->x0);
         TT_TRY(sampler_given(ctx, r, f));
     } else {
@@ -208,22 +280,45 @@ tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_real **out,
     return TT_OK;
 }
 
+/* The next rollout from its own first frames, as far as they are there. */
+static tt_status replay_restart(tt_ctx *ctx, tt_rollout *r,
+                                const tt_real *latents, int64_t frames) {
+    const int64_t n = r->opt.overlap;
+    if (frames < n)
+        TT_TRY(causvid_make_start(ctx, r));
+    else
+        memcpy(r->start, latents,
+               (size_t)(n * r->frame_size) * sizeof *r->start);
+    causvid_restart(ctx, r);
+    return ctx->status;
+}
+
 tt_status tt_rollout_replay(tt_ctx *ctx, tt_rollout *r, const tt_real *latents,
                             int64_t frames) {
     TT_TRY(ctx->status);
-    const int64_t end = r->done + frames;
-    while (r->done < end && r->chunk < r->chunks) {
+    if (tt_cache_class(r->cache)->keeps_noisy)
+        return tt_fail(ctx, TT_EUNSUPPORTED, "the cache of %s depends on the "
+                       "denoising passes and cannot be rebuilt from latents; "
+                       "only a saved state continues such a run",
+                       tt_cache_class(r->cache)->name);
+    int64_t left = frames;
+    while (left > 0 && r->chunk < r->chunks) {
         const int64_t f = tt_rollout_chunk_frames(r, r->chunk);
-        if (r->done + f > end) break;
+        if (f > left) break;
+        if (clip_is_over(r)) TT_TRY(replay_restart(ctx, r, latents, left));
         memcpy(r->x0, latents, (size_t)(f * r->frame_size) * sizeof *r->x0);
-        TT_TRY(r->done < r->opt.initial_frames ? sampler_given(ctx, r, f)
-                                               : sampler_clean(ctx, r, f));
+        /* A restart empties the cache: rollouts that end before the last
+         * frame leave nothing in it. */
+        if (r->opt.latents - r->done >= left || r->opt.rollouts == 1)
+            TT_TRY(r->done < r->ngiven ? sampler_given(ctx, r, f)
+                                       : sampler_clean(ctx, r, f));
         latents += f * r->frame_size;
+        left -= f;
         advance(r, f);
     }
-    if (r->done != end)
+    if (left != 0)
         return tt_fail(ctx, TT_EINVAL, "%lld frames cannot be replayed: chunks "
                        "end after %lld", (long long)frames,
-                       (long long)r->done);
+                       (long long)(frames - left));
     return TT_OK;
 }

@@ -15,9 +15,14 @@ struct tt_rollout {
     tt_schedule schedule;
     int64_t C;                   /* latent channels                           */
     int64_t frame_size;          /* C * h * w                                 */
-    int64_t chunks;              /* given ones included                       */
+    int64_t chunks;              /* of all rollouts, given ones included      */
     int64_t chunk;               /* the next one                              */
-    int64_t done;                /* frames before it                          */
+    int64_t rollout;             /* it belongs to; 0 unless restarted         */
+    int64_t done;                /* frames of that rollout before it          */
+    const tt_real *given;        /* frames this rollout begins with           */
+    int64_t ngiven;
+    tt_real *clip;               /* rollouts > 1: latents of this one so far  */
+    tt_real *start;              /* and what it was started from, [overlap]   */
     tt_real *x, *flow, *x0, *noise; /* [chunk, C, h, w]                       */
     float *words;                /* [C, h, w] of the generator                */
     char *identity;              /* what the run is made from: key=value lines*/
@@ -25,6 +30,29 @@ struct tt_rollout {
     void *progress_user;
     double opened;               /* tt_now() at opening                       */
 };
+
+/* Pass 0 of the next chunk, with what the scenes say about it. */
+tt_pass rollout_pass(const tt_rollout *r, int64_t f);
+/* Prompt of the next chunk. */
+const tt_prompt *rollout_prompt(const tt_rollout *r);
+
+/* ---- scenes.c ------------------------------------------------------------ */
+
+tt_status scenes_check(tt_ctx *ctx, const tt_rollout_options *o);
+/* Scene of a chunk; NULL without scenes. */
+const tt_scene *scenes_at(const tt_rollout_options *o, int64_t chunk);
+
+/* ---- causvid.c ----------------------------------------------------------- */
+
+tt_status causvid_check(tt_ctx *ctx, const tt_rollout_options *o);
+/* The finished rollout's last frames become r->start. */
+tt_status causvid_make_start(tt_ctx *ctx, tt_rollout *r);
+/* Begin the next rollout from r->start. */
+void causvid_restart(tt_ctx *ctx, tt_rollout *r);
+/* Frames that are denoised in all rollouts, and in those before the next
+ * chunk. */
+int64_t causvid_denoised(const tt_rollout_options *o);
+int64_t causvid_denoised_before(const tt_rollout *r);
 
 /* ---- sampler.c ----------------------------------------------------------- */
 
@@ -39,10 +67,9 @@ tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f);
 
 /* ---- noise.c ------------------------------------------------------------- */
 
-/* Noise [f, C, h, w] for f generated frames from index `first` on; stream as
- * in tt_noise_frame. From the file when the run has one. */
-void noise_chunk(tt_real *out, const tt_rollout *r, int64_t first, int64_t f,
-                 int stream);
+/* Noise [f, C, h, w] for the f frames of the next chunk; stream as in
+ * tt_noise_frame. From the file when the run has one. */
+void noise_chunk(tt_real *out, const tt_rollout *r, int64_t f, int stream);
 
 /* ---- philox.c ------------------------------------------------------------ */
 

@@ -17,10 +17,9 @@ static void report(tt_rollout *r, int step, int steps);
 
 tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f) {
     const tt_schedule *s = &r->schedule;
-    const int64_t first = r->done - r->opt.initial_frames; /* generated */
-    tt_pass pass = { .start = r->done, .frames = f, .chunk = r->chunk };
+    tt_pass pass = rollout_pass(r, f);
 
-    noise_chunk(r->x, r, first, f, 0);
+    noise_chunk(r->x, r, f, 0);
     tt_cache_begin_chunk(ctx, r->cache, &pass);
     for (int j = 0; j < s->nsteps; j++) {
         TT_TRY(tt_check_interrupt(ctx));
@@ -29,7 +28,7 @@ tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f) {
         TT_TRY(ctx->status);
         report(r, j + 1, s->nsteps + 1);
         if (j == s->nsteps - 1) break;
-        noise_chunk(r->noise, r, first, f, j + 1);
+        noise_chunk(r->noise, r, f, j + 1);
         tt_add_noise(s, r->x, r->x0, r->noise, s->t[j + 1],
                      f * r->frame_size);
     }
@@ -45,8 +44,8 @@ static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass) {
     const double t = r->schedule.t[pass->step];
     const size_t scope = tt_scope(ctx, "chunk.%lld/step.%d",
                                   (long long)pass->chunk, pass->step);
-    tt_dit_forward(ctx, r->flow, r->x, h, w, &t, 1, r->model, r->prompt,
-                   r->cache, pass);
+    tt_dit_forward(ctx, r->flow, r->x, h, w, &t, 1, r->model,
+                   rollout_prompt(r), r->cache, pass);
     if (!ctx->status)
         tt_flow_to_x0(&r->schedule, r->x0, r->x, r->flow, t,
                       f * r->frame_size);
@@ -66,8 +65,8 @@ static void report(tt_rollout *r, int step, int steps) {
  * in ours too, given chunks are cached but never scored. */
 tt_status sampler_given(tt_ctx *ctx, tt_rollout *r, int64_t f) {
     TT_TRY(tt_check_interrupt(ctx));
-    tt_cache_begin_chunk(ctx, r->cache, &(tt_pass){
-        .start = r->done, .frames = f, .chunk = r->chunk });
+    const tt_pass pass = rollout_pass(r, f);
+    tt_cache_begin_chunk(ctx, r->cache, &pass);
     clean_pass(ctx, r, f, 0, 0, r->opt.context_noise == 0);
     report(r, 1, 1);
     return ctx->status;
@@ -75,8 +74,8 @@ tt_status sampler_given(tt_ctx *ctx, tt_rollout *r, int64_t f) {
 
 tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f) {
     TT_TRY(tt_check_interrupt(ctx));
-    tt_cache_begin_chunk(ctx, r->cache, &(tt_pass){
-        .start = r->done, .frames = f, .chunk = r->chunk });
+    const tt_pass pass = rollout_pass(r, f);
+    tt_cache_begin_chunk(ctx, r->cache, &pass);
     clean_pass(ctx, r, f, r->schedule.nsteps, (double)r->opt.context_noise,
                true);
     report(r, 1, 1);
@@ -88,12 +87,13 @@ tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f) {
 static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
                        double t, bool context) {
     const int64_t n = f * r->frame_size, h = r->opt.h, w = r->opt.w;
-    const tt_pass pass = { .start = r->done, .frames = f, .chunk = r->chunk,
-                           .step = step, .context = context };
+    tt_pass pass = rollout_pass(r, f);
+    pass.step = step;
+    pass.context = context;
     const size_t scope = tt_scope(ctx, "chunk.%lld/step.%d",
                                   (long long)r->chunk, step);
     tt_dit_forward(ctx, ctx->tap ? r->flow : NULL, r->x0, h, w, &t, 1,
-                   r->model, r->prompt, r->cache, &pass);
+                   r->model, rollout_prompt(r), r->cache, &pass);
     if (ctx->tap && !ctx->status) {
         tt_flow_to_x0(&r->schedule, r->noise, r->x0, r->flow, t, n);
         TT_TAP(ctx, "x0", r->noise, f, r->C, h, w);

@@ -3,8 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Model   a safetensors file: `run` (what the run is made from, as key=value
- *         lines), `progress` (next chunk, frames done), every layer's tokens,
- *         metadata and policy state, and `digest` over all of that.
+ *         lines), `progress` (next chunk, rollout, frames done), the latents
+ *         a restart needs, every layer's tokens, metadata and policy state,
+ *         and `digest` over all of that.
  * Holds   nothing of a rollout changes unless the whole file is accepted. */
 #include "rollout/run.h"
 
@@ -66,10 +67,17 @@ static uint64_t probe_values(const tt_rollout *r, const tt_real *x,
              : 0;
 }
 
+static void describe_policy(lines *l, const tt_policy_options *p) {
+    const size_t room = l->text ? l->room - l->used : 0;
+    const int n = tt_policy_describe(l->text ? l->text + l->used : NULL, room,
+                                     p);
+    TT_ASSERT(n >= 0 && (!l->text || (size_t)n < room));
+    l->used += (size_t)n;
+}
+
 static void describe(lines *l, const tt_rollout *r, const char *backend,
                      uint64_t weights) {
     const tt_rollout_options *o = &r->opt;
-    const tt_policy_options *p = tt_cache_options(r->cache);
     const tt_geometry *g = tt_cache_geometry(r->cache);
     const int64_t n = o->latents, gaps = o->nsteps - 1;
     add(l, "type=%s\nbackend=%s\n", TT_REAL_NAME, backend);
@@ -88,15 +96,20 @@ static void describe(lines *l, const tt_rollout *r, const char *backend,
         o->initial_frames, probe_values(r, o->initial, o->initial_frames));
     if (o->noise.noise)
         add(l, "noise=%016" PRIx64 "\nrenoise=%016" PRIx64 "\n",
-            probe_values(r, o->noise.noise, n),
-            probe_values(r, o->noise.renoise, n * gaps));
+            probe_values(r, o->noise.noise, o->rollouts * n),
+            probe_values(r, o->noise.renoise, causvid_denoised(o) * gaps));
     else
         add(l, "seed=%" PRIu64 "\nsample=%" PRIu32 "\n", o->noise.seed,
             o->noise.sample);
-    add(l, "cache=%s\nK=%" PRId64 "\nS=%" PRId64 "\nM=%" PRId64 "\nR=%" PRId64
-        "\n", p->name, p->K, p->S, p->M, p->R);
-    add(l, "alpha=%.15g\ntau=%.15g\ntemperature=%.15g\npool=%s\n", p->alpha,
-        p->tau, p->temperature, p->pool == TT_POOL_FRAME ? "frame" : "chunk");
+    describe_policy(l, tt_cache_options(r->cache));
+    add(l, "scenes=");
+    for (int i = 0; i < o->nscenes; i++)
+        add(l, "%" PRId64 ":%d%s,", o->scenes[i].chunk, o->scenes[i].prompt,
+            o->scenes[i].cut ? "#" : "");
+    add(l, "\nrollouts=%" PRId64 "\noverlap=%" PRId64 "\nrestart=%s\n"
+        "start_frames=%016" PRIx64 "\n", o->rollouts, o->overlap,
+        o->latent_restart ? "latent" : "vae",
+        probe_values(r, o->start_frame, o->rollouts - 1));
 }
 
 char *state_identity(tt_ctx *ctx, tt_rollout *r) {
@@ -122,6 +135,19 @@ typedef struct part {
 } part;
 
 #define LAYER_PARTS 7
+#define RUN_PARTS 2
+
+/* Latents of the rollout in progress; nbytes 0 when there is only one. */
+static part run_part(const tt_rollout *r, int i) {
+    const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
+    part p = { .dtype = real, .cols = r->frame_size };
+    snprintf(p.name, sizeof p.name, i == 0 ? "clip" : "start");
+    p.data = i == 0 ? r->clip : r->start;
+    p.rows = i == 0 ? r->opt.latents : r->opt.overlap;
+    if (p.data)
+        p.nbytes = (size_t)(p.rows * p.cols) * tt_dtype_size(real);
+    return p;
+}
 
 /* Part i of layer y, for i < LAYER_PARTS; nbytes 0 for an absent one. */
 static part layer_part(const tt_rollout *r, tt_layer *y, int i,
@@ -163,11 +189,15 @@ tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path) {
     tt_st_writer *w;
     TT_TRY(tt_st_create(ctx, &w, path));
     const size_t n = strlen(r->identity);
-    int64_t progress[2] = { r->chunk, r->done };
+    int64_t progress[3] = { r->chunk, r->rollout, r->done };
     uint64_t h = put(w, &(part){ "run", TT_U8, (int64_t)n, 0, r->identity, n },
                      0);
-    h = put(w, &(part){ "progress", TT_I64, 2, 0, progress, sizeof progress },
+    h = put(w, &(part){ "progress", TT_I64, 3, 0, progress, sizeof progress },
             h);
+    for (int i = 0; i < RUN_PARTS; i++) {
+        const part p = run_part(r, i);
+        if (p.nbytes > 0) h = put(w, &p, h);
+    }
     for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++) {
         tt_layer *y = tt_cache_layer(r->cache, i);
         int64_t ends[2] = { y->len, y->seen };
@@ -216,7 +246,7 @@ static tt_status check_identity(tt_ctx *ctx, const char *theirs, size_t n,
 }
 
 static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
-                            int64_t progress[2], const char *path) {
+                            int64_t progress[3], const char *path) {
     const tt_entry *run = tt_file_find(f, "run");
     if (!run || run->t.dtype != TT_U8 || run->t.rank != 1)
         return tt_fail(ctx, TT_EFORMAT, "%s: not the saved state of a rollout",
@@ -224,11 +254,17 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
     const size_t n = (size_t)run->t.dim[0];
     TT_TRY(check_identity(ctx, run->t.data, n, r->identity, path));
     uint64_t h = state_digest(0, run->t.data, n), stored;
-    const tt_entry *e = get(ctx, f, &(part){ "progress", TT_I64, 2, 0, NULL,
+    const tt_entry *e = get(ctx, f, &(part){ "progress", TT_I64, 3, 0, NULL,
                                              0 }, path);
     if (!e) return ctx->status;
-    memcpy(progress, e->t.data, 2 * sizeof *progress);
-    h = state_digest(h, e->t.data, 2 * sizeof *progress);
+    memcpy(progress, e->t.data, 3 * sizeof *progress);
+    h = state_digest(h, e->t.data, 3 * sizeof *progress);
+    for (int i = 0; i < RUN_PARTS; i++) {
+        const part p = run_part(r, i);
+        if (p.nbytes == 0) continue;
+        if (!(e = get(ctx, f, &p, path))) return ctx->status;
+        h = state_digest(h, e->t.data, p.nbytes);
+    }
     for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++)
         for (int j = 0; j < LAYER_PARTS; j++) {
             const part p = layer_part(r, tt_cache_layer(r->cache, i), j, NULL);
@@ -241,14 +277,21 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
     memcpy(&stored, e->t.data, sizeof stored);
     if (stored != h)
         return tt_fail(ctx, TT_EFORMAT, "%s: the saved state is damaged "
-                       "(digest %016" PRIx64 ", expected %016" PRIx64 "); start the "
-                       "run again", path, h, stored);
+                       "(digest %016" PRIx64 ", expected %016" PRIx64 "); start "
+                       "the run again", path, h, stored);
     return TT_OK;
 }
 
-static void load(tt_rollout *r, const tt_file *f, const int64_t progress[2]) {
+static void load(tt_rollout *r, const tt_file *f, const int64_t progress[3]) {
     r->chunk = progress[0];
-    r->done = progress[1];
+    r->rollout = progress[1];
+    r->done = progress[2];
+    for (int i = 0; i < RUN_PARTS; i++) {
+        const part p = run_part(r, i);
+        if (p.nbytes > 0)
+            memcpy(p.data, tt_file_find(f, p.name)->t.data, p.nbytes);
+    }
+    if (r->rollout > 0) r->given = r->start, r->ngiven = r->opt.overlap;
     for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++) {
         tt_layer *y = tt_cache_layer(r->cache, i);
         int64_t ends[2];
@@ -265,7 +308,7 @@ static void load(tt_rollout *r, const tt_file *f, const int64_t progress[2]) {
 tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path) {
     TT_TRY(ctx->status);
     tt_file *f;
-    int64_t progress[2];
+    int64_t progress[3];
     TT_TRY(tt_file_open(ctx, &f, path));
     const tt_status s = check_file(ctx, r, f, progress, path);
     if (s == TT_OK) load(r, f, progress);

@@ -47,12 +47,5 @@ int main(void) {
     }
     expect(warnings == 1, "%d warnings, expected the one of K7_quirk",
            warnings);
-
-    const case_rule policy[] = {                     /* README_policies.md */
-        { "latents", 2e-5, 0, 1e-11 },
-        { "chunk*", 2e-5, 0, 1e-11 },
-    };
-    check_case(ctx, "policy_sf_full", policy, 2);
-    check_case(ctx, "policy_sf_fifo_k6_s2", policy, 2);
     return test_end();
 }

@@ -4,68 +4,19 @@
  *
  * Source  ref_data/README.md ("Rollout cases: tensors"), README_policies.md.
  *         The two differ in words: `policy` fifo/tethercache with K, S, ... at
- *         the top, or self_forcing with K, S under `params` and caches without
- *         a batch axis. */
-#include "tests/run_case/run_case.h"
+ *         the top, or the other policies with theirs under `params` and caches
+ *         without a batch axis.
+ * Next    policy_cases.c: what is particular to single policies. */
+#include "tests/run_case/rollout_cases.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include "tether/rollout.h"
-
-#define REAL_TYPE (sizeof(tt_real) == 8 ? TT_F64 : TT_F32)
-
-/* Everything the case wants to see, collected while the rollout runs. */
-typedef struct rolled {
-    tt_ctx *ctx;
-    tt_st_writer *out;
-    tt_arena arena;
-    tt_rollout *run;
-    tt_cache *cache;
-    const tt_geometry *geo;
-    bool tether;
-    bool batch;                  /* caches have a batch axis, norms are kept  */
-    int64_t chunks, M;
-    int64_t *ends, *memory, *counters;  /* [chunks, ...], see below           */
-    uint8_t *filled;
-    double *norm_k, *norm_v;
-    int64_t rounds, room, P;     /* admission rounds so far, at most, width   */
-    int64_t *g_layer, *g_chunk, *g_sub, *g_candidates, *g_after;
-    tt_real *g_mass, *g_scores;
-    uint8_t *g_keep;
-} rolled;
 
 static void *grow(rolled *r, int64_t n, size_t size) {
     return tt_alloc0(r->ctx, &r->arena, n, size, "a rollout record");
 }
 
 /* ---- options ------------------------------------------------------------- */
-
-/* False when the case is about a policy this program does not have. */
-static bool read_policy(tt_policy_options *o, const tt_json *j) {
-    const char *name = tt_json_str(j, "policy", "");
-    const tt_json *p = j;
-    if (!strcmp(name, "fifo")) {
-        *o = tt_policy_defaults("fifo");
-    } else if (!strcmp(name, "self_forcing")) {
-        *o = tt_policy_defaults("fifo");
-        p = tt_json_get(j, "params");
-    } else if (!strcmp(name, "tethercache")) {
-        *o = tt_policy_defaults("tether");
-    } else {
-        return false;
-    }
-    o->K = tt_json_int(p, "K", o->K);
-    o->S = tt_json_int(p, "S", o->S);
-    o->R = tt_json_int(p, "R", o->R);
-    o->M = tt_json_int(p, "M", o->M);
-    o->alpha = tt_json_num(p, "alpha", o->alpha);
-    o->tau = tt_json_num(p, "tau", o->tau);
-    o->temperature = tt_json_num(p, "score_temperature", o->temperature);
-    const char *pool = tt_json_str(p, "grab_pool", "");
-    o->pool = strncmp(pool, "one frame", 9) ? TT_POOL_CHUNK : TT_POOL_FRAME;
-    return true;
-}
 
 static tt_status read_options(tt_ctx *ctx, tt_rollout_options *o,
                               const tt_json *j) {
@@ -87,6 +38,8 @@ static tt_status read_options(tt_ctx *ctx, tt_rollout_options *o,
     o->independent_first_frame = tt_json_bool(j, "independent_first_frame",
                                               false);
     o->initial_frames = tt_json_int(j, "initial_frames", 0);
+    /* CausVid's lists end with a 0 that is dropped. */
+    if (o->nsteps > 1 && o->steps[o->nsteps - 1] == 0) o->nsteps--;
     return TT_OK;
 }
 
@@ -99,6 +52,7 @@ static void begin(rolled *r, const tt_rollout_options *o) {
     r->tether = !strcmp(p->name, "tether");
     r->M = r->tether ? p->M : 0;
     r->ends = grow(r, n * 2, sizeof *r->ends);
+    r->ends_tokens = grow(r, n * 2, sizeof *r->ends_tokens);
     r->norm_k = grow(r, n * layers, sizeof *r->norm_k);
     r->norm_v = grow(r, n * layers, sizeof *r->norm_v);
     r->memory = grow(r, n * layers * r->M, sizeof *r->memory);
@@ -166,6 +120,8 @@ static void after_chunk(rolled *r, int64_t chunk) {
         const int64_t at = chunk * layers + i;
         r->ends[2 * chunk] = y->seen;
         r->ends[2 * chunk + 1] = y->len / r->geo->L;
+        r->ends_tokens[2 * chunk] = y->seen * r->geo->L;
+        r->ends_tokens[2 * chunk + 1] = y->len;
         r->norm_k[at] = norm2(y->k, n);
         r->norm_v[at] = norm2(y->v, n);
         tt_tether_info t;
@@ -179,50 +135,35 @@ static void after_chunk(rolled *r, int64_t chunk) {
     }
 }
 
-/* The keys as the official code stores them: rotated at their absolute
- * positions for the sliding window, as they are for TetherCache. */
-static void stored_keys(rolled *r, tt_real *out, const tt_layer *y) {
-    const tt_geometry *g = r->geo;
-    const int64_t width = g->H * g->D;
-    memcpy(out, y->k, (size_t)(y->cap * width) * sizeof *out);
-    if (r->tether) return;
-    int32_t *pos = tt_alloc(r->ctx, &r->arena, 3 * y->len, sizeof *pos,
-                            "positions");
-    for (int64_t i = 0; pos && i < y->len; i++) {
-        pos[3 * i] = y->tpos[i];
-        pos[3 * i + 1] = (int32_t)(y->sidx[i] / g->grid_w);
-        pos[3 * i + 2] = (int32_t)(y->sidx[i] % g->grid_w);
-    }
-    tt_rope(r->ctx, out, out, y->len, g->H, g->D, tt_cache_rope(r->cache), pos);
-}
-
 static void put_caches(rolled *r, int64_t chunk) {
     const tt_geometry *g = r->geo;
     const int64_t cap = tt_cache_layer(r->cache, 0)->cap;
     const int64_t n = cap * g->H * g->D;
+    char prefix[48], name[64];
+    policy_chunk_prefix(prefix, sizeof prefix, r, chunk);
     tt_real *k = grow(r, g->layers * n, sizeof *k);
     tt_real *v = grow(r, g->layers * n, sizeof *v);
     if (r->ctx->status) return;
     for (int64_t i = 0; i < g->layers; i++) {
-        stored_keys(r, k + i * n, tt_cache_layer(r->cache, i));
+        policy_stored_keys(r, k + i * n, tt_cache_layer(r->cache, i));
         memcpy(v + i * n, tt_cache_layer(r->cache, i)->v,
                (size_t)n * sizeof *v);
     }
     const int64_t batch[] = { g->layers, 1, cap, g->H, g->D };
     const int64_t plain[] = { g->layers, cap, g->H, g->D };
     const int64_t *dim = r->batch ? batch : plain;
-    char name[64];
-    snprintf(name, sizeof name, "chunk%lld.cache_k", (long long)chunk);
+    snprintf(name, sizeof name, "%s.cache_k", prefix);
     tt_st_add(r->out, name, REAL_TYPE, r->batch ? 5 : 4, dim, k);
-    snprintf(name, sizeof name, "chunk%lld.cache_v", (long long)chunk);
+    snprintf(name, sizeof name, "%s.cache_v", prefix);
     tt_st_add(r->out, name, REAL_TYPE, r->batch ? 5 : 4, dim, v);
+    policy_put_tokens(r, prefix);
 }
 
 static void put_records(rolled *r) {
     tt_st_writer *o = r->out;
     const int64_t n = r->chunks, layers = r->geo->layers, g = r->rounds;
     const int64_t M = r->M, P = r->P;
-    tt_st_add(o, "ends", TT_I64, 2, (int64_t[]){ n, 2 }, r->ends);
+    policy_put_ends(r);
     if (!r->batch) return;
     tt_st_add(o, "cache_k_norm2", TT_F64, 2, (int64_t[]){ n, layers },
               r->norm_k);
@@ -250,7 +191,9 @@ static void put_records(rolled *r) {
 
 /* ---- the run ------------------------------------------------------------- */
 
-static bool wanted(const tt_json *json, int64_t chunk) {
+/* detail_chunks count inside a rollout. */
+static bool wanted(const rolled *r, const tt_json *json, int64_t chunk) {
+    chunk %= r->chunks / r->rollouts;
     const tt_json *list = tt_json_get(json, "detail_chunks");
     for (int64_t i = 0; list && i < list->count; i++)
         if (tt_json_at(list, i)->i == chunk) return true;
@@ -260,20 +203,22 @@ static bool wanted(const tt_json *json, int64_t chunk) {
 static void roll(rolled *r, const tt_json *json, const tt_rollout_options *o,
                  int64_t C) {
     tt_ctx *ctx = r->ctx;
-    const int64_t dim[] = { 1, o->initial_frames + o->latents, C, o->h, o->w };
-    tt_real *latents = grow(r, dim[1] * C * o->h * o->w, sizeof *latents);
+    const int64_t dim[] = { o->rollouts, o->initial_frames + o->latents, C,
+                            o->h, o->w };
+    tt_real *latents = grow(r, dim[0] * dim[1] * C * o->h * o->w, sizeof *latents);
     const tt_real *x;
     int64_t f, done = 0;
     begin(r, o);
     tt_cache_on_grab(r->cache, on_grab, r);
+    tt_cache_on_compress(r->cache, policy_on_compress, r);
     for (int64_t i = 0; i < r->chunks && !ctx->status; i++) {
-        ctx->tap = wanted(json, i) && r->batch ? on_tap : NULL;
+        ctx->tap = wanted(r, json, i) && r->batch ? on_tap : NULL;
         ctx->tap_user = r;
         if (tt_rollout_next(ctx, r->run, &x, &f)) break;
         memcpy(latents + done, x, (size_t)(f * C * o->h * o->w) * sizeof *x);
         done += f * C * o->h * o->w;
         after_chunk(r, i);
-        if (wanted(json, i)) put_caches(r, i);
+        if (wanted(r, json, i)) put_caches(r, i);
     }
     ctx->tap = NULL;
     if (ctx->status) return;
@@ -281,22 +226,15 @@ static void roll(rolled *r, const tt_json *json, const tt_rollout_options *o,
     put_records(r);
 }
 
-static const tt_real *input(rolled *r, const tt_file *f, const char *name) {
-    const tt_entry *e = tt_file_find(f, name);
-    return e ? tt_read_real(r->ctx, &r->arena, &e->t) : NULL;
-}
-
 tt_status run_rollout_case(tt_ctx *ctx, const tt_json *json, const char *dir,
                            tt_st_writer *out) {
-    rolled r = { .ctx = ctx, .out = out };
-    tt_rollout_options o;
+    rolled r = { .ctx = ctx, .out = out, .rollouts = 1 };
+    tt_rollout_options o = tt_rollout_defaults();
     tt_file *f = NULL;
     tt_weights *w = NULL;
     tt_dit *m = NULL;
-    tt_prompt *prompt = NULL;
     char path[1024];
-    o = tt_rollout_defaults();
-    if (!read_policy(&o.policy, json)) return TT_EUNSUPPORTED;
+    if (!policy_read(&o.policy, json)) return TT_EUNSUPPORTED;
     TT_TRY(read_options(ctx, &o, json));
     r.batch = !tt_json_get(json, "params");
     snprintf(path, sizeof path, "%s/inputs.safetensors", dir);
@@ -305,22 +243,16 @@ tt_status run_rollout_case(tt_ctx *ctx, const tt_json *json, const char *dir,
     if (tt_weights_open(ctx, &w, path, TT_MODEL_DIT,
                         &(tt_weights_options){ .ema = -1 }) == TT_OK)
         tt_dit_load(ctx, &m, w, NULL, 0);
-    o.noise.noise = input(&r, f, "noise");
-    o.noise.renoise = input(&r, f, "renoise");
-    o.initial = input(&r, f, "initial_latent");
-    const tt_entry *text = tt_file_find(f, "text");
-    if (!text || !o.noise.noise)
-        tt_fail(ctx, TT_ESHAPE, "%s: no input text or noise", dir);
-    else
-        tt_prompt_make(ctx, &prompt, m, input(&r, f, "text"), text->t.dim[1]);
-    if (!ctx->status) tt_rollout_open(ctx, &r.run, m, prompt, &o);
+    policy_read_inputs(&r, &o, json, m, f);
+    if (!ctx->status)
+        tt_rollout_open(ctx, &r.run, m, r.nprompts ? r.prompt[0] : NULL, &o);
     if (!ctx->status) {
         r.cache = tt_rollout_cache(r.run);
         r.geo = tt_cache_geometry(r.cache);
         roll(&r, json, &o, tt_dit_get_config(m)->in_dim);
     }
     tt_rollout_close(r.run);
-    if (prompt) tt_prompt_free(prompt);
+    for (int i = 0; i < r.nprompts; i++) tt_prompt_free(r.prompt[i]);
     if (m) tt_dit_close(m);
     tt_file_close(f);
     tt_arena_free(&r.arena);

@@ -21,6 +21,7 @@ int cmd_generate(tt_ctx *ctx, int argc, char **argv);
 int cmd_embed(tt_ctx *ctx, int argc, char **argv);
 int cmd_tokenize(tt_ctx *ctx, int argc, char **argv);
 int cmd_decode(tt_ctx *ctx, int argc, char **argv);
+int cmd_encode(tt_ctx *ctx, int argc, char **argv);
 int cmd_noise(tt_ctx *ctx, int argc, char **argv);
 int cmd_inspect(tt_ctx *ctx, int argc, char **argv);
 int cmd_analyze(tt_ctx *ctx, int argc, char **argv);

@@ -27,6 +27,7 @@ typedef struct session {
     tt_arena mem;        /* noise, given latents, names                       */
     tt_dit *dit;
     texts texts;
+    given_frames given_frames;
 } session;
 
 /* ---- inputs -------------------------------------------------------------- */
@@ -39,13 +40,27 @@ static void size_for_file(const session *s, int64_t *h, int64_t *w)
     *w = s->opt.w ? s->opt.w : -1;
 }
 
+/* `initial_latent`, or `latents` as other commands write them. */
+static const char *initial_name(session *s)
+{
+    tt_file *file = NULL;
+    const char *name = "initial_latent";
+    if (tt_file_open(s->ctx, &file, s->g.initial)) return name;
+    if (!tt_file_find(file, name) && tt_file_find(file, "latents"))
+        name = "latents";
+    tt_file_close(file);
+    return name;
+}
+
+/* Latents to continue, or what they will be encoded from. */
 static void read_initial(session *s, int64_t C)
 {
+    given_plan(s->ctx, &s->given_frames, &s->g, &s->opt);
     int64_t dim[5] = {1, -1, C, 0, 0};
     if (!s->g.initial || s->ctx->status) return;
     size_for_file(s, &dim[3], &dim[4]);
     s->opt.initial = input_read(s->ctx, &s->mem, s->g.initial,
-                                "initial_latent", 5, dim);
+                                initial_name(s), 5, dim);
     if (!s->opt.initial) return;
     s->opt.initial_frames = dim[1];
     s->opt.h = dim[3];
@@ -152,6 +167,21 @@ static tt_status open_vae(session *s, tt_vae **vae, model_source *from)
         tt_fail(s->ctx, TT_ESHAPE, "the transformer makes %lld latent channels "
                 "and the VAE takes %lld: they belong to different models",
                 (long long)C, (long long)tt_vae_z(*vae));
+    return s->ctx->status;
+}
+
+/* The given frames of --image and --initial-video, once all is checked. */
+static tt_status encode_given(session *s)
+{
+    const char *path = s->given_frames.in.path;
+    model_source from = {0};
+    if (!path) return s->ctx->status;
+    record_input(s->ctx, &s->record, s->g.image ? "image" : "initial video",
+                 path, NULL);
+    given_encode(s->ctx, &s->mem, &s->given_frames, &s->progress, &s->g,
+                 tt_dit_get_config(s->dit)->in_dim, &s->opt, &from);
+    if (s->g.no_decode) /* else it is in the record already */
+        record_input(s->ctx, &s->record, "VAE", from.path, from.origin);
     return s->ctx->status;
 }
 
@@ -402,6 +432,7 @@ static void run_session(session *s)
         first = names_of(s, 0, s->g.sample);
         if (check_names(s, &first)) return;
     }
+    if (encode_given(s)) return;
     if (texts_make(s->ctx, &s->texts, &s->g, tt_dit_get_config(s->dit),
                    &s->progress, &s->record)) return;
     for (int i = 0; i < s->texts.n; i++)

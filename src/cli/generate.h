@@ -10,6 +10,7 @@
 #define CLI_GENERATE_H
 
 #include "cli/decode.h"
+#include "cli/encode.h"
 #include "cli/model.h"
 #include "cli/options.h"
 #include "cli/progress.h"
@@ -33,7 +34,8 @@ typedef struct generate {
     int warp, independent_first_frame;
     double shift;
     int64_t chunk, context_noise;
-    const char *initial, *image;
+    const char *initial, *image, *initial_video;
+    int64_t initial_frames;
     /* policy */
     const char *cache, *preset, *pool;
     int64_t budget, sink, recent, memory;
@@ -61,6 +63,24 @@ int generate_check(generate *g, const opt_result *given,
  * is known whether frames are given; refuses what is not whole chunks. */
 tt_status generate_length(tt_ctx *ctx, const generate *g,
                           const opt_result *given, tt_rollout_options *opt);
+
+/* ---- given frames -------------------------------------------------------- */
+
+/* What --image or --initial-video names; path NULL: neither was given. */
+typedef struct given_frames {
+    encode_input in;
+    encode_size size;
+} given_frames;
+
+/* Look at it: fills opt->initial_frames and, for a video, opt->w and h (where
+ * they are 0 the video keeps its size). Refuses what is not whole chunks. */
+tt_status given_plan(tt_ctx *ctx, given_frames *v, const generate *g,
+                     tt_rollout_options *opt);
+/* Encode it into `mem`: opt->initial [initial_frames, C, h, w]. The VAE of
+ * `g` is opened for it and closed again; `source` is told where from. */
+tt_status given_encode(tt_ctx *ctx, tt_arena *mem, given_frames *v,
+                       progress *p, const generate *g, int64_t C,
+                       tt_rollout_options *opt, model_source *source);
 
 /* ---- text ---------------------------------------------------------------- */
 

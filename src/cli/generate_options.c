@@ -69,9 +69,15 @@ static const opt_spec options[] = {
      offsetof(generate, independent_first_frame), NULL,
      "the first chunk is one frame (default: no)"},
     {OPT_TEXT, "initial-latents", 0, offsetof(generate, initial), "FILE",
-     "initial_latent [1, n0, C, h, w]: frames to continue"},
+     "latents to continue: initial_latent [1, n0, C, h, w], or the latents of "
+     "`encode` and `generate`"},
     {OPT_TEXT, "image", 0, offsetof(generate, image), "FILE",
-     "first frame as a picture (not in this build yet)"},
+     "the first frame, a PNG or JPEG, resized to the video's size; implies "
+     "--independent-first-frame"},
+    {OPT_TEXT, "initial-video", 0, offsetof(generate, initial_video), "PATH",
+     "frames to continue: a video or frames/%05d.png, as `encode` reads them"},
+    {OPT_INT, "initial-frames", 0, offsetof(generate, initial_frames), "N",
+     "only the last N frames of --initial-video (default: all)"},
 
     {OPT_GROUP, NULL, 0, 0, NULL, "Cache policy"},
     {OPT_TEXT, "cache", 0, offsetof(generate, cache), "NAME",
@@ -274,9 +280,25 @@ static int check_policy_name(const generate *g, const opt_result *given)
         for (const opt_spec *o = options; o->kind; o++)
             if (o->name && !o->help && !strcmp(o->name, given->seen[i]))
                 return opt_usage(me, "--%s is not in this build yet", o->name);
-    if (g->image)
-        return opt_usage(me, "--image is not in this build yet; "
-                         "--initial-latents takes a first frame as latents");
+    return -1;
+}
+
+static int check_given(generate *g, const opt_result *given)
+{
+    if (!!g->initial + !!g->image + !!g->initial_video > 1)
+        return opt_usage(me, "give only one of --initial-latents, --image and "
+                         "--initial-video");
+    if (opt_given(given, "initial-frames")
+        && (!g->initial_video || g->initial_frames < 1
+            || g->initial_frames > INT32_MAX))
+        return opt_usage(me, "--initial-frames needs --initial-video and a "
+                         "number of frames from 1");
+    if (!g->image) return -1;
+    if (opt_given(given, "independent-first-frame")
+        && !g->independent_first_frame)
+        return opt_usage(me, "--image is a chunk of one frame; it cannot be "
+                         "used with --no-independent-first-frame");
+    g->independent_first_frame = 1;
     return -1;
 }
 
@@ -354,6 +376,7 @@ int generate_check(generate *g, const opt_result *given,
     if (status < 0) status = check_text(g);
     if (status < 0) status = check_size(g, given);
     if (status < 0) status = check_output(g);
+    if (status < 0) status = check_given(g, given);
     if (status < 0) status = fill_sampler(g, opt);
     if (status < 0) status = fill_policy(g, given, &opt->policy);
     return status;

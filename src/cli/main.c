@@ -24,6 +24,7 @@ typedef struct command {
 static const command commands[] = {
     {"generate", "a video from a prompt or from embeddings", cmd_generate},
     {"decode", "a video from a file of latents", cmd_decode},
+    {"encode", "latents from pictures or a video", cmd_encode},
     {"embed", "prompt embeddings into a file, to encode once", cmd_embed},
     {"tokenize", "the ids of lines of text", cmd_tokenize},
     {"noise", "the noise of a seed into a file, for other programs",
@@ -37,7 +38,7 @@ static const command commands[] = {
 enum { NCOMMANDS = sizeof commands / sizeof commands[0] };
 
 /* Planned, so that the answer is better than "unknown". */
-static const char *const planned[] = {"encode", "convert", "diff", "validate",
+static const char *const planned[] = {"convert", "diff", "validate",
                                       "bench"};
 enum { NPLANNED = sizeof planned / sizeof planned[0] };
 

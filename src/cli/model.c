@@ -55,6 +55,12 @@ tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const model_paths *p,
 tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const model_paths *p,
                          model_source *source)
 {
+    return model_open_vae_part(ctx, out, p, TT_VAE_DECODER, source);
+}
+
+tt_status model_open_vae_part(tt_ctx *ctx, tt_vae **out, const model_paths *p,
+                              unsigned parts, model_source *source)
+{
     const char *path = p->vae ? p->vae : p->model;
     *out = NULL;
     if (!path)
@@ -63,7 +69,7 @@ tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const model_paths *p,
     tt_weights *w;
     TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_VAE, NULL));
     tell_source(source, w);
-    return tt_vae_load(ctx, out, w);
+    return tt_vae_load_parts(ctx, out, w, parts);
 }
 
 tt_status model_tokenizer(tt_ctx *ctx, char *buf, size_t n,

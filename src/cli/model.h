@@ -55,6 +55,9 @@ tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const model_paths *p,
                          model_source *source);
 tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const model_paths *p,
                          model_source *source);
+/* The same for TT_VAE_DECODER, TT_VAE_ENCODER or both. */
+tt_status model_open_vae_part(tt_ctx *ctx, tt_vae **out, const model_paths *p,
+                              unsigned parts, model_source *source);
 
 /* Path of the tokenizer: --tokenizer, or the places of -m where it lies in
  * known folders. Written to buf. */

@@ -153,8 +153,8 @@ void tt_rms_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
 
 /* The VAE's norm: y = x / max(||x||_2, 1e-12) * sqrt(c) * gamma, per row.
  * In place allowed.
- * Order  stat for ||x||^2, sqrt in double, then f(x / norm) rounded once,
- *        times f(sqrt(c)), times gamma. */
+ * Order  stat for ||x||^2; r = 1 / max(norm, 1e-12) in double; then
+ *        f((double)x * r) rounded once, times f(sqrt(c)), times gamma. */
 void tt_channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
                      int64_t c, const tt_real *gamma);
 

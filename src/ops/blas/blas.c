@@ -42,7 +42,8 @@ static int64_t least(int64_t a, int64_t b)
 /* True when w can be handed to BLAS as it lies in memory. */
 static bool usable_in_place(const tt_tensor *w)
 {
-    return w->dtype == STORED && (uintptr_t)w->data % sizeof(tt_real) == 0;
+    return w->dtype == STORED && w->scale == 0 &&
+           (uintptr_t)w->data % sizeof(tt_real) == 0;
 }
 
 /* y [n, o] (row stride ldy) = x [n, k] w[o0..o0+o)^T + b. `wide` receives the
@@ -52,13 +53,11 @@ static void linear_tile(tt_real *y, int64_t ldy, const tt_real *x, int64_t n,
                         const tt_real *b, tt_real *wide)
 {
     const tt_real *rows;
-    const char *src = (const char *)w->data +
-                      (size_t)(o0 * k) * tt_dtype_size(w->dtype);
     if (wide) {
-        tt_widen(wide, src, w->dtype, o * k);
+        tt_widen_at(wide, w, o0 * k, o * k);
         rows = wide;
     } else {
-        rows = (const tt_real *)(const void *)src;
+        rows = (const tt_real *)w->data + o0 * k;
     }
     gemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)o, (int)k, 1, x,
          (int)k, rows, (int)k, 0, y, (int)ldy);
@@ -99,9 +98,10 @@ static void blas_conv(tt_ctx *ctx, const tt_conv_args *p)
     tt_tensor w = *p->w;
     if (!usable_in_place(&w)) {
         wide = tt_scratch(ctx, k * p->Cout);
-        if (wide) tt_widen(wide, w.data, w.dtype, k * p->Cout);
+        if (wide) tt_widen_at(wide, &w, 0, k * p->Cout);
         w.data = wide;
         w.dtype = STORED;
+        w.scale = 0;
     }
     tt_real *window = tt_scratch(ctx, k * TILE_PIXELS * ctx->nthreads);
     openblas_set_num_threads(1);

@@ -124,8 +124,9 @@ static void k_channel_norm(float *y, const float *x, int64_t c,
     float root = (float)sqrt((double)c);
     double norm = sqrt(k_row_moment(x, c, 0.0));
     if (norm < 1e-12) norm = 1e-12;
+    double scale = 1.0 / norm;
     for (int64_t i = 0; i < c; i++)
-        y[i] = (float)((double)x[i] / norm) * root * gamma[i];
+        y[i] = (float)((double)x[i] * scale) * root * gamma[i];
 }
 
 static void k_col_mean(double *restrict mean, const float *restrict x,

@@ -29,17 +29,15 @@ static void pack_panel(float *panel, const tt_kernels *kn, const tt_tensor *w,
                        int64_t o0, int64_t n, int64_t k0, int64_t kc,
                        float *wide)
 {
-    size_t size = tt_dtype_size(w->dtype);
     int64_t K = w->dim[1];
-    const char *src = (const char *)w->data + (size_t)(o0 * K + k0) * size;
-    if (n == kn->nr && w->dtype == TT_F32 && (uintptr_t)src % 4 == 0) {
-        kn->pack(panel, (const float *)(const void *)src, K, kc);
+    if (n == kn->nr && w->dtype == TT_F32 && w->scale == 0 &&
+        (uintptr_t)w->data % 4 == 0) {
+        kn->pack(panel, (const float *)w->data + o0 * K + k0, K, kc);
         return;
     }
     for (int64_t j = 0; j < kn->nr; j++) {
         if (j < n)
-            tt_widen_f32(wide + j * kc, src + (size_t)(j * K) * size, w->dtype,
-                         kc);
+            tt_widen_at_f32(wide + j * kc, w, (o0 + j) * K + k0, kc);
         else
             memset(wide + j * kc, 0, (size_t)kc * sizeof *wide);
     }
@@ -178,8 +176,7 @@ void exact_conv(tt_ctx *ctx, const tt_conv_args *p)
     int64_t wide = (o + kn->nr - 1) / kn->nr * kn->nr;
     int64_t rows = 4 * kn->mr, pixels = p->Ho * p->Wo;
     int64_t units = (pixels + rows - 1) / rows;
-    tt_tensor w2 = tt_tensor_make(p->w->data, p->w->dtype, 2,
-                                  (int64_t[]){o, K});
+    tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){o, K});
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *packed = tt_scratch(ctx, wide * K);
     float *windows = tt_scratch(ctx, rows * K * ctx->nthreads);

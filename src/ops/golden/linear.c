@@ -10,7 +10,7 @@
 static const tt_real *widen_all(tt_ctx *ctx, const tt_tensor *w)
 {
     tt_real *wide = tt_scratch(ctx, tt_tensor_count(w));
-    if (wide) tt_widen(wide, w->data, w->dtype, tt_tensor_count(w));
+    if (wide) tt_widen_at(wide, w, 0, tt_tensor_count(w));
     return wide;
 }
 

@@ -68,8 +68,9 @@ void golden_channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
         const tt_real *in = x + r * c;
         double norm = sqrt(row_moment(in, c, 0.0));
         if (norm < 1e-12) norm = 1e-12;   /* a floor, not an addition */
+        double scale = 1.0 / norm;
         for (int64_t i = 0; i < c; i++)
-            y[r * c + i] = (tt_real)((double)in[i] / norm) * root * gamma[i];
+            y[r * c + i] = (tt_real)((double)in[i] * scale) * root * gamma[i];
     }
 }
 

@@ -13,22 +13,30 @@
 
 #include "tether/context.h"
 
+#define TT_SMALL_WORK 32768
+
 #ifdef _OPENMP
 #include <omp.h>
 #define TT_PRAGMA(x) _Pragma(#x)
 #define TT_PARALLEL_FOR(ctx)                                                   \
     TT_PRAGMA(omp parallel for schedule(static) num_threads((ctx)->nthreads))
+/* The same, but alone when waking the other threads would cost more than the
+ * work: `work` counts elements (or multiply-adds / 32). */
+#define TT_PARALLEL_FOR_WORK(ctx, work)                                        \
+    TT_PRAGMA(omp parallel for schedule(static)                                \
+                  num_threads((ctx)->nthreads) if((work) > TT_SMALL_WORK))
 /* Iterations of unequal or large cost, handed out one by one. */
-#define TT_PARALLEL_FOR_DYNAMIC(ctx)                                           \
+#define TT_PARALLEL_FOR_DYNAMIC(ctx, work)                                     \
     TT_PRAGMA(omp parallel for schedule(dynamic, 1)                            \
-                  num_threads((ctx)->nthreads))
+                  num_threads((ctx)->nthreads) if((work) > TT_SMALL_WORK))
 static inline int tt_thread_id(void)
 {
     return omp_get_thread_num();
 }
 #else
 #define TT_PARALLEL_FOR(ctx)
-#define TT_PARALLEL_FOR_DYNAMIC(ctx)
+#define TT_PARALLEL_FOR_WORK(ctx, work)
+#define TT_PARALLEL_FOR_DYNAMIC(ctx, work)
 static inline int tt_thread_id(void)
 {
     return 0;

@@ -76,7 +76,7 @@ static void blas_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
     tt_real *wide = tt_scratch(ctx, widen ? k * TILE_COLS * ctx->nthreads : 1);
     openblas_set_num_threads(1);
     if (wide) {
-        TT_PARALLEL_FOR_DYNAMIC(ctx)
+        TT_PARALLEL_FOR_DYNAMIC(ctx, n * o * k / 32)
         for (int64_t t = 0; t < nr * nc; t++) {
             int64_t r0 = t % nr * TILE_ROWS, c0 = t / nr * TILE_COLS;
             linear_tile(y + r0 * o + c0, o, x + r0 * k,
@@ -106,7 +106,7 @@ static void blas_conv(tt_ctx *ctx, const tt_conv_args *p)
     tt_real *window = tt_scratch(ctx, k * TILE_PIXELS * ctx->nthreads);
     openblas_set_num_threads(1);
     if (window) {
-        TT_PARALLEL_FOR_DYNAMIC(ctx)
+        TT_PARALLEL_FOR_DYNAMIC(ctx, pixels * p->Cout * k / 32)
         for (int64_t t = 0; t < nt; t++) {
             tt_real *mine = window + k * TILE_PIXELS * tt_thread_id();
             int64_t p0 = t * TILE_PIXELS, n = least(pixels - p0, TILE_PIXELS);
@@ -184,7 +184,7 @@ static void blas_attention(tt_ctx *ctx, const tt_attention_args *a)
     tt_real *all = tt_scratch(ctx, per * ctx->nthreads);
     openblas_set_num_threads(1);
     if (all) {
-        TT_PARALLEL_FOR_DYNAMIC(ctx)
+        TT_PARALLEL_FOR_DYNAMIC(ctx, a->H * a->T * a->N * a->D / 16)
         for (int64_t t = 0; t < nt * a->H; t++) {
             tile w = {.s = all + per * tt_thread_id()};
             w.acc = w.s + TILE_QUERIES * TT_KEY_BLOCK;

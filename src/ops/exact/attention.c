@@ -156,7 +156,7 @@ void exact_attention(tt_ctx *ctx, const tt_attention_args *a)
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *memory = tt_scratch(ctx, per * ctx->nthreads);
     if (memory) {
-        TT_PARALLEL_FOR_DYNAMIC(ctx)
+        TT_PARALLEL_FOR_DYNAMIC(ctx, a->H * a->T * a->N * a->D / 16)
         for (int64_t u = 0; u < a->H * groups; u++) {
             work w = work_at(memory + per * tt_thread_id(), kn, a->D);
             int64_t i0 = u % groups * size;

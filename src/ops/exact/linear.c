@@ -131,7 +131,7 @@ void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
                      .ldy = o};
             q.last = k0 + q.kc == K;
             int64_t panels = (q.no + kn->nr - 1) / kn->nr;
-            TT_PARALLEL_FOR(ctx)
+            TT_PARALLEL_FOR_WORK(ctx, q.no * q.kc)
             for (int64_t p = 0; p < panels; p++) {
                 float wide[EXACT_MAX_NR * TT_DOT_BLOCK];
                 pack_panel(packed + p * kn->nr * q.kc, kn, w, o0 + p * kn->nr,
@@ -140,7 +140,7 @@ void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
             int64_t nr = (n + rows - 1) / rows;
             int64_t chunk = chunk_cols(kn, q.no, nr, ctx->nthreads);
             int64_t nc = (q.no + chunk - 1) / chunk;
-            TT_PARALLEL_FOR_DYNAMIC(ctx)
+            TT_PARALLEL_FOR_DYNAMIC(ctx, n * q.no * q.kc / 32)
             for (int64_t u = 0; u < nr * nc; u++) {
                 int64_t r0 = u % nr * rows, c0 = u / nr * chunk;
                 run_unit(&q, x + r0 * K + k0, K, r0, least(n, r0 + rows), c0,
@@ -158,7 +158,7 @@ static void pack_all(tt_ctx *ctx, const tt_kernels *kn, float *packed,
     int64_t panels = (o + kn->nr - 1) / kn->nr;
     int64_t blocks = (K + TT_DOT_BLOCK - 1) / TT_DOT_BLOCK;
     (void)ctx;
-    TT_PARALLEL_FOR(ctx)
+    TT_PARALLEL_FOR_WORK(ctx, o * K)
     for (int64_t u = 0; u < panels * blocks; u++) {
         float wide_rows[EXACT_MAX_NR * TT_DOT_BLOCK];
         int64_t p = u % panels, k0 = u / panels * TT_DOT_BLOCK;
@@ -182,7 +182,7 @@ void exact_conv(tt_ctx *ctx, const tt_conv_args *p)
     float *windows = tt_scratch(ctx, rows * K * ctx->nthreads);
     if (windows) {
         pack_all(ctx, kn, packed, &w2, o, K);
-        TT_PARALLEL_FOR_DYNAMIC(ctx)
+        TT_PARALLEL_FOR_DYNAMIC(ctx, pixels * o * K / 32)
         for (int64_t u = 0; u < units; u++) {
             float *x = windows + rows * K * tt_thread_id();
             int64_t r0 = u * rows, r1 = least(pixels, r0 + rows);

@@ -20,7 +20,7 @@ void exact_layer_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR(ctx)
+    TT_PARALLEL_FOR_WORK(ctx, n * c)
     for (int64_t r = 0; r < n; r++)
         kn->layer_norm(y + r * c, x + r * c, c, w, b, eps);
 }
@@ -30,7 +30,7 @@ void exact_rms_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR(ctx)
+    TT_PARALLEL_FOR_WORK(ctx, n * c)
     for (int64_t r = 0; r < n; r++)
         kn->rms_norm(y + r * c, x + r * c, c, w, eps);
 }
@@ -40,7 +40,7 @@ void exact_channel_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR(ctx)
+    TT_PARALLEL_FOR_WORK(ctx, n * c)
     for (int64_t r = 0; r < n; r++)
         kn->channel_norm(y + r * c, x + r * c, c, gamma);
 }
@@ -51,7 +51,7 @@ void exact_modulate(tt_ctx *ctx, float *x, int64_t n, int64_t c,
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR(ctx)
+    TT_PARALLEL_FOR_WORK(ctx, n * c)
     for (int64_t r = 0; r < n; r++)
         kn->modulate(x + r * c, c, scale + r / rows * stride,
                      shift + r / rows * stride);
@@ -62,7 +62,7 @@ void exact_gate_add(tt_ctx *ctx, float *x, const float *y, int64_t n, int64_t c,
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR(ctx)
+    TT_PARALLEL_FOR_WORK(ctx, n * c)
     for (int64_t r = 0; r < n; r++)
         kn->gate_add(x + r * c, y + r * c, c, gate + r / rows * stride);
 }
@@ -71,7 +71,7 @@ void exact_add(tt_ctx *ctx, float *x, const float *y, int64_t n)
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR(ctx)
+    TT_PARALLEL_FOR_WORK(ctx, n)
     for (int64_t i = 0; i < n; i += PIECE)
         kn->add(x + i, y + i, least(n - i, PIECE));
 }
@@ -80,7 +80,7 @@ void exact_mul(tt_ctx *ctx, float *x, const float *y, int64_t n)
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR(ctx)
+    TT_PARALLEL_FOR_WORK(ctx, n)
     for (int64_t i = 0; i < n; i += PIECE)
         kn->mul(x + i, y + i, least(n - i, PIECE));
 }
@@ -89,7 +89,7 @@ void exact_gelu_tanh(tt_ctx *ctx, float *x, int64_t n)
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR(ctx)
+    TT_PARALLEL_FOR_WORK(ctx, 8 * n)
     for (int64_t i = 0; i < n; i += PIECE)
         kn->gelu_tanh(x + i, least(n - i, PIECE));
 }
@@ -98,7 +98,7 @@ void exact_silu(tt_ctx *ctx, float *x, int64_t n)
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR(ctx)
+    TT_PARALLEL_FOR_WORK(ctx, 8 * n)
     for (int64_t i = 0; i < n; i += PIECE)
         kn->silu(x + i, least(n - i, PIECE));
 }
@@ -126,7 +126,7 @@ void exact_rope(tt_ctx *ctx, float *y, const float *x, int64_t T, int64_t H,
     double *angles = tt_alloc(ctx, &ctx->scratch, D * ctx->nthreads,
                               sizeof *angles, "scratch");
     if (angles) {
-        TT_PARALLEL_FOR(ctx)
+        TT_PARALLEL_FOR_WORK(ctx, T * H * D)
         for (int64_t t = 0; t < T; t++) {
             double *cs = angles + D * tt_thread_id(), *sn = cs + D / 2;
             gather_angles(cs, sn, table, pos + 3 * t);
@@ -148,7 +148,7 @@ void exact_col_mean(tt_ctx *ctx, double *mean, const float *x, int64_t n,
 {
     const tt_kernels *kn = exact_kernels();
     int64_t w = unit_cols(ctx, c);
-    TT_PARALLEL_FOR(ctx)
+    TT_PARALLEL_FOR_WORK(ctx, n * c)
     for (int64_t i = 0; i < c; i += w)
         kn->col_mean(mean + i, x + i, n, c, least(c - i, w));
 }
@@ -158,7 +158,7 @@ void exact_col_moment(tt_ctx *ctx, double *m2, const float *x,
 {
     const tt_kernels *kn = exact_kernels();
     int64_t w = unit_cols(ctx, c);
-    TT_PARALLEL_FOR(ctx)
+    TT_PARALLEL_FOR_WORK(ctx, n * c)
     for (int64_t i = 0; i < c; i += w)
         kn->col_moment(m2 + i, x + i, mean + i, n, c, least(c - i, w));
 }

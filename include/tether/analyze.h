@@ -17,6 +17,9 @@
  *   latents.safetensors    latents [1, n, C, h, w]
  *   trace.safetensors      the cache after every context pass, and every
  *                          admission round (tensors: tt_recorder_finish)
+ *   chosen.safetensors     Deep Forcing: comp_chosen [row, 6] F64, every token
+ *                          chosen: chunk, layer, source frame, place in it,
+ *                          times chosen before, phi
  *   features.safetensors   kv_stats [frames, layers, 4, H*D] F32: per channel
  *                          mean and population standard deviation over the
  *                          tokens of a frame's clean unrotated keys (0, 1) and
@@ -68,6 +71,11 @@ void tt_recorder_shift(tt_recorder *r, int64_t first);
  *   grab_layer grab_chunk grab_sub [round] I64, grab_candidates [round, P] I64,
  *   grab_mass grab_div grab_scores [round, P], grab_keep [round, P] U8,
  *   grab_memory_after [round, M] I64, grab_margin [round] F64
+ *   comp_event [event, 7] I64      layer, chunk, event, source tokens, kept
+ *       tokens, chosen tokens, frames the sinks moved   (Deep Forcing)
+ *   comp_frame [row, 4] I64        event (row of comp_event), source frame,
+ *       candidate tokens, chosen tokens
+ *   comp_frame_phi [row, 2] F64    mean and largest phi of the candidates
  *   chunk_start, chunk_frames [chunk] I64
  *   bio_src [chunk, layer, slot] I32     source frame of most of the slot's
  *       tokens; -1 empty, -2 long-term and -3 short-term summaries
@@ -132,6 +140,8 @@ tt_analyze_options tt_analyze_defaults(void);
  *   steps        C   distinct frames, span, age, diagonal band per step
  *   summary      C   the same as one row per run, with counters
  *   selection    D   candidates, scores and decisions of every round
+ *   compression, chosen   D   of Deep Forcing, by source frame and by token
+ *                    (tokens: of opt->layer, or when there are few)
  * each as .csv, .json, and where there is a picture .svg, .png.
  * Errors  TT_EINVAL  a layer or reference the runs do not have */
 tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,

@@ -171,8 +171,7 @@ static tt_status write_weights(tt_ctx *ctx, tt_recording *const *run, int n,
     table t;
     table_begin(&t, ctx, "run,chunk,layer,summary,src_frame,weight");
     for (int i = 0; i < n; i++)
-        if (run[i]->src && run[i]->alpha_long >= 0 && run[i]->alpha_short >= 0)
-            weight_rows(&t, ctx, run[i], opt);
+        if (run[i]->src) weight_rows(&t, ctx, run[i], opt);
     return t.rows ? output_table(ctx, &t, "weights", opt)
                   : (table_end(&t), ctx->status);
 }
@@ -316,6 +315,58 @@ static tt_status write_selection(tt_ctx *ctx, tt_recording *const *run, int n,
                   : (table_end(&t), ctx->status);
 }
 
+/* Deep Forcing: one row per source frame with candidates. */
+static tt_status write_compression(tt_ctx *ctx, tt_recording *const *run,
+                                   int n, const tt_analyze_options *opt)
+{
+    table t;
+    table_begin(&t, ctx, "run,chunk,layer,event,src_frame,candidates,chosen,"
+                "phi_mean,phi_max");
+    for (int i = 0; i < n; i++) {
+        const tt_recording *r = run[i];
+        for (int64_t k = 0; k < r->event_frames; k++) {
+            const int64_t *f = r->event_frame + 4 * k;
+            const int64_t *e = r->event + 7 * f[0];
+            if (opt->layer >= 0 && e[0] != opt->layer) continue;
+            table_row(&t);
+            table_str(&t, r->label);
+            table_num(&t, (double)e[1]);
+            table_num(&t, (double)e[0]);
+            table_num(&t, (double)e[2]);
+            for (int c = 1; c < 4; c++) table_num(&t, (double)f[c]);
+            table_num(&t, r->event_phi[2 * k]);
+            table_num(&t, r->event_phi[2 * k + 1]);
+        }
+    }
+    return t.rows ? output_table(ctx, &t, "compression", opt)
+                  : (table_end(&t), ctx->status);
+}
+
+/* Deep Forcing: every chosen token. At real sizes that is thousands per layer
+ * and chunk, so only of a layer that was asked for, or when they are few. */
+static tt_status write_chosen(tt_ctx *ctx, tt_recording *const *run, int n,
+                              const tt_analyze_options *opt)
+{
+    enum { FEW = 200000 };
+    table t;
+    table_begin(&t, ctx, "run,chunk,layer,src_frame,place,reuse,phi");
+    for (int i = 0; i < n; i++) {
+        const tt_recording *r = run[i];
+        if (opt->layer < 0 && r->chosen > FEW) continue;
+        for (int64_t k = 0; k < r->chosen; k++) {
+            double row[6];
+            memcpy(row, (const char *)r->chosen_token->data
+                   + (size_t)k * sizeof row, sizeof row);
+            if (opt->layer >= 0 && row[1] != (double)opt->layer) continue;
+            table_row(&t);
+            table_str(&t, r->label);
+            for (int c = 0; c < 6; c++) table_num(&t, row[c]);
+        }
+    }
+    return t.rows ? output_table(ctx, &t, "chosen", opt)
+                  : (table_end(&t), ctx->status);
+}
+
 /* ---- all ----------------------------------------------------------------- */
 
 static tt_status check(tt_ctx *ctx, tt_recording *const *run, int n,
@@ -393,6 +444,8 @@ tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,
     if (!ctx->status)
         write_summary(ctx, run, n, ndrift == n ? drift : NULL, opt);
     if (!ctx->status) write_selection(ctx, run, n, opt);
+    if (!ctx->status) write_compression(ctx, run, n, opt);
+    if (!ctx->status) write_chosen(ctx, run, n, opt);
     if (!ctx->status && (opt->svg || opt->png))
         output_figures(ctx, run, n, drift, ndrift, opt, save_figure, &copy);
     tt_arena_free(&mem);

@@ -51,7 +51,7 @@ bool summary_weights(double *out, const tt_recording *r, int64_t layer,
             double *w = out + k * size + c * r->frames;
             const double *old = w - r->frames;
             bool before = has_frame(was, r->slots, -2 - k);
-            if (!has_frame(is, r->slots, -2 - k)) continue;
+            if (alpha[k] < 0 || !has_frame(is, r->slots, -2 - k)) continue;
             any = true;
             double a = !before ? 1 : moved ? alpha[k] : 0;
             for (int64_t f = 0; f < r->frames; f++)

@@ -46,6 +46,7 @@ void running_mean(double *x, int64_t n, int64_t w);
  *   w <- (1 - alpha) w + alpha * share among the tokens evicted by the chunk,
  *   w = share when the summaries are made
  *   out [2, chunks, frames], long first
+ * A negative alpha is unknown: its weights stay 0.
  * A frame is evicted when it is gone from a slot that was neither overwritten
  * by a summary nor memory. False, and out zero, when there are none. */
 bool summary_weights(double *out, const tt_recording *r, int64_t layer,

@@ -263,6 +263,7 @@ static int legend(figure *f, const plot_spec *s, double x0, double y,
                         plot_dash(k->style));
             figure_text(f, x + 34, y, 12, FIG_LEFT, INK, k->label);
         } else if (f) {
+            figure_rect(f, x - 0.5, y - 10.5, 15, 13, SOFT);
             figure_rect(f, x, y - 10, 14, 12, k->paint);
             figure_text(f, x + 20, y, 12, FIG_LEFT, INK, k->label);
         }

@@ -5,7 +5,7 @@
  * Model   everything is read off the token slots and the policy's own plan, so
  *         any policy is recorded without knowing this file; only TetherCache's
  *         memory and counters are asked for by name.
- * Next    recorder_write.c */
+ * Next    recorder_compress.c, recorder_write.c */
 #include "analyze/recorder.h"
 
 #include <math.h>
@@ -62,6 +62,12 @@ static tt_status open_files(tt_recorder *r)
                         in_folder(r, "latents.safetensors")));
     TT_TRY(tt_st_add(r->latents, "latents", sizeof(tt_real) == 8 ? TT_F64
                      : TT_F32, 5, latents, NULL));
+    if (tt_cache_reuse(r->cache, 0)) {
+        const int64_t row[2] = {0, 6};
+        TT_TRY(tt_st_create(r->ctx, &r->chosen,
+                            in_folder(r, "chosen.safetensors")));
+        TT_TRY(tt_st_add(r->chosen, "comp_chosen", TT_F64, 2, row, NULL));
+    }
     if (!o->features) return TT_OK;
     TT_TRY(tt_st_create(r->ctx, &r->features,
                         in_folder(r, "features.safetensors")));
@@ -104,6 +110,7 @@ tt_status tt_recorder_open(tt_ctx *ctx, tt_recorder **out, tt_cache *cache,
     r->last_round = &r->rounds;
     r->last_chunk = &r->chunks;
     r->last_part = &r->parts;
+    r->last_event = &r->events;
     if (tt_cache_tether_info(cache, 0, &info) && info.M > 0) {
         r->tether = true;
         r->M = info.M;
@@ -114,6 +121,7 @@ tt_status tt_recorder_open(tt_ctx *ctx, tt_recorder **out, tt_cache *cache,
         return ctx->status;
     }
     tt_cache_on_grab(cache, on_grab, r);
+    tt_cache_on_compress(cache, recorder_on_compress, r);
     *out = r;
     return TT_OK;
 }
@@ -123,6 +131,8 @@ void tt_recorder_abort(tt_recorder *r)
     if (!r) return;
     tt_arena mem = r->mem; /* r itself lives in it */
     tt_cache_on_grab(r->cache, NULL, NULL);
+    tt_cache_on_compress(r->cache, NULL, NULL);
+    tt_st_abort(r->chosen);
     tt_st_abort(r->latents);
     tt_st_abort(r->features);
     tt_arena_free(&mem);
@@ -364,9 +374,10 @@ tt_status tt_recorder_finish(tt_recorder *r)
     if (!ctx->status && r->opt.trace) recorder_write_trace(r, r->opt.trace);
     if (!ctx->status && r->opt.folder)
         recorder_write_trace(r, in_folder(r, "trace.safetensors"));
-    if (r->latents) tt_st_finish(r->latents);
-    if (r->features) tt_st_finish(r->features);
-    r->latents = r->features = NULL;
+    tt_st_finish(r->latents); /* NULL is fine */
+    tt_st_finish(r->features);
+    tt_st_finish(r->chosen);
+    r->latents = r->features = r->chosen = NULL;
     if (!ctx->status && r->opt.folder)
         recorder_write_run(r, in_folder(r, "run.json")); /* last: complete */
     tt_arena_reset(&ctx->scratch, m);

@@ -17,6 +17,16 @@ typedef struct rec_round {
     double margin;
 } rec_round;
 
+/* One compression of Deep Forcing, by source frame. */
+typedef struct rec_event {
+    struct rec_event *next;
+    int64_t head[7];       /* layer, chunk, event, source tokens, kept tokens,
+                              chosen tokens, frames the sinks moved           */
+    int64_t nframes;
+    int64_t *frame;        /* [nframes, 3] frame, candidates, chosen          */
+    double *phi;           /* [nframes, 2] mean and largest of the candidates */
+} rec_event;
+
 typedef struct rec_part {
     struct rec_part *next;
     int32_t row[5];
@@ -47,8 +57,12 @@ struct tt_recorder {
     rec_round *rounds, **last_round;
     rec_chunk *chunks, **last_chunk;
     rec_part *parts, **last_part;
-    tt_st_writer *latents, *features;  /* NULL: not wanted                    */
+    rec_event *events, **last_event;
+    tt_st_writer *latents, *features, *chosen; /* NULL: not wanted            */
 };
+
+/* Listens to Deep Forcing (recorder_compress.c). */
+void recorder_on_compress(void *user, const tt_compress_record *c);
 
 /* run.json, and the trace tensors. */
 tt_status recorder_write_run(tt_recorder *r, const char *path);

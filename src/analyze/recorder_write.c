@@ -149,13 +149,39 @@ static tt_status write_rounds(tt_recorder *r, tt_st_writer *w)
     return write_numbers(r, w, "grab_margin", TT_F64, ROUND(margin));
 }
 
+/* ---- compressions -------------------------------------------------------- */
+
+static tt_status write_events(tt_recorder *r, tt_st_writer *w)
+{
+    const int64_t head[2] = {0, 7}, frame[2] = {0, 4}, phi[2] = {0, 2};
+    const rec_event *x;
+    TT_TRY(tt_st_add(w, "comp_event", TT_I64, 2, head, NULL));
+    for (x = r->events; x; x = x->next)
+        TT_TRY(tt_st_append(w, 0, 1, x->head));
+    TT_TRY(tt_st_add(w, "comp_frame", TT_I64, 2, frame, NULL));
+    int64_t row[4] = {0};
+    for (x = r->events; x; x = x->next, row[0]++)
+        for (int64_t f = 0; f < x->nframes; f++) {
+            memcpy(row + 1, x->frame + 3 * f, 3 * sizeof *row);
+            if (row[2]) TT_TRY(tt_st_append(w, 0, 1, row));
+        }
+    TT_TRY(tt_st_add(w, "comp_frame_phi", TT_F64, 2, phi, NULL));
+    for (x = r->events; x; x = x->next)
+        for (int64_t f = 0; f < x->nframes; f++)
+            if (x->frame[3 * f + 1])
+                TT_TRY(tt_st_append(w, 0, 1, x->phi + 2 * f));
+    return TT_OK;
+}
+
 tt_status recorder_write_trace(tt_recorder *r, const char *path)
 {
     tt_st_writer *w;
     TT_TRY(tt_st_create(r->ctx, &w, path));
-    if (write_chunks(r, w) == TT_OK && write_readable(r, w) == TT_OK
-        && write_parts(r, w) == TT_OK && r->tether)
-        write_rounds(r, w);
+    write_chunks(r, w);
+    if (!r->ctx->status) write_readable(r, w);
+    if (!r->ctx->status) write_parts(r, w);
+    if (!r->ctx->status && r->tether) write_rounds(r, w);
+    if (!r->ctx->status && r->events) write_events(r, w);
     return tt_st_finish(w);
 }
 
@@ -185,6 +211,12 @@ static void add_policy(text *t, const tt_policy_options *o)
     add_number(t, "tau", o->tau);
     add_number(t, "temperature", o->temperature);
     add_number(t, "context_noise", (double)o->context_noise);
+    add_number(t, "alpha_long", o->alpha_long);
+    add_number(t, "alpha_short", o->alpha_short);
+    text_add(t, ",\n    \"adaptive\": %s,\n    \"unify\": %s",
+             o->adaptive ? "true" : "false", o->unify ? "true" : "false");
+    add_number(t, "compress_to", (double)o->compress_to);
+    add_number(t, "max_reuse", (double)o->max_reuse);
     text_add(t, "\n  }");
 }
 

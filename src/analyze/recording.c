@@ -19,7 +19,7 @@ static const char what[] = "a recorded run";
 static const tt_tensor *find(tt_recording *r, const char *name, int rank,
                              int64_t *dim)
 {
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         const tt_entry *e = r->file[i] ? tt_file_find(r->file[i], name) : NULL;
         if (!e) continue;
         bool ok = e->t.rank == rank && tt_tensor_packed(&e->t);
@@ -192,6 +192,30 @@ static void take_rounds(tt_recording *r)
     r->candidates = wide[1];
 }
 
+static void take_events(tt_recording *r)
+{
+    int64_t head[2] = {-1, 7}, frame[2] = {-1, 4}, phi[2] = {-1, 2};
+    int64_t chosen[2] = {-1, 6};
+    r->event = integers(r, "comp_event", 2, head, -FRAME_MAX, FRAME_MAX);
+    if (!r->event) return;
+    r->event_frame = integers(r, "comp_frame", 2, frame, -FRAME_MAX,
+                              FRAME_MAX);
+    phi[0] = frame[0];
+    r->event_phi = reals(r, "comp_frame_phi", 2, phi);
+    if (r->ctx->status || !r->event_frame || !r->event_phi) return;
+    for (int64_t i = 0; i < frame[0]; i++)
+        if (r->event_frame[4 * i] < 0 || r->event_frame[4 * i] >= head[0]) {
+            tt_fail(r->ctx, TT_EFORMAT, "%s: comp_frame names an event that "
+                    "is not there", r->path);
+            return;
+        }
+    r->events = head[0];
+    r->event_frames = frame[0];
+    r->chosen_token = find(r, "comp_chosen", 2, chosen);
+    if (r->chosen_token && r->chosen_token->dtype == TT_F64)
+        r->chosen = chosen[0];
+}
+
 /* ---- run.json ------------------------------------------------------------ */
 
 static const char *keep(tt_recording *r, const char *s)
@@ -216,21 +240,24 @@ static void read_facts(tt_recording *r)
     r->K = tt_json_int(policy, "K", -1);
     r->alpha_long = tt_json_num(policy, "alpha_long", -1);
     r->alpha_short = tt_json_num(policy, "alpha_short", -1);
+    /* the adaptive rate is per token: no weight per frame follows from it */
+    if (tt_json_bool(policy, "adaptive", false)) r->alpha_short = -1;
 }
 
 /* ---- open, close --------------------------------------------------------- */
 
 static void open_files(tt_recording *r)
 {
-    static const char *const name[3] = {
-        "latents.safetensors", "trace.safetensors", "features.safetensors"};
+    static const char *const name[4] = {
+        "latents.safetensors", "trace.safetensors", "features.safetensors",
+        "chosen.safetensors"};
     struct stat st;
     if (stat(r->path, &st) || !S_ISDIR(st.st_mode)) {
         tt_file_open(r->ctx, &r->file[0], r->path);
         return;
     }
     read_facts(r);
-    for (int i = 0; i < 3 && !r->ctx->status; i++) {
+    for (int i = 0; i < 4 && !r->ctx->status; i++) {
         const char *path = files_join(r->ctx, &r->mem, r->path, name[i], "");
         if (files_exist(path)) tt_file_open(r->ctx, &r->file[i], path);
     }
@@ -265,6 +292,7 @@ tt_status tt_recording_open(tt_ctx *ctx, tt_recording **out, const char *path)
     if (!ctx->status) take_features(r);
     if (!ctx->status) take_biography(r);
     if (!ctx->status) take_rounds(r);
+    if (!ctx->status) take_events(r);
     if (!ctx->status && !r->latents && !r->features && !r->src && !r->rounds)
         tt_fail(ctx, TT_EFORMAT, "%s holds nothing to analyse: a run folder "
                 "of `generate --analyze`, a file with `latents`, or a trace "
@@ -280,7 +308,7 @@ tt_status tt_recording_open(tt_ctx *ctx, tt_recording **out, const char *path)
 void tt_recording_close(tt_recording *r)
 {
     if (!r) return;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (r->file[i]) tt_file_close(r->file[i]);
     tt_arena mem = r->mem; /* r itself lives in it */
     tt_arena_free(&mem);

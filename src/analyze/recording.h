@@ -13,7 +13,7 @@
 struct tt_recording {
     tt_ctx *ctx;
     tt_arena mem;                  /* holds this struct as well               */
-    tt_file *file[3];              /* latents, trace, features                */
+    tt_file *file[4];              /* latents, trace, features, chosen tokens */
     const char *path, *label, *prompt, *video, *sheet;
     int64_t sample;
     const char *policy;            /* "" when unknown                         */
@@ -40,6 +40,12 @@ struct tt_recording {
     const int64_t *grab_candidates, *grab_keep;  /* [rounds, candidates]      */
     const double *grab_mass, *grab_div, *grab_scores;
     const double *grab_margin;     /* [rounds]                                */
+
+    const int64_t *event;          /* [events, 7], see tt_recorder_finish     */
+    int64_t events, event_frames, chosen;
+    const int64_t *event_frame;    /* [event_frames, 4]                       */
+    const double *event_phi;       /* [event_frames, 2]                       */
+    const tt_tensor *chosen_token; /* [chosen, 6] F64                         */
 };
 
 /* Frame `f` of the latents, widened: z [C, P]. */

@@ -1,0 +1,85 @@
+/* recorder_compress.c: what Deep Forcing chose when it compressed the cache.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   the trace keeps per source frame how many tokens were candidates,
+ *         how many were chosen and how they scored; the run folder gets every
+ *         chosen token. (All scores of all candidates would be 40 000 numbers
+ *         per layer and compression at 1.3B and 832x480.)
+ * Relies  on being told after the chosen tokens moved to the slots behind the
+ *         sinks, where their source is still written beside them. */
+#include <string.h>
+
+#include "analyze/recorder.h"
+
+static const char what[] = "the record of a run";
+
+typedef struct tally {
+    int64_t first, last;       /* candidates: source tokens [first, last)     */
+    int64_t lo, n;             /* frames lo .. lo + n - 1 occur               */
+} tally;
+
+static tally tally_of(const tt_recorder *r, const tt_compress_record *c)
+{
+    const int64_t sink = tt_cache_options(r->cache)->S * r->L;
+    tally t = {.first = sink, .last = c->n - (c->kept - sink - c->nselected)};
+    int64_t hi = INT64_MIN;
+    t.lo = INT64_MAX;
+    for (int64_t i = t.first; i < t.last; i++) {
+        if (c->frame[i] < t.lo) t.lo = c->frame[i];
+        if (c->frame[i] > hi) hi = c->frame[i];
+    }
+    t.n = t.last > t.first ? hi - t.lo + 1 : 0;
+    return t;
+}
+
+static void count_frames(rec_event *x, const tt_compress_record *c, tally t)
+{
+    for (int64_t f = 0; f < t.n; f++) x->frame[3 * f] = t.lo + f;
+    for (int64_t i = t.first; i < t.last; i++) {
+        int64_t f = c->frame[i] - t.lo;
+        double *phi = x->phi + 2 * f;
+        if (!x->frame[3 * f + 1] || c->score[i] > phi[1]) phi[1] = c->score[i];
+        phi[0] += c->score[i];
+        x->frame[3 * f + 1]++;
+    }
+    for (int64_t i = 0; i < c->nselected; i++)
+        x->frame[3 * (c->frame[c->selected[i]] - t.lo) + 2]++;
+    for (int64_t f = 0; f < t.n; f++)
+        if (x->frame[3 * f + 1])
+            x->phi[2 * f] /= (double)x->frame[3 * f + 1];
+}
+
+/* chunk, layer, source frame, place in it, reuse before, phi */
+static void write_chosen(tt_recorder *r, const tt_compress_record *c,
+                         int64_t first)
+{
+    const tt_layer *y = tt_cache_layer(r->cache, c->layer);
+    for (int64_t i = 0; r->chosen && i < c->nselected; i++) {
+        const int64_t k = c->selected[i];
+        const double row[6] = {
+            (double)c->chunk, (double)c->layer,
+            (double)(y->src_frame[first + i] + r->shift),
+            (double)y->sidx[first + i], (double)c->reuse[k], c->score[k]};
+        tt_st_append(r->chosen, 0, 1, row);
+    }
+}
+
+void recorder_on_compress(void *user, const tt_compress_record *c)
+{
+    tt_recorder *r = user;
+    tally t = tally_of(r, c);
+    rec_event *x = tt_alloc0(r->ctx, &r->mem, 1, sizeof *x, what);
+    if (!x) return;
+    const int64_t head[7] = {c->layer, c->chunk, c->event, c->n, c->kept,
+                             c->nselected, c->sink_delta};
+    memcpy(x->head, head, sizeof head);
+    x->nframes = t.n;
+    x->frame = tt_alloc0(r->ctx, &r->mem, 3 * t.n, sizeof *x->frame, what);
+    x->phi = tt_alloc0(r->ctx, &r->mem, 2 * t.n, sizeof *x->phi, what);
+    if (r->ctx->status) return;
+    count_frames(x, c, t);
+    write_chosen(r, c, t.first);
+    *r->last_event = x;
+    r->last_event = &x->next;
+}

@@ -17,6 +17,12 @@
 
 enum { FILE_MAX = 1 << 28, ALLOC_MAX = 1 << 30 };
 
+/* Zeroed: what a damaged file leaves unwritten is the same every time. */
+static void *bounded_alloc(size_t n)
+{
+    return n > ALLOC_MAX ? NULL : calloc(n ? n : 1, 1);
+}
+
 static void *bounded_realloc(void *p, size_t n)
 {
     return n > ALLOC_MAX ? NULL : realloc(p, n ? n : 1);
@@ -47,7 +53,7 @@ static void *bounded_realloc(void *p, size_t n)
 #define STBI_NO_SIMD /* the same bytes on every machine */
 #define STBI_MAX_DIMENSIONS TT_PICTURE_SIDE_MAX
 #define STBI_ASSERT(x) ((void)0) /* some only say that a file is corrupt */
-#define STBI_MALLOC(n) bounded_realloc(NULL, n)
+#define STBI_MALLOC(n) bounded_alloc(n)
 #define STBI_REALLOC(p, n) bounded_realloc(p, n)
 #define STBI_FREE(p) free(p)
 #include "third_party/stb_image.h"
@@ -142,8 +148,8 @@ tt_status tt_picture_read(tt_ctx *ctx, tt_arena *a, uint8_t **rgb,
     else if (damage)
         tt_fail(ctx, TT_EFORMAT, "%s: damaged PNG: %s", path, damage);
     else if (!stbi_info_from_memory(p, n, &w, &h, &channels))
-        tt_fail(ctx, TT_EFORMAT, "%s: damaged picture: %s", path,
-                stbi_failure_reason());
+        tt_fail(ctx, TT_EFORMAT, "%s: damaged picture: its header cannot be "
+                "read", path);
     if (!ctx->status) picture_check_size(ctx, path, w, h);
     if (!ctx->status) {
         pixels = stbi_load_from_memory(p, n, &w, &h, &channels, 3);

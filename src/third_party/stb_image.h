@@ -1,7 +1,7 @@
 /* tether: this copy differs from stb_image 2.27 in the lines marked "tether":
-   JPEG symbol tables are bounded and start zeroed, a bit reader at the end of
-   the data gives zeros, and the PNG palette starts zeroed. The licence is at
-   the end of the file. */
+   JPEG symbol tables are bounded, a bit reader at the end of the data gives
+   zeros, and the PNG palette starts zeroed. The licence is at the end of the
+   file. */
 /* stb_image - v2.27 - public domain image loader - http://nothings.org/stb
                                   no warranty implied; use at your own risk
 
@@ -3985,7 +3985,6 @@ static void *stbi__jpeg_load(stbi__context *s, int *x, int *y, int *comp, int re
    unsigned char* result;
    stbi__jpeg* j = (stbi__jpeg*) stbi__malloc(sizeof(stbi__jpeg));
    if (!j) return stbi__errpuc("outofmem", "Out of memory");
-   memset(j, 0, sizeof *j); // tether
    STBI_NOTUSED(ri);
    j->s = s;
    stbi__setup_jpeg(j);
@@ -3999,7 +3998,6 @@ static int stbi__jpeg_test(stbi__context *s)
    int r;
    stbi__jpeg* j = (stbi__jpeg*)stbi__malloc(sizeof(stbi__jpeg));
    if (!j) return stbi__err("outofmem", "Out of memory");
-   memset(j, 0, sizeof *j); // tether
    j->s = s;
    stbi__setup_jpeg(j);
    r = stbi__decode_jpeg_header(j, STBI__SCAN_type);
@@ -4025,7 +4023,6 @@ static int stbi__jpeg_info(stbi__context *s, int *x, int *y, int *comp)
    int result;
    stbi__jpeg* j = (stbi__jpeg*) (stbi__malloc(sizeof(stbi__jpeg)));
    if (!j) return stbi__err("outofmem", "Out of memory");
-   memset(j, 0, sizeof *j); // tether
    j->s = s;
    result = stbi__jpeg_info_raw(j, x, y, comp);
    STBI_FREE(j);

@@ -140,6 +140,12 @@ tt_rollout_options tt_rollout_defaults(void);
 /* Set steps, warp and shift to what the policy's official release uses. */
 void tt_rollout_use_schedule(tt_rollout_options *opt, const char *policy);
 
+/* Refuse what tt_rollout_open would refuse, before anything is allocated and
+ * without a warning. Prompts, VAE and tensors need not be there yet.
+ * Errors  TT_EINVAL */
+tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
+                           const tt_rollout_options *opt);
+
 typedef struct tt_rollout tt_rollout;
 
 /* Where a rollout stands; for progress lines. */

@@ -101,9 +101,6 @@ static void encode_frame(tt_ctx *ctx, const tt_rollout *r, tt_real *z,
 }
 
 static tt_status reencode(tt_ctx *ctx, tt_rollout *r, tt_real *z) {
-    if (!r->opt.vae)
-        return tt_fail(ctx, TT_EINVAL, "a restart needs the VAE with its "
-                       "encoder, or the start frames from a file");
     if (tt_vae_z(r->opt.vae) != r->C)
         return tt_fail(ctx, TT_ESHAPE, "the VAE has %lld latent channels, the "
                        "transformer %lld", (long long)tt_vae_z(r->opt.vae),

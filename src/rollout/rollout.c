@@ -77,12 +77,6 @@ static tt_status check_options(tt_ctx *ctx, const tt_rollout_options *o) {
                        "ones: expected 1..%lld and 0..%lld",
                        (long long)o->latents, (long long)o->initial_frames,
                        (long long)MAX_FRAMES, (long long)MAX_FRAMES);
-    if (o->initial_frames > 0 && !o->initial)
-        return tt_fail(ctx, TT_EINVAL, "%lld given frames, but no latents",
-                       (long long)o->initial_frames);
-    if (o->noise.noise && o->nsteps > 1 && !o->noise.renoise)
-        return tt_fail(ctx, TT_EINVAL, "noise from a file needs the re-noise "
-                       "of the same run as well");
     TT_TRY(scenes_check(ctx, o));
     TT_TRY(causvid_check(ctx, o));
     if (o->initial_frames > 0)
@@ -90,6 +84,24 @@ static tt_status check_options(tt_ctx *ctx, const tt_rollout_options *o) {
                             o->chunk));
     return check_chunks(ctx, "latent frames", o->latents,
                         o->initial_frames > 0 ? 0 : lead, o->chunk);
+}
+
+/* What the options say is there. */
+static tt_status check_inputs(tt_ctx *ctx, const tt_rollout_options *o,
+                              const tt_prompt *prompt) {
+    if (o->noise.noise && o->nsteps > 1 && !o->noise.renoise)
+        return tt_fail(ctx, TT_EINVAL, "noise from a file needs the re-noise "
+                       "of the same run as well");
+    if (o->initial_frames > 0 && !o->initial)
+        return tt_fail(ctx, TT_EINVAL, "%lld given frames, but no latents",
+                       (long long)o->initial_frames);
+    if (o->nscenes > 0 ? !o->prompts : !prompt)
+        return tt_fail(ctx, TT_EINVAL, "a rollout needs its prompt, and one "
+                       "for every scene");
+    if (o->rollouts > 1 && !o->vae && !o->start_frame && !o->latent_restart)
+        return tt_fail(ctx, TT_EINVAL, "a restart needs the VAE with its "
+                       "encoder, or the start frames from a file");
+    return TT_OK;
 }
 
 static tt_geometry geometry(const tt_dit *m, const tt_rollout_options *o) {
@@ -108,6 +120,28 @@ static tt_geometry geometry(const tt_dit *m, const tt_rollout_options *o) {
 static void silent(void *user, const char *sentence) {
     (void)user;
     (void)sentence;
+}
+
+tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
+                           const tt_rollout_options *opt) {
+    TT_TRY(ctx->status);
+    tt_schedule schedule;
+    tt_policy_options policy = opt->policy;
+    const tt_policy_class *cls = tt_policy_find(policy.name);
+    const tt_geometry geo = geometry(m, opt);
+    void (*const warn)(void *, const char *) = ctx->warn;
+    policy.context_noise = opt->context_noise;
+    ctx->warn = silent;
+    check_options(ctx, opt);
+    if (!ctx->status)
+        tt_schedule_init(ctx, &schedule, opt->shift, opt->steps, opt->nsteps,
+                         opt->warp, opt->context_noise);
+    if (!ctx->status && !cls)
+        tt_fail(ctx, TT_EINVAL, "there is no cache policy \"%s\"",
+                policy.name ? policy.name : "");
+    if (!ctx->status) cls->check(ctx, &policy, &geo);
+    ctx->warn = warn;
+    return ctx->status;
 }
 
 int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt) {
@@ -181,6 +215,7 @@ tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
     if (ctx->status) return ctx->status;
     tt_schedule schedule;
     TT_TRY(check_options(ctx, opt));
+    TT_TRY(check_inputs(ctx, opt, prompt));
     TT_TRY(tt_schedule_init(ctx, &schedule, opt->shift, opt->steps, opt->nsteps,
                             opt->warp, opt->context_noise));
     tt_arena arena = { 0 };

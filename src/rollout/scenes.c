@@ -23,9 +23,8 @@ static const char *const blank = " \t\r\n";
 /* ---- during a rollout ---------------------------------------------------- */
 
 tt_status scenes_check(tt_ctx *ctx, const tt_rollout_options *o) {
-    if (o->nscenes < 0 || (o->nscenes > 0 && (!o->scenes || !o->prompts)))
-        return tt_fail(ctx, TT_EINVAL, "%d scenes without their prompts",
-                       o->nscenes);
+    if (o->nscenes < 0 || (o->nscenes > 0 && !o->scenes))
+        return tt_fail(ctx, TT_EINVAL, "%d scenes, but no list", o->nscenes);
     for (int i = 0; i < o->nscenes; i++) {
         const tt_scene *s = &o->scenes[i];
         if (i == 0 ? s->chunk != 0 : s->chunk <= s[-1].chunk)

@@ -277,8 +277,8 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
     memcpy(&stored, e->t.data, sizeof stored);
     if (stored != h)
         return tt_fail(ctx, TT_EFORMAT, "%s: the saved state is damaged "
-                       "(digest %016" PRIx64 ", expected %016" PRIx64 "); start "
-                       "the run again", path, h, stored);
+                       "(digest %016" PRIx64 ", expected %016" PRIx64 "); "
+                       "start the run again", path, h, stored);
     return TT_OK;
 }
 

@@ -17,7 +17,7 @@ typedef struct settings {
     model_paths model;
     decode_outputs out;
     const char *latents, *split, *tiny_vae;
-    int64_t fps;
+    int64_t fps, overlap;
     bool profile;
 } settings;
 
@@ -42,6 +42,9 @@ static const opt_spec options[] = {
     {OPT_INT, "fps", 0, offsetof(settings, fps), "N",
      "frames per second written to the file (default 16)"},
     {OPT_GROUP, NULL, 0, 0, NULL, "How"},
+    {OPT_INT, "overlap", 0, offsetof(settings, overlap), "O",
+     "latents [rollouts, ...] of --cache causvid: frames a clip shares with "
+     "the next; its last 4 (O-1) + 1 video frames are left out (default 3)"},
     {OPT_TEXT, "split", 0, offsetof(settings, split), "LIST",
      "latent frames per turn, repeated (default 1); the result is the same "
      "for every split"},
@@ -72,6 +75,8 @@ static int check(const settings *s, int64_t *split, int *nsplit)
     if (!s->out.video && !s->out.sheet && !s->out.raw)
         return opt_usage(me, "nothing to write: give -o PATH, "
                          "--contact-sheet FILE or --raw-out FILE");
+    if (s->overlap < 1 || s->overlap > 1000000)
+        return opt_usage(me, "--overlap must be 1 to 1000000");
     if (s->fps < 1 || s->fps > 1000)
         return opt_usage(me, "--fps must be 1 to 1000");
     *nsplit = opt_list_int(split, SPLIT_MAX, s->split);
@@ -88,19 +93,23 @@ static void decode(tt_ctx *ctx, progress *p, const settings *s,
 {
     tt_file *file = NULL;
     tt_vae *vae = NULL;
-    const int64_t dim[5] = {1, -1, -1, -1, -1};
+    const int64_t dim[5] = {-1, -1, -1, -1, -1};
     tt_tensor t;
-    if (input_open(ctx, &file, &t, s->latents, "latents", 5, dim) == TT_OK
-        && decode_check(ctx, &s->out, t.dim[1], t.dim[3], t.dim[4]) == TT_OK
-        && model_open_vae(ctx, &vae, &s->model, NULL) == TT_OK)
-        decode_run(ctx, p, vae, &t, split, nsplit, &s->out);
+    decode_outputs out = s->out;
+    if (input_open(ctx, &file, &t, s->latents, "latents", 5, dim) == TT_OK) {
+        if (t.dim[0] > 1) out.drop = 4 * (s->overlap - 1) + 1;
+        decode_check(ctx, &out, t.dim[0], t.dim[1], t.dim[3], t.dim[4]);
+    }
+    if (!ctx->status && model_open_vae(ctx, &vae, &s->model, NULL) == TT_OK)
+        decode_run(ctx, p, vae, &t, split, nsplit, &out);
     if (vae) tt_vae_close(vae);
     if (file) tt_file_close(file);
 }
 
 int cmd_decode(tt_ctx *ctx, int argc, char **argv)
 {
-    settings s = {.model = MODEL_PATHS_DEFAULT, .split = "1", .fps = 16};
+    settings s = {.model = MODEL_PATHS_DEFAULT, .split = "1", .fps = 16,
+                  .overlap = 3};
     cli_common common;
     opt_result given;
     progress p;

@@ -28,6 +28,8 @@ typedef struct session {
     tt_dit *dit;
     texts texts;
     given_frames given_frames;
+    tt_scenes scenes;    /* none: n = 0                                       */
+    tt_vae *restart_vae; /* causvid: for the frames between rollouts          */
 } session;
 
 /* ---- inputs -------------------------------------------------------------- */
@@ -76,6 +78,15 @@ static void read_noise(session *s, int64_t C)
                || opt_given(&s->given, "seconds");
     if (!s->g.noise || s->ctx->status) return;
     size_for_file(s, &dim[3], &dim[4]);
+    record_input(s->ctx, &s->record, "noise", s->g.noise, NULL);
+    if (!strcmp(s->g.cache, "causvid")) {
+        if (length && generate_length(s->ctx, &s->g, &s->given, &s->opt))
+            return;
+        s->opt.h = dim[3];
+        s->opt.w = dim[4];
+        restarts_read_noise(s->ctx, &s->mem, s->g.noise, C, length, &s->opt);
+        return;
+    }
     s->opt.noise.noise = input_read(s->ctx, &s->mem, s->g.noise, "noise", 5,
                                     dim);
     if (!s->opt.noise.noise) return;
@@ -94,7 +105,18 @@ static void read_noise(session *s, int64_t C)
     if (s->opt.nsteps > 1)
         s->opt.noise.renoise = input_read(s->ctx, &s->mem, s->g.noise,
                                           "renoise", 4, again);
-    record_input(s->ctx, &s->record, "noise", s->g.noise, NULL);
+}
+
+/* Video frames cut from the end of every clip, when there are several. */
+static int64_t dropped_frames(const tt_rollout_options *o)
+{
+    return o->rollouts > 1 ? 4 * (o->overlap - 1) + 1 : 0;
+}
+
+static int64_t video_frames(const tt_rollout_options *o)
+{
+    const int64_t n = o->initial_frames + o->latents;
+    return o->rollouts * (decode_frames(n) - dropped_frames(o));
 }
 
 static tt_status read_inputs(session *s)
@@ -110,7 +132,8 @@ static tt_status read_inputs(session *s)
     s->g.width = 8 * s->opt.w; /* what a record shows */
     s->g.height = 8 * s->opt.h;
     s->g.latents = s->opt.latents;
-    s->g.frames = decode_frames(s->opt.latents);
+    s->g.rollouts = s->opt.rollouts;
+    s->g.frames = video_frames(&s->opt);
     s->g.seconds = (double)s->g.frames / 16;
     return TT_OK;
 }
@@ -128,35 +151,14 @@ static tt_status open_dit(session *s)
     return TT_OK;
 }
 
-/* The rules of schedule and policy, before the text encoder takes its time;
- * tt_rollout_open asks again. Warnings wait until then. */
-static void no_warning(void *user, const char *sentence)
-{
-    (void)user;
-    (void)sentence;
-}
-
+/* Rules about the whole run, before the text encoder takes its time;
+ * tt_rollout_open asks again. */
 static tt_status check_rules(session *s)
 {
-    const tt_dit_config *c = tt_dit_get_config(s->dit);
-    const tt_rollout_options *o = &s->opt;
-    tt_schedule schedule;
-    tt_policy_options policy = o->policy;
-    tt_geometry geo = {.layers = c->layers, .H = c->heads,
-                       .D = c->dim / c->heads, .grid_h = o->h / 2,
-                       .grid_w = o->w / 2, .L = o->h / 2 * (o->w / 2),
-                       .chunk = o->chunk,
-                       .first_chunk = o->independent_first_frame ? 1
-                                                                 : o->chunk,
-                       .frames = o->initial_frames + o->latents};
-    void (*warn)(void *, const char *) = s->ctx->warn;
-    s->ctx->warn = no_warning;
-    tt_schedule_init(s->ctx, &schedule, o->shift, o->steps, o->nsteps, o->warp,
-                     o->context_noise);
-    if (!s->ctx->status)
-        tt_policy_find(policy.name)->check(s->ctx, &policy, &geo);
-    s->ctx->warn = warn;
-    return s->ctx->status;
+    s->opt.scenes = s->scenes.scene;
+    s->opt.nscenes = s->scenes.n;
+    s->opt.nprompts = s->scenes.nprompts;
+    return tt_rollout_check(s->ctx, s->dit, &s->opt);
 }
 
 static tt_status open_vae(session *s, tt_vae **vae, model_source *from)
@@ -167,6 +169,29 @@ static tt_status open_vae(session *s, tt_vae **vae, model_source *from)
         tt_fail(s->ctx, TT_ESHAPE, "the transformer makes %lld latent channels "
                 "and the VAE takes %lld: they belong to different models",
                 (long long)C, (long long)tt_vae_z(*vae));
+    return s->ctx->status;
+}
+
+/* causvid decodes and encodes between two rollouts. */
+static tt_status open_restart_vae(session *s)
+{
+    model_source from = {0};
+    const tt_rollout_options *o = &s->opt;
+    if (o->rollouts == 1 || o->start_frame || o->latent_restart)
+        return s->ctx->status;
+    if (model_open_vae_part(s->ctx, &s->restart_vae, &s->g.model,
+                            TT_VAE_DECODER | TT_VAE_ENCODER, &from)
+        && s->ctx->status != TT_EINTR) {
+        char why[sizeof s->ctx->message];
+        const tt_status status = s->ctx->status;
+        snprintf(why, sizeof why, "%s", tt_message(s->ctx));
+        tt_clear(s->ctx);
+        return tt_fail(s->ctx, status, "%s (rollouts after the first need the "
+                       "whole VAE; --restart latent does without)", why);
+    }
+    if (s->g.no_decode) /* else it is in the record already */
+        record_input(s->ctx, &s->record, "VAE", from.path, from.origin);
+    s->opt.vae = s->restart_vae;
     return s->ctx->status;
 }
 
@@ -254,9 +279,10 @@ static video_names names_of(session *s, int prompt, int64_t sample)
 {
     const generate *g = &s->g;
     char suffix[64] = "";
-    if (s->texts.n > 1 && g->num_samples > 1)
+    const bool several = s->texts.n > 1 && !s->scenes.n;
+    if (several && g->num_samples > 1)
         snprintf(suffix, sizeof suffix, "-%d-%lld", prompt, (long long)sample);
-    else if (s->texts.n > 1)
+    else if (several)
         snprintf(suffix, sizeof suffix, "-%d", prompt);
     else if (g->num_samples > 1)
         snprintf(suffix, sizeof suffix, "-%lld", (long long)sample);
@@ -282,7 +308,8 @@ static video_names names_of(session *s, int prompt, int64_t sample)
 
 static decode_outputs outputs_of(session *s, const video_names *v)
 {
-    decode_outputs o = {.video = v->output, .sheet = v->sheet, .fps = 16};
+    decode_outputs o = {.video = v->output, .sheet = v->sheet, .fps = 16,
+                        .drop = dropped_frames(&s->opt)};
     if (v->latents) {
         size_t n = strlen(v->latents) + 128;
         char *after = tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "message");
@@ -300,8 +327,9 @@ static tt_status check_names(session *s, const video_names *v)
     const char *const files[] = {v->latents, v->preview, v->record, v->dump,
                                  v->trace};
     decode_outputs o = outputs_of(s, v);
-    TT_TRY(decode_check(s->ctx, &o, s->opt.initial_frames + s->opt.latents,
-                        s->opt.h, s->opt.w));
+    TT_TRY(decode_check(s->ctx, &o, s->opt.rollouts,
+                        s->opt.initial_frames + s->opt.latents, s->opt.h,
+                        s->opt.w));
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (files[i]) TT_TRY(tt_out_check(s->ctx, files[i]));
     return s->ctx->status;
@@ -318,15 +346,20 @@ static uint64_t seed_of(const session *s, int prompt, int64_t sample)
 static void announce(session *s, const video_job *job, int prompt)
 {
     const tt_rollout_options *o = &job->opt;
-    const int64_t n = o->initial_frames + o->latents;
+    const int64_t n = (o->initial_frames + o->latents) * o->rollouts;
     int64_t bytes = tt_rollout_bytes(s->dit, o);
-    if (s->texts.prompt[prompt])
+    for (int i = 0; i < s->scenes.n; i++)
+        progress_note(&s->progress, "from chunk %lld%s: %s",
+                      (long long)s->scenes.scene[i].chunk,
+                      s->scenes.scene[i].cut ? ", with a cut" : "",
+                      s->scenes.prompt[s->scenes.scene[i].prompt]);
+    if (s->texts.prompt[prompt] && !s->scenes.n)
         progress_note(&s->progress, "prompt: %s", s->texts.prompt[prompt]);
     progress_say(&s->progress, "seed %llu sample %u: %lld latents of %lldx%lld"
                  " (%lld frames of %lldx%lld), cache %s, about %.2f GB",
                  (unsigned long long)o->noise.seed, o->noise.sample,
                  (long long)n, (long long)o->w, (long long)o->h,
-                 (long long)decode_frames(n), (long long)(8 * o->w),
+                 (long long)video_frames(o), (long long)(8 * o->w),
                  (long long)(8 * o->h), o->policy.name,
                  bytes > 0 ? (double)bytes * 1e-9 : 0.0);
 }
@@ -350,8 +383,7 @@ static void write_record(session *s, const video_job *job, int prompt)
                       .seed = o->noise.seed, .sample = o->noise.sample,
                       .latents = o->latents, .given = o->initial_frames,
                       .width = 8 * o->w, .height = 8 * o->h,
-                      .frames = decode_frames(o->latents
-                                              + o->initial_frames)};
+                      .frames = video_frames(o)};
     if (!job->names.record || s->ctx->status) return;
     progress_note(&s->progress, "hashing inputs for %s", job->names.record);
     record_write(s->ctx, &s->record, job->names.record, &generate_command,
@@ -373,6 +405,12 @@ static tt_status decode(session *s, const video_job *job,
     return s->ctx->status;
 }
 
+/* Embeddings one video is made from: [first, first + n). */
+static int prompts_of(const session *s)
+{
+    return s->scenes.n ? s->texts.n : 1;
+}
+
 /* What else a run is made from, so that --resume takes up its own only. */
 static const char *origin_of(session *s, int prompt)
 {
@@ -382,18 +420,29 @@ static const char *origin_of(session *s, int prompt)
     tt_sha256_init(&h);
     if (s->ctx->status) return NULL;
     tt_sha256_add(&h, s->texts.text + prompt * n,
-                  (size_t)n * sizeof *s->texts.text);
+                  (size_t)(prompts_of(s) * n) * sizeof *s->texts.text);
     tt_sha256_hex(&h, hex);
     return out ? strcpy(out, hex) : NULL;
+}
+
+/* The prompts of one video, as the transformer reads them: one, or one per
+ * distinct prompt of its scenes. */
+static tt_prompt **make_prompts(session *s, tt_arena *mem, int first)
+{
+    const int n = prompts_of(s);
+    const int64_t size = s->texts.rows * s->texts.dim;
+    tt_prompt **p = tt_alloc0(s->ctx, mem, n, sizeof *p, "prompts");
+    for (int i = 0; p && i < n && !s->ctx->status; i++)
+        tt_prompt_make(s->ctx, &p[i], s->dit,
+                       s->texts.text + (first + i) * size, s->texts.rows);
+    return p;
 }
 
 static tt_status one_video(session *s, int prompt, int64_t sample)
 {
     tt_ctx *ctx = s->ctx;
-    const int64_t n = s->texts.rows * s->texts.dim;
     tt_arena mem = {0};
     tt_tensor latents;
-    tt_prompt *embedded = NULL;
     video_job job = {.g = &s->g, .dit = s->dit, .opt = s->opt,
                      .names = names_of(s, prompt, sample),
                      .record = &s->record, .progress = &s->progress};
@@ -404,12 +453,14 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
     if (check_names(s, &job.names)) return ctx->status;
     announce(s, &job, prompt);
     log_start(s, &job);
-    if (tt_prompt_make(ctx, &embedded, s->dit, s->texts.text + prompt * n,
-                       s->texts.rows) == TT_OK) {
-        job.prompt = embedded;
+    tt_prompt **embedded = make_prompts(s, &mem, prompt);
+    if (!ctx->status) {
+        job.prompt = embedded[0];
+        job.opt.prompts = (const tt_prompt *const *)embedded;
         generate_run(ctx, &mem, &latents, &job);
-        tt_prompt_free(embedded);
     }
+    for (int i = 0; embedded && i < prompts_of(s); i++)
+        tt_prompt_free(embedded[i]);
     if (!ctx->status) decode(s, &job, &latents);
     tt_arena_free(&mem);
     write_record(s, &job, prompt);
@@ -425,17 +476,21 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
 static void run_session(session *s)
 {
     video_names first;
-    if (open_dit(s) || read_inputs(s) || check_rules(s) || try_vae(s)) return;
+    if (scenes_read(s->ctx, &s->mem, &s->scenes, &s->g) || open_dit(s)
+        || read_inputs(s) || check_rules(s) || try_vae(s)
+        || open_restart_vae(s)) return;
     if (!s->g.prompt_file) { /* names do not need the texts: ask early */
         s->texts.n = 1;
-        s->texts.prompt = &s->g.prompt;
+        s->texts.prompt = s->scenes.n ? s->scenes.prompt : &s->g.prompt;
         first = names_of(s, 0, s->g.sample);
         if (check_names(s, &first)) return;
     }
     if (encode_given(s)) return;
-    if (texts_make(s->ctx, &s->texts, &s->g, tt_dit_get_config(s->dit),
-                   &s->progress, &s->record)) return;
-    for (int i = 0; i < s->texts.n; i++)
+    if (texts_make(s->ctx, &s->texts, &s->g, &s->scenes,
+                   tt_dit_get_config(s->dit), &s->progress, &s->record))
+        return;
+    const int videos = s->scenes.n ? 1 : s->texts.n;
+    for (int i = 0; i < videos; i++)
         for (int64_t k = 0; k < s->g.num_samples; k++)
             if (one_video(s, i, s->g.sample + k)) return;
 }
@@ -464,6 +519,7 @@ int cmd_generate(tt_ctx *ctx, int argc, char **argv)
     status = ctx->status ? cli_failed(ctx) : 0;
 
     texts_free(&s.texts);
+    tt_vae_close(s.restart_vae);
     if (s.dit) tt_dit_close(s.dit);
     record_end(&s.record);
     tt_arena_free(&s.mem);

@@ -17,11 +17,22 @@ int64_t decode_frames(int64_t n)
     return n > 0 ? 1 + 4 * (n - 1) : 0;
 }
 
-tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t n,
-                       int64_t h, int64_t w)
+/* Frames of all clips together; 0 when nothing is left of them. */
+static int64_t shown_frames(const decode_outputs *o, int64_t clips, int64_t n)
+{
+    const int64_t each = decode_frames(n) - o->drop;
+    return each > 0 ? clips * each : 0;
+}
+
+tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t clips,
+                       int64_t n, int64_t h, int64_t w)
 {
     tt_video_format f = {.width = 8 * w, .height = 8 * h, .fps = o->fps,
-                         .frames = decode_frames(n)};
+                         .frames = shown_frames(o, clips, n)};
+    if (!f.frames)
+        return tt_fail(ctx, TT_EINVAL, "clips of %lld frames have none left "
+                       "without the last %lld", (long long)decode_frames(n),
+                       (long long)o->drop);
     if (o->video) TT_TRY(tt_video_check(ctx, o->video, &f));
     if (o->sheet) TT_TRY(tt_out_check(ctx, o->sheet));
     if (o->raw) TT_TRY(tt_out_check(ctx, o->raw));
@@ -31,8 +42,11 @@ tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t n,
 /* Everything a decoded frame goes to. */
 typedef struct sinks {
     tt_ctx *ctx;
+    progress *progress;
+    double start;
     int64_t width, height, frames; /* pixels, frames of the video             */
-    int64_t done;                  /* frames received                         */
+    int64_t done;                  /* frames taken                            */
+    int64_t keep, seen;            /* frames taken of a clip; decoded of it   */
     tt_arena mem;
     uint8_t *rgb;                  /* [height, width, 3]                      */
     float *raw;                    /* [3, frames, height, width] or NULL      */
@@ -42,13 +56,14 @@ typedef struct sinks {
 } sinks;
 
 static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
-                            int64_t n, int64_t h, int64_t w)
+                            int64_t clips, int64_t n, int64_t h, int64_t w)
 {
     memset(s, 0, sizeof *s);
     s->ctx = ctx;
     s->width = 8 * w;
     s->height = 8 * h;
-    s->frames = decode_frames(n);
+    s->frames = shown_frames(o, clips, n);
+    s->keep = decode_frames(n) - o->drop;
     s->raw_path = o->raw;
     tt_video_format f = {.width = s->width, .height = s->height,
                          .fps = o->fps, .frames = s->frames};
@@ -76,6 +91,7 @@ static tt_status take_frame(void *user, const tt_real *rgb, int64_t height,
     sinks *s = user;
     tt_ctx *ctx = s->ctx;
     const int64_t pixels = height * width;
+    if (s->seen++ >= s->keep) return ctx->status;
     for (int64_t i = 0; i < 3 * pixels; i++)
         if (!isfinite(rgb[i]))
             return tt_fail(ctx, TT_EFORMAT, "decoded frame %lld contains "
@@ -124,28 +140,49 @@ static tt_status sinks_close(sinks *s)
     return ctx->status;
 }
 
-static tt_status decode_all(tt_ctx *ctx, progress *p, tt_vae_decoder *d,
-                            const tt_tensor *latents, const int64_t *split,
-                            int nsplit, sinks *s)
+/* Clip `clip` of latents [clips, n, C, h, w]; z holds one frame. */
+static tt_status decode_clip(sinks *s, tt_vae_decoder *d, tt_real *z,
+                             const tt_tensor *latents, int64_t clip,
+                             const int64_t *split, int nsplit)
 {
-    const int64_t n = latents->dim[1];
+    tt_ctx *ctx = s->ctx;
+    const int64_t n = latents->dim[1], all = latents->dim[0] * n;
     const int64_t size = latents->dim[2] * latents->dim[3] * latents->dim[4];
     const size_t stored = tt_dtype_size(latents->dtype);
-    const double start = tt_now();
-    tt_real *z = tt_alloc(ctx, &s->mem, size, sizeof *z, "a latent frame");
     int64_t f = 0;
+    s->seen = 0;
     for (int turn = 0; f < n && !ctx->status; turn++) {
         int64_t stop = f + split[turn % nsplit];
         for (; f < n && f < stop && !ctx->status; f++) {
+            const int64_t i = clip * n + f;
             const char *at = (const char *)latents->data
-                           + (size_t)(f * size) * stored;
+                           + (size_t)(i * size) * stored;
             tt_widen(z, at, latents->dtype, size);
             TT_TRY(tt_check_interrupt(ctx));
             TT_TRY(tt_vae_decode_next(ctx, d, z, take_frame, s));
-            progress_update(p, (double)(f + 1), (double)n, tt_now() - start,
-                            "decoding latent %lld/%lld", (long long)(f + 1),
-                            (long long)n);
+            progress_update(s->progress, (double)(i + 1), (double)all,
+                            tt_now() - s->start, "decoding latent %lld/%lld",
+                            (long long)(i + 1), (long long)all);
         }
+    }
+    return ctx->status;
+}
+
+static tt_status decode_all(sinks *s, const tt_vae *vae,
+                            const tt_tensor *latents, const int64_t *split,
+                            int nsplit)
+{
+    tt_ctx *ctx = s->ctx;
+    const int64_t C = latents->dim[2], h = latents->dim[3];
+    const int64_t w = latents->dim[4];
+    tt_real *z = tt_alloc(ctx, &s->mem, C * h * w, sizeof *z,
+                          "a latent frame");
+    s->start = tt_now();
+    for (int64_t i = 0; i < latents->dim[0] && !ctx->status; i++) {
+        tt_vae_decoder *d = NULL;
+        TT_TRY(tt_vae_decoder_open(ctx, &d, vae, h, w));
+        decode_clip(s, d, z, latents, i, split, nsplit);
+        tt_vae_decoder_close(d);
     }
     return ctx->status;
 }
@@ -156,7 +193,6 @@ tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
 {
     const int64_t n = latents->dim[1], C = latents->dim[2];
     const int64_t h = latents->dim[3], w = latents->dim[4];
-    tt_vae_decoder *d = NULL;
     sinks s;
     if (C != tt_vae_z(vae))
         return tt_fail(ctx, TT_ESHAPE, "the latents have %lld channels and "
@@ -164,10 +200,9 @@ tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
                        (long long)C, (long long)tt_vae_z(vae));
     progress_note(p, "decoder needs about %.2f GB",
                   (double)tt_vae_decoder_bytes(vae, h, w) * 1e-9);
-    sinks_open(ctx, &s, o, n, h, w);
-    if (!ctx->status) tt_vae_decoder_open(ctx, &d, vae, h, w);
-    if (!ctx->status) decode_all(ctx, p, d, latents, split, nsplit, &s);
-    if (d) tt_vae_decoder_close(d);
+    sinks_open(ctx, &s, o, latents->dim[0], n, h, w);
+    s.progress = p;
+    if (!ctx->status) decode_all(&s, vae, latents, split, nsplit);
     sinks_close(&s);
     if (ctx->status && o->after) progress_say(p, "tether: %s", o->after);
     return ctx->status;

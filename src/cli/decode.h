@@ -13,17 +13,20 @@ typedef struct decode_outputs {
     const char *raw;          /* safetensors with video_raw; NULL: none       */
     const char *after;        /* said when decoding fails; NULL: nothing      */
     int fps;
+    int64_t drop;             /* frames cut from the end of every clip        */
 } decode_outputs;
 
 /* Pixel frames of n latent frames: 1 + 4 (n-1). */
 int64_t decode_frames(int64_t n);
 
-/* Can all outputs be written for n latents of h x w? Asked before any work. */
-tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t n,
-                       int64_t h, int64_t w);
+/* Can all outputs be written for `clips` clips of n latents of h x w? Asked
+ * before any work. */
+tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t clips,
+                       int64_t n, int64_t h, int64_t w);
 
-/* Decode latents [1, n, C, h, w] (packed, any float type), split[i % nsplit]
- * latent frames per turn; the result does not depend on the split. Frames go
+/* Decode latents [clips, n, C, h, w] (packed, any float type), split[i %
+ * nsplit] latent frames per turn; the result does not depend on the split.
+ * Every clip is decoded on its own, one follows the other (CausVid). Frames go
  * out as they are decoded; on a failure nothing is left under a final name. */
 tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
                      const tt_tensor *latents, const int64_t *split,

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  *   generate_options.c   the option table and every rule about options
+ *   generate_policy.c    those of the cache policies
+ *   generate_scenes.c    scenes, and restarts with their noise
  *   generate_text.c      prompts to embeddings; the encoder is gone afterwards
  *   generate_run.c       one video: rollout, latents file, stop and resume
  *   cmd_generate.c       the order of it all */
@@ -40,7 +42,17 @@ typedef struct generate {
     const char *cache, *preset, *pool;
     int64_t budget, sink, recent, memory;
     double alpha, tau, temperature;
-    const char *later;            /* options of policies to come              */
+    bool raw_slot0;
+    int64_t cut_at;
+    const char *memrope_method, *adaptive;
+    double alpha_long, alpha_short;
+    int64_t compress_to, max_reuse;
+    const char *fusion, *unify;
+    /* scenes and restarts */
+    const char *scene, *scene_file, *cut_rule;
+    int64_t rollouts, overlap;
+    const char *restart;
+    const char *later;            /* options to come                          */
     /* output */
     const char *output, *sheet, *latents_out, *preview;
     bool no_decode, vbench_name;
@@ -59,10 +71,26 @@ generate generate_defaults(void);
 int generate_check(generate *g, const opt_result *given,
                    tt_rollout_options *opt);
 
+/* Those about cache policies; called by generate_check. */
+int generate_check_cache(const generate *g);
+int generate_fill_policy(generate *g, const opt_result *given,
+                         tt_policy_options *p);
+
 /* The number of latent frames from --latents, --frames or --seconds, once it
  * is known whether frames are given; refuses what is not whole chunks. */
 tt_status generate_length(tt_ctx *ctx, const generate *g,
                           const opt_result *given, tt_rollout_options *opt);
+
+/* ---- scenes and restarts ------------------------------------------------- */
+
+/* Scenes of --scene or --scene-file; none (n = 0) without them. */
+tt_status scenes_read(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
+                      const generate *g);
+/* Noise of several rollouts: noise [rollouts, W, C, h, w], renoise_r0, _r1, ...
+ * and, when the file has it, start_frame. h and w may be -1 in opt. */
+tt_status restarts_read_noise(tt_ctx *ctx, tt_arena *a, const char *path,
+                              int64_t C, bool length_given,
+                              tt_rollout_options *opt);
 
 /* ---- given frames -------------------------------------------------------- */
 
@@ -92,10 +120,14 @@ typedef struct texts {
     tt_arena mem;
 } texts;
 
-/* Read or compute the embeddings of all prompts. */
+/* Read or compute the embeddings of all prompts: those of the scenes when
+ * there are any. */
 tt_status texts_make(tt_ctx *ctx, texts *t, const generate *g,
-                     const tt_dit_config *dit, progress *p, record *r);
+                     const tt_scenes *scenes, const tt_dit_config *dit,
+                     progress *p, record *r);
 void texts_free(texts *t);
+/* The whole file as text in `a`; refuses NUL bytes. */
+char *texts_read_file(tt_ctx *ctx, tt_arena *a, const char *path);
 
 /* ---- one video ----------------------------------------------------------- */
 
@@ -114,9 +146,9 @@ typedef struct video_job {
     progress *progress;
 } video_job;
 
-/* Generate the latents of one video: [1, n0+n, C, h, w] in `mem`, and in the
- * file names.latents when that is given. After TT_EINTR the state is saved
- * beside names.latents for --resume. */
+/* Generate the latents of one video: [rollouts, n0+n, C, h, w] in `mem`, and
+ * in the file names.latents when that is given. After TT_EINTR what --resume
+ * needs is beside names.latents. */
 tt_status generate_run(tt_ctx *ctx, tt_arena *mem, tt_tensor *latents,
                        video_job *job);
 

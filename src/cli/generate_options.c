@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Rules about single policies (K, S, R, M, alpha, tau) live with the policies
- * (policy.h, check); here are only those of the command line. */
+ * (policy.h, check); here are only those of the command line, and in
+ * generate_policy.c. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +26,18 @@ static const opt_spec options[] = {
     {OPT_TEXT, "prompt-file", 0, offsetof(generate, prompt_file), "FILE",
      "one prompt per line, one video (or --num-samples videos) each"},
     {OPT_TEXT, "embeds", 0, offsetof(generate, embeds), "FILE",
-     "text [1, rows, dim] from `tether embed`, instead of the text encoder"},
+     "text [1, rows, dim] from `tether embed`, instead of the text encoder; "
+     "with scenes text, text_1, ... for the distinct prompts in order"},
+    {OPT_TEXT, "scene", 0, offsetof(generate, scene), "LIST",
+     "a video of several prompts: 'A[3s] | B[2.3s#] | C'. A scene lasts as "
+     "many whole chunks as fit its seconds (14 chunks without a tag), # makes "
+     "a cut (--cache infinity)"},
+    {OPT_TEXT, "scene-file", 0, offsetof(generate, scene_file), "FILE",
+     "the same with one scene per line: first chunk, blank, prompt; 12# "
+     "begins with a cut"},
+    {OPT_TEXT, "cut-rule", 0, offsetof(generate, cut_rule), "RULE",
+     "the # of a scene list makes a cut after its scene (official, the "
+     "default: what infinity-RoPE's code does) or before it (readme)"},
 
     {OPT_GROUP, NULL, 0, 0, NULL, "Size and length"},
     {OPT_INT, "width", 'W', offsetof(generate, width), "PIXELS",
@@ -81,14 +93,25 @@ static const opt_spec options[] = {
 
     {OPT_GROUP, NULL, 0, 0, NULL, "Cache policy"},
     {OPT_TEXT, "cache", 0, offsetof(generate, cache), "NAME",
-     "full, fifo or tether (default tether)"},
+     "what stays in the cache (default tether):\n"
+     "full             every frame\n"
+     "fifo             a sliding window behind sink frames (Self-Forcing)\n"
+     "tether           sink, selected memory, recent frames (TetherCache)\n"
+     "infinity         a short window at positions from 0 (infinity-RoPE)\n"
+     "memrope          sink, two running averages, recent frames (MemRoPE)\n"
+     "deep-sink        a long sink that moves along in time (Deep Forcing)\n"
+     "deep-forcing     the same, and the tokens recent queries look at\n"
+     "causvid          clips that restart with an overlap (CausVid)\n"
+     "causvid-rolling  fifo with CausVid's schedule"},
     {OPT_INT, "budget", 0, offsetof(generate, budget), "K",
-     "latent frames in the cache (default 21; tether with an independent "
-     "first frame 22; -1: no window, for full and fifo)"},
+     "latent frames in the cache (default 21; infinity 6; memrope 12; tether "
+     "with an independent first frame 22; -1: no window, for full and fifo)"},
     {OPT_INT, "sink", 0, offsetof(generate, sink), "S",
-     "first frames that never leave (default 3)"},
+     "first frames that never leave (default 3; infinity 1; deep-sink 14; "
+     "deep-forcing 10; causvid and causvid-rolling 0)"},
     {OPT_INT, "recent", 0, offsetof(generate, recent), "R",
-     "tether: latest frames kept (default 4)"},
+     "tether: latest frames kept; deep-forcing: latest frames kept and asked "
+     "by a compression (default 4)"},
     {OPT_INT, "memory", 0, offsetof(generate, memory), "M",
      "tether: selected frames kept (default K-S-R)"},
     {OPT_REAL, "alpha", 0, offsetof(generate, alpha), "A",
@@ -101,8 +124,48 @@ static const opt_spec options[] = {
      "tether: evicted frames compete as a whole chunk or frame by frame: "
      "chunk, frame (default: preset)"},
     {OPT_TEXT, "preset", 0, offsetof(generate, preset), "NAME",
-     "official: --pool chunk --tau 0.35 (default); paper: --pool frame "
-     "--tau 0.6. An explicit option wins"},
+     "tether; an explicit option wins:\n"
+     "official        --pool chunk --tau 0.35 (default)\n"
+     "paper           --pool frame --tau 0.6\n"
+     "grab-only       --tau 0: no edit\n"
+     "attention-only  --alpha 0: no diversity\n"
+     "recency-only    --sink 0 --memory 0 --recent K\n"
+     "sink-recent     --memory 0 --recent K-S\n"
+     "no-memory       --memory 0 --budget S+R"},
+    {OPT_INT, "cut-at", 0, offsetof(generate, cut_at), "T",
+     "infinity: frame position a chunk jumps to at a cut (default 45)"},
+    {OPT_FLAG, "raw-slot0", 0, offsetof(generate, raw_slot0), NULL,
+     "infinity: allow --sink 0 the way its code does it, with the oldest "
+     "frame not rotated"},
+    {OPT_TEXT, "memrope-method", 0, offsetof(generate, memrope_method), "NAME",
+     "memrope: evicted frames enter running averages (ema, the default) or "
+     "are dropped (eviction: sink and recent frames)"},
+    {OPT_REAL, "alpha-long", 0, offsetof(generate, alpha_long), "A",
+     "memrope: rate of the slow average, 0 to 1 (default 0.01)"},
+    {OPT_REAL, "alpha-short", 0, offsetof(generate, alpha_short), "A",
+     "memrope: rate of the fast average, 0 to 1 (default 0.1)"},
+    {OPT_MAYBE, "adaptive", 0, offsetof(generate, adaptive), "0|1",
+     "memrope: fast rate per token, from how far it moved (default 0)"},
+    {OPT_INT, "compress-to", 0, offsetof(generate, compress_to), "N",
+     "deep-forcing: frames a compression leaves (default 16)"},
+    {OPT_INT, "max-reuse", 0, offsetof(generate, max_reuse), "N",
+     "deep-forcing: how often a token may be selected; 0: no limit "
+     "(default 7)"},
+    {OPT_TEXT, "fusion", 0, offsetof(generate, fusion), "RULE",
+     "deep-forcing: a token's score is the sum over recent queries or their "
+     "maximum: sum, max (default sum)"},
+    {OPT_MAYBE, "unify", 0, offsetof(generate, unify), "0|1",
+     "deep-forcing: selected tokens move up to the recent frames, as in the "
+     "paper; the code leaves them (default 0)"},
+    {OPT_INT, "rollouts", 0, offsetof(generate, rollouts), "N",
+     "causvid: clips, each with --latents frames, of which all but the last "
+     "4 (overlap-1) + 1 video frames are shown (default 1)"},
+    {OPT_INT, "overlap", 0, offsetof(generate, overlap), "O",
+     "causvid: frames a clip takes over from the one before (default 3)"},
+    {OPT_TEXT, "restart", 0, offsetof(generate, restart), "HOW",
+     "causvid: the first of them is decoded and encoded again (vae, the "
+     "default), or used as it is (latent: not what CausVid does, needs no "
+     "VAE). start_frame in --noise replaces both"},
 
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_TEXT, "output", 'o', offsetof(generate, output), "PATH",
@@ -139,20 +202,7 @@ static const opt_spec options[] = {
     {OPT_FLAG, "resume", 0, offsetof(generate, resume), NULL,
      "go on where the same command was interrupted, to the same bits"},
 
-    /* Known, not shown: options of policies that are not built yet. */
-    {OPT_TEXT, "alpha-long", 0, offsetof(generate, later), "A", NULL},
-    {OPT_TEXT, "alpha-short", 0, offsetof(generate, later), "A", NULL},
-    {OPT_MAYBE, "adaptive", 0, offsetof(generate, later), "X", NULL},
-    {OPT_TEXT, "memrope-method", 0, offsetof(generate, later), "NAME", NULL},
-    {OPT_TEXT, "compress-to", 0, offsetof(generate, later), "N", NULL},
-    {OPT_TEXT, "max-reuse", 0, offsetof(generate, later), "N", NULL},
-    {OPT_TEXT, "fusion", 0, offsetof(generate, later), "NAME", NULL},
-    {OPT_MAYBE, "unify", 0, offsetof(generate, later), "X", NULL},
-    {OPT_TEXT, "scene", 0, offsetof(generate, later), "LIST", NULL},
-    {OPT_TEXT, "scene-file", 0, offsetof(generate, later), "FILE", NULL},
-    {OPT_TEXT, "cut-rule", 0, offsetof(generate, later), "NAME", NULL},
-    {OPT_TEXT, "rollouts", 0, offsetof(generate, later), "N", NULL},
-    {OPT_TEXT, "overlap", 0, offsetof(generate, later), "N", NULL},
+    /* Known, not shown: options that are not built yet. */
     {OPT_TEXT, "class", 0, offsetof(generate, later), "NAME", NULL},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
@@ -182,6 +232,8 @@ generate generate_defaults(void)
         .model = MODEL_PATHS_DEFAULT, .num_samples = 1, .seed_rule = "plain",
         .steps = "1000,750,500,250", .warp = 1, .shift = 5, .chunk = 3,
         .cache = "tether", .preset = "official", .memory = -1,
+        .memrope_method = "ema", .fusion = "sum", .cut_rule = "official",
+        .rollouts = 1, .overlap = 3, .restart = "vae",
     };
 }
 
@@ -192,9 +244,16 @@ static const char *const me = "generate";
 static int check_text(const generate *g)
 {
     int n = !!g->prompt + !!g->prompt_file + !!g->embeds;
-    if (n != 1)
-        return opt_usage(me, "give one of -p TEXT, --prompt-file FILE and "
-                         "--embeds FILE (%d were given)", n);
+    const bool scenes = g->scene || g->scene_file;
+    if (g->scene && g->scene_file)
+        return opt_usage(me, "give only one of --scene and --scene-file");
+    if (scenes && (g->prompt || g->prompt_file))
+        return opt_usage(me, "--scene and --scene-file bring their own "
+                         "prompts; leave out -p and --prompt-file");
+    if (!scenes && n != 1)
+        return opt_usage(me, "give one of -p TEXT, --prompt-file FILE, "
+                         "--embeds FILE, --scene LIST and --scene-file FILE "
+                         "(%d were given)", n);
     if (strcmp(g->seed_rule, "plain") && strcmp(g->seed_rule, "official"))
         return opt_usage(me, "--seed-rule is plain or official, but `%s` was "
                          "given", g->seed_rule);
@@ -258,24 +317,9 @@ static int check_output(const generate *g)
     return -1;
 }
 
-/* The policy by name; those to come are told apart from misspelt ones. */
-static int check_policy_name(const generate *g, const opt_result *given)
+/* Options that are known but not built are told apart from misspelt ones. */
+static int check_later(const opt_result *given)
 {
-    static const char *const known[] = {
-        "full", "fifo", "tether", "causvid", "infinity", "memrope",
-        "deep-sink", "deep-forcing", "causvid-rolling"};
-    enum { N = sizeof known / sizeof known[0], BUILT = 3 };
-    if (!tt_policy_find(g->cache)) {
-        for (int i = BUILT; i < N; i++)
-            if (!strcmp(g->cache, known[i]))
-                return opt_usage(me, "--cache %s is not in this build yet; it "
-                                 "has full, fifo and tether", g->cache);
-        const char *near = opt_nearest(g->cache, known, N);
-        return opt_usage(me, "unknown policy --cache %s%s%s%s; this build has "
-                         "full, fifo and tether", g->cache,
-                         near ? "; did you mean " : "", near ? near : "",
-                         near ? "?" : "");
-    }
     for (int i = 0; i < given->nseen; i++)
         for (const opt_spec *o = options; o->kind; o++)
             if (o->name && !o->help && !strcmp(o->name, given->seen[i]))
@@ -302,55 +346,28 @@ static int check_given(generate *g, const opt_result *given)
     return -1;
 }
 
-/* Preset, then explicit options, over the policy's own defaults. */
-static int fill_policy(generate *g, const opt_result *given,
-                       tt_policy_options *p)
+/* The schedule of the policy's release, where none was asked for. A list of
+ * CausVid ends with a 0 that is not a step. */
+static void default_schedule(generate *g, const opt_result *given)
 {
-    bool paper = !strcmp(g->preset, "paper");
-    const char *pool = g->pool ? g->pool : paper ? "frame" : "chunk";
-    if (!paper && strcmp(g->preset, "official"))
-        return opt_usage(me, "--preset is official or paper, but `%s` was "
-                         "given", g->preset);
-    if (strcmp(pool, "chunk") && strcmp(pool, "frame"))
-        return opt_usage(me, "--pool is chunk or frame, but `%s` was given",
-                         pool);
-    *p = tt_policy_defaults(g->cache);
-    bool tether = !strcmp(g->cache, "tether");
-    if (tether) {
-        p->pool = !strcmp(pool, "frame") ? TT_POOL_FRAME : TT_POOL_CHUNK;
-        p->tau = paper ? 0.6 : 0.35;
-        /* The cache must fill exactly: 1 + 3 i frames. */
-        if (g->independent_first_frame) p->K = 22;
-        p->M = -1;
-    }
-    if (opt_given(given, "budget")) p->K = g->budget;
-    if (opt_given(given, "sink")) p->S = g->sink;
-    if (opt_given(given, "recent")) p->R = g->recent;
-    if (opt_given(given, "memory")) p->M = g->memory;
-    if (opt_given(given, "alpha")) p->alpha = g->alpha;
-    if (opt_given(given, "tau")) p->tau = g->tau;
-    if (opt_given(given, "score-temperature")) p->temperature = g->temperature;
-    p->context_noise = g->context_noise;
-
-    /* The settings now say what is meant: that is what a record shows. */
-    g->budget = p->K;
-    g->sink = p->S;
-    g->recent = p->R;
-    g->memory = p->M;
-    g->alpha = p->alpha;
-    g->tau = p->tau;
-    g->temperature = p->temperature;
-    g->pool = pool;
-    return -1;
+    if (strncmp(g->cache, "causvid", 7)) return;
+    const bool steps = opt_given(given, "steps");
+    const bool warp = opt_given(given, "warp") && g->warp;
+    if (!steps && !warp) g->steps = "1000,757,522";
+    if (!opt_given(given, "warp")) g->warp = 0;
+    if (!opt_given(given, "shift")) g->shift = 8;
 }
 
-static int fill_sampler(const generate *g, tt_rollout_options *o)
+static int fill_sampler(generate *g, const opt_result *given,
+                        tt_rollout_options *o)
 {
+    default_schedule(g, given);
     int n = opt_list_real(o->steps, TT_MAX_STEPS, g->steps);
     if (n < 1)
         return opt_usage(me, "--steps needs up to %d numbers like 1000,750,"
                          "500,250, but `%s` was given", TT_MAX_STEPS,
                          g->steps);
+    if (n > 1 && o->steps[n - 1] == 0 && !strncmp(g->cache, "causvid", 7)) n--;
     if (!(g->shift > 0))
         return opt_usage(me, "--shift must be positive, but %g was given",
                          g->shift);
@@ -365,20 +382,24 @@ static int fill_sampler(const generate *g, tt_rollout_options *o)
     o->independent_first_frame = g->independent_first_frame != 0;
     o->h = g->height / 8;
     o->w = g->width / 8;
+    o->rollouts = g->rollouts;
+    o->overlap = g->overlap;
+    o->latent_restart = !strcmp(g->restart, "latent");
     return -1;
 }
 
 int generate_check(generate *g, const opt_result *given,
                    tt_rollout_options *opt)
 {
-    int status = check_policy_name(g, given);
+    int status = generate_check_cache(g);
+    if (status < 0) status = check_later(given);
     *opt = tt_rollout_defaults();
     if (status < 0) status = check_text(g);
     if (status < 0) status = check_size(g, given);
     if (status < 0) status = check_output(g);
     if (status < 0) status = check_given(g, given);
-    if (status < 0) status = fill_sampler(g, opt);
-    if (status < 0) status = fill_policy(g, given, &opt->policy);
+    if (status < 0) status = fill_sampler(g, given, opt);
+    if (status < 0) status = generate_fill_policy(g, given, &opt->policy);
     return status;
 }
 
@@ -448,9 +469,13 @@ tt_status generate_length(tt_ctx *ctx, const generate *g,
                              low ? low + c : first);
         opt->latents = g->latents;
     } else if (!opt->latents) {
-        /* 21, or the next length that is whole chunks */
-        opt->latents = whole_chunks(21, first, c);
-        if (opt->latents < 21) opt->latents += opt->latents ? c : first;
+        /* 21, or the next length that is whole chunks; causvid: one clip,
+         * which must fit the budget */
+        const bool clip = !strcmp(g->cache, "causvid");
+        const int64_t want = clip ? opt->policy.K : 21;
+        opt->latents = whole_chunks(want, first, c);
+        if (opt->latents < want && !clip)
+            opt->latents += opt->latents ? c : first;
     }
     return TT_OK;
 }

@@ -4,11 +4,14 @@
  *
  * Model   what must survive an interruption is only the latents so far: the
  *         cache is rebuilt from them by one clean pass per chunk, to the same
- *         bits (tt_rollout_replay).
+ *         bits (tt_rollout_replay). Where a policy does not allow that
+ *         (deep-forcing), an interruption waits for the end of the chunk and
+ *         saves the whole cache beside the latents.
  * Next    rollout/rollout.c */
 #include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/generate.h"
 #include "cli/latents_file.h"
@@ -59,10 +62,11 @@ static char *describe_run(tt_ctx *ctx, tt_arena *mem, const video_job *j,
                           int64_t frame_size)
 {
     const tt_rollout_options *o = &j->opt;
-    const tt_policy_options *p = &o->policy;
     tt_sha256 s;
     char hex[65];
-    enum { SIZE = 1024 };
+    enum { SIZE = 2048 };
+    const int64_t later = (o->rollouts - 1) * (o->latents - o->overlap);
+    int64_t denoised = o->latents + later;
     char *text = tt_alloc(ctx, mem, SIZE, 1, "run description");
     if (!text) return NULL;
     tt_sha256_init(&s);
@@ -71,20 +75,27 @@ static char *describe_run(tt_ctx *ctx, tt_arena *mem, const video_job *j,
     for (int i = 0; i < o->nsteps; i++)
         tt_sha256_add(&s, &o->steps[i], sizeof o->steps[i]);
     digest_values(&s, o->initial, o->initial_frames * frame_size);
-    digest_values(&s, o->noise.noise, o->latents * frame_size);
+    digest_values(&s, o->noise.noise, o->rollouts * o->latents * frame_size);
     digest_values(&s, o->noise.renoise,
-                  (o->nsteps - 1) * o->latents * frame_size);
+                  (o->nsteps - 1) * denoised * frame_size);
+    digest_values(&s, o->start_frame, (o->rollouts - 1) * frame_size);
+    for (int i = 0; i < o->nscenes; i++) {
+        const int64_t scene[] = {o->scenes[i].chunk, o->scenes[i].prompt,
+                                 o->scenes[i].cut};
+        tt_sha256_add(&s, scene, sizeof scene);
+    }
     tt_sha256_hex(&s, hex);
-    snprintf(text, SIZE, "seed %llu sample %u latents %lld chunk %lld first %d "
-             "context-noise %lld steps %d warp %d shift %.17g cache %s K %lld "
-             "S %lld M %lld R %lld alpha %.17g tau %.17g temperature %.17g "
-             "pool %d backend %s inputs %.32s",
+    int at = snprintf(text, SIZE, "seed %llu sample %u latents %lld chunk %lld "
+             "first %d context-noise %lld steps %d warp %d shift %.17g "
+             "rollouts %lld overlap %lld restart %d backend %s inputs %.32s ",
              (unsigned long long)o->noise.seed, o->noise.sample,
              (long long)o->latents, (long long)o->chunk,
              o->independent_first_frame, (long long)o->context_noise,
-             o->nsteps, o->warp, o->shift, p->name, (long long)p->K,
-             (long long)p->S, (long long)p->M, (long long)p->R, p->alpha,
-             p->tau, p->temperature, (int)p->pool, ctx->ops->name, hex);
+             o->nsteps, o->warp, o->shift, (long long)o->rollouts,
+             (long long)o->overlap, o->latent_restart, ctx->ops->name, hex);
+    tt_policy_describe(text + at, (size_t)(SIZE - at), &o->policy);
+    for (char *c = text + at; *c; c++)
+        if (*c == '\n') *c = ' ';
     return text;
 }
 
@@ -104,6 +115,7 @@ typedef struct run {
     trace trace;
     dump dump;
     bool tracing;
+    const char *state;         /* saved caches; NULL: they can be rebuilt     */
 } run;
 
 static void on_progress(void *user, const tt_progress *p)
@@ -177,12 +189,19 @@ static tt_status take_chunk(run *r, const tt_real *x0, int64_t frames,
 static tt_status all_chunks(run *r)
 {
     tt_ctx *ctx = r->ctx;
-    while (r->done < r->frames) {
+    const volatile int *interrupt = ctx->interrupt;
+    while (r->done < r->frames && !ctx->status) {
         const tt_real *x0;
         int64_t frames;
         double begin = tt_now();
-        TT_TRY(tt_rollout_next(ctx, r->rollout, &x0, &frames));
-        TT_TRY(take_chunk(r, x0, frames, tt_now() - begin));
+        if (r->state) ctx->interrupt = NULL; /* half a chunk cannot be saved */
+        if (!tt_rollout_next(ctx, r->rollout, &x0, &frames))
+            take_chunk(r, x0, frames, tt_now() - begin);
+        ctx->interrupt = interrupt;
+        if (!r->state || !interrupt || !*interrupt || r->done == r->frames)
+            continue;
+        tt_rollout_save(ctx, r->rollout, r->state);
+        tt_check_interrupt(ctx);
     }
     return ctx->status;
 }
@@ -198,16 +217,42 @@ static tt_status rebuild_cache(run *r)
                  (long long)tt_rollout_chunks(r->rollout));
     tt_tap_fn tap = ctx->tap;
     ctx->tap = NULL;
-    for (int64_t i = 0; i < r->chunk && !ctx->status; i++) {
+    if (!r->tracing) tt_rollout_replay(ctx, r->rollout, x, r->done);
+    for (int64_t i = 0; r->tracing && i < r->chunk && !ctx->status; i++) {
         int64_t f = tt_rollout_chunk_frames(r->rollout, i);
         tt_rollout_replay(ctx, r->rollout, x, f);
-        if (r->tracing)
-            trace_add_chunk(&r->trace, tt_rollout_cache(r->rollout));
+        trace_add_chunk(&r->trace, tt_rollout_cache(r->rollout));
         x += f * r->frame_size;
     }
     ctx->tap = tap;
     progress_note(r->job->progress, "cache rebuilt in %.1f s",
                   tt_now() - begin);
+    return ctx->status;
+}
+
+/* The cache as it was when the run was interrupted. */
+static tt_status restore_cache(run *r)
+{
+    tt_ctx *ctx = r->ctx;
+    if (r->tracing)
+        return tt_fail(ctx, TT_EINVAL, "--trace-cache cannot be resumed with "
+                       "--cache %s: its earlier chunks cannot be repeated",
+                       r->job->opt.policy.name);
+    if (access(r->state, F_OK))
+        return tt_fail(ctx, TT_EINVAL, "--cache %s cannot go on from latents "
+                       "alone, and there is no saved cache %s (it is written "
+                       "when a run is interrupted with ^C); start over without "
+                       "--resume", r->job->opt.policy.name, r->state);
+    TT_TRY(tt_rollout_restore(ctx, r->rollout, r->state));
+    if (tt_rollout_frames_done(r->rollout) != r->done)
+        return tt_fail(ctx, TT_EINVAL, "%s was saved after %lld frames, but "
+                       "there are latents of %lld; start over without "
+                       "--resume", r->state,
+                       (long long)tt_rollout_frames_done(r->rollout),
+                       (long long)r->done);
+    progress_say(r->job->progress, "resuming after %lld of %lld chunks",
+                 (long long)r->chunk,
+                 (long long)tt_rollout_chunks(r->rollout));
     return ctx->status;
 }
 
@@ -228,7 +273,7 @@ static tt_status take_up(run *r)
         progress_say(r->job->progress, "the latents are complete already");
         return TT_OK;
     }
-    return rebuild_cache(r);
+    return r->state ? restore_cache(r) : rebuild_cache(r);
 }
 
 /* Interrupted: say what was kept and how to go on. */
@@ -248,11 +293,27 @@ static tt_status explain_stop(run *r)
                    r->file.unfinished);
 }
 
+/* "<latents>.state" for policies that need it. */
+static tt_status state_name(run *r)
+{
+    const char *latents = r->job->names.latents;
+    if (!latents || !tt_policy_find(r->job->opt.policy.name)->keeps_noisy)
+        return TT_OK;
+    const size_t n = strlen(latents) + 8;
+    char *name = tt_alloc(r->ctx, r->mem, (int64_t)n, 1, "file name");
+    if (name) snprintf(name, n, "%s.state", latents);
+    r->state = name;
+    return r->ctx->status;
+}
+
 static tt_status run_open(run *r, const char *description)
 {
     video_job *j = r->job;
     tt_ctx *ctx = r->ctx;
-    const int64_t dim[5] = {1, r->frames, r->C, j->opt.h, j->opt.w};
+    const int64_t rollouts = j->opt.rollouts;
+    const int64_t dim[5] = {rollouts, r->frames / rollouts, r->C, j->opt.h,
+                            j->opt.w};
+    TT_TRY(state_name(r));
     TT_TRY(tt_rollout_open(ctx, &r->rollout, j->dit, j->prompt, &j->opt));
     TT_TRY(latents_file_open(ctx, &r->file, j->names.latents, dim,
                              description, j->g->resume));
@@ -280,6 +341,7 @@ static tt_status run_close(run *r)
     tt_ctx *ctx = r->ctx;
     ctx->tap = NULL;
     latents_file_finish(&r->file);
+    if (!ctx->status && r->state) unlink(r->state);
     explain_stop(r);
     latents_file_close(&r->file);
     if (r->tracing && !ctx->status)
@@ -297,9 +359,10 @@ tt_status generate_run(tt_ctx *ctx, tt_arena *mem, tt_tensor *latents,
     run r = {.ctx = ctx, .job = job, .mem = mem, .file = {.ctx = ctx}};
     const tt_rollout_options *o = &job->opt;
     r.C = tt_dit_get_config(job->dit)->in_dim;
-    r.frames = o->initial_frames + o->latents;
+    r.frames = (o->initial_frames + o->latents) * o->rollouts;
     r.frame_size = r.C * o->h * o->w;
-    const int64_t dim[5] = {1, r.frames, r.C, o->h, o->w};
+    const int64_t dim[5] = {o->rollouts, r.frames / o->rollouts, r.C, o->h,
+                            o->w};
     int64_t bytes = 0;
     if (!tt_checked_size(&bytes, dim, 5, sizeof(tt_real)))
         return tt_fail(ctx, TT_EINVAL, "%lld latent frames of %lldx%lld are "

@@ -14,8 +14,7 @@
 
 /* ---- the prompts --------------------------------------------------------- */
 
-/* The whole file as text in `a`; refuses NUL bytes. */
-static char *read_text(tt_ctx *ctx, tt_arena *a, const char *path)
+char *texts_read_file(tt_ctx *ctx, tt_arena *a, const char *path)
 {
     FILE *f = fopen(path, "rb");
     char *text = tt_alloc(ctx, a, TT_TEXT_LIMIT + 2, 1, "prompt file");
@@ -58,10 +57,16 @@ static tt_status split_lines(tt_ctx *ctx, texts *t, char *text,
     return ctx->status;
 }
 
-static tt_status collect_prompts(tt_ctx *ctx, texts *t, const generate *g)
+static tt_status collect_prompts(tt_ctx *ctx, texts *t, const generate *g,
+                                 const tt_scenes *scenes)
 {
+    if (scenes->n) {
+        t->n = scenes->nprompts;
+        t->prompt = scenes->prompt;
+        return TT_OK;
+    }
     if (g->prompt_file) {
-        char *text = read_text(ctx, &t->mem, g->prompt_file);
+        char *text = texts_read_file(ctx, &t->mem, g->prompt_file);
         return text ? split_lines(ctx, t, text, g->prompt_file) : ctx->status;
     }
     t->n = 1;
@@ -72,14 +77,27 @@ static tt_status collect_prompts(tt_ctx *ctx, texts *t, const generate *g)
 
 /* ---- embeddings ---------------------------------------------------------- */
 
+/* `text`, and for the other prompts of scenes `text_1`, `text_2`, ... */
 static tt_status read_embeds(tt_ctx *ctx, texts *t, const generate *g,
+                             const tt_scenes *scenes,
                              const tt_dit_config *dit)
 {
     int64_t dim[3] = {1, -1, dit->text_dim};
-    t->n = 1;
-    t->prompt = tt_alloc0(ctx, &t->mem, 1, sizeof *t->prompt, "prompt");
-    t->text = input_read(ctx, &t->mem, g->embeds, "text", 3, dim);
-    if (!t->text) return ctx->status;
+    t->n = scenes->n ? scenes->nprompts : 1;
+    t->prompt = tt_alloc0(ctx, &t->mem, t->n, sizeof *t->prompt, "prompt");
+    for (int i = 0; i < t->n; i++) {
+        char name[32];
+        snprintf(name, sizeof name, i ? "text_%d" : "text", i);
+        const tt_real *x = input_read(ctx, &t->mem, g->embeds, name, 3, dim);
+        if (!x) return ctx->status;
+        const int64_t size = dim[1] * dim[2];     /* fixed by the first one */
+        if (i == 0)
+            t->text = tt_alloc(ctx, &t->mem, t->n * size, sizeof *t->text,
+                               "embeddings");
+        if (!t->text) return ctx->status;
+        memcpy(t->text + i * size, x, (size_t)size * sizeof *x);
+        if (scenes->n) t->prompt[i] = scenes->prompt[i];
+    }
     t->rows = dim[1];
     if (dit->text_len && t->rows > dit->text_len)
         return tt_fail(ctx, TT_ESHAPE, "%s: `text` has %lld rows, but this "
@@ -116,13 +134,14 @@ static tt_status encode(tt_ctx *ctx, texts *t, tt_umt5 *enc,
 }
 
 static tt_status compute_embeds(tt_ctx *ctx, texts *t, const generate *g,
+                                const tt_scenes *scenes,
                                 const tt_dit_config *dit, progress *p,
                                 record *r)
 {
     char path[4096];
     tt_tokenizer *tok = NULL;
     tt_umt5 *enc = NULL;
-    TT_TRY(collect_prompts(ctx, t, g));
+    TT_TRY(collect_prompts(ctx, t, g, scenes));
     TT_TRY(model_tokenizer(ctx, path, sizeof path, &g->model));
     TT_TRY(tt_tokenizer_open(ctx, &tok, path));
     record_input(ctx, r, "tokenizer", path, NULL);
@@ -143,7 +162,8 @@ static tt_status compute_embeds(tt_ctx *ctx, texts *t, const generate *g,
 }
 
 tt_status texts_make(tt_ctx *ctx, texts *t, const generate *g,
-                     const tt_dit_config *dit, progress *p, record *r)
+                     const tt_scenes *scenes, const tt_dit_config *dit,
+                     progress *p, record *r)
 {
     double start = tt_now();
     memset(t, 0, sizeof *t);
@@ -151,9 +171,9 @@ tt_status texts_make(tt_ctx *ctx, texts *t, const generate *g,
     if (ctx->status) return ctx->status;
     if (g->embeds) {
         record_input(ctx, r, "embeddings", g->embeds, NULL);
-        read_embeds(ctx, t, g, dit);
+        read_embeds(ctx, t, g, scenes, dit);
     } else {
-        compute_embeds(ctx, t, g, dit, p, r);
+        compute_embeds(ctx, t, g, scenes, dit, p, r);
     }
     r->text_seconds = tt_now() - start;
     return ctx->status;

@@ -111,7 +111,7 @@ tt_status latents_file_open(tt_ctx *ctx, latents_file *f, const char *path,
     memset(f, 0, sizeof *f);
     f->ctx = ctx;
     f->path = path;
-    f->frames = dim[1];
+    f->frames = dim[0] * dim[1];
     f->frame_bytes = (size_t)(dim[2] * dim[3] * dim[4]) * sizeof(tt_real);
     if (!path) return TT_OK;
     TT_TRY(tt_out_check(ctx, path));

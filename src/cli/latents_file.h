@@ -27,9 +27,11 @@ typedef struct latents_file {
 } latents_file;
 
 /* Start, or with `resume` go on (also from a complete file of the same run,
- * whose video was not decoded to the end). dim = [1, frames, C, h, w] of
- * tt_real; `run` describes the run in one line. After a resume f->done frames
- * are in the file and are read by latents_file_read.
+ * whose video was not decoded to the end).
+ *   dim   [rollouts, frames, C, h, w] of tt_real, rollouts 1 but for CausVid
+ *   run   describes the run in one line
+ * After a resume f->done frames are in the file and are read by
+ * latents_file_read.
  * Errors  TT_EINVAL  the unfinished file belongs to another run */
 tt_status latents_file_open(tt_ctx *ctx, latents_file *f, const char *path,
                             const int64_t dim[5], const char *run,

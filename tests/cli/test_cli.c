@@ -125,9 +125,9 @@ static void test_usage(void)
     refuses(2, "--threads", "noise -o x -t 0");
     refuses(2, "golden", "noise -o x --backend nonsense");
     refuses(2, "nearest is 64", "generate -p x -o x.mp4 -W 65");
-    refuses(2, "not in this build", "generate -p x -o x.mp4 --cache memrope");
+    refuses(2, "memrope", "generate -p x -o x.mp4 --cache memrop");
     refuses(2, "tether", "generate -p x -o x.mp4 --cache teher");
-    refuses(2, "not in this build", "generate -p x -o x.mp4 --scene a");
+    refuses(2, "their own", "generate -p x -o x.mp4 --scene a");
     refuses(2, "only one", "generate -p x -o x.mp4 --latents 3 --frames 9");
     refuses(1, "standard output", "--help > /dev/full");
 }

@@ -129,25 +129,48 @@ static void k_channel_norm(float *y, const float *x, int64_t c,
         y[i] = (float)((double)x[i] * scale) * root * gamma[i];
 }
 
+/* Four rows per sweep over the sums: the additions keep their order. */
 static void k_col_mean(double *restrict mean, const float *restrict x,
                        int64_t n, int64_t stride, int64_t c)
 {
+    int64_t r = 0;
     for (int64_t i = 0; i < c; i++) mean[i] = 0;
-    for (int64_t r = 0; r < n; r++)
-        for (int64_t i = 0; i < c; i++) mean[i] += (double)x[r * stride + i];
+    for (; r + 4 <= n; r += 4, x += 4 * stride)
+        for (int64_t i = 0; i < c; i++) {
+            double s = mean[i];
+            s += (double)x[i];
+            s += (double)x[stride + i];
+            s += (double)x[2 * stride + i];
+            s += (double)x[3 * stride + i];
+            mean[i] = s;
+        }
+    for (; r < n; r++, x += stride)
+        for (int64_t i = 0; i < c; i++) mean[i] += (double)x[i];
     for (int64_t i = 0; i < c; i++) mean[i] /= (double)n;
+}
+
+static inline double add_square(double sum, float x, double mean)
+{
+    double d = (double)x - mean;
+    return __builtin_fma(d, d, sum);
 }
 
 static void k_col_moment(double *restrict m2, const float *restrict x,
                          const double *restrict mean, int64_t n,
                          int64_t stride, int64_t c)
 {
+    int64_t r = 0;
     for (int64_t i = 0; i < c; i++) m2[i] = 0;
-    for (int64_t r = 0; r < n; r++)
+    for (; r + 4 <= n; r += 4, x += 4 * stride)
         for (int64_t i = 0; i < c; i++) {
-            double d = (double)x[r * stride + i] - mean[i];
-            m2[i] = __builtin_fma(d, d, m2[i]);
+            double s = add_square(m2[i], x[i], mean[i]);
+            s = add_square(s, x[stride + i], mean[i]);
+            s = add_square(s, x[2 * stride + i], mean[i]);
+            m2[i] = add_square(s, x[3 * stride + i], mean[i]);
         }
+    for (; r < n; r++, x += stride)
+        for (int64_t i = 0; i < c; i++)
+            m2[i] = add_square(m2[i], x[i], mean[i]);
 }
 
 /* ---- elements --------------------------------------------------------------- */

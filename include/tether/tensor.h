@@ -26,6 +26,9 @@ typedef enum tt_dtype {
     TT_NONE = 0,
     TT_F64, TT_F32, TT_F16, TT_BF16, TT_F8_E4M3, TT_F8_E5M2,
     TT_I64, TT_I32, TT_I16, TT_I8, TT_U64, TT_U32, TT_U16, TT_U8, TT_BOOL,
+    /* GGUF: values exist in blocks of 32 or 256 along the last dimension */
+    TT_Q8_0, TT_Q4_0, TT_Q4_1, TT_Q5_0, TT_Q5_1,
+    TT_Q2_K, TT_Q3_K, TT_Q4_K, TT_Q5_K, TT_Q6_K,
     TT_DTYPE_COUNT
 } tt_dtype;
 
@@ -40,15 +43,26 @@ typedef struct tt_tensor {
     int rank;
     int64_t dim[TT_MAX_RANK];
     int64_t stride[TT_MAX_RANK];
+    float scale;  /* the values are scale * what is stored; 0: no scale. Of
+                     8-bit weights that come with one number per tensor      */
 } tt_tensor;
 
-/* Bytes of one element of `t`; 0 for TT_NONE. */
+/* Bytes of one element of `t`, or of one block of a quantised type; 0 for
+ * TT_NONE. */
 size_t tt_dtype_size(tt_dtype t);
 
-/* "F32", "BF16", ... as safetensors spells them. */
+/* Elements per block: 32 or 256 for the quantised types, else 1. Quantised
+ * views are always packed and their last dimension is a multiple of this. */
+int64_t tt_dtype_block(tt_dtype t);
+
+/* True for the types of weights: floating point, 8-bit float, quantised. */
+bool tt_dtype_is_real(tt_dtype t);
+
+/* "F32", "BF16", ... as safetensors spells them; "Q8_0", ... as GGUF does. */
 const char *tt_dtype_name(tt_dtype t);
 
-/* The type a safetensors header names, TT_NONE when unknown. */
+/* The type a safetensors header names, TT_NONE when unknown (quantised types
+ * exist only in GGUF files). */
 tt_dtype tt_dtype_from_name(const char *name);
 
 /* The one checked size computation of the project: *out = size * product of
@@ -63,9 +77,15 @@ bool tt_checked_add(int64_t *out, int64_t a, int64_t b);
 /* Number of elements of a view whose shape has been checked. */
 int64_t tt_tensor_count(const tt_tensor *t);
 
-/* A packed view over `data`. */
+/* Bytes of the values of a packed view (of a strided one: once gathered). */
+int64_t tt_tensor_bytes(const tt_tensor *t);
+
+/* A packed view over `data`, without scale. */
 tt_tensor tt_tensor_make(const void *data, tt_dtype dtype, int rank,
                          const int64_t *dim);
+
+/* The same packed values, type and scale under another shape. */
+tt_tensor tt_tensor_reshape(const tt_tensor *t, int rank, const int64_t *dim);
 
 /* True when the view is packed (row-major without gaps). */
 bool tt_tensor_packed(const tt_tensor *t);
@@ -75,9 +95,16 @@ const char *tt_shape_string(char *buf, size_t n, int rank, const int64_t *dim);
 
 /* dst[0..n) = the values of n consecutive elements of type `t` at `src`,
  * widened (F64 to a float tt_real rounds once; everything narrower is exact).
- * Integers convert by value. `src` may be unaligned. */
+ * Integers convert by value. `src` may be unaligned. Of a quantised type, n
+ * is a multiple of the block; its values are float32 by definition. */
 void tt_widen(tt_real *dst, const void *src, tt_dtype t, int64_t n);
 void tt_widen_f32(float *dst, const void *src, tt_dtype t, int64_t n);
+
+/* dst[0..n) = elements [first, first + n) of a packed view in row-major order,
+ * widened, times its scale (one rounding in tt_real). `first` and n must be
+ * multiples of the type's block. */
+void tt_widen_at(tt_real *dst, const tt_tensor *t, int64_t first, int64_t n);
+void tt_widen_at_f32(float *dst, const tt_tensor *t, int64_t first, int64_t n);
 
 /* dst = src rounded to nearest even (NaN stays NaN). */
 uint16_t tt_bf16_from_f32(float x);

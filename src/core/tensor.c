@@ -10,34 +10,59 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/quant.h"
+#include "tether/status.h"
+
 static const struct {
     const char *name;
-    size_t size;
+    size_t size;       /* of an element or block                              */
+    int64_t block;
 } dtypes[TT_DTYPE_COUNT] = {
-    [TT_NONE] = {"?", 0},          [TT_F64] = {"F64", 8},
-    [TT_F32] = {"F32", 4},         [TT_F16] = {"F16", 2},
-    [TT_BF16] = {"BF16", 2},       [TT_F8_E4M3] = {"F8_E4M3", 1},
-    [TT_F8_E5M2] = {"F8_E5M2", 1}, [TT_I64] = {"I64", 8},
-    [TT_I32] = {"I32", 4},         [TT_I16] = {"I16", 2},
-    [TT_I8] = {"I8", 1},           [TT_U64] = {"U64", 8},
-    [TT_U32] = {"U32", 4},         [TT_U16] = {"U16", 2},
-    [TT_U8] = {"U8", 1},           [TT_BOOL] = {"BOOL", 1},
+    [TT_NONE] = {"?", 0, 1},          [TT_F64] = {"F64", 8, 1},
+    [TT_F32] = {"F32", 4, 1},         [TT_F16] = {"F16", 2, 1},
+    [TT_BF16] = {"BF16", 2, 1},       [TT_F8_E4M3] = {"F8_E4M3", 1, 1},
+    [TT_F8_E5M2] = {"F8_E5M2", 1, 1}, [TT_I64] = {"I64", 8, 1},
+    [TT_I32] = {"I32", 4, 1},         [TT_I16] = {"I16", 2, 1},
+    [TT_I8] = {"I8", 1, 1},           [TT_U64] = {"U64", 8, 1},
+    [TT_U32] = {"U32", 4, 1},         [TT_U16] = {"U16", 2, 1},
+    [TT_U8] = {"U8", 1, 1},           [TT_BOOL] = {"BOOL", 1, 1},
+    [TT_Q8_0] = {"Q8_0", 34, 32},     [TT_Q4_0] = {"Q4_0", 18, 32},
+    [TT_Q4_1] = {"Q4_1", 20, 32},     [TT_Q5_0] = {"Q5_0", 22, 32},
+    [TT_Q5_1] = {"Q5_1", 24, 32},     [TT_Q2_K] = {"Q2_K", 84, 256},
+    [TT_Q3_K] = {"Q3_K", 110, 256},   [TT_Q4_K] = {"Q4_K", 144, 256},
+    [TT_Q5_K] = {"Q5_K", 176, 256},   [TT_Q6_K] = {"Q6_K", 210, 256},
 };
+
+static bool known(tt_dtype t)
+{
+    return t > TT_NONE && t < TT_DTYPE_COUNT;
+}
 
 size_t tt_dtype_size(tt_dtype t)
 {
-    return t > TT_NONE && t < TT_DTYPE_COUNT ? dtypes[t].size : 0;
+    return known(t) ? dtypes[t].size : 0;
+}
+
+int64_t tt_dtype_block(tt_dtype t)
+{
+    return known(t) ? dtypes[t].block : 1;
+}
+
+bool tt_dtype_is_real(tt_dtype t)
+{
+    return known(t) && (t <= TT_F8_E5M2 || t >= TT_Q8_0);
 }
 
 const char *tt_dtype_name(tt_dtype t)
 {
-    return t > TT_NONE && t < TT_DTYPE_COUNT ? dtypes[t].name : "?";
+    return known(t) ? dtypes[t].name : "?";
 }
 
 tt_dtype tt_dtype_from_name(const char *name)
 {
     for (int t = TT_NONE + 1; t < TT_DTYPE_COUNT; t++)
-        if (strcmp(dtypes[t].name, name) == 0) return (tt_dtype)t;
+        if (dtypes[t].block == 1 && strcmp(dtypes[t].name, name) == 0)
+            return (tt_dtype)t;
     return TT_NONE;
 }
 
@@ -78,6 +103,12 @@ int64_t tt_tensor_count(const tt_tensor *t)
     return n;
 }
 
+int64_t tt_tensor_bytes(const tt_tensor *t)
+{
+    return tt_tensor_count(t) / tt_dtype_block(t->dtype)
+         * (int64_t)tt_dtype_size(t->dtype);
+}
+
 tt_tensor tt_tensor_make(const void *data, tt_dtype dtype, int rank,
                          const int64_t *dim)
 {
@@ -89,6 +120,14 @@ tt_tensor tt_tensor_make(const void *data, tt_dtype dtype, int rank,
         step *= dim[i];
     }
     return t;
+}
+
+tt_tensor tt_tensor_reshape(const tt_tensor *t, int rank, const int64_t *dim)
+{
+    tt_tensor r = tt_tensor_make(t->data, t->dtype, rank, dim);
+    TT_ASSERT(tt_tensor_packed(t) && tt_tensor_count(&r) == tt_tensor_count(t));
+    r.scale = t->scale;
+    return r;
 }
 
 bool tt_tensor_packed(const tt_tensor *t)
@@ -165,9 +204,32 @@ static float small_float(uint32_t u, int ebits, int mbits, bool ieee)
     return f32_from_bits(out | (sign << 31));
 }
 
+/* The same without branches, for loops over many. In float32's fields a
+ * subnormal lacks the hidden bit: it is given one and the value of that bit
+ * subtracted again, which is exact. */
+static inline float f16_value(uint32_t h)
+{
+    uint32_t u = (h & 0x7fffu) << 13, e = u & 0x0f800000u;
+    uint32_t special = 0x7f800000u | (u & 0x7fffffu)
+                     | ((u & 0x7fffffu) ? 0x400000u : 0u);
+    float tiny = f32_from_bits(u + (113u << 23)) - f32_from_bits(113u << 23);
+    uint32_t t = bits_from_f32(tiny), v = u + (112u << 23);
+    v = e == 0 ? t : e == 0x0f800000u ? special : v;
+    return f32_from_bits(v | (h & 0x8000u) << 16);
+}
+
+static inline float e4m3_value(uint32_t b)
+{
+    uint32_t u = (b & 0x7fu) << 20, e = u & 0x07800000u;
+    float tiny = f32_from_bits(u + (121u << 23)) - f32_from_bits(121u << 23);
+    uint32_t t = bits_from_f32(tiny), v = u + (120u << 23);
+    v = e == 0 ? t : (b & 0x7fu) == 0x7fu ? 0x7fc00000u : v;
+    return f32_from_bits(v | (b & 0x80u) << 24);
+}
+
 float tt_f32_from_f16(uint16_t h)
 {
-    return small_float(h, 5, 10, true);
+    return f16_value(h);
 }
 
 float tt_f32_from_f8e5m2(uint8_t b)
@@ -239,14 +301,25 @@ static bool little_endian(void)
 void tt_widen_f32(float *dst, const void *src, tt_dtype t, int64_t n)
 {
     const unsigned char *p = src;
-    size_t size = tt_dtype_size(t);
+    const size_t size = tt_dtype_size(t);
+    const int64_t block = tt_dtype_block(t);
     if (t == TT_F32 && little_endian()) {
-        memcpy(dst, src, (size_t)n * 4);
+        if (n > 0) memcpy(dst, src, (size_t)n * 4);
     } else if (t == TT_BF16) {
         for (int64_t i = 0; i < n; i++) {
             uint32_t u = (uint32_t)p[2 * i] << 16 | (uint32_t)p[2 * i + 1] << 24;
             memcpy(&dst[i], &u, 4);
         }
+    } else if (t == TT_F16) {
+        for (int64_t i = 0; i < n; i++)
+            dst[i] = f16_value((uint32_t)p[2 * i] | (uint32_t)p[2 * i + 1] << 8);
+    } else if (t == TT_F8_E4M3) {
+        for (int64_t i = 0; i < n; i++) dst[i] = e4m3_value(p[i]);
+    } else if (t == TT_F8_E5M2) { /* the upper half of a float16 */
+        for (int64_t i = 0; i < n; i++) dst[i] = f16_value((uint32_t)p[i] << 8);
+    } else if (block > 1) {
+        TT_ASSERT(n % block == 0);
+        quant_widen(dst, p, t, n / block);
     } else {
         for (int64_t i = 0; i < n; i++)
             dst[i] = (float)element(p + (size_t)i * size, t);
@@ -257,9 +330,43 @@ void tt_widen(tt_real *dst, const void *src, tt_dtype t, int64_t n)
 {
 #ifdef TT_REAL_DOUBLE
     const unsigned char *p = src;
-    size_t size = tt_dtype_size(t);
-    for (int64_t i = 0; i < n; i++) dst[i] = element(p + (size_t)i * size, t);
+    const size_t size = tt_dtype_size(t);
+    const int64_t block = tt_dtype_block(t);
+    float some[256];
+    TT_ASSERT(n % block == 0);
+    for (int64_t i = 0; i < n / block; i++, p += size) {
+        if (block == 1) {
+            dst[i] = element(p, t);
+            continue;
+        }
+        quant_widen(some, p, t, 1);
+        for (int64_t k = 0; k < block; k++)
+            dst[i * block + k] = (double)some[k];
+    }
 #else
     tt_widen_f32(dst, src, t, n);
 #endif
+}
+
+/* Where element `first` of a packed view is stored. */
+static const unsigned char *stored_at(const tt_tensor *t, int64_t first)
+{
+    const int64_t block = tt_dtype_block(t->dtype);
+    TT_ASSERT(first % block == 0);
+    return (const unsigned char *)t->data
+         + (size_t)(first / block) * tt_dtype_size(t->dtype);
+}
+
+void tt_widen_at_f32(float *dst, const tt_tensor *t, int64_t first, int64_t n)
+{
+    tt_widen_f32(dst, stored_at(t, first), t->dtype, n);
+    if (t->scale != 0)
+        for (int64_t i = 0; i < n; i++) dst[i] *= t->scale;
+}
+
+void tt_widen_at(tt_real *dst, const tt_tensor *t, int64_t first, int64_t n)
+{
+    tt_widen(dst, stored_at(t, first), t->dtype, n);
+    if (t->scale != 0)
+        for (int64_t i = 0; i < n; i++) dst[i] *= (tt_real)t->scale;
 }

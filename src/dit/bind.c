@@ -26,7 +26,7 @@ static dit_linear bind_linear(tt_bind *b, const char *prefix, int rank,
     l.b = tt_bind_real(b, join(name, prefix, ".bias"), 1, dim);
     if (rank > 2 && l.w.data) {
         const int64_t flat[2] = {dim[0], tt_tensor_count(&l.w) / dim[0]};
-        l.w = tt_tensor_make(l.w.data, l.w.dtype, 2, flat);
+        l.w = tt_tensor_reshape(&l.w, 2, flat);
     }
     return l;
 }

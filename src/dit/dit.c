@@ -170,11 +170,9 @@ static const char *bad_weight(tt_ctx *ctx, const tt_dit *m)
         const char *name = tt_weights_name(m->w, i);
         const tt_tensor *t = tt_weights_find(m->w, name);
         const int64_t n = t ? tt_tensor_count(t) : 0;
-        const size_t size = t ? tt_dtype_size(t->dtype) : 0;
         for (int64_t at = 0; at < n; at += PIECE) {
             const int64_t k = n - at < PIECE ? n - at : PIECE;
-            tt_widen(buf, (const char *)t->data + (size_t)at * size, t->dtype,
-                     k);
+            tt_widen_at(buf, t, at, k);
             for (int64_t j = 0; j < k; j++)
                 if (!isfinite(buf[j])) return name;
         }

@@ -38,11 +38,6 @@ static void note(tt_bind *b, const char *fmt, ...) {
     va_end(va);
 }
 
-static bool real_type(tt_dtype t) {
-    return t == TT_F32 || t == TT_BF16 || t == TT_F16 || t == TT_F64 ||
-           t == TT_F8_E4M3 || t == TT_F8_E5M2;
-}
-
 static bool same_shape(const tt_tensor *t, int rank, const int64_t *dim) {
     if (t->rank != rank) return false;
     for (int i = 0; i < rank; i++)
@@ -68,7 +63,7 @@ static const tt_tensor *take(tt_bind *b, const char *name, int rank,
              tt_shape_string(want, sizeof want, rank, dim));
         return NULL;
     }
-    if (!real_type(x->t.dtype)) {
+    if (!tt_dtype_is_real(x->t.dtype)) {
         b->misshapen++;
         note(b, "%s has type %s, expected a floating-point type", name,
              tt_dtype_name(x->t.dtype));

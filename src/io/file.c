@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Next    safetensors.c, torchfile.c, index.c: the readers
+ * Next    safetensors.c, torchfile.c, gguf.c, index.c: the readers
  *         weights.c: what a model binds from */
 #include "io/file.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "io/bytes.h"
+#include "io/gguf.h"
 
 #define INDEX_LIMIT 100000000
 
@@ -43,10 +44,6 @@ bool file_alloc_entries(tt_ctx *ctx, tt_file *f, int64_t n) {
     if (!f->entry) return false;
     f->count = n;
     return true;
-}
-
-int64_t io_tensor_bytes(const tt_tensor *t) {
-    return tt_tensor_count(t) * (int64_t)tt_dtype_size(t->dtype);
 }
 
 typedef struct name_at {
@@ -104,10 +101,7 @@ static tt_status read_any(tt_ctx *ctx, tt_file *f) {
     if (m->size > 8 && !memcmp(m->data + 4, "\0\0\0\0{", 5))
         return safetensors_read(ctx, f);
     if (starts(m, "PK\3\4", 4)) return torch_read(ctx, f);
-    if (starts(m, "GGUF", 4))
-        return tt_fail(ctx, TT_EUNSUPPORTED,
-                       "%s: GGUF files are not supported; use a safetensors "
-                       "or .pth file of the same model", f->path);
+    if (starts(m, "GGUF", 4)) return gguf_read(ctx, f);
     if (starts(m, legacy, sizeof legacy - 1))
         return tt_fail(ctx, TT_EUNSUPPORTED,
                        "%s: a PyTorch file in the legacy (non-zip) format of "
@@ -134,7 +128,9 @@ static tt_status read_any(tt_ctx *ctx, tt_file *f) {
     return safetensors_read(ctx, f);
 }
 
+/* `given` is the content, or NULL: map the file. */
 static tt_status open_with(tt_ctx *ctx, tt_file **out, const char *path,
+                           const io_map *given,
                            tt_status (*read)(tt_ctx *, tt_file *)) {
     *out = NULL;
     if (ctx->status) return ctx->status;
@@ -142,8 +138,9 @@ static tt_status open_with(tt_ctx *ctx, tt_file **out, const char *path,
     if (!f)
         return tt_fail(ctx, TT_ENOMEM, "%s: no memory to open it", path);
     f->path = tt_strdup(ctx, &f->arena, path);
-    if (!io_map_open(ctx, &f->map, path) && !read(ctx, f) &&
-        !sort_names(ctx, f)) {
+    if (given) f->map = *given;
+    else io_map_open(ctx, &f->map, path);
+    if (!ctx->status && !read(ctx, f) && !sort_names(ctx, f)) {
         *out = f;
         return TT_OK;
     }
@@ -152,11 +149,17 @@ static tt_status open_with(tt_ctx *ctx, tt_file **out, const char *path,
 }
 
 tt_status tt_file_open(tt_ctx *ctx, tt_file **out, const char *path) {
-    return open_with(ctx, out, path, read_any);
+    return open_with(ctx, out, path, NULL, read_any);
+}
+
+tt_status file_open_bytes(tt_ctx *ctx, tt_file **out, const void *data,
+                          size_t n, const char *path) {
+    io_map m = {data, (int64_t)n, NULL};
+    return open_with(ctx, out, path, &m, read_any);
 }
 
 tt_status file_open_shard(tt_ctx *ctx, tt_file **out, const char *path) {
-    return open_with(ctx, out, path, safetensors_read);
+    return open_with(ctx, out, path, NULL, safetensors_read);
 }
 
 void tt_file_close(tt_file *f) {

@@ -10,6 +10,14 @@
 #include "io/map.h"
 #include "tether/io.h"
 
+/* The true shape of a tensor that GGUF could only store flattened. */
+typedef struct gguf_shape {
+    const char *name;     /* stored name of the tensor                       */
+    int rank;
+    int64_t dim[TT_MAX_RANK];
+    struct gguf_shape *next;
+} gguf_shape;
+
 struct tt_file {
     tt_arena arena;
     io_map map;
@@ -20,7 +28,13 @@ struct tt_file {
     int64_t *by_name;     /* entry numbers sorted by name                    */
     tt_file **shard;      /* of a sharded index                              */
     int64_t nshards;
+    gguf_shape *orig;     /* of a GGUF file: shapes to be restored           */
 };
+
+/* A file from n bytes in memory, which stay the caller's; `path` names it in
+ * messages and, for an index, its folder. For tests. */
+tt_status file_open_bytes(tt_ctx *ctx, tt_file **out, const void *data,
+                          size_t n, const char *path);
 
 /* The readers. On failure the caller gives everything back. */
 tt_status safetensors_read(tt_ctx *ctx, tt_file *f);
@@ -37,8 +51,5 @@ bool file_alloc_entries(tt_ctx *ctx, tt_file *f, int64_t n);
 /* "<folder of path>/<name>" in `a`; folder_of gives "." for a bare name. */
 char *io_join(tt_ctx *ctx, tt_arena *a, const char *dir, const char *name);
 char *io_folder_of(tt_ctx *ctx, tt_arena *a, const char *path);
-
-/* Bytes of a view; its shape has been checked when it was read. */
-int64_t io_tensor_bytes(const tt_tensor *t);
 
 #endif

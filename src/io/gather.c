@@ -13,8 +13,8 @@ void tt_gather(void *dst, const tt_tensor *t) {
     char *to = dst;
     const char *from = t->data;
     if (n == 0) return;
-    if (tt_tensor_packed(t)) {
-        memcpy(to, from, (size_t)n * es);
+    if (tt_tensor_packed(t)) { /* quantised types always are */
+        memcpy(to, from, (size_t)tt_tensor_bytes(t));
         return;
     }
     int last = t->rank - 1; /* rank 0 is always packed */
@@ -42,7 +42,7 @@ tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t) {
     tt_real *dst = tt_alloc(ctx, a, n, sizeof *dst, "a tensor");
     if (!dst) return NULL;
     if (tt_tensor_packed(t)) {
-        tt_widen(dst, t->data, t->dtype, n);
+        tt_widen_at(dst, t, 0, n);
         return dst;
     }
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
@@ -50,7 +50,9 @@ tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t) {
                             "a tensor");
     if (packed) {
         tt_gather(packed, t);
-        tt_widen(dst, packed, t->dtype, n);
+        tt_tensor p = tt_tensor_make(packed, t->dtype, t->rank, t->dim);
+        p.scale = t->scale;
+        tt_widen_at(dst, &p, 0, n);
     }
     tt_arena_reset(&ctx->scratch, m);
     return packed ? dst : NULL;

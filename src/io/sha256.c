@@ -85,7 +85,7 @@ tt_status tt_tensor_digest(tt_ctx *ctx, char hex[65], const tt_tensor *t) {
     tt_sha256 s;
     tt_sha256_init(&s);
     if (ctx->status) return ctx->status;
-    size_t n = (size_t)io_tensor_bytes(t);
+    size_t n = (size_t)tt_tensor_bytes(t);
     if (tt_tensor_packed(t)) {
         if (n > 0) tt_sha256_add(&s, t->data, n);
     } else {

@@ -258,7 +258,7 @@ static bool release_in(const tt_file *f, const void *p, int64_t n) {
 
 void tt_weights_release(const tt_weights *w, const tt_tensor *t) {
     if (t->data && tt_tensor_packed(t))
-        release_in(w->file, t->data, io_tensor_bytes(t));
+        release_in(w->file, t->data, tt_tensor_bytes(t));
 }
 
 bool tt_weights_large(const tt_weights *w) {
@@ -277,13 +277,31 @@ weight *weights_item(const tt_weights *w, const char *name) {
     return NULL;
 }
 
+/* Quantised rows are used as matrix rows; in any other shape (a flattened
+ * convolution) the values are needed one by one. */
+static const tt_tensor *unquantise(tt_weights *w, weight *x) {
+    int64_t n = tt_tensor_count(&x->t);
+    float *data = tt_alloc(w->ctx, &w->arena, n, sizeof *data, x->name);
+    if (!data) return NULL;
+    tt_widen_f32(data, x->t.data, x->t.dtype, n);
+    float scale = x->t.scale;
+    x->t = tt_tensor_make(data, TT_F32, x->t.rank, x->t.dim);
+    x->t.scale = scale;
+    return &x->t;
+}
+
 const tt_tensor *weights_pack(tt_weights *w, weight *x) {
+    int64_t block = tt_dtype_block(x->t.dtype);
+    if (block > 1 && (x->t.rank != 2 || x->t.dim[1] % block != 0))
+        return unquantise(w, x);
     if (tt_tensor_packed(&x->t)) return &x->t;
     void *data = tt_alloc(w->ctx, &w->arena, tt_tensor_count(&x->t),
                           tt_dtype_size(x->t.dtype), x->name);
     if (!data) return NULL;
     tt_gather(data, &x->t);
+    float scale = x->t.scale;
     x->t = tt_tensor_make(data, x->t.dtype, x->t.rank, x->t.dim);
+    x->t.scale = scale;
     return &x->t;
 }
 

@@ -180,12 +180,9 @@ static void look_up(tt_ctx *ctx, const run *r, const int64_t *ids,
     if (ctx->status) return;
     const tt_tensor *e = &r->enc->embedding;
     const int64_t C = r->enc->cfg.dim;
-    const size_t row = (size_t)C * tt_dtype_size(e->dtype);
     for (int64_t b = 0; b < r->B; b++) {
         for (int64_t t = 0; t < r->L; t++) {
-            const char *from = (const char *)e->data +
-                               (size_t)ids[b * L + t] * row;
-            tt_widen(r->x + (b * r->L + t) * C, from, e->dtype, C);
+            tt_widen_at(r->x + (b * r->L + t) * C, e, ids[b * L + t] * C, C);
             r->key_mask[b * r->L + t] = mask[b * L + t] != 0;
         }
     }

@@ -111,6 +111,7 @@ void vae_bind_conv(const vae_source *s, vae_conv *c, const char *prefix,
         const void *w = taps == 1 || cin == 1 ? t.data
                                               : repack(s, &t, cout, cin, taps);
         c->w = tt_tensor_make(w, t.dtype, 5, packed);
+        c->w.scale = t.scale;
         if (w != t.data && s->done) s->done(s->user, &t);
     }
     snprintf(name, sizeof name, "%s.bias", prefix);
@@ -125,7 +126,7 @@ void vae_bind_linear(const vae_source *s, vae_linear *l, const char *prefix,
     *l = (vae_linear){0};
     snprintf(name, sizeof name, "%s.weight", prefix);
     tt_tensor t = s->tensor(s->user, name, 2 + dims, stored);
-    if (t.data) l->w = tt_tensor_make(t.data, t.dtype, 2, stored);
+    if (t.data) l->w = tt_tensor_reshape(&t, 2, stored);
     snprintf(name, sizeof name, "%s.bias", prefix);
     l->b = s->real(s->user, name, 1, &out);
 }

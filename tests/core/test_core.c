@@ -124,6 +124,58 @@ static void test_fp8(void)
     expect(tt_f32_from_f8e5m2(0x01) == 0x1p-16f, "e5m2 smallest");
 }
 
+/* Every code of the small floats, against its definition. */
+static void test_all_codes(void)
+{
+    static const struct { tt_dtype t; int ebits, mbits; bool ieee; } kind[] = {
+        {TT_F16, 5, 10, true}, {TT_F8_E5M2, 5, 2, true},
+        {TT_F8_E4M3, 4, 3, false}};
+    for (int k = 0; k < 3; k++) {
+        const int e = kind[k].ebits, m = kind[k].mbits, bias = (1 << (e - 1)) - 1;
+        int bad = 0;
+        for (uint32_t u = 0; u < 1u << (1 + e + m); u++) {
+            const uint32_t ex = u >> m & ((1u << e) - 1), ma = u & ((1u << m) - 1);
+            const unsigned char raw[2] = {(unsigned char)u,
+                                          (unsigned char)(u >> 8)};
+            double want = ex ? ldexp((double)(ma | 1u << m), (int)ex - bias - m)
+                             : ldexp((double)ma, 1 - bias - m);
+            float x;
+            if (kind[k].ieee && ex == (1u << e) - 1)
+                want = ma ? NAN : INFINITY;
+            if (!kind[k].ieee && (u & 0x7f) == 0x7f) want = NAN;
+            if (u >> (e + m)) want = -want;
+            tt_widen_f32(&x, raw, kind[k].t, 1);
+            if (isnan(want) ? !isnan(x)
+                            : x != want || !signbit(x) != !signbit(want)) bad++;
+        }
+        expect(bad == 0, "%s: %d codes are wrong", tt_dtype_name(kind[k].t),
+               bad);
+    }
+}
+
+/* Pieces of a view: quantised types by whole blocks, and a scale. */
+static void test_widen_at(void)
+{
+    unsigned char q[3][34] = {{0}};
+    tt_real out[96], part[32];
+    for (int b = 0; b < 3; b++) {
+        q[b][1] = (unsigned char)(0x3c + 4 * b); /* d = 1, 2, 4 */
+        for (int i = 0; i < 32; i++) q[b][2 + i] = (unsigned char)(i - 16);
+    }
+    tt_tensor t = tt_tensor_make(q, TT_Q8_0, 2, (int64_t[]){3, 32});
+    expect(tt_tensor_bytes(&t) == 3 * 34 && tt_dtype_block(TT_Q8_0) == 32,
+           "size of blocks");
+    tt_widen_at(out, &t, 0, 96);
+    expect(out[0] == -16 && out[33] == -30 && out[95] == 60, "Q8_0");
+    t.scale = 0.5f;
+    tt_widen_at(part, &t, 64, 32);
+    expect(part[0] == -32 && part[31] == 30, "one block, scaled");
+    expect(tt_dtype_from_name("Q8_0") == TT_NONE && tt_dtype_is_real(TT_Q8_0)
+               && !tt_dtype_is_real(TT_I8), "what Q8_0 is");
+    t = tt_tensor_reshape(&t, 1, (int64_t[]){96});
+    expect(t.scale == 0.5f && t.dim[0] == 96, "reshape keeps the scale");
+}
+
 static void test_widen(void)
 {
     /* all stored one byte off alignment */
@@ -182,7 +234,9 @@ int main(void)
     test_round_trips();
     test_rounding();
     test_fp8();
+    test_all_codes();
     test_widen();
+    test_widen_at();
     test_taps();
     return test_end();
 }

@@ -1,0 +1,328 @@
+/* gguf.c: the strict reader of GGUF files, versions 2 and 3.
+ *
+ * Source  ggml-org/ggml, gguf.cpp and docs/gguf.md
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Layout  "GGUF" | u32 version | u64 tensors | u64 pairs | pairs | tensor
+ *         infos | padding | data. Sizes are stored fastest first.
+ * Holds   after success every tensor lies inside the file, each starts where
+ *         the one before it ends (rounded up to the alignment), and the shape
+ *         is the reverse of the stored sizes. Shapes recorded in
+ *         "comfy.gguf.orig_shape.NAME" are kept in f->orig for the loader.
+ * Next    weights.c reshapes; core/quant.c widens the blocks */
+#include "io/gguf.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/bytes.h"
+
+enum { NAME_LIMIT = 127, TENSOR_BYTES = 24, PAIR_BYTES = 13 };
+
+#define DEFAULT_ALIGNMENT 32
+#define ALIGNMENT_LIMIT (1 << 20)
+
+enum { T_U8, T_I8, T_U16, T_I16, T_U32, T_I32, T_F32, T_BOOL, T_STRING,
+       T_ARRAY, T_U64, T_I64, T_F64, T_COUNT };
+
+static const unsigned char value_size[T_COUNT] = {1, 1, 2, 2, 4, 4, 4, 1, 0,
+                                                  0, 8, 8, 8};
+
+/* ggml's type numbers; the others are removed or not used for weights. */
+static const tt_dtype types[] = {
+    [0] = TT_F32,   [1] = TT_F16,   [2] = TT_Q4_0,  [3] = TT_Q4_1,
+    [6] = TT_Q5_0,  [7] = TT_Q5_1,  [8] = TT_Q8_0,  [10] = TT_Q2_K,
+    [11] = TT_Q3_K, [12] = TT_Q4_K, [13] = TT_Q5_K, [14] = TT_Q6_K,
+    [24] = TT_I8,   [25] = TT_I16,  [26] = TT_I32,  [27] = TT_I64,
+    [28] = TT_F64,  [30] = TT_BF16};
+
+typedef struct text {
+    const char *s;     /* in the mapping, not terminated                     */
+    int64_t n;
+} text;
+
+typedef struct reader {
+    tt_ctx *ctx;
+    tt_file *f;
+    const uint8_t *p;  /* the whole file                                     */
+    int64_t size, at;
+    int64_t alignment;
+    text *key;         /* metadata keys, then tensor names, to find doubles  */
+    int64_t nkeys;
+    gguf_shape *last;  /* of f->orig                                         */
+} reader;
+
+static bool refuse(reader *r, const char *why) {
+    tt_fail(r->ctx, TT_EFORMAT, "%s: damaged GGUF file: %s", r->f->path, why);
+    return false;
+}
+
+static bool refuse_tensor(reader *r, const text *name, const char *why) {
+    char show[IO_SHOW];
+    tt_fail(r->ctx, TT_EFORMAT, "%s: tensor '%s': %s", r->f->path,
+            io_show(show, name->s, (size_t)name->n), why);
+    return false;
+}
+
+/* ---- pieces -------------------------------------------------------------- */
+
+/* The next n bytes; NULL (recorded) behind the end. */
+static const uint8_t *take(reader *r, int64_t n) {
+    if (n > r->size - r->at) {
+        refuse(r, "it ends inside its header (cut off or still being "
+                  "downloaded?)");
+        return NULL;
+    }
+    const uint8_t *p = r->p + r->at;
+    r->at += n;
+    return p;
+}
+
+static bool take_u32(reader *r, uint32_t *out) {
+    const uint8_t *p = take(r, 4);
+    if (p) *out = le32(p);
+    return p != NULL;
+}
+
+static bool take_u64(reader *r, uint64_t *out) {
+    const uint8_t *p = take(r, 8);
+    if (p) *out = le64(p);
+    return p != NULL;
+}
+
+static bool take_text(reader *r, text *t) {
+    uint64_t n;
+    if (!take_u64(r, &n)) return false;
+    if (n > (uint64_t)(r->size - r->at))
+        return refuse(r, "a text that is longer than the file");
+    t->n = (int64_t)n;
+    t->s = (const char *)take(r, t->n);
+    if (n > 0 && memchr(t->s, '\0', (size_t)n))
+        return refuse(r, "a text that contains a NUL character");
+    if (io_utf8_bad((const uint8_t *)t->s, (size_t)n) < n)
+        return refuse(r, "a text that is not UTF-8");
+    return true;
+}
+
+/* ---- metadata ------------------------------------------------------------ */
+
+/* Numbers are only stepped over: what they say is not needed. */
+static bool skip_values(reader *r, uint32_t type, uint64_t n) {
+    if (type == T_STRING) {
+        text t;
+        for (uint64_t i = 0; i < n; i++) /* each takes 8 bytes of the file */
+            if (!take_text(r, &t)) return false;
+        return true;
+    }
+    if (n > (uint64_t)(r->size - r->at) / value_size[type])
+        return refuse(r, "an array that is longer than the file");
+    const uint8_t *p = take(r, (int64_t)n * value_size[type]);
+    for (uint64_t i = 0; type == T_BOOL && i < n; i++)
+        if (p[i] > 1) return refuse(r, "a truth value that is neither 0 nor 1");
+    return p != NULL;
+}
+
+static bool starts(const text *t, const char *word) {
+    size_t n = strlen(word);
+    return (uint64_t)t->n >= n && !memcmp(t->s, word, n);
+}
+
+static bool is(const text *t, const char *word) {
+    return (uint64_t)t->n == strlen(word) && starts(t, word);
+}
+
+static bool read_alignment(reader *r, uint32_t type) {
+    uint32_t a;
+    if (type != T_U32) return refuse(r, "general.alignment is not a u32");
+    if (!take_u32(r, &a)) return false;
+    if (a < 8 || a > ALIGNMENT_LIMIT || (a & (a - 1)) != 0)
+        return refuse(r, "general.alignment must be a power of two from 8 to "
+                         "2^20");
+    r->alignment = a;
+    return true;
+}
+
+/* comfy.gguf.orig_shape.NAME: an i32 array, slowest dimension first. */
+static bool keep_shape(reader *r, const text *name, const uint8_t *p,
+                       uint64_t n) {
+    if (n > TT_MAX_RANK)
+        return refuse(r, "an original shape of more than 8 dimensions");
+    gguf_shape *s = tt_alloc0(r->ctx, &r->f->arena, 1, sizeof *s, "a shape");
+    char *copy = tt_alloc(r->ctx, &r->f->arena, name->n + 1, 1, "a name");
+    if (!s || !copy) return false;
+    memcpy(copy, name->s, (size_t)name->n);
+    copy[name->n] = '\0';
+    s->name = copy;
+    s->rank = (int)n;
+    for (uint64_t i = 0; i < n; i++) s->dim[i] = (int32_t)le32(p + 4 * i);
+    for (uint64_t i = 0; i < n; i++)
+        if (s->dim[i] < 1)
+            return refuse(r, "an original shape with a size below 1");
+    if (r->last) r->last->next = s;
+    else r->f->orig = s;
+    r->last = s;
+    return true;
+}
+
+static bool read_array(reader *r, const text *key) {
+    static const char orig[] = "comfy.gguf.orig_shape.";
+    uint32_t type;
+    uint64_t n;
+    if (!take_u32(r, &type) || !take_u64(r, &n)) return false;
+    if (type >= T_COUNT || type == T_ARRAY)
+        return refuse(r, "an array of unknown or nested type");
+    const uint8_t *p = r->p + r->at;
+    if (!skip_values(r, type, n)) return false;
+    if (type != T_I32 || !starts(key, orig)) return true;
+    text name = {key->s + sizeof orig - 1, key->n - (int64_t)sizeof orig + 1};
+    return keep_shape(r, &name, p, n);
+}
+
+static bool read_pair(reader *r) {
+    text *key = &r->key[r->nkeys++];
+    uint32_t type;
+    if (!take_text(r, key)) return false;
+    if (key->n == 0) return refuse(r, "an empty metadata key");
+    if (!take_u32(r, &type)) return false;
+    if (type >= T_COUNT) return refuse(r, "an unknown type of metadata");
+    if (is(key, "general.alignment")) return read_alignment(r, type);
+    if (type == T_ARRAY) return read_array(r, key);
+    return skip_values(r, type, 1);
+}
+
+static int by_text(const void *a, const void *b) {
+    const text *x = a, *y = b;
+    int64_t n = x->n < y->n ? x->n : y->n;
+    int c = n > 0 ? memcmp(x->s, y->s, (size_t)n) : 0;
+    return c ? c : (x->n > y->n) - (x->n < y->n);
+}
+
+static bool all_different(reader *r, const char *why) {
+    if (r->nkeys > 1)
+        qsort(r->key, (size_t)r->nkeys, sizeof *r->key, by_text);
+    for (int64_t i = 1; i < r->nkeys; i++)
+        if (by_text(&r->key[i - 1], &r->key[i]) == 0) return refuse(r, why);
+    r->nkeys = 0;
+    return true;
+}
+
+/* ---- tensors ------------------------------------------------------------- */
+
+/* n_dims, sizes (fastest first), type. */
+static bool read_shape(reader *r, const text *name, tt_tensor *t) {
+    uint32_t rank, type;
+    uint64_t d;
+    int64_t dim[4], count;
+    if (!take_u32(r, &rank)) return false;
+    if (rank < 1 || rank > 4)
+        return refuse_tensor(r, name, "expected 1 to 4 dimensions");
+    for (int i = (int)rank - 1; i >= 0; i--) {
+        if (!take_u64(r, &d)) return false;
+        if (d < 1 || d > INT64_MAX)
+            return refuse_tensor(r, name, "an impossible size");
+        dim[i] = (int64_t)d;
+    }
+    if (!take_u32(r, &type)) return false;
+    tt_dtype dtype = type < sizeof types / sizeof *types ? types[type]
+                                                         : TT_NONE;
+    if (dtype == TT_NONE)
+        return refuse_tensor(r, name, "unknown or unsupported type of values");
+    if (!tt_checked_size(&count, dim, (int)rank, tt_dtype_size(dtype)))
+        return refuse_tensor(r, name, "its byte count overflows");
+    if (dim[rank - 1] % tt_dtype_block(dtype) != 0)
+        return refuse_tensor(r, name, "its rows are not whole blocks of its "
+                                      "quantised type");
+    *t = tt_tensor_make(NULL, dtype, (int)rank, dim);
+    return true;
+}
+
+/* offset[i] relative to the start of the data, which is not known yet. */
+static bool read_info(reader *r, int64_t i, uint64_t *offset) {
+    text *name = &r->key[r->nkeys++];
+    tt_entry *e = &r->f->entry[i];
+    if (!take_text(r, name)) return false;
+    if (name->n < 1 || name->n > NAME_LIMIT)
+        return refuse(r, "a tensor name of no or more than 127 bytes");
+    if (!read_shape(r, name, &e->t)) return false;
+    char *copy = tt_alloc(r->ctx, &r->f->arena, name->n + 1, 1, "a name");
+    if (!copy) return false;
+    memcpy(copy, name->s, (size_t)name->n);
+    copy[name->n] = '\0';
+    e->name = copy;
+    return take_u64(r, offset);
+}
+
+/* Every tensor begins where the running sum of padded sizes says. */
+static bool place_tensors(reader *r, const uint64_t *offset) {
+    int64_t mask = r->alignment - 1, data = 0, at = 0, end;
+    if (!tt_checked_add(&data, r->at, mask))
+        return refuse(r, "impossible sizes");
+    data &= ~mask;
+    for (int64_t i = 0; i < r->f->count; i++) {
+        tt_entry *e = &r->f->entry[i];
+        text name = {e->name, (int64_t)strlen(e->name)};
+        if (offset[i] != (uint64_t)at)
+            return refuse_tensor(r, &name, "its data does not begin where the "
+                                           "one before it ends");
+        int64_t bytes = tt_tensor_bytes(&e->t);
+        if (!tt_checked_add(&end, data, at) ||
+            !tt_checked_add(&end, end, bytes) || end > r->size)
+            return refuse_tensor(r, &name, "its data lies outside the file "
+                                 "(cut off or still being downloaded?)");
+        e->t.data = r->p + (end - bytes);
+        if (!tt_checked_add(&at, at, bytes) || !tt_checked_add(&at, at, mask))
+            return refuse_tensor(r, &name, "impossible size");
+        at &= ~mask;
+    }
+    return true;
+}
+
+/* ---- the file ------------------------------------------------------------ */
+
+static bool read_counts(reader *r, uint64_t *tensors, uint64_t *pairs) {
+    uint32_t version;
+    r->at = 4;
+    if (!take_u32(r, &version)) return false;
+    if (version != 2 && version != 3) {
+        const char *why = version == 1 ? "; convert it to version 3"
+                        : (version & 0xffff) == 0 ? "; its numbers are "
+                                                    "big-endian" : "";
+        tt_fail(r->ctx, TT_EUNSUPPORTED, "%s: GGUF version %u, expected 2 or "
+                "3%s", r->f->path, (unsigned)version, why);
+        return false;
+    }
+    if (!take_u64(r, tensors) || !take_u64(r, pairs)) return false;
+    uint64_t left = (uint64_t)(r->size - r->at);
+    if (*tensors > left / TENSOR_BYTES || *pairs > left / PAIR_BYTES)
+        return refuse(r, "more tensors or metadata than it has room for");
+    return true;
+}
+
+static bool read_all(reader *r) {
+    uint64_t tensors, pairs;
+    if (!read_counts(r, &tensors, &pairs)) return false;
+    uint64_t most = tensors > pairs ? tensors : pairs;
+    tt_arena *a = &r->ctx->scratch;
+    r->key = tt_alloc(r->ctx, a, (int64_t)most, sizeof *r->key, "keys");
+    uint64_t *offset = tt_alloc(r->ctx, a, (int64_t)tensors, sizeof *offset,
+                                "tensor offsets");
+    if (!r->key || !offset) return false;
+    for (uint64_t i = 0; i < pairs; i++)
+        if (!read_pair(r)) return false;
+    if (!all_different(r, "a metadata key that occurs twice")) return false;
+    if (!file_alloc_entries(r->ctx, r->f, (int64_t)tensors)) return false;
+    for (uint64_t i = 0; i < tensors; i++)
+        if (!read_info(r, (int64_t)i, &offset[i])) return false;
+    return all_different(r, "a tensor name that occurs twice") &&
+           place_tensors(r, offset);
+}
+
+tt_status gguf_read(tt_ctx *ctx, tt_file *f) {
+    reader r = {.ctx = ctx, .f = f, .p = f->map.data, .size = f->map.size,
+                .alignment = DEFAULT_ALIGNMENT};
+    f->format = "GGUF";
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    read_all(&r);
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}

@@ -1,0 +1,233 @@
+/* test_plot.c: figures are well-formed, and show what they should where.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tests/harness.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyze/plot.h"
+#include "tether/video.h"
+
+/* ---- a small XML check ---------------------------------------------------- */
+
+/* Tags nest and close, attributes are quoted, entities are known, no control
+ * characters. Returns NULL or what is wrong. */
+static const char *xml_problem(const char *s)
+{
+    static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;",
+                                           "&#39;"};
+    char stack[32][32];
+    int depth = 0, roots = 0;
+    while (*s) {
+        if (*s == '&') {
+            size_t i = 0;
+            while (i < 5 && strncmp(s, entities[i], strlen(entities[i]))) i++;
+            if (i == 5) return "unknown entity";
+        }
+        if ((unsigned char)*s < 32 && *s != '\n') return "control character";
+        if (!text_utf8(s)) return "not UTF-8";
+        if (*s != '<') {
+            if (!depth && *s != '\n') return "text outside the root";
+            s += text_utf8(s);
+            continue;
+        }
+        bool closing = s[1] == '/';
+        const char *name = s + 1 + closing;
+        size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz");
+        if (!n || n > 31) return "no name of a tag";
+        bool quoted = false;
+        for (s = name + n; *s && (quoted || *s != '>'); s++) {
+            if (*s == '"') quoted = !quoted;
+            if (*s == '<') return "< inside a tag";
+        }
+        if (!*s) return "a tag without end";
+        if (closing) {
+            if (!depth || strlen(stack[depth - 1]) != n
+                || strncmp(stack[depth - 1], name, n)) return "wrong end tag";
+            depth--;
+        } else if (s[-1] != '/') {
+            if (depth == 32) return "too deep";
+            if (!depth) roots++;
+            snprintf(stack[depth++], 32, "%.*s", (int)n, name);
+        }
+        s++;
+    }
+    return depth ? "a tag is not closed" : roots != 1 ? "roots" : NULL;
+}
+
+static void test_xml_check(void)
+{
+    expect(!xml_problem("<a b=\"x>y\"><c/>t&amp;</a>\n"), "good");
+    expect(xml_problem("<a><b></a></b>") != NULL, "crossed");
+    expect(xml_problem("<a>&nbsp;</a>") != NULL, "entity");
+    expect(xml_problem("<a>") != NULL, "open");
+    expect(xml_problem("<a>\x01</a>") != NULL, "control");
+}
+
+/* ---- ticks, colours ------------------------------------------------------- */
+
+static void test_ticks(void)
+{
+    static const double want[][5] = { /* lo, hi, n, first, step */
+        {0, 10, 5, 0, 2}, {0, 100, 4, 0, 50}, {0.03, 0.26, 5, 0.05, 0.05},
+        {-1, 1, 4, -1, 0.5}, {3, 3, 5, 3, 1}, {0, 1e-9, 5, 0, 2e-10},
+        {17, 123456, 4, 50000, 50000}};
+    for (size_t i = 0; i < sizeof want / sizeof want[0]; i++) {
+        double first, step = plot_ticks(&first, want[i][0], want[i][1],
+                                        (int)want[i][2]);
+        expect(fabs(step - want[i][4]) <= 1e-9 * want[i][4]
+               && fabs(first - want[i][3]) <= 1e-9 * want[i][4],
+               "ticks %zu: from %g by %g", i, first, step);
+    }
+    expect(plot_scale(0) == 0x440154 && plot_scale(1) == 0xfde725
+           && plot_scale(NAN) == 0x440154, "ends of the colour scale");
+    for (int i = 0; i < 35; i++)
+        for (int k = 0; k < i; k++)
+            expect(plot_colour(i) != plot_colour(k)
+                   || plot_dash(i) != plot_dash(k),
+                   "curves %d and %d look the same", i, k);
+}
+
+/* ---- text ----------------------------------------------------------------- */
+
+static void test_text(tt_ctx *ctx)
+{
+    text t;
+    text_begin(&t, ctx);
+    text_xml(&t, "a<b>&\"'\x02\xff\xc3\xa9");
+    expect(!strcmp(t.at, "a&lt;b&gt;&amp;&quot;&#39;\xef\xbf\xbd\xef\xbf\xbd"
+                         "\xc3\xa9"), "XML: %s", t.at);
+    text_end(&t);
+    text_begin(&t, ctx);
+    text_json(&t, "a\"\\\n\xff\xf0\x9f\x90\x88");
+    expect(!strcmp(t.at, "\"a\\\"\\\\\\u000a\xef\xbf\xbd\xf0\x9f\x90\x88\""),
+           "JSON: %s", t.at);
+    text_end(&t);
+    text_begin(&t, ctx);
+    text_csv(&t, "plain");
+    text_csv(&t, "a,\"b\"");
+    text_number(&t, 0.1, "");
+    text_number(&t, NAN, "-");
+    text_number(&t, -3, "");
+    expect(!strcmp(t.at, "plain\"a,\"\"b\"\"\"0.1--3"), "CSV: %s", t.at);
+    text_end(&t);
+    text_begin(&t, ctx);
+    text_base64(&t, (const uint8_t *)"Man is", 6);
+    text_base64(&t, (const uint8_t *)"Ma", 2);
+    text_base64(&t, (const uint8_t *)"M", 1);
+    expect(!strcmp(t.at, "TWFuIGlzTWE=TQ=="), "base64: %s", t.at);
+    text_end(&t);
+    int w;
+    for (int c = 32; c < 127; c++) { /* strokes stay on the grid */
+        char s[2] = {(char)c, 0};
+        const char *at = s, *g = font_strokes(&at, &w);
+        bool ok = *at == 0 && w >= 0 && w <= 8;
+        for (; *g; g += *g == ' ' ? 1 : 2)
+            if (*g != ' ')
+                ok = ok && *g >= '0' && *g - '0' <= w && g[1]
+                  && strchr("0123456789abc", g[1]);
+        expect(ok, "glyph %c", c);
+    }
+    const char *cat = "\xe7\x8c\xab", *at = cat;
+    font_strokes(&at, &w);
+    expect(at == cat + 3, "a character of three bytes is one box");
+}
+
+/* ---- a figure ------------------------------------------------------------- */
+
+static void make_figure(tt_ctx *ctx, figure *f)
+{
+    static const double x[4] = {0, 1, 2, 3}, y[4] = {1, 2, NAN, 3};
+    static const colour cell[6] = {0xff0000, 0xff0000, 0x00ff00, PLOT_EMPTY,
+                                   0x0000ff, 0x0000ff};
+    static const plot_curve curve[2] = {{x, y, 4, 0}, {x, x, 4, 1}};
+    static const plot_mark mark[2] = {{true, 1.5, "<here>"},
+                                      {false, 1, "\"line\" & more"}};
+    static const plot_panel panel[2] = {
+        {.title = "curves <&>", .xlabel = "x", .ylabel = "y", .curve = curve,
+         .ncurves = 2, .mark = mark, .nmarks = 2},
+        {.title = "map", .cell = cell, .rows = 2, .cols = 3, .xstep = 1,
+         .ystep = 1, .down = true}};
+    static const plot_key key[2] = {{"a \"quoted\" \x01 label", 0, 0},
+                                    {"box", -1, 0x123456}};
+    const plot_spec s = {.title = "Title & <tags> \xff", .note = "note",
+                         .panel = panel, .npanels = 2, .columns = 2,
+                         .panel_w = 200, .panel_h = 100, .key = key,
+                         .nkeys = 2, .bar = "bar", .bar_hi = 1};
+    expect_ok(plot_draw(f, ctx, &s), "draw");
+}
+
+static void test_svg(tt_ctx *ctx, const figure *f)
+{
+    text t;
+    text_begin(&t, ctx);
+    figure_svg(&t, f);
+    const char *problem = xml_problem(t.at);
+    expect(!problem, "SVG: %s", problem ? problem : "");
+    expect(strstr(t.at, "<title>Title &amp; &lt;tags&gt;") != NULL, "title");
+    expect(strstr(t.at, "nan") == NULL && strstr(t.at, "inf") == NULL,
+           "all numbers are finite");
+    int rects = 0; /* equal neighbours are one rectangle, empty cells none */
+    for (const char *s = t.at; (s = strstr(s, "fill=\"#0000ff\"")); s++)
+        rects++;
+    expect(rects == 1, "two blue cells are %d rectangles", rects);
+    text_end(&t);
+}
+
+/* Colour of the middle of cell (i, j) of the map: the panel begins at
+ * 64 + 200 + 18 + 64, and the rows of title and legend are 34 + 22 + 28. */
+static colour map_pixel(const uint8_t *rgb, int64_t w, double scale, int i,
+                        int j)
+{
+    int64_t x = (int64_t)(scale * (346 + 200 * (i + 0.5) / 3));
+    int64_t y = (int64_t)(scale * (84 + 100 * (j + 0.5) / 2));
+    const uint8_t *p = rgb + 3 * (y * w + x);
+    return (colour)p[0] << 16 | (colour)p[1] << 8 | p[2];
+}
+
+static void test_png(tt_ctx *ctx, const figure *f)
+{
+    char path[] = "/tmp/tether-plot-XXXXXX";
+    tt_arena mem = {0};
+    int64_t w, h, w2, h2;
+    uint8_t *drawn = figure_raster(f, &mem, 2, &w, &h), *read;
+    int fd = mkstemp(path);
+    if (!expect(drawn && fd >= 0, "raster")) return;
+    close(fd);
+    expect(w == (int64_t)(2 * f->w + 0.5), "two pixels per point");
+    expect(map_pixel(drawn, w, 2, 0, 0) == 0xff0000
+           && map_pixel(drawn, w, 2, 2, 0) == 0x00ff00
+           && map_pixel(drawn, w, 2, 0, 1) == PLOT_EMPTY
+           && map_pixel(drawn, w, 2, 1, 1) == 0x0000ff, "cells of the map");
+    int64_t ink = 0;
+    for (int64_t i = 0; i < w * h; i++)
+        ink += drawn[3 * i] == 0x00 && drawn[3 * i + 1] == 0x72
+            && drawn[3 * i + 2] == 0xb2;
+    expect(ink > 200, "the first curve is there: %lld pixels", (long long)ink);
+    if (expect_ok(figure_png(f, path, 2), "write")
+        && expect_ok(tt_picture_read(ctx, &mem, &read, &w2, &h2, path),
+                     "read")) {
+        expect(w2 == w && h2 == h, "size");
+        expect_bits("pixels", read, drawn, (size_t)(3 * w * h));
+    }
+    unlink(path);
+    tt_arena_free(&mem);
+}
+
+int main(void)
+{
+    tt_ctx *ctx = test_begin("analyze/plot");
+    figure f;
+    test_xml_check();
+    test_ticks();
+    test_text(ctx);
+    make_figure(ctx, &f);
+    test_svg(ctx, &f);
+    test_png(ctx, &f);
+    figure_end(&f);
+    return test_end();
+}

@@ -1,0 +1,256 @@
+/* test_recorder.c: caches driven by hand, recorded, read back and analysed.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Two layers, one head of two channels, frames of two tokens. The key of token
+ * t of frame f is (10 f + 2 t, 10 f + 2 t + 1) + 100 layer, so its mean over a
+ * frame is 10 f + 1, 10 f + 2 and its standard deviation 1. Values are
+ * negative keys. */
+#include "tests/harness.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analyze/files.h"
+#include "analyze/measure.h"
+
+enum { L = 2, W = 2, LAYERS = 2 };
+
+static tt_ctx *ctx;
+static char folder[64] = "/tmp/tether-recorder-XXXXXX";
+
+static const char *in_folder(const char *name)
+{
+    static char ring[4][512];
+    static int at;
+    at = (at + 1) % 4;
+    snprintf(ring[at], sizeof ring[at], "%s/%s", folder, name);
+    return ring[at];
+}
+
+static void one_pass(tt_cache *cache, const tt_pass *p)
+{
+    tt_real k[8 * L * W], v[8 * L * W];
+    for (int64_t layer = 0; layer < LAYERS; layer++) {
+        for (int64_t i = 0; i < p->frames * L * W; i++) {
+            int64_t f = p->start + i / (L * W);
+            k[i] = (tt_real)(10 * f + i % (L * W) + 100 * layer
+                             + (p->context ? 0 : 1000));
+            v[i] = -k[i];
+        }
+        tt_cache_write(ctx, cache, layer, p, k, k, v);
+    }
+}
+
+/* Record `chunks` chunks of `frames` frames. */
+static bool record(const char *name, const tt_policy_options *opt,
+                   int64_t frames, int64_t chunks)
+{
+    const tt_geometry geo = {.layers = LAYERS, .H = 1, .D = W, .grid_h = 1,
+                             .grid_w = L, .L = L, .chunk = frames,
+                             .first_chunk = frames, .frames = frames * chunks};
+    tt_recorder_options o = {.folder = in_folder(name), .C = 1, .h = 1, .w = 2,
+                             .features = true, .prompt = "a \"cat\"",
+                             .seed = 7, .video = "x.mp4"};
+    tt_cache *cache;
+    tt_recorder *rec;
+    if (!expect_ok(tt_cache_open(ctx, &cache, NULL, opt, &geo), name))
+        return false;
+    if (!expect_ok(tt_recorder_open(ctx, &rec, cache, &o), "recorder"))
+        return false;
+    for (int64_t c = 0; c < chunks; c++) {
+        tt_real z[16];
+        tt_pass p = {.start = c * frames, .frames = frames, .chunk = c};
+        for (int64_t i = 0; i < 2 * frames; i++)
+            z[i] = (tt_real)(p.start + i / 2);
+        tt_cache_begin_chunk(ctx, cache, &p);
+        one_pass(cache, &p);
+        p.context = true;
+        p.step = 1;
+        one_pass(cache, &p);
+        expect_ok(tt_recorder_chunk(rec, p.start, frames, z), "chunk");
+    }
+    bool ok = expect_ok(tt_recorder_finish(rec), "finish");
+    tt_cache_close(cache);
+    return ok;
+}
+
+static tt_recording *open_run(const char *name)
+{
+    tt_recording *r = NULL;
+    expect_ok(tt_recording_open(ctx, &r, in_folder(name)), "open");
+    return r;
+}
+
+static void expect_slots(const tt_recording *r, int64_t chunk,
+                         const int64_t *src, const int64_t *region)
+{
+    for (int64_t i = 0; i < LAYERS; i++)
+        for (int64_t s = 0; s < r->slots; s++) {
+            int64_t at = (chunk * r->layers + i) * r->slots + s;
+            expect(r->src[at] == src[s] && r->region[at] == region[s],
+                   "chunk %lld layer %lld slot %lld: frame %lld, %s",
+                   (long long)chunk, (long long)i, (long long)s,
+                   (long long)r->src[at],
+                   tt_region_name((tt_region)r->region[at]));
+        }
+}
+
+static void test_fifo(void)
+{
+    tt_policy_options opt = tt_policy_defaults("fifo");
+    opt.K = 3;
+    opt.S = 1;
+    if (!record("fifo", &opt, 1, 5)) return;
+    tt_recording *r = open_run("fifo");
+    if (!r) return;
+    expect(r->chunks == 5 && r->layers == 2 && r->slots == 3 && r->frames == 5,
+           "sizes");
+    expect(!strcmp(tt_recording_label(r), "fifo")
+           && !strcmp(tt_recording_prompt(r), "a \"cat\"")
+           && !strcmp(tt_recording_video(r), "x.mp4") && r->S == 1, "facts");
+    enum { E = TT_REGION_EMPTY, S = TT_REGION_SINK, R = TT_REGION_RECENT,
+           N = TT_REGION_NEW };
+    expect_slots(r, 0, (int64_t[]){0, -1, -1}, (int64_t[]){N, E, E});
+    expect_slots(r, 2, (int64_t[]){0, 1, 2}, (int64_t[]){S, R, N});
+    expect_slots(r, 4, (int64_t[]){0, 3, 4}, (int64_t[]){S, R, N});
+    static const double want[5] = {1, 0, 0, 1, 1};
+    for (int64_t f = 0; f < 5; f++)
+        expect(r->readable[4 * LAYERS * 5 + f] == want[f],
+               "frame %lld at the end", (long long)f);
+
+    /* Clean keys only: 10 f + 1 and 10 f + 2, 100 more in layer 1. */
+    tt_arena mem = {0};
+    frame_stats k = stats_of_features(r, &mem, false, -1);
+    frame_stats v = stats_of_features(r, &mem, true, 1);
+    expect(k.F == 5 && k.N == 4 && v.N == 2, "sizes of features");
+    expect(k.mean[3 * 4] == 31 && k.mean[3 * 4 + 3] == 132
+           && k.sd[3 * 4] == 1, "keys of frame 3: %g %g %g", k.mean[12],
+           k.mean[15], k.sd[12]);
+    expect(v.mean[4 * 2] == -141 && v.sd[4 * 2] == 1, "values of frame 4");
+    double ref[4], sd[4], drift[5];
+    stats_pool(ref, sd, &k, 1);
+    drift_curve(drift, k.mean, ref, sd, 5, 4, (drift_kind){false, false});
+    expect(drift[0] == 0 && drift[4] == 40, "drift is 10 per frame");
+    tt_arena_free(&mem);
+    tt_recording_close(r);
+}
+
+static void test_tether(void)
+{
+    tt_policy_options opt = tt_policy_defaults("tether");
+    opt.K = 6;
+    opt.S = 1;
+    opt.R = 3;
+    opt.M = 2;
+    if (!record("tether", &opt, 2, 6)) return;
+    tt_recording *r = open_run("tether");
+    if (!r) return;
+    /* Full after chunk 2; then every chunk evicts two and holds a round. */
+    enum { S = TT_REGION_SINK, M = TT_REGION_MEMORY, R = TT_REGION_RECENT,
+           N = TT_REGION_NEW };
+    expect_slots(r, 2, (int64_t[]){0, 1, 2, 3, 4, 5},
+                 (int64_t[]){S, M, M, R, N, N});
+    expect(r->rounds == 3 * LAYERS && r->candidates == 4, "rounds: %lld",
+           (long long)r->rounds);
+    retention_summary s = retention_sum_up(r, -1);
+    expect(s.admitted == s.admissions, "admitted %g, counted %g", s.admitted,
+           s.admissions);
+    expect(s.admissions + s.rejections == 3 * 2 * LAYERS,
+           "every evicted frame is one or the other");
+    for (int64_t f = 0; f < r->frames; f++) {
+        bool there = false;
+        for (int64_t k = 0; k < r->slots; k++)
+            there = there || r->src[5 * LAYERS * r->slots + k] == f;
+        expect(r->readable[5 * LAYERS * r->frames + f] == (there ? 1 : 0),
+               "frame %lld is readable when it has a slot", (long long)f);
+    }
+    tt_recording_close(r);
+}
+
+/* A slot that holds tokens of two frames. */
+static void test_parts(void)
+{
+    const tt_geometry geo = {.layers = LAYERS, .H = 1, .D = W, .grid_h = 1,
+                             .grid_w = L, .L = L, .chunk = 2, .first_chunk = 2,
+                             .frames = 4};
+    tt_policy_options opt = tt_policy_defaults("full");
+    tt_recorder_options o = {.trace = in_folder("parts.safetensors")};
+    tt_cache *cache;
+    tt_recorder *rec;
+    if (!expect_ok(tt_cache_open(ctx, &cache, NULL, &opt, &geo), "cache")
+        || !expect_ok(tt_recorder_open(ctx, &rec, cache, &o), "recorder"))
+        return;
+    const tt_pass p = {.frames = 2, .context = true};
+    one_pass(cache, &p);
+    tt_cache_layer(cache, 1)->src_frame[1] = 1; /* slot 0 holds 0 and 1 */
+    expect_ok(tt_recorder_chunk(rec, 0, 2, NULL), "chunk");
+    expect_ok(tt_recorder_finish(rec), "finish");
+    tt_cache_close(cache);
+    tt_recording *r = open_run("parts.safetensors");
+    if (!r) return;
+    static const int64_t want[10] = {0, 1, 0, 0, 1, 0, 1, 0, 1, 1};
+    expect(r->nparts == 2 && !memcmp(r->part, want, sizeof want), "parts");
+    const int64_t at = r->slots; /* layer 1 */
+    expect(r->share[at] == 0.5 && r->src[at] == 0
+           && r->region[at] == TT_REGION_MEMORY, "half a frame of 0");
+    expect(r->readable[r->frames] == 0.5 && r->readable[r->frames + 1] == 1.5,
+           "tokens are counted where they come from");
+    expect(!r->latents && !r->features, "a trace alone");
+    tt_recording_close(r);
+}
+
+static void test_analyze(void)
+{
+    static const char *const files[] = {
+        "drift.csv", "drift.json", "drift.svg", "drift.png", "features.svg",
+        "biography.csv", "biography.png", "retention.json", "retention.svg",
+        "steps.csv", "summary.csv", "selection.csv", "selection.png"};
+    tt_recording *run[2] = {open_run("fifo"), open_run("tether")};
+    tt_analyze_options opt = tt_analyze_defaults();
+    char out[512];
+    snprintf(out, sizeof out, "%s", in_folder("out/deep"));
+    opt.folder = out;
+    if (!run[0] || !run[1]) return;
+    expect_ok(tt_analyze(ctx, run, 2, &opt), "analyze");
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "out/deep/%s", files[i]);
+        expect(files_exist(in_folder(name)), "%s", files[i]);
+    }
+    /* latents of frame f are all f: drift of the mean from frames 0, 1, 2
+     * (mean 1) is |f - 1|, of the sd from sqrt(2/3) is sqrt(2/3) */
+    tt_arena mem = {0};
+    size_t n;
+    const char *csv = files_read(ctx, &mem, in_folder("out/deep/drift.csv"),
+                                 1 << 20, &n);
+    expect(csv && strstr(csv, "\nfifo,4,3,0.816496581,"), "%s", csv);
+    tt_arena_free(&mem);
+    opt.reference = 6;
+    expect_status(tt_analyze(ctx, run, 2, &opt), TT_EINVAL,
+                  "a reference longer than the run");
+    opt.reference = 3;
+    opt.layer = 2;
+    expect_status(tt_analyze(ctx, run, 2, &opt), TT_EINVAL, "no such layer");
+    tt_recording *none;
+    expect_status(tt_recording_open(ctx, &none, in_folder("out")), TT_EFORMAT,
+                  "a folder without a run");
+    for (int i = 0; i < 2; i++) tt_recording_close(run[i]);
+}
+
+int main(void)
+{
+    char command[128];
+    ctx = test_begin("analyze/recorder");
+    if (!expect(mkdtemp(folder) != NULL, "a folder for files")) return 1;
+    test_fifo();
+    test_tether();
+    test_parts();
+    test_analyze();
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    expect(system(command) == 0, "clean up");
+    return test_end();
+}

@@ -1,0 +1,80 @@
+/* tiny.h: whole rollouts of a small model, for tests of properties.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TT_TESTS_ROLLOUT_TINY_H
+#define TT_TESTS_ROLLOUT_TINY_H
+
+#include "tests/harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tether/rollout.h"
+
+enum { C = 16, HH = 4, WW = 6, SIZE = C * HH * WW, FRAMES = 24 };
+
+static tt_dit *model;
+static tt_prompt *prompt;
+
+static inline void load(tt_ctx *ctx) {
+    static tt_real text[24 * 48];
+    tt_weights *w;
+    for (int i = 0; i < 24 * 48; i++)
+        text[i] = (tt_real)(i * 37 % 101) / 50 - 1;
+    if (!expect_ok(tt_weights_open(ctx, &w, ref_path("dit/models/tiny_b"),
+                                   TT_MODEL_DIT, NULL), "weights") ||
+        !expect_ok(tt_dit_load(ctx, &model, w, NULL, 0), "model"))
+        exit(1);
+    expect_ok(tt_prompt_make(ctx, &prompt, model, text, 24), "prompt");
+}
+
+static inline tt_rollout_options options(const char *policy, int64_t K,
+                                         int64_t S) {
+    tt_rollout_options o = tt_rollout_defaults();
+    o.latents = FRAMES;
+    o.h = HH;
+    o.w = WW;
+    o.noise.seed = 11;
+    o.policy = tt_policy_defaults(policy);
+    o.policy.K = K;
+    o.policy.S = S;
+    return o;
+}
+
+static inline tt_rollout *start(tt_ctx *ctx, const tt_rollout_options *o) {
+    tt_rollout *r = NULL;
+    if (!expect_ok(tt_rollout_open(ctx, &r, model, prompt, o), "open"))
+        exit(1);
+    return r;
+}
+
+/* Run up to `chunks` more chunks into out; frames written. */
+static inline int64_t go(tt_ctx *ctx, tt_rollout *r, tt_real *out,
+                         int64_t chunks) {
+    const tt_real *x;
+    int64_t f, done = 0;
+    while (chunks-- > 0 && tt_rollout_next(ctx, r, &x, &f) == TT_OK) {
+        memcpy(out + done * SIZE, x, (size_t)(f * SIZE) * sizeof *x);
+        done += f;
+    }
+    expect_ok(ctx->status, "chunks");
+    return done;
+}
+
+/* The latents of all rollouts; room for FRAMES at least. */
+static inline tt_real *whole(tt_ctx *ctx, const tt_rollout_options *o) {
+    const int64_t all = (o->initial_frames + o->latents) * o->rollouts;
+    tt_real *out = calloc((size_t)(all > FRAMES ? all : FRAMES) * SIZE,
+                          sizeof *out);
+    tt_rollout *r = start(ctx, o);
+    const int64_t n = go(ctx, r, out, 100);
+    const tt_real *x;
+    expect(n == all, "all frames");
+    expect(tt_rollout_next(ctx, r, &x, &(int64_t){ 0 }) == TT_END &&
+           !ctx->status, "then the end");
+    tt_rollout_close(r);
+    return out;
+}
+
+#endif

@@ -198,6 +198,9 @@ typedef struct tt_vbench_video {
 tt_status tt_vbench_layout(tt_ctx *ctx, const char *folder,
                            const tt_vbench_video *video, int n);
 
+/* A folder for runs, with the folders above it. */
+tt_status tt_analyze_folder(tt_ctx *ctx, const char *path);
+
 /* ---- reports ------------------------------------------------------------- */
 
 /* One self-contained HTML page: title, facts, contact sheets, the plots and

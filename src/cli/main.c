@@ -32,6 +32,8 @@ static const command commands[] = {
     {"inspect", "what is in a checkpoint or tensor file", cmd_inspect},
     {"analyze", "tables and pictures of what a cache policy did",
      cmd_analyze},
+    {"compare", "several cache policies on the same noise, and a report",
+     cmd_compare},
     {"demo", "a video and a contact sheet from the small built-in model",
      cmd_demo},
 };

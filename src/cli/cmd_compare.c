@@ -1,0 +1,260 @@
+/* cmd_compare.c: tether compare, several cache policies on the same noise.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Nothing here is special: for every policy it is `tether generate` with the
+ * options given, into a run folder of its own, and at the end the report over
+ * all of them. Each run opens the model anew (mapped, so that costs little)
+ * and encodes the prompt anew; --embeds avoids the latter. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "tether/analyze.h"
+#include "tether/outfile.h"
+#include "tether/video.h"
+
+enum { POLICIES_MAX = 16, ARGS_MAX = 256, PATH_SIZE = 4096 };
+
+typedef struct compare {
+    const char *caches, *output, *runs;
+    bool quiet, decode;
+    const char *pass[ARGS_MAX];   /* for generate                             */
+    int npass;
+    int n;
+    char *policy[POLICIES_MAX];   /* "tether:tau=0.6", as given               */
+    char *folder[POLICIES_MAX];
+} compare;
+
+static const char help[] =
+    "tether compare: several cache policies on the same model, prompt and "
+    "noise\n"
+    "\n"
+    "usage: tether compare --caches A,B,C [options of generate] -o "
+    "REPORT.html\n"
+    "\n"
+    "Every policy generates its video into a run folder, which `tether "
+    "analyze`\nreads too; the report is one self-contained HTML page with "
+    "contact sheets,\nplots and a table.\n"
+    "\n"
+    "      --caches LIST         policies, separated by commas. One with "
+    "options of its\n"
+    "                            own: tether:tau=0.6:alpha=0\n"
+    "  -o, --output FILE         the report (default compare.html)\n"
+    "      --runs FOLDER         where the runs go (default: the report's name "
+    "with\n"
+    "                            _runs instead of .html)\n"
+    "\n"
+    "All other options are those of `tether generate --help`; --cache, "
+    "--analyze,\n--label and the names of output files are filled in.\n"
+    "\n"
+    "Example\n"
+    "  tether compare --caches fifo,memrope,tether -m MODEL -p \"a cat\" "
+    "--latents 60 \\\n      -o cat.html\n";
+
+static const char me[] = "compare";
+
+/* ---- options ------------------------------------------------------------- */
+
+/* The value of our option `name` when argv[*i] is it: --name value or
+ * --name=value; *i moves on. NULL otherwise. */
+static const char *own_option(const char *name, int *i, int argc, char **argv,
+                              bool *missing)
+{
+    const char *word = argv[*i];
+    size_t n = strlen(name);
+    if (strncmp(word, name, n) || (word[n] && word[n] != '=')) return NULL;
+    if (word[n] == '=') return word + n + 1;
+    if (*i + 1 < argc) return argv[++*i];
+    *missing = true;
+    return NULL;
+}
+
+/* Options of generate that we fill in ourselves. */
+static const char *taken(const char *word)
+{
+    static const char *const list[] = {
+        "--cache", "--analyze", "--label", "--contact-sheet", "--latents-out",
+        "--record", "--dump", "--trace-cache", "--num-samples",
+        "--prompt-file", "--vbench-name", "--preview", "--resume"};
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        size_t n = strlen(list[i]);
+        if (!strncmp(word, list[i], n) && (!word[n] || word[n] == '='))
+            return list[i];
+    }
+    return NULL;
+}
+
+/* -1 to go on, else the exit status. */
+static int parse(compare *c, int argc, char **argv)
+{
+    bool missing = false;
+    for (int i = 1; i < argc; i++) {
+        const char *v;
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return printf("%s", help) < 0;
+        if ((v = own_option("--caches", &i, argc, argv, &missing)))
+            c->caches = v;
+        else if ((v = own_option("--runs", &i, argc, argv, &missing)))
+            c->runs = v;
+        else if ((v = own_option("--output", &i, argc, argv, &missing))
+                 || (v = own_option("-o", &i, argc, argv, &missing)))
+            c->output = v;
+        else if (missing)
+            return opt_usage(me, "%s needs a value", argv[i]);
+        else if ((v = taken(argv[i])))
+            return opt_usage(me, "%s is filled in for every policy and cannot "
+                             "be given", v);
+        else if (c->npass == ARGS_MAX)
+            return opt_usage(me, "more than %d arguments", ARGS_MAX);
+        else
+            c->pass[c->npass++] = argv[i];
+        if (!strcmp(argv[i], "-q") || !strcmp(argv[i], "--quiet"))
+            c->quiet = true;
+        if (!strcmp(argv[i], "--no-decode")) c->decode = false;
+    }
+    if (!c->caches || !*c->caches)
+        return opt_usage(me, "--caches needs a list of policies, like "
+                         "fifo,memrope,tether");
+    return -1;
+}
+
+/* ---- names --------------------------------------------------------------- */
+
+static char *print_name(tt_ctx *ctx, const char *fmt, ...) TT_PRINTF(2, 3);
+static char *print_name(tt_ctx *ctx, const char *fmt, ...)
+{
+    char buf[PATH_SIZE];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(buf, sizeof buf, fmt, ap);
+    va_end(ap);
+    if (n < 0 || n >= PATH_SIZE) {
+        tt_fail(ctx, TT_EINVAL, "a file name is too long");
+        return NULL;
+    }
+    return tt_strdup(ctx, &ctx->scratch, buf);
+}
+
+/* "fifo,tether:tau=0.6" into policies and their folders 0-fifo, 1-tether. */
+static tt_status split(tt_ctx *ctx, compare *c)
+{
+    char *rest = tt_strdup(ctx, &ctx->scratch, c->caches);
+    size_t stem = strlen(c->output);
+    if (stem > 5 && !strcmp(c->output + stem - 5, ".html")) stem -= 5;
+    const char *runs = c->runs ? c->runs
+                     : print_name(ctx, "%.*s_runs", (int)stem, c->output);
+    while (rest && !ctx->status) {
+        char *comma = strchr(rest, ',');
+        if (comma) *comma = 0;
+        if (c->n == POLICIES_MAX)
+            return tt_fail(ctx, TT_EINVAL, "more than %d policies",
+                           POLICIES_MAX);
+        size_t name = strcspn(rest, ":");
+        if (!name || memchr(rest, '/', name))
+            return tt_fail(ctx, TT_EINVAL, "`%s` is not the name of a policy",
+                           rest);
+        c->policy[c->n] = rest;
+        c->folder[c->n] = print_name(ctx, "%s/%d-%.*s", runs, c->n, (int)name,
+                                     rest);
+        c->n++;
+        rest = comma ? comma + 1 : NULL;
+    }
+    return ctx->status;
+}
+
+/* ---- one policy ---------------------------------------------------------- */
+
+typedef struct arguments {
+    const char *at[ARGS_MAX + 2 * POLICIES_MAX + 32];
+    int n;
+} arguments;
+
+static void add(arguments *a, const char *word)
+{
+    TT_ASSERT(a->n + 1 < (int)(sizeof a->at / sizeof a->at[0]));
+    a->at[a->n++] = word;
+}
+
+/* "tether:tau=0.6:unify" into --cache tether --tau=0.6 --unify. */
+static tt_status add_policy(tt_ctx *ctx, arguments *a, const char *policy)
+{
+    char *copy = tt_strdup(ctx, &ctx->scratch, policy);
+    add(a, "--cache");
+    for (int i = 0; copy && !ctx->status; i++) {
+        char *colon = strchr(copy, ':');
+        if (colon) *colon = 0;
+        if (i > POLICIES_MAX)
+            return tt_fail(ctx, TT_EINVAL, "%s has too many options", policy);
+        add(a, i ? print_name(ctx, "--%s", copy) : copy);
+        copy = colon ? colon + 1 : NULL;
+    }
+    return ctx->status;
+}
+
+/* mp4 where ffmpeg is there, else y4m. */
+static const char *video_name(tt_ctx *ctx, const char *folder)
+{
+    const tt_video_format f = {.width = 64, .height = 64, .fps = 16};
+    const char *name = print_name(ctx, "%s/video.mp4", folder);
+    if (name && tt_video_check(ctx, name, &f) == TT_EUNSUPPORTED) {
+        tt_clear(ctx);
+        name = print_name(ctx, "%s/video.y4m", folder);
+    }
+    return name;
+}
+
+static int run_policy(tt_ctx *ctx, const compare *c, int i)
+{
+    arguments a = {.n = 0};
+    const char *folder = c->folder[i];
+    add(&a, "generate");
+    for (int k = 0; k < c->npass; k++) add(&a, c->pass[k]);
+    if (tt_analyze_folder(ctx, folder) || add_policy(ctx, &a, c->policy[i]))
+        return cli_failed(ctx);
+    add(&a, "--analyze");
+    add(&a, folder);
+    add(&a, "--label");
+    add(&a, c->policy[i]);
+    add(&a, "--latents-out");
+    add(&a, print_name(ctx, "%s/video.latents.safetensors", folder));
+    if (c->decode) {
+        add(&a, "--contact-sheet");
+        add(&a, print_name(ctx, "%s/sheet.png", folder));
+        add(&a, "-o");
+        add(&a, video_name(ctx, folder));
+    }
+    if (ctx->status) return cli_failed(ctx);
+    if (!c->quiet)
+        fprintf(stderr, "[%d of %d] %s\n", i + 1, c->n, c->policy[i]);
+    return cmd_generate(ctx, a.n, (char **)(uintptr_t)a.at);
+}
+
+/* ---- the report ---------------------------------------------------------- */
+
+static tt_status write_report(tt_ctx *ctx, const compare *c)
+{
+    tt_recording *run[POLICIES_MAX] = {NULL};
+    tt_analyze_options opt = tt_analyze_defaults();
+    for (int i = 0; i < c->n && !ctx->status; i++)
+        tt_recording_open(ctx, &run[i], c->folder[i]);
+    if (!ctx->status)
+        tt_report_write(ctx, c->output, "Cache policies compared", run, c->n,
+                        &opt);
+    for (int i = 0; i < c->n; i++) tt_recording_close(run[i]);
+    return ctx->status;
+}
+
+int cmd_compare(tt_ctx *ctx, int argc, char **argv)
+{
+    compare c = {.output = "compare.html", .decode = true};
+    int status = parse(&c, argc, argv);
+    if (status >= 0) return status;
+    if (tt_out_check(ctx, c.output) || split(ctx, &c)) return cli_failed(ctx);
+    for (int i = 0; i < c.n; i++)
+        if ((status = run_policy(ctx, &c, i)) != 0) return status;
+    if (write_report(ctx, &c)) return cli_failed(ctx);
+    if (!c.quiet) fprintf(stderr, "wrote %s\n", c.output);
+    return 0;
+}

@@ -58,16 +58,20 @@ CLI_SRC  := $(sort $(wildcard src/cli/*.c))
 TEST_SRC := $(sort $(wildcard tests/*/test_*.c))
 CASE_SRC := $(sort $(wildcard tests/run_case/*.c))
 TOOL_SRC := $(sort $(wildcard tools/*.c))
+FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
 LIB   := $(B)/libtether.a
 TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 TOOLS := $(patsubst tools/%.c,$(B)/tools/%,$(TOOL_SRC))
+# fuzz_NAME reads files and standard input; libfuzz_NAME is libFuzzer's.
+FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
+LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 
 GIT_REV := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: all tests test tools demo deps help clean install config
+.PHONY: all tests test fuzz libfuzzers tools demo deps help clean install config
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -75,13 +79,25 @@ config:
 	@$(if $(OMP_FLAGS),,echo "note: no OpenMP ($(CC) -fopenmp does not work): operators run on one core. 'make deps' installs it.")
 	@$(if $(BLAS_DEFS),,echo "note: no OpenBLAS (cblas.h and -lopenblas not found): the 'blas' backend is left out and matrix products run in our portable kernels. 'make deps' installs it.")
 
-tests: all $(B)/run_case $(TESTS)   ## build the tests and build/run_case
+tests: all $(B)/run_case $(TESTS) $(FUZZERS)   ## build the tests and build/run_case
 	@ln -sfn $(FLAVOUR)/run_case build/run_case
 
 test: tests   ## build and run every test; the last line counts them
 	@sh tests/run.sh $(B)
 
 tools: $(TOOLS)
+
+# Needs clang with its libFuzzer and sanitizers. Corpora and findings stay in
+# build/fuzz; FUZZ="zip gguf" chooses targets.
+SECONDS ?= 60
+FUZZ_FLAVOUR := CC=clang SAN=address,undefined,fuzzer-no-link OPT=-O1 OMP=no BLAS=no
+fuzz:   ## run every fuzz target for SECONDS=60 each
+	@$(MAKE) --no-print-directory $(FUZZ_FLAVOUR) libfuzzers
+	@sh tests/fuzz/run.sh build/fuzz $(SECONDS) $(FUZZ)
+
+libfuzzers: $(LIBFUZZERS)
+	@mkdir -p build/fuzz
+	@cp $(LIBFUZZERS) build/fuzz/
 
 # The small model: the trained one when it ships, else random weights of the
 # same shapes, written in a blink.
@@ -125,6 +141,14 @@ $(B)/tests/libcases.a: $(call obj,tests/harness.c tests/cases.c $(filter-out %/m
 
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+
+$(FUZZERS): $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(call obj,tests/fuzz/driver.c tests/fuzz/common.c) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+
+$(LIBFUZZERS): $(B)/libfuzzer/%: $(B)/tests/fuzz/%.o $(call obj,tests/fuzz/common.c) $(LIB)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(LDLIBS_ALL)
 
 $(TOOLS): $(B)/tools/%: $(B)/tools/%.o $(call obj,$(wildcard tools/lib/*.c)) $(LIB)
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)

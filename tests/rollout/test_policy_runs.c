@@ -5,7 +5,8 @@
  * Properties: all policies are one until they first evict; policies that are
  * described as each other's special case give each other's bits; neither
  * threads nor an interruption change a bit; scenes change what comes after
- * them and nothing else; a CausVid clip begins with the end of the one before. */
+ * them and nothing else; a CausVid clip begins with the end of the one
+ * before. */
 #include <unistd.h>
 
 #include "tests/rollout/tiny.h"

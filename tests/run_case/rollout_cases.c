@@ -205,7 +205,8 @@ static void roll(rolled *r, const tt_json *json, const tt_rollout_options *o,
     tt_ctx *ctx = r->ctx;
     const int64_t dim[] = { o->rollouts, o->initial_frames + o->latents, C,
                             o->h, o->w };
-    tt_real *latents = grow(r, dim[0] * dim[1] * C * o->h * o->w, sizeof *latents);
+    const int64_t size = C * o->h * o->w;
+    tt_real *latents = grow(r, dim[0] * dim[1] * size, sizeof *latents);
     const tt_real *x;
     int64_t f, done = 0;
     begin(r, o);
@@ -215,8 +216,8 @@ static void roll(rolled *r, const tt_json *json, const tt_rollout_options *o,
         ctx->tap = wanted(r, json, i) && r->batch ? on_tap : NULL;
         ctx->tap_user = r;
         if (tt_rollout_next(ctx, r->run, &x, &f)) break;
-        memcpy(latents + done, x, (size_t)(f * C * o->h * o->w) * sizeof *x);
-        done += f * C * o->h * o->w;
+        memcpy(latents + done, x, (size_t)(f * size) * sizeof *x);
+        done += f * size;
         after_chunk(r, i);
         if (wanted(r, json, i)) put_caches(r, i);
     }

@@ -1,0 +1,120 @@
+/* drive.h: a cache driven without a network, for tests of policies.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Keys and values are made so that each tells its frame, token and pass. */
+#ifndef TT_TESTS_CACHE_DRIVE_H
+#define TT_TESTS_CACHE_DRIVE_H
+
+#include "tests/harness.h"
+
+#include <string.h>
+
+#include "tether/policy.h"
+
+enum { H = 2, D = 12, L = 6, C = 3, W = H * D };
+
+static inline tt_geometry geometry(int64_t frames) {
+    return (tt_geometry){ .layers = 2, .H = H, .D = D, .grid_h = 2,
+                          .grid_w = 3, .L = L, .chunk = C, .first_chunk = C,
+                          .frames = frames };
+}
+
+static inline tt_policy_options options(const char *name, int64_t K, int64_t S,
+                                        int64_t R) {
+    tt_policy_options o = tt_policy_defaults(name);
+    o.K = K, o.S = S, o.R = R;
+    return o;
+}
+
+/* Irregular but reproducible values in about -1..1. */
+static inline void fill(tt_real *x, int64_t n, uint32_t seed) {
+    uint32_t s = seed * 2654435761u + 12345u;
+    for (int64_t i = 0; i < n; i++) {
+        s = s * 1664525u + 1013904223u;
+        x[i] = (tt_real)((double)s / 2147483648.0 - 1);
+    }
+}
+
+/* One pass of a chunk over both layers; the views of the last layer copied. */
+typedef struct seen {
+    int64_t n;
+    tt_real k[64 * L * W], v[64 * L * W], q[C * L * W];
+} seen;
+
+static inline void run_pass_as(tt_ctx *ctx, tt_cache *c, seen *out,
+                               tt_pass p, bool begins) {
+    if (begins) tt_cache_begin_chunk(ctx, c, &p);
+    for (int64_t l = 0; l < 2; l++) {
+        static tt_real q[C * L * W], k[C * L * W], v[C * L * W];
+        const uint32_t id = (uint32_t)(p.start * 64 + p.step * 8 + l * 4);
+        const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+        tt_kv_view view;
+        fill(q, p.frames * L * W, id);
+        fill(k, p.frames * L * W, id + 1);
+        fill(v, p.frames * L * W, id + 2);
+        tt_cache_write(ctx, c, l, &p, q, k, v);
+        tt_cache_read(ctx, c, l, &p, &view, out->q, q);
+        if (!ctx->status) {
+            memcpy(out->k, view.k, (size_t)(view.n * W) * sizeof(tt_real));
+            memcpy(out->v, view.v, (size_t)(view.n * W) * sizeof(tt_real));
+        }
+        out->n = view.n;
+        tt_cache_after_read(ctx, c, l, &p);
+        tt_arena_reset(&ctx->scratch, m);
+    }
+}
+
+static inline void run_pass(tt_ctx *ctx, tt_cache *c, seen *out, int64_t start,
+                            int64_t f, int step, bool context) {
+    const tt_pass p = { .start = start, .frames = f, .chunk = start / C,
+                        .step = step, .context = context };
+    run_pass_as(ctx, c, out, p, step == 0);
+}
+
+/* Two noisy passes and the clean one. */
+static inline void run_chunk(tt_ctx *ctx, tt_cache *c, seen *out,
+                             int64_t start) {
+    for (int step = 0; step < 3; step++)
+        run_pass(ctx, c, out, start, C, step, step == 2);
+}
+
+/* The same for the first chunk of a scene. */
+static inline void run_scene(tt_ctx *ctx, tt_cache *c, seen *out, int64_t start,
+                             bool cut) {
+    for (int step = 0; step < 3; step++)
+        run_pass_as(ctx, c, out, (tt_pass){ .start = start, .frames = C,
+            .chunk = start / C, .step = step, .context = step == 2,
+            .prompt_changed = true, .cut = cut }, step == 0);
+}
+
+/* Values of a frame's keys (1) or values (2) in a layer, as its pass `step`
+ * wrote them. */
+static inline void fill_frame(tt_real *out, int64_t frame, int step, int layer,
+                              int what) {
+    static tt_real chunk[C * L * W];
+    const int64_t start = frame / C * C;
+    fill(chunk, C * L * W,
+         (uint32_t)(start * 64 + step * 8 + layer * 4 + what));
+    memcpy(out, chunk + (frame - start) * L * W, L * W * sizeof *out);
+}
+
+static inline tt_cache *open_cache(tt_ctx *ctx, tt_policy_options o,
+                                   int64_t frames) {
+    const tt_geometry g = geometry(frames);
+    tt_cache *c;
+    if (!expect_ok(tt_cache_open(ctx, &c, NULL, &o, &g), o.name)) return NULL;
+    return c;
+}
+
+/* Source frame of every frame slot, read from a layer's metadata. */
+static inline bool frames_are(const tt_layer *y, const int *want, int n) {
+    for (int f = 0; f < n; f++)
+        for (int t = 0; t < L; t++)
+            if (y->src_frame[f * L + t] != want[f] ||
+                y->sidx[f * L + t] != t)
+                return false;
+    return y->len == n * L;
+}
+
+#endif

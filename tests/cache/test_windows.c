@@ -1,0 +1,561 @@
+/* test_windows.c: what infinity-RoPE, MemRoPE and Deep Forcing keep and where
+ * they believe it to be, without a network.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Known answers: the worked positions of the policies' spec, averages computed
+ * here by hand. Properties: order, counts, ties, refusals. */
+#include <math.h>
+#include <stdio.h>
+
+#include "tests/cache/drive.h"
+
+/* The plan of layer 0 for a pass of the chunk at `start`. */
+static tt_plan plan_at(tt_ctx *ctx, tt_cache *c, int64_t start, int step,
+                       bool cut) {
+    tt_plan plan = { 0 };
+    const tt_pass p = { .start = start, .frames = C, .chunk = start / C,
+                        .step = step, .cut = cut };
+    tt_cache_class(c)->plan(ctx, tt_cache_layer(c, 0), &p, &plan);
+    return plan;
+}
+
+/* Frame position of every live frame slot, as planned; n of them. */
+static bool positions_are(tt_cache *c, const tt_plan *plan, const int *want,
+                          int n) {
+    const tt_layer *y = tt_cache_layer(c, 0);
+    int f = 0;
+    for (int i = 0; i < plan->nsegments; i++)
+        for (int64_t t = 0; t < plan->segment[i].ntokens; t += L, f++) {
+            const tt_segment *s = &plan->segment[i];
+            const int64_t at = s->t0 == TT_T_PER_TOKEN ? y->tpos[s->slot + t]
+                                                       : s->t0 + t / L;
+            if (f >= n || at != want[f]) return false;
+        }
+    return f == n;
+}
+
+/* ---- worked positions ---------------------------------------------------- */
+
+typedef struct row {
+    int n;                       /* frames                                    */
+    int src[12], t[12];
+    int q;
+} row;
+
+static void check_rows(tt_ctx *ctx, tt_policy_options o, const row *rows,
+                       int nrows) {
+    static seen a;
+    tt_cache *c = open_cache(ctx, o, 60);
+    for (int i = 0; c && i < nrows; i++) {
+        const row *r = &rows[i];
+        run_chunk(ctx, c, &a, i * C);
+        const tt_plan plan = plan_at(ctx, c, i * C, 2, false);
+        expect(frames_are(tt_cache_layer(c, 0), r->src, r->n),
+               "%s: frames after chunk %d", o.name, i);
+        expect(positions_are(c, &plan, r->t, r->n), "%s: positions of chunk "
+               "%d", o.name, i);
+        expect(plan.q_t0 == r->q, "%s: queries of chunk %d at %d, expected %d",
+               o.name, i, (int)plan.q_t0, r->q);
+        expect(a.n == r->n * L, "%s: window of chunk %d", o.name, i);
+    }
+    tt_cache_close(c);
+}
+
+static void check_worked_positions(tt_ctx *ctx) {
+    static const row infinity[] = {
+        { 3, { 0, 1, 2 }, { 0, 1, 2 }, 0 },
+        { 6, { 0, 1, 2, 3, 4, 5 }, { 0, 1, 2, 3, 4, 5 }, 3 },
+        { 6, { 0, 4, 5, 6, 7, 8 }, { 0, 1, 2, 3, 4, 5 }, 3 },
+        { 6, { 0, 7, 8, 9, 10, 11 }, { 0, 1, 2, 3, 4, 5 }, 3 },
+        { 6, { 0, 10, 11, 12, 13, 14 }, { 0, 1, 2, 3, 4, 5 }, 3 },
+    };
+    check_rows(ctx, tt_policy_defaults("infinity"), infinity, 5);
+    static const row memrope[] = {
+        { 3, { 0, 1, 2 }, { 0, 1, 2 }, 0 },
+        { 6, { 0, 1, 2, 3, 4, 5 }, { 0, 1, 2, 3, 4, 5 }, 3 },
+        { 9, { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, { 0, 1, 2, 3, 4, 5, 6, 7, 8 }, 6 },
+        { 12, { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 },
+          { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 }, 9 },
+        { 12, { 0, 1, 2, -2, -3, 8, 9, 10, 11, 12, 13, 14 },
+          { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 }, 9 },
+        { 12, { 0, 1, 2, -2, -3, 11, 12, 13, 14, 15, 16, 17 },
+          { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 }, 9 },
+    };
+    check_rows(ctx, tt_policy_defaults("memrope"), memrope, 6);
+    static const row deep_sink[] = {
+        { 3, { 0, 1, 2 }, { 0, 1, 2 }, 0 },
+        { 6, { 0, 1, 2, 3, 4, 5 }, { 0, 1, 2, 3, 4, 5 }, 3 },
+        { 6, { 0, 1, 5, 6, 7, 8 }, { 0, 1, 5, 6, 7, 8 }, 6 },
+        { 6, { 0, 1, 8, 9, 10, 11 }, { 3, 4, 8, 9, 10, 11 }, 9 },
+        { 6, { 0, 1, 11, 12, 13, 14 }, { 6, 7, 11, 12, 13, 14 }, 12 },
+    };
+    check_rows(ctx, options("deep-sink", 6, 2, 0), deep_sink, 5);
+}
+
+/* ---- infinity ------------------------------------------------------------ */
+
+/* With K not a multiple of the chunk the evicting pass stands elsewhere than
+ * the later ones of its chunk. */
+static void check_query_rule(tt_ctx *ctx) {
+    static seen a;
+    tt_cache *c = open_cache(ctx, options("infinity", 7, 1, 0), 60);
+    run_chunk(ctx, c, &a, 0);
+    run_chunk(ctx, c, &a, 3);
+    run_pass(ctx, c, &a, 6, C, 0, false);
+    expect(plan_at(ctx, c, 6, 0, false).q_t0 == 4, "the pass that evicts");
+    run_pass(ctx, c, &a, 6, C, 1, false);
+    expect(plan_at(ctx, c, 6, 1, false).q_t0 == 6, "a later pass");
+    run_chunk(ctx, c, &a, 9);
+    expect(plan_at(ctx, c, 9, 2, false).q_t0 == 4, "a later chunk");
+    tt_cache_close(c);
+}
+
+static tt_cache *open_scenes(tt_ctx *ctx) {
+    const tt_policy_options o = options("infinity", 9, 2, 0);
+    tt_geometry g = geometry(60);
+    tt_cache *c = NULL;
+    g.scenes = 3;
+    expect_ok(tt_cache_open(ctx, &c, NULL, &o, &g), o.name);
+    return c;
+}
+
+static void check_flush(tt_ctx *ctx) {
+    static seen a;
+    tt_cache *c = open_scenes(ctx);
+    for (int64_t s = 0; s < 12; s += C) run_chunk(ctx, c, &a, s);
+    const tt_layer *y = tt_cache_layer(c, 0);
+    static const int before[] = { 0, 1, 5, 6, 7, 8, 9, 10, 11 };
+    expect(frames_are(y, before, 9), "before the flush");
+    run_scene(ctx, c, &a, 12, true);
+    static const int after[] = { 0, 10, 11, 12, 13, 14 };
+    static const int cut_t[] = { 0, 1, 2, 45, 46, 47 };
+    static const int t[] = { 0, 1, 2, 3, 4, 5 };
+    tt_plan plan = plan_at(ctx, c, 12, 1, true);
+    expect(frames_are(y, after, 6), "slot 0 and the last two");
+    expect(positions_are(c, &plan, cut_t, 6) && plan.q_t0 == 45, "the cut");
+    plan = plan_at(ctx, c, 12, 1, false);
+    expect(positions_are(c, &plan, t, 6) && plan.q_t0 == 6,
+           "without one the queries stay at K - C, behind their keys");
+    /* What is flushed is what was there. */
+    tt_real want[L * W];
+    fill_frame(want, 10, 2, 0, 1);
+    expect_bits("the flushed keys", y->k + L * W, want, sizeof want);
+    fill_frame(want, 10, 2, 0, 2);
+    expect_bits("the flushed values", y->v + L * W, want, sizeof want);
+    /* A second flush before the cache is full again finds what lay there. */
+    run_scene(ctx, c, &a, 15, false);
+    static const int stale[] = { 0, 10, 11, 15, 16, 17 };
+    expect(frames_are(y, stale, 6), "stale frames");
+    tt_cache_close(c);
+
+    /* A flush before the cache was ever full: frames of zeros. */
+    c = open_scenes(ctx);
+    y = tt_cache_layer(c, 0);
+    run_chunk(ctx, c, &a, 0);
+    run_scene(ctx, c, &a, 3, false);
+    bool zero = y->len == 6 * L;
+    for (int64_t i = L; i < 3 * L; i++) zero = zero && y->src_frame[i] == -1;
+    for (int64_t i = L * W; i < 3 * L * W; i++)
+        zero = zero && y->k[i] == 0 && y->v[i] == 0;
+    expect(zero, "slots never written are zeros");
+    expect(plan_at(ctx, c, 3, 2, false).q_t0 == 3, "queries at their time");
+    tt_cache_close(c);
+}
+
+/* S = 0 behind its switch: frame slot 0 is read as it is, frame 0 is not. */
+static void check_raw_slot0(tt_ctx *ctx) {
+    static seen a;
+    tt_real want[L * W];
+    tt_policy_options o = options("infinity", 6, 0, 0);
+    o.raw_slot0 = true;
+    tt_cache *c = open_cache(ctx, o, 60);
+    tt_policy_options m = options("memrope", 6, 0, 0);
+    m.method = TT_MEMROPE_EVICTION;
+    tt_cache *other = open_cache(ctx, m, 60);
+    static seen b;
+    for (int64_t s = 0; s < 9; s += C) {
+        run_chunk(ctx, c, &a, s);
+        run_chunk(ctx, other, &b, s);
+        const size_t n = (size_t)(a.n * W) * sizeof(tt_real);
+        const size_t frame = L * W * sizeof(tt_real);
+        if (s < 6) expect_bits("frame 0 is rotated", a.k, b.k, n);
+        else expect_bits("the others are", a.k + L * W, b.k + L * W, n - frame);
+    }
+    fill_frame(want, 3, 2, 1, 1);
+    expect_bits("frame slot 0 is raw", a.k, want, sizeof want);
+    expect_bits("values", a.v, b.v, (size_t)(a.n * W) * sizeof(tt_real));
+    tt_cache_close(c);
+    tt_cache_close(other);
+}
+
+/* ---- memrope ------------------------------------------------------------- */
+
+/* Mean of frames [first, first + C) of layer 0 per channel, or per position. */
+static void mean_of(double *out, int64_t first, int what, bool positions) {
+    tt_real x[L * W];
+    for (int i = 0; i < L * W; i++) out[i] = 0;
+    for (int f = 0; f < C; f++) {
+        fill_frame(x, first + f, 2, 0, what);
+        for (int i = 0; i < L * W; i++)
+            for (int l = 0; l < L; l++) {
+                if (positions && l != i / W) continue;
+                out[l * W + i % W] += (double)x[i] / (positions ? C : C * L);
+            }
+    }
+}
+
+static double apart(const tt_real *a, const double *b) {
+    double worst = 0;
+    for (int i = 0; i < L * W; i++)
+        if (!(fabs((double)a[i] - b[i]) <= worst))
+            worst = fabs((double)a[i] - b[i]);
+    return worst;
+}
+
+/* First frames 5-7 are evicted, then 8-10 (K 12, S 3). */
+static void check_averages(tt_ctx *ctx, bool adaptive) {
+    static seen a;
+    static double m1[L * W], m2[L * W], v1[L * W], v2[L * W], want[L * W];
+    tt_policy_options o = tt_policy_defaults("memrope");
+    o.adaptive = adaptive;
+    o.alpha_long = 0.25;
+    o.alpha_short = 0.15;
+    tt_cache *c = open_cache(ctx, o, 60);
+    const tt_layer *y = tt_cache_layer(c, 0);
+    const tt_real *k = y->k + 3 * L * W, *v = y->v + 3 * L * W;
+    for (int64_t s = 0; s < 15; s += C) run_chunk(ctx, c, &a, s);
+    mean_of(m1, 5, 1, adaptive);
+    mean_of(v1, 5, 2, adaptive);
+    expect(apart(k, m1) < 1e-6 && apart(k + L * W, m1) < 1e-6 &&
+           apart(v, v1) < 1e-6 && apart(v + L * W, v1) < 1e-6,
+           "both averages begin with the first evicted frames");
+    run_chunk(ctx, c, &a, 15);
+    mean_of(m2, 8, 1, adaptive);
+    mean_of(v2, 8, 2, adaptive);
+    for (int i = 0; i < L * W; i++) want[i] = 0.25 * m2[i] + 0.75 * m1[i];
+    expect(apart(k, want) < 1e-6, "the slow average");
+    for (int i = 0; i < L * W; i++) want[i] = 0.25 * v2[i] + 0.75 * v1[i];
+    expect(apart(v, want) < 1e-6, "of values");
+
+    double rate[L], top = 0;
+    for (int l = 0; l < L; l++) {
+        rate[l] = 0;
+        for (int h = 0; h < H; h++) {
+            double sum = 0;
+            for (int d = 0; d < D; d++) {
+                const int i = l * W + h * D + d;
+                sum += (m2[i] - m1[i]) * (m2[i] - m1[i]);
+            }
+            rate[l] += sqrt(sum) / H;
+        }
+        if (rate[l] > top) top = rate[l];
+    }
+    for (int l = 0; l < L; l++)
+        rate[l] = adaptive ? 0.015 + rate[l] / top * (0.75 - 0.015) : 0.15;
+    for (int i = 0; i < L * W; i++)
+        want[i] = rate[i / W] * m2[i] + (1 - rate[i / W]) * m1[i];
+    expect(apart(k + L * W, want) < 1e-6, "the fast average%s",
+           adaptive ? ", adaptive" : "");
+    for (int i = 0; i < L * W; i++)
+        want[i] = rate[i / W] * v2[i] + (1 - rate[i / W]) * v1[i];
+    expect(apart(v + L * W, want) < 1e-6, "of values");
+    tt_cache_close(c);
+}
+
+/* ---- deep-forcing -------------------------------------------------------- */
+
+typedef struct heard {
+    int events;
+    int64_t kept, delta[16], nselected;
+    bool sound;
+} heard;
+
+static void on_compress(void *user, const tt_compress_record *r) {
+    heard *h = user;
+    if (r->layer != 0) return;
+    double lowest = INFINITY;
+    h->sound = h->sound && r->event == h->events && r->nselected > 0;
+    for (int64_t i = 0; i < r->nselected; i++) {
+        const int64_t j = r->selected[i];
+        if (r->score[j] < lowest) lowest = r->score[j];
+        h->sound = h->sound && j >= 2 * L && j < r->n - 4 * L &&
+                   (i == 0 || j > r->selected[i - 1]) && r->reuse[j] < 2;
+    }
+    for (int64_t j = 2 * L, i = 0; j < r->n - 4 * L; j++) {
+        if (i < r->nselected && r->selected[i] == j) i++;
+        else h->sound = h->sound && (r->score[j] <= lowest || r->reuse[j] == 2);
+    }
+    h->kept = r->kept;
+    h->delta[h->events++ & 15] = r->sink_delta;
+    h->nselected = r->nselected;
+}
+
+static tt_policy_options deep(void) {
+    tt_policy_options o = options("deep-forcing", 9, 2, 4);
+    o.compress_to = 7;
+    o.max_reuse = 2;
+    return o;
+}
+
+static void check_compression(tt_ctx *ctx) {
+    static seen a;
+    heard h = { .sound = true };
+    tt_cache *c = open_cache(ctx, deep(), 60);
+    const tt_layer *y = tt_cache_layer(c, 0);
+    tt_cache_on_compress(c, on_compress, &h);
+    for (int64_t s = 0; s < 30; s += C) {
+        run_chunk(ctx, c, &a, s);
+        if (s < 9) continue;
+        bool good = y->len == 7 * L && h.kept == 7 * L && h.nselected == L;
+        for (int64_t i = 0; i < 2 * L; i++)
+            good = good && y->src_frame[i] == i / L &&
+                   y->tpos[i] == i / L + s - 7;
+        for (int64_t i = 2 * L; i < 3 * L; i++)
+            good = good && y->tpos[i] == y->src_frame[i] &&
+                   y->src_frame[i] < s - 1 && tt_cache_reuse(c, 0)[i] > 0 &&
+                   y->src_frame[i] >= y->src_frame[i - 1];
+        for (int64_t i = 3 * L; i < 7 * L; i++)
+            good = good && y->src_frame[i] == s - 1 + (i - 3 * L) / L &&
+                   tt_cache_reuse(c, 0)[i] == 0;
+        for (int64_t i = 7 * L; i < y->cap; i++)
+            good = good && y->src_frame[i] == -1 && y->k[i * W] == 0;
+        expect(good, "the cache after chunk %d", (int)(s / C));
+        expect(plan_at(ctx, c, s, 1, false).q_t0 == s, "absolute queries");
+    }
+    expect(h.sound && h.events == 7, "every compression is sound");
+    expect(h.delta[0] == 2 && h.delta[1] == 3 && h.delta[6] == 3,
+           "sinks move by K - N, then by the chunk");
+    /* A selected token is one whole token: key and value of its frame. */
+    const int64_t slot = 2 * L + 1;
+    tt_real x[L * W];
+    fill_frame(x, y->src_frame[slot], 2, 0, 1);
+    expect_bits("key of a selected token", y->k + slot * W,
+                x + y->sidx[slot] * W, W * sizeof *x);
+    fill_frame(x, y->src_frame[slot], 2, 0, 2);
+    expect_bits("its value", y->v + slot * W, x + y->sidx[slot] * W,
+                W * sizeof *x);
+    tt_cache_close(c);
+}
+
+static void check_unify(tt_ctx *ctx) {
+    static seen a;
+    tt_policy_options o = deep();
+    o.unify = true;
+    tt_cache *c = open_cache(ctx, o, 60);
+    const tt_layer *y = tt_cache_layer(c, 0);
+    for (int64_t s = 0; s < 21; s += C) run_chunk(ctx, c, &a, s);
+    bool good = true;
+    for (int64_t i = 2 * L; i < 3 * L; i++) good = good && y->tpos[i] == 16;
+    expect(good && y->tpos[3 * L] == 17, "selected tokens end before the "
+           "recent frames");
+    tt_cache_close(c);
+}
+
+/* Equal scores: the lower slot. Not finite: refused. */
+static void check_ties(tt_ctx *ctx) {
+    static tt_real same[C * L * W], q[C * L * W];
+    tt_cache *c = open_cache(ctx, deep(), 60);
+    tt_layer *y = tt_cache_layer(c, 0);
+    for (int64_t s = 0; s < 12; s += C) {
+        const tt_pass p = { .start = s, .frames = C, .chunk = s / C };
+        fill(q, C * L * W, (uint32_t)s);
+        tt_cache_write(ctx, c, 0, &p, q, same, same);
+    }
+    bool first = true;
+    for (int64_t i = 2 * L; i < 3 * L; i++)
+        first = first && y->src_frame[i] == 2 && y->sidx[i] == i - 2 * L;
+    expect(first, "equal scores keep the oldest tokens");
+    const tt_pass p = { .start = 12, .frames = C, .chunk = 4 };
+    y->k[2 * L * W] = NAN;
+    tt_cache_write(ctx, c, 0, &p, q, same, same);
+    expect_status(ctx->status, TT_EFORMAT, "NaN in a key");
+    tt_cache_close(c);
+}
+
+/* ---- options ------------------------------------------------------------- */
+
+static void refused(tt_ctx *ctx, const char *word, tt_policy_options o,
+                    int64_t scenes) {
+    tt_geometry g = geometry(48);
+    tt_cache *c = NULL;
+    g.scenes = scenes;
+    const tt_status s = tt_cache_open(ctx, &c, NULL, &o, &g);
+    expect(c == NULL && strstr(tt_message(ctx), word), "%s: \"%s\" lacks "
+           "\"%s\"", o.name, tt_message(ctx), word);
+    expect_status(s, TT_EINVAL, word);
+}
+
+static void check_refusals(tt_ctx *ctx) {
+    tt_policy_options o = options("infinity", 6, 0, 0);
+    refused(ctx, "at least 1", o, 0);
+    refused(ctx, "S + chunk", options("infinity", 5, 3, 0), 0);
+    refused(ctx, "at least 5", options("infinity", 4, 1, 0), 2);
+    refused(ctx, "3 + chunk", options("infinity", 5, 1, 0), 2);
+    o = options("infinity", 6, 1, 0);
+    o.cut_at = -1;
+    refused(ctx, "cut", o, 0);
+    refused(ctx, "S + 2", options("memrope", 7, 3, 0), 0);
+    refused(ctx, "first chunk", options("memrope", 12, 4, 0), 0);
+    o = tt_policy_defaults("memrope");
+    o.alpha_short = 1.5;
+    refused(ctx, "0..1", o, 0);
+    o = tt_policy_defaults("memrope");
+    o.alpha_long = NAN;
+    refused(ctx, "0..1", o, 0);
+    o = tt_policy_defaults("memrope");
+    o.adaptive = true;
+    o.method = TT_MEMROPE_EVICTION;
+    refused(ctx, "ema", o, 0);
+    refused(ctx, "S + chunk", options("deep-sink", 21, 19, 0), 0);
+    refused(ctx, "at least one chunk", options("deep-forcing", 21, 10, 2), 0);
+    refused(ctx, "S + R", options("deep-forcing", 13, 10, 4), 0);
+    o = tt_policy_defaults("deep-forcing");
+    o.compress_to = 22;
+    refused(ctx, "compress-to", o, 0);
+    o.compress_to = 0;
+    refused(ctx, "compress-to", o, 0);
+    o = tt_policy_defaults("deep-forcing");
+    o.max_reuse = -1;
+    refused(ctx, "max-reuse", o, 0);
+    refused(ctx, "nothing is ever evicted", tt_policy_defaults("causvid"), 0);
+    refused(ctx, "must not be negative", options("causvid-rolling", 21, -1, 0),
+            0);
+    for (int i = 0; tt_policy_at(i); i++) {
+        o = tt_policy_defaults(tt_policy_at(i)->name);
+        if (!strcmp(o.name, "full")) continue;
+        o.K = INT64_MAX;
+        refused(ctx, "K", o, 0);
+        o.K = 1;
+        refused(ctx, "K", o, 0);
+    }
+}
+
+static void check_defaults(tt_ctx *ctx) {
+    (void)ctx;
+    const struct { const char *name; int64_t K, S; } want[] = {
+        { "infinity", 6, 1 }, { "memrope", 12, 3 }, { "deep-sink", 21, 14 },
+        { "deep-forcing", 21, 10 }, { "causvid", 21, 0 },
+        { "causvid-rolling", 21, 0 } };
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        const tt_policy_options o = tt_policy_defaults(want[i].name);
+        expect(o.K == want[i].K && o.S == want[i].S, "%s: K %d, S %d", o.name,
+               (int)o.K, (int)o.S);
+    }
+    const tt_policy_options o = tt_policy_defaults("deep-forcing");
+    expect(o.compress_to == 16 && o.R == 4 && o.max_reuse == 7 &&
+           o.fusion == TT_FUSION_SUM && !o.unify && o.cut_at == 45 &&
+           o.alpha_long == 0.01 && o.alpha_short == 0.1 && !o.adaptive &&
+           o.method == TT_MEMROPE_EMA && !o.raw_slot0, "knobs");
+}
+
+/* Every knob is part of what a run is compared by. */
+static void check_describe(void) {
+    char base[1024], other[1024];
+    const tt_policy_options b = tt_policy_defaults("tether");
+    const int n = tt_policy_describe(base, sizeof base, &b);
+    expect(n > 0 && n == (int)strlen(base) &&
+           n == tt_policy_describe(NULL, 0, &b), "length");
+    for (int i = 0; i < 18; i++) {
+        tt_policy_options o = b;
+        int64_t *const whole[] = { &o.K, &o.S, &o.M, &o.R, &o.cut_at,
+                                   &o.compress_to, &o.max_reuse };
+        double *const real[] = { &o.alpha, &o.tau, &o.temperature,
+                                 &o.alpha_long, &o.alpha_short };
+        bool *const flag[] = { &o.raw_slot0, &o.adaptive, &o.unify };
+        if (i < 7) *whole[i] += 1;
+        else if (i < 12) *real[i - 7] += 0.015625;
+        else if (i < 15) *flag[i - 12] = true;
+        else if (i == 15) o.pool = TT_POOL_FRAME;
+        else if (i == 16) o.method = TT_MEMROPE_EVICTION;
+        else o.fusion = TT_FUSION_MAX;
+        tt_policy_describe(other, sizeof other, &o);
+        expect(strcmp(base, other) != 0, "knob %d is not described", i);
+    }
+}
+
+static void check_presets(void) {
+    tt_policy_options o = tt_policy_defaults("tether");
+    int n = 0;
+    for (; tt_policy_preset_at(n); n++)
+        expect(strlen(tt_policy_preset_at(n)->summary) > 0, "preset %d", n);
+    expect(n == 7 && !tt_policy_apply_preset(&o, "nonsense"), "presets");
+    tt_policy_apply_preset(&o, "paper");
+    expect(o.tau == 0.6 && o.pool == TT_POOL_FRAME && o.alpha == 0.35, "paper");
+    tt_policy_apply_preset(&o, "official");
+    expect(o.tau == 0.35 && o.pool == TT_POOL_CHUNK, "official");
+    tt_policy_apply_preset(&o, "no-memory");
+    expect(o.K == 7 && o.M == 0 && o.S == 3 && o.R == 4, "no memory");
+    o = tt_policy_defaults("tether");
+    tt_policy_apply_preset(&o, "attention-only");
+    expect(o.alpha == 0 && o.K == 21, "attention only");
+}
+
+/* ---- the smallest policy ------------------------------------------------- */
+
+/* It keeps everything where it is: written with policy.h alone. */
+static tt_status any(tt_ctx *ctx, tt_policy_options *o, const tt_geometry *g) {
+    (void)ctx, (void)o, (void)g;
+    return TT_OK;
+}
+static int64_t every_slot(const tt_policy_options *o, const tt_geometry *g) {
+    (void)o;
+    return g->frames * g->L;
+}
+static int64_t every_frame(const tt_policy_options *o, const tt_geometry *g) {
+    (void)o;
+    return g->frames;
+}
+static void append(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
+                   const tt_real *k, const tt_real *v) {
+    (void)ctx, (void)q;
+    tt_layer_append(y, p, 0, k, v);
+}
+static void read_all(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                     tt_plan *out) {
+    (void)ctx;
+    *out = (tt_plan){ 1, { { 0, y->len, 0 } }, p->start };
+}
+static const tt_policy_class nothing = {
+    .name = "nothing", .summary = "a test", .check = any, .slots = every_slot,
+    .positions = every_frame, .write = append, .plan = read_all,
+};
+
+static void check_smallest(tt_ctx *ctx) {
+    static seen a, b;
+    const tt_geometry g = geometry(18);
+    const tt_policy_options o = { .name = "ignored" };
+    tt_cache *full = open_cache(ctx, tt_policy_defaults("full"), 18), *c;
+    if (!expect_ok(tt_cache_open(ctx, &c, &nothing, &o, &g), "nothing")) return;
+    for (int64_t s = 0; s < 18; s += C) {
+        run_chunk(ctx, full, &a, s);
+        run_chunk(ctx, c, &b, s);
+        const size_t n = (size_t)(a.n * W) * sizeof(tt_real);
+        expect(a.n == b.n, "window");
+        expect_bits("k", a.k, b.k, n);
+        expect_bits("v", a.v, b.v, n);
+        expect_bits("q", a.q, b.q, sizeof a.q);
+    }
+    tt_cache_close(full);
+    tt_cache_close(c);
+}
+
+int main(void) {
+    tt_ctx *ctx = test_begin("cache/windows");
+    check_worked_positions(ctx);
+    check_query_rule(ctx);
+    check_flush(ctx);
+    check_raw_slot0(ctx);
+    check_averages(ctx, false);
+    check_averages(ctx, true);
+    check_compression(ctx);
+    check_unify(ctx);
+    check_ties(ctx);
+    check_refusals(ctx);
+    check_defaults(ctx);
+    check_describe();
+    check_presets();
+    check_smallest(ctx);
+    expect_ok(ctx->status, "nothing left recorded");
+    return test_end();
+}

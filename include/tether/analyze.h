@@ -156,7 +156,8 @@ tt_status tt_analyze_pixels(tt_ctx *ctx, const char *const *video, int n,
                             const tt_analyze_options *opt);
 
 /* The first and the last clip of a video, for scoring by other programs:
- * FOLDER/<name>_first and _last, .y4m from y4m, else .mp4, 16 frames a second.
+ * FOLDER/<parent>-<name>_first and _last, .y4m from y4m, else .mp4, 16 frames
+ * a second.
  *   length   seconds, or below 1 a share of the video */
 tt_status tt_analyze_clips(tt_ctx *ctx, const char *folder, const char *video,
                            double length);

@@ -113,10 +113,11 @@ bool figure_features(figure *f, tt_ctx *ctx, const drift_run *run, int n,
 bool figure_pixels(figure *f, tt_ctx *ctx, const char *const *label,
                    pixel_row *const *row, const int64_t *frames, int n)
 {
-    static const char *const title[] = {"brightness", "saturation",
-                                        "sharpness", "change to the frame before"};
-    static const char *const unit[] = {"mean of R, G, B, 0..255", "0..1",
-                                       "Laplacian variance", "mean |difference|"};
+    static const char *const title[] = {
+        "brightness", "saturation", "sharpness", "change to the frame before"};
+    static const char *const unit[] = {
+        "mean of R, G, B, 0 to 255", "0 to 1", "Laplacian variance",
+        "mean |difference|"};
     plot_curve curve[4][RUNS_MAX];
     plot_panel panel[4];
     plot_key key[RUNS_MAX];

@@ -10,13 +10,20 @@
 
 static const char what[] = "pixel statistics";
 
-/* "a/b.y4m" -> "b", in scratch. */
+/* "x/a/b.y4m" -> "a-b", in scratch: run folders hold videos of one name. */
 static char *stem_of(tt_ctx *ctx, const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *s = tt_strdup(ctx, &ctx->scratch, slash ? slash + 1 : path);
+    const char *name = strrchr(path, '/');
+    name = name ? name + 1 : path;
+    const char *folder = name;
+    if (folder > path) folder--;
+    while (folder > path && folder[-1] != '/') folder--;
+    if (*folder == '.' || *folder == '/') folder = name;
+    char *s = tt_strdup(ctx, &ctx->scratch, folder);
     char *dot = s ? strrchr(s, '.') : NULL;
     if (dot && dot != s) *dot = 0;
+    for (char *c = s; c && *c; c++)
+        if (*c == '/' || *c == '_') *c = '-';
     return s;
 }
 

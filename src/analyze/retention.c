@@ -80,8 +80,8 @@ static bool in_memory(const tt_recording *r, int64_t c, int64_t layer,
     return false;
 }
 
-/* Chunks that admitted frames spent in the memory of a layer. Its first
- * members were there when it filled and were never chosen: they do not count. */
+/* Chunks that admitted frames spent in the memory of a layer. Its first members
+ * were there when it filled and were never chosen: they do not count. */
 static void count_members(const tt_recording *r, int64_t layer,
                           double *admitted, double *chunks)
 {

@@ -12,7 +12,7 @@
 #include "analyze/plot.h"
 #include "tether/video.h"
 
-/* ---- a small XML check ---------------------------------------------------- */
+/* ---- a small XML check --------------------------------------------------- */
 
 /* Tags nest and close, attributes are quoted, entities are known, no control
  * characters. Returns NULL or what is wrong. */
@@ -68,7 +68,7 @@ static void test_xml_check(void)
     expect(xml_problem("<a>\x01</a>") != NULL, "control");
 }
 
-/* ---- ticks, colours ------------------------------------------------------- */
+/* ---- ticks, colours ------------------------------------------------------ */
 
 static void test_ticks(void)
 {
@@ -92,7 +92,7 @@ static void test_ticks(void)
                    "curves %d and %d look the same", i, k);
 }
 
-/* ---- text ----------------------------------------------------------------- */
+/* ---- text ---------------------------------------------------------------- */
 
 static void test_text(tt_ctx *ctx)
 {
@@ -137,7 +137,7 @@ static void test_text(tt_ctx *ctx)
     expect(at == cat + 3, "a character of three bytes is one box");
 }
 
-/* ---- a figure ------------------------------------------------------------- */
+/* ---- a figure ------------------------------------------------------------ */
 
 static void make_figure(tt_ctx *ctx, figure *f)
 {

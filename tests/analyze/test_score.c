@@ -104,9 +104,9 @@ static void test_files(void)
     }
     expect(contains(in_folder("scores/scores.csv"),
                     "imaging_quality,0.65,0.65,1"), "percent are divided");
-    if (expect_ok(read_scores(file("a.csv", "dimension,score\r\n\"scene\",0.8222"
-                                   "\r\nimaging quality,0.65\r\n"), &say),
-                  "CSV"))
+    if (expect_ok(read_scores(file("a.csv", "dimension,score\r\n"
+                                   "\"scene\",0.8222\r\n"
+                                   "imaging quality,0.65\r\n"), &say), "CSV"))
         expect(strstr(say, "total     10.22") != NULL,
                "(4*10 + 11.11)/5: %s", say);
 

@@ -67,8 +67,8 @@ typedef tt_status (*tt_frame_fn)(void *user, const tt_real *rgb, int64_t height,
 
 /* Decode the next latent frame z [C, h, w]: 1 frame for the first, 4 for every
  * later one, handed to `emit` in order as they are ready.
- * Errors  TT_EINVAL   z holds NaN or infinity
- *         TT_EFORMAT  a decoded frame does (damaged weights)
+ * Errors  TT_EFORMAT  z holds NaN or infinity, or a decoded frame does
+ *                     (damaged weights; the sentence names their file)
  *         After any error only tt_vae_decoder_close may follow.
  * Taps    vae/frame.J/{denorm,conv2,conv1,middle.I,up.I} for latent frame J;
  *         from up.3 on, where one latent frame is several, up.I/t.K. All are

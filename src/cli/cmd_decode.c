@@ -96,6 +96,7 @@ static void decode(tt_ctx *ctx, progress *p, const settings *s,
     const int64_t dim[5] = {-1, -1, -1, -1, -1};
     tt_tensor t;
     decode_outputs out = s->out;
+    out.source = s->latents;
     if (input_open(ctx, &file, &t, s->latents, "latents", 5, dim) == TT_OK) {
         if (t.dim[0] > 1) out.drop = 4 * (s->overlap - 1) + 1;
         decode_check(ctx, &out, t.dim[0], t.dim[1], t.dim[3], t.dim[4]);

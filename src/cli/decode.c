@@ -50,7 +50,7 @@ typedef struct sinks {
     tt_arena mem;
     uint8_t *rgb;                  /* [height, width, 3]                      */
     float *raw;                    /* [3, frames, height, width] or NULL      */
-    const char *raw_path;
+    const char *raw_path, *source;
     tt_video *video;
     tt_sheet *sheet;
 } sinks;
@@ -65,6 +65,7 @@ static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
     s->frames = shown_frames(o, clips, n);
     s->keep = decode_frames(n) - o->drop;
     s->raw_path = o->raw;
+    s->source = o->source;
     tt_video_format f = {.width = s->width, .height = s->height,
                          .fps = o->fps, .frames = s->frames};
     s->rgb = tt_alloc(ctx, &s->mem, s->width * s->height, 3, "a video frame");
@@ -140,6 +141,18 @@ static tt_status sinks_close(sinks *s)
     return ctx->status;
 }
 
+static tt_status check_latent(const sinks *s, const tt_real *z, int64_t size,
+                              int64_t frame)
+{
+    int64_t i = 0;
+    while (i < size && isfinite(z[i])) i++;
+    if (i == size) return TT_OK;
+    return tt_fail(s->ctx, TT_EFORMAT, "%s%slatent frame %lld holds NaN or "
+                   "infinite values, which cannot be decoded",
+                   s->source ? s->source : "", s->source ? ": " : "",
+                   (long long)frame);
+}
+
 /* Clip `clip` of latents [clips, n, C, h, w]; z holds one frame. */
 static tt_status decode_clip(sinks *s, tt_vae_decoder *d, tt_real *z,
                              const tt_tensor *latents, int64_t clip,
@@ -158,6 +171,7 @@ static tt_status decode_clip(sinks *s, tt_vae_decoder *d, tt_real *z,
             const char *at = (const char *)latents->data
                            + (size_t)(i * size) * stored;
             tt_widen(z, at, latents->dtype, size);
+            TT_TRY(check_latent(s, z, size, i));
             TT_TRY(tt_check_interrupt(ctx));
             TT_TRY(tt_vae_decode_next(ctx, d, z, take_frame, s));
             progress_update(s->progress, (double)(i + 1), (double)all,

@@ -12,6 +12,7 @@ typedef struct decode_outputs {
     const char *sheet;        /* contact sheet PNG; NULL: none                */
     const char *raw;          /* safetensors with video_raw; NULL: none       */
     const char *after;        /* said when decoding fails; NULL: nothing      */
+    const char *source;       /* file of the latents, for messages, or NULL   */
     int fps;
     int64_t drop;             /* frames cut from the end of every clip        */
 } decode_outputs;

@@ -5,6 +5,7 @@
  * Holds   memory does not depend on the number of frames. */
 #include "cli/encode.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "cli/inputs.h"
@@ -78,7 +79,7 @@ static void frames_close(frames *f)
 }
 
 /* Frame f->at of a raw video, channels last. */
-static void raw_frame(const frames *f, tt_real *x)
+static tt_status raw_frame(const frames *f, tt_real *x)
 {
     const int64_t pixels = f->height * f->width, F = f->raw.dim[2];
     const size_t stored = tt_dtype_size(f->raw.dtype);
@@ -88,9 +89,16 @@ static void raw_frame(const frames *f, tt_real *x)
         const char *at = (const char *)f->raw.data
                        + (size_t)((c * F + f->at) * pixels) * stored;
         tt_widen(plane, at, f->raw.dtype, pixels);
-        for (int64_t i = 0; i < pixels; i++) x[3 * i + c] = plane[i];
+        for (int64_t i = 0; i < pixels; i++) {
+            x[3 * i + c] = plane[i];
+            if (!isfinite(plane[i]))
+                tt_fail(f->ctx, TT_EFORMAT, "%s: frame %lld of `video` holds "
+                        "NaN or infinite values", f->in->raw,
+                        (long long)f->at);
+        }
     }
     tt_arena_reset(&f->ctx->scratch, mark);
+    return f->ctx->status;
 }
 
 /* The next frame, [height, width, 3] in [-1, 1]; x NULL: only step over it. */

@@ -164,8 +164,10 @@ static void head(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *x)
     if (!vae_all_finite(rgb, h * w * 3)) {
         tt_fail(ctx, TT_EFORMAT,
                 "the VAE turned latent frame %lld, which is finite, into "
-                "pixels that are NaN or infinite: its weights are damaged or "
-                "do not belong to these latents", (long long)d->frame);
+                "pixels that are NaN or infinite: its weights%s%s are damaged "
+                "or do not belong to these latents", (long long)d->frame,
+                d->v->w ? " in " : "",
+                d->v->w ? tt_weights_path(d->v->w) : "");
         return;
     }
     const tt_status s = d->emit(d->user, rgb, h, w);
@@ -253,7 +255,7 @@ tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *z,
 {
     if (ctx->status) return ctx->status;
     if (!vae_all_finite(z, d->v->z * d->h * d->w))
-        return tt_fail(ctx, TT_EINVAL,
+        return tt_fail(ctx, TT_EFORMAT,
                        "latent frame %lld holds NaN or infinite values, which "
                        "the VAE cannot decode", (long long)d->frame);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);

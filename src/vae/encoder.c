@@ -178,7 +178,7 @@ tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_real *z,
     *ready = false;
     if (ctx->status) return ctx->status;
     if (!vae_all_finite(rgb, n * 3))
-        return tt_fail(ctx, TT_EINVAL,
+        return tt_fail(ctx, TT_EFORMAT,
                        "picture frame %lld holds NaN or infinite values, which "
                        "the VAE cannot encode", (long long)e->frame);
     /* chunk 0 is frame 0; chunk j is the four frames that end with 4j */

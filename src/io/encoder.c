@@ -4,6 +4,7 @@
 #include "io/encoder.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -66,10 +67,11 @@ tt_status encoder_start(tt_ctx *ctx, ffmpeg *e, const char *path,
         return tt_fail(ctx, TT_EINVAL, "cannot write %s: the name is too long",
                        path);
     const char *argv[40] = {
-        "ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", "-y",
+        "ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", "-xerror",
+        "-y",
         "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", rate,
         "-i", "pipe:0", "-an"};
-    int n = 17;
+    int n = 18;
     for (int i = 0; c->codec[i]; i++) argv[n++] = c->codec[i];
     argv[n++] = "-f";
     argv[n++] = c->format;
@@ -82,8 +84,9 @@ tt_status encoder_write(tt_ctx *ctx, ffmpeg *e, const void *data, size_t n)
     const char *p = data;
     if (ctx->status) return ctx->status;
     while (n) {
-        ssize_t sent = send(e->fd, p, n, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) continue;
+        TT_TRY(ffmpeg_wait(ctx, e, POLLOUT));
+        ssize_t sent = send(e->fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && (errno == EINTR || errno == EAGAIN)) continue;
         if (sent < 0) {
             const char *why = strerror(errno);
             if (ffmpeg_finish(ctx, e) == TT_OK) /* it says why, if it can */

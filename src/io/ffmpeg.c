@@ -11,11 +11,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 bool ffmpeg_found(void)
@@ -130,15 +132,40 @@ static int reap(ffmpeg *e)
     return status;
 }
 
+tt_status ffmpeg_wait(tt_ctx *ctx, const ffmpeg *e, short events)
+{
+    struct pollfd p = {.fd = e->fd, .events = events};
+    while (poll(&p, 1, 100) <= 0) TT_TRY(tt_check_interrupt(ctx));
+    return ctx->status;
+}
+
+/* Let it end by itself, unless the user asks to stop. */
+static void let_it_end(tt_ctx *ctx, ffmpeg *e, int *status)
+{
+    const struct timespec pause = {.tv_nsec = 2000000};
+    pid_t got;
+    while ((got = waitpid(e->pid, status, WNOHANG)) == 0
+           || (got < 0 && errno == EINTR)) {
+        if (tt_check_interrupt(ctx)) return;
+        nanosleep(&pause, NULL);
+    }
+    e->pid = 0;
+}
+
 tt_status ffmpeg_finish(tt_ctx *ctx, ffmpeg *e)
 {
+    int status = 0;
     if (!e->pid) return ctx->status;
     if (e->fd >= 0) close(e->fd);
     e->fd = -1;
-    int status = reap(e);
-    if (!WIFEXITED(status) || WEXITSTATUS(status)) {
-        char buf[512];
-        const char *line = last_words(e, buf, sizeof buf);
+    let_it_end(ctx, e, &status);
+    char buf[512];
+    const char *line = last_words(e, buf, sizeof buf);
+    const bool writes = e->verb[0] == 'w';
+    if (e->pid) {
+        /* interrupted: ffmpeg_abort ends it */
+    } else if (!WIFEXITED(status) || WEXITSTATUS(status)
+               || (writes && *line)) {
         tt_fail(ctx, TT_EIO, "cannot %s %s: ffmpeg failed (%s %d)%s%.300s",
                 e->verb, e->path, WIFEXITED(status) ? "exit status" : "signal",
                 WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status),

@@ -24,7 +24,12 @@ bool ffmpeg_found(void);
  * its standard input; "read": we read its standard output. */
 tt_status ffmpeg_start(tt_ctx *ctx, ffmpeg *e, const char *verb,
                        const char *path, const char *const *argv);
-/* Close our end and wait; TT_EIO with its last line unless it exits 0. */
+/* Until our end can be read (POLLIN) or written (POLLOUT), or ffmpeg is gone.
+ * Errors  TT_EINTR  the user asked to stop while ffmpeg was stuck */
+tt_status ffmpeg_wait(tt_ctx *ctx, const ffmpeg *e, short events);
+/* Close our end and wait; TT_EIO with its last line unless it exits 0. A
+ * writer that said anything has failed too: some versions of ffmpeg report a
+ * full disk and exit 0. */
 tt_status ffmpeg_finish(tt_ctx *ctx, ffmpeg *e);
 /* Kill and reap; harmless on a zeroed ffmpeg. */
 void ffmpeg_abort(ffmpeg *e);

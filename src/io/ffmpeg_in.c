@@ -9,6 +9,7 @@
 #include "io/ffmpeg_in.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,6 +40,7 @@ static tt_status read_some(tt_ctx *ctx, ffmpeg_in *v, uint8_t *out, size_t n,
                            size_t *got)
 {
     for (*got = 0; *got < n;) {
+        TT_TRY(ffmpeg_wait(ctx, &v->child, POLLIN));
         const ssize_t r = read(v->child.fd, out + *got, n - *got);
         if (r < 0 && errno == EINTR) continue;
         if (r < 0)

@@ -100,11 +100,22 @@ tt_status tt_out_write(tt_ctx *ctx, tt_out *o, const void *data, size_t n)
 }
 
 /* Pipes and some file systems have nothing to flush to. */
-static int flush_to_disk(FILE *f)
+static int sync_to_disk(int fd)
 {
-    if (fflush(f)) return -1;
-    return fsync(fileno(f)) && errno != EINVAL && errno != ENOTSUP
-        && errno != EROFS ? -1 : 0;
+    return fsync(fd) && errno != EINVAL && errno != ENOTSUP && errno != EROFS
+        ? -1 : 0;
+}
+
+static int flush_to_disk(const tt_out *o)
+{
+    if (o->file) return fflush(o->file) ? -1 : sync_to_disk(fileno(o->file));
+    if (!o->temporary) return 0;
+    int fd = open(o->temporary, O_RDONLY | O_CLOEXEC); /* another program's */
+    int bad = fd < 0 || sync_to_disk(fd);
+    int error = errno;
+    if (fd >= 0) close(fd);
+    errno = error;
+    return bad;
 }
 
 tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
@@ -114,7 +125,7 @@ tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
         tt_out_abort(o);
         return ctx->status;
     }
-    int bad = o->file && flush_to_disk(o->file);
+    int bad = flush_to_disk(o);
     int error = errno;
     if (o->file && fclose(o->file) && !bad) {
         bad = 1;

@@ -1,0 +1,159 @@
+/* program.h: the program as a user meets it, for the tests of src/cli.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_CLI_PROGRAM_H
+#define TESTS_CLI_PROGRAM_H
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/harness.h"
+
+static tt_ctx *ctx;
+static char tether[1100];      /* the program, an absolute path               */
+static char folder[64];        /* for everything that is written              */
+static char said[8192];        /* stderr of the latest run                    */
+
+/* "<folder>/<name>" in a rotating buffer. */
+static inline const char *at(const char *name)
+{
+    static char ring[10][192];
+    static int turn;
+    char *b = ring[turn++ % 10];
+    snprintf(b, sizeof ring[0], "%s/%s", folder, name);
+    return b;
+}
+
+static inline bool exists(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0;
+}
+
+/* Everything in a file as text, in a rotating buffer. */
+static inline const char *text_of(const char *path)
+{
+    static char ring[2][65536];
+    static int turn;
+    char *b = ring[turn++ % 2];
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(b, 1, sizeof ring[0] - 1, f) : 0;
+    b[n] = 0;
+    if (f) fclose(f);
+    return b;
+}
+
+/* "begin_cli": the folder and the program of this build. */
+static inline bool program_begin(const char *name, char **argv)
+{
+    ctx = test_begin(name);
+    /* build/<flavour>/tests/cli/test_x -> build/<flavour>/tether */
+    char *self = realpath(argv[0], NULL);
+    char *end = self ? strstr(self, "/tests/cli/") : NULL;
+    if (end) snprintf(tether, sizeof tether, "%.*s/tether",
+                      (int)(end - self), self);
+    free(self);
+    snprintf(folder, sizeof folder, "/tmp/tether_cli_XXXXXX");
+    return expect(mkdtemp(folder) && access(tether, X_OK) == 0,
+                  "%s is there", tether);
+}
+
+static inline int program_end(void)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command)) return 1;
+    return test_end();
+}
+
+/* Run `tether <args>` through a shell in `folder` after the shell words
+ * `before` ("PATH=bin:$PATH "); its exit status. */
+TT_PRINTF(2, 3)
+static int run_after(const char *before, const char *fmt, ...)
+{
+    char args[3000], command[5000];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(args, sizeof args, fmt, ap);
+    va_end(ap);
+    snprintf(command, sizeof command, "cd %s && %s%s %s 2> stderr", folder,
+             before, tether, args);
+    fflush(stdout);
+    int status = system(command);
+    snprintf(said, sizeof said, "%.8000s", text_of(at("stderr")));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+#define run(...) run_after("", __VA_ARGS__)
+
+/* The run must end with `want` and say `word`. */
+TT_PRINTF(3, 4)
+static void refuses(int want, const char *word, const char *fmt, ...)
+{
+    char args[3000];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(args, sizeof args, fmt, ap);
+    va_end(ap);
+    int got = run("%s", args);
+    expect(got == want && strstr(said, word), "`%s`: exit status %d, expected "
+           "%d with '%s': %s", args, got, want, word, said);
+}
+
+/* A file with this text; `mode` its permissions. */
+static inline void put_file(const char *path, const char *text, unsigned mode)
+{
+    FILE *f = fopen(path, "wb");
+    if (!expect(f != NULL, "create %s", path)) return;
+    fputs(text, f);
+    fclose(f);
+    chmod(path, mode);
+}
+
+/* A file or folder of the reference data as an absolute path, in `buf`. */
+static inline const char *reference(char buf[1100], const char *name)
+{
+    char *full = realpath(ref_path("%s", name), NULL);
+    snprintf(buf, 1100, "%s", full ? full : "");
+    free(full);
+    return expect(*buf, "%s is there", ref_path("%s", name)) ? buf : "";
+}
+
+/* Same bytes in two files. */
+static inline bool same(const char *a, const char *b)
+{
+    FILE *f = fopen(a, "rb"), *g = fopen(b, "rb");
+    bool equal = f && g;
+    while (equal) {
+        int c = getc(f), d = getc(g);
+        equal = c == d;
+        if (c == EOF) break;
+    }
+    if (f) fclose(f);
+    if (g) fclose(g);
+    return equal;
+}
+
+/* A safetensors file with one float32 tensor; `fill` gives element i. */
+static inline void put_tensor(const char *path, const char *name, int rank,
+                              const int64_t *dim, float (*fill)(int64_t i))
+{
+    tt_st_writer *w;
+    tt_arena a = {0};
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++) n *= dim[i];
+    float *x = tt_alloc(ctx, &a, n, sizeof *x, name);
+    for (int64_t i = 0; x && i < n; i++) x[i] = fill(i);
+    if (expect_ok(tt_st_create(ctx, &w, path), path)) {
+        tt_st_add(w, name, TT_F32, rank, dim, x);
+        expect_ok(tt_st_finish(w), path);
+    }
+    tt_arena_free(&a);
+}
+
+#endif

@@ -107,6 +107,9 @@ typedef struct tt_ops {
                      int64_t c);
     void (*col_moment)(tt_ctx *ctx, double *m2, const tt_real *x,
                        const double *mean, int64_t n, int64_t c);
+    void (*col_blend)(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
+                      const double *mean, const double *gain,
+                      const double *target, double tau);
 } tt_ops;
 
 /* Tables of this build, best first: "exact", "blas", "golden". NULL when the
@@ -191,6 +194,14 @@ void tt_col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
 /* m2[c] = sum over rows of (x - mean)^2; double, rows ascending. */
 void tt_col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
                    const double *mean, int64_t n, int64_t c);
+
+/* x = (1-tau) x + tau (gain (x - mean) + target) in place, per channel.
+ *   x [n, c]   mean, gain, target [c]
+ * Order  in double, rounded once: a = fma(gain, x - mean, target), then
+ *        fma(tau, a, (1 - tau) * x). */
+void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
+                  const double *mean, const double *gain, const double *target,
+                  double tau);
 
 /* Build a rotary table for head width D (even) and npos positions, in double
  * with our own pow, sin and cos. Lives in `a`. */

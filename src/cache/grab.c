@@ -23,7 +23,7 @@ void grab_begin(tt_ctx *ctx, grab_round *r, int64_t room, int64_t M, int64_t L,
                 int64_t H, int64_t D) {
     tt_arena *a = &ctx->scratch;
     *r = (grab_round){ .M = M, .L = L, .H = H, .D = D };
-    r->k = tt_alloc(ctx, a, room, sizeof *r->k, "candidates");
+    r->kbar = tt_alloc(ctx, a, room, sizeof *r->kbar, "candidates");
     r->index = tt_alloc(ctx, a, room, sizeof *r->index, "candidates");
     r->mass = tt_alloc0(ctx, a, room, sizeof *r->mass, "candidates");
     r->div = tt_alloc0(ctx, a, room, sizeof *r->div, "candidates");
@@ -32,14 +32,23 @@ void grab_begin(tt_ctx *ctx, grab_round *r, int64_t room, int64_t M, int64_t L,
     if (ctx->status) r->M = 0;   /* P stays 0: nothing below touches them */
 }
 
-void grab_pool(grab_round *r, const tt_real *k, const int64_t *index,
-               int64_t n) {
-    if (!r->keep) return;        /* grab_begin failed */
+void grab_pool(tt_ctx *ctx, grab_round *r, const tt_real *k,
+               const int64_t *index, int64_t n) {
+    const int64_t width = r->H * r->D;
     for (int64_t i = 0; i < n; i++) {
-        r->k[r->P] = k + i * r->L * r->H * r->D;
-        r->index[r->P] = index[i];
-        r->P++;
+        double *kbar = tt_alloc(ctx, &ctx->scratch, width, sizeof *kbar,
+                                "mean key");
+        tt_col_mean(ctx, kbar, k + i * r->L * width, r->L, width);
+        if (ctx->status) return;
+        grab_pool_known(r, kbar, index[i]);
     }
+}
+
+void grab_pool_known(grab_round *r, const double *kbar, int64_t index) {
+    if (!r->keep) return;        /* grab_begin failed */
+    r->kbar[r->P] = kbar;
+    r->index[r->P] = index;
+    r->P++;
 }
 
 /* In place: x[i] = exp(x[i] - max) / sum. */
@@ -54,21 +63,16 @@ static void softmax(double *x, int64_t n) {
 void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
                      double temperature) {
     const int64_t width = r->H * r->D;
-    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    double *kbar = tt_alloc(ctx, &ctx->scratch, width, sizeof *kbar,
-                            "mean key");
     if (ctx->status || r->P == 0) return;
     /* Summed over all heads at once: sum_h <qbar_h, kbar_h> is one product. */
     const double norm = (double)r->H * sqrt((double)r->D);
     const double t = temperature > 1e-6 ? temperature : 1e-6; /* grab.py */
     for (int64_t c = 0; c < r->P; c++) {
-        tt_col_mean(ctx, kbar, r->k[c], r->L, width);
         double dot = 0;
-        for (int64_t i = 0; i < width; i++) dot += qbar[i] * kbar[i];
+        for (int64_t i = 0; i < width; i++) dot += qbar[i] * r->kbar[c][i];
         r->mass[c] = dot / norm / t;
     }
     softmax(r->mass, r->P);
-    tt_arena_reset(&ctx->scratch, m);
 }
 
 /* Temporal scale (eq. 7): half the span of the candidates, at least 1. */

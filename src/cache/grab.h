@@ -11,7 +11,7 @@
 typedef struct grab_round {
     int64_t P, M;
     int64_t L, H, D;
-    const tt_real **k;       /* [P] keys [L, H, D] of a candidate, unrotated  */
+    const double **kbar;     /* [P] mean key [H, D] of a candidate, unrotated */
     int64_t *index;          /* [P] its global frame number                   */
     double *mass;            /* eq. 6: importance; sums to 1                  */
     double *div;             /* eq. 9: diversity, 0..1                        */
@@ -25,8 +25,10 @@ void grab_begin(tt_ctx *ctx, grab_round *r, int64_t room, int64_t M, int64_t L,
 
 /* The candidate pool (eq. 4), grown one group at a time: n frames whose keys
  * lie one after the other at k [n, L, H, D], with global frames index[0..n). */
-void grab_pool(grab_round *r, const tt_real *k, const int64_t *index,
-               int64_t n);
+void grab_pool(tt_ctx *ctx, grab_round *r, const tt_real *k,
+               const int64_t *index, int64_t n);
+/* One more candidate, whose mean key [H, D] is known already. */
+void grab_pool_known(grab_round *r, const double *kbar, int64_t index);
 
 /* mass[c] = softmax over c of ell(c) / max(temperature, 1e-6), where ell(c) is
  * the mean of <q,k>/sqrt(D) over heads, queries and keys of candidate c

@@ -18,25 +18,44 @@
 /* tame.py: lower bound of a standard deviation. */
 #define SD_MIN 1e-6
 
-void tame_stat(tt_ctx *ctx, tame_stats *out, const tt_real *x, int64_t n,
-               int64_t c) {
-    out->mean = tt_alloc(ctx, &ctx->scratch, c, sizeof(double), "statistics");
-    out->sd = tt_alloc(ctx, &ctx->scratch, c, sizeof(double), "statistics");
-    tt_col_mean(ctx, out->mean, x, n, c);
-    tt_col_moment(ctx, out->sd, x, out->mean, n, c);
-    if (ctx->status) return;
-    for (int64_t i = 0; i < c; i++) {
-        const double sd = sqrt(out->sd[i] / (double)n);
-        out->sd[i] = sd < SD_MIN ? SD_MIN : sd;
-    }
+static double deviation(double m2, int64_t n) {
+    const double sd = sqrt(m2 / (double)n);
+    return sd < SD_MIN ? SD_MIN : sd;
 }
 
-void tame_trusted(tt_ctx *ctx, tame_pool *out, const tt_real *k,
-                  const tt_real *v, int64_t n, int64_t c) {
-    *out = (tame_pool){ .tokens = n };
-    if (n == 0) return;
-    tame_stat(ctx, &out->k, k, n, c);
-    tame_stat(ctx, &out->v, v, n, c);
+static void allocate(tt_ctx *ctx, tame_stats *out, int64_t c) {
+    out->mean = tt_alloc(ctx, &ctx->scratch, c, sizeof(double), "statistics");
+    out->sd = tt_alloc(ctx, &ctx->scratch, c, sizeof(double), "statistics");
+}
+
+void tame_learn(tt_ctx *ctx, tame_moments *out, const tt_real *x, int64_t L,
+                int64_t c) {
+    tt_col_mean(ctx, out->mean, x, L, c);
+    tt_col_moment(ctx, out->m2, x, out->mean, L, c);
+}
+
+void tame_stat(tt_ctx *ctx, tame_stats *out, const tt_real *x, int64_t n,
+               int64_t c) {
+    allocate(ctx, out, c);
+    tame_learn(ctx, &(tame_moments){ out->mean, out->sd }, x, n, c);
+    for (int64_t i = 0; i < c && !ctx->status; i++)
+        out->sd[i] = deviation(out->sd[i], n);
+}
+
+void tame_trusted(tt_ctx *ctx, tame_stats *out, const tame_moments *frame,
+                  int64_t F, int64_t L, int64_t c) {
+    allocate(ctx, out, c);
+    for (int64_t i = 0; i < c && !ctx->status; i++) {
+        double mean = 0, m2 = 0;
+        for (int64_t f = 0; f < F; f++) mean += frame[f].mean[i];
+        mean /= (double)F;
+        for (int64_t f = 0; f < F; f++) {
+            const double d = frame[f].mean[i] - mean;
+            m2 += frame[f].m2[i] + (double)L * d * d;
+        }
+        out->mean[i] = mean;
+        out->sd[i] = deviation(m2, F * L);
+    }
 }
 
 bool tame_edit(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
@@ -45,15 +64,9 @@ bool tame_edit(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     tame_stats own;
     tame_stat(ctx, &own, x, n, c);
-    if (ctx->status) return false;
-    for (int64_t r = 0; r < n; r++) {
-        tt_real *row = x + r * c;
-        for (int64_t i = 0; i < c; i++) {
-            const double whitened = (row[i] - own.mean[i]) / own.sd[i];
-            const double aligned = trusted->sd[i] * whitened + trusted->mean[i];
-            row[i] = (tt_real)((1 - tau) * row[i] + tau * aligned);
-        }
-    }
+    for (int64_t i = 0; i < c && !ctx->status; i++)
+        own.sd[i] = trusted->sd[i] / own.sd[i];
+    tt_col_blend(ctx, x, n, c, own.mean, own.sd, trusted->mean, tau);
     tt_arena_reset(&ctx->scratch, m);
-    return true;
+    return ctx->status == TT_OK;
 }

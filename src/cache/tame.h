@@ -12,11 +12,15 @@ typedef struct tame_stats {
     double *mean, *sd;           /* [c], in ctx->scratch                      */
 } tame_stats;
 
-/* The trusted pool of a round (eq. 11) as its statistics. */
-typedef struct tame_pool {
-    int64_t tokens;              /* 0: nothing to trust, nothing is edited    */
-    tame_stats k, v;
-} tame_pool;
+/* What is remembered of one frame: mean and sum of squared deviations of every
+ * channel over its L tokens. */
+typedef struct tame_moments {
+    double *mean, *m2;           /* [c]                                       */
+} tame_moments;
+
+/* out = moments of the frame x [L, c]. */
+void tame_learn(tt_ctx *ctx, tame_moments *out, const tt_real *x, int64_t L,
+                int64_t c);
 
 /* Stat(x), x [n, c], n >= 1 (eq. 12).
  * Order  tt_col_mean, tt_col_moment: double, two passes, so that a constant
@@ -24,9 +28,11 @@ typedef struct tame_pool {
 void tame_stat(tt_ctx *ctx, tame_stats *out, const tt_real *x, int64_t n,
                int64_t c);
 
-/* Statistics of the n trusted tokens k, v [n, c]. */
-void tame_trusted(tt_ctx *ctx, tame_pool *out, const tt_real *k,
-                  const tt_real *v, int64_t n, int64_t c);
+/* Statistics of the trusted pool (eq. 11): F >= 1 frames of L tokens, from
+ * their moments, without reading them again:
+ *   mean = sum_f mean_f / F,   m2 = sum_f (m2_f + L (mean_f - mean)^2). */
+void tame_trusted(tt_ctx *ctx, tame_stats *out, const tame_moments *frame,
+                  int64_t F, int64_t L, int64_t c);
 
 /* y = (1-tau) x + tau (sd_T (x - mu_x) / sd_x + mu_T) per channel, in place
  * (eq. 13), x [n, c]. In double, rounded once.

@@ -15,7 +15,9 @@
  *         of the old prompt.
  * Holds   until the first eviction slots equal global frames: the same bits as
  *         `full` and `fifo`. Members are in chronological order.
- * Memory  beyond the buffer only the pending eviction, one chunk.
+ * Memory  beyond the buffer the pending eviction, one chunk, and the moments
+ *         of trusted frames, four vectors a frame, so that a round reads only
+ *         the frames that are new to it.
  * Next    grab.c, tame.c */
 #include "cache/classes.h"
 #include "cache/grab.h"
@@ -30,7 +32,8 @@ typedef struct tt_regions {
 
 /* What a layer remembers besides its tokens; pointers are made on demand,
  * because the state is saved as plain bytes. Behind the struct follow
- *   int64_t mem_index[M], pend_src[chunk];
+ *   int64_t mem_index[M], pend_src[chunk], known[S+M];
+ *   double  moments[S+M, 4, H*D];      k mean, k m2, v mean, v m2 of a slot
  *   tt_real pend_k, pend_v[chunk, L*H*D] */
 typedef struct state {
     int64_t filled;              /* the warm-up is over                       */
@@ -56,8 +59,18 @@ static int64_t *pend_src(const tt_layer *y) {
 static int64_t frame_size(const tt_layer *y) {
     return y->geo->L * y->geo->H * y->geo->D;
 }
+/* 1 when the moments of trusted slot i (sink, then memory) are up to date. */
+static int64_t *known(const tt_layer *y) {
+    return pend_src(y) + y->geo->chunk;
+}
+static int64_t width_of(const tt_layer *y) { return y->geo->H * y->geo->D; }
+static double *moments(const tt_layer *y, int64_t slot) {
+    const int64_t trusted = y->opt->S + y->opt->M;
+    return (double *)(known(y) + trusted) + slot * 4 * width_of(y);
+}
 static tt_real *pend_k(const tt_layer *y, int64_t frame) {
-    return (tt_real *)(pend_src(y) + y->geo->chunk) + frame * frame_size(y);
+    return (tt_real *)moments(y, y->opt->S + y->opt->M) +
+           frame * frame_size(y);
 }
 static tt_real *pend_v(const tt_layer *y, int64_t frame) {
     return pend_k(y, y->geo->chunk + frame);
@@ -66,10 +79,14 @@ static tt_real *pend_v(const tt_layer *y, int64_t frame) {
 static size_t state_size(const tt_policy_options *o, const tt_geometry *geo) {
     const int64_t pend[] = { o->M > 0 ? 2 : 0, geo->chunk, geo->L, geo->H,
                              geo->D };
-    int64_t bytes, index;
+    const int64_t rows[] = { o->S + o->M, 4, geo->H, geo->D };
+    int64_t bytes, index, stat;
     if (!tt_checked_size(&bytes, pend, 5, sizeof(tt_real)) ||
-        !tt_checked_mul(&index, o->M + geo->chunk, sizeof(int64_t)) ||
-        !tt_checked_add(&bytes, bytes, index))
+        !tt_checked_size(&stat, rows, 4, sizeof(double)) ||
+        !tt_checked_mul(&index, o->S + 2 * o->M + geo->chunk,
+                        sizeof(int64_t)) ||
+        !tt_checked_add(&bytes, bytes, index) ||
+        !tt_checked_add(&bytes, bytes, stat))
         return INT64_MAX / 2;
     return sizeof(state) + (size_t)bytes;
 }
@@ -161,6 +178,21 @@ static void write_back(tt_layer *y, const grab_round *r, int64_t first);
 static void record(tt_layer *y, const tt_pass *p, const grab_round *r,
                    int64_t sub, double margin);
 
+/* Bring the moments of the sink and of all members up to date. Only frames
+ * admitted since the last round are read; sink and survivors never change. */
+static void learn(tt_ctx *ctx, tt_layer *y) {
+    const int64_t L = y->geo->L, w = width_of(y);
+    for (int64_t i = 0; i < regions(y).recent && !ctx->status; i++) {
+        if (known(y)[i]) continue;
+        double *m = moments(y, i);
+        const int64_t at = i * frame_size(y);
+        tame_learn(ctx, &(tame_moments){ m, m + w }, y->k + at, L, w);
+        tame_learn(ctx, &(tame_moments){ m + 2 * w, m + 3 * w }, y->v + at, L,
+                   w);
+        known(y)[i] = 1;
+    }
+}
+
 /* Pending frames [first, first + n) against the members. */
 static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                   const double *qbar, int64_t first, int64_t n, int64_t sub) {
@@ -177,8 +209,11 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     grab_round r;
     double margin;
     grab_begin(ctx, &r, o->M + n, o->M, geo->L, geo->H, geo->D);
-    grab_pool(&r, y->k + g.memory * frame_size(y), mem_index(y), s->occupancy);
-    grab_pool(&r, pend_k(y, first), evicted, n);
+    TT_ASSERT(s->filled && s->occupancy == o->M);
+    learn(ctx, y);
+    for (int64_t i = 0; i < o->M; i++)
+        grab_pool_known(&r, moments(y, g.memory + i), mem_index(y)[i]);
+    grab_pool(ctx, &r, pend_k(y, first), evicted, n);
     grab_importance(ctx, &r, qbar, o->temperature);
     grab_diversity(ctx, &r);
     grab_score(ctx, &r, o->alpha);
@@ -195,21 +230,27 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
  * the pool serves the round: frames admitted together do not see each other. */
 static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first) {
     const tt_geometry *geo = y->geo;
-    const int64_t width = geo->H * geo->D;
+    const int64_t width = width_of(y);
     const double tau = y->opt->tau;
-    const tt_regions g = regions(y);
     state *s = state_of(y);
-    if (ctx->status || tau == 0) return;
     /* Sink and memory lie next to each other: one range of slots. */
-    tame_pool trusted;
-    tame_trusted(ctx, &trusted, y->k, y->v,
-                 (s->occupancy ? g.recent : g.memory) * geo->L, width);
-    if (trusted.tokens == 0) return;
+    const int64_t F = regions(y).recent;
+    if (ctx->status || tau == 0) return;
+    tame_stats k, v;
+    tame_moments *frame = tt_alloc(ctx, &ctx->scratch, 2 * F, sizeof *frame,
+                                   "trusted frames");
+    for (int64_t i = 0; i < F && frame; i++) {
+        double *m = moments(y, i);
+        frame[i] = (tame_moments){ m, m + width };
+        frame[F + i] = (tame_moments){ m + 2 * width, m + 3 * width };
+    }
+    tame_trusted(ctx, &k, frame, F, geo->L, width);
+    tame_trusted(ctx, &v, frame + F, F, geo->L, width);
     for (int64_t c = s->occupancy; c < r->P; c++) {
         if (!r->keep[c]) continue;
         const int64_t i = first + c - s->occupancy;
-        bool did = tame_edit(ctx, pend_k(y, i), geo->L, width, &trusted.k, tau);
-        did |= tame_edit(ctx, pend_v(y, i), geo->L, width, &trusted.v, tau);
+        bool did = tame_edit(ctx, pend_k(y, i), geo->L, width, &k, tau);
+        did |= tame_edit(ctx, pend_v(y, i), geo->L, width, &v, tau);
         s->edits += did;
     }
 }
@@ -230,21 +271,19 @@ static void write_back(tt_layer *y, const grab_round *r, int64_t first) {
         }
         if (c < members) {
             tt_layer_move(y, to * L, (g.memory + c) * L, L);
+            memmove(moments(y, to), moments(y, g.memory + c),
+                    (size_t)(4 * width_of(y)) * sizeof(double));
         } else {
             memcpy(y->k + to * frame_size(y), pend_k(y, evicted), bytes);
             memcpy(y->v + to * frame_size(y), pend_v(y, evicted), bytes);
-            for (int64_t i = 0; i < L; i++)
-                y->src_frame[to * L + i] = (int32_t)pend_src(y)[evicted];
+            for (int64_t i = to * L; i < (to + 1) * L; i++)
+                y->src_frame[i] = y->tpos[i] = (int32_t)pend_src(y)[evicted];
+            known(y)[to] = 0;
             s->admissions++;
         }
         mem_index(y)[slot++] = r->index[c];
     }
-    s->occupancy = slot;
-    for (; slot < y->opt->M; slot++) {
-        memset(y->k + (g.memory + slot) * frame_size(y), 0, bytes);
-        memset(y->v + (g.memory + slot) * frame_size(y), 0, bytes);
-        mem_index(y)[slot] = -1;
-    }
+    TT_ASSERT(slot == y->opt->M);   /* there are more candidates than slots */
 }
 
 static void record(tt_layer *y, const tt_pass *p, const grab_round *r,

@@ -142,3 +142,10 @@ void tt_col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
 {
     RUN(ctx, "col_stat", 0, col_moment(ctx, m2, x, mean, n, c));
 }
+
+void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
+                  const double *mean, const double *gain, const double *target,
+                  double tau)
+{
+    RUN(ctx, "col_blend", 0, col_blend(ctx, x, n, c, mean, gain, target, tau));
+}

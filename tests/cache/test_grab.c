@@ -42,8 +42,8 @@ static void check_identity(tt_ctx *ctx) {
     tt_col_mean(ctx, qbar, q, T, W);
     grab_round r;
     grab_begin(ctx, &r, P, M, L, H, D);
-    grab_pool(&r, k, index, 3);
-    grab_pool(&r, k + 3 * L * W, index + 3, P - 3);
+    grab_pool(ctx, &r, k, index, 3);
+    grab_pool(ctx, &r, k + 3 * L * W, index + 3, P - 3);
     grab_importance(ctx, &r, qbar, 0.05);
     grab_diversity(ctx, &r);
     grab_score(ctx, &r, 0.35);

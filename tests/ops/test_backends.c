@@ -243,7 +243,7 @@ typedef struct row_case {
 static const char *const row_ops[] = {
     "layer_norm", "layer_norm affine", "rms_norm", "channel_norm", "modulate",
     "gate_add", "add", "mul", "gelu_tanh", "silu", "rope", "col_mean",
-    "col_moment",
+    "col_moment", "col_blend",
 };
 
 static void call_row(void *user, tt_real *out)
@@ -264,6 +264,12 @@ static void call_row(void *user, tt_real *out)
     case 8: tt_gelu_tanh(ctx, out, n * c); break;
     case 9: tt_silu(ctx, out, n * c); break;
     case 10: tt_rope(ctx, out, r->x, n, c / 40, 40, &r->table, r->pos); break;
+    case 13:
+        tt_col_mean(ctx, stat, r->x, n, c);
+        tt_col_mean(ctx, stat + 128, r->y, n, c);
+        tt_col_moment(ctx, stat + 256, r->y, stat + 128, n, c);
+        tt_col_blend(ctx, out, n, c, stat, stat + 256, stat + 128, 0.35);
+        break;
     default:
         tt_col_mean(ctx, stat, r->x, n, c);
         if (r->op == 12) tt_col_moment(ctx, stat + 256, r->x, stat, n, c);
@@ -274,7 +280,7 @@ static void call_row(void *user, tt_real *out)
 
 static void test_rows(void)
 {
-    for (int op = 0; op < 13; op++)
+    for (int op = 0; op < 14; op++)
         for (int kind = 0; kind < KINDS; kind++)
             for (int odd = 0; odd < 2; odd++) {
                 tt_arena a = {0};

@@ -79,7 +79,7 @@ static void grab_case(unit *u, const tt_json *sub) {
     grab_round r;
     double margin;
     grab_begin(ctx, &r, P, tt_json_int(sub, "memory_size", 0), L, H, D);
-    grab_pool(&r, k, index, P);
+    grab_pool(ctx, &r, k, index, P);
     grab_importance(ctx, &r, qbar, tt_json_num(sub, "score_temperature", 1));
     grab_diversity(ctx, &r);
     grab_score(ctx, &r, tt_json_num(sub, "alpha", 0));

@@ -215,6 +215,7 @@ const tt_ops tt_ops_blas = {
     .rope = golden_rope,
     .col_mean = golden_col_mean,
     .col_moment = golden_col_moment,
+    .col_blend = golden_col_blend,
 };
 
 #else

@@ -71,6 +71,9 @@ typedef struct tt_kernels {
                      int64_t c);
     void (*col_moment)(double *m2, const float *x, const double *mean,
                        int64_t n, int64_t stride, int64_t c);
+    /* one row */
+    void (*col_blend)(float *x, int64_t c, const double *mean,
+                      const double *gain, const double *target, double tau);
 } tt_kernels;
 
 extern const tt_kernels tt_kernels_generic;
@@ -107,6 +110,10 @@ void exact_col_mean(tt_ctx *ctx, double *mean, const float *x, int64_t n,
                     int64_t c);
 void exact_col_moment(tt_ctx *ctx, double *m2, const float *x,
                       const double *mean, int64_t n, int64_t c);
+
+void exact_col_blend(tt_ctx *ctx, float *x, int64_t n, int64_t c,
+                     const double *mean, const double *gain,
+                     const double *target, double tau);
 
 #endif
 #endif

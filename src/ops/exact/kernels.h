@@ -173,6 +173,18 @@ static void k_col_moment(double *restrict m2, const float *restrict x,
             m2[i] = add_square(m2[i], x[i], mean[i]);
 }
 
+static void k_col_blend(float *restrict x, int64_t c,
+                        const double *restrict mean,
+                        const double *restrict gain,
+                        const double *restrict target, double tau)
+{
+    for (int64_t i = 0; i < c; i++) {
+        double v = (double)x[i];
+        double a = __builtin_fma(gain[i], v - mean[i], target[i]);
+        x[i] = (float)__builtin_fma(tau, a, (1 - tau) * v);
+    }
+}
+
 /* ---- elements --------------------------------------------------------------- */
 
 static void k_modulate(float *restrict x, int64_t c,
@@ -230,4 +242,5 @@ static void k_rope(float *y, const float *x, int64_t H, int64_t D,
     .rms_norm = k_rms_norm, .channel_norm = k_channel_norm,                    \
     .modulate = k_modulate, .gate_add = k_gate_add, .add = k_add,              \
     .mul = k_mul, .gelu_tanh = k_gelu_tanh, .silu = k_silu, .rope = k_rope,    \
-    .col_mean = k_col_mean, .col_moment = k_col_moment
+    .col_mean = k_col_mean, .col_moment = k_col_moment,             \
+    .col_blend = k_col_blend

@@ -163,6 +163,17 @@ void exact_col_moment(tt_ctx *ctx, double *m2, const float *x,
         kn->col_moment(m2 + i, x + i, mean + i, n, c, least(c - i, w));
 }
 
+void exact_col_blend(tt_ctx *ctx, float *x, int64_t n, int64_t c,
+                     const double *mean, const double *gain,
+                     const double *target, double tau)
+{
+    const tt_kernels *kn = exact_kernels();
+    (void)ctx;
+    TT_PARALLEL_FOR_WORK(ctx, n * c)
+    for (int64_t r = 0; r < n; r++)
+        kn->col_blend(x + r * c, c, mean, gain, target, tau);
+}
+
 #else
 typedef int tt_no_exact_rows;
 #endif

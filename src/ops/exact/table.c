@@ -46,6 +46,7 @@ const tt_ops tt_ops_exact = {
     .rope = exact_rope,
     .col_mean = exact_col_mean,
     .col_moment = exact_col_moment,
+    .col_blend = exact_col_blend,
 };
 
 #else

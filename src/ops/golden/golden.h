@@ -34,5 +34,8 @@ void golden_col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
                      int64_t c);
 void golden_col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
                        const double *mean, int64_t n, int64_t c);
+void golden_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
+                      const double *mean, const double *gain,
+                      const double *target, double tau);
 
 #endif

@@ -100,3 +100,17 @@ void golden_col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
         m2[i] = s;
     }
 }
+
+void golden_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
+                      const double *mean, const double *gain,
+                      const double *target, double tau)
+{
+    (void)ctx;
+    TT_PARALLEL_FOR(ctx)
+    for (int64_t r = 0; r < n; r++)
+        for (int64_t i = 0; i < c; i++) {
+            double v = (double)x[r * c + i];
+            double a = fma(gain[i], v - mean[i], target[i]);
+            x[r * c + i] = (tt_real)fma(tau, a, (1 - tau) * v);
+        }
+}

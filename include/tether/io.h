@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Three layers. tt_file is one checkpoint file exactly as stored (safetensors,
- * a sharded safetensors index, or a PyTorch zip), memory-mapped. tt_weights
+ * a sharded safetensors index, a PyTorch zip or GGUF), memory-mapped. tt_weights
  * is what a model binds from: the right dictionary of a file (or folder),
  * with wrapper prefixes stripped and names translated to the original Wan
  * names, packed. tt_bind takes tensors from it by name and shape, and reports
@@ -30,7 +30,8 @@ typedef struct tt_entry {
  *   TT_EFORMAT   refused; nothing stays open */
 tt_status tt_file_open(tt_ctx *ctx, tt_file **out, const char *path);
 void tt_file_close(tt_file *f);
-const char *tt_file_format(const tt_file *f);   /* "safetensors", "torch zip" */
+/* "safetensors", "safetensors index", "torch zip" or "GGUF" */
+const char *tt_file_format(const tt_file *f);
 int64_t tt_file_count(const tt_file *f);
 const tt_entry *tt_file_entry(const tt_file *f, int64_t i); /* stored order   */
 const tt_entry *tt_file_find(const tt_file *f, const char *name);  /* or NULL */
@@ -57,8 +58,9 @@ typedef struct tt_weights tt_weights;
 
 /* Open the weights of one model from a file or a folder holding it. The names
  * are normalised (spec: checkpoints.md section 2 and 5): FSDP and torch.compile
- * decorations and known prefixes removed, Diffusers and Hugging Face names
- * mapped to Wan's. */
+ * decorations and known prefixes removed, Diffusers, Hugging Face and llama.cpp
+ * names mapped to Wan's, scales of 8-bit weights folded into them, shapes that
+ * GGUF flattened restored. */
 tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,
                           tt_model_kind kind, const tt_weights_options *opt);
 void tt_weights_close(tt_weights *w);
@@ -83,8 +85,8 @@ void tt_weights_release(const tt_weights *w, const tt_tensor *t);
 bool tt_weights_large(const tt_weights *w);
 
 /* The checkpoint files directly in folder `dir`, sorted by name: *.safetensors
- * (not single shards), *.safetensors.index.json, *.pt, *.pth, *.bin. Paths in
- * `a`. */
+ * (not single shards), *.safetensors.index.json, *.pt, *.pth, *.bin, *.gguf.
+ * Paths in `a`. */
 tt_status tt_folder_files(tt_ctx *ctx, tt_arena *a, char ***path, int64_t *n,
                           const char *dir);
 

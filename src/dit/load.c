@@ -35,10 +35,8 @@ static const struct { const char *part, *guess; } foreign[] = {
     {"decoder.upsamples.", "a Wan VAE; give it as --vae"},
     {"pos_embedding.embedding", "a umT5 text encoder; give it as "
                                 "--text-encoder"},
-    {"scale_weight", "scaled 8-bit weights, which need their scales applied; "
-                     "use the bf16 or fp16 file"},
-    {"scaled_fp8", "scaled 8-bit weights, which need their scales applied; "
-                   "use the bf16 or fp16 file"},
+    {"scale_weight", "a scale whose 8-bit weight is missing"},
+    {"weight_scale", "a scale whose 8-bit weight is missing"},
 };
 
 static tt_status refuse_foreign(tt_ctx *ctx, const tt_weights *w)

@@ -62,7 +62,7 @@ static bool may_hold_weights(const char *name) {
     if (ends(name, ".safetensors.index.json")) return true;
     if (strstr(name, "-of-0")) return false;
     return ends(name, ".safetensors") || ends(name, ".pt") ||
-           ends(name, ".pth") || ends(name, ".bin");
+           ends(name, ".pth") || ends(name, ".bin") || ends(name, ".gguf");
 }
 
 static int by_text(const void *a, const void *b) {

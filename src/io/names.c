@@ -2,7 +2,7 @@
  * three models, in Wan's words.
  *
  * Source  diffusers convert_wan_to_diffusers.py (DiT and VAE), transformers
- *         UMT5EncoderModel; see the tables below.
+ *         UMT5EncoderModel, llama.cpp's names of T5; see the tables below.
  * SPDX-License-Identifier: Apache-2.0
  *
  * Differs from Source in direction only: they go from Wan's names outwards,
@@ -26,6 +26,7 @@ const char *names_layout_text(names_layout l) {
     case NAMES_WAN: return "Wan names";
     case NAMES_DIFFUSERS: return "Diffusers names";
     case NAMES_HF: return "Hugging Face names";
+    case NAMES_LLAMA: return "llama.cpp names";
     default: return "unknown names";
     }
 }
@@ -122,6 +123,8 @@ names_map names_detect(const char *const *name, int64_t n,
     case TT_MODEL_T5:
         if (any(name, n, "shared.") || any(name, n, "encoder.block.0."))
             m.layout = NAMES_HF;
+        else if (any(name, n, "token_embd.") || any(name, n, "enc.blk.0."))
+            m.layout = NAMES_LLAMA;
         else if (any(name, n, "token_embedding.") ||
                  any(name, n, "blocks.0.pos_embedding."))
             m.layout = NAMES_WAN;
@@ -216,6 +219,27 @@ static void t5_to_wan(char *out, const char *in) {
         swap(out, in, global);
 }
 
+static void llama_to_wan(char *out, const char *in) {
+    static const leading global[] = {
+        {"token_embd.", "token_embedding."},
+        {"enc.output_norm.", "norm."},
+        {NULL, NULL}};
+    static const leading block[] = {
+        {"attn_norm.", "norm1."},
+        {"attn_rel_b.", "pos_embedding.embedding."},
+        {"attn_q.", "attn.q."},
+        {"attn_k.", "attn.k."},
+        {"attn_v.", "attn.v."},
+        {"attn_o.", "attn.o."},
+        {"ffn_norm.", "norm2."},
+        {"ffn_gate.", "ffn.gate.0."},
+        {"ffn_up.", "ffn.fc1."},
+        {"ffn_down.", "ffn.fc2."},
+        {NULL, NULL}};
+    if (!swap_block(out, in, "enc.blk.", "blocks.", block))
+        swap(out, in, global);
+}
+
 static const leading vae_unit[] = {
     {"norm1.gamma", "residual.0.gamma"},
     {"conv1.", "residual.2."},
@@ -286,6 +310,8 @@ void names_to_wan(char *out, const char *in, const names_map *map) {
         vae_to_wan(out, in, map->resnets);
     else if (map->layout == NAMES_HF)
         t5_to_wan(out, in);
+    else if (map->layout == NAMES_LLAMA)
+        llama_to_wan(out, in);
     else
         strcpy(out, in);
 }
@@ -294,10 +320,6 @@ void names_to_wan(char *out, const char *in, const names_map *map) {
 
 const char *names_refusal(const char *name, const tt_tensor *t,
                           tt_model_kind kind) {
-    if (!strcmp(name, "scaled_fp8") || ends(name, ".scale_weight") ||
-        ends(name, ".weight_scale"))
-        return "it holds scaled 8-bit weights, which are not supported; use "
-               "the bf16, f16 or f32 file of the same model";
     if (kind == TT_MODEL_DIT) {
         if (starts(name, "img_emb.") || strstr(name, "_img.") ||
             ends(name, "_img") || strstr(name, ".add_k_proj.") ||

@@ -7,7 +7,7 @@
 #include "tether/io.h"
 
 typedef enum names_layout {
-    NAMES_UNKNOWN, NAMES_WAN, NAMES_DIFFUSERS, NAMES_HF
+    NAMES_UNKNOWN, NAMES_WAN, NAMES_DIFFUSERS, NAMES_HF, NAMES_LLAMA
 } names_layout;
 
 typedef struct names_map {

@@ -16,6 +16,7 @@
 #include "io/bytes.h"
 #include "io/file.h"
 #include "io/folder.h"
+#include "io/guess.h"
 #include "io/names.h"
 
 /* ---- which dictionary ---------------------------------------------------- */
@@ -88,14 +89,24 @@ static tt_status not_such_model(tt_weights *w, tt_model_kind kind,
     if (other)
         return tt_fail(w->ctx, TT_EFORMAT, "%s: expected a %s, found a %s",
                        w->path, names_kind_text(kind), other);
+    char buf[300];
+    const char *guess = guess_model(buf, sizeof buf, w->file);
+    if (guess)
+        return tt_fail(w->ctx, TT_EUNSUPPORTED, "%s: expected a %s; this "
+                       "looks like %s", w->path, names_kind_text(kind), guess);
     return tt_fail(w->ctx, TT_EFORMAT,
                    "%s: expected a %s, found unknown tensor names (%lld "
                    "tensors%s%s)", w->path, names_kind_text(kind),
                    (long long)w->count, w->count ? ", first " : "", show);
 }
 
-/* Tensors that carry no weights of the model and are left out. */
-static bool not_a_weight(const char *name, tt_model_kind kind) {
+/* Tensors that carry no weights of the model and are left out. The marker
+ * "scaled_fp8" says that 8-bit weights come with scales. */
+static bool not_a_weight(tt_weights *w, const char *name, tt_model_kind kind) {
+    if (!strcmp(name, "scaled_fp8")) {
+        w->scaled = true;
+        return true;
+    }
     return kind == TT_MODEL_T5 && !strcmp(name, "spiece_model");
 }
 
@@ -107,11 +118,19 @@ static tt_status strip_names(tt_weights *w, tt_model_kind kind,
         if (!inside(e, p) || e->npath != p->depth + 1) continue;
         char *name = tt_strdup(w->ctx, &w->ctx->scratch, e->path[p->depth]);
         if (!name) return w->ctx->status;
-        if (!names_strip(name, kind) || not_a_weight(name, kind)) continue;
+        if (!names_strip(name, kind) || not_a_weight(w, name, kind)) continue;
         stripped[w->count] = name;
-        w->item[w->count++] = (weight){NULL, e->name, e->t};
+        w->item[w->count++] = (weight){NULL, e->name, e->t, false};
     }
     return TT_OK;
+}
+
+static tt_status refuse_relative(tt_weights *w, const char *why) {
+    char buf[300];
+    const char *guess = guess_model(buf, sizeof buf, w->file);
+    if (!guess) return tt_fail(w->ctx, TT_EUNSUPPORTED, "%s: %s", w->path, why);
+    return tt_fail(w->ctx, TT_EUNSUPPORTED, "%s: %s (this looks like %s)",
+                   w->path, why, guess);
 }
 
 static tt_status translate(tt_weights *w, tt_model_kind kind,
@@ -136,8 +155,7 @@ static tt_status translate(tt_weights *w, tt_model_kind kind,
         w->item[kept] = w->item[i];
         w->item[kept].name = name;
         const char *why = names_refusal(name, &w->item[kept].t, kind);
-        if (why) return tt_fail(w->ctx, TT_EUNSUPPORTED, "%s: %s", w->path,
-                                why);
+        if (why) return refuse_relative(w, why);
         kept++;
     }
     w->count = kept;
@@ -165,6 +183,73 @@ static tt_status sort_items(tt_weights *w) {
                            io_show(s, x->stored, strlen(x->stored)),
                            io_show(t, y->stored, strlen(y->stored)));
     }
+    return TT_OK;
+}
+
+/* ---- scales and shapes --------------------------------------------------- */
+
+static tt_status apply_scales(tt_weights *w) {
+    bool changed;
+    TT_TRY(weights_apply_scales(w, w->scaled, &changed));
+    return changed ? sort_items(w) : TT_OK;
+}
+
+static int stored_order(const void *a, const void *b) {
+    const weight *x = *(weight *const *)a, *y = *(weight *const *)b;
+    return strcmp(x->stored, y->stored);
+}
+
+static weight *stored_as(weight **by_stored, int64_t n, const char *name) {
+    int64_t lo = 0, hi = n;
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        int c = strcmp(by_stored[mid]->stored, name);
+        if (c == 0) return by_stored[mid];
+        if (c < 0) lo = mid + 1;
+        else hi = mid;
+    }
+    return NULL;
+}
+
+/* Shapes that the file's metadata says it had before it was flattened. */
+static tt_status recorded_shapes(tt_weights *w) {
+    int64_t count;
+    weight **s = tt_alloc(w->ctx, &w->ctx->scratch, w->count, sizeof *s,
+                          "weights");
+    if (!s) return w->ctx->status;
+    for (int64_t i = 0; i < w->count; i++) s[i] = &w->item[i];
+    if (w->count > 1) qsort(s, (size_t)w->count, sizeof *s, stored_order);
+    for (const gguf_shape *g = w->file->orig; g; g = g->next) {
+        weight *x = stored_as(s, w->count, g->name);
+        if (!x) continue;
+        char show[IO_SHOW];
+        if (!tt_checked_size(&count, g->dim, g->rank, 1) ||
+            count != tt_tensor_count(&x->t))
+            return tt_fail(w->ctx, TT_EFORMAT, "%s: tensor '%s': its original "
+                           "shape has another number of values than it has",
+                           w->path, io_show(show, g->name, strlen(g->name)));
+        x->t = tt_tensor_reshape(&x->t, g->rank, g->dim);
+    }
+    return TT_OK;
+}
+
+/* GGUF has at most four dimensions: patch_embedding's five may have been
+ * merged in any way; its bias tells the first. */
+static void unflatten_patch(tt_weights *w) {
+    weight *x = weights_item(w, "patch_embedding.weight");
+    weight *b = weights_item(w, "patch_embedding.bias");
+    if (!x || !b || x->t.rank == 5 || b->t.rank != 1) return;
+    int64_t n = tt_tensor_count(&x->t), dim = b->t.dim[0];
+    if (dim < 1 || n % 4 != 0 || n / 4 % dim != 0) return;
+    x->t = tt_tensor_reshape(&x->t, 5,
+                             (int64_t[]){dim, n / 4 / dim, 1, 2, 2});
+}
+
+static tt_status restore_shapes(tt_weights *w) {
+    w->gguf = !strcmp(w->file->format, "GGUF");
+    if (!w->gguf) return TT_OK;
+    TT_TRY(recorded_shapes(w));
+    unflatten_patch(w);
     return TT_OK;
 }
 
@@ -196,6 +281,8 @@ static tt_status read_weights(tt_weights *w, tt_model_kind kind, int ema) {
         return no_dictionary(w);
     TT_TRY(translate(w, kind, stripped));
     TT_TRY(sort_items(w));
+    TT_TRY(apply_scales(w));
+    TT_TRY(restore_shapes(w));
     return describe(w, &p);
 }
 

@@ -10,6 +10,7 @@ typedef struct weight {
     const char *name;   /* Wan's                                             */
     const char *stored; /* as in the file                                    */
     tt_tensor t;        /* may be strided until weights_pack                 */
+    bool used_up;       /* a scale that has become part of its weight        */
 } weight;
 
 struct tt_weights {
@@ -22,10 +23,17 @@ struct tt_weights {
     weight *item;       /* stored order                                      */
     weight **sorted;    /* by name                                           */
     int64_t count;
+    bool scaled;        /* has the marker of scaled 8-bit weights            */
+    bool gguf;          /* shapes may have lost leading ones                 */
 };
 
 /* The weight of this name with its stored strides; NULL when absent. */
 weight *weights_item(const tt_weights *w, const char *name);
+
+/* Fold "X.scale_weight" and "X.weight_scale" into "X.weight" and take them and
+ * "*.scale_input" off the list; then *changed. `marker`: the file says that
+ * its 8-bit weights are scaled. */
+tt_status weights_apply_scales(tt_weights *w, bool marker, bool *changed);
 
 /* Make it packed, copying into w's arena if it is strided; NULL on TT_ENOMEM.
  * Ask only when the shape is the expected one: a few bytes of file can

@@ -266,9 +266,6 @@ static void refuse(tt_model_kind kind, const char *names, const char *word)
 
 static void refusals(void)
 {
-    refuse(TT_MODEL_DIT, "head.modulation scaled_fp8", "8-bit");
-    refuse(TT_MODEL_T5, "shared.weight encoder.block.0.x.scale_weight",
-           "8-bit");
     refuse(TT_MODEL_DIT, "head.modulation img_emb.proj.0.weight",
            "image-to-video");
     refuse(TT_MODEL_DIT, "head.modulation blocks.0.cross_attn.k_img.weight",

@@ -1,0 +1,112 @@
+/* guess.c: what a file that is not the expected model probably is.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   A model family has a part of a name that no other has; relatives of
+ *         Wan's transformer also differ in the shape of patch_embedding. Only
+ *         for messages: nothing is accepted because of a guess. */
+#include "io/guess.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* First match wins: additions to a model stand in front of the model. */
+static const struct { const char *part, *guess, *why; } signs[] = {
+    {".lora_", "a LoRA", "only complete weights are read; merge it first"},
+    {".lora.", "a LoRA", "only complete weights are read; merge it first"},
+    {"_lora.", "a LoRA", "only complete weights are read; merge it first"},
+    {"vace_", "VACE transformer", "it edits given videos; a plain "
+     "text-to-video (T2V) model is needed"},
+    {"control_adapter.", "Fun-Control transformer", "it needs control "
+     "videos; a plain text-to-video (T2V) model is needed"},
+    {"audio_injector.", "S2V transformer", "it needs speech; a plain "
+     "text-to-video (T2V) model is needed"},
+    {"face_adapter.", "Animate transformer", "it needs a driving video; a "
+     "plain text-to-video (T2V) model is needed"},
+    {"img_emb.", "I2V transformer", "it is image-to-video; a text-to-video "
+     "(T2V) model is needed"},
+    {"image_embedder.", "I2V transformer", "it is image-to-video; a "
+     "text-to-video (T2V) model is needed"},
+    {"k_img.", "I2V transformer", "it is image-to-video; a text-to-video "
+     "(T2V) model is needed"},
+    {"add_k_proj.", "I2V transformer", "it is image-to-video; a "
+     "text-to-video (T2V) model is needed"},
+    {"decoder.upsamples.0.upsamples.", "a Wan2.2 VAE (48 channels)",
+     "Wan2.1 models need the Wan2.1 VAE"},
+    {"encoder.downsamples.0.downsamples.", "a Wan2.2 VAE (48 channels)",
+     "Wan2.1 models need the Wan2.1 VAE"},
+    {"decoder.up.0.block.0.", "an image VAE (Stable Diffusion or FLUX)",
+     "the Wan2.1 video VAE is needed"},
+    {"double_blocks.0.", "a FLUX or HunyuanVideo transformer",
+     "only Wan2.1 text-to-video models are read"},
+    {"joint_blocks.0.", "a Stable Diffusion 3 transformer",
+     "only Wan2.1 text-to-video models are read"},
+    {"input_blocks.1.", "a Stable Diffusion U-Net",
+     "only Wan2.1 text-to-video models are read"},
+    {"down_blocks.0.attentions.", "a Diffusers U-Net",
+     "only Wan2.1 text-to-video models are read"},
+    {"patchify_proj.", "an LTX-Video transformer",
+     "only Wan2.1 text-to-video models are read"},
+    {"text_model.encoder.layers.", "a CLIP text encoder",
+     "Wan uses umT5-XXL"},
+    {"visual.transformer.resblocks.", "a CLIP image encoder",
+     "only image-to-video models need it"},
+    {"layers.0.self_attn.q_proj.", "a language model", "Wan uses umT5-XXL"},
+    {"decoder.block.0.", "a T5 with decoder", "the umT5-XXL encoder is "
+     "needed"},
+    {"exp_avg", "the state of an optimiser", "the weights are needed"},
+};
+
+static const tt_entry *ending(const tt_file *f, const char *tail) {
+    size_t m = strlen(tail);
+    for (int64_t i = 0; i < tt_file_count(f); i++) {
+        const tt_entry *e = tt_file_entry(f, i);
+        size_t n = strlen(e->name);
+        if (n >= m && !strcmp(e->name + n - m, tail)) return e;
+    }
+    return NULL;
+}
+
+/* "Wan2.1-14B" from the width of the patch embedding. */
+static const char *size_of(int64_t dim) {
+    return dim == 1536 ? "Wan2.1-1.3B " : dim == 5120 ? "Wan-14B "
+         : dim == 3072 ? "Wan2.2-5B " : "Wan ";
+}
+
+/* umT5 has a position table in every block, T5 only in the first. */
+static const char *other_t5(const tt_file *f) {
+    return ending(f, "block.0.layer.0.SelfAttention.relative_attention_bias."
+                     "weight") &&
+           ending(f, "block.1.layer.0.SelfAttention.q.weight") &&
+           !ending(f, "block.1.layer.0.SelfAttention.relative_attention_bias."
+                      "weight")
+               ? "a T5 text encoder (as FLUX and Stable Diffusion 3 use it): "
+                 "not supported because Wan uses umT5-XXL"
+               : NULL;
+}
+
+const char *guess_model(char *buf, size_t n, const tt_file *f) {
+    const tt_entry *p = ending(f, "patch_embedding.weight");
+    int64_t dim = p && p->t.rank == 5 ? p->t.dim[0] : 0;
+    int64_t in = dim ? p->t.dim[1] : 0;
+    size_t count = sizeof signs / sizeof *signs, best = count;
+    for (int64_t i = 0; i < tt_file_count(f); i++)
+        for (size_t k = 0; k < best; k++)
+            if (strstr(tt_file_entry(f, i)->name, signs[k].part)) best = k;
+    if (best < count) {
+        const char *g = signs[best].guess;
+        bool wan = strncmp(g, "a ", 2) && strncmp(g, "an ", 3) &&
+                   strncmp(g, "the ", 4);
+        snprintf(buf, n, "%s%s%s: not supported because %s", wan ? "a " : "",
+                 wan ? size_of(dim) : "", g, signs[best].why);
+        return buf;
+    }
+    if (in == 36 || in == 48) {
+        snprintf(buf, n, "a %s%s: not supported because it takes %lld latent "
+                 "channels, expected 16", size_of(dim),
+                 in == 36 ? "I2V transformer" : "TI2V transformer",
+                 (long long)in);
+        return buf;
+    }
+    return other_t5(f);
+}

@@ -129,8 +129,12 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
         "generate", "-m", s.model ? s.model : model, "-p", s.prompt, "-s",
         seed, "--latents", latents, "-W", "64", "-H", "64", "-o", video,
         "--contact-sheet", sheet, "--record", record, "-t", threads,
-        "--backend", ctx->ops->name, common.quiet ? "-q" : NULL};
-    int n = (int)(sizeof args / sizeof args[0]) - !common.quiet;
+        "--backend", ctx->ops->name, NULL, NULL, NULL, NULL};
+    int n = (int)(sizeof args / sizeof args[0]) - 4;
+    if (common.quiet) args[n++] = "-q";
+    if (common.verbose) args[n++] = "-v";
+    if (common.log_json) args[n++] = "--log-json";
+    if (common.log_json) args[n++] = common.log_json;
     status = cmd_generate(ctx, n, (char **)(uintptr_t)args);
     if (!status && !common.quiet)
         fprintf(stderr, "look at %s and %s\n", sheet, video);

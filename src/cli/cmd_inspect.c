@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "tether/io.h"
 
 typedef struct settings {
@@ -224,13 +225,17 @@ int cmd_inspect(tt_ctx *ctx, int argc, char **argv)
     settings s = {false, false};
     cli_common common;
     opt_result given;
+    progress prog;
     int status = opt_parse(&inspect_command, &s, &common, &given, argc, argv);
     if (status >= 0) return status;
-    if (cli_setup(ctx, &common)) return cli_failed(ctx);
     if (given.npositional != 1)
         return opt_usage("inspect", "expected one FILE or FOLDER");
+    if (cli_setup(ctx, &common) || progress_open(ctx, &prog, &common, false))
+        return cli_failed(ctx);
     /* argv's own text; options.h hands it out as const */
     char *path = tt_strdup(ctx, &ctx->scratch, given.positional[0]);
-    if (!path || inspect(ctx, path, &s)) return cli_failed(ctx);
-    return 0;
+    if (path && !inspect(ctx, path, &s))
+        progress_note(&prog, "read %s", path);
+    progress_close(&prog);
+    return ctx->status ? cli_failed(ctx) : 0;
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "tether/io.h"
 #include "tether/rollout.h"
 
@@ -137,11 +138,13 @@ int cmd_noise(tt_ctx *ctx, int argc, char **argv)
                   .chunk = 3, .channels = 16};
     cli_common common;
     opt_result given;
+    progress p;
     int64_t steps;
     int status = opt_parse(&noise_command, &s, &common, &given, argc, argv);
     if (status < 0) status = check(&s, &steps);
     if (status >= 0) return status;
-    if (cli_setup(ctx, &common)) return cli_failed(ctx);
+    if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
+        return cli_failed(ctx);
     cli_catch_signals(ctx);
 
     tt_st_writer *w = NULL;
@@ -157,5 +160,11 @@ int cmd_noise(tt_ctx *ctx, int argc, char **argv)
         else
             tt_st_abort(w);
     }
+    if (!ctx->status)
+        progress_note(&p, "wrote %s: seed %llu sample %lld, %lld frames of "
+                      "%lld values, %lld steps", s.output,
+                      (unsigned long long)s.seed, (long long)s.sample,
+                      (long long)s.latents, (long long)n, (long long)steps);
+    progress_close(&p);
     return ctx->status ? cli_failed(ctx) : 0;
 }

@@ -4,12 +4,14 @@
  *
  * A filter for comparing tokenizers: every input line gives one output line,
  * and anything that could not be a prompt is refused with its line number. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/model.h"
+#include "cli/progress.h"
 #include "tether/text.h"
 
 typedef struct settings {
@@ -142,6 +144,7 @@ static tt_status all(tt_ctx *ctx, const settings *s, const tt_tokenizer *tok)
     char *line = NULL;
     size_t size = 0;
     ssize_t n;
+    errno = 0;
     for (long long i = 1; (n = getline(&line, &size, stdin)) >= 0; i++) {
         tt_arena_mark mark = tt_arena_here(&ctx->scratch);
         if (n > 0 && line[n - 1] == '\n') n--;
@@ -156,7 +159,11 @@ static tt_status all(tt_ctx *ctx, const settings *s, const tt_tokenizer *tok)
             break;
         }
         tt_arena_reset(&ctx->scratch, mark);
+        errno = 0;
     }
+    if (!ctx->status && (ferror(stdin) || !feof(stdin)))
+        tt_fail(ctx, TT_EIO, "cannot read the standard input: %s",
+                strerror(errno));
     free(line);
     return ctx->status;
 }
@@ -167,15 +174,19 @@ int cmd_tokenize(tt_ctx *ctx, int argc, char **argv)
     cli_common common;
     opt_result given;
     tt_tokenizer *tok = NULL;
+    progress p;
     char path[4096];
     int status = opt_parse(&command, &s, &common, &given, argc, argv);
     if (status < 0) status = check(&s, &given);
     if (status >= 0) return status;
-    if (cli_setup(ctx, &common)) return cli_failed(ctx);
+    if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
+        return cli_failed(ctx);
 
     if (!s.clean_only &&
-        model_tokenizer(ctx, path, sizeof path, &s.paths) == TT_OK)
+        model_tokenizer(ctx, path, sizeof path, &s.paths) == TT_OK) {
+        progress_note(&p, "tokenizer: %s", path);
         tt_tokenizer_open(ctx, &tok, path);
+    }
     if (!ctx->status && s.prompt) {
         char *text = tt_strdup(ctx, &ctx->scratch, s.prompt);
         if (text) one(ctx, &s, tok, text, strlen(text));
@@ -183,5 +194,6 @@ int cmd_tokenize(tt_ctx *ctx, int argc, char **argv)
         all(ctx, &s, tok);
     }
     tt_tokenizer_close(tok);
+    progress_close(&p);
     return ctx->status ? cli_failed(ctx) : 0;
 }

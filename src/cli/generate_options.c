@@ -259,8 +259,11 @@ static int check_text(const generate *g)
                          "given", g->seed_rule);
     if (g->num_samples < 1 || g->num_samples > 1000000)
         return opt_usage(me, "--num-samples must be 1 to 1000000");
-    if (g->sample < 0 || g->sample > UINT32_MAX - g->num_samples)
-        return opt_usage(me, "--sample must be 0 to 4294967295");
+    if (g->sample < 0 || g->sample > UINT32_MAX - (g->num_samples - 1))
+        return opt_usage(me, "--sample must be 0 to %lld with %lld sample%s",
+                         (long long)(UINT32_MAX - (g->num_samples - 1)),
+                         (long long)g->num_samples,
+                         g->num_samples == 1 ? "" : "s");
     if (g->noise && g->num_samples > 1)
         return opt_usage(me, "--noise holds the noise of one video; it cannot "
                          "be used with --num-samples %lld",

@@ -12,6 +12,8 @@
 #include "cli/jsonout.h"
 #include "tether/outfile.h"
 
+enum { HEADER_MAX = 1 << 20 };
+
 static tt_status failed(latents_file *f)
 {
     return tt_fail(f->ctx, TT_EIO, "cannot write %s: %s", f->path,
@@ -61,25 +63,43 @@ static char *make_header(latents_file *f, const int64_t dim[5],
     return header;
 }
 
-/* Open `name` and compare its header; the frames in it are counted. False
- * when there is no such file, or one of another run. */
-static bool same_run(latents_file *f, const char *name, const char *mode,
-                     const char *header)
+/* What is in a file that is not of this run: another one's header, less than
+ * a header (nothing was saved yet), or something else. */
+typedef enum content { OTHER_RUN, NOTHING, DAMAGED } content;
+
+static content content_of(FILE *file, int64_t size)
 {
-    struct stat st;
+    uint8_t head[9];
+    uint64_t n = 0;
+    if (size < (int64_t)sizeof head) return NOTHING;
+    rewind(file);
+    if (fread(head, 1, sizeof head, file) != sizeof head) return DAMAGED;
+    for (int i = 0; i < 8; i++) n |= (uint64_t)head[i] << (8 * i);
+    if (n > HEADER_MAX || head[8] != '{') return DAMAGED;
+    return size < (int64_t)n + 8 ? NOTHING : OTHER_RUN;
+}
+
+/* Open `name` and compare its header; the frames in it are counted. False
+ * when there is no such file, or one of another run; *why says which. */
+static bool same_run(latents_file *f, const char *name, const char *mode,
+                     const char *header, content *why)
+{
+    struct stat st = {0};
+    *why = NOTHING;
     f->file = fopen(name, mode);
     if (!f->file) return false;
     char *there = tt_alloc0(f->ctx, &f->mem, (int64_t)f->header_bytes, 1,
                             "header");
     if (there
+        && fstat(fileno(f->file), &st) == 0
         && fread(there, 1, f->header_bytes, f->file) == f->header_bytes
-        && !memcmp(there, header, f->header_bytes)
-        && fstat(fileno(f->file), &st) == 0) {
+        && !memcmp(there, header, f->header_bytes)) {
         f->done = ((int64_t)st.st_size - (int64_t)f->header_bytes)
                 / (int64_t)f->frame_bytes;
         if (f->done > f->frames) f->done = f->frames;
         return true;
     }
+    *why = content_of(f->file, (int64_t)st.st_size);
     fclose(f->file);
     f->file = NULL;
     return false;
@@ -89,14 +109,18 @@ static bool same_run(latents_file *f, const char *name, const char *mode,
  * from. */
 static bool take_up(latents_file *f, const char *header)
 {
-    if (same_run(f, f->unfinished, "r+b", header)) return true;
-    if (access(f->unfinished, F_OK) == 0) {
+    content why;
+    if (same_run(f, f->unfinished, "r+b", header, &why)) return true;
+    if (why == DAMAGED)
+        tt_fail(f->ctx, TT_EFORMAT, "%s is damaged: it does not begin as the "
+                "latents of a run do; start over without --resume",
+                f->unfinished);
+    if (why == OTHER_RUN)
         tt_fail(f->ctx, TT_EINVAL, "%s was begun by another run (its prompt, "
                 "options, seed or weights differ): give exactly the same "
                 "command, or start over without --resume", f->unfinished);
-        return false;
-    }
-    if (!same_run(f, f->path, "rb", header)) return false;
+    if (f->ctx->status) return false;
+    if (!same_run(f, f->path, "rb", header, &why)) return false;
     f->complete = f->done == f->frames;
     if (!f->complete) fclose(f->file);
     if (!f->complete) f->file = NULL;
@@ -124,7 +148,7 @@ tt_status latents_file_open(tt_ctx *ctx, latents_file *f, const char *path,
     if (ctx->status) return ctx->status;
     snprintf(f->unfinished, n, "%s.unfinished", path);
 
-    if (resume && take_up(f, header)) return TT_OK;
+    if (resume && take_up(f, header)) return latents_file_cut(f, f->done);
     if (ctx->status) return ctx->status;
     if (!resume && access(f->unfinished, F_OK) == 0)
         tt_warn(ctx, "%s is discarded; --resume would have continued it if it "

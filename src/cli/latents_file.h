@@ -32,7 +32,9 @@ typedef struct latents_file {
  *   run   describes the run in one line
  * After a resume f->done frames are in the file and are read by
  * latents_file_read.
- * Errors  TT_EINVAL  the unfinished file belongs to another run */
+ * Errors  TT_EINVAL   the unfinished file belongs to another run
+ *         TT_EFORMAT  it is no latents file; one that ends within its header
+ *                     holds nothing to go on from and is begun anew */
 tt_status latents_file_open(tt_ctx *ctx, latents_file *f, const char *path,
                             const int64_t dim[5], const char *run,
                             bool resume);

@@ -334,6 +334,7 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
     bool rest = false;
     memset(result, 0, sizeof *result);
     memset(common, 0, sizeof *common);
+    common->command = cmd->name;
     for (int i = 1; i < argc; i++)
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             print_help(cmd);

@@ -56,6 +56,7 @@ typedef struct opt_command {
 
 /* What every command takes. */
 typedef struct cli_common {
+    const char *command;   /* its name                                        */
     int64_t threads;       /* 0: default                                      */
     const char *backend;   /* NULL: default                                   */
     bool quiet, verbose;

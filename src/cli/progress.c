@@ -10,6 +10,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "tether/ops.h"
+#include "tether/version.h"
+
 /* A warning of the library must not run into the progress line. */
 static void warn(void *user, const char *sentence)
 {
@@ -31,24 +34,49 @@ tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
     p->terminal = isatty(2) && term && strcmp(term, "dumb");
     p->colour = p->terminal && !(no_colour && *no_colour);
     p->start = tt_now();
+    p->ctx = ctx;
     ctx->warn = warn;
     ctx->warn_user = p;
-    if (common->log_json) {
-        p->log_path = common->log_json;
-        p->log = fopen(common->log_json, append ? "a" : "w");
-        if (!p->log)
-            return tt_fail(ctx, TT_EIO, "cannot write %s: %s",
-                           common->log_json, strerror(errno));
-    }
+    if (!common->log_json) return TT_OK;
+    p->log_path = common->log_json;
+    p->log = fopen(common->log_json, append ? "a" : "w");
+    if (!p->log)
+        return tt_fail(ctx, TT_EIO, "cannot write %s: %s", common->log_json,
+                       strerror(errno));
+    json_out j;
+    progress_log(p, &j, "begin");
+    json_str(&j, "command", common->command);
+    json_str(&j, "version", tt_version());
+    json_int(&j, "threads", ctx->nthreads);
+    json_str(&j, "backend", ctx->ops->name);
+    progress_logged(p, &j);
     return TT_OK;
+}
+
+/* Full disks are reported, whatever was muted: the log is a result. */
+static void close_log(progress *p, bool failed)
+{
+    const int error = errno;
+    if (fclose(p->log) && !failed)
+        tt_warn(p->ctx, "cannot write %s: %s", p->log_path, strerror(errno));
+    if (failed)
+        tt_warn(p->ctx, "cannot write %s: %s; the log ends here", p->log_path,
+                strerror(error));
+    p->log = NULL;
 }
 
 void progress_close(progress *p)
 {
+    json_out j;
     if (p->drawn) fputc('\n', stderr);
     p->drawn = false;
-    if (p->log) fclose(p->log);
-    p->log = NULL;
+    if (progress_log(p, &j, "end")) {
+        json_bool(&j, "ok", p->ctx->status == TT_OK);
+        json_str(&j, "error", p->ctx->status ? tt_message(p->ctx) : NULL);
+        progress_logged(p, &j);
+    }
+    if (p->log) close_log(p, false);
+    p->ctx->warn = NULL; /* p is about to go */
 }
 
 static void say(progress *p, const char *fmt, va_list ap)
@@ -141,12 +169,7 @@ json_out *progress_log(progress *p, json_out *j, const char *event)
 void progress_logged(progress *p, json_out *j)
 {
     json_end(j);
-    if (fflush(p->log)) {
-        progress_say(p, "tether: warning: cannot write %s: %s; the log ends "
-                     "here", p->log_path, strerror(errno));
-        fclose(p->log);
-        p->log = NULL;
-    }
+    if (fflush(p->log) || ferror(p->log)) close_log(p, true);
 }
 
 void profile_print(const tt_ctx *ctx)

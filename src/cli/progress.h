@@ -20,9 +20,13 @@ typedef struct progress {
     double start, painted;
     FILE *log;           /* NULL: none                                        */
     const char *log_path;
+    tt_ctx *ctx;
 } progress;
 
-/* Opens the log: a fresh file, or continued when `append`. */
+/* Opens the log: a fresh file, or continued when `append`. Its first line is
+ * the event "begin", its last one, written by progress_close, "end" with `ok`
+ * and `error`. A log that cannot be written ends with a warning and does not
+ * stop the work. */
 tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
                         bool append);
 void progress_close(progress *p);

@@ -58,7 +58,8 @@ void trace_begin(trace *t, tt_ctx *ctx, tt_cache *cache)
     t->last_chunk = &t->chunks;
     t->layers = tt_cache_geometry(cache)->layers;
     tt_tether_info info;
-    if (tt_cache_tether_info(cache, 0, &info)) t->M = info.M;
+    t->tether = tt_cache_tether_info(cache, 0, &info);
+    if (t->tether) t->M = info.M;
     tt_cache_on_grab(cache, on_grab, t);
 }
 
@@ -91,7 +92,7 @@ void trace_add_chunk(trace *t, tt_cache *cache)
 
 /* ---- writing ------------------------------------------------------------- */
 
-static tt_status write_chunks(trace *t, tt_st_writer *w, bool tether)
+static tt_status write_chunks(trace *t, tt_st_writer *w)
 {
     const int64_t ends[2] = {0, 2}, filled[2] = {0, t->layers};
     const int64_t memory[3] = {0, t->layers, t->M};
@@ -100,7 +101,7 @@ static tt_status write_chunks(trace *t, tt_st_writer *w, bool tether)
     TT_TRY(tt_st_add(w, "ends", TT_I64, 2, ends, NULL));
     for (x = t->chunks; x; x = x->next)
         TT_TRY(tt_st_append(w, 0, 1, x->ends));
-    if (!tether) return TT_OK;
+    if (!t->tether) return TT_OK;
     TT_TRY(tt_st_add(w, "memory_index", TT_I64, 3, memory, NULL));
     for (x = t->chunks; x; x = x->next)
         TT_TRY(tt_st_append(w, 0, 1, x->memory));
@@ -185,10 +186,9 @@ static tt_status write_rounds(trace *t, tt_st_writer *w)
 tt_status trace_write(trace *t, const char *path)
 {
     tt_st_writer *w;
-    bool tether = t->M > 0 || t->rounds;
     TT_TRY(tt_st_create(t->ctx, &w, path));
-    write_chunks(t, w, tether);
-    if (tether && !t->ctx->status) write_rounds(t, w);
+    write_chunks(t, w);
+    if (t->tether && !t->ctx->status) write_rounds(t, w);
     return tt_st_finish(w);
 }
 

@@ -19,6 +19,7 @@ typedef struct trace {
     trace_round *rounds, **last_round;
     trace_chunk *chunks, **last_chunk;
     int64_t nrounds, nchunks, P, M, layers;
+    bool tether;            /* the policy is tether, also with M = 0          */
 } trace;
 
 void trace_begin(trace *t, tt_ctx *ctx, tt_cache *cache);

@@ -262,7 +262,7 @@ static int interrupted_run(int chunks)
         FILE *f = fopen(at("log"), "r");
         while (f && (ch = getc(f)) != EOF) lines += ch == '\n';
         if (f) fclose(f);
-        if (lines >= chunks + 1) break; /* the first line is the start */
+        if (lines >= chunks + 2) break; /* begin and start come first */
         usleep(5000);
     }
     kill(pid, SIGINT);

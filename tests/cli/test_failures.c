@@ -90,6 +90,87 @@ static void test_not_finite(void)
     expect(!exists(at("nan.y4m")) && !exists(at("nan.z")), "nothing written");
 }
 
+/* ---- logs ---------------------------------------------------------------- */
+
+static void test_logs(void)
+{
+    char model[1100], embeds[1100];
+    refuses(0, "cannot write /dev/full", "noise -q -o n --latents 3 -W 32 "
+            "-H 32 --log-json /dev/full");
+    expect(exists(at("n")), "a log that cannot be written stops no work");
+    const char *logged[] = {
+        "noise -o n --latents 3 -W 32 -H 32",
+        "inspect n > /dev/null", "inspect nothere",
+        "tokenize --clean-only -p x > /dev/null"};
+    for (int i = 0; i < 4; i++) {
+        run("%s --log-json log%d", logged[i], i);
+        char name[16];
+        snprintf(name, sizeof name, "log%d", i);
+        const char *log = text_of(at(name));
+        expect(strstr(log, "\"event\": \"begin\"")
+               && strstr(log, "\"event\": \"end\"")
+               && strstr(log, i == 2 ? "\"ok\": false" : "\"ok\": true"),
+               "%s: logs its begin and end: %s", logged[i], log);
+    }
+    expect(run("noise -v -o n --latents 3 -W 32 -H 32") == 0
+           && strstr(said, "wrote n"), "noise -v says something: %s", said);
+    reference(model, "dit/models/tiny_a");
+    reference(embeds, "dit/roll_tether_K9/inputs.safetensors");
+    expect(run("generate -q -m %s --embeds %s --latents 3 -W 32 -H 32 "
+               "--no-decode --latents-out l --log-json /dev/full", model,
+               embeds) == 0 && strstr(said, "cannot write /dev/full"),
+           "generate -q reports a full log: %s", said);
+}
+
+/* ---- small rules --------------------------------------------------------- */
+
+static void test_rules(void)
+{
+    refuses(1, "standard input", "tokenize --clean-only < /");
+    refuses(2, "no transformer", "generate --sample 4294967295 -p x -o x.y4m");
+    refuses(2, "0 to 4294967294", "generate --sample 4294967295 -p x -o x.y4m "
+            "--num-samples 2");
+}
+
+/* ---- long runs ----------------------------------------------------------- */
+
+static const char *tiny_run(const char *latents)
+{
+    static char args[4000];
+    char model[1100], embeds[1100];
+    snprintf(args, sizeof args, "generate -m %s --embeds %s -W 32 -H 32 "
+             "--latents 6 --no-decode --latents-out %s",
+             reference(model, "dit/models/tiny_a"),
+             reference(embeds, "dit/roll_tether_K9/inputs.safetensors"),
+             latents);
+    return args;
+}
+
+static void test_resume(void)
+{
+    put_file(at("u.unfinished"), "", 0644);
+    expect(run("%s --resume -q", tiny_run("u")) == 0 && exists(at("u")),
+           "an empty file is nothing to resume: %s", said);
+    put_file(at("w.unfinished"), "\x60\x01", 0644);
+    expect(run("%s --resume -q", tiny_run("w")) == 0, "nor is a cut one: %s",
+           said);
+    put_file(at("v.unfinished"), "this is something else altogether", 0644);
+    refuses(1, "damaged", "%s --resume -q", tiny_run("v"));
+
+    /* A policy without memory frames still tells its counters. */
+    expect(run("%s -q --preset no-memory --trace-cache trace", tiny_run("t"))
+           == 0, "no-memory: %s", said);
+    tt_file *f = NULL;
+    if (expect_ok(tt_file_open(ctx, &f, at("trace")), "trace")) {
+        const char *names[] = {"ends", "counters", "memory_index",
+                               "cache_filled", "grab_layer"};
+        for (int i = 0; i < 5; i++)
+            expect(tt_file_find(f, names[i]) != NULL, "tether with M = 0: %s",
+                   names[i]);
+        tt_file_close(f);
+    }
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -97,5 +178,8 @@ int main(int argc, char **argv)
     reference(vae, "vae_full_a/weights.safetensors");
     test_ffmpeg();
     test_not_finite();
+    test_logs();
+    test_rules();
+    test_resume();
     return program_end();
 }

@@ -46,8 +46,11 @@ tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t);
 
 /* ---- weights for a model ------------------------------------------------ */
 
-typedef enum tt_model_kind { TT_MODEL_DIT, TT_MODEL_VAE, TT_MODEL_T5 }
-    tt_model_kind;
+typedef enum tt_model_kind {
+    TT_MODEL_DIT, TT_MODEL_VAE, TT_MODEL_T5,
+    TT_MODEL_TINY_VAE, /* TAEHV, "taew2_1" */
+    TT_MODEL_KINDS
+} tt_model_kind;
 
 typedef struct tt_weights_options {
     int ema;  /* Self-Forcing .pt: 1 generator_ema, 0 generator,
@@ -133,6 +136,11 @@ tt_status tt_st_meta(tt_st_writer *w, const char *key, const char *value);
  * to be grown by tt_st_append must then be 0. */
 tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
                     int rank, const int64_t *dim, const void *data);
+/* A tensor whose dim[...] values follow in order, in pieces of any number of
+ * bytes, through tt_st_write. */
+tt_status tt_st_open_tensor(tt_st_writer *w, const char *name, tt_dtype dtype,
+                            int rank, const int64_t *dim);
+tt_status tt_st_write(tt_st_writer *w, const void *data, size_t nbytes);
 /* Append rows to the tensor added last: grows dim[0] of [n, ...], or dim[1]
  * of [1, n, ...] when `axis` is 1. */
 tt_status tt_st_append(tt_st_writer *w, int axis, int64_t rows,
@@ -142,6 +150,30 @@ tt_status tt_st_flush(tt_st_writer *w);
 /* Complete the file; a failure recorded in the context aborts instead. */
 tt_status tt_st_finish(tt_st_writer *w);
 void tt_st_abort(tt_st_writer *w);
+
+/* ---- conversion --------------------------------------------------------- */
+
+typedef struct tt_convert_options {
+    int kind;         /* a tt_model_kind; -1: found by content                */
+    tt_dtype dtype;   /* TT_F32, TT_BF16, TT_F16 for all floating-point
+                         values; TT_NONE: as stored (quantised and scaled
+                         8-bit values become F32)                             */
+    bool diffusers;   /* Diffusers' (Hugging Face's) names instead of Wan's   */
+    int ema;          /* as in tt_weights_options                             */
+    void (*chosen)(void *user, const char *what, const char *path,
+                   const char *origin);     /* what was found; may be NULL    */
+    void (*progress)(void *user, const char *phase, int64_t done,
+                     int64_t total);        /* in values; may be NULL         */
+    void *user;
+} tt_convert_options;
+
+/* Write the model in file or folder `in` to the safetensors file `out`; a file
+ * that is no known model keeps its names. Streams; the result is read again
+ * and compared, and removed if it differs.
+ * Errors  those of opening and writing; TT_EUNSUPPORTED when a value does not
+ *         fit float16 or unknown names should be renamed. */
+tt_status tt_convert(tt_ctx *ctx, const char *out, const char *in,
+                     const tt_convert_options *opt);
 
 /* ---- digests ------------------------------------------------------------ */
 

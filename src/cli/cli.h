@@ -24,6 +24,7 @@ int cmd_decode(tt_ctx *ctx, int argc, char **argv);
 int cmd_encode(tt_ctx *ctx, int argc, char **argv);
 int cmd_noise(tt_ctx *ctx, int argc, char **argv);
 int cmd_inspect(tt_ctx *ctx, int argc, char **argv);
+int cmd_convert(tt_ctx *ctx, int argc, char **argv);
 int cmd_analyze(tt_ctx *ctx, int argc, char **argv);
 int cmd_compare(tt_ctx *ctx, int argc, char **argv);
 int cmd_demo(tt_ctx *ctx, int argc, char **argv);

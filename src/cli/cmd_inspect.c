@@ -31,8 +31,8 @@ static const opt_command inspect_command = {
     .summary = "what is in a checkpoint or tensor file",
     .usage = "FILE|FOLDER [--json] [--digest]",
     .intro = "Reads safetensors files (also sharded ones through their "
-             "index) and PyTorch .pt/.pth files. Nothing in a file is ever "
-             "executed.",
+             "index), PyTorch .pt/.pth files and GGUF files. Nothing in a "
+             "file is ever executed.",
     .examples = "  tether inspect self_forcing_dmd.pt\n"
                 "  tether inspect Wan2.1-T2V-1.3B --json",
     .options = options,
@@ -53,11 +53,11 @@ static void origin_of(tt_ctx *ctx, char *out, size_t n, const char *path)
 {
     static const struct { tt_model_kind kind; const char *name; } kinds[] = {
         {TT_MODEL_DIT, "transformer"}, {TT_MODEL_VAE, "VAE"},
-        {TT_MODEL_T5, "text encoder"}};
+        {TT_MODEL_T5, "text encoder"}, {TT_MODEL_TINY_VAE, "tiny VAE"}};
     void (*warn)(void *, const char *) = ctx->warn;
     ctx->warn = ignore_warning;
     out[0] = '\0';
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < TT_MODEL_KINDS; i++) {
         tt_weights *w;
         tt_status s = tt_weights_open(ctx, &w, path, kinds[i].kind, NULL);
         if (s == TT_OK) {
@@ -193,7 +193,7 @@ static tt_status list_folder(tt_ctx *ctx, char **list, int64_t max,
     if (*n == 0)
         return tt_fail(ctx, TT_EIO, "%s: no checkpoint in this folder; looked "
                        "for *.safetensors, *.safetensors.index.json, *.pt, "
-                       "*.pth and *.bin, also in transformer, text_encoder "
+                       "*.pth, *.bin and *.gguf, also in transformer, text_encoder "
                        "and vae", dir);
     return TT_OK;
 }

@@ -30,6 +30,7 @@ static const command commands[] = {
     {"noise", "the noise of a seed into a file, for other programs",
      cmd_noise},
     {"inspect", "what is in a checkpoint or tensor file", cmd_inspect},
+    {"convert", "a checkpoint as one safetensors file", cmd_convert},
     {"analyze", "tables and pictures of what a cache policy did",
      cmd_analyze},
     {"compare", "several cache policies on the same noise, and a report",
@@ -40,7 +41,7 @@ static const command commands[] = {
 enum { NCOMMANDS = sizeof commands / sizeof commands[0] };
 
 /* Planned, so that the answer is better than "unknown". */
-static const char *const planned[] = {"convert", "diff", "validate",
+static const char *const planned[] = {"diff", "validate",
                                       "bench"};
 enum { NPLANNED = sizeof planned / sizeof planned[0] };
 

@@ -16,7 +16,7 @@
 #include "io/file.h"
 #include "io/names.h"
 
-static const char *const published[3][9] = {
+static const char *const published[TT_MODEL_KINDS][9] = {
     [TT_MODEL_DIT] = {"diffusion_pytorch_model.safetensors",
                       "diffusion_pytorch_model.safetensors.index.json",
                       "transformer/diffusion_pytorch_model.safetensors",
@@ -33,18 +33,21 @@ static const char *const published[3][9] = {
                      "text_encoder/model.safetensors",
                      "text_encoder/model.safetensors.index.json",
                      "text_encoder.safetensors", "text_encoder.pth"},
+    [TT_MODEL_TINY_VAE] = {"taew2_1.safetensors", "taew2_1.pth",
+                           "vae/taew2_1.safetensors", "vae/taew2_1.pth"},
 };
 
 /* Folders searched by content, beside the given one. */
-static const char *const rooms[3][3] = {
+static const char *const rooms[TT_MODEL_KINDS][4] = {
     [TT_MODEL_DIT] = {"transformer", "diffusion_models"},
     [TT_MODEL_VAE] = {"vae"},
     [TT_MODEL_T5] = {"text_encoder", "text_encoders"},
+    [TT_MODEL_TINY_VAE] = {"vae", "vae_approx"},
 };
 
-static const char *const option[3] = {
+static const char *const option[TT_MODEL_KINDS] = {
     [TT_MODEL_DIT] = "--dit", [TT_MODEL_VAE] = "--vae",
-    [TT_MODEL_T5] = "--text-encoder"};
+    [TT_MODEL_T5] = "--text-encoder", [TT_MODEL_TINY_VAE] = "--tiny-vae"};
 
 static bool is_file(const char *path) {
     struct stat st;

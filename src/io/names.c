@@ -35,6 +35,7 @@ const char *names_kind_text(tt_model_kind kind) {
     switch (kind) {
     case TT_MODEL_DIT: return "diffusion transformer";
     case TT_MODEL_VAE: return "VAE";
+    case TT_MODEL_TINY_VAE: return "tiny VAE (TAEHV)";
     default: return "umT5 text encoder";
     }
 }
@@ -58,6 +59,7 @@ bool names_strip(char *name, tt_model_kind kind) {
         {"diffusion_model.", TT_MODEL_DIT},
         {"first_stage_model.", TT_MODEL_VAE},
         {"vae.", TT_MODEL_VAE},
+        {"taehv.", TT_MODEL_TINY_VAE},
         {"text_encoders.umt5xxl.transformer.", TT_MODEL_T5},
         {"text_encoders.umt5xxl.", TT_MODEL_T5},
         {"text_encoders.", TT_MODEL_T5},
@@ -66,6 +68,10 @@ bool names_strip(char *name, tt_model_kind kind) {
     remove_all(name, "_fsdp_wrapped_module.");
     remove_all(name, "_checkpoint_wrapped_module.");
     remove_all(name, "_orig_mod.");
+    /* ComfyUI's wrapped TAEHV: "taehv_decoder.1.weight" */
+    if (kind == TT_MODEL_TINY_VAE && (starts(name, "taehv_decoder.") ||
+                                      starts(name, "taehv_encoder.")))
+        memmove(name, name + 6, strlen(name + 6) + 1);
     /* No tensor's own name begins with one of these words, so wrappers may
      * be peeled off in whatever order they were put on. */
     for (size_t i = 0; i < sizeof known / sizeof *known;) {
@@ -120,6 +126,12 @@ names_map names_detect(const char *const *name, int64_t n,
             m.layout = NAMES_WAN;
         }
         break;
+    case TT_MODEL_TINY_VAE:
+        if (any(name, n, "decoder.3.conv.0.") ||
+            any(name, n, "encoder.4.conv.0."))
+            m.layout = NAMES_WAN;
+        break;
+    case TT_MODEL_KINDS: break;
     case TT_MODEL_T5:
         if (any(name, n, "shared.") || any(name, n, "encoder.block.0."))
             m.layout = NAMES_HF;

@@ -31,6 +31,10 @@ names_map names_detect(const char *const *name, int64_t n,
 /* The Wan name of a stripped name, into out; unknown names are copied. */
 void names_to_wan(char *out, const char *in, const names_map *map);
 
+/* The way back: Diffusers' name of a Wan name, Hugging Face's for the text
+ * encoder, into out (NAMES_ROOM). */
+void names_from_wan(char *out, const char *in, tt_model_kind kind);
+
 /* Why a tensor of this (Wan) name or shape means that the file must be
  * refused, as the end of a sentence; NULL when it does not. */
 const char *names_refusal(const char *name, const tt_tensor *t,

@@ -152,6 +152,7 @@ tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
     item *t = tt_alloc0(w->ctx, &w->arena, 1, sizeof *t, "a tensor entry");
     if (!t) return w->ctx->status;
     TT_ASSERT(rank >= 0 && rank <= TT_MAX_RANK && dtype != TT_NONE);
+    TT_ASSERT(!w->last || w->last->end == w->nbytes); /* all of it written */
     if (!tt_checked_size(&n, dim, rank, tt_dtype_size(dtype)) ||
         !tt_checked_add(&end, w->nbytes, n))
         return tt_fail(w->ctx, TT_ESHAPE, "%s: tensor %s has an impossible "
@@ -167,6 +168,27 @@ tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
     else w->first = t;
     w->last = t;
     return w->ctx->status ? w->ctx->status : put(w, data, (size_t)n);
+}
+
+tt_status tt_st_open_tensor(tt_st_writer *w, const char *name, tt_dtype dtype,
+                            int rank, const int64_t *dim) {
+    int64_t none[TT_MAX_RANK + 1] = {0}, n;
+    TT_ASSERT(tt_dtype_block(dtype) == 1);
+    TT_TRY(tt_st_add(w, name, dtype, 1, none, NULL));
+    if (!tt_checked_size(&n, dim, rank, tt_dtype_size(dtype)) ||
+        !tt_checked_add(&w->last->end, w->last->begin, n))
+        return tt_fail(w->ctx, TT_ESHAPE, "%s: tensor %s has an impossible "
+                       "size", w->path, name);
+    w->last->rank = rank;
+    if (rank > 0) memcpy(w->last->dim, dim, (size_t)rank * sizeof *dim);
+    return TT_OK;
+}
+
+tt_status tt_st_write(tt_st_writer *w, const void *data, size_t nbytes) {
+    if (w->ctx->status) return w->ctx->status;
+    TT_ASSERT(w->last && nbytes <= (uint64_t)(w->last->end - w->nbytes));
+    w->nbytes += (int64_t)nbytes;
+    return put(w, data, nbytes);
 }
 
 tt_status tt_st_append(tt_st_writer *w, int axis, int64_t rows,
@@ -321,6 +343,7 @@ static void flush_folder(tt_st_writer *w) {
 
 static tt_status write_full(tt_st_writer *w) {
     int fd;
+    TT_ASSERT(!w->last || w->last->end == w->nbytes);
     TT_TRY(empty_buffer(w));
     TT_TRY(check_names(w));
     TT_TRY(create(w, &fd, w->full_path));

@@ -81,7 +81,7 @@ static tt_status no_dictionary(tt_weights *w) {
 static tt_status not_such_model(tt_weights *w, tt_model_kind kind,
                                 const char *const *stripped) {
     const char *other = NULL;
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < TT_MODEL_KINDS; k++)
         if (k != (int)kind && weights_fit(w->file, (tt_model_kind)k))
             other = names_kind_text((tt_model_kind)k);
     char show[IO_SHOW] = "";

@@ -1,0 +1,122 @@
+/* cmd_convert.c: tether convert, any readable checkpoint as safetensors.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Next    src/io/convert.c */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/progress.h"
+#include "tether/io.h"
+
+typedef struct settings {
+    const char *out, *dtype, *layout, *model, *weights;
+} settings;
+
+static const opt_spec options[] = {
+    {OPT_TEXT, "output", 'o', offsetof(settings, out), "FILE",
+     "the safetensors file to write"},
+    {OPT_TEXT, "dtype", 0, offsetof(settings, dtype), "TYPE",
+     "f32, bf16 or f16 for all floating-point values; left out: as stored "
+     "(quantised and scaled 8-bit values become f32)"},
+    {OPT_TEXT, "layout", 0, offsetof(settings, layout), "NAMES",
+     "wan (default) or diffusers"},
+    {OPT_TEXT, "model", 0, offsetof(settings, model), "WHICH",
+     "dit, vae, text-encoder or tiny-vae, where a folder or file holds "
+     "several; left out: the first that is found"},
+    {OPT_TEXT, "weights", 0, offsetof(settings, weights), "SET",
+     "ema (default) or raw, of a Self-Forcing checkpoint"},
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+static const opt_command convert_command = {
+    .name = "convert",
+    .summary = "a checkpoint as one safetensors file",
+    .usage = "IN -o OUT.safetensors [--dtype f32|bf16|f16] "
+             "[--layout wan|diffusers]",
+    .intro = "Reads whatever `tether inspect` reads. Names and prefixes are "
+             "made those of Wan's own files or of Diffusers; a file that is "
+             "no known model keeps its names. The result is read again and "
+             "compared before the command ends.",
+    .examples = "  tether convert self_forcing_dmd.pt -o sf.safetensors "
+                "--dtype bf16\n"
+                "  tether convert umt5-xxl-Q8_0.gguf -o t5.safetensors "
+                "--dtype bf16",
+    .options = options,
+    .positional_max = 1,
+};
+
+typedef struct view {
+    progress bar;
+    double start;
+} view;
+
+static void show_choice(void *user, const char *what, const char *path,
+                        const char *origin)
+{
+    progress_say(&((view *)user)->bar, "%s: %s (%s)", path, what, origin);
+}
+
+static void show_progress(void *user, const char *phase, int64_t done,
+                          int64_t total)
+{
+    view *v = user;
+    /* twice the values: written, compared */
+    if (done % (1 << 24) < (1 << 16) || done == total)
+        progress_update(&v->bar, (double)done / (double)total * 100, 100,
+                        tt_now() - v->start, "%s", phase);
+}
+
+/* Index of `word` in `names`; -1 for NULL; -2 when it is none of them. */
+static int choice(const char *word, const char *const *names)
+{
+    if (!word) return -1;
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(word, names[i])) return i;
+    return -2;
+}
+
+/* The settings as options; a sentence when one is not what it may be. */
+static const char *read_choices(tt_convert_options *o, const settings *s)
+{
+    static const char *const types[] = {"f32", "bf16", "f16", NULL};
+    static const tt_dtype dtype[] = {TT_F32, TT_BF16, TT_F16};
+    static const char *const layouts[] = {"wan", "diffusers", NULL};
+    static const char *const models[] = {"dit", "vae", "text-encoder",
+                                         "tiny-vae", NULL};
+    static const char *const sets[] = {"raw", "ema", NULL};
+    const int t = choice(s->dtype, types), l = choice(s->layout, layouts);
+    o->kind = choice(s->model, models);
+    o->ema = choice(s->weights, sets);
+    o->dtype = t >= 0 ? dtype[t] : TT_NONE;
+    o->diffusers = l == 1;
+    if (!s->out || !*s->out) return "-o OUT.safetensors is missing";
+    if (t == -2) return "--dtype must be f32, bf16 or f16";
+    if (l == -2) return "--layout must be wan or diffusers";
+    if (o->kind == -2)
+        return "--model must be dit, vae, text-encoder or tiny-vae";
+    if (o->ema == -2) return "--weights must be ema or raw";
+    return NULL;
+}
+
+int cmd_convert(tt_ctx *ctx, int argc, char **argv)
+{
+    settings s = {0};
+    cli_common common;
+    opt_result given;
+    view v;
+    int status = opt_parse(&convert_command, &s, &common, &given, argc, argv);
+    if (status >= 0) return status;
+    if (given.npositional != 1)
+        return opt_usage("convert", "expected one file or folder to convert");
+    tt_convert_options o = {.chosen = show_choice, .progress = show_progress,
+                            .user = &v};
+    const char *why = read_choices(&o, &s);
+    if (why) return opt_usage("convert", "%s", why);
+    if (cli_setup(ctx, &common)) return cli_failed(ctx);
+    if (progress_open(ctx, &v.bar, &common, false)) return cli_failed(ctx);
+    cli_catch_signals(ctx);
+    v.start = tt_now();
+    tt_convert(ctx, s.out, given.positional[0], &o);
+    progress_close(&v.bar);
+    return ctx->status ? cli_failed(ctx) : 0;
+}

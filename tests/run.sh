@@ -35,8 +35,16 @@ one() {   # name command...
     failed=$((failed + f))
 }
 
-for t in $(find "$build/tests" -type f -name 'test_*' ! -name '*.*' | sort); do
+for src in tests/*/test_*.c; do
+    t=$build/${src%.c}
     one "$t" "$t"
+done
+# the reference cases on the other backends of this build
+for backend in golden blas; do
+    "$build/tether" --version | grep -q "^backends:.*$backend" || continue
+    for t in dit/test_cases rollout/test_cases; do
+        one "$backend $t" env TT_TEST_BACKEND=$backend "$build/tests/$t"
+    done
 done
 for t in tests/*/test_*.sh; do
     [ -f "$t" ] && one "$t" sh "$t" "$build"

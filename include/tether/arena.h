@@ -18,8 +18,10 @@ struct tt_arena_block;
 typedef struct tt_arena {
     struct tt_arena_block *top; /* newest block                               */
     size_t used;                /* bytes handed out from `top`                */
-    size_t total;               /* bytes reserved in all blocks               */
+    size_t total;               /* bytes of all blocks in use                 */
     size_t peak;                /* largest `total` so far                     */
+    struct tt_arena_block *spare; /* blocks kept for reuse                    */
+    size_t spare_bytes;         /* total + spare_bytes never exceeds peak     */
     size_t fail_after;          /* tests: fail the n-th allocation; 0 = never */
 } tt_arena;
 

@@ -57,7 +57,7 @@ typedef struct tt_policy_options {
     int64_t S, M, R;       /* sink, memory, recent frames; tether takes -1 for
                               M (K-S-R) or R (K-S-M). deep-forcing: R is the
                               query window and the protected recent frames    */
-    double alpha;          /* weight of diversity in the GRAB score (eq. 9)   */
+    double alpha;          /* weight of diversity in the GRAB score (eq. 5)   */
     double tau;            /* strength of the TAME edit (eq. 13), 0..1        */
     double temperature;    /* of the importance softmax, > 0                  */
     tt_pool pool;          /* admission per evicted chunk or frame by frame   */

@@ -2,9 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Holds   a block never moves, so pointers survive growth; a reset frees the
- *         blocks above the mark but keeps one, so a loop that marks and resets
- *         does not go back to the system every time. */
+ * Holds   a block never moves, so pointers survive growth. Blocks above the
+ *         mark of a reset are kept aside and reused for requests of about
+ *         their size, so a loop that marks and resets does not go to the
+ *         system every time; what is kept never raises the peak. */
 #include "tether/arena.h"
 
 #include <stdlib.h>
@@ -58,6 +59,30 @@ static void block_free(block *b)
 #endif
 }
 
+/* Give spare blocks back until nothing beyond the peak is held. */
+static void trim(tt_arena *a)
+{
+    while (a->spare && a->total + a->spare_bytes > a->peak) {
+        block *b = a->spare;
+        a->spare = b->below;
+        a->spare_bytes -= b->size;
+        block_free(b);
+    }
+}
+
+/* A spare block of at least `need` and less than twice that, NULL: none. */
+static block *take_spare(tt_arena *a, size_t need)
+{
+    for (block **p = &a->spare; *p; p = &(*p)->below) {
+        block *b = *p;
+        if (b->size < need || b->size / 2 >= need) continue;
+        *p = b->below;
+        a->spare_bytes -= b->size;
+        return b;
+    }
+    return NULL;
+}
+
 void *tt_alloc(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
                const char *what)
 {
@@ -73,13 +98,16 @@ void *tt_alloc(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
     if (need == 0) need = ALIGN;
     bool refuse = a->fail_after && --a->fail_after == 0;
     if (!refuse && (!a->top || a->top->size - a->used < need)) {
-        block *b = block_new(need > BLOCK_MIN ? need : BLOCK_MIN);
+        size_t at_least = need > BLOCK_MIN ? need : BLOCK_MIN;
+        block *b = take_spare(a, at_least);
+        if (!b) b = block_new(at_least);
         if (b) {
             b->below = a->top;
             a->top = b;
             a->used = 0;
             a->total += b->size;
             if (a->total > a->peak) a->peak = a->total;
+            trim(a);
         } else {
             refuse = true;
         }
@@ -118,28 +146,33 @@ tt_arena_mark tt_arena_here(const tt_arena *a)
 
 void tt_arena_reset(tt_arena *a, tt_arena_mark m)
 {
-    /* An empty mark keeps the oldest block for the next round. */
     while (a->top && a->top != m.top) {
-        if (!m.top && !a->top->below) {
-            a->used = 0;
-            return;
-        }
         block *b = a->top;
         a->top = b->below;
         a->total -= b->size;
-        block_free(b);
+        b->below = a->spare;
+        a->spare = b;
+        a->spare_bytes += b->size;
     }
     a->used = m.used;
+    trim(a);
+}
+
+static void free_list(block *b)
+{
+    while (b) {
+        block *below = b->below;
+        block_free(b);
+        b = below;
+    }
 }
 
 void tt_arena_free(tt_arena *a)
 {
-    while (a->top) {
-        block *b = a->top;
-        a->top = b->below;
-        block_free(b);
-    }
-    a->used = a->total = 0;
+    free_list(a->top);
+    free_list(a->spare);
+    a->top = a->spare = NULL;
+    a->used = a->total = a->spare_bytes = 0;
 }
 
 tt_real *tt_scratch(tt_ctx *ctx, int64_t n)

@@ -18,10 +18,11 @@ static void test_status(void)
            "the first failure wins: %s", tt_message(ctx));
     expect(tt_scratch(ctx, 4) == NULL, "no allocation while failed");
     tt_real x[2] = {1, 2};
-    tt_add(ctx, x, x, 2);
+    const tt_real same[2] = {1, 2};
+    tt_add(ctx, x, same, 2);
     expect(x[0] == 1 && x[1] == 2, "operators do nothing while failed");
     tt_clear(ctx);
-    tt_add(ctx, x, x, 2);
+    tt_add(ctx, x, same, 2);
     expect(x[0] == 2 && x[1] == 4, "and work again after tt_clear");
 }
 
@@ -56,7 +57,15 @@ static void test_arena(void)
     expect(p[99] == 1, "growth does not move what is there");
     size_t total = a.total;
     tt_arena_reset(&a, m);
-    expect(a.total < total, "a reset gives blocks back");
+    expect(a.total < total, "a reset leaves the blocks above the mark");
+    expect(a.total + a.spare_bytes <= a.peak, "what is kept is within the peak");
+    char *reused = tt_alloc(ctx, &a, 3 << 20, 1, "reused");
+    expect(reused == big, "and is used again");
+    tt_arena_reset(&a, m);
+    char *larger = tt_alloc(ctx, &a, 4 << 20, 1, "larger");
+    memset(larger, 3, 4 << 20);
+    expect(a.total + a.spare_bytes <= a.peak, "also after growth");
+    tt_arena_reset(&a, m);
     char *again = tt_alloc(ctx, &a, 10, 1, "again");
     expect(again == p + 128, "and continues behind the mark");
     a.fail_after = 2;

@@ -81,8 +81,8 @@ extern const tt_kernels tt_kernels_generic;
 extern const tt_kernels tt_kernels_avx2, tt_kernels_avx512;
 #endif
 
-/* The best table this CPU runs, or the one TT_CPU names (generic, avx2,
- * avx512; an impossible wish falls back to the best possible below it). */
+/* The best table this CPU runs. TT_CPU=generic or avx2 lowers it; any other
+ * value of TT_CPU changes nothing. */
 const tt_kernels *exact_kernels(void);
 
 void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,

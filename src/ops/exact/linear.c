@@ -18,6 +18,10 @@
 #define BLOCK_PANELS 12  /* row panels per unit of work                       */
 #define CHUNK_COLS 512   /* outputs per unit of work, at most                 */
 
+/* Floats of private memory per thread: rows to widen, or a padded row panel.
+ * From scratch and not from the stack, which may be small in a thread. */
+#define OWN (EXACT_MAX_NR * TT_DOT_BLOCK)
+
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -57,9 +61,9 @@ typedef struct job {
 } job;
 
 /* rows [r0, r0+m) (m <= mr) of x against every panel in columns [c0, c1) of
- * the job. Partial tiles go through a full-sized copy. */
+ * the job. Partial tiles go through full-sized copies; a [mr, kc] is scratch. */
 static void row_panel(const job *q, const float *x, int64_t ldx, int64_t r0,
-                      int64_t m, int64_t c)
+                      int64_t m, int64_t c, float *a)
 {
     const tt_kernels *kn = q->kn;
     int64_t n = least(q->no - c, kn->nr);
@@ -70,7 +74,7 @@ static void row_panel(const job *q, const float *x, int64_t ldx, int64_t r0,
         kn->linear_tile(y, q->ldy, x, ldx, panel, q->kc, q->k0 > 0, bias);
         return;
     }
-    float a[EXACT_MAX_MR * TT_DOT_BLOCK], t[EXACT_MAX_MR * EXACT_MAX_NR];
+    float t[EXACT_MAX_MR * EXACT_MAX_NR];
     float padded[EXACT_MAX_NR] = {0};
     if (m < kn->mr) {
         for (int64_t r = 0; r < kn->mr; r++)
@@ -94,12 +98,12 @@ static void row_panel(const job *q, const float *x, int64_t ldx, int64_t r0,
 
 /* One unit: rows [r0, r1) against outputs [c0, c1) of the job. */
 static void run_unit(const job *q, const float *x, int64_t ldx, int64_t r0,
-                     int64_t r1, int64_t c0, int64_t c1)
+                     int64_t r1, int64_t c0, int64_t c1, float *own)
 {
     for (int64_t c = c0; c < c1; c += q->kn->nr)
         for (int64_t r = r0; r < r1; r += q->kn->mr)
             row_panel(q, x + (r - r0) * ldx, ldx, r,
-                      least(r1 - r, q->kn->mr), c);
+                      least(r1 - r, q->kn->mr), c, own);
 }
 
 /* Outputs per unit: narrower when there are few rows, so that every thread
@@ -121,9 +125,10 @@ void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
     int64_t rows = (int64_t)BLOCK_PANELS * kn->mr;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *packed = tt_scratch(ctx, cols * TT_DOT_BLOCK);
-    if (packed && K == 0)
+    float *own = tt_scratch(ctx, ctx->nthreads * OWN);
+    if (own && K == 0)
         for (int64_t i = 0; i < n * o; i++) y[i] = b ? b[i % o] : 0.0f;
-    for (int64_t o0 = 0; packed && o0 < o; o0 += cols)
+    for (int64_t o0 = 0; own && o0 < o; o0 += cols)
         for (int64_t k0 = 0; k0 < K; k0 += TT_DOT_BLOCK) {
             job q = {.kn = kn, .packed = packed, .o0 = o0,
                      .no = least(o - o0, cols), .k0 = k0,
@@ -133,7 +138,7 @@ void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
             int64_t panels = (q.no + kn->nr - 1) / kn->nr;
             TT_PARALLEL_FOR_WORK(ctx, q.no * q.kc)
             for (int64_t p = 0; p < panels; p++) {
-                float wide[EXACT_MAX_NR * TT_DOT_BLOCK];
+                float *wide = own + tt_thread_id() * OWN;
                 pack_panel(packed + p * kn->nr * q.kc, kn, w, o0 + p * kn->nr,
                            least(q.no - p * kn->nr, kn->nr), k0, q.kc, wide);
             }
@@ -144,7 +149,7 @@ void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
             for (int64_t u = 0; u < nr * nc; u++) {
                 int64_t r0 = u % nr * rows, c0 = u / nr * chunk;
                 run_unit(&q, x + r0 * K + k0, K, r0, least(n, r0 + rows), c0,
-                         least(q.no, c0 + chunk));
+                         least(q.no, c0 + chunk), own + tt_thread_id() * OWN);
             }
         }
     tt_arena_reset(&ctx->scratch, mark);
@@ -153,19 +158,19 @@ void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
 /* All weights of a convolution packed at once: panels of every product block,
  * block after block. [ceil(Cout/nr) * nr * K] */
 static void pack_all(tt_ctx *ctx, const tt_kernels *kn, float *packed,
-                     const tt_tensor *w2, int64_t o, int64_t K)
+                     const tt_tensor *w2, int64_t o, int64_t K, float *own_all)
 {
     int64_t panels = (o + kn->nr - 1) / kn->nr;
     int64_t blocks = (K + TT_DOT_BLOCK - 1) / TT_DOT_BLOCK;
     (void)ctx;
     TT_PARALLEL_FOR_WORK(ctx, o * K)
     for (int64_t u = 0; u < panels * blocks; u++) {
-        float wide_rows[EXACT_MAX_NR * TT_DOT_BLOCK];
+        float *wide = own_all + tt_thread_id() * OWN;
         int64_t p = u % panels, k0 = u / panels * TT_DOT_BLOCK;
         int64_t kc = least(K - k0, TT_DOT_BLOCK);
         pack_panel(packed + panels * kn->nr * k0 + p * kn->nr * kc, kn, w2,
                    p * kn->nr, least(o - p * kn->nr, kn->nr), k0, kc,
-                   wide_rows);
+                   wide);
     }
 }
 
@@ -180,8 +185,9 @@ void exact_conv(tt_ctx *ctx, const tt_conv_args *p)
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *packed = tt_scratch(ctx, wide * K);
     float *windows = tt_scratch(ctx, rows * K * ctx->nthreads);
-    if (windows) {
-        pack_all(ctx, kn, packed, &w2, o, K);
+    float *own = tt_scratch(ctx, ctx->nthreads * OWN);
+    if (own) {
+        pack_all(ctx, kn, packed, &w2, o, K, own);
         TT_PARALLEL_FOR_DYNAMIC(ctx, pixels * o * K / 32)
         for (int64_t u = 0; u < units; u++) {
             float *x = windows + rows * K * tt_thread_id();
@@ -193,7 +199,8 @@ void exact_conv(tt_ctx *ctx, const tt_conv_args *p)
                          .no = o, .k0 = k0, .kc = least(K - k0, TT_DOT_BLOCK),
                          .b = p->b, .y = p->y, .ldy = o};
                 q.last = k0 + q.kc == K;
-                run_unit(&q, x + k0, K, r0, r1, 0, o);
+                run_unit(&q, x + k0, K, r0, r1, 0, o,
+                         own + tt_thread_id() * OWN);
             }
         }
     }

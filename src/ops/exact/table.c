@@ -13,14 +13,14 @@ const tt_kernels *exact_kernels(void)
     const char *wish = getenv("TT_CPU");
 #if defined(__x86_64__)
     bool generic = wish && strcmp(wish, "generic") == 0;
-    bool below512 = wish && strcmp(wish, "avx512") != 0;
+    bool avx2_wish = wish && strcmp(wish, "avx2") == 0;
     __builtin_cpu_init();
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
                   __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl") &&
                   __builtin_cpu_supports("avx512bw");
-    if (avx512 && !generic && !below512) return &tt_kernels_avx512;
+    if (avx512 && !generic && !avx2_wish) return &tt_kernels_avx512;
     if (avx2 && !generic) return &tt_kernels_avx2;
 #else
     (void)wish;

@@ -21,8 +21,10 @@ static tt_status refuse(tt_ctx *ctx, const tt_file *f, const char *key,
                    io_show(show, key, strlen(key)), why);
 }
 
-/* A file name that cannot leave the folder. */
+/* A file name that cannot leave the folder and can be shown in a message. */
 static bool plain_name(const tt_json *v) {
+    for (size_t i = 0; i < v->len; i++)
+        if ((uint8_t)v->str[i] < 0x20 || v->str[i] == 0x7f) return false;
     return v->len > 0 && strlen(v->str) == v->len && strcmp(v->str, ".") &&
            !strstr(v->str, "..") && !strpbrk(v->str, "/\\");
 }

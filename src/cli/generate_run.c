@@ -230,26 +230,31 @@ static tt_status rebuild_cache(run *r)
     return ctx->status;
 }
 
-/* The cache as it was when the run was interrupted. */
+/* The cache as it was when the run was interrupted; frames that came later go
+ * again. */
 static tt_status restore_cache(run *r)
 {
     tt_ctx *ctx = r->ctx;
+    const char *policy = r->job->opt.policy.name;
     if (r->tracing)
         return tt_fail(ctx, TT_EINVAL, "--trace-cache cannot be resumed with "
                        "--cache %s: its earlier chunks cannot be repeated",
-                       r->job->opt.policy.name);
+                       policy);
     if (access(r->state, F_OK))
         return tt_fail(ctx, TT_EINVAL, "--cache %s cannot go on from latents "
                        "alone, and there is no saved cache %s (it is written "
                        "when a run is interrupted with ^C); start over without "
-                       "--resume", r->job->opt.policy.name, r->state);
+                       "--resume", policy, r->state);
     TT_TRY(tt_rollout_restore(ctx, r->rollout, r->state));
-    if (tt_rollout_frames_done(r->rollout) != r->done)
+    const int64_t saved = tt_rollout_frames_done(r->rollout);
+    if (saved > r->done)
         return tt_fail(ctx, TT_EINVAL, "%s was saved after %lld frames, but "
-                       "there are latents of %lld; start over without "
-                       "--resume", r->state,
-                       (long long)tt_rollout_frames_done(r->rollout),
+                       "there are latents of %lld only; start over without "
+                       "--resume", r->state, (long long)saved,
                        (long long)r->done);
+    while (r->done > saved)
+        r->done -= tt_rollout_chunk_frames(r->rollout, --r->chunk);
+    TT_TRY(latents_file_cut(&r->file, r->done));
     progress_say(r->job->progress, "resuming after %lld of %lld chunks",
                  (long long)r->chunk,
                  (long long)tt_rollout_chunks(r->rollout));

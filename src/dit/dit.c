@@ -85,6 +85,8 @@ tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
     if (!p) return ctx->status;
     p->arena = arena;
     p->rows = n;
+    p->layers = c->layers;
+    p->dim = c->dim;
     p->context = tt_alloc(ctx, &p->arena, n * c->dim, sizeof(tt_real),
                           "prompt context");
     p->k = tt_alloc0(ctx, &p->arena, c->layers, sizeof *p->k, "prompt keys");
@@ -155,7 +157,21 @@ static tt_status check_call(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
                        (long long)g->grid_w, (long long)m->cfg.layers,
                        (long long)H, (long long)D, (long long)(h / 2),
                        (long long)(w / 2));
-    TT_ASSERT(prompt->rows >= 1);
+    if (pass->frames > g->chunk || pass->start < 0 ||
+        pass->start > g->frames - pass->frames)
+        return tt_fail(ctx, TT_ESHAPE,
+                       "frames %lld to %lld do not fit: the cache was built "
+                       "for chunks of at most %lld frames and a video of %lld",
+                       (long long)pass->start,
+                       (long long)(pass->start + pass->frames - 1),
+                       (long long)g->chunk, (long long)g->frames);
+    if (prompt->layers != m->cfg.layers || prompt->dim != m->cfg.dim)
+        return tt_fail(ctx, TT_ESHAPE,
+                       "the prompt was made for %lld layers of width %lld, but "
+                       "this transformer has %lld of %lld: make it with the "
+                       "same model", (long long)prompt->layers,
+                       (long long)prompt->dim, (long long)m->cfg.layers,
+                       (long long)m->cfg.dim);
     return TT_OK;
 }
 

@@ -46,6 +46,7 @@ struct tt_dit {
 
 struct tt_prompt {
     int64_t rows;
+    int64_t layers, dim;            /* of the model it was made for           */
     tt_real *context;               /* [rows, dim]                            */
     tt_real **k, **v;               /* [layers] of [rows, H, D]               */
     tt_arena arena;

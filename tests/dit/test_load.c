@@ -173,6 +173,14 @@ static void test_nan(void)
     expect_status(ctx->status, TT_ESHAPE, "odd latent height");
     tt_dit_forward(ctx, y, x, 4, 2, t, 1, m, p, cache, &pass);
     expect_status(ctx->status, TT_ESHAPE, "another grid than the cache's");
+    tt_pass bad = pass;
+    bad.frames = geo.chunk + 1;
+    tt_dit_forward(ctx, y, x, 2, 2, t, 1, m, p, cache, &bad);
+    expect_status(ctx->status, TT_ESHAPE, "more frames than a chunk");
+    bad = pass;
+    bad.start = geo.frames;
+    tt_dit_forward(ctx, y, x, 2, 2, t, 1, m, p, cache, &bad);
+    expect_status(ctx->status, TT_ESHAPE, "frames behind the end");
     tt_prompt_free(p);
     tt_cache_close(cache);
     tt_dit_close(m);

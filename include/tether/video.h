@@ -154,11 +154,21 @@ void tt_sheet_abort(tt_sheet *s);
 #define TT_PREVIEW_ZOOM 4
 
 /* A rough picture of latents without a decoder: frames side by side, every
- * latent pixel a square of TT_PREVIEW_ZOOM pixels, colours from a fixed linear
+ * latent pixel a square of `zoom` pixels, colours from a fixed linear
  * projection of the channels (the table is in io/preview.c). Shapes and
- * places are those of the video; colours are not.
- *   rgb    [h*ZOOM, F*w*ZOOM, 3]      x0 [F, C, h, w] */
-void tt_latent_preview(uint8_t *rgb, const tt_real *x0, int64_t F, int64_t C,
-                       int64_t h, int64_t w);
+ * places are those of the video; colours are not. */
+typedef struct tt_preview {
+    int64_t frames;         /* shown                                          */
+    int64_t columns, zoom;  /* frames per row; pixels per latent pixel        */
+    int64_t width, height;  /* of the picture                                 */
+} tt_preview;
+
+/* How F frames of h x w latent pixels fit a picture: one row of zoom
+ * TT_PREVIEW_ZOOM, else several rows, else a smaller zoom, else fewer frames.
+ * h and w are at most TT_PICTURE_SIDE_MAX, h*w at most TT_PICTURE_AREA_MAX. */
+tt_preview tt_preview_layout(int64_t F, int64_t h, int64_t w);
+/* rgb [height, width, 3]; x0 [>= frames, C, h, w] */
+void tt_latent_preview(uint8_t *rgb, const tt_preview *p, const tt_real *x0,
+                       int64_t C, int64_t h, int64_t w);
 
 #endif

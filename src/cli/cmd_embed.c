@@ -30,7 +30,8 @@ static const opt_spec options[] = {
      "safetensors with `text`, `context`, `ids` and `mask`"},
     {OPT_GROUP, NULL, 0, 0, NULL, "How"},
     {OPT_INT, "length", 0, offsetof(settings, length), "N",
-     "tokens per prompt, </s> and padding included (default 512)"},
+     "tokens per prompt, </s> and padding included (default: text_len of the "
+     "folder's config.json, else 512)"},
     {OPT_FLAG, "no-clean", 0, offsetof(settings, no_clean), NULL,
      "the prompt is clean already"},
     {OPT_FLAG, "real-rows", 0, offsetof(settings, real_rows), NULL,
@@ -63,13 +64,13 @@ typedef struct tokens {
     int64_t *ids, *mask;
 } tokens;
 
-static int check(const settings *s)
+static int check(const settings *s, const opt_result *given)
 {
     const char *me = command.name;
     if (!s->output) return opt_usage(me, "-o FILE is needed");
     if (!s->prompt == !s->ids)
         return opt_usage(me, "give either -p TEXT or --ids FILE");
-    if (s->length < 1 || s->length > 1 << 20)
+    if (opt_given(given, "length") && (s->length < 1 || s->length > 1 << 20))
         return opt_usage(me, "--length must be 1 to %d, but %lld was given",
                          1 << 20, (long long)s->length);
     return -1;
@@ -117,10 +118,10 @@ static tt_status tokens_from_prompt(tt_ctx *ctx, tokens *t, const settings *s,
     char path[4096];
     tt_tokenizer *tok;
     int64_t seq_len = 0;
+    t->L = s->length ? s->length : model_text_len(ctx, &s->paths);
     TT_TRY(model_tokenizer(ctx, path, sizeof path, &s->paths));
     TT_TRY(tt_tokenizer_open(ctx, &tok, path));
     t->B = 1;
-    t->L = s->length;
     t->ids = tt_alloc(ctx, &ctx->scratch, t->L, sizeof *t->ids, "ids");
     t->mask = tt_alloc(ctx, &ctx->scratch, t->L, sizeof *t->mask, "mask");
     tt_tokenizer_encode_prompt(ctx, t->ids, t->mask, &seq_len, tok, s->prompt,
@@ -175,12 +176,12 @@ static tt_status run(tt_ctx *ctx, const settings *s, progress *p)
 
 int cmd_embed(tt_ctx *ctx, int argc, char **argv)
 {
-    settings s = {.paths = MODEL_PATHS_DEFAULT, .length = 512};
+    settings s = {.paths = MODEL_PATHS_DEFAULT};
     cli_common common;
     opt_result given;
     progress p;
     int status = opt_parse(&command, &s, &common, &given, argc, argv);
-    if (status < 0) status = check(&s);
+    if (status < 0) status = check(&s, &given);
     if (status >= 0) return status;
     if (cli_setup(ctx, &common)) return cli_failed(ctx);
     cli_catch_signals(ctx);

@@ -14,6 +14,8 @@
 #include "cli/cli.h"
 #include "cli/generate.h"
 #include "cli/inputs.h"
+#include "cli/outputs.h"
+#include "tether/analyze.h"
 #include "tether/outfile.h"
 #include "tether/video.h"
 
@@ -27,6 +29,7 @@ typedef struct session {
     tt_arena mem;        /* noise, given latents, names                       */
     tt_dit *dit;
     texts texts;
+    int videos;          /* prompts that get their own                        */
     given_frames given_frames;
     tt_scenes scenes;    /* none: n = 0                                       */
     tt_vae *restart_vae; /* causvid: for the frames between rollouts          */
@@ -40,6 +43,15 @@ static void size_for_file(const session *s, int64_t *h, int64_t *w)
 {
     *h = s->opt.h ? s->opt.h : -1;
     *w = s->opt.w ? s->opt.w : -1;
+}
+
+/* The transformer takes patches of 2 x 2. */
+static void check_even(session *s, const char *path)
+{
+    if (s->ctx->status || (s->opt.h % 2 == 0 && s->opt.w % 2 == 0)) return;
+    tt_fail(s->ctx, TT_ESHAPE, "%s: latent frames of width %lld and height "
+            "%lld; both must be even", path, (long long)s->opt.w,
+            (long long)s->opt.h);
 }
 
 /* `initial_latent`, or `latents` as other commands write them. */
@@ -67,6 +79,7 @@ static void read_initial(session *s, int64_t C)
     s->opt.initial_frames = dim[1];
     s->opt.h = dim[3];
     s->opt.w = dim[4];
+    check_even(s, s->g.initial);
     record_input(s->ctx, &s->record, "initial latents", s->g.initial, NULL);
 }
 
@@ -85,6 +98,7 @@ static void read_noise(session *s, int64_t C)
         s->opt.h = dim[3];
         s->opt.w = dim[4];
         restarts_read_noise(s->ctx, &s->mem, s->g.noise, C, length, &s->opt);
+        check_even(s, s->g.noise);
         return;
     }
     s->opt.noise.noise = input_read(s->ctx, &s->mem, s->g.noise, "noise", 5,
@@ -92,6 +106,7 @@ static void read_noise(session *s, int64_t C)
     if (!s->opt.noise.noise) return;
     s->opt.h = dim[3];
     s->opt.w = dim[4];
+    check_even(s, s->g.noise);
     if (!length) s->opt.latents = dim[1];
     if (generate_length(s->ctx, &s->g, &s->given, &s->opt)) return;
     if (s->opt.latents != dim[1]) {
@@ -133,7 +148,7 @@ static tt_status read_inputs(session *s)
     s->g.height = 8 * s->opt.h;
     s->g.latents = s->opt.latents;
     s->g.rollouts = s->opt.rollouts;
-    s->g.frames = video_frames(&s->opt);
+    s->g.frames = generate_frames(&s->opt);
     s->g.seconds = (double)s->g.frames / 16;
     return TT_OK;
 }
@@ -239,40 +254,62 @@ static const char *with_suffix(session *s, const char *path,
     return out;
 }
 
-/* FOLDER/PROMPT-SAMPLE.mp4 as VBench wants it: no '/', at most 255 bytes. */
+/* FOLDER/PROMPT-SAMPLE.mp4 as VBench wants it. */
 static const char *vbench_name(session *s, const char *prompt, int64_t sample)
 {
-    const char *folder = s->g.output;
-    char stem[201];
-    size_t n = 0;
-    for (; prompt[n] && n < 200; n++)
-        stem[n] = prompt[n] == '/' || prompt[n] == '\n' ? ' ' : prompt[n];
-    if (prompt[n]) {
-        while (n && ((unsigned char)prompt[n] & 0xc0) == 0x80) n--;
-        tt_warn(s->ctx, "the prompt is too long for a file name and was cut "
-                "after %zu bytes", n);
-    }
-    size_t room = strlen(folder) + 256;
+    char stem[TT_VBENCH_STEM_MAX + 1];
+    size_t room = strlen(s->g.output) + sizeof stem + 32;
     char *out = tt_alloc(s->ctx, &s->mem, (int64_t)room, 1, "file name");
-    if (out) snprintf(out, room, "%s/%.*s-%lld.mp4", folder, (int)n, stem,
+    tt_vbench_stem(stem, prompt);
+    if (out) snprintf(out, room, "%s/%s-%lld.mp4", s->g.output, stem,
                       (long long)sample);
     return out;
 }
 
-/* Beside `output`: its name with another ending. */
-static const char *beside(session *s, const char *output, const char *ending)
+/* Length of what all names beside pictures `folder/%05d.png` begin with: the
+ * folder, which need not exist yet; its last part must be a name. */
+static size_t folder_stem(const char *output, const char *base)
 {
-    if (!output || !strcmp(output, "-")) return NULL;
+    size_t n = (size_t)(base - output);
+    while (n && output[n - 1] == '/') n--;
+    size_t name = n;
+    while (name && output[name - 1] != '/') name--;
+    return strspn(output + name, ".") >= n - name ? 0 : n;
+}
+
+/* Beside `output`: its name with another ending. Beside pictures: that of
+ * their folder and `suffix`. For standard output: in the current folder. */
+static const char *beside(session *s, const char *output, const char *suffix,
+                          uint64_t seed, const char *ending)
+{
+    if (!output) return NULL;
     const char *slash = strrchr(output, '/');
     const char *base = slash ? slash + 1 : output;
     const char *dot = strrchr(base, '.');
     size_t n = dot ? (size_t)(dot - output) : strlen(output);
-    if (strchr(base, '%')) n = (size_t)(base - output); /* a pattern */
-    size_t room = n + strlen(ending) + 8;
+    char name[64] = "";
+    if (!strcmp(output, "-")) {
+        n = 0;
+        snprintf(name, sizeof name, "tether-%llu", (unsigned long long)seed);
+    } else if (strchr(base, '%')) {
+        n = folder_stem(output, base);
+        if (!n) {
+            n = (size_t)(base - output); /* it is "", "./" or "../" */
+            snprintf(name, sizeof name, "video");
+        }
+        snprintf(name + strlen(name), sizeof name - strlen(name), "%.40s",
+                 suffix);
+    }
+    size_t room = n + strlen(name) + strlen(ending) + 1;
     char *out = tt_alloc(s->ctx, &s->mem, (int64_t)room, 1, "file name");
-    if (out) snprintf(out, room, "%.*s%s%s", (int)n, output,
-                      strchr(base, '%') ? "video" : "", ending);
+    if (out) snprintf(out, room, "%.*s%s%s", (int)n, output, name, ending);
     return out;
+}
+
+static uint64_t seed_of(const session *s, int prompt, int64_t sample)
+{
+    if (strcmp(s->g.seed_rule, "official")) return s->g.seed;
+    return s->g.seed + 100 * (uint64_t)prompt + (uint64_t)sample;
 }
 
 static video_names names_of(session *s, int prompt, int64_t sample)
@@ -297,11 +334,13 @@ static video_names names_of(session *s, int prompt, int64_t sample)
     v.trace = with_suffix(s, g->trace, suffix);
     const char *main_output = v.output && strcmp(v.output, "-") ? v.output
                                                                 : v.sheet;
+    if (!main_output) main_output = v.output; /* "-" */
+    const uint64_t seed = seed_of(s, prompt, sample);
     v.latents = g->latents_out ? with_suffix(s, g->latents_out, suffix)
-              : beside(s, main_output, ".latents.safetensors");
+              : beside(s, main_output, suffix, seed, ".latents.safetensors");
     v.preview = !g->preview ? NULL
               : *g->preview ? with_suffix(s, g->preview, suffix)
-              : beside(s, main_output, ".preview.png");
+              : beside(s, main_output, suffix, seed, ".preview.png");
     if (g->no_decode) v.output = v.sheet = NULL;
     return v;
 }
@@ -327,6 +366,12 @@ static tt_status check_names(session *s, const video_names *v)
     const char *const files[] = {v->latents, v->preview, v->record, v->dump,
                                  v->trace};
     decode_outputs o = outputs_of(s, v);
+    const output_name all[] = {
+        {"-o", v->output}, {"--contact-sheet", v->sheet},
+        {"--latents-out", v->latents}, {"--preview", v->preview},
+        {"--record", v->record}, {"--dump", v->dump},
+        {"--trace-cache", v->trace}, {"--log-json", s->progress.log_path}};
+    TT_TRY(outputs_differ(s->ctx, all, sizeof all / sizeof *all));
     TT_TRY(decode_check(s->ctx, &o, s->opt.rollouts,
                         s->opt.initial_frames + s->opt.latents, s->opt.h,
                         s->opt.w));
@@ -337,16 +382,14 @@ static tt_status check_names(session *s, const video_names *v)
 
 /* ---- one video ----------------------------------------------------------- */
 
-static uint64_t seed_of(const session *s, int prompt, int64_t sample)
-{
-    if (strcmp(s->g.seed_rule, "official")) return s->g.seed;
-    return s->g.seed + 100 * (uint64_t)prompt + (uint64_t)sample;
-}
-
 static void announce(session *s, const video_job *job, int prompt)
 {
     const tt_rollout_options *o = &job->opt;
     const int64_t n = (o->initial_frames + o->latents) * o->rollouts;
+    char stem[TT_VBENCH_STEM_MAX + 1];
+    if (s->g.vbench_name && !tt_vbench_stem(stem, s->texts.prompt[prompt]))
+        tt_warn(s->ctx, "the prompt cannot be part of a file name; the video "
+                "is called %s", job->names.output);
     int64_t bytes = tt_rollout_bytes(s->dit, o);
     for (int i = 0; i < s->scenes.n; i++)
         progress_note(&s->progress, "from chunk %lld%s: %s",
@@ -381,6 +424,7 @@ static void write_record(session *s, const video_job *job, int prompt)
     const tt_rollout_options *o = &job->opt;
     record_video v = {.prompt = s->texts.prompt[prompt],
                       .seed = o->noise.seed, .sample = o->noise.sample,
+                      .noise_file = s->g.noise,
                       .latents = o->latents, .given = o->initial_frames,
                       .width = 8 * o->w, .height = 8 * o->h,
                       .frames = video_frames(o)};
@@ -473,24 +517,41 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
 
 /* ---- the command --------------------------------------------------------- */
 
+/* Prompts, and what can be said about them before anything else is read. */
+static tt_status collect_texts(session *s)
+{
+    const generate *g = &s->g;
+    TT_TRY(scenes_read(s->ctx, &s->mem, &s->scenes, g));
+    TT_TRY(texts_collect(s->ctx, &s->texts, g, &s->scenes));
+    s->videos = s->scenes.n ? 1 : s->texts.n;
+    if (s->videos > 1 && g->output && !g->no_decode && !strcmp(g->output, "-"))
+        return tt_fail(s->ctx, TT_EINVAL, "%s holds %d prompts: only one video "
+                       "can go to the standard output", g->prompt_file,
+                       s->videos);
+    return TT_OK;
+}
+
+/* The names of the first sample of every prompt, before the work begins. */
+static tt_status check_all_names(session *s)
+{
+    for (int i = 0; i < s->videos && !s->ctx->status; i++) {
+        const tt_arena_mark mark = tt_arena_here(&s->mem);
+        const video_names v = names_of(s, i, s->g.sample);
+        if (!s->ctx->status) check_names(s, &v);
+        tt_arena_reset(&s->mem, mark);
+    }
+    return s->ctx->status;
+}
+
 static void run_session(session *s)
 {
-    video_names first;
-    if (scenes_read(s->ctx, &s->mem, &s->scenes, &s->g) || open_dit(s)
-        || read_inputs(s) || check_rules(s) || try_vae(s)
-        || open_restart_vae(s)) return;
-    if (!s->g.prompt_file) { /* names do not need the texts: ask early */
-        s->texts.n = 1;
-        s->texts.prompt = s->scenes.n ? s->scenes.prompt : &s->g.prompt;
-        first = names_of(s, 0, s->g.sample);
-        if (check_names(s, &first)) return;
-    }
-    if (encode_given(s)) return;
-    if (texts_make(s->ctx, &s->texts, &s->g, &s->scenes,
-                   tt_dit_get_config(s->dit), &s->progress, &s->record))
+    if (collect_texts(s) || open_dit(s) || read_inputs(s) || check_rules(s)
+        || try_vae(s) || open_restart_vae(s) || check_all_names(s)
+        || encode_given(s)) return;
+    if (texts_make(s->ctx, &s->texts, &s->g, tt_dit_get_config(s->dit),
+                   &s->progress, &s->record))
         return;
-    const int videos = s->scenes.n ? 1 : s->texts.n;
-    for (int i = 0; i < videos; i++)
+    for (int i = 0; i < s->videos; i++)
         for (int64_t k = 0; k < s->g.num_samples; k++)
             if (one_video(s, i, s->g.sample + k)) return;
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "cli/outputs.h"
 #include "tether/outfile.h"
 #include "tether/video.h"
 
@@ -33,6 +34,9 @@ tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t clips,
         return tt_fail(ctx, TT_EINVAL, "clips of %lld frames have none left "
                        "without the last %lld", (long long)decode_frames(n),
                        (long long)o->drop);
+    const output_name all[] = {{"-o", o->video}, {"--contact-sheet", o->sheet},
+                               {"--raw-out", o->raw}};
+    TT_TRY(outputs_differ(ctx, all, sizeof all / sizeof *all));
     if (o->video) TT_TRY(tt_video_check(ctx, o->video, &f));
     if (o->sheet) TT_TRY(tt_out_check(ctx, o->sheet));
     if (o->raw) TT_TRY(tt_out_check(ctx, o->raw));

@@ -81,6 +81,10 @@ int generate_fill_policy(generate *g, const opt_result *given,
 tt_status generate_length(tt_ctx *ctx, const generate *g,
                           const opt_result *given, tt_rollout_options *opt);
 
+/* Video frames that are generated, given ones not counted: what --frames
+ * says. With several rollouts those of one. */
+int64_t generate_frames(const tt_rollout_options *opt);
+
 /* ---- scenes and restarts ------------------------------------------------- */
 
 /* Scenes of --scene or --scene-file; none (n = 0) without them. */
@@ -115,16 +119,19 @@ tt_status given_encode(tt_ctx *ctx, tt_arena *mem, given_frames *v,
 typedef struct texts {
     int n;                  /* prompts                                        */
     const char **prompt;    /* [n]; NULL entries with --embeds                */
+    int64_t *line;          /* [n] of --prompt-file; NULL: from elsewhere     */
     tt_real *text;          /* [n, rows, dim]                                 */
     int64_t rows, dim;
     tt_arena mem;
 } texts;
 
-/* Read or compute the embeddings of all prompts: those of the scenes when
- * there are any. */
+/* What is to be encoded: the prompts of the scenes when there are any. Refuses
+ * what is not UTF-8, naming file and line. */
+tt_status texts_collect(tt_ctx *ctx, texts *t, const generate *g,
+                        const tt_scenes *scenes);
+/* Then read or compute their embeddings. */
 tt_status texts_make(tt_ctx *ctx, texts *t, const generate *g,
-                     const tt_scenes *scenes, const tt_dit_config *dit,
-                     progress *p, record *r);
+                     const tt_dit_config *dit, progress *p, record *r);
 void texts_free(texts *t);
 /* The whole file as text in `a`; refuses NUL bytes. */
 char *texts_read_file(tt_ctx *ctx, tt_arena *a, const char *path);

@@ -175,7 +175,8 @@ static const opt_spec options[] = {
      "PNG with evenly spaced frames"},
     {OPT_TEXT, "latents-out", 0, offsetof(generate, latents_out), "FILE",
      "latents [1, n0+n, C, h, w], complete before decoding starts (default: "
-     "beside the output, ending in .latents.safetensors)"},
+     "beside the output, ending in .latents.safetensors; with -o - "
+     "tether-SEED.latents.safetensors)"},
     {OPT_FLAG, "no-decode", 0, offsetof(generate, no_decode), NULL,
      "stop after the latents"},
     {OPT_MAYBE, "preview", 0, offsetof(generate, preview), "FILE.png",
@@ -310,6 +311,10 @@ static int check_output(const generate *g)
         return opt_usage(me, "nothing to write: give -o PATH or "
                          "--contact-sheet FILE, or --no-decode with "
                          "--latents-out FILE");
+    if (g->output && !strcmp(g->output, "-") && !g->no_decode
+        && g->num_samples > 1)
+        return opt_usage(me, "only one video can go to the standard output, "
+                         "not --num-samples %lld", (long long)g->num_samples);
     if (g->vbench_name && (!g->output || g->embeds))
         return opt_usage(me, "--vbench-name needs -o FOLDER and a prompt");
     if (g->dump_filter && !g->dump)
@@ -419,6 +424,11 @@ static int64_t whole_chunks(int64_t n, int64_t first, int64_t chunk)
 static int64_t video_frames(int64_t n, bool given)
 {
     return given ? 4 * n : 4 * n - 3;
+}
+
+int64_t generate_frames(const tt_rollout_options *opt)
+{
+    return video_frames(opt->latents, opt->initial_frames > 0);
 }
 
 static tt_status not_whole(tt_ctx *ctx, const char *option, double asked,

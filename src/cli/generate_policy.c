@@ -134,6 +134,8 @@ static void write_back(generate *g, const tt_policy_options *p)
     g->sink = p->S;
     g->recent = p->R;
     g->memory = p->M;
+    if (p->M == -1 && !strcmp(g->cache, "tether")) /* what it resolves to */
+        g->memory = p->K - p->S - p->R;
     g->alpha = p->alpha;
     g->tau = p->tau;
     g->temperature = p->temperature;

@@ -133,21 +133,28 @@ static void on_progress(void *user, const tt_progress *p)
 
 static tt_status write_preview(run *r, const tt_real *x0, int64_t frames)
 {
+    tt_ctx *ctx = r->ctx;
     const char *path = r->job->names.preview;
     const int64_t h = r->job->opt.h, w = r->job->opt.w;
-    const int64_t zoom = TT_PREVIEW_ZOOM;
-    char name[4096];
-    if (!path) return TT_OK;
-    tt_arena_mark mark = tt_arena_here(&r->ctx->scratch);
-    uint8_t *rgb = tt_alloc(r->ctx, &r->ctx->scratch,
-                            frames * w * zoom * h * zoom, 3, "preview");
+    char name[4096], why[sizeof ctx->message];
+    if (!path || ctx->status) return ctx->status;
+    const tt_preview p = tt_preview_layout(frames, h, w);
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    uint8_t *rgb = tt_alloc(ctx, &ctx->scratch, p.width * p.height, 3,
+                            "preview");
     if (rgb) {
-        tt_latent_preview(rgb, x0, frames, r->C, h, w);
+        tt_latent_preview(rgb, &p, x0, r->C, h, w);
         if (tt_pattern_name(name, sizeof name, path, r->chunk)) path = name;
-        tt_png_write(r->ctx, path, rgb, frames * w * zoom, h * zoom);
+        tt_png_write(ctx, path, rgb, p.width, p.height);
     }
-    tt_arena_reset(&r->ctx->scratch, mark);
-    return r->ctx->status;
+    tt_arena_reset(&ctx->scratch, mark);
+    if (!ctx->status) return TT_OK;
+    /* A chunk is worth more than a picture of it. */
+    snprintf(why, sizeof why, "%s", tt_message(ctx));
+    tt_clear(ctx);
+    tt_warn(ctx, "%s; the run goes on without previews", why);
+    r->job->names.preview = NULL;
+    return TT_OK;
 }
 
 static void log_chunk(run *r, int64_t frames, double seconds)

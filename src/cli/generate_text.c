@@ -43,12 +43,18 @@ static tt_status split_lines(tt_ctx *ctx, texts *t, char *text,
     int64_t lines = 1;
     for (const char *c = text; *c; c++) lines += *c == '\n';
     t->prompt = tt_alloc(ctx, &t->mem, lines, sizeof *t->prompt, "prompts");
-    for (char *line = text; line && t->prompt;) {
+    t->line = tt_alloc(ctx, &t->mem, lines, sizeof *t->line, "prompts");
+    int64_t number = 0;
+    for (char *line = text; line && !ctx->status;) {
+        number++;
         char *end = strchr(line, '\n');
         if (end) *end = 0;
         size_t n = strlen(line);
         if (n && line[n - 1] == '\r') line[n - 1] = 0;
-        if (line[strspn(line, " \t")]) t->prompt[t->n++] = line;
+        if (line[strspn(line, " \t")]) {
+            t->line[t->n] = number;
+            t->prompt[t->n++] = line;
+        }
         line = end ? end + 1 : NULL;
     }
     if (!ctx->status && !t->n)
@@ -57,9 +63,16 @@ static tt_status split_lines(tt_ctx *ctx, texts *t, char *text,
     return ctx->status;
 }
 
-static tt_status collect_prompts(tt_ctx *ctx, texts *t, const generate *g,
-                                 const tt_scenes *scenes)
+static tt_status collect(tt_ctx *ctx, texts *t, const generate *g,
+                         const tt_scenes *scenes)
 {
+    if (g->embeds) {
+        t->n = scenes->n ? scenes->nprompts : 1;
+        t->prompt = tt_alloc0(ctx, &t->mem, t->n, sizeof *t->prompt, "prompt");
+        for (int i = 0; t->prompt && scenes->n && i < t->n; i++)
+            t->prompt[i] = scenes->prompt[i];
+        return ctx->status;
+    }
     if (scenes->n) {
         t->n = scenes->nprompts;
         t->prompt = scenes->prompt;
@@ -75,35 +88,75 @@ static tt_status collect_prompts(tt_ctx *ctx, texts *t, const generate *g,
     return ctx->status;
 }
 
+/* A prompt that cannot be cleaned is found now, not after hours. Out of a file
+ * it is a bad file. */
+static tt_status check_prompt(tt_ctx *ctx, const texts *t, const generate *g,
+                              int i)
+{
+    const char *file = t->line ? g->prompt_file : g->scene_file;
+    char *clean, where[64] = "", why[sizeof ctx->message];
+    size_t n;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_text_clean(ctx, &ctx->scratch, &clean, &n, t->prompt[i],
+                  strlen(t->prompt[i]));
+    tt_arena_reset(&ctx->scratch, mark);
+    if (ctx->status != TT_EINVAL) return ctx->status;
+    snprintf(why, sizeof why, "%s", tt_message(ctx));
+    tt_clear(ctx);
+    if (t->line)
+        snprintf(where, sizeof where, ", line %lld", (long long)t->line[i]);
+    return tt_fail(ctx, file ? TT_EFORMAT : TT_EINVAL, "%s%s: %s",
+                   file ? file : "the prompt", where, why);
+}
+
+tt_status texts_collect(tt_ctx *ctx, texts *t, const generate *g,
+                        const tt_scenes *scenes)
+{
+    memset(t, 0, sizeof *t);
+    if (ctx->status || collect(ctx, t, g, scenes)) return ctx->status;
+    for (int i = 0; !g->embeds && i < t->n; i++)
+        TT_TRY(check_prompt(ctx, t, g, i));
+    return ctx->status;
+}
+
 /* ---- embeddings ---------------------------------------------------------- */
+
+/* Rows behind text_len are padding when they are zero, and can go. */
+static tt_status check_padding(tt_ctx *ctx, const char *path, const char *name,
+                               const tt_real *x, const int64_t dim[3],
+                               int64_t rows)
+{
+    for (int64_t i = rows * dim[2]; i < dim[1] * dim[2]; i++)
+        if (x[i] != 0)
+            return tt_fail(ctx, TT_ESHAPE, "%s: `%s` has %lld rows that are "
+                           "not all zero behind row %lld, but this transformer "
+                           "reads %lld (text_len); encode again with `tether "
+                           "embed --length %lld`", path, name,
+                           (long long)dim[1], (long long)rows, (long long)rows,
+                           (long long)rows);
+    return TT_OK;
+}
 
 /* `text`, and for the other prompts of scenes `text_1`, `text_2`, ... */
 static tt_status read_embeds(tt_ctx *ctx, texts *t, const generate *g,
-                             const tt_scenes *scenes,
                              const tt_dit_config *dit)
 {
     int64_t dim[3] = {1, -1, dit->text_dim};
-    t->n = scenes->n ? scenes->nprompts : 1;
-    t->prompt = tt_alloc0(ctx, &t->mem, t->n, sizeof *t->prompt, "prompt");
     for (int i = 0; i < t->n; i++) {
         char name[32];
         snprintf(name, sizeof name, i ? "text_%d" : "text", i);
         const tt_real *x = input_read(ctx, &t->mem, g->embeds, name, 3, dim);
         if (!x) return ctx->status;
-        const int64_t size = dim[1] * dim[2];     /* fixed by the first one */
+        if (i == 0) t->rows = dim[1];             /* fixed by the first one */
+        if (dit->text_len && dim[1] > dit->text_len) t->rows = dit->text_len;
+        TT_TRY(check_padding(ctx, g->embeds, name, x, dim, t->rows));
+        const int64_t size = t->rows * dim[2];
         if (i == 0)
             t->text = tt_alloc(ctx, &t->mem, t->n * size, sizeof *t->text,
                                "embeddings");
         if (!t->text) return ctx->status;
         memcpy(t->text + i * size, x, (size_t)size * sizeof *x);
-        if (scenes->n) t->prompt[i] = scenes->prompt[i];
     }
-    t->rows = dim[1];
-    if (dit->text_len && t->rows > dit->text_len)
-        return tt_fail(ctx, TT_ESHAPE, "%s: `text` has %lld rows, but this "
-                       "transformer reads %lld; encode again with its model",
-                       g->embeds, (long long)t->rows,
-                       (long long)dit->text_len);
     return TT_OK;
 }
 
@@ -134,14 +187,12 @@ static tt_status encode(tt_ctx *ctx, texts *t, tt_umt5 *enc,
 }
 
 static tt_status compute_embeds(tt_ctx *ctx, texts *t, const generate *g,
-                                const tt_scenes *scenes,
                                 const tt_dit_config *dit, progress *p,
                                 record *r)
 {
     char path[4096];
     tt_tokenizer *tok = NULL;
     tt_umt5 *enc = NULL;
-    TT_TRY(collect_prompts(ctx, t, g, scenes));
     TT_TRY(model_tokenizer(ctx, path, sizeof path, &g->model));
     TT_TRY(tt_tokenizer_open(ctx, &tok, path));
     record_input(ctx, r, "tokenizer", path, NULL);
@@ -162,18 +213,16 @@ static tt_status compute_embeds(tt_ctx *ctx, texts *t, const generate *g,
 }
 
 tt_status texts_make(tt_ctx *ctx, texts *t, const generate *g,
-                     const tt_scenes *scenes, const tt_dit_config *dit,
-                     progress *p, record *r)
+                     const tt_dit_config *dit, progress *p, record *r)
 {
     double start = tt_now();
-    memset(t, 0, sizeof *t);
     t->dim = dit->text_dim;
     if (ctx->status) return ctx->status;
     if (g->embeds) {
         record_input(ctx, r, "embeddings", g->embeds, NULL);
-        read_embeds(ctx, t, g, scenes, dit);
+        read_embeds(ctx, t, g, dit);
     } else {
-        compute_embeds(ctx, t, g, scenes, dit, p, r);
+        compute_embeds(ctx, t, g, dit, p, r);
     }
     r->text_seconds = tt_now() - start;
     return ctx->status;

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "io/json.h"
+
 static bool exists(const char *path)
 {
     return access(path, F_OK) == 0;
@@ -29,11 +31,30 @@ static void tell_source(model_source *s, const tt_weights *w)
     snprintf(s->origin, sizeof s->origin, "%s", tt_weights_origin(w));
 }
 
+static const char *const configs[] = {"config.json", "transformer/config.json",
+                                      NULL};
+
+int64_t model_text_len(tt_ctx *ctx, const model_paths *p)
+{
+    enum { WAN = 512, MOST = 1 << 20 };
+    char path[4096];
+    int64_t n = WAN;
+    tt_arena a = {0};
+    const tt_json *j = NULL;
+    if (!find_in_model(path, sizeof path, p, configs)) return WAN;
+    if (!tt_json_file(ctx, &a, &j, path, 1 << 20)) {
+        n = tt_json_int(j, "text_len", WAN);
+        if (n < 1 || n > MOST)
+            tt_fail(ctx, TT_EFORMAT, "%s: text_len is %lld, expected 1 to %d",
+                    path, (long long)n, MOST);
+    }
+    tt_arena_free(&a);
+    return n;
+}
+
 tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const model_paths *p,
                          model_source *source)
 {
-    static const char *const configs[] = {"config.json",
-                                          "transformer/config.json", NULL};
     const char *path = p->checkpoint ? p->checkpoint : p->dit ? p->dit
                                                               : p->model;
     *out = NULL;

@@ -64,6 +64,10 @@ tt_status model_open_vae_part(tt_ctx *ctx, tt_vae **out, const model_paths *p,
 tt_status model_tokenizer(tt_ctx *ctx, char *buf, size_t n,
                           const model_paths *p);
 
+/* Tokens per prompt: text_len of the transformer's config.json in -m, where
+ * there is one, else 512. */
+int64_t model_text_len(tt_ctx *ctx, const model_paths *p);
+
 /* Path to hand to tt_umt5_open. */
 tt_status model_text_encoder(tt_ctx *ctx, const char **out,
                              const model_paths *p);

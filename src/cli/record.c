@@ -113,9 +113,14 @@ static void write_video(json_out *j, const record_video *v)
 {
     json_open(j, "video", '{');
     json_str(j, "prompt", v->prompt);
-    json_u64(j, "seed", v->seed);
+    if (v->noise_file) { /* whatever made it; it is among the inputs */
+        json_str(j, "seed", NULL);
+        json_str(j, "generator", "file");
+    } else {
+        json_u64(j, "seed", v->seed);
+        json_str(j, "generator", "tn1");
+    }
     json_int(j, "sample", v->sample);
-    json_str(j, "generator", "tn1");
     json_int(j, "latents", v->latents);
     json_int(j, "given_latents", v->given);
     json_int(j, "frames", v->frames);

@@ -43,6 +43,7 @@ void record_next_video(record *r);
 /* What is said about the video itself. */
 typedef struct record_video {
     const char *prompt;        /* NULL: from embeddings                       */
+    const char *noise_file;    /* NULL: from the generator                    */
     uint64_t seed;
     int64_t sample, latents, given, width, height, frames;
 } record_video;

@@ -49,7 +49,7 @@ static inline const char *text_of(const char *path)
     return b;
 }
 
-/* "begin_cli": the folder and the program of this build. */
+/* Make the folder, find the program of this build. */
 static inline bool program_begin(const char *name, char **argv)
 {
     ctx = test_begin(name);

@@ -132,6 +132,97 @@ static void test_rules(void)
             "--num-samples 2");
 }
 
+/* ---- a small model with everything --------------------------------------- */
+
+/* <folder>/demo: transformer (text_len 32), VAE, text encoder, tokenizer. */
+static bool make_model(void)
+{
+    char command[3000], *end = strrchr(tether, '/');
+    snprintf(command, sizeof command, "%.*s/tools/make_checkpoint --preset "
+             "demo %s > /dev/null 2>&1", (int)(end - tether), tether,
+             at("demo"));
+    return expect(system(command) == 0, "%s", command);
+}
+
+static void test_names(void)
+{
+    const char *demo = "generate -m demo -p x -W 32 -H 32 --latents 3 -q";
+    expect(run("%s -o frames/%%05d.png --preview", demo) == 0
+           && exists(at("frames/00008.png"))
+           && exists(at("frames.latents.safetensors"))
+           && exists(at("frames.preview.png")), "pictures into a fresh "
+           "folder: %s", said);
+    expect(run("%s -o ./%%05d.png", demo) == 0
+           && exists(at("video.latents.safetensors")), "pictures here: %s",
+           said);
+    expect(run("%s -s 9 -o - > out.y4m", demo) == 0
+           && exists(at("tether-9.latents.safetensors")), "latents of -o - "
+           "are on disk: %s", said);
+
+    refuses(2, "only one video", "%s -o - --num-samples 2", demo);
+    put_file(at("two.txt"), "a\nb\n", 0644);
+    refuses(2, "2 prompts", "generate -m demo --prompt-file two.txt -W 32 "
+            "-H 32 --latents 3 -o - > out.y4m");
+    refuses(2, "--record", "%s -o same.y4m --record ./same.y4m", demo);
+    refuses(2, "--latents-out", "%s -o a.y4m --latents-out b --dump b", demo);
+    refuses(2, "--raw-out", "decode --vae %s --latents "
+            "video.latents.safetensors -o x.y4m --raw-out x.y4m", vae);
+    expect(!exists(at("same.y4m")), "nothing written");
+}
+
+static void test_texts(void)
+{
+    put_file(at("bad.txt"), "one\n\nthr\xff""ee\n", 0644);
+    refuses(1, "bad.txt, line 3", "generate -m demo --prompt-file bad.txt "
+            "-o x.y4m -W 32 -H 32 --latents 3");
+    refuses(2, "UTF-8", "generate -m demo -p \"$(printf 'a\\377')\" -o x.y4m "
+            "-W 32 -H 32 --latents 3");
+
+    const char *rest = "-W 32 -H 32 --latents 3 -q --no-decode --latents-out";
+    expect(run("embed -q -m demo -p fox -o fox") == 0, "embed: %s", said);
+    expect(run("embed -q -m demo -p fox -o fox512 --length 512") == 0,
+           "embed: %s", said);
+    expect(run("generate -m demo --embeds fox %s l1", rest) == 0
+           && run("generate -m demo --embeds fox512 %s l2", rest) == 0
+           && run("generate -m demo -p fox %s l3", rest) == 0
+           && same(at("l3"), at("l1")),
+           "a prompt and its embedding give the same video: %s", said);
+    tt_file *f = NULL;
+    if (expect_ok(tt_file_open(ctx, &f, at("fox")), "fox")) {
+        const tt_entry *e = tt_file_find(f, "text");
+        expect(e && e->t.dim[1] == 32, "text_len of config.json");
+        tt_file_close(f);
+    }
+    const int64_t dim[3] = {1, 40, 64};
+    put_tensor(at("long"), "text", 3, dim, small);
+    refuses(1, "--length 32", "generate -m demo --embeds long %s l4", rest);
+}
+
+static void test_given_files(void)
+{
+    const int64_t odd[5] = {1, 3, 16, 5, 6};
+    put_tensor(at("odd"), "noise", 5, odd, small);
+    refuses(1, "odd: latent frames of width 6 and height 5",
+            "generate -m demo -p x --noise odd -o x.y4m");
+    put_tensor(at("odd"), "initial_latent", 5, odd, small);
+    refuses(1, "odd: latent frames", "generate -m demo -p x --initial-latents "
+            "odd -o x.y4m");
+    expect(run("noise -o noise -s 3 --latents 3 -W 32 -H 32") == 0
+           && run("generate -q -m demo -p x --noise noise --initial-latents "
+                  "video.latents.safetensors --no-decode --latents-out l5 "
+                  "--record r5") == 0, "noise: %s", said);
+    tt_arena a = {0};
+    const tt_json *j = NULL;
+    expect_ok(tt_json_file(ctx, &a, &j, at("r5"), 1 << 20), "record");
+    const tt_json *v = tt_json_get(j, "video"), *o = tt_json_get(j, "options");
+    expect(!strcmp(tt_json_str(v, "generator", ""), "file")
+           && tt_json_int(v, "seed", -7) == -7, "noise was from a file");
+    expect(tt_json_int(o, "memory", -7) == 14 && tt_json_int(o, "frames", 0)
+           == 12 && tt_json_int(v, "frames", 0) == 21, "resolved memory, "
+           "generated and all frames: %s", text_of(at("r5")));
+    tt_arena_free(&a);
+}
+
 /* ---- long runs ----------------------------------------------------------- */
 
 static const char *tiny_run(const char *latents)
@@ -178,6 +269,11 @@ int main(int argc, char **argv)
     reference(vae, "vae_full_a/weights.safetensors");
     test_ffmpeg();
     test_not_finite();
+    if (make_model()) {
+        test_names();
+        test_texts();
+        test_given_files();
+    }
     test_logs();
     test_rules();
     test_resume();

@@ -229,11 +229,32 @@ static void test_preview(void)
     tt_real z[2 * 16 * 2 * 3] = {0};
     uint8_t rgb[2 * 4 * 2 * 3 * 4 * 3];
     z[16 * 6 + 5] = 100;  /* frame 1, channel 0, last pixel: bright, reddish */
-    tt_latent_preview(rgb, z, 2, 16, 2, 3);
+    const tt_preview p = tt_preview_layout(2, 2, 3);
+    tt_latent_preview(rgb, &p, z, 16, 2, 3);
     size_t last = sizeof rgb - 3;
     expect(rgb[0] == 128 && rgb[1] == 128 && rgb[2] == 128,
            "zero latents are grey");
     expect(rgb[last] == 255, "the last pixel shows frame 1");
+
+    /* Whatever the chunk, the picture stays within the bounds. */
+    const int64_t sizes[][3] = {{3, 60, 104}, {1024, 60, 104}, {40, 2, 2000},
+                                {3, 2048, 2048}, {1024, 2048, 2048},
+                                {1024, 2048, 2}, {1, 2, 2}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int64_t F = sizes[i][0], h = sizes[i][1], w = sizes[i][2];
+        const tt_preview q = tt_preview_layout(F, h, w);
+        const int64_t rows = (q.frames + q.columns - 1) / q.columns;
+        expect(q.frames >= 1 && q.frames <= F && q.zoom >= 1
+               && q.width == q.columns * w * q.zoom
+               && q.height == rows * h * q.zoom
+               && q.width <= TT_PICTURE_SIDE_MAX
+               && q.height <= TT_PICTURE_SIDE_MAX
+               && q.width * q.height <= TT_PICTURE_AREA_MAX,
+               "%d frames of %dx%d: %d, zoom %d, %dx%d", (int)F, (int)w,
+               (int)h, (int)q.frames, (int)q.zoom, (int)q.width,
+               (int)q.height);
+        expect(i == 4 || q.frames == F, "all of them are shown");
+    }
 }
 
 /* Only where ffmpeg is installed; without it the refusal names a way out. */

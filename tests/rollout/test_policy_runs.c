@@ -485,8 +485,8 @@ int main(void) {
     o.policy.adaptive = true;
     check_resume(ctx, &o, 5);
     o = options("infinity", 7, 1);   /* C does not divide K: two query rules */
-    check_resume(ctx, &o, 2);
-    check_resume(ctx, &o, 5);
+    check_resume(ctx, &o, 3);
+    check_resume(ctx, &o, 4);
     o = evicting("deep-forcing");
     o.policy.fusion = TT_FUSION_MAX;
     check_resume(ctx, &o, 5);

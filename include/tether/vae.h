@@ -44,6 +44,10 @@ tt_status tt_vae_load_parts(tt_ctx *ctx, tt_vae **out, tt_weights *w,
                             unsigned parts);
 /* The decoder half only. */
 tt_status tt_vae_load(tt_ctx *ctx, tt_vae **out, tt_weights *w);
+/* The decoder of TAEHV ("taew2_1") from weights opened with TT_MODEL_TINY_VAE:
+ * fast previews that differ visibly from the real decoder's frames. Used
+ * exactly like the other; it has no latent statistics and cannot encode. */
+tt_status tt_vae_load_tiny(tt_ctx *ctx, tt_vae **out, tt_weights *w);
 void tt_vae_close(tt_vae *v); /* NULL is fine */
 int64_t tt_vae_z(const tt_vae *v);
 int64_t tt_vae_dim(const tt_vae *v);

@@ -16,7 +16,7 @@ enum { SPLIT_MAX = 64 };
 typedef struct settings {
     model_paths model;
     decode_outputs out;
-    const char *latents, *split, *tiny_vae;
+    const char *latents, *split;
     int64_t fps, overlap;
     bool profile;
 } settings;
@@ -28,8 +28,7 @@ static const opt_spec options[] = {
      "`generate`"},
     MODEL_ROW_FOLDER(settings, model),
     MODEL_ROW_VAE(settings, model),
-    {OPT_TEXT, "tiny-vae", 0, offsetof(settings, tiny_vae), "FILE",
-     "decode with taew2_1 instead (not in this build yet)"},
+    MODEL_ROW_TINY_VAE(settings, model),
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_TEXT, "output", 'o', offsetof(settings, out.video), "PATH",
      ".mp4 .webm .mkv .gif (through ffmpeg), .y4m, frames/%05d.png, or - for "
@@ -69,8 +68,6 @@ static const opt_command decode_command = {
 static int check(const settings *s, int64_t *split, int *nsplit)
 {
     const char *me = decode_command.name;
-    if (s->tiny_vae)
-        return opt_usage(me, "--tiny-vae is not in this build yet; use --vae");
     if (!s->latents) return opt_usage(me, "--latents FILE is needed");
     if (!s->out.video && !s->out.sheet && !s->out.raw)
         return opt_usage(me, "nothing to write: give -o PATH, "

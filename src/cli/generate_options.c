@@ -18,6 +18,7 @@ static const opt_spec options[] = {
     MODEL_ROW_FOLDER(generate, model),
     MODEL_ROWS_DIT(generate, model),
     MODEL_ROW_VAE(generate, model),
+    MODEL_ROW_TINY_VAE(generate, model),
     MODEL_ROWS_TEXT(generate, model),
 
     {OPT_GROUP, NULL, 0, 0, NULL, "Text (one of these)"},

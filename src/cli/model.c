@@ -76,7 +76,13 @@ tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const model_paths *p,
 tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const model_paths *p,
                          model_source *source)
 {
-    return model_open_vae_part(ctx, out, p, TT_VAE_DECODER, source);
+    tt_weights *w;
+    if (!p->tiny_vae)
+        return model_open_vae_part(ctx, out, p, TT_VAE_DECODER, source);
+    *out = NULL;
+    TT_TRY(tt_weights_open(ctx, &w, p->tiny_vae, TT_MODEL_TINY_VAE, NULL));
+    tell_source(source, w);
+    return tt_vae_load_tiny(ctx, out, w);
 }
 
 tt_status model_open_vae_part(tt_ctx *ctx, tt_vae **out, const model_paths *p,

@@ -13,7 +13,8 @@
 #include "tether/vae.h"
 
 typedef struct model_paths {
-    const char *model, *dit, *vae, *text_encoder, *tokenizer, *checkpoint;
+    const char *model, *dit, *vae, *tiny_vae;
+    const char *text_encoder, *tokenizer, *checkpoint;
     int ema;          /* -1: generator_ema when present                       */
     int64_t heads;    /* 0: not given                                         */
 } model_paths;
@@ -27,6 +28,10 @@ typedef struct model_paths {
 #define MODEL_ROW_VAE(type, member)                                            \
     {OPT_TEXT, "vae", 0, offsetof(type, member.vae), "FILE",                   \
      "VAE weights (default: found in -m)"}
+#define MODEL_ROW_TINY_VAE(type, member)                                       \
+    {OPT_TEXT, "tiny-vae", 0, offsetof(type, member.tiny_vae), "FILE",         \
+     "decode with TAEHV (taew2_1) instead: a fast preview that differs "       \
+     "visibly from the VAE's frames"}
 #define MODEL_ROWS_TEXT(type, member)                                          \
     {OPT_TEXT, "text-encoder", 0, offsetof(type, member.text_encoder),         \
      "FILE", "umT5 encoder weights (default: found in -m)"},                   \
@@ -53,9 +58,10 @@ typedef struct model_source {
  * option that would help. */
 tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const model_paths *p,
                          model_source *source);
+/* The decoder: --tiny-vae when given. */
 tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const model_paths *p,
                          model_source *source);
-/* The same for TT_VAE_DECODER, TT_VAE_ENCODER or both. */
+/* The VAE itself, TT_VAE_DECODER, TT_VAE_ENCODER or both. */
 tt_status model_open_vae_part(tt_ctx *ctx, tt_vae **out, const model_paths *p,
                               unsigned parts, model_source *source);
 

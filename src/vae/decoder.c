@@ -11,6 +11,7 @@
  * Holds   Everything that outlives a call is in d->slots and d->frame; the
  *         slots' indices are the official ones.
  * Next    causal_conv.c, resblock.c, attention.c, resample.c */
+#include "vae/taehv.h"
 #include "vae/vae_internal.h"
 
 #include <stdio.h>
@@ -25,6 +26,7 @@ struct tt_vae_decoder {
     vae_slots slots;
     tt_frame_fn emit;     /* of the call in progress                          */
     void *user;
+    taehv_decoder tiny;   /* instead of the slots                             */
 };
 
 /* Slots of a stage: its first residual block, then in pairs; where the stage
@@ -82,6 +84,7 @@ int64_t tt_vae_decoder_bytes(const tt_vae *v, int64_t h, int64_t w)
 {
     if (!size_fits(v, h, w)) return -1;
     vae_slots plan = {0};
+    if (v->tiny) return taehv_decoder_bytes(h, w);
     const int64_t n = h * w, real = (int64_t)sizeof(tt_real);
     int64_t bytes = add_slots(NULL, NULL, &plan, v, h, w);
     /* two frames per stage, the shortcut of stage 1, the picture */
@@ -106,7 +109,11 @@ tt_status tt_vae_decoder_open(tt_ctx *ctx, tt_vae_decoder **out,
     tt_vae_decoder *d = tt_alloc0(ctx, &a, 1, sizeof *d, "VAE decoder");
     if (!d) return ctx->status;
     *d = (tt_vae_decoder){.arena = a, .v = v, .h = h, .w = w};
-    add_slots(ctx, &d->arena, &d->slots, v, h, w);
+    if (v->tiny)
+        taehv_decoder_init(ctx, &d->tiny, &d->arena, v->tiny, h, w,
+                           TAEHV_TRIM);
+    else
+        add_slots(ctx, &d->arena, &d->slots, v, h, w);
     if (ctx->status) {
         tt_vae_decoder_close(d);
         return ctx->status;
@@ -250,6 +257,17 @@ static void front(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *z)
     leave(ctx, d, 0, 0, a, b);
 }
 
+/* The tiny decoder's [0, 1] on the other's scale. */
+static tt_status emit_tiny(void *user, const tt_real *rgb, int64_t height,
+                           int64_t width)
+{
+    tt_vae_decoder *d = user;
+    const int64_t n = 3 * height * width;
+    tt_real *x = (tt_real *)rgb; /* the decoder's own, not read again */
+    for (int64_t i = 0; i < n; i++) x[i] = 2 * x[i] - 1;
+    return d->emit(d->user, x, height, width);
+}
+
 tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *z,
                              tt_frame_fn emit, void *user)
 {
@@ -262,7 +280,8 @@ tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *z,
     const size_t scope = tt_scope(ctx, "vae/frame.%lld", (long long)d->frame);
     d->emit = emit;
     d->user = user;
-    front(ctx, d, z);
+    if (d->v->tiny) taehv_decode(ctx, &d->tiny, z, emit_tiny, d);
+    else front(ctx, d, z);
     d->frame++;
     tt_scope_end(ctx, scope);
     tt_arena_reset(&ctx->scratch, m);

@@ -7,6 +7,7 @@
  *         d, 2d, 4d, 4d in the encoder; d and the number of latent channels
  *         come from two shapes, so that small test models load.
  * Next    decoder.c */
+#include "vae/taehv.h"
 #include "vae/vae_internal.h"
 
 #include <stdio.h>
@@ -204,6 +205,33 @@ tt_status tt_vae_load_parts(tt_ctx *ctx, tt_vae **out, tt_weights *w,
 tt_status tt_vae_load(tt_ctx *ctx, tt_vae **out, tt_weights *w)
 {
     return vae_load(ctx, out, w, TT_VAE_DECODER, NULL, NULL);
+}
+
+/* ---- the tiny one ------------------------------------------------------- */
+
+static tt_status load_tiny(tt_ctx *ctx, tt_vae *v, tt_weights *w)
+{
+    static const char *const unread[] = {"encoder.", NULL};
+    tt_bind bind;
+    v->w = w;
+    v->tiny = tt_alloc0(ctx, &v->arena, 1, sizeof *v->tiny, "tiny VAE");
+    if (!v->tiny) return ctx->status;
+    tt_bind_begin(&bind, ctx, w, &v->arena, "tiny VAE");
+    taehv_bind(v->tiny, &(vae_source){.ctx = ctx, .arena = &v->arena,
+                                      .user = &bind, .tensor = take_tensor,
+                                      .real = take_real, .done = tensor_done},
+               TT_VAE_DECODER);
+    return tt_bind_end(&bind, unread);
+}
+
+tt_status tt_vae_load_tiny(tt_ctx *ctx, tt_vae **out, tt_weights *w)
+{
+    *out = ctx->status ? NULL : vae_new(ctx, TT_VAE_DECODER, 0, TAEHV_Z);
+    if (*out && load_tiny(ctx, *out, w) == TT_OK) return TT_OK;
+    if (*out) tt_vae_close(*out);
+    else tt_weights_close(w);
+    *out = NULL;
+    return ctx->status;
 }
 
 void tt_vae_close(tt_vae *v)

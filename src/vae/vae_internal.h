@@ -198,6 +198,7 @@ struct tt_vae {
     tt_real *mean, *inv;    /* [z], inv = 1/std                               */
     vae_decoder_net dec;
     vae_encoder_net enc;
+    struct taehv *tiny;     /* instead of dec and enc: taehv.h                */
 };
 
 /* An empty model; then take all tensors of its parts from a source whose

@@ -137,5 +137,6 @@ int main(void)
     run(ctx, "vae_full_a");
     run(ctx, "vae_pth");
     run(ctx, "vae_fullwidth");
+    run(ctx, "vae_taehv");
     return test_end();
 }

@@ -1,0 +1,239 @@
+/* taehv.c: the tiny VAE's weights and its decoder.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   Depth first, as in decoder.c: a frame runs to the end before its
+ *         sibling is made. Doubling in space and the 1x1 "grow" commute, so
+ *         grow runs on the small frame.
+ * Next    taehv_encoder.c */
+#include "vae/taehv.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tether/mathfn.h"
+
+/* Channels inside the decoder's stages, and behind their last convolution. */
+static const int64_t dec_width[TAEHV_STAGES + 1] = {256, 128, 64, 64};
+static const int dec_grow[TAEHV_STAGES] = {1, 2, 2};
+static const int enc_pool[TAEHV_STAGES] = {2, 2, 1};
+
+/* ---- weights ------------------------------------------------------------ */
+
+/* [cout, frames*n, k, k], whose channel groups stand `newest` first or last,
+ * as [cout, frames, k, k, n] with the oldest frame first. */
+static void *repack(const vae_source *s, const tt_tensor *t, int64_t cout,
+                    int64_t n, int frames, int64_t taps, bool newest_first)
+{
+    const size_t size = tt_dtype_size(t->dtype);
+    unsigned char *out = tt_alloc(s->ctx, s->arena, cout * frames * taps * n,
+                                  size, "repacked tiny VAE weights");
+    const unsigned char *in = t->data;
+    for (int64_t o = 0; out && o < cout; o++)
+        for (int64_t g = 0; g < frames; g++)
+            for (int64_t c = 0; c < n; c++)
+                for (int64_t k = 0; k < taps; k++, in += size) {
+                    const int64_t f = newest_first ? frames - 1 - g : g;
+                    const int64_t at = ((o * frames + f) * taps + k) * n + c;
+                    memcpy(out + (size_t)at * size, in, size);
+                }
+    return out;
+}
+
+static void bind_conv(const vae_source *s, vae_conv *c, const char *name,
+                      int64_t n, int frames, int64_t cout, int k, bool bias,
+                      bool newest_first)
+{
+    char full[96];
+    const int64_t stored[4] = {cout, frames * n, k, k};
+    const int64_t packed[5] = {cout, frames, k, k, n};
+    *c = (vae_conv){.cin = n, .cout = cout, .kt = frames, .kh = k, .kw = k};
+    snprintf(full, sizeof full, "%s.weight", name);
+    const tt_tensor t = s->tensor(s->user, full, 4, stored);
+    const void *w = t.data ? repack(s, &t, cout, n, frames, (int64_t)k * k,
+                                    newest_first) : NULL;
+    if (w) {
+        c->w = tt_tensor_make(w, t.dtype, 5, packed);
+        c->w.scale = t.scale;
+        if (s->done) s->done(s->user, &t);
+    }
+    if (!bias) return;
+    snprintf(full, sizeof full, "%s.bias", name);
+    c->b = s->real(s->user, full, 1, &cout);
+}
+
+static void bind_mem(const vae_source *s, taehv_mem *m, const char *side,
+                     int index, int64_t n)
+{
+    char p[64];
+    for (int i = 0; i < 3; i++) {
+        snprintf(p, sizeof p, "%s.%d.conv.%d", side, index, 2 * i);
+        bind_conv(s, &m->c[i], p, n, i == 0 ? 2 : 1, n, 3, true, true);
+    }
+}
+
+/* A convolution called "<side>.<index><tail>". */
+static void bind_at(const vae_source *s, vae_conv *c, const char *side,
+                    int index, const char *tail, int64_t n, int frames,
+                    int64_t cout, int k, bool bias)
+{
+    char p[64];
+    snprintf(p, sizeof p, "%s.%d%s", side, index, tail);
+    bind_conv(s, c, p, n, frames, cout, k, bias, false);
+}
+
+static void bind_decoder(taehv *m, const vae_source *s)
+{
+    static const char side[] = "decoder";
+    bind_at(s, &m->dec_in, side, 1, "", TAEHV_Z, 1, dec_width[0], 3, true);
+    for (int i = 0; i < TAEHV_STAGES; i++) {
+        taehv_stage *t = &m->dec[i];
+        const int64_t n = dec_width[i];
+        for (int k = 0; k < 3; k++)
+            bind_mem(s, &t->mem[k], side, 3 + 6 * i + k, n);
+        bind_at(s, &t->time, side, 7 + 6 * i, ".conv", n, 1, dec_grow[i] * n,
+                1, false);
+        bind_at(s, &t->space, side, 8 + 6 * i, "", n, 1, dec_width[i + 1], 3,
+                false);
+    }
+    bind_at(s, &m->dec_out, side, 22, "", dec_width[TAEHV_STAGES], 1, 3, 3,
+            true);
+}
+
+static void bind_encoder(taehv *m, const vae_source *s)
+{
+    enum { N = 64 };
+    static const char side[] = "encoder";
+    bind_at(s, &m->enc_in, side, 0, "", 3, 1, N, 3, true);
+    for (int i = 0; i < TAEHV_STAGES; i++) {
+        taehv_stage *t = &m->enc[i];
+        bind_at(s, &t->time, side, 2 + 5 * i, ".conv", N, enc_pool[i], N, 1,
+                false);
+        bind_at(s, &t->space, side, 3 + 5 * i, "", N, 1, N, 3, false);
+        for (int k = 0; k < 3; k++)
+            bind_mem(s, &t->mem[k], side, 4 + 5 * i + k, N);
+    }
+    bind_at(s, &m->enc_out, side, 17, "", N, 1, TAEHV_Z, 3, true);
+}
+
+void taehv_bind(taehv *m, const vae_source *s, unsigned parts)
+{
+    if (parts & TT_VAE_DECODER) bind_decoder(m, s);
+    if (parts & TT_VAE_ENCODER) bind_encoder(m, s);
+}
+
+/* ---- parts -------------------------------------------------------------- */
+
+void taehv_relu(tt_ctx *ctx, tt_real *x, int64_t n)
+{
+    for (int64_t i = 0; i < n && !ctx->status; i++)
+        x[i] = x[i] > 0 ? x[i] : 0;
+}
+
+void taehv_conv(tt_ctx *ctx, tt_real *y, const tt_real *const *frame,
+                const vae_conv *c, int64_t h, int64_t w, int up, int stride)
+{
+    tt_conv(ctx, &(tt_conv_args){.y = y, .frame = frame, .w = &c->w, .b = c->b,
+                                 .Hi = h, .Wi = w, .Cin = c->cin,
+                                 .Ho = h * up / stride, .Wo = w * up / stride,
+                                 .Cout = c->cout, .kt = c->kt, .kh = c->kh,
+                                 .kw = c->kw, .stride = stride, .up = up,
+                                 .pad_top = c->kh / 2, .pad_left = c->kw / 2});
+}
+
+void taehv_mem_step(tt_ctx *ctx, tt_real *x, const taehv_mem *b,
+                    tt_real *before, bool begun, int64_t h, int64_t w)
+{
+    const int64_t n = h * w * b->c[0].cout;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *p = tt_scratch(ctx, n), *q = tt_scratch(ctx, n);
+    taehv_conv(ctx, p, (const tt_real *[]){begun ? before : NULL, x}, &b->c[0],
+               h, w, 1, 1);
+    taehv_relu(ctx, p, n);
+    taehv_conv(ctx, q, (const tt_real *[]){p}, &b->c[1], h, w, 1, 1);
+    taehv_relu(ctx, q, n);
+    taehv_conv(ctx, p, (const tt_real *[]){q}, &b->c[2], h, w, 1, 1);
+    if (!ctx->status) memcpy(before, x, (size_t)n * sizeof *x);
+    tt_add(ctx, x, p, n);
+    taehv_relu(ctx, x, n);
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* ---- decoder ------------------------------------------------------------ */
+
+void taehv_decoder_init(tt_ctx *ctx, taehv_decoder *d, tt_arena *a,
+                        const taehv *m, int64_t h, int64_t w, int64_t trim)
+{
+    *d = (taehv_decoder){.m = m, .h = h, .w = w, .trim = trim};
+    for (int i = 0; i < TAEHV_STAGES; i++)
+        for (int k = 0; k < 3; k++)
+            d->before[i][k] = tt_alloc(ctx, a, (h * w << 2 * i) * dec_width[i],
+                                       sizeof(tt_real), "tiny VAE memory");
+}
+
+int64_t taehv_decoder_bytes(int64_t h, int64_t w)
+{
+    int64_t n = 0;
+    for (int i = 0; i < TAEHV_STAGES; i++) /* memory, frames in flight */
+        n += 7 * (h * w << 2 * i) * dec_width[i];
+    return (n + (h * w << 6) * 67) * (int64_t)sizeof(tt_real);
+}
+
+static void show(tt_ctx *ctx, taehv_decoder *d, tt_real *x, int64_t h,
+                 int64_t w)
+{
+    tt_real *rgb = tt_scratch(ctx, 3 * h * w);
+    taehv_relu(ctx, x, h * w * d->m->dec_out.cin);
+    taehv_conv(ctx, rgb, (const tt_real *[]){x}, &d->m->dec_out, h, w, 1, 1);
+    if (ctx->status || d->trim-- > 0) return;
+    d->trim = 0;
+    const tt_status s = d->emit(d->user, rgb, h, w);
+    if (s && !ctx->status) tt_fail(ctx, s, "stopped while decoding");
+}
+
+/* x [h, w, c] enters stage s; it is spoiled. */
+static void stage(tt_ctx *ctx, taehv_decoder *d, int s, tt_real *x, int64_t h,
+                  int64_t w, bool begun)
+{
+    const taehv_stage *t = &d->m->dec[s];
+    const int64_t c = dec_width[s];
+    for (int k = 0; k < 3; k++)
+        taehv_mem_step(ctx, x, &t->mem[k], d->before[s][k], begun, h, w);
+    for (int k = 0; k < dec_grow[s] && !ctx->status; k++) {
+        const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+        const char *rows = t->time.w.data;  /* block k makes frame k */
+        tt_tensor part = tt_tensor_make(
+            rows + (size_t)(k * c * c) * tt_dtype_size(t->time.w.dtype),
+            t->time.w.dtype, 2, (int64_t[]){c, c});
+        part.scale = t->time.w.scale;
+        tt_real *g = tt_scratch(ctx, h * w * c);
+        tt_real *y = tt_scratch(ctx, 4 * h * w * dec_width[s + 1]);
+        tt_linear(ctx, g, x, h * w, &part, NULL);
+        taehv_conv(ctx, y, (const tt_real *[]){g}, &t->space, h, w, 2, 1);
+        if (s + 1 < TAEHV_STAGES)
+            stage(ctx, d, s + 1, y, 2 * h, 2 * w, begun || k > 0);
+        else
+            show(ctx, d, y, 2 * h, 2 * w);
+        tt_arena_reset(&ctx->scratch, mark);
+    }
+}
+
+void taehv_decode(tt_ctx *ctx, taehv_decoder *d, const tt_real *z,
+                  tt_frame_fn emit, void *user)
+{
+    const int64_t n = d->h * d->w;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *in = tt_scratch(ctx, n * TAEHV_Z);
+    tt_real *x = tt_scratch(ctx, n * dec_width[0]);
+    for (int64_t i = 0; i < n && !ctx->status; i++)
+        for (int64_t c = 0; c < TAEHV_Z; c++)
+            in[i * TAEHV_Z + c] = 3 * tt_tanh_real(z[c * n + i] / 3);
+    d->emit = emit;
+    d->user = user;
+    taehv_conv(ctx, x, (const tt_real *[]){in}, &d->m->dec_in, d->h, d->w, 1,
+               1);
+    taehv_relu(ctx, x, n * dec_width[0]);
+    stage(ctx, d, 0, x, d->h, d->w, d->begun);
+    d->begun = true;
+    tt_arena_reset(&ctx->scratch, mark);
+}

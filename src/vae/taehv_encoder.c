@@ -1,0 +1,76 @@
+/* taehv_encoder.c: the tiny VAE's encoder: four frames in, a latent out.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Source  madebyollin/taehv, taehv.py. Frames are grouped 4, 4, 4, ..., unlike
+ *         the real encoder's 1, 4, 4. */
+#include "vae/taehv.h"
+
+#include <string.h>
+
+enum { N = 64 };
+
+void taehv_encoder_init(tt_ctx *ctx, taehv_encoder *e, tt_arena *a,
+                        const taehv *m, int64_t height, int64_t width)
+{
+    *e = (taehv_encoder){.m = m, .height = height, .width = width};
+    for (int i = 0; i < TAEHV_STAGES; i++) {
+        const int64_t n = (height >> i) * (width >> i) * N;
+        e->kept[i] = tt_alloc(ctx, a, n, sizeof(tt_real), "tiny VAE memory");
+        for (int k = 0; k < 3; k++)
+            e->before[i][k] = tt_alloc(ctx, a, n / 4, sizeof(tt_real),
+                                       "tiny VAE memory");
+    }
+}
+
+static void finish(tt_ctx *ctx, taehv_encoder *e, const tt_real *x, int64_t h,
+                   int64_t w)
+{
+    tt_real *z = tt_scratch(ctx, h * w * TAEHV_Z);
+    taehv_conv(ctx, z, (const tt_real *[]){x}, &e->m->enc_out, h, w, 1, 1);
+    for (int64_t i = 0; i < h * w && !ctx->status; i++)
+        for (int64_t c = 0; c < TAEHV_Z; c++)
+            e->z[c * h * w + i] = z[i * TAEHV_Z + c];
+    e->ready = true;
+}
+
+/* x [h, w, N] enters stage s: wait for a second frame, pool, halve. */
+static void stage(tt_ctx *ctx, taehv_encoder *e, int s, const tt_real *x,
+                  int64_t h, int64_t w)
+{
+    const taehv_stage *t = &e->m->enc[s];
+    const int64_t n = h * w * N;
+    if (ctx->status) return;
+    if (t->time.kt == 2 && !e->keeps[s]) {
+        memcpy(e->kept[s], x, (size_t)n * sizeof *x);
+        e->keeps[s] = true;
+        return;
+    }
+    const tt_real *pair[2] = {e->kept[s], x};
+    tt_real *p = tt_scratch(ctx, n), *y = tt_scratch(ctx, n / 4);
+    e->keeps[s] = false;
+    taehv_conv(ctx, p, t->time.kt == 2 ? pair : &x, &t->time, h, w, 1, 1);
+    taehv_conv(ctx, y, (const tt_real *[]){p}, &t->space, h, w, 1, 2);
+    for (int k = 0; k < 3; k++)
+        taehv_mem_step(ctx, y, &t->mem[k], e->before[s][k], e->begun[s], h / 2,
+                       w / 2);
+    e->begun[s] = true;
+    if (s + 1 < TAEHV_STAGES) stage(ctx, e, s + 1, y, h / 2, w / 2);
+    else finish(ctx, e, y, h / 2, w / 2);
+}
+
+bool taehv_encode(tt_ctx *ctx, taehv_encoder *e, tt_real *z,
+                  const tt_real *rgb)
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const int64_t n = e->height * e->width * N;
+    tt_real *x = tt_scratch(ctx, n);
+    e->z = z;
+    e->ready = false;
+    taehv_conv(ctx, x, (const tt_real *[]){rgb}, &e->m->enc_in, e->height,
+               e->width, 1, 1);
+    taehv_relu(ctx, x, n);
+    stage(ctx, e, 0, x, e->height, e->width);
+    tt_arena_reset(&ctx->scratch, mark);
+    return e->ready && !ctx->status;
+}

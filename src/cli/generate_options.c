@@ -95,15 +95,15 @@ static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Cache policy"},
     {OPT_TEXT, "cache", 0, offsetof(generate, cache), "NAME",
      "what stays in the cache (default tether):\n"
-     "full             every frame\n"
-     "fifo             a sliding window behind sink frames (Self-Forcing)\n"
-     "tether           sink, selected memory, recent frames (TetherCache)\n"
-     "infinity         a short window at positions from 0 (infinity-RoPE)\n"
-     "memrope          sink, two running averages, recent frames (MemRoPE)\n"
-     "deep-sink        a long sink that moves along in time (Deep Forcing)\n"
-     "deep-forcing     the same, and the tokens recent queries look at\n"
-     "causvid          clips that restart with an overlap (CausVid)\n"
-     "causvid-rolling  fifo with CausVid's schedule"},
+     "full: every frame\n"
+     "fifo: a sliding window behind sink frames (Self-Forcing)\n"
+     "tether: sink, selected memory, recent frames (TetherCache)\n"
+     "infinity: a short window at positions from 0 (infinity-RoPE)\n"
+     "memrope: sink, two running averages, recent frames (MemRoPE)\n"
+     "deep-sink: a long sink that moves along in time (Deep Forcing)\n"
+     "deep-forcing: the same, and the tokens recent queries look at\n"
+     "causvid: clips that restart with an overlap (CausVid)\n"
+     "causvid-rolling: fifo with CausVid's schedule"},
     {OPT_INT, "budget", 0, offsetof(generate, budget), "K",
      "latent frames in the cache (default 21; infinity 6; memrope 12; tether "
      "with an independent first frame 22; -1: no window, for full and fifo)"},
@@ -126,13 +126,13 @@ static const opt_spec options[] = {
      "chunk, frame (default: preset)"},
     {OPT_TEXT, "preset", 0, offsetof(generate, preset), "NAME",
      "tether; an explicit option wins:\n"
-     "official        --pool chunk --tau 0.35 (default)\n"
-     "paper           --pool frame --tau 0.6\n"
-     "grab-only       --tau 0: no edit\n"
-     "attention-only  --alpha 0: no diversity\n"
-     "recency-only    --sink 0 --memory 0 --recent K\n"
-     "sink-recent     --memory 0 --recent K-S\n"
-     "no-memory       --memory 0 --budget S+R"},
+     "official: --pool chunk --tau 0.35 (default)\n"
+     "paper: --pool frame --tau 0.6\n"
+     "grab-only: --tau 0, no edit\n"
+     "attention-only: --alpha 0, no diversity\n"
+     "recency-only: --sink 0 --memory 0 --recent K\n"
+     "sink-recent: --memory 0 --recent K-S\n"
+     "no-memory: --memory 0 --budget S+R"},
     {OPT_INT, "cut-at", 0, offsetof(generate, cut_at), "T",
      "infinity: frame position a chunk jumps to at a cut (default 45)"},
     {OPT_FLAG, "raw-slot0", 0, offsetof(generate, raw_slot0), NULL,

@@ -35,11 +35,11 @@ static const opt_spec common_options[] = {
 static void print_wrapped(const char *text, int column)
 {
     int at = column;
-    bool space = false;
+    bool space = false, line = false;
     while (*text) {
         int word = (int)strcspn(text, " \n");
         bool full = word && at > column && at + space + word > 78;
-        if (full || *text == '\n') {
+        if (full || line) {
             printf("\n%*s", column, "");
             at = column;
             space = false;
@@ -48,6 +48,7 @@ static void print_wrapped(const char *text, int column)
         at += word + (word && space);
         text += word;
         space = *text == ' ';
+        line = *text == '\n';
         if (*text) text++;
     }
     putchar('\n');

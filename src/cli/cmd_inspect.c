@@ -214,9 +214,12 @@ static tt_status inspect(tt_ctx *ctx, char *path, const settings *s)
     }
     for (int64_t i = 0; i < n; i++) tt_file_close(p[i].file);
     /* A reader that has seen enough (`| head`) is no failure. */
-    if (!ctx->status && (fflush(stdout) != 0 || ferror(stdout))
-        && errno != EPIPE)
-        tt_fail(ctx, TT_EIO, "cannot write to the standard output");
+    if (!ctx->status && (fflush(stdout) != 0 || ferror(stdout))) {
+        if (errno != EPIPE)
+            tt_fail(ctx, TT_EIO, "cannot write to the standard output");
+        else if (!freopen("/dev/null", "w", stdout))
+            tt_fail(ctx, TT_EIO, "cannot open /dev/null");
+    }
     return ctx->status;
 }
 

@@ -6,7 +6,9 @@
  *         to count, once to fill. Tensors keep their strides and point into
  *         the mapping; no data is touched.
  * Holds   the walk is bounded: values may be shared or contain themselves, so
- *         its depth, its visits and the text it produces all have limits. */
+ *         its depth, its visits and the text it produces all have limits; so
+ *         have the bytes of all tensors together, since shared and expanded
+ *         (stride 0) ones let a few bytes of file stand for any number. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +32,7 @@ typedef struct walk {
     tt_arena *arena;
     int64_t visits, max_visits, bytes, max_bytes;
     int64_t count, slots, text; /* found: tensors, path elements, bytes       */
+    int64_t values, max_values; /* bytes of the tensors, once gathered        */
     bool filling;
     const char **path;          /* next free slot                            */
     char *to;                   /* next free byte of text                    */
@@ -143,6 +146,10 @@ static bool found(walk *w, const frame *last, const tt_tensor *t) {
     if (w->filling) {
         fill(w, last, t);
     } else {
+        if (!tt_checked_add(&w->values, w->values, tt_tensor_bytes(t)) ||
+            w->values > w->max_values)
+            return refuse(w, "tensors that repeat their data beyond all "
+                             "measure");
         w->slots += w->depth;
         for (int i = 1; i <= w->depth; i++) {
             const frame *f = i < w->depth ? &w->frame[i] : last;
@@ -224,6 +231,8 @@ tt_status torch_read(tt_ctx *ctx, tt_file *f) {
         /* A tensor takes over 50 bytes of pickle; sharing may multiply that,
          * but not without end. */
         w.max_visits = 2 * zip.pickle->size + 64;
+        w.max_values = f->map.size > INT64_MAX / 32
+                           ? INT64_MAX : 16 * f->map.size + (1 << 20);
         w.max_bytes = 64 * zip.pickle->size + (1 << 16);
         collect(&w, &root);
     }

@@ -161,6 +161,8 @@ static const row rows[] = {
         1),
     ROW("stride 0", "}" K1("a") U8("K\x0f", "M\xff\xff\x85", "K\0\x85") "s.",
         1),
+    ROW("stride 0 of 2^30", "}" K1("a")
+        U8("K\0", "J\0\0\0\x40\x85", "K\0\x85") "s.", -1),
     ROW("size and stride overflow", "}" K1("a")
         U8("K\0", "\x8a\x8\0\0\0\0\0\0\0\x40\x8a\x8\0\0\0\0\0\0\0\x40\x86",
            "K\0K\0\x86") "s.", -1),

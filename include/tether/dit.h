@@ -36,6 +36,7 @@ tt_status tt_dit_load(tt_ctx *ctx, tt_dit **out, tt_weights *w,
                       const char *config_path, int64_t heads);
 void tt_dit_close(tt_dit *m);
 const tt_dit_config *tt_dit_get_config(const tt_dit *m);
+const tt_weights *tt_dit_weights(const tt_dit *m); /* what it was bound from */
 
 /* What depends on the prompt alone: context = text embedding of all text_len
  * rows, and per block the cross-attention k, v. Computed once per prompt.

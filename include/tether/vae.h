@@ -49,6 +49,8 @@ tt_status tt_vae_load(tt_ctx *ctx, tt_vae **out, tt_weights *w);
  * exactly like the other; it has no latent statistics and cannot encode. */
 tt_status tt_vae_load_tiny(tt_ctx *ctx, tt_vae **out, tt_weights *w);
 void tt_vae_close(tt_vae *v); /* NULL is fine */
+/* What it was bound from; NULL when it came from elsewhere. */
+const tt_weights *tt_vae_weights(const tt_vae *v);
 int64_t tt_vae_z(const tt_vae *v);
 int64_t tt_vae_dim(const tt_vae *v);
 

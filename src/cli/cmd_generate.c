@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/dump.h"
 #include "cli/generate.h"
 #include "cli/inputs.h"
 #include "cli/outputs.h"
@@ -26,6 +27,7 @@ typedef struct session {
     tt_rollout_options opt;
     progress progress;
     record record;
+    dump dump;
     tt_arena mem;        /* noise, given latents, names                       */
     tt_dit *dit;
     texts texts;
@@ -476,9 +478,12 @@ static tt_prompt **make_prompts(session *s, tt_arena *mem, int first)
     const int n = prompts_of(s);
     const int64_t size = s->texts.rows * s->texts.dim;
     tt_prompt **p = tt_alloc0(s->ctx, mem, n, sizeof *p, "prompts");
-    for (int i = 0; p && i < n && !s->ctx->status; i++)
+    for (int i = 0; p && i < n && !s->ctx->status; i++) {
+        const size_t scope = texts_scope(s->ctx, i);
         tt_prompt_make(s->ctx, &p[i], s->dit,
                        s->texts.text + (first + i) * size, s->texts.rows);
+        tt_scope_end(s->ctx, scope);
+    }
     return p;
 }
 
@@ -497,6 +502,7 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
     if (check_names(s, &job.names)) return ctx->status;
     announce(s, &job, prompt);
     log_start(s, &job);
+    dump_open(ctx, &s->dump, job.names.dump, s->g.dump_filter);
     tt_prompt **embedded = make_prompts(s, &mem, prompt);
     if (!ctx->status) {
         job.prompt = embedded[0];
@@ -507,6 +513,7 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
         tt_prompt_free(embedded[i]);
     if (!ctx->status) decode(s, &job, &latents);
     tt_arena_free(&mem);
+    dump_close(ctx, &s->dump);
     write_record(s, &job, prompt);
     if (!ctx->status && job.names.latents)
         progress_note(&s->progress, "latents: %s", job.names.latents);
@@ -546,8 +553,10 @@ static tt_status check_all_names(session *s)
 static void run_session(session *s)
 {
     if (collect_texts(s) || open_dit(s) || read_inputs(s) || check_rules(s)
-        || try_vae(s) || open_restart_vae(s) || check_all_names(s)
-        || encode_given(s)) return;
+        || try_vae(s) || open_restart_vae(s) || check_all_names(s)) return;
+    if (s->videos * s->g.num_samples == 1) /* what is before it belongs to it */
+        dump_open(s->ctx, &s->dump, s->g.dump, s->g.dump_filter);
+    if (encode_given(s)) return;
     if (texts_make(s->ctx, &s->texts, &s->g, tt_dit_get_config(s->dit),
                    &s->progress, &s->record))
         return;
@@ -575,6 +584,7 @@ int cmd_generate(tt_ctx *ctx, int argc, char **argv)
 
     record_begin(&s.record);
     run_session(&s);
+    dump_close(ctx, &s.dump);
     progress_close(&s.progress);
     if (s.g.profile) profile_print(ctx);
     status = ctx->status ? cli_failed(ctx) : 0;

@@ -199,7 +199,10 @@ static tt_status decode_all(sinks *s, const tt_vae *vae,
     for (int64_t i = 0; i < latents->dim[0] && !ctx->status; i++) {
         tt_vae_decoder *d = NULL;
         TT_TRY(tt_vae_decoder_open(ctx, &d, vae, h, w));
+        const size_t scope = latents->dim[0] == 1 ? strlen(ctx->path)
+                           : tt_scope(ctx, "clip.%lld", (long long)i);
         decode_clip(s, d, z, latents, i, split, nsplit);
+        tt_scope_end(ctx, scope);
         tt_vae_decoder_close(d);
     }
     return ctx->status;

@@ -6,6 +6,7 @@
  *   generate_policy.c    those of the cache policies
  *   generate_scenes.c    scenes, and restarts with their noise
  *   generate_text.c      prompts to embeddings; the encoder is gone afterwards
+ *   generate_origin.c    what a run is made from, in one line
  *   generate_run.c       one video: rollout, latents file, stop and resume
  *   cmd_generate.c       the order of it all */
 #ifndef CLI_GENERATE_H
@@ -133,6 +134,9 @@ tt_status texts_collect(tt_ctx *ctx, texts *t, const generate *g,
 tt_status texts_make(tt_ctx *ctx, texts *t, const generate *g,
                      const tt_dit_config *dit, progress *p, record *r);
 void texts_free(texts *t);
+/* Scope of what belongs to prompt i of a video: none for the first, else
+ * "prompt.<i>"; ends with tt_scope_end. */
+size_t texts_scope(tt_ctx *ctx, int i);
 /* The whole file as text in `a`; refuses NUL bytes. */
 char *texts_read_file(tt_ctx *ctx, tt_arena *a, const char *path);
 
@@ -152,6 +156,10 @@ typedef struct video_job {
     record *record;
     progress *progress;
 } video_job;
+
+/* One line with everything that decides about the bits; in `mem`. */
+char *generate_describe(tt_ctx *ctx, tt_arena *mem, const video_job *job,
+                        int64_t frame_size);
 
 /* Generate the latents of one video: [rollouts, n0+n, C, h, w] in `mem`, and
  * in the file names.latents when that is given. After TT_EINTR what --resume

@@ -192,7 +192,8 @@ static const opt_spec options[] = {
      "weight file once more) and times"},
     {OPT_TEXT, "dump", 0, offsetof(generate, dump), "FILE",
      "safetensors with the tensors inside, named like "
-     "chunk.0/step.1/block.5/self_attn.q"},
+     "chunk.0/step.1/block.5/self_attn.q; with text/... of the encoder and "
+     "vae/... of the decoder (text/... only where one video is made)"},
     {OPT_TEXT, "dump-filter", 0, offsetof(generate, dump_filter), "GLOB",
      "only names that match, e.g. 'chunk.2/*/block.0/*'"},
     {OPT_TEXT, "trace-cache", 0, offsetof(generate, trace), "FILE",

@@ -8,7 +8,7 @@
  *         (deep-forcing), an interruption waits for the end of the chunk and
  *         saves the whole cache beside the latents.
  * Next    rollout/rollout.c */
-#include <fnmatch.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,87 +17,6 @@
 #include "cli/latents_file.h"
 #include "cli/trace.h"
 #include "tether/video.h"
-
-/* ---- --dump -------------------------------------------------------------- */
-
-typedef struct dump {
-    tt_st_writer *writer;
-    const char *filter;        /* NULL: everything                            */
-} dump;
-
-static void on_tap(void *user, const char *path, tt_dtype dtype, int rank,
-                   const int64_t *dim, const void *data)
-{
-    dump *d = user;
-    if (d->filter && fnmatch(d->filter, path, 0)) return;
-    tt_st_add(d->writer, path, dtype, rank, dim, data);
-}
-
-/* ---- what the run is made from ------------------------------------------- */
-
-static void digest_values(tt_sha256 *s, const tt_real *x, int64_t n)
-{
-    if (x) tt_sha256_add(s, x, (size_t)n * sizeof *x);
-}
-
-/* A cheap fingerprint of the weights: the time embedding of one timestep. */
-static void digest_weights(tt_ctx *ctx, tt_sha256 *s, const tt_dit *m)
-{
-    const int64_t dim = tt_dit_get_config(m)->dim;
-    const double t = 500;
-    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *e = tt_scratch(ctx, dim), *e0 = tt_scratch(ctx, 6 * dim);
-    tt_tap_fn tap = ctx->tap;
-    ctx->tap = NULL;
-    if (!ctx->status) {
-        tt_dit_time(ctx, m, NULL, e, e0, &t, 1);
-        digest_values(s, e0, 6 * dim);
-    }
-    ctx->tap = tap;
-    tt_arena_reset(&ctx->scratch, mark);
-}
-
-/* One line with everything that decides about the bits; in `mem`. */
-static char *describe_run(tt_ctx *ctx, tt_arena *mem, const video_job *j,
-                          int64_t frame_size)
-{
-    const tt_rollout_options *o = &j->opt;
-    tt_sha256 s;
-    char hex[65];
-    enum { SIZE = 2048 };
-    const int64_t later = (o->rollouts - 1) * (o->latents - o->overlap);
-    int64_t denoised = o->latents + later;
-    char *text = tt_alloc(ctx, mem, SIZE, 1, "run description");
-    if (!text) return NULL;
-    tt_sha256_init(&s);
-    if (o->origin) tt_sha256_add(&s, o->origin, strlen(o->origin));
-    digest_weights(ctx, &s, j->dit);
-    for (int i = 0; i < o->nsteps; i++)
-        tt_sha256_add(&s, &o->steps[i], sizeof o->steps[i]);
-    digest_values(&s, o->initial, o->initial_frames * frame_size);
-    digest_values(&s, o->noise.noise, o->rollouts * o->latents * frame_size);
-    digest_values(&s, o->noise.renoise,
-                  (o->nsteps - 1) * denoised * frame_size);
-    digest_values(&s, o->start_frame, (o->rollouts - 1) * frame_size);
-    for (int i = 0; i < o->nscenes; i++) {
-        const int64_t scene[] = {o->scenes[i].chunk, o->scenes[i].prompt,
-                                 o->scenes[i].cut};
-        tt_sha256_add(&s, scene, sizeof scene);
-    }
-    tt_sha256_hex(&s, hex);
-    int at = snprintf(text, SIZE, "seed %llu sample %u latents %lld chunk %lld "
-             "first %d context-noise %lld steps %d warp %d shift %.17g "
-             "rollouts %lld overlap %lld restart %d backend %s inputs %.32s ",
-             (unsigned long long)o->noise.seed, o->noise.sample,
-             (long long)o->latents, (long long)o->chunk,
-             o->independent_first_frame, (long long)o->context_noise,
-             o->nsteps, o->warp, o->shift, (long long)o->rollouts,
-             (long long)o->overlap, o->latent_restart, ctx->ops->name, hex);
-    tt_policy_describe(text + at, (size_t)(SIZE - at), &o->policy);
-    for (char *c = text + at; *c; c++)
-        if (*c == '\n') *c = ' ';
-    return text;
-}
 
 /* ---- progress, preview --------------------------------------------------- */
 
@@ -113,7 +32,6 @@ typedef struct run {
     int64_t chunk_begin;       /* first chunk of this session                 */
     latents_file file;
     trace trace;
-    dump dump;
     bool tracing;
     const char *state;         /* saved caches; NULL: they can be rebuilt     */
 } run;
@@ -276,8 +194,15 @@ static tt_status take_up(run *r)
         int64_t f = tt_rollout_chunk_frames(r->rollout, r->chunk);
         if (r->done + f > r->file.done) break;
         r->done += f;
-        r->chunk++;
+        record_add_chunk(r->ctx, r->job->record, r->chunk, f, NAN);
+        r->job->record->resumed_after = ++r->chunk;
     }
+    if (r->chunk && r->job->names.dump)
+        return tt_fail(r->ctx, TT_EINVAL, "--dump %s would lack the %lld of "
+                       "%lld chunks that are done already; go on without "
+                       "--dump, or start over without --resume",
+                       r->job->names.dump, (long long)r->chunk,
+                       (long long)tt_rollout_chunks(r->rollout));
     TT_TRY(latents_file_cut(&r->file, r->done));
     TT_TRY(latents_file_read(&r->file, r->latents));
     TT_TRY(latents_file_cut(&r->file, r->done)); /* to the end again */
@@ -334,12 +259,6 @@ static tt_status run_open(run *r, const char *description)
         trace_begin(&r->trace, ctx, tt_rollout_cache(r->rollout));
         r->tracing = true;
     }
-    if (j->names.dump) {
-        TT_TRY(tt_st_create(ctx, &r->dump.writer, j->names.dump));
-        r->dump.filter = j->g->dump_filter;
-        ctx->tap = on_tap;
-        ctx->tap_user = &r->dump;
-    }
     if (r->file.done) TT_TRY(take_up(r));
     r->chunk_begin = r->chunk;
     r->start = tt_now();
@@ -351,7 +270,6 @@ static tt_status run_open(run *r, const char *description)
 static tt_status run_close(run *r)
 {
     tt_ctx *ctx = r->ctx;
-    ctx->tap = NULL;
     latents_file_finish(&r->file);
     if (!ctx->status && r->state) unlink(r->state);
     explain_stop(r);
@@ -359,8 +277,6 @@ static tt_status run_close(run *r)
     if (r->tracing && !ctx->status)
         trace_write(&r->trace, r->job->names.trace);
     if (r->tracing) trace_end(&r->trace);
-    if (ctx->status) tt_st_abort(r->dump.writer);
-    else tt_st_finish(r->dump.writer);
     tt_rollout_close(r->rollout);
     return ctx->status;
 }
@@ -381,7 +297,7 @@ tt_status generate_run(tt_ctx *ctx, tt_arena *mem, tt_tensor *latents,
                        "impossibly many", (long long)r.frames,
                        (long long)o->w, (long long)o->h);
     r.latents = tt_alloc(ctx, mem, bytes, 1, "the latents of the video");
-    char *description = describe_run(ctx, mem, job, r.frame_size);
+    char *description = generate_describe(ctx, mem, job, r.frame_size);
     double begin = tt_now();
     if (!ctx->status) run_open(&r, description);
     if (!ctx->status) all_chunks(&r);

@@ -177,8 +177,10 @@ static tt_status encode(tt_ctx *ctx, texts *t, tt_umt5 *enc,
 {
     for (int i = 0; i < t->n && !ctx->status; i++) {
         double start = tt_now();
+        const size_t scope = texts_scope(ctx, i);
         tt_prompt_embed(ctx, t->text + (int64_t)i * t->rows * t->dim, enc, tok,
                         t->prompt[i], strlen(t->prompt[i]), t->rows, NULL);
+        tt_scope_end(ctx, scope);
         progress_note(p, "encoded prompt %d of %d in %.1f s", i + 1, t->n,
                       tt_now() - start);
         TT_TRY(tt_check_interrupt(ctx));
@@ -226,6 +228,11 @@ tt_status texts_make(tt_ctx *ctx, texts *t, const generate *g,
     }
     r->text_seconds = tt_now() - start;
     return ctx->status;
+}
+
+size_t texts_scope(tt_ctx *ctx, int i)
+{
+    return i ? tt_scope(ctx, "prompt.%d", i) : strlen(ctx->path);
 }
 
 void texts_free(texts *t)

@@ -52,6 +52,7 @@ void record_next_video(record *r)
 {
     r->chunks = NULL;
     r->last_chunk = &r->chunks;
+    r->resumed_after = 0;
     r->rollout_seconds = r->decode_seconds = 0;
 }
 
@@ -137,6 +138,7 @@ static void write_times(json_out *j, const record *r)
     json_real(j, "decode", r->decode_seconds);
     json_close(j, '}');
     json_int(j, "peak_memory_bytes", progress_peak_memory());
+    json_int(j, "resumed_after", r->resumed_after);
     json_open(j, "chunks", '[');
     for (const record_chunk *c = r->chunks; c; c = c->next) {
         json_open(j, NULL, '{');

@@ -26,6 +26,8 @@ typedef struct record {
     tt_arena mem;
     record_file *files, **last_file;
     record_chunk *chunks, **last_chunk;
+    int64_t resumed_after;     /* chunks an earlier session made; their times
+                                  are not known (NAN)                         */
     double text_seconds, rollout_seconds, decode_seconds;
 } record;
 

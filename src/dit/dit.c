@@ -66,6 +66,11 @@ static void release_block(const tt_dit *m, const dit_block *b)
         tt_weights_release(m->w, &all[i]->w);
 }
 
+const tt_weights *tt_dit_weights(const tt_dit *m)
+{
+    return m->w;
+}
+
 /* ---- what depends on the prompt alone ------------------------------------ */
 
 tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,

@@ -106,9 +106,12 @@ static tt_status reencode(tt_ctx *ctx, tt_rollout *r, tt_real *z) {
                        "transformer %lld", (long long)tt_vae_z(r->opt.vae),
                        (long long)r->C);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const size_t scope = tt_scope(ctx, "restart.%lld",
+                                  (long long)r->rollout + 1);
     tt_real *rgb = tt_scratch(ctx, 3 * 64 * r->opt.h * r->opt.w);
     if (!ctx->status) decode_frame(ctx, r, rgb);
     if (!ctx->status) encode_frame(ctx, r, z, rgb);
+    tt_scope_end(ctx, scope);
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status;
 }

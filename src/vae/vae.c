@@ -242,6 +242,11 @@ void tt_vae_close(tt_vae *v)
     tt_arena_free(&a);
 }
 
+const tt_weights *tt_vae_weights(const tt_vae *v)
+{
+    return v->w;
+}
+
 int64_t tt_vae_z(const tt_vae *v)
 {
     return v->z;

@@ -223,6 +223,108 @@ static void test_given_files(void)
     tt_arena_free(&a);
 }
 
+/* ---- dumps --------------------------------------------------------------- */
+
+static bool in_dump(const char *path, const char *name)
+{
+    tt_file *f = NULL;
+    if (tt_file_open(ctx, &f, path)) {
+        tt_clear(ctx);
+        return false;
+    }
+    const bool found = tt_file_find(f, name) != NULL;
+    tt_file_close(f);
+    return found;
+}
+
+static void test_dump(void)
+{
+    const char *names[] = {"text/context", "context", "block.0/cross_attn.k",
+                           "chunk.0/step.0/flow", "vae/frame.0/denorm"};
+    expect(run("generate -q -m demo -p x -W 32 -H 32 --latents 3 -o d.y4m "
+               "--dump d") == 0, "dump: %s", said);
+    for (int i = 0; i < 5; i++)
+        expect(in_dump(at("d"), names[i]), "the dump holds %s", names[i]);
+    expect(run("generate -q -m demo --scene 'a[0.75s] | b' -W 32 -H 32 "
+               "--latents 6 -o d2.y4m --cache infinity --dump d2") == 0
+           && in_dump(at("d2"), "text/context")
+           && in_dump(at("d2"), "prompt.1/text/context")
+           && in_dump(at("d2"), "prompt.1/context"), "two prompts: %s", said);
+    expect(run("generate -q -m demo -p x -W 32 -H 32 --latents 6 --rollouts 3 "
+               "--cache causvid --budget 6 -o d3.y4m --dump d3") == 0
+           && in_dump(at("d3"), "restart.2/vae/frame.0/denorm")
+           && in_dump(at("d3"), "clip.2/vae/frame.0/denorm"),
+           "three rollouts: %s", said);
+}
+
+/* ---- resuming ------------------------------------------------------------ */
+
+/* Take the last `frames` of `path` away again, as if it had been stopped. */
+static void unfinish(const char *path, int64_t frames)
+{
+    char name[256];
+    struct stat st;
+    snprintf(name, sizeof name, "%s.unfinished", path);
+    const int64_t frame = 16 * 4 * 4 * (int64_t)sizeof(tt_real);
+    expect(!rename(path, name) && !stat(name, &st)
+           && !truncate(name, st.st_size - frames * frame), "cut %s", path);
+}
+
+/* The demo's transformer with the sign of one matrix turned. */
+static void put_other_model(void)
+{
+    tt_file *f = NULL;
+    tt_st_writer *w = NULL;
+    tt_arena a = {0};
+    bool turned = false;
+    if (!expect_ok(tt_file_open(ctx, &f, at("demo/diffusion_pytorch_model"
+                                            ".safetensors")), "demo")
+        || !expect_ok(tt_st_create(ctx, &w, at("other.safetensors")), "other"))
+        return;
+    for (int64_t i = 0; i < tt_file_count(f); i++) {
+        const tt_entry *e = tt_file_entry(f, i);
+        const int64_t n = tt_tensor_count(&e->t);
+        const size_t size = tt_dtype_size(e->t.dtype);
+        uint8_t *x = tt_alloc(ctx, &a, n, (int64_t)size, "copy");
+        if (!x) break;
+        tt_gather(x, &e->t);
+        if (!strcmp(e->name, "blocks.1.ffn.0.weight")) {
+            for (int64_t k = 1; k <= n; k++) x[k * (int64_t)size - 1] ^= 0x80;
+            turned = true;
+        }
+        tt_st_add(w, e->name, e->t.dtype, e->t.rank, e->t.dim, x);
+    }
+    expect(turned, "a matrix to turn");
+    expect_ok(tt_st_finish(w), "other");
+    tt_file_close(f);
+    tt_arena_free(&a);
+}
+
+static void test_resume_of(void)
+{
+    const char *base = "generate -q -m demo -p x -W 32 -H 32 --latents 9 "
+                       "--no-decode --latents-out r";
+    expect(run("%s --dump rd", base) == 0, "run: %s", said);
+    run_after("cp r whole && cp rd rd.whole && ", "--version > /dev/null");
+    put_other_model();
+    unfinish(at("r"), 3);
+    refuses(2, "another run", "%s --resume --dit other.safetensors", base);
+    refuses(2, "--dump", "%s --resume --dump rd", base);
+    expect(same(at("rd"), at("rd.whole")), "the dump there was is kept");
+    expect(exists(at("r.unfinished")), "and the work too");
+    expect(run("%s --resume --record rr", base) == 0
+           && same(at("r"), at("whole")), "resumed, same bytes: %s", said);
+    tt_arena a = {0};
+    const tt_json *j = NULL;
+    expect_ok(tt_json_file(ctx, &a, &j, at("rr"), 1 << 20), "record");
+    const tt_json *c = tt_json_get(j, "chunks");
+    expect(tt_json_int(j, "resumed_after", -1) == 2 && c && c->count == 3,
+           "the record tells chunks without a time: %s", text_of(at("rr")));
+    tt_arena_free(&a);
+    expect(run("%s --resume --record rr", base) == 0, "complete: %s", said);
+    refuses(2, "--dump", "%s --resume --dump rd", base);
+}
+
 /* ---- long runs ----------------------------------------------------------- */
 
 static const char *tiny_run(const char *latents)
@@ -273,6 +375,8 @@ int main(int argc, char **argv)
         test_names();
         test_texts();
         test_given_files();
+        test_dump();
+        test_resume_of();
     }
     test_logs();
     test_rules();

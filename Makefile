@@ -76,8 +76,8 @@ all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
 config:
-	@$(if $(OMP_FLAGS),,echo "note: no OpenMP ($(CC) -fopenmp does not work): operators run on one core. 'make deps' installs it.")
-	@$(if $(BLAS_DEFS),,echo "note: no OpenBLAS (cblas.h and -lopenblas not found): the 'blas' backend is left out and matrix products run in our portable kernels. 'make deps' installs it.")
+	@$(if $(OMP_FLAGS)$(filter no,$(OMP)),:,echo "note: no OpenMP ($(CC) -fopenmp does not work): operators run on one core. 'make deps' installs it.")
+	@$(if $(BLAS_DEFS)$(filter no,$(BLAS)),:,echo "note: no OpenBLAS (cblas.h and -lopenblas not found): the 'blas' backend is left out; nothing else changes. 'make deps' installs it.")
 
 tests: all $(B)/run_case $(TESTS) $(FUZZERS)   ## build the tests and build/run_case
 	@ln -sfn $(FLAVOUR)/run_case build/run_case
@@ -160,9 +160,11 @@ $(B)/src/io/picture.o: CFLAGS_ALL += -fwrapv
 # may change a value (no fast-math, contraction stays off).
 KERNEL_FLAGS := $(if $(filter -O2 -O3,$(OPT)),-O3) -fno-trapping-math
 $(B)/src/ops/exact/kernels_%.o: CFLAGS_ALL += $(KERNEL_FLAGS)
+ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
 $(B)/src/ops/exact/kernels_avx2.o: CFLAGS_ALL += -mavx2 -mfma
 $(B)/src/ops/exact/kernels_avx512.o: CFLAGS_ALL += -mavx512f -mavx512dq \
     -mavx512vl -mavx512bw -mfma -mprefer-vector-width=512
+endif
 
 $(B)/src/core/version.o: CFLAGS_ALL += -DTT_GIT_REV='"$(GIT_REV)"'
 $(B)/tests/%.o: CFLAGS_ALL += -I.

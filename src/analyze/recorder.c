@@ -111,10 +111,8 @@ tt_status tt_recorder_open(tt_ctx *ctx, tt_recorder **out, tt_cache *cache,
     r->last_chunk = &r->chunks;
     r->last_part = &r->parts;
     r->last_event = &r->events;
-    if (tt_cache_tether_info(cache, 0, &info) && info.M > 0) {
-        r->tether = true;
-        r->M = info.M;
-    }
+    r->tether = tt_cache_tether_info(cache, 0, &info); /* also with M = 0 */
+    if (r->tether) r->M = info.M;
     keep_options(r, opt);
     if (ctx->status || open_files(r)) {
         tt_recorder_abort(r);

@@ -256,6 +256,18 @@ static const char *with_suffix(session *s, const char *path,
     return out;
 }
 
+/* The same for a folder, whose name has no ending. */
+static const char *folder_with_suffix(session *s, const char *path,
+                                      const char *suffix)
+{
+    if (!path || !*suffix) return path;
+    size_t n = strlen(path), room = n + strlen(suffix) + 1;
+    while (n > 1 && path[n - 1] == '/') n--;
+    char *out = tt_alloc(s->ctx, &s->mem, (int64_t)room, 1, "file name");
+    if (out) snprintf(out, room, "%.*s%s", (int)n, path, suffix);
+    return out;
+}
+
 /* FOLDER/PROMPT-SAMPLE.mp4 as VBench wants it. */
 static const char *vbench_name(session *s, const char *prompt, int64_t sample)
 {
@@ -334,6 +346,7 @@ static video_names names_of(session *s, int prompt, int64_t sample)
     v.record = with_suffix(s, g->record, suffix);
     v.dump = with_suffix(s, g->dump, suffix);
     v.trace = with_suffix(s, g->trace, suffix);
+    v.analyze = folder_with_suffix(s, g->analyze, suffix);
     const char *main_output = v.output && strcmp(v.output, "-") ? v.output
                                                                 : v.sheet;
     if (!main_output) main_output = v.output; /* "-" */
@@ -362,17 +375,34 @@ static decode_outputs outputs_of(session *s, const video_names *v)
     return o;
 }
 
+/* A file of the run folder; NULL without one. */
+static const char *in_run_folder(session *s, const char *run_folder,
+                                 const char *name)
+{
+    if (!run_folder) return NULL;
+    size_t room = strlen(run_folder) + strlen(name) + 2;
+    char *out = tt_alloc(s->ctx, &s->mem, (int64_t)room, 1, "file name");
+    if (out) snprintf(out, room, "%s/%s", run_folder, name);
+    return out;
+}
+
 /* Can everything be written? */
 static tt_status check_names(session *s, const video_names *v)
 {
     const char *const files[] = {v->latents, v->preview, v->record, v->dump,
-                                 v->trace};
+                                 v->trace,
+                                 in_run_folder(s, v->analyze, "run.json")};
     decode_outputs o = outputs_of(s, v);
     const output_name all[] = {
         {"-o", v->output}, {"--contact-sheet", v->sheet},
         {"--latents-out", v->latents}, {"--preview", v->preview},
         {"--record", v->record}, {"--dump", v->dump},
-        {"--trace-cache", v->trace}, {"--log-json", s->progress.log_path}};
+        {"--trace-cache", v->trace}, {"--log-json", s->progress.log_path},
+        {"--analyze", in_run_folder(s, v->analyze, "latents.safetensors")},
+        {"--analyze", in_run_folder(s, v->analyze, "trace.safetensors")},
+        {"--analyze", in_run_folder(s, v->analyze, "run.json")}};
+    if (v->analyze) TT_TRY(tt_analyze_folder(s->ctx, v->analyze));
+    TT_TRY(s->ctx->status);
     TT_TRY(outputs_differ(s->ctx, all, sizeof all / sizeof *all));
     TT_TRY(decode_check(s->ctx, &o, s->opt.rollouts,
                         s->opt.initial_frames + s->opt.latents, s->opt.h,
@@ -497,6 +527,7 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
                      .record = &s->record, .progress = &s->progress};
     job.opt.noise.seed = seed_of(s, prompt, sample);
     job.opt.noise.sample = (uint32_t)sample;
+    job.text = s->texts.prompt[prompt];
     job.opt.origin = origin_of(s, prompt);
     record_next_video(&s->record);
     if (check_names(s, &job.names)) return ctx->status;

@@ -59,6 +59,7 @@ typedef struct generate {
     bool no_decode, vbench_name;
     /* records */
     const char *record, *dump, *dump_filter, *trace;
+    const char *analyze, *label;  /* run folder; its name in legends          */
     bool profile;
     /* long runs */
     bool resume;
@@ -145,12 +146,14 @@ char *texts_read_file(tt_ctx *ctx, tt_arena *a, const char *path);
 /* Names of what belongs to one video; NULL: not wanted. */
 typedef struct video_names {
     const char *output, *sheet, *latents, *preview, *record, *dump, *trace;
+    const char *analyze;      /* run folder                                   */
 } video_names;
 
 typedef struct video_job {
     const generate *g;
     const tt_dit *dit;
     const tt_prompt *prompt;
+    const char *text;         /* the prompt; NULL: from embeddings            */
     tt_rollout_options opt;   /* complete, with noise and seed                */
     video_names names;
     record *record;

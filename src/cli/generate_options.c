@@ -196,6 +196,11 @@ static const opt_spec options[] = {
      "vae/... of the decoder (text/... only where one video is made)"},
     {OPT_TEXT, "dump-filter", 0, offsetof(generate, dump_filter), "GLOB",
      "only names that match, e.g. 'chunk.2/*/block.0/*'"},
+    {OPT_TEXT, "analyze", 0, offsetof(generate, analyze), "FOLDER",
+     "record the run for `tether analyze`: latents, what was in the cache, "
+     "statistics of keys and values"},
+    {OPT_TEXT, "label", 0, offsetof(generate, label), "NAME",
+     "what the run is called in tables and legends (default: the policy)"},
     {OPT_TEXT, "trace-cache", 0, offsetof(generate, trace), "FILE",
      "safetensors with every decision of the cache policy"},
     {OPT_FLAG, "profile", 0, offsetof(generate, profile), NULL,
@@ -321,6 +326,8 @@ static int check_output(const generate *g)
         return opt_usage(me, "--vbench-name needs -o FOLDER and a prompt");
     if (g->dump_filter && !g->dump)
         return opt_usage(me, "--dump-filter needs --dump FILE");
+    if (g->label && !g->analyze)
+        return opt_usage(me, "--label needs --analyze FOLDER");
     if (g->resume && (g->prompt_file || g->num_samples > 1))
         return opt_usage(me, "--resume goes with one video; give one prompt "
                          "and --sample I");

@@ -15,7 +15,7 @@
 
 #include "cli/generate.h"
 #include "cli/latents_file.h"
-#include "cli/trace.h"
+#include "tether/analyze.h"
 #include "tether/video.h"
 
 /* ---- progress, preview --------------------------------------------------- */
@@ -31,8 +31,7 @@ typedef struct run {
     double start;              /* of this session                             */
     int64_t chunk_begin;       /* first chunk of this session                 */
     latents_file file;
-    trace trace;
-    bool tracing;
+    tt_recorder *recorder;     /* NULL: no trace or run folder asked for      */
     const char *state;         /* saved caches; NULL: they can be rebuilt     */
 } run;
 
@@ -88,6 +87,40 @@ static void log_chunk(run *r, int64_t frames, double seconds)
     progress_logged(r->job->progress, &j);
 }
 
+/* ---- --analyze, --trace-cache -------------------------------------------- */
+
+static tt_status open_recorder(run *r)
+{
+    const video_job *j = r->job;
+    const char *video = j->names.output;
+    const tt_recorder_options o = {
+        .folder = j->names.analyze, .trace = j->names.trace, .C = r->C,
+        .h = j->opt.h, .w = j->opt.w, .features = true,
+        .label = j->g->label, .prompt = j->text,
+        .seed = j->opt.noise.seed, .sample = j->opt.noise.sample,
+        .video = video && strcmp(video, "-") ? video : NULL,
+        .sheet = j->names.sheet};
+    if (!o.folder && !o.trace) return r->ctx->status;
+    return tt_recorder_open(r->ctx, &r->recorder,
+                            tt_rollout_cache(r->rollout), &o);
+}
+
+/* Frames [done, done + frames) of the run are in the cache. A restarted
+ * rollout begins again with the last frames of the one before. */
+static tt_status look_at_chunk(run *r, int64_t done, int64_t frames,
+                               const tt_real *x0)
+{
+    const tt_rollout_options *o = &r->job->opt;
+    const int64_t length = r->frames / o->rollouts;
+    const int64_t turn = done / length, at = done % length;
+    const int64_t first = turn * (length - o->overlap);
+    const bool again = turn > 0 && at < o->overlap;
+    if (!r->recorder) return r->ctx->status;
+    tt_recorder_shift(r->recorder, first);
+    return tt_recorder_chunk(r->recorder, first + at, frames,
+                             again ? NULL : x0);
+}
+
 /* ---- the loop ------------------------------------------------------------ */
 
 static tt_status take_chunk(run *r, const tt_real *x0, int64_t frames,
@@ -98,7 +131,7 @@ static tt_status take_chunk(run *r, const tt_real *x0, int64_t frames,
            (size_t)(frames * r->frame_size) * sizeof *x0);
     TT_TRY(latents_file_append(&r->file, x0, frames));
     TT_TRY(write_preview(r, x0, frames));
-    if (r->tracing) trace_add_chunk(&r->trace, tt_rollout_cache(r->rollout));
+    TT_TRY(look_at_chunk(r, r->done, frames, x0));
     record_add_chunk(ctx, r->job->record, r->chunk, frames, seconds);
     log_chunk(r, frames, seconds);
     r->done += frames;
@@ -142,12 +175,14 @@ static tt_status rebuild_cache(run *r)
                  (long long)tt_rollout_chunks(r->rollout));
     tt_tap_fn tap = ctx->tap;
     ctx->tap = NULL;
-    if (!r->tracing) tt_rollout_replay(ctx, r->rollout, x, r->done);
-    for (int64_t i = 0; r->tracing && i < r->chunk && !ctx->status; i++) {
+    int64_t done = 0;
+    if (!r->recorder) tt_rollout_replay(ctx, r->rollout, x, r->done);
+    for (int64_t i = 0; r->recorder && i < r->chunk && !ctx->status; i++) {
         int64_t f = tt_rollout_chunk_frames(r->rollout, i);
-        tt_rollout_replay(ctx, r->rollout, x, f);
-        trace_add_chunk(&r->trace, tt_rollout_cache(r->rollout));
+        if (!tt_rollout_replay(ctx, r->rollout, x, f))
+            look_at_chunk(r, done, f, x);
         x += f * r->frame_size;
+        done += f;
     }
     ctx->tap = tap;
     progress_note(r->job->progress, "cache rebuilt in %.1f s",
@@ -161,9 +196,10 @@ static tt_status restore_cache(run *r)
 {
     tt_ctx *ctx = r->ctx;
     const char *policy = r->job->opt.policy.name;
-    if (r->tracing)
-        return tt_fail(ctx, TT_EINVAL, "--trace-cache cannot be resumed with "
-                       "--cache %s: its earlier chunks cannot be repeated",
+    if (r->recorder)
+        return tt_fail(ctx, TT_EINVAL, "%s cannot be resumed with --cache %s: "
+                       "its earlier chunks cannot be repeated",
+                       r->job->names.trace ? "--trace-cache" : "--analyze",
                        policy);
     if (access(r->state, F_OK))
         return tt_fail(ctx, TT_EINVAL, "--cache %s cannot go on from latents "
@@ -206,7 +242,7 @@ static tt_status take_up(run *r)
     TT_TRY(latents_file_cut(&r->file, r->done));
     TT_TRY(latents_file_read(&r->file, r->latents));
     TT_TRY(latents_file_cut(&r->file, r->done)); /* to the end again */
-    if (r->done == r->frames && !r->tracing) {
+    if (r->done == r->frames && !r->recorder) {
         progress_say(r->job->progress, "the latents are complete already");
         return TT_OK;
     }
@@ -255,10 +291,7 @@ static tt_status run_open(run *r, const char *description)
     TT_TRY(latents_file_open(ctx, &r->file, j->names.latents, dim,
                              description, j->g->resume));
     tt_rollout_on_progress(r->rollout, on_progress, r);
-    if (j->names.trace) {
-        trace_begin(&r->trace, ctx, tt_rollout_cache(r->rollout));
-        r->tracing = true;
-    }
+    TT_TRY(open_recorder(r));
     if (r->file.done) TT_TRY(take_up(r));
     r->chunk_begin = r->chunk;
     r->start = tt_now();
@@ -274,9 +307,8 @@ static tt_status run_close(run *r)
     if (!ctx->status && r->state) unlink(r->state);
     explain_stop(r);
     latents_file_close(&r->file);
-    if (r->tracing && !ctx->status)
-        trace_write(&r->trace, r->job->names.trace);
-    if (r->tracing) trace_end(&r->trace);
+    if (ctx->status) tt_recorder_abort(r->recorder);
+    else if (r->recorder) tt_recorder_finish(r->recorder);
     tt_rollout_close(r->rollout);
     return ctx->status;
 }

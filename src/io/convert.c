@@ -158,7 +158,9 @@ static tt_status verify_tensor(job *j, int64_t i, const tt_file *f) {
     if (!same)
         return tt_fail(j->ctx, TT_EIO, "%s: tensor %s is missing from what "
                        "was written", j->out, name ? name : "?");
-    return pass_tensor(j, i, NULL, e);
+    TT_TRY(pass_tensor(j, i, NULL, e));
+    file_release(f, &e->t);
+    return TT_OK;
 }
 
 static tt_status verify_all(job *j) {

@@ -170,6 +170,12 @@ void tt_file_close(tt_file *f) {
     free(f);
 }
 
+void file_release(const tt_file *f, const tt_tensor *t) {
+    if (!t->data || !tt_tensor_packed(t)) return;
+    if (io_map_release(&f->map, t->data, tt_tensor_bytes(t))) return;
+    for (int64_t i = 0; i < f->nshards; i++) file_release(f->shard[i], t);
+}
+
 /* ---- questions ----------------------------------------------------------- */
 
 const char *tt_file_format(const tt_file *f) { return f->format; }

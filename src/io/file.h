@@ -45,6 +45,10 @@ tt_status index_read(tt_ctx *ctx, tt_file *f);
 /* A file that must be safetensors: an index never leads to another index. */
 tt_status file_open_shard(tt_ctx *ctx, tt_file **out, const char *path);
 
+/* If the packed view lies in a mapping of f, its pages leave the resident set
+ * (io_map_release). */
+void file_release(const tt_file *f, const tt_tensor *t);
+
 /* Entry arrays for n flat names (npath 1), zeroed. False: recorded. */
 bool file_alloc_entries(tt_ctx *ctx, tt_file *f, int64_t n);
 

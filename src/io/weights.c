@@ -336,16 +336,8 @@ const char *tt_weights_name(const tt_weights *w, int64_t i) {
 
 const tt_file *tt_weights_file(const tt_weights *w) { return w->file; }
 
-static bool release_in(const tt_file *f, const void *p, int64_t n) {
-    if (io_map_release(&f->map, p, n)) return true;
-    for (int64_t i = 0; i < f->nshards; i++)
-        if (release_in(f->shard[i], p, n)) return true;
-    return false;
-}
-
 void tt_weights_release(const tt_weights *w, const tt_tensor *t) {
-    if (t->data && tt_tensor_packed(t))
-        release_in(w->file, t->data, tt_tensor_bytes(t));
+    file_release(w->file, t);
 }
 
 bool tt_weights_large(const tt_weights *w) {

@@ -64,7 +64,11 @@ static tt_status check_memory(tt_ctx *ctx, const tt_policy_class *cls,
                               const tt_policy_options *opt,
                               const tt_geometry *geo) {
     const int64_t need = tt_cache_bytes(cls, opt, geo), have = machine_memory();
-    if (need == INT64_MAX || (have > 0 && need > have))
+    if (need == INT64_MAX)
+        return tt_fail(ctx, TT_ENOMEM, "the KV cache would need more bytes "
+                       "than a 64-bit size can hold; use a smaller picture, "
+                       "fewer frames or a smaller budget");
+    if (have > 0 && need > have)
         return tt_fail(ctx, TT_ENOMEM,
                        "the KV cache of %lld frames of %lld tokens in %lld "
                        "layers needs %.1f GB, the machine has %.1f GB; use a "
@@ -81,11 +85,11 @@ static void make_rope(tt_ctx *ctx, tt_cache *c) {
     int64_t n = frames;
     if (n < c->geo.grid_h) n = c->geo.grid_h;
     if (n < c->geo.grid_w) n = c->geo.grid_w;
-    if (frames > OFFICIAL_POSITIONS)
-        tt_warn(ctx, "%s: frame positions go up to %lld, beyond the %d rows of "
+    if (n > OFFICIAL_POSITIONS)
+        tt_warn(ctx, "%s: positions go up to %lld, beyond the %d rows of "
                 "the official rotary tables; the angles are computed directly, "
                 "but the model has never seen them", c->cls->name,
-                (long long)(frames - 1), OFFICIAL_POSITIONS);
+                (long long)(n - 1), OFFICIAL_POSITIONS);
     tt_rope_make(ctx, &c->arena, &c->rope, c->geo.D, n);
 }
 

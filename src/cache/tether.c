@@ -23,6 +23,7 @@
 #include "cache/grab.h"
 #include "cache/tame.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* First frame slots of the regions (eq. 3), and their end K. */
@@ -359,13 +360,15 @@ static void warn_about_warm_up(tt_ctx *ctx, const tt_policy_options *o,
                                const tt_geometry *geo) {
     const int64_t over = (o->K - geo->first_chunk) % geo->chunk;
     if (o->K >= geo->frames || over == 0) return;
+    char lower[32] = "";
+    if (o->K - over >= o->S + o->R)
+        snprintf(lower, sizeof lower, "%lld or ", (long long)(o->K - over));
     tt_warn(ctx, "tether: chunks of %lld frames (the first of %lld) do not "
             "fill K = %lld exactly: %lld never-written frame(s) of zeros enter "
             "the cache and frame indices shift, as in the official code; "
-            "K = %lld or %lld avoids this", (long long)geo->chunk,
+            "K = %s%lld avoids this", (long long)geo->chunk,
             (long long)geo->first_chunk, (long long)o->K,
-            (long long)over, (long long)(o->K - over),
-            (long long)(o->K - over + geo->chunk));
+            (long long)over, lower, (long long)(o->K - over + geo->chunk));
 }
 
 static tt_status check(tt_ctx *ctx, tt_policy_options *o,

@@ -55,8 +55,8 @@ static uint64_t probe_weights(tt_ctx *ctx, const tt_dit *m) {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *e = tt_scratch(ctx, n / 6), *e0 = tt_scratch(ctx, n);
     tt_dit_time(ctx, m, NULL, e, e0, &t, 1);
-    if (ctx->status) return 0;
-    const uint64_t h = state_digest(0, e0, (size_t)n * sizeof *e0);
+    const uint64_t h =
+        ctx->status ? 0 : state_digest(0, e0, (size_t)n * sizeof *e0);
     tt_arena_reset(&ctx->scratch, mark);
     return h;
 }

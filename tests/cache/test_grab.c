@@ -57,6 +57,13 @@ static void check_identity(tt_ctx *ctx) {
     }
     expect(worst < 1e-13, "mean identity: off by %g", worst);
     expect(margin == low - high && margin > 0, "margin %g", margin);
+
+    /* a temperature below 1e-6 counts as 1e-6 (grab.py) */
+    double clamped[P];
+    grab_importance(ctx, &r, qbar, 1e-6);
+    memcpy(clamped, r.mass, sizeof clamped);
+    grab_importance(ctx, &r, qbar, 1e-9);
+    expect_bits("temperature clamp", r.mass, clamped, sizeof clamped);
 }
 
 /* Equal scores: the older candidate stays. */

@@ -34,6 +34,10 @@ int main(void) {
     expect(tt_schedule_index(&s, 625) == 750, "nearest entry of 625");
     expect(tt_schedule_index(&s, 2000) == 0, "beyond the table");
 
+    /* halfway between two entries the first one counts */
+    for (int i = 0; i < TT_TABLE; i++) s.timestep[i] = (float)(1000 - i);
+    expect(tt_schedule_index(&s, 500.5) == 499, "first minimum");
+
     /* CausVid's warped configuration. */
     expect_ok(init(ctx, &s, 8, LIST(1000, 750, 500, 250), true, 0), "shift 8");
     expect(s.t[1] == 960 && fabs(s.t[2] - 888.8889) < 1e-4 &&

@@ -1,0 +1,61 @@
+/* test_compare.c: run folders and the report over several policies.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Properties     the report is one page that needs no other file and names
+ *                every policy; taking up a complete run records the same; no
+ *                file of a run folder is written twice. */
+#include "tests/cli/program.h"
+
+static char model[1100], inputs[1100];
+
+#define SMALL "-m %s --embeds %s -W 48 -H 32 --latents 12 --no-decode -q "
+
+static void test_report(void)
+{
+    expect(run("compare --caches fifo,tether:tau=0.6:memory=2:budget=9 " SMALL
+               "-o report.html", model, inputs) == 0, "compare: %s", said);
+    const char *page = text_of(at("report.html"));
+    expect(strstr(page, "<html") && strstr(page, "fifo")
+           && strstr(page, "tether:tau=0.6"), "a page about both policies");
+    expect(!strstr(page, "src=\"http") && !strstr(page, "href=\"")
+           && !strstr(page, "src=\"report"), "it needs no other file");
+    expect(exists(at("report_runs/0-fifo/run.json"))
+           && exists(at("report_runs/1-tether/trace.safetensors")),
+           "run folders");
+    refuses(2, "filled in", "compare --caches fifo --label x");
+    refuses(2, "--caches", "compare -o x.html");
+}
+
+static void test_folder(void)
+{
+    static const char *const file[] = {"latents", "trace", "features"};
+    expect(run("generate " SMALL "--latents-out a --analyze one/ --label x "
+               "--trace-cache t", model, inputs) == 0, "whole: %s", said);
+    expect(strstr(text_of(at("one/run.json")), "\"label\": \"x\"") != NULL,
+           "its label");
+    expect(same(at("t"), at("one/trace.safetensors")), "one trace");
+    expect(run("generate " SMALL "--latents-out a --analyze two --resume",
+               model, inputs) == 0, "taken up: %s", said);
+    for (size_t i = 0; i < 3; i++) {
+        char a[64], b[64];
+        snprintf(a, sizeof a, "one/%s.safetensors", file[i]);
+        snprintf(b, sizeof b, "two/%s.safetensors", file[i]);
+        expect(same(at(a), at(b)), "%s: the same bytes", file[i]);
+    }
+    refuses(2, "would both write", "generate " SMALL "--analyze one "
+            "--latents-out one/latents.safetensors", model, inputs);
+    refuses(2, "needs --analyze", "generate " SMALL "--latents-out b "
+            "--label x", model, inputs);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    if (!program_begin("cli/compare", argv)) return test_end();
+    reference(model, "policy_models/a");
+    reference(inputs, "policy_sf_full/inputs.safetensors");
+    test_report();
+    test_folder();
+    return program_end();
+}

@@ -6,6 +6,11 @@
 # Each program prints its failures and ends with "NAME: N passed, N failed". A
 # program that dies without that line counts as one failure. tests/*/*.sh are
 # run too, with the build folder as argument, under the same convention.
+# OpenBLAS starts threads of its own as it is loaded, which never give up when
+# memory is limited; we use it from our threads only, so it needs none.
+OPENBLAS_NUM_THREADS=1
+export OPENBLAS_NUM_THREADS
+
 build=$1
 passed=0
 failed=0

@@ -33,7 +33,10 @@ one() {   # name command...
     fi
     p=$(echo "$line" | sed 's/.* \([0-9]*\) passed.*/\1/')
     f=$(echo "$line" | sed 's/.* \([0-9]*\) failed$/\1/')
-    if [ "$rc" -ne 0 ] && [ "$f" -eq 0 ]; then f=1; fi
+    if [ "$rc" -ne 0 ] && [ "$f" -eq 0 ]; then
+        echo "FAIL $name: ended with status $rc after its last line"
+        f=1
+    fi
     grep -v ' passed, ' "$build/test.out"
     echo "$line ($(($(date +%s) - start)) s)"
     passed=$((passed + p))

@@ -10,22 +10,28 @@
  *     tt_rollout_options opt = tt_rollout_defaults();
  *     opt.latents = 21;  opt.h = 60;  opt.w = 104;
  *     tt_rollout_open(&ctx, &run, net, prompt, &opt);
+ *     const tt_real *latents;  int64_t frames;
  *     while (tt_rollout_next(&ctx, run, &latents, &frames) == TT_OK)
  *         ...   // hand them to tt_vae_decode_next
- *     if (ctx.status != TT_END) puts(tt_message(&ctx));                      */
+ *     if (ctx.status) puts(tt_message(&ctx));                                */
 #ifndef TETHER_TETHER_H
 #define TETHER_TETHER_H
 
+#include "tether/analyze.h"
 #include "tether/arena.h"
 #include "tether/context.h"
 #include "tether/dit.h"
 #include "tether/io.h"
 #include "tether/mathfn.h"
 #include "tether/ops.h"
+#include "tether/outfile.h"
 #include "tether/policy.h"
 #include "tether/rollout.h"
 #include "tether/status.h"
 #include "tether/tensor.h"
+#include "tether/text.h"
 #include "tether/vae.h"
+#include "tether/version.h"
+#include "tether/video.h"
 
 #endif

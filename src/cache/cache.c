@@ -32,12 +32,14 @@ struct tt_cache {
 };
 
 static size_t state_size(const tt_policy_class *cls,
-                         const tt_policy_options *opt, const tt_geometry *geo) {
+                         const tt_policy_options *opt, const tt_geometry *geo)
+{
     return cls->state_size ? cls->state_size(opt, geo) : 0;
 }
 
 int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
-                       const tt_geometry *geo) {
+                       const tt_geometry *geo)
+{
     const int64_t cap = cls->slots(opt, geo);
     const int64_t kv[] = { 2, cap, geo->H, geo->D };
     const int64_t meta[] = { 3, cap };
@@ -52,7 +54,8 @@ int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
 }
 
 /* Physical memory in bytes, 0 when the system does not say. */
-static int64_t machine_memory(void) {
+static int64_t machine_memory(void)
+{
 #if defined(_SC_PHYS_PAGES) && defined(_SC_PAGESIZE)
     const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     if (pages > 0 && size > 0) return (int64_t)pages * size;
@@ -62,7 +65,8 @@ static int64_t machine_memory(void) {
 
 static tt_status check_memory(tt_ctx *ctx, const tt_policy_class *cls,
                               const tt_policy_options *opt,
-                              const tt_geometry *geo) {
+                              const tt_geometry *geo)
+{
     const int64_t need = tt_cache_bytes(cls, opt, geo), have = machine_memory();
     if (need == INT64_MAX)
         return tt_fail(ctx, TT_ENOMEM, "the KV cache would need more bytes "
@@ -80,7 +84,8 @@ static tt_status check_memory(tt_ctx *ctx, const tt_policy_class *cls,
 }
 
 /* Rotary angles for every position a plan can ask for. */
-static void make_rope(tt_ctx *ctx, tt_cache *c) {
+static void make_rope(tt_ctx *ctx, tt_cache *c)
+{
     const int64_t frames = c->cls->positions(&c->opt, &c->geo);
     int64_t n = frames;
     if (n < c->geo.grid_h) n = c->geo.grid_h;
@@ -94,14 +99,16 @@ static void make_rope(tt_ctx *ctx, tt_cache *c) {
 }
 
 /* Metadata and policy state of an empty layer whose memory is zero. */
-static void start_layer(tt_ctx *ctx, tt_layer *y) {
+static void start_layer(tt_ctx *ctx, tt_layer *y)
+{
     y->len = y->seen = 0;
     for (int64_t i = 0; i < y->cap; i++) y->src_frame[i] = TT_SRC_NONE;
     const tt_policy_class *cls = tt_cache_class(y->cache);
     if (cls->reset) cls->reset(ctx, y);
 }
 
-static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i) {
+static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i)
+{
     tt_layer *y = &c->layer[i];
     const int64_t cap = c->cls->slots(&c->opt, &c->geo);
     const int64_t n = cap * c->geo.H * c->geo.D;
@@ -118,7 +125,8 @@ static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i) {
 }
 
 tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
-                        const tt_policy_options *opt, const tt_geometry *geo) {
+                        const tt_policy_options *opt, const tt_geometry *geo)
+{
     *out = NULL;
     if (ctx->status) return ctx->status;
     tt_policy_options checked = *opt;
@@ -149,13 +157,15 @@ tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
     return TT_OK;
 }
 
-void tt_cache_close(tt_cache *c) {
+void tt_cache_close(tt_cache *c)
+{
     if (!c) return;
     tt_arena arena = c->arena;   /* c itself lives in it */
     tt_arena_free(&arena);
 }
 
-void tt_cache_reset(tt_ctx *ctx, tt_cache *c) {
+void tt_cache_reset(tt_ctx *ctx, tt_cache *c)
+{
     const size_t n = (size_t)(c->geo.H * c->geo.D) * sizeof(tt_real);
     for (int64_t i = 0; i < c->geo.layers; i++) {
         tt_layer *y = &c->layer[i];
@@ -173,19 +183,22 @@ const tt_policy_options *tt_cache_options(const tt_cache *c) { return &c->opt; }
 const tt_geometry *tt_cache_geometry(const tt_cache *c) { return &c->geo; }
 const tt_rope_table *tt_cache_rope(const tt_cache *c) { return &c->rope; }
 
-tt_layer *tt_cache_layer(tt_cache *c, int64_t layer) {
+tt_layer *tt_cache_layer(tt_cache *c, int64_t layer)
+{
     TT_ASSERT(layer >= 0 && layer < c->geo.layers);
     return &c->layer[layer];
 }
 
-void tt_cache_begin_chunk(tt_ctx *ctx, tt_cache *c, const tt_pass *p) {
+void tt_cache_begin_chunk(tt_ctx *ctx, tt_cache *c, const tt_pass *p)
+{
     if (ctx->status || !c->cls->begin_chunk) return;
     for (int64_t i = 0; i < c->geo.layers; i++)
         c->cls->begin_chunk(ctx, &c->layer[i], p);
 }
 
 void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
-                    const tt_real *q, const tt_real *k, const tt_real *v) {
+                    const tt_real *q, const tt_real *k, const tt_real *v)
+{
     if (ctx->status) return;
     tt_layer *y = tt_cache_layer(c, layer);
     TT_ASSERT(p->frames >= 1 && p->frames <= c->geo.chunk && p->start >= 0);
@@ -194,25 +207,30 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
 }
 
 void tt_cache_after_read(tt_ctx *ctx, tt_cache *c, int64_t layer,
-                         const tt_pass *p) {
+                         const tt_pass *p)
+{
     if (ctx->status || !c->cls->after_read) return;
     c->cls->after_read(ctx, tt_cache_layer(c, layer), p);
 }
 
-void tt_cache_on_grab(tt_cache *c, tt_grab_fn fn, void *user) {
+void tt_cache_on_grab(tt_cache *c, tt_grab_fn fn, void *user)
+{
     c->grab_fn = fn;
     c->grab_user = user;
 }
 
-void tt_cache_record(tt_cache *c, const tt_grab_record *r) {
+void tt_cache_record(tt_cache *c, const tt_grab_record *r)
+{
     if (c->grab_fn) c->grab_fn(c->grab_user, r);
 }
 
-void tt_cache_on_compress(tt_cache *c, tt_compress_fn fn, void *user) {
+void tt_cache_on_compress(tt_cache *c, tt_compress_fn fn, void *user)
+{
     c->compress_fn = fn;
     c->compress_user = user;
 }
 
-void tt_cache_record_compress(tt_cache *c, const tt_compress_record *r) {
+void tt_cache_record_compress(tt_cache *c, const tt_compress_record *r)
+{
     if (c->compress_fn) c->compress_fn(c->compress_user, r);
 }

@@ -12,36 +12,42 @@
  *         only what the new one has written; a restart here zeroes it. */
 #include "cache/classes.h"
 
-static void defaults(tt_policy_options *o) {
+static void defaults(tt_policy_options *o)
+{
     o->S = 0;
 }
 
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v) {
+                  const tt_real *k, const tt_real *v)
+{
     (void)ctx;
     (void)q;
     tt_layer_append(y, p, 0, k, v);
 }
 
 static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out) {
+                 tt_plan *out)
+{
     (void)ctx;
     out->nsegments = 1;
     out->segment[0] = (tt_segment){ 0, y->len, TT_T_PER_TOKEN };
     out->q_t0 = p->start;
 }
 
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
+{
     return o->K * geo->L;
 }
 
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
+{
     (void)geo;
     return o->K;
 }
 
 static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo) {
+                       const tt_geometry *geo)
+{
     TT_TRY(cache_check_window(ctx, o, geo));
     if (geo->frames > o->K)
         return tt_fail(ctx, TT_EINVAL,

@@ -38,29 +38,34 @@ typedef struct state {
     int64_t window;              /* frames in qwin, at most R                 */
 } state;
 
-static void defaults(tt_policy_options *o) {
+static void defaults(tt_policy_options *o)
+{
     o->S = 10;
 }
 
 static state *state_of(const tt_layer *y) { return y->state; }
-static int64_t *reuse_of(const tt_layer *y) {
+static int64_t *reuse_of(const tt_layer *y)
+{
     return (int64_t *)(state_of(y) + 1);
 }
 static void *window_of(const tt_layer *y) { return reuse_of(y) + y->cap; }
 
-static bool keeps_all(const tt_policy_options *o) {
+static bool keeps_all(const tt_policy_options *o)
+{
     return o->fusion == TT_FUSION_MAX;
 }
 
 /* Bytes of one frame of the query window. */
 static size_t window_frame(const tt_policy_options *o,
-                           const tt_geometry *geo) {
+                           const tt_geometry *geo)
+{
     const size_t width = (size_t)(geo->H * geo->D);
     return keeps_all(o) ? (size_t)geo->L * width * sizeof(tt_real)
                         : width * sizeof(double);
 }
 
-static size_t state_size(const tt_policy_options *o, const tt_geometry *geo) {
+static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
+{
     int64_t reuse, window;
     const int64_t slots[] = { o->K, geo->L };
     const int64_t frames[] = { o->R, keeps_all(o) ? geo->L : 1, geo->H,
@@ -80,7 +85,8 @@ static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                      const tt_real *k, const tt_real *v);
 
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v) {
+                  const tt_real *k, const tt_real *v)
+{
     const int64_t n = p->frames * y->geo->L;
     remember_queries(ctx, y, p, q);              /* before they are asked     */
     if (p->start + p->frames > y->seen && y->len + n > y->cap) {
@@ -92,7 +98,8 @@ static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
 }
 
 /* Positions [n][3] of the chunk's tokens in the video. */
-static void chunk_positions(int32_t *pos, const tt_layer *y, const tt_pass *p) {
+static void chunk_positions(int32_t *pos, const tt_layer *y, const tt_pass *p)
+{
     const int64_t L = y->geo->L, w = y->geo->grid_w;
     for (int64_t i = 0; i < p->frames * L; i++) {
         pos[3 * i + 0] = (int32_t)(p->start + i / L);
@@ -105,7 +112,8 @@ static void chunk_positions(int32_t *pos, const tt_layer *y, const tt_pass *p) {
  * frames of whatever pass. In the first pass of a chunk that is (R 4, C 3) one
  * clean frame of the chunk before and three noisy ones. */
 static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                             const tt_real *q) {
+                             const tt_real *q)
+{
     const tt_geometry *geo = y->geo;
     const int64_t L = geo->L, width = geo->H * geo->D, n = p->frames * L;
     const int64_t R = y->opt->R;
@@ -138,7 +146,8 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 
 /* What scoring asks with: rows of queries [n, H*D]. For the sum over the
  * window, sum first: one row. */
-static tt_tensor question(tt_ctx *ctx, const tt_layer *y) {
+static tt_tensor question(tt_ctx *ctx, const tt_layer *y)
+{
     const int64_t L = y->geo->L, width = y->geo->H * y->geo->D;
     const int64_t frames = state_of(y)->window;
     const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
@@ -160,7 +169,8 @@ static tt_tensor question(tt_ctx *ctx, const tt_layer *y) {
 /* phi of n tokens with unrotated keys k and positions pos, a frame's worth at
  * a time. */
 static void score(tt_ctx *ctx, double *phi, const tt_layer *y, const tt_real *k,
-                  const int32_t *pos, int64_t n, const tt_tensor *asked) {
+                  const int32_t *pos, int64_t n, const tt_tensor *asked)
+{
     const tt_geometry *geo = y->geo;
     const int64_t L = geo->L, width = geo->H * geo->D, rows = asked->dim[0];
     const double norm = sqrt((double)geo->D) * (double)geo->H;
@@ -200,20 +210,23 @@ typedef struct ranked {
 } ranked;
 
 /* Largest score first. Code: ties undefined. We: the lower slot first. */
-static int by_score(const void *a, const void *b) {
+static int by_score(const void *a, const void *b)
+{
     const ranked *x = a, *y = b;
     if (x->phi != y->phi) return x->phi > y->phi ? -1 : 1;
     return x->token < y->token ? -1 : 1;
 }
 
-static int by_slot(const void *a, const void *b) {
+static int by_slot(const void *a, const void *b)
+{
     const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return (x > y) - (x < y);
 }
 
 /* The best of what lies between sinks and recent frames and was not selected
  * max_reuse times; fewer when there are fewer. */
-static void choose(tt_ctx *ctx, compression *c, int64_t max_reuse) {
+static void choose(tt_ctx *ctx, compression *c, int64_t max_reuse)
+{
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     ranked *list = tt_alloc(ctx, &ctx->scratch, c->n, sizeof *list,
                             "candidates");
@@ -246,7 +259,8 @@ static int64_t move_sinks(tt_layer *y, const tt_pass *p);
 static void unify(tt_layer *y, const compression *c);
 
 static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                     const tt_real *k, const tt_real *v) {
+                     const tt_real *k, const tt_real *v)
+{
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     state *s = state_of(y);
     compression c;
@@ -266,7 +280,8 @@ static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 
 /* Sizes, scores and metadata of the source tokens. */
 static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
-                    const tt_pass *p, const tt_real *k) {
+                    const tt_pass *p, const tt_real *k)
+{
     const tt_policy_options *o = y->opt;
     tt_arena *a = &ctx->scratch;
     const int64_t L = y->geo->L, fresh = p->frames * L, n = y->len + fresh;
@@ -298,7 +313,8 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
 /* Sinks, selected tokens, recent frames, chunk; the rest is zeros. Tokens only
  * move towards the front, so this works in place. */
 static void rebuild(tt_layer *y, const compression *c, const tt_pass *p,
-                    const tt_real *k, const tt_real *v) {
+                    const tt_real *k, const tt_real *v)
+{
     const int64_t L = y->geo->L, width = y->geo->H * y->geo->D;
     const int64_t fresh = p->frames * L, old = c->recent - fresh;
     int64_t *reuse = reuse_of(y), to = c->sink;
@@ -325,7 +341,8 @@ static void rebuild(tt_layer *y, const compression *c, const tt_pass *p,
 /* Paper: the sinks move to where the recent frames begin (eq. 5). Code: the
  * first time by K - N (its 21 - N), then by what `desired` has grown. We: as
  * the code. */
-static int64_t move_sinks(tt_layer *y, const tt_pass *p) {
+static int64_t move_sinks(tt_layer *y, const tt_pass *p)
+{
     const tt_policy_options *o = y->opt;
     const int64_t L = y->geo->L, sink = o->S * L;
     const int64_t tail = (y->len - sink) / L;
@@ -340,7 +357,8 @@ static int64_t move_sinks(tt_layer *y, const tt_pass *p) {
 
 /* The selected tokens, in slot order, fill the frame positions right before
  * the recent ones. */
-static void unify(tt_layer *y, const compression *c) {
+static void unify(tt_layer *y, const compression *c)
+{
     const int64_t L = y->geo->L;
     const int64_t first = y->tpos[c->sink + c->count] - (c->count + L - 1) / L;
     for (int64_t i = 0; i < c->count; i++)
@@ -350,26 +368,30 @@ static void unify(tt_layer *y, const compression *c) {
 /* ---- plan ---------------------------------------------------------------- */
 
 static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out) {
+                 tt_plan *out)
+{
     (void)ctx;
     out->nsegments = 1;
     out->segment[0] = (tt_segment){ 0, y->len, TT_T_PER_TOKEN };
     out->q_t0 = p->start;
 }
 
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
+{
     return o->K * geo->L;
 }
 
 /* Sinks stay before the chunk unless N < S: the first move is by K - N. */
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
+{
     return geo->frames + (o->S > o->compress_to ? o->S - o->compress_to : 0);
 }
 
 /* ---- options ------------------------------------------------------------- */
 
 static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo) {
+                       const tt_geometry *geo)
+{
     TT_TRY(cache_check_window(ctx, o, geo));
     /* Code: a smaller R lets part of the chunk be compressed away, and later
      * passes then write to the wrong slots. We: refuse. */
@@ -410,7 +432,8 @@ const tt_policy_class cache_deep_forcing = {
     .positions = positions,
 };
 
-const int64_t *tt_cache_reuse(tt_cache *c, int64_t layer) {
+const int64_t *tt_cache_reuse(tt_cache *c, int64_t layer)
+{
     if (tt_cache_class(c) != &cache_deep_forcing) return NULL;
     return reuse_of(tt_cache_layer(c, layer));
 }

@@ -22,18 +22,21 @@ typedef struct state {
 } state;
 
 /* Paper: 10 to 14 sinks. Code: its script for this mode takes 14. */
-static void defaults(tt_policy_options *o) {
+static void defaults(tt_policy_options *o)
+{
     o->S = 14;
 }
 
-static size_t state_size(const tt_policy_options *o, const tt_geometry *geo) {
+static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
+{
     (void)o;
     (void)geo;
     return sizeof(state);
 }
 
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v) {
+                  const tt_real *k, const tt_real *v)
+{
     (void)ctx;
     (void)q;
     const int64_t sink = y->opt->S * y->geo->L;
@@ -47,18 +50,21 @@ static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
 }
 
 static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out) {
+                 tt_plan *out)
+{
     (void)ctx;
     out->nsegments = 1;
     out->segment[0] = (tt_segment){ 0, y->len, TT_T_PER_TOKEN };
     out->q_t0 = p->start;
 }
 
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
+{
     return o->K * geo->L;
 }
 
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
+{
     (void)o;
     return geo->frames;
 }

@@ -15,31 +15,36 @@
 #include "cache/classes.h"
 
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v) {
+                  const tt_real *k, const tt_real *v)
+{
     (void)ctx;
     (void)q;
     tt_layer_append(y, p, y->opt->S * y->geo->L, k, v);
 }
 
 static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out) {
+                 tt_plan *out)
+{
     (void)ctx;
     out->nsegments = 1;
     out->segment[0] = (tt_segment){ 0, y->len, TT_T_PER_TOKEN };
     out->q_t0 = p->start;
 }
 
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
+{
     return (o->K < 0 ? geo->frames : o->K) * geo->L;
 }
 
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
+{
     (void)o;
     return geo->frames;
 }
 
 static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo) {
+                       const tt_geometry *geo)
+{
     if (o->K == -1) {            /* no window: nothing is ever evicted */
         if (o->S < 0)
             return tt_fail(ctx, TT_EINVAL, "%s: the sink S = %lld must not be "
@@ -50,13 +55,15 @@ static tt_status check(tt_ctx *ctx, tt_policy_options *o,
     return cache_check_window(ctx, o, geo);
 }
 
-static void full_defaults(tt_policy_options *o) {
+static void full_defaults(tt_policy_options *o)
+{
     o->K = -1;
     o->S = 0;
 }
 
 static tt_status check_full(tt_ctx *ctx, tt_policy_options *o,
-                            const tt_geometry *geo) {
+                            const tt_geometry *geo)
+{
     if (o->K != -1 && o->K < geo->frames)
         return tt_fail(ctx, TT_EINVAL,
                        "full keeps all %lld frames, so a budget of %lld has no "
@@ -92,7 +99,8 @@ const tt_policy_class cache_fifo = {
 /* CausVid's own long videos restart (causvid.c); comparisons by others run its
  * weights through this window. Its schedule goes with it:
  * tt_rollout_use_schedule. */
-static void rolling_defaults(tt_policy_options *o) {
+static void rolling_defaults(tt_policy_options *o)
+{
     o->S = 0;
 }
 

@@ -20,7 +20,8 @@
 #include <math.h>
 
 void grab_begin(tt_ctx *ctx, grab_round *r, int64_t room, int64_t M, int64_t L,
-                int64_t H, int64_t D) {
+                int64_t H, int64_t D)
+{
     tt_arena *a = &ctx->scratch;
     *r = (grab_round){ .M = M, .L = L, .H = H, .D = D };
     r->kbar = tt_alloc(ctx, a, room, sizeof *r->kbar, "candidates");
@@ -33,7 +34,8 @@ void grab_begin(tt_ctx *ctx, grab_round *r, int64_t room, int64_t M, int64_t L,
 }
 
 void grab_pool(tt_ctx *ctx, grab_round *r, const tt_real *k,
-               const int64_t *index, int64_t n) {
+               const int64_t *index, int64_t n)
+{
     const int64_t width = r->H * r->D;
     for (int64_t i = 0; i < n; i++) {
         double *kbar = tt_alloc(ctx, &ctx->scratch, width, sizeof *kbar,
@@ -44,7 +46,8 @@ void grab_pool(tt_ctx *ctx, grab_round *r, const tt_real *k,
     }
 }
 
-void grab_pool_known(grab_round *r, const double *kbar, int64_t index) {
+void grab_pool_known(grab_round *r, const double *kbar, int64_t index)
+{
     if (!r->keep) return;        /* grab_begin failed */
     r->kbar[r->P] = kbar;
     r->index[r->P] = index;
@@ -52,7 +55,8 @@ void grab_pool_known(grab_round *r, const double *kbar, int64_t index) {
 }
 
 /* In place: x[i] = exp(x[i] - max) / sum. */
-static void softmax(double *x, int64_t n) {
+static void softmax(double *x, int64_t n)
+{
     double top = x[0], sum = 0;
     for (int64_t i = 1; i < n; i++)
         if (x[i] > top) top = x[i];
@@ -61,7 +65,8 @@ static void softmax(double *x, int64_t n) {
 }
 
 void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
-                     double temperature) {
+                     double temperature)
+{
     const int64_t width = r->H * r->D;
     if (ctx->status || r->P == 0) return;
     /* Summed over all heads at once: sum_h <qbar_h, kbar_h> is one product. */
@@ -76,7 +81,8 @@ void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
 }
 
 /* Temporal scale (eq. 7): half the span of the candidates, at least 1. */
-static double time_scale(const int64_t *index, int64_t n) {
+static double time_scale(const int64_t *index, int64_t n)
+{
     int64_t lo = index[0], hi = index[0];
     for (int64_t i = 1; i < n; i++) {
         if (index[i] < lo) lo = index[i];
@@ -88,7 +94,8 @@ static double time_scale(const int64_t *index, int64_t n) {
 
 /* Redundancy of candidate c (eq. 8): the heaviest neighbour, by importance
  * times closeness in time. */
-static double redundancy(const grab_round *r, int64_t c, double sigma) {
+static double redundancy(const grab_round *r, int64_t c, double sigma)
+{
     double most = 0;
     for (int64_t o = 0; o < r->P; o++) {
         if (o == c) continue;
@@ -99,7 +106,8 @@ static double redundancy(const grab_round *r, int64_t c, double sigma) {
     return most;
 }
 
-void grab_diversity(tt_ctx *ctx, grab_round *r) {
+void grab_diversity(tt_ctx *ctx, grab_round *r)
+{
     if (ctx->status || r->P == 0) return;
     const double sigma = time_scale(r->index, r->P);
     for (int64_t c = 0; c < r->P; c++) {
@@ -108,18 +116,21 @@ void grab_diversity(tt_ctx *ctx, grab_round *r) {
     }
 }
 
-void grab_score(tt_ctx *ctx, grab_round *r, double alpha) {
+void grab_score(tt_ctx *ctx, grab_round *r, double alpha)
+{
     if (ctx->status) return;
     for (int64_t c = 0; c < r->P; c++)
         r->score[c] = r->P <= r->M ? 0 : r->mass[c] + alpha * r->div[c];
 }
 
 /* True when candidate a goes before b. */
-static bool better(const double *score, int64_t a, int64_t b) {
+static bool better(const double *score, int64_t a, int64_t b)
+{
     return score[a] > score[b] || (score[a] == score[b] && a < b);
 }
 
-void grab_select(tt_ctx *ctx, grab_round *r, double *margin) {
+void grab_select(tt_ctx *ctx, grab_round *r, double *margin)
+{
     double kept = INFINITY, dropped = -INFINITY;
     *margin = INFINITY;
     for (int64_t c = 0; c < r->P && !ctx->status; c++)

@@ -18,12 +18,14 @@ typedef struct state {
     int64_t rolled;
 } state;
 
-static void defaults(tt_policy_options *o) {
+static void defaults(tt_policy_options *o)
+{
     o->K = 6;
     o->S = 1;
 }
 
-static size_t state_size(const tt_policy_options *o, const tt_geometry *geo) {
+static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
+{
     (void)o;
     (void)geo;
     return sizeof(state);
@@ -35,7 +37,8 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo) {
  * behind it. Paper (as summarised): the sink and one last frame. Code: slots
  * K-2 and K-1 whether or not they hold anything: before the cache was full
  * they are zeros, after an earlier flush stale frames. We: as the code. */
-static void begin_chunk(tt_ctx *ctx, tt_layer *y, const tt_pass *p) {
+static void begin_chunk(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
+{
     (void)ctx;
     if (!p->prompt_changed) return;
     const int64_t L = y->geo->L;
@@ -44,7 +47,8 @@ static void begin_chunk(tt_ctx *ctx, tt_layer *y, const tt_pass *p) {
 }
 
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v) {
+                  const tt_real *k, const tt_real *v)
+{
     (void)ctx;
     (void)q;
     state *s = y->state;
@@ -61,7 +65,8 @@ static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
  * The two differ for the later passes of the first evicting chunk when C does
  * not divide K; and after a flush, while the cache refills, neither is the
  * place of the chunk's own keys. We: as the code. */
-static int64_t query_position(const tt_layer *y, const tt_pass *p) {
+static int64_t query_position(const tt_layer *y, const tt_pass *p)
+{
     const int64_t K = y->opt->K;
     const state *s = y->state;
     return !s->rolled && p->start < K ? p->start : K - p->frames;
@@ -71,7 +76,8 @@ static int64_t query_position(const tt_layer *y, const tt_pass *p) {
  * never rotated on read. With a sink that is the same as everybody else's
  * treatment; without one, whatever comes to lie there after an eviction is
  * read without any rotation. We: refuse S = 0 unless raw_slot0 asks for it. */
-static bool slot0_is_raw(const tt_layer *y) {
+static bool slot0_is_raw(const tt_layer *y)
+{
     return y->opt->S == 0 && y->src_frame[0] != 0;
 }
 
@@ -80,7 +86,8 @@ static bool slot0_is_raw(const tt_layer *y) {
  * keys and queries stand at 45, 46, 47, older keys where they are. We: as the
  * code; `cut_at` is the 45. */
 static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out) {
+                 tt_plan *out)
+{
     (void)ctx;
     const int64_t L = y->geo->L, n = p->frames * L;
     const int64_t old = p->cut ? y->len - n : y->len;
@@ -93,11 +100,13 @@ static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
     out->q_t0 = p->cut ? y->opt->cut_at : query_position(y, p);
 }
 
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
+{
     return o->K * geo->L;
 }
 
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
+{
     const int64_t late = o->K - 1 + geo->chunk;      /* a query just below K */
     const int64_t cut = geo->scenes > 1 ? o->cut_at + geo->chunk : 0;
     return late > cut ? late : cut;
@@ -106,7 +115,8 @@ static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
 /* ---- options ------------------------------------------------------------- */
 
 static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo) {
+                       const tt_geometry *geo)
+{
     TT_TRY(cache_check_window(ctx, o, geo));
     if (o->S < 1 && !o->raw_slot0)
         return tt_fail(ctx, TT_EINVAL,

@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-void tt_layer_move(tt_layer *y, int64_t to, int64_t from, int64_t n) {
+void tt_layer_move(tt_layer *y, int64_t to, int64_t from, int64_t n)
+{
     TT_ASSERT(n >= 0 && to >= 0 && from >= 0);
     TT_ASSERT(to + n <= y->cap && from + n <= y->cap);
     if (n == 0 || to == from) return;
@@ -22,7 +23,8 @@ void tt_layer_move(tt_layer *y, int64_t to, int64_t from, int64_t n) {
     memmove(y->tpos + to, y->tpos + from, meta);
 }
 
-void tt_layer_roll(tt_layer *y, int64_t keep, int64_t n) {
+void tt_layer_roll(tt_layer *y, int64_t keep, int64_t n)
+{
     TT_ASSERT(keep >= 0 && n >= 0 && keep + n <= y->cap);
     const int64_t excess = y->len + n - y->cap;
     if (excess > 0) {
@@ -34,7 +36,8 @@ void tt_layer_roll(tt_layer *y, int64_t keep, int64_t n) {
 }
 
 void tt_layer_put(tt_layer *y, int64_t slot, const tt_pass *p,
-                  const tt_real *k, const tt_real *v) {
+                  const tt_real *k, const tt_real *v)
+{
     const int64_t n = p->frames * y->geo->L;
     const int64_t c = y->geo->H * y->geo->D;
     TT_ASSERT(slot >= 0 && slot + n <= y->cap);
@@ -49,7 +52,8 @@ void tt_layer_put(tt_layer *y, int64_t slot, const tt_pass *p,
 }
 
 bool tt_layer_append(tt_layer *y, const tt_pass *p, int64_t keep,
-                     const tt_real *k, const tt_real *v) {
+                     const tt_real *k, const tt_real *v)
+{
     const int64_t n = p->frames * y->geo->L;
     bool evicted = false;
     if (p->start + p->frames > y->seen) {

@@ -23,12 +23,14 @@ typedef struct state {
     int64_t filled;              /* the two memory frames hold averages       */
 } state;
 
-static void defaults(tt_policy_options *o) {
+static void defaults(tt_policy_options *o)
+{
     o->K = 12;
     o->S = 3;
 }
 
-static size_t state_size(const tt_policy_options *o, const tt_geometry *geo) {
+static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
+{
     (void)o;
     (void)geo;
     return sizeof(state);
@@ -39,7 +41,8 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo) {
 static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n);
 
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v) {
+                  const tt_real *k, const tt_real *v)
+{
     (void)q;
     const int64_t L = y->geo->L, S = y->opt->S;
     const int64_t excess = y->len + p->frames * L - y->cap;
@@ -58,7 +61,8 @@ static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
  * The mean has one value per channel, or (adaptive) per position and channel;
  * so has the rate: one, or one per token. In double, rounded once. */
 static void blend(tt_real *to, const double *mean, int64_t nmean,
-                  const double *rate, int64_t nrate, int64_t L, int64_t width) {
+                  const double *rate, int64_t nrate, int64_t L, int64_t width)
+{
     for (int64_t l = 0; l < L; l++) {
         const double a = rate[l % nrate];
         for (int64_t c = 0; c < width; c++) {
@@ -73,7 +77,8 @@ static void blend(tt_real *to, const double *mean, int64_t nmean,
  * m as 1, the rate goes from 0.1 alpha to 5 alpha. */
 static void adaptive_rate(double *rate, const double *mean,
                           const tt_real *short_k, const tt_geometry *geo,
-                          double alpha) {
+                          double alpha)
+{
     const int64_t width = geo->H * geo->D;
     double top = 0;
     for (int64_t l = 0; l < geo->L; l++) {
@@ -98,7 +103,8 @@ static void adaptive_rate(double *rate, const double *mean,
 /* Average the n tokens at slot `from` into the two memory frames before it.
  * Code: the first time the two frames that stood there are overwritten and
  * lost, not averaged. We: as the code. */
-static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n) {
+static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n)
+{
     const tt_geometry *geo = y->geo;
     const int64_t L = geo->L, width = geo->H * geo->D, frame = L * width;
     const bool adaptive = y->opt->adaptive;
@@ -137,18 +143,21 @@ static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n) {
 /* ---- plan ---------------------------------------------------------------- */
 
 static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out) {
+                 tt_plan *out)
+{
     (void)ctx;
     out->nsegments = 1;
     out->segment[0] = (tt_segment){ 0, y->len, 0 };
     out->q_t0 = y->len / y->geo->L - p->frames;
 }
 
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
+{
     return o->K * geo->L;
 }
 
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
+{
     (void)geo;
     return o->K;
 }
@@ -156,7 +165,8 @@ static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
 /* ---- options ------------------------------------------------------------- */
 
 static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo) {
+                       const tt_geometry *geo)
+{
     TT_TRY(cache_check_window(ctx, o, geo));
     const bool ema = o->method == TT_MEMROPE_EMA;
     if (ema && o->K - 2 - geo->chunk < o->S)

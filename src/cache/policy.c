@@ -18,19 +18,22 @@ static const tt_policy_class *const table[] = {
     &cache_causvid_rolling,
 };
 
-const tt_policy_class *tt_policy_at(int i) {
+const tt_policy_class *tt_policy_at(int i)
+{
     const int n = (int)(sizeof table / sizeof table[0]);
     return i >= 0 && i < n ? table[i] : NULL;
 }
 
-const tt_policy_class *tt_policy_find(const char *name) {
+const tt_policy_class *tt_policy_find(const char *name)
+{
     const tt_policy_class *c;
     for (int i = 0; name && (c = tt_policy_at(i)); i++)
         if (!strcmp(c->name, name)) return c;
     return NULL;
 }
 
-tt_policy_options tt_policy_defaults(const char *name) {
+tt_policy_options tt_policy_defaults(const char *name)
+{
     tt_policy_options o = {
         .name = name,
         .K = 21, .S = 3, .M = -1, .R = 4,
@@ -46,7 +49,8 @@ tt_policy_options tt_policy_defaults(const char *name) {
     return o;
 }
 
-int tt_policy_describe(char *buf, size_t n, const tt_policy_options *o) {
+int tt_policy_describe(char *buf, size_t n, const tt_policy_options *o)
+{
     return snprintf(buf, n,
         "cache=%s\nK=%" PRId64 "\nS=%" PRId64 "\nM=%" PRId64 "\nR=%" PRId64
         "\nalpha=%.15g\ntau=%.15g\ntemperature=%.15g\npool=%s\ncut_at=%" PRId64
@@ -61,7 +65,8 @@ int tt_policy_describe(char *buf, size_t n, const tt_policy_options *o) {
         o->fusion == TT_FUSION_MAX ? "max" : "sum", o->unify);
 }
 
-tt_status cache_check_geometry(tt_ctx *ctx, const tt_geometry *g) {
+tt_status cache_check_geometry(tt_ctx *ctx, const tt_geometry *g)
+{
     int64_t L;
     if (g->layers < 1 || g->layers > 65536 || g->H < 1 || g->D < 2 ||
         g->D % 2 || g->H > CACHE_MAX_FRAMES || g->D > CACHE_MAX_FRAMES)
@@ -88,7 +93,8 @@ tt_status cache_check_geometry(tt_ctx *ctx, const tt_geometry *g) {
     return TT_OK;
 }
 
-tt_status cache_check_budget(tt_ctx *ctx, const tt_policy_options *o) {
+tt_status cache_check_budget(tt_ctx *ctx, const tt_policy_options *o)
+{
     if (o->S < 0)
         return tt_fail(ctx, TT_EINVAL, "%s: the sink S = %lld must not be "
                        "negative", o->name, (long long)o->S);
@@ -101,7 +107,8 @@ tt_status cache_check_budget(tt_ctx *ctx, const tt_policy_options *o) {
 
 /* Code: below this, slices go wrong silently. We: refuse. */
 tt_status cache_check_window(tt_ctx *ctx, tt_policy_options *o,
-                             const tt_geometry *geo) {
+                             const tt_geometry *geo)
+{
     TT_TRY(cache_check_budget(ctx, o));
     if (o->K - o->S >= geo->chunk) return TT_OK;
     return tt_fail(ctx, TT_EINVAL,

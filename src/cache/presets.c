@@ -15,35 +15,42 @@ typedef struct preset {
     void (*apply)(tt_policy_options *o);
 } preset;
 
-static void official(tt_policy_options *o) {
+static void official(tt_policy_options *o)
+{
     o->pool = TT_POOL_CHUNK;
     o->tau = 0.35;
 }
 
-static void paper(tt_policy_options *o) {
+static void paper(tt_policy_options *o)
+{
     o->pool = TT_POOL_FRAME;
     o->tau = 0.6;
 }
 
-static void grab_only(tt_policy_options *o) {
+static void grab_only(tt_policy_options *o)
+{
     o->tau = 0;
 }
 
-static void attention_only(tt_policy_options *o) {
+static void attention_only(tt_policy_options *o)
+{
     o->alpha = 0;
 }
 
-static void recency_only(tt_policy_options *o) {
+static void recency_only(tt_policy_options *o)
+{
     o->S = o->M = 0;
     o->R = -1;
 }
 
-static void sink_recent(tt_policy_options *o) {
+static void sink_recent(tt_policy_options *o)
+{
     o->M = 0;
     o->R = -1;
 }
 
-static void no_memory(tt_policy_options *o) {
+static void no_memory(tt_policy_options *o)
+{
     o->M = 0;
     o->K = o->S + o->R;
 }
@@ -62,11 +69,13 @@ static const preset table[] = {
 };
 enum { PRESETS = sizeof table / sizeof table[0] };
 
-const tt_policy_preset *tt_policy_preset_at(int i) {
+const tt_policy_preset *tt_policy_preset_at(int i)
+{
     return i >= 0 && i < PRESETS ? &table[i].about : NULL;
 }
 
-bool tt_policy_apply_preset(tt_policy_options *o, const char *name) {
+bool tt_policy_apply_preset(tt_policy_options *o, const char *name)
+{
     for (int i = 0; i < PRESETS; i++) {
         if (strcmp(table[i].about.name, name)) continue;
         table[i].apply(o);

@@ -16,7 +16,8 @@
 /* Frame, row and column of n tokens; token i of `sidx` NULL is i mod L. */
 static void fill_positions(int32_t *pos, const tt_geometry *geo, int64_t n,
                            int64_t t0, const int32_t *sidx,
-                           const int32_t *tpos) {
+                           const int32_t *tpos)
+{
     for (int64_t i = 0; i < n; i++) {
         const int64_t s = sidx ? sidx[i] : i % geo->L;
         pos[3 * i + 0] = tpos ? tpos[i] : (int32_t)(t0 + i / geo->L);
@@ -26,7 +27,8 @@ static void fill_positions(int32_t *pos, const tt_geometry *geo, int64_t n,
 }
 
 static void rotate_segment(tt_ctx *ctx, const tt_cache *c, tt_real *out,
-                           const tt_layer *y, const tt_segment *s) {
+                           const tt_layer *y, const tt_segment *s)
+{
     const tt_geometry *geo = y->geo;
     const tt_real *k = y->k + s->slot * geo->H * geo->D;
     if (s->t0 == TT_T_NONE) {
@@ -45,7 +47,8 @@ static void rotate_segment(tt_ctx *ctx, const tt_cache *c, tt_real *out,
 }
 
 static void rotate_queries(tt_ctx *ctx, const tt_cache *c, tt_real *out,
-                           const tt_real *in, int64_t frames, int64_t t0) {
+                           const tt_real *in, int64_t frames, int64_t t0)
+{
     const tt_geometry *geo = tt_cache_geometry(c);
     const int64_t n = frames * geo->L;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
@@ -57,7 +60,8 @@ static void rotate_queries(tt_ctx *ctx, const tt_cache *c, tt_real *out,
     tt_arena_reset(&ctx->scratch, m);
 }
 
-static int64_t check_plan(const tt_plan *plan, const tt_layer *y) {
+static int64_t check_plan(const tt_plan *plan, const tt_layer *y)
+{
     int64_t n = 0;
     TT_ASSERT(plan->nsegments >= 1 && plan->nsegments <= TT_MAX_SEGMENTS);
     for (int i = 0; i < plan->nsegments; i++) {
@@ -70,7 +74,8 @@ static int64_t check_plan(const tt_plan *plan, const tt_layer *y) {
 }
 
 void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
-                   tt_kv_view *out, tt_real *q_out, const tt_real *q_in) {
+                   tt_kv_view *out, tt_real *q_out, const tt_real *q_in)
+{
     *out = (tt_kv_view){ 0 };
     if (ctx->status) return;
     const tt_layer *y = tt_cache_layer(c, layer);

@@ -18,24 +18,28 @@
 /* tame.py: lower bound of a standard deviation. */
 #define SD_MIN 1e-6
 
-static double deviation(double m2, int64_t n) {
+static double deviation(double m2, int64_t n)
+{
     const double sd = sqrt(m2 / (double)n);
     return sd < SD_MIN ? SD_MIN : sd;
 }
 
-static void allocate(tt_ctx *ctx, tame_stats *out, int64_t c) {
+static void allocate(tt_ctx *ctx, tame_stats *out, int64_t c)
+{
     out->mean = tt_alloc(ctx, &ctx->scratch, c, sizeof(double), "statistics");
     out->sd = tt_alloc(ctx, &ctx->scratch, c, sizeof(double), "statistics");
 }
 
 void tame_learn(tt_ctx *ctx, tame_moments *out, const tt_real *x, int64_t L,
-                int64_t c) {
+                int64_t c)
+{
     tt_col_mean(ctx, out->mean, x, L, c);
     tt_col_moment(ctx, out->m2, x, out->mean, L, c);
 }
 
 void tame_stat(tt_ctx *ctx, tame_stats *out, const tt_real *x, int64_t n,
-               int64_t c) {
+               int64_t c)
+{
     allocate(ctx, out, c);
     tame_learn(ctx, &(tame_moments){ out->mean, out->sd }, x, n, c);
     for (int64_t i = 0; i < c && !ctx->status; i++)
@@ -43,7 +47,8 @@ void tame_stat(tt_ctx *ctx, tame_stats *out, const tt_real *x, int64_t n,
 }
 
 void tame_trusted(tt_ctx *ctx, tame_stats *out, const tame_moments *frame,
-                  int64_t F, int64_t L, int64_t c) {
+                  int64_t F, int64_t L, int64_t c)
+{
     allocate(ctx, out, c);
     for (int64_t i = 0; i < c && !ctx->status; i++) {
         double mean = 0, m2 = 0;
@@ -59,7 +64,8 @@ void tame_trusted(tt_ctx *ctx, tame_stats *out, const tame_moments *frame,
 }
 
 bool tame_edit(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-               const tame_stats *trusted, double tau) {
+               const tame_stats *trusted, double tau)
+{
     if (!trusted || tau == 0) return false;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     tame_stats own;

@@ -45,39 +45,48 @@ typedef struct state {
     int64_t reserved;
 } state;
 
-static tt_regions regions(const tt_layer *y) {
+static tt_regions regions(const tt_layer *y)
+{
     const tt_policy_options *o = y->opt;
     return (tt_regions){ 0, o->S, o->S + o->M, o->K };
 }
 
 static state *state_of(const tt_layer *y) { return y->state; }
-static int64_t *mem_index(const tt_layer *y) {
+static int64_t *mem_index(const tt_layer *y)
+{
     return (int64_t *)(state_of(y) + 1);
 }
-static int64_t *pend_src(const tt_layer *y) {
+static int64_t *pend_src(const tt_layer *y)
+{
     return mem_index(y) + y->opt->M;
 }
-static int64_t frame_size(const tt_layer *y) {
+static int64_t frame_size(const tt_layer *y)
+{
     return y->geo->L * y->geo->H * y->geo->D;
 }
 /* 1 when the moments of trusted slot i (sink, then memory) are up to date. */
-static int64_t *known(const tt_layer *y) {
+static int64_t *known(const tt_layer *y)
+{
     return pend_src(y) + y->geo->chunk;
 }
 static int64_t width_of(const tt_layer *y) { return y->geo->H * y->geo->D; }
-static double *moments(const tt_layer *y, int64_t slot) {
+static double *moments(const tt_layer *y, int64_t slot)
+{
     const int64_t trusted = y->opt->S + y->opt->M;
     return (double *)(known(y) + trusted) + slot * 4 * width_of(y);
 }
-static tt_real *pend_k(const tt_layer *y, int64_t frame) {
+static tt_real *pend_k(const tt_layer *y, int64_t frame)
+{
     return (tt_real *)moments(y, y->opt->S + y->opt->M) +
            frame * frame_size(y);
 }
-static tt_real *pend_v(const tt_layer *y, int64_t frame) {
+static tt_real *pend_v(const tt_layer *y, int64_t frame)
+{
     return pend_k(y, y->geo->chunk + frame);
 }
 
-static size_t state_size(const tt_policy_options *o, const tt_geometry *geo) {
+static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
+{
     const int64_t pend[] = { o->M > 0 ? 2 : 0, geo->chunk, geo->L, geo->H,
                              geo->D };
     const int64_t rows[] = { o->S + o->M, 4, geo->H, geo->D };
@@ -92,7 +101,8 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo) {
     return sizeof(state) + (size_t)bytes;
 }
 
-static void reset(tt_ctx *ctx, tt_layer *y) {
+static void reset(tt_ctx *ctx, tt_layer *y)
+{
     (void)ctx;
     for (int64_t i = 0; i < y->opt->M; i++) mem_index(y)[i] = -1;
 }
@@ -104,7 +114,8 @@ static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                    const tt_real *q);
 
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v) {
+                  const tt_real *k, const tt_real *v)
+{
     const int64_t L = y->geo->L, n = p->frames * L, end = p->start + p->frames;
     if (end > y->seen) {                               /* A: first pass */
         if (y->len + n <= y->cap) y->len += n;         /*    warm-up    */
@@ -120,7 +131,8 @@ static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
  * When K is not reached exactly, this runs on a buffer whose last slots were
  * never written: they count as frames of zeros, and pending_first no longer
  * names the true frames. Code, and we: as is; check() warns. */
-static void evict(tt_layer *y, const tt_pass *p) {
+static void evict(tt_layer *y, const tt_pass *p)
+{
     const tt_regions g = regions(y);
     const int64_t L = y->geo->L, size = frame_size(y), f = p->frames;
     state *s = state_of(y);
@@ -143,7 +155,8 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                   const double *qbar, int64_t first, int64_t n, int64_t sub);
 
 static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                   const tt_real *q) {
+                   const tt_real *q)
+{
     state *s = state_of(y);
     if (!s->filled && y->len == y->cap) fill(y);
     if (!s->filled || s->pending == 0 || y->opt->M == 0) return;
@@ -164,7 +177,8 @@ static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 
 /* The cache is full for the first time: what stands in the memory region
  * becomes memory. */
-static void fill(tt_layer *y) {
+static void fill(tt_layer *y)
+{
     const tt_regions g = regions(y);
     state *s = state_of(y);
     s->filled = 1;
@@ -181,7 +195,8 @@ static void record(tt_layer *y, const tt_pass *p, const grab_round *r,
 
 /* Bring the moments of the sink and of all members up to date. Only frames
  * admitted since the last round are read; sink and survivors never change. */
-static void learn(tt_ctx *ctx, tt_layer *y) {
+static void learn(tt_ctx *ctx, tt_layer *y)
+{
     const int64_t L = y->geo->L, w = width_of(y);
     for (int64_t i = 0; i < regions(y).recent && !ctx->status; i++) {
         if (known(y)[i]) continue;
@@ -196,7 +211,8 @@ static void learn(tt_ctx *ctx, tt_layer *y) {
 
 /* Pending frames [first, first + n) against the members. */
 static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                  const double *qbar, int64_t first, int64_t n, int64_t sub) {
+                  const double *qbar, int64_t first, int64_t n, int64_t sub)
+{
     const tt_policy_options *o = y->opt;
     const tt_geometry *geo = y->geo;
     const tt_regions g = regions(y);
@@ -229,7 +245,8 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 
 /* TAME on every admitted frame, in place in the pending copy. One snapshot of
  * the pool serves the round: frames admitted together do not see each other. */
-static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first) {
+static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first)
+{
     const tt_geometry *geo = y->geo;
     const int64_t width = width_of(y);
     const double tau = y->opt->tau;
@@ -258,7 +275,8 @@ static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first) {
 
 /* New memory = the kept candidates in candidate order. Survivors only ever
  * move towards the front, so this works in place. */
-static void write_back(tt_layer *y, const grab_round *r, int64_t first) {
+static void write_back(tt_layer *y, const grab_round *r, int64_t first)
+{
     const tt_regions g = regions(y);
     const int64_t L = y->geo->L, members = state_of(y)->occupancy;
     const size_t bytes = (size_t)frame_size(y) * sizeof(tt_real);
@@ -288,7 +306,8 @@ static void write_back(tt_layer *y, const grab_round *r, int64_t first) {
 }
 
 static void record(tt_layer *y, const tt_pass *p, const grab_round *r,
-                   int64_t sub, double margin) {
+                   int64_t sub, double margin)
+{
     tt_cache_record(y->cache, &(tt_grab_record){
         .layer = y->index, .chunk = p->chunk, .sub = sub,
         .P = r->P, .M = r->M,
@@ -302,18 +321,21 @@ static void record(tt_layer *y, const tt_pass *p, const grab_round *r,
 /* ---- plan: step D -------------------------------------------------------- */
 
 static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out) {
+                 tt_plan *out)
+{
     (void)ctx;
     out->nsegments = 1;
     out->segment[0] = (tt_segment){ 0, y->len, 0 };
     out->q_t0 = y->len / y->geo->L - p->frames;
 }
 
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
+{
     return o->K * geo->L;
 }
 
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
+static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
+{
     (void)geo;
     return o->K;
 }
@@ -321,7 +343,8 @@ static int64_t positions(const tt_policy_options *o, const tt_geometry *geo) {
 /* ---- options ------------------------------------------------------------- */
 
 static tt_status check_regions(tt_ctx *ctx, tt_policy_options *o,
-                               const tt_geometry *geo) {
+                               const tt_geometry *geo)
+{
     TT_TRY(cache_check_budget(ctx, o));
     if (o->R == -1 && o->M >= 0 && o->M <= o->K && o->S <= o->K)
         o->R = o->K - o->S - o->M;
@@ -357,7 +380,8 @@ static tt_status check_regions(tt_ctx *ctx, tt_policy_options *o,
 /* A warm-up that does not end exactly at K leaves never-written frames in the
  * cache and shifts frame indices; see evict(). */
 static void warn_about_warm_up(tt_ctx *ctx, const tt_policy_options *o,
-                               const tt_geometry *geo) {
+                               const tt_geometry *geo)
+{
     const int64_t over = (o->K - geo->first_chunk) % geo->chunk;
     if (o->K >= geo->frames || over == 0) return;
     char lower[32] = "";
@@ -372,7 +396,8 @@ static void warn_about_warm_up(tt_ctx *ctx, const tt_policy_options *o,
 }
 
 static tt_status check(tt_ctx *ctx, tt_policy_options *o,
-                       const tt_geometry *geo) {
+                       const tt_geometry *geo)
+{
     TT_TRY(check_regions(ctx, o, geo));
     if (!(o->tau >= 0 && o->tau <= 1))
         return tt_fail(ctx, TT_EINVAL,
@@ -402,7 +427,8 @@ const tt_policy_class cache_tether = {
 };
 
 bool tt_cache_tether_info(tt_cache *c, int64_t layer,
-                          tt_tether_info *out) {
+                          tt_tether_info *out)
+{
     if (tt_cache_class(c) != &cache_tether) return false;
     const tt_layer *y = tt_cache_layer(c, layer);
     const state *s = state_of(y);

@@ -20,7 +20,8 @@
 
 #define MAX_ROLLOUTS ((int64_t)1 << 20)
 
-tt_status causvid_check(tt_ctx *ctx, const tt_rollout_options *o) {
+tt_status causvid_check(tt_ctx *ctx, const tt_rollout_options *o)
+{
     if (o->rollouts < 1 || o->rollouts > MAX_ROLLOUTS)
         return tt_fail(ctx, TT_EINVAL, "%lld rollouts: expected 1..%lld",
                        (long long)o->rollouts, (long long)MAX_ROLLOUTS);
@@ -42,11 +43,13 @@ tt_status causvid_check(tt_ctx *ctx, const tt_rollout_options *o) {
 
 /* ---- noise --------------------------------------------------------------- */
 
-int64_t causvid_denoised(const tt_rollout_options *o) {
+int64_t causvid_denoised(const tt_rollout_options *o)
+{
     return o->latents + (o->rollouts - 1) * (o->latents - o->overlap);
 }
 
-int64_t causvid_denoised_before(const tt_rollout *r) {
+int64_t causvid_denoised_before(const tt_rollout *r)
+{
     const tt_rollout_options *o = &r->opt;
     const int64_t earlier = r->rollout == 0 ? 0 : o->latents +
         (r->rollout - 1) * (o->latents - o->overlap);
@@ -62,7 +65,8 @@ typedef struct pick {
 } pick;
 
 static tt_status take_frame(void *user, const tt_real *rgb, int64_t height,
-                            int64_t width) {
+                            int64_t width)
+{
     pick *p = user;
     if (p->seen++ != p->wanted) return TT_OK;
     for (int64_t i = 0; i < 3 * height * width; i++) {
@@ -76,7 +80,8 @@ static tt_status take_frame(void *user, const tt_real *rgb, int64_t height,
 
 /* Decode the clip from its beginning up to latent W-o, whose last frame is the
  * one: frame 4 (W-o) of the clip. */
-static void decode_frame(tt_ctx *ctx, const tt_rollout *r, tt_real *rgb) {
+static void decode_frame(tt_ctx *ctx, const tt_rollout *r, tt_real *rgb)
+{
     const int64_t last = r->opt.latents - r->opt.overlap;
     pick p = { .wanted = 4 * last, .rgb = rgb };
     tt_vae_decoder *d = NULL;
@@ -91,7 +96,8 @@ static void decode_frame(tt_ctx *ctx, const tt_rollout *r, tt_real *rgb) {
 }
 
 static void encode_frame(tt_ctx *ctx, const tt_rollout *r, tt_real *z,
-                         const tt_real *rgb) {
+                         const tt_real *rgb)
+{
     bool ready = false;
     tt_vae_encoder *e = NULL;
     tt_vae_encoder_open(ctx, &e, r->opt.vae, 8 * r->opt.h, 8 * r->opt.w);
@@ -100,7 +106,8 @@ static void encode_frame(tt_ctx *ctx, const tt_rollout *r, tt_real *z,
     TT_ASSERT(ctx->status || ready);
 }
 
-static tt_status reencode(tt_ctx *ctx, tt_rollout *r, tt_real *z) {
+static tt_status reencode(tt_ctx *ctx, tt_rollout *r, tt_real *z)
+{
     if (tt_vae_z(r->opt.vae) != r->C)
         return tt_fail(ctx, TT_ESHAPE, "the VAE has %lld latent channels, the "
                        "transformer %lld", (long long)tt_vae_z(r->opt.vae),
@@ -116,7 +123,8 @@ static tt_status reencode(tt_ctx *ctx, tt_rollout *r, tt_real *z) {
     return ctx->status;
 }
 
-tt_status causvid_make_start(tt_ctx *ctx, tt_rollout *r) {
+tt_status causvid_make_start(tt_ctx *ctx, tt_rollout *r)
+{
     const tt_rollout_options *o = &r->opt;
     const int64_t size = r->frame_size;
     const tt_real *tail = r->clip + (o->latents - o->overlap) * size;
@@ -129,7 +137,8 @@ tt_status causvid_make_start(tt_ctx *ctx, tt_rollout *r) {
     return ctx->status;
 }
 
-void causvid_restart(tt_ctx *ctx, tt_rollout *r) {
+void causvid_restart(tt_ctx *ctx, tt_rollout *r)
+{
     tt_cache_reset(ctx, r->cache);
     r->rollout++;
     r->done = 0;

@@ -15,7 +15,8 @@
 #include <string.h>
 
 /* Box-Muller: two words to two standard normals, |value| <= 6.77. */
-static void normals(float out[2], uint32_t a, uint32_t b) {
+static void normals(float out[2], uint32_t a, uint32_t b)
+{
     const double u = ((double)a + 0.5) / 4294967296.0;
     const double r = sqrt(-2 * tt_log(u));
     double s, c;
@@ -25,7 +26,8 @@ static void normals(float out[2], uint32_t a, uint32_t b) {
 }
 
 void tt_noise_frame(float *out, int64_t n, uint64_t seed, uint32_t sample,
-                    uint32_t frame, uint32_t stream) {
+                    uint32_t frame, uint32_t stream)
+{
     const uint32_t key[2] = { (uint32_t)seed, (uint32_t)(seed >> 32) };
     for (int64_t e = 0; e < n; e += 4) {
         const uint32_t counter[4] = { (uint32_t)(e / 4), frame, stream,
@@ -41,20 +43,23 @@ void tt_noise_frame(float *out, int64_t n, uint64_t seed, uint32_t sample,
 
 /* Index of the next chunk's first frame in the noise: given frames before the
  * video have none; those of a restart have some that is never used. */
-static int64_t first_frame(const tt_rollout *r) {
+static int64_t first_frame(const tt_rollout *r)
+{
     return r->rollout * r->opt.latents + r->done -
            (r->rollout == 0 ? r->ngiven : 0);
 }
 
 /* Where the next chunk's part of the file's re-noise begins: chunk-major, then
  * step, then frame. */
-static const tt_real *renoise_at(const tt_rollout *r, int64_t f, int step) {
+static const tt_real *renoise_at(const tt_rollout *r, int64_t f, int step)
+{
     const int64_t gaps = r->schedule.nsteps - 1;
     const int64_t before = causvid_denoised_before(r) * gaps;
     return r->opt.noise.renoise + (before + step * f) * r->frame_size;
 }
 
-void noise_chunk(tt_real *out, const tt_rollout *r, int64_t f, int stream) {
+void noise_chunk(tt_real *out, const tt_rollout *r, int64_t f, int stream)
+{
     const tt_noise_source *s = &r->opt.noise;
     const int64_t first = first_frame(r);
     if (s->noise) {

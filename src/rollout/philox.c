@@ -6,13 +6,15 @@
  *         1, 2, 3", SC 2011. */
 #include "rollout/run.h"
 
-static uint32_t mulhilo(uint32_t *hi, uint32_t a, uint32_t b) {
+static uint32_t mulhilo(uint32_t *hi, uint32_t a, uint32_t b)
+{
     const uint64_t p = (uint64_t)a * b;
     *hi = (uint32_t)(p >> 32);
     return (uint32_t)p;
 }
 
-void philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]) {
+void philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2])
+{
     uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
     uint32_t k0 = key[0], k1 = key[1];
     for (int round = 0; round < 10; round++) {

@@ -16,7 +16,8 @@
 #define MAX_FRAMES ((int64_t)1 << 24)
 #define MAX_SIDE ((int64_t)1 << 20)      /* latent height and width */
 
-tt_rollout_options tt_rollout_defaults(void) {
+tt_rollout_options tt_rollout_defaults(void)
+{
     return (tt_rollout_options){
         .latents = 21, .h = 60, .w = 104, .chunk = 3,
         .context_noise = 0,
@@ -29,7 +30,8 @@ tt_rollout_options tt_rollout_defaults(void) {
 
 /* CausVid: shift 8 whatever the configuration says, steps taken as they are
  * (its list ends with a 0 that is dropped). All others: Self-Forcing's. */
-void tt_rollout_use_schedule(tt_rollout_options *o, const char *policy) {
+void tt_rollout_use_schedule(tt_rollout_options *o, const char *policy)
+{
     static const double causvid[] = { 1000, 757, 522 };
     const tt_rollout_options d = tt_rollout_defaults();
     const bool is_causvid = policy && !strncmp(policy, "causvid", 7);
@@ -45,7 +47,8 @@ void tt_rollout_use_schedule(tt_rollout_options *o, const char *policy) {
 /* value = base + a whole number of chunks? The sentence names the nearest two
  * values that are. */
 static tt_status check_chunks(tt_ctx *ctx, const char *what, int64_t value,
-                              int64_t base, int64_t chunk) {
+                              int64_t base, int64_t chunk)
+{
     if (value >= base && (value - base) % chunk == 0) return TT_OK;
     int64_t low = value < base ? base : value - (value - base) % chunk;
     int64_t high = low + chunk;
@@ -61,7 +64,8 @@ static tt_status check_chunks(tt_ctx *ctx, const char *what, int64_t value,
                    (long long)low, (long long)high);
 }
 
-static tt_status check_options(tt_ctx *ctx, const tt_rollout_options *o) {
+static tt_status check_options(tt_ctx *ctx, const tt_rollout_options *o)
+{
     const int64_t lead = o->independent_first_frame ? 1 : 0;
     if (o->h < 2 || o->w < 2 || o->h % 2 || o->w % 2 || o->h > MAX_SIDE ||
         o->w > MAX_SIDE)
@@ -88,7 +92,8 @@ static tt_status check_options(tt_ctx *ctx, const tt_rollout_options *o) {
 
 /* What the options say is there. */
 static tt_status check_inputs(tt_ctx *ctx, const tt_rollout_options *o,
-                              const tt_prompt *prompt) {
+                              const tt_prompt *prompt)
+{
     if (o->noise.noise && o->nsteps > 1 && !o->noise.renoise)
         return tt_fail(ctx, TT_EINVAL, "noise from a file needs the re-noise "
                        "of the same run as well");
@@ -104,7 +109,8 @@ static tt_status check_inputs(tt_ctx *ctx, const tt_rollout_options *o,
     return TT_OK;
 }
 
-static tt_geometry geometry(const tt_dit *m, const tt_rollout_options *o) {
+static tt_geometry geometry(const tt_dit *m, const tt_rollout_options *o)
+{
     const tt_dit_config *c = tt_dit_get_config(m);
     return (tt_geometry){
         .layers = c->layers, .H = c->heads, .D = c->dim / c->heads,
@@ -117,13 +123,15 @@ static tt_geometry geometry(const tt_dit *m, const tt_rollout_options *o) {
     };
 }
 
-static void silent(void *user, const char *sentence) {
+static void silent(void *user, const char *sentence)
+{
     (void)user;
     (void)sentence;
 }
 
 tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
-                           const tt_rollout_options *opt) {
+                           const tt_rollout_options *opt)
+{
     TT_TRY(ctx->status);
     tt_schedule schedule;
     tt_policy_options policy = opt->policy;
@@ -144,7 +152,8 @@ tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
     return ctx->status;
 }
 
-int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt) {
+int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt)
+{
     tt_ctx probe = { .warn = silent };
     tt_policy_options policy = opt->policy;
     const tt_policy_class *cls = tt_policy_find(policy.name);
@@ -168,7 +177,8 @@ int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt) {
 
 /* ---- open and close ------------------------------------------------------ */
 
-static void allocate(tt_ctx *ctx, tt_rollout *r) {
+static void allocate(tt_ctx *ctx, tt_rollout *r)
+{
     int64_t n;
     const int64_t dim[] = { r->opt.chunk, r->C, r->opt.h, r->opt.w };
     if (!tt_checked_size(&n, dim, 4, 1)) {
@@ -191,7 +201,8 @@ static void allocate(tt_ctx *ctx, tt_rollout *r) {
 }
 
 /* Things that are legal and have no effect. */
-static void warn_about_scenes(tt_ctx *ctx, const tt_rollout *r) {
+static void warn_about_scenes(tt_ctx *ctx, const tt_rollout *r)
+{
     const tt_rollout_options *o = &r->opt;
     bool cut = false;
     for (int i = 0; i < o->nscenes; i++) {
@@ -210,7 +221,8 @@ static void warn_about_scenes(tt_ctx *ctx, const tt_rollout *r) {
 
 tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
                           const tt_prompt *prompt,
-                          const tt_rollout_options *opt) {
+                          const tt_rollout_options *opt)
+{
     *out = NULL;
     if (ctx->status) return ctx->status;
     tt_schedule schedule;
@@ -244,48 +256,56 @@ tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
     return TT_OK;
 }
 
-void tt_rollout_close(tt_rollout *r) {
+void tt_rollout_close(tt_rollout *r)
+{
     if (!r) return;
     tt_cache_close(r->cache);
     tt_arena arena = r->arena;   /* r itself lives in it */
     tt_arena_free(&arena);
 }
 
-void tt_rollout_on_progress(tt_rollout *r, tt_progress_fn fn, void *user) {
+void tt_rollout_on_progress(tt_rollout *r, tt_progress_fn fn, void *user)
+{
     r->progress = fn;
     r->progress_user = user;
 }
 
 tt_cache *tt_rollout_cache(tt_rollout *r) { return r->cache; }
 int64_t tt_rollout_chunks(const tt_rollout *r) { return r->chunks; }
-int64_t tt_rollout_frames_done(const tt_rollout *r) {
+int64_t tt_rollout_frames_done(const tt_rollout *r)
+{
     return r->rollout * r->opt.latents + r->done;
 }
 
-int64_t tt_rollout_chunk_frames(const tt_rollout *r, int64_t i) {
+int64_t tt_rollout_chunk_frames(const tt_rollout *r, int64_t i)
+{
     return i == 0 && r->opt.independent_first_frame ? 1 : r->opt.chunk;
 }
 
 /* ---- the chunks ---------------------------------------------------------- */
 
-tt_pass rollout_pass(const tt_rollout *r, int64_t f) {
+tt_pass rollout_pass(const tt_rollout *r, int64_t f)
+{
     const tt_scene *s = scenes_at(&r->opt, r->chunk);
     const bool begins = s && s->chunk == r->chunk && r->chunk > 0;
     return (tt_pass){ .start = r->done, .frames = f, .chunk = r->chunk,
                       .prompt_changed = begins, .cut = begins && s->cut };
 }
 
-const tt_prompt *rollout_prompt(const tt_rollout *r) {
+const tt_prompt *rollout_prompt(const tt_rollout *r)
+{
     const tt_scene *s = scenes_at(&r->opt, r->chunk);
     return s ? r->opt.prompts[s->prompt] : r->prompt;
 }
 
-static bool clip_is_over(const tt_rollout *r) {
+static bool clip_is_over(const tt_rollout *r)
+{
     return r->opt.rollouts > 1 && r->done == r->opt.latents;
 }
 
 /* The chunk in r->x0 is done. */
-static void advance(tt_rollout *r, int64_t f) {
+static void advance(tt_rollout *r, int64_t f)
+{
     if (r->clip)
         memcpy(r->clip + r->done * r->frame_size, r->x0,
                (size_t)(f * r->frame_size) * sizeof *r->clip);
@@ -294,7 +314,8 @@ static void advance(tt_rollout *r, int64_t f) {
 }
 
 tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_real **out,
-                          int64_t *frames) {
+                          int64_t *frames)
+{
     TT_TRY(ctx->status);
     if (r->chunk == r->chunks) return TT_END;
     if (clip_is_over(r)) {
@@ -317,7 +338,8 @@ tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_real **out,
 
 /* The next rollout from its own first frames, as far as they are there. */
 static tt_status replay_restart(tt_ctx *ctx, tt_rollout *r,
-                                const tt_real *latents, int64_t frames) {
+                                const tt_real *latents, int64_t frames)
+{
     const int64_t n = r->opt.overlap;
     if (frames < n)
         TT_TRY(causvid_make_start(ctx, r));
@@ -329,7 +351,8 @@ static tt_status replay_restart(tt_ctx *ctx, tt_rollout *r,
 }
 
 tt_status tt_rollout_replay(tt_ctx *ctx, tt_rollout *r, const tt_real *latents,
-                            int64_t frames) {
+                            int64_t frames)
+{
     TT_TRY(ctx->status);
     if (tt_cache_class(r->cache)->keeps_noisy)
         return tt_fail(ctx, TT_EUNSUPPORTED, "the cache of %s depends on the "

@@ -15,7 +15,8 @@ static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
                        double t, bool context);
 static void report(tt_rollout *r, int step, int steps);
 
-tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f) {
+tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f)
+{
     const tt_schedule *s = &r->schedule;
     tt_pass pass = rollout_pass(r, f);
 
@@ -39,7 +40,8 @@ tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f) {
 }
 
 /* x0 = x - sigma flow for one noise level; scope chunk.<i>/step.<j>. */
-static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass) {
+static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass)
+{
     const int64_t f = pass->frames, h = r->opt.h, w = r->opt.w;
     const double t = r->schedule.t[pass->step];
     const size_t scope = tt_scope(ctx, "chunk.%lld/step.%d",
@@ -53,7 +55,8 @@ static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass) {
     tt_scope_end(ctx, scope);
 }
 
-static void report(tt_rollout *r, int step, int steps) {
+static void report(tt_rollout *r, int step, int steps)
+{
     if (r->progress)
         r->progress(r->progress_user, &(tt_progress){
             .chunk = r->chunk, .chunks = r->chunks, .step = step,
@@ -63,7 +66,8 @@ static void report(tt_rollout *r, int step, int steps) {
 /* Given latents run at t = 0, whatever the context noise. Code: a pass commits
  * when its timestep equals the context noise; with another context noise, and
  * in ours too, given chunks are cached but never scored. */
-tt_status sampler_given(tt_ctx *ctx, tt_rollout *r, int64_t f) {
+tt_status sampler_given(tt_ctx *ctx, tt_rollout *r, int64_t f)
+{
     TT_TRY(tt_check_interrupt(ctx));
     const tt_pass pass = rollout_pass(r, f);
     tt_cache_begin_chunk(ctx, r->cache, &pass);
@@ -72,7 +76,8 @@ tt_status sampler_given(tt_ctx *ctx, tt_rollout *r, int64_t f) {
     return ctx->status;
 }
 
-tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f) {
+tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f)
+{
     TT_TRY(tt_check_interrupt(ctx));
     const tt_pass pass = rollout_pass(r, f);
     tt_cache_begin_chunk(ctx, r->cache, &pass);
@@ -85,7 +90,8 @@ tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f) {
 /* Run the network on the clean latents r->x0 for its keys and values alone.
  * The flow is computed only for a tap, and x0 from it only for the record. */
 static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
-                       double t, bool context) {
+                       double t, bool context)
+{
     const int64_t n = f * r->frame_size, h = r->opt.h, w = r->opt.w;
     tt_pass pass = rollout_pass(r, f);
     pass.step = step;

@@ -22,7 +22,8 @@ static const char *const blank = " \t\r\n";
 
 /* ---- during a rollout ---------------------------------------------------- */
 
-tt_status scenes_check(tt_ctx *ctx, const tt_rollout_options *o) {
+tt_status scenes_check(tt_ctx *ctx, const tt_rollout_options *o)
+{
     if (o->nscenes < 0 || (o->nscenes > 0 && !o->scenes))
         return tt_fail(ctx, TT_EINVAL, "%d scenes, but no list", o->nscenes);
     for (int i = 0; i < o->nscenes; i++) {
@@ -39,7 +40,8 @@ tt_status scenes_check(tt_ctx *ctx, const tt_rollout_options *o) {
     return TT_OK;
 }
 
-const tt_scene *scenes_at(const tt_rollout_options *o, int64_t chunk) {
+const tt_scene *scenes_at(const tt_rollout_options *o, int64_t chunk)
+{
     const tt_scene *s = NULL;
     for (int i = 0; i < o->nscenes && o->scenes[i].chunk <= chunk; i++)
         s = &o->scenes[i];
@@ -49,7 +51,8 @@ const tt_scene *scenes_at(const tt_rollout_options *o, int64_t chunk) {
 /* ---- building a list ----------------------------------------------------- */
 
 /* Room for n scenes. */
-static void begin(tt_ctx *ctx, tt_arena *a, tt_scenes *out, int64_t n) {
+static void begin(tt_ctx *ctx, tt_arena *a, tt_scenes *out, int64_t n)
+{
     *out = (tt_scenes){ 0 };
     out->scene = tt_alloc0(ctx, a, n, sizeof *out->scene, "scenes");
     out->prompt = tt_alloc0(ctx, a, n, sizeof *out->prompt, "scenes");
@@ -57,7 +60,8 @@ static void begin(tt_ctx *ctx, tt_arena *a, tt_scenes *out, int64_t n) {
 
 /* Another scene; `text` is kept. A text that was there before keeps its
  * number. */
-static void add(tt_scenes *out, int64_t chunk, const char *text, bool cut) {
+static void add(tt_scenes *out, int64_t chunk, const char *text, bool cut)
+{
     int p = 0;
     while (p < out->nprompts && strcmp(out->prompt[p], text)) p++;
     if (p == out->nprompts) out->prompt[out->nprompts++] = text;
@@ -65,7 +69,8 @@ static void add(tt_scenes *out, int64_t chunk, const char *text, bool cut) {
 }
 
 /* Blanks off both ends, in place. */
-static char *trim(char *s) {
+static char *trim(char *s)
+{
     s += strspn(s, blank);
     size_t n = strlen(s);
     while (n > 0 && strchr(blank, s[n - 1])) n--;
@@ -76,7 +81,8 @@ static char *trim(char *s) {
 /* ---- infinity-RoPE's list ------------------------------------------------ */
 
 /* A tag "[<seconds>s]" or "[<seconds>s#]" at s: its length, else 0. */
-static size_t read_tag(const char *s, double *seconds, bool *cut) {
+static size_t read_tag(const char *s, double *seconds, bool *cut)
+{
     const char *c = s + 1;
     char *end;
     if (*s != '[' || strspn(c, "0123456789.") == 0) return 0;
@@ -92,7 +98,8 @@ static size_t read_tag(const char *s, double *seconds, bool *cut) {
 /* Take the tag out of one scene's text. TT_EINVAL: two tags, or an impossible
  * duration. */
 static tt_status take_tag(tt_ctx *ctx, char *text, int number, int64_t chunk,
-                          int64_t *chunks, bool *cut) {
+                          int64_t *chunks, bool *cut)
+{
     bool tagged = false;
     double seconds;
     *chunks = UNTAGGED_CHUNKS;
@@ -122,7 +129,8 @@ static tt_status take_tag(tt_ctx *ctx, char *text, int number, int64_t chunk,
 /* A `#` of scene i makes a cut where it begins (README) or where it ends
  * (code). */
 static void place_cuts(tt_ctx *ctx, tt_scenes *s, const bool *hash,
-                       tt_cut_rule rule) {
+                       tt_cut_rule rule)
+{
     for (int i = 0; i < s->n; i++) {
         const int at = rule == TT_CUT_README ? i : i + 1;
         if (!hash[i]) continue;
@@ -137,7 +145,8 @@ static void place_cuts(tt_ctx *ctx, tt_scenes *s, const bool *hash,
 }
 
 tt_status tt_scenes_parse(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
-                          const char *text, int64_t chunk, tt_cut_rule rule) {
+                          const char *text, int64_t chunk, tt_cut_rule rule)
+{
     int64_t n = 1, at = 0;
     TT_TRY(ctx->status);
     if (chunk < 1)
@@ -173,7 +182,8 @@ tt_status tt_scenes_parse(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
 /* "12 text" or "12# text"; the text starts at *rest. */
 static tt_status read_line(tt_ctx *ctx, char *line, int64_t number,
                            const char *name, int64_t *chunk, bool *cut,
-                           char **rest) {
+                           char **rest)
+{
     const size_t digits = strspn(line, "0123456789");
     char *c = line + digits;
     *cut = *c == '#';
@@ -190,7 +200,8 @@ static tt_status read_line(tt_ctx *ctx, char *line, int64_t number,
 }
 
 tt_status tt_scenes_parse_schedule(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
-                                   const char *text, const char *name) {
+                                   const char *text, const char *name)
+{
     int64_t lines = 1, number = 0;
     TT_TRY(ctx->status);
     for (const char *c = text; *c; c++) lines += *c == '\n';

@@ -11,7 +11,8 @@
 
 #include <math.h>
 
-void tt_schedule_table(tt_schedule *s, double shift) {
+void tt_schedule_table(tt_schedule *s, double shift)
+{
     *s = (tt_schedule){ .shift = shift };
     for (int i = 0; i < TT_TABLE; i++) {
         const double u = 1 - i / (double)TT_TABLE;
@@ -20,12 +21,14 @@ void tt_schedule_table(tt_schedule *s, double shift) {
     }
 }
 
-double tt_schedule_warp(const tt_schedule *s, int d) {
+double tt_schedule_warp(const tt_schedule *s, int d)
+{
     TT_ASSERT(d >= 0 && d <= TT_TABLE);
     return d == 0 ? 0 : s->timestep[TT_TABLE - d];
 }
 
-static tt_status check_list(tt_ctx *ctx, const double *list, int n, bool warp) {
+static tt_status check_list(tt_ctx *ctx, const double *list, int n, bool warp)
+{
     if (n < 1 || n > TT_MAX_STEPS)
         return tt_fail(ctx, TT_EINVAL, "the list of denoising steps has %d "
                        "entries, expected 1..%d", n, TT_MAX_STEPS);
@@ -46,7 +49,8 @@ static tt_status check_list(tt_ctx *ctx, const double *list, int n, bool warp) {
 
 tt_status tt_schedule_init(tt_ctx *ctx, tt_schedule *s, double shift,
                            const double *list, int n, bool warp,
-                           int64_t context_noise) {
+                           int64_t context_noise)
+{
     if (!(shift > 0 && shift <= 1e6))
         return tt_fail(ctx, TT_EINVAL, "the timestep shift %g must be positive "
                        "(at most 1e6)", shift);
@@ -69,7 +73,8 @@ tt_status tt_schedule_init(tt_ctx *ctx, tt_schedule *s, double shift,
     return TT_OK;
 }
 
-int tt_schedule_index(const tt_schedule *s, double t) {
+int tt_schedule_index(const tt_schedule *s, double t)
+{
     int best = 0;
     for (int i = 1; i < TT_TABLE; i++)
         if (fabs(s->timestep[i] - t) < fabs(s->timestep[best] - t)) best = i;
@@ -77,7 +82,8 @@ int tt_schedule_index(const tt_schedule *s, double t) {
 }
 
 void tt_flow_to_x0(const tt_schedule *s, tt_real *x0, const tt_real *x,
-                   const tt_real *flow, double t, int64_t n) {
+                   const tt_real *flow, double t, int64_t n)
+{
     const double sigma = s->sigma[tt_schedule_index(s, t)];
     for (int64_t i = 0; i < n; i++) {
         const double moved = sigma * (double)flow[i];
@@ -86,7 +92,8 @@ void tt_flow_to_x0(const tt_schedule *s, tt_real *x0, const tt_real *x,
 }
 
 void tt_add_noise(const tt_schedule *s, tt_real *x, const tt_real *x0,
-                  const tt_real *noise, double t, int64_t n) {
+                  const tt_real *noise, double t, int64_t n)
+{
     const tt_real sigma = s->sigma[tt_schedule_index(s, t)];
     for (int64_t i = 0; i < n; i++) {
         const tt_real kept = (1 - sigma) * x0[i];

@@ -16,7 +16,8 @@
 
 /* ---- what a run is made from --------------------------------------------- */
 
-uint64_t state_digest(uint64_t h, const void *data, size_t n) {
+uint64_t state_digest(uint64_t h, const void *data, size_t n)
+{
     const unsigned char *p = data;
     h ^= (uint64_t)n;
     for (; n > 0; ) {            /* FNV-1a with 8-byte steps, shifted back */
@@ -37,7 +38,8 @@ typedef struct lines {
 } lines;
 
 TT_PRINTF(2, 3)
-static void add(lines *l, const char *fmt, ...) {
+static void add(lines *l, const char *fmt, ...)
+{
     va_list ap;
     va_start(ap, fmt);
     const size_t room = l->room - l->used;
@@ -49,7 +51,8 @@ static void add(lines *l, const char *fmt, ...) {
 }
 
 /* A digest that depends on the weights: the time embedding of one timestep. */
-static uint64_t probe_weights(tt_ctx *ctx, const tt_dit *m) {
+static uint64_t probe_weights(tt_ctx *ctx, const tt_dit *m)
+{
     const int64_t n = 6 * tt_dit_get_config(m)->dim;
     const double t = 500;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
@@ -62,12 +65,14 @@ static uint64_t probe_weights(tt_ctx *ctx, const tt_dit *m) {
 }
 
 static uint64_t probe_values(const tt_rollout *r, const tt_real *x,
-                             int64_t frames) {
+                             int64_t frames)
+{
     return x ? state_digest(0, x, (size_t)(frames * r->frame_size) * sizeof *x)
              : 0;
 }
 
-static void describe_policy(lines *l, const tt_policy_options *p) {
+static void describe_policy(lines *l, const tt_policy_options *p)
+{
     const size_t room = l->text ? l->room - l->used : 0;
     const int n = tt_policy_describe(l->text ? l->text + l->used : NULL, room,
                                      p);
@@ -76,7 +81,8 @@ static void describe_policy(lines *l, const tt_policy_options *p) {
 }
 
 static void describe(lines *l, const tt_rollout *r, const char *backend,
-                     uint64_t weights) {
+                     uint64_t weights)
+{
     const tt_rollout_options *o = &r->opt;
     const tt_geometry *g = tt_cache_geometry(r->cache);
     const int64_t n = o->latents, gaps = o->nsteps - 1;
@@ -112,7 +118,8 @@ static void describe(lines *l, const tt_rollout *r, const char *backend,
         probe_values(r, o->start_frame, o->rollouts - 1));
 }
 
-char *state_identity(tt_ctx *ctx, tt_rollout *r) {
+char *state_identity(tt_ctx *ctx, tt_rollout *r)
+{
     const uint64_t weights = probe_weights(ctx, r->model);
     if (ctx->status) return NULL;
     const char *backend = ctx->ops->name;
@@ -138,7 +145,8 @@ typedef struct part {
 #define RUN_PARTS 2
 
 /* Latents of the rollout in progress; nbytes 0 when there is only one. */
-static part run_part(const tt_rollout *r, int i) {
+static part run_part(const tt_rollout *r, int i)
+{
     const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
     part p = { .dtype = real, .cols = r->frame_size };
     snprintf(p.name, sizeof p.name, i == 0 ? "clip" : "start");
@@ -151,7 +159,8 @@ static part run_part(const tt_rollout *r, int i) {
 
 /* Part i of layer y, for i < LAYER_PARTS; nbytes 0 for an absent one. */
 static part layer_part(const tt_rollout *r, tt_layer *y, int i,
-                       int64_t ends[2]) {
+                       int64_t ends[2])
+{
     static const char *const names[LAYER_PARTS] = {
         "k", "v", "src_frame", "sidx", "tpos", "ends", "state" };
     const tt_policy_class *cls = tt_cache_class(r->cache);
@@ -178,13 +187,15 @@ static part layer_part(const tt_rollout *r, tt_layer *y, int i,
 
 /* ---- save ---------------------------------------------------------------- */
 
-static uint64_t put(tt_st_writer *w, const part *p, uint64_t digest) {
+static uint64_t put(tt_st_writer *w, const part *p, uint64_t digest)
+{
     const int64_t dim[] = { p->rows, p->cols };
     tt_st_add(w, p->name, p->dtype, p->cols ? 2 : 1, dim, p->data);
     return state_digest(digest, p->data, p->nbytes);
 }
 
-tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path) {
+tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
+{
     TT_TRY(ctx->status);
     tt_st_writer *w;
     TT_TRY(tt_st_create(ctx, &w, path));
@@ -214,7 +225,8 @@ tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path) {
 
 /* Entry `name` with exactly this type and shape, or a failure. */
 static const tt_entry *get(tt_ctx *ctx, const tt_file *f, const part *p,
-                           const char *path) {
+                           const char *path)
+{
     const tt_entry *e = tt_file_find(f, p->name);
     if (!e || e->t.dtype != p->dtype || e->t.rank != (p->cols ? 2 : 1) ||
         e->t.dim[0] != p->rows || (p->cols && e->t.dim[1] != p->cols)) {
@@ -228,7 +240,8 @@ static const tt_entry *get(tt_ctx *ctx, const tt_file *f, const part *p,
 
 /* Compare the lines of two runs; the sentence shows the first difference. */
 static tt_status check_identity(tt_ctx *ctx, const char *theirs, size_t n,
-                                const char *ours, const char *path) {
+                                const char *ours, const char *path)
+{
     if (n == strlen(ours) && !memcmp(theirs, ours, n)) return TT_OK;
     const char *end = theirs + n;
     for (;;) {
@@ -246,7 +259,8 @@ static tt_status check_identity(tt_ctx *ctx, const char *theirs, size_t n,
 }
 
 static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
-                            int64_t progress[3], const char *path) {
+                            int64_t progress[3], const char *path)
+{
     const tt_entry *run = tt_file_find(f, "run");
     if (!run || run->t.dtype != TT_U8 || run->t.rank != 1)
         return tt_fail(ctx, TT_EFORMAT, "%s: not the saved state of a rollout",
@@ -282,7 +296,8 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
     return TT_OK;
 }
 
-static void load(tt_rollout *r, const tt_file *f, const int64_t progress[3]) {
+static void load(tt_rollout *r, const tt_file *f, const int64_t progress[3])
+{
     r->chunk = progress[0];
     r->rollout = progress[1];
     r->done = progress[2];
@@ -305,7 +320,8 @@ static void load(tt_rollout *r, const tt_file *f, const int64_t progress[3]) {
     }
 }
 
-tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path) {
+tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path)
+{
     TT_TRY(ctx->status);
     tt_file *f;
     int64_t progress[3];

@@ -1,0 +1,195 @@
+/* validate.h: is somebody else's backend right; if not, where, and how?
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Three ways in: a shared object that fills an operator table (plug-in), files
+ * of tensors dumped by another program, and case folders. All three end in
+ * verdicts, one per tensor, collected in a report.
+ *
+ * How a tensor is judged. Three numbers are known of every element: what the
+ * candidate computed, what float64 gives (the oracle), and what our own
+ * emulation of the arithmetic the candidate *declares* gives. The last two
+ * differ by the error that arithmetic must have; the candidate may err a small
+ * multiple of it (TT_SLACK), measured per row, and not more. No table of
+ * tolerances exists. */
+#ifndef TETHER_VALIDATE_H
+#define TETHER_VALIDATE_H
+
+#include "tether/ops.h"
+
+/* ---- declared arithmetic ------------------------------------------------- */
+
+/* What a backend says it computes with. Inputs of matrix products (linear,
+ * attention, convolution) are rounded to `product`, sums are float32; with
+ * `stored` every operator's result is rounded to that type as well. */
+typedef enum tt_format { TT_FMT_F32, TT_FMT_TF32, TT_FMT_F16, TT_FMT_BF16 }
+    tt_format;
+typedef struct tt_arith {
+    const char *name, *summary;
+    tt_format product, stored;
+} tt_arith;
+
+/* "f32", "tf32", "f16", "bf16", "f16-stored", "bf16-stored"; NULL past the end
+ * or when unknown. */
+const tt_arith *tt_arith_at(int i);
+const tt_arith *tt_arith_find(const char *name);
+/* x rounded to nearest even in the format. tf32 has 10 fraction bits and the
+ * range of f32; what overflows f16 becomes infinite. */
+float tt_format_round(tt_format f, float x);
+/* Distance between 1 and the next value: 2^-23, 2^-10, 2^-10, 2^-7. */
+double tt_format_epsilon(tt_format f);
+
+/* ---- metrics ------------------------------------------------------------- */
+
+#define TT_ULP_BINS 16
+
+/* One tensor against another. ULP are units of the last place of float32 at
+ * the wanted value. Elements where both are the same NaN or infinity count as
+ * equal; where only one is, they count in `broken` and in nothing else. */
+typedef struct tt_metrics {
+    int64_t n;
+    double max_abs, rms, rel_l2;  /* rel_l2 = |got - want| / |want|           */
+    double snr_db, cosine, bias;  /* bias = mean(got - want)                  */
+    double top;                   /* max |want|                               */
+    double max_ulp, mean_ulp;
+    double q50, q90, q99, q999;   /* quantiles of |got - want|                */
+    int64_t broken;               /* NaN or infinity on one side only         */
+    int64_t nan, inf, denormal;   /* in got                                   */
+    int64_t differ;               /* elements that are not equal              */
+    int64_t worst;                /* index of max_abs, or of the first broken */
+    int64_t ulp[TT_ULP_BINS];     /* counts: equal, <= 0.5, <= 1, <= 2, ...,
+                                     the last bin takes the rest              */
+} tt_metrics;
+void tt_metrics_measure(tt_metrics *m, const double *got, const double *want,
+                        int64_t n);
+
+/* ---- verdicts ------------------------------------------------------------ */
+
+/* How many times the error of its declared arithmetic a backend may make. */
+#define TT_SLACK 8
+
+typedef enum tt_outcome {
+    TT_PASS, TT_TIE,   /* a selection flipped inside the arithmetic's error   */
+    TT_MISMATCH, TT_MISSING, TT_MISSHAPEN
+} tt_outcome;
+const char *tt_outcome_name(tt_outcome o);
+
+typedef struct tt_verdict {
+    char path[224];      /* "chunk.0/step.1/block.2/self_attn.q#linear.3", or
+                            the tensor's name in the file                     */
+    const char *op;      /* operator, "" for a tensor of a file               */
+    tt_outcome outcome;
+    int rank;
+    int64_t dim[TT_MAX_RANK];
+    tt_metrics m;        /* against the oracle                                */
+    double earned;       /* error of the declared arithmetic at the worst row */
+    double ratio;        /* candidate's error over the allowed one; > 1 fails */
+    char where[64];      /* index of the worst element, "[3, 0, 17]"          */
+    char hint[192];      /* what the mistake looks like, "" if nothing fits   */
+} tt_verdict;
+
+/* Judge one tensor of rows [n/c, c]: outcome, metrics, earned, ratio, where.
+ *   got      the candidate      want     the oracle, float64
+ *   emul     the declared arithmetic's result, float32 values
+ * Rule   e_r = max over row r of |emul - want|, at least the relative error
+ *        of the whole tensor (rms) times the row's rms, at least half an ulp of
+ *        the stored format at every element. Pass when |got - want| <=
+ *        TT_SLACK e_r everywhere, the rms error of the tensor is <= TT_SLACK/2
+ *        times that of emul (same floor), and NaN and infinity stand where
+ *        they stand in emul. */
+void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
+                      const double *want, const double *emul, int64_t n,
+                      int64_t c);
+
+/* ---- report -------------------------------------------------------------- */
+
+typedef struct tt_report tt_report;
+
+/* One point of an error-growth curve: relative L2 error of `x0` of a chunk. */
+typedef struct tt_growth {
+    const char *curve;   /* "teacher forced", "free running"                  */
+    int64_t chunk;
+    double rel_l2, earned;
+} tt_growth;
+
+tt_status tt_report_new(tt_ctx *ctx, tt_report **out, const char *title,
+                        const tt_arith *arith);
+void tt_report_free(tt_report *r);
+/* Copies the verdict. When `got` is not NULL (both [n] of v's shape, kept only
+ * for a bounded number of failures) the error's map over (row, column) and
+ * the histogram go into the HTML page. */
+void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
+                   const double *want);
+void tt_report_grow(tt_report *r, const tt_growth *g);
+/* A line of context ("seed 1234", "cases 57"), in order. */
+void tt_report_note(tt_report *r, const char *fmt, ...) TT_PRINTF(2, 3);
+
+int64_t tt_report_count(const tt_report *r, tt_outcome o);
+int64_t tt_report_compared(const tt_report *r); /* verdicts with elements     */
+/* First verdict that is not a pass or a tie, in the order added, or NULL. */
+const tt_verdict *tt_report_first(const tt_report *r);
+/* True when something was compared and everything passed or tied. */
+bool tt_report_passed(const tt_report *r);
+
+/* Short text, versioned JSON ("schema": "tether-validate/1"), JUnit XML, one
+ * self-contained HTML page. `path` "-" is standard output. */
+tt_status tt_report_text(tt_ctx *ctx, const tt_report *r, const char *path,
+                         bool all);
+tt_status tt_report_json(tt_ctx *ctx, const tt_report *r, const char *path);
+tt_status tt_report_junit(tt_ctx *ctx, const tt_report *r, const char *path);
+tt_status tt_report_html(tt_ctx *ctx, const tt_report *r, const char *path);
+
+/* ---- plug-ins ------------------------------------------------------------ */
+
+/* A plug-in exports
+ *     const tt_ops *tether_backend(int abi, const char **arith);
+ * `abi` is TT_BACKEND_ABI of the program that asks; return NULL when it is not
+ * the one compiled against. *arith may be set to a name of tt_arith_at. Null
+ * entries of the table are filled with ours. The functions get our context and
+ * may use ctx->scratch, ctx->nthreads and the tt_ functions of the program. */
+#define TT_BACKEND_ABI 1
+#define TT_BACKEND_SYMBOL "tether_backend"
+typedef const tt_ops *(*tt_backend_fn)(int abi, const char **arith);
+
+typedef struct tt_plugin {
+    void *handle;
+    tt_ops ops;          /* complete                                          */
+    const tt_arith *arith;  /* NULL: the plug-in did not say                  */
+    int filled;          /* entries the plug-in brought                       */
+} tt_plugin;
+tt_status tt_plugin_open(tt_ctx *ctx, tt_plugin *p, const char *path);
+void tt_plugin_close(tt_plugin *p);
+
+/* ---- operator checks ----------------------------------------------------- */
+
+typedef struct tt_opcheck_options {
+    const tt_arith *arith;
+    uint64_t seed;
+    int64_t rounds;          /* random shapes per operator and kind of input  */
+    const char *only;        /* NULL or an operator's name                    */
+} tt_opcheck_options;
+/* Every operator of `ops` on random and pathological inputs, odd and tiny
+ * sizes, unaligned views, canaries around outputs; failures are reduced to
+ * the smallest failing shape. One verdict per case that failed, one per
+ * operator and kind of input that passed. */
+tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
+                     const tt_opcheck_options *opt);
+
+/* ---- the model, operator by operator ------------------------------------- */
+
+/* A table that runs every call on the golden operators (whose result goes on),
+ * on the candidate, the oracle and the emulation, and adds a verdict. One at a
+ * time per context. `keep` false: only failures and the worst pass of each
+ * operator and layer are added. With `adopt` the candidate's result goes on
+ * (free running): then each call is still judged on its own inputs. */
+typedef struct tt_shadow tt_shadow;
+tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
+                         const tt_ops *candidate, const tt_arith *arith,
+                         bool adopt);
+/* Sets ctx->ops back. */
+void tt_shadow_close(tt_ctx *ctx, tt_shadow *s);
+
+/* A table that computes in the declared arithmetic (plain loops). */
+const tt_ops *tt_arith_ops(const tt_arith *arith);
+
+#endif

@@ -1,0 +1,72 @@
+/* call.h: one operator call as data, so that it can be repeated: on another
+ * table, in float64, in another arithmetic, or with a mistake in it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Arguments are those of the table's functions (ops.h). In-place operators
+ * read their operand from the call and write to the output given, so a call
+ * never changes what it points to. */
+#ifndef TT_VALIDATE_CALL_H
+#define TT_VALIDATE_CALL_H
+
+#include "tether/validate.h"
+
+typedef enum op_kind {
+    OP_LINEAR, OP_ATTENTION, OP_CONV, OP_LAYER_NORM, OP_RMS_NORM,
+    OP_CHANNEL_NORM, OP_MODULATE, OP_GATE_ADD, OP_ADD, OP_MUL, OP_GELU_TANH,
+    OP_SILU, OP_ROPE, OP_COL_MEAN, OP_COL_MOMENT, OP_COL_BLEND, OP_KINDS
+} op_kind;
+const char *op_name(op_kind k);
+
+/* Rows n of c values are x (and the in-place operand); the rest by operator:
+ *   linear        x [n, i=w.dim[1]], w, b            out [n, o=w.dim[0]]
+ *   attention     attn (its o is ignored)            out [T, H, D]
+ *   conv          conv (its y is ignored)            out [Ho, Wo, Cout]
+ *   layer_norm    x [n, c], a = w, b = b or NULL, eps
+ *   rms_norm      x, a = w, eps          channel_norm  x, a = gamma
+ *   modulate      x in place, a = scale, b = shift, stride, rows
+ *   gate_add      x in place, y, a = gate, stride, rows
+ *   add, mul      x in place, y; n = 1 row of c values
+ *   gelu_tanh, silu   x in place; n = 1 row of c values
+ *   rope          x [n = T, H, D], table, pos        c = H*D
+ *   col_mean      x [n, c]                           out double [c]
+ *   col_moment    x, mean                            out double [c]
+ *   col_blend     x in place, mean, gain, target, tau */
+typedef struct op_call {
+    op_kind kind;
+    int64_t n, c;
+    const tt_real *x, *y, *a, *b;
+    const tt_tensor *w;
+    double eps, tau;
+    int64_t stride, rows;
+    int64_t H, D;
+    const tt_rope_table *table;
+    const int32_t *pos;
+    const double *mean, *gain, *target;
+    tt_attention_args attn;
+    tt_conv_args conv;
+} op_call;
+
+/* Shape of the output, [.., channels]; returns the rank. */
+int call_shape(const op_call *q, int64_t *dim);
+int64_t call_count(const op_call *q);
+/* True when the output is double on every table (col_mean, col_moment). */
+bool call_out_is_double(const op_call *q);
+
+/* Run it on a table. out: call_count values, tt_real or double as above. */
+void call_run(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out);
+
+/* The formula of ops.h in float64 from the same inputs, plain loops. */
+void call_oracle(tt_ctx *ctx, const op_call *q, double *out);
+
+/* What a mistake looks like: try mistakes a port makes, on the same inputs or
+ * on the result, until one explains `got`. False when none does.
+ *   q        the call, NULL for a tensor of a file
+ *   got      the candidate's tensor       want    the right one
+ *   earned   the error its arithmetic may make, absolute
+ *   out      a short sentence ("bias missing", "scaled by 0.5") */
+bool hint_find(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+               const double *got, const double *want, int rank,
+               const int64_t *dim, double earned, char *out, size_t size);
+
+#endif

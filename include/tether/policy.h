@@ -61,7 +61,8 @@ typedef struct tt_policy_options {
     double tau;            /* strength of the TAME edit (eq. 13), 0..1        */
     double temperature;    /* of the importance softmax, > 0                  */
     tt_pool pool;          /* admission per evicted chunk or frame by frame   */
-    int64_t context_noise; /* timestep of the context pass                    */
+    int64_t context_noise; /* timestep of the context pass; a rollout fills in
+                              its own. Policies may refuse it (causvid)       */
     /* infinity */
     int64_t cut_at;        /* frame position the chunk jumps to at a cut      */
     bool raw_slot0;        /* allow S = 0 as released: frame slot 0 is then
@@ -154,6 +155,10 @@ typedef struct tt_policy_class {
     /* Bytes of `state`; NULL: none. */
     size_t (*state_size)(const tt_policy_options *opt, const tt_geometry *geo);
     void (*reset)(tt_ctx *ctx, tt_layer *y);                 /* may be NULL   */
+    /* Could these functions have left a layer whose metadata and state came
+     * from a file? len, sources and positions are within their ranges
+     * already; k and v must not be looked at. NULL: nothing more to ask. */
+    bool (*valid)(const tt_layer *y);
     void (*begin_chunk)(tt_ctx *ctx, tt_layer *y, const tt_pass *p); /* NULL  */
     /* q, k [frames*L, H, D] after RMSNorm, unrotated; v [frames*L, H, D]. */
     void (*write)(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,

@@ -77,6 +77,18 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
            (size_t)o->R * window_frame(o, geo);
 }
 
+static bool valid(const tt_layer *y)
+{
+    const state *s = state_of(y);
+    const int64_t frames = y->geo->frames, far = frames + 2 * y->opt->K;
+    bool ok = s->events >= 0 && s->events <= frames &&
+              s->base >= -far && s->base <= far &&
+              s->window >= 0 && s->window <= y->opt->R;
+    for (int64_t i = 0; i < y->cap; i++)
+        ok = ok && reuse_of(y)[i] >= 0 && reuse_of(y)[i] <= s->events;
+    return ok;
+}
+
 /* ---- write --------------------------------------------------------------- */
 
 static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
@@ -427,6 +439,7 @@ const tt_policy_class cache_deep_forcing = {
     .check = check,
     .slots = slots,
     .state_size = state_size,
+    .valid = valid,
     .write = write,
     .plan = plan,
     .positions = positions,

@@ -34,6 +34,17 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
     return sizeof(state);
 }
 
+/* Sinks lie before the chunk they last moved for. */
+static bool valid(const tt_layer *y)
+{
+    const state *s = y->state;
+    const int64_t sink = y->opt->S * y->geo->L;
+    if (s->start < 0 || s->start >= y->geo->frames) return false;
+    for (int64_t i = 0; s->moving && i < sink; i++)
+        if (y->tpos[i] >= s->start) return false;
+    return s->moving == 0 || s->moving == 1;
+}
+
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
                   const tt_real *k, const tt_real *v)
 {
@@ -77,6 +88,7 @@ const tt_policy_class cache_deep_sink = {
     .check = cache_check_window,
     .slots = slots,
     .state_size = state_size,
+    .valid = valid,
     .write = write,
     .plan = plan,
     .positions = positions,

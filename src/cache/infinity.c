@@ -31,6 +31,12 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
     return sizeof(state);
 }
 
+static bool valid(const tt_layer *y)
+{
+    const state *s = y->state;
+    return (s->rolled == 0 || s->rolled == 1) && y->len % y->geo->L == 0;
+}
+
 /* ---- write --------------------------------------------------------------- */
 
 /* KV flush: frame slot 0, and the last two frame slots of the *buffer* moved
@@ -151,6 +157,7 @@ const tt_policy_class cache_infinity = {
     .check = check,
     .slots = slots,
     .state_size = state_size,
+    .valid = valid,
     .begin_chunk = begin_chunk,
     .write = write,
     .plan = plan,

@@ -36,6 +36,12 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
     return sizeof(state);
 }
 
+static bool valid(const tt_layer *y)
+{
+    const state *s = y->state;
+    return (s->filled == 0 || s->filled == 1) && y->len % y->geo->L == 0;
+}
+
 /* ---- write --------------------------------------------------------------- */
 
 static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n);
@@ -202,6 +208,7 @@ const tt_policy_class cache_memrope = {
     .check = check,
     .slots = slots,
     .state_size = state_size,
+    .valid = valid,
     .write = write,
     .plan = plan,
     .positions = positions,

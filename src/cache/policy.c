@@ -75,13 +75,18 @@ tt_status cache_check_geometry(tt_ctx *ctx, const tt_geometry *g)
                        "least 1 of each, and an even head width, are needed",
                        (long long)g->layers, (long long)g->H, (long long)g->D);
     if (g->grid_h < 1 || g->grid_w < 1 ||
-        !tt_checked_mul(&L, g->grid_h, g->grid_w) || L != g->L ||
-        L > CACHE_MAX_FRAMES)
+        !tt_checked_mul(&L, g->grid_h, g->grid_w) || L != g->L)
         return tt_fail(ctx, TT_EINVAL,
                        "cache: a grid of %lld x %lld patches does not give "
                        "%lld tokens per frame",
                        (long long)g->grid_h, (long long)g->grid_w,
                        (long long)g->L);
+    if (L > CACHE_MAX_FRAMES)
+        return tt_fail(ctx, TT_EINVAL,
+                       "cache: %lld x %lld patches are %lld tokens per frame, "
+                       "more than %lld; use a smaller picture",
+                       (long long)g->grid_h, (long long)g->grid_w,
+                       (long long)L, (long long)CACHE_MAX_FRAMES);
     if (g->chunk < 1 || g->first_chunk < 1 || g->first_chunk > g->chunk ||
         g->frames < 1 || g->frames > CACHE_MAX_FRAMES ||
         g->chunk > CACHE_MAX_FRAMES)

@@ -107,6 +107,27 @@ static void reset(tt_ctx *ctx, tt_layer *y)
     for (int64_t i = 0; i < y->opt->M; i++) mem_index(y)[i] = -1;
 }
 
+static bool valid(const tt_layer *y)
+{
+    const state *s = state_of(y);
+    const int64_t M = y->opt->M, frames = y->geo->frames;
+    bool ok = (s->filled == 0 || (s->filled == 1 && y->len == y->cap)) &&
+              y->len % y->geo->L == 0 &&
+              s->occupancy == (s->filled ? M : 0) &&
+              s->pending >= 0 && s->pending <= y->geo->chunk &&
+              s->pending_first >= -y->opt->R && s->pending_first < frames &&
+              s->admissions >= 0 && s->admissions <= frames &&
+              s->rejections >= 0 && s->rejections <= frames &&
+              s->edits >= 0 && s->edits <= frames;
+    for (int64_t i = 0; i < M; i++)
+        ok = ok && mem_index(y)[i] >= -1 && mem_index(y)[i] < frames;
+    for (int64_t i = 0; i < y->geo->chunk; i++)
+        ok = ok && pend_src(y)[i] >= TT_SRC_NONE && pend_src(y)[i] < frames;
+    for (int64_t i = 0; i < y->opt->S + M; i++)
+        ok = ok && known(y)[i] >= 0 && known(y)[i] <= 1;
+    return ok;
+}
+
 /* ---- write: steps A, B, C ------------------------------------------------ */
 
 static void evict(tt_layer *y, const tt_pass *p);
@@ -421,6 +442,7 @@ const tt_policy_class cache_tether = {
     .slots = slots,
     .state_size = state_size,
     .reset = reset,
+    .valid = valid,
     .write = write,
     .plan = plan,
     .positions = positions,

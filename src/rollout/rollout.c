@@ -13,6 +13,8 @@
 
 #include <string.h>
 
+#include "cache/classes.h"
+
 #define MAX_FRAMES ((int64_t)1 << 24)
 #define MAX_SIDE ((int64_t)1 << 20)      /* latent height and width */
 
@@ -147,6 +149,7 @@ tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
     if (!ctx->status && !cls)
         tt_fail(ctx, TT_EINVAL, "there is no cache policy \"%s\"",
                 policy.name ? policy.name : "");
+    if (!ctx->status) cache_check_geometry(ctx, &geo);
     if (!ctx->status) cls->check(ctx, &policy, &geo);
     ctx->warn = warn;
     return ctx->status;
@@ -160,7 +163,9 @@ int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt)
     if (!cls || check_options(&probe, opt)) return -1;
     const tt_geometry geo = geometry(m, opt);
     const tt_dit_config *c = tt_dit_get_config(m);
-    if (cls->check(&probe, &policy, &geo)) return -1;
+    if (cache_check_geometry(&probe, &geo) ||
+        cls->check(&probe, &policy, &geo))
+        return -1;
     const int64_t cache = tt_cache_bytes(cls, &policy, &geo);
     /* Per token of a chunk: the residual stream, its normed copy, q, k, v, the
      * attention's output and two temporaries, or the feed-forward's hidden
@@ -194,8 +199,13 @@ static void allocate(tt_ctx *ctx, tt_rollout *r)
     r->words = tt_alloc(ctx, &r->arena, n / r->opt.chunk, sizeof *r->words,
                         "noise");
     if (r->opt.rollouts == 1) return;
-    r->clip = tt_alloc0(ctx, &r->arena, r->opt.latents * r->frame_size,
-                        sizeof *r->clip, "latents");
+    const int64_t clip[] = { r->opt.latents, r->frame_size };
+    if (!tt_checked_size(&n, clip, 2, 1)) {
+        tt_fail(ctx, TT_EINVAL, "a clip of %lld frames of %lld latent values "
+                "is too large", (long long)clip[0], (long long)clip[1]);
+        return;
+    }
+    r->clip = tt_alloc0(ctx, &r->arena, n, sizeof *r->clip, "latents");
     r->start = tt_alloc0(ctx, &r->arena, r->opt.overlap * r->frame_size,
                          sizeof *r->start, "latents");
 }
@@ -237,7 +247,11 @@ tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
                        .prompt = prompt, .schedule = schedule,
                        .opened = tt_now() };
     r->C = tt_dit_get_config(m)->in_dim;
-    r->frame_size = r->C * opt->h * opt->w;
+    const int64_t frame[] = { r->C, opt->h, opt->w };
+    if (!tt_checked_size(&r->frame_size, frame, 3, 1))
+        tt_fail(ctx, TT_EINVAL, "a frame of %lld x %lld x %lld latent values "
+                "is too large", (long long)r->C, (long long)opt->h,
+                (long long)opt->w);
     const tt_geometry geo = geometry(m, opt);
     r->chunks = (1 + (geo.frames - geo.first_chunk) / geo.chunk) *
                 opt->rollouts;

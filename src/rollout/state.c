@@ -6,7 +6,9 @@
  *         lines), `progress` (next chunk, rollout, frames done), the latents
  *         a restart needs, every layer's tokens, metadata and policy state,
  *         and `digest` over all of that.
- * Holds   nothing of a rollout changes unless the whole file is accepted. */
+ * Holds   nothing of a rollout changes unless the whole file is accepted. The
+ *         digest finds damage; numbers are checked all the same, because they
+ *         become indices. */
 #include "rollout/run.h"
 
 #include <inttypes.h>
@@ -296,6 +298,85 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
     return TT_OK;
 }
 
+/* The number of chunks done decides where a run stands. */
+static bool progress_fits(const tt_rollout *r, const int64_t progress[3])
+{
+    const int64_t per_rollout = r->chunks / r->opt.rollouts, n = progress[0];
+    if (n < 0 || n > r->chunks) return false;
+    const int64_t rollout = n == 0 ? 0 : (n - 1) / per_rollout;
+    const int64_t chunks = n - rollout * per_rollout;
+    const int64_t done = chunks == 0 ? 0 : tt_rollout_chunk_frames(r, 0) +
+                                           (chunks - 1) * r->opt.chunk;
+    return progress[1] == rollout && progress[2] == done;
+}
+
+/* Metadata that reading the cache can live with. */
+static bool metadata_fits(const tt_rollout *r, const tt_layer *y, int64_t done)
+{
+    const tt_policy_class *cls = tt_cache_class(r->cache);
+    const int64_t frames = y->geo->frames, L = y->geo->L;
+    int64_t positions = cls->positions(y->opt, y->geo);
+    if (positions < frames) positions = frames;  /* kept, though never read */
+    if (y->len < 0 || y->len > y->cap || y->seen != done) return false;
+    for (int64_t i = 0; i < y->cap; i++)
+        if (y->src_frame[i] < TT_SRC_SHORT || y->src_frame[i] >= frames ||
+            y->sidx[i] < 0 || y->sidx[i] >= L ||
+            y->tpos[i] < 0 || y->tpos[i] >= positions)
+            return false;
+    return true;
+}
+
+/* A copy of layer i's metadata and policy state as the file has them, in
+ * ctx->scratch. */
+static tt_layer layer_in_file(tt_ctx *ctx, const tt_rollout *r,
+                              const tt_file *f, int64_t i)
+{
+    tt_layer y = *tt_cache_layer(r->cache, i);
+    int64_t ends[2] = { 0 };
+    const part state = layer_part(r, &y, LAYER_PARTS - 1, ends);
+    tt_arena *a = &ctx->scratch;
+    y.k = y.v = NULL;
+    y.src_frame = tt_alloc(ctx, a, y.cap, sizeof *y.src_frame, "saved state");
+    y.sidx = tt_alloc(ctx, a, y.cap, sizeof *y.sidx, "saved state");
+    y.tpos = tt_alloc(ctx, a, y.cap, sizeof *y.tpos, "saved state");
+    y.state = tt_alloc(ctx, a, (int64_t)state.nbytes, 1, "saved state");
+    for (int j = 2; j < LAYER_PARTS && !ctx->status; j++) {  /* not k and v */
+        const part p = layer_part(r, &y, j, ends);
+        if (p.nbytes > 0)
+            memcpy(p.data, tt_file_find(f, p.name)->t.data, p.nbytes);
+    }
+    y.len = ends[0];
+    y.seen = ends[1];
+    return y;
+}
+
+static tt_status check_values(tt_ctx *ctx, const tt_rollout *r,
+                              const tt_file *f, const int64_t progress[3],
+                              const char *path)
+{
+    const tt_policy_class *cls = tt_cache_class(r->cache);
+    if (!progress_fits(r, progress))
+        return tt_fail(ctx, TT_EFORMAT, "%s: a run of %lld chunks cannot stand "
+                       "after chunk %lld at frame %lld of rollout %lld; start "
+                       "the run again", path, (long long)r->chunks,
+                       (long long)progress[0], (long long)progress[2],
+                       (long long)progress[1]);
+    for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++) {
+        const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+        const tt_layer y = layer_in_file(ctx, r, f, i);
+        TT_TRY(ctx->status);
+        const bool fits = metadata_fits(r, &y, progress[2]) &&
+                          (!cls->valid || cls->valid(&y));
+        tt_arena_reset(&ctx->scratch, m);
+        if (!fits)
+            return tt_fail(ctx, TT_EFORMAT, "%s: layer %lld of the saved state "
+                           "holds numbers that no run with cache %s leaves; "
+                           "start the run again", path, (long long)i,
+                           cls->name);
+    }
+    return TT_OK;
+}
+
 static void load(tt_rollout *r, const tt_file *f, const int64_t progress[3])
 {
     r->chunk = progress[0];
@@ -326,8 +407,9 @@ tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path)
     tt_file *f;
     int64_t progress[3];
     TT_TRY(tt_file_open(ctx, &f, path));
-    const tt_status s = check_file(ctx, r, f, progress, path);
-    if (s == TT_OK) load(r, f, progress);
+    check_file(ctx, r, f, progress, path);
+    if (!ctx->status) check_values(ctx, r, f, progress, path);
+    if (!ctx->status) load(r, f, progress);
     tt_file_close(f);
-    return s;
+    return ctx->status;
 }

@@ -7,6 +7,7 @@
  * of other runs refused, impossible lengths explained. */
 #include <unistd.h>
 
+#include "rollout/run.h"
 #include "tests/rollout/tiny.h"
 
 static void check_same_start(tt_ctx *ctx) {
@@ -166,6 +167,92 @@ static void check_refused_states(tt_ctx *ctx) {
     refused(ctx, "missing", &o, TT_EIO, "tether_state");
 }
 
+/* Save a run after four chunks with something changed, and try to go on. */
+static void impossible_state(tt_ctx *ctx, const char *policy, const char *what,
+                             void (*change)(tt_rollout *r, tt_layer *y))
+{
+    tt_rollout_options o = options(policy, 9, 2);
+    static tt_real buf[FRAMES * SIZE];
+    o.policy.compress_to = 7;
+    tt_rollout *r = start(ctx, &o);
+    go(ctx, r, buf, 4);
+    if (change) change(r, tt_cache_layer(tt_rollout_cache(r), 2));
+    expect_ok(tt_rollout_save(ctx, r, state_path()), what);
+    tt_rollout_close(r);
+    if (change) {
+        refused(ctx, what, &o, TT_EFORMAT, "start the run again");
+    } else {
+        r = start(ctx, &o);
+        expect_ok(tt_rollout_restore(ctx, r, state_path()), what);
+        tt_rollout_close(r);
+    }
+    unlink(state_path());
+}
+
+/* Word i of a policy's state, see its `struct state`. */
+static void set_word(tt_layer *y, int i, int64_t value)
+{
+    memcpy((char *)y->state + 8 * i, &value, sizeof value);
+}
+
+static void more_chunks(tt_rollout *r, tt_layer *y) { (void)y, r->chunk = 99; }
+static void other_frame(tt_rollout *r, tt_layer *y) { (void)y, r->done += 3; }
+static void other_clip(tt_rollout *r, tt_layer *y) { (void)y, r->rollout = 1; }
+static void long_layer(tt_rollout *r, tt_layer *y) { (void)r, y->len += 1; }
+static void seen_more(tt_rollout *r, tt_layer *y) { (void)r, y->seen += 3; }
+static void far_token(tt_rollout *r, tt_layer *y)
+{
+    (void)r;
+    y->tpos[7] = FRAMES;
+}
+static void no_source(tt_rollout *r, tt_layer *y)
+{
+    (void)r;
+    y->src_frame[7] = TT_SRC_SHORT - 1;
+}
+static void no_place(tt_rollout *r, tt_layer *y) { (void)r, y->sidx[7] = -1; }
+static void word0(tt_rollout *r, tt_layer *y) { (void)r, set_word(y, 0, 2); }
+static void word1(tt_rollout *r, tt_layer *y) { (void)r, set_word(y, 1, -1); }
+static void word2(tt_rollout *r, tt_layer *y) { (void)r, set_word(y, 2, 99); }
+static void word6(tt_rollout *r, tt_layer *y) { (void)r, set_word(y, 6, -1); }
+static void member(tt_rollout *r, tt_layer *y)
+{
+    (void)r;
+    set_word(y, 8, INT64_MAX);   /* mem_index[0] of tether */
+}
+static void negative0(tt_rollout *r, tt_layer *y)
+{
+    (void)r;
+    set_word(y, 0, -1);
+}
+
+static void check_impossible_states(tt_ctx *ctx)
+{
+    static const char *const policy[] = { "fifo", "causvid-rolling",
+        "infinity", "memrope", "deep-sink", "deep-forcing", "tether" };
+    for (size_t i = 0; i < sizeof policy / sizeof policy[0]; i++)
+        impossible_state(ctx, policy[i], "a state as it is", NULL);
+    impossible_state(ctx, "fifo", "chunks", more_chunks);
+    impossible_state(ctx, "fifo", "frames", other_frame);
+    impossible_state(ctx, "fifo", "rollouts", other_clip);
+    impossible_state(ctx, "fifo", "length", long_layer);
+    impossible_state(ctx, "fifo", "frames seen", seen_more);
+    impossible_state(ctx, "fifo", "position", far_token);
+    impossible_state(ctx, "fifo", "source", no_source);
+    impossible_state(ctx, "fifo", "place", no_place);
+    impossible_state(ctx, "tether", "filled", word0);
+    impossible_state(ctx, "tether", "occupancy", word1);
+    impossible_state(ctx, "tether", "pending", word2);
+    impossible_state(ctx, "tether", "edits", word6);
+    impossible_state(ctx, "tether", "member", member);
+    impossible_state(ctx, "memrope", "filled", word0);
+    impossible_state(ctx, "infinity", "rolled", word0);
+    impossible_state(ctx, "deep-sink", "moving", word0);
+    impossible_state(ctx, "deep-sink", "start", word1);
+    impossible_state(ctx, "deep-forcing", "events", negative0);
+    impossible_state(ctx, "deep-forcing", "window", word2);
+}
+
 /* ---- given latents, interruption, options -------------------------------- */
 
 /* Given chunks beyond K are scored like any other when the clean pass runs at
@@ -275,6 +362,9 @@ static void check_lengths(tt_ctx *ctx) {
     o = options("fifo", 9, 2);
     o.w = 5;
     impossible(ctx, o, "even");
+    o.h = o.w = (int64_t)1 << 20;  /* frames * tokens would not fit 64 bits */
+    o.latents = ((int64_t)1 << 24) - 1;
+    impossible(ctx, o, "tokens per frame");
     o = options("fifo", 9, 2);
     static const tt_real given[4 * SIZE];
     o.initial = given;
@@ -297,6 +387,7 @@ int main(void) {
     o = options("fifo", 7, 1);
     check_resume(ctx, &o, 4);
     check_refused_states(ctx);
+    check_impossible_states(ctx);
     check_given(ctx);
     check_given_scores(ctx, 0);
     check_given_scores(ctx, 100);

@@ -27,6 +27,7 @@ int cmd_inspect(tt_ctx *ctx, int argc, char **argv);
 int cmd_convert(tt_ctx *ctx, int argc, char **argv);
 int cmd_analyze(tt_ctx *ctx, int argc, char **argv);
 int cmd_compare(tt_ctx *ctx, int argc, char **argv);
+int cmd_validate(tt_ctx *ctx, int argc, char **argv);
 int cmd_demo(tt_ctx *ctx, int argc, char **argv);
 
 /* Apply the common options: threads, backend. */

@@ -1,0 +1,71 @@
+/* cmd_validate.c: tether validate, which of its ways was asked for.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Next    validate_backend.c, validate_dump.c, validate_cases.c */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/validate_files.h"
+
+static const char help[] =
+    "usage: tether validate --backend FILE.so [options]\n"
+    "       tether validate --dump THEIRS --against OURS [options]\n"
+    "       tether validate --dump THEIRS [options] -- generate ARGS...\n"
+    "       tether validate export FOLDER [options]\n"
+    "       tether validate check FOLDER --got FOLDER2 [options]\n"
+    "\n"
+    "Is another implementation of the model right to within what its\n"
+    "arithmetic allows, and if not, which tensor is the first to be wrong?\n"
+    "\n"
+    "  --backend   a shared object that fills any part of the operator table\n"
+    "  --dump      a safetensors file of named tensors written by any program\n"
+    "  export      cases: inputs, weights and expected results as folders\n"
+    "  check       outputs that were computed elsewhere from such cases\n"
+    "\n"
+    "`tether validate WAY --help` explains one (WAY: --backend, --dump, "
+    "export,\ncheck). Exit status: 0 everything passed, 1 a mismatch, 2 usage, "
+    "3 data that\ncannot be read.\n";
+
+#if defined(__GNUC__)
+/* Replaced by validate_backend.c. */
+__attribute__((weak))
+#endif
+int validate_backend(tt_ctx *ctx, int argc, char **argv)
+{
+    (void)ctx;
+    (void)argc;
+    fprintf(stderr, "tether: `%s --backend` is not in this build yet\n",
+            argv[0]);
+    return VALIDATE_USAGE;
+}
+
+/* "--name", "--name=..." */
+static bool is_option(const char *arg, const char *name)
+{
+    const size_t n = strlen(name);
+    return !strncmp(arg, "--", 2) && !strncmp(arg + 2, name, n)
+        && (arg[2 + n] == '\0' || arg[2 + n] == '=');
+}
+
+int cmd_validate(tt_ctx *ctx, int argc, char **argv)
+{
+    static const struct {
+        const char *word;
+        int (*run)(tt_ctx *ctx, int argc, char **argv);
+    } way[] = {{"export", validate_export}, {"check", validate_check}},
+      option[] = {{"dump", validate_dump}, {"backend", validate_backend}};
+    for (size_t i = 0; argc > 1 && i < sizeof way / sizeof way[0]; i++)
+        if (!strcmp(argv[1], way[i].word))
+            return way[i].run(ctx, argc - 1, argv + 1);
+    for (size_t i = 0; i < sizeof option / sizeof option[0]; i++)
+        for (int k = 1; k < argc && strcmp(argv[k], "--"); k++)
+            if (is_option(argv[k], option[i].word))
+                return option[i].run(ctx, argc, argv);
+    if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
+        fputs(help, stdout);
+        return VALIDATE_PASS;
+    }
+    return opt_usage("validate", "expected --backend, --dump, export or "
+                     "check");
+}

@@ -1,0 +1,48 @@
+/* validate_files.h: the ways into `tether validate` that read and write files,
+ * and what all of its ways share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Exit statuses of validate and diff: 0 everything passed, 1 a mismatch (or
+ * nothing compared), 2 usage, 3 data that cannot be read, 128+n on signal n. */
+#ifndef CLI_VALIDATE_FILES_H
+#define CLI_VALIDATE_FILES_H
+
+#include "cli/cli.h"
+#include "tether/validate.h"
+
+enum { VALIDATE_PASS, VALIDATE_MISMATCH, VALIDATE_USAGE, VALIDATE_DATA };
+
+/* Options every way has. */
+typedef struct validate_outputs {
+    const char *json, *junit, *html; /* NULL: not wanted                      */
+    bool all;                        /* console: passes too                   */
+} validate_outputs;
+#define VALIDATE_OUTPUT_OPTIONS(type, member)                                  \
+    {OPT_GROUP, NULL, 0, 0, NULL, "Reports"},                                  \
+    {OPT_TEXT, "json", 0, offsetof(type, member.json), "FILE",                 \
+     "schema tether-validate/1 (- is standard output)"},                       \
+    {OPT_TEXT, "junit", 0, offsetof(type, member.junit), "FILE",               \
+     "JUnit XML, for build servers"},                                          \
+    {OPT_TEXT, "html", 0, offsetof(type, member.html), "FILE",                 \
+     "one page with maps, curves and histograms"},                             \
+    {OPT_FLAG, "all", 0, offsetof(type, member.all), NULL,                     \
+     "list what passed as well"}
+
+/* Write the reports that were asked for (the short one goes to standard output,
+ * unless another report goes there) and return the exit status. A failure
+ * recorded in ctx wins. */
+int validate_finish(tt_ctx *ctx, const tt_report *r,
+                    const validate_outputs *out);
+/* The exit status of the failure in ctx, after printing it. */
+int validate_failed(const tt_ctx *ctx);
+/* `validate --dump`, `validate export`, `validate check`. argv[0] is a word for
+ * messages, options follow. */
+int validate_dump(tt_ctx *ctx, int argc, char **argv);
+int validate_export(tt_ctx *ctx, int argc, char **argv);
+int validate_check(tt_ctx *ctx, int argc, char **argv);
+
+/* `validate --backend`, in validate_backend.c. */
+int validate_backend(tt_ctx *ctx, int argc, char **argv);
+
+#endif

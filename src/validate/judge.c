@@ -1,0 +1,112 @@
+/* judge.c: pass or not, by the error the declared arithmetic must make.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Rows are judged by themselves: a mistake in a row of small values would
+ * drown in the tolerance of the large ones. A row whose emulated error happens
+ * to be small borrows the relative error of the whole tensor. */
+#include <math.h>
+#include <stdio.h>
+
+#include "tether/validate.h"
+
+const char *tt_outcome_name(tt_outcome o)
+{
+    static const char *const name[] = {"pass", "tie", "mismatch", "missing",
+                                       "misshapen"};
+    return name[o];
+}
+
+static void place(tt_verdict *v)
+{
+    int64_t at[TT_MAX_RANK], i = v->m.worst;
+    size_t used = 1;
+    for (int d = v->rank - 1; d >= 0; i /= v->dim[d], d--)
+        at[d] = v->dim[d] ? i % v->dim[d] : 0;
+    snprintf(v->where, sizeof v->where, "[");
+    for (int d = 0; d < v->rank && used < sizeof v->where; d++)
+        used += (size_t)snprintf(v->where + used, sizeof v->where - used,
+                                 "%s%lld", d ? ", " : "", (long long)at[d]);
+    if (used + 1 < sizeof v->where)
+        snprintf(v->where + used, sizeof v->where - used, "]");
+}
+
+/* Half a unit of the stored format at x. Near zero: half a subnormal, or what
+ * a chain of products loses where subnormals are flushed, as the units of the
+ * short formats do. */
+static double half_ulp(const tt_arith *a, double x)
+{
+    const double least = a->stored == TT_FMT_F16    ? 0x1p-25
+                         : a->product != TT_FMT_F32 ? 0x1p-116
+                                                    : 0x1p-149;
+    const double u = 0.5 * tt_format_epsilon(a->stored) * fabs(x);
+    return u > least ? u : least;
+}
+
+/* Sums over the elements that are finite on all sides. */
+typedef struct span {
+    double want, emul, got;   /* squares of values, of both errors            */
+    double worst;             /* max |emul - want|                            */
+    int64_t n;
+} span;
+
+static span measure(const double *got, const double *want, const double *emul,
+                    int64_t n)
+{
+    span s = {0};
+    for (int64_t i = 0; i < n; i++) {
+        const double e = fabs(emul[i] - want[i]), g = fabs(got[i] - want[i]);
+        if (!isfinite(e) || !isfinite(g)) continue;
+        s.want += want[i] * want[i];
+        s.emul += e * e;
+        s.got += g * g;
+        if (e > s.worst) s.worst = e;
+        s.n++;
+    }
+    return s;
+}
+
+void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
+                      const double *want, const double *emul, int64_t n,
+                      int64_t c)
+{
+    tt_metrics_measure(&v->m, got, want, n);
+    const span all = measure(got, want, emul, n);
+    const double rel = all.want > 0 ? sqrt(all.emul / all.want) : 0;
+    double floor2 = 0;
+    bool nonfinite = false;
+    int64_t worst = v->m.worst;
+    v->earned = all.worst;
+    v->ratio = 0;
+    for (int64_t r = 0; r < n; r += c) {
+        const span row = measure(got + r, want + r, emul + r, c);
+        double e = rel * sqrt(row.n ? row.want / (double)row.n : 0);
+        if (row.worst > e) e = row.worst;
+        for (int64_t i = r; i < r + c; i++) {
+            const double half = half_ulp(arith, want[i]);
+            const double limit = TT_SLACK * (e > half ? e : half);
+            const double ratio = fabs(got[i] - want[i]) / limit;
+            if (isfinite(got[i]) != isfinite(emul[i]) ||
+                isnan(got[i]) != isnan(emul[i])) {
+                if (!nonfinite) worst = i;
+                nonfinite = true;
+            } else if (isfinite(ratio)) {
+                floor2 += half * half;
+                if (ratio > v->ratio && !nonfinite) {
+                    v->ratio = ratio;
+                    v->earned = limit / TT_SLACK;
+                    worst = i;
+                }
+            }
+        }
+    }
+    /* The whole tensor: many elements make a steady mean. */
+    const double slack = all.n >= 256 ? TT_SLACK / 4 : TT_SLACK / 2;
+    const double mine = all.emul > floor2 ? all.emul : floor2;
+    const double rms = mine > 0 ? sqrt(all.got / mine) / slack : 0;
+    if (rms > v->ratio) v->ratio = rms;
+    if (nonfinite) v->ratio = INFINITY;
+    v->outcome = v->ratio <= 1 ? TT_PASS : TT_MISMATCH;
+    v->m.worst = worst;
+    place(v);
+}

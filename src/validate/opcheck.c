@@ -1,0 +1,178 @@
+/* opcheck.c: operators one at a time, in the manner of checkasm.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Each case is an operator, a kind of input, sizes and a seed; the output is
+ * surrounded by canaries and starts as garbage; inputs must come back
+ * unchanged. A case that fails is made smaller, one size at a time, as long as
+ * it fails; what remains is reported. */
+#include <stdio.h>
+#include <string.h>
+
+#include "validate/opcalls.h"
+
+enum { GUARD = 64 };                     /* bytes before and behind           */
+#define GARBAGE 0xc3
+
+typedef struct check {
+    tt_ctx *ctx;
+    const tt_ops *ops, *emul;
+    const tt_arith *arith;
+    op_kind op;
+    op_input in;
+    uint64_t seed;
+    bool odd;
+} check;
+
+static uint64_t fingerprint(const op_spans *s)
+{
+    uint64_t h = 1469598103934665603u;
+    for (int i = 0; i < s->n; i++)
+        for (size_t b = 0; b < s->size[i]; b++)
+            h = (h ^ ((const uint8_t *)s->at[i])[b]) * 1099511628211u;
+    return h;
+}
+
+/* Values of an output as double. */
+static void values(double *d, const op_call *q, const void *x, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        d[i] = call_out_is_double(q) ? ((const double *)x)[i]
+                                     : (double)((const tt_real *)x)[i];
+}
+
+static bool guarded(const uint8_t *p, int64_t *at)
+{
+    for (int64_t i = 0; i < GUARD; i++)
+        if (p[i] != GARBAGE) return *at = i, false;
+    return true;
+}
+
+/* Run one case; v says how it went. got and want [n] stay in scratch. */
+static void run(const check *k, const op_sizes *s, tt_verdict *v,
+                double **got, double **want)
+{
+    tt_ctx *ctx = k->ctx;
+    op_call q;
+    op_spans spans;
+    char sizes[96];
+    int64_t at;
+    call_make(ctx, &q, &spans, k->op, k->in, s, k->seed, k->odd);
+    if (ctx->status) return;
+    const int64_t n = call_count(&q);
+    const size_t size = call_out_is_double(&q) ? sizeof(double)
+                                               : sizeof(tt_real);
+    const int64_t bytes = n * (int64_t)size + 2 * GUARD;
+    uint8_t *raw = tt_alloc(ctx, &ctx->scratch, bytes, 1, "guarded output");
+    void *out = raw ? raw + GUARD : NULL;
+    double *e = tt_alloc(ctx, &ctx->scratch, n, sizeof *e, "emulated");
+    *got = tt_alloc(ctx, &ctx->scratch, n, sizeof **got, "candidate");
+    *want = tt_alloc(ctx, &ctx->scratch, n, sizeof **want, "oracle");
+    if (ctx->status) return;
+    memset(raw, GARBAGE, (size_t)bytes);
+    call_run(ctx, k->emul, &q, out);
+    values(e, &q, out, n);
+    memset(raw, GARBAGE, (size_t)bytes);
+    const uint64_t before = fingerprint(&spans);
+    call_run(ctx, k->ops, &q, out);
+    values(*got, &q, out, n);
+    call_oracle(ctx, &q, *want);
+    *v = (tt_verdict){.op = op_name(k->op)};
+    snprintf(v->path, sizeof v->path, "op.%s.%s %s seed %llu%s",
+             op_name(k->op), input_name(k->in),
+             sizes_string(sizes, sizeof sizes, s), (unsigned long long)k->seed,
+             k->odd ? " unaligned" : "");
+    v->rank = call_shape(&q, v->dim);
+    tt_verdict_judge(v, k->arith, *got, *want, e, n, v->dim[v->rank - 1]);
+    if (!guarded(raw, &at) || !guarded(raw + GUARD + n * (int64_t)size, &at)) {
+        v->outcome = TT_MISMATCH;
+        snprintf(v->hint, sizeof v->hint, "wrote outside its output");
+    } else if (fingerprint(&spans) != before) {
+        v->outcome = TT_MISMATCH;
+        snprintf(v->hint, sizeof v->hint, "changed its inputs");
+    } else if (v->outcome != TT_PASS)
+        hint_find(ctx, &q, k->arith, *got, *want, v->rank, v->dim, v->earned,
+                  v->hint, sizeof v->hint);
+}
+
+static bool fails(const check *k, const op_sizes *s)
+{
+    const tt_arena_mark mark = tt_arena_here(&k->ctx->scratch);
+    tt_verdict v = {.outcome = TT_PASS};
+    double *got, *want;
+    run(k, s, &v, &got, &want);
+    tt_arena_reset(&k->ctx->scratch, mark);
+    return v.outcome != TT_PASS;
+}
+
+/* The smallest sizes near s that still fail. */
+static void reduce(const check *k, op_sizes *s)
+{
+    bool smaller = true;
+    while (smaller && !k->ctx->status) {
+        smaller = false;
+        for (int i = 0; i < s->n; i++) {
+            const int64_t now = s->v[i], least = s->least[i];
+            const int64_t try[] = {least, now / 2, now - 1};
+            for (int t = 0; t < 3 && !smaller; t++) {
+                if (try[t] < least || try[t] >= now) continue;
+                s->v[i] = try[t];
+                smaller = fails(k, s);
+                if (!smaller) s->v[i] = now;
+            }
+        }
+    }
+}
+
+/* All rounds of one operator on one kind of input. */
+static void check_kind(const check *base, tt_report *r, int64_t rounds)
+{
+    tt_ctx *ctx = base->ctx;
+    tt_verdict worst = {0};
+    bool any = false;
+    for (int64_t i = 0; i < rounds && !ctx->status; i++) {
+        const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+        check k = *base;
+        op_sizes s;
+        tt_verdict v = {0};
+        double *got = NULL, *want = NULL;
+        k.seed = base->seed + (uint64_t)i;
+        uint64_t rng = k.seed * 1000 + (uint64_t)(k.op * IN_KINDS) + k.in;
+        k.odd = i % 2;
+        sizes_draw(&s, k.op, &rng);
+        run(&k, &s, &v, &got, &want);
+        if (v.outcome != TT_PASS && !ctx->status) {
+            reduce(&k, &s);
+            run(&k, &s, &v, &got, &want);
+            if (!ctx->status) tt_report_add(r, &v, got, want);
+            tt_arena_reset(&ctx->scratch, mark);
+            return;                      /* one failure of a kind is enough */
+        }
+        if (!any || v.ratio > worst.ratio) worst = v;
+        any = true;
+        tt_arena_reset(&ctx->scratch, mark);
+    }
+    if (any && !ctx->status) tt_report_add(r, &worst, NULL, NULL);
+}
+
+tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
+                     const tt_opcheck_options *opt)
+{
+    bool any = false;
+    for (int op = 0; op < OP_KINDS; op++) {
+        if (opt->only && strcmp(opt->only, op_name((op_kind)op))) continue;
+        any = true;
+        for (int in = 0; in < IN_KINDS && !ctx->status; in++) {
+            const check k = {.ctx = ctx, .ops = ops, .arith = opt->arith,
+                             .emul = tt_arith_ops(opt->arith),
+                             .op = (op_kind)op, .in = (op_input)in,
+                             .seed = opt->seed};
+            if (input_applies(k.op, k.in)) check_kind(&k, r, opt->rounds);
+            tt_check_interrupt(ctx);
+        }
+    }
+    if (!any)
+        return tt_fail(ctx, TT_EINVAL, "no operator is called \"%s\"; see "
+                       "include/tether/ops.h for their names", opt->only);
+    return ctx->status;
+}

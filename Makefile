@@ -6,7 +6,6 @@ CC      ?= cc
 OPT     ?= -O2
 REAL    ?= float#  float | double (a double build checks algorithms, not speed)
 OMP     ?= auto#   auto | no
-BLAS    ?= auto#   auto | no
 SAN     ?=#        e.g. SAN=address,undefined
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -24,14 +23,6 @@ ifneq ($(OMP),no)
     OMP_FLAGS := -fopenmp
   endif
 endif
-ifneq ($(BLAS),no)
-  BLAS_PC := $(shell pkg-config --cflags --libs openblas 2>/dev/null)
-  BLAS_TEST := \043include <cblas.h>\nint main(void){float a=1;cblas_sgemm(CblasRowMajor,CblasNoTrans,CblasTrans,1,1,1,1,&a,1,&a,1,0,&a,1);openblas_set_num_threads(1);return 0;}\n
-  ifeq ($(call try,$(BLAS_TEST),$(if $(BLAS_PC),$(BLAS_PC),-lopenblas)),yes)
-    BLAS_LIBS := $(if $(BLAS_PC),$(BLAS_PC),-lopenblas)
-    BLAS_DEFS := -DTT_HAVE_BLAS
-  endif
-endif
 
 # ---- flags ---------------------------------------------------------------
 # No -ffast-math, no -march=native, and contraction off: a fused multiply-add
@@ -41,14 +32,14 @@ WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes \
 # Readers of files from strangers are also held to -Wconversion.
 WARN_READERS := -Wconversion -Wno-sign-conversion
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE $(OPT) -g -ffp-contract=off -fno-math-errno \
-         $(WARN) -Iinclude -Isrc $(OMP_FLAGS) $(BLAS_DEFS) \
+         $(WARN) -Iinclude -Isrc -pthread $(OMP_FLAGS) \
          $(if $(filter double,$(REAL)),-DTT_REAL_DOUBLE) \
          $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
          $(CFLAGS)
-LDLIBS_ALL := $(BLAS_LIBS) -lm $(LDLIBS)
+LDLIBS_ALL := -ldl -lm $(LDLIBS)
 
 comma := ,
-FLAVOUR := $(notdir $(firstword $(CC)))$(OPT)$(if $(filter double,$(REAL)),-double)$(if $(OMP_FLAGS),,-noomp)$(if $(BLAS_DEFS),,-noblas)$(if $(SAN),-$(subst $(comma),-,$(SAN)))
+FLAVOUR := $(notdir $(firstword $(CC)))$(OPT)$(if $(filter double,$(REAL)),-double)$(if $(OMP_FLAGS),,-noomp)$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 B := build/$(FLAVOUR)
 
 LIB_SRC  := $(sort $(wildcard src/core/*.c src/ops/*.c src/ops/*/*.c src/io/*.c \
@@ -77,7 +68,6 @@ all: config $(B)/tether tools   ## build the program and the tools
 
 config:
 	@$(if $(OMP_FLAGS)$(filter no,$(OMP)),:,echo "note: no OpenMP ($(CC) -fopenmp does not work): operators run on one core. 'make deps' installs it.")
-	@$(if $(BLAS_DEFS)$(filter no,$(BLAS)),:,echo "note: no OpenBLAS (cblas.h and -lopenblas not found): the 'blas' backend is left out; nothing else changes. 'make deps' installs it.")
 
 tests: all $(B)/run_case $(TESTS) $(FUZZERS)   ## build the tests and build/run_case
 	@ln -sfn $(FLAVOUR)/run_case build/run_case
@@ -90,7 +80,7 @@ tools: $(TOOLS)
 # Needs clang with its libFuzzer and sanitizers. Corpora and findings stay in
 # build/fuzz; FUZZ="zip gguf" chooses targets.
 SECONDS ?= 60
-FUZZ_FLAVOUR := CC=clang SAN=address,undefined,fuzzer-no-link OPT=-O1 OMP=no BLAS=no
+FUZZ_FLAVOUR := CC=clang SAN=address,undefined,fuzzer-no-link OPT=-O1 OMP=no
 fuzz:   ## run every fuzz target for SECONDS=60 each
 	@$(MAKE) --no-print-directory $(FUZZ_FLAVOUR) libfuzzers
 	@sh tests/fuzz/run.sh build/fuzz $(SECONDS) $(FUZZ)
@@ -120,7 +110,7 @@ clean:   ## remove build/
 	rm -rf build
 
 help:   ## this list
-	@echo "tether: make [target] [CC=clang] [OPT=-O3] [REAL=double] [SAN=address,undefined] [OMP=no] [BLAS=no]"
+	@echo "tether: make [target] [CC=clang] [OPT=-O3] [REAL=double] [SAN=address,undefined] [OMP=no]"
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{sub(/ .*/,"",$$1); printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
 # ---- rules ---------------------------------------------------------------

@@ -25,12 +25,9 @@ tt_ctx *test_begin(const char *name)
         exit(1);
     }
     const char *backend = getenv("TT_TEST_BACKEND");
-    if (backend && *backend) {
-        ctx.ops = tt_ops_find(backend);
-        if (!ctx.ops) {
-            printf("FAIL %s: no backend '%s' in this build\n", name, backend);
-            exit(1);
-        }
+    if (backend && *backend && tt_ops_use(&ctx, backend) != TT_OK) {
+        printf("FAIL %s: %s\n", name, tt_message(&ctx));
+        exit(1);
     }
     return &ctx;
 }

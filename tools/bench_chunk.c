@@ -126,10 +126,11 @@ int main(int argc, char **argv)
         else if (!strcmp(o, "--passes")) passes = atoi(v);
         else if (!strcmp(o, "--prime")) prime = atoi(v);
         else if (!strcmp(o, "-t")) ctx->nthreads = atoi(v);
-        else if (!strcmp(o, "--backend")) ctx->ops = tt_ops_find(v);
+        else if (!strcmp(o, "--backend")) tt_ops_use(ctx, v);
         else model = NULL, i = argc;
     }
-    if (!model || !ctx->ops || passes < 1 || passes > 5 || ctx->nthreads < 1) {
+    if (ctx->status) return die(ctx);
+    if (!model || passes < 1 || passes > 5 || ctx->nthreads < 1) {
         fprintf(stderr, "usage: bench_chunk -m DIR|FILE [-W 832] [-H 480] "
                 "[--budget 21] [--passes 1..5] [-t N] [--backend NAME] "
                 "[--heads N]\n");

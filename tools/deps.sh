@@ -28,22 +28,20 @@ as_root() {
 if command -v apt-get >/dev/null 2>&1; then          # Debian, Ubuntu
     as_root apt-get update
     as_root apt-get install -y --no-install-recommends \
-        gcc libc6-dev make pkg-config libopenblas-dev ffmpeg
+        gcc libc6-dev make libopenblas0 ffmpeg
 elif command -v dnf >/dev/null 2>&1; then            # Fedora
     # Fedora's own ffmpeg-free has no H.264 encoder for mp4; RPM Fusion's
     # ffmpeg does. .webm, .gif, .y4m and PNG work with either.
-    as_root dnf install -y gcc make pkgconf-pkg-config openblas-devel libgomp
+    as_root dnf install -y gcc make openblas libgomp
     as_root dnf install -y ffmpeg-free ||
         echo "deps: no ffmpeg package found; .y4m and PNG output work" >&2
 elif command -v pacman >/dev/null 2>&1; then         # Arch
-    as_root pacman -S --needed --noconfirm gcc make pkgconf openblas ffmpeg
+    as_root pacman -S --needed --noconfirm gcc make openblas ffmpeg
 elif command -v brew >/dev/null 2>&1; then           # macOS
-    run brew install pkg-config libomp openblas ffmpeg
-    echo "deps: if OpenBLAS is not found, put it on the search path:" >&2
-    echo "  export PKG_CONFIG_PATH=\"\$(brew --prefix openblas)/lib/pkgconfig\"" >&2
+    run brew install libomp openblas ffmpeg
 else
     echo "deps: no known package manager (apt-get, dnf, pacman, brew)." >&2
-    echo "Install a C compiler and make; optional: OpenBLAS with cblas.h," >&2
+    echo "Install a C compiler and make; optional: OpenBLAS (shared library)," >&2
     echo "OpenMP for the compiler, ffmpeg." >&2
     exit 1
 fi

@@ -50,7 +50,7 @@ typedef struct tt_ctx {
     void *warn_user;
 } tt_ctx;
 
-/* Default context: exact/blas/golden table as built (tt_ops_default), all
+/* Default context: the first table of the build (tt_ops_default), all
  * cores (OMP_NUM_THREADS respected), no tap. Also checks that the arithmetic
  * is IEEE (rounding mode, no flush to zero, no contraction): TT_EUNSUPPORTED
  * names what is wrong. */

@@ -112,12 +112,24 @@ typedef struct tt_ops {
                       const double *target, double tau);
 } tt_ops;
 
-/* Tables of this build, best first: "exact", "blas", "golden". NULL when the
- * name is not built in. */
+/* The table of that name: "exact" (float builds), "golden", "blas". NULL when
+ * there is none. "blas" is in every build and loads OpenBLAS at its first
+ * matrix product: where the library is missing that operator fails
+ * (TT_EUNSUPPORTED) and the rest of the pass does nothing. */
 const tt_ops *tt_ops_find(const char *name);
 const tt_ops *tt_ops_default(void);
-/* i-th built-in table, NULL past the end. */
+/* i-th table, the default first, NULL past the end. */
 const tt_ops *tt_ops_at(int i);
+
+/* Make the operators of `ctx` those of the table `name`, and see that they can
+ * run here: "blas" loads OpenBLAS.
+ * Errors   TT_EINVAL names the tables there are; TT_EUNSUPPORTED says what to
+ *          install. ctx->ops stays as it was. */
+tt_status tt_ops_use(tt_ctx *ctx, const char *name);
+
+/* The library the operators of `ctx` call and the CPU it chose its kernels
+ * for, "OpenBLAS 0.3.21 ... Zen"; NULL when they are all our own. */
+const char *tt_ops_library(tt_ctx *ctx, char *text, size_t size);
 
 /* y = x w^T + b for every row of x.
  *   y [n, o]   x [n, i]   w [o, i] any storage type   b [o] or NULL

@@ -73,18 +73,7 @@ void cli_catch_signals(tt_ctx *ctx)
 tt_status cli_setup(tt_ctx *ctx, const cli_common *common)
 {
     if (common->threads) ctx->nthreads = (int)common->threads;
-    if (common->backend) {
-        const tt_ops *ops = tt_ops_find(common->backend);
-        if (!ops) {
-            char have[256] = "";
-            for (int i = 0; tt_ops_at(i); i++)
-                snprintf(have + strlen(have), sizeof have - strlen(have),
-                         "%s%s", i ? ", " : "", tt_ops_at(i)->name);
-            return tt_fail(ctx, TT_EINVAL, "--backend %s is not built into "
-                           "this program; it has: %s", common->backend, have);
-        }
-        ctx->ops = ops;
-    }
+    if (common->backend) return tt_ops_use(ctx, common->backend);
     return TT_OK;
 }
 

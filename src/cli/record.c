@@ -81,13 +81,15 @@ static void digest(tt_ctx *ctx, char hex[65], const char *path)
 
 static void write_program(tt_ctx *ctx, json_out *j)
 {
-    char cpu[256];
+    char cpu[256], library[256];
     json_open(j, "program", '{');
     json_str(j, "version", tt_version());
     json_str(j, "revision", tt_git_revision());
     json_str(j, "compiler", tt_compiler());
     json_str(j, "compute_type", tt_real_name());
     json_str(j, "backend", ctx->ops->name);
+    if (tt_ops_library(ctx, library, sizeof library))
+        json_str(j, "library", library);
     json_str(j, "determinism", cli_determinism(ctx->ops));
     json_str(j, "cpu", tt_cpu_features(cpu, sizeof cpu));
     json_int(j, "threads", ctx->nthreads);

@@ -10,8 +10,6 @@ extern const tt_ops tt_ops_golden; /* the definitions, plain loops            */
 #ifndef TT_REAL_DOUBLE
 extern const tt_ops tt_ops_exact;  /* the same bits, fast                    */
 #endif
-#ifdef TT_HAVE_BLAS
 extern const tt_ops tt_ops_blas;   /* OpenBLAS, judged by tolerance           */
-#endif
 
 #endif

@@ -4,9 +4,11 @@
  *
  * A wrapper does nothing while a failure is recorded, asserts what every
  * backend may rely on, and adds to the profile. */
+#include <stdio.h>
 #include <string.h>
 
 #include "ops/backends.h"
+#include "ops/blas/openblas.h"
 
 const tt_ops *tt_ops_at(int i)
 {
@@ -14,10 +16,8 @@ const tt_ops *tt_ops_at(int i)
 #ifndef TT_REAL_DOUBLE
         &tt_ops_exact,
 #endif
-#ifdef TT_HAVE_BLAS
-        &tt_ops_blas,
-#endif
         &tt_ops_golden,
+        &tt_ops_blas,
     };
     int n = (int)(sizeof tables / sizeof tables[0]);
     return i >= 0 && i < n ? tables[i] : NULL;
@@ -28,6 +28,33 @@ const tt_ops *tt_ops_find(const char *name)
     for (int i = 0; tt_ops_at(i); i++)
         if (strcmp(tt_ops_at(i)->name, name) == 0) return tt_ops_at(i);
     return NULL;
+}
+
+tt_status tt_ops_use(tt_ctx *ctx, const char *name)
+{
+    const tt_ops *ops = tt_ops_find(name);
+    if (ctx->status) return ctx->status;
+    if (!ops) {
+        char have[256] = "";
+        for (int i = 0; tt_ops_at(i); i++)
+            snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s",
+                     i ? ", " : "", tt_ops_at(i)->name);
+        return tt_fail(ctx, TT_EINVAL, "backend %s is not built into this "
+                       "program; it has: %s", name, have);
+    }
+    if (ops == &tt_ops_blas && !openblas_get(ctx)) return ctx->status;
+    ctx->ops = ops;
+    return TT_OK;
+}
+
+const char *tt_ops_library(tt_ctx *ctx, char *text, size_t size)
+{
+    const openblas *lib =
+        ctx->ops == &tt_ops_blas ? openblas_get(ctx) : NULL;
+    if (!lib) return NULL;
+    snprintf(text, size, "%s, kernels %s", lib->get_config(),
+             lib->get_corename());
+    return text;
 }
 
 const tt_ops *tt_ops_default(void)

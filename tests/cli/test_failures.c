@@ -21,6 +21,25 @@ static float one_nan(int64_t i)
     return i == 700 ? NAN : small(i);
 }
 
+/* ---- OpenBLAS ------------------------------------------------------------ */
+
+/* Broken libraries stand before the real one on the search path: the program
+ * must start all the same, and miss OpenBLAS only when told to use it. */
+static void test_no_openblas(void)
+{
+#ifdef __linux__
+    static const char run_here[] = "LD_LIBRARY_PATH=$PWD/nolib ";
+    mkdir(at("nolib"), 0777);
+    put_file(at("nolib/libopenblas.so.0"), "", 0755);
+    put_file(at("nolib/libopenblas.so"), "", 0755);
+    int got = run_after(run_here, "noise -q -W 8 -H 8 --latents 3 -o n");
+    expect(got == 0 && !*said, "without OpenBLAS: %d, %s", got, said);
+    got = run_after(run_here, "noise -W 8 -H 8 -o nn --backend blas");
+    expect(got == 1 && strstr(said, "install") && !exists(at("nn")),
+           "--backend blas without OpenBLAS: %d, %s", got, said);
+#endif
+}
+
 /* ---- the ffmpeg program -------------------------------------------------- */
 
 /* Stand-ins for ffmpeg in <folder>/<name>/, to be found first on PATH. */
@@ -377,6 +396,7 @@ int main(int argc, char **argv)
     (void)argc;
     if (!program_begin("failures", argv)) return test_end();
     reference(vae, "vae_full_a/weights.safetensors");
+    test_no_openblas();
     test_ffmpeg();
     test_not_finite();
     if (make_model()) {

@@ -207,14 +207,8 @@ static void limit_memory(void)
 #endif
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-    /* OpenBLAS's own threads retry for ever when memory is limited while they
-     * start; start over without them. */
-    if (argc == 1 && !getenv("OPENBLAS_NUM_THREADS")) {
-        setenv("OPENBLAS_NUM_THREADS", "1", 1);
-        execv("/proc/self/exe", argv);
-    }
     const tt_json *root;
     ctx = test_begin("io/formats");
     if (expect_ok(tt_json_file(ctx, &arena, &root,

@@ -238,7 +238,10 @@ static void linear(tt_dtype type, int64_t k, float scale)
     tt_widen_at_f32(wide, &w, 0, O * k);
     const tt_ops *kept = ctx->ops;
     for (int i = 0; tt_ops_at(i); i++) {
-        ctx->ops = tt_ops_at(i);
+        if (tt_ops_use(ctx, tt_ops_at(i)->name) == TT_EUNSUPPORTED) {
+            tt_clear(ctx); /* no OpenBLAS here: test_backends says so */
+            continue;
+        }
         tt_linear(ctx, y, x, N, &w, NULL);
         tt_linear(ctx, z, x, N, &v, NULL);
         expect_ok(ctx->status, "linear");

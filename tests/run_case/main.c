@@ -35,8 +35,8 @@ int main(int argc, char **argv)
     tt_st_writer *w = NULL;
     bool unknown = false;
     tt_status s = tt_ctx_init(&ctx);
-    if (s == TT_OK && backend && !(ctx.ops = tt_ops_find(backend))) {
-        fprintf(stderr, "run_case: no backend '%s' in this build\n", backend);
+    if (s == TT_OK && backend && tt_ops_use(&ctx, backend) != TT_OK) {
+        fprintf(stderr, "run_case: %s\n", tt_message(&ctx));
         return 2;
     }
     if (threads) ctx.nthreads = threads;

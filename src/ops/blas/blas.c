@@ -7,13 +7,11 @@
  * number of threads cannot change a bit, though another CPU or another
  * OpenBLAS can. Everything that is not a matrix product is the exact (or
  * golden) operator. */
-#ifdef TT_HAVE_BLAS
-
-#include <cblas.h>
 #include <float.h>
 #include <string.h>
 
 #include "core/parallel.h"
+#include "ops/blas/openblas.h"
 #include "ops/gather.h"
 #include "ops/golden/golden.h"
 #include "ops/reduce.h"
@@ -25,11 +23,9 @@
 #define TILE_QUERIES 128
 
 #ifdef TT_REAL_DOUBLE
-#define gemm cblas_dgemm
 #define STORED TT_F64
 #define REAL_LOWEST (-DBL_MAX)
 #else
-#define gemm cblas_sgemm
 #define STORED TT_F32
 #define REAL_LOWEST (-FLT_MAX)
 #endif
@@ -48,9 +44,10 @@ static bool usable_in_place(const tt_tensor *w)
 
 /* y [n, o] (row stride ldy) = x [n, k] w[o0..o0+o)^T + b. `wide` receives the
  * widened rows of w when they cannot be used in place. */
-static void linear_tile(tt_real *y, int64_t ldy, const tt_real *x, int64_t n,
-                        const tt_tensor *w, int64_t o0, int64_t o, int64_t k,
-                        const tt_real *b, tt_real *wide)
+static void linear_tile(const openblas *lib, tt_real *y, int64_t ldy,
+                        const tt_real *x, int64_t n, const tt_tensor *w,
+                        int64_t o0, int64_t o, int64_t k, const tt_real *b,
+                        tt_real *wide)
 {
     const tt_real *rows;
     if (wide) {
@@ -59,8 +56,8 @@ static void linear_tile(tt_real *y, int64_t ldy, const tt_real *x, int64_t n,
     } else {
         rows = (const tt_real *)w->data + o0 * k;
     }
-    gemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)o, (int)k, 1, x,
-         (int)k, rows, (int)k, 0, y, (int)ldy);
+    lib->gemm(ROW_MAJOR, NO_TRANS, TRANS, (int)n, (int)o, (int)k, 1, x, (int)k,
+              rows, (int)k, 0, y, (int)ldy);
     for (int64_t r = 0; b && r < n; r++)
         for (int64_t c = 0; c < o; c++) y[r * ldy + c] += b[o0 + c];
 }
@@ -74,12 +71,13 @@ static void blas_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     bool widen = !usable_in_place(w);
     tt_real *wide = tt_scratch(ctx, widen ? k * TILE_COLS * ctx->nthreads : 1);
-    openblas_set_num_threads(1);
-    if (wide) {
+    const openblas *lib = openblas_get(ctx);
+    if (wide && lib) {
+        lib->set_num_threads(1);
         TT_PARALLEL_FOR_DYNAMIC(ctx, n * o * k / 32)
         for (int64_t t = 0; t < nr * nc; t++) {
             int64_t r0 = t % nr * TILE_ROWS, c0 = t / nr * TILE_COLS;
-            linear_tile(y + r0 * o + c0, o, x + r0 * k,
+            linear_tile(lib, y + r0 * o + c0, o, x + r0 * k,
                         least(n - r0, TILE_ROWS), w, c0,
                         least(o - c0, TILE_COLS), k, b,
                         widen ? wide + k * TILE_COLS * tt_thread_id() : NULL);
@@ -104,8 +102,9 @@ static void blas_conv(tt_ctx *ctx, const tt_conv_args *p)
         w.scale = 0;
     }
     tt_real *window = tt_scratch(ctx, k * TILE_PIXELS * ctx->nthreads);
-    openblas_set_num_threads(1);
-    if (window) {
+    const openblas *lib = openblas_get(ctx);
+    if (window && lib) {
+        lib->set_num_threads(1);
         TT_PARALLEL_FOR_DYNAMIC(ctx, pixels * p->Cout * k / 32)
         for (int64_t t = 0; t < nt; t++) {
             tt_real *mine = window + k * TILE_PIXELS * tt_thread_id();
@@ -113,8 +112,8 @@ static void blas_conv(tt_ctx *ctx, const tt_conv_args *p)
             for (int64_t i = 0; i < n; i++)
                 conv_gather(mine + i * k, p, (p0 + i) / p->Wo,
                             (p0 + i) % p->Wo);
-            linear_tile(p->y + p0 * p->Cout, p->Cout, mine, n, &w, 0, p->Cout,
-                        k, p->b, NULL);
+            linear_tile(lib, p->y + p0 * p->Cout, p->Cout, mine, n, &w, 0,
+                        p->Cout, k, p->b, NULL);
         }
     }
     tt_arena_reset(&ctx->scratch, mark);
@@ -130,8 +129,8 @@ typedef struct tile {
 
 /* Bias, mask, running maximum and exponentials of one row of a tile. Returns
  * the factor by which what was accumulated before must be scaled. */
-static tt_real soften(tt_ctx *ctx, const tt_attention_args *a, int64_t h,
-                      int64_t i, int64_t j0, int64_t n, tt_real *s, tt_real *m,
+static tt_real soften(const tt_attention_args *a, int64_t h, int64_t i,
+                      int64_t j0, int64_t n, tt_real *s, tt_real *m,
                       tt_real *l)
 {
     for (int64_t j = 0; j < n; j++) {
@@ -143,7 +142,6 @@ static tt_real soften(tt_ctx *ctx, const tt_attention_args *a, int64_t h,
     tt_real top = j0 ? *m : s[0], sum = 0, alpha = 0;
     for (int64_t j = 0; j < n; j++)
         if (s[j] > top) top = s[j];
-    (void)ctx;
     for (int64_t j = 0; j < n; j++) s[j] = tt_exp_real(s[j] - top);
     for (int64_t j = 0; j < n; j++) sum += s[j];
     if (j0) alpha = tt_exp_real(*m - top);
@@ -152,24 +150,24 @@ static tt_real soften(tt_ctx *ctx, const tt_attention_args *a, int64_t h,
     return alpha;
 }
 
-static void attend_tile(tt_ctx *ctx, const tt_attention_args *a, int64_t h,
-                        int64_t i0, int64_t n, const tile *w)
+static void attend_tile(const openblas *lib, const tt_attention_args *a,
+                        int64_t h, int64_t i0, int64_t n, const tile *w)
 {
     int64_t D = a->D;
     for (int64_t j0 = 0; j0 < a->N; j0 += TT_KEY_BLOCK) {
         int64_t nk = least(a->N - j0, TT_KEY_BLOCK);
-        gemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)n, (int)nk, (int)D,
-             a->scale, a->q + i0 * a->q_stride + h * D, (int)a->q_stride,
-             a->k + j0 * a->kv_stride + h * D, (int)a->kv_stride, 0, w->s,
-             TT_KEY_BLOCK);
+        lib->gemm(ROW_MAJOR, NO_TRANS, TRANS, (int)n, (int)nk, (int)D,
+                  a->scale, a->q + i0 * a->q_stride + h * D, (int)a->q_stride,
+                  a->k + j0 * a->kv_stride + h * D, (int)a->kv_stride, 0, w->s,
+                  TT_KEY_BLOCK);
         for (int64_t i = 0; i < n; i++) {
-            tt_real alpha = soften(ctx, a, h, i0 + i, j0, nk,
+            tt_real alpha = soften(a, h, i0 + i, j0, nk,
                                    w->s + i * TT_KEY_BLOCK, &w->m[i], &w->l[i]);
             for (int64_t d = 0; j0 && d < D; d++) w->acc[i * D + d] *= alpha;
         }
-        gemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)D, (int)nk,
-             1, w->s, TT_KEY_BLOCK, a->v + j0 * a->kv_stride + h * D,
-             (int)a->kv_stride, j0 ? 1 : 0, w->acc, (int)D);
+        lib->gemm(ROW_MAJOR, NO_TRANS, NO_TRANS, (int)n, (int)D, (int)nk, 1,
+                  w->s, TT_KEY_BLOCK, a->v + j0 * a->kv_stride + h * D,
+                  (int)a->kv_stride, j0 ? 1 : 0, w->acc, (int)D);
     }
     for (int64_t i = 0; i < n; i++)
         for (int64_t d = 0; d < D; d++)
@@ -182,8 +180,9 @@ static void blas_attention(tt_ctx *ctx, const tt_attention_args *a)
     int64_t per = TILE_QUERIES * (TT_KEY_BLOCK + a->D + 2);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *all = tt_scratch(ctx, per * ctx->nthreads);
-    openblas_set_num_threads(1);
-    if (all) {
+    const openblas *lib = openblas_get(ctx);
+    if (all && lib) {
+        lib->set_num_threads(1);
         TT_PARALLEL_FOR_DYNAMIC(ctx, a->H * a->T * a->N * a->D / 16)
         for (int64_t t = 0; t < nt * a->H; t++) {
             tile w = {.s = all + per * tt_thread_id()};
@@ -191,7 +190,7 @@ static void blas_attention(tt_ctx *ctx, const tt_attention_args *a)
             w.m = w.acc + TILE_QUERIES * a->D;
             w.l = w.m + TILE_QUERIES;
             int64_t i0 = t % nt * TILE_QUERIES;
-            attend_tile(ctx, a, t / nt, i0, least(a->T - i0, TILE_QUERIES), &w);
+            attend_tile(lib, a, t / nt, i0, least(a->T - i0, TILE_QUERIES), &w);
         }
     }
     tt_arena_reset(&ctx->scratch, mark);
@@ -217,7 +216,3 @@ const tt_ops tt_ops_blas = {
     .col_moment = golden_col_moment,
     .col_blend = golden_col_blend,
 };
-
-#else
-typedef int tt_no_blas; /* a translation unit must not be empty */
-#endif

@@ -22,7 +22,23 @@
  *            lane i mod 16, ascending), lanes joined as a tree: l += l+8, l+4,
  *            l+2, l+1.
  *   softmax  keys in blocks of TT_KEY_BLOCK, see tt_attention.
- * Threads never share one sum, so their number cannot change a bit. */
+ * Threads never share one sum, so their number cannot change a bit.
+ *
+ * The bf16 class (--class bf16) differs in tt_linear and tt_attention alone;
+ * their sentences "Order" then read dot16 for dot:
+ *   dot16    both factors are rounded to bf16 (nearest even; NaN stays NaN) and
+ *            count as a zero of their sign where that is subnormal. k is padded
+ *            with zeros to a multiple of 32. c = 0; for each block of 32 k:
+ *            e = chain fma over the even k from 0, o = the same over the odd k,
+ *            c = c + (e + o). All in float32, and the result of every fma and
+ *            every addition is a zero of its sign when it lies below the normal
+ *            range after rounding to 24 bits (x86's "tininess after rounding").
+ *   What follows (bias, scale, softmax) is as in the float class and is not
+ *   flushed. In attention, QK is dot16 over the head's width; the weights p_j
+ *   are rounded for PV only, where a_b is dot16 over the keys of the block; the
+ *   sum l_b keeps them unrounded.
+ * Written out in src/ops/golden/bf16.c. Sign and payload of a NaN are not part
+ * of either class. */
 #ifndef TETHER_OPS_H
 #define TETHER_OPS_H
 
@@ -76,9 +92,17 @@ typedef struct tt_rope_table {
     int64_t pairs[3];        /* frame, row, column; they sum to c             */
 } tt_rope_table;
 
+/* What the numbers of a run are; with the inputs it determines the bits. */
+typedef enum tt_class {
+    TT_CLASS_F32,  /* the compute type throughout                             */
+    TT_CLASS_BF16, /* linear, QK and PV from bf16 factors (see above)         */
+    TT_CLASS_COUNT
+} tt_class;
+
 typedef struct tt_ops {
     const char *name;
     const char *summary;
+    tt_class cls;
     void (*linear)(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
                    const tt_tensor *w, const tt_real *b);
     void (*attention)(tt_ctx *ctx, const tt_attention_args *a);
@@ -118,7 +142,7 @@ typedef struct tt_ops {
  * (TT_EUNSUPPORTED) and the rest of the pass does nothing. */
 const tt_ops *tt_ops_find(const char *name);
 const tt_ops *tt_ops_default(void);
-/* i-th table, the default first, NULL past the end. */
+/* i-th table, the default first, NULL past the end: all of the float class. */
 const tt_ops *tt_ops_at(int i);
 
 /* Make the operators of `ctx` those of the table `name`, and see that they can
@@ -130,6 +154,19 @@ tt_status tt_ops_use(tt_ctx *ctx, const char *name);
 /* The library the operators of `ctx` call and the CPU it chose its kernels
  * for, "OpenBLAS 0.3.21 ... Zen"; NULL when they are all our own. */
 const char *tt_ops_library(tt_ctx *ctx, char *text, size_t size);
+
+/* The same backend in another class; NULL when it has none ("blas", and every
+ * backend of a double build, have no bf16 class). */
+const tt_ops *tt_ops_class(const tt_ops *ops, tt_class cls);
+/* "f32", "bf16"; and back, false when there is no such name. */
+const char *tt_class_name(tt_class cls);
+bool tt_class_find(tt_class *cls, const char *name);
+
+/* A part of a model that is defined in float (the VAE) stands between these:
+ *     const tt_ops *before = tt_float_begin(ctx); ... tt_float_end(ctx, before);
+ * In the float class they do nothing. */
+const tt_ops *tt_float_begin(tt_ctx *ctx);
+void tt_float_end(tt_ctx *ctx, const tt_ops *before);
 
 /* y = x w^T + b for every row of x.
  *   y [n, o]   x [n, i]   w [o, i] any storage type   b [o] or NULL

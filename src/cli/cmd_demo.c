@@ -132,7 +132,8 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
         "generate", "-m", s.model ? s.model : model, "-p", s.prompt, "-s",
         seed, "--latents", latents, "-W", "64", "-H", "64", "-o", video,
         "--contact-sheet", sheet, "--record", record, "-t", threads,
-        "--backend", ctx->ops->name, NULL, NULL, NULL, NULL};
+        "--backend", ctx->ops->name, "--class", tt_class_name(ctx->ops->cls),
+        NULL, NULL, NULL, NULL};
     int n = (int)(sizeof args / sizeof args[0]) - 4;
     if (common.quiet) args[n++] = "-q";
     if (common.verbose) args[n++] = "-v";

@@ -53,7 +53,6 @@ typedef struct generate {
     const char *scene, *scene_file, *cut_rule;
     int64_t rollouts, overlap;
     const char *restart;
-    const char *later;            /* options to come                          */
     /* output */
     const char *output, *sheet, *latents_out, *preview;
     bool no_decode, vbench_name;

@@ -209,9 +209,6 @@ static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Long runs"},
     {OPT_FLAG, "resume", 0, offsetof(generate, resume), NULL,
      "go on where the same command was interrupted, to the same bits"},
-
-    /* Known, not shown: options that are not built yet. */
-    {OPT_TEXT, "class", 0, offsetof(generate, later), "NAME", NULL},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
@@ -334,16 +331,6 @@ static int check_output(const generate *g)
     return -1;
 }
 
-/* Options that are known but not built are told apart from misspelt ones. */
-static int check_later(const opt_result *given)
-{
-    for (int i = 0; i < given->nseen; i++)
-        for (const opt_spec *o = options; o->kind; o++)
-            if (o->name && !o->help && !strcmp(o->name, given->seen[i]))
-                return opt_usage(me, "--%s is not in this build yet", o->name);
-    return -1;
-}
-
 static int check_given(generate *g, const opt_result *given)
 {
     if (!!g->initial + !!g->image + !!g->initial_video > 1)
@@ -409,7 +396,6 @@ int generate_check(generate *g, const opt_result *given,
                    tt_rollout_options *opt)
 {
     int status = generate_check_cache(g);
-    if (status < 0) status = check_later(given);
     *opt = tt_rollout_defaults();
     if (status < 0) status = check_text(g);
     if (status < 0) status = check_size(g, given);

@@ -68,12 +68,14 @@ char *generate_describe(tt_ctx *ctx, tt_arena *mem, const video_job *j,
     tt_sha256_hex(&s, hex);
     int at = snprintf(text, SIZE, "seed %llu sample %u latents %lld chunk %lld "
              "first %d context-noise %lld steps %d warp %d shift %.17g "
-             "rollouts %lld overlap %lld restart %d backend %s inputs %.32s ",
+             "rollouts %lld overlap %lld restart %d backend %s class %s "
+             "inputs %.32s ",
              (unsigned long long)o->noise.seed, o->noise.sample,
              (long long)o->latents, (long long)o->chunk,
              o->independent_first_frame, (long long)o->context_noise,
              o->nsteps, o->warp, o->shift, (long long)o->rollouts,
-             (long long)o->overlap, o->latent_restart, ctx->ops->name, hex);
+             (long long)o->overlap, o->latent_restart, ctx->ops->name,
+             tt_class_name(ctx->ops->cls), hex);
     tt_policy_describe(text + at, (size_t)(SIZE - at), &o->policy);
     for (char *c = text + at; *c; c++)
         if (*c == '\n') *c = ' ';

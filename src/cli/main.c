@@ -70,11 +70,28 @@ void cli_catch_signals(tt_ctx *ctx)
 
 /* ---- shared by the commands ---------------------------------------------- */
 
+static tt_status set_class(tt_ctx *ctx, const char *name)
+{
+    tt_class cls;
+    if (!tt_class_find(&cls, name))
+        return tt_fail(ctx, TT_EINVAL, "--class %s is not known; the classes "
+                       "are f32 and bf16", name);
+    const tt_ops *ops = tt_ops_class(ctx->ops, cls);
+    if (!ops && sizeof(tt_real) == 8)
+        return tt_fail(ctx, TT_EINVAL, "--class %s needs a program built with "
+                       "float; this one computes in double", name);
+    if (!ops)
+        return tt_fail(ctx, TT_EINVAL, "backend %s has no class %s; use "
+                       "--backend exact or golden", ctx->ops->name, name);
+    ctx->ops = ops;
+    return TT_OK;
+}
+
 tt_status cli_setup(tt_ctx *ctx, const cli_common *common)
 {
     if (common->threads) ctx->nthreads = (int)common->threads;
-    if (common->backend) return tt_ops_use(ctx, common->backend);
-    return TT_OK;
+    if (common->backend) TT_TRY(tt_ops_use(ctx, common->backend));
+    return common->cls ? set_class(ctx, common->cls) : TT_OK;
 }
 
 int cli_failed(const tt_ctx *ctx)
@@ -119,6 +136,13 @@ static void print_version(void)
     for (int i = 0; tt_ops_at(i); i++)
         printf("%s %s%s", i ? "," : "", tt_ops_at(i)->name,
                tt_ops_at(i) == first ? " (default)" : "");
+    printf("\nclasses: f32 (default)");
+    const char *between = ", bf16 of";
+    for (int i = 0; tt_ops_at(i); i++)
+        if (tt_ops_class(tt_ops_at(i), TT_CLASS_BF16)) {
+            printf("%s %s", between, tt_ops_at(i)->name);
+            between = " and";
+        }
     printf("\ninstruction sets: %s\n", tt_cpu_features(cpu, sizeof cpu));
     printf("determinism class: %s\n", cli_determinism(first));
 }

@@ -18,6 +18,9 @@ static const opt_spec common_options[] = {
      "threads to use (default: all cores, or OMP_NUM_THREADS)"},
     {OPT_TEXT, "backend", 0, offsetof(cli_common, backend), "NAME",
      "operator set; `tether --version` lists those built in"},
+    {OPT_TEXT, "class", 0, offsetof(cli_common, cls), "NAME",
+     "f32 (default), or bf16: linear layers and attention from bf16 factors, "
+     "summed in float32; the VAE stays in f32"},
     {OPT_FLAG, "quiet", 'q', offsetof(cli_common, quiet), NULL,
      "errors and warnings only"},
     {OPT_FLAG, "verbose", 'v', offsetof(cli_common, verbose), NULL,

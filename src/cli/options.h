@@ -59,6 +59,7 @@ typedef struct cli_common {
     const char *command;   /* its name                                        */
     int64_t threads;       /* 0: default                                      */
     const char *backend;   /* NULL: default                                   */
+    const char *cls;       /* NULL: f32                                       */
     bool quiet, verbose;
     const char *log_json;  /* NULL: none                                      */
 } cli_common;

@@ -49,6 +49,7 @@ tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
     json_str(&j, "version", tt_version());
     json_int(&j, "threads", ctx->nthreads);
     json_str(&j, "backend", ctx->ops->name);
+    json_str(&j, "class", tt_class_name(ctx->ops->cls));
     progress_logged(p, &j);
     return TT_OK;
 }

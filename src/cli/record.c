@@ -88,6 +88,7 @@ static void write_program(tt_ctx *ctx, json_out *j)
     json_str(j, "compiler", tt_compiler());
     json_str(j, "compute_type", tt_real_name());
     json_str(j, "backend", ctx->ops->name);
+    json_str(j, "class", tt_class_name(ctx->ops->cls));
     if (tt_ops_library(ctx, library, sizeof library))
         json_str(j, "library", library);
     json_str(j, "determinism", cli_determinism(ctx->ops));

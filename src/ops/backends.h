@@ -9,6 +9,7 @@
 extern const tt_ops tt_ops_golden; /* the definitions, plain loops            */
 #ifndef TT_REAL_DOUBLE
 extern const tt_ops tt_ops_exact;  /* the same bits, fast                    */
+extern const tt_ops tt_ops_golden_bf16, tt_ops_exact_bf16; /* the bf16 class */
 #endif
 extern const tt_ops tt_ops_blas;   /* OpenBLAS, judged by tolerance           */
 

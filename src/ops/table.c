@@ -62,6 +62,50 @@ const tt_ops *tt_ops_default(void)
     return tt_ops_at(0);
 }
 
+const tt_ops *tt_ops_class(const tt_ops *ops, tt_class cls)
+{
+    const tt_ops *f32 = tt_ops_find(ops->name);
+    if (cls == TT_CLASS_F32) return f32;
+#ifndef TT_REAL_DOUBLE
+    if (cls == TT_CLASS_BF16 && f32 == &tt_ops_golden)
+        return &tt_ops_golden_bf16;
+    if (cls == TT_CLASS_BF16 && f32 == &tt_ops_exact) return &tt_ops_exact_bf16;
+#endif
+    return NULL;
+}
+
+static const char *const class_names[TT_CLASS_COUNT] = {
+    [TT_CLASS_F32] = "f32", [TT_CLASS_BF16] = "bf16",
+};
+
+const char *tt_class_name(tt_class cls)
+{
+    return class_names[cls];
+}
+
+bool tt_class_find(tt_class *cls, const char *name)
+{
+    for (int i = 0; i < TT_CLASS_COUNT; i++)
+        if (strcmp(class_names[i], name) == 0) {
+            *cls = (tt_class)i;
+            return true;
+        }
+    return false;
+}
+
+const tt_ops *tt_float_begin(tt_ctx *ctx)
+{
+    const tt_ops *before = ctx->ops;
+    if (before->cls != TT_CLASS_F32)
+        ctx->ops = tt_ops_class(before, TT_CLASS_F32);
+    return before;
+}
+
+void tt_float_end(tt_ctx *ctx, const tt_ops *before)
+{
+    ctx->ops = before;
+}
+
 #define RUN(ctx, name, flops, call)                                            \
     do {                                                                       \
         if ((ctx)->status) return;                                             \

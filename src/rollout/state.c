@@ -82,13 +82,14 @@ static void describe_policy(lines *l, const tt_policy_options *p)
     l->used += (size_t)n;
 }
 
-static void describe(lines *l, const tt_rollout *r, const char *backend,
+static void describe(lines *l, const tt_rollout *r, const tt_ops *ops,
                      uint64_t weights)
 {
     const tt_rollout_options *o = &r->opt;
     const tt_geometry *g = tt_cache_geometry(r->cache);
     const int64_t n = o->latents, gaps = o->nsteps - 1;
-    add(l, "type=%s\nbackend=%s\n", TT_REAL_NAME, backend);
+    add(l, "type=%s\nbackend=%s\nclass=%s\n", TT_REAL_NAME, ops->name,
+        tt_class_name(ops->cls));
     add(l, "layers=%" PRId64 "\nheads=%" PRId64 "\nhead_dim=%" PRId64 "\n",
         g->layers, g->H, g->D);
     add(l, "weights=%016" PRIx64 "\n", weights);
@@ -124,12 +125,11 @@ char *state_identity(tt_ctx *ctx, tt_rollout *r)
 {
     const uint64_t weights = probe_weights(ctx, r->model);
     if (ctx->status) return NULL;
-    const char *backend = ctx->ops->name;
     lines l = { 0 };
-    describe(&l, r, backend, weights);       /* count */
+    describe(&l, r, ctx->ops, weights);       /* count */
     l = (lines){ .room = l.used + 1 };
     l.text = tt_alloc0(ctx, &r->arena, (int64_t)l.room, 1, "run record");
-    if (l.text) describe(&l, r, backend, weights);
+    if (l.text) describe(&l, r, ctx->ops, weights);
     return l.text;
 }
 

@@ -280,8 +280,10 @@ tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *z,
     const size_t scope = tt_scope(ctx, "vae/frame.%lld", (long long)d->frame);
     d->emit = emit;
     d->user = user;
+    const tt_ops *before = tt_float_begin(ctx); /* the official VAE is float */
     if (d->v->tiny) taehv_decode(ctx, &d->tiny, z, emit_tiny, d);
     else front(ctx, d, z);
+    tt_float_end(ctx, before);
     d->frame++;
     tt_scope_end(ctx, scope);
     tt_arena_reset(&ctx->scratch, m);

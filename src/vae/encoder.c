@@ -190,6 +190,7 @@ tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_real *z,
     tt_real *a = tt_scratch(ctx, n * d), *b = tt_scratch(ctx, n * d);
     e->z = z;
     e->ready = false;
+    const tt_ops *before = tt_float_begin(ctx); /* the official VAE is float */
     vae_slot_copy(ctx, &e->slots.slot[0], rgb);
     vae_conv_step(ctx, a, &e->v->enc.conv1, &e->slots.slot[0]);
     if (ctx->tap) {
@@ -198,6 +199,7 @@ tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_real *z,
         TT_TAP(ctx, name, a, e->height, e->width, d);
     }
     stage(ctx, e, 0, k, a, b);
+    tt_float_end(ctx, before);
     e->frame++;
     *ready = e->ready && !ctx->status;
     tt_scope_end(ctx, scope);

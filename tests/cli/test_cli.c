@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "tests/harness.h"
+#include "tether/ops.h"
 
 static tt_ctx *ctx;
 static char tether[1024];      /* the program                                 */
@@ -124,6 +125,9 @@ static void test_usage(void)
     refuses(2, "nothing to write", "generate -p x");
     refuses(2, "--threads", "noise -o x -t 0");
     refuses(2, "golden", "noise -o x --backend nonsense");
+    refuses(2, "f32 and bf16", "noise -o x --class half");
+    if (tt_ops_find("blas"))
+        refuses(2, "exact or golden", "noise -o x --backend blas --class bf16");
     refuses(2, "nearest is 64", "generate -p x -o x.mp4 -W 65");
     refuses(2, "memrope", "generate -p x -o x.mp4 --cache memrop");
     refuses(2, "tether", "generate -p x -o x.mp4 --cache teher");
@@ -281,6 +285,9 @@ static void test_resume(void)
     expect(exists(at("stopped.unfinished")), "the unfinished work is there");
     refuses(2, "another run", "%s -s 6 --resume --latents-out %s", long_run(),
             at("stopped"));
+    if (tt_ops_class(tt_ops_default(), TT_CLASS_BF16))
+        refuses(2, "another run", "%s --class bf16 --resume --latents-out %s",
+                long_run(), at("stopped"));
     expect(run("%s --resume --latents-out %s --trace-cache %s", long_run(),
                at("stopped"), at("stopped.trace")) == 0, "resume: %s", said);
     expect(strstr(said, "resuming after") != NULL, "it did resume: %s", said);

@@ -152,6 +152,13 @@ static void check_refused_states(tt_ctx *ctx) {
     refused(ctx, "other steps", &p, TT_EINVAL, "steps=");
     p = o, p.policy = tt_policy_defaults("full");
     refused(ctx, "another policy", &p, TT_EINVAL, "cache=");
+    const tt_ops *ops = ctx->ops, *other = tt_ops_class(ops, TT_CLASS_BF16);
+    if (other) {                 /* not in a double build                     */
+        ctx->ops = other;
+        refused(ctx, "another class", &o, TT_EINVAL,
+                "class=f32 there, class=bf16 here");
+        ctx->ops = ops;
+    }
 
     /* One flipped bit in the middle of the file. */
     FILE *f = fopen(state_path(), "r+b");

@@ -1,4 +1,5 @@
-/* main.c: run_case CASE_DIR -o OUT.safetensors [--backend NAME] [-t N]
+/* main.c: run_case CASE_DIR -o OUT.safetensors [--backend NAME]
+ *          [--class NAME] [-t N]
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -13,19 +14,21 @@
 static int usage(void)
 {
     fprintf(stderr, "usage: run_case CASE_DIR -o OUT.safetensors "
-                    "[--backend NAME] [-t N]\n");
+                    "[--backend NAME] [--class NAME] [-t N]\n");
     return 2;
 }
 
 int main(int argc, char **argv)
 {
     const char *dir = NULL, *out = NULL, *backend = NULL;
+    const char *class_name = NULL;
     int threads = 0;
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
         if (*a != '-' && !dir) dir = a;
         else if (!strcmp(a, "-o") && v) out = v, i++;
         else if (!strcmp(a, "--backend") && v) backend = v, i++;
+        else if (!strcmp(a, "--class") && v) class_name = v, i++;
         else if (!strcmp(a, "-t") && v && atoi(v) > 0) threads = atoi(v), i++;
         else return usage();
     }
@@ -37,6 +40,14 @@ int main(int argc, char **argv)
     tt_status s = tt_ctx_init(&ctx);
     if (s == TT_OK && backend && tt_ops_use(&ctx, backend) != TT_OK) {
         fprintf(stderr, "run_case: %s\n", tt_message(&ctx));
+        return 2;
+    }
+    tt_class cls;
+    if (s == TT_OK && class_name &&
+        (!tt_class_find(&cls, class_name) ||
+         !(ctx.ops = tt_ops_class(ctx.ops, cls)))) {
+        fprintf(stderr, "run_case: no class '%s' in this backend\n",
+                class_name);
         return 2;
     }
     if (threads) ctx.nthreads = threads;

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ops/exact/exact.h"
+#include "ops/golden/golden.h"
 
 #ifndef TT_REAL_DOUBLE
 
@@ -28,25 +29,30 @@ const tt_kernels *exact_kernels(void)
     return &tt_kernels_generic;
 }
 
+/* what both classes share */
+#define REST                                                                   \
+    .conv = exact_conv, .layer_norm = exact_layer_norm,                        \
+    .rms_norm = exact_rms_norm, .channel_norm = exact_channel_norm,            \
+    .modulate = exact_modulate, .gate_add = exact_gate_add,                    \
+    .add = exact_add, .mul = exact_mul, .gelu_tanh = exact_gelu_tanh,          \
+    .silu = exact_silu, .rope = exact_rope, .col_mean = exact_col_mean,        \
+    .col_moment = exact_col_moment, .col_blend = exact_col_blend
+
 const tt_ops tt_ops_exact = {
     .name = "exact",
     .summary = "the bits of golden from vector kernels chosen at run time",
     .linear = exact_linear,
     .attention = exact_attention,
-    .conv = exact_conv,
-    .layer_norm = exact_layer_norm,
-    .rms_norm = exact_rms_norm,
-    .channel_norm = exact_channel_norm,
-    .modulate = exact_modulate,
-    .gate_add = exact_gate_add,
-    .add = exact_add,
-    .mul = exact_mul,
-    .gelu_tanh = exact_gelu_tanh,
-    .silu = exact_silu,
-    .rope = exact_rope,
-    .col_mean = exact_col_mean,
-    .col_moment = exact_col_moment,
-    .col_blend = exact_col_blend,
+    REST,
+};
+
+const tt_ops tt_ops_exact_bf16 = {
+    .name = "exact",
+    .summary = "the bits of golden from vector kernels chosen at run time",
+    .cls = TT_CLASS_BF16,
+    .linear = golden_bf16_linear,
+    .attention = golden_bf16_attention,
+    REST,
 };
 
 #else

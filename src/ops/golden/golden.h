@@ -9,6 +9,11 @@
 void golden_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
                    const tt_tensor *w, const tt_real *b);
 void golden_attention(tt_ctx *ctx, const tt_attention_args *a);
+#ifndef TT_REAL_DOUBLE
+void golden_bf16_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
+                        const tt_tensor *w, const float *b);
+void golden_bf16_attention(tt_ctx *ctx, const tt_attention_args *a);
+#endif
 void golden_conv(tt_ctx *ctx, const tt_conv_args *a);
 void golden_layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
                        int64_t c, const tt_real *w, const tt_real *b,

@@ -21,6 +21,12 @@ struct tt_ops;
 typedef void (*tt_tap_fn)(void *user, const char *path, tt_dtype dtype,
                           int rank, const int64_t *dim, const void *data);
 
+/* Called at the same points after the tap, and may overwrite `data`: a tap
+ * stands where the value is used next, in memory of the model. Types are F32 or
+ * F64, and U8 for selections. */
+typedef void (*tt_inject_fn)(void *user, const char *path, tt_dtype dtype,
+                             int rank, const int64_t *dim, void *data);
+
 /* Seconds and calls per operator, for --profile. */
 typedef struct tt_profile_row {
     const char *name;
@@ -40,6 +46,10 @@ typedef struct tt_ctx {
 
     tt_tap_fn tap;             /* NULL: off                                   */
     void *tap_user;
+    bool tap_cache;            /* the tap also wants what is in the KV cache at
+                                  the end of each chunk (large)               */
+    tt_inject_fn inject;       /* NULL: off                                   */
+    void *inject_user;
     char path[256];            /* current scope, without trailing '/'         */
 
     bool profiling;
@@ -68,12 +78,18 @@ tt_status tt_check_interrupt(tt_ctx *ctx);
 size_t tt_scope(tt_ctx *ctx, const char *fmt, ...) TT_PRINTF(2, 3);
 void tt_scope_end(tt_ctx *ctx, size_t mark);
 
-/* Show a tensor to the tap under "<scope>/<name>"; a single test when off. */
-void tt_tap_emit(tt_ctx *ctx, const char *name, tt_dtype dtype,
+/* Show a tensor to the tap under "<scope>/<name>", then let ctx->inject change
+ * it; a single test when both are off. */
+void tt_tap_emit(tt_ctx *ctx, const char *name, tt_dtype dtype, void *data,
+                 int rank, const int64_t *dim);
+/* Only show it: what is not used again under this name. */
+void tt_tap_show(tt_ctx *ctx, const char *name, tt_dtype dtype,
                  const void *data, int rank, const int64_t *dim);
+/* Is anybody listening? */
+#define TT_TAPPED(ctx) (((ctx)->tap || (ctx)->inject) && !(ctx)->status)
 #define TT_TAP(ctx, name, data, ...)                                           \
     do {                                                                       \
-        if ((ctx)->tap && !(ctx)->status) {                                    \
+        if (TT_TAPPED(ctx)) {                                    \
             const int64_t tt_dim_[] = {__VA_ARGS__};                           \
             tt_tap_emit((ctx), (name),                                         \
                         sizeof(tt_real) == 8 ? TT_F64 : TT_F32, (data),        \

@@ -43,6 +43,9 @@ void tt_gather(void *dst, const tt_tensor *t);
 
 /* Read a whole tensor widened to tt_real. [count] values into `a`. */
 tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t);
+/* The same widened to double, whatever tt_real is: nothing of an F64 tensor is
+ * lost. */
+double *tt_read_double(tt_ctx *ctx, tt_arena *a, const tt_tensor *t);
 
 /* ---- weights for a model ------------------------------------------------ */
 

@@ -230,6 +230,50 @@ static void learn(tt_ctx *ctx, tt_layer *y)
     }
 }
 
+/* Taps of a round, under admit.<round>. */
+static void show_scores(tt_ctx *ctx, const grab_round *r)
+{
+    if (!TT_TAPPED(ctx)) return;
+    tt_tap_show(ctx, "grab.candidates", TT_I64, r->index, 1, &r->P);
+    tt_tap_show(ctx, "grab.mass", TT_F64, r->mass, 1, &r->P);
+    tt_tap_show(ctx, "grab.div", TT_F64, r->div, 1, &r->P);
+    tt_tap_emit(ctx, "grab.score", TT_F64, r->score, 1, &r->P);
+}
+
+/* An injected selection must still fit the memory. */
+static void show_keep(tt_ctx *ctx, const grab_round *r)
+{
+    int64_t kept = 0;
+    if (!TT_TAPPED(ctx)) return;
+    tt_tap_emit(ctx, "grab.keep", TT_U8, r->keep, 1, &r->P);
+    for (int64_t c = 0; c < r->P; c++) kept += r->keep[c] != 0;
+    if (kept != r->M)
+        tt_fail(ctx, TT_EFORMAT, "%s/grab.keep: the injected selection keeps "
+                "%lld candidates, but memory holds %lld", ctx->path,
+                (long long)kept, (long long)r->M);
+}
+
+static void show_stats(tt_ctx *ctx, const tame_stats *s, const char *mean,
+                       const char *sd, int64_t H, int64_t D)
+{
+    const int64_t dim[] = { H, D };
+    if (!TT_TAPPED(ctx)) return;
+    tt_tap_emit(ctx, mean, TT_F64, s->mean, 2, dim);
+    tt_tap_emit(ctx, sd, TT_F64, s->sd, 2, dim);
+}
+
+/* The edited keys and values of candidate c. */
+static void show_edited(tt_ctx *ctx, const tt_layer *y, int64_t c, int64_t i)
+{
+    const tt_geometry *g = y->geo;
+    char name[40];
+    if (!TT_TAPPED(ctx)) return;
+    snprintf(name, sizeof name, "tame.k/c.%lld", (long long)c);
+    TT_TAP(ctx, name, pend_k(y, i), g->L, g->H, g->D);
+    snprintf(name, sizeof name, "tame.v/c.%lld", (long long)c);
+    TT_TAP(ctx, name, pend_v(y, i), g->L, g->H, g->D);
+}
+
 /* Pending frames [first, first + n) against the members. */
 static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                   const double *qbar, int64_t first, int64_t n, int64_t sub)
@@ -255,9 +299,13 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     grab_importance(ctx, &r, qbar, o->temperature);
     grab_diversity(ctx, &r);
     grab_score(ctx, &r, o->alpha);
+    const size_t scope = tt_scope(ctx, "admit.%lld", (long long)sub);
+    show_scores(ctx, &r);
     grab_select(ctx, &r, &margin);
+    show_keep(ctx, &r);
 
     edit(ctx, y, &r, first);
+    tt_scope_end(ctx, scope);
     if (ctx->status) return;
     write_back(y, &r, first);
     record(y, p, &r, sub, margin);
@@ -285,12 +333,15 @@ static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first)
     }
     tame_trusted(ctx, &k, frame, F, geo->L, width);
     tame_trusted(ctx, &v, frame + F, F, geo->L, width);
+    show_stats(ctx, &k, "tame.mean_k", "tame.sd_k", geo->H, geo->D);
+    show_stats(ctx, &v, "tame.mean_v", "tame.sd_v", geo->H, geo->D);
     for (int64_t c = s->occupancy; c < r->P; c++) {
         if (!r->keep[c]) continue;
         const int64_t i = first + c - s->occupancy;
         bool did = tame_edit(ctx, pend_k(y, i), geo->L, width, &k, tau);
         did |= tame_edit(ctx, pend_v(y, i), geo->L, width, &v, tau);
         s->edits += did;
+        show_edited(ctx, y, c, i);
     }
 }
 

@@ -28,6 +28,7 @@ typedef struct session {
     progress progress;
     record record;
     dump dump;
+    inject inject;
     tt_arena mem;        /* noise, given latents, names                       */
     tt_dit *dit;
     texts texts;
@@ -585,6 +586,8 @@ static void run_session(session *s)
 {
     if (collect_texts(s) || open_dit(s) || read_inputs(s) || check_rules(s)
         || try_vae(s) || open_restart_vae(s) || check_all_names(s)) return;
+    if (inject_open(s->ctx, &s->inject, s->g.inject, s->g.inject_filter))
+        return;
     if (s->videos * s->g.num_samples == 1) /* what is before it belongs to it */
         dump_open(s->ctx, &s->dump, s->g.dump, s->g.dump_filter);
     if (encode_given(s)) return;
@@ -616,6 +619,7 @@ int cmd_generate(tt_ctx *ctx, int argc, char **argv)
     record_begin(&s.record);
     run_session(&s);
     dump_close(ctx, &s.dump);
+    inject_close(ctx, &s.inject);
     progress_close(&s.progress);
     if (s.g.profile) profile_print(ctx);
     status = ctx->status ? cli_failed(ctx) : 0;

@@ -1,6 +1,9 @@
-/* dump.h: --dump, the tensors inside as a file.
+/* dump.h: --dump and --inject, the tensors inside into and out of a file.
  *
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * With both, the dump holds what the model computed at a point from tensors
+ * that were injected at the points before. */
 #ifndef CLI_DUMP_H
 #define CLI_DUMP_H
 
@@ -12,10 +15,25 @@ typedef struct dump {
 } dump;
 
 /* Take every tap of `ctx` from here on; nothing happens when path is NULL or
- * the dump is open already. */
+ * the dump is open already. The contents of the KV cache are dumped only when
+ * the filter has the word "cache" in it. */
 tt_status dump_open(tt_ctx *ctx, dump *d, const char *path,
                     const char *filter);
 /* Complete the file, or with a failure recorded give it up. */
 tt_status dump_close(tt_ctx *ctx, dump *d);
+
+typedef struct inject {
+    tt_ctx *ctx;
+    tt_file *file;             /* NULL: not open                              */
+    const char *name, *filter; /* filter NULL: everything                     */
+    int64_t taken;             /* tensors that replaced one                   */
+} inject;
+
+/* From here on tensors of the file replace those of the same name. What has
+ * another shape or is not finite is left alone, with a warning. */
+tt_status inject_open(tt_ctx *ctx, inject *j, const char *path,
+                      const char *filter);
+/* TT_EINVAL when not one tensor was injected. */
+tt_status inject_close(tt_ctx *ctx, inject *j);
 
 #endif

@@ -58,6 +58,7 @@ typedef struct generate {
     bool no_decode, vbench_name;
     /* records */
     const char *record, *dump, *dump_filter, *trace;
+    const char *inject, *inject_filter;
     const char *analyze, *label;  /* run folder; its name in legends          */
     bool profile;
     /* long runs */

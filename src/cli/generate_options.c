@@ -195,7 +195,13 @@ static const opt_spec options[] = {
      "chunk.0/step.1/block.5/self_attn.q; with text/... of the encoder and "
      "vae/... of the decoder (text/... only where one video is made)"},
     {OPT_TEXT, "dump-filter", 0, offsetof(generate, dump_filter), "GLOB",
-     "only names that match, e.g. 'chunk.2/*/block.0/*'"},
+     "only names that match, e.g. 'chunk.2/*/block.0/*'; what is in the KV "
+     "cache after each chunk only when asked for: 'chunk.*/cache.*'"},
+    {OPT_TEXT, "inject", 0, offsetof(generate, inject), "FILE",
+     "take the tensors of this dump instead of the computed ones, wherever it "
+     "has one of the same name and shape (--dump shows what was computed)"},
+    {OPT_TEXT, "inject-filter", 0, offsetof(generate, inject_filter), "GLOB",
+     "only names that match"},
     {OPT_TEXT, "analyze", 0, offsetof(generate, analyze), "FOLDER",
      "record the run for `tether analyze`: latents, what was in the cache, "
      "statistics of keys and values"},
@@ -323,6 +329,11 @@ static int check_output(const generate *g)
         return opt_usage(me, "--vbench-name needs -o FOLDER and a prompt");
     if (g->dump_filter && !g->dump)
         return opt_usage(me, "--dump-filter needs --dump FILE");
+    if (g->inject_filter && !g->inject)
+        return opt_usage(me, "--inject-filter needs --inject FILE");
+    if (g->inject && g->resume)
+        return opt_usage(me, "--inject and --resume: chunks that are done "
+                         "already would be without it");
     if (g->label && !g->analyze)
         return opt_usage(me, "--label needs --analyze FOLDER");
     if (g->resume && (g->prompt_file || g->num_samples > 1))

@@ -174,7 +174,9 @@ static tt_status rebuild_cache(run *r)
                  "rebuilding the cache", (long long)r->chunk,
                  (long long)tt_rollout_chunks(r->rollout));
     tt_tap_fn tap = ctx->tap;
+    tt_inject_fn inject = ctx->inject;
     ctx->tap = NULL;
+    ctx->inject = NULL;
     int64_t done = 0;
     if (!r->recorder) tt_rollout_replay(ctx, r->rollout, x, r->done);
     for (int64_t i = 0; r->recorder && i < r->chunk && !ctx->status; i++) {
@@ -185,6 +187,7 @@ static tt_status rebuild_cache(run *r)
         done += f;
     }
     ctx->tap = tap;
+    ctx->inject = inject;
     progress_note(r->job->progress, "cache rebuilt in %.1f s",
                   tt_now() - begin);
     return ctx->status;

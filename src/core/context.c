@@ -110,7 +110,7 @@ void tt_ctx_free(tt_ctx *ctx)
 size_t tt_scope(tt_ctx *ctx, const char *fmt, ...)
 {
     size_t mark = strlen(ctx->path);
-    if (!ctx->tap) return mark;
+    if (!ctx->tap && !ctx->inject) return mark;
     size_t at = mark;
     if (at && at + 1 < sizeof ctx->path) {
         ctx->path[at++] = '/';
@@ -128,14 +128,33 @@ void tt_scope_end(tt_ctx *ctx, size_t mark)
     ctx->path[mark] = '\0';
 }
 
-void tt_tap_emit(tt_ctx *ctx, const char *name, tt_dtype dtype,
+typedef struct tap_path {
+    char text[sizeof ((tt_ctx *)0)->path + 128];
+} tap_path;
+
+static tap_path full_path(const tt_ctx *ctx, const char *name)
+{
+    tap_path p;
+    snprintf(p.text, sizeof p.text, "%s%s%s", ctx->path,
+             ctx->path[0] ? "/" : "", name);
+    return p;
+}
+
+void tt_tap_show(tt_ctx *ctx, const char *name, tt_dtype dtype,
                  const void *data, int rank, const int64_t *dim)
 {
     if (!ctx->tap) return;
-    char full[sizeof ctx->path + 128];
-    snprintf(full, sizeof full, "%s%s%s", ctx->path, ctx->path[0] ? "/" : "",
-             name);
-    ctx->tap(ctx->tap_user, full, dtype, rank, dim, data);
+    const tap_path p = full_path(ctx, name);
+    ctx->tap(ctx->tap_user, p.text, dtype, rank, dim, data);
+}
+
+void tt_tap_emit(tt_ctx *ctx, const char *name, tt_dtype dtype, void *data,
+                 int rank, const int64_t *dim)
+{
+    tt_tap_show(ctx, name, dtype, data, rank, dim);
+    if (!ctx->inject) return;
+    const tap_path p = full_path(ctx, name);
+    ctx->inject(ctx->inject_user, p.text, dtype, rank, dim, data);
 }
 
 double tt_now(void)

@@ -57,3 +57,20 @@ tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t) {
     tt_arena_reset(&ctx->scratch, m);
     return packed ? dst : NULL;
 }
+
+double *tt_read_double(tt_ctx *ctx, tt_arena *a, const tt_tensor *t) {
+    int64_t n = tt_tensor_count(t);
+    double *dst = tt_alloc(ctx, a, n, sizeof *dst, "a tensor");
+    if (!dst) return NULL;
+    if (t->dtype == TT_F64) {
+        tt_gather(dst, t);
+        if (t->scale != 0)
+            for (int64_t i = 0; i < n; i++) dst[i] *= (double)t->scale;
+        return dst;
+    }
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const tt_real *x = tt_read_real(ctx, &ctx->scratch, t);
+    for (int64_t i = 0; x && i < n; i++) dst[i] = (double)x[i];
+    tt_arena_reset(&ctx->scratch, m);
+    return x ? dst : NULL;
+}

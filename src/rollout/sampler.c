@@ -46,6 +46,7 @@ static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass)
     const double t = r->schedule.t[pass->step];
     const size_t scope = tt_scope(ctx, "chunk.%lld/step.%d",
                                   (long long)pass->chunk, pass->step);
+    TT_TAP(ctx, "x", r->x, f, r->C, h, w);
     tt_dit_forward(ctx, r->flow, r->x, h, w, &t, 1, r->model,
                    rollout_prompt(r), r->cache, pass);
     if (!ctx->status)
@@ -87,6 +88,27 @@ tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f)
     return ctx->status;
 }
 
+/* What the KV cache holds now, as chunk.<i>/cache.<layer>/k, v [n, H, D] and
+ * the frame every token came from and its position, -1 and below as in policy.h.
+ * Shown only: nothing that is injected here would be used under this name. */
+static void show_cache(tt_ctx *ctx, tt_rollout *r)
+{
+    if (!ctx->tap || !ctx->tap_cache || ctx->status) return;
+    const tt_geometry *g = tt_cache_geometry(r->cache);
+    const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
+    for (int64_t i = 0; i < g->layers; i++) {
+        const tt_layer *y = tt_cache_layer(r->cache, i);
+        const int64_t dim[] = {y->len, g->H, g->D};
+        const size_t scope = tt_scope(ctx, "chunk.%lld/cache.%lld",
+                                      (long long)r->chunk, (long long)i);
+        tt_tap_show(ctx, "frame", TT_I32, y->src_frame, 1, dim);
+        tt_tap_show(ctx, "position", TT_I32, y->tpos, 1, dim);
+        tt_tap_show(ctx, "k", real, y->k, 3, dim);
+        tt_tap_show(ctx, "v", real, y->v, 3, dim);
+        tt_scope_end(ctx, scope);
+    }
+}
+
 /* Run the network on the clean latents r->x0 for its keys and values alone.
  * The flow is computed only for a tap, and x0 from it only for the record. */
 static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
@@ -98,11 +120,15 @@ static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
     pass.context = context;
     const size_t scope = tt_scope(ctx, "chunk.%lld/step.%d",
                                   (long long)r->chunk, step);
+    TT_TAP(ctx, "x", r->x0, f, r->C, h, w);
     tt_dit_forward(ctx, ctx->tap ? r->flow : NULL, r->x0, h, w, &t, 1,
                    r->model, rollout_prompt(r), r->cache, &pass);
     if (ctx->tap && !ctx->status) {
         tt_flow_to_x0(&r->schedule, r->noise, r->x0, r->flow, t, n);
-        TT_TAP(ctx, "x0", r->noise, f, r->C, h, w);
+        const int64_t dim[] = {f, r->C, h, w};
+        tt_tap_show(ctx, "x0", sizeof(tt_real) == 8 ? TT_F64 : TT_F32,
+                    r->noise, 4, dim);
     }
     tt_scope_end(ctx, scope);
+    show_cache(ctx, r);
 }

@@ -107,11 +107,11 @@ static void ffn_branch(tt_ctx *ctx, const run *r, const umt5_block *p)
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-static void tap(tt_ctx *ctx, const run *r, const tt_real *data, int64_t block,
+static void tap(tt_ctx *ctx, const run *r, tt_real *data, int64_t block,
                 const char *suffix)
 {
     char name[32];
-    if (!ctx->tap) return;
+    if (!TT_TAPPED(ctx)) return;
     snprintf(name, sizeof name, "block.%lld%s", (long long)block, suffix);
     TT_TAP(ctx, name, data, r->B, r->L, r->enc->cfg.dim);
 }

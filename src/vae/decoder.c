@@ -148,18 +148,19 @@ static void swap(tt_real **a, tt_real **b)
 }
 
 /* Tap after upsamples.`layer`, the t-th frame of this latent frame there. */
-static void tap_layer(tt_ctx *ctx, int layer, int t, const tt_real *x,
+static void tap_layer(tt_ctx *ctx, int layer, int t, tt_real *x,
                       const int64_t dim[2], int64_t c)
 {
-    if (!ctx->tap) return;
+    if (!TT_TAPPED(ctx)) return;
     char name[32];
     if (layer < 3) snprintf(name, sizeof name, "up.%d", layer);
     else snprintf(name, sizeof name, "up.%d/t.%d", layer, t);
     TT_TAP(ctx, name, x, dim[0], dim[1], c);
 }
 
-/* Norm, SiLU and the last convolution; the picture goes to the caller. */
-static void head(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *x)
+/* Norm, SiLU and the last convolution; the t-th picture of this latent frame
+ * goes to the caller. */
+static void head(tt_ctx *ctx, tt_vae_decoder *d, int t, const tt_real *x)
 {
     const vae_decoder_net *net = &d->v->dec;
     const int64_t h = 8 * d->h, w = 8 * d->w;
@@ -167,6 +168,11 @@ static void head(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *x)
     tt_real *rgb = tt_scratch(ctx, h * w * 3);
     vae_norm_silu(ctx, slot, x, net->gamma);
     vae_conv_step(ctx, rgb, &net->head, slot);
+    if (TT_TAPPED(ctx)) {
+        char name[32];
+        snprintf(name, sizeof name, "rgb/t.%d", t);
+        TT_TAP(ctx, name, rgb, h, w, 3);
+    }
     if (ctx->status) return;
     if (!vae_all_finite(rgb, h * w * 3)) {
         tt_fail(ctx, TT_EFORMAT,
@@ -224,7 +230,7 @@ static void stage(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
     vae_up_space(ctx, a, x, &v->dec.up[s - 1], h / 2, w / 2);
     tap_layer(ctx, 4 * s - 1, t, a, (int64_t[]){h, w}, width_in(v, s));
     blocks(ctx, d, s, t, &a, &b);
-    if (s == STAGES - 1) head(ctx, d, a);
+    if (s == STAGES - 1) head(ctx, d, t, a);
     else leave(ctx, d, s, t, a, b);
     tt_arena_reset(&ctx->scratch, m);
 }

@@ -99,10 +99,10 @@ void tt_vae_encoder_close(tt_vae_encoder *e)
 /* ---- encode ------------------------------------------------------------- */
 
 /* Tap after downsamples.`layer`, the k-th frame of its chunk there. */
-static void tap_layer(tt_ctx *ctx, int layer, int64_t k, const tt_real *x,
+static void tap_layer(tt_ctx *ctx, int layer, int64_t k, tt_real *x,
                       int64_t h, int64_t w, int64_t c)
 {
-    if (!ctx->tap) return;
+    if (!TT_TAPPED(ctx)) return;
     char name[32];
     snprintf(name, sizeof name, "down.%d/t.%lld", layer, (long long)k);
     TT_TAP(ctx, name, x, h, w, c);
@@ -131,6 +131,7 @@ static void back(tt_ctx *ctx, tt_vae_encoder *e, tt_real *x, tt_real *y)
     tt_linear(ctx, mu, moments, n, &net->mu.w, net->mu.b);
     if (ctx->status) return;
     vae_normalise(e->z, mu, v, n);
+    TT_TAP(ctx, "latent", e->z, v->z, h, w);
     e->ready = true;
     if (!vae_all_finite(e->z, n * v->z))
         tt_fail(ctx, TT_EFORMAT,
@@ -193,7 +194,7 @@ tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_real *z,
     const tt_ops *before = tt_float_begin(ctx); /* the official VAE is float */
     vae_slot_copy(ctx, &e->slots.slot[0], rgb);
     vae_conv_step(ctx, a, &e->v->enc.conv1, &e->slots.slot[0]);
-    if (ctx->tap) {
+    if (TT_TAPPED(ctx)) {
         char name[32];
         snprintf(name, sizeof name, "conv1/t.%lld", (long long)k);
         TT_TAP(ctx, name, a, e->height, e->width, d);

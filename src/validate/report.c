@@ -12,13 +12,6 @@
 static error_map *map_make(tt_report *r, const tt_verdict *v,
                            const double *got, const double *want);
 
-const char *tt_outcome_name(tt_outcome o)
-{
-    static const char *const name[OUTCOMES] = {
-        "pass", "tie", "mismatch", "missing", "misshapen"};
-    return name[o];
-}
-
 bool report_failing(tt_outcome o)
 {
     return o != TT_PASS && o != TT_TIE;

@@ -4,28 +4,77 @@
  *
  * In a long rollout every chunk costs the same once the cache is full. This
  * program measures that chunk without generating everything before it: it
- * fills all K frames of every layer's cache with normal random keys and values,
+ * fills the K frames of every layer's cache with normal random keys and values,
  * as if K frames had been generated, and then runs one chunk: the denoising
- * passes and the clean pass, evictions and TetherCache commit included.
+ * passes and the clean pass with all the work of the cache policy. Policies
+ * are given as to `tether compare`: "tether", "tether:tau=0.6:pool=frame".
  *
- *   bench_chunk -m DIR|FILE [-W 832] [-H 480] [--budget 21] [--passes 5]
- *               [-t N] [--backend NAME] [--heads N] [--prime 0|1]
+ * Chunks of one noisy and one clean pass come before the measured one
+ * (--prime), because the first ones differ: TetherCache reads the frames that
+ * filled its memory, MemRoPE makes its averages, Deep Forcing compresses in
+ * every other chunk (the first, the third: the measured one).
+ * Among random keys GRAB has no reason to admit anybody. So, unless --admit 0,
+ * the keys of the frames that leave next are drawn towards the mean query of
+ * the clean pass before: every one of them is admitted, and edited by TAME, in
+ * the measured chunk and in the one before it.
  *
- * The first commit of a run also reads the frames that filled the memory; with
- * --prime 1 a chunk of one noisy and one clean pass runs before the measured
- * one, so that its cache work is that of the middle of a long video. */
+ * --cache-only N measures what the policy does, without the network: N chunks
+ * of `passes` passes with random queries, keys and values. What it takes then
+ * is a few hundredths of a second per layer, too little to be told from noise
+ * within a whole chunk. CPU seconds are those of all threads; with -t 1 they
+ * mean something on a busy machine as well. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "tether/tether.h"
+
+enum { CHUNK = 3, ROWS = 512, REPEATS_MAX = 100 };
+
+static const char usage[] =
+    "usage: bench_chunk -m DIR|FILE [-W 832] [-H 480] [--cache POLICY]\n"
+    "                   [--budget 21] [--passes 1..5] [-t N] [--backend NAME]\n"
+    "                   [--heads N] [--prime 2] [--admit 0|1] [--cache-only N]\n"
+    "POLICY  a name, then :OPTION=VALUE for sink, recent, memory, alpha, tau,\n"
+    "        pool, compress-to, fusion, memrope-method, adaptive\n";
+
+typedef struct bench {
+    tt_ctx *ctx;
+    tt_dit *net;
+    tt_prompt *prompt;
+    tt_cache *cache;
+    const tt_dit_config *cfg;
+    tt_policy_options policy;
+    tt_geometry geo;
+    tt_arena mem;
+    tt_real *text, *x, *flow;
+    double *qbar;            /* [layers, H*D] of the latest tapped pass       */
+    int64_t start;           /* first frame of the next chunk                 */
+    /* options */
+    const char *model;
+    int64_t W, H, heads;
+    int passes, prime, admit;
+    int repeats;             /* --cache-only                                  */
+    tt_real *q, *k, *v;      /* [CHUNK*L, H, D] for it                        */
+} bench;
 
 static int die(tt_ctx *ctx)
 {
     fprintf(stderr, "bench_chunk: %s\n", tt_message(ctx));
     return 1;
 }
+
+static double cpu_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- what is printed ----------------------------------------------------- */
 
 /* Peak resident bytes so far, and the anonymous share now (the rest is the
  * mapped checkpoint, which the system can drop at any time). */
@@ -46,35 +95,6 @@ static void print_memory(void)
            (double)anon * 1024 / 1e9, (double)file * 1024 / 1e9);
 }
 
-static void fill_normal(tt_real *x, int64_t n, uint32_t stream)
-{
-    float buf[4096];
-    for (int64_t i = 0, part = 0; i < n; i += 4096, part++) {
-        int64_t m = n - i < 4096 ? n - i : 4096;
-        /* one block of normals, repeated: statistics matter, not freshness */
-        if (part == 0) tt_noise_frame(buf, 4096, 7, 0, 0, stream);
-        for (int64_t j = 0; j < m; j++) x[i + j] = (tt_real)buf[(j * 7 + part) % 4096];
-    }
-}
-
-/* As if `cap` tokens had been generated and committed. */
-static void fill_cache(tt_cache *cache, int64_t layers)
-{
-    for (int64_t i = 0; i < layers; i++) {
-        tt_layer *y = tt_cache_layer(cache, i);
-        int64_t width = y->geo->H * y->geo->D;
-        fill_normal(y->k, y->cap * width, (uint32_t)(2 * i));
-        fill_normal(y->v, y->cap * width, (uint32_t)(2 * i + 1));
-        for (int64_t t = 0; t < y->cap; t++) {
-            y->src_frame[t] = (int32_t)(t / y->geo->L);
-            y->sidx[t] = (int32_t)(t % y->geo->L);
-            y->tpos[t] = y->src_frame[t];
-        }
-        y->len = y->cap;
-        y->seen = y->cap / y->geo->L;
-    }
-}
-
 static void print_profile(const tt_ctx *ctx, double total)
 {
     printf("%-14s %10s %7s %8s %10s\n", "operator", "seconds", "share", "calls",
@@ -83,115 +103,394 @@ static void print_profile(const tt_ctx *ctx, double total)
     for (int i = 0; i < TT_PROFILE_ROWS && ctx->profile[i].name; i++) {
         const tt_profile_row *r = &ctx->profile[i];
         named += r->seconds;
-        printf("%-14s %10.2f %6.2f%% %8lld", r->name, r->seconds,
+        printf("%-14s %10.3f %6.2f%% %8lld", r->name, r->seconds,
                100 * r->seconds / total, (long long)r->calls);
         if (r->flops > 0) printf(" %10.1f", r->flops / r->seconds * 1e-9);
         printf("\n");
     }
-    printf("%-14s %10.2f %6.2f%%\n", "the rest", total - named,
+    printf("%-14s %10.3f %6.2f%%\n", "the rest", total - named,
            100 * (total - named) / total);
 }
 
-/* One pass of the chunk that starts at frame `start`; returns its seconds. */
-static double run_pass(tt_ctx *ctx, const tt_dit *net, const tt_prompt *prompt,
-                       tt_cache *cache, tt_real *flow, const tt_real *x,
-                       int64_t h, int64_t w, int64_t start, int step,
-                       bool clean)
+static double policy_seconds(const tt_ctx *ctx)
+{
+    for (int i = 0; i < TT_PROFILE_ROWS && ctx->profile[i].name; i++)
+        if (!strcmp(ctx->profile[i].name, "cache policy"))
+            return ctx->profile[i].seconds;
+    return 0;
+}
+
+/* What is kept besides the slots, in chunks of keys and values. */
+static void print_state(const bench *b)
+{
+    const tt_policy_class *cls = tt_cache_class(b->cache);
+    const tt_geometry *g = &b->geo;
+    const double bytes = cls->state_size ? (double)cls->state_size(
+                         tt_cache_options(b->cache), g) : 0;
+    const double chunk = 2.0 * (double)(CHUNK * g->L * g->H * g->D)
+                       * sizeof(tt_real);
+    printf("beyond the slots: %.3f MB per layer, %.4f of a chunk's keys and "
+           "values\n", bytes / 1e6, bytes / chunk);
+}
+
+/* Admissions and edits so far, all layers. */
+static void count_decisions(const bench *b, int64_t count[3])
+{
+    tt_tether_info t;
+    memset(count, 0, 3 * sizeof *count);
+    for (int64_t i = 0; i < b->geo.layers; i++) {
+        if (!tt_cache_tether_info(b->cache, i, &t)) return;
+        count[0] += t.admissions;
+        count[1] += t.rejections;
+        count[2] += t.edits;
+    }
+}
+
+/* ---- a full cache -------------------------------------------------------- */
+
+static void fill_normal(tt_real *x, int64_t n, uint32_t stream)
+{
+    float buf[4096];
+    /* one block of normals, repeated: statistics matter, not freshness */
+    tt_noise_frame(buf, 4096, 7, 0, 0, stream);
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (tt_real)buf[(i % 4096 * 7 + i / 4096) % 4096];
+}
+
+/* As if the frames before b->start had been generated and committed. */
+static void fill_cache(bench *b)
+{
+    const int64_t L = b->geo.L, n = b->start * L;
+    for (int64_t i = 0; i < b->geo.layers; i++) {
+        tt_layer *y = tt_cache_layer(b->cache, i);
+        int64_t width = b->geo.H * b->geo.D;
+        fill_normal(y->k, n * width, (uint32_t)(2 * i));
+        fill_normal(y->v, n * width, (uint32_t)(2 * i + 1));
+        for (int64_t t = 0; t < n; t++) {
+            y->src_frame[t] = y->tpos[t] = (int32_t)(t / L);
+            y->sidx[t] = (int32_t)(t % L);
+        }
+        y->len = n;
+        y->seen = b->start;
+    }
+}
+
+static void mean_query(bench *b, int64_t layer, const tt_real *q, int64_t n)
+{
+    const int64_t width = b->geo.H * b->geo.D;
+    double *mean = b->qbar + layer * width;
+    memset(mean, 0, (size_t)width * sizeof *mean);
+    for (int64_t t = 0; t < n; t++)
+        for (int64_t c = 0; c < width; c++)
+            mean[c] += (double)q[t * width + c] / (double)n;
+}
+
+/* The tap "block.<i>/self_attn.q". */
+static void take_queries(void *user, const char *path, tt_dtype dtype, int rank,
+                         const int64_t *dim, const void *data)
+{
+    bench *b = user;
+    const char *end = strstr(path, "/self_attn.q");
+    const char *block = strstr(path, "block.");
+    if (end && !end[12] && block && rank == 3
+        && tt_dtype_size(dtype) == sizeof(tt_real))
+        mean_query(b, atoll(block + 6), data, dim[0]);
+}
+
+/* Make the frames that the next chunk pushes out of TetherCache's recent ones
+ * more important than all others: add s qbar, so that <qbar, k>/(sqrt(D) H)
+ * grows by 8 and no softmax over frames overlooks them. */
+static void make_admissible(bench *b)
+{
+    const int64_t width = b->geo.H * b->geo.D;
+    const int64_t first = b->start - b->policy.R;
+    for (int64_t i = 0; i < b->geo.layers; i++) {
+        tt_layer *y = tt_cache_layer(b->cache, i);
+        const double *q = b->qbar + i * width;
+        double norm2 = 1e-30;
+        for (int64_t c = 0; c < width; c++) norm2 += q[c] * q[c];
+        const double s = 8 * (double)b->geo.H * sqrt((double)b->geo.D) / norm2;
+        for (int64_t t = 0; t < y->len; t++) {
+            if (y->src_frame[t] < first || y->src_frame[t] >= first + CHUNK)
+                continue;
+            for (int64_t c = 0; c < width; c++)
+                y->k[t * width + c] += (tt_real)(s * q[c]);
+        }
+    }
+}
+
+/* ---- passes -------------------------------------------------------------- */
+
+/* The cache's part of a pass: its writes in all layers. */
+static void cache_pass(bench *b, const tt_pass *p)
+{
+    for (int64_t i = 0; i < b->geo.layers; i++) {
+        tt_cache_write(b->ctx, b->cache, i, p, b->q, b->k, b->v);
+        tt_cache_after_read(b->ctx, b->cache, i, p);
+    }
+}
+
+/* One pass of the next chunk; returns its seconds. */
+static double run_pass(bench *b, int step, bool clean)
 {
     static const double steps[] = {1000, 937.5, 833.33331298828125, 625};
     const double t = clean ? 0 : steps[step];
-    tt_pass p = {.start = start, .frames = 3, .chunk = start / 3, .step = step,
-                 .context = clean};
+    tt_pass p = {.start = b->start, .frames = CHUNK,
+                 .chunk = b->start / CHUNK, .step = step, .context = clean};
     double begin = tt_now();
-    if (step == 0) tt_cache_begin_chunk(ctx, cache, &p);
-    tt_dit_forward(ctx, clean ? NULL : flow, x, h, w, &t, 1, net, prompt, cache,
-                   &p);
+    if (step == 0) tt_cache_begin_chunk(b->ctx, b->cache, &p);
+    if (b->repeats) cache_pass(b, &p);
+    else tt_dit_forward(b->ctx, clean ? NULL : b->flow, b->x, b->H / 8,
+                        b->W / 8, &t, 1, b->net, b->prompt, b->cache, &p);
     return tt_now() - begin;
+}
+
+/* After the clean pass. */
+static void next_chunk(bench *b)
+{
+    b->start += CHUNK;
+    if (b->admit) make_admissible(b);
+}
+
+static void prime(bench *b)
+{
+    for (int i = 0; i < b->prime && !b->ctx->status; i++) {
+        run_pass(b, 0, false);
+        b->ctx->tap = b->admit ? take_queries : NULL;
+        b->ctx->tap_user = b;
+        run_pass(b, 1, true);
+        b->ctx->tap = NULL;
+        next_chunk(b);
+    }
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void measure_cache(bench *b)
+{
+    double wall[REPEATS_MAX], cpu[REPEATS_MAX];
+    int64_t before[3], after[3];
+    const int n = b->repeats;
+    count_decisions(b, before);
+    for (int i = 0; i < n && !b->ctx->status; i++) {
+        const double begin = cpu_now();
+        wall[i] = 0;
+        for (int j = 0; j < b->passes; j++)
+            wall[i] += run_pass(b, j, j == b->passes - 1);
+        cpu[i] = cpu_now() - begin;
+        next_chunk(b);
+    }
+    if (b->ctx->status) return;
+    count_decisions(b, after);
+    qsort(wall, (size_t)n, sizeof *wall, ascending);
+    qsort(cpu, (size_t)n, sizeof *cpu, ascending);
+    printf("cache only, %d chunks of %d passes, %d threads: median %.4f s, "
+           "least %.4f s; CPU median %.4f s, least %.4f s\n"
+           "frames per chunk: %.2f admitted, %.2f rejected, %.2f edited\n",
+           n, b->passes, b->ctx->nthreads, wall[n / 2], wall[0], cpu[n / 2],
+           cpu[0], (double)(after[0] - before[0]) / n,
+           (double)(after[1] - before[1]) / n,
+           (double)(after[2] - before[2]) / n);
+}
+
+static void measure(bench *b)
+{
+    tt_ctx *ctx = b->ctx;
+    int64_t before[3], after[3];
+    double all = 0, begin = cpu_now();
+    count_decisions(b, before);
+    ctx->profiling = true;
+    for (int j = 0; j < b->passes && !ctx->status; j++) {
+        const bool clean = j == b->passes - 1;
+        const double t = run_pass(b, j, clean);
+        printf("pass %d%s: %.1f s\n", j, clean ? " (clean)" : "", t);
+        fflush(stdout);
+        all += t;
+    }
+    if (ctx->status) return;
+    count_decisions(b, after);
+    printf("chunk of %d passes: %.1f s (CPU %.1f s) with backend %s, %d "
+           "threads\n", b->passes, all, cpu_now() - begin, ctx->ops->name,
+           ctx->nthreads);
+    print_profile(ctx, all);
+    printf("cache policy: %.4f s, %.3f %% of the chunk; %lld frames admitted, "
+           "%lld rejected, %lld edited\n", policy_seconds(ctx),
+           100 * policy_seconds(ctx) / all, (long long)(after[0] - before[0]),
+           (long long)(after[1] - before[1]),
+           (long long)(after[2] - before[2]));
+}
+
+/* ---- options ------------------------------------------------------------- */
+
+/* One "name=value" of a policy. */
+static bool set_option(tt_policy_options *o, const char *name, const char *v)
+{
+    if (!strcmp(name, "sink")) o->S = atoll(v);
+    else if (!strcmp(name, "recent")) o->R = atoll(v);
+    else if (!strcmp(name, "memory")) o->M = atoll(v);
+    else if (!strcmp(name, "alpha")) o->alpha = atof(v);
+    else if (!strcmp(name, "tau")) o->tau = atof(v);
+    else if (!strcmp(name, "compress-to")) o->compress_to = atoll(v);
+    else if (!strcmp(name, "adaptive")) o->adaptive = atoi(v) != 0;
+    else if (!strcmp(name, "pool"))
+        o->pool = strcmp(v, "frame") ? TT_POOL_CHUNK : TT_POOL_FRAME;
+    else if (!strcmp(name, "fusion"))
+        o->fusion = strcmp(v, "max") ? TT_FUSION_SUM : TT_FUSION_MAX;
+    else if (!strcmp(name, "memrope-method"))
+        o->method = strcmp(v, "eviction") ? TT_MEMROPE_EMA
+                                          : TT_MEMROPE_EVICTION;
+    else return false;
+    return true;
+}
+
+/* "tether:tau=0.6"; changes `text`. K is --budget's business. */
+static bool set_policy(bench *b, char *text)
+{
+    char *rest = strchr(text, ':');
+    if (rest) *rest++ = 0;
+    const tt_policy_class *cls = tt_policy_find(text);
+    if (!cls) return false;
+    b->policy = tt_policy_defaults(cls->name);
+    b->policy.name = cls->name;
+    while (rest) {
+        char *next = strchr(rest, ':'), *value = strchr(rest, '=');
+        if (next) *next++ = 0;
+        if (!value || (next && value > next)) return false;
+        *value++ = 0;
+        if (!set_option(&b->policy, rest, value)) return false;
+        rest = next;
+    }
+    return true;
+}
+
+static bool parse(bench *b, int argc, char **argv, int64_t *K)
+{
+    static char tether[] = "tether";
+    char *policy = tether;
+    if (argc % 2 == 0) return false;
+    for (int i = 1; i + 1 < argc; i += 2) {
+        const char *o = argv[i], *v = argv[i + 1];
+        if (!strcmp(o, "-m")) b->model = v;
+        else if (!strcmp(o, "-W")) b->W = atoll(v);
+        else if (!strcmp(o, "-H")) b->H = atoll(v);
+        else if (!strcmp(o, "--cache")) policy = argv[i + 1];
+        else if (!strcmp(o, "--budget")) *K = atoll(v);
+        else if (!strcmp(o, "--heads")) b->heads = atoll(v);
+        else if (!strcmp(o, "--passes")) b->passes = atoi(v);
+        else if (!strcmp(o, "--prime")) b->prime = atoi(v);
+        else if (!strcmp(o, "--admit")) b->admit = atoi(v);
+        else if (!strcmp(o, "--cache-only")) b->repeats = atoi(v);
+        else if (!strcmp(o, "-t")) b->ctx->nthreads = atoi(v);
+        else if (!strcmp(o, "--backend")) tt_ops_use(b->ctx, v);
+        else return false;
+    }
+    return b->model && b->passes >= 1 && b->passes <= 5
+        && b->ctx->nthreads >= 1 && b->prime >= 0 && b->prime <= 100
+        && b->repeats >= 0 && b->repeats <= REPEATS_MAX
+        && set_policy(b, policy);
+}
+
+/* ---- from a model to a full cache ---------------------------------------- */
+
+static tt_status open_model(bench *b)
+{
+    tt_weights *w;
+    double t0 = tt_now();
+    TT_TRY(tt_weights_open(b->ctx, &w, b->model, TT_MODEL_DIT, NULL));
+    TT_TRY(tt_dit_load(b->ctx, &b->net, w, NULL, b->heads));
+    printf("opened and bound %s in %.3f s\n", tt_weights_path(w),
+           tt_now() - t0);
+    b->cfg = tt_dit_get_config(b->net);
+    return TT_OK;
+}
+
+static tt_status make_inputs(bench *b)
+{
+    const int64_t n = CHUNK * b->cfg->in_dim * (b->H / 8) * (b->W / 8);
+    const int64_t rows = b->cfg->text_len ? b->cfg->text_len : ROWS;
+    tt_ctx *ctx = b->ctx;
+    b->text = tt_alloc0(ctx, &b->mem, rows * b->cfg->text_dim,
+                        sizeof *b->text, "text");
+    b->x = tt_alloc(ctx, &b->mem, n, sizeof *b->x, "latents");
+    b->flow = tt_alloc(ctx, &b->mem, n, sizeof *b->flow, "flow");
+    b->qbar = tt_alloc0(ctx, &b->mem, b->cfg->layers * b->cfg->dim,
+                        sizeof *b->qbar, "mean queries");
+    TT_TRY(ctx->status);
+    fill_normal(b->text, 20 * b->cfg->text_dim, 1000);
+    fill_normal(b->x, n, 1001);
+    if (b->repeats) return TT_OK;
+    double t0 = tt_now();
+    TT_TRY(tt_prompt_make(ctx, &b->prompt, b->net, b->text, rows));
+    printf("prompt context and cross-attention keys: %.2f s\n", tt_now() - t0);
+    return TT_OK;
+}
+
+/* The network's part of --cache-only. */
+static tt_status make_tokens(bench *b)
+{
+    const int64_t tokens = CHUNK * b->geo.L;
+    const int64_t n = tokens * b->geo.H * b->geo.D;
+    b->q = tt_alloc(b->ctx, &b->mem, n, sizeof *b->q, "queries");
+    b->k = tt_alloc(b->ctx, &b->mem, n, sizeof *b->k, "keys");
+    b->v = tt_alloc(b->ctx, &b->mem, n, sizeof *b->v, "values");
+    TT_TRY(b->ctx->status);
+    fill_normal(b->q, n, 1002);
+    fill_normal(b->k, n, 1003);
+    fill_normal(b->v, n, 1004);
+    for (int64_t i = 0; i < b->geo.layers; i++)
+        mean_query(b, i, b->q, tokens);
+    return TT_OK;
+}
+
+/* A cache of K frames; causvid never holds more than one clip, so there the
+ * measured chunk is the last one of it. */
+static tt_status open_cache(bench *b, int64_t K)
+{
+    const int64_t chunks = b->prime + (b->repeats ? b->repeats : 1);
+    const int64_t later = CHUNK * chunks, h = b->H / 16, w = b->W / 16;
+    const bool clip = !strcmp(b->policy.name, "causvid");
+    b->start = clip ? K - later : K;
+    b->geo = (tt_geometry){
+        .layers = b->cfg->layers, .H = b->cfg->heads,
+        .D = b->cfg->dim / b->cfg->heads, .grid_h = h, .grid_w = w, .L = h * w,
+        .chunk = CHUNK, .first_chunk = CHUNK, .frames = b->start + later};
+    if (strcmp(b->policy.name, "full")) b->policy.K = K;
+    if (b->start < CHUNK)
+        return tt_fail(b->ctx, TT_EINVAL, "a budget of %lld frames is too "
+                       "small", (long long)K);
+    TT_TRY(tt_cache_open(b->ctx, &b->cache, NULL, &b->policy, &b->geo));
+    if (b->repeats) TT_TRY(make_tokens(b));
+    double t0 = tt_now();
+    fill_cache(b);
+    printf("cache %s, %lld frames x %lld tokens filled with normal noise: "
+           "%.1f s\n", b->policy.name, (long long)b->start,
+           (long long)b->geo.L, tt_now() - t0);
+    print_state(b);
+    print_memory();
+    return TT_OK;
 }
 
 int main(int argc, char **argv)
 {
     tt_ctx context, *ctx = &context;
+    int64_t K = 21;
+    bench b = {.ctx = ctx, .W = 832, .H = 480, .passes = 5, .prime = 2,
+               .admit = 1};
     if (tt_ctx_init(ctx)) return die(ctx);
-    const char *model = NULL;
-    int64_t W = 832, H = 480, K = 21, heads = 0;
-    int passes = 5, prime = 0;
-    for (int i = 1; i + 1 < argc; i += 2) {
-        const char *o = argv[i], *v = argv[i + 1];
-        if (!strcmp(o, "-m")) model = v;
-        else if (!strcmp(o, "-W")) W = atoll(v);
-        else if (!strcmp(o, "-H")) H = atoll(v);
-        else if (!strcmp(o, "--budget")) K = atoll(v);
-        else if (!strcmp(o, "--heads")) heads = atoll(v);
-        else if (!strcmp(o, "--passes")) passes = atoi(v);
-        else if (!strcmp(o, "--prime")) prime = atoi(v);
-        else if (!strcmp(o, "-t")) ctx->nthreads = atoi(v);
-        else if (!strcmp(o, "--backend")) tt_ops_use(ctx, v);
-        else model = NULL, i = argc;
-    }
-    if (ctx->status) return die(ctx);
-    if (!model || passes < 1 || passes > 5 || ctx->nthreads < 1) {
-        fprintf(stderr, "usage: bench_chunk -m DIR|FILE [-W 832] [-H 480] "
-                "[--budget 21] [--passes 1..5] [-t N] [--backend NAME] "
-                "[--heads N]\n");
+    if (!parse(&b, argc, argv, &K)) {
+        fputs(usage, stderr);
         return 2;
     }
-    tt_weights *w;
-    tt_dit *net;
-    double t0 = tt_now();
-    if (tt_weights_open(ctx, &w, model, TT_MODEL_DIT, NULL) ||
-        tt_dit_load(ctx, &net, w, NULL, heads))
+    if (ctx->status || open_model(&b) || make_inputs(&b) || open_cache(&b, K))
         return die(ctx);
-    printf("opened and bound %s in %.3f s\n", tt_weights_path(w), tt_now() - t0);
-
-    const tt_dit_config *c = tt_dit_get_config(net);
-    int64_t h = H / 8, wd = W / 8, n = 3 * c->in_dim * h * wd;
-    int64_t rows = c->text_len ? c->text_len : 512;
-    tt_geometry geo = {.layers = c->layers, .H = c->heads,
-                       .D = c->dim / c->heads, .grid_h = h / 2,
-                       .grid_w = wd / 2, .L = h / 2 * (wd / 2), .chunk = 3,
-                       .first_chunk = 3, .frames = 2 * K + 6};
-    tt_policy_options opt = tt_policy_defaults("tether");
-    opt.K = K;
-    tt_cache *cache;
-    tt_prompt *prompt;
-    tt_arena a = {0};
-    tt_real *text = tt_alloc0(ctx, &a, rows * c->text_dim, sizeof *text, "text");
-    tt_real *x = tt_alloc(ctx, &a, n, sizeof *x, "latents");
-    tt_real *flow = tt_alloc(ctx, &a, n, sizeof *flow, "flow");
+    prime(&b);
+    if (b.repeats) measure_cache(&b);
+    else measure(&b);
     if (ctx->status) return die(ctx);
-    fill_normal(text, 20 * c->text_dim, 1000);
-    fill_normal(x, n, 1001);
-    t0 = tt_now();
-    if (tt_prompt_make(ctx, &prompt, net, text, rows)) return die(ctx);
-    printf("prompt context and cross-attention keys: %.2f s\n", tt_now() - t0);
-    if (tt_cache_open(ctx, &cache, NULL, &opt, &geo)) return die(ctx);
-    t0 = tt_now();
-    fill_cache(cache, c->layers);
-    printf("cache of %lld frames x %lld tokens filled with normal noise: "
-           "%.1f s\n", (long long)K, (long long)geo.L, tt_now() - t0);
-    print_memory();
-
-    double all = 0;
-    int64_t start = K;
-    if (prime) {
-        for (int j = 0; j < 2; j++)
-            run_pass(ctx, net, prompt, cache, flow, x, h, wd, start, j, j == 1);
-        start += 3;
-    }
-    ctx->profiling = true;
-    for (int j = 0; j < passes && !ctx->status; j++) {
-        bool clean = j == passes - 1;
-        double t = run_pass(ctx, net, prompt, cache, flow, x, h, wd, start, j,
-                            clean);
-        printf("pass %d%s: %.1f s\n", j, clean ? " (clean)" : "", t);
-        fflush(stdout);
-        all += t;
-    }
-    if (ctx->status) return die(ctx);
-    printf("chunk of %d passes: %.1f s with backend %s, %d threads\n", passes,
-           all, ctx->ops->name, ctx->nthreads);
-    print_profile(ctx, all);
     print_memory();
     return 0;
 }

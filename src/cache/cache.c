@@ -189,11 +189,35 @@ tt_layer *tt_cache_layer(tt_cache *c, int64_t layer)
     return &c->layer[layer];
 }
 
+/* ---- the policy's calls -------------------------------------------------- */
+
+/* All a policy does is one row of the profile: operators that it calls do not
+ * count in theirs. */
+typedef struct stopwatch {
+    bool on;
+    double begin;
+} stopwatch;
+
+static stopwatch start_policy(tt_ctx *ctx)
+{
+    const stopwatch w = { ctx->profiling, ctx->profiling ? tt_now() : 0 };
+    ctx->profiling = false;
+    return w;
+}
+
+static void stop_policy(tt_ctx *ctx, stopwatch w)
+{
+    ctx->profiling = w.on;
+    if (w.on) tt_profile_add(ctx, "cache policy", tt_now() - w.begin, 0);
+}
+
 void tt_cache_begin_chunk(tt_ctx *ctx, tt_cache *c, const tt_pass *p)
 {
     if (ctx->status || !c->cls->begin_chunk) return;
+    const stopwatch w = start_policy(ctx);
     for (int64_t i = 0; i < c->geo.layers; i++)
         c->cls->begin_chunk(ctx, &c->layer[i], p);
+    stop_policy(ctx, w);
 }
 
 void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
@@ -203,15 +227,21 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     tt_layer *y = tt_cache_layer(c, layer);
     TT_ASSERT(p->frames >= 1 && p->frames <= c->geo.chunk && p->start >= 0);
     TT_ASSERT(p->start + p->frames <= c->geo.frames);
+    const stopwatch w = start_policy(ctx);
     c->cls->write(ctx, y, p, q, k, v);
+    stop_policy(ctx, w);
 }
 
 void tt_cache_after_read(tt_ctx *ctx, tt_cache *c, int64_t layer,
                          const tt_pass *p)
 {
     if (ctx->status || !c->cls->after_read) return;
+    const stopwatch w = start_policy(ctx);
     c->cls->after_read(ctx, tt_cache_layer(c, layer), p);
+    stop_policy(ctx, w);
 }
+
+/* ---- records ------------------------------------------------------------- */
 
 void tt_cache_on_grab(tt_cache *c, tt_grab_fn fn, void *user)
 {

@@ -14,7 +14,8 @@
 #define ENOUGH 5 /* problems named one by one */
 
 void tt_bind_begin(tt_bind *b, tt_ctx *ctx, tt_weights *w, tt_arena *arena,
-                   const char *what) {
+                   const char *what)
+{
     memset(b, 0, sizeof *b);
     b->ctx = ctx;
     b->w = w;
@@ -24,7 +25,8 @@ void tt_bind_begin(tt_bind *b, tt_ctx *ctx, tt_weights *w, tt_arena *arena,
 }
 
 TT_PRINTF(2, 3)
-static void note(tt_bind *b, const char *fmt, ...) {
+static void note(tt_bind *b, const char *fmt, ...)
+{
     size_t at = strlen(b->first), room = sizeof b->first - at;
     va_list va;
     if (b->missing + b->misshapen > ENOUGH || room < 8) return;
@@ -39,7 +41,8 @@ static void note(tt_bind *b, const char *fmt, ...) {
 }
 
 /* GGUF writers may drop leading extents of one: give them back. */
-static void restore_ones(tt_tensor *t, int rank, const int64_t *dim) {
+static void restore_ones(tt_tensor *t, int rank, const int64_t *dim)
+{
     int lost = rank - t->rank;
     if (lost <= 0 || !tt_tensor_packed(t)) return;
     for (int i = 0; i < rank; i++)
@@ -47,7 +50,8 @@ static void restore_ones(tt_tensor *t, int rank, const int64_t *dim) {
     *t = tt_tensor_reshape(t, rank, dim);
 }
 
-static bool same_shape(const tt_tensor *t, int rank, const int64_t *dim) {
+static bool same_shape(const tt_tensor *t, int rank, const int64_t *dim)
+{
     if (t->rank != rank) return false;
     for (int i = 0; i < rank; i++)
         if (t->dim[i] != dim[i]) return false;
@@ -55,7 +59,8 @@ static bool same_shape(const tt_tensor *t, int rank, const int64_t *dim) {
 }
 
 static const tt_tensor *take(tt_bind *b, const char *name, int rank,
-                             const int64_t *dim) {
+                             const int64_t *dim)
+{
     char want[100], got[100];
     if (b->ctx->status || !b->taken) return NULL;
     weight *x = weights_item(b->w, name);
@@ -85,13 +90,15 @@ static const tt_tensor *take(tt_bind *b, const char *name, int rank,
 }
 
 tt_tensor tt_bind_tensor(tt_bind *b, const char *name, int rank,
-                         const int64_t *dim) {
+                         const int64_t *dim)
+{
     const tt_tensor *t = take(b, name, rank, dim);
     return t ? *t : (tt_tensor){0};
 }
 
 tt_real *tt_bind_real(tt_bind *b, const char *name, int rank,
-                      const int64_t *dim) {
+                      const int64_t *dim)
+{
     const tt_tensor *t = take(b, name, rank, dim);
     tt_real *v = t ? tt_read_real(b->ctx, b->arena, t) : NULL;
     for (int64_t i = 0; v && i < tt_tensor_count(t); i++) {
@@ -105,7 +112,8 @@ tt_real *tt_bind_real(tt_bind *b, const char *name, int rank,
 
 /* 0: counts as unexpected; 1: ignored by prefix; 2: ignored because `ignore`
  * holds "", which matches everything. */
-static int ignored(const char *name, const char *const *ignore) {
+static int ignored(const char *name, const char *const *ignore)
+{
     int all = 0;
     for (; ignore && *ignore; ignore++) {
         if (!**ignore) all = 2;
@@ -116,7 +124,8 @@ static int ignored(const char *name, const char *const *ignore) {
 
 /* Count tensors nobody asked for. */
 static int64_t count_rest(tt_bind *b, const char *const *ignore, char *list,
-                          size_t room, bool *harmless) {
+                          size_t room, bool *harmless)
+{
     int64_t n = 0;
     char show[IO_SHOW];
     for (int64_t i = 0; i < b->w->count; i++) {
@@ -132,7 +141,8 @@ static int64_t count_rest(tt_bind *b, const char *const *ignore, char *list,
     return n;
 }
 
-tt_status tt_bind_end(tt_bind *b, const char *const *ignore) {
+tt_status tt_bind_end(tt_bind *b, const char *const *ignore)
+{
     char list[256] = "";
     bool harmless = false;
     if (b->ctx->status) return b->ctx->status;

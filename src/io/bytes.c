@@ -7,7 +7,8 @@
 
 /* Bytes of the well-formed sequence at s, 0 when malformed (Unicode, table
  * 3-7). */
-static size_t utf8_length(const uint8_t *s, size_t n) {
+static size_t utf8_length(const uint8_t *s, size_t n)
+{
     uint8_t c = s[0], lo = 0x80, hi = 0xBF;
     size_t more;
     if (c < 0x80) return 1;
@@ -26,7 +27,8 @@ static size_t utf8_length(const uint8_t *s, size_t n) {
     return more + 1;
 }
 
-size_t io_utf8_bad(const uint8_t *s, size_t n) {
+size_t io_utf8_bad(const uint8_t *s, size_t n)
+{
     size_t i = 0;
     while (i < n) {
         size_t k = utf8_length(s + i, n - i);
@@ -36,7 +38,8 @@ size_t io_utf8_bad(const uint8_t *s, size_t n) {
     return n;
 }
 
-const char *io_show(char buf[IO_SHOW], const char *s, size_t n) {
+const char *io_show(char buf[IO_SHOW], const char *s, size_t n)
+{
     size_t m = n > 80 ? 80 : n;
     while (m < n && m > 0 && ((uint8_t)s[m] & 0xC0) == 0x80) m--;
     for (size_t i = 0; i < m; i++) {

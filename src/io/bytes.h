@@ -11,17 +11,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static inline uint16_t le16(const uint8_t *p) {
+static inline uint16_t le16(const uint8_t *p)
+{
     return (uint16_t)(p[0] | p[1] << 8);
 }
-static inline uint32_t le32(const uint8_t *p) {
+static inline uint32_t le32(const uint8_t *p)
+{
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
            (uint32_t)p[3] << 24;
 }
-static inline uint64_t le64(const uint8_t *p) {
+static inline uint64_t le64(const uint8_t *p)
+{
     return (uint64_t)le32(p) | (uint64_t)le32(p + 4) << 32;
 }
-static inline void put_le64(uint8_t *p, uint64_t v) {
+static inline void put_le64(uint8_t *p, uint64_t v)
+{
     for (int i = 0; i < 8; i++) p[i] = (uint8_t)(v >> 8 * i);
 }
 

@@ -31,12 +31,14 @@ typedef struct job {
     void *packed;            /* [PIECE] of up to 8 bytes                      */
 } job;
 
-static const tt_tensor *tensor_at(const job *j, int64_t i) {
+static const tt_tensor *tensor_at(const job *j, int64_t i)
+{
     return j->w ? &j->w->item[i].t : &tt_file_entry(j->file, i)->t;
 }
 
 /* The name under which tensor i is written; memory from the scratch arena. */
-static const char *name_at(const job *j, int64_t i) {
+static const char *name_at(const job *j, int64_t i)
+{
     if (!j->w) return tt_file_entry(j->file, i)->name;
     const char *name = j->w->item[i].name;
     if (!j->opt->diffusers) return name;
@@ -48,7 +50,8 @@ static const char *name_at(const job *j, int64_t i) {
 
 /* What a tensor becomes. Integers stay; what safetensors cannot hold, or
  * values that only exist after scaling, become float32. */
-static tt_dtype target_type(const job *j, const tt_tensor *t) {
+static tt_dtype target_type(const job *j, const tt_tensor *t)
+{
     if (!tt_dtype_is_real(t->dtype)) return t->dtype;
     if (j->opt->dtype != TT_NONE) return j->opt->dtype;
     return tt_dtype_block(t->dtype) > 1 || t->scale != 0 ? TT_F32 : t->dtype;
@@ -56,7 +59,8 @@ static tt_dtype target_type(const job *j, const tt_tensor *t) {
 
 /* ---- one piece ----------------------------------------------------------- */
 
-static tt_status too_large(const job *j, int64_t i, float x) {
+static tt_status too_large(const job *j, int64_t i, float x)
+{
     return tt_fail(j->ctx, TT_EUNSUPPORTED, "%s: %s holds %g, which float16 "
                    "cannot (its largest is 65504); use --dtype bf16 or f32",
                    j->in, name_at(j, i), (double)x);
@@ -64,7 +68,8 @@ static tt_status too_large(const job *j, int64_t i, float x) {
 
 /* j->packed = elements [at, at + n) of the packed view t as `to`. */
 static tt_status make_piece(const job *j, int64_t i, const tt_tensor *t,
-                            int64_t at, int64_t n, tt_dtype to) {
+                            int64_t at, int64_t n, tt_dtype to)
+{
     if (to == t->dtype && t->scale == 0) {
         size_t size = tt_dtype_size(to);
         memcpy(j->packed, (const char *)t->data + (size_t)at * size,
@@ -88,14 +93,16 @@ static tt_status make_piece(const job *j, int64_t i, const tt_tensor *t,
 
 /* ---- all pieces ---------------------------------------------------------- */
 
-static void report(job *j, const char *phase, int64_t n) {
+static void report(job *j, const char *phase, int64_t n)
+{
     j->done += n;
     if (j->opt->progress)
         j->opt->progress(j->opt->user, phase, j->done, j->total);
 }
 
 /* A packed view of tensor i; a strided one is gathered into scratch. */
-static bool packed_view(job *j, tt_tensor *t, int64_t i) {
+static bool packed_view(job *j, tt_tensor *t, int64_t i)
+{
     *t = *tensor_at(j, i);
     if (tt_tensor_packed(t)) return true;
     void *data = tt_alloc(j->ctx, &j->ctx->scratch, tt_tensor_count(t),
@@ -108,14 +115,16 @@ static bool packed_view(job *j, tt_tensor *t, int64_t i) {
     return true;
 }
 
-static void release(const job *j, int64_t i) {
+static void release(const job *j, int64_t i)
+{
     if (j->w && tt_weights_large(j->w)) tt_weights_release(j->w,
                                                            tensor_at(j, i));
 }
 
 /* Hand the pieces of tensor i to the writer, or compare them with `got`. */
 static tt_status pass_tensor(job *j, int64_t i, tt_st_writer *w,
-                             const tt_entry *got) {
+                             const tt_entry *got)
+{
     tt_tensor t;
     if (!packed_view(j, &t, i)) return j->ctx->status;
     tt_dtype to = target_type(j, &t);
@@ -137,7 +146,8 @@ static tt_status pass_tensor(job *j, int64_t i, tt_st_writer *w,
     return TT_OK;
 }
 
-static tt_status write_all(job *j) {
+static tt_status write_all(job *j)
+{
     tt_st_writer *w;
     TT_TRY(tt_st_create(j->ctx, &w, j->out));
     tt_st_meta(w, "format", "pt");
@@ -149,7 +159,8 @@ static tt_status write_all(job *j) {
     return tt_st_finish(w);
 }
 
-static tt_status verify_tensor(job *j, int64_t i, const tt_file *f) {
+static tt_status verify_tensor(job *j, int64_t i, const tt_file *f)
+{
     const tt_tensor *t = tensor_at(j, i);
     const char *name = name_at(j, i);
     const tt_entry *e = name ? tt_file_find(f, name) : NULL;
@@ -163,7 +174,8 @@ static tt_status verify_tensor(job *j, int64_t i, const tt_file *f) {
     return TT_OK;
 }
 
-static tt_status verify_all(job *j) {
+static tt_status verify_all(job *j)
+{
     tt_file *f;
     TT_TRY(tt_file_open(j->ctx, &f, j->out));
     if (tt_file_count(f) != j->count)
@@ -180,13 +192,15 @@ static tt_status verify_all(job *j) {
 
 /* ---- which model --------------------------------------------------------- */
 
-static void no_warning(void *user, const char *sentence) {
+static void no_warning(void *user, const char *sentence)
+{
     (void)user;
     (void)sentence;
 }
 
 /* The first kind that the content fits; j->w stays NULL when none does. */
-static tt_status find_kind(job *j) {
+static tt_status find_kind(job *j)
+{
     tt_weights_options o = {j->opt->ema};
     void (*warn)(void *, const char *) = j->ctx->warn;
     if (j->opt->kind >= 0) {
@@ -204,7 +218,8 @@ static tt_status find_kind(job *j) {
     return TT_OK;
 }
 
-static tt_status open_input(job *j) {
+static tt_status open_input(job *j)
+{
     TT_TRY(find_kind(j));
     if (j->w) {
         j->count = tt_weights_count(j->w);
@@ -223,7 +238,8 @@ static tt_status open_input(job *j) {
     return TT_OK;
 }
 
-static tt_status convert(job *j) {
+static tt_status convert(job *j)
+{
     TT_TRY(open_input(j));
     j->wide = tt_alloc(j->ctx, &j->ctx->scratch, PIECE, sizeof *j->wide,
                        "a piece of a tensor");
@@ -239,7 +255,8 @@ static tt_status convert(job *j) {
 }
 
 static void say_nothing(void *user, const char *what, const char *path,
-                        const char *origin) {
+                        const char *origin)
+{
     (void)user;
     (void)what;
     (void)path;
@@ -247,7 +264,8 @@ static void say_nothing(void *user, const char *what, const char *path,
 }
 
 tt_status tt_convert(tt_ctx *ctx, const char *out, const char *in,
-                     const tt_convert_options *opt) {
+                     const tt_convert_options *opt)
+{
     tt_convert_options o = opt ? *opt : (tt_convert_options){.kind = -1,
                                                              .ema = -1};
     if (!o.chosen) o.chosen = say_nothing;

@@ -16,7 +16,8 @@
 
 /* ---- paths --------------------------------------------------------------- */
 
-char *io_join(tt_ctx *ctx, tt_arena *a, const char *dir, const char *name) {
+char *io_join(tt_ctx *ctx, tt_arena *a, const char *dir, const char *name)
+{
     size_t n = strlen(dir), m = strlen(name);
     char *s = tt_alloc(ctx, a, (int64_t)(n + m + 2), 1, "a path");
     if (!s) return NULL;
@@ -26,7 +27,8 @@ char *io_join(tt_ctx *ctx, tt_arena *a, const char *dir, const char *name) {
     return s;
 }
 
-char *io_folder_of(tt_ctx *ctx, tt_arena *a, const char *path) {
+char *io_folder_of(tt_ctx *ctx, tt_arena *a, const char *path)
+{
     const char *slash = strrchr(path, '/');
     if (!slash) return tt_strdup(ctx, a, ".");
     size_t n = slash == path ? 1 : (size_t)(slash - path);
@@ -39,7 +41,8 @@ char *io_folder_of(tt_ctx *ctx, tt_arena *a, const char *path) {
 
 /* ---- entries ------------------------------------------------------------- */
 
-bool file_alloc_entries(tt_ctx *ctx, tt_file *f, int64_t n) {
+bool file_alloc_entries(tt_ctx *ctx, tt_file *f, int64_t n)
+{
     f->entry = tt_alloc0(ctx, &f->arena, n, sizeof *f->entry, "tensor entries");
     if (!f->entry) return false;
     f->count = n;
@@ -51,13 +54,15 @@ typedef struct name_at {
     int64_t at;
 } name_at;
 
-static int name_order(const void *a, const void *b) {
+static int name_order(const void *a, const void *b)
+{
     const name_at *x = a, *y = b;
     int c = strcmp(x->name, y->name);
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-static tt_status sort_names(tt_ctx *ctx, tt_file *f) {
+static tt_status sort_names(tt_ctx *ctx, tt_file *f)
+{
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
     name_at *k = tt_alloc(ctx, &ctx->scratch, f->count, sizeof *k, "names");
     f->by_name =
@@ -80,19 +85,22 @@ static tt_status sort_names(tt_ctx *ctx, tt_file *f) {
 
 /* ---- open and close ------------------------------------------------------ */
 
-static bool starts(const io_map *m, const char *magic, size_t n) {
+static bool starts(const io_map *m, const char *magic, size_t n)
+{
     return (uint64_t)m->size >= n && !memcmp(m->data, magic, n);
 }
 
 /* JSON text, as opposed to a safetensors length below 2^32. */
-static bool looks_like_json(const io_map *m) {
+static bool looks_like_json(const io_map *m)
+{
     int64_t i = 0;
     if (m->size >= 8 && le32(m->data + 4) == 0) return false;
     while (i < m->size && i < 4096 && memchr(" \t\r\n", m->data[i], 4)) i++;
     return i < m->size && m->data[i] == '{';
 }
 
-static tt_status read_any(tt_ctx *ctx, tt_file *f) {
+static tt_status read_any(tt_ctx *ctx, tt_file *f)
+{
     static const char legacy[] =
         "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
     const io_map *m = &f->map;
@@ -131,7 +139,8 @@ static tt_status read_any(tt_ctx *ctx, tt_file *f) {
 /* `given` is the content, or NULL: map the file. */
 static tt_status open_with(tt_ctx *ctx, tt_file **out, const char *path,
                            const io_map *given,
-                           tt_status (*read)(tt_ctx *, tt_file *)) {
+                           tt_status (*read)(tt_ctx *, tt_file *))
+{
     *out = NULL;
     if (ctx->status) return ctx->status;
     tt_file *f = calloc(1, sizeof *f);
@@ -148,21 +157,25 @@ static tt_status open_with(tt_ctx *ctx, tt_file **out, const char *path,
     return ctx->status;
 }
 
-tt_status tt_file_open(tt_ctx *ctx, tt_file **out, const char *path) {
+tt_status tt_file_open(tt_ctx *ctx, tt_file **out, const char *path)
+{
     return open_with(ctx, out, path, NULL, read_any);
 }
 
 tt_status file_open_bytes(tt_ctx *ctx, tt_file **out, const void *data,
-                          size_t n, const char *path) {
+                          size_t n, const char *path)
+{
     io_map m = {data, (int64_t)n, NULL};
     return open_with(ctx, out, path, &m, read_any);
 }
 
-tt_status file_open_shard(tt_ctx *ctx, tt_file **out, const char *path) {
+tt_status file_open_shard(tt_ctx *ctx, tt_file **out, const char *path)
+{
     return open_with(ctx, out, path, NULL, safetensors_read);
 }
 
-void tt_file_close(tt_file *f) {
+void tt_file_close(tt_file *f)
+{
     if (!f) return;
     for (int64_t i = 0; i < f->nshards; i++) tt_file_close(f->shard[i]);
     io_map_close(&f->map);
@@ -170,7 +183,8 @@ void tt_file_close(tt_file *f) {
     free(f);
 }
 
-void file_release(const tt_file *f, const tt_tensor *t) {
+void file_release(const tt_file *f, const tt_tensor *t)
+{
     if (!t->data || !tt_tensor_packed(t)) return;
     if (io_map_release(&f->map, t->data, tt_tensor_bytes(t))) return;
     for (int64_t i = 0; i < f->nshards; i++) file_release(f->shard[i], t);
@@ -178,16 +192,24 @@ void file_release(const tt_file *f, const tt_tensor *t) {
 
 /* ---- questions ----------------------------------------------------------- */
 
-const char *tt_file_format(const tt_file *f) { return f->format; }
+const char *tt_file_format(const tt_file *f)
+{
+    return f->format;
+}
 
-int64_t tt_file_count(const tt_file *f) { return f->count; }
+int64_t tt_file_count(const tt_file *f)
+{
+    return f->count;
+}
 
-const tt_entry *tt_file_entry(const tt_file *f, int64_t i) {
+const tt_entry *tt_file_entry(const tt_file *f, int64_t i)
+{
     TT_ASSERT(i >= 0 && i < f->count);
     return &f->entry[i];
 }
 
-const tt_entry *tt_file_find(const tt_file *f, const char *name) {
+const tt_entry *tt_file_find(const tt_file *f, const char *name)
+{
     int64_t lo = 0, hi = f->count;
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
@@ -200,7 +222,8 @@ const tt_entry *tt_file_find(const tt_file *f, const char *name) {
     return strcmp(e->name, name) ? NULL : e;
 }
 
-int64_t tt_file_bytes(const tt_file *f) {
+int64_t tt_file_bytes(const tt_file *f)
+{
     int64_t n = f->map.size;
     for (int64_t i = 0; i < f->nshards; i++) n += tt_file_bytes(f->shard[i]);
     return n;

@@ -49,18 +49,21 @@ static const char *const option[TT_MODEL_KINDS] = {
     [TT_MODEL_DIT] = "--dit", [TT_MODEL_VAE] = "--vae",
     [TT_MODEL_T5] = "--text-encoder", [TT_MODEL_TINY_VAE] = "--tiny-vae"};
 
-static bool is_file(const char *path) {
+static bool is_file(const char *path)
+{
     struct stat st;
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-static bool ends(const char *s, const char *tail) {
+static bool ends(const char *s, const char *tail)
+{
     size_t n = strlen(s), m = strlen(tail);
     return n >= m && !strcmp(s + n - m, tail);
 }
 
 /* A name that may be a whole checkpoint; not one shard of several. */
-static bool may_hold_weights(const char *name) {
+static bool may_hold_weights(const char *name)
+{
     if (name[0] == '.') return false;
     if (ends(name, ".safetensors.index.json")) return true;
     if (strstr(name, "-of-0")) return false;
@@ -68,12 +71,14 @@ static bool may_hold_weights(const char *name) {
            ends(name, ".pth") || ends(name, ".bin") || ends(name, ".gguf");
 }
 
-static int by_text(const void *a, const void *b) {
+static int by_text(const void *a, const void *b)
+{
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 tt_status tt_folder_files(tt_ctx *ctx, tt_arena *a, char ***path, int64_t *n,
-                          const char *dir) {
+                          const char *dir)
+{
     char *list[256]; /* a model folder holds a handful */
     *n = 0;
     *path = NULL;
@@ -95,7 +100,8 @@ tt_status tt_folder_files(tt_ctx *ctx, tt_arena *a, char ***path, int64_t *n,
     return TT_OK;
 }
 
-bool weights_fit(const tt_file *f, tt_model_kind kind) {
+bool weights_fit(const tt_file *f, tt_model_kind kind)
+{
     bool fits = false;
     for (int64_t i = 0; i < tt_file_count(f) && !fits; i++) {
         /* The last key is enough: dictionaries around it do not matter. */
@@ -113,7 +119,8 @@ bool weights_fit(const tt_file *f, tt_model_kind kind) {
 
 /* Search one folder by content; *hits counts the files that fit. */
 static tt_status search(tt_ctx *ctx, tt_arena *a, char **path, int *hits,
-                        const char *dir, tt_model_kind kind) {
+                        const char *dir, tt_model_kind kind)
+{
     char **file;
     int64_t n;
     TT_TRY(tt_folder_files(ctx, a, &file, &n, dir));
@@ -138,7 +145,8 @@ static tt_status search(tt_ctx *ctx, tt_arena *a, char **path, int *hits,
 }
 
 tt_status folder_find(tt_ctx *ctx, tt_arena *a, char **path, const char *dir,
-                      tt_model_kind kind) {
+                      tt_model_kind kind)
+{
     char looked[512] = "";
     int hits = 0;
     for (int i = 0; published[kind][i]; i++) {

@@ -7,7 +7,8 @@
 
 /* Copy rows of the last dimension, stepping through the others like an
  * odometer. */
-void tt_gather(void *dst, const tt_tensor *t) {
+void tt_gather(void *dst, const tt_tensor *t)
+{
     size_t es = tt_dtype_size(t->dtype);
     int64_t n = tt_tensor_count(t), at[TT_MAX_RANK] = {0}, off = 0;
     char *to = dst;
@@ -37,7 +38,8 @@ void tt_gather(void *dst, const tt_tensor *t) {
     }
 }
 
-tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t) {
+tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t)
+{
     int64_t n = tt_tensor_count(t);
     tt_real *dst = tt_alloc(ctx, a, n, sizeof *dst, "a tensor");
     if (!dst) return NULL;

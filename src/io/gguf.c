@@ -52,12 +52,14 @@ typedef struct reader {
     gguf_shape *last;  /* of f->orig                                         */
 } reader;
 
-static bool refuse(reader *r, const char *why) {
+static bool refuse(reader *r, const char *why)
+{
     tt_fail(r->ctx, TT_EFORMAT, "%s: damaged GGUF file: %s", r->f->path, why);
     return false;
 }
 
-static bool refuse_tensor(reader *r, const text *name, const char *why) {
+static bool refuse_tensor(reader *r, const text *name, const char *why)
+{
     char show[IO_SHOW];
     tt_fail(r->ctx, TT_EFORMAT, "%s: tensor '%s': %s", r->f->path,
             io_show(show, name->s, (size_t)name->n), why);
@@ -67,7 +69,8 @@ static bool refuse_tensor(reader *r, const text *name, const char *why) {
 /* ---- pieces -------------------------------------------------------------- */
 
 /* The next n bytes; NULL (recorded) behind the end. */
-static const uint8_t *take(reader *r, int64_t n) {
+static const uint8_t *take(reader *r, int64_t n)
+{
     if (n > r->size - r->at) {
         refuse(r, "it ends inside its header (cut off or still being "
                   "downloaded?)");
@@ -78,19 +81,22 @@ static const uint8_t *take(reader *r, int64_t n) {
     return p;
 }
 
-static bool take_u32(reader *r, uint32_t *out) {
+static bool take_u32(reader *r, uint32_t *out)
+{
     const uint8_t *p = take(r, 4);
     if (p) *out = le32(p);
     return p != NULL;
 }
 
-static bool take_u64(reader *r, uint64_t *out) {
+static bool take_u64(reader *r, uint64_t *out)
+{
     const uint8_t *p = take(r, 8);
     if (p) *out = le64(p);
     return p != NULL;
 }
 
-static bool take_text(reader *r, text *t) {
+static bool take_text(reader *r, text *t)
+{
     uint64_t n;
     if (!take_u64(r, &n)) return false;
     if (n > (uint64_t)(r->size - r->at))
@@ -107,7 +113,8 @@ static bool take_text(reader *r, text *t) {
 /* ---- metadata ------------------------------------------------------------ */
 
 /* Numbers are only stepped over: what they say is not needed. */
-static bool skip_values(reader *r, uint32_t type, uint64_t n) {
+static bool skip_values(reader *r, uint32_t type, uint64_t n)
+{
     if (type == T_STRING) {
         text t;
         for (uint64_t i = 0; i < n; i++) /* each takes 8 bytes of the file */
@@ -122,16 +129,19 @@ static bool skip_values(reader *r, uint32_t type, uint64_t n) {
     return p != NULL;
 }
 
-static bool starts(const text *t, const char *word) {
+static bool starts(const text *t, const char *word)
+{
     size_t n = strlen(word);
     return (uint64_t)t->n >= n && !memcmp(t->s, word, n);
 }
 
-static bool is(const text *t, const char *word) {
+static bool is(const text *t, const char *word)
+{
     return (uint64_t)t->n == strlen(word) && starts(t, word);
 }
 
-static bool read_alignment(reader *r, uint32_t type) {
+static bool read_alignment(reader *r, uint32_t type)
+{
     uint32_t a;
     if (type != T_U32) return refuse(r, "general.alignment is not a u32");
     if (!take_u32(r, &a)) return false;
@@ -144,7 +154,8 @@ static bool read_alignment(reader *r, uint32_t type) {
 
 /* comfy.gguf.orig_shape.NAME: an i32 array, slowest dimension first. */
 static bool keep_shape(reader *r, const text *name, const uint8_t *p,
-                       uint64_t n) {
+                       uint64_t n)
+{
     if (n > TT_MAX_RANK)
         return refuse(r, "an original shape of more than 8 dimensions");
     gguf_shape *s = tt_alloc0(r->ctx, &r->f->arena, 1, sizeof *s, "a shape");
@@ -164,7 +175,8 @@ static bool keep_shape(reader *r, const text *name, const uint8_t *p,
     return true;
 }
 
-static bool read_array(reader *r, const text *key) {
+static bool read_array(reader *r, const text *key)
+{
     static const char orig[] = "comfy.gguf.orig_shape.";
     uint32_t type;
     uint64_t n;
@@ -178,7 +190,8 @@ static bool read_array(reader *r, const text *key) {
     return keep_shape(r, &name, p, n);
 }
 
-static bool read_pair(reader *r) {
+static bool read_pair(reader *r)
+{
     text *key = &r->key[r->nkeys++];
     uint32_t type;
     if (!take_text(r, key)) return false;
@@ -190,14 +203,16 @@ static bool read_pair(reader *r) {
     return skip_values(r, type, 1);
 }
 
-static int by_text(const void *a, const void *b) {
+static int by_text(const void *a, const void *b)
+{
     const text *x = a, *y = b;
     int64_t n = x->n < y->n ? x->n : y->n;
     int c = n > 0 ? memcmp(x->s, y->s, (size_t)n) : 0;
     return c ? c : (x->n > y->n) - (x->n < y->n);
 }
 
-static bool all_different(reader *r, const char *why) {
+static bool all_different(reader *r, const char *why)
+{
     if (r->nkeys > 1)
         qsort(r->key, (size_t)r->nkeys, sizeof *r->key, by_text);
     for (int64_t i = 1; i < r->nkeys; i++)
@@ -209,7 +224,8 @@ static bool all_different(reader *r, const char *why) {
 /* ---- tensors ------------------------------------------------------------- */
 
 /* n_dims, sizes (fastest first), type. */
-static bool read_shape(reader *r, const text *name, tt_tensor *t) {
+static bool read_shape(reader *r, const text *name, tt_tensor *t)
+{
     uint32_t rank, type;
     uint64_t d;
     int64_t dim[4], count;
@@ -237,7 +253,8 @@ static bool read_shape(reader *r, const text *name, tt_tensor *t) {
 }
 
 /* offset[i] relative to the start of the data, which is not known yet. */
-static bool read_info(reader *r, int64_t i, uint64_t *offset) {
+static bool read_info(reader *r, int64_t i, uint64_t *offset)
+{
     text *name = &r->key[r->nkeys++];
     tt_entry *e = &r->f->entry[i];
     if (!take_text(r, name)) return false;
@@ -253,7 +270,8 @@ static bool read_info(reader *r, int64_t i, uint64_t *offset) {
 }
 
 /* Every tensor begins where the running sum of padded sizes says. */
-static bool place_tensors(reader *r, const uint64_t *offset) {
+static bool place_tensors(reader *r, const uint64_t *offset)
+{
     int64_t mask = r->alignment - 1, data = 0, at = 0, end;
     if (!tt_checked_add(&data, r->at, mask))
         return refuse(r, "impossible sizes");
@@ -279,7 +297,8 @@ static bool place_tensors(reader *r, const uint64_t *offset) {
 
 /* ---- the file ------------------------------------------------------------ */
 
-static bool read_counts(reader *r, uint64_t *tensors, uint64_t *pairs) {
+static bool read_counts(reader *r, uint64_t *tensors, uint64_t *pairs)
+{
     uint32_t version;
     r->at = 4;
     if (!take_u32(r, &version)) return false;
@@ -298,7 +317,8 @@ static bool read_counts(reader *r, uint64_t *tensors, uint64_t *pairs) {
     return true;
 }
 
-static bool read_all(reader *r) {
+static bool read_all(reader *r)
+{
     uint64_t tensors, pairs;
     if (!read_counts(r, &tensors, &pairs)) return false;
     uint64_t most = tensors > pairs ? tensors : pairs;
@@ -317,7 +337,8 @@ static bool read_all(reader *r) {
            place_tensors(r, offset);
 }
 
-tt_status gguf_read(tt_ctx *ctx, tt_file *f) {
+tt_status gguf_read(tt_ctx *ctx, tt_file *f)
+{
     reader r = {.ctx = ctx, .f = f, .p = f->map.data, .size = f->map.size,
                 .alignment = DEFAULT_ALIGNMENT};
     f->format = "GGUF";

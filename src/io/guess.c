@@ -57,7 +57,8 @@ static const struct { const char *part, *guess, *why; } signs[] = {
     {"exp_avg", "the state of an optimiser", "the weights are needed"},
 };
 
-static const tt_entry *ending(const tt_file *f, const char *tail) {
+static const tt_entry *ending(const tt_file *f, const char *tail)
+{
     size_t m = strlen(tail);
     for (int64_t i = 0; i < tt_file_count(f); i++) {
         const tt_entry *e = tt_file_entry(f, i);
@@ -68,13 +69,15 @@ static const tt_entry *ending(const tt_file *f, const char *tail) {
 }
 
 /* "Wan2.1-14B" from the width of the patch embedding. */
-static const char *size_of(int64_t dim) {
+static const char *size_of(int64_t dim)
+{
     return dim == 1536 ? "Wan2.1-1.3B " : dim == 5120 ? "Wan-14B "
          : dim == 3072 ? "Wan2.2-5B " : "Wan ";
 }
 
 /* umT5 has a position table in every block, T5 only in the first. */
-static const char *other_t5(const tt_file *f) {
+static const char *other_t5(const tt_file *f)
+{
     return ending(f, "block.0.layer.0.SelfAttention.relative_attention_bias."
                      "weight") &&
            ending(f, "block.1.layer.0.SelfAttention.q.weight") &&
@@ -85,7 +88,8 @@ static const char *other_t5(const tt_file *f) {
                : NULL;
 }
 
-const char *guess_model(char *buf, size_t n, const tt_file *f) {
+const char *guess_model(char *buf, size_t n, const tt_file *f)
+{
     const tt_entry *p = ending(f, "patch_embedding.weight");
     int64_t dim = p && p->t.rank == 5 ? p->t.dim[0] : 0;
     int64_t in = dim ? p->t.dim[1] : 0;

@@ -15,21 +15,24 @@
 #define SHARD_LIMIT 10000
 
 static tt_status refuse(tt_ctx *ctx, const tt_file *f, const char *key,
-                        const char *why) {
+                        const char *why)
+{
     char show[IO_SHOW];
     return tt_fail(ctx, TT_EFORMAT, "%s: weight_map entry '%s': %s", f->path,
                    io_show(show, key, strlen(key)), why);
 }
 
 /* A file name that cannot leave the folder and can be shown in a message. */
-static bool plain_name(const tt_json *v) {
+static bool plain_name(const tt_json *v)
+{
     for (size_t i = 0; i < v->len; i++)
         if ((uint8_t)v->str[i] < 0x20 || v->str[i] == 0x7f) return false;
     return v->len > 0 && strlen(v->str) == v->len && strcmp(v->str, ".") &&
            !strstr(v->str, "..") && !strpbrk(v->str, "/\\");
 }
 
-static int by_file(const void *a, const void *b) {
+static int by_file(const void *a, const void *b)
+{
     const tt_json *x = *(const tt_json *const *)a;
     const tt_json *y = *(const tt_json *const *)b;
     return strcmp(x->str, y->str);
@@ -38,7 +41,8 @@ static int by_file(const void *a, const void *b) {
 /* members[0..n) sorted by file name: open every file once. */
 static tt_status open_shards(tt_ctx *ctx, tt_file *f,
                              const tt_json **member, int64_t n,
-                             const char *dir) {
+                             const char *dir)
+{
     int64_t distinct = 0;
     for (int64_t i = 0; i < n; i++)
         distinct += i == 0 || by_file(&member[i - 1], &member[i]) != 0;
@@ -57,7 +61,8 @@ static tt_status open_shards(tt_ctx *ctx, tt_file *f,
     return TT_OK;
 }
 
-static const tt_file *shard_named(const tt_file *f, const char *name) {
+static const tt_file *shard_named(const tt_file *f, const char *name)
+{
     int64_t lo = 0, hi = f->nshards; /* sorted by name, same folder */
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
@@ -71,7 +76,8 @@ static const tt_file *shard_named(const tt_file *f, const char *name) {
     return NULL;
 }
 
-static tt_status read_map(tt_ctx *ctx, tt_file *f, const tt_json *map) {
+static tt_status read_map(tt_ctx *ctx, tt_file *f, const tt_json *map)
+{
     tt_arena *a = &ctx->scratch;
     const tt_json **member =
         tt_alloc(ctx, a, map->count, sizeof *member, "weight_map");
@@ -99,7 +105,8 @@ static tt_status read_map(tt_ctx *ctx, tt_file *f, const tt_json *map) {
     return TT_OK;
 }
 
-tt_status index_read(tt_ctx *ctx, tt_file *f) {
+tt_status index_read(tt_ctx *ctx, tt_file *f)
+{
     const tt_json *root;
     f->format = "safetensors index";
     tt_arena_mark m = tt_arena_here(&ctx->scratch);

@@ -13,7 +13,8 @@
 #include "io/json_lex.h"
 #include "io/map.h"
 
-static void read_integer(tt_json *v) {
+static void read_integer(tt_json *v)
+{
     int64_t x = 0;
     bool minus = v->str[0] == '-';
     for (size_t i = minus; i < v->len; i++) {
@@ -35,7 +36,8 @@ typedef struct builder {
     size_t pooled;
 } builder;
 
-static const char *keep(builder *b, const io_lex *l, size_t *len) {
+static const char *keep(builder *b, const io_lex *l, size_t *len)
+{
     char *to = b->pool + b->pooled;
     size_t n = io_lex_decode(to, l->str, l->len);
     to[n] = '\0';
@@ -44,7 +46,8 @@ static const char *keep(builder *b, const io_lex *l, size_t *len) {
     return to;
 }
 
-static void fill(builder *b, tt_json *v, io_lex_event e, const io_lex *l) {
+static void fill(builder *b, tt_json *v, io_lex_event e, const io_lex *l)
+{
     switch (e) {
     case JSON_OBJECT: v->kind = TT_JSON_OBJECT; break;
     case JSON_ARRAY: v->kind = TT_JSON_ARRAY; break;
@@ -65,7 +68,8 @@ static void fill(builder *b, tt_json *v, io_lex_event e, const io_lex *l) {
 }
 
 /* Second pass: hang every value below its container. */
-static const tt_json *build(builder *b, io_lex *l) {
+static const tt_json *build(builder *b, io_lex *l)
+{
     tt_json *open[JSON_MAX_DEPTH + 1], *last[JSON_MAX_DEPTH + 1];
     const char *key = NULL;
     int d = 0;
@@ -101,7 +105,8 @@ static const tt_json *build(builder *b, io_lex *l) {
 }
 
 /* First pass: how many values and how many bytes of text. */
-static bool count(io_lex *l, int64_t *nodes, int64_t *text) {
+static bool count(io_lex *l, int64_t *nodes, int64_t *text)
+{
     for (;;) {
         io_lex_event e = io_lex_next(l);
         switch (e) {
@@ -117,7 +122,8 @@ static bool count(io_lex *l, int64_t *nodes, int64_t *text) {
 }
 
 tt_status tt_json_parse(tt_ctx *ctx, tt_arena *a, const tt_json **root,
-                        const char *text, size_t n, const char *what) {
+                        const char *text, size_t n, const char *what)
+{
     io_lex l;
     builder b = {0};
     int64_t nodes = 0, bytes = 0;
@@ -136,7 +142,8 @@ tt_status tt_json_parse(tt_ctx *ctx, tt_arena *a, const tt_json **root,
 }
 
 tt_status tt_json_file(tt_ctx *ctx, tt_arena *a, const tt_json **root,
-                       const char *path, size_t limit) {
+                       const char *path, size_t limit)
+{
     io_map m;
     *root = NULL;
     TT_TRY(io_map_open(ctx, &m, path));
@@ -152,35 +159,41 @@ tt_status tt_json_file(tt_ctx *ctx, tt_arena *a, const tt_json **root,
 
 /* ---- questions ----------------------------------------------------------- */
 
-const tt_json *tt_json_get(const tt_json *o, const char *key) {
+const tt_json *tt_json_get(const tt_json *o, const char *key)
+{
     if (!o || o->kind != TT_JSON_OBJECT) return NULL;
     for (const tt_json *v = o->first; v; v = v->next)
         if (!strcmp(v->key, key)) return v;
     return NULL;
 }
 
-double tt_json_num(const tt_json *o, const char *key, double otherwise) {
+double tt_json_num(const tt_json *o, const char *key, double otherwise)
+{
     const tt_json *v = tt_json_get(o, key);
     return v && v->kind == TT_JSON_NUMBER ? v->num : otherwise;
 }
 
-int64_t tt_json_int(const tt_json *o, const char *key, int64_t otherwise) {
+int64_t tt_json_int(const tt_json *o, const char *key, int64_t otherwise)
+{
     const tt_json *v = tt_json_get(o, key);
     return v && v->is_int ? v->i : otherwise;
 }
 
-bool tt_json_bool(const tt_json *o, const char *key, bool otherwise) {
+bool tt_json_bool(const tt_json *o, const char *key, bool otherwise)
+{
     const tt_json *v = tt_json_get(o, key);
     return v && v->kind == TT_JSON_BOOL ? v->num > 0 : otherwise;
 }
 
 const char *tt_json_str(const tt_json *o, const char *key,
-                        const char *otherwise) {
+                        const char *otherwise)
+{
     const tt_json *v = tt_json_get(o, key);
     return v && v->kind == TT_JSON_STRING ? v->str : otherwise;
 }
 
-const tt_json *tt_json_at(const tt_json *a, int64_t i) {
+const tt_json *tt_json_at(const tt_json *a, int64_t i)
+{
     if (!a || a->kind != TT_JSON_ARRAY || i < 0) return NULL;
     const tt_json *v = a->first;
     while (v && i-- > 0) v = v->next;

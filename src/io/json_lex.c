@@ -12,14 +12,16 @@
 
 #include "io/bytes.h"
 
-static io_lex_event bad(io_lex *l, const char *why) {
+static io_lex_event bad(io_lex *l, const char *why)
+{
     tt_fail(l->ctx, TT_EFORMAT, "%s: not valid JSON at byte %zu: %s", l->what,
             l->at, why);
     return JSON_ERROR;
 }
 
 bool io_lex_begin(io_lex *l, tt_ctx *ctx, tt_arena *arena, const char *what,
-                const char *text, size_t n) {
+                const char *text, size_t n)
+{
     memset(l, 0, sizeof *l);
     l->ctx = ctx;
     l->arena = arena;
@@ -37,13 +39,15 @@ bool io_lex_begin(io_lex *l, tt_ctx *ctx, tt_arena *arena, const char *what,
     return true;
 }
 
-static void skip_space(io_lex *l) {
+static void skip_space(io_lex *l)
+{
     while (l->at < l->n && memchr(" \t\r\n", l->text[l->at], 4)) l->at++;
 }
 
 /* ---- strings ------------------------------------------------------------- */
 
-static int hex4(const char *p, size_t n) {
+static int hex4(const char *p, size_t n)
+{
     int v = 0;
     if (n < 4) return -1;
     for (int i = 0; i < 4; i++) {
@@ -58,7 +62,8 @@ static int hex4(const char *p, size_t n) {
 
 /* Bytes of the escape that starts at the backslash p, 0 when invalid; the
  * code point goes to *code. */
-static size_t escape(const char *p, size_t n, uint32_t *code) {
+static size_t escape(const char *p, size_t n, uint32_t *code)
+{
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     if (n < 2) return 0;
     if (p[1] != 'u') {
@@ -78,7 +83,8 @@ static size_t escape(const char *p, size_t n, uint32_t *code) {
     return 12;
 }
 
-static size_t put_utf8(char *d, uint32_t c) {
+static size_t put_utf8(char *d, uint32_t c)
+{
     if (c < 0x80) {
         d[0] = (char)c;
         return 1;
@@ -101,7 +107,8 @@ static size_t put_utf8(char *d, uint32_t c) {
     return 4;
 }
 
-size_t io_lex_decode(char *dst, const char *raw, size_t len) {
+size_t io_lex_decode(char *dst, const char *raw, size_t len)
+{
     size_t o = 0, i = 0;
     while (i < len) {
         uint32_t code;
@@ -118,7 +125,8 @@ size_t io_lex_decode(char *dst, const char *raw, size_t len) {
     return o;
 }
 
-static bool read_string(io_lex *l) {
+static bool read_string(io_lex *l)
+{
     size_t i = ++l->at; /* behind the opening quote */
     l->escaped = false;
     for (;;) {
@@ -146,12 +154,14 @@ static bool read_string(io_lex *l) {
 
 /* ---- numbers and words --------------------------------------------------- */
 
-static size_t digits(const io_lex *l, size_t i) {
+static size_t digits(const io_lex *l, size_t i)
+{
     while (i < l->n && l->text[i] >= '0' && l->text[i] <= '9') i++;
     return i;
 }
 
-static io_lex_event read_number(io_lex *l) {
+static io_lex_event read_number(io_lex *l)
+{
     size_t i = l->at, d;
     if (l->text[i] == '-') i++;
     d = digits(l, i);
@@ -176,7 +186,8 @@ static io_lex_event read_number(io_lex *l) {
     return JSON_NUMBER;
 }
 
-static io_lex_event read_word(io_lex *l) {
+static io_lex_event read_word(io_lex *l)
+{
     static const struct { const char *word; io_lex_event e; } words[] = {
         {"true", JSON_TRUE}, {"false", JSON_FALSE}, {"null", JSON_NULL}};
     for (int i = 0; i < 3; i++) {
@@ -191,7 +202,8 @@ static io_lex_event read_word(io_lex *l) {
 
 /* ---- keys ---------------------------------------------------------------- */
 
-static int key_order(const void *a, const void *b) {
+static int key_order(const void *a, const void *b)
+{
     const io_lex_key *x = a, *y = b;
     size_t n = x->n < y->n ? x->n : y->n;
     int c = n ? memcmp(x->s, y->s, n) : 0;
@@ -199,7 +211,8 @@ static int key_order(const void *a, const void *b) {
 }
 
 /* The innermost object ends: no two of its keys may be equal. */
-static bool keys_unique(io_lex *l) {
+static bool keys_unique(io_lex *l)
+{
     int64_t n = l->nkeys - l->first_key[l->depth - 1];
     if (n == 0) return true;
     io_lex_key *k = l->key + l->first_key[l->depth - 1];
@@ -215,7 +228,8 @@ static bool keys_unique(io_lex *l) {
     return true;
 }
 
-static bool add_key(io_lex *l) {
+static bool add_key(io_lex *l)
+{
     if (l->nkeys == l->cap) {
         int64_t cap = l->cap ? 2 * l->cap : 64;
         io_lex_key *k = tt_alloc(l->ctx, l->arena, cap, sizeof *k, "JSON keys");
@@ -239,7 +253,8 @@ static bool add_key(io_lex *l) {
     return true;
 }
 
-static io_lex_event read_key(io_lex *l) {
+static io_lex_event read_key(io_lex *l)
+{
     if (l->at >= l->n || l->text[l->at] != '"') return bad(l, "expected a key");
     if (!read_string(l) || !add_key(l)) return JSON_ERROR;
     skip_space(l);
@@ -251,7 +266,8 @@ static io_lex_event read_key(io_lex *l) {
 
 /* ---- the machine --------------------------------------------------------- */
 
-static io_lex_event open_container(io_lex *l, bool object) {
+static io_lex_event open_container(io_lex *l, bool object)
+{
     if (l->depth == JSON_MAX_DEPTH) return bad(l, "nested deeper than 64");
     l->in_object[l->depth] = object;
     l->first_key[l->depth] = l->nkeys;
@@ -261,7 +277,8 @@ static io_lex_event open_container(io_lex *l, bool object) {
     return object ? JSON_OBJECT : JSON_ARRAY;
 }
 
-static io_lex_event close_container(io_lex *l) {
+static io_lex_event close_container(io_lex *l)
+{
     bool object = l->in_object[l->depth - 1];
     l->at++;
     if (object && !keys_unique(l)) return JSON_ERROR;
@@ -270,7 +287,8 @@ static io_lex_event close_container(io_lex *l) {
     return object ? JSON_OBJECT_END : JSON_ARRAY_END;
 }
 
-static io_lex_event read_value(io_lex *l) {
+static io_lex_event read_value(io_lex *l)
+{
     if (l->at >= l->n) return bad(l, "unexpected end");
     char c = l->text[l->at];
     if (c == '{' || c == '[') return open_container(l, c == '{');
@@ -279,7 +297,8 @@ static io_lex_event read_value(io_lex *l) {
     return read_word(l);
 }
 
-io_lex_event io_lex_next(io_lex *l) {
+io_lex_event io_lex_next(io_lex *l)
+{
     if (l->ctx->status) return JSON_ERROR;
     skip_space(l);
     if (l->state == WANT_VALUE || l->state == WANT_KEYVALUE)
@@ -298,7 +317,8 @@ io_lex_event io_lex_next(io_lex *l) {
     return object ? read_key(l) : read_value(l);
 }
 
-bool io_lex_skip(io_lex *l, io_lex_event e) {
+bool io_lex_skip(io_lex *l, io_lex_event e)
+{
     int open = 0;
     for (;;) {
         if (e == JSON_OBJECT || e == JSON_ARRAY) open++;

@@ -15,7 +15,8 @@
 
 static const uint8_t nothing[1] = {0};
 
-static tt_status map_fd(tt_ctx *ctx, io_map *m, const char *path, int fd) {
+static tt_status map_fd(tt_ctx *ctx, io_map *m, const char *path, int fd)
+{
     struct stat st;
     if (fstat(fd, &st) != 0)
         return tt_fail(ctx, TT_EIO, "%s: cannot read its size: %s", path,
@@ -38,7 +39,8 @@ static tt_status map_fd(tt_ctx *ctx, io_map *m, const char *path, int fd) {
     return TT_OK;
 }
 
-tt_status io_map_open(tt_ctx *ctx, io_map *m, const char *path) {
+tt_status io_map_open(tt_ctx *ctx, io_map *m, const char *path)
+{
     *m = (io_map){nothing, 0, NULL};
     if (ctx->status) return ctx->status;
     /* O_NONBLOCK: a pipe given by mistake must not hang the program. */
@@ -51,14 +53,16 @@ tt_status io_map_open(tt_ctx *ctx, io_map *m, const char *path) {
     return s;
 }
 
-void io_map_close(io_map *m) {
+void io_map_close(io_map *m)
+{
     if (m->base) munmap(m->base, (size_t)m->size);
     *m = (io_map){nothing, 0, NULL};
 }
 
 /* Of a read-only private mapping nothing can be lost: the next touch maps the
  * same page of the file again. */
-bool io_map_release(const io_map *m, const void *p, int64_t n) {
+bool io_map_release(const io_map *m, const void *p, int64_t n)
+{
     uintptr_t base = (uintptr_t)m->base, at = (uintptr_t)p;
     if (!m->base || at < base || at - base >= (uint64_t)m->size) return false;
     if ((uint64_t)n > (uint64_t)m->size - (at - base)) return false;

@@ -12,16 +12,19 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool starts(const char *s, const char *prefix) {
+static bool starts(const char *s, const char *prefix)
+{
     return !strncmp(s, prefix, strlen(prefix));
 }
 
-static bool ends(const char *s, const char *tail) {
+static bool ends(const char *s, const char *tail)
+{
     size_t n = strlen(s), m = strlen(tail);
     return n >= m && !strcmp(s + n - m, tail);
 }
 
-const char *names_layout_text(names_layout l) {
+const char *names_layout_text(names_layout l)
+{
     switch (l) {
     case NAMES_WAN: return "Wan names";
     case NAMES_DIFFUSERS: return "Diffusers names";
@@ -31,7 +34,8 @@ const char *names_layout_text(names_layout l) {
     }
 }
 
-const char *names_kind_text(tt_model_kind kind) {
+const char *names_kind_text(tt_model_kind kind)
+{
     switch (kind) {
     case TT_MODEL_DIT: return "diffusion transformer";
     case TT_MODEL_VAE: return "VAE";
@@ -42,7 +46,8 @@ const char *names_kind_text(tt_model_kind kind) {
 
 /* ---- decorations and prefixes -------------------------------------------- */
 
-static void remove_all(char *s, const char *word) {
+static void remove_all(char *s, const char *word)
+{
     size_t n = strlen(word);
     char *to = s;
     while (*s) {
@@ -52,7 +57,8 @@ static void remove_all(char *s, const char *word) {
     *to = '\0';
 }
 
-bool names_strip(char *name, tt_model_kind kind) {
+bool names_strip(char *name, tt_model_kind kind)
+{
     enum { ANY = -1 };
     static const struct { const char *prefix; int kind; } known[] = {
         {"model.diffusion_model.", TT_MODEL_DIT},
@@ -89,14 +95,16 @@ bool names_strip(char *name, tt_model_kind kind) {
 
 /* ---- which naming -------------------------------------------------------- */
 
-static bool any(const char *const *name, int64_t n, const char *prefix) {
+static bool any(const char *const *name, int64_t n, const char *prefix)
+{
     for (int64_t i = 0; i < n; i++)
         if (starts(name[i], prefix)) return true;
     return false;
 }
 
 /* One more than the largest J of "decoder.up_blocks.0.resnets.J.". */
-static int count_resnets(const char *const *name, int64_t n) {
+static int count_resnets(const char *const *name, int64_t n)
+{
     int most = 0, j;
     for (int64_t i = 0; i < n; i++)
         if (sscanf(name[i], "decoder.up_blocks.0.resnets.%2d.", &j) == 1 &&
@@ -106,7 +114,8 @@ static int count_resnets(const char *const *name, int64_t n) {
 }
 
 names_map names_detect(const char *const *name, int64_t n,
-                       tt_model_kind kind) {
+                       tt_model_kind kind)
+{
     names_map m = {kind, NAMES_UNKNOWN, 0};
     switch (kind) {
     case TT_MODEL_DIT:
@@ -152,7 +161,8 @@ typedef struct leading {
 } leading;
 
 /* Replace the first matching leading text; a copy when none matches. */
-static void swap(char *out, const char *in, const leading *table) {
+static void swap(char *out, const char *in, const leading *table)
+{
     for (const leading *r = table; r->from; r++)
         if (starts(in, r->from)) {
             strcpy(out, r->to);
@@ -164,7 +174,8 @@ static void swap(char *out, const char *in, const leading *table) {
 
 /* "<head>N.<rest>": NULL when `in` is not of that form, else rest; the digits
  * stand at in + strlen(head), *ndigits of them. */
-static const char *numbered(const char *in, const char *head, int *ndigits) {
+static const char *numbered(const char *in, const char *head, int *ndigits)
+{
     if (!starts(in, head)) return NULL;
     const char *p = in + strlen(head);
     size_t n = strspn(p, "0123456789");
@@ -175,7 +186,8 @@ static const char *numbered(const char *in, const char *head, int *ndigits) {
 
 /* "<from>N.<rest>" to "<to>N.<swapped rest>". */
 static bool swap_block(char *out, const char *in, const char *from,
-                       const char *to, const leading *table) {
+                       const char *to, const leading *table)
+{
     int n;
     const char *rest = numbered(in, from, &n);
     if (!rest) return false;
@@ -184,7 +196,8 @@ static bool swap_block(char *out, const char *in, const char *from,
     return true;
 }
 
-static void dit_to_wan(char *out, const char *in) {
+static void dit_to_wan(char *out, const char *in)
+{
     static const leading global[] = {
         {"condition_embedder.text_embedder.linear_1.", "text_embedding.0."},
         {"condition_embedder.text_embedder.linear_2.", "text_embedding.2."},
@@ -211,7 +224,8 @@ static void dit_to_wan(char *out, const char *in) {
         swap(out, in, global);
 }
 
-static void t5_to_wan(char *out, const char *in) {
+static void t5_to_wan(char *out, const char *in)
+{
     static const leading global[] = {
         {"shared.", "token_embedding."},
         {"encoder.embed_tokens.", "token_embedding."},
@@ -231,7 +245,8 @@ static void t5_to_wan(char *out, const char *in) {
         swap(out, in, global);
 }
 
-static void llama_to_wan(char *out, const char *in) {
+static void llama_to_wan(char *out, const char *in)
+{
     static const leading global[] = {
         {"token_embd.", "token_embedding."},
         {"enc.output_norm.", "norm."},
@@ -262,7 +277,8 @@ static const leading vae_unit[] = {
 
 /* What stands behind "decoder.up_blocks.I.": stages of `resnets` residual
  * blocks and one upsampler become one flat list. */
-static bool vae_up_block(char *out, const char *in, int resnets) {
+static bool vae_up_block(char *out, const char *in, int resnets)
+{
     static const char head[] = "decoder.up_blocks.";
     int n, m;
     const char *rest = numbered(in, head, &n);
@@ -285,7 +301,8 @@ static bool vae_up_block(char *out, const char *in, int resnets) {
     return true;
 }
 
-static void vae_to_wan(char *out, const char *in, int resnets) {
+static void vae_to_wan(char *out, const char *in, int resnets)
+{
     static const leading global[] = {
         {"quant_conv.", "conv1."},
         {"post_quant_conv.", "conv2."},
@@ -315,7 +332,8 @@ static void vae_to_wan(char *out, const char *in, int resnets) {
     swap(out + 8, in + 8, half);
 }
 
-void names_to_wan(char *out, const char *in, const names_map *map) {
+void names_to_wan(char *out, const char *in, const names_map *map)
+{
     if (map->layout == NAMES_DIFFUSERS && map->kind == TT_MODEL_DIT)
         dit_to_wan(out, in);
     else if (map->layout == NAMES_DIFFUSERS && map->kind == TT_MODEL_VAE)
@@ -331,7 +349,8 @@ void names_to_wan(char *out, const char *in, const names_map *map) {
 /* ---- files that must be refused ------------------------------------------ */
 
 const char *names_refusal(const char *name, const tt_tensor *t,
-                          tt_model_kind kind) {
+                          tt_model_kind kind)
+{
     if (kind == TT_MODEL_DIT) {
         if (starts(name, "img_emb.") || strstr(name, "_img.") ||
             ends(name, "_img") || strstr(name, ".add_k_proj.") ||

@@ -13,12 +13,14 @@ typedef struct leading {
     const char *from, *to;
 } leading;
 
-static bool starts(const char *s, const char *prefix) {
+static bool starts(const char *s, const char *prefix)
+{
     return !strncmp(s, prefix, strlen(prefix));
 }
 
 /* Replace the first matching leading text; a copy when none matches. */
-static void swap(char *out, const char *in, const leading *table) {
+static void swap(char *out, const char *in, const leading *table)
+{
     for (const leading *r = table; r->from; r++)
         if (starts(in, r->from)) {
             strcpy(out, r->to);
@@ -29,7 +31,8 @@ static void swap(char *out, const char *in, const leading *table) {
 }
 
 /* "<head>N.<rest>": NULL when `in` is not of that form, else rest and N. */
-static const char *numbered(int *number, const char *in, const char *head) {
+static const char *numbered(int *number, const char *in, const char *head)
+{
     if (!starts(in, head)) return NULL;
     const char *p = in + strlen(head);
     size_t n = strspn(p, "0123456789");
@@ -38,7 +41,8 @@ static const char *numbered(int *number, const char *in, const char *head) {
     return p + n + 1;
 }
 
-static void dit_out(char *out, const char *in) {
+static void dit_out(char *out, const char *in)
+{
     static const leading global[] = {
         {"text_embedding.0.", "condition_embedder.text_embedder.linear_1."},
         {"text_embedding.2.", "condition_embedder.text_embedder.linear_2."},
@@ -66,7 +70,8 @@ static void dit_out(char *out, const char *in) {
     else swap(out, in, global);
 }
 
-static void t5_out(char *out, const char *in) {
+static void t5_out(char *out, const char *in)
+{
     static const leading global[] = {
         {"token_embedding.", "shared."},
         {"norm.", "encoder.final_layer_norm."},
@@ -88,7 +93,8 @@ static void t5_out(char *out, const char *in) {
 }
 
 /* Four stages of three residual blocks, the first three with an upsampler. */
-static const char *up_block(char *out, const char *in, const leading *unit) {
+static const char *up_block(char *out, const char *in, const leading *unit)
+{
     enum { RESNETS = 3 };
     int i;
     const char *rest = numbered(&i, in, "decoder.upsamples.");
@@ -103,7 +109,8 @@ static const char *up_block(char *out, const char *in, const leading *unit) {
     return out;
 }
 
-static void vae_out(char *out, const char *in) {
+static void vae_out(char *out, const char *in)
+{
     static const leading unit[] = {
         {"residual.0.gamma", "norm1.gamma"}, {"residual.2.", "conv1."},
         {"residual.3.gamma", "norm2.gamma"}, {"residual.6.", "conv2."},
@@ -133,7 +140,8 @@ static void vae_out(char *out, const char *in) {
     }
 }
 
-void names_from_wan(char *out, const char *in, tt_model_kind kind) {
+void names_from_wan(char *out, const char *in, tt_model_kind kind)
+{
     switch (kind) {
     case TT_MODEL_DIT: dit_out(out, in); break;
     case TT_MODEL_VAE: vae_out(out, in); break;

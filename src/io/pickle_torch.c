@@ -38,12 +38,14 @@ tags[] = {
     {"torch", "Size", SIZE, TT_NONE},
 };
 
-static bool same(const char *word, const char *s, size_t n) {
+static bool same(const char *word, const char *s, size_t n)
+{
     return strlen(word) == n && !memcmp(word, s, n);
 }
 
 bool pickle_global(pickle_machine *m, pickle_value *out, const char *module,
-                   size_t nmodule, const char *name, size_t nname) {
+                   size_t nmodule, const char *name, size_t nname)
+{
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
         if (same(tags[i].module, module, nmodule) &&
             same(tags[i].name, name, nname)) {
@@ -58,7 +60,8 @@ bool pickle_global(pickle_machine *m, pickle_value *out, const char *module,
     return false;
 }
 
-static bool is_tag(const pickle_value *v, role r) {
+static bool is_tag(const pickle_value *v, role r)
+{
     return v->kind == PV_TAG && tags[v->as.i].role == r;
 }
 
@@ -66,7 +69,8 @@ static bool is_tag(const pickle_value *v, role r) {
 
 /* ('storage', class, key, location, numel) */
 bool pickle_persistent(pickle_machine *m, pickle_value *out,
-                       const pickle_value *id) {
+                       const pickle_value *id)
+{
     static const char bad[] = "a storage that is not described as expected";
     if (id->kind != PV_TUPLE || id->as.list->count != 5)
         return pickle_refuse(m, bad);
@@ -93,7 +97,8 @@ bool pickle_persistent(pickle_machine *m, pickle_value *out,
 /* ---- tensors ------------------------------------------------------------- */
 
 static bool read_sizes(pickle_machine *m, int64_t *out, int *rank,
-                       const pickle_value *v) {
+                       const pickle_value *v)
+{
     if (v->kind != PV_TUPLE) return pickle_refuse(m, "sizes are not a tuple");
     if (v->as.list->count > TT_MAX_RANK)
         return pickle_refuse(m, "a tensor of more than 8 dimensions");
@@ -108,7 +113,8 @@ static bool read_sizes(pickle_machine *m, int64_t *out, int *rank,
 }
 
 /* The last element read must lie inside the storage. */
-static bool fits(const tt_tensor *t, int64_t offset, int64_t numel) {
+static bool fits(const tt_tensor *t, int64_t offset, int64_t numel)
+{
     int64_t last = offset, step;
     for (int i = 0; i < t->rank; i++)
         if (t->dim[i] == 0) return offset <= numel;
@@ -121,7 +127,8 @@ static bool fits(const tt_tensor *t, int64_t offset, int64_t numel) {
 
 /* Strides that are never used are made the packed ones, so that a packed
  * tensor is recognised as such. */
-static void settle_strides(tt_tensor *t) {
+static void settle_strides(tt_tensor *t)
+{
     tt_tensor packed = tt_tensor_make(t->data, t->dtype, t->rank, t->dim);
     bool empty = tt_tensor_count(t) == 0;
     for (int i = t->rank - 1; i >= 0; i--)
@@ -129,7 +136,8 @@ static void settle_strides(tt_tensor *t) {
 }
 
 static bool make_tensor(pickle_machine *m, pickle_value *out,
-                        const pickle_value *v, tt_dtype dtype) {
+                        const pickle_value *v, tt_dtype dtype)
+{
     tt_tensor t = {.dtype = dtype};
     int64_t bytes, numel = v[0].as.storage->numel;
     int strides = 0;
@@ -157,7 +165,8 @@ static bool make_tensor(pickle_machine *m, pickle_value *out,
 /* (storage, offset, sizes, strides, requires_grad, hooks[, metadata]); v3 has
  * the dtype behind the hooks. */
 static bool rebuild_tensor(pickle_machine *m, pickle_value *out,
-                           const pickle_list *args, bool v3) {
+                           const pickle_list *args, bool v3)
+{
     const pickle_value *v = args->item;
     int64_t least = v3 ? 7 : 6;
     if (args->count < least || args->count > least + 1 ||
@@ -173,7 +182,8 @@ static bool rebuild_tensor(pickle_machine *m, pickle_value *out,
 
 /* OrderedDict() or OrderedDict([(key, value), ...]) */
 static bool make_dict(pickle_machine *m, pickle_value *out,
-                      const pickle_list *args) {
+                      const pickle_list *args)
+{
     static const char bad[] = "an OrderedDict that is not built as expected";
     if (args->count > 1) return pickle_refuse(m, bad);
     *out = (pickle_value){.kind = PV_DICT};
@@ -195,7 +205,8 @@ static bool make_dict(pickle_machine *m, pickle_value *out,
 }
 
 bool pickle_reduce(pickle_machine *m, pickle_value *out,
-                   const pickle_value *tag, const pickle_value *args) {
+                   const pickle_value *tag, const pickle_value *args)
+{
     static const char bad[] = "a call that builds no dictionary or tensor";
     if (tag->kind != PV_TAG || args->kind != PV_TUPLE)
         return pickle_refuse(m, bad);
@@ -223,7 +234,8 @@ bool pickle_reduce(pickle_machine *m, pickle_value *out,
 /* module.state_dict() hangs {'_metadata': version numbers} on its
  * dictionary; nothing else may be set. */
 bool pickle_build(pickle_machine *m, const pickle_value *object,
-                  const pickle_value *state) {
+                  const pickle_value *state)
+{
     if (object->kind != PV_DICT || state->kind != PV_DICT ||
         state->as.list->count != 2)
         return pickle_refuse(m, "an object with attributes");

@@ -26,7 +26,8 @@ typedef struct reader {
     const uint8_t *data;
 } reader;
 
-static bool refuse(reader *r, const char *name, const char *why) {
+static bool refuse(reader *r, const char *name, const char *why)
+{
     char show[IO_SHOW];
     tt_fail(r->ctx, TT_EFORMAT, "%s: tensor '%s': %s", r->f->path,
             io_show(show, name, strlen(name)), why);
@@ -37,7 +38,8 @@ static bool refuse(reader *r, const char *name, const char *why) {
 
 /* A non-negative integer written in digits only. */
 static bool read_count(reader *r, int64_t *out, const char *name,
-                       io_lex_event e) {
+                       io_lex_event e)
+{
     const io_lex *l = &r->lex;
     int64_t x = 0;
     if (e == JSON_ERROR) return false;
@@ -57,7 +59,8 @@ static bool read_count(reader *r, int64_t *out, const char *name,
 
 /* An array of at most `max` counts; *n of them were read. */
 static bool read_counts(reader *r, int64_t *out, int max, int *n,
-                        const char *name, const char *too_many) {
+                        const char *name, const char *too_many)
+{
     *n = 0;
     for (;;) {
         io_lex_event e = io_lex_next(&r->lex);
@@ -68,7 +71,8 @@ static bool read_counts(reader *r, int64_t *out, int max, int *n,
     }
 }
 
-static bool read_dtype(reader *r, tt_dtype *t, const char *name) {
+static bool read_dtype(reader *r, tt_dtype *t, const char *name)
+{
     char text[16];
     const io_lex *l = &r->lex;
     if (l->len < sizeof text) { /* decoding never makes it longer */
@@ -80,7 +84,8 @@ static bool read_dtype(reader *r, tt_dtype *t, const char *name) {
     return refuse(r, name, "unknown or unsupported dtype");
 }
 
-static bool key_is(const io_lex *l, const char *word) {
+static bool key_is(const io_lex *l, const char *word)
+{
     char text[16];
     if (l->len > 6 * sizeof text) return false;
     if (!l->escaped)
@@ -92,7 +97,8 @@ static bool key_is(const io_lex *l, const char *word) {
 
 /* The object behind a tensor's name, its '{' already read. */
 static bool read_entry(reader *r, const char *name, tt_tensor *t,
-                       int64_t range[2]) {
+                       int64_t range[2])
+{
     io_lex *l = &r->lex;
     int nshape = -1, noffsets = -1;
     int64_t shape[TT_MAX_RANK];
@@ -138,7 +144,8 @@ static bool read_entry(reader *r, const char *name, tt_tensor *t,
 
 /* ---- the header ---------------------------------------------------------- */
 
-static bool read_metadata(reader *r) {
+static bool read_metadata(reader *r)
+{
     io_lex_event e = io_lex_next(&r->lex);
     if (e == JSON_OBJECT)
         for (e = io_lex_next(&r->lex); e != JSON_OBJECT_END;
@@ -155,7 +162,8 @@ static bool read_metadata(reader *r) {
 
 /* First pass: the grammar, and how many tensors there are. */
 static bool count_tensors(reader *r, const char *text, size_t n,
-                          int64_t *count) {
+                          int64_t *count)
+{
     io_lex *l = &r->lex;
     if (!io_lex_begin(l, r->ctx, &r->ctx->scratch, r->f->path, text, n))
         return false;
@@ -170,7 +178,8 @@ static bool count_tensors(reader *r, const char *text, size_t n,
     }
 }
 
-static const char *take_name(reader *r) {
+static const char *take_name(reader *r)
+{
     char *name = r->pool;
     size_t n = io_lex_decode(name, r->lex.str, r->lex.len);
     name[n] = '\0';
@@ -181,7 +190,8 @@ static const char *take_name(reader *r) {
 }
 
 /* Second pass: the tensors. */
-static bool read_tensors(reader *r, const char *text, size_t n) {
+static bool read_tensors(reader *r, const char *text, size_t n)
+{
     io_lex *l = &r->lex;
     int64_t i = 0;
     if (!io_lex_begin(l, r->ctx, &r->ctx->scratch, r->f->path, text, n))
@@ -208,13 +218,15 @@ static bool read_tensors(reader *r, const char *text, size_t n) {
     }
 }
 
-static int range_order(const void *a, const void *b) {
+static int range_order(const void *a, const void *b)
+{
     const int64_t *x = a, *y = b;
     if (x[0] != y[0]) return x[0] < y[0] ? -1 : 1;
     return (x[1] > y[1]) - (x[1] < y[1]);
 }
 
-static bool check_tiling(reader *r) {
+static bool check_tiling(reader *r)
+{
     int64_t n = r->f->count, at = 0;
     if (n > 1) qsort(r->range, (size_t)n, 2 * sizeof *r->range, range_order);
     for (int64_t i = 0; i < n; i++) {
@@ -235,7 +247,8 @@ static bool check_tiling(reader *r) {
     return false;
 }
 
-static bool read_header(reader *r, const char *text, size_t n) {
+static bool read_header(reader *r, const char *text, size_t n)
+{
     int64_t count;
     tt_ctx *ctx = r->ctx;
     if (!count_tensors(r, text, n, &count)) return false;
@@ -246,7 +259,8 @@ static bool read_header(reader *r, const char *text, size_t n) {
     return r->pool && r->range && read_tensors(r, text, n) && check_tiling(r);
 }
 
-tt_status safetensors_read(tt_ctx *ctx, tt_file *f) {
+tt_status safetensors_read(tt_ctx *ctx, tt_file *f)
+{
     const uint8_t *p = f->map.data;
     reader r = {.ctx = ctx, .f = f};
     f->format = "safetensors";

@@ -12,7 +12,8 @@
 #include "io/weights.h"
 
 /* Length of X in "X.scale_weight" or "X.weight_scale"; 0: another name. */
-static size_t scaled_prefix(const char *name) {
+static size_t scaled_prefix(const char *name)
+{
     static const char *const tails[] = {".scale_weight", ".weight_scale"};
     size_t n = strlen(name);
     for (int k = 0; k < 2; k++) {
@@ -22,19 +23,22 @@ static size_t scaled_prefix(const char *name) {
     return 0;
 }
 
-static bool ends(const char *s, const char *tail) {
+static bool ends(const char *s, const char *tail)
+{
     size_t n = strlen(s), m = strlen(tail);
     return n >= m && !strcmp(s + n - m, tail);
 }
 
-static tt_status refuse(tt_weights *w, const weight *x, const char *why) {
+static tt_status refuse(tt_weights *w, const weight *x, const char *why)
+{
     char show[IO_SHOW];
     return tt_fail(w->ctx, TT_EFORMAT, "%s: tensor '%s': %s", w->path,
                    io_show(show, x->stored, strlen(x->stored)), why);
 }
 
 /* The one number of a scale tensor. */
-static tt_status read_scale(tt_weights *w, float *out, const weight *x) {
+static tt_status read_scale(tt_weights *w, float *out, const weight *x)
+{
     if (tt_tensor_count(&x->t) != 1 || !tt_dtype_is_real(x->t.dtype) ||
         tt_dtype_block(x->t.dtype) != 1)
         return refuse(w, x, "expected one floating-point number that scales "
@@ -47,7 +51,8 @@ static tt_status read_scale(tt_weights *w, float *out, const weight *x) {
 }
 
 /* Apply one scale; *used tells whether its weight is there. */
-static tt_status apply(tt_weights *w, weight *x, size_t n, bool *used) {
+static tt_status apply(tt_weights *w, weight *x, size_t n, bool *used)
+{
     float scale;
     tt_arena_mark m = tt_arena_here(&w->ctx->scratch);
     char *name = tt_alloc(w->ctx, &w->ctx->scratch, (int64_t)n + 8, 1,
@@ -66,11 +71,13 @@ static tt_status apply(tt_weights *w, weight *x, size_t n, bool *used) {
     return TT_OK;
 }
 
-static bool is_fp8(tt_dtype t) {
+static bool is_fp8(tt_dtype t)
+{
     return t == TT_F8_E4M3 || t == TT_F8_E5M2;
 }
 
-tt_status weights_apply_scales(tt_weights *w, bool marker, bool *changed) {
+tt_status weights_apply_scales(tt_weights *w, bool marker, bool *changed)
+{
     int64_t kept = 0;
     bool scaled = marker;
     for (int64_t i = 0; i < w->count; i++) {

@@ -20,9 +20,13 @@ static const uint32_t round_constant[64] = {
     0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208,
     0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-static uint32_t rotr(uint32_t x, int n) { return x >> n | x << (32 - n); }
+static uint32_t rotr(uint32_t x, int n)
+{
+    return x >> n | x << (32 - n);
+}
 
-static void compress(uint32_t h[8], const uint8_t *p) {
+static void compress(uint32_t h[8], const uint8_t *p)
+{
     uint32_t w[64], v[8];
     for (int i = 0; i < 16; i++)
         w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 |
@@ -46,7 +50,8 @@ static void compress(uint32_t h[8], const uint8_t *p) {
     for (int i = 0; i < 8; i++) h[i] += v[i];
 }
 
-void tt_sha256_init(tt_sha256 *s) {
+void tt_sha256_init(tt_sha256 *s)
+{
     static const uint32_t start[8] = {
         0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
@@ -54,7 +59,8 @@ void tt_sha256_init(tt_sha256 *s) {
     s->nbytes = 0;
 }
 
-void tt_sha256_add(tt_sha256 *s, const void *data, size_t n) {
+void tt_sha256_add(tt_sha256 *s, const void *data, size_t n)
+{
     const uint8_t *p = data;
     size_t used = (size_t)(s->nbytes % 64);
     s->nbytes += n;
@@ -70,7 +76,8 @@ void tt_sha256_add(tt_sha256 *s, const void *data, size_t n) {
     if (n > 0) memcpy(s->block, p, n);
 }
 
-void tt_sha256_hex(tt_sha256 *s, char hex[65]) {
+void tt_sha256_hex(tt_sha256 *s, char hex[65])
+{
     static const uint8_t padding[64] = {0x80};
     uint8_t length[8];
     uint64_t bits = s->nbytes * 8;
@@ -81,7 +88,8 @@ void tt_sha256_hex(tt_sha256 *s, char hex[65]) {
         snprintf(hex + 8 * i, 9, "%08x", (unsigned)s->h[i]);
 }
 
-tt_status tt_tensor_digest(tt_ctx *ctx, char hex[65], const tt_tensor *t) {
+tt_status tt_tensor_digest(tt_ctx *ctx, char hex[65], const tt_tensor *t)
+{
     tt_sha256 s;
     tt_sha256_init(&s);
     if (ctx->status) return ctx->status;
@@ -102,7 +110,8 @@ tt_status tt_tensor_digest(tt_ctx *ctx, char hex[65], const tt_tensor *t) {
     return ctx->status;
 }
 
-void tt_file_digest(char hex[65], const tt_file *f) {
+void tt_file_digest(char hex[65], const tt_file *f)
+{
     tt_sha256 s;
     tt_sha256_init(&s);
     tt_sha256_add(&s, f->map.data, (size_t)f->map.size);

@@ -48,13 +48,15 @@ struct tt_st_writer {
 
 /* ---- bytes to files ------------------------------------------------------ */
 
-static tt_status cannot(tt_st_writer *w, const char *what) {
+static tt_status cannot(tt_st_writer *w, const char *what)
+{
     return tt_fail(w->ctx, TT_EIO, "%s: cannot %s: %s", w->path, what,
                    strerror(errno));
 }
 
 static tt_status write_all(tt_st_writer *w, int fd, const void *data,
-                           size_t n) {
+                           size_t n)
+{
     const char *p = data;
     while (n > 0) {
         ssize_t k = write(fd, p, n < (1u << 30) ? n : 1u << 30);
@@ -69,13 +71,15 @@ static tt_status write_all(tt_st_writer *w, int fd, const void *data,
     return TT_OK;
 }
 
-static tt_status empty_buffer(tt_st_writer *w) {
+static tt_status empty_buffer(tt_st_writer *w)
+{
     size_t n = w->used;
     w->used = 0;
     return n ? write_all(w, w->fd, w->buf, n) : TT_OK;
 }
 
-static tt_status put(tt_st_writer *w, const void *data, size_t n) {
+static tt_status put(tt_st_writer *w, const void *data, size_t n)
+{
     if (w->used + n > BUFFER) TT_TRY(empty_buffer(w));
     if (n >= BUFFER) return write_all(w, w->fd, data, n);
     if (n > 0) memcpy(w->buf + w->used, data, n);
@@ -84,7 +88,8 @@ static tt_status put(tt_st_writer *w, const void *data, size_t n) {
 }
 
 /* A fresh file; O_EXCL so that nobody else's file is ever overwritten. */
-static tt_status create(tt_st_writer *w, int *fd, const char *path) {
+static tt_status create(tt_st_writer *w, int *fd, const char *path)
+{
     *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (*fd < 0 && errno == EEXIST) { /* left by a killed process of our id */
         unlink(path);
@@ -95,7 +100,8 @@ static tt_status create(tt_st_writer *w, int *fd, const char *path) {
 
 /* ---- create -------------------------------------------------------------- */
 
-static tt_status check_target(tt_st_writer *w) {
+static tt_status check_target(tt_st_writer *w)
+{
     struct stat st;
     if (stat(w->path, &st) != 0) return TT_OK; /* a new file */
     if (S_ISDIR(st.st_mode))
@@ -107,7 +113,8 @@ static tt_status check_target(tt_st_writer *w) {
     return TT_OK;
 }
 
-static tt_status prepare(tt_st_writer *w, const char *path) {
+static tt_status prepare(tt_st_writer *w, const char *path)
+{
     size_t n = strlen(path) + 32;
     w->path = tt_strdup(w->ctx, &w->arena, path);
     w->data_path = tt_alloc(w->ctx, &w->arena, (int64_t)n, 1, "a path");
@@ -120,7 +127,8 @@ static tt_status prepare(tt_st_writer *w, const char *path) {
     return create(w, &w->fd, w->data_path);
 }
 
-tt_status tt_st_create(tt_ctx *ctx, tt_st_writer **out, const char *path) {
+tt_status tt_st_create(tt_ctx *ctx, tt_st_writer **out, const char *path)
+{
     *out = NULL;
     if (ctx->status) return ctx->status;
     tt_st_writer *w = calloc(1, sizeof *w);
@@ -135,7 +143,8 @@ tt_status tt_st_create(tt_ctx *ctx, tt_st_writer **out, const char *path) {
 
 /* ---- add ----------------------------------------------------------------- */
 
-tt_status tt_st_meta(tt_st_writer *w, const char *key, const char *value) {
+tt_status tt_st_meta(tt_st_writer *w, const char *key, const char *value)
+{
     pair *p = tt_alloc(w->ctx, &w->arena, 1, sizeof *p, "metadata");
     if (!p) return w->ctx->status;
     *p = (pair){tt_strdup(w->ctx, &w->arena, key),
@@ -147,7 +156,8 @@ tt_status tt_st_meta(tt_st_writer *w, const char *key, const char *value) {
 }
 
 tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
-                    int rank, const int64_t *dim, const void *data) {
+                    int rank, const int64_t *dim, const void *data)
+{
     int64_t n, end;
     item *t = tt_alloc0(w->ctx, &w->arena, 1, sizeof *t, "a tensor entry");
     if (!t) return w->ctx->status;
@@ -171,7 +181,8 @@ tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
 }
 
 tt_status tt_st_open_tensor(tt_st_writer *w, const char *name, tt_dtype dtype,
-                            int rank, const int64_t *dim) {
+                            int rank, const int64_t *dim)
+{
     int64_t none[TT_MAX_RANK + 1] = {0}, n;
     TT_ASSERT(tt_dtype_block(dtype) == 1);
     TT_TRY(tt_st_add(w, name, dtype, 1, none, NULL));
@@ -184,7 +195,8 @@ tt_status tt_st_open_tensor(tt_st_writer *w, const char *name, tt_dtype dtype,
     return TT_OK;
 }
 
-tt_status tt_st_write(tt_st_writer *w, const void *data, size_t nbytes) {
+tt_status tt_st_write(tt_st_writer *w, const void *data, size_t nbytes)
+{
     if (w->ctx->status) return w->ctx->status;
     TT_ASSERT(w->last && nbytes <= (uint64_t)(w->last->end - w->nbytes));
     w->nbytes += (int64_t)nbytes;
@@ -192,7 +204,8 @@ tt_status tt_st_write(tt_st_writer *w, const void *data, size_t nbytes) {
 }
 
 tt_status tt_st_append(tt_st_writer *w, int axis, int64_t rows,
-                       const void *data) {
+                       const void *data)
+{
     item *t = w->last;
     int64_t n, dim[TT_MAX_RANK];
     if (w->ctx->status) return w->ctx->status;
@@ -210,7 +223,8 @@ tt_status tt_st_append(tt_st_writer *w, int axis, int64_t rows,
     return put(w, data, (size_t)n);
 }
 
-tt_status tt_st_flush(tt_st_writer *w) {
+tt_status tt_st_flush(tt_st_writer *w)
+{
     if (w->ctx->status) return w->ctx->status;
     TT_TRY(empty_buffer(w));
     return fsync(w->fd) ? cannot(w, "flush") : TT_OK;
@@ -224,12 +238,14 @@ typedef struct text {
     size_t n;
 } text;
 
-static void add_text(text *o, const char *s, size_t n) {
+static void add_text(text *o, const char *s, size_t n)
+{
     if (o->to) memcpy(o->to + o->n, s, n);
     o->n += n;
 }
 
-static void add_string(text *o, const char *s) {
+static void add_string(text *o, const char *s)
+{
     add_text(o, "\"", 1);
     for (; *s; s++) {
         char buf[8];
@@ -242,15 +258,20 @@ static void add_string(text *o, const char *s) {
     add_text(o, "\"", 1);
 }
 
-static void add_int(text *o, const char *before, int64_t v) {
+static void add_int(text *o, const char *before, int64_t v)
+{
     char buf[32];
     int n = snprintf(buf, sizeof buf, "%s%lld", before, (long long)v);
     add_text(o, buf, (size_t)n);
 }
 
-static void add_word(text *o, const char *s) { add_text(o, s, strlen(s)); }
+static void add_word(text *o, const char *s)
+{
+    add_text(o, s, strlen(s));
+}
 
-static void add_header(text *o, const tt_st_writer *w) {
+static void add_header(text *o, const tt_st_writer *w)
+{
     const char *comma = "";
     add_word(o, "{");
     if (w->meta) {
@@ -280,7 +301,8 @@ static void add_header(text *o, const tt_st_writer *w) {
     while (o->n % 8) add_word(o, " ");
 }
 
-static tt_status write_header(tt_st_writer *w, int fd) {
+static tt_status write_header(tt_st_writer *w, int fd)
+{
     uint8_t length[8];
     text o = {NULL, 0};
     add_header(&o, w);
@@ -298,11 +320,13 @@ static tt_status write_header(tt_st_writer *w, int fd) {
 
 /* ---- finish -------------------------------------------------------------- */
 
-static int by_name(const void *a, const void *b) {
+static int by_name(const void *a, const void *b)
+{
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static tt_status check_names(tt_st_writer *w) {
+static tt_status check_names(tt_st_writer *w)
+{
     int64_t n = 0;
     for (const item *t = w->first; t; t = t->next) n++;
     const char **name = tt_alloc(w->ctx, &w->arena, n, sizeof *name, "names");
@@ -317,7 +341,8 @@ static tt_status check_names(tt_st_writer *w) {
     return TT_OK;
 }
 
-static tt_status copy_data(tt_st_writer *w, int to) {
+static tt_status copy_data(tt_st_writer *w, int to)
+{
     if (lseek(w->fd, 0, SEEK_SET) < 0) return cannot(w, "read its data again");
     for (int64_t left = w->nbytes; left > 0;) {
         ssize_t k = read(w->fd, w->buf, BUFFER);
@@ -333,7 +358,8 @@ static tt_status copy_data(tt_st_writer *w, int to) {
 }
 
 /* The rename itself must reach the disk too; not every system can. */
-static void flush_folder(tt_st_writer *w) {
+static void flush_folder(tt_st_writer *w)
+{
     char *dir = io_folder_of(w->ctx, &w->arena, w->path);
     int fd = dir ? open(dir, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0) return;
@@ -341,7 +367,8 @@ static void flush_folder(tt_st_writer *w) {
     close(fd);
 }
 
-static tt_status write_full(tt_st_writer *w) {
+static tt_status write_full(tt_st_writer *w)
+{
     int fd;
     TT_ASSERT(!w->last || w->last->end == w->nbytes);
     TT_TRY(empty_buffer(w));
@@ -357,7 +384,8 @@ static tt_status write_full(tt_st_writer *w) {
     return s;
 }
 
-tt_status tt_st_finish(tt_st_writer *w) {
+tt_status tt_st_finish(tt_st_writer *w)
+{
     if (!w) return TT_OK;
     tt_ctx *ctx = w->ctx;
     if (!ctx->status) write_full(w);
@@ -365,7 +393,8 @@ tt_status tt_st_finish(tt_st_writer *w) {
     return ctx->status;
 }
 
-void tt_st_abort(tt_st_writer *w) {
+void tt_st_abort(tt_st_writer *w)
+{
     if (!w) return;
     if (w->fd >= 0) {
         close(w->fd);

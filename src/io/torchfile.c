@@ -40,7 +40,8 @@ typedef struct walk {
     frame frame[DEPTH_LIMIT + 1];
 } walk;
 
-static bool refuse(walk *w, const char *why) {
+static bool refuse(walk *w, const char *why)
+{
     tt_fail(w->ctx, TT_EFORMAT, "%s: data.pkl refused: %s", w->f->path, why);
     return false;
 }
@@ -52,7 +53,8 @@ typedef struct keyed {
     int64_t at;
 } keyed;
 
-static int key_order(const void *a, const void *b) {
+static int key_order(const void *a, const void *b)
+{
     const keyed *x = a, *y = b;
     const pickle_value *k = x->key, *l = y->key;
     int c = (k->kind > l->kind) - (k->kind < l->kind);
@@ -65,13 +67,15 @@ static int key_order(const void *a, const void *b) {
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-static bool same_key(const keyed *x, const keyed *y) {
+static bool same_key(const keyed *x, const keyed *y)
+{
     keyed z = {y->key, x->at};
     return key_order(x, &z) == 0;
 }
 
 /* Python keeps the first place and the last value of a repeated key. */
-static bool unique_keys(walk *w, pickle_list *d) {
+static bool unique_keys(walk *w, pickle_list *d)
+{
     int64_t n = d->count / 2, kept = 0;
     for (int64_t i = 0; i < n; i++) {
         const pickle_value *k = &d->item[2 * i];
@@ -106,7 +110,8 @@ static bool unique_keys(walk *w, pickle_list *d) {
 
 /* ---- the walk ------------------------------------------------------------ */
 
-static bool enter(walk *w, const pickle_value *v, const frame *at) {
+static bool enter(walk *w, const pickle_value *v, const frame *at)
+{
     if (w->depth == DEPTH_LIMIT)
         return refuse(w, "values nested deeper than 32");
     if (v->kind == PV_DICT && !w->filling && !unique_keys(w, v->as.list))
@@ -119,7 +124,8 @@ static bool enter(walk *w, const pickle_value *v, const frame *at) {
     return true;
 }
 
-static void fill(walk *w, const frame *last, const tt_tensor *t) {
+static void fill(walk *w, const frame *last, const tt_tensor *t)
+{
     tt_entry *e = &w->f->entry[w->count];
     char *name = w->to;
     e->path = w->path;
@@ -142,7 +148,8 @@ static void fill(walk *w, const frame *last, const tt_tensor *t) {
 }
 
 /* A tensor whose last key is in `last`; the others are in the frames. */
-static bool found(walk *w, const frame *last, const tt_tensor *t) {
+static bool found(walk *w, const frame *last, const tt_tensor *t)
+{
     if (w->filling) {
         fill(w, last, t);
     } else {
@@ -162,7 +169,8 @@ static bool found(walk *w, const frame *last, const tt_tensor *t) {
     return true;
 }
 
-static bool visit(walk *w, const pickle_value *v, const frame *at) {
+static bool visit(walk *w, const pickle_value *v, const frame *at)
+{
     if (++w->visits > w->max_visits)
         return refuse(w, "more values than a dictionary of tensors needs");
     switch (v->kind) {
@@ -175,7 +183,8 @@ static bool visit(walk *w, const pickle_value *v, const frame *at) {
     }
 }
 
-static void name_item(frame *at, const frame *in) {
+static void name_item(frame *at, const frame *in)
+{
     const pickle_value *item = in->value->as.list->item;
     if (in->value->kind == PV_DICT && item[in->at].kind == PV_STR) {
         at->key = item[in->at].as.s;
@@ -188,7 +197,8 @@ static void name_item(frame *at, const frame *in) {
     at->nkey = (size_t)snprintf(at->number, sizeof at->number, "%lld", i);
 }
 
-static bool walk_all(walk *w, const pickle_value *root) {
+static bool walk_all(walk *w, const pickle_value *root)
+{
     frame at = {.key = ""};
     w->visits = w->count = 0;
     w->depth = 0;
@@ -209,7 +219,8 @@ static bool walk_all(walk *w, const pickle_value *root) {
     return true;
 }
 
-static bool collect(walk *w, const pickle_value *root) {
+static bool collect(walk *w, const pickle_value *root)
+{
     if (!walk_all(w, root)) return false;
     if (!file_alloc_entries(w->ctx, w->f, w->count)) return false;
     w->path = tt_alloc(w->ctx, &w->f->arena, w->slots, sizeof *w->path,
@@ -220,7 +231,8 @@ static bool collect(walk *w, const pickle_value *root) {
     return walk_all(w, root);
 }
 
-tt_status torch_read(tt_ctx *ctx, tt_file *f) {
+tt_status torch_read(tt_ctx *ctx, tt_file *f)
+{
     torchzip zip;
     pickle_value root;
     tt_arena a = {0};

@@ -29,7 +29,8 @@ typedef struct directory {
     int64_t at, size, count;
 } directory;
 
-static tt_status refuse(tt_ctx *ctx, const tt_file *f, const char *why) {
+static tt_status refuse(tt_ctx *ctx, const tt_file *f, const char *why)
+{
     return tt_fail(ctx, TT_EFORMAT, "%s: damaged PyTorch zip file: %s",
                    f->path, why);
 }
@@ -37,7 +38,8 @@ static tt_status refuse(tt_ctx *ctx, const tt_file *f, const char *why) {
 /* ---- the end of the file ------------------------------------------------- */
 
 /* Offset of the end record whose comment reaches exactly to the end. */
-static int64_t find_end(const io_map *m) {
+static int64_t find_end(const io_map *m)
+{
     int64_t low = m->size - END_SIZE - 65535;
     for (int64_t i = m->size - END_SIZE; i >= 0 && i >= low; i--)
         if (le32(m->data + i) == SIG_END &&
@@ -47,7 +49,8 @@ static int64_t find_end(const io_map *m) {
 }
 
 static tt_status read_end64(tt_ctx *ctx, directory *d, const tt_file *f,
-                            int64_t locator, int64_t *end) {
+                            int64_t locator, int64_t *end)
+{
     const uint8_t *p = f->map.data;
     uint64_t at = le64(p + locator + 8);
     if (le32(p + locator + 4) != 0 || le32(p + locator + 16) > 1)
@@ -70,7 +73,8 @@ static tt_status read_end64(tt_ctx *ctx, directory *d, const tt_file *f,
     return TT_OK;
 }
 
-static tt_status find_directory(tt_ctx *ctx, directory *d, const tt_file *f) {
+static tt_status find_directory(tt_ctx *ctx, directory *d, const tt_file *f)
+{
     int64_t end = find_end(&f->map), next;
     if (end < 0)
         return refuse(ctx, f, "no end record (cut off or still being "
@@ -94,7 +98,8 @@ static tt_status find_directory(tt_ctx *ctx, directory *d, const tt_file *f) {
 
 /* Replace 32-bit fields that are all ones by the values of the ZIP64 extra
  * field, which stand there in this order. */
-static bool widen(uint64_t *field[3], const uint8_t *extra, size_t n) {
+static bool widen(uint64_t *field[3], const uint8_t *extra, size_t n)
+{
     const uint8_t *p = NULL, *end = NULL;
     for (size_t i = 0; i + 4 <= n;) {
         size_t len = le16(extra + i + 2);
@@ -115,7 +120,8 @@ static bool widen(uint64_t *field[3], const uint8_t *extra, size_t n) {
 }
 
 /* The local header at e->begin; sets data and end. */
-static const char *read_local(zip_entry *e, const io_map *m, int64_t limit) {
+static const char *read_local(zip_entry *e, const io_map *m, int64_t limit)
+{
     if (e->begin > limit - LOCAL_SIZE) return "an entry outside the file";
     const uint8_t *p = m->data + e->begin;
     if (le32(p) != SIG_LOCAL) return "wrong signature of an entry";
@@ -134,7 +140,8 @@ static const char *read_local(zip_entry *e, const io_map *m, int64_t limit) {
 
 /* One central record of at most n bytes; *used of them. NULL or the reason. */
 static const char *read_central(zip_entry *e, const uint8_t *p, int64_t n,
-                                int64_t *used) {
+                                int64_t *used)
+{
     if (n < CENTRAL_SIZE || le32(p) != SIG_CENTRAL)
         return "wrong signature in the directory";
     size_t nname = le16(p + 28), nextra = le16(p + 30);
@@ -156,23 +163,27 @@ static const char *read_central(zip_entry *e, const uint8_t *p, int64_t n,
     return NULL;
 }
 
-static int by_place(const void *a, const void *b) {
+static int by_place(const void *a, const void *b)
+{
     const zip_entry *x = a, *y = b;
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-static int compare_names(const char *a, size_t n, const char *b, size_t m) {
+static int compare_names(const char *a, size_t n, const char *b, size_t m)
+{
     int c = memcmp(a, b, n < m ? n : m);
     return c ? c : (n > m) - (n < m);
 }
 
-static int by_name(const void *a, const void *b) {
+static int by_name(const void *a, const void *b)
+{
     const zip_entry *x = a, *y = b;
     return compare_names(x->name, x->nname, y->name, y->nname);
 }
 
 static tt_status read_entries(tt_ctx *ctx, torchzip *z, tt_arena *a,
-                              const tt_file *f, const directory *d) {
+                              const tt_file *f, const directory *d)
+{
     int64_t at = d->at, end = d->at + d->size, used = 0;
     size_t n = (size_t)d->count;
     z->entry = tt_alloc(ctx, a, d->count, sizeof *z->entry, "zip directory");
@@ -201,7 +212,8 @@ static tt_status read_entries(tt_ctx *ctx, torchzip *z, tt_arena *a,
 /* ---- what torch puts inside ---------------------------------------------- */
 
 static const zip_entry *find(const torchzip *z, const char *folder,
-                             const char *key, size_t n) {
+                             const char *key, size_t n)
+{
     /* The name is root + folder + key: compare piece by piece. */
     size_t nfolder = strlen(folder);
     int64_t lo = 0, hi = z->count;
@@ -226,11 +238,13 @@ static const zip_entry *find(const torchzip *z, const char *folder,
 }
 
 const zip_entry *torchzip_storage(const torchzip *z, const char *key,
-                                  size_t n) {
+                                  size_t n)
+{
     return find(z, "data/", key, n);
 }
 
-static tt_status find_root(tt_ctx *ctx, torchzip *z, const tt_file *f) {
+static tt_status find_root(tt_ctx *ctx, torchzip *z, const tt_file *f)
+{
     static const char tail[] = "/data.pkl";
     size_t ntail = sizeof tail - 1;
     for (int64_t i = 0; i < z->count; i++) {
@@ -253,7 +267,8 @@ static tt_status find_root(tt_ctx *ctx, torchzip *z, const tt_file *f) {
 }
 
 tt_status torchzip_read(tt_ctx *ctx, torchzip *z, tt_arena *a,
-                        const tt_file *f) {
+                        const tt_file *f)
+{
     directory d = {0};
     *z = (torchzip){0};
     TT_TRY(find_directory(ctx, &d, f));

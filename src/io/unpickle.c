@@ -25,7 +25,8 @@ typedef struct memo_slot {
     bool used;
 } memo_slot;
 
-bool pickle_refuse(pickle_machine *m, const char *why) {
+bool pickle_refuse(pickle_machine *m, const char *why)
+{
     tt_fail(m->ctx, TT_EFORMAT, "%s: data.pkl refused at byte %lld: %s",
             m->f->path, (long long)m->at, why);
     return false;
@@ -34,7 +35,8 @@ bool pickle_refuse(pickle_machine *m, const char *why) {
 /* ---- memory -------------------------------------------------------------- */
 
 /* Arena pieces are 64 bytes at least; values are much smaller. */
-static void *cut(pickle_machine *m, int64_t count, size_t size) {
+static void *cut(pickle_machine *m, int64_t count, size_t size)
+{
     size_t n = ((size_t)count * size + 7) & ~(size_t)7;
     if (n > CHUNK / 4)
         return tt_alloc(m->ctx, m->arena, count, size, "pickled values");
@@ -49,7 +51,8 @@ static void *cut(pickle_machine *m, int64_t count, size_t size) {
     return p;
 }
 
-void *pickle_new(pickle_machine *m, size_t size) {
+void *pickle_new(pickle_machine *m, size_t size)
+{
     if (++m->objects > OBJECT_LIMIT) {
         pickle_refuse(m, "too many objects");
         return NULL;
@@ -61,7 +64,8 @@ void *pickle_new(pickle_machine *m, size_t size) {
 
 /* Room for one more element of an array that doubles. */
 static bool grow(pickle_machine *m, void *array, int64_t used, int64_t *cap,
-                 size_t size, int64_t first) {
+                 size_t size, int64_t first)
+{
     void *old, *new;
     if (used < *cap) return true;
     int64_t bigger = *cap ? 2 * *cap : first;
@@ -74,7 +78,8 @@ static bool grow(pickle_machine *m, void *array, int64_t used, int64_t *cap,
     return true;
 }
 
-bool pickle_append(pickle_machine *m, pickle_list *l, const pickle_value *v) {
+bool pickle_append(pickle_machine *m, pickle_list *l, const pickle_value *v)
+{
     if (!grow(m, &l->item, l->count, &l->cap, sizeof *v, 4)) return false;
     l->item[l->count++] = *v;
     return true;
@@ -82,7 +87,8 @@ bool pickle_append(pickle_machine *m, pickle_list *l, const pickle_value *v) {
 
 /* ---- input --------------------------------------------------------------- */
 
-static const uint8_t *take(pickle_machine *m, int64_t n) {
+static const uint8_t *take(pickle_machine *m, int64_t n)
+{
     if (n > m->n - m->at) {
         pickle_refuse(m, "unexpected end");
         return NULL;
@@ -94,7 +100,8 @@ static const uint8_t *take(pickle_machine *m, int64_t n) {
 
 /* ---- stack and memo ------------------------------------------------------ */
 
-static bool push(pickle_machine *m, const pickle_value *v) {
+static bool push(pickle_machine *m, const pickle_value *v)
+{
     if (m->top == STACK_LIMIT) return pickle_refuse(m, "stack too deep");
     if (!grow(m, &m->stack, m->top, &m->cap, sizeof *v, 256)) return false;
     m->stack[m->top++] = *v;
@@ -102,13 +109,15 @@ static bool push(pickle_machine *m, const pickle_value *v) {
 }
 
 /* The n topmost values above the last mark, NULL when there are fewer. */
-static pickle_value *top(pickle_machine *m, int64_t n) {
+static pickle_value *top(pickle_machine *m, int64_t n)
+{
     if (m->top - m->floor >= n) return m->stack + m->top - n;
     pickle_refuse(m, "stack underflow");
     return NULL;
 }
 
-static bool push_mark(pickle_machine *m) {
+static bool push_mark(pickle_machine *m)
+{
     if (m->nmarks == STACK_LIMIT) return pickle_refuse(m, "too many marks");
     if (!grow(m, &m->mark, m->nmarks, &m->mark_cap, sizeof *m->mark, 64))
         return false;
@@ -118,7 +127,8 @@ static bool push_mark(pickle_machine *m) {
 }
 
 /* Take off everything above the last mark, and the mark. */
-static pickle_value *pop_mark(pickle_machine *m, int64_t *n) {
+static pickle_value *pop_mark(pickle_machine *m, int64_t *n)
+{
     if (m->nmarks == 0) {
         pickle_refuse(m, "no mark");
         return NULL;
@@ -131,14 +141,16 @@ static pickle_value *pop_mark(pickle_machine *m, int64_t *n) {
 }
 
 /* The slot of key, or the free one where it belongs (open addressing). */
-static memo_slot *slot(memo_slot *memo, int64_t cap, uint32_t key) {
+static memo_slot *slot(memo_slot *memo, int64_t cap, uint32_t key)
+{
     uint64_t i = key * UINT64_C(0x9E3779B97F4A7C15) >> 32;
     for (i &= (uint64_t)cap - 1; memo[i].used && memo[i].key != key;)
         i = (i + 1) & ((uint64_t)cap - 1);
     return &memo[i];
 }
 
-static bool put_memo(pickle_machine *m, uint32_t key) {
+static bool put_memo(pickle_machine *m, uint32_t key)
+{
     const pickle_value *v = top(m, 1);
     if (!v) return false;
     if (m->nmemo == MEMO_LIMIT) return pickle_refuse(m, "memo too large");
@@ -158,7 +170,8 @@ static bool put_memo(pickle_machine *m, uint32_t key) {
     return true;
 }
 
-static bool get_memo(pickle_machine *m, uint32_t key) {
+static bool get_memo(pickle_machine *m, uint32_t key)
+{
     memo_slot *s = m->memo ? slot(m->memo, m->memo_cap, key) : NULL;
     if (!s || !s->used) return pickle_refuse(m, "an unset memo entry");
     return push(m, &s->value);
@@ -166,7 +179,8 @@ static bool get_memo(pickle_machine *m, uint32_t key) {
 
 /* ---- opcodes that read text ---------------------------------------------- */
 
-static bool op_string(pickle_machine *m) {
+static bool op_string(pickle_machine *m)
+{
     const uint8_t *p = take(m, 4);
     if (!p) return false;
     uint32_t n = le32(p);
@@ -177,7 +191,8 @@ static bool op_string(pickle_machine *m) {
     return push(m, &v);
 }
 
-static const char *line(pickle_machine *m, size_t *n) {
+static const char *line(pickle_machine *m, size_t *n)
+{
     const uint8_t *p = m->text + m->at;
     const uint8_t *end = memchr(p, '\n', (size_t)(m->n - m->at));
     if (!end) {
@@ -189,7 +204,8 @@ static const char *line(pickle_machine *m, size_t *n) {
     return (const char *)p;
 }
 
-static bool op_global(pickle_machine *m) {
+static bool op_global(pickle_machine *m)
+{
     size_t nmodule, nname;
     pickle_value v;
     const char *module = line(m, &nmodule);
@@ -200,13 +216,15 @@ static bool op_global(pickle_machine *m) {
 
 /* ---- opcodes that push numbers ------------------------------------------- */
 
-static bool push_int(pickle_machine *m, pickle_kind kind, int64_t i) {
+static bool push_int(pickle_machine *m, pickle_kind kind, int64_t i)
+{
     pickle_value v = {.kind = (uint8_t)kind, .as.i = i};
     return push(m, &v);
 }
 
 /* LONG1: up to 8 bytes, two's complement. */
-static bool op_long(pickle_machine *m) {
+static bool op_long(pickle_machine *m)
+{
     const uint8_t *p = take(m, 1);
     if (!p) return false;
     int n = *p;
@@ -220,7 +238,8 @@ static bool op_long(pickle_machine *m) {
     return push_int(m, PV_INT, v);
 }
 
-static bool op_float(pickle_machine *m) {
+static bool op_float(pickle_machine *m)
+{
     const uint8_t *p = take(m, 8);
     pickle_value v = {.kind = PV_FLOAT};
     uint64_t u = 0;
@@ -233,7 +252,8 @@ static bool op_float(pickle_machine *m) {
 /* ---- opcodes that build -------------------------------------------------- */
 
 static bool push_list(pickle_machine *m, pickle_kind kind,
-                      const pickle_value *from, int64_t n) {
+                      const pickle_value *from, int64_t n)
+{
     pickle_value v = {.kind = (uint8_t)kind};
     v.as.list = pickle_new(m, sizeof *v.as.list);
     if (!v.as.list) return false;
@@ -246,14 +266,16 @@ static bool push_list(pickle_machine *m, pickle_kind kind,
     return push(m, &v);
 }
 
-static bool op_tuple_of(pickle_machine *m, int64_t n) {
+static bool op_tuple_of(pickle_machine *m, int64_t n)
+{
     pickle_value *v = top(m, n);
     if (!v) return false;
     m->top -= n;
     return push_list(m, PV_TUPLE, v, n);
 }
 
-static bool op_tuple(pickle_machine *m) {
+static bool op_tuple(pickle_machine *m)
+{
     int64_t n;
     pickle_value *v = pop_mark(m, &n);
     return v && push_list(m, PV_TUPLE, v, n);
@@ -261,7 +283,8 @@ static bool op_tuple(pickle_machine *m) {
 
 /* Add n popped values to the list or dictionary now on top. */
 static bool extend(pickle_machine *m, pickle_kind kind, const pickle_value *v,
-                   int64_t n) {
+                   int64_t n)
+{
     const pickle_value *to = top(m, 1);
     if (!to) return false;
     if (to->kind != kind)
@@ -273,13 +296,15 @@ static bool extend(pickle_machine *m, pickle_kind kind, const pickle_value *v,
     return true;
 }
 
-static bool op_extend(pickle_machine *m, pickle_kind kind) {
+static bool op_extend(pickle_machine *m, pickle_kind kind)
+{
     int64_t n;
     pickle_value *v = pop_mark(m, &n);
     return v && extend(m, kind, v, n);
 }
 
-static bool op_extend_by(pickle_machine *m, pickle_kind kind, int64_t n) {
+static bool op_extend_by(pickle_machine *m, pickle_kind kind, int64_t n)
+{
     pickle_value *v = top(m, n);
     if (!v) return false;
     m->top -= n;
@@ -287,7 +312,8 @@ static bool op_extend_by(pickle_machine *m, pickle_kind kind, int64_t n) {
 }
 
 /* Two operands become one result, or (BUILD) the first stays. */
-static bool op_pair(pickle_machine *m, uint8_t op) {
+static bool op_pair(pickle_machine *m, uint8_t op)
+{
     pickle_value *v = top(m, 2), result;
     if (!v) return false;
     m->top--;
@@ -297,7 +323,8 @@ static bool op_pair(pickle_machine *m, uint8_t op) {
     return true;
 }
 
-static bool op_persistent(pickle_machine *m) {
+static bool op_persistent(pickle_machine *m)
+{
     pickle_value *v = top(m, 1), result;
     if (!v || !pickle_persistent(m, &result, v)) return false;
     *v = result;
@@ -306,7 +333,8 @@ static bool op_persistent(pickle_machine *m) {
 
 /* ---- the loop ------------------------------------------------------------ */
 
-static bool op_memo(pickle_machine *m, uint8_t op) {
+static bool op_memo(pickle_machine *m, uint8_t op)
+{
     bool wide = op == 'r' || op == 'j';
     const uint8_t *p = take(m, wide ? 4 : 1);
     if (!p) return false;
@@ -314,7 +342,8 @@ static bool op_memo(pickle_machine *m, uint8_t op) {
     return op == 'q' || op == 'r' ? put_memo(m, key) : get_memo(m, key);
 }
 
-static bool op_int(pickle_machine *m, uint8_t op) {
+static bool op_int(pickle_machine *m, uint8_t op)
+{
     const uint8_t *p = take(m, op == 'J' ? 4 : op == 'M' ? 2 : 1);
     if (!p) return false;
     if (op != 'J') return push_int(m, PV_INT, op == 'M' ? le16(p) : *p);
@@ -324,7 +353,8 @@ static bool op_int(pickle_machine *m, uint8_t op) {
     return push_int(m, PV_INT, i);
 }
 
-static bool step(pickle_machine *m, uint8_t op) {
+static bool step(pickle_machine *m, uint8_t op)
+{
     switch (op) {
     case '}': return push_list(m, PV_DICT, NULL, 0);
     case ']': return push_list(m, PV_LIST, NULL, 0);
@@ -352,7 +382,8 @@ static bool step(pickle_machine *m, uint8_t op) {
     }
 }
 
-static bool run(pickle_machine *m, pickle_value *root) {
+static bool run(pickle_machine *m, pickle_value *root)
+{
     const uint8_t *p = take(m, 2);
     if (!p || !grow(m, &m->stack, 0, &m->cap, sizeof *m->stack, 256))
         return false;
@@ -374,7 +405,8 @@ static bool run(pickle_machine *m, pickle_value *root) {
 }
 
 tt_status unpickle(tt_ctx *ctx, pickle_value *root, tt_arena *a,
-                   const torchzip *z, const tt_file *f) {
+                   const torchzip *z, const tt_file *f)
+{
     pickle_machine m = {.ctx = ctx, .arena = a, .zip = z, .f = f,
                         .text = z->pickle->data, .n = z->pickle->size};
     if (ctx->status) return ctx->status;

@@ -31,7 +31,8 @@ typedef struct place {
     int depth;
 } place;
 
-static bool inside(const tt_entry *e, const place *p) {
+static bool inside(const tt_entry *e, const place *p)
+{
     if (e->npath <= p->depth) return false;
     for (int i = 0; i < p->depth; i++)
         if (strcmp(e->path[i], p->path[i])) return false;
@@ -39,7 +40,8 @@ static bool inside(const tt_entry *e, const place *p) {
 }
 
 /* Which wrapper to enter at `p`, -1 when there is none. */
-static int choose_wrapper(tt_weights *w, const place *p, int ema) {
+static int choose_wrapper(tt_weights *w, const place *p, int ema)
+{
     bool have[NWRAPPERS] = {false};
     for (int64_t i = 0; i < w->file->count; i++) {
         const tt_entry *e = &w->file->entry[i];
@@ -59,7 +61,8 @@ static int choose_wrapper(tt_weights *w, const place *p, int ema) {
     return -1;
 }
 
-static tt_status no_dictionary(tt_weights *w) {
+static tt_status no_dictionary(tt_weights *w)
+{
     char keys[200] = "", show[IO_SHOW];
     const char *last = "";
     for (int64_t i = 0; i < w->file->count; i++) {
@@ -79,7 +82,8 @@ static tt_status no_dictionary(tt_weights *w) {
 /* ---- names --------------------------------------------------------------- */
 
 static tt_status not_such_model(tt_weights *w, tt_model_kind kind,
-                                const char *const *stripped) {
+                                const char *const *stripped)
+{
     const char *other = NULL;
     for (int k = 0; k < TT_MODEL_KINDS; k++)
         if (k != (int)kind && weights_fit(w->file, (tt_model_kind)k))
@@ -102,7 +106,8 @@ static tt_status not_such_model(tt_weights *w, tt_model_kind kind,
 
 /* Tensors that carry no weights of the model and are left out. The marker
  * "scaled_fp8" says that 8-bit weights come with scales. */
-static bool not_a_weight(tt_weights *w, const char *name, tt_model_kind kind) {
+static bool not_a_weight(tt_weights *w, const char *name, tt_model_kind kind)
+{
     if (!strcmp(name, "scaled_fp8")) {
         w->scaled = true;
         return true;
@@ -112,7 +117,8 @@ static bool not_a_weight(tt_weights *w, const char *name, tt_model_kind kind) {
 
 /* Fill item[].name with stripped names of the tensors at `p`. */
 static tt_status strip_names(tt_weights *w, tt_model_kind kind,
-                             const place *p, const char **stripped) {
+                             const place *p, const char **stripped)
+{
     for (int64_t i = 0; i < w->file->count; i++) {
         const tt_entry *e = &w->file->entry[i];
         if (!inside(e, p) || e->npath != p->depth + 1) continue;
@@ -125,7 +131,8 @@ static tt_status strip_names(tt_weights *w, tt_model_kind kind,
     return TT_OK;
 }
 
-static tt_status refuse_relative(tt_weights *w, const char *why) {
+static tt_status refuse_relative(tt_weights *w, const char *why)
+{
     char buf[300];
     const char *guess = guess_model(buf, sizeof buf, w->file);
     if (!guess) return tt_fail(w->ctx, TT_EUNSUPPORTED, "%s: %s", w->path, why);
@@ -134,7 +141,8 @@ static tt_status refuse_relative(tt_weights *w, const char *why) {
 }
 
 static tt_status translate(tt_weights *w, tt_model_kind kind,
-                           const char *const *stripped) {
+                           const char *const *stripped)
+{
     names_map map = names_detect(stripped, w->count, kind);
     if (map.layout == NAMES_UNKNOWN) return not_such_model(w, kind, stripped);
     w->layout = names_layout_text(map.layout);
@@ -162,11 +170,13 @@ static tt_status translate(tt_weights *w, tt_model_kind kind,
     return TT_OK;
 }
 
-static int item_order(const void *a, const void *b) {
+static int item_order(const void *a, const void *b)
+{
     return strcmp((*(weight *const *)a)->name, (*(weight *const *)b)->name);
 }
 
-static tt_status sort_items(tt_weights *w) {
+static tt_status sort_items(tt_weights *w)
+{
     w->sorted = tt_alloc(w->ctx, &w->arena, w->count, sizeof *w->sorted,
                          "weights");
     if (!w->sorted) return w->ctx->status;
@@ -188,18 +198,21 @@ static tt_status sort_items(tt_weights *w) {
 
 /* ---- scales and shapes --------------------------------------------------- */
 
-static tt_status apply_scales(tt_weights *w) {
+static tt_status apply_scales(tt_weights *w)
+{
     bool changed;
     TT_TRY(weights_apply_scales(w, w->scaled, &changed));
     return changed ? sort_items(w) : TT_OK;
 }
 
-static int stored_order(const void *a, const void *b) {
+static int stored_order(const void *a, const void *b)
+{
     const weight *x = *(weight *const *)a, *y = *(weight *const *)b;
     return strcmp(x->stored, y->stored);
 }
 
-static weight *stored_as(weight **by_stored, int64_t n, const char *name) {
+static weight *stored_as(weight **by_stored, int64_t n, const char *name)
+{
     int64_t lo = 0, hi = n;
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
@@ -212,7 +225,8 @@ static weight *stored_as(weight **by_stored, int64_t n, const char *name) {
 }
 
 /* Shapes that the file's metadata says it had before it was flattened. */
-static tt_status recorded_shapes(tt_weights *w) {
+static tt_status recorded_shapes(tt_weights *w)
+{
     int64_t count;
     weight **s = tt_alloc(w->ctx, &w->ctx->scratch, w->count, sizeof *s,
                           "weights");
@@ -235,7 +249,8 @@ static tt_status recorded_shapes(tt_weights *w) {
 
 /* GGUF has at most four dimensions: patch_embedding's five may have been
  * merged in any way; its bias tells the first. */
-static void unflatten_patch(tt_weights *w) {
+static void unflatten_patch(tt_weights *w)
+{
     weight *x = weights_item(w, "patch_embedding.weight");
     weight *b = weights_item(w, "patch_embedding.bias");
     if (!x || !b || x->t.rank == 5 || b->t.rank != 1) return;
@@ -245,7 +260,8 @@ static void unflatten_patch(tt_weights *w) {
                              (int64_t[]){dim, n / 4 / dim, 1, 2, 2});
 }
 
-static tt_status restore_shapes(tt_weights *w) {
+static tt_status restore_shapes(tt_weights *w)
+{
     w->gguf = !strcmp(w->file->format, "GGUF");
     if (!w->gguf) return TT_OK;
     TT_TRY(recorded_shapes(w));
@@ -255,7 +271,8 @@ static tt_status restore_shapes(tt_weights *w) {
 
 /* ---- open and close ------------------------------------------------------ */
 
-static tt_status describe(tt_weights *w, const place *p) {
+static tt_status describe(tt_weights *w, const place *p)
+{
     char text[256];
     int n = snprintf(text, sizeof text, "%s, %s", w->layout,
                      w->file->format);
@@ -266,7 +283,8 @@ static tt_status describe(tt_weights *w, const place *p) {
     return w->ctx->status;
 }
 
-static tt_status read_weights(tt_weights *w, tt_model_kind kind, int ema) {
+static tt_status read_weights(tt_weights *w, tt_model_kind kind, int ema)
+{
     place p = {{NULL}, 0};
     tt_ctx *ctx = w->ctx;
     for (int k; p.depth < 4 && (k = choose_wrapper(w, &p, ema)) >= 0;)
@@ -287,7 +305,8 @@ static tt_status read_weights(tt_weights *w, tt_model_kind kind, int ema) {
 }
 
 static tt_status open_path(tt_weights *w, const char *path,
-                           tt_model_kind kind) {
+                           tt_model_kind kind)
+{
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
         TT_TRY(folder_find(w->ctx, &w->arena, &w->path, path, kind));
@@ -299,7 +318,8 @@ static tt_status open_path(tt_weights *w, const char *path,
 }
 
 tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,
-                          tt_model_kind kind, const tt_weights_options *opt) {
+                          tt_model_kind kind, const tt_weights_options *opt)
+{
     *out = NULL;
     if (ctx->status) return ctx->status;
     tt_weights *w = calloc(1, sizeof *w);
@@ -314,7 +334,8 @@ tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,
     return ctx->status;
 }
 
-void tt_weights_close(tt_weights *w) {
+void tt_weights_close(tt_weights *w)
+{
     if (!w) return;
     tt_file_close(w->file);
     tt_arena_free(&w->arena);
@@ -323,28 +344,44 @@ void tt_weights_close(tt_weights *w) {
 
 /* ---- questions ----------------------------------------------------------- */
 
-const char *tt_weights_path(const tt_weights *w) { return w->path; }
+const char *tt_weights_path(const tt_weights *w)
+{
+    return w->path;
+}
 
-const char *tt_weights_origin(const tt_weights *w) { return w->origin; }
+const char *tt_weights_origin(const tt_weights *w)
+{
+    return w->origin;
+}
 
-int64_t tt_weights_count(const tt_weights *w) { return w->count; }
+int64_t tt_weights_count(const tt_weights *w)
+{
+    return w->count;
+}
 
-const char *tt_weights_name(const tt_weights *w, int64_t i) {
+const char *tt_weights_name(const tt_weights *w, int64_t i)
+{
     TT_ASSERT(i >= 0 && i < w->count);
     return w->item[i].name;
 }
 
-const tt_file *tt_weights_file(const tt_weights *w) { return w->file; }
+const tt_file *tt_weights_file(const tt_weights *w)
+{
+    return w->file;
+}
 
-void tt_weights_release(const tt_weights *w, const tt_tensor *t) {
+void tt_weights_release(const tt_weights *w, const tt_tensor *t)
+{
     file_release(w->file, t);
 }
 
-bool tt_weights_large(const tt_weights *w) {
+bool tt_weights_large(const tt_weights *w)
+{
     return tt_file_bytes(w->file) > INT64_C(1) << 30;
 }
 
-weight *weights_item(const tt_weights *w, const char *name) {
+weight *weights_item(const tt_weights *w, const char *name)
+{
     int64_t lo = 0, hi = w->count;
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
@@ -358,7 +395,8 @@ weight *weights_item(const tt_weights *w, const char *name) {
 
 /* Quantised rows are used as matrix rows; in any other shape (a flattened
  * convolution) the values are needed one by one. */
-static const tt_tensor *unquantise(tt_weights *w, weight *x) {
+static const tt_tensor *unquantise(tt_weights *w, weight *x)
+{
     int64_t n = tt_tensor_count(&x->t);
     float *data = tt_alloc(w->ctx, &w->arena, n, sizeof *data, x->name);
     if (!data) return NULL;
@@ -369,7 +407,8 @@ static const tt_tensor *unquantise(tt_weights *w, weight *x) {
     return &x->t;
 }
 
-const tt_tensor *weights_pack(tt_weights *w, weight *x) {
+const tt_tensor *weights_pack(tt_weights *w, weight *x)
+{
     int64_t block = tt_dtype_block(x->t.dtype);
     if (block > 1 && (x->t.rank != 2 || x->t.dim[1] % block != 0))
         return unquantise(w, x);
@@ -384,7 +423,8 @@ const tt_tensor *weights_pack(tt_weights *w, weight *x) {
     return &x->t;
 }
 
-const tt_tensor *tt_weights_find(const tt_weights *w, const char *name) {
+const tt_tensor *tt_weights_find(const tt_weights *w, const char *name)
+{
     weight *x = weights_item(w, name);
     return x ? weights_pack((tt_weights *)w, x) : NULL;
 }

@@ -34,13 +34,22 @@
 
 typedef struct tt_recorder tt_recorder;
 
+/* A stretch of the video with a prompt of its own. */
+typedef struct tt_recorder_scene {
+    int64_t chunk;           /* it begins with                                */
+    const char *prompt;      /* NULL: from embeddings                         */
+    bool cut;
+} tt_recorder_scene;
+
 typedef struct tt_recorder_options {
     const char *folder;      /* run folder, made when missing; NULL: none     */
     const char *trace;       /* the trace alone (--trace-cache); NULL: none   */
     int64_t C, h, w;         /* of the latents; for the folder                */
     bool features;           /* write features.safetensors                    */
     const char *label;       /* in legends; NULL: the policy's name           */
-    const char *prompt;      /* NULL: from embeddings                         */
+    const char *prompt;      /* the first; NULL: from embeddings              */
+    const tt_recorder_scene *scene; /* [nscenes]; 0: one prompt throughout    */
+    int nscenes;
     uint64_t seed;
     int64_t sample;
     const char *video, *sheet; /* made from this run; NULL: none              */
@@ -201,6 +210,11 @@ tt_status tt_vbench_layout(tt_ctx *ctx, const char *folder,
 
 /* A folder for runs, with the folders above it. */
 tt_status tt_analyze_folder(tt_ctx *ctx, const char *path);
+/* Bytes of the longest beginning of `path` that is there already (whole
+ * names); and removing again the folders beyond it that are empty, after a
+ * failure. */
+size_t tt_analyze_folder_there(const char *path);
+void tt_analyze_folder_remove(const char *path, size_t there);
 
 /* ---- reports ------------------------------------------------------------- */
 

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "tether/analyze.h"
 #include "tether/outfile.h"
 
 tt_status files_make_folder(tt_ctx *ctx, const char *path)
@@ -28,6 +30,35 @@ tt_status files_make_folder(tt_ctx *ctx, const char *path)
                            part, strerror(errno));
         if (!kept) return TT_OK;
         *c = kept;
+    }
+}
+
+size_t tt_analyze_folder_there(const char *path)
+{
+    char part[4096];
+    size_t n = strlen(path);
+    if (n >= sizeof part) return n;
+    memcpy(part, path, n + 1);
+    while (n) {
+        while (n > 1 && part[n - 1] == '/') n--;
+        part[n] = 0;
+        if (files_exist(part)) break;
+        while (n && part[n - 1] != '/') n--;
+    }
+    return n;
+}
+
+void tt_analyze_folder_remove(const char *path, size_t there)
+{
+    char part[4096];
+    size_t n = strlen(path);
+    if (n >= sizeof part) return;
+    memcpy(part, path, n + 1);
+    while (n > there) {
+        while (n > there && part[n - 1] == '/') n--;
+        part[n] = 0;
+        if (n <= there || rmdir(part)) return; /* not empty */
+        while (n > there && part[n - 1] != '/') n--;
     }
 }
 

@@ -87,6 +87,13 @@ static void keep_options(tt_recorder *r, const tt_recorder_options *o)
     r->opt.label = keep_text(r, o->label ? o->label
                                          : tt_cache_class(r->cache)->name);
     r->opt.prompt = keep_text(r, o->prompt);
+    tt_recorder_scene *scene = tt_alloc(r->ctx, &r->mem, o->nscenes,
+                                        sizeof *scene, what);
+    for (int i = 0; scene && i < o->nscenes; i++) {
+        scene[i] = o->scene[i];
+        scene[i].prompt = keep_text(r, scene[i].prompt);
+    }
+    r->opt.scene = scene;
     r->opt.video = keep_text(r, o->video);
     r->opt.sheet = keep_text(r, o->sheet);
 }

@@ -220,6 +220,20 @@ static void add_policy(text *t, const tt_policy_options *o)
     text_add(t, "\n  }");
 }
 
+static void add_scenes(text *t, const tt_recorder_options *o)
+{
+    if (!o->nscenes) return;
+    text_add(t, ",\n  \"scenes\": [");
+    for (int i = 0; i < o->nscenes; i++) {
+        const tt_recorder_scene *s = &o->scene[i];
+        text_add(t, "%s\n    {\"chunk\": %lld, \"cut\": %s, \"prompt\": ",
+                 i ? "," : "", (long long)s->chunk, s->cut ? "true" : "false");
+        text_json(t, s->prompt);
+        text_add(t, "}");
+    }
+    text_add(t, "\n  ]");
+}
+
 tt_status recorder_write_run(tt_recorder *r, const char *path)
 {
     const tt_geometry *g = tt_cache_geometry(r->cache);
@@ -228,6 +242,7 @@ tt_status recorder_write_run(tt_recorder *r, const char *path)
     text_add(&t, "{\n  \"format\": \"tether run 1\"");
     add_string(&t, "label", r->opt.label);
     add_string(&t, "prompt", r->opt.prompt);
+    add_scenes(&t, &r->opt);
     text_add(&t, ",\n  \"seed\": %llu,\n  \"sample\": %lld",
              (unsigned long long)r->opt.seed, (long long)r->opt.sample);
     add_string(&t, "video", r->opt.video);

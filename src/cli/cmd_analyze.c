@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "tether/analyze.h"
 
 enum { RUNS_MAX = 64 };
@@ -145,7 +146,18 @@ static tt_status layout(tt_ctx *ctx, const settings *s,
     return tt_vbench_layout(ctx, s->vbench, video, n);
 }
 
-static tt_status analyze_runs(tt_ctx *ctx, const settings *s,
+/* A run, or with --pixels and --clips a video, is taken up. */
+static void note_input(progress *p, const char *path, const char *label)
+{
+    json_out j;
+    progress_note(p, label ? "%s: %s" : "%s", path, label);
+    if (!progress_log(p, &j, "input")) return;
+    json_str(&j, "path", path);
+    json_str(&j, "label", label);
+    progress_logged(p, &j);
+}
+
+static tt_status analyze_runs(tt_ctx *ctx, progress *p, const settings *s,
                               const opt_result *given,
                               tt_analyze_options *opt)
 {
@@ -154,6 +166,8 @@ static tt_status analyze_runs(tt_ctx *ctx, const settings *s,
     for (int i = 0; i < n && !ctx->status; i++)
         tt_recording_open(ctx, &run[i], given->positional[i]);
     if (!ctx->status && s->labels) set_labels(ctx, s->labels, run, n);
+    for (int i = 0; i < n && !ctx->status; i++)
+        note_input(p, given->positional[i], tt_recording_label(run[i]));
     if (!ctx->status && s->reference && !(opt->reference =
                                           count_of(s->reference))) {
         opt->reference = 1;
@@ -181,15 +195,47 @@ static const char *default_folder(tt_ctx *ctx, const opt_result *given)
     return tt_strdup(ctx, &ctx->scratch, buf);
 }
 
+/* Everything that was asked for. */
+static void analyze(tt_ctx *ctx, progress *p, const settings *s,
+                    const opt_result *given, tt_analyze_options *opt)
+{
+    const int n = given->npositional;
+    const char *summary = NULL;
+    if (s->scores)
+        tt_analyze_scores(ctx, &ctx->scratch, &summary, s->scores, opt);
+    if (summary) printf("%s", summary);
+    for (int i = 0; (s->clips || s->pixels) && i < n && !ctx->status; i++) {
+        note_input(p, given->positional[i], NULL);
+        if (s->clips)
+            tt_analyze_clips(ctx, s->clips, given->positional[i],
+                             s->clip_length);
+    }
+    if (!ctx->status && n && s->pixels)
+        tt_analyze_pixels(ctx, given->positional, n, opt);
+    else if (!ctx->status && n && !s->clips)
+        analyze_runs(ctx, p, s, given, opt);
+}
+
+static void say_where(progress *p, const char *folder)
+{
+    json_out j;
+    progress_say(p, "wrote %s", folder);
+    if (!progress_log(p, &j, "wrote")) return;
+    json_str(&j, "folder", folder);
+    progress_logged(p, &j);
+}
+
 int cmd_analyze(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.window = 1, .layer = -1, .clip_length = 2, .ends = 1};
     cli_common common;
     opt_result given;
+    progress p;
     int status = opt_parse(&analyze_command, &s, &common, &given, argc, argv);
     if (status < 0) status = check(&s, &given);
     if (status >= 0) return status;
-    if (cli_setup(ctx, &common)) return cli_failed(ctx);
+    if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
+        return cli_failed(ctx);
 
     tt_analyze_options opt = tt_analyze_defaults();
     opt.csv = s.csv;
@@ -204,18 +250,10 @@ int cmd_analyze(tt_ctx *ctx, int argc, char **argv)
     opt.ends = s.ends;
     opt.folder = s.output ? s.output : s.scores || s.pixels ? "."
                           : default_folder(ctx, &given);
-    const char *summary = NULL;
-    if (s.scores) tt_analyze_scores(ctx, &ctx->scratch, &summary, s.scores,
-                                    &opt);
-    if (summary) printf("%s", summary);
-    for (int i = 0; s.clips && i < given.npositional && !ctx->status; i++)
-        tt_analyze_clips(ctx, s.clips, given.positional[i], s.clip_length);
-    if (!ctx->status && given.npositional && s.pixels)
-        tt_analyze_pixels(ctx, given.positional, given.npositional, &opt);
-    else if (!ctx->status && given.npositional && !s.clips)
-        analyze_runs(ctx, &s, &given, &opt);
-    if (!ctx->status && !common.quiet)
-        fprintf(stderr, "wrote %s\n", s.vbench ? s.vbench
-                : s.clips && !s.pixels && !s.scores ? s.clips : opt.folder);
+    analyze(ctx, &p, &s, &given, &opt);
+    if (!ctx->status)
+        say_where(&p, s.vbench ? s.vbench
+                  : s.clips && !s.pixels && !s.scores ? s.clips : opt.folder);
+    progress_close(&p);
     return ctx->status ? cli_failed(ctx) : 0;
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "tether/analyze.h"
 #include "tether/outfile.h"
 #include "tether/video.h"
@@ -19,7 +20,9 @@ enum { POLICIES_MAX = 16, ARGS_MAX = 256, PATH_SIZE = 4096 };
 
 typedef struct compare {
     const char *caches, *output, *runs;
-    bool quiet, decode;
+    const char *log_json;         /* ours; each run's is in its folder         */
+    bool quiet, verbose, decode;
+    progress progress;
     const char *pass[ARGS_MAX];   /* for generate                             */
     int npass;
     int n;
@@ -45,6 +48,10 @@ static const char help[] =
     "      --runs FOLDER         where the runs go (default: the report's name "
     "with\n"
     "                            _runs instead of .html)\n"
+    "      --log-json FILE       one JSON object per policy as it begins and "
+    "ends; the\n"
+    "                            chunks of each are in log.json in its run "
+    "folder\n"
     "\n"
     "All other options are those of `tether generate --help`; --cache, "
     "--analyze,\n--label and the names of output files are filled in.\n"
@@ -98,6 +105,8 @@ static int parse(compare *c, int argc, char **argv)
             c->caches = v;
         else if ((v = own_option("--runs", &i, argc, argv, &missing)))
             c->runs = v;
+        else if ((v = own_option("--log-json", &i, argc, argv, &missing)))
+            c->log_json = v;
         else if ((v = own_option("--output", &i, argc, argv, &missing))
                  || (v = own_option("-o", &i, argc, argv, &missing)))
             c->output = v;
@@ -112,6 +121,8 @@ static int parse(compare *c, int argc, char **argv)
             c->pass[c->npass++] = argv[i];
         if (!strcmp(argv[i], "-q") || !strcmp(argv[i], "--quiet"))
             c->quiet = true;
+        if (!strcmp(argv[i], "-v") || !strcmp(argv[i], "--verbose"))
+            c->verbose = true;
         if (!strcmp(argv[i], "--no-decode")) c->decode = false;
     }
     if (!c->caches || !*c->caches)
@@ -205,13 +216,13 @@ static const char *video_name(tt_ctx *ctx, const char *folder)
     return name;
 }
 
-static int run_policy(tt_ctx *ctx, const compare *c, int i)
+static int run_policy(tt_ctx *ctx, compare *c, int i)
 {
     arguments a = {.n = 0};
     const char *folder = c->folder[i];
     add(&a, "generate");
     for (int k = 0; k < c->npass; k++) add(&a, c->pass[k]);
-    if (tt_analyze_folder(ctx, folder) || add_policy(ctx, &a, c->policy[i]))
+    if (add_policy(ctx, &a, c->policy[i]) || tt_analyze_folder(ctx, folder))
         return cli_failed(ctx);
     add(&a, "--analyze");
     add(&a, folder);
@@ -219,6 +230,10 @@ static int run_policy(tt_ctx *ctx, const compare *c, int i)
     add(&a, c->policy[i]);
     add(&a, "--latents-out");
     add(&a, print_name(ctx, "%s/video.latents.safetensors", folder));
+    if (c->log_json) {
+        add(&a, "--log-json");
+        add(&a, print_name(ctx, "%s/log.json", folder));
+    }
     if (c->decode) {
         add(&a, "--contact-sheet");
         add(&a, print_name(ctx, "%s/sheet.png", folder));
@@ -226,9 +241,30 @@ static int run_policy(tt_ctx *ctx, const compare *c, int i)
         add(&a, video_name(ctx, folder));
     }
     if (ctx->status) return cli_failed(ctx);
-    if (!c->quiet)
-        fprintf(stderr, "[%d of %d] %s\n", i + 1, c->n, c->policy[i]);
+    progress_say(&c->progress, "[%d of %d] %s", i + 1, c->n, c->policy[i]);
+    progress_note(&c->progress, "into %s", folder);
     return cmd_generate(ctx, a.n, (char **)(uintptr_t)a.at);
+}
+
+static void log_policy(compare *c, int i, const char *event, int status)
+{
+    json_out j;
+    if (!progress_log(&c->progress, &j, event)) return;
+    json_str(&j, "policy", c->policy[i]);
+    json_str(&j, "folder", c->folder[i]);
+    if (status >= 0) json_int(&j, "status", status);
+    progress_logged(&c->progress, &j);
+}
+
+/* The same; a failure leaves no empty folder behind. */
+static int try_policy(tt_ctx *ctx, compare *c, int i)
+{
+    const size_t there = tt_analyze_folder_there(c->folder[i]);
+    log_policy(c, i, "policy", -1);
+    const int status = run_policy(ctx, c, i);
+    log_policy(c, i, "policy done", status);
+    if (status) tt_analyze_folder_remove(c->folder[i], there);
+    return status;
 }
 
 /* ---- the report ---------------------------------------------------------- */
@@ -246,15 +282,27 @@ static tt_status write_report(tt_ctx *ctx, const compare *c)
     return ctx->status;
 }
 
+static int all_policies(tt_ctx *ctx, compare *c)
+{
+    int status;
+    for (int i = 0; i < c->n; i++)
+        if ((status = try_policy(ctx, c, i)) != 0) return status;
+    if (write_report(ctx, c)) return cli_failed(ctx);
+    progress_say(&c->progress, "wrote %s", c->output);
+    return 0;
+}
+
 int cmd_compare(tt_ctx *ctx, int argc, char **argv)
 {
     compare c = {.output = "compare.html", .decode = true};
     int status = parse(&c, argc, argv);
     if (status >= 0) return status;
-    if (tt_out_check(ctx, c.output) || split(ctx, &c)) return cli_failed(ctx);
-    for (int i = 0; i < c.n; i++)
-        if ((status = run_policy(ctx, &c, i)) != 0) return status;
-    if (write_report(ctx, &c)) return cli_failed(ctx);
-    if (!c.quiet) fprintf(stderr, "wrote %s\n", c.output);
-    return 0;
+    const cli_common common = {.command = me, .quiet = c.quiet,
+                               .verbose = c.verbose, .log_json = c.log_json};
+    if (tt_out_check(ctx, c.output) || split(ctx, &c)
+        || progress_open(ctx, &c.progress, &common, false))
+        return cli_failed(ctx);
+    status = all_policies(ctx, &c);
+    progress_close(&c.progress);
+    return status;
 }

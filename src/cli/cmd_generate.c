@@ -36,7 +36,15 @@ typedef struct session {
     given_frames given_frames;
     tt_scenes scenes;    /* none: n = 0                                       */
     tt_vae *restart_vae; /* causvid: for the frames between rollouts          */
+    tt_arena made_mem;
+    struct made *made;   /* run folders that were not there before            */
 } session;
+
+typedef struct made {
+    const char *path;
+    size_t there;        /* bytes of it that were                             */
+    struct made *next;
+} made;
 
 /* ---- inputs -------------------------------------------------------------- */
 
@@ -387,6 +395,28 @@ static const char *in_run_folder(session *s, const char *run_folder,
     return out;
 }
 
+/* --analyze needs its folder early: other outputs may go there. */
+static tt_status make_run_folder(session *s, const char *path)
+{
+    const size_t there = tt_analyze_folder_there(path);
+    if (there < strlen(path)) {
+        made *m = tt_alloc(s->ctx, &s->made_mem, 1, sizeof *m, "file name");
+        const char *name = tt_strdup(s->ctx, &s->made_mem, path);
+        if (!m || !name) return s->ctx->status;
+        *m = (made){name, there, s->made};
+        s->made = m;
+    }
+    return tt_analyze_folder(s->ctx, path);
+}
+
+/* After a failure nothing is left of those that stayed empty. */
+static void remove_run_folders(session *s)
+{
+    for (const made *m = s->made; m; m = m->next)
+        if (s->ctx->status) tt_analyze_folder_remove(m->path, m->there);
+    tt_arena_free(&s->made_mem);
+}
+
 /* Can everything be written? */
 static tt_status check_names(session *s, const video_names *v)
 {
@@ -402,7 +432,7 @@ static tt_status check_names(session *s, const video_names *v)
         {"--analyze", in_run_folder(s, v->analyze, "latents.safetensors")},
         {"--analyze", in_run_folder(s, v->analyze, "trace.safetensors")},
         {"--analyze", in_run_folder(s, v->analyze, "run.json")}};
-    if (v->analyze) TT_TRY(tt_analyze_folder(s->ctx, v->analyze));
+    if (v->analyze) TT_TRY(make_run_folder(s, v->analyze));
     TT_TRY(s->ctx->status);
     TT_TRY(outputs_differ(s->ctx, all, sizeof all / sizeof *all));
     TT_TRY(decode_check(s->ctx, &o, s->opt.rollouts,
@@ -458,6 +488,7 @@ static void write_record(session *s, const video_job *job, int prompt)
     record_video v = {.prompt = s->texts.prompt[prompt],
                       .seed = o->noise.seed, .sample = o->noise.sample,
                       .noise_file = s->g.noise,
+                      .scene = job->scene, .nscenes = o->nscenes,
                       .latents = o->latents, .given = o->initial_frames,
                       .width = 8 * o->w, .height = 8 * o->h,
                       .frames = video_frames(o)};
@@ -518,6 +549,20 @@ static tt_prompt **make_prompts(session *s, tt_arena *mem, int first)
     return p;
 }
 
+/* Scenes as records show them. */
+static const tt_recorder_scene *scene_texts(session *s, tt_arena *mem)
+{
+    const tt_scenes *from = &s->scenes;
+    tt_recorder_scene *to = tt_alloc0(s->ctx, mem, from->n, sizeof *to,
+                                      "scenes");
+    for (int i = 0; to && i < from->n; i++) {
+        const tt_scene *x = &from->scene[i];
+        to[i] = (tt_recorder_scene){
+            x->chunk, s->texts.prompt[x->prompt], x->cut};
+    }
+    return to;
+}
+
 static tt_status one_video(session *s, int prompt, int64_t sample)
 {
     tt_ctx *ctx = s->ctx;
@@ -529,9 +574,13 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
     job.opt.noise.seed = seed_of(s, prompt, sample);
     job.opt.noise.sample = (uint32_t)sample;
     job.text = s->texts.prompt[prompt];
+    job.scene = scene_texts(s, &mem);
     job.opt.origin = origin_of(s, prompt);
     record_next_video(&s->record);
-    if (check_names(s, &job.names)) return ctx->status;
+    if (check_names(s, &job.names)) {
+        tt_arena_free(&mem);
+        return ctx->status;
+    }
     announce(s, &job, prompt);
     log_start(s, &job);
     dump_open(ctx, &s->dump, job.names.dump, s->g.dump_filter);
@@ -544,9 +593,9 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
     for (int i = 0; embedded && i < prompts_of(s); i++)
         tt_prompt_free(embedded[i]);
     if (!ctx->status) decode(s, &job, &latents);
-    tt_arena_free(&mem);
     dump_close(ctx, &s->dump);
     write_record(s, &job, prompt);
+    tt_arena_free(&mem);
     if (!ctx->status && job.names.latents)
         progress_note(&s->progress, "latents: %s", job.names.latents);
     if (!ctx->status && job.names.output)
@@ -627,6 +676,7 @@ int cmd_generate(tt_ctx *ctx, int argc, char **argv)
     texts_free(&s.texts);
     tt_vae_close(s.restart_vae);
     if (s.dit) tt_dit_close(s.dit);
+    remove_run_folders(&s);
     record_end(&s.record);
     tt_arena_free(&s.mem);
     return status;

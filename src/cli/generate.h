@@ -153,7 +153,9 @@ typedef struct video_job {
     const generate *g;
     const tt_dit *dit;
     const tt_prompt *prompt;
-    const char *text;         /* the prompt; NULL: from embeddings            */
+    const char *text;         /* the prompt, with scenes the first one; NULL:
+                                 from embeddings                              */
+    const tt_recorder_scene *scene; /* [opt.nscenes]                          */
     tt_rollout_options opt;   /* complete, with noise and seed                */
     video_names names;
     record *record;

@@ -97,6 +97,7 @@ static tt_status open_recorder(run *r)
         .folder = j->names.analyze, .trace = j->names.trace, .C = r->C,
         .h = j->opt.h, .w = j->opt.w, .features = true,
         .label = j->g->label, .prompt = j->text,
+        .scene = j->scene, .nscenes = j->opt.nscenes,
         .seed = j->opt.noise.seed, .sample = j->opt.noise.sample,
         .video = video && strcmp(video, "-") ? video : NULL,
         .sheet = j->names.sheet};
@@ -201,9 +202,12 @@ static tt_status restore_cache(run *r)
     const char *policy = r->job->opt.policy.name;
     if (r->recorder)
         return tt_fail(ctx, TT_EINVAL, "%s cannot be resumed with --cache %s: "
-                       "its earlier chunks cannot be repeated",
+                       "its earlier chunks cannot be repeated, and without "
+                       "them the recording would be incomplete; go on without "
+                       "%s, or start over without --resume",
                        r->job->names.trace ? "--trace-cache" : "--analyze",
-                       policy);
+                       policy, r->job->names.trace && r->job->names.analyze
+                               ? "both" : "it");
     if (access(r->state, F_OK))
         return tt_fail(ctx, TT_EINVAL, "--cache %s cannot go on from latents "
                        "alone, and there is no saved cache %s (it is written "

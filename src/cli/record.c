@@ -113,10 +113,24 @@ static void write_inputs(tt_ctx *ctx, json_out *j, const record *r)
     json_close(j, ']');
 }
 
+static void write_scenes(json_out *j, const record_video *v)
+{
+    json_open(j, "scenes", '[');
+    for (int i = 0; i < v->nscenes; i++) {
+        json_open(j, NULL, '{');
+        json_int(j, "chunk", v->scene[i].chunk);
+        json_bool(j, "cut", v->scene[i].cut);
+        json_str(j, "prompt", v->scene[i].prompt);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
 static void write_video(json_out *j, const record_video *v)
 {
     json_open(j, "video", '{');
     json_str(j, "prompt", v->prompt);
+    if (v->nscenes) write_scenes(j, v);
     if (v->noise_file) { /* whatever made it; it is among the inputs */
         json_str(j, "seed", NULL);
         json_str(j, "generator", "file");

@@ -7,6 +7,7 @@
 #define CLI_RECORD_H
 
 #include "cli/options.h"
+#include "tether/analyze.h"
 #include "tether/context.h"
 
 typedef struct record_file {
@@ -44,7 +45,9 @@ void record_next_video(record *r);
 
 /* What is said about the video itself. */
 typedef struct record_video {
-    const char *prompt;        /* NULL: from embeddings                       */
+    const char *prompt;        /* the first; NULL: from embeddings            */
+    const tt_recorder_scene *scene; /* [nscenes]; 0: one prompt               */
+    int nscenes;
     const char *noise_file;    /* NULL: from the generator                    */
     uint64_t seed;
     int64_t sample, latents, given, width, height, frames;

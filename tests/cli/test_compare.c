@@ -23,6 +23,19 @@ static void test_report(void)
     expect(exists(at("report_runs/0-fifo/run.json"))
            && exists(at("report_runs/1-tether/trace.safetensors")),
            "run folders");
+    expect(run("compare --caches fifo,full --log-json log " SMALL
+               "--runs logged", model, inputs) == 0, "with a log: %s", said);
+    const char *log = text_of(at("log"));
+    expect(strstr(log, "\"begin\"")
+           && strstr(log, "\"folder\": \"logged/0-fifo\"")
+           && strstr(log, "\"policy\": \"full\"")
+           && strstr(log, "\"ok\": true"),
+           "events of all policies: %s", log);
+    expect(strstr(text_of(at("logged/1-full/log.json")), "\"chunk\": 3"),
+           "and the chunks of each");
+    refuses(2, "K = 2", "compare --caches fifo:budget=2 --runs sub/none " SMALL,
+            model, inputs);
+    expect(!exists(at("sub")), "a failure leaves no empty folder");
     refuses(2, "filled in", "compare --caches fifo --label x");
     refuses(2, "--caches", "compare -o x.html");
 }
@@ -43,6 +56,21 @@ static void test_folder(void)
         snprintf(b, sizeof b, "two/%s.safetensors", file[i]);
         expect(same(at(a), at(b)), "%s: the same bytes", file[i]);
     }
+    expect(run("analyze one two -o tables --csv --log-json alog") == 0,
+           "analyze: %s", said);
+    const char *log = text_of(at("alog"));
+    expect(strstr(log, "\"command\": \"analyze\"")
+           && strstr(log, "\"label\": \"x\"")
+           && strstr(log, "\"folder\": \"tables\"")
+           && strstr(log, "\"ok\": true"),
+           "its log: %s", log);
+    expect(run("analyze one -o tables --csv -v") == 0
+           && strstr(said, "one: x"), "-v names the runs: %s", said);
+    refuses(2, "K = 2", "generate " SMALL "--cache fifo --budget 2 "
+            "--latents-out b --analyze not/there", model, inputs);
+    refuses(1, "no/where", "generate " SMALL "--latents-out no/where/b "
+            "--analyze not/there", model, inputs);
+    expect(!exists(at("not")), "a failure leaves no empty folder");
     refuses(2, "would both write", "generate " SMALL "--analyze one "
             "--latents-out one/latents.safetensors", model, inputs);
     refuses(2, "needs --analyze", "generate " SMALL "--latents-out b "

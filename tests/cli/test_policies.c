@@ -83,6 +83,17 @@ static void test_scenes(void)
            said);
     expect(!same(at("uncut"), at("other")), "policies differ");
 
+    /* Records show every scene. */
+    expect(run(MODEL "--cache infinity --scene-file scenes --analyze runs "
+               "--record record.json", models[1], inputs, inputs,
+               at("recorded")) == 0, "recorded: %s", said);
+    expect(strstr(text_of(at("runs/run.json")),
+                  "{\"chunk\": 7, \"cut\": true, \"prompt\": \"C\"}") != NULL,
+           "scenes in run.json: %s", text_of(at("runs/run.json")));
+    const char *record = strstr(text_of(at("record.json")), "\"scenes\"");
+    expect(record && strstr(record, "\"chunk\": 4")
+           && strstr(record, "\"prompt\": \"C\""), "scenes in the record");
+
     put_file(at("bad"), "0 A\n4\n", 0644);
     refuses(2, "line 2", MODEL "--scene-file bad", models[1], inputs, inputs,
             at("x"));

@@ -151,8 +151,10 @@ $(B)/src/io/picture.o: CFLAGS_ALL += -fwrapv
 KERNEL_FLAGS := $(if $(filter -O2 -O3,$(OPT)),-O3) -fno-trapping-math
 $(B)/src/ops/exact/kernels_%.o: CFLAGS_ALL += $(KERNEL_FLAGS)
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
-$(B)/src/ops/exact/kernels_avx2.o: CFLAGS_ALL += -mavx2 -mfma
-$(B)/src/ops/exact/kernels_avx512.o: CFLAGS_ALL += -mavx512f -mavx512dq \
+$(B)/src/ops/exact/kernels_avx2.o $(B)/src/ops/exact/kernels_bf16_avx2.o: \
+    CFLAGS_ALL += -mavx2 -mfma
+$(B)/src/ops/exact/kernels_avx512.o $(B)/src/ops/exact/kernels_bf16_avx512.o: \
+    CFLAGS_ALL += -mavx512f -mavx512dq \
     -mavx512vl -mavx512bw -mfma -mprefer-vector-width=512
 endif
 

@@ -126,8 +126,12 @@ static void test_usage(void)
     refuses(2, "--threads", "noise -o x -t 0");
     refuses(2, "golden", "noise -o x --backend nonsense");
     refuses(2, "f32 and bf16", "noise -o x --class half");
-    if (tt_ops_find("blas"))
-        refuses(2, "exact or golden", "noise -o x --backend blas --class bf16");
+    if (tt_ops_use(ctx, "blas") == TT_OK) /* OpenBLAS is there */
+        refuses(2, sizeof(tt_real) == 8 ? "double" : "exact or golden",
+                "noise -o x --backend blas --class bf16");
+    else
+        tt_clear(ctx);
+    ctx->ops = tt_ops_default();
     refuses(2, "nearest is 64", "generate -p x -o x.mp4 -W 65");
     refuses(2, "memrope", "generate -p x -o x.mp4 --cache memrop");
     refuses(2, "tether", "generate -p x -o x.mp4 --cache teher");

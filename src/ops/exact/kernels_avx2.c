@@ -8,7 +8,7 @@
 
 #if defined(__x86_64__) && !defined(TT_REAL_DOUBLE)
 
-#include <immintrin.h>
+#include "ops/exact/transpose_avx2.h"
 
 #define AQ 24
 #include "ops/exact/kernels.h"
@@ -54,35 +54,12 @@ static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
 #undef X
 }
 
-/* 8 x 8 transpose: rows src + i*ld, columns to dst + i*16. */
-static void transpose8(float *dst, const float *src, int64_t ld)
-{
-    __m256 r[8], t[8];
-    for (int i = 0; i < 8; i++) r[i] = _mm256_loadu_ps(src + i * ld);
-    for (int i = 0; i < 8; i += 2) {
-        t[i] = _mm256_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm256_unpackhi_ps(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 8; i += 4) {
-        r[i] = _mm256_shuffle_ps(t[i], t[i + 2], 0x44);
-        r[i + 1] = _mm256_shuffle_ps(t[i], t[i + 2], 0xee);
-        r[i + 2] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        r[i + 3] = _mm256_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
-    for (int i = 0; i < 4; i++) {
-        _mm256_storeu_ps(dst + i * 16,
-                         _mm256_permute2f128_ps(r[i], r[i + 4], 0x20));
-        _mm256_storeu_ps(dst + (i + 4) * 16,
-                         _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
-    }
-}
-
 static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 {
     int64_t k = 0;
     for (; k + 8 <= kc; k += 8)
         for (int j = 0; j < 16; j += 8)
-            transpose8(panel + k * 16 + j, src + j * ld + k, ld);
+            transpose8(panel + k * 16 + j, 16, src + j * ld + k, ld);
     pack_columns(panel, src, ld, k, kc, 16);
 }
 

@@ -10,7 +10,7 @@
 
 #if defined(__x86_64__) && !defined(TT_REAL_DOUBLE)
 
-#include <immintrin.h>
+#include "ops/exact/transpose_avx512.h"
 
 #define AQ 48
 #include "ops/exact/kernels.h"
@@ -60,40 +60,12 @@ static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
 #undef X
 }
 
-/* 16 x 16 transpose: rows src + i*ld, columns to dst + i*32. */
-static void transpose16(float *dst, const float *src, int64_t ld)
-{
-    __m512 r[16], t[16];
-    for (int i = 0; i < 16; i++) r[i] = _mm512_loadu_ps(src + i * ld);
-    for (int i = 0; i < 16; i += 2) {
-        t[i] = _mm512_unpacklo_ps(r[i], r[i + 1]);
-        t[i + 1] = _mm512_unpackhi_ps(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 16; i += 4) {
-        r[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
-        r[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
-        r[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
-        r[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
-    }
-    /* r[4g + c] holds, in 128-bit part q, column 4q + c of rows 4g .. 4g+3 */
-    for (int c = 0; c < 4; c++) {
-        __m512 a = _mm512_shuffle_f32x4(r[c], r[4 + c], 0x88);
-        __m512 b = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0x88);
-        __m512 d = _mm512_shuffle_f32x4(r[c], r[4 + c], 0xdd);
-        __m512 e = _mm512_shuffle_f32x4(r[8 + c], r[12 + c], 0xdd);
-        _mm512_storeu_ps(dst + c * 32, _mm512_shuffle_f32x4(a, b, 0x88));
-        _mm512_storeu_ps(dst + (c + 8) * 32, _mm512_shuffle_f32x4(a, b, 0xdd));
-        _mm512_storeu_ps(dst + (c + 4) * 32, _mm512_shuffle_f32x4(d, e, 0x88));
-        _mm512_storeu_ps(dst + (c + 12) * 32, _mm512_shuffle_f32x4(d, e, 0xdd));
-    }
-}
-
 static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 {
     int64_t k = 0;
     for (; k + 16 <= kc; k += 16)
         for (int j = 0; j < 32; j += 16)
-            transpose16(panel + k * 32 + j, src + j * ld + k, ld);
+            transpose16(panel + k * 32 + j, 32, src + j * ld + k, ld);
     pack_columns(panel, src, ld, k, kc, 32);
 }
 

@@ -1,8 +1,8 @@
 /* table.c: the exact backend, and which kernels this CPU runs.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "ops/exact/bf16.h"
 #include "ops/exact/exact.h"
-#include "ops/golden/golden.h"
 
 #ifndef TT_REAL_DOUBLE
 
@@ -29,6 +29,16 @@ const tt_kernels *exact_kernels(void)
     return &tt_kernels_generic;
 }
 
+const tt_bf16_kernels *exact_bf16_kernels(void)
+{
+#if defined(__x86_64__)
+    const tt_kernels *f32 = exact_kernels();
+    if (f32 == &tt_kernels_avx512) return &tt_bf16_avx512;
+    if (f32 == &tt_kernels_avx2) return &tt_bf16_avx2;
+#endif
+    return &tt_bf16_generic;
+}
+
 /* what both classes share */
 #define REST                                                                   \
     .conv = exact_conv, .layer_norm = exact_layer_norm,                        \
@@ -50,8 +60,8 @@ const tt_ops tt_ops_exact_bf16 = {
     .name = "exact",
     .summary = "the bits of golden from vector kernels chosen at run time",
     .cls = TT_CLASS_BF16,
-    .linear = golden_bf16_linear,
-    .attention = golden_bf16_attention,
+    .linear = exact_bf16_linear,
+    .attention = exact_bf16_attention,
     REST,
 };
 

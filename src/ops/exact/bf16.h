@@ -1,0 +1,63 @@
+/* bf16.h: the bf16 class, fast: one kind of tile for linear, QK and PV.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The drivers (bf16_linear.c, bf16_attention.c) bring the factors of a product
+ * into two packed forms, rounded, and padded with zeros to whole groups of 32
+ * products; a kernel multiplies a tile of them.
+ *     rows   [K/32][m][32]   m rows, a group of 32 products of a row together
+ *     lanes  the kernel's own, nr results wide
+ * What a packed value looks like is the kernel's own business too: float for
+ * vector units, bf16 for matrix units. */
+#ifndef TT_OPS_EXACT_BF16_H
+#define TT_OPS_EXACT_BF16_H
+
+#include "ops/bf16.h"
+#include "ops/exact/exact.h"
+
+#ifndef TT_REAL_DOUBLE
+
+#define BF16_MAX_MR 32
+#define BF16_MAX_NR 48
+
+typedef struct tt_bf16_kernels {
+    const char *name;
+    int mr, nr;   /* nr is also aq of the float kernels used beside           */
+    int size;     /* bytes of a packed value                                  */
+
+    /* rows: row r, product k is x[r*ld + k] (pack_rows) or x[k*ld + r]
+     * (pack_cols) for r < rows and k < K; else zero. */
+    void (*pack_rows)(void *a, int64_t m, const float *x, int64_t ld,
+                      int64_t rows, int64_t K);
+    void (*pack_cols)(void *a, int64_t m, const float *x, int64_t ld,
+                      int64_t rows, int64_t K);
+    /* lanes: lane j, product k is x[j*ld + k] (pack_lanes), for j < lanes and
+     * k < K; or p[k*nr + j] for all nr lanes (pack_weights). */
+    void (*pack_lanes)(void *b, const float *x, int64_t ld, int64_t lanes,
+                       int64_t K);
+    void (*pack_weights)(void *b, const float *p, int64_t K);
+
+    /* c [mr, nr] (row stride ldc) = dot16 of mr rows and nr lanes over
+     * `groups` groups; goes on from c when `add`. `a` points at the first of
+     * the mr rows in a packed form of m. */
+    void (*tile)(float *c, int64_t ldc, const void *a, int64_t m,
+                 const void *b, int64_t groups, bool add);
+    /* Around calls of tile in one thread; no other arithmetic in between. */
+    unsigned (*begin)(void);
+    void (*end)(unsigned state);
+} tt_bf16_kernels;
+
+extern const tt_bf16_kernels tt_bf16_generic;
+#if defined(__x86_64__)
+extern const tt_bf16_kernels tt_bf16_avx2, tt_bf16_avx512;
+#endif
+
+/* The best of this CPU, by the rule of exact_kernels. */
+const tt_bf16_kernels *exact_bf16_kernels(void);
+
+void exact_bf16_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
+                       const tt_tensor *w, const float *b);
+void exact_bf16_attention(tt_ctx *ctx, const tt_attention_args *a);
+
+#endif
+#endif

@@ -24,6 +24,13 @@ ifneq ($(OMP),no)
   endif
 endif
 
+# MPFR judges the elementary functions in one test and one tool; nothing else
+# is linked to it.
+MPFR_TEST := \043include <mpfr.h>\nint main(void){mpfr_t x;mpfr_init2(x,64);mpfr_clear(x);return 0;}\n
+ifeq ($(call try,$(MPFR_TEST),-lmpfr -lgmp),yes)
+  MPFR_USERS = $(B)/tests/core/test_mathfn $(B)/tools/math_scan
+endif
+
 # ---- flags ---------------------------------------------------------------
 # No -ffast-math, no -march=native, and contraction off: a fused multiply-add
 # is written fma where it is meant (include/tether/ops.h).
@@ -143,12 +150,15 @@ $(LIBFUZZERS): $(B)/libfuzzer/%: $(B)/tests/fuzz/%.o $(call obj,tests/fuzz/commo
 $(TOOLS): $(B)/tools/%: $(B)/tools/%.o $(call obj,$(wildcard tools/lib/*.c)) $(LIB)
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
+$(MPFR_USERS): LDLIBS_ALL += -lmpfr -lgmp
+$(MPFR_USERS:=.o): CFLAGS_ALL += -DTT_HAVE_MPFR
 $(B)/src/io/%.o: WARN += $(WARN_READERS)
 # stb_image computes with what a file says: overflow must at least wrap.
 $(B)/src/io/picture.o: CFLAGS_ALL += -fwrapv
 # Kernels: one instruction set per file, chosen at run time. None of these flags
 # may change a value (no fast-math, contraction stays off).
 KERNEL_FLAGS := $(if $(filter -O2 -O3,$(OPT)),-O3) -fno-trapping-math
+$(B)/src/ops/machine.o: CFLAGS_ALL += $(KERNEL_FLAGS)
 $(B)/src/ops/exact/kernels_%.o: CFLAGS_ALL += $(KERNEL_FLAGS)
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
 $(B)/src/ops/exact/kernels_avx2.o $(B)/src/ops/exact/kernels_bf16_avx2.o: \

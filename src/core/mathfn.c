@@ -31,12 +31,20 @@ static double pow2(int n)   /* -1022 <= n <= 1023 */
     return from_bits((uint64_t)(n + 1023) << 52);
 }
 
+/* a + b = *sum + the value returned, exactly. */
+static double add_exact(double a, double b, double *sum)
+{
+    *sum = a + b;
+    double bb = *sum - a;
+    return (a - (*sum - bb)) + (b - bb);
+}
+
 #define LOG2E 0x1.71547652b82fep+0
 #define LN2_HI 0x1.62e42fefa0000p-1   /* 36 bits: n*LN2_HI is exact         */
 #define LN2_LO 0x1.cf79abc9e3b3ap-40
 
-/* exp(r) - 1 for |r| <= ln2/2: r + r^2 q(r), q to degree 12. */
-static double expm1_small(double r, double tail)
+/* exp(r + tail) - 1 - r for |r| <= ln2/2: r^2 q(r) + tail, q to degree 12. */
+static double expm1_rest(double r, double tail)
 {
     static const double q[] = {
         1.0 / 87178291200.0, 1.0 / 6227020800.0, 1.0 / 479001600.0,
@@ -48,7 +56,7 @@ static double expm1_small(double r, double tail)
     double p = q[0];
     for (size_t i = 1; i < sizeof q / sizeof q[0]; i++) p = fma(p, r, q[i]);
     /* exp(r + tail) - 1 = exp(r) - 1 + tail (1 + r) + ... */
-    return r + fma(p, r * r, fma(tail, r, tail));
+    return fma(p, r * r, fma(tail, r, tail));
 }
 
 /* x = n ln2 + r + tail */
@@ -69,22 +77,26 @@ double tt_exp(double x)
     if (x < -746.0) return 0.0;
     double r, tail;
     int n = (int)reduce_ln2(x, &r, &tail);
-    double y = 1.0 + expm1_small(r, tail);
+    double y = 1.0 + (r + expm1_rest(r, tail));
     int n1 = n / 2;
     return y * pow2(n1) * pow2(n - n1);
 }
 
+/* e / (e + 2) with e = exp(2|x|) - 1. Both are kept as a sum of two doubles,
+ * and the quotient is corrected once by its remainder. */
 double tt_tanh(double x)
 {
     double a = fabs(x);
     if (a != a) return x;
     if (a > 22.0) return x < 0 ? -1.0 : 1.0;
-    double r, tail;
-    int n = (int)reduce_ln2(2.0 * a, &r, &tail);
-    double s = pow2(n);
-    double em = fma(s, expm1_small(r, tail), s - 1.0);   /* exp(2a) - 1 */
-    double t = em / (em + 2.0);
-    return x < 0 ? -t : t;
+    double r, tail, h, e, d;
+    double s = pow2((int)reduce_ln2(2.0 * a, &r, &tail));
+    double h_lo = add_exact(s - 1.0, s * r, &h) + s * expm1_rest(r, tail);
+    double e_lo = add_exact(h, h_lo, &e);
+    double d_lo = add_exact(e, 2.0, &d) + e_lo;
+    double q = e / d;
+    double t = q + (fma(-q, d, e) + (e_lo - q * d_lo)) / d;
+    return copysign(t, x);
 }
 
 double tt_log(double x)
@@ -158,11 +170,13 @@ void tt_sincos(double x, double *s, double *c)
 {
     static const double p1 = 0x1.921fb54442d18p+0; /* pi/2 in three parts */
     static const double p2 = 0x1.1a62633145c07p-54;
+    static const double p3 = -0x1.f1976b7ed8fbcp-110;
     double n = rint(x * 0x1.45f306dc9c883p-1 /* 2/pi */);
     double h = n * p1, l = fma(n, p1, -h);   /* n*p1 = h + l exactly */
-    double t = x - h;
-    double low = fma(n, p2, l);
-    double r = t - low, tail = (t - r) - low;
+    double t = x - h;                        /* exact */
+    double m = n * p2, low;
+    double lowest = add_exact(l, m, &low) + fma(n, p3, fma(n, p2, -m));
+    double r = t - low, tail = ((t - r) - low) - lowest;
     double sr = sin_small(r, tail), cr = cos_small(r, tail);
     switch ((int64_t)n & 3) {
     case 0: *s = sr; *c = cr; break;

@@ -14,7 +14,7 @@
 /* exp(x) in float32. Method: n = rint(x log2 e); r = x - n ln 2 in two parts;
  * degree-8 Taylor polynomial by Horner; times 2^n in two exact halves so that
  * results below the normal range round once.
- * Error: 0.97 ulp over all floats. NaN in, NaN out. */
+ * Error: 0.98 ulp over all floats. NaN in, NaN out. */
 static inline float exp_f32(float x)
 {
     /* outside this range the result is 0 or inf whatever the last bits are;

@@ -2,166 +2,184 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Accuracy is judged against the C library's long double functions (64-bit
- * mantissa on x86; where long double is double the limits are wider). Bits are
- * judged by a hash over a fixed input set: the same on every machine. */
-#include <float.h>
+ * Double functions are judged by true values: those stored in
+ * ref_data/mathfn/values.txt always, and by MPFR on more inputs where the
+ * build found it. Float functions are judged by the C library's double ones,
+ * on a sample of all floats and on the worst inputs of the scan of all 2^32
+ * (tools/math_scan.c). Bits are judged by hashes over fixed inputs. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "core/mathfn.h"
 #include "tests/harness.h"
-#include "tether/mathfn.h"
-
-static uint64_t state = 0x9e3779b97f4a7c15u;
-
-static uint64_t next(void)
-{
-    state += 0x9e3779b97f4a7c15u;
-    uint64_t x = state;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
-static double uniform(double lo, double hi)
-{
-    return lo + (hi - lo) * ((double)(next() >> 11) * 0x1p-53);
-}
-
-/* Error of got in units of the last place of want. */
-static double ulps(double got, long double want)
-{
-    if (want == 0) return got == 0 ? 0 : 1e9;
-    int e;
-    frexpl(want, &e);
-    long double ulp = ldexpl(1, e - 53 < -1074 ? -1074 : e - 53);
-    return (double)fabsl(((long double)got - want) / ulp);
-}
+#include "tools/lib/math_ref.h"
 
 static uint64_t hash;
 
-static void mix(const void *p, size_t n)
+static void mix(uint64_t word)
 {
-    const unsigned char *b = p;
-    for (size_t i = 0; i < n; i++) hash = (hash ^ b[i]) * 0x100000001b3u;
+    hash = (hash ^ word) * 0x100000001b3u;
 }
 
-static void mix64(double d)
+static void mix_double(double d)
 {
     uint64_t u;
     memcpy(&u, &d, 8);
-    unsigned char b[8];
-    for (int i = 0; i < 8; i++) b[i] = (unsigned char)(u >> (8 * i));
-    mix(b, 8);
+    mix(u);
 }
 
-static void mix32(float f)
+/* ---- double ---------------------------------------------------------------- */
+
+static math_id find(const char *name)
 {
-    uint32_t u;
-    if (f != f) f = 0;   /* payloads of NaN are not part of the contract */
-    memcpy(&u, &f, 4);
-    unsigned char b[4];
-    for (int i = 0; i < 4; i++) b[i] = (unsigned char)(u >> (8 * i));
-    mix(b, 4);
+    int f = 0;
+    while (f < MATH_COUNT && strcmp(math_table[f].name, name) != 0) f++;
+    return (math_id)f;
 }
 
-static void test_double(void)
+/* "function x hi rest" per line, hexadecimal floats. */
+static void test_stored(void)
 {
-    bool wide = LDBL_MANT_DIG >= 64;
-    double slack = wide ? 0.01 : 1.0;
-    double e_exp = 0, e_log = 0, e_sin = 0, e_tanh = 0;
-    for (int i = 0; i < 400000; i++) {
-        double x = i % 2 ? uniform(-740, 709) : uniform(-1, 1), s, c;
-        double y = tt_exp(x);
-        e_exp = fmax(e_exp, ulps(y, expl(x)));
-        mix64(y);
-        int e = (int)(next() % 2000) - 1000;
-        x = i % 3 ? ldexp(uniform(0.5, 2), e) : uniform(0.9, 1.1);
-        y = tt_log(x);
-        e_log = fmax(e_log, ulps(y, logl(x)));
-        mix64(y);
-        x = i % 2 ? uniform(-1100, 1100) : uniform(-4, 4);
-        tt_sincos(x, &s, &c);
-        e_sin = fmax(e_sin, fmax(ulps(s, sinl(x)), ulps(c, cosl(x))));
-        mix64(s);
-        mix64(c);
-        x = i % 2 ? uniform(-20, 20) : uniform(-0.5, 0.5);
-        y = tt_tanh(x);
-        e_tanh = fmax(e_tanh, ulps(y, tanhl(x)));
-        mix64(y);
-        tt_sincos_turn((uint32_t)next(), &s, &c);
-        mix64(s);
-        mix64(c);
+    double worst[MATH_COUNT] = {0};
+    int rows[MATH_COUNT] = {0};
+    char line[256], name[32];
+    FILE *file = fopen(ref_path("mathfn/values.txt"), "r");
+    if (!expect(file != NULL, "ref_data/mathfn/values.txt opens")) return;
+    while (fgets(line, sizeof line, file)) {
+        double x, hi, rest;
+        if (line[0] == '#') continue;
+        int n = sscanf(line, "%31s %la %la %la", name, &x, &hi, &rest);
+        math_id f = n == 4 ? find(name) : MATH_COUNT;
+        if (!expect(f != MATH_COUNT, "a row of values.txt: %s", line)) break;
+        worst[f] = fmax(worst[f], math_ulps(math_own(f, x), hi, rest));
+        rows[f]++;
     }
-    expect(e_exp <= 1 + slack, "exp: %.3f ulp", e_exp);
-    expect(e_log <= 1 + slack, "log: %.3f ulp", e_log);
-    expect(e_sin <= 1 + slack, "sin, cos: %.3f ulp", e_sin);
-    expect(e_tanh <= 2.5 + slack, "tanh: %.3f ulp", e_tanh);
+    fclose(file);
+    for (int f = 0; f < MATH_COUNT; f++)
+        expect(rows[f] > 100 && worst[f] <= math_table[f].limit,
+               "%s: %.3f ulp in %d stored values, limit %g",
+               math_table[f].name, worst[f], rows[f], math_table[f].limit);
 }
 
-static void test_turn(void)
+#ifdef TT_HAVE_MPFR
+static void test_mpfr(void)
 {
-    /* exact octants, and the reduced angle against long double */
-    double s, c, worst = 0;
+    math_mpfr m;
+    math_mpfr_init(&m);
+    for (int f = 0; f < MATH_COUNT; f++) {
+        double worst = 0, at = 0;
+        for (uint64_t i = 0; i < 30000; i++) {
+            double x = math_input((math_id)f, i), hi, rest;
+            math_true(&m, (math_id)f, x, &hi, &rest);
+            double err = math_ulps(math_own((math_id)f, x), hi, rest);
+            if (!(err <= worst)) {
+                worst = err;
+                at = x;
+            }
+        }
+        expect(worst <= math_table[f].limit, "%s: %.3f ulp at %a, limit %g",
+               math_table[f].name, worst, at, math_table[f].limit);
+    }
+    math_mpfr_clear(&m);
+}
+#else
+static void test_mpfr(void)
+{
+    printf("core/mathfn: comparison with MPFR not run: needs libmpfr-dev "
+           "(the stored values were checked)\n");
+}
+#endif
+
+static void test_double_bits(void)
+{
+    hash = 0xcbf29ce484222325u;
+    for (int f = 0; f < MATH_COUNT; f++)
+        for (uint64_t i = 0; i < 100000; i++)
+            mix_double(math_own((math_id)f, math_input((math_id)f, i)));
+    expect(hash == 0x11c4f7b4310dbd54u, "hash of the double results is 0x%llxu",
+           (unsigned long long)hash);
+}
+
+static void test_specials(void)
+{
+    double s, c;
+    expect(tt_exp(0) == 1 && tt_exp(-INFINITY) == 0 && isinf(tt_exp(INFINITY)) &&
+           tt_exp(NAN) != tt_exp(NAN), "exp specials");
+    expect(isinf(tt_log(0)) && tt_log(-1) != tt_log(-1) && tt_log(1) == 0,
+           "log specials");
+    expect(tt_tanh(1e300) == 1 && tt_tanh(-0.0) == 0 && signbit(tt_tanh(-0.0)) &&
+           tt_tanh(NAN) != tt_tanh(NAN), "tanh specials");
     tt_sincos_turn(0, &s, &c);
     expect(s == 0 && c == 1, "turn 0");
     tt_sincos_turn(0x40000000u, &s, &c);
     expect(s == 1 && c == 0, "quarter turn");
     tt_sincos_turn(0x80000000u, &s, &c);
     expect(s == 0 && c == -1, "half turn");
-    for (int i = 0; i < 200000; i++) {
-        uint32_t b = (uint32_t)next() >> 3;      /* first octant */
-        long double a = 0x1.921fb54442d1846ap-1L * (long double)b / 0x1p29L;
-        tt_sincos_turn(b, &s, &c);
-        worst = fmax(worst, fmax(ulps(s, sinl(a)), ulps(c, cosl(a))));
+    bool same = true;
+    for (uint64_t i = 0; i < 100000; i++) {
         double s2, c2;
+        uint32_t b = (uint32_t)math_word(i);
+        tt_sincos_turn(b, &s, &c);
         tt_sincos_turn(b + 0xc0000000u, &s2, &c2);   /* minus a quarter */
-        if (s2 != -c || c2 != s) worst = 1e9;
+        same &= s2 == -c && c2 == s;
     }
-    expect(worst <= (LDBL_MANT_DIG >= 64 ? 1.01 : 2), "turn: %.3f ulp", worst);
+    expect(same, "quarter turns exchange sine and cosine exactly");
 }
 
-static void test_float(void)
+/* ---- float ----------------------------------------------------------------- */
+
+/* Error in units of the last place of a float near want. */
+static double float_ulps(float y, double want)
+{
+    if (want != want) return y != y ? 0 : INFINITY;
+    if (fabs(want) >= 0x1.ffffffp127) return isinf(y) ? 0 : INFINITY;
+    int e;
+    frexp(want, &e);
+    double err = fabs((double)y - want) /
+                 ldexp(1, e - 24 < -149 ? -149 : e - 24);
+    return err >= 0 ? err : INFINITY;
+}
+
+static void test_float(const char *name, float (*own)(float),
+                       double (*judge)(double), double limit, float worst_at,
+                       double worst_is, uint64_t bits)
 {
     double worst = 0;
-    /* every 1021st float, specials included; all 2^32 were run once: 0.97 */
-    for (uint64_t u = 0; u < 0x100000000u; u += 1021) {
-        uint32_t bits = (uint32_t)u;
+    hash = 0xcbf29ce484222325u;
+    for (uint64_t u = 0; u < 0x100000000u; u += 1021) { /* specials included */
+        uint32_t word = (uint32_t)u;
         float x;
-        memcpy(&x, &bits, 4);
-        float y = tt_expf(x);
-        mix32(y);
-        double want = exp((double)x);
-        if (x != x) {
-            if (y == y) worst = 1e9;
-        } else if (want > 3.4028235677973366e38) {
-            if (!isinf(y)) worst = 1e9;
-        } else {
-            int e;
-            frexp(want, &e);
-            double ulp = ldexp(1, e - 24 < -149 ? -149 : e - 24);
-            worst = fmax(worst, fabs((double)y - want) / ulp);
-        }
+        memcpy(&x, &word, 4);
+        float y = own(x);
+        worst = fmax(worst, float_ulps(y, judge((double)x)));
+        if (y != y) y = 0;   /* payloads of NaN are not part of the contract */
+        memcpy(&word, &y, 4);
+        mix(word);
     }
-    expect(worst <= 1.0, "expf: %.3f ulp", worst);
-    expect(tt_expf(0) == 1 && tt_expf(-INFINITY) == 0 && isinf(tt_expf(INFINITY)),
-           "expf specials");
-    expect(tt_exp(0) == 1 && tt_exp(-INFINITY) == 0 && isinf(tt_exp(INFINITY)) &&
-           tt_exp(NAN) != tt_exp(NAN), "exp specials");
-    expect(isinf(tt_log(0)) && tt_log(-1) != tt_log(-1) && tt_log(1) == 0,
-           "log specials");
-    expect(tt_tanh(1e300) == 1 && tt_tanh(-0.0) == 0, "tanh specials");
+    expect(worst <= limit, "%s: %.4f ulp in the sample, limit %g", name, worst,
+           limit);
+    worst = float_ulps(own(worst_at), judge((double)worst_at));
+    expect(fabs(worst - worst_is) < 1e-4, "%s at its worst input %a: %.4f ulp, "
+           "the scan of all floats found %.4f", name, (double)worst_at, worst,
+           worst_is);
+    expect(hash == bits, "%s: hash of the sample is 0x%llxu", name,
+           (unsigned long long)hash);
+    expect(own(0) == (float)judge(0) && own(INFINITY) == (float)judge(INFINITY) &&
+           own(-INFINITY) == (float)judge(-INFINITY) && own(NAN) != own(NAN),
+           "%s specials", name);
 }
 
 int main(void)
 {
     test_begin("core/mathfn");
-    hash = 0xcbf29ce484222325u;
-    test_double();
-    test_turn();
-    test_float();
-    expect(hash == 0xbca763264d43d222u, "hash of all results is 0x%llxu",
-           (unsigned long long)hash);
+    test_stored();
+    test_mpfr();
+    test_double_bits();
+    test_specials();
+    test_float("expf", tt_expf, exp, 1.0, -0x1.759aa2p+2f, 0.9785,
+               0xe7b3a5a0e887caaau);
+    test_float("tanhf", tt_tanhf, tanh, 1.0, 0x1.86fbc4p-10f, 0.5,
+               0xc75bb3aa15db4a90u);
     return test_end();
 }

@@ -1,0 +1,52 @@
+#!/bin/sh
+# test_symbols.sh: no object that computes golden bits calls a transcendental
+# function of the C library (they differ between systems and CPUs).
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# Looks at the undefined symbols of every object of the library but the BLAS
+# backend, which is not golden. A probe object that does call expf and sincos shows that the look works.
+build=$1
+passed=0
+failed=0
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); echo "FAIL core/symbols: $*"; }
+
+names='exp|exp2|exp10|expm1|log|log2|log10|log1p|pow|sin|cos|tan|sincos|asin'
+names="$names|acos|atan|atan2|sinh|cosh|tanh|asinh|acosh|atanh|erf|erfc|gamma"
+names="$names|lgamma|tgamma|cbrt|hypot|j0|j1|jn|y0|y1|yn"
+# also: float and long double, complex, the _finite names of -ffast-math, and
+# the vector library (_ZGV...)
+wanted="^(__)?c?($names)[fl]?(_finite)?(_r)?$|^_ZGV|^_?_?sincos|^__pow[sdf]i"
+
+undefined() {   # object: its undefined symbols, one per line
+    ${NM:-nm} -u "$1" | sed 's/^.* //; s/@.*//; s/^ *//'
+}
+
+probe=$build/symbols_probe
+printf '%s\n' '#define _GNU_SOURCE' '#include <math.h>' \
+    'float f(float x) { return expf(x); }' \
+    'void g(double x, double *s, double *c) { sincos(x, s, c); }' > "$probe.c"
+if ! ${CC:-cc} -c -o "$probe.o" "$probe.c"; then
+    fail "the probe does not compile"
+elif [ "$(undefined "$probe.o" | grep -cE "$wanted")" -eq 2 ]; then
+    pass
+else
+    fail "expf and sincos of the probe are not seen by: ${NM:-nm} -u"
+fi
+rm -f "$probe.c" "$probe.o"
+
+for object in $(find "$build/src" -name '*.o' | sort); do
+    case $object in
+    */src/cli/* | */src/ops/blas/*) continue ;;
+    esac
+    bad=$(undefined "$object" | grep -E "$wanted" | tr '\n' ' ')
+    if [ -z "$bad" ]; then
+        pass
+    else
+        fail "${object#"$build"/} calls $bad; use tether/mathfn.h"
+    fi
+done
+[ "$passed" -gt 50 ] || fail "only $passed objects found in $build/src"
+echo "core/symbols: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]

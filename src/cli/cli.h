@@ -29,6 +29,7 @@ int cmd_analyze(tt_ctx *ctx, int argc, char **argv);
 int cmd_compare(tt_ctx *ctx, int argc, char **argv);
 int cmd_validate(tt_ctx *ctx, int argc, char **argv);
 int cmd_demo(tt_ctx *ctx, int argc, char **argv);
+int cmd_bench(tt_ctx *ctx, int argc, char **argv);
 
 /* Apply the common options: threads, backend. */
 tt_status cli_setup(tt_ctx *ctx, const cli_common *common);

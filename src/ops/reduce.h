@@ -21,17 +21,23 @@ static inline tt_real fma_real(tt_real a, tt_real b, tt_real c)
 }
 
 /* dot: blocks of TT_DOT_BLOCK, one fma chain from 0 inside a block, block sums
- * added in ascending order. */
-static inline tt_real dot_real(const tt_real *a, const tt_real *b, int64_t n)
+ * added in ascending order. a[k] is at a[k * step]. */
+static inline tt_real dot_strided(const tt_real *a, int64_t step,
+                                  const tt_real *b, int64_t n)
 {
     tt_real sum = 0;
     for (int64_t k0 = 0; k0 < n; k0 += TT_DOT_BLOCK) {
         int64_t k1 = k0 + TT_DOT_BLOCK < n ? k0 + TT_DOT_BLOCK : n;
         tt_real s = 0;
-        for (int64_t k = k0; k < k1; k++) s = fma_real(a[k], b[k], s);
+        for (int64_t k = k0; k < k1; k++) s = fma_real(a[k * step], b[k], s);
         sum = k0 == 0 ? s : sum + s;
     }
     return sum;
+}
+
+static inline tt_real dot_real(const tt_real *a, const tt_real *b, int64_t n)
+{
+    return dot_strided(a, 1, b, n);
 }
 
 /* stat: join 16 interleaved double lanes. */

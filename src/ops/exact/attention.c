@@ -8,7 +8,7 @@
  * of the group from cache:
  *     scores  s [keys, aq]     score_tile     (dot over D)
  *     soften  weights, running maximum and sum, all lane by lane
- *     values  o [D, aq]        value_tile     (chain over the block's keys)
+ *     values  o [D, aq]        value_tile     (dot over the block's keys)
  *     merge   acc = acc * alpha + o
  * With queries along the lanes every chain of the definition is one lane. */
 #include "ops/exact/exact.h"
@@ -39,14 +39,14 @@ typedef struct work {
     float *acc;        /* [GROUP, Dup, aq]                                    */
     float *m, *l;      /* [GROUP, aq]                                         */
     float *s;          /* [TT_KEY_BLOCK, aq]                                  */
-    float *block;      /* [Dup, aq]                                           */
+    float *block;      /* [2, Dup, aq]                                        */
 } work;
 
 static int64_t work_floats(const tt_kernels *kn, int64_t D)
 {
     int64_t Dup = round_up(D, kn->am);
     return TT_KEY_BLOCK * (D + Dup) + GROUP * kn->aq * (D + Dup + 2) +
-           TT_KEY_BLOCK * kn->aq + Dup * kn->aq + 64;
+           TT_KEY_BLOCK * kn->aq + 2 * Dup * kn->aq + 64;
 }
 
 static work work_at(float *p, const tt_kernels *kn, int64_t D)
@@ -99,6 +99,22 @@ static void add_bias(const tt_kernels *kn, const tt_attention_args *a,
         }
 }
 
+/* block [Dup, aq] = dot of the n weights in s with the channels of v. */
+static void values(const tt_kernels *kn, work *w, int64_t D, int64_t n)
+{
+    int64_t Dup = round_up(D, kn->am), aq = kn->aq;
+    float one[MAX_AQ];
+    for (int64_t i = 0; i < aq; i++) one[i] = 1.0f;
+    for (int64_t j = 0; j < n; j += TT_DOT_BLOCK) {
+        float *part = w->block + (j > 0) * Dup * aq;
+        for (int64_t d = 0; d < D; d += kn->am)
+            kn->value_tile(part + d * aq, w->v + j * Dup + d, w->s + j * aq,
+                           Dup, least(n - j, TT_DOT_BLOCK));
+        /* fma(block, 1, part) is block + part */
+        if (j > 0) kn->merge(w->block, part, one, Dup, false);
+    }
+}
+
 /* Queries [i0, i0 + aq) of panel g against the block in w. */
 static void panel_block(const tt_kernels *kn, const tt_attention_args *a,
                         int64_t h, int64_t g, int64_t i0, int64_t j0,
@@ -112,8 +128,7 @@ static void panel_block(const tt_kernels *kn, const tt_attention_args *a,
     if (!plain) add_bias(kn, a, h, i0, j0, n, w->s);
     kn->soften(w->s, n, plain ? a->scale : 1.0f, w->m + g * aq, w->l + g * aq,
                alpha, first);
-    for (int64_t d = 0; d < D; d += kn->am)
-        kn->value_tile(w->block + d * aq, w->v + d, w->s, Dup, n);
+    values(kn, w, D, n);
     kn->merge(w->acc + g * Dup * aq, w->block, alpha, Dup, first);
 }
 

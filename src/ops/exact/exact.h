@@ -74,6 +74,10 @@ typedef struct tt_kernels {
     /* one row */
     void (*col_blend)(float *x, int64_t c, const double *mean,
                       const double *gain, const double *target, double tau);
+
+    /* n rounds of independent multiply-adds in registers, for tt_machine_fma;
+     * returns how many floating-point operations that were. */
+    double (*fma_loop)(int64_t n);
 } tt_kernels;
 
 extern const tt_kernels tt_kernels_generic;

@@ -102,10 +102,32 @@ static void value_tile(float *o, const float *v4, const float *p, int64_t D,
     TILE_4x24(o, p, n, VALUE);
 }
 
+/* 4 x 3 accumulators as in the attention tile, nothing loaded. */
+static double fma_loop(int64_t n)
+{
+#define START(r, at)                                                           \
+    __m256 x##r = _mm256_set1_ps(r), y##r = _mm256_set1_ps(r + 0.25f),                 \
+           z##r = _mm256_set1_ps(r + 0.5f);
+#define JOIN(r, at) x##r = _mm256_fmadd_ps(x##r, y##r, z##r);
+#define SAME(r) 0.999f
+    volatile float seed = 0.001f;
+    __m256 b0 = _mm256_set1_ps(seed), b1 = b0, b2 = b0;
+    FOUR(START, 0)
+    for (int64_t k = 0; k < n; k++) {
+        FOUR(STEP, SAME)
+    }
+    FOUR(JOIN, 0)
+    float out[8];
+#define KEEP(r, at) _mm256_storeu_ps(out, x##r); seed = out[0];
+    FOUR(KEEP, 0)
+    return 2.0 * 4 * 3 * 8 * (double)n;
+}
+
 const tt_kernels tt_kernels_avx2 = {
     .name = "avx2",
     .mr = 6, .nr = 16, .linear_tile = linear_tile, .pack = pack,
     .am = 4, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
+    .fma_loop = fma_loop,
     KERNELS_COMMON,
 };
 

@@ -108,10 +108,32 @@ static void value_tile(float *o, const float *v8, const float *p, int64_t D,
     TILE_8x48(o, p, n, VALUE);
 }
 
+/* 8 x 3 accumulators as in the attention tile, nothing loaded. */
+static double fma_loop(int64_t n)
+{
+#define START(r, at)                                                           \
+    __m512 x##r = _mm512_set1_ps(r), y##r = _mm512_set1_ps(r + 0.25f),                 \
+           z##r = _mm512_set1_ps(r + 0.5f);
+#define JOIN(r, at) x##r = _mm512_fmadd_ps(x##r, y##r, z##r);
+#define SAME(r) 0.999f
+    volatile float seed = 0.001f;
+    __m512 b0 = _mm512_set1_ps(seed), b1 = b0, b2 = b0;
+    EIGHT(START, 0)
+    for (int64_t k = 0; k < n; k++) {
+        EIGHT(STEP, SAME)
+    }
+    EIGHT(JOIN, 0)
+    float out[16];
+#define KEEP(r, at) _mm512_storeu_ps(out, x##r); seed = out[0];
+    EIGHT(KEEP, 0)
+    return 2.0 * 8 * 3 * 16 * (double)n;
+}
+
 const tt_kernels tt_kernels_avx512 = {
     .name = "avx512",
     .mr = 14, .nr = 32, .linear_tile = linear_tile, .pack = pack,
     .am = 8, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
+    .fma_loop = fma_loop,
     KERNELS_COMMON,
 };
 

@@ -60,10 +60,23 @@ static void value_tile(float *o, const float *v, const float *restrict p,
     memcpy(o, t, sizeof t);
 }
 
+static double fma_loop(int64_t n)
+{
+    float s[NR];
+    volatile float seed = 0.001f;
+    for (int i = 0; i < NR; i++) s[i] = (float)i;
+    for (int64_t k = 0; k < n; k++)
+        for (int i = 0; i < NR; i++)
+            s[i] = __builtin_fmaf(0.999f, s[i], 0.001f);
+    for (int i = 0; i < NR; i++) seed = s[i];
+    return 2.0 * NR * (double)n + 0 * (double)seed;
+}
+
 const tt_kernels tt_kernels_generic = {
     .name = "generic",
     .mr = MR, .nr = NR, .linear_tile = linear_tile, .pack = pack,
     .am = AM, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
+    .fma_loop = fma_loop,
     KERNELS_COMMON,
 };
 

@@ -47,12 +47,9 @@ static void attend(const tt_attention_args *a, int64_t h, int64_t i,
             p[j] = tt_exp_real(p[j] - top);
             sum += p[j];
         }
-        for (int64_t d = 0; d < a->D; d++) block[d] = 0;
-        for (int64_t j = 0; j < n; j++) {
-            const tt_real *v = a->v + (j0 + j) * a->kv_stride + h * a->D;
-            for (int64_t d = 0; d < a->D; d++)
-                block[d] = fma_real(p[j], v[d], block[d]);
-        }
+        for (int64_t d = 0; d < a->D; d++)
+            block[d] = dot_strided(a->v + j0 * a->kv_stride + h * a->D + d,
+                                   a->kv_stride, p, n);
         if (j0 == 0) {
             l = sum;
             for (int64_t d = 0; d < a->D; d++) acc[d] = block[d];

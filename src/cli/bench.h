@@ -1,0 +1,40 @@
+/* bench.h: what the parts of `tether bench` share.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_BENCH_H
+#define CLI_BENCH_H
+
+#include "cli/cli.h"
+#include "tether/machine.h"
+
+#define BENCH_ROUNDS_MAX 31
+
+typedef struct bench_settings {
+    const char *json;      /* file for the results, NULL: none                */
+    const char *only;      /* cases whose name contains this, NULL: all       */
+    int64_t rounds;        /* 0: as many as the case deserves                 */
+    bool quick;            /* small shapes, three rounds                      */
+    int threads[2];        /* thread counts to measure                        */
+    int nthreads;          /* how many of those                               */
+} bench_settings;
+
+/* Seconds of one side over all rounds. */
+typedef struct bench_times {
+    double t[BENCH_ROUNDS_MAX];
+    int n;
+} bench_times;
+
+void bench_add(bench_times *b, double seconds);
+double bench_median(const bench_times *b);
+/* (slowest - fastest) / median */
+double bench_spread(const bench_times *b);
+
+/* Values in [-1, 1), the same every time. */
+void bench_fill(tt_real *x, int64_t n, uint32_t seed);
+
+/* Speed of every operator, and errors against float64. Each writes its table
+ * to stdout and its rows into the open array of j (NULL: no file). */
+tt_status bench_ops(tt_ctx *ctx, const bench_settings *s, json_out *j);
+tt_status bench_error(tt_ctx *ctx, const bench_settings *s, json_out *j);
+
+#endif

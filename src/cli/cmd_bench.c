@@ -1,0 +1,163 @@
+/* cmd_bench.c: tether bench, speed and error of the operators.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Next    bench_ops.c, bench_error.c */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/bench.h"
+#include "tether/version.h"
+
+static const opt_spec options[] = {
+    {OPT_GROUP, NULL, 0, 0, NULL, "Benchmark"},
+    {OPT_TEXT, "json", 0, offsetof(bench_settings, json), "FILE",
+     "write every figure as JSON"},
+    {OPT_TEXT, "only", 0, offsetof(bench_settings, only), "TEXT",
+     "only cases whose name contains this"},
+    {OPT_INT, "rounds", 0, offsetof(bench_settings, rounds), "N",
+     "rounds per case, at most 31 (default 7; 3 with --quick)"},
+    {OPT_FLAG, "quick", 0, offsetof(bench_settings, quick), NULL,
+     "small shapes: seconds instead of minutes, for a first impression"},
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+static const opt_command bench_command = {
+    .name = "bench",
+    .summary = "speed of the operators, or their error against float64",
+    .usage = "ops|error [--json FILE] [--quick] [--only TEXT]",
+    .intro = "ops measures every operator at the shapes of Wan2.1-T2V-1.3B: "
+             "linear layers, attention and convolutions beside the blas "
+             "backend and the multiply-add peak, everything else beside the "
+             "time to stream the same bytes. Sides take turns inside one run; "
+             "figures are medians, spread is (slowest - fastest) / median. "
+             "With 1 thread and with all, unless --threads says one number. "
+             "error compares float results with float64 sums at the lengths "
+             "that occur. OPENBLAS_CORETYPE and TT_CPU are read by the "
+             "backends as always.",
+    .examples = "  tether bench ops --json ops.json\n"
+                "  OPENBLAS_CORETYPE=SkylakeX tether bench ops --only linear\n"
+                "  TT_CPU=avx2 OPENBLAS_CORETYPE=Haswell tether bench ops\n"
+                "  tether bench error",
+    .options = options,
+    .positional_max = 1,
+};
+
+void bench_add(bench_times *b, double seconds)
+{
+    if (b->n < BENCH_ROUNDS_MAX) b->t[b->n++] = seconds;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_median(const bench_times *b)
+{
+    bench_times s = *b;
+    if (s.n == 0) return 0;
+    qsort(s.t, (size_t)s.n, sizeof s.t[0], by_value);
+    return s.n % 2 ? s.t[s.n / 2] : 0.5 * (s.t[s.n / 2 - 1] + s.t[s.n / 2]);
+}
+
+double bench_spread(const bench_times *b)
+{
+    double low = b->t[0], high = b->t[0];
+    for (int i = 1; i < b->n; i++) {
+        low = b->t[i] < low ? b->t[i] : low;
+        high = b->t[i] > high ? b->t[i] : high;
+    }
+    return b->n ? (high - low) / bench_median(b) : 0;
+}
+
+void bench_fill(tt_real *x, int64_t n, uint32_t seed)
+{
+    uint32_t s = seed * 2654435761u + 1;
+    for (int64_t i = 0; i < n; i++) {
+        s = s * 1664525u + 1013904223u;
+        x[i] = (tt_real)((double)(int32_t)s * 0x1p-31);
+    }
+}
+
+static const char *setting(const char *name)
+{
+    const char *v = getenv(name);
+    return v ? v : "";
+}
+
+/* What the figures were measured on. */
+static void describe(const tt_ctx *ctx, json_out *j)
+{
+    char cpu[256];
+    tt_cpu_features(cpu, sizeof cpu);
+    printf("tether %s (%s), %s; %s; all = %d threads; TT_CPU='%s' "
+           "OPENBLAS_CORETYPE='%s'\n", tt_version(), tt_git_revision(),
+           tt_compiler(), cpu, ctx->nthreads, setting("TT_CPU"),
+           setting("OPENBLAS_CORETYPE"));
+    if (!j) return;
+    json_str(j, "version", tt_version());
+    json_str(j, "revision", tt_git_revision());
+    json_str(j, "compiler", tt_compiler());
+    json_str(j, "compute_type", tt_real_name());
+    json_str(j, "instruction_sets", cpu);
+    json_int(j, "threads", ctx->nthreads);
+    json_str(j, "TT_CPU", setting("TT_CPU"));
+    json_str(j, "OPENBLAS_CORETYPE", setting("OPENBLAS_CORETYPE"));
+}
+
+static tt_status run(tt_ctx *ctx, const bench_settings *s, bool errors)
+{
+    FILE *file = NULL;
+    json_out out, *j = NULL;
+    if (s->json) {
+        file = fopen(s->json, "w");
+        if (!file)
+            return tt_fail(ctx, TT_EIO, "cannot write %s", s->json);
+        j = &out;
+        json_begin(j, file, true);
+    }
+    describe(ctx, j);
+    if (j) json_open(j, errors ? "errors" : "ops", '[');
+    errors ? bench_error(ctx, s, j) : bench_ops(ctx, s, j);
+    if (j) {
+        json_close(j, ']');
+        json_end(j);
+        bool bad = ferror(file) != 0;
+        if (fclose(file) || bad)
+            tt_fail(ctx, TT_EIO, "cannot write %s", s->json);
+    }
+    return ctx->status;
+}
+
+int cmd_bench(tt_ctx *ctx, int argc, char **argv)
+{
+    bench_settings s = {0};
+    cli_common common;
+    opt_result given;
+    int status = opt_parse(&bench_command, &s, &common, &given, argc, argv);
+    if (status >= 0) return status;
+    const char *what = given.npositional == 1 ? given.positional[0] : "";
+    bool errors = !strcmp(what, "error");
+    if (!errors && strcmp(what, "ops") != 0)
+        return opt_usage("bench", "say what to measure: `tether bench ops` or "
+                         "`tether bench error`");
+    if (s.rounds < 0 || s.rounds > BENCH_ROUNDS_MAX)
+        return opt_usage("bench", "--rounds must be 1 to %d",
+                         BENCH_ROUNDS_MAX);
+    if (sizeof(tt_real) != sizeof(float)) {
+        fprintf(stderr, "tether: error: bench needs a float build; this one "
+                "computes in double to check algorithms\n");
+        return 1;
+    }
+    if (cli_setup(ctx, &common)) return cli_failed(ctx);
+    if (!s.rounds) s.rounds = s.quick ? 3 : 7;
+    s.threads[0] = common.threads ? ctx->nthreads : 1;
+    s.threads[1] = ctx->nthreads;
+    s.nthreads = s.threads[0] == s.threads[1] ? 1 : 2;
+    cli_catch_signals(ctx);
+    run(ctx, &s, errors);
+    return ctx->status ? cli_failed(ctx) : 0;
+}

@@ -1,0 +1,59 @@
+/* machine.c: peak multiply-add rate and streaming, to hold operators against.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tether/machine.h"
+
+#include "core/parallel.h"
+#include "ops/exact/exact.h"
+
+#define PIECE 65536   /* values per unit of streaming */
+
+double tt_machine_fma(tt_ctx *ctx, int64_t n)
+{
+#ifndef TT_REAL_DOUBLE
+    double flops = 0;
+    const tt_kernels *kn = exact_kernels();
+    TT_PARALLEL_FOR(ctx)
+    for (int t = 0; t < ctx->nthreads; t++) {
+        double mine = kn->fma_loop(n);
+        if (t == 0) flops = mine * ctx->nthreads;
+    }
+    return flops;
+#else
+    (void)ctx;
+    (void)n;
+    return 0;   /* a double build checks algorithms, not speed */
+#endif
+}
+
+static void stream_piece(tt_stream kind, tt_real *restrict x,
+                         tt_real *restrict y, int64_t n)
+{
+    volatile tt_real one = 1, keep;
+    tt_real f = one, sum[16] = {0};
+    switch (kind) {
+    case TT_STREAM_SCALE:
+        for (int64_t i = 0; i < n; i++) x[i] *= f;
+        break;
+    case TT_STREAM_ADD:
+        for (int64_t i = 0; i < n; i++) x[i] += y[i];
+        break;
+    case TT_STREAM_COPY:
+        for (int64_t i = 0; i < n; i++) y[i] = f * x[i];
+        break;
+    default:
+        for (int64_t i = 0; i + 16 <= n; i += 16)
+            for (int j = 0; j < 16; j++) sum[j] += x[i + j];
+        for (int j = 0; j < 16; j++) keep = sum[j];
+        (void)keep;
+    }
+}
+
+void tt_machine_stream(tt_ctx *ctx, tt_stream kind, tt_real *x, tt_real *y,
+                       int64_t n)
+{
+    TT_PARALLEL_FOR(ctx)
+    for (int64_t i = 0; i < n; i += PIECE)
+        stream_piece(kind, x + i, y ? y + i : NULL,
+                     n - i < PIECE ? n - i : PIECE);
+}

@@ -126,8 +126,8 @@ tt_status tt_bind_end(tt_bind *b, const char *const *ignore);
 /* ---- writing ------------------------------------------------------------ */
 
 /* A safetensors file being written. Data goes to a temporary file in the
- * target's folder; tt_st_finish puts the header in front in a second one,
- * flushes and renames it, so `path` is either the complete new file or what it
+ * target's folder; tt_st_finish puts the header in front (into a second one
+ * unless room was reserved), flushes and renames it, so `path` is either the complete new file or what it
  * was before. Names must be unique. Errors name the file and the system's
  * reason (TT_EIO). After tt_st_finish or tt_st_abort the writer is gone,
  * whatever they return; both take NULL. */
@@ -135,6 +135,10 @@ typedef struct tt_st_writer tt_st_writer;
 tt_status tt_st_create(tt_ctx *ctx, tt_st_writer **out, const char *path);
 /* A string pair for __metadata__. */
 tt_status tt_st_meta(tt_st_writer *w, const char *key, const char *value);
+/* Leave room for a header of up to nbytes in front, before the first tensor:
+ * finishing then needs no second copy of the data. Whatever the header does
+ * not fill is spaces; one that is longer costs that copy after all. */
+tt_status tt_st_reserve(tt_st_writer *w, int64_t nbytes);
 /* A tensor of packed values. data NULL adds it with dim as given, whose axis
  * to be grown by tt_st_append must then be 0. */
 tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
@@ -195,5 +199,22 @@ tt_status tt_tensor_digest(tt_ctx *ctx, char hex[65], const tt_tensor *t);
 /* Of the bytes of a file; of a sharded set: of the index and then the shards
  * in the order of their names. Reads everything. */
 void tt_file_digest(char hex[65], const tt_file *f);
+
+/* ---- checksums ----------------------------------------------------------- */
+
+/* Read every byte again, from the disk, and compare the checksums the format
+ * carries: those of the entries of a PyTorch zip. One whose entries all carry
+ * the same number was written without; safetensors and GGUF have none.
+ *   progress  in bytes; may be NULL
+ * Errors    TT_EFORMAT names the first entry that differs; TT_EIO a place that
+ *           cannot be read; TT_EINTR. */
+typedef struct tt_verify_report {
+    int64_t bytes;    /* read                                                 */
+    int64_t agree;    /* checksums that were right                            */
+    int64_t without;  /* entries or files that carry none                     */
+} tt_verify_report;
+tt_status tt_file_verify(tt_ctx *ctx, tt_verify_report *out, const tt_file *f,
+                         void (*progress)(void *user, int64_t done,
+                                          int64_t total), void *user);
 
 #endif

@@ -66,8 +66,9 @@ const char *tt_dtype_name(tt_dtype t);
 tt_dtype tt_dtype_from_name(const char *name);
 
 /* The one checked size computation of the project: *out = size * product of
- * dim[0..rank-1]. False when a dim is negative or the result does not fit an
- * int64_t; *out is then untouched. A zero dim gives 0. */
+ * dim[0..rank-1]. False when a dim is negative or a product, taken from left
+ * to right, does not fit an int64_t (then a zero further right does not help);
+ * *out is then untouched. */
 bool tt_checked_size(int64_t *out, const int64_t *dim, int rank, size_t size);
 
 /* a*b and a+b for non-negative file-controlled numbers; false on overflow. */

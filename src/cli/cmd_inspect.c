@@ -15,7 +15,7 @@
 #include "tether/io.h"
 
 typedef struct settings {
-    bool json, digest;
+    bool json, digest, verify;
 } settings;
 
 static const opt_spec options[] = {
@@ -23,18 +23,21 @@ static const opt_spec options[] = {
      "one JSON object on standard output"},
     {OPT_FLAG, "digest", 0, offsetof(settings, digest), NULL,
      "SHA-256 of every tensor's row-major bytes as stored"},
+    {OPT_FLAG, "verify", 0, offsetof(settings, verify), NULL,
+     "read every byte again and check the checksums of PyTorch zip files"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
 static const opt_command inspect_command = {
     .name = "inspect",
     .summary = "what is in a checkpoint or tensor file",
-    .usage = "FILE|FOLDER [--json] [--digest]",
+    .usage = "FILE|FOLDER [--json] [--digest] [--verify]",
     .intro = "Reads safetensors files (also sharded ones through their "
              "index), PyTorch .pt/.pth files and GGUF files. Nothing in a "
              "file is ever executed.",
     .examples = "  tether inspect self_forcing_dmd.pt\n"
-                "  tether inspect Wan2.1-T2V-1.3B --json",
+                "  tether inspect Wan2.1-T2V-1.3B --json\n"
+                "  tether inspect Wan2.1_VAE.pth --verify",
     .options = options,
     .positional_max = 1,
 };
@@ -78,6 +81,7 @@ typedef struct part {
     const char *path;
     tt_file *file;
     char origin[300];
+    tt_verify_report verified;
 } part;
 
 static tt_status write_tensor(tt_ctx *ctx, json_out *j, const part *p,
@@ -116,6 +120,50 @@ static tt_status print_tensor(tt_ctx *ctx, const tt_entry *e,
     return TT_OK;
 }
 
+/* ---- checksums ----------------------------------------------------------- */
+
+typedef struct verify_view {
+    progress *bar;
+    const char *path;
+    double start;
+} verify_view;
+
+static void show_verify(void *user, int64_t done, int64_t total)
+{
+    const verify_view *v = user;
+    /* whole hundredths, so that lines are few when they are not redrawn */
+    progress_update(v->bar, (double)(done * 100 / total), 100,
+                    tt_now() - v->start, "reading %s", v->path);
+}
+
+static tt_status verify_part(tt_ctx *ctx, progress *bar, part *p)
+{
+    verify_view v = {bar, p->path, tt_now()};
+    bool large = tt_file_bytes(p->file) > INT64_C(1) << 28;
+    return tt_file_verify(ctx, &p->verified, p->file,
+                          large ? show_verify : NULL, &v);
+}
+
+static void write_verified(json_out *j, const part *p)
+{
+    json_open(j, "verified", '{');
+    json_int(j, "bytes", p->verified.bytes);
+    json_int(j, "checksums_agree", p->verified.agree);
+    json_int(j, "without_checksum", p->verified.without);
+    json_close(j, '}');
+}
+
+static void print_verified(const part *p)
+{
+    printf("verified: %lld bytes read, ", (long long)p->verified.bytes);
+    if (p->verified.agree)
+        printf("%lld checksums agree", (long long)p->verified.agree);
+    if (p->verified.agree && p->verified.without)
+        printf(", %lld entries carry none", (long long)p->verified.without);
+    if (!p->verified.agree) printf("which carry no checksums");
+    putchar('\n');
+}
+
 /* ---- the whole answer ---------------------------------------------------- */
 
 static tt_status write_json(tt_ctx *ctx, const part *p, int64_t n,
@@ -126,6 +174,7 @@ static tt_status write_json(tt_ctx *ctx, const part *p, int64_t n,
     json_str(&j, "format", n == 1 ? tt_file_format(p->file) : "folder");
     if (n == 1) {
         json_str(&j, "origin", *p->origin ? p->origin : NULL);
+        if (s->verify) write_verified(&j, p);
     } else {
         json_open(&j, "files", '[');
         for (int64_t i = 0; i < n; i++) {
@@ -133,6 +182,7 @@ static tt_status write_json(tt_ctx *ctx, const part *p, int64_t n,
             json_str(&j, "file", p[i].path);
             json_str(&j, "format", tt_file_format(p[i].file));
             json_str(&j, "origin", *p[i].origin ? p[i].origin : NULL);
+            if (s->verify) write_verified(&j, &p[i]);
             json_close(&j, '}');
         }
         json_close(&j, ']');
@@ -156,6 +206,7 @@ static tt_status print_parts(tt_ctx *ctx, const part *p, int64_t n,
                (double)tt_file_bytes(p[i].file) / 1e6,
                (long long)tt_file_count(p[i].file));
         if (*p[i].origin) printf("%s\n", p[i].origin);
+        if (s->verify) print_verified(&p[i]);
         for (int64_t k = 0; k < tt_file_count(p[i].file); k++)
             TT_TRY(print_tensor(ctx, tt_file_entry(p[i].file, k), s));
     }
@@ -164,12 +215,13 @@ static tt_status print_parts(tt_ctx *ctx, const part *p, int64_t n,
 
 /* Open every path; the parts live in the scratch arena. */
 static tt_status open_parts(tt_ctx *ctx, part *p, char *const *path,
-                            int64_t n)
+                            int64_t n, const settings *s, progress *bar)
 {
     for (int64_t i = 0; i < n; i++) {
         p[i].path = path[i];
         TT_TRY(tt_file_open(ctx, &p[i].file, path[i]));
         origin_of(ctx, p[i].origin, sizeof p[i].origin, path[i]);
+        if (s->verify) TT_TRY(verify_part(ctx, bar, &p[i]));
     }
     return TT_OK;
 }
@@ -198,7 +250,8 @@ static tt_status list_folder(tt_ctx *ctx, char **list, int64_t max,
     return TT_OK;
 }
 
-static tt_status inspect(tt_ctx *ctx, char *path, const settings *s)
+static tt_status inspect(tt_ctx *ctx, char *path, const settings *s,
+                         progress *bar)
 {
     enum { MOST = 256 };
     char *list[MOST] = {path};
@@ -208,7 +261,7 @@ static tt_status inspect(tt_ctx *ctx, char *path, const settings *s)
         TT_TRY(list_folder(ctx, list, MOST, &n, path));
     part *p = tt_alloc0(ctx, &ctx->scratch, n, sizeof *p, "a list of files");
     if (!p) return ctx->status;
-    if (!open_parts(ctx, p, list, n)) {
+    if (!open_parts(ctx, p, list, n, s, bar)) {
         if (s->json) write_json(ctx, p, n, s);
         else print_parts(ctx, p, n, s);
     }
@@ -225,7 +278,7 @@ static tt_status inspect(tt_ctx *ctx, char *path, const settings *s)
 
 int cmd_inspect(tt_ctx *ctx, int argc, char **argv)
 {
-    settings s = {false, false};
+    settings s = {false, false, false};
     cli_common common;
     opt_result given;
     progress prog;
@@ -235,9 +288,10 @@ int cmd_inspect(tt_ctx *ctx, int argc, char **argv)
         return opt_usage("inspect", "expected one FILE or FOLDER");
     if (cli_setup(ctx, &common) || progress_open(ctx, &prog, &common, false))
         return cli_failed(ctx);
+    cli_catch_signals(ctx);
     /* argv's own text; options.h hands it out as const */
     char *path = tt_strdup(ctx, &ctx->scratch, given.positional[0]);
-    if (path && !inspect(ctx, path, &s))
+    if (path && !inspect(ctx, path, &s, &prog))
         progress_note(&prog, "read %s", path);
     progress_close(&prog);
     return ctx->status ? cli_failed(ctx) : 0;

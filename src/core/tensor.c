@@ -83,17 +83,10 @@ bool tt_checked_add(int64_t *out, int64_t a, int64_t b)
 
 bool tt_checked_size(int64_t *out, const int64_t *dim, int rank, size_t size)
 {
-    bool empty = false;
-    for (int i = 0; i < rank; i++) {
-        if (dim[i] < 0) return false;
-        if (dim[i] == 0) empty = true;
-    }
-    int64_t n = (int64_t)size;
-    if (empty) n = 0;
-    for (int i = 0; i < rank && !empty; i++)
-        if (!tt_checked_mul(&n, n, dim[i])) return false;
-    *out = n;
-    return true;
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++)
+        if (dim[i] < 0 || !tt_checked_mul(&n, n, dim[i])) return false;
+    return tt_checked_mul(out, n, (int64_t)size);
 }
 
 int64_t tt_tensor_count(const tt_tensor *t)

@@ -146,11 +146,26 @@ static tt_status pass_tensor(job *j, int64_t i, tt_st_writer *w,
     return TT_OK;
 }
 
+/* Bytes of a header with these names; more than it takes, bar odd names. */
+static int64_t header_size(const job *j)
+{
+    int64_t n = 256;
+    tt_arena_mark m = tt_arena_here(&j->ctx->scratch);
+    for (int64_t i = 0; i < j->count && !j->ctx->status; i++) {
+        const char *name = name_at(j, i);
+        if (name)
+            n += (int64_t)strlen(name) + 80 + 10 * tensor_at(j, i)->rank;
+    }
+    tt_arena_reset(&j->ctx->scratch, m);
+    return n;
+}
+
 static tt_status write_all(job *j)
 {
     tt_st_writer *w;
     TT_TRY(tt_st_create(j->ctx, &w, j->out));
     tt_st_meta(w, "format", "pt");
+    tt_st_reserve(w, header_size(j));
     for (int64_t i = 0; i < j->count && !j->ctx->status; i++) {
         tt_arena_mark m = tt_arena_here(&j->ctx->scratch);
         pass_tensor(j, i, w, NULL);

@@ -46,8 +46,10 @@ tt_status io_map_open(tt_ctx *ctx, io_map *m, const char *path)
     /* O_NONBLOCK: a pipe given by mistake must not hang the program. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return tt_fail(ctx, TT_EIO, "%s: cannot open: %s", path,
-                       strerror(errno));
+        return tt_fail(ctx, TT_EIO, "%s: cannot open: %s%s", path,
+                       strerror(errno),
+                       errno == ENOENT || errno == ENOTDIR
+                           ? "; check the path" : "");
     tt_status s = map_fd(ctx, m, path, fd);
     close(fd);
     return s;

@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Model   "<path>.part-<pid>" collects the data while the header is still
- *         unknown; finishing writes "<path>.part-<pid>h" = header + data,
- *         flushes it to the disk and renames it to <path>.
+ *         unknown. Finishing puts the header into the room left in front
+ *         (tt_st_reserve); when there is none or too little, it writes
+ *         "<path>.part-<pid>h" = header + data. Either is flushed to the disk
+ *         and renamed to <path>.
  * Holds   tensors lie in the order of tt_st_add without gaps; the header is
  *         padded with spaces so that the data starts at a multiple of 8. */
 #include <errno.h>
@@ -38,6 +40,7 @@ struct tt_st_writer {
     char *path, *data_path, *full_path; /* final, data, header + data */
     int fd;             /* of data_path */
     int64_t nbytes;
+    int64_t room;       /* bytes left in front of the data in fd */
     item *first, *last;
     pair *meta, *last_meta;
     char *buf;          /* small writes are collected here */
@@ -153,6 +156,15 @@ tt_status tt_st_meta(tt_st_writer *w, const char *key, const char *value)
     else w->meta = p;
     w->last_meta = p;
     return w->ctx->status;
+}
+
+tt_status tt_st_reserve(tt_st_writer *w, int64_t nbytes)
+{
+    if (w->ctx->status) return w->ctx->status;
+    TT_ASSERT(!w->first && nbytes >= 0);
+    w->room = (nbytes + 8 + 7) / 8 * 8;
+    return lseek(w->fd, (off_t)w->room, SEEK_SET) < 0 ? cannot(w, "write")
+                                                      : TT_OK;
 }
 
 tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
@@ -301,21 +313,34 @@ static void add_header(text *o, const tt_st_writer *w)
     while (o->n % 8) add_word(o, " ");
 }
 
-static tt_status write_header(tt_st_writer *w, int fd)
+/* The header's text, in the writer's arena. */
+static tt_status make_header(tt_st_writer *w, text *o)
 {
-    uint8_t length[8];
-    text o = {NULL, 0};
-    add_header(&o, w);
-    o.to = tt_alloc(w->ctx, &w->arena, (int64_t)o.n, 1, "a file header");
-    if (!o.to) return w->ctx->status;
-    o.n = 0;
-    add_header(&o, w);
-    if (io_utf8_bad((const uint8_t *)o.to, o.n) < o.n)
+    *o = (text){NULL, 0};
+    add_header(o, w);
+    o->to = tt_alloc(w->ctx, &w->arena, (int64_t)o->n, 1, "a file header");
+    if (!o->to) return w->ctx->status;
+    o->n = 0;
+    add_header(o, w);
+    if (io_utf8_bad((const uint8_t *)o->to, o->n) < o->n)
         return tt_fail(w->ctx, TT_EINVAL,
                        "%s: a tensor name or text is not UTF-8", w->path);
-    put_le64(length, o.n);
+    return TT_OK;
+}
+
+static tt_status write_header(tt_st_writer *w, int fd, const text *o,
+                              size_t padding)
+{
+    uint8_t length[8];
+    put_le64(length, o->n + padding);
     TT_TRY(write_all(w, fd, length, 8));
-    return write_all(w, fd, o.to, o.n);
+    TT_TRY(write_all(w, fd, o->to, o->n));
+    memset(w->buf, ' ', BUFFER);
+    for (size_t n; padding > 0; padding -= n) {
+        n = padding < BUFFER ? padding : BUFFER;
+        TT_TRY(write_all(w, fd, w->buf, n));
+    }
+    return TT_OK;
 }
 
 /* ---- finish -------------------------------------------------------------- */
@@ -343,7 +368,8 @@ static tt_status check_names(tt_st_writer *w)
 
 static tt_status copy_data(tt_st_writer *w, int to)
 {
-    if (lseek(w->fd, 0, SEEK_SET) < 0) return cannot(w, "read its data again");
+    if (lseek(w->fd, (off_t)w->room, SEEK_SET) < 0)
+        return cannot(w, "read its data again");
     for (int64_t left = w->nbytes; left > 0;) {
         ssize_t k = read(w->fd, w->buf, BUFFER);
         if (k < 0 && errno == EINTR) continue;
@@ -367,21 +393,45 @@ static void flush_folder(tt_st_writer *w)
     close(fd);
 }
 
-static tt_status write_full(tt_st_writer *w)
+/* The header does not fit in front: a second file gets both. */
+static tt_status finish_copy(tt_st_writer *w, const text *header)
 {
     int fd;
-    TT_ASSERT(!w->last || w->last->end == w->nbytes);
-    TT_TRY(empty_buffer(w));
-    TT_TRY(check_names(w));
     TT_TRY(create(w, &fd, w->full_path));
-    tt_status s = write_header(w, fd);
+    tt_status s = write_header(w, fd, header, 0);
     if (!s) s = copy_data(w, fd);
     if (!s && fsync(fd)) s = cannot(w, "flush");
     if (close(fd) && !s) s = cannot(w, "close");
     if (!s && rename(w->full_path, w->path)) s = cannot(w, "rename");
     if (s) unlink(w->full_path);
-    else flush_folder(w);
     return s;
+}
+
+static tt_status finish_in_place(tt_st_writer *w, const text *header)
+{
+    if (lseek(w->fd, 0, SEEK_SET) < 0) return cannot(w, "write its header");
+    TT_TRY(write_header(w, w->fd, header,
+                        (size_t)w->room - 8 - header->n));
+    if (fsync(w->fd)) return cannot(w, "flush");
+    int fd = w->fd;
+    w->fd = -1; /* from here on not ours to remove */
+    if (!close(fd) && !rename(w->data_path, w->path)) return TT_OK;
+    cannot(w, "rename");
+    unlink(w->data_path);
+    return w->ctx->status;
+}
+
+static tt_status write_full(tt_st_writer *w)
+{
+    text header;
+    TT_ASSERT(!w->last || w->last->end == w->nbytes);
+    TT_TRY(empty_buffer(w));
+    TT_TRY(check_names(w));
+    TT_TRY(make_header(w, &header));
+    TT_TRY((int64_t)header.n + 8 <= w->room ? finish_in_place(w, &header)
+                                            : finish_copy(w, &header));
+    flush_folder(w);
+    return TT_OK;
 }
 
 tt_status tt_st_finish(tt_st_writer *w)

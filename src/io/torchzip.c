@@ -5,8 +5,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Only the central directory is believed; a local header is read for the
- * lengths of its own name and extra field. CRCs are not judged: torch may
- * write dummies and does not check them either.
+ * lengths of its own name and extra field. CRCs are not judged here: torch
+ * may write dummies and does not check them either; verify.c does.
  * Holds   after success all entries are stored (not compressed), lie inside
  *         the file in front of the directory and do not overlap. */
 #include "io/torchzip.h"
@@ -159,6 +159,7 @@ static const char *read_central(zip_entry *e, const uint8_t *p, int64_t n,
     e->name = (const char *)p + CENTRAL_SIZE;
     e->nname = nname;
     e->size = (int64_t)size;
+    e->crc = le32(p + 16);
     e->begin = (int64_t)at;
     return NULL;
 }

@@ -32,9 +32,11 @@ static void test_sizes(void)
     expect(tt_checked_size(&out, (int64_t[]){2, 3, 5}, 3, 4) && out == 120,
            "2*3*5*4");
     expect(tt_checked_size(&out, NULL, 0, 8) && out == 8, "rank 0");
-    expect(tt_checked_size(&out, (int64_t[]){INT64_MAX, INT64_MAX, 0}, 3, 4) &&
+    expect(tt_checked_size(&out, (int64_t[]){0, INT64_MAX, INT64_MAX}, 3, 4) &&
            out == 0, "a zero extent");
     out = -7;
+    expect(!tt_checked_size(&out, (int64_t[]){INT64_MAX, INT64_MAX, 0}, 3, 4)
+           && out == -7, "a zero extent behind an overflow");
     expect(!tt_checked_size(&out, (int64_t[]){INT64_MAX, 2}, 2, 4) && out == -7,
            "overflow leaves the output alone");
     expect(!tt_checked_size(&out, (int64_t[]){0, -1}, 2, 4), "negative");

@@ -232,12 +232,45 @@ static void digests(void)
     expect(strcmp(hex, again) != 0, "digests differ");
 }
 
+/* With room for the header the data is never written twice: what was the
+ * temporary file becomes the final one. With too little it still is right. */
+static void reserved(void)
+{
+    const char *path = in_dir("room.safetensors");
+    float f[6] = {1, -2, 3.5f, 0, -0.0f, 1e-40f};
+    const int64_t dim[] = {2, 3};
+    for (int64_t room = 8; room <= 2000000; room *= 50) {
+        char part[320];
+        struct stat before = {0}, after = {0};
+        tt_st_writer *w;
+        tt_file *r;
+        expect_ok(tt_st_create(ctx, &w, path), "create");
+        expect_ok(tt_st_reserve(w, room), "reserve");
+        tt_st_add(w, "x", TT_F32, 2, dim, f);
+        snprintf(part, sizeof part, "%s.part-%ld", path, (long)getpid());
+        stat(part, &before);
+        expect_ok(tt_st_finish(w), "finish");
+        expect(stat(path, &after) == 0
+                   && (before.st_ino == after.st_ino) == (room > 300),
+               "room %d: written twice", (int)room);
+        expect(files_in_dir() == 1, "temporary files left behind");
+        if (!expect_ok(tt_file_open(ctx, &r, path), "read back")) return;
+        const tt_entry *e = tt_file_find(r, "x");
+        expect(e && !memcmp(e->t.data, f, sizeof f), "room %d: values",
+               (int)room);
+        expect((uintptr_t)e->t.data % 8 == 0, "room %d: aligned", (int)room);
+        tt_file_close(r);
+        unlink(path);
+    }
+}
+
 int main(void)
 {
     ctx = test_begin("io/st_write");
     const char *tmp = getenv("TMPDIR");
     snprintf(dir, sizeof dir, "%s/tether-test-XXXXXX", tmp ? tmp : "/tmp");
     if (!expect(mkdtemp(dir) != NULL, "a temporary folder")) return test_end();
+    reserved();
     round_trip();
     growth();
     failures();

@@ -276,10 +276,10 @@ static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     state *s = state_of(y);
     compression c;
-    measure(ctx, &c, y, p, k);
-    choose(ctx, &c, y->opt->max_reuse);
+    measure(ctx, &c, y, p, k);               /* phi of all tokens             */
+    choose(ctx, &c, y->opt->max_reuse);      /* the best between the ends     */
     if (ctx->status) return;
-    rebuild(y, &c, p, k, v);
+    rebuild(y, &c, p, k, v);                 /* sinks, chosen, recent         */
     const int64_t delta = move_sinks(y, p);
     if (y->opt->unify) unify(y, &c);
     tt_cache_record_compress(y->cache, &(tt_compress_record){

@@ -33,6 +33,7 @@ void grab_begin(tt_ctx *ctx, grab_round *r, int64_t room, int64_t M, int64_t L,
     if (ctx->status) r->M = 0;   /* P stays 0: nothing below touches them */
 }
 
+/* Eq. 4. */
 void grab_pool(tt_ctx *ctx, grab_round *r, const tt_real *k,
                const int64_t *index, int64_t n)
 {
@@ -64,6 +65,7 @@ static void softmax(double *x, int64_t n)
     for (int64_t i = 0; i < n; i++) x[i] /= sum;
 }
 
+/* Eq. 6. */
 void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
                      double temperature)
 {
@@ -80,7 +82,7 @@ void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
     softmax(r->mass, r->P);
 }
 
-/* Temporal scale (eq. 7): half the span of the candidates, at least 1. */
+/* Eq. 7, the temporal scale: half the span of the candidates, at least 1. */
 static double time_scale(const int64_t *index, int64_t n)
 {
     int64_t lo = index[0], hi = index[0];
@@ -92,7 +94,7 @@ static double time_scale(const int64_t *index, int64_t n)
     return half > 1 ? half : 1;
 }
 
-/* Redundancy of candidate c (eq. 8): the heaviest neighbour, by importance
+/* Eq. 8, redundancy of candidate c: the heaviest neighbour, by importance
  * times closeness in time. */
 static double redundancy(const grab_round *r, int64_t c, double sigma)
 {
@@ -106,6 +108,7 @@ static double redundancy(const grab_round *r, int64_t c, double sigma)
     return most;
 }
 
+/* Eq. 9. */
 void grab_diversity(tt_ctx *ctx, grab_round *r)
 {
     if (ctx->status || r->P == 0) return;
@@ -116,6 +119,7 @@ void grab_diversity(tt_ctx *ctx, grab_round *r)
     }
 }
 
+/* Eq. 5. */
 void grab_score(tt_ctx *ctx, grab_round *r, double alpha)
 {
     if (ctx->status) return;
@@ -129,6 +133,7 @@ static bool better(const double *score, int64_t a, int64_t b)
     return score[a] > score[b] || (score[a] == score[b] && a < b);
 }
 
+/* Eq. 10. */
 void grab_select(tt_ctx *ctx, grab_round *r, double *margin)
 {
     double kept = INFINITY, dropped = -INFINITY;

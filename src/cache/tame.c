@@ -37,6 +37,7 @@ void tame_learn(tt_ctx *ctx, tame_moments *out, const tt_real *x, int64_t L,
     tt_col_moment(ctx, out->m2, x, out->mean, L, c);
 }
 
+/* Eq. 12. */
 void tame_stat(tt_ctx *ctx, tame_stats *out, const tt_real *x, int64_t n,
                int64_t c)
 {
@@ -46,6 +47,7 @@ void tame_stat(tt_ctx *ctx, tame_stats *out, const tt_real *x, int64_t n,
         out->sd[i] = deviation(out->sd[i], n);
 }
 
+/* Eq. 11, and eq. 12 over it. */
 void tame_trusted(tt_ctx *ctx, tame_stats *out, const tame_moments *frame,
                   int64_t F, int64_t L, int64_t c)
 {
@@ -63,6 +65,7 @@ void tame_trusted(tt_ctx *ctx, tame_stats *out, const tame_moments *frame,
     }
 }
 
+/* Eq. 13. */
 bool tame_edit(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
                const tame_stats *trusted, double tau)
 {

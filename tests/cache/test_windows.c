@@ -111,8 +111,8 @@ static void check_query_rule(tt_ctx *ctx) {
     tt_cache_close(c);
 }
 
-static tt_cache *open_scenes(tt_ctx *ctx) {
-    const tt_policy_options o = options("infinity", 9, 2, 0);
+static tt_cache *open_scenes(tt_ctx *ctx, int64_t K, int64_t S) {
+    const tt_policy_options o = options("infinity", K, S, 0);
     tt_geometry g = geometry(60);
     tt_cache *c = NULL;
     g.scenes = 3;
@@ -120,9 +120,72 @@ static tt_cache *open_scenes(tt_ctx *ctx) {
     return c;
 }
 
+/* The whole rule in a few lines, over frames instead of tokens: slot[f] is the
+ * frame whose clean keys lie in frame slot f, -1 for zeros. */
+typedef struct flush_model {
+    int slot[16], len, K, S;
+} flush_model;
+
+static void model_chunk(flush_model *m, int start, bool scene) {
+    if (scene) {
+        m->slot[1] = m->slot[m->K - 2];
+        m->slot[2] = m->slot[m->K - 1];
+        m->len = 3;
+    }
+    const int excess = m->len + C - m->K;
+    if (excess > 0) {
+        for (int f = m->S; f + excess < m->len; f++)
+            m->slot[f] = m->slot[f + excess];
+        m->len -= excess;
+    }
+    for (int i = 0; i < C; i++) m->slot[m->len++] = start + i;
+}
+
+/* Every slot of the buffer, live or stale, holds what the model says: source,
+ * keys and values. */
+static bool model_holds(const flush_model *m, const tt_layer *y, int layer) {
+    static tt_real k[L * W], v[L * W];
+    bool ok = y->len == m->len * L;
+    for (int f = 0; f < m->K && ok; f++) {
+        memset(k, 0, sizeof k);
+        memset(v, 0, sizeof v);
+        if (m->slot[f] >= 0) fill_frame(k, m->slot[f], 2, layer, 1);
+        if (m->slot[f] >= 0) fill_frame(v, m->slot[f], 2, layer, 2);
+        ok = y->src_frame[f * L] == m->slot[f] &&
+             !memcmp(y->k + f * L * W, k, sizeof k) &&
+             !memcmp(y->v + f * L * W, v, sizeof v);
+    }
+    return ok;
+}
+
+/* Scenes in random places, several lengths: each chunk the cache is what the
+ * model says. */
+static void check_flush_model(tt_ctx *ctx) {
+    static seen a;
+    uint32_t seed = 5;
+    for (int K = 6; K <= 13; K++)
+        for (int S = 1; S <= 3; S++) {
+            tt_cache *c = open_scenes(ctx, K, S);
+            flush_model m = { .K = K, .S = S };
+            for (int f = 0; f < 16; f++) m.slot[f] = -1;
+            bool ok = true;
+            for (int start = 0; start < 60 && ok; start += C) {
+                seed = seed * 1664525u + 1013904223u;
+                const bool scene = start > 0 && (seed >> 24) % 3 == 0;
+                if (scene) run_scene(ctx, c, &a, start, (seed >> 23) % 2);
+                else run_chunk(ctx, c, &a, start);
+                model_chunk(&m, start, scene);
+                ok = model_holds(&m, tt_cache_layer(c, 1), 1);
+                expect(ok, "K %d, S %d: the cache after frame %d", K, S,
+                       start);
+            }
+            tt_cache_close(c);
+        }
+}
+
 static void check_flush(tt_ctx *ctx) {
     static seen a;
-    tt_cache *c = open_scenes(ctx);
+    tt_cache *c = open_scenes(ctx, 9, 2);
     for (int64_t s = 0; s < 12; s += C) run_chunk(ctx, c, &a, s);
     const tt_layer *y = tt_cache_layer(c, 0);
     static const int before[] = { 0, 1, 5, 6, 7, 8, 9, 10, 11 };
@@ -150,7 +213,7 @@ static void check_flush(tt_ctx *ctx) {
     tt_cache_close(c);
 
     /* A flush before the cache was ever full: frames of zeros. */
-    c = open_scenes(ctx);
+    c = open_scenes(ctx, 9, 2);
     y = tt_cache_layer(c, 0);
     run_chunk(ctx, c, &a, 0);
     run_scene(ctx, c, &a, 3, false);
@@ -545,6 +608,7 @@ int main(void) {
     check_worked_positions(ctx);
     check_query_rule(ctx);
     check_flush(ctx);
+    check_flush_model(ctx);
     check_raw_slot0(ctx);
     check_averages(ctx, false);
     check_averages(ctx, true);

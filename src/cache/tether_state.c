@@ -1,0 +1,117 @@
+/* tether_state.c: what a layer of TetherCache remembers besides its tokens.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Holds   the pending eviction is one chunk, because every evicted frame may
+ *         yet be admitted, and only the clean pass can tell. The moments, 1.4 %
+ *         of a chunk at 1.3B and 832x480, come on top; without them a round
+ *         would read S + M frames again. */
+#include "cache/tether_state.h"
+
+int64_t tether_width(const tt_layer *y)
+{
+    return y->geo->H * y->geo->D;
+}
+
+int64_t tether_frame(const tt_layer *y)
+{
+    return y->geo->L * y->geo->H * y->geo->D;
+}
+
+tether_state *tether_of(const tt_layer *y)
+{
+    return y->state;
+}
+
+int64_t *tether_members(const tt_layer *y)
+{
+    return (int64_t *)(tether_of(y) + 1);
+}
+
+int64_t *tether_pend_src(const tt_layer *y)
+{
+    return tether_members(y) + y->opt->M;
+}
+
+int64_t *tether_known(const tt_layer *y)
+{
+    return tether_pend_src(y) + y->geo->chunk;
+}
+
+double *tether_moments(const tt_layer *y, int64_t slot)
+{
+    const int64_t trusted = y->opt->S + y->opt->M;
+    return (double *)(tether_known(y) + trusted) + slot * 4 * tether_width(y);
+}
+
+tt_real *tether_pend_k(const tt_layer *y, int64_t frame)
+{
+    return (tt_real *)tether_moments(y, y->opt->S + y->opt->M) +
+           frame * tether_frame(y);
+}
+
+tt_real *tether_pend_v(const tt_layer *y, int64_t frame)
+{
+    return tether_pend_k(y, y->geo->chunk + frame);
+}
+
+size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo)
+{
+    const int64_t pend[] = { o->M > 0 ? 2 : 0, geo->chunk, geo->L, geo->H,
+                             geo->D };
+    const int64_t rows[] = { o->S + o->M, 4, geo->H, geo->D };
+    int64_t bytes, index, stat;
+    if (!tt_checked_size(&bytes, pend, 5, sizeof(tt_real)) ||
+        !tt_checked_size(&stat, rows, 4, sizeof(double)) ||
+        !tt_checked_mul(&index, o->S + 2 * o->M + geo->chunk,
+                        sizeof(int64_t)) ||
+        !tt_checked_add(&bytes, bytes, index) ||
+        !tt_checked_add(&bytes, bytes, stat))
+        return INT64_MAX / 2;
+    return sizeof(tether_state) + (size_t)bytes;
+}
+
+void tether_reset(tt_ctx *ctx, tt_layer *y)
+{
+    (void)ctx;
+    for (int64_t i = 0; i < y->opt->M; i++) tether_members(y)[i] = -1;
+}
+
+bool tether_valid(const tt_layer *y)
+{
+    const tether_state *s = tether_of(y);
+    const int64_t M = y->opt->M, frames = y->geo->frames;
+    bool ok = (s->filled == 0 || (s->filled == 1 && y->len == y->cap)) &&
+              y->len % y->geo->L == 0 &&
+              s->occupancy == (s->filled ? M : 0) &&
+              s->pending >= 0 && s->pending <= y->geo->chunk &&
+              s->pending_first >= -y->opt->R && s->pending_first < frames &&
+              s->admissions >= 0 && s->admissions <= frames &&
+              s->rejections >= 0 && s->rejections <= frames &&
+              s->edits >= 0 && s->edits <= frames;
+    for (int64_t i = 0; i < M; i++)
+        ok = ok && tether_members(y)[i] >= -1 && tether_members(y)[i] < frames;
+    for (int64_t i = 0; i < y->geo->chunk; i++)
+        ok = ok && tether_pend_src(y)[i] >= TT_SRC_NONE &&
+             tether_pend_src(y)[i] < frames;
+    for (int64_t i = 0; i < y->opt->S + M; i++)
+        ok = ok && tether_known(y)[i] >= 0 && tether_known(y)[i] <= 1;
+    return ok;
+}
+
+bool tt_cache_tether_info(tt_cache *c, int64_t layer,
+                          tt_tether_info *out)
+{
+    if (tt_cache_class(c) != &cache_tether) return false;
+    const tt_layer *y = tt_cache_layer(c, layer);
+    const tether_state *s = tether_of(y);
+    *out = (tt_tether_info){
+        .filled = s->filled != 0,
+        .M = y->opt->M,
+        .memory_index = tether_members(y),
+        .admissions = s->admissions,
+        .rejections = s->rejections,
+        .edits = s->edits,
+    };
+    return true;
+}

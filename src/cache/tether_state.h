@@ -1,0 +1,48 @@
+/* tether_state.h: what a layer of TetherCache remembers besides its tokens.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Holds   no pointers in it, because it is saved as plain bytes: arrays follow
+ *         the struct, and the functions below find them. */
+#ifndef TT_CACHE_TETHER_STATE_H
+#define TT_CACHE_TETHER_STATE_H
+
+#include "cache/classes.h"
+
+/* Behind it follow
+ *   int64_t members[M]            global frame of every memory slot, or -1
+ *   int64_t pend_src[chunk]       src_frame of every pending frame
+ *   int64_t known[S+M]            see tether_known
+ *   double  moments[S+M, 4, H*D]  k mean, k m2, v mean, v m2 of a slot
+ *   tt_real pend_k, pend_v[chunk, L*H*D], absent with M = 0 */
+typedef struct tether_state {
+    int64_t filled;              /* the warm-up is over                       */
+    int64_t occupancy;           /* memory slots in use                       */
+    int64_t pending;             /* evicted frames waiting for the clean pass */
+    int64_t pending_first;       /* global index the first of them goes by    */
+    int64_t admissions, rejections, edits;
+    int64_t reserved;
+} tether_state;
+
+/* Values of a token, and of a frame, in k or v. */
+int64_t tether_width(const tt_layer *y);
+int64_t tether_frame(const tt_layer *y);
+
+tether_state *tether_of(const tt_layer *y);
+int64_t *tether_members(const tt_layer *y);
+int64_t *tether_pend_src(const tt_layer *y);
+/* 1 when the moments of trusted slot i (sink, then memory) are up to date. */
+int64_t *tether_known(const tt_layer *y);
+double *tether_moments(const tt_layer *y, int64_t slot);
+tt_real *tether_pend_k(const tt_layer *y, int64_t frame);
+tt_real *tether_pend_v(const tt_layer *y, int64_t frame);
+
+/* The class's functions of these names (policy.h). */
+size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo);
+void tether_reset(tt_ctx *ctx, tt_layer *y);
+bool tether_valid(const tt_layer *y);
+/* In tether_options.c. */
+tt_status tether_check(tt_ctx *ctx, tt_policy_options *o,
+                       const tt_geometry *geo);
+
+#endif

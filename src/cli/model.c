@@ -113,7 +113,8 @@ tt_status model_tokenizer(tt_ctx *ctx, char *buf, size_t n,
     return tt_fail(ctx, p->model || p->tokenizer ? TT_EIO : TT_EINVAL,
                    "no tokenizer found%s%s: expected google/umt5-xxl/"
                    "spiece.model, tokenizer/spiece.model or spiece.model in "
-                   "the model folder; --tokenizer FILE names another place",
+                   "the model folder; --tokenizer FILE names another place "
+                   "(one inside a GGUF file is not read)",
                    p->model ? " in " : "", p->model ? p->model : "");
 }
 

@@ -403,6 +403,11 @@ tt_status tt_tokenizer_open_bytes(tt_ctx *ctx, tt_tokenizer **out,
 {
     *out = NULL;
     if (ctx->status) return ctx->status;
+    if (n >= 4 && !memcmp(data, "GGUF", 4))
+        return tt_fail(ctx, TT_EUNSUPPORTED,
+                       "%s: the tokenizer inside a GGUF file is not read; take "
+                       "google/umt5-xxl/spiece.model of Wan2.1-T2V-1.3B, which "
+                       "holds the same pieces", what);
     if (n > SPM_FILE_LIMIT)
         return tt_fail(ctx, TT_EFORMAT,
                        "%s is larger than %d MB; a SentencePiece model is not",

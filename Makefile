@@ -55,6 +55,7 @@ LIB_SRC  := $(sort $(wildcard src/core/*.c src/ops/*.c src/ops/*/*.c src/io/*.c 
 CLI_SRC  := $(sort $(wildcard src/cli/*.c))
 TEST_SRC := $(sort $(wildcard tests/*/test_*.c))
 CASE_SRC := $(sort $(wildcard tests/run_case/*.c))
+BITS_SRC := $(sort $(wildcard tests/bits/*.c))
 TOOL_SRC := $(sort $(wildcard tools/*.c))
 FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
@@ -69,20 +70,35 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: all tests test fuzz libfuzzers tools demo deps help clean install config
+.PHONY: all tests test check-bits check-bits-all fuzz libfuzzers tools demo deps help clean install config
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
 config:
 	@$(if $(OMP_FLAGS)$(filter no,$(OMP)),:,echo "note: no OpenMP ($(CC) -fopenmp does not work): operators run on one core. 'make deps' installs it.")
 
-tests: all $(B)/run_case $(TESTS) $(FUZZERS)   ## build the tests and build/run_case
+tests: all $(B)/run_case $(B)/check_bits $(TESTS) $(FUZZERS)   ## build the tests and build/run_case
 	@ln -sfn $(FLAVOUR)/run_case build/run_case
 
-test: tests   ## build and run every test; the last line counts them
+test: tests $(B)/demo-random/config.json   ## build and run every test; the last line counts them
 	@sh tests/run.sh $(B)
 
 tools: $(TOOLS)
+
+# The bits of this build against ref_data/bits.txt. RUN goes before every
+# program of ours, for cross builds: make CC=aarch64-linux-gnu-gcc LDLIBS=-static
+# RUN=qemu-aarch64-static check-bits. BITS are options of check_bits.
+RUN  ?=
+BITS ?=
+check-bits: $(B)/check_bits $(B)/demo-random/config.json   ## is every output, bit by bit, the stored one?
+	@$(RUN) $(B)/check_bits --demo $(B)/demo-random $(BITS)
+
+check-bits-all:   ## the same for every compiler, option and CPU that can be had here
+	@sh tests/bits/check_all.sh
+
+$(B)/demo-random/config.json: $(B)/tools/make_checkpoint
+	@$(RUN) $< --preset demo $(@D) 2>/dev/null
+	@touch $@
 
 # Needs clang with its libFuzzer and sanitizers. Corpora and findings stay in
 # build/fuzz; FUZZ="zip gguf" chooses targets.
@@ -118,7 +134,7 @@ clean:   ## remove build/
 
 help:   ## this list
 	@echo "tether: make [target] [CC=clang] [OPT=-O3] [REAL=double] [SAN=address,undefined] [OMP=no]"
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{sub(/ .*/,"",$$1); printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{sub(/ .*/,"",$$1); printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 # ---- rules ---------------------------------------------------------------
 $(LIB): $(call obj,$(LIB_SRC))
@@ -129,6 +145,9 @@ $(B)/tether: $(call obj,$(CLI_SRC)) $(LIB)
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 $(B)/run_case: $(call obj,$(CASE_SRC)) $(LIB)
+	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+
+$(B)/check_bits: $(call obj,$(BITS_SRC)) $(B)/tests/libcases.a $(LIB)
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 # What test programs share: the harness, and the handlers of run_case.

@@ -43,6 +43,9 @@ for src in tests/*/test_*.c; do
     t=$build/${src%.c}
     one "$t" "$t"
 done
+# the bits of this build; a double build has no stored ones
+"$build/tether" --version | grep -q 'compute type f32' &&
+    one bits "$build/check_bits" --demo "$build/demo-random"
 # the reference cases on the other backends that run here
 for backend in golden blas; do
     "$build/tether" --version | grep -qF "$backend (default)" && continue

@@ -1,0 +1,296 @@
+/* check_bits.c: are the bits of this build the stored ones?
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs every case of ref_data and the demo run, each into a file as
+ * build/run_case writes it, and compares the SHA-256 of every tensor of that
+ * file with ref_data/bits.txt. Equal means equal: no tolerance. What is
+ * computed but not stored fails, and what is stored but not computed.
+ *
+ * Exit codes: 0 all equal, 1 not, 2 usage.
+ * Next    tests/bits/check_all.sh runs it in every configuration. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ops/exact/exact.h"
+#include "tests/bits/bits.h"
+#include "tests/run_case/run_case.h"
+#include "tether/ops.h"
+#include "tether/version.h"
+
+#define REF "ref_data"
+
+static const char usage[] =
+    "usage: check_bits [options]\n"
+    "  --class NAME      f32 (default: every class of this build)\n"
+    "  --demo DIR        the model of the demo run, written by\n"
+    "                    make_checkpoint --preset demo (default\n"
+    "                    build/demo-random)\n"
+    "  --filter TEXT     only cases whose name contains TEXT (\"demo\": the\n"
+    "                    demo run)\n"
+    "  --quick           without vae_fullwidth, two thirds of the work\n"
+    "  --backend NAME    (default: exact)\n"
+    "  -t N              threads (default: all)\n"
+    "  --manifest FILE   (default: " REF "/bits.txt)\n"
+    "  --write           store what is computed instead of comparing\n";
+
+typedef struct check {
+    tt_ctx ctx;
+    const char *class, *demo, *filter, *backend, *manifest;
+    int threads;
+    bool quick, write;
+    bits_list stored, made;
+    char **cases;
+    int ncases;
+    int64_t passed, failed;
+} check;
+
+static void fail(check *c, const char *name, const char *tensor,
+                 const char *why)
+{
+    if (c->failed++ < 20)
+        printf("FAIL %s %s%s%s: %s\n", c->class, name, *tensor ? " " : "",
+               tensor, why);
+    else if (c->failed == 21)
+        printf("FAIL ... further ones are counted only\n");
+}
+
+static bool asked_for(const check *c, const char *name)
+{
+    if (c->quick && !strcmp(name, "vae_fullwidth")) return false;
+    return !c->filter || strstr(name, c->filter);
+}
+
+/* ---- one output ---------------------------------------------------------- */
+
+static void take(check *c, const char *name, const char *tensor,
+                 const char *sha)
+{
+    char why[200];
+    if (c->write) {
+        bits_add(&c->ctx, &c->made, c->class, name, tensor, sha);
+        c->passed++;
+        return;
+    }
+    bits_row *r = bits_find(&c->stored, c->class, name, tensor);
+    if (r) r->seen = true;
+    snprintf(why, sizeof why, "%s, stored %s", sha, r ? r->sha : "nowhere");
+    if (r && !strcmp(r->sha, sha)) c->passed++;
+    else fail(c, name, tensor, why);
+}
+
+static tt_status take_all(check *c, const char *name, const char *path)
+{
+    tt_ctx *ctx = &c->ctx;
+    tt_file *f;
+    char sha[65];
+    TT_TRY(tt_file_open(ctx, &f, path));
+    unlink(path);                       /* the mapping stays */
+    for (int64_t i = 0; i < tt_file_count(f) && !ctx->status; i++) {
+        const tt_entry *e = tt_file_entry(f, i);
+        if (tt_tensor_digest(ctx, sha, &e->t) == TT_OK)
+            take(c, name, e->name, sha);
+    }
+    tt_file_close(f);
+    return ctx->status;
+}
+
+/* ---- one case ------------------------------------------------------------ */
+
+static void temporary(char *path, size_t n)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(path, n, "%s/tether_bits_%ld.safetensors",
+             tmp && *tmp ? tmp : "/tmp", (long)getpid());
+}
+
+static void run(check *c, const char *name)
+{
+    tt_ctx *ctx = &c->ctx;
+    char dir[512], path[512];
+    bool unknown;
+    tt_st_writer *w = NULL;
+    snprintf(dir, sizeof dir, REF "/%s", name);
+    temporary(path, sizeof path);
+    tt_status s = tt_st_create(ctx, &w, path);
+    if (s == TT_OK)
+        s = strcmp(name, "demo") ? run_case(ctx, dir, w, &unknown)
+                                 : bits_demo(ctx, c->demo, w);
+    if (s == TT_OK) s = tt_st_finish(w);
+    else tt_st_abort(w);
+    if (s == TT_OK) take_all(c, name, path);
+    if (ctx->status) fail(c, name, "", tt_message(ctx));
+    tt_clear(ctx);
+}
+
+/* The files themselves: the generator of the weights must agree too. */
+static void demo_files(check *c)
+{
+    for (int i = 0; bits_demo_files[i]; i++) {
+        char path[1024], sha[65];
+        tt_file *f;
+        snprintf(path, sizeof path, "%s/%s", c->demo, bits_demo_files[i]);
+        if (tt_file_open(&c->ctx, &f, path) == TT_OK) {
+            tt_file_digest(sha, f);
+            tt_file_close(f);
+            take(c, "demo", bits_demo_files[i], sha);
+        } else {
+            fail(c, "demo", bits_demo_files[i], tt_message(&c->ctx));
+            tt_clear(&c->ctx);
+        }
+    }
+}
+
+/* ---- which cases --------------------------------------------------------- */
+
+/* Every folder below `name` (relative to REF, "" at the top) with a case. */
+static void find_cases(check *c, const char *name)
+{
+    char path[600];
+    struct stat st;
+    struct dirent *e;
+    snprintf(path, sizeof path, REF "/%s%scase.json", name, *name ? "/" : "");
+    if (stat(path, &st) == 0) {
+        char **more = realloc(c->cases, (size_t)(c->ncases + 1) * sizeof *more);
+        char *copy = malloc(strlen(name) + 1);
+        TT_ASSERT(more && copy);
+        c->cases = more;
+        c->cases[c->ncases++] = strcpy(copy, name);
+    }
+    snprintf(path, sizeof path, REF "/%s", name);
+    DIR *d = opendir(path);
+    while (d && (e = readdir(d))) {
+        char below[300];
+        if (e->d_name[0] == '.') continue;
+        snprintf(below, sizeof below, "%s%s%s", name, *name ? "/" : "",
+                 e->d_name);
+        snprintf(path, sizeof path, REF "/%s", below);
+        if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) find_cases(c, below);
+    }
+    if (d) closedir(d);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* ---- one class ----------------------------------------------------------- */
+
+/* Stored rows that nothing computed; in write mode, rows that stay. */
+static void leftovers(check *c)
+{
+    for (int64_t i = 0; i < c->stored.n; i++) {
+        const bits_row *r = &c->stored.row[i];
+        const bool ours = !strcmp(r->class, c->class) && asked_for(c, r->name);
+        if (c->write && !ours)
+            bits_add(&c->ctx, &c->made, r->class, r->name, r->tensor, r->sha);
+        else if (!c->write && ours && !r->seen)
+            fail(c, r->name, r->tensor, "stored, but not computed");
+    }
+}
+
+static void run_class(check *c)
+{
+    for (int i = 0; i < c->ncases; i++)
+        if (asked_for(c, c->cases[i])) run(c, c->cases[i]);
+    if (asked_for(c, "demo")) {
+        demo_files(c);
+        run(c, "demo");
+    }
+    leftovers(c);
+}
+
+/* ---- main ---------------------------------------------------------------- */
+
+static void no_warning(void *user, const char *sentence)
+{
+    (void)user;
+    (void)sentence;     /* one case is known to warn */
+}
+
+static bool parse(check *c, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
+        const char **text = !strcmp(a, "--class") ? &c->class
+                            : !strcmp(a, "--demo") ? &c->demo
+                            : !strcmp(a, "--filter") ? &c->filter
+                            : !strcmp(a, "--backend") ? &c->backend
+                            : !strcmp(a, "--manifest") ? &c->manifest : NULL;
+        if (text && v) *text = v, i++;
+        else if (!strcmp(a, "--quick")) c->quick = true;
+        else if (!strcmp(a, "--write")) c->write = true;
+        else if (!strcmp(a, "-t") && v && atoi(v) > 0)
+            c->threads = atoi(v), i++;
+        else return false;
+    }
+    return !strcmp(c->class, "f32");
+}
+
+static bool begin(check *c)
+{
+    tt_ctx *ctx = &c->ctx;
+    if (tt_ctx_init(ctx) != TT_OK) {
+        printf("FAIL check_bits: %s\n", tt_message(ctx));
+        return false;
+    }
+    ctx->warn = no_warning;
+    if (c->threads) ctx->nthreads = c->threads;
+    if (c->backend && !(ctx->ops = tt_ops_find(c->backend))) {
+        printf("FAIL check_bits: no backend '%s' in this build\n", c->backend);
+        return false;
+    }
+    if (sizeof(tt_real) == 8) {
+        printf("FAIL check_bits: the stored bits are those of a float build\n");
+        return false;
+    }
+    bits_read(ctx, &c->stored, c->manifest);
+    find_cases(c, "");
+    if (c->ncases) qsort(c->cases, (size_t)c->ncases, sizeof *c->cases, by_name);
+    if (ctx->status) printf("FAIL check_bits: %s\n", tt_message(ctx));
+    return !ctx->status;
+}
+
+static void say_what_runs(const check *c)
+{
+    char cpu[128];
+    printf("%s, %s, backend %s", tt_compiler(), tt_cpu_features(cpu, sizeof cpu),
+           c->ctx.ops->name);
+#ifndef TT_REAL_DOUBLE
+    if (!strcmp(c->ctx.ops->name, "exact"))
+        printf(" (%s)", exact_kernels()->name);
+#endif
+    printf(", threads %d\n", c->ctx.nthreads);
+}
+
+int main(int argc, char **argv)
+{
+    check c = {.class = "f32", .demo = "build/demo-random",
+               .manifest = REF "/bits.txt"};
+    if (!parse(&c, argc, argv)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    if (!begin(&c)) return 1;
+    say_what_runs(&c);
+    run_class(&c);
+    if (c.write && !c.failed && bits_write(&c.ctx, &c.made, c.manifest)) {
+        printf("FAIL check_bits: %s\n", tt_message(&c.ctx));
+        c.failed++;
+    }
+    printf("bits: %lld passed, %lld failed\n", (long long)c.passed,
+           (long long)c.failed);
+    for (int i = 0; i < c.ncases; i++) free(c.cases[i]);
+    free(c.cases);
+    bits_free(&c.stored);
+    bits_free(&c.made);
+    tt_ctx_free(&c.ctx);
+    return c.failed || !c.passed;
+}

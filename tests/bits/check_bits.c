@@ -27,7 +27,7 @@
 
 static const char usage[] =
     "usage: check_bits [options]\n"
-    "  --class NAME      f32 (default: every class of this build)\n"
+    "  --class NAME      f32 or bf16 (default: both)\n"
     "  --demo DIR        the model of the demo run, written by\n"
     "                    make_checkpoint --preset demo (default\n"
     "                    build/demo-random)\n"
@@ -41,7 +41,8 @@ static const char usage[] =
 
 typedef struct check {
     tt_ctx ctx;
-    const char *class, *demo, *filter, *backend, *manifest;
+    const char *class;                 /* in work                             */
+    const char *only, *demo, *filter, *backend, *manifest;
     int threads;
     bool quick, write;
     bits_list stored, made;
@@ -187,7 +188,9 @@ static void leftovers(check *c)
 {
     for (int64_t i = 0; i < c->stored.n; i++) {
         const bits_row *r = &c->stored.row[i];
-        const bool ours = !strcmp(r->class, c->class) && asked_for(c, r->name);
+        const bool ours = (!c->only || !strcmp(r->class, c->only)) &&
+                          asked_for(c, r->name);
+        c->class = r->class;
         if (c->write && !ours)
             bits_add(&c->ctx, &c->made, r->class, r->name, r->tensor, r->sha);
         else if (!c->write && ours && !r->seen)
@@ -195,15 +198,22 @@ static void leftovers(check *c)
     }
 }
 
-static void run_class(check *c)
+static void run_class(check *c, const tt_ops *ops, tt_class cls)
 {
+    c->class = tt_class_name(cls);
+    if (c->only && strcmp(c->only, c->class)) return;
+    c->ctx.ops = tt_ops_class(ops, cls);
+    if (!c->ctx.ops) {
+        c->ctx.ops = ops;
+        fail(c, ops->name, "", "this backend has no such class");
+        return;
+    }
     for (int i = 0; i < c->ncases; i++)
         if (asked_for(c, c->cases[i])) run(c, c->cases[i]);
     if (asked_for(c, "demo")) {
         demo_files(c);
         run(c, "demo");
     }
-    leftovers(c);
 }
 
 /* ---- main ---------------------------------------------------------------- */
@@ -218,7 +228,7 @@ static bool parse(check *c, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
-        const char **text = !strcmp(a, "--class") ? &c->class
+        const char **text = !strcmp(a, "--class") ? &c->only
                             : !strcmp(a, "--demo") ? &c->demo
                             : !strcmp(a, "--filter") ? &c->filter
                             : !strcmp(a, "--backend") ? &c->backend
@@ -230,7 +240,8 @@ static bool parse(check *c, int argc, char **argv)
             c->threads = atoi(v), i++;
         else return false;
     }
-    return !strcmp(c->class, "f32");
+    tt_class cls;
+    return !c->only || tt_class_find(&cls, c->only);
 }
 
 static bool begin(check *c)
@@ -271,7 +282,7 @@ static void say_what_runs(const check *c)
 
 int main(int argc, char **argv)
 {
-    check c = {.class = "f32", .demo = "build/demo-random",
+    check c = {.demo = "build/demo-random",
                .manifest = REF "/bits.txt"};
     if (!parse(&c, argc, argv)) {
         fputs(usage, stderr);
@@ -280,7 +291,9 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!begin(&c)) return 1;
     say_what_runs(&c);
-    run_class(&c);
+    const tt_ops *ops = c.ctx.ops;
+    for (int i = 0; i < TT_CLASS_COUNT; i++) run_class(&c, ops, (tt_class)i);
+    leftovers(&c);
     if (c.write && !c.failed && bits_write(&c.ctx, &c.made, c.manifest)) {
         printf("FAIL check_bits: %s\n", tt_message(&c.ctx));
         c.failed++;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/harness.h"
@@ -169,9 +170,35 @@ static void check_pair(const char *torch, const char *safe)
 }
 
 /* Things that are no checkpoint at all. */
+/* Things that are no files: refused at once, also as a shard of an index. */
+static void check_no_files(void)
+{
+    char dir[64] = "/tmp/tether-formats-XXXXXX", fifo[96], loop[96], index[96];
+    tt_file *f;
+    if (!expect(mkdtemp(dir) != NULL, "a temporary folder")) return;
+    snprintf(fifo, sizeof fifo, "%s/pipe", dir);
+    snprintf(loop, sizeof loop, "%s/loop", dir);
+    snprintf(index, sizeof index, "%s/x.index.json", dir);
+    expect(mkfifo(fifo, 0600) == 0 && symlink("loop", loop) == 0, "make them");
+    expect_status(tt_file_open(ctx, &f, fifo), TT_EIO, "a pipe");
+    expect_status(tt_file_open(ctx, &f, loop), TT_EIO, "a link to itself");
+    for (int i = 0; i < 2; i++) {
+        FILE *o = fopen(index, "wb");
+        if (!expect(o != NULL, "%s", index)) break;
+        fprintf(o, "{\"weight_map\":{\"a\":\"%s\"}}", i ? "loop" : "pipe");
+        fclose(o);
+        expect_status(tt_file_open(ctx, &f, index), TT_EIO, "as a shard");
+    }
+    unlink(fifo);
+    unlink(loop);
+    unlink(index);
+    rmdir(dir);
+}
+
 static void check_strange(void)
 {
     tt_file *f;
+    check_no_files();
     expect_status(tt_file_open(ctx, &f, "no/such/file"), TT_EIO, "no file");
     expect_status(tt_file_open(ctx, &f, ref_path("formats")), TT_EIO,
                   "a folder");

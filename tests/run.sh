@@ -7,6 +7,11 @@
 # program that dies without that line counts as one failure. tests/*/*.sh are
 # run too, with the build folder as argument, under the same convention.
 
+# Threads that wait for each other sleep: on a busy machine, or where several
+# runs share one, spinning threads keep the ones they wait for from running.
+OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
+export OMP_WAIT_POLICY
+
 build=$1
 passed=0
 failed=0

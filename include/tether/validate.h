@@ -94,9 +94,10 @@ typedef struct tt_verdict {
  * Rule   e_r = max over row r of |emul - want|, at least the relative error
  *        of the whole tensor (rms) times the row's rms, at least half an ulp of
  *        the stored format at every element. Pass when |got - want| <=
- *        TT_SLACK e_r everywhere, the rms error of the tensor is <= TT_SLACK/2
- *        times that of emul (same floor), and NaN and infinity stand where
- *        they stand in emul. */
+ *        TT_SLACK e_r everywhere, the rms error of the tensor is <= TT_SLACK/4
+ *        times that of emul (TT_SLACK/2 with fewer than 64 rows, and never
+ *        less than TT_SLACK/2 of the half ulps), and NaN and infinity stand
+ *        where they stand in emul. */
 void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
                       const double *want, const double *emul, int64_t n,
                       int64_t c);

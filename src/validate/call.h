@@ -59,6 +59,12 @@ void call_run(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out);
 /* The formula of ops.h in float64 from the same inputs, plain loops. */
 void call_oracle(tt_ctx *ctx, const op_call *q, double *out);
 
+/* What the declared arithmetic makes of it: of two honest programs, the plain
+ * one of tt_arith_ops and the golden one, the value farther from `want`. (One
+ * order of a sum can be lucky.) */
+void call_emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+                  const double *want, double *out);
+
 /* What a mistake looks like: try mistakes a port makes, on the same inputs or
  * on the result, until one explains `got`. False when none does.
  *   q        the call, NULL for a tensor of a file

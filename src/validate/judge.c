@@ -3,12 +3,16 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Rows are judged by themselves: a mistake in a row of small values would
- * drown in the tolerance of the large ones. A row whose emulated error happens
- * to be small borrows the relative error of the whole tensor. */
+ * drown in the tolerance of the large ones. Rows of few values are judged
+ * several at a time, because the largest error of a handful of sums is luck,
+ * and a row whose emulated error happens to be small borrows the relative
+ * error of the whole tensor. */
 #include <math.h>
 #include <stdio.h>
 
 #include "tether/validate.h"
+
+enum { ROW_LEAST = 64 };   /* values that are judged together, at least       */
 
 const char *tt_outcome_name(tt_outcome o)
 {
@@ -78,11 +82,13 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
     int64_t worst = v->m.worst;
     v->earned = all.worst;
     v->ratio = 0;
-    for (int64_t r = 0; r < n; r += c) {
-        const span row = measure(got + r, want + r, emul + r, c);
+    const int64_t group = c * ((ROW_LEAST + c - 1) / c);
+    for (int64_t r = 0; r < n; r += group) {
+        const int64_t end = r + group < n ? r + group : n;
+        const span row = measure(got + r, want + r, emul + r, end - r);
         double e = rel * sqrt(row.n ? row.want / (double)row.n : 0);
         if (row.worst > e) e = row.worst;
-        for (int64_t i = r; i < r + c; i++) {
+        for (int64_t i = r; i < end; i++) {
             const double half = half_ulp(arith, want[i]);
             const double limit = TT_SLACK * (e > half ? e : half);
             const double ratio = fabs(got[i] - want[i]) / limit;
@@ -100,10 +106,12 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
             }
         }
     }
-    /* The whole tensor: many elements make a steady mean. */
-    const double slack = all.n >= 256 ? TT_SLACK / 4 : TT_SLACK / 2;
-    const double mine = all.emul > floor2 ? all.emul : floor2;
-    const double rms = mine > 0 ? sqrt(all.got / mine) / slack : 0;
+    /* The whole tensor: the mean of many independent rows is steady. */
+    const double slack = n / c >= 64 ? TT_SLACK / 4 : TT_SLACK / 2;
+    const double mine = slack * sqrt(all.emul);
+    const double least = TT_SLACK / 2 * sqrt(floor2);
+    const double limit = mine > least ? mine : least;
+    const double rms = limit > 0 ? sqrt(all.got) / limit : 0;
     if (rms > v->ratio) v->ratio = rms;
     if (nonfinite) v->ratio = INFINITY;
     v->outcome = v->ratio <= 1 ? TT_PASS : TT_MISMATCH;

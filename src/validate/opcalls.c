@@ -218,11 +218,13 @@ static void make_attention(maker *m, op_call *q, const int64_t *v)
                              .q_stride = H * D + gap,
                              .kv_stride = H * D + 2 * gap,
                              .scale = (tt_real)(1 / sqrt((double)D))};
-    a->q = fill(m, m->in, T * a->q_stride, a->q_stride);
+    /* far from zero on both sides, the logits would be all rounding error */
+    const bool far = m->in == IN_OFFSET || m->in == IN_MIXED;
+    a->q = fill(m, far ? IN_NORMAL : m->in, T * a->q_stride, a->q_stride);
     a->k = fill(m, m->in, N * a->kv_stride, a->kv_stride);
     a->v = fill(m, m->in, N * a->kv_stride, a->kv_stride);
     if (v[4]) a->rel_bias = params(m, H * (2 * N - 1), 2);
-    if (v[5] && v[5] < N) {
+    if (v[5] && v[5] < N) {                 /* the last keys are padding */
         uint8_t *mask = place(m, N, 1, 0);
         for (int64_t j = 0; mask && j < N; j++) mask[j] = j < N - v[5];
         a->key_mask = mask;

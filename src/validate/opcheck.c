@@ -16,7 +16,7 @@ enum { GUARD = 64 };                     /* bytes before and behind           */
 
 typedef struct check {
     tt_ctx *ctx;
-    const tt_ops *ops, *emul;
+    const tt_ops *ops;
     const tt_arith *arith;
     op_kind op;
     op_input in;
@@ -71,13 +71,11 @@ static void run(const check *k, const op_sizes *s, tt_verdict *v,
     *want = tt_alloc(ctx, &ctx->scratch, n, sizeof **want, "oracle");
     if (ctx->status) return;
     memset(raw, GARBAGE, (size_t)bytes);
-    call_run(ctx, k->emul, &q, out);
-    values(e, &q, out, n);
-    memset(raw, GARBAGE, (size_t)bytes);
     const uint64_t before = fingerprint(&spans);
     call_run(ctx, k->ops, &q, out);
     values(*got, &q, out, n);
     call_oracle(ctx, &q, *want);
+    call_emulate(ctx, &q, k->arith, *want, e);
     *v = (tt_verdict){.op = op_name(k->op)};
     snprintf(v->path, sizeof v->path, "op.%s.%s %s seed %llu%s",
              op_name(k->op), input_name(k->in),
@@ -170,7 +168,6 @@ tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
         any = true;
         for (int in = 0; in < IN_KINDS && !ctx->status; in++) {
             const check k = {.ctx = ctx, .ops = ops, .arith = opt->arith,
-                             .emul = tt_arith_ops(opt->arith),
                              .op = (op_kind)op, .in = (op_input)in,
                              .seed = opt->seed};
             if (input_applies(k.op, k.in)) check_kind(&k, r, opt->rounds);

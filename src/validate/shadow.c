@@ -26,7 +26,7 @@
 
 struct tt_shadow {
     tt_ops ops;              /* first: ctx->ops is turned into the shadow     */
-    const tt_ops *before, *ours, *candidate, *emul;
+    const tt_ops *before, *ours, *candidate;
     const tt_arith *arith;
     tt_report *report;
     bool adopt;
@@ -75,11 +75,11 @@ static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q, const void *got,
     const int64_t n = call_count(&part);
     tt_verdict v = {.op = op_name(q->kind)};
     double *want = tt_alloc(ctx, &ctx->scratch, n, sizeof *want, "oracle");
+    double *e = tt_alloc(ctx, &ctx->scratch, n, sizeof *e, "emulation");
+    double *g = widen(ctx, q, got, n);
     call_oracle(ctx, &part, want);
-    const void *emulated = result(ctx, &part, s->emul);
-    double *e = emulated ? widen(ctx, q, emulated, n) : NULL;
-    double *g = e ? widen(ctx, q, got, n) : NULL;
-    if (!g) return;
+    call_emulate(ctx, &part, s->arith, want, e);
+    if (ctx->status) return;
     snprintf(v.path, sizeof v.path, "%s", path);
     v.rank = call_shape(&part, v.dim);
     tt_verdict_judge(&v, s->arith, g, want, e, n, v.dim[v.rank - 1]);
@@ -254,7 +254,6 @@ tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
     s->before = ctx->ops;
     s->ours = tt_ops_default();
     s->candidate = candidate;
-    s->emul = tt_arith_ops(arith);
     s->arith = arith;
     s->report = report;
     s->adopt = adopt;

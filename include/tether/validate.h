@@ -15,7 +15,7 @@
 #ifndef TETHER_VALIDATE_H
 #define TETHER_VALIDATE_H
 
-#include "tether/ops.h"
+#include "tether/rollout.h"
 
 /* ---- declared arithmetic ------------------------------------------------- */
 
@@ -178,11 +178,10 @@ tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
 
 /* ---- the model, operator by operator ------------------------------------- */
 
-/* A table that runs every call on the golden operators (whose result goes on),
- * on the candidate, the oracle and the emulation, and adds a verdict. One at a
- * time per context. `keep` false: only failures and the worst pass of each
- * operator and layer are added. With `adopt` the candidate's result goes on
- * (free running): then each call is still judged on its own inputs. */
+/* A table that runs every call on our operators (whose result goes on), on the
+ * candidate, the oracle and the emulation, and adds a verdict. One at a time
+ * per context. With `adopt` the candidate's result goes on (free running);
+ * each call is still judged on its own inputs. */
 typedef struct tt_shadow tt_shadow;
 tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
                          const tt_ops *candidate, const tt_arith *arith,
@@ -192,5 +191,39 @@ void tt_shadow_close(tt_ctx *ctx, tt_shadow *s);
 
 /* A table that computes in the declared arithmetic (plain loops). */
 const tt_ops *tt_arith_ops(const tt_arith *arith);
+
+/* What a model check runs. All parts are borrowed; those that are NULL are not
+ * checked, and the report says so. */
+typedef struct tt_model_parts {
+    const tt_dit *dit;
+    const tt_vae *vae;             /* either half, or both                    */
+    bool decoder, encoder;         /* which of them                           */
+    struct tt_umt5 *encoder_text;
+    const struct tt_tokenizer *tokenizer;
+    const char *prompt;
+    tt_rollout_options rollout;    /* sizes, policy, seed                     */
+} tt_model_parts;
+
+/* Prompt, rollout, decoding and encoding with every operator call shadowed.
+ * Without a text encoder the prompt's embedding is noise of the right shape.
+ * Paths  "text/...", "chunk.i/step.j/block.k#linear.2", "vae/frame.0/...". */
+tt_status tt_validate_calls(tt_ctx *ctx, tt_report *r, const tt_ops *candidate,
+                            const tt_arith *arith, const tt_model_parts *m);
+
+/* Rollouts side by side, chunk after chunk: ours, the candidate's started anew
+ * from our state before every chunk (teacher forced: errors do not compound),
+ * the candidate's running free, and both with the emulated arithmetic. Adds
+ * the growth curves of both kinds, and of the teacher-forced one verdicts for
+ *   chunk.i/x0                   the chunk
+ *   chunk.i/cache.layer.l.k, .v  live slots of the KV cache
+ *   chunk.i/cache.layer.l.slots  which frame, place and time each slot holds
+ *   chunk.i/grab.layer.l.s.score, .keep   admission rounds: scores, and picks
+ *                                exactly; a flip where kept and dropped scores
+ *                                lie closer than the emulation's own error is
+ *                                a tie
+ * `state` names a file to write (a rollout's saved state, removed after). */
+tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
+                              const tt_ops *candidate, const tt_arith *arith,
+                              const tt_model_parts *m, const char *state);
 
 #endif

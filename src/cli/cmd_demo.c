@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/model.h"
 #include "tether/video.h"
 
 typedef struct settings {
@@ -66,33 +66,6 @@ static tt_status make_folders(tt_ctx *ctx, const char *path)
     }
 }
 
-/* The model beside the source, or the one `make demo` wrote: from here, or from
- * where the program lies (build/<flavour>/tether or PREFIX/bin/tether). */
-static tt_status find_model(tt_ctx *ctx, char *buf, size_t n)
-{
-    static const char *const here[] = {"ref_data/demo", "build/demo-model"};
-    static const char *const places[] = {"../../ref_data/demo",
-                                         "../demo-model",
-                                         "../share/tether/demo"};
-    struct stat st;
-    char self[4096];
-    for (size_t i = 0; i < sizeof here / sizeof here[0]; i++)
-        if (stat(here[i], &st) == 0) {
-            snprintf(buf, n, "%s", here[i]);
-            return TT_OK;
-        }
-    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[len > 0 ? len : 0] = 0;
-    char *slash = strrchr(self, '/');
-    if (slash) *slash = 0;
-    for (size_t i = 0; slash && i < sizeof places / sizeof places[0]; i++)
-        if ((size_t)snprintf(buf, n, "%s/%s", self, places[i]) < n
-            && stat(buf, &st) == 0) return TT_OK;
-    return tt_fail(ctx, TT_EIO, "the built-in model was not found: run "
-                   "`make demo` once, which writes it, or name a model folder "
-                   "with -m");
-}
-
 /* mp4 where ffmpeg is there, else y4m. */
 static const char *video_file(tt_ctx *ctx, const char *folder, char *buf,
                               size_t n)
@@ -118,7 +91,7 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
     int status = opt_parse(&demo_command, &s, &common, &given, argc, argv);
     if (status >= 0) return status;
     if (cli_setup(ctx, &common)) goto failed;
-    if (!s.model && find_model(ctx, model, sizeof model)) goto failed;
+    if (!s.model && model_find_builtin(ctx, model, sizeof model)) goto failed;
     if (make_folders(ctx, s.output)) goto failed;
     video_file(ctx, s.output, video, sizeof video);
     if (ctx->status) goto failed;

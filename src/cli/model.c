@@ -128,3 +128,28 @@ tt_status model_text_encoder(tt_ctx *ctx, const char **out,
                        "--embeds FILE");
     return TT_OK;
 }
+
+tt_status model_find_builtin(tt_ctx *ctx, char *buf, size_t n)
+{
+    static const char *const here[] = {"ref_data/demo", "build/demo-model"};
+    static const char *const places[] = {"../../ref_data/demo",
+                                         "../demo-model",
+                                         "../share/tether/demo"};
+    struct stat st;
+    char self[4096];
+    for (size_t i = 0; i < sizeof here / sizeof here[0]; i++)
+        if (stat(here[i], &st) == 0) {
+            snprintf(buf, n, "%s", here[i]);
+            return TT_OK;
+        }
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[len > 0 ? len : 0] = 0;
+    char *slash = strrchr(self, '/');
+    if (slash) *slash = 0;
+    for (size_t i = 0; slash && i < sizeof places / sizeof places[0]; i++)
+        if ((size_t)snprintf(buf, n, "%s/%s", self, places[i]) < n
+            && stat(buf, &st) == 0) return TT_OK;
+    return tt_fail(ctx, TT_EIO, "the built-in model was not found: run "
+                   "`make demo` once, which writes it, or name a model folder "
+                   "with -m");
+}

@@ -78,4 +78,9 @@ int64_t model_text_len(tt_ctx *ctx, const model_paths *p);
 tt_status model_text_encoder(tt_ctx *ctx, const char **out,
                              const model_paths *p);
 
+/* The folder of the built-in model: beside the source, or the one `make demo`
+ * wrote; from the working folder, or from where the program lies
+ * (build/<flavour>/tether or PREFIX/bin/tether). Written to buf. */
+tt_status model_find_builtin(tt_ctx *ctx, char *buf, size_t n);
+
 #endif

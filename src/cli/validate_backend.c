@@ -1,0 +1,218 @@
+/* validate_backend.c: tether validate --backend, a plug-in against the golden
+ * operators: one operator at a time, then inside the model.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/model.h"
+#include "cli/validate_files.h"
+#include "tether/text.h"
+
+typedef struct settings {
+    const char *backend, *arith, *only, *prompt, *cache;
+    model_paths model;
+    uint64_t seed;
+    int64_t rounds, latents, width, height, bench;
+    int operators, calls, rollout;
+    validate_outputs out;
+} settings;
+
+static const opt_spec options[] = {
+    {OPT_GROUP, NULL, 0, 0, NULL, "Backend"},
+    {OPT_TEXT, "backend", 0, offsetof(settings, backend), "FILE.so|NAME",
+     "a plug-in (see include/tether/validate.h), or a built-in table"},
+    {OPT_TEXT, "arith", 0, offsetof(settings, arith), "NAME",
+     "what it computes with: f32 (default, or what the plug-in says), tf32,\n"
+     "f16, bf16, f16-stored, bf16-stored"},
+    {OPT_GROUP, NULL, 0, 0, NULL, "Checks"},
+    {OPT_SWITCH, "operators", 0, offsetof(settings, operators), NULL,
+     "every operator on random and pathological inputs (default: yes)"},
+    {OPT_SWITCH, "calls", 0, offsetof(settings, calls), NULL,
+     "every operator call of a prompt, rollout, decode and encode (default: "
+     "yes)"},
+    {OPT_SWITCH, "rollout", 0, offsetof(settings, rollout), NULL,
+     "whole chunks, teacher forced and free running (default: yes)"},
+    {OPT_TEXT, "op", 0, offsetof(settings, only), "NAME",
+     "only this operator's random checks"},
+    {OPT_U64, "seed", 's', offsetof(settings, seed), "S",
+     "of the random checks (default 1); printed with every failure"},
+    {OPT_INT, "rounds", 0, offsetof(settings, rounds), "N",
+     "shapes per operator and kind of input (default 8)"},
+    {OPT_INT, "bench", 0, offsetof(settings, bench), "N",
+     "time every operator N times beside ours, with a 95 % interval"},
+    {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
+    MODEL_ROW_FOLDER(settings, model),
+    MODEL_ROWS_DIT(settings, model),
+    MODEL_ROW_VAE(settings, model),
+    MODEL_ROWS_TEXT(settings, model),
+    {OPT_TEXT, "prompt", 'p', offsetof(settings, prompt), "TEXT", "prompt"},
+    {OPT_TEXT, "cache", 0, offsetof(settings, cache), "POLICY",
+     "cache policy (default tether, with K = 9)"},
+    {OPT_INT, "latents", 0, offsetof(settings, latents), "N",
+     "latent frames, a multiple of 3 (default 18)"},
+    {OPT_INT, "width", 'W', offsetof(settings, width), "PIXELS",
+     "default 32"},
+    {OPT_INT, "height", 'H', offsetof(settings, height), "PIXELS",
+     "default 32"},
+    VALIDATE_OUTPUT_OPTIONS(settings, out),
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+static const opt_command backend_command = {
+    .name = "validate",
+    .summary = "a backend against the golden operators",
+    .usage = "--backend FILE.so [--arith NAME] [-m DIR]",
+    .intro = "Runs a plug-in's operators on random and pathological inputs, "
+             "then inside the model, where every call is judged on right "
+             "inputs: the first that fails is the mistake. Limits come from "
+             "a float64 oracle and from the error the declared arithmetic "
+             "must make. Without -m the small built-in model is used.",
+    .examples = "  cc -shared -fPIC -Iinclude mine.c -o mine.so\n"
+                "  tether validate --backend ./mine.so\n"
+                "  tether validate --backend ./mine.so --arith bf16 --html "
+                "report.html\n"
+                "  tether validate --backend blas --bench 20",
+    .options = options,
+};
+
+/* ---- the model ----------------------------------------------------------- */
+
+typedef struct parts {
+    tt_dit *dit;
+    tt_vae *vae;
+    tt_umt5 *enc;
+    tt_tokenizer *tok;
+} parts;
+
+static void close_parts(parts *p)
+{
+    tt_dit_close(p->dit);
+    tt_vae_close(p->vae);
+    if (p->enc) tt_umt5_close(p->enc);
+    if (p->tok) tt_tokenizer_close(p->tok);
+}
+
+/* The transformer must be there; text encoder and VAE when they are found. */
+static tt_status open_parts(tt_ctx *ctx, parts *p, tt_model_parts *m,
+                            settings *s, char *folder, size_t n)
+{
+    const char *encoder;
+    char spiece[4096];
+    if (!s->model.model && !s->model.dit && !s->model.checkpoint) {
+        TT_TRY(model_find_builtin(ctx, folder, n));
+        s->model.model = folder;
+    }
+    TT_TRY(model_open_dit(ctx, &p->dit, &s->model, NULL));
+    m->dit = p->dit;
+    if (model_open_vae_part(ctx, &p->vae, &s->model,
+                            TT_VAE_DECODER | TT_VAE_ENCODER, NULL) == TT_OK) {
+        m->decoder = m->encoder = true;
+    } else if (ctx->status == TT_EIO) {         /* there is none */
+        tt_clear(ctx);
+    }
+    m->vae = p->vae;
+    TT_TRY(ctx->status);
+    if (model_tokenizer(ctx, spiece, sizeof spiece, &s->model) == TT_OK &&
+        model_text_encoder(ctx, &encoder, &s->model) == TT_OK) {
+        tt_tokenizer_open(ctx, &p->tok, spiece);
+        if (!ctx->status) tt_umt5_open(ctx, &p->enc, encoder);
+    } else {
+        tt_clear(ctx);
+    }
+    m->encoder_text = p->enc;
+    m->tokenizer = p->tok;
+    return ctx->status;
+}
+
+static void check_model(tt_ctx *ctx, tt_report *r, settings *s,
+                        const tt_ops *ops, const tt_arith *arith)
+{
+    char folder[4096], state[64];
+    parts p = {0};
+    tt_model_parts m = {.prompt = s->prompt, .rollout = tt_rollout_defaults()};
+    const tt_policy_class *policy = tt_policy_find(s->cache);
+    if (!policy) {
+        tt_fail(ctx, TT_EINVAL, "--cache %s: no such policy; see tether "
+                "--help", s->cache);
+        return;
+    }
+    m.rollout.latents = s->latents;
+    m.rollout.w = s->width / 8;
+    m.rollout.h = s->height / 8;
+    m.rollout.policy = tt_policy_defaults(s->cache);
+    if (!strcmp(s->cache, "tether"))
+        m.rollout.policy.K = 9, m.rollout.policy.M = -1,
+        m.rollout.policy.S = 3, m.rollout.policy.R = 4;
+    m.rollout.noise.seed = s->seed;
+    snprintf(state, sizeof state, "/tmp/tether_validate_%ld.state",
+             (long)getpid());
+    if (open_parts(ctx, &p, &m, s, folder, sizeof folder) == TT_OK) {
+        if (s->calls) tt_validate_calls(ctx, r, ops, arith, &m);
+        if (s->rollout && !ctx->status)
+            tt_validate_rollout(ctx, r, ops, arith, &m, state);
+    }
+    close_parts(&p);
+}
+
+/* ---- the command --------------------------------------------------------- */
+
+static const tt_arith *declared(tt_ctx *ctx, const settings *s,
+                                const tt_plugin *p)
+{
+    if (!s->arith) return p->arith ? p->arith : tt_arith_find("f32");
+    const tt_arith *a = tt_arith_find(s->arith);
+    if (!a)
+        tt_fail(ctx, TT_EINVAL, "--arith %s: known are f32, tf32, f16, bf16, "
+                "f16-stored, bf16-stored", s->arith);
+    return a;
+}
+
+static tt_status find_backend(tt_ctx *ctx, const settings *s, tt_plugin *p)
+{
+    const tt_ops *built_in = tt_ops_find(s->backend);
+    if (!built_in) return tt_plugin_open(ctx, p, s->backend);
+    p->ops = *built_in;
+    p->filled = 16;
+    return TT_OK;
+}
+
+int validate_backend(tt_ctx *ctx, int argc, char **argv)
+{
+    settings s = {.seed = 1, .rounds = 8, .latents = 18, .width = 32,
+                  .height = 32, .operators = 1, .calls = 1, .rollout = 1,
+                  .model = MODEL_PATHS_DEFAULT, .cache = "tether",
+                  .prompt = "a red circle moves left on a blue background"};
+    cli_common common;
+    opt_result given;
+    tt_plugin plugin = {0};
+    tt_report *r = NULL;
+    int status = opt_parse(&backend_command, &s, &common, &given, argc, argv);
+    if (status >= 0) return status;
+    if (!s.backend || !*s.backend)
+        return opt_usage("validate", "--backend needs a file or a name");
+    common.backend = NULL;               /* the candidate, not ours */
+    if (cli_setup(ctx, &common) || find_backend(ctx, &s, &plugin))
+        return validate_failed(ctx);
+    const tt_arith *arith = declared(ctx, &s, &plugin);
+    if (arith) tt_report_new(ctx, &r, s.backend, arith);
+    if (ctx->status) goto done;
+    cli_catch_signals(ctx);
+    tt_report_note(r, "backend %s (%s), %d of 16 operators its own",
+                   plugin.ops.name, plugin.ops.summary, plugin.filled);
+    tt_report_note(r, "arithmetic %s: %s", arith->name, arith->summary);
+    tt_report_note(r, "seed %llu", (unsigned long long)s.seed);
+    if (s.operators)
+        tt_opcheck(ctx, r, &plugin.ops, &(tt_opcheck_options){
+            .arith = arith, .seed = s.seed, .rounds = s.rounds,
+            .only = s.only});
+    if ((s.calls || s.rollout) && !s.only && !ctx->status)
+        check_model(ctx, r, &s, &plugin.ops, arith);
+done:
+    status = ctx->status ? validate_failed(ctx) : validate_finish(ctx, r, &s.out);
+    tt_report_free(r);
+    if (plugin.handle) tt_plugin_close(&plugin);
+    return status;
+}

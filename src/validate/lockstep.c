@@ -1,0 +1,307 @@
+/* lockstep.c: five rollouts side by side, chunk after chunk.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Ours leads. Its state is saved before every chunk, and two others start the
+ * chunk from it: the candidate, and the emulation, whose distance from ours is
+ * what the declared arithmetic may make of one chunk. Two more are never
+ * restored and show how the errors grow.
+ *
+ * Selections are integers and cannot be a little wrong. A pick that differs
+ * is a tie when the scores it hangs on lie closer together than the
+ * emulation's own error of the scores, else a mistake. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "validate/call.h"
+#include "validate/walk.h"
+
+enum { OURS, FORCED, FORCED_EMUL, FREE, FREE_EMUL, RUNS, ROUNDS_MAX = 256,
+       PICKS_MAX = 64 };
+
+/* One admission round as it happened in one rollout. */
+typedef struct round {
+    int64_t layer, sub, P;
+    double score[PICKS_MAX], margin;
+    uint8_t keep[PICKS_MAX];
+} round_;
+
+typedef struct lane {
+    const tt_ops *ops;
+    tt_rollout *run;
+    tt_prompt *prompt;
+    const tt_real *x;        /* the chunk                                     */
+    int64_t nrounds;         /* of this chunk                                 */
+    round_ rounds[ROUNDS_MAX];
+} lane;
+
+typedef struct lockstep {
+    tt_ctx *ctx;
+    tt_report *report;
+    const tt_arith *arith;
+    const char *state;
+    lane lane[RUNS];
+    int64_t chunk, frames, n; /* n values of the chunk                        */
+    bool tie;                 /* a pick flipped inside the error              */
+} lockstep;
+
+static void on_grab(void *user, const tt_grab_record *g)
+{
+    lane *l = user;
+    if (l->nrounds == ROUNDS_MAX || g->P > PICKS_MAX) return;
+    round_ *r = &l->rounds[l->nrounds++];
+    r->layer = g->layer, r->sub = g->sub, r->P = g->P, r->margin = g->margin;
+    memcpy(r->score, g->score, (size_t)g->P * sizeof *r->score);
+    memcpy(r->keep, g->keep, (size_t)g->P);
+}
+
+static double *widen(tt_ctx *ctx, const tt_real *x, int64_t n)
+{
+    double *d = tt_alloc(ctx, &ctx->scratch, n, sizeof *d, "lockstep");
+    for (int64_t i = 0; d && i < n; i++) d[i] = (double)x[i];
+    return d;
+}
+
+/* |a - b| / |b| */
+static double rel_l2(const tt_real *a, const tt_real *b, int64_t n)
+{
+    double ee = 0, bb = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double d = (double)a[i] - (double)b[i];
+        ee += d * d;
+        bb += (double)b[i] * (double)b[i];
+    }
+    return bb > 0 ? sqrt(ee / bb) : sqrt(ee);
+}
+
+/* Verdict over real tensors of the three restored lanes, rows of c. */
+static void judge(lockstep *s, const char *path, const double *got,
+                  const double *want, const double *emul, int rank,
+                  const int64_t *dim)
+{
+    tt_verdict v = {.op = "", .rank = rank};
+    int64_t n = 1;
+    if (s->ctx->status) return;
+    for (int i = 0; i < rank; i++) n *= v.dim[i] = dim[i];
+    snprintf(v.path, sizeof v.path, "%s", path);
+    tt_verdict_judge(&v, s->arith, got, want, emul, n, dim[rank - 1]);
+    if (v.outcome != TT_PASS)
+        hint_find(s->ctx, NULL, s->arith, got, want, rank, dim, v.earned,
+                  v.hint, sizeof v.hint);
+    tt_report_add(s->report, &v, got, want);
+}
+
+/* Verdict over integers: equal or not. */
+static bool judge_equal(lockstep *s, const char *path, tt_outcome bad,
+                        const int32_t *got, const int32_t *want, int64_t n,
+                        const char *why)
+{
+    const tt_arena_mark mark = tt_arena_here(&s->ctx->scratch);
+    tt_verdict v = {.op = "", .rank = 1, .dim = {n}};
+    double *g = tt_alloc(s->ctx, &s->ctx->scratch, n, sizeof *g, "lockstep");
+    double *w = tt_alloc(s->ctx, &s->ctx->scratch, n, sizeof *w, "lockstep");
+    if (s->ctx->status) return false;
+    for (int64_t i = 0; i < n; i++) g[i] = got[i], w[i] = want[i];
+    tt_metrics_measure(&v.m, g, w, n);
+    v.outcome = v.m.differ ? bad : TT_PASS;
+    v.ratio = v.m.differ ? INFINITY : 0;
+    snprintf(v.path, sizeof v.path, "%s", path);
+    snprintf(v.where, sizeof v.where, "[%lld]", (long long)v.m.worst);
+    if (v.m.differ) snprintf(v.hint, sizeof v.hint, "%s", why);
+    tt_report_add(s->report, &v, g, w);
+    tt_arena_reset(&s->ctx->scratch, mark);
+    return !v.m.differ;
+}
+
+/* ---- the cache ----------------------------------------------------------- */
+
+static void judge_half(lockstep *s, int64_t layer, const char *what,
+                       const tt_layer *y[], bool values)
+{
+    const tt_arena_mark mark = tt_arena_here(&s->ctx->scratch);
+    const tt_geometry *g = y[0]->geo;
+    const int64_t dim[3] = {y[0]->len, g->H, g->D}, n = dim[0] * g->H * g->D;
+    double *d[3];
+    char path[96];
+    snprintf(path, sizeof path, "chunk.%lld/cache.layer.%lld.%s",
+             (long long)s->chunk, (long long)layer, what);
+    for (int i = 0; i < 3; i++)
+        d[i] = widen(s->ctx, values ? y[i]->v : y[i]->k, n);
+    judge(s, path, d[1], d[0], d[2], 3, dim);
+    tt_arena_reset(&s->ctx->scratch, mark);
+}
+
+static bool same_slots(const tt_layer *a, const tt_layer *b)
+{
+    const size_t bytes = (size_t)a->len * sizeof *a->src_frame;
+    return a->len == b->len && !memcmp(a->src_frame, b->src_frame, bytes)
+           && !memcmp(a->sidx, b->sidx, bytes)
+           && !memcmp(a->tpos, b->tpos, bytes);
+}
+
+static void judge_cache(lockstep *s, int64_t layers)
+{
+    for (int64_t l = 0; l < layers && !s->ctx->status; l++) {
+        const tt_layer *y[3];
+        char path[96];
+        for (int i = 0; i < 3; i++)
+            y[i] = tt_cache_layer(tt_rollout_cache(s->lane[i].run), l);
+        snprintf(path, sizeof path, "chunk.%lld/cache.layer.%lld.slots",
+                 (long long)s->chunk, (long long)l);
+        const int32_t length[2] = {(int32_t)y[1]->len, (int32_t)y[0]->len};
+        bool same = length[0] == length[1];
+        if (!same)
+            judge_equal(s, path, TT_MISMATCH, &length[0], &length[1], 1,
+                        "another number of live slots");
+        else
+            same = judge_equal(s, path, s->tie ? TT_TIE : TT_MISMATCH,
+                               y[1]->src_frame, y[0]->src_frame, y[0]->len,
+                               s->tie ? "follows the flipped pick"
+                                      : "another frame is kept");
+        if (same && !same_slots(y[1], y[0]))
+            judge_equal(s, path, TT_MISMATCH, y[1]->tpos, y[0]->tpos,
+                        y[0]->len, "another position in time");
+        if (!same || !same_slots(y[2], y[0])) continue; /* other frames */
+        judge_half(s, l, "k", y, false);
+        judge_half(s, l, "v", y, true);
+    }
+}
+
+/* ---- admission ----------------------------------------------------------- */
+
+static void judge_round(lockstep *s, const round_ *ours, const round_ *theirs,
+                        const round_ *emul)
+{
+    char path[96];
+    double off = 0, own = 0;
+    int32_t keep[2][PICKS_MAX];
+    const int64_t P = ours->P;
+    for (int64_t i = 0; i < P; i++) {
+        keep[0][i] = theirs->keep[i], keep[1][i] = ours->keep[i];
+        own = fmax(own, fabs(emul->score[i] - ours->score[i]));
+        off = fmax(off, fabs(theirs->score[i] - ours->score[i]));
+    }
+    snprintf(path, sizeof path, "chunk.%lld/grab.layer.%lld.%lld.score",
+             (long long)s->chunk, (long long)ours->layer,
+             (long long)ours->sub);
+    judge(s, path, theirs->score, ours->score, emul->score, 1, &P);
+    memcpy(strrchr(path, '.'), ".keep", 6);
+    const bool near = ours->margin <= TT_SLACK * own;
+    char why[160];
+    snprintf(why, sizeof why, "picks flipped: margin %.3g, scores moved by "
+             "%.3g, the arithmetic moves them by %.3g", ours->margin, off, own);
+    if (!judge_equal(s, path, near ? TT_TIE : TT_MISMATCH, keep[0], keep[1], P,
+                     why))
+        s->tie |= near;
+}
+
+static void judge_rounds(lockstep *s)
+{
+    const lane *a = &s->lane[OURS], *b = &s->lane[FORCED];
+    const lane *e = &s->lane[FORCED_EMUL];
+    s->tie = false;
+    for (int64_t i = 0; i < a->nrounds; i++) {
+        const round_ *r = &a->rounds[i];
+        if (i < b->nrounds && i < e->nrounds && b->rounds[i].P == r->P
+            && e->rounds[i].P == r->P && b->rounds[i].layer == r->layer)
+            judge_round(s, r, &b->rounds[i], &e->rounds[i]);
+    }
+    const int32_t n[2] = {(int32_t)b->nrounds, (int32_t)a->nrounds};
+    char path[64];
+    snprintf(path, sizeof path, "chunk.%lld/grab.rounds", (long long)s->chunk);
+    if (n[1] || n[0])
+        judge_equal(s, path, TT_MISMATCH, &n[0], &n[1], 1,
+                    "another number of admission rounds");
+}
+
+/* ---- chunks -------------------------------------------------------------- */
+
+static void grow(lockstep *s, const char *curve, int theirs, int emul)
+{
+    const tt_real *ours = s->lane[OURS].x;
+    tt_report_grow(s->report, &(tt_growth){
+        .curve = curve, .chunk = s->chunk,
+        .rel_l2 = rel_l2(s->lane[theirs].x, ours, s->n),
+        .earned = rel_l2(s->lane[emul].x, ours, s->n)});
+}
+
+static void judge_chunk(lockstep *s, const int64_t *dim, int64_t layers)
+{
+    const tt_arena_mark mark = tt_arena_here(&s->ctx->scratch);
+    char path[64];
+    double *d[3];
+    for (int i = 0; i < 3; i++) d[i] = widen(s->ctx, s->lane[i].x, s->n);
+    snprintf(path, sizeof path, "chunk.%lld/x0", (long long)s->chunk);
+    judge(s, path, d[FORCED], d[OURS], d[FORCED_EMUL], 4, dim);
+    tt_arena_reset(&s->ctx->scratch, mark);
+    grow(s, "teacher forced", FORCED, FORCED_EMUL);
+    grow(s, "free running", FREE, FREE_EMUL);
+    judge_rounds(s);
+    judge_cache(s, layers);
+}
+
+/* The next chunk of every lane. TT_END when the video is complete. */
+static tt_status next_chunk(lockstep *s)
+{
+    tt_ctx *ctx = s->ctx;
+    ctx->ops = s->lane[OURS].ops;
+    tt_rollout_save(ctx, s->lane[OURS].run, s->state);
+    for (int i = 0; i < RUNS && !ctx->status; i++) {
+        lane *l = &s->lane[i];
+        ctx->ops = s->lane[OURS].ops;
+        if (i == FORCED || i == FORCED_EMUL)
+            tt_rollout_restore(ctx, l->run, s->state);
+        ctx->ops = l->ops;
+        l->nrounds = 0;
+        const tt_status end = tt_rollout_next(ctx, l->run, &l->x, &s->frames);
+        if (end == TT_END) return TT_END;
+    }
+    return ctx->status;
+}
+
+static void open_lanes(lockstep *s, const tt_model_parts *m)
+{
+    tt_ctx *ctx = s->ctx;
+    for (int i = 0; i < RUNS && !ctx->status; i++) {
+        lane *l = &s->lane[i];
+        ctx->ops = l->ops;
+        l->prompt = walk_prompt(ctx, m);
+        if (ctx->status) return;
+        tt_rollout_open(ctx, &l->run, m->dit, l->prompt, &m->rollout);
+        if (!ctx->status) tt_cache_on_grab(tt_rollout_cache(l->run), on_grab, l);
+    }
+}
+
+tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
+                              const tt_ops *candidate, const tt_arith *arith,
+                              const tt_model_parts *m, const char *state)
+{
+    const tt_ops *before = ctx->ops, *emul = tt_arith_ops(arith);
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const tt_dit_config *c = tt_dit_get_config(m->dit);
+    lockstep *s = tt_alloc0(ctx, &ctx->scratch, 1, sizeof *s, "lockstep");
+    if (!s) return ctx->status;
+    *s = (lockstep){.ctx = ctx, .report = r, .arith = arith, .state = state};
+    s->lane[OURS].ops = tt_ops_default();
+    s->lane[FORCED].ops = s->lane[FREE].ops = candidate;
+    s->lane[FORCED_EMUL].ops = s->lane[FREE_EMUL].ops = emul;
+    open_lanes(s, m);
+    while (!ctx->status && next_chunk(s) == TT_OK) {
+        const int64_t dim[4] = {s->frames, c->in_dim, m->rollout.h,
+                                m->rollout.w};
+        s->n = dim[0] * dim[1] * dim[2] * dim[3];
+        ctx->ops = s->lane[OURS].ops;
+        judge_chunk(s, dim, c->layers);
+        s->chunk++;
+    }
+    ctx->ops = before;
+    for (int i = 0; i < RUNS; i++) {
+        tt_rollout_close(s->lane[i].run);
+        tt_prompt_free(s->lane[i].prompt);
+    }
+    unlink(state);
+    tt_arena_reset(&ctx->scratch, mark);
+    return ctx->status;
+}

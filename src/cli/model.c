@@ -4,6 +4,8 @@
 #include "cli/model.h"
 
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "io/json.h"

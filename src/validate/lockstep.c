@@ -269,6 +269,7 @@ static void open_lanes(lockstep *s, const tt_model_parts *m)
         ctx->ops = l->ops;
         l->prompt = walk_prompt(ctx, m);
         if (ctx->status) return;
+        ctx->ops = s->lane[OURS].ops;    /* a saved state names its backend */
         tt_rollout_open(ctx, &l->run, m->dit, l->prompt, &m->rollout);
         if (!ctx->status) tt_cache_on_grab(tt_rollout_cache(l->run), on_grab, l);
     }

@@ -15,7 +15,7 @@
 static double dot(const tt_real *a, const tt_real *b, int64_t n)
 {
     double s = 0;
-    for (int64_t k = 0; k < n; k++) s = fma((double)a[k], (double)b[k], s);
+    for (int64_t k = 0; k < n; k++) s += (double)a[k] * (double)b[k];
     return s;
 }
 
@@ -120,8 +120,8 @@ static void affine(const op_call *q, double *out)
             const int64_t at = r * q->c + i, g = r / q->rows * q->stride + i;
             const double x = (double)q->x[at];
             out[at] = q->kind == OP_MODULATE
-                          ? fma(x, 1 + (double)q->a[g], (double)q->b[g])
-                          : fma((double)q->y[at], (double)q->a[g], x);
+                          ? x * (1 + (double)q->a[g]) + (double)q->b[g]
+                          : x + (double)q->y[at] * (double)q->a[g];
         }
 }
 
@@ -152,8 +152,8 @@ static void rope(const op_call *q, double *out)
             const int64_t t = pos[(j >= row0) + (j >= col0)] * pairs + j;
             const double c = q->table->cos[t], s = q->table->sin[t];
             const double a = (double)q->x[at], b = (double)q->x[at + 1];
-            out[at] = fma(a, c, -(b * s));
-            out[at + 1] = fma(a, s, b * c);
+            out[at] = a * c - b * s;
+            out[at + 1] = a * s + b * c;
         }
 }
 
@@ -170,7 +170,7 @@ static void columns(const op_call *q, double *out)
             else if (q->kind == OP_COL_MOMENT) out[i] += d * d;
             else
                 out[r * c + i] = (1 - q->tau) * x
-                                 + q->tau * fma(q->gain[i], d, q->target[i]);
+                                 + q->tau * (q->gain[i] * d + q->target[i]);
         }
 }
 

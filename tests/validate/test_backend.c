@@ -1,0 +1,185 @@
+/* test_backend.c: honest backends pass, and what judges them can fail.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Planted mistakes by the dozen are in the mutation suite (mutants.c). */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/harness.h"
+#include "validate/call.h"
+
+static tt_ctx *ctx;
+
+/* ---- rounding and metrics ------------------------------------------------ */
+
+static void test_formats(void)
+{
+    expect(tt_format_round(TT_FMT_BF16, 1 + 0x1p-8f) == 1, "tie to even");
+    expect(tt_format_round(TT_FMT_BF16, 1 + 0x3p-8f) == 1 + 0x1p-6f, "bf16");
+    expect(tt_format_round(TT_FMT_TF32, 1 + 0x1p-11f) == 1, "tf32 tie");
+    expect(tt_format_round(TT_FMT_TF32, 1 + 0x3p-11f) == 1 + 0x1p-9f, "tf32");
+    expect(tt_format_round(TT_FMT_TF32, -0x1.ffffffp127f) == -INFINITY,
+           "tf32 rounds past its range");
+    expect(isinf(tt_format_round(TT_FMT_F16, 70000)), "f16 overflows");
+    expect(tt_format_round(TT_FMT_F32, 0.1f) == 0.1f, "f32 is itself");
+    expect(!tt_arith_find("fp32") && tt_arith_find("bf16-stored"), "names");
+}
+
+static void test_metrics(void)
+{
+    const double want[] = {1, 2, 4, NAN, INFINITY, 0};
+    const double got[] = {1, 2 + 0x1p-22, 4, NAN, 1, 0x1p-140};
+    tt_metrics m;
+    tt_metrics_measure(&m, got, want, 6);
+    expect(m.max_abs == 0x1p-22 && m.differ == 3, "errors");
+    expect(m.broken == 1 && m.worst == 4, "a lost infinity is the worst");
+    expect(m.nan == 1 && m.inf == 0 && m.denormal == 1, "special values");
+    expect(m.ulp[0] == 2 && m.ulp[2] == 1, "one ulp at 2");
+    tt_metrics_measure(&m, want, want, 3);
+    expect(m.cosine > 0.999999 && isinf(m.snr_db) && !m.differ, "equal");
+}
+
+/* Cosine 1 and a tiny relative error: one row of small values is wrong. */
+static void test_judge(void)
+{
+    enum { ROWS = 100, C = 64 };
+    static double want[ROWS * C], got[ROWS * C], emul[ROWS * C];
+    tt_verdict v = {.rank = 2, .dim = {ROWS, C}};
+    for (int i = 0; i < ROWS * C; i++) {
+        want[i] = (i / C == 7 ? 1e-4 : 1) * (1 + 0.01 * (i % 17));
+        emul[i] = want[i] * (1 + (i % 3 - 1) * 0x1p-25);
+        got[i] = want[i] * (1 + (i % 5 - 2) * 0x1p-26);
+    }
+    tt_verdict_judge(&v, tt_arith_find("f32"), got, want, emul, ROWS * C, C);
+    expect(v.outcome == TT_PASS, "another order of rounding errors passes");
+    for (int i = 7 * C; i < 8 * C; i++) got[i] *= 1.0001;
+    tt_verdict_judge(&v, tt_arith_find("f32"), got, want, emul, ROWS * C, C);
+    expect(v.outcome == TT_MISMATCH && !strncmp(v.where, "[7, ", 4),
+           "a row of small values is judged by itself, got %s", v.where);
+    expect(v.m.cosine > 0.9999999999, "which the cosine does not see");
+    memcpy(got, want, sizeof got);
+    got[5 * C + 3] = NAN;
+    tt_verdict_judge(&v, tt_arith_find("f32"), got, want, emul, ROWS * C, C);
+    expect(v.outcome == TT_MISMATCH && !strcmp(v.where, "[5, 3]"), "NaN");
+}
+
+#ifndef TT_REAL_DOUBLE
+/* ---- operators ----------------------------------------------------------- */
+
+static tt_report *report(const char *arith)
+{
+    tt_report *r = NULL;
+    tt_report_new(ctx, &r, "test", tt_arith_find(arith));
+    return r;
+}
+
+static int64_t check_ops(const tt_ops *ops, const char *arith)
+{
+    tt_report *r = report(arith);
+    const tt_opcheck_options opt = {.arith = tt_arith_find(arith), .seed = 77,
+                                    .rounds = 3};
+    expect_ok(tt_opcheck(ctx, r, ops, &opt), arith);
+    const int64_t bad = tt_report_count(r, TT_MISMATCH);
+    expect(tt_report_compared(r) > 80, "%s compared", arith);
+    if (bad) printf("%s under %s: %s\n", ops->name, arith,
+                    tt_report_first(r)->path);
+    tt_report_free(r);
+    return bad;
+}
+
+static void broken_add(tt_ctx *c, tt_real *x, const tt_real *y, int64_t n)
+{
+    (void)c;
+    for (int64_t i = 0; i <= n; i++) x[i] += i < n ? y[i] : 1; /* one too far */
+}
+
+static void test_operators(void)
+{
+    for (int i = 0; tt_ops_at(i); i++)
+        if (strcmp(tt_ops_at(i)->name, "blas"))
+            expect(!check_ops(tt_ops_at(i), "f32"), "%s is right",
+                   tt_ops_at(i)->name);
+    for (int i = 0; tt_arith_at(i); i++)
+        expect(!check_ops(tt_arith_ops(tt_arith_at(i)), tt_arith_at(i)->name),
+               "%s is what it declares", tt_arith_at(i)->name);
+    expect(check_ops(tt_arith_ops(tt_arith_find("bf16")), "f32") > 0,
+           "bf16 is not f32");
+    tt_ops bad = *tt_ops_default();
+    bad.add = broken_add;
+    expect(check_ops(&bad, "f32") > 0, "a write past the end is seen");
+}
+
+/* ---- the model ----------------------------------------------------------- */
+
+static void wrong_gate(tt_ctx *c, tt_real *x, const tt_real *y, int64_t n,
+                       int64_t ch, const tt_real *gate, int64_t stride,
+                       int64_t rows)
+{
+    (void)gate, (void)stride, (void)rows;
+    tt_ops_default()->add(c, x, y, n * ch);              /* gate forgotten */
+}
+
+static void test_model(void)
+{
+    char state[64];
+    tt_weights *w;
+    tt_dit *dit = NULL;
+    tt_ops bad = *tt_ops_default();
+    bad.gate_add = wrong_gate;
+    const tt_ops *tables[] = {tt_ops_find("golden"),
+                              tt_arith_ops(tt_arith_find("f32")), &bad};
+    snprintf(state, sizeof state, "/tmp/tether_test_%ld.state", (long)getpid());
+    if (!expect_ok(tt_weights_open(ctx, &w, "ref_data/dit/models/tiny_a",
+                                   TT_MODEL_DIT, NULL), "weights") ||
+        !expect_ok(tt_dit_load(ctx, &dit, w, NULL, 0), "model")) return;
+    tt_model_parts m = {.dit = dit, .rollout = tt_rollout_defaults()};
+    m.rollout.latents = 15;
+    m.rollout.h = m.rollout.w = 4;
+    m.rollout.policy = tt_policy_defaults("tether");
+    m.rollout.policy.K = 9, m.rollout.policy.S = 3, m.rollout.policy.R = 4;
+    m.rollout.policy.M = -1;
+    for (int i = 0; i < 3; i++) {
+        tt_report *r = report("f32");
+        expect_ok(tt_validate_calls(ctx, r, tables[i], tt_arith_find("f32"),
+                                    &m), "calls");
+        expect(tt_report_compared(r) > 1000, "calls compared");
+        expect(tt_report_passed(r) == (i < 2), "calls of table %d: %s", i,
+               i < 2 && tt_report_first(r) ? tt_report_first(r)->path : "");
+        if (i == 2 && expect(tt_report_first(r) != NULL, "a first failure")) {
+            const tt_verdict *v = tt_report_first(r);
+            expect(!strcmp(v->op, "gate_add") &&
+                   !strcmp(v->path, "chunk.0/step.0/block.0#gate_add.0"),
+                   "the first failure is named: %s", v->path);
+        }
+        tt_report_free(r);
+        r = report("f32");
+        expect_ok(tt_validate_rollout(ctx, r, tables[i], tt_arith_find("f32"),
+                                      &m, state), "chunks");
+        expect(tt_report_compared(r) > 20, "chunks compared");
+        expect(tt_report_passed(r) == (i < 2), "chunks of table %d: %s", i,
+               i < 2 && tt_report_first(r) ? tt_report_first(r)->path : "");
+        tt_report_free(r);
+    }
+    expect(access(state, F_OK) != 0, "the state file is removed");
+    tt_dit_close(dit);
+}
+
+#endif
+
+int main(void)
+{
+    ctx = test_begin("validate/backend");
+    test_formats();
+    test_metrics();
+    test_judge();
+#ifdef TT_REAL_DOUBLE
+    printf("note: operators and model are judged in the float build\n");
+#else
+    test_operators();
+    test_model();
+#endif
+    return test_end();
+}

@@ -29,7 +29,7 @@ struct tt_shadow {
     const tt_ops *before, *ours, *candidate;
     const tt_arith *arith;
     tt_report *report;
-    bool adopt;
+    bool adopt, listening;
     char place[256];         /* ctx->path of the latest call                  */
     int64_t count[OP_KINDS]; /* calls of each operator at this place          */
     int64_t hints[OP_KINDS]; /* looked for: one takes as long as many calls   */
@@ -242,6 +242,13 @@ static const tt_ops shadow_ops = {
     .col_blend = s_col_blend,
 };
 
+/* Scopes are only kept while somebody listens. */
+static void listen(void *user, const char *path, tt_dtype dtype, int rank,
+                   const int64_t *dim, const void *data)
+{
+    (void)user, (void)path, (void)dtype, (void)rank, (void)dim, (void)data;
+}
+
 tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
                          const tt_ops *candidate, const tt_arith *arith,
                          bool adopt)
@@ -257,6 +264,8 @@ tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
     s->arith = arith;
     s->report = report;
     s->adopt = adopt;
+    s->listening = !ctx->tap;
+    if (s->listening) ctx->tap = listen;
     ctx->ops = &s->ops;
     *out = s;
     return TT_OK;
@@ -266,5 +275,6 @@ void tt_shadow_close(tt_ctx *ctx, tt_shadow *s)
 {
     if (!s) return;
     ctx->ops = s->before;
+    if (s->listening) ctx->tap = NULL;
     free(s);
 }

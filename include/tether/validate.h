@@ -140,6 +140,46 @@ tt_status tt_report_json(tt_ctx *ctx, const tt_report *r, const char *path);
 tt_status tt_report_junit(tt_ctx *ctx, const tt_report *r, const char *path);
 tt_status tt_report_html(tt_ctx *ctx, const tt_report *r, const char *path);
 
+/* ---- dumps --------------------------------------------------------------- */
+
+/* Two safetensors files of named tensors, one written by another program, or
+ * with `trace` files of `generate --trace-cache`. */
+typedef struct tt_dump_options {
+    const char *got, *want;  /* theirs; ours, whose data order is the order of
+                                execution                                     */
+    const char *oracle;      /* ours in float64; NULL: `want` serves as one   */
+    const char *emul;        /* ours in the declared arithmetic; NULL: one
+                                rounding to it of `want`, which is right for
+                                a dump that was rounded and nothing else      */
+    const tt_arith *arith;   /* NULL: every bit counts, types too             */
+    const char *filter;      /* glob of names; NULL: all                      */
+    const char *prefix;      /* put before the paths of verdicts; NULL: ""    */
+    const char *curve;       /* curve for tt_report_grow; NULL: none          */
+    bool partial;            /* theirs may lack kinds of names altogether     */
+    bool extra_fails;        /* a name only they have is a difference         */
+    bool injected;           /* ours took their tensors at every point, so each
+                                is compared for itself and nothing follows
+                                from a tie                                    */
+    bool quiet;              /* curve and notes only, no verdicts             */
+} tt_dump_options;
+
+/* Compare in ours' order. Shapes may differ by axes of 1 and by axes merged
+ * ([T, H, D] against [1, T, H*D]). Integers must be equal, GRAB's picks
+ * (grab.keep, grab_keep) up to ties: every frame they kept in place of another
+ * had a score within TT_SLACK times the error of the declared arithmetic of the
+ * other's. What differs behind a tie cannot be judged from files and is a tie
+ * too, said in its hint. Notes name what was covered.
+ * Errors  TT_EIO, TT_EFORMAT: a file that cannot be read. */
+tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o);
+
+/* True when `t` has the elements of [dim] in the same order: shapes equal up to
+ * axes of 1 and to merging neighbours. */
+bool tt_shape_fits(const tt_tensor *t, int rank, const int64_t *dim);
+
+/* The operators that make the value of a tap from the taps before it: "rope,
+ * attention, linear" for ".../self_attn"; "" when the name is not ours. */
+const char *tt_tap_operators(const char *path);
+
 /* ---- plug-ins ------------------------------------------------------------ */
 
 /* A plug-in exports

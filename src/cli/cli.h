@@ -28,6 +28,7 @@ int cmd_convert(tt_ctx *ctx, int argc, char **argv);
 int cmd_analyze(tt_ctx *ctx, int argc, char **argv);
 int cmd_compare(tt_ctx *ctx, int argc, char **argv);
 int cmd_validate(tt_ctx *ctx, int argc, char **argv);
+int cmd_diff(tt_ctx *ctx, int argc, char **argv);
 int cmd_demo(tt_ctx *ctx, int argc, char **argv);
 int cmd_bench(tt_ctx *ctx, int argc, char **argv);
 

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "tether/validate.h"
+
 /* ---- --dump -------------------------------------------------------------- */
 
 static void on_tap(void *user, const char *path, tt_dtype dtype, int rank,
@@ -41,17 +43,6 @@ tt_status dump_close(tt_ctx *ctx, dump *d)
 
 /* ---- --inject ------------------------------------------------------------ */
 
-/* Same extents; axes of 1 in front do not count. */
-static bool fits(const tt_tensor *t, int rank, const int64_t *dim)
-{
-    int skip = 0;
-    while (skip < t->rank && t->rank - skip > rank && t->dim[skip] == 1) skip++;
-    if (t->rank - skip != rank) return false;
-    for (int i = 0; i < rank; i++)
-        if (t->dim[skip + i] != dim[i]) return false;
-    return true;
-}
-
 /* Overwrite n values; false, and nothing is changed, when one is not finite:
  * a run that goes on with NaN would say nothing about what follows. */
 static bool take_reals(tt_ctx *ctx, void *data, tt_dtype dtype, int64_t n,
@@ -79,7 +70,7 @@ static void on_inject(void *user, const char *path, tt_dtype dtype, int rank,
     if (!e) return;
     for (int i = 0; i < rank; i++) n *= dim[i];
     const bool real = dtype == TT_F32 || dtype == TT_F64;
-    if (!fits(&e->t, rank, dim) || tt_dtype_is_real(e->t.dtype) != real) {
+    if (!tt_shape_fits(&e->t, rank, dim) || tt_dtype_is_real(e->t.dtype) != real) {
         tt_warn(j->ctx, "%s: %s is %s %s, but the model has %s %s there; it "
                 "was not injected", j->name, path, tt_dtype_name(e->t.dtype),
                 tt_shape_string(theirs, sizeof theirs, e->t.rank, e->t.dim),

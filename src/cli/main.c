@@ -37,16 +37,14 @@ static const command commands[] = {
      cmd_compare},
     {"validate", "is another implementation right, and if not, where is it "
      "wrong", cmd_validate},
+    {"diff", "two dumps: the first difference, and how large all are",
+     cmd_diff},
     {"demo", "a video and a contact sheet from the small built-in model",
      cmd_demo},
     {"bench", "speed of the operators, or their error against float64",
      cmd_bench},
 };
 enum { NCOMMANDS = sizeof commands / sizeof commands[0] };
-
-/* Planned, so that the answer is better than "unknown". */
-static const char *const planned[] = {"diff"};
-enum { NPLANNED = sizeof planned / sizeof planned[0] };
 
 /* ---- signals ------------------------------------------------------------- */
 
@@ -159,11 +157,6 @@ const char *cli_determinism(const tt_ops *ops)
 static int no_such_command(const char *name)
 {
     const char *names[NCOMMANDS];
-    for (int i = 0; i < NPLANNED; i++)
-        if (!strcmp(planned[i], name)) {
-            fprintf(stderr, "tether: `%s` is not in this build yet\n", name);
-            return 2;
-        }
     for (int i = 0; i < NCOMMANDS; i++) names[i] = commands[i].name;
     const char *near = opt_nearest(name, names, NCOMMANDS);
     if (near)

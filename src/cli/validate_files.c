@@ -4,12 +4,25 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cli/validate_files.h"
 
+#include <stdio.h>
 #include <string.h>
 
 int validate_failed(const tt_ctx *ctx)
 {
     const int status = cli_failed(ctx);
     return status == 1 ? VALIDATE_DATA : status;
+}
+
+const tt_arith *validate_arith(const char *command, const char *name)
+{
+    char names[256] = "";
+    const tt_arith *a = tt_arith_find(name);
+    if (a) return a;
+    for (int i = 0; tt_arith_at(i); i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
+                 i ? ", " : "", tt_arith_at(i)->name);
+    opt_usage(command, "--arith %s is unknown; known: %s", name, names);
+    return NULL;
 }
 
 int validate_finish(tt_ctx *ctx, const tt_report *r,

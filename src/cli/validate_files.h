@@ -36,6 +36,9 @@ int validate_finish(tt_ctx *ctx, const tt_report *r,
                     const validate_outputs *out);
 /* The exit status of the failure in ctx, after printing it. */
 int validate_failed(const tt_ctx *ctx);
+/* --arith NAME; NULL after printing a usage error that lists the names. */
+const tt_arith *validate_arith(const char *command, const char *name);
+
 /* `validate --dump`, `validate export`, `validate check`. argv[0] is a word for
  * messages, options follow. */
 int validate_dump(tt_ctx *ctx, int argc, char **argv);

@@ -60,17 +60,42 @@ tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t)
     return packed ? dst : NULL;
 }
 
+/* Types with values that a float cannot hold, 8 or 4 bytes each. */
+static bool is_large(tt_dtype t) {
+    return t == TT_F64 || t == TT_I64 || t == TT_U64 || t == TT_I32 ||
+           t == TT_U32;
+}
+
+static void widen_large(double *dst, const char *src, tt_dtype t, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        int64_t s8;
+        uint64_t u8;
+        int32_t s4;
+        uint32_t u4;
+        const char *p = src + (size_t)i * tt_dtype_size(t);
+        if (t == TT_F64) memcpy(&dst[i], p, 8);
+        else if (t == TT_I64) memcpy(&s8, p, 8), dst[i] = (double)s8;
+        else if (t == TT_U64) memcpy(&u8, p, 8), dst[i] = (double)u8;
+        else if (t == TT_I32) memcpy(&s4, p, 4), dst[i] = (double)s4;
+        else memcpy(&u4, p, 4), dst[i] = (double)u4;
+    }
+}
+
 double *tt_read_double(tt_ctx *ctx, tt_arena *a, const tt_tensor *t) {
     int64_t n = tt_tensor_count(t);
     double *dst = tt_alloc(ctx, a, n, sizeof *dst, "a tensor");
     if (!dst) return NULL;
-    if (t->dtype == TT_F64) {
-        tt_gather(dst, t);
-        if (t->scale != 0)
-            for (int64_t i = 0; i < n; i++) dst[i] *= (double)t->scale;
-        return dst;
-    }
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    if (is_large(t->dtype)) {
+        char *raw = tt_alloc(ctx, &ctx->scratch, n, tt_dtype_size(t->dtype),
+                             "a tensor");
+        if (raw) {
+            tt_gather(raw, t);
+            widen_large(dst, raw, t->dtype, n);
+        }
+        tt_arena_reset(&ctx->scratch, m);
+        return raw ? dst : NULL;
+    }
     const tt_real *x = tt_read_real(ctx, &ctx->scratch, t);
     for (int64_t i = 0; x && i < n; i++) dst[i] = (double)x[i];
     tt_arena_reset(&ctx->scratch, m);

@@ -1,0 +1,65 @@
+/* cmd_diff.c: tether diff, two files of tensors compared.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Next    src/validate/dump.c */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/validate_files.h"
+
+typedef struct settings {
+    const char *arith, *filter;
+    validate_outputs out;
+} settings;
+
+static const opt_spec options[] = {
+    {OPT_TEXT, "arith", 0, offsetof(settings, arith), "NAME",
+     "B may be what A becomes when its values are rounded to f32, tf32, f16 or "
+     "bf16, a few units in the last place off; types may differ. Without it "
+     "every bit counts"},
+    {OPT_TEXT, "filter", 0, offsetof(settings, filter), "GLOB",
+     "only names that match"},
+    VALIDATE_OUTPUT_OPTIONS(settings, out),
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+static const opt_command diff_command = {
+    .name = "diff",
+    .summary = "two dumps: the first difference, and how large all are",
+    .usage = "A B [--arith NAME]",
+    .intro = "A and B are files of tensors: dumps, traces of the cache, "
+             "latents, weights. The order is that in which A was written, for "
+             "our dumps that of execution; the first line names the first "
+             "tensor that differs. Exit status: 0 equal, 1 different, 2 usage, "
+             "3 a file that cannot be read.",
+    .examples = "  tether diff a.dump b.dump\n"
+                "  tether diff a.dump b.dump --arith bf16 --html diff.html",
+    .options = options,
+    .positional_max = 2,
+};
+
+int cmd_diff(tt_ctx *ctx, int argc, char **argv)
+{
+    settings s = {0};
+    cli_common common;
+    opt_result given;
+    tt_report *r;
+    char title[600];
+    int status = opt_parse(&diff_command, &s, &common, &given, argc, argv);
+    if (status >= 0) return status;
+    if (given.npositional != 2)
+        return opt_usage("diff", "expected two files, A and B");
+    const tt_arith *arith = s.arith ? validate_arith("diff", s.arith) : NULL;
+    if (s.arith && !arith) return VALIDATE_USAGE;
+    if (cli_setup(ctx, &common)) return validate_failed(ctx);
+    const tt_dump_options o = {
+        .want = given.positional[0], .got = given.positional[1],
+        .arith = arith, .filter = s.filter, .extra_fails = true};
+    snprintf(title, sizeof title, "diff %.280s %.280s", o.want, o.got);
+    if (tt_report_new(ctx, &r, title, arith)) return validate_failed(ctx);
+    tt_dump_compare(ctx, r, &o);
+    status = validate_finish(ctx, r, &s.out);
+    tt_report_free(r);
+    return status;
+}

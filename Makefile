@@ -70,7 +70,7 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: all tests test check-bits check-bits-all fuzz libfuzzers tools demo deps help clean install config
+.PHONY: all tests test check-bits check-bits-all fuzz libfuzzers tools demo deps help clean install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -85,6 +85,7 @@ test: tests $(B)/demo-random/config.json   ## build and run every test; the last
 
 tools: $(TOOLS)
 
+<<<<<<< HEAD
 # The bits of this build against ref_data/bits.txt. RUN goes before every
 # program of ours, for cross builds: make CC=aarch64-linux-gnu-gcc LDLIBS=-static
 # RUN=qemu-aarch64-static check-bits. BITS are options of check_bits.
@@ -99,6 +100,13 @@ check-bits-all:   ## the same for every compiler, option and CPU that can be had
 $(B)/demo-random/config.json: $(B)/tools/make_checkpoint
 	@$(RUN) $< --preset demo $(@D) 2>/dev/null
 	@touch $@
+=======
+f64:   ## build/tether-f64, the same program in float64, for tether validate
+	@$(MAKE) --no-print-directory REAL=double tether-program
+	@ln -sfn $(notdir $(B))-double/tether build/tether-f64
+
+tether-program: $(B)/tether
+>>>>>>> 51b57d6 (validate: dumps of another program against runs made for them)
 
 # Needs clang with its libFuzzer and sanitizers. Corpora and findings stay in
 # build/fuzz; FUZZ="zip gguf" chooses targets.

@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "tether/ops.h"
 #include "tether/policy.h"
+#include "tether/validate.h"
 #include "tether/version.h"
 
 typedef struct command {
@@ -90,7 +91,12 @@ static tt_status set_class(tt_ctx *ctx, const char *name)
 tt_status cli_setup(tt_ctx *ctx, const cli_common *common)
 {
     if (common->threads) ctx->nthreads = (int)common->threads;
-    if (common->backend) TT_TRY(tt_ops_use(ctx, common->backend));
+    /* arith-bf16: our own emulation of that arithmetic, to compare with */
+    const tt_arith *arith =
+        common->backend && !strncmp(common->backend, "arith-", 6)
+        ? tt_arith_find(common->backend + 6) : NULL;
+    if (arith) ctx->ops = tt_arith_ops(arith);
+    else if (common->backend) TT_TRY(tt_ops_use(ctx, common->backend));
     return common->cls ? set_class(ctx, common->cls) : TT_OK;
 }
 

@@ -1,11 +1,190 @@
-/* validate_dump.c: `tether validate --dump`.
+/* validate_dump.c: `tether validate --dump`, a dump of another program against
+ * ours.
  *
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   three dumps of ours say what is right and how wrong one may be: the
+ *         run itself, the same in float64 and the same in the declared
+ *         arithmetic. With `-- generate ...` they are made here, twice: once
+ *         with their tensors injected at every point, so that every tensor is
+ *         judged for itself and the first failure names the segment (teacher
+ *         forcing); once left to themselves, for the curve of growth.
+ * Next    validate_runs.c, src/validate/dump.c */
+#include <stdio.h>
+#include <string.h>
+
 #include "cli/validate_files.h"
+#include "cli/validate_runs.h"
+
+typedef struct settings {
+    const char *dump, *against, *oracle, *emulated, *arith, *filter, *f64;
+    const char *keep;
+    bool partial, free_only;
+    validate_outputs out;
+} settings;
+
+static const opt_spec options[] = {
+    {OPT_GROUP, NULL, 0, 0, NULL, "What is compared"},
+    {OPT_TEXT, "dump", 0, offsetof(settings, dump), "FILE",
+     "theirs: a safetensors file of tensors named as by `generate --dump`, or "
+     "a trace of the cache"},
+    {OPT_TEXT, "arith", 0, offsetof(settings, arith), "NAME",
+     "what they compute with: f32 (default), tf32, f16, bf16, f16-stored, "
+     "bf16-stored"},
+    {OPT_TEXT, "filter", 0, offsetof(settings, filter), "GLOB",
+     "only names that match"},
+    {OPT_FLAG, "partial", 0, offsetof(settings, partial), NULL,
+     "their dump may lack kinds of tensors; coverage is printed. Without it "
+     "every tensor of ours must be there"},
+    {OPT_GROUP, NULL, 0, 0, NULL, "Against dumps that exist"},
+    {OPT_TEXT, "against", 0, offsetof(settings, against), "FILE",
+     "ours, from `tether generate --dump` with the same inputs"},
+    {OPT_TEXT, "oracle", 0, offsetof(settings, oracle), "FILE",
+     "the same from the float64 program (`make f64`)"},
+    {OPT_TEXT, "emulated", 0, offsetof(settings, emulated), "FILE",
+     "the same from `tether generate --backend arith-NAME`; without it limits "
+     "are those of a single rounding"},
+    {OPT_GROUP, NULL, 0, 0, NULL, "Against runs made here: -- generate ARGS"},
+    {OPT_TEXT, "f64", 0, offsetof(settings, f64), "PROGRAM",
+     "the float64 program (default: tether-f64 beside this one)"},
+    {OPT_FLAG, "free-only", 0, offsetof(settings, free_only), NULL,
+     "judge our runs as they are, without injecting their tensors"},
+    {OPT_TEXT, "keep", 0, offsetof(settings, keep), "FOLDER",
+     "leave our dumps in this folder"},
+    VALIDATE_OUTPUT_OPTIONS(settings, out),
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+static const opt_command dump_command = {
+    .name = "validate",
+    .summary = "a dump of another program against ours",
+    .usage = "--dump THEIRS (--against OURS | [options] -- generate ARGS...)",
+    .intro = "Every tensor may err a small multiple of what the declared "
+             "arithmetic errs on the same inputs. The first line names the "
+             "first tensor that is wrong. With `-- generate` our model runs "
+             "with their tensors injected at every named point, so that each "
+             "is compared with what our operators make of theirs.",
+    .examples = "  tether validate --dump theirs.st --arith bf16 --html r.html "
+                "\\\n      -- generate -m DIR --embeds text.st --noise noise.st "
+                "--latents 9\n"
+                "  tether validate --dump theirs.st --against ours.st "
+                "--oracle ours64.st",
+    .options = options,
+};
+
+static void compare_files(tt_ctx *ctx, tt_report *r, const settings *s,
+                          const tt_arith *arith)
+{
+    if (!s->emulated)
+        tt_report_note(r, "no --emulated dump: limits are those of one "
+                       "rounding to %s", arith->name);
+    if (!s->oracle && sizeof(tt_real) == 4)
+        tt_report_note(r, "no --oracle dump: our float32 run stands in for "
+                       "float64");
+    tt_dump_compare(ctx, r, &(tt_dump_options){
+        .got = s->dump, .want = s->against, .oracle = s->oracle,
+        .emul = s->emulated, .arith = arith, .filter = s->filter,
+        .partial = s->partial, .curve = "free running"});
+}
+
+static tt_dump_options options_of(const settings *s, const tt_arith *arith,
+                                  const validate_set *set, const char *curve)
+{
+    return (tt_dump_options){
+        .got = s->dump, .want = set->ours, .emul = set->emul,
+        .oracle = *set->oracle ? set->oracle : NULL, .arith = arith,
+        .filter = s->filter, .partial = s->partial, .curve = curve};
+}
+
+/* Our runs, injected and free, and what theirs is against them. */
+static void compare_runs(tt_ctx *ctx, tt_report *r, const settings *s,
+                         const tt_arith *arith, int argc, char **argv)
+{
+    validate_runs w;
+    validate_set free_set, local_set;
+    bool injected = false;
+    if (validate_runs_open(ctx, &w, s->f64, s->keep, arith, argc, argv)) return;
+    w.filter = s->filter;
+    if (!*w.f64)
+        tt_report_note(r, "no float64 program (tether-f64; `make f64` builds "
+                       "it): our float32 run stands in for it");
+    if (!s->free_only) {
+        injected = !validate_runs_make(&w, &local_set, "injected", s->dump);
+        if (!injected && ctx->status != TT_EINTR) {
+            tt_report_note(r, "with their tensors injected our model does not "
+                           "run through (%s); judged against a free run",
+                           tt_message(ctx));
+            tt_clear(ctx);
+        }
+    }
+    if (injected) {
+        tt_dump_options o = options_of(s, arith, &local_set,
+                                       "teacher forced, worst tensor");
+        o.injected = true;
+        tt_dump_compare(ctx, r, &o);
+    }
+    if (!ctx->status && !validate_runs_make(&w, &free_set, "free", NULL)) {
+        tt_dump_options o = options_of(s, arith, &free_set, "free running");
+        o.quiet = injected;
+        tt_dump_compare(ctx, r, &o);
+    }
+    validate_runs_close(&w);
+}
+
+/* Where the arguments of `--` begin; argc when there is none. */
+static int find_run(int argc, char **argv)
+{
+    int i = 1;
+    while (i < argc && strcmp(argv[i], "--")) i++;
+    return i;
+}
+
+static int check(const settings *s, int nrun, char **run)
+{
+    if (!s->dump) return opt_usage("validate", "--dump needs a file");
+    if (nrun > 0 && s->against)
+        return opt_usage("validate", "--against is a run that exists, -- "
+                         "generate makes one: give one of them");
+    if (nrun > 0 && (s->oracle || s->emulated))
+        return opt_usage("validate", "--oracle and --emulated go with "
+                         "--against");
+    if (!nrun && !s->against)
+        return opt_usage("validate", "expected --against FILE, or -- generate "
+                         "ARGS...");
+    if (!nrun && (s->f64 || s->free_only || s->keep))
+        return opt_usage("validate", "--f64, --free-only and --keep go with "
+                         "-- generate");
+    if (nrun > 0 && strcmp(run[0], "generate"))
+        return opt_usage("validate", "after -- expected `generate` and its "
+                         "options, not `%s`", run[0]);
+    for (int i = 1; i < nrun; i++)
+        if (!strncmp(run[i], "--dump", 6) || !strncmp(run[i], "--inject", 8)
+            || !strncmp(run[i], "--backend", 9) || !strcmp(run[i], "--resume"))
+            return opt_usage("validate", "%s of `generate` is chosen here",
+                             run[i]);
+    return -1;
+}
 
 int validate_dump(tt_ctx *ctx, int argc, char **argv)
 {
-    (void)ctx;
-    (void)argc;
-    return opt_usage(argv[0], "--dump is not in this build yet");
+    settings s = {.arith = "f32"};
+    cli_common common;
+    opt_result given;
+    tt_report *r;
+    char title[600];
+    const int run = find_run(argc, argv);
+    const int nrun = argc - run > 1 ? argc - run - 1 : 0;
+    int status = opt_parse(&dump_command, &s, &common, &given, run, argv);
+    if (status < 0) status = check(&s, nrun, argv + run + 1);
+    if (status >= 0) return status;
+    const tt_arith *arith = validate_arith("validate", s.arith);
+    if (!arith) return VALIDATE_USAGE;
+    if (cli_setup(ctx, &common)) return validate_failed(ctx);
+    snprintf(title, sizeof title, "validate %.500s", s.dump);
+    if (tt_report_new(ctx, &r, title, arith)) return validate_failed(ctx);
+    if (nrun) compare_runs(ctx, r, &s, arith, nrun, argv + run + 1);
+    else compare_files(ctx, r, &s, arith);
+    status = validate_finish(ctx, r, &s.out);
+    tt_report_free(r);
+    return status;
 }

@@ -23,6 +23,7 @@ static void compare_all(dump_run *d, const tt_entry *const *order);
 static void compare_one(dump_run *d, const tt_entry *ours);
 static void say_coverage(dump_run *d, const tt_entry *const *order);
 static void find_trace_tie(dump_run *d);
+static void end_point(dump_run *d);
 
 /* ---- files --------------------------------------------------------------- */
 
@@ -119,6 +120,7 @@ static void compare_all(dump_run *d, const tt_entry *const *order)
         if (chosen(d, order[i]->name)) compare_one(d, order[i]);
         tt_arena_reset(&d->ctx->scratch, mark);
     }
+    end_point(d);
     if (d->ctx->status) return;
     compare_extra(d);
     if (!d->opt->quiet) say_coverage(d, order);
@@ -182,18 +184,25 @@ static void say_coverage(dump_run *d, const tt_entry *const *order)
 
 /* ---- shapes -------------------------------------------------------------- */
 
+/* Does `one` become `b` by taking its axes [0, *i] from the back together? */
+static bool merge(int64_t one, int64_t b, const int64_t *dim, int *i)
+{
+    while (one < b && *i >= 0)
+        if (!tt_checked_mul(&one, one, dim[(*i)--])) return false;
+    return one == b;
+}
+
 bool tt_shape_fits(const tt_tensor *t, int rank, const int64_t *dim)
 {
     int i = t->rank - 1, k = rank - 1;
     while (i >= 0 || k >= 0) {
-        int64_t a = i >= 0 ? t->dim[i--] : 1, b = k >= 0 ? dim[k--] : 1;
-        while (a != b) {          /* merge the side that is behind */
-            int64_t *less = a < b ? &a : &b;
-            const int64_t next = a < b ? (i >= 0 ? t->dim[i--] : -1)
-                                       : (k >= 0 ? dim[k--] : -1);
-            if (next < 0 || !tt_checked_mul(less, *less, next)) return false;
-            if (*less == 0) return a == b;
-        }
+        while (i >= 0 && t->dim[i] == 1) i--;
+        while (k >= 0 && dim[k] == 1) k--;
+        if (i < 0 || k < 0) return i == k;
+        const int64_t a = t->dim[i--], b = dim[k--];
+        if (a < b ? !merge(a, b, t->dim, &i) : !merge(b, a, dim, &k))
+            return false;
+        if (a == 0 || b == 0) return a == b;
     }
     return true;
 }
@@ -388,6 +397,37 @@ static void explain(dump_run *d, tt_verdict *v, const pair *p)
     tt_arena_reset(&d->ctx->scratch, mark);
 }
 
+/* The relative error the declared arithmetic makes. */
+static double emulated_error(const pair *p)
+{
+    double e = 0, w = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        const double x = p->emul[i] - p->want[i];
+        e += x * x;
+        w += p->want[i] * p->want[i];
+    }
+    return w > 0 ? sqrt(e / w) : 0;
+}
+
+static void end_point(dump_run *d)
+{
+    if (d->point.curve) tt_report_grow(d->report, &d->point);
+    d->point.curve = NULL;
+}
+
+/* With everything injected errors do not add up: the worst tensor of a chunk
+ * is its point. */
+static void grow_injected(dump_run *d, const tt_verdict *v, const pair *p)
+{
+    int64_t chunk;
+    if (sscanf(p->ours->name, "chunk.%" SCNd64 "/", &chunk) != 1) return;
+    if (d->point.curve && d->point.chunk != chunk) end_point(d);
+    if (d->point.curve && !(v->m.rel_l2 > d->point.rel_l2)) return;
+    d->point = (tt_growth){.curve = d->opt->curve, .chunk = chunk,
+                           .rel_l2 = v->m.rel_l2,
+                           .earned = emulated_error(p)};
+}
+
 /* chunk.<i>/step.<j>/x0: a point of the curve, unless a later step follows. */
 static void grow(dump_run *d, const tt_verdict *v, const pair *p)
 {
@@ -395,21 +435,20 @@ static void grow(dump_run *d, const tt_verdict *v, const pair *p)
     int end = 0;
     char next[80];
     const char *name = p->ours->name;
-    if (!d->opt->curve || !p->emul
-        || sscanf(name, "chunk.%" SCNd64 "/step.%" SCNd64 "/x0%n", &chunk,
+    if (!d->opt->curve || !p->emul || !tt_dtype_is_real(p->ours->t.dtype))
+        return;
+    if (d->opt->injected) {
+        grow_injected(d, v, p);
+        return;
+    }
+    if (sscanf(name, "chunk.%" SCNd64 "/step.%" SCNd64 "/x0%n", &chunk,
                   &step, &end) != 2 || !end || name[end]) return;
     snprintf(next, sizeof next, "chunk.%" PRId64 "/step.%" PRId64 "/x0", chunk,
              step + 1);
     if (tt_file_find(d->f.got, next) && tt_file_find(d->f.want, next)) return;
-    double e = 0, w = 0;
-    for (int64_t i = 0; i < p->n; i++) {
-        const double x = p->emul[i] - p->want[i];
-        e += x * x;
-        w += p->want[i] * p->want[i];
-    }
     tt_report_grow(d->report, &(tt_growth){
         .curve = d->opt->curve, .chunk = chunk, .rel_l2 = v->m.rel_l2,
-        .earned = w > 0 ? sqrt(e / w) : 0});
+        .earned = emulated_error(p)});
 }
 
 static void compare_values(dump_run *d, tt_verdict *v, pair *p)
@@ -421,14 +460,29 @@ static void compare_values(dump_run *d, tt_verdict *v, pair *p)
     grow(d, v, p);
     if (d->opt->quiet) return;
     explain(d, v, p);
+    if (d->opt->injected && v->outcome == TT_MISMATCH && *d->since
+        && strlen(v->hint) + strlen(d->since) + 24 < sizeof v->hint)
+        snprintf(v->hint + strlen(v->hint), sizeof v->hint - strlen(v->hint),
+                 "%sgiven theirs up to %s", *v->hint ? "; " : "", d->since);
     tt_report_add(d->report, v, p->got, p->want);
+}
+
+/* Operators between the latest tensor of theirs and this one. */
+static const char *segment(dump_run *d, const char *name)
+{
+    const char *own = tt_tap_operators(name);
+    const size_t used = strlen(d->between);
+    if (*own && !strstr(d->between, own))
+        snprintf(d->between + used, sizeof d->between - used, "%s%s",
+                 used ? "; " : "", own);
+    return d->between;
 }
 
 static void compare_one(dump_run *d, const tt_entry *ours)
 {
     char shape[160];
     pair p = {.ours = ours, .theirs = tt_file_find(d->f.got, ours->name)};
-    tt_verdict v = {.op = tt_tap_operators(ours->name), .outcome = TT_PASS,
+    tt_verdict v = {.op = segment(d, ours->name), .outcome = TT_PASS,
                     .rank = ours->t.rank};
     memcpy(v.dim, ours->t.dim, sizeof v.dim);
     snprintf(v.path, sizeof v.path, "%s%s",
@@ -453,6 +507,8 @@ static void compare_one(dump_run *d, const tt_entry *ours)
                  tt_dtype_name(ours->t.dtype));
     } else {
         compare_values(d, &v, &p);
+        snprintf(d->since, sizeof d->since, "%s", ours->name);
+        d->between[0] = '\0';
         return;
     }
     if (!d->opt->quiet) tt_report_add(d->report, &v, NULL, NULL);

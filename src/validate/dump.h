@@ -22,6 +22,10 @@ typedef struct dump_run {
     char tie[200];             /* name of the first tie, "" while none        */
     int64_t tie_round, tie_chunk; /* of a trace; -1: none                     */
     int64_t chunks, rounds;    /* of a trace; -1: this is none                */
+    char since[200];           /* the latest tensor of theirs                 */
+    char between[400];         /* operators of ours since then                */
+    tt_growth point;           /* worst tensor of the chunk under way; curve
+                                  NULL: none yet                              */
     int64_t behind_tie;        /* tensors that could not be judged            */
 } dump_run;
 

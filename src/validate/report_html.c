@@ -256,7 +256,7 @@ static void put_curve(FILE *f, const tt_report *r, const char *curve)
             "text-anchor=\"end\">%lld</text></svg><figcaption>", LEFT,
             PLOT_H - 8, PLOT_W - 8, PLOT_H - 8, (long long)p.chunks - 1);
     report_xml(f, curve);
-    fputs(": relative L2 error of x0; dashed: what the declared arithmetic "
+    fputs(": relative L2 error; dashed: what the declared arithmetic "
           "errs</figcaption></figure>\n", f);
 }
 

@@ -3,10 +3,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   GRAB keeps the M best of P scores. A program that errs by e in every
- *         score may swap two frames whose scores differ by 2 e. e is the
- *         largest error of the declared arithmetic over the row, at least half
- *         a unit of its format at the largest score, times TT_SLACK. */
+ * Model   GRAB keeps the M best of P scores. A program may swap two frames
+ *         whose scores differ by less than TT_SLACK e, where e is the largest
+ *         error of the declared arithmetic over the row, at least half a unit
+ *         of its format at the largest score. */
 #include "validate/dump.h"
 
 #include <math.h>
@@ -21,7 +21,8 @@ static double score_error(const selection *s, const tt_arith *arith)
         if (s->emul && fabs(s->emul[c] - s->score[c]) > e)
             e = fabs(s->emul[c] - s->score[c]);
     }
-    const double half = tt_format_epsilon(arith->product) / 2 * top;
+    const tt_format f = s->emul ? arith->stored : arith->product;
+    const double half = tt_format_epsilon(f) / 2 * top;
     return e > half ? e : half;
 }
 
@@ -39,7 +40,7 @@ pick selection_compare(const selection *s, const tt_arith *arith,
     }
     if (same) return PICK_SAME;
     if (!arith || !finite || kept[0] != kept[1]) return PICK_WRONG;
-    *allowed = 2 * TT_SLACK * score_error(s, arith);
+    *allowed = TT_SLACK * score_error(s, arith);
     for (int64_t c = 0; c < s->P; c++)
         for (int64_t d = 0; d < s->P; d++)
             if (s->got[c] && !s->want[c] && s->want[d] && !s->got[d]) {

@@ -1,0 +1,174 @@
+/* validate_runs.c: the same command three times.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Our own two run inside this process on a context of their own; float64 is
+ * another build of the program. */
+#include "cli/validate_runs.h"
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+int validate_spawn(char *const *argv)
+{
+    pid_t pid;
+    int status;
+    if (posix_spawn(&pid, argv[0], NULL, NULL, argv, environ)) return -1;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR) return -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+tt_status validate_find_f64(tt_ctx *ctx, char *out, size_t size,
+                            const char *given)
+{
+    static const char *const place[] = {"tether-f64", "../tether-f64"};
+    char self[512];
+    out[0] = '\0';
+    if (given) {
+        snprintf(out, size, "%s", given);
+        if (!access(out, X_OK)) return TT_OK;
+        return tt_fail(ctx, TT_EINVAL, "--f64 %s: cannot be run: %s", given,
+                       strerror(errno));
+    }
+    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0) return TT_OK;
+    self[n] = '\0';
+    if (sizeof(tt_real) == 8) {
+        snprintf(out, size, "%s", self);
+        return TT_OK;
+    }
+    char *slash = strrchr(self, '/');
+    if (slash) slash[1] = '\0';
+    for (size_t i = 0; i < sizeof place / sizeof place[0]; i++) {
+        const int k = snprintf(out, size, "%s%s", self, place[i]);
+        if (k > 0 && (size_t)k < size && !access(out, X_OK)) return TT_OK;
+    }
+    out[0] = '\0';
+    return TT_OK;
+}
+
+tt_status validate_runs_open(tt_ctx *ctx, validate_runs *w, const char *f64,
+                             const char *keep, const tt_arith *arith, int argc,
+                             char **argv)
+{
+    const char *tmp = getenv("TMPDIR");
+    *w = (validate_runs){.ctx = ctx, .argc = argc, .argv = argv};
+    snprintf(w->backend, sizeof w->backend, "arith-%s", arith->name);
+    TT_TRY(validate_find_f64(ctx, w->f64, sizeof w->f64, f64));
+    if (keep) {
+        snprintf(w->folder, sizeof w->folder, "%s", keep);
+        if (mkdir(keep, 0777) && errno != EEXIST)
+            return tt_fail(ctx, TT_EIO, "%s: cannot make this folder: %s",
+                           keep, strerror(errno));
+        return TT_OK;
+    }
+    w->temporary = true;
+    snprintf(w->folder, sizeof w->folder, "%s/tether-validate-XXXXXX",
+             tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(w->folder))
+        return tt_fail(ctx, TT_EIO, "%s: cannot make a temporary folder: %s",
+                       w->folder, strerror(errno));
+    return TT_OK;
+}
+
+/* Without an output of its own the command decodes nothing. */
+static bool has_output(const validate_runs *w)
+{
+    static const char *const output[] = {"--output", "--contact-sheet",
+                                         "--latents-out", "--contact_sheet",
+                                         "--latents_out"};
+    for (int i = 1; i < w->argc; i++) {
+        if (!strncmp(w->argv[i], "-o", 2)) return true;
+        for (size_t k = 0; k < sizeof output / sizeof output[0]; k++)
+            if (!strncmp(w->argv[i], output[k], strlen(output[k])))
+                return true;
+    }
+    return false;
+}
+
+/* Exit status of one run into the file `dump`; `program` NULL: in here. */
+static int run_one(validate_runs *w, char *program, const char *dump,
+                   const char *inject, const char *backend)
+{
+    tt_ctx *ctx = w->ctx;
+    char latents[640];
+    const int64_t room = w->argc + 20;
+    char **a = tt_alloc0(ctx, &ctx->scratch, room, sizeof *a, "arguments");
+    if (!a) return 1;
+    int n = 0;
+    if (program) a[n++] = program;
+    for (int i = 0; i < w->argc; i++) a[n++] = w->argv[i];
+    snprintf(latents, sizeof latents, "%s/latents", w->folder);
+    const char *more[] = {
+        "-q", "--dump", dump, w->filter ? "--dump-filter" : NULL, w->filter,
+        inject ? "--inject" : NULL, inject, backend ? "--backend" : NULL,
+        backend, has_output(w) ? NULL : "--no-decode",
+        has_output(w) ? NULL : "--latents-out",
+        has_output(w) ? NULL : latents};
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
+        if (more[i]) a[n++] = tt_strdup(ctx, &ctx->scratch, more[i]);
+    if (ctx->status) return 1;
+    if (program) return validate_spawn(a);
+    tt_ctx own;
+    if (tt_ctx_init(&own)) return cli_failed(&own);
+    own.nthreads = ctx->nthreads;
+    own.ops = ctx->ops;
+    const int status = cmd_generate(&own, n, a);
+    tt_ctx_free(&own);
+    return status;
+}
+
+static tt_status run_checked(validate_runs *w, char *program, const char *dump,
+                             const char *inject, const char *backend)
+{
+    const tt_arena_mark mark = tt_arena_here(&w->ctx->scratch);
+    const int status = run_one(w, program, dump, inject, backend);
+    tt_arena_reset(&w->ctx->scratch, mark);
+    if (status == 0) return w->ctx->status;
+    return tt_fail(w->ctx, status == 2 ? TT_EINVAL
+                           : status >= 128 ? TT_EINTR : TT_EFORMAT,
+                   "our own run failed (%s, exit status %d)",
+                   program ? program : backend ? backend : "as given", status);
+}
+
+tt_status validate_runs_make(validate_runs *w, validate_set *set,
+                             const char *name, const char *inject)
+{
+    memset(set, 0, sizeof *set);
+    snprintf(set->ours, sizeof set->ours, "%s/%s.ours", w->folder, name);
+    snprintf(set->emul, sizeof set->emul, "%s/%s.%s", w->folder, name,
+             w->backend);
+    TT_TRY(run_checked(w, NULL, set->ours, inject, NULL));
+    if (*w->f64) {
+        snprintf(set->oracle, sizeof set->oracle, "%s/%s.f64", w->folder, name);
+        TT_TRY(run_checked(w, w->f64, set->oracle, inject, NULL));
+    }
+    return run_checked(w, NULL, set->emul, inject, w->backend);
+}
+
+void validate_runs_close(validate_runs *w)
+{
+    static const char *const name[] = {"injected", "free"};
+    char path[700];
+    if (!w->temporary) return;
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s.ours", w->folder, name[i]);
+        unlink(path);
+        snprintf(path, sizeof path, "%s/%s.f64", w->folder, name[i]);
+        unlink(path);
+        snprintf(path, sizeof path, "%s/%s.%s", w->folder, name[i], w->backend);
+        unlink(path);
+    }
+    snprintf(path, sizeof path, "%s/latents", w->folder);
+    unlink(path);
+    rmdir(w->folder);
+}

@@ -107,9 +107,9 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
 typedef struct tt_report tt_report;
 
 /* One point of an error-growth curve: relative L2 error of `x0` of a chunk, or
- * of its worst tensor where theirs are injected. */
+ * the rms of it over the chunk's tensors where theirs are injected. */
 typedef struct tt_growth {
-    const char *curve;   /* "teacher forced, worst tensor", "free running"    */
+    const char *curve;   /* "teacher forced, all tensors", "free running"     */
     int64_t chunk;
     double rel_l2, earned;
 } tt_growth;

@@ -119,7 +119,7 @@ static void compare_runs(tt_ctx *ctx, tt_report *r, const settings *s,
     }
     if (injected) {
         tt_dump_options o = options_of(s, arith, &local_set,
-                                       "teacher forced, worst tensor");
+                                       "teacher forced, all tensors");
         o.injected = true;
         tt_dump_compare(ctx, r, &o);
     }

@@ -411,21 +411,28 @@ static double emulated_error(const pair *p)
 
 static void end_point(dump_run *d)
 {
-    if (d->point.curve) tt_report_grow(d->report, &d->point);
+    if (!d->point.curve) return;
+    d->point.rel_l2 = sqrt(d->point.rel_l2 / (double)d->point_n);
+    d->point.earned = sqrt(d->point.earned / (double)d->point_n);
+    tt_report_grow(d->report, &d->point);
     d->point.curve = NULL;
 }
 
-/* With everything injected errors do not add up: the worst tensor of a chunk
- * is its point. */
+/* With everything injected errors do not add up: the point of a chunk is the
+ * root mean square over its tensors. */
 static void grow_injected(dump_run *d, const tt_verdict *v, const pair *p)
 {
     int64_t chunk;
     if (sscanf(p->ours->name, "chunk.%" SCNd64 "/", &chunk) != 1) return;
     if (d->point.curve && d->point.chunk != chunk) end_point(d);
-    if (d->point.curve && !(v->m.rel_l2 > d->point.rel_l2)) return;
-    d->point = (tt_growth){.curve = d->opt->curve, .chunk = chunk,
-                           .rel_l2 = v->m.rel_l2,
-                           .earned = emulated_error(p)};
+    if (!d->point.curve) {
+        d->point = (tt_growth){.curve = d->opt->curve, .chunk = chunk};
+        d->point_n = 0;
+    }
+    const double e = emulated_error(p);
+    d->point.rel_l2 += v->m.rel_l2 * v->m.rel_l2;
+    d->point.earned += e * e;
+    d->point_n++;
 }
 
 /* chunk.<i>/step.<j>/x0: a point of the curve, unless a later step follows. */

@@ -24,8 +24,9 @@ typedef struct dump_run {
     int64_t chunks, rounds;    /* of a trace; -1: this is none                */
     char since[200];           /* the latest tensor of theirs                 */
     char between[400];         /* operators of ours since then                */
-    tt_growth point;           /* worst tensor of the chunk under way; curve
-                                  NULL: none yet                              */
+    tt_growth point;           /* of the chunk under way: sums of squares over
+                                  its tensors; curve NULL: none yet           */
+    int64_t point_n;
     int64_t behind_tie;        /* tensors that could not be judged            */
 } dump_run;
 

@@ -85,7 +85,6 @@ test: tests $(B)/demo-random/config.json   ## build and run every test; the last
 
 tools: $(TOOLS)
 
-<<<<<<< HEAD
 # The bits of this build against ref_data/bits.txt. RUN goes before every
 # program of ours, for cross builds: make CC=aarch64-linux-gnu-gcc LDLIBS=-static
 # RUN=qemu-aarch64-static check-bits. BITS are options of check_bits.
@@ -100,13 +99,12 @@ check-bits-all:   ## the same for every compiler, option and CPU that can be had
 $(B)/demo-random/config.json: $(B)/tools/make_checkpoint
 	@$(RUN) $< --preset demo $(@D) 2>/dev/null
 	@touch $@
-=======
+
 f64:   ## build/tether-f64, the same program in float64, for tether validate
 	@$(MAKE) --no-print-directory REAL=double tether-program
 	@ln -sfn $(notdir $(B))-double/tether build/tether-f64
 
 tether-program: $(B)/tether
->>>>>>> 51b57d6 (validate: dumps of another program against runs made for them)
 
 # Needs clang with its libFuzzer and sanitizers. Corpora and findings stay in
 # build/fuzz; FUZZ="zip gguf" chooses targets.

@@ -31,6 +31,13 @@ ifeq ($(call try,$(MPFR_TEST),-lmpfr -lgmp),yes)
   MPFR_USERS = $(B)/tests/core/test_mathfn $(B)/tools/math_scan
 endif
 
+# AMX: the compiler must know it (gcc 11, clang 12), the system be Linux.
+AMX_TEST := \043include <immintrin.h>\n\043include <sys/syscall.h>\nint main(void){_tile_zero(0);_tile_dpbf16ps(0,1,2);return SYS_arch_prctl<0;}\n
+AMX_FLAGS := -mamx-tile -mamx-bf16
+ifeq ($(call try,$(AMX_TEST),$(AMX_FLAGS)),yes)
+  AMX_DEFS := -DTT_HAVE_AMX
+endif
+
 # ---- flags ---------------------------------------------------------------
 # No -ffast-math, no -march=native, and contraction off: a fused multiply-add
 # is written fma where it is meant (include/tether/ops.h).
@@ -39,7 +46,7 @@ WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes \
 # Readers of files from strangers are also held to -Wconversion.
 WARN_READERS := -Wconversion -Wno-sign-conversion
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE $(OPT) -g -ffp-contract=off -fno-math-errno \
-         $(WARN) -Iinclude -Isrc -pthread $(OMP_FLAGS) \
+         $(WARN) -Iinclude -Isrc -pthread $(OMP_FLAGS) $(AMX_DEFS) \
          $(if $(filter double,$(REAL)),-DTT_REAL_DOUBLE) \
          $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
          $(CFLAGS)
@@ -188,9 +195,11 @@ $(B)/src/ops/exact/kernels_%.o: CFLAGS_ALL += $(KERNEL_FLAGS)
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
 $(B)/src/ops/exact/kernels_avx2.o $(B)/src/ops/exact/kernels_bf16_avx2.o: \
     CFLAGS_ALL += -mavx2 -mfma
-$(B)/src/ops/exact/kernels_avx512.o $(B)/src/ops/exact/kernels_bf16_avx512.o: \
+$(B)/src/ops/exact/kernels_avx512.o $(B)/src/ops/exact/kernels_bf16_avx512.o \
+$(B)/src/ops/exact/kernels_bf16_amx.o $(B)/src/ops/exact/kernels_bf16_amx_model.o: \
     CFLAGS_ALL += -mavx512f -mavx512dq \
     -mavx512vl -mavx512bw -mfma -mprefer-vector-width=512
+$(B)/src/ops/exact/kernels_bf16_amx.o: CFLAGS_ALL += $(if $(AMX_DEFS),$(AMX_FLAGS))
 endif
 
 $(B)/src/core/version.o: CFLAGS_ALL += -DTT_GIT_REV='"$(GIT_REV)"'

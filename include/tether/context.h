@@ -42,6 +42,7 @@ typedef struct tt_ctx {
 
     const struct tt_ops *ops;  /* operator table (ops.h)                      */
     int nthreads;              /* threads an operator may use, >= 1           */
+    int matrix_unit;           /* 0 not asked yet, 1 trusted, -1 not used     */
     tt_arena scratch;
 
     tt_tap_fn tap;             /* NULL: off                                   */

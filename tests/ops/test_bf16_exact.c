@@ -18,7 +18,7 @@
 
 #ifndef TT_REAL_DOUBLE
 
-#include "ops/bf16.h"
+#include "ops/exact/bf16.h"
 
 static tt_ctx *ctx;
 static uint64_t state = 88172645463325252u;
@@ -82,7 +82,8 @@ typedef void (*call_fn)(void *user, float *out);
 
 static void compare(const char *what, call_fn call, void *user, int64_t n)
 {
-    static const char *const levels[] = {"generic", "avx2", "avx512", "amx"};
+    static const char *const levels[] = {"generic", "avx2", "avx512", "amx-model",
+                                         "amx"};
     const tt_ops *golden = tt_ops_find("golden"), *exact = tt_ops_find("exact");
     tt_arena arena = {0};
     float *want = tt_alloc0(ctx, &arena, n, sizeof *want, "want");
@@ -92,7 +93,7 @@ static void compare(const char *what, call_fn call, void *user, int64_t n)
     call(user, want);
     one_nan(want, n);
     ctx->ops = tt_ops_class(exact, TT_CLASS_BF16);
-    for (int l = 0; l < 4; l++)
+    for (int l = 0; l < 5; l++)
         for (int t = 1; t <= 3; t += 2) {
             char name[160];
             snprintf(name, sizeof name, "%s: %s, %d threads", what, levels[l],
@@ -228,10 +229,60 @@ static void test_attention(void)
                 one_attention(shape[s], kind, mode, s % 2);
 }
 
+/* ---- the question a matrix unit is asked ------------------------------------- */
+
+/* The portable tile on its packed floats, with faults on request. */
+static bool fault_flush, fault_order;
+
+static void faulty_tile(float *c, int64_t ldc, const void *rows, int64_t m,
+                        const void *lanes, int64_t groups, bool add)
+{
+    const float *a = rows, *b = lanes;
+    const tt_bf16_kernels *kn = &tt_bf16_generic;
+    for (int r = 0; r < kn->mr; r++)
+        for (int i = 0; i < kn->nr; i++)
+            for (int64_t g = 0; g < groups; g++) {
+                float half[2] = {0, 0};
+                for (int k = 0; k < 32; k++) {
+                    float *s = &half[fault_order ? k / 16 : k % 2];
+                    float x = a[(g * m + r) * 32 + k];
+                    float y = b[(g * 32 + k) * kn->nr + i];
+                    float plain = fmaf(x, y, *s);
+                    *s = !fault_flush ? bf16_fma(x, y, *s)
+                         : fabsf(plain) < FLT_MIN ? copysignf(0, plain) : plain;
+                }
+                float *to = &c[r * ldc + i];
+                *to = bf16_add(g || add ? *to : 0, bf16_add(half[0], half[1]));
+            }
+}
+
+static void test_question(void)
+{
+    tt_bf16_kernels faulty = tt_bf16_generic;
+    faulty.tile = faulty_tile;
+    expect(bf16_same_answer(&faulty, &tt_bf16_generic), "without a fault");
+    fault_flush = true;
+    expect(!bf16_same_answer(&faulty, &tt_bf16_generic), "hair-thin sums");
+    fault_flush = false;
+    fault_order = true;
+    expect(!bf16_same_answer(&faulty, &tt_bf16_generic), "another order");
+#if defined(__x86_64__)
+    if (exact_kernels() == &tt_kernels_avx512)
+        expect(bf16_same_answer(&tt_bf16_amx_model, &tt_bf16_generic),
+               "the model of AMX");
+#endif
+    const char *name = exact_bf16_kernels(ctx)->name;
+    if (strcmp(name, "amx"))
+        printf("ops/bf16_exact: AMX hardware was not run (best here: %s); its "
+               "kernel ran on a model of the instructions where there is "
+               "AVX-512\n", name);
+}
+
 int main(void)
 {
     ctx = test_begin("ops/bf16_exact");
     test_hair();
+    test_question();
     test_linear();
     test_attention();
     return test_end();

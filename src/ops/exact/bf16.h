@@ -49,11 +49,21 @@ typedef struct tt_bf16_kernels {
 
 extern const tt_bf16_kernels tt_bf16_generic;
 #if defined(__x86_64__)
-extern const tt_bf16_kernels tt_bf16_avx2, tt_bf16_avx512;
+extern const tt_bf16_kernels tt_bf16_avx2, tt_bf16_avx512, tt_bf16_amx_model;
+#endif
+#if defined(TT_HAVE_AMX)
+extern const tt_bf16_kernels tt_bf16_amx;
+/* Does CPUID show AMX with bf16, and does the system allow it? */
+bool bf16_amx_present(void);
 #endif
 
-/* The best of this CPU, by the rule of exact_kernels. */
-const tt_bf16_kernels *exact_bf16_kernels(void);
+/* Do both give the same bits where they most easily differ? */
+bool bf16_same_answer(const tt_bf16_kernels *a, const tt_bf16_kernels *b);
+
+/* The best of this CPU: TT_CPU as in exact_kernels; avx512 also turns AMX off,
+ * and amx-model (for tests) is the AMX kernel with its instructions in C. The
+ * first call asks the matrix unit (ctx->matrix_unit). */
+const tt_bf16_kernels *exact_bf16_kernels(tt_ctx *ctx);
 
 void exact_bf16_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
                        const tt_tensor *w, const float *b);

@@ -127,7 +127,7 @@ static void run_job(tt_ctx *ctx, const job *q, const tt_tensor *w,
 void exact_bf16_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
                        const tt_tensor *w, const float *b)
 {
-    const tt_bf16_kernels *kn = exact_bf16_kernels();
+    const tt_bf16_kernels *kn = exact_bf16_kernels(ctx);
     int64_t o = w->dim[0], K = w->dim[1], nr = kn->nr;
     int64_t cols = least(BLOCK_COLS / nr * nr, round_up(o, nr));
     /* floats per thread: widened rows of w, or packed rows of x */

@@ -29,16 +29,6 @@ const tt_kernels *exact_kernels(void)
     return &tt_kernels_generic;
 }
 
-const tt_bf16_kernels *exact_bf16_kernels(void)
-{
-#if defined(__x86_64__)
-    const tt_kernels *f32 = exact_kernels();
-    if (f32 == &tt_kernels_avx512) return &tt_bf16_avx512;
-    if (f32 == &tt_kernels_avx2) return &tt_bf16_avx2;
-#endif
-    return &tt_bf16_generic;
-}
-
 /* what both classes share */
 #define REST                                                                   \
     .conv = exact_conv, .layer_norm = exact_layer_norm,                        \

@@ -1,0 +1,100 @@
+/* bf16_choose.c: which kernels of the bf16 class this CPU runs.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A matrix unit is trusted after it has answered a question whose answer the
+ * portable kernel knows: products with small, subnormal and hair-thin sums. */
+#include "ops/exact/bf16.h"
+
+#ifndef TT_REAL_DOUBLE
+
+#include <stdlib.h>
+
+enum { M = BF16_MAX_MR, N = BF16_MAX_NR, K = 3 * BF16_GROUP };
+
+/* Factors whose products lie on both sides of FLT_MIN, and ordinary ones. */
+static void question(float *x, float *w)
+{
+    static const float left[8] = {0x1p-63f, 0x1p-100f, -0x1p-100f, -0x1.8p-100f,
+                                  0, -0x1p-130f, 1.5f, -0.0f};
+    static const float right[8] = {0x1p-63f, 0x1p-50f, 0x1p-51f, 0x1.02p-51f,
+                                   0x1p-130f, -0x1p-64f, 0, -0x1p-63f};
+    uint32_t s = 1;
+    for (int i = 0; i < (M + N) * K; i++) {
+        s = s * 1664525u + 1013904223u;
+        int row = i < M * K ? i / K : i / K - M;
+        /* a third of the rows and lanes hold ordinary numbers */
+        float v = row % 3 == 0 ? (float)(int32_t)s * 0x1p-31f
+                  : i < M * K  ? left[s >> 29] : right[s >> 29];
+        if (i < M * K) x[i] = v;
+        else w[i - M * K] = v;
+    }
+}
+
+/* y [M, N] = x w^T by these kernels, tile by tile, in two slices of K. */
+static void answer(const tt_bf16_kernels *kn, float *y, const float *x,
+                   const float *w)
+{
+    float a[M * K], b[K * N];
+    for (int slice = 0; slice < 2; slice++) {
+        int64_t k0 = slice ? BF16_GROUP : 0;
+        int64_t kc = slice ? K - BF16_GROUP : BF16_GROUP;
+        kn->pack_rows(a, M, x + k0, K, M, kc);
+        for (int64_t c = 0; c < N; c += kn->nr) {
+            kn->pack_lanes(b, w + c * K + k0, K, kn->nr, kc);
+            unsigned state = kn->begin();
+            for (int64_t r = 0; r < M; r += kn->mr)
+                kn->tile(y + r * N + c, N,
+                         (const char *)a + r * BF16_GROUP * kn->size, M, b,
+                         kc / BF16_GROUP, slice > 0);
+            kn->end(state);
+        }
+    }
+}
+
+bool bf16_same_answer(const tt_bf16_kernels *a, const tt_bf16_kernels *b)
+{
+    float x[M * K], w[N * K], ya[M * N], yb[M * N];
+    question(x, w);
+    answer(a, ya, x, w);
+    answer(b, yb, x, w);
+    return memcmp(ya, yb, sizeof ya) == 0;
+}
+
+#if defined(TT_HAVE_AMX)
+static bool amx_usable(tt_ctx *ctx)
+{
+    if (ctx->matrix_unit == 0) {
+        bool there = bf16_amx_present();
+        bool right = there && bf16_same_answer(&tt_bf16_amx, &tt_bf16_generic);
+        if (there && !right)
+            tt_warn(ctx, "this CPU's AMX unit does not give the bits of the "
+                    "bf16 class; the AVX-512 kernels are used instead");
+        ctx->matrix_unit = right ? 1 : -1;
+    }
+    return ctx->matrix_unit > 0;
+}
+#endif
+
+const tt_bf16_kernels *exact_bf16_kernels(tt_ctx *ctx)
+{
+    (void)ctx;
+#if defined(__x86_64__)
+    const tt_kernels *f32 = exact_kernels();
+    const char *wish = getenv("TT_CPU");
+    if (f32 == &tt_kernels_avx512) {
+        if (wish && strcmp(wish, "amx-model") == 0) return &tt_bf16_amx_model;
+#if defined(TT_HAVE_AMX)
+        if (!(wish && strcmp(wish, "avx512") == 0) && amx_usable(ctx))
+            return &tt_bf16_amx;
+#endif
+        return &tt_bf16_avx512;
+    }
+    if (f32 == &tt_kernels_avx2) return &tt_bf16_avx2;
+#endif
+    return &tt_bf16_generic;
+}
+
+#else
+typedef int tt_no_bf16_choose;
+#endif

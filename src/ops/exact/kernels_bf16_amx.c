@@ -1,0 +1,60 @@
+/* kernels_bf16_amx.c: the bf16 class on AMX (TDPBF16PS).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernel is in bf16_amx.h. TDPBF16PS treats subnormals as zero and flushes
+ * whatever MXCSR says. Its registers belong to a thread, whose configuration is
+ * loaded by begin and given back by end. */
+#include "ops/exact/bf16.h"
+
+#if defined(TT_HAVE_AMX) && !defined(TT_REAL_DOUBLE)
+
+#include <cpuid.h>
+#include <immintrin.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static unsigned begin(void)
+{
+    struct {
+        uint8_t palette, start_row, zero[14];
+        uint16_t bytes_per_row[16];
+        uint8_t rows[16];
+    } c;
+    memset(&c, 0, sizeof c);
+    c.palette = 1;
+    for (int t = 0; t < 8; t++) {
+        c.bytes_per_row[t] = 64;
+        c.rows[t] = 16;
+    }
+    _tile_loadconfig(&c);
+    return 0;
+}
+
+static void end(unsigned state)
+{
+    (void)state;
+    _tile_release();
+}
+
+#define TILE_STATE (void)0
+#define TILE_ZERO(t) _tile_zero(t)
+#define TILE_LOAD(t, at, stride) _tile_loadd(t, at, stride)
+#define TILE_DOT(c, a, b) _tile_dpbf16ps(c, a, b)
+#define TILE_STORE(t, at, stride) _tile_stored(t, at, stride)
+#include "ops/exact/bf16_amx.h"
+
+const tt_bf16_kernels tt_bf16_amx = {.name = "amx", BF16_AMX};
+
+bool bf16_amx_present(void)
+{
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_TILEDATA = 18 };
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+    if (!(d >> 22 & 1) || !(d >> 24 & 1)) return false; /* BF16, TILE */
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_TILEDATA) == 0;
+}
+
+#else
+typedef int tt_no_bf16_amx;
+#endif

@@ -12,22 +12,25 @@
 
 enum { M = BF16_MAX_MR, N = BF16_MAX_NR, K = 3 * BF16_GROUP };
 
-/* Factors whose products lie on both sides of FLT_MIN, and ordinary ones. */
+/* A quarter of the rows and lanes hold ordinary numbers; the others factors
+ * whose products lie on both sides of FLT_MIN and a hair apart. */
 static void question(float *x, float *w)
 {
-    static const float left[8] = {0x1p-63f, 0x1p-100f, -0x1p-100f, -0x1.8p-100f,
-                                  0, -0x1p-130f, 1.5f, -0.0f};
-    static const float right[8] = {0x1p-63f, 0x1p-50f, 0x1p-51f, 0x1.02p-51f,
-                                   0x1p-130f, -0x1p-64f, 0, -0x1p-63f};
+    static const float hair[2][4] = {
+        {0x1p-63f, 0x1p-100f, -0x1p-100f, -0x1.8p-100f},
+        {0x1p-63f, 0x1p-50f, 0x1p-51f, 0x1.02p-51f},
+    };
+    static const float small[8] = {0x1p-63f, -0x1p-64f, 0x1.8p-63f, -0.0f,
+                                   0x1p-130f, -0x1p-130f, 0, 0x1p-50f};
     uint32_t s = 1;
     for (int i = 0; i < (M + N) * K; i++) {
         s = s * 1664525u + 1013904223u;
-        int row = i < M * K ? i / K : i / K - M;
-        /* a third of the rows and lanes hold ordinary numbers */
-        float v = row % 3 == 0 ? (float)(int32_t)s * 0x1p-31f
-                  : i < M * K  ? left[s >> 29] : right[s >> 29];
-        if (i < M * K) x[i] = v;
-        else w[i - M * K] = v;
+        int side = i >= M * K, row = i / K - (side ? M : 0);
+        float v = row % 4 == 0   ? (float)(int32_t)s * 0x1p-31f
+                  : row % 4 == 1 ? small[s >> 29]
+                  : s >> 30      ? 0 : hair[side][s >> 28 & 3];
+        if (side) w[i - M * K] = v;
+        else x[i] = v;
     }
 }
 

@@ -15,7 +15,7 @@
 #define SLICE 512        /* products packed at a time: whole groups           */
 #define BLOCK_COLS 2048  /* outputs packed at a time                          */
 #define UNIT_ROWS 160    /* rows of a unit of work                            */
-#define UNIT_COLS 512    /* its outputs, at most                              */
+#define UNIT_COLS 2048   /* its outputs, at most                              */
 
 static int64_t least(int64_t a, int64_t b)
 {

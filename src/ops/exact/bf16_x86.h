@@ -23,10 +23,10 @@
     STORE(even + r * NR + 2 * W, z##r);
 #define FINISH_ONE(at, v, r, i)                                                \
     v = ADD(LOAD(even + r * NR + i), v);                                       \
-    STORE(at + i, ADD(add ? LOAD(at + i) : ZERO(), v));
+    STORE(at + i, ADD(LOAD(at + i), v));
 #define FINISH(r)                                                              \
     {                                                                          \
-        float *at = c + r * ldc;                                               \
+        float *at = sum + r * NR;                                              \
         FINISH_ONE(at, x##r, r, 0)                                             \
         FINISH_ONE(at, y##r, r, W)                                             \
         FINISH_ONE(at, z##r, r, 2 * W)                                         \
@@ -43,8 +43,11 @@ static void tile(float *c, int64_t ldc, const void *rows, int64_t m,
                  const void *lanes, int64_t groups, bool add)
 {
     const float *a = rows, *b = lanes;
-    float even[MR * NR];
-    for (int64_t g = 0; g < groups; g++, add = true) {
+    _Alignas(64) float even[MR * NR], sum[MR * NR];
+    for (int r = 0; r < MR; r++)
+        for (int i = 0; i < NR; i += W)
+            STORE(sum + r * NR + i, add ? LOAD(c + r * ldc + i) : ZERO());
+    for (int64_t g = 0; g < groups; g++) {
         {
             ROWS(DECLARE)
             CHAIN(0)
@@ -58,6 +61,9 @@ static void tile(float *c, int64_t ldc, const void *rows, int64_t m,
         a += m * BF16_GROUP;
         b += NR * BF16_GROUP;
     }
+    for (int r = 0; r < MR; r++)
+        for (int i = 0; i < NR; i += W)
+            STORE(c + r * ldc + i, LOAD(sum + r * NR + i));
 }
 
 static unsigned begin(void)

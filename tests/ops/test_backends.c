@@ -55,6 +55,7 @@ static void compare(const char *what, call_fn call, void *user, int64_t n,
                     double tol)
 {
     static const char *const levels[] = {"generic", "avx2", "avx512"};
+    /* on AArch64 every name but generic means NEON */
     tt_arena arena = {0};
     tt_real *want = tt_alloc0(ctx, &arena, n, sizeof *want, "want");
     tt_real *got = tt_alloc(ctx, &arena, n, sizeof *got, "got");

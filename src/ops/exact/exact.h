@@ -83,6 +83,8 @@ typedef struct tt_kernels {
 extern const tt_kernels tt_kernels_generic;
 #if defined(__x86_64__)
 extern const tt_kernels tt_kernels_avx2, tt_kernels_avx512;
+#elif defined(__aarch64__)
+extern const tt_kernels tt_kernels_neon;
 #endif
 
 /* The best table this CPU runs. TT_CPU=generic or avx2 lowers it; any other

@@ -68,32 +68,111 @@ static inline void pack_columns(float *restrict panel,
         for (int j = 0; j < nr; j++) panel[k * nr + j] = src[j * ld + k];
 }
 
-/* ---- statistics ------------------------------------------------------------ */
+/* ---- vectors of doubles ---------------------------------------------------- */
 
-static double k_row_mean(const float *x, int64_t c)
+/* VD doubles, and as many floats. A file that includes this one may set VD,
+ * VD_FMA, VF_FMA and VD_WIDEN (which compilers make badly themselves); operations on whole vectors are those of the elements. Explicit
+ * vectors because in-place calls (y == x) keep the compiler from making them. */
+#ifndef VD
+#define VD 2
+#define VD_PLAIN
+#define VD_FMA vd_fma
+#define VF_FMA vf_fma
+#define VD_WIDEN(v) __builtin_convertvector(v, vd)
+#endif
+typedef double vd __attribute__((vector_size(8 * VD)));
+typedef float vf __attribute__((vector_size(4 * VD)));
+#define GROUPS (TT_LANES / VD)
+#if defined(__clang__)
+#define UNROLL _Pragma("unroll")
+#else
+#define UNROLL _Pragma("GCC unroll 8")
+#endif
+
+static inline vd vd_all(double x)
 {
-    double lane[TT_LANES] = {0};
-    int64_t i = 0;
-    for (; i + TT_LANES <= c; i += TT_LANES)
-        for (int l = 0; l < TT_LANES; l++) lane[l] += (double)x[i + l];
-    for (int l = 0; i + l < c; l++) lane[l] += (double)x[i + l];
-    return join_lanes(lane) / (double)c;
+    vd v = {0};
+    return v + x;
 }
 
-static double k_row_moment(const float *x, int64_t c, double mean)
+static inline vd vd_load(const double *x)
 {
-    double lane[TT_LANES] = {0};
-    int64_t i = 0;
-    for (; i + TT_LANES <= c; i += TT_LANES)
-        for (int l = 0; l < TT_LANES; l++) {
-            double d = (double)x[i + l] - mean;
-            lane[l] = __builtin_fma(d, d, lane[l]);
-        }
-    for (int l = 0; i + l < c; l++) {
-        double d = (double)x[i + l] - mean;
-        lane[l] = __builtin_fma(d, d, lane[l]);
+    vd v;
+    memcpy(&v, x, sizeof v);
+    return v;
+}
+
+static inline void vd_store(double *x, vd v)
+{
+    memcpy(x, &v, sizeof v);
+}
+
+static inline vf vf_load(const float *x)
+{
+    vf v;
+    memcpy(&v, x, sizeof v);
+    return v;
+}
+
+static inline void vf_store(float *x, vf v)
+{
+    memcpy(x, &v, sizeof v);
+}
+
+static inline vf narrow(vd v)
+{
+    return __builtin_convertvector(v, vf);
+}
+
+#ifdef VD_PLAIN
+static inline vd vd_fma(vd a, vd b, vd c)
+{
+    for (int i = 0; i < VD; i++) c[i] = __builtin_fma(a[i], b[i], c[i]);
+    return c;
+}
+
+static inline vf vf_fma(vf a, vf b, vf c)
+{
+    for (int i = 0; i < VD; i++) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    return c;
+}
+#endif
+
+/* ---- statistics ------------------------------------------------------------ */
+
+static inline double join_groups(const vd *group, const float *rest, int64_t n,
+                                 double mean, bool square)
+{
+    double lane[TT_LANES];
+    memcpy(lane, group, sizeof lane);
+    for (int64_t l = 0; l < n; l++) {
+        double d = (double)rest[l] - mean;
+        lane[l] = square ? __builtin_fma(d, d, lane[l]) : lane[l] + d;
     }
     return join_lanes(lane);
+}
+
+static inline double k_row_mean(const float *x, int64_t c)
+{
+    vd sum[GROUPS] = {{0}};
+    int64_t i = 0;
+    for (; i + TT_LANES <= c; i += TT_LANES)
+        UNROLL
+        for (int g = 0; g < GROUPS; g++) sum[g] += VD_WIDEN(vf_load(x + i + g * VD));
+    return join_groups(sum, x + i, c - i, 0.0, false) / (double)c;
+}
+
+static inline double k_row_moment(const float *x, int64_t c, double mean)
+{
+    vd sum[GROUPS] = {{0}}, m = vd_all(mean);
+    int64_t i = 0;
+    for (; i + TT_LANES <= c; i += TT_LANES)
+        UNROLL
+        for (int g = 0; g < GROUPS; g++) {
+            vd d = VD_WIDEN(vf_load(x + i + g * VD)) - m;
+            sum[g] = VD_FMA(d, d, sum[g]);
+        }
+    return join_groups(sum, x + i, c - i, mean, true);
 }
 
 static void k_layer_norm(float *y, const float *x, int64_t c, const float *w,
@@ -102,20 +181,28 @@ static void k_layer_norm(float *y, const float *x, int64_t c, const float *w,
     double mean = k_row_mean(x, c);
     double var = k_row_moment(x, c, mean) / (double)c;
     double scale = 1.0 / sqrt(var + eps);
-    if (w)
-        for (int64_t i = 0; i < c; i++)
-            y[i] = __builtin_fmaf((float)(((double)x[i] - mean) * scale), w[i],
-                                  b[i]);
-    else
-        for (int64_t i = 0; i < c; i++)
-            y[i] = (float)(((double)x[i] - mean) * scale);
+    int64_t i = 0;
+    if (!w)
+        for (; i + VD <= c; i += VD)
+            vf_store(y + i, narrow((VD_WIDEN(vf_load(x + i)) - mean) * scale));
+    for (; i + VD <= c; i += VD) {
+        vf xhat = narrow((VD_WIDEN(vf_load(x + i)) - mean) * scale);
+        vf_store(y + i, VF_FMA(xhat, vf_load(w + i), vf_load(b + i)));
+    }
+    for (; i < c; i++) {
+        float xhat = (float)(((double)x[i] - mean) * scale);
+        y[i] = w ? __builtin_fmaf(xhat, w[i], b[i]) : xhat;
+    }
 }
 
 static void k_rms_norm(float *y, const float *x, int64_t c, const float *w,
                        double eps)
 {
     double scale = 1.0 / sqrt(k_row_moment(x, c, 0.0) / (double)c + eps);
-    for (int64_t i = 0; i < c; i++) y[i] = (float)((double)x[i] * scale) * w[i];
+    int64_t i = 0;
+    for (; i + VD <= c; i += VD)
+        vf_store(y + i, narrow(VD_WIDEN(vf_load(x + i)) * scale) * vf_load(w + i));
+    for (; i < c; i++) y[i] = (float)((double)x[i] * scale) * w[i];
 }
 
 static void k_channel_norm(float *y, const float *x, int64_t c,
@@ -125,52 +212,60 @@ static void k_channel_norm(float *y, const float *x, int64_t c,
     double norm = sqrt(k_row_moment(x, c, 0.0));
     if (norm < 1e-12) norm = 1e-12;
     double scale = 1.0 / norm;
-    for (int64_t i = 0; i < c; i++)
+    int64_t i = 0;
+    for (; i + VD <= c; i += VD)
+        vf_store(y + i, narrow(VD_WIDEN(vf_load(x + i)) * scale) * root *
+                            vf_load(gamma + i));
+    for (; i < c; i++)
         y[i] = (float)((double)x[i] * scale) * root * gamma[i];
 }
 
-/* Four rows per sweep over the sums: the additions keep their order. */
+#define SWEEP 8 /* rows per sweep over the sums: additions keep their order */
+
 static void k_col_mean(double *restrict mean, const float *restrict x,
                        int64_t n, int64_t stride, int64_t c)
 {
-    int64_t r = 0;
     for (int64_t i = 0; i < c; i++) mean[i] = 0;
-    for (; r + 4 <= n; r += 4, x += 4 * stride)
-        for (int64_t i = 0; i < c; i++) {
-            double s = mean[i];
-            s += (double)x[i];
-            s += (double)x[stride + i];
-            s += (double)x[2 * stride + i];
-            s += (double)x[3 * stride + i];
-            mean[i] = s;
-        }
-    for (; r < n; r++, x += stride)
-        for (int64_t i = 0; i < c; i++) mean[i] += (double)x[i];
+    for (int64_t r = 0; r < n; r += SWEEP, x += SWEEP * stride) {
+        int64_t rows = n - r < SWEEP ? n - r : SWEEP, i = 0;
+        if (rows == SWEEP)
+            for (; i + VD <= c; i += VD) {
+                vd s = vd_load(mean + i);
+                UNROLL
+                for (int k = 0; k < SWEEP; k++)
+                    s += VD_WIDEN(vf_load(x + k * stride + i));
+                vd_store(mean + i, s);
+            }
+        for (; i < c; i++)
+            for (int64_t k = 0; k < rows; k++)
+                mean[i] += (double)x[k * stride + i];
+    }
     for (int64_t i = 0; i < c; i++) mean[i] /= (double)n;
-}
-
-static inline double add_square(double sum, float x, double mean)
-{
-    double d = (double)x - mean;
-    return __builtin_fma(d, d, sum);
 }
 
 static void k_col_moment(double *restrict m2, const float *restrict x,
                          const double *restrict mean, int64_t n,
                          int64_t stride, int64_t c)
 {
-    int64_t r = 0;
     for (int64_t i = 0; i < c; i++) m2[i] = 0;
-    for (; r + 4 <= n; r += 4, x += 4 * stride)
-        for (int64_t i = 0; i < c; i++) {
-            double s = add_square(m2[i], x[i], mean[i]);
-            s = add_square(s, x[stride + i], mean[i]);
-            s = add_square(s, x[2 * stride + i], mean[i]);
-            m2[i] = add_square(s, x[3 * stride + i], mean[i]);
-        }
-    for (; r < n; r++, x += stride)
-        for (int64_t i = 0; i < c; i++)
-            m2[i] = add_square(m2[i], x[i], mean[i]);
+    for (int64_t r = 0; r < n; r += SWEEP, x += SWEEP * stride) {
+        int64_t rows = n - r < SWEEP ? n - r : SWEEP, i = 0;
+        if (rows == SWEEP)
+            for (; i + VD <= c; i += VD) {
+                vd s = vd_load(m2 + i), m = vd_load(mean + i);
+                UNROLL
+                for (int k = 0; k < SWEEP; k++) {
+                    vd d = VD_WIDEN(vf_load(x + k * stride + i)) - m;
+                    s = VD_FMA(d, d, s);
+                }
+                vd_store(m2 + i, s);
+            }
+        for (; i < c; i++)
+            for (int64_t k = 0; k < rows; k++) {
+                double d = (double)x[k * stride + i] - mean[i];
+                m2[i] = __builtin_fma(d, d, m2[i]);
+            }
+    }
 }
 
 static void k_col_blend(float *restrict x, int64_t c,
@@ -178,7 +273,15 @@ static void k_col_blend(float *restrict x, int64_t c,
                         const double *restrict gain,
                         const double *restrict target, double tau)
 {
-    for (int64_t i = 0; i < c; i++) {
+    vd t = vd_all(tau), rest = vd_all(1 - tau);
+    int64_t i = 0;
+    for (; i + VD <= c; i += VD) {
+        vd v = VD_WIDEN(vf_load(x + i));
+        vd a = VD_FMA(vd_load(gain + i), v - vd_load(mean + i),
+                      vd_load(target + i));
+        vf_store(x + i, narrow(VD_FMA(t, a, rest * v)));
+    }
+    for (; i < c; i++) {
         double v = (double)x[i];
         double a = __builtin_fma(gain[i], v - mean[i], target[i]);
         x[i] = (float)__builtin_fma(tau, a, (1 - tau) * v);

@@ -12,8 +12,8 @@
 const tt_kernels *exact_kernels(void)
 {
     const char *wish = getenv("TT_CPU");
-#if defined(__x86_64__)
     bool generic = wish && strcmp(wish, "generic") == 0;
+#if defined(__x86_64__)
     bool avx2_wish = wish && strcmp(wish, "avx2") == 0;
     __builtin_cpu_init();
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -23,9 +23,10 @@ const tt_kernels *exact_kernels(void)
                   __builtin_cpu_supports("avx512bw");
     if (avx512 && !generic && !avx2_wish) return &tt_kernels_avx512;
     if (avx2 && !generic) return &tt_kernels_avx2;
-#else
-    (void)wish;
+#elif defined(__aarch64__)
+    if (!generic) return &tt_kernels_neon;
 #endif
+    (void)generic;
     return &tt_kernels_generic;
 }
 

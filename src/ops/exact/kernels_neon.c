@@ -1,0 +1,131 @@
+/* kernels_neon.c: AArch64 NEON kernels.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * linear     8 rows x 12 lanes: 24 accumulators.
+ * attention  4 rows x 16 queries: 16 accumulators; 16 queries because the
+ *            bf16 class shares its softmax with the portable kernels.
+ * NEON is part of every AArch64 CPU, so there is nothing to ask at run time. */
+#include "ops/exact/exact.h"
+
+#if defined(__aarch64__) && !defined(TT_REAL_DOUBLE)
+
+#include <arm_neon.h>
+
+#define AQ 16
+#define VD 2
+#define VD_FMA(a, b, c) (vd)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), \
+                                      (float64x2_t)(b))
+#define VF_FMA(a, b, c) (vf)vfma_f32((float32x2_t)(c), (float32x2_t)(a), \
+                                     (float32x2_t)(b))
+#define VD_WIDEN(v) (vd)vcvt_f64_f32((float32x2_t)(v))
+#include "ops/exact/kernels.h"
+
+#define EIGHT(X, y)                                                            \
+    X(0, y) X(1, y) X(2, y) X(3, y) X(4, y) X(5, y) X(6, y) X(7, y)
+#define DECLARE(r, at)                                                         \
+    float32x4_t x##r = vdupq_n_f32(0), y##r = x##r, z##r = x##r;
+#define STEP(r, at)                                                            \
+    {                                                                          \
+        float32x4_t v = vdupq_n_f32(at(r));                                    \
+        x##r = vfmaq_f32(x##r, v, b0);                                         \
+        y##r = vfmaq_f32(y##r, v, b1);                                         \
+        z##r = vfmaq_f32(z##r, v, b2);                                         \
+    }
+/* Eight broadcast rows against 12 lanes; `at(r)` is the scalar of row r. */
+#define SUM_8x12(lanes, count, at)                                             \
+    EIGHT(DECLARE, at)                                                         \
+    for (int64_t k = 0; k < (count); k++) {                                    \
+        float32x4_t b0 = vld1q_f32((lanes) + k * 12);                          \
+        float32x4_t b1 = vld1q_f32((lanes) + k * 12 + 4);                      \
+        float32x4_t b2 = vld1q_f32((lanes) + k * 12 + 8);                      \
+        EIGHT(STEP, at)                                                        \
+    }
+
+static void linear_tile(float *c, int64_t ldc, const float *a, int64_t lda,
+                        const float *b, int64_t kc, bool add,
+                        const float *bias)
+{
+#define ROW(r) a[r * lda + k]
+    SUM_8x12(b, kc, ROW)
+#define LANES(s, y, at)                                                        \
+    {                                                                          \
+        if (add) s = vaddq_f32(vld1q_f32((y) + at), s);                        \
+        if (bias) s = vaddq_f32(s, vld1q_f32(bias + at));                      \
+        vst1q_f32((y) + at, s);                                                \
+    }
+#define FINISH(r, at)                                                          \
+    LANES(x##r, c + r * ldc, 0)                                                \
+    LANES(y##r, c + r * ldc, 4)                                                \
+    LANES(z##r, c + r * ldc, 8)
+    EIGHT(FINISH, 0)
+}
+
+static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
+{
+    pack_columns(panel, src, ld, 0, kc, 12);
+}
+
+/* Four broadcast rows against 16 lanes. */
+#define FOUR(X, y) X(0, y) X(1, y) X(2, y) X(3, y)
+#define DECLARE4(r, at) DECLARE(r, at) float32x4_t u##r = x##r;
+#define STEP4(r, at) STEP(r, at) u##r = vfmaq_n_f32(u##r, b3, at(r));
+#define STORE4(r, out)                                                         \
+    vst1q_f32((out) + r * 16, x##r);                                           \
+    vst1q_f32((out) + r * 16 + 4, y##r);                                       \
+    vst1q_f32((out) + r * 16 + 8, z##r);                                       \
+    vst1q_f32((out) + r * 16 + 12, u##r);
+#define TILE_4x16(out, lanes, count, at)                                       \
+    FOUR(DECLARE4, at)                                                         \
+    for (int64_t k = 0; k < (count); k++) {                                    \
+        float32x4_t b0 = vld1q_f32((lanes) + k * 16);                          \
+        float32x4_t b1 = vld1q_f32((lanes) + k * 16 + 4);                      \
+        float32x4_t b2 = vld1q_f32((lanes) + k * 16 + 8);                      \
+        float32x4_t b3 = vld1q_f32((lanes) + k * 16 + 12);                     \
+        FOUR(STEP4, at)                                                        \
+    }                                                                          \
+    FOUR(STORE4, out)
+
+static void score_tile(float *s, const float *key, const float *q, int64_t D)
+{
+#define KEY(r) key[r * D + k]
+    TILE_4x16(s, q, D, KEY)
+}
+
+static void value_tile(float *o, const float *v4, const float *p, int64_t D,
+                       int64_t n)
+{
+#define VALUE(r) v4[k * D + r]
+    TILE_4x16(o, p, n, VALUE)
+}
+
+/* 8 x 3 accumulators, nothing loaded. */
+static double fma_loop(int64_t n)
+{
+#define START(r, at)                                                           \
+    float32x4_t x##r = vdupq_n_f32(r), y##r = vdupq_n_f32(r + 0.25f),          \
+                z##r = vdupq_n_f32(r + 0.5f);
+#define SAME(r) 0.999f
+#define KEEP(r, at)                                                            \
+    seed = vgetq_lane_f32(vaddq_f32(x##r, vaddq_f32(y##r, z##r)), 0);
+    volatile float seed = 0.001f;
+    float32x4_t b0 = vdupq_n_f32(seed), b1 = b0, b2 = b0;
+    EIGHT(START, 0)
+    for (int64_t k = 0; k < n; k++) {
+        EIGHT(STEP, SAME)
+    }
+    EIGHT(KEEP, 0)
+    return 2.0 * 8 * 3 * 4 * (double)n;
+}
+
+const tt_kernels tt_kernels_neon = {
+    .name = "neon",
+    .mr = 8, .nr = 12, .linear_tile = linear_tile, .pack = pack,
+    .am = 4, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
+    .fma_loop = fma_loop,
+    KERNELS_COMMON,
+};
+
+#else
+typedef int tt_no_exact_neon;
+#endif

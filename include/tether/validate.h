@@ -151,7 +151,10 @@ typedef struct tt_dump_options {
     const char *oracle;      /* ours in float64; NULL: `want` serves as one   */
     const char *emul;        /* ours in the declared arithmetic; NULL: one
                                 rounding to it of `want`, which is right for
-                                a dump that was rounded and nothing else      */
+                                a dump that was rounded and nothing else. The
+                                same as `want`: honest results of the declared
+                                arithmetic; what `oracle` lacks is then not
+                                judged                                        */
     const tt_arith *arith;   /* NULL: every bit counts, types too             */
     const char *filter;      /* glob of names; NULL: all                      */
     const char *prefix;      /* put before the paths of verdicts; NULL: ""    */
@@ -180,6 +183,17 @@ bool tt_shape_fits(const tt_tensor *t, int rank, const int64_t *dim);
 /* The operators that make the value of a tap from the taps before it: "rope,
  * attention, linear" for ".../self_attn"; "" when the name is not ours. */
 const char *tt_tap_operators(const char *path);
+
+/* ---- cases --------------------------------------------------------------- */
+
+/* Case folders "<dir>/op_<operator>_<i>", `each` per operator (cases.c says
+ * what is in one). */
+tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
+                             int64_t each);
+/* The tensors of a dump whose names match one of the globs (NULL-terminated),
+ * as a file of their own; *count of them. */
+tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
+                      const char *const *glob, int64_t *count);
 
 /* ---- plug-ins ------------------------------------------------------------ */
 

@@ -1,18 +1,328 @@
-/* validate_cases.c: `tether validate export` and `check`.
+/* validate_cases.c: `tether validate export` and `check`: cases out, and
+ * results that were computed elsewhere from them in.
  *
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   cases of the model are pieces of a run: inputs.safetensors holds the
+ *         tensors to start from under their names in a dump, and the expected
+ *         files what our model makes of exactly those (they are injected),
+ *         as it is, in float64 and in the declared arithmetics. So a case
+ *         needs no names of its own.
+ * Next    src/validate/cases.c */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "cli/validate_files.h"
+#include "cli/validate_runs.h"
+#include "tether/outfile.h"
+
+/* ---- export -------------------------------------------------------------- */
+
+typedef struct export_settings {
+    const char *f64;
+    int64_t each;
+    uint64_t seed;
+} export_settings;
+
+static const opt_spec export_options[] = {
+    {OPT_INT, "each", 0, offsetof(export_settings, each), "N",
+     "cases per operator (default 3)"},
+    {OPT_U64, "seed", 's', offsetof(export_settings, seed), "S",
+     "of sizes and inputs of the operators (default 1)"},
+    {OPT_TEXT, "f64", 0, offsetof(export_settings, f64), "PROGRAM",
+     "the float64 program (default: tether-f64 beside this one)"},
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+static const opt_command export_command = {
+    .name = "validate export",
+    .summary = "cases as folders",
+    .usage = "FOLDER [options] [-- generate ARGS...]",
+    .intro = "Writes a case folder for every operator, and with `-- generate` "
+             "(three chunks are enough) one for a block, a pass of the "
+             "transformer, a whole rollout and, when the run decodes, a "
+             "frame of the VAE. Each has case.json, inputs.safetensors, and "
+             "expected results: ours, in float64 and in the declarable "
+             "arithmetics.",
+    .examples = "  tether validate export cases\n"
+                "  tether validate export cases -- generate -m DIR --embeds "
+                "text.st --latents 9 \\\n      -W 64 -H 64 -o out.y4m",
+    .options = export_options,
+    .positional_max = 1,
+};
+
+/* What starts a case and what it must give. */
+typedef struct piece {
+    const char *name, *what;
+    const char *inputs[5], *expected[6];
+} piece;
+
+static const piece pieces[] = {
+    {"block", "transformer block 0 on an empty cache: tokens, e0 [nt, 6, dim] "
+     "and context in, every named point of the block out",
+     {"chunk.0/step.0/tokens", "chunk.0/step.0/e0", "context"},
+     {"chunk.0/step.0/block.0/*", "block.0/cross_attn.?"}},
+    {"forward", "one pass of the transformer on an empty cache: latent x and "
+     "context in, flow out",
+     {"chunk.0/step.0/x", "context"},
+     {"chunk.0/step.0/flow", "chunk.0/step.0/tokens", "chunk.0/step.0/e",
+      "chunk.0/step.0/e0", "chunk.0/step.0/block.*/out"}},
+    {"rollout", "a rollout, one pass per step: the noisy latent x of every "
+     "step (the clean one of the last) and context in, x0 and flow of every "
+     "step and the scores and picks of the cache out",
+     {"chunk.*/step.*/x", "context"},
+     {"chunk.*/step.*/x0", "chunk.*/step.*/flow", "*grab.keep",
+      "*grab.score"}},
+    {"vae", "VAE decoding of latent frame 0: denormalised latent in, every "
+     "named point out",
+     {"vae/frame.0/denorm"},
+     {"vae/frame.0/*"}},
+};
+
+static tt_status write_case_json(tt_ctx *ctx, const char *dir, const piece *p,
+                                 int argc, char **argv)
+{
+    char path[1200];
+    tt_out o;
+    json_out j;
+    snprintf(path, sizeof path, "%s/case.json", dir);
+    TT_TRY(tt_out_open(ctx, &o, path));
+    json_begin(&j, o.file, true);
+    json_str(&j, "kind", p->name);
+    json_str(&j, "description", p->what);
+    json_open(&j, "command", '[');
+    for (int i = 0; i < argc; i++) json_str(&j, NULL, argv[i]);
+    json_close(&j, ']');
+    json_end(&j);
+    return tt_out_finish(ctx, &o);
+}
+
+/* The expected tensors of one run into `dir`/expected<suffix>.safetensors. */
+static tt_status cut_expected(tt_ctx *ctx, const char *dir, const char *suffix,
+                              const char *dump, const piece *p, int64_t *n)
+{
+    char path[1200];
+    snprintf(path, sizeof path, "%s/expected%s.safetensors", dir, suffix);
+    return tt_dump_cut(ctx, path, dump, p->expected, n);
+}
+
+/* One piece: inputs from `whole`, then a set of runs from exactly those for
+ * every arithmetic; the run as it is and in float64 are the same each time. */
+static tt_status export_piece(tt_ctx *ctx, const char *dir, const piece *p,
+                              const char *whole, const export_settings *s,
+                              int argc, char **argv)
+{
+    char path[1100], inputs[1200], suffix[64];
+    int64_t n;
+    snprintf(path, sizeof path, "%s/model_%s", dir, p->name);
+    if (mkdir(path, 0777) && errno != EEXIST)
+        return tt_fail(ctx, TT_EIO, "%s: cannot make this folder: %s", path,
+                       strerror(errno));
+    snprintf(inputs, sizeof inputs, "%s/inputs.safetensors", path);
+    TT_TRY(tt_dump_cut(ctx, inputs, whole, p->inputs, &n));
+    if (!n) {                    /* the run has no such part */
+        unlink(inputs);
+        rmdir(path);
+        return TT_OK;
+    }
+    TT_TRY(write_case_json(ctx, path, p, argc, argv));
+    for (int i = 0; tt_arith_at(i) && !ctx->status; i++) {
+        const tt_arith *a = tt_arith_at(i);
+        validate_runs w;
+        validate_set set;
+        TT_TRY(validate_runs_open(ctx, &w, s->f64, NULL, a, argc, argv));
+        w.emul_only = i > 0;
+        if (!validate_runs_make(&w, &set, "free", inputs)) {
+            snprintf(suffix, sizeof suffix, "_%s", a->name);
+            cut_expected(ctx, path, suffix, set.emul, p, &n);
+            if (!i) cut_expected(ctx, path, "", set.ours, p, &n);
+            if (!i && *set.oracle)
+                cut_expected(ctx, path, "_f64", set.oracle, p, &n);
+        }
+        validate_runs_close(&w);
+    }
+    return ctx->status;
+}
+
+static tt_status export_model(tt_ctx *ctx, const char *dir,
+                              const export_settings *s, int argc, char **argv)
+{
+    validate_runs w;
+    validate_set set;
+    TT_TRY(validate_runs_open(ctx, &w, s->f64, NULL, tt_arith_at(0), argc,
+                              argv));
+    if (!*w.f64)
+        tt_warn(ctx, "no float64 program (tether-f64; `make f64` builds it): "
+                "these cases have no expected_f64");
+    w.ours_only = true;
+    if (!validate_runs_make(&w, &set, "free", NULL))
+        for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++)
+            if (export_piece(ctx, dir, &pieces[i], set.ours, s, argc, argv))
+                break;
+    validate_runs_close(&w);
+    return ctx->status;
+}
+
+static int split_arguments(int argc, char **argv)
+{
+    int i = 1;
+    while (i < argc && strcmp(argv[i], "--")) i++;
+    return i;
+}
 
 int validate_export(tt_ctx *ctx, int argc, char **argv)
 {
-    (void)ctx;
-    (void)argc;
-    return opt_usage(argv[0], "not in this build yet");
+    export_settings s = {.each = 3, .seed = 1};
+    cli_common common;
+    opt_result given;
+    const int run = split_arguments(argc, argv);
+    const int nrun = argc - run > 1 ? argc - run - 1 : 0;
+    int status = opt_parse(&export_command, &s, &common, &given, run, argv);
+    if (status >= 0) return status;
+    if (given.npositional != 1)
+        return opt_usage("validate export", "expected one FOLDER");
+    if (s.each < 1) return opt_usage("validate export", "--each counts from 1");
+    if (nrun && strcmp(argv[run + 1], "generate"))
+        return opt_usage("validate export", "after -- expected `generate` and "
+                         "its options, not `%s`", argv[run + 1]);
+    if (cli_setup(ctx, &common)) return validate_failed(ctx);
+    tt_cases_operators(ctx, given.positional[0], s.seed, s.each);
+    if (nrun && !ctx->status)
+        export_model(ctx, given.positional[0], &s, nrun, argv + run + 1);
+    return ctx->status ? validate_failed(ctx) : VALIDATE_PASS;
+}
+
+/* ---- check --------------------------------------------------------------- */
+
+typedef struct check_settings {
+    const char *got, *arith;
+    bool partial;
+    validate_outputs out;
+} check_settings;
+
+static const opt_spec check_options[] = {
+    {OPT_TEXT, "got", 0, offsetof(check_settings, got), "FOLDER",
+     "results: CASE.safetensors or CASE/got.safetensors for every CASE"},
+    {OPT_TEXT, "arith", 0, offsetof(check_settings, arith), "NAME",
+     "what they were computed with: f32 (default), tf32, f16, bf16, "
+     "f16-stored, bf16-stored"},
+    {OPT_FLAG, "partial", 0, offsetof(check_settings, partial), NULL,
+     "results may lack cases and kinds of tensors"},
+    VALIDATE_OUTPUT_OPTIONS(check_settings, out),
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+static const opt_command check_command = {
+    .name = "validate check",
+    .summary = "results computed elsewhere from cases",
+    .usage = "FOLDER --got FOLDER2 [--arith NAME]",
+    .intro = "FOLDER holds cases as `validate export` writes them, or reference "
+             "cases. Tensors are named as in expected.safetensors.",
+    .examples = "  tether validate check cases --got results --arith bf16",
+    .options = check_options,
+    .positional_max = 1,
+};
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static void missing_case(tt_report *r, const char *name, const char *got)
+{
+    tt_verdict v = {.op = "", .outcome = TT_MISSING};
+    snprintf(v.path, sizeof v.path, "%.200s", name);
+    snprintf(v.hint, sizeof v.hint, "neither %.40s.safetensors nor "
+             "%.40s/got.safetensors in %.60s", name, name, got);
+    tt_report_add(r, &v, NULL, NULL);
+}
+
+static void check_case(tt_ctx *ctx, tt_report *r, const check_settings *s,
+                       const tt_arith *arith, const char *dir, const char *name)
+{
+    char got[1200], want[1200], oracle[1200], emul[1200], prefix[300];
+    snprintf(want, sizeof want, "%s/%s/expected.safetensors", dir, name);
+    if (!is_file(want)) return;
+    snprintf(oracle, sizeof oracle, "%s/%s/expected_f64.safetensors", dir,
+             name);
+    snprintf(emul, sizeof emul, "%s/%s/expected_%s.safetensors", dir, name,
+             arith->name);
+    snprintf(prefix, sizeof prefix, "%s/", name);
+    snprintf(got, sizeof got, "%s/%s.safetensors", s->got, name);
+    if (!is_file(got))
+        snprintf(got, sizeof got, "%s/%s/got.safetensors", s->got, name);
+    if (!is_file(got)) {
+        if (!s->partial) missing_case(r, name, s->got);
+        return;
+    }
+    /* Reference cases have no emulated results; the official float32 ones are
+     * honest float32. */
+    const bool has = is_file(emul);
+    tt_dump_compare(ctx, r, &(tt_dump_options){
+        .got = got, .want = want, .oracle = is_file(oracle) ? oracle : NULL,
+        .emul = has ? emul : !strcmp(arith->name, "f32") ? want : NULL,
+        .arith = arith, .prefix = prefix, .partial = s->partial});
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names of the folders in `dir` that are cases, sorted. */
+static tt_status list_cases(tt_ctx *ctx, char ***out, int64_t *n,
+                            const char *dir)
+{
+    enum { MOST = 20000 };
+    DIR *d = opendir(dir);
+    *n = 0;
+    if (!d)
+        return tt_fail(ctx, TT_EIO, "%s: cannot read this folder: %s", dir,
+                       strerror(errno));
+    *out = tt_alloc(ctx, &ctx->scratch, MOST, sizeof **out, "names of cases");
+    for (struct dirent *e; *out && *n < MOST && (e = readdir(d));) {
+        char path[1400];
+        snprintf(path, sizeof path, "%s/%s/case.json", dir, e->d_name);
+        if (*e->d_name != '.' && is_file(path))
+            (*out)[(*n)++] = tt_strdup(ctx, &ctx->scratch, e->d_name);
+    }
+    closedir(d);
+    if (!ctx->status && *n > 1) qsort(*out, (size_t)*n, sizeof **out, by_text);
+    if (!*n)
+        return tt_fail(ctx, TT_EIO, "%s: no cases in this folder (a case is a "
+                       "folder with case.json)", dir);
+    return ctx->status;
 }
 
 int validate_check(tt_ctx *ctx, int argc, char **argv)
 {
-    (void)ctx;
-    (void)argc;
-    return opt_usage(argv[0], "not in this build yet");
+    check_settings s = {.arith = "f32"};
+    cli_common common;
+    opt_result given;
+    tt_report *r;
+    char title[600], **name;
+    int64_t n = 0;
+    int status = opt_parse(&check_command, &s, &common, &given, argc, argv);
+    if (status >= 0) return status;
+    if (given.npositional != 1 || !s.got)
+        return opt_usage("validate check", "expected FOLDER and --got FOLDER2");
+    const tt_arith *arith = validate_arith("validate check", s.arith);
+    if (!arith) return VALIDATE_USAGE;
+    const char *dir = given.positional[0];
+    snprintf(title, sizeof title, "check %.280s %.280s", dir, s.got);
+    if (cli_setup(ctx, &common) || tt_report_new(ctx, &r, title, arith))
+        return validate_failed(ctx);
+    if (!list_cases(ctx, &name, &n, dir))
+        tt_report_note(r, "%lld cases", (long long)n);
+    for (int64_t i = 0; i < n && !ctx->status; i++)
+        check_case(ctx, r, &s, arith, dir, name[i]);
+    status = validate_finish(ctx, r, &s.out);
+    tt_report_free(r);
+    return status;
 }

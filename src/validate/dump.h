@@ -27,6 +27,7 @@ typedef struct dump_run {
     tt_growth point;           /* of the chunk under way: sums of squares over
                                   its tensors; curve NULL: none yet           */
     int64_t point_n;
+    int64_t unjudged;          /* for want of a float64 reference             */
     int64_t behind_tie;        /* tensors that could not be judged            */
 } dump_run;
 

@@ -231,6 +231,11 @@ typedef struct tt_opcheck_options {
 tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const tt_opcheck_options *opt);
 
+/* Time every operator `runs` times (at least 4) beside ours, in turn, and note
+ * the mean ratio with its 95 % interval. */
+tt_status tt_opbench(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
+                     const char *only, int64_t runs);
+
 /* ---- the model, operator by operator ------------------------------------- */
 
 /* A table that runs every call on our operators (whose result goes on), on the

@@ -208,6 +208,8 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
         tt_opcheck(ctx, r, &plugin.ops, &(tt_opcheck_options){
             .arith = arith, .seed = s.seed, .rounds = s.rounds,
             .only = s.only});
+    if (s.bench && !ctx->status)
+        tt_opbench(ctx, r, &plugin.ops, s.only, s.bench);
     if ((s.calls || s.rollout) && !s.only && !ctx->status)
         check_model(ctx, r, &s, &plugin.ops, arith);
 done:

@@ -18,7 +18,7 @@ static size_t size;
 
 static bool slurp(const char *name)
 {
-    FILE *f = fopen(ref_path(name), "rb");
+    FILE *f = fopen(ref_path("%s", name), "rb");
     size = f ? fread(raw, 1, sizeof raw, f) : 0;
     if (f) fclose(f);
     return expect(size > 0 && size < sizeof raw, "read %s", name);

@@ -243,12 +243,13 @@ static void missing_case(tt_report *r, const char *name, const char *got)
     tt_report_add(r, &v, NULL, NULL);
 }
 
-static void check_case(tt_ctx *ctx, tt_report *r, const check_settings *s,
+/* True when there was a result to judge. */
+static bool check_case(tt_ctx *ctx, tt_report *r, const check_settings *s,
                        const tt_arith *arith, const char *dir, const char *name)
 {
     char got[1200], want[1200], oracle[1200], emul[1200], prefix[300];
     snprintf(want, sizeof want, "%s/%s/expected.safetensors", dir, name);
-    if (!is_file(want)) return;
+    if (!is_file(want)) return false;
     snprintf(oracle, sizeof oracle, "%s/%s/expected_f64.safetensors", dir,
              name);
     snprintf(emul, sizeof emul, "%s/%s/expected_%s.safetensors", dir, name,
@@ -259,7 +260,7 @@ static void check_case(tt_ctx *ctx, tt_report *r, const check_settings *s,
         snprintf(got, sizeof got, "%s/%s/got.safetensors", s->got, name);
     if (!is_file(got)) {
         if (!s->partial) missing_case(r, name, s->got);
-        return;
+        return false;
     }
     /* Reference cases have no emulated results; the official float32 ones are
      * honest float32. */
@@ -268,6 +269,7 @@ static void check_case(tt_ctx *ctx, tt_report *r, const check_settings *s,
         .got = got, .want = want, .oracle = is_file(oracle) ? oracle : NULL,
         .emul = has ? emul : !strcmp(arith->name, "f32") ? want : NULL,
         .arith = arith, .prefix = prefix, .partial = s->partial});
+    return true;
 }
 
 static int by_text(const void *a, const void *b)
@@ -307,7 +309,7 @@ int validate_check(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     tt_report *r;
     char title[600], **name;
-    int64_t n = 0;
+    int64_t n = 0, answered = 0;
     int status = opt_parse(&check_command, &s, &common, &given, argc, argv);
     if (status >= 0) return status;
     if (given.npositional != 1 || !s.got)
@@ -318,10 +320,11 @@ int validate_check(tt_ctx *ctx, int argc, char **argv)
     snprintf(title, sizeof title, "check %.280s %.280s", dir, s.got);
     if (cli_setup(ctx, &common) || tt_report_new(ctx, &r, title, arith))
         return validate_failed(ctx);
-    if (!list_cases(ctx, &name, &n, dir))
-        tt_report_note(r, "%lld cases", (long long)n);
+    list_cases(ctx, &name, &n, dir);
     for (int64_t i = 0; i < n && !ctx->status; i++)
-        check_case(ctx, r, &s, arith, dir, name[i]);
+        answered += check_case(ctx, r, &s, arith, dir, name[i]);
+    tt_report_note(r, "coverage: results of %lld of %lld cases",
+                   (long long)answered, (long long)n);
     status = validate_finish(ctx, r, &s.out);
     tt_report_free(r);
     return status;

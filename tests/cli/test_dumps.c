@@ -1,0 +1,133 @@
+/* test_dumps.c: diff, validate --dump, export and check, as a user meets them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Properties     a dump injected into the run that made it changes no bit; an
+ *                honest run passes and one in a shorter arithmetic does not
+ *                pass for a longer; every named point of the model is known. */
+#include "tether/validate.h"
+#include "tests/cli/program.h"
+
+static char model[1100], inputs[1100];
+
+#define RUN "generate -m %s --embeds %s -W 48 -H 32 -t 1 --latents 12 --budget 9 " \
+            "--sink 2 --recent 4 "
+#define WRITE "--no-decode -q --latents-out "
+
+static int validate(const char *args)
+{
+    return run("%s -- " RUN "> out", args, model, inputs);
+}
+
+static void make_dumps(void)
+{
+    expect(run(RUN WRITE "l1 --dump ours", model, inputs) == 0, "%s", said);
+    expect(run(RUN WRITE "l2 --dump again --inject ours", model, inputs) == 0,
+           "%s", said);
+    expect(same(at("ours"), at("again")) && same(at("l1"), at("l2")),
+           "injecting what was computed changes nothing");
+    expect(run(RUN WRITE "l2 --dump bf16 --backend arith-bf16", model, inputs)
+           == 0, "%s", said);
+    expect(!same(at("l1"), at("l2")), "the emulation is no float32");
+    expect(run(RUN WRITE "l2 --dump caches --dump-filter 'chunk.*/cache.*'",
+               model, inputs) == 0, "%s", said);
+}
+
+static void test_points(void)
+{
+    tt_file *f;
+    int keeps = 0;
+    if (!expect_ok(tt_file_open(ctx, &f, at("ours")), "the dump")) return;
+    for (int64_t i = 0; i < tt_file_count(f); i++) {
+        const char *name = tt_file_entry(f, i)->name;
+        expect(*tt_tap_operators(name), "%s: operators are known", name);
+        keeps += strstr(name, "grab.keep") != NULL;
+    }
+    expect(keeps > 0 && tt_file_find(f, "chunk.3/step.4/block.1/admit.0/"
+                                     "tame.mean_k"),
+           "GRAB's picks and TAME's statistics are named");
+    tt_file_close(f);
+    if (!expect_ok(tt_file_open(ctx, &f, at("caches")), "the dump")) return;
+    expect(tt_file_find(f, "chunk.0/cache.1/k") && tt_file_count(f) == 4 * 2 * 4,
+           "what is in the cache, when asked for");
+    tt_file_close(f);
+}
+
+static void test_diff(void)
+{
+    expect(run("diff ours again > out") == 0 && !strncmp(text_of(at("out")),
+           "PASS", 4), "equal dumps: %s", text_of(at("out")));
+    expect(run("diff ours bf16 > out") == 1 &&
+           !strncmp(text_of(at("out")), "FAIL: first wrong tensor: context", 33),
+           "the first difference comes first: %s", text_of(at("out")));
+    expect(run("diff ours caches > out") == 1, "other names");
+    refuses(3, "absent", "diff ours absent");
+    refuses(3, "stderr", "diff stderr ours");
+    refuses(2, "two files", "diff ours");
+    refuses(2, "bf16-stored", "diff ours ours --arith half");
+}
+
+static void test_validate(void)
+{
+    expect(validate("validate --dump ours --json r.json --html r.html "
+                    "--junit r.xml") == 0, "ours passes: %s%s", said,
+           text_of(at("out")));
+    expect(strstr(text_of(at("r.json")), "tether-validate/1") && exists(
+           at("r.html")) && exists(at("r.xml")), "reports");
+    expect(strstr(text_of(at("out")), "teacher forced") &&
+           strstr(text_of(at("out")), "free running"), "both curves");
+    expect(validate("validate --dump bf16 --arith bf16") == 0,
+           "honest bf16 passes: %s", text_of(at("out")));
+    expect(validate("validate --dump bf16") == 1, "but not as float32");
+    expect(validate("validate --dump caches --partial") == 1 &&
+           strstr(text_of(at("out")), "nothing was compared"),
+           "nothing compared: %s", text_of(at("out")));
+    expect(run("validate --dump bf16 --against ours --emulated bf16 "
+               "--arith bf16 > out") == 0, "files: %s", text_of(at("out")));
+    expect(run("validate --dump bf16 --against ours > out") == 1, "files, f32");
+    refuses(2, "--against", "validate --dump ours");
+    refuses(2, "chosen here", "validate --dump ours -- generate --dump x");
+    refuses(2, "--f64", "validate --dump ours --f64 absent -- generate");
+    refuses(2, "expected", "validate");
+    refuses(3, "absent", "validate --dump absent --against ours");
+}
+
+static void test_cases(void)
+{
+    expect(run("validate export cases --each 1 -- " RUN, model, inputs) == 0,
+           "export: %s", said);
+    expect(exists(at("cases/op_rope_0/inputs.safetensors")) &&
+           exists(at("cases/model_rollout/expected_bf16.safetensors")) &&
+           !exists(at("cases/model_vae")), "operators and pieces of the run");
+    char command[400];
+    snprintf(command, sizeof command, "cd %s && mkdir got && for c in cases/*; "
+             "do cp $c/expected_bf16.safetensors got/${c#cases/}.safetensors; "
+             "done", folder);
+    expect(system(command) == 0, "copied");
+    expect(run("validate check cases --got got --arith bf16 > out") == 0,
+           "honest bf16: %s", text_of(at("out")));
+    expect(run("validate check cases --got got > out") == 1, "as float32");
+    remove(at("got/op_silu_0.safetensors"));
+    expect(run("validate check cases --got got --arith bf16 > out") == 1 &&
+           strstr(text_of(at("out")), "op_silu_0 is missing"), "no answer");
+    expect(run("validate check cases --got got --arith bf16 --partial > out")
+           == 0, "no answer wanted");
+    put_file(at("got/op_silu_0.safetensors"), "no tensors", 0644);
+    refuses(3, "op_silu_0", "validate check cases --got got --arith bf16");
+    refuses(3, "no cases", "validate check got --got got");
+    refuses(2, "--got", "validate check cases");
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    if (!program_begin("cli/dumps", argv)) return test_end();
+    reference(model, "policy_models/a");
+    reference(inputs, "policy_sf_full/inputs.safetensors");
+    make_dumps();
+    test_points();
+    test_diff();
+    test_validate();
+    test_cases();
+    return program_end();
+}

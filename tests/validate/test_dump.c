@@ -1,0 +1,335 @@
+/* test_dump.c: faults planted in dumps are found and named, honest dumps pass;
+ * reports are well formed whatever the names are.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/harness.h"
+#include "tether/validate.h"
+
+static tt_ctx *ctx;
+static char folder[64];
+
+static const char *at(const char *name)
+{
+    static char ring[8][128];
+    static int turn;
+    char *b = ring[turn++ % 8];
+    snprintf(b, sizeof ring[0], "%s/%s", folder, name);
+    return b;
+}
+
+/* ---- dumps --------------------------------------------------------------- */
+
+#define POINT "chunk.1/step.0/block.0/self_attn.q"
+enum { L = 6, F = 3, T = L * F, H = 2, D = 20, P = 6, NQ = T * H * D };
+
+typedef enum fault {
+    NONE, ELEMENT, ROWS, FRAME, SIGN, A_NAN, MISSING, SHAPE, SCALE, INTEGER,
+    AS_I64, PICK_FAR, PICK_NEAR, EXTRA, ROUND_BF16, ROUND_F16, AS_BF16, MERGED,
+    ONE_ULP, FAULTS
+} fault;
+
+static double noise(uint64_t *s)
+{
+    *s = *s * 6364136223846793005u + 1442695040888963407u;
+    return (double)(int64_t)(*s >> 20) * 0x1p-42 - 2;
+}
+
+static void add_floats(tt_st_writer *w, const char *name, float *x, int rank,
+                       const int64_t *dim, fault f)
+{
+    int64_t n = 1;
+    uint16_t half[NQ];
+    for (int i = 0; i < rank; i++) n *= dim[i];
+    for (int64_t i = 0; i < n; i++) {
+        if (f == ROUND_BF16) x[i] = tt_format_round(TT_FMT_BF16, x[i]);
+        if (f == ROUND_F16) x[i] = tt_format_round(TT_FMT_F16, x[i]);
+        half[i] = tt_bf16_from_f32(x[i]);
+    }
+    if (f == AS_BF16) tt_st_add(w, name, TT_BF16, rank, dim, half);
+    else tt_st_add(w, name, TT_F32, rank, dim, x);
+}
+
+/* What a fault does to the queries; their rank. */
+static int spoil(float *q, int64_t *dim, fault f)
+{
+    float old[NQ];
+    const int row = H * D;
+    memcpy(old, q, sizeof old);
+    for (int i = 0; i < NQ; i++) {
+        if (f == SIGN) q[i] = -old[i];
+        if (f == SCALE) q[i] = old[i] / 2;
+        if (f == FRAME) q[i] = old[(i + L * row) % NQ];
+    }
+    for (int i = 0; f == ROWS && i < row; i++) {
+        q[3 * row + i] = old[4 * row + i];
+        q[4 * row + i] = old[3 * row + i];
+    }
+    if (f == ELEMENT) q[3 * row + 1 * D + 2] += 1;
+    if (f == A_NAN) q[5 * row] = NAN;
+    if (f == ONE_ULP) q[7] = nextafterf(q[7], 9);
+    if (f == SHAPE) dim[0] = H, dim[1] = T;
+    if (f == MERGED) {
+        dim[0] = 1, dim[1] = T, dim[2] = H * D;
+    }
+    return 3;
+}
+
+static void put_dump(const char *path, fault f)
+{
+    uint64_t s = 7;
+    tt_st_writer *w;
+    float x[NQ], q[NQ];
+    int64_t dim[] = {T, H, D}, flat[] = {T, H * D}, few[] = {P};
+    double score[P] = {0.9, 0.8, 0.7, 0.6, 0.6 - 1e-9, 0.1};
+    uint8_t keep[P] = {1, 1, 1, 1, 0, 0};
+    int64_t ids[P] = {4, 5, 6, 7, 8, 9};
+    if (!expect_ok(tt_st_create(ctx, &w, path), path)) return;
+    for (int i = 0; i < NQ; i++) x[i] = (float)noise(&s);
+    for (int i = 0; i < NQ; i++) q[i] = (float)noise(&s);
+    add_floats(w, "chunk.1/step.0/tokens", x, 2, flat, f);
+    const int rank = spoil(q, dim, f);
+    if (f != MISSING) add_floats(w, POINT, q, rank, dim, f);
+    if (f == INTEGER) ids[2]++;
+    float real[P];
+    for (int i = 0; i < P; i++) real[i] = (float)ids[i];
+    if (f == AS_I64)
+        tt_st_add(w, "chunk.1/grab.candidates", TT_F32, 1, few, real);
+    else
+        tt_st_add(w, "chunk.1/grab.candidates", TT_I64, 1, few, ids);
+    tt_st_add(w, "chunk.1/grab.score", TT_F64, 1, few, score);
+    if (f == PICK_FAR) keep[0] = 0, keep[5] = 1;
+    if (f == PICK_NEAR) keep[3] = 0, keep[4] = 1;
+    tt_st_add(w, "chunk.1/grab.keep", TT_U8, 1, few, keep);
+    for (int i = 0; i < NQ; i++) x[i] = (float)noise(&s);
+    if (f == PICK_NEAR) x[0] += 1;   /* another frame, other values */
+    add_floats(w, "chunk.1/step.0/x0", x, 2, flat, f);
+    if (f == EXTRA) tt_st_add(w, "nobody's", TT_I64, 1, few, ids);
+    expect_ok(tt_st_finish(w), path);
+}
+
+/* ---- verdicts ------------------------------------------------------------ */
+
+static tt_report *compare(fault f, const char *arith, bool diff, bool partial)
+{
+    tt_report *r = NULL;
+    put_dump(at("got"), f);
+    if (!expect_ok(tt_report_new(ctx, &r, "test", arith ? tt_arith_find(arith)
+                                                        : NULL), "report"))
+        exit(test_end());
+    expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .want = at("want"), .got = at("got"), .curve = "c", .partial = partial,
+        .arith = arith ? tt_arith_find(arith) : NULL, .extra_fails = diff}),
+        "comparison");
+    return r;
+}
+
+/* The first failure is `path` (NULL: none) and its hint has `word`. */
+static void expect_first(fault f, const char *arith, const char *path,
+                         tt_outcome outcome, const char *word)
+{
+    tt_report *r = compare(f, arith, !arith, false);
+    const tt_verdict *v = tt_report_first(r);
+    if (!path)
+        expect(!v && tt_report_passed(r), "fault %d, %s: passes, not %s: %s",
+               f, arith ? arith : "diff", v ? v->path : "", v ? v->hint : "");
+    else
+        expect(v && !strcmp(v->path, path) && v->outcome == outcome
+               && strstr(v->hint, word) && !tt_report_passed(r),
+               "fault %d, %s: %s, '%s' expected at %s, not %s %s '%s'", f,
+               arith ? arith : "diff", tt_outcome_name(outcome), word, path,
+               v ? v->path : "nothing", v ? tt_outcome_name(v->outcome) : "",
+               v ? v->hint : "");
+    tt_report_free(r);
+}
+
+static void test_faults(void)
+{
+    static const struct {
+        fault f;
+        const char *path, *word;
+        tt_outcome outcome;
+    } table[] = {
+        {ELEMENT, POINT, "one element", TT_MISMATCH},
+        {ROWS, POINT, "3 and 4", TT_MISMATCH},
+        {FRAME, POINT, "shifted", TT_MISMATCH},
+        {SIGN, POINT, "sign", TT_MISMATCH},
+        {A_NAN, POINT, "NaN", TT_MISMATCH},
+        {MISSING, POINT, "not in", TT_MISSING},
+        {SHAPE, POINT, "F32 [2, 18, 20]", TT_MISSHAPEN},
+        {SCALE, POINT, "0.5", TT_MISMATCH},
+        {INTEGER, "chunk.1/grab.candidates", "", TT_MISMATCH},
+        {PICK_FAR, "chunk.1/grab.keep", "other frames", TT_MISMATCH},
+    };
+    static const char *const arith[] = {NULL, "f32", "bf16", "f16-stored"};
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        for (size_t k = 0; k < sizeof arith / sizeof arith[0]; k++)
+            expect_first(table[i].f, arith[k], table[i].path, table[i].outcome,
+                         table[i].word);
+    expect_first(AS_I64, "f32", "chunk.1/grab.candidates", TT_MISSHAPEN,
+                 "F32");
+    expect_first(EXTRA, NULL, "nobody's", TT_MISSING, "only in");
+    expect_first(EXTRA, "f32", NULL, TT_PASS, "");
+    expect_first(ONE_ULP, NULL, POINT, TT_MISMATCH, "");
+    expect_first(AS_BF16, NULL, "chunk.1/step.0/tokens", TT_MISMATCH, "");
+    expect_first(MERGED, NULL, POINT, TT_MISSHAPEN, "[1, 18, 40]");
+}
+
+static void test_honest(void)
+{
+    static const char *const arith[] = {NULL, "f32", "tf32", "bf16",
+                                        "bf16-stored"};
+    for (size_t k = 0; k < sizeof arith / sizeof arith[0]; k++)
+        expect_first(NONE, arith[k], NULL, TT_PASS, "");
+    expect_first(ROUND_BF16, "bf16", NULL, TT_PASS, "");
+    expect_first(ROUND_BF16, "bf16-stored", NULL, TT_PASS, "");
+    expect_first(AS_BF16, "bf16", NULL, TT_PASS, "");
+    expect_first(ROUND_F16, "f16", NULL, TT_PASS, "");
+    expect_first(MERGED, "f32", NULL, TT_PASS, "");
+    expect_first(ONE_ULP, "f32", NULL, TT_PASS, "");
+    expect_first(ROUND_BF16, "f32", "chunk.1/step.0/tokens", TT_MISMATCH,
+                 "rounded");
+    expect_first(ROUND_F16, "f32", "chunk.1/step.0/tokens", TT_MISMATCH,
+                 "rounded");
+    expect_first(ROUND_BF16, "f16", "chunk.1/step.0/tokens", TT_MISMATCH, "");
+}
+
+/* A pick between equal scores is a tie, and what follows is not judged. */
+static void test_ties(void)
+{
+    tt_report *r = compare(PICK_NEAR, "f32", false, false);
+    expect(tt_report_passed(r) && tt_report_count(r, TT_TIE) == 2,
+           "a tie and what follows it: %lld ties",
+           (long long)tt_report_count(r, TT_TIE));
+    tt_report_free(r);
+    r = compare(PICK_NEAR, NULL, true, false);
+    expect(!tt_report_passed(r), "without an arithmetic there are no ties");
+    tt_report_free(r);
+}
+
+static void test_coverage(void)
+{
+    tt_report *r = compare(MISSING, "f32", false, true);
+    expect(tt_report_passed(r) && tt_report_compared(r) == 5,
+           "--partial: a kind of tensor may be missing");
+    tt_report_free(r);
+    expect_ok(tt_report_new(ctx, &r, "none", tt_arith_find("f32")), "report");
+    expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .want = at("want"), .got = at("got"), .filter = "no such name",
+        .arith = tt_arith_find("f32")}), "comparison");
+    expect(!tt_report_passed(r) && !tt_report_first(r),
+           "nothing compared is a failure");
+    tt_report_free(r);
+}
+
+static void test_bad_files(void)
+{
+    tt_report *r;
+    FILE *f = fopen(at("bad"), "w");
+    if (f) fputs("not tensors", f), fclose(f);
+    expect_ok(tt_report_new(ctx, &r, "bad", NULL), "report");
+    expect_status(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .want = at("want"), .got = at("bad")}), TT_EFORMAT, "a bad file");
+    expect_status(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .want = at("want"), .got = at("absent")}), TT_EIO, "no file");
+    tt_report_free(r);
+}
+
+static void test_shapes(void)
+{
+    const int64_t thd[] = {18, 2, 20}, flat[] = {1, 18, 40}, htd[] = {2, 18, 20},
+                  one[] = {720}, none[] = {0, 3}, odd[] = {12, 60};
+    const float x = 0;
+    tt_tensor t = tt_tensor_make(&x, TT_F32, 3, thd);
+    expect(tt_shape_fits(&t, 3, flat) && tt_shape_fits(&t, 1, one),
+           "axes may be merged");
+    expect(!tt_shape_fits(&t, 3, htd) && !tt_shape_fits(&t, 2, odd)
+           && !tt_shape_fits(&t, 2, none), "but not exchanged or cut anew");
+    t = tt_tensor_make(&x, TT_F32, 2, none);
+    expect(tt_shape_fits(&t, 2, none) && !tt_shape_fits(&t, 3, thd), "empty");
+}
+
+/* ---- reports ------------------------------------------------------------- */
+
+static char *slurp(const char *path)
+{
+    static char text[1 << 19];
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    text[n] = '\0';
+    if (f) fclose(f);
+    return text;
+}
+
+/* Every '<' opens a tag of ours and quotes are paired: hostile names neither
+ * open a tag nor leave an attribute. */
+static void expect_markup(const char *what, const char *text)
+{
+    expect(!strstr(text, "<evil") && !strstr(text, "\"on=\"") &&
+           !strstr(text, "\x1b") && !strstr(text, "\x01"),
+           "%s: names are escaped", what);
+    expect(strstr(text, "&lt;evil&gt;") != NULL, "%s: and are there", what);
+}
+
+static void test_reports(void)
+{
+    tt_report *r;
+    const double got[4] = {1, 2, NAN, 4}, want[4] = {1, 2.5, 3, 4};
+    tt_verdict v = {.path = "a/<evil>\"on=\"&'\x1b\x01\xff]]>", .op = "linear",
+                    .outcome = TT_MISMATCH, .rank = 2, .dim = {2, 2},
+                    .hint = "<evil>", .where = "[0, 1]", .ratio = INFINITY};
+    tt_metrics_measure(&v.m, got, want, 4);
+    expect_ok(tt_report_new(ctx, &r, "<evil>", tt_arith_find("bf16")), "new");
+    tt_report_note(r, "seed %d", 12);
+    tt_report_add(r, &v, got, want);
+    tt_report_grow(r, &(tt_growth){"<evil>", 0, 1e-3, 1e-4});
+    tt_report_grow(r, &(tt_growth){"<evil>", 1, 2e-3, 0});
+    expect_ok(tt_report_html(ctx, r, at("r.html")), "html");
+    expect_markup("html", slurp(at("r.html")));
+    expect(!strstr(slurp(at("r.html")), "http"), "html: fetches nothing");
+    expect(strstr(slurp(at("r.html")), "<polyline") != NULL, "html: curves");
+    expect_ok(tt_report_junit(ctx, r, at("r.xml")), "junit");
+    expect_markup("junit", slurp(at("r.xml")));
+    expect(strstr(slurp(at("r.xml")), "failures=\"1\"") != NULL, "one failed");
+    expect_ok(tt_report_json(ctx, r, at("r.json")), "json");
+    const tt_json *j = NULL;
+    tt_arena mem = {0};
+    expect_ok(tt_json_file(ctx, &mem, &j, at("r.json"), 1 << 20), "json");
+    expect(!strcmp(tt_json_str(j, "schema", ""), "tether-validate/1")
+           && !tt_json_bool(j, "passed", true), "schema and result");
+    tt_arena_free(&mem);
+    expect_ok(tt_report_text(ctx, r, at("r.txt"), true), "text");
+    expect(!strchr(slurp(at("r.txt")), 0x1b), "text: no escape sequences");
+    expect(!strncmp(slurp(at("r.txt")), "FAIL: first wrong tensor: a/", 28),
+           "text: the first line names it");
+    tt_report_free(r);
+    expect_ok(tt_report_new(ctx, &r, "empty", NULL), "new");
+    expect_ok(tt_report_junit(ctx, r, at("r.xml")), "junit");
+    expect(strstr(slurp(at("r.xml")), "nothing was compared") != NULL,
+           "junit: an empty comparison fails");
+    tt_report_free(r);
+}
+
+int main(void)
+{
+    ctx = test_begin("validate/dump");
+    snprintf(folder, sizeof folder, "/tmp/tether_dump_XXXXXX");
+    if (!expect(mkdtemp(folder) != NULL, "a folder")) return test_end();
+    put_dump(at("want"), NONE);
+    test_faults();
+    test_honest();
+    test_ties();
+    test_coverage();
+    test_bad_files();
+    test_shapes();
+    test_reports();
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command)) return 1;
+    return test_end();
+}

@@ -69,6 +69,7 @@ obj = $(patsubst %.c,$(B)/%.o,$(1))
 
 LIB   := $(B)/libtether.a
 TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
+MUTANTS := $(B)/tests/validate/mutants.so
 TOOLS := $(patsubst tools/%.c,$(B)/tools/%,$(TOOL_SRC))
 # fuzz_NAME reads files and standard input; libfuzz_NAME is libFuzzer's.
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
@@ -77,18 +78,22 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: all tests test check-bits check-bits-all fuzz libfuzzers tools demo deps help clean install config f64 tether-program
+.PHONY: all tests test mutation check-bits check-bits-all fuzz libfuzzers tools demo deps help clean install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
 config:
 	@$(if $(OMP_FLAGS)$(filter no,$(OMP)),:,echo "note: no OpenMP ($(CC) -fopenmp does not work): operators run on one core. 'make deps' installs it.")
 
-tests: all $(B)/run_case $(B)/check_bits $(TESTS) $(FUZZERS)   ## build the tests and build/run_case
+tests: all $(B)/run_case $(B)/check_bits $(TESTS) $(FUZZERS) $(MUTANTS)   ## build the tests and build/run_case
 	@ln -sfn $(FLAVOUR)/run_case build/run_case
 
 test: tests $(B)/demo-random/config.json   ## build and run every test; the last line counts them
 	@sh tests/run.sh $(B)
+
+# Planted faults that validation must find, and the table of them.
+mutation: tests   ## plant every fault, 100 seeds without one: ref_data/mutation.md
+	@$(B)/tests/validate/test_mutation --all ref_data/mutation.md
 
 tools: $(TOOLS)
 
@@ -170,6 +175,12 @@ $(B)/tests/libcases.a: $(call obj,tests/harness.c tests/cases.c $(filter-out %/m
 
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+
+# A plug-in calls functions of the program that loads it.
+$(B)/tests/validate/test_mutation: LDLIBS_ALL += -rdynamic
+$(MUTANTS): tests/validate/mutants.c tests/validate/mutants.h Makefile
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -I. -fPIC -shared -o $@ $< -lm
 
 $(FUZZERS): $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(call obj,tests/fuzz/driver.c tests/fuzz/common.c) $(LIB)
 	@mkdir -p $(@D)

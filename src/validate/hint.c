@@ -98,6 +98,8 @@ static void try_args(hint *h, const double *trial, const char *fmt,
         /* A mistake made in one head, or beyond some size only. A handful of
          * elements can be explained by anything. */
         if (h->nwrong < 8 || h->nwrong == h->n) return;
+        for (int64_t i = 0; i < h->n; i++)
+            if (isfinite(h->got[i]) && !isfinite(trial[i])) return;
         r = measure(h, trial, h->wrong);
         if (!explains(h, &r)) return;
         partly = true;

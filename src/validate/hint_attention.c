@@ -33,7 +33,8 @@ typedef struct fault {
     int mask;                 /* 0 right, 1 ignored, 2 inverted               */
     int64_t longer;           /* keys by which the valid length is off        */
     sum_fault sum;
-    tt_format weight;         /* format of the softmax weights                */
+    tt_format weight;         /* format of the softmax weights ...            */
+    bool weight_sum;          /* ... whose sum is of the rounded ones         */
     bool swap_kv;
 } fault;
 
@@ -116,9 +117,11 @@ static void soften(double *s, int64_t n, int64_t step, const fault *f)
     for (int64_t j = 0; j < n; j++) {
         /* all hidden: the definition makes them equal */
         const double p = tt_exp(s[j * step] - top);
-        s[j * step] = over ? NAN : (double)tt_format_round(f->weight, (float)p);
-        if (f->weight == TT_FMT_F32 && !over) s[j * step] = p;
-        l += p;
+        double r = p;
+        if (f->weight != TT_FMT_F32)
+            r = (double)tt_format_round(f->weight, (float)p);
+        s[j * step] = over ? NAN : r;
+        l += f->weight_sum ? r : p;
     }
     if (f->sum == SUM_UNDIVIDED) l = 1;
     if (f->sum == SUM_PLUS_ONE) l += tt_exp(-top);
@@ -243,10 +246,13 @@ static void sums(hint *h)
         TRY(h, &f, "%s", what[s]);
     }
     f = right(a);
-    f.weight = TT_FMT_BF16;
-    TRY(h, &f, "softmax weights are rounded to bf16");
-    f.weight = TT_FMT_F16;
-    TRY(h, &f, "softmax weights are rounded to f16");
+    for (int sum = 0; sum < 2; sum++) {
+        f.weight_sum = sum != 0;
+        f.weight = TT_FMT_BF16;
+        TRY(h, &f, "softmax weights are rounded to bf16");
+        f.weight = TT_FMT_TF32;
+        TRY(h, &f, "softmax weights are rounded to tf32 or f16");
+    }
 }
 
 static void heads(hint *h)
@@ -340,8 +346,7 @@ static void slots(hint *h)
     int64_t list[8], n = 0;
     if (a->rel_bias || a->N < 4) return;
     for (int64_t d = 1; d <= 4; d++)
-        if (a->T % d == 0 && a->T / d < a->N && a->N % (a->T / d) == 0)
-            list[n++] = a->T / d;
+        if (a->T % d == 0) list[n++] = a->T / d;
     for (int64_t d = 2; d <= 4; d++)
         if (a->N % d == 0) list[n++] = a->N / d;
     if (n < 8) list[n++] = 1;

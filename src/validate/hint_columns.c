@@ -7,6 +7,28 @@
 
 #include "validate/hint.h"
 
+/* Sums kept in a narrow format, rows ascending. */
+static void narrow_sums(hint *h)
+{
+    static const struct { tt_format f; const char *name; } formats[] = {
+        {TT_FMT_F32, "f32"}, {TT_FMT_F16, "f16"}, {TT_FMT_BF16, "bf16"}};
+    const op_call *q = h->q;
+    for (int f = 0; f < 3; f++) {
+        for (int64_t i = 0; i < q->c; i++) {
+            float s = 0;
+            for (int64_t r = 0; r < q->n; r++) {
+                const double d = (double)q->x[r * q->c + i] -
+                                 (q->mean ? q->mean[i] : 0);
+                s = tt_format_round(formats[f].f, (float)(
+                    (double)s + (q->kind == OP_COL_MEAN ? d : d * d)));
+            }
+            h->trial[i] = (double)s /
+                          (q->kind == OP_COL_MEAN ? (double)q->n : 1);
+        }
+        hint_try(h, h->trial, "sums are kept in %s", formats[f].name);
+    }
+}
+
 static void statistics(hint *h)
 {
     const op_call *q = h->q;
@@ -34,6 +56,7 @@ static void statistics(hint *h)
             hint_try(h, h->trial, "the standard deviation, not the sum");
         }
     }
+    narrow_sums(h);
     /* sums over other rows, or of something else */
     static const char *const what[] = {
         "the last row is left out", "the first row is left out",

@@ -97,8 +97,8 @@ static void edges(hint *h)
     q.conv.frame = frame;
     q.conv.Hi += 4;
     q.conv.Wi += 4;
-    q.conv.pad_top += 2 * a->up;
-    q.conv.pad_left += 2 * a->up;
+    q.conv.pad_top -= 2 * a->up;
+    q.conv.pad_left -= 2 * a->up;
     hint_try_call(h, &q, "edges repeat the image where zeros belong");
 }
 

@@ -24,6 +24,8 @@ typedef struct fault {
     bool columns;           /* over the rows of a channel                     */
     bool per_half;          /* each half of the row for itself                */
     bool whole;             /* one statistic for all rows                     */
+    int64_t part;           /* 0, or the leading elements that are counted    */
+    int single;             /* 1: sums in float32, 2: E[x^2] - E[x]^2 as well */
 } fault;
 
 static fault right(const op_call *q)
@@ -54,20 +56,39 @@ static double weigh(const op_call *q, const fault *f, double v, int64_t i)
     }
 }
 
+/* Mean and variance of a row with float32 sums, ascending. */
+static void single_moments(const op_call *q, const fault *f, int64_t at,
+                           int64_t n, double *mean, double *v)
+{
+    float s = 0, s2 = 0;
+    for (int64_t i = 0; i < n; i++) s += (float)q->x[at + i];
+    s = f->center_square ? s / (float)n : 0;
+    for (int64_t i = 0; i < n; i++) {
+        const float d = (float)q->x[at + i] - (f->single == 1 ? s : 0);
+        s2 += d * d;
+    }
+    s2 /= (float)n;
+    *mean = (double)s;
+    *v = (double)(f->single == 1 ? s2 : s2 - s * s);
+    if (*v < 0) *v = 0;
+}
+
 /* Elements of one statistic: n values `step` apart. */
 static void normalise(const op_call *q, const fault *f, double *out,
                       int64_t at, int64_t n, int64_t step)
 {
+    const int64_t m = f->part ? f->part : n;
     double mean = 0, square = 0;
-    for (int64_t i = 0; i < n; i++) mean += (double)q->x[at + i * step];
-    mean /= (double)n;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < m; i++) mean += (double)q->x[at + i * step];
+    mean /= (double)m;
+    for (int64_t i = 0; i < m; i++) {
         const double d = (double)q->x[at + i * step] -
                          (f->center_square ? mean : 0);
         square += d * d;
     }
-    const double count = f->count == (double)q->c ? (double)n : f->count;
+    const double count = f->count == (double)q->c ? (double)m : f->count;
     double v = square / count, root;
+    if (f->single) single_moments(q, f, at, n, &mean, &v);
     if (f->no_root) root = v + f->eps;
     else root = f->outside ? sqrt(v) + f->eps : sqrt(v + f->eps);
     if (root < 1e-12 && q->kind == OP_CHANNEL_NORM) root = 1e-12;
@@ -203,8 +224,28 @@ void hint_norm(hint *h)
     }
     f = right(q);
     f.columns = true;
-    if (q->n > 1)
+    for (int form = 0; form < 2 && q->n > 1; form++) {
         TRY(h, &f, "normalised over the wrong axis (rows of a channel)");
+        if (q->kind == OP_CHANNEL_NORM) f.factor = sqrt((double)q->n);
+    }
+    f = right(q);
+    for (int64_t k = 0; k < 8; k++) {
+        const int64_t c = q->c, parts[] = {
+            c / 2, c - 1, c - c % 4, c - c % 8, c - c % 16, c - c % 32,
+            c - c % 64, c < 512 ? 0 : 512};
+        f.part = parts[k];
+        if (f.part > 0 && f.part < c)
+            TRY(h, &f, "statistics over the first %lld of %lld channels",
+                (long long)f.part, (long long)c);
+    }
+    f = right(q);
+    if (q->kind != OP_CHANNEL_NORM) {
+        f.single = 2;
+        if (f.center)
+            TRY(h, &f, "variance as E[x^2] - E[x]^2 in float32");
+        f.single = 1;
+        TRY(h, &f, "statistics in float32");
+    }
     f = right(q);
     f.per_half = true;
     TRY(h, &f, "each half of the row is normalised for itself");

@@ -96,19 +96,16 @@ static void along(hint *h, int axis)
                  name);
         try_map(h, from_rotated, (int64_t[]){a, b, c, b / 2}, what);
     }
-    for (int64_t k = 1; k < b && k <= 4096; k++)
+    for (int64_t k = 1; k < b && k <= 4096 && b > 2; k++) {
+        snprintf(what, sizeof what, "%s rotated by %lld", name,
+                 (long long)(2 * k > b ? k - b : k));
+        try_map(h, from_rotated, (int64_t[]){a, b, c, k}, what);
+    }
+    for (int64_t k = 1; 2 * k <= b && k <= 4096; k++)
         for (int sign = 1; sign >= -1; sign -= 2) {
-            if (2 * k <= b) {
-                snprintf(what, sizeof what, "%s shifted by %lld", name,
-                         (long long)(sign * k));
-                try_map(h, from_shifted, (int64_t[]){a, b, c, sign * k},
-                        what);
-            }
-            if (sign > 0 && b > 2) {
-                snprintf(what, sizeof what, "%s rotated by %lld", name,
-                         (long long)k);
-                try_map(h, from_rotated, (int64_t[]){a, b, c, k}, what);
-            }
+            snprintf(what, sizeof what, "%s shifted by %lld", name,
+                     (long long)(sign * k));
+            try_map(h, from_shifted, (int64_t[]){a, b, c, sign * k}, what);
         }
 }
 

@@ -175,7 +175,8 @@ static void try_rounded(hint *h, tt_format f, int which, const char *format)
 void hint_rounding(hint *h)
 {
     static const struct { tt_format f; const char *name; } formats[] = {
-        {TT_FMT_BF16, "bf16"}, {TT_FMT_F16, "f16"}, {TT_FMT_TF32, "tf32"}};
+        {TT_FMT_BF16, "bf16"}, {TT_FMT_TF32, "tf32 or f16"},
+        {TT_FMT_F16, "f16"}};
     for (int i = 0; i < 3; i++)
         for (int which = WEIGHT | INPUT; which >= INPUT; which--)
             if (!hint_settled(h))

@@ -53,7 +53,7 @@ static const char *index_name(const hint *h, int axis, bool many, char *buf,
                          : (many ? "heads" : "head");
     if (conv) return axis == 0 ? (many ? "picture rows" : "picture row")
                                : (many ? "picture columns" : "picture column");
-    snprintf(buf, size, many ? "indices of axis %d" : "index of axis %d", axis);
+    snprintf(buf, size, many ? "axis %d indices" : "axis %d index", axis);
     return buf;
 }
 

@@ -218,6 +218,14 @@ static void functions(hint *h)
         {OP_SILU, elu, "ELU instead of SiLU"},
     };
     const op_call *q = h->q;
+    for (int inputs = 0; inputs < 2; inputs++) {
+        for (int64_t i = 0; i < h->n; i++) {
+            const double x = inputs ? (double)q->x[i] : h->want[i];
+            h->trial[i] = fabs(x) < 0x1p-126 ? 0 : h->want[i];
+        }
+        hint_try(h, h->trial, "denormal %s are flushed to zero",
+                 inputs ? "inputs" : "results");
+    }
     for (size_t k = 0; k < sizeof list / sizeof list[0]; k++) {
         if (list[k].kind != OP_KINDS && list[k].kind != q->kind) continue;
         if (hint_settled(h)) return;

@@ -103,8 +103,12 @@ static void factors_along(hint *h, bool rows)
     const int64_t len = rows ? h->c : R, step = rows ? 1 : h->c;
     if (lines < 2 || len < 4) return;
     const char *line = rows ? "row" : "channel";
+    double *factor = hint_doubles(h, lines);
+    if (!factor) return;
     for (int form = 0; form < 2; form++) {
-        double first = 0, last = 0;
+        const double neutral = form ? 1 : 0;
+        double least = INFINITY, most = -INFINITY, far = 0;
+        int64_t moved = 0;
         for (int64_t i = 0; i < lines; i++) {
             const int64_t at = rows ? i * h->c : i;
             const moments m = sum(h->got + at, h->want + at, (len + 1) / 2,
@@ -115,26 +119,34 @@ static void factors_along(hint *h, bool rows)
                 const int64_t k = at + j * step;
                 h->trial[k] = form == 0 ? h->want[k] + v : h->want[k] * v;
             }
-            if (i == 0) first = v;
-            last = v;
+            least = fmin(least, v);
+            most = fmax(most, v);
+            far = fmax(far, fabs(v - neutral));
+            factor[i] = v;
         }
+        /* a few lines that are wrong are told by their place */
+        for (int64_t i = 0; i < lines; i++)
+            moved += fabs(factor[i] - neutral) > far / 16;
+        if (2 * moved < lines) continue;
         if (form == 0)
             hint_try(h, h->trial, rows
                      ? "a constant of its own is added to every row (%.4g .. "
                        "%.4g): mean not subtracted?"
                      : "a constant of its own is added to every channel (%.4g "
                        ".. %.4g): bias missing, twice, or another's?",
-                     first, last);
+                     least, most);
         else
             hint_try(h, h->trial, "every %s is scaled by a factor of its own "
-                     "(%.4g .. %.4g)", line, first, last);
+                     "(%.7g .. %.7g)", line, least, most);
     }
 }
 
 static void rounded(hint *h)
 {
     static const struct { tt_format f; const char *name; } formats[] = {
-        {TT_FMT_TF32, "tf32"}, {TT_FMT_F16, "f16"}, {TT_FMT_BF16, "bf16"}};
+        /* the same but for their range */
+        {TT_FMT_TF32, "tf32 or f16"}, {TT_FMT_F16, "f16"},
+        {TT_FMT_BF16, "bf16"}};
     for (int i = 0; i < 3; i++) {
         for (int64_t k = 0; k < h->n; k++)
             h->trial[k] = (double)tt_format_round(formats[i].f,
@@ -160,9 +172,13 @@ static void limited(hint *h)
         lo = fmin(lo, h->got[i]);
         hi = fmax(hi, h->got[i]);
     }
-    for (int64_t i = 0; i < h->n; i++)
+    int64_t inside = 0;
+    for (int64_t i = 0; i < h->n; i++) {
         h->trial[i] = fmin(fmax(h->want[i], lo), hi);
-    hint_try(h, h->trial, "limited to %.5g .. %.5g", lo, hi);
+        inside += h->trial[i] == h->want[i];
+    }
+    if (inside >= 4)
+        hint_try(h, h->trial, "limited to %.5g .. %.5g", lo, hi);
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = fabs(h->want[i]);
     hint_try(h, h->trial, "the absolute value");
     for (int64_t i = 0; i < h->n; i++)
@@ -177,10 +193,10 @@ static void limited(hint *h)
 void hint_values(hint *h)
 {
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = 0;
-    hint_try(h, h->trial, "everything is zero (not computed?)");
+    hint_try(h, h->trial, "zero (not computed?)");
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = h->got[0];
     if (h->n > 3)
-        hint_try(h, h->trial, "everything is %.6g (not written?)", h->got[0]);
+        hint_try(h, h->trial, "all %.6g (not written?)", h->got[0]);
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = -h->want[i];
     hint_try(h, h->trial, "sign flipped");
     factors(h);

@@ -1,0 +1,654 @@
+/* mutants.c: a backend with one fault at a time, for tests only.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The operators are written as in src/ops/golden, with the faults of mutants.h
+ * beside the lines they replace. A plug-in may keep state; this one remembers
+ * which fault is planted, where it took effect, and how often it was called. */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/gather.h"
+#include "ops/reduce.h"
+#include "tests/validate/mutants.h"
+#include "tether/mathfn.h"
+#include "tether/validate.h"
+
+enum { SCOPES = 4096, LAYERS = 64, LATE = 60, THIRD = 3 };
+static struct {
+    int which;
+    bool chosen;
+    int64_t calls;                      /* of linear                          */
+    const void *layer[LAYERS];          /* weights in the order of first use  */
+    int layers;
+    char scope[SCOPES][96];             /* where the fault took effect        */
+    int scopes;
+} state;
+
+void mutant_select(int which);
+bool mutant_hit(const char *scope);
+
+void mutant_select(int which)
+{
+    memset(&state, 0, sizeof state);
+    state.which = which;
+    state.chosen = true;
+}
+
+bool mutant_hit(const char *scope)
+{
+    for (int i = 0; i < state.scopes; i++)
+        if (!strcmp(state.scope[i], scope)) return true;
+    return false;
+}
+
+static bool hit(const tt_ctx *ctx)
+{
+    char now[96] = "";
+    memcpy(now, ctx->path, strnlen(ctx->path, sizeof now - 1));
+    if (state.scopes && !strcmp(state.scope[state.scopes - 1], now))
+        return true;
+    if (!mutant_hit(now) && state.scopes < SCOPES)
+        memcpy(state.scope[state.scopes++], now, sizeof now);
+    return true;
+}
+
+/* Is fault `id` planted? Remembers where it was asked for. */
+#define PLANTED(id) (state.which == MUT_##id && hit(ctx))
+/* The same where it only matters under a condition. */
+#define PLANTED_IF(id, cond) (state.which == MUT_##id && (cond) && hit(ctx))
+
+/* ---- linear -------------------------------------------------------------------- */
+
+static tt_real narrow(tt_format f, tt_real x)
+{
+    return (tt_real)tt_format_round(f, (float)x);
+}
+
+static tt_real product(const tt_ctx *ctx, const tt_real *x, const tt_real *w,
+                       int64_t i, bool lost)
+{
+    tt_real sum = 0;
+    if (PLANTED(LINEAR_SUM_BF16)) {
+        for (int64_t k = 0; k < i; k++)
+            sum = narrow(TT_FMT_BF16, fma_real(x[k], w[k], sum));
+        return sum;
+    }
+    if (PLANTED(LINEAR_IN_BF16) || PLANTED(LINEAR_IN_TF32)) {
+        const tt_format f = state.which == MUT_LINEAR_IN_BF16 ? TT_FMT_BF16
+                                                              : TT_FMT_TF32;
+        for (int64_t k = 0; k < i; k++)
+            sum = fma_real(narrow(f, x[k]), narrow(f, w[k]), sum);
+        return sum;
+    }
+    if (PLANTED_IF(LINEAR_TAIL, i > 8 && i % 8)) i -= i % 8;
+    if (lost) i /= 2;
+    for (int64_t k0 = 0; k0 < i; k0 += TT_DOT_BLOCK) {
+        const int64_t k1 = k0 + TT_DOT_BLOCK < i ? k0 + TT_DOT_BLOCK : i;
+        tt_real s = 0;
+        for (int64_t k = k0; k < k1; k++) s = fma_real(x[k], w[k], s);
+        sum = k0 == 0 || PLANTED(LINEAR_BLOCKS) ? s : sum + s;
+    }
+    return sum;
+}
+
+static int layer_of(const void *w)
+{
+    for (int i = 0; i < state.layers; i++)
+        if (state.layer[i] == w) return i;
+    if (state.layers < LAYERS) state.layer[state.layers++] = w;
+    return state.layers - 1;
+}
+
+static void linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                   const tt_tensor *weight, const tt_real *b)
+{
+    tt_tensor t = *weight;
+    const int64_t o = t.dim[0], i = t.dim[1];
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *w = tt_scratch(ctx, o * i);
+    if (!w) return;
+    if (PLANTED_IF(LINEAR_W_F16, t.dtype == TT_BF16)) t.dtype = TT_F16;
+    tt_widen_at(w, &t, 0, o * i);
+    const bool late = ++state.calls > LATE, third = layer_of(t.data) == THIRD;
+    bool large = false;
+    for (int64_t k = 0; k < n * i; k++)
+        if (fabs((double)x[k]) > 100) large = true;
+    if (PLANTED(LINEAR_TURNED)) {
+        tt_real *turned = tt_scratch(ctx, o * i);
+        for (int64_t k = 0; turned && k < o * i; k++)
+            turned[k] = w[k % i * o + k / i];
+        w = turned ? turned : w;
+    }
+    for (int64_t r = 0; r < n; r++)
+        for (int64_t c = 0; c < o; c++) {
+            int64_t from = r, bias = c;
+            if (PLANTED_IF(LINEAR_ROWS, r > 0)) from = r - 1;
+            if (PLANTED_IF(LINEAR_STALE_ROW, r == 1)) from = 0;
+            if (PLANTED_IF(LINEAR_BIAS_NEXT, b)) bias = (c + 1) % o;
+            if (PLANTED_IF(LINEAR_LAST_ROW, n > 1 && n % 2 && r == n - 1))
+                continue;
+            const bool lost = r * o + c == state.calls * 7919 % (n * o);
+            tt_real s = product(ctx, x + from * i, w + c * i, i,
+                                lost && PLANTED_IF(LINEAR_RACE, i > 1));
+            if (b && !PLANTED(LINEAR_NO_BIAS) && !PLANTED_IF(LINEAR_LATE, late))
+                s += b[bias];
+            if (b && PLANTED(LINEAR_BIAS_TWICE)) s += b[c];
+            if (PLANTED_IF(LINEAR_COLUMNS, o > 8 && o % 8 && c >= o - o % 8))
+                s = 0;
+            if (PLANTED_IF(LINEAR_LANE, c % 16 == 5)) s = -s;
+            if (PLANTED_IF(LINEAR_LAYER, third)) s *= (tt_real)0.5;
+            if (PLANTED(LINEAR_OUT_F16)) s = narrow(TT_FMT_F16, s);
+            if (PLANTED_IF(LINEAR_LARGE, large && c == o / 2)) s = (tt_real)NAN;
+            y[r * o + c] = s;
+        }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* ---- attention ------------------------------------------------------------------ */
+
+/* The key row that stands at j. */
+static int64_t key_row(const tt_ctx *ctx, const tt_attention_args *a, int64_t j)
+{
+    const int64_t L = a->T % 3 == 0 && a->N > a->T ? a->T / 3 : 0;
+    if (PLANTED_IF(ATT_STALE, L > 0 && j >= a->N - L)) return j - L;
+    return j;
+}
+
+static tt_real logit(const tt_ctx *ctx, const tt_attention_args *a, int64_t h,
+                     int64_t i, int64_t j)
+{
+    const tt_real *K = PLANTED(ATT_KV) ? a->v : a->k;
+    tt_real scale = a->scale;
+    int64_t stride = a->kv_stride, kh = h, at = j - i + a->N - 1;
+    if (PLANTED(ATT_NO_SCALE)) scale = 1;
+    if (PLANTED_IF(ATT_ONE_HEAD, h == a->H - 1)) scale = 1;
+    if (PLANTED(ATT_TWICE)) scale *= scale;
+    if (PLANTED(ATT_ONE_D)) scale = 1 / (tt_real)a->D;
+    if (PLANTED(ATT_EXP2)) scale *= (tt_real)0.6931471805599453;
+    if (PLANTED(ATT_STRIDE)) stride = a->H * a->D;
+    if (PLANTED(ATT_HEADS)) kh = (h + 1) % a->H;
+    if (PLANTED_IF(ATT_FRAME, i > 0)) i--;
+    tt_real s = dot_real(a->q + i * a->q_stride + h * a->D,
+                         K + key_row(ctx, a, j) * stride + kh * a->D, a->D) *
+                scale;
+    if (PLANTED_IF(ATT_CAUSAL, j > i + a->N - a->T)) return -FLT_MAX;
+    bool masked = a->key_mask && !a->key_mask[j];
+    if (PLANTED_IF(ATT_NO_MASK, a->key_mask)) masked = false;
+    if (PLANTED_IF(ATT_LONG, a->key_mask && j > 0 && a->key_mask[j - 1]))
+        masked = false;
+    if (masked) return -FLT_MAX;
+    if (PLANTED_IF(ATT_BIAS_TURNED, a->rel_bias)) at = i - j + a->N - 1;
+    if (PLANTED_IF(ATT_BIAS_OFF, a->rel_bias)) at -= at > 0;
+    if (a->rel_bias && !PLANTED(ATT_NO_BIAS))
+        s += a->rel_bias[h * (2 * a->N - 1) + at];
+    return s;
+}
+
+static void attend(const tt_ctx *ctx, const tt_attention_args *a, int64_t h,
+                   int64_t i, tt_real *acc, tt_real *block)
+{
+    tt_real m = 0, l = 0, p[TT_KEY_BLOCK];
+    const tt_real *V = PLANTED(ATT_KV) ? a->k : a->v;
+    int64_t N = a->N;
+    if (PLANTED_IF(ATT_LAST_KEY, N > 1)) N--;
+    if (PLANTED_IF(ATT_BLOCK, N > TT_KEY_BLOCK && N % TT_KEY_BLOCK))
+        N -= N % TT_KEY_BLOCK;
+    for (int64_t j0 = 0; j0 < N; j0 += TT_KEY_BLOCK) {
+        int64_t n = N - j0 < TT_KEY_BLOCK ? N - j0 : TT_KEY_BLOCK;
+        tt_real top = j0 ? m : logit(ctx, a, h, i, 0);
+        for (int64_t j = 0; j < n; j++) {
+            p[j] = logit(ctx, a, h, i, j0 + j);
+            if (p[j] > top) top = p[j];
+        }
+        if (PLANTED(ATT_NO_MAX)) top = 0;
+        tt_real sum = 0;
+        for (int64_t j = 0; j < n; j++) {
+            p[j] = tt_exp_real(p[j] - top);
+            if (PLANTED(ATT_P_BF16)) p[j] = narrow(TT_FMT_BF16, p[j]);
+            sum += p[j];
+        }
+        if (PLANTED(ATT_UNDIVIDED)) sum = 1;
+        for (int64_t d = 0; d < a->D; d++) block[d] = 0;
+        const int64_t vh = PLANTED(ATT_HEADS) ? (h + 1) % a->H : h;
+        const int64_t stride = PLANTED(ATT_STRIDE) ? a->H * a->D
+                                                   : a->kv_stride;
+        for (int64_t j = 0; j < n; j++) {
+            const tt_real *v = V + (j0 + j) * stride + vh * a->D;
+            for (int64_t d = 0; d < a->D; d++)
+                block[d] = fma_real(p[j], v[d], block[d]);
+        }
+        tt_real alpha = j0 ? tt_exp_real(m - top) : 0;
+        if (PLANTED_IF(ATT_RESCALE, j0)) alpha = 1;
+        l = j0 ? fma_real(l, alpha, sum) : sum;
+        for (int64_t d = 0; d < a->D; d++)
+            acc[d] = j0 ? fma_real(acc[d], alpha, block[d]) : block[d];
+        m = top;
+    }
+    for (int64_t d = 0; d < a->D; d++) {
+        int64_t to = (i * a->H + h) * a->D + d;
+        if (PLANTED(ATT_LAYOUT)) to = (i * a->D + d) * a->H + h;
+        a->o[to] = acc[d] / l;
+    }
+}
+
+/* Weights of one key sum to 1 over the queries. */
+static void over_queries(tt_ctx *ctx, const tt_attention_args *a)
+{
+    double *s = tt_alloc(ctx, &ctx->scratch, a->T * a->N, sizeof *s, "mutant");
+    for (int64_t h = 0; s && h < a->H; h++) {
+        for (int64_t j = 0; j < a->N; j++) {
+            double top = -DBL_MAX, l = 0;
+            for (int64_t i = 0; i < a->T; i++) {
+                s[i * a->N + j] = (double)logit(ctx, a, h, i, j);
+                top = fmax(top, s[i * a->N + j]);
+            }
+            for (int64_t i = 0; i < a->T; i++)
+                l += s[i * a->N + j] = tt_exp(s[i * a->N + j] - top);
+            for (int64_t i = 0; i < a->T; i++) s[i * a->N + j] /= l;
+        }
+        for (int64_t i = 0; i < a->T; i++)
+            for (int64_t d = 0; d < a->D; d++) {
+                double o = 0;
+                for (int64_t j = 0; j < a->N; j++)
+                    o += s[i * a->N + j] *
+                         (double)a->v[j * a->kv_stride + h * a->D + d];
+                a->o[(i * a->H + h) * a->D + d] = (tt_real)o;
+            }
+    }
+}
+
+static void attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *acc = tt_scratch(ctx, 2 * a->D);
+    if (PLANTED(ATT_QUERIES)) over_queries(ctx, a);
+    else
+        for (int64_t t = 0; acc && t < a->H * a->T; t++)
+            attend(ctx, a, t / a->T, t % a->T, acc, acc + a->D);
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* ---- conv ------------------------------------------------------------------------ */
+
+/* The weight as a fault reads it: [Cout, kt, kh, kw, Cin]. */
+static void reorder(tt_ctx *ctx, tt_real *w, const tt_conv_args *p)
+{
+    const int64_t A = p->kt, U = p->kh, V = p->kw, C = p->Cin;
+    const int64_t K = A * U * V * C, n = p->Cout * K;
+    tt_real *from = tt_scratch(ctx, n);
+    if (!from) return;
+    memcpy(from, w, (size_t)n * sizeof *w);
+    for (int64_t k = 0; k < n; k++) {
+        const int64_t c = k % C, v = k / C % V, u = k / (C * V) % U;
+        const int64_t a = k / (C * V * U) % A, o = k / K;
+        int64_t at = k;
+#define TAP(a_, u_, v_) ((((o * A + (a_)) * U + (u_)) * V + (v_)) * C + c)
+        if (PLANTED_IF(CONV_FLIPPED, U > 1)) at = TAP(a, U - 1 - u, V - 1 - v);
+        if (PLANTED_IF(CONV_TURNED, U == V && U > 1)) at = TAP(a, v, u);
+        if (PLANTED_IF(CONV_LAYOUT, A * U * V > 1))
+            at = (((o * C + c) * A + a) * U + u) * V + v;
+#undef TAP
+        w[k] = from[at];
+        if (PLANTED_IF(CONV_CHANNELS, C > 4 && C % 4 && c >= C - C % 4))
+            w[k] = 0;
+    }
+}
+
+static void conv(tt_ctx *ctx, const tt_conv_args *right)
+{
+    tt_conv_args p = *right;
+    const int64_t k = (int64_t)p.kt * p.kh * p.kw * p.Cin;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *w = tt_scratch(ctx, p.Cout * k), *x = tt_scratch(ctx, k);
+    const tt_real *frame[8];
+    if (!w || !x) return;
+    tt_widen_at(w, p.w, 0, p.Cout * k);
+    reorder(ctx, w, &p);
+    for (int a = 0; a < p.kt; a++) {
+        frame[a] = p.frame[a];
+        if (PLANTED_IF(CONV_REVERSED, p.kt > 1))
+            frame[a] = p.frame[p.kt - 1 - a];
+        if (PLANTED_IF(CONV_PHASE, p.kt > 1)) frame[a] = a ? p.frame[a - 1] : NULL;
+        if (PLANTED_IF(CONV_HISTORY, p.kt > 1 && a < p.kt - 1)) frame[a] = NULL;
+    }
+    p.frame = frame;
+    if (PLANTED_IF(CONV_PAD, p.kh > 1)) p.pad_top++;
+    if (PLANTED_IF(CONV_STRIDE, p.stride == 2)) p.pad_top++, p.pad_left++;
+    if (PLANTED_IF(CONV_UP, p.up == 2)) p.pad_top--, p.pad_left--;
+    for (int64_t i = 0; i < p.Ho; i++)
+        for (int64_t j = 0; j < p.Wo; j++) {
+            conv_gather(x, &p, i, j);
+            if (PLANTED_IF(CONV_EDGE, p.kh > 1)) {
+                tt_real *to = x;
+                for (int a = 0; a < p.kt; a++)
+                    for (int u = 0; u < p.kh; u++)
+                        for (int v = 0; v < p.kw; v++, to += p.Cin) {
+                            int64_t r = i * p.stride + u - p.pad_top;
+                            int64_t s = j * p.stride + v - p.pad_left;
+                            const int64_t H = p.Hi * p.up, W = p.Wi * p.up;
+                            r = (r < 0 ? 0 : r >= H ? H - 1 : r) / p.up;
+                            s = (s < 0 ? 0 : s >= W ? W - 1 : s) / p.up;
+                            if (frame[a])
+                                memcpy(to, frame[a] + (r * p.Wi + s) * p.Cin,
+                                       (size_t)p.Cin * sizeof *to);
+                        }
+            }
+            tt_real *y = p.y + (i * p.Wo + j) * p.Cout;
+            for (int64_t o = 0; o < p.Cout; o++) {
+                const tt_real s = dot_real(x, w + o * k, k);
+                y[o] = p.b && !PLANTED(CONV_NO_BIAS) ? s + p.b[o] : s;
+            }
+        }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* ---- norms ------------------------------------------------------------------------ */
+
+static double row_sum(const tt_real *x, int64_t c)
+{
+    double lane[TT_LANES] = {0};
+    for (int64_t i = 0; i < c; i++) lane[i % TT_LANES] += (double)x[i];
+    return join_lanes(lane);
+}
+
+static double row_moment(const tt_real *x, int64_t c, double mean)
+{
+    double lane[TT_LANES] = {0};
+    for (int64_t i = 0; i < c; i++) {
+        const double d = (double)x[i] - mean;
+        lane[i % TT_LANES] = fma(d, d, lane[i % TT_LANES]);
+    }
+    return join_lanes(lane);
+}
+
+static void layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                       int64_t c, const tt_real *w, const tt_real *b,
+                       double eps)
+{
+    if (PLANTED(LN_EPS)) eps = 1e-5;
+    for (int64_t r = 0; r < n; r++) {
+        const tt_real *in = x + r * c;
+        const int64_t part = PLANTED_IF(LN_HALF, c > 1) ? c / 2 : c;
+        double mean = row_sum(in, part) / (double)part;
+        double var = row_moment(in, part, mean) / (double)part;
+        if (PLANTED_IF(LN_UNBIASED, c > 1)) var *= (double)c / (double)(c - 1);
+        if (PLANTED(LN_NO_MEAN)) mean = 0, var = row_moment(in, c, 0) / (double)c;
+        if (PLANTED(LN_FLOAT)) {
+            float s = 0, s2 = 0;
+            for (int64_t i = 0; i < c; i++) {
+                s += (float)in[i];
+                s2 += (float)in[i] * (float)in[i];
+            }
+            s /= (float)c;
+            mean = (double)s;
+            var = (double)(s2 / (float)c - s * s);
+            if (var < 0) var = 0;
+        }
+        const double scale = 1.0 / sqrt(var + eps);
+        const bool affine = w && !PLANTED(LN_NO_AFFINE);
+        for (int64_t i = 0; i < c; i++) {
+            tt_real xhat = (tt_real)(((double)in[i] - mean) * scale);
+            y[r * c + i] = affine ? fma_real(xhat, w[i], b[i]) : xhat;
+        }
+    }
+}
+
+static void rms_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                     int64_t c, const tt_real *w, double eps)
+{
+    for (int64_t r = 0; r < n; r++) {
+        const tt_real *in = x + r * c;
+        const double mean = PLANTED(RMS_MEAN) ? row_sum(in, c) / (double)c : 0;
+        const double ms = row_moment(in, c, mean) / (double)c;
+        double scale = 1.0 / sqrt(ms + eps);
+        if (PLANTED(RMS_OUTSIDE)) scale = 1.0 / (sqrt(ms) + eps);
+        for (int64_t i = 0; i < c; i++) {
+            tt_real g = w[i];
+            if (PLANTED(RMS_NO_WEIGHT)) g = 1;
+            if (PLANTED(RMS_ONE_PLUS)) g = 1 + w[i];
+            y[r * c + i] = (tt_real)(((double)in[i] - mean) * scale) * g;
+        }
+    }
+}
+
+static void channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                         int64_t c, const tt_real *gamma)
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *in = tt_scratch(ctx, n * c);     /* y may be x */
+    if (!in) return;
+    memcpy(in, x, (size_t)(n * c) * sizeof *in);
+    tt_real root = (tt_real)sqrt((double)c);
+    if (PLANTED_IF(CN_NO_ROOT, c > 1)) root = 1;
+    for (int64_t k = 0; k < n * c; k++) {
+        if (k % c && !PLANTED(CN_AXIS)) continue;
+        double square = row_moment(in + k / c * c, c, 0.0);
+        if (PLANTED(CN_AXIS)) {
+            square = 0;
+            for (int64_t r = 0; r < n; r++)
+                square += pow((double)in[r * c + k % c], 2);
+            root = (tt_real)sqrt((double)n);
+        }
+        if (PLANTED(CN_EPS)) square += 1e-6 * (double)c;
+        double norm = sqrt(square);
+        if (norm < 1e-12) norm = 1e-12;
+        const double scale = 1.0 / norm;
+        for (int64_t i = k; i < (PLANTED(CN_AXIS) ? k + 1 : k + c); i++)
+            y[i] = (tt_real)((double)in[i] * scale) * root * gamma[i % c];
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* ---- element-wise ------------------------------------------------------------------ */
+
+static void modulate(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
+                     const tt_real *scale, const tt_real *shift,
+                     int64_t stride, int64_t rows)
+{
+    const int64_t groups = (n + rows - 1) / rows;
+    for (int64_t r = 0; r < n; r++) {
+        int64_t g = r / rows;
+        if (PLANTED_IF(MOD_FRAME, groups > 1)) g = 0;
+        if (PLANTED_IF(MOD_MODULO, groups > 1)) g = r % groups;
+        const tt_real *s = scale + g * stride, *t = shift + g * stride;
+        if (PLANTED(MOD_SWAPPED)) {
+            const tt_real *keep = s;
+            s = t;
+            t = keep;
+        }
+        for (int64_t i = 0; i < c; i++)
+            x[r * c + i] = fma_real(x[r * c + i], PLANTED(MOD_NO_ONE)
+                                    ? s[i] : 1 + s[i], t[i]);
+    }
+}
+
+static void gate_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n,
+                     int64_t c, const tt_real *gate, int64_t stride,
+                     int64_t rows)
+{
+    const int64_t groups = (n + rows - 1) / rows;
+    for (int64_t r = 0; r < n; r++) {
+        int64_t at = r / rows;
+        if (PLANTED_IF(GATE_NEXT, groups > 1)) at = (at + 1) % groups;
+        const tt_real *g = gate + at * stride;
+        for (int64_t i = 0; i < c; i++)
+            x[r * c + i] = fma_real(y[r * c + i],
+                                    PLANTED(GATE_MISSING) ? 1 : g[i],
+                                    PLANTED(GATE_ALONE) ? 0 : x[r * c + i]);
+    }
+}
+
+static void add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n)
+{
+    if (PLANTED_IF(ADD_TAIL, n > 4 && n % 4)) n -= n % 4;
+    for (int64_t i = 0; i < n; i++) {
+        x[i] += y[i];
+        if (PLANTED(ADD_TWICE)) x[i] += y[i];
+        if (PLANTED(ADD_FLUSH) && fabs((double)x[i]) < (sizeof x[i] == 8
+                                                        ? DBL_MIN : FLT_MIN))
+            x[i] = 0;
+    }
+}
+
+static void mul(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!PLANTED(MUL_NOT)) x[i] *= y[i];
+}
+
+static void gelu_tanh(tt_ctx *ctx, tt_real *x, int64_t n)
+{
+    const tt_real k = (tt_real)-1.5957691216057308;   /* -2 sqrt(2/pi) */
+    const tt_real cubic = PLANTED(GELU_CUBIC) ? 0 : (tt_real)0.044715;
+    for (int64_t i = 0; i < n; i++) {
+        const tt_real v = x[i];
+        const tt_real u = fma_real(cubic * (v * v), v, v) * k;   /* -2u */
+        x[i] = v / (1 + tt_exp_real(u));
+        if (PLANTED(GELU_ERF))
+            x[i] = (tt_real)(0.5 * (double)v * (1 + erf((double)v * sqrt(0.5))));
+        if (PLANTED(GELU_QUICK))
+            x[i] = v / (1 + tt_exp_real((tt_real)-1.702 * v));
+        if (PLANTED(GELU_NAN)) {
+            const tt_real e = tt_exp_real(-u);
+            x[i] = v * (e / (1 + e));
+        }
+    }
+}
+
+static void silu(tt_ctx *ctx, tt_real *x, int64_t n)
+{
+    if (PLANTED(SILU_GELU)) {
+        state.which = MUT_NONE;
+        gelu_tanh(ctx, x, n);
+        state.which = MUT_SILU_GELU;
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (PLANTED(SILU_SIGMOID) ? 1 : x[i]) / (1 + tt_exp_real(-x[i]));
+}
+
+/* ---- rope ----------------------------------------------------------------------- */
+
+static void rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
+                 int64_t H, int64_t D, const tt_rope_table *table,
+                 const int32_t *pos)
+{
+    const int64_t pairs = D / 2, row0 = table->pairs[0];
+    const int64_t col0 = row0 + table->pairs[1];
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *in = tt_scratch(ctx, T * H * D);     /* y may be x */
+    if (!in) return;
+    memcpy(in, x, (size_t)(T * H * D) * sizeof *in);
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t j = 0; j < pairs; j++) {
+            int axis = (j >= row0) + (j >= col0);
+            const int64_t first = axis == 0 ? 0 : axis == 1 ? row0 : col0;
+            const double n = (double)table->pairs[axis];
+            if (PLANTED_IF(ROPE_AXES, axis > 0)) axis = 3 - axis;
+            double p = pos[3 * t + axis];
+            if (PLANTED_IF(ROPE_FRAME, axis == 0)) p += 1;
+            double angle = p * tt_pow(10000, -(double)(j - first) / n), s, c;
+            if (PLANTED(ROPE_BASE)) angle = p * tt_pow(1000, -(double)(j - first) / n);
+            if (PLANTED(ROPE_SPECTRUM))
+                angle = p * tt_pow(10000, -(double)j / (double)pairs);
+            if (PLANTED(ROPE_SIGN)) angle = -angle;
+            if (PLANTED(ROPE_F32))
+                angle = (double)((float)p *
+                                 (float)tt_pow(10000, -(double)(j - first) / n));
+            tt_sincos(angle, &s, &c);
+            if (PLANTED(ROPE_NOT)) s = 0, c = 1;
+            const bool halves = PLANTED(ROPE_HALVES);
+            for (int64_t h = 0; h < H; h++) {
+                const int64_t at = (t * H + h) * D;
+                const int64_t i0 = at + (halves ? j : 2 * j);
+                const int64_t i1 = halves ? i0 + pairs : i0 + 1;
+                const double a = (double)in[i0], b = (double)in[i1];
+                y[i0] = (tt_real)fma(a, c, -(b * s));
+                y[i1] = (tt_real)fma(a, s, b * c);
+            }
+        }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* ---- columns ---------------------------------------------------------------------- */
+
+static void col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
+                     int64_t c)
+{
+    const int64_t rows = PLANTED_IF(MEAN_ROW, n > 1) ? n - 1 : n;
+    for (int64_t i = 0; i < c; i++) {
+        double s = 0;
+        float f = 0;
+        for (int64_t r = 0; r < rows; r++) {
+            s += (double)x[r * c + i];
+            f = (float)narrow(TT_FMT_BF16, (tt_real)(f + (float)x[r * c + i]));
+        }
+        mean[i] = s / (double)n;
+        if (PLANTED(MEAN_SUM)) mean[i] = s;
+        if (PLANTED(MEAN_BF16)) mean[i] = (double)(f / (float)n);
+    }
+}
+
+static void col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
+                       const double *mean, int64_t n, int64_t c)
+{
+    for (int64_t i = 0; i < c; i++) {
+        double s = 0;
+        for (int64_t r = 0; r < n; r++) {
+            const double d = (double)x[r * c + i] -
+                             (PLANTED(MOMENT_RAW) ? 0 : mean[i]);
+            s = fma(d, d, s);
+        }
+        m2[i] = PLANTED(MOMENT_VAR) ? s / (double)n : s;
+    }
+}
+
+static void col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
+                      const double *mean, const double *gain,
+                      const double *target, double tau)
+{
+    if (PLANTED(BLEND_TAU)) tau = 1 - tau;
+    for (int64_t r = 0; r < n; r++)
+        for (int64_t i = 0; i < c; i++) {
+            const double v = (double)x[r * c + i];
+            const double g = PLANTED(BLEND_GAIN) ? 1 / gain[i] : gain[i];
+            const double m = PLANTED(BLEND_MEAN) ? 0 : mean[i];
+            const double a = fma(g, v - m, target[i]);
+            x[r * c + i] = (tt_real)fma(tau, a, (1 - tau) * v);
+        }
+}
+
+/* ---- the plug-in -------------------------------------------------------------------- */
+
+static const tt_ops table = {
+    .name = "mutant", .summary = "one planted fault",
+    .linear = linear, .attention = attention, .conv = conv,
+    .layer_norm = layer_norm, .rms_norm = rms_norm,
+    .channel_norm = channel_norm, .modulate = modulate, .gate_add = gate_add,
+    .add = add, .mul = mul, .gelu_tanh = gelu_tanh, .silu = silu,
+    .rope = rope, .col_mean = col_mean, .col_moment = col_moment,
+    .col_blend = col_blend,
+};
+
+const tt_ops *tether_backend(int abi, const char **arith);
+
+const tt_ops *tether_backend(int abi, const char **arith)
+{
+    static const char *const name[] = {
+#define NAME(id, op, what, hint) #id,
+        MUTANTS(NAME)
+#undef NAME
+    };
+    const char *chosen = getenv("TETHER_MUTATION");
+    if (abi != TT_BACKEND_ABI) return NULL;
+    if (!state.chosen && chosen) {
+        state.which = atoi(chosen);
+        for (int i = 0; i < MUT_COUNT; i++)
+            if (!strcmp(chosen, name[i])) state.which = i;
+    }
+    *arith = "f32";
+    return &table;
+}

@@ -84,7 +84,7 @@ void sizes_draw(op_sizes *s, op_kind op, uint64_t *rng)
     case OP_ROPE:
         size(s, "T", draw(rng, 17), 1);
         size(s, "H", 1 + rng_below(rng, 4), 1);
-        size(s, "D", 2 * draw(rng, 32), 2);
+        size(s, "pairs", draw(rng, 32), 1);         /* D = 2 pairs */
         break;
     case OP_ADD: case OP_MUL: case OP_GELU_TANH: case OP_SILU:
         size(s, "n", draw(rng, 1030), 1);
@@ -258,7 +258,7 @@ static void make_rope(maker *m, op_call *q, const int64_t *v)
 {
     tt_rope_table *t = tt_alloc(m->ctx, &m->ctx->scratch, 1, sizeof *t, "rope");
     int32_t *pos = place(m, 3 * v[0], sizeof *pos, 0);
-    q->n = v[0], q->H = v[1], q->D = v[2], q->c = v[1] * v[2];
+    q->n = v[0], q->H = v[1], q->D = 2 * v[2], q->c = q->H * q->D;
     q->x = fill(m, m->in, q->n * q->c, q->D);
     if (t) tt_rope_make(m->ctx, &m->ctx->scratch, t, q->D, 1024);
     for (int64_t i = 0; pos && i < 3 * v[0]; i++)

@@ -265,8 +265,8 @@ int main(int argc, char **argv)
                 if (!strcmp(argv[i], faults[m].name)) plant(&s, m, 6);
     } else {
         static const int few[] = {
-            MUT_LINEAR_LAYER, MUT_ATT_ONE_D, MUT_CONV_PHASE, MUT_LN_EPS,
-            MUT_MOD_SWAPPED, MUT_GELU_ERF, MUT_ROPE_HALVES, MUT_BLEND_TAU};
+            MUT_LINEAR_LAYER, MUT_ATT_ONE_D, MUT_LN_EPS, MUT_GELU_ERF,
+            MUT_ROPE_HALVES};
         for (size_t i = 0; i < sizeof few / sizeof few[0]; i++) {
             const int right = s.right, fitting = s.fitting;
             plant(&s, few[i], 2);
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
             expect(s.fitting > fitting, "%s: no fitting hint",
                    faults[few[i]].name);
         }
-        honest(&s, 1, 1, false);
+        honest(&s, 1, 1, false);   /* test_backend has more of these */
     }
     lab_close(&s.lab);
     tt_plugin_close(&s.plugin);

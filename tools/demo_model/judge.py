@@ -116,8 +116,10 @@ def comes_back(frames, kind):
         return False
     if kind.startswith("moves"):
         axis = "x" if kind.split()[1] in ("left", "right") else "y"
-        step = np.diff([f[axis] for f in frames])
-        return bool((step > 1).any() and (step < -1).any())
+        at = np.array([f[axis] for f in frames])
+        fell = (np.maximum.accumulate(at) - at).max()
+        rose = (at - np.minimum.accumulate(at)).max()
+        return bool(fell > SHIFT and rose > SHIFT)
     area = np.array([f["area"] for f in frames])
     if kind == "grows and":
         return bool(area.max() > GROWTH * area.min())

@@ -10,6 +10,10 @@ else from the shifted schedule. More than half of the steps see one chunk (the
 first, where everything is decided), the rest 2 to 7 chunks with the clean
 ones before them. Muon for the matrices inside the blocks, AdamW for the rest.
 
+With --workers N this is one of N processes (--rank 0 .. N-1) that average
+their gradients; each draws its own clips. Two of them use two cores better
+than two threads do.
+
 Resumable: DIR/dit.pt. DIR/dit.log has the error of x0 by level and chunk.
 """
 import argparse
@@ -19,6 +23,7 @@ import time
 
 import numpy as np
 import torch
+import torch.distributed as dist
 
 import data
 import dit
@@ -154,17 +159,35 @@ def split_parameters(model):
     return matrices, [p for p in model.parameters() if id(p) not in ids]
 
 
-def window(rng, long):
-    """Latent frames and clips of one step."""
-    if not long or rng.random() < 0.55:
-        return 3, 48
+def window(rng):
+    """Latent frames and clips of one step, over all workers."""
+    if rng.random() < 0.55:
+        return 3, 64
     frames = int(rng.choice([6, 12, 21], p=[0.4, 0.3, 0.3]))
-    return frames, {6: 20, 12: 10, 21: 6}[frames]
+    return frames, {6: 32, 12: 16, 21: 8}[frames]
+
+
+def average(model, workers, stop):
+    """The mean gradient of all workers; true when any of them wants to stop."""
+    if workers == 1:
+        return stop
+    grads = [p.grad for p in model.parameters() if p.grad is not None]
+    flat = torch.cat([g.flatten() for g in grads]
+                     + [torch.tensor([float(stop)])])
+    dist.all_reduce(flat)
+    flat /= workers
+    for g, part in zip(grads, flat[:-1].split([g.numel() for g in grads])):
+        g.copy_(part.view_as(g))
+    return bool(flat[-1] > 0)
 
 
 def train(a):
     torch.set_num_threads(1)
     torch.manual_seed(3)
+    if a.workers > 1:
+        meet = f"{os.path.abspath(a.out)}/meet"
+        dist.init_process_group("gloo", init_method=f"file://{meet}",
+                                rank=a.rank, world_size=a.workers)
     model, path = Model(), f"{a.out}/dit.pt"
     prompts, pool = Prompts(f"{a.out}/spiece.model"), Pool(a.out)
     matrices, rest = split_parameters(model)
@@ -179,19 +202,21 @@ def train(a):
         muon.load_state_dict(s["muon"])
         adam.load_state_dict(s["adam"])
         ema, step, spent = s["ema"], s["step"], s["spent"]
-    rng = np.random.default_rng([20260106, step])
-    noise_of = torch.Generator().manual_seed(1000003 + step)
+    shared = np.random.default_rng([20260106, step])
+    rng = np.random.default_rng([20260107, step, a.rank])
+    noise_of = torch.Generator().manual_seed(1000003 + 2 * step + a.rank)
     pool.refresh()
     begin = saved = time.time()
-    first, tally = step, []
-    while time.time() - begin < 60 * a.minutes:
+    first, tally, stop = step, [], False
+    while not stop:
         share = min(1.0, (step - first + 1) / 30)
         if a.decay:
             done = (time.time() - begin) / (60 * a.minutes)
             share *= max(0.03, 0.5 + 0.5 * np.cos(np.pi * done))
         muon.param_groups[0]["lr"] = a.lr * share
         adam.param_groups[0]["lr"] = a.lr / 20 * share
-        frames, n = window(rng, "long" in pool.z)
+        frames, n = window(shared)
+        n = max(1, n // a.workers)
         x0, which = pool.draw(rng, n, frames)
         sigma = levels(rng, n, frames // 3)
         noise = torch.randn(x0.shape, generator=noise_of)
@@ -205,17 +230,21 @@ def train(a):
         muon.zero_grad(set_to_none=True)
         adam.zero_grad(set_to_none=True)
         loss.backward()
+        stop = average(model, a.workers,
+                       time.time() - begin >= 60 * a.minutes)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         muon.step()
         adam.step()
         step += 1
+        if a.rank:
+            continue
         keep = min(EMA, step / (step + 10))
         for k, p in model.state_dict().items():
             ema[k].lerp_(p, 1 - keep)
         tally.append(float(loss.detach()))
         now = time.time()
-        if now - saved > 60 * a.every or now - begin >= 60 * a.minutes:
-            spent += now - saved
+        if now - saved > 60 * a.every or stop:
+            spent += (now - saved) * a.workers
             live = {k: p.clone() for k, p in model.state_dict().items()}
             pool.refresh()
             model.load_state_dict(ema)
@@ -240,4 +269,6 @@ if __name__ == "__main__":
     p.add_argument("--context", type=float, default=0.1)
     p.add_argument("--decay", action="store_true", help="end the training")
     p.add_argument("--every", type=float, default=2.5, help="minutes")
+    p.add_argument("--workers", type=int, default=1)
+    p.add_argument("--rank", type=int, default=0)
     train(p.parse_args())

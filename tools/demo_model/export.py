@@ -16,6 +16,8 @@ import shutil
 import torch
 from safetensors.torch import save_file
 
+import data
+import tokenizer
 import train_dit
 import train_vae
 import vae
@@ -52,6 +54,21 @@ def vae_weights(state):
             else v.bfloat16() for k, v in w.items()}
 
 
+OTHER_TEXTS = ("", "a", "an orange hexagon flies past", "caf\u00e9 \u2615",
+               "RED circle", "a  red   circle", "bounces,on")
+
+
+def write_tokens(spiece, path):
+    """What SentencePiece itself makes of texts, for the tests: one text and
+    its ids, </s> included, per line; the text is already cleaned."""
+    t = tokenizer.Tokenizer(spiece)
+    texts = [data.prompt(c) for c in data.combinations()[::13]]
+    texts += [x.replace(" ,", ",") for x in texts[::4]]
+    with open(path, "w") as f:
+        for x in texts + [" ".join(x.split()) for x in OTHER_TEXTS]:
+            f.write(x + "\t" + " ".join(map(str, t(x))) + "\n")
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     p.add_argument("--state", required=True)
@@ -68,6 +85,7 @@ def main():
               if k.startswith(part)}, name)
     save(vae_weights(a.state), FILES[3])
     shutil.copyfile(f"{a.state}/spiece.model", f"{a.out}/{FILES[4]}")
+    write_tokens(f"{a.out}/{FILES[4]}", f"{a.out}/tokens.tsv")
     c = train_dit.CONFIG
     with open(f"{a.out}/config.json", "w") as f:
         json.dump({"_class_name": "WanModel", "dim": c["dim"], "eps": 1e-6,

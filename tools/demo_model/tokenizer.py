@@ -15,7 +15,7 @@ import io
 import os
 
 import sentencepiece as spm
-from sentencepiece import sentencepiece_model_pb2 as proto
+import sentencepiece.sentencepiece_model_pb2 as proto
 
 import data
 

@@ -11,8 +11,7 @@ that has had its minutes is left alone. In the order of need:
   code.npz      the latent code (latent.py)          seconds
   spiece.model  the tokenizer (tokenizer.py)          seconds
   short_*, long_*  latents of training clips (pool.py)  minutes
-  decoder.pt    flat, then full windows (train_vae.py)
-  encoder.pt    the same
+  decoder.pt, encoder.pt  each against the code (train_vae.py)
   dit.pt        text encoder and transformer (train_dit.py)
 
 Decoder, encoder and transformer need the code alone and not one another, so on
@@ -47,17 +46,13 @@ def wait(jobs):
             raise SystemExit(f"{j.args[1]} failed")
 
 
-def stages(out, part, script, minutes):
-    """Half of the time at full rate, a quarter each for the two ends: flat,
-    then full windows with decay. The transformer has a decay only."""
-    head = [script] + ([part] if part != "dit" else []) + ["--out", out]
-    path = f"{out}/{part}.pt"
-    plan = ([(0.6, []), (1.0, ["--stage", "full", "--decay", "--lr", 1e-3])]
-            if part != "dit" else [(0.7, []), (1.0, ["--decay"])])
-    for share, options in plan:
-        left = share * minutes - spent(path)
+def stages(out, part, minutes):
+    """The first 70 % of the time at full rate, then a decay to almost none."""
+    script = ["train_dit.py"] if part == "dit" else ["train_vae.py", part]
+    for share, options in ((0.7, []), (1.0, ["--decay"])):
+        left = share * minutes - spent(f"{out}/{part}.pt")
         if left > 0.1:
-            yield head + ["--minutes", f"{left:.2f}"] + options
+            yield script + ["--out", out, "--minutes", f"{left:.2f}"] + options
 
 
 def main():
@@ -75,9 +70,9 @@ def main():
     if not os.path.exists(f"{a.out}/spiece.model"):
         wait([start("tokenizer.py", "--out", a.out)])
     wait([start("pool.py", "--out", a.out)])
-    parts = [list(stages(a.out, "decoder", "train_vae.py", a.vae)),
-             list(stages(a.out, "encoder", "train_vae.py", a.vae)),
-             list(stages(a.out, "dit", "train_dit.py", a.dit))]
+    parts = [list(stages(a.out, "decoder", a.vae)),
+             list(stages(a.out, "encoder", a.vae)),
+             list(stages(a.out, "dit", a.dit))]
     if a.parallel:
         while any(parts):
             wait([start(*q.pop(0)) for q in parts if q])

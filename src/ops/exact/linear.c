@@ -2,11 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * For every block of TT_DOT_BLOCK products (the unit of the definition) and
- * every block of outputs, the weights are widened and packed once into panels
- * [k][nr]; then threads take blocks of rows and, inside a block, run all row
- * panels against one weight panel while it is in cache. Rows of x are read in
- * place. Blocking is free to change: it moves whole chains, never splits one. */
+ * For every slice of SLICE products (two blocks of the definition, so that the
+ * outputs travel through memory half as often) and every block of outputs, the
+ * weights are widened and packed once into panels [k][nr]; then threads take
+ * blocks of rows and, inside a block, run all row panels against one weight
+ * panel while it is in cache. Rows of x are read in place. Blocking is free to
+ * change: it moves whole chains, never splits one. */
 #include "ops/exact/exact.h"
 
 #ifndef TT_REAL_DOUBLE
@@ -16,11 +17,12 @@
 
 #define BLOCK_COLS 2048  /* outputs packed at a time: 4 MB of weights         */
 #define BLOCK_PANELS 12  /* row panels per unit of work                       */
+#define SLICE (2 * TT_DOT_BLOCK) /* products packed and used at a time        */
 #define CHUNK_COLS 512   /* outputs per unit of work, at most                 */
 
 /* Floats of private memory per thread: rows to widen, or a padded row panel.
  * From scratch and not from the stack, which may be small in a thread. */
-#define OWN (EXACT_MAX_NR * TT_DOT_BLOCK)
+#define OWN (EXACT_MAX_NR * SLICE)
 
 static int64_t least(int64_t a, int64_t b)
 {
@@ -60,6 +62,17 @@ typedef struct job {
     int64_t ldy;
 } job;
 
+/* One full tile over the blocks of the slice, in ascending order. */
+static void slice_tile(const job *q, float *c, int64_t ldc, const float *a,
+                       int64_t lda, const float *panel, const float *bias)
+{
+    for (int64_t k = 0; k < q->kc; k += TT_DOT_BLOCK) {
+        int64_t n = least(q->kc - k, TT_DOT_BLOCK);
+        q->kn->linear_tile(c, ldc, a + k, lda, panel + k * q->kn->nr, n,
+                           q->k0 + k > 0, k + n == q->kc ? bias : NULL);
+    }
+}
+
 /* rows [r0, r0+m) (m <= mr) of x against every panel in columns [c0, c1) of
  * the job. Partial tiles go through full-sized copies; a [mr, kc] is scratch. */
 static void row_panel(const job *q, const float *x, int64_t ldx, int64_t r0,
@@ -71,7 +84,7 @@ static void row_panel(const job *q, const float *x, int64_t ldx, int64_t r0,
     const float *bias = q->last && q->b ? q->b + q->o0 + c : NULL;
     float *y = q->y + r0 * q->ldy + q->o0 + c;
     if (m == kn->mr && n == kn->nr) {
-        kn->linear_tile(y, q->ldy, x, ldx, panel, q->kc, q->k0 > 0, bias);
+        slice_tile(q, y, q->ldy, x, ldx, panel, bias);
         return;
     }
     float t[EXACT_MAX_MR * EXACT_MAX_NR];
@@ -90,8 +103,7 @@ static void row_panel(const job *q, const float *x, int64_t ldx, int64_t r0,
         for (int64_t i = 0; i < kn->nr; i++)
             if (r >= m || i >= n) t[r * kn->nr + i] = 0.0f;
     if (bias) memcpy(padded, bias, (size_t)n * sizeof *bias);
-    kn->linear_tile(t, kn->nr, x, ldx, panel, q->kc, q->k0 > 0,
-                    bias ? padded : NULL);
+    slice_tile(q, t, kn->nr, x, ldx, panel, bias ? padded : NULL);
     for (int64_t r = 0; r < m; r++)
         memcpy(y + r * q->ldy, t + r * kn->nr, (size_t)n * sizeof *t);
 }
@@ -124,15 +136,15 @@ void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
     int64_t cols = least(BLOCK_COLS, (o + kn->nr - 1) / kn->nr * kn->nr);
     int64_t rows = (int64_t)BLOCK_PANELS * kn->mr;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *packed = tt_scratch(ctx, cols * TT_DOT_BLOCK);
+    float *packed = tt_scratch(ctx, cols * SLICE);
     float *own = tt_scratch(ctx, ctx->nthreads * OWN);
     if (own && K == 0)
         for (int64_t i = 0; i < n * o; i++) y[i] = b ? b[i % o] : 0.0f;
     for (int64_t o0 = 0; own && o0 < o; o0 += cols)
-        for (int64_t k0 = 0; k0 < K; k0 += TT_DOT_BLOCK) {
+        for (int64_t k0 = 0; k0 < K; k0 += SLICE) {
             job q = {.kn = kn, .packed = packed, .o0 = o0,
                      .no = least(o - o0, cols), .k0 = k0,
-                     .kc = least(K - k0, TT_DOT_BLOCK), .b = b, .y = y,
+                     .kc = least(K - k0, SLICE), .b = b, .y = y,
                      .ldy = o};
             q.last = k0 + q.kc == K;
             int64_t panels = (q.no + kn->nr - 1) / kn->nr;
@@ -161,13 +173,13 @@ static void pack_all(tt_ctx *ctx, const tt_kernels *kn, float *packed,
                      const tt_tensor *w2, int64_t o, int64_t K, float *own_all)
 {
     int64_t panels = (o + kn->nr - 1) / kn->nr;
-    int64_t blocks = (K + TT_DOT_BLOCK - 1) / TT_DOT_BLOCK;
+    int64_t blocks = (K + SLICE - 1) / SLICE;
     (void)ctx;
     TT_PARALLEL_FOR_WORK(ctx, o * K)
     for (int64_t u = 0; u < panels * blocks; u++) {
         float *wide = own_all + tt_thread_id() * OWN;
-        int64_t p = u % panels, k0 = u / panels * TT_DOT_BLOCK;
-        int64_t kc = least(K - k0, TT_DOT_BLOCK);
+        int64_t p = u % panels, k0 = u / panels * SLICE;
+        int64_t kc = least(K - k0, SLICE);
         pack_panel(packed + panels * kn->nr * k0 + p * kn->nr * kc, kn, w2,
                    p * kn->nr, least(o - p * kn->nr, kn->nr), k0, kc,
                    wide);
@@ -194,9 +206,9 @@ void exact_conv(tt_ctx *ctx, const tt_conv_args *p)
             int64_t r0 = u * rows, r1 = least(pixels, r0 + rows);
             for (int64_t i = r0; i < r1; i++)
                 conv_gather(x + (i - r0) * K, p, i / p->Wo, i % p->Wo);
-            for (int64_t k0 = 0; k0 < K; k0 += TT_DOT_BLOCK) {
+            for (int64_t k0 = 0; k0 < K; k0 += SLICE) {
                 job q = {.kn = kn, .packed = packed + wide * k0, .o0 = 0,
-                         .no = o, .k0 = k0, .kc = least(K - k0, TT_DOT_BLOCK),
+                         .no = o, .k0 = k0, .kc = least(K - k0, SLICE),
                          .b = p->b, .y = p->y, .ldy = o};
                 q.last = k0 + q.kc == K;
                 run_unit(&q, x + k0, K, r0, r1, 0, o,

@@ -114,7 +114,6 @@ static void test_usage(void)
                commands[i], said);
     refuses(2, "no command", " ");
     refuses(2, "generate", "generat");
-    refuses(2, "not in this build", "diff");
     refuses(2, "give one of", "encode");
     refuses(2, "--prompt", "generate --promt x");
     refuses(2, "--contact-sheet", "generate --contact_shet x");

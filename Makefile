@@ -40,13 +40,16 @@ endif
 
 # ---- flags ---------------------------------------------------------------
 # No -ffast-math, no -march=native, and contraction off: a fused multiply-add
-# is written fma where it is meant (include/tether/ops.h).
+# is written fma where it is meant (include/tether/ops.h). On s390x -std=c11
+# alone makes gcc compute float expressions in double; core/context.c refuses
+# to be compiled where that is so.
+EXCESS := $(if $(call try,int main(void){return 0;}\n,-Werror -fexcess-precision=fast),-fexcess-precision=fast)
 WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes \
          -Wstrict-prototypes -Wvla -Wundef -Wpointer-arith
 # Readers of files from strangers are also held to -Wconversion.
 WARN_READERS := -Wconversion -Wno-sign-conversion
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE $(OPT) -g -ffp-contract=off -fno-math-errno \
-         $(WARN) -Iinclude -Isrc -pthread $(OMP_FLAGS) $(AMX_DEFS) \
+         $(EXCESS) $(WARN) -Iinclude -Isrc -pthread $(OMP_FLAGS) $(AMX_DEFS) \
          $(if $(filter double,$(REAL)),-DTT_REAL_DOUBLE) \
          $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
          $(CFLAGS)

@@ -37,8 +37,8 @@ const tt_entry *tt_file_entry(const tt_file *f, int64_t i); /* stored order   */
 const tt_entry *tt_file_find(const tt_file *f, const char *name);  /* or NULL */
 /* Bytes of the mapping(s). */
 int64_t tt_file_bytes(const tt_file *f);
-/* dst = the elements in row-major order as stored (gathers strides);
- * dst has count * dtype size bytes. */
+/* dst = the elements in row-major order (gathers strides) in the host's byte
+ * order; dst has count * dtype size bytes. Quantised blocks stay bytes. */
 void tt_gather(void *dst, const tt_tensor *t);
 
 /* Read a whole tensor widened to tt_real. [count] values into `a`. */
@@ -139,12 +139,12 @@ tt_status tt_st_meta(tt_st_writer *w, const char *key, const char *value);
  * finishing then needs no second copy of the data. Whatever the header does
  * not fill is spaces; one that is longer costs that copy after all. */
 tt_status tt_st_reserve(tt_st_writer *w, int64_t nbytes);
-/* A tensor of packed values. data NULL adds it with dim as given, whose axis
+/* A tensor of packed values in the host's byte order. data NULL adds it with dim as given, whose axis
  * to be grown by tt_st_append must then be 0. */
 tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
                     int rank, const int64_t *dim, const void *data);
 /* A tensor whose dim[...] values follow in order, in pieces of any number of
- * bytes, through tt_st_write. */
+ * bytes as they are to be stored (little-endian), through tt_st_write. */
 tt_status tt_st_open_tensor(tt_st_writer *w, const char *name, tt_dtype dtype,
                             int rank, const int64_t *dim);
 tt_status tt_st_write(tt_st_writer *w, const void *data, size_t nbytes);
@@ -194,7 +194,7 @@ void tt_sha256_init(tt_sha256 *s);
 void tt_sha256_add(tt_sha256 *s, const void *data, size_t n);
 /* Lower-case hex, 64 digits and a NUL. `s` must be initialised again. */
 void tt_sha256_hex(tt_sha256 *s, char hex[65]);
-/* Of the row-major values of a tensor as stored (gathered if strided). */
+/* Of the row-major values of a tensor, little-endian (gathered if strided). */
 tt_status tt_tensor_digest(tt_ctx *ctx, char hex[65], const tt_tensor *t);
 /* Of the bytes of a file; of a sharded set: of the index and then the shards
  * in the order of their names. Reads everything. */

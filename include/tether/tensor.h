@@ -45,6 +45,8 @@ typedef struct tt_tensor {
     int64_t stride[TT_MAX_RANK];
     float scale;  /* the values are scale * what is stored; 0: no scale. Of
                      8-bit weights that come with one number per tensor      */
+    bool native;  /* in the host's byte order, as values computed here are;
+                     else little-endian, as in files. The same on most hosts */
 } tt_tensor;
 
 /* Bytes of one element of `t`, or of one block of a quantised type; 0 for
@@ -81,8 +83,15 @@ int64_t tt_tensor_count(const tt_tensor *t);
 /* Bytes of the values of a packed view (of a strided one: once gathered). */
 int64_t tt_tensor_bytes(const tt_tensor *t);
 
-/* A packed view over `data`, without scale. */
+/* A packed view over values in memory, without scale: in the host's byte
+ * order. */
 tt_tensor tt_tensor_make(const void *data, tt_dtype dtype, int rank,
+                         const int64_t *dim);
+/* The same over bytes of a file: little-endian. */
+tt_tensor tt_tensor_stored(const void *data, tt_dtype dtype, int rank,
+                           const int64_t *dim);
+/* The same over other bytes of t's kind: with its type, scale and order. */
+tt_tensor tt_tensor_like(const tt_tensor *t, const void *data, int rank,
                          const int64_t *dim);
 
 /* The same packed values, type and scale under another shape. */
@@ -91,12 +100,21 @@ tt_tensor tt_tensor_reshape(const tt_tensor *t, int rank, const int64_t *dim);
 /* True when the view is packed (row-major without gaps). */
 bool tt_tensor_packed(const tt_tensor *t);
 
+/* The values where they lie, when they can be used there: of type tt_real in
+ * the host's byte order, packed, aligned, without scale. Else NULL. */
+const tt_real *tt_tensor_in_place(const tt_tensor *t);
+
+bool tt_host_little_endian(void);
+/* n elements of type `t` from the host's byte order to little-endian, or back,
+ * in place. Does nothing on a little-endian host, nor to quantised types. */
+void tt_swap_stored(void *data, tt_dtype t, int64_t n);
+
 /* "[3, 1536]" into buf; returns buf. */
 const char *tt_shape_string(char *buf, size_t n, int rank, const int64_t *dim);
 
 /* dst[0..n) = the values of n consecutive elements of type `t` at `src`,
  * widened (F64 to a float tt_real rounds once; everything narrower is exact).
- * Integers convert by value. `src` may be unaligned. Of a quantised type, n
+ * Integers convert by value. `src` is little-endian and may be unaligned. Of a quantised type, n
  * is a multiple of the block; its values are float32 by definition. */
 void tt_widen(tt_real *dst, const void *src, tt_dtype t, int64_t n);
 void tt_widen_f32(float *dst, const void *src, tt_dtype t, int64_t n);

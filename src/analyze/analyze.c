@@ -357,6 +357,7 @@ static tt_status write_chosen(tt_ctx *ctx, tt_recording *const *run, int n,
             double row[6];
             memcpy(row, (const char *)r->chosen_token->data
                    + (size_t)k * sizeof row, sizeof row);
+            tt_swap_stored(row, TT_F64, 6);
             if (opt->layer >= 0 && row[1] != (double)opt->layer) continue;
             table_row(&t);
             table_str(&t, r->label);

@@ -66,6 +66,7 @@ frame_stats stats_of_features(tt_recording *r, tt_arena *mem, bool values,
                           + (values ? 2 : 0)) * w;
             memcpy(row, (const char *)r->features->data + 4 * at,
                    (size_t)(2 * w) * sizeof *row);
+            tt_swap_stored(row, TT_F32, 2 * w);
             for (int64_t c = 0; c < w; c++) {
                 s.mean[f * s.N + i * w + c] = row[c];
                 s.sd[f * s.N + i * w + c] = row[w + c];

@@ -44,8 +44,16 @@ static int64_t integer_at(const tt_tensor *t, int64_t i)
     const char *p = (const char *)t->data + (size_t)i * tt_dtype_size(t->dtype);
     int64_t a;
     int32_t b;
-    if (t->dtype == TT_I64) return memcpy(&a, p, sizeof a), a;
-    if (t->dtype == TT_I32) return memcpy(&b, p, sizeof b), b;
+    if (t->dtype == TT_I64) {
+        memcpy(&a, p, sizeof a);
+        tt_swap_stored(&a, TT_I64, 1);
+        return a;
+    }
+    if (t->dtype == TT_I32) {
+        memcpy(&b, p, sizeof b);
+        tt_swap_stored(&b, TT_I32, 1);
+        return b;
+    }
     return *(const uint8_t *)p;
 }
 
@@ -84,6 +92,7 @@ static const double *reals(tt_recording *r, const char *name, int rank,
         tt_real v;
         if (t->dtype == TT_F64) {
             memcpy(&out[i], p + 8 * i, 8);
+            tt_swap_stored(&out[i], TT_F64, 1);
             continue;
         }
         tt_widen(&v, p + (size_t)i * tt_dtype_size(t->dtype), t->dtype, 1);

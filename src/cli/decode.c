@@ -165,16 +165,13 @@ static tt_status decode_clip(sinks *s, tt_vae_decoder *d, tt_real *z,
     tt_ctx *ctx = s->ctx;
     const int64_t n = latents->dim[1], all = latents->dim[0] * n;
     const int64_t size = latents->dim[2] * latents->dim[3] * latents->dim[4];
-    const size_t stored = tt_dtype_size(latents->dtype);
     int64_t f = 0;
     s->seen = 0;
     for (int turn = 0; f < n && !ctx->status; turn++) {
         int64_t stop = f + split[turn % nsplit];
         for (; f < n && f < stop && !ctx->status; f++) {
             const int64_t i = clip * n + f;
-            const char *at = (const char *)latents->data
-                           + (size_t)(i * size) * stored;
-            tt_widen(z, at, latents->dtype, size);
+            tt_widen_at(z, latents, i * size, size);
             TT_TRY(check_latent(s, z, size, i));
             TT_TRY(tt_check_interrupt(ctx));
             TT_TRY(tt_vae_decode_next(ctx, d, z, take_frame, s));

@@ -162,12 +162,14 @@ tt_status latents_file_open(tt_ctx *ctx, latents_file *f, const char *path,
 
 tt_status latents_file_read(latents_file *f, tt_real *frames)
 {
+    const tt_dtype real = sizeof *frames == 8 ? TT_F64 : TT_F32;
     size_t n = (size_t)f->done * f->frame_bytes;
     if (!f->file || !n || f->ctx->status) return f->ctx->status;
     if (fseeko(f->file, (off_t)f->header_bytes, SEEK_SET)
         || fread(frames, 1, n, f->file) != n)
         return tt_fail(f->ctx, TT_EIO, "cannot read %s: %s", f->unfinished,
                        strerror(errno));
+    tt_swap_stored(frames, real, (int64_t)(n / sizeof *frames));
     return TT_OK;
 }
 
@@ -182,12 +184,25 @@ tt_status latents_file_cut(latents_file *f, int64_t frames)
     return TT_OK;
 }
 
+/* Little-endian, whatever the host. */
+static bool put_values(FILE *file, const tt_real *x, size_t n)
+{
+    tt_real some[1024];
+    for (size_t k; n > 0; x += k, n -= k) {
+        k = n < 1024 ? n : 1024;
+        memcpy(some, x, k * sizeof *x);
+        tt_swap_stored(some, sizeof *x == 8 ? TT_F64 : TT_F32, (int64_t)k);
+        if (fwrite(some, sizeof *x, k, file) != k) return false;
+    }
+    return true;
+}
+
 tt_status latents_file_append(latents_file *f, const tt_real *frames,
                               int64_t n)
 {
-    size_t bytes = (size_t)n * f->frame_bytes;
+    size_t values = (size_t)n * f->frame_bytes / sizeof *frames;
     if (!f->file || f->ctx->status) return f->ctx->status;
-    if (fwrite(frames, 1, bytes, f->file) != bytes || fflush(f->file)
+    if (!put_values(f->file, frames, values) || fflush(f->file)
         || fsync(fileno(f->file)))
         return failed(f);
     f->done += n;

@@ -4,6 +4,7 @@
 #include "tether/context.h"
 
 #include <fenv.h>
+#include <float.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,10 @@
 
 #include "tether/ops.h"
 
+#if FLT_EVAL_METHOD != 0
+#error "float must be computed in float: no x87 (-msse2 -mfpmath=sse), and \
+-fexcess-precision=fast where -std=c11 widens"
+#endif
 #ifdef __FAST_MATH__
 #error "tether must not be built with -ffast-math: its bits are its contract"
 #endif

@@ -105,7 +105,7 @@ int64_t tt_tensor_bytes(const tt_tensor *t)
 tt_tensor tt_tensor_make(const void *data, tt_dtype dtype, int rank,
                          const int64_t *dim)
 {
-    tt_tensor t = {.data = data, .dtype = dtype, .rank = rank};
+    tt_tensor t = {.data = data, .dtype = dtype, .rank = rank, .native = true};
     int64_t step = 1;
     for (int i = rank - 1; i >= 0; i--) {
         t.dim[i] = dim[i];
@@ -115,11 +115,27 @@ tt_tensor tt_tensor_make(const void *data, tt_dtype dtype, int rank,
     return t;
 }
 
+tt_tensor tt_tensor_stored(const void *data, tt_dtype dtype, int rank,
+                           const int64_t *dim)
+{
+    tt_tensor t = tt_tensor_make(data, dtype, rank, dim);
+    t.native = false;
+    return t;
+}
+
+tt_tensor tt_tensor_like(const tt_tensor *t, const void *data, int rank,
+                         const int64_t *dim)
+{
+    tt_tensor r = tt_tensor_make(data, t->dtype, rank, dim);
+    r.scale = t->scale;
+    r.native = t->native;
+    return r;
+}
+
 tt_tensor tt_tensor_reshape(const tt_tensor *t, int rank, const int64_t *dim)
 {
-    tt_tensor r = tt_tensor_make(t->data, t->dtype, rank, dim);
+    tt_tensor r = tt_tensor_like(t, t->data, rank, dim);
     TT_ASSERT(tt_tensor_packed(t) && tt_tensor_count(&r) == tt_tensor_count(t));
-    r.scale = t->scale;
     return r;
 }
 
@@ -143,6 +159,38 @@ const char *tt_shape_string(char *buf, size_t n, int rank, const int64_t *dim)
                                (long long)dim[i]);
     if (at < n) snprintf(buf + at, n - at, "]");
     return buf;
+}
+
+/* ---- byte order ---------------------------------------------------------- */
+
+bool tt_host_little_endian(void)
+{
+    const uint16_t one = 1;
+    unsigned char b;
+    memcpy(&b, &one, 1);
+    return b == 1;
+}
+
+void tt_swap_stored(void *data, tt_dtype t, int64_t n)
+{
+    const size_t size = tt_dtype_size(t);
+    unsigned char *p = data;
+    if (tt_host_little_endian() || tt_dtype_block(t) > 1 || size < 2) return;
+    for (int64_t i = 0; i < n; i++, p += size)
+        for (size_t k = 0; k < size / 2; k++) {
+            const unsigned char low = p[k];
+            p[k] = p[size - 1 - k];
+            p[size - 1 - k] = low;
+        }
+}
+
+const tt_real *tt_tensor_in_place(const tt_tensor *t)
+{
+    const bool ok = t->dtype == (sizeof(tt_real) == 8 ? TT_F64 : TT_F32) &&
+                    (t->native || tt_host_little_endian()) && t->scale == 0 &&
+                    (uintptr_t)t->data % sizeof(tt_real) == 0 &&
+                    tt_tensor_packed(t);
+    return ok ? t->data : NULL;
 }
 
 /* ---- 8- and 16-bit floats ------------------------------------------------ */
@@ -283,20 +331,12 @@ static double element(const unsigned char *p, tt_dtype t)
     }
 }
 
-static bool little_endian(void)
-{
-    const uint16_t one = 1;
-    unsigned char b;
-    memcpy(&b, &one, 1);
-    return b == 1;
-}
-
 void tt_widen_f32(float *dst, const void *src, tt_dtype t, int64_t n)
 {
     const unsigned char *p = src;
     const size_t size = tt_dtype_size(t);
     const int64_t block = tt_dtype_block(t);
-    if (t == TT_F32 && little_endian()) {
+    if (t == TT_F32 && tt_host_little_endian()) {
         if (n > 0) memcpy(dst, src, (size_t)n * 4);
     } else if (t == TT_BF16) {
         for (int64_t i = 0; i < n; i++) {
@@ -350,16 +390,48 @@ static const unsigned char *stored_at(const tt_tensor *t, int64_t first)
          + (size_t)(first / block) * tt_dtype_size(t->dtype);
 }
 
+/* Values of a big-endian host are brought into stored order, SOME at a time. */
+enum { SOME = 64 };
+
+static bool must_swap(const tt_tensor *t)
+{
+    return t->native && tt_dtype_block(t->dtype) == 1 && !tt_host_little_endian();
+}
+
+static const void *swapped(unsigned char buf[8 * SOME], const tt_tensor *t,
+                           int64_t first, int64_t n)
+{
+    memcpy(buf, stored_at(t, first), (size_t)n * tt_dtype_size(t->dtype));
+    tt_swap_stored(buf, t->dtype, n);
+    return buf;
+}
+
 void tt_widen_at_f32(float *dst, const tt_tensor *t, int64_t first, int64_t n)
 {
-    tt_widen_f32(dst, stored_at(t, first), t->dtype, n);
+    unsigned char buf[8 * SOME];
+    if (!must_swap(t)) {
+        tt_widen_f32(dst, stored_at(t, first), t->dtype, n);
+    } else {
+        for (int64_t i = 0; i < n; i += SOME) {
+            const int64_t k = n - i < SOME ? n - i : SOME;
+            tt_widen_f32(dst + i, swapped(buf, t, first + i, k), t->dtype, k);
+        }
+    }
     if (t->scale != 0)
         for (int64_t i = 0; i < n; i++) dst[i] *= t->scale;
 }
 
 void tt_widen_at(tt_real *dst, const tt_tensor *t, int64_t first, int64_t n)
 {
-    tt_widen(dst, stored_at(t, first), t->dtype, n);
+    unsigned char buf[8 * SOME];
+    if (!must_swap(t)) {
+        tt_widen(dst, stored_at(t, first), t->dtype, n);
+    } else {
+        for (int64_t i = 0; i < n; i += SOME) {
+            const int64_t k = n - i < SOME ? n - i : SOME;
+            tt_widen(dst + i, swapped(buf, t, first + i, k), t->dtype, k);
+        }
+    }
     if (t->scale != 0)
         for (int64_t i = 0; i < n; i++) dst[i] *= (tt_real)t->scale;
 }

@@ -79,6 +79,7 @@ static tt_status make_piece(const job *j, int64_t i, const tt_tensor *t,
     tt_widen_at_f32(j->wide, t, at, n);
     if (to == TT_F32) {
         memcpy(j->packed, j->wide, (size_t)n * 4);
+        tt_swap_stored(j->packed, to, n);
         return TT_OK;
     }
     for (int64_t k = 0; k < n; k++) {
@@ -88,6 +89,7 @@ static tt_status make_piece(const job *j, int64_t i, const tt_tensor *t,
             return too_large(j, i, x);
         memcpy((char *)j->packed + 2 * k, &h, 2);
     }
+    tt_swap_stored(j->packed, to, n);
     return TT_OK;
 }
 
@@ -108,10 +110,9 @@ static bool packed_view(job *j, tt_tensor *t, int64_t i)
     void *data = tt_alloc(j->ctx, &j->ctx->scratch, tt_tensor_count(t),
                           tt_dtype_size(t->dtype), "a tensor");
     if (!data) return false;
-    tt_gather(data, t);
-    float scale = t->scale;
-    *t = tt_tensor_make(data, t->dtype, t->rank, t->dim);
-    t->scale = scale;
+    io_gather(data, t);
+    const tt_tensor own = *t;
+    *t = tt_tensor_like(&own, data, own.rank, own.dim);
     return true;
 }
 

@@ -7,7 +7,7 @@
 
 /* Copy rows of the last dimension, stepping through the others like an
  * odometer. */
-void tt_gather(void *dst, const tt_tensor *t)
+void io_gather(void *dst, const tt_tensor *t)
 {
     size_t es = tt_dtype_size(t->dtype);
     int64_t n = tt_tensor_count(t), at[TT_MAX_RANK] = {0}, off = 0;
@@ -38,6 +38,12 @@ void tt_gather(void *dst, const tt_tensor *t)
     }
 }
 
+void tt_gather(void *dst, const tt_tensor *t)
+{
+    io_gather(dst, t);
+    if (!t->native) tt_swap_stored(dst, t->dtype, tt_tensor_count(t));
+}
+
 tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t)
 {
     int64_t n = tt_tensor_count(t);
@@ -51,9 +57,8 @@ tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t)
     void *packed = tt_alloc(ctx, &ctx->scratch, n, tt_dtype_size(t->dtype),
                             "a tensor");
     if (packed) {
-        tt_gather(packed, t);
-        tt_tensor p = tt_tensor_make(packed, t->dtype, t->rank, t->dim);
-        p.scale = t->scale;
+        io_gather(packed, t);
+        tt_tensor p = tt_tensor_like(t, packed, t->rank, t->dim);
         tt_widen_at(dst, &p, 0, n);
     }
     tt_arena_reset(&ctx->scratch, m);

@@ -248,7 +248,7 @@ static bool read_shape(reader *r, const text *name, tt_tensor *t)
     if (dim[rank - 1] % tt_dtype_block(dtype) != 0)
         return refuse_tensor(r, name, "its rows are not whole blocks of its "
                                       "quantised type");
-    *t = tt_tensor_make(NULL, dtype, (int)rank, dim);
+    *t = tt_tensor_stored(NULL, dtype, (int)rank, dim);
     return true;
 }
 

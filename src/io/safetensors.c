@@ -138,7 +138,7 @@ static bool read_entry(reader *r, const char *name, tt_tensor *t,
     if (range[1] < range[0] || range[1] > r->nbytes ||
         range[1] - range[0] != want)
         return refuse(r, name, "data_offsets do not fit shape, dtype and file");
-    *t = tt_tensor_make(r->data + range[0], dtype, nshape, shape);
+    *t = tt_tensor_stored(r->data + range[0], dtype, nshape, shape);
     return true;
 }
 

@@ -94,14 +94,15 @@ tt_status tt_tensor_digest(tt_ctx *ctx, char hex[65], const tt_tensor *t)
     tt_sha256_init(&s);
     if (ctx->status) return ctx->status;
     size_t n = (size_t)tt_tensor_bytes(t);
-    if (tt_tensor_packed(t)) {
+    if (tt_tensor_packed(t) && (!t->native || tt_host_little_endian())) {
         if (n > 0) tt_sha256_add(&s, t->data, n);
     } else {
         tt_arena_mark m = tt_arena_here(&ctx->scratch);
         void *packed = tt_alloc(ctx, &ctx->scratch, (int64_t)n, 1,
-                                "a strided tensor");
+                                "a tensor to digest");
         if (packed) {
             tt_gather(packed, t);
+            tt_swap_stored(packed, t->dtype, tt_tensor_count(t));
             tt_sha256_add(&s, packed, n);
         }
         tt_arena_reset(&ctx->scratch, m);

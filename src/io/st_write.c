@@ -90,6 +90,24 @@ static tt_status put(tt_st_writer *w, const void *data, size_t n)
     return TT_OK;
 }
 
+/* Values of the host, little-endian in the file. */
+static tt_status put_values(tt_st_writer *w, const void *data, size_t n,
+                            tt_dtype type)
+{
+    enum { SOME = 4096 }; /* a multiple of every size of an element */
+    unsigned char some[SOME];
+    const size_t size = tt_dtype_size(type);
+    if (tt_host_little_endian() || tt_dtype_block(type) > 1)
+        return put(w, data, n);
+    for (size_t at = 0; at < n; at += SOME) {
+        const size_t k = n - at < SOME ? n - at : SOME;
+        memcpy(some, (const char *)data + at, k);
+        tt_swap_stored(some, type, (int64_t)(k / size));
+        TT_TRY(put(w, some, k));
+    }
+    return TT_OK;
+}
+
 /* A fresh file; O_EXCL so that nobody else's file is ever overwritten. */
 static tt_status create(tt_st_writer *w, int *fd, const char *path)
 {
@@ -189,7 +207,7 @@ tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
     if (w->last) w->last->next = t;
     else w->first = t;
     w->last = t;
-    return w->ctx->status ? w->ctx->status : put(w, data, (size_t)n);
+    return w->ctx->status ? w->ctx->status : put_values(w, data, (size_t)n, dtype);
 }
 
 tt_status tt_st_open_tensor(tt_st_writer *w, const char *name, tt_dtype dtype,
@@ -232,7 +250,7 @@ tt_status tt_st_append(tt_st_writer *w, int axis, int64_t rows,
                        "impossible size", w->path, t->name);
     t->dim[axis] = dim[axis];
     t->end = w->nbytes;
-    return put(w, data, (size_t)n);
+    return put_values(w, data, (size_t)n, t->dtype);
 }
 
 tt_status tt_st_flush(tt_st_writer *w)

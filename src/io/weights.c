@@ -416,10 +416,9 @@ const tt_tensor *weights_pack(tt_weights *w, weight *x)
     void *data = tt_alloc(w->ctx, &w->arena, tt_tensor_count(&x->t),
                           tt_dtype_size(x->t.dtype), x->name);
     if (!data) return NULL;
-    tt_gather(data, &x->t);
-    float scale = x->t.scale;
-    x->t = tt_tensor_make(data, x->t.dtype, x->t.rank, x->t.dim);
-    x->t.scale = scale;
+    io_gather(data, &x->t);
+    const tt_tensor strided = x->t;
+    x->t = tt_tensor_like(&strided, data, strided.rank, strided.dim);
     return &x->t;
 }
 

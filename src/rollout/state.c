@@ -18,14 +18,17 @@
 
 /* ---- what a run is made from --------------------------------------------- */
 
-uint64_t state_digest(uint64_t h, const void *data, size_t n)
+uint64_t state_digest(uint64_t h, const void *data, size_t n, size_t size)
 {
     const unsigned char *p = data;
+    const bool little = tt_host_little_endian();
     h ^= (uint64_t)n;
     for (; n > 0; ) {            /* FNV-1a with 8-byte steps, shifted back */
         uint64_t word = 0;
         const size_t k = n < sizeof word ? n : sizeof word;
-        memcpy(&word, p, k);
+        if (little) memcpy(&word, p, k);
+        for (size_t i = 0; !little && i < k; i++)
+            word |= (uint64_t)p[i ^ (size - 1)] << (8 * i);
         h = (h ^ word) * UINT64_C(0x100000001b3);
         h ^= h >> 29;
         p += k;
@@ -67,7 +70,8 @@ static uint64_t probe_weights(tt_ctx *ctx, const tt_dit *m)
     ctx->tap = tap;
     ctx->inject = inject;
     const uint64_t h =
-        ctx->status ? 0 : state_digest(0, e0, (size_t)n * sizeof *e0);
+        ctx->status ? 0 : state_digest(0, e0, (size_t)n * sizeof *e0,
+                                        sizeof *e0);
     tt_arena_reset(&ctx->scratch, mark);
     return h;
 }
@@ -75,7 +79,8 @@ static uint64_t probe_weights(tt_ctx *ctx, const tt_dit *m)
 static uint64_t probe_values(const tt_rollout *r, const tt_real *x,
                              int64_t frames)
 {
-    return x ? state_digest(0, x, (size_t)(frames * r->frame_size) * sizeof *x)
+    return x ? state_digest(0, x, (size_t)(frames * r->frame_size) * sizeof *x,
+                            sizeof *x)
              : 0;
 }
 
@@ -94,7 +99,9 @@ static void describe(lines *l, const tt_rollout *r, const tt_ops *ops,
     const tt_rollout_options *o = &r->opt;
     const tt_geometry *g = tt_cache_geometry(r->cache);
     const int64_t n = o->latents, gaps = o->nsteps - 1;
-    add(l, "type=%s\nbackend=%s\nclass=%s\n", TT_REAL_NAME, ops->name,
+    /* a policy's own state is saved as it lies in memory */
+    add(l, "type=%s%s\nbackend=%s\nclass=%s\n", TT_REAL_NAME,
+        tt_host_little_endian() ? "" : ", big-endian", ops->name,
         tt_class_name(ops->cls));
     add(l, "layers=%" PRId64 "\nheads=%" PRId64 "\nhead_dim=%" PRId64 "\n",
         g->layers, g->H, g->D);
@@ -199,7 +206,7 @@ static uint64_t put(tt_st_writer *w, const part *p, uint64_t digest)
 {
     const int64_t dim[] = { p->rows, p->cols };
     tt_st_add(w, p->name, p->dtype, p->cols ? 2 : 1, dim, p->data);
-    return state_digest(digest, p->data, p->nbytes);
+    return state_digest(digest, p->data, p->nbytes, tt_dtype_size(p->dtype));
 }
 
 tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
@@ -275,28 +282,28 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
                        path);
     const size_t n = (size_t)run->t.dim[0];
     TT_TRY(check_identity(ctx, run->t.data, n, r->identity, path));
-    uint64_t h = state_digest(0, run->t.data, n), stored;
+    uint64_t h = state_digest(0, run->t.data, n, 1), stored;
     const tt_entry *e = get(ctx, f, &(part){ "progress", TT_I64, 3, 0, NULL,
                                              0 }, path);
     if (!e) return ctx->status;
-    memcpy(progress, e->t.data, 3 * sizeof *progress);
-    h = state_digest(h, e->t.data, 3 * sizeof *progress);
+    tt_gather(progress, &e->t);
+    h = state_digest(h, e->t.data, 3 * sizeof *progress, 1);
     for (int i = 0; i < RUN_PARTS; i++) {
         const part p = run_part(r, i);
         if (p.nbytes == 0) continue;
         if (!(e = get(ctx, f, &p, path))) return ctx->status;
-        h = state_digest(h, e->t.data, p.nbytes);
+        h = state_digest(h, e->t.data, p.nbytes, 1);
     }
     for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++)
         for (int j = 0; j < LAYER_PARTS; j++) {
             const part p = layer_part(r, tt_cache_layer(r->cache, i), j, NULL);
             if (p.nbytes == 0) continue;
             if (!(e = get(ctx, f, &p, path))) return ctx->status;
-            h = state_digest(h, e->t.data, p.nbytes);
+            h = state_digest(h, e->t.data, p.nbytes, 1);
         }
     e = get(ctx, f, &(part){ "digest", TT_U64, 1, 0, NULL, 0 }, path);
     if (!e) return ctx->status;
-    memcpy(&stored, e->t.data, sizeof stored);
+    tt_gather(&stored, &e->t);
     if (stored != h)
         return tt_fail(ctx, TT_EFORMAT, "%s: the saved state is damaged "
                        "(digest %016" PRIx64 ", expected %016" PRIx64 "); "
@@ -349,7 +356,7 @@ static tt_layer layer_in_file(tt_ctx *ctx, const tt_rollout *r,
     for (int j = 2; j < LAYER_PARTS && !ctx->status; j++) {  /* not k and v */
         const part p = layer_part(r, &y, j, ends);
         if (p.nbytes > 0)
-            memcpy(p.data, tt_file_find(f, p.name)->t.data, p.nbytes);
+            tt_gather(p.data, &tt_file_find(f, p.name)->t);
     }
     y.len = ends[0];
     y.seen = ends[1];
@@ -391,7 +398,7 @@ static void load(tt_rollout *r, const tt_file *f, const int64_t progress[3])
     for (int i = 0; i < RUN_PARTS; i++) {
         const part p = run_part(r, i);
         if (p.nbytes > 0)
-            memcpy(p.data, tt_file_find(f, p.name)->t.data, p.nbytes);
+            tt_gather(p.data, &tt_file_find(f, p.name)->t);
     }
     if (r->rollout > 0) r->given = r->start, r->ngiven = r->opt.overlap;
     for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++) {
@@ -400,7 +407,7 @@ static void load(tt_rollout *r, const tt_file *f, const int64_t progress[3])
         for (int j = 0; j < LAYER_PARTS; j++) {
             const part p = layer_part(r, y, j, ends);
             if (p.nbytes == 0) continue;
-            memcpy(p.data, tt_file_find(f, p.name)->t.data, p.nbytes);
+            tt_gather(p.data, &tt_file_find(f, p.name)->t);
         }
         y->len = ends[0];
         y->seen = ends[1];

@@ -110,8 +110,7 @@ void vae_bind_conv(const vae_source *s, vae_conv *c, const char *prefix,
         /* without a channel or a tap axis to move, the stored order is ours */
         const void *w = taps == 1 || cin == 1 ? t.data
                                               : repack(s, &t, cout, cin, taps);
-        c->w = tt_tensor_make(w, t.dtype, 5, packed);
-        c->w.scale = t.scale;
+        c->w = tt_tensor_like(&t, w, 5, packed);
         if (w != t.data && s->done) s->done(s->user, &t);
     }
     snprintf(name, sizeof name, "%s.bias", prefix);

@@ -22,8 +22,7 @@ static vae_conv conv_rows(const vae_conv *c, int64_t first, int64_t n)
         const int64_t dim[5] = {n, c->kt, c->kh, c->kw, c->cin};
         const char *data = c->w.data;
         data += (size_t)(first * row) * tt_dtype_size(c->w.dtype);
-        part.w = tt_tensor_make(data, c->w.dtype, 5, dim);
-        part.w.scale = c->w.scale;
+        part.w = tt_tensor_like(&c->w, data, 5, dim);
     }
     if (c->b) part.b = c->b + first;
     return part;

@@ -53,8 +53,7 @@ static void bind_conv(const vae_source *s, vae_conv *c, const char *name,
     const void *w = t.data ? repack(s, &t, cout, n, frames, (int64_t)k * k,
                                     newest_first) : NULL;
     if (w) {
-        c->w = tt_tensor_make(w, t.dtype, 5, packed);
-        c->w.scale = t.scale;
+        c->w = tt_tensor_like(&t, w, 5, packed);
         if (s->done) s->done(s->user, &t);
     }
     if (!bias) return;
@@ -202,10 +201,10 @@ static void stage(tt_ctx *ctx, taehv_decoder *d, int s, tt_real *x, int64_t h,
     for (int k = 0; k < dec_grow[s] && !ctx->status; k++) {
         const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
         const char *rows = t->time.w.data;  /* block k makes frame k */
-        tt_tensor part = tt_tensor_make(
-            rows + (size_t)(k * c * c) * tt_dtype_size(t->time.w.dtype),
-            t->time.w.dtype, 2, (int64_t[]){c, c});
-        part.scale = t->time.w.scale;
+        tt_tensor part = tt_tensor_like(
+            &t->time.w,
+            rows + (size_t)(k * c * c) * tt_dtype_size(t->time.w.dtype), 2,
+            (int64_t[]){c, c});
         tt_real *g = tt_scratch(ctx, h * w * c);
         tt_real *y = tt_scratch(ctx, 4 * h * w * dec_width[s + 1]);
         tt_linear(ctx, g, x, h * w, &part, NULL);

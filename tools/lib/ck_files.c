@@ -27,6 +27,7 @@ static void stream(FILE *f, const ck_spec *s, tt_dtype type, uint64_t seed,
     for (int64_t at = 0; at < n && !ferror(f); at += PIECE) {
         const int64_t k = n - at < PIECE ? n - at : PIECE;
         ck_fill(buf, s, type, seed, at, k);
+        tt_swap_stored(buf, type, k);
         fwrite(buf, size, (size_t)k, f);
         if (crc) *crc = crc32_add(*crc, buf, size * (size_t)k);
     }

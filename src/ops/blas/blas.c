@@ -35,13 +35,6 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* True when w can be handed to BLAS as it lies in memory. */
-static bool usable_in_place(const tt_tensor *w)
-{
-    return w->dtype == STORED && w->scale == 0 &&
-           (uintptr_t)w->data % sizeof(tt_real) == 0;
-}
-
 /* y [n, o] (row stride ldy) = x [n, k] w[o0..o0+o)^T + b. `wide` receives the
  * widened rows of w when they cannot be used in place. */
 static void linear_tile(const openblas *lib, tt_real *y, int64_t ldy,
@@ -54,7 +47,7 @@ static void linear_tile(const openblas *lib, tt_real *y, int64_t ldy,
         tt_widen_at(wide, w, o0 * k, o * k);
         rows = wide;
     } else {
-        rows = (const tt_real *)w->data + o0 * k;
+        rows = tt_tensor_in_place(w) + o0 * k;
     }
     lib->gemm(ROW_MAJOR, NO_TRANS, TRANS, (int)n, (int)o, (int)k, 1, x, (int)k,
               rows, (int)k, 0, y, (int)ldy);
@@ -69,7 +62,7 @@ static void blas_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
     int64_t nr = (n + TILE_ROWS - 1) / TILE_ROWS;
     int64_t nc = (o + TILE_COLS - 1) / TILE_COLS;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    bool widen = !usable_in_place(w);
+    bool widen = !tt_tensor_in_place(w);
     tt_real *wide = tt_scratch(ctx, widen ? k * TILE_COLS * ctx->nthreads : 1);
     const openblas *lib = openblas_get(ctx);
     if (wide && lib) {
@@ -94,12 +87,10 @@ static void blas_conv(tt_ctx *ctx, const tt_conv_args *p)
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *wide = NULL;
     tt_tensor w = *p->w;
-    if (!usable_in_place(&w)) {
+    if (!tt_tensor_in_place(&w)) {
         wide = tt_scratch(ctx, k * p->Cout);
         if (wide) tt_widen_at(wide, &w, 0, k * p->Cout);
-        w.data = wide;
-        w.dtype = STORED;
-        w.scale = 0;
+        w = tt_tensor_make(wide, STORED, 2, (int64_t[]){p->Cout, k});
     }
     tt_real *window = tt_scratch(ctx, k * TILE_PIXELS * ctx->nthreads);
     const openblas *lib = openblas_get(ctx);

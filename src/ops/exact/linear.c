@@ -36,9 +36,9 @@ static void pack_panel(float *panel, const tt_kernels *kn, const tt_tensor *w,
                        float *wide)
 {
     int64_t K = w->dim[1];
-    if (n == kn->nr && w->dtype == TT_F32 && w->scale == 0 &&
-        (uintptr_t)w->data % 4 == 0) {
-        kn->pack(panel, (const float *)w->data + o0 * K + k0, K, kc);
+    const float *rows = n == kn->nr ? tt_tensor_in_place(w) : NULL;
+    if (rows) {
+        kn->pack(panel, rows + o0 * K + k0, K, kc);
         return;
     }
     for (int64_t j = 0; j < kn->nr; j++) {

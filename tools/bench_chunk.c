@@ -32,7 +32,8 @@
 
 #include "tether/tether.h"
 
-enum { CHUNK = 3, ROWS = 512, REPEATS_MAX = 100 };
+/* LAYERS  of the 1.3B model */
+enum { CHUNK = 3, ROWS = 512, REPEATS_MAX = 100, LAYERS = 30 };
 
 static const char usage[] =
     "usage: bench_chunk -m DIR|FILE [-W 832] [-H 480] [--cache POLICY]\n"
@@ -120,17 +121,21 @@ static double policy_seconds(const tt_ctx *ctx)
     return 0;
 }
 
-/* What is kept besides the slots, in chunks of keys and values. */
+/* What is kept besides the slots, in chunks of keys and values. What all layers
+ * share is as large with LAYERS layers as with the few of this model. */
 static void print_state(const bench *b)
 {
     const tt_policy_class *cls = tt_cache_class(b->cache);
+    const tt_policy_options *o = tt_cache_options(b->cache);
     const tt_geometry *g = &b->geo;
-    const double bytes = cls->state_size ? (double)cls->state_size(
-                         tt_cache_options(b->cache), g) : 0;
+    const double own = cls->state_size ? (double)cls->state_size(o, g) : 0;
+    const double all = cls->shared_size ? (double)cls->shared_size(o, g) : 0;
     const double chunk = 2.0 * (double)(CHUNK * g->L * g->H * g->D)
                        * sizeof(tt_real);
-    printf("beyond the slots: %.3f MB per layer, %.4f of a chunk's keys and "
-           "values\n", bytes / 1e6, bytes / chunk);
+    printf("beyond the slots: %.3f MB per layer and %.3f MB shared by all; of "
+           "a chunk's keys and values %.4f and, in %d layers, %.4f: %.4f\n",
+           own / 1e6, all / 1e6, own / chunk, LAYERS, all / chunk / LAYERS,
+           (own + all / LAYERS) / chunk);
 }
 
 /* Admissions and edits so far, all layers. */

@@ -87,6 +87,9 @@ typedef struct tt_pass {
                               has its clean pass alone, under the number it
                               had: its first pass is not step 0               */
     bool context;          /* commit now: clean latents, t = context_noise    */
+    bool last;             /* no pass of this chunk follows. The context pass
+                              is the last one anyway; given latents may have
+                              another one instead, which commits nothing      */
     bool prompt_changed;   /* a scene begins with this chunk, not the first   */
     bool cut;              /* ... and it begins with a cut (infinity)         */
 } tt_pass;
@@ -111,6 +114,9 @@ typedef struct tt_layer {
     int32_t *tpos;         /* [cap]                                           */
     void *state;           /* the policy's own, zeroed at reset; saved as plain
                               bytes, so no pointers in it                     */
+    void *shared;          /* one buffer for all layers (shared_size): this
+                              layer's from write to after_read, then the
+                              next one's. Not saved                           */
     tt_cache *cache;       /* for tt_cache_record and tt_cache_rope           */
 } tt_layer;
 
@@ -154,6 +160,8 @@ typedef struct tt_policy_class {
     int64_t (*slots)(const tt_policy_options *opt, const tt_geometry *geo);
     /* Bytes of `state`; NULL: none. */
     size_t (*state_size)(const tt_policy_options *opt, const tt_geometry *geo);
+    /* Bytes of `shared`; NULL: none. */
+    size_t (*shared_size)(const tt_policy_options *opt, const tt_geometry *geo);
     void (*reset)(tt_ctx *ctx, tt_layer *y);                 /* may be NULL   */
     /* Could these functions have left a layer whose metadata and state came
      * from a file? len, sources and positions are within their ranges

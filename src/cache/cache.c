@@ -24,6 +24,7 @@ struct tt_cache {
     tt_geometry geo;
     tt_layer *layer;             /* [geo.layers] */
     size_t state_size;
+    void *shared;
     tt_rope_table rope;
     tt_grab_fn grab_fn;
     void *grab_user;
@@ -37,6 +38,12 @@ static size_t state_size(const tt_policy_class *cls,
     return cls->state_size ? cls->state_size(opt, geo) : 0;
 }
 
+static size_t shared_size(const tt_policy_class *cls,
+                          const tt_policy_options *opt, const tt_geometry *geo)
+{
+    return cls->shared_size ? cls->shared_size(opt, geo) : 0;
+}
+
 int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
                        const tt_geometry *geo)
 {
@@ -48,7 +55,8 @@ int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
         !tt_checked_size(&b, meta, 2, sizeof(int32_t)) ||
         !tt_checked_add(&a, a, b) ||
         !tt_checked_add(&a, a, (int64_t)state_size(cls, opt, geo)) ||
-        !tt_checked_mul(&all, a, geo->layers))
+        !tt_checked_mul(&all, a, geo->layers) ||
+        !tt_checked_add(&all, all, (int64_t)shared_size(cls, opt, geo)))
         return INT64_MAX;
     return all;
 }
@@ -113,7 +121,7 @@ static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i)
     const int64_t cap = c->cls->slots(&c->opt, &c->geo);
     const int64_t n = cap * c->geo.H * c->geo.D;
     *y = (tt_layer){ .geo = &c->geo, .opt = &c->opt, .index = i, .cap = cap,
-                     .cache = c };
+                     .shared = c->shared, .cache = c };
     y->k = tt_alloc0(ctx, &c->arena, n, sizeof *y->k, "cached keys");
     y->v = tt_alloc0(ctx, &c->arena, n, sizeof *y->v, "cached values");
     y->src_frame = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
@@ -146,6 +154,9 @@ tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
     c->state_size = state_size(cls, &c->opt, &c->geo);
     c->layer = tt_alloc0(ctx, &c->arena, geo->layers, sizeof *c->layer,
                          "cache");
+    c->shared = tt_alloc0(ctx, &c->arena,
+                          (int64_t)shared_size(cls, &c->opt, &c->geo), 1,
+                          "cache policy");
     make_rope(ctx, c);
     for (int64_t i = 0; i < geo->layers && !ctx->status; i++)
         open_layer(ctx, c, i);

@@ -15,9 +15,11 @@
  *         of the old prompt.
  * Holds   until the first eviction slots equal global frames: the same bits as
  *         `full` and `fifo`. Members are in chronological order.
- * Memory  beyond the buffer the pending eviction, one chunk, and the moments
- *         of trusted frames, four vectors a frame, so that a round reads only
- *         the frames that are new to it.
+ * Memory  beyond the buffer the moments of trusted frames, four vectors a
+ *         frame, so that a round reads only the frames that are new to it; and
+ *         one chunk of one layer, whatever the number of layers: between two
+ *         passes the evicted frames stay in the slots of the chunk, whose noisy
+ *         keys and values nobody needs any more (tether_state.c).
  * Next    grab.c, tame.c, tether_state.h */
 #include "cache/classes.h"
 #include "cache/grab.h"
@@ -40,7 +42,7 @@ static tt_regions regions(const tt_layer *y)
 
 /* ---- the five steps ------------------------------------------------------ */
 
-static void evict(tt_layer *y, const tt_pass *p);
+static void evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p);
 static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                    const tt_real *q);
 
@@ -50,30 +52,46 @@ static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
     const int64_t L = y->geo->L, n = p->frames * L, end = p->start + p->frames;
     if (end > y->seen) {                     /* the first pass of a chunk     */
         if (y->len + n <= y->cap) y->len += n;           /* warm-up           */
-        else evict(y, p);                                /* 1 evict           */
+        else evict(ctx, y, p);                           /* 1 evict           */
         y->seen = end;
+    } else if (tether_of(y)->pending > 0) {
+        tether_set_aside(y, (y->len - n) / L);
     }
+    if (ctx->status) return;
     tt_layer_put(y, y->len - n, p, k, v);                /* 2 write           */
     if (p->context) commit(ctx, y, p, q);    /* 3-5, in the clean pass        */
 }
 
+/* Not the clean pass: the evicted frames are still needed, the chunk is not.
+ * Without a clean pass nobody will ever ask for them: the chunk stays. */
+static void after_read(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
+{
+    (void)ctx;
+    if (tether_of(y)->pending == 0) return;
+    if (p->last) tether_of(y)->pending = 0;
+    else tether_put_back(y);
+}
+
 /* Step 1. The chunk's f frames push out the f oldest recent ones, which wait
- * aside until the clean pass; an eviction nobody consumed is replaced.
+ * until the clean pass. Without memory nobody asks for them again.
  * When K is not reached exactly, this runs on a buffer whose last slots were
  * never written: they count as frames of zeros, and pending_first no longer
  * names the true frames. Code, and we: as is; tether_check warns. */
-static void evict(tt_layer *y, const tt_pass *p)
+static void evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
     const tt_regions g = regions(y);
-    const int64_t L = y->geo->L, size = tether_frame(y), f = p->frames;
+    const int64_t L = y->geo->L, f = p->frames;
     tether_state *s = tether_of(y);
-    s->pending = f;
-    s->pending_first = y->seen - y->opt->R;
-    if (y->opt->M > 0) {         /* without memory nobody asks for them again */
-        const size_t bytes = (size_t)(f * size) * sizeof(tt_real);
-        memcpy(tether_pend_k(y, 0), y->k + g.recent * size, bytes);
-        memcpy(tether_pend_v(y, 0), y->v + g.recent * size, bytes);
+    if (s->pending > 0) {
+        tt_fail(ctx, TT_EINVAL, "tether: frame %lld begins a chunk, but the "
+                "chunk before it had no last pass; end every chunk with the "
+                "context pass, or with one that says `last`",
+                (long long)p->start);
+        return;
     }
+    s->pending = y->opt->M > 0 ? f : 0;
+    s->pending_first = y->seen - y->opt->R;
+    if (s->pending > 0) tether_set_aside(y, g.recent);
     for (int64_t i = 0; i < f; i++)
         tether_pend_src(y)[i] = y->src_frame[(g.recent + i) * L];
     tt_layer_move(y, g.recent * L, (g.recent + f) * L,
@@ -90,7 +108,7 @@ static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 {
     tether_state *s = tether_of(y);
     if (!s->filled && y->len == y->cap) fill(y);
-    if (!s->filled || s->pending == 0 || y->opt->M == 0) return;
+    if (!s->filled || s->pending == 0) return;
 
     const int64_t width = tether_width(y);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
@@ -224,7 +242,7 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     tt_arena_reset(&ctx->scratch, m);
 }
 
-/* Step 4. TAME on every admitted frame, in place in the pending copy. One
+/* Step 4. TAME on every admitted frame, in place, still set aside. One
  * snapshot of the pool serves the round: frames admitted together do not see
  * each other. */
 static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first)
@@ -334,9 +352,11 @@ const tt_policy_class cache_tether = {
     .check = tether_check,
     .slots = slots,
     .state_size = tether_state_size,
+    .shared_size = tether_shared_size,
     .reset = tether_reset,
     .valid = tether_valid,
     .write = write,
     .plan = plan,
+    .after_read = after_read,
     .positions = positions,
 };

@@ -2,11 +2,16 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Holds   the pending eviction is one chunk, because every evicted frame may
- *         yet be admitted, and only the clean pass can tell. The moments, 1.4 %
- *         of a chunk at 1.3B and 832x480, come on top; without them a round
- *         would read S + M frames again. */
+ * Holds   every evicted frame may yet be admitted, and only the clean pass can
+ *         tell. But keys and values of a noisy chunk are read by one layer in
+ *         one pass and never again. So the chunk has its slots while a layer
+ *         attends, the pending frames have them otherwise, and the buffer for
+ *         the exchange is one chunk of one layer. The moments are 1.4 % of a
+ *         chunk at 1.3B and 832x480; without them a round would read S + M
+ *         frames again. */
 #include "cache/tether_state.h"
+
+#include <string.h>
 
 int64_t tether_width(const tt_layer *y)
 {
@@ -46,8 +51,7 @@ double *tether_moments(const tt_layer *y, int64_t slot)
 
 tt_real *tether_pend_k(const tt_layer *y, int64_t frame)
 {
-    return (tt_real *)tether_moments(y, y->opt->S + y->opt->M) +
-           frame * tether_frame(y);
+    return (tt_real *)y->shared + frame * tether_frame(y);
 }
 
 tt_real *tether_pend_v(const tt_layer *y, int64_t frame)
@@ -57,18 +61,41 @@ tt_real *tether_pend_v(const tt_layer *y, int64_t frame)
 
 size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo)
 {
-    const int64_t pend[] = { o->M > 0 ? 2 : 0, geo->chunk, geo->L, geo->H,
-                             geo->D };
     const int64_t rows[] = { o->S + o->M, 4, geo->H, geo->D };
-    int64_t bytes, index, stat;
-    if (!tt_checked_size(&bytes, pend, 5, sizeof(tt_real)) ||
-        !tt_checked_size(&stat, rows, 4, sizeof(double)) ||
+    int64_t bytes, index;
+    if (!tt_checked_size(&bytes, rows, 4, sizeof(double)) ||
         !tt_checked_mul(&index, o->S + 2 * o->M + geo->chunk,
                         sizeof(int64_t)) ||
-        !tt_checked_add(&bytes, bytes, index) ||
-        !tt_checked_add(&bytes, bytes, stat))
+        !tt_checked_add(&bytes, bytes, index))
         return INT64_MAX / 2;
     return sizeof(tether_state) + (size_t)bytes;
+}
+
+size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo)
+{
+    const int64_t pend[] = { o->M > 0 ? 2 : 0, geo->chunk, geo->L, geo->H,
+                             geo->D };
+    int64_t bytes;
+    if (!tt_checked_size(&bytes, pend, 5, sizeof(tt_real)))
+        return INT64_MAX / 2;
+    return (size_t)bytes;
+}
+
+void tether_set_aside(tt_layer *y, int64_t slot)
+{
+    const int64_t size = tether_frame(y);
+    const size_t n = (size_t)(tether_of(y)->pending * size) * sizeof(tt_real);
+    memcpy(tether_pend_k(y, 0), y->k + slot * size, n);
+    memcpy(tether_pend_v(y, 0), y->v + slot * size, n);
+}
+
+void tether_put_back(tt_layer *y)
+{
+    const int64_t size = tether_frame(y), pending = tether_of(y)->pending;
+    const int64_t slot = y->len / y->geo->L - pending;
+    const size_t n = (size_t)(pending * size) * sizeof(tt_real);
+    memcpy(y->k + slot * size, tether_pend_k(y, 0), n);
+    memcpy(y->v + slot * size, tether_pend_v(y, 0), n);
 }
 
 void tether_reset(tt_ctx *ctx, tt_layer *y)
@@ -84,7 +111,7 @@ bool tether_valid(const tt_layer *y)
     bool ok = (s->filled == 0 || (s->filled == 1 && y->len == y->cap)) &&
               y->len % y->geo->L == 0 &&
               s->occupancy == (s->filled ? M : 0) &&
-              s->pending >= 0 && s->pending <= y->geo->chunk &&
+              s->pending == 0 &&          /* between chunks */
               s->pending_first >= -y->opt->R && s->pending_first < frames &&
               s->admissions >= 0 && s->admissions <= frames &&
               s->rejections >= 0 && s->rejections <= frames &&

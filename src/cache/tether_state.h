@@ -13,8 +13,7 @@
  *   int64_t members[M]            global frame of every memory slot, or -1
  *   int64_t pend_src[chunk]       src_frame of every pending frame
  *   int64_t known[S+M]            see tether_known
- *   double  moments[S+M, 4, H*D]  k mean, k m2, v mean, v m2 of a slot
- *   tt_real pend_k, pend_v[chunk, L*H*D], absent with M = 0 */
+ *   double  moments[S+M, 4, H*D]  k mean, k m2, v mean, v m2 of a slot */
 typedef struct tether_state {
     int64_t filled;              /* the warm-up is over                       */
     int64_t occupancy;           /* memory slots in use                       */
@@ -34,11 +33,17 @@ int64_t *tether_pend_src(const tt_layer *y);
 /* 1 when the moments of trusted slot i (sink, then memory) are up to date. */
 int64_t *tether_known(const tt_layer *y);
 double *tether_moments(const tt_layer *y, int64_t slot);
+/* Keys and values of a pending frame, in tt_layer.shared: there from write to
+ * after_read. Between passes they are in the slots of the chunk, which
+ * tether_set_aside and tether_put_back move them out of and into. */
 tt_real *tether_pend_k(const tt_layer *y, int64_t frame);
 tt_real *tether_pend_v(const tt_layer *y, int64_t frame);
+void tether_set_aside(tt_layer *y, int64_t slot);   /* from frame slot `slot` */
+void tether_put_back(tt_layer *y);
 
 /* The class's functions of these names (policy.h). */
 size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo);
+size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo);
 void tether_reset(tt_ctx *ctx, tt_layer *y);
 bool tether_valid(const tt_layer *y);
 /* In tether_options.c. */

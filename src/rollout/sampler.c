@@ -118,6 +118,7 @@ static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
     tt_pass pass = rollout_pass(r, f);
     pass.step = step;
     pass.context = context;
+    pass.last = true;
     const size_t scope = tt_scope(ctx, "chunk.%lld/step.%d",
                                   (long long)r->chunk, step);
     TT_TAP(ctx, "x", r->x0, f, r->C, h, w);

@@ -74,16 +74,17 @@ static void check_options(tt_ctx *ctx) {
     expect(strstr(said, "1025") != NULL, "positions: \"%s\"", said);
     ctx->warn = NULL;
 
-    /* Without memory: legal, nothing pending is kept. */
+    /* Without memory: legal, nothing is set aside. */
     const tt_geometry g = geometry(48);
     o = options("tether", 7, 3, 4);
     o.M = 0;
     tt_policy_options with = options("tether", 7, 2, 4);
     with.M = 1;
     const tt_policy_class *cls = tt_policy_find("tether");
-    expect(tt_cache_bytes(cls, &with, &g) - tt_cache_bytes(cls, &o, &g) >=
-           (int64_t)(2 * 2 * C * L * W * sizeof(tt_real)),
-           "M = 0 needs no pending copy");
+    const int64_t chunk = 2 * C * L * W * (int64_t)sizeof(tt_real);
+    const int64_t index = g.layers * (int64_t)sizeof(int64_t);
+    expect(tt_cache_bytes(cls, &with, &g) - tt_cache_bytes(cls, &o, &g) ==
+           chunk + index, "memory needs one chunk of one layer");
 }
 
 /* ---- windows ------------------------------------------------------------- */
@@ -249,6 +250,73 @@ static void check_no_memory(tt_ctx *ctx) {
     tt_cache_close(r);
 }
 
+/* Frame f of a view's values holds what pass `step` wrote for `frame`. */
+static bool holds(const seen *a, int64_t f, int64_t frame, int step) {
+    static tt_real want[L * W];
+    fill_frame(want, frame, step, 1, 2);
+    return !memcmp(a->v + f * L * W, want, sizeof want);
+}
+
+/* Every pass of a chunk attends to sink, memory, recent frames and itself,
+ * though the evicted frames have the chunk's slots between two passes; and
+ * these come out as they went in. */
+static void check_exchange(tt_ctx *ctx) {
+    static seen a;
+    tt_policy_options o = options("tether", 9, 2, 4);
+    o.tau = 0;                                   /* members are as written */
+    tt_cache *c = open_cache(ctx, o, 60);
+    for (int64_t s = 0; s < 9; s += C) run_chunk(ctx, c, &a, s);
+    const tt_layer *y = tt_cache_layer(c, 1);
+    for (int64_t s = 9; s < 30; s += C)
+        for (int step = 0; step < 3; step++) {
+            run_pass(ctx, c, &a, s, C, step, step == 2);
+            bool ok = a.n == 9 * L;
+            for (int64_t f = 0; f < 6; f++)
+                ok = ok && holds(&a, f, y->src_frame[f * L], 2);
+            for (int64_t f = 0; f < C; f++)
+                ok = ok && holds(&a, 6 + f, s + f, step);
+            expect(ok, "window of chunk %d, pass %d", (int)(s / C), step);
+            for (int64_t f = 0; f < C && step < 2; f++) {
+                static tt_real out[L * W];
+                fill_frame(out, s - 4 + f, 2, 1, 2);
+                expect(!memcmp(y->v + (6 + f) * L * W, out, sizeof out),
+                       "evicted frame %d waits", (int)(s - 4 + f));
+            }
+        }
+    tt_cache_close(c);
+}
+
+/* Given latents under another context noise: one pass that commits nothing.
+ * The chunk stays, whom it pushed out is forgotten. A chunk that never ends is
+ * refused. */
+static void check_last(tt_ctx *ctx) {
+    static seen a;
+    static const int want[9] = { 0, 1, 2, 3, 4, 14, 15, 16, 17 };
+    tt_cache *c = open_cache(ctx, options("tether", 9, 2, 4), 60);
+    tt_tether_info t;
+    for (int64_t s = 0; s < 18; s += C)
+        run_pass_as(ctx, c, &a, (tt_pass){ .start = s, .frames = C,
+            .chunk = s / C, .last = true }, true);
+    const tt_layer *y = tt_cache_layer(c, 1);
+    bool ok = frames_are(y, want, 9);
+    for (int64_t f = 0; f < 9; f++) ok = ok && holds(&a, f, want[f], 0);
+    for (int64_t f = 0; f < 9; f++) {
+        static tt_real v[L * W];
+        fill_frame(v, want[f], 0, 1, 2);
+        ok = ok && !memcmp(y->v + f * L * W, v, sizeof v);
+    }
+    expect(ok, "given chunks stay");
+    tt_cache_tether_info(c, 1, &t);
+    expect(t.admissions + t.rejections == 0, "nobody is judged");
+    run_chunk(ctx, c, &a, 18);
+    tt_cache_tether_info(c, 1, &t);
+    expect(t.admissions + t.rejections == C, "one chunk's frames are judged");
+    run_pass(ctx, c, &a, 21, C, 0, false);
+    run_pass(ctx, c, &a, 24, C, 0, false);
+    expect_status(ctx->status, TT_EINVAL, "a chunk without a last pass");
+    tt_cache_close(c);
+}
+
 static double worst;             /* |sum of mass - 1| over all rounds */
 typedef struct listener {
     const tt_layer *y;
@@ -373,6 +441,8 @@ int main(void) {
     check_records(ctx, TT_POOL_CHUNK);
     check_records(ctx, TT_POOL_FRAME);
     check_nan(ctx);
+    check_exchange(ctx);
+    check_last(ctx);
     check_outside_policy(ctx);
     expect_ok(ctx->status, "nothing left recorded");
     return test_end();

@@ -69,7 +69,7 @@ X(ATT_LAST_KEY, "attention", "last key left out", "last key is dropped")       \
 X(ATT_BLOCK, "attention", "last, partial block of 512 keys left out",          \
   "keys are dropped|key is dropped")                                           \
 X(ATT_RESCALE, "attention", "sums not rescaled when the maximum moves",        \
-  "low precision|only|scaled")                                                 \
+  "rescaled")                                                                  \
 X(ATT_STALE, "attention", "last slot of K holds the one before",               \
   "stale slot: of K the last slot|stale slot")                                 \
 X(ATT_QUERIES, "attention", "softmax over queries",                            \

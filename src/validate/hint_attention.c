@@ -312,7 +312,8 @@ static void key_range(hint *h)
         double l = 0, o = 0;
         for (int64_t j = 0; j <= a->N; j++) {
             head[j] += l > 0 ? fabs(o / l - got) : 1e300;
-            tail[j] += all - l > 0 ? fabs((whole - o) / (all - l) - got) : 1e300;
+            tail[j] += all - l > 0 ? fabs((whole - o) / (all - l) - got)
+                                   : 1e300;
             if (j == a->N) break;
             l += p[j];
             o += p[j] * (double)a->v[j * a->kv_stride];

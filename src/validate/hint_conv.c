@@ -122,7 +122,8 @@ static void frames(hint *h, conv_trial *t)
         t->frame[i] = i + 1 < a->kt ? NULL : a->frame[i];
     hint_try_call(h, &t->q, "history ignored (zeros before this frame)");
     for (int k = 0; k < a->kt; k++) {
-        for (int i = 0; i < a->kt; i++) t->frame[i] = i == k ? NULL : a->frame[i];
+        for (int i = 0; i < a->kt; i++)
+            t->frame[i] = i == k ? NULL : a->frame[i];
         hint_try_call(h, &t->q, "frame %d of the window is left out", k);
     }
     const tt_real *old = NULL;
@@ -190,7 +191,8 @@ static void missing(hint *h, conv_trial *t, const tt_real *w)
                       "dropped", (long long)drop, (long long)C);
     }
     for (int64_t s = 0; s < taps && taps > 1 && !hint_settled(h); s++) {
-        for (int64_t k = 0; k < n; k++) t->taps[k] = k / C % taps == s ? 0 : w[k];
+        for (int64_t k = 0; k < n; k++)
+            t->taps[k] = k / C % taps == s ? 0 : w[k];
         hint_try_call(h, &t->q, "tap (%lld, %lld, %lld) of the kernel is left "
                       "out", (long long)(s / (p->kh * p->kw)),
                       (long long)(s / p->kw % p->kh), (long long)(s % p->kw));

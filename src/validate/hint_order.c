@@ -97,8 +97,8 @@ static void along(hint *h, int axis)
         try_map(h, from_rotated, (int64_t[]){a, b, c, b / 2}, what);
     }
     for (int64_t k = 1; k < b && k <= 4096 && b > 2; k++) {
-        snprintf(what, sizeof what, "%s rotated by %lld", name,
-                 (long long)(2 * k > b ? k - b : k));
+        snprintf(what, sizeof what, "%s shifted by %lld, around the end",
+                 name, (long long)(2 * k > b ? k - b : k));
         try_map(h, from_rotated, (int64_t[]){a, b, c, k}, what);
     }
     for (int64_t k = 1; 2 * k <= b && k <= 4096; k++)

@@ -93,7 +93,7 @@ void hint_narrow(hint *h, op_call *q, int64_t worst)
     }
 }
 
-/* ---- inputs in a narrower format --------------------------------------------- */
+/* ---- inputs in a narrower format ----------------------------------------- */
 
 static const tt_real *narrow(hint *h, const tt_real *x, int64_t n, tt_format f)
 {

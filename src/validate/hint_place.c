@@ -46,7 +46,8 @@ static const char *index_name(const hint *h, int axis, bool many, char *buf,
                               size_t size)
 {
     const bool conv = h->q && h->q->kind == OP_CONV;
-    if (h->rank == 1 || axis == h->rank - 1) return many ? "channels" : "channel";
+    if (h->rank == 1 || axis == h->rank - 1)
+        return many ? "channels" : "channel";
     if (h->rank == 2) return many ? "rows" : "row";
     if (h->rank == 3 && h->q && !conv)
         return axis == 0 ? (many ? "tokens" : "token")

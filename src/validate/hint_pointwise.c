@@ -7,7 +7,7 @@
 #include "tether/mathfn.h"
 #include "validate/hint.h"
 
-/* ---- modulate and gate_add ------------------------------------------------ */
+/* ---- modulate and gate_add ----------------------------------------------- */
 
 /* Which entry of scale, shift or gate a row uses. */
 typedef enum entry { ENTRY_RIGHT, ENTRY_FIRST, ENTRY_LAST, ENTRY_NEXT,
@@ -128,7 +128,7 @@ static void mixes(hint *h)
                 q->c, "stride between frames ignored (C assumed)", "");
 }
 
-/* ---- add, mul, activations -------------------------------------------------- */
+/* ---- add, mul, activations ----------------------------------------------- */
 
 static double add_not(double x, double y) { (void)y; return x; }
 static double add_y(double x, double y) { (void)x; return y; }
@@ -199,7 +199,8 @@ static void functions(hint *h)
         {OP_GELU_TANH, silu, "SiLU instead of GELU"},
         {OP_GELU_TANH, gelu_quick, "quick GELU, x sigmoid(1.702 x)"},
         {OP_GELU_TANH, relu, "ReLU instead of GELU"},
-        {OP_GELU_TANH, gelu_cubic10, "cubic factor 0.44715 instead of 0.044715"},
+        {OP_GELU_TANH, gelu_cubic10,
+         "cubic factor 0.44715 instead of 0.044715"},
         {OP_GELU_TANH, gelu_cubic_round, "cubic factor 0.0447 (cut short)"},
         {OP_GELU_TANH, gelu_no_cubic, "cubic term missing"},
         {OP_GELU_TANH, gelu_cubic_square, "x^2 where x^3 belongs"},

@@ -60,7 +60,7 @@ static bool hit(const tt_ctx *ctx)
 /* The same where it only matters under a condition. */
 #define PLANTED_IF(id, cond) (state.which == MUT_##id && (cond) && hit(ctx))
 
-/* ---- linear -------------------------------------------------------------------- */
+/* ---- linear -------------------------------------------------------------- */
 
 static tt_real narrow(tt_format f, tt_real x)
 {
@@ -147,7 +147,7 @@ static void linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-/* ---- attention ------------------------------------------------------------------ */
+/* ---- attention ----------------------------------------------------------- */
 
 /* The key row that stands at j. */
 static int64_t key_row(const tt_ctx *ctx, const tt_attention_args *a, int64_t j)
@@ -271,7 +271,7 @@ static void attention(tt_ctx *ctx, const tt_attention_args *a)
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-/* ---- conv ------------------------------------------------------------------------ */
+/* ---- conv ---------------------------------------------------------------- */
 
 /* The weight as a fault reads it: [Cout, kt, kh, kw, Cin]. */
 static void reorder(tt_ctx *ctx, tt_real *w, const tt_conv_args *p)
@@ -311,7 +311,8 @@ static void conv(tt_ctx *ctx, const tt_conv_args *right)
         frame[a] = p.frame[a];
         if (PLANTED_IF(CONV_REVERSED, p.kt > 1))
             frame[a] = p.frame[p.kt - 1 - a];
-        if (PLANTED_IF(CONV_PHASE, p.kt > 1)) frame[a] = a ? p.frame[a - 1] : NULL;
+        if (PLANTED_IF(CONV_PHASE, p.kt > 1))
+            frame[a] = a ? p.frame[a - 1] : NULL;
         if (PLANTED_IF(CONV_HISTORY, p.kt > 1 && a < p.kt - 1)) frame[a] = NULL;
     }
     p.frame = frame;
@@ -345,7 +346,7 @@ static void conv(tt_ctx *ctx, const tt_conv_args *right)
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-/* ---- norms ------------------------------------------------------------------------ */
+/* ---- norms --------------------------------------------------------------- */
 
 static double row_sum(const tt_real *x, int64_t c)
 {
@@ -375,7 +376,8 @@ static void layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
         double mean = row_sum(in, part) / (double)part;
         double var = row_moment(in, part, mean) / (double)part;
         if (PLANTED_IF(LN_UNBIASED, c > 1)) var *= (double)c / (double)(c - 1);
-        if (PLANTED(LN_NO_MEAN)) mean = 0, var = row_moment(in, c, 0) / (double)c;
+        if (PLANTED(LN_NO_MEAN))
+            mean = 0, var = row_moment(in, c, 0) / (double)c;
         if (PLANTED(LN_FLOAT)) {
             float s = 0, s2 = 0;
             for (int64_t i = 0; i < c; i++) {
@@ -442,7 +444,7 @@ static void channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-/* ---- element-wise ------------------------------------------------------------------ */
+/* ---- element-wise -------------------------------------------------------- */
 
 static void modulate(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
                      const tt_real *scale, const tt_real *shift,
@@ -508,7 +510,8 @@ static void gelu_tanh(tt_ctx *ctx, tt_real *x, int64_t n)
         const tt_real u = fma_real(cubic * (v * v), v, v) * k;   /* -2u */
         x[i] = v / (1 + tt_exp_real(u));
         if (PLANTED(GELU_ERF))
-            x[i] = (tt_real)(0.5 * (double)v * (1 + erf((double)v * sqrt(0.5))));
+            x[i] = (tt_real)(0.5 * (double)v *
+                             (1 + erf((double)v * sqrt(0.5))));
         if (PLANTED(GELU_QUICK))
             x[i] = v / (1 + tt_exp_real((tt_real)-1.702 * v));
         if (PLANTED(GELU_NAN)) {
@@ -530,7 +533,7 @@ static void silu(tt_ctx *ctx, tt_real *x, int64_t n)
         x[i] = (PLANTED(SILU_SIGMOID) ? 1 : x[i]) / (1 + tt_exp_real(-x[i]));
 }
 
-/* ---- rope ----------------------------------------------------------------------- */
+/* ---- rope ---------------------------------------------------------------- */
 
 static void rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
                  int64_t H, int64_t D, const tt_rope_table *table,
@@ -551,13 +554,13 @@ static void rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
             double p = pos[3 * t + axis];
             if (PLANTED_IF(ROPE_FRAME, axis == 0)) p += 1;
             double angle = p * tt_pow(10000, -(double)(j - first) / n), s, c;
-            if (PLANTED(ROPE_BASE)) angle = p * tt_pow(1000, -(double)(j - first) / n);
+            const double e = -(double)(j - first) / n;
+            if (PLANTED(ROPE_BASE)) angle = p * tt_pow(1000, e);
             if (PLANTED(ROPE_SPECTRUM))
                 angle = p * tt_pow(10000, -(double)j / (double)pairs);
             if (PLANTED(ROPE_SIGN)) angle = -angle;
             if (PLANTED(ROPE_F32))
-                angle = (double)((float)p *
-                                 (float)tt_pow(10000, -(double)(j - first) / n));
+                angle = (double)((float)p * (float)tt_pow(10000, e));
             tt_sincos(angle, &s, &c);
             if (PLANTED(ROPE_NOT)) s = 0, c = 1;
             const bool halves = PLANTED(ROPE_HALVES);
@@ -573,7 +576,7 @@ static void rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-/* ---- columns ---------------------------------------------------------------------- */
+/* ---- columns ------------------------------------------------------------- */
 
 static void col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
                      int64_t c)
@@ -621,7 +624,7 @@ static void col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
         }
 }
 
-/* ---- the plug-in -------------------------------------------------------------------- */
+/* ---- the plug-in --------------------------------------------------------- */
 
 static const tt_ops table = {
     .name = "mutant", .summary = "one planted fault",

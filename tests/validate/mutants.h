@@ -161,7 +161,7 @@ X(ROPE_SPECTRUM, "rope", "one spectrum over the head",                         \
 /* columns */                                                                  \
 X(MEAN_SUM, "col_mean", "not divided", "instead of the mean")                  \
 X(MEAN_ROW, "col_mean", "last row left out", "the last row is left out")       \
-X(MEAN_BF16, "col_mean", "summed in bf16", "low precision|in bf16")                \
+X(MEAN_BF16, "col_mean", "summed in bf16", "low precision|in bf16")     \
 X(MOMENT_VAR, "col_moment", "divided by n", "divided by n: the variance")      \
 X(MOMENT_RAW, "col_moment", "mean not subtracted",                             \
   "mean is not subtracted")                                                    \

@@ -110,14 +110,15 @@ static void order(void)
     says("axis 0 in reverse order");
     EACH(t, h, d) got[at(t, h, d)] = want[at(t, h, (d + D / 2) % D)];
     says("halves of the channels are exchanged");
-    EACH(t, h, d) got[at(t, h, d)] = want[at(t, h, d % 2 ? D / 2 + d / 2 : d / 2)];
+    EACH(t, h, d)
+        got[at(t, h, d)] = want[at(t, h, d % 2 ? D / 2 + d / 2 : d / 2)];
     says("interleaved pairs where halves");
     EACH(t, h, d) got[at(t, h, d)] = want[at(t, h, d ^ 1)];
     says("neighbouring channels exchanged");
     EACH(t, h, d) got[at(t, h, d)] = t < 3 ? 9 : want[at(t - 3, h, d)];
     says("axis 0 shifted by 3");
     EACH(t, h, d) got[at(t, h, d)] = want[at(t, (h + 1) % H, d)];
-    says("axis 1 rotated by -1");
+    says("axis 1 shifted by -1, around the end");
     /* [T, H, D] with T = 3 frames of 4: transposed inside */
     EACH(t, h, d) got[at(t % 4 * 3 + t / 4, h, d)] = want[at(t, h, d)];
     says_shape("rows are [4, 3] where [3, 4]", 2, (int64_t[]){T, H * D});
@@ -136,7 +137,8 @@ static void places(void)
     says("sign flipped, only channel 4 of 10");
     EACH(t, h, d) if (h == 2) got[at(t, h, d)] = 0.25 * want[at(t, h, d)];
     says("only axis 1 index 2 of 4: scaled by 0.25");
-    EACH(t, h, d) if (t == 2 || t == 7) got[at(t, h, d)] = want[at(9 - t, h, d)];
+    EACH(t, h, d)
+        if (t == 2 || t == 7) got[at(t, h, d)] = want[at(9 - t, h, d)];
     says("2 and 7 are exchanged");
     EACH(t, h, d) if (t == 6) got[at(t, h, d)] = want[at(1, h, d)];
     says("6 holds the values of 1");

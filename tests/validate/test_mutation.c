@@ -32,7 +32,7 @@ static const planted faults[] = {
 };
 
 typedef struct finding {
-    bool found, named;          /* something failed; it was the right operator */
+    bool found, named;      /* something failed; it was the right operator    */
     char path[224], hint[192];
     double ratio;
 } finding;
@@ -189,7 +189,8 @@ static void honest(suite *s, int64_t seeds, int64_t rounds, bool all)
         if (s->table)
             fprintf(s->table, "| %s | %s | %lld | %d |\n", name, arith->name,
                     (long long)seeds, mine);
-        printf("%s: %lld seeds, %d false alarms\n", name, (long long)seeds, mine);
+        printf("%s: %lld seeds, %d false alarms\n", name, (long long)seeds,
+               mine);
         fflush(stdout);
         alarms += mine;
         backends++;
@@ -221,8 +222,8 @@ static void every_fault(suite *s, int64_t seeds)
             "mutants.c).\n`operator`: found by the operator checks, `model`: "
             "found inside runs of small models; the place is the first\n"
             "failing call of the model run.\n\n"
-            "| fault | operator | what is wrong | found by | place in the model "
-            "| hint |\n|---|---|---|---|---|---|\n");
+            "| fault | operator | what is wrong | found by | place in the "
+            "model | hint |\n|---|---|---|---|---|---|\n");
     for (int m = 1; m < MUT_COUNT; m++) plant(s, m, 6);
     fprintf(s->table,
             "\n%d faults: %d found (%d by operator checks, %d in the models), "

@@ -2,7 +2,7 @@
 
 SPDX-License-Identifier: Apache-2.0
 
-    python evaluate.py vae     [--model DIR] [--count N]
+    python evaluate.py vae     [--model DIR] [--count N] [--frames F]
     python evaluate.py prompts [--set held-out|training] [--seed S] [--many]
     python evaluate.py free    a few prompts outside the grammar
 
@@ -41,16 +41,17 @@ def vae(program, a):
 
     def one(clip):
         c, seed = clip
-        name, v = f"vae_{seed}", data.clip(*clip)
+        name, v = f"vae_{seed}", data.clip(*clip, a.frames)
         y = program.decode(name, program.encode(name, v))
         return ([psnr(y[s], v[s]) for s in (slice(0, 1), slice(1, 9),
-                                            slice(9, 41), slice(41, 81))],
+                                            slice(9, 41), slice(41, 81),
+                                            slice(-20, None))],
                 judge.verdict(y, c))
     rows = run(one, clips, a.jobs)
     p = np.array([r[0] for r in rows])
-    print(f"VAE, {len(clips)} held-out clips, PSNR of frames 0 / 1-8 / 9-40 / "
-          f"41-80: " + " / ".join(f"{m:.2f}" for m in p.mean(0))
-          + f" dB; worst clip {p[:, 3].min():.2f} dB in the last")
+    print(f"VAE, {len(clips)} held-out clips of {a.frames} frames, PSNR of "
+          f"frames 0 / 1-8 / 9-40 / 41-80 / the last 20: " + " / ".join(f"{m:.2f}" for m in p.mean(0))
+          + f" dB; worst clip {p[:, 3].min():.2f} dB in 41-80")
     print("judge:", judge.line(judge.summary([r[1] for r in rows])))
 
 
@@ -107,6 +108,7 @@ def main():
     p.add_argument("--count", type=int, default=64)
     p.add_argument("--seed", type=int, default=1000)
     p.add_argument("--latents", type=int, default=21)
+    p.add_argument("--frames", type=int, default=81, help="of vae")
     p.add_argument("--many", action="store_true")
     p.add_argument("--list", action="store_true")
     p.add_argument("--jobs", type=int, default=2)

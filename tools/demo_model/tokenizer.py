@@ -42,7 +42,8 @@ def train(path):
     out = io.BytesIO()
     spm.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences()), model_writer=out,
-        vocab_size=VOCAB - len(grammar_words()), model_type="unigram", byte_fallback=True,
+        vocab_size=VOCAB - len(grammar_words()), model_type="unigram",
+        byte_fallback=True,
         character_coverage=1.0, normalization_rule_name="identity",
         pad_id=0, eos_id=1, bos_id=2, unk_id=3, pad_piece="<pad>",
         eos_piece="</s>", bos_piece="<s>", unk_piece="<unk>", num_threads=1,

@@ -18,6 +18,7 @@ Resumable: DIR/dit.pt. DIR/dit.log has the error of x0 by level and chunk.
 """
 import argparse
 import glob
+import math
 import os
 import time
 
@@ -211,8 +212,8 @@ def train(a):
     while not stop:
         share = min(1.0, (step - first + 1) / 30)
         if a.decay:
-            done = (time.time() - begin) / (60 * a.minutes)
-            share *= max(0.03, 0.5 + 0.5 * np.cos(np.pi * done))
+            done = min(1.0, (time.time() - begin) / (60 * a.minutes))
+            share *= max(0.03, 0.5 + 0.5 * math.cos(math.pi * done))
         muon.param_groups[0]["lr"] = a.lr * share
         adam.param_groups[0]["lr"] = a.lr / 20 * share
         frames, n = window(shared)

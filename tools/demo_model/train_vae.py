@@ -17,6 +17,7 @@ Resumable: DIR/<part>.pt holds weights, EMA, optimiser and step. A line of
 measured quality goes to DIR/<part>.log every few minutes.
 """
 import argparse
+import math
 import os
 import time
 
@@ -130,10 +131,10 @@ def train(a):
     begin = saved = time.time()
     first, tally = step, []
     while time.time() - begin < 60 * a.minutes:
-        done = (time.time() - begin) / (60 * a.minutes)
+        done = min(1.0, (time.time() - begin) / (60 * a.minutes))
         lr = a.lr * min(1, (step - first + 1) / 50)
         if a.decay:
-            lr *= max(0.02, 0.5 + 0.5 * np.cos(np.pi * done))
+            lr *= max(0.02, 0.5 + 0.5 * math.cos(math.pi * done))
         for g in opt.param_groups:
             g["lr"] = lr
         later = 1 if a.stage == "flat" else int(rng.choice([4, 8, 20]))

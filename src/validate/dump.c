@@ -352,11 +352,13 @@ static int64_t rows_before_tie(const dump_run *d, const tt_verdict *v,
     return v->dim[0] == d->chunks && d->tie_chunk >= 0 ? d->tie_chunk : 0;
 }
 
-/* A difference behind a tie says nothing. */
+/* A difference behind a tie says nothing, except a NaN or infinity: other
+ * frames do not make those. */
 static void forgive(dump_run *d, tt_verdict *v, const pair *p)
 {
     const char *name = p->ours->name;
-    if (v->outcome != TT_MISMATCH || !*d->tie || d->opt->injected) return;
+    if (v->outcome != TT_MISMATCH || !*d->tie || d->opt->injected
+        || v->m.broken) return;
     const int64_t strict = d->rounds >= 0 ? rows_before_tie(d, v, name) : 0;
     const int64_t row = v->rank > 0 && v->dim[0] ? p->n / v->dim[0] : p->n;
     for (int64_t i = 0; i < strict * row; i++)

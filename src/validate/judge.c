@@ -25,8 +25,10 @@ static void place(tt_verdict *v)
 {
     int64_t at[TT_MAX_RANK], i = v->m.worst;
     size_t used = 1;
-    for (int d = v->rank - 1; d >= 0; i /= v->dim[d], d--)
+    for (int d = v->rank - 1; d >= 0; d--) {
         at[d] = v->dim[d] ? i % v->dim[d] : 0;
+        if (v->dim[d]) i /= v->dim[d];
+    }
     snprintf(v->where, sizeof v->where, "[");
     for (int d = 0; d < v->rank && used < sizeof v->where; d++)
         used += (size_t)snprintf(v->where + used, sizeof v->where - used,
@@ -45,6 +47,15 @@ static double half_ulp(const tt_arith *a, double x)
                                                     : 0x1p-149;
     const double u = 0.5 * tt_format_epsilon(a->stored) * fabs(x);
     return u > least ? u : least;
+}
+
+/* A NaN or infinity where the arithmetic has none, or another one. Beside a
+ * reference that is not finite itself a finite value cannot be judged. */
+static bool misplaced(double got, double want, double emul)
+{
+    if (isnan(got) || isnan(emul)) return !isnan(got) || !isnan(emul);
+    if (isinf(got) || isinf(emul)) return got != emul;
+    return !isfinite(want);
 }
 
 /* Sums over the elements that are finite on all sides. */
@@ -82,6 +93,7 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
     int64_t worst = v->m.worst;
     v->earned = all.worst;
     v->ratio = 0;
+    if (c < 1) c = 1;                    /* no elements */
     const int64_t group = c * ((ROW_LEAST + c - 1) / c);
     for (int64_t r = 0; r < n; r += group) {
         const int64_t end = r + group < n ? r + group : n;
@@ -92,8 +104,7 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
             const double half = half_ulp(arith, want[i]);
             const double limit = TT_SLACK * (e > half ? e : half);
             const double ratio = fabs(got[i] - want[i]) / limit;
-            if (isfinite(got[i]) != isfinite(emul[i]) ||
-                isnan(got[i]) != isnan(emul[i])) {
+            if (misplaced(got[i], want[i], emul[i])) {
                 if (!nonfinite) worst = i;
                 nonfinite = true;
             } else if (isfinite(ratio)) {

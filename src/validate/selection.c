@@ -34,7 +34,8 @@ pick selection_compare(const selection *s, const tt_arith *arith,
     *margin = *allowed = 0;
     for (int64_t c = 0; c < s->P; c++) {
         same = same && s->got[c] == s->want[c];
-        finite = finite && isfinite(s->score[c]);
+        finite = finite && isfinite(s->score[c])
+                 && (s->got[c] == 0 || s->got[c] == 1);
         kept[0] += s->got[c] != 0;
         kept[1] += s->want[c] != 0;
     }

@@ -315,6 +315,30 @@ static void test_reports(void)
     tt_report_free(r);
 }
 
+/* NaN and infinity are where the arithmetic has them, and the same ones. */
+static void test_nonfinite(void)
+{
+    static const struct {
+        double got, want, emul;
+        bool pass;
+    } c[] = {{INFINITY, INFINITY, INFINITY, true}, {NAN, NAN, NAN, true},
+             {-INFINITY, INFINITY, INFINITY, false},
+             {-INFINITY, 1e39, INFINITY, false}, {INFINITY, 1e39, INFINITY, true},
+             {NAN, INFINITY, INFINITY, false}, {1, NAN, NAN, false},
+             {NAN, 1, 1, false}, {5, NAN, 1, false}, {5, INFINITY, 1, false}};
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
+        const double got[2] = {1, c[i].got}, want[2] = {1, c[i].want},
+                     emul[2] = {1, c[i].emul};
+        tt_verdict v = {.rank = 1, .dim = {2}};
+        tt_verdict_judge(&v, tt_arith_find("f32"), got, want, emul, 2, 2);
+        expect((v.outcome == TT_PASS) == c[i].pass, "judge, nonfinite %d",
+               (int)i);
+    }
+    tt_verdict none = {.rank = 1, .dim = {0}};
+    tt_verdict_judge(&none, tt_arith_find("f32"), NULL, NULL, NULL, 0, 0);
+    expect(none.outcome == TT_PASS && none.m.n == 0, "judge, no elements");
+}
+
 int main(void)
 {
     ctx = test_begin("validate/dump");
@@ -328,6 +352,7 @@ int main(void)
     test_bad_files();
     test_shapes();
     test_reports();
+    test_nonfinite();
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     if (system(command)) return 1;

@@ -2,6 +2,7 @@
  * operators: one operator at a time, then inside the model.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,7 +131,8 @@ static tt_status open_parts(tt_ctx *ctx, parts *p, tt_model_parts *m,
 static void check_model(tt_ctx *ctx, tt_report *r, settings *s,
                         const tt_ops *ops, const tt_arith *arith)
 {
-    char folder[4096], state[64];
+    char folder[4096], private[512], state[540];
+    const char *tmp = getenv("TMPDIR");
     parts p = {0};
     tt_model_parts m = {.prompt = s->prompt, .rollout = tt_rollout_defaults()};
     const tt_policy_class *policy = tt_policy_find(s->cache);
@@ -147,14 +149,21 @@ static void check_model(tt_ctx *ctx, tt_report *r, settings *s,
         m.rollout.policy.K = 9, m.rollout.policy.M = -1,
         m.rollout.policy.S = 3, m.rollout.policy.R = 4;
     m.rollout.noise.seed = s->seed;
-    snprintf(state, sizeof state, "/tmp/tether_validate_%ld.state",
-             (long)getpid());
+    snprintf(private, sizeof private, "%s/tether-validate-XXXXXX",
+             tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(private)) {
+        tt_fail(ctx, TT_EIO, "%s: cannot make a temporary folder: %s", private,
+                strerror(errno));
+        return;
+    }
+    snprintf(state, sizeof state, "%s/rollout.state", private);
     if (open_parts(ctx, &p, &m, s, folder, sizeof folder) == TT_OK) {
         if (s->calls) tt_validate_calls(ctx, r, ops, arith, &m);
         if (s->rollout && !ctx->status)
             tt_validate_rollout(ctx, r, ops, arith, &m, state);
     }
     close_parts(&p);
+    rmdir(private);
 }
 
 /* ---- the command --------------------------------------------------------- */

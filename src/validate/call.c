@@ -4,6 +4,7 @@
 #include "validate/call.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 const char *op_name(op_kind k)
@@ -101,6 +102,19 @@ void call_run(tt_ctx *ctx, const tt_ops *t, const op_call *q, void *out)
         break;
     case OP_KINDS: break;
     }
+}
+
+bool call_candidate(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out,
+                    char *why, size_t size)
+{
+    why[0] = '\0';
+    if (ctx->status) return false;
+    call_run(ctx, ops, q, out);
+    if (!ctx->status) return true;
+    if (ctx->status == TT_EINTR || ctx->status == TT_ENOMEM) return false;
+    snprintf(why, size, "gave up: %.170s", tt_message(ctx));
+    tt_clear(ctx);
+    return true;
 }
 
 /* A call's result on a table, as double. */

@@ -242,6 +242,21 @@ static void judge_chunk(lockstep *s, const int64_t *dim, int64_t layers)
     judge_cache(s, layers);
 }
 
+/* True when a lane of the candidate failed by itself: a verdict, and the
+ * context is clear again. */
+static bool gave_up(lockstep *s, int i)
+{
+    tt_ctx *ctx = s->ctx;
+    tt_verdict v = {.op = "", .outcome = TT_MISMATCH, .ratio = INFINITY};
+    if ((i != FORCED && i != FREE) || !ctx->status || ctx->status == TT_EINTR
+        || ctx->status == TT_ENOMEM) return false;
+    snprintf(v.path, sizeof v.path, "chunk.%lld/x0", (long long)s->chunk);
+    snprintf(v.hint, sizeof v.hint, "gave up: %.170s", tt_message(ctx));
+    tt_clear(ctx);
+    tt_report_add(s->report, &v, NULL, NULL);
+    return true;
+}
+
 /* The next chunk of every lane. TT_END when the video is complete. */
 static tt_status next_chunk(lockstep *s)
 {
@@ -256,23 +271,25 @@ static tt_status next_chunk(lockstep *s)
         ctx->ops = l->ops;
         l->nrounds = 0;
         const tt_status end = tt_rollout_next(ctx, l->run, &l->x, &s->frames);
-        if (end == TT_END) return TT_END;
+        if (end == TT_END || gave_up(s, i)) return TT_END;
     }
     return ctx->status;
 }
 
-static void open_lanes(lockstep *s, const tt_model_parts *m)
+/* False when a lane could not be opened. */
+static bool open_lanes(lockstep *s, const tt_model_parts *m)
 {
     tt_ctx *ctx = s->ctx;
     for (int i = 0; i < RUNS && !ctx->status; i++) {
         lane *l = &s->lane[i];
         ctx->ops = l->ops;
         l->prompt = walk_prompt(ctx, m);
-        if (ctx->status) return;
+        if (gave_up(s, i) || ctx->status) return false;
         ctx->ops = s->lane[OURS].ops;    /* a saved state names its backend */
         tt_rollout_open(ctx, &l->run, m->dit, l->prompt, &m->rollout);
         if (!ctx->status) tt_cache_on_grab(tt_rollout_cache(l->run), on_grab, l);
     }
+    return !ctx->status;
 }
 
 tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
@@ -288,8 +305,8 @@ tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
     s->lane[OURS].ops = tt_ops_default();
     s->lane[FORCED].ops = s->lane[FREE].ops = candidate;
     s->lane[FORCED_EMUL].ops = s->lane[FREE_EMUL].ops = emul;
-    open_lanes(s, m);
-    while (!ctx->status && next_chunk(s) == TT_OK) {
+    const bool ready = open_lanes(s, m);
+    while (ready && !ctx->status && next_chunk(s) == TT_OK) {
         const int64_t dim[4] = {s->frames, c->in_dim, m->rollout.h,
                                 m->rollout.w};
         s->n = dim[0] * dim[1] * dim[2] * dim[3];

@@ -44,12 +44,28 @@ static double *widen(tt_ctx *ctx, const op_call *q, const void *x, int64_t n)
     return d;
 }
 
+static void *room(tt_ctx *ctx, const op_call *q)
+{
+    return tt_alloc(ctx, &ctx->scratch, call_count(q), sizeof(double),
+                    "shadowed result");
+}
+
 static void *result(tt_ctx *ctx, const op_call *q, const tt_ops *ops)
 {
-    void *out = tt_alloc(ctx, &ctx->scratch, call_count(q), sizeof(double),
-                         "shadowed result");
+    void *out = room(ctx, q);
     call_run(ctx, ops, q, out);
     return ctx->status ? NULL : out;
+}
+
+/* The candidate's, into NaN: what it leaves untouched is not an older right
+ * result. `why` is not empty when it gave up. */
+static void *their_result(tt_ctx *ctx, const op_call *q, const tt_ops *ops,
+                          char *why, size_t size)
+{
+    void *out = room(ctx, q);
+    if (!out) return NULL;
+    memset(out, 0xff, (size_t)call_count(q) * sizeof(double));
+    return call_candidate(ctx, ops, q, out, why, size) ? out : NULL;
 }
 
 /* Fewer rows of a large call: the leading ones. */
@@ -69,7 +85,7 @@ static op_call shorten(const op_call *q)
 
 /* Judge the candidate's result of q, the leading rows of which are s. */
 static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q, const void *got,
-                  const char *path)
+                  const char *path, const char *why)
 {
     const op_call part = shorten(q);
     const int64_t n = call_count(&part);
@@ -83,7 +99,10 @@ static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q, const void *got,
     snprintf(v.path, sizeof v.path, "%s", path);
     v.rank = call_shape(&part, v.dim);
     tt_verdict_judge(&v, s->arith, g, want, e, n, v.dim[v.rank - 1]);
-    if (v.outcome != TT_PASS && s->hints[q->kind]++ < HINTS_MOST)
+    if (*why) {
+        v.outcome = TT_MISMATCH;
+        snprintf(v.hint, sizeof v.hint, "%s", why);
+    } else if (v.outcome != TT_PASS && s->hints[q->kind]++ < HINTS_MOST)
         hint_find(ctx, &part, s->arith, g, want, v.rank, v.dim, v.earned,
                   v.hint, sizeof v.hint);
     tt_report_add(s->report, &v, g, want);
@@ -94,7 +113,7 @@ static void shadow(tt_ctx *ctx, const op_call *q, void *out)
 {
     tt_shadow *s = (tt_shadow *)(uintptr_t)ctx->ops;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    char path[224];
+    char path[224], why[192];
     if (strcmp(s->place, ctx->path)) {
         memset(s->count, 0, sizeof s->count);
         snprintf(s->place, sizeof s->place, "%s", ctx->path);
@@ -103,8 +122,9 @@ static void shadow(tt_ctx *ctx, const op_call *q, void *out)
              (long long)s->count[q->kind]++);
     ctx->ops = s->ours;
     const void *ours = result(ctx, q, s->ours);
-    const void *got = ours ? result(ctx, q, s->candidate) : NULL;
-    if (got) judge(ctx, s, q, got, path);
+    const void *got = ours ? their_result(ctx, q, s->candidate, why, sizeof why)
+                           : NULL;
+    if (got) judge(ctx, s, q, got, path, why);
     if (got && !ctx->status)
         memcpy(out, s->adopt ? got : ours,
                (size_t)call_count(q) * (call_out_is_double(q)

@@ -96,6 +96,19 @@ static void broken_add(tt_ctx *c, tt_real *x, const tt_real *y, int64_t n)
     for (int64_t i = 0; i <= n; i++) x[i] += i < n ? y[i] : 1; /* one too far */
 }
 
+static void no_silu(tt_ctx *c, tt_real *x, int64_t n)
+{
+    (void)x;
+    tt_fail(c, TT_EUNSUPPORTED, "no silu of %d values", (int)n);
+}
+
+static void no_linear(tt_ctx *c, tt_real *y, const tt_real *x, int64_t n,
+                      const tt_tensor *w, const tt_real *b)
+{
+    (void)y, (void)x, (void)n, (void)w, (void)b;
+    tt_fail(c, TT_EUNSUPPORTED, "no linear");
+}
+
 static void test_operators(void)
 {
     for (int i = 0; tt_ops_at(i); i++)
@@ -110,6 +123,9 @@ static void test_operators(void)
     tt_ops bad = *tt_ops_default();
     bad.add = broken_add;
     expect(check_ops(&bad, "f32") > 0, "a write past the end is seen");
+    bad = *tt_ops_default();
+    bad.silu = no_silu;
+    expect(check_ops(&bad, "f32") > 0, "an operator that gives up is wrong");
 }
 
 /* ---- the model ----------------------------------------------------------- */
@@ -163,6 +179,18 @@ static void test_model(void)
                i < 2 && tt_report_first(r) ? tt_report_first(r)->path : "");
         tt_report_free(r);
     }
+    bad.linear = no_linear;
+    tt_report *r = report("f32");
+    expect_ok(tt_validate_calls(ctx, r, &bad, tt_arith_find("f32"), &m),
+              "calls of a backend that gives up");
+    expect(tt_report_first(r) && strstr(tt_report_first(r)->hint, "no linear"),
+           "its sentence is the hint");
+    tt_report_free(r);
+    r = report("f32");
+    expect_ok(tt_validate_rollout(ctx, r, &bad, tt_arith_find("f32"), &m,
+                                  state), "chunks of a backend that gives up");
+    expect(!tt_report_passed(r) && tt_report_first(r), "and no pass");
+    tt_report_free(r);
     expect(access(state, F_OK) != 0, "the state file is removed");
     tt_dit_close(dit);
 }

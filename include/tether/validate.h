@@ -200,9 +200,9 @@ tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
 /* A plug-in exports
  *     const tt_ops *tether_backend(int abi, const char **arith);
  * `abi` is TT_BACKEND_ABI of the program that asks, another one in a program of
- * REAL=double; return NULL when it is not the one compiled against. *arith may be set to a name of tt_arith_at. Null
- * entries of the table are filled with ours. The functions get our context and
- * may use ctx->scratch, ctx->nthreads and the tt_ functions of the program. One
+ * REAL=double; return NULL when it is not the one compiled against. *arith may
+ * be set to a name of tt_arith_at. Null entries of the table are filled
+ * with ours. The functions get our context and may use ctx->scratch, ctx->nthreads and the tt_ functions of the program. One
  * that gives up with tt_fail has not computed its result: a mismatch. */
 #define TT_BACKEND_ABI (sizeof(tt_real) == 8 ? 1001 : 1)
 #define TT_BACKEND_SYMBOL "tether_backend"

@@ -56,8 +56,8 @@ bool call_out_is_double(const op_call *q);
 /* Run it on a table. out: call_count values, tt_real or double as above. */
 void call_run(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out);
 
-/* The same on a candidate's table. Should it give up (tt_fail), the context goes
- * on and `why` says so; it is "" else. False when there is nothing to judge. */
+/* The same on a candidate's table. Should it give up (tt_fail), the context
+ * goes on and `why` says so; it is "" else. False when there is nothing to judge. */
 bool call_candidate(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out,
                     char *why, size_t size);
 

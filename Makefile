@@ -102,14 +102,18 @@ tools: $(TOOLS)
 
 # The bits of this build against ref_data/bits.txt. RUN goes before every
 # program of ours, for cross builds: make CC=aarch64-linux-gnu-gcc LDLIBS=-static
-# RUN=qemu-aarch64-static check-bits. BITS are options of check_bits.
+# RUN=qemu-aarch64-static check-bits. BITS are options of check_bits; ROWS chooses
+# lines of the table of check-bits-all by words of their titles.
 RUN  ?=
 BITS ?=
+ROWS ?=
 check-bits: $(B)/check_bits $(B)/demo-random/config.json   ## is every output, bit by bit, the stored one?
 	@$(RUN) $(B)/check_bits --demo $(B)/demo-random $(BITS)
 
+bits-programs: $(B)/check_bits $(B)/demo-random/config.json
+
 check-bits-all:   ## the same for every compiler, option and CPU that can be had here
-	@sh tests/bits/check_all.sh
+	@sh tests/bits/check_all.sh $(ROWS)
 
 $(B)/demo-random/config.json: $(B)/tools/make_checkpoint
 	@$(RUN) $< --preset demo $(@D) 2>/dev/null

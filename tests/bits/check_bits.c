@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ops/exact/bf16.h"
 #include "ops/exact/exact.h"
 #include "tests/bits/bits.h"
 #include "tests/run_case/run_case.h"
@@ -268,14 +269,15 @@ static bool begin(check *c)
     return !ctx->status;
 }
 
-static void say_what_runs(const check *c)
+static void say_what_runs(check *c)
 {
     char cpu[128];
     printf("%s, %s, backend %s", tt_compiler(), tt_cpu_features(cpu, sizeof cpu),
            c->ctx.ops->name);
 #ifndef TT_REAL_DOUBLE
     if (!strcmp(c->ctx.ops->name, "exact"))
-        printf(" (%s)", exact_kernels()->name);
+        printf(" (f32 %s, bf16 %s)", exact_kernels()->name,
+               exact_bf16_kernels(&c->ctx)->name);
 #endif
     printf(", threads %d\n", c->ctx.nthreads);
 }

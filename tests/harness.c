@@ -279,3 +279,19 @@ bool expect_bits(const char *what, const void *a, const void *b, size_t nbytes)
                           what, i, nbytes);
     return expect(nbytes > 0, "%s: nothing to compare", what);
 }
+
+bool expect_values(const char *what, const tt_tensor *t, const void *want,
+                   size_t nbytes)
+{
+    tt_arena tmp = {0};
+    const size_t n = (size_t)tt_tensor_bytes(t);
+    void *got = tt_alloc(&ctx, &tmp, (int64_t)n, 1, "values");
+    bool ok = expect(n == nbytes, "%s: %zu bytes, expected %zu", what, n,
+                     nbytes);
+    if (ok && got) {
+        tt_gather(got, t);
+        ok = expect_bits(what, got, want, n);
+    }
+    tt_arena_free(&tmp);
+    return ok;
+}

@@ -57,6 +57,9 @@ bool expect_int(const char *what, const int64_t *got, int64_t n,
                 const tt_entry *want);
 /* Equal bytes. */
 bool expect_bits(const char *what, const void *a, const void *b, size_t nbytes);
+/* A tensor of a file holds exactly these values (in the host's byte order). */
+bool expect_values(const char *what, const tt_tensor *t, const void *want,
+                   size_t nbytes);
 
 /* The module rule of the references for tensor `name`:
  *   float   8 * official max_abs_err + 2e-6 * max_abs_value

@@ -339,6 +339,5 @@ void recording_frame(float *z, const tt_recording *r, int64_t f)
 {
     const tt_tensor *t = r->latents;
     const int64_t n = r->C * r->P;
-    tt_widen_f32(z, (const char *)t->data
-                 + (size_t)(f * n) * tt_dtype_size(t->dtype), t->dtype, n);
+    tt_widen_at_f32(z, t, f * n, n);
 }

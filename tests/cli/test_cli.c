@@ -363,9 +363,8 @@ static bool write_latents(test_case *c, const char *run_name,
     float *z = tt_alloc(ctx, &c->arena, n * C * pixels, sizeof *z, "latents");
     for (int64_t i = 0; i < n; i++)
         for (int64_t k = 0; k < C; k++)
-            memcpy(z + (i * C + k) * pixels,
-                   (const float *)e->t.data + (k * n + i) * pixels,
-                   (size_t)pixels * sizeof *z);
+            tt_widen_at_f32(z + (i * C + k) * pixels, &e->t,
+                            (k * n + i) * pixels, pixels);
     if (!expect_ok(tt_st_create(ctx, &w, path), path)) return false;
     tt_st_add(w, "latents", TT_F32, 5, dim, z);
     return expect_ok(tt_st_finish(w), path);

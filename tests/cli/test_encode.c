@@ -117,7 +117,9 @@ static void test_reference(test_case *c, const char *name)
     const tt_entry *in = tt_file_find(c->inputs, key);
     if (!expect(in != NULL, "%s in inputs", key)) return;
     if (!expect_ok(tt_st_create(ctx, &w, at("raw")), "raw")) return;
-    tt_st_add(w, "video", in->t.dtype, 5, in->t.dim, in->t.data);
+    tt_real *video = tt_read_real(ctx, &c->arena, &in->t);
+    tt_st_add(w, "video", sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5,
+              in->t.dim, video);
     expect_ok(tt_st_finish(w), "raw");
     expect(run("encode --vae %s/weights.safetensors --raw-in %s -o %s", c->dir,
                at("raw"), at("z")) == 0, "%s: %s", name, said);

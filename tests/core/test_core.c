@@ -194,14 +194,17 @@ static void test_widen(void)
     tt_real out[4];
     float f[3] = {1.5f, -0x1p-140f, 3e38f};
     memcpy(raw + 1, f, sizeof f);
+    tt_swap_stored(raw + 1, TT_F32, 3);
     tt_widen(out, raw + 1, TT_F32, 3);
     expect(out[0] == f[0] && out[1] == f[1] && out[2] == f[2], "F32");
     int64_t i[2] = {-5, 1 << 20};
     memcpy(raw + 1, i, sizeof i);
+    tt_swap_stored(raw + 1, TT_I64, 2);
     tt_widen(out, raw + 1, TT_I64, 2);
     expect(out[0] == -5 && out[1] == 1 << 20, "I64");
     uint16_t b[2] = {0xc000, 0x0001};
     memcpy(raw + 1, b, sizeof b);
+    tt_swap_stored(raw + 1, TT_BF16, 2);
     tt_widen(out, raw + 1, TT_BF16, 2);
     expect(out[0] == -2 && out[1] == (tt_real)0x1p-133, "BF16");
     expect(tt_dtype_from_name("BF16") == TT_BF16 &&

@@ -98,8 +98,9 @@ static void vae_names(void)
                 || shape[0] != '[')
                 continue;
             const tt_entry *e = tt_file_find(g, diffusers);
-            expect(e && !memcmp(e->t.data, &n, sizeof n), "%s is not %s", wan,
-                   diffusers);
+            float got = -1;
+            if (e) tt_widen_at_f32(&got, &e->t, 0, 1);
+            expect(got == n, "%s is not %s", wan, diffusers);
             n++;
         }
     }
@@ -139,13 +140,13 @@ static void types(void)
                    && step->t.dtype == TT_I64 && step->t.rank == 0,
                "types of %s", tt_dtype_name(to[k]));
         for (int i = 0; i < N; i++) {
-            uint16_t h;
+            const float want =
+                to[k] == TT_F32 ? x[i]
+                : to[k] == TT_BF16 ? tt_f32_from_bf16(tt_bf16_from_f32(x[i]))
+                                   : tt_f32_from_f16(tt_f16_from_f32(x[i]));
             float v;
-            memcpy(&v, (const char *)e->t.data + 4 * (to[k] == TT_F32 ? i : 0), 4);
-            memcpy(&h, (const char *)e->t.data + 2 * i, 2);
-            bad += to[k] == TT_F32 ? v != x[i]
-                 : h != (to[k] == TT_BF16 ? tt_bf16_from_f32(x[i])
-                                          : tt_f16_from_f32(x[i]));
+            tt_widen_at_f32(&v, &e->t, i, 1);
+            bad += memcmp(&v, &want, 4) != 0;
         }
         expect(bad == 0, "%s: %d values", tt_dtype_name(to[k]), bad);
         tt_file_close(f);

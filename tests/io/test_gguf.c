@@ -186,7 +186,7 @@ static void flattened(const char *what, bool recorded, int rank,
            "a leading one is given back");
     expect_ok(tt_bind_end(&b, NULL), what);
     expect(t.data && t.dtype == TT_F32, "%s: type", what);
-    if (t.data) expect_bits(what, t.data, x, sizeof x);
+    if (t.data) expect_values(what, &t, x, sizeof x);
     tt_weights_close(w);
 }
 

@@ -33,15 +33,16 @@ static void check_tensor(const char *dir, const tt_entry *want,
                          const tt_entry *got) {
     if (!expect(want && got, "%s: tensor missing", dir)) return;
     const int64_t n = tt_tensor_count(&want->t);
-    const float *a = want->t.data, *b = got->t.data;
     int64_t differ = 0, far = 0;
     if (!expect(tt_tensor_count(&got->t) == n, "%s %s: another size", dir,
                 want->name))
         return;
     for (int64_t i = 0; i < n; i++) {
-        differ += a[i] != b[i];
-        far += !(b[i] >= nextafterf(a[i], -INFINITY) &&
-                 b[i] <= nextafterf(a[i], INFINITY));
+        float a, b;
+        tt_widen_at_f32(&a, &want->t, i, 1);
+        tt_widen_at_f32(&b, &got->t, i, 1);
+        differ += a != b;
+        far += !(b >= nextafterf(a, -INFINITY) && b <= nextafterf(a, INFINITY));
     }
     expect(far == 0, "%s %s: %lld elements off by more than an ulp", dir,
            want->name, (long long)far);
@@ -86,7 +87,9 @@ static void check_frozen(void) {
     double sum = 0, sum2 = 0, top = 0;
     for (uint32_t f = 0; f < 8; f++) {
         tt_noise_frame(x, N, UINT64_C(0x123456789abcdef0) + f, f % 3, f, f % 5);
-        tt_sha256_add(&s, x, sizeof x);
+        memcpy(y, x, sizeof x);
+        tt_swap_stored(y, TT_F32, N);
+        tt_sha256_add(&s, y, sizeof y);
         for (int i = 0; i < N; i++) {
             sum += x[i];
             sum2 += (double)x[i] * x[i];

@@ -225,7 +225,8 @@ tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
             for (int k = 0; glob[k]; k++)
                 match = match || !fnmatch(glob[k], e->name, 0);
             if (!match || !tt_tensor_packed(&e->t)) continue;
-            tt_st_add(w, e->name, e->t.dtype, e->t.rank, e->t.dim, e->t.data);
+            tt_st_open_tensor(w, e->name, e->t.dtype, e->t.rank, e->t.dim);
+            tt_st_write(w, e->t.data, (size_t)tt_tensor_bytes(&e->t));
             ++*count;
         }
         tt_st_finish(w);

@@ -149,7 +149,7 @@ static void flattened(const char *what, bool recorded, int rank,
 {
     enum { DIM = 8, C = 8 };
     static const int shape[5] = {DIM, C, 1, 2, 2};
-    static float x[DIM * C * 4];
+    static float x[DIM * C * 4], le[DIM * C * 4];
     static unsigned char q[DIM * C * 4 / 32 * 34];
     int64_t want[5] = {DIM, C, 1, 2, 2}, one[] = {DIM}, m3[] = {1, 2, DIM};
     tt_weights *w;
@@ -165,10 +165,12 @@ static void flattened(const char *what, bool recorded, int rank,
     info("patch_embedding.weight", type, rank, dim, bytes);
     info("patch_embedding.bias", 0, 1, one, sizeof(float) * DIM);
     info("head.modulation", 0, 2, (int64_t[]){2, DIM}, sizeof(float) * 2 * DIM);
+    memcpy(le, x, sizeof le);
+    tt_swap_stored(le, TT_F32, DIM * C * 4);
     FILE *f = finish_head();
-    put_data(f, type ? (void *)q : (void *)x, bytes);
-    put_data(f, x, sizeof(float) * DIM);
-    put_data(f, x, sizeof(float) * 2 * DIM);
+    put_data(f, type ? (void *)q : (void *)le, bytes);
+    put_data(f, le, sizeof(float) * DIM);
+    put_data(f, le, sizeof(float) * 2 * DIM);
     fclose(f);
     tt_status s = tt_weights_open(ctx, &w, path, TT_MODEL_DIT, NULL);
     if (!good) {

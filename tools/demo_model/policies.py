@@ -5,9 +5,10 @@ SPDX-License-Identifier: Apache-2.0
     python policies.py --out DIR [--latents 240] [--prompts 64] [--policies A,B]
 
 The same prompts, seeds and noise for every policy. Latents are kept in DIR and
-reused, so the command can be interrupted and one row made again alone. Output:
-table.md, table.csv and sheet_<policy>.png in DIR. Needs the program, numpy
-and, for the sheets, nothing else.
+reused, so the command can be interrupted and one row made again alone. Output
+in DIR: table.md and table.csv, drift.svg (curves: mean over the prompts) and
+strip_<policy>.png (12 pictures over the whole length, a row each of the first
+prompt and of the one in the middle). Needs the program and numpy.
 
 Per segment of latent frames and video:
   mean, std   drift against the video's first 3 latents (spec/policies.md 9A),
@@ -23,7 +24,9 @@ the first policy of the list with the standard error paired by prompt.
 import argparse
 from concurrent.futures import ThreadPoolExecutor
 import os
+import struct
 import sys
+import zlib
 
 import numpy as np
 
@@ -49,7 +52,7 @@ SHORT = ((12, 21), (21, 45), (45, 90), (90, 150), (150, 240))
 LONG = SHORT + ((240, 480), (480, 720), (720, 960))
 WINDOW, LEAD = 12, 1
 KEYS = ("mean", "std", "change", "background", "colour", "present", "iou",
-        "moving")
+        "moving", "selected")
 
 
 def moving(frames, motion):
@@ -79,7 +82,13 @@ def drift(z, a, b):
     return dm[a:b].mean(), ds[a:b].mean(), step[a - 1:b - 1].mean()
 
 
-def segment(program, name, z, a, b, asked):
+def selected(admitted, a, b):
+    """Frames admitted while latents [a, b) were made; `admitted` counts from
+    the beginning, at the end of each chunk of 3."""
+    return admitted[b // 3 - 1] - admitted[a // 3 - 1]
+
+
+def segment(program, name, z, admitted, a, b, asked):
     """All figures of one segment."""
     low = max(0, b - WINDOW - LEAD)
     video = program.decode(name, z[low:b])[-4 * WINDOW:]
@@ -91,7 +100,7 @@ def segment(program, name, z, a, b, asked):
         share("background", asked[3]), share("colour", asked[0]),
         float(np.mean(["shape" in f for f in frames])),
         float(np.mean([judge.asked_iou(f, asked[1]) for f in frames])),
-        moving(frames, asked[2]))
+        moving(frames, asked[2]), selected(admitted, a, b))
 
 
 def measure(program, policy, a, combinations, segments):
@@ -99,21 +108,50 @@ def measure(program, policy, a, combinations, segments):
     def one(i):
         c, name = combinations[i], f"{policy}_{a.latents}_{a.seed + i}"
         z = program.latents(name, data.prompt(c), a.seed + i, a.latents,
-                            *POLICIES[policy])
-        return [segment(program, f"{name}_{b}", z, s, b, c)
+                            *POLICIES[policy], trace=True)
+        counters = program.trace(name).get("counters",  # of a memory only
+                                           np.zeros((a.latents // 3, 1, 3)))
+        admitted = counters[:, :, 0].mean(1)
+        return [segment(program, f"{name}_{b}", z, admitted, s, b, c)
                 for s, b in segments]
     with ThreadPoolExecutor(a.jobs) as pool:
         return np.array(list(pool.map(one, range(len(combinations)))))
 
 
-def sheet(program, policy, a, combinations):
-    """The first prompt, 12 frames over the whole length."""
-    name = f"{policy}_{a.latents}_{a.seed}"
-    program.run("decode", "-m", program.model, "--latents",
-                f"{program.folder}/{name}.safetensors", "-o",
-                f"{program.folder}/{policy}.y4m", "--contact-sheet",
-                f"{program.folder}/sheet_{policy}.png")
-    os.remove(f"{program.folder}/{policy}.y4m")
+def png(path, rgb):
+    """[h, w, 3] bytes as a PNG."""
+    def chunk(kind, body):
+        return (struct.pack(">I", len(body)) + kind + body
+                + struct.pack(">I", zlib.crc32(kind + body)))
+    h, w = rgb.shape[:2]
+    lines = np.pad(rgb.reshape(h, -1), ((0, 0), (1, 0))).tobytes()
+    with open(path, "wb") as f:
+        f.write(b"\x89PNG\r\n\x1a\n"
+                + chunk(b"IHDR", struct.pack(">IIBBBBB", w, h, 8, 2, 0, 0, 0))
+                + chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b""))
+
+
+def strip(program, policy, a, count):
+    """12 pictures of two prompts over the whole length: this VAE decodes every
+    latent frame by itself, the last of its four pictures is shown."""
+    when = np.linspace(1, a.latents - 1, 12).round().astype(int)
+    rows = []
+    for i in (0, count // 2):
+        z = program.latents(f"{policy}_{a.latents}_{a.seed + i}")
+        v = program.decode(f"{policy}_strip", z[np.r_[0, when]])[4::4]
+        rows.append(np.concatenate(list(v), 2))
+    v = np.concatenate(rows, 1).transpose(1, 2, 0)
+    png(f"{program.folder}/strip_{policy}.png",
+        ((v + 1) * 127.5).round().astype(np.uint8))
+
+
+def curves(program, names, a, count):
+    """drift.svg: one curve a policy, the mean over the prompts."""
+    files = [(n, f"{program.folder}/{n}_{a.latents}_{a.seed + i}.safetensors")
+             for n in names for i in range(count)]
+    program.run("analyze", *(f for _, f in files), "--labels",
+                ",".join(n for n, _ in files), "--average", "--window", 12,
+                "--svg", "--png", "-o", program.folder)
 
 
 def cell(x, base):
@@ -169,11 +207,12 @@ def main():
     program, rows = tether.Tether(a.program, a.model, a.out), {}
     for name in names:
         rows[name] = measure(program, name, a, combinations, segments)
-        sheet(program, name, a, combinations)
+        strip(program, name, a, len(combinations))
         write(a.out, rows, segments, a)
         last = rows[name][:, -1].mean(0)
         print(name, " ".join(f"{k} {v:.3f}" for k, v in zip(KEYS, last)),
               flush=True)
+    curves(program, list(rows), a, len(combinations))
 
 
 if __name__ == "__main__":

@@ -43,15 +43,26 @@ class Tether:
         if r.returncode:
             raise RuntimeError(" ".join(command) + "\n" + r.stderr)
 
-    def latents(self, name, text, seed, frames, *options):
-        """Latents [T, 16, 8, 8] of a prompt; a file of that name is reused."""
+    def latents(self, name, text=None, seed=0, frames=0, *options,
+                trace=False):
+        """Latents [T, 16, 8, 8] of a prompt; a file of that name is reused.
+        trace: with every decision of the cache policy, see trace()."""
         path = f"{self.folder}/{name}.safetensors"
         if not os.path.exists(path):
+            if trace:
+                options += ("--trace-cache", self.trace_path(name))
             self.run("generate", "-m", self.model, "-p", text, "-s", seed,
                      "-W", 64, "-H", 64, "--latents", frames, "--no-decode",
                      "--latents-out", path + ".part", *options)
             os.replace(path + ".part", path)
         return load(path)["latents"][0]
+
+    def trace_path(self, name):
+        return f"{self.folder}/{name}.trace.safetensors"
+
+    def trace(self, name):
+        """The decisions latents(..., trace=True) recorded."""
+        return load(self.trace_path(name))
 
     def decode(self, name, latents):
         """[T, 16, h, w] -> video [F, 3, H, W], clamped."""

@@ -25,26 +25,6 @@ static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
     tt_layer_append(y, p, 0, k, v);
 }
 
-static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out)
-{
-    (void)ctx;
-    out->nsegments = 1;
-    out->segment[0] = (tt_segment){ 0, y->len, TT_T_PER_TOKEN };
-    out->q_t0 = p->start;
-}
-
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
-{
-    return o->K * geo->L;
-}
-
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
-{
-    (void)geo;
-    return o->K;
-}
-
 static tt_status check(tt_ctx *ctx, tt_policy_options *o,
                        const tt_geometry *geo)
 {
@@ -69,8 +49,8 @@ const tt_policy_class cache_causvid = {
                "one before (CausVid)",
     .defaults = defaults,
     .check = check,
-    .slots = slots,
+    .slots = cache_slots,
     .write = write,
-    .plan = plan,
-    .positions = positions,
+    .plan = cache_plan_absolute,
+    .positions = cache_positions_window,
 };

@@ -1,4 +1,4 @@
-/* classes.h: the built-in policies, and the checks they share.
+/* classes.h: the built-in policies, and what they share.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TT_CACHE_CLASSES_H
@@ -27,5 +27,18 @@ tt_status cache_check_budget(tt_ctx *ctx, const tt_policy_options *opt);
 /* The same, and K >= S + chunk: a chunk fits behind the sinks. */
 tt_status cache_check_window(tt_ctx *ctx, tt_policy_options *opt,
                              const tt_geometry *geo);
+
+/* Members of tt_policy_class that several policies have (window.c). */
+void cache_plan_absolute(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                         tt_plan *out);
+void cache_plan_window(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                       tt_plan *out);
+/* Positions up to the end of the video; 0..K-1. */
+int64_t cache_positions_video(const tt_policy_options *o,
+                              const tt_geometry *geo);
+int64_t cache_positions_window(const tt_policy_options *o,
+                               const tt_geometry *geo);
+/* K frames of L tokens. */
+int64_t cache_slots(const tt_policy_options *o, const tt_geometry *geo);
 
 #endif

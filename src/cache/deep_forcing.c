@@ -377,21 +377,7 @@ static void unify(tt_layer *y, const compression *c)
         y->tpos[c->sink + i] = (int32_t)(first + i / L);
 }
 
-/* ---- plan ---------------------------------------------------------------- */
-
-static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out)
-{
-    (void)ctx;
-    out->nsegments = 1;
-    out->segment[0] = (tt_segment){ 0, y->len, TT_T_PER_TOKEN };
-    out->q_t0 = p->start;
-}
-
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
-{
-    return o->K * geo->L;
-}
+/* ---- positions ----------------------------------------------------------- */
 
 /* Sinks stay before the chunk unless N < S: the first move is by K - N. */
 static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
@@ -437,11 +423,11 @@ const tt_policy_class cache_deep_forcing = {
     .keeps_noisy = true,
     .defaults = defaults,
     .check = check,
-    .slots = slots,
+    .slots = cache_slots,
     .state_size = state_size,
     .valid = valid,
     .write = write,
-    .plan = plan,
+    .plan = cache_plan_absolute,
     .positions = positions,
 };
 

@@ -60,36 +60,16 @@ static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
     s->start = p->start;
 }
 
-static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out)
-{
-    (void)ctx;
-    out->nsegments = 1;
-    out->segment[0] = (tt_segment){ 0, y->len, TT_T_PER_TOKEN };
-    out->q_t0 = p->start;
-}
-
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
-{
-    return o->K * geo->L;
-}
-
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
-{
-    (void)o;
-    return geo->frames;
-}
-
 const tt_policy_class cache_deep_sink = {
     .name = "deep-sink",
     .summary = "a long sink that moves along in time, recent frames "
                "(Deep Forcing)",
     .defaults = defaults,
     .check = cache_check_window,
-    .slots = slots,
+    .slots = cache_slots,
     .state_size = state_size,
     .valid = valid,
     .write = write,
-    .plan = plan,
-    .positions = positions,
+    .plan = cache_plan_absolute,
+    .positions = cache_positions_video,
 };

@@ -22,24 +22,9 @@ static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
     tt_layer_append(y, p, y->opt->S * y->geo->L, k, v);
 }
 
-static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out)
-{
-    (void)ctx;
-    out->nsegments = 1;
-    out->segment[0] = (tt_segment){ 0, y->len, TT_T_PER_TOKEN };
-    out->q_t0 = p->start;
-}
-
 static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
 {
     return (o->K < 0 ? geo->frames : o->K) * geo->L;
-}
-
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
-{
-    (void)o;
-    return geo->frames;
 }
 
 static tt_status check(tt_ctx *ctx, tt_policy_options *o,
@@ -81,8 +66,8 @@ const tt_policy_class cache_full = {
     .check = check_full,
     .slots = slots,
     .write = write,
-    .plan = plan,
-    .positions = positions,
+    .plan = cache_plan_absolute,
+    .positions = cache_positions_video,
 };
 
 const tt_policy_class cache_fifo = {
@@ -92,8 +77,8 @@ const tt_policy_class cache_fifo = {
     .check = check,
     .slots = slots,
     .write = write,
-    .plan = plan,
-    .positions = positions,
+    .plan = cache_plan_absolute,
+    .positions = cache_positions_video,
 };
 
 /* CausVid's own long videos restart (causvid.c); comparisons by others run its
@@ -111,6 +96,6 @@ const tt_policy_class cache_causvid_rolling = {
     .check = check,
     .slots = slots,
     .write = write,
-    .plan = plan,
-    .positions = positions,
+    .plan = cache_plan_absolute,
+    .positions = cache_positions_video,
 };

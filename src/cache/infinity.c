@@ -106,11 +106,6 @@ static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
     out->q_t0 = p->cut ? y->opt->cut_at : query_position(y, p);
 }
 
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
-{
-    return o->K * geo->L;
-}
-
 static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
 {
     const int64_t late = o->K - 1 + geo->chunk;      /* a query just below K */
@@ -155,7 +150,7 @@ const tt_policy_class cache_infinity = {
                "(infinity-RoPE)",
     .defaults = defaults,
     .check = check,
-    .slots = slots,
+    .slots = cache_slots,
     .state_size = state_size,
     .valid = valid,
     .begin_chunk = begin_chunk,

@@ -146,28 +146,6 @@ static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n)
     tt_arena_reset(&ctx->scratch, m);
 }
 
-/* ---- plan ---------------------------------------------------------------- */
-
-static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out)
-{
-    (void)ctx;
-    out->nsegments = 1;
-    out->segment[0] = (tt_segment){ 0, y->len, 0 };
-    out->q_t0 = y->len / y->geo->L - p->frames;
-}
-
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
-{
-    return o->K * geo->L;
-}
-
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
-{
-    (void)geo;
-    return o->K;
-}
-
 /* ---- options ------------------------------------------------------------- */
 
 static tt_status check(tt_ctx *ctx, tt_policy_options *o,
@@ -206,10 +184,10 @@ const tt_policy_class cache_memrope = {
                "frames (MemRoPE)",
     .defaults = defaults,
     .check = check,
-    .slots = slots,
+    .slots = cache_slots,
     .state_size = state_size,
     .valid = valid,
     .write = write,
-    .plan = plan,
-    .positions = positions,
+    .plan = cache_plan_window,
+    .positions = cache_positions_window,
 };

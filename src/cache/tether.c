@@ -323,40 +323,18 @@ static void record(tt_layer *y, const tt_pass *p, const grab_round *r,
     });
 }
 
-/* ---- what attention reads ------------------------------------------------ */
-
-static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                 tt_plan *out)
-{
-    (void)ctx;
-    out->nsegments = 1;
-    out->segment[0] = (tt_segment){ 0, y->len, 0 };
-    out->q_t0 = y->len / y->geo->L - p->frames;
-}
-
-static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
-{
-    return o->K * geo->L;
-}
-
-static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
-{
-    (void)geo;
-    return o->K;
-}
-
 const tt_policy_class cache_tether = {
     .name = "tether",
     .summary = "sink, memory chosen by GRAB and edited by TAME, recent frames "
                "(TetherCache)",
     .check = tether_check,
-    .slots = slots,
+    .slots = cache_slots,
     .state_size = tether_state_size,
     .shared_size = tether_shared_size,
     .reset = tether_reset,
     .valid = tether_valid,
     .write = write,
-    .plan = plan,
+    .plan = cache_plan_window,
     .after_read = after_read,
-    .positions = positions,
+    .positions = cache_positions_window,
 };

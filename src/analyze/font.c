@@ -5,6 +5,7 @@
  * One string per printable ASCII character: its width in grid units, then
  * strokes (see figure.h). Every other character is an open box. */
 #include "analyze/figure.h"
+#include "core/utf8.h"
 
 static const char *const glyphs[95] = {
     /*   */ "2",
@@ -107,7 +108,7 @@ static const char *const glyphs[95] = {
 const char *font_strokes(const char **s, int *width)
 {
     unsigned char c = (unsigned char)**s;
-    int n = text_utf8(*s);
+    int n = utf8_length(*s);
     *s += n ? n : 1;
     const char *g = c >= 32 && c < 127 ? glyphs[c - 32]
                                        : "5 0050590900";

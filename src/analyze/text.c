@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/utf8.h"
 #include "tether/outfile.h"
 
 void text_begin(text *t, tt_ctx *ctx)
@@ -60,27 +61,12 @@ void text_add(text *t, const char *fmt, ...)
     va_end(again);
 }
 
-int text_utf8(const char *utf8)
-{
-    const unsigned char *s = (const unsigned char *)utf8;
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : (s[0] & 0xf0) == 0xe0 ? 3
-          : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if (n == 3 && ((s[0] == 0xe0 && s[1] < 0xa0)
-                   || (s[0] == 0xed && s[1] > 0x9f))) return 0;
-    if (n == 4 && ((s[0] == 0xf0 && s[1] < 0x90)
-                   || (s[0] == 0xf4 && s[1] > 0x8f))) return 0;
-    return n;
-}
-
 static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
 
 void text_xml(text *t, const char *s)
 {
     while (*s) {
-        int n = text_utf8(s);
+        int n = utf8_length(s);
         unsigned char c = (unsigned char)*s;
         if (!n || (c < 32 && c != '\n' && c != '\t') || c == 127)
             text_bytes(t, replacement, 3);
@@ -102,7 +88,7 @@ void text_json(text *t, const char *s)
     }
     text_add(t, "\"");
     while (*s) {
-        int n = text_utf8(s);
+        int n = utf8_length(s);
         unsigned char c = (unsigned char)*s;
         if (!n) text_bytes(t, replacement, 3);
         else if (c == '"' || c == '\\') text_add(t, "\\%c", c);

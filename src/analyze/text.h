@@ -38,8 +38,4 @@ void text_base64(text *t, const uint8_t *data, size_t n);
 
 tt_status text_save(text *t, const char *path);
 
-/* Length of the well-formed UTF-8 sequence at s (NUL-terminated), 0 when
- * malformed. */
-int text_utf8(const char *s);
-
 #endif

@@ -11,6 +11,7 @@
 
 #include "analyze/files.h"
 #include "analyze/text.h"
+#include "core/utf8.h"
 #include "tether/analyze.h"
 #include "tether/io.h"
 
@@ -21,7 +22,7 @@ static bool safe(const char *prompt)
         || prompt[n - 1] == ' ')
         return false;
     for (const char *s = prompt; *s;) {
-        int k = text_utf8(s);
+        int k = utf8_length(s);
         unsigned char c = (unsigned char)*s;
         if (!k || c < 32 || c == 127 || strchr("/\\_", c)) return false;
         s += k;

@@ -7,27 +7,14 @@
 #include <math.h>
 #include <string.h>
 
-/* Length of the well-formed UTF-8 sequence at s, 0 when malformed. */
-static int utf8_length(const unsigned char *s)
-{
-    if (s[0] < 0x80) return 1;
-    int n = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : (s[0] & 0xf0) == 0xe0 ? 3
-          : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if (n == 3 && ((s[0] == 0xe0 && s[1] < 0xa0)
-                   || (s[0] == 0xed && s[1] > 0x9f))) return 0;
-    if (n == 4 && ((s[0] == 0xf0 && s[1] < 0x90)
-                   || (s[0] == 0xf4 && s[1] > 0x8f))) return 0;
-    return n;
-}
+#include "core/utf8.h"
 
 static void put_string(FILE *f, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
     fputc('"', f);
     while (*s) {
-        int n = utf8_length(s);
+        int n = utf8_length((const char *)s);
         if (*s == '"' || *s == '\\')
             fprintf(f, "\\%c", *s);
         else if (*s == '\n')

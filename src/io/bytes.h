@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/utf8.h"
+
 static inline uint16_t le16(const uint8_t *p)
 {
     return (uint16_t)(p[0] | p[1] << 8);
@@ -28,10 +30,6 @@ static inline void put_le64(uint8_t *p, uint64_t v)
 {
     for (int i = 0; i < 8; i++) p[i] = (uint8_t)(v >> 8 * i);
 }
-
-/* Offset of the first byte that is not part of well-formed UTF-8 (no overlong
- * forms, surrogates or values above 10FFFF); n when all of it is. */
-size_t io_utf8_bad(const uint8_t *s, size_t n);
 
 /* A name from a file made fit for a message: control characters replaced,
  * cut after 80 bytes. Returns buf. */

@@ -105,7 +105,7 @@ static bool take_text(reader *r, text *t)
     t->s = (const char *)take(r, t->n);
     if (n > 0 && memchr(t->s, '\0', (size_t)n))
         return refuse(r, "a text that contains a NUL character");
-    if (io_utf8_bad((const uint8_t *)t->s, (size_t)n) < n)
+    if (utf8_check((const uint8_t *)t->s, (size_t)n) < n)
         return refuse(r, "a text that is not UTF-8");
     return true;
 }

@@ -30,7 +30,7 @@ bool io_lex_begin(io_lex *l, tt_ctx *ctx, tt_arena *arena, const char *what,
     l->n = n;
     l->state = WANT_VALUE;
     if (ctx->status) return false;
-    l->at = io_utf8_bad((const uint8_t *)text, n);
+    l->at = utf8_check((const uint8_t *)text, n);
     if (l->at < n) {
         bad(l, "malformed UTF-8");
         return false;
@@ -83,30 +83,6 @@ static size_t escape(const char *p, size_t n, uint32_t *code)
     return 12;
 }
 
-static size_t put_utf8(char *d, uint32_t c)
-{
-    if (c < 0x80) {
-        d[0] = (char)c;
-        return 1;
-    }
-    if (c < 0x800) {
-        d[0] = (char)(0xC0 | c >> 6);
-        d[1] = (char)(0x80 | (c & 63));
-        return 2;
-    }
-    if (c < 0x10000) {
-        d[0] = (char)(0xE0 | c >> 12);
-        d[1] = (char)(0x80 | (c >> 6 & 63));
-        d[2] = (char)(0x80 | (c & 63));
-        return 3;
-    }
-    d[0] = (char)(0xF0 | c >> 18);
-    d[1] = (char)(0x80 | (c >> 12 & 63));
-    d[2] = (char)(0x80 | (c >> 6 & 63));
-    d[3] = (char)(0x80 | (c & 63));
-    return 4;
-}
-
 size_t io_lex_decode(char *dst, const char *raw, size_t len)
 {
     size_t o = 0, i = 0;
@@ -116,7 +92,7 @@ size_t io_lex_decode(char *dst, const char *raw, size_t len)
         if (raw[i] != '\\') {
             dst[o++] = raw[i++];
         } else if ((k = escape(raw + i, len - i, &code)) != 0) {
-            o += put_utf8(dst + o, code);
+            o += (size_t)utf8_encode((unsigned char *)dst + o, code);
             i += k;
         } else {
             break; /* not reached: io_lex_next has checked the string */

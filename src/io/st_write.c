@@ -340,7 +340,7 @@ static tt_status make_header(tt_st_writer *w, text *o)
     if (!o->to) return w->ctx->status;
     o->n = 0;
     add_header(o, w);
-    if (io_utf8_bad((const uint8_t *)o->to, o->n) < o->n)
+    if (utf8_check((const uint8_t *)o->to, o->n) < o->n)
         return tt_fail(w->ctx, TT_EINVAL,
                        "%s: a tensor name or text is not UTF-8", w->path);
     return TT_OK;

@@ -186,7 +186,7 @@ static bool op_string(pickle_machine *m)
     uint32_t n = le32(p);
     p = take(m, n);
     if (!p) return false;
-    if (io_utf8_bad(p, n) < n) return pickle_refuse(m, "malformed UTF-8");
+    if (utf8_check(p, n) < n) return pickle_refuse(m, "malformed UTF-8");
     pickle_value v = {.kind = PV_STR, .len = n, .as.s = (const char *)p};
     return push(m, &v);
 }

@@ -1,4 +1,4 @@
-/* clean.h: shared by the files of prompt cleaning (clean*.c, nfc.c, utf8.c).
+/* clean.h: shared by the files of prompt cleaning (clean*.c, nfc.c).
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -9,6 +9,7 @@
 #ifndef TT_TEXT_CLEAN_H
 #define TT_TEXT_CLEAN_H
 
+#include "core/utf8.h"
 #include "tether/context.h"
 
 #define CLEAN_GROWTH 3
@@ -20,16 +21,6 @@ typedef struct clean_text {
 
 /* Append a code point; the capacity is the caller's promise (asserted). */
 void clean_put(clean_text *t, uint32_t cp);
-
-/* ---- utf8.c */
-
-/* Length of the well-formed sequence at the start of s[0..n), 0 when there is
- * none (overlong, surrogate, > U+10FFFF, missing byte); *cp its code point. */
-int utf8_decode(uint32_t *cp, const unsigned char *s, size_t n);
-/* Bytes written to out (1..4); cp is a valid code point. */
-int utf8_encode(unsigned char *out, uint32_t cp);
-/* Offset of the first malformed byte, n when there is none. */
-size_t utf8_check(const unsigned char *s, size_t n);
 
 /* ---- clean_fix.c: ftfy.fix_text, clean_html.c, nfc.c */
 

@@ -10,6 +10,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "core/utf8.h"
+
 static error_map *map_make(tt_report *r, const tt_verdict *v,
                            const double *got, const double *want);
 
@@ -199,21 +201,6 @@ tt_status report_close(tt_ctx *ctx, report_out *o, const char *path)
 
 /* ---- escapes ------------------------------------------------------------- */
 
-/* Length of the well-formed UTF-8 sequence at s, 0 when malformed. */
-static int utf8_length(const unsigned char *s)
-{
-    if (s[0] < 0x80) return 1;
-    const int n = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : (s[0] & 0xf0) == 0xe0 ? 3
-                : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if (n == 3 && ((s[0] == 0xe0 && s[1] < 0xa0)
-                   || (s[0] == 0xed && s[1] > 0x9f))) return 0;
-    if (n == 4 && ((s[0] == 0xf0 && s[1] < 0x90)
-                   || (s[0] == 0xf4 && s[1] > 0x8f))) return 0;
-    return n;
-}
-
 /* Characters XML 1.0 has no place for although they are UTF-8. */
 static bool xml_refuses(const unsigned char *s, int n)
 {
@@ -227,7 +214,7 @@ void report_xml(FILE *f, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
     while (*s) {
-        const int n = utf8_length(s);
+        const int n = utf8_length((const char *)s);
         if (n == 0 || xml_refuses(s, n)) fputs("\xef\xbf\xbd", f);
         else if (*s == '<') fputs("&lt;", f);
         else if (*s == '>') fputs("&gt;", f);
@@ -245,7 +232,7 @@ void report_json_string(FILE *f, const char *text)
     const unsigned char *s = (const unsigned char *)text;
     fputc('"', f);
     while (*s) {
-        const int n = utf8_length(s);
+        const int n = utf8_length((const char *)s);
         if (*s == '"' || *s == '\\') fprintf(f, "\\%c", *s);
         else if (n == 0 || *s < 0x20 || *s == 0x7f)
             fprintf(f, "\\u%04x", *s);
@@ -259,7 +246,7 @@ void report_plain(FILE *f, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
     while (*s) {
-        const int n = utf8_length(s);
+        const int n = utf8_length((const char *)s);
         if (n == 0 || *s < 0x20 || *s == 0x7f
             || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0)) fputc('?', f);
         else fwrite(s, 1, (size_t)n, f);

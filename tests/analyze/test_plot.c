@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "analyze/plot.h"
+#include "core/utf8.h"
 #include "tether/video.h"
 
 /* ---- a small XML check --------------------------------------------------- */
@@ -29,10 +30,10 @@ static const char *xml_problem(const char *s)
             if (i == 5) return "unknown entity";
         }
         if ((unsigned char)*s < 32 && *s != '\n') return "control character";
-        if (!text_utf8(s)) return "not UTF-8";
+        if (!utf8_length(s)) return "not UTF-8";
         if (*s != '<') {
             if (!depth && *s != '\n') return "text outside the root";
-            s += text_utf8(s);
+            s += utf8_length(s);
             continue;
         }
         bool closing = s[1] == '/';

@@ -4,7 +4,7 @@
  *
  * Holds  utf8_decode accepts exactly the well-formed sequences of Unicode
  *        table 3-7; utf8_encode produces only those. */
-#include "text/clean.h"
+#include "core/utf8.h"
 
 int utf8_decode(uint32_t *cp, const unsigned char *s, size_t n)
 {
@@ -52,4 +52,11 @@ size_t utf8_check(const unsigned char *s, size_t n)
         i += (size_t)len;
     }
     return n;
+}
+
+int utf8_length(const char *s)
+{
+    uint32_t cp;
+    /* a NUL continues no sequence: nothing behind it is looked at */
+    return utf8_decode(&cp, (const unsigned char *)s, 4);
 }

@@ -1,0 +1,24 @@
+/* utf8.h: UTF-8, strictly.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Well-formed is what Unicode table 3-7 says: no overlong forms, no surrogates,
+ * nothing above U+10FFFF. */
+#ifndef TT_CORE_UTF8_H
+#define TT_CORE_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Length of the well-formed sequence at the start of s[0..n), 0 when there is
+ * none; *cp its code point. */
+int utf8_decode(uint32_t *cp, const unsigned char *s, size_t n);
+/* Bytes written to out (1..4); cp is a valid code point. */
+int utf8_encode(unsigned char *out, uint32_t cp);
+/* Offset of the first malformed byte, n when there is none. */
+size_t utf8_check(const unsigned char *s, size_t n);
+/* Length of the well-formed sequence at s, which ends with a NUL; 0 when it is
+ * malformed, 1 at the NUL. */
+int utf8_length(const char *s);
+
+#endif

@@ -18,6 +18,7 @@
 static tt_ctx *ctx;
 static char tether[1100];      /* the program, an absolute path               */
 static char folder[64];        /* for everything that is written              */
+static const char *start_in = folder; /* of the program                      */
 static char said[8192];        /* stderr of the latest run                    */
 
 /* "<folder>/<name>" in a rotating buffer. */
@@ -72,18 +73,18 @@ static inline int program_end(void)
     return test_end();
 }
 
-/* Run `tether <args>` through a shell in `folder` after the shell words
- * `before` ("PATH=bin:$PATH "); its exit status. */
+/* Run `tether <args>` through a shell after the shell words `before`
+ * ("PATH=bin:$PATH "); its exit status. */
 TT_PRINTF(2, 3)
 static int run_after(const char *before, const char *fmt, ...)
 {
-    char args[3000], command[5000];
+    char args[3000], command[5200];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(args, sizeof args, fmt, ap);
     va_end(ap);
-    snprintf(command, sizeof command, "cd %s && %s%s %s 2> stderr", folder,
-             before, tether, args);
+    snprintf(command, sizeof command, "cd %s && %s%s %s 2> %s/stderr", start_in,
+             before, tether, args, folder);
     fflush(stdout);
     int status = system(command);
     snprintf(said, sizeof said, "%.8000s", text_of(at("stderr")));

@@ -6,93 +6,13 @@
  * (rollouts through `generate`), noise_tn1 and vae_full_a; the rest are
  * properties: resume, threads and splits change no bit, refusals have the
  * promised exit status and leave nothing behind. */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "tests/harness.h"
+#include "tests/cli/program.h"
 #include "tether/ops.h"
 
-static tt_ctx *ctx;
-static char tether[1024];      /* the program                                 */
-static char folder[64];        /* for everything that is written              */
-static char said[4096];        /* stderr of the latest run                    */
-
 #define MODEL_A "-m %s --embeds %s/inputs.safetensors "
-
-/* "<folder>/<name>" in a rotating buffer. */
-static const char *at(const char *name)
-{
-    static char ring[8][192];
-    static int turn;
-    char *b = ring[turn++ & 7];
-    snprintf(b, sizeof ring[0], "%s/%s", folder, name);
-    return b;
-}
-
-static bool exists(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0;
-}
-
-/* Run `tether <args>` through the shell; its exit status. */
-TT_PRINTF(1, 2)
-static int run(const char *fmt, ...)
-{
-    char args[3000], command[4600];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(args, sizeof args, fmt, ap);
-    va_end(ap);
-    snprintf(command, sizeof command, "%s %s 2> %s/stderr", tether, args,
-             folder);
-    fflush(stdout);
-    int status = system(command);
-    FILE *f = fopen(at("stderr"), "rb");
-    size_t n = f ? fread(said, 1, sizeof said - 1, f) : 0;
-    said[n] = 0;
-    if (f) fclose(f);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-/* The run must refuse with `want`, say `word`, and say it briefly. */
-TT_PRINTF(3, 4)
-static void refuses(int want, const char *word, const char *fmt, ...)
-{
-    char args[3000];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(args, sizeof args, fmt, ap);
-    va_end(ap);
-    int got = run("%s", args);
-    expect(got == want, "`%s`: exit status %d, expected %d: %s", args, got,
-           want, said);
-    expect(strstr(said, word) != NULL, "`%s`: should mention '%s': %s", args,
-           word, said);
-}
-
-/* Same bytes in two files. */
-static bool same(const char *a, const char *b)
-{
-    FILE *f = fopen(a, "rb"), *g = fopen(b, "rb");
-    bool equal = f && g;
-    while (equal) {
-        int c = getc(f), d = getc(g);
-        equal = c == d;
-        if (c == EOF) break;
-    }
-    if (f) fclose(f);
-    if (g) fclose(g);
-    return equal;
-}
 
 static tt_file *open_file(const char *path)
 {
@@ -448,14 +368,8 @@ static void test_refusals(void)
 int main(int argc, char **argv)
 {
     (void)argc;
-    ctx = test_begin("cli");
-    /* build/<flavour>/tests/cli/test_cli -> build/<flavour>/tether */
-    const char *end = strstr(argv[0], "/tests/cli/");
-    snprintf(tether, sizeof tether, "%.*s/tether",
-             end ? (int)(end - argv[0]) : 1, end ? argv[0] : ".");
-    snprintf(folder, sizeof folder, "/tmp/tether_cli_XXXXXX");
-    if (!expect(mkdtemp(folder) && access(tether, X_OK) == 0, "%s is there",
-                tether)) return test_end();
+    if (!program_begin("cli", argv)) return test_end();
+    start_in = ".";              /* reference data have relative paths */
 
     test_usage();
     test_noise();
@@ -465,9 +379,5 @@ int main(int argc, char **argv)
     test_images();
     test_decode();
     test_refusals();
-
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    if (system(command)) return 1;
-    return test_end();
+    return program_end();
 }

@@ -6,73 +6,10 @@
  * Properties     pictures, y4m and raw frames of the same pixels give the same
  *                bits; what `generate` is given comes out in front, as
  *                `encode` makes it; refusals leave nothing behind. */
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "tests/harness.h"
+#include "tests/cli/program.h"
 #include "tether/video.h"
 
 enum { W = 48, H = 32, FRAMES = 13 };
-
-static tt_ctx *ctx;
-static char build[900];        /* build/<flavour>                             */
-static char folder[64];        /* for everything that is written              */
-static char said[4096];        /* stderr of the latest run                    */
-
-/* "<folder>/<name>" in a rotating buffer. */
-static const char *at(const char *name)
-{
-    static char ring[10][192];
-    static int turn;
-    char *b = ring[turn++ % 10];
-    snprintf(b, sizeof ring[0], "%s/%s", folder, name);
-    return b;
-}
-
-static bool exists(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0;
-}
-
-/* Run `tether <args>` through the shell; its exit status. */
-TT_PRINTF(1, 2)
-static int run(const char *fmt, ...)
-{
-    char args[3000], command[4600];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(args, sizeof args, fmt, ap);
-    va_end(ap);
-    snprintf(command, sizeof command, "%s/tether %s 2> %s/stderr", build,
-             args, folder);
-    fflush(stdout);
-    int status = system(command);
-    FILE *f = fopen(at("stderr"), "rb");
-    size_t n = f ? fread(said, 1, sizeof said - 1, f) : 0;
-    said[n] = 0;
-    if (f) fclose(f);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-/* The run must refuse with `want` and say `word`. */
-TT_PRINTF(3, 4)
-static void refuses(int want, const char *word, const char *fmt, ...)
-{
-    char args[3000];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(args, sizeof args, fmt, ap);
-    va_end(ap);
-    int got = run("%s", args);
-    expect(got == want && strstr(said, word), "`%s`: exit status %d, expected "
-           "%d with '%s': %s", args, got, want, word, said);
-}
 
 /* Tensor `latents` of a file into `a`; NULL and a failed check without it. */
 static tt_real *latents_of(tt_arena *a, const char *path, int64_t dim[5])
@@ -219,11 +156,11 @@ static void test_ways_in(void)
 
     /* frames 4..8 of the video are a video of their own */
     for (int i = 0; i < 5; i++) {
-        char from[300];
-        snprintf(from, sizeof from, "%s/f/%03d.png", folder, i + 4);
+        char source[300];
+        snprintf(source, sizeof source, "%s/f/%03d.png", folder, i + 4);
         char to[300];
         snprintf(to, sizeof to, "%s/part%d.png", folder, i);
-        expect(link(from, to) == 0, "%s", to);
+        expect(link(source, to) == 0, "%s", to);
     }
     expect(run("encode -q --vae %s -i %s -o %s --skip 4 --frames 5", vae,
                at("f/%03d.png"), at("e")) == 0
@@ -259,9 +196,10 @@ static void test_refusals(void)
 
 static void test_generate(void)
 {
-    char g[1600], command[1200];
-    snprintf(command, sizeof command, "%s/tools/make_checkpoint --preset demo "
-             "%s > /dev/null 2>&1", build, at("demo"));
+    char g[1600], command[1400];
+    snprintf(command, sizeof command, "%.*s/tools/make_checkpoint --preset "
+             "demo %s > /dev/null 2>&1",
+             (int)(strlen(tether) - strlen("/tether")), tether, at("demo"));
     if (!expect(system(command) == 0, "the demo model")) return;
     snprintf(g, sizeof g, "generate -q -m %s -p \"a cat\" --latents 3 "
              "--no-decode", at("demo"));
@@ -316,14 +254,8 @@ static void test_generate(void)
 int main(int argc, char **argv)
 {
     (void)argc;
-    ctx = test_begin("cli/encode");
-    /* build/<flavour>/tests/cli/test_encode -> build/<flavour> */
-    const char *end = strstr(argv[0], "/tests/cli/");
-    snprintf(build, sizeof build, "%.*s", end ? (int)(end - argv[0]) : 1,
-             end ? argv[0] : ".");
-    snprintf(folder, sizeof folder, "/tmp/tether_enc_XXXXXX");
-    if (!expect(mkdtemp(folder) != NULL, "temporary folder"))
-        return test_end();
+    if (!program_begin("cli/encode", argv)) return test_end();
+    start_in = ".";              /* reference data have relative paths */
 
     test_case c;
     if (case_open(&c, "vae_full_a")) {
@@ -336,9 +268,5 @@ int main(int argc, char **argv)
     test_ways_in();
     test_refusals();
     test_generate();
-
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    if (system(command)) return 1;
-    return test_end();
+    return program_end();
 }

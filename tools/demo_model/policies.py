@@ -6,13 +6,15 @@ SPDX-License-Identifier: Apache-2.0
 
 The same prompts, seeds and noise for every policy. Latents are kept in DIR and
 reused, so the command can be interrupted and one row made again alone. Output
-in DIR: table.md and table.csv, drift.svg (curves: mean over the prompts) and
-strip_<policy>.png (12 pictures over the whole length, a row each of the first
-prompt and of the one in the middle). Needs the program and numpy.
+in DIR: table.md and table.csv, summary.md (the last segment alone), drift.svg
+(curves: mean over the prompts) and strip_<policy>.png (12 pictures over the
+whole length, a row each of the first prompt and of the one in the middle).
+Needs the program and numpy.
 
 Per segment of latent frames and video:
-  mean, std   drift against the video's first 3 latents (spec/policies.md 9A),
-              averaged over the segment
+  mean, std   rms distance, over the channels, of the means and standard
+              deviations of a latent from those of the video's first 3,
+              averaged over the segment (the drift of `tether analyze`)
   change      rms difference of successive latents
   background, colour, present, iou, moving
               of the last 12 latents, decoded on their own from 1 latent
@@ -178,6 +180,17 @@ def write(folder, rows, segments, a):
                 f.write(f"| {name} | " + " | ".join(
                     cell(r[:, i, k], None if r is base else base[:, i, k])
                     for i in range(len(segments))) + " |\n")
+    with open(f"{folder}/summary.md", "w") as f:
+        f.write(f"latents {segments[-1][0]}-{segments[-1][1] - 1}; mean ± "
+                "standard error; second line: difference to "
+                f"{next(iter(rows))} ± its standard error, paired\n\n"
+                "| policy | " + " | ".join(KEYS) + " |\n|---"
+                + "|---" * len(KEYS) + "|\n")
+        for name, r in rows.items():
+            f.write(f"| `{name}` | " + " | ".join(
+                cell(r[:, -1, k], None if r is base else base[:, -1, k])
+                .replace(" (", "<br>").replace(")", "")
+                for k in range(len(KEYS))) + " |\n")
     with open(f"{folder}/table.csv", "w") as f:
         f.write("policy,prompt,segment," + ",".join(KEYS) + "\n")
         for name, r in rows.items():

@@ -1,4 +1,4 @@
-"""dit.py: the causal Wan2.1 transformer (spec/transformer.md), for training.
+"""dit.py: the causal Wan2.1 transformer (include/tether/dit.h), for training.
 
 Source: wan/modules/causal_model.py (structure, parameter names).
 SPDX-License-Identifier: Apache-2.0
@@ -7,7 +7,7 @@ Training runs two streams of the same clip at the same positions: the clean
 frames at t = 0, which is the state the cache has at inference, and the noisy
 ones, each chunk at its own level. A clean chunk sees clean chunks up to
 itself; a noisy chunk sees the clean ones before it, and itself. call() is the
-cached form of the same network; test_demo.py holds both against each other.
+cached form of the same network; test_recipe.py holds both against each other.
 """
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""umt5.py: the umT5 encoder (spec/text_encoder.md), names as in Wan2.1.
+"""umt5.py: the umT5 encoder (include/tether/text.h), names as in Wan2.1.
 
 SPDX-License-Identifier: Apache-2.0
 

@@ -31,6 +31,12 @@ ifeq ($(call try,$(MPFR_TEST),-lmpfr -lgmp),yes)
   MPFR_USERS = $(B)/tests/core/test_mathfn $(B)/tools/math_scan
 endif
 
+# oneDNN is held against in one tool.
+DNNL_TEST := \043include <oneapi/dnnl/dnnl.h>\nint main(void){return !dnnl_version();}\n
+ifeq ($(call try,$(DNNL_TEST),-ldnnl),yes)
+  DNNL_USERS = $(B)/tools/bench_onednn
+endif
+
 # AMX: the compiler must know it (gcc 11, clang 12), the system be Linux.
 AMX_TEST := \043include <immintrin.h>\n\043include <sys/syscall.h>\nint main(void){_tile_zero(0);_tile_dpbf16ps(0,1,2);return SYS_arch_prctl<0;}\n
 AMX_FLAGS := -mamx-tile -mamx-bf16
@@ -202,6 +208,11 @@ $(TOOLS): $(B)/tools/%: $(B)/tools/%.o $(call obj,$(wildcard tools/lib/*.c)) $(L
 
 $(MPFR_USERS): LDLIBS_ALL += -lmpfr -lgmp
 $(MPFR_USERS:=.o): CFLAGS_ALL += -DTT_HAVE_MPFR
+$(DNNL_USERS): LDLIBS_ALL += -ldnnl
+$(DNNL_USERS:=.o): CFLAGS_ALL += -DTT_HAVE_DNNL
+# The other side of a comparison gets what its builder's CPU has.
+NATIVE := $(if $(call try,int main(void){return 0;}\n,-march=native),-march=native)
+$(B)/tools/bench_attention.o: CFLAGS_ALL += -O3 $(NATIVE)
 $(B)/src/io/%.o: WARN += $(WARN_READERS)
 # stb_image computes with what a file says: overflow must at least wrap.
 $(B)/src/io/picture.o: CFLAGS_ALL += -fwrapv

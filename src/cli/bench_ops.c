@@ -5,7 +5,9 @@
  * A case prepares its data in ctx->scratch and has two sides that take turns:
  * the operator on the exact backend, and what it is held against. For matrix
  * products that is the blas backend (and the multiply-add peak measured in the
- * same run); for the rest, the plainest loop that moves the same bytes. */
+ * same run); for the rest, the plainest loop that moves the same bytes. Before
+ * every turn of these the caches are filled with something else: both sides
+ * stream from and to memory. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +29,7 @@ typedef struct bench_case {
 } bench_case;
 
 #define HEAD_DIM 128
+#define FORGET ((int64_t)32 << 20)   /* values: 128 MB, more than caches hold */
 
 static const bench_case full_cases[] = {
     {"linear", LINEAR, 4680, 1536, 1536, 0},
@@ -80,6 +83,7 @@ typedef struct job {
     tt_rope_table table;
     int32_t *pos;
     double *mean, *gain, *target;
+    tt_real *forget;        /* [FORGET], to push the operands out of caches   */
     int64_t count;          /* values streamed                                */
     double flops;           /* of the matrix products                         */
 } job;
@@ -145,6 +149,7 @@ static void prepare_rows(tt_ctx *ctx, job *j)
     j->x = values(ctx, j->count, 1);
     j->y = values(ctx, j->count, 2);
     j->w = values(ctx, 2 * c->b, 3);
+    j->forget = values(ctx, FORGET, 4);
     double **stat[3] = {&j->mean, &j->gain, &j->target};
     for (int i = 0; i < 3; i++) {
         *stat[i] = tt_alloc(ctx, &ctx->scratch, c->b, sizeof(double), "bench");
@@ -195,15 +200,18 @@ static void run_op(tt_ctx *ctx, job *j)
     }
 }
 
-/* In-place operators change their data; keep it ordinary between rounds. */
-static void refresh(job *j)
+/* In-place operators change their data; keep it ordinary between rounds, and
+ * out of the caches. */
+static void refresh(tt_ctx *ctx, job *j)
 {
-    if (!is_product(j->c)) bench_fill(j->x, j->count, 1);
+    if (is_product(j->c)) return;
+    bench_fill(j->x, j->count, 1);
+    tt_machine_stream(ctx, TT_STREAM_READ, j->forget, NULL, FORGET);
 }
 
 static double time_side(tt_ctx *ctx, job *j, const tt_ops *ops)
 {
-    refresh(j);
+    refresh(ctx, j);
     if (ops) ctx->ops = ops;
     double start = tt_now();
     if (ops)

@@ -245,8 +245,11 @@ typedef struct row_case {
 static const char *const row_ops[] = {
     "layer_norm", "layer_norm affine", "rms_norm", "channel_norm", "modulate",
     "gate_add", "add", "mul", "gelu_tanh", "silu", "rope", "col_mean",
-    "col_moment", "col_blend",
+    "col_moment", "col_blend", "layer_norm in place",
+    "layer_norm affine in place", "rms_norm in place",
+    "channel_norm in place",
 };
+enum { ROW_OPS = sizeof row_ops / sizeof row_ops[0] };
 
 static void call_row(void *user, tt_real *out)
 {
@@ -259,6 +262,10 @@ static void call_row(void *user, tt_real *out)
     case 1: tt_layer_norm(ctx, out, r->x, n, c, r->w, r->b, 1e-6); break;
     case 2: tt_rms_norm(ctx, out, r->x, n, c, r->w, 1e-6); break;
     case 3: tt_channel_norm(ctx, out, r->x, n, c, r->w); break;
+    case 14: tt_layer_norm(ctx, out, out, n, c, NULL, NULL, 1e-6); break;
+    case 15: tt_layer_norm(ctx, out, out, n, c, r->w, r->b, 1e-6); break;
+    case 16: tt_rms_norm(ctx, out, out, n, c, r->w, 1e-6); break;
+    case 17: tt_channel_norm(ctx, out, out, n, c, r->w); break;
     case 4: tt_modulate(ctx, out, n, c, r->y, r->y + c, 2 * c, (n + 1) / 2); break;
     case 5: tt_gate_add(ctx, out, r->y, n, c, r->y, c, (n + 1) / 2); break;
     case 6: tt_add(ctx, out, r->y, n * c); break;
@@ -282,15 +289,19 @@ static void call_row(void *user, tt_real *out)
 
 static void test_rows(void)
 {
-    for (int op = 0; op < 14; op++)
+    static const int64_t shape[][2] = {
+        {18, 96}, {5, 37}, {1, 16}, {2, 15}, {3, 128}, {33, 1}, {9, 112},
+    };
+    const int shapes = sizeof shape / sizeof shape[0];
+    for (int op = 0; op < ROW_OPS; op++)
         for (int kind = 0; kind < KINDS; kind++)
-            for (int odd = 0; odd < 2; odd++) {
+            for (int s = 0; s < shapes; s++) {
                 tt_arena a = {0};
-                row_case r = {.op = op, .n = odd ? 5 : 18,
-                              .c = op == 10 ? 120 : odd ? 37 : 96};
+                row_case r = {.op = op, .n = shape[s][0], .c = shape[s][1]};
+                if (op == 10) r.c = 120;
                 int64_t count = r.n * r.c;
                 r.x = fill(&a, count, kind);
-                r.y = fill(&a, count * 2, kind == TINY ? WIDE : kind);
+                r.y = fill(&a, count * 2 + 2 * r.c, kind == TINY ? WIDE : kind);
                 r.w = fill(&a, r.c, NORMAL);
                 r.b = fill(&a, r.c, WIDE);
                 int32_t *pos = tt_alloc(ctx, &a, 3 * r.n, 4, "pos");
@@ -298,12 +309,60 @@ static void test_rows(void)
                     pos[i] = (int32_t)(uniform() * 900);
                 r.pos = pos;
                 if (op == 10) tt_rope_make(ctx, &a, &r.table, 40, 900);
-                char name[64];
-                snprintf(name, sizeof name, "%s kind %d odd %d", row_ops[op],
-                         kind, odd);
+                char name[96];
+                snprintf(name, sizeof name, "%s %lldx%lld kind %d", row_ops[op],
+                         (long long)r.n, (long long)r.c, kind);
                 compare(name, call_row, &r, count, -1);
                 tt_arena_free(&a);
             }
+}
+
+/* ---- the exponential inside operators ----------------------------------------- */
+
+/* SiLU and GELU of floats of every size and sign: all that differ in the upper
+ * half of their bits, and as many again. */
+static void test_gates(void)
+{
+    const int64_t n = 131072;
+    tt_arena a = {0};
+    tt_real *x = tt_alloc(ctx, &a, n, sizeof *x, "x");
+    int64_t kept = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t u = (uint32_t)(i * 32767);
+        float f;
+        memcpy(&f, &u, 4);
+        if (f - f == 0) x[kept++] = (tt_real)f;   /* finite */
+    }
+    row_case r = {.x = x, .n = 1, .c = kept};
+    for (r.op = 8; r.op <= 9; r.op++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s of all sizes", row_ops[r.op]);
+        compare(name, call_row, &r, kept, -1);
+    }
+    expect(kept > 130000, "nearly all of them are finite");
+    tt_arena_free(&a);
+}
+
+/* Softmax over two keys, one head per logit x <= 0: o = 2^100 e^x / (1 + e^x),
+ * so that e^x is seen below the normal range too. */
+static void test_weights(void)
+{
+    const int64_t H = 4096;
+    tt_arena a = {0};
+    tt_real *q = fill(&a, H, CONSTANT), *k = fill(&a, 2 * H, CONSTANT);
+    tt_real *v = fill(&a, 2 * H, CONSTANT);
+    for (int64_t h = 0; h < H; h++) {
+        q[h] = 1;
+        k[h] = v[h] = 0;
+        k[H + h] = (tt_real)(-(h < H / 2 ? 110 : 85 + 20 * uniform()) *
+                             (h < H / 2 ? uniform() : 1));
+        v[H + h] = (tt_real)0x1p100;
+    }
+    tt_attention_args args = {.q = q, .k = k, .v = v, .T = 1, .N = 2, .H = H,
+                              .D = 1, .q_stride = H, .kv_stride = H,
+                              .scale = 1};
+    compare("softmax weights of all sizes", call_attention, &args, H, -1);
+    tt_arena_free(&a);
 }
 
 int main(void)
@@ -319,5 +378,7 @@ int main(void)
     test_conv();
     test_attention();
     test_rows();
+    test_gates();
+    test_weights();
     return test_end();
 }

@@ -49,13 +49,14 @@ typedef struct tt_kernels {
     void (*merge)(float *acc, const float *block, const float *alpha,
                   int64_t D, bool first);
 
-    /* Rows and elements: see ops/golden for the formulas. */
-    void (*layer_norm)(float *y, const float *x, int64_t c, const float *w,
-                       const float *b, double eps);
-    void (*rms_norm)(float *y, const float *x, int64_t c, const float *w,
-                     double eps);
-    void (*channel_norm)(float *y, const float *x, int64_t c,
+    /* Rows [n, c] and elements: see ops/golden for the formulas. */
+    void (*layer_norm)(float *y, const float *x, int64_t n, int64_t c,
+                       const float *w, const float *b, double eps);
+    void (*rms_norm)(float *y, const float *x, int64_t n, int64_t c,
+                     const float *w, double eps);
+    void (*channel_norm)(float *y, const float *x, int64_t n, int64_t c,
                          const float *gamma);
+    /* one row */
     void (*modulate)(float *x, int64_t c, const float *scale,
                      const float *shift);
     void (*gate_add)(float *x, const float *y, int64_t c, const float *gate);
@@ -71,8 +72,7 @@ typedef struct tt_kernels {
                      int64_t c);
     void (*col_moment)(double *m2, const float *x, const double *mean,
                        int64_t n, int64_t stride, int64_t c);
-    /* one row */
-    void (*col_blend)(float *x, int64_t c, const double *mean,
+    void (*col_blend)(float *x, int64_t n, int64_t c, const double *mean,
                       const double *gain, const double *target, double tau);
 
     /* n rounds of independent multiply-adds in registers, for tt_machine_fma;

@@ -11,10 +11,6 @@
 #include "ops/exact/transpose_avx2.h"
 
 #define AQ 24
-#define VD 4
-#define VD_FMA(a, b, c) (vd)_mm256_fmadd_pd(a, b, c)
-#define VF_FMA(a, b, c) (vf)_mm_fmadd_ps(a, b, c)
-#define VD_WIDEN(v) (vd)_mm256_cvtps_pd(v)
 #include "ops/exact/kernels.h"
 
 #define ROWS6(X)                                                               \

@@ -13,10 +13,6 @@
 #include "ops/exact/transpose_avx512.h"
 
 #define AQ 48
-#define VD 8
-#define VD_FMA(a, b, c) (vd)_mm512_fmadd_pd(a, b, c)
-#define VF_FMA(a, b, c) (vf)_mm256_fmadd_ps(a, b, c)
-#define VD_WIDEN(v) (vd)_mm512_cvtps_pd(v)
 #include "ops/exact/kernels.h"
 
 #define ROWS14(X)                                                              \

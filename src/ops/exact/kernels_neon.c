@@ -13,12 +13,6 @@
 #include <arm_neon.h>
 
 #define AQ 16
-#define VD 2
-#define VD_FMA(a, b, c) (vd)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), \
-                                      (float64x2_t)(b))
-#define VF_FMA(a, b, c) (vf)vfma_f32((float32x2_t)(c), (float32x2_t)(a), \
-                                     (float32x2_t)(b))
-#define VD_WIDEN(v) (vd)vcvt_f64_f32((float32x2_t)(v))
 #include "ops/exact/kernels.h"
 
 #define EIGHT(X, y)                                                            \

@@ -15,34 +15,40 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Rows per unit: one unit per thread, because kernels look ahead. */
+static int64_t unit_rows(const tt_ctx *ctx, int64_t n)
+{
+    return n > 0 ? (n + ctx->nthreads - 1) / ctx->nthreads : 1;
+}
+
 void exact_layer_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
                       int64_t c, const float *w, const float *b, double eps)
 {
     const tt_kernels *kn = exact_kernels();
-    (void)ctx;
+    const int64_t unit = unit_rows(ctx, n);
     TT_PARALLEL_FOR_WORK(ctx, n * c)
-    for (int64_t r = 0; r < n; r++)
-        kn->layer_norm(y + r * c, x + r * c, c, w, b, eps);
+    for (int64_t r = 0; r < n; r += unit)
+        kn->layer_norm(y + r * c, x + r * c, least(n - r, unit), c, w, b, eps);
 }
 
 void exact_rms_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
                     int64_t c, const float *w, double eps)
 {
     const tt_kernels *kn = exact_kernels();
-    (void)ctx;
+    const int64_t unit = unit_rows(ctx, n);
     TT_PARALLEL_FOR_WORK(ctx, n * c)
-    for (int64_t r = 0; r < n; r++)
-        kn->rms_norm(y + r * c, x + r * c, c, w, eps);
+    for (int64_t r = 0; r < n; r += unit)
+        kn->rms_norm(y + r * c, x + r * c, least(n - r, unit), c, w, eps);
 }
 
 void exact_channel_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
                         int64_t c, const float *gamma)
 {
     const tt_kernels *kn = exact_kernels();
-    (void)ctx;
+    const int64_t unit = unit_rows(ctx, n);
     TT_PARALLEL_FOR_WORK(ctx, n * c)
-    for (int64_t r = 0; r < n; r++)
-        kn->channel_norm(y + r * c, x + r * c, c, gamma);
+    for (int64_t r = 0; r < n; r += unit)
+        kn->channel_norm(y + r * c, x + r * c, least(n - r, unit), c, gamma);
 }
 
 void exact_modulate(tt_ctx *ctx, float *x, int64_t n, int64_t c,
@@ -168,10 +174,11 @@ void exact_col_blend(tt_ctx *ctx, float *x, int64_t n, int64_t c,
                      const double *target, double tau)
 {
     const tt_kernels *kn = exact_kernels();
-    (void)ctx;
+    const int64_t unit = unit_rows(ctx, n);
     TT_PARALLEL_FOR_WORK(ctx, n * c)
-    for (int64_t r = 0; r < n; r++)
-        kn->col_blend(x + r * c, c, mean, gain, target, tau);
+    for (int64_t r = 0; r < n; r += unit)
+        kn->col_blend(x + r * c, least(n - r, unit), c, mean, gain, target,
+                      tau);
 }
 
 #else

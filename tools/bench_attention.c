@@ -2,14 +2,14 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * usage: bench_attention [-t N] [--rounds N] [--quick] [--json FILE]
+ * usage: bench_attention [-t N] [--rounds N] [--quick] [--cpu] [--json FILE]
  *
  * The other side is written the way one would with a good BLAS and time to
  * tune: for every tile of queries and block of keys S = Q K^T (sgemm), a
  * running maximum and exponentials in vectors (the vector exp of our own
  * kernels; this file is compiled for the CPU it is built on), O += P V (sgemm);
  * tiles are shared out to threads, OpenBLAS itself runs on one. Both block
- * sizes are chosen by trying them on the full problem. The blas backend does
+ * sizes are chosen by trying them on all keys. The blas backend does
  * the same with a scalar softmax, to keep to one set of weights; this does
  * not care. OPENBLAS_CORETYPE chooses OpenBLAS's kernels as always. */
 #include <float.h>
@@ -23,7 +23,8 @@
 #ifndef TT_REAL_DOUBLE
 
 #define TILE_FLOATS ((int64_t)4 << 20) /* of S, at most: 16 MB a thread */
-#define TILE_MAX 1024                  /* queries */
+#define TILE_MAX 768                   /* queries */
+#define TUNE_QUERIES 1536              /* a multiple of all sizes tried */
 
 typedef struct blocks {
     int64_t queries, keys;
@@ -147,20 +148,25 @@ static void blas_attention(tt_ctx *ctx, const tt_attention_args *a,
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-static double time_blas(tt_ctx *ctx, const tt_attention_args *a, blocks size)
+static double time_blas(tt_ctx *ctx, const bench_args *args,
+                        const tt_attention_args *a, blocks size)
 {
-    double start = tt_now();
+    double start = bench_now(args);
     blas_attention(ctx, a, size);
-    return tt_now() - start;
+    return bench_now(args) - start;
 }
 
-/* The faster of two runs of every pair of sizes; prints what it finds. */
-static blocks tune(tt_ctx *ctx, const tt_attention_args *a)
+/* The faster of two runs of every pair of sizes with the first queries of the
+ * problem; prints what it finds. */
+static blocks tune(tt_ctx *ctx, const bench_args *args,
+                   const tt_attention_args *whole)
 {
-    static const int64_t queries[] = {64, 128, 192, 256, 384, 512, 768, 1024};
+    tt_attention_args part = *whole, *a = &part;
+    static const int64_t queries[] = {64, 128, 192, 256, 384, 512, 768};
     static const int64_t keys[] = {256, 512, 1024, 2048, 4096, INT32_MAX};
     blocks best = {0};
     double least_time = INFINITY;
+    a->T = least(whole->T, TUNE_QUERIES * ctx->nthreads);
     printf("block sizes of the other side, ms with %d thread%s (queries down, "
            "keys across):\n%8s", ctx->nthreads, ctx->nthreads > 1 ? "s" : "",
            "");
@@ -174,7 +180,8 @@ static blocks tune(tt_ctx *ctx, const tt_attention_args *a)
                 printf("%9s", "-");
                 continue;
             }
-            double t = time_blas(ctx, a, size), again = time_blas(ctx, a, size);
+            double t = time_blas(ctx, args, a, size);
+            double again = time_blas(ctx, args, a, size);
             t = again < t ? again : t;
             printf("%9.1f", t * 1e3);
             fflush(stdout);
@@ -206,18 +213,18 @@ static bool measure(tt_ctx *ctx, const bench_args *args, tt_attention_args *a)
     int64_t count = a->T * a->H * a->D;
     float *ours = tt_scratch(ctx, count), *theirs = tt_scratch(ctx, count);
     if (ctx->status) return false;
-    double peak = bench_fma_peak(ctx);
+    double peak = bench_fma_peak(ctx, args);
     double flops = 4.0 * (double)(a->T * a->N) * (double)(a->H * a->D);
     a->o = theirs;
-    blocks size = tune(ctx, a);
+    blocks size = tune(ctx, args, a);
     times mine = {.n = 0}, other = {.n = 0};
     for (int r = -1; r < args->rounds; r++) {
-        double start = tt_now();
+        double start = bench_now(args);
         a->o = ours;
         tt_attention(ctx, a);
-        double t = tt_now() - start;
+        double t = bench_now(args) - start;
         a->o = theirs;
-        double o = time_blas(ctx, a, size);
+        double o = time_blas(ctx, args, a, size);
         if (r < 0) continue;   /* warms caches, does not count */
         times_add(&mine, t);
         times_add(&other, o);
@@ -256,7 +263,7 @@ int main(int argc, char **argv)
     }
     if (!bench_parse(&args, ctx->nthreads, argc, argv)) {
         fprintf(stderr, "usage: bench_attention [-t N] [--rounds N] [--quick] "
-                "[--json FILE]\n");
+                "[--cpu] [--json FILE]\n");
         return 2;
     }
     const openblas *lib = openblas_get(ctx);

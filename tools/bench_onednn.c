@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * usage: bench_onednn [-t N] [--rounds N] [--quick] [--json FILE]
+ * usage: bench_onednn [-t N] [--rounds N] [--quick] [--cpu] [--json FILE]
  *
  * y [n, out] = x [n, in] w^T, x and y float32, at the shapes of the model, in
  * both classes. Ours packs the weights at every call; oneDNN is measured
@@ -199,13 +199,14 @@ typedef struct sides {
 } sides;
 
 /* 0: ours, 1 and 2: oneDNN's two ways. */
-static double time_side(tt_ctx *ctx, sides *s, int64_t n, int which)
+static double time_side(tt_ctx *ctx, const bench_args *args, sides *s,
+                        int64_t n, int which)
 {
-    double start = tt_now();
+    double start = bench_now(args);
     if (which == 0) tt_linear(ctx, s->y, s->x, n, &s->weights, NULL);
     else if (s->bf16) run_product(&s->b, which == 1);
     else run_product(which == 1 ? &s->a : &s->b, false);
-    return tt_now() - start;
+    return bench_now(args) - start;
 }
 
 static void print_row(const bench_args *args, const tt_ctx *ctx,
@@ -266,7 +267,7 @@ static bool measure(tt_ctx *ctx, const bench_args *args, shape z, bool bf16)
     times t[3] = {{.n = 0}, {.n = 0}, {.n = 0}};
     for (int r = -1; r < args->rounds; r++)
         for (int i = 0; i < 3; i++) {
-            double seconds = time_side(ctx, &s, z.n, i);
+            double seconds = time_side(ctx, args, &s, z.n, i);
             if (r >= 0) times_add(&t[i], seconds);
         }
     double off = difference(s.y, s.other, z.n * z.out);
@@ -308,7 +309,7 @@ int main(int argc, char **argv)
     if (!good) fprintf(stderr, "bench_onednn: %s\n", tt_message(ctx));
     if (good && !bench_parse(&args, ctx->nthreads, argc, argv)) {
         fprintf(stderr, "usage: bench_onednn [-t N] [--rounds N] [--quick] "
-                "[--json FILE]\n");
+                "[--cpu] [--json FILE]\n");
         return 2;
     }
     if (!good) return 1;

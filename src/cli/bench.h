@@ -14,6 +14,7 @@ typedef struct bench_settings {
     const char *only;      /* cases whose name contains this, NULL: all       */
     int64_t rounds;        /* 0: as many as the case deserves                 */
     bool quick;            /* small shapes, three rounds                      */
+    bool cpu;              /* CPU seconds of the process, not the clock's     */
     int threads[2];        /* thread counts to measure                        */
     int nthreads;          /* how many of those                               */
 } bench_settings;
@@ -24,6 +25,7 @@ typedef struct bench_times {
     int n;
 } bench_times;
 
+double bench_now(const bench_settings *s);
 void bench_add(bench_times *b, double seconds);
 double bench_median(const bench_times *b);
 /* (slowest - fastest) / median */

@@ -209,16 +209,17 @@ static void refresh(tt_ctx *ctx, job *j)
     tt_machine_stream(ctx, TT_STREAM_READ, j->forget, NULL, FORGET);
 }
 
-static double time_side(tt_ctx *ctx, job *j, const tt_ops *ops)
+static double time_side(tt_ctx *ctx, const bench_settings *s, job *j,
+                        const tt_ops *ops)
 {
     refresh(ctx, j);
     if (ops) ctx->ops = ops;
-    double start = tt_now();
+    double start = bench_now(s);
     if (ops)
         run_op(ctx, j);
     else
         tt_machine_stream(ctx, j->c->traffic, j->x, j->y, j->count);
-    return tt_now() - start;
+    return bench_now(s) - start;
 }
 
 /* Bytes a stream of this kind moves per value. */
@@ -304,9 +305,9 @@ static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
         /* the first round warms caches and scratch and does not count */
         for (int64_t r = -1; r < s->rounds; r++) {
             if (tt_check_interrupt(ctx)) break;
-            double t = time_side(ctx, &j, exact), o = 0;
+            double t = time_side(ctx, s, &j, exact), o = 0;
             bool both = !is_product(c) || blas;
-            if (both) o = time_side(ctx, &j, is_product(c) ? blas : NULL);
+            if (both) o = time_side(ctx, s, &j, is_product(c) ? blas : NULL);
             if (r < 0) continue;
             bench_add(&mine, t);
             if (both) bench_add(&other, o);
@@ -317,12 +318,12 @@ static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
 }
 
 /* The best of some runs: a peak is a limit, not a typical value. */
-static double fma_peak(tt_ctx *ctx)
+static double fma_peak(tt_ctx *ctx, const bench_settings *s)
 {
     double best = 0;
     for (int r = 0; r < 10; r++) {
-        double start = tt_now(), flops = tt_machine_fma(ctx, 20000000);
-        double rate = flops / (tt_now() - start);
+        double start = bench_now(s), flops = tt_machine_fma(ctx, 20000000);
+        double rate = flops / (bench_now(s) - start);
         best = rate > best ? rate : best;
     }
     return best;
@@ -336,7 +337,7 @@ tt_status bench_ops(tt_ctx *ctx, const bench_settings *s, json_out *j)
     double peak[2] = {0};
     for (int i = 0; i < s->nthreads; i++) {
         ctx->nthreads = s->threads[i];
-        peak[i] = fma_peak(ctx);
+        peak[i] = fma_peak(ctx, s);
         printf("multiply-add peak with %d thread%s: %.1f GF/s\n",
                ctx->nthreads, ctx->nthreads > 1 ? "s" : "", peak[i] * 1e-9);
         if (!j) continue;

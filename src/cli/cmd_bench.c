@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/bench.h"
 #include "tether/version.h"
@@ -20,6 +21,9 @@ static const opt_spec options[] = {
      "rounds per case, at most 31 (default 7; 3 with --quick)"},
     {OPT_FLAG, "quick", 0, offsetof(bench_settings, quick), NULL,
      "small shapes: seconds instead of minutes, for a first impression"},
+    {OPT_FLAG, "cpu", 0, offsetof(bench_settings, cpu), NULL,
+     "count CPU seconds; with --threads 1 they mean something on a machine "
+     "that is busy with other work as well"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
@@ -43,6 +47,13 @@ static const opt_command bench_command = {
     .options = options,
     .positional_max = 1,
 };
+
+double bench_now(const bench_settings *s)
+{
+    struct timespec t;
+    if (!s->cpu || clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t)) return tt_now();
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 void bench_add(bench_times *b, double seconds)
 {
@@ -89,15 +100,16 @@ static const char *setting(const char *name)
 }
 
 /* What the figures were measured on. */
-static void describe(const tt_ctx *ctx, json_out *j)
+static void describe(const tt_ctx *ctx, const bench_settings *s, json_out *j)
 {
     char cpu[256];
     tt_cpu_features(cpu, sizeof cpu);
     printf("tether %s (%s), %s; %s; all = %d threads; TT_CPU='%s' "
-           "OPENBLAS_CORETYPE='%s'\n", tt_version(), tt_git_revision(),
+           "OPENBLAS_CORETYPE='%s'%s\n", tt_version(), tt_git_revision(),
            tt_compiler(), cpu, ctx->nthreads, setting("TT_CPU"),
-           setting("OPENBLAS_CORETYPE"));
+           setting("OPENBLAS_CORETYPE"), s->cpu ? "; CPU seconds" : "");
     if (!j) return;
+    json_str(j, "clock", s->cpu ? "cpu" : "wall");
     json_str(j, "version", tt_version());
     json_str(j, "revision", tt_git_revision());
     json_str(j, "compiler", tt_compiler());
@@ -119,7 +131,7 @@ static tt_status run(tt_ctx *ctx, const bench_settings *s, bool errors)
         j = &out;
         json_begin(j, file, true);
     }
-    describe(ctx, j);
+    describe(ctx, s, j);
     if (j) json_open(j, errors ? "errors" : "ops", '[');
     errors ? bench_error(ctx, s, j) : bench_ops(ctx, s, j);
     if (j) {

@@ -9,9 +9,9 @@
  * running maximum and exponentials in vectors (the vector exp of our own
  * kernels; this file is compiled for the CPU it is built on), O += P V (sgemm);
  * tiles are shared out to threads, OpenBLAS itself runs on one. Both block
- * sizes are chosen by trying them on all keys. The blas backend does
- * the same with a scalar softmax, to keep to one set of weights; this does
- * not care. OPENBLAS_CORETYPE chooses OpenBLAS's kernels as always. */
+ * sizes are chosen by trying them with all keys. (The blas backend is the same
+ * with a scalar exp.) OPENBLAS_CORETYPE chooses OpenBLAS's kernels as always;
+ * what it takes by itself may be far from the best of a CPU newer than it. */
 #include <float.h>
 #include <math.h>
 
@@ -42,7 +42,7 @@ static float exp_one(float x)
     return v[0];
 }
 
-/* ---- the softmax of one row, online --------------------------------------- */
+/* ---- the softmax of one row, online -------------------------------------- */
 
 #define CHAINS 4 /* vectors taken side by side */
 
@@ -97,7 +97,7 @@ static void row_soften(float *s, int64_t n, float *m, float *l, float *o,
     *l += row_exp(s, n, top);
 }
 
-/* ---- attention ------------------------------------------------------------ */
+/* ---- attention ----------------------------------------------------------- */
 
 /* Queries [i0, i0 + n) of head h. */
 static void attend_tile(const openblas *lib, const tt_attention_args *a,
@@ -206,7 +206,7 @@ static double difference(const float *a, const float *b, int64_t n)
     return worst / top;
 }
 
-/* ---- one number of threads ------------------------------------------------ */
+/* ---- one number of threads ----------------------------------------------- */
 
 static bool measure(tt_ctx *ctx, const bench_args *args, tt_attention_args *a)
 {

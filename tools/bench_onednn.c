@@ -26,7 +26,7 @@
 #include "lib/bench_lib.h"
 #include "ops/bf16.h"
 
-/* ---- oneDNN, as little as is needed --------------------------------------- */
+/* ---- oneDNN, as little as is needed -------------------------------------- */
 
 static dnnl_engine_t engine;
 static dnnl_stream_t stream;
@@ -173,7 +173,7 @@ static void drop_product(product *p)
     dnnl_memory_destroy(p->y);
 }
 
-/* ---- the comparison ------------------------------------------------------- */
+/* ---- the comparison ------------------------------------------------------ */
 
 typedef struct shape {
     int64_t n, in, out;

@@ -15,7 +15,7 @@
 #error "kernels.h: define AQ before including"
 #endif
 
-/* ---- attention ------------------------------------------------------------ */
+/* ---- attention ----------------------------------------------------------- */
 
 #define SOFT (AQ / VS) /* vectors that hold one value of every query */
 _Static_assert(SOFT * VS == AQ && SOFT <= SIDE, "queries in whole vectors");
@@ -71,7 +71,7 @@ static inline void pack_columns(float *restrict panel,
         for (int j = 0; j < nr; j++) panel[k * nr + j] = src[j * ld + k];
 }
 
-/* ---- elements --------------------------------------------------------------- */
+/* ---- elements ------------------------------------------------------------ */
 
 static void k_modulate(float *restrict x, int64_t c,
                        const float *restrict scale, const float *restrict shift)

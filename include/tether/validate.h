@@ -70,7 +70,8 @@ void tt_metrics_measure(tt_metrics *m, const double *got, const double *want,
 
 typedef enum tt_outcome {
     TT_PASS, TT_TIE,   /* a selection flipped inside the arithmetic's error   */
-    TT_MISMATCH, TT_MISSING, TT_MISSHAPEN
+    TT_MISMATCH, TT_MISSING, TT_MISSHAPEN,
+    TT_UNJUDGED        /* nothing says what it should be: no pass, no failure */
 } tt_outcome;
 const char *tt_outcome_name(tt_outcome o);
 
@@ -117,7 +118,7 @@ typedef struct tt_growth {
 tt_status tt_report_new(tt_ctx *ctx, tt_report **out, const char *title,
                         const tt_arith *arith);
 void tt_report_free(tt_report *r);
-/* Copies the verdict. When `got` is not NULL (both [n] of v's shape, kept only
+/* Copies the verdict. One that is TT_UNJUDGED counts as not compared. When `got` is not NULL (both [n] of v's shape, kept only
  * for a bounded number of failures) the error's map over (row, column) and
  * the histogram go into the HTML page. */
 void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
@@ -127,8 +128,8 @@ void tt_report_grow(tt_report *r, const tt_growth *g);
 void tt_report_note(tt_report *r, const char *fmt, ...) TT_PRINTF(2, 3);
 
 int64_t tt_report_count(const tt_report *r, tt_outcome o);
-int64_t tt_report_compared(const tt_report *r); /* verdicts with elements     */
-/* First verdict that is not a pass or a tie, in the order added, or NULL. */
+int64_t tt_report_compared(const tt_report *r); /* judged, with elements      */
+/* First failure in the order added, or NULL. */
 const tt_verdict *tt_report_first(const tt_report *r);
 /* True when something was compared and everything passed or tied. */
 bool tt_report_passed(const tt_report *r);

@@ -70,6 +70,9 @@ void call_oracle(tt_ctx *ctx, const op_call *q, double *out);
 void call_emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                   const double *want, double *out);
 
+/* Write v->where from v->m.worst. */
+void verdict_place(tt_verdict *v);
+
 /* What a mistake looks like: try mistakes a port makes, on the same inputs or
  * on the result, until one explains `got`. False when none does.
  *   q        the call, NULL for a tensor of a file

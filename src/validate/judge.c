@@ -10,18 +10,18 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "tether/validate.h"
+#include "validate/call.h"
 
 enum { ROW_LEAST = 64 };   /* values that are judged together, at least       */
 
 const char *tt_outcome_name(tt_outcome o)
 {
     static const char *const name[] = {"pass", "tie", "mismatch", "missing",
-                                       "misshapen"};
+                                       "misshapen", "not judged"};
     return name[o];
 }
 
-static void place(tt_verdict *v)
+void verdict_place(tt_verdict *v)
 {
     int64_t at[TT_MAX_RANK], i = v->m.worst;
     size_t used = 1;
@@ -127,5 +127,5 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
     if (nonfinite) v->ratio = INFINITY;
     v->outcome = v->ratio <= 1 ? TT_PASS : TT_MISMATCH;
     v->m.worst = worst;
-    place(v);
+    verdict_place(v);
 }

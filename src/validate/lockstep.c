@@ -7,34 +7,27 @@
  * what the declared arithmetic may make of one chunk. Two more are never
  * restored and show how the errors grow.
  *
- * Selections are integers and cannot be a little wrong. A pick that differs
- * is a tie when the scores it hangs on lie closer together than the
- * emulation's own error of the scores, else a mistake. */
+ * Selections are integers and cannot be a little wrong: selection_compare says
+ * what a tie is. What comes after a tie in the same chunk (later rounds, and
+ * the cache from that layer on) is no failure where it differs, and no pass;
+ * the next chunk starts from our state again. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "validate/call.h"
+#include "validate/rounds.h"
 #include "validate/walk.h"
 
-enum { OURS, FORCED, FORCED_EMUL, FREE, FREE_EMUL, RUNS, ROUNDS_MAX = 256,
-       PICKS_MAX = 64 };
-
-/* One admission round as it happened in one rollout. */
-typedef struct round {
-    int64_t layer, sub, P;
-    double score[PICKS_MAX], margin;
-    uint8_t keep[PICKS_MAX];
-} round_;
+enum { OURS, FORCED, FORCED_EMUL, FREE, FREE_EMUL, RUNS };
 
 typedef struct lane {
     const tt_ops *ops;
     tt_rollout *run;
     tt_prompt *prompt;
     const tt_real *x;        /* the chunk                                     */
-    int64_t nrounds;         /* of this chunk                                 */
-    round_ rounds[ROUNDS_MAX];
+    round_list rounds;       /* of this chunk                                 */
 } lane;
 
 typedef struct lockstep {
@@ -44,18 +37,10 @@ typedef struct lockstep {
     const char *state;
     lane lane[RUNS];
     int64_t chunk, frames, n; /* n values of the chunk                        */
-    bool tie;                 /* a pick flipped inside the error              */
+    int64_t tie, own;         /* layer of the candidate's first flipped pick,
+                                 of the emulation's; -1: none                 */
+    char why_not[160];        /* what comes after the former is not judged    */
 } lockstep;
-
-static void on_grab(void *user, const tt_grab_record *g)
-{
-    lane *l = user;
-    if (l->nrounds == ROUNDS_MAX || g->P > PICKS_MAX) return;
-    round_ *r = &l->rounds[l->nrounds++];
-    r->layer = g->layer, r->sub = g->sub, r->P = g->P, r->margin = g->margin;
-    memcpy(r->score, g->score, (size_t)g->P * sizeof *r->score);
-    memcpy(r->keep, g->keep, (size_t)g->P);
-}
 
 static double *widen(tt_ctx *ctx, const tt_real *x, int64_t n)
 {
@@ -94,9 +79,8 @@ static void judge(lockstep *s, const char *path, const double *got,
 }
 
 /* Verdict over integers: equal or not. */
-static bool judge_equal(lockstep *s, const char *path, tt_outcome bad,
-                        const int32_t *got, const int32_t *want, int64_t n,
-                        const char *why)
+static bool judge_equal(lockstep *s, const char *path, const int32_t *got,
+                        const int32_t *want, int64_t n, const char *why)
 {
     const tt_arena_mark mark = tt_arena_here(&s->ctx->scratch);
     tt_verdict v = {.op = "", .rank = 1, .dim = {n}};
@@ -105,14 +89,22 @@ static bool judge_equal(lockstep *s, const char *path, tt_outcome bad,
     if (s->ctx->status) return false;
     for (int64_t i = 0; i < n; i++) g[i] = got[i], w[i] = want[i];
     tt_metrics_measure(&v.m, g, w, n);
-    v.outcome = v.m.differ ? bad : TT_PASS;
+    v.outcome = v.m.differ ? TT_MISMATCH : TT_PASS;
     v.ratio = v.m.differ ? INFINITY : 0;
     snprintf(v.path, sizeof v.path, "%s", path);
-    snprintf(v.where, sizeof v.where, "[%lld]", (long long)v.m.worst);
+    verdict_place(&v);
     if (v.m.differ) snprintf(v.hint, sizeof v.hint, "%s", why);
     tt_report_add(s->report, &v, g, w);
     tt_arena_reset(&s->ctx->scratch, mark);
     return !v.m.differ;
+}
+
+static void not_judged(lockstep *s, const char *path, const char *why)
+{
+    tt_verdict v = {.op = "", .outcome = TT_UNJUDGED};
+    snprintf(v.path, sizeof v.path, "%s", path);
+    snprintf(v.hint, sizeof v.hint, "not judged: %.160s", why);
+    tt_report_add(s->report, &v, NULL, NULL);
 }
 
 /* ---- the cache ----------------------------------------------------------- */
@@ -141,6 +133,27 @@ static bool same_slots(const tt_layer *a, const tt_layer *b)
            && !memcmp(a->tpos, b->tpos, bytes);
 }
 
+/* Which frame, place and time each slot holds; true when all are ours. */
+static bool judge_slots(lockstep *s, const char *path, const tt_layer *theirs,
+                        const tt_layer *ours)
+{
+    const int32_t length[2] = {(int32_t)theirs->len, (int32_t)ours->len};
+    if (length[0] != length[1])
+        return judge_equal(s, path, &length[0], &length[1], 1,
+                           "another number of live slots");
+    if (memcmp(theirs->src_frame, ours->src_frame,
+               (size_t)ours->len * sizeof *ours->src_frame))
+        return judge_equal(s, path, theirs->src_frame, ours->src_frame,
+                           ours->len, "another frame is kept");
+    if (memcmp(theirs->sidx, ours->sidx,
+               (size_t)ours->len * sizeof *ours->sidx))
+        return judge_equal(s, path, theirs->sidx, ours->sidx, ours->len,
+                           "another place in the frame");
+    return judge_equal(s, path, theirs->tpos, ours->tpos, ours->len,
+                       "another position in time");
+}
+
+/* Layers in front of a flipped pick do not know of it. */
 static void judge_cache(lockstep *s, int64_t layers)
 {
     for (int64_t l = 0; l < layers && !s->ctx->status; l++) {
@@ -148,22 +161,19 @@ static void judge_cache(lockstep *s, int64_t layers)
         char path[96];
         for (int i = 0; i < 3; i++)
             y[i] = tt_cache_layer(tt_rollout_cache(s->lane[i].run), l);
-        snprintf(path, sizeof path, "chunk.%lld/cache.layer.%lld.slots",
+        snprintf(path, sizeof path, "chunk.%lld/cache.layer.%lld",
                  (long long)s->chunk, (long long)l);
-        const int32_t length[2] = {(int32_t)y[1]->len, (int32_t)y[0]->len};
-        bool same = length[0] == length[1];
-        if (!same)
-            judge_equal(s, path, TT_MISMATCH, &length[0], &length[1], 1,
-                        "another number of live slots");
-        else
-            same = judge_equal(s, path, s->tie ? TT_TIE : TT_MISMATCH,
-                               y[1]->src_frame, y[0]->src_frame, y[0]->len,
-                               s->tie ? "follows the flipped pick"
-                                      : "another frame is kept");
-        if (same && !same_slots(y[1], y[0]))
-            judge_equal(s, path, TT_MISMATCH, y[1]->tpos, y[0]->tpos,
-                        y[0]->len, "another position in time");
-        if (!same || !same_slots(y[2], y[0])) continue; /* other frames */
+        if (s->tie >= 0 && l >= s->tie) {
+            not_judged(s, path, s->why_not);
+            continue;
+        }
+        snprintf(strchr(path, 0), sizeof path - strlen(path), ".slots");
+        if (!judge_slots(s, path, y[1], y[0]) || s->ctx->status) continue;
+        if ((s->own >= 0 && l >= s->own) || !same_slots(y[2], y[0])) {
+            strcpy(strrchr(path, '.'), ".kv");
+            not_judged(s, path, "the declared arithmetic keeps other frames");
+            continue;
+        }
         judge_half(s, l, "k", y, false);
         judge_half(s, l, "v", y, true);
     }
@@ -171,48 +181,81 @@ static void judge_cache(lockstep *s, int64_t layers)
 
 /* ---- admission ----------------------------------------------------------- */
 
-static void judge_round(lockstep *s, const round_ *ours, const round_ *theirs,
-                        const round_ *emul)
+static void flipped(lockstep *s, const round_item *at, const char *path)
 {
-    char path[96];
-    double off = 0, own = 0;
-    int32_t keep[2][PICKS_MAX];
-    const int64_t P = ours->P;
-    for (int64_t i = 0; i < P; i++) {
-        keep[0][i] = theirs->keep[i], keep[1][i] = ours->keep[i];
-        own = fmax(own, fabs(emul->score[i] - ours->score[i]));
-        off = fmax(off, fabs(theirs->score[i] - ours->score[i]));
+    s->tie = at->layer;
+    snprintf(s->why_not, sizeof s->why_not, "it follows the flipped pick at "
+             "%.110s", path);
+}
+
+static void judge_keep(lockstep *s, const char *path, const round_item *ours,
+                       const round_item *theirs, const round_item *emul)
+{
+    tt_verdict v = {.op = "", .outcome = TT_PASS, .rank = 1, .dim = {ours->P}};
+    const selection both = {
+        .got = theirs->keep, .want = ours->keep, .score = ours->score,
+        .emul = emul->score, .theirs = theirs->score, .P = ours->P};
+    tt_metrics_measure(&v.m, theirs->keep, ours->keep, ours->P);
+    switch (selection_compare(&both, s->arith, &v.ratio, v.hint,
+                              sizeof v.hint)) {
+    case PICK_SAME: break;
+    case PICK_TIE: v.outcome = TT_TIE; break;
+    case PICK_WRONG: v.outcome = TT_MISMATCH; break;
     }
-    snprintf(path, sizeof path, "chunk.%lld/grab.layer.%lld.%lld.score",
+    snprintf(v.path, sizeof v.path, "%s.keep", path);
+    verdict_place(&v);
+    tt_report_add(s->report, &v, theirs->keep, ours->keep);
+    if (v.outcome == TT_TIE) flipped(s, ours, v.path);
+}
+
+static void judge_round(lockstep *s, const round_item *ours,
+                        const round_item *theirs, const round_item *emul)
+{
+    char path[96], score[104];
+    snprintf(path, sizeof path, "chunk.%lld/grab.layer.%lld.%lld",
              (long long)s->chunk, (long long)ours->layer,
              (long long)ours->sub);
-    judge(s, path, theirs->score, ours->score, emul->score, 1, &P);
-    memcpy(strrchr(path, '.'), ".keep", 6);
-    const bool near = ours->margin <= TT_SLACK * own;
-    char why[160];
-    snprintf(why, sizeof why, "picks flipped: margin %.3g, scores moved by "
-             "%.3g, the arithmetic moves them by %.3g", ours->margin, off, own);
-    if (!judge_equal(s, path, near ? TT_TIE : TT_MISMATCH, keep[0], keep[1], P,
-                     why))
-        s->tie |= near;
+    if (s->tie >= 0) {
+        not_judged(s, path, s->why_not);
+        return;
+    }
+    if (!round_matches(theirs, ours)) {
+        const int32_t flag[2] = {0, 1};
+        judge_equal(s, path, &flag[0], &flag[1], 1, "other candidates, or "
+                    "another layer");
+        return;
+    }
+    snprintf(score, sizeof score, "%s.score", path);
+    if (s->own >= 0 || !emul || !round_matches(emul, ours)) {
+        not_judged(s, score, "the declared arithmetic keeps other frames");
+        if (!round_same_pick(theirs, ours)) {
+            memcpy(strrchr(score, '.'), ".keep", 6);
+            not_judged(s, score, "the declared arithmetic keeps other frames");
+            flipped(s, ours, score);
+        }
+        return;
+    }
+    judge(s, score, theirs->score, ours->score, emul->score, 1, &ours->P);
+    judge_keep(s, path, ours, theirs, emul);
+    if (!round_same_pick(emul, ours)) s->own = ours->layer;
 }
 
 static void judge_rounds(lockstep *s)
 {
-    const lane *a = &s->lane[OURS], *b = &s->lane[FORCED];
-    const lane *e = &s->lane[FORCED_EMUL];
-    s->tie = false;
-    for (int64_t i = 0; i < a->nrounds; i++) {
-        const round_ *r = &a->rounds[i];
-        if (i < b->nrounds && i < e->nrounds && b->rounds[i].P == r->P
-            && e->rounds[i].P == r->P && b->rounds[i].layer == r->layer)
-            judge_round(s, r, &b->rounds[i], &e->rounds[i]);
+    const round_list *a = &s->lane[OURS].rounds, *b = &s->lane[FORCED].rounds;
+    const round_item *theirs = b->first;
+    const round_item *emul = s->lane[FORCED_EMUL].rounds.first;
+    s->tie = s->own = -1;
+    for (const round_item *r = a->first; r && theirs; r = r->next) {
+        judge_round(s, r, theirs, emul);
+        theirs = theirs->next;
+        if (emul) emul = emul->next;
     }
-    const int32_t n[2] = {(int32_t)b->nrounds, (int32_t)a->nrounds};
+    const int32_t n[2] = {(int32_t)b->n, (int32_t)a->n};
     char path[64];
     snprintf(path, sizeof path, "chunk.%lld/grab.rounds", (long long)s->chunk);
     if (n[1] || n[0])
-        judge_equal(s, path, TT_MISMATCH, &n[0], &n[1], 1,
+        judge_equal(s, path, &n[0], &n[1], 1,
                     "another number of admission rounds");
 }
 
@@ -269,7 +312,7 @@ static tt_status next_chunk(lockstep *s)
         if (i == FORCED || i == FORCED_EMUL)
             tt_rollout_restore(ctx, l->run, s->state);
         ctx->ops = l->ops;
-        l->nrounds = 0;
+        rounds_clear(&l->rounds);
         const tt_status end = tt_rollout_next(ctx, l->run, &l->x, &s->frames);
         if (end == TT_END || gave_up(s, i)) return TT_END;
     }
@@ -287,7 +330,10 @@ static bool open_lanes(lockstep *s, const tt_model_parts *m)
         if (gave_up(s, i) || ctx->status) return false;
         ctx->ops = s->lane[OURS].ops;    /* a saved state names its backend */
         tt_rollout_open(ctx, &l->run, m->dit, l->prompt, &m->rollout);
-        if (!ctx->status) tt_cache_on_grab(tt_rollout_cache(l->run), on_grab, l);
+        if (ctx->status) break;
+        l->rounds.ctx = ctx;
+        rounds_clear(&l->rounds);
+        tt_cache_on_grab(tt_rollout_cache(l->run), rounds_take, &l->rounds);
     }
     return !ctx->status;
 }
@@ -301,7 +347,8 @@ tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
     const tt_dit_config *c = tt_dit_get_config(m->dit);
     lockstep *s = tt_alloc0(ctx, &ctx->scratch, 1, sizeof *s, "lockstep");
     if (!s) return ctx->status;
-    *s = (lockstep){.ctx = ctx, .report = r, .arith = arith, .state = state};
+    *s = (lockstep){.ctx = ctx, .report = r, .arith = arith, .state = state,
+                    .tie = -1, .own = -1};
     s->lane[OURS].ops = tt_ops_default();
     s->lane[FORCED].ops = s->lane[FREE].ops = candidate;
     s->lane[FORCED_EMUL].ops = s->lane[FREE_EMUL].ops = emul;
@@ -318,6 +365,7 @@ tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
     for (int i = 0; i < RUNS; i++) {
         tt_rollout_close(s->lane[i].run);
         tt_prompt_free(s->lane[i].prompt);
+        rounds_free(&s->lane[i].rounds);
     }
     unlink(state);
     tt_arena_reset(&ctx->scratch, mark);

@@ -17,7 +17,7 @@ static error_map *map_make(tt_report *r, const tt_verdict *v,
 
 bool report_failing(tt_outcome o)
 {
-    return o != TT_PASS && o != TT_TIE;
+    return o == TT_MISMATCH || o == TT_MISSING || o == TT_MISSHAPEN;
 }
 
 tt_status tt_report_new(tt_ctx *ctx, tt_report **out, const char *title,
@@ -61,7 +61,7 @@ void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
     *r->end = i;
     r->end = &i->next;
     r->count[v->outcome]++;
-    r->compared += v->m.n > 0;
+    r->compared += v->m.n > 0 && v->outcome != TT_UNJUDGED;
     if (!r->failed && report_failing(v->outcome)) r->failed = &i->v;
 }
 
@@ -112,11 +112,15 @@ bool tt_report_passed(const tt_report *r)
 void report_headline(const tt_report *r, char *out, size_t n)
 {
     const tt_verdict *v = r->failed;
+    char rest[64] = "";
+    if (r->count[TT_UNJUDGED])
+        snprintf(rest, sizeof rest, "; %lld more were not judged",
+                 (long long)r->count[TT_UNJUDGED]);
     if (!v && !r->compared)
         snprintf(out, n, "FAIL: nothing was compared");
     else if (!v)
-        snprintf(out, n, "PASS: %lld tensors%s", (long long)r->compared,
-                 r->count[TT_TIE] ? ", ties in selections included" : "");
+        snprintf(out, n, "PASS: %lld tensors%s%s", (long long)r->compared,
+                 r->count[TT_TIE] ? ", ties in selections included" : "", rest);
     else if (v->outcome == TT_MISSING || v->outcome == TT_MISSHAPEN)
         snprintf(out, n, "FAIL: first wrong tensor: %s is %s%s%s", v->path,
                  tt_outcome_name(v->outcome), *v->hint ? ": " : "", v->hint);

@@ -39,7 +39,7 @@ typedef struct growth_item {
     struct growth_item *next;
 } growth_item;
 
-enum { OUTCOMES = TT_MISSHAPEN + 1 };
+enum { OUTCOMES = TT_UNJUDGED + 1 };
 
 struct tt_report {
     tt_arena arena;      /* holds the report itself                           */

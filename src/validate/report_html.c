@@ -49,7 +49,7 @@ static void put_row(FILE *f, const tt_verdict *v)
         v->m.max_ulp, v->m.q50, v->m.q99, v->earned, v->ratio};
     fprintf(f, "<tr%s><td class=\"l\">%s</td><td class=\"l\">",
             report_failing(v->outcome) ? " class=\"bad\""
-            : v->outcome == TT_TIE ? " class=\"tie\"" : "",
+            : v->outcome != TT_PASS ? " class=\"tie\"" : "",
             tt_outcome_name(v->outcome));
     report_xml(f, v->path);
     fputs("</td><td class=\"l\">", f);

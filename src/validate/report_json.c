@@ -6,8 +6,8 @@
  *   title     text                 program    {name, version}
  *   arith     {name, summary} or null: the declared arithmetic
  *   passed    bool                 headline   one sentence
- *   compared  verdicts with elements
- *   counts    {pass, tie, mismatch, missing, misshapen}
+ *   compared  tensors that were judged
+ *   counts    {pass, tie, mismatch, missing, misshapen, not judged}
  *   notes     [text]
  *   first     index in verdicts of the first failure, or null
  *   verdicts  in order of execution:

@@ -41,6 +41,10 @@ static void put_case(FILE *f, const tt_verdict *v)
         if (*v->hint) fputs(": ", f);
         report_xml(f, v->hint);
         fputs("\"/>\n", f);
+    } else if (v->outcome == TT_UNJUDGED) {
+        fputs("      <skipped message=\"", f);
+        report_xml(f, v->hint);
+        fputs("\"/>\n", f);
     } else {
         fputs("      <system-out>tie", f);
         if (*v->hint) fputs(": ", f);
@@ -63,7 +67,8 @@ tt_status tt_report_junit(tt_ctx *ctx, const tt_report *r, const char *path)
           "  <testsuite name=\"", o.f);
     report_xml(o.f, r->title);
     fprintf(o.f, "\" tests=\"%lld\" failures=\"%lld\" errors=\"0\" "
-            "skipped=\"0\">\n", (long long)cases, (long long)failures);
+            "skipped=\"%lld\">\n", (long long)cases, (long long)failures,
+            (long long)r->count[TT_UNJUDGED]);
     fputs("    <properties>\n", o.f);
     for (const note_item *i = r->notes; i; i = i->next) {
         fputs("      <property name=\"note\" value=\"", o.f);

@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * First line the result, with the first wrong tensor's name; then the counts;
- * then one line per failure (every verdict with `all`), in order. */
+ * then one line per failure (every verdict with `all`), in order; then what
+ * could not be judged, and why; then the curves. */
 #include "validate/report.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ static void put_number(FILE *f, double x)
 
 static void put_verdict(FILE *f, const tt_verdict *v)
 {
-    fprintf(f, "%-9s", tt_outcome_name(v->outcome));
+    fprintf(f, "%-10s", tt_outcome_name(v->outcome));
     if (v->m.n > 0) {
         put_number(f, v->m.max_abs);
         put_number(f, v->m.rel_l2);
@@ -53,34 +54,41 @@ static void put_counts(FILE *f, const tt_report *r)
     fputc('\n', f);
 }
 
-static void put_list(FILE *f, const tt_report *r, bool all)
+/* Verdicts of one kind, cut after SHOWN; passes go with the failures. */
+static void put_list(FILE *f, const tt_report *r, bool unjudged, bool all)
 {
     int64_t shown = 0, hidden = 0;
     for (const verdict_item *i = r->first; i; i = i->next) {
+        if ((i->v.outcome == TT_UNJUDGED) != unjudged) continue;
         if (!all && i->v.outcome == TT_PASS) continue;
         if (!all && shown >= SHOWN) {
             hidden++;
             continue;
         }
         if (!shown++)
-            fprintf(f, "%-9s %9s %9s %9s %9s  tensor\n", "", "max abs",
+            fprintf(f, "%-10s %9s %9s %9s %9s  tensor\n", "", "max abs",
                     "rel L2", "SNR dB", "x allowed");
         put_verdict(f, &i->v);
     }
     if (hidden)
-        fprintf(f, "and %lld more\n", (long long)hidden);
+        fprintf(f, "and %lld more%s\n", (long long)hidden,
+                unjudged ? " that were not judged" : "");
 }
 
+/* Every curve by itself, though the points of several come in turn. */
 static void put_growth(FILE *f, const tt_report *r)
 {
-    const char *curve = "";
     for (const growth_item *i = r->growth; i; i = i->next) {
-        if (strcmp(curve, i->g.curve)) {
-            curve = i->g.curve;
-            fprintf(f, "%s, error of each chunk (allowed for):\n", curve);
-        }
-        fprintf(f, "  chunk %lld  %.3g  (%.3g)\n", (long long)i->g.chunk,
-                i->g.rel_l2, i->g.earned);
+        bool known = false;
+        for (const growth_item *k = r->growth; k != i; k = k->next)
+            known = known || !strcmp(k->g.curve, i->g.curve);
+        if (known) continue;
+        fprintf(f, "%s, relative L2 error of each chunk, and what the declared "
+                "arithmetic errs:\n", i->g.curve);
+        for (const growth_item *k = i; k; k = k->next)
+            if (!strcmp(k->g.curve, i->g.curve))
+                fprintf(f, "  chunk %3lld  %9.3g  %9.3g\n",
+                        (long long)k->g.chunk, k->g.rel_l2, k->g.earned);
     }
 }
 
@@ -98,7 +106,8 @@ tt_status tt_report_text(tt_ctx *ctx, const tt_report *r, const char *path,
         report_plain(o.f, i->text);
         fputc('\n', o.f);
     }
-    put_list(o.f, r, all);
+    put_list(o.f, r, false, all);
+    put_list(o.f, r, true, all);
     put_growth(o.f, r);
     return report_close(ctx, &o, path);
 }

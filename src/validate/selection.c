@@ -3,10 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   GRAB keeps the M best of P scores. A program may swap two frames
- *         whose scores differ by less than TT_SLACK e, where e is the largest
- *         error of the declared arithmetic over the row, at least half a unit
- *         of its format at the largest score. */
+ * The one rule for files and for runs side by side is selection_compare. */
 #include "validate/dump.h"
 
 #include <math.h>
@@ -26,29 +23,66 @@ static double score_error(const selection *s, const tt_arith *arith)
     return e > half ? e : half;
 }
 
-pick selection_compare(const selection *s, const tt_arith *arith,
-                       double *margin, double *allowed)
+/* The kept ones are the best of these scores. Scores that were rounded to be
+ * written keep their order, so equal ones say nothing. */
+static bool best_kept(const double *keep, const double *score, int64_t P)
 {
-    bool same = true, finite = s->score != NULL;
-    int64_t kept[2] = {0, 0};
-    *margin = *allowed = 0;
-    for (int64_t c = 0; c < s->P; c++) {
-        same = same && s->got[c] == s->want[c];
-        finite = finite && isfinite(s->score[c])
-                 && (s->got[c] == 0 || s->got[c] == 1);
-        kept[0] += s->got[c] != 0;
-        kept[1] += s->want[c] != 0;
-    }
-    if (same) return PICK_SAME;
-    if (!arith || !finite || kept[0] != kept[1]) return PICK_WRONG;
-    *allowed = TT_SLACK * score_error(s, arith);
+    double kept = INFINITY, dropped = -INFINITY;
+    for (int64_t c = 0; c < P; c++)
+        if (keep[c] != 0) kept = fmin(kept, score[c]);
+        else dropped = fmax(dropped, score[c]);
+    return kept >= dropped;
+}
+
+/* The largest difference of our scores between a frame of ours that they
+ * dropped and one of theirs that we did. */
+static double crossed(const selection *s)
+{
+    double most = 0;
     for (int64_t c = 0; c < s->P; c++)
         for (int64_t d = 0; d < s->P; d++)
-            if (s->got[c] && !s->want[c] && s->want[d] && !s->got[d]) {
-                const double gap = s->score[d] - s->score[c];
-                if (gap > *margin) *margin = gap;
-            }
-    return *margin <= *allowed ? PICK_TIE : PICK_WRONG;
+            if (s->got[c] != 0 && s->want[c] == 0 && s->want[d] != 0
+                && s->got[d] == 0)
+                most = fmax(most, s->score[d] - s->score[c]);
+    return most;
+}
+
+pick selection_compare(const selection *s, const tt_arith *arith,
+                       double *ratio, char *why, size_t size)
+{
+    bool same = true, finite = true, binary = true;
+    int64_t theirs = 0, ours = 0;
+    *ratio = 0;
+    for (int64_t c = 0; c < s->P; c++) {
+        same = same && s->got[c] == s->want[c];
+        binary = binary && (s->got[c] == 0 || s->got[c] == 1);
+        finite = finite && s->score && isfinite(s->score[c]);
+        theirs += s->got[c] != 0;
+        ours += s->want[c] != 0;
+    }
+    if (same) return PICK_SAME;
+    *ratio = INFINITY;
+    if (!binary || theirs != ours) {
+        snprintf(why, size, "%lld frames were kept where %lld are",
+                 (long long)theirs, (long long)ours);
+        return PICK_WRONG;
+    }
+    if (s->theirs && !best_kept(s->got, s->theirs, s->P)) {
+        snprintf(why, size, "other frames were kept, and not the best of their "
+                 "own scores");
+        return PICK_WRONG;
+    }
+    if (!arith || !finite) {
+        snprintf(why, size, "other frames were kept%s", arith
+                 ? ", and no scores are known to tell a tie by" : "");
+        return PICK_WRONG;
+    }
+    const double margin = crossed(s);
+    const double allowed = TT_SLACK * score_error(s, arith);
+    if (allowed > 0) *ratio = margin / allowed;
+    snprintf(why, size, "other frames were kept: scores %.3g apart, the "
+             "arithmetic allows %.3g", margin, allowed);
+    return margin <= allowed ? PICK_TIE : PICK_WRONG;
 }
 
 bool selection_score_name(char *out, size_t size, const char *name)
@@ -74,42 +108,34 @@ static const double *scores_of(dump_run *d, tt_file *f, const char *name,
     return tt_read_double(d->ctx, &d->ctx->scratch, &e->t);
 }
 
-/* The chunk of a round of a trace, -1 when the file does not say. */
-static int64_t chunk_of_round(dump_run *d, int64_t round)
+int64_t selection_find(dump_run *d, tt_file *file, const char *name,
+                       const double *got, const double *want, int64_t n,
+                       int64_t P, pick *p, double *ratio, char *why,
+                       size_t size)
 {
-    const tt_entry *e = tt_file_find(d->f.want, "grab_chunk");
-    if (!e || e->t.rank != 1 || round >= e->t.dim[0]) return -1;
-    const double *x = tt_read_double(d->ctx, &d->ctx->scratch, &e->t);
-    return x ? (int64_t)x[round] : -1;
+    char score[224];
+    tt_file *oracle = dump_oracle(d, name);
+    if (!selection_score_name(score, sizeof score, name)) return -1;
+    const double *ours = scores_of(d, oracle ? oracle : d->f.want, score, n);
+    const double *theirs = scores_of(d, file, score, n);
+    const double *emul = scores_of(d, dump_emul(d, name), score, n);
+    for (int64_t at = 0; at + P <= n; at += P) {
+        const selection s = {
+            got + at, want + at, ours ? ours + at : NULL,
+            emul ? emul + at : NULL, theirs ? theirs + at : NULL, P};
+        *p = selection_compare(&s, d->opt->arith, ratio, why, size);
+        if (*p != PICK_SAME) return at / P;
+    }
+    return -1;
 }
 
-void selection_judge(dump_run *d, tt_verdict *v, const char *name,
-                     const double *got, const double *want, int64_t n)
+bool selection_own(dump_run *d, const char *name, const double *got, int64_t n,
+                   int64_t P)
 {
-    char score[sizeof v->path];
-    const int64_t P = v->rank > 0 ? v->dim[v->rank - 1] : n;
-    if (!selection_score_name(score, sizeof score, name) || P < 1) return;
-    const double *ours = scores_of(d, d->f.oracle ? d->f.oracle : d->f.want,
-                                   score, n);
-    const double *emul = scores_of(d, d->f.emul, score, n);
-    for (int64_t row = 0; row < n / P; row++) {
-        double margin, allowed;
-        const selection s = {
-            got + row * P, want + row * P, ours ? ours + row * P : NULL,
-            emul ? emul + row * P : NULL, P};
-        const pick p = selection_compare(&s, d->opt->arith, &margin, &allowed);
-        if (p == PICK_SAME) continue;
-        v->outcome = p == PICK_TIE ? TT_TIE : TT_MISMATCH;
-        v->ratio = allowed > 0 ? margin / allowed : INFINITY;
-        v->m.worst = row * P;
-        snprintf(v->where, sizeof v->where, "[%lld]", (long long)row);
-        snprintf(v->hint, sizeof v->hint, "other frames were kept in round "
-                 "%lld: scores %.3g apart, the arithmetic allows %.3g",
-                 (long long)row, margin, allowed);
-        if (p == PICK_TIE && d->rounds >= 0) {
-            d->tie_round = row;
-            d->tie_chunk = chunk_of_round(d, row);
-        }
-        return; /* what comes after it is not comparable */
-    }
+    char score[224];
+    if (!selection_score_name(score, sizeof score, name)) return true;
+    const double *theirs = scores_of(d, d->f.got, score, n);
+    for (int64_t at = 0; theirs && at + P <= n; at += P)
+        if (!best_kept(got + at, theirs + at, P)) return false;
+    return true;
 }

@@ -31,7 +31,7 @@ enum { L = 6, F = 3, T = L * F, H = 2, D = 20, P = 6, NQ = T * H * D };
 typedef enum fault {
     NONE, ELEMENT, ROWS, FRAME, SIGN, A_NAN, MISSING, SHAPE, SCALE, INTEGER,
     AS_I64, PICK_FAR, PICK_NEAR, EXTRA, ROUND_BF16, ROUND_F16, AS_BF16, MERGED,
-    ONE_ULP, FAULTS
+    ONE_ULP, PICK_OWN, NEAR_WRONG, FAULTS
 } fault;
 
 static double noise(uint64_t *s)
@@ -102,13 +102,17 @@ static void put_dump(const char *path, fault f)
         tt_st_add(w, "chunk.1/grab.candidates", TT_F32, 1, few, real);
     else
         tt_st_add(w, "chunk.1/grab.candidates", TT_I64, 1, few, ids);
+    const bool near = f == PICK_NEAR || f == NEAR_WRONG;
+    if (near) score[4] = score[3] + 1e-9;
     tt_st_add(w, "chunk.1/grab.score", TT_F64, 1, few, score);
     if (f == PICK_FAR) keep[0] = 0, keep[5] = 1;
-    if (f == PICK_NEAR) keep[3] = 0, keep[4] = 1;
+    if (near || f == PICK_OWN) keep[3] = 0, keep[4] = 1;
     tt_st_add(w, "chunk.1/grab.keep", TT_U8, 1, few, keep);
     for (int i = 0; i < NQ; i++) x[i] = (float)noise(&s);
-    if (f == PICK_NEAR) x[0] += 1;   /* another frame, other values */
-    add_floats(w, "chunk.1/step.0/x0", x, 2, flat, f);
+    if (f == NEAR_WRONG) x[0] += 1;
+    add_floats(w, "chunk.2/step.0/e0", x, 2, flat, f);  /* time alone */
+    if (near) x[1] += 1;             /* another frame, other values */
+    add_floats(w, "chunk.2/step.0/x0", x, 2, flat, f);
     if (f == EXTRA) tt_st_add(w, "nobody's", TT_I64, 1, few, ids);
     expect_ok(tt_st_finish(w), path);
 }
@@ -165,6 +169,8 @@ static void test_faults(void)
         {SCALE, POINT, "0.5", TT_MISMATCH},
         {INTEGER, "chunk.1/grab.candidates", "", TT_MISMATCH},
         {PICK_FAR, "chunk.1/grab.keep", "other frames", TT_MISMATCH},
+        {PICK_OWN, "chunk.1/grab.keep", "not the best of their own",
+         TT_MISMATCH},
     };
     static const char *const arith[] = {NULL, "f32", "bf16", "f16-stored"};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
@@ -199,14 +205,19 @@ static void test_honest(void)
     expect_first(ROUND_BF16, "f16", "chunk.1/step.0/tokens", TT_MISMATCH, "");
 }
 
-/* A pick between equal scores is a tie, and what follows is not judged. */
+/* A pick between equal scores is a tie; what follows it and differs is no pass
+ * and no failure, what does not follow it can fail. */
 static void test_ties(void)
 {
     tt_report *r = compare(PICK_NEAR, "f32", false, false);
-    expect(tt_report_passed(r) && tt_report_count(r, TT_TIE) == 2,
-           "a tie and what follows it: %lld ties",
-           (long long)tt_report_count(r, TT_TIE));
+    expect(tt_report_passed(r) && tt_report_count(r, TT_TIE) == 1
+           && tt_report_count(r, TT_UNJUDGED) == 1
+           && tt_report_compared(r) == 6,
+           "a tie and what follows it: %lld ties, %lld of 7 compared",
+           (long long)tt_report_count(r, TT_TIE),
+           (long long)tt_report_compared(r));
     tt_report_free(r);
+    expect_first(NEAR_WRONG, "f32", "chunk.2/step.0/e0", TT_MISMATCH, "one");
     r = compare(PICK_NEAR, NULL, true, false);
     expect(!tt_report_passed(r), "without an arithmetic there are no ties");
     tt_report_free(r);
@@ -215,7 +226,7 @@ static void test_ties(void)
 static void test_coverage(void)
 {
     tt_report *r = compare(MISSING, "f32", false, true);
-    expect(tt_report_passed(r) && tt_report_compared(r) == 5,
+    expect(tt_report_passed(r) && tt_report_compared(r) == 6,
            "--partial: a kind of tensor may be missing");
     tt_report_free(r);
     expect_ok(tt_report_new(ctx, &r, "none", tt_arith_find("f32")), "report");

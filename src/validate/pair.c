@@ -1,0 +1,402 @@
+/* pair.c: one tensor of two dumps.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Holds   what follows from a pick that the arithmetic could have made the other
+ *         way is judged as far as it agrees; where it does not, it is neither a
+ *         pass nor a failure. Whole numbers are compared as such: a double
+ *         holds 53 bits of them.
+ * Next    flip.c, selection.c, judge.c */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "validate/call.h"
+#include "validate/dump.h"
+
+/* Everything about one tensor; the arrays are [n], in scratch. */
+typedef struct pair {
+    const tt_entry *ours, *theirs;
+    double *got, *want, *emul;
+    int64_t n;
+    bool loose;   /* our run in the declared arithmetic followed another pick */
+} pair;
+
+bool pair_same_shape(const tt_tensor *t, const tt_tensor *u)
+{
+    if (t->rank != u->rank) return false;
+    for (int i = 0; i < t->rank; i++)
+        if (t->dim[i] != u->dim[i]) return false;
+    return true;
+}
+
+/* Row length for judging: the last axis, widened while it is short, so that a
+ * row's own error means something. */
+static int64_t row_length(const tt_verdict *v)
+{
+    int64_t c = 1;
+    for (int i = v->rank - 1; i >= 0 && c < 32; i--) c *= v->dim[i];
+    return c > 0 ? c : 1;
+}
+
+/* ---- reading -------------------------------------------------------------- */
+
+/* NULL when f has no tensor of this name and size. */
+static double *read_like(dump_run *d, tt_file *f, const tt_entry *e)
+{
+    const tt_entry *other = f ? tt_file_find(f, e->name) : NULL;
+    if (!other || !tt_dtype_is_real(other->t.dtype)
+        || !tt_shape_fits(&other->t, e->t.rank, e->t.dim)) return NULL;
+    return tt_read_double(d->ctx, &d->ctx->scratch, &other->t);
+}
+
+/* The type a tensor of theirs was rounded to before it was written, as far as
+ * the declared arithmetic knows it; F32 when it was not. */
+static tt_format rounded_to(const pair *p, const tt_arith *a)
+{
+    const tt_format f = a->stored != TT_FMT_F32 ? a->stored : a->product;
+    for (int64_t i = 0; i < p->n; i++)
+        if (isfinite(p->got[i])
+            && p->got[i] != (double)tt_format_round(f, (float)p->got[i]))
+            return TT_FMT_F32;
+    return f;
+}
+
+static void round_all(double *x, int64_t n, tt_format f)
+{
+    for (int64_t i = 0; i < n; i++)
+        x[i] = (double)tt_format_round(f, (float)x[i]);
+}
+
+/* Behind the row where our own run in the declared arithmetic picks other
+ * frames it says nothing: one rounding of ours stands there. */
+static void cut_emulation(dump_run *d, const tt_verdict *v, pair *p)
+{
+    const tt_arith *a = d->opt->arith;
+    const int64_t rows = flip_rows(d, &d->emul, v, p->ours->name);
+    if (rows < 0 || !v->dim[0]) return;
+    const int64_t from = p->n / v->dim[0] * rows;
+    const double *ours = tt_read_double(d->ctx, &d->ctx->scratch, &p->ours->t);
+    for (int64_t i = from; ours && i < p->n; i++) p->emul[i] = ours[i];
+    round_all(p->emul + from, p->n - from,
+              a->stored != TT_FMT_F32 ? a->stored : a->product);
+    p->loose = true;
+}
+
+static void read_pair(dump_run *d, const tt_verdict *v, pair *p)
+{
+    tt_arena *mem = &d->ctx->scratch;
+    const tt_arith *a = d->opt->arith;
+    p->n = tt_tensor_count(&p->ours->t);
+    p->got = tt_read_double(d->ctx, mem, &p->theirs->t);
+    p->want = read_like(d, dump_oracle(d, p->ours->name), p->ours);
+    if (!p->want) p->want = tt_read_double(d->ctx, mem, &p->ours->t);
+    if (!a || d->ctx->status) return;
+    p->emul = read_like(d, dump_emul(d, p->ours->name), p->ours);
+    p->loose = !p->emul && d->f.emul;
+    const tt_format f = rounded_to(p, a);
+    const bool own = p->emul != NULL;
+    if (!own) p->emul = tt_read_double(d->ctx, mem, &p->ours->t);
+    if (d->ctx->status) return;
+    /* A value of ours is float32 already; without a run in the declared
+     * arithmetic one rounding to it is all that is known. */
+    if (!own && f == TT_FMT_F32)
+        round_all(p->emul, p->n, a->stored != TT_FMT_F32 ? a->stored
+                                                         : a->product);
+    if (own) cut_emulation(d, v, p);
+    round_all(p->emul, p->n, f);
+}
+
+/* ---- every bit ------------------------------------------------------------ */
+
+/* The same bytes in both files. */
+static bool same_bytes(const pair *p)
+{
+    const tt_tensor *a = &p->theirs->t, *b = &p->ours->t;
+    if (a->dtype != b->dtype || !tt_tensor_packed(a) || !tt_tensor_packed(b))
+        return false;
+    return !p->n || !memcmp(a->data, b->data, (size_t)tt_tensor_bytes(a));
+}
+
+/* Every bit: the numbers are equal, -0 is not 0. */
+static void judge_exact(tt_verdict *v, const pair *p)
+{
+    tt_metrics_measure(&v->m, p->got, p->want, p->n);
+    int64_t first = -1;
+    for (int64_t i = 0; i < p->n && first < 0; i++) {
+        const bool nan = isnan(p->got[i]) && isnan(p->want[i]);
+        if (!nan && (p->got[i] != p->want[i]
+                     || signbit(p->got[i]) != signbit(p->want[i]))) first = i;
+    }
+    v->outcome = first < 0 ? TT_PASS : TT_MISMATCH;
+    v->ratio = first < 0 ? 0 : INFINITY;
+    if (first >= 0 && v->m.max_abs == 0 && !v->m.broken) v->m.worst = first;
+    verdict_place(v);
+}
+
+/* A whole number of any stored type: its sign, and 64 bits. */
+typedef struct whole {
+    bool negative;
+    uint64_t bits;
+} whole;
+
+static whole whole_at(const char *data, tt_dtype type, int64_t i)
+{
+    const size_t size = tt_dtype_size(type);
+    uint8_t u1;
+    uint16_t u2;
+    uint32_t u4;
+    uint64_t u8 = 0;
+    const char *p = data + (size_t)i * size;
+    if (size == 1) memcpy(&u1, p, 1), u8 = u1;
+    else if (size == 2) memcpy(&u2, p, 2), u8 = u2;
+    else if (size == 4) memcpy(&u4, p, 4), u8 = u4;
+    else memcpy(&u8, p, 8);
+    const bool is_signed = type == TT_I64 || type == TT_I32 || type == TT_I16
+                           || type == TT_I8;
+    const bool negative = is_signed && u8 >> (8 * size - 1) & 1;
+    if (negative && size < 8) u8 |= ~(uint64_t)0 << (8 * size);
+    return (whole){negative, u8};
+}
+
+static double distance(whole a, whole b)
+{
+    if (a.negative == b.negative)
+        return (double)(a.bits > b.bits ? a.bits - b.bits : b.bits - a.bits);
+    return a.negative ? (double)(0 - a.bits) + (double)b.bits
+                      : (double)(0 - b.bits) + (double)a.bits;
+}
+
+static void judge_whole(dump_run *d, tt_verdict *v, const pair *p)
+{
+    const tt_tensor *side[] = {&p->theirs->t, &p->ours->t};
+    char *data[2];
+    tt_metrics *m = &v->m;
+    tt_metrics_measure(m, p->got, p->want, p->n);
+    for (int i = 0; i < 2; i++) {
+        data[i] = tt_alloc(d->ctx, &d->ctx->scratch, p->n,
+                           tt_dtype_size(side[i]->dtype), "whole numbers");
+        if (data[i]) tt_gather(data[i], side[i]);
+    }
+    if (d->ctx->status) return;
+    m->differ = 0;
+    m->max_abs = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        const whole a = whole_at(data[0], side[0]->dtype, i);
+        const whole b = whole_at(data[1], side[1]->dtype, i);
+        if (a.negative == b.negative && a.bits == b.bits) continue;
+        if (!m->differ++) m->worst = i;          /* the first one is shown */
+        m->max_abs = fmax(m->max_abs, distance(a, b));
+    }
+    v->outcome = m->differ ? TT_MISMATCH : TT_PASS;
+    v->ratio = m->differ ? INFINITY : 0;
+    verdict_place(v);
+}
+
+static void judge_types(tt_verdict *v, const pair *p)
+{
+    const tt_tensor *a = &p->theirs->t, *b = &p->ours->t;
+    if (v->outcome != TT_PASS || same_bytes(p)) return;
+    v->outcome = TT_MISMATCH;
+    v->ratio = INFINITY;
+    if (a->dtype == b->dtype)
+        snprintf(v->hint, sizeof v->hint, "equal as numbers, but other bits");
+    else
+        snprintf(v->hint, sizeof v->hint, "equal values, but stored as %s "
+                 "where %s was expected", tt_dtype_name(a->dtype),
+                 tt_dtype_name(b->dtype));
+}
+
+/* ---- after a flipped pick ------------------------------------------------- */
+
+/* The leading rows alone of a tensor that failed. */
+static bool leading_rows_agree(dump_run *d, const tt_verdict *v, const pair *p,
+                               int64_t rows)
+{
+    tt_verdict part = *v;
+    const int64_t n = v->dim[0] ? p->n / v->dim[0] * rows : 0;
+    if (!rows) return true;
+    part.dim[0] = rows;
+    if (tt_dtype_is_real(p->ours->t.dtype)) {
+        tt_verdict_judge(&part, d->opt->arith, p->got, p->want, p->emul, n,
+                         row_length(&part));
+        return part.outcome == TT_PASS;
+    }
+    return v->m.worst >= n;      /* the first that differs */
+}
+
+/* A failure that a flipped pick may have caused is none, and no pass. A NaN or
+ * infinity is: other frames do not make those. */
+static void after_flip(dump_run *d, tt_verdict *v, const pair *p)
+{
+    const char *name = p->ours->name;
+    const flip *const f[] = {&d->tie, &d->emul};
+    static const char *const who[] = {
+        "it follows the tie at", "our own run in the declared arithmetic picks "
+        "other frames from"};
+    if (v->outcome != TT_MISMATCH || !d->opt->arith || v->m.broken) return;
+    for (int i = 0; i < 2; i++) {
+        const int64_t rows = flip_rows(d, f[i], v, name);
+        if (rows >= 0 ? !leading_rows_agree(d, v, p, rows)
+                      : !flip_reaches(f[i], name, d->opt->injected)
+                        || (i == 1 && !p->loose)) continue;
+        v->outcome = TT_UNJUDGED;
+        if (rows > 0)
+            snprintf(v->hint, sizeof v->hint, "not judged from row %" PRId64
+                     " on: %s %.90s", rows, who[i], f[i]->name);
+        else
+            snprintf(v->hint, sizeof v->hint, "not judged: %s %.90s", who[i],
+                     f[i]->name);
+        return;
+    }
+}
+
+/* A pick: the same, a tie, or wrong. */
+static void judge_pick(dump_run *d, tt_verdict *v, const pair *p)
+{
+    const int64_t P = v->rank ? v->dim[v->rank - 1] : 1;
+    pick what = PICK_SAME;
+    if (v->outcome != TT_MISMATCH || P < 1) return;
+    const int64_t row = selection_find(d, d->f.got, p->ours->name, p->got,
+                                       p->want, p->n, P, &what, &v->ratio,
+                                       v->hint, sizeof v->hint);
+    if (row < 0) return;
+    v->m.worst = row * P;
+    verdict_place(v);
+    if (what == PICK_TIE) v->outcome = TT_TIE;
+    if (what == PICK_WRONG && selection_own(d, p->ours->name, p->got, p->n, P))
+        after_flip(d, v, p);
+}
+
+static void judge_pair(dump_run *d, tt_verdict *v, const pair *p)
+{
+    char score[sizeof v->path];
+    const bool real = tt_dtype_is_real(p->ours->t.dtype);
+    if (real && d->opt->arith) {
+        tt_verdict_judge(v, d->opt->arith, p->got, p->want, p->emul, p->n,
+                         row_length(v));
+        after_flip(d, v, p);
+        return;
+    }
+    if (real || tt_dtype_is_real(p->theirs->t.dtype)) judge_exact(v, p);
+    else judge_whole(d, v, p);
+    if (selection_score_name(score, sizeof score, p->ours->name))
+        judge_pick(d, v, p);
+    else
+        after_flip(d, v, p);
+    if (!d->opt->arith) judge_types(v, p);
+}
+
+/* ---- why, and how it grows ------------------------------------------------ */
+
+static void explain(dump_run *d, tt_verdict *v, const pair *p)
+{
+    if (v->outcome != TT_MISMATCH || *v->hint || p->n == 0) return;
+    const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
+    char hint[sizeof v->hint] = "";
+    if (v->m.broken && v->m.nan + v->m.inf > 0)
+        snprintf(v->hint, sizeof v->hint, "%" PRId64 " NaN and %" PRId64
+                 " infinite values", v->m.nan, v->m.inf);
+    else if (hint_find(d->ctx, NULL, d->opt->arith, p->got, p->want, v->rank,
+                       v->dim, v->earned, hint, sizeof hint))
+        snprintf(v->hint, sizeof v->hint, "%s", hint);
+    else if (!d->opt->arith || !tt_dtype_is_real(p->ours->t.dtype))
+        snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
+                 "differ", v->m.differ, p->n);
+    tt_arena_reset(&d->ctx->scratch, mark);
+}
+
+/* The relative error the declared arithmetic makes. */
+static double emulated_error(const pair *p)
+{
+    double e = 0, w = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        const double x = p->emul[i] - p->want[i];
+        e += x * x;
+        w += p->want[i] * p->want[i];
+    }
+    return w > 0 ? sqrt(e / w) : 0;
+}
+
+void pair_end_curve(dump_run *d)
+{
+    if (!d->point.curve) return;
+    d->point.rel_l2 = sqrt(d->point.rel_l2 / (double)d->point_n);
+    d->point.earned = sqrt(d->point.earned / (double)d->point_n);
+    tt_report_grow(d->report, &d->point);
+    d->point.curve = NULL;
+}
+
+/* With everything injected errors do not add up: the point of a chunk is the
+ * root mean square over its tensors. */
+static void grow_injected(dump_run *d, const tt_verdict *v, const pair *p)
+{
+    int64_t chunk;
+    if (sscanf(p->ours->name, "chunk.%" SCNd64 "/", &chunk) != 1) return;
+    if (d->point.curve && d->point.chunk != chunk) pair_end_curve(d);
+    if (!d->point.curve) {
+        d->point = (tt_growth){.curve = d->opt->curve, .chunk = chunk};
+        d->point_n = 0;
+    }
+    const double e = emulated_error(p);
+    d->point.rel_l2 += v->m.rel_l2 * v->m.rel_l2;
+    d->point.earned += e * e;
+    d->point_n++;
+}
+
+/* chunk.<i>/step.<j>/x0: a point of the curve, unless a later step follows. */
+static void grow(dump_run *d, const tt_verdict *v, const pair *p)
+{
+    int64_t chunk, step;
+    int end = 0;
+    char next[80];
+    const char *name = p->ours->name;
+    if (!d->opt->curve || !p->emul || !tt_dtype_is_real(p->ours->t.dtype))
+        return;
+    if (d->opt->injected) {
+        grow_injected(d, v, p);
+        return;
+    }
+    if (sscanf(name, "chunk.%" SCNd64 "/step.%" SCNd64 "/x0%n", &chunk,
+                  &step, &end) != 2 || !end || name[end]) return;
+    snprintf(next, sizeof next, "chunk.%" PRId64 "/step.%" PRId64 "/x0", chunk,
+             step + 1);
+    if (tt_file_find(d->f.got, next) && tt_file_find(d->f.want, next)) return;
+    tt_report_grow(d->report, &(tt_growth){
+        .curve = d->opt->curve, .chunk = chunk, .rel_l2 = v->m.rel_l2,
+        .earned = emulated_error(p)});
+}
+
+/* Nothing says how far off this tensor may be: `want` is also the emulation,
+ * and the oracle lacks it. */
+static bool unjudgeable(const dump_run *d, const tt_entry *ours)
+{
+    const tt_dump_options *o = d->opt;
+    return o->arith && tt_dtype_is_real(ours->t.dtype) && o->emul
+        && !strcmp(o->emul, o->want)
+        && (!d->f.oracle || !tt_file_find(d->f.oracle, ours->name));
+}
+
+void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
+                  const tt_entry *theirs)
+{
+    pair p = {.ours = ours, .theirs = theirs};
+    if (unjudgeable(d, ours)) {
+        v->outcome = TT_UNJUDGED;
+        snprintf(v->hint, sizeof v->hint, "not judged: no float64 reference");
+        if (!d->opt->quiet) tt_report_add(d->report, v, NULL, NULL);
+        return;
+    }
+    read_pair(d, v, &p);
+    if (d->ctx->status) return;
+    judge_pair(d, v, &p);
+    if (v->outcome != TT_UNJUDGED) grow(d, v, &p);
+    if (d->opt->quiet) return;
+    explain(d, v, &p);
+    if (d->opt->injected && v->outcome == TT_MISMATCH && *d->since
+        && strlen(v->hint) + strlen(d->since) + 24 < sizeof v->hint)
+        snprintf(v->hint + strlen(v->hint), sizeof v->hint - strlen(v->hint),
+                 "%sgiven theirs up to %s", *v->hint ? "; " : "", d->since);
+    tt_report_add(d->report, v, p.got, p.want);
+}

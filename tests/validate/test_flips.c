@@ -1,0 +1,264 @@
+/* test_flips.c: picks of frames: what is a tie, what follows from it, and that
+ * nothing is let through behind it.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/harness.h"
+#include "validate/dump.h"
+#include "validate/rounds.h"
+
+static tt_ctx *ctx;
+static char folder[64];
+
+static const char *at(const char *name)
+{
+    static char ring[8][128];
+    static int turn;
+    char *b = ring[turn++ % 8];
+    snprintf(b, sizeof ring[0], "%s/%s", folder, name);
+    return b;
+}
+
+/* ---- the rule ------------------------------------------------------------- */
+
+static void expect_pick(pick wanted, const double *got, const double *want,
+                        const double *score, const double *theirs,
+                        const char *what)
+{
+    double ratio, emul[4];
+    char why[192] = "";
+    for (int i = 0; score && i < 4; i++) emul[i] = score[i] + 1e-9;
+    const selection s = {.got = got, .want = want, .score = score,
+                         .emul = score ? emul : NULL, .theirs = theirs, .P = 4};
+    const pick p = selection_compare(&s, tt_arith_find("f32"), &ratio, why,
+                                     sizeof why);
+    expect(p == wanted, "%s: %d, %s", what, (int)p, why);
+    expect((p == PICK_SAME) == !*why, "%s: a reason is given", what);
+}
+
+static void test_rule(void)
+{
+    const double ours[] = {1, 1, 0, 0}, next[] = {1, 0, 1, 0};
+    const double far[] = {0, 1, 1, 0}, three[] = {1, 1, 1, 0};
+    const double close[] = {0.9, 0.5, 0.5 - 1e-9, 0.1};
+    const double moved[] = {0.9, 0.5 - 1e-9, 0.5, 0.1};
+    const double low[] = {0.1, 0.5, 0.5, 0};
+    const double apart[] = {0.9, 0.5, 0.4, 0.1};
+    expect_pick(PICK_SAME, ours, ours, close, NULL, "the same");
+    expect_pick(PICK_TIE, next, ours, close, NULL, "next to each other");
+    expect_pick(PICK_TIE, next, ours, close, moved, "by their own scores too");
+    expect_pick(PICK_WRONG, next, ours, close, close, "against their own");
+    expect_pick(PICK_WRONG, next, ours, apart, moved, "too far apart");
+    /* our margin is tiny, but it is not the one that was crossed */
+    expect_pick(PICK_WRONG, far, ours, close, low, "the best was dropped");
+    expect_pick(PICK_WRONG, three, ours, close, NULL, "one too many");
+    expect_pick(PICK_WRONG, next, ours, NULL, NULL, "no scores");
+}
+
+/* No round is too large, and there are never too many. */
+static void test_rounds(void)
+{
+    enum { P = 300, ROUNDS = 500 };
+    int64_t frame[P];
+    double score[P];
+    uint8_t keep[P];
+    round_list l = {.ctx = ctx};
+    for (int i = 0; i < P; i++) frame[i] = i, score[i] = -i, keep[i] = i < 9;
+    rounds_clear(&l);
+    for (int64_t i = 0; i < ROUNDS; i++)
+        rounds_take(&l, &(tt_grab_record){
+            .layer = i, .P = P, .M = 9, .candidates = frame, .score = score,
+            .keep = keep});
+    expect_ok(ctx->status, "rounds");
+    int64_t n = 0;
+    for (const round_item *r = l.first; r; r = r->next, n++)
+        if (r->layer != n || r->P != P || r->score[P - 1] != 1 - P) break;
+    expect(n == ROUNDS && l.n == ROUNDS, "%lld rounds are kept", (long long)n);
+    round_item other = *l.first;
+    int64_t frames[P];
+    memcpy(frames, frame, sizeof frames);
+    frames[P - 1]++;
+    other.frame = frames;
+    expect(round_matches(l.first, l.first) && !round_matches(l.first, &other),
+           "candidates are compared to the last");
+    rounds_free(&l);
+}
+
+/* ---- what a flip reaches -------------------------------------------------- */
+
+static void test_reach(void)
+{
+    static const struct {
+        const char *name;
+        bool reached, injected;
+    } c[] = {
+        {"context", false, false},
+        {"block.0/cross_attn.k", false, false},
+        {"chunk.2/step.4/block.5/self_attn", false, false},
+        {"chunk.3/step.3/x0", false, false},
+        {"chunk.3/step.4/x", false, false},
+        {"chunk.3/step.4/block.1/self_attn", false, false},
+        {"chunk.3/step.4/block.2/self_attn.k", false, false},
+        {"chunk.3/step.4/block.2/admit.0/tame.mean_k", false, false},
+        {"chunk.3/step.4/block.2/admit.1/grab.score", false, false},
+        {"chunk.3/step.4/block.2/admit.1/grab.keep", true, true},
+        {"chunk.3/step.4/block.2/admit.1/tame.mean_k", true, true},
+        {"chunk.3/step.4/block.2/admit.2/grab.candidates", true, true},
+        {"chunk.3/step.4/block.2/self_attn", true, true},
+        {"chunk.3/step.4/block.3/self_attn.q", true, false},
+        {"chunk.3/step.4/block.3/admit.0/grab.mass", true, false},
+        {"chunk.3/step.4/flow", true, false},
+        {"chunk.3/cache.1/k", false, false},
+        {"chunk.3/cache.2/frame", true, true},
+        {"chunk.3/cache.4/v", true, false},
+        {"chunk.4/step.0/x", false, false},
+        {"chunk.4/step.0/tokens", false, false},
+        {"chunk.4/step.0/block.1/out", false, false},
+        {"chunk.4/step.0/block.2/self_attn.v", false, false},
+        {"chunk.4/step.0/block.2/self_attn", true, true},
+        {"chunk.4/step.0/block.2/cross_attn.q", true, true},
+        {"chunk.4/step.0/block.3/ffn", true, false},
+        {"chunk.4/step.1/e0", false, false},
+        {"chunk.4/step.1/x", true, false},
+        {"chunk.5/step.0/x", false, false},
+        {"chunk.5/step.0/block.0/self_attn.q", false, false},
+        {"chunk.5/step.0/block.0/self_attn", true, false},
+        {"chunk.5/step.0/block.2/self_attn", true, true},
+        {"vae/frame.11/denorm", false, false},
+        {"vae/frame.12/denorm", true, false},
+    };
+    const flip f = {.name = "chunk.3/step.4/block.2/admit.1/grab.keep",
+                    .chunk = 3, .step = 4, .block = 2, .sub = 1, .frames = 12,
+                    .row = -1};
+    const flip none = {.name = ""};
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
+        expect(flip_reaches(&f, c[i].name, false) == c[i].reached,
+               "%s: reached or not", c[i].name);
+        expect(flip_reaches(&f, c[i].name, true) == c[i].injected,
+               "%s: with theirs injected", c[i].name);
+        expect(!flip_reaches(&none, c[i].name, false), "no flip, no reach");
+    }
+}
+
+/* ---- traces --------------------------------------------------------------- */
+
+enum { ROUNDS = 4, P = 3, CHUNKS = 4 };
+
+typedef struct trace {
+    double noise;          /* relative, of the scores                         */
+    int flip;              /* round that keeps candidate 1 in place of 0; -1  */
+    int wrong;             /* round whose scores are 1 % too large; -1        */
+    int memory;            /* chunk with another memory_index; -1             */
+    bool whole;            /* a whole number off by one behind 2^53           */
+} trace;
+
+static const trace honest = {0, -1, -1, -1, false};
+
+static void put_trace(const char *path, trace t)
+{
+    tt_st_writer *w;
+    const int64_t two[] = {CHUNKS, 2}, keeps[] = {ROUNDS, P}, one[] = {ROUNDS};
+    const int64_t mem[] = {CHUNKS, 1, 2}, single[] = {2};
+    int64_t ends[CHUNKS * 2] = {0}, chunk[ROUNDS], memory[CHUNKS * 2];
+    uint64_t seeds[2] = {((uint64_t)1 << 53) + t.whole, 0xffffffffffffff00u};
+    uint8_t keep[ROUNDS * P];
+    float score[ROUNDS * P];
+    if (!expect_ok(tt_st_create(ctx, &w, path), path)) return;
+    for (int r = 0; r < ROUNDS; r++) {
+        /* round 2 is close, others are not */
+        const double s[P] = {0.5, r == 2 ? 0.5 - 1e-4 : 0.25, 0.125};
+        const bool flipped = t.flip == r;
+        chunk[r] = r;
+        for (int c = 0; c < P; c++) {
+            keep[r * P + c] = c == (flipped ? 1 : 0);
+            score[r * P + c] = (float)(s[c] * (1 + t.noise * (c - r)));
+            if (t.wrong == r) score[r * P + c] *= 1.01f;
+        }
+        if (flipped) score[r * P + 1] = score[r * P] * 1.00001f;
+        if (t.flip >= 0 && t.flip < r) score[r * P + 2] = 0.2f;
+        memory[2 * r] = t.flip >= 0 && t.flip <= r ? 7 : 3;
+        memory[2 * r + 1] = t.memory == r ? 9 : 4;
+    }
+    tt_st_add(w, "ends", TT_I64, 2, two, ends);
+    tt_st_add(w, "seeds", TT_U64, 1, single, seeds);
+    tt_st_add(w, "memory_index", TT_I64, 3, mem, memory);
+    tt_st_add(w, "grab_chunk", TT_I64, 1, one, chunk);
+    tt_st_add(w, "grab_scores", TT_F32, 2, keeps, score);
+    tt_st_add(w, "grab_keep", TT_U8, 2, keeps, keep);
+    expect_ok(tt_st_finish(w), path);
+}
+
+/* Compare a trace of theirs with ours; `path` of the first failure, NULL when
+ * there is none; how many ties and tensors that were not judged. */
+static void expect_trace(trace theirs, trace emul, const char *path, int ties,
+                         int unjudged, const char *what)
+{
+    tt_report *r = NULL;
+    put_trace(at("want"), honest);
+    put_trace(at("got"), theirs);
+    put_trace(at("emul"), emul);
+    if (!expect_ok(tt_report_new(ctx, &r, what, tt_arith_find("bf16")), what))
+        return;
+    expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .want = at("want"), .got = at("got"), .emul = at("emul"),
+        .arith = tt_arith_find("bf16")}), what);
+    const tt_verdict *v = tt_report_first(r);
+    expect(path ? v && !strcmp(v->path, path) : !v, "%s: %s, %s", what,
+           v ? v->path : "passed", v ? v->hint : "");
+    expect(tt_report_count(r, TT_TIE) == ties &&
+           tt_report_count(r, TT_UNJUDGED) == unjudged,
+           "%s: %lld ties, %lld not judged", what,
+           (long long)tt_report_count(r, TT_TIE),
+           (long long)tt_report_count(r, TT_UNJUDGED));
+    expect(tt_report_compared(r) + unjudged == 6, "%s: all are counted", what);
+    tt_report_free(r);
+}
+
+static void test_traces(void)
+{
+    const trace bf16 = {1e-3, -1, -1, -1, false};
+    trace t = honest;
+    expect_trace(honest, bf16, NULL, 0, 0, "equal traces");
+    t.noise = -8e-4;
+    expect_trace(t, bf16, NULL, 0, 0, "honest scores");
+    t.flip = 2;
+    expect_trace(t, bf16, NULL, 1, 2, "honest, with a tie");
+    t.wrong = 1;
+    expect_trace(t, bf16, "grab_scores", 1, 1, "wrong in front of the tie");
+    t.wrong = -1, t.memory = 1;
+    expect_trace(t, bf16, "memory_index", 1, 1, "other frames before it");
+    t.memory = -1, t.flip = 0;
+    expect_trace(t, bf16, "memory_index", 0, 0, "a pick that is no tie");
+    t = honest;
+    t.whole = true;
+    expect_trace(t, bf16, "seeds", 0, 0, "whole numbers behind 2^53");
+    /* our own run in bf16 goes another way: it allows nothing behind that */
+    trace own = bf16;
+    own.flip = 2;
+    t = honest, t.noise = -8e-4;
+    expect_trace(t, own, NULL, 0, 0, "honest, we flip ourselves");
+    t.wrong = 1;
+    expect_trace(t, own, "grab_scores", 0, 0, "wrong before we flip");
+    t.wrong = 3;
+    expect_trace(t, own, NULL, 0, 1, "wrong after that: not judged, no pass");
+}
+
+int main(void)
+{
+    ctx = test_begin("validate/flips");
+    snprintf(folder, sizeof folder, "/tmp/tether_flips_XXXXXX");
+    if (!expect(mkdtemp(folder) != NULL, "a folder")) return test_end();
+    test_rule();
+    test_rounds();
+    test_reach();
+    test_traces();
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command)) return 1;
+    return test_end();
+}

@@ -118,9 +118,10 @@ typedef struct tt_growth {
 tt_status tt_report_new(tt_ctx *ctx, tt_report **out, const char *title,
                         const tt_arith *arith);
 void tt_report_free(tt_report *r);
-/* Copies the verdict. One that is TT_UNJUDGED counts as not compared. When `got` is not NULL (both [n] of v's shape, kept only
- * for a bounded number of failures) the error's map over (row, column) and
- * the histogram go into the HTML page. */
+/* Copies the verdict. One that is TT_UNJUDGED counts as not compared. When
+ * `got` is not NULL (both [n] of v's shape, kept only for a bounded number of
+ * failures) the error's map over (row, column) and the histogram go into the
+ * HTML page. */
 void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
                    const double *want);
 void tt_report_grow(tt_report *r, const tt_growth *g);
@@ -172,8 +173,8 @@ typedef struct tt_dump_options {
  * ([T, H, D] against [1, T, H*D]). Integers must be equal, GRAB's picks
  * (grab.keep, grab_keep) up to ties: every frame they kept in place of another
  * had a score within TT_SLACK times the error of the declared arithmetic of the
- * other's. What differs behind a tie cannot be judged from files and is a tie
- * too, said in its hint. Notes name what was covered.
+ * other's, and is among the best of their own. What a tie can reach and differs
+ * is TT_UNJUDGED; all else is judged as before. Notes name what was covered.
  * Errors  TT_EIO, TT_EFORMAT: a file that cannot be read. */
 tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o);
 
@@ -202,9 +203,12 @@ tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
  *     const tt_ops *tether_backend(int abi, const char **arith);
  * `abi` is TT_BACKEND_ABI of the program that asks, another one in a program of
  * REAL=double; return NULL when it is not the one compiled against. *arith may
- * be set to a name of tt_arith_at. Null entries of the table are filled
- * with ours. The functions get our context and may use ctx->scratch, ctx->nthreads and the tt_ functions of the program. One
- * that gives up with tt_fail has not computed its result: a mismatch. */
+ * be set to a name of tt_arith_at. Null entries of the table are filled with
+ * ours. The functions get our context and may use ctx->scratch, ctx->nthreads
+ * and the tt_ functions of the program. One that gives up with tt_fail has not
+ * computed its result: a mismatch. So is one that writes to its inputs, or
+ * outside its output. Nothing may be remembered by the address of an input:
+ * the operator checks put other values there. */
 #define TT_BACKEND_ABI (sizeof(tt_real) == 8 ? 1001 : 1)
 #define TT_BACKEND_SYMBOL "tether_backend"
 typedef const tt_ops *(*tt_backend_fn)(int abi, const char **arith);
@@ -227,9 +231,11 @@ typedef struct tt_opcheck_options {
     const char *only;        /* NULL or an operator's name                    */
 } tt_opcheck_options;
 /* Every operator of `ops` on random and pathological inputs, odd and tiny
- * sizes, unaligned views, canaries around outputs; failures are reduced to
- * the smallest failing shape. One verdict per case that failed, one per
- * operator and kind of input that passed. */
+ * sizes, inputs and outputs that are aligned to an element only, norms and rope
+ * in place, canaries around outputs and NaN around inputs, every call made
+ * twice; failures are reduced to the smallest failing shape. One verdict per
+ * case that failed, one per operator and kind of input that passed. Other bits
+ * at the second call are a note as long as both are right. */
 tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const tt_opcheck_options *opt);
 
@@ -241,7 +247,9 @@ tt_status tt_opbench(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
 /* ---- the model, operator by operator ------------------------------------- */
 
 /* A table that runs every call on our operators (whose result goes on), on the
- * candidate, the oracle and the emulation, and adds a verdict. One at a time
+ * candidate, the oracle and the emulation, and adds a verdict. Of a linear,
+ * attention or conv of more than some 17 million multiply-adds rows are judged:
+ * the first, the last, those farthest from ours, and some between. One at a time
  * per context. With `adopt` the candidate's result goes on (free running);
  * each call is still judged on its own inputs. */
 typedef struct tt_shadow tt_shadow;
@@ -280,9 +288,9 @@ tt_status tt_validate_calls(tt_ctx *ctx, tt_report *r, const tt_ops *candidate,
  *   chunk.i/cache.layer.l.k, .v  live slots of the KV cache
  *   chunk.i/cache.layer.l.slots  which frame, place and time each slot holds
  *   chunk.i/grab.layer.l.s.score, .keep   admission rounds: scores, and picks
- *                                exactly; a flip where kept and dropped scores
- *                                lie closer than the emulation's own error is
- *                                a tie
+ *                                exactly, up to ties as in tt_dump_compare
+ * What comes after a tie in its chunk is TT_UNJUDGED, and so is what comes after
+ * a pick of the emulation that is not ours.
  * `state` names a file to write (a rollout's saved state, removed after). */
 tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
                               const tt_ops *candidate, const tt_arith *arith,

@@ -222,7 +222,8 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
     if ((s.calls || s.rollout) && !s.only && !ctx->status)
         check_model(ctx, r, &s, &plugin.ops, arith);
 done:
-    status = ctx->status ? validate_failed(ctx) : validate_finish(ctx, r, &s.out);
+    status = ctx->status ? validate_failed(ctx)
+                         : validate_finish(ctx, r, &s.out);
     tt_report_free(r);
     if (plugin.handle) tt_plugin_close(&plugin);
     return status;

@@ -221,8 +221,8 @@ static const opt_command check_command = {
     .name = "validate check",
     .summary = "results computed elsewhere from cases",
     .usage = "FOLDER --got FOLDER2 [--arith NAME]",
-    .intro = "FOLDER holds cases as `validate export` writes them, or reference "
-             "cases. Tensors are named as in expected.safetensors.",
+    .intro = "FOLDER holds cases as `validate export` writes them, or "
+             "reference cases. Tensors are named as in expected.safetensors.",
     .examples = "  tether validate check cases --got results --arith bf16",
     .options = check_options,
     .positional_max = 1,

@@ -65,8 +65,8 @@ static const opt_command dump_command = {
              "with their tensors injected at every named point, so that each "
              "is compared with what our operators make of theirs.",
     .examples = "  tether validate --dump theirs.st --arith bf16 --html r.html "
-                "\\\n      -- generate -m DIR --embeds text.st --noise noise.st "
-                "--latents 9\n"
+                "\\\n      -- generate -m DIR --embeds text.st "
+                "--noise noise.st --latents 9\n"
                 "  tether validate --dump theirs.st --against ours.st "
                 "--oracle ours64.st",
     .options = options,

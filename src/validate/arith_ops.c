@@ -40,7 +40,8 @@ static float *weights(tt_ctx *ctx, arith a, const tt_tensor *w)
     const int64_t n = tt_tensor_count(w);
     float *y = tt_alloc(ctx, &ctx->scratch, n, sizeof *y, "rounded weights");
     if (y) tt_widen_at_f32(y, w, 0, n);
-    for (int64_t i = 0; y && i < n; i++) y[i] = tt_format_round(a->product, y[i]);
+    for (int64_t i = 0; y && i < n; i++)
+        y[i] = tt_format_round(a->product, y[i]);
     return y;
 }
 

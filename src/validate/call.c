@@ -56,6 +56,7 @@ int64_t call_count(const op_call *q)
 void call_run(tt_ctx *ctx, const tt_ops *t, const op_call *q, void *out)
 {
     tt_real *o = out;
+    const tt_real *x = q->x;
     tt_attention_args attn = q->attn;
     tt_conv_args conv = q->conv;
     if (ctx->status || !out) return;
@@ -65,6 +66,11 @@ void call_run(tt_ctx *ctx, const tt_ops *t, const op_call *q, void *out)
     case OP_GELU_TANH: case OP_SILU: case OP_COL_BLEND:
         memcpy(o, q->x, (size_t)(q->n * q->c) * sizeof *o);
         break;
+    case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM: case OP_ROPE:
+        if (!q->in_place) break;
+        memcpy(o, q->x, (size_t)(q->n * q->c) * sizeof *o);
+        x = o;
+        break;
     default: break;
     }
     switch (q->kind) {
@@ -72,13 +78,13 @@ void call_run(tt_ctx *ctx, const tt_ops *t, const op_call *q, void *out)
     case OP_ATTENTION: t->attention(ctx, &attn); break;
     case OP_CONV: t->conv(ctx, &conv); break;
     case OP_LAYER_NORM:
-        t->layer_norm(ctx, o, q->x, q->n, q->c, q->a, q->b, q->eps);
+        t->layer_norm(ctx, o, x, q->n, q->c, q->a, q->b, q->eps);
         break;
     case OP_RMS_NORM:
-        t->rms_norm(ctx, o, q->x, q->n, q->c, q->a, q->eps);
+        t->rms_norm(ctx, o, x, q->n, q->c, q->a, q->eps);
         break;
     case OP_CHANNEL_NORM:
-        t->channel_norm(ctx, o, q->x, q->n, q->c, q->a);
+        t->channel_norm(ctx, o, x, q->n, q->c, q->a);
         break;
     case OP_MODULATE:
         t->modulate(ctx, o, q->n, q->c, q->a, q->b, q->stride, q->rows);
@@ -91,7 +97,7 @@ void call_run(tt_ctx *ctx, const tt_ops *t, const op_call *q, void *out)
     case OP_GELU_TANH: t->gelu_tanh(ctx, o, q->c); break;
     case OP_SILU: t->silu(ctx, o, q->c); break;
     case OP_ROPE:
-        t->rope(ctx, o, q->x, q->n, q->H, q->D, q->table, q->pos);
+        t->rope(ctx, o, x, q->n, q->H, q->D, q->table, q->pos);
         break;
     case OP_COL_MEAN: t->col_mean(ctx, out, q->x, q->n, q->c); break;
     case OP_COL_MOMENT:
@@ -104,22 +110,96 @@ void call_run(tt_ctx *ctx, const tt_ops *t, const op_call *q, void *out)
     }
 }
 
-bool call_candidate(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out,
-                    char *why, size_t size)
+int64_t call_cost(const op_call *q)
 {
-    why[0] = '\0';
-    if (ctx->status) return false;
-    call_run(ctx, ops, q, out);
-    if (!ctx->status) return true;
-    if (ctx->status == TT_EINTR || ctx->status == TT_ENOMEM) return false;
-    snprintf(why, size, "gave up: %.170s", tt_message(ctx));
-    tt_clear(ctx);
-    return true;
+    const tt_attention_args *a = &q->attn;
+    switch (q->kind) {
+    case OP_LINEAR: return q->n * q->w->dim[0] * q->w->dim[1];
+    case OP_ATTENTION: return 2 * a->T * a->N * a->H * a->D;
+    case OP_CONV: return q->conv.Ho * q->conv.Wo * tt_tensor_count(q->conv.w);
+    default: return q->n * q->c;
+    }
 }
 
-/* A call's result on a table, as double. */
-static void result(tt_ctx *ctx, const tt_ops *ops, const op_call *q,
-                   double *out)
+/* ---- inputs -------------------------------------------------------------- */
+
+static void span(op_spans *s, const void *at, int64_t n, size_t size)
+{
+    if (!at || n <= 0 || s->n == SPANS_MAX) return;
+    s->at[s->n] = at;
+    s->size[s->n++] = (size_t)n * size;
+}
+
+static void reals(op_spans *s, const tt_real *at, int64_t n)
+{
+    span(s, at, n, sizeof *at);
+}
+
+static void weight(op_spans *s, const tt_tensor *w)
+{
+    if (w) span(s, w->data, tt_tensor_bytes(w), 1);
+}
+
+void call_inputs(const op_call *q, op_spans *s)
+{
+    const tt_attention_args *a = &q->attn;
+    const tt_conv_args *p = &q->conv;
+    const int64_t groups = q->rows ? (q->n + q->rows - 1) / q->rows : 0;
+    const int64_t table = groups ? (groups - 1) * q->stride + q->c
+                          : q->kind == OP_LINEAR ? q->w->dim[0] : q->c;
+    s->n = 0;
+    if (q->kind == OP_ATTENTION) {
+        reals(s, a->q, (a->T - 1) * a->q_stride + a->H * a->D);
+        reals(s, a->k, (a->N - 1) * a->kv_stride + a->H * a->D);
+        reals(s, a->v, (a->N - 1) * a->kv_stride + a->H * a->D);
+        reals(s, a->rel_bias, a->H * (2 * a->N - 1));
+        span(s, a->key_mask, a->N, 1);
+        return;
+    }
+    if (q->kind == OP_CONV) {
+        for (int i = 0; i < p->kt; i++)
+            reals(s, p->frame[i], p->Hi * p->Wi * p->Cin);
+        weight(s, p->w);
+        reals(s, p->b, p->Cout);
+        return;
+    }
+    reals(s, q->x, q->n * q->c);
+    reals(s, q->y, q->n * q->c);
+    weight(s, q->w);
+    reals(s, q->a, table);
+    reals(s, q->b, table);
+    span(s, q->pos, 3 * q->n, sizeof *q->pos);
+    span(s, q->mean, q->c, sizeof *q->mean);
+    span(s, q->gain, q->c, sizeof *q->gain);
+    span(s, q->target, q->c, sizeof *q->target);
+    if (!q->table) return;
+    span(s, q->table->cos, q->table->npos * (q->D / 2), sizeof(double));
+    span(s, q->table->sin, q->table->npos * (q->D / 2), sizeof(double));
+}
+
+/* FNV-1a over words of eight bytes: not a byte of a large weight can change
+ * unseen, at memory speed. */
+uint64_t spans_digest(const op_spans *s)
+{
+    const uint64_t prime = 1099511628211u;
+    uint64_t h = 1469598103934665603u;
+    for (int i = 0; i < s->n; i++) {
+        const uint8_t *p = s->at[i];
+        size_t left = s->size[i];
+        for (; left >= 8; p += 8, left -= 8) {
+            uint64_t word;
+            memcpy(&word, p, 8);
+            h = (h ^ word) * prime;
+            h ^= h >> 32;
+        }
+        while (left-- > 0) h = (h ^ *p++) * prime;
+    }
+    return h;
+}
+
+/* ---- other arithmetics --------------------------------------------------- */
+
+void call_double(tt_ctx *ctx, const tt_ops *ops, const op_call *q, double *out)
 {
     const int64_t n = call_count(q);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
@@ -132,14 +212,17 @@ static void result(tt_ctx *ctx, const tt_ops *ops, const op_call *q,
 }
 
 void call_emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
-                  const double *want, double *out)
+                  const double *want, const double *ours, double *out)
 {
     const int64_t n = call_count(q);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    double *ours = tt_alloc(ctx, &ctx->scratch, n, sizeof *ours, "emulation");
-    result(ctx, tt_arith_ops(arith), q, out);
-    result(ctx, tt_ops_default(), q, ours);
+    double *own = ours ? NULL
+                       : tt_alloc(ctx, &ctx->scratch, n, sizeof *own, "golden");
+    if (own) call_double(ctx, tt_ops_default(), q, own);
+    const double *golden = ours ? ours : own;
+    call_double(ctx, tt_arith_ops(arith), q, out);
     for (int64_t i = 0; !ctx->status && i < n; i++)
-        if (fabs(ours[i] - want[i]) > fabs(out[i] - want[i])) out[i] = ours[i];
+        if (fabs(golden[i] - want[i]) > fabs(out[i] - want[i]))
+            out[i] = golden[i];
     tt_arena_reset(&ctx->scratch, mark);
 }

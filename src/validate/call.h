@@ -45,6 +45,7 @@ typedef struct op_call {
     const double *mean, *gain, *target;
     tt_attention_args attn;
     tt_conv_args conv;
+    bool in_place;       /* norms and rope: the output is where x is          */
 } op_call;
 
 /* Shape of the output, [.., channels]; returns the rank. */
@@ -56,19 +57,29 @@ bool call_out_is_double(const op_call *q);
 /* Run it on a table. out: call_count values, tt_real or double as above. */
 void call_run(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out);
 
-/* The same on a candidate's table. Should it give up (tt_fail), the context
- * goes on and `why` says so; it is "" else. False when there is nothing to judge. */
-bool call_candidate(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out,
-                    char *why, size_t size);
+/* Multiply-adds of it, about. */
+int64_t call_cost(const op_call *q);
+
+/* Everything it reads, and a number that changes when any bit of that does. */
+enum { SPANS_MAX = 24 };
+typedef struct op_spans {
+    int n;
+    const void *at[SPANS_MAX];
+    size_t size[SPANS_MAX];
+} op_spans;
+void call_inputs(const op_call *q, op_spans *s);
+uint64_t spans_digest(const op_spans *s);
 
 /* The formula of ops.h in float64 from the same inputs, plain loops. */
 void call_oracle(tt_ctx *ctx, const op_call *q, double *out);
 
 /* What the declared arithmetic makes of it: of two honest programs, the plain
  * one of tt_arith_ops and the golden one, the value farther from `want`. (One
- * order of a sum can be lucky.) */
+ * order of a sum can be lucky.) ours: the golden result, NULL: not known. */
 void call_emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
-                  const double *want, double *out);
+                  const double *want, const double *ours, double *out);
+/* A call's result on a table, as double. */
+void call_double(tt_ctx *ctx, const tt_ops *ops, const op_call *q, double *out);
 
 /* Write v->where from v->m.worst. */
 void verdict_place(tt_verdict *v);

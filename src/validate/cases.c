@@ -195,10 +195,9 @@ tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
             uint64_t rng = seed + (uint64_t)(k * 1000 + i);
             const uint64_t own = rng_next(&rng);
             op_sizes s;
-            op_spans spans;
             op_call q;
             sizes_draw(&s, (op_kind)k, &rng);
-            call_make(ctx, &q, &spans, (op_kind)k, IN_NORMAL, &s, own, false);
+            call_make(ctx, &q, (op_kind)k, IN_NORMAL, &s, own, false);
             snprintf(path, sizeof path, "%s/op_%s_%lld", dir,
                      op_name((op_kind)k), (long long)i);
             if (!ctx->status)

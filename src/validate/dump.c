@@ -217,7 +217,7 @@ bool tt_shape_fits(const tt_tensor *t, int rank, const int64_t *dim)
     return true;
 }
 
-/* ---- one name ------------------------------------------------------------- */
+/* ---- one name ------------------------------------------------------------ */
 
 /* Operators between the latest tensor of theirs and this one. */
 static const char *segment(dump_run *d, const char *name)

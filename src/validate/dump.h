@@ -56,7 +56,7 @@ int64_t flip_rows(const dump_run *d, const flip *f, const tt_verdict *v,
 tt_file *dump_oracle(const dump_run *d, const char *name);
 tt_file *dump_emul(const dump_run *d, const char *name);
 
-/* ---- one tensor (pair.c) -------------------------------------------------- */
+/* ---- one tensor (pair.c) ------------------------------------------------- */
 
 /* Judge a tensor that both have, explain it and add the verdict. */
 void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
@@ -65,7 +65,7 @@ bool pair_same_shape(const tt_tensor *t, const tt_tensor *u);
 /* The last point of a curve over everything injected. */
 void pair_end_curve(dump_run *d);
 
-/* ---- picks (selection.c) -------------------------------------------------- */
+/* ---- picks (selection.c) ------------------------------------------------- */
 
 /* How the rows of ".../grab.keep" of a dump, or "grab_keep" of a trace, in
  * `file` differ from ours: the first row that does, -1 when none. Says what it

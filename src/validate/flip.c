@@ -22,7 +22,7 @@
 /* Where a name stands, -1 where it does not say. */
 typedef struct place {
     int64_t chunk, step, block, cache, sub, vae;
-    const char *last;      /* behind the last number of a scope: "self_attn.q" */
+    const char *last;      /* behind the last scope: "self_attn.q"            */
 } place;
 
 static place place_of(const char *name)
@@ -58,7 +58,8 @@ static bool projection(const char *last)
 /* Made from the pass's input alone. */
 static bool before_blocks(const place *p)
 {
-    return p->block < 0 && (!strcmp(p->last, "x") || !strcmp(p->last, "tokens"));
+    return p->block < 0
+        && (!strcmp(p->last, "x") || !strcmp(p->last, "tokens"));
 }
 
 /* In the pass over chunk c's clean latents, where the pick was made. */

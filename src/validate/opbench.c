@@ -48,12 +48,11 @@ static void bench(tt_ctx *ctx, tt_report *r, const tt_ops *ops, op_kind op,
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     op_call q;
-    op_spans spans;
     op_sizes s;
     char sizes[96];
     double ours = 0, theirs = 0, sum = 0, square = 0;
     bench_sizes(&s, op);
-    call_make(ctx, &q, &spans, op, IN_NORMAL, &s, 1, false);
+    call_make(ctx, &q, op, IN_NORMAL, &s, 1, false);
     void *out = ctx->status ? NULL
                             : tt_alloc(ctx, &ctx->scratch, call_count(&q),
                                        sizeof(double), "bench");

@@ -129,20 +129,22 @@ bool input_applies(op_kind op, op_input in)
 
 typedef struct maker {
     tt_ctx *ctx;
-    op_spans *spans;
     op_input in;
     uint64_t rng;
     bool odd;
 } maker;
 
-static void *place(maker *m, int64_t n, size_t size, size_t shift)
+/* n elements between two margins: of 0xff, NaN in every floating-point type,
+ * or of zeros around indices. */
+static void *place(maker *m, int64_t n, size_t size, bool real)
 {
-    char *p = tt_alloc(m->ctx, &m->ctx->scratch, n + 2, size, "test input");
+    enum { MARGIN = 64 };
+    const size_t bytes = (size_t)n * size, shift = m->odd ? size : 0;
+    char *p = tt_alloc(m->ctx, &m->ctx->scratch,
+                       (int64_t)(bytes + 2 * MARGIN + shift), 1, "test input");
     if (!p) return NULL;
-    if (m->odd) p += shift;
-    m->spans->at[m->spans->n] = p;
-    m->spans->size[m->spans->n++] = (size_t)n * size;
-    return p;
+    memset(p, real ? 0xff : 0, bytes + 2 * MARGIN + shift);
+    return p + MARGIN + shift;
 }
 
 /* Element i of n, rows of c values. */
@@ -166,7 +168,7 @@ static double value(maker *m, op_input in, int64_t i, int64_t n, int64_t c)
 
 static tt_real *fill(maker *m, op_input in, int64_t n, int64_t c)
 {
-    tt_real *x = place(m, n, sizeof *x, sizeof *x);
+    tt_real *x = place(m, n, sizeof *x, true);
     for (int64_t i = 0; x && i < n; i++) x[i] = (tt_real)value(m, in, i, n, c);
     return x;
 }
@@ -181,7 +183,7 @@ static tt_real *params(maker *m, int64_t n, double scale)
 
 static double *doubles(maker *m, int64_t n, double offset)
 {
-    double *x = place(m, n, sizeof *x, 0);
+    double *x = place(m, n, sizeof *x, true);
     for (int64_t i = 0; x && i < n; i++)
         x[i] = offset + 0.25 * rng_normal(&m->rng);
     return x;
@@ -196,7 +198,7 @@ static const tt_tensor *weight(maker *m, int rank, const int64_t *dim)
     const double scale = 1 / sqrt((double)(n / dim[0]));
     const int type = (int)rng_below(&m->rng, 3);
     const size_t size = type ? 2 : 4;
-    char *p = place(m, n, size, size);
+    char *p = place(m, n, size, true);
     if (!w || !p) return NULL;
     for (int64_t i = 0; i < n; i++) {
         const float x = (float)(scale * rng_normal(&m->rng));
@@ -225,7 +227,7 @@ static void make_attention(maker *m, op_call *q, const int64_t *v)
     a->v = fill(m, m->in, N * a->kv_stride, a->kv_stride);
     if (v[4]) a->rel_bias = params(m, H * (2 * N - 1), 2);
     if (v[5] && v[5] < N) {                 /* the last keys are padding */
-        uint8_t *mask = place(m, N, 1, 0);
+        uint8_t *mask = place(m, N, 1, false);
         for (int64_t j = 0; mask && j < N; j++) mask[j] = j < N - v[5];
         a->key_mask = mask;
     }
@@ -257,7 +259,7 @@ static void make_conv(maker *m, op_call *q, const int64_t *v)
 static void make_rope(maker *m, op_call *q, const int64_t *v)
 {
     tt_rope_table *t = tt_alloc(m->ctx, &m->ctx->scratch, 1, sizeof *t, "rope");
-    int32_t *pos = place(m, 3 * v[0], sizeof *pos, 0);
+    int32_t *pos = place(m, 3 * v[0], sizeof *pos, false);
     q->n = v[0], q->H = v[1], q->D = 2 * v[2], q->c = q->H * q->D;
     q->x = fill(m, m->in, q->n * q->c, q->D);
     if (t) tt_rope_make(m->ctx, &m->ctx->scratch, t, q->D, 1024);
@@ -299,13 +301,13 @@ static void make_rows(maker *m, op_call *q, const op_sizes *s)
     }
 }
 
-void call_make(tt_ctx *ctx, op_call *q, op_spans *spans, op_kind op,
-               op_input in, const op_sizes *s, uint64_t seed, bool odd)
+void call_make(tt_ctx *ctx, op_call *q, op_kind op, op_input in,
+               const op_sizes *s, uint64_t seed, bool odd)
 {
-    maker m = {.ctx = ctx, .spans = spans, .in = in, .rng = seed, .odd = odd};
+    maker m = {.ctx = ctx, .in = in, .rng = seed, .odd = odd};
     memset(q, 0, sizeof *q);
-    spans->n = 0;
     q->kind = op;
+    q->in_place = odd;
     switch (op) {
     case OP_LINEAR:
         q->n = s->v[0], q->c = s->v[1];

@@ -32,18 +32,12 @@ void sizes_draw(op_sizes *s, op_kind op, uint64_t *rng);
 /* "n=3 i=513 o=7" */
 const char *sizes_string(char *buf, size_t n, const op_sizes *s);
 
-/* A piece of input memory, to see whether a backend changed it. */
-enum { SPANS_MAX = 12 };
-typedef struct op_spans {
-    int n;
-    const void *at[SPANS_MAX];
-    size_t size[SPANS_MAX];
-} op_spans;
-
-/* Fill q with inputs in ctx->scratch. Views start one element behind an
- * aligned address when `odd` is set; weights are f32, bf16 or f16. */
-void call_make(tt_ctx *ctx, op_call *q, op_spans *spans, op_kind op,
-               op_input in, const op_sizes *s, uint64_t seed, bool odd);
+/* Fill q with inputs in ctx->scratch; weights are f32, bf16 or f16. With `odd`
+ * every array starts one element behind an aligned address, rows are wider
+ * than what is read of them, and norms and rope work in place. NaN stands in
+ * front of and behind what is floating point. */
+void call_make(tt_ctx *ctx, op_call *q, op_kind op, op_input in,
+               const op_sizes *s, uint64_t seed, bool odd);
 
 uint64_t rng_next(uint64_t *state);             /* splitmix64                 */
 int64_t rng_below(uint64_t *state, int64_t n);  /* 0 .. n-1                   */

@@ -2,10 +2,10 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Holds   what follows from a pick that the arithmetic could have made the other
- *         way is judged as far as it agrees; where it does not, it is neither a
- *         pass nor a failure. Whole numbers are compared as such: a double
- *         holds 53 bits of them.
+ * Holds   what follows from a pick that the arithmetic could have made the
+ *         other way is judged as far as it agrees; where it does not, it is
+ *         neither a pass nor a failure. Whole numbers are compared as such: a
+ *         double holds 53 bits of them.
  * Next    flip.c, selection.c, judge.c */
 #include <inttypes.h>
 #include <math.h>
@@ -40,7 +40,7 @@ static int64_t row_length(const tt_verdict *v)
     return c > 0 ? c : 1;
 }
 
-/* ---- reading -------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------- */
 
 /* NULL when f has no tensor of this name and size. */
 static double *read_like(dump_run *d, tt_file *f, const tt_entry *e)
@@ -108,7 +108,7 @@ static void read_pair(dump_run *d, const tt_verdict *v, pair *p)
     round_all(p->emul, p->n, f);
 }
 
-/* ---- every bit ------------------------------------------------------------ */
+/* ---- every bit ----------------------------------------------------------- */
 
 /* The same bytes in both files. */
 static bool same_bytes(const pair *p)
@@ -208,7 +208,7 @@ static void judge_types(tt_verdict *v, const pair *p)
                  tt_dtype_name(b->dtype));
 }
 
-/* ---- after a flipped pick ------------------------------------------------- */
+/* ---- after a flipped pick ------------------------------------------------ */
 
 /* The leading rows alone of a tensor that failed. */
 static bool leading_rows_agree(dump_run *d, const tt_verdict *v, const pair *p,
@@ -288,7 +288,7 @@ static void judge_pair(dump_run *d, tt_verdict *v, const pair *p)
     if (!d->opt->arith) judge_types(v, p);
 }
 
-/* ---- why, and how it grows ------------------------------------------------ */
+/* ---- why, and how it grows ----------------------------------------------- */
 
 static void explain(dump_run *d, tt_verdict *v, const pair *p)
 {

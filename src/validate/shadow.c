@@ -16,13 +16,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "validate/call.h"
+#include "validate/candidate.h"
+#include "validate/sample.h"
 
-/* Elements of an output that are judged; of larger calls the first rows, and
- * then every so many rows as fit. */
-#define SHADOW_WORK ((int64_t)1 << 24) /* multiply-adds of the oracle per call */
-
-#define HINTS_MOST 8
+enum { HINTS_MOST = 8, TWICE_FIRST = 4 };
+#define TWICE_WORK ((int64_t)1 << 18)  /* calls below are made twice          */
 
 struct tt_shadow {
     tt_ops ops;              /* first: ctx->ops is turned into the shadow     */
@@ -33,10 +31,13 @@ struct tt_shadow {
     char place[256];         /* ctx->path of the latest call                  */
     int64_t count[OP_KINDS]; /* calls of each operator at this place          */
     int64_t hints[OP_KINDS]; /* looked for: one takes as long as many calls   */
+    int64_t calls[OP_KINDS]; /* in all                                        */
+    int64_t twice[OP_KINDS], unsteady[OP_KINDS], sampled[OP_KINDS];
 };
 
-static double *widen(tt_ctx *ctx, const op_call *q, const void *x, int64_t n)
+static double *widen(tt_ctx *ctx, const op_call *q, const void *x)
 {
+    const int64_t n = call_count(q);
     double *d = tt_alloc(ctx, &ctx->scratch, n, sizeof *d, "shadowed result");
     for (int64_t i = 0; d && i < n; i++)
         d[i] = call_out_is_double(q) ? ((const double *)x)[i]
@@ -44,91 +45,90 @@ static double *widen(tt_ctx *ctx, const op_call *q, const void *x, int64_t n)
     return d;
 }
 
-static void *room(tt_ctx *ctx, const op_call *q)
-{
-    return tt_alloc(ctx, &ctx->scratch, call_count(q), sizeof(double),
-                    "shadowed result");
-}
-
 static void *result(tt_ctx *ctx, const op_call *q, const tt_ops *ops)
 {
-    void *out = room(ctx, q);
+    void *out = tt_alloc(ctx, &ctx->scratch, call_count(q), sizeof(double),
+                         "shadowed result");
     call_run(ctx, ops, q, out);
     return ctx->status ? NULL : out;
 }
 
-/* The candidate's, into NaN: what it leaves untouched is not an older right
- * result. `why` is not empty when it gave up. */
-static void *their_result(tt_ctx *ctx, const op_call *q, const tt_ops *ops,
-                          char *why, size_t size)
+/* Small calls, and the first of each kind, are made twice. */
+static bool twice(tt_shadow *s, const op_call *q)
 {
-    void *out = room(ctx, q);
-    if (!out) return NULL;
-    memset(out, 0xff, (size_t)call_count(q) * sizeof(double));
-    return call_candidate(ctx, ops, q, out, why, size) ? out : NULL;
+    const bool yes = s->calls[q->kind]++ < TWICE_FIRST
+                     || call_cost(q) < TWICE_WORK;
+    s->twice[q->kind] += yes;
+    return yes;
 }
 
-/* Fewer rows of a large call: the leading ones. */
-static op_call shorten(const op_call *q)
+static uint64_t seed_of(const char *path)
 {
-    op_call s = *q;
-    const tt_attention_args *a = &q->attn;
-    int64_t cost = 1, *rows = &s.n;
-    if (q->kind == OP_LINEAR) cost = q->w->dim[0] * q->w->dim[1];
-    else if (q->kind == OP_ATTENTION)
-        cost = 2 * a->N * a->D * a->H, rows = &s.attn.T;
-    else return s;
-    const int64_t most = SHADOW_WORK / cost + 1;
-    if (*rows > most && !(q->kind == OP_ATTENTION && a->rel_bias)) *rows = most;
-    return s;
+    const size_t n = strlen(path);
+    return spans_digest(&(op_spans){.n = 1, .at = {path}, .size = {n}});
 }
 
-/* Judge the candidate's result of q, the leading rows of which are s. */
-static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q, const void *got,
-                  const char *path, const char *why)
+static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
+                  const candidate_call *c, const double *ours, const char *path)
 {
-    const op_call part = shorten(q);
-    const int64_t n = call_count(&part);
+    sample part;
+    sample_take(ctx, &part, q, c->got, ours, seed_of(path));
+    const int64_t n = part.rows * part.width;
     tt_verdict v = {.op = op_name(q->kind)};
     double *want = tt_alloc(ctx, &ctx->scratch, n, sizeof *want, "oracle");
     double *e = tt_alloc(ctx, &ctx->scratch, n, sizeof *e, "emulation");
-    double *g = widen(ctx, q, got, n);
-    call_oracle(ctx, &part, want);
-    call_emulate(ctx, &part, s->arith, want, e);
+    if (ctx->status) return;
+    const double *g = sample_cut(ctx, &part, c->got);
+    sample_oracle(ctx, &part, want);
+    sample_emulate(ctx, &part, s->arith, want, sample_cut(ctx, &part, ours), e);
     if (ctx->status) return;
     snprintf(v.path, sizeof v.path, "%s", path);
-    v.rank = call_shape(&part, v.dim);
+    v.rank = call_shape(q, v.dim);
+    v.dim[0] = part.rows;
     tt_verdict_judge(&v, s->arith, g, want, e, n, v.dim[v.rank - 1]);
-    if (*why) {
-        v.outcome = TT_MISMATCH;
-        snprintf(v.hint, sizeof v.hint, "%s", why);
-    } else if (v.outcome != TT_PASS && s->hints[q->kind]++ < HINTS_MOST)
-        hint_find(ctx, &part, s->arith, g, want, v.rank, v.dim, v.earned,
-                  v.hint, sizeof v.hint);
+    const bool look = v.outcome != TT_PASS && s->hints[q->kind]++ < HINTS_MOST;
+    const int64_t worst = part.width ? v.m.worst / part.width : 0;
+    if (look && sample_single(ctx, &part, worst)) {
+        const int64_t at = worst * part.width, rows = v.dim[0];
+        v.dim[0] = 1;
+        candidate_verdict(ctx, c, &part.part, s->arith, g + at, want + at, &v,
+                          true);
+        v.dim[0] = rows;
+    } else {
+        candidate_verdict(ctx, c, &part.part, s->arith, g, want, &v, look);
+    }
+    sample_place(&part, &v);
+    s->sampled[q->kind] += part.row != NULL;
+    s->unsteady[q->kind] += c->unsteady;
     tt_report_add(s->report, &v, g, want);
 }
 
 /* One call of the model: out is where the model wants the result. */
-static void shadow(tt_ctx *ctx, const op_call *q, void *out)
+static void shadow(tt_ctx *ctx, const op_call *call, void *out)
 {
     tt_shadow *s = (tt_shadow *)(uintptr_t)ctx->ops;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    char path[224], why[192];
+    char path[224];
+    op_call q = *call;
+    q.in_place = out == q.x;
     if (strcmp(s->place, ctx->path)) {
         memset(s->count, 0, sizeof s->count);
         snprintf(s->place, sizeof s->place, "%s", ctx->path);
     }
-    snprintf(path, sizeof path, "%.180s#%s.%lld", ctx->path, op_name(q->kind),
-             (long long)s->count[q->kind]++);
+    snprintf(path, sizeof path, "%.180s#%s.%lld", ctx->path, op_name(q.kind),
+             (long long)s->count[q.kind]++);
     ctx->ops = s->ours;
-    const void *ours = result(ctx, q, s->ours);
-    const void *got = ours ? their_result(ctx, q, s->candidate, why, sizeof why)
-                           : NULL;
-    if (got) judge(ctx, s, q, got, path, why);
-    if (got && !ctx->status)
-        memcpy(out, s->adopt ? got : ours,
-               (size_t)call_count(q) * (call_out_is_double(q)
-                                        ? sizeof(double) : sizeof(tt_real)));
+    candidate_call c = {.ops = s->candidate, .twice = twice(s, &q)};
+    const void *ours = result(ctx, &q, s->ours);
+    const double *wide = ours ? widen(ctx, &q, ours) : NULL;
+    if (wide && candidate_run(ctx, &c, &q, wide)) {
+        judge(ctx, s, &q, &c, wide, path);
+        if (!ctx->status)
+            memcpy(out, s->adopt ? c.out : ours,
+                   (size_t)call_count(&q) * (call_out_is_double(&q)
+                                             ? sizeof(double)
+                                             : sizeof(tt_real)));
+    }
     ctx->ops = &s->ops;
     tt_arena_reset(&ctx->scratch, mark);
 }
@@ -291,9 +291,28 @@ tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
     return TT_OK;
 }
 
+/* What was not looked at in full, and what came out differently twice. */
+static void say(const tt_shadow *s)
+{
+    for (int i = 0; i < OP_KINDS; i++) {
+        if (s->sampled[i])
+            tt_report_note(s->report, "%s: %lld of %lld calls were too large "
+                           "to be judged whole; of those the first and last "
+                           "row, the ones farthest from ours, and some between",
+                           op_name((op_kind)i), (long long)s->sampled[i],
+                           (long long)s->calls[i]);
+        if (s->unsteady[i])
+            tt_report_note(s->report, "%s is not reproducible: other bits at a "
+                           "second call with the same inputs, in %lld of %lld "
+                           "calls", op_name((op_kind)i),
+                           (long long)s->unsteady[i], (long long)s->twice[i]);
+    }
+}
+
 void tt_shadow_close(tt_ctx *ctx, tt_shadow *s)
 {
     if (!s) return;
+    say(s);
     ctx->ops = s->before;
     if (s->listening) ctx->tap = NULL;
     free(s);

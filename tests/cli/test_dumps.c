@@ -10,8 +10,8 @@
 
 static char model[1100], inputs[1100];
 
-#define RUN "generate -m %s --embeds %s -W 48 -H 32 -t 1 --latents 12 --budget 9 " \
-            "--sink 2 --recent 4 "
+#define RUN "generate -m %s --embeds %s -W 48 -H 32 -t 1 --latents 12 " \
+            "--budget 9 --sink 2 --recent 4 "
 #define WRITE "--no-decode -q --latents-out "
 
 static int validate(const char *args)
@@ -48,8 +48,8 @@ static void test_points(void)
            "GRAB's picks and TAME's statistics are named");
     tt_file_close(f);
     if (!expect_ok(tt_file_open(ctx, &f, at("caches")), "the dump")) return;
-    expect(tt_file_find(f, "chunk.0/cache.1/k") && tt_file_count(f) == 4 * 2 * 4,
-           "what is in the cache, when asked for");
+    expect(tt_file_find(f, "chunk.0/cache.1/k")
+           && tt_file_count(f) == 4 * 2 * 4, "what is in the cache, when asked for");
     tt_file_close(f);
 }
 
@@ -58,8 +58,8 @@ static void test_diff(void)
     expect(run("diff ours again > out") == 0 && !strncmp(text_of(at("out")),
            "PASS", 4), "equal dumps: %s", text_of(at("out")));
     expect(run("diff ours bf16 > out") == 1 &&
-           !strncmp(text_of(at("out")), "FAIL: first wrong tensor: context", 33),
-           "the first difference comes first: %s", text_of(at("out")));
+           !strncmp(text_of(at("out")), "FAIL: first wrong tensor: context",
+                    33), "the first difference comes first: %s", text_of(at("out")));
     expect(run("diff ours caches > out") == 1, "other names");
     refuses(3, "absent", "diff ours absent");
     refuses(3, "stderr", "diff stderr ours");

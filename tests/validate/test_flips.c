@@ -24,7 +24,7 @@ static const char *at(const char *name)
     return b;
 }
 
-/* ---- the rule ------------------------------------------------------------- */
+/* ---- the rule ------------------------------------------------------------ */
 
 static void expect_pick(pick wanted, const double *got, const double *want,
                         const double *score, const double *theirs,
@@ -89,7 +89,7 @@ static void test_rounds(void)
     rounds_free(&l);
 }
 
-/* ---- what a flip reaches -------------------------------------------------- */
+/* ---- what a flip reaches ------------------------------------------------- */
 
 static void test_reach(void)
 {
@@ -145,7 +145,7 @@ static void test_reach(void)
     }
 }
 
-/* ---- traces --------------------------------------------------------------- */
+/* ---- traces -------------------------------------------------------------- */
 
 enum { ROUNDS = 4, P = 3, CHUNKS = 4 };
 

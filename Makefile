@@ -172,6 +172,8 @@ $(LIB): $(call obj,$(LIB_SRC))
 	@rm -f $@
 	ar rcs $@ $^
 
+# A plug-in of `tether validate` calls the tt_ functions of the program.
+$(B)/tether: LDLIBS_ALL += -rdynamic
 $(B)/tether: $(call obj,$(CLI_SRC)) $(LIB)
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 

@@ -20,7 +20,8 @@
 /* ---- declared arithmetic ------------------------------------------------- */
 
 /* What a backend says it computes with. Inputs of matrix products (linear,
- * attention, convolution) are rounded to `product`, sums are float32; with
+ * attention, convolution) are rounded to `product` (tf32: the bits behind it cut
+ * off, as matrix units do; programs that round err less), sums are float32; with
  * `stored` every operator's result is rounded to that type as well. */
 typedef enum tt_format { TT_FMT_F32, TT_FMT_TF32, TT_FMT_F16, TT_FMT_BF16 }
     tt_format;
@@ -145,6 +146,13 @@ tt_status tt_report_html(tt_ctx *ctx, const tt_report *r, const char *path);
 
 /* ---- dumps --------------------------------------------------------------- */
 
+/* How far values may be apart where nothing else says so: |got - want| <=
+ * abs + rel |want|. */
+typedef struct tt_tolerance {
+    const char *glob;        /* of names; NULL ends a list                    */
+    double abs, rel;
+} tt_tolerance;
+
 /* Two safetensors files of named tensors, one written by another program, or
  * with `trace` files of `generate --trace-cache`. */
 typedef struct tt_dump_options {
@@ -158,6 +166,8 @@ typedef struct tt_dump_options {
                                 arithmetic; what `oracle` lacks is then not
                                 judged                                        */
     const tt_arith *arith;   /* NULL: every bit counts, types too             */
+    const tt_tolerance *tol; /* without arith: of the first glob that matches a
+                                name; types may differ there. NULL: none      */
     const char *filter;      /* glob of names; NULL: all                      */
     const char *prefix;      /* put before the paths of verdicts; NULL: ""    */
     const char *curve;       /* curve for tt_report_grow; NULL: none          */

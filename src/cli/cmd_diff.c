@@ -3,13 +3,15 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Next    src/validate/dump.c */
+#include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/validate_files.h"
 
 typedef struct settings {
-    const char *arith, *filter;
+    const char *arith, *filter, *tol;
     validate_outputs out;
 } settings;
 
@@ -18,6 +20,10 @@ static const opt_spec options[] = {
      "B may be what A becomes when its values are rounded to f32, tf32, f16 or "
      "bf16, a few units in the last place off; types may differ. Without it "
      "every bit counts"},
+    {OPT_TEXT, "tol", 0, offsetof(settings, tol), "FILE",
+     "how far values may be apart: lines `GLOB ABS [REL]`, |b - a| <= ABS +\n"
+     "REL |a|; the first GLOB that matches a name counts, without one every "
+     "bit"},
     {OPT_TEXT, "filter", 0, offsetof(settings, filter), "GLOB",
      "only names that match"},
     VALIDATE_OUTPUT_OPTIONS(settings, out),
@@ -27,7 +33,7 @@ static const opt_spec options[] = {
 static const opt_command diff_command = {
     .name = "diff",
     .summary = "two dumps: the first difference, and how large all are",
-    .usage = "A B [--arith NAME]",
+    .usage = "A B [--arith NAME | --tol FILE]",
     .intro = "A and B are files of tensors: dumps, traces of the cache, "
              "latents, weights. The order is that in which A was written, for "
              "our dumps that of execution; the first line names the first "
@@ -38,6 +44,44 @@ static const opt_command diff_command = {
     .options = options,
     .positional_max = 2,
 };
+
+/* The lines of a file of tolerances, ended by a NULL. */
+static tt_status read_tolerances(tt_ctx *ctx, const tt_tolerance **out,
+                                 const char *path)
+{
+    enum { MOST = 1000 };
+    char line[600], glob[300];
+    int64_t n = 0;
+    FILE *f = fopen(path, "r");
+    *out = NULL;
+    if (!f)
+        return tt_fail(ctx, TT_EIO, "cannot read %s: %s", path,
+                       strerror(errno));
+    tt_tolerance *t = tt_alloc0(ctx, &ctx->scratch, MOST + 1, sizeof *t,
+                                "tolerances");
+    for (int number = 1; t && !ctx->status && fgets(line, sizeof line, f);
+         number++) {
+        const char *s = line + strspn(line, " \t\r\n");
+        double a, r = 0;
+        int end = 0;
+        if (!*s || *s == '#') continue;
+        if (sscanf(s, "%299s %lf %n", glob, &a, &end) == 2 && s[end]) {
+            s += end;
+            end = 0;
+            if (sscanf(s, "%lf %n", &r, &end) != 1) end = 0;
+        }
+        if (!end || s[end] || !(a >= 0) || !(r >= 0) || isinf(a)
+            || isinf(r) || n == MOST)
+            tt_fail(ctx, TT_EFORMAT, "%s, line %d: expected \"GLOB ABS [REL]\" "
+                    "with numbers from 0 on, in at most %d lines", path,
+                    number, MOST);
+        else
+            t[n++] = (tt_tolerance){tt_strdup(ctx, &ctx->scratch, glob), a, r};
+    }
+    fclose(f);
+    *out = t;
+    return ctx->status;
+}
 
 int cmd_diff(tt_ctx *ctx, int argc, char **argv)
 {
@@ -50,12 +94,18 @@ int cmd_diff(tt_ctx *ctx, int argc, char **argv)
     if (status >= 0) return status;
     if (given.npositional != 2)
         return opt_usage("diff", "expected two files, A and B");
+    if (s.arith && s.tol)
+        return opt_usage("diff", "--arith and --tol both say what may differ: "
+                         "give one of them");
+    const tt_tolerance *tol = NULL;
     const tt_arith *arith = s.arith ? validate_arith("diff", s.arith) : NULL;
     if (s.arith && !arith) return VALIDATE_USAGE;
     if (cli_setup(ctx, &common)) return validate_failed(ctx);
+    if (s.tol && read_tolerances(ctx, &tol, s.tol)) return validate_failed(ctx);
     const tt_dump_options o = {
         .want = given.positional[0], .got = given.positional[1],
-        .arith = arith, .filter = s.filter, .extra_fails = true};
+        .arith = arith, .tol = tol, .filter = s.filter,
+        .extra_fails = true};
     snprintf(title, sizeof title, "diff %.280s %.280s", o.want, o.got);
     if (tt_report_new(ctx, &r, title, arith)) return validate_failed(ctx);
     tt_dump_compare(ctx, r, &o);

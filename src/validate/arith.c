@@ -7,9 +7,9 @@
 
 #include "validate/arith.h"
 
-const tt_arith arith_list[ARITH_COUNT] = {
+const tt_arith arith_list[ARITH_COUNT + 1] = {
     {"f32", "float32 throughout, any order of sums", TT_FMT_F32, TT_FMT_F32},
-    {"tf32", "matrix products of tf32 inputs, float32 sums", TT_FMT_TF32,
+    {"tf32", "matrix products of tf32 inputs (cut off), float32 sums", TT_FMT_TF32,
      TT_FMT_F32},
     {"f16", "matrix products of f16 inputs, float32 sums", TT_FMT_F16,
      TT_FMT_F32},
@@ -19,6 +19,7 @@ const tt_arith arith_list[ARITH_COUNT] = {
      TT_FMT_F16},
     {"bf16-stored", "as bf16, and every operator stores bf16", TT_FMT_BF16,
      TT_FMT_BF16},
+    {"tf32-rounded", "as tf32, inputs rounded", TT_FMT_TF32, TT_FMT_F32},
 };
 
 const tt_arith *tt_arith_at(int i)

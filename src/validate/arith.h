@@ -6,7 +6,9 @@
 
 #include "tether/validate.h"
 
-enum { ARITH_COUNT = 6 };
-extern const tt_arith arith_list[ARITH_COUNT];
+/* Behind those that can be declared: tf32 by rounding to nearest, the other
+ * thing that honest programs do. */
+enum { ARITH_COUNT = 6, ARITH_TF32_ROUNDED = ARITH_COUNT };
+extern const tt_arith arith_list[ARITH_COUNT + 1];
 
 #endif

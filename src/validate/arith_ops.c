@@ -9,6 +9,7 @@
  * float. */
 #include <float.h>
 #include <math.h>
+#include <string.h>
 
 #include "ops/gather.h"
 #include "tether/mathfn.h"
@@ -16,12 +17,26 @@
 
 typedef const tt_arith *arith;
 
-/* x rounded as an input of a product, and as a stored result. */
-static float in(arith a, tt_real x)
+/* x as an input of a product. Matrix units take float32 for tf32 and leave the
+ * last 13 bits out; a program that rounds first errs less. */
+static float narrow(arith a, float x)
 {
-    return tt_format_round(a->product, (float)x);
+    uint32_t u;
+    if (a->product != TT_FMT_TF32 || a == &arith_list[ARITH_TF32_ROUNDED]
+        || !isfinite(x))
+        return tt_format_round(a->product, x);
+    memcpy(&u, &x, sizeof u);
+    u &= ~0x1fffu;
+    memcpy(&x, &u, sizeof u);
+    return x;
 }
 
+static float in(arith a, tt_real x)
+{
+    return narrow(a, (float)x);
+}
+
+/* A stored result. */
 static tt_real put(arith a, float x)
 {
     return (tt_real)tt_format_round(a->stored, x);
@@ -41,7 +56,7 @@ static float *weights(tt_ctx *ctx, arith a, const tt_tensor *w)
     float *y = tt_alloc(ctx, &ctx->scratch, n, sizeof *y, "rounded weights");
     if (y) tt_widen_at_f32(y, w, 0, n);
     for (int64_t i = 0; y && i < n; i++)
-        y[i] = tt_format_round(a->product, y[i]);
+        y[i] = narrow(a, y[i]);
     return y;
 }
 
@@ -97,7 +112,7 @@ static void attention(arith a, tt_ctx *ctx, const tt_attention_args *p)
                 sum += s[j] = tt_expf(s[j] - top);
             for (int64_t j = 0; j < N; j++)
                 for (int64_t d = 0; d < D; d++)
-                    o[d] += tt_format_round(a->product, s[j]) * v[j * D + d];
+                    o[d] += narrow(a, s[j]) * v[j * D + d];
             for (int64_t d = 0; d < D; d++)
                 p->o[(i * p->H + h) * D + d] = put(a, o[d] / sum);
         }
@@ -329,6 +344,7 @@ static void col_blend(arith a, tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
     OP(I, col_blend, PARAMS(tt_real *x, int64_t n, int64_t c, const double *m, \
        const double *g, const double *t, double tau), x, n, c, m, g, t, tau)
 OPERATORS(0) OPERATORS(1) OPERATORS(2) OPERATORS(3) OPERATORS(4) OPERATORS(5)
+OPERATORS(6)
 
 #define TABLE(I)                                                               \
     {.name = "arith", .summary = "a plain program in a declared arithmetic",   \
@@ -342,7 +358,7 @@ OPERATORS(0) OPERATORS(1) OPERATORS(2) OPERATORS(3) OPERATORS(4) OPERATORS(5)
 
 const tt_ops *tt_arith_ops(const tt_arith *a)
 {
-    static const tt_ops table[ARITH_COUNT] = {TABLE(0), TABLE(1), TABLE(2),
-                                              TABLE(3), TABLE(4), TABLE(5)};
+    static const tt_ops table[ARITH_COUNT + 1] = {
+        TABLE(0), TABLE(1), TABLE(2), TABLE(3), TABLE(4), TABLE(5), TABLE(6)};
     return &table[a - arith_list];
 }

@@ -36,6 +36,7 @@ typedef struct fault {
     tt_format weight;         /* format of the softmax weights ...            */
     bool weight_sum;          /* ... whose sum is of the rounded ones         */
     bool swap_kv;
+    bool exchanged;           /* the rows at `to` stand at `from` as well     */
 } fault;
 
 static fault right(const tt_attention_args *a)
@@ -50,9 +51,11 @@ static int64_t head_of(int64_t h, int64_t shift, int64_t H)
     return shift == -1 ? 0 : (h + shift) % H;
 }
 
-static int64_t stale(int64_t j, int64_t from, int64_t to, int64_t L)
+static int64_t stale(const fault *f, int64_t j, int64_t from, int64_t to)
 {
-    return L && from != to && j >= to && j < to + L ? j - to + from : j;
+    if (!f->L || from == to) return j;
+    if (j >= to && j < to + f->L) return j - to + from;
+    return f->exchanged && j >= from && j < from + f->L ? j - from + to : j;
 }
 
 static bool valid_key(const tt_attention_args *a, const fault *f, int64_t j)
@@ -87,7 +90,7 @@ static void logits(double *s, const tt_attention_args *a, const fault *f,
     for (int64_t i = 0; i < a->T; i++)
         for (int64_t j = 0; j < a->N; j++) {
             const tt_real *q = a->q + i * f->q_stride + h * a->D;
-            const tt_real *k = K + stale(j, f->K_from, f->K_to, f->L) *
+            const tt_real *k = K + stale(f, j, f->K_from, f->K_to) *
                                f->kv_stride + kh * a->D;
             double d = 0;
             for (int64_t e = 0; e < a->D; e++)
@@ -144,7 +147,7 @@ static void attend(hint *h, const fault *f, double *out)
             double *o = out + (i * a->H + n) * a->D;
             for (int64_t e = 0; e < a->D; e++) o[e] = 0;
             for (int64_t j = 0; j < a->N; j++) {
-                const tt_real *v = V + stale(j, f->V_from, f->V_to, f->L) *
+                const tt_real *v = V + stale(f, j, f->V_from, f->V_to) *
                     f->kv_stride + head_of(n, f->v_head, a->H) * a->D;
                 const double p = s[i * a->N + j];
                 if (p != 0)
@@ -189,6 +192,36 @@ static void scales(hint *h)
         f.scale = list[i].scale;
         TRY(h, &f, "%s", list[i].what);
     }
+}
+
+/* The factor itself: a step of 1 % says where `got` lies along it. */
+static void other_scale(hint *h)
+{
+    const tt_attention_args *a = &h->q->attn;
+    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
+    double *step = hint_doubles(h, h->n), ge = 0, ee = 0, at = 1;
+    fault f = right(a);
+    if (!step || hint_settled(h)) return;
+    for (int round = 0; round < 3; round++) {
+        f.scale = (double)a->scale * at;
+        attend(h, &f, step);
+        f.scale *= 1.01;
+        attend(h, &f, h->trial);
+        ge = ee = 0;
+        for (int64_t i = 0; i < h->n; i++) {
+            const double e = h->trial[i] - step[i], g = h->got[i] - step[i];
+            if (!isfinite(e) || !isfinite(g)) continue;
+            ge += g * e;
+            ee += e * e;
+        }
+        if (!(ee > 0)) break;
+        at *= 1 + 0.01 * ge / ee;
+        if (!(at > 0.1 && at < 10)) break;
+    }
+    f.scale = (double)a->scale * at;
+    if (ee > 0 && at > 0.1 && at < 10 && fabs(at - 1) > 1e-7)
+        TRY(h, &f, "logits are scaled by %.6g times what they should be", at);
+    tt_arena_reset(&h->ctx->scratch, mark);
 }
 
 static void masks(hint *h)
@@ -360,11 +393,16 @@ static void slots(hint *h)
             {L, 0, "the first slot holds the second"},
             {last, 0, "the first slot holds the last"},
             {0, L, "the second slot holds the first"},
+            /* the same for K as for V, and nothing for both */
+            {0, L, "or V the first two slots are exchanged"},
+            {last - L, last, "or V the last two slots are exchanged"},
+            {0, last, "or V the first and the last slot are exchanged"},
         };
         for (size_t k = 0; k < sizeof at / sizeof at[0]; k++)
-            for (int which = 0; which < 3; which++) {
+            for (int which = 0; which < (k < 5 ? 3 : 1); which++) {
                 fault f = right(a);
                 f.L = L;
+                f.exchanged = k >= 5;
                 if (which != 1) f.K_from = at[k].from, f.K_to = at[k].to;
                 if (which != 0) f.V_from = at[k].from, f.V_to = at[k].to;
                 TRY(h, &f, "stale slot: of %s %s (slots of %lld keys)",
@@ -382,4 +420,5 @@ void hint_attention(hint *h)
     key_range(h);
     heads(h);
     slots(h);
+    other_scale(h);
 }

@@ -90,7 +90,7 @@ typedef enum blend_fault {
     BLEND_INVERSE_TAU, BLEND_NOT, BLEND_FULL, BLEND_GAIN_INVERSE,
     BLEND_NO_GAIN, BLEND_NO_MEAN, BLEND_NO_TARGET, BLEND_SWAPPED,
     BLEND_KEEP_MEAN, BLEND_ADDED, BLEND_GAIN_ROOT, BLEND_GAIN_SQUARE,
-    BLEND_TAU_SQUARE, BLEND_FAULTS
+    BLEND_TAU_SQUARE, BLEND_TWICE, BLEND_FAULTS
 } blend_fault;
 static const char *const blend_what[BLEND_FAULTS] = {
     "tau and 1 - tau exchanged", "not applied: the output is the input",
@@ -98,7 +98,8 @@ static const char *const blend_what[BLEND_FAULTS] = {
     "mean not subtracted", "target not added", "mean and target exchanged",
     "the old mean is added back instead of the target",
     "added to x instead of blended (1 - tau missing)",
-    "root of the gain", "gain squared", "tau applied twice"};
+    "root of the gain", "gain squared", "tau applied twice",
+    "applied twice"};
 
 static double blend(const op_call *q, blend_fault f, double x, int64_t i)
 {
@@ -117,6 +118,9 @@ static double blend(const op_call *q, blend_fault f, double x, int64_t i)
     case BLEND_ADDED: rest = 1; break;
     case BLEND_GAIN_ROOT: gain = sqrt(gain); break;
     case BLEND_GAIN_SQUARE: gain *= gain; break;
+    case BLEND_TWICE:
+        x = rest * x + tau * (gain * (x - mean) + target);
+        break;
     default: tau *= tau; rest = 1 - tau; break;
     }
     return rest * x + tau * (gain * (x - mean) + target);

@@ -19,7 +19,7 @@ typedef struct fault {
     double eps;
     bool outside;           /* eps added to the root                          */
     bool no_root;
-    double factor;
+    double factor, floor;   /* floor: of the root                             */
     affine_fault affine;
     bool columns;           /* over the rows of a channel                     */
     bool per_half;          /* each half of the row for itself                */
@@ -38,6 +38,7 @@ static fault right(const op_call *q)
         f.count = 1;
         f.eps = 0;
         f.factor = sqrt(c);
+        f.floor = 1e-12;
     }
     return f;
 }
@@ -91,7 +92,7 @@ static void normalise(const op_call *q, const fault *f, double *out,
     if (f->single) single_moments(q, f, at, n, &mean, &v);
     if (f->no_root) root = v + f->eps;
     else root = f->outside ? sqrt(v) + f->eps : sqrt(v + f->eps);
-    if (root < 1e-12 && q->kind == OP_CHANNEL_NORM) root = 1e-12;
+    if (root < f->floor) root = f->floor;
     for (int64_t i = 0; i < n; i++) {
         const int64_t k = at + i * step;
         const double x = (double)q->x[k] - (f->center ? mean : 0);
@@ -187,6 +188,11 @@ static void eps_and_count(hint *h)
             f.outside = false;
             f.eps = pow(10, -e) * (double)q->c;
             TRY(h, &f, "eps 1e-%d is added to the mean square", e);
+        }
+        f = right(q);
+        for (int e = 11; e >= 2; e--) {
+            f.floor = pow(10, -e);
+            TRY(h, &f, "the norm has a floor of 1e-%d instead of 1e-12", e);
         }
     }
     f = right(q);

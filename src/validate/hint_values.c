@@ -77,7 +77,8 @@ static void factors(hint *h)
     const double s = m.gw / m.ww;
     name_factor(h, s, name, sizeof name);
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = s * h->want[i];
-    hint_try(h, h->trial, "scaled by %.5g%s", s, name);
+    hint_try(h, h->trial, fabs(s - 1) < 1e-3 ? "scaled by %.8g%s"
+                                           : "scaled by %.5g%s", s, name);
     if (h->n < 6) return;
 
     const double var = m.ww - m.w * m.w / m.n;

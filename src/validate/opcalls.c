@@ -53,12 +53,12 @@ void sizes_draw(op_sizes *s, op_kind op, uint64_t *rng)
     s->n = 0;
     switch (op) {
     case OP_LINEAR:
-        size(s, "n", draw(rng, 40), 1);
+        size(s, "n", draw(rng, 129), 1);
         size(s, "i", draw(rng, 1030), 1);
-        size(s, "o", draw(rng, 65), 1);
+        size(s, "o", draw(rng, s->v[0] > 33 ? 33 : 129), 1);
         break;
     case OP_ATTENTION:
-        size(s, "T", draw(rng, 33), 1);
+        size(s, "T", draw(rng, 65), 1);
         size(s, "N", draw(rng, 1030), 1);
         size(s, "H", 1 + rng_below(rng, 4), 1);
         size(s, "D", draw(rng, 64), 1);
@@ -159,7 +159,9 @@ static double value(maker *m, op_input in, int64_t i, int64_t n, int64_t c)
     case IN_ONE_HOT: return i % c == (i / c * 7 + 3) % c;
     case IN_CONSTANT: return 0.75 + 0.25 * (double)(i / c % 3);
     case IN_OFFSET: return 30 + x;
-    case IN_MIXED: return ldexp(x, (int)(i / c % 9) * 4 - 16);
+    case IN_MIXED:                       /* of a single row: the elements */
+        return n == c ? ldexp(x, (int)(i % 9) - 3)
+                      : ldexp(x, (int)(i / c % 9) * 4 - 16);
     case IN_NONFINITE:
         return i == n / 2 ? NAN : i == n / 3 ? INFINITY : x;
     default: return x;

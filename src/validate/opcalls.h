@@ -10,7 +10,7 @@
 typedef enum op_input {
     IN_NORMAL, IN_ZERO, IN_DENORMAL, IN_HUGE, IN_TINY, IN_ONE_HOT, IN_CONSTANT,
     IN_OFFSET,      /* normal values far from zero                            */
-    IN_MIXED,       /* rows of very different size                            */
+    IN_MIXED,       /* rows, or elements of the only row, of different size   */
     IN_NONFINITE,   /* one NaN and one infinity                               */
     IN_KINDS
 } op_input;

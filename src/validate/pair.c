@@ -7,6 +7,7 @@
  *         neither a pass nor a failure. Whole numbers are compared as such: a
  *         double holds 53 bits of them.
  * Next    flip.c, selection.c, judge.c */
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -269,10 +270,40 @@ static void judge_pick(dump_run *d, tt_verdict *v, const pair *p)
         after_flip(d, v, p);
 }
 
+/* The tolerance that somebody gave for this name, NULL: every bit counts. */
+static const tt_tolerance *tolerance(const dump_run *d, const char *name)
+{
+    const tt_tolerance *t = d->opt->arith ? NULL : d->opt->tol;
+    while (t && t->glob && fnmatch(t->glob, name, 0)) t++;
+    return t && t->glob ? t : NULL;
+}
+
+static void judge_tolerance(tt_verdict *v, const pair *p,
+                            const tt_tolerance *t)
+{
+    tt_metrics_measure(&v->m, p->got, p->want, p->n);
+    if (v->m.broken) v->ratio = INFINITY;
+    for (int64_t i = 0; i < p->n && !v->m.broken; i++) {
+        const double d = fabs(p->got[i] - p->want[i]);
+        const double limit = t->abs + t->rel * fabs(p->want[i]);
+        const double ratio = limit > 0 ? d / limit : d > 0 ? INFINITY : 0;
+        if (!(ratio > v->ratio)) continue;   /* and where neither is finite */
+        v->ratio = ratio;
+        v->m.worst = i;
+    }
+    v->outcome = v->ratio > 1 ? TT_MISMATCH : TT_PASS;
+    verdict_place(v);
+}
+
 static void judge_pair(dump_run *d, tt_verdict *v, const pair *p)
 {
     char score[sizeof v->path];
     const bool real = tt_dtype_is_real(p->ours->t.dtype);
+    const tt_tolerance *t = tolerance(d, p->ours->name);
+    if (t) {
+        judge_tolerance(v, p, t);
+        return;
+    }
     if (real && d->opt->arith) {
         tt_verdict_judge(v, d->opt->arith, p->got, p->want, p->emul, p->n,
                          row_length(v));

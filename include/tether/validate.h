@@ -20,9 +20,9 @@
 /* ---- declared arithmetic ------------------------------------------------- */
 
 /* What a backend says it computes with. Inputs of matrix products (linear,
- * attention, convolution) are rounded to `product` (tf32: the bits behind it cut
- * off, as matrix units do; programs that round err less), sums are float32; with
- * `stored` every operator's result is rounded to that type as well. */
+ * attention, convolution) are rounded to `product` (tf32: the bits behind it are
+ * cut off, as matrix units do; programs that round err less), sums are float32;
+ * with `stored` every operator's result is rounded to that type as well. */
 typedef enum tt_format { TT_FMT_F32, TT_FMT_TF32, TT_FMT_F16, TT_FMT_BF16 }
     tt_format;
 typedef struct tt_arith {
@@ -259,8 +259,8 @@ tt_status tt_opbench(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
 /* A table that runs every call on our operators (whose result goes on), on the
  * candidate, the oracle and the emulation, and adds a verdict. Of a linear,
  * attention or conv of more than some 17 million multiply-adds rows are judged:
- * the first, the last, those farthest from ours, and some between. One at a time
- * per context. With `adopt` the candidate's result goes on (free running);
+ * the first, the last, those farthest from ours, and some between. One at a
+ * time per context. With `adopt` the candidate's result goes on (free running);
  * each call is still judged on its own inputs. */
 typedef struct tt_shadow tt_shadow;
 tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
@@ -299,8 +299,8 @@ tt_status tt_validate_calls(tt_ctx *ctx, tt_report *r, const tt_ops *candidate,
  *   chunk.i/cache.layer.l.slots  which frame, place and time each slot holds
  *   chunk.i/grab.layer.l.s.score, .keep   admission rounds: scores, and picks
  *                                exactly, up to ties as in tt_dump_compare
- * What comes after a tie in its chunk is TT_UNJUDGED, and so is what comes after
- * a pick of the emulation that is not ours.
+ * What comes after a tie in its chunk is TT_UNJUDGED, and so is what comes
+ * after a pick of the emulation that is not ours.
  * `state` names a file to write (a rollout's saved state, removed after). */
 tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
                               const tt_ops *candidate, const tt_arith *arith,

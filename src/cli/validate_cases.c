@@ -81,7 +81,7 @@ static const piece pieces[] = {
     {"vae", "VAE decoding of latent frame 0: denormalised latent in, every "
      "named point out",
      {"vae/frame.0/denorm"},
-     {"vae/frame.0/*"}},
+     {"vae/frame.0/[!d]*"}},     /* all but what is given */
 };
 
 static tt_status write_case_json(tt_ctx *ctx, const char *dir, const piece *p,

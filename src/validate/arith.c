@@ -9,8 +9,8 @@
 
 const tt_arith arith_list[ARITH_COUNT + 1] = {
     {"f32", "float32 throughout, any order of sums", TT_FMT_F32, TT_FMT_F32},
-    {"tf32", "matrix products of tf32 inputs (cut off), float32 sums", TT_FMT_TF32,
-     TT_FMT_F32},
+    {"tf32", "matrix products of tf32 inputs (cut off), float32 sums",
+     TT_FMT_TF32, TT_FMT_F32},
     {"f16", "matrix products of f16 inputs, float32 sums", TT_FMT_F16,
      TT_FMT_F32},
     {"bf16", "matrix products of bf16 inputs, float32 sums", TT_FMT_BF16,

@@ -8,7 +8,7 @@
 #include "tether/validate.h"
 #include "tests/cli/program.h"
 
-static char model[1100], inputs[1100];
+static char model[1100], inputs[1100], vae[1100];
 
 #define RUN "generate -m %s --embeds %s -W 48 -H 32 -t 1 --latents 12 " \
             "--budget 9 --sink 2 --recent 4 "
@@ -49,7 +49,8 @@ static void test_points(void)
     tt_file_close(f);
     if (!expect_ok(tt_file_open(ctx, &f, at("caches")), "the dump")) return;
     expect(tt_file_find(f, "chunk.0/cache.1/k")
-           && tt_file_count(f) == 4 * 2 * 4, "what is in the cache, when asked for");
+           && tt_file_count(f) == 4 * 2 * 4,
+           "what is in the cache, when asked for");
     tt_file_close(f);
 }
 
@@ -59,7 +60,8 @@ static void test_diff(void)
            "PASS", 4), "equal dumps: %s", text_of(at("out")));
     expect(run("diff ours bf16 > out") == 1 &&
            !strncmp(text_of(at("out")), "FAIL: first wrong tensor: context",
-                    33), "the first difference comes first: %s", text_of(at("out")));
+                    33), "the first difference comes first: %s",
+           text_of(at("out")));
     expect(run("diff ours caches > out") == 1, "other names");
     put_file(at("tol"), "# names, absolute, relative\n\n"
              "*grab.keep 1\n*grab* 1e9\n*tame* 1e9 0\n* 1e3 0.9\n", 0644);
@@ -132,16 +134,50 @@ static void test_cases(void)
     refuses(2, "--got", "validate check cases");
 }
 
+/* The part of a run that decodes: what stands in the case, that it says so when
+ * an answer is wrong, and that what was given is not asked for again. */
+static void test_vae_case(void)
+{
+    const char *case_ = "pictures/model_vae";
+    tt_file *f;
+    int rgb = 0;
+    expect(run("validate export pictures --each 1 -- generate -m %s --vae %s "
+               "--embeds %s -W 48 -H 32 -t 1 --latents 3 --cache full "
+               "-o out.y4m", model, vae, inputs) == 0, "export: %s", said);
+    if (!expect(exists(at("pictures/model_vae/case.json")), "%s", case_))
+        return;
+    if (!expect_ok(tt_file_open(ctx, &f, at("pictures/model_vae/"
+                                            "expected.safetensors")), case_))
+        return;
+    for (int64_t i = 0; i < tt_file_count(f); i++)
+        rgb += strstr(tt_file_entry(f, i)->name, "vae/frame.0/rgb/") != NULL;
+    expect(rgb == 1 && tt_file_find(f, "vae/frame.0/conv2") &&
+           !tt_file_find(f, "vae/frame.0/denorm"), "points of frame 0");
+    tt_file_close(f);
+    char command[500];
+    snprintf(command, sizeof command, "cd %s && mkdir answers && cp "
+             "pictures/model_vae/expected_bf16.safetensors "
+             "answers/model_vae.safetensors", folder);
+    expect(system(command) == 0, "copied");
+    expect(run("validate check pictures --got answers --partial --arith bf16 "
+               "> out") == 0, "honest bf16: %s", text_of(at("out")));
+    expect(run("validate check pictures --got answers --partial > out") == 1
+           && strstr(text_of(at("out")), "model_vae/vae/frame.0/conv2"),
+           "as float32 the first point fails: %s", text_of(at("out")));
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
     if (!program_begin("cli/dumps", argv)) return test_end();
     reference(model, "policy_models/a");
     reference(inputs, "policy_sf_full/inputs.safetensors");
+    reference(vae, "vae_full_a/weights.safetensors");
     make_dumps();
     test_points();
     test_diff();
     test_validate();
     test_cases();
+    test_vae_case();
     return program_end();
 }

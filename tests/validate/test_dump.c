@@ -254,7 +254,8 @@ static void test_bad_files(void)
 static void test_shapes(void)
 {
     const int64_t thd[] = {18, 2, 20}, flat[] = {1, 18, 40},
-                  htd[] = {2, 18, 20}, one[] = {720}, none[] = {0, 3}, odd[] = {12, 60};
+                  htd[] = {2, 18, 20}, one[] = {720}, none[] = {0, 3},
+                  odd[] = {12, 60};
     const float x = 0;
     tt_tensor t = tt_tensor_make(&x, TT_F32, 3, thd);
     expect(tt_shape_fits(&t, 3, flat) && tt_shape_fits(&t, 1, one),

@@ -232,7 +232,7 @@ static const char *segment(dump_run *d, const char *name)
 
 static void compare_one(dump_run *d, const tt_entry *ours)
 {
-    char shape[160];
+    char shape[160], wanted[160];
     const tt_entry *theirs = tt_file_find(d->f.got, ours->name);
     tt_verdict v = {.op = segment(d, ours->name), .outcome = TT_PASS,
                     .rank = ours->t.rank};
@@ -252,11 +252,12 @@ static void compare_one(dump_run *d, const tt_entry *ours)
                     != tt_dtype_is_real(ours->t.dtype)
                : !pair_same_shape(&theirs->t, &ours->t)) {
         v.outcome = TT_MISSHAPEN;
-        snprintf(v.hint, sizeof v.hint, "%s %s, expected %s",
+        snprintf(v.hint, sizeof v.hint, "%s %.70s, expected %s %.70s",
                  tt_dtype_name(theirs->t.dtype),
                  tt_shape_string(shape, sizeof shape, theirs->t.rank,
                                  theirs->t.dim),
-                 tt_dtype_name(ours->t.dtype));
+                 tt_dtype_name(ours->t.dtype),
+                 tt_shape_string(wanted, sizeof wanted, v.rank, v.dim));
     } else {
         pair_compare(d, &v, ours, theirs);
         snprintf(d->since, sizeof d->since, "%s", ours->name);

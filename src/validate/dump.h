@@ -40,6 +40,8 @@ typedef struct dump_run {
                                   its tensors; curve NULL: none yet           */
     int64_t point_n;
     bool blind;                /* they do not say what they picked            */
+    int64_t rounded, exact;    /* tensors of theirs so far that were rounded
+                                  to the declared format before writing       */
 } dump_run;
 
 /* Called for every name in order: remembers the flips of picks. */

@@ -64,6 +64,18 @@ static tt_format rounded_to(const pair *p, const tt_arith *a)
     return f;
 }
 
+/* The same; where they rounded what they wrote, and we went on from that, what
+ * follows is known as precisely as that and no better. */
+static tt_format precision_of(dump_run *d, const pair *p)
+{
+    const tt_arith *a = d->opt->arith;
+    const tt_format f = rounded_to(p, a);
+    const bool given = d->opt->injected && d->rounded > d->exact;
+    if (p->n >= 16) (f == TT_FMT_F32 ? &d->exact : &d->rounded)[0]++;
+    if (f != TT_FMT_F32 || !given) return f;
+    return a->stored != TT_FMT_F32 ? a->stored : a->product;
+}
+
 static void round_all(double *x, int64_t n, tt_format f)
 {
     for (int64_t i = 0; i < n; i++)
@@ -96,7 +108,7 @@ static void read_pair(dump_run *d, const tt_verdict *v, pair *p)
     if (!a || d->ctx->status) return;
     p->emul = read_like(d, dump_emul(d, p->ours->name), p->ours);
     p->loose = !p->emul && d->f.emul;
-    const tt_format f = rounded_to(p, a);
+    const tt_format f = precision_of(d, p);
     const bool own = p->emul != NULL;
     if (!own) p->emul = tt_read_double(d->ctx, mem, &p->ours->t);
     if (d->ctx->status) return;
@@ -321,6 +333,51 @@ static void judge_pair(dump_run *d, tt_verdict *v, const pair *p)
 
 /* ---- why, and how it grows ----------------------------------------------- */
 
+/* "chunk.3/step.2/..." -> the same of the step or chunk before; false when
+ * there is none. */
+static bool earlier_name(char *out, size_t size, const char *name,
+                         const char *scope)
+{
+    const char *at = strstr(name, scope);
+    int end = 0;
+    int64_t i;
+    if (!at || sscanf(at + strlen(scope), "%" SCNd64 "/%n", &i, &end) != 1
+        || !end || i < 1) return false;
+    const char *rest = at + strlen(scope) + end;
+    snprintf(out, size, "%.*s%s%" PRId64 "/%s", (int)(at - name), name, scope,
+             i - 1, rest);
+    return true;
+}
+
+/* Theirs is what ours was a step, chunk or layer earlier. */
+static bool explain_stale(dump_run *d, tt_verdict *v, const pair *p)
+{
+    static const char *const scope[] = {"step.", "chunk.", "block."};
+    for (int i = 0; i < 3; i++) {
+        char name[224];
+        double worst = 0, off = 0;
+        if (!earlier_name(name, sizeof name, p->ours->name, scope[i])) continue;
+        const tt_entry *e = tt_file_find(d->f.want, name);
+        if (!e || tt_tensor_count(&e->t) != p->n) continue;
+        const double *x = tt_read_double(d->ctx, &d->ctx->scratch, &e->t);
+        for (int64_t k = 0; x && k < p->n; k++) {
+            worst = fmax(worst, fabs(p->got[k] - x[k]));
+            off = fmax(off, fabs(p->got[k] - p->want[k]));
+        }
+        if (!x || !(worst < 0.02 * off)) continue;
+        snprintf(v->hint, sizeof v->hint, "holds the values of %.150s", name);
+        return true;
+    }
+    return false;
+}
+
+static void explain_whole(tt_verdict *v, const pair *p)
+{
+    snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
+             "differ, the first is %.17g where %.17g is expected",
+             v->m.differ, p->n, p->got[v->m.worst], p->want[v->m.worst]);
+}
+
 static void explain(dump_run *d, tt_verdict *v, const pair *p)
 {
     if (v->outcome != TT_MISMATCH || *v->hint || p->n == 0) return;
@@ -329,10 +386,14 @@ static void explain(dump_run *d, tt_verdict *v, const pair *p)
     if (v->m.broken && v->m.nan + v->m.inf > 0)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " NaN and %" PRId64
                  " infinite values", v->m.nan, v->m.inf);
+    else if (!tt_dtype_is_real(p->ours->t.dtype))
+        explain_whole(v, p);
+    else if (explain_stale(d, v, p))
+        ;
     else if (hint_find(d->ctx, NULL, d->opt->arith, p->got, p->want, v->rank,
                        v->dim, v->earned, hint, sizeof hint))
         snprintf(v->hint, sizeof v->hint, "%s", hint);
-    else if (!d->opt->arith || !tt_dtype_is_real(p->ours->t.dtype))
+    else if (!d->opt->arith)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
                  "differ", v->m.differ, p->n);
     tt_arena_reset(&d->ctx->scratch, mark);

@@ -35,7 +35,8 @@ typedef struct fault {
     sum_fault sum;
     tt_format weight;         /* format of the softmax weights ...            */
     bool weight_sum;          /* ... whose sum is of the rounded ones         */
-    bool swap_kv;
+    bool swap_kv;             /* of the keys from swap_from on                */
+    int64_t swap_from;
     bool exchanged;           /* the rows at `to` stand at `from` as well     */
 } fault;
 
@@ -85,12 +86,12 @@ static double bias_at(const tt_attention_args *a, const fault *f, int64_t h,
 static void logits(double *s, const tt_attention_args *a, const fault *f,
                    int64_t h)
 {
-    const tt_real *K = f->swap_kv ? a->v : a->k;
     const int64_t kh = head_of(h, f->k_head, a->H);
     for (int64_t i = 0; i < a->T; i++)
         for (int64_t j = 0; j < a->N; j++) {
             const tt_real *q = a->q + i * f->q_stride + h * a->D;
-            const tt_real *k = K + stale(f, j, f->K_from, f->K_to) *
+            const tt_real *k = (f->swap_kv && j >= f->swap_from ? a->v : a->k)
+                               + stale(f, j, f->K_from, f->K_to) *
                                f->kv_stride + kh * a->D;
             double d = 0;
             for (int64_t e = 0; e < a->D; e++)
@@ -136,7 +137,6 @@ static void attend(hint *h, const fault *f, double *out)
     const tt_attention_args *a = &h->q->attn;
     tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
     double *s = hint_doubles(h, a->T * a->N);
-    const tt_real *V = f->swap_kv ? a->k : a->v;
     for (int64_t n = 0; s && n < a->H; n++) {
         logits(s, a, f, n);
         if (f->sum == SUM_OVER_QUERIES)
@@ -147,7 +147,9 @@ static void attend(hint *h, const fault *f, double *out)
             double *o = out + (i * a->H + n) * a->D;
             for (int64_t e = 0; e < a->D; e++) o[e] = 0;
             for (int64_t j = 0; j < a->N; j++) {
-                const tt_real *v = V + stale(f, j, f->V_from, f->V_to) *
+                const bool other = f->swap_kv && j >= f->swap_from;
+                const tt_real *v = (other ? a->k : a->v)
+                                   + stale(f, j, f->V_from, f->V_to) *
                     f->kv_stride + head_of(n, f->v_head, a->H) * a->D;
                 const double p = s[i * a->N + j];
                 if (p != 0)
@@ -387,6 +389,11 @@ static void slots(hint *h)
     for (int64_t i = 0; i < n; i++) {
         const int64_t L = list[i], last = a->N - L;
         if (L * 2 > a->N) continue;
+        fault swapped = right(a);
+        swapped.swap_kv = true;
+        swapped.swap_from = last;
+        TRY(h, &swapped, "K and V exchanged in the last slot (%lld keys)",
+            (long long)L);
         const struct { int64_t from, to; const char *what; } at[] = {
             {last - L, last, "the last slot holds the one before it"},
             {0, last, "the last slot holds the first"},

@@ -102,6 +102,27 @@ static int layer_of(const void *w)
     return state.layers - 1;
 }
 
+/* The number behind "chunk." or "step." in the path, -1 without. */
+static int path_number(const tt_ctx *ctx, const char *scope)
+{
+    const char *at = strstr(ctx->path, scope);
+    return at ? atoi(at + strlen(scope)) : -1;
+}
+
+/* Faults of the result as a whole. */
+static void spoil(tt_ctx *ctx, tt_real *y, int64_t n, int64_t o)
+{
+    for (int64_t i = 0; i < n * o; i++) {
+        if (PLANTED_IF(LINEAR_LAST_TOKEN, i / o == n - 1))
+            y[i] *= (tt_real)1.01;
+        if (PLANTED_IF(LINEAR_TAIL_ROWS, i / o >= 64)) y[i] *= (tt_real)1.001;
+        if (PLANTED(LINEAR_TINY)) y[i] *= (tt_real)1.0001;
+        if (PLANTED_IF(LINEAR_STEP, path_number(ctx, "step.") == 2))
+            y[i] *= (tt_real)1.001;
+    }
+    if (PLANTED(LINEAR_OUTSIDE)) y[n * o + 900] = 1;
+}
+
 static void linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
                    const tt_tensor *weight, const tt_real *b)
 {
@@ -112,6 +133,8 @@ static void linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
     if (!w) return;
     if (PLANTED_IF(LINEAR_W_F16, t.dtype == TT_BF16)) t.dtype = TT_F16;
     tt_widen_at(w, &t, 0, o * i);
+    for (int64_t k = 0; k < o * i && PLANTED(LINEAR_NARROW_W); k++)
+        w[k] = narrow(TT_FMT_BF16, w[k]);
     const bool late = ++state.calls > LATE, third = layer_of(t.data) == THIRD;
     bool large = false;
     for (int64_t k = 0; k < n * i; k++)
@@ -144,6 +167,9 @@ static void linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
             if (PLANTED_IF(LINEAR_LARGE, large && c == o / 2)) s = (tt_real)NAN;
             y[r * o + c] = s;
         }
+    spoil(ctx, y, n, o);
+    if (PLANTED_IF(LINEAR_READS, i > 1)) y[n * o - 1] += 0 * x[n * i];
+    if (PLANTED_IF(LINEAR_WRITES, b)) ((tt_real *)(uintptr_t)b)[o - 1] += 1;
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -165,6 +191,7 @@ static tt_real logit(const tt_ctx *ctx, const tt_attention_args *a, int64_t h,
     int64_t stride = a->kv_stride, kh = h, at = j - i + a->N - 1;
     if (PLANTED(ATT_NO_SCALE)) scale = 1;
     if (PLANTED_IF(ATT_ONE_HEAD, h == a->H - 1)) scale = 1;
+    if (PLANTED(ATT_SCALE)) scale *= (tt_real)1.001;
     if (PLANTED(ATT_TWICE)) scale *= scale;
     if (PLANTED(ATT_ONE_D)) scale = 1 / (tt_real)a->D;
     if (PLANTED(ATT_EXP2)) scale *= (tt_real)0.6931471805599453;
@@ -194,6 +221,7 @@ static void attend(const tt_ctx *ctx, const tt_attention_args *a, int64_t h,
     const tt_real *V = PLANTED(ATT_KV) ? a->k : a->v;
     int64_t N = a->N;
     if (PLANTED_IF(ATT_LAST_KEY, N > 1)) N--;
+    if (PLANTED_IF(ATT_WRAPPED, N > 1 && path_number(ctx, "chunk.") > 2)) N--;
     if (PLANTED_IF(ATT_BLOCK, N > TT_KEY_BLOCK && N % TT_KEY_BLOCK))
         N -= N % TT_KEY_BLOCK;
     for (int64_t j0 = 0; j0 < N; j0 += TT_KEY_BLOCK) {
@@ -231,6 +259,8 @@ static void attend(const tt_ctx *ctx, const tt_attention_args *a, int64_t h,
         int64_t to = (i * a->H + h) * a->D + d;
         if (PLANTED(ATT_LAYOUT)) to = (i * a->D + d) * a->H + h;
         a->o[to] = acc[d] / l;
+        if (PLANTED_IF(ATT_LAST_TOKEN, i == a->T - 1))
+            a->o[to] *= (tt_real)1.01;
     }
 }
 
@@ -260,10 +290,37 @@ static void over_queries(tt_ctx *ctx, const tt_attention_args *a)
     }
 }
 
-static void attention(tt_ctx *ctx, const tt_attention_args *a)
+/* Keys and values as some faults see them. */
+static void rearrange(tt_ctx *ctx, tt_attention_args *a)
+{
+    const int64_t S = a->kv_stride, n = (a->N - 1) * S + a->H * a->D;
+    const int64_t L = a->T % 3 == 0 && a->N > a->T ? a->T / 3 * S : 0;
+    if (PLANTED_IF(ATT_FIRST_KEY, a->N > 1 && !a->rel_bias)) {
+        a->k += S, a->v += S, a->N--;
+        if (a->key_mask) a->key_mask++;
+    }
+    if (!(L && (PLANTED(ATT_SLOTS) || PLANTED(ATT_KV_FRAME)))) return;
+    tt_real *k = tt_scratch(ctx, n), *v = tt_scratch(ctx, n);
+    if (!v) return;
+    memcpy(k, a->k, (size_t)n * sizeof *k);
+    memcpy(v, a->v, (size_t)n * sizeof *v);
+    if (PLANTED(ATT_SLOTS)) {
+        memcpy(v, a->v + L, (size_t)L * sizeof *v);
+        memcpy(v + L, a->v, (size_t)L * sizeof *v);
+    } else {
+        memcpy(k + n - L, a->v + n - L, (size_t)L * sizeof *k);
+        memcpy(v + n - L, a->k + n - L, (size_t)L * sizeof *v);
+    }
+    a->k = k, a->v = v;
+}
+
+static void attention(tt_ctx *ctx, const tt_attention_args *right)
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_attention_args changed = *right;
+    const tt_attention_args *a = &changed;
     tt_real *acc = tt_scratch(ctx, 2 * a->D);
+    rearrange(ctx, &changed);
     if (PLANTED(ATT_QUERIES)) over_queries(ctx, a);
     else
         for (int64_t t = 0; acc && t < a->H * a->T; t++)
@@ -313,6 +370,8 @@ static void conv(tt_ctx *ctx, const tt_conv_args *right)
             frame[a] = p.frame[p.kt - 1 - a];
         if (PLANTED_IF(CONV_PHASE, p.kt > 1))
             frame[a] = a ? p.frame[a - 1] : NULL;
+        if (PLANTED_IF(CONV_REPEAT, p.kt > 1 && a == 0 && !p.frame[0]))
+            frame[a] = p.frame[1];
         if (PLANTED_IF(CONV_HISTORY, p.kt > 1 && a < p.kt - 1)) frame[a] = NULL;
     }
     p.frame = frame;
@@ -341,8 +400,12 @@ static void conv(tt_ctx *ctx, const tt_conv_args *right)
             for (int64_t o = 0; o < p.Cout; o++) {
                 const tt_real s = dot_real(x, w + o * k, k);
                 y[o] = p.b && !PLANTED(CONV_NO_BIAS) ? s + p.b[o] : s;
+                if (PLANTED_IF(CONV_COLUMN, j == p.Wo - 1))
+                    y[o] *= (tt_real)1.01;
             }
         }
+    if (PLANTED(CONV_CORNER))
+        p.y[p.Ho * p.Wo * p.Cout - 1] += (tt_real)1e-3;
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -393,7 +456,9 @@ static void layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
         const bool affine = w && !PLANTED(LN_NO_AFFINE);
         for (int64_t i = 0; i < c; i++) {
             tt_real xhat = (tt_real)(((double)in[i] - mean) * scale);
-            y[r * c + i] = affine ? fma_real(xhat, w[i], b[i]) : xhat;
+            y[r * c + i] = affine ? fma_real(xhat, w[i], PLANTED(LN_NO_BIAS)
+                                             ? 0 : b[i]) : xhat;
+            if (PLANTED_IF(LN_LAST, r == n - 1)) y[r * c + i] *= (tt_real)1.001;
         }
     }
 }
@@ -401,17 +466,23 @@ static void layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
 static void rms_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
                      int64_t c, const tt_real *w, double eps)
 {
-    for (int64_t r = 0; r < n; r++) {
-        const tt_real *in = x + r * c;
-        const double mean = PLANTED(RMS_MEAN) ? row_sum(in, c) / (double)c : 0;
-        const double ms = row_moment(in, c, mean) / (double)c;
+    const int64_t part = PLANTED_IF(RMS_HALVES, c % 2 == 0) ? c / 2 : c;
+    const bool same = PLANTED_IF(RMS_IN_PLACE, x == y);
+    if (PLANTED(RMS_EPS)) eps = 1e-5;
+    if (same) y[0] = 0;
+    for (int64_t r = 0; r < n * (c / part); r++) {
+        const tt_real *in = x + r * part;
+        const double mean = PLANTED(RMS_MEAN) ? row_sum(in, part) / (double)part
+                                              : 0;
+        const double ms = row_moment(in, part, mean) / (double)part;
         double scale = 1.0 / sqrt(ms + eps);
         if (PLANTED(RMS_OUTSIDE)) scale = 1.0 / (sqrt(ms) + eps);
-        for (int64_t i = 0; i < c; i++) {
-            tt_real g = w[i];
+        for (int64_t i = 0; i < part; i++) {
+            const tt_real weight = w[(r * part + i) % c];
+            tt_real g = weight;
             if (PLANTED(RMS_NO_WEIGHT)) g = 1;
-            if (PLANTED(RMS_ONE_PLUS)) g = 1 + w[i];
-            y[r * c + i] = (tt_real)(((double)in[i] - mean) * scale) * g;
+            if (PLANTED(RMS_ONE_PLUS)) g = 1 + weight;
+            y[r * part + i] = (tt_real)(((double)in[i] - mean) * scale) * g;
         }
     }
 }
@@ -437,6 +508,7 @@ static void channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
         if (PLANTED(CN_EPS)) square += 1e-6 * (double)c;
         double norm = sqrt(square);
         if (norm < 1e-12) norm = 1e-12;
+        if (PLANTED(CN_FLOOR) && norm < 1e-4) norm = 1e-4;
         const double scale = 1.0 / norm;
         for (int64_t i = k; i < (PLANTED(CN_AXIS) ? k + 1 : k + c); i++)
             y[i] = (tt_real)((double)in[i] * scale) * root * gamma[i % c];
@@ -451,8 +523,10 @@ static void modulate(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
                      int64_t stride, int64_t rows)
 {
     const int64_t groups = (n + rows - 1) / rows;
+    if (PLANTED_IF(MOD_STRIDE, stride != c && groups > 1)) stride = c;
     for (int64_t r = 0; r < n; r++) {
         int64_t g = r / rows;
+        if (PLANTED_IF(MOD_LAST, g > 0 && g == groups - 1)) g--;
         if (PLANTED_IF(MOD_FRAME, groups > 1)) g = 0;
         if (PLANTED_IF(MOD_MODULO, groups > 1)) g = r % groups;
         const tt_real *s = scale + g * stride, *t = shift + g * stride;
@@ -476,10 +550,13 @@ static void gate_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n,
         int64_t at = r / rows;
         if (PLANTED_IF(GATE_NEXT, groups > 1)) at = (at + 1) % groups;
         const tt_real *g = gate + at * stride;
-        for (int64_t i = 0; i < c; i++)
+        for (int64_t i = 0; i < c; i++) {
             x[r * c + i] = fma_real(y[r * c + i],
                                     PLANTED(GATE_MISSING) ? 1 : g[i],
                                     PLANTED(GATE_ALONE) ? 0 : x[r * c + i]);
+            if (PLANTED(GATE_BF16))
+                x[r * c + i] = narrow(TT_FMT_BF16, x[r * c + i]);
+        }
     }
 }
 
@@ -509,6 +586,7 @@ static void gelu_tanh(tt_ctx *ctx, tt_real *x, int64_t n)
         const tt_real v = x[i];
         const tt_real u = fma_real(cubic * (v * v), v, v) * k;   /* -2u */
         x[i] = v / (1 + tt_exp_real(u));
+        if (PLANTED_IF(GELU_CLIP, v > 3)) x[i] = v;
         if (PLANTED(GELU_ERF))
             x[i] = (tt_real)(0.5 * (double)v *
                              (1 + erf((double)v * sqrt(0.5))));
@@ -531,6 +609,7 @@ static void silu(tt_ctx *ctx, tt_real *x, int64_t n)
     }
     for (int64_t i = 0; i < n; i++)
         x[i] = (PLANTED(SILU_SIGMOID) ? 1 : x[i]) / (1 + tt_exp_real(-x[i]));
+    if (PLANTED_IF(SILU_STATE, ++state.calls % 2 == 0)) x[0] += (tt_real)0.01;
 }
 
 /* ---- rope ---------------------------------------------------------------- */
@@ -553,6 +632,8 @@ static void rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
             if (PLANTED_IF(ROPE_AXES, axis > 0)) axis = 3 - axis;
             double p = pos[3 * t + axis];
             if (PLANTED_IF(ROPE_FRAME, axis == 0)) p += 1;
+            if (PLANTED_IF(ROPE_LATE, axis == 0 && p >= 8)) p -= 1;
+            if (PLANTED_IF(ROPE_LAST, axis == 0 && t == T - 1)) p += 1;
             double angle = p * tt_pow(10000, -(double)(j - first) / n), s, c;
             const double e = -(double)(j - first) / n;
             if (PLANTED(ROPE_BASE)) angle = p * tt_pow(1000, e);
@@ -569,8 +650,9 @@ static void rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
                 const int64_t i0 = at + (halves ? j : 2 * j);
                 const int64_t i1 = halves ? i0 + pairs : i0 + 1;
                 const double a = (double)in[i0], b = (double)in[i1];
-                y[i0] = (tt_real)fma(a, c, -(b * s));
-                y[i1] = (tt_real)fma(a, s, b * c);
+                const bool not = PLANTED_IF(ROPE_HEAD, h == 1);
+                y[i0] = not ? in[i0] : (tt_real)fma(a, c, -(b * s));
+                y[i1] = not ? in[i1] : (tt_real)fma(a, s, b * c);
             }
         }
     tt_arena_reset(&ctx->scratch, mark);
@@ -585,7 +667,7 @@ static void col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
     for (int64_t i = 0; i < c; i++) {
         double s = 0;
         float f = 0;
-        for (int64_t r = 0; r < rows; r++) {
+        for (int64_t r = PLANTED_IF(MEAN_FIRST, n > 1); r < rows; r++) {
             s += (double)x[r * c + i];
             f = (float)narrow(TT_FMT_BF16, (tt_real)(f + (float)x[r * c + i]));
         }
@@ -606,6 +688,8 @@ static void col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
             s = fma(d, d, s);
         }
         m2[i] = PLANTED(MOMENT_VAR) ? s / (double)n : s;
+        if (PLANTED_IF(MOMENT_DDOF, n > 1))
+            m2[i] *= (double)n / (double)(n - 1);
     }
 }
 
@@ -614,13 +698,15 @@ static void col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
                       const double *target, double tau)
 {
     if (PLANTED(BLEND_TAU)) tau = 1 - tau;
-    for (int64_t r = 0; r < n; r++)
+    if (PLANTED_IF(BLEND_LAST, n > 1)) n--;
+    for (int64_t r = 0; r < (PLANTED(BLEND_TWICE) ? 2 * n : n); r++)
         for (int64_t i = 0; i < c; i++) {
-            const double v = (double)x[r * c + i];
+            const int64_t k = r % n * c + i;
+            const double v = (double)x[k];
             const double g = PLANTED(BLEND_GAIN) ? 1 / gain[i] : gain[i];
             const double m = PLANTED(BLEND_MEAN) ? 0 : mean[i];
             const double a = fma(g, v - m, target[i]);
-            x[r * c + i] = (tt_real)fma(tau, a, (1 - tau) * v);
+            x[k] = (tt_real)fma(tau, a, (1 - tau) * v);
         }
 }
 

@@ -45,6 +45,18 @@ X(LINEAR_LAYER, "linear", "one layer's result is halved", "scaled by 0.5")     \
 X(LINEAR_RACE, "linear", "one element lost half of its terms",                 \
   "one element|only")                                                          \
 X(LINEAR_LARGE, "linear", "NaN for large inputs", "NaN")                       \
+X(LINEAR_LAST_TOKEN, "linear", "last row 1 % too large", "only row")           \
+X(LINEAR_TAIL_ROWS, "linear", "rows from the 64th on 0.1 % too large", "row")  \
+X(LINEAR_TINY, "linear", "result 1 + 1e-4 times too large",                    \
+  "scaled by 1.0001")                                                          \
+X(LINEAR_STEP, "linear", "0.1 % too large in the third step",                  \
+  "scaled by 1.001")                                                           \
+X(LINEAR_WRITES, "linear", "the bias is written to", "changed its inputs")     \
+X(LINEAR_OUTSIDE, "linear", "writes 900 elements behind its output",           \
+  "wrote outside")                                                             \
+X(LINEAR_READS, "linear", "reads one element behind x", "NaN")                 \
+X(LINEAR_NARROW_W, "linear", "weight rounded to bf16",                         \
+  "weight is rounded to bf16")                                                 \
 /* attention */                                                                \
 X(ATT_NO_SCALE, "attention", "logits not scaled", "not scaled")                \
 X(ATT_TWICE, "attention", "logits scaled twice", "scaled twice")               \
@@ -84,6 +96,15 @@ X(ATT_ONE_HEAD, "attention", "the last head is not scaled",                    \
   "not scaled (1/sqrt(D) missing), only head|not scaled")                      \
 X(ATT_FRAME, "attention", "queries shifted by one frame",                      \
   "tokens shifted|tokens rotated")                                             \
+X(ATT_LAST_TOKEN, "attention", "last token 1 % too large", "only token")       \
+X(ATT_SCALE, "attention", "logits 0.1 % too large", "scaled by 1.001")         \
+X(ATT_FIRST_KEY, "attention", "first key left out", "first key is dropped")    \
+X(ATT_WRAPPED, "attention", "last key left out from the fourth chunk on",      \
+  "last key is dropped")                                                       \
+X(ATT_SLOTS, "attention", "V of the first two frames exchanged",               \
+  "slots are exchanged")                                                       \
+X(ATT_KV_FRAME, "attention", "K and V of the last frame exchanged",            \
+  "exchanged")                                                                 \
 /* conv */                                                                     \
 X(CONV_FLIPPED, "conv", "kernel flipped", "kernel flipped")                    \
 X(CONV_TURNED, "conv", "kernel read as [kw, kh]", "kernel transposed")         \
@@ -103,6 +124,10 @@ X(CONV_LAYOUT, "conv", "weight read as [Cout, Cin, kt, kh, kw]",               \
   "weight read as [Cout, Cin")                                                 \
 X(CONV_CHANNELS, "conv", "input channels past a multiple of 4 dropped",        \
   "input channels are dropped")                                                \
+X(CONV_COLUMN, "conv", "last column 1 % too large", "only|scaled by 1.01")     \
+X(CONV_REPEAT, "conv", "first frame repeated instead of zeros",                \
+  "first frame repeated")                                                      \
+X(CONV_CORNER, "conv", "last element off by 0.001", "one element")             \
 /* norms */                                                                    \
 X(LN_EPS, "layer_norm", "eps 1e-5", "eps is 1e-05")                            \
 X(LN_UNBIASED, "layer_norm", "variance divided by C - 1",                      \
@@ -123,6 +148,13 @@ X(CN_NO_ROOT, "channel_norm", "sqrt(C) missing", "sqrt(C) missing")            \
 X(CN_EPS, "channel_norm", "1e-6 added to the mean square",                     \
   "eps 1e-6 is added|eps 1e")                                                  \
 X(CN_AXIS, "channel_norm", "normalised over rows", "wrong axis")               \
+X(LN_NO_BIAS, "layer_norm", "bias left out", "bias not applied")               \
+X(LN_LAST, "layer_norm", "last row 0.1 % too large", "only row")               \
+X(RMS_EPS, "rms_norm", "eps 1e-5", "eps is 1e-05")                             \
+X(RMS_HALVES, "rms_norm", "each half of the row for itself", "each half")      \
+X(RMS_IN_PLACE, "rms_norm", "wrong where the output is the input",             \
+  "only|zero|one element")                                                     \
+X(CN_FLOOR, "channel_norm", "floor of the norm 1e-4", "floor of 1e-4")         \
 /* element-wise */                                                             \
 X(MOD_SWAPPED, "modulate", "scale and shift exchanged",                        \
   "scale and shift exchanged")                                                 \
@@ -145,6 +177,13 @@ X(GELU_CUBIC, "gelu_tanh", "cubic term missing", "cubic term missing")         \
 X(GELU_NAN, "gelu_tanh", "NaN where exp overflows", "overflows|NaN")           \
 X(SILU_GELU, "silu", "GELU instead", "GELU (tanh form) instead of SiLU")       \
 X(SILU_SIGMOID, "silu", "sigmoid alone", "without the factor x")               \
+X(MOD_LAST, "modulate", "last frame uses the entry before its own",            \
+  "only the last|only row|frame")                                              \
+X(MOD_STRIDE, "modulate", "stride between frames ignored",                     \
+  "stride between frames ignored")                                             \
+X(GATE_BF16, "gate_add", "result rounded to bf16", "rounded to bf16")          \
+X(GELU_CLIP, "gelu_tanh", "x itself above 3", "not applied")                   \
+X(SILU_STATE, "silu", "every second call adds 0.01", "at a second call")       \
 /* rope */                                                                     \
 X(ROPE_HALVES, "rope", "pairs (j, j + D/2)",                                   \
   "halves where interleaved pairs belong")                                     \
@@ -158,6 +197,10 @@ X(ROPE_BASE, "rope", "base 1000", "base 1000 ")                                \
 X(ROPE_NOT, "rope", "not applied", "not applied")                              \
 X(ROPE_SPECTRUM, "rope", "one spectrum over the head",                         \
   "frequencies counted over the whole head")                                   \
+X(ROPE_LATE, "rope", "frame positions from 8 on off by one",                   \
+  "frame position off by -1")                                                  \
+X(ROPE_HEAD, "rope", "second head not rotated", "only head")                   \
+X(ROPE_LAST, "rope", "last token one position ahead", "only token|off by +1")  \
 /* columns */                                                                  \
 X(MEAN_SUM, "col_mean", "not divided", "instead of the mean")                  \
 X(MEAN_ROW, "col_mean", "last row left out", "the last row is left out")       \
@@ -165,6 +208,10 @@ X(MEAN_BF16, "col_mean", "summed in bf16", "low precision|in bf16")     \
 X(MOMENT_VAR, "col_moment", "divided by n", "divided by n: the variance")      \
 X(MOMENT_RAW, "col_moment", "mean not subtracted",                             \
   "mean is not subtracted")                                                    \
+X(MEAN_FIRST, "col_mean", "first row left out", "first row is left out")       \
+X(MOMENT_DDOF, "col_moment", "times n / (n - 1)", "scaled by")                 \
+X(BLEND_TWICE, "col_blend", "applied twice", "applied twice")                  \
+X(BLEND_LAST, "col_blend", "last row not edited", "only row|not applied")      \
 X(BLEND_TAU, "col_blend", "tau and 1 - tau exchanged", "tau and 1 - tau")      \
 X(BLEND_GAIN, "col_blend", "gain inverted", "gain inverted")                   \
 X(BLEND_MEAN, "col_blend", "mean not subtracted", "mean not subtracted")

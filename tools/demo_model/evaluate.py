@@ -51,7 +51,8 @@ def vae(program, a):
     p = np.array([r[0] for r in rows])
     print(f"VAE, {len(clips)} held-out clips of {a.frames} frames, PSNR of "
           "frames 0 / 1-8 / 9-40 / 41-80 / the last 20: "
-          + " / ".join(f"{m:.2f}" for m in p.mean(0)) + f" dB; worst clip {p[:, 3].min():.2f} dB in 41-80")
+          + " / ".join(f"{m:.2f}" for m in p.mean(0))
+          + f" dB; worst clip {p[:, 3].min():.2f} dB in 41-80")
     print("judge:", judge.line(judge.summary([r[1] for r in rows])))
 
 

@@ -8,8 +8,8 @@
 # Each program prints its failures and ends with "NAME: N passed, N failed". A
 # program that dies without that line counts as one failure. tests/*/*.sh are
 # run too, with the build folder as argument, under the same convention. As
-# many run at once as there are cores (JOBS): most of them are small, and use
-# one core most of the time.
+# many run at once as there are cores, at most 8 (JOBS=n: n): most of them are
+# small, and use one core most of the time.
 
 # Threads that wait for each other sleep: on a busy machine, or where several
 # programs share one, spinning threads keep the ones they wait for from running.
@@ -84,6 +84,7 @@ rm -rf "$out"
 mkdir -p "$out"
 programs > "$out/programs"
 jobs=${JOBS:-$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)}
+[ -z "${JOBS:-}" ] && [ "$jobs" -gt 8 ] && jobs=8
 # shellcheck disable=SC2016
 xargs -P "$jobs" -L 1 sh "$self" "$build" --one < "$out/programs"
 want=$(grep -c . "$out/programs")

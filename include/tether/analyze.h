@@ -160,7 +160,7 @@ tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,
  * pixels and flickering .csv, .json; pixels .svg, .png. temporal_flickering is
  * VBench's formula on all frames; VBench-Long drops static clips first, which
  * needs a network. The rest (means, saturation, sharpness) are proxies of our
- * own. n is at most 64. */
+ * own. n is at most 1024. */
 tt_status tt_analyze_pixels(tt_ctx *ctx, const char *const *video, int n,
                             const tt_analyze_options *opt);
 

@@ -7,7 +7,7 @@
 #include "analyze/measure.h"
 #include "analyze/plot.h"
 
-enum { CURVES = 6, RUNS_MAX = 64 };
+enum { CURVES = 6, RUNS_MAX = 1024 };
 extern const char *const curve_names[CURVES]; /* "mean" ... "v_std"           */
 
 /* Drift of one run (or of the mean over runs of one label). */

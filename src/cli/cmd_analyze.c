@@ -11,7 +11,7 @@
 #include "cli/progress.h"
 #include "tether/analyze.h"
 
-enum { RUNS_MAX = 64 };
+enum { RUNS_MAX = 1024 };
 
 typedef struct settings {
     const char *output, *reference, *labels, *scores, *vbench, *clips;

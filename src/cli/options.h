@@ -52,7 +52,7 @@ typedef struct opt_command {
 } opt_command;
 
 #define OPT_SEEN_MAX 128
-#define OPT_POSITIONAL_MAX 64
+#define OPT_POSITIONAL_MAX 1024
 
 /* What every command takes. */
 typedef struct cli_common {

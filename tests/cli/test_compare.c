@@ -64,6 +64,11 @@ static void test_folder(void)
            && strstr(log, "\"folder\": \"tables\"")
            && strstr(log, "\"ok\": true"),
            "its log: %s", log);
+    char many[1024] = "";        /* a policy table averages hundreds of runs */
+    for (int i = 0; i < 100; i++)
+        strcat(many, "a ");
+    expect(run("analyze %s-o many --average --csv", many) == 0,
+           "100 runs: %s", said);
     expect(run("analyze one -o tables --csv -v") == 0
            && strstr(said, "one: x"), "-v names the runs: %s", said);
     refuses(2, "K = 2", "generate " SMALL "--cache fifo --budget 2 "

@@ -33,8 +33,10 @@ void bits_free(bits_list *l);
 /* ---- the demo run -------------------------------------------------------- */
 
 /* What `tether demo` computes, with the model in folder `dir`: token ids, text
- * embedding, latents, frames before and after rounding to 8 bits. */
-tt_status bits_demo(tt_ctx *ctx, const char *dir, tt_st_writer *out);
+ * embedding, latents and, with `pictures`, frames before and after rounding to
+ * 8 bits. */
+tt_status bits_demo(tt_ctx *ctx, const char *dir, bool pictures,
+                    tt_st_writer *out);
 
 /* Files of the model, relative to its folder, NULL at the end. */
 extern const char *const bits_demo_files[];

@@ -152,10 +152,12 @@ static tt_status decode(demo *d)
     return tt_st_add(d->out, "rgb", TT_U8, 4, dim, rgb);
 }
 
-tt_status bits_demo(tt_ctx *ctx, const char *dir, tt_st_writer *out)
+tt_status bits_demo(tt_ctx *ctx, const char *dir, bool pictures,
+                    tt_st_writer *out)
 {
     demo d = {.ctx = ctx, .dir = dir, .out = out};
-    if (load(&d) == TT_OK && embed(&d) == TT_OK && roll(&d) == TT_OK)
+    if (load(&d) == TT_OK && embed(&d) == TT_OK && roll(&d) == TT_OK &&
+        pictures)
         decode(&d);
     tt_vae_close(d.vae);
     if (d.dit) tt_dit_close(d.dit);

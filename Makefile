@@ -54,7 +54,8 @@ WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes \
          -Wstrict-prototypes -Wvla -Wundef -Wpointer-arith
 # Readers of files from strangers are also held to -Wconversion.
 WARN_READERS := -Wconversion -Wno-sign-conversion
-CFLAGS_ALL := -std=c11 -D_GNU_SOURCE $(OPT) -g -ffp-contract=off -fno-math-errno \
+CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(OPT) -g \
+         -ffp-contract=off -fno-math-errno \
          $(EXCESS) $(WARN) -Iinclude -Isrc -pthread $(OMP_FLAGS) $(AMX_DEFS) \
          $(if $(filter double,$(REAL)),-DTT_REAL_DOUBLE) \
          $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
@@ -87,7 +88,7 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: all tests test mutation check-bits check-bits-all fuzz libfuzzers tools demo deps help clean install config f64 tether-program
+.PHONY: all tests test test-some mutation check-bits bits-programs check-bits-all fuzz libfuzzers tools demo deps help clean install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -99,6 +100,13 @@ tests: all $(B)/run_case $(B)/check_bits $(TESTS) $(FUZZERS) $(MUTANTS)   ## bui
 
 test: tests $(B)/demo-random/config.json   ## build and run every test; the last line counts them
 	@sh tests/run.sh $(B)
+
+# Programs of a cross build run after RUN; those that start programs of ours
+# (cli, fuzz, some of validate) cannot. ONLY chooses by parts of names.
+ONLY ?= core/ ops/ io/ cache/ dit/ text/
+SOME := $(foreach t,$(TESTS),$(if $(strip $(foreach w,$(ONLY),$(findstring $(w),$(t:$(B)/%=%)))),$(t)))
+test-some: $(SOME)   ## the tests of ONLY="core/ io/ ...", after RUN=qemu-s390x-static, say
+	@RUN="$(RUN)" ONLY="$(ONLY)" sh tests/run.sh $(B)
 
 # Planted faults that validation must find, and the table of them.
 mutation: tests   ## plant every fault, 100 seeds without one: ref_data/mutation.md
@@ -117,6 +125,7 @@ check-bits: $(B)/check_bits $(B)/demo-random/config.json   ## is every output, b
 	@$(RUN) $(B)/check_bits --demo $(B)/demo-random $(BITS)
 
 bits-programs: $(B)/check_bits $(B)/demo-random/config.json
+	@echo "check_bits is in $(B)"
 
 check-bits-all:   ## the same for every compiler, option and CPU that can be had here
 	@sh tests/bits/check_all.sh $(ROWS)

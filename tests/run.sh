@@ -10,6 +10,9 @@
 # run too, with the build folder as argument, under the same convention. As
 # many run at once as there are cores, at most 8 (JOBS=n: n): most of them are
 # small, and use one core most of the time.
+#
+# ONLY="io/ text/" runs the programs with such a word in their names and nothing
+# else; RUN stands before each of them (an emulator, for cross builds).
 
 # Threads that wait for each other sleep: on a busy machine, or where several
 # programs share one, spinning threads keep the ones they wait for from running.
@@ -54,12 +57,20 @@ if [ "${2:-}" = --one ]; then
     exit 0
 fi
 
+chosen() {   # path
+    [ -z "${ONLY:-}" ] && return
+    for word in $ONLY; do
+        case $1 in *"$word"*) return 0 ;; esac
+    done
+    return 1
+}
+
 # One line a program: its name and the command, words without blanks.
 programs() {
     for src in tests/*/test_*.c; do
-        t=$build/${src%.c}
-        echo "${src%.c} $t"
+        chosen "$src" && echo "${src%.c} ${RUN:-} $build/${src%.c}"
     done
+    [ -z "${ONLY:-}" ] || return
     # the bits of this build; a double build has no stored ones
     "$build/tether" --version | grep -q 'compute type f32' &&
         echo "bits $build/check_bits --demo $build/demo-random"

@@ -72,7 +72,7 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
                                geo->D };
     if (!tt_checked_size(&reuse, slots, 2, sizeof(int64_t)) ||
         !tt_checked_size(&window, frames, 4, sizeof(double)))
-        return INT64_MAX / 2;
+        return SIZE_MAX / 4;
     return sizeof(state) + (size_t)reuse +
            (size_t)o->R * window_frame(o, geo);
 }

@@ -67,7 +67,7 @@ size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo)
         !tt_checked_mul(&index, o->S + 2 * o->M + geo->chunk,
                         sizeof(int64_t)) ||
         !tt_checked_add(&bytes, bytes, index))
-        return INT64_MAX / 2;
+        return SIZE_MAX / 4;
     return sizeof(tether_state) + (size_t)bytes;
 }
 
@@ -77,7 +77,7 @@ size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo)
                              geo->D };
     int64_t bytes;
     if (!tt_checked_size(&bytes, pend, 5, sizeof(tt_real)))
-        return INT64_MAX / 2;
+        return SIZE_MAX / 4;
     return (size_t)bytes;
 }
 

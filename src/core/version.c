@@ -64,9 +64,11 @@ const char *tt_cpu_features(char *buf, size_t n)
 #elif defined(__riscv)
     snprintf(buf, n, "riscv%d", (int)(8 * sizeof(void *)));
 #elif defined(__powerpc64__)
-    snprintf(buf, n, "ppc64");
+    snprintf(buf, n, tt_host_little_endian() ? "ppc64le" : "ppc64");
 #elif defined(__s390x__)
     snprintf(buf, n, "s390x");
+#elif defined(__arm__)
+    snprintf(buf, n, "arm");
 #else
     snprintf(buf, n, "generic");
 #endif

@@ -1,31 +1,116 @@
 #!/bin/sh
 # check_all.sh: check-bits in every configuration that can be had here.
 #
-#   sh tests/bits/check_all.sh [WORD...]
+#   sh tests/bits/check_all.sh [--ci] [WORD...]
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Builds check_bits per configuration under build/bits-*, runs it, and prints
-# one line of a table each: configuration, checks, equal, seconds of the run. A
-# configuration that lacks a compiler, an emulator or an instruction set is
-# "not run" with the reason, which is not a failure and never counts as equal.
-# WORDs choose the lines whose title contains one of them. JOBS (default 2) is
-# for make, QUICK=1 leaves vae_fullwidth out everywhere; emulators and code
-# without vector kernels always leave it out ("quick").
+# Builds check_bits for every row of the table below, runs it and prints one
+# line: configuration, stored digests compared, equal or not, seconds of the
+# run. A row that lacks a compiler, an emulator or an instruction set is "not
+# run" with the reason, which is not a failure and never counts as equal.
 #
-# Exit code: 0 when everything that ran is equal and something ran.
+# WORDs choose rows by parts of their titles; --ci takes those that have
+# options for it. JOBS (default 1) rows run at a time, after all were built.
+#
+# Exit code: 0 when everything that ran is equal and something ran. The last
+# line counts digests, in the form of every test program.
 cd "$(dirname "$0")/../.." || exit 2
-jobs=${JOBS:-2}
-words=$*
-log=build/bits.log
-ran=0
-bad=0
-left=0
-mkdir -p build
-: > "$log"
-# waiting threads sleep: no time is lost where the cores are shared
+
+# title; options of check_bits; the same with --ci, "-" to leave the row out;
+# what check_bits must say, or it did not run what the title says; package of
+# the compiler; arguments of make; what stands before the program.
+# Code without vector kernels and emulators get less than all. "without FMA":
+# hidden from glibc, whose fmaf is then computed in software; musl for x86-64
+# always does that; Nehalem has no such instruction at all.
+rows() {
+    cat <<'TABLE'
+gcc -O0; --quick; -; gcc; gcc; CC=gcc OPT=-O0; env
+gcc -O1; ; -; gcc; gcc; CC=gcc OPT=-O1; env
+gcc -O2; ; -; gcc; gcc; CC=gcc OPT=-O2; env
+gcc -O3; ; -; gcc; gcc; CC=gcc OPT=-O3; env
+clang -O0; --quick; --small; clang; clang; CC=clang OPT=-O0; env
+clang -O1; ; -; clang; clang; CC=clang OPT=-O1; env
+clang -O2; ; -; clang; clang; CC=clang OPT=-O2; env
+clang -O3; ; -; clang; clang; CC=clang OPT=-O3; env
+gcc -O3, 1 thread; ; ; threads 1$; gcc; CC=gcc OPT=-O3; env OMP_NUM_THREADS=1
+gcc -O3, 2 threads; ; -; threads 2$; gcc; CC=gcc OPT=-O3; env OMP_NUM_THREADS=2
+gcc -O3, 3 threads; ; ; threads 3$; gcc; CC=gcc OPT=-O3; env OMP_NUM_THREADS=3
+gcc -O3, 7 threads; ; -; threads 7$; gcc; CC=gcc OPT=-O3; env OMP_NUM_THREADS=7
+OMP=no; ; -; threads 1$; gcc; CC=gcc OMP=no; env
+OPENBLAS_CORETYPE=Haswell; ; -; exact; gcc; CC=gcc; env OPENBLAS_CORETYPE=Haswell
+OPENBLAS_CORETYPE=Prescott; ; -; exact; gcc; CC=gcc; env OPENBLAS_CORETYPE=Prescott
+TT_CPU=generic; --quick; --small; (f32 generic; gcc; CC=gcc; env TT_CPU=generic
+TT_CPU=avx2; ; ; (f32 avx2; gcc; CC=gcc; env TT_CPU=avx2
+TT_CPU=avx512; ; -; (f32 avx512; gcc; CC=gcc; env TT_CPU=avx512
+TT_CPU=amx; ; -; bf16 amx); gcc; CC=gcc; env TT_CPU=amx
+TT_CPU=amx-model; ; -; bf16 amx-model; gcc; CC=gcc; env TT_CPU=amx-model
+--backend golden; --brief --backend golden; -; backend golden; gcc; CC=gcc; env
+musl, static; ; -; exact; musl-tools; CC=musl-gcc OMP=no LDLIBS=-static; env
+without FMA, glibc; --small; -; (f32 generic; gcc; CC=gcc; env TT_CPU=generic GLIBC_TUNABLES=glibc.cpu.hwcaps=-FMA,-FMA4
+without FMA, musl; --brief; --small; (f32 generic; musl-tools; CC=musl-gcc OMP=no LDLIBS=-static; env TT_CPU=generic
+without FMA, Nehalem emulated; --small; -; (f32 generic; musl-tools, qemu-user-static; CC=musl-gcc OMP=no LDLIBS=-static; qemu-x86_64-static -cpu Nehalem
+i686 (32 bits, SSE2); --brief; -; x86 sse2; gcc-i686-linux-gnu; CC=i686-linux-gnu-gcc OMP=no LDLIBS=-static CFLAGS='-msse2 -mfpmath=sse'; env
+aarch64 (NEON); --quick; --small; (f32 neon; gcc-aarch64-linux-gnu, qemu-user-static; CC=aarch64-linux-gnu-gcc OMP=no LDLIBS=-static; qemu-aarch64-static
+s390x (big-endian); --brief; --small; s390x; gcc-s390x-linux-gnu, qemu-user-static; CC=s390x-linux-gnu-gcc OMP=no LDLIBS=-static; qemu-s390x-static
+riscv64; --brief; -; riscv64; gcc-riscv64-linux-gnu, qemu-user-static; CC=riscv64-linux-gnu-gcc OMP=no LDLIBS=-static; qemu-riscv64-static
+ppc64le; --brief; -; ppc64; gcc-powerpc64le-linux-gnu, qemu-user-static; CC=powerpc64le-linux-gnu-gcc OMP=no LDLIBS=-static; qemu-ppc64le-static
+armhf (32 bits, NEON); --small; -; arm; gcc-arm-linux-gnueabihf, qemu-user-static; CC=arm-linux-gnueabihf-gcc OMP=no LDLIBS=-static CFLAGS='-mfpu=neon-vfpv4'; qemu-arm-static
+TABLE
+}
+
+# Waiting threads sleep: no time is lost where the cores are shared.
 OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 export OMP_WAIT_POLICY
+out=build/bits
+self=tests/bits/check_all.sh
+total=$(grep -c '^[^#]' ref_data/bits.txt)
+
+line() {   # title compared equal seconds
+    printf '| %-30s | %12s | %-5s | %7s |\n' "$1" "$2" "$3" "$4"
+}
+
+# Run row n, built in a folder: its line, and its counts in $out/n.count.
+one() {   # n folder title options expected command...
+    mine=$out/$1
+    folder=$2
+    title=$3
+    options=$4
+    expected=$5
+    shift 5
+    start=$(date +%s.%N)
+    # shellcheck disable=SC2086
+    "$@" "$folder/check_bits" --demo "$folder/demo-random" $options \
+        > "$mine.log" 2>&1
+    rc=$?
+    seconds=$(date +%s.%N | awk -v s="$start" '{printf "%.1f", $1 - s}')
+    if ! head -n 1 "$mine.log" | grep -qe "$expected"; then
+        printf '| %-30s | not run: this CPU has no %s\n' "$title" \
+            "$(echo "$expected" | tr -d '()$')"
+        echo left > "$mine.count"
+        return
+    fi
+    sum=$(grep -E '^bits: ' "$mine.log" | tail -n 1)
+    p=$(echo "$sum" | sed 's/.* \([0-9]*\) passed.*/\1/')
+    f=$(echo "$sum" | sed 's/.* \([0-9]*\) failed$/\1/')
+    [ -n "$sum" ] || f=1
+    [ "$rc" -ne 0 ] && [ "$f" -eq 0 ] && f=1
+    equal=yes
+    [ "$f" -eq 0 ] || equal=no
+    line "$title" "$((${p:-0} + f)) of $total" $equal "$seconds"
+    [ $equal = yes ] || grep '^FAIL' "$mine.log" | head -n 3
+    echo "ran ${p:-0} $f" > "$mine.count"
+}
+
+if [ "${1:-}" = --one ]; then
+    shift
+    one "$@"
+    exit 0
+fi
+
+ci=
+[ "${1:-}" = --ci ] && ci=yes && shift
+words=$*
 
 wanted() {   # title
     [ -z "$words" ] && return 0
@@ -35,149 +120,47 @@ wanted() {   # title
     return 1
 }
 
-line() {   # title checks equal seconds
-    printf '| %-40s | %6s | %-6s | %7s |\n' "$1" "$2" "$3" "$4"
-}
-
-not_run() {   # title reason
-    wanted "$1" || return
-    left=$((left + 1))
-    printf '| %-40s | not run: %s\n' "$1" "$2"
-}
-
-# have TITLE PACKAGE PROGRAM...: is everything there?
-have() {
-    title=$1
-    package=$2
-    shift 2
-    for p in "$@"; do
-        command -v "$p" >/dev/null 2>&1 && continue
-        not_run "$title" "needs $package"
-        return 1
+rm -rf $out
+mkdir -p $out
+line configuration digests equal seconds
+echo '|---|---:|---|---:|'
+n=100
+rows | sed 's/; */;/g' > $out/rows
+while IFS=';' read -r title options in_ci expected package args command; do
+    wanted "$title" || continue
+    [ -z "$ci" ] || options=$in_ci
+    [ "$options" != - ] || continue
+    n=$((n + 1))
+    cc=${args#CC=}
+    missing=
+    for program in "${cc%% *}" "${command%% *}"; do
+        command -v "$program" > $out/where 2>&1 || missing=yes
     done
-}
-
-# build FOLDER MAKE_ARGUMENT...: into build/bits-FOLDER
-build() {
-    folder=bits-$1
-    shift
-    make -j"$jobs" FLAVOUR="$folder" "$@" bits-programs >> "$log" 2>&1
-}
-
-# check TITLE FOLDER EXPECTED COMMAND...: run it and print the line. EXPECTED
-# is what the first line of check_bits must contain: a configuration that
-# silently runs something else is not run.
-check() {
-    title=$1
-    folder=build/bits-$2
-    expected=$3
-    shift 3
-    if [ ! -x "$folder/check_bits" ]; then
-        ran=$((ran + 1))
-        bad=$((bad + 1))
-        line "$title" - "no: does not build (build/bits.log)" -
-        return
+    if [ -n "$missing" ]; then
+        printf '| %-30s | not run: needs %s\n' "$title" "$package"
+        echo left > $out/$n.count
+        continue
     fi
-    start=$(date +%s.%N)
-    echo "== $title" >> "$log"
-    "$@" "$folder/check_bits" --demo "$folder/demo-random" \
-        ${QUICK:+--quick} $options > build/bits.out 2>&1
-    rc=$?
-    end=$(date +%s.%N)
-    cat build/bits.out >> "$log"
-    if ! head -n 1 build/bits.out | grep -q "$expected"; then
-        not_run "$title" "this CPU has no $expected"
-        return
+    # the emulator also runs make_checkpoint
+    case $command in qemu*) args="$args RUN='$command'" ;; esac
+    if eval "make -j2 $args bits-programs" > $out/$n.build 2>&1; then
+        folder=$(sed -n 's/^check_bits is in //p' $out/$n.build)
+        echo "$n '$folder' '$title' '$options' '$expected' $command" \
+            >> $out/todo
+    else
+        line "$title" - "no" -
+        echo "FAIL $title: does not build"
+        tail -n 5 $out/$n.build
+        echo "ran 0 1" > $out/$n.count
     fi
-    result=$(grep -E '^bits: ' build/bits.out | tail -n 1)
-    p=$(echo "$result" | sed 's/.* \([0-9]*\) passed.*/\1/')
-    f=$(echo "$result" | sed 's/.* \([0-9]*\) failed$/\1/')
-    equal=yes
-    if [ "$rc" -ne 0 ] || [ -z "$result" ]; then
-        equal=no
-        bad=$((bad + 1))
-    fi
-    ran=$((ran + 1))
-    line "$title" "$((${p:-0} + ${f:-0}))" "$equal" \
-        "$(echo "$start $end" | awk '{printf "%.1f", $2 - $1}')"
-    [ "$equal" = yes ] || grep '^FAIL' build/bits.out | head -n 3
-}
+done < $out/rows
 
-# ---- the machine's own code ------------------------------------------------
-
-printf '| %-40s | %6s | %-6s | %7s |\n' configuration checks equal seconds
-printf '|%s|\n' '---|---:|---|---:'
-options=
-
-for cc in gcc clang; do
-    for opt in -O0 -O1 -O2 -O3; do
-        title="$cc $opt"
-        wanted "$title" || continue
-        have "$title" "$cc" $cc || continue
-        options=
-        [ $opt = -O0 ] && options=--quick && title="$title, quick"
-        build $cc$opt CC=$cc OPT=$opt && check "$title" $cc$opt "$cc" env
-    done
-done
-
-options=
-if command -v gcc >/dev/null 2>&1; then
-    build gcc-O2 CC=gcc OPT=-O2
-    for n in 1 2 3 7; do
-        wanted "$n threads" &&
-            check "$n threads" gcc-O2 "threads $n\$" env OMP_NUM_THREADS=$n
-    done
-    wanted "OMP=no" && build noomp CC=gcc OMP=no
-    wanted "OMP=no" && check "OMP=no" noomp "threads 1\$" env
-    for core in Haswell Prescott; do
-        wanted "OPENBLAS_CORETYPE=$core" &&
-            check "OPENBLAS_CORETYPE=$core" gcc-O2 exact \
-                env OPENBLAS_CORETYPE=$core
-    done
-    for cpu in avx2 avx512 amx amx-model; do
-        wanted "TT_CPU=$cpu" &&
-            check "TT_CPU=$cpu" gcc-O2 " $cpu[,)]" env TT_CPU=$cpu
-    done
-    options=--quick
-    wanted "TT_CPU=generic" &&
-        check "TT_CPU=generic, quick" gcc-O2 " generic[,)]" env TT_CPU=generic
-    options="--quick --backend golden"
-    wanted "--backend golden" &&
-        check "--backend golden, quick" gcc-O2 "golden" env
-fi
-
-options=
-title="musl, static"
-have "$title" musl-tools musl-gcc && wanted "$title" &&
-    build musl CC=musl-gcc OMP=no LDLIBS=-static &&
-    check "$title" musl exact env
-
-# ---- other machines, emulated ----------------------------------------------
-
-options=--quick
-
-# A CPU from before FMA and AVX: the library's fmaf in software.
-title="x86-64 without FMA (Nehalem), quick"
-wanted "$title" && have "$title" qemu-user-static qemu-x86_64-static &&
-    build nofma CC=gcc OMP=no LDLIBS=-static &&
-    check "$title" nofma " generic[,)]" qemu-x86_64-static -cpu Nehalem
-
-cross() {   # name compiler emulator package flags
-    title="$1, quick"
-    wanted "$title" || return
-    have "$title" "$4, qemu-user-static" "$2" "$3" || return
-    build "$1" CC="$2" OMP=no LDLIBS=-static CFLAGS="$5" RUN="$3"
-    check "$title" "$1" exact "$3"
-}
-cross aarch64 aarch64-linux-gnu-gcc qemu-aarch64-static gcc-aarch64-linux-gnu
-cross riscv64 riscv64-linux-gnu-gcc qemu-riscv64-static gcc-riscv64-linux-gnu
-cross ppc64le powerpc64le-linux-gnu-gcc qemu-ppc64le-static \
-    gcc-powerpc64le-linux-gnu
-cross s390x s390x-linux-gnu-gcc qemu-s390x-static gcc-s390x-linux-gnu
-cross i686-sse2 i686-linux-gnu-gcc qemu-i386-static gcc-i686-linux-gnu \
-    "-msse2 -mfpmath=sse"
-cross armhf arm-linux-gnueabihf-gcc qemu-arm-static gcc-arm-linux-gnueabihf \
-    "-mfpu=neon-vfpv4"
-
-echo "$((ran - bad)) configurations equal, $bad not, $left not run"
-[ "$bad" -eq 0 ] && [ "$ran" -gt 0 ]
+[ -f $out/todo ] && xargs -P "${JOBS:-1}" -L 1 sh $self --one < $out/todo
+cat $out/*.count 2>/dev/null | awk '
+    $1 == "left" { left++ }
+    $1 == "ran"  { p += $2; f += $3; $3 ? bad++ : good++ }
+    END {
+        printf "%d configurations equal, %d not, %d not run\n", good, bad, left
+        printf "bits elsewhere: %d passed, %d failed\n", p, f
+        exit f > 0 || p == 0
+    }'

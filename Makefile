@@ -128,7 +128,7 @@ bits-programs: $(B)/check_bits $(B)/demo-random/config.json
 	@echo "check_bits is in $(B)"
 
 check-bits-all:   ## the same for every compiler, option and CPU that can be had here
-	@sh tests/bits/check_all.sh $(ROWS)
+	@BITS="$(BITS)" sh tests/bits/check_all.sh $(ROWS)
 
 $(B)/demo-random/config.json: $(B)/tools/make_checkpoint
 	@$(RUN) $< --preset demo $(@D) 2>/dev/null

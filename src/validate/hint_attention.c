@@ -37,6 +37,7 @@ typedef struct fault {
     bool weight_sum;          /* ... whose sum is of the rounded ones         */
     bool swap_kv;             /* of the keys from swap_from on                */
     int64_t swap_from;
+    int64_t block;            /* keys; sums are not rescaled behind it        */
     bool exchanged;           /* the rows at `to` stand at `from` as well     */
 } fault;
 
@@ -117,8 +118,14 @@ static void soften(double *s, int64_t n, int64_t step, const fault *f)
             if (s[j * step] == -DBL_MAX) s[j * step] = 0;
         return;
     }
-    const bool over = f->sum == SUM_OVERFLOW && top > 88.7228;
+    /* float32: exp of more is infinite, of less zero, and so is the sum */
+    const bool over = f->sum == SUM_OVERFLOW
+                      && (top > 88.7228 || top < -103.972);
+    if (f->block) top = -DBL_MAX;
     for (int64_t j = 0; j < n; j++) {
+        if (f->block && j % f->block == 0)
+            for (int64_t k = j; k < n && k < j + f->block; k++)
+                if (s[k * step] > top) top = s[k * step];
         /* all hidden: the definition makes them equal */
         const double p = tt_exp(s[j * step] - top);
         double r = p;
@@ -273,13 +280,18 @@ static void sums(hint *h)
     static const char *const what[] = {
         NULL, "no softmax", "not divided by the sum of the weights",
         "softmax over queries instead of keys",
-        "exp overflows: the maximum is not subtracted",
+        "exp overflows or vanishes: the maximum is not subtracted",
         "one is added to the sum of the weights (a zero logit takes part)"};
     fault f = right(a);
     for (int s = SUM_NONE; s <= SUM_PLUS_ONE; s++) {
         f.sum = (sum_fault)s;
         TRY(h, &f, "%s", what[s]);
     }
+    f = right(a);
+    for (f.block = 512; f.block >= 16; f.block /= 2)
+        if (f.block < a->N)
+            TRY(h, &f, "sums are not rescaled when the maximum moves (blocks "
+                "of %lld keys)", (long long)f.block);
     f = right(a);
     for (int sum = 0; sum < 2; sum++) {
         f.weight_sum = sum != 0;

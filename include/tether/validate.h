@@ -207,6 +207,45 @@ tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
 tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
                       const char *const *glob, int64_t *count);
 
+/* ---- bits ---------------------------------------------------------------- */
+
+/* A table of SHA-256, one line "class case tensor sha256" each, as in
+ * ref_data/bits.txt. The words hold no spaces; # begins a comment. */
+typedef struct tt_manifest_row {
+    char *class, *name, *tensor, *sha;
+    int64_t at;              /* order of appearance                           */
+    bool seen;               /* for the caller                                */
+} tt_manifest_row;
+typedef struct tt_manifest {
+    tt_manifest_row *row;
+    int64_t n, room;
+} tt_manifest;
+/* Adds the rows of a file; a file that does not exist has none.
+ * Errors  TT_EFORMAT names the line; TT_EIO. */
+tt_status tt_manifest_read(tt_ctx *ctx, tt_manifest *l, const char *path);
+/* Sorted by class and case, tensors of a case in their order, behind `comment`
+ * (lines that begin with #). */
+tt_status tt_manifest_write(tt_ctx *ctx, tt_manifest *l, const char *path,
+                            const char *comment);
+tt_status tt_manifest_add(tt_ctx *ctx, tt_manifest *l, const char *class,
+                          const char *name, const char *tensor,
+                          const char *sha);
+tt_manifest_row *tt_manifest_find(tt_manifest *l, const char *class,
+                                  const char *name, const char *tensor);
+void tt_manifest_free(tt_manifest *l);
+
+/* SHA-256 of results of ctx->ops: row-major, little-endian. */
+typedef void (*tt_digest_fn)(void *user, const char *name, const char *tensor,
+                             const char *sha);
+/* Of the cases that tt_cases_operators writes: "op_linear_0", "y", ... */
+tt_status tt_digest_operators(tt_ctx *ctx, uint64_t seed, int64_t each,
+                              tt_digest_fn fn, void *user);
+struct tt_model_parts;
+/* Of named points of a prompt, a rollout, a decode and an encode, under the
+ * name "model": embeddings, x0 of every step, scores and picks, pictures. */
+tt_status tt_digest_model(tt_ctx *ctx, const struct tt_model_parts *m,
+                          tt_digest_fn fn, void *user);
+
 /* ---- plug-ins ------------------------------------------------------------ */
 
 /* A plug-in exports

@@ -189,22 +189,18 @@ tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
 {
     char path[1100], sizes[200];
     TT_TRY(make_folder(ctx, dir));
-    for (int k = 0; k < OP_KINDS; k++)
-        for (int64_t i = 0; i < each && !ctx->status; i++) {
-            const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-            uint64_t rng = seed + (uint64_t)(k * 1000 + i);
-            const uint64_t own = rng_next(&rng);
-            op_sizes s;
-            op_call q;
-            sizes_draw(&s, (op_kind)k, &rng);
-            call_make(ctx, &q, (op_kind)k, IN_NORMAL, &s, own, false);
-            snprintf(path, sizeof path, "%s/op_%s_%lld", dir,
-                     op_name((op_kind)k), (long long)i);
-            if (!ctx->status)
-                write_case(ctx, path, &q, sizes_string(sizes, sizeof sizes,
-                                                       &s), own);
-            tt_arena_reset(&ctx->scratch, mark);
-        }
+    for (int64_t i = 0; i < OP_KINDS * each && !ctx->status; i++) {
+        const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+        op_call q;
+        op_sizes s;
+        const uint64_t own = case_make(ctx, &q, &s, seed, each, i);
+        snprintf(path, sizeof path, "%s/op_%s_%lld", dir, op_name(q.kind),
+                 (long long)(i % each));
+        if (!ctx->status)
+            write_case(ctx, path, &q, sizes_string(sizes, sizeof sizes, &s),
+                       own);
+        tt_arena_reset(&ctx->scratch, mark);
+    }
     return ctx->status;
 }
 

@@ -323,3 +323,14 @@ void call_make(tt_ctx *ctx, op_call *q, op_kind op, op_input in,
     default: make_rows(&m, q, s);
     }
 }
+
+uint64_t case_make(tt_ctx *ctx, op_call *q, op_sizes *s, uint64_t seed,
+                   int64_t each, int64_t i)
+{
+    const op_kind op = (op_kind)(i / each);
+    uint64_t rng = seed + (uint64_t)(i / each * 1000 + i % each);
+    const uint64_t own = rng_next(&rng);
+    sizes_draw(s, op, &rng);
+    call_make(ctx, q, op, IN_NORMAL, s, own, false);
+    return own;
+}

@@ -39,6 +39,10 @@ const char *sizes_string(char *buf, size_t n, const op_sizes *s);
 void call_make(tt_ctx *ctx, op_call *q, op_kind op, op_input in,
                const op_sizes *s, uint64_t seed, bool odd);
 
+/* Case i of `each` per operator, ordinary values; its own seed is returned. */
+uint64_t case_make(tt_ctx *ctx, op_call *q, op_sizes *s, uint64_t seed,
+                   int64_t each, int64_t i);
+
 uint64_t rng_next(uint64_t *state);             /* splitmix64                 */
 int64_t rng_below(uint64_t *state, int64_t n);  /* 0 .. n-1                   */
 double rng_normal(uint64_t *state);             /* variance 1, |x| < 6        */

@@ -99,21 +99,26 @@ static void encode(tt_ctx *ctx, const tt_model_parts *m, tt_real *z)
     tt_vae_encoder_close(e);
 }
 
-tt_status tt_validate_calls(tt_ctx *ctx, tt_report *r, const tt_ops *candidate,
-                            const tt_arith *arith, const tt_model_parts *m)
+void walk_all(tt_ctx *ctx, const tt_model_parts *m)
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const int64_t n = tt_dit_get_config(m->dit)->in_dim * m->rollout.h
                       * m->rollout.w;
-    tt_shadow *s = NULL;
     tt_real *first = tt_scratch(ctx, DECODED * n);
     tt_real *z = tt_scratch(ctx, n);
-    if (tt_shadow_open(ctx, &s, r, candidate, arith, false)) return ctx->status;
-    roll(ctx, m, first);
+    if (!ctx->status) roll(ctx, m, first);
     if (m->vae && m->decoder) decode(ctx, m, first, n);
     if (m->vae && m->encoder) encode(ctx, m, z);
-    tt_shadow_close(ctx, s);
     tt_arena_reset(&ctx->scratch, mark);
+}
+
+tt_status tt_validate_calls(tt_ctx *ctx, tt_report *r, const tt_ops *candidate,
+                            const tt_arith *arith, const tt_model_parts *m)
+{
+    tt_shadow *s = NULL;
+    if (tt_shadow_open(ctx, &s, r, candidate, arith, false)) return ctx->status;
+    walk_all(ctx, m);
+    tt_shadow_close(ctx, s);
     if (!m->encoder_text)
         tt_report_note(r, "no text encoder: the prompt's embedding is noise, "
                        "and the encoder is not checked");

@@ -4,31 +4,7 @@
 #ifndef TT_TESTS_BITS_H
 #define TT_TESTS_BITS_H
 
-#include "tether/io.h"
-
-/* ---- the manifest: ref_data/bits.txt ------------------------------------- */
-
-/* One line, "class case tensor sha256". The words hold no spaces. */
-typedef struct bits_row {
-    char *class, *name, *tensor, *sha;
-    int64_t at;        /* order of appearance                                 */
-    bool seen;         /* computed in this run                                */
-} bits_row;
-
-typedef struct bits_list {
-    bits_row *row;
-    int64_t n, room;
-} bits_list;
-
-/* Rows of a file; a file that does not exist has none. */
-tt_status bits_read(tt_ctx *ctx, bits_list *l, const char *path);
-/* Sorted by class and case, tensors of a case in their order. */
-tt_status bits_write(tt_ctx *ctx, bits_list *l, const char *path);
-tt_status bits_add(tt_ctx *ctx, bits_list *l, const char *class,
-                   const char *name, const char *tensor, const char *sha);
-bits_row *bits_find(bits_list *l, const char *class, const char *name,
-                    const char *tensor);
-void bits_free(bits_list *l);
+#include "tether/validate.h"
 
 /* ---- the demo run -------------------------------------------------------- */
 

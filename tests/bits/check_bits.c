@@ -26,6 +26,16 @@
 
 #define REF "ref_data"
 
+static const char comment[] =
+    "# bits.txt: SHA-256 of every output of every reference case and of the\n"
+    "# demo run, little-endian values in row-major order. `make check-bits`\n"
+    "# compares a build with it; `build/check_bits --write` makes it anew, "
+    "which\n"
+    "# is right only when the definition of an operator (ops/golden) or a "
+    "case\n"
+    "# was changed on purpose.\n"
+    "# class case tensor sha256\n";
+
 static const char usage[] =
     "usage: check_bits [options]\n"
     "  --class NAME      f32 or bf16 (default: both)\n"
@@ -54,7 +64,7 @@ typedef struct check {
     int threads;
     extent extent;
     bool write;
-    bits_list stored, made;
+    tt_manifest stored, made;
     char **cases;
     int ncases;
     int64_t passed, failed, left_out;
@@ -98,7 +108,7 @@ static bool asked_for(const check *c, const char *name)
 }
 
 /* The same for one stored digest: BRIEF ends the demo run at its latents. */
-static bool row_asked_for(const check *c, const bits_row *r)
+static bool row_asked_for(const check *c, const tt_manifest_row *r)
 {
     const bool decoded = !strcmp(r->name, "demo") &&
                          (!strcmp(r->tensor, "frames") ||
@@ -114,11 +124,11 @@ static void take(check *c, const char *name, const char *tensor,
 {
     char why[200];
     if (c->write) {
-        bits_add(&c->ctx, &c->made, c->class, name, tensor, sha);
+        tt_manifest_add(&c->ctx, &c->made, c->class, name, tensor, sha);
         c->passed++;
         return;
     }
-    bits_row *r = bits_find(&c->stored, c->class, name, tensor);
+    tt_manifest_row *r = tt_manifest_find(&c->stored, c->class, name, tensor);
     if (r) r->seen = true;
     snprintf(why, sizeof why, "%s, stored %s", sha, r ? r->sha : "nowhere");
     if (r && !strcmp(r->sha, sha)) c->passed++;
@@ -227,12 +237,13 @@ static int by_name(const void *a, const void *b)
 static void leftovers(check *c)
 {
     for (int64_t i = 0; i < c->stored.n; i++) {
-        const bits_row *r = &c->stored.row[i];
+        const tt_manifest_row *r = &c->stored.row[i];
         const bool ours = row_asked_for(c, r);
         c->class = r->class;
         c->left_out += !ours;
         if (c->write && !ours)
-            bits_add(&c->ctx, &c->made, r->class, r->name, r->tensor, r->sha);
+            tt_manifest_add(&c->ctx, &c->made, r->class, r->name, r->tensor,
+                            r->sha);
         else if (!c->write && ours && !r->seen)
             fail(c, r->name, r->tensor, "stored, but not computed");
     }
@@ -303,7 +314,7 @@ static bool begin(check *c)
         printf("FAIL check_bits: the stored bits are those of a float build\n");
         return false;
     }
-    bits_read(ctx, &c->stored, c->manifest);
+    tt_manifest_read(ctx, &c->stored, c->manifest);
     find_cases(c, "");
     if (c->ncases) qsort(c->cases, (size_t)c->ncases, sizeof *c->cases, by_name);
     if (ctx->status) printf("FAIL check_bits: %s\n", tt_message(ctx));
@@ -337,7 +348,8 @@ int main(int argc, char **argv)
     const tt_ops *ops = c.ctx.ops;
     for (int i = 0; i < TT_CLASS_COUNT; i++) run_class(&c, ops, (tt_class)i);
     leftovers(&c);
-    if (c.write && !c.failed && bits_write(&c.ctx, &c.made, c.manifest)) {
+    if (c.write && !c.failed &&
+        tt_manifest_write(&c.ctx, &c.made, c.manifest, comment)) {
         printf("FAIL check_bits: %s\n", tt_message(&c.ctx));
         c.failed++;
     }
@@ -348,8 +360,8 @@ int main(int argc, char **argv)
            (long long)c.failed);
     for (int i = 0; i < c.ncases; i++) free(c.cases[i]);
     free(c.cases);
-    bits_free(&c.stored);
-    bits_free(&c.made);
+    tt_manifest_free(&c.stored);
+    tt_manifest_free(&c.made);
     tt_ctx_free(&c.ctx);
     return c.failed || !c.passed;
 }

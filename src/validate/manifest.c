@@ -1,4 +1,4 @@
-/* manifest.c: reading and writing the table of stored digests.
+/* manifest.c: tables of stored digests.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
@@ -6,15 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/bits/bits.h"
-
-static const char comment[] =
-    "# bits.txt: SHA-256 of every output of every reference case and of the\n"
-    "# demo run, little-endian values in row-major order. `make check-bits`\n"
-    "# compares a build with it; `build/check_bits --write` makes it anew, which\n"
-    "# is right only when the definition of an operator (ops/golden) or a case\n"
-    "# was changed on purpose.\n"
-    "# class case tensor sha256\n";
+#include "tether/validate.h"
 
 static char *copy(tt_ctx *ctx, const char *s)
 {
@@ -24,28 +16,30 @@ static char *copy(tt_ctx *ctx, const char *s)
     return c;
 }
 
-tt_status bits_add(tt_ctx *ctx, bits_list *l, const char *class,
-                   const char *name, const char *tensor, const char *sha)
+tt_status tt_manifest_add(tt_ctx *ctx, tt_manifest *l, const char *class,
+                          const char *name, const char *tensor,
+                          const char *sha)
 {
     if (l->n == l->room) {
         const int64_t room = l->room ? 2 * l->room : 1024;
-        bits_row *row = realloc(l->row, (size_t)room * sizeof *row);
+        tt_manifest_row *row = realloc(l->row, (size_t)room * sizeof *row);
         if (!row)
             return tt_fail(ctx, TT_ENOMEM, "out of memory for the digests");
         l->row = row;
         l->room = room;
     }
-    l->row[l->n] = (bits_row){copy(ctx, class), copy(ctx, name),
-                              copy(ctx, tensor), copy(ctx, sha), l->n, false};
+    l->row[l->n] = (tt_manifest_row){copy(ctx, class), copy(ctx, name),
+                                     copy(ctx, tensor), copy(ctx, sha), l->n,
+                                     false};
     l->n++;
     return ctx->status;
 }
 
-bits_row *bits_find(bits_list *l, const char *class, const char *name,
-                    const char *tensor)
+tt_manifest_row *tt_manifest_find(tt_manifest *l, const char *class,
+                                  const char *name, const char *tensor)
 {
     for (int64_t i = 0; i < l->n; i++) {
-        bits_row *r = &l->row[i];
+        tt_manifest_row *r = &l->row[i];
         if (!strcmp(r->tensor, tensor) && !strcmp(r->name, name) &&
             !strcmp(r->class, class))
             return r;
@@ -53,7 +47,7 @@ bits_row *bits_find(bits_list *l, const char *class, const char *name,
     return NULL;
 }
 
-void bits_free(bits_list *l)
+void tt_manifest_free(tt_manifest *l)
 {
     for (int64_t i = 0; i < l->n; i++) {
         free(l->row[i].class);
@@ -62,10 +56,10 @@ void bits_free(bits_list *l)
         free(l->row[i].sha);
     }
     free(l->row);
-    *l = (bits_list){0};
+    *l = (tt_manifest){0};
 }
 
-tt_status bits_read(tt_ctx *ctx, bits_list *l, const char *path)
+tt_status tt_manifest_read(tt_ctx *ctx, tt_manifest *l, const char *path)
 {
     FILE *f = fopen(path, "r");
     char line[1024], class[64], name[256], tensor[512], sha[80], more;
@@ -81,11 +75,11 @@ tt_status bits_read(tt_ctx *ctx, bits_list *l, const char *path)
                    &more) != 4 || strlen(sha) != 64)
             tt_fail(ctx, TT_EFORMAT, "%s, line %d: expected \"class case "
                     "tensor sha256\"", path, number);
-        else if (bits_find(l, class, name, tensor))
+        else if (tt_manifest_find(l, class, name, tensor))
             tt_fail(ctx, TT_EFORMAT, "%s, line %d: %s %s %s is listed twice",
                     path, number, class, name, tensor);
         else
-            bits_add(ctx, l, class, name, tensor, sha);
+            tt_manifest_add(ctx, l, class, name, tensor, sha);
     }
     if (ferror(f)) tt_fail(ctx, TT_EIO, "cannot read %s", path);
     fclose(f);
@@ -94,13 +88,14 @@ tt_status bits_read(tt_ctx *ctx, bits_list *l, const char *path)
 
 static int by_case(const void *a, const void *b)
 {
-    const bits_row *x = a, *y = b;
+    const tt_manifest_row *x = a, *y = b;
     int c = strcmp(x->class, y->class);
     if (!c) c = strcmp(x->name, y->name);
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-tt_status bits_write(tt_ctx *ctx, bits_list *l, const char *path)
+tt_status tt_manifest_write(tt_ctx *ctx, tt_manifest *l, const char *path,
+                            const char *comment)
 {
     if (l->n) qsort(l->row, (size_t)l->n, sizeof *l->row, by_case);
     FILE *f = fopen(path, "w");

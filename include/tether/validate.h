@@ -20,9 +20,10 @@
 /* ---- declared arithmetic ------------------------------------------------- */
 
 /* What a backend says it computes with. Inputs of matrix products (linear,
- * attention, convolution) are rounded to `product` (tf32: the bits behind it are
- * cut off, as matrix units do; programs that round err less), sums are float32;
- * with `stored` every operator's result is rounded to that type as well. */
+ * attention, convolution) are rounded to `product` (tf32: the bits behind it
+ * are cut off, as matrix units do; programs that round err less), sums are
+ * float32; with `stored` every operator's result is rounded to that type as
+ * well. */
 typedef enum tt_format { TT_FMT_F32, TT_FMT_TF32, TT_FMT_F16, TT_FMT_BF16 }
     tt_format;
 typedef struct tt_arith {

@@ -12,6 +12,7 @@ static const char help[] =
     "usage: tether validate --backend FILE.so [options]\n"
     "       tether validate --dump THEIRS --against OURS [options]\n"
     "       tether validate --dump THEIRS [options] -- generate ARGS...\n"
+    "       tether validate --manifest [FILE] [options]\n"
     "       tether validate export FOLDER [options]\n"
     "       tether validate check FOLDER --got FOLDER2 [options]\n"
     "\n"
@@ -20,25 +21,13 @@ static const char help[] =
     "\n"
     "  --backend   a shared object that fills any part of the operator table\n"
     "  --dump      a safetensors file of named tensors written by any program\n"
+    "  --manifest  are the bits of this build the stored ones\n"
     "  export      cases: inputs, weights and expected results as folders\n"
     "  check       outputs that were computed elsewhere from such cases\n"
     "\n"
     "`tether validate WAY --help` explains one (WAY: --backend, --dump, "
-    "export,\ncheck). Exit status: 0 everything passed, 1 a mismatch, 2 usage, "
+    "--manifest,\nexport, check). Exit status: 0 everything passed, 1 a mismatch, 2 usage, "
     "3 data that\ncannot be read.\n";
-
-#if defined(__GNUC__)
-/* Replaced by validate_backend.c. */
-__attribute__((weak))
-#endif
-int validate_backend(tt_ctx *ctx, int argc, char **argv)
-{
-    (void)ctx;
-    (void)argc;
-    fprintf(stderr, "tether: `%s --backend` is not in this build yet\n",
-            argv[0]);
-    return VALIDATE_USAGE;
-}
 
 /* "--name", "--name=..." */
 static bool is_option(const char *arg, const char *name)
@@ -54,7 +43,8 @@ int cmd_validate(tt_ctx *ctx, int argc, char **argv)
         const char *word;
         int (*run)(tt_ctx *ctx, int argc, char **argv);
     } way[] = {{"export", validate_export}, {"check", validate_check}},
-      option[] = {{"dump", validate_dump}, {"backend", validate_backend}};
+      option[] = {{"dump", validate_dump}, {"backend", validate_backend},
+                  {"manifest", validate_manifest}};
     for (size_t i = 0; argc > 1 && i < sizeof way / sizeof way[0]; i++)
         if (!strcmp(argv[1], way[i].word))
             return way[i].run(ctx, argc - 1, argv + 1);
@@ -66,6 +56,6 @@ int cmd_validate(tt_ctx *ctx, int argc, char **argv)
         fputs(help, stdout);
         return VALIDATE_PASS;
     }
-    return opt_usage("validate", "expected --backend, --dump, export or "
-                     "check");
+    return opt_usage("validate", "expected --backend, --dump, "
+                     "--manifest, export or check");
 }

@@ -8,9 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/model.h"
 #include "cli/validate_files.h"
-#include "tether/text.h"
+#include "cli/validate_model.h"
 
 typedef struct settings {
     const char *backend, *arith, *only, *prompt, *cache;
@@ -81,74 +80,15 @@ static const opt_command backend_command = {
 
 /* ---- the model ----------------------------------------------------------- */
 
-typedef struct parts {
-    tt_dit *dit;
-    tt_vae *vae;
-    tt_umt5 *enc;
-    tt_tokenizer *tok;
-} parts;
-
-static void close_parts(parts *p)
-{
-    tt_dit_close(p->dit);
-    tt_vae_close(p->vae);
-    if (p->enc) tt_umt5_close(p->enc);
-    if (p->tok) tt_tokenizer_close(p->tok);
-}
-
-/* The transformer must be there; text encoder and VAE when they are found. */
-static tt_status open_parts(tt_ctx *ctx, parts *p, tt_model_parts *m,
-                            settings *s, char *folder, size_t n)
-{
-    const char *encoder;
-    char spiece[4096];
-    if (!s->model.model && !s->model.dit && !s->model.checkpoint) {
-        TT_TRY(model_find_builtin(ctx, folder, n));
-        s->model.model = folder;
-    }
-    TT_TRY(model_open_dit(ctx, &p->dit, &s->model, NULL));
-    m->dit = p->dit;
-    if (model_open_vae_part(ctx, &p->vae, &s->model,
-                            TT_VAE_DECODER | TT_VAE_ENCODER, NULL) == TT_OK) {
-        m->decoder = m->encoder = true;
-    } else if (ctx->status == TT_EIO) {         /* there is none */
-        tt_clear(ctx);
-    }
-    m->vae = p->vae;
-    TT_TRY(ctx->status);
-    if (model_tokenizer(ctx, spiece, sizeof spiece, &s->model) == TT_OK &&
-        model_text_encoder(ctx, &encoder, &s->model) == TT_OK) {
-        tt_tokenizer_open(ctx, &p->tok, spiece);
-        if (!ctx->status) tt_umt5_open(ctx, &p->enc, encoder);
-    } else {
-        tt_clear(ctx);
-    }
-    m->encoder_text = p->enc;
-    m->tokenizer = p->tok;
-    return ctx->status;
-}
-
 static void check_model(tt_ctx *ctx, tt_report *r, settings *s,
                         const tt_ops *ops, const tt_arith *arith)
 {
-    char folder[4096], private[512], state[540];
+    char private[512], state[540];
     const char *tmp = getenv("TMPDIR");
-    parts p = {0};
+    validate_model p = {0};
     tt_model_parts m = {.prompt = s->prompt, .rollout = tt_rollout_defaults()};
-    const tt_policy_class *policy = tt_policy_find(s->cache);
-    if (!policy) {
-        tt_fail(ctx, TT_EINVAL, "--cache %s: no such policy; see tether "
-                "--help", s->cache);
-        return;
-    }
-    m.rollout.latents = s->latents;
-    m.rollout.w = s->width / 8;
-    m.rollout.h = s->height / 8;
-    m.rollout.policy = tt_policy_defaults(s->cache);
-    if (!strcmp(s->cache, "tether"))
-        m.rollout.policy.K = 9, m.rollout.policy.M = -1,
-        m.rollout.policy.S = 3, m.rollout.policy.R = 4;
-    m.rollout.noise.seed = s->seed;
+    if (validate_model_sizes(ctx, &m, s->cache, s->latents, s->width,
+                             s->height, s->seed)) return;
     snprintf(private, sizeof private, "%s/tether-validate-XXXXXX",
              tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(private)) {
@@ -157,12 +97,12 @@ static void check_model(tt_ctx *ctx, tt_report *r, settings *s,
         return;
     }
     snprintf(state, sizeof state, "%s/rollout.state", private);
-    if (open_parts(ctx, &p, &m, s, folder, sizeof folder) == TT_OK) {
+    if (validate_model_open(ctx, &p, &m, &s->model) == TT_OK) {
         if (s->calls) tt_validate_calls(ctx, r, ops, arith, &m);
         if (s->rollout && !ctx->status)
             tt_validate_rollout(ctx, r, ops, arith, &m, state);
     }
-    close_parts(&p);
+    validate_model_close(&p);
     rmdir(private);
 }
 

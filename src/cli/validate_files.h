@@ -47,5 +47,7 @@ int validate_check(tt_ctx *ctx, int argc, char **argv);
 
 /* `validate --backend`, in validate_backend.c. */
 int validate_backend(tt_ctx *ctx, int argc, char **argv);
+/* `validate --manifest`, in validate_manifest.c. */
+int validate_manifest(tt_ctx *ctx, int argc, char **argv);
 
 #endif

@@ -40,6 +40,38 @@ static void test_plugin(void)
            said, text_of(at("out")));
 }
 
+/* The stored bits are those of this build; one that differs is named. */
+static void test_manifest(void)
+{
+    char stored[1100], *line;
+    reference(stored, "bits_operators.txt");
+    expect(run("validate --manifest %s > out", stored) == 0 &&
+           strstr(text_of(at("out")), "golden bf16 48 hashes match") &&
+           strstr(text_of(at("out")), "exact  f32  48 hashes match") &&
+           strstr(text_of(at("out")), "PASS: 192 hashes match"),
+           "stored bits: %s%s", said, text_of(at("out")));
+    put_file(at("changed"), text_of(stored), 0644);
+    char *text = (char *)(uintptr_t)text_of(at("changed"));
+    line = strstr(text, "f32 op_silu_1 y ");
+    if (!expect(line != NULL, "a row of silu")) return;
+    line[16] = line[16] == '0' ? '1' : '0';
+    put_file(at("changed"), text, 0644);
+    expect(run("validate --manifest changed > out") == 1 &&
+           strstr(text_of(at("out")), "FAIL golden f32 op_silu_1 y") &&
+           strstr(text_of(at("out")), "2 do not"), "another bit: %s",
+           text_of(at("out")));
+    put_file(at("changed"), "# nothing\n", 0644);
+    expect(run("validate --manifest changed --class f32 > out") == 1 &&
+           strstr(text_of(at("out")), "stored nowhere"), "an empty file");
+    expect(run("validate --manifest mine --write --each 1 -m %s --class f32 "
+               "> out", model) == 0 &&
+           run("validate --manifest mine --each 1 -m %s --class f32 > out",
+               model) == 0 && strstr(text_of(at("mine")), "f32 model chunk.0/"),
+           "with a model: %s%s", said, text_of(at("out")));
+    refuses(3, "no stored digests", "validate --manifest absent");
+    refuses(2, "f32 and bf16", "validate --manifest absent --class f16");
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -53,6 +85,6 @@ int main(int argc, char **argv)
     if (sizeof(tt_real) == 8)
         printf("note: faults are planted in the float build\n");
     else
-        test_plugin();
+        test_plugin(), test_manifest();
     return program_end();
 }

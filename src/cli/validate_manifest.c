@@ -1,0 +1,216 @@
+/* validate_manifest.c: `tether validate --manifest`, are the bits the stored
+ * ones?
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Every built-in backend that promises the golden bits computes the operator
+ * cases of `validate export` and a run of a model, in both classes; SHA-256 of
+ * each result is compared with a file. `make check-bits` does the same for all
+ * reference cases. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/validate_files.h"
+#include "cli/validate_model.h"
+
+#define STORED "../bits_operators.txt"   /* from the built-in model           */
+
+typedef struct settings {
+    const char *manifest, *cls, *prompt;
+    model_paths model;
+    uint64_t seed;
+    int64_t each, latents, width, height;
+    bool write;
+    int run;
+} settings;
+
+static const opt_spec options[] = {
+    {OPT_TEXT, "manifest", 0, offsetof(settings, manifest), "[FILE]",
+     "the stored digests (default: ref_data/bits_operators.txt)"},
+    {OPT_FLAG, "write", 0, offsetof(settings, write), NULL,
+     "store what `golden` computes instead of comparing"},
+    {OPT_TEXT, "class", 0, offsetof(settings, cls), "NAME",
+     "f32 or bf16 (default: both)"},
+    {OPT_INT, "each", 0, offsetof(settings, each), "N",
+     "cases per operator (default 3)"},
+    {OPT_U64, "seed", 's', offsetof(settings, seed), "S", "default 1"},
+    {OPT_SWITCH, "run", 0, offsetof(settings, run), NULL,
+     "a run of the model as well (default: when one is named)"},
+    {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
+    MODEL_ROW_FOLDER(settings, model),
+    MODEL_ROWS_DIT(settings, model),
+    MODEL_ROW_VAE(settings, model),
+    MODEL_ROWS_TEXT(settings, model),
+    {OPT_TEXT, "prompt", 'p', offsetof(settings, prompt), "TEXT", "prompt"},
+    {OPT_INT, "latents", 0, offsetof(settings, latents), "N",
+     "latent frames (default 12)"},
+    {OPT_INT, "width", 'W', offsetof(settings, width), "PIXELS", "default 16"},
+    {OPT_INT, "height", 'H', offsetof(settings, height), "PIXELS",
+     "default 16"},
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+static const opt_command manifest_command = {
+    .name = "validate",
+    .summary = "the bits of this build against stored ones",
+    .usage = "--manifest [FILE] [--write] [-m DIR]",
+    .intro = "Computes every operator on seeded inputs, and a short run of a "
+             "model when one is named, with `golden` and with `exact`, in both "
+             "classes, and compares SHA-256 of every result with a file in the "
+             "format of ref_data/bits.txt (whose cases `make check-bits` runs). Exit status: 0 all equal, 1 not, 2 usage, 3 a "
+             "file that cannot be read.",
+    .examples = "  tether validate --manifest\n"
+                "  tether validate --manifest here.txt --write -m DIR\n"
+                "  tether validate --manifest here.txt -m DIR",
+    .options = options,
+};
+
+static const char comment[] =
+    "# SHA-256 of golden results of every operator on seeded inputs (and of\n"
+    "# a run of a model), little-endian values in row-major order.\n"
+    "# `tether validate --manifest` compares a build with it; with --write it\n"
+    "# makes it anew.\n"
+    "# class case tensor sha256\n";
+
+typedef struct check {
+    tt_ctx *ctx;
+    const settings *s;
+    const char *backend, *cls;   /* in work                                   */
+    tt_manifest stored;
+    int64_t passed, failed;
+} check;
+
+static void fail(check *c, const char *name, const char *tensor,
+                 const char *sha, const char *stored)
+{
+    if (c->failed++ < 20)
+        printf("FAIL %s %s %s %s: %s, stored %s\n", c->backend, c->cls, name,
+               tensor, sha, stored);
+}
+
+static void take(void *user, const char *name, const char *tensor,
+                 const char *sha)
+{
+    check *c = user;
+    tt_manifest_row *r = tt_manifest_find(&c->stored, c->cls, name, tensor);
+    if (c->s->write && !strcmp(c->backend, "golden")) {
+        tt_manifest_add(c->ctx, &c->stored, c->cls, name, tensor, sha);
+        r = tt_manifest_find(&c->stored, c->cls, name, tensor);
+    }
+    if (r) r->seen = true;
+    if (r && !strcmp(r->sha, sha)) c->passed++;
+    else fail(c, name, tensor, sha, r ? r->sha : "nowhere");
+}
+
+static void run_class(check *c, const tt_ops *ops, const tt_model_parts *m)
+{
+    tt_ctx *ctx = c->ctx;
+    ctx->ops = ops;
+    for (int64_t i = 0; i < c->stored.n; i++) c->stored.row[i].seen = false;
+    tt_digest_operators(ctx, c->s->seed, c->s->each, take, c);
+    if (m->dit && !ctx->status) tt_digest_model(ctx, m, take, c);
+    for (int64_t i = 0; i < c->stored.n && !ctx->status; i++) {
+        const tt_manifest_row *r = &c->stored.row[i];
+        const bool ours = m->dit || strcmp(r->name, "model");
+        if (!strcmp(r->class, c->cls) && ours && !r->seen)
+            fail(c, r->name, r->tensor, "not computed", r->sha);
+    }
+}
+
+/* golden first: with --write it is what the others are compared with. */
+static void run_all(check *c, const tt_model_parts *m)
+{
+    static const char *const backend[] = {"golden", "exact"};
+    for (int b = 0; b < 2 && !c->ctx->status; b++) {
+        const tt_ops *ops = tt_ops_find(backend[b]);
+        for (int k = 0; ops && k < TT_CLASS_COUNT && !c->ctx->status; k++) {
+            const tt_ops *table = tt_ops_class(ops, (tt_class)k);
+            const int64_t before = c->passed, bad = c->failed;
+            c->backend = backend[b];
+            c->cls = tt_class_name((tt_class)k);
+            if (!table || (c->s->cls && strcmp(c->s->cls, c->cls))) continue;
+            run_class(c, table, m);
+            printf("%-6s %-4s %lld hashes match, %lld do not\n", c->backend,
+                   c->cls, (long long)(c->passed - before),
+                   (long long)(c->failed - bad));
+        }
+    }
+}
+
+/* `--manifest` alone, or before another option: "--manifest=". */
+static void allow_no_value(int argc, char **argv)
+{
+    static char none[] = "--manifest=";
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--manifest")
+            && (i + 1 == argc || argv[i + 1][0] == '-')) argv[i] = none;
+}
+
+/* The file that goes with the built-in model. */
+static tt_status find_stored(tt_ctx *ctx, char *out, size_t size, settings *s)
+{
+    char folder[4000];
+    if (*s->manifest) return TT_OK;
+    TT_TRY(model_find_builtin(ctx, folder, sizeof folder));
+    snprintf(out, size, "%s/%s", folder, STORED);
+    s->manifest = out;
+    return TT_OK;
+}
+
+static int report(check *c)
+{
+    const settings *s = c->s;
+    if (s->write && !c->ctx->status && !c->failed)
+        tt_manifest_write(c->ctx, &c->stored, s->manifest, comment);
+    if (c->ctx->status) return validate_failed(c->ctx);
+    printf("%s: %lld hashes match, %lld do not (%s)\n",
+           c->failed || !c->passed ? "FAIL" : "PASS", (long long)c->passed,
+           (long long)c->failed, s->manifest);
+    return c->failed || !c->passed ? VALIDATE_MISMATCH : VALIDATE_PASS;
+}
+
+int validate_manifest(tt_ctx *ctx, int argc, char **argv)
+{
+    settings s = {.seed = 1, .each = 3, .latents = 12, .width = 16,
+                  .height = 16, .run = -1, .model = MODEL_PATHS_DEFAULT,
+                  .prompt = "a red circle moves left on a blue background"};
+    cli_common common;
+    opt_result given;
+    validate_model model = {0};
+    tt_model_parts m = {.rollout = tt_rollout_defaults()};
+    tt_class cls;
+    char path[4200];
+    check c = {.ctx = ctx, .s = &s};
+    allow_no_value(argc, argv);
+    int status = opt_parse(&manifest_command, &s, &common, &given, argc, argv);
+    if (status >= 0) return status;
+    if (s.cls && !tt_class_find(&cls, s.cls))
+        return opt_usage("validate", "--class %s: known are f32 and bf16",
+                         s.cls);
+    if (s.each < 1) return opt_usage("validate", "--each counts from 1");
+    if (sizeof(tt_real) == 8)
+        return opt_usage("validate", "--manifest: stored bits are those of a "
+                         "float build, not of REAL=double");
+    common.backend = NULL;
+    if (cli_setup(ctx, &common) || find_stored(ctx, path, sizeof path, &s))
+        return validate_failed(ctx);
+    if (!s.write && access(s.manifest, R_OK))
+        tt_fail(ctx, TT_EIO, "%s: there are no stored digests here; --write "
+                "makes them", s.manifest);
+    if (!s.write && !ctx->status)
+        tt_manifest_read(ctx, &c.stored, s.manifest);
+    m.prompt = s.prompt;
+    cli_catch_signals(ctx);
+    if (s.run < 0) s.run = s.model.model || s.model.dit || s.model.checkpoint;
+    if (s.run && !ctx->status
+        && !validate_model_sizes(ctx, &m, "tether", s.latents, s.width,
+                                 s.height, s.seed))
+        validate_model_open(ctx, &model, &m, &s.model);
+    if (!ctx->status) run_all(&c, &m);
+    status = report(&c);
+    ctx->ops = tt_ops_default();
+    validate_model_close(&model);
+    tt_manifest_free(&c.stored);
+    return status;
+}

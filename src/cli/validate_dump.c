@@ -148,13 +148,13 @@ static int check(const settings *s, int nrun, char **run)
     if (nrun > 0 && (s->oracle || s->emulated))
         return opt_usage("validate", "--oracle and --emulated go with "
                          "--against");
+    if (!nrun && !s->against)
+        return opt_usage("validate", "expected --against FILE, or -- generate "
+                         "ARGS...");
     if (s->emulated && !s->oracle && !strcmp(s->emulated, s->against))
         return opt_usage("validate", "--emulated is the file of --against: "
                          "together they do not say how far off a result may "
                          "be; give --oracle as well");
-    if (!nrun && !s->against)
-        return opt_usage("validate", "expected --against FILE, or -- generate "
-                         "ARGS...");
     if (!nrun && (s->f64 || s->free_only || s->keep))
         return opt_usage("validate", "--f64, --free-only and --keep go with "
                          "-- generate");

@@ -102,6 +102,7 @@ static void test_validate(void)
                "--arith bf16 > out") == 0, "files: %s", text_of(at("out")));
     expect(run("validate --dump bf16 --against ours > out") == 1, "files, f32");
     refuses(2, "--against", "validate --dump ours");
+    refuses(2, "--against", "validate --dump ours --emulated bf16");
     refuses(2, "chosen here", "validate --dump ours -- generate --dump x");
     refuses(2, "--f64", "validate --dump ours --f64 absent -- generate");
     refuses(2, "expected", "validate");

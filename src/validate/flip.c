@@ -107,12 +107,19 @@ bool flip_reaches(const flip *f, const char *name, bool injected)
     return injected ? reaches_injected(f, &p) : reaches(f, &p);
 }
 
-int64_t flip_rows(const dump_run *d, const flip *f, const tt_verdict *v,
-                  const char *name)
+static int64_t rows_before(const dump_run *d, const flip *f,
+                           const tt_verdict *v, const char *name)
 {
     if (d->rounds < 0 || f->row < 0 || !*f->name || v->rank < 1) return -1;
     if (!strncmp(name, "grab_", 5) && v->dim[0] == d->rounds) return f->row;
     return v->dim[0] == d->chunks && f->chunk >= 0 ? f->chunk : 0;
+}
+
+int64_t flip_rows(const dump_run *d, const flip *f, const tt_verdict *v,
+                  const char *name)
+{
+    const int64_t rows = rows_before(d, f, v, name);
+    return rows > v->dim[0] ? v->dim[0] : rows;
 }
 
 /* Latent frames of chunks 0 .. c of ours, -1 when they do not say. */
@@ -129,13 +136,15 @@ static int64_t frames_up_to(const dump_run *d, int64_t c)
     return n;
 }
 
-/* The chunk of a round of a trace, -1 when the file does not say. */
+/* The chunk of a round of a trace, -1 when the file does not say, or names
+ * one that it does not have. */
 static int64_t chunk_of_round(dump_run *d, int64_t round)
 {
     const tt_entry *e = tt_file_find(d->f.want, "grab_chunk");
     if (!e || e->t.rank != 1 || round >= e->t.dim[0]) return -1;
     const double *x = tt_read_double(d->ctx, &d->ctx->scratch, &e->t);
-    return x ? (int64_t)x[round] : -1;
+    return x && x[round] >= 0 && x[round] < (double)d->chunks
+           ? (int64_t)x[round] : -1;
 }
 
 static void set(dump_run *d, flip *f, const char *name, int64_t row)

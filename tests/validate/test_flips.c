@@ -147,7 +147,7 @@ static void test_reach(void)
 
 /* ---- traces -------------------------------------------------------------- */
 
-enum { ROUNDS = 4, P = 3, CHUNKS = 4 };
+enum { ROUNDS = 4, P = 3, CHUNKS = 4, SLOTS = 64 };
 
 typedef struct trace {
     double noise;          /* relative, of the scores                         */
@@ -155,25 +155,27 @@ typedef struct trace {
     int wrong;             /* round whose scores are 1 % too large; -1        */
     int memory;            /* chunk with another memory_index; -1             */
     bool whole;            /* a whole number off by one behind 2^53           */
+    bool nowhere;          /* rounds are of a chunk that is not there         */
 } trace;
 
-static const trace honest = {0, -1, -1, -1, false};
+static const trace honest = {0, -1, -1, -1, false, false};
 
 static void put_trace(const char *path, trace t)
 {
     tt_st_writer *w;
     const int64_t two[] = {CHUNKS, 2}, keeps[] = {ROUNDS, P}, one[] = {ROUNDS};
     const int64_t mem[] = {CHUNKS, 1, 2}, single[] = {2};
+    const int64_t shares[] = {CHUNKS, SLOTS};
     int64_t ends[CHUNKS * 2] = {0}, chunk[ROUNDS], memory[CHUNKS * 2];
     uint64_t seeds[2] = {((uint64_t)1 << 53) + t.whole, 0xffffffffffffff00u};
     uint8_t keep[ROUNDS * P];
-    float score[ROUNDS * P];
+    float score[ROUNDS * P], share[CHUNKS * SLOTS];
     if (!expect_ok(tt_st_create(ctx, &w, path), path)) return;
     for (int r = 0; r < ROUNDS; r++) {
         /* round 2 is close, others are not */
         const double s[P] = {0.5, r == 2 ? 0.5 - 1e-4 : 0.25, 0.125};
         const bool flipped = t.flip == r;
-        chunk[r] = r;
+        chunk[r] = t.nowhere ? 1000000000 : r;
         for (int c = 0; c < P; c++) {
             keep[r * P + c] = c == (flipped ? 1 : 0);
             score[r * P + c] = (float)(s[c] * (1 + t.noise * (c - r)));
@@ -183,10 +185,14 @@ static void put_trace(const char *path, trace t)
         if (t.flip >= 0 && t.flip < r) score[r * P + 2] = 0.2f;
         memory[2 * r] = t.flip >= 0 && t.flip <= r ? 7 : 3;
         memory[2 * r + 1] = t.memory == r ? 9 : 4;
+        for (int i = 0; i < SLOTS; i++)
+            share[r * SLOTS + i] = t.flip >= 0 && t.flip <= r
+                                   ? 0.5f : 1 / (1.f + (float)i);
     }
     tt_st_add(w, "ends", TT_I64, 2, two, ends);
     tt_st_add(w, "seeds", TT_U64, 1, single, seeds);
     tt_st_add(w, "memory_index", TT_I64, 3, mem, memory);
+    tt_st_add(w, "bio_share", TT_F32, 2, shares, share);
     tt_st_add(w, "grab_chunk", TT_I64, 1, one, chunk);
     tt_st_add(w, "grab_scores", TT_F32, 2, keeps, score);
     tt_st_add(w, "grab_keep", TT_U8, 2, keeps, keep);
@@ -199,7 +205,9 @@ static void expect_trace(trace theirs, trace emul, const char *path, int ties,
                          int unjudged, const char *what)
 {
     tt_report *r = NULL;
-    put_trace(at("want"), honest);
+    trace ours = honest;
+    ours.nowhere = theirs.nowhere;
+    put_trace(at("want"), ours);
     put_trace(at("got"), theirs);
     put_trace(at("emul"), emul);
     if (!expect_ok(tt_report_new(ctx, &r, what, tt_arith_find("bf16")), what))
@@ -215,23 +223,26 @@ static void expect_trace(trace theirs, trace emul, const char *path, int ties,
            "%s: %lld ties, %lld not judged", what,
            (long long)tt_report_count(r, TT_TIE),
            (long long)tt_report_count(r, TT_UNJUDGED));
-    expect(tt_report_compared(r) + unjudged == 6, "%s: all are counted", what);
+    expect(tt_report_compared(r) + unjudged == 7, "%s: all are counted", what);
     tt_report_free(r);
 }
 
 static void test_traces(void)
 {
-    const trace bf16 = {1e-3, -1, -1, -1, false};
+    const trace bf16 = {1e-3, -1, -1, -1, false, false};
     trace t = honest;
     expect_trace(honest, bf16, NULL, 0, 0, "equal traces");
     t.noise = -8e-4;
     expect_trace(t, bf16, NULL, 0, 0, "honest scores");
     t.flip = 2;
-    expect_trace(t, bf16, NULL, 1, 2, "honest, with a tie");
+    expect_trace(t, bf16, NULL, 1, 3, "honest, with a tie");
+    t.nowhere = true;
+    expect_trace(t, bf16, NULL, 1, 3, "a tie in a chunk that is not there");
+    t.nowhere = false;
     t.wrong = 1;
-    expect_trace(t, bf16, "grab_scores", 1, 1, "wrong in front of the tie");
+    expect_trace(t, bf16, "grab_scores", 1, 2, "wrong in front of the tie");
     t.wrong = -1, t.memory = 1;
-    expect_trace(t, bf16, "memory_index", 1, 1, "other frames before it");
+    expect_trace(t, bf16, "memory_index", 1, 2, "other frames before it");
     t.memory = -1, t.flip = 0;
     expect_trace(t, bf16, "memory_index", 0, 0, "a pick that is no tie");
     t = honest;

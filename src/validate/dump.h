@@ -49,7 +49,8 @@ void flip_watch(dump_run *d, const tt_entry *ours);
 /* May a tensor of this name be another one because of that flip? With
  * `injected` only where no tensor of theirs comes between. */
 bool flip_reaches(const flip *f, const char *name, bool injected);
-/* Rows of a trace that come before the flip, -1 when all do. */
+/* Rows of a tensor of a trace that come before the flip, -1 when no row can
+ * follow from it. */
 int64_t flip_rows(const dump_run *d, const flip *f, const tt_verdict *v,
                   const char *name);
 

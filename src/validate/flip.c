@@ -107,12 +107,30 @@ bool flip_reaches(const flip *f, const char *name, bool injected)
     return injected ? reaches_injected(f, &p) : reaches(f, &p);
 }
 
+static bool among(const char *const *list, const char *name)
+{
+    while (*list && strcmp(*list, name)) list++;
+    return *list != NULL;
+}
+
+/* Where rounds and chunks begin and end, which layer they are of, seeds: no
+ * pick changes them. */
 static int64_t rows_before(const dump_run *d, const flip *f,
                            const tt_verdict *v, const char *name)
 {
+    static const char *const by_round[] = {
+        "grab_candidates", "grab_mass", "grab_div", "grab_scores", "grab_keep",
+        "grab_memory_after", "grab_margin", NULL};
+    static const char *const by_chunk[] = {
+        "memory_index", "counters", "bio_src", "bio_share", "bio_region",
+        "readable", "cache_k_norm2", "cache_v_norm2", NULL};
+    int64_t chunk;
     if (d->rounds < 0 || f->row < 0 || !*f->name || v->rank < 1) return -1;
-    if (!strncmp(name, "grab_", 5) && v->dim[0] == d->rounds) return f->row;
-    return v->dim[0] == d->chunks && f->chunk >= 0 ? f->chunk : 0;
+    if (among(by_round, name)) return v->dim[0] == d->rounds ? f->row : 0;
+    if (among(by_chunk, name))
+        return v->dim[0] == d->chunks && f->chunk >= 0 ? f->chunk : 0;
+    return sscanf(name, "chunk%" SCNd64 ".", &chunk) == 1
+           && chunk >= f->chunk ? 0 : -1;
 }
 
 int64_t flip_rows(const dump_run *d, const flip *f, const tt_verdict *v,

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/harness.h"
@@ -58,6 +59,25 @@ static void test_rule(void)
     expect_pick(PICK_WRONG, far, ours, close, low, "the best was dropped");
     expect_pick(PICK_WRONG, three, ours, close, NULL, "one too many");
     expect_pick(PICK_WRONG, next, ours, NULL, NULL, "no scores");
+}
+
+/* The number of candidates comes from a file: no square of it. */
+static void test_many(void)
+{
+    enum { MANY = 60000 };
+    static double got[MANY], want[MANY], score[MANY];
+    double ratio;
+    char why[192] = "";
+    for (int i = 0; i < MANY; i++) {
+        got[i] = i >= MANY / 2;
+        want[i] = i < MANY / 2;
+        score[i] = 0.5;
+    }
+    const selection s = {.got = got, .want = want, .score = score, .P = MANY};
+    const clock_t start = clock();
+    expect(selection_compare(&s, tt_arith_find("f32"), &ratio, why, sizeof why)
+           == PICK_TIE, "many candidates: %s", why);
+    expect(clock() - start < CLOCKS_PER_SEC, "in less than a second");
 }
 
 /* No round is too large, and there are never too many. */
@@ -236,6 +256,9 @@ static void test_traces(void)
     expect_trace(t, bf16, NULL, 0, 0, "honest scores");
     t.flip = 2;
     expect_trace(t, bf16, NULL, 1, 3, "honest, with a tie");
+    t.whole = true;
+    expect_trace(t, bf16, "seeds", 1, 3, "a tie does not change the seeds");
+    t.whole = false;
     t.nowhere = true;
     expect_trace(t, bf16, NULL, 1, 3, "a tie in a chunk that is not there");
     t.nowhere = false;
@@ -265,6 +288,7 @@ int main(void)
     snprintf(folder, sizeof folder, "/tmp/tether_flips_XXXXXX");
     if (!expect(mkdtemp(folder) != NULL, "a folder")) return test_end();
     test_rule();
+    test_many();
     test_rounds();
     test_reach();
     test_traces();

@@ -23,9 +23,7 @@ static double score_error(const selection *s, const tt_arith *arith)
     return e > half ? e : half;
 }
 
-/* The kept ones are the best of these scores. Scores that were rounded to be
- * written keep their order, so equal ones say nothing. */
-static bool best_kept(const double *keep, const double *score, int64_t P)
+bool selection_best(const double *keep, const double *score, int64_t P)
 {
     double kept = INFINITY, dropped = -INFINITY;
     for (int64_t c = 0; c < P; c++)
@@ -38,13 +36,14 @@ static bool best_kept(const double *keep, const double *score, int64_t P)
  * dropped and one of theirs that we did. */
 static double crossed(const selection *s)
 {
-    double most = 0;
-    for (int64_t c = 0; c < s->P; c++)
-        for (int64_t d = 0; d < s->P; d++)
-            if (s->got[c] != 0 && s->want[c] == 0 && s->want[d] != 0
-                && s->got[d] == 0)
-                most = fmax(most, s->score[d] - s->score[c]);
-    return most;
+    double dropped = -INFINITY, added = INFINITY;
+    for (int64_t c = 0; c < s->P; c++) {
+        if (s->want[c] != 0 && s->got[c] == 0)
+            dropped = fmax(dropped, s->score[c]);
+        if (s->want[c] == 0 && s->got[c] != 0)
+            added = fmin(added, s->score[c]);
+    }
+    return dropped > added ? dropped - added : 0;
 }
 
 pick selection_compare(const selection *s, const tt_arith *arith,
@@ -67,7 +66,7 @@ pick selection_compare(const selection *s, const tt_arith *arith,
                  (long long)theirs, (long long)ours);
         return PICK_WRONG;
     }
-    if (s->theirs && !best_kept(s->got, s->theirs, s->P)) {
+    if (s->theirs && !selection_best(s->got, s->theirs, s->P)) {
         snprintf(why, size, "other frames were kept, and not the best of their "
                  "own scores");
         return PICK_WRONG;
@@ -136,6 +135,6 @@ bool selection_own(dump_run *d, const char *name, const double *got, int64_t n,
     if (!selection_score_name(score, sizeof score, name)) return true;
     const double *theirs = scores_of(d, d->f.got, score, n);
     for (int64_t at = 0; theirs && at + P <= n; at += P)
-        if (!best_kept(got + at, theirs + at, P)) return false;
+        if (!selection_best(got + at, theirs + at, P)) return false;
     return true;
 }

@@ -26,4 +26,8 @@ typedef enum pick { PICK_SAME, PICK_TIE, PICK_WRONG } pick;
 pick selection_compare(const selection *s, const tt_arith *arith,
                        double *ratio, char *why, size_t size);
 
+/* Are the kept ones the best of these scores? Scores that were rounded to be
+ * written keep their order, so equal ones say nothing. */
+bool selection_best(const double *keep, const double *score, int64_t P);
+
 #endif

@@ -20,6 +20,8 @@
 typedef struct pair {
     const tt_entry *ours, *theirs;
     double *got, *want, *emul;
+    char *data[2];   /* of whole numbers on both sides: [n] theirs and ours,
+                        as stored; else NULL                                  */
     int64_t n;
     bool loose;   /* our run in the declared arithmetic followed another pick */
 } pair;
@@ -97,11 +99,25 @@ static void cut_emulation(dump_run *d, const tt_verdict *v, pair *p)
     p->loose = true;
 }
 
+/* A tensor's values in a row, bytes in this machine's order. */
+static char *read_bytes(dump_run *d, const tt_tensor *t)
+{
+    char *data = tt_alloc(d->ctx, &d->ctx->scratch, tt_tensor_bytes(t), 1,
+                          "a tensor");
+    if (data) tt_gather(data, t);
+    return data;
+}
+
 static void read_pair(dump_run *d, const tt_verdict *v, pair *p)
 {
     tt_arena *mem = &d->ctx->scratch;
     const tt_arith *a = d->opt->arith;
     p->n = tt_tensor_count(&p->ours->t);
+    if (!tt_dtype_is_real(p->ours->t.dtype)
+        && !tt_dtype_is_real(p->theirs->t.dtype)) {
+        p->data[0] = read_bytes(d, &p->theirs->t);
+        p->data[1] = read_bytes(d, &p->ours->t);
+    }
     p->got = tt_read_double(d->ctx, mem, &p->theirs->t);
     p->want = read_like(d, dump_oracle(d, p->ours->name), p->ours);
     if (!p->want) p->want = tt_read_double(d->ctx, mem, &p->ours->t);
@@ -123,13 +139,16 @@ static void read_pair(dump_run *d, const tt_verdict *v, pair *p)
 
 /* ---- every bit ----------------------------------------------------------- */
 
-/* The same bytes in both files. */
-static bool same_bytes(const pair *p)
+/* The same stored values in both files, however they lie there. */
+static bool same_bytes(dump_run *d, const pair *p)
 {
     const tt_tensor *a = &p->theirs->t, *b = &p->ours->t;
-    if (a->dtype != b->dtype || !tt_tensor_packed(a) || !tt_tensor_packed(b))
-        return false;
-    return !p->n || !memcmp(a->data, b->data, (size_t)tt_tensor_bytes(a));
+    if (a->dtype != b->dtype) return false;
+    if (!p->n) return true;
+    if (tt_tensor_packed(a) && tt_tensor_packed(b) && a->native == b->native)
+        return !memcmp(a->data, b->data, (size_t)tt_tensor_bytes(a));
+    const char *x = read_bytes(d, a), *y = read_bytes(d, b);
+    return x && y && !memcmp(x, y, (size_t)tt_tensor_bytes(a));
 }
 
 /* Every bit: the numbers are equal, -0 is not 0. */
@@ -181,36 +200,43 @@ static double distance(whole a, whole b)
                       : (double)(0 - b.bits) + (double)a.bits;
 }
 
-static void judge_whole(dump_run *d, tt_verdict *v, const pair *p)
+static whole theirs_at(const pair *p, int64_t i)
 {
-    const tt_tensor *side[] = {&p->theirs->t, &p->ours->t};
-    char *data[2];
-    tt_metrics *m = &v->m;
+    return whole_at(p->data[0], p->theirs->t.dtype, i);
+}
+
+static whole ours_at(const pair *p, int64_t i)
+{
+    return whole_at(p->data[1], p->ours->t.dtype, i);
+}
+
+static void measure(tt_metrics *m, const pair *p)
+{
     tt_metrics_measure(m, p->got, p->want, p->n);
-    for (int i = 0; i < 2; i++) {
-        data[i] = tt_alloc(d->ctx, &d->ctx->scratch, p->n,
-                           tt_dtype_size(side[i]->dtype), "whole numbers");
-        if (data[i]) tt_gather(data[i], side[i]);
-    }
-    if (d->ctx->status) return;
+    if (!p->data[0]) return;
     m->differ = 0;
     m->max_abs = 0;
     for (int64_t i = 0; i < p->n; i++) {
-        const whole a = whole_at(data[0], side[0]->dtype, i);
-        const whole b = whole_at(data[1], side[1]->dtype, i);
-        if (a.negative == b.negative && a.bits == b.bits) continue;
+        const double off = distance(theirs_at(p, i), ours_at(p, i));
+        if (off == 0) continue;
         if (!m->differ++) m->worst = i;          /* the first one is shown */
-        m->max_abs = fmax(m->max_abs, distance(a, b));
+        m->max_abs = fmax(m->max_abs, off);
     }
+}
+
+static void judge_whole(tt_verdict *v, const pair *p)
+{
+    tt_metrics *m = &v->m;
+    measure(m, p);
     v->outcome = m->differ ? TT_MISMATCH : TT_PASS;
     v->ratio = m->differ ? INFINITY : 0;
     verdict_place(v);
 }
 
-static void judge_types(tt_verdict *v, const pair *p)
+static void judge_types(dump_run *d, tt_verdict *v, const pair *p)
 {
     const tt_tensor *a = &p->theirs->t, *b = &p->ours->t;
-    if (v->outcome != TT_PASS || same_bytes(p)) return;
+    if (v->outcome != TT_PASS || same_bytes(d, p)) return;
     v->outcome = TT_MISMATCH;
     v->ratio = INFINITY;
     if (a->dtype == b->dtype)
@@ -293,10 +319,11 @@ static const tt_tolerance *tolerance(const dump_run *d, const char *name)
 static void judge_tolerance(tt_verdict *v, const pair *p,
                             const tt_tolerance *t)
 {
-    tt_metrics_measure(&v->m, p->got, p->want, p->n);
+    measure(&v->m, p);
     if (v->m.broken) v->ratio = INFINITY;
     for (int64_t i = 0; i < p->n && !v->m.broken; i++) {
-        const double d = fabs(p->got[i] - p->want[i]);
+        const double d = p->data[0] ? distance(theirs_at(p, i), ours_at(p, i))
+                                    : fabs(p->got[i] - p->want[i]);
         const double limit = t->abs + t->rel * fabs(p->want[i]);
         const double ratio = limit > 0 ? d / limit : d > 0 ? INFINITY : 0;
         if (!(ratio > v->ratio)) continue;   /* and where neither is finite */
@@ -323,12 +350,12 @@ static void judge_pair(dump_run *d, tt_verdict *v, const pair *p)
         return;
     }
     if (real || tt_dtype_is_real(p->theirs->t.dtype)) judge_exact(v, p);
-    else judge_whole(d, v, p);
+    else judge_whole(v, p);
     if (selection_score_name(score, sizeof score, p->ours->name))
         judge_pick(d, v, p);
     else
         after_flip(d, v, p);
-    if (!d->opt->arith) judge_types(v, p);
+    if (!d->opt->arith) judge_types(d, v, p);
 }
 
 /* ---- why, and how it grows ----------------------------------------------- */
@@ -371,11 +398,26 @@ static bool explain_stale(dump_run *d, tt_verdict *v, const pair *p)
     return false;
 }
 
+static const char *whole_text(char *out, size_t size, whole x)
+{
+    snprintf(out, size, "%s%" PRIu64, x.negative ? "-" : "",
+             x.negative ? 0 - x.bits : x.bits);
+    return out;
+}
+
 static void explain_whole(tt_verdict *v, const pair *p)
 {
+    char got[40], want[40];
+    const int64_t i = v->m.worst;
+    snprintf(got, sizeof got, "%.17g", p->got[i]);
+    snprintf(want, sizeof want, "%.17g", p->want[i]);
+    if (p->data[0]) {
+        whole_text(got, sizeof got, theirs_at(p, i));
+        whole_text(want, sizeof want, ours_at(p, i));
+    }
     snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
-             "differ, the first is %.17g where %.17g is expected",
-             v->m.differ, p->n, p->got[v->m.worst], p->want[v->m.worst]);
+             "differ, the first is %s where %s is expected", v->m.differ, p->n,
+             got, want);
 }
 
 static void explain(dump_run *d, tt_verdict *v, const pair *p)

@@ -251,6 +251,19 @@ static void test_bad_files(void)
     tt_report_free(r);
 }
 
+/* Views that are not packed are what they hold. */
+static void test_strided(void)
+{
+    tt_report *r;
+    expect_ok(tt_report_new(ctx, &r, "strides", NULL), "report");
+    expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .want = ref_path("formats/pt_ok_strides.pt"),
+        .got = ref_path("formats/pt_ok_strides.pt")}), "strides");
+    const tt_verdict *v = tt_report_first(r);
+    expect(tt_report_passed(r), "a file is itself: %s", v ? v->path : "");
+    tt_report_free(r);
+}
+
 static void test_shapes(void)
 {
     const int64_t thd[] = {18, 2, 20}, flat[] = {1, 18, 40},
@@ -363,6 +376,7 @@ int main(void)
     test_ties();
     test_coverage();
     test_bad_files();
+    test_strided();
     test_shapes();
     test_reports();
     test_nonfinite();

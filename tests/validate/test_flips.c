@@ -282,6 +282,34 @@ static void test_traces(void)
     expect_trace(t, own, NULL, 0, 1, "wrong after that: not judged, no pass");
 }
 
+/* A tolerance of 0 knows whole numbers to the last bit, and so does the
+ * sentence about them. */
+static void test_tolerance(void)
+{
+    static const struct {
+        double abs;
+        bool pass;
+    } c[] = {{0, false}, {0.5, false}, {1, true}};
+    trace off = honest;
+    off.whole = true;
+    put_trace(at("want"), honest);
+    put_trace(at("got"), off);
+    for (int i = 0; i < 3; i++) {
+        const tt_tolerance tol[] = {{"*", c[i].abs, 0}, {NULL, 0, 0}};
+        tt_report *r = NULL;
+        if (!expect_ok(tt_report_new(ctx, &r, "tolerance", NULL), "new"))
+            return;
+        expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+            .want = at("want"), .got = at("got"), .tol = tol}), "tolerance");
+        const tt_verdict *v = tt_report_first(r);
+        expect(c[i].pass ? !v : v && !strcmp(v->path, "seeds") &&
+               strstr(v->hint, "1 of 2 values differ, the first is "
+                      "9007199254740993 where 9007199254740992 is"),
+               "whole numbers within %g: %s", c[i].abs, v ? v->hint : "passed");
+        tt_report_free(r);
+    }
+}
+
 int main(void)
 {
     ctx = test_begin("validate/flips");
@@ -292,6 +320,7 @@ int main(void)
     test_rounds();
     test_reach();
     test_traces();
+    test_tolerance();
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     if (system(command)) return 1;

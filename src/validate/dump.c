@@ -66,7 +66,7 @@ tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o)
     TT_TRY(ctx->status);
     dump_run d = {.ctx = ctx, .report = r, .opt = o, .chunks = -1,
                   .rounds = -1, .tie.row = -1, .emul.row = -1,
-                  .oracle.row = -1};
+                  .oracle.row = -1, .theirs.row = -1};
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     if (!open_files(&d)) {
         const tt_entry **order = in_order(ctx, d.f.want);

@@ -32,6 +32,7 @@ typedef struct dump_run {
     dump_files f;
     int64_t ours, common;      /* names in ours; of them in theirs            */
     flip tie;                  /* of theirs, inside the arithmetic's error    */
+    flip theirs;               /* of theirs, whatever the reason              */
     flip emul, oracle;         /* of our own runs in other arithmetics        */
     int64_t chunks, rounds;    /* of a trace; -1: this is none                */
     char since[200];           /* the latest tensor of theirs                 */

@@ -213,7 +213,10 @@ void flip_watch(dump_run *d, const tt_entry *ours)
         look(d, &d->oracle, d->f.oracle, ours, false);
         look(d, &d->emul, d->f.emul, ours, false);
     }
-    if (!d->opt->injected) look(d, &d->tie, d->f.got, ours, true);
+    if (!d->opt->injected) {
+        look(d, &d->tie, d->f.got, ours, true);
+        look(d, &d->theirs, d->f.got, ours, false);
+    }
     tt_arena_reset(&d->ctx->scratch, mark);
 }
 

@@ -119,9 +119,11 @@ int64_t selection_find(dump_run *d, tt_file *file, const char *name,
     const double *theirs = scores_of(d, file, score, n);
     const double *emul = scores_of(d, dump_emul(d, name), score, n);
     for (int64_t at = 0; at + P <= n; at += P) {
+        /* in a trace: the rounds after it picked other frames */
+        const bool late = d->emul.row >= 0 && at / P > d->emul.row;
         const selection s = {
             got + at, want + at, ours ? ours + at : NULL,
-            emul ? emul + at : NULL, theirs ? theirs + at : NULL, P};
+            emul && !late ? emul + at : NULL, theirs ? theirs + at : NULL, P};
         *p = selection_compare(&s, d->opt->arith, ratio, why, size);
         if (*p != PICK_SAME) return at / P;
     }

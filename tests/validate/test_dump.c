@@ -31,7 +31,7 @@ enum { L = 6, F = 3, T = L * F, H = 2, D = 20, P = 6, NQ = T * H * D };
 typedef enum fault {
     NONE, ELEMENT, ROWS, FRAME, SIGN, A_NAN, MISSING, SHAPE, SCALE, INTEGER,
     AS_I64, PICK_FAR, PICK_NEAR, EXTRA, ROUND_BF16, ROUND_F16, AS_BF16, MERGED,
-    ONE_ULP, PICK_OWN, NEAR_WRONG, FAULTS
+    ONE_ULP, PICK_OWN, NEAR_WRONG, LATE, LATE_FAR, FAULTS
 } fault;
 
 static double noise(uint64_t *s)
@@ -112,6 +112,8 @@ static void put_dump(const char *path, fault f)
     if (f == NEAR_WRONG) x[0] += 1;
     add_floats(w, "chunk.2/step.0/e0", x, 2, flat, f);  /* time alone */
     if (near) x[1] += 1;             /* another frame, other values */
+    if (f == LATE) x[1] += 2;
+    for (int i = 0; f == LATE_FAR && i < NQ; i++) x[i] *= -1000;
     add_floats(w, "chunk.2/step.0/x0", x, 2, flat, f);
     if (f == EXTRA) tt_st_add(w, "nobody's", TT_I64, 1, few, ids);
     expect_ok(tt_st_finish(w), path);
@@ -221,6 +223,32 @@ static void test_ties(void)
     r = compare(PICK_NEAR, NULL, true, false);
     expect(!tt_report_passed(r), "without an arithmetic there are no ties");
     tt_report_free(r);
+}
+
+/* Our run in the declared arithmetic picks other frames, theirs the same as we:
+ * behind that its error is not known, but one far beyond its distance is. */
+static void test_astray(void)
+{
+    static const struct {
+        fault f;
+        bool pass;
+        int unjudged;
+    } c[] = {{NONE, true, 0}, {LATE, true, 1}, {LATE_FAR, false, 0}};
+    put_dump(at("emul"), PICK_NEAR);
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
+        tt_report *r = NULL;
+        put_dump(at("got"), c[i].f);
+        expect_ok(tt_report_new(ctx, &r, "astray", tt_arith_find("f32")),
+                  "report");
+        expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+            .want = at("want"), .got = at("got"), .emul = at("emul"),
+            .arith = tt_arith_find("f32")}), "comparison");
+        expect(tt_report_passed(r) == c[i].pass &&
+               tt_report_count(r, TT_UNJUDGED) == c[i].unjudged,
+               "behind a flip of ours, %d: %lld not judged", (int)c[i].f,
+               (long long)tt_report_count(r, TT_UNJUDGED));
+        tt_report_free(r);
+    }
 }
 
 static void test_coverage(void)
@@ -374,6 +402,7 @@ int main(void)
     test_faults();
     test_honest();
     test_ties();
+    test_astray();
     test_coverage();
     test_bad_files();
     test_strided();

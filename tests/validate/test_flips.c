@@ -176,9 +176,10 @@ typedef struct trace {
     int memory;            /* chunk with another memory_index; -1             */
     bool whole;            /* a whole number off by one behind 2^53           */
     bool nowhere;          /* rounds are of a chunk that is not there         */
+    int gross;             /* chunk whose shares are far off; -1              */
 } trace;
 
-static const trace honest = {0, -1, -1, -1, false, false};
+static const trace honest = {0, -1, -1, -1, false, false, -1};
 
 static void put_trace(const char *path, trace t)
 {
@@ -208,6 +209,8 @@ static void put_trace(const char *path, trace t)
         for (int i = 0; i < SLOTS; i++)
             share[r * SLOTS + i] = t.flip >= 0 && t.flip <= r
                                    ? 0.5f : 1 / (1.f + (float)i);
+        for (int i = 0; i < SLOTS && t.gross == r; i++)
+            share[r * SLOTS + i] *= -1000;
     }
     tt_st_add(w, "ends", TT_I64, 2, two, ends);
     tt_st_add(w, "seeds", TT_U64, 1, single, seeds);
@@ -249,7 +252,7 @@ static void expect_trace(trace theirs, trace emul, const char *path, int ties,
 
 static void test_traces(void)
 {
-    const trace bf16 = {1e-3, -1, -1, -1, false, false};
+    const trace bf16 = {1e-3, -1, -1, -1, false, false, -1};
     trace t = honest;
     expect_trace(honest, bf16, NULL, 0, 0, "equal traces");
     t.noise = -8e-4;
@@ -280,6 +283,15 @@ static void test_traces(void)
     expect_trace(t, own, "grab_scores", 0, 0, "wrong before we flip");
     t.wrong = 3;
     expect_trace(t, own, NULL, 0, 1, "wrong after that: not judged, no pass");
+    /* but theirs did not go another way, and ours is what they must be near */
+    t.wrong = -1, t.gross = 3;
+    expect_trace(t, own, "bio_share", 0, 0, "far off after that");
+    t.gross = -1, t.memory = 3;
+    expect_trace(t, own, "memory_index", 0, 0, "other frames after that");
+    t.memory = -1, t.flip = 3;
+    expect_trace(t, own, NULL, 0, 4, "a third way: not judged");
+    t.gross = 3;
+    expect_trace(t, own, "bio_share", 0, 3, "a third way, far off");
 }
 
 /* A tolerance of 0 knows whole numbers to the last bit, and so does the

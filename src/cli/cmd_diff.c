@@ -78,6 +78,7 @@ static tt_status read_tolerances(tt_ctx *ctx, const tt_tolerance **out,
         else
             t[n++] = (tt_tolerance){tt_strdup(ctx, &ctx->scratch, glob), a, r};
     }
+    if (ferror(f)) tt_fail(ctx, TT_EIO, "%s cannot be read", path);
     fclose(f);
     *out = t;
     return ctx->status;

@@ -76,6 +76,7 @@ static void test_diff(void)
     put_file(at("tol"), "context 1 x\n", 0644);
     refuses(3, "line 1", "diff ours bf16 --tol tol");
     refuses(3, "no file", "diff ours bf16 --tol 'no file'");
+    refuses(3, "cannot be read", "diff ours bf16 --tol .");
     refuses(2, "one of them", "diff ours bf16 --tol tol --arith bf16");
     refuses(3, "absent", "diff ours absent");
     refuses(3, "stderr", "diff stderr ours");

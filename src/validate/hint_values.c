@@ -32,7 +32,7 @@ static moments sum(const double *got, const double *want, int64_t n,
     return m;
 }
 
-/* " = 1/sqrt(32)" when s is a number with a name, else "". */
+/* " = 1/sqrt(32)", " = -1/2" when s is a number with a name, else "". */
 static void name_factor(const hint *h, double s, char *out, size_t size)
 {
     static const double plain[] = {2, 3, 4, 8, 10, 16, 100, 1000};
@@ -50,12 +50,14 @@ static void name_factor(const hint *h, double s, char *out, size_t size)
     for (int i = h->rank - 1; i >= 0 && n < 10; i--)
         width[n++] = (double)h->dim[i];
     const double a = fabs(s), close = 2e-3;
+    const char *sign = s < 0 ? "-" : "";
     out[0] = 0;
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
         for (int inverse = 0; inverse < 2; inverse++) {
             const double v = inverse ? 1 / plain[i] : plain[i];
             if (fabs(a / v - 1) < close)
-                snprintf(out, size, " = %s%g", inverse ? "1/" : "", plain[i]);
+                snprintf(out, size, " = %s%s%g", sign, inverse ? "1/" : "",
+                         plain[i]);
         }
     for (int i = 0; i < n && !out[0]; i++) {
         if (width[i] < 2) continue;
@@ -63,8 +65,8 @@ static void name_factor(const hint *h, double s, char *out, size_t size)
             const double v = pow(width[i], (double[]){0.5, -0.5, 1, -1}[form]);
             if (fabs(a / v - 1) < close)
                 snprintf(out, size, (const char *[]){
-                             " = sqrt(%g)", " = 1/sqrt(%g)", " = %g",
-                             " = 1/%g"}[form], width[i]);
+                             " = %ssqrt(%g)", " = %s1/sqrt(%g)", " = %s%g",
+                             " = %s1/%g"}[form], sign, width[i]);
         }
     }
 }

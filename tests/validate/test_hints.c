@@ -60,6 +60,8 @@ static void values(void)
     says("scaled by 2 = 2");
     for (int i = 0; i < N; i++) got[i] = want[i] / H;
     says("scaled by 0.25 = 1/4");
+    for (int i = 0; i < N; i++) got[i] = want[i] * -1000;
+    says("scaled by -1000 = -1000");
     for (int i = 0; i < N; i++) got[i] = want[i] + 0.375;
     says("the constant 0.375 is added");
     for (int i = 0; i < N; i++) got[i] = 3 * want[i] + 0.5;

@@ -15,8 +15,8 @@ static const struct {
 } point[] = {
     /* transformer */
     {"*tokens", "linear (patch embedding)"},
-    {"*e0", "silu, linear (time projection)"},
-    {"*e", "sinusoid, linear, silu, linear (time embedding)"},
+    {"*/e0", "silu, linear (time projection)"},
+    {"*/e", "sinusoid, linear, silu, linear (time embedding)"},
     {"text/context", "rms_norm (final norm)"},
     {"*context", "linear, gelu_tanh, linear (text embedding)"},
     {"*cross_attn.k", "linear, rms_norm"},
@@ -33,8 +33,8 @@ static const struct {
     {"*head", "layer_norm, modulate, linear"},
     {"*flow", "unpatchify"},
     /* rollout */
-    {"*x0", "x - sigma flow"},
-    {"*x", "noise, add_noise"},
+    {"*/x0", "x - sigma flow"},
+    {"*/x", "noise, add_noise"},
     /* cache */
     {"*grab.candidates", "evict"},
     {"*grab.mass", "col_mean, softmax over candidates"},

@@ -100,7 +100,11 @@ typedef struct tt_verdict {
  *        TT_SLACK e_r everywhere, the rms error of the tensor is <= TT_SLACK/4
  *        times that of emul (TT_SLACK/2 with fewer than 64 rows, and never
  *        less than TT_SLACK/2 of the half ulps), and NaN and infinity stand
- *        where they stand in emul. */
+ *        where they stand in emul.
+ * f16    where emul is not finite but want is, as in emul, infinity or 65504 of
+ *        want's sign, or within the limit of want. All but the last say
+ *        nothing: the hint counts them, a tensor of nothing else is
+ *        TT_UNJUDGED. */
 void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
                       const double *want, const double *emul, int64_t n,
                       int64_t c);

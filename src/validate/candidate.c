@@ -124,7 +124,7 @@ void candidate_verdict(tt_ctx *ctx, const candidate_call *c, const op_call *q,
         snprintf(v->hint, sizeof v->hint, "%s", c->why);
         return;
     }
-    if (v->outcome == TT_PASS || !hint) return;
+    if (v->outcome != TT_MISMATCH || !hint) return;
     hint_find(ctx, q, arith, got, want, v->rank, v->dim, v->earned, v->hint,
               sizeof v->hint);
     const size_t used = strlen(v->hint);

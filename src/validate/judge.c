@@ -58,11 +58,19 @@ static bool misplaced(double got, double want, double emul)
     return !isfinite(want);
 }
 
-/* A finite value that is more than f16 holds on the way: infinity, NaN or the
- * largest number may come of it, by how a program converts and sums. */
+/* A finite value that is more than f16 holds on the way. */
 static bool overflows(const tt_arith *a, double want, double emul)
 {
     return a->product == TT_FMT_F16 && isfinite(want) && !isfinite(emul);
+}
+
+/* What may come of that by how a program converts and sums: what our emulation
+ * has, infinity, the largest number. It says nothing of the program. */
+static bool overflowed(double got, double want, double emul)
+{
+    if (isnan(got)) return isnan(emul);
+    return got == emul || ((isinf(got) || fabs(got) == 65504)
+                           && signbit(got) == signbit(want));
 }
 
 /* Sums over the elements that are finite on all sides. */
@@ -97,6 +105,7 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
     const double rel = all.want > 0 ? sqrt(all.emul / all.want) : 0;
     double floor2 = 0;
     bool nonfinite = false;
+    int64_t skipped = 0;
     int64_t worst = v->m.worst;
     v->earned = all.worst;
     v->ratio = 0;
@@ -111,7 +120,13 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
             const double half = half_ulp(arith, want[i]);
             const double limit = TT_SLACK * (e > half ? e : half);
             const double ratio = fabs(got[i] - want[i]) / limit;
-            if (overflows(arith, want[i], emul[i])) continue;
+            if (overflows(arith, want[i], emul[i])) {
+                if (ratio <= 1) continue;        /* right all the same */
+                if (overflowed(got[i], want[i], emul[i])) {
+                    skipped++;
+                    continue;
+                }
+            }
             if (misplaced(got[i], want[i], emul[i])) {
                 if (!nonfinite) worst = i;
                 nonfinite = true;
@@ -133,7 +148,11 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
     const double rms = limit > 0 ? sqrt(all.got) / limit : 0;
     if (rms > v->ratio) v->ratio = rms;
     if (nonfinite) v->ratio = INFINITY;
-    v->outcome = v->ratio <= 1 ? TT_PASS : TT_MISMATCH;
+    v->outcome = v->ratio > 1 ? TT_MISMATCH
+                 : skipped && skipped == n ? TT_UNJUDGED : TT_PASS;
+    if (skipped && v->outcome != TT_MISMATCH)
+        snprintf(v->hint, sizeof v->hint, "not judged: %lld of %lld values, "
+                 "which overflow f16", (long long)skipped, (long long)n);
     v->m.worst = worst;
     verdict_place(v);
 }

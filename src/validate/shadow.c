@@ -86,7 +86,8 @@ static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
     v.rank = call_shape(q, v.dim);
     v.dim[0] = part.rows;
     tt_verdict_judge(&v, s->arith, g, want, e, n, v.dim[v.rank - 1]);
-    const bool look = v.outcome != TT_PASS && s->hints[q->kind]++ < HINTS_MOST;
+    const bool look = v.outcome == TT_MISMATCH
+                      && s->hints[q->kind]++ < HINTS_MOST;
     const int64_t worst = part.width ? v.m.worst / part.width : 0;
     if (look && sample_single(ctx, &part, worst)) {
         const int64_t at = worst * part.width, rows = v.dim[0];

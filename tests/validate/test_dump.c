@@ -388,9 +388,55 @@ static void test_nonfinite(void)
         expect((v.outcome == TT_PASS) == c[i].pass, "judge, nonfinite %d",
                (int)i);
     }
+    /* Where f16 overflows: what may come of it says nothing, the rest counts */
+    static const struct {
+        double got, want, emul;
+        tt_outcome outcome;
+    } f16[] = {{INFINITY, 1e6, INFINITY, TT_UNJUDGED},
+               {65504, 1e6, INFINITY, TT_UNJUDGED},
+               {-INFINITY, -1e6, NAN, TT_UNJUDGED},
+               {NAN, 1e6, NAN, TT_UNJUDGED}, {1e6, 1e6, NAN, TT_PASS},
+               {NAN, 1e6, INFINITY, TT_MISMATCH}, {0, 1e6, NAN, TT_MISMATCH},
+               {-1e30, 1e6, NAN, TT_MISMATCH},
+               {-3, 1e6, INFINITY, TT_MISMATCH},
+               {-65504, 1e6, INFINITY, TT_MISMATCH},
+               {-INFINITY, 1e6, NAN, TT_MISMATCH}};
+    for (size_t i = 0; i < sizeof f16 / sizeof f16[0]; i++) {
+        const double got[2] = {f16[i].got, 1}, want[2] = {f16[i].want, 1},
+                     emul[2] = {f16[i].emul, 1};
+        const bool skips = f16[i].outcome == TT_UNJUDGED;
+        tt_verdict v = {.rank = 1, .dim = {1}};
+        tt_verdict_judge(&v, tt_arith_find("f16"), got, want, emul, 1, 1);
+        expect(v.outcome == f16[i].outcome, "f16 %d alone", (int)i);
+        v = (tt_verdict){.rank = 1, .dim = {2}};
+        tt_verdict_judge(&v, tt_arith_find("f16"), got, want, emul, 2, 2);
+        expect(v.outcome == (skips ? TT_PASS : f16[i].outcome), "f16 %d",
+               (int)i);
+        expect(skips == (strstr(v.hint, "not judged: 1 of 2") != NULL),
+               "f16 %d says \"%s\"", (int)i, v.hint);
+    }
     tt_verdict none = {.rank = 1, .dim = {0}};
     tt_verdict_judge(&none, tt_arith_find("f32"), NULL, NULL, NULL, 0, 0);
     expect(none.outcome == TT_PASS && none.m.n == 0, "judge, no elements");
+}
+
+/* What is named for a path lies before that very point. */
+static void test_points(void)
+{
+    static const struct {
+        const char *path, *operators;
+    } c[] = {{"chunk.0/step.0/x", "noise, add_noise"},
+             {"chunk.0/step.0/x0", "x - sigma flow"},
+             {"chunk.0/step.0/e", "sinusoid, linear, silu, linear (time "
+                                  "embedding)"},
+             {"chunk.0/step.0/e0", "silu, linear (time projection)"},
+             {"chunk.3/step.4/block.1/admit.0/grab.score", "mass + alpha div"},
+             {"chunk.0/cache.1/frame", "cache write, select"},
+             {"chunk.0/cache.1/k", "cache write, select, edit"},
+             {"memory_index", ""}, {"grab_score", ""}, {"something", ""}};
+    for (size_t i = 0; i < sizeof c / sizeof c[0]; i++)
+        expect(!strcmp(tt_tap_operators(c[i].path), c[i].operators),
+               "%s: \"%s\"", c[i].path, tt_tap_operators(c[i].path));
 }
 
 int main(void)
@@ -409,6 +455,7 @@ int main(void)
     test_shapes();
     test_reports();
     test_nonfinite();
+    test_points();
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     if (system(command)) return 1;

@@ -285,11 +285,12 @@ typedef struct tt_opcheck_options {
     const char *only;        /* NULL or an operator's name                    */
 } tt_opcheck_options;
 /* Every operator of `ops` on random and pathological inputs, odd and tiny
- * sizes, inputs and outputs that are aligned to an element only, norms and rope
- * in place, canaries around outputs and NaN around inputs, every call made
- * twice; failures are reduced to the smallest failing shape. One verdict per
- * case that failed, one per operator and kind of input that passed. Other bits
- * at the second call are a note as long as both are right. */
+ * sizes, canaries around outputs and NaN around inputs, every call made twice.
+ * Arrays aligned to an element only, rows wider than what is read of them,
+ * norms and rope in place: each with and without the others in 8 rounds. A
+ * failure is reduced to the smallest failing shape. One verdict per case that
+ * failed, one per operator and kind of input that passed. Other bits at the
+ * second call are a note as long as both are right. */
 tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const tt_opcheck_options *opt);
 

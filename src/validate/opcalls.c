@@ -131,7 +131,7 @@ typedef struct maker {
     tt_ctx *ctx;
     op_input in;
     uint64_t rng;
-    bool odd;
+    int lay;
 } maker;
 
 /* n elements between two margins: of 0xff, NaN in every floating-point type,
@@ -139,7 +139,7 @@ typedef struct maker {
 static void *place(maker *m, int64_t n, size_t size, bool real)
 {
     enum { MARGIN = 64 };
-    const size_t bytes = (size_t)n * size, shift = m->odd ? size : 0;
+    const size_t bytes = (size_t)n * size, shift = m->lay & LAY_ODD ? size : 0;
     char *p = tt_alloc(m->ctx, &m->ctx->scratch,
                        (int64_t)(bytes + 2 * MARGIN + shift), 1, "test input");
     if (!p) return NULL;
@@ -216,7 +216,7 @@ static const tt_tensor *weight(maker *m, int rank, const int64_t *dim)
 static void make_attention(maker *m, op_call *q, const int64_t *v)
 {
     const int64_t T = v[0], N = v[4] ? T : v[1], H = v[2], D = v[3];
-    const int64_t gap = m->odd ? D : 0;      /* rows wider than the heads */
+    const int64_t gap = m->lay & LAY_WIDE ? D : 0;
     tt_attention_args *a = &q->attn;
     *a = (tt_attention_args){.T = T, .N = N, .H = H, .D = D,
                              .q_stride = H * D + gap,
@@ -282,7 +282,7 @@ static void make_rows(maker *m, op_call *q, const op_sizes *s)
                     q->n * q->c, q->c);
     if (groups) {
         q->rows = s->v[1];
-        q->stride = q->c + (m->odd ? 5 : 0);
+        q->stride = q->c + (m->lay & LAY_WIDE ? 5 : 0);
         q->a = params(m, s->v[0] * q->stride, 0.5);
         q->b = q->kind == OP_MODULATE ? params(m, s->v[0] * q->stride, 0.5)
                                       : NULL;
@@ -304,12 +304,12 @@ static void make_rows(maker *m, op_call *q, const op_sizes *s)
 }
 
 void call_make(tt_ctx *ctx, op_call *q, op_kind op, op_input in,
-               const op_sizes *s, uint64_t seed, bool odd)
+               const op_sizes *s, uint64_t seed, int lay)
 {
-    maker m = {.ctx = ctx, .in = in, .rng = seed, .odd = odd};
+    maker m = {.ctx = ctx, .in = in, .rng = seed, .lay = lay};
     memset(q, 0, sizeof *q);
     q->kind = op;
-    q->in_place = odd;
+    q->in_place = lay & LAY_IN_PLACE;
     switch (op) {
     case OP_LINEAR:
         q->n = s->v[0], q->c = s->v[1];
@@ -331,6 +331,6 @@ uint64_t case_make(tt_ctx *ctx, op_call *q, op_sizes *s, uint64_t seed,
     uint64_t rng = seed + (uint64_t)(i / each * 1000 + i % each);
     const uint64_t own = rng_next(&rng);
     sizes_draw(s, op, &rng);
-    call_make(ctx, q, op, IN_NORMAL, s, own, false);
+    call_make(ctx, q, op, IN_NORMAL, s, own, 0);
     return own;
 }

@@ -32,12 +32,18 @@ void sizes_draw(op_sizes *s, op_kind op, uint64_t *rng);
 /* "n=3 i=513 o=7" */
 const char *sizes_string(char *buf, size_t n, const op_sizes *s);
 
-/* Fill q with inputs in ctx->scratch; weights are f32, bf16 or f16. With `odd`
- * every array starts one element behind an aligned address, rows are wider
- * than what is read of them, and norms and rope work in place. NaN stands in
- * front of and behind what is floating point. */
+/* How the arrays of a call lie: any of these, each by itself. */
+enum {
+    LAY_ODD = 1,        /* one element behind an aligned address              */
+    LAY_WIDE = 2,       /* rows wider than what is read of them               */
+    LAY_IN_PLACE = 4,   /* norms and rope: the output is the input            */
+    LAYS = 8
+};
+
+/* Fill q with inputs in ctx->scratch; weights are f32, bf16 or f16. NaN stands
+ * in front of and behind what is floating point. */
 void call_make(tt_ctx *ctx, op_call *q, op_kind op, op_input in,
-               const op_sizes *s, uint64_t seed, bool odd);
+               const op_sizes *s, uint64_t seed, int lay);
 
 /* Case i of `each` per operator, ordinary values; its own seed is returned. */
 uint64_t case_make(tt_ctx *ctx, op_call *q, op_sizes *s, uint64_t seed,

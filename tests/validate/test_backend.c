@@ -10,6 +10,7 @@
 
 #include "tests/harness.h"
 #include "validate/call.h"
+#include "validate/report.h"
 
 static tt_ctx *ctx;
 
@@ -100,6 +101,84 @@ static void no_silu(tt_ctx *c, tt_real *x, int64_t n)
 {
     (void)x;
     tt_fail(c, TT_EUNSUPPORTED, "no silu of %d values", (int)n);
+}
+
+/* Every 50th result is lost, as a race would. */
+static void rare_silu(tt_ctx *c, tt_real *x, int64_t n)
+{
+    static int calls;
+    tt_ops_default()->silu(c, x, n);
+    for (int64_t i = 0; i < n && calls % 50 == 40; i++) x[i] = 777;
+    calls++;
+}
+
+static void wrong_silu(tt_ctx *c, tt_real *x, int64_t n)
+{
+    tt_ops_default()->silu(c, x, n);
+    for (int64_t i = 0; i < n; i++) x[i] *= (tt_real)0.5;
+}
+
+/* Wrong only where in place and aligned, as vector stores would be. */
+static void placed_norm(tt_ctx *c, tt_real *y, const tt_real *x, int64_t n,
+                        int64_t ch, const tt_real *w, double eps)
+{
+    if (y == x && (uintptr_t)x % 64 == 0) y[0] = 0;
+    tt_ops_default()->rms_norm(c, y, x, n, ch, w, eps);
+}
+
+/* Wrong only where rows of the gate are wide and aligned. */
+static void wide_gate(tt_ctx *c, tt_real *x, const tt_real *y, int64_t n,
+                      int64_t ch, const tt_real *gate, int64_t stride,
+                      int64_t rows)
+{
+    const bool wide = stride != ch && (uintptr_t)gate % 64 == 0;
+    tt_ops_default()->gate_add(c, x, y, n, ch, gate, wide ? ch : stride, rows);
+}
+
+/* The first failure's hint and path, into text. */
+static void fails_in(const tt_ops *ops, const char *op, char *text, size_t size)
+{
+    tt_report *r = report("f32");
+    const tt_opcheck_options opt = {.arith = tt_arith_find("f32"), .seed = 77,
+                                    .rounds = 8, .only = op};
+    expect_ok(tt_opcheck(ctx, r, ops, &opt), op);
+    const tt_verdict *v = tt_report_first(r);
+    snprintf(text, size, "%s: %s", v ? v->path : "", v ? v->hint : "");
+    expect(v != NULL, "a fault of %s is found", op);
+    tt_report_free(r);
+}
+
+static void test_conditions(void)
+{
+    char text[480];
+    tt_ops bad = *tt_ops_default();
+    bad.silu = rare_silu;
+    bad.rms_norm = placed_norm;
+    bad.gate_add = wide_gate;
+    fails_in(&bad, "silu", text, sizeof text);
+    expect(strstr(text, "at a second call") != NULL, "now and then: %s", text);
+    fails_in(&bad, "rms_norm", text, sizeof text);
+    expect(strstr(text, "in place") && !strstr(text, "unaligned"),
+           "in place: %s", text);
+    fails_in(&bad, "gate_add", text, sizeof text);
+    expect(strstr(text, " wide") && !strstr(text, "unaligned"), "wide: %s",
+           text);
+    bad.silu = wrong_silu;
+    fails_in(&bad, "silu", text, sizeof text);
+    expect(strstr(text, "n=1 seed") && strstr(text, "scaled by 0.5 = 1/2 (at "
+           "n="), "the hint's own shape: %s", text);
+}
+
+/* One that gives up is noted, not the end of the report. */
+static void test_bench(void)
+{
+    tt_ops bad = *tt_ops_default();
+    tt_report *r = report("f32");
+    bad.silu = no_silu;
+    expect_ok(tt_opbench(ctx, r, &bad, "silu", 4), "bench");
+    expect(r->notes && strstr(r->notes->text, "gave up: no silu"), "%s",
+           r->notes ? r->notes->text : "no note");
+    tt_report_free(r);
 }
 
 static void no_linear(tt_ctx *c, tt_real *y, const tt_real *x, int64_t n,
@@ -207,6 +286,8 @@ int main(void)
     printf("note: operators and model are judged in the float build\n");
 #else
     test_operators();
+    test_conditions();
+    test_bench();
     test_model();
 #endif
     return test_end();

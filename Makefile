@@ -44,6 +44,11 @@ ifeq ($(call try,$(AMX_TEST),$(AMX_FLAGS)),yes)
   AMX_DEFS := -DTT_HAVE_AMX
 endif
 
+# A plug-in sees the tt_ functions of the program that loads it. Were all names
+# exported, its own functions of such names would give way to ours.
+EXPORT_LIST := -Wl,--dynamic-list=src/validate/plugin.list
+EXPORTS := $(if $(call try,int main(void){return 0;}\n,$(EXPORT_LIST)),$(EXPORT_LIST),-rdynamic)
+
 # ---- flags ---------------------------------------------------------------
 # No -ffast-math, no -march=native, and contraction off: a fused multiply-add
 # is written fma where it is meant (include/tether/ops.h). On s390x -std=c11
@@ -182,7 +187,7 @@ $(LIB): $(call obj,$(LIB_SRC))
 	ar rcs $@ $^
 
 # A plug-in of `tether validate` calls the tt_ functions of the program.
-$(B)/tether: LDLIBS_ALL += -rdynamic
+$(B)/tether: LDLIBS_ALL += $(EXPORTS)
 $(B)/tether: $(call obj,$(CLI_SRC)) $(LIB)
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
@@ -201,7 +206,7 @@ $(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
 	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 # A plug-in calls functions of the program that loads it.
-$(B)/tests/validate/test_mutation: LDLIBS_ALL += -rdynamic
+$(B)/tests/validate/test_mutation: LDLIBS_ALL += $(EXPORTS)
 $(MUTANTS): tests/validate/mutants.c tests/validate/mutants.h Makefile
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -I. -fPIC -shared -o $@ $< -lm

@@ -259,10 +259,11 @@ tt_status tt_digest_model(tt_ctx *ctx, const struct tt_model_parts *m,
  * REAL=double; return NULL when it is not the one compiled against. *arith may
  * be set to a name of tt_arith_at. Null entries of the table are filled with
  * ours. The functions get our context and may use ctx->scratch, ctx->nthreads
- * and the tt_ functions of the program. One that gives up with tt_fail has not
- * computed its result: a mismatch. So is one that writes to its inputs, or
- * outside its output. Nothing may be remembered by the address of an input:
- * the operator checks put other values there. */
+ * and the tt_ functions of the program; names that begin with tt_ are not for
+ * the plug-in's own. One that gives up with tt_fail has not computed its
+ * result: a mismatch. So is one that writes to its inputs, or outside its
+ * output. Nothing may be remembered by the address of an input: the operator
+ * checks put other values there. */
 #define TT_BACKEND_ABI (sizeof(tt_real) == 8 ? 1001 : 1)
 #define TT_BACKEND_SYMBOL "tether_backend"
 typedef const tt_ops *(*tt_backend_fn)(int abi, const char **arith);

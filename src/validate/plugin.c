@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The program exports its symbols (-rdynamic), so that a plug-in may call the
- * tt_ functions of this very program. */
+ * A plug-in may call the tt_ functions of this very program, which exports
+ * those and nothing else (plugin.list): an exported golden_silu would take the
+ * place of the plug-in's own function of that name. */
 #include <dlfcn.h>
 #include <string.h>
 

@@ -189,7 +189,9 @@ typedef struct tt_dump_options {
  * (grab.keep, grab_keep) up to ties: every frame they kept in place of another
  * had a score within TT_SLACK times the error of the declared arithmetic of the
  * other's, and is among the best of their own. What a tie can reach and differs
- * is TT_UNJUDGED; all else is judged as before. Notes name what was covered.
+ * is TT_UNJUDGED; all else is judged as before. Where o->emul picked other
+ * frames and theirs did not, a tensor out of the limits is TT_UNJUDGED as long
+ * as it is no farther from ours than that run is, else a mismatch. Notes name what was covered.
  * Errors  TT_EIO, TT_EFORMAT: a file that cannot be read. */
 tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o);
 
@@ -346,7 +348,8 @@ tt_status tt_validate_calls(tt_ctx *ctx, tt_report *r, const tt_ops *candidate,
  *   chunk.i/grab.layer.l.s.score, .keep   admission rounds: scores, and picks
  *                                exactly, up to ties as in tt_dump_compare
  * What comes after a tie in its chunk is TT_UNJUDGED, and so is what comes
- * after a pick of the emulation that is not ours.
+ * after a pick of the emulation that is not ours, except a pick that is not
+ * the best of its own scores: always a mismatch.
  * `state` names a file to write (a rollout's saved state, removed after). */
 tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
                               const tt_ops *candidate, const tt_arith *arith,

@@ -16,31 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "validate/call.h"
-#include "validate/rounds.h"
+#include "validate/lockstep.h"
 #include "validate/walk.h"
-
-enum { OURS, FORCED, FORCED_EMUL, FREE, FREE_EMUL, RUNS };
-
-typedef struct lane {
-    const tt_ops *ops;
-    tt_rollout *run;
-    tt_prompt *prompt;
-    const tt_real *x;        /* the chunk                                     */
-    round_list rounds;       /* of this chunk                                 */
-} lane;
-
-typedef struct lockstep {
-    tt_ctx *ctx;
-    tt_report *report;
-    const tt_arith *arith;
-    const char *state;
-    lane lane[RUNS];
-    int64_t chunk, frames, n; /* n values of the chunk                        */
-    int64_t tie, own;         /* layer of the candidate's first flipped pick,
-                                 of the emulation's; -1: none                 */
-    char why_not[160];        /* what comes after the former is not judged    */
-} lockstep;
 
 static double *widen(tt_ctx *ctx, const tt_real *x, int64_t n)
 {
@@ -61,10 +38,9 @@ static double rel_l2(const tt_real *a, const tt_real *b, int64_t n)
     return bb > 0 ? sqrt(ee / bb) : sqrt(ee);
 }
 
-/* Verdict over real tensors of the three restored lanes, rows of c. */
-static void judge(lockstep *s, const char *path, const double *got,
-                  const double *want, const double *emul, int rank,
-                  const int64_t *dim)
+void lockstep_judge(lockstep *s, const char *path, const double *got,
+                    const double *want, const double *emul, int rank,
+                    const int64_t *dim)
 {
     tt_verdict v = {.op = "", .rank = rank};
     int64_t n = 1;
@@ -78,9 +54,8 @@ static void judge(lockstep *s, const char *path, const double *got,
     tt_report_add(s->report, &v, got, want);
 }
 
-/* Verdict over integers: equal or not. */
-static bool judge_equal(lockstep *s, const char *path, const int32_t *got,
-                        const int32_t *want, int64_t n, const char *why)
+bool lockstep_equal(lockstep *s, const char *path, const int32_t *got,
+                    const int32_t *want, int64_t n, const char *why)
 {
     const tt_arena_mark mark = tt_arena_here(&s->ctx->scratch);
     tt_verdict v = {.op = "", .rank = 1, .dim = {n}};
@@ -99,7 +74,7 @@ static bool judge_equal(lockstep *s, const char *path, const int32_t *got,
     return !v.m.differ;
 }
 
-static void not_judged(lockstep *s, const char *path, const char *why)
+void lockstep_not_judged(lockstep *s, const char *path, const char *why)
 {
     tt_verdict v = {.op = "", .outcome = TT_UNJUDGED};
     snprintf(v.path, sizeof v.path, "%s", path);
@@ -121,7 +96,7 @@ static void judge_half(lockstep *s, int64_t layer, const char *what,
              (long long)s->chunk, (long long)layer, what);
     for (int i = 0; i < 3; i++)
         d[i] = widen(s->ctx, values ? y[i]->v : y[i]->k, n);
-    judge(s, path, d[1], d[0], d[2], 3, dim);
+    lockstep_judge(s, path, d[1], d[0], d[2], 3, dim);
     tt_arena_reset(&s->ctx->scratch, mark);
 }
 
@@ -139,18 +114,18 @@ static bool judge_slots(lockstep *s, const char *path, const tt_layer *theirs,
 {
     const int32_t length[2] = {(int32_t)theirs->len, (int32_t)ours->len};
     if (length[0] != length[1])
-        return judge_equal(s, path, &length[0], &length[1], 1,
-                           "another number of live slots");
+        return lockstep_equal(s, path, &length[0], &length[1], 1,
+                              "another number of live slots");
     if (memcmp(theirs->src_frame, ours->src_frame,
                (size_t)ours->len * sizeof *ours->src_frame))
-        return judge_equal(s, path, theirs->src_frame, ours->src_frame,
-                           ours->len, "another frame is kept");
+        return lockstep_equal(s, path, theirs->src_frame, ours->src_frame,
+                              ours->len, "another frame is kept");
     if (memcmp(theirs->sidx, ours->sidx,
                (size_t)ours->len * sizeof *ours->sidx))
-        return judge_equal(s, path, theirs->sidx, ours->sidx, ours->len,
-                           "another place in the frame");
-    return judge_equal(s, path, theirs->tpos, ours->tpos, ours->len,
-                       "another position in time");
+        return lockstep_equal(s, path, theirs->sidx, ours->sidx, ours->len,
+                              "another place in the frame");
+    return lockstep_equal(s, path, theirs->tpos, ours->tpos, ours->len,
+                          "another position in time");
 }
 
 /* Layers in front of a flipped pick do not know of it. */
@@ -164,99 +139,20 @@ static void judge_cache(lockstep *s, int64_t layers)
         snprintf(path, sizeof path, "chunk.%lld/cache.layer.%lld",
                  (long long)s->chunk, (long long)l);
         if (s->tie >= 0 && l >= s->tie) {
-            not_judged(s, path, s->why_not);
+            lockstep_not_judged(s, path, s->why_not);
             continue;
         }
         snprintf(strchr(path, 0), sizeof path - strlen(path), ".slots");
         if (!judge_slots(s, path, y[1], y[0]) || s->ctx->status) continue;
         if ((s->own >= 0 && l >= s->own) || !same_slots(y[2], y[0])) {
             strcpy(strrchr(path, '.'), ".kv");
-            not_judged(s, path, "the declared arithmetic keeps other frames");
+            lockstep_not_judged(s, path, "the declared arithmetic keeps other "
+                                "frames");
             continue;
         }
         judge_half(s, l, "k", y, false);
         judge_half(s, l, "v", y, true);
     }
-}
-
-/* ---- admission ----------------------------------------------------------- */
-
-static void flipped(lockstep *s, const round_item *at, const char *path)
-{
-    s->tie = at->layer;
-    snprintf(s->why_not, sizeof s->why_not, "it follows the flipped pick at "
-             "%.110s", path);
-}
-
-static void judge_keep(lockstep *s, const char *path, const round_item *ours,
-                       const round_item *theirs, const round_item *emul)
-{
-    tt_verdict v = {.op = "", .outcome = TT_PASS, .rank = 1, .dim = {ours->P}};
-    const selection both = {
-        .got = theirs->keep, .want = ours->keep, .score = ours->score,
-        .emul = emul->score, .theirs = theirs->score, .P = ours->P};
-    tt_metrics_measure(&v.m, theirs->keep, ours->keep, ours->P);
-    switch (selection_compare(&both, s->arith, &v.ratio, v.hint,
-                              sizeof v.hint)) {
-    case PICK_SAME: break;
-    case PICK_TIE: v.outcome = TT_TIE; break;
-    case PICK_WRONG: v.outcome = TT_MISMATCH; break;
-    }
-    snprintf(v.path, sizeof v.path, "%s.keep", path);
-    verdict_place(&v);
-    tt_report_add(s->report, &v, theirs->keep, ours->keep);
-    if (v.outcome == TT_TIE) flipped(s, ours, v.path);
-}
-
-static void judge_round(lockstep *s, const round_item *ours,
-                        const round_item *theirs, const round_item *emul)
-{
-    char path[96], score[104];
-    snprintf(path, sizeof path, "chunk.%lld/grab.layer.%lld.%lld",
-             (long long)s->chunk, (long long)ours->layer,
-             (long long)ours->sub);
-    if (s->tie >= 0) {
-        not_judged(s, path, s->why_not);
-        return;
-    }
-    if (!round_matches(theirs, ours)) {
-        const int32_t flag[2] = {0, 1};
-        judge_equal(s, path, &flag[0], &flag[1], 1, "other candidates, or "
-                    "another layer");
-        return;
-    }
-    snprintf(score, sizeof score, "%s.score", path);
-    if (s->own >= 0 || !emul || !round_matches(emul, ours)) {
-        not_judged(s, score, "the declared arithmetic keeps other frames");
-        if (!round_same_pick(theirs, ours)) {
-            memcpy(strrchr(score, '.'), ".keep", 6);
-            not_judged(s, score, "the declared arithmetic keeps other frames");
-            flipped(s, ours, score);
-        }
-        return;
-    }
-    judge(s, score, theirs->score, ours->score, emul->score, 1, &ours->P);
-    judge_keep(s, path, ours, theirs, emul);
-    if (!round_same_pick(emul, ours)) s->own = ours->layer;
-}
-
-static void judge_rounds(lockstep *s)
-{
-    const round_list *a = &s->lane[OURS].rounds, *b = &s->lane[FORCED].rounds;
-    const round_item *theirs = b->first;
-    const round_item *emul = s->lane[FORCED_EMUL].rounds.first;
-    s->tie = s->own = -1;
-    for (const round_item *r = a->first; r && theirs; r = r->next) {
-        judge_round(s, r, theirs, emul);
-        theirs = theirs->next;
-        if (emul) emul = emul->next;
-    }
-    const int32_t n[2] = {(int32_t)b->n, (int32_t)a->n};
-    char path[64];
-    snprintf(path, sizeof path, "chunk.%lld/grab.rounds", (long long)s->chunk);
-    if (n[1] || n[0])
-        judge_equal(s, path, &n[0], &n[1], 1,
-                    "another number of admission rounds");
 }
 
 /* ---- chunks -------------------------------------------------------------- */
@@ -277,11 +173,11 @@ static void judge_chunk(lockstep *s, const int64_t *dim, int64_t layers)
     double *d[3];
     for (int i = 0; i < 3; i++) d[i] = widen(s->ctx, s->lane[i].x, s->n);
     snprintf(path, sizeof path, "chunk.%lld/x0", (long long)s->chunk);
-    judge(s, path, d[FORCED], d[OURS], d[FORCED_EMUL], 4, dim);
+    lockstep_judge(s, path, d[FORCED], d[OURS], d[FORCED_EMUL], 4, dim);
     tt_arena_reset(&s->ctx->scratch, mark);
     grow(s, "teacher forced", FORCED, FORCED_EMUL);
     grow(s, "free running", FREE, FREE_EMUL);
-    judge_rounds(s);
+    lockstep_rounds(s);
     judge_cache(s, layers);
 }
 

@@ -11,7 +11,7 @@
 
 #include "tests/harness.h"
 #include "validate/dump.h"
-#include "validate/rounds.h"
+#include "validate/lockstep.h"
 
 static tt_ctx *ctx;
 static char folder[64];
@@ -107,6 +107,63 @@ static void test_rounds(void)
     expect(round_matches(l.first, l.first) && !round_matches(l.first, &other),
            "candidates are compared to the last");
     rounds_free(&l);
+}
+
+/* ---- runs side by side --------------------------------------------------- */
+
+/* A round of one layer: candidate `kept` of three, whose scores are s. */
+static void add_round(round_list *l, int64_t layer, int kept, const double *s)
+{
+    const int64_t frame[] = {4, 5, 6};
+    uint8_t keep[3] = {0};
+    keep[kept] = 1;
+    rounds_take(l, &(tt_grab_record){.layer = layer, .P = 3, .M = 1,
+                                     .candidates = frame, .score = s,
+                                     .keep = keep});
+}
+
+/* Theirs keeps `kept` in the second layer, by scores `s`; with `astray` the
+ * emulation keeps another frame than ours in the first. */
+static void expect_rounds(bool astray, int kept, const double *s,
+                          tt_outcome outcome, const char *what)
+{
+    static const double close[] = {0.5, 0.5 - 1e-9, 0.1};
+    static const double moved[] = {0.5 - 1e-9, 0.5, 0.1};
+    static const double plain[] = {0.9, 0.5, 0.1};
+    lockstep l = {.ctx = ctx, .arith = tt_arith_find("bf16")};
+    for (int i = 0; i < 3; i++) {
+        l.lane[i].rounds.ctx = ctx;
+        rounds_clear(&l.lane[i].rounds);
+        const bool other = i == FORCED_EMUL && astray;
+        add_round(&l.lane[i].rounds, 0, other, other ? moved : close);
+        add_round(&l.lane[i].rounds, 1, i == FORCED ? kept : 0,
+                  i == FORCED ? s : plain);
+    }
+    if (!expect_ok(tt_report_new(ctx, &l.report, what, l.arith), what)) return;
+    lockstep_rounds(&l);
+    const tt_verdict *v = tt_report_first(l.report);
+    expect(outcome == TT_MISMATCH ? v && !strcmp(v->path, "chunk.0/grab.layer.1"
+                                                 ".0.keep") : !v,
+           "%s: %s, %s", what, v ? v->path : "passed", v ? v->hint : "");
+    /* behind a flip of the emulation scores are not judged */
+    expect(tt_report_count(l.report, TT_UNJUDGED) ==
+           (astray && outcome != TT_MISMATCH) + (outcome == TT_UNJUDGED) &&
+           tt_report_count(l.report, TT_TIE) == (outcome == TT_TIE),
+           "%s: %lld not judged, %lld ties", what,
+           (long long)tt_report_count(l.report, TT_UNJUDGED),
+           (long long)tt_report_count(l.report, TT_TIE));
+    tt_report_free(l.report);
+    for (int i = 0; i < 3; i++) rounds_free(&l.lane[i].rounds);
+}
+
+static void test_lockstep(void)
+{
+    const double plain[] = {0.9, 0.5, 0.1}, other[] = {0.9, 0.91, 0.1};
+    expect_rounds(false, 0, plain, TT_PASS, "side by side, the same");
+    expect_rounds(true, 0, plain, TT_PASS, "the emulation flips");
+    expect_rounds(false, 2, plain, TT_MISMATCH, "the worst is kept");
+    expect_rounds(true, 2, plain, TT_MISMATCH, "and the emulation flips");
+    expect_rounds(true, 1, other, TT_UNJUDGED, "the best of other scores");
 }
 
 /* ---- what a flip reaches ------------------------------------------------- */
@@ -330,6 +387,7 @@ int main(void)
     test_rule();
     test_many();
     test_rounds();
+    test_lockstep();
     test_reach();
     test_traces();
     test_tolerance();

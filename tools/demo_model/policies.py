@@ -49,7 +49,10 @@ POLICIES = {
     "deep-sink": ["--cache", "deep-sink"],
     "deep-forcing": ["--cache", "deep-forcing"],
     "full": ["--cache", "full"],
+    "causvid-rolling": ["--cache", "causvid-rolling"],
+    "causvid": ["--cache", "causvid"],
 }
+CLIP, OVERLAP = 21, 3           # latents of a causvid clip, and shared by two
 SHORT = ((12, 21), (21, 45), (45, 90), (90, 150), (150, 240))
 LONG = SHORT + ((240, 480), (480, 720), (720, 960))
 WINDOW, LEAD = 12, 1
@@ -84,6 +87,19 @@ def drift(z, a, b):
     return dm[a:b].mean(), ds[a:b].mean(), step[a - 1:b - 1].mean()
 
 
+def latents(program, policy, a, i, combination):
+    """Name and latents [a.latents, 16, 8, 8] of prompt i."""
+    name, options = f"{policy}_{a.latents}_{a.seed + i}", POLICIES[policy]
+    count = a.latents
+    if policy == "causvid":      # clips with an overlap instead of one video
+        count, clips = CLIP, -(-(a.latents - OVERLAP) // (CLIP - OVERLAP))
+        options = options + ["--rollouts", clips]
+    z = program.rollouts(name, data.prompt(combination), a.seed + i, count,
+                         *options, trace=True)
+    z = np.concatenate([z[0]] + [clip[OVERLAP:] for clip in z[1:]])
+    return name, z[:a.latents]
+
+
 def selected(admitted, a, b):
     """Frames admitted while latents [a, b) were made; `admitted` counts from
     the beginning, at the end of each chunk of 3."""
@@ -108,9 +124,8 @@ def segment(program, name, z, admitted, a, b, asked):
 def measure(program, policy, a, combinations, segments):
     """[prompt, segment, key] of one policy."""
     def one(i):
-        c, name = combinations[i], f"{policy}_{a.latents}_{a.seed + i}"
-        z = program.latents(name, data.prompt(c), a.seed + i, a.latents,
-                            *POLICIES[policy], trace=True)
+        c = combinations[i]
+        name, z = latents(program, policy, a, i, c)
         counters = program.trace(name).get("counters",  # of a memory only
                                            np.zeros((a.latents // 3, 1, 3)))
         admitted = counters[:, :, 0].mean(1)
@@ -133,13 +148,13 @@ def png(path, rgb):
                 + chunk(b"IDAT", zlib.compress(lines, 9)) + chunk(b"IEND", b""))
 
 
-def strip(program, policy, a, count):
+def strip(program, policy, a, combinations):
     """12 pictures of two prompts over the whole length: this VAE decodes every
     latent frame by itself, the last of its four pictures is shown."""
     when = np.linspace(1, a.latents - 1, 12).round().astype(int)
     rows = []
-    for i in (0, count // 2):
-        z = program.latents(f"{policy}_{a.latents}_{a.seed + i}")
+    for i in (0, len(combinations) // 2):
+        _, z = latents(program, policy, a, i, combinations[i])
         v = program.decode(f"{policy}_strip", z[np.r_[0, when]])[4::4]
         rows.append(np.concatenate(list(v), 2))
     v = np.concatenate(rows, 1).transpose(1, 2, 0)
@@ -148,9 +163,10 @@ def strip(program, policy, a, count):
 
 
 def curves(program, names, a, count):
-    """drift.svg: one curve a policy, the mean over the prompts."""
+    """drift.svg: one curve a policy, the mean over the prompts (not causvid,
+    whose files hold clips)."""
     files = [(n, f"{program.folder}/{n}_{a.latents}_{a.seed + i}.safetensors")
-             for n in names for i in range(count)]
+             for n in names if n != "causvid" for i in range(count)]
     program.run("analyze", *(f for _, f in files), "--labels",
                 ",".join(n for n, _ in files), "--average", "--window", 12,
                 "--svg", "--png", "-o", program.folder)
@@ -220,7 +236,7 @@ def main():
     program, rows = tether.Tether(a.program, a.model, a.out), {}
     for name in names:
         rows[name] = measure(program, name, a, combinations, segments)
-        strip(program, name, a, len(combinations))
+        strip(program, name, a, combinations)
         write(a.out, rows, segments, a)
         last = rows[name][:, -1].mean(0)
         print(name, " ".join(f"{k} {v:.3f}" for k, v in zip(KEYS, last)),

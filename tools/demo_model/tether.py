@@ -43,10 +43,10 @@ class Tether:
         if r.returncode:
             raise RuntimeError(" ".join(command) + "\n" + r.stderr)
 
-    def latents(self, name, text=None, seed=0, frames=0, *options,
-                trace=False):
-        """Latents [T, 16, 8, 8] of a prompt; a file of that name is reused.
-        trace: with every decision of the cache policy, see trace()."""
+    def rollouts(self, name, text, seed, frames, *options, trace=False):
+        """Latents [N, T, 16, 8, 8] of a prompt, N = 1 but for causvid; a file
+        of that name is reused. trace: with every decision of the cache policy,
+        see trace()."""
         path = f"{self.folder}/{name}.safetensors"
         if not os.path.exists(path):
             if trace:
@@ -55,13 +55,17 @@ class Tether:
                      "-W", 64, "-H", 64, "--latents", frames, "--no-decode",
                      "--latents-out", path + ".part", *options)
             os.replace(path + ".part", path)
-        return load(path)["latents"][0]
+        return load(path)["latents"]
+
+    def latents(self, *args):
+        """The latents [T, 16, 8, 8] of one rollout."""
+        return self.rollouts(*args)[0]
 
     def trace_path(self, name):
         return f"{self.folder}/{name}.trace.safetensors"
 
     def trace(self, name):
-        """The decisions latents(..., trace=True) recorded."""
+        """The decisions rollouts(..., trace=True) recorded."""
         return load(self.trace_path(name))
 
     def decode(self, name, latents):

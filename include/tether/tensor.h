@@ -68,9 +68,10 @@ const char *tt_dtype_name(tt_dtype t);
 tt_dtype tt_dtype_from_name(const char *name);
 
 /* The one checked size computation of the project: *out = size * product of
- * dim[0..rank-1]. False when a dim is negative or a product, taken from left
- * to right, does not fit an int64_t (then a zero further right does not help);
- * *out is then untouched. */
+ * dim[0..rank-1]. False when a dim is negative, a product, taken from left to
+ * right, does not fit an int64_t (then a zero further right does not help), or
+ * the size is more than memory of this machine's pointers can hold; *out is
+ * then untouched. */
 bool tt_checked_size(int64_t *out, const int64_t *dim, int rank, size_t size);
 
 /* a*b and a+b for non-negative file-controlled numbers; false on overflow. */

@@ -66,7 +66,7 @@ size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo)
     if (!tt_checked_size(&bytes, rows, 4, sizeof(double)) ||
         !tt_checked_mul(&index, o->S + 2 * o->M + geo->chunk,
                         sizeof(int64_t)) ||
-        !tt_checked_add(&bytes, bytes, index))
+        !tt_checked_add(&bytes, bytes, index) || bytes > PTRDIFF_MAX / 2)
         return SIZE_MAX / 4;
     return sizeof(tether_state) + (size_t)bytes;
 }

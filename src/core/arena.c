@@ -89,9 +89,9 @@ void *tt_alloc(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
     if (ctx->status) return NULL;
     int64_t bytes = 0;
     if (!tt_checked_size(&bytes, &n, 1, size) ||
-        bytes > INT64_MAX - 2 * ALIGN) {
+        bytes > PTRDIFF_MAX - 2 * ALIGN) {
         tt_fail(ctx, TT_ENOMEM, "out of memory: %s asks for more bytes than "
-                "a 64-bit size can hold", what);
+                "a pointer of this machine can reach", what);
         return NULL;
     }
     size_t need = ((size_t)bytes + ALIGN - 1) / ALIGN * ALIGN;

@@ -86,7 +86,10 @@ bool tt_checked_size(int64_t *out, const int64_t *dim, int rank, size_t size)
     int64_t n = 1;
     for (int i = 0; i < rank; i++)
         if (dim[i] < 0 || !tt_checked_mul(&n, n, dim[i])) return false;
-    return tt_checked_mul(out, n, (int64_t)size);
+    /* 32-bit machines: what no object can hold is refused here, so that a
+     * result may be converted to size_t */
+    return tt_checked_mul(&n, n, (int64_t)size) && n <= PTRDIFF_MAX
+           && tt_checked_add(out, n, 0);
 }
 
 int64_t tt_tensor_count(const tt_tensor *t)

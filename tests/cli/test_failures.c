@@ -70,7 +70,7 @@ static void test_ffmpeg(void)
     /* Never reads: ^C must still end the program. */
     const int64_t wide[5] = {1, 3, 16, 32, 32}; /* more than a pipe holds */
     put_tensor(at("wide"), "latents", 5, wide, small);
-    put_ffmpeg("stuck", "#!/bin/sh\nexec sleep 100\n");
+    put_ffmpeg("stuck", "#!/bin/sh\n: > started\nexec sleep 100\n");
     char command[3000];
     snprintf(command, sizeof command, "cd %s && PATH=$PWD/stuck:$PATH exec %s "
              "decode -q --vae %s --latents wide -o stuck.mp4 2> stderr",
@@ -81,11 +81,13 @@ static void test_ffmpeg(void)
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
-    sleep(3);
-    kill(pid, SIGINT);
     int status = 0, tries = 0;
-    while (waitpid(pid, &status, WNOHANG) == 0 && ++tries < 100) usleep(50000);
-    if (tries == 100) {
+    while (!exists(at("started")) && ++tries < 600) usleep(100000);
+    sleep(1);                    /* until the pipe is full */
+    tries = 0;
+    kill(pid, SIGINT);
+    while (waitpid(pid, &status, WNOHANG) == 0 && ++tries < 600) usleep(50000);
+    if (tries == 600) {
         kill(pid, SIGKILL);
         waitpid(pid, &status, 0);
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/harness.h"
@@ -102,9 +103,9 @@ static void check_file(const tt_json *want)
     tt_arena_mark m = tt_arena_here(&arena);
     size_t scratch = ctx->scratch.used;
     tt_file *f;
-    double start = tt_now();
+    const clock_t start = clock();
     tt_status s = tt_file_open(ctx, &f, ref_path("formats/%s", name));
-    expect(tt_now() - start < 1, "%s: %g s", name, tt_now() - start);
+    expect(clock() - start < CLOCKS_PER_SEC, "%s: more than a second", name);
     expect(ctx->scratch.used == scratch, "%s: scratch memory left", name);
     if (!strcmp(verdict, "reject")) {
         expect(s != TT_OK && f == NULL, "%s: opened, expected a refusal (%s)",

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/harness.h"
@@ -292,12 +293,12 @@ static void bombs(void)
     }
     memcpy(text + n, "es.", 3);
     n += 3;
-    double start = tt_now();
+    const clock_t start = clock();
     expect(open_pickle(&f, text, n) != TT_OK
                && strstr(tt_message(ctx), "more values"),
            "4^25 values: %s", tt_message(ctx));
     tt_clear(ctx);
-    expect(tt_now() - start < 1, "took %g s", tt_now() - start);
+    expect(clock() - start < CLOCKS_PER_SEC, "took more than a second");
 }
 
 static void containers(void)

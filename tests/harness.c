@@ -86,7 +86,7 @@ const char *ref_path(const char *fmt, ...)
     return buf;
 }
 
-/* ---- cases ------------------------------------------------------------------ */
+/* ---- cases --------------------------------------------------------------- */
 
 static bool open_part(tt_file **f, const char *dir, const char *name)
 {
@@ -167,7 +167,7 @@ double case_tolerance(const test_case *c, const char *name, double f64_tol)
     return 8 * err + 2e-6 * top;
 }
 
-/* ---- comparisons ------------------------------------------------------------ */
+/* ---- comparisons --------------------------------------------------------- */
 
 static void coordinates(char *buf, size_t n, int64_t at, int rank,
                         const int64_t *dim)

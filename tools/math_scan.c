@@ -20,7 +20,7 @@
 #include "lib/math_ref.h"
 #include "tether/tether.h"
 
-/* ---- float: everything ----------------------------------------------------- */
+/* ---- float: everything --------------------------------------------------- */
 
 typedef struct float_fn {
     const char *name;
@@ -151,7 +151,7 @@ static int scan_floats(int argc, char **argv)
 }
 #endif
 
-/* ---- double: against MPFR --------------------------------------------------- */
+/* ---- double: against MPFR ------------------------------------------------ */
 
 #ifdef TT_HAVE_MPFR
 static void scan_double(math_id f, uint64_t n)

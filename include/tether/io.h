@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Three layers. tt_file is one checkpoint file exactly as stored (safetensors,
- * a sharded safetensors index, a PyTorch zip or GGUF), memory-mapped. tt_weights
- * is what a model binds from: the right dictionary of a file (or folder),
- * with wrapper prefixes stripped and names translated to the original Wan
+ * a sharded safetensors index, a PyTorch zip or GGUF), memory-mapped.
+ * tt_weights is what a model binds from: the right dictionary of a file (or
+ * folder), with wrapper prefixes stripped and names translated to the original Wan
  * names, packed. tt_bind takes tensors from it by name and shape, and reports
  * every missing, misshapen and unexpected one in a single sentence. */
 #ifndef TETHER_IO_H
@@ -127,8 +127,8 @@ tt_status tt_bind_end(tt_bind *b, const char *const *ignore);
 
 /* A safetensors file being written. Data goes to a temporary file in the
  * target's folder; tt_st_finish puts the header in front (into a second one
- * unless room was reserved), flushes and renames it, so `path` is either the complete new file or what it
- * was before. Names must be unique. Errors name the file and the system's
+ * unless room was reserved), flushes and renames it, so `path` is either the
+ * complete new file or what it was before. Names must be unique. Errors name the file and the system's
  * reason (TT_EIO). After tt_st_finish or tt_st_abort the writer is gone,
  * whatever they return; both take NULL. */
 typedef struct tt_st_writer tt_st_writer;
@@ -139,8 +139,8 @@ tt_status tt_st_meta(tt_st_writer *w, const char *key, const char *value);
  * finishing then needs no second copy of the data. Whatever the header does
  * not fill is spaces; one that is longer costs that copy after all. */
 tt_status tt_st_reserve(tt_st_writer *w, int64_t nbytes);
-/* A tensor of packed values in the host's byte order. data NULL adds it with dim as given, whose axis
- * to be grown by tt_st_append must then be 0. */
+/* A tensor of packed values in the host's byte order. data NULL adds it with
+ * dim as given, whose axis to be grown by tt_st_append must then be 0. */
 tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
                     int rank, const int64_t *dim, const void *data);
 /* A tensor whose dim[...] values follow in order, in pieces of any number of

@@ -165,7 +165,9 @@ const char *tt_class_name(tt_class cls);
 bool tt_class_find(tt_class *cls, const char *name);
 
 /* A part of a model that is defined in float (the VAE) stands between these:
- *     const tt_ops *before = tt_float_begin(ctx); ... tt_float_end(ctx, before);
+ *     const tt_ops *before = tt_float_begin(ctx);
+ *     ...
+ *     tt_float_end(ctx, before);
  * In the float class they do nothing. */
 const tt_ops *tt_float_begin(tt_ctx *ctx);
 void tt_float_end(tt_ctx *ctx, const tt_ops *before);

@@ -105,7 +105,8 @@ static void attend(double *o, const tt_attention_args *a, int64_t i,
 static void error_attention(tt_ctx *ctx, int64_t N, double sharp, json_out *j)
 {
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *q = tt_scratch(ctx, QUERIES * DIM), *o = tt_scratch(ctx, QUERIES * DIM);
+    tt_real *q = tt_scratch(ctx, QUERIES * DIM);
+    tt_real *o = tt_scratch(ctx, QUERIES * DIM);
     tt_real *k = tt_scratch(ctx, N * DIM), *v = tt_scratch(ctx, N * DIM);
     double *want = tt_alloc(ctx, &ctx->scratch, QUERIES * DIM, 8, "bench");
     double *logits = tt_alloc(ctx, &ctx->scratch, N, 8, "bench");

@@ -166,7 +166,7 @@ static void prepare_rows(tt_ctx *ctx, job *j)
     }
 }
 
-/* ---- the two sides -------------------------------------------------------- */
+/* ---- the two sides ------------------------------------------------------- */
 
 static void run_op(tt_ctx *ctx, job *j)
 {
@@ -229,7 +229,7 @@ static double bytes_per_value(tt_stream kind)
     return arrays[kind] * sizeof(tt_real);
 }
 
-/* ---- table ----------------------------------------------------------------- */
+/* ---- table --------------------------------------------------------------- */
 
 static void shape_text(char *out, size_t size, const bench_case *c)
 {

@@ -20,7 +20,7 @@ enum { POLICIES_MAX = 16, ARGS_MAX = 256, PATH_SIZE = 4096 };
 
 typedef struct compare {
     const char *caches, *output, *runs;
-    const char *log_json;         /* ours; each run's is in its folder         */
+    const char *log_json;         /* ours; each run's is in its folder        */
     bool quiet, verbose, decode;
     progress progress;
     const char *pass[ARGS_MAX];   /* for generate                             */

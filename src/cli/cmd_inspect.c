@@ -245,8 +245,8 @@ static tt_status list_folder(tt_ctx *ctx, char **list, int64_t max,
     if (*n == 0)
         return tt_fail(ctx, TT_EIO, "%s: no checkpoint in this folder; looked "
                        "for *.safetensors, *.safetensors.index.json, *.pt, "
-                       "*.pth, *.bin and *.gguf, also in transformer, text_encoder "
-                       "and vae", dir);
+                       "*.pth, *.bin and *.gguf, also in transformer, "
+                       "text_encoder and vae", dir);
     return TT_OK;
 }
 

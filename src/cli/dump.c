@@ -70,7 +70,8 @@ static void on_inject(void *user, const char *path, tt_dtype dtype, int rank,
     if (!e) return;
     for (int i = 0; i < rank; i++) n *= dim[i];
     const bool real = dtype == TT_F32 || dtype == TT_F64;
-    if (!tt_shape_fits(&e->t, rank, dim) || tt_dtype_is_real(e->t.dtype) != real) {
+    if (!tt_shape_fits(&e->t, rank, dim)
+        || tt_dtype_is_real(e->t.dtype) != real) {
         tt_warn(j->ctx, "%s: %s is %s %s, but the model has %s %s there; it "
                 "was not injected", j->name, path, tt_dtype_name(e->t.dtype),
                 tt_shape_string(theirs, sizeof theirs, e->t.rank, e->t.dim),

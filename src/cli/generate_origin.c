@@ -1,4 +1,4 @@
-/* generate_origin.c: what a run is made from, so that --resume takes up its own.
+/* generate_origin.c: what a run is made from: --resume takes up its own.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

@@ -125,7 +125,8 @@ double tt_log(double x)
     double R = c[0];
     for (size_t i = 1; i < sizeof c / sizeof c[0]; i++) R = fma(R, z, c[i]);
     R *= z;
-    /* the large term f - f^2/2 is kept apart: s (f - R) = f^2/2 - s(f^2/2 + R) */
+    /* the large term f - f^2/2 is kept apart:
+     * s (f - R) = f^2/2 - s(f^2/2 + R) */
     double h = 0.5 * f * f, kd = k;
     double low = fma(s, h + R, kd * 0x1.ef35793c76730p-45);
     return fma(kd, 0x1.62e42fefa3800p-1, f - (h - low));
@@ -136,7 +137,7 @@ double tt_pow(double base, double y)
     return tt_exp(y * tt_log(base));
 }
 
-/* ---- sine and cosine ------------------------------------------------------ */
+/* ---- sine and cosine ----------------------------------------------------- */
 
 /* |x| <= pi/4, true argument x + tail */
 static double sin_small(double x, double tail)
@@ -202,7 +203,7 @@ void tt_sincos_turn(uint32_t b, double *s, double *c)
     *c = (octant >= 2 && octant <= 5) ? -cc : cc;
 }
 
-/* ---- float ---------------------------------------------------------------- */
+/* ---- float --------------------------------------------------------------- */
 
 float tt_expf(float x)
 {

@@ -23,7 +23,8 @@ static inline float exp_f32(float x)
     c = c > 89.0f ? 89.0f : c;
     c = c < -104.0f ? -104.0f : c;
     /* adding 1.5*2^23 rounds to an integer, ties to even, without a call */
-    float shifted = __builtin_fmaf(c, 1.44269502e+00f /* log2 e */, 12582912.0f);
+    const float log2_e = 1.44269502e+00f;
+    float shifted = __builtin_fmaf(c, log2_e, 12582912.0f);
     float n = shifted - 12582912.0f;
     float r = __builtin_fmaf(n, -0x1.62e400p-1f, c);   /* ln 2, high part */
     r = __builtin_fmaf(n, -0x1.7f7d1cp-20f, r);        /* ln 2, the rest  */

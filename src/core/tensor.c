@@ -290,7 +290,8 @@ uint16_t tt_f16_from_f32(float x)
 {
     uint32_t u = bits_from_f32(x), sign = (u >> 16) & 0x8000u;
     uint32_t a = u & 0x7fffffffu;
-    if (a > 0x7f800000u) return (uint16_t)(sign | 0x7e00u | ((a >> 13) & 0x3ffu));
+    if (a > 0x7f800000u)
+        return (uint16_t)(sign | 0x7e00u | ((a >> 13) & 0x3ffu));
     if (a >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u); /* >= 65520 */
     if (a < 0x33000001u) return (uint16_t)sign;              /* <= 2^-25  */
     int e = (int)(a >> 23) - 112;
@@ -343,12 +344,14 @@ void tt_widen_f32(float *dst, const void *src, tt_dtype t, int64_t n)
         if (n > 0) memcpy(dst, src, (size_t)n * 4);
     } else if (t == TT_BF16) {
         for (int64_t i = 0; i < n; i++) {
-            uint32_t u = (uint32_t)p[2 * i] << 16 | (uint32_t)p[2 * i + 1] << 24;
+            uint32_t u = (uint32_t)p[2 * i] << 16
+                         | (uint32_t)p[2 * i + 1] << 24;
             memcpy(&dst[i], &u, 4);
         }
     } else if (t == TT_F16) {
         for (int64_t i = 0; i < n; i++)
-            dst[i] = f16_value((uint32_t)p[2 * i] | (uint32_t)p[2 * i + 1] << 8);
+            dst[i] = f16_value((uint32_t)p[2 * i]
+                               | (uint32_t)p[2 * i + 1] << 8);
     } else if (t == TT_F8_E4M3) {
         for (int64_t i = 0; i < n; i++) dst[i] = e4m3_value(p[i]);
     } else if (t == TT_F8_E5M2) { /* the upper half of a float16 */
@@ -398,7 +401,8 @@ enum { SOME = 64 };
 
 static bool must_swap(const tt_tensor *t)
 {
-    return t->native && tt_dtype_block(t->dtype) == 1 && !tt_host_little_endian();
+    return t->native && tt_dtype_block(t->dtype) == 1
+           && !tt_host_little_endian();
 }
 
 static const void *swapped(unsigned char buf[8 * SOME], const tt_tensor *t,

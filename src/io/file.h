@@ -49,8 +49,8 @@ tt_status file_open_shard(tt_ctx *ctx, tt_file **out, const char *path);
  * (io_map_release). */
 void file_release(const tt_file *f, const tt_tensor *t);
 
-/* The elements in row-major order, bytes as they are (tt_gather without a change
- * of byte order). */
+/* The elements in row-major order, bytes as they are (tt_gather without a
+ * change of byte order). */
 void io_gather(void *dst, const tt_tensor *t);
 
 /* Entry arrays for n flat names (npath 1), zeroed. False: recorded. */

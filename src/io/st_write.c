@@ -207,7 +207,8 @@ tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
     if (w->last) w->last->next = t;
     else w->first = t;
     w->last = t;
-    return w->ctx->status ? w->ctx->status : put_values(w, data, (size_t)n, dtype);
+    return w->ctx->status ? w->ctx->status
+                          : put_values(w, data, (size_t)n, dtype);
 }
 
 tt_status tt_st_open_tensor(tt_st_writer *w, const char *name, tt_dtype dtype,

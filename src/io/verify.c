@@ -4,8 +4,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Of the formats read here only zip has checksums, and torch.save may be told
- * to write a dummy instead: such a file is "without", not damaged. The bytes are read again from the disk, piece by piece, not taken
- * from the mapping: what cannot be read is then a sentence and not a signal. */
+ * to write a dummy instead: such a file is "without", not damaged. The bytes
+ * are read again from the disk, piece by piece, not taken from the mapping:
+ * what cannot be read is then a sentence and not a signal. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

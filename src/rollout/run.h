@@ -78,9 +78,9 @@ void philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
 
 /* ---- state.c ------------------------------------------------------------- */
 
-/* 64-bit digest of n bytes, continued from h; not cryptographic. They are values
- * of `size` bytes (1, 2, 4, 8) in the host's order; of bytes as stored in a
- * file, with size 1, it is the same. */
+/* 64-bit digest of n bytes, continued from h; not cryptographic. They are
+ * values of `size` bytes (1, 2, 4, 8) in the host's order; of bytes as stored
+ * in a file, with size 1, it is the same. */
 uint64_t state_digest(uint64_t h, const void *data, size_t n, size_t size);
 /* The run's options and inputs as key=value lines, in r->arena. */
 char *state_identity(tt_ctx *ctx, tt_rollout *r);

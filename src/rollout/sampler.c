@@ -89,8 +89,9 @@ tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f)
 }
 
 /* What the KV cache holds now, as chunk.<i>/cache.<layer>/k, v [n, H, D] and
- * the frame every token came from and its position, -1 and below as in policy.h.
- * Shown only: nothing that is injected here would be used under this name. */
+ * the frame every token came from and its position, -1 and below as in
+ * policy.h. Shown only: nothing that is injected here would be used under this
+ * name. */
 static void show_cache(tt_ctx *ctx, tt_rollout *r)
 {
     if (!ctx->tap || !ctx->tap_cache || ctx->status) return;

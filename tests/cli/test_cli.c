@@ -334,7 +334,7 @@ static void test_decode(void)
     case_close(&c);
 }
 
-/* ---- bad input of generate ------------------------------------------------ */
+/* ---- bad input of generate ----------------------------------------------- */
 
 static void test_refusals(void)
 {

@@ -18,7 +18,7 @@ static char model[1100];
 static const char prompt[] =
     "a red circle moves left and bounces, on a blue background";
 
-/* ---- files ---------------------------------------------------------------- */
+/* ---- files --------------------------------------------------------------- */
 
 /* SHA-256 of the bytes of a file, or "" if it cannot be read. */
 static const char *digest(const char *path)
@@ -73,7 +73,7 @@ static void test_files(void)
     expect(n == 5, "%d files in SHA256SUMS, expected 5", n);
 }
 
-/* ---- tokenizer ------------------------------------------------------------ */
+/* ---- tokenizer ----------------------------------------------------------- */
 
 /* The ids are SentencePiece's, and their pieces spell the text again. */
 static void check_text(const tt_tokenizer *tok, const char *text,
@@ -130,7 +130,7 @@ static void test_tokenizer(void)
     tt_tokenizer_close(tok);
 }
 
-/* ---- bits ----------------------------------------------------------------- */
+/* ---- bits ---------------------------------------------------------------- */
 
 /* The digests stored for a class of arithmetic. */
 static bool stored(const char *class, char latents[65], char video[65])
@@ -196,7 +196,7 @@ static void test_bits(void)
            "exact and golden give the same frames");
 }
 
-/* ---- meaning -------------------------------------------------------------- */
+/* ---- meaning ------------------------------------------------------------- */
 
 /* What one frame shows: how much is red, where, and how much is background.*/
 typedef struct seen {

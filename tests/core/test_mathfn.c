@@ -29,7 +29,7 @@ static void mix_double(double d)
     mix(u);
 }
 
-/* ---- double ---------------------------------------------------------------- */
+/* ---- double -------------------------------------------------------------- */
 
 static math_id find(const char *name)
 {
@@ -127,7 +127,7 @@ static void test_specials(void)
     expect(same, "quarter turns exchange sine and cosine exactly");
 }
 
-/* ---- float ----------------------------------------------------------------- */
+/* ---- float --------------------------------------------------------------- */
 
 /* Error in units of the last place of a float near want. */
 static double float_ulps(float y, double want)

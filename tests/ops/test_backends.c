@@ -94,7 +94,7 @@ static void compare(const char *what, call_fn call, void *user, int64_t n,
     tt_arena_free(&arena);
 }
 
-/* ---- linear ------------------------------------------------------------------ */
+/* ---- linear -------------------------------------------------------------- */
 
 typedef struct linear_case {
     const tt_real *x, *b;
@@ -148,7 +148,7 @@ static void test_linear(void)
         }
 }
 
-/* ---- conv -------------------------------------------------------------------- */
+/* ---- conv ---------------------------------------------------------------- */
 
 static void call_conv(void *user, tt_real *out)
 {
@@ -189,7 +189,7 @@ static void test_conv(void)
     }
 }
 
-/* ---- attention --------------------------------------------------------------- */
+/* ---- attention ----------------------------------------------------------- */
 
 static void call_attention(void *user, tt_real *out)
 {
@@ -233,7 +233,7 @@ static void test_attention(void)
             }
 }
 
-/* ---- rows and elements -------------------------------------------------------- */
+/* ---- rows and elements --------------------------------------------------- */
 
 typedef struct row_case {
     int op;
@@ -317,7 +317,7 @@ static void test_rows(void)
             }
 }
 
-/* ---- the exponential inside operators ----------------------------------------- */
+/* ---- the exponential inside operators ------------------------------------ */
 
 /* SiLU and GELU of floats of every size and sign: all that differ in the upper
  * half of their bits, and as many again. */

@@ -25,7 +25,7 @@ static bool same(float a, float b)
     return !memcmp(&a, &b, sizeof a) || (isnan(a) && isnan(b));
 }
 
-/* ---- rounding --------------------------------------------------------------- */
+/* ---- rounding ------------------------------------------------------------ */
 
 static void test_round(void)
 {
@@ -48,7 +48,7 @@ static void test_round(void)
                (double)bf16_round(pair[i][0]), (double)pair[i][1]);
 }
 
-/* ---- single operations ------------------------------------------------------- */
+/* ---- single operations --------------------------------------------------- */
 
 static void test_steps(void)
 {
@@ -85,7 +85,7 @@ static void test_steps(void)
            same(bf16_add(0x1.8p-125f, -FLT_MIN), 0x1p-125f), "additions");
 }
 
-/* ---- the order of a sum ------------------------------------------------------ */
+/* ---- the order of a sum -------------------------------------------------- */
 
 static float linear(const float *x, const float *w, int64_t n, const float *b)
 {
@@ -129,7 +129,7 @@ static void test_order(void)
            same(linear(x, one, 0, NULL), 0), "an empty sum");
 }
 
-/* ---- attention --------------------------------------------------------------- */
+/* ---- attention ----------------------------------------------------------- */
 
 /* Weights enter PV rounded and the denominator unrounded. */
 static void test_attention(void)

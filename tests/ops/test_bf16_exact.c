@@ -70,7 +70,7 @@ static float *fill(tt_arena *a, int64_t n, int kind, int side)
     return x;
 }
 
-/* ---- comparison -------------------------------------------------------------- */
+/* ---- comparison ---------------------------------------------------------- */
 
 static void one_nan(float *x, int64_t n)
 {
@@ -111,7 +111,7 @@ static void compare(const char *what, call_fn call, void *user, int64_t n)
     tt_arena_free(&arena);
 }
 
-/* ---- linear ------------------------------------------------------------------ */
+/* ---- linear -------------------------------------------------------------- */
 
 typedef struct linear_case {
     const float *x, *b;
@@ -180,7 +180,7 @@ static void test_hair(void)
            unflushed_differs);
 }
 
-/* ---- attention --------------------------------------------------------------- */
+/* ---- attention ----------------------------------------------------------- */
 
 static void call_attention(void *user, float *out)
 {
@@ -229,7 +229,7 @@ static void test_attention(void)
                 one_attention(shape[s], kind, mode, s % 2);
 }
 
-/* ---- the question a matrix unit is asked ------------------------------------- */
+/* ---- the question a matrix unit is asked --------------------------------- */
 
 /* The portable tile on its packed floats, with faults on request. */
 static bool fault_flush, fault_order;

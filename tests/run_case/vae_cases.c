@@ -631,7 +631,7 @@ static void run_whole(vae_case *k, const tt_json *run)
     tt_vae_close(v);
 }
 
-/* ---- the tiny VAE --------------------------------------------------------- */
+/* ---- the tiny VAE -------------------------------------------------------- */
 
 static tt_status keep_raw(void *user, const tt_real *rgb, int64_t height,
                           int64_t width)

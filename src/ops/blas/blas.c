@@ -110,7 +110,7 @@ static void blas_conv(tt_ctx *ctx, const tt_conv_args *p)
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-/* ---- attention ------------------------------------------------------------ */
+/* ---- attention ----------------------------------------------------------- */
 
 typedef struct tile {
     tt_real *s;     /* [TILE_QUERIES, TT_KEY_BLOCK] logits, then weights      */

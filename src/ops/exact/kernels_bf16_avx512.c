@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * With float multiply-adds. VDPBF16PS is of no use: it adds both products of a
- * pair to one accumulator, the odd one first, where the class has two chains. */
+ * pair to one accumulator, the odd one first, where the class has two
+ * chains. */
 #include "ops/exact/exact.h"
 
 #if defined(__x86_64__) && !defined(TT_REAL_DOUBLE)

@@ -74,7 +74,8 @@ static void slice_tile(const job *q, float *c, int64_t ldc, const float *a,
 }
 
 /* rows [r0, r0+m) (m <= mr) of x against every panel in columns [c0, c1) of
- * the job. Partial tiles go through full-sized copies; a [mr, kc] is scratch. */
+ * the job. Partial tiles go through full-sized copies; a [mr, kc] is
+ * scratch. */
 static void row_panel(const job *q, const float *x, int64_t ldx, int64_t r0,
                       int64_t m, int64_t c, float *a)
 {

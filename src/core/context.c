@@ -20,6 +20,10 @@
 #error "float must be computed in float: no x87 (-msse2 -mfpmath=sse), and \
 -fexcess-precision=fast where -std=c11 widens"
 #endif
+#if defined(__clang__) && defined(__arm__) && defined(__ARM_NEON)
+#error "the vectors of 32-bit NEON flush subnormals, and this compiler uses \
+them: build with -mfpu=vfpv4"
+#endif
 #ifdef __FAST_MATH__
 #error "tether must not be built with -ffast-math: its bits are its contract"
 #endif

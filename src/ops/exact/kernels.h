@@ -1,4 +1,4 @@
-/* kernels.h: row and element kernels, written once in plain C and compiled
+/* kernels.h: row and element kernels, written once in C and compiled
  * once per instruction set (kernels_*.c include this file).
  *
  * SPDX-License-Identifier: Apache-2.0

@@ -191,7 +191,8 @@ typedef struct tt_dump_options {
  * other's, and is among the best of their own. What a tie can reach and differs
  * is TT_UNJUDGED; all else is judged as before. Where o->emul picked other
  * frames and theirs did not, a tensor out of the limits is TT_UNJUDGED as long
- * as it is no farther from ours than that run is, else a mismatch. Notes name what was covered.
+ * as it is no farther from ours than that run is, else a mismatch. Notes name
+ * what was covered.
  * Errors  TT_EIO, TT_EFORMAT: a file that cannot be read. */
 tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o);
 

@@ -405,24 +405,25 @@ static bool must_swap(const tt_tensor *t)
            && !tt_host_little_endian();
 }
 
-static const void *swapped(unsigned char buf[8 * SOME], const tt_tensor *t,
-                           int64_t first, int64_t n)
+/* Elements from `first` on as they are stored; when that takes a copy, at most
+ * SOME of the *n. */
+static const void *stored(unsigned char buf[8 * SOME], const tt_tensor *t,
+                          int64_t first, int64_t *n)
 {
-    memcpy(buf, stored_at(t, first), (size_t)n * tt_dtype_size(t->dtype));
-    tt_swap_stored(buf, t->dtype, n);
+    if (!must_swap(t)) return stored_at(t, first);
+    if (*n > SOME) *n = SOME;
+    memcpy(buf, stored_at(t, first), (size_t)*n * tt_dtype_size(t->dtype));
+    tt_swap_stored(buf, t->dtype, *n);
     return buf;
 }
 
 void tt_widen_at_f32(float *dst, const tt_tensor *t, int64_t first, int64_t n)
 {
     unsigned char buf[8 * SOME];
-    if (!must_swap(t)) {
-        tt_widen_f32(dst, stored_at(t, first), t->dtype, n);
-    } else {
-        for (int64_t i = 0; i < n; i += SOME) {
-            const int64_t k = n - i < SOME ? n - i : SOME;
-            tt_widen_f32(dst + i, swapped(buf, t, first + i, k), t->dtype, k);
-        }
+    for (int64_t i = 0, k; i < n; i += k) {
+        k = n - i;
+        const void *src = stored(buf, t, first + i, &k);
+        tt_widen_f32(dst + i, src, t->dtype, k);
     }
     if (t->scale != 0)
         for (int64_t i = 0; i < n; i++) dst[i] *= t->scale;
@@ -431,13 +432,10 @@ void tt_widen_at_f32(float *dst, const tt_tensor *t, int64_t first, int64_t n)
 void tt_widen_at(tt_real *dst, const tt_tensor *t, int64_t first, int64_t n)
 {
     unsigned char buf[8 * SOME];
-    if (!must_swap(t)) {
-        tt_widen(dst, stored_at(t, first), t->dtype, n);
-    } else {
-        for (int64_t i = 0; i < n; i += SOME) {
-            const int64_t k = n - i < SOME ? n - i : SOME;
-            tt_widen(dst + i, swapped(buf, t, first + i, k), t->dtype, k);
-        }
+    for (int64_t i = 0, k; i < n; i += k) {
+        k = n - i;
+        const void *src = stored(buf, t, first + i, &k);
+        tt_widen(dst + i, src, t->dtype, k);
     }
     if (t->scale != 0)
         for (int64_t i = 0; i < n; i++) dst[i] *= (tt_real)t->scale;

@@ -6,7 +6,7 @@
  * t of frame f is (10 f + 2 t, 10 f + 2 t + 1) + 100 layer, so its mean over a
  * frame is 10 f + 1, 10 f + 2 and its standard deviation 1. Values are
  * negative keys. */
-#include "tests/harness.h"
+#include "tests/folder.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,16 +20,6 @@
 enum { L = 2, W = 2, LAYERS = 2 };
 
 static tt_ctx *ctx;
-static char folder[64] = "/tmp/tether-recorder-XXXXXX";
-
-static const char *in_folder(const char *name)
-{
-    static char ring[4][512];
-    static int at;
-    at = (at + 1) % 4;
-    snprintf(ring[at], sizeof ring[at], "%s/%s", folder, name);
-    return ring[at];
-}
 
 static void one_pass(tt_cache *cache, const tt_pass *p)
 {
@@ -52,7 +42,7 @@ static bool record(const char *name, const tt_policy_options *opt,
     const tt_geometry geo = {.layers = LAYERS, .H = 1, .D = W, .grid_h = 1,
                              .grid_w = L, .L = L, .chunk = frames,
                              .first_chunk = frames, .frames = frames * chunks};
-    tt_recorder_options o = {.folder = in_folder(name), .C = 1, .h = 1, .w = 2,
+    tt_recorder_options o = {.folder = at(name), .C = 1, .h = 1, .w = 2,
                              .features = true, .prompt = "a \"cat\"",
                              .seed = 7, .video = "x.mp4"};
     tt_cache *cache;
@@ -81,7 +71,7 @@ static bool record(const char *name, const tt_policy_options *opt,
 static tt_recording *open_run(const char *name)
 {
     tt_recording *r = NULL;
-    expect_ok(tt_recording_open(ctx, &r, in_folder(name)), "open");
+    expect_ok(tt_recording_open(ctx, &r, at(name)), "open");
     return r;
 }
 
@@ -178,7 +168,7 @@ static void test_parts(void)
                              .grid_w = L, .L = L, .chunk = 2, .first_chunk = 2,
                              .frames = 4};
     tt_policy_options opt = tt_policy_defaults("full");
-    tt_recorder_options o = {.trace = in_folder("parts.safetensors")};
+    tt_recorder_options o = {.trace = at("parts.safetensors")};
     tt_cache *cache;
     tt_recorder *rec;
     if (!expect_ok(tt_cache_open(ctx, &cache, NULL, &opt, &geo), "cache")
@@ -212,20 +202,20 @@ static void test_analyze(void)
     tt_recording *run[2] = {open_run("fifo"), open_run("tether")};
     tt_analyze_options opt = tt_analyze_defaults();
     char out[512];
-    snprintf(out, sizeof out, "%s", in_folder("out/deep"));
+    snprintf(out, sizeof out, "%s", at("out/deep"));
     opt.folder = out;
     if (!run[0] || !run[1]) return;
     expect_ok(tt_analyze(ctx, run, 2, &opt), "analyze");
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         char name[128];
         snprintf(name, sizeof name, "out/deep/%s", files[i]);
-        expect(files_exist(in_folder(name)), "%s", files[i]);
+        expect(files_exist(at(name)), "%s", files[i]);
     }
     /* latents of frame f are all f: drift of the mean from frames 0, 1, 2
      * (mean 1) is |f - 1|, of the sd from sqrt(2/3) is sqrt(2/3) */
     tt_arena mem = {0};
     size_t n;
-    const char *csv = files_read(ctx, &mem, in_folder("out/deep/drift.csv"),
+    const char *csv = files_read(ctx, &mem, at("out/deep/drift.csv"),
                                  1 << 20, &n);
     expect(csv && strstr(csv, "\nfifo,4,3,0.816496581,"), "%s", csv);
     tt_arena_free(&mem);
@@ -236,21 +226,19 @@ static void test_analyze(void)
     opt.layer = 2;
     expect_status(tt_analyze(ctx, run, 2, &opt), TT_EINVAL, "no such layer");
     tt_recording *none;
-    expect_status(tt_recording_open(ctx, &none, in_folder("out")), TT_EFORMAT,
+    expect_status(tt_recording_open(ctx, &none, at("out")), TT_EFORMAT,
                   "a folder without a run");
     for (int i = 0; i < 2; i++) tt_recording_close(run[i]);
 }
 
 int main(void)
 {
-    char command[128];
     ctx = test_begin("analyze/recorder");
-    if (!expect(mkdtemp(folder) != NULL, "a folder for files")) return 1;
+    if (!folder_make()) return 1;
     test_fifo();
     test_tether();
     test_parts();
     test_analyze();
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    expect(system(command) == 0, "clean up");
+    folder_remove();
     return test_end();
 }

@@ -1,7 +1,7 @@
 /* test_score.c: score arithmetic, score files, the VBench-Long layout.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "tests/harness.h"
+#include "tests/folder.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -14,7 +14,6 @@
 #include "analyze/measure.h"
 
 static tt_ctx *ctx;
-static char folder[64] = "/tmp/tether-score-XXXXXX";
 
 static bool near(double got, double want, const char *what)
 {
@@ -22,18 +21,9 @@ static bool near(double got, double want, const char *what)
                   "%s: %.17g, expected %.17g", what, got, want);
 }
 
-static const char *in_folder(const char *name)
-{
-    static char ring[4][512];
-    static int at;
-    at = (at + 1) % 4;
-    snprintf(ring[at], sizeof ring[at], "%s/%s", folder, name);
-    return ring[at];
-}
-
 static const char *file(const char *name, const char *content)
 {
-    const char *path = in_folder(name);
+    const char *path = at(name);
     FILE *f = fopen(path, "wb");
     if (f) {
         fputs(content, f);
@@ -89,7 +79,7 @@ static tt_status read_scores(const char *path, const char **summary)
 {
     tt_analyze_options opt = tt_analyze_defaults();
     char out[512];
-    snprintf(out, sizeof out, "%s", in_folder("scores"));
+    snprintf(out, sizeof out, "%s", at("scores"));
     opt.folder = out;
     return tt_analyze_scores(ctx, &ctx->scratch, summary, path, &opt);
 }
@@ -102,7 +92,7 @@ static void test_files(void)
         expect(strstr(say, "quality   10.00") != NULL, "0.65 of 6.5: %s", say);
         expect(strstr(say, "semantic  11.11") != NULL, "1 of 9: %s", say);
     }
-    expect(contains(in_folder("scores/scores.csv"),
+    expect(contains(at("scores/scores.csv"),
                     "imaging_quality,0.65,0.65,1"), "percent are divided");
     if (expect_ok(read_scores(file("a.csv", "dimension,score\r\n"
                                    "\"scene\",0.8222\r\n"
@@ -177,25 +167,25 @@ static void test_layout(void)
     char mp4[512];
     snprintf(mp4, sizeof mp4, "%s", file("x.mp4", "not really a video"));
     char out[512];
-    snprintf(out, sizeof out, "%s", in_folder("layout"));
+    snprintf(out, sizeof out, "%s", at("layout"));
     const tt_vbench_video list[4] = {{mp4, "a cat"}, {mp4, "../evil_name"},
                                      {mp4, "a cat"}, {mp4, "a dog"}};
     if (!expect_ok(tt_vbench_layout(ctx, out, list, 4), "layout")) return;
     tt_vbench_stem(id, "../evil_name");
-    expect(files_exist(in_folder("layout/videos/a cat-0.mp4")), "first video");
-    expect(files_exist(in_folder("layout/videos/a cat-1.mp4")), "same prompt");
-    expect(files_exist(in_folder("layout/videos/a dog-0.mp4")), "other");
+    expect(files_exist(at("layout/videos/a cat-0.mp4")), "first video");
+    expect(files_exist(at("layout/videos/a cat-1.mp4")), "same prompt");
+    expect(files_exist(at("layout/videos/a dog-0.mp4")), "other");
     snprintf(name, sizeof name, "layout/videos/%s-0.mp4", id);
-    expect(files_exist(in_folder(name)), "the hostile one by its id");
-    expect(!files_exist(in_folder("evil_name-0.mp4")), "nothing outside");
+    expect(files_exist(at(name)), "the hostile one by its id");
+    expect(!files_exist(at("evil_name-0.mp4")), "nothing outside");
     snprintf(name, sizeof name, "\"%s\": \"../evil_name\"", id);
-    expect(contains(in_folder("layout/prompts.json"), name), "the map");
-    expect(contains(in_folder("layout/commands.txt"), "long_custom_input"),
+    expect(contains(at("layout/prompts.json"), name), "the map");
+    expect(contains(at("layout/commands.txt"), "long_custom_input"),
            "commands");
     tt_arena mem = {0};
     const tt_json *map;
     if (expect_ok(tt_json_file(ctx, &mem, &map,
-                               in_folder("layout/prompts.json"), 1 << 20),
+                               at("layout/prompts.json"), 1 << 20),
                   "the map is JSON"))
         expect(map->count == 3, "three prompts, %lld entries",
                (long long)map->count);
@@ -203,20 +193,18 @@ static void test_layout(void)
     expect_status(tt_vbench_layout(ctx, out, list, 4), TT_EINVAL,
                   "a folder that is not empty");
     const tt_vbench_video y4m = {"x.y4m", "a cat"};
-    expect_status(tt_vbench_layout(ctx, in_folder("other"), &y4m, 1),
+    expect_status(tt_vbench_layout(ctx, at("other"), &y4m, 1),
                   TT_EINVAL, "not an mp4");
 }
 
 int main(void)
 {
-    char command[128];
     ctx = test_begin("analyze/score");
-    if (!expect(mkdtemp(folder) != NULL, "a folder for files")) return 1;
+    if (!folder_make()) return 1;
     test_arithmetic();
     test_files();
     test_stems();
     test_layout();
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    expect(system(command) == 0, "clean up");
+    folder_remove();
     return test_end();
 }

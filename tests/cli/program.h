@@ -13,23 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
+#include "tests/folder.h"
 
 static tt_ctx *ctx;
 static char tether[1100];      /* the program, an absolute path               */
-static char folder[64];        /* for everything that is written              */
 static const char *start_in = folder; /* of the program                      */
 static char said[8192];        /* stderr of the latest run                    */
-
-/* "<folder>/<name>" in a rotating buffer. */
-static inline const char *at(const char *name)
-{
-    static char ring[10][192];
-    static int turn;
-    char *b = ring[turn++ % 10];
-    snprintf(b, sizeof ring[0], "%s/%s", folder, name);
-    return b;
-}
 
 static inline bool exists(const char *path)
 {
@@ -60,16 +49,13 @@ static inline bool program_begin(const char *name, char **argv)
     if (end) snprintf(tether, sizeof tether, "%.*s/tether",
                       (int)(end - self), self);
     free(self);
-    snprintf(folder, sizeof folder, "/tmp/tether_cli_XXXXXX");
-    return expect(mkdtemp(folder) && access(tether, X_OK) == 0,
-                  "%s is there", tether);
+    return folder_make() &&
+           expect(access(tether, X_OK) == 0, "%s is there", tether);
 }
 
 static inline int program_end(void)
 {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    if (system(command)) return 1;
+    folder_remove();
     return test_end();
 }
 

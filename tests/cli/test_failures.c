@@ -45,7 +45,7 @@ static void test_no_openblas(void)
 /* Stand-ins for ffmpeg in <folder>/<name>/, to be found first on PATH. */
 static void put_ffmpeg(const char *name, const char *script)
 {
-    char path[192];
+    char path[512];
     mkdir(at(name), 0777);
     snprintf(path, sizeof path, "%s/%s/ffmpeg", folder, name);
     put_file(path, script, 0755);

@@ -9,19 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
+#include "tests/folder.h"
 
 static tt_ctx *ctx;
-static char dir[200];
-
-static const char *in_dir(const char *name)
-{
-    static char buf[8][300];
-    static int at;
-    char *p = buf[at++ % 8];
-    snprintf(p, sizeof buf[0], "%s/%s", dir, name);
-    return p;
-}
 
 static bool run(const char *out, const char *in, tt_dtype dtype,
                 bool diffusers)
@@ -42,7 +32,7 @@ static bool same_view(const tt_tensor *x, const tt_tensor *y)
 static void there_and_back(const char *what, tt_model_kind kind,
                            const char *in)
 {
-    const char *d = in_dir("d.safetensors"), *b = in_dir("b.safetensors");
+    const char *d = at("d.safetensors"), *b = at("b.safetensors");
     tt_weights *x = NULL, *y = NULL;
     if (!run(d, in, TT_NONE, true) || !run(b, d, TT_NONE, false)) return;
     expect_ok(tt_weights_open(ctx, &x, in, kind, NULL), in);
@@ -72,7 +62,7 @@ static void there_and_back(const char *what, tt_model_kind kind,
 static void vae_names(void)
 {
     char line[300], wan[100], shape[60], diffusers[120];
-    const char *in = in_dir("v.safetensors"), *out = in_dir("w.safetensors");
+    const char *in = at("v.safetensors"), *out = at("w.safetensors");
     FILE *f = fopen(ref_path("vae_fullwidth/keys.tsv"), "r");
     tt_st_writer *w;
     tt_file *g = NULL;
@@ -115,7 +105,7 @@ static void types(void)
 {
     enum { N = 100000 };
     static float x[N];
-    const char *in = in_dir("x.safetensors"), *out = in_dir("y.safetensors");
+    const char *in = at("x.safetensors"), *out = at("y.safetensors");
     static const tt_dtype to[] = {TT_F32, TT_BF16, TT_F16};
     int64_t dim[] = {N / 50, 50}, id[] = {7};
     tt_st_writer *w;
@@ -170,7 +160,7 @@ static void types(void)
 /* Quantised values become what they stand for; strided ones are gathered. */
 static void odd_inputs(void)
 {
-    const char *out = in_dir("z.safetensors");
+    const char *out = at("z.safetensors");
     tt_arena a = {0};
     tt_file *x = NULL, *y = NULL;
     static const char *const in[] = {"formats/gguf_ok_quants.gguf",
@@ -199,9 +189,7 @@ static void odd_inputs(void)
 int main(void)
 {
     ctx = test_begin("io/convert");
-    const char *tmp = getenv("TMPDIR");
-    snprintf(dir, sizeof dir, "%s/tether-test-XXXXXX", tmp ? tmp : "/tmp");
-    if (!expect(mkdtemp(dir) != NULL, "a temporary folder")) return test_end();
+    if (!folder_make()) return test_end();
     there_and_back("DiT", TT_MODEL_DIT, ref_path("dit/layouts/wan"));
     there_and_back("Self-Forcing", TT_MODEL_DIT,
                    ref_path("dit/layouts/selfforcing_pt"));
@@ -210,6 +198,6 @@ int main(void)
     vae_names();
     types();
     odd_inputs();
-    expect(rmdir(dir) == 0, "files left in %s", dir);
+    folder_remove_empty();
     return test_end();
 }

@@ -7,19 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
+#include "tests/folder.h"
 
 static tt_ctx *ctx;
-static char dir[200];
-
-static const char *in_dir(const char *name)
-{
-    static char buf[16][300];
-    static int at;
-    char *p = buf[at++ % 16];
-    snprintf(p, sizeof buf[0], "%s/%s", dir, name);
-    return p;
-}
 
 static void spit(const char *path, const void *data, size_t n)
 {
@@ -110,7 +100,7 @@ static const struct { const char *header; size_t nbytes; bool good; } rows[] = {
 
 static void headers(void)
 {
-    const char *path = in_dir("x.safetensors");
+    const char *path = at("x.safetensors");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         tt_file *f;
         spit_st(path, rows[i].header, rows[i].nbytes);
@@ -130,7 +120,7 @@ static void spelt_lengths(void)
     static const size_t length[] = {0x280, 0x380, 0x480, '{', '{' << 8 | '{',
                                     '\n' << 8 | ' ', 'P' | 'K' << 8};
     static unsigned char buf[1 << 16];
-    const char *path = in_dir("x.safetensors");
+    const char *path = at("x.safetensors");
     for (size_t i = 0; i < sizeof length / sizeof *length; i++) {
         tt_file *f;
         memset(buf, ' ', sizeof buf);
@@ -171,12 +161,12 @@ static const struct { const char *text; bool good; } maps[] = {
 
 static void indices(void)
 {
-    const char *path = in_dir("x.index.json");
-    mkdir(in_dir("sub"), 0700);
-    spit_st(in_dir("s1"), "{" T("a", "U8", "1", "0", "1") "}", 1);
-    spit_st(in_dir("s2"), "{" T("b", "U8", "1", "0", "1") "}", 1);
-    spit_st(in_dir("sub/s1"), "{" T("a", "U8", "1", "0", "1") "}", 1);
-    spit_st(in_dir("sub\\s1"), "{" T("a", "U8", "1", "0", "1") "}", 1);
+    const char *path = at("x.index.json");
+    mkdir(at("sub"), 0700);
+    spit_st(at("s1"), "{" T("a", "U8", "1", "0", "1") "}", 1);
+    spit_st(at("s2"), "{" T("b", "U8", "1", "0", "1") "}", 1);
+    spit_st(at("sub/s1"), "{" T("a", "U8", "1", "0", "1") "}", 1);
+    spit_st(at("sub\\s1"), "{" T("a", "U8", "1", "0", "1") "}", 1);
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) {
         tt_file *f;
         spit(path, maps[i].text, strlen(maps[i].text));
@@ -189,19 +179,17 @@ static void indices(void)
     }
     static const char *const all[] = {"sub/s1", "sub\\s1", "s1", "s2",
                                       "x.index.json"};
-    for (int i = 0; i < 5; i++) unlink(in_dir(all[i]));
-    rmdir(in_dir("sub"));
+    for (int i = 0; i < 5; i++) unlink(at(all[i]));
+    rmdir(at("sub"));
 }
 
 int main(void)
 {
     ctx = test_begin("io/safetensors");
-    const char *tmp = getenv("TMPDIR");
-    snprintf(dir, sizeof dir, "%s/tether-test-XXXXXX", tmp ? tmp : "/tmp");
-    if (!expect(mkdtemp(dir) != NULL, "a temporary folder")) return test_end();
+    if (!folder_make()) return test_end();
     headers();
     spelt_lengths();
     indices();
-    expect(rmdir(dir) == 0, "files left in %s", dir);
+    folder_remove_empty();
     return test_end();
 }

@@ -11,24 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
+#include "tests/folder.h"
 
 static tt_ctx *ctx;
-static char dir[200];
-
-static const char *in_dir(const char *name)
-{
-    static char buf[4][300];
-    static int at;
-    char *p = buf[at++ % 4];
-    snprintf(p, sizeof buf[0], "%s/%s", dir, name);
-    return p;
-}
 
 static int files_in_dir(void)
 {
     int n = 0;
-    DIR *d = opendir(dir);
+    DIR *d = opendir(folder);
     for (struct dirent *e; d && (e = readdir(d)) != NULL;)
         n += e->d_name[0] != '.';
     if (d) closedir(d);
@@ -38,7 +28,7 @@ static int files_in_dir(void)
 static void round_trip(void)
 {
     static const char odd[] = "a \"b\"\\\n\t\x01 \xc3\xa9";
-    const char *path = in_dir("round.safetensors");
+    const char *path = at("round.safetensors");
     float f[6] = {1, -2, 3.5f, 0, -0.0f, 1e-40f};
     uint8_t u[3] = {1, 0, 255};
     int64_t i[1] = {INT64_MIN}, d23[] = {2, 3}, d3[] = {3}, d0[] = {0, 4};
@@ -72,7 +62,7 @@ static void round_trip(void)
 static void growth(void)
 {
     enum { ROW = 2 * 100 * 200, CHUNKS = 7 };
-    const char *path = in_dir("grow.safetensors");
+    const char *path = at("grow.safetensors");
     int64_t dim[] = {1, 0, 2, 100, 200}, rows = 0, d1[] = {1, 2};
     float *x = malloc(4 * ROW * sizeof *x), more[4] = {1, 2, 3, 4};
     tt_st_writer *w;
@@ -110,7 +100,7 @@ static void growth(void)
 
 static void failures(void)
 {
-    const char *path = in_dir("fail.safetensors");
+    const char *path = at("fail.safetensors");
     int64_t d[] = {1};
     float x = 1;
     tt_st_writer *w;
@@ -140,15 +130,15 @@ static void failures(void)
     expect(files_in_dir() == 1, "failures left temporary files");
     unlink(path);
 
-    expect_status(tt_st_create(ctx, &w, dir), TT_EIO, "a folder as target");
+    expect_status(tt_st_create(ctx, &w, folder), TT_EIO, "a folder as target");
     expect(w == NULL, "no writer after a failure");
-    expect_status(tt_st_create(ctx, &w, in_dir("no/such/folder")), TT_EIO,
+    expect_status(tt_st_create(ctx, &w, at("no/such/folder")), TT_EIO,
                   "no such folder");
     expect_status(tt_st_create(ctx, &w, "/dev/null"), TT_EIO, "a device");
     if (access("/dev/full", W_OK) == 0 && geteuid() != 0) {
-        chmod(dir, 0500);
+        chmod(folder, 0500);
         expect_status(tt_st_create(ctx, &w, path), TT_EIO, "read-only folder");
-        chmod(dir, 0700);
+        chmod(folder, 0700);
     }
 }
 
@@ -157,7 +147,7 @@ static void failures(void)
 static void disk_full(void)
 {
     enum { LIMIT = 1 << 20, N = LIMIT / 4 };
-    const char *path = in_dir("full.safetensors");
+    const char *path = at("full.safetensors");
     struct rlimit old, small;
     int64_t dim[] = {0, 1}, n[] = {N - 16};
     float *x = calloc(2 * N, sizeof *x);
@@ -235,7 +225,7 @@ static void digests(void)
  * temporary file becomes the final one. With too little it still is right. */
 static void reserved(void)
 {
-    const char *path = in_dir("room.safetensors");
+    const char *path = at("room.safetensors");
     float f[6] = {1, -2, 3.5f, 0, -0.0f, 1e-40f};
     const int64_t dim[] = {2, 3};
     for (int64_t room = 8; room <= 2000000; room *= 50) {
@@ -266,15 +256,13 @@ static void reserved(void)
 int main(void)
 {
     ctx = test_begin("io/st_write");
-    const char *tmp = getenv("TMPDIR");
-    snprintf(dir, sizeof dir, "%s/tether-test-XXXXXX", tmp ? tmp : "/tmp");
-    if (!expect(mkdtemp(dir) != NULL, "a temporary folder")) return test_end();
+    if (!folder_make()) return test_end();
     reserved();
     round_trip();
     growth();
     failures();
     disk_full();
     digests();
-    rmdir(dir);
+    folder_remove_empty();
     return test_end();
 }

@@ -12,20 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
+#include "tests/folder.h"
 #include "tether/outfile.h"
 
-static char folder[128];
-
-/* "<folder>/<name>" in one of a few rotating buffers. */
-static const char *at(const char *name)
-{
-    static char buf[4][256];
-    static int turn;
-    char *b = buf[turn++ & 3];
-    snprintf(b, sizeof buf[0], "%s/%s", folder, name);
-    return b;
-}
 
 static bool exists(const char *path)
 {
@@ -276,8 +265,7 @@ static void test_ffmpeg(tt_ctx *ctx)
 int main(void)
 {
     tt_ctx *ctx = test_begin("io/video");
-    snprintf(folder, sizeof folder, "/tmp/tether_video_XXXXXX");
-    if (!expect(mkdtemp(folder) != NULL, "temporary folder"))
+    if (!folder_make())
         return test_end();
 
     test_case c;
@@ -298,8 +286,6 @@ int main(void)
     test_preview();
     test_ffmpeg(ctx);
 
-    char command[160];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    if (system(command)) return 1;
+    folder_remove();
     return test_end();
 }

@@ -14,20 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
+#include "tests/folder.h"
 
 static tt_ctx *ctx;
-static char folder[128];
-
-/* "<folder>/<name>" in one of a few rotating buffers. */
-static const char *at(const char *name)
-{
-    static char buf[6][256];
-    static int turn;
-    char *b = buf[turn++ % 6];
-    snprintf(b, sizeof buf[0], "%s/%s", folder, name);
-    return b;
-}
 
 static void put(const char *path, const void *data, size_t n)
 {
@@ -526,8 +515,7 @@ static void test_ffmpeg(void)
 int main(void)
 {
     ctx = test_begin("io/video_in");
-    snprintf(folder, sizeof folder, "/tmp/tether_in_XXXXXX");
-    if (!expect(mkdtemp(folder) != NULL, "temporary folder"))
+    if (!folder_make())
         return test_end();
 
     test_scale();
@@ -542,8 +530,6 @@ int main(void)
     test_hostile();
     test_ffmpeg();
 
-    char command[160];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    if (system(command)) return 1;
+    folder_remove();
     return test_end();
 }

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
+#include "tests/folder.h"
 
 static tt_ctx *ctx;
 static tt_arena arena;
-static char dir[200], warning[400];
+static char warning[400];
 
 static void keep_warning(void *user, const char *sentence)
 {
@@ -21,20 +21,11 @@ static void keep_warning(void *user, const char *sentence)
     snprintf(warning, sizeof warning, "%s", sentence);
 }
 
-static const char *in_dir(const char *name)
-{
-    static char buf[4][300];
-    static int at;
-    char *p = buf[at++ % 4];
-    snprintf(p, sizeof buf[0], "%s/%s", dir, name);
-    return p;
-}
-
 /* A file of small tensors: `names` separated by spaces; "name:3x4" gives a
  * shape, else [1]. All values 1. */
 static const char *make(const char *file, const char *names)
 {
-    const char *path = in_dir(file);
+    const char *path = at(file);
     char copy[2000];
     float ones[512];
     tt_st_writer *w;
@@ -94,12 +85,12 @@ static void compare(const char *what, const tt_weights *a,
     }
 }
 
-static tt_weights *open_layout(const char *folder, int ema)
+static tt_weights *open_layout(const char *layout, int ema)
 {
     tt_weights_options opt = {ema};
     tt_weights *w;
-    expect_ok(tt_weights_open(ctx, &w, ref_path("dit/layouts/%s", folder),
-                              TT_MODEL_DIT, &opt), folder);
+    expect_ok(tt_weights_open(ctx, &w, ref_path("dit/layouts/%s", layout),
+                              TT_MODEL_DIT, &opt), layout);
     return w;
 }
 
@@ -143,7 +134,7 @@ static void vae_names(void)
 {
     char line[300], wan[100], shape[60], diffusers[120];
     FILE *f = fopen(ref_path("vae_fullwidth/keys.tsv"), "r");
-    const char *path = in_dir("vae_diffusers.safetensors");
+    const char *path = at("vae_diffusers.safetensors");
     tt_st_writer *w;
     tt_weights *v = NULL;
     int n = 0;
@@ -288,11 +279,11 @@ static void refusals(void)
 
 /* ---- folders ------------------------------------------------------------- */
 
-static void folder(tt_model_kind kind, const char *want)
+static void chosen(tt_model_kind kind, const char *want)
 {
     tt_weights *w;
-    if (!expect_ok(tt_weights_open(ctx, &w, dir, kind, NULL), want)) return;
-    expect(!strcmp(tt_weights_path(w), in_dir(want)), "%s, expected %s",
+    if (!expect_ok(tt_weights_open(ctx, &w, folder, kind, NULL), want)) return;
+    expect(!strcmp(tt_weights_path(w), at(want)), "%s, expected %s",
            tt_weights_path(w), want);
     tt_weights_close(w);
 }
@@ -300,9 +291,9 @@ static void folder(tt_model_kind kind, const char *want)
 static void folders(void)
 {
     tt_weights *w;
-    expect_status(tt_weights_open(ctx, &w, dir, TT_MODEL_DIT, NULL), TT_EIO,
+    expect_status(tt_weights_open(ctx, &w, folder, TT_MODEL_DIT, NULL), TT_EIO,
                   "an empty folder");
-    tt_weights_open(ctx, &w, dir, TT_MODEL_T5, NULL);
+    tt_weights_open(ctx, &w, folder, TT_MODEL_T5, NULL);
     expect(strstr(tt_message(ctx), "models_t5_umt5-xxl-enc-bf16.pth")
                && strstr(tt_message(ctx), "--text-encoder"),
            "message: %s", tt_message(ctx));
@@ -311,36 +302,36 @@ static void folders(void)
     make("a.safetensors", "head.modulation");
     make("b.safetensors", "decoder.middle.0.residual.0.gamma");
     make("c.safetensors", "token_embedding.weight");
-    folder(TT_MODEL_DIT, "a.safetensors");
-    folder(TT_MODEL_VAE, "b.safetensors");
-    folder(TT_MODEL_T5, "c.safetensors");
+    chosen(TT_MODEL_DIT, "a.safetensors");
+    chosen(TT_MODEL_VAE, "b.safetensors");
+    chosen(TT_MODEL_T5, "c.safetensors");
     /* two that fit */
     make("d.safetensors", "head.modulation");
-    expect_status(tt_weights_open(ctx, &w, dir, TT_MODEL_DIT, NULL),
+    expect_status(tt_weights_open(ctx, &w, folder, TT_MODEL_DIT, NULL),
                   TT_EINVAL, "two transformers");
     /* by the published names, wherever other files lie */
     make("diffusion_pytorch_model.safetensors", "head.modulation");
     make("Wan2.1_VAE.pth", "decoder.middle.0.residual.0.gamma");
     make("text_encoder.safetensors", "shared.weight");
-    folder(TT_MODEL_DIT, "diffusion_pytorch_model.safetensors");
-    folder(TT_MODEL_VAE, "Wan2.1_VAE.pth");
-    folder(TT_MODEL_T5, "text_encoder.safetensors");
+    chosen(TT_MODEL_DIT, "diffusion_pytorch_model.safetensors");
+    chosen(TT_MODEL_VAE, "Wan2.1_VAE.pth");
+    chosen(TT_MODEL_T5, "text_encoder.safetensors");
     static const char *const all[] = {
         "a.safetensors", "b.safetensors", "c.safetensors", "d.safetensors",
         "diffusion_pytorch_model.safetensors", "Wan2.1_VAE.pth",
         "text_encoder.safetensors"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        unlink(in_dir(all[i]));
+        unlink(at(all[i]));
     /* a Diffusers folder */
-    mkdir(in_dir("transformer"), 0700);
+    mkdir(at("transformer"), 0700);
     make("transformer/diffusion_pytorch_model.safetensors",
          "condition_embedder.time_proj.weight");
-    folder(TT_MODEL_DIT, "transformer/diffusion_pytorch_model.safetensors");
-    unlink(in_dir("transformer/diffusion_pytorch_model.safetensors"));
+    chosen(TT_MODEL_DIT, "transformer/diffusion_pytorch_model.safetensors");
+    unlink(at("transformer/diffusion_pytorch_model.safetensors"));
     make("transformer/x.safetensors", "condition_embedder.time_proj.weight");
-    folder(TT_MODEL_DIT, "transformer/x.safetensors");
-    unlink(in_dir("transformer/x.safetensors"));
-    rmdir(in_dir("transformer"));
+    chosen(TT_MODEL_DIT, "transformer/x.safetensors");
+    unlink(at("transformer/x.safetensors"));
+    rmdir(at("transformer"));
 }
 
 /* ---- binding ------------------------------------------------------------- */
@@ -393,7 +384,7 @@ static void binding(void)
 /* A small parameter with a NaN is found when it is bound. */
 static void not_finite(void)
 {
-    const char *path = in_dir("nan.safetensors");
+    const char *path = at("nan.safetensors");
     float x[2] = {1, NAN};
     int64_t d2[] = {2}, id[] = {7}, one[] = {1};
     tt_st_writer *w;
@@ -422,7 +413,7 @@ static void not_finite(void)
 static void release(void)
 {
     enum { N = 1 << 16 };
-    const char *path = in_dir("release.safetensors");
+    const char *path = at("release.safetensors");
     static float x[N], copy[N];
     int64_t dim[] = {N};
     tt_st_writer *w;
@@ -450,9 +441,7 @@ int main(void)
 {
     ctx = test_begin("io/weights");
     ctx->warn = keep_warning;
-    const char *tmp = getenv("TMPDIR");
-    snprintf(dir, sizeof dir, "%s/tether-test-XXXXXX", tmp ? tmp : "/tmp");
-    if (!expect(mkdtemp(dir) != NULL, "a temporary folder")) return test_end();
+    if (!folder_make()) return test_end();
     layouts();
     vae_names();
     t5_names();
@@ -462,8 +451,8 @@ int main(void)
     binding();
     not_finite();
     release();
-    unlink(in_dir("prefix.safetensors"));
-    expect(rmdir(dir) == 0, "files left in %s", dir);
+    unlink(at("prefix.safetensors"));
+    folder_remove_empty();
     tt_arena_free(&arena);
     return test_end();
 }

@@ -8,20 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
+#include "tests/folder.h"
 #include "tether/validate.h"
 
 static tt_ctx *ctx;
-static char folder[64];
-
-static const char *at(const char *name)
-{
-    static char ring[8][128];
-    static int turn;
-    char *b = ring[turn++ % 8];
-    snprintf(b, sizeof ring[0], "%s/%s", folder, name);
-    return b;
-}
 
 /* ---- dumps --------------------------------------------------------------- */
 
@@ -442,8 +432,7 @@ static void test_points(void)
 int main(void)
 {
     ctx = test_begin("validate/dump");
-    snprintf(folder, sizeof folder, "/tmp/tether_dump_XXXXXX");
-    if (!expect(mkdtemp(folder) != NULL, "a folder")) return test_end();
+    if (!folder_make()) return test_end();
     put_dump(at("want"), NONE);
     test_faults();
     test_honest();
@@ -456,8 +445,6 @@ int main(void)
     test_reports();
     test_nonfinite();
     test_points();
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    if (system(command)) return 1;
+    folder_remove();
     return test_end();
 }

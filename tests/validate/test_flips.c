@@ -9,21 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/harness.h"
+#include "tests/folder.h"
 #include "validate/dump.h"
 #include "validate/lockstep.h"
 
 static tt_ctx *ctx;
-static char folder[64];
-
-static const char *at(const char *name)
-{
-    static char ring[8][128];
-    static int turn;
-    char *b = ring[turn++ % 8];
-    snprintf(b, sizeof ring[0], "%s/%s", folder, name);
-    return b;
-}
 
 /* ---- the rule ------------------------------------------------------------ */
 
@@ -382,8 +372,7 @@ static void test_tolerance(void)
 int main(void)
 {
     ctx = test_begin("validate/flips");
-    snprintf(folder, sizeof folder, "/tmp/tether_flips_XXXXXX");
-    if (!expect(mkdtemp(folder) != NULL, "a folder")) return test_end();
+    if (!folder_make()) return test_end();
     test_rule();
     test_many();
     test_rounds();
@@ -391,8 +380,6 @@ int main(void)
     test_reach();
     test_traces();
     test_tolerance();
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    if (system(command)) return 1;
+    folder_remove();
     return test_end();
 }

@@ -1,0 +1,48 @@
+/* folder.h: a temporary folder of one test program.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TESTS_FOLDER_H
+#define TESTS_FOLDER_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/harness.h"
+
+static char folder[256];
+
+/* Make it, below TMPDIR or /tmp; before the first at(). */
+static inline bool folder_make(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%s/tether-test-XXXXXX",
+             tmp && *tmp ? tmp : "/tmp");
+    return expect(mkdtemp(folder) != NULL, "a temporary folder");
+}
+
+/* "<folder>/<name>" in one of a few rotating buffers. */
+static inline const char *at(const char *name)
+{
+    static char ring[16][512];
+    static int turn;
+    char *b = ring[turn++ % 16];
+    snprintf(b, sizeof ring[0], "%s/%s", folder, name);
+    return b;
+}
+
+/* Remove it with all that is in it. */
+static inline bool folder_remove(void)
+{
+    char command[300];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    return expect(system(command) == 0, "%s is removed", folder);
+}
+
+/* The same where the test has removed its files itself. */
+static inline bool folder_remove_empty(void)
+{
+    return expect(rmdir(folder) == 0, "files left in %s", folder);
+}
+
+#endif

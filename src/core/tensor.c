@@ -105,6 +105,13 @@ int64_t tt_tensor_bytes(const tt_tensor *t)
          * (int64_t)tt_dtype_size(t->dtype);
 }
 
+/* The stride of the next axis outwards: 0 where it cannot be, which only an
+ * empty tensor brings about: beside an extent of 0 the others may be anything. */
+static int64_t outer(int64_t stride, int64_t dim)
+{
+    return tt_checked_mul(&stride, stride, dim) ? stride : 0;
+}
+
 tt_tensor tt_tensor_make(const void *data, tt_dtype dtype, int rank,
                          const int64_t *dim)
 {
@@ -113,7 +120,7 @@ tt_tensor tt_tensor_make(const void *data, tt_dtype dtype, int rank,
     for (int i = rank - 1; i >= 0; i--) {
         t.dim[i] = dim[i];
         t.stride[i] = step;
-        step *= dim[i];
+        step = outer(step, dim[i]);
     }
     return t;
 }
@@ -147,7 +154,7 @@ bool tt_tensor_packed(const tt_tensor *t)
     int64_t step = 1;
     for (int i = t->rank - 1; i >= 0; i--) {
         if (t->dim[i] != 1 && t->stride[i] != step) return false;
-        step *= t->dim[i];
+        step = outer(step, t->dim[i]);
     }
     return true;
 }

@@ -39,6 +39,15 @@ static const tt_tensor *find(tt_recording *r, const char *name, int rank,
     return NULL;
 }
 
+/* The same; an empty tensor is as good as none, and its other extents, which
+ * nothing stands behind, are not to be trusted. */
+static const tt_tensor *find_values(tt_recording *r, const char *name, int rank,
+                                    int64_t *dim)
+{
+    const tt_tensor *t = find(r, name, rank, dim);
+    return t && tt_tensor_count(t) > 0 ? t : NULL;
+}
+
 static int64_t integer_at(const tt_tensor *t, int64_t i)
 {
     const char *p = (const char *)t->data + (size_t)i * tt_dtype_size(t->dtype);
@@ -61,7 +70,7 @@ static int64_t integer_at(const tt_tensor *t, int64_t i)
 static const int64_t *integers(tt_recording *r, const char *name, int rank,
                                int64_t *dim, int64_t lo, int64_t hi)
 {
-    const tt_tensor *t = find(r, name, rank, dim);
+    const tt_tensor *t = find_values(r, name, rank, dim);
     if (!t) return NULL;
     if (t->dtype != TT_I64 && t->dtype != TT_I32 && t->dtype != TT_U8) {
         tt_fail(r->ctx, TT_EFORMAT, "%s: %s holds no integers", r->path, name);
@@ -83,7 +92,7 @@ static const int64_t *integers(tt_recording *r, const char *name, int rank,
 static const double *reals(tt_recording *r, const char *name, int rank,
                            int64_t *dim)
 {
-    const tt_tensor *t = find(r, name, rank, dim);
+    const tt_tensor *t = find_values(r, name, rank, dim);
     if (!t) return NULL;
     int64_t n = tt_tensor_count(t);
     double *out = tt_alloc(r->ctx, &r->mem, n, sizeof *out, what);

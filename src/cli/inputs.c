@@ -36,8 +36,8 @@ static tt_status check_shape(tt_ctx *ctx, const tt_tensor *t, const char *path,
     char want[160], found[160];
     wanted(want, sizeof want, rank, dim);
     tt_shape_string(found, sizeof found, t->rank, t->dim);
-    return tt_fail(ctx, TT_ESHAPE, "%s: tensor `%s` must be a packed floating-"
-                   "point tensor of shape %s, but it is %s %s", path, name,
+    return tt_fail(ctx, TT_ESHAPE, "%s: tensor `%s` must be a packed, non-empty "
+                   "floating-point tensor of shape %s, but it is %s %s", path, name,
                    want, tt_dtype_name(t->dtype), found);
 }
 

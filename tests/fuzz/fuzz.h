@@ -30,7 +30,25 @@ void fuzz_settle(void);
  * is offered (up to 1 MB each), look every name up, close. */
 void fuzz_checkpoint(const uint8_t *data, size_t size, const char *path);
 
-/* The bytes as a file of its own; the path is valid until the next call. */
+/* The bytes as a file of its own; the path is valid until the process ends.
+ * Every suffix (four at most) is another file. */
 const char *fuzz_file(const uint8_t *data, size_t size, const char *suffix);
+
+/* A tensor of a well-formed file: integers lo, lo + 1, ... below lo + span,
+ * over and over, in whatever type. */
+typedef struct fuzz_tensor {
+    const char *name;
+    tt_dtype dtype;
+    int rank;
+    int64_t dim[5];
+    int lo, span;
+} fuzz_tensor;
+
+/* Write the n tensors as safetensors, damaged by the commands in the bytes,
+ * four each: another extent (of one tensor or of all that share it), type, rank
+ * or name, left out, values that have no business there. What such a file may hold beyond its format is explored this
+ * way; the format itself is the business of fuzz_safetensors. */
+const char *fuzz_tensors(const fuzz_tensor *t, int n, const uint8_t *data,
+                         size_t size, const char *suffix);
 
 #endif

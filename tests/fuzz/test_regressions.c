@@ -10,7 +10,8 @@
 #include "tests/harness.h"
 
 static const char *const targets[] = {"safetensors", "index", "zip", "pickle",
-                                      "gguf", "spm", "json", "picture", "y4m"};
+                                      "gguf", "spm", "json", "picture", "y4m",
+                                      "dump", "trace"};
 
 int main(int argc, char **argv)
 {
@@ -26,8 +27,8 @@ int main(int argc, char **argv)
                  targets[i]);
         if (!expect(stat(program, &st) == 0, "%s is built", program)) continue;
         if (!expect(stat(folder, &st) == 0, "%s is there", folder)) continue;
-        snprintf(command, sizeof command, "'%s' '%s' > /dev/null", program,
-                 folder);
+        snprintf(command, sizeof command, "ulimit -t 60; '%s' '%s' > /dev/null",
+                 program, folder);
         int rc = system(command);
         expect(rc == 0, "%s: status %d", command, rc);
     }

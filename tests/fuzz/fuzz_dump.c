@@ -1,0 +1,66 @@
+/* fuzz_dump.c: two dumps or traces compared, as tether diff and validate do.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tests/fuzz/fuzz.h"
+#include "tether/validate.h"
+
+/* A dump and a trace in one: the comparison goes by names alone. */
+static const fuzz_tensor whole[] = {
+    {"chunk.0/step.0/tokens", TT_F32, 2, {6, 8, 1, 1, 1}, -3, 7},
+    {"chunk.0/step.0/block.0/self_attn.q", TT_F32, 3, {6, 2, 4, 1, 1}, -3, 9},
+    {"chunk.0/step.0/block.0/self_attn.out", TT_F32, 2, {6, 8, 1, 1, 1}, -4, 9},
+    {"chunk.0/step.0/x0", TT_F32, 4, {2, 3, 2, 2, 1}, -5, 11},
+    {"chunk.1/block.0/grab.candidates", TT_I64, 1, {5, 1, 1, 1, 1}, 3, 5},
+    {"chunk.1/block.0/grab.score", TT_F64, 1, {5, 1, 1, 1, 1}, 0, 5},
+    {"chunk.1/block.0/grab.keep", TT_U8, 1, {5, 1, 1, 1, 1}, 0, 2},
+    {"chunk.1/step.0/block.0/self_attn.q", TT_F32, 3, {6, 2, 4, 1, 1}, -3, 9},
+    {"chunk.1/step.0/x0", TT_F32, 4, {2, 3, 2, 2, 1}, -5, 11},
+    {"ends", TT_I64, 2, {2, 2, 1, 1, 1}, 0, 5},
+    {"memory_index", TT_I64, 3, {2, 2, 3, 1, 1}, -1, 7},
+    {"grab_layer", TT_I64, 1, {3, 1, 1, 1, 1}, 0, 2},
+    {"grab_chunk", TT_I64, 1, {3, 1, 1, 1, 1}, 0, 2},
+    {"grab_sub", TT_I64, 1, {3, 1, 1, 1, 1}, 0, 1},
+    {"grab_candidates", TT_I64, 2, {3, 5, 1, 1, 1}, 1, 5},
+    {"grab_mass", TT_F64, 2, {3, 5, 1, 1, 1}, 0, 7},
+    {"grab_scores", TT_F64, 2, {3, 5, 1, 1, 1}, 0, 7},
+    {"grab_keep", TT_U8, 2, {3, 5, 1, 1, 1}, 0, 2},
+    {"grab_memory_after", TT_I64, 2, {3, 3, 1, 1, 1}, 0, 9},
+};
+enum { N = sizeof whole / sizeof *whole };
+
+/* Two bytes choose the way of comparing, then the damage of ours, up to a
+ * command for tensor 255, and of theirs. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const arith[] = {NULL, "f32", "bf16", "f16", "tf32"};
+    static const tt_tolerance loose[] = {{"*x0", 1, 0.5}, {NULL, 0, 0}};
+    if (size < 2 || size > 4096) return 0;
+    tt_ctx *ctx = fuzz_ctx();
+    const uint8_t how = data[0], more = data[1];
+    data += 2, size -= 2;
+    size_t cut = 0;
+    while (cut + 4 <= size && data[cut] != 255) cut += 4;
+    const char *want = fuzz_tensors(whole, N, data, cut, ".want");
+    const char *got = fuzz_tensors(whole, N, data + cut, size - cut, ".got");
+    const char *plain = fuzz_tensors(whole, N, NULL, 0, ".plain");
+    const tt_arith *a = how % 5 ? tt_arith_find(arith[how % 5]) : NULL;
+    tt_report *r;
+    if (!tt_report_new(ctx, &r, "fuzz", a)) {
+        tt_dump_compare(ctx, r, &(tt_dump_options){
+            .want = more & 1 ? plain : want, .got = got, .arith = a,
+            .oracle = more & 2 ? plain : NULL,
+            .emul = a && more & 4 ? more & 8 ? want : plain : NULL,
+            .tol = a || !(more & 16) ? NULL : loose,
+            .filter = more & 32 ? "*grab*" : NULL,
+            .curve = more & 64 ? "x0" : NULL, .partial = more & 128,
+            .extra_fails = how & 128, .injected = how & 64});
+        if (how & 32) {
+            tt_report_text(ctx, r, "/dev/null", false);
+            tt_report_json(ctx, r, "/dev/null");
+            tt_report_html(ctx, r, "/dev/null");
+        }
+        tt_report_free(r);
+    }
+    fuzz_settle();
+    return 0;
+}

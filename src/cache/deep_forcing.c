@@ -77,16 +77,24 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
            (size_t)o->R * window_frame(o, geo);
 }
 
+/* The sinks have moved together, to `base` and less than a chunk beyond: the
+ * first compression is that of the first chunk that does not fit. */
 static bool valid(const tt_layer *y)
 {
     const state *s = state_of(y);
-    const int64_t frames = y->geo->frames, far = frames + 2 * y->opt->K;
+    const tt_policy_options *o = y->opt;
+    const int64_t frames = y->geo->frames, L = y->geo->L, sink = o->S * L;
+    const int64_t first = y->tpos[0], far = frames + o->K;
     bool ok = s->events >= 0 && s->events <= frames &&
               s->base >= -far && s->base <= far &&
-              s->window >= 0 && s->window <= y->opt->R;
+              s->window >= 0 && s->window <= o->R;
     for (int64_t i = 0; i < y->cap; i++)
         ok = ok && reuse_of(y)[i] >= 0 && reuse_of(y)[i] <= s->events;
-    return ok;
+    for (int64_t i = 0; i < sink && i < y->len; i++)
+        ok = ok && y->tpos[i] == first + i / L;
+    if (!ok || sink == 0 || y->len == 0) return ok;
+    if (s->events == 0) return first == 0;
+    return first >= s->base && first < s->base + y->geo->chunk;
 }
 
 /* ---- write --------------------------------------------------------------- */

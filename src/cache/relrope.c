@@ -26,6 +26,22 @@ static void fill_positions(int32_t *pos, const tt_geometry *geo, int64_t n,
     }
 }
 
+/* Policies move positions on by rules that start from a saved state when a run
+ * goes on; numbers that no run leaves may show here only. */
+static tt_status check_times(tt_ctx *ctx, const tt_cache *c, const tt_layer *y,
+                             const tt_segment *s)
+{
+    const int64_t n = tt_cache_rope(c)->npos;
+    for (int64_t i = s->slot; i < s->slot + s->ntokens; i++)
+        if (y->tpos[i] < 0 || y->tpos[i] >= n)
+            return tt_fail(ctx, TT_EFORMAT, "layer %lld: token %lld of the "
+                           "cache stands at frame position %d, outside 0..%lld:"
+                           " the saved state this run goes on from is damaged; "
+                           "start the run again", (long long)y->index,
+                           (long long)i, (int)y->tpos[i], (long long)(n - 1));
+    return TT_OK;
+}
+
 static void rotate_segment(tt_ctx *ctx, const tt_cache *c, tt_real *out,
                            const tt_layer *y, const tt_segment *s)
 {
@@ -35,11 +51,12 @@ static void rotate_segment(tt_ctx *ctx, const tt_cache *c, tt_real *out,
         memcpy(out, k, (size_t)(s->ntokens * geo->H * geo->D) * sizeof *k);
         return;
     }
+    const bool own = s->t0 == TT_T_PER_TOKEN;
+    if (own && check_times(ctx, c, y, s)) return;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     int32_t *pos = tt_alloc(ctx, &ctx->scratch, s->ntokens, 3 * sizeof *pos,
                             "positions");
     if (ctx->status) return;
-    const bool own = s->t0 == TT_T_PER_TOKEN;
     fill_positions(pos, geo, s->ntokens, s->t0, y->sidx + s->slot,
                    own ? y->tpos + s->slot : NULL);
     tt_rope(ctx, out, k, s->ntokens, geo->H, geo->D, tt_cache_rope(c), pos);

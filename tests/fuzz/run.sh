@@ -11,7 +11,7 @@
 here=$1
 seconds=$2
 shift 2
-names=${*:-safetensors index zip pickle gguf spm json picture y4m dump trace}
+names=${*:-safetensors index zip pickle gguf spm json picture y4m dump trace state}
 mkdir -p "$here/findings"
 
 seed() {   # name -> corpus folder with the files of ref_data
@@ -42,6 +42,9 @@ seed() {   # name -> corpus folder with the files of ref_data
          printf 'YUV4MPEG2 W2 H2 F25:1 C444 XCOLORRANGE=FULL\nFRAME\n123456789012FRAME\n123456789012' \
              > "$to/b"
          printf 'YUV4MPEG2 W3 H3 Cmono\nFRAME Ip\n123456789' > "$to/c" ;;
+    state) for p in 0 1 2 3 4 5 6; do
+               printf "\\00$p\\000\\005\\000\\051" > "$to/$p"
+           done ;;
     dump | trace) printf '\007\001' > "$to/whole" ;;
     esac
     # small inputs that were worth keeping

@@ -98,8 +98,17 @@ static uint32_t crc32(const uint8_t *p, size_t n)
     return ~c;
 }
 
-/* Every chunk up to IEND lies in the file and has the CRC it states. NULL
- * when so, else what is wrong. */
+static bool are_letters(const uint8_t *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const int c = p[i] | 0x20;
+        if (c < 'a' || c > 'z') return false;
+    }
+    return true;
+}
+
+/* Every chunk up to IEND lies in the file, has a name and the CRC it states.
+ * NULL when so, else what is wrong. */
 static const char *png_damage(const uint8_t *p, size_t n)
 {
     size_t at = sizeof png_magic;
@@ -108,6 +117,8 @@ static const char *png_damage(const uint8_t *p, size_t n)
         if (length > n - at - 12) return "it ends inside a chunk";
         if (crc32(p + at + 4, (size_t)length + 4) != be32(p + at + 8 + length))
             return "a chunk has the wrong CRC";
+        if (!are_letters(p + at + 4, 4))
+            return "the name of a chunk is not four letters";
         if (!memcmp(p + at + 4, "IEND", 4)) return NULL;
         at += 12 + (size_t)length;
     }

@@ -177,6 +177,11 @@ static void take_biography(tt_recording *r)
         tt_fail(r->ctx, TT_EFORMAT, "%s: the trace has bio_src but lacks "
                 "bio_region, bio_share, chunk_start, chunk_frames or readable",
                 r->path);
+    for (int64_t i = 0; i < r->chunks * r->layers * r->slots; i++)
+        if (!r->ctx->status && r->src[i] >= r->frames)
+            tt_fail(r->ctx, TT_EFORMAT, "%s: bio_src names frame %lld, but "
+                    "readable has %lld", r->path, (long long)r->src[i],
+                    (long long)r->frames);
     for (int64_t i = 0; i < r->chunks && !r->ctx->status; i++)
         if (r->start[i] + r->count[i] > r->frames)
             tt_fail(r->ctx, TT_EFORMAT, "%s: chunk %lld ends behind the last "

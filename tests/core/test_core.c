@@ -16,6 +16,10 @@ static void test_status(void)
     tt_fail(ctx, TT_EFORMAT, "second");
     expect(ctx->status == TT_EIO && !strcmp(tt_message(ctx), "first 1"),
            "the first failure wins: %s", tt_message(ctx));
+    tt_clear(ctx);
+    tt_fail(ctx, TT_EFORMAT, "tensor '%s'", "a\n\033[2Jb\177\xc2\x9b\xc3\xa9");
+    expect(!strcmp(tt_message(ctx), "tensor 'a??[2Jb???\xc3\xa9'"),
+           "a name cannot command the terminal: %s", tt_message(ctx));
     expect(tt_scratch(ctx, 4) == NULL, "no allocation while failed");
     tt_real x[2] = {1, 2};
     const tt_real same[2] = {1, 2};
@@ -24,6 +28,20 @@ static void test_status(void)
     tt_clear(ctx);
     tt_add(ctx, x, same, 2);
     expect(x[0] == 2 && x[1] == 4, "and work again after tt_clear");
+}
+
+/* Beside an extent of 0 the others may be anything. */
+static void test_empty(void)
+{
+    const int64_t dim[][3] = {{0, INT64_MAX, 2}, {INT64_MAX, 0, INT64_MAX},
+                              {2, INT64_MAX, 0}};
+    for (int i = 0; i < 3; i++) {
+        const tt_tensor t = tt_tensor_make(NULL, TT_F32, 3, dim[i]);
+        bool ok = t.stride[2] == 1;
+        for (int k = 0; k < 3; k++) ok = ok && t.stride[k] >= 0;
+        expect(ok && tt_tensor_packed(&t) && tt_tensor_bytes(&t) == 0,
+               "empty tensor %d", i);
+    }
 }
 
 static void test_sizes(void)
@@ -243,6 +261,7 @@ int main(void)
 {
     ctx = test_begin("core/core");
     test_status();
+    test_empty();
     test_sizes();
     test_arena();
     test_round_trips();

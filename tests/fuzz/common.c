@@ -22,10 +22,18 @@ static void stop(const char *why)
     abort();
 }
 
+/* Not empty, no control character. */
+static bool is_sentence(const char *s)
+{
+    for (const char *p = s; *p; p++)
+        if ((unsigned char)*p < ' ' || *p == 0x7f) return false;
+    return *s;
+}
+
 static void no_warning(void *user, const char *sentence)
 {
     (void)user;
-    if (!sentence[0] || strchr(sentence, '\n')) stop("a bad warning");
+    if (!is_sentence(sentence)) stop("a bad warning");
 }
 
 static void remove_files(void)
@@ -49,7 +57,7 @@ tt_ctx *fuzz_ctx(void)
 void fuzz_settle(void)
 {
     const char *said = tt_message(&ctx);
-    if (ctx.status && (!said[0] || strchr(said, '\n')))
+    if (ctx.status && !is_sentence(said))
         stop("a refusal is one sentence");
     if (ctx.scratch.used != scratch_used) stop("scratch memory left");
     tt_clear(&ctx);

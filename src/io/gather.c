@@ -66,12 +66,14 @@ tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t)
 }
 
 /* Types with values that a float cannot hold, 8 or 4 bytes each. */
-static bool is_large(tt_dtype t) {
+static bool is_large(tt_dtype t)
+{
     return t == TT_F64 || t == TT_I64 || t == TT_U64 || t == TT_I32 ||
            t == TT_U32;
 }
 
-static void widen_large(double *dst, const char *src, tt_dtype t, int64_t n) {
+static void widen_large(double *dst, const char *src, tt_dtype t, int64_t n)
+{
     for (int64_t i = 0; i < n; i++) {
         int64_t s8;
         uint64_t u8;
@@ -86,7 +88,8 @@ static void widen_large(double *dst, const char *src, tt_dtype t, int64_t n) {
     }
 }
 
-double *tt_read_double(tt_ctx *ctx, tt_arena *a, const tt_tensor *t) {
+double *tt_read_double(tt_ctx *ctx, tt_arena *a, const tt_tensor *t)
+{
     int64_t n = tt_tensor_count(t);
     double *dst = tt_alloc(ctx, a, n, sizeof *dst, "a tensor");
     if (!dst) return NULL;

@@ -14,21 +14,24 @@
 
 enum { H = 2, D = 12, L = 6, C = 3, W = H * D };
 
-static inline tt_geometry geometry(int64_t frames) {
+static inline tt_geometry geometry(int64_t frames)
+{
     return (tt_geometry){ .layers = 2, .H = H, .D = D, .grid_h = 2,
                           .grid_w = 3, .L = L, .chunk = C, .first_chunk = C,
                           .frames = frames };
 }
 
 static inline tt_policy_options options(const char *name, int64_t K, int64_t S,
-                                        int64_t R) {
+                                        int64_t R)
+{
     tt_policy_options o = tt_policy_defaults(name);
     o.K = K, o.S = S, o.R = R;
     return o;
 }
 
 /* Irregular but reproducible values in about -1..1. */
-static inline void fill(tt_real *x, int64_t n, uint32_t seed) {
+static inline void fill(tt_real *x, int64_t n, uint32_t seed)
+{
     uint32_t s = seed * 2654435761u + 12345u;
     for (int64_t i = 0; i < n; i++) {
         s = s * 1664525u + 1013904223u;
@@ -43,7 +46,8 @@ typedef struct seen {
 } seen;
 
 static inline void run_pass_as(tt_ctx *ctx, tt_cache *c, seen *out,
-                               tt_pass p, bool begins) {
+                               tt_pass p, bool begins)
+{
     if (begins) tt_cache_begin_chunk(ctx, c, &p);
     for (int64_t l = 0; l < 2; l++) {
         static tt_real q[C * L * W], k[C * L * W], v[C * L * W];
@@ -66,7 +70,8 @@ static inline void run_pass_as(tt_ctx *ctx, tt_cache *c, seen *out,
 }
 
 static inline void run_pass(tt_ctx *ctx, tt_cache *c, seen *out, int64_t start,
-                            int64_t f, int step, bool context) {
+                            int64_t f, int step, bool context)
+{
     const tt_pass p = { .start = start, .frames = f, .chunk = start / C,
                         .step = step, .context = context };
     run_pass_as(ctx, c, out, p, step == 0);
@@ -74,14 +79,16 @@ static inline void run_pass(tt_ctx *ctx, tt_cache *c, seen *out, int64_t start,
 
 /* Two noisy passes and the clean one. */
 static inline void run_chunk(tt_ctx *ctx, tt_cache *c, seen *out,
-                             int64_t start) {
+                             int64_t start)
+{
     for (int step = 0; step < 3; step++)
         run_pass(ctx, c, out, start, C, step, step == 2);
 }
 
 /* The same for the first chunk of a scene. */
 static inline void run_scene(tt_ctx *ctx, tt_cache *c, seen *out, int64_t start,
-                             bool cut) {
+                             bool cut)
+{
     for (int step = 0; step < 3; step++)
         run_pass_as(ctx, c, out, (tt_pass){ .start = start, .frames = C,
             .chunk = start / C, .step = step, .context = step == 2,
@@ -91,7 +98,8 @@ static inline void run_scene(tt_ctx *ctx, tt_cache *c, seen *out, int64_t start,
 /* Values of a frame's keys (1) or values (2) in a layer, as its pass `step`
  * wrote them. */
 static inline void fill_frame(tt_real *out, int64_t frame, int step, int layer,
-                              int what) {
+                              int what)
+{
     static tt_real chunk[C * L * W];
     const int64_t start = frame / C * C;
     fill(chunk, C * L * W,
@@ -100,7 +108,8 @@ static inline void fill_frame(tt_real *out, int64_t frame, int step, int layer,
 }
 
 static inline tt_cache *open_cache(tt_ctx *ctx, tt_policy_options o,
-                                   int64_t frames) {
+                                   int64_t frames)
+{
     const tt_geometry g = geometry(frames);
     tt_cache *c;
     if (!expect_ok(tt_cache_open(ctx, &c, NULL, &o, &g), o.name)) return NULL;
@@ -108,7 +117,8 @@ static inline tt_cache *open_cache(tt_ctx *ctx, tt_policy_options o,
 }
 
 /* Source frame of every frame slot, read from a layer's metadata. */
-static inline bool frames_are(const tt_layer *y, const int *want, int n) {
+static inline bool frames_are(const tt_layer *y, const int *want, int n)
+{
     for (int f = 0; f < n; f++)
         for (int t = 0; t < L; t++)
             if (y->src_frame[f * L + t] != want[f] ||

@@ -6,7 +6,8 @@
  * P <= M) and 11 edits (constant channels, no pool, tau 0 and 1). */
 #include "tests/cases.h"
 
-int main(void) {
+int main(void)
+{
     tt_ctx *ctx = test_begin("cache/cases");
     /* With P <= M nothing is scored: exactly zero. */
     const case_rule zero[] = { { "g01.score", 1e-30, 0, 0 },

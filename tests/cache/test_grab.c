@@ -12,7 +12,8 @@
 
 enum { P = 7, M = 4, L = 5, H = 3, D = 8, W = H * D, T = 15 };
 
-static void fill(tt_real *x, int n, uint32_t s) {
+static void fill(tt_real *x, int n, uint32_t s)
+{
     for (int i = 0; i < n; i++) {
         s = s * 1664525u + 1013904223u;
         x[i] = (tt_real)((double)s / 2147483648.0 - 1);
@@ -21,7 +22,8 @@ static void fill(tt_real *x, int n, uint32_t s) {
 
 /* The official definition: the mean of all logits, query by query, key by key.
  * The identity must agree to double rounding. */
-static void check_identity(tt_ctx *ctx) {
+static void check_identity(tt_ctx *ctx)
+{
     static tt_real q[T * W], k[P * L * W];
     static double qbar[W];
     double want[P], sum = 0, margin;
@@ -67,7 +69,8 @@ static void check_identity(tt_ctx *ctx) {
 }
 
 /* Equal scores: the older candidate stays. */
-static void check_ties(tt_ctx *ctx) {
+static void check_ties(tt_ctx *ctx)
+{
     const uint8_t want[6] = { 0, 1, 1, 0, 1, 0 };
     double score[6] = { 0.25, 0.5, 0.5, 0.25, 0.75, 0.5 }, margin;
     int64_t index[6] = { 0 };
@@ -86,7 +89,8 @@ static void check_ties(tt_ctx *ctx) {
 
 /* The edit is affine per channel and moves mean and deviation as stated:
  * mean = (1-tau) mu_x + tau mu_T, sd = (1-tau) sd_x + tau sd_T. */
-static void check_edit(tt_ctx *ctx, double tau) {
+static void check_edit(tt_ctx *ctx, double tau)
+{
     enum { N = 40, NT = 90 };
     static tt_real x[N * W], t[NT * W];
     tame_stats before, after, trusted;
@@ -109,7 +113,8 @@ static void check_edit(tt_ctx *ctx, double tau) {
     }
 }
 
-int main(void) {
+int main(void)
+{
     tt_ctx *ctx = test_begin("cache/grab");
     check_identity(ctx);
     check_ties(ctx);

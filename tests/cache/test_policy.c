@@ -10,7 +10,8 @@
 
 /* ---- options ------------------------------------------------------------- */
 
-static void refused(tt_ctx *ctx, const char *why, tt_policy_options o) {
+static void refused(tt_ctx *ctx, const char *why, tt_policy_options o)
+{
     const tt_geometry g = geometry(48);
     tt_cache *c = NULL;
     const tt_status s = tt_cache_open(ctx, &c, NULL, &o, &g);
@@ -18,11 +19,13 @@ static void refused(tt_ctx *ctx, const char *why, tt_policy_options o) {
     expect_status(s, TT_EINVAL, why);
 }
 
-static void keep_last(void *user, const char *sentence) {
+static void keep_last(void *user, const char *sentence)
+{
     strncpy(user, sentence, 400);
 }
 
-static void check_options(tt_ctx *ctx) {
+static void check_options(tt_ctx *ctx)
+{
     tt_policy_options o = tt_policy_defaults("tether");
     expect(o.K == 21 && o.S == 3 && o.R == 4 && o.M == -1 && o.alpha == 0.35 &&
            o.tau == 0.35 && o.temperature == 1 && o.pool == TT_POOL_CHUNK,
@@ -90,7 +93,8 @@ static void check_options(tt_ctx *ctx) {
 /* ---- windows ------------------------------------------------------------- */
 
 /* Until the first eviction all policies read the same bits. */
-static void check_same_start(tt_ctx *ctx) {
+static void check_same_start(tt_ctx *ctx)
+{
     static seen a, b, d;
     tt_cache *full = open_cache(ctx, tt_policy_defaults("full"), 30);
     tt_cache *fifo = open_cache(ctx, options("fifo", 9, 2, 0), 30);
@@ -122,7 +126,8 @@ static void check_same_start(tt_ctx *ctx) {
 }
 
 /* The table "worked positions" of the policies' spec: fifo K 6, S 1. */
-static void check_fifo_frames(tt_ctx *ctx) {
+static void check_fifo_frames(tt_ctx *ctx)
+{
     static seen a;
     static const int want[5][6] = { { 0, 1, 2 }, { 0, 1, 2, 3, 4, 5 },
                                     { 0, 4, 5, 6, 7, 8 },
@@ -139,7 +144,8 @@ static void check_fifo_frames(tt_ctx *ctx) {
 
 /* Two calls with the same input leave the same cache; a new video starts from
  * zeros. */
-static void check_rewrite(tt_ctx *ctx, const char *name) {
+static void check_rewrite(tt_ctx *ctx, const char *name)
+{
     static seen a, b;
     tt_policy_options o = options(name, 9, 2, 4);
     tt_cache *c = open_cache(ctx, o, 30);
@@ -168,7 +174,8 @@ static void check_rewrite(tt_ctx *ctx, const char *name) {
 
 /* ---- TetherCache --------------------------------------------------------- */
 
-static void check_tether_counts(tt_ctx *ctx) {
+static void check_tether_counts(tt_ctx *ctx)
+{
     static seen a;
     tt_cache *c = open_cache(ctx, options("tether", 9, 2, 4), 60);
     for (int64_t s = 0; s < 60; s += C) {
@@ -200,7 +207,8 @@ static void check_tether_counts(tt_ctx *ctx) {
 /* tau 0 edits nothing: every member's values are bits of a written frame. With
  * tau those of admitted members are not; founding members (frames 2, 3, 4)
  * were never edited. */
-static void check_tau(tt_ctx *ctx, double tau) {
+static void check_tau(tt_ctx *ctx, double tau)
+{
     static seen a;
     static tt_real v[C * L * W];
     tt_policy_options o = options("tether", 9, 2, 4);
@@ -227,7 +235,8 @@ static void check_tau(tt_ctx *ctx, double tau) {
 }
 
 /* Without memory: sink and recent frames, block-relative. */
-static void check_no_memory(tt_ctx *ctx) {
+static void check_no_memory(tt_ctx *ctx)
+{
     static seen a, b;
     static const int want[7] = { 0, 1, 2, 11, 12, 13, 14 };
     tt_policy_options o = options("tether", 7, 3, 4);
@@ -251,7 +260,8 @@ static void check_no_memory(tt_ctx *ctx) {
 }
 
 /* Frame f of a view's values holds what pass `step` wrote for `frame`. */
-static bool holds(const seen *a, int64_t f, int64_t frame, int step) {
+static bool holds(const seen *a, int64_t f, int64_t frame, int step)
+{
     static tt_real want[L * W];
     fill_frame(want, frame, step, 1, 2);
     return !memcmp(a->v + f * L * W, want, sizeof want);
@@ -260,7 +270,8 @@ static bool holds(const seen *a, int64_t f, int64_t frame, int step) {
 /* Every pass of a chunk attends to sink, memory, recent frames and itself,
  * though the evicted frames have the chunk's slots between two passes; and
  * these come out as they went in. */
-static void check_exchange(tt_ctx *ctx) {
+static void check_exchange(tt_ctx *ctx)
+{
     static seen a;
     tt_policy_options o = options("tether", 9, 2, 4);
     o.tau = 0;                                   /* members are as written */
@@ -291,7 +302,8 @@ static void check_exchange(tt_ctx *ctx) {
 /* Given latents under another context noise: one pass that commits nothing.
  * The chunk stays, whom it pushed out is forgotten. A chunk that never ends is
  * refused. */
-static void check_last(tt_ctx *ctx) {
+static void check_last(tt_ctx *ctx)
+{
     static seen a;
     static const int want[9] = { 0, 1, 2, 3, 4, 14, 15, 16, 17 };
     tt_cache *c = open_cache(ctx, options("tether", 9, 2, 4), 60);
@@ -325,7 +337,8 @@ typedef struct listener {
     int64_t rounds;
 } listener;
 
-static void on_grab(void *user, const tt_grab_record *g) {
+static void on_grab(void *user, const tt_grab_record *g)
+{
     listener *l = user;
     double sum = 0;
     int64_t kept = 0;
@@ -339,7 +352,8 @@ static void on_grab(void *user, const tt_grab_record *g) {
     l->rounds++;
 }
 
-static void check_records(tt_ctx *ctx, tt_pool pool) {
+static void check_records(tt_ctx *ctx, tt_pool pool)
+{
     static seen a;
     listener l = { 0 };
     tt_policy_options o = options("tether", 9, 2, 4);
@@ -355,7 +369,8 @@ static void check_records(tt_ctx *ctx, tt_pool pool) {
 }
 
 /* NaN in the keys is refused at the first admission, not spread. */
-static void check_nan(tt_ctx *ctx) {
+static void check_nan(tt_ctx *ctx)
+{
     static seen a;
     tt_cache *c = open_cache(ctx, options("tether", 9, 2, 4), 60);
     for (int64_t s = 0; s < 9; s += C) run_chunk(ctx, c, &a, s);
@@ -370,20 +385,24 @@ static void check_nan(tt_ctx *ctx) {
 /* Newest chunk first, then one sink frame far away: two segments, one with
  * positions per token. Written with policy.h alone. */
 static tt_status odd_check(tt_ctx *ctx, tt_policy_options *o,
-                           const tt_geometry *g) {
+                           const tt_geometry *g)
+{
     (void)ctx, (void)o, (void)g;
     return TT_OK;
 }
-static int64_t odd_slots(const tt_policy_options *o, const tt_geometry *g) {
+static int64_t odd_slots(const tt_policy_options *o, const tt_geometry *g)
+{
     (void)o;
     return 4 * g->L;
 }
-static int64_t odd_positions(const tt_policy_options *o, const tt_geometry *g) {
+static int64_t odd_positions(const tt_policy_options *o, const tt_geometry *g)
+{
     (void)o;
     return g->frames + 50;
 }
 static void odd_write(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                      const tt_real *q, const tt_real *k, const tt_real *v) {
+                      const tt_real *q, const tt_real *k, const tt_real *v)
+{
     (void)ctx, (void)q;
     if (p->start + p->frames > y->seen)
         tt_layer_roll(y, y->geo->L, p->frames * y->geo->L);
@@ -392,7 +411,8 @@ static void odd_write(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     for (int64_t i = 0; i < y->geo->L; i++) y->tpos[i] = 47;
 }
 static void odd_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                     tt_plan *out) {
+                     tt_plan *out)
+{
     const int64_t n = p->frames * y->geo->L;
     (void)ctx;
     out->nsegments = 2;
@@ -405,7 +425,8 @@ static const tt_policy_class odd = {
     .write = odd_write, .plan = odd_plan, .positions = odd_positions,
 };
 
-static void check_outside_policy(tt_ctx *ctx) {
+static void check_outside_policy(tt_ctx *ctx)
+{
     static seen a;
     static tt_real k[C * L * W], want[C * L * W];
     const tt_geometry g = geometry(30);
@@ -429,7 +450,8 @@ static void check_outside_policy(tt_ctx *ctx) {
     tt_cache_close(c);
 }
 
-int main(void) {
+int main(void)
+{
     tt_ctx *ctx = test_begin("cache/policy");
     check_options(ctx);
     check_same_start(ctx);

@@ -12,7 +12,8 @@
 
 /* The plan of layer 0 for a pass of the chunk at `start`. */
 static tt_plan plan_at(tt_ctx *ctx, tt_cache *c, int64_t start, int step,
-                       bool cut) {
+                       bool cut)
+{
     tt_plan plan = { 0 };
     const tt_pass p = { .start = start, .frames = C, .chunk = start / C,
                         .step = step, .cut = cut };
@@ -22,7 +23,8 @@ static tt_plan plan_at(tt_ctx *ctx, tt_cache *c, int64_t start, int step,
 
 /* Frame position of every live frame slot, as planned; n of them. */
 static bool positions_are(tt_cache *c, const tt_plan *plan, const int *want,
-                          int n) {
+                          int n)
+{
     const tt_layer *y = tt_cache_layer(c, 0);
     int f = 0;
     for (int i = 0; i < plan->nsegments; i++)
@@ -44,7 +46,8 @@ typedef struct row {
 } row;
 
 static void check_rows(tt_ctx *ctx, tt_policy_options o, const row *rows,
-                       int nrows) {
+                       int nrows)
+{
     static seen a;
     tt_cache *c = open_cache(ctx, o, 60);
     for (int i = 0; c && i < nrows; i++) {
@@ -62,7 +65,8 @@ static void check_rows(tt_ctx *ctx, tt_policy_options o, const row *rows,
     tt_cache_close(c);
 }
 
-static void check_worked_positions(tt_ctx *ctx) {
+static void check_worked_positions(tt_ctx *ctx)
+{
     static const row infinity[] = {
         { 3, { 0, 1, 2 }, { 0, 1, 2 }, 0 },
         { 6, { 0, 1, 2, 3, 4, 5 }, { 0, 1, 2, 3, 4, 5 }, 3 },
@@ -97,7 +101,8 @@ static void check_worked_positions(tt_ctx *ctx) {
 
 /* With K not a multiple of the chunk the evicting pass stands elsewhere than
  * the later ones of its chunk. */
-static void check_query_rule(tt_ctx *ctx) {
+static void check_query_rule(tt_ctx *ctx)
+{
     static seen a;
     tt_cache *c = open_cache(ctx, options("infinity", 7, 1, 0), 60);
     run_chunk(ctx, c, &a, 0);
@@ -111,7 +116,8 @@ static void check_query_rule(tt_ctx *ctx) {
     tt_cache_close(c);
 }
 
-static tt_cache *open_scenes(tt_ctx *ctx, int64_t K, int64_t S) {
+static tt_cache *open_scenes(tt_ctx *ctx, int64_t K, int64_t S)
+{
     const tt_policy_options o = options("infinity", K, S, 0);
     tt_geometry g = geometry(60);
     tt_cache *c = NULL;
@@ -126,7 +132,8 @@ typedef struct flush_model {
     int slot[16], len, K, S;
 } flush_model;
 
-static void model_chunk(flush_model *m, int start, bool scene) {
+static void model_chunk(flush_model *m, int start, bool scene)
+{
     if (scene) {
         m->slot[1] = m->slot[m->K - 2];
         m->slot[2] = m->slot[m->K - 1];
@@ -143,7 +150,8 @@ static void model_chunk(flush_model *m, int start, bool scene) {
 
 /* Every slot of the buffer, live or stale, holds what the model says: source,
  * keys and values. */
-static bool model_holds(const flush_model *m, const tt_layer *y, int layer) {
+static bool model_holds(const flush_model *m, const tt_layer *y, int layer)
+{
     static tt_real k[L * W], v[L * W];
     bool ok = y->len == m->len * L;
     for (int f = 0; f < m->K && ok; f++) {
@@ -160,7 +168,8 @@ static bool model_holds(const flush_model *m, const tt_layer *y, int layer) {
 
 /* Scenes in random places, several lengths: each chunk the cache is what the
  * model says. */
-static void check_flush_model(tt_ctx *ctx) {
+static void check_flush_model(tt_ctx *ctx)
+{
     static seen a;
     uint32_t seed = 5;
     for (int K = 6; K <= 13; K++)
@@ -183,7 +192,8 @@ static void check_flush_model(tt_ctx *ctx) {
         }
 }
 
-static void check_flush(tt_ctx *ctx) {
+static void check_flush(tt_ctx *ctx)
+{
     static seen a;
     tt_cache *c = open_scenes(ctx, 9, 2);
     for (int64_t s = 0; s < 12; s += C) run_chunk(ctx, c, &a, s);
@@ -227,7 +237,8 @@ static void check_flush(tt_ctx *ctx) {
 }
 
 /* S = 0 behind its switch: frame slot 0 is read as it is, frame 0 is not. */
-static void check_raw_slot0(tt_ctx *ctx) {
+static void check_raw_slot0(tt_ctx *ctx)
+{
     static seen a;
     tt_real want[L * W];
     tt_policy_options o = options("infinity", 6, 0, 0);
@@ -255,7 +266,8 @@ static void check_raw_slot0(tt_ctx *ctx) {
 /* ---- memrope ------------------------------------------------------------- */
 
 /* Mean of frames [first, first + C) of layer 0 per channel, or per position. */
-static void mean_of(double *out, int64_t first, int what, bool positions) {
+static void mean_of(double *out, int64_t first, int what, bool positions)
+{
     tt_real x[L * W];
     for (int i = 0; i < L * W; i++) out[i] = 0;
     for (int f = 0; f < C; f++) {
@@ -268,7 +280,8 @@ static void mean_of(double *out, int64_t first, int what, bool positions) {
     }
 }
 
-static double apart(const tt_real *a, const double *b) {
+static double apart(const tt_real *a, const double *b)
+{
     double worst = 0;
     for (int i = 0; i < L * W; i++)
         if (!(fabs((double)a[i] - b[i]) <= worst))
@@ -277,7 +290,8 @@ static double apart(const tt_real *a, const double *b) {
 }
 
 /* First frames 5-7 are evicted, then 8-10 (K 12, S 3). */
-static void check_averages(tt_ctx *ctx, bool adaptive) {
+static void check_averages(tt_ctx *ctx, bool adaptive)
+{
     static seen a;
     static double m1[L * W], m2[L * W], v1[L * W], v2[L * W], want[L * W];
     tt_policy_options o = tt_policy_defaults("memrope");
@@ -334,7 +348,8 @@ typedef struct heard {
     bool sound;
 } heard;
 
-static void on_compress(void *user, const tt_compress_record *r) {
+static void on_compress(void *user, const tt_compress_record *r)
+{
     heard *h = user;
     if (r->layer != 0) return;
     double lowest = INFINITY;
@@ -354,14 +369,16 @@ static void on_compress(void *user, const tt_compress_record *r) {
     h->nselected = r->nselected;
 }
 
-static tt_policy_options deep(void) {
+static tt_policy_options deep(void)
+{
     tt_policy_options o = options("deep-forcing", 9, 2, 4);
     o.compress_to = 7;
     o.max_reuse = 2;
     return o;
 }
 
-static void check_compression(tt_ctx *ctx) {
+static void check_compression(tt_ctx *ctx)
+{
     static seen a;
     heard h = { .sound = true };
     tt_cache *c = open_cache(ctx, deep(), 60);
@@ -401,7 +418,8 @@ static void check_compression(tt_ctx *ctx) {
     tt_cache_close(c);
 }
 
-static void check_unify(tt_ctx *ctx) {
+static void check_unify(tt_ctx *ctx)
+{
     static seen a;
     tt_policy_options o = deep();
     o.unify = true;
@@ -416,7 +434,8 @@ static void check_unify(tt_ctx *ctx) {
 }
 
 /* Equal scores: the lower slot. Not finite: refused. */
-static void check_ties(tt_ctx *ctx) {
+static void check_ties(tt_ctx *ctx)
+{
     static tt_real same[C * L * W], q[C * L * W];
     tt_cache *c = open_cache(ctx, deep(), 60);
     tt_layer *y = tt_cache_layer(c, 0);
@@ -439,7 +458,8 @@ static void check_ties(tt_ctx *ctx) {
 /* ---- options ------------------------------------------------------------- */
 
 static void refused(tt_ctx *ctx, const char *word, tt_policy_options o,
-                    int64_t scenes) {
+                    int64_t scenes)
+{
     tt_geometry g = geometry(48);
     tt_cache *c = NULL;
     g.scenes = scenes;
@@ -449,7 +469,8 @@ static void refused(tt_ctx *ctx, const char *word, tt_policy_options o,
     expect_status(s, TT_EINVAL, word);
 }
 
-static void check_refusals(tt_ctx *ctx) {
+static void check_refusals(tt_ctx *ctx)
+{
     tt_policy_options o = options("infinity", 6, 0, 0);
     refused(ctx, "at least 1", o, 0);
     refused(ctx, "S + chunk", options("infinity", 5, 3, 0), 0);
@@ -494,7 +515,8 @@ static void check_refusals(tt_ctx *ctx) {
     }
 }
 
-static void check_defaults(tt_ctx *ctx) {
+static void check_defaults(tt_ctx *ctx)
+{
     (void)ctx;
     const struct { const char *name; int64_t K, S; } want[] = {
         { "infinity", 6, 1 }, { "memrope", 12, 3 }, { "deep-sink", 21, 14 },
@@ -513,7 +535,8 @@ static void check_defaults(tt_ctx *ctx) {
 }
 
 /* Every knob is part of what a run is compared by. */
-static void check_describe(void) {
+static void check_describe(void)
+{
     char base[1024], other[1024];
     const tt_policy_options b = tt_policy_defaults("tether");
     const int n = tt_policy_describe(base, sizeof base, &b);
@@ -537,7 +560,8 @@ static void check_describe(void) {
     }
 }
 
-static void check_presets(void) {
+static void check_presets(void)
+{
     tt_policy_options o = tt_policy_defaults("tether");
     int n = 0;
     for (; tt_policy_preset_at(n); n++)
@@ -557,25 +581,30 @@ static void check_presets(void) {
 /* ---- the smallest policy ------------------------------------------------- */
 
 /* It keeps everything where it is: written with policy.h alone. */
-static tt_status any(tt_ctx *ctx, tt_policy_options *o, const tt_geometry *g) {
+static tt_status any(tt_ctx *ctx, tt_policy_options *o, const tt_geometry *g)
+{
     (void)ctx, (void)o, (void)g;
     return TT_OK;
 }
-static int64_t every_slot(const tt_policy_options *o, const tt_geometry *g) {
+static int64_t every_slot(const tt_policy_options *o, const tt_geometry *g)
+{
     (void)o;
     return g->frames * g->L;
 }
-static int64_t every_frame(const tt_policy_options *o, const tt_geometry *g) {
+static int64_t every_frame(const tt_policy_options *o, const tt_geometry *g)
+{
     (void)o;
     return g->frames;
 }
 static void append(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                   const tt_real *k, const tt_real *v) {
+                   const tt_real *k, const tt_real *v)
+{
     (void)ctx, (void)q;
     tt_layer_append(y, p, 0, k, v);
 }
 static void read_all(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
-                     tt_plan *out) {
+                     tt_plan *out)
+{
     (void)ctx;
     *out = (tt_plan){ 1, { { 0, y->len, 0 } }, p->start };
 }
@@ -584,7 +613,8 @@ static const tt_policy_class nothing = {
     .positions = every_frame, .write = append, .plan = read_all,
 };
 
-static void check_smallest(tt_ctx *ctx) {
+static void check_smallest(tt_ctx *ctx)
+{
     static seen a, b;
     const tt_geometry g = geometry(18);
     const tt_policy_options o = { .name = "ignored" };
@@ -603,7 +633,8 @@ static void check_smallest(tt_ctx *ctx) {
     tt_cache_close(c);
 }
 
-int main(void) {
+int main(void)
+{
     tt_ctx *ctx = test_begin("cache/windows");
     check_worked_positions(ctx);
     check_query_rule(ctx);

@@ -15,12 +15,14 @@ static const char *const rollouts[] = {
 };
 
 /* One reference is expected to warn (a warm-up that misses K). */
-static void count_warning(void *user, const char *sentence) {
+static void count_warning(void *user, const char *sentence)
+{
     (void)sentence;
     ++*(int *)user;
 }
 
-int main(void) {
+int main(void)
+{
     tt_ctx *ctx = test_begin("rollout/cases");
     const case_rule schedule[] = {
         { "warped_shift5_list0", 1e-30, 0, 0 },      /* exactly */

@@ -15,7 +15,8 @@
 #include "rollout/run.h"
 #include "tests/run_case/run_case.h"
 
-static void check_philox(void) {
+static void check_philox(void)
+{
     const uint32_t zero[4] = { 0 }, ones[4] = { ~0u, ~0u, ~0u, ~0u };
     const uint32_t want0[4] = { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c,
                                 0x9b00dbd8 };
@@ -30,7 +31,8 @@ static void check_philox(void) {
 
 /* Elements that differ from the 120-bit values; none by more than one ulp. */
 static void check_tensor(const char *dir, const tt_entry *want,
-                         const tt_entry *got) {
+                         const tt_entry *got)
+{
     if (!expect(want && got, "%s: tensor missing", dir)) return;
     const int64_t n = tt_tensor_count(&want->t);
     int64_t differ = 0, far = 0;
@@ -50,7 +52,8 @@ static void check_tensor(const char *dir, const tt_entry *want,
            want->name, (long long)differ, (long long)n);
 }
 
-static void check_vectors(tt_ctx *ctx, const char *name) {
+static void check_vectors(tt_ctx *ctx, const char *name)
+{
     test_case c;
     char path[128];
     bool unknown;
@@ -78,7 +81,8 @@ static void check_vectors(tt_ctx *ctx, const char *name) {
 #define TN1_HASH \
     "7b30b7cd8683bb6726226055a8e0ff75fe0f7d29f5ebb5ba86bc9fd67821cd2d"
 
-static void check_frozen(void) {
+static void check_frozen(void)
+{
     enum { N = 1 << 16 };
     static float x[N], y[N];
     char hex[65];
@@ -119,7 +123,8 @@ static void check_frozen(void) {
     expect(memcmp(x, y, 32) != 0, "the stream");
 }
 
-int main(void) {
+int main(void)
+{
     tt_ctx *ctx = test_begin("rollout/noise");
     check_philox();
     check_vectors(ctx, "noise_tn1");

@@ -8,7 +8,8 @@
  * reuse counts, positions, cache ends. */
 #include "tests/cases.h"
 
-int main(void) {
+int main(void)
+{
     static const char *const cases[] = {
         "policy_sf_full", "policy_sf_fifo_k6_s2",
         "policy_inf_k6_s1", "policy_inf_k21_s3", "policy_inf_scenes_k6",

@@ -15,7 +15,8 @@
 enum { CLIP = 9 };               /* frames of a rollout in restart tests */
 
 /* A run that evicts after 9 frames, or after 6 (infinity). */
-static tt_rollout_options evicting(const char *name) {
+static tt_rollout_options evicting(const char *name)
+{
     tt_rollout_options o = options(name, 9, 1);
     if (!strcmp(name, "full")) o.policy = tt_policy_defaults("full");
     if (!strcmp(name, "infinity")) o.policy.K = 6;
@@ -32,19 +33,22 @@ static tt_rollout_options evicting(const char *name) {
     return o;
 }
 
-static size_t all_bytes(const tt_rollout_options *o) {
+static size_t all_bytes(const tt_rollout_options *o)
+{
     return (size_t)((o->initial_frames + o->latents) * o->rollouts * SIZE) *
            sizeof(tt_real);
 }
 
-static const char *state_path(void) {
+static const char *state_path(void)
+{
     static char path[128];
     snprintf(path, sizeof path, "/tmp/tether_policy_%ld", (long)getpid());
     return path;
 }
 
 static void check_same_start(tt_ctx *ctx, const char *name,
-                             const tt_real *full) {
+                             const tt_real *full)
+{
     const tt_rollout_options o = evicting(name);
     const int64_t K = o.policy.K < 0 ? FRAMES : o.policy.K;
     tt_real *got = whole(ctx, &o);
@@ -55,7 +59,8 @@ static void check_same_start(tt_ctx *ctx, const char *name,
     free(got);
 }
 
-static void check_threads(tt_ctx *ctx, const char *name) {
+static void check_threads(tt_ctx *ctx, const char *name)
+{
     const tt_rollout_options o = evicting(name);
     const int threads = ctx->nthreads;
     ctx->nthreads = 1;
@@ -68,7 +73,8 @@ static void check_threads(tt_ctx *ctx, const char *name) {
 }
 
 static void check_resume(tt_ctx *ctx, const tt_rollout_options *o,
-                         int64_t chunks) {
+                         int64_t chunks)
+{
     const char *name = o->policy.name;
     tt_real *want = whole(ctx, o), *got = calloc(1, all_bytes(o));
     tt_rollout *r = start(ctx, o);
@@ -100,25 +106,29 @@ static void check_resume(tt_ctx *ctx, const tt_rollout_options *o,
 
 /* One policy is another's special case. */
 static void check_equal(tt_ctx *ctx, const char *what, tt_rollout_options a,
-                        tt_rollout_options b) {
+                        tt_rollout_options b)
+{
     tt_real *x = whole(ctx, &a), *y = whole(ctx, &b);
     expect_bits(what, x, y, all_bytes(&a));
     free(x), free(y);
 }
 
-static tt_rollout_options eviction(int64_t K, int64_t S) {
+static tt_rollout_options eviction(int64_t K, int64_t S)
+{
     tt_rollout_options o = options("memrope", K, S);
     o.policy.method = TT_MEMROPE_EVICTION;
     return o;
 }
 
-static tt_rollout_options preset(const char *name) {
+static tt_rollout_options preset(const char *name)
+{
     tt_rollout_options o = options("tether", 9, 2);
     expect(tt_policy_apply_preset(&o.policy, name), "preset %s", name);
     return o;
 }
 
-static void check_special_cases(tt_ctx *ctx) {
+static void check_special_cases(tt_ctx *ctx)
+{
     check_equal(ctx, "infinity with one sink is eviction, K 6",
                 options("infinity", 6, 1), eviction(6, 1));
     check_equal(ctx, "infinity with one sink is eviction, K 9",
@@ -150,7 +160,8 @@ static void check_special_cases(tt_ctx *ctx) {
 }
 
 /* ... and options that must change something do. */
-static void check_different(tt_ctx *ctx) {
+static void check_different(tt_ctx *ctx)
+{
     const tt_rollout_options base = evicting("deep-forcing");
     tt_rollout_options o = base;
     tt_real *x = whole(ctx, &base);
@@ -171,14 +182,16 @@ static void check_different(tt_ctx *ctx) {
 static tt_prompt *second;
 
 static void with_scenes(tt_rollout_options *o, const tt_scene *scenes, int n,
-                        const tt_prompt *const *prompts) {
+                        const tt_prompt *const *prompts)
+{
     o->scenes = scenes;
     o->nscenes = n;
     o->prompts = prompts;
     o->nprompts = 2;
 }
 
-static void check_scenes(tt_ctx *ctx, const char *name) {
+static void check_scenes(tt_ctx *ctx, const char *name)
+{
     const tt_prompt *const prompts[] = { prompt, second };
     const tt_scene same[] = { { 0, 0, false } };
     const tt_scene two[] = { { 0, 0, false }, { 4, 1, false } };
@@ -201,7 +214,8 @@ static void check_scenes(tt_ctx *ctx, const char *name) {
 
 /* A flush forgets even when the prompt stays; a cut is one more change, for
  * infinity alone. */
-static void check_flush_and_cut(tt_ctx *ctx) {
+static void check_flush_and_cut(tt_ctx *ctx)
+{
     const tt_prompt *const prompts[] = { prompt, second };
     const tt_scene flush[] = { { 0, 0, false }, { 4, 0, false } };
     const tt_scene cut[] = { { 0, 0, false }, { 4, 0, true } };
@@ -227,7 +241,8 @@ static void check_flush_and_cut(tt_ctx *ctx) {
     check_equal(ctx, "fifo does not flush", o, p);
 }
 
-static void check_scene_options(tt_ctx *ctx) {
+static void check_scene_options(tt_ctx *ctx)
+{
     const tt_prompt *const prompts[] = { prompt, second };
     const struct {
         tt_scene s[2];
@@ -266,7 +281,8 @@ static void check_scene_options(tt_ctx *ctx) {
 
 /* ---- restarts ------------------------------------------------------------ */
 
-static tt_real *random_frames(int64_t n, uint32_t frame) {
+static tt_real *random_frames(int64_t n, uint32_t frame)
+{
     float words[SIZE];
     tt_real *x = calloc((size_t)n * SIZE, sizeof *x);
     for (int64_t f = 0; f < n; f++) {
@@ -277,7 +293,8 @@ static tt_real *random_frames(int64_t n, uint32_t frame) {
 }
 
 /* From files: the noise of given frames is never looked at, start_frame is. */
-static void check_restart_inputs(tt_ctx *ctx) {
+static void check_restart_inputs(tt_ctx *ctx)
+{
     tt_rollout_options o = evicting("causvid");
     const int64_t denoised = CLIP + 2 * (CLIP - 3);
     tt_real *noise = random_frames(3 * CLIP, 0);
@@ -320,7 +337,8 @@ static void check_restart_inputs(tt_ctx *ctx) {
 }
 
 /* A clip after a restart is a clip with the same given frames. */
-static void check_restart_is_given(tt_ctx *ctx) {
+static void check_restart_is_given(tt_ctx *ctx)
+{
     tt_rollout_options o = evicting("causvid");
     o.rollouts = 2;
     tt_real *x = whole(ctx, &o);
@@ -357,7 +375,8 @@ typedef struct frames {
 } frames;
 
 static tt_status keep_frame(void *user, const tt_real *rgb, int64_t height,
-                            int64_t width) {
+                            int64_t width)
+{
     frames *f = user;
     if (f->seen++ == f->wanted)
         memcpy(f->rgb, rgb, (size_t)(3 * height * width) * sizeof *rgb);
@@ -366,7 +385,8 @@ static tt_status keep_frame(void *user, const tt_real *rgb, int64_t height,
 
 /* The frame between two clips: decoded as pixel frame 4(W-1)+1 - (4(o-1)+1) of
  * its clip, clamped, and encoded as a clip of its own. */
-static void check_restart_vae(tt_ctx *ctx) {
+static void check_restart_vae(tt_ctx *ctx)
+{
     static frames f = { .wanted = 4 * (CLIP - 1) + 1 - (4 * 2 + 1) };
     tt_rollout_options o = evicting("causvid");
     tt_weights *w;
@@ -409,7 +429,8 @@ static void check_restart_vae(tt_ctx *ctx) {
     tt_vae_close(vae);
 }
 
-static void check_restart_options(tt_ctx *ctx) {
+static void check_restart_options(tt_ctx *ctx)
+{
     for (int i = 0; i < 7; i++) {
         static const char *const word[] = {
             "multiple of the chunk", "below the 9", "causvid", "given",
@@ -440,12 +461,14 @@ static void check_restart_options(tt_ctx *ctx) {
 
 /* Cuts for other policies and scenes beyond the end are pointed out. */
 static int warnings;
-static void count_warning(void *user, const char *sentence) {
+static void count_warning(void *user, const char *sentence)
+{
     (void)user, (void)sentence;
     warnings++;
 }
 
-static void check_warnings(tt_ctx *ctx) {
+static void check_warnings(tt_ctx *ctx)
+{
     const tt_prompt *const prompts[] = { prompt, second };
     const tt_scene late[] = { { 0, 0, false }, { 40, 1, false } };
     const tt_scene cut[] = { { 0, 0, false }, { 4, 1, true } };
@@ -461,7 +484,8 @@ static void check_warnings(tt_ctx *ctx) {
     ctx->warn = warn;
 }
 
-int main(void) {
+int main(void)
+{
     static tt_real text[24 * 48];
     tt_ctx *ctx = test_begin("rollout/policy_runs");
     load(ctx);

@@ -10,7 +10,8 @@
 #include "rollout/run.h"
 #include "tests/rollout/tiny.h"
 
-static void check_same_start(tt_ctx *ctx) {
+static void check_same_start(tt_ctx *ctx)
+{
     tt_rollout_options o = options("full", -1, 0);
     tt_real *full = whole(ctx, &o);
     o = options("fifo", 9, 2);
@@ -33,12 +34,14 @@ static void check_same_start(tt_ctx *ctx) {
 }
 
 static void ignore_tap(void *user, const char *path, tt_dtype dtype, int rank,
-                       const int64_t *dim, const void *data) {
+                       const int64_t *dim, const void *data)
+{
     (void)path, (void)dtype, (void)rank, (void)dim, (void)data;
     ++*(int *)user;
 }
 
-static void check_threads_and_tap(tt_ctx *ctx) {
+static void check_threads_and_tap(tt_ctx *ctx)
+{
     const tt_rollout_options o = options("tether", 9, 2);
     const int threads = ctx->nthreads;
     ctx->nthreads = 1;
@@ -58,7 +61,8 @@ static void check_threads_and_tap(tt_ctx *ctx) {
 }
 
 /* Noise of seed 11 in the official order: chunk, then step, then frame. */
-static void official_noise(tt_real *noise, tt_real *re, int n) {
+static void official_noise(tt_real *noise, tt_real *re, int n)
+{
     float words[SIZE];
     for (int f = 0; f < n; f++)
         for (int j = 0; j < 4; j++) {
@@ -70,7 +74,8 @@ static void official_noise(tt_real *noise, tt_real *re, int n) {
 }
 
 /* Noise from a file in the official order is the generator's own. */
-static void check_noise_file(tt_ctx *ctx) {
+static void check_noise_file(tt_ctx *ctx)
+{
     tt_rollout_options o = options("fifo", 9, 2);
     tt_real *want = whole(ctx, &o);
     tt_real *noise = calloc(FRAMES * SIZE, sizeof *noise);
@@ -86,14 +91,16 @@ static void check_noise_file(tt_ctx *ctx) {
 
 /* ---- going on ------------------------------------------------------------ */
 
-static const char *state_path(void) {
+static const char *state_path(void)
+{
     static char path[128];
     snprintf(path, sizeof path, "/tmp/tether_state_%ld", (long)getpid());
     return path;
 }
 
 static void check_resume(tt_ctx *ctx, const tt_rollout_options *o,
-                         int64_t chunks) {
+                         int64_t chunks)
+{
     tt_real *want = whole(ctx, o), *got = calloc(FRAMES * SIZE, sizeof *got);
     tt_rollout *r = start(ctx, o);
     const int64_t n = go(ctx, r, got, chunks);
@@ -118,7 +125,8 @@ static void check_resume(tt_ctx *ctx, const tt_rollout_options *o,
 }
 
 static void refused(tt_ctx *ctx, const char *what, const tt_rollout_options *o,
-                    tt_status want, const char *word) {
+                    tt_status want, const char *word)
+{
     tt_rollout *r = start(ctx, o);
     const tt_status s = tt_rollout_restore(ctx, r, state_path());
     expect(strstr(tt_message(ctx), word) != NULL, "%s: \"%s\" lacks \"%s\"",
@@ -128,7 +136,8 @@ static void refused(tt_ctx *ctx, const char *what, const tt_rollout_options *o,
     tt_rollout_close(r);
 }
 
-static void check_refused_states(tt_ctx *ctx) {
+static void check_refused_states(tt_ctx *ctx)
+{
     tt_rollout_options o = options("tether", 9, 2);
     o.origin = "a prompt";
     static tt_real buf[FRAMES * SIZE];
@@ -264,7 +273,8 @@ static void check_impossible_states(tt_ctx *ctx)
 
 /* Given chunks beyond K are scored like any other when the clean pass runs at
  * t = 0, as theirs does; with another context noise they are only cached. */
-static void check_given_scores(tt_ctx *ctx, int64_t context_noise) {
+static void check_given_scores(tt_ctx *ctx, int64_t context_noise)
+{
     static tt_real given[15 * SIZE], buf[FRAMES * SIZE];
     for (int i = 0; i < 15 * SIZE; i++) given[i] = (tt_real)(i % 83) / 41 - 1;
     tt_rollout_options o = options("tether", 9, 2);
@@ -290,7 +300,8 @@ static void check_given_scores(tt_ctx *ctx, int64_t context_noise) {
 
 /* Extending a video: the given frames come back, and the generated ones count
  * from 0 in the noise. */
-static void check_given(tt_ctx *ctx) {
+static void check_given(tt_ctx *ctx)
+{
     static tt_real given[6 * SIZE];
     for (int i = 0; i < 6 * SIZE; i++) given[i] = (tt_real)(i % 89) / 44 - 1;
     tt_rollout_options o = options("tether", 9, 2);
@@ -316,11 +327,13 @@ static void check_given(tt_ctx *ctx) {
     free(out);
 }
 
-static void stop_after(void *user, const tt_progress *p) {
+static void stop_after(void *user, const tt_progress *p)
+{
     if (p->chunk == 4 && p->step == 2) *(volatile int *)user = 1;
 }
 
-static void check_interrupt(tt_ctx *ctx) {
+static void check_interrupt(tt_ctx *ctx)
+{
     const tt_rollout_options o = options("tether", 9, 2);
     volatile int stop = 0;
     static tt_real buf[FRAMES * SIZE];
@@ -345,7 +358,8 @@ static void check_interrupt(tt_ctx *ctx) {
     free(want);
 }
 
-static void impossible(tt_ctx *ctx, tt_rollout_options o, const char *word) {
+static void impossible(tt_ctx *ctx, tt_rollout_options o, const char *word)
+{
     tt_rollout *r;
     const tt_status s = tt_rollout_open(ctx, &r, model, prompt, &o);
     expect(r == NULL && strstr(tt_message(ctx), word), "\"%s\" lacks \"%s\"",
@@ -354,7 +368,8 @@ static void impossible(tt_ctx *ctx, tt_rollout_options o, const char *word) {
     expect(tt_rollout_bytes(model, &o) == -1, "no size: %s", word);
 }
 
-static void check_lengths(tt_ctx *ctx) {
+static void check_lengths(tt_ctx *ctx)
+{
     tt_rollout_options o = options("fifo", 9, 2);
     expect(tt_rollout_bytes(model, &o) > 3 * 2 * 9 * 6 * 80 * 4, "bytes");
     o.latents = 20;
@@ -382,7 +397,8 @@ static void check_lengths(tt_ctx *ctx) {
     impossible(ctx, o, "21 and 24");
 }
 
-int main(void) {
+int main(void)
+{
     tt_ctx *ctx = test_begin("rollout/rollout");
     load(ctx);
     check_same_start(ctx);

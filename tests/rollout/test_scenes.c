@@ -13,7 +13,8 @@
 
 /* "0:A 4:B 7#:C" for scenes that begin with chunks 0, 4 and 7, the last with a
  * cut. */
-static void show(char *buf, size_t n, const tt_scenes *s) {
+static void show(char *buf, size_t n, const tt_scenes *s)
+{
     size_t at = 0;
     buf[0] = 0;
     for (int i = 0; i < s->n && at < n; i++)
@@ -24,13 +25,15 @@ static void show(char *buf, size_t n, const tt_scenes *s) {
 }
 
 static int warnings;
-static void count_warning(void *user, const char *sentence) {
+static void count_warning(void *user, const char *sentence)
+{
     (void)user, (void)sentence;
     warnings++;
 }
 
 static void parses(tt_ctx *ctx, const char *text, int64_t chunk,
-                   tt_cut_rule rule, int warned, const char *want) {
+                   tt_cut_rule rule, int warned, const char *want)
+{
     tt_arena a = { 0 };
     tt_scenes s;
     char got[256];
@@ -45,7 +48,8 @@ static void parses(tt_ctx *ctx, const char *text, int64_t chunk,
     tt_arena_free(&a);
 }
 
-static void refused(tt_ctx *ctx, const char *text, const char *word) {
+static void refused(tt_ctx *ctx, const char *text, const char *word)
+{
     tt_arena a = { 0 };
     tt_scenes s;
     const tt_status got = tt_scenes_parse(ctx, &a, &s, text, 3,
@@ -56,7 +60,8 @@ static void refused(tt_ctx *ctx, const char *text, const char *word) {
     tt_arena_free(&a);
 }
 
-static void check_lists(tt_ctx *ctx) {
+static void check_lists(tt_ctx *ctx)
+{
     const tt_cut_rule code = TT_CUT_OFFICIAL, readme = TT_CUT_README;
     parses(ctx, "A", 3, code, 0, "0:A");
     parses(ctx, "A[3s] | B[2.3s#] | C[2.3s]", 3, code, 0, "0:A 4:B 7#:C");
@@ -89,7 +94,8 @@ static void check_lists(tt_ctx *ctx) {
 }
 
 static void schedule(tt_ctx *ctx, const char *text, const char *want,
-                     const char *word) {
+                     const char *word)
+{
     tt_arena a = { 0 };
     tt_scenes s;
     char got[256];
@@ -107,7 +113,8 @@ static void schedule(tt_ctx *ctx, const char *text, const char *want,
     tt_arena_free(&a);
 }
 
-int main(void) {
+int main(void)
+{
     tt_ctx *ctx = test_begin("rollout/scenes");
     ctx->warn = count_warning;
     check_lists(ctx);

@@ -9,18 +9,21 @@
 #include "tether/rollout.h"
 
 static tt_status init(tt_ctx *ctx, tt_schedule *s, double shift, int n,
-                      const double *list, bool warp, int64_t context) {
+                      const double *list, bool warp, int64_t context)
+{
     return tt_schedule_init(ctx, s, shift, list, n, warp, context);
 }
 #define LIST(...) (int)(sizeof((double[]){ __VA_ARGS__ }) / sizeof(double)), \
                   (const double[]){ __VA_ARGS__ }
 
-static void refused(tt_ctx *ctx, const char *why, tt_status s) {
+static void refused(tt_ctx *ctx, const char *why, tt_status s)
+{
     expect(strlen(tt_message(ctx)) > 0, "%s: no sentence", why);
     expect_status(s, TT_EINVAL, why);
 }
 
-int main(void) {
+int main(void)
+{
     tt_ctx *ctx = test_begin("rollout/schedule");
     tt_schedule s;
 

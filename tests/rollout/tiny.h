@@ -18,7 +18,8 @@ enum { C = 16, HH = 4, WW = 6, SIZE = C * HH * WW, FRAMES = 24 };
 static tt_dit *model;
 static tt_prompt *prompt;
 
-static inline void load(tt_ctx *ctx) {
+static inline void load(tt_ctx *ctx)
+{
     static tt_real text[24 * 48];
     tt_weights *w;
     for (int i = 0; i < 24 * 48; i++)
@@ -31,7 +32,8 @@ static inline void load(tt_ctx *ctx) {
 }
 
 static inline tt_rollout_options options(const char *policy, int64_t K,
-                                         int64_t S) {
+                                         int64_t S)
+{
     tt_rollout_options o = tt_rollout_defaults();
     o.latents = FRAMES;
     o.h = HH;
@@ -43,7 +45,8 @@ static inline tt_rollout_options options(const char *policy, int64_t K,
     return o;
 }
 
-static inline tt_rollout *start(tt_ctx *ctx, const tt_rollout_options *o) {
+static inline tt_rollout *start(tt_ctx *ctx, const tt_rollout_options *o)
+{
     tt_rollout *r = NULL;
     if (!expect_ok(tt_rollout_open(ctx, &r, model, prompt, o), "open"))
         exit(1);
@@ -52,7 +55,8 @@ static inline tt_rollout *start(tt_ctx *ctx, const tt_rollout_options *o) {
 
 /* Run up to `chunks` more chunks into out; frames written. */
 static inline int64_t go(tt_ctx *ctx, tt_rollout *r, tt_real *out,
-                         int64_t chunks) {
+                         int64_t chunks)
+{
     const tt_real *x;
     int64_t f, done = 0;
     while (chunks-- > 0 && tt_rollout_next(ctx, r, &x, &f) == TT_OK) {
@@ -64,7 +68,8 @@ static inline int64_t go(tt_ctx *ctx, tt_rollout *r, tt_real *out,
 }
 
 /* The latents of all rollouts; room for FRAMES at least. */
-static inline tt_real *whole(tt_ctx *ctx, const tt_rollout_options *o) {
+static inline tt_real *whole(tt_ctx *ctx, const tt_rollout_options *o)
+{
     const int64_t all = (o->initial_frames + o->latents) * o->rollouts;
     tt_real *out = calloc((size_t)(all > FRAMES ? all : FRAMES) * SIZE,
                           sizeof *out);

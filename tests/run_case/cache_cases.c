@@ -25,14 +25,16 @@ typedef struct unit {
 } unit;
 
 /* Input `id`.`name` (id may be ""), NULL and no failure when absent. */
-static const tt_tensor *find(const unit *u, const char *id, const char *name) {
+static const tt_tensor *find(const unit *u, const char *id, const char *name)
+{
     char full[128];
     snprintf(full, sizeof full, "%s%s%s", id, *id ? "." : "", name);
     const tt_entry *e = tt_file_find(u->inputs, full);
     return e ? &e->t : NULL;
 }
 
-static tt_real *read_real(unit *u, const tt_tensor *t, const char *name) {
+static tt_real *read_real(unit *u, const tt_tensor *t, const char *name)
+{
     if (!t) {
         tt_fail(u->ctx, TT_ESHAPE, "the case has no input %s", name);
         return NULL;
@@ -41,7 +43,8 @@ static tt_real *read_real(unit *u, const tt_tensor *t, const char *name) {
 }
 
 static void put(unit *u, const char *id, const char *name, tt_dtype dtype,
-                int rank, const int64_t *dim, const void *data) {
+                int rank, const int64_t *dim, const void *data)
+{
     char full[128];
     snprintf(full, sizeof full, "%s%s%s", id, *id ? "." : "", name);
     if (!u->ctx->status) tt_st_add(u->out, full, dtype, rank, dim, data);
@@ -49,7 +52,8 @@ static void put(unit *u, const char *id, const char *name, tt_dtype dtype,
 
 /* A double array in the compute type. */
 static void put_double(unit *u, const char *id, const char *name,
-                       const double *x, int64_t n) {
+                       const double *x, int64_t n)
+{
     tt_real *y = tt_alloc(u->ctx, &u->arena, n, sizeof *y, "a result");
     for (int64_t i = 0; y && i < n; i++) y[i] = (tt_real)x[i];
     put(u, id, name, REAL_TYPE, 1, &n, y);
@@ -57,7 +61,8 @@ static void put_double(unit *u, const char *id, const char *name,
 
 /* ---- GRAB ---------------------------------------------------------------- */
 
-static void grab_case(unit *u, const tt_json *sub) {
+static void grab_case(unit *u, const tt_json *sub)
+{
     tt_ctx *ctx = u->ctx;
     const char *id = tt_json_str(sub, "id", "");
     const int64_t P = tt_json_int(sub, "n_cand", 0);
@@ -93,7 +98,8 @@ static void grab_case(unit *u, const tt_json *sub) {
 
 /* ---- TAME ---------------------------------------------------------------- */
 
-static void tame_case(unit *u, const tt_json *sub) {
+static void tame_case(unit *u, const tt_json *sub)
+{
     tt_ctx *ctx = u->ctx;
     const char *id = tt_json_str(sub, "id", "");
     const tt_tensor *tx = find(u, id, "x"), *tt = find(u, id, "trusted");
@@ -108,7 +114,8 @@ static void tame_case(unit *u, const tt_json *sub) {
     put(u, id, "y", REAL_TYPE, 4, tx->dim, x);
 }
 
-static void each_subcase(unit *u, void (*run)(unit *, const tt_json *)) {
+static void each_subcase(unit *u, void (*run)(unit *, const tt_json *))
+{
     const tt_json *subs = tt_json_get(u->json, "subcases");
     for (const tt_json *s = subs ? subs->first : NULL; s; s = s->next) {
         const tt_arena_mark m = tt_arena_here(&u->ctx->scratch);
@@ -119,7 +126,8 @@ static void each_subcase(unit *u, void (*run)(unit *, const tt_json *)) {
 
 /* ---- schedule ------------------------------------------------------------ */
 
-static void put_tables(unit *u, double shift) {
+static void put_tables(unit *u, double shift)
+{
     const int64_t n = TT_TABLE;
     char name[64];
     tt_schedule s;
@@ -139,7 +147,8 @@ static void put_tables(unit *u, double shift) {
     }
 }
 
-static void scheduler_case(unit *u) {
+static void scheduler_case(unit *u)
+{
     const tt_json *shifts = tt_json_get(u->json, "shifts");
     for (int64_t i = 0; shifts && i < shifts->count; i++)
         put_tables(u, tt_json_at(shifts, i)->num);
@@ -168,7 +177,8 @@ static void scheduler_case(unit *u) {
 
 /* ---- noise --------------------------------------------------------------- */
 
-static void noise_case(unit *u) {
+static void noise_case(unit *u)
+{
     const tt_json *shape = tt_json_get(u->json, "latent_shape");
     const int64_t n = tt_json_int(u->json, "num_latents", 0);
     const int64_t chunk = tt_json_int(u->json, "chunk", 3);
@@ -199,7 +209,8 @@ static void noise_case(unit *u) {
 /* -------------------------------------------------------------------------- */
 
 tt_status run_cache_case(tt_ctx *ctx, const tt_json *json, const char *dir,
-                         tt_st_writer *out) {
+                         tt_st_writer *out)
+{
     const char *kind = tt_json_str(json, "kind", "");
     const bool grab = !strcmp(kind, "grab_unit");
     const bool tame = !strcmp(kind, "tame_unit");

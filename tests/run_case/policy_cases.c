@@ -11,7 +11,8 @@
 /* ---- options ------------------------------------------------------------- */
 
 /* The case's name of a policy, and ours. */
-static const char *our_name(const char *theirs, const tt_json *p) {
+static const char *our_name(const char *theirs, const tt_json *p)
+{
     static const char *const names[][2] = {
         { "fifo", "fifo" }, { "self_forcing", "fifo" },
         { "tethercache", "tether" }, { "infinity_rope", "infinity" },
@@ -26,7 +27,8 @@ static const char *our_name(const char *theirs, const tt_json *p) {
     return NULL;
 }
 
-bool policy_read(tt_policy_options *o, const tt_json *json) {
+bool policy_read(tt_policy_options *o, const tt_json *json)
+{
     const tt_json *p = tt_json_get(json, "params");
     if (!p) p = json;
     const char *name = our_name(tt_json_str(json, "policy", ""), p);
@@ -56,13 +58,15 @@ bool policy_read(tt_policy_options *o, const tt_json *json) {
 
 /* ---- inputs -------------------------------------------------------------- */
 
-static const tt_real *input(rolled *r, const tt_file *f, const char *name) {
+static const tt_real *input(rolled *r, const tt_file *f, const char *name)
+{
     const tt_entry *e = tt_file_find(f, name);
     return e ? tt_read_real(r->ctx, &r->arena, &e->t) : NULL;
 }
 
 /* text, text_1, text_2, ... */
-static void read_prompts(rolled *r, const tt_dit *m, const tt_file *f) {
+static void read_prompts(rolled *r, const tt_dit *m, const tt_file *f)
+{
     const int room = (int)(sizeof r->prompt / sizeof *r->prompt);
     char name[32] = "text";
     const tt_entry *e;
@@ -77,7 +81,8 @@ static void read_prompts(rolled *r, const tt_dit *m, const tt_file *f) {
 }
 
 static void read_scenes(rolled *r, tt_rollout_options *o,
-                        const tt_json *json) {
+                        const tt_json *json)
+{
     tt_scenes s;
     const char *rule = tt_json_str(tt_json_get(json, "params"), "cut_rule",
                                    "official");
@@ -95,7 +100,8 @@ static void read_scenes(rolled *r, tt_rollout_options *o,
 
 /* renoise_r0, renoise_r1, ... one after the other. */
 static void read_renoise(rolled *r, tt_rollout_options *o, const tt_file *f,
-                         int64_t frame_size) {
+                         int64_t frame_size)
+{
     const int64_t gaps = o->nsteps - 1;
     const int64_t all = o->latents +
                         (o->rollouts - 1) * (o->latents - o->overlap);
@@ -118,7 +124,8 @@ static void read_renoise(rolled *r, tt_rollout_options *o, const tt_file *f,
 }
 
 void policy_read_inputs(rolled *r, tt_rollout_options *o, const tt_json *json,
-                        const tt_dit *m, const tt_file *f) {
+                        const tt_dit *m, const tt_file *f)
+{
     const tt_entry *noise = tt_file_find(f, "noise");
     const tt_json *p = tt_json_get(json, "params");
     if (r->ctx->status) return;
@@ -146,7 +153,8 @@ void policy_read_inputs(rolled *r, tt_rollout_options *o, const tt_json *json,
 
 /* ---- caches -------------------------------------------------------------- */
 
-void policy_chunk_prefix(char *buf, size_t n, const rolled *r, int64_t chunk) {
+void policy_chunk_prefix(char *buf, size_t n, const rolled *r, int64_t chunk)
+{
     const int64_t per = r->chunks / r->rollouts;
     if (!strcmp(tt_cache_options(r->cache)->name, "causvid"))
         snprintf(buf, n, "r%d.chunk%d", (int)(chunk / per), (int)(chunk % per));
@@ -156,7 +164,8 @@ void policy_chunk_prefix(char *buf, size_t n, const rolled *r, int64_t chunk) {
 
 /* Rotated at absolute positions by Self-Forcing, CausVid and Deep Forcing; as
  * they are by the others, but frame slot 0 of infinity-RoPE at t = 0. */
-void policy_stored_keys(rolled *r, tt_real *out, const tt_layer *y) {
+void policy_stored_keys(rolled *r, tt_real *out, const tt_layer *y)
+{
     const tt_geometry *g = r->geo;
     const int64_t width = g->H * g->D;
     const char *name = y->opt->name;
@@ -174,7 +183,8 @@ void policy_stored_keys(rolled *r, tt_real *out, const tt_layer *y) {
     tt_rope(r->ctx, out, out, n, g->H, g->D, tt_cache_rope(r->cache), pos);
 }
 
-void policy_put_ends(rolled *r) {
+void policy_put_ends(rolled *r)
+{
     const int64_t dim[2] = { r->chunks, 2 }, per = r->chunks / r->rollouts;
     if (!strcmp(tt_cache_options(r->cache)->name, "deep-forcing")) {
         tt_st_add(r->out, "ends_tokens", TT_I64, 2, dim, r->ends_tokens);
@@ -191,7 +201,8 @@ void policy_put_ends(rolled *r) {
 
 /* ---- Deep Forcing -------------------------------------------------------- */
 
-void policy_put_tokens(rolled *r, const char *prefix) {
+void policy_put_tokens(rolled *r, const char *prefix)
+{
     if (!tt_cache_reuse(r->cache, 0)) return;
     const int64_t layers = r->geo->layers;
     const int64_t cap = tt_cache_layer(r->cache, 0)->cap;
@@ -213,7 +224,8 @@ void policy_put_tokens(rolled *r, const char *prefix) {
     tt_st_add(r->out, name, TT_I64, 2, dim, reuse);
 }
 
-void policy_on_compress(void *user, const tt_compress_record *c) {
+void policy_on_compress(void *user, const tt_compress_record *c)
+{
     rolled *r = user;
     char name[96];
     const int at = snprintf(name, sizeof name, "comp%d.layer%d.",

@@ -12,14 +12,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static void *grow(rolled *r, int64_t n, size_t size) {
+static void *grow(rolled *r, int64_t n, size_t size)
+{
     return tt_alloc0(r->ctx, &r->arena, n, size, "a rollout record");
 }
 
 /* ---- options ------------------------------------------------------------- */
 
 static tt_status read_options(tt_ctx *ctx, tt_rollout_options *o,
-                              const tt_json *j) {
+                              const tt_json *j)
+{
     const tt_json *shape = tt_json_get(j, "latent_shape");
     const tt_json *list = tt_json_get(j, "denoising_step_list");
     if (!shape || shape->count != 3 || !list || list->count < 1 ||
@@ -45,7 +47,8 @@ static tt_status read_options(tt_ctx *ctx, tt_rollout_options *o,
 
 /* ---- what is recorded ---------------------------------------------------- */
 
-static void begin(rolled *r, const tt_rollout_options *o) {
+static void begin(rolled *r, const tt_rollout_options *o)
+{
     const int64_t n = tt_rollout_chunks(r->run), layers = r->geo->layers;
     const tt_policy_options *p = tt_cache_options(r->cache);
     r->chunks = n;
@@ -70,7 +73,8 @@ static void begin(rolled *r, const tt_rollout_options *o) {
     r->g_keep = grow(r, r->room * r->P, 1);
 }
 
-static void on_grab(void *user, const tt_grab_record *g) {
+static void on_grab(void *user, const tt_grab_record *g)
+{
     rolled *r = user;
     if (r->rounds == r->room || g->P != r->P) {
         tt_fail(r->ctx, TT_ESHAPE, "an admission round of %lld candidates, "
@@ -93,7 +97,8 @@ static void on_grab(void *user, const tt_grab_record *g) {
 
 /* chunk.<i>/step.<j>/flow and x0 as chunk<i>.step<j>.* [1, f, C, h, w]. */
 static void on_tap(void *user, const char *path, tt_dtype dtype, int rank,
-                   const int64_t *dim, const void *data) {
+                   const int64_t *dim, const void *data)
+{
     rolled *r = user;
     int chunk, step, end = 0;
     if (sscanf(path, "chunk.%d/step.%d/%n", &chunk, &step, &end) != 2 || !end)
@@ -106,13 +111,15 @@ static void on_tap(void *user, const char *path, tt_dtype dtype, int rank,
     tt_st_add(r->out, name, dtype, rank + 1, full, data);
 }
 
-static double norm2(const tt_real *x, int64_t n) {
+static double norm2(const tt_real *x, int64_t n)
+{
     double s = 0;
     for (int64_t i = 0; i < n; i++) s += (double)x[i] * (double)x[i];
     return s;
 }
 
-static void after_chunk(rolled *r, int64_t chunk) {
+static void after_chunk(rolled *r, int64_t chunk)
+{
     const int64_t layers = r->geo->layers;
     for (int64_t i = 0; i < layers; i++) {
         const tt_layer *y = tt_cache_layer(r->cache, i);
@@ -135,7 +142,8 @@ static void after_chunk(rolled *r, int64_t chunk) {
     }
 }
 
-static void put_caches(rolled *r, int64_t chunk) {
+static void put_caches(rolled *r, int64_t chunk)
+{
     const tt_geometry *g = r->geo;
     const int64_t cap = tt_cache_layer(r->cache, 0)->cap;
     const int64_t n = cap * g->H * g->D;
@@ -159,7 +167,8 @@ static void put_caches(rolled *r, int64_t chunk) {
     policy_put_tokens(r, prefix);
 }
 
-static void put_records(rolled *r) {
+static void put_records(rolled *r)
+{
     tt_st_writer *o = r->out;
     const int64_t n = r->chunks, layers = r->geo->layers, g = r->rounds;
     const int64_t M = r->M, P = r->P;
@@ -192,7 +201,8 @@ static void put_records(rolled *r) {
 /* ---- the run ------------------------------------------------------------- */
 
 /* detail_chunks count inside a rollout. */
-static bool wanted(const rolled *r, const tt_json *json, int64_t chunk) {
+static bool wanted(const rolled *r, const tt_json *json, int64_t chunk)
+{
     chunk %= r->chunks / r->rollouts;
     const tt_json *list = tt_json_get(json, "detail_chunks");
     for (int64_t i = 0; list && i < list->count; i++)
@@ -201,7 +211,8 @@ static bool wanted(const rolled *r, const tt_json *json, int64_t chunk) {
 }
 
 static void roll(rolled *r, const tt_json *json, const tt_rollout_options *o,
-                 int64_t C) {
+                 int64_t C)
+{
     tt_ctx *ctx = r->ctx;
     const int64_t dim[] = { o->rollouts, o->initial_frames + o->latents, C,
                             o->h, o->w };
@@ -228,7 +239,8 @@ static void roll(rolled *r, const tt_json *json, const tt_rollout_options *o,
 }
 
 tt_status run_rollout_case(tt_ctx *ctx, const tt_json *json, const char *dir,
-                           tt_st_writer *out) {
+                           tt_st_writer *out)
+{
     rolled r = { .ctx = ctx, .out = out, .rollouts = 1 };
     tt_rollout_options o = tt_rollout_defaults();
     tt_file *f = NULL;

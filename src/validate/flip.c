@@ -148,8 +148,8 @@ static int64_t frames_up_to(const dump_run *d, int64_t c)
         char name[64];
         snprintf(name, sizeof name, "chunk.%" PRId64 "/step.0/x", i);
         const tt_entry *e = tt_file_find(d->f.want, name);
-        if (!e || e->t.rank != 4) return -1;
-        n += e->t.dim[0];
+        if (!e || e->t.rank != 4 || !tt_checked_add(&n, n, e->t.dim[0]))
+            return -1;
     }
     return n;
 }

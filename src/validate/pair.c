@@ -36,11 +36,13 @@ bool pair_same_shape(const tt_tensor *t, const tt_tensor *u)
 }
 
 /* Row length for judging: the last axis, widened while it is short, so that a
- * row's own error means something. */
+ * row's own error means something. Beside an extent of 0 the others may be
+ * anything, and there are no rows. */
 static int64_t row_length(const tt_verdict *v)
 {
     int64_t c = 1;
-    for (int i = v->rank - 1; i >= 0 && c < 32; i--) c *= v->dim[i];
+    for (int i = v->rank - 1; i >= 0 && c < 32; i--)
+        if (!tt_checked_mul(&c, c, v->dim[i])) return 1;
     return c > 0 ? c : 1;
 }
 

@@ -156,9 +156,10 @@ static error_map *map_make(tt_report *r, const tt_verdict *v,
 {
     int64_t rows = 1, cols = 1;
     const int split = split_axes(v);
+    for (int i = 0; i < v->rank; i++)    /* the others may be anything then */
+        if (v->dim[i] < 1) return NULL;
     for (int i = 0; i < v->rank; i++)
         *(i < split ? &rows : &cols) *= v->dim[i];
-    if (rows < 1 || cols < 1) return NULL;
     const int h = (int)(rows < MAP_SIDE ? rows : MAP_SIDE);
     const int w = (int)(cols < MAP_SIDE ? cols : MAP_SIDE);
     error_map *m = tt_alloc0(r->ctx, &r->arena, 1,

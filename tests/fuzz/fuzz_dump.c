@@ -1,6 +1,8 @@
 /* fuzz_dump.c: two dumps or traces compared, as tether diff and validate do.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include "tests/fuzz/fuzz.h"
 #include "tether/validate.h"
 
@@ -25,11 +27,27 @@ static const fuzz_tensor whole[] = {
     {"grab_scores", TT_F64, 2, {3, 5, 1, 1, 1}, 0, 7},
     {"grab_keep", TT_U8, 2, {3, 5, 1, 1, 1}, 0, 2},
     {"grab_memory_after", TT_I64, 2, {3, 3, 1, 1, 1}, 0, 9},
+    {"chunk.0/step.0/x", TT_F32, 4, {2, 3, 2, 2, 1}, -5, 11},
+    {"chunk.1/step.0/x", TT_F32, 4, {2, 3, 2, 2, 1}, -5, 11},
 };
 enum { N = sizeof whole / sizeof *whole };
 
-/* Two bytes choose the way of comparing, then the damage of ours, up to a
- * command for tensor 255, and of theirs. */
+/* Moves the commands up to one for tensor 255 from *data to the end of `to`,
+ * which holds n bytes; how many it holds then. */
+static size_t take_list(uint8_t *to, size_t n, const uint8_t **data,
+                        size_t *size)
+{
+    while (*size >= 4 && **data != 255) {
+        memcpy(to + n, *data, 4);
+        n += 4, *data += 4, *size -= 4;
+    }
+    if (*size >= 4) *data += 4, *size -= 4;
+    return n;
+}
+
+/* Two bytes choose the way of comparing. Three lists of damage follow, each up
+ * to a command for tensor 255: of ours, of theirs, and of both before that:
+ * shapes that are not alike are not looked into. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char *const arith[] = {NULL, "f32", "bf16", "f16", "tf32"};
@@ -38,10 +56,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tt_ctx *ctx = fuzz_ctx();
     const uint8_t how = data[0], more = data[1];
     data += 2, size -= 2;
-    size_t cut = 0;
-    while (cut + 4 <= size && data[cut] != 255) cut += 4;
-    const char *want = fuzz_tensors(whole, N, data, cut, ".want");
-    const char *got = fuzz_tensors(whole, N, data + cut, size - cut, ".got");
+    uint8_t own[2][4096], both[4096], list[8192];
+    size_t n[2];
+    for (int i = 0; i < 2; i++) n[i] = take_list(own[i], 0, &data, &size);
+    const size_t shared = take_list(both, 0, &data, &size);
+    const char *file[2];
+    for (int i = 0; i < 2; i++) {
+        memcpy(list, both, shared);
+        memcpy(list + shared, own[i], n[i]);
+        file[i] = fuzz_tensors(whole, N, list, shared + n[i],
+                               i ? ".got" : ".want");
+    }
+    const char *want = file[0], *got = file[1];
     const char *plain = fuzz_tensors(whole, N, NULL, 0, ".plain");
     const tt_arith *a = how % 5 ? tt_arith_find(arith[how % 5]) : NULL;
     tt_report *r;

@@ -358,6 +358,59 @@ static void test_reports(void)
     tt_report_free(r);
 }
 
+/* ---- shapes beyond reason -------------------------------------- */
+
+/* Beside an extent of 0 the others may be anything; no product of them. */
+static void test_empty(void)
+{
+    const int64_t dim[] = {0, INT64_C(1) << 62, 8};
+    static const tt_dtype type[] = {TT_F32, TT_F16};
+    for (int i = 0; i < 4; i++) {
+        tt_st_writer *w;
+        tt_report *r = NULL;
+        for (int k = 0; k < 2; k++) {
+            if (!expect_ok(tt_st_create(ctx, &w, at(k ? "b" : "a")), "new"))
+                return;
+            tt_st_add(w, "x", type[k * (i % 2)], 3, dim, "");
+            expect_ok(tt_st_finish(w), "an empty tensor");
+        }
+        expect_ok(tt_report_new(ctx, &r, "empty", NULL), "report");
+        expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+            .want = at("a"), .got = at("b"),
+            .arith = i < 2 ? NULL : tt_arith_find("bf16")}), "empty");
+        expect(!tt_report_passed(r) && tt_report_compared(r) == 0
+               && tt_report_count(r, TT_MISMATCH) == (i == 1),
+               "empty tensors, %d", i);
+        expect_ok(tt_report_html(ctx, r, at("r.html")), "html");
+        tt_report_free(r);
+    }
+}
+
+/* The frames before a tie are counted from shapes. */
+static void test_frames(void)
+{
+    const int64_t dim[] = {INT64_C(1) << 62, 0, 1, 1}, two[] = {2};
+    const double score[2] = {0.5, 0.5};
+    for (int k = 0; k < 2; k++) {
+        tt_st_writer *w;
+        const uint8_t keep[2] = {k == 0, k == 1};
+        if (!expect_ok(tt_st_create(ctx, &w, at(k ? "b" : "a")), "new")) return;
+        tt_st_add(w, "chunk.0/step.0/x", TT_F32, 4, dim, "");
+        tt_st_add(w, "chunk.1/step.0/x", TT_F32, 4, dim, "");
+        tt_st_add(w, "chunk.1/step.0/block.0/grab.score", TT_F64, 1, two,
+                  score);
+        tt_st_add(w, "chunk.1/step.0/block.0/grab.keep", TT_U8, 1, two, keep);
+        expect_ok(tt_st_finish(w), "empty frames");
+    }
+    tt_report *r = NULL;
+    expect_ok(tt_report_new(ctx, &r, "frames", NULL), "report");
+    expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .want = at("a"), .got = at("b"), .arith = tt_arith_find("bf16")}),
+        "frames");
+    expect(tt_report_count(r, TT_TIE) == 1, "a tie behind empty frames");
+    tt_report_free(r);
+}
+
 /* NaN and infinity are where the arithmetic has them, and the same ones. */
 static void test_nonfinite(void)
 {
@@ -443,6 +496,8 @@ int main(void)
     test_strided();
     test_shapes();
     test_reports();
+    test_empty();
+    test_frames();
     test_nonfinite();
     test_points();
     folder_remove();

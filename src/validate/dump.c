@@ -129,6 +129,15 @@ static void compare_all(dump_run *d, const tt_entry *const *order)
 
 /* ---- names --------------------------------------------------------------- */
 
+int64_t dump_number(const char *s, const char **end)
+{
+    int64_t n = 0;
+    *end = s;
+    while (**end >= '0' && **end <= '9' && n <= INT32_MAX)
+        n = 10 * n + (*(*end)++ - '0');
+    return *end > s && n <= INT32_MAX ? n : -1;
+}
+
 /* "chunk.3/step.1/x0" -> "chunk.#/step.#/x0" */
 static void kind_of(char *out, size_t size, const char *name)
 {

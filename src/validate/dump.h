@@ -60,6 +60,13 @@ int64_t flip_rows(const dump_run *d, const flip *f, const tt_verdict *v,
 tt_file *dump_oracle(const dump_run *d, const char *name);
 tt_file *dump_emul(const dump_run *d, const char *name);
 
+/* ---- names (dump.c) ------------------------------------------------------ */
+
+/* The number at s, behind "chunk." or "step." of a name, and *end behind its
+ * digits; -1 when there is none. More than 2^31 - 1 counts as none: nobody runs
+ * as many chunks or steps, and whoever goes on from it may add to it. */
+int64_t dump_number(const char *s, const char **end);
+
 /* ---- one tensor (pair.c) ------------------------------------------------- */
 
 /* Judge a tensor that both have, explain it and add the verdict. */

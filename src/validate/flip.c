@@ -35,14 +35,13 @@ static place place_of(const char *name)
     for (bool more = true; more;) {
         more = false;
         for (int i = 0; i < 6; i++) {
-            int end = 0;
-            int64_t x;
+            const char *end;
             const size_t n = strlen(scope[i]);
-            if (strncmp(p.last, scope[i], n)
-                || sscanf(p.last + n, "%" SCNd64 "/%n", &x, &end) != 1 || !end)
-                continue;
+            if (strncmp(p.last, scope[i], n)) continue;
+            const int64_t x = dump_number(p.last + n, &end);
+            if (x < 0 || *end != '/') continue;
             *number[i] = x;
-            p.last += n + (size_t)end;
+            p.last = end + 1;
             more = true;
         }
     }
@@ -124,13 +123,14 @@ static int64_t rows_before(const dump_run *d, const flip *f,
     static const char *const by_chunk[] = {
         "memory_index", "counters", "bio_src", "bio_share", "bio_region",
         "readable", "cache_k_norm2", "cache_v_norm2", NULL};
-    int64_t chunk;
+    const char *end;
     if (d->rounds < 0 || f->row < 0 || !*f->name || v->rank < 1) return -1;
     if (among(by_round, name)) return v->dim[0] == d->rounds ? f->row : 0;
     if (among(by_chunk, name))
         return v->dim[0] == d->chunks && f->chunk >= 0 ? f->chunk : 0;
-    return sscanf(name, "chunk%" SCNd64 ".", &chunk) == 1
-           && chunk >= f->chunk ? 0 : -1;
+    const int64_t chunk = strncmp(name, "chunk", 5) ? -1
+                          : dump_number(name + 5, &end);
+    return chunk >= 0 && *end == '.' && chunk >= f->chunk ? 0 : -1;
 }
 
 int64_t flip_rows(const dump_run *d, const flip *f, const tt_verdict *v,

@@ -405,13 +405,10 @@ static void judge_pair(dump_run *d, tt_verdict *v, const pair *p)
 static bool earlier_name(char *out, size_t size, const char *name,
                          const char *scope)
 {
-    const char *at = strstr(name, scope);
-    int end = 0;
-    int64_t i;
-    if (!at || sscanf(at + strlen(scope), "%" SCNd64 "/%n", &i, &end) != 1
-        || !end || i < 1) return false;
-    const char *rest = at + strlen(scope) + end;
-    snprintf(out, size, "%.*s%s%" PRId64 "/%s", (int)(at - name), name, scope,
+    const char *at = strstr(name, scope), *rest;
+    const int64_t i = at ? dump_number(at + strlen(scope), &rest) : -1;
+    if (i < 1 || *rest != '/') return false;
+    snprintf(out, size, "%.*s%s%" PRId64 "%s", (int)(at - name), name, scope,
              i - 1, rest);
     return true;
 }
@@ -502,12 +499,21 @@ void pair_end_curve(dump_run *d)
     d->point.curve = NULL;
 }
 
+/* The chunk that "chunk.<i>/..." names and what comes behind it, else -1. */
+static int64_t chunk_of(const char *name, const char **rest)
+{
+    if (strncmp(name, "chunk.", 6)) return -1;
+    const int64_t chunk = dump_number(name + 6, rest);
+    return chunk >= 0 && *(*rest)++ == '/' ? chunk : -1;
+}
+
 /* With everything injected errors do not add up: the point of a chunk is the
  * root mean square over its tensors. */
 static void grow_injected(dump_run *d, const tt_verdict *v, const pair *p)
 {
-    int64_t chunk;
-    if (sscanf(p->ours->name, "chunk.%" SCNd64 "/", &chunk) != 1) return;
+    const char *end;
+    const int64_t chunk = chunk_of(p->ours->name, &end);
+    if (chunk < 0) return;
     if (d->point.curve && d->point.chunk != chunk) pair_end_curve(d);
     if (!d->point.curve) {
         d->point = (tt_growth){.curve = d->opt->curve, .chunk = chunk};
@@ -522,18 +528,18 @@ static void grow_injected(dump_run *d, const tt_verdict *v, const pair *p)
 /* chunk.<i>/step.<j>/x0: a point of the curve, unless a later step follows. */
 static void grow(dump_run *d, const tt_verdict *v, const pair *p)
 {
-    int64_t chunk, step;
-    int end = 0;
+    const char *rest;
     char next[80];
-    const char *name = p->ours->name;
     if (!d->opt->curve || !p->emul || !tt_dtype_is_real(p->ours->t.dtype))
         return;
     if (d->opt->injected) {
         grow_injected(d, v, p);
         return;
     }
-    if (sscanf(name, "chunk.%" SCNd64 "/step.%" SCNd64 "/x0%n", &chunk,
-                  &step, &end) != 2 || !end || name[end]) return;
+    const int64_t chunk = chunk_of(p->ours->name, &rest);
+    if (chunk < 0 || strncmp(rest, "step.", 5)) return;
+    const int64_t step = dump_number(rest + 5, &rest);
+    if (step < 0 || strcmp(rest, "/x0")) return;
     snprintf(next, sizeof next, "chunk.%" PRId64 "/step.%" PRId64 "/x0", chunk,
              step + 1);
     if (tt_file_find(d->f.got, next) && tt_file_find(d->f.want, next)) return;

@@ -358,7 +358,50 @@ static void test_reports(void)
     tt_report_free(r);
 }
 
-/* ---- shapes beyond reason -------------------------------------- */
+/* ---- names and shapes beyond reason -------------------------------------- */
+
+/* One tensor called `name` in each file, [2, 2], unlike in one element. */
+static void put_named(const char *path, const char *name, float last)
+{
+    tt_st_writer *w;
+    const float x[4] = {1, 2, 3, last};
+    if (!expect_ok(tt_st_create(ctx, &w, path), path)) return;
+    tt_st_add(w, name, TT_F32, 2, (int64_t[]){2, 2}, x);
+    expect_ok(tt_st_finish(w), path);
+}
+
+/* A number that no chunk or step has is none: no point of the curve. */
+static void test_numbers(void)
+{
+    static const struct {
+        const char *name;
+        bool point, given;   /* of the curve; where theirs are injected       */
+    } c[] = {{"chunk.0/step.2147483647/x0", true, true},
+             {"chunk.2147483647/step.0/x0", true, true},
+             {"chunk.0/step.2147483648/x0", false, true},
+             {"chunk.0/step.9223372036854775807/x0", false, true},
+             {"chunk.2147483648/step.0/x0", false, false},
+             {"chunk.9223372036854775807/step.0/x0", false, false},
+             {"chunk.99999999999999999999/step.0/x0", false, false},
+             {"chunk.-1/step.0/x0", false, false},
+             {"chunk./step.0/x0", false, false}};
+    for (size_t i = 0; i < 2 * sizeof c / sizeof c[0]; i++) {
+        tt_report *r = NULL;
+        const char *name = c[i / 2].name;
+        put_named(at("named"), name, 4);
+        put_named(at("other"), name, 5);
+        expect_ok(tt_report_new(ctx, &r, "numbers", NULL), "report");
+        expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+            .want = at("named"), .got = at("other"), .curve = "c",
+            .arith = tt_arith_find("f32"), .injected = i % 2}), name);
+        expect_ok(tt_report_html(ctx, r, at("r.html")), "html");
+        expect((strstr(slurp(at("r.html")), "<polyline") != NULL)
+               == (i % 2 ? c[i / 2].given : c[i / 2].point),
+               "%s: a point of the curve%s", name, i % 2 ? ", injected" : "");
+        expect(tt_report_count(r, TT_MISMATCH) == 1, "%s: compared", name);
+        tt_report_free(r);
+    }
+}
 
 /* Beside an extent of 0 the others may be anything; no product of them. */
 static void test_empty(void)
@@ -496,6 +539,7 @@ int main(void)
     test_strided();
     test_shapes();
     test_reports();
+    test_numbers();
     test_empty();
     test_frames();
     test_nonfinite();

@@ -265,8 +265,8 @@ static void put_growth(FILE *f, const tt_report *r)
     if (r->growth) fputs("<h2>Error growth</h2>\n", f);
     for (const growth_item *i = r->growth; i; i = i->next) {
         bool known = false;
-        for (const growth_item *k = r->growth; k != i; k = k->next)
-            known = known || !strcmp(k->g.curve, i->g.curve);
+        for (const growth_item *k = r->growth; k != i && !known; k = k->next)
+            known = !strcmp(k->g.curve, i->g.curve);
         if (!known) put_curve(f, r, i->g.curve);
     }
 }

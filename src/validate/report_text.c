@@ -80,8 +80,8 @@ static void put_growth(FILE *f, const tt_report *r)
 {
     for (const growth_item *i = r->growth; i; i = i->next) {
         bool known = false;
-        for (const growth_item *k = r->growth; k != i; k = k->next)
-            known = known || !strcmp(k->g.curve, i->g.curve);
+        for (const growth_item *k = r->growth; k != i && !known; k = k->next)
+            known = !strcmp(k->g.curve, i->g.curve);
         if (known) continue;
         fprintf(f, "%s, relative L2 error of each chunk, and what the declared "
                 "arithmetic errs:\n", i->g.curve);

@@ -25,6 +25,7 @@ typedef struct hint {
     int64_t nwrong;
     double *trial;              /* [n] scratch for families                   */
     double best;                /* rms left by the best explanation           */
+    int maps;                   /* that were tried on all elements            */
     bool fits, partly;          /* partly: explains the wrong elements only   */
     char text[160];
 } hint;

@@ -22,6 +22,7 @@
 static void compare_all(dump_run *d, const tt_entry *const *order);
 static void compare_one(dump_run *d, const tt_entry *ours);
 static void say_coverage(dump_run *d, const tt_entry *const *order);
+static void list_kinds(dump_run *d);
 
 /* ---- files --------------------------------------------------------------- */
 
@@ -113,6 +114,7 @@ static void compare_all(dump_run *d, const tt_entry *const *order)
     const tt_entry *keep = tt_file_find(d->f.want, "grab_keep");
     if (ends && ends->t.rank == 2) d->chunks = ends->t.dim[0];
     if (keep && keep->t.rank == 2) d->rounds = keep->t.dim[0];
+    if (d->opt->partial) list_kinds(d);
     /* In a trace what follows from a pick stands before it. */
     if (d->rounds >= 0) flip_watch(d, keep);
     for (int64_t i = 0; i < tt_file_count(d->f.want) && !d->ctx->status; i++) {
@@ -150,16 +152,34 @@ static void kind_of(char *out, size_t size, const char *name)
     out[n] = '\0';
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The kinds of all their tensors, sorted, in scratch. */
+static void list_kinds(dump_run *d)
+{
+    char kind[256];
+    const int64_t n = tt_file_count(d->f.got);
+    d->kind = tt_alloc(d->ctx, &d->ctx->scratch, n, sizeof *d->kind,
+                       "a list of names");
+    for (int64_t i = 0; i < n && !d->ctx->status; i++) {
+        kind_of(kind, sizeof kind, tt_file_entry(d->f.got, i)->name);
+        d->kind[i] = tt_strdup(d->ctx, &d->ctx->scratch, kind);
+    }
+    if (!d->ctx->status && n > 1)
+        qsort(d->kind, (size_t)n, sizeof *d->kind, by_text);
+}
+
 /* Do they have any tensor of this kind? */
 static bool knows_kind(const dump_run *d, const char *name)
 {
-    char mine[256], theirs[256];
-    kind_of(mine, sizeof mine, name);
-    for (int64_t i = 0; i < tt_file_count(d->f.got); i++) {
-        kind_of(theirs, sizeof theirs, tt_file_entry(d->f.got, i)->name);
-        if (!strcmp(mine, theirs)) return true;
-    }
-    return false;
+    char kind[256];
+    const char *key = kind;
+    const int64_t n = tt_file_count(d->f.got);
+    kind_of(kind, sizeof kind, name);
+    return n && bsearch(&key, d->kind, (size_t)n, sizeof *d->kind, by_text);
 }
 
 /* n of m, and the kinds that were not among them. */

@@ -35,6 +35,7 @@ typedef struct dump_run {
     flip theirs;               /* of theirs, whatever the reason              */
     flip emul, oracle;         /* of our own runs in other arithmetics        */
     int64_t chunks, rounds;    /* of a trace; -1: this is none                */
+    const char **kind;         /* of their names, sorted; with partial only   */
     char since[200];           /* the latest tensor of theirs                 */
     char between[400];         /* operators of ours since then                */
     tt_growth point;           /* of the chunk under way: sums of squares over

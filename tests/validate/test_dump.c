@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/folder.h"
@@ -253,6 +254,39 @@ static void test_coverage(void)
         .arith = tt_arith_find("f32")}), "comparison");
     expect(!tt_report_passed(r) && !tt_report_first(r),
            "nothing compared is a failure");
+    tt_report_free(r);
+}
+
+/* Many names, of as many kinds: no square of their number. One of a kind that
+ * they have is missed all the same. */
+static void test_many_kinds(void)
+{
+    enum { MANY = 30000, SECONDS = 5 };
+    const float x = 1;
+    char name[] = "a....../x";
+    tt_st_writer *w;
+    tt_report *r;
+    for (int k = 0; k < 2; k++) {
+        if (!expect_ok(tt_st_create(ctx, &w, at(k ? "b" : "a")), "new")) return;
+        name[0] = k ? 'b' : 'a';
+        for (int i = 0; i < MANY; i++) {
+            for (int c = 1, rest = i; c < 7; c++, rest /= 10)
+                name[c] = (char)('a' + rest % 10);
+            tt_st_add(w, name, TT_F32, 0, NULL, &x);
+        }
+        tt_st_add(w, k ? "c.0/x" : "c.1/x", TT_F32, 0, NULL, &x);
+        expect_ok(tt_st_finish(w), "many names");
+    }
+    expect_ok(tt_report_new(ctx, &r, "many", NULL), "report");
+    const clock_t from = clock();
+    expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .want = at("a"), .got = at("b"), .arith = tt_arith_find("f32"),
+        .partial = true}), "many names");
+    const double used = (double)(clock() - from) / CLOCKS_PER_SEC;
+    expect(used < SECONDS, "%d kinds of names: %.1f s", MANY, used);
+    const tt_verdict *v = tt_report_first(r);
+    expect(tt_report_count(r, TT_MISSING) == 1 && v && !strcmp(v->path, "c.1/x"),
+           "--partial: one of a known kind is missed, other kinds are not");
     tt_report_free(r);
 }
 
@@ -535,6 +569,7 @@ int main(void)
     test_ties();
     test_astray();
     test_coverage();
+    test_many_kinds();
     test_bad_files();
     test_strided();
     test_shapes();

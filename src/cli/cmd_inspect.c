@@ -12,6 +12,7 @@
 
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "core/utf8.h"
 #include "tether/io.h"
 
 typedef struct settings {
@@ -114,8 +115,7 @@ static tt_status print_tensor(tt_ctx *ctx, const tt_entry *e,
     }
     printf("%-7s %-24s ", tt_dtype_name(e->t.dtype),
            tt_shape_string(shape, sizeof shape, e->t.rank, e->t.dim));
-    for (const char *c = e->name; *c; c++) /* no control characters */
-        putchar((unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c);
+    utf8_print(stdout, e->name);
     putchar('\n');
     return TT_OK;
 }
@@ -201,7 +201,9 @@ static tt_status print_parts(tt_ctx *ctx, const part *p, int64_t n,
                              const settings *s)
 {
     for (int64_t i = 0; i < n; i++) {
-        printf("%s%s: %s, %.3f MB, %lld tensors\n", i ? "\n" : "", p[i].path,
+        if (i) putchar('\n');
+        utf8_print(stdout, p[i].path);
+        printf(": %s, %.3f MB, %lld tensors\n",
                tt_file_format(p[i].file),
                (double)tt_file_bytes(p[i].file) / 1e6,
                (long long)tt_file_count(p[i].file));

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "core/utf8.h"
 #include "tether/ops.h"
 #include "tether/version.h"
 
@@ -82,10 +83,12 @@ void progress_close(progress *p)
 
 static void say(progress *p, const char *fmt, va_list ap)
 {
+    char line[4096];             /* prompts and labels stand in it            */
     if (p->drawn) fputs("\r\033[K", stderr);
     p->drawn = false;
-    vfprintf(stderr, fmt, ap);
-    fputc('\n', stderr);
+    vsnprintf(line, sizeof line, fmt, ap);
+    utf8_plain(line);
+    fprintf(stderr, "%s\n", line);
 }
 
 void progress_say(progress *p, const char *fmt, ...)

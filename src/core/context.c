@@ -14,6 +14,7 @@
 #include <omp.h>
 #endif
 
+#include "core/utf8.h"
 #include "tether/ops.h"
 
 #if FLT_EVAL_METHOD != 0
@@ -28,17 +29,6 @@ them: build with -mfpu=vfpv4"
 #error "tether must not be built with -ffast-math: its bits are its contract"
 #endif
 
-/* Names from files stand in messages: what would break the line or command a
- * terminal (C0, DEL, and C1 in UTF-8) becomes '?'. */
-static void one_line(char *s)
-{
-    for (unsigned char *p = (unsigned char *)s; *p; p++) {
-        const bool c1 = p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0;
-        if (*p < ' ' || *p == 0x7f || c1) *p = '?';
-        if (c1) p[1] = '?';
-    }
-}
-
 tt_status tt_fail(tt_ctx *ctx, tt_status s, const char *fmt, ...)
 {
     if (ctx->status) return ctx->status;
@@ -46,7 +36,7 @@ tt_status tt_fail(tt_ctx *ctx, tt_status s, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(ctx->message, sizeof ctx->message, fmt, ap);
     va_end(ap);
-    one_line(ctx->message);
+    utf8_plain(ctx->message);
     ctx->status = s;
     return s;
 }
@@ -76,7 +66,7 @@ void tt_warn(tt_ctx *ctx, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    one_line(text);
+    utf8_plain(text);
     if (ctx->warn)
         ctx->warn(ctx->warn_user, text);
     else

@@ -6,6 +6,8 @@
  *        table 3-7; utf8_encode produces only those. */
 #include "core/utf8.h"
 
+#include <stdbool.h>
+
 int utf8_decode(uint32_t *cp, const unsigned char *s, size_t n)
 {
     static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
@@ -59,4 +61,30 @@ int utf8_length(const char *s)
     uint32_t cp;
     /* a NUL continues no sequence: nothing behind it is looked at */
     return utf8_decode(&cp, (const unsigned char *)s, 4);
+}
+
+int utf8_shown(const char *s)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    const int n = utf8_length(s);
+    const bool c1 = n == 2 && p[0] == 0xc2 && p[1] < 0xa0;
+    return *p < 0x20 || *p == 0x7f || c1 ? 0 : n;
+}
+
+void utf8_plain(char *s)
+{
+    while (*s) {
+        const int n = utf8_shown(s);
+        if (n == 0) *s++ = '?';
+        else s += n;
+    }
+}
+
+void utf8_print(FILE *f, const char *s)
+{
+    for (int n; *s; s += n ? n : 1) {
+        n = utf8_shown(s);
+        if (n == 0) fputc('?', f);
+        else fwrite(s, 1, (size_t)n, f);
+    }
 }

@@ -249,12 +249,5 @@ void report_json_string(FILE *f, const char *text)
 
 void report_plain(FILE *f, const char *text)
 {
-    const unsigned char *s = (const unsigned char *)text;
-    while (*s) {
-        const int n = utf8_length((const char *)s);
-        if (n == 0 || *s < 0x20 || *s == 0x7f
-            || (n == 2 && s[0] == 0xc2 && s[1] < 0xa0)) fputc('?', f);
-        else fwrite(s, 1, (size_t)n, f);
-        s += n ? n : 1;
-    }
+    utf8_print(f, text);
 }

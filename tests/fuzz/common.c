@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/utf8.h"
 #include "io/file.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -22,11 +23,11 @@ static void stop(const char *why)
     abort();
 }
 
-/* Not empty, no control character. */
+/* Not empty, and fit for a terminal. */
 static bool is_sentence(const char *s)
 {
-    for (const char *p = s; *p; p++)
-        if ((unsigned char)*p < ' ' || *p == 0x7f) return false;
+    for (const char *p = s; *p; p += utf8_shown(p))
+        if (!utf8_shown(p)) return false;
     return *s;
 }
 

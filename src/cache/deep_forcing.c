@@ -77,14 +77,17 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
            (size_t)o->R * window_frame(o, geo);
 }
 
-/* The sinks have moved together, to `base` and less than a chunk beyond: the
- * first compression is that of the first chunk that does not fit. */
+/* The sinks have moved together. The first move, of the first chunk that does
+ * not fit, was by K - N, while the max(N, S+R) frames that stayed made `base`;
+ * from then on both move alike. */
 static bool valid(const tt_layer *y)
 {
     const state *s = state_of(y);
     const tt_policy_options *o = y->opt;
     const int64_t frames = y->geo->frames, L = y->geo->L, sink = o->S * L;
     const int64_t first = y->tpos[0], far = frames + o->K;
+    const int64_t stay = o->S + o->R > o->compress_to ? o->S + o->R
+                                                      : o->compress_to;
     bool ok = s->events >= 0 && s->events <= frames &&
               s->base >= -far && s->base <= far &&
               s->window >= 0 && s->window <= o->R;
@@ -94,7 +97,8 @@ static bool valid(const tt_layer *y)
         ok = ok && y->tpos[i] == first + i / L;
     if (!ok || sink == 0 || y->len == 0) return ok;
     if (s->events == 0) return first == 0;
-    return first >= s->base && first < s->base + y->geo->chunk;
+    const int64_t least = s->base + stay - o->compress_to;
+    return first >= least && first < least + y->geo->chunk;
 }
 
 /* ---- write --------------------------------------------------------------- */

@@ -26,19 +26,20 @@ static void fill_positions(int32_t *pos, const tt_geometry *geo, int64_t n,
     }
 }
 
-/* Policies move positions on by rules that start from a saved state when a run
- * goes on; numbers that no run leaves may show here only. */
+/* Policies move positions on by rules. Where those start from the numbers of a
+ * saved state, it may show here only that no run leaves such numbers. */
 static tt_status check_times(tt_ctx *ctx, const tt_cache *c, const tt_layer *y,
                              const tt_segment *s)
 {
     const int64_t n = tt_cache_rope(c)->npos;
     for (int64_t i = s->slot; i < s->slot + s->ntokens; i++)
         if (y->tpos[i] < 0 || y->tpos[i] >= n)
-            return tt_fail(ctx, TT_EFORMAT, "layer %lld: token %lld of the "
-                           "cache stands at frame position %d, outside 0..%lld:"
-                           " the saved state this run goes on from is damaged; "
-                           "start the run again", (long long)y->index,
-                           (long long)i, (int)y->tpos[i], (long long)(n - 1));
+            return tt_fail(ctx, TT_EFORMAT, "layer %lld: cache %s gives token "
+                           "%lld the frame position %d, outside 0..%lld; if "
+                           "this run goes on from a saved state, that is "
+                           "damaged: start the run again", (long long)y->index,
+                           tt_cache_class(c)->name, (long long)i,
+                           (int)y->tpos[i], (long long)(n - 1));
     return TT_OK;
 }
 

@@ -238,13 +238,15 @@ tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
 
 /* ---- restore ------------------------------------------------------------- */
 
-/* Entry `name` with exactly this type and shape, or a failure. */
+/* Entry `name` with exactly this type and shape, or a failure. Its bytes are
+ * read as they lie, so it must be packed (a PyTorch file can have strides). */
 static const tt_entry *get(tt_ctx *ctx, const tt_file *f, const part *p,
                            const char *path)
 {
     const tt_entry *e = tt_file_find(f, p->name);
     if (!e || e->t.dtype != p->dtype || e->t.rank != (p->cols ? 2 : 1) ||
-        e->t.dim[0] != p->rows || (p->cols && e->t.dim[1] != p->cols)) {
+        e->t.dim[0] != p->rows || (p->cols && e->t.dim[1] != p->cols) ||
+        !tt_tensor_packed(&e->t)) {
         tt_fail(ctx, TT_EFORMAT, "%s: not a saved state of this run: tensor %s "
                 "is %s", path, p->name, e ? "of another shape or type"
                                           : "missing");
@@ -277,7 +279,8 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
                             int64_t progress[3], const char *path)
 {
     const tt_entry *run = tt_file_find(f, "run");
-    if (!run || run->t.dtype != TT_U8 || run->t.rank != 1)
+    if (!run || run->t.dtype != TT_U8 || run->t.rank != 1 ||
+        !tt_tensor_packed(&run->t))
         return tt_fail(ctx, TT_EFORMAT, "%s: not the saved state of a rollout",
                        path);
     const size_t n = (size_t)run->t.dim[0];
@@ -323,7 +326,9 @@ static bool progress_fits(const tt_rollout *r, const int64_t progress[3])
     return progress[1] == rollout && progress[2] == done;
 }
 
-/* Metadata that reading the cache can live with. */
+/* Metadata that reading the cache can live with. What was never written and
+ * got into the cache all the same (tether, when chunks do not fill K exactly)
+ * has no frame and no position. */
 static bool metadata_fits(const tt_rollout *r, const tt_layer *y, int64_t done)
 {
     const tt_policy_class *cls = tt_cache_class(r->cache);
@@ -332,9 +337,10 @@ static bool metadata_fits(const tt_rollout *r, const tt_layer *y, int64_t done)
     if (positions < frames) positions = frames;  /* kept, though never read */
     if (y->len < 0 || y->len > y->cap || y->seen != done) return false;
     for (int64_t i = 0; i < y->cap; i++)
-        if (y->src_frame[i] < TT_SRC_SHORT || y->src_frame[i] >= frames ||
+        if (y->src_frame[i] < TT_SRC_SHORT || y->src_frame[i] >= done ||
             y->sidx[i] < 0 || y->sidx[i] >= L ||
-            y->tpos[i] < 0 || y->tpos[i] >= positions)
+            y->tpos[i] < (y->src_frame[i] == TT_SRC_NONE ? -1 : 0) ||
+            y->tpos[i] >= positions)
             return false;
     return true;
 }

@@ -181,6 +181,45 @@ static void check_refused_states(tt_ctx *ctx)
     refused(ctx, "damaged", &o, TT_EFORMAT, "damaged");
     unlink(state_path());
     refused(ctx, "missing", &o, TT_EIO, "tether_state");
+
+    /* A PyTorch file whose one byte is stretched to 4096 by a stride of 0. */
+    r = start(ctx, &o);
+    expect_status(tt_rollout_restore(ctx, r,
+                                     ref_path("fuzz/strided_state.pt")),
+                  TT_EFORMAT, "a state with strides");
+    tt_rollout_close(r);
+}
+
+/* Whatever the options are, a run goes on after every one of its chunks. */
+static void check_honest_states(tt_ctx *ctx)
+{
+    static const struct { const char *policy; int K, S, R, N, unify; } all[] = {
+        {"deep-forcing", 9, 2, 4, 9, 0}, {"deep-forcing", 9, 4, 4, 2, 0},
+        {"deep-forcing", 9, 0, 4, 5, 0}, {"deep-forcing", 9, 5, 4, 4, 1},
+        {"deep-forcing", 10, 2, 3, 1, 1}, {"deep-forcing", 7, 3, 4, 7, 0},
+        {"deep-sink", 9, 5, 4, 7, 0}, {"memrope", 8, 1, 4, 7, 0},
+        {"infinity", 7, 1, 4, 7, 0}, {"tether", 7, 1, 3, 7, 0},
+        {"tether", 7, 0, 3, 7, 0},
+        {"causvid-rolling", 7, 1, 4, 7, 0}};
+    static tt_real buf[FRAMES * SIZE];
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        tt_rollout_options o = options(all[i].policy, all[i].K, all[i].S);
+        o.policy.R = all[i].R;
+        o.policy.compress_to = all[i].N;
+        o.policy.unify = all[i].unify;
+        o.independent_first_frame = i % 2;
+        o.latents = FRAMES - 2 * (i % 2);
+        o.nsteps = 1;
+        tt_rollout *r = start(ctx, &o), *again = start(ctx, &o);
+        while (go(ctx, r, buf, 1) > 0) {
+            expect_ok(tt_rollout_save(ctx, r, state_path()), all[i].policy);
+            if (!expect_ok(tt_rollout_restore(ctx, again, state_path()),
+                           all[i].policy)) tt_clear(ctx);
+        }
+        tt_rollout_close(r);
+        tt_rollout_close(again);
+        unlink(state_path());
+    }
 }
 
 /* Save a run after four chunks with something changed, and try to go on. */
@@ -248,6 +287,7 @@ static void check_impossible_states(tt_ctx *ctx)
         "infinity", "memrope", "deep-sink", "deep-forcing", "tether" };
     for (size_t i = 0; i < sizeof policy / sizeof policy[0]; i++)
         impossible_state(ctx, policy[i], "a state as it is", NULL);
+    check_honest_states(ctx);
     impossible_state(ctx, "fifo", "chunks", more_chunks);
     impossible_state(ctx, "fifo", "frames", other_frame);
     impossible_state(ctx, "fifo", "rollouts", other_clip);
@@ -408,6 +448,8 @@ int main(void)
     check_resume(ctx, &o, 2);
     check_resume(ctx, &o, 5);
     o = options("fifo", 7, 1);
+    check_resume(ctx, &o, 4);
+    o = options("tether", 7, 0);   /* with frames that were never written */
     check_resume(ctx, &o, 4);
     check_refused_states(ctx);
     check_impossible_states(ctx);

@@ -11,17 +11,22 @@
 #include "rollout/run.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { C = 16, H = 4, W = 6, ROWS = 24, DIM = 48, POLICIES = 7 };
+enum { C = 16, H = 4, W = 6, ROWS = 24, DIM = 48, RUNS = 12 };
 
-static const char *const policy[POLICIES] = {
-    "tether", "memrope", "deep-forcing", "infinity", "deep-sink",
-    "causvid-rolling", "fifo"};
+static const struct { const char *policy; int S, R, N; bool unify; }
+runs[RUNS] = {
+    {"tether", 1, -1, 5, false},       {"memrope", 1, -1, 5, false},
+    {"deep-forcing", 1, 4, 5, false},  {"infinity", 1, -1, 5, false},
+    {"deep-sink", 1, -1, 5, false},    {"causvid-rolling", 1, -1, 5, false},
+    {"fifo", 1, -1, 5, false},         {"deep-forcing", 4, 3, 2, false},
+    {"deep-forcing", 0, 3, 7, true},   {"tether", 0, 3, 5, false},
+    {"deep-sink", 4, -1, 5, false},    {"memrope", 2, -1, 5, false}};
 
 static struct {
     tt_rollout *run;
     uint8_t *file;               /* its state after three chunks              */
     size_t size;
-} base[POLICIES];
+} base[RUNS];
 
 static void give_up(tt_ctx *ctx, const char *why)
 {
@@ -29,7 +34,7 @@ static void give_up(tt_ctx *ctx, const char *why)
     exit(2);
 }
 
-static tt_rollout *open_run(tt_ctx *ctx, const char *name)
+static tt_rollout *open_run(tt_ctx *ctx, int i)
 {
     static tt_dit *model;
     static tt_prompt *prompt;
@@ -37,8 +42,8 @@ static tt_rollout *open_run(tt_ctx *ctx, const char *name)
     tt_rollout_options o = tt_rollout_defaults();
     tt_rollout *r = NULL;
     static tt_weights *w;        /* the model reads from it                   */
-    for (int i = 0; i < ROWS * DIM; i++)
-        text[i] = (tt_real)(i * 37 % 101) / 50 - 1;
+    for (int k = 0; k < ROWS * DIM; k++)
+        text[k] = (tt_real)(k * 37 % 101) / 50 - 1;
     if (!model)
         if (tt_weights_open(ctx, &w, "ref_data/dit/models/tiny_b", TT_MODEL_DIT,
                             NULL)
@@ -49,11 +54,14 @@ static tt_rollout *open_run(tt_ctx *ctx, const char *name)
     o.h = H;
     o.w = W;
     o.nsteps = 1;
-    o.policy = tt_policy_defaults(name);
+    o.policy = tt_policy_defaults(runs[i].policy);
     o.policy.K = 7;
-    o.policy.S = 1;
-    o.policy.compress_to = 5;
-    if (tt_rollout_open(ctx, &r, model, prompt, &o)) give_up(ctx, name);
+    o.policy.S = runs[i].S;
+    if (runs[i].R > 0) o.policy.R = runs[i].R;
+    o.policy.compress_to = runs[i].N;
+    o.policy.unify = runs[i].unify;
+    if (tt_rollout_open(ctx, &r, model, prompt, &o))
+        give_up(ctx, runs[i].policy);
     return r;
 }
 
@@ -63,18 +71,18 @@ static void prepare(tt_ctx *ctx, int i)
     const tt_real *x;
     int64_t frames;
     if (base[i].run) return;
-    base[i].run = open_run(ctx, policy[i]);
+    base[i].run = open_run(ctx, i);
     const char *path = fuzz_file(NULL, 0, ".state");
     for (int k = 0; k < 3; k++) tt_rollout_next(ctx, base[i].run, &x, &frames);
     tt_rollout_save(ctx, base[i].run, path);
     FILE *f = fopen(path, "rb");
-    if (ctx->status || !f || fseek(f, 0, SEEK_END)) give_up(ctx, policy[i]);
+    if (ctx->status || !f || fseek(f, 0, SEEK_END)) give_up(ctx, runs[i].policy);
     base[i].size = (size_t)ftell(f);
     base[i].file = malloc(base[i].size);
     rewind(f);
     if (!base[i].file
         || fread(base[i].file, 1, base[i].size, f) != base[i].size)
-        give_up(ctx, policy[i]);
+        give_up(ctx, runs[i].policy);
     fclose(f);
 }
 
@@ -111,14 +119,14 @@ static void damage(tt_rollout *r, const uint8_t c[4])
     }
 }
 
-/* The policy, then damages of four bytes. */
+/* The run, then damages of four bytes. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const tt_real *x;
     int64_t frames;
     if (size < 5 || size > 200) return 0;
     tt_ctx *ctx = fuzz_ctx();
-    const int p = data[0] % POLICIES;
+    const int p = data[0] % RUNS;
     prepare(ctx, p);
     tt_rollout *r = base[p].run;
     if (tt_rollout_restore(ctx, r, fuzz_file(base[p].file, base[p].size,

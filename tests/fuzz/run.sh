@@ -42,8 +42,8 @@ seed() {   # name -> corpus folder with the files of ref_data
          printf 'YUV4MPEG2 W2 H2 F25:1 C444 XCOLORRANGE=FULL\nFRAME\n123456789012FRAME\n123456789012' \
              > "$to/b"
          printf 'YUV4MPEG2 W3 H3 Cmono\nFRAME Ip\n123456789' > "$to/c" ;;
-    state) for p in 0 1 2 3 4 5 6; do
-               printf "\\00$p\\000\\005\\000\\051" > "$to/$p"
+    state) for p in 00 01 02 03 04 05 06 07 10 11 12 13; do
+               printf "\\0$p\\000\\005\\000\\051" > "$to/$p"
            done ;;
     dump | trace) printf '\007\001' > "$to/whole" ;;
     esac

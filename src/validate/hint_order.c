@@ -29,7 +29,9 @@ static void try_map(hint *h, source_fn from, const int64_t *p,
     int64_t moved = 0;
     for (int64_t s = 0; s < h->n; s += step) {
         /* a phase that wanders, so that no axis is sampled at one index */
-        const int64_t i = s + (s / step * 7) % step, j = from(p, i);
+        const int64_t i = s + (s / step * 7) % step;
+        if (i >= h->n) break;            /* the last step may be shorter */
+        const int64_t j = from(p, i);
         if (j < 0 || !isfinite(h->got[i]) || !isfinite(h->want[j])) continue;
         left += fabs(h->got[i] - h->want[j]);
         error += fabs(h->got[i] - h->want[i]);

@@ -218,10 +218,12 @@ tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
 /* ---- bits ---------------------------------------------------------------- */
 
 /* A table of SHA-256, one line "class case tensor sha256" each, as in
- * ref_data/bits.txt. The words hold no spaces; # begins a comment. */
+ * ref_data/bits.txt. The words are of printable ASCII and hold no spaces;
+ * # begins a comment. */
 typedef struct tt_manifest_row {
     char *class, *name, *tensor, *sha;
     int64_t at;              /* order of appearance                           */
+    int64_t line;            /* of the file; 0: was not read                  */
     bool seen;               /* for the caller                                */
 } tt_manifest_row;
 typedef struct tt_manifest {
@@ -229,7 +231,8 @@ typedef struct tt_manifest {
     int64_t n, room;
 } tt_manifest;
 /* Adds the rows of a file; a file that does not exist has none.
- * Errors  TT_EFORMAT names the line; TT_EIO. */
+ * Errors  TT_EFORMAT names the line (a row of another form, or listed twice),
+ *         or says that the file has more than 64 MB; TT_EIO. */
 tt_status tt_manifest_read(tt_ctx *ctx, tt_manifest *l, const char *path);
 /* Sorted by class and case, tensors of a case in their order, behind `comment`
  * (lines that begin with #). */

@@ -1,7 +1,12 @@
 /* manifest.c: tables of stored digests.
  *
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Holds   what is read may be shown: words are printable ASCII, digests are
+ *         hexadecimal. No time but that of sorting grows faster than the
+ *         file. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +35,7 @@ tt_status tt_manifest_add(tt_ctx *ctx, tt_manifest *l, const char *class,
     }
     l->row[l->n] = (tt_manifest_row){copy(ctx, class), copy(ctx, name),
                                      copy(ctx, tensor), copy(ctx, sha), l->n,
-                                     false};
+                                     0, false};
     l->n++;
     return ctx->status;
 }
@@ -59,32 +64,103 @@ void tt_manifest_free(tt_manifest *l)
     *l = (tt_manifest){0};
 }
 
+/* ---- reading ------------------------------------------------------------- */
+
+enum { LINE = 1024, FILE_MOST = 64 << 20 };   /* bytes                        */
+
+/* Printable ASCII: it is shown as it is. */
+static bool is_word(const char *s)
+{
+    while (*s > ' ' && *s <= '~') s++;
+    return !*s;
+}
+
+static bool is_sha(const char *s)
+{
+    return strspn(s, "0123456789abcdef") == 64 && !s[64];
+}
+
+static void read_line(tt_ctx *ctx, tt_manifest *l, const char *path,
+                      int64_t number, const char *line)
+{
+    char class[64], name[256], tensor[512], sha[80], more;
+    if (line[0] == '#' || line[0] == '\n') return;
+    if (sscanf(line, "%63s %255s %511s %79s %c", class, name, tensor, sha,
+               &more) != 4
+        || !is_word(class) || !is_word(name) || !is_word(tensor))
+        tt_fail(ctx, TT_EFORMAT, "%s, line %" PRId64 ": expected \"class case "
+                "tensor sha256\" in printable ASCII", path, number);
+    else if (!is_sha(sha))
+        tt_fail(ctx, TT_EFORMAT, "%s, line %" PRId64 ": expected a sha256 of "
+                "64 hexadecimal digits, 0-9 and a-f", path, number);
+    else if (!tt_manifest_add(ctx, l, class, name, tensor, sha))
+        l->row[l->n - 1].line = number;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const tt_manifest_row *x = a, *y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static int compare_keys(const tt_manifest_row *x, const tt_manifest_row *y)
+{
+    int c = strcmp(x->class, y->class);
+    if (!c) c = strcmp(x->name, y->name);
+    return c ? c : strcmp(x->tensor, y->tensor);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const int c = compare_keys(a, b);
+    return c ? c : by_place(a, b);
+}
+
+/* The first row that says what one before it says is refused. */
+static void refuse_twice(tt_ctx *ctx, tt_manifest *l, const char *path)
+{
+    const tt_manifest_row *twice = NULL;
+    if (l->n < 2) return;
+    qsort(l->row, (size_t)l->n, sizeof *l->row, by_key);
+    for (int64_t i = 1; i < l->n; i++)
+        if (!compare_keys(&l->row[i - 1], &l->row[i])
+            && (!twice || l->row[i].at < twice->at)) twice = &l->row[i];
+    if (twice)
+        tt_fail(ctx, TT_EFORMAT, "%s, line %" PRId64 ": %s %s %s is listed "
+                "twice", path, twice->line, twice->class, twice->name,
+                twice->tensor);
+    qsort(l->row, (size_t)l->n, sizeof *l->row, by_place);
+}
+
 tt_status tt_manifest_read(tt_ctx *ctx, tt_manifest *l, const char *path)
 {
+    char line[LINE];
+    int64_t number = 0, bytes = 0;
     FILE *f = fopen(path, "r");
-    char line[1024], class[64], name[256], tensor[512], sha[80], more;
-    int number = 0;
     if (!f && errno == ENOENT) return TT_OK;
     if (!f)
         return tt_fail(ctx, TT_EIO, "cannot read %s: %s", path,
                        strerror(errno));
     while (!ctx->status && fgets(line, sizeof line, f)) {
+        const size_t n = strlen(line);
         number++;
-        if (line[0] == '#' || line[0] == '\n') continue;
-        if (sscanf(line, "%63s %255s %511s %79s %c", class, name, tensor, sha,
-                   &more) != 4 || strlen(sha) != 64)
-            tt_fail(ctx, TT_EFORMAT, "%s, line %d: expected \"class case "
-                    "tensor sha256\"", path, number);
-        else if (tt_manifest_find(l, class, name, tensor))
-            tt_fail(ctx, TT_EFORMAT, "%s, line %d: %s %s %s is listed twice",
-                    path, number, class, name, tensor);
+        bytes += (int64_t)n;
+        if (bytes > FILE_MOST)
+            tt_fail(ctx, TT_EFORMAT, "%s: more than %d MB, no table of digests "
+                    "is as long", path, FILE_MOST >> 20);
+        else if (!feof(f) && (!n || line[n - 1] != '\n'))
+            tt_fail(ctx, TT_EFORMAT, "%s, line %" PRId64 ": longer than %d "
+                    "bytes, or with a NUL", path, number, LINE - 2);
         else
-            tt_manifest_add(ctx, l, class, name, tensor, sha);
+            read_line(ctx, l, path, number, line);
     }
     if (ferror(f)) tt_fail(ctx, TT_EIO, "cannot read %s", path);
     fclose(f);
+    if (!ctx->status) refuse_twice(ctx, l, path);
     return ctx->status;
 }
+
+/* ---- writing ------------------------------------------------------------- */
 
 static int by_case(const void *a, const void *b)
 {

@@ -370,7 +370,18 @@ static tt_status write_chosen(tt_ctx *ctx, tt_recording *const *run, int n,
 
 /* ---- all ----------------------------------------------------------------- */
 
-static tt_status check(tt_ctx *ctx, tt_recording *const *run, int n,
+static tt_status check_layer(tt_ctx *ctx, const tt_recording *r, int64_t layer)
+{
+    const bool no_slots = r->src && layer >= r->layers;
+    const bool no_features = r->features && layer >= r->feature_layers;
+    if (layer < 0 || (!no_slots && !no_features)) return TT_OK;
+    const int64_t layers = no_slots ? r->layers : r->feature_layers;
+    return tt_fail(ctx, TT_EINVAL, "%s has %lld layer%s: there is no layer "
+                   "%lld (they count from 0)", r->path, (long long)layers,
+                   layers == 1 ? "" : "s", (long long)layer);
+}
+
+tt_status output_check(tt_ctx *ctx, tt_recording *const *run, int n,
                        const tt_analyze_options *opt)
 {
     if (n < 1 || n > RUNS_MAX)
@@ -379,16 +390,10 @@ static tt_status check(tt_ctx *ctx, tt_recording *const *run, int n,
     if (opt->reference < 1 || opt->window < 1)
         return tt_fail(ctx, TT_EINVAL, "the reference and the window need at "
                        "least one frame");
-    for (int i = 0; i < n; i++) {
-        const tt_recording *r = run[i];
-        if (opt->layer < 0) continue;
-        if ((r->src && opt->layer >= r->layers)
-            || (r->features && opt->layer >= r->feature_layers))
-            return tt_fail(ctx, TT_EINVAL, "%s has %lld layers: there is no "
-                           "layer %lld (they count from 0)", r->path,
-                           (long long)(r->src ? r->layers : r->feature_layers),
-                           (long long)opt->layer);
-    }
+    for (int i = 0; i < n; i++)
+        TT_TRY(check_layer(ctx, run[i], opt->layer));
+    if (opt->reference_run)
+        TT_TRY(check_layer(ctx, opt->reference_run, opt->layer));
     return TT_OK;
 }
 
@@ -433,7 +438,7 @@ tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,
 {
     drift_run drift[RUNS_MAX];
     tt_arena mem = {0};
-    TT_TRY(check(ctx, run, n, opt));
+    TT_TRY(output_check(ctx, run, n, opt));
     TT_TRY(files_make_folder(ctx, opt->folder));
     tt_analyze_options copy = *opt;
     int ndrift = drift_all(drift, ctx, &mem, run, n, opt);

@@ -7,6 +7,11 @@
 #include "analyze/figures.h"
 #include "analyze/table.h"
 
+/* Do the runs, and the run they are compared with, have what the options ask
+ * for? Before anything is read from them. */
+tt_status output_check(tt_ctx *ctx, tt_recording *const *run, int n,
+                       const tt_analyze_options *opt);
+
 /* Save as folder/name.csv and .json, or .svg and .png, as the options say;
  * ends the table or figure. */
 tt_status output_table(tt_ctx *ctx, table *t, const char *name,

@@ -154,9 +154,7 @@ tt_status tt_report_write(tt_ctx *ctx, const char *path, const char *title,
     drift_run drift[RUNS_MAX];
     tt_arena mem = {0};
     text t;
-    if (n < 1 || n > RUNS_MAX)
-        return tt_fail(ctx, TT_EINVAL, "1 to %d runs make a report, not %d",
-                       RUNS_MAX, n);
+    TT_TRY(output_check(ctx, run, n, opt));
     int ndrift = drift_all(drift, ctx, &mem, run, n, opt);
     text_begin(&t, ctx);
     if (!ctx->status) {

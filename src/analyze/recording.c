@@ -94,6 +94,12 @@ static const double *reals(tt_recording *r, const char *name, int rank,
 {
     const tt_tensor *t = find_values(r, name, rank, dim);
     if (!t) return NULL;
+    if (tt_dtype_block(t->dtype) > 1) {
+        tt_fail(r->ctx, TT_EFORMAT, "%s: %s is quantised (%s), but plain "
+                "numbers were expected", r->path, name,
+                tt_dtype_name(t->dtype));
+        return NULL;
+    }
     int64_t n = tt_tensor_count(t);
     double *out = tt_alloc(r->ctx, &r->mem, n, sizeof *out, what);
     for (int64_t i = 0; out && i < n; i++) {

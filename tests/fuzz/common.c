@@ -1,7 +1,6 @@
 /* common.c: see fuzz.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -107,6 +106,26 @@ const char *fuzz_file(const uint8_t *data, size_t size, const char *suffix)
     FILE *f = fopen(path, "wb");
     if (!f || fwrite(data, 1, size, f) != size || fclose(f)) abort();
     return path;
+}
+
+static char folder[300];
+
+static void remove_folder(void)
+{
+    char command[400];
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    if (system(command)) _exit(1);
+}
+
+const char *fuzz_folder(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    if (folder[0]) return folder;
+    snprintf(folder, sizeof folder, "%s/tether-fuzz-XXXXXX",
+             tmp ? tmp : "/tmp");
+    if (!mkdtemp(folder)) abort();
+    atexit(remove_folder);
+    return folder;
 }
 
 /* ---- files of tensors ---------------------------------------------------- */

@@ -34,6 +34,9 @@ void fuzz_checkpoint(const uint8_t *data, size_t size, const char *path);
  * Every suffix (four at most) is another file. */
 const char *fuzz_file(const uint8_t *data, size_t size, const char *suffix);
 
+/* A folder that is removed with all that is in it when the process ends. */
+const char *fuzz_folder(void);
+
 /* A tensor of a well-formed file: integers lo, lo + 1, ... below lo + span,
  * over and over, in whatever type. */
 typedef struct fuzz_tensor {
@@ -46,8 +49,9 @@ typedef struct fuzz_tensor {
 
 /* Write the n tensors as safetensors, damaged by the commands in the bytes,
  * four each: another extent (of one tensor or of all that share it), type, rank
- * or name, left out, values that have no business there. What such a file may hold beyond its format is explored this
- * way; the format itself is the business of fuzz_safetensors. */
+ * or name, left out, values that have no business there. What such a file may
+ * hold beyond its format is explored this way; the format itself is the
+ * business of fuzz_safetensors. */
 const char *fuzz_tensors(const fuzz_tensor *t, int n, const uint8_t *data,
                          size_t size, const char *suffix);
 

@@ -4,39 +4,17 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/fuzz/fuzz.h"
 #include "tether/analyze.h"
 #include "tether/validate.h"
-
-static char folder[300], facts[320];
-
-static void remove_folder(void)
-{
-    char command[400];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    if (system(command)) _exit(1);
-}
-
-static void make_folder(void)
-{
-    const char *tmp = getenv("TMPDIR");
-    if (folder[0]) return;
-    snprintf(folder, sizeof folder, "%s/tether-fuzz-XXXXXX",
-             tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder)) abort();
-    snprintf(facts, sizeof facts, "%s/run.json", folder);
-    atexit(remove_folder);
-}
 
 static void scores(tt_ctx *ctx, const char *path, double ends)
 {
     tt_analyze_options o = tt_analyze_defaults();
     tt_arena mem = {0};
     const char *summary;
-    o.folder = folder;
+    o.folder = fuzz_folder();
     o.csv = o.json = true;
     o.svg = o.png = false;
     o.ends = ends;
@@ -53,10 +31,12 @@ static void hashes(tt_ctx *ctx, const char *path)
 
 static void run_facts(tt_ctx *ctx, const uint8_t *data, size_t size)
 {
+    char facts[320];
     tt_recording *r;
+    snprintf(facts, sizeof facts, "%s/run.json", fuzz_folder());
     FILE *f = fopen(facts, "wb");
     if (!f || fwrite(data, 1, size, f) != size || fclose(f)) abort();
-    tt_recording_open(ctx, &r, folder);
+    tt_recording_open(ctx, &r, fuzz_folder());
     tt_recording_close(r);
 }
 
@@ -64,7 +44,6 @@ static void run_facts(tt_ctx *ctx, const uint8_t *data, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1) return 0;
-    make_folder();
     tt_ctx *ctx = fuzz_ctx();
     const char *path = fuzz_file(data + 1, size - 1, ".txt");
     if (data[0] % 4 == 0) scores(ctx, path, 1);

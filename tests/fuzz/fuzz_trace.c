@@ -2,8 +2,6 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "tests/fuzz/fuzz.h"
 #include "tether/analyze.h"
@@ -37,58 +35,44 @@ static const fuzz_tensor whole[] = {
 };
 enum { N = sizeof whole / sizeof *whole };
 
-static char folder[300];
-
-static void remove_folder(void)
-{
-    char command[400];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    if (system(command)) _exit(1);
-}
-
-static void make_folder(void)
-{
-    const char *tmp = getenv("TMPDIR");
-    if (folder[0]) return;
-    snprintf(folder, sizeof folder, "%s/tether-fuzz-XXXXXX",
-             tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder)) abort();
-    atexit(remove_folder);
-}
-
-static void analyze(tt_ctx *ctx, tt_recording *const *run, int n, uint8_t how)
+static void analyze(tt_ctx *ctx, tt_recording *const *run, int n,
+                    const tt_recording *reference, uint8_t how)
 {
     char page[320];
     tt_analyze_options o = tt_analyze_defaults();
-    o.folder = folder;
+    o.folder = fuzz_folder();
     o.csv = how & 1;
     o.json = how & 2;
     o.svg = how & 4;
     o.png = false;               /* compressing pictures is all it would do  */
     o.reference = how & 8 ? 1 : 6;
+    o.reference_run = reference;
     o.norm = how & 16;
     o.layer = how & 32 ? 1 : -1;
     o.average = how & 64;
     tt_analyze(ctx, run, n, &o);
     tt_clear(ctx);
-    snprintf(page, sizeof page, "%s/report.html", folder);
+    snprintf(page, sizeof page, "%s/report.html", o.folder);
     if (how & 128) tt_report_write(ctx, page, "fuzz", run, n, &o);
 }
 
-/* One byte of options, then the damage. The damaged run stands alone or beside
- * a whole one. */
+/* Two bytes of options, then the damage. The damaged run stands alone or beside
+ * a whole one, is compared with a whole one, or a whole one with it. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tt_recording *run[2] = {NULL, NULL};
     if (size < 2 || size > 4096) return 0;
-    make_folder();
     tt_ctx *ctx = fuzz_ctx();
-    const char *path = fuzz_tensors(whole, N, data + 2, size - 2, ".run");
-    tt_recording_open(ctx, &run[0], path);
-    if (!ctx->status && data[1] & 1)
+    const bool both = data[1] & 1, with_whole = data[1] & 2;
+    const bool with_damaged = data[1] & 4;
+    tt_recording_open(ctx, &run[0], fuzz_tensors(whole, N, data + 2, size - 2,
+                                                 ".run"));
+    if (!ctx->status && data[1] & 7)
         tt_recording_open(ctx, &run[1], fuzz_tensors(whole, N, NULL, 0,
                                                      ".whole"));
-    if (!ctx->status) analyze(ctx, run, run[1] ? 2 : 1, data[0]);
+    if (!ctx->status)
+        analyze(ctx, run + with_damaged, both && !with_damaged ? 2 : 1,
+                with_damaged ? run[0] : with_whole ? run[1] : NULL, data[0]);
     tt_recording_close(run[0]);
     tt_recording_close(run[1]);
     fuzz_settle();

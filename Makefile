@@ -67,10 +67,10 @@ CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(OPT) -g \
          $(CFLAGS)
 LDLIBS_ALL := -ldl -lm $(LDLIBS)
 
-# Builds that differ in anything have folders of their own.
+# Builds that differ in flags have folders of their own.
 comma := ,
 EXTRA := $(strip $(wordlist 2,99,$(CC)) $(CFLAGS) $(LDLIBS))
-FLAVOUR := $(notdir $(firstword $(CC)))$(subst $() ,,$(OPT))$(if $(OMP_FLAGS),,-noomp)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(EXTRA),-$(firstword $(shell printf '%s' "$(EXTRA)" | cksum)))$(if $(filter double,$(REAL)),-double)
+FLAVOUR := $(notdir $(firstword $(CC)))$(subst $() ,,$(OPT))$(if $(OMP_FLAGS),,-noomp)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(EXTRA),-$(firstword $(shell printf '%s' '$(subst ','\'',$(EXTRA))' | cksum)))$(if $(filter double,$(REAL)),-double)
 B := build/$(FLAVOUR)
 
 LIB_SRC  := $(sort $(wildcard src/core/*.c src/ops/*.c src/ops/*/*.c src/io/*.c \

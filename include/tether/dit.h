@@ -11,12 +11,16 @@
 #include "tether/io.h"
 #include "tether/policy.h"
 
+/* Wan's is 512. A config file decides about memory with it, so it has an end. */
+#define TT_TEXT_LEN_MAX 8192
+
 typedef struct tt_dit_config {
     int64_t dim, ffn_dim, heads, layers;
     int64_t freq_dim;      /* width of the timestep sinusoid                  */
     int64_t in_dim;        /* latent channels C (= out_dim)                   */
     int64_t text_dim;
-    int64_t text_len;      /* rows of text states; 0: as many as are given    */
+    int64_t text_len;      /* rows of text states, at most TT_TEXT_LEN_MAX;
+                              0: as many as are given                         */
     double eps;
 } tt_dit_config;
 

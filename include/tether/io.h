@@ -5,9 +5,9 @@
  * Three layers. tt_file is one checkpoint file exactly as stored (safetensors,
  * a sharded safetensors index, a PyTorch zip or GGUF), memory-mapped.
  * tt_weights is what a model binds from: the right dictionary of a file (or
- * folder), with wrapper prefixes stripped and names translated to the original Wan
- * names, packed. tt_bind takes tensors from it by name and shape, and reports
- * every missing, misshapen and unexpected one in a single sentence. */
+ * folder), with wrapper prefixes stripped and names translated to the original
+ * Wan names, packed. tt_bind takes tensors from it by name and shape, and
+ * reports every missing, misshapen and unexpected one in a single sentence. */
 #ifndef TETHER_IO_H
 #define TETHER_IO_H
 
@@ -128,9 +128,9 @@ tt_status tt_bind_end(tt_bind *b, const char *const *ignore);
 /* A safetensors file being written. Data goes to a temporary file in the
  * target's folder; tt_st_finish puts the header in front (into a second one
  * unless room was reserved), flushes and renames it, so `path` is either the
- * complete new file or what it was before. Names must be unique. Errors name the file and the system's
- * reason (TT_EIO). After tt_st_finish or tt_st_abort the writer is gone,
- * whatever they return; both take NULL. */
+ * complete new file or what it was before. Names must be unique. Errors name
+ * the file and the system's reason (TT_EIO). After tt_st_finish or tt_st_abort
+ * the writer is gone, whatever they return; both take NULL. */
 typedef struct tt_st_writer tt_st_writer;
 tt_status tt_st_create(tt_ctx *ctx, tt_st_writer **out, const char *path);
 /* A string pair for __metadata__. */

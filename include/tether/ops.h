@@ -197,7 +197,7 @@ void tt_conv(tt_ctx *ctx, const tt_conv_args *a);
 /* y = (x - mean) / sqrt(var + eps) [* w + b], biased variance, per row.
  *   y, x [n, c]   w, b [c], both or neither NULL.   In place allowed.
  * Order  mean and var: stat, two passes; r = 1/sqrt(var+eps) in double;
- *        xhat = f((double)(x - mean) * r) rounded once, then fma(xhat, w, b). */
+ *        xhat = f((double)(x - mean) * r) rounded once, then fma(xhat, w, b) */
 void tt_layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
                    int64_t c, const tt_real *w, const tt_real *b, double eps);
 

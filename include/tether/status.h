@@ -33,8 +33,8 @@ struct tt_ctx;
 
 /* Record a failure: sets ctx->status to `s` and formats the sentence, unless
  * an earlier failure is still recorded; control characters and malformed
- * UTF-8, which only names from files bring in, become '?'. Returns ctx->status, so that
- * `return tt_fail(ctx, TT_EIO, "...")` works. */
+ * UTF-8, which only names from files bring in, become '?'. Returns
+ * ctx->status, so that `return tt_fail(ctx, TT_EIO, "...")` works. */
 tt_status tt_fail(struct tt_ctx *ctx, tt_status s, const char *fmt, ...)
     TT_PRINTF(3, 4);
 

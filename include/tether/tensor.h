@@ -115,8 +115,9 @@ const char *tt_shape_string(char *buf, size_t n, int rank, const int64_t *dim);
 
 /* dst[0..n) = the values of n consecutive elements of type `t` at `src`,
  * widened (F64 to a float tt_real rounds once; everything narrower is exact).
- * Integers convert by value. `src` is little-endian and may be unaligned. Of a quantised type, n
- * is a multiple of the block; its values are float32 by definition. */
+ * Integers convert by value. `src` is little-endian and may be unaligned. Of a
+ * quantised type, n is a multiple of the block; its values are float32 by
+ * definition. */
 void tt_widen(tt_real *dst, const void *src, tt_dtype t, int64_t n);
 void tt_widen_f32(float *dst, const void *src, tt_dtype t, int64_t n);
 

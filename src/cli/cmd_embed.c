@@ -70,9 +70,10 @@ static int check(const settings *s, const opt_result *given)
     if (!s->output) return opt_usage(me, "-o FILE is needed");
     if (!s->prompt == !s->ids)
         return opt_usage(me, "give either -p TEXT or --ids FILE");
-    if (opt_given(given, "length") && (s->length < 1 || s->length > 1 << 20))
+    if (opt_given(given, "length")
+        && (s->length < 1 || s->length > TT_TEXT_LEN_MAX))
         return opt_usage(me, "--length must be 1 to %d, but %lld was given",
-                         1 << 20, (long long)s->length);
+                         TT_TEXT_LEN_MAX, (long long)s->length);
     return -1;
 }
 

@@ -26,8 +26,8 @@ static const char help[] =
     "  check       outputs that were computed elsewhere from such cases\n"
     "\n"
     "`tether validate WAY --help` explains one (WAY: --backend, --dump, "
-    "--manifest,\nexport, check). Exit status: 0 everything passed, 1 a mismatch, 2 usage, "
-    "3 data that\ncannot be read.\n";
+    "--manifest,\nexport, check). Exit status: 0 everything passed, 1 a "
+    "mismatch, 2 usage, 3 data that\ncannot be read.\n";
 
 /* "--name", "--name=..." */
 static bool is_option(const char *arg, const char *name)

@@ -36,9 +36,9 @@ static tt_status check_shape(tt_ctx *ctx, const tt_tensor *t, const char *path,
     char want[160], found[160];
     wanted(want, sizeof want, rank, dim);
     tt_shape_string(found, sizeof found, t->rank, t->dim);
-    return tt_fail(ctx, TT_ESHAPE, "%s: tensor `%s` must be a packed, non-empty "
-                   "floating-point tensor of shape %s, but it is %s %s", path, name,
-                   want, tt_dtype_name(t->dtype), found);
+    return tt_fail(ctx, TT_ESHAPE, "%s: tensor `%s` must be a packed, non-"
+                   "empty floating-point tensor of shape %s, but it is %s %s",
+                   path, name, want, tt_dtype_name(t->dtype), found);
 }
 
 tt_status input_open(tt_ctx *ctx, tt_file **file, tt_tensor *t,

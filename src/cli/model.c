@@ -38,7 +38,7 @@ static const char *const configs[] = {"config.json", "transformer/config.json",
 
 int64_t model_text_len(tt_ctx *ctx, const model_paths *p)
 {
-    enum { WAN = 512, MOST = 1 << 20 };
+    enum { WAN = 512 };
     char path[4096];
     int64_t n = WAN;
     tt_arena a = {0};
@@ -46,9 +46,9 @@ int64_t model_text_len(tt_ctx *ctx, const model_paths *p)
     if (!find_in_model(path, sizeof path, p, configs)) return WAN;
     if (!tt_json_file(ctx, &a, &j, path, 1 << 20)) {
         n = tt_json_int(j, "text_len", WAN);
-        if (n < 1 || n > MOST)
+        if (n < 1 || n > TT_TEXT_LEN_MAX)
             tt_fail(ctx, TT_EFORMAT, "%s: text_len is %lld, expected 1 to %d",
-                    path, (long long)n, MOST);
+                    path, (long long)n, TT_TEXT_LEN_MAX);
     }
     tt_arena_free(&a);
     return n;

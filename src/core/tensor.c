@@ -105,8 +105,8 @@ int64_t tt_tensor_bytes(const tt_tensor *t)
          * (int64_t)tt_dtype_size(t->dtype);
 }
 
-/* The stride of the next axis outwards: 0 where it cannot be, which only an
- * empty tensor brings about: beside an extent of 0 the others may be anything. */
+/* The stride of the next axis outwards; 0 where that is beyond an int64_t, as
+ * in an empty tensor: beside an extent of 0 the others may be anything. */
 static int64_t outer(int64_t stride, int64_t dim)
 {
     return tt_checked_mul(&stride, stride, dim) ? stride : 0;

@@ -235,10 +235,10 @@ static tt_status apply_config(tt_ctx *ctx, tt_dit_config *c,
                            tt_weights_path(w), (long long)check[i].found);
     c->text_len = number(root, "text_len", "-");
     if (tt_json_get(root, "text_len") &&
-        (c->text_len < 1 || c->text_len > 1 << 20))
+        (c->text_len < 1 || c->text_len > TT_TEXT_LEN_MAX))
         return tt_fail(ctx, TT_EFORMAT,
                        "%s: text_len must be an integer from 1 to %d", path,
-                       1 << 20);
+                       TT_TEXT_LEN_MAX);
     c->eps = tt_json_num(root, "eps", 1e-6);
     if (!(c->eps > 0 && c->eps < 1))
         return tt_fail(ctx, TT_EFORMAT, "%s: eps must lie between 0 and 1",

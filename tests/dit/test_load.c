@@ -132,6 +132,8 @@ static void test_config(void)
     refused("no qk_norm", "qk_norm", NULL);
     write_config("{\"num_heads\": 2, \"text_len\": -8}");
     refused("text_len", "text_len", NULL);
+    write_config("{\"num_heads\": 2, \"text_len\": 1000000}");
+    refused("a large text_len", "from 1 to 8192", NULL);
     unlink(config_path);
     refused("unknown width", "--heads", NULL);
 

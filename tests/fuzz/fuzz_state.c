@@ -76,7 +76,8 @@ static void prepare(tt_ctx *ctx, int i)
     for (int k = 0; k < 3; k++) tt_rollout_next(ctx, base[i].run, &x, &frames);
     tt_rollout_save(ctx, base[i].run, path);
     FILE *f = fopen(path, "rb");
-    if (ctx->status || !f || fseek(f, 0, SEEK_END)) give_up(ctx, runs[i].policy);
+    if (ctx->status || !f || fseek(f, 0, SEEK_END))
+        give_up(ctx, runs[i].policy);
     base[i].size = (size_t)ftell(f);
     base[i].file = malloc(base[i].size);
     rewind(f);
@@ -97,7 +98,8 @@ static int64_t number(uint8_t c)
 /* One damage: layer, place, index, value. */
 static void damage(tt_rollout *r, const uint8_t c[4])
 {
-    tt_layer *y = tt_cache_layer(r->cache, c[0] % tt_cache_geometry(r->cache)->layers);
+    const int64_t layers = tt_cache_geometry(r->cache)->layers;
+    tt_layer *y = tt_cache_layer(r->cache, c[0] % layers);
     const tt_policy_class *cls = tt_cache_class(r->cache);
     const int64_t words = cls->state_size
                           ? (int64_t)cls->state_size(y->opt, y->geo) / 8 : 0;

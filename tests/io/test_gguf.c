@@ -233,7 +233,8 @@ static void linear(tt_dtype type, int64_t k, float scale)
     random_blocks(raw, type, O * k / tt_dtype_block(type));
     if (tt_dtype_block(type) == 1)
         for (int64_t i = 0; i < O * k; i++) raw[i] &= 0xbf; /* no NaN */
-    for (int64_t i = 0; i < N * k; i++) x[i] = (tt_real)((int)(dice() % 200) - 100) / 64;
+    for (int64_t i = 0; i < N * k; i++)
+        x[i] = (tt_real)((int)(dice() % 200) - 100) / 64;
     tt_tensor w = tt_tensor_make(raw, type, 2, (int64_t[]){O, k});
     w.scale = scale;
     tt_tensor v = tt_tensor_make(wide, TT_F32, 2, w.dim);

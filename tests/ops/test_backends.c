@@ -172,7 +172,8 @@ static void test_conv(void)
         c.Ho = c.Hi * c.up / c.stride;
         c.Wo = c.Wi * c.up / c.stride;
         const tt_real *frames[3];
-        for (int f = 0; f < 3; f++) frames[f] = fill(&a, c.Hi * c.Wi * c.Cin, v % KINDS);
+        for (int f = 0; f < 3; f++)
+            frames[f] = fill(&a, c.Hi * c.Wi * c.Cin, v % KINDS);
         if (c.kt == 3 && v % 2) frames[0] = NULL;
         c.frame = frames;
         int64_t K = (int64_t)c.kt * c.kh * c.kw * c.Cin;
@@ -220,7 +221,8 @@ static void test_attention(void)
                 c.v = fill(&a, c.N * c.kv_stride, kind);
                 if (mode) c.rel_bias = fill(&a, c.H * (2 * c.N - 1), NORMAL);
                 uint8_t mask[64];
-                for (int i = 0; i < 64; i++) mask[i] = kind == ZEROS ? 0 : i < 5 || i % 3;
+                for (int i = 0; i < 64; i++)
+                    mask[i] = kind == ZEROS ? 0 : i < 5 || i % 3;
                 if (mode == 2) c.key_mask = mask;
                 char name[96];
                 snprintf(name, sizeof name, "attention T%lld N%lld H%lld D%lld "

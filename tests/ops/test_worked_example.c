@@ -70,7 +70,8 @@ static void functions(void)
     tt_silu(ctx, &silu, 1);
     expect_float("silu(1)", silu, 0x1.764d5p-1f);
     tt_sincos(1.0, &s, &c);
-    expect(s == 0x1.aed548f090ceep-1 && c == 0x1.14a280fb5068cp-1, "sincos(1): %a %a", s, c);
+    expect(s == 0x1.aed548f090ceep-1 && c == 0x1.14a280fb5068cp-1,
+           "sincos(1): %a %a", s, c);
     double theta = tt_pow(10000.0, -(1.0 / 22.0));
     expect(theta == 0x1.50dc9fa5b64f8p-1, "theta: %a", theta);
     /* the pair (1, 2) turned by one radian */

@@ -4,10 +4,11 @@
  *
  * Prints the range of the relative L2 distances of the two classes over the
  * chunks of every reference rollout, and whether the policy kept the same
- * frames. Judged by what the references know: the text encoder, computed by its authors in bf16
- * throughout, is `rms_bf16_vs_f64` from float64, and rounding only the factors
- * of products must not be further. The distance of rollouts has no reference;
- * it must be finite, and more than the float class's own rounding. */
+ * frames. Judged by what the references know: the text encoder, computed by its
+ * authors in bf16 throughout, is `rms_bf16_vs_f64` from float64, and rounding
+ * only the factors of products must not be further. The distance of rollouts
+ * has no reference; it must be finite, and more than the float class's own
+ * rounding. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

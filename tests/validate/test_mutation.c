@@ -199,8 +199,8 @@ static void honest(suite *s, int64_t seeds, int64_t rounds, bool all)
         alarms += mine;
         backends++;
     }
-    expect(alarms == 0 && backends >= (s->only ? 1 : 4), "%d false alarms from %d backends",
-           alarms, backends);
+    expect(alarms == 0 && backends >= (s->only ? 1 : 4),
+           "%d false alarms from %d backends", alarms, backends);
 }
 
 static bool open_plugin(suite *s, const char *self)

@@ -52,17 +52,35 @@ colour plot_scale(double unit)
 
 /* ---- ticks --------------------------------------------------------------- */
 
+/* Differences and tenfolds of what lies between are neither 0 nor infinite. */
+#define SMALLEST 1e-300
+#define LARGEST 1e300
+
+static bool can_draw(double v)
+{
+    return fabs(v) <= LARGEST; /* not a NAN */
+}
+
 double plot_ticks(double *first, double lo, double hi, int n)
 {
     double step = 1, want = (hi - lo) / (n < 1 ? 1 : n);
     *first = lo;
-    if (!(want > 0) || !isfinite(want)) return 1;
+    if (!(want >= SMALLEST && want <= LARGEST)) return 1;
     while (step > want) step /= 10;
     while (step * 10 <= want) step *= 10;
     /* step <= want < 10 step */
     if (step < want) step *= want <= 2 * step ? 2 : want <= 5 * step ? 5 : 10;
     *first = ceil(lo / step - 1e-9) * step;
     return step;
+}
+
+/* Ticks first, first + step, ... up to `hi`. They are counted: where numbers
+ * are coarse, adding a step may change nothing. */
+static int tick_count(double first, double step, double hi)
+{
+    enum { MOST = 100 };
+    double n = floor((hi - first) / step + 1e-9) + 1;
+    return n >= 1 && n <= MOST ? (int)n : 0;
 }
 
 static const char *number(char buf[32], double v, double step)
@@ -92,6 +110,14 @@ static double to_y(const area *a, double v)
     return a->p->down ? a->y + unit * a->h : a->y + a->h - unit * a->h;
 }
 
+/* Values that are one and the same, or nearly, get a range of `by`. */
+static void widen(double *lo, double *hi, double by)
+{
+    const double size = fmax(fabs(*lo), fabs(*hi));
+    if (*hi - *lo > fmax(1e-9 * size, SMALLEST)) return;
+    *hi = *lo + fmax(by, 1e-6 * size);
+}
+
 static void find_range(area *a)
 {
     const plot_panel *p = a->p;
@@ -107,7 +133,7 @@ static void find_range(area *a)
     for (int i = 0; i < p->ncurves; i++)
         for (int64_t k = 0; k < p->curve[i].n; k++) {
             double x = p->curve[i].x[k], y = p->curve[i].y[k];
-            if (!isfinite(x) || !isfinite(y)) continue;
+            if (!can_draw(x) || !can_draw(y)) continue;
             a->x0 = fmin(a->x0, x);
             a->x1 = fmax(a->x1, x);
             a->y0 = fmin(a->y0, y);
@@ -115,8 +141,8 @@ static void find_range(area *a)
         }
     if (!(a->x0 <= a->x1)) a->x0 = a->y0 = 0, a->x1 = a->y1 = 1;
     if (p->from_zero && a->y0 > 0) a->y0 = 0;
-    if (a->x0 == a->x1) a->x1 = a->x0 + 1;
-    if (a->y0 == a->y1) a->y1 = a->y0 + (a->y0 ? fabs(a->y0) : 1);
+    widen(&a->x0, &a->x1, 1);
+    widen(&a->y0, &a->y1, fabs(a->y0) > SMALLEST ? fabs(a->y0) : 1);
     double room = 0.06 * (a->y1 - a->y0);
     a->y1 += room;
     if (!(p->from_zero && a->y0 == 0)) a->y0 -= room;
@@ -128,16 +154,16 @@ static void draw_axes(const area *a)
     char buf[32];
     double first, step = plot_ticks(&first, a->x0, a->x1, (int)(a->w / 55));
     bool map = a->p->cell != NULL;
-    for (double v = first; v <= a->x1 + 1e-9 * step; v += step) {
-        double x = to_x(a, v);
+    for (int i = 0; i < tick_count(first, step, a->x1); i++) {
+        double v = first + i * step, x = to_x(a, v);
         if (!map) figure_segment(f, x, a->y, x, a->y + a->h, 0.6, GRID);
         figure_segment(f, x, a->y + a->h, x, a->y + a->h + 4, 0.8, SOFT);
         figure_text(f, x, a->y + a->h + 17, 11, FIG_MIDDLE, INK,
                     number(buf, v, step));
     }
     step = plot_ticks(&first, a->y0, a->y1, (int)(a->h / 32));
-    for (double v = first; v <= a->y1 + 1e-9 * step; v += step) {
-        double y = to_y(a, v);
+    for (int i = 0; i < tick_count(first, step, a->y1); i++) {
+        double v = first + i * step, y = to_y(a, v);
         if (!map) figure_segment(f, a->x, y, a->x + a->w, y, 0.6, GRID);
         figure_segment(f, a->x - 4, y, a->x, y, 0.8, SOFT);
         figure_text(f, a->x - 8, y + 4, 11, FIG_RIGHT, INK,
@@ -190,7 +216,7 @@ static void draw_curve(const area *a, const plot_curve *c)
                           sizeof *xy, "a curve");
     int64_t n = 0;
     for (int64_t k = 0; xy && k <= c->n; k++) {
-        if (k < c->n && isfinite(c->x[k]) && isfinite(c->y[k])) {
+        if (k < c->n && can_draw(c->x[k]) && can_draw(c->y[k])) {
             xy[2 * n] = to_x(a, c->x[k]);
             xy[2 * n++ + 1] = to_y(a, c->y[k]);
             continue;
@@ -280,9 +306,12 @@ static void draw_bar(figure *f, const plot_spec *s, double x, double y,
     for (int i = 0; i < STEPS; i++)
         figure_rect(f, x, y + h - h * (i + 1) / STEPS, 14, h / STEPS,
                     plot_scale((i + 0.5) / STEPS));
-    double first, step = plot_ticks(&first, s->bar_lo, s->bar_hi, 5);
-    for (double v = first; v <= s->bar_hi + 1e-9 * step; v += step) {
-        double at = y + h - h * (v - s->bar_lo) / (s->bar_hi - s->bar_lo);
+    double lo = s->bar_lo, hi = s->bar_hi, first, step;
+    widen(&lo, &hi, 1);
+    step = plot_ticks(&first, lo, hi, 5);
+    for (int i = 0; i < tick_count(first, step, hi); i++) {
+        double v = first + i * step;
+        double at = y + h - h * (v - lo) / (hi - lo);
         figure_segment(f, x + 14, at, x + 18, at, 0.8, SOFT);
         figure_text(f, x + 21, at + 4, 11, FIG_LEFT, INK,
                     number(buf, v, step));

@@ -138,6 +138,43 @@ static void test_text(tt_ctx *ctx)
     expect(at == cat + 3, "a character of three bytes is one box");
 }
 
+/* ---- numbers no axis was made for ---------------------------------------- */
+
+/* Regression: where adding a step changes nothing, or the step is 0, drawing
+ * had no end. */
+static void test_extremes(tt_ctx *ctx)
+{
+    static const double pair[][2] = {
+        {170, 170 + 0x1p-45}, {-170, -170 + 0x1p-45}, {1e17, 1e17 + 16},
+        {0, 0x1p-1074}, {0x1p-1074, 0x1p-1073}, {1e-310, 1e-310}, {0, 1e-310},
+        {-1e308, 1e308}, {1.7e308, 1.7e308}, {1e300, -1e300}, {1e-299, 3e-299},
+        {0, INFINITY}, {-INFINITY, NAN}, {5, 5}};
+    alarm(30);
+    for (size_t i = 0; i < 2 * sizeof pair / sizeof pair[0]; i++) {
+        static const double plain[2] = {1, 2};
+        const double *v = pair[i / 2];
+        const plot_curve curve = i % 2 ? (plot_curve){v, plain, 2, 0}
+                                       : (plot_curve){plain, v, 2, 0};
+        const plot_panel panel = {.curve = &curve, .ncurves = 1};
+        const plot_spec s = {.title = "", .panel = &panel, .npanels = 1,
+                             .panel_w = 400, .panel_h = 200, .bar = "bar",
+                             .bar_lo = v[0], .bar_hi = v[1]};
+        figure f;
+        text t;
+        text_begin(&t, ctx);
+        expect_ok(plot_draw(&f, ctx, &s), "draw");
+        figure_svg(&t, &f);
+        expect(!strstr(t.at, "nan") && !strstr(t.at, "inf"),
+               "%g to %g is drawn at finite places", v[0], v[1]);
+        int texts = 0;
+        for (const char *at = t.at; (at = strstr(at, "<text")); at++) texts++;
+        expect(texts < 50, "%g to %g: %d texts", v[0], v[1], texts);
+        figure_end(&f);
+        text_end(&t);
+    }
+    alarm(0);
+}
+
 /* ---- a figure ------------------------------------------------------------ */
 
 static void make_figure(tt_ctx *ctx, figure *f)
@@ -226,6 +263,7 @@ int main(void)
     test_xml_check();
     test_ticks();
     test_text(ctx);
+    test_extremes(ctx);
     make_figure(ctx, &f);
     test_svg(ctx, &f);
     test_png(ctx, &f);

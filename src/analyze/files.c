@@ -77,18 +77,29 @@ bool files_exist(const char *path)
     return stat(path, &st) == 0;
 }
 
+/* A regular file: of a pipe nobody writes to, opening would wait for ever. */
+static FILE *open_regular(tt_ctx *ctx, const char *path, struct stat *st)
+{
+    FILE *f = NULL;
+    errno = 0;
+    if (stat(path, st) == 0 && !S_ISREG(st->st_mode))
+        tt_fail(ctx, TT_EFORMAT, "%s is not a regular file", path);
+    else if (!(f = fopen(path, "rb")) || fstat(fileno(f), st))
+        tt_fail(ctx, TT_EIO, "cannot read %s: %s", path, strerror(errno));
+    return f;
+}
+
 char *files_read(tt_ctx *ctx, tt_arena *mem, const char *path, size_t limit,
                  size_t *n)
 {
     struct stat st;
     char *out = NULL;
-    FILE *f = fopen(path, "rb");
+    FILE *f = open_regular(ctx, path, &st);
     *n = 0;
-    if (!f || fstat(fileno(f), &st)) {
-        tt_fail(ctx, TT_EIO, "cannot read %s: %s", path, strerror(errno));
-    } else if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > limit) {
-        tt_fail(ctx, TT_EFORMAT, "%s is not a regular file of at most %zu "
-                "bytes", path, limit);
+    if (ctx->status) {
+        /* said already */
+    } else if ((uint64_t)st.st_size > limit) {
+        tt_fail(ctx, TT_EFORMAT, "%s has more than %zu bytes", path, limit);
     } else if ((out = tt_alloc(ctx, mem, (int64_t)st.st_size + 1, 1, path))) {
         *n = fread(out, 1, (size_t)st.st_size, f);
         out[*n] = 0;
@@ -104,11 +115,10 @@ tt_status files_copy(tt_ctx *ctx, const char *to, const char *from)
     tt_out out;
     char buf[65536];
     size_t n;
-    FILE *f = fopen(from, "rb");
-    if (!f)
-        return tt_fail(ctx, TT_EIO, "cannot read %s: %s", from,
-                       strerror(errno));
-    if (tt_out_open(ctx, &out, to) == TT_OK) {
+    struct stat st;
+    FILE *f = open_regular(ctx, from, &st);
+    if (!f) return ctx->status;
+    if (!ctx->status && tt_out_open(ctx, &out, to) == TT_OK) {
         while (!ctx->status && (n = fread(buf, 1, sizeof buf, f)) > 0)
             tt_out_write(ctx, &out, buf, n);
         if (ferror(f))

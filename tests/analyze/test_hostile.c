@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "analyze/files.h"
 #include "analyze/measure.h"
@@ -101,12 +102,33 @@ static void test_quantised(void)
     expect_status(s, TT_EFORMAT, "quantised shares");
 }
 
+/* ---- pipes --------------------------------------------------------------- */
+
+/* Opening a pipe that nobody writes to would wait for ever. */
+static void test_pipe(void)
+{
+    tt_arena mem = {0};
+    size_t n;
+    if (!expect(mkfifo(at("pipe"), 0600) == 0, "a pipe")) return;
+    alarm(30);
+    char *read = files_read(ctx, &mem, at("pipe"), 1000, &n);
+    expect(!read && !n, "nothing is read");
+    expect_status(ctx->status, TT_EFORMAT, "a pipe is not read");
+    expect_status(files_copy(ctx, at("copy"), at("pipe")), TT_EFORMAT,
+                  "nor copied");
+    expect_status(files_copy(ctx, at("copy"), at("none")), TT_EIO, "no file");
+    expect(!files_exist(at("copy")), "no copy");
+    alarm(0);
+    tt_arena_free(&mem);
+}
+
 int main(void)
 {
     ctx = test_begin("analyze/hostile");
     if (!folder_make()) return 1;
     test_reference_layers();
     test_quantised();
+    test_pipe();
     folder_remove();
     return test_end();
 }

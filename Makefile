@@ -109,9 +109,10 @@ test: tests $(B)/demo-random/config.json   ## build and run every test; the last
 	@sh tests/run.sh $(B)
 
 # Programs of a cross build run after RUN; those that start programs of ours
-# (cli, fuzz, some of validate) cannot. ONLY chooses by parts of names.
+# (cli, fuzz, some of validate) cannot. ONLY chooses by parts of names, as
+# the results show them: validate/dump.
 ONLY ?= core/ ops/ io/ cache/ dit/ text/
-SOME := $(foreach t,$(TESTS),$(if $(strip $(foreach w,$(ONLY),$(findstring $(w),$(t:$(B)/%=%)))),$(t)))
+SOME := $(foreach t,$(TESTS),$(if $(strip $(foreach w,$(ONLY),$(findstring $(w),$(subst test_,,$(t:$(B)/%=%))))),$(t)))
 test-some: $(SOME)   ## the tests of ONLY="core/ io/ ...", after RUN=qemu-s390x-static, say
 	@RUN="$(RUN)" ONLY="$(ONLY)" sh tests/run.sh $(B)
 

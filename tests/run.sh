@@ -68,7 +68,7 @@ chosen() {   # path
 # One line a program: its name and the command, words without blanks.
 programs() {
     for src in tests/*/test_*.c; do
-        chosen "$src" && echo "${src%.c} ${RUN:-} $build/${src%.c}"
+        chosen "${src%/*}/${src##*/test_}" && echo "${src%.c} ${RUN:-} $build/${src%.c}"
     done
     [ -z "${ONLY:-}" ] || return
     # the bits of this build; a double build has no stored ones

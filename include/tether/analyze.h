@@ -117,6 +117,7 @@ typedef struct tt_recording tt_recording;
  * Errors  TT_EFORMAT, TT_ESHAPE  the tensors contradict each other */
 tt_status tt_recording_open(tt_ctx *ctx, tt_recording **out, const char *path);
 void tt_recording_close(tt_recording *r);
+/* Cut to 200 bytes when run.json has a longer one. */
 const char *tt_recording_label(const tt_recording *r);
 void tt_recording_set_label(tt_ctx *ctx, tt_recording *r, const char *label);
 const char *tt_recording_prompt(const tt_recording *r); /* NULL: unknown      */

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "analyze/files.h"
+#include "core/utf8.h"
 #include "io/json.h"
 
 static const char what[] = "a recorded run";
@@ -252,6 +253,24 @@ static const char *keep(tt_recording *r, const char *s)
     return s ? tt_strdup(r->ctx, &r->mem, s) : NULL;
 }
 
+/* Every row of every table repeats it. */
+static const char *short_label(tt_recording *r, const char *s)
+{
+    enum { LABEL = 200 };
+    size_t n = 0;
+    while (s && s[n]) {
+        const int length = utf8_length(s + n);
+        n += (size_t)(length ? length : 1);
+        if (n <= LABEL) continue;
+        n -= (size_t)(length ? length : 1);
+        tt_warn(r->ctx, "%s: the label in run.json is cut to %zu bytes",
+                r->path, n);
+        char *copy = tt_alloc0(r->ctx, &r->mem, LABEL + 1, 1, what);
+        return copy ? memcpy(copy, s, n) : "";
+    }
+    return s;
+}
+
 static void read_facts(tt_recording *r)
 {
     const tt_json *root, *policy;
@@ -259,7 +278,7 @@ static void read_facts(tt_recording *r)
     if (r->ctx->status || !files_exist(path)) return;
     if (tt_json_file(r->ctx, &r->mem, &root, path, 1 << 24)) return;
     policy = tt_json_get(root, "policy");
-    r->label = tt_json_str(root, "label", r->label);
+    r->label = short_label(r, tt_json_str(root, "label", r->label));
     r->prompt = tt_json_str(root, "prompt", NULL);
     r->video = tt_json_str(root, "video", NULL);
     r->sheet = tt_json_str(root, "sheet", NULL);

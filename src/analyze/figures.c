@@ -309,14 +309,27 @@ static const plot_key decision_key[4] = {
     {"member kept", -1, 0x56b4e9}, {"member dropped", -1, 0xe69f00},
     {"newcomer admitted", -1, 0x009e73}, {"newcomer rejected", -1, 0xd55e00}};
 
-/* Was candidate k of round i in memory before? Members come first, and memory
- * is full when rounds are held: there were as many members as are kept. */
-static bool is_member(const tt_recording *r, int64_t i, int64_t k)
+/* How many candidates of round i were in memory before? Members come first, and
+ * memory is full when rounds are held: as many as are kept. */
+static int64_t members_of(const tt_recording *r, int64_t i)
 {
     int64_t kept = 0;
     for (int64_t c = 0; c < r->candidates; c++)
         kept += r->grab_keep[i * r->candidates + c];
-    return k < kept;
+    return kept;
+}
+
+/* A map of n cells, most of them empty, is drawn when the candidates account
+ * for it: a short file can name a chunk and a frame far away. */
+static bool is_worth(tt_ctx *ctx, const tt_recording *r, int64_t n)
+{
+    enum { FEW = 1 << 16, PER_CANDIDATE = 1024, MOST = 1 << 26 };
+    if (n <= MOST
+        && (n - FEW) / PER_CANDIDATE <= r->rounds * r->candidates) return true;
+    tt_warn(ctx, "%s: the picture of its selection is left out: %lld cells "
+            "for %lld candidates", r->path, (long long)n,
+            (long long)(r->rounds * r->candidates));
+    return false;
 }
 
 static bool selection_panel(plot_panel *out, tt_ctx *ctx,
@@ -331,18 +344,20 @@ static bool selection_panel(plot_panel *out, tt_ctx *ctx,
         }
     }
     int64_t n = 0;
-    if (!tt_checked_mul(&n, chunks, frames) || n > (1 << 26)) return false;
+    if (!tt_checked_mul(&n, chunks, frames)) n = INT64_MAX;
+    if (!is_worth(ctx, r, n)) return false;
     colour *cell = tt_alloc(ctx, &ctx->scratch, n, sizeof *cell, what);
     if (!cell || !n) return false;
     for (int64_t i = 0; i < n; i++) cell[i] = PLOT_EMPTY;
     for (int64_t i = 0; i < r->rounds; i++) {
         if (r->grab_layer[i] != layer) continue;
+        const int64_t members = members_of(r, i);
         for (int64_t k = 0; k < r->candidates; k++) {
             int64_t f = r->grab_candidates[i * r->candidates + k];
             bool keep = r->grab_keep[i * r->candidates + k] != 0;
             if (f < 0) continue;
-            int d = is_member(r, i, k) ? (keep ? MEMBER_KEPT : MEMBER_DROPPED)
-                                       : (keep ? ADMITTED : REJECTED);
+            int d = k < members ? (keep ? MEMBER_KEPT : MEMBER_DROPPED)
+                                : (keep ? ADMITTED : REJECTED);
             cell[r->grab_chunk[i] * frames + f] = decision_key[d].paint;
         }
     }

@@ -17,15 +17,19 @@ static bool has_frame(const int64_t *src, int64_t slots, int64_t f)
     return false;
 }
 
-/* share[f] of the frames that left between two steps; false when none did. */
-static bool evicted(double *share, const tt_recording *r, const int64_t *was,
-                    const int64_t *is)
+/* share[f] of the frames that left between two steps; false when none did.
+ * there [frames] is room. */
+static bool evicted(double *share, bool *there, const tt_recording *r,
+                    const int64_t *was, const int64_t *is)
 {
     int64_t n = 0;
+    memset(there, 0, (size_t)r->frames * sizeof *there);
+    for (int64_t s = 0; s < r->slots; s++)
+        if (is[s] >= 0) there[is[s]] = true;
     memset(share, 0, (size_t)r->frames * sizeof *share);
     for (int64_t s = 0; s < r->slots; s++) {
         int64_t f = was[s];
-        if (f < 0 || is[s] <= -2 || has_frame(is, r->slots, f)) continue;
+        if (f < 0 || is[s] <= -2 || there[f]) continue;
         share[f] += 1;
         n++;
     }
@@ -41,12 +45,14 @@ bool summary_weights(double *out, const tt_recording *r, int64_t layer,
     tt_arena_mark m = tt_arena_here(&r->ctx->scratch);
     double *share = tt_alloc(r->ctx, &r->ctx->scratch, r->frames,
                              sizeof *share, "weights");
+    bool *there = tt_alloc(r->ctx, &r->ctx->scratch, r->frames, sizeof *there,
+                           "weights");
     bool any = false;
     memset(out, 0, (size_t)(2 * size) * sizeof *out);
-    for (int64_t c = 1; share && c < r->chunks; c++) {
+    for (int64_t c = 1; there && c < r->chunks; c++) {
         const int64_t *is = r->src + (c * r->layers + layer) * r->slots;
         const int64_t *was = is - r->layers * r->slots;
-        bool moved = evicted(share, r, was, is);
+        bool moved = evicted(share, there, r, was, is);
         for (int k = 0; k < 2; k++) {
             double *w = out + k * size + c * r->frames;
             const double *old = w - r->frames;

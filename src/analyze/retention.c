@@ -70,14 +70,21 @@ retention_step retention_at(const tt_recording *r, int64_t c, int64_t layer)
 
 /* ---- members of memory --------------------------------------------------- */
 
-static bool in_memory(const tt_recording *r, int64_t c, int64_t layer,
-                      int64_t f)
+/* stays[f] = chunks after chunk `filled` with frame f in the memory of a layer,
+ * once each whatever the slots; -1 for what was there in that chunk already.
+ * stays, last [frames] are 0 before. */
+static void count_stays(int64_t *stays, int64_t *last, const tt_recording *r,
+                        int64_t layer, int64_t filled)
 {
-    const int64_t at = (c * r->layers + layer) * r->slots;
-    for (int64_t s = 0; s < r->slots; s++)
-        if (r->src[at + s] == f && r->region[at + s] == TT_REGION_MEMORY)
-            return true;
-    return false;
+    for (int64_t c = filled; c < r->chunks; c++)
+        for (int64_t s = 0; s < r->slots; s++) {
+            const int64_t at = (c * r->layers + layer) * r->slots + s;
+            const int64_t f = r->src[at];
+            if (f < 0 || r->region[at] != TT_REGION_MEMORY) continue;
+            if (stays[f] < 0 || last[f] == c + 1) continue;
+            last[f] = c + 1;
+            stays[f] = c == filled ? -1 : stays[f] + 1;
+        }
 }
 
 /* Chunks that admitted frames spent in the memory of a layer. Its first members
@@ -85,19 +92,24 @@ static bool in_memory(const tt_recording *r, int64_t c, int64_t layer,
 static void count_members(const tt_recording *r, int64_t layer,
                           double *admitted, double *chunks)
 {
+    tt_ctx *ctx = r->ctx;
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    int64_t *stays = tt_alloc0(ctx, &ctx->scratch, r->frames, sizeof *stays,
+                               "members of memory");
+    int64_t *last = tt_alloc0(ctx, &ctx->scratch, r->frames, sizeof *last,
+                              "members of memory");
     int64_t filled = r->chunks;
     for (int64_t c = 0; c < r->chunks && filled == r->chunks; c++)
         for (int64_t s = 0; s < r->slots; s++)
             if (r->region[(c * r->layers + layer) * r->slots + s]
                 == TT_REGION_MEMORY) filled = c;
-    for (int64_t f = 0; filled < r->chunks && f < r->frames; f++) {
-        int64_t stays = 0;
-        if (in_memory(r, filled, layer, f)) continue;
-        for (int64_t c = filled + 1; c < r->chunks; c++)
-            stays += in_memory(r, c, layer, f);
-        *admitted += stays > 0;
-        *chunks += (double)stays;
+    if (last) count_stays(stays, last, r, layer, filled);
+    for (int64_t f = 0; last && f < r->frames; f++) {
+        if (stays[f] <= 0) continue;
+        *admitted += 1;
+        *chunks += (double)stays[f];
     }
+    tt_arena_reset(&ctx->scratch, m);
 }
 
 retention_summary retention_sum_up(const tt_recording *r, int64_t layer)

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #include "analyze/files.h"
-#include "analyze/measure.h"
+#include "analyze/figures.h"
 
 static tt_ctx *ctx;
 
@@ -122,13 +122,141 @@ static void test_pipe(void)
     tt_arena_free(&mem);
 }
 
+/* ---- a lot from a little ------------------------------------------------- */
+
+static int warnings;
+
+static void count_warning(void *user, const char *sentence)
+{
+    (void)user, (void)sentence;
+    warnings++;
+}
+
+/* One candidate: chunk and frame `far` make a map of (far + 1)^2 cells. */
+static bool draws_selection(int64_t far)
+{
+    static const int64_t zero = 0, one = 1;
+    static const double score = 0;
+    const tt_recording r = {.ctx = ctx, .path = "far", .label = "far",
+        .rounds = 1, .candidates = 1, .grab_layer = &zero, .grab_chunk = &far,
+        .grab_sub = &zero, .grab_candidates = &far, .grab_keep = &one,
+        .grab_mass = &score, .grab_scores = &score};
+    tt_recording *run[1] = {(tt_recording *)&r};
+    tt_analyze_options opt = tt_analyze_defaults();
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    figure f;
+    bool drawn = figure_selection(&f, ctx, run, 1, &opt);
+    if (drawn) figure_end(&f);
+    tt_arena_reset(&ctx->scratch, m);
+    return drawn;
+}
+
+static void test_large_map(void)
+{
+    warnings = 0;
+    expect(draws_selection(100) && !warnings, "a map of 101 x 101 cells");
+    expect(!draws_selection(8191) && warnings == 1, "2^26 cells for one");
+    expect(!draws_selection(INT64_C(1) << 31) && warnings == 2, "2^62 cells");
+    expect(!ctx->status, "a missing picture is no failure");
+}
+
+/* The label is cut between two characters, not within one. */
+static void test_long_label(void)
+{
+    tt_recording *run;
+    expect(mkdir(at("long"), 0777) == 0, "a folder");
+    zeros("long/latents.safetensors", "latents", 5,
+          (int64_t[]){1, 1, 1, 1, 1});
+    FILE *f = fopen(at("long/run.json"), "w");
+    if (!expect(f != NULL, "run.json")) return;
+    fputs("{\"label\": \"x", f);
+    for (int i = 0; i < 100000; i++) fputs("\xc3\xa9", f); /* e acute */
+    fputs("\"}", f);
+    fclose(f);
+    warnings = 0;
+    if (!expect_ok(tt_recording_open(ctx, &run, at("long")), "open")) return;
+    const char *label = tt_recording_label(run);
+    expect(strlen(label) == 199 && label[197] == '\xc3' && label[198] == '\xa9',
+           "a label of %zu bytes", strlen(label));
+    expect(warnings == 1, "%d warnings", warnings);
+    tt_recording_close(run);
+}
+
+/* ---- large traces -------------------------------------------------------- */
+
+enum { N = 1 << 19 };
+
+static int64_t *integers(tt_arena *mem, int64_t n, int64_t value)
+{
+    int64_t *x = tt_alloc(ctx, mem, n, sizeof *x, "integers");
+    for (int64_t i = 0; x && i < n; i++) x[i] = value;
+    return x;
+}
+
+/* N slots. The first chunk holds frame 0 only, the second frame s in slot s,
+ * the third frame s/2: all but frame 0 are admitted for a chunk, those below
+ * N/2 for another. */
+static void test_many_slots(void)
+{
+    static const int64_t start[3] = {0, 1, 2}, count[3] = {1, 1, 1};
+    tt_arena mem = {0};
+    int64_t *src = integers(&mem, 3 * N, 0);
+    int64_t *region = integers(&mem, 3 * N, TT_REGION_MEMORY);
+    double *readable = tt_alloc0(ctx, &mem, 3 * N, sizeof *readable, "shares");
+    double *w = tt_alloc(ctx, &mem, 4 * N, sizeof *w, "weights");
+    if (!expect(src && region && readable && w, "memory")) return;
+    for (int64_t s = 0; s < N; s++) src[N + s] = s, src[2 * N + s] = s / 2;
+    tt_recording r = {.ctx = ctx, .chunks = 3, .layers = 1, .slots = N,
+                      .frames = N, .src = src, .region = region,
+                      .start = start, .count = count, .readable = readable};
+    retention_summary sum = retention_sum_up(&r, -1);
+    expect(sum.admitted == N - 1 && sum.lifetime
+           == (double)(N - 1 + N / 2 - 1) / (N - 1), "%g admitted for %g",
+           sum.admitted, sum.lifetime);
+
+    /* Then a summary in slot 0 and frame 0 elsewhere: N - 1 frames leave. */
+    r.src = src + N;
+    r.chunks = 2;
+    memset(src + 2 * N, 0, N * sizeof *src);
+    src[2 * N] = -2;
+    expect(summary_weights(w, &r, 0, 0.5, 0.5), "a summary");
+    expect(w[N] == 0 && w[N + 1] == 1.0 / (N - 1) && w[2 * N - 1] == w[N + 1],
+           "equal parts of all frames that left: %g", w[N + 1]);
+    tt_arena_free(&mem);
+}
+
+static void test_many_candidates(void)
+{
+    static const int64_t zero = 0;
+    tt_arena mem = {0};
+    const int64_t *frame = integers(&mem, N, 0), *keep = integers(&mem, N, 1);
+    tt_recording r = {.ctx = ctx, .path = "wide", .label = "wide",
+        .rounds = 1, .candidates = N, .grab_layer = &zero, .grab_chunk = &zero,
+        .grab_sub = &zero, .grab_candidates = frame, .grab_keep = keep};
+    tt_recording *run[1] = {&r};
+    tt_analyze_options opt = tt_analyze_defaults();
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    figure f;
+    if (!expect(keep && figure_selection(&f, ctx, run, 1, &opt), "draw"))
+        return;
+    figure_end(&f);
+    tt_arena_reset(&ctx->scratch, m);
+    tt_arena_free(&mem);
+}
+
 int main(void)
 {
     ctx = test_begin("analyze/hostile");
+    ctx->warn = count_warning;
     if (!folder_make()) return 1;
     test_reference_layers();
     test_quantised();
     test_pipe();
+    test_large_map();
+    test_long_label();
+    alarm(60); /* no sum over all pairs of what a file holds */
+    test_many_slots();
+    test_many_candidates();
     folder_remove();
     return test_end();
 }

@@ -190,6 +190,11 @@ static void check_refused_states(tt_ctx *ctx)
     tt_rollout_close(r);
 }
 
+static void ignore_warning(void *user, const char *sentence)
+{
+    (void)user, (void)sentence;
+}
+
 /* Whatever the options are, a run goes on after every one of its chunks. */
 static void check_honest_states(tt_ctx *ctx)
 {
@@ -202,6 +207,7 @@ static void check_honest_states(tt_ctx *ctx)
         {"tether", 7, 0, 3, 7, 0},
         {"causvid-rolling", 7, 1, 4, 7, 0}};
     static tt_real buf[FRAMES * SIZE];
+    ctx->warn = ignore_warning;  /* chunks that do not fill K are meant       */
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         tt_rollout_options o = options(all[i].policy, all[i].K, all[i].S);
         o.policy.R = all[i].R;
@@ -220,6 +226,9 @@ static void check_honest_states(tt_ctx *ctx)
         tt_rollout_close(again);
         unlink(state_path());
     }
+    tt_rollout_options o = options("tether", 7, 0);  /* the same bits, too */
+    check_resume(ctx, &o, 4);
+    ctx->warn = NULL;
 }
 
 /* Save a run after four chunks with something changed, and try to go on. */
@@ -448,8 +457,6 @@ int main(void)
     check_resume(ctx, &o, 2);
     check_resume(ctx, &o, 5);
     o = options("fifo", 7, 1);
-    check_resume(ctx, &o, 4);
-    o = options("tether", 7, 0);   /* with frames that were never written */
     check_resume(ctx, &o, 4);
     check_refused_states(ctx);
     check_impossible_states(ctx);

@@ -109,7 +109,7 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
     int64_t worst = v->m.worst;
     v->earned = all.worst;
     v->ratio = 0;
-    if (c < 1) c = 1;                    /* no elements */
+    if (n == 0 || c < 1) c = 1;          /* no elements: c may be anything */
     const int64_t group = c * ((ROW_LEAST + c - 1) / c);
     for (int64_t r = 0; r < n; r += group) {
         const int64_t end = r + group < n ? r + group : n;

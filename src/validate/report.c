@@ -246,8 +246,3 @@ void report_json_string(FILE *f, const char *text)
     }
     fputc('"', f);
 }
-
-void report_plain(FILE *f, const char *text)
-{
-    utf8_print(f, text);
-}

@@ -70,8 +70,6 @@ tt_status report_close(tt_ctx *ctx, report_out *o, const char *path);
 void report_xml(FILE *f, const char *s);
 /* A JSON string in quotes; malformed bytes as \u00XX. */
 void report_json_string(FILE *f, const char *s);
-/* Text for a terminal: control characters and malformed bytes as '?'. */
-void report_plain(FILE *f, const char *s);
 
 /* One sentence with the result, "FAIL: first wrong tensor ..." */
 void report_headline(const tt_report *r, char *out, size_t n);

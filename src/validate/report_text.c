@@ -10,6 +10,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/utf8.h"
+
 enum { SHOWN = 25 };     /* failures before the list is cut                   */
 
 static void put_number(FILE *f, double x)
@@ -31,14 +33,14 @@ static void put_verdict(FILE *f, const tt_verdict *v)
         for (int i = 0; i < 4; i++) put_number(f, NAN);
     }
     fputs("  ", f);
-    report_plain(f, v->path);
+    utf8_print(f, v->path);
     if (*v->op) fprintf(f, " (%s)", v->op);
     if (report_failing(v->outcome) && *v->where && v->m.n > 0)
         fprintf(f, " at %s", v->where);
     fputc('\n', f);
     if (*v->hint) {
         fputs("          ", f);
-        report_plain(f, v->hint);
+        utf8_print(f, v->hint);
         fputc('\n', f);
     }
 }
@@ -99,11 +101,11 @@ tt_status tt_report_text(tt_ctx *ctx, const tt_report *r, const char *path,
     char line[700];
     TT_TRY(report_open(ctx, &o, path));
     report_headline(r, line, sizeof line);
-    report_plain(o.f, line);
+    utf8_print(o.f, line);
     fputc('\n', o.f);
     put_counts(o.f, r);
     for (const note_item *i = r->notes; i; i = i->next) {
-        report_plain(o.f, i->text);
+        utf8_print(o.f, i->text);
         fputc('\n', o.f);
     }
     put_list(o.f, r, false, all);

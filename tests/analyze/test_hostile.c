@@ -56,6 +56,37 @@ static void test_reference_layers(void)
     tt_recording_close(other);
 }
 
+/* ---- frames that are not there ------------------------------------------- */
+
+/* Three chunks of one frame; slots hold frame `held` of three. */
+static tt_status open_trace(int32_t held)
+{
+    const int64_t n[] = {3, 1, 3}, one[] = {3};
+    const int32_t src[9] = {0, 1, 2, 0, 1, held, 0, 1, 2};
+    const int64_t start[3] = {0, 1, 2}, count[3] = {1, 1, 1};
+    const uint8_t region[9] = {0};
+    const float share[9] = {1};
+    tt_st_writer *w;
+    tt_recording *run;
+    if (!expect_ok(tt_st_create(ctx, &w, at("trace")), "create")) return TT_OK;
+    tt_st_add(w, "bio_src", TT_I32, 3, n, src);
+    tt_st_add(w, "bio_region", TT_U8, 3, n, region);
+    tt_st_add(w, "bio_share", TT_F32, 3, n, share);
+    tt_st_add(w, "readable", TT_F32, 3, n, share);
+    tt_st_add(w, "chunk_start", TT_I64, 1, one, start);
+    tt_st_add(w, "chunk_frames", TT_I64, 1, one, count);
+    expect_ok(tt_st_finish(w), "finish");
+    const tt_status s = tt_recording_open(ctx, &run, at("trace"));
+    tt_recording_close(run);
+    return s;
+}
+
+static void test_frames(void)
+{
+    expect_status(open_trace(2), TT_OK, "the last frame");
+    expect_status(open_trace(3), TT_EFORMAT, "a frame behind the last");
+}
+
 /* ---- quantised values ---------------------------------------------------- */
 
 static void put(FILE *f, uint64_t v, int bytes)
@@ -250,6 +281,7 @@ int main(void)
     ctx->warn = count_warning;
     if (!folder_make()) return 1;
     test_reference_layers();
+    test_frames();
     test_quantised();
     test_pipe();
     test_large_map();

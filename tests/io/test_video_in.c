@@ -303,6 +303,20 @@ static void test_y4m_refusals(void)
 
 /* ---- pictures ------------------------------------------------------------ */
 
+/* All is right with it but the name of a chunk. */
+static void test_chunk_name(void)
+{
+    tt_arena a = {0};
+    uint8_t *rgb;
+    int64_t w, h;
+    tt_picture_read(ctx, &a, &rgb, &w, &h,
+                    ref_path("fuzz/picture/png_chunk_without_name"));
+    expect(strstr(tt_message(ctx), "not four letters") != NULL, "\"%s\"",
+           tt_message(ctx));
+    expect_status(ctx->status, TT_EFORMAT, "a chunk without a name");
+    tt_arena_free(&a);
+}
+
 static void test_png_pattern(void)
 {
     uint8_t wrote[3 * 3 * 13 * 9], got[sizeof wrote];
@@ -518,6 +532,7 @@ int main(void)
     if (!folder_make())
         return test_end();
 
+    test_chunk_name();
     test_scale();
     test_yuv();
     test_resize();

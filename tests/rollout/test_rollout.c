@@ -195,6 +195,25 @@ static void ignore_warning(void *user, const char *sentence)
     (void)user, (void)sentence;
 }
 
+/* A position outside the tables is a failure, not an assertion. */
+static void check_positions(tt_ctx *ctx)
+{
+    tt_rollout_options o = options("fifo", 9, 2);
+    static tt_real buf[FRAMES * SIZE];
+    const tt_real *x;
+    int64_t frames;
+    for (int i = 0; i < 2; i++) {
+        tt_rollout *r = start(ctx, &o);
+        go(ctx, r, buf, 4);
+        tt_cache_layer(tt_rollout_cache(r), 1)->tpos[0] = i ? -1 : 1000000;
+        tt_rollout_next(ctx, r, &x, &frames);
+        expect(strstr(tt_message(ctx), "layer 1") != NULL, "\"%s\"",
+               tt_message(ctx));
+        expect_status(ctx->status, TT_EFORMAT, "a position outside");
+        tt_rollout_close(r);
+    }
+}
+
 /* Whatever the options are, a run goes on after every one of its chunks. */
 static void check_honest_states(tt_ctx *ctx)
 {
@@ -274,6 +293,10 @@ static void no_source(tt_rollout *r, tt_layer *y)
     (void)r;
     y->src_frame[7] = TT_SRC_SHORT - 1;
 }
+static void later_source(tt_rollout *r, tt_layer *y)
+{
+    y->src_frame[7] = (int32_t)r->done;
+}
 static void no_place(tt_rollout *r, tt_layer *y) { (void)r, y->sidx[7] = -1; }
 static void word0(tt_rollout *r, tt_layer *y) { (void)r, set_word(y, 0, 2); }
 static void word1(tt_rollout *r, tt_layer *y) { (void)r, set_word(y, 1, -1); }
@@ -297,6 +320,7 @@ static void check_impossible_states(tt_ctx *ctx)
     for (size_t i = 0; i < sizeof policy / sizeof policy[0]; i++)
         impossible_state(ctx, policy[i], "a state as it is", NULL);
     check_honest_states(ctx);
+    check_positions(ctx);
     impossible_state(ctx, "fifo", "chunks", more_chunks);
     impossible_state(ctx, "fifo", "frames", other_frame);
     impossible_state(ctx, "fifo", "rollouts", other_clip);
@@ -304,6 +328,7 @@ static void check_impossible_states(tt_ctx *ctx)
     impossible_state(ctx, "fifo", "frames seen", seen_more);
     impossible_state(ctx, "fifo", "position", far_token);
     impossible_state(ctx, "fifo", "source", no_source);
+    impossible_state(ctx, "fifo", "a source to come", later_source);
     impossible_state(ctx, "fifo", "place", no_place);
     impossible_state(ctx, "tether", "filled", word0);
     impossible_state(ctx, "tether", "occupancy", word1);

@@ -250,85 +250,6 @@ static tt_status try_vae(session *s)
 
 /* ---- names --------------------------------------------------------------- */
 
-/* path with `suffix` before its ending: "a/b.mp4" "-1" -> "a/b-1.mp4". */
-static const char *with_suffix(session *s, const char *path,
-                               const char *suffix)
-{
-    if (!path || !*suffix || !strcmp(path, "-")) return path;
-    size_t n = strlen(path) + strlen(suffix) + 1;
-    char *out = tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "file name");
-    const char *slash = strrchr(path, '/');
-    const char *dot = strrchr(slash ? slash : path, '.');
-    size_t stem = dot ? (size_t)(dot - path) : strlen(path);
-    if (out) snprintf(out, n, "%.*s%s%s", (int)stem, path, suffix,
-                      path + stem);
-    return out;
-}
-
-/* The same for a folder, whose name has no ending. */
-static const char *folder_with_suffix(session *s, const char *path,
-                                      const char *suffix)
-{
-    if (!path || !*suffix) return path;
-    size_t n = strlen(path), room = n + strlen(suffix) + 1;
-    while (n > 1 && path[n - 1] == '/') n--;
-    char *out = tt_alloc(s->ctx, &s->mem, (int64_t)room, 1, "file name");
-    if (out) snprintf(out, room, "%.*s%s", (int)n, path, suffix);
-    return out;
-}
-
-/* FOLDER/PROMPT-SAMPLE.mp4 as VBench wants it. */
-static const char *vbench_name(session *s, const char *prompt, int64_t sample)
-{
-    char stem[TT_VBENCH_STEM_MAX + 1];
-    size_t room = strlen(s->g.output) + sizeof stem + 32;
-    char *out = tt_alloc(s->ctx, &s->mem, (int64_t)room, 1, "file name");
-    tt_vbench_stem(stem, prompt);
-    if (out) snprintf(out, room, "%s/%s-%lld.mp4", s->g.output, stem,
-                      (long long)sample);
-    return out;
-}
-
-/* Length of what all names beside pictures `folder/%05d.png` begin with: the
- * folder, which need not exist yet; its last part must be a name. */
-static size_t folder_stem(const char *output, const char *base)
-{
-    size_t n = (size_t)(base - output);
-    while (n && output[n - 1] == '/') n--;
-    size_t name = n;
-    while (name && output[name - 1] != '/') name--;
-    return strspn(output + name, ".") >= n - name ? 0 : n;
-}
-
-/* Beside `output`: its name with another ending. Beside pictures: that of
- * their folder and `suffix`. For standard output: in the current folder. */
-static const char *beside(session *s, const char *output, const char *suffix,
-                          uint64_t seed, const char *ending)
-{
-    if (!output) return NULL;
-    const char *slash = strrchr(output, '/');
-    const char *base = slash ? slash + 1 : output;
-    const char *dot = strrchr(base, '.');
-    size_t n = dot ? (size_t)(dot - output) : strlen(output);
-    char name[64] = "";
-    if (!strcmp(output, "-")) {
-        n = 0;
-        snprintf(name, sizeof name, "tether-%llu", (unsigned long long)seed);
-    } else if (strchr(base, '%')) {
-        n = folder_stem(output, base);
-        if (!n) {
-            n = (size_t)(base - output); /* it is "", "./" or "../" */
-            snprintf(name, sizeof name, "video");
-        }
-        snprintf(name + strlen(name), sizeof name - strlen(name), "%.40s",
-                 suffix);
-    }
-    size_t room = n + strlen(name) + strlen(ending) + 1;
-    char *out = tt_alloc(s->ctx, &s->mem, (int64_t)room, 1, "file name");
-    if (out) snprintf(out, room, "%.*s%s%s", (int)n, output, name, ending);
-    return out;
-}
-
 static uint64_t seed_of(const session *s, int prompt, int64_t sample)
 {
     if (strcmp(s->g.seed_rule, "official")) return s->g.seed;
@@ -337,36 +258,11 @@ static uint64_t seed_of(const session *s, int prompt, int64_t sample)
 
 static video_names names_of(session *s, int prompt, int64_t sample)
 {
-    const generate *g = &s->g;
-    char suffix[64] = "";
-    const bool several = s->texts.n > 1 && !s->scenes.n;
-    if (several && g->num_samples > 1)
-        snprintf(suffix, sizeof suffix, "-%d-%lld", prompt, (long long)sample);
-    else if (several)
-        snprintf(suffix, sizeof suffix, "-%d", prompt);
-    else if (g->num_samples > 1)
-        snprintf(suffix, sizeof suffix, "-%lld", (long long)sample);
-
-    video_names v = {0};
-    v.output = g->vbench_name
-             ? vbench_name(s, s->texts.prompt[prompt], sample)
-             : with_suffix(s, g->output, suffix);
-    v.sheet = with_suffix(s, g->sheet, suffix);
-    v.record = with_suffix(s, g->record, suffix);
-    v.dump = with_suffix(s, g->dump, suffix);
-    v.trace = with_suffix(s, g->trace, suffix);
-    v.analyze = folder_with_suffix(s, g->analyze, suffix);
-    const char *main_output = v.output && strcmp(v.output, "-") ? v.output
-                                                                : v.sheet;
-    if (!main_output) main_output = v.output; /* "-" */
-    const uint64_t seed = seed_of(s, prompt, sample);
-    v.latents = g->latents_out ? with_suffix(s, g->latents_out, suffix)
-              : beside(s, main_output, suffix, seed, ".latents.safetensors");
-    v.preview = !g->preview ? NULL
-              : *g->preview ? with_suffix(s, g->preview, suffix)
-              : beside(s, main_output, suffix, seed, ".preview.png");
-    if (g->no_decode) v.output = v.sheet = NULL;
-    return v;
+    const video_which which = {
+        .prompt = s->texts.prompt[prompt], .number = prompt, .sample = sample,
+        .several = s->texts.n > 1 && !s->scenes.n,
+        .seed = seed_of(s, prompt, sample)};
+    return names_make(s->ctx, &s->mem, &s->g, &which);
 }
 
 static decode_outputs outputs_of(session *s, const video_names *v)
@@ -382,17 +278,6 @@ static decode_outputs outputs_of(session *s, const video_names *v)
         o.after = after;
     }
     return o;
-}
-
-/* A file of the run folder; NULL without one. */
-static const char *in_run_folder(session *s, const char *run_folder,
-                                 const char *name)
-{
-    if (!run_folder) return NULL;
-    size_t room = strlen(run_folder) + strlen(name) + 2;
-    char *out = tt_alloc(s->ctx, &s->mem, (int64_t)room, 1, "file name");
-    if (out) snprintf(out, room, "%s/%s", run_folder, name);
-    return out;
 }
 
 /* --analyze needs its folder early: other outputs may go there. */
@@ -420,18 +305,20 @@ static void remove_run_folders(session *s)
 /* Can everything be written? */
 static tt_status check_names(session *s, const video_names *v)
 {
+    const char *const in_folder[] = {
+        names_in(s->ctx, &s->mem, v->analyze, "latents.safetensors"),
+        names_in(s->ctx, &s->mem, v->analyze, "trace.safetensors"),
+        names_in(s->ctx, &s->mem, v->analyze, "run.json")};
     const char *const files[] = {v->latents, v->preview, v->record, v->dump,
-                                 v->trace,
-                                 in_run_folder(s, v->analyze, "run.json")};
+                                 v->trace, in_folder[2]};
     decode_outputs o = outputs_of(s, v);
     const output_name all[] = {
         {"-o", v->output}, {"--contact-sheet", v->sheet},
         {"--latents-out", v->latents}, {"--preview", v->preview},
         {"--record", v->record}, {"--dump", v->dump},
         {"--trace-cache", v->trace}, {"--log-json", s->progress.log_path},
-        {"--analyze", in_run_folder(s, v->analyze, "latents.safetensors")},
-        {"--analyze", in_run_folder(s, v->analyze, "trace.safetensors")},
-        {"--analyze", in_run_folder(s, v->analyze, "run.json")}};
+        {"--analyze", in_folder[0]}, {"--analyze", in_folder[1]},
+        {"--analyze", in_folder[2]}};
     if (v->analyze) TT_TRY(make_run_folder(s, v->analyze));
     TT_TRY(s->ctx->status);
     TT_TRY(outputs_differ(s->ctx, all, sizeof all / sizeof *all));

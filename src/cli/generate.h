@@ -6,6 +6,7 @@
  *   generate_policy.c    those of the cache policies
  *   generate_scenes.c    scenes, and restarts with their noise
  *   generate_text.c      prompts to embeddings; the encoder is gone afterwards
+ *   generate_names.c     what the files of a video are called
  *   generate_origin.c    what a run is made from, in one line
  *   generate_run.c       one video: rollout, latents file, stop and resume
  *   cmd_generate.c       the order of it all */
@@ -148,6 +149,22 @@ typedef struct video_names {
     const char *output, *sheet, *latents, *preview, *record, *dump, *trace;
     const char *analyze;      /* run folder                                   */
 } video_names;
+
+/* Which of the videos of one command. */
+typedef struct video_which {
+    const char *prompt;       /* for --vbench-name                            */
+    int number;               /* of the prompt                                */
+    bool several;             /* prompts that get a video each                */
+    int64_t sample;
+    uint64_t seed;
+} video_which;
+
+/* All names of one video, from the options; in `mem`. */
+video_names names_make(tt_ctx *ctx, tt_arena *mem, const generate *g,
+                       const video_which *which);
+/* FOLDER/NAME in `mem`; NULL without a folder. */
+const char *names_in(tt_ctx *ctx, tt_arena *mem, const char *folder,
+                     const char *name);
 
 typedef struct video_job {
     const generate *g;

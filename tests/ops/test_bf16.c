@@ -100,8 +100,8 @@ static void test_order(void)
 {
     float x[64] = {0}, one[64];
     for (int k = 0; k < 64; k++) one[k] = 1;
-    /* The worked example of the README: even products 2^24, 1 and 1 in a chain
-     * lose both ones; the odd product 1 comes after the even chain. */
+    /* The worked example of src/ops/golden/README.md: even products 2^24, 1
+     * and 1 in a chain lose both ones; the odd product comes after it. */
     x[0] = 0x1p24f, x[2] = 1, x[4] = 1, x[1] = 2;
     expect(same(linear(x, one, 5, NULL), 0x1.000002p24f), "even and odd: %a",
            (double)linear(x, one, 5, NULL));

@@ -1,11 +1,10 @@
-/* test_worked_example.c: the example of the README page "What golden means",
- * number by number.
+/* test_worked_example.c: the examples of src/ops/README.md, number by number.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * A linear layer of three products and a bias, one that needs two blocks, one
- * weight of the exponential, and one rotated pair. The numbers stand in the
- * README; a porter compares with them. */
+ * weight of the exponential, and one rotated pair. A porter
+ * compares with them. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +19,7 @@ static tt_ctx *ctx;
 
 static void expect_float(const char *what, float got, float want)
 {
-    expect(memcmp(&got, &want, sizeof got) == 0, "%s: %a, the README says %a",
+    expect(memcmp(&got, &want, sizeof got) == 0, "%s: %a, the page says %a",
            what, (double)got, (double)want);
 }
 

@@ -153,6 +153,11 @@ const tt_ops *tt_ops_at(int i);
  *          install. ctx->ops stays as it was. */
 tt_status tt_ops_use(tt_ctx *ctx, const char *name);
 
+/* Is what the environment variable TT_CPU says, when it is set, an instruction
+ * level of this CPU? The backend "exact" goes no higher than that level.
+ * Errors   TT_EINVAL names the levels there are. */
+tt_status tt_level_check(tt_ctx *ctx);
+
 /* The library the operators of `ctx` call and the CPU it chose its kernels
  * for, "OpenBLAS 0.3.21 ... Zen"; NULL when they are all our own. */
 const char *tt_ops_library(tt_ctx *ctx, char *text, size_t size);

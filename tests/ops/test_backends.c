@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/exact/level.h"
 #include "tests/harness.h"
 #include "tether/ops.h"
 
@@ -68,6 +69,7 @@ static void compare(const char *what, call_fn call, void *user, int64_t n,
             snprintf(name, sizeof name, "%s: exact/%s, %d threads", what,
                      levels[l], t);
             setenv("TT_CPU", levels[l], 1);
+            exact_level_reread();
             ctx->ops = tt_ops_find("exact");
             ctx->nthreads = t;
             memset(got, 0x5a, (size_t)n * sizeof *got);
@@ -75,6 +77,7 @@ static void compare(const char *what, call_fn call, void *user, int64_t n,
             expect_bits(name, got, want, (size_t)n * sizeof *got);
         }
     unsetenv("TT_CPU");
+    exact_level_reread();
     ctx->nthreads = threads;
     if (tol >= 0 && have_blas) {
         ctx->ops = tt_ops_find("blas");
@@ -367,9 +370,30 @@ static void test_weights(void)
     tt_arena_free(&a);
 }
 
+/* Every name is a level of its own, and no name is the best. */
+static void test_levels(void)
+{
+    static const char *const names[] = {"generic", "neon", "avx2", "avx512",
+                                        "amx-model", "amx"};
+    for (int l = 0; l < EXACT_BEST; l++) {
+        setenv("TT_CPU", names[l], 1);
+        exact_level_reread();
+        expect((int)exact_level_wanted() == l, "TT_CPU=%s is read", names[l]);
+    }
+    setenv("TT_CPU", "foo", 1);
+    expect(tt_level_check(ctx) == TT_EINVAL, "TT_CPU=foo is refused");
+    tt_clear(ctx);
+    setenv("TT_CPU", "generic", 1);
+    expect_ok(tt_level_check(ctx), "TT_CPU=generic is everywhere");
+    unsetenv("TT_CPU");
+    exact_level_reread();
+    expect(exact_level_wanted() == EXACT_BEST, "the best without TT_CPU");
+}
+
 int main(void)
 {
     ctx = test_begin("ops/backends");
+    test_levels();
     have_blas = tt_ops_use(ctx, "blas") == TT_OK;
     if (!have_blas) {
         printf("note: blas is not compared: %s\n", tt_message(ctx));

@@ -99,6 +99,7 @@ static void compare(const char *what, call_fn call, void *user, int64_t n)
             snprintf(name, sizeof name, "%s: %s, %d threads", what, levels[l],
                      t);
             setenv("TT_CPU", levels[l], 1);
+            exact_level_reread();
             ctx->nthreads = t;
             memset(got, 0x5a, (size_t)n * sizeof *got);
             call(user, got);
@@ -106,6 +107,7 @@ static void compare(const char *what, call_fn call, void *user, int64_t n)
             expect_bits(name, got, want, (size_t)n * sizeof *got);
         }
     unsetenv("TT_CPU");
+    exact_level_reread();
     ctx->nthreads = threads;
     expect_ok(ctx->status, what);
     tt_arena_free(&arena);

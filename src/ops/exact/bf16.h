@@ -60,9 +60,8 @@ bool bf16_amx_present(void);
 /* Do both give the same bits where they most easily differ? */
 bool bf16_same_answer(const tt_bf16_kernels *a, const tt_bf16_kernels *b);
 
-/* The best of this CPU: TT_CPU as in exact_kernels; avx512 also turns AMX off,
- * and amx-model (for tests) is the AMX kernel with its instructions in C. The
- * first call asks the matrix unit (ctx->matrix_unit). */
+/* The best of this CPU, at most of the level that TT_CPU names: avx512 also
+ * turns AMX off. The first call asks the matrix unit (ctx->matrix_unit). */
 const tt_bf16_kernels *exact_bf16_kernels(tt_ctx *ctx);
 
 void exact_bf16_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,

@@ -8,8 +8,6 @@
 
 #ifndef TT_REAL_DOUBLE
 
-#include <stdlib.h>
-
 enum { M = BF16_MAX_MR, N = BF16_MAX_NR, K = 3 * BF16_GROUP };
 
 /* A quarter of the rows and lanes hold ordinary numbers; the others factors
@@ -84,11 +82,11 @@ const tt_bf16_kernels *exact_bf16_kernels(tt_ctx *ctx)
     (void)ctx;
 #if defined(__x86_64__)
     const tt_kernels *f32 = exact_kernels();
-    const char *wish = getenv("TT_CPU");
+    const exact_level level = exact_level_wanted();
     if (f32 == &tt_kernels_avx512) {
-        if (wish && strcmp(wish, "amx-model") == 0) return &tt_bf16_amx_model;
+        if (level == EXACT_AMX_MODEL) return &tt_bf16_amx_model;
 #if defined(TT_HAVE_AMX)
-        if (!(wish && strcmp(wish, "avx512") == 0) && amx_usable(ctx))
+        if (level >= EXACT_AMX && amx_usable(ctx))
             return &tt_bf16_amx;
 #endif
         return &tt_bf16_avx512;

@@ -11,6 +11,7 @@
 #define TT_OPS_EXACT_H
 
 #include "ops/backends.h"
+#include "ops/exact/level.h"
 
 #include <string.h>
 
@@ -87,9 +88,9 @@ extern const tt_kernels tt_kernels_avx2, tt_kernels_avx512;
 extern const tt_kernels tt_kernels_neon;
 #endif
 
-/* The best table this CPU runs. TT_CPU=generic or avx2 lowers it; any other
- * value of TT_CPU changes nothing. */
+/* The best table this CPU runs, at most of the level that TT_CPU names. */
 const tt_kernels *exact_kernels(void);
+const tt_kernels *exact_kernels_up_to(exact_level level);
 
 void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
                   const tt_tensor *w, const float *b);

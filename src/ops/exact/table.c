@@ -6,28 +6,27 @@
 
 #ifndef TT_REAL_DOUBLE
 
-#include <stdlib.h>
-#include <string.h>
-
-const tt_kernels *exact_kernels(void)
+const tt_kernels *exact_kernels_up_to(exact_level level)
 {
-    const char *wish = getenv("TT_CPU");
-    bool generic = wish && strcmp(wish, "generic") == 0;
 #if defined(__x86_64__)
-    bool avx2_wish = wish && strcmp(wish, "avx2") == 0;
     __builtin_cpu_init();
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
                   __builtin_cpu_supports("avx512dq") &&
                   __builtin_cpu_supports("avx512vl") &&
                   __builtin_cpu_supports("avx512bw");
-    if (avx512 && !generic && !avx2_wish) return &tt_kernels_avx512;
-    if (avx2 && !generic) return &tt_kernels_avx2;
+    if (avx512 && level >= EXACT_AVX512) return &tt_kernels_avx512;
+    if (avx2 && level >= EXACT_AVX2) return &tt_kernels_avx2;
 #elif defined(__aarch64__)
-    if (!generic) return &tt_kernels_neon;
+    if (level >= EXACT_NEON) return &tt_kernels_neon;
 #endif
-    (void)generic;
+    (void)level;
     return &tt_kernels_generic;
+}
+
+const tt_kernels *exact_kernels(void)
+{
+    return exact_kernels_up_to(exact_level_wanted());
 }
 
 /* what both classes share */

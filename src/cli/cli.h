@@ -40,9 +40,17 @@ tt_status cli_setup(tt_ctx *ctx, const cli_common *common);
 int cli_failed(const tt_ctx *ctx);
 
 /* From here on the first SIGINT or SIGTERM asks the library to stop between
- * two steps (ctx->interrupt), and the second one ends the program. Commands
- * that have nothing to save leave the signals alone. */
+ * two steps (ctx->interrupt), and the second one ends the program. Both are
+ * answered on stderr at once. Commands that have nothing to save leave the
+ * signals alone. */
 void cli_catch_signals(tt_ctx *ctx);
+/* What is said to the first and to the second signal, instead of "stopping
+ * after this step" and "stopped at once". The texts must stay where they are
+ * until others are set; NULL: the general ones. */
+void cli_stop_words(const char *first, const char *second);
+
+/* May messages on stderr have colours? A terminal, and NO_COLOR is not set. */
+bool cli_colour(void);
 
 /* What may be expected of two runs with the same inputs. */
 const char *cli_determinism(const tt_ops *ops);

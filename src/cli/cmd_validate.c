@@ -56,6 +56,10 @@ int cmd_validate(tt_ctx *ctx, int argc, char **argv)
         fputs(help, stdout);
         return VALIDATE_PASS;
     }
+    if (argc > 1)
+        return opt_usage("validate", "%s is not one of --backend, --dump, "
+                         "--manifest, export and check, and none of them was "
+                         "given", argv[1]);
     return opt_usage("validate", "expected --backend, --dump, "
                      "--manifest, export or check");
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -49,13 +50,36 @@ enum { NCOMMANDS = sizeof commands / sizeof commands[0] };
 
 /* ---- signals ------------------------------------------------------------- */
 
-/* A signal handler has nowhere else to write to. */
+/* A signal handler has nowhere else to read from and to write to. */
 static volatile int stop_signal;
+static const char *volatile stop_first, *volatile stop_second;
+
+/* With write(2): nothing else that prints may be called in a handler. */
+static void answer(const char *text)
+{
+    ssize_t n = write(STDERR_FILENO, text, strlen(text));
+    (void)n; /* nobody is left to tell */
+}
 
 static void on_signal(int number)
 {
+    const int error = errno;
+    const char *words = stop_signal ? stop_second : stop_first;
+    answer(isatty(STDERR_FILENO) ? "\ntether: " : "tether: ");
+    answer(words ? words : stop_signal ? "stopped at once" :
+           "stopping after this step");
+    if (!stop_signal && number == SIGINT)
+        answer("; press Ctrl-C again to stop at once");
+    answer("\n");
     if (stop_signal) _exit(128 + number); /* the second one does not wait */
     stop_signal = number;
+    errno = error;
+}
+
+void cli_stop_words(const char *first, const char *second)
+{
+    stop_first = first;
+    stop_second = second;
 }
 
 void cli_catch_signals(tt_ctx *ctx)
@@ -97,6 +121,7 @@ tt_status cli_setup(tt_ctx *ctx, const cli_common *common)
         ? tt_arith_find(common->backend + 6) : NULL;
     if (arith) ctx->ops = tt_arith_ops(arith);
     else if (common->backend) TT_TRY(tt_ops_use(ctx, common->backend));
+    TT_TRY(tt_level_check(ctx));
     return common->cls ? set_class(ctx, common->cls) : TT_OK;
 }
 
@@ -107,23 +132,46 @@ int cli_failed(const tt_ctx *ctx)
                                                          : "interrupted");
         return 128 + (stop_signal ? stop_signal : SIGINT);
     }
-    fprintf(stderr, "tether: error: %s\n", tt_message(ctx));
+    const bool colour = cli_colour();
+    fprintf(stderr, "tether: %serror:%s %s\n", colour ? "\033[31m" : "",
+            colour ? "\033[0m" : "", tt_message(ctx));
     return ctx->status == TT_EINVAL ? 2 : 1;
+}
+
+bool cli_colour(void)
+{
+    const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb")
+        && !(no_colour && *no_colour);
 }
 
 /* ---- what every program must answer -------------------------------------- */
 
+/* The column behind the longest name. */
+static int name_column(void)
+{
+    size_t column = 0;
+    for (int i = 0; i < NCOMMANDS; i++)
+        if (strlen(commands[i].name) > column)
+            column = strlen(commands[i].name);
+    for (int i = 0; tt_policy_at(i); i++)
+        if (strlen(tt_policy_at(i)->name) > column)
+            column = strlen(tt_policy_at(i)->name);
+    return (int)column;
+}
+
 static void print_help(void)
 {
+    const int column = name_column();
     printf("tether: autoregressive video diffusion (Self-Forcing on Wan2.1, "
            "TetherCache)\n\n"
            "usage: tether COMMAND [options]      "
            "tether COMMAND --help explains one\n\n");
     for (int i = 0; i < NCOMMANDS; i++)
-        printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+        printf("  %-*s %s\n", column, commands[i].name, commands[i].summary);
     printf("\nCache policies of `generate --cache`\n");
     for (int i = 0; tt_policy_at(i); i++)
-        printf("  %-10s %s\n", tt_policy_at(i)->name,
+        printf("  %-*s %s\n", column, tt_policy_at(i)->name,
                tt_policy_at(i)->summary);
     printf("\nFirst steps\n"
            "  tether demo -o build/demo           no weights needed\n"
@@ -188,8 +236,27 @@ static int run_command(int argc, char **argv)
     return status;
 }
 
+/* Is the word in the list, which ends with NULL? */
+static bool is_one_of(const char *word, const char *const *list)
+{
+    while (*list && strcmp(word, *list)) list++;
+    return *list != NULL;
+}
+
+/* `tether help generate` is `tether generate --help`. */
+static int help(int argc, char **argv)
+{
+    char *as_option[] = {argv[0], argc > 2 ? argv[2] : NULL, "--help", NULL};
+    if (argc > 2) return run_command(3, as_option);
+    print_help();
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    static const char *const helps[] = {"--help", "-h", "help", NULL};
+    static const char *const versions[] = {"--version", "-V", "version", "-v",
+                                           NULL};
     int status = 0;
     /* A reader that goes away is a write error with a sentence. */
     signal(SIGPIPE, SIG_IGN);
@@ -198,10 +265,9 @@ int main(int argc, char **argv)
                 "them\n");
         return 2;
     }
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")
-        || !strcmp(argv[1], "help"))
-        print_help();
-    else if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))
+    if (is_one_of(argv[1], helps))
+        status = help(argc, argv);
+    else if (is_one_of(argv[1], versions))
         print_version();
     else
         status = run_command(argc, argv);

@@ -193,6 +193,7 @@ static bool parse_real(double *out, const char *s)
     errno = 0;
     double v = strtod(s, &end);
     if (end == s || *end || !isfinite(v)) return false;
+    errno = 0; /* a number that rounds to 0 is one */
     *out = v;
     return true;
 }
@@ -217,6 +218,7 @@ static bool store(const opt_spec *o, void *base, const char *text, bool no)
     return false;
 }
 
+/* What a value must be; a number too large for its type is told apart. */
 static const char *kind_words(opt_kind k)
 {
     return k == OPT_INT ? "a whole number"
@@ -322,8 +324,11 @@ static int parse_one(const opt_command *cmd, void *settings,
         return opt_usage(cmd->name, "--%s takes no value, but `%s` was given",
                          o->name, text);
     }
+    errno = 0;
     if (!store(o, is_common ? (void *)common : settings, text, no))
-        return opt_usage(cmd->name, "--%s needs %s, but `%s` was given",
+        return opt_usage(cmd->name, errno == ERANGE
+                         ? "--%s needs %s, and `%s` is out of range"
+                         : "--%s needs %s, but `%s` was given",
                          o->name, kind_words(o->kind), text);
     if (r->nseen < OPT_SEEN_MAX) {
         r->value[r->nseen] = o->kind == OPT_SWITCH ? (no ? "no" : "yes") : text;
@@ -365,7 +370,8 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
     }
     if (common->threads < 0 || common->threads > 4096
         || (opt_given(result, "threads") && common->threads == 0))
-        return opt_usage(cmd->name, "--threads must be 1 to 4096");
+        return opt_usage(cmd->name, "--threads must be 1 to 4096, but %lld "
+                         "was given", (long long)common->threads);
     return -1;
 }
 

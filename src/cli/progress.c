@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "core/utf8.h"
 #include "tether/ops.h"
 #include "tether/version.h"
@@ -27,13 +28,12 @@ static void warn(void *user, const char *sentence)
 tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
                         bool append)
 {
-    const char *no_colour = getenv("NO_COLOR");
     const char *term = getenv("TERM");
     memset(p, 0, sizeof *p);
     p->quiet = common->quiet;
     p->verbose = common->verbose && !common->quiet;
     p->terminal = isatty(2) && term && strcmp(term, "dumb");
-    p->colour = p->terminal && !(no_colour && *no_colour);
+    p->colour = cli_colour();
     p->start = tt_now();
     p->ctx = ctx;
     ctx->warn = warn;

@@ -23,6 +23,26 @@ static tt_file *open_file(const char *path)
 
 /* ---- usage --------------------------------------------------------------- */
 
+/* Summaries of `tether --help` begin in one column. */
+static void test_columns(void)
+{
+    char line[200];
+    FILE *f = NULL;
+    size_t column = 0;
+    if (expect(run("--help > %s", at("help")) == 0, "--help"))
+        f = fopen(at("help"), "r");
+    while (f && fgets(line, sizeof line, f)
+           && strncmp(line, "First steps", 11)) {
+        if (strncmp(line, "  ", 2)) continue;
+        size_t name = 2 + strcspn(line + 2, " ");
+        size_t here = name + strspn(line + name, " ");
+        expect(!column || here == column, "column of: %s", line);
+        column = here;
+    }
+    expect(column > 0, "--help has summaries");
+    if (f) fclose(f);
+}
+
 static void test_usage(void)
 {
     expect(run("--version > %s", at("version")) == 0, "--version");
@@ -42,7 +62,19 @@ static void test_usage(void)
     refuses(2, "takes no value", "generate --resume=yes");
     refuses(2, "unexpected argument", "generate a.mp4");
     refuses(2, "nothing to write", "generate -p x");
-    refuses(2, "--threads", "noise -o x -t 0");
+    refuses(2, "4096, but 0 was", "noise -o x -t 0");
+    refuses(2, "out of range", "noise -o x -W 99999999999999999999");
+    refuses(2, "out of range", "noise -o x -s 99999999999999999999");
+    refuses(2, "--foo is not one of", "validate --foo");
+    refuses(2, "did you mean `noise`", "help nois");
+    expect(run("help noise > %s", at("help")) == 0
+           && strstr(text_of(at("help")), "usage: tether noise"),
+           "`help noise` is that of noise");
+    expect(run("version > %s", at("again")) == 0
+           && same(at("again"), at("version"))
+           && run("-v > %s", at("again")) == 0
+           && same(at("again"), at("version")), "version, -v");
+    test_columns();
     refuses(2, "golden", "noise -o x --backend nonsense");
     refuses(2, "f32 and bf16", "noise -o x --class half");
     if (tt_ops_use(ctx, "blas") == TT_OK) /* OpenBLAS is there */
@@ -57,6 +89,23 @@ static void test_usage(void)
     refuses(2, "their own", "generate -p x -o x.mp4 --scene a");
     refuses(2, "only one", "generate -p x -o x.mp4 --latents 3 --frames 9");
     refuses(1, "standard output", "--help > /dev/full");
+}
+
+/* TT_CPU is read when the program starts. */
+static void test_level(void)
+{
+    expect(run_after("TT_CPU=foo ", "inspect x") == 2
+           && strstr(said, "TT_CPU=foo is not") && strstr(said, "generic"),
+           "a level that is none: %s", said);
+    expect(run_after("TT_CPU=generic ", "noise -o %s --latents 3 -W 16 -H 16",
+                     at("level")) == 0, "TT_CPU=generic: %s", said);
+    expect(run_after("TT_CPU= ", "noise -o %s --latents 3 -W 16 -H 16",
+                     at("level")) == 0, "an empty TT_CPU: %s", said);
+#if defined(__x86_64__)
+    if (sizeof(tt_real) == 4)
+        expect(run_after("TT_CPU=neon ", "inspect x") == 2
+               && strstr(said, "lacks"), "another CPU's level: %s", said);
+#endif
 }
 
 /* ---- noise --------------------------------------------------------------- */
@@ -372,6 +421,7 @@ int main(int argc, char **argv)
     start_in = ".";              /* reference data have relative paths */
 
     test_usage();
+    test_level();
     test_noise();
     test_rollouts();
     test_resume();

@@ -1,11 +1,34 @@
 # tether: one Makefile. `make help` lists the targets.
 # SPDX-License-Identifier: Apache-2.0
 
+# Builds go to ./build, or, with B=FOLDER or make -f PATH/Makefile, elsewhere.
+
+quoted = '$(subst ','\'',$(1))'
+
+# ---- a build elsewhere ---------------------------------------------------
+# FOLDER gets links to the rooms of the source and a build/ of its own. All
+# paths are the same there, with blanks in FOLDER too, and `make` works in it.
+SOURCE := $(shell cd "$$(dirname $(call quoted,$(subst ^,,$(subst ^ ,,^$(MAKEFILE_LIST)))))" && pwd -P)
+ifeq ($(origin B),command line)
+  ELSEWHERE := $(B)
+endif
+ifneq ($(SOURCE),$(realpath .))
+  ELSEWHERE := $(or $(ELSEWHERE),.)
+endif
+ifneq ($(ELSEWHERE),)
+.PHONY: elsewhere $(MAKECMDGOALS)
+$(or $(MAKECMDGOALS),all): elsewhere ;@:
+elsewhere:
+	@SOURCE=$(call quoted,$(SOURCE)) sh $(call quoted,$(SOURCE)/tools/elsewhere.sh) $(call quoted,$(ELSEWHERE))
+	+@$(MAKE) --no-print-directory -C $(call quoted,$(ELSEWHERE)) -f Makefile B= $(MAKECMDGOALS)
+else
+
 # ---- what you may set ---------------------------------------------------
 CC      ?= cc
 OPT     ?= -O2
 REAL    ?= float#  float | double (a double build checks algorithms, not speed)
 OMP     ?= auto#   auto | no
+V       ?=#        V=1 shows whole commands
 SAN     ?=#        e.g. SAN=address,undefined
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -14,9 +37,30 @@ ifeq ($(origin CC),default)
 CC := $(shell command -v gcc >/dev/null 2>&1 && echo gcc || echo cc)
 endif
 
+# ---- what would stop every build, said once ------------------------------
+BUILDING := $(filter-out help clean deps,$(or $(MAKECMDGOALS),all))
+ifneq ($(TMPDIR),)
+  ifneq ($(shell test -d "$$TMPDIR" && test -w "$$TMPDIR" && echo yes),yes)
+    $(info note: TMPDIR=$(TMPDIR) is no folder that can be written: /tmp is used)
+    export TMPDIR := /tmp
+  endif
+endif
+ifneq ($(BUILDING),)
+  ifneq ($(shell { test -w build || { test ! -e build && test -w .; }; } && echo yes),yes)
+    $(error $(SOURCE) cannot be written: build elsewhere with make B=FOLDER)
+  endif
+endif
+
 # ---- what this machine has: found by compile tests -----------------------
+KNOWN_CC := \043if !defined __GNUC__ || defined __TINYC__\n\043error\n\043endif\nint main(void){return 0;}\n
 # try: does a C program (one line of $(1)) compile and link with flags $(2)?
-try = $(shell printf '%b' '$(1)' | $(CC) -x c - -o /dev/null $(2) >/dev/null 2>&1 && echo yes)
+try = $(shell $(if $(TMPDIR),TMPDIR=$(call quoted,$(TMPDIR));) printf '%b' '$(1)' | $(CC) -x c - -o /dev/null $(2) >/dev/null 2>&1 && echo yes)
+
+ifneq ($(BUILDING),)
+  ifneq ($(call try,$(KNOWN_CC),-std=c11 -ffp-contract=off),yes)
+    $(error CC=$(CC) cannot build this: gcc 10 or clang 12 or newer is needed (make deps), chosen with CC=gcc or CC=clang)
+  endif
+endif
 
 ifneq ($(OMP),no)
   ifeq ($(call try,\043include <omp.h>\nint main(void){return omp_get_max_threads()<1;}\n,-fopenmp),yes)
@@ -71,7 +115,10 @@ LDLIBS_ALL := -ldl -lm $(LDLIBS)
 comma := ,
 EXTRA := $(strip $(wordlist 2,99,$(CC)) $(CFLAGS) $(LDLIBS))
 FLAVOUR := $(notdir $(firstword $(CC)))$(subst $() ,,$(OPT))$(if $(OMP_FLAGS),,-noomp)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(EXTRA),-$(firstword $(shell printf '%s' '$(subst ','\'',$(EXTRA))' | cksum)))$(if $(filter double,$(REAL)),-double)
-B := build/$(FLAVOUR)
+override B := build/$(FLAVOUR)
+
+# $(call run,CC,what): what stands before a command; one short line shows it.
+run = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),$(if $(V),,@),@echo '  $(1)	$(2)' && )
 
 LIB_SRC  := $(sort $(wildcard src/core/*.c src/ops/*.c src/ops/*/*.c src/io/*.c \
               src/cache/*.c src/dit/*.c src/vae/*.c src/text/*.c src/rollout/*.c \
@@ -92,21 +139,23 @@ TOOLS := $(patsubst tools/%.c,$(B)/tools/%,$(TOOL_SRC))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 
-GIT_REV := $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+GIT_REV := $(shell git -C "$$(dirname $(call quoted,$(realpath Makefile)))" describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: all tests test test-some mutation check-bits bits-programs check-bits-all fuzz libfuzzers tools demo deps help clean install config f64 tether-program
+.PHONY: all tests test check test-some mutation check-bits bits-programs check-bits-all fuzz libfuzzers tools demo deps help clean install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
 config:
-	@$(if $(OMP_FLAGS)$(filter no,$(OMP)),:,echo "note: no OpenMP ($(CC) -fopenmp does not work): operators run on one core. 'make deps' installs it.")
+	@$(if $(OMP_FLAGS)$(filter no,$(OMP)),:,echo "note: no OpenMP ($(CC) -fopenmp does not work): operators run on one core. 'make deps' installs it, libomp-dev for clang.")
 
 tests: all $(B)/run_case $(B)/check_bits $(TESTS) $(FUZZERS) $(MUTANTS)   ## build the tests and build/run_case
 	@ln -sfn $(FLAVOUR)/run_case build/run_case
 
 test: tests $(B)/demo-random/config.json   ## build and run every test; the last line counts them
 	@sh tests/run.sh $(B)
+
+check: test   ## the same as test
 
 # Programs of a cross build run after RUN; those that start programs of ours
 # (cli, fuzz, some of validate) cannot. ONLY chooses by parts of names, as
@@ -182,48 +231,48 @@ clean:   ## remove build/
 
 help:   ## this list
 	@echo "tether: make [target] [CC=clang] [OPT=-O3] [REAL=double] [SAN=address,undefined] [OMP=no]"
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{sub(/ .*/,"",$$1); printf "  make %-14s %s\n", $$1, $$2}' Makefile
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{sub(/ .*/,"",$$1); printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 # ---- rules ---------------------------------------------------------------
 $(LIB): $(call obj,$(LIB_SRC))
 	@rm -f $@
-	ar rcs $@ $^
+	$(call run,AR,$@)ar rcs $@ $^
 
 # A plug-in of `tether validate` calls the tt_ functions of the program.
 $(B)/tether: LDLIBS_ALL += $(EXPORTS)
 $(B)/tether: $(call obj,$(CLI_SRC)) $(LIB)
-	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 $(B)/run_case: $(call obj,$(CASE_SRC)) $(LIB)
-	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 $(B)/check_bits: $(call obj,$(BITS_SRC)) $(B)/tests/libcases.a $(LIB)
-	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 # What test programs share: the harness, and the handlers of run_case.
 $(B)/tests/libcases.a: $(call obj,tests/harness.c tests/cases.c $(filter-out %/main.c,$(CASE_SRC)))
 	@rm -f $@
-	ar rcs $@ $^
+	$(call run,AR,$@)ar rcs $@ $^
 
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
-	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 # A plug-in calls functions of the program that loads it.
 $(B)/tests/validate/test_mutation: LDLIBS_ALL += $(EXPORTS)
 $(MUTANTS): tests/validate/mutants.c tests/validate/mutants.h Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -I. -fPIC -shared -o $@ $< -lm
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -I. -fPIC -shared -o $@ $< -lm
 
 $(FUZZERS): $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(call obj,tests/fuzz/driver.c tests/fuzz/common.c) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 $(LIBFUZZERS): $(B)/libfuzzer/%: $(B)/tests/fuzz/%.o $(call obj,tests/fuzz/common.c) $(LIB)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(LDLIBS_ALL)
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(LDLIBS_ALL)
 
 $(TOOLS): $(B)/tools/%: $(B)/tools/%.o $(call obj,$(wildcard tools/lib/*.c)) $(LIB)
-	$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 $(MPFR_USERS): LDLIBS_ALL += -lmpfr -lgmp
 $(MPFR_USERS:=.o): CFLAGS_ALL += -DTT_HAVE_MPFR
@@ -255,7 +304,8 @@ $(B)/tests/%.o: CFLAGS_ALL += -I.
 
 $(B)/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+	$(call run,CC,$<)$(CC) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
+endif

@@ -14,7 +14,7 @@
 /* Test programs are one file, one context: these may be global. */
 static tt_ctx ctx;
 static const char *program = "test";
-static int passed, failed;
+static int passed, failed, skipped;
 
 tt_ctx *test_begin(const char *name)
 {
@@ -34,7 +34,9 @@ tt_ctx *test_begin(const char *name)
 
 int test_end(void)
 {
-    printf("%s: %d passed, %d failed\n", program, passed, failed);
+    printf("%s: %d passed, %d failed", program, passed, failed);
+    if (skipped) printf(", %d skipped", skipped);
+    printf("\n");
     tt_ctx_free(&ctx);
     return failed || !passed;
 }
@@ -53,6 +55,17 @@ bool expect(bool cond, const char *fmt, ...)
     va_end(ap);
     printf("\n");
     return false;
+}
+
+void skip(const char *fmt, ...)
+{
+    skipped++;
+    printf("SKIP %s: ", program);
+    va_list ap;
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    printf("\n");
 }
 
 bool expect_ok(tt_status s, const char *what)

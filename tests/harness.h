@@ -14,11 +14,13 @@
 
 /* Start a program: prepares the context. REF(path) finds files of ref_data. */
 tt_ctx *test_begin(const char *name);
-/* Print "N passed, N failed"; 0 when none failed and at least one passed. */
+/* Print "N passed, N failed[, N skipped]"; 0 when none failed and at least one passed. */
 int test_end(void);
 
 /* One named check that is plain true or false. Returns cond. */
 bool expect(bool cond, const char *fmt, ...) TT_PRINTF(2, 3);
+/* What this machine cannot check, and which package would let it. */
+void skip(const char *fmt, ...) TT_PRINTF(1, 2);
 /* TT_OK expected; prints the sentence of ctx otherwise and clears it. */
 bool expect_ok(tt_status s, const char *what);
 /* A failure with this status expected; clears it. */

@@ -86,8 +86,8 @@ static void test_mpfr(void)
 #else
 static void test_mpfr(void)
 {
-    printf("core/mathfn: comparison with MPFR not run: needs libmpfr-dev "
-           "(the stored values were checked)\n");
+    skip("no comparison with MPFR (libmpfr-dev is not installed); the stored "
+         "values were checked");
 }
 #endif
 

@@ -252,6 +252,7 @@ static void test_ffmpeg(tt_ctx *ctx)
     tt_video_format f = {.width = 32, .height = 16, .fps = 16, .frames = 5};
     if (tt_video_check(ctx, at("m.mp4"), &f) == TT_EUNSUPPORTED) {
         expect(strstr(tt_message(ctx), ".y4m") != NULL, "names the y4m way");
+        skip("no mp4 and gif written: ffmpeg is not installed");
         tt_clear(ctx);
         return;
     }

@@ -506,7 +506,10 @@ static void test_ffmpeg(void)
     setenv("PATH", path, 1);
     const bool have = tt_video_check(ctx, at("m.gif"), &f) == TT_OK;
     tt_clear(ctx);
-    if (!have) return;
+    if (!have) {
+        skip("no gif read: ffmpeg is not installed");
+        return;
+    }
 
     expect_refused(at("text.mp4"), TT_EIO, "ffmpeg failed");
     expect_refused(folder, TT_EIO, "cannot read");

@@ -396,7 +396,7 @@ int main(void)
     test_levels();
     have_blas = tt_ops_use(ctx, "blas") == TT_OK;
     if (!have_blas) {
-        printf("note: blas is not compared: %s\n", tt_message(ctx));
+        skip("blas is not compared: %s", tt_message(ctx));
         expect(ctx->status == TT_EUNSUPPORTED, "a missing OpenBLAS");
         tt_clear(ctx);
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/outputs.h"
 #include "cli/progress.h"
 #include "tether/analyze.h"
 
@@ -33,7 +34,7 @@ static const opt_spec options[] = {
      "what the runs are called in tables and legends (default: the names they "
      "were recorded with)"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Drift"},
-    {OPT_TEXT, "reference", 0, offsetof(settings, reference), "N|RUN",
+    {OPT_READ, "reference", 0, offsetof(settings, reference), "N|RUN",
      "what frames are compared with: the first N frames of the same run "
      "(default 3; 21 is the training window), or all frames of another run or "
      "file of latents"},
@@ -57,7 +58,7 @@ static const opt_spec options[] = {
      "be scored by other programs"},
     {OPT_REAL, "clip-length", 0, offsetof(settings, clip_length), "X",
      "seconds of such a clip (default 2), or below 1 a share of the video"},
-    {OPT_TEXT, "scores", 0, offsetof(settings, scores), "FILE",
+    {OPT_READ, "scores", 0, offsetof(settings, scores), "FILE",
      "scores per dimension or per clip, JSON or CSV: VBench's totals, or the "
      "quality drift from first to last clip"},
     {OPT_REAL, "ends", 0, offsetof(settings, ends), "X",
@@ -100,6 +101,22 @@ static int check(settings *s, const opt_result *given)
     if (s->layer < -1) return opt_usage(me, "--layer counts from 0");
     if (!s->csv && !s->json && !s->svg && !s->png)
         s->csv = s->json = s->svg = s->png = true;
+    return -1;
+}
+
+/* Tables of scores must not replace the scores they are made from. */
+static int check_scores(const settings *s, const char *folder)
+{
+    static const char *const name[] = {"quality_drift", "scores"};
+    char path[4096];
+    for (int i = 0; s->scores && i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s.%s", folder, name[i / 2],
+                 i % 2 ? "csv" : "json");
+        if (outputs_hit(path, s->scores))
+            return opt_usage(analyze_command.name, "the tables in %s would "
+                             "write over %s, which --scores reads; give -o "
+                             "another folder", folder, s->scores);
+    }
     return -1;
 }
 
@@ -233,6 +250,7 @@ int cmd_analyze(tt_ctx *ctx, int argc, char **argv)
     progress p;
     int status = opt_parse(&analyze_command, &s, &common, &given, argc, argv);
     if (status < 0) status = check(&s, &given);
+    if (status < 0) status = check_scores(&s, s.output ? s.output : ".");
     if (status >= 0) return status;
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);

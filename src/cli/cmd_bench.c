@@ -13,7 +13,7 @@
 
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Benchmark"},
-    {OPT_TEXT, "json", 0, offsetof(bench_settings, json), "FILE",
+    {OPT_WRITE, "json", 0, offsetof(bench_settings, json), "FILE",
      "write every figure as JSON"},
     {OPT_TEXT, "only", 0, offsetof(bench_settings, only), "TEXT",
      "only cases whose name contains this"},

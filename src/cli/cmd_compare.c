@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/outputs.h"
 #include "cli/progress.h"
 #include "tether/analyze.h"
 #include "tether/outfile.h"
@@ -93,6 +94,19 @@ static const char *taken(const char *word)
     return NULL;
 }
 
+/* Is an argument of generate, or its value, the file that --`name` names? */
+static int check_output(const compare *c, const char *name, const char *path)
+{
+    for (int i = 0; path && i < c->npass; i++) {
+        const char *equals = strchr(c->pass[i], '=');
+        if (outputs_hit(path, c->pass[i])
+            || (equals && outputs_hit(path, equals + 1)))
+            return opt_usage(me, "--%s would write over %s, which is read; "
+                             "give the output another name", name, path);
+    }
+    return -1;
+}
+
 /* -1 to go on, else the exit status. */
 static int parse(compare *c, int argc, char **argv)
 {
@@ -128,7 +142,8 @@ static int parse(compare *c, int argc, char **argv)
     if (!c->caches || !*c->caches)
         return opt_usage(me, "--caches needs a list of policies, like "
                          "fifo,memrope,tether");
-    return -1;
+    const int status = check_output(c, "output", c->output);
+    return status >= 0 ? status : check_output(c, "log-json", c->log_json);
 }
 
 /* ---- names --------------------------------------------------------------- */

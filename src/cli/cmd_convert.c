@@ -13,7 +13,7 @@ typedef struct settings {
 } settings;
 
 static const opt_spec options[] = {
-    {OPT_TEXT, "output", 'o', offsetof(settings, out), "FILE",
+    {OPT_WRITE, "output", 'o', offsetof(settings, out), "FILE",
      "the safetensors file to write"},
     {OPT_TEXT, "dtype", 0, offsetof(settings, dtype), "TYPE",
      "f32, bf16 or f16 for all floating-point values; left out: as stored "

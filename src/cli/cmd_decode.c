@@ -23,19 +23,19 @@ typedef struct settings {
 
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Input"},
-    {OPT_TEXT, "latents", 0, offsetof(settings, latents), "FILE",
+    {OPT_READ, "latents", 0, offsetof(settings, latents), "FILE",
      "safetensors with latents [1, n, C, h, w]. A file here; a count in "
      "`generate`"},
     MODEL_ROW_FOLDER(settings, model),
     MODEL_ROW_VAE(settings, model),
     MODEL_ROW_TINY_VAE(settings, model),
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
-    {OPT_TEXT, "output", 'o', offsetof(settings, out.video), "PATH",
+    {OPT_WRITE, "output", 'o', offsetof(settings, out.video), "PATH",
      ".mp4 .webm .mkv .gif (through ffmpeg), .y4m, frames/%05d.png, or - for "
      "y4m on standard output"},
-    {OPT_TEXT, "contact-sheet", 0, offsetof(settings, out.sheet), "FILE",
+    {OPT_WRITE, "contact-sheet", 0, offsetof(settings, out.sheet), "FILE",
      "PNG with evenly spaced frames"},
-    {OPT_TEXT, "raw-out", 0, offsetof(settings, out.raw), "FILE",
+    {OPT_WRITE, "raw-out", 0, offsetof(settings, out.raw), "FILE",
      "safetensors with video_raw [1, 3, F, H, W], float32 before clamping; "
      "needs memory for the whole video"},
     {OPT_INT, "fps", 0, offsetof(settings, fps), "N",

@@ -20,7 +20,7 @@ static const opt_spec options[] = {
      "B may be what A becomes when its values are rounded to f32, tf32, f16 or "
      "bf16, a few units in the last place off; types may differ. Without it "
      "every bit counts"},
-    {OPT_TEXT, "tol", 0, offsetof(settings, tol), "FILE",
+    {OPT_READ, "tol", 0, offsetof(settings, tol), "FILE",
      "how far values may be apart: lines `GLOB ABS [REL]`, |b - a| <= ABS +\n"
      "REL |a|; the first GLOB that matches a name counts, without one every "
      "bit"},

@@ -20,10 +20,10 @@ typedef struct settings {
 
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Input (one of these)"},
-    {OPT_TEXT, "input", 'i', offsetof(settings, in.path), "PATH",
+    {OPT_READ, "input", 'i', offsetof(settings, in.path), "PATH",
      "PNG or JPEG, frames/%05d.png (from 0 or 1), .y4m, - for y4m on standard "
      "input, or any other video (through ffmpeg)"},
-    {OPT_TEXT, "raw-in", 0, offsetof(settings, in.raw), "FILE",
+    {OPT_READ, "raw-in", 0, offsetof(settings, in.raw), "FILE",
      "safetensors with video [1, 3, F, H, W] in [-1, 1], of any size"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Which part, which size"},
     {OPT_INT, "skip", 0, offsetof(settings, in.skip), "N",
@@ -39,7 +39,7 @@ static const opt_spec options[] = {
     MODEL_ROW_FOLDER(settings, model),
     MODEL_ROW_VAE(settings, model),
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
-    {OPT_TEXT, "output", 'o', offsetof(settings, output), "FILE",
+    {OPT_WRITE, "output", 'o', offsetof(settings, output), "FILE",
      "safetensors with latents [1, n, C, h, w]"},
     {OPT_FLAG, "profile", 0, offsetof(settings, profile), NULL,
      "print the time per operator at the end"},

@@ -21,7 +21,7 @@ typedef struct settings {
 
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Noise"},
-    {OPT_TEXT, "output", 'o', offsetof(settings, output), "FILE",
+    {OPT_WRITE, "output", 'o', offsetof(settings, output), "FILE",
      "safetensors with `noise` and `renoise`"},
     {OPT_U64, "seed", 's', offsetof(settings, seed), "S",
      "64-bit seed of the generator tn1 (default 0)"},

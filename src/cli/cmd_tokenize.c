@@ -39,7 +39,7 @@ static const opt_spec options[] = {
      "keep all). No padding is printed"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
     MODEL_ROW_FOLDER(settings, paths),
-    {OPT_TEXT, "tokenizer", 0, offsetof(settings, paths.tokenizer), "FILE",
+    {OPT_READ, "tokenizer", 0, offsetof(settings, paths.tokenizer), "FILE",
      "SentencePiece model, spiece.model (default: found in -m)"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };

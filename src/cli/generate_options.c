@@ -24,16 +24,16 @@ static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Text (one of these)"},
     {OPT_TEXT, "prompt", 'p', offsetof(generate, prompt), "TEXT",
      "what the video shows"},
-    {OPT_TEXT, "prompt-file", 0, offsetof(generate, prompt_file), "FILE",
+    {OPT_READ, "prompt-file", 0, offsetof(generate, prompt_file), "FILE",
      "one prompt per line, one video (or --num-samples videos) each"},
-    {OPT_TEXT, "embeds", 0, offsetof(generate, embeds), "FILE",
+    {OPT_READ, "embeds", 0, offsetof(generate, embeds), "FILE",
      "text [1, rows, dim] from `tether embed`, instead of the text encoder; "
      "with scenes text, text_1, ... for the distinct prompts in order"},
     {OPT_TEXT, "scene", 0, offsetof(generate, scene), "LIST",
      "a video of several prompts: 'A[3s] | B[2.3s#] | C'. A scene lasts as "
      "many whole chunks as fit its seconds (14 chunks without a tag), # makes "
      "a cut (--cache infinity)"},
-    {OPT_TEXT, "scene-file", 0, offsetof(generate, scene_file), "FILE",
+    {OPT_READ, "scene-file", 0, offsetof(generate, scene_file), "FILE",
      "the same with one scene per line: first chunk, blank, prompt; 12# "
      "begins with a cut"},
     {OPT_TEXT, "cut-rule", 0, offsetof(generate, cut_rule), "RULE",
@@ -63,7 +63,7 @@ static const opt_spec options[] = {
     {OPT_TEXT, "seed-rule", 0, offsetof(generate, seed_rule), "RULE",
      "plain: the seed as given (default); official: seed + 100*prompt + "
      "sample"},
-    {OPT_TEXT, "noise", 0, offsetof(generate, noise), "FILE",
+    {OPT_READ, "noise", 0, offsetof(generate, noise), "FILE",
      "noise [1, n, C, h, w] and renoise, as `tether noise` writes them, "
      "instead of the generator"},
 
@@ -81,13 +81,13 @@ static const opt_spec options[] = {
     {OPT_SWITCH, "independent-first-frame", 0,
      offsetof(generate, independent_first_frame), NULL,
      "the first chunk is one frame (default: no)"},
-    {OPT_TEXT, "initial-latents", 0, offsetof(generate, initial), "FILE",
+    {OPT_READ, "initial-latents", 0, offsetof(generate, initial), "FILE",
      "latents to continue: initial_latent [1, n0, C, h, w], or the latents of "
      "`encode` and `generate`"},
-    {OPT_TEXT, "image", 0, offsetof(generate, image), "FILE",
+    {OPT_READ, "image", 0, offsetof(generate, image), "FILE",
      "the first frame, a PNG or JPEG, resized to the video's size; implies "
      "--independent-first-frame"},
-    {OPT_TEXT, "initial-video", 0, offsetof(generate, initial_video), "PATH",
+    {OPT_READ, "initial-video", 0, offsetof(generate, initial_video), "PATH",
      "frames to continue: a video or frames/%05d.png, as `encode` reads them"},
     {OPT_INT, "initial-frames", 0, offsetof(generate, initial_frames), "N",
      "only the last N frames of --initial-video (default: all)"},
@@ -169,12 +169,12 @@ static const opt_spec options[] = {
      "VAE). start_frame in --noise replaces both"},
 
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
-    {OPT_TEXT, "output", 'o', offsetof(generate, output), "PATH",
+    {OPT_WRITE, "output", 'o', offsetof(generate, output), "PATH",
      ".mp4 .webm .mkv .gif (through ffmpeg, 16 fps), .y4m, frames/%05d.png, "
      "or - for y4m on standard output"},
-    {OPT_TEXT, "contact-sheet", 0, offsetof(generate, sheet), "FILE",
+    {OPT_WRITE, "contact-sheet", 0, offsetof(generate, sheet), "FILE",
      "PNG with evenly spaced frames"},
-    {OPT_TEXT, "latents-out", 0, offsetof(generate, latents_out), "FILE",
+    {OPT_WRITE, "latents-out", 0, offsetof(generate, latents_out), "FILE",
      "latents [1, n0+n, C, h, w], complete before decoding starts (default: "
      "beside the output, ending in .latents.safetensors; with -o - "
      "tether-SEED.latents.safetensors)"},
@@ -187,17 +187,17 @@ static const opt_spec options[] = {
      "-o is a folder; videos are called PROMPT-SAMPLE.mp4 in it"},
 
     {OPT_GROUP, NULL, 0, 0, NULL, "Records"},
-    {OPT_TEXT, "record", 0, offsetof(generate, record), "FILE",
+    {OPT_WRITE, "record", 0, offsetof(generate, record), "FILE",
      "JSON with every option, versions, hashes of all inputs (reads every "
      "weight file once more) and times"},
-    {OPT_TEXT, "dump", 0, offsetof(generate, dump), "FILE",
+    {OPT_WRITE, "dump", 0, offsetof(generate, dump), "FILE",
      "safetensors with the tensors inside, named like "
      "chunk.0/step.1/block.5/self_attn.q; with text/... of the encoder and "
      "vae/... of the decoder (text/... only where one video is made)"},
     {OPT_TEXT, "dump-filter", 0, offsetof(generate, dump_filter), "GLOB",
      "only names that match, e.g. 'chunk.2/*/block.0/*'; what is in the KV "
      "cache after each chunk only when asked for: 'chunk.*/cache.*'"},
-    {OPT_TEXT, "inject", 0, offsetof(generate, inject), "FILE",
+    {OPT_READ, "inject", 0, offsetof(generate, inject), "FILE",
      "take the tensors of this dump instead of the computed ones, wherever it "
      "has one of the same name and shape (--dump shows what was computed)"},
     {OPT_TEXT, "inject-filter", 0, offsetof(generate, inject_filter), "GLOB",
@@ -207,7 +207,7 @@ static const opt_spec options[] = {
      "statistics of keys and values"},
     {OPT_TEXT, "label", 0, offsetof(generate, label), "NAME",
      "what the run is called in tables and legends (default: the policy)"},
-    {OPT_TEXT, "trace-cache", 0, offsetof(generate, trace), "FILE",
+    {OPT_WRITE, "trace-cache", 0, offsetof(generate, trace), "FILE",
      "safetensors with every decision of the cache policy"},
     {OPT_FLAG, "profile", 0, offsetof(generate, profile), NULL,
      "print the time per operator at the end"},

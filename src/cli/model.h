@@ -23,24 +23,24 @@ typedef struct model_paths {
 /* Rows for a command's option table; `type` has a member of type model_paths
  * called `member`. */
 #define MODEL_ROW_FOLDER(type, member)                                         \
-    {OPT_TEXT, "model", 'm', offsetof(type, member.model), "DIR",              \
+    {OPT_READ, "model", 'm', offsetof(type, member.model), "DIR",              \
      "folder with all parts: original Wan2.1, Diffusers, or single files"}
 #define MODEL_ROW_VAE(type, member)                                            \
-    {OPT_TEXT, "vae", 0, offsetof(type, member.vae), "FILE",                   \
+    {OPT_READ, "vae", 0, offsetof(type, member.vae), "FILE",                   \
      "VAE weights (default: found in -m)"}
 #define MODEL_ROW_TINY_VAE(type, member)                                       \
-    {OPT_TEXT, "tiny-vae", 0, offsetof(type, member.tiny_vae), "FILE",         \
+    {OPT_READ, "tiny-vae", 0, offsetof(type, member.tiny_vae), "FILE",         \
      "decode with TAEHV (taew2_1) instead: a fast preview that differs "       \
      "visibly from the VAE's frames"}
 #define MODEL_ROWS_TEXT(type, member)                                          \
-    {OPT_TEXT, "text-encoder", 0, offsetof(type, member.text_encoder),         \
+    {OPT_READ, "text-encoder", 0, offsetof(type, member.text_encoder),         \
      "FILE", "umT5 encoder weights (default: found in -m)"},                   \
-    {OPT_TEXT, "tokenizer", 0, offsetof(type, member.tokenizer), "FILE",       \
+    {OPT_READ, "tokenizer", 0, offsetof(type, member.tokenizer), "FILE",       \
      "SentencePiece model (default: found in -m)"}
 #define MODEL_ROWS_DIT(type, member)                                           \
-    {OPT_TEXT, "dit", 0, offsetof(type, member.dit), "FILE",                   \
+    {OPT_READ, "dit", 0, offsetof(type, member.dit), "FILE",                   \
      "transformer weights, a file or folder (default: found in -m)"},          \
-    {OPT_TEXT, "checkpoint", 0, offsetof(type, member.checkpoint), "FILE",     \
+    {OPT_READ, "checkpoint", 0, offsetof(type, member.checkpoint), "FILE",     \
      "replaces the transformer weights: Self-Forcing's "                       \
      "self_forcing_dmd.pt"},                                                   \
     {OPT_SWITCH, "ema", 0, offsetof(type, member.ema), NULL,                   \

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/outputs.h"
+
 static const opt_spec common_options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Common"},
     {OPT_INT, "threads", 't', offsetof(cli_common, threads), "N",
@@ -25,7 +27,7 @@ static const opt_spec common_options[] = {
      "errors and warnings only"},
     {OPT_FLAG, "verbose", 'v', offsetof(cli_common, verbose), NULL,
      "say more about what is loaded and decided"},
-    {OPT_TEXT, "log-json", 0, offsetof(cli_common, log_json), "FILE",
+    {OPT_WRITE, "log-json", 0, offsetof(cli_common, log_json), "FILE",
      "one JSON line per event, flushed at once (--resume continues it)"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
@@ -209,6 +211,8 @@ static bool store(const opt_spec *o, void *base, const char *text, bool no)
     case OPT_U64: return parse_u64((uint64_t *)(void *)at, text);
     case OPT_REAL: return parse_real((double *)(void *)at, text);
     case OPT_TEXT:
+    case OPT_READ:
+    case OPT_WRITE:
     case OPT_MAYBE:
         *(const char **)(void *)at = text ? text : "";
         return true;
@@ -281,7 +285,8 @@ static const opt_spec *find(const opt_command *cmd, const char *name,
 
 static bool takes_value(opt_kind k)
 {
-    return k == OPT_INT || k == OPT_U64 || k == OPT_REAL || k == OPT_TEXT;
+    return k == OPT_INT || k == OPT_U64 || k == OPT_REAL || k == OPT_TEXT
+        || k == OPT_READ || k == OPT_WRITE;
 }
 
 /* One option at argv[*i]; advances *i over a separate value. -1 or a status.*/
@@ -337,6 +342,59 @@ static int parse_one(const opt_command *cmd, void *settings,
     return -1;
 }
 
+/* ---- inputs that would be lost ------------------------------------------- */
+
+/* The text of a row; NULL when it was not given. */
+static const char *text_of(const opt_spec *o, const void *settings)
+{
+    return *(const char *const *)(const void *)((const char *)settings
+                                                + o->offset);
+}
+
+static bool writes(const opt_spec *o)
+{
+    return o->kind == OPT_WRITE
+        || (o->kind == OPT_MAYBE && !strncmp(o->arg, "FILE", 4));
+}
+
+/* Is `path`, written by --`name`, one of the inputs? -1 or a status. */
+static int check_output(const opt_command *cmd, const void *settings,
+                        const opt_result *r, const char *name,
+                        const char *path)
+{
+    for (const opt_spec *o = cmd->options; o->kind; o++) {
+        const char *in = o->kind == OPT_READ ? text_of(o, settings) : NULL;
+        if (in && outputs_hit(path, in))
+            return opt_usage(cmd->name, "--%s would write over %s, which --%s "
+                             "reads; give the output another name", name, path,
+                             o->name);
+        if (in && outputs_inside(path, in))
+            return opt_usage(cmd->name, "--%s would write over %s, a file of "
+                             "the folder %s, which --%s reads; give the "
+                             "output another name", name, path, in, o->name);
+    }
+    for (int i = 0; i < r->npositional; i++)
+        if (outputs_hit(path, r->positional[i]))
+            return opt_usage(cmd->name, "--%s would write over %s, which is "
+                             "read; give the output another name", name, path);
+    return -1;
+}
+
+static int check_outputs(const opt_command *cmd, const void *settings,
+                         const cli_common *common, const opt_result *r)
+{
+    const opt_spec *tables[] = {cmd->options, common_options};
+    for (int t = 0; t < 2; t++)
+        for (const opt_spec *o = tables[t]; o->kind; o++) {
+            const char *path = !writes(o) ? NULL
+                             : text_of(o, t ? (const void *)common : settings);
+            const int status = path ? check_output(cmd, settings, r, o->name,
+                                                   path) : -1;
+            if (status >= 0) return status;
+        }
+    return -1;
+}
+
 int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
               opt_result *result, int argc, char **argv)
 {
@@ -372,7 +430,7 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
         || (opt_given(result, "threads") && common->threads == 0))
         return opt_usage(cmd->name, "--threads must be 1 to 4096, but %lld "
                          "was given", (long long)common->threads);
-    return -1;
+    return check_outputs(cmd, settings, common, result);
 }
 
 void opt_write(json_out *j, const char *key, const opt_command *cmd,

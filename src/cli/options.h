@@ -28,6 +28,8 @@ typedef enum opt_kind {
     OPT_U64,     /* uint64_t, decimal or 0x...                                */
     OPT_REAL,    /* double, decimal, finite                                   */
     OPT_TEXT,    /* const char *, points into argv                            */
+    OPT_READ,    /* the same: a file or folder the command reads              */
+    OPT_WRITE,   /* the same: a file the command writes                       */
     OPT_MAYBE    /* const char *: value optional; "" when left out            */
 } opt_kind;
 
@@ -75,7 +77,9 @@ typedef struct opt_result {
 /* Parse argv[1..argc-1] for `cmd` into `settings` (the command's structure)
  * and `common`. Returns -1 to go on, otherwise the exit status: 0 after
  * --help (printed to stdout), 2 after a usage error (one or two lines on
- * stderr, with the nearest known name). */
+ * stderr, with the nearest known name). An output (OPT_WRITE) that is an input
+ * (OPT_READ, a positional argument) is such an error: the input would be
+ * lost. */
 int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
               opt_result *result, int argc, char **argv);
 

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "tether/video.h"
 
 /* One spelling per file: its folder with links resolved, its name. NULL for
  * what is not compared. */
@@ -44,4 +47,73 @@ tt_status outputs_differ(tt_ctx *ctx, const output_name *name, size_t n)
     }
     tt_arena_reset(&ctx->scratch, mark);
     return ctx->status;
+}
+
+/* ---- inputs -------------------------------------------------------------- */
+
+static bool same_inode(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* "a/b" -> "a", "b" -> "."; false when it does not fit. */
+static bool folder_of(char *buf, size_t n, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    const int len = !slash ? 0 : slash == path ? 1 : (int)(slash - path);
+    return (size_t)snprintf(buf, n, "%.*s", slash ? len : 1,
+                            slash ? path : ".") < n;
+}
+
+/* Can a number in the pattern `out` give the file name `base`? */
+static bool pattern_gives(const char *pattern, const char *base)
+{
+    const char *slash = strrchr(pattern, '/');
+    const char *p = slash ? slash + 1 : pattern, *percent = strchr(p, '%');
+    const char *rest = percent ? strchr(percent, 'd') : NULL;
+    if (!rest) return false;
+    const size_t before = (size_t)(percent - p), n = strlen(base);
+    const size_t after = strlen(rest + 1);
+    if (n <= before + after || strncmp(p, base, before)
+        || strcmp(base + n - after, rest + 1)) return false;
+    return strspn(base + before, " 0123456789") >= n - before - after;
+}
+
+static bool pattern_hits(const char *pattern, const char *path)
+{
+    char a[4096], b[4096];
+    struct stat x, y;
+    const char *slash = strrchr(path, '/');
+    return folder_of(a, sizeof a, pattern) && folder_of(b, sizeof b, path)
+        && !stat(a, &x) && !stat(b, &y) && same_inode(&x, &y)
+        && pattern_gives(pattern, slash ? slash + 1 : path);
+}
+
+bool outputs_hit(const char *out, const char *in)
+{
+    char name[4096];
+    struct stat a, b;
+    if (!strcmp(out, "-") || !strcmp(in, "-")) return false;
+    if (!stat(out, &a) && !stat(in, &b))
+        return S_ISREG(a.st_mode) && same_inode(&a, &b);
+    for (int i = 0; i < 2; i++) /* numbered pictures begin with 0 or 1 */
+        if (tt_pattern_name(name, sizeof name, in, i) && outputs_hit(out, name))
+            return true;
+    return strchr(out, '%') && !strchr(in, '%') && access(in, F_OK) == 0
+        && pattern_hits(out, in);
+}
+
+bool outputs_inside(const char *out, const char *in)
+{
+    struct stat st, folder, at;
+    char *real = !stat(in, &folder) && S_ISDIR(folder.st_mode)
+              && !stat(out, &st) && S_ISREG(st.st_mode) ? realpath(out, NULL)
+                                                        : NULL;
+    bool inside = false;
+    for (char *slash; real && !inside && (slash = strrchr(real, '/'));) {
+        *slash = 0;
+        inside = *real && !stat(real, &at) && same_inode(&at, &folder);
+    }
+    free(real);
+    return inside;
 }

@@ -16,4 +16,12 @@ typedef struct output_name {
  * Errors  TT_EINVAL  names both options */
 tt_status outputs_differ(tt_ctx *ctx, const output_name *name, size_t n);
 
+/* Would writing `out` destroy `in`: are both one regular file, whatever they
+ * are called (links of both kinds, other spellings)? With a pattern of numbered
+ * pictures on either side: can one of them be? "-" is no file. */
+bool outputs_hit(const char *out, const char *in);
+
+/* Is `out` a regular file that lies in the folder `in` or below it? */
+bool outputs_inside(const char *out, const char *in);
+
 #endif

@@ -22,7 +22,7 @@ typedef struct settings {
 
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Backend"},
-    {OPT_TEXT, "backend", 0, offsetof(settings, backend), "FILE.so|NAME",
+    {OPT_READ, "backend", 0, offsetof(settings, backend), "FILE.so|NAME",
      "a plug-in (see include/tether/validate.h), or a built-in table"},
     {OPT_TEXT, "arith", 0, offsetof(settings, arith), "NAME",
      "what it computes with: f32 (default, or what the plug-in says), tf32,\n"

@@ -34,7 +34,7 @@ static const opt_spec export_options[] = {
      "cases per operator (default 3)"},
     {OPT_U64, "seed", 's', offsetof(export_settings, seed), "S",
      "of sizes and inputs of the operators (default 1)"},
-    {OPT_TEXT, "f64", 0, offsetof(export_settings, f64), "PROGRAM",
+    {OPT_READ, "f64", 0, offsetof(export_settings, f64), "PROGRAM",
      "the float64 program (default: tether-f64 beside this one)"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };

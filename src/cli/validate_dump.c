@@ -25,7 +25,7 @@ typedef struct settings {
 
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "What is compared"},
-    {OPT_TEXT, "dump", 0, offsetof(settings, dump), "FILE",
+    {OPT_READ, "dump", 0, offsetof(settings, dump), "FILE",
      "theirs: a safetensors file of tensors named as by `generate --dump`, or "
      "a trace of the cache"},
     {OPT_TEXT, "arith", 0, offsetof(settings, arith), "NAME",
@@ -37,15 +37,15 @@ static const opt_spec options[] = {
      "their dump may lack kinds of tensors; coverage is printed. Without it "
      "every tensor of ours must be there"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Against dumps that exist"},
-    {OPT_TEXT, "against", 0, offsetof(settings, against), "FILE",
+    {OPT_READ, "against", 0, offsetof(settings, against), "FILE",
      "ours, from `tether generate --dump` with the same inputs"},
-    {OPT_TEXT, "oracle", 0, offsetof(settings, oracle), "FILE",
+    {OPT_READ, "oracle", 0, offsetof(settings, oracle), "FILE",
      "the same from the float64 program (`make f64`)"},
-    {OPT_TEXT, "emulated", 0, offsetof(settings, emulated), "FILE",
+    {OPT_READ, "emulated", 0, offsetof(settings, emulated), "FILE",
      "the same from `tether generate --backend arith-NAME`; without it limits "
      "are those of a single rounding"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Against runs made here: -- generate ARGS"},
-    {OPT_TEXT, "f64", 0, offsetof(settings, f64), "PROGRAM",
+    {OPT_READ, "f64", 0, offsetof(settings, f64), "PROGRAM",
      "the float64 program (default: tether-f64 beside this one)"},
     {OPT_FLAG, "free-only", 0, offsetof(settings, free_only), NULL,
      "judge our runs as they are, without injecting their tensors"},

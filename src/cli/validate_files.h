@@ -20,11 +20,11 @@ typedef struct validate_outputs {
 } validate_outputs;
 #define VALIDATE_OUTPUT_OPTIONS(type, member)                                  \
     {OPT_GROUP, NULL, 0, 0, NULL, "Reports"},                                  \
-    {OPT_TEXT, "json", 0, offsetof(type, member.json), "FILE",                 \
+    {OPT_WRITE, "json", 0, offsetof(type, member.json), "FILE",                \
      "schema tether-validate/1 (- is standard output)"},                       \
-    {OPT_TEXT, "junit", 0, offsetof(type, member.junit), "FILE",               \
+    {OPT_WRITE, "junit", 0, offsetof(type, member.junit), "FILE",              \
      "JUnit XML, for build servers"},                                          \
-    {OPT_TEXT, "html", 0, offsetof(type, member.html), "FILE",                 \
+    {OPT_WRITE, "html", 0, offsetof(type, member.html), "FILE",                \
      "one page with maps, curves and histograms"},                             \
     {OPT_FLAG, "all", 0, offsetof(type, member.all), NULL,                     \
      "list what passed as well"}

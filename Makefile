@@ -37,6 +37,8 @@ ifeq ($(origin CC),default)
 CC := $(shell command -v gcc >/dev/null 2>&1 && echo gcc || echo cc)
 endif
 
+comma := ,
+
 # ---- what would stop every build, said once ------------------------------
 BUILDING := $(filter-out help clean deps,$(or $(MAKECMDGOALS),all))
 ifneq ($(TMPDIR),)
@@ -99,20 +101,23 @@ EXPORTS := $(if $(call try,int main(void){return 0;}\n,$(EXPORT_LIST)),$(EXPORT_
 # alone makes gcc compute float expressions in double; core/context.c refuses
 # to be compiled where that is so.
 EXCESS := $(if $(call try,int main(void){return 0;}\n,-Werror -fexcess-precision=fast),-fexcess-precision=fast)
+# Objects fit into the program, the static and the shared library: public names
+# are those of include/tether (api.h), calls between them bind at link time.
+PIC   := -fPIC $(if $(call try,int main(void){return 0;}\n,-Werror -fPIC -fno-semantic-interposition),-fno-semantic-interposition)
+BIND  := $(if $(call try,int main(void){return 0;}\n,-Wl$(comma)-Bsymbolic-functions),-Wl$(comma)-Bsymbolic-functions)
 WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes \
          -Wstrict-prototypes -Wvla -Wundef -Wpointer-arith
 # Readers of files from strangers are also held to -Wconversion.
 WARN_READERS := -Wconversion -Wno-sign-conversion
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(OPT) -g \
          -ffp-contract=off -fno-math-errno \
-         $(EXCESS) $(WARN) -Iinclude -Isrc -pthread $(OMP_FLAGS) $(AMX_DEFS) \
+         $(EXCESS) $(WARN) -fvisibility=hidden $(PIC) -Iinclude -Isrc -pthread $(OMP_FLAGS) $(AMX_DEFS) \
          $(if $(filter double,$(REAL)),-DTT_REAL_DOUBLE) \
          $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
          $(CFLAGS)
 LDLIBS_ALL := -ldl -lm $(LDLIBS)
 
 # Builds that differ in flags have folders of their own.
-comma := ,
 EXTRA := $(strip $(wordlist 2,99,$(CC)) $(CFLAGS) $(LDLIBS))
 FLAVOUR := $(notdir $(firstword $(CC)))$(subst $() ,,$(OPT))$(if $(OMP_FLAGS),,-noomp)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(EXTRA),-$(firstword $(shell printf '%s' '$(subst ','\'',$(EXTRA))' | cksum)))$(if $(filter double,$(REAL)),-double)
 override B := build/$(FLAVOUR)
@@ -132,6 +137,13 @@ FUZZ_SRC := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 obj = $(patsubst %.c,$(B)/%.o,$(1))
 
 LIB   := $(B)/libtether.a
+# What `make install` brings beside it: the same objects as a shared library,
+# and as a static one that has no global names but the public ones.
+VERSION := $(shell sed -n 's/^.define TT_VERSION "\(.*\)"/\1/p' include/tether/version.h)
+SONAME  := libtether.so.$(firstword $(subst ., ,$(VERSION)))
+SHARED  := $(B)/libtether.so.$(VERSION)
+PUBLIC  := $(B)/public/libtether.a
+OBJCOPY := $(shell $(CC) -print-prog-name=objcopy)
 TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(TEST_SRC))
 MUTANTS := $(B)/tests/validate/mutants.so
 TOOLS := $(patsubst tools/%.c,$(B)/tools/%,$(TOOL_SRC))
@@ -142,7 +154,7 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell git -C "$$(dirname $(call quoted,$(realpath Makefile)))" describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: all tests test check test-some mutation check-bits bits-programs check-bits-all fuzz libfuzzers tools demo deps help clean install config f64 tether-program
+.PHONY: all tests test check test-some mutation check-bits bits-programs check-bits-all fuzz libfuzzers tools demo deps help clean install uninstall config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -220,11 +232,19 @@ demo: all   ## prompt to picture with the small built-in model, in build/demo/
 deps:   ## install compiler, OpenMP, OpenBLAS, ffmpeg by package name
 	@sh tools/deps.sh
 
-install: all   ## install the program, library and headers under PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/tether
-	install -m 755 $(B)/tether $(DESTDIR)$(PREFIX)/bin/tether
-	install -m 644 $(LIB) $(DESTDIR)$(PREFIX)/lib/
-	install -m 644 include/tether/*.h $(DESTDIR)$(PREFIX)/include/tether/
+# DESTDIR and PREFIX may hold blanks. F64=no leaves tether-f64 out, which is a
+# second build of everything; `make F64=no uninstall` then leaves it there.
+F64 ?= yes
+install: all $(SHARED) $(PUBLIC) $(if $(filter no,$(F64)),,f64)   ## program, model, library, man pages under PREFIX
+	@$(INSTALLER) install
+
+uninstall:   ## remove what install brought
+	@$(INSTALLER) uninstall
+
+INSTALLER = BUILD=$(call quoted,$(B)) F64=$(F64) RUN="$(RUN)" \
+  VERSION=$(VERSION) SONAME=$(SONAME) OPENMP="$(OMP_FLAGS)" \
+  DESTDIR=$(call quoted,$(DESTDIR)) PREFIX=$(call quoted,$(PREFIX)) \
+  sh tools/install.sh
 
 clean:   ## remove build/
 	rm -rf build
@@ -237,6 +257,20 @@ help:   ## this list
 $(LIB): $(call obj,$(LIB_SRC))
 	@rm -f $@
 	$(call run,AR,$@)ar rcs $@ $^
+
+$(SHARED): $(call obj,$(LIB_SRC))
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -shared -Wl,-soname,$(SONAME) $(BIND) -o $@ $^ $(LDLIBS_ALL)
+
+# One object, in which what is hidden is local; the plain library where there is
+# no objcopy.
+$(PUBLIC): $(LIB)
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(call run,AR,$@)if command -v $(OBJCOPY) >/dev/null 2>&1; then \
+	  $(CC) -r -nostdlib -o $(@D)/tether.o $(call obj,$(LIB_SRC)) && \
+	  $(OBJCOPY) --localize-hidden $(@D)/tether.o && \
+	  ar rcs $@ $(@D)/tether.o; \
+	else cp $(LIB) $@; fi
 
 # A plug-in of `tether validate` calls the tt_ functions of the program.
 $(B)/tether: LDLIBS_ALL += $(EXPORTS)
@@ -261,7 +295,7 @@ $(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
 $(B)/tests/validate/test_mutation: LDLIBS_ALL += $(EXPORTS)
 $(MUTANTS): tests/validate/mutants.c tests/validate/mutants.h Makefile
 	@mkdir -p $(@D)
-	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -I. -fPIC -shared -o $@ $< -lm
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -fvisibility=default -I. -shared -o $@ $< -lm
 
 $(FUZZERS): $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(call obj,tests/fuzz/driver.c tests/fuzz/common.c) $(LIB)
 	@mkdir -p $(@D)

@@ -28,7 +28,10 @@
 #ifndef TETHER_ANALYZE_H
 #define TETHER_ANALYZE_H
 
+#include "tether/api.h"
 #include "tether/policy.h"
+
+TT_API_BEGIN
 
 /* ---- recording ----------------------------------------------------------- */
 
@@ -224,5 +227,7 @@ void tt_analyze_folder_remove(const char *path, size_t there);
 tt_status tt_report_write(tt_ctx *ctx, const char *path, const char *title,
                           tt_recording *const *run, int n,
                           const tt_analyze_options *opt);
+
+TT_API_END
 
 #endif

@@ -10,7 +10,10 @@
 #ifndef TETHER_ARENA_H
 #define TETHER_ARENA_H
 
+#include "tether/api.h"
 #include "tether/tensor.h"
+
+TT_API_BEGIN
 
 struct tt_ctx;
 struct tt_arena_block;
@@ -50,5 +53,7 @@ void tt_arena_free(tt_arena *a);
 
 /* tt_real arrays from ctx->scratch. */
 tt_real *tt_scratch(struct tt_ctx *ctx, int64_t n);
+
+TT_API_END
 
 #endif

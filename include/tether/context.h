@@ -8,9 +8,12 @@
 #ifndef TETHER_CONTEXT_H
 #define TETHER_CONTEXT_H
 
+#include "tether/api.h"
 #include "tether/arena.h"
 #include "tether/status.h"
 #include "tether/tensor.h"
+
+TT_API_BEGIN
 
 struct tt_ops;
 
@@ -61,6 +64,15 @@ typedef struct tt_ctx {
     void *warn_user;
 } tt_ctx;
 
+/* A program and its library agree about tt_real, or they do not link: every
+ * program begins with this function, and it is called tt_ctx_init_f32 in a
+ * float library and tt_ctx_init_f64 in a double one. */
+#ifdef TT_REAL_DOUBLE
+#define tt_ctx_init tt_ctx_init_f64
+#else
+#define tt_ctx_init tt_ctx_init_f32
+#endif
+
 /* Default context: the first table of the build (tt_ops_default), all
  * cores (OMP_NUM_THREADS respected), no tap. Also checks that the arithmetic
  * is IEEE (rounding mode, no flush to zero, no contraction): TT_EUNSUPPORTED
@@ -104,5 +116,7 @@ double tt_now(void);
 /* Add to the profile row `name` (a string literal). */
 void tt_profile_add(tt_ctx *ctx, const char *name, double seconds,
                     double flops);
+
+TT_API_END
 
 #endif

@@ -7,9 +7,12 @@
 #ifndef TETHER_DIT_H
 #define TETHER_DIT_H
 
+#include "tether/api.h"
 #include "tether/context.h"
 #include "tether/io.h"
 #include "tether/policy.h"
+
+TT_API_BEGIN
 
 /* Wan's is 512. A config file decides about memory with it, so it has an end. */
 #define TT_TEXT_LEN_MAX 8192
@@ -102,5 +105,7 @@ void tt_dit_head(tt_ctx *ctx, const tt_dit *m, tt_real *y, const tt_real *x,
                  int64_t T, const tt_real *e, int64_t ne);
 void tt_dit_unpatch(tt_real *latent, const tt_real *y, int64_t F, int64_t C,
                     int64_t h, int64_t w);
+
+TT_API_END
 
 #endif

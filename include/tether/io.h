@@ -11,7 +11,10 @@
 #ifndef TETHER_IO_H
 #define TETHER_IO_H
 
+#include "tether/api.h"
 #include "tether/context.h"
+
+TT_API_BEGIN
 
 /* ---- a file as stored --------------------------------------------------- */
 
@@ -216,5 +219,7 @@ typedef struct tt_verify_report {
 tt_status tt_file_verify(tt_ctx *ctx, tt_verify_report *out, const tt_file *f,
                          void (*progress)(void *user, int64_t done,
                                           int64_t total), void *user);
+
+TT_API_END
 
 #endif

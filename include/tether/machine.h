@@ -6,7 +6,10 @@
 #ifndef TETHER_MACHINE_H
 #define TETHER_MACHINE_H
 
+#include "tether/api.h"
 #include "tether/context.h"
+
+TT_API_BEGIN
 
 /* Independent fused multiply-adds in registers, on ctx->nthreads threads at
  * once, in the widest vectors the exact backend uses (TT_CPU respected), n
@@ -24,5 +27,7 @@ typedef enum tt_stream {
  * READ does not touch y. */
 void tt_machine_stream(tt_ctx *ctx, tt_stream kind, tt_real *x, tt_real *y,
                        int64_t n);
+
+TT_API_END
 
 #endif

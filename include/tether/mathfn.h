@@ -9,7 +9,10 @@
 #ifndef TETHER_MATHFN_H
 #define TETHER_MATHFN_H
 
+#include "tether/api.h"
 #include "tether/tensor.h"
+
+TT_API_BEGIN
 
 double tt_exp(double x);             /* 0.79 ulp                             */
 double tt_log(double x);             /* 0.83 ulp; x < 0: NaN; 0: -inf        */
@@ -34,5 +37,7 @@ float tt_tanhf(float x);             /* tt_tanh, rounded: 0.50 ulp           */
 #define tt_exp_real tt_expf
 #define tt_tanh_real tt_tanhf
 #endif
+
+TT_API_END
 
 #endif

@@ -42,7 +42,10 @@
 #ifndef TETHER_OPS_H
 #define TETHER_OPS_H
 
+#include "tether/api.h"
 #include "tether/context.h"
+
+TT_API_BEGIN
 
 /* 256 keeps the error at that of a good BLAS or below (`tether bench error`);
  * 512 had 1.35 times that error and is not measurably faster. */
@@ -265,5 +268,7 @@ void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
  * with our own pow, sin and cos. Lives in `a`. */
 tt_status tt_rope_make(tt_ctx *ctx, tt_arena *a, tt_rope_table *out,
                        int64_t D, int64_t npos);
+
+TT_API_END
 
 #endif

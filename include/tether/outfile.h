@@ -11,7 +11,10 @@
 
 #include <stdio.h>
 
+#include "tether/api.h"
 #include "tether/context.h"
+
+TT_API_BEGIN
 
 typedef struct tt_out {
     FILE *file;
@@ -41,5 +44,7 @@ tt_status tt_out_reserve(tt_ctx *ctx, tt_out *o, const char *path);
 /* TT_OK when a file could be created at `path`: the directory exists and is
  * writable and the path is not a directory. Creates nothing. */
 tt_status tt_out_check(tt_ctx *ctx, const char *path);
+
+TT_API_END
 
 #endif

@@ -29,8 +29,11 @@
 #ifndef TETHER_POLICY_H
 #define TETHER_POLICY_H
 
+#include "tether/api.h"
 #include "tether/context.h"
 #include "tether/ops.h"
+
+TT_API_BEGIN
 
 /* The sizes a cache is built for. */
 typedef struct tt_geometry {
@@ -312,5 +315,7 @@ typedef struct tt_tether_info {
 } tt_tether_info;
 /* False when the policy is not tether. */
 bool tt_cache_tether_info(tt_cache *c, int64_t layer, tt_tether_info *out);
+
+TT_API_END
 
 #endif

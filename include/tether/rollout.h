@@ -8,9 +8,12 @@
 #ifndef TETHER_ROLLOUT_H
 #define TETHER_ROLLOUT_H
 
+#include "tether/api.h"
 #include "tether/dit.h"
 #include "tether/policy.h"
 #include "tether/vae.h"
+
+TT_API_BEGIN
 
 /* ---- schedule ------------------------------------------------------------ */
 
@@ -206,5 +209,7 @@ tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path);
  *         (deep-forcing): only a saved state continues those. */
 tt_status tt_rollout_replay(tt_ctx *ctx, tt_rollout *r, const tt_real *latents,
                             int64_t frames);
+
+TT_API_END
 
 #endif

@@ -11,6 +11,10 @@
 #ifndef TETHER_STATUS_H
 #define TETHER_STATUS_H
 
+#include "tether/api.h"
+
+TT_API_BEGIN
+
 typedef enum tt_status {
     TT_OK = 0,
     TT_EINVAL,       /* an option or argument breaks its documented rule    */
@@ -59,5 +63,7 @@ const char *tt_message(const struct tt_ctx *ctx);
 __attribute__((noreturn))
 #endif
 void tt_assert_failed(const char *what, const char *file, int line);
+
+TT_API_END
 
 #endif

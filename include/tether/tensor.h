@@ -13,6 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tether/api.h"
+
+TT_API_BEGIN
+
 /* The compute type: float, or double with `make REAL=double`. */
 #ifdef TT_REAL_DOUBLE
 typedef double tt_real;
@@ -134,5 +138,7 @@ float tt_f32_from_bf16(uint16_t h);
 float tt_f32_from_f16(uint16_t h);
 float tt_f32_from_f8e4m3(uint8_t b);
 float tt_f32_from_f8e5m2(uint8_t b);
+
+TT_API_END
 
 #endif

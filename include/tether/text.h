@@ -14,8 +14,11 @@
 #ifndef TETHER_TEXT_H
 #define TETHER_TEXT_H
 
+#include "tether/api.h"
 #include "tether/context.h"
 #include "tether/io.h"
+
+TT_API_BEGIN
 
 /* Longest text accepted anywhere in this header, in bytes. */
 #define TT_TEXT_LIMIT (1 << 20)
@@ -137,5 +140,7 @@ tt_status tt_prompt_embed(tt_ctx *ctx, tt_real *text, tt_umt5 *enc,
                           const tt_tokenizer *tok, const char *prompt,
                           size_t n, int64_t length,
                           const tt_prompt_options *opt);
+
+TT_API_END
 
 #endif

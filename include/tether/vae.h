@@ -22,8 +22,11 @@
 #ifndef TETHER_VAE_H
 #define TETHER_VAE_H
 
+#include "tether/api.h"
 #include "tether/context.h"
 #include "tether/io.h"
+
+TT_API_BEGIN
 
 typedef struct tt_vae tt_vae;                 /* weights, shared              */
 typedef struct tt_vae_decoder tt_vae_decoder; /* one video in progress        */
@@ -103,5 +106,7 @@ void tt_vae_encoder_close(tt_vae_encoder *e); /* NULL is fine */
  *         vae_encoder/frame.J/{conv1,down.I}/t.K, middle.I, head. */
 tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_real *z,
                              bool *ready, const tt_real *rgb);
+
+TT_API_END
 
 #endif

@@ -15,7 +15,10 @@
 #ifndef TETHER_VALIDATE_H
 #define TETHER_VALIDATE_H
 
+#include "tether/api.h"
 #include "tether/rollout.h"
+
+TT_API_BEGIN
 
 /* ---- declared arithmetic ------------------------------------------------- */
 
@@ -221,7 +224,7 @@ tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
  * ref_data/bits.txt. The words are of printable ASCII and hold no spaces;
  * # begins a comment. */
 typedef struct tt_manifest_row {
-    char *class, *name, *tensor, *sha;
+    char *cls, *name, *tensor, *sha;
     int64_t at;              /* order of appearance                           */
     int64_t line;            /* of the file; 0: was not read                  */
     bool seen;               /* for the caller                                */
@@ -238,10 +241,10 @@ tt_status tt_manifest_read(tt_ctx *ctx, tt_manifest *l, const char *path);
  * (lines that begin with #). */
 tt_status tt_manifest_write(tt_ctx *ctx, tt_manifest *l, const char *path,
                             const char *comment);
-tt_status tt_manifest_add(tt_ctx *ctx, tt_manifest *l, const char *class,
+tt_status tt_manifest_add(tt_ctx *ctx, tt_manifest *l, const char *cls,
                           const char *name, const char *tensor,
                           const char *sha);
-tt_manifest_row *tt_manifest_find(tt_manifest *l, const char *class,
+tt_manifest_row *tt_manifest_find(tt_manifest *l, const char *cls,
                                   const char *name, const char *tensor);
 void tt_manifest_free(tt_manifest *l);
 
@@ -358,5 +361,7 @@ tt_status tt_validate_calls(tt_ctx *ctx, tt_report *r, const tt_ops *candidate,
 tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
                               const tt_ops *candidate, const tt_arith *arith,
                               const tt_model_parts *m, const char *state);
+
+TT_API_END
 
 #endif

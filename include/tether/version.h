@@ -6,6 +6,10 @@
 
 #include <stddef.h>
 
+#include "tether/api.h"
+
+TT_API_BEGIN
+
 #define TT_VERSION "0.1.0"
 
 /* "0.1.0", and `git describe` of the source the library was built from
@@ -22,5 +26,7 @@ const char *tt_compiler(void);
 /* Instruction sets of this processor that matter here, separated by spaces:
  * "x86-64 sse2 avx avx2 fma avx512f". Returns buf. */
 const char *tt_cpu_features(char *buf, size_t n);
+
+TT_API_END
 
 #endif

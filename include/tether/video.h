@@ -21,7 +21,10 @@
 #ifndef TETHER_VIDEO_H
 #define TETHER_VIDEO_H
 
+#include "tether/api.h"
 #include "tether/context.h"
+
+TT_API_BEGIN
 
 /* ---- pixels -------------------------------------------------------------- */
 
@@ -170,5 +173,7 @@ tt_preview tt_preview_layout(int64_t F, int64_t h, int64_t w);
 /* rgb [height, width, 3]; x0 [>= frames, C, h, w] */
 void tt_latent_preview(uint8_t *rgb, const tt_preview *p, const tt_real *x0,
                        int64_t C, int64_t h, int64_t w);
+
+TT_API_END
 
 #endif

@@ -114,7 +114,7 @@ static void run_class(check *c, const tt_ops *ops, const tt_model_parts *m)
     for (int64_t i = 0; i < c->stored.n && !ctx->status; i++) {
         const tt_manifest_row *r = &c->stored.row[i];
         const bool ours = m->dit || strcmp(r->name, "model");
-        if (!strcmp(r->class, c->cls) && ours && !r->seen)
+        if (!strcmp(r->cls, c->cls) && ours && !r->seen)
             fail(c, r->name, r->tensor, "not computed", r->sha);
     }
 }

@@ -21,7 +21,7 @@ static char *copy(tt_ctx *ctx, const char *s)
     return c;
 }
 
-tt_status tt_manifest_add(tt_ctx *ctx, tt_manifest *l, const char *class,
+tt_status tt_manifest_add(tt_ctx *ctx, tt_manifest *l, const char *cls,
                           const char *name, const char *tensor,
                           const char *sha)
 {
@@ -33,20 +33,20 @@ tt_status tt_manifest_add(tt_ctx *ctx, tt_manifest *l, const char *class,
         l->row = row;
         l->room = room;
     }
-    l->row[l->n] = (tt_manifest_row){copy(ctx, class), copy(ctx, name),
+    l->row[l->n] = (tt_manifest_row){copy(ctx, cls), copy(ctx, name),
                                      copy(ctx, tensor), copy(ctx, sha), l->n,
                                      0, false};
     l->n++;
     return ctx->status;
 }
 
-tt_manifest_row *tt_manifest_find(tt_manifest *l, const char *class,
+tt_manifest_row *tt_manifest_find(tt_manifest *l, const char *cls,
                                   const char *name, const char *tensor)
 {
     for (int64_t i = 0; i < l->n; i++) {
         tt_manifest_row *r = &l->row[i];
         if (!strcmp(r->tensor, tensor) && !strcmp(r->name, name) &&
-            !strcmp(r->class, class))
+            !strcmp(r->cls, cls))
             return r;
     }
     return NULL;
@@ -55,7 +55,7 @@ tt_manifest_row *tt_manifest_find(tt_manifest *l, const char *class,
 void tt_manifest_free(tt_manifest *l)
 {
     for (int64_t i = 0; i < l->n; i++) {
-        free(l->row[i].class);
+        free(l->row[i].cls);
         free(l->row[i].name);
         free(l->row[i].tensor);
         free(l->row[i].sha);
@@ -83,17 +83,17 @@ static bool is_sha(const char *s)
 static void read_line(tt_ctx *ctx, tt_manifest *l, const char *path,
                       int64_t number, const char *line)
 {
-    char class[64], name[256], tensor[512], sha[80], more;
+    char cls[64], name[256], tensor[512], sha[80], more;
     if (line[0] == '#' || line[0] == '\n') return;
-    if (sscanf(line, "%63s %255s %511s %79s %c", class, name, tensor, sha,
+    if (sscanf(line, "%63s %255s %511s %79s %c", cls, name, tensor, sha,
                &more) != 4
-        || !is_word(class) || !is_word(name) || !is_word(tensor))
+        || !is_word(cls) || !is_word(name) || !is_word(tensor))
         tt_fail(ctx, TT_EFORMAT, "%s, line %" PRId64 ": expected \"class case "
                 "tensor sha256\" in printable ASCII", path, number);
     else if (!is_sha(sha))
         tt_fail(ctx, TT_EFORMAT, "%s, line %" PRId64 ": expected a sha256 of "
                 "64 hexadecimal digits, 0-9 and a-f", path, number);
-    else if (!tt_manifest_add(ctx, l, class, name, tensor, sha))
+    else if (!tt_manifest_add(ctx, l, cls, name, tensor, sha))
         l->row[l->n - 1].line = number;
 }
 
@@ -105,7 +105,7 @@ static int by_place(const void *a, const void *b)
 
 static int compare_keys(const tt_manifest_row *x, const tt_manifest_row *y)
 {
-    int c = strcmp(x->class, y->class);
+    int c = strcmp(x->cls, y->cls);
     if (!c) c = strcmp(x->name, y->name);
     return c ? c : strcmp(x->tensor, y->tensor);
 }
@@ -127,7 +127,7 @@ static void refuse_twice(tt_ctx *ctx, tt_manifest *l, const char *path)
             && (!twice || l->row[i].at < twice->at)) twice = &l->row[i];
     if (twice)
         tt_fail(ctx, TT_EFORMAT, "%s, line %" PRId64 ": %s %s %s is listed "
-                "twice", path, twice->line, twice->class, twice->name,
+                "twice", path, twice->line, twice->cls, twice->name,
                 twice->tensor);
     qsort(l->row, (size_t)l->n, sizeof *l->row, by_place);
 }
@@ -165,7 +165,7 @@ tt_status tt_manifest_read(tt_ctx *ctx, tt_manifest *l, const char *path)
 static int by_case(const void *a, const void *b)
 {
     const tt_manifest_row *x = a, *y = b;
-    int c = strcmp(x->class, y->class);
+    int c = strcmp(x->cls, y->cls);
     if (!c) c = strcmp(x->name, y->name);
     return c ? c : (x->at > y->at) - (x->at < y->at);
 }
@@ -177,7 +177,7 @@ tt_status tt_manifest_write(tt_ctx *ctx, tt_manifest *l, const char *path,
     FILE *f = fopen(path, "w");
     if (f) fputs(comment, f);
     for (int64_t i = 0; f && i < l->n; i++)
-        fprintf(f, "%s %s %s %s\n", l->row[i].class, l->row[i].name,
+        fprintf(f, "%s %s %s %s\n", l->row[i].cls, l->row[i].name,
                 l->row[i].tensor, l->row[i].sha);
     const bool bad = !f || ferror(f);
     if ((f && fclose(f)) || bad)

@@ -113,7 +113,7 @@ static bool row_asked_for(const check *c, const tt_manifest_row *r)
     const bool decoded = !strcmp(r->name, "demo") &&
                          (!strcmp(r->tensor, "frames") ||
                           !strcmp(r->tensor, "rgb"));
-    return (!c->only || !strcmp(r->class, c->only)) &&
+    return (!c->only || !strcmp(r->cls, c->only)) &&
            asked_for(c, r->name) && !(decoded && c->extent >= BRIEF);
 }
 
@@ -239,10 +239,10 @@ static void leftovers(check *c)
     for (int64_t i = 0; i < c->stored.n; i++) {
         const tt_manifest_row *r = &c->stored.row[i];
         const bool ours = row_asked_for(c, r);
-        c->class = r->class;
+        c->class = r->cls;
         c->left_out += !ours;
         if (c->write && !ours)
-            tt_manifest_add(&c->ctx, &c->made, r->class, r->name, r->tensor,
+            tt_manifest_add(&c->ctx, &c->made, r->cls, r->name, r->tensor,
                             r->sha);
         else if (!c->write && ours && !r->seen)
             fail(c, r->name, r->tensor, "stored, but not computed");

@@ -1,0 +1,107 @@
+#!/bin/sh
+# install.sh: put what was built under DESTDIR/PREFIX, or remove it again.
+#
+#   BUILD=... PREFIX=... sh tools/install.sh install|uninstall
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# Called by `make install` and `make uninstall`, which set the variables. One
+# list of files serves both. The program looks for share/tether beside its own
+# bin, and the pkg-config file for include and lib beside itself, so the tree
+# may be moved as a whole.
+set -eu
+
+umask 022
+what=$1
+root=$DESTDIR$PREFIX
+work=$BUILD/public
+
+put() {   # mode source place: a place relative to PREFIX
+    if [ "$what" = uninstall ]; then
+        rm -f "$root/$3"
+        return
+    fi
+    mkdir -p "$root/$(dirname "$3")"
+    # a program that runs, or a library in use, keeps its old file
+    rm -f "$root/$3"
+    cp -L "$2" "$root/$3"
+    chmod "$1" "$root/$3"
+}
+
+put_link() {   # target place
+    if [ "$what" = uninstall ]; then
+        rm -f "$root/$2"
+        return
+    fi
+    ln -sfn "$1" "$root/$2"
+}
+
+# A word of a .pc file: blanks and what pkg-config reads are quoted there.
+pkgconfig_file() {
+    cat <<END
+prefix=\${pcfiledir}/../..
+includedir=\${prefix}/include
+libdir=\${prefix}/lib
+
+Name: tether
+Description: autoregressive video diffusion with KV-cache policies, bit for bit
+Version: $VERSION
+Cflags: -I"\${includedir}"
+Libs: -L"\${libdir}" -ltether
+Libs.private: $OPENMP -pthread -ldl -lm
+END
+}
+
+licence_of_stb() {
+    sed -n '/^This software is available under 2 licenses/,/^\*\//p' \
+        src/third_party/stb_image.h | sed '$d'
+}
+
+programs() {
+    put 755 "$BUILD/tether" bin/tether
+    [ "$F64" = no ] || put 755 build/tether-f64 bin/tether-f64
+}
+
+data() {
+    (cd ref_data/demo && find . -type f) | sed 's,^\./,,' | sort > "$work/demo"
+    while read -r file; do
+        put 644 "ref_data/demo/$file" "share/tether/demo/$file"
+    done < "$work/demo"
+    put 644 ref_data/bits_operators.txt share/tether/bits_operators.txt
+}
+
+library() {
+    for header in include/tether/*.h; do
+        put 644 "$header" "$header"
+    done
+    put 644 "$work/libtether.a" lib/libtether.a
+    put 755 "$BUILD/libtether.so.$VERSION" "lib/libtether.so.$VERSION"
+    put_link "libtether.so.$VERSION" "lib/$SONAME"
+    put_link "$SONAME" lib/libtether.so
+    pkgconfig_file > "$work/tether.pc"
+    put 644 "$work/tether.pc" lib/pkgconfig/tether.pc
+}
+
+licences() {
+    licence_of_stb > "$work/LICENSE.stb"
+    put 644 LICENSE share/doc/tether/LICENSE
+    put 644 "$work/LICENSE.stb" share/doc/tether/LICENSE.stb
+    put 644 README.md share/doc/tether/README.md
+}
+
+mkdir -p "$work"
+programs
+data
+library
+licences
+
+if [ "$what" = uninstall ]; then
+    # folders of ours, innermost first, and only when nothing is left in them
+    for folder in share/tether/demo/google/umt5-xxl share/tether/demo/google \
+            share/tether/demo share/tether share/doc/tether include/tether; do
+        [ ! -d "$root/$folder" ] || rmdir "$root/$folder" 2>/dev/null || :
+    done
+    echo "removed from $root"
+else
+    echo "installed in $root"
+fi

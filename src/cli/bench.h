@@ -8,6 +8,7 @@
 #include "tether/machine.h"
 
 #define BENCH_ROUNDS_MAX 31
+#define BENCH_BACKENDS_MAX 8
 
 typedef struct bench_settings {
     const char *json;      /* file for the results, NULL: none                */
@@ -17,6 +18,8 @@ typedef struct bench_settings {
     bool cpu;              /* CPU seconds of the process, not the clock's     */
     int threads[2];        /* thread counts to measure                        */
     int nthreads;          /* how many of those                               */
+    const tt_ops *backend[BENCH_BACKENDS_MAX];   /* those that run here       */
+    int nbackends;
 } bench_settings;
 
 /* Seconds of one side over all rounds. */
@@ -24,6 +27,9 @@ typedef struct bench_times {
     double t[BENCH_ROUNDS_MAX];
     int n;
 } bench_times;
+
+/* The backend of this name; NULL when it does not run here. */
+const tt_ops *bench_backend(const bench_settings *s, const char *name);
 
 double bench_now(const bench_settings *s);
 void bench_add(bench_times *b, double seconds);

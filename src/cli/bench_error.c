@@ -50,7 +50,8 @@ static void report(const char *what, const char *backend, const tt_real *got,
 }
 
 /* 64 rows x 64 outputs over K products. */
-static void error_linear(tt_ctx *ctx, int64_t K, json_out *j)
+static void error_linear(tt_ctx *ctx, const bench_settings *s, int64_t K,
+                         json_out *j)
 {
     const int64_t n = 64, o = SAMPLE / 64;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
@@ -61,18 +62,19 @@ static void error_linear(tt_ctx *ctx, int64_t K, json_out *j)
     fill_normal(x, n * K, 1);
     fill_normal(w, o * K, 2);
     for (int64_t i = 0; i < n * o; i++) {
-        double s = 0;
+        double sum = 0;
         for (int64_t k = 0; k < K; k++)
-            s += (double)x[i / o * K + k] * (double)w[i % o * K + k];
-        want[i] = s;
+            sum += (double)x[i / o * K + k] * (double)w[i % o * K + k];
+        want[i] = sum;
     }
     tt_tensor t = tt_tensor_make(w, sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 2,
                                  (int64_t[]){o, K});
     char what[64];
     snprintf(what, sizeof what, "linear, K = %lld", (long long)K);
-    for (int i = 0; tt_ops_at(i); i++) {
-        ctx->ops = tt_ops_at(i);
+    for (int i = 0; i < s->nbackends; i++) {
+        ctx->ops = s->backend[i];
         tt_linear(ctx, y, x, n, &t, NULL);
+        if (ctx->status) break;
         report(what, ctx->ops->name, y, want, n * o, j);
     }
     tt_arena_reset(&ctx->scratch, mark);
@@ -102,7 +104,8 @@ static void attend(double *o, const tt_attention_args *a, int64_t i,
 }
 
 /* `sharp` multiplies the queries: flat softmax, or one that picks few keys. */
-static void error_attention(tt_ctx *ctx, int64_t N, double sharp, json_out *j)
+static void error_attention(tt_ctx *ctx, const bench_settings *s, int64_t N,
+                            double sharp, json_out *j)
 {
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *q = tt_scratch(ctx, QUERIES * DIM);
@@ -124,9 +127,10 @@ static void error_attention(tt_ctx *ctx, int64_t N, double sharp, json_out *j)
     char what[64];
     snprintf(what, sizeof what, "attention, %lld keys, %s", (long long)N,
              sharp > 1 ? "sharp" : "flat");
-    for (int i = 0; tt_ops_at(i); i++) {
-        ctx->ops = tt_ops_at(i);
+    for (int i = 0; i < s->nbackends; i++) {
+        ctx->ops = s->backend[i];
         tt_attention(ctx, &a);
+        if (ctx->status) break;
         report(what, ctx->ops->name, o, want, QUERIES * DIM, j);
     }
     tt_arena_reset(&ctx->scratch, mark);
@@ -136,11 +140,11 @@ tt_status bench_error(tt_ctx *ctx, const bench_settings *s, json_out *j)
 {
     int64_t keys = s->quick ? 4096 : 32760;
     printf("%-36s %-8s %10s %10s\n", "case", "backend", "max/max", "rms/rms");
-    error_linear(ctx, 1536, j);
-    if (!s->quick) error_linear(ctx, 8960, j);
-    error_linear(ctx, 27 * 96, j);
-    if (!s->quick) error_linear(ctx, 27 * 384, j);
-    error_attention(ctx, keys, 1, j);
-    error_attention(ctx, keys, 4, j);
+    error_linear(ctx, s, 1536, j);
+    if (!s->quick) error_linear(ctx, s, 8960, j);
+    error_linear(ctx, s, 27 * 96, j);
+    if (!s->quick) error_linear(ctx, s, 27 * 384, j);
+    error_attention(ctx, s, keys, 1, j);
+    error_attention(ctx, s, keys, 4, j);
     return ctx->status;
 }

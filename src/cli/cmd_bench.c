@@ -120,6 +120,28 @@ static void describe(const tt_ctx *ctx, const bench_settings *s, json_out *j)
     json_str(j, "OPENBLAS_CORETYPE", setting("OPENBLAS_CORETYPE"));
 }
 
+/* Which backends run here? What another one lacks is said once. */
+static void ask_backends(tt_ctx *ctx, bench_settings *s)
+{
+    const tt_ops *before = ctx->ops;
+    for (int i = 0; tt_ops_at(i) && s->nbackends < BENCH_BACKENDS_MAX; i++) {
+        if (tt_ops_use(ctx, tt_ops_at(i)->name) == TT_OK)
+            s->backend[s->nbackends++] = tt_ops_at(i);
+        else
+            fprintf(stderr, "tether: note: not measured: %s\n",
+                    tt_message(ctx));
+        tt_clear(ctx);
+    }
+    ctx->ops = before;
+}
+
+const tt_ops *bench_backend(const bench_settings *s, const char *name)
+{
+    for (int i = 0; i < s->nbackends; i++)
+        if (!strcmp(s->backend[i]->name, name)) return s->backend[i];
+    return NULL;
+}
+
 static tt_status run(tt_ctx *ctx, const bench_settings *s, bool errors)
 {
     FILE *file = NULL;
@@ -170,6 +192,7 @@ int cmd_bench(tt_ctx *ctx, int argc, char **argv)
     s.threads[1] = ctx->nthreads;
     s.nthreads = s.threads[0] == s.threads[1] ? 1 : 2;
     cli_catch_signals(ctx);
+    ask_backends(ctx, &s);
     run(ctx, &s, errors);
     return ctx->status ? cli_failed(ctx) : 0;
 }

@@ -122,7 +122,10 @@ static const tt_arith *declared(tt_ctx *ctx, const settings *s,
 static tt_status find_backend(tt_ctx *ctx, const settings *s, tt_plugin *p)
 {
     const tt_ops *built_in = tt_ops_find(s->backend);
+    const tt_ops *ours = ctx->ops;
     if (!built_in) return tt_plugin_open(ctx, p, s->backend);
+    TT_TRY(tt_ops_use(ctx, s->backend));   /* what it lacks is said now */
+    ctx->ops = ours;
     p->ops = *built_in;
     p->filled = 16;
     return TT_OK;

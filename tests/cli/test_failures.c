@@ -23,6 +23,12 @@ static float one_nan(int64_t i)
 
 /* ---- OpenBLAS ------------------------------------------------------------ */
 
+static bool said_once(const char *word)
+{
+    const char *first = strstr(said, word);
+    return first && !strstr(first + 1, word);
+}
+
 /* Broken libraries stand before the real one on the search path: the program
  * must start all the same, and miss OpenBLAS only when told to use it. */
 static void test_no_openblas(void)
@@ -37,6 +43,22 @@ static void test_no_openblas(void)
     got = run_after(run_here, "noise -W 8 -H 8 -o nn --backend blas");
     expect(got == 1 && strstr(said, "install") && !exists(at("nn")),
            "--backend blas without OpenBLAS: %d, %s", got, said);
+    got = run_after(run_here, "validate --backend blas > out");
+    expect(got == 3 && strstr(said, "install") && !*text_of(at("out")),
+           "validate without OpenBLAS: %d, %s%s", got, said,
+           text_of(at("out")));
+    if (sizeof(tt_real) == 8) return;    /* bench is of the float build */
+    got = run_after(run_here, "bench error --quick --json j > out");
+    expect(got == 0 && said_once("install") && !strstr(text_of(at("j")),
+           "blas") && strstr(text_of(at("out")), "golden") &&
+           !strstr(text_of(at("out")), "blas"),
+           "bench error without OpenBLAS: %d, %s", got, said);
+    got = run_after(run_here, "bench ops --quick --rounds 1 -t 1 --only "
+                    "linear > out");
+    expect(got == 0 && said_once("install") &&
+           strstr(text_of(at("out")), "-      -        -\n"),
+           "bench ops without OpenBLAS: %d, %s%s", got, said,
+           text_of(at("out")));
 #endif
 }
 

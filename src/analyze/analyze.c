@@ -436,11 +436,12 @@ static void save_figure(tt_ctx *ctx, figure *f, const char *name, void *user)
 tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,
                      const tt_analyze_options *opt)
 {
-    drift_run drift[RUNS_MAX];
     tt_arena mem = {0};
     TT_TRY(output_check(ctx, run, n, opt));
     TT_TRY(files_make_folder(ctx, opt->folder));
     tt_analyze_options copy = *opt;
+    drift_run *drift = tt_alloc(ctx, &mem, n, sizeof *drift, what);
+    TT_TRY(ctx->status);
     int ndrift = drift_all(drift, ctx, &mem, run, n, opt);
     if (!ctx->status) write_drift(ctx, drift, ndrift, opt);
     if (!ctx->status) write_biography(ctx, run, n, opt);

@@ -27,6 +27,12 @@ static double *counting(tt_ctx *ctx, int64_t n)
     return x;
 }
 
+/* n elements, one per run: too many for the stack. */
+static void *of_runs(tt_ctx *ctx, int n, size_t size)
+{
+    return tt_alloc(ctx, &ctx->scratch, n, size, what);
+}
+
 /* Curve k of every run that has it. */
 static int collect(plot_curve *out, const drift_run *run, int n, int k,
                    const double *x)
@@ -64,8 +70,7 @@ static bool draw_curves(figure *f, tt_ctx *ctx, const drift_run *run, int n,
                         const char *title, const char *const *panel_title)
 {
     plot_panel panel[CURVES];
-    plot_curve curve[CURVES][RUNS_MAX];
-    plot_key key[RUNS_MAX];
+    plot_key *key = of_runs(ctx, n, sizeof *key);
     static const plot_mark window = {true, 21, "21 frames: training length"};
     int64_t longest = 0;
     for (int i = 0; i < n; i++)
@@ -75,11 +80,13 @@ static bool draw_curves(figure *f, tt_ctx *ctx, const drift_run *run, int n,
     if (!x) return false;
     memset(panel, 0, sizeof panel);
     for (int k = 0; k < count; k++) {
-        int curves = collect(curve[k], run, n, first + k, x);
+        plot_curve *curve = of_runs(ctx, n, sizeof *curve);
+        if (!curve) return false;
+        int curves = collect(curve, run, n, first + k, x);
         if (!curves) return false;
         panel[k] = (plot_panel){
             .title = panel_title[k], .xlabel = frame_axis,
-            .ylabel = drift_unit(opt), .curve = curve[k], .ncurves = curves,
+            .ylabel = drift_unit(opt), .curve = curve, .ncurves = curves,
             .from_zero = true, .mark = &window, .nmarks = 1};
     }
     for (int i = 0; i < n; i++) key[i] = (plot_key){run[i].label, i, 0};
@@ -118,9 +125,11 @@ bool figure_pixels(figure *f, tt_ctx *ctx, const char *const *label,
     static const char *const unit[] = {
         "mean of R, G, B, 0 to 255", "0 to 1", "Laplacian variance",
         "mean |difference|"};
-    plot_curve curve[4][RUNS_MAX];
+    plot_curve *curve[4];
     plot_panel panel[4];
-    plot_key key[RUNS_MAX];
+    plot_key *key = of_runs(ctx, n, sizeof *key);
+    for (int k = 0; k < 4; k++) curve[k] = of_runs(ctx, n, sizeof **curve);
+    if (ctx->status) return false;
     for (int i = 0; i < n; i++) {
         const double *x = counting(ctx, frames[i]);
         key[i] = (plot_key){label[i], i, 0};
@@ -227,13 +236,14 @@ static int map_columns(int panels)
 bool figure_biography(figure *f, tt_ctx *ctx, tt_recording *const *run, int n,
                       const tt_analyze_options *opt)
 {
-    plot_panel panel[RUNS_MAX];
-    plot_mark mark[RUNS_MAX][2];
+    plot_panel *panel = of_runs(ctx, n, sizeof *panel);
+    plot_mark (*mark)[2] = of_runs(ctx, n, sizeof *mark);
     static const plot_key key[3] = {
         {"empty", -1, PLOT_EMPTY}, {"long-term average", -1, PAINT_LONG},
         {"short-term average", -1, PAINT_SHORT}};
     const double last = newest_frame(run, n);
     int panels = 0;
+    if (ctx->status) return false;
     for (int i = 0; i < n; i++)
         if (run[i]->src && run[i]->chunks && shown_layer(opt) < run[i]->layers
             && biography_panel(&panel[panels], ctx, run[i], shown_layer(opt),
@@ -281,12 +291,13 @@ static bool retention_panel(plot_panel *out, tt_ctx *ctx,
 bool figure_retention(figure *f, tt_ctx *ctx, tt_recording *const *run, int n,
                       const tt_analyze_options *opt)
 {
-    plot_panel panel[RUNS_MAX];
+    plot_panel *panel = of_runs(ctx, n, sizeof *panel);
     const plot_key key[4] = {{"not readable", -1, PLOT_EMPTY},
                              {"a third", -1, readable_paint(0.333)},
                              {"two thirds", -1, readable_paint(0.667)},
                              {"the whole frame", -1, readable_paint(1)}};
     int panels = 0;
+    if (!panel) return false;
     for (int i = 0; i < n; i++)
         if (run[i]->readable && run[i]->chunks && opt->layer < run[i]->layers
             && retention_panel(&panel[panels], ctx, run[i], opt->layer))
@@ -371,8 +382,9 @@ static bool selection_panel(plot_panel *out, tt_ctx *ctx,
 bool figure_selection(figure *f, tt_ctx *ctx, tt_recording *const *run, int n,
                       const tt_analyze_options *opt)
 {
-    plot_panel panel[RUNS_MAX];
+    plot_panel *panel = of_runs(ctx, n, sizeof *panel);
     int panels = 0;
+    if (!panel) return false;
     for (int i = 0; i < n; i++)
         if (run[i]->rounds
             && selection_panel(&panel[panels], ctx, run[i], shown_layer(opt)))

@@ -114,18 +114,17 @@ static tt_status write_flickering(tt_ctx *ctx, const char *const *label,
 tt_status tt_analyze_pixels(tt_ctx *ctx, const char *const *video, int n,
                             const tt_analyze_options *opt)
 {
-    pixel_list list[RUNS_MAX];
-    pixel_row *row[RUNS_MAX];
-    const char *label[RUNS_MAX];
-    int64_t frames[RUNS_MAX];
     tt_arena mem = {0};
     figure f;
     if (n < 1 || n > RUNS_MAX)
         return tt_fail(ctx, TT_EINVAL, "1 to %d videos can be analysed "
                        "together, not %d", RUNS_MAX, n);
-    memset(list, 0, sizeof list);
     TT_TRY(files_make_folder(ctx, opt->folder));
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    pixel_list *list = tt_alloc0(ctx, &mem, n, sizeof *list, what);
+    pixel_row **row = tt_alloc(ctx, &mem, n, sizeof *row, what);
+    const char **label = tt_alloc(ctx, &mem, n, sizeof *label, what);
+    int64_t *frames = tt_alloc(ctx, &mem, n, sizeof *frames, what);
     for (int i = 0; i < n && !ctx->status; i++) {
         label[i] = stem_of(ctx, video[i]);
         measure(ctx, &mem, &list[i], video[i]);

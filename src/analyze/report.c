@@ -151,10 +151,11 @@ tt_status tt_report_write(tt_ctx *ctx, const char *path, const char *title,
                           tt_recording *const *run, int n,
                           const tt_analyze_options *opt)
 {
-    drift_run drift[RUNS_MAX];
     tt_arena mem = {0};
     text t;
     TT_TRY(output_check(ctx, run, n, opt));
+    drift_run *drift = tt_alloc(ctx, &mem, n, sizeof *drift, "a report");
+    TT_TRY(ctx->status);
     int ndrift = drift_all(drift, ctx, &mem, run, n, opt);
     text_begin(&t, ctx);
     if (!ctx->status) {

@@ -36,4 +36,7 @@ static inline void put_le64(uint8_t *p, uint64_t v)
 #define IO_SHOW 96
 const char *io_show(char buf[IO_SHOW], const char *s, size_t n);
 
+/* "3,580,952". Returns buf. */
+const char *io_thousands(char buf[32], int64_t n);
+
 #endif

@@ -99,6 +99,22 @@ static bool looks_like_json(const io_map *m)
     return i < m->size && m->data[i] == '{';
 }
 
+tt_status io_cut_off(tt_ctx *ctx, const tt_file *f, int64_t whole)
+{
+    char have[32], want[32];
+    return tt_fail(ctx, TT_EFORMAT, "%s: cut off: %s of %s bytes; fetch it "
+                   "again", f->path, io_thousands(have, f->map.size),
+                   io_thousands(want, whole));
+}
+
+/* A SentencePiece model begins with a piece: a message in a message. */
+static bool looks_like_pieces(const io_map *m)
+{
+    const uint8_t *p = m->data;
+    return m->size > 4 && p[0] == '\n' && p[2] == '\n' && p[3] > 0
+        && p[3] + 2 <= p[1] && p[1] < 128;
+}
+
 static tt_status read_any(tt_ctx *ctx, tt_file *f)
 {
     static const char legacy[] =
@@ -127,6 +143,9 @@ static tt_status read_any(tt_ctx *ctx, tt_file *f)
     if (starts(m, "version https://git-lfs", 23))
         return tt_fail(ctx, TT_EFORMAT, "%s: a Git LFS pointer, not the file "
                        "itself; fetch it with 'git lfs pull'", f->path);
+    if (looks_like_pieces(m))
+        return tt_fail(ctx, TT_EUNSUPPORTED, "%s: a SentencePiece model (what "
+                       "--tokenizer takes), not a checkpoint", f->path);
     if (looks_like_json(m)) {
         if (m->size > INDEX_LIMIT)
             return tt_fail(ctx, TT_EFORMAT, "%s: JSON of %lld bytes is too "

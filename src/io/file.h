@@ -45,6 +45,9 @@ tt_status index_read(tt_ctx *ctx, tt_file *f);
 /* A file that must be safetensors: an index never leads to another index. */
 tt_status file_open_shard(tt_ctx *ctx, tt_file **out, const char *path);
 
+/* Refuse a file that ends before the `whole` bytes its header speaks of. */
+tt_status io_cut_off(tt_ctx *ctx, const tt_file *f, int64_t whole);
+
 /* If the packed view lies in a mapping of f, its pages leave the resident set
  * (io_map_release). */
 void file_release(const tt_file *f, const tt_tensor *t);

@@ -72,8 +72,7 @@ static bool refuse_tensor(reader *r, const text *name, const char *why)
 static const uint8_t *take(reader *r, int64_t n)
 {
     if (n > r->size - r->at) {
-        refuse(r, "it ends inside its header (cut off or still being "
-                  "downloaded?)");
+        refuse(r, "it is cut off inside its header; fetch it again");
         return NULL;
     }
     const uint8_t *p = r->p + r->at;
@@ -272,7 +271,7 @@ static bool read_info(reader *r, int64_t i, uint64_t *offset)
 /* Every tensor begins where the running sum of padded sizes says. */
 static bool place_tensors(reader *r, const uint64_t *offset)
 {
-    int64_t mask = r->alignment - 1, data = 0, at = 0, end;
+    int64_t mask = r->alignment - 1, data = 0, at = 0, end = 0;
     if (!tt_checked_add(&data, r->at, mask))
         return refuse(r, "impossible sizes");
     data &= ~mask;
@@ -284,15 +283,16 @@ static bool place_tensors(reader *r, const uint64_t *offset)
                                            "one before it ends");
         int64_t bytes = tt_tensor_bytes(&e->t);
         if (!tt_checked_add(&end, data, at) ||
-            !tt_checked_add(&end, end, bytes) || end > r->size)
-            return refuse_tensor(r, &name, "its data lies outside the file "
-                                 "(cut off or still being downloaded?)");
-        e->t.data = r->p + (end - bytes);
+            !tt_checked_add(&end, end, bytes))
+            return refuse_tensor(r, &name, "impossible size");
+        if (end <= r->size) e->t.data = r->p + (end - bytes);
         if (!tt_checked_add(&at, at, bytes) || !tt_checked_add(&at, at, mask))
             return refuse_tensor(r, &name, "impossible size");
         at &= ~mask;
     }
-    return true;
+    if (end <= r->size) return true;
+    io_cut_off(r->ctx, r->f, end);
+    return false;
 }
 
 /* ---- the file ------------------------------------------------------------ */

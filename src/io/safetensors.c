@@ -23,6 +23,7 @@ typedef struct reader {
     char *pool;       /* decoded names                                       */
     int64_t *range;   /* begin and end of every tensor                       */
     int64_t nbytes;   /* of the data buffer                                  */
+    int64_t declared; /* what it should be: the largest end of a tensor      */
     const uint8_t *data;
 } reader;
 
@@ -135,10 +136,12 @@ static bool read_entry(reader *r, const char *name, tt_tensor *t,
     int64_t want;
     if (!tt_checked_size(&want, shape, nshape, tt_dtype_size(dtype)))
         return refuse(r, name, "its byte count overflows");
-    if (range[1] < range[0] || range[1] > r->nbytes ||
-        range[1] - range[0] != want)
-        return refuse(r, name, "data_offsets do not fit shape, dtype and file");
-    *t = tt_tensor_stored(r->data + range[0], dtype, nshape, shape);
+    if (range[1] < range[0] || range[1] - range[0] != want)
+        return refuse(r, name, "data_offsets do not fit shape and dtype");
+    if (range[1] > r->declared) r->declared = range[1];
+    const bool there = range[1] <= r->nbytes; /* else check_whole refuses */
+    *t = tt_tensor_stored(r->data + (there ? range[0] : 0), dtype, nshape,
+                          shape);
     return true;
 }
 
@@ -239,11 +242,24 @@ static bool check_tiling(reader *r)
         }
         at = r->range[2 * i + 1];
     }
-    if (at == r->nbytes) return true;
-    tt_fail(r->ctx, TT_EFORMAT,
-            "%s: %lld data bytes declared, %lld in the file (cut off or "
-            "still being downloaded?)", r->f->path, (long long)at,
-            (long long)r->nbytes);
+    return true;
+}
+
+/* Is the file as long as its header says? */
+static bool check_whole(reader *r)
+{
+    const int64_t size = r->f->map.size;
+    int64_t whole;
+    if (r->declared == r->nbytes) return true;
+    if (!tt_checked_add(&whole, size - r->nbytes, r->declared))
+        tt_fail(r->ctx, TT_EFORMAT, "%s: its header speaks of %lld bytes, "
+                "which is impossible", r->f->path, (long long)r->declared);
+    else if (whole > size)
+        io_cut_off(r->ctx, r->f, whole);
+    else
+        tt_fail(r->ctx, TT_EFORMAT, "%s: %lld bytes, but its header describes "
+                "%lld; fetch it again", r->f->path, (long long)size,
+                (long long)whole);
     return false;
 }
 
@@ -256,7 +272,8 @@ static bool read_header(reader *r, const char *text, size_t n)
     r->pool = tt_alloc(ctx, &r->f->arena, (int64_t)n + 1, 1, "tensor names");
     r->range = tt_alloc(ctx, &ctx->scratch, 2 * count, sizeof *r->range,
                         "tensor ranges");
-    return r->pool && r->range && read_tensors(r, text, n) && check_tiling(r);
+    return r->pool && r->range && read_tensors(r, text, n) && check_whole(r)
+        && check_tiling(r);
 }
 
 tt_status safetensors_read(tt_ctx *ctx, tt_file *f)
@@ -269,12 +286,14 @@ tt_status safetensors_read(tt_ctx *ctx, tt_file *f)
                        "%s: %lld bytes, too short for any known format",
                        f->path, (long long)f->map.size);
     uint64_t n = le64(p);
+    const bool brace = f->map.size > 8 && p[8] == '{';
+    if (n <= HEADER_LIMIT && n > (uint64_t)f->map.size - 8 && brace)
+        return tt_fail(ctx, TT_EFORMAT, "%s: cut off inside its header of "
+                       "%llu bytes: %lld bytes; fetch it again", f->path,
+                       (unsigned long long)n, (long long)f->map.size);
     if (n > HEADER_LIMIT || n > (uint64_t)f->map.size - 8)
-        return tt_fail(ctx, TT_EFORMAT,
-                       "%s: not a safetensors, PyTorch zip or index file, or "
-                       "cut off (header of %llu bytes in a file of %lld)",
-                       f->path, (unsigned long long)n,
-                       (long long)f->map.size);
+        return tt_fail(ctx, TT_EFORMAT, "%s: not a safetensors, GGUF, PyTorch "
+                       "zip or index file", f->path);
     size_t len = (size_t)n;
     const char *text = (const char *)p + 8;
     r.data = p + 8 + len;

@@ -77,8 +77,8 @@ static tt_status find_directory(tt_ctx *ctx, directory *d, const tt_file *f)
 {
     int64_t end = find_end(&f->map), next;
     if (end < 0)
-        return refuse(ctx, f, "no end record (cut off or still being "
-                              "downloaded?)");
+        return refuse(ctx, f, "no end record: it is cut off; fetch "
+                              "it again");
     const uint8_t *p = f->map.data + end;
     if (end >= LOCATOR_SIZE && le32(p - LOCATOR_SIZE) == SIG_LOCATOR) {
         TT_TRY(read_end64(ctx, d, f, end - LOCATOR_SIZE, &end));

@@ -21,7 +21,7 @@ static void spit(const char *path, const void *data, size_t n)
 /* u64 length | header | nbytes of data */
 static void spit_st(const char *path, const char *header, size_t nbytes)
 {
-    unsigned char buf[4096] = {0};
+    unsigned char buf[8192] = {0};
     size_t n = strlen(header);
     buf[0] = (unsigned char)(n & 255);
     buf[1] = (unsigned char)(n >> 8);
@@ -114,6 +114,26 @@ static void headers(void)
     unlink(path);
 }
 
+/* What is said of a file that ends too early, or too late. */
+static void lengths(void)
+{
+    static const struct { size_t nbytes; const char *word; } of[] = {
+        {999, "cut off: 1,067 of 4,068 bytes; fetch it again"},
+        {0, "cut off: 68 of 4,068 bytes"},
+        {4001, "4069 bytes, but its header describes 4068"}};
+    const char *path = at("x.safetensors");
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        tt_file *f;
+        spit_st(path, "{" T("a", "F32", "1000", "0", "4000") "}",
+                of[i].nbytes);
+        expect(tt_file_open(ctx, &f, path) == TT_EFORMAT
+               && strstr(tt_message(ctx), of[i].word), "%s: %s", of[i].word,
+               tt_message(ctx));
+        tt_clear(ctx);
+    }
+    unlink(path);
+}
+
 /* Header lengths whose bytes look like the start of another format. */
 static void spelt_lengths(void)
 {
@@ -188,6 +208,7 @@ int main(void)
     ctx = test_begin("io/safetensors");
     if (!folder_make()) return test_end();
     headers();
+    lengths();
     spelt_lengths();
     indices();
     folder_remove_empty();

@@ -66,7 +66,8 @@ tt_status tt_tokenizer_encode(tt_ctx *ctx, tt_arena *a, int64_t **ids,
                               const char *text, size_t n);
 
 /* What a prompt becomes for the encoder: cleaned (unless `clean` is false),
- * encoded, at most length-1 pieces kept, </s> appended, padded.
+ * encoded, at most length-1 pieces kept (tt_warn when there are more), </s>
+ * appended, padded.
  *   ids [length]   mask [length]  1 for the first *seq_len entries, else 0;
  *                                 NULL when not wanted
  *   length         >= 1; 512 in Wan
@@ -102,6 +103,11 @@ tt_status tt_umt5_load(tt_ctx *ctx, tt_umt5 **out, tt_weights *weights);
 /* Unmap the weights and free everything. */
 void tt_umt5_close(tt_umt5 *enc);
 const tt_umt5_config *tt_umt5_config_of(const tt_umt5 *enc);
+
+/* Told how far an encoding is: `done` of `layers`, before the first layer and
+ * after each. */
+typedef void (*tt_umt5_progress_fn)(void *user, int64_t done, int64_t layers);
+void tt_umt5_on_progress(tt_umt5 *enc, tt_umt5_progress_fn fn, void *user);
 
 /* context = umT5(ids) under mask, for each of B independent sequences of L;
  * prompt_embeds = context with rows >= seq_len set to 0, where seq_len is the

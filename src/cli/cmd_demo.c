@@ -74,6 +74,39 @@ static const char prompts[] =
     "  BACKGROUND  blue gray black striped\n"
     "(* not among the combinations it was trained on)\n";
 
+/* Words of the list above, without signs: each is known to the model. */
+static bool knows(const char *word, size_t n)
+{
+    for (const char *c = prompts; *c;) {
+        const size_t here = strspn(c, "abcdefghijklmnopqrstuvwxyz");
+        if (here == n && !strncmp(c, word, n)) return true;
+        c += here ? here : 1;
+        if (!strncmp(c, "\n(", 2)) break; /* about the list                  */
+    }
+    return false;
+}
+
+/* A model that knows thirty words paints something for every text. */
+static void warn_of_words(tt_ctx *ctx, const char *prompt)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    char unknown[256] = "";
+    size_t at = 0;
+    for (const char *c = prompt; *c && at < sizeof unknown - 64;) {
+        size_t n = strspn(c, letters);
+        if (!n && (*c & 0x80)) n = strcspn(c, " ,.");
+        if (n && !knows(c, n))
+            at += (size_t)snprintf(unknown + at, sizeof unknown - at,
+                                   "%s%.*s", at ? ", " : "",
+                                   n < 40 ? (int)n : 40, c);
+        c += n ? n : 1;
+    }
+    if (at)
+        tt_warn(ctx, "%s: not among the words this model knows; `tether demo "
+                "--list` shows them", unknown);
+}
+
 /* mkdir -p */
 static tt_status make_folders(tt_ctx *ctx, const char *path)
 {
@@ -120,6 +153,7 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
     if (s.list) return fputs(prompts, stdout) < 0;
     if (cli_setup(ctx, &common)) goto failed;
     if (!s.model && model_find_builtin(ctx, model, sizeof model)) goto failed;
+    if (!s.model) warn_of_words(ctx, s.prompt);
     if (make_folders(ctx, s.output)) goto failed;
     video_file(ctx, s.output, video, sizeof video);
     if (ctx->status) goto failed;

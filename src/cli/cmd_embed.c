@@ -134,6 +134,20 @@ static tt_status tokens_from_prompt(tt_ctx *ctx, tokens *t, const settings *s,
     return ctx->status;
 }
 
+typedef struct layers {
+    progress *progress;
+    double start;
+} layers;
+
+static void on_layer(void *user, int64_t done, int64_t all)
+{
+    const layers *l = user;
+    const double part = done < all ? (double)done / (double)all : 0.999;
+    progress_update(l->progress, part, 1, tt_now() - l->start,
+                    "layer %lld/%lld", (long long)(done < all ? done + 1 : all),
+                    (long long)all);
+}
+
 static tt_status encode(tt_ctx *ctx, tt_st_writer *w, const settings *s,
                         const tokens *t, progress *p)
 {
@@ -147,6 +161,8 @@ static tt_status encode(tt_ctx *ctx, tt_st_writer *w, const settings *s,
     const int64_t shape[3] = {t->B, t->L, dim};
     tt_real *text = tt_scratch(ctx, n);
     tt_real *context = s->real_rows ? NULL : tt_scratch(ctx, n);
+    layers l = {p, start};
+    tt_umt5_on_progress(enc, on_layer, &l);
     if (!ctx->status)
         tt_umt5_encode(ctx, context, text, enc, t->ids, t->mask, t->B, t->L,
                        false);
@@ -156,10 +172,11 @@ static tt_status encode(tt_ctx *ctx, tt_st_writer *w, const settings *s,
     if (context) TT_TRY(tt_st_add(w, "context", real, 3, shape, context));
     TT_TRY(tt_st_add(w, "ids", TT_I64, 2, shape, t->ids));
     TT_TRY(tt_st_add(w, "mask", TT_I64, 2, shape, t->mask));
-    char took[32];
-    progress_say(p, "encoded in %s, peak memory %.1f GB",
+    char took[32], memory[32];
+    progress_say(p, "encoded in %s, peak memory %s",
                  progress_duration(took, sizeof took, tt_now() - start),
-                 (double)progress_peak_memory() / 1e9);
+                 progress_bytes(memory, sizeof memory,
+                                progress_peak_memory()));
     return ctx->status;
 }
 

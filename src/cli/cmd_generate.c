@@ -151,9 +151,11 @@ static tt_status read_inputs(session *s)
     s->opt.latents = 0; /* not known yet */
     read_initial(s, C);
     read_noise(s, C);
-    if (!s->opt.h) s->opt.h = 480 / 8;
-    if (!s->opt.w) s->opt.w = 832 / 8;
+    int64_t width, height;
     TT_TRY(s->ctx->status);
+    TT_TRY(model_size(s->ctx, &width, &height, &s->g.model));
+    if (!s->opt.h) s->opt.h = height / 8;
+    if (!s->opt.w) s->opt.w = width / 8;
     TT_TRY(generate_length(s->ctx, &s->g, &s->given, &s->opt));
     s->g.width = 8 * s->opt.w; /* what a record shows */
     s->g.height = 8 * s->opt.h;
@@ -332,29 +334,53 @@ static tt_status check_names(session *s, const video_names *v)
 
 /* ---- one video ----------------------------------------------------------- */
 
+/* "video 2 of 4", and its prompt. */
+static void announce_number(session *s, int prompt, int64_t sample)
+{
+    const int64_t all = s->videos * s->g.num_samples;
+    if (all == 1) return;
+    progress_say(&s->progress, "video %lld of %lld: %s",
+                 (long long)(prompt * s->g.num_samples
+                             + sample - s->g.sample + 1), (long long)all,
+                 s->texts.prompt[prompt] ? s->texts.prompt[prompt]
+                                         : s->g.embeds);
+}
+
+/* "seed 7 sample 0", or the file that the noise comes from. */
+static const char *noise_words(const session *s, const tt_rollout_options *o,
+                               char *buf, size_t n)
+{
+    if (s->g.noise) snprintf(buf, n, "noise of %s", s->g.noise);
+    else snprintf(buf, n, "seed %llu sample %u",
+                  (unsigned long long)o->noise.seed, o->noise.sample);
+    return buf;
+}
+
 static void announce(session *s, const video_job *job, int prompt)
 {
     const tt_rollout_options *o = &job->opt;
     const int64_t n = (o->initial_frames + o->latents) * o->rollouts;
-    char stem[TT_VBENCH_STEM_MAX + 1];
+    char stem[TT_VBENCH_STEM_MAX + 1], noise[1024], memory[32];
     if (s->g.vbench_name && !tt_vbench_stem(stem, s->texts.prompt[prompt]))
         tt_warn(s->ctx, "the prompt cannot be part of a file name; the video "
                 "is called %s", job->names.output);
-    int64_t bytes = tt_rollout_bytes(s->dit, o);
+    const int64_t bytes = tt_rollout_bytes(s->dit, o);
     for (int i = 0; i < s->scenes.n; i++)
         progress_note(&s->progress, "from chunk %lld%s: %s",
                       (long long)s->scenes.scene[i].chunk,
                       s->scenes.scene[i].cut ? ", with a cut" : "",
                       s->scenes.prompt[s->scenes.scene[i].prompt]);
+    announce_number(s, prompt, o->noise.sample);
     if (s->texts.prompt[prompt] && !s->scenes.n)
         progress_note(&s->progress, "prompt: %s", s->texts.prompt[prompt]);
-    progress_say(&s->progress, "seed %llu sample %u: %lld latents of %lldx%lld"
-                 " (%lld frames of %lldx%lld), cache %s, about %.2f GB",
-                 (unsigned long long)o->noise.seed, o->noise.sample,
+    progress_say(&s->progress, "%s: %lld latents of %lldx%lld (%lld frames of "
+                 "%lldx%lld), cache %s; cache and activations about %s",
+                 noise_words(s, o, noise, sizeof noise),
                  (long long)n, (long long)o->w, (long long)o->h,
                  (long long)video_frames(o), (long long)(8 * o->w),
                  (long long)(8 * o->h), o->policy.name,
-                 bytes > 0 ? (double)bytes * 1e-9 : 0.0);
+                 progress_bytes(memory, sizeof memory,
+                                bytes > 0 ? bytes : 0));
 }
 
 static void log_start(session *s, const video_job *job)

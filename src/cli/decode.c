@@ -211,13 +211,15 @@ tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
 {
     const int64_t n = latents->dim[1], C = latents->dim[2];
     const int64_t h = latents->dim[3], w = latents->dim[4];
+    char memory[32];
     sinks s;
     if (C != tt_vae_z(vae))
         return tt_fail(ctx, TT_ESHAPE, "the latents have %lld channels and "
                        "the VAE takes %lld: they belong to different models",
                        (long long)C, (long long)tt_vae_z(vae));
-    progress_note(p, "decoder needs about %.2f GB",
-                  (double)tt_vae_decoder_bytes(vae, h, w) * 1e-9);
+    progress_note(p, "decoder needs about %s",
+                  progress_bytes(memory, sizeof memory,
+                                 tt_vae_decoder_bytes(vae, h, w)));
     sinks_open(ctx, &s, o, latents->dim[0], n, h, w);
     s.progress = p;
     if (!ctx->status) decode_all(&s, vae, latents, split, nsplit);

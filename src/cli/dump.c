@@ -17,12 +17,14 @@ static void on_tap(void *user, const char *path, tt_dtype dtype, int rank,
     dump *d = user;
     if (d->filter && fnmatch(d->filter, path, 0)) return;
     tt_st_add(d->writer, path, dtype, rank, dim, data);
+    d->taken++;
 }
 
 tt_status dump_open(tt_ctx *ctx, dump *d, const char *path, const char *filter)
 {
     if (!path || d->writer || ctx->status) return ctx->status;
     d->filter = filter;
+    d->taken = 0;
     TT_TRY(tt_st_create(ctx, &d->writer, path));
     ctx->tap = on_tap;
     ctx->tap_user = d;
@@ -35,6 +37,10 @@ tt_status dump_close(tt_ctx *ctx, dump *d)
     if (!d->writer) return ctx->status;
     ctx->tap = NULL;
     ctx->tap_cache = false;
+    if (!ctx->status && d->filter && d->taken == 0)
+        tt_fail(ctx, TT_EINVAL, "--dump-filter '%s' agrees with no name of "
+                "this run, so nothing was dumped; names are like "
+                "chunk.0/step.1/block.0/self_attn.q", d->filter);
     if (ctx->status) tt_st_abort(d->writer);
     else tt_st_finish(d->writer);
     d->writer = NULL;

@@ -12,6 +12,7 @@
 typedef struct dump {
     tt_st_writer *writer;      /* NULL: not open                              */
     const char *filter;        /* glob; NULL: everything                      */
+    int64_t taken;             /* tensors in the file                         */
 } dump;
 
 /* Take every tap of `ctx` from here on; nothing happens when path is NULL or
@@ -19,7 +20,8 @@ typedef struct dump {
  * the filter has the word "cache" in it. */
 tt_status dump_open(tt_ctx *ctx, dump *d, const char *path,
                     const char *filter);
-/* Complete the file, or with a failure recorded give it up. */
+/* Complete the file, or with a failure recorded give it up. TT_EINVAL when the
+ * filter let nothing through. */
 tt_status dump_close(tt_ctx *ctx, dump *d);
 
 typedef struct inject {

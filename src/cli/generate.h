@@ -75,7 +75,7 @@ int generate_check(generate *g, const opt_result *given,
                    tt_rollout_options *opt);
 
 /* Those about cache policies; called by generate_check. */
-int generate_check_cache(const generate *g);
+int generate_check_cache(const generate *g, const opt_result *given);
 int generate_fill_policy(generate *g, const opt_result *given,
                          tt_policy_options *p);
 

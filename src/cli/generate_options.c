@@ -42,9 +42,11 @@ static const opt_spec options[] = {
 
     {OPT_GROUP, NULL, 0, 0, NULL, "Size and length"},
     {OPT_INT, "width", 'W', offsetof(generate, width), "PIXELS",
-     "multiple of 16 (default 832, or that of --noise)"},
+     "multiple of 16 (default 832, or that of the model's "
+     "config.json or of --noise)"},
     {OPT_INT, "height", 'H', offsetof(generate, height), "PIXELS",
-     "multiple of 16 (default 480, or that of --noise)"},
+     "multiple of 16 (default 480, or that of the model's "
+     "config.json or of --noise)"},
     {OPT_INT, "latents", 0, offsetof(generate, latents), "N",
      "latent frames to generate (default 21, which is 81 video frames). A "
      "count here; a file in `decode`"},
@@ -282,6 +284,25 @@ static int check_text(const generate *g)
     return -1;
 }
 
+/* Options that another option makes useless. */
+static int check_effect(const generate *g, const opt_result *given)
+{
+    static const char *const of_seed[] = {"seed", "seed-rule"};
+    static const char *const of_clips[] = {"overlap", "restart"};
+    for (int i = 0; i < 2; i++)
+        if (g->noise && opt_given(given, of_seed[i]))
+            return opt_usage(me, "--%s has no effect with --noise, which "
+                             "brings the noise; give one of the two",
+                             of_seed[i]);
+    for (int i = 0; i < 2; i++)
+        if (!g->noise && g->rollouts == 1 && opt_given(given, of_clips[i]))
+            return opt_usage(me, "--%s has no effect with one rollout; give "
+                             "--rollouts N as well", of_clips[i]);
+    if (!g->scene && opt_given(given, "cut-rule"))
+        return opt_usage(me, "--cut-rule has no effect without --scene LIST");
+    return -1;
+}
+
 static int check_size(generate *g, const opt_result *given)
 {
     const struct { const char *name; int64_t v; } side[] = {
@@ -406,9 +427,10 @@ static int fill_sampler(generate *g, const opt_result *given,
 int generate_check(generate *g, const opt_result *given,
                    tt_rollout_options *opt)
 {
-    int status = generate_check_cache(g);
+    int status = generate_check_cache(g, given);
     *opt = tt_rollout_defaults();
     if (status < 0) status = check_text(g);
+    if (status < 0) status = check_effect(g, given);
     if (status < 0) status = check_size(g, given);
     if (status < 0) status = check_output(g);
     if (status < 0) status = check_given(g, given);

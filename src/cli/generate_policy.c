@@ -55,7 +55,53 @@ static bool is_on(const char *text)
     return text && strcmp(text, "0");
 }
 
-int generate_check_cache(const generate *g)
+/* ---- settings of some policies only -------------------------------------- */
+
+/* Options that the other policies do not read. */
+static const struct { const char *option, *policies[9]; } belongs[] = {
+    {"sink", {"tether", "fifo", "infinity", "memrope", "deep-sink",
+              "deep-forcing", "causvid", "causvid-rolling"}},
+    {"recent", {"tether", "deep-forcing"}},
+    {"memory", {"tether"}}, {"alpha", {"tether"}}, {"tau", {"tether"}},
+    {"score-temperature", {"tether"}}, {"pool", {"tether"}},
+    {"preset", {"tether"}},
+    {"cut-at", {"infinity"}}, {"raw-slot0", {"infinity"}},
+    {"memrope-method", {"memrope"}}, {"alpha-long", {"memrope"}},
+    {"alpha-short", {"memrope"}}, {"adaptive", {"memrope"}},
+    {"compress-to", {"deep-forcing"}}, {"max-reuse", {"deep-forcing"}},
+    {"fusion", {"deep-forcing"}}, {"unify", {"deep-forcing"}},
+    {"overlap", {"causvid"}}, {"restart", {"causvid"}},
+};
+
+/* "a, b and c" of a list that ends with NULL. */
+static void list_policies(char *buf, size_t n, const char *const *policy)
+{
+    size_t at = 0;
+    for (int i = 0; policy[i] && at < n; i++)
+        at += (size_t)snprintf(buf + at, n - at, "%s%s",
+                               i == 0 ? "" : policy[i + 1] ? ", " : " and ",
+                               policy[i]);
+}
+
+/* An option without effect is a mistake: -1, or exit status 2. */
+static int check_belongs(const generate *g, const opt_result *given)
+{
+    char names[256];
+    for (size_t i = 0; i < sizeof belongs / sizeof belongs[0]; i++) {
+        const char *const *policy = belongs[i].policies;
+        if (!opt_given(given, belongs[i].option)) continue;
+        while (*policy && strcmp(*policy, g->cache)) policy++;
+        if (*policy) continue;
+        list_policies(names, sizeof names, belongs[i].policies);
+        return opt_usage(me, "--%s has no effect with --cache %s; it is a "
+                         "setting of %s", belongs[i].option, g->cache, names);
+    }
+    return -1;
+}
+
+/* ---- the words of options ------------------------------------------------ */
+
+int generate_check_cache(const generate *g, const opt_result *given)
 {
     char names[256];
     const char *known[32];
@@ -76,11 +122,11 @@ int generate_check_cache(const generate *g)
     if (status < 0) status = check_word("restart", g->restart, "vae", "latent");
     if (status < 0) status = check_switch("adaptive", g->adaptive);
     if (status < 0) status = check_switch("unify", g->unify);
+    if (status < 0) status = check_belongs(g, given);
     return status;
 }
 
-static int apply_preset(const generate *g, const opt_result *given,
-                        tt_policy_options *p)
+static int apply_preset(const generate *g, tt_policy_options *p)
 {
     char names[256];
     if (!strcmp(g->cache, "tether") && tt_policy_apply_preset(p, g->preset))
@@ -91,9 +137,6 @@ static int apply_preset(const generate *g, const opt_result *given,
         return opt_usage(me, "unknown --preset %s; there are %s", g->preset,
                          names);
     }
-    if (opt_given(given, "preset"))
-        return opt_usage(me, "presets are settings of --cache tether, not of "
-                         "%s", g->cache);
     return -1;
 }
 
@@ -156,7 +199,7 @@ int generate_fill_policy(generate *g, const opt_result *given,
     *p = tt_policy_defaults(g->cache);
     /* The cache must fill exactly: 1 + 3 i frames. */
     if (!strcmp(g->cache, "tether") && g->independent_first_frame) p->K = 22;
-    if (status < 0) status = apply_preset(g, given, p);
+    if (status < 0) status = apply_preset(g, p);
     if (status >= 0) return status;
     apply_given(g, given, p);
     write_back(g, p);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "cli/generate.h"
 #include "cli/latents_file.h"
 #include "tether/analyze.h"
@@ -29,20 +30,42 @@ typedef struct run {
     int64_t frames, frame_size, C;
     int64_t chunk, done;       /* chunks, frames that are ready               */
     double start;              /* of this session                             */
-    int64_t chunk_begin;       /* first chunk of this session                 */
     latents_file file;
     tt_recorder *recorder;     /* NULL: no trace or run folder asked for      */
     const char *state;         /* saved caches; NULL: they can be rebuilt     */
+    bool rebuilding;           /* the cache, from chunks that are there       */
+    char kept[4400];           /* what a second signal leaves behind          */
 } run;
+
+/* What Ctrl-C is answered with. */
+static void stop_words(run *r)
+{
+    const bool kept = r->file.file && r->chunk > 0;
+    if (r->state)
+        snprintf(r->kept, sizeof r->kept, "stopped at once; %.4200s cannot be "
+                 "continued without its saved cache", r->file.unfinished);
+    else
+        snprintf(r->kept, sizeof r->kept, "stopped at once; the chunks done "
+                 "are in %.4200s, and the same command with --resume goes on",
+                 r->file.unfinished);
+    cli_stop_words(r->state ? "stopping after this chunk, whose cache must be "
+                              "saved" : NULL, kept ? r->kept : NULL);
+}
 
 static void on_progress(void *user, const tt_progress *p)
 {
     run *r = user;
     double fraction = p->steps ? (double)p->step / p->steps : 0;
+    if (r->rebuilding) {
+        progress_update(r->job->progress, (double)p->chunk + fraction,
+                        (double)r->chunk, tt_now() - r->start,
+                        "rebuilding the cache, chunk %lld/%lld",
+                        (long long)p->chunk + 1, (long long)r->chunk);
+        return;
+    }
     if (fraction >= 1) fraction = 0.999; /* finished chunks are told apart */
     progress_update(r->job->progress,
-                    (double)(p->chunk - r->chunk_begin) + fraction,
-                    (double)(p->chunks - r->chunk_begin),
+                    (double)p->chunk + fraction, (double)p->chunks,
                     tt_now() - r->start, "chunk %lld/%lld step %d/%d",
                     (long long)p->chunk + 1, (long long)p->chunks, p->step,
                     p->steps);
@@ -137,9 +160,9 @@ static tt_status take_chunk(run *r, const tt_real *x0, int64_t frames,
     log_chunk(r, frames, seconds);
     r->done += frames;
     r->chunk++;
-    progress_update(r->job->progress, (double)(r->chunk - r->chunk_begin),
-                    (double)(tt_rollout_chunks(r->rollout) - r->chunk_begin),
-                    tt_now() - r->start, "chunk %lld/%lld done in %.2f s",
+    stop_words(r);
+    progress_update(r->job->progress, (double)r->chunk,
+                    (double)tt_rollout_chunks(r->rollout), tt_now() - r->start, "chunk %lld/%lld done in %.2f s",
                     (long long)r->chunk,
                     (long long)tt_rollout_chunks(r->rollout), seconds);
     return ctx->status;
@@ -170,7 +193,8 @@ static tt_status rebuild_cache(run *r)
 {
     tt_ctx *ctx = r->ctx;
     const tt_real *x = r->latents;
-    double begin = tt_now();
+    r->start = tt_now();
+    r->rebuilding = true;
     progress_say(r->job->progress, "resuming after %lld of %lld chunks; "
                  "rebuilding the cache", (long long)r->chunk,
                  (long long)tt_rollout_chunks(r->rollout));
@@ -189,8 +213,9 @@ static tt_status rebuild_cache(run *r)
     }
     ctx->tap = tap;
     ctx->inject = inject;
+    r->rebuilding = false;
     progress_note(r->job->progress, "cache rebuilt in %.1f s",
-                  tt_now() - begin);
+                  tt_now() - r->start);
     return ctx->status;
 }
 
@@ -300,8 +325,14 @@ static tt_status run_open(run *r, const char *description)
     tt_rollout_on_progress(r->rollout, on_progress, r);
     TT_TRY(open_recorder(r));
     if (r->file.done) TT_TRY(take_up(r));
-    r->chunk_begin = r->chunk;
     r->start = tt_now();
+    j->progress->before = (double)r->chunk;
+    stop_words(r);
+    if (r->done < r->frames) /* a step can take minutes */
+        progress_update(j->progress, (double)r->chunk,
+                        (double)tt_rollout_chunks(r->rollout), 0,
+                        "chunk %lld/%lld", (long long)r->chunk + 1,
+                        (long long)tt_rollout_chunks(r->rollout));
     return TT_OK;
 }
 
@@ -310,6 +341,8 @@ static tt_status run_open(run *r, const char *description)
 static tt_status run_close(run *r)
 {
     tt_ctx *ctx = r->ctx;
+    cli_stop_words(NULL, NULL);
+    r->job->progress->before = 0;
     latents_file_finish(&r->file);
     if (!ctx->status && r->state) unlink(r->state);
     explain_stop(r);

@@ -10,18 +10,65 @@
 #include "cli/inputs.h"
 #include "tether/io.h"
 
+/* Length of what was meant as a duration at s, "[-3s]", "[3 s", "[3sec]":
+ * what the parser takes is gone from the text. 0: ordinary text. */
+static size_t failed_tag(const char *s)
+{
+    static const char *const units[] = {"s", "sec", "secs", "second",
+                                        "seconds"};
+    const char *c = s + 1;
+    if (*s != '[') return 0;
+    c += strspn(c, " +-");
+    const size_t digits = strspn(c, "0123456789.");
+    c += digits;
+    c += strspn(c, " ");
+    const size_t word = strspn(c, "abcdefghijklmnopqrstuvwxyz");
+    for (int i = 0; digits && i < 5; i++)
+        if (strlen(units[i]) == word && !strncmp(c, units[i], word))
+            return (size_t)(c - s) + word + strspn(c + word, " #]");
+    return 0;
+}
+
+/* A tag that the parser left in the text would be read as part of it. */
+static tt_status check_tags(tt_ctx *ctx, const tt_scenes *s)
+{
+    for (int i = 0; i < s->nprompts; i++)
+        for (const char *c = s->prompt[i]; *c; c++)
+            if (failed_tag(c))
+                return tt_fail(ctx, TT_EINVAL, "--scene: %.*s is no duration; "
+                               "write [3s], [2.5s] or, with a cut, [3s#]",
+                               (int)failed_tag(c), c);
+    return TT_OK;
+}
+
+/* Cuts are flushes of the cache, which one policy does. */
+static tt_status check_cuts(tt_ctx *ctx, const tt_scenes *s,
+                            const generate *g)
+{
+    for (int i = 0; i < s->n; i++)
+        if (s->scene[i].cut && strcmp(g->cache, "infinity"))
+            return tt_fail(ctx, TT_EINVAL, "the cut (#) before scene %d has "
+                           "no effect with --cache %s; cuts are a setting of "
+                           "infinity", i + 1, g->cache);
+    return TT_OK;
+}
+
 tt_status scenes_read(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
                       const generate *g)
 {
     *out = (tt_scenes){0};
-    if (g->scene)
-        return tt_scenes_parse(ctx, a, out, g->scene, g->chunk,
+    if (g->scene) {
+        TT_TRY(tt_scenes_parse(ctx, a, out, g->scene, g->chunk,
                                strcmp(g->cut_rule, "readme")
-                                   ? TT_CUT_OFFICIAL : TT_CUT_README);
-    if (!g->scene_file) return ctx->status;
-    const char *text = texts_read_file(ctx, a, g->scene_file);
-    if (text) tt_scenes_parse_schedule(ctx, a, out, text, g->scene_file);
-    return ctx->status;
+                                   ? TT_CUT_OFFICIAL : TT_CUT_README));
+        TT_TRY(check_tags(ctx, out));
+    }
+    if (g->scene_file) {
+        const char *text = texts_read_file(ctx, a, g->scene_file);
+        if (!text) return ctx->status;
+        TT_TRY(tt_scenes_parse_schedule(ctx, a, out, text, g->scene_file));
+    }
+    return check_cuts(ctx, out, g);
 }
 
 /* ---- noise of restarts --------------------------------------------------- */

@@ -4,6 +4,7 @@
  *
  * Holds   on return the text encoder is closed: its weights, five times those
  *         of the transformer, are unmapped. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,17 +20,18 @@ char *texts_read_file(tt_ctx *ctx, tt_arena *a, const char *path)
     FILE *f = fopen(path, "rb");
     char *text = tt_alloc(ctx, a, TT_TEXT_LIMIT + 2, 1, "prompt file");
     if (!f) {
-        tt_fail(ctx, TT_EIO, "cannot read the prompt file %s", path);
+        tt_fail(ctx, TT_EIO, "cannot read the prompt file %s: %s", path,
+                strerror(errno));
         return NULL;
     }
     size_t n = text ? fread(text, 1, TT_TEXT_LIMIT + 1, f) : 0;
-    bool bad = ferror(f);
+    const int bad = ferror(f) ? errno : 0;
     fclose(f);
     if (!text) return NULL;
     text[n] = 0;
     if (bad || n > TT_TEXT_LIMIT || strlen(text) != n) {
         tt_fail(ctx, TT_EFORMAT, "%s is not a prompt file: %s", path,
-                bad ? "it cannot be read" : n > TT_TEXT_LIMIT
+                bad ? strerror(bad) : n > TT_TEXT_LIMIT
                 ? "it is longer than 1 MiB" : "it contains zero bytes");
         return NULL;
     }
@@ -172,12 +174,33 @@ static tt_status open_encoder(tt_ctx *ctx, tt_umt5 **enc, const generate *g,
     return tt_umt5_load(ctx, enc, w);
 }
 
+/* Layers of all prompts, for the progress line. */
+typedef struct layers {
+    progress *progress;
+    double start;
+    int prompt, prompts;
+} layers;
+
+static void on_layer(void *user, int64_t done, int64_t all)
+{
+    const layers *l = user;
+    if (done == all) return; /* the next prompt says so */
+    progress_update(l->progress, l->prompt + (double)done / (double)all,
+                    l->prompts, tt_now() - l->start,
+                    "text encoder, prompt %d/%d layer %lld/%lld",
+                    l->prompt + 1, l->prompts, (long long)done + 1,
+                    (long long)all);
+}
+
 static tt_status encode(tt_ctx *ctx, texts *t, tt_umt5 *enc,
                         const tt_tokenizer *tok, progress *p)
 {
+    layers l = {.progress = p, .start = tt_now(), .prompts = t->n};
+    tt_umt5_on_progress(enc, on_layer, &l);
     for (int i = 0; i < t->n && !ctx->status; i++) {
         double start = tt_now();
         const size_t scope = texts_scope(ctx, i);
+        l.prompt = i;
         tt_prompt_embed(ctx, t->text + (int64_t)i * t->rows * t->dim, enc, tok,
                         t->prompt[i], strlen(t->prompt[i]), t->rows, NULL);
         tt_scope_end(ctx, scope);
@@ -198,6 +221,7 @@ static tt_status compute_embeds(tt_ctx *ctx, texts *t, const generate *g,
     TT_TRY(model_tokenizer(ctx, path, sizeof path, &g->model));
     TT_TRY(tt_tokenizer_open(ctx, &tok, path));
     record_input(ctx, r, "tokenizer", path, NULL);
+    progress_update(p, 0, t->n, 0, "opening the text encoder");
     open_encoder(ctx, &enc, g, r);
     if (!ctx->status && tt_umt5_config_of(enc)->dim != dit->text_dim)
         tt_fail(ctx, TT_ESHAPE, "the text encoder gives %lld values per token "

@@ -222,6 +222,15 @@ static int no_such_command(const char *name)
     return 2;
 }
 
+/* A warning where no progress line can be in the way. */
+static void warn(void *user, const char *sentence)
+{
+    const bool colour = cli_colour();
+    (void)user;
+    fprintf(stderr, "tether: %swarning:%s %s\n", colour ? "\033[33m" : "",
+            colour ? "\033[0m" : "", sentence);
+}
+
 static int run_command(int argc, char **argv)
 {
     const command *c = NULL;
@@ -231,6 +240,7 @@ static int run_command(int argc, char **argv)
 
     tt_ctx ctx;
     if (tt_ctx_init(&ctx)) return cli_failed(&ctx);
+    ctx.warn = warn;
     int status = c->run(&ctx, argc - 1, argv + 1);
     tt_ctx_free(&ctx);
     return status;

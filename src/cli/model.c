@@ -54,6 +54,29 @@ int64_t model_text_len(tt_ctx *ctx, const model_paths *p)
     return n;
 }
 
+tt_status model_size(tt_ctx *ctx, int64_t *width, int64_t *height,
+                     const model_paths *p)
+{
+    char path[4096];
+    tt_arena a = {0};
+    const tt_json *j = NULL;
+    *width = 832;
+    *height = 480;
+    if (!find_in_model(path, sizeof path, p, configs)) return ctx->status;
+    if (!tt_json_file(ctx, &a, &j, path, 1 << 20)) {
+        const tt_json *own = tt_json_get(j, "tether");
+        *width = tt_json_int(own, "width", *width);
+        *height = tt_json_int(own, "height", *height);
+        if (*width < 16 || *height < 16 || *width > 16384 || *height > 16384
+            || *width % 16 || *height % 16)
+            tt_fail(ctx, TT_EFORMAT, "%s: tether.width and tether.height are "
+                    "%lldx%lld, expected multiples of 16 from 16 to 16384",
+                    path, (long long)*width, (long long)*height);
+    }
+    tt_arena_free(&a);
+    return ctx->status;
+}
+
 tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const model_paths *p,
                          model_source *source)
 {

@@ -74,6 +74,11 @@ tt_status model_tokenizer(tt_ctx *ctx, char *buf, size_t n,
  * there is one, else 512. */
 int64_t model_text_len(tt_ctx *ctx, const model_paths *p);
 
+/* The size of video the model was trained for: width and height of the section
+ * `tether` of config.json in -m, where there is one, else Wan's 832x480. */
+tt_status model_size(tt_ctx *ctx, int64_t *width, int64_t *height,
+                     const model_paths *p);
+
 /* Path to hand to tt_umt5_open. */
 tt_status model_text_encoder(tt_ctx *ctx, const char **out,
                              const model_paths *p);

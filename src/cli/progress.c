@@ -21,7 +21,7 @@ static void warn(void *user, const char *sentence)
     progress *p = user;
     if (p->drawn) fputs("\r\033[K", stderr);
     p->drawn = false;
-    fprintf(stderr, "%stether: warning:%s %s\n", p->colour ? "\033[33m" : "",
+    fprintf(stderr, "tether: %swarning:%s %s\n", p->colour ? "\033[33m" : "",
             p->colour ? "\033[0m" : "", sentence);
 }
 
@@ -36,6 +36,8 @@ tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
     p->colour = cli_colour();
     p->start = tt_now();
     p->ctx = ctx;
+    p->outer_warn = ctx->warn;
+    p->outer_user = ctx->warn_user;
     ctx->warn = warn;
     ctx->warn_user = p;
     if (!common->log_json) return TT_OK;
@@ -78,7 +80,8 @@ void progress_close(progress *p)
         progress_logged(p, &j);
     }
     if (p->log) close_log(p, false);
-    p->ctx->warn = NULL; /* p is about to go */
+    p->ctx->warn = p->outer_warn; /* p is about to go */
+    p->ctx->warn_user = p->outer_user;
 }
 
 static void say(progress *p, const char *fmt, va_list ap)
@@ -86,6 +89,7 @@ static void say(progress *p, const char *fmt, va_list ap)
     char line[4096];             /* prompts and labels stand in it            */
     if (p->drawn) fputs("\r\033[K", stderr);
     p->drawn = false;
+    p->painted = 0; /* the progress line may come back at once */
     vsnprintf(line, sizeof line, fmt, ap);
     utf8_plain(line);
     fprintf(stderr, "%s\n", line);
@@ -134,28 +138,39 @@ int64_t progress_peak_memory(void)
 #endif
 }
 
+const char *progress_bytes(char *buf, size_t n, int64_t bytes)
+{
+    if (bytes < 1000 * 1000 * 1000)
+        snprintf(buf, n, bytes < 10 * 1000 * 1000 ? "%.1f MB" : "%.0f MB",
+                 (double)bytes * 1e-6);
+    else
+        snprintf(buf, n, "%.2f GB", (double)bytes * 1e-9);
+    return buf;
+}
+
 void progress_update(progress *p, double done, double total, double seconds,
                      const char *fmt, ...)
 {
-    char what[128], eta[32];
+    char what[128], eta[32], memory[32];
     va_list ap;
     bool whole = done == (double)(int64_t)done; /* a unit was finished */
     double pause = p->terminal ? 0.1 : 2;
-    if (p->quiet || (!p->terminal && !whole)) return;
+    if (p->quiet || (!p->terminal && (!whole || done <= p->before))) return;
     if (done < total && tt_now() - p->painted < pause) return;
     p->painted = tt_now();
 
     va_start(ap, fmt);
     vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
-    if (done > 0)
-        progress_duration(eta, sizeof eta, seconds * (total - done) / done);
+    if (done > p->before)
+        progress_duration(eta, sizeof eta,
+                          seconds * (total - done) / (done - p->before));
     else
         snprintf(eta, sizeof eta, "?");
-    fprintf(stderr, "%s%s%s%s  %3.0f%%  eta %s  %.2f GB%s",
+    fprintf(stderr, "%s%s%s%s  %3.0f%%  eta %s  %s%s",
             p->terminal ? "\r" : "", p->colour ? "\033[1m" : "", what,
             p->colour ? "\033[0m" : "", total > 0 ? 100 * done / total : 0,
-            eta, (double)progress_peak_memory() * 1e-9,
+            eta, progress_bytes(memory, sizeof memory, progress_peak_memory()),
             p->terminal ? "\033[K" : "\n");
     p->drawn = p->terminal;
     fflush(stderr);

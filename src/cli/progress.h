@@ -18,9 +18,12 @@ typedef struct progress {
     bool quiet, verbose, terminal, colour;
     bool drawn;          /* an unfinished line is on the terminal             */
     double start, painted;
+    double before;       /* units that were done when the clock began         */
     FILE *log;           /* NULL: none                                        */
     const char *log_path;
     tt_ctx *ctx;
+    void (*outer_warn)(void *user, const char *sentence); /* ctx's before     */
+    void *outer_user;
 } progress;
 
 /* Opens the log: a fresh file, or continued when `append`. Its first line is
@@ -35,9 +38,10 @@ void progress_close(progress *p);
 void progress_say(progress *p, const char *fmt, ...) TT_PRINTF(2, 3);
 void progress_note(progress *p, const char *fmt, ...) TT_PRINTF(2, 3);
 
-/* Redraw "<what>  37%  eta 1m20s  1.2 GB" for `done` of `total` units that
- * took `seconds` so far: on a terminal at most ten times a second, elsewhere
- * as a line per whole unit, at most every two seconds; the last one always. */
+/* Redraw "<what>  37%  eta 1m20s  1.2 GB" for `done` of `total` units, of which
+ * those behind p->before took `seconds` so far: on a terminal at most ten times a second, elsewhere
+ * as a line per whole unit from the first, at most every two seconds; the last
+ * one always. */
 void progress_update(progress *p, double done, double total, double seconds,
                      const char *fmt, ...) TT_PRINTF(5, 6);
 
@@ -49,6 +53,8 @@ void progress_logged(progress *p, json_out *j);
 /* Seconds, share and calls per operator, largest first, on stderr. */
 void profile_print(const tt_ctx *ctx);
 
+/* "31 MB", "1.89 GB": what is too small for two digits of GB is in MB. */
+const char *progress_bytes(char *buf, size_t n, int64_t bytes);
 /* "1m20s", "3h05m", "12.3s" */
 const char *progress_duration(char *buf, size_t n, double seconds);
 /* Largest resident size so far, bytes; 0 when unknown. */

@@ -125,6 +125,18 @@ tt_status tt_tokenizer_encode(tt_ctx *ctx, tt_arena *a, int64_t **ids,
     return encode(ctx, a, ids, nids, tok, text, n);
 }
 
+/* A prompt that loses its end would be obeyed in part without a word. */
+static void warn_of_cut(tt_ctx *ctx, const char *text, size_t n, int64_t count,
+                        int64_t length)
+{
+    size_t shown = n < 40 ? n : 40;
+    while (shown > 0 && shown < n && ((uint8_t)text[shown] & 0xC0) == 0x80)
+        shown--;
+    tt_warn(ctx, "the prompt \"%.*s%s\" has %lld tokens and %lld are read: its "
+            "end is cut off", (int)shown, text, shown < n ? "..." : "",
+            (long long)count, (long long)length);
+}
+
 tt_status tt_tokenizer_encode_prompt(tt_ctx *ctx, int64_t *ids, int64_t *mask,
                                      int64_t *seq_len,
                                      const tt_tokenizer *tok, const char *text,
@@ -148,7 +160,10 @@ tt_status tt_tokenizer_encode_prompt(tt_ctx *ctx, int64_t *ids, int64_t *mask,
         ncleaned = n;
     }
     TT_TRY(encode(ctx, &ctx->scratch, &all, &count, tok, cleaned, ncleaned));
-    if (count > length - 1) count = length - 1;
+    if (count > length - 1) {
+        warn_of_cut(ctx, text, n, count + 1, length);
+        count = length - 1;
+    }
     for (int64_t i = 0; i < length; i++) {
         ids[i] = i < count ? all[i] : i == count ? tok->eos
                                                  : tt_tokenizer_pad(tok);

@@ -125,6 +125,17 @@ static void release_block(const tt_umt5 *enc, const umt5_block *p)
         tt_weights_release(enc->weights, all[i]);
 }
 
+void tt_umt5_on_progress(tt_umt5 *enc, tt_umt5_progress_fn fn, void *user)
+{
+    enc->progress = fn;
+    enc->progress_user = user;
+}
+
+static void tell(const tt_umt5 *enc, int64_t done)
+{
+    if (enc->progress) enc->progress(enc->progress_user, done, enc->cfg.layers);
+}
+
 static void forward(tt_ctx *ctx, const run *r)
 {
     const tt_umt5 *enc = r->enc;
@@ -132,6 +143,7 @@ static void forward(tt_ctx *ctx, const run *r)
     const bool large = tt_weights_large(enc->weights);
     for (int64_t i = 0; i < enc->cfg.layers; i++) {
         if (tt_check_interrupt(ctx)) return;
+        tell(enc, i);
         attention_branch(ctx, r, &enc->block[i]);
         tap(ctx, r, r->branch, i, ".attn");
         tt_add(ctx, r->x, r->branch, n * C);
@@ -141,6 +153,7 @@ static void forward(tt_ctx *ctx, const run *r)
         tap(ctx, r, r->x, i, "");
         if (large) release_block(enc, &enc->block[i]);
     }
+    tell(enc, enc->cfg.layers);
     tt_rms_norm(ctx, r->x, r->x, n, C, enc->norm, EPS);
     TT_TAP(ctx, "context", r->x, r->B, r->L, C);
 }

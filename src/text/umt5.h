@@ -23,6 +23,8 @@ struct tt_umt5 {
     tt_tensor embedding;     /* [vocab, C]                                   */
     umt5_block *block;       /* [layers]                                     */
     tt_real *norm;           /* [C]                                          */
+    tt_umt5_progress_fn progress; /* NULL: nobody asks                       */
+    void *progress_user;
 };
 
 #endif

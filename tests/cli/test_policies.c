@@ -223,7 +223,7 @@ static void test_usage(void)
     refuses(2, "infinity", "generate -p x -o y --cache infinty");
     refuses(2, "causvid-rolling", "generate -p x -o y --cache nonsense");
     refuses(2, "grab-only", "generate -p x -o y --preset nonsense");
-    refuses(2, "--cache tether", "generate -p x -o y --cache fifo --preset "
+    refuses(2, "setting of tether", "generate -p x -o y --cache fifo --preset "
             "paper");
     refuses(2, "sum or max", "generate -p x -o y --fusion mean");
     refuses(2, "ema or eviction", "generate -p x -o y --memrope-method x");

@@ -93,6 +93,7 @@ def main():
                    "in_dim": c["channels"], "model_type": "t2v",
                    "num_heads": c["heads"], "num_layers": c["layers"],
                    "out_dim": c["channels"], "patch_size": [1, 2, 2],
+                   "tether": {"height": data.SIZE, "width": data.SIZE},
                    "text_dim": c["text_dim"],
                    "text_len": train_dit.TEXT_LEN}, f, indent=2)
         f.write("\n")

@@ -1,0 +1,222 @@
+/* test_messages.c: what the program says: while it works, when it is stopped,
+ * and about options without effect.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A terminal is a pseudo terminal here: what a person sees on it is compared,
+ * not only what a log file gets. */
+#include <fcntl.h>
+#include <signal.h>
+
+#include "tests/cli/program.h"
+
+static char demo[1100];        /* the model that ships                        */
+static char shown[1 << 16];    /* what the latest run put on its terminal     */
+
+#define RED "-p 'a red circle moves left and bounces, on a blue background' "
+
+/* ---- a terminal ---------------------------------------------------------- */
+
+/* Run `tether <args>` in the test's folder with its stderr on a terminal; send
+ * SIGINT when `word` has appeared, twice for `stops` = 2. Its exit status. */
+TT_PRINTF(3, 4)
+static int run_on_terminal(const char *word, int stops, const char *fmt, ...)
+{
+    char args[3000], command[6000];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(args, sizeof args, fmt, ap);
+    va_end(ap);
+    const int master = posix_openpt(O_RDWR | O_NOCTTY);
+    if (!expect(master >= 0 && !grantpt(master) && !unlockpt(master),
+                "a pseudo terminal")) return -1;
+    snprintf(command, sizeof command, "cd %s && exec %s %s 2> %s", folder,
+             tether, args, ptsname(master));
+    const int keep_open = open(ptsname(master), O_RDWR | O_NOCTTY);
+    fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        setenv("TERM", "xterm", 1);
+        unsetenv("NO_COLOR");
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    fcntl(master, F_SETFL, O_NONBLOCK);
+    size_t n = 0;
+    int status = 0, sent = 0;
+    for (bool over = false; n < sizeof shown - 1;) {
+        const ssize_t got = read(master, shown + n, sizeof shown - 1 - n);
+        if (got > 0) n += (size_t)got;
+        shown[n] = 0;
+        if (got > 0) continue;
+        if (over) break;
+        if (sent < stops && strstr(shown, sent ? "stopping" : word)) {
+            kill(pid, SIGINT);
+            sent++;
+        }
+        over = waitpid(pid, &status, WNOHANG) == pid;
+        if (!over) usleep(2000);
+    }
+    close(keep_open);
+    close(master);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Progress is there from the text encoder on, and before the first step. */
+static void test_progress(void)
+{
+    expect(run_on_terminal(NULL, 0, "generate -m %s " RED "--latents 3 "
+                           "--no-decode --latents-out z", demo) == 0,
+           "a run on a terminal: %s", shown);
+    const char *encoder = strstr(shown, "opening the text encoder");
+    const char *chunk = strstr(shown, "chunk 1/1");
+    expect(encoder && chunk && encoder < chunk, "the text encoder shows: %s",
+           shown);
+    expect(chunk && !strncmp(chunk + 9, "\033[0m    0%  eta ?", 16),
+           "chunk 1 shows before its first step: %.40s", chunk);
+    expect(strstr(shown, " MB") && !strstr(shown, "0.00 GB"), "MB: %s", shown);
+    expect(run_on_terminal(NULL, 0, "inspect nowhere") == 1
+           && strstr(shown, "\033[31merror:\033[0m"), "a red error: %s", shown);
+    setenv("NO_COLOR", "1", 1);
+    expect(run("inspect nowhere") == 1 && !strchr(said, '\033'), "no colour");
+    unsetenv("NO_COLOR");
+}
+
+/* Ctrl-C is answered at once, and the second one too. */
+static void test_stop(void)
+{
+    static const char args[] = "generate -m %s " RED "-W 320 -H 320 "
+                               "--latents 60 --no-decode --latents-out s";
+    int status = run_on_terminal("chunk 2/20", 1, args, demo);
+    expect(status == 130 && strstr(shown, "stopping after this step; press "
+                                   "Ctrl-C again to stop at once")
+           && strstr(shown, "--resume goes on"), "one Ctrl-C: %d, %s", status,
+           shown);
+    /* the step may be over before the second signal comes */
+    for (int tries = 0; tries < 5; tries++) {
+        status = run_on_terminal("chunk 2/20", 2, args, demo);
+        if (strstr(shown, "stopped at once")) break;
+    }
+    expect(status == 130 && strstr(shown, "stopped at once; the chunks done "
+                                   "are in s.unfinished"),
+           "two of them: %d, %s", status, shown);
+}
+
+/* After --resume the percentage is of the whole. */
+static void test_percent(void)
+{
+    static const char args[] = "generate -m %s " RED "-W 192 -H 192 "
+                               "--latents 30 --no-decode --latents-out p";
+    expect(run_on_terminal("chunk 5/10", 1, args, demo) == 130, "stopped: %s",
+           shown);
+    char resume[200];
+    snprintf(resume, sizeof resume, "%s --resume", args);
+    expect(run_on_terminal(NULL, 0, resume, demo) == 0
+           && strstr(shown, "resuming after"), "resumed: %s", shown);
+    const char *at_first = strstr(shown, "resuming after");
+    at_first = at_first ? strstr(at_first, "/10") : NULL;
+    at_first = at_first ? strstr(at_first, "%") : NULL;
+    expect(at_first && atoi(at_first - 3) >= 30, "percent after --resume: %s",
+           at_first ? at_first - 20 : "none");
+}
+
+/* ---- prompts ------------------------------------------------------------- */
+
+static void test_prompts(void)
+{
+    char many[2000] = "";
+    for (int i = 0; i < 100; i++) strcat(many, "a red circle ");
+    expect(run("generate -q -m %s -p '%s' --latents 3 --no-decode "
+               "--latents-out z", demo, many) == 0
+           && strstr(said, "tokens and 32 are read"), "generate: %s", said);
+    expect(run("embed -q -m %s -p '%s' -o e", demo, many) == 0
+           && strstr(said, "tokens and 32 are read"), "embed: %s", said);
+    expect(run("demo -q -m %s -p '%s' --latents 3 -o d", demo, many) == 0
+           && strstr(said, "tokens and 32 are read"), "demo: %s", said);
+    expect(run("generate -q -m %s " RED "--latents 3 --no-decode "
+               "--latents-out z", demo) == 0 && !*said, "a short one: %s",
+           said);
+
+    put_file(at("two.txt"), "a red circle\na blue square\n", 0644);
+    expect(run("generate -m %s --prompt-file two.txt --latents 3 --no-decode "
+               "--latents-out z", demo) == 0
+           && strstr(said, "video 1 of 2: a red circle")
+           && strstr(said, "video 2 of 2: a blue square"), "two: %s", said);
+    refuses(1, "No such file", "generate -m %s --prompt-file none.txt -o x.y4m",
+            demo);
+}
+
+/* The built-in model says which words it does not know. */
+static void test_words(void)
+{
+    char here[4096];
+    if (!getcwd(here, sizeof here) || access("ref_data/demo", F_OK)) return;
+    start_in = here;
+    expect(run("demo -q --latents 3 -o %s -p 'a pink elephant moves up'",
+               at("d")) == 0 && strstr(said, "pink, elephant: not among"),
+           "words: %s", said);
+    expect(run("demo -q --latents 3 -o %s -s 1 -p 'a GREEN square'", at("d"))
+           == 0 && strstr(said, "GREEN:"), "capitals: %s", said);
+    expect(run("demo -q --latents 3 -o %s", at("d")) == 0 && !*said,
+           "known words: %s", said);
+    start_in = folder;
+}
+
+/* Without -W and -H the model's own size. */
+static void test_size(void)
+{
+    expect(run("generate -m %s " RED "--latents 3 --no-decode --latents-out z",
+               demo) == 0 && strstr(said, "frames of 64x64"), "64x64: %s",
+           said);
+    expect(run("generate -m %s " RED "--latents 3 -W 32 --no-decode "
+               "--latents-out z", demo) == 0
+           && strstr(said, "frames of 32x64"), "32x64: %s", said);
+}
+
+/* ---- options without effect ---------------------------------------------- */
+
+static void test_no_effect(void)
+{
+#define NONE(word, args) refuses(2, word, "generate -p x -o y.y4m " args)
+    NONE("--tau has no effect with --cache fifo; it is a setting of tether",
+         "--cache fifo --tau 0.5");
+    NONE("--sink has no effect with --cache full", "--cache full --sink 2");
+    NONE("tether and deep-forcing", "--cache memrope --recent 5");
+    NONE("a setting of infinity", "--cut-at 3");
+    NONE("a setting of memrope", "--cache fifo --adaptive");
+    NONE("a setting of deep-forcing", "--unify");
+    NONE("a setting of causvid", "--overlap 2");
+    NONE("with one rollout", "--cache causvid --restart latent");
+    NONE("--seed has no effect with --noise", "--noise n -s 5");
+    NONE("--cut-rule has no effect", "--cut-rule readme");
+#undef NONE
+#define SCENE(word, cache, list)                                               \
+    refuses(2, word, "generate -m %s -o y.y4m --latents 60 --cache " cache     \
+            " --scene '" list "'", demo)
+    SCENE("no effect with --cache tether", "tether", "A[3s#]|B");
+    SCENE("[3s is no duration", "infinity", "A[3s|B");
+    SCENE("[-3s] is no duration", "infinity", "A[-3s]|B");
+    SCENE("[3 sec] is no duration", "infinity", "A[3 sec]|B");
+#undef SCENE
+    expect(run("generate -q -m %s --latents 12 --no-decode --latents-out z "
+               "--cache infinity --scene 'a [4k] cat [3 cats][0.8s#]|a dog'",
+               demo) == 0, "brackets that are text: %s", said);
+    refuses(2, "agrees with no name", "generate -m %s " RED "--latents 3 "
+            "--no-decode --latents-out z --dump d --dump-filter 'x.*'", demo);
+    expect(!exists(at("d.part")) && access(at("d"), R_OK), "no empty dump");
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    if (program_begin("cli/messages", argv) && *reference(demo, "demo")) {
+        test_no_effect();
+        test_prompts();
+        test_words();
+        test_size();
+        test_progress();
+        test_stop();
+        test_percent();
+    }
+    return program_end();
+}

@@ -185,6 +185,7 @@ static tt_status cut(tt_ctx *ctx, const char *to, const char *from,
 tt_status tt_analyze_clips(tt_ctx *ctx, const char *folder, const char *video,
                            double length)
 {
+    TT_TRY(ctx->status);
     tt_video_format f = {.fps = 16};
     int64_t n, count;
     TT_TRY(files_make_folder(ctx, folder));

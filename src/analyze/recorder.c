@@ -145,6 +145,7 @@ void tt_recorder_abort(tt_recorder *r)
 
 void tt_recorder_shift(tt_recorder *r, int64_t first)
 {
+    if (!r) return;
     r->shift = first;
 }
 
@@ -342,6 +343,7 @@ static rec_chunk *new_chunk(tt_recorder *r, int64_t start, int64_t frames)
 tt_status tt_recorder_chunk(tt_recorder *r, int64_t start, int64_t frames,
                             const tt_real *latents)
 {
+    if (!r) return TT_EINVAL;
     tt_ctx *ctx = r->ctx;
     if (ctx->status) return ctx->status;
     rec_chunk *x = new_chunk(r, start, frames);
@@ -374,6 +376,7 @@ tt_status tt_recorder_chunk(tt_recorder *r, int64_t start, int64_t frames,
 
 tt_status tt_recorder_finish(tt_recorder *r)
 {
+    if (!r) return TT_EINVAL;
     tt_ctx *ctx = r->ctx;
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
     if (!ctx->status && r->opt.trace) recorder_write_trace(r, r->opt.trace);

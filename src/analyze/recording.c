@@ -362,11 +362,26 @@ void tt_recording_close(tt_recording *r)
     tt_arena_free(&mem);
 }
 
-const char *tt_recording_label(const tt_recording *r) { return r->label; }
-const char *tt_recording_prompt(const tt_recording *r) { return r->prompt; }
-const char *tt_recording_video(const tt_recording *r) { return r->video; }
-const char *tt_recording_sheet(const tt_recording *r) { return r->sheet; }
-int64_t tt_recording_sample(const tt_recording *r) { return r->sample; }
+const char *tt_recording_label(const tt_recording *r)
+{
+    return r ? r->label : "";
+}
+const char *tt_recording_prompt(const tt_recording *r)
+{
+    return r ? r->prompt : NULL;
+}
+const char *tt_recording_video(const tt_recording *r)
+{
+    return r ? r->video : NULL;
+}
+const char *tt_recording_sheet(const tt_recording *r)
+{
+    return r ? r->sheet : NULL;
+}
+int64_t tt_recording_sample(const tt_recording *r)
+{
+    return r ? r->sample : 0;
+}
 
 void tt_recording_set_label(tt_ctx *ctx, tt_recording *r, const char *label)
 {

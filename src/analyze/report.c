@@ -175,5 +175,6 @@ tt_status tt_report_write(tt_ctx *ctx, const char *path, const char *title,
 
 tt_status tt_analyze_folder(tt_ctx *ctx, const char *path)
 {
+    TT_TRY(ctx->status);
     return files_make_folder(ctx, path);
 }

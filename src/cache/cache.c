@@ -177,6 +177,7 @@ void tt_cache_close(tt_cache *c)
 
 void tt_cache_reset(tt_ctx *ctx, tt_cache *c)
 {
+    if (ctx->status) return;
     const size_t n = (size_t)(c->geo.H * c->geo.D) * sizeof(tt_real);
     for (int64_t i = 0; i < c->geo.layers; i++) {
         tt_layer *y = &c->layer[i];
@@ -189,15 +190,29 @@ void tt_cache_reset(tt_ctx *ctx, tt_cache *c)
     }
 }
 
-const tt_policy_class *tt_cache_class(const tt_cache *c) { return c->cls; }
-const tt_policy_options *tt_cache_options(const tt_cache *c) { return &c->opt; }
-const tt_geometry *tt_cache_geometry(const tt_cache *c) { return &c->geo; }
-const tt_rope_table *tt_cache_rope(const tt_cache *c) { return &c->rope; }
+const tt_policy_class *tt_cache_class(const tt_cache *c)
+{
+    return c ? c->cls : NULL;
+}
+
+const tt_policy_options *tt_cache_options(const tt_cache *c)
+{
+    return c ? &c->opt : NULL;
+}
+
+const tt_geometry *tt_cache_geometry(const tt_cache *c)
+{
+    return c ? &c->geo : NULL;
+}
+
+const tt_rope_table *tt_cache_rope(const tt_cache *c)
+{
+    return c ? &c->rope : NULL;
+}
 
 tt_layer *tt_cache_layer(tt_cache *c, int64_t layer)
 {
-    TT_ASSERT(layer >= 0 && layer < c->geo.layers);
-    return &c->layer[layer];
+    return c && layer >= 0 && layer < c->geo.layers ? &c->layer[layer] : NULL;
 }
 
 /* ---- the policy's calls -------------------------------------------------- */
@@ -231,13 +246,27 @@ void tt_cache_begin_chunk(tt_ctx *ctx, tt_cache *c, const tt_pass *p)
     stop_policy(ctx, w);
 }
 
+/* May this layer be told of this pass? */
+static tt_status check_pass(tt_ctx *ctx, const tt_cache *c, const tt_layer *y,
+                            const tt_pass *p)
+{
+    if (!y)
+        return tt_fail(ctx, TT_EINVAL, "the cache has only %lld layers",
+                       (long long)c->geo.layers);
+    if (p->frames >= 1 && p->frames <= c->geo.chunk && p->start >= 0
+        && p->start <= c->geo.frames - p->frames) return TT_OK;
+    return tt_fail(ctx, TT_EINVAL, "frames %lld to %lld are no chunk: the "
+                   "cache takes chunks of %lld in videos of %lld frames",
+                   (long long)p->start, (long long)(p->start + p->frames - 1),
+                   (long long)c->geo.chunk, (long long)c->geo.frames);
+}
+
 void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                     const tt_real *q, const tt_real *k, const tt_real *v)
 {
     if (ctx->status) return;
     tt_layer *y = tt_cache_layer(c, layer);
-    TT_ASSERT(p->frames >= 1 && p->frames <= c->geo.chunk && p->start >= 0);
-    TT_ASSERT(p->start + p->frames <= c->geo.frames);
+    if (check_pass(ctx, c, y, p)) return;
     const stopwatch w = start_policy(ctx);
     c->cls->write(ctx, y, p, q, k, v);
     stop_policy(ctx, w);
@@ -247,8 +276,10 @@ void tt_cache_after_read(tt_ctx *ctx, tt_cache *c, int64_t layer,
                          const tt_pass *p)
 {
     if (ctx->status || !c->cls->after_read) return;
+    tt_layer *y = tt_cache_layer(c, layer);
+    if (check_pass(ctx, c, y, p)) return;
     const stopwatch w = start_policy(ctx);
-    c->cls->after_read(ctx, tt_cache_layer(c, layer), p);
+    c->cls->after_read(ctx, y, p);
     stop_policy(ctx, w);
 }
 
@@ -256,22 +287,24 @@ void tt_cache_after_read(tt_ctx *ctx, tt_cache *c, int64_t layer,
 
 void tt_cache_on_grab(tt_cache *c, tt_grab_fn fn, void *user)
 {
+    if (!c) return;
     c->grab_fn = fn;
     c->grab_user = user;
 }
 
 void tt_cache_record(tt_cache *c, const tt_grab_record *r)
 {
-    if (c->grab_fn) c->grab_fn(c->grab_user, r);
+    if (c && c->grab_fn) c->grab_fn(c->grab_user, r);
 }
 
 void tt_cache_on_compress(tt_cache *c, tt_compress_fn fn, void *user)
 {
+    if (!c) return;
     c->compress_fn = fn;
     c->compress_user = user;
 }
 
 void tt_cache_record_compress(tt_cache *c, const tt_compress_record *r)
 {
-    if (c->compress_fn) c->compress_fn(c->compress_user, r);
+    if (c && c->compress_fn) c->compress_fn(c->compress_user, r);
 }

@@ -445,6 +445,6 @@ const tt_policy_class cache_deep_forcing = {
 
 const int64_t *tt_cache_reuse(tt_cache *c, int64_t layer)
 {
-    if (tt_cache_class(c) != &cache_deep_forcing) return NULL;
-    return reuse_of(tt_cache_layer(c, layer));
+    tt_layer *y = tt_cache_layer(c, layer);
+    return y && tt_cache_class(c) == &cache_deep_forcing ? reuse_of(y) : NULL;
 }

@@ -129,8 +129,8 @@ bool tether_valid(const tt_layer *y)
 bool tt_cache_tether_info(tt_cache *c, int64_t layer,
                           tt_tether_info *out)
 {
-    if (tt_cache_class(c) != &cache_tether) return false;
     const tt_layer *y = tt_cache_layer(c, layer);
+    if (!y || tt_cache_class(c) != &cache_tether) return false;
     const tether_state *s = tether_of(y);
     *out = (tt_tether_info){
         .filled = s->filled != 0,

@@ -46,6 +46,7 @@ void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
                   const tt_real *v, int64_t rows, tt_cache *cache,
                   const tt_pass *pass)
 {
+    if (ctx->status) return;
     const dit_block *b = &m->block[i];
     const int64_t dim = m->cfg.dim;
     const double eps = m->cfg.eps;

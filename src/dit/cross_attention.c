@@ -14,6 +14,7 @@
 void tt_dit_cross_kv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *k,
                      tt_real *v, const tt_real *context, int64_t rows)
 {
+    if (ctx->status) return;
     const dit_attention *c = &m->block[i].cross;
     const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H;
     const size_t scope = tt_scope(ctx, "block.%lld", (long long)i);
@@ -29,6 +30,7 @@ void tt_dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                             const tt_real *x, int64_t T, const tt_real *k,
                             const tt_real *v, int64_t rows)
 {
+    if (ctx->status) return;
     const dit_attention *c = &m->block[i].cross;
     const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);

@@ -68,7 +68,7 @@ static void release_block(const tt_dit *m, const dit_block *b)
 
 const tt_weights *tt_dit_weights(const tt_dit *m)
 {
-    return m->w;
+    return m ? m->w : NULL;
 }
 
 /* ---- what depends on the prompt alone ------------------------------------ */

@@ -32,6 +32,7 @@ static void gather_patches(tt_real *rows, const tt_real *x, int64_t F,
 void tt_dit_patch(tt_ctx *ctx, const tt_dit *m, tt_real *tokens,
                   const tt_real *x, int64_t F, int64_t h, int64_t w)
 {
+    if (ctx->status) return;
     const int64_t C = m->cfg.in_dim, T = F * (h / 2) * (w / 2);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *rows = tt_scratch(ctx, T * C * 4);          /* [T, C*4]          */
@@ -54,6 +55,7 @@ static void sinusoid(double *s, double t, int64_t half)
 void tt_dit_time(tt_ctx *ctx, const tt_dit *m, double *wave, tt_real *e,
                  tt_real *e0, const double *t, int64_t nt)
 {
+    if (ctx->status) return;
     const int64_t dim = m->cfg.dim, freq = m->cfg.freq_dim;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *in = tt_scratch(ctx, nt * freq);            /* [nt, freq_dim]    */
@@ -89,6 +91,7 @@ void tt_dit_time(tt_ctx *ctx, const tt_dit *m, double *wave, tt_real *e,
 void tt_dit_text(tt_ctx *ctx, const tt_dit *m, tt_real *context,
                  const tt_real *text, int64_t rows)
 {
+    if (ctx->status) return;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *hidden = tt_scratch(ctx, rows * m->cfg.dim);   /* [rows, dim]    */
     dit_apply(ctx, hidden, text, rows, &m->text0);

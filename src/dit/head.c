@@ -12,6 +12,7 @@ enum { SHIFT, SCALE, MOD_ROWS };
 void tt_dit_head(tt_ctx *ctx, const tt_dit *m, tt_real *y, const tt_real *x,
                  int64_t T, const tt_real *e, int64_t ne)
 {
+    if (ctx->status) return;
     const int64_t dim = m->cfg.dim;
     TT_ASSERT(T % ne == 0);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);

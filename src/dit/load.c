@@ -294,7 +294,7 @@ tt_status tt_dit_load(tt_ctx *ctx, tt_dit **out, tt_weights *w,
     tt_dit_config c;
     tt_arena arena = {0};
     tt_dit *m = NULL;
-    if (make_config(ctx, &c, w, config_path, heads) == TT_OK)
+    if (!ctx->status && make_config(ctx, &c, w, config_path, heads) == TT_OK)
         m = tt_alloc0(ctx, &arena, 1, sizeof *m, "transformer");
     if (m) {
         m->cfg = c;
@@ -321,5 +321,6 @@ void tt_dit_close(tt_dit *m)
 
 const tt_dit_config *tt_dit_get_config(const tt_dit *m)
 {
-    return &m->cfg;
+    static const tt_dit_config none;
+    return m ? &m->cfg : &none;
 }

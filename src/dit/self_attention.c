@@ -16,6 +16,7 @@
 void tt_dit_qkv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *q, tt_real *k,
                 tt_real *v, const tt_real *x, int64_t T)
 {
+    if (ctx->status) return;
     const dit_attention *s = &m->block[i].self;
     const int64_t dim = m->cfg.dim;
     dit_apply(ctx, q, x, T, &s->q);
@@ -29,6 +30,7 @@ void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                            const tt_real *x, tt_cache *cache,
                            const tt_pass *pass)
 {
+    if (ctx->status) return;
     const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H;
     const int64_t T = pass->frames * tt_cache_geometry(cache)->L;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);

@@ -213,22 +213,24 @@ void file_release(const tt_file *f, const tt_tensor *t)
 
 const char *tt_file_format(const tt_file *f)
 {
+    if (!f) return "";
     return f->format;
 }
 
 int64_t tt_file_count(const tt_file *f)
 {
-    return f->count;
+    return f ? f->count : 0;
 }
 
 const tt_entry *tt_file_entry(const tt_file *f, int64_t i)
 {
-    TT_ASSERT(i >= 0 && i < f->count);
+    if (!f || i < 0 || i >= f->count) return NULL;
     return &f->entry[i];
 }
 
 const tt_entry *tt_file_find(const tt_file *f, const char *name)
 {
+    if (!f) return NULL;
     int64_t lo = 0, hi = f->count;
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
@@ -243,6 +245,7 @@ const tt_entry *tt_file_find(const tt_file *f, const char *name)
 
 int64_t tt_file_bytes(const tt_file *f)
 {
+    if (!f) return 0;
     int64_t n = f->map.size;
     for (int64_t i = 0; i < f->nshards; i++) n += tt_file_bytes(f->shard[i]);
     return n;

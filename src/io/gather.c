@@ -46,6 +46,7 @@ void tt_gather(void *dst, const tt_tensor *t)
 
 tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t)
 {
+    if (ctx->status) return NULL;
     int64_t n = tt_tensor_count(t);
     tt_real *dst = tt_alloc(ctx, a, n, sizeof *dst, "a tensor");
     if (!dst) return NULL;
@@ -90,6 +91,7 @@ static void widen_large(double *dst, const char *src, tt_dtype t, int64_t n)
 
 double *tt_read_double(tt_ctx *ctx, tt_arena *a, const tt_tensor *t)
 {
+    if (ctx->status) return NULL;
     int64_t n = tt_tensor_count(t);
     double *dst = tt_alloc(ctx, a, n, sizeof *dst, "a tensor");
     if (!dst) return NULL;

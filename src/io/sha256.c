@@ -113,6 +113,8 @@ tt_status tt_tensor_digest(tt_ctx *ctx, char hex[65], const tt_tensor *t)
 
 void tt_file_digest(char hex[65], const tt_file *f)
 {
+    if (!f) hex[0] = 0;
+    if (!f) return;
     tt_sha256 s;
     tt_sha256_init(&s);
     tt_sha256_add(&s, f->map.data, (size_t)f->map.size);

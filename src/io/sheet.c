@@ -107,6 +107,7 @@ static void paint_cell(tt_sheet *s, int64_t cell, const uint8_t *rgb)
 
 tt_status tt_sheet_frame(tt_sheet *s, const uint8_t *rgb)
 {
+    if (!s) return TT_EINVAL;
     if (s->ctx->status) return s->ctx->status;
     while (s->filled < s->cells && frame_of_cell(s, s->filled) == s->seen)
         paint_cell(s, s->filled++, rgb);
@@ -116,6 +117,7 @@ tt_status tt_sheet_frame(tt_sheet *s, const uint8_t *rgb)
 
 tt_status tt_sheet_finish(tt_sheet *s)
 {
+    if (!s) return TT_EINVAL;
     tt_ctx *ctx = s->ctx;
     tt_png_write(ctx, s->path, s->rgb, s->sheet_w, s->sheet_h);
     tt_sheet_abort(s);

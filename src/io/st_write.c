@@ -164,8 +164,21 @@ tt_status tt_st_create(tt_ctx *ctx, tt_st_writer **out, const char *path)
 
 /* ---- add ----------------------------------------------------------------- */
 
+/* Are all values of the tensor added last there? */
+static bool complete(const tt_st_writer *w)
+{
+    return !w->last || w->last->end == w->nbytes;
+}
+
+/* A call that this file cannot take, with the rule it breaks. */
+static tt_status refuse(tt_st_writer *w, const char *name, const char *rule)
+{
+    return tt_fail(w->ctx, TT_EINVAL, "%s: tensor %s: %s", w->path, name, rule);
+}
+
 tt_status tt_st_meta(tt_st_writer *w, const char *key, const char *value)
 {
+    if (!w) return TT_EINVAL;
     pair *p = tt_alloc(w->ctx, &w->arena, 1, sizeof *p, "metadata");
     if (!p) return w->ctx->status;
     *p = (pair){tt_strdup(w->ctx, &w->arena, key),
@@ -178,8 +191,12 @@ tt_status tt_st_meta(tt_st_writer *w, const char *key, const char *value)
 
 tt_status tt_st_reserve(tt_st_writer *w, int64_t nbytes)
 {
+    if (!w) return TT_EINVAL;
     if (w->ctx->status) return w->ctx->status;
-    TT_ASSERT(!w->first && nbytes >= 0);
+    if (w->first || nbytes < 0)
+        return tt_fail(w->ctx, TT_EINVAL, "%s: room for a header is reserved "
+                       "before the first tensor, and is not negative",
+                       w->path);
     w->room = (nbytes + 8 + 7) / 8 * 8;
     return lseek(w->fd, (off_t)w->room, SEEK_SET) < 0 ? cannot(w, "write")
                                                       : TT_OK;
@@ -188,16 +205,20 @@ tt_status tt_st_reserve(tt_st_writer *w, int64_t nbytes)
 tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
                     int rank, const int64_t *dim, const void *data)
 {
+    if (!w) return TT_EINVAL;
     int64_t n, end;
     item *t = tt_alloc0(w->ctx, &w->arena, 1, sizeof *t, "a tensor entry");
     if (!t) return w->ctx->status;
-    TT_ASSERT(rank >= 0 && rank <= TT_MAX_RANK && dtype != TT_NONE);
-    TT_ASSERT(!w->last || w->last->end == w->nbytes); /* all of it written */
+    if (rank < 0 || rank > TT_MAX_RANK || dtype == TT_NONE)
+        return refuse(w, name, "it needs a type and a rank of 0 to 8");
+    if (!complete(w))
+        return refuse(w, w->last->name, "not all its values were written");
     if (!tt_checked_size(&n, dim, rank, tt_dtype_size(dtype)) ||
         !tt_checked_add(&end, w->nbytes, n))
         return tt_fail(w->ctx, TT_ESHAPE, "%s: tensor %s has an impossible "
                        "size", w->path, name);
-    TT_ASSERT(data || n == 0);
+    if (!data && n)
+        return refuse(w, name, "without data, axis 0 or 1 must be 0");
     t->name = tt_strdup(w->ctx, &w->arena, name);
     t->dtype = dtype;
     t->rank = rank;
@@ -214,8 +235,11 @@ tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
 tt_status tt_st_open_tensor(tt_st_writer *w, const char *name, tt_dtype dtype,
                             int rank, const int64_t *dim)
 {
+    if (!w) return TT_EINVAL;
     int64_t none[TT_MAX_RANK + 1] = {0}, n;
-    TT_ASSERT(tt_dtype_block(dtype) == 1);
+    TT_TRY(w->ctx->status);
+    if (tt_dtype_block(dtype) != 1 || rank < 0 || rank > TT_MAX_RANK)
+        return refuse(w, name, "it needs a plain type and a rank of 0 to 8");
     TT_TRY(tt_st_add(w, name, dtype, 1, none, NULL));
     if (!tt_checked_size(&n, dim, rank, tt_dtype_size(dtype)) ||
         !tt_checked_add(&w->last->end, w->last->begin, n))
@@ -228,8 +252,11 @@ tt_status tt_st_open_tensor(tt_st_writer *w, const char *name, tt_dtype dtype,
 
 tt_status tt_st_write(tt_st_writer *w, const void *data, size_t nbytes)
 {
+    if (!w) return TT_EINVAL;
     if (w->ctx->status) return w->ctx->status;
-    TT_ASSERT(w->last && nbytes <= (uint64_t)(w->last->end - w->nbytes));
+    if (!w->last || nbytes > (uint64_t)(w->last->end - w->nbytes))
+        return refuse(w, w->last ? w->last->name : "(none)",
+                      "more bytes are given than it has left");
     w->nbytes += (int64_t)nbytes;
     return put(w, data, nbytes);
 }
@@ -237,11 +264,14 @@ tt_status tt_st_write(tt_st_writer *w, const void *data, size_t nbytes)
 tt_status tt_st_append(tt_st_writer *w, int axis, int64_t rows,
                        const void *data)
 {
+    if (!w) return TT_EINVAL;
     item *t = w->last;
     int64_t n, dim[TT_MAX_RANK];
     if (w->ctx->status) return w->ctx->status;
-    TT_ASSERT(t && axis < t->rank && (axis == 0 || (axis == 1 &&
-                                                    t->dim[0] == 1)));
+    if (!t || axis < 0 || axis > 1 || axis >= t->rank || rows < 0
+        || (axis == 1 && t->dim[0] != 1) || !complete(w))
+        return refuse(w, t ? t->name : "(none)", "only axis 0, or axis 1 "
+                      "behind an axis of 1, of the last tensor can grow");
     memcpy(dim, t->dim, sizeof dim);
     dim[axis] = rows;
     if (!tt_checked_size(&n, dim, t->rank, tt_dtype_size(t->dtype)) ||
@@ -256,6 +286,7 @@ tt_status tt_st_append(tt_st_writer *w, int axis, int64_t rows,
 
 tt_status tt_st_flush(tt_st_writer *w)
 {
+    if (!w) return TT_EINVAL;
     if (w->ctx->status) return w->ctx->status;
     TT_TRY(empty_buffer(w));
     return fsync(w->fd) ? cannot(w, "flush") : TT_OK;
@@ -443,7 +474,8 @@ static tt_status finish_in_place(tt_st_writer *w, const text *header)
 static tt_status write_full(tt_st_writer *w)
 {
     text header;
-    TT_ASSERT(!w->last || w->last->end == w->nbytes);
+    if (!complete(w))
+        return refuse(w, w->last->name, "not all its values were written");
     TT_TRY(empty_buffer(w));
     TT_TRY(check_names(w));
     TT_TRY(make_header(w, &header));

@@ -251,6 +251,7 @@ tt_status tt_video_open(tt_ctx *ctx, tt_video **out, const char *path,
 
 tt_status tt_video_frame(tt_video *v, const uint8_t *rgb)
 {
+    if (!v) return TT_EINVAL;
     tt_ctx *ctx = v->ctx;
     const int64_t w = v->format.width, h = v->format.height;
     if (ctx->status) return ctx->status;
@@ -273,6 +274,7 @@ tt_status tt_video_frame(tt_video *v, const uint8_t *rgb)
 
 tt_status tt_video_finish(tt_video *v)
 {
+    if (!v) return TT_EINVAL;
     tt_ctx *ctx = v->ctx;
     if (ctx->status) {
         tt_video_abort(v);

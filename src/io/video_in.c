@@ -164,12 +164,12 @@ tt_status tt_video_in_open(tt_ctx *ctx, tt_video_in **out, const char *path)
 
 int64_t tt_video_in_width(const tt_video_in *v)
 {
-    return v->width;
+    return v ? v->width : 0;
 }
 
 int64_t tt_video_in_height(const tt_video_in *v)
 {
-    return v->height;
+    return v ? v->height : 0;
 }
 
 /* ---- frames -------------------------------------------------------------- */
@@ -195,6 +195,8 @@ static tt_status ffmpeg_frame(tt_video_in *v, uint8_t *rgb, bool *more)
 
 tt_status tt_video_in_frame(tt_video_in *v, uint8_t *rgb, bool *more)
 {
+    *more = false;
+    if (!v) return TT_EINVAL;
     tt_ctx *ctx = v->ctx;
     *more = false;
     if (ctx->status) return ctx->status;

@@ -346,37 +346,39 @@ void tt_weights_close(tt_weights *w)
 
 const char *tt_weights_path(const tt_weights *w)
 {
-    return w->path;
+    return w ? w->path : "";
 }
 
 const char *tt_weights_origin(const tt_weights *w)
 {
-    return w->origin;
+    return w ? w->origin : "";
 }
 
 int64_t tt_weights_count(const tt_weights *w)
 {
-    return w->count;
+    return w ? w->count : 0;
 }
 
 const char *tt_weights_name(const tt_weights *w, int64_t i)
 {
-    TT_ASSERT(i >= 0 && i < w->count);
+    if (!w || i < 0 || i >= w->count) return "";
     return w->item[i].name;
 }
 
 const tt_file *tt_weights_file(const tt_weights *w)
 {
-    return w->file;
+    return w ? w->file : NULL;
 }
 
 void tt_weights_release(const tt_weights *w, const tt_tensor *t)
 {
+    if (!w) return;
     file_release(w->file, t);
 }
 
 bool tt_weights_large(const tt_weights *w)
 {
+    if (!w) return false;
     return tt_file_bytes(w->file) > INT64_C(1) << 30;
 }
 
@@ -424,6 +426,7 @@ const tt_tensor *weights_pack(tt_weights *w, weight *x)
 
 const tt_tensor *tt_weights_find(const tt_weights *w, const char *name)
 {
+    if (!w) return NULL;
     weight *x = weights_item(w, name);
     return x ? weights_pack((tt_weights *)w, x) : NULL;
 }

@@ -11,7 +11,10 @@ tt_status tt_rope_make(tt_ctx *ctx, tt_arena *a, tt_rope_table *out, int64_t D,
                        int64_t npos)
 {
     int64_t c = D / 2;
-    TT_ASSERT(D > 0 && D % 2 == 0 && npos > 0);
+    if (D <= 0 || D % 2 || npos <= 0)
+        return tt_fail(ctx, TT_EINVAL, "a rotary table needs heads of even "
+                       "width and at least one position, not %lld and %lld",
+                       (long long)D, (long long)npos);
     double *cs = tt_alloc(ctx, a, npos * c, sizeof *cs, "the rotary table");
     double *sn = tt_alloc(ctx, a, npos * c, sizeof *sn, "the rotary table");
     if (!sn) return ctx->status;

@@ -280,19 +280,28 @@ void tt_rollout_close(tt_rollout *r)
 
 void tt_rollout_on_progress(tt_rollout *r, tt_progress_fn fn, void *user)
 {
+    if (!r) return;
     r->progress = fn;
     r->progress_user = user;
 }
 
-tt_cache *tt_rollout_cache(tt_rollout *r) { return r->cache; }
-int64_t tt_rollout_chunks(const tt_rollout *r) { return r->chunks; }
+tt_cache *tt_rollout_cache(tt_rollout *r)
+{
+    return r ? r->cache : NULL;
+}
+int64_t tt_rollout_chunks(const tt_rollout *r)
+{
+    return r ? r->chunks : 0;
+}
 int64_t tt_rollout_frames_done(const tt_rollout *r)
 {
+    if (!r) return 0;
     return r->rollout * r->opt.latents + r->done;
 }
 
 int64_t tt_rollout_chunk_frames(const tt_rollout *r, int64_t i)
 {
+    if (!r) return 0;
     return i == 0 && r->opt.independent_first_frame ? 1 : r->opt.chunk;
 }
 

@@ -450,21 +450,22 @@ void tt_tokenizer_close(tt_tokenizer *tok)
 
 int64_t tt_tokenizer_size(const tt_tokenizer *tok)
 {
-    return tok->n;
+    return tok ? tok->n : 0;
 }
 
 int64_t tt_tokenizer_eos(const tt_tokenizer *tok)
 {
-    return tok->eos;
+    return tok ? tok->eos : 0;
 }
 
 int64_t tt_tokenizer_pad(const tt_tokenizer *tok)
 {
-    return tok->pad < 0 ? 0 : tok->pad;
+    return !tok || tok->pad < 0 ? 0 : tok->pad;
 }
 
 const char *tt_tokenizer_piece(const tt_tokenizer *tok, int64_t id, size_t *n)
 {
+    if (!tok) return NULL;
     if (id < 0 || id >= tok->n) return NULL;
     *n = (size_t)tok->piece[id].len;
     return (const char *)tok->piece[id].s;

@@ -127,6 +127,7 @@ static void release_block(const tt_umt5 *enc, const umt5_block *p)
 
 void tt_umt5_on_progress(tt_umt5 *enc, tt_umt5_progress_fn fn, void *user)
 {
+    if (!enc) return;
     enc->progress = fn;
     enc->progress_user = user;
 }

@@ -161,5 +161,6 @@ void tt_umt5_close(tt_umt5 *enc)
 
 const tt_umt5_config *tt_umt5_config_of(const tt_umt5 *enc)
 {
-    return &enc->cfg;
+    static const tt_umt5_config none;
+    return enc ? &enc->cfg : &none;
 }

@@ -82,6 +82,7 @@ static bool size_fits(const tt_vae *v, int64_t h, int64_t w)
 
 int64_t tt_vae_decoder_bytes(const tt_vae *v, int64_t h, int64_t w)
 {
+    if (!v) return -1;
     if (!size_fits(v, h, w)) return -1;
     vae_slots plan = {0};
     if (v->tiny) return taehv_decoder_bytes(h, w);
@@ -100,7 +101,10 @@ tt_status tt_vae_decoder_open(tt_ctx *ctx, tt_vae_decoder **out,
 {
     tt_arena a = {0};
     *out = NULL;
-    TT_ASSERT(v->parts & TT_VAE_DECODER);
+    TT_TRY(ctx->status);
+    if (!(v->parts & TT_VAE_DECODER))
+        return tt_fail(ctx, TT_EINVAL, "only the encoder half of this VAE was "
+                       "loaded; tt_vae_load_parts takes TT_VAE_DECODER");
     if (!size_fits(v, h, w))
         return tt_fail(ctx, TT_EINVAL,
                        "cannot decode latents of %lld x %lld: both sides must "
@@ -132,6 +136,7 @@ void tt_vae_decoder_close(tt_vae_decoder *d)
 int tt_vae_decoder_slot(const tt_vae_decoder *d, int slot,
                         const tt_real *frame[2], int64_t dim[3])
 {
+    if (!d) return -1;
     if (slot < 0 || slot >= d->slots.count) return -1;
     const vae_slot *s = &d->slots.slot[slot];
     for (int i = 0; i < 3; i++) dim[i] = s->dim[i];

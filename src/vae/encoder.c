@@ -65,11 +65,14 @@ static void add_slots(tt_ctx *ctx, tt_arena *a, vae_slots *s, const tt_vae *v,
 tt_status tt_vae_encoder_open(tt_ctx *ctx, tt_vae_encoder **out,
                               const tt_vae *v, int64_t height, int64_t width)
 {
+    *out = NULL;
+    TT_TRY(ctx->status);
+    if (!(v->parts & TT_VAE_ENCODER))
+        return tt_fail(ctx, TT_EINVAL, "only the decoder half of this VAE was "
+                       "loaded; tt_vae_load_parts takes TT_VAE_ENCODER");
     const int64_t dim[3] = {height, width, v->dim + v->z + 3};
     int64_t bytes;
     tt_arena a = {0};
-    *out = NULL;
-    TT_ASSERT(v->parts & TT_VAE_ENCODER);
     if (height < 8 || width < 8 ||
         !tt_checked_size(&bytes, dim, 3, sizeof(tt_real) * 512))
         return tt_fail(ctx, TT_EINVAL,
@@ -175,6 +178,8 @@ static void stage(tt_ctx *ctx, tt_vae_encoder *e, int s, int64_t k, tt_real *x,
 tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_real *z,
                              bool *ready, const tt_real *rgb)
 {
+    *ready = false;
+    TT_TRY(ctx->status);
     const int64_t n = e->height * e->width, d = e->v->dim;
     *ready = false;
     if (ctx->status) return ctx->status;

@@ -244,15 +244,15 @@ void tt_vae_close(tt_vae *v)
 
 const tt_weights *tt_vae_weights(const tt_vae *v)
 {
-    return v->w;
+    return v ? v->w : NULL;
 }
 
 int64_t tt_vae_z(const tt_vae *v)
 {
-    return v->z;
+    return v ? v->z : 0;
 }
 
 int64_t tt_vae_dim(const tt_vae *v)
 {
-    return v->dim;
+    return v ? v->dim : 0;
 }

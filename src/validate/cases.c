@@ -187,6 +187,7 @@ static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
 tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
                              int64_t each)
 {
+    TT_TRY(ctx->status);
     char path[1100], sizes[200];
     TT_TRY(make_folder(ctx, dir));
     for (int64_t i = 0; i < OP_KINDS * each && !ctx->status; i++) {

@@ -70,6 +70,7 @@ static void on_tap(void *user, const char *path, tt_dtype dtype, int rank,
 tt_status tt_digest_model(tt_ctx *ctx, const tt_model_parts *m,
                           tt_digest_fn fn, void *user)
 {
+    TT_TRY(ctx->status);
     digest d = {ctx, fn, user};
     const tt_tap_fn tap = ctx->tap;
     void *tap_user = ctx->tap_user;

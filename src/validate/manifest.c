@@ -134,6 +134,7 @@ static void refuse_twice(tt_ctx *ctx, tt_manifest *l, const char *path)
 
 tt_status tt_manifest_read(tt_ctx *ctx, tt_manifest *l, const char *path)
 {
+    TT_TRY(ctx->status);
     char line[LINE];
     int64_t number = 0, bytes = 0;
     FILE *f = fopen(path, "r");
@@ -173,6 +174,7 @@ static int by_case(const void *a, const void *b)
 tt_status tt_manifest_write(tt_ctx *ctx, tt_manifest *l, const char *path,
                             const char *comment)
 {
+    TT_TRY(ctx->status);
     if (l->n) qsort(l->row, (size_t)l->n, sizeof *l->row, by_case);
     FILE *f = fopen(path, "w");
     if (f) fputs(comment, f);

@@ -49,6 +49,7 @@ void tt_report_free(tt_report *r)
 void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
                    const double *want)
 {
+    if (!r) return;
     verdict_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a verdict");
     if (!i) return;
     i->v = *v;
@@ -67,6 +68,7 @@ void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
 
 void tt_report_grow(tt_report *r, const tt_growth *g)
 {
+    if (!r) return;
     growth_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a curve");
     if (!i) return;
     i->g = *g;
@@ -77,6 +79,7 @@ void tt_report_grow(tt_report *r, const tt_growth *g)
 
 void tt_report_note(tt_report *r, const char *fmt, ...)
 {
+    if (!r) return;
     char text[1024];
     va_list ap;
     va_start(ap, fmt);
@@ -91,21 +94,24 @@ void tt_report_note(tt_report *r, const char *fmt, ...)
 
 int64_t tt_report_count(const tt_report *r, tt_outcome o)
 {
+    if (!r) return 0;
     return r->count[o];
 }
 
 int64_t tt_report_compared(const tt_report *r)
 {
-    return r->compared;
+    return r ? r->compared : 0;
 }
 
 const tt_verdict *tt_report_first(const tt_report *r)
 {
+    if (!r) return NULL;
     return r->failed;
 }
 
 bool tt_report_passed(const tt_report *r)
 {
+    if (!r) return false;
     return r->compared > 0 && !r->failed;
 }
 

@@ -56,6 +56,7 @@ static void put_case(FILE *f, const tt_verdict *v)
 
 tt_status tt_report_junit(tt_ctx *ctx, const tt_report *r, const char *path)
 {
+    TT_TRY(ctx->status);
     report_out o;
     int64_t failures = r->compared == 0, cases = 1;
     TT_TRY(report_open(ctx, &o, path));

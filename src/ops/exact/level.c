@@ -70,6 +70,7 @@ static bool level_here(exact_level level)
 
 tt_status tt_level_check(tt_ctx *ctx)
 {
+    TT_TRY(ctx->status);
     const char *wish = getenv("TT_CPU");
     char here[128] = "";
     size_t n = 0;

@@ -292,7 +292,7 @@ $(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 # A plug-in calls functions of the program that loads it.
-$(B)/tests/validate/test_mutation: LDLIBS_ALL += $(EXPORTS)
+$(B)/tests/validate/test_mutation $(B)/tests/validate/test_plugin: LDLIBS_ALL += $(EXPORTS)
 $(MUTANTS): tests/validate/mutants.c tests/validate/mutants.h Makefile
 	@mkdir -p $(@D)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -fvisibility=default -I. -shared -o $@ $< -lm

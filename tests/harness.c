@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/harness.h"
 
-#include "tether/ops.h"
+#include "tether/backend.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -4,10 +4,11 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Every operator exists as a plain definition in src/ops/golden/, a few lines
- * of C whose order of operations *is* the meaning. Backends fill a tt_ops
- * table; model code calls the tt_* wrappers below and never knows which table
- * runs. Wrappers do nothing while ctx->status is set (status.h), and add to
- * the profile when it is on.
+ * of C whose order of operations *is* the meaning. Its arguments are a struct;
+ * backends fill a table of functions of these structs (backend.h). Model code
+ * calls the tt_* wrappers below, which make the struct, and never knows which
+ * table runs. Wrappers do nothing while ctx->status is set (status.h), and add
+ * to the profile when it is on.
  *
  * Arrays are packed tt_real, last extent fastest, unless said otherwise. Large
  * weights are tt_tensor views in their stored type (bf16, f16, f32 ...) and are
@@ -52,8 +53,32 @@ TT_API_BEGIN
 #define TT_DOT_BLOCK 256
 #define TT_KEY_BLOCK 512
 
-/* Multi-head attention. Token rows may be wider than heads*head_dim (a fused
- * qkv matrix): the strides count elements between tokens. */
+typedef struct tt_ops tt_ops; /* a backend: backend.h */
+
+/* Every operator: a struct of its arguments, whose members stand in the order
+ * of the wrapper's parameters, and the wrapper. */
+
+/* y = x w^T + b for every row of x.
+ * Order  dot. */
+typedef struct tt_linear_args {
+    tt_real *y;              /* [n, o]                                        */
+    const tt_real *x;        /* [n, i]                                        */
+    int64_t n;
+    const tt_tensor *w;      /* [o, i] any storage type                       */
+    const tt_real *b;        /* [o] or NULL                                   */
+} tt_linear_args;
+void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+               const tt_tensor *w, const tt_real *b);
+
+/* o = softmax(q k^T scale + bias) v, per head. Token rows may be wider than
+ * heads*head_dim (a fused qkv matrix): the strides count elements between
+ * tokens.
+ * Order  logit = dot(q, k) * scale, then + bias. Keys ascend in blocks of
+ *   TT_KEY_BLOCK: m' = max(m, block maximum), alpha = exp(m - m'),
+ *   p_j = exp(logit_j - m'); inside the block l_b = chain of adds of p_j from
+ *   0 and a_b = dot(p, v) over its keys; then l = fma(l, alpha, l_b),
+ *   acc = fma(acc, alpha, a_b) (first block: l = l_b, acc = a_b). At the end
+ *   o = acc / l. */
 typedef struct tt_attention_args {
     tt_real *o;              /* [T, H, D], stride H*D                         */
     const tt_real *q;        /* [T, H, D], stride q_stride                    */
@@ -68,8 +93,14 @@ typedef struct tt_attention_args {
     const uint8_t *key_mask; /* NULL or [N]: 0 replaces the bias by the most
                                 negative finite tt_real                       */
 } tt_attention_args;
+void tt_attention(tt_ctx *ctx, const tt_attention_args *a);
 
-/* One output frame of a causal 3-D convolution over channels-last frames. */
+/* One output frame of a causal 3-D convolution over channels-last frames:
+ * cross-correlation, zero padding.
+ *   y[i][j][o] = b[o] + sum_{a,u,v,c} w[o][a][u][v][c]
+ *                * frame_a[i*stride+u-pad_top][j*stride+v-pad_left][c]
+ * Order  dot over k = (a, u, v, c) ascending; taps on padding or on a NULL
+ *        frame take part as zeros, which leaves every chain unchanged. */
 typedef struct tt_conv_args {
     tt_real *y;                   /* [Ho, Wo, Cout]                           */
     const tt_real *const *frame;  /* kt input frames [Hi, Wi, Cin], oldest
@@ -86,6 +117,100 @@ typedef struct tt_conv_args {
     int up;                       /* 1, or 2: the input is seen as its nearest
                                      2x upsampling, out[i][j] = in[i/2][j/2]  */
 } tt_conv_args;
+void tt_conv(tt_ctx *ctx, const tt_conv_args *a);
+
+/* y = (x - mean) / sqrt(var + eps) [* w + b], biased variance, per row.
+ * In place allowed.
+ * Order  mean and var: stat, two passes; r = 1/sqrt(var+eps) in double;
+ *        xhat = f((double)(x - mean) * r) rounded once, then fma(xhat, w, b) */
+typedef struct tt_layer_norm_args {
+    tt_real *y;              /* [n, c]                                        */
+    const tt_real *x;        /* [n, c]                                        */
+    int64_t n, c;
+    const tt_real *w, *b;    /* [c], both or neither NULL                     */
+    double eps;
+} tt_layer_norm_args;
+void tt_layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                   int64_t c, const tt_real *w, const tt_real *b, double eps);
+
+/* y = x / sqrt(mean(x^2) + eps) * w, per row. In place allowed.
+ * Order  stat; r in double; xhat = f((double)x * r), then xhat * w. */
+typedef struct tt_rms_norm_args {
+    tt_real *y;              /* [n, c]                                        */
+    const tt_real *x;        /* [n, c]                                        */
+    int64_t n, c;
+    const tt_real *w;        /* [c]                                           */
+    double eps;
+} tt_rms_norm_args;
+void tt_rms_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                 int64_t c, const tt_real *w, double eps);
+
+/* The VAE's norm: y = x / max(||x||_2, 1e-12) * sqrt(c) * gamma, per row.
+ * In place allowed.
+ * Order  stat for ||x||^2; r = 1 / max(norm, 1e-12) in double; then
+ *        f((double)x * r) rounded once, times f(sqrt(c)), times gamma. */
+typedef struct tt_channel_norm_args {
+    tt_real *y;              /* [n, c]                                        */
+    const tt_real *x;        /* [n, c]                                        */
+    int64_t n, c;
+    const tt_real *gamma;    /* [c]                                           */
+} tt_channel_norm_args;
+void tt_channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                     int64_t c, const tt_real *gamma);
+
+/* x = fma(x, 1 + scale[g], shift[g]) in place; row r uses g = r / rows. */
+typedef struct tt_modulate_args {
+    tt_real *x;              /* [n, c]                                        */
+    int64_t n, c;
+    const tt_real *scale;    /* scale[g]: c values at scale + g*stride        */
+    const tt_real *shift;    /* shift[g]: c values at shift + g*stride        */
+    int64_t stride, rows;
+} tt_modulate_args;
+void tt_modulate(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
+                 const tt_real *scale, const tt_real *shift, int64_t stride,
+                 int64_t rows);
+
+/* x = fma(y, gate[g], x) in place; row r uses g = r / rows. */
+typedef struct tt_gate_add_args {
+    tt_real *x;              /* [n, c]                                        */
+    const tt_real *y;        /* [n, c]                                        */
+    int64_t n, c;
+    const tt_real *gate;     /* gate[g]: c values at gate + g*stride          */
+    int64_t stride, rows;
+} tt_gate_add_args;
+void tt_gate_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n,
+                 int64_t c, const tt_real *gate, int64_t stride, int64_t rows);
+
+/* x += y */
+typedef struct tt_add_args {
+    tt_real *x;              /* [n]                                           */
+    const tt_real *y;        /* [n]                                           */
+    int64_t n;
+} tt_add_args;
+void tt_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n);
+
+/* x *= y */
+typedef struct tt_mul_args {
+    tt_real *x;              /* [n]                                           */
+    const tt_real *y;        /* [n]                                           */
+    int64_t n;
+} tt_mul_args;
+void tt_mul(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n);
+
+/* x = x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3), in place; equal
+ * to 0.5 x (1 + tanh u) without its cancellation for negative x. */
+typedef struct tt_gelu_tanh_args {
+    tt_real *x;              /* [n]                                           */
+    int64_t n;
+} tt_gelu_tanh_args;
+void tt_gelu_tanh(tt_ctx *ctx, tt_real *x, int64_t n);
+
+/* x = x / (1 + exp(-x)), in place. */
+typedef struct tt_silu_args {
+    tt_real *x;              /* [n]                                           */
+    int64_t n;
+} tt_silu_args;
+void tt_silu(tt_ctx *ctx, tt_real *x, int64_t n);
 
 /* cos and sin of p*theta_j in double for positions p = 0..npos-1 and all
  * c = D/2 pairs of a head. Pairs are split between the axes: the first
@@ -97,177 +222,66 @@ typedef struct tt_rope_table {
     int64_t pairs[3];        /* frame, row, column; they sum to c             */
 } tt_rope_table;
 
-/* What the numbers of a run are; with the inputs it determines the bits. */
-typedef enum tt_class {
-    TT_CLASS_F32,  /* the compute type throughout                             */
-    TT_CLASS_BF16, /* linear, QK and PV from bf16 factors (see above)         */
-    TT_CLASS_COUNT
-} tt_class;
+/* Build a rotary table for head width D (even) and npos positions, in double
+ * with our own pow, sin and cos. Lives in `a`. */
+tt_status tt_rope_make(tt_ctx *ctx, tt_arena *a, tt_rope_table *out,
+                       int64_t D, int64_t npos);
 
-typedef struct tt_ops {
-    const char *name;
-    const char *summary;
-    tt_class cls;
-    void (*linear)(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                   const tt_tensor *w, const tt_real *b);
-    void (*attention)(tt_ctx *ctx, const tt_attention_args *a);
-    void (*conv)(tt_ctx *ctx, const tt_conv_args *a);
-    void (*layer_norm)(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                       int64_t c, const tt_real *w, const tt_real *b,
-                       double eps);
-    void (*rms_norm)(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                     int64_t c, const tt_real *w, double eps);
-    void (*channel_norm)(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                         int64_t c, const tt_real *gamma);
-    void (*modulate)(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                     const tt_real *scale, const tt_real *shift,
-                     int64_t stride, int64_t rows);
-    void (*gate_add)(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n,
-                     int64_t c, const tt_real *gate, int64_t stride,
-                     int64_t rows);
-    void (*add)(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n);
-    void (*mul)(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n);
-    void (*gelu_tanh)(tt_ctx *ctx, tt_real *x, int64_t n);
-    void (*silu)(tt_ctx *ctx, tt_real *x, int64_t n);
-    void (*rope)(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
-                 int64_t H, int64_t D, const tt_rope_table *table,
-                 const int32_t *pos);
-    void (*col_mean)(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
-                     int64_t c);
-    void (*col_moment)(tt_ctx *ctx, double *m2, const tt_real *x,
-                       const double *mean, int64_t n, int64_t c);
-    void (*col_blend)(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                      const double *mean, const double *gain,
-                      const double *target, double tau);
-} tt_ops;
+/* Rotary embedding of interleaved pairs (2j, 2j+1), in place allowed:
+ *   (a, b) -> (a cos - b sin, a sin + b cos), angle = pos[axis(j)] * theta_j.
+ * Order  in double, rounded once: fma(a, c, -(b*s)), fma(a, s, b*c). */
+typedef struct tt_rope_args {
+    tt_real *y;              /* [T, H, D]                                     */
+    const tt_real *x;        /* [T, H, D]                                     */
+    int64_t T, H, D;
+    const tt_rope_table *table;
+    const int32_t *pos;      /* [T, 3] frame, row, column positions, each below
+                                table->npos (asserted)                        */
+} tt_rope_args;
+void tt_rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T, int64_t H,
+             int64_t D, const tt_rope_table *table, const int32_t *pos);
 
-/* The table of that name: "exact" (float builds), "golden", "blas". NULL when
- * there is none. "blas" is in every build and loads OpenBLAS at its first
- * matrix product: where the library is missing that operator fails
- * (TT_EUNSUPPORTED) and the rest of the pass does nothing. */
-const tt_ops *tt_ops_find(const char *name);
-const tt_ops *tt_ops_default(void);
-/* i-th table, the default first, NULL past the end: all of the float class. */
-const tt_ops *tt_ops_at(int i);
+/* mean[c] over the n rows of x; double sums, rows ascending; n >= 1. */
+typedef struct tt_col_mean_args {
+    double *mean;            /* [c]                                           */
+    const tt_real *x;        /* [n, c]                                        */
+    int64_t n, c;
+} tt_col_mean_args;
+void tt_col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
+                 int64_t c);
 
-/* Make the operators of `ctx` those of the table `name`, and see that they can
- * run here: "blas" loads OpenBLAS.
- * Errors   TT_EINVAL names the tables there are; TT_EUNSUPPORTED says what to
- *          install. ctx->ops stays as it was. */
-tt_status tt_ops_use(tt_ctx *ctx, const char *name);
+/* m2[c] = sum over rows of (x - mean)^2, in double.
+ * Order  a chain of fma(d, d, sum) over ascending rows, from 0. */
+typedef struct tt_col_moment_args {
+    double *m2;              /* [c]                                           */
+    const tt_real *x;        /* [n, c]                                        */
+    const double *mean;      /* [c]                                           */
+    int64_t n, c;
+} tt_col_moment_args;
+void tt_col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
+                   const double *mean, int64_t n, int64_t c);
 
-/* Is what the environment variable TT_CPU says, when it is set, an instruction
- * level of this CPU? The backend "exact" goes no higher than that level.
- * Errors   TT_EINVAL names the levels there are. */
-tt_status tt_level_check(tt_ctx *ctx);
-
-/* The library the operators of `ctx` call and the CPU it chose its kernels
- * for, "OpenBLAS 0.3.21 ... Zen"; NULL when they are all our own. */
-const char *tt_ops_library(tt_ctx *ctx, char *text, size_t size);
-
-/* The same backend in another class; NULL when it has none ("blas", and every
- * backend of a double build, have no bf16 class). */
-const tt_ops *tt_ops_class(const tt_ops *ops, tt_class cls);
-/* "f32", "bf16"; and back, false when there is no such name. */
-const char *tt_class_name(tt_class cls);
-bool tt_class_find(tt_class *cls, const char *name);
+/* x = (1-tau) x + tau (gain (x - mean) + target) in place, per channel.
+ * Order  in double, rounded once: a = fma(gain, x - mean, target), then
+ *        fma(tau, a, (1 - tau) * x). */
+typedef struct tt_col_blend_args {
+    tt_real *x;              /* [n, c]                                        */
+    int64_t n, c;
+    const double *mean, *gain, *target; /* [c]                                */
+    double tau;
+} tt_col_blend_args;
+void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
+                  const double *mean, const double *gain, const double *target,
+                  double tau);
 
 /* A part of a model that is defined in float (the VAE) stands between these:
  *     const tt_ops *before = tt_float_begin(ctx);
  *     ...
  *     tt_float_end(ctx, before);
- * In the float class they do nothing. */
+ * In the float class they do nothing. A backend that has no table of the float
+ * class fails there (TT_EUNSUPPORTED). */
 const tt_ops *tt_float_begin(tt_ctx *ctx);
 void tt_float_end(tt_ctx *ctx, const tt_ops *before);
-
-/* y = x w^T + b for every row of x.
- *   y [n, o]   x [n, i]   w [o, i] any storage type   b [o] or NULL
- * Order  dot. */
-void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-               const tt_tensor *w, const tt_real *b);
-
-/* o = softmax(q k^T scale + bias) v, per head.
- * Order  logit = dot(q, k) * scale, then + bias. Keys ascend in blocks of
- *   TT_KEY_BLOCK: m' = max(m, block maximum), alpha = exp(m - m'),
- *   p_j = exp(logit_j - m'); inside the block l_b = chain of adds of p_j from
- *   0 and a_b = dot(p, v) over its keys; then l = fma(l, alpha, l_b),
- *   acc = fma(acc, alpha, a_b) (first block: l = l_b, acc = a_b). At the end
- *   o = acc / l. */
-void tt_attention(tt_ctx *ctx, const tt_attention_args *a);
-
-/* One frame of a causal convolution: cross-correlation, zero padding.
- *   y[i][j][o] = b[o] + sum_{a,u,v,c} w[o][a][u][v][c]
- *                * frame_a[i*stride+u-pad_top][j*stride+v-pad_left][c]
- * Order  dot over k = (a, u, v, c) ascending; taps on padding or on a NULL
- *        frame take part as zeros, which leaves every chain unchanged. */
-void tt_conv(tt_ctx *ctx, const tt_conv_args *a);
-
-/* y = (x - mean) / sqrt(var + eps) [* w + b], biased variance, per row.
- *   y, x [n, c]   w, b [c], both or neither NULL.   In place allowed.
- * Order  mean and var: stat, two passes; r = 1/sqrt(var+eps) in double;
- *        xhat = f((double)(x - mean) * r) rounded once, then fma(xhat, w, b) */
-void tt_layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                   int64_t c, const tt_real *w, const tt_real *b, double eps);
-
-/* y = x / sqrt(mean(x^2) + eps) * w, per row. In place allowed.
- *   y, x [n, c]   w [c]
- * Order  stat; r in double; xhat = f((double)x * r), then xhat * w. */
-void tt_rms_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                 int64_t c, const tt_real *w, double eps);
-
-/* The VAE's norm: y = x / max(||x||_2, 1e-12) * sqrt(c) * gamma, per row.
- * In place allowed.
- * Order  stat for ||x||^2; r = 1 / max(norm, 1e-12) in double; then
- *        f((double)x * r) rounded once, times f(sqrt(c)), times gamma. */
-void tt_channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                     int64_t c, const tt_real *gamma);
-
-/* x = fma(x, 1 + scale[g], shift[g]) in place; row r uses g = r / rows.
- *   x [n, c]   scale[g], shift[g]: c values at scale + g*stride. */
-void tt_modulate(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                 const tt_real *scale, const tt_real *shift, int64_t stride,
-                 int64_t rows);
-
-/* x = fma(y, gate[g], x) in place; row r uses g = r / rows. */
-void tt_gate_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n,
-                 int64_t c, const tt_real *gate, int64_t stride, int64_t rows);
-
-void tt_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n); /* x += y */
-void tt_mul(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n); /* x *= y */
-
-/* x = x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3), in place; equal
- * to 0.5 x (1 + tanh u) without its cancellation for negative x. */
-void tt_gelu_tanh(tt_ctx *ctx, tt_real *x, int64_t n);
-/* x = x / (1 + exp(-x)), in place. */
-void tt_silu(tt_ctx *ctx, tt_real *x, int64_t n);
-
-/* Rotary embedding of interleaved pairs (2j, 2j+1):
- *   (a, b) -> (a cos - b sin, a sin + b cos), angle = pos[axis(j)] * theta_j.
- *   y, x [T, H, D]   pos [T, 3] = frame, row, column positions, each below
- *   table->npos (asserted).   In place allowed.
- * Order  in double, rounded once: fma(a, c, -(b*s)), fma(a, s, b*c). */
-void tt_rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T, int64_t H,
-             int64_t D, const tt_rope_table *table, const int32_t *pos);
-
-/* mean[c] over the n rows of x [n, c]; double sums, rows ascending; n >= 1. */
-void tt_col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
-                 int64_t c);
-/* m2[c] = sum over rows of (x - mean)^2; double, rows ascending. */
-void tt_col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
-                   const double *mean, int64_t n, int64_t c);
-
-/* x = (1-tau) x + tau (gain (x - mean) + target) in place, per channel.
- *   x [n, c]   mean, gain, target [c]
- * Order  in double, rounded once: a = fma(gain, x - mean, target), then
- *        fma(tau, a, (1 - tau) * x). */
-void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                  const double *mean, const double *gain, const double *target,
-                  double tau);
-
-/* Build a rotary table for head width D (even) and npos positions, in double
- * with our own pow, sin and cos. Lives in `a`. */
-tt_status tt_rope_make(tt_ctx *ctx, tt_arena *a, tt_rope_table *out,
-                       int64_t D, int64_t npos);
 
 TT_API_END
 

@@ -19,6 +19,7 @@
 
 #include "tether/analyze.h"
 #include "tether/arena.h"
+#include "tether/backend.h"
 #include "tether/context.h"
 #include "tether/dit.h"
 #include "tether/io.h"

@@ -16,6 +16,7 @@
 #define TETHER_VALIDATE_H
 
 #include "tether/api.h"
+#include "tether/backend.h"
 #include "tether/rollout.h"
 
 TT_API_BEGIN
@@ -263,25 +264,25 @@ tt_status tt_digest_model(tt_ctx *ctx, const struct tt_model_parts *m,
 /* ---- plug-ins ------------------------------------------------------------ */
 
 /* A plug-in exports
- *     const tt_ops *tether_backend(int abi, const char **arith);
- * `abi` is TT_BACKEND_ABI of the program that asks, another one in a program of
- * REAL=double; return NULL when it is not the one compiled against. *arith may
- * be set to a name of tt_arith_at. Null entries of the table are filled with
- * ours. The functions get our context and may use ctx->scratch, ctx->nthreads
- * and the tt_ functions of the program; names that begin with tt_ are not for
- * the plug-in's own. One that gives up with tt_fail has not computed its
- * result: a mismatch. So is one that writes to its inputs, or outside its
- * output. Nothing may be remembered by the address of an input: the operator
- * checks put other values there. */
-#define TT_BACKEND_ABI (sizeof(tt_real) == 8 ? 1001 : 1)
+ *     const tt_ops *tether_backend(int version, const char **arith);
+ * and is refused unless the table's member abi is the program's TT_ABI: same
+ * version (TT_OPS_VERSION, which is also the argument), same sizes of structs.
+ * *arith may be set to a name of tt_arith_at. Null entries of the table are
+ * filled with ours. While a function runs, ctx->ops is the plug-in's table;
+ * it may use ctx->scratch, ctx->nthreads and the tt_ functions of the program;
+ * names that begin with tt_ are not for the plug-in's own. One that gives up
+ * with tt_fail has not computed its result: a mismatch. So is one that writes
+ * to its inputs, or outside its output. Nothing may be remembered by the
+ * address of an input: the operator checks put other values there. */
 #define TT_BACKEND_SYMBOL "tether_backend"
-typedef const tt_ops *(*tt_backend_fn)(int abi, const char **arith);
+typedef const tt_ops *(*tt_backend_fn)(int version, const char **arith);
 
 typedef struct tt_plugin {
     void *handle;
     tt_ops ops;          /* complete                                          */
     const tt_arith *arith;  /* NULL: the plug-in did not say                  */
     int filled;          /* entries the plug-in brought                       */
+    bool opened;         /* its `open` was called                             */
 } tt_plugin;
 tt_status tt_plugin_open(tt_ctx *ctx, tt_plugin *p, const char *path);
 void tt_plugin_close(tt_plugin *p);

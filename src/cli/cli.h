@@ -15,7 +15,7 @@
 
 #include "cli/options.h"
 #include "tether/context.h"
-#include "tether/ops.h"
+#include "tether/backend.h"
 
 int cmd_generate(tt_ctx *ctx, int argc, char **argv);
 int cmd_embed(tt_ctx *ctx, int argc, char **argv);

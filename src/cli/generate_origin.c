@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/generate.h"
+#include "tether/backend.h"
 
 static void digest_values(tt_sha256 *s, const tt_real *x, int64_t n)
 {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "tether/ops.h"
+#include "tether/backend.h"
 #include "tether/policy.h"
 #include "tether/validate.h"
 #include "tether/version.h"

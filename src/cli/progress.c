@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 #include "core/utf8.h"
-#include "tether/ops.h"
+#include "tether/backend.h"
 #include "tether/version.h"
 
 /* A warning of the library must not run into the progress line. */

@@ -15,7 +15,7 @@
 #endif
 
 #include "core/utf8.h"
-#include "tether/ops.h"
+#include "tether/backend.h"
 
 #if FLT_EVAL_METHOD != 0
 #error "float must be computed in float: no x87 (-msse2 -mfpmath=sse), and \

@@ -4,7 +4,7 @@
 #ifndef TT_OPS_BACKENDS_H
 #define TT_OPS_BACKENDS_H
 
-#include "tether/ops.h"
+#include "tether/backend.h"
 
 extern const tt_ops tt_ops_golden; /* the definitions, plain loops            */
 #ifndef TT_REAL_DOUBLE

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "ops/backends.h"
-#include "ops/blas/openblas.h"
 
 const tt_ops *tt_ops_at(int i)
 {
@@ -30,6 +29,16 @@ const tt_ops *tt_ops_find(const char *name)
     return NULL;
 }
 
+tt_status tt_ops_open(tt_ctx *ctx, const tt_ops *ops)
+{
+    return ctx->status || !ops->open ? ctx->status : ops->open(ctx, ops);
+}
+
+void tt_ops_close(const tt_ops *ops)
+{
+    if (ops && ops->close) ops->close(ops);
+}
+
 tt_status tt_ops_use(tt_ctx *ctx, const char *name)
 {
     const tt_ops *ops = tt_ops_find(name);
@@ -42,19 +51,14 @@ tt_status tt_ops_use(tt_ctx *ctx, const char *name)
         return tt_fail(ctx, TT_EINVAL, "backend %s is not built into this "
                        "program; it has: %s", name, have);
     }
-    if (ops == &tt_ops_blas && !openblas_get(ctx)) return ctx->status;
+    TT_TRY(tt_ops_open(ctx, ops));
     ctx->ops = ops;
     return TT_OK;
 }
 
 const char *tt_ops_library(tt_ctx *ctx, char *text, size_t size)
 {
-    const openblas *lib =
-        ctx->ops == &tt_ops_blas ? openblas_get(ctx) : NULL;
-    if (!lib) return NULL;
-    snprintf(text, size, "%s, kernels %s", lib->get_config(),
-             lib->get_corename());
-    return text;
+    return ctx->ops->library ? ctx->ops->library(ctx, text, size) : NULL;
 }
 
 const tt_ops *tt_ops_default(void)
@@ -64,14 +68,7 @@ const tt_ops *tt_ops_default(void)
 
 const tt_ops *tt_ops_class(const tt_ops *ops, tt_class cls)
 {
-    const tt_ops *f32 = tt_ops_find(ops->name);
-    if (cls == TT_CLASS_F32) return f32;
-#ifndef TT_REAL_DOUBLE
-    if (cls == TT_CLASS_BF16 && f32 == &tt_ops_golden)
-        return &tt_ops_golden_bf16;
-    if (cls == TT_CLASS_BF16 && f32 == &tt_ops_exact) return &tt_ops_exact_bf16;
-#endif
-    return NULL;
+    return ops->cls == cls ? ops : ops->of_class[cls];
 }
 
 static const char *const class_names[TT_CLASS_COUNT] = {
@@ -96,8 +93,14 @@ bool tt_class_find(tt_class *cls, const char *name)
 const tt_ops *tt_float_begin(tt_ctx *ctx)
 {
     const tt_ops *before = ctx->ops;
-    if (before->cls != TT_CLASS_F32)
-        ctx->ops = tt_ops_class(before, TT_CLASS_F32);
+    const tt_ops *f32 = tt_ops_class(before, TT_CLASS_F32);
+    if (f32)
+        ctx->ops = f32;
+    else
+        tt_fail(ctx, TT_EUNSUPPORTED, "backend %s computes in class %s alone, "
+                "and this part of the model is defined in float: its table of "
+                "class f32 is missing (of_class)", before->name,
+                tt_class_name(before->cls));
     return before;
 }
 
@@ -106,13 +109,21 @@ void tt_float_end(tt_ctx *ctx, const tt_ops *before)
     ctx->ops = before;
 }
 
-#define RUN(ctx, name, flops, call)                                            \
+/* Run one operator, timed when asked. */
+#define CALL(op, flops, args)                                                  \
     do {                                                                       \
-        if ((ctx)->status) return;                                             \
-        double start_ = (ctx)->profiling ? tt_now() : 0.0;                     \
-        (ctx)->ops->call;                                                      \
-        if ((ctx)->profiling)                                                  \
-            tt_profile_add((ctx), (name), tt_now() - start_, (flops));         \
+        double start_ = ctx->profiling ? tt_now() : 0.0;                       \
+        ctx->ops->op(ctx, args);                                               \
+        if (ctx->profiling)                                                    \
+            tt_profile_add(ctx, #op, tt_now() - start_, (flops));              \
+    } while (0)
+
+/* A whole wrapper: its parameters are the members of the struct, in order. */
+#define RUN(op, ...)                                                           \
+    do {                                                                       \
+        if (ctx->status) return;                                               \
+        const tt_##op##_args args_ = {__VA_ARGS__};                            \
+        CALL(op, 0, &args_);                                                   \
     } while (0)
 
 void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
@@ -120,8 +131,8 @@ void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
 {
     if (ctx->status || n == 0) return;
     TT_ASSERT(w->rank == 2 && tt_tensor_packed(w));
-    RUN(ctx, "linear", 2.0 * (double)n * (double)w->dim[0] * (double)w->dim[1],
-        linear(ctx, y, x, n, w, b));
+    const tt_linear_args a = {y, x, n, w, b};
+    CALL(linear, 2.0 * (double)n * (double)w->dim[0] * (double)w->dim[1], &a);
 }
 
 void tt_attention(tt_ctx *ctx, const tt_attention_args *a)
@@ -129,9 +140,8 @@ void tt_attention(tt_ctx *ctx, const tt_attention_args *a)
     if (ctx->status || a->T == 0) return;
     TT_ASSERT(a->N >= 1 && a->H >= 1 && a->D >= 1);
     TT_ASSERT(!a->rel_bias || a->T == a->N);
-    RUN(ctx, "attention",
-        4.0 * (double)a->T * (double)a->N * (double)(a->H * a->D),
-        attention(ctx, a));
+    CALL(attention, 4.0 * (double)a->T * (double)a->N * (double)(a->H * a->D),
+         a);
 }
 
 void tt_conv(tt_ctx *ctx, const tt_conv_args *a)
@@ -139,84 +149,82 @@ void tt_conv(tt_ctx *ctx, const tt_conv_args *a)
     if (ctx->status) return;
     int64_t taps = (int64_t)a->kt * a->kh * a->kw;
     TT_ASSERT(tt_tensor_count(a->w) == a->Cout * taps * a->Cin);
-    RUN(ctx, "conv",
-        2.0 * (double)(a->Ho * a->Wo) * (double)(a->Cout * a->Cin * taps),
-        conv(ctx, a));
+    CALL(conv, 2.0 * (double)(a->Ho * a->Wo)
+               * (double)(a->Cout * a->Cin * taps), a);
 }
 
 void tt_layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
                    int64_t c, const tt_real *w, const tt_real *b, double eps)
 {
-    RUN(ctx, "layer_norm", 0, layer_norm(ctx, y, x, n, c, w, b, eps));
+    RUN(layer_norm, y, x, n, c, w, b, eps);
 }
 
 void tt_rms_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
                  int64_t c, const tt_real *w, double eps)
 {
-    RUN(ctx, "rms_norm", 0, rms_norm(ctx, y, x, n, c, w, eps));
+    RUN(rms_norm, y, x, n, c, w, eps);
 }
 
 void tt_channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
                      int64_t c, const tt_real *gamma)
 {
-    RUN(ctx, "channel_norm", 0, channel_norm(ctx, y, x, n, c, gamma));
+    RUN(channel_norm, y, x, n, c, gamma);
 }
 
 void tt_modulate(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
                  const tt_real *scale, const tt_real *shift, int64_t stride,
                  int64_t rows)
 {
-    RUN(ctx, "modulate", 0,
-        modulate(ctx, x, n, c, scale, shift, stride, rows));
+    RUN(modulate, x, n, c, scale, shift, stride, rows);
 }
 
 void tt_gate_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n,
                  int64_t c, const tt_real *gate, int64_t stride, int64_t rows)
 {
-    RUN(ctx, "gate_add", 0, gate_add(ctx, x, y, n, c, gate, stride, rows));
+    RUN(gate_add, x, y, n, c, gate, stride, rows);
 }
 
 void tt_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n)
 {
-    RUN(ctx, "add", 0, add(ctx, x, y, n));
+    RUN(add, x, y, n);
 }
 
 void tt_mul(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n)
 {
-    RUN(ctx, "mul", 0, mul(ctx, x, y, n));
+    RUN(mul, x, y, n);
 }
 
 void tt_gelu_tanh(tt_ctx *ctx, tt_real *x, int64_t n)
 {
-    RUN(ctx, "gelu_tanh", 0, gelu_tanh(ctx, x, n));
+    RUN(gelu_tanh, x, n);
 }
 
 void tt_silu(tt_ctx *ctx, tt_real *x, int64_t n)
 {
-    RUN(ctx, "silu", 0, silu(ctx, x, n));
+    RUN(silu, x, n);
 }
 
 void tt_rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T, int64_t H,
              int64_t D, const tt_rope_table *table, const int32_t *pos)
 {
-    RUN(ctx, "rope", 0, rope(ctx, y, x, T, H, D, table, pos));
+    RUN(rope, y, x, T, H, D, table, pos);
 }
 
 void tt_col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
                  int64_t c)
 {
-    RUN(ctx, "col_stat", 0, col_mean(ctx, mean, x, n, c));
+    RUN(col_mean, mean, x, n, c);
 }
 
 void tt_col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
                    const double *mean, int64_t n, int64_t c)
 {
-    RUN(ctx, "col_stat", 0, col_moment(ctx, m2, x, mean, n, c));
+    RUN(col_moment, m2, x, mean, n, c);
 }
 
 void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
                   const double *mean, const double *gain, const double *target,
                   double tau)
 {
-    RUN(ctx, "col_blend", 0, col_blend(ctx, x, n, c, mean, gain, target, tau));
+    RUN(col_blend, x, n, c, mean, gain, target, tau);
 }

@@ -10,6 +10,7 @@
  *         digest finds damage; numbers are checked all the same, because they
  *         become indices. */
 #include "rollout/run.h"
+#include "tether/backend.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

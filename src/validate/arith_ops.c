@@ -17,6 +17,12 @@
 
 typedef const tt_arith *arith;
 
+/* What the table that is running declares. */
+static arith declared(const tt_ctx *ctx)
+{
+    return ctx->ops->self;
+}
+
 /* x as an input of a product. Matrix units take float32 for tf32 and leave the
  * last 13 bits out; a program that rounds first errs less. */
 static float narrow(arith a, float x)
@@ -67,23 +73,25 @@ static float dot(const float *a, const float *b, int64_t n)
     return s;
 }
 
-static void linear(arith a, tt_ctx *ctx, tt_real *y, const tt_real *x,
-                   int64_t n, const tt_tensor *w, const tt_real *b)
+static void arith_linear(tt_ctx *ctx, const tt_linear_args *p)
 {
-    const int64_t o = w->dim[0], i = w->dim[1];
+    const arith a = declared(ctx);
+    const int64_t o = p->w->dim[0], i = p->w->dim[1];
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const float *wr = weights(ctx, a, w), *xr = inputs(ctx, a, x, n * i);
-    for (int64_t r = 0; xr && r < n; r++)
+    const float *wr = weights(ctx, a, p->w);
+    const float *xr = inputs(ctx, a, p->x, p->n * i);
+    for (int64_t r = 0; xr && r < p->n; r++)
         for (int64_t c = 0; c < o; c++)
-            y[r * o + c] = put(a, dot(xr + r * i, wr + c * i, i)
-                                  + (b ? (float)b[c] : 0.0f));
+            p->y[r * o + c] = put(a, dot(xr + r * i, wr + c * i, i)
+                                  + (p->b ? (float)p->b[c] : 0.0f));
     tt_arena_reset(&ctx->scratch, mark);
 }
 
 /* The whole row of logits, one softmax: what a program without blocks does.
  * The probabilities are inputs of a product too. */
-static void attention(arith a, tt_ctx *ctx, const tt_attention_args *p)
+static void arith_attention(tt_ctx *ctx, const tt_attention_args *p)
 {
+    const arith a = declared(ctx);
     const int64_t D = p->D, N = p->N;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *k = tt_alloc(ctx, &ctx->scratch, N * D, sizeof *k, "keys");
@@ -120,8 +128,9 @@ static void attention(arith a, tt_ctx *ctx, const tt_attention_args *p)
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-static void conv(arith a, tt_ctx *ctx, const tt_conv_args *p)
+static void arith_conv(tt_ctx *ctx, const tt_conv_args *p)
 {
+    const arith a = declared(ctx);
     const int64_t k = (int64_t)p->kt * p->kh * p->kw * p->Cin;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const float *w = weights(ctx, a, p->w);
@@ -153,110 +162,113 @@ static float row_moment(const tt_real *x, int64_t c, float mean)
     return s;
 }
 
-static void layer_norm(arith a, tt_ctx *ctx, tt_real *y, const tt_real *x,
-                       int64_t n, int64_t c, const tt_real *w,
-                       const tt_real *b, double eps)
+static void arith_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *p)
 {
-    (void)ctx;
-    for (int64_t r = 0; r < n; r++, x += c, y += c) {
-        const float mean = row_sum(x, c) / (float)c;
-        const float var = row_moment(x, c, mean) / (float)c;
-        const float scale = 1 / sqrtf(var + (float)eps);
-        for (int64_t i = 0; i < c; i++) {
+    const arith a = declared(ctx);
+    tt_real *y = p->y;
+    const tt_real *x = p->x;
+    for (int64_t r = 0; r < p->n; r++, x += p->c, y += p->c) {
+        const float mean = row_sum(x, p->c) / (float)p->c;
+        const float var = row_moment(x, p->c, mean) / (float)p->c;
+        const float scale = 1 / sqrtf(var + (float)p->eps);
+        for (int64_t i = 0; i < p->c; i++) {
             const float v = ((float)x[i] - mean) * scale;
-            y[i] = put(a, w ? v * (float)w[i] + (float)b[i] : v);
+            y[i] = put(a, p->w ? v * (float)p->w[i] + (float)p->b[i] : v);
         }
     }
 }
 
-static void rms_norm(arith a, tt_ctx *ctx, tt_real *y, const tt_real *x,
-                     int64_t n, int64_t c, const tt_real *w, double eps)
+static void arith_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *p)
 {
-    (void)ctx;
-    for (int64_t r = 0; r < n; r++, x += c, y += c) {
-        const float ms = row_moment(x, c, 0) / (float)c;
-        const float scale = 1 / sqrtf(ms + (float)eps);
-        for (int64_t i = 0; i < c; i++)
-            y[i] = put(a, (float)x[i] * scale * (float)w[i]);
+    const arith a = declared(ctx);
+    tt_real *y = p->y;
+    const tt_real *x = p->x;
+    for (int64_t r = 0; r < p->n; r++, x += p->c, y += p->c) {
+        const float ms = row_moment(x, p->c, 0) / (float)p->c;
+        const float scale = 1 / sqrtf(ms + (float)p->eps);
+        for (int64_t i = 0; i < p->c; i++)
+            y[i] = put(a, (float)x[i] * scale * (float)p->w[i]);
     }
 }
 
-static void channel_norm(arith a, tt_ctx *ctx, tt_real *y, const tt_real *x,
-                         int64_t n, int64_t c, const tt_real *gamma)
+static void arith_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *p)
 {
-    (void)ctx;
-    for (int64_t r = 0; r < n; r++, x += c, y += c) {
-        float len = sqrtf(row_moment(x, c, 0));
+    const arith a = declared(ctx);
+    tt_real *y = p->y;
+    const tt_real *x = p->x;
+    for (int64_t r = 0; r < p->n; r++, x += p->c, y += p->c) {
+        float len = sqrtf(row_moment(x, p->c, 0));
         if (len < 1e-12f) len = 1e-12f;
-        for (int64_t i = 0; i < c; i++)
-            y[i] = put(a, (float)x[i] / len * sqrtf((float)c)
-                          * (float)gamma[i]);
+        for (int64_t i = 0; i < p->c; i++)
+            y[i] = put(a, (float)x[i] / len * sqrtf((float)p->c)
+                          * (float)p->gamma[i]);
     }
 }
 
-static void modulate(arith a, tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                     const tt_real *scale, const tt_real *shift,
-                     int64_t stride, int64_t rows)
+static void arith_modulate(tt_ctx *ctx, const tt_modulate_args *p)
 {
-    (void)ctx;
-    for (int64_t i = 0; i < n * c; i++) {
-        const int64_t g = i / c / rows * stride + i % c;
-        x[i] = put(a, (float)x[i] * (1 + (float)scale[g]) + (float)shift[g]);
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n * p->c; i++) {
+        const int64_t g = i / p->c / p->rows * p->stride + i % p->c;
+        p->x[i] = put(a, (float)p->x[i] * (1 + (float)p->scale[g])
+                          + (float)p->shift[g]);
     }
 }
 
-static void gate_add(arith a, tt_ctx *ctx, tt_real *x, const tt_real *y,
-                     int64_t n, int64_t c, const tt_real *gate,
-                     int64_t stride, int64_t rows)
+static void arith_gate_add(tt_ctx *ctx, const tt_gate_add_args *p)
 {
-    (void)ctx;
-    for (int64_t i = 0; i < n * c; i++)
-        x[i] = put(a, (float)x[i] + (float)y[i]
-                          * (float)gate[i / c / rows * stride + i % c]);
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n * p->c; i++)
+        p->x[i] = put(a, (float)p->x[i] + (float)p->y[i]
+                          * (float)p->gate[i / p->c / p->rows * p->stride
+                                           + i % p->c]);
 }
 
-static void add(arith a, tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n)
+static void arith_add(tt_ctx *ctx, const tt_add_args *p)
 {
-    (void)ctx;
-    for (int64_t i = 0; i < n; i++) x[i] = put(a, (float)x[i] + (float)y[i]);
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n; i++)
+        p->x[i] = put(a, (float)p->x[i] + (float)p->y[i]);
 }
 
-static void mul(arith a, tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n)
+static void arith_mul(tt_ctx *ctx, const tt_mul_args *p)
 {
-    (void)ctx;
-    for (int64_t i = 0; i < n; i++) x[i] = put(a, (float)x[i] * (float)y[i]);
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n; i++)
+        p->x[i] = put(a, (float)p->x[i] * (float)p->y[i]);
 }
 
 /* The textbook form, with its cancellation for negative x. */
-static void gelu_tanh(arith a, tt_ctx *ctx, tt_real *x, int64_t n)
+static void arith_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *p)
 {
-    (void)ctx;
-    for (int64_t i = 0; i < n; i++) {
-        const float v = (float)x[i];
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n; i++) {
+        const float v = (float)p->x[i];
         const float u = 0.79788456f * (v + 0.044715f * (v * v * v));
-        x[i] = put(a, 0.5f * v * (1 + (float)tt_tanh((double)u)));
+        p->x[i] = put(a, 0.5f * v * (1 + (float)tt_tanh((double)u)));
     }
 }
 
-static void silu(arith a, tt_ctx *ctx, tt_real *x, int64_t n)
+static void arith_silu(tt_ctx *ctx, const tt_silu_args *p)
 {
-    (void)ctx;
-    for (int64_t i = 0; i < n; i++)
-        x[i] = put(a, (float)x[i] / (1 + tt_expf(-(float)x[i])));
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n; i++)
+        p->x[i] = put(a, (float)p->x[i] / (1 + tt_expf(-(float)p->x[i])));
 }
 
-static void rope(arith a, tt_ctx *ctx, tt_real *y, const tt_real *x,
-                 int64_t T, int64_t H, int64_t D, const tt_rope_table *table,
-                 const int32_t *pos)
+static void arith_rope(tt_ctx *ctx, const tt_rope_args *p)
 {
-    const int64_t pairs = D / 2, row0 = table->pairs[0];
-    const int64_t col0 = row0 + table->pairs[1];
-    (void)ctx;
-    for (int64_t u = 0; u < T * H; u++, x += D, y += D)
+    const arith a = declared(ctx);
+    tt_real *y = p->y;
+    const tt_real *x = p->x;
+    const int64_t pairs = p->D / 2, row0 = p->table->pairs[0];
+    const int64_t col0 = row0 + p->table->pairs[1];
+    for (int64_t u = 0; u < p->T * p->H; u++, x += p->D, y += p->D)
         for (int64_t j = 0; j < pairs; j++) {
-            const int64_t at = pos[u / H * 3 + (j >= row0) + (j >= col0)]
+            const int64_t at = p->pos[u / p->H * 3 + (j >= row0) + (j >= col0)]
                                * pairs + j;
-            const float c = (float)table->cos[at], s = (float)table->sin[at];
+            const float c = (float)p->table->cos[at];
+            const float s = (float)p->table->sin[at];
             const float re = (float)x[2 * j], im = (float)x[2 * j + 1];
             y[2 * j] = put(a, re * c - im * s);
             y[2 * j + 1] = put(a, re * s + im * c);
@@ -264,97 +276,47 @@ static void rope(arith a, tt_ctx *ctx, tt_real *y, const tt_real *x,
 }
 
 /* TAME and GRAB are float32 in the official code whatever the model is. */
-static void col_mean(arith a, tt_ctx *ctx, double *mean, const tt_real *x,
-                     int64_t n, int64_t c)
+static void arith_col_mean(tt_ctx *ctx, const tt_col_mean_args *p)
 {
-    (void)a;
     (void)ctx;
-    for (int64_t i = 0; i < c; i++) {
+    for (int64_t i = 0; i < p->c; i++) {
         float s = 0;
-        for (int64_t r = 0; r < n; r++) s += (float)x[r * c + i];
-        mean[i] = (double)(s / (float)n);
+        for (int64_t r = 0; r < p->n; r++) s += (float)p->x[r * p->c + i];
+        p->mean[i] = (double)(s / (float)p->n);
     }
 }
 
-static void col_moment(arith a, tt_ctx *ctx, double *m2, const tt_real *x,
-                       const double *mean, int64_t n, int64_t c)
+static void arith_col_moment(tt_ctx *ctx, const tt_col_moment_args *p)
 {
-    (void)a;
     (void)ctx;
-    for (int64_t i = 0; i < c; i++) {
+    for (int64_t i = 0; i < p->c; i++) {
         float s = 0;
-        for (int64_t r = 0; r < n; r++) {
-            const float d = (float)x[r * c + i] - (float)mean[i];
+        for (int64_t r = 0; r < p->n; r++) {
+            const float d = (float)p->x[r * p->c + i] - (float)p->mean[i];
             s += d * d;
         }
-        m2[i] = (double)s;
+        p->m2[i] = (double)s;
     }
 }
 
-static void col_blend(arith a, tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                      const double *mean, const double *gain,
-                      const double *target, double tau)
+static void arith_col_blend(tt_ctx *ctx, const tt_col_blend_args *p)
 {
-    (void)ctx;
-    for (int64_t i = 0; i < n * c; i++) {
-        const float v = (float)x[i], t = (float)tau;
-        const float y = ((float)v - (float)mean[i % c]) * (float)gain[i % c]
-                        + (float)target[i % c];
-        x[i] = put(a, (1 - t) * v + t * y);
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n * p->c; i++) {
+        const float v = (float)p->x[i], t = (float)p->tau;
+        const float m = (float)p->mean[i % p->c], g = (float)p->gain[i % p->c];
+        const float y = ((float)v - m) * g + (float)p->target[i % p->c];
+        p->x[i] = put(a, (1 - t) * v + t * y);
     }
 }
 
 /* ---- one table per arithmetic -------------------------------------------- */
 
-#define PARAMS(...) (tt_ctx *ctx, __VA_ARGS__)
-#define OP(I, name, params, ...)                                               \
-    static void name##_##I params                                              \
-    {                                                                          \
-        name(&arith_list[I], ctx, __VA_ARGS__);                                \
-    }
-#define OPERATORS(I)                                                           \
-    OP(I, linear, PARAMS(tt_real *y, const tt_real *x, int64_t n,              \
-                         const tt_tensor *w, const tt_real *b), y, x, n, w, b) \
-    OP(I, attention, PARAMS(const tt_attention_args *p), p)                    \
-    OP(I, conv, PARAMS(const tt_conv_args *p), p)                              \
-    OP(I, layer_norm, PARAMS(tt_real *y, const tt_real *x, int64_t n,          \
-       int64_t c, const tt_real *w, const tt_real *b, double eps),             \
-       y, x, n, c, w, b, eps)                                                  \
-    OP(I, rms_norm, PARAMS(tt_real *y, const tt_real *x, int64_t n,            \
-       int64_t c, const tt_real *w, double eps), y, x, n, c, w, eps)           \
-    OP(I, channel_norm, PARAMS(tt_real *y, const tt_real *x, int64_t n,        \
-       int64_t c, const tt_real *g), y, x, n, c, g)                            \
-    OP(I, modulate, PARAMS(tt_real *x, int64_t n, int64_t c, const tt_real *s, \
-       const tt_real *t, int64_t stride, int64_t rows),                        \
-       x, n, c, s, t, stride, rows)                                            \
-    OP(I, gate_add, PARAMS(tt_real *x, const tt_real *y, int64_t n, int64_t c, \
-       const tt_real *g, int64_t stride, int64_t rows),                        \
-       x, y, n, c, g, stride, rows)                                            \
-    OP(I, add, PARAMS(tt_real *x, const tt_real *y, int64_t n), x, y, n)       \
-    OP(I, mul, PARAMS(tt_real *x, const tt_real *y, int64_t n), x, y, n)       \
-    OP(I, gelu_tanh, PARAMS(tt_real *x, int64_t n), x, n)                      \
-    OP(I, silu, PARAMS(tt_real *x, int64_t n), x, n)                           \
-    OP(I, rope, PARAMS(tt_real *y, const tt_real *x, int64_t T, int64_t H,     \
-       int64_t D, const tt_rope_table *t, const int32_t *pos),                 \
-       y, x, T, H, D, t, pos)                                                  \
-    OP(I, col_mean, PARAMS(double *m, const tt_real *x, int64_t n, int64_t c), \
-       m, x, n, c)                                                             \
-    OP(I, col_moment, PARAMS(double *m2, const tt_real *x, const double *m,    \
-       int64_t n, int64_t c), m2, x, m, n, c)                                  \
-    OP(I, col_blend, PARAMS(tt_real *x, int64_t n, int64_t c, const double *m, \
-       const double *g, const double *t, double tau), x, n, c, m, g, t, tau)
-OPERATORS(0) OPERATORS(1) OPERATORS(2) OPERATORS(3) OPERATORS(4) OPERATORS(5)
-OPERATORS(6)
-
-#define TABLE(I)                                                               \
-    {.name = "arith", .summary = "a plain program in a declared arithmetic",   \
-     .linear = linear_##I, .attention = attention_##I, .conv = conv_##I,       \
-     .layer_norm = layer_norm_##I, .rms_norm = rms_norm_##I,                   \
-     .channel_norm = channel_norm_##I, .modulate = modulate_##I,               \
-     .gate_add = gate_add_##I, .add = add_##I, .mul = mul_##I,                 \
-     .gelu_tanh = gelu_tanh_##I, .silu = silu_##I, .rope = rope_##I,           \
-     .col_mean = col_mean_##I, .col_moment = col_moment_##I,                   \
-     .col_blend = col_blend_##I}
+#define ENTRY(op, OP) .op = arith_##op,
+#define TABLE(i)                                                               \
+    {.abi = TT_ABI, .name = "arith",                                           \
+     .summary = "a plain program in a declared arithmetic",                    \
+     .self = (void *)&arith_list[i], TT_OPS(ENTRY)}
 
 const tt_ops *tt_arith_ops(const tt_arith *a)
 {

@@ -10,10 +10,8 @@
 
 const char *op_name(op_kind k)
 {
-    static const char *const name[OP_KINDS] = {
-        "linear", "attention", "conv", "layer_norm", "rms_norm",
-        "channel_norm", "modulate", "gate_add", "add", "mul", "gelu_tanh",
-        "silu", "rope", "col_mean", "col_moment", "col_blend"};
+#define NAME(op, OP) #op,
+    static const char *const name[OP_KINDS] = {TT_OPS(NAME)};
     return name[k];
 }
 
@@ -54,61 +52,113 @@ int64_t call_count(const op_call *q)
     return n;
 }
 
-void call_run(tt_ctx *ctx, const tt_ops *t, const op_call *q, void *out)
+/* ---- to and from the structs of ops.h ------------------------------------ */
+
+/* Per operator: where the result goes, TO(member), or the operand that it
+ * replaces, X(member); and what is read, IN(of the call, of the struct). */
+#define CALL_linear(TO, X, IN) TO(y) IN(x, x) IN(n, n) IN(w, w) IN(b, b)
+#define CALL_layer_norm(TO, X, IN)                                             \
+    TO(y) IN(x, x) IN(n, n) IN(c, c) IN(a, w) IN(b, b) IN(eps, eps)
+#define CALL_rms_norm(TO, X, IN)                                               \
+    TO(y) IN(x, x) IN(n, n) IN(c, c) IN(a, w) IN(eps, eps)
+#define CALL_channel_norm(TO, X, IN)                                           \
+    TO(y) IN(x, x) IN(n, n) IN(c, c) IN(a, gamma)
+#define CALL_modulate(TO, X, IN)                                               \
+    X(x) IN(n, n) IN(c, c) IN(a, scale) IN(b, shift) IN(stride, stride)        \
+    IN(rows, rows)
+#define CALL_gate_add(TO, X, IN)                                               \
+    X(x) IN(y, y) IN(n, n) IN(c, c) IN(a, gate) IN(stride, stride)             \
+    IN(rows, rows)
+#define CALL_add(TO, X, IN) X(x) IN(y, y) IN(c, n)
+#define CALL_mul(TO, X, IN) X(x) IN(y, y) IN(c, n)
+#define CALL_gelu_tanh(TO, X, IN) X(x) IN(c, n)
+#define CALL_silu(TO, X, IN) X(x) IN(c, n)
+#define CALL_rope(TO, X, IN)                                                   \
+    TO(y) IN(x, x) IN(n, T) IN(H, H) IN(D, D) IN(table, table) IN(pos, pos)
+#define CALL_col_mean(TO, X, IN) TO(mean) IN(x, x) IN(n, n) IN(c, c)
+#define CALL_col_moment(TO, X, IN)                                             \
+    TO(m2) IN(x, x) IN(mean, mean) IN(n, n) IN(c, c)
+#define CALL_col_blend(TO, X, IN)                                              \
+    X(x) IN(n, n) IN(c, c) IN(mean, mean) IN(gain, gain) IN(target, target)    \
+    IN(tau, tau)
+
+void *call_take(op_call *q, op_kind kind, const void *args)
 {
-    tt_real *o = out;
-    const tt_real *x = q->x;
-    tt_attention_args attn = q->attn;
-    tt_conv_args conv = q->conv;
-    if (ctx->status || !out) return;
-    attn.o = conv.y = o;
-    switch (q->kind) {               /* in-place operators work on a copy */
-    case OP_MODULATE: case OP_GATE_ADD: case OP_ADD: case OP_MUL:
-    case OP_GELU_TANH: case OP_SILU: case OP_COL_BLEND:
-        memcpy(o, q->x, (size_t)(q->n * q->c) * sizeof *o);
-        break;
-    case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM: case OP_ROPE:
-        if (!q->in_place) break;
-        memcpy(o, q->x, (size_t)(q->n * q->c) * sizeof *o);
-        x = o;
-        break;
-    default: break;
+    void *to = NULL;
+    *q = (op_call){.kind = kind, .n = 1};
+    switch (kind) {
+#define TAKE_TO(of) to = p->of;
+#define TAKE_X(of) q->x = to = p->of;
+#define TAKE_IN(of_call, of) q->of_call = p->of;
+#define TAKE(op, OP)                                                           \
+    case OP_##OP: {                                                            \
+        const tt_##op##_args *p = args;                                        \
+        CALL_##op(TAKE_TO, TAKE_X, TAKE_IN)                                    \
+        break;                                                                 \
     }
-    switch (q->kind) {
-    case OP_LINEAR: t->linear(ctx, o, q->x, q->n, q->w, q->b); break;
-    case OP_ATTENTION: t->attention(ctx, &attn); break;
-    case OP_CONV: t->conv(ctx, &conv); break;
-    case OP_LAYER_NORM:
-        t->layer_norm(ctx, o, x, q->n, q->c, q->a, q->b, q->eps);
+    TT_OPS_ROWS(TAKE) TAKE(linear, LINEAR)
+    case OP_ATTENTION:
+        q->attn = *(const tt_attention_args *)args;
+        to = q->attn.o;
         break;
-    case OP_RMS_NORM:
-        t->rms_norm(ctx, o, x, q->n, q->c, q->a, q->eps);
-        break;
-    case OP_CHANNEL_NORM:
-        t->channel_norm(ctx, o, x, q->n, q->c, q->a);
-        break;
-    case OP_MODULATE:
-        t->modulate(ctx, o, q->n, q->c, q->a, q->b, q->stride, q->rows);
-        break;
-    case OP_GATE_ADD:
-        t->gate_add(ctx, o, q->y, q->n, q->c, q->a, q->stride, q->rows);
-        break;
-    case OP_ADD: t->add(ctx, o, q->y, q->c); break;
-    case OP_MUL: t->mul(ctx, o, q->y, q->c); break;
-    case OP_GELU_TANH: t->gelu_tanh(ctx, o, q->c); break;
-    case OP_SILU: t->silu(ctx, o, q->c); break;
-    case OP_ROPE:
-        t->rope(ctx, o, x, q->n, q->H, q->D, q->table, q->pos);
-        break;
-    case OP_COL_MEAN: t->col_mean(ctx, out, q->x, q->n, q->c); break;
-    case OP_COL_MOMENT:
-        t->col_moment(ctx, out, q->x, q->mean, q->n, q->c);
-        break;
-    case OP_COL_BLEND:
-        t->col_blend(ctx, o, q->n, q->c, q->mean, q->gain, q->target, q->tau);
+    case OP_CONV:
+        q->conv = *(const tt_conv_args *)args;
+        to = q->conv.y;
         break;
     case OP_KINDS: break;
     }
+    if (kind == OP_LINEAR) q->c = q->w->dim[1];
+    if (kind == OP_ROPE) q->c = q->H * q->D;
+    q->in_place = to == q->x;
+    return to;
+}
+
+/* Does the result replace x? */
+static bool replaces(const op_call *q)
+{
+    switch (q->kind) {
+    case OP_MODULATE: case OP_GATE_ADD: case OP_ADD: case OP_MUL:
+    case OP_GELU_TANH: case OP_SILU: case OP_COL_BLEND: return true;
+    case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM: case OP_ROPE:
+        return q->in_place;
+    default: return false;
+    }
+}
+
+static void run(tt_ctx *ctx, const op_call *q, void *out)
+{
+    const tt_ops *t = ctx->ops;
+    tt_attention_args attn = q->attn;
+    tt_conv_args conv = q->conv;
+    attn.o = conv.y = out;
+    switch (q->kind) {
+#define RUN_TO(of) .of = out,
+#define RUN_IN(of_call, of) .of = q->of_call,
+#define RUN(op, OP)                                                            \
+    case OP_##OP: {                                                            \
+        const tt_##op##_args p = {CALL_##op(RUN_TO, RUN_TO, RUN_IN)};          \
+        t->op(ctx, &p);                                                        \
+        break;                                                                 \
+    }
+    TT_OPS_ROWS(RUN) RUN(linear, LINEAR)
+    case OP_ATTENTION: t->attention(ctx, &attn); break;
+    case OP_CONV: t->conv(ctx, &conv); break;
+    case OP_KINDS: break;
+    }
+}
+
+void call_run(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out)
+{
+    const tt_ops *before = ctx->ops;
+    op_call own = *q;
+    if (ctx->status || !out) return;
+    if (replaces(q)) {               /* works on a copy */
+        memcpy(out, q->x, (size_t)(q->n * q->c) * sizeof(tt_real));
+        own.x = out;
+    }
+    ctx->ops = ops;
+    run(ctx, &own, out);
+    ctx->ops = before;
 }
 
 int64_t call_cost(const op_call *q)

@@ -3,18 +3,19 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Arguments are those of the table's functions (ops.h). In-place operators
- * read their operand from the call and write to the output given, so a call
- * never changes what it points to. */
+ * A call is one record for all operators, so that what they share (rows of an
+ * input, a second input, parameters) is judged by the same code; call_take and
+ * call_run turn the structs of ops.h into it and back. In-place operators read
+ * their operand from the call and write to the output given, so a call never
+ * changes what it points to. */
 #ifndef TT_VALIDATE_CALL_H
 #define TT_VALIDATE_CALL_H
 
 #include "tether/validate.h"
 
+#define OP_KIND(op, OP) OP_##OP,
 typedef enum op_kind {
-    OP_LINEAR, OP_ATTENTION, OP_CONV, OP_LAYER_NORM, OP_RMS_NORM,
-    OP_CHANNEL_NORM, OP_MODULATE, OP_GATE_ADD, OP_ADD, OP_MUL, OP_GELU_TANH,
-    OP_SILU, OP_ROPE, OP_COL_MEAN, OP_COL_MOMENT, OP_COL_BLEND, OP_KINDS
+    TT_OPS(OP_KIND) OP_KINDS
 } op_kind;
 const char *op_name(op_kind k);
 
@@ -48,13 +49,18 @@ typedef struct op_call {
     bool in_place;       /* norms and rope: the output is where x is          */
 } op_call;
 
+/* The call that a backend's function was given: args is its tt_<op>_args.
+ * Returns where the result is to go. */
+void *call_take(op_call *q, op_kind kind, const void *args);
+
 /* Shape of the output, [.., channels]; returns the rank. */
 int call_shape(const op_call *q, int64_t *dim);
 int64_t call_count(const op_call *q);
 /* True when the output is double on every table (col_mean, col_moment). */
 bool call_out_is_double(const op_call *q);
 
-/* Run it on a table. out: call_count values, tt_real or double as above. */
+/* Run it on a table, which ctx->ops is meanwhile. out: call_count values,
+ * tt_real or double as above. */
 void call_run(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out);
 
 /* Multiply-adds of it, about. */

@@ -10,78 +10,100 @@
 
 #include "tether/validate.h"
 
-/* Entries the plug-in left out come from `ours`; the function pointers of a
- * table stand behind its two strings. */
-static int complete(tt_ops *t, const tt_ops *theirs, const tt_ops *ours)
+/* Was it compiled against the structs of this program? */
+static tt_status check_abi(tt_ctx *ctx, const char *path, const tt_abi *theirs)
 {
-    int filled = 0;
-    *t = *ours;
-    t->name = theirs->name ? theirs->name : "plug-in";
-    t->summary = theirs->summary ? theirs->summary : "";
-#define TAKE(f) if (theirs->f) t->f = theirs->f, filled++
-    TAKE(linear);
-    TAKE(attention);
-    TAKE(conv);
-    TAKE(layer_norm);
-    TAKE(rms_norm);
-    TAKE(channel_norm);
-    TAKE(modulate);
-    TAKE(gate_add);
-    TAKE(add);
-    TAKE(mul);
-    TAKE(gelu_tanh);
-    TAKE(silu);
-    TAKE(rope);
-    TAKE(col_mean);
-    TAKE(col_moment);
-    TAKE(col_blend);
-#undef TAKE
-    return filled;
+    const tt_abi ours = TT_ABI;
+    const struct {
+        const char *what;
+        int32_t theirs, ours;
+    } part[] = {
+        {"version", theirs->version, ours.version},
+        {"size of tt_real", theirs->real, ours.real},
+        {"size of tt_ops", theirs->table, ours.table},
+        {"size of tt_ctx", theirs->context, ours.context},
+        {"size of tt_tensor", theirs->tensor, ours.tensor},
+        {"size of the operators' arguments", theirs->args, ours.args},
+    };
+    for (size_t i = 0; i < sizeof part / sizeof part[0]; i++)
+        if (part[i].theirs != part[i].ours)
+            return tt_fail(ctx, TT_EUNSUPPORTED, "%s: is of another operator "
+                           "table: the %s is %ld, here %ld; set .abi = TT_ABI "
+                           "and rebuild it with this program's headers", path,
+                           part[i].what, (long)part[i].theirs,
+                           (long)part[i].ours);
+    return TT_OK;
+}
+
+/* Entries the plug-in left out come from ours of its class, and so does what
+ * the model computes in another class. */
+static tt_status complete(tt_ctx *ctx, tt_plugin *p, const char *path,
+                          const tt_ops *theirs)
+{
+    const tt_ops *ours = theirs->cls < TT_CLASS_COUNT
+                             ? tt_ops_class(tt_ops_default(), theirs->cls)
+                             : NULL;
+    tt_ops *t = &p->ops;
+    if (!ours)
+        return tt_fail(ctx, TT_EFORMAT, "%s: is of class %d, which this "
+                       "program does not have", path, (int)theirs->cls);
+    *t = *theirs;
+    if (!t->name) t->name = "plug-in";
+    if (!t->summary) t->summary = "";
+    memcpy(t->of_class, ours->of_class, sizeof t->of_class);
+#define TAKE(op, OP)                                                           \
+    if (t->op) p->filled++;                                                    \
+    else t->op = ours->op;
+    TT_OPS(TAKE)
+    if (!p->filled)
+        return tt_fail(ctx, TT_EFORMAT, "%s: the table it gives is empty; fill "
+                       "at least one operator", path);
+    return TT_OK;
+}
+
+/* The table and the arithmetic that the library gives. */
+static tt_status take(tt_ctx *ctx, tt_plugin *p, const char *path)
+{
+    tt_backend_fn get = NULL;
+    const char *arith = NULL;
+    void *symbol = dlsym(p->handle, TT_BACKEND_SYMBOL);
+    memcpy(&get, &symbol, sizeof get);   /* ISO C has no cast for this */
+    if (!get)
+        return tt_fail(ctx, TT_EFORMAT, "%s: does not export %s; a plug-in "
+                       "defines const tt_ops *%s(int version, const char "
+                       "**arith)", path, TT_BACKEND_SYMBOL, TT_BACKEND_SYMBOL);
+    const tt_ops *theirs = get(TT_OPS_VERSION, &arith);
+    if (!theirs)
+        return tt_fail(ctx, TT_EUNSUPPORTED, "%s: gives nothing to a program "
+                       "with version %d of the operator table; rebuild it with "
+                       "this program's headers", path, TT_OPS_VERSION);
+    TT_TRY(check_abi(ctx, path, &theirs->abi));
+    TT_TRY(complete(ctx, p, path, theirs));
+    p->arith = arith ? tt_arith_find(arith) : NULL;
+    if (arith && !p->arith)
+        return tt_fail(ctx, TT_EFORMAT, "%s: declares the arithmetic \"%s\"; "
+                       "known are f32, tf32, f16, bf16, f16-stored, "
+                       "bf16-stored", path, arith);
+    TT_TRY(tt_ops_open(ctx, &p->ops));
+    p->opened = true;
+    return TT_OK;
 }
 
 tt_status tt_plugin_open(tt_ctx *ctx, tt_plugin *p, const char *path)
 {
-    tt_backend_fn get = NULL;
-    const char *arith = NULL;
     memset(p, 0, sizeof *p);
     p->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!p->handle)
         return tt_fail(ctx, TT_EIO, "%s: cannot be loaded as a plug-in: %s. "
                        "Build it with -shared -fPIC, and give a path with a / "
                        "in it", path, dlerror());
-    void *symbol = dlsym(p->handle, TT_BACKEND_SYMBOL);
-    memcpy(&get, &symbol, sizeof get);   /* ISO C has no cast for this */
-    if (!get) {
-        tt_plugin_close(p);
-        return tt_fail(ctx, TT_EFORMAT, "%s: does not export %s; a plug-in "
-                       "defines const tt_ops *%s(int abi, const char **arith)",
-                       path, TT_BACKEND_SYMBOL, TT_BACKEND_SYMBOL);
-    }
-    const tt_ops *theirs = get(TT_BACKEND_ABI, &arith);
-    if (!theirs) {
-        tt_plugin_close(p);
-        return tt_fail(ctx, TT_EUNSUPPORTED, "%s: was not built for version %d "
-                       "of the operator table; rebuild it with this program's "
-                       "headers", path, TT_BACKEND_ABI);
-    }
-    p->filled = complete(&p->ops, theirs, tt_ops_default());
-    if (!p->filled) {
-        tt_plugin_close(p);
-        return tt_fail(ctx, TT_EFORMAT, "%s: the table it gives is empty; fill "
-                       "at least one operator", path);
-    }
-    p->arith = arith ? tt_arith_find(arith) : NULL;
-    if (arith && !p->arith) {
-        tt_fail(ctx, TT_EFORMAT, "%s: declares the arithmetic \"%s\"; known "
-                "are f32, tf32, f16, bf16, f16-stored, bf16-stored", path,
-                arith);
-        tt_plugin_close(p);
-    }
+    if (take(ctx, p, path)) tt_plugin_close(p);
     return ctx->status;
 }
 
 void tt_plugin_close(tt_plugin *p)
 {
+    if (p->opened) tt_ops_close(&p->ops);
     if (p->handle) dlclose(p->handle);
     memset(p, 0, sizeof *p);
 }

@@ -23,7 +23,7 @@ enum { HINTS_MOST = 8, TWICE_FIRST = 4 };
 #define TWICE_WORK ((int64_t)1 << 18)  /* calls below are made twice          */
 
 struct tt_shadow {
-    tt_ops ops;              /* first: ctx->ops is turned into the shadow     */
+    tt_ops ops;              /* what the model sees                           */
     const tt_ops *before, *ours, *candidate;
     const tt_arith *arith;
     tt_report *report;
@@ -104,14 +104,14 @@ static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
     tt_report_add(s->report, &v, g, want);
 }
 
-/* One call of the model: out is where the model wants the result. */
-static void shadow(tt_ctx *ctx, const op_call *call, void *out)
+/* One call of the model. */
+static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
 {
-    tt_shadow *s = (tt_shadow *)(uintptr_t)ctx->ops;
+    tt_shadow *s = ctx->ops->self;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     char path[224];
-    op_call q = *call;
-    q.in_place = out == q.x;
+    op_call q;
+    void *out = call_take(&q, kind, args);
     if (strcmp(s->place, ctx->path)) {
         memset(s->count, 0, sizeof s->count);
         snprintf(s->place, sizeof s->place, "%s", ctx->path);
@@ -136,131 +136,19 @@ static void shadow(tt_ctx *ctx, const op_call *call, void *out)
 
 /* ---- the table ----------------------------------------------------------- */
 
-static void s_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                     const tt_tensor *w, const tt_real *b)
-{
-    shadow(ctx, &(op_call){.kind = OP_LINEAR, .x = x, .n = n, .c = w->dim[1],
-                           .w = w, .b = b}, y);
-}
-
-static void s_attention(tt_ctx *ctx, const tt_attention_args *a)
-{
-    shadow(ctx, &(op_call){.kind = OP_ATTENTION, .attn = *a}, a->o);
-}
-
-static void s_conv(tt_ctx *ctx, const tt_conv_args *a)
-{
-    shadow(ctx, &(op_call){.kind = OP_CONV, .conv = *a}, a->y);
-}
-
-static void s_layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                         int64_t c, const tt_real *w, const tt_real *b,
-                         double eps)
-{
-    shadow(ctx, &(op_call){.kind = OP_LAYER_NORM, .x = x, .n = n, .c = c,
-                           .a = w, .b = b, .eps = eps}, y);
-}
-
-static void s_rms_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                       int64_t c, const tt_real *w, double eps)
-{
-    shadow(ctx, &(op_call){.kind = OP_RMS_NORM, .x = x, .n = n, .c = c,
-                           .a = w, .eps = eps}, y);
-}
-
-static void s_channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x,
-                           int64_t n, int64_t c, const tt_real *gamma)
-{
-    shadow(ctx, &(op_call){.kind = OP_CHANNEL_NORM, .x = x, .n = n, .c = c,
-                           .a = gamma}, y);
-}
-
-static void s_modulate(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                       const tt_real *scale, const tt_real *shift,
-                       int64_t stride, int64_t rows)
-{
-    shadow(ctx, &(op_call){.kind = OP_MODULATE, .x = x, .n = n, .c = c,
-                           .a = scale, .b = shift, .stride = stride,
-                           .rows = rows}, x);
-}
-
-static void s_gate_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n,
-                       int64_t c, const tt_real *gate, int64_t stride,
-                       int64_t rows)
-{
-    shadow(ctx, &(op_call){.kind = OP_GATE_ADD, .x = x, .y = y, .n = n, .c = c,
-                           .a = gate, .stride = stride, .rows = rows}, x);
-}
-
-static void s_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n)
-{
-    shadow(ctx, &(op_call){.kind = OP_ADD, .x = x, .y = y, .n = 1, .c = n}, x);
-}
-
-static void s_mul(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n)
-{
-    shadow(ctx, &(op_call){.kind = OP_MUL, .x = x, .y = y, .n = 1, .c = n}, x);
-}
-
-static void s_gelu_tanh(tt_ctx *ctx, tt_real *x, int64_t n)
-{
-    shadow(ctx, &(op_call){.kind = OP_GELU_TANH, .x = x, .n = 1, .c = n}, x);
-}
-
-static void s_silu(tt_ctx *ctx, tt_real *x, int64_t n)
-{
-    shadow(ctx, &(op_call){.kind = OP_SILU, .x = x, .n = 1, .c = n}, x);
-}
-
-static void s_rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
-                   int64_t H, int64_t D, const tt_rope_table *table,
-                   const int32_t *pos)
-{
-    shadow(ctx, &(op_call){.kind = OP_ROPE, .x = x, .n = T, .c = H * D, .H = H,
-                           .D = D, .table = table, .pos = pos}, y);
-}
-
-static void s_col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
-                       int64_t c)
-{
-    shadow(ctx, &(op_call){.kind = OP_COL_MEAN, .x = x, .n = n, .c = c}, mean);
-}
-
-static void s_col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
-                         const double *mean, int64_t n, int64_t c)
-{
-    shadow(ctx, &(op_call){.kind = OP_COL_MOMENT, .x = x, .n = n, .c = c,
-                           .mean = mean}, m2);
-}
-
-static void s_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                        const double *mean, const double *gain,
-                        const double *target, double tau)
-{
-    shadow(ctx, &(op_call){.kind = OP_COL_BLEND, .x = x, .n = n, .c = c,
-                           .mean = mean, .gain = gain, .target = target,
-                           .tau = tau}, x);
-}
+#define SHADOW(op, OP)                                                         \
+    static void shadow_##op(tt_ctx *ctx, const tt_##op##_args *a)              \
+    {                                                                          \
+        shadow(ctx, OP_##OP, a);                                               \
+    }
+#define ENTRY(op, OP) .op = shadow_##op,
+TT_OPS(SHADOW)
 
 static const tt_ops shadow_ops = {
+    .abi = TT_ABI,
     .name = "shadow",
     .summary = "judges a candidate call by call",
-    .linear = s_linear,
-    .attention = s_attention,
-    .conv = s_conv,
-    .layer_norm = s_layer_norm,
-    .rms_norm = s_rms_norm,
-    .channel_norm = s_channel_norm,
-    .modulate = s_modulate,
-    .gate_add = s_gate_add,
-    .add = s_add,
-    .mul = s_mul,
-    .gelu_tanh = s_gelu_tanh,
-    .silu = s_silu,
-    .rope = s_rope,
-    .col_mean = s_col_mean,
-    .col_moment = s_col_moment,
-    .col_blend = s_col_blend,
+    TT_OPS(ENTRY)
 };
 
 /* Scopes are only kept while somebody listens. */
@@ -279,6 +167,7 @@ tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
     TT_TRY(ctx->status);
     if (!s) return tt_fail(ctx, TT_ENOMEM, "no memory to shadow a backend");
     s->ops = shadow_ops;
+    s->ops.self = s;
     s->before = ctx->ops;
     s->ours = tt_ops_default();
     s->candidate = candidate;

@@ -21,7 +21,7 @@
 #include "ops/exact/exact.h"
 #include "tests/bits/bits.h"
 #include "tests/run_case/run_case.h"
-#include "tether/ops.h"
+#include "tether/backend.h"
 #include "tether/version.h"
 
 #define REF "ref_data"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/harness.h"
-#include "tether/ops.h"
+#include "tether/backend.h"
 
 static tt_ctx *ctx;
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tests/harness.h"
-#include "tether/ops.h"
+#include "tether/backend.h"
 
 static tt_ctx *ctx;
 static tt_arena arena;

@@ -12,7 +12,7 @@
 
 #include "ops/exact/level.h"
 #include "tests/harness.h"
-#include "tether/ops.h"
+#include "tether/backend.h"
 
 static tt_ctx *ctx;
 static bool have_blas;

@@ -12,7 +12,7 @@
 
 #include "tests/harness.h"
 #include "tether/mathfn.h"
-#include "tether/ops.h"
+#include "tether/backend.h"
 
 #ifndef TT_REAL_DOUBLE
 
@@ -162,6 +162,26 @@ static void test_scope(void)
     expect(ctx->ops == bf16, "back");
 }
 
+/* A table of the class that comes without one of float. */
+static void test_alone(void)
+{
+    const tt_ops *before = ctx->ops;
+    tt_ops alone = *before;
+    memset(alone.of_class, 0, sizeof alone.of_class);
+    alone.name = "alone";
+    ctx->ops = &alone;
+    const tt_ops *back = tt_float_begin(ctx);
+    expect(ctx->status == TT_EUNSUPPORTED
+           && strstr(tt_message(ctx), "backend alone"), "%s", tt_message(ctx));
+    float x = 1, y = 2;
+    tt_add(ctx, &x, &y, 1);
+    expect(ctx->ops && x == 1, "nothing is computed after that");
+    tt_float_end(ctx, back);
+    expect(ctx->ops == &alone, "back");
+    tt_clear(ctx);
+    ctx->ops = before;
+}
+
 static void test_names(void)
 {
     tt_class c;
@@ -188,6 +208,7 @@ int main(void)
         test_order();
         test_attention();
         test_scope();
+        test_alone();
     }
     expect_ok(ctx->status, "no failure");
     return test_end();

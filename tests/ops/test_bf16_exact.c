@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "tests/harness.h"
-#include "tether/ops.h"
+#include "tether/backend.h"
 
 #ifndef TT_REAL_DOUBLE
 

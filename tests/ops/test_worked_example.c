@@ -11,7 +11,7 @@
 
 #include "tests/harness.h"
 #include "tether/mathfn.h"
-#include "tether/ops.h"
+#include "tether/backend.h"
 
 #ifndef TT_REAL_DOUBLE
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tether/ops.h"
+#include "tether/backend.h"
 #include "tether/rollout.h"
 
 enum { C = 16, HH = 4, WW = 6, SIZE = C * HH * WW, FRAMES = 24 };

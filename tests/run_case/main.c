@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tether/ops.h"
+#include "tether/backend.h"
 #include "tests/run_case/run_case.h"
 
 static int usage(void)

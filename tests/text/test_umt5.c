@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tether/ops.h"
+#include "tether/backend.h"
 #include "tether/text.h"
 
 #define F64_TOL 1e-10

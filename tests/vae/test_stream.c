@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "tests/harness.h"
-#include "tether/ops.h"
+#include "tether/backend.h"
 #include "vae/vae_internal.h"
 
 static tt_ctx *ctx;

@@ -29,6 +29,7 @@ static struct {
 
 void mutant_select(int which);
 bool mutant_hit(const char *scope);
+tt_ops *mutant_table(void);
 
 void mutant_select(int which)
 {
@@ -123,10 +124,9 @@ static void spoil(tt_ctx *ctx, tt_real *y, int64_t n, int64_t o)
     if (PLANTED(LINEAR_OUTSIDE)) y[n * o + 900] = 1;
 }
 
-static void linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                   const tt_tensor *weight, const tt_real *b)
+static void linear(tt_ctx *ctx, const tt_linear_args *p)
 {
-    tt_tensor t = *weight;
+    tt_tensor t = *p->w;
     const int64_t o = t.dim[0], i = t.dim[1];
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *w = tt_scratch(ctx, o * i);
@@ -137,39 +137,42 @@ static void linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
         w[k] = narrow(TT_FMT_BF16, w[k]);
     const bool late = ++state.calls > LATE, third = layer_of(t.data) == THIRD;
     bool large = false;
-    for (int64_t k = 0; k < n * i; k++)
-        if (fabs((double)x[k]) > 100) large = true;
+    for (int64_t k = 0; k < p->n * i; k++)
+        if (fabs((double)p->x[k]) > 100) large = true;
     if (PLANTED(LINEAR_TURNED)) {
         tt_real *turned = tt_scratch(ctx, o * i);
         for (int64_t k = 0; turned && k < o * i; k++)
             turned[k] = w[k % i * o + k / i];
         w = turned ? turned : w;
     }
-    for (int64_t r = 0; r < n; r++)
+    for (int64_t r = 0; r < p->n; r++)
         for (int64_t c = 0; c < o; c++) {
             int64_t from = r, bias = c;
             if (PLANTED_IF(LINEAR_ROWS, r > 0)) from = r - 1;
             if (PLANTED_IF(LINEAR_STALE_ROW, r == 1)) from = 0;
-            if (PLANTED_IF(LINEAR_BIAS_NEXT, b)) bias = (c + 1) % o;
-            if (PLANTED_IF(LINEAR_LAST_ROW, n > 1 && n % 2 && r == n - 1))
-                continue;
-            const bool lost = r * o + c == state.calls * 7919 % (n * o);
-            tt_real s = product(ctx, x + from * i, w + c * i, i,
+            if (PLANTED_IF(LINEAR_BIAS_NEXT, p->b)) bias = (c + 1) % o;
+            const bool last = p->n > 1 && p->n % 2 && r == p->n - 1;
+            if (PLANTED_IF(LINEAR_LAST_ROW, last)) continue;
+            const bool lost = r * o + c == state.calls * 7919 % (p->n * o);
+            tt_real s = product(ctx, p->x + from * i, w + c * i, i,
                                 lost && PLANTED_IF(LINEAR_RACE, i > 1));
-            if (b && !PLANTED(LINEAR_NO_BIAS) && !PLANTED_IF(LINEAR_LATE, late))
-                s += b[bias];
-            if (b && PLANTED(LINEAR_BIAS_TWICE)) s += b[c];
+            if (p->b && !PLANTED(LINEAR_NO_BIAS)
+                && !PLANTED_IF(LINEAR_LATE, late))
+                s += p->b[bias];
+            if (p->b && PLANTED(LINEAR_BIAS_TWICE)) s += p->b[c];
             if (PLANTED_IF(LINEAR_COLUMNS, o > 8 && o % 8 && c >= o - o % 8))
                 s = 0;
             if (PLANTED_IF(LINEAR_LANE, c % 16 == 5)) s = -s;
             if (PLANTED_IF(LINEAR_LAYER, third)) s *= (tt_real)0.5;
             if (PLANTED(LINEAR_OUT_F16)) s = narrow(TT_FMT_F16, s);
             if (PLANTED_IF(LINEAR_LARGE, large && c == o / 2)) s = (tt_real)NAN;
-            y[r * o + c] = s;
+            p->y[r * o + c] = s;
         }
-    spoil(ctx, y, n, o);
-    if (PLANTED_IF(LINEAR_READS, i > 1)) y[n * o - 1] += 0 * x[n * i];
-    if (PLANTED_IF(LINEAR_WRITES, b)) ((tt_real *)(uintptr_t)b)[o - 1] += 1;
+    spoil(ctx, p->y, p->n, o);
+    if (PLANTED_IF(LINEAR_READS, i > 1))
+        p->y[p->n * o - 1] += 0 * p->x[p->n * i];
+    if (PLANTED_IF(LINEAR_WRITES, p->b))
+        ((tt_real *)(uintptr_t)p->b)[o - 1] += 1;
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -428,235 +431,234 @@ static double row_moment(const tt_real *x, int64_t c, double mean)
     return join_lanes(lane);
 }
 
-static void layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                       int64_t c, const tt_real *w, const tt_real *b,
-                       double eps)
+static void layer_norm(tt_ctx *ctx, const tt_layer_norm_args *p)
 {
+    double eps = p->eps;
     if (PLANTED(LN_EPS)) eps = 1e-5;
-    for (int64_t r = 0; r < n; r++) {
-        const tt_real *in = x + r * c;
-        const int64_t part = PLANTED_IF(LN_HALF, c > 1) ? c / 2 : c;
+    for (int64_t r = 0; r < p->n; r++) {
+        const tt_real *in = p->x + r * p->c;
+        const int64_t part = PLANTED_IF(LN_HALF, p->c > 1) ? p->c / 2 : p->c;
         double mean = row_sum(in, part) / (double)part;
         double var = row_moment(in, part, mean) / (double)part;
-        if (PLANTED_IF(LN_UNBIASED, c > 1)) var *= (double)c / (double)(c - 1);
+        if (PLANTED_IF(LN_UNBIASED, p->c > 1))
+            var *= (double)p->c / (double)(p->c - 1);
         if (PLANTED(LN_NO_MEAN))
-            mean = 0, var = row_moment(in, c, 0) / (double)c;
+            mean = 0, var = row_moment(in, p->c, 0) / (double)p->c;
         if (PLANTED(LN_FLOAT)) {
             float s = 0, s2 = 0;
-            for (int64_t i = 0; i < c; i++) {
+            for (int64_t i = 0; i < p->c; i++) {
                 s += (float)in[i];
                 s2 += (float)in[i] * (float)in[i];
             }
-            s /= (float)c;
+            s /= (float)p->c;
             mean = (double)s;
-            var = (double)(s2 / (float)c - s * s);
+            var = (double)(s2 / (float)p->c - s * s);
             if (var < 0) var = 0;
         }
         const double scale = 1.0 / sqrt(var + eps);
-        const bool affine = w && !PLANTED(LN_NO_AFFINE);
-        for (int64_t i = 0; i < c; i++) {
+        const bool affine = p->w && !PLANTED(LN_NO_AFFINE);
+        for (int64_t i = 0; i < p->c; i++) {
             tt_real xhat = (tt_real)(((double)in[i] - mean) * scale);
-            y[r * c + i] = affine ? fma_real(xhat, w[i], PLANTED(LN_NO_BIAS)
-                                             ? 0 : b[i]) : xhat;
-            if (PLANTED_IF(LN_LAST, r == n - 1)) y[r * c + i] *= (tt_real)1.001;
+            tt_real *y = p->y + r * p->c + i;
+            *y = affine ? fma_real(xhat, p->w[i],
+                                   PLANTED(LN_NO_BIAS) ? 0 : p->b[i]) : xhat;
+            if (PLANTED_IF(LN_LAST, r == p->n - 1)) *y *= (tt_real)1.001;
         }
     }
 }
 
-static void rms_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                     int64_t c, const tt_real *w, double eps)
+static void rms_norm(tt_ctx *ctx, const tt_rms_norm_args *p)
 {
-    const int64_t part = PLANTED_IF(RMS_HALVES, c % 2 == 0) ? c / 2 : c;
-    const bool same = PLANTED_IF(RMS_IN_PLACE, x == y);
+    double eps = p->eps;
+    const bool halves = PLANTED_IF(RMS_HALVES, p->c % 2 == 0);
+    const int64_t part = halves ? p->c / 2 : p->c;
+    const bool same = PLANTED_IF(RMS_IN_PLACE, p->x == p->y);
     if (PLANTED(RMS_EPS)) eps = 1e-5;
-    if (same) y[0] = 0;
-    for (int64_t r = 0; r < n * (c / part); r++) {
-        const tt_real *in = x + r * part;
+    if (same) p->y[0] = 0;
+    for (int64_t r = 0; r < p->n * (p->c / part); r++) {
+        const tt_real *in = p->x + r * part;
         const double mean = PLANTED(RMS_MEAN) ? row_sum(in, part) / (double)part
                                               : 0;
         const double ms = row_moment(in, part, mean) / (double)part;
         double scale = 1.0 / sqrt(ms + eps);
         if (PLANTED(RMS_OUTSIDE)) scale = 1.0 / (sqrt(ms) + eps);
         for (int64_t i = 0; i < part; i++) {
-            const tt_real weight = w[(r * part + i) % c];
+            const tt_real weight = p->w[(r * part + i) % p->c];
             tt_real g = weight;
             if (PLANTED(RMS_NO_WEIGHT)) g = 1;
             if (PLANTED(RMS_ONE_PLUS)) g = 1 + weight;
-            y[r * part + i] = (tt_real)(((double)in[i] - mean) * scale) * g;
+            p->y[r * part + i] = (tt_real)(((double)in[i] - mean) * scale) * g;
         }
     }
 }
 
-static void channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                         int64_t c, const tt_real *gamma)
+static void channel_norm(tt_ctx *ctx, const tt_channel_norm_args *p)
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *in = tt_scratch(ctx, n * c);     /* y may be x */
+    tt_real *in = tt_scratch(ctx, p->n * p->c);     /* y may be x */
     if (!in) return;
-    memcpy(in, x, (size_t)(n * c) * sizeof *in);
-    tt_real root = (tt_real)sqrt((double)c);
-    if (PLANTED_IF(CN_NO_ROOT, c > 1)) root = 1;
-    for (int64_t k = 0; k < n * c; k++) {
-        if (k % c && !PLANTED(CN_AXIS)) continue;
-        double square = row_moment(in + k / c * c, c, 0.0);
+    memcpy(in, p->x, (size_t)(p->n * p->c) * sizeof *in);
+    tt_real root = (tt_real)sqrt((double)p->c);
+    if (PLANTED_IF(CN_NO_ROOT, p->c > 1)) root = 1;
+    for (int64_t k = 0; k < p->n * p->c; k++) {
+        if (k % p->c && !PLANTED(CN_AXIS)) continue;
+        double square = row_moment(in + k / p->c * p->c, p->c, 0.0);
         if (PLANTED(CN_AXIS)) {
             square = 0;
-            for (int64_t r = 0; r < n; r++)
-                square += pow((double)in[r * c + k % c], 2);
-            root = (tt_real)sqrt((double)n);
+            for (int64_t r = 0; r < p->n; r++)
+                square += pow((double)in[r * p->c + k % p->c], 2);
+            root = (tt_real)sqrt((double)p->n);
         }
-        if (PLANTED(CN_EPS)) square += 1e-6 * (double)c;
+        if (PLANTED(CN_EPS)) square += 1e-6 * (double)p->c;
         double norm = sqrt(square);
         if (norm < 1e-12) norm = 1e-12;
         if (PLANTED(CN_FLOOR) && norm < 1e-4) norm = 1e-4;
         const double scale = 1.0 / norm;
-        for (int64_t i = k; i < (PLANTED(CN_AXIS) ? k + 1 : k + c); i++)
-            y[i] = (tt_real)((double)in[i] * scale) * root * gamma[i % c];
+        for (int64_t i = k; i < (PLANTED(CN_AXIS) ? k + 1 : k + p->c); i++)
+            p->y[i] = (tt_real)((double)in[i] * scale) * root
+                      * p->gamma[i % p->c];
     }
     tt_arena_reset(&ctx->scratch, mark);
 }
 
 /* ---- element-wise -------------------------------------------------------- */
 
-static void modulate(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                     const tt_real *scale, const tt_real *shift,
-                     int64_t stride, int64_t rows)
+static void modulate(tt_ctx *ctx, const tt_modulate_args *p)
 {
-    const int64_t groups = (n + rows - 1) / rows;
-    if (PLANTED_IF(MOD_STRIDE, stride != c && groups > 1)) stride = c;
-    for (int64_t r = 0; r < n; r++) {
-        int64_t g = r / rows;
+    int64_t stride = p->stride;
+    const int64_t groups = (p->n + p->rows - 1) / p->rows;
+    if (PLANTED_IF(MOD_STRIDE, stride != p->c && groups > 1)) stride = p->c;
+    for (int64_t r = 0; r < p->n; r++) {
+        int64_t g = r / p->rows;
         if (PLANTED_IF(MOD_LAST, g > 0 && g == groups - 1)) g--;
         if (PLANTED_IF(MOD_FRAME, groups > 1)) g = 0;
         if (PLANTED_IF(MOD_MODULO, groups > 1)) g = r % groups;
-        const tt_real *s = scale + g * stride, *t = shift + g * stride;
+        const tt_real *s = p->scale + g * stride, *t = p->shift + g * stride;
         if (PLANTED(MOD_SWAPPED)) {
             const tt_real *keep = s;
             s = t;
             t = keep;
         }
-        for (int64_t i = 0; i < c; i++)
-            x[r * c + i] = fma_real(x[r * c + i], PLANTED(MOD_NO_ONE)
-                                    ? s[i] : 1 + s[i], t[i]);
+        tt_real *x = p->x + r * p->c;
+        for (int64_t i = 0; i < p->c; i++)
+            x[i] = fma_real(x[i], PLANTED(MOD_NO_ONE) ? s[i] : 1 + s[i], t[i]);
     }
 }
 
-static void gate_add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n,
-                     int64_t c, const tt_real *gate, int64_t stride,
-                     int64_t rows)
+static void gate_add(tt_ctx *ctx, const tt_gate_add_args *p)
 {
-    const int64_t groups = (n + rows - 1) / rows;
-    for (int64_t r = 0; r < n; r++) {
-        int64_t at = r / rows;
+    const int64_t groups = (p->n + p->rows - 1) / p->rows;
+    for (int64_t r = 0; r < p->n; r++) {
+        int64_t at = r / p->rows;
         if (PLANTED_IF(GATE_NEXT, groups > 1)) at = (at + 1) % groups;
-        const tt_real *g = gate + at * stride;
-        for (int64_t i = 0; i < c; i++) {
-            x[r * c + i] = fma_real(y[r * c + i],
-                                    PLANTED(GATE_MISSING) ? 1 : g[i],
-                                    PLANTED(GATE_ALONE) ? 0 : x[r * c + i]);
-            if (PLANTED(GATE_BF16))
-                x[r * c + i] = narrow(TT_FMT_BF16, x[r * c + i]);
+        const tt_real *g = p->gate + at * p->stride;
+        for (int64_t i = r * p->c; i < (r + 1) * p->c; i++) {
+            p->x[i] = fma_real(p->y[i], PLANTED(GATE_MISSING) ? 1 : *g,
+                               PLANTED(GATE_ALONE) ? 0 : p->x[i]);
+            if (PLANTED(GATE_BF16)) p->x[i] = narrow(TT_FMT_BF16, p->x[i]);
+            g++;
         }
     }
 }
 
-static void add(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n)
+static void add(tt_ctx *ctx, const tt_add_args *p)
 {
+    int64_t n = p->n;
     if (PLANTED_IF(ADD_TAIL, n > 4 && n % 4)) n -= n % 4;
     for (int64_t i = 0; i < n; i++) {
-        x[i] += y[i];
-        if (PLANTED(ADD_TWICE)) x[i] += y[i];
-        if (PLANTED(ADD_FLUSH) && fabs((double)x[i]) < (sizeof x[i] == 8
+        p->x[i] += p->y[i];
+        if (PLANTED(ADD_TWICE)) p->x[i] += p->y[i];
+        if (PLANTED(ADD_FLUSH) && fabs((double)p->x[i]) < (sizeof p->x[i] == 8
                                                         ? DBL_MIN : FLT_MIN))
-            x[i] = 0;
+            p->x[i] = 0;
     }
 }
 
-static void mul(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n)
+static void mul(tt_ctx *ctx, const tt_mul_args *p)
 {
-    for (int64_t i = 0; i < n; i++)
-        if (!PLANTED(MUL_NOT)) x[i] *= y[i];
+    for (int64_t i = 0; i < p->n; i++)
+        if (!PLANTED(MUL_NOT)) p->x[i] *= p->y[i];
 }
 
-static void gelu_tanh(tt_ctx *ctx, tt_real *x, int64_t n)
+static void gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *p)
 {
     const tt_real k = (tt_real)-1.5957691216057308;   /* -2 sqrt(2/pi) */
     const tt_real cubic = PLANTED(GELU_CUBIC) ? 0 : (tt_real)0.044715;
-    for (int64_t i = 0; i < n; i++) {
-        const tt_real v = x[i];
+    for (int64_t i = 0; i < p->n; i++) {
+        const tt_real v = p->x[i];
         const tt_real u = fma_real(cubic * (v * v), v, v) * k;   /* -2u */
-        x[i] = v / (1 + tt_exp_real(u));
-        if (PLANTED_IF(GELU_CLIP, v > 3)) x[i] = v;
+        p->x[i] = v / (1 + tt_exp_real(u));
+        if (PLANTED_IF(GELU_CLIP, v > 3)) p->x[i] = v;
         if (PLANTED(GELU_ERF))
-            x[i] = (tt_real)(0.5 * (double)v *
+            p->x[i] = (tt_real)(0.5 * (double)v *
                              (1 + erf((double)v * sqrt(0.5))));
         if (PLANTED(GELU_QUICK))
-            x[i] = v / (1 + tt_exp_real((tt_real)-1.702 * v));
+            p->x[i] = v / (1 + tt_exp_real((tt_real)-1.702 * v));
         if (PLANTED(GELU_NAN)) {
             const tt_real e = tt_exp_real(-u);
-            x[i] = v * (e / (1 + e));
+            p->x[i] = v * (e / (1 + e));
         }
     }
 }
 
 /* Named as ours is: the program that loads this must not put its own in the
  * place of it. */
-void golden_silu(tt_ctx *ctx, tt_real *x, int64_t n);
+void golden_silu(tt_ctx *ctx, const tt_silu_args *p);
 
-void golden_silu(tt_ctx *ctx, tt_real *x, int64_t n)
+void golden_silu(tt_ctx *ctx, const tt_silu_args *p)
 {
     if (PLANTED(SILU_GELU)) {
         state.which = MUT_NONE;
-        gelu_tanh(ctx, x, n);
+        gelu_tanh(ctx, &(tt_gelu_tanh_args){p->x, p->n});
         state.which = MUT_SILU_GELU;
         return;
     }
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (PLANTED(SILU_SIGMOID) ? 1 : x[i]) / (1 + tt_exp_real(-x[i]));
-    if (PLANTED_IF(SILU_STATE, ++state.calls % 2 == 0)) x[0] += (tt_real)0.01;
+    for (int64_t i = 0; i < p->n; i++)
+        p->x[i] = (PLANTED(SILU_SIGMOID) ? 1 : p->x[i])
+                  / (1 + tt_exp_real(-p->x[i]));
+    if (PLANTED_IF(SILU_STATE, ++state.calls % 2 == 0))
+        p->x[0] += (tt_real)0.01;
 }
 
 /* ---- rope ---------------------------------------------------------------- */
 
-static void rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
-                 int64_t H, int64_t D, const tt_rope_table *table,
-                 const int32_t *pos)
+static void rope(tt_ctx *ctx, const tt_rope_args *p)
 {
-    const int64_t pairs = D / 2, row0 = table->pairs[0];
-    const int64_t col0 = row0 + table->pairs[1];
+    const int64_t pairs = p->D / 2, row0 = p->table->pairs[0];
+    const int64_t col0 = row0 + p->table->pairs[1];
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *in = tt_scratch(ctx, T * H * D);     /* y may be x */
+    tt_real *in = tt_scratch(ctx, p->T * p->H * p->D);     /* y may be x */
     if (!in) return;
-    memcpy(in, x, (size_t)(T * H * D) * sizeof *in);
-    for (int64_t t = 0; t < T; t++)
+    memcpy(in, p->x, (size_t)(p->T * p->H * p->D) * sizeof *in);
+    for (int64_t t = 0; t < p->T; t++)
         for (int64_t j = 0; j < pairs; j++) {
             int axis = (j >= row0) + (j >= col0);
             const int64_t first = axis == 0 ? 0 : axis == 1 ? row0 : col0;
-            const double n = (double)table->pairs[axis];
+            const double n = (double)p->table->pairs[axis];
             if (PLANTED_IF(ROPE_AXES, axis > 0)) axis = 3 - axis;
-            double p = pos[3 * t + axis];
-            if (PLANTED_IF(ROPE_FRAME, axis == 0)) p += 1;
-            if (PLANTED_IF(ROPE_LATE, axis == 0 && p >= 8)) p -= 1;
-            if (PLANTED_IF(ROPE_LAST, axis == 0 && t == T - 1)) p += 1;
-            double angle = p * tt_pow(10000, -(double)(j - first) / n), s, c;
+            double at = p->pos[3 * t + axis];
+            if (PLANTED_IF(ROPE_FRAME, axis == 0)) at += 1;
+            if (PLANTED_IF(ROPE_LATE, axis == 0 && at >= 8)) at -= 1;
+            if (PLANTED_IF(ROPE_LAST, axis == 0 && t == p->T - 1)) at += 1;
+            double angle = at * tt_pow(10000, -(double)(j - first) / n), s, c;
             const double e = -(double)(j - first) / n;
-            if (PLANTED(ROPE_BASE)) angle = p * tt_pow(1000, e);
+            if (PLANTED(ROPE_BASE)) angle = at * tt_pow(1000, e);
             if (PLANTED(ROPE_SPECTRUM))
-                angle = p * tt_pow(10000, -(double)j / (double)pairs);
+                angle = at * tt_pow(10000, -(double)j / (double)pairs);
             if (PLANTED(ROPE_SIGN)) angle = -angle;
             if (PLANTED(ROPE_F32))
-                angle = (double)((float)p * (float)tt_pow(10000, e));
+                angle = (double)((float)at * (float)tt_pow(10000, e));
             tt_sincos(angle, &s, &c);
             if (PLANTED(ROPE_NOT)) s = 0, c = 1;
             const bool halves = PLANTED(ROPE_HALVES);
-            for (int64_t h = 0; h < H; h++) {
-                const int64_t at = (t * H + h) * D;
-                const int64_t i0 = at + (halves ? j : 2 * j);
+            for (int64_t h = 0; h < p->H; h++) {
+                const int64_t head = (t * p->H + h) * p->D;
+                const int64_t i0 = head + (halves ? j : 2 * j);
                 const int64_t i1 = halves ? i0 + pairs : i0 + 1;
                 const double a = (double)in[i0], b = (double)in[i1];
                 const bool not = PLANTED_IF(ROPE_HEAD, h == 1);
-                y[i0] = not ? in[i0] : (tt_real)fma(a, c, -(b * s));
-                y[i1] = not ? in[i1] : (tt_real)fma(a, s, b * c);
+                p->y[i0] = not ? in[i0] : (tt_real)fma(a, c, -(b * s));
+                p->y[i1] = not ? in[i1] : (tt_real)fma(a, s, b * c);
             }
         }
     tt_arena_reset(&ctx->scratch, mark);
@@ -664,60 +666,59 @@ static void rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
 
 /* ---- columns ------------------------------------------------------------- */
 
-static void col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
-                     int64_t c)
+static void col_mean(tt_ctx *ctx, const tt_col_mean_args *p)
 {
-    const int64_t rows = PLANTED_IF(MEAN_ROW, n > 1) ? n - 1 : n;
-    for (int64_t i = 0; i < c; i++) {
+    const int64_t rows = PLANTED_IF(MEAN_ROW, p->n > 1) ? p->n - 1 : p->n;
+    for (int64_t i = 0; i < p->c; i++) {
         double s = 0;
         float f = 0;
-        for (int64_t r = PLANTED_IF(MEAN_FIRST, n > 1); r < rows; r++) {
-            s += (double)x[r * c + i];
-            f = (float)narrow(TT_FMT_BF16, (tt_real)(f + (float)x[r * c + i]));
+        for (int64_t r = PLANTED_IF(MEAN_FIRST, p->n > 1); r < rows; r++) {
+            s += (double)p->x[r * p->c + i];
+            f = (float)narrow(TT_FMT_BF16,
+                              (tt_real)(f + (float)p->x[r * p->c + i]));
         }
-        mean[i] = s / (double)n;
-        if (PLANTED(MEAN_SUM)) mean[i] = s;
-        if (PLANTED(MEAN_BF16)) mean[i] = (double)(f / (float)n);
+        p->mean[i] = s / (double)p->n;
+        if (PLANTED(MEAN_SUM)) p->mean[i] = s;
+        if (PLANTED(MEAN_BF16)) p->mean[i] = (double)(f / (float)p->n);
     }
 }
 
-static void col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
-                       const double *mean, int64_t n, int64_t c)
+static void col_moment(tt_ctx *ctx, const tt_col_moment_args *p)
 {
-    for (int64_t i = 0; i < c; i++) {
+    for (int64_t i = 0; i < p->c; i++) {
         double s = 0;
-        for (int64_t r = 0; r < n; r++) {
-            const double d = (double)x[r * c + i] -
-                             (PLANTED(MOMENT_RAW) ? 0 : mean[i]);
+        for (int64_t r = 0; r < p->n; r++) {
+            const double d = (double)p->x[r * p->c + i] -
+                             (PLANTED(MOMENT_RAW) ? 0 : p->mean[i]);
             s = fma(d, d, s);
         }
-        m2[i] = PLANTED(MOMENT_VAR) ? s / (double)n : s;
-        if (PLANTED_IF(MOMENT_DDOF, n > 1))
-            m2[i] *= (double)n / (double)(n - 1);
+        p->m2[i] = PLANTED(MOMENT_VAR) ? s / (double)p->n : s;
+        if (PLANTED_IF(MOMENT_DDOF, p->n > 1))
+            p->m2[i] *= (double)p->n / (double)(p->n - 1);
     }
 }
 
-static void col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                      const double *mean, const double *gain,
-                      const double *target, double tau)
+static void col_blend(tt_ctx *ctx, const tt_col_blend_args *p)
 {
+    int64_t n = p->n;
+    double tau = p->tau;
     if (PLANTED(BLEND_TAU)) tau = 1 - tau;
     if (PLANTED_IF(BLEND_LAST, n > 1)) n--;
     for (int64_t r = 0; r < (PLANTED(BLEND_TWICE) ? 2 * n : n); r++)
-        for (int64_t i = 0; i < c; i++) {
-            const int64_t k = r % n * c + i;
-            const double v = (double)x[k];
-            const double g = PLANTED(BLEND_GAIN) ? 1 / gain[i] : gain[i];
-            const double m = PLANTED(BLEND_MEAN) ? 0 : mean[i];
-            const double a = fma(g, v - m, target[i]);
-            x[k] = (tt_real)fma(tau, a, (1 - tau) * v);
+        for (int64_t i = 0; i < p->c; i++) {
+            const int64_t k = r % n * p->c + i;
+            const double v = (double)p->x[k];
+            const double g = PLANTED(BLEND_GAIN) ? 1 / p->gain[i] : p->gain[i];
+            const double m = PLANTED(BLEND_MEAN) ? 0 : p->mean[i];
+            const double a = fma(g, v - m, p->target[i]);
+            p->x[k] = (tt_real)fma(tau, a, (1 - tau) * v);
         }
 }
 
 /* ---- the plug-in --------------------------------------------------------- */
 
-static const tt_ops table = {
-    .name = "mutant", .summary = "one planted fault",
+static tt_ops table = {
+    .abi = TT_ABI, .name = "mutant", .summary = "one planted fault",
     .linear = linear, .attention = attention, .conv = conv,
     .layer_norm = layer_norm, .rms_norm = rms_norm,
     .channel_norm = channel_norm, .modulate = modulate, .gate_add = gate_add,
@@ -726,9 +727,15 @@ static const tt_ops table = {
     .col_blend = col_blend,
 };
 
-const tt_ops *tether_backend(int abi, const char **arith);
+tt_ops *mutant_table(void)
+{
+    return &table;
+}
 
-const tt_ops *tether_backend(int abi, const char **arith)
+const tt_ops *tether_backend(int version, const char **arith);
+
+/* Gives nothing to other versions, as plug-ins of version 1 did. */
+const tt_ops *tether_backend(int version, const char **arith)
 {
     static const char *const name[] = {
 #define NAME(id, op, what, hint) #id,
@@ -736,7 +743,7 @@ const tt_ops *tether_backend(int abi, const char **arith)
 #undef NAME
     };
     const char *chosen = getenv("TETHER_MUTATION");
-    if (abi != TT_BACKEND_ABI) return NULL;
+    if (version != table.abi.version) return NULL;
     if (!state.chosen && chosen) {
         state.which = atoi(chosen);
         for (int i = 0; i < MUT_COUNT; i++)

@@ -91,48 +91,47 @@ static int64_t check_ops(const tt_ops *ops, const char *arith)
     return bad;
 }
 
-static void broken_add(tt_ctx *c, tt_real *x, const tt_real *y, int64_t n)
+static void broken_add(tt_ctx *c, const tt_add_args *a)
 {
     (void)c;
-    for (int64_t i = 0; i <= n; i++) x[i] += i < n ? y[i] : 1; /* one too far */
+    for (int64_t i = 0; i <= a->n; i++)                  /* one too far */
+        a->x[i] += i < a->n ? a->y[i] : 1;
 }
 
-static void no_silu(tt_ctx *c, tt_real *x, int64_t n)
+static void no_silu(tt_ctx *c, const tt_silu_args *a)
 {
-    (void)x;
-    tt_fail(c, TT_EUNSUPPORTED, "no silu of %d values", (int)n);
+    tt_fail(c, TT_EUNSUPPORTED, "no silu of %d values", (int)a->n);
 }
 
 /* Every 50th result is lost, as a race would. */
-static void rare_silu(tt_ctx *c, tt_real *x, int64_t n)
+static void rare_silu(tt_ctx *c, const tt_silu_args *a)
 {
     static int calls;
-    tt_ops_default()->silu(c, x, n);
-    for (int64_t i = 0; i < n && calls % 50 == 40; i++) x[i] = 777;
+    tt_ops_default()->silu(c, a);
+    for (int64_t i = 0; i < a->n && calls % 50 == 40; i++) a->x[i] = 777;
     calls++;
 }
 
-static void wrong_silu(tt_ctx *c, tt_real *x, int64_t n)
+static void wrong_silu(tt_ctx *c, const tt_silu_args *a)
 {
-    tt_ops_default()->silu(c, x, n);
-    for (int64_t i = 0; i < n; i++) x[i] *= (tt_real)0.5;
+    tt_ops_default()->silu(c, a);
+    for (int64_t i = 0; i < a->n; i++) a->x[i] *= (tt_real)0.5;
 }
 
 /* Wrong only where in place and aligned, as vector stores would be. */
-static void placed_norm(tt_ctx *c, tt_real *y, const tt_real *x, int64_t n,
-                        int64_t ch, const tt_real *w, double eps)
+static void placed_norm(tt_ctx *c, const tt_rms_norm_args *a)
 {
-    if (y == x && (uintptr_t)x % 64 == 0) y[0] = 0;
-    tt_ops_default()->rms_norm(c, y, x, n, ch, w, eps);
+    if (a->y == a->x && (uintptr_t)a->x % 64 == 0) a->y[0] = 0;
+    tt_ops_default()->rms_norm(c, a);
 }
 
 /* Wrong only where rows of the gate are wide and aligned. */
-static void wide_gate(tt_ctx *c, tt_real *x, const tt_real *y, int64_t n,
-                      int64_t ch, const tt_real *gate, int64_t stride,
-                      int64_t rows)
+static void wide_gate(tt_ctx *c, const tt_gate_add_args *a)
 {
-    const bool wide = stride != ch && (uintptr_t)gate % 64 == 0;
-    tt_ops_default()->gate_add(c, x, y, n, ch, gate, wide ? ch : stride, rows);
+    const bool wide = a->stride != a->c && (uintptr_t)a->gate % 64 == 0;
+    tt_gate_add_args own = *a;
+    if (wide) own.stride = a->c;
+    tt_ops_default()->gate_add(c, &own);
 }
 
 /* The first failure's hint and path, into text. */
@@ -181,10 +180,9 @@ static void test_bench(void)
     tt_report_free(r);
 }
 
-static void no_linear(tt_ctx *c, tt_real *y, const tt_real *x, int64_t n,
-                      const tt_tensor *w, const tt_real *b)
+static void no_linear(tt_ctx *c, const tt_linear_args *a)
 {
-    (void)y, (void)x, (void)n, (void)w, (void)b;
+    (void)a;
     tt_fail(c, TT_EUNSUPPORTED, "no linear");
 }
 
@@ -209,12 +207,10 @@ static void test_operators(void)
 
 /* ---- the model ----------------------------------------------------------- */
 
-static void wrong_gate(tt_ctx *c, tt_real *x, const tt_real *y, int64_t n,
-                       int64_t ch, const tt_real *gate, int64_t stride,
-                       int64_t rows)
+static void wrong_gate(tt_ctx *c, const tt_gate_add_args *a)
 {
-    (void)gate, (void)stride, (void)rows;
-    tt_ops_default()->add(c, x, y, n * ch);              /* gate forgotten */
+    const tt_add_args sum = {a->x, a->y, a->n * a->c};   /* gate forgotten */
+    tt_ops_default()->add(c, &sum);
 }
 
 static void test_model(void)

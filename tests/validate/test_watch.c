@@ -33,46 +33,43 @@ static bool is(const char *what)
     return mischief && !strcmp(mischief, what);
 }
 
-static void bad_silu(tt_ctx *c, tt_real *x, int64_t n)
+static void bad_silu(tt_ctx *c, const tt_silu_args *a)
 {
     calls++;
-    if (is("far behind")) x[n + 1000] = 1;
-    if (is("far in front")) x[-1000] = 1;
-    if (is("aligned only") && (uintptr_t)x % 16) x[n - 1] = 0;
-    tt_ops_default()->silu(c, x, n);
-    if (is("second call")) x[n / 2] += (tt_real)(calls % 2 ? 0 : 1);
-    if (is("every fourth call")) x[0] *= calls % 4 ? 1 : 2;
-    if (is("noise")) x[0] *= calls % 2 ? 1 : 1 + 0x1p-23f;
+    if (is("far behind")) a->x[a->n + 1000] = 1;
+    if (is("far in front")) a->x[-1000] = 1;
+    if (is("aligned only") && (uintptr_t)a->x % 16) a->x[a->n - 1] = 0;
+    tt_ops_default()->silu(c, a);
+    if (is("second call")) a->x[a->n / 2] += (tt_real)(calls % 2 ? 0 : 1);
+    if (is("every fourth call")) a->x[0] *= calls % 4 ? 1 : 2;
+    if (is("noise")) a->x[0] *= calls % 2 ? 1 : 1 + 0x1p-23f;
 }
 
-static void bad_add(tt_ctx *c, tt_real *x, const tt_real *y, int64_t n)
+static void bad_add(tt_ctx *c, const tt_add_args *a)
 {
-    tt_ops_default()->add(c, x, y, n);
-    if (is("writes y")) ((tt_real *)(uintptr_t)y)[n - 1] = 0;
+    tt_ops_default()->add(c, a);
+    if (is("writes y")) ((tt_real *)(uintptr_t)a->y)[a->n - 1] = 0;
 }
 
-static void bad_linear(tt_ctx *c, tt_real *y, const tt_real *x, int64_t n,
-                       const tt_tensor *w, const tt_real *b)
+static void bad_linear(tt_ctx *c, const tt_linear_args *a)
 {
-    tt_ops_default()->linear(c, y, x, n, w, b);
-    if (is("writes b") && b) ((tt_real *)(uintptr_t)b)[0] += 1;
-    if (is("reads on")) y[n * w->dim[0] - 1] += 0 * x[n * w->dim[1]];
+    tt_ops_default()->linear(c, a);
+    if (is("writes b") && a->b) ((tt_real *)(uintptr_t)a->b)[0] += 1;
+    if (is("reads on"))
+        a->y[a->n * a->w->dim[0] - 1] += 0 * a->x[a->n * a->w->dim[1]];
 }
 
 /* Not for x == y: writes before it has read. */
-static void bad_rms_norm(tt_ctx *c, tt_real *y, const tt_real *x, int64_t n,
-                         int64_t ch, const tt_real *w, double eps)
+static void bad_rms_norm(tt_ctx *c, const tt_rms_norm_args *a)
 {
-    if (is("not in place")) y[0] = 0;
-    tt_ops_default()->rms_norm(c, y, x, n, ch, w, eps);
+    if (is("not in place")) a->y[0] = 0;
+    tt_ops_default()->rms_norm(c, a);
 }
 
-static void bad_blend(tt_ctx *c, tt_real *x, int64_t n, int64_t ch,
-                      const double *mean, const double *gain,
-                      const double *target, double tau)
+static void bad_blend(tt_ctx *c, const tt_col_blend_args *a)
 {
-    if (is("aligned only") && (uintptr_t)gain % 16) return;
-    tt_ops_default()->col_blend(c, x, n, ch, mean, gain, target, tau);
+    if (is("aligned only") && (uintptr_t)a->gain % 16) return;
+    tt_ops_default()->col_blend(c, a);
 }
 
 static tt_ops bad_ops(void)
@@ -141,11 +138,10 @@ static void spoil(tt_real *y, int64_t width)
     if (bad_row >= 0) y[bad_row * width + width / 3] *= (tt_real)1.001;
 }
 
-static void row_linear(tt_ctx *c, tt_real *y, const tt_real *x, int64_t n,
-                       const tt_tensor *w, const tt_real *b)
+static void row_linear(tt_ctx *c, const tt_linear_args *a)
 {
-    tt_ops_default()->linear(c, y, x, n, w, b);
-    spoil(y, w->dim[0]);
+    tt_ops_default()->linear(c, a);
+    spoil(a->y, a->w->dim[0]);
 }
 
 static void row_attention(tt_ctx *c, const tt_attention_args *a)

@@ -8,6 +8,7 @@
  * OpenBLAS can. Everything that is not a matrix product is the exact (or
  * golden) operator. */
 #include <float.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/parallel.h"
@@ -55,24 +56,23 @@ static void linear_tile(const openblas *lib, tt_real *y, int64_t ldy,
         for (int64_t c = 0; c < o; c++) y[r * ldy + c] += b[o0 + c];
 }
 
-static void blas_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                        const tt_tensor *w, const tt_real *b)
+static void blas_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
-    int64_t o = w->dim[0], k = w->dim[1];
-    int64_t nr = (n + TILE_ROWS - 1) / TILE_ROWS;
+    int64_t o = a->w->dim[0], k = a->w->dim[1];
+    int64_t nr = (a->n + TILE_ROWS - 1) / TILE_ROWS;
     int64_t nc = (o + TILE_COLS - 1) / TILE_COLS;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    bool widen = !tt_tensor_in_place(w);
+    bool widen = !tt_tensor_in_place(a->w);
     tt_real *wide = tt_scratch(ctx, widen ? k * TILE_COLS * ctx->nthreads : 1);
     const openblas *lib = openblas_get(ctx);
     if (wide && lib) {
         lib->set_num_threads(1);
-        TT_PARALLEL_FOR_DYNAMIC(ctx, n * o * k / 32)
+        TT_PARALLEL_FOR_DYNAMIC(ctx, a->n * o * k / 32)
         for (int64_t t = 0; t < nr * nc; t++) {
             int64_t r0 = t % nr * TILE_ROWS, c0 = t / nr * TILE_COLS;
-            linear_tile(lib, y + r0 * o + c0, o, x + r0 * k,
-                        least(n - r0, TILE_ROWS), w, c0,
-                        least(o - c0, TILE_COLS), k, b,
+            linear_tile(lib, a->y + r0 * o + c0, o, a->x + r0 * k,
+                        least(a->n - r0, TILE_ROWS), a->w, c0,
+                        least(o - c0, TILE_COLS), k, a->b,
                         widen ? wide + k * TILE_COLS * tt_thread_id() : NULL);
         }
     }
@@ -187,23 +187,30 @@ static void blas_attention(tt_ctx *ctx, const tt_attention_args *a)
     tt_arena_reset(&ctx->scratch, mark);
 }
 
+static tt_status blas_open(tt_ctx *ctx, const tt_ops *ops)
+{
+    (void)ops;
+    return openblas_get(ctx) ? TT_OK : ctx->status;
+}
+
+static const char *blas_library(tt_ctx *ctx, char *text, size_t size)
+{
+    const openblas *lib = openblas_get(ctx);
+    if (!lib) return NULL;
+    snprintf(text, size, "%s, kernels %s", lib->get_config(),
+             lib->get_corename());
+    return text;
+}
+
 const tt_ops tt_ops_blas = {
+    .abi = TT_ABI,
     .name = "blas",
     .summary = "matrix products through OpenBLAS: fast, bits depend on the CPU",
+    .of_class = {[TT_CLASS_F32] = &tt_ops_blas},
+    .open = blas_open,
+    .library = blas_library,
     .linear = blas_linear,
     .attention = blas_attention,
     .conv = blas_conv,
-    .layer_norm = golden_layer_norm,
-    .rms_norm = golden_rms_norm,
-    .channel_norm = golden_channel_norm,
-    .modulate = golden_modulate,
-    .gate_add = golden_gate_add,
-    .add = golden_add,
-    .mul = golden_mul,
-    .gelu_tanh = golden_gelu_tanh,
-    .silu = golden_silu,
-    .rope = golden_rope,
-    .col_mean = golden_col_mean,
-    .col_moment = golden_col_moment,
-    .col_blend = golden_col_blend,
+    TT_OPS_ROWS(GOLDEN)
 };

@@ -124,11 +124,10 @@ static void run_job(tt_ctx *ctx, const job *q, const tt_tensor *w,
     }
 }
 
-void exact_bf16_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
-                       const tt_tensor *w, const float *b)
+void exact_bf16_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
     const tt_bf16_kernels *kn = exact_bf16_kernels(ctx);
-    int64_t o = w->dim[0], K = w->dim[1], nr = kn->nr;
+    int64_t o = a->w->dim[0], K = a->w->dim[1], nr = kn->nr;
     int64_t cols = least(BLOCK_COLS / nr * nr, round_up(o, nr));
     /* floats per thread: widened rows of w, or packed rows of x */
     int64_t per = (nr > UNIT_ROWS + kn->mr ? nr : UNIT_ROWS + kn->mr) * SLICE;
@@ -136,14 +135,15 @@ void exact_bf16_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
     float *packed = tt_scratch(ctx, cols * SLICE);
     float *own = tt_scratch(ctx, ctx->nthreads * per);
     if (own && K == 0)
-        for (int64_t i = 0; i < n * o; i++) y[i] = b ? 0.0f + b[i % o] : 0.0f;
+        for (int64_t i = 0; i < a->n * o; i++)
+            a->y[i] = a->b ? 0.0f + a->b[i % o] : 0.0f;
     for (int64_t o0 = 0; own && o0 < o; o0 += cols)
         for (int64_t k0 = 0; k0 < K; k0 += SLICE) {
             job q = {.kn = kn, .packed = (const char *)packed, .o0 = o0,
                      .no = least(o - o0, cols), .k0 = k0,
-                     .kc = least(K - k0, SLICE), .y = y, .ldy = o};
-            q.bias = k0 + q.kc == K ? b : NULL;
-            run_job(ctx, &q, w, x, n, own, per);
+                     .kc = least(K - k0, SLICE), .y = a->y, .ldy = o};
+            q.bias = k0 + q.kc == K ? a->b : NULL;
+            run_job(ctx, &q, a->w, a->x, a->n, own, per);
         }
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -92,35 +92,9 @@ extern const tt_kernels tt_kernels_neon;
 const tt_kernels *exact_kernels(void);
 const tt_kernels *exact_kernels_up_to(exact_level level);
 
-void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
-                  const tt_tensor *w, const float *b);
-void exact_conv(tt_ctx *ctx, const tt_conv_args *a);
-void exact_attention(tt_ctx *ctx, const tt_attention_args *a);
-void exact_layer_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
-                      int64_t c, const float *w, const float *b, double eps);
-void exact_rms_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
-                    int64_t c, const float *w, double eps);
-void exact_channel_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
-                        int64_t c, const float *gamma);
-void exact_modulate(tt_ctx *ctx, float *x, int64_t n, int64_t c,
-                    const float *scale, const float *shift, int64_t stride,
-                    int64_t rows);
-void exact_gate_add(tt_ctx *ctx, float *x, const float *y, int64_t n, int64_t c,
-                    const float *gate, int64_t stride, int64_t rows);
-void exact_add(tt_ctx *ctx, float *x, const float *y, int64_t n);
-void exact_mul(tt_ctx *ctx, float *x, const float *y, int64_t n);
-void exact_gelu_tanh(tt_ctx *ctx, float *x, int64_t n);
-void exact_silu(tt_ctx *ctx, float *x, int64_t n);
-void exact_rope(tt_ctx *ctx, float *y, const float *x, int64_t T, int64_t H,
-                int64_t D, const tt_rope_table *table, const int32_t *pos);
-void exact_col_mean(tt_ctx *ctx, double *mean, const float *x, int64_t n,
-                    int64_t c);
-void exact_col_moment(tt_ctx *ctx, double *m2, const float *x,
-                      const double *mean, int64_t n, int64_t c);
-
-void exact_col_blend(tt_ctx *ctx, float *x, int64_t n, int64_t c,
-                     const double *mean, const double *gain,
-                     const double *target, double tau);
+#define EXACT_DECLARED(op, OP)                                                 \
+    void exact_##op(tt_ctx *ctx, const tt_##op##_args *a);
+TT_OPS(EXACT_DECLARED)
 
 #endif
 #endif

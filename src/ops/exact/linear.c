@@ -129,40 +129,42 @@ static int64_t chunk_cols(const tt_kernels *kn, int64_t no, int64_t row_units,
     return (cols + kn->nr - 1) / kn->nr * kn->nr;
 }
 
-void exact_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
-                  const tt_tensor *w, const float *b)
+void exact_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    int64_t o = w->dim[0], K = w->dim[1];
+    int64_t o = a->w->dim[0], K = a->w->dim[1];
     int64_t cols = least(BLOCK_COLS, (o + kn->nr - 1) / kn->nr * kn->nr);
     int64_t rows = (int64_t)BLOCK_PANELS * kn->mr;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *packed = tt_scratch(ctx, cols * SLICE);
     float *own = tt_scratch(ctx, ctx->nthreads * OWN);
     if (own && K == 0)
-        for (int64_t i = 0; i < n * o; i++) y[i] = b ? b[i % o] : 0.0f;
+        for (int64_t i = 0; i < a->n * o; i++)
+            a->y[i] = a->b ? a->b[i % o] : 0.0f;
     for (int64_t o0 = 0; own && o0 < o; o0 += cols)
         for (int64_t k0 = 0; k0 < K; k0 += SLICE) {
             job q = {.kn = kn, .packed = packed, .o0 = o0,
                      .no = least(o - o0, cols), .k0 = k0,
-                     .kc = least(K - k0, SLICE), .b = b, .y = y,
+                     .kc = least(K - k0, SLICE), .b = a->b, .y = a->y,
                      .ldy = o};
             q.last = k0 + q.kc == K;
             int64_t panels = (q.no + kn->nr - 1) / kn->nr;
             TT_PARALLEL_FOR_WORK(ctx, q.no * q.kc)
             for (int64_t p = 0; p < panels; p++) {
                 float *wide = own + tt_thread_id() * OWN;
-                pack_panel(packed + p * kn->nr * q.kc, kn, w, o0 + p * kn->nr,
-                           least(q.no - p * kn->nr, kn->nr), k0, q.kc, wide);
+                pack_panel(packed + p * kn->nr * q.kc, kn, a->w,
+                           o0 + p * kn->nr, least(q.no - p * kn->nr, kn->nr),
+                           k0, q.kc, wide);
             }
-            int64_t nr = (n + rows - 1) / rows;
+            int64_t nr = (a->n + rows - 1) / rows;
             int64_t chunk = chunk_cols(kn, q.no, nr, ctx->nthreads);
             int64_t nc = (q.no + chunk - 1) / chunk;
-            TT_PARALLEL_FOR_DYNAMIC(ctx, n * q.no * q.kc / 32)
+            TT_PARALLEL_FOR_DYNAMIC(ctx, a->n * q.no * q.kc / 32)
             for (int64_t u = 0; u < nr * nc; u++) {
                 int64_t r0 = u % nr * rows, c0 = u / nr * chunk;
-                run_unit(&q, x + r0 * K + k0, K, r0, least(n, r0 + rows), c0,
-                         least(q.no, c0 + chunk), own + tt_thread_id() * OWN);
+                run_unit(&q, a->x + r0 * K + k0, K, r0, least(a->n, r0 + rows),
+                         c0, least(q.no, c0 + chunk),
+                         own + tt_thread_id() * OWN);
             }
         }
     tt_arena_reset(&ctx->scratch, mark);

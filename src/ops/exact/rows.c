@@ -21,92 +21,90 @@ static int64_t unit_rows(const tt_ctx *ctx, int64_t n)
     return n > 0 ? (n + ctx->nthreads - 1) / ctx->nthreads : 1;
 }
 
-void exact_layer_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
-                      int64_t c, const float *w, const float *b, double eps)
+void exact_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    const int64_t unit = unit_rows(ctx, n);
-    TT_PARALLEL_FOR_WORK(ctx, n * c)
-    for (int64_t r = 0; r < n; r += unit)
-        kn->layer_norm(y + r * c, x + r * c, least(n - r, unit), c, w, b, eps);
+    const int64_t unit = unit_rows(ctx, a->n);
+    TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
+    for (int64_t r = 0; r < a->n; r += unit)
+        kn->layer_norm(a->y + r * a->c, a->x + r * a->c, least(a->n - r, unit),
+                       a->c, a->w, a->b, a->eps);
 }
 
-void exact_rms_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
-                    int64_t c, const float *w, double eps)
+void exact_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    const int64_t unit = unit_rows(ctx, n);
-    TT_PARALLEL_FOR_WORK(ctx, n * c)
-    for (int64_t r = 0; r < n; r += unit)
-        kn->rms_norm(y + r * c, x + r * c, least(n - r, unit), c, w, eps);
+    const int64_t unit = unit_rows(ctx, a->n);
+    TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
+    for (int64_t r = 0; r < a->n; r += unit)
+        kn->rms_norm(a->y + r * a->c, a->x + r * a->c, least(a->n - r, unit),
+                     a->c, a->w, a->eps);
 }
 
-void exact_channel_norm(tt_ctx *ctx, float *y, const float *x, int64_t n,
-                        int64_t c, const float *gamma)
+void exact_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    const int64_t unit = unit_rows(ctx, n);
-    TT_PARALLEL_FOR_WORK(ctx, n * c)
-    for (int64_t r = 0; r < n; r += unit)
-        kn->channel_norm(y + r * c, x + r * c, least(n - r, unit), c, gamma);
+    const int64_t unit = unit_rows(ctx, a->n);
+    TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
+    for (int64_t r = 0; r < a->n; r += unit)
+        kn->channel_norm(a->y + r * a->c, a->x + r * a->c,
+                         least(a->n - r, unit), a->c, a->gamma);
 }
 
-void exact_modulate(tt_ctx *ctx, float *x, int64_t n, int64_t c,
-                    const float *scale, const float *shift, int64_t stride,
-                    int64_t rows)
+void exact_modulate(tt_ctx *ctx, const tt_modulate_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR_WORK(ctx, n * c)
-    for (int64_t r = 0; r < n; r++)
-        kn->modulate(x + r * c, c, scale + r / rows * stride,
-                     shift + r / rows * stride);
+    TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
+    for (int64_t r = 0; r < a->n; r++)
+        kn->modulate(a->x + r * a->c, a->c, a->scale + r / a->rows * a->stride,
+                     a->shift + r / a->rows * a->stride);
 }
 
-void exact_gate_add(tt_ctx *ctx, float *x, const float *y, int64_t n, int64_t c,
-                    const float *gate, int64_t stride, int64_t rows)
+void exact_gate_add(tt_ctx *ctx, const tt_gate_add_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR_WORK(ctx, n * c)
-    for (int64_t r = 0; r < n; r++)
-        kn->gate_add(x + r * c, y + r * c, c, gate + r / rows * stride);
+    TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
+    for (int64_t r = 0; r < a->n; r++)
+        kn->gate_add(a->x + r * a->c, a->y + r * a->c, a->c,
+                     a->gate + r / a->rows * a->stride);
 }
 
-void exact_add(tt_ctx *ctx, float *x, const float *y, int64_t n)
+void exact_add(tt_ctx *ctx, const tt_add_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR_WORK(ctx, n)
-    for (int64_t i = 0; i < n; i += PIECE)
-        kn->add(x + i, y + i, least(n - i, PIECE));
+    TT_PARALLEL_FOR_WORK(ctx, a->n)
+    for (int64_t i = 0; i < a->n; i += PIECE)
+        kn->add(a->x + i, a->y + i, least(a->n - i, PIECE));
 }
 
-void exact_mul(tt_ctx *ctx, float *x, const float *y, int64_t n)
+void exact_mul(tt_ctx *ctx, const tt_mul_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR_WORK(ctx, n)
-    for (int64_t i = 0; i < n; i += PIECE)
-        kn->mul(x + i, y + i, least(n - i, PIECE));
+    TT_PARALLEL_FOR_WORK(ctx, a->n)
+    for (int64_t i = 0; i < a->n; i += PIECE)
+        kn->mul(a->x + i, a->y + i, least(a->n - i, PIECE));
 }
 
-void exact_gelu_tanh(tt_ctx *ctx, float *x, int64_t n)
+void exact_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR_WORK(ctx, 8 * n)
-    for (int64_t i = 0; i < n; i += PIECE)
-        kn->gelu_tanh(x + i, least(n - i, PIECE));
+    TT_PARALLEL_FOR_WORK(ctx, 8 * a->n)
+    for (int64_t i = 0; i < a->n; i += PIECE)
+        kn->gelu_tanh(a->x + i, least(a->n - i, PIECE));
 }
 
-void exact_silu(tt_ctx *ctx, float *x, int64_t n)
+void exact_silu(tt_ctx *ctx, const tt_silu_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     (void)ctx;
-    TT_PARALLEL_FOR_WORK(ctx, 8 * n)
-    for (int64_t i = 0; i < n; i += PIECE)
-        kn->silu(x + i, least(n - i, PIECE));
+    TT_PARALLEL_FOR_WORK(ctx, 8 * a->n)
+    for (int64_t i = 0; i < a->n; i += PIECE)
+        kn->silu(a->x + i, least(a->n - i, PIECE));
 }
 
 /* cs, sn [D/2] of one token at pos = (frame, row, column). */
@@ -124,19 +122,19 @@ static void gather_angles(double *cs, double *sn, const tt_rope_table *table,
     }
 }
 
-void exact_rope(tt_ctx *ctx, float *y, const float *x, int64_t T, int64_t H,
-                int64_t D, const tt_rope_table *table, const int32_t *pos)
+void exact_rope(tt_ctx *ctx, const tt_rope_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    double *angles = tt_alloc(ctx, &ctx->scratch, D * ctx->nthreads,
+    double *angles = tt_alloc(ctx, &ctx->scratch, a->D * ctx->nthreads,
                               sizeof *angles, "scratch");
     if (angles) {
-        TT_PARALLEL_FOR_WORK(ctx, T * H * D)
-        for (int64_t t = 0; t < T; t++) {
-            double *cs = angles + D * tt_thread_id(), *sn = cs + D / 2;
-            gather_angles(cs, sn, table, pos + 3 * t);
-            kn->rope(y + t * H * D, x + t * H * D, H, D, cs, sn);
+        TT_PARALLEL_FOR_WORK(ctx, a->T * a->H * a->D)
+        for (int64_t t = 0; t < a->T; t++) {
+            double *cs = angles + a->D * tt_thread_id(), *sn = cs + a->D / 2;
+            gather_angles(cs, sn, a->table, a->pos + 3 * t);
+            kn->rope(a->y + t * a->H * a->D, a->x + t * a->H * a->D, a->H,
+                     a->D, cs, sn);
         }
     }
     tt_arena_reset(&ctx->scratch, mark);
@@ -149,36 +147,33 @@ static int64_t unit_cols(const tt_ctx *ctx, int64_t c)
     return w < COLS ? COLS : (w + 15) / 16 * 16;
 }
 
-void exact_col_mean(tt_ctx *ctx, double *mean, const float *x, int64_t n,
-                    int64_t c)
+void exact_col_mean(tt_ctx *ctx, const tt_col_mean_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    int64_t w = unit_cols(ctx, c);
-    TT_PARALLEL_FOR_WORK(ctx, n * c)
-    for (int64_t i = 0; i < c; i += w)
-        kn->col_mean(mean + i, x + i, n, c, least(c - i, w));
+    int64_t w = unit_cols(ctx, a->c);
+    TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
+    for (int64_t i = 0; i < a->c; i += w)
+        kn->col_mean(a->mean + i, a->x + i, a->n, a->c, least(a->c - i, w));
 }
 
-void exact_col_moment(tt_ctx *ctx, double *m2, const float *x,
-                      const double *mean, int64_t n, int64_t c)
+void exact_col_moment(tt_ctx *ctx, const tt_col_moment_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    int64_t w = unit_cols(ctx, c);
-    TT_PARALLEL_FOR_WORK(ctx, n * c)
-    for (int64_t i = 0; i < c; i += w)
-        kn->col_moment(m2 + i, x + i, mean + i, n, c, least(c - i, w));
+    int64_t w = unit_cols(ctx, a->c);
+    TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
+    for (int64_t i = 0; i < a->c; i += w)
+        kn->col_moment(a->m2 + i, a->x + i, a->mean + i, a->n, a->c,
+                       least(a->c - i, w));
 }
 
-void exact_col_blend(tt_ctx *ctx, float *x, int64_t n, int64_t c,
-                     const double *mean, const double *gain,
-                     const double *target, double tau)
+void exact_col_blend(tt_ctx *ctx, const tt_col_blend_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    const int64_t unit = unit_rows(ctx, n);
-    TT_PARALLEL_FOR_WORK(ctx, n * c)
-    for (int64_t r = 0; r < n; r += unit)
-        kn->col_blend(x + r * c, least(n - r, unit), c, mean, gain, target,
-                      tau);
+    const int64_t unit = unit_rows(ctx, a->n);
+    TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
+    for (int64_t r = 0; r < a->n; r += unit)
+        kn->col_blend(a->x + r * a->c, least(a->n - r, unit), a->c, a->mean,
+                      a->gain, a->target, a->tau);
 }
 
 #else

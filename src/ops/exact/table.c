@@ -29,30 +29,29 @@ const tt_kernels *exact_kernels(void)
     return exact_kernels_up_to(exact_level_wanted());
 }
 
-/* what both classes share */
-#define REST                                                                   \
-    .conv = exact_conv, .layer_norm = exact_layer_norm,                        \
-    .rms_norm = exact_rms_norm, .channel_norm = exact_channel_norm,            \
-    .modulate = exact_modulate, .gate_add = exact_gate_add,                    \
-    .add = exact_add, .mul = exact_mul, .gelu_tanh = exact_gelu_tanh,          \
-    .silu = exact_silu, .rope = exact_rope, .col_mean = exact_col_mean,        \
-    .col_moment = exact_col_moment, .col_blend = exact_col_blend
+#define SUMMARY "the bits of golden from vector kernels chosen at run time"
+#define EXACT(op, OP) .op = exact_##op,
 
 const tt_ops tt_ops_exact = {
+    .abi = TT_ABI,
     .name = "exact",
-    .summary = "the bits of golden from vector kernels chosen at run time",
-    .linear = exact_linear,
-    .attention = exact_attention,
-    REST,
+    .summary = SUMMARY,
+    .of_class = {[TT_CLASS_F32] = &tt_ops_exact,
+                 [TT_CLASS_BF16] = &tt_ops_exact_bf16},
+    TT_OPS(EXACT)
 };
 
 const tt_ops tt_ops_exact_bf16 = {
+    .abi = TT_ABI,
     .name = "exact",
-    .summary = "the bits of golden from vector kernels chosen at run time",
+    .summary = SUMMARY,
     .cls = TT_CLASS_BF16,
+    .of_class = {[TT_CLASS_F32] = &tt_ops_exact,
+                 [TT_CLASS_BF16] = &tt_ops_exact_bf16},
     .linear = exact_bf16_linear,
     .attention = exact_bf16_attention,
-    REST,
+    .conv = exact_conv,
+    TT_OPS_ROWS(EXACT)
 };
 
 #else

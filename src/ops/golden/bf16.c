@@ -36,23 +36,22 @@ static void round_all(float *y, const float *x, int64_t n)
     for (int64_t i = 0; i < n; i++) y[i] = bf16_round(x[i]);
 }
 
-void golden_bf16_linear(tt_ctx *ctx, float *y, const float *x, int64_t n,
-                        const tt_tensor *w, const float *b)
+void golden_bf16_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
-    int64_t o = w->dim[0], i = w->dim[1];
+    int64_t o = a->w->dim[0], i = a->w->dim[1];
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *wide = tt_scratch(ctx, o * i);
     float *own = tt_scratch(ctx, i * ctx->nthreads);
     if (own) {
-        tt_widen_at(wide, w, 0, o * i);
+        tt_widen_at(wide, a->w, 0, o * i);
         round_all(wide, wide, o * i);
         TT_PARALLEL_FOR(ctx)
-        for (int64_t r = 0; r < n; r++) {
+        for (int64_t r = 0; r < a->n; r++) {
             float *row = own + i * tt_thread_id();
-            round_all(row, x + r * i, i);
+            round_all(row, a->x + r * i, i);
             for (int64_t c = 0; c < o; c++) {
                 float s = dot_bf16(row, 1, wide + c * i, i);
-                y[r * o + c] = b ? s + b[c] : s;
+                a->y[r * o + c] = a->b ? s + a->b[c] : s;
             }
         }
     }

@@ -14,18 +14,17 @@ static const tt_real *widen_all(tt_ctx *ctx, const tt_tensor *w)
     return wide;
 }
 
-void golden_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                   const tt_tensor *w, const tt_real *b)
+void golden_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
-    int64_t o = w->dim[0], i = w->dim[1];
+    int64_t o = a->w->dim[0], i = a->w->dim[1];
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const tt_real *row = widen_all(ctx, w);
+    const tt_real *row = widen_all(ctx, a->w);
     if (row) {
         TT_PARALLEL_FOR(ctx)
-        for (int64_t r = 0; r < n; r++)
+        for (int64_t r = 0; r < a->n; r++)
             for (int64_t c = 0; c < o; c++) {
-                tt_real s = dot_real(x + r * i, row + c * i, i);
-                y[r * o + c] = b ? s + b[c] : s;
+                tt_real s = dot_real(a->x + r * i, row + c * i, i);
+                a->y[r * o + c] = a->b ? s + a->b[c] : s;
             }
     }
     tt_arena_reset(&ctx->scratch, mark);

@@ -26,91 +26,88 @@ static double row_moment(const tt_real *x, int64_t c, double mean)
     return join_lanes(lane);
 }
 
-void golden_layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                       int64_t c, const tt_real *w, const tt_real *b,
-                       double eps)
+void golden_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a)
 {
     (void)ctx;
     TT_PARALLEL_FOR(ctx)
-    for (int64_t r = 0; r < n; r++) {
-        const tt_real *in = x + r * c;
-        double mean = row_mean(in, c);
-        double var = row_moment(in, c, mean) / (double)c;
-        double scale = 1.0 / sqrt(var + eps);
-        for (int64_t i = 0; i < c; i++) {
-            tt_real xhat = (tt_real)(((double)in[i] - mean) * scale);
-            y[r * c + i] = w ? fma_real(xhat, w[i], b[i]) : xhat;
+    for (int64_t r = 0; r < a->n; r++) {
+        const tt_real *x = a->x + r * a->c;
+        tt_real *y = a->y + r * a->c;
+        double mean = row_mean(x, a->c);
+        double var = row_moment(x, a->c, mean) / (double)a->c;
+        double scale = 1.0 / sqrt(var + a->eps);
+        for (int64_t i = 0; i < a->c; i++) {
+            tt_real xhat = (tt_real)(((double)x[i] - mean) * scale);
+            y[i] = a->w ? fma_real(xhat, a->w[i], a->b[i]) : xhat;
         }
     }
 }
 
-void golden_rms_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                     int64_t c, const tt_real *w, double eps)
+void golden_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *a)
 {
     (void)ctx;
     TT_PARALLEL_FOR(ctx)
-    for (int64_t r = 0; r < n; r++) {
-        const tt_real *in = x + r * c;
-        double ms = row_moment(in, c, 0.0) / (double)c;
-        double scale = 1.0 / sqrt(ms + eps);
-        for (int64_t i = 0; i < c; i++)
-            y[r * c + i] = (tt_real)((double)in[i] * scale) * w[i];
+    for (int64_t r = 0; r < a->n; r++) {
+        const tt_real *x = a->x + r * a->c;
+        tt_real *y = a->y + r * a->c;
+        double ms = row_moment(x, a->c, 0.0) / (double)a->c;
+        double scale = 1.0 / sqrt(ms + a->eps);
+        for (int64_t i = 0; i < a->c; i++)
+            y[i] = (tt_real)((double)x[i] * scale) * a->w[i];
     }
 }
 
-void golden_channel_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
-                         int64_t c, const tt_real *gamma)
+void golden_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *a)
 {
     (void)ctx;
-    tt_real root = (tt_real)sqrt((double)c);
+    tt_real root = (tt_real)sqrt((double)a->c);
     TT_PARALLEL_FOR(ctx)
-    for (int64_t r = 0; r < n; r++) {
-        const tt_real *in = x + r * c;
-        double norm = sqrt(row_moment(in, c, 0.0));
+    for (int64_t r = 0; r < a->n; r++) {
+        const tt_real *x = a->x + r * a->c;
+        tt_real *y = a->y + r * a->c;
+        double norm = sqrt(row_moment(x, a->c, 0.0));
         if (norm < 1e-12) norm = 1e-12;   /* a floor, not an addition */
         double scale = 1.0 / norm;
-        for (int64_t i = 0; i < c; i++)
-            y[r * c + i] = (tt_real)((double)in[i] * scale) * root * gamma[i];
+        for (int64_t i = 0; i < a->c; i++)
+            y[i] = (tt_real)((double)x[i] * scale) * root * a->gamma[i];
     }
 }
 
-void golden_col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
-                     int64_t c)
+void golden_col_mean(tt_ctx *ctx, const tt_col_mean_args *a)
 {
     (void)ctx;
     TT_PARALLEL_FOR(ctx)
-    for (int64_t i = 0; i < c; i++) {
+    for (int64_t i = 0; i < a->c; i++) {
         double s = 0;
-        for (int64_t r = 0; r < n; r++) s += (double)x[r * c + i];
-        mean[i] = s / (double)n;
+        for (int64_t r = 0; r < a->n; r++) s += (double)a->x[r * a->c + i];
+        a->mean[i] = s / (double)a->n;
     }
 }
 
-void golden_col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
-                       const double *mean, int64_t n, int64_t c)
+void golden_col_moment(tt_ctx *ctx, const tt_col_moment_args *a)
 {
     (void)ctx;
     TT_PARALLEL_FOR(ctx)
-    for (int64_t i = 0; i < c; i++) {
+    for (int64_t i = 0; i < a->c; i++) {
         double s = 0;
-        for (int64_t r = 0; r < n; r++) {
-            double d = (double)x[r * c + i] - mean[i];
+        for (int64_t r = 0; r < a->n; r++) {
+            double d = (double)a->x[r * a->c + i] - a->mean[i];
             s = fma(d, d, s);
         }
-        m2[i] = s;
+        a->m2[i] = s;
     }
 }
 
-void golden_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                      const double *mean, const double *gain,
-                      const double *target, double tau)
+void golden_col_blend(tt_ctx *ctx, const tt_col_blend_args *a)
 {
     (void)ctx;
     TT_PARALLEL_FOR(ctx)
-    for (int64_t r = 0; r < n; r++)
-        for (int64_t i = 0; i < c; i++) {
-            double v = (double)x[r * c + i];
-            double a = fma(gain[i], v - mean[i], target[i]);
-            x[r * c + i] = (tt_real)fma(tau, a, (1 - tau) * v);
+    for (int64_t r = 0; r < a->n; r++) {
+        tt_real *x = a->x + r * a->c;
+        for (int64_t i = 0; i < a->c; i++) {
+            double v = (double)x[i];
+            double edit = fma(a->gain[i], v - a->mean[i], a->target[i]);
+            x[i] = (tt_real)fma(a->tau, edit, (1 - a->tau) * v);
         }
+    }
 }

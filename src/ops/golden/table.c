@@ -7,30 +7,32 @@
  * operator; anything faster must return the same bits. */
 #include "ops/golden/golden.h"
 
-/* what both classes share */
-#define REST                                                                   \
-    .conv = golden_conv, .layer_norm = golden_layer_norm,                      \
-    .rms_norm = golden_rms_norm, .channel_norm = golden_channel_norm,          \
-    .modulate = golden_modulate, .gate_add = golden_gate_add,                  \
-    .add = golden_add, .mul = golden_mul, .gelu_tanh = golden_gelu_tanh,       \
-    .silu = golden_silu, .rope = golden_rope, .col_mean = golden_col_mean,     \
-    .col_moment = golden_col_moment, .col_blend = golden_col_blend
+#define SUMMARY "the definitions as plain loops: one set of bits, slow"
 
 const tt_ops tt_ops_golden = {
+    .abi = TT_ABI,
     .name = "golden",
-    .summary = "the definitions as plain loops: one set of bits, slow",
-    .linear = golden_linear,
-    .attention = golden_attention,
-    REST,
+    .summary = SUMMARY,
+    .of_class = {
+        [TT_CLASS_F32] = &tt_ops_golden,
+#ifndef TT_REAL_DOUBLE
+        [TT_CLASS_BF16] = &tt_ops_golden_bf16,
+#endif
+    },
+    TT_OPS(GOLDEN)
 };
 
 #ifndef TT_REAL_DOUBLE
 const tt_ops tt_ops_golden_bf16 = {
+    .abi = TT_ABI,
     .name = "golden",
-    .summary = "the definitions as plain loops: one set of bits, slow",
+    .summary = SUMMARY,
     .cls = TT_CLASS_BF16,
+    .of_class = {[TT_CLASS_F32] = &tt_ops_golden,
+                 [TT_CLASS_BF16] = &tt_ops_golden_bf16},
     .linear = golden_bf16_linear,
     .attention = golden_bf16_attention,
-    REST,
+    .conv = golden_conv,
+    TT_OPS_ROWS(GOLDEN)
 };
 #endif

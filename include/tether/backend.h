@@ -1,0 +1,109 @@
+/* backend.h: the table of operators that a backend fills, and which there are.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A backend is a tt_ops table: one function per operator of ops.h, each of one
+ * form,
+ *     void silu(tt_ctx *ctx, const tt_silu_args *a);
+ * TT_OPS lists them once; tables, declarations, validation and tests are made
+ * of that list. */
+#ifndef TETHER_BACKEND_H
+#define TETHER_BACKEND_H
+
+#include "tether/api.h"
+#include "tether/ops.h"
+
+TT_API_BEGIN
+
+/* Every operator, X(name, NAME): the matrix products, and the rest. */
+#define TT_OPS_PRODUCTS(X)                                                     \
+    X(linear, LINEAR) X(attention, ATTENTION) X(conv, CONV)
+#define TT_OPS_ROWS(X)                                                         \
+    X(layer_norm, LAYER_NORM) X(rms_norm, RMS_NORM)                            \
+    X(channel_norm, CHANNEL_NORM) X(modulate, MODULATE)                        \
+    X(gate_add, GATE_ADD) X(add, ADD) X(mul, MUL) X(gelu_tanh, GELU_TANH)      \
+    X(silu, SILU) X(rope, ROPE) X(col_mean, COL_MEAN)                          \
+    X(col_moment, COL_MOMENT) X(col_blend, COL_BLEND)
+#define TT_OPS(X) TT_OPS_PRODUCTS(X) TT_OPS_ROWS(X)
+
+/* What the numbers of a run are; with the inputs it determines the bits. */
+typedef enum tt_class {
+    TT_CLASS_F32,  /* the compute type throughout                             */
+    TT_CLASS_BF16, /* linear, QK and PV from bf16 factors (see ops.h)         */
+    TT_CLASS_COUNT
+} tt_class;
+
+/* What program and plug-in must agree on before one calls the other. Whoever
+ * changes a struct below or a rule of the table raises the version. */
+#define TT_OPS_VERSION 2
+typedef struct tt_abi {
+    int32_t version;
+    int32_t real, table, context, tensor; /* bytes of tt_real, tt_ops, tt_ctx,
+                                             tt_tensor                        */
+    int32_t args;                         /* bytes of all structs of arguments*/
+} tt_abi;
+#define TT_ABI_ARGS(op, OP) + (int32_t)sizeof(tt_##op##_args)
+#define TT_ABI {TT_OPS_VERSION, (int32_t)sizeof(tt_real),                      \
+                (int32_t)sizeof(tt_ops), (int32_t)sizeof(tt_ctx),              \
+                (int32_t)sizeof(tt_tensor), 0 TT_OPS(TT_ABI_ARGS)}
+
+struct tt_ops {
+    tt_abi abi;              /* TT_ABI                                        */
+    const char *name;
+    const char *summary;
+    tt_class cls;
+    /* the same backend in every class, this table included; NULL: has none   */
+    const tt_ops *of_class[TT_CLASS_COUNT];
+
+    /* The backend's own: an operator finds it as ctx->ops->self. */
+    void *self;
+    /* Make ready, and fail with a sentence where it cannot run. NULL: it can
+     * run everywhere. close undoes what open did; NULL: nothing to undo. */
+    tt_status (*open)(tt_ctx *ctx, const tt_ops *ops);
+    void (*close)(const tt_ops *ops);
+    /* What it calls and the CPU that chose its kernels for, "OpenBLAS 0.3.21
+     * ... Zen", into `text`. NULL: all our own. */
+    const char *(*library)(tt_ctx *ctx, char *text, size_t size);
+
+#define TT_OPS_FUNCTION(op, OP)                                                \
+    void (*op)(tt_ctx *ctx, const tt_##op##_args *a);
+    TT_OPS(TT_OPS_FUNCTION)
+};
+
+/* The table of that name: "exact" (float builds), "golden", "blas"; NULL when
+ * there is none. "blas" is in every build and loads OpenBLAS when it is opened,
+ * at the latest at its first matrix product: where the library is missing that
+ * fails (TT_EUNSUPPORTED) and the rest of the pass does nothing. */
+const tt_ops *tt_ops_find(const char *name);
+const tt_ops *tt_ops_default(void);
+/* i-th table, the default first, NULL past the end: all of the float class. */
+const tt_ops *tt_ops_at(int i);
+
+/* Make the operators of `ctx` those of the table `name`, and see that they can
+ * run here: "blas" loads OpenBLAS.
+ * Errors   TT_EINVAL names the tables there are; TT_EUNSUPPORTED says what to
+ *          install. ctx->ops stays as it was. */
+tt_status tt_ops_use(tt_ctx *ctx, const char *name);
+
+/* Is what the environment variable TT_CPU says, when it is set, an instruction
+ * level of this CPU? The backend "exact" goes no higher than that level.
+ * Errors   TT_EINVAL names the levels there are. */
+tt_status tt_level_check(tt_ctx *ctx);
+
+/* Can this table run here? Records what its `open` says. */
+tt_status tt_ops_open(tt_ctx *ctx, const tt_ops *ops);
+void tt_ops_close(const tt_ops *ops);
+
+/* What the operators of `ctx` call; NULL when they are all our own. */
+const char *tt_ops_library(tt_ctx *ctx, char *text, size_t size);
+
+/* The same backend in another class; NULL when it has none ("blas", and every
+ * backend of a double build, have no bf16 class). */
+const tt_ops *tt_ops_class(const tt_ops *ops, tt_class cls);
+/* "f32", "bf16"; and back, false when there is no such name. */
+const char *tt_class_name(tt_class cls);
+bool tt_class_find(tt_class *cls, const char *name);
+
+TT_API_END
+
+#endif

@@ -130,13 +130,18 @@ tt_status tt_report_new(tt_ctx *ctx, tt_report **out, const char *title,
 void tt_report_free(tt_report *r);
 /* Copies the verdict. One that is TT_UNJUDGED counts as not compared. When
  * `got` is not NULL (both [n] of v's shape, kept only for a bounded number of
- * failures) the error's map over (row, column) and the histogram go into the
- * HTML page. */
+ * failures of more than three elements) the error's map over (row, column) and
+ * the histogram go into the HTML page. */
 void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
                    const double *want);
 void tt_report_grow(tt_report *r, const tt_growth *g);
 /* A line of context ("seed 1234", "cases 57"), in order. */
 void tt_report_note(tt_report *r, const char *fmt, ...) TT_PRINTF(2, 3);
+/* What was run, for the head of the HTML page alone ("command", "tether
+ * validate ..."), in order. `name` is kept, not copied. A note that is the name
+ * and the text says the same and is left out of that page. */
+void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
+    TT_PRINTF(3, 4);
 
 int64_t tt_report_count(const tt_report *r, tt_outcome o);
 int64_t tt_report_compared(const tt_report *r); /* judged, with elements      */

@@ -52,6 +52,11 @@ void cli_stop_words(const char *first, const char *second);
 /* May messages on stderr have colours? A terminal, and NO_COLOR is not set. */
 bool cli_colour(void);
 
+/* The command in a form that a shell takes again: `before` and the words of
+ * argv behind blanks, in ctx->scratch. "" after a failure. */
+const char *cli_command_line(tt_ctx *ctx, const char *before, int argc,
+                             char **argv);
+
 /* What may be expected of two runs with the same inputs. */
 const char *cli_determinism(const tt_ops *ops);
 

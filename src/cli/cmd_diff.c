@@ -109,6 +109,12 @@ int cmd_diff(tt_ctx *ctx, int argc, char **argv)
         .extra_fails = true};
     snprintf(title, sizeof title, "diff %.280s %.280s", o.want, o.got);
     if (tt_report_new(ctx, &r, title, arith)) return validate_failed(ctx);
+    tt_report_fact(r, "command", "%s",
+                   cli_command_line(ctx, "tether", argc, argv));
+    tt_report_fact(r, "A", "%s", o.want);
+    tt_report_fact(r, "B", "%s", o.got);
+    if (!arith)
+        tt_report_fact(r, "limits", "%s", s.tol ? s.tol : "every bit counts");
     tt_dump_compare(ctx, r, &o);
     status = validate_finish(ctx, r, &s.out);
     tt_report_free(r);

@@ -78,6 +78,37 @@ static const opt_command backend_command = {
     .options = options,
 };
 
+/* ---- what was run --------------------------------------------------------- */
+
+/* "mine (a summary), 1 of 16 operators its own"; many have no summary. */
+static void note_backend(tt_ctx *ctx, tt_report *r, const tt_plugin *p)
+{
+    const char *said = p->ops.summary ? p->ops.summary : "";
+    const int64_t room = (int64_t)(strlen(p->ops.name) + strlen(said)) + 64;
+    char *text = tt_alloc(ctx, &ctx->scratch, room, 1, "a note");
+    if (!text) return;
+    snprintf(text, (size_t)room, "%s%s%s%s, %d of 16 operators its own",
+             p->ops.name, *said ? " (" : "", said, *said ? ")" : "", p->filled);
+    tt_report_note(r, "backend %s", text);
+    tt_report_fact(r, "backend", "%s", text);
+}
+
+static void note_run(tt_ctx *ctx, tt_report *r, const settings *s, int argc,
+                     char **argv)
+{
+    const model_paths *m = &s->model;
+    const char *folder = m->model ? m->model : m->dit ? m->dit : m->checkpoint;
+    tt_report_fact(r, "command", "%s",
+                   cli_command_line(ctx, "tether", argc, argv));
+    if ((s->calls || s->rollout) && !s->only)
+        tt_report_fact(r, "model", "%s; %lldx%lld, %lld latent frames, cache "
+                       "policy %s", folder ? folder : "the built-in one",
+                       (long long)s->width, (long long)s->height,
+                       (long long)s->latents, s->cache);
+    else
+        tt_report_fact(r, "model", "none: operators alone");
+}
+
 /* ---- the model ----------------------------------------------------------- */
 
 static void check_model(tt_ctx *ctx, tt_report *r, settings *s,
@@ -152,10 +183,11 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
     if (arith) tt_report_new(ctx, &r, s.backend, arith);
     if (ctx->status) goto done;
     cli_catch_signals(ctx);
-    tt_report_note(r, "backend %s (%s), %d of 16 operators its own",
-                   plugin.ops.name, plugin.ops.summary, plugin.filled);
+    note_run(ctx, r, &s, argc, argv);
+    note_backend(ctx, r, &plugin);
     tt_report_note(r, "arithmetic %s: %s", arith->name, arith->summary);
     tt_report_note(r, "seed %llu", (unsigned long long)s.seed);
+    tt_report_fact(r, "seed", "%llu", (unsigned long long)s.seed);
     if (s.operators)
         tt_opcheck(ctx, r, &plugin.ops, &(tt_opcheck_options){
             .arith = arith, .seed = s.seed, .rounds = s.rounds,

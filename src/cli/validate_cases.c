@@ -320,6 +320,10 @@ int validate_check(tt_ctx *ctx, int argc, char **argv)
     snprintf(title, sizeof title, "check %.280s %.280s", dir, s.got);
     if (cli_setup(ctx, &common) || tt_report_new(ctx, &r, title, arith))
         return validate_failed(ctx);
+    tt_report_fact(r, "command", "%s",
+                   cli_command_line(ctx, "tether validate", argc, argv));
+    tt_report_fact(r, "cases", "%s", dir);
+    tt_report_fact(r, "results", "%s", s.got);
     list_cases(ctx, &name, &n, dir);
     for (int64_t i = 0; i < n && !ctx->status; i++)
         answered += check_case(ctx, r, &s, arith, dir, name[i]);

@@ -131,6 +131,36 @@ static void compare_runs(tt_ctx *ctx, tt_report *r, const settings *s,
     validate_runs_close(&w);
 }
 
+/* The value of `name` or of the letter `flag` among a command's words, the
+ * last one; NULL: not given. */
+static const char *given_as(const char *name, const char *flag, int argc,
+                            char **argv)
+{
+    const char *found = NULL;
+    const size_t n = strlen(name);
+    for (int i = 1; i < argc; i++) {
+        if (!strncmp(argv[i], name, n) && argv[i][n] == '=')
+            found = argv[i] + n + 1;
+        else if (i + 1 < argc
+                 && (!strcmp(argv[i], name) || !strcmp(argv[i], flag)))
+            found = argv[i + 1];
+    }
+    return found;
+}
+
+/* Facts of our own side: the files, or what the run was told. */
+static void add_facts(tt_report *r, const settings *s, int nrun, char **run)
+{
+    const char *model = given_as("--model", "-m", nrun, run);
+    const char *seed = given_as("--seed", "-s", nrun, run);
+    tt_report_fact(r, "theirs", "%s", s->dump);
+    if (s->against) tt_report_fact(r, "ours", "%s", s->against);
+    if (s->oracle) tt_report_fact(r, "ours in float64", "%s", s->oracle);
+    if (s->emulated) tt_report_fact(r, "ours emulated", "%s", s->emulated);
+    if (model) tt_report_fact(r, "model", "%s", model);
+    if (nrun) tt_report_fact(r, "seed", "%s", seed ? seed : "0");
+}
+
 /* Where the arguments of `--` begin; argc when there is none. */
 static int find_run(int argc, char **argv)
 {
@@ -186,6 +216,9 @@ int validate_dump(tt_ctx *ctx, int argc, char **argv)
     if (cli_setup(ctx, &common)) return validate_failed(ctx);
     snprintf(title, sizeof title, "validate %.500s", s.dump);
     if (tt_report_new(ctx, &r, title, arith)) return validate_failed(ctx);
+    tt_report_fact(r, "command", "%s",
+                   cli_command_line(ctx, "tether", argc, argv));
+    add_facts(r, &s, nrun, argv + run + 1);
     if (nrun) compare_runs(ctx, r, &s, arith, nrun, argv + run + 1);
     else compare_files(ctx, r, &s, arith);
     status = validate_finish(ctx, r, &s.out);

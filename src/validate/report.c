@@ -31,6 +31,7 @@ tt_status tt_report_new(tt_ctx *ctx, tt_report **out, const char *title,
     r->arith = arith;
     r->end = &r->first;
     r->notes_end = &r->notes;
+    r->facts_end = &r->facts;
     r->growth_end = &r->growth;
     r->arena = arena;
     r->title = tt_strdup(ctx, &r->arena, title);
@@ -77,6 +78,18 @@ void tt_report_grow(tt_report *r, const tt_growth *g)
     r->growth_end = &i->next;
 }
 
+static note_item **append(tt_report *r, note_item **end, const char *name,
+                          const char *text)
+{
+    note_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a note");
+    if (!i) return end;
+    i->name = name;
+    i->text = tt_strdup(r->ctx, &r->arena, text);
+    if (!i->text) return end;
+    *end = i;
+    return &i->next;
+}
+
 void tt_report_note(tt_report *r, const char *fmt, ...)
 {
     if (!r) return;
@@ -85,11 +98,17 @@ void tt_report_note(tt_report *r, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    note_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a note");
-    if (!i) return;
-    i->text = tt_strdup(r->ctx, &r->arena, text);
-    *r->notes_end = i;
-    r->notes_end = &i->next;
+    r->notes_end = append(r, r->notes_end, NULL, text);
+}
+
+void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
+{
+    char text[4096];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    r->facts_end = append(r, r->facts_end, name, text);
 }
 
 int64_t tt_report_count(const tt_report *r, tt_outcome o)
@@ -142,7 +161,7 @@ void report_headline(const tt_report *r, char *out, size_t n)
  * places. */
 static int split_axes(const tt_verdict *v)
 {
-    int best = 1;
+    int best = v->rank < 2 ? 0 : 1;     /* a vector lies across              */
     double least = INFINITY;
     for (int s = 1; s < v->rank; s++) {
         double rows = 1, cols = 1;
@@ -164,6 +183,7 @@ static error_map *map_make(tt_report *r, const tt_verdict *v,
     const int split = split_axes(v);
     for (int i = 0; i < v->rank; i++)    /* the others may be anything then */
         if (v->dim[i] < 1) return NULL;
+    if (v->m.n < MAP_LEAST) return NULL;
     for (int i = 0; i < v->rank; i++)
         *(i < split ? &rows : &cols) *= v->dim[i];
     const int h = (int)(rows < MAP_SIDE ? rows : MAP_SIDE);

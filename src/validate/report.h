@@ -13,7 +13,8 @@
 #include "tether/outfile.h"
 #include "tether/validate.h"
 
-enum { MAP_SIDE = 64, MAPS_MAX = 24 };
+/* A map of fewer than MAP_LEAST elements shows nothing. */
+enum { MAP_SIDE = 64, MAPS_MAX = 24, MAP_LEAST = 4 };
 
 /* The error of a tensor seen as rows x columns, the largest of every cell. A
  * cell that holds a NaN or infinity of one side is infinite. */
@@ -30,6 +31,7 @@ typedef struct verdict_item {
 } verdict_item;
 
 typedef struct note_item {
+    const char *name;    /* of a fact; NULL: a note                           */
     const char *text;
     struct note_item *next;
 } note_item;
@@ -48,6 +50,7 @@ struct tt_report {
     const tt_arith *arith;
     verdict_item *first, **end;
     note_item *notes, **notes_end;
+    note_item *facts, **facts_end;
     growth_item *growth, **growth_end;
     const tt_verdict *failed;      /* the first                               */
     int64_t count[OUTCOMES], compared;
@@ -73,5 +76,10 @@ void report_json_string(FILE *f, const char *s);
 
 /* One sentence with the result, "FAIL: first wrong tensor ..." */
 void report_headline(const tt_report *r, char *out, size_t n);
+
+/* Parts of the HTML page with pictures (report_plots.c): curves of growth; the
+ * maps that were kept, with histograms. */
+void report_growth(FILE *f, const tt_report *r);
+void report_maps(FILE *f, const tt_report *r);
 
 #endif

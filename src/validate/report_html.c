@@ -2,303 +2,472 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * No script, nothing fetched; pictures are inline SVG. The table has failures
- * first, then the rest, each group in order of execution; a page with very many
- * passes shows the first of them and says how many are left out. */
+ * No script, nothing fetched; pictures are inline SVG. The first screen holds
+ * the verdict, the first wrong tensor in words and what was run where and when.
+ * Then come the first failures, the pictures and a table by operator; all else
+ * is folded. A page with very many rows shows the first of them and says how
+ * many are left out: the JSON report has them all.
+ * Next    report_plots.c */
 #include "validate/report.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "core/page.h"
 #include "tether/version.h"
 
-enum { PASSES_SHOWN = 2000 };
+enum { FIRST_SHOWN = 6, ROWS_MAX = 2000, PASSES_MAX = 1000, GROUPS_MAX = 64 };
 
+/* The words a phone shows in place of the table's head. */
 static const char style[] =
-    "body{font:15px/1.45 system-ui,Helvetica,Arial,sans-serif;color:#222;"
-    "max-width:1240px;margin:2em auto;padding:0 1em}"
-    "h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em}"
-    ".wide{overflow-x:auto}table{border-collapse:collapse;"
-    "font-variant-numeric:tabular-nums;font-size:13px}"
-    "th,td{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:right;"
-    "white-space:nowrap}"
-    "td.l,th.l{text-align:left;white-space:normal;overflow-wrap:anywhere}"
-    "tr.bad td{background:#fdeceb}tr.tie td{background:#fff7de}"
-    ".verdict{padding:.7em 1em;border-radius:6px;font-weight:600;"
-    "overflow-wrap:anywhere}"
-    ".pass{background:#e2f4e5}.fail{background:#fbd9d6}"
-    "figure{display:inline-block;margin:0 1.5em 1.5em 0;vertical-align:top}"
-    "figcaption{color:#555;max-width:420px;overflow-wrap:anywhere}"
-    "svg text{font:11px system-ui,Helvetica,Arial,sans-serif;fill:#333}";
+    "@media(max-width:640px){"
+    ".v td:nth-child(2)::before{content:'shape '}"
+    ".v td:nth-child(3)::before{content:'largest '}"
+    ".v td:nth-child(4)::before{content:'rel. L2 '}"
+    ".v td:nth-child(5)::before{content:'times allowed '}"
+    ".v td:nth-child(6)::before{content:'at '}}";
 
-/* ---- numbers ------------------------------------------------------------- */
+/* ---- words --------------------------------------------------------------- */
+
+/* 1234567 as "1,234,567". */
+static void put_count(FILE *f, int64_t n)
+{
+    char digits[32];
+    const int len = snprintf(digits, sizeof digits, "%lld", (long long)n);
+    for (int i = 0; i < len; i++)
+        fprintf(f, "%s%c", i && (len - i) % 3 == 0 ? "," : "", digits[i]);
+}
+
+/* "2.4", "350", "12 thousand", "1.25 million", "4e12" */
+static void put_times(FILE *f, double x)
+{
+    char buf[32];
+    if (!(x >= 1000)) fprintf(f, "%.3g", x);
+    else if (x < 1e6) fprintf(f, "%.3g thousand", x / 1e3);
+    else if (x < 1e9) fprintf(f, "%.3g million", x / 1e6);
+    else fputs(page_number(buf, sizeof buf, x, 2), f);
+}
+
+/* A path as a person would say it: "chunk.1/step.2/q#linear.3" becomes "chunk
+ * 1, step 2, q, call 3 of linear"; "op.silu.zero n=1" becomes "silu by itself,
+ * inputs `zero`, n=1". Names of other kinds stay. */
+static void put_words(FILE *f, const char *path)
+{
+    char part[224];
+    if (!strncmp(path, "op.", 3)) {
+        const size_t name = strcspn(path + 3, ". ");
+        const char *kind = path + 3 + name + (path[3 + name] == '.');
+        const size_t len = strcspn(kind, " ");
+        snprintf(part, sizeof part, "%.*s by itself, inputs of the kind %.*s%s"
+                 "%s", (int)name, path + 3, (int)len, kind,
+                 kind[len] ? "," : "", kind + len);
+        report_xml(f, part);
+        return;
+    }
+    for (const char *s = path; *s;) {
+        const size_t n = strcspn(s, "/#");
+        const bool call = s > path && s[-1] == '#';
+        const char *dot = memchr(s, '.', n);
+        const size_t word = dot ? (size_t)(dot - s) : n;
+        const bool number = dot && n > word + 1
+            && strspn(dot + 1, "0123456789") == n - word - 1;
+        if (number && call)
+            snprintf(part, sizeof part, "call %.*s of %.*s",
+                     (int)(n - word - 1), dot + 1, (int)word, s);
+        else if (number)
+            snprintf(part, sizeof part, "%.*s %.*s", (int)word, s,
+                     (int)(n - word - 1), dot + 1);
+        else
+            snprintf(part, sizeof part, "%.*s", (int)n, s);
+        if (s > path + 1) fputs(", ", f);
+        report_xml(f, part);
+        s += n + (s[n] != '\0');
+    }
+}
+
+/* ---- the first screen ---------------------------------------------------- */
+
+/* What is wrong with the first wrong tensor, where, and how much. */
+static void put_first(FILE *f, const tt_report *r, const tt_verdict *v)
+{
+    char buf[32];
+    fputs("The first wrong tensor is <code>", f);
+    report_xml(f, v->path);
+    fputs("</code>", f);
+    if (strpbrk(v->path, "/#") || !strncmp(v->path, "op.", 3)) {
+        fputs(": ", f);
+        put_words(f, v->path);
+    }
+    if (*v->op && !strchr(v->path, '#') && strncmp(v->path, "op.", 3)) {
+        fputs(", made by ", f);
+        report_xml(f, v->op);
+    }
+    if (v->outcome == TT_MISSING || v->outcome == TT_MISSHAPEN) {
+        fprintf(f, ". It is <b>%s</b>", tt_outcome_name(v->outcome));
+    } else if (v->m.n > 0) {
+        fprintf(f, ". Its largest error, %s at ",
+                page_number(buf, sizeof buf, v->m.max_abs, 3));
+        report_xml(f, *v->where ? v->where : "[]");
+        if (isfinite(v->ratio) && v->ratio > 0 && r->arith) {
+            fputs(", is <b>", f);
+            put_times(f, v->ratio);
+            fputs(" times</b> what ", f);
+            report_xml(f, r->arith->name);
+            fputs(" may err on the same inputs", f);
+        } else {
+            fputs(", is more than is allowed", f);
+        }
+    }
+    fputs(".", f);
+    if (*v->hint) {
+        fputs(v->m.n > 0 ? " It looks like this: <b>" : " <b>", f);
+        report_xml(f, v->hint);
+        fputs("</b>.", f);
+    }
+}
+
+/* The passing tensor nearest to its limit; NULL: none has one. */
+static const tt_verdict *nearest(const tt_report *r)
+{
+    const tt_verdict *best = NULL;
+    for (const verdict_item *i = r->first; i; i = i->next)
+        if (i->v.outcome == TT_PASS && i->v.m.n > 0 && i->v.ratio > 0
+            && (!best || i->v.ratio > best->ratio)) best = &i->v;
+    return best;
+}
+
+static void put_passed(FILE *f, const tt_report *r)
+{
+    const tt_verdict *v = r->arith ? nearest(r) : NULL;
+    if (!r->compared) {
+        fputs("Nothing was compared, which counts as a failure.", f);
+        return;
+    }
+    put_count(f, r->compared);
+    fprintf(f, " tensor%s compared, none of them is wrong.",
+            r->compared == 1 ? " was" : "s were");
+    if (!v) return;
+    fputs(" The nearest to its limit is <code>", f);
+    report_xml(f, v->path);
+    fprintf(f, "</code>, at %.0f&nbsp;%% of it.", 100 * v->ratio);
+}
+
+static void put_tile(FILE *f, const char *class, int64_t n, const char *word)
+{
+    fprintf(f, "<div class=\"tile %s\"><b>", class);
+    put_count(f, n);
+    fprintf(f, "</b>%s</div>\n", word);
+}
+
+static void put_tiles(FILE *f, const tt_report *r)
+{
+    fputs("<div class=\"tiles\">\n", f);
+    put_tile(f, "", r->compared, "compared");
+    for (int o = 0; o < OUTCOMES; o++) {
+        const bool bad = report_failing((tt_outcome)o);
+        if (!r->count[o] && o != TT_PASS && o != TT_MISMATCH) continue;
+        put_tile(f, !r->count[o] ? "" : bad ? "bad" : o == TT_PASS ? "ok"
+                 : "tie", r->count[o], tt_outcome_name((tt_outcome)o));
+    }
+    fputs("</div>\n", f);
+}
+
+static void put_fact(FILE *f, const char *name, const char *value, bool code)
+{
+    fprintf(f, "<dt>%s</dt><dd>%s", name, code ? "<code>" : "");
+    report_xml(f, value);
+    fprintf(f, "%s</dd>\n", code ? "</code>" : "");
+}
+
+static void put_facts(FILE *f, const tt_report *r)
+{
+    char buf[512];
+    fputs("<dl class=\"facts\">\n", f);
+    for (const note_item *i = r->facts; i; i = i->next)
+        put_fact(f, i->name, i->text, !strcmp(i->name, "command"));
+    if (r->arith) {
+        snprintf(buf, sizeof buf, "%d times what %s errs on the same inputs "
+                 "(%s)", TT_SLACK, r->arith->name,
+                 r->arith->summary ? r->arith->summary : "");
+        put_fact(f, "limits", buf, false);
+    }
+    put_fact(f, "machine", page_machine(buf, sizeof buf), false);
+    put_fact(f, "date", page_date(buf, sizeof buf), false);
+    snprintf(buf, sizeof buf, "tether %s (%s), %s, computes in %s",
+             tt_version(), tt_git_revision(), tt_compiler(), tt_real_name());
+    put_fact(f, "program", buf, false);
+    fputs("</dl>\n", f);
+}
+
+/* A note that a fact says too: "seed 1" and the fact seed, 1. */
+static bool is_fact(const tt_report *r, const char *note)
+{
+    if (r->arith && !strncmp(note, "arithmetic ", 11)) return true;
+    for (const note_item *i = r->facts; i; i = i->next) {
+        const size_t n = strlen(i->name);
+        if (!strncmp(note, i->name, n) && note[n] == ' '
+            && !strcmp(note + n + 1, i->text)) return true;
+    }
+    return false;
+}
+
+static void put_notes(FILE *f, const tt_report *r)
+{
+    bool begun = false;
+    for (const note_item *i = r->notes; i; i = i->next) {
+        if (is_fact(r, i->text)) continue;
+        fputs(begun ? "<li>" : "<ul class=\"notes\">\n<li>", f);
+        begun = true;
+        report_xml(f, i->text);
+        fputs("</li>\n", f);
+    }
+    if (begun) fputs("</ul>\n", f);
+}
+
+static void put_top(FILE *f, const tt_report *r)
+{
+    const bool passed = tt_report_passed(r);
+    fprintf(f, "<header class=\"top\">\n<div class=\"said %s\"><p "
+            "class=\"kicker\">tether &middot; ", passed ? "pass" : "fail");
+    report_xml(f, r->title);
+    fprintf(f, "</p>\n<h1 class=\"%s\">%s</h1>\n<p class=\"lead\">",
+            passed ? "ok" : "bad", passed ? "PASS" : "FAIL");
+    if (r->failed) put_first(f, r, r->failed);
+    else put_passed(f, r);
+    fputs("</p></div>\n", f);
+    put_tiles(f, r);
+    put_facts(f, r);
+    fputs("</header>\n", f);
+    put_notes(f, r);
+}
+
+/* ---- rows ---------------------------------------------------------------- */
 
 static void put_cell(FILE *f, double x)
 {
-    if (isnan(x)) fputs("<td>&ndash;</td>", f);
-    else if (isinf(x)) fprintf(f, "<td>%s&infin;</td>", x < 0 ? "-" : "");
-    else fprintf(f, "<td>%.3g</td>", x);
+    char buf[32];
+    if (isinf(x)) fprintf(f, "<td>%s&infin;</td>", x < 0 ? "-" : "");
+    else fprintf(f, "<td>%s</td>", page_number(buf, sizeof buf, x, 3));
 }
 
+/* Name, operator and hint in one cell, so that numbers stay narrow. */
 static void put_row(FILE *f, const tt_verdict *v)
 {
     char shape[200];
     const bool has = v->m.n > 0;
-    const double number[] = {
-        v->m.max_abs, v->m.rel_l2, v->m.snr_db, v->m.cosine, v->m.mean_ulp,
-        v->m.max_ulp, v->m.q50, v->m.q99, v->earned, v->ratio};
-    fprintf(f, "<tr%s><td class=\"l\">%s</td><td class=\"l\">",
-            report_failing(v->outcome) ? " class=\"bad\""
-            : v->outcome != TT_PASS ? " class=\"tie\"" : "",
-            tt_outcome_name(v->outcome));
+    fputs("<tr><td>", f);
+    if (v->outcome != TT_PASS)
+        fprintf(f, "<span class=\"pill %s\">%s</span> ",
+                report_failing(v->outcome) ? "bad" : "tie",
+                tt_outcome_name(v->outcome));
+    fputs("<code>", f);
     report_xml(f, v->path);
-    fputs("</td><td class=\"l\">", f);
-    report_xml(f, v->op);
+    fputs("</code>", f);
+    if (*v->op) {
+        fputs(" <span class=\"soft\">", f);
+        report_xml(f, v->op);
+        fputs("</span>", f);
+    }
+    if (*v->hint) {
+        fputs("<p>", f);
+        report_xml(f, v->hint);
+        fputs("</p>", f);
+    }
     fprintf(f, "</td><td>%s</td>",
             tt_shape_string(shape, sizeof shape, v->rank, v->dim));
-    for (size_t i = 0; i < sizeof number / sizeof number[0]; i++)
-        put_cell(f, has ? number[i] : NAN);
-    fprintf(f, "<td>%lld / %lld / %lld</td><td>", (long long)v->m.nan,
-            (long long)v->m.inf, (long long)v->m.denormal);
-    report_xml(f, v->where);
-    fputs("</td><td class=\"l\">", f);
-    report_xml(f, v->hint);
+    put_cell(f, has ? v->m.max_abs : NAN);
+    put_cell(f, has ? v->m.rel_l2 : NAN);
+    put_cell(f, has ? v->ratio : NAN);
+    fputs("<td>", f);
+    if (has) report_xml(f, v->where);
     fputs("</td></tr>\n", f);
 }
 
-static void put_table(FILE *f, const tt_report *r)
+static void begin_rows(FILE *f)
+{
+    fputs("<table class=\"rows v\">\n<thead><tr><th>tensor</th><th class=\"w\">"
+          "shape</th><th>largest error</th><th>relative L2</th><th>times "
+          "allowed</th><th class=\"w\">worst at</th></tr></thead>\n<tbody>\n",
+          f);
+}
+
+static void end_rows(FILE *f)
+{
+    fputs("</tbody></table>\n", f);
+}
+
+static void begin_folded(FILE *f, int64_t n, const char *what)
+{
+    fputs("<details><summary>", f);
+    put_count(f, n);
+    fprintf(f, " %s</summary>\n", what);
+}
+
+static void put_left(FILE *f, int64_t left)
+{
+    if (left <= 0) return;
+    fputs("<p class=\"soft\">", f);
+    put_count(f, left);
+    fputs(" more are left out of this page; <code>--json</code> has them "
+          "all.</p>\n", f);
+}
+
+/* Failures in order, the first in sight, the others folded. */
+static void put_failures(FILE *f, const tt_report *r)
+{
+    int64_t n = 0, all = 0;
+    for (int o = 0; o < OUTCOMES; o++)
+        if (report_failing((tt_outcome)o)) all += r->count[o];
+    if (!all) return;
+    fputs("<h2>Failures</h2>\n<p>In order of execution: what comes later may "
+          "follow from the first.</p>\n", f);
+    begin_rows(f);
+    for (const verdict_item *i = r->first; i && n < ROWS_MAX; i = i->next) {
+        if (!report_failing(i->v.outcome)) continue;
+        if (n++ == FIRST_SHOWN) {
+            end_rows(f);
+            begin_folded(f, all - FIRST_SHOWN, "more failures");
+            begin_rows(f);
+        }
+        put_row(f, &i->v);
+    }
+    end_rows(f);
+    put_left(f, all - n);
+    if (n > FIRST_SHOWN) fputs("</details>\n", f);
+}
+
+/* The other numbers of the failures. */
+static void put_numbers(FILE *f, const tt_report *r)
 {
     static const char *const column[] = {
-        "shape", "max abs", "relative L2", "SNR dB", "cosine", "mean ULP",
-        "max ULP", "median error", "99 % error", "declared arithmetic errs",
-        "times what is allowed", "NaN / Inf / denormal", "worst at"};
-    int64_t left = 0, shown = 0;
-    fputs("<h2>Verdicts</h2>\n<div class=\"wide\"><table>\n<thead><tr>"
-          "<th class=\"l\">outcome</th><th class=\"l\">tensor</th>"
-          "<th class=\"l\">operator</th>", f);
-    for (size_t i = 0; i < sizeof column / sizeof column[0]; i++)
-        fprintf(f, "<th>%s</th>", column[i]);
-    fputs("<th class=\"l\">looks like</th></tr></thead>\n<tbody>\n", f);
-    for (const verdict_item *i = r->first; i; i = i->next)
-        if (report_failing(i->v.outcome)) put_row(f, &i->v);
+        "tensor", "SNR, dB", "cosine", "mean ULP", "max ULP", "median error",
+        "99 % error", "limit at the worst row", "NaN", "Inf", "denormal"};
+    enum { COLUMNS = sizeof column / sizeof column[0], MOST = 200 };
+    int64_t n = 0;
+    if (!r->failed) return;
+    fputs("<details><summary>Further numbers of the failures</summary>\n"
+          "<div class=\"wide\"><table>\n<thead><tr>", f);
+    for (int i = 0; i < COLUMNS; i++) fprintf(f, "<th>%s</th>", column[i]);
+    fputs("</tr></thead>\n<tbody>\n", f);
     for (const verdict_item *i = r->first; i; i = i->next) {
-        if (report_failing(i->v.outcome)) continue;
-        if (shown++ < PASSES_SHOWN) put_row(f, &i->v);
-        else left++;
+        const tt_verdict *v = &i->v;
+        if (!report_failing(v->outcome) || v->m.n < 1 || n++ >= MOST) continue;
+        const double number[] = {v->m.snr_db, v->m.cosine, v->m.mean_ulp,
+                                 v->m.max_ulp, v->m.q50, v->m.q99,
+                                 r->arith ? TT_SLACK * v->earned : NAN};
+        fputs("<tr><td><code>", f);
+        report_xml(f, v->path);
+        fputs("</code></td>", f);
+        for (size_t k = 0; k < sizeof number / sizeof number[0]; k++)
+            put_cell(f, number[k]);
+        fprintf(f, "<td>%lld</td><td>%lld</td><td>%lld</td></tr>\n",
+                (long long)v->m.nan, (long long)v->m.inf,
+                (long long)v->m.denormal);
     }
     fputs("</tbody></table></div>\n", f);
-    if (left)
-        fprintf(f, "<p>%lld more that passed are not shown.</p>\n",
-                (long long)left);
+    put_left(f, n - MOST);
+    fputs("</details>\n", f);
 }
 
-/* ---- maps of the error --------------------------------------------------- */
+/* ---- by operator --------------------------------------------------------- */
 
-/* White to dark red over four decades below the largest error. */
-static unsigned shade(double unit)
+typedef struct group {
+    const char *op;
+    int64_t compared, wrong;
+    double worst;
+} group;
+
+/* Operators in order of appearance; false when there are too many. */
+static bool find_groups(group *g, int *n, const tt_report *r)
 {
-    const double u = unit < 0 ? 0 : unit > 1 ? 1 : unit;
-    const unsigned r = (unsigned)(255 - 115 * u * u);
-    const unsigned g = (unsigned)(245 * (1 - u));
-    const unsigned b = (unsigned)(235 * (1 - u) * (1 - u) + 10 * u);
-    return r << 16 | g << 8 | b;
-}
-
-static void put_axis(FILE *f, const tt_verdict *v, int from, int to)
-{
-    for (int i = from; i < to; i++)
-        fprintf(f, "%s%lld", i > from ? " x " : "", (long long)v->dim[i]);
-    if (from == to) fputc('1', f);
-}
-
-static void put_map(FILE *f, const tt_verdict *v, const error_map *m)
-{
-    const int side = m->rows > 32 || m->cols > 32 ? 5 : 9;
-    double top = 0;
-    for (int i = 0; i < m->rows * m->cols; i++)
-        if (isfinite(m->cell[i]) && m->cell[i] > top) top = m->cell[i];
-    fprintf(f, "<figure><svg role=\"img\" width=\"%d\" height=\"%d\" "
-            "viewBox=\"0 0 %d %d\">\n<rect width=\"100%%\" height=\"100%%\" "
-            "fill=\"#fff\" stroke=\"#888\"/>\n", m->cols * side,
-            m->rows * side, m->cols * side, m->rows * side);
-    for (int i = 0; i < m->rows; i++)
-        for (int j = 0; j < m->cols; j++) {
-            const double e = m->cell[i * m->cols + j];
-            if (e == 0) continue;
-            fprintf(f, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" "
-                    "fill=\"#%06x\"/>\n", j * side, i * side, side, side,
-                    isinf(e) ? 0x2040c0u : shade(1 + log10(e / top) / 4));
-        }
-    fputs("</svg><figcaption>", f);
-    report_xml(f, v->path);
-    fputs("<br>down: axes of ", f);
-    put_axis(f, v, 0, m->split < v->rank ? m->split : v->rank);
-    fputs(", across: ", f);
-    put_axis(f, v, m->split < v->rank ? m->split : v->rank, v->rank);
-    fprintf(f, "; darkest %.3g, four decades to white; blue: NaN or infinity"
-            "</figcaption></figure>\n", top);
-}
-
-/* ---- histograms of ULP --------------------------------------------------- */
-
-static void put_histogram(FILE *f, const tt_verdict *v)
-{
-    enum { W = 16, H = 90 };
-    int64_t top = 1;
-    for (int i = 0; i < TT_ULP_BINS; i++)
-        if (v->m.ulp[i] > top) top = v->m.ulp[i];
-    fprintf(f, "<figure><svg role=\"img\" width=\"%d\" height=\"%d\">\n",
-            TT_ULP_BINS * W, H + 16);
-    for (int i = 0; i < TT_ULP_BINS; i++) {
-        /* a single element must still be seen beside millions */
-        const double h = v->m.ulp[i] == 0 ? 0
-                       : H * log1p((double)v->m.ulp[i]) / log1p((double)top);
-        fprintf(f, "<rect x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%.1f\" "
-                "fill=\"#0072b2\"><title>%lld</title></rect>\n", i * W,
-                H - h, W - 2, h, (long long)v->m.ulp[i]);
+    *n = 0;
+    for (const verdict_item *i = r->first; i; i = i->next) {
+        int k = 0;
+        while (k < *n && strcmp(g[k].op, i->v.op)) k++;
+        if (k == GROUPS_MAX) return false;
+        if (k == *n) g[(*n)++] = (group){.op = i->v.op};
+        g[k].compared += i->v.outcome != TT_UNJUDGED;
+        g[k].wrong += report_failing(i->v.outcome);
+        if (i->v.m.n > 0 && i->v.ratio > g[k].worst) g[k].worst = i->v.ratio;
     }
-    fprintf(f, "<text x=\"0\" y=\"%d\">0</text><text x=\"%d\" y=\"%d\">1"
-            "</text><text x=\"%d\" y=\"%d\">64</text><text x=\"%d\" "
-            "y=\"%d\">4096+</text></svg><figcaption>", H + 13, 2 * W, H + 13,
-            8 * W, H + 13, 13 * W, H + 13);
-    report_xml(f, v->path);
-    fputs("<br>elements (logarithmic) by ULP of float32</figcaption>"
-          "</figure>\n", f);
+    return true;
 }
 
-static void put_pictures(FILE *f, const tt_report *r)
+static void put_group(FILE *f, const group *g)
 {
-    int64_t n = 0;
-    for (const verdict_item *i = r->first; i; i = i->next) n += i->map != NULL;
-    if (!n) return;
-    fputs("<h2>Where the error is</h2>\n", f);
-    for (const verdict_item *i = r->first; i; i = i->next)
-        if (i->map) put_map(f, &i->v, i->map);
-    fputs("<h2>How large it is</h2>\n", f);
-    for (const verdict_item *i = r->first; i; i = i->next)
-        if (i->map) put_histogram(f, &i->v);
+    char buf[32];
+    fputs("<tr><td><code>", f);
+    report_xml(f, *g->op ? g->op : "other tensors");
+    fputs("</code></td><td>", f);
+    put_count(f, g->compared);
+    fprintf(f, "</td><td%s>", g->wrong ? " class=\"bad\"" : "");
+    put_count(f, g->wrong);
+    fprintf(f, "</td><td><span class=\"bar%s\"><i style=\"width:%.0f%%\"></i>"
+            "</span><span>%s</span></td></tr>\n", g->worst > 1 ? " bad" : "",
+            100 * fmin(g->worst, 1), isinf(g->worst) ? "&infin;"
+            : page_number(buf, sizeof buf, g->worst, 2));
 }
 
-/* ---- growth over the chunks ---------------------------------------------- */
-
-enum { PLOT_W = 460, PLOT_H = 220, LEFT = 56, LOW = 28 };
-
-typedef struct plot_range {
-    double lo, hi;       /* decades                                           */
-    int64_t chunks;
-} plot_range;
-
-static double plot_x(const plot_range *p, int64_t chunk)
+static void begin_groups(FILE *f)
 {
-    return LEFT + (double)(PLOT_W - LEFT - 8) * (double)chunk
-                  / (double)(p->chunks > 1 ? p->chunks - 1 : 1);
+    fputs("<table>\n<thead><tr><th>operator</th><th>compared</th><th>wrong"
+          "</th><th>worst, times allowed</th></tr></thead>\n<tbody>\n", f);
 }
 
-/* Zero and what is not finite lie on the lower edge. */
-static double plot_y(const plot_range *p, double v)
+/* Those with failures first; of many the last are folded. */
+static void put_groups(FILE *f, const tt_report *r)
 {
-    double d = isfinite(v) && v > 0 ? log10(v) : p->lo;
-    if (d < p->lo) d = p->lo;
-    return 6 + (PLOT_H - LOW - 6) * (p->hi - d) / (p->hi - p->lo);
-}
-
-static plot_range growth_range(const tt_report *r, const char *curve)
-{
-    plot_range p = {INFINITY, -INFINITY, 1};
-    for (const growth_item *i = r->growth; i; i = i->next) {
-        if (strcmp(i->g.curve, curve)) continue;
-        const double v[2] = {i->g.rel_l2, i->g.earned};
-        for (int k = 0; k < 2; k++)
-            if (isfinite(v[k]) && v[k] > 0) {
-                p.lo = fmin(p.lo, floor(log10(v[k])));
-                p.hi = fmax(p.hi, ceil(log10(v[k])));
+    group g[GROUPS_MAX];
+    const int shown = r->failed ? 6 : 20;
+    int n, done = 0;
+    if (!find_groups(g, &n, r) || n < 2) return;
+    fputs("<h2>By operator</h2>\n<p>The worst error of each, in parts of what "
+          "is allowed there: more than 1 is wrong.</p>\n", f);
+    begin_groups(f);
+    for (int wrong = 1; wrong >= 0; wrong--)
+        for (int i = 0; i < n; i++) {
+            if ((g[i].wrong > 0) != wrong) continue;
+            if (done++ == shown) {
+                end_rows(f);
+                begin_folded(f, n - shown, "more operators");
+                begin_groups(f);
             }
-        if (i->g.chunk >= p.chunks) p.chunks = i->g.chunk + 1;
-    }
-    if (!isfinite(p.lo)) p.lo = p.hi = 0;
-    if (p.hi <= p.lo) p.hi = p.lo + 1;
-    return p;
+            put_group(f, &g[i]);
+        }
+    end_rows(f);
+    if (n > shown) fputs("</details>\n", f);
 }
 
-static void put_line(FILE *f, const tt_report *r, const char *curve,
-                     const plot_range *p, bool earned)
+/* ---- the rest ------------------------------------------------------------ */
+
+static void put_others(FILE *f, const tt_report *r, bool passes, int64_t all,
+                       const char *what)
 {
-    fprintf(f, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s "
-            "points=\"", earned ? "#777" : "#d55e00",
-            earned ? " stroke-dasharray=\"5 4\"" : "");
-    for (const growth_item *i = r->growth; i; i = i->next)
-        if (!strcmp(i->g.curve, curve))
-            fprintf(f, "%.1f,%.1f ", plot_x(p, i->g.chunk),
-                    plot_y(p, earned ? i->g.earned : i->g.rel_l2));
-    fputs("\"/>\n", f);
-    for (const growth_item *i = r->growth; i && !earned; i = i->next)
-        if (!strcmp(i->g.curve, curve))
-            fprintf(f, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" "
-                    "fill=\"#d55e00\"><title>chunk %lld: %.3g</title>"
-                    "</circle>\n", plot_x(p, i->g.chunk),
-                    plot_y(p, i->g.rel_l2), (long long)i->g.chunk,
-                    i->g.rel_l2);
+    const int64_t most = passes ? PASSES_MAX : ROWS_MAX;
+    int64_t n = 0;
+    if (!all) return;
+    begin_folded(f, all, what);
+    begin_rows(f);
+    for (const verdict_item *i = r->first; i && n < most; i = i->next) {
+        if (report_failing(i->v.outcome)) continue;
+        if ((i->v.outcome == TT_PASS) != passes) continue;
+        put_row(f, &i->v);
+        n++;
+    }
+    end_rows(f);
+    put_left(f, all - n);
+    fputs("</details>\n", f);
 }
 
-static void put_curve(FILE *f, const tt_report *r, const char *curve)
+static void put_rest(FILE *f, const tt_report *r)
 {
-    const plot_range p = growth_range(r, curve);
-    fprintf(f, "<figure><svg role=\"img\" width=\"%d\" height=\"%d\">\n",
-            PLOT_W, PLOT_H);
-    for (double d = p.lo; d <= p.hi; d++)
-        fprintf(f, "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" "
-                "stroke=\"#ddd\"/><text x=\"4\" y=\"%.1f\">1e%+.0f</text>\n",
-                LEFT, PLOT_W - 8, plot_y(&p, pow(10, d)),
-                plot_y(&p, pow(10, d)), plot_y(&p, pow(10, d)) + 4, d);
-    put_line(f, r, curve, &p, true);
-    put_line(f, r, curve, &p, false);
-    fprintf(f, "<text x=\"%d\" y=\"%d\">chunk 0</text><text x=\"%d\" y=\"%d\" "
-            "text-anchor=\"end\">%lld</text></svg><figcaption>", LEFT,
-            PLOT_H - 8, PLOT_W - 8, PLOT_H - 8, (long long)p.chunks - 1);
-    report_xml(f, curve);
-    fputs(": relative L2 error; dashed: what the declared arithmetic "
-          "errs</figcaption></figure>\n", f);
-}
-
-static void put_growth(FILE *f, const tt_report *r)
-{
-    if (r->growth) fputs("<h2>Error growth</h2>\n", f);
-    for (const growth_item *i = r->growth; i; i = i->next) {
-        bool known = false;
-        for (const growth_item *k = r->growth; k != i && !known; k = k->next)
-            known = !strcmp(k->g.curve, i->g.curve);
-        if (!known) put_curve(f, r, i->g.curve);
-    }
-}
-
-/* ---- the page ------------------------------------------------------------ */
-
-static void put_summary(FILE *f, const tt_report *r)
-{
-    char line[700];
-    report_headline(r, line, sizeof line);
-    fprintf(f, "<p class=\"verdict %s\">",
-            tt_report_passed(r) ? "pass" : "fail");
-    report_xml(f, line);
-    fputs("</p>\n<p>", f);
-    fprintf(f, "%lld tensors compared:", (long long)r->compared);
-    for (int o = 0; o < OUTCOMES; o++)
-        fprintf(f, "%s %lld %s", o ? "," : "", (long long)r->count[o],
-                tt_outcome_name((tt_outcome)o));
-    fputs(".", f);
-    if (r->arith) {
-        fputs(" Limits: what ", f);
-        report_xml(f, r->arith->name);
-        fprintf(f, " errs on the same inputs, times %d.", TT_SLACK);
-    }
-    fprintf(f, " tether %s.</p>\n", tt_version());
-    if (r->notes) fputs("<ul>\n", f);
-    for (const note_item *i = r->notes; i; i = i->next) {
-        fputs("<li>", f);
-        report_xml(f, i->text);
-        fputs("</li>\n", f);
-    }
-    if (r->notes) fputs("</ul>\n", f);
+    const int64_t others = r->count[TT_TIE] + r->count[TT_UNJUDGED];
+    if (!r->first) return;
+    fputs("<h2>Everything else</h2>\n", f);
+    put_others(f, r, false, others, "ties in selections, and what could not "
+               "be judged");
+    put_numbers(f, r);
+    put_others(f, r, true, r->count[TT_PASS], "passed");
 }
 
 tt_status tt_report_html(tt_ctx *ctx, const tt_report *r, const char *path)
@@ -307,15 +476,17 @@ tt_status tt_report_html(tt_ctx *ctx, const tt_report *r, const char *path)
     TT_TRY(report_open(ctx, &o, path));
     fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta "
           "charset=\"utf-8\">\n<meta name=\"viewport\" "
-          "content=\"width=device-width\">\n<title>", o.f);
+          "content=\"width=device-width, initial-scale=1\">\n<title>", o.f);
+    fputs(tt_report_passed(r) ? "PASS: " : "FAIL: ", o.f);
     report_xml(o.f, r->title);
-    fprintf(o.f, "</title>\n<style>%s</style>\n</head>\n<body>\n<h1>", style);
-    report_xml(o.f, r->title);
-    fputs("</h1>\n", o.f);
-    put_summary(o.f, r);
-    put_growth(o.f, r);
-    put_pictures(o.f, r);
-    put_table(o.f, r);
+    fprintf(o.f, "</title>\n<style>%s%s%s</style>\n</head>\n<body>\n",
+            page_style[0], page_style[1], style);
+    put_top(o.f, r);
+    put_failures(o.f, r);
+    report_growth(o.f, r);
+    report_maps(o.f, r);
+    put_groups(o.f, r);
+    put_rest(o.f, r);
     fputs("</body>\n</html>\n", o.f);
     return report_close(ctx, &o, path);
 }

@@ -1,0 +1,39 @@
+/* page.h: what all HTML pages of the program share: looks, machine, date.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Pages hold no script and fetch nothing. They fit a phone as well as a wide
+ * window, follow the reader's choice of dark or light, and can be printed. */
+#ifndef CORE_PAGE_H
+#define CORE_PAGE_H
+
+#include <stddef.h>
+
+/* For <style>, one after the other. Parts of a page, by class
+ *   top       header: .kicker, h1.pass or h1.fail, .lead, .tiles, dl.facts
+ *   tile      a number with a word under it
+ *   rows      table whose first column is wide; a card per row on a phone
+ *   bar       a number as a length: a span with <i style="width:50%">, a
+ *             span with the number behind it
+ *   wide      box that scrolls sideways by itself
+ *   plots     figures beside each other where there is room
+ *   ok bad tie      colour of a word or a row */
+extern const char *const page_style[2];
+
+/* "AMD EPYC 9R14, 2 cores, Linux 6.1.0 x86_64", as far as that can be found
+ * out. Returns buf. */
+const char *page_machine(char *buf, size_t n);
+
+/* "2026-03-14 15:09 UTC". The time is that of SOURCE_DATE_EPOCH where this
+ * variable is set, so that pages can be compared byte by byte. Returns buf. */
+const char *page_date(char *buf, size_t n);
+
+/* A positive duration: "0.8 s", "12 s", "3 min 5 s", "2 h 7 min". Returns
+ * buf. */
+const char *page_duration(char *buf, size_t n, double seconds);
+
+/* "1.25e6" for 1.25e+06, "0.342", "inf", at `digits` significant digits, whole
+ * numbers below a million in full. A NaN is "". Returns buf. */
+const char *page_number(char *buf, size_t n, double x, int digits);
+
+#endif

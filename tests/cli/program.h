@@ -59,6 +59,34 @@ static inline int program_end(void)
     return test_end();
 }
 
+/* A command line for a shell, in a static buffer. The paths of the build, of
+ * the folder and of the reference data, which may hold blanks, become
+ * variables, and variables are not split. */
+static inline const char *for_shell(const char *line)
+{
+    static char out[8192];
+    char *root = realpath(ref_path("."), NULL);
+    char *build = strdup(tether), *end = build ? strrchr(build, '/') : NULL;
+    if (end) *end = 0;
+    const char *path[] = {folder, end ? build : folder, root ? root : folder};
+    static const char *const name[] = {"FOLDER", "BUILD", "REFERENCE"};
+    size_t n = (size_t)snprintf(out, sizeof out, "IFS=; ");
+    for (int i = 0; i < 3; i++) setenv(name[i], path[i], 1);
+    while (*line && n + 16 < sizeof out) {
+        int i = 0;
+        while (i < 3 && strncmp(line, path[i], strlen(path[i]))) i++;
+        if (i < 3)
+            n += (size_t)snprintf(out + n, sizeof out - n, "${%s}", name[i]);
+        else
+            out[n++] = *line;
+        line += i < 3 ? strlen(path[i]) : 1;
+    }
+    out[n] = 0;
+    free(root);
+    free(build);
+    return out;
+}
+
 /* Run `tether <args>` through a shell after the shell words `before`
  * ("PATH=bin:$PATH "); its exit status. */
 TT_PRINTF(2, 3)
@@ -72,7 +100,7 @@ static int run_after(const char *before, const char *fmt, ...)
     snprintf(command, sizeof command, "cd %s && %s%s %s 2> %s/stderr", start_in,
              before, tether, args, folder);
     fflush(stdout);
-    int status = system(command);
+    int status = system(for_shell(command));
     snprintf(said, sizeof said, "%.8000s", text_of(at("stderr")));
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

@@ -230,7 +230,7 @@ static int interrupted_run(int chunks)
     unlink(at("log"));
     pid_t pid = fork();
     if (pid == 0) {
-        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        execl("/bin/sh", "sh", "-c", for_shell(command), (char *)NULL);
         _exit(127);
     }
     for (int tries = 0; tries < 6000; tries++) {

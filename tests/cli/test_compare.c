@@ -14,8 +14,10 @@ static char model[1100], inputs[1100];
 static void test_report(void)
 {
     /* a small stack is enough */
-    expect(run_after("ulimit -s 256; ", "compare --caches fifo,tether:tau=0.6:memory=2:budget=9 " SMALL
-               "-o report.html", model, inputs) == 0, "compare: %s", said);
+    expect(run_after("ulimit -s 256; ", "compare --caches fifo,"
+                     "tether:tau=0.6:memory=2:budget=9 " SMALL
+                     "-o report.html", model, inputs) == 0, "compare: %s",
+           said);
     const char *page = text_of(at("report.html"));
     expect(strstr(page, "<html") && strstr(page, "fifo")
            && strstr(page, "tether:tau=0.6"), "a page about both policies");
@@ -57,8 +59,8 @@ static void test_folder(void)
         snprintf(b, sizeof b, "two/%s.safetensors", file[i]);
         expect(same(at(a), at(b)), "%s: the same bytes", file[i]);
     }
-    expect(run_after("ulimit -s 256; ", "analyze one two -o tables --csv --log-json alog") == 0,
-           "analyze: %s", said);
+    expect(run_after("ulimit -s 256; ", "analyze one two -o tables --csv "
+                     "--log-json alog") == 0, "analyze: %s", said);
     const char *log = text_of(at("alog"));
     expect(strstr(log, "\"command\": \"analyze\"")
            && strstr(log, "\"label\": \"x\"")

@@ -121,7 +121,7 @@ static void test_cases(void)
     snprintf(command, sizeof command, "cd %s && mkdir got && for c in cases/*; "
              "do cp $c/expected_bf16.safetensors got/${c#cases/}.safetensors; "
              "done", folder);
-    expect(system(command) == 0, "copied");
+    expect(system(for_shell(command)) == 0, "copied");
     expect(run("validate check cases --got got --arith bf16 > out") == 0,
            "honest bf16: %s", text_of(at("out")));
     expect(run("validate check cases --got got > out") == 1, "as float32");
@@ -160,7 +160,7 @@ static void test_vae_case(void)
     snprintf(command, sizeof command, "cd %s && mkdir answers && cp "
              "pictures/model_vae/expected_bf16.safetensors "
              "answers/model_vae.safetensors", folder);
-    expect(system(command) == 0, "copied");
+    expect(system(for_shell(command)) == 0, "copied");
     expect(run("validate check pictures --got answers --partial --arith bf16 "
                "> out") == 0, "honest bf16: %s", text_of(at("out")));
     expect(run("validate check pictures --got answers --partial > out") == 1

@@ -100,7 +100,7 @@ static void test_ffmpeg(void)
     fflush(stdout);
     pid_t pid = fork();
     if (pid == 0) {
-        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        execl("/bin/sh", "sh", "-c", for_shell(command), (char *)NULL);
         _exit(127);
     }
     int status = 0, tries = 0;
@@ -220,7 +220,7 @@ static bool make_model(void)
     snprintf(command, sizeof command, "%.*s/tools/make_checkpoint --preset "
              "demo %s > /dev/null 2>&1", (int)(end - tether), tether,
              at("demo"));
-    return expect(system(command) == 0, "%s", command);
+    return expect(system(for_shell(command)) == 0, "%s", command);
 }
 
 static void test_names(void)

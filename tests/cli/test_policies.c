@@ -180,7 +180,7 @@ static int interrupted(int chunks, const char *more)
         char args[4000];
         snprintf(args, sizeof args, "cd %s && exec %s " LONG "-q %s 2>stderr",
                  folder, tether, models[0], inputs, more);
-        execl("/bin/sh", "sh", "-c", args, (char *)NULL);
+        execl("/bin/sh", "sh", "-c", for_shell(args), (char *)NULL);
         _exit(99);
     }
     for (int i = 0; i < 6000; i++) {

@@ -13,13 +13,11 @@
 /* Run the case into a temporary file and open it; NULL after a failed check. */
 static tt_file *run_to_file(tt_ctx *ctx, const test_case *c)
 {
-    const char *tmp = getenv("TMPDIR");
-    char path[512];
+    char path[600];
     bool unknown;
     tt_st_writer *w = NULL;
     tt_file *f = NULL;
-    snprintf(path, sizeof path, "%s/tether_case_%ld.safetensors",
-             tmp && *tmp ? tmp : "/tmp", (long)getpid());
+    tmp_path(path, sizeof path, "case.safetensors");
     tt_status s = tt_st_create(ctx, &w, path);
     if (s == TT_OK) s = run_case(ctx, c->dir, w, &unknown);
     if (s == TT_OK) s = tt_st_finish(w);

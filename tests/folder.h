@@ -15,9 +15,7 @@ static char folder[256];
 /* Make it, below TMPDIR or /tmp; before the first at(). */
 static inline bool folder_make(void)
 {
-    const char *tmp = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/tether-test-XXXXXX",
-             tmp && *tmp ? tmp : "/tmp");
+    tmp_path(folder, sizeof folder, "XXXXXX");
     return expect(mkdtemp(folder) != NULL, "a temporary folder");
 }
 

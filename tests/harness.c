@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Test programs are one file, one context: these may be global. */
 static tt_ctx ctx;
@@ -83,6 +84,13 @@ bool expect_status(tt_status got, tt_status want, const char *what)
            tt_message(&ctx));
     tt_clear(&ctx);
     return ok;
+}
+
+void tmp_path(char *out, size_t size, const char *name)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(out, size, "%s/tether-%ld-%s", tmp && *tmp ? tmp : "/tmp",
+             (long)getpid(), name);
 }
 
 const char *ref_path(const char *fmt, ...)

@@ -14,7 +14,8 @@
 
 /* Start a program: prepares the context. REF(path) finds files of ref_data. */
 tt_ctx *test_begin(const char *name);
-/* Print "N passed, N failed[, N skipped]"; 0 when none failed and at least one passed. */
+/* Print "N passed, N failed[, N skipped]"; 0 when none failed and at least one
+ * passed. */
 int test_end(void);
 
 /* One named check that is plain true or false. Returns cond. */
@@ -26,6 +27,9 @@ bool expect_ok(tt_status s, const char *what);
 /* A failure with this status expected; clears it. */
 bool expect_status(tt_status got, tt_status want, const char *what);
 
+/* "<TMPDIR or /tmp>/tether-<process>-<name>", for one program's own use; a name
+ * may end in XXXXXX, for mkstemp. */
+void tmp_path(char *out, size_t size, const char *name);
 /* "ref_data/<path>", in a rotating static buffer. */
 const char *ref_path(const char *fmt, ...) TT_PRINTF(1, 2);
 

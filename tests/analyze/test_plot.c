@@ -229,10 +229,11 @@ static colour map_pixel(const uint8_t *rgb, int64_t w, double scale, int i,
 
 static void test_png(tt_ctx *ctx, const figure *f)
 {
-    char path[] = "/tmp/tether-plot-XXXXXX";
+    char path[600];
     tt_arena mem = {0};
     int64_t w, h, w2, h2;
     uint8_t *drawn = figure_raster(f, &mem, 2, &w, &h), *read;
+    tmp_path(path, sizeof path, "plot-XXXXXX");
     int fd = mkstemp(path);
     if (!expect(drawn && fd >= 0, "raster")) return;
     close(fd);

@@ -15,7 +15,7 @@
 #include "tether/dit.h"
 
 static tt_ctx *ctx;
-static char folder[256], weights_path[300], config_path[300];
+static char folder[600], weights_path[700], config_path[700];
 
 /* What is wrong with the copy; unset members change nothing. */
 typedef struct damage {
@@ -211,10 +211,9 @@ static void test_text_len(void)
 int main(void)
 {
     ctx = test_begin("dit/load");
-    const char *tmp = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/tether_load_%ld",
-             tmp && *tmp ? tmp : "/tmp", (long)getpid());
-    mkdir(folder, 0700);
+    tmp_path(folder, sizeof folder, "load");
+    if (!expect(mkdir(folder, 0700) == 0, "cannot make %s", folder))
+        return test_end();
     snprintf(weights_path, sizeof weights_path, "%s/model.safetensors",
              folder);
     snprintf(config_path, sizeof config_path, "%s/config.json", folder);

@@ -109,13 +109,11 @@ static void one_file(const char *name, const char *tmp, int rounds)
 int main(int argc, char **argv)
 {
     const tt_json *root;
-    char tmp[300];
+    char tmp[600];
     int rounds = argc > 1 ? atoi(argv[1]) : 40;
     ctx = test_begin("io/damage");
     if (argc > 2) state = strtoull(argv[2], NULL, 10);
-    const char *where = getenv("TMPDIR");
-    snprintf(tmp, sizeof tmp, "%s/tether-damage-XXXXXX",
-             where ? where : "/tmp");
+    tmp_path(tmp, sizeof tmp, "damage-XXXXXX");
     int fd = mkstemp(tmp);
     if (!expect(fd >= 0, "a temporary file")) return test_end();
     close(fd);

@@ -16,7 +16,8 @@ int main(void)
     tt_ctx *ctx = test_begin("io/detect");
     static const unsigned length[] = {2, 640, 896, 1152, 0x2028, 0x0a0d, 31};
     for (size_t i = 0; i < sizeof length / sizeof length[0]; i++) {
-        char path[] = "/tmp/tether-detect-XXXXXX", what[64];
+        char path[600], what[64];
+        tmp_path(path, sizeof path, "XXXXXX");
         int fd = mkstemp(path);
         FILE *f = fdopen(fd, "wb");
         unsigned n = length[i];

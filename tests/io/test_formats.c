@@ -175,8 +175,9 @@ static void check_pair(const char *torch, const char *safe)
 /* Things that are no files: refused at once, also as a shard of an index. */
 static void check_no_files(void)
 {
-    char dir[64] = "/tmp/tether-formats-XXXXXX", fifo[96], loop[96], index[96];
+    char dir[600], fifo[700], loop[700], index[700];
     tt_file *f;
+    tmp_path(dir, sizeof dir, "formats-XXXXXX");
     if (!expect(mkdtemp(dir) != NULL, "a temporary folder")) return;
     snprintf(fifo, sizeof fifo, "%s/pipe", dir);
     snprintf(loop, sizeof loop, "%s/loop", dir);

@@ -13,7 +13,7 @@
 
 static tt_ctx *ctx;
 static tt_arena arena;
-static char path[300];
+static char path[600];
 
 /* ---- a GGUF file --------------------------------------------------------- */
 
@@ -323,9 +323,7 @@ static void scales(void)
 int main(void)
 {
     ctx = test_begin("io/gguf");
-    const char *tmp = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/tether-gguf-%ld", tmp ? tmp : "/tmp",
-             (long)getpid());
+    tmp_path(path, sizeof path, "gguf");
     text_encoder();
     flattened("recorded", true, 2, (int64_t[]){8, 32}, 0, true);
     flattened("merged", false, 4, (int64_t[]){64, 1, 2, 2}, 0, true);

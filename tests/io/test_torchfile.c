@@ -11,7 +11,7 @@
 #include "tests/harness.h"
 
 static tt_ctx *ctx;
-static char path[300];
+static char path[600];
 
 /* ---- a small zip writer -------------------------------------------------- */
 
@@ -350,8 +350,7 @@ static void containers(void)
 int main(void)
 {
     ctx = test_begin("io/torchfile");
-    const char *tmp = getenv("TMPDIR");
-    snprintf(path, sizeof path, "%s/tether-test-XXXXXX", tmp ? tmp : "/tmp");
+    tmp_path(path, sizeof path, "torch-XXXXXX");
     int fd = mkstemp(path);
     if (!expect(fd >= 0, "a temporary file")) return test_end();
     close(fd);

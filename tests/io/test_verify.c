@@ -12,7 +12,7 @@
 #include "tests/harness.h"
 
 static tt_ctx *ctx;
-static char path[200];
+static char path[600];
 static unsigned char raw[1 << 16];
 static size_t size;
 
@@ -117,7 +117,7 @@ static void test_others(void)
 int main(void)
 {
     ctx = test_begin("io/verify");
-    snprintf(path, sizeof path, "/tmp/tether_verify_%ld", (long)getpid());
+    tmp_path(path, sizeof path, "verify");
     test_zip();
     test_others();
     unlink(path);

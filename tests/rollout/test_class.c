@@ -26,12 +26,12 @@ static tt_ctx *ctx;
 /* The case's outputs in a class. */
 static tt_file *run_in(tt_class cls, const char *dir)
 {
-    char path[128];
+    char path[600];
     bool unknown;
     tt_st_writer *w = NULL;
     tt_file *f = NULL;
     const tt_ops *before = ctx->ops;
-    snprintf(path, sizeof path, "/tmp/tether_class_%ld", (long)getpid());
+    tmp_path(path, sizeof path, "class");
     ctx->ops = tt_ops_class(before, cls);
     tt_status s = tt_st_create(ctx, &w, path);
     if (s == TT_OK) s = run_case(ctx, dir, w, &unknown);

@@ -55,12 +55,11 @@ static void check_tensor(const char *dir, const tt_entry *want,
 static void check_vectors(tt_ctx *ctx, const char *name)
 {
     test_case c;
-    char path[128];
+    char path[600];
     bool unknown;
     tt_st_writer *w = NULL;
     tt_file *out = NULL;
-    snprintf(path, sizeof path, "/tmp/tether_noise_%ld.safetensors",
-             (long)getpid());
+    tmp_path(path, sizeof path, "noise");
     if (!case_open(&c, "%s", name)) return;
     tt_st_create(ctx, &w, path);
     run_case(ctx, c.dir, w, &unknown);

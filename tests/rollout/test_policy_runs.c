@@ -41,8 +41,8 @@ static size_t all_bytes(const tt_rollout_options *o)
 
 static const char *state_path(void)
 {
-    static char path[128];
-    snprintf(path, sizeof path, "/tmp/tether_policy_%ld", (long)getpid());
+    static char path[600];
+    tmp_path(path, sizeof path, "policy");
     return path;
 }
 

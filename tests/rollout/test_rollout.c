@@ -93,8 +93,8 @@ static void check_noise_file(tt_ctx *ctx)
 
 static const char *state_path(void)
 {
-    static char path[128];
-    snprintf(path, sizeof path, "/tmp/tether_state_%ld", (long)getpid());
+    static char path[600];
+    tmp_path(path, sizeof path, "state");
     return path;
 }
 
@@ -113,6 +113,7 @@ static void check_resume(tt_ctx *ctx, const tt_rollout_options *o,
     go(ctx, r, got + n * SIZE, 100);
     tt_rollout_close(r);
     expect_bits("resumed", want, got, FRAMES * SIZE * sizeof *got);
+    unlink(state_path());
 
     r = start(ctx, o);
     expect_ok(tt_rollout_replay(ctx, r, want, n), "replay");
@@ -180,7 +181,7 @@ static void check_refused_states(tt_ctx *ctx)
     fclose(f);
     refused(ctx, "damaged", &o, TT_EFORMAT, "damaged");
     unlink(state_path());
-    refused(ctx, "missing", &o, TT_EIO, "tether_state");
+    refused(ctx, "missing", &o, TT_EIO, state_path());
 
     /* A PyTorch file whose one byte is stretched to 4096 by a stride of 0. */
     r = start(ctx, &o);

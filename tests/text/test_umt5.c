@@ -194,7 +194,7 @@ static bool poison(unsigned char *file, size_t n, const char *name)
  * matrix shows only in the result, which must not be delivered. */
 static void check_nan(tt_ctx *ctx)
 {
-    char path[] = "/tmp/tether-test-XXXXXX";
+    char path[600];
     int64_t ids[2] = {5, 1}, mask[2] = {1, 1};
     tt_real out[2 * 32];
     tt_umt5 *enc;
@@ -203,6 +203,7 @@ static void check_nan(tt_ctx *ctx)
     size_t n = in ? fread(bytes, 1, sizeof bytes, in) : 0;
     if (in) fclose(in);
     bool poisoned = poison(bytes, n, "\"blocks.2.ffn.fc2.weight\"");
+    tmp_path(path, sizeof path, "nan-XXXXXX");
     int fd = mkstemp(path);
     bool written = fd >= 0 && write(fd, bytes, n) == (ssize_t)n;
     if (fd >= 0) close(fd);

@@ -72,7 +72,8 @@ static void run(tt_ctx *ctx, const char *name)
 {
     test_case c;
     if (!case_open(&c, "%s", name)) return;
-    char path[] = "/tmp/tether_vae_XXXXXX";
+    char path[600];
+    tmp_path(path, sizeof path, "vae-XXXXXX");
     const int fd = mkstemp(path);
     tt_st_writer *w = NULL;
     tt_file *f = NULL;

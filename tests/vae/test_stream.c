@@ -239,7 +239,7 @@ static void check_bad_input(test_case *c, const tt_vae *v)
 
 static void write_config(const char *dir, const char *text)
 {
-    char path[256];
+    char path[700];
     snprintf(path, sizeof path, "%s/config.json", dir);
     FILE *f = fopen(path, "wb");
     if (!f) return;
@@ -250,7 +250,8 @@ static void write_config(const char *dir, const char *text)
 static void check_stats(void)
 {
     double mean[48], std[48];
-    char dir[] = "/tmp/tether_stats_XXXXXX", file[256];
+    char dir[600], file[700];
+    tmp_path(dir, sizeof dir, "stats-XXXXXX");
     if (!expect(mkdtemp(dir) != NULL, "mkdtemp")) return;
     snprintf(file, sizeof file, "%s/vae.pth", dir);
 

@@ -215,14 +215,14 @@ static void wrong_gate(tt_ctx *c, const tt_gate_add_args *a)
 
 static void test_model(void)
 {
-    char state[64];
+    char state[600];
     tt_weights *w;
     tt_dit *dit = NULL;
     tt_ops bad = *tt_ops_default();
     bad.gate_add = wrong_gate;
     const tt_ops *tables[] = {tt_ops_find("golden"),
                               tt_arith_ops(tt_arith_find("f32")), &bad};
-    snprintf(state, sizeof state, "/tmp/tether_test_%ld.state", (long)getpid());
+    tmp_path(state, sizeof state, "rollout.state");
     if (!expect_ok(tt_weights_open(ctx, &w, "ref_data/dit/models/tiny_a",
                                    TT_MODEL_DIT, NULL), "weights") ||
         !expect_ok(tt_dit_load(ctx, &dit, w, NULL, 0), "model")) return;

@@ -90,7 +90,7 @@ static void expect_check(const char *what, const char *op, const char *word,
     tt_report *r = NULL;
     const tt_ops ops = bad_ops();
     const tt_arith *f32 = tt_arith_find("f32");
-    char text[64];
+    char text[600];
     mischief = what;
     calls = 0;
     tt_report_new(ctx, &r, "test", f32);
@@ -100,7 +100,7 @@ static void expect_check(const char *what, const char *op, const char *word,
     expect(word ? v && strstr(v->hint, word) : !v, "%s: '%s' expected, not %s "
            "'%s'", what, word ? word : "", v ? v->path : "a pass",
            v ? v->hint : "");
-    snprintf(text, sizeof text, "/tmp/tether_watch_%ld.txt", (long)getpid());
+    tmp_path(text, sizeof text, "report.txt");
     expect_ok(tt_report_text(ctx, r, text, false), "text");
     FILE *f = fopen(text, "r");
     char page[2000] = "";

@@ -230,7 +230,7 @@ demo: all   ## prompt to picture with the small built-in model, in build/demo/
 	@$(B)/tether demo -m $(DEMO_MODEL) -o build/demo
 
 deps:   ## install compiler, OpenMP, OpenBLAS, ffmpeg by package name
-	@sh tools/deps.sh
+	@CC="$(CC)" sh tools/deps.sh
 
 # DESTDIR and PREFIX may hold blanks. F64=no leaves tether-f64 out, which is a
 # second build of everything; `make F64=no uninstall` then leaves it there.

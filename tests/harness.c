@@ -4,6 +4,7 @@
 #include "tests/harness.h"
 
 #include "tether/backend.h"
+#include "tether/threads.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -20,6 +21,7 @@ static int passed, failed, skipped;
 tt_ctx *test_begin(const char *name)
 {
     program = name;
+    tt_threads_sleep();
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (tt_ctx_init(&ctx) != TT_OK) {
         printf("FAIL %s: %s\n", name, tt_message(&ctx));

@@ -16,11 +16,6 @@
 # ONLY="io/ text/" runs the programs with such a word in their names and nothing
 # else; RUN stands before each of them (an emulator, for cross builds).
 
-# Threads that wait for each other sleep: on a busy machine, or where several
-# programs share one, spinning threads keep the ones they wait for from running.
-OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
-export OMP_WAIT_POLICY
-
 build=$1
 self=$0
 

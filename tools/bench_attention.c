@@ -19,6 +19,7 @@
 #include "ops/blas/openblas.h"
 #include "ops/exact/kernels_vector.h"
 #include "lib/bench_lib.h"
+#include "tether/threads.h"
 
 #ifndef TT_REAL_DOUBLE
 
@@ -257,6 +258,7 @@ int main(int argc, char **argv)
 {
     tt_ctx context, *ctx = &context;
     bench_args args;
+    tt_threads_sleep();
     if (tt_ctx_init(ctx)) {
         fprintf(stderr, "bench_attention: %s\n", tt_message(ctx));
         return 1;

@@ -485,6 +485,7 @@ int main(int argc, char **argv)
     int64_t K = 21;
     bench b = {.ctx = ctx, .W = 832, .H = 480, .passes = 5, .prime = 2,
                .admit = 1};
+    tt_threads_sleep();
     if (tt_ctx_init(ctx)) return die(ctx);
     if (!parse(&b, argc, argv, &K)) {
         fputs(usage, stderr);

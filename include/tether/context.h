@@ -73,8 +73,8 @@ typedef struct tt_ctx {
 #define tt_ctx_init tt_ctx_init_f32
 #endif
 
-/* Default context: the first table of the build (tt_ops_default), all
- * cores (OMP_NUM_THREADS respected), no tap. Also checks that the arithmetic
+/* Default context: the first table of the build (tt_ops_default), as many
+ * threads as tt_cores_find says (threads.h), no tap. Also checks that the arithmetic
  * is IEEE (rounding mode, no flush to zero, no contraction): TT_EUNSUPPORTED
  * names what is wrong. */
 tt_status tt_ctx_init(tt_ctx *ctx);

@@ -31,6 +31,7 @@
 #include "tether/status.h"
 #include "tether/tensor.h"
 #include "tether/text.h"
+#include "tether/threads.h"
 #include "tether/vae.h"
 #include "tether/version.h"
 #include "tether/video.h"

@@ -166,10 +166,12 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
     const char *args[] = {
         "generate", "-m", s.model ? s.model : model, "-p", s.prompt, "-s",
         seed, "--latents", latents, "-W", "64", "-H", "64", "-o", video,
-        "--contact-sheet", sheet, "--record", record, "-t", threads,
-        "--backend", ctx->ops->name, "--class", tt_class_name(ctx->ops->cls),
-        NULL, NULL, NULL, NULL};
-    int n = (int)(sizeof args / sizeof args[0]) - 4;
+        "--contact-sheet", sheet, "--record", record, "--backend",
+        ctx->ops->name, "--class", tt_class_name(ctx->ops->cls),
+        NULL, NULL, NULL, NULL, NULL, NULL};
+    int n = (int)(sizeof args / sizeof args[0]) - 6;
+    if (common.threads) args[n++] = "-t";
+    if (common.threads) args[n++] = threads;
     if (common.quiet) args[n++] = "-q";
     if (common.verbose) args[n++] = "-v";
     if (common.log_json) args[n++] = "--log-json";

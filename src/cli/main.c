@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "tether/backend.h"
 #include "tether/policy.h"
+#include "tether/threads.h"
 #include "tether/validate.h"
 #include "tether/version.h"
 
@@ -238,6 +239,7 @@ static int run_command(int argc, char **argv)
         if (!strcmp(commands[i].name, argv[1])) c = &commands[i];
     if (!c) return no_such_command(argv[1]);
 
+    tt_threads_sleep();
     tt_ctx ctx;
     if (tt_ctx_init(&ctx)) return cli_failed(&ctx);
     ctx.warn = warn;

@@ -17,7 +17,7 @@
 static const opt_spec common_options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Common"},
     {OPT_INT, "threads", 't', offsetof(cli_common, threads), "N",
-     "threads to use (default: all cores, or OMP_NUM_THREADS)"},
+     "threads to use (default: OMP_NUM_THREADS, or the CPUs that may be used)"},
     {OPT_TEXT, "backend", 0, offsetof(cli_common, backend), "NAME",
      "operator set; `tether --version` lists those built in"},
     {OPT_TEXT, "class", 0, offsetof(cli_common, cls), "NAME",

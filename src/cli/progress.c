@@ -13,6 +13,7 @@
 #include "cli/cli.h"
 #include "core/utf8.h"
 #include "tether/backend.h"
+#include "tether/threads.h"
 #include "tether/version.h"
 
 /* A warning of the library must not run into the progress line. */
@@ -23,6 +24,17 @@ static void warn(void *user, const char *sentence)
     p->drawn = false;
     fprintf(stderr, "tether: %swarning:%s %s\n", p->colour ? "\033[33m" : "",
             p->colour ? "\033[0m" : "", sentence);
+}
+
+static void note_threads(progress *p, const cli_common *common)
+{
+    char why[128];
+    const tt_cores cores = tt_cores_find("");
+    if (common->threads)
+        progress_note(p, "threads: %d, as -t says", p->ctx->nthreads);
+    else
+        progress_note(p, "threads: %s",
+                      tt_cores_reason(why, sizeof why, &cores));
 }
 
 tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
@@ -40,6 +52,7 @@ tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
     p->outer_user = ctx->warn_user;
     ctx->warn = warn;
     ctx->warn_user = p;
+    note_threads(p, common);
     if (!common->log_json) return TT_OK;
     p->log_path = common->log_json;
     p->log = fopen(common->log_json, append ? "a" : "w");

@@ -10,12 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 #include "core/utf8.h"
 #include "tether/backend.h"
+#include "tether/threads.h"
 
 #if FLT_EVAL_METHOD != 0
 #error "float must be computed in float: no x87 (-msse2 -mfpmath=sse), and \
@@ -106,11 +104,7 @@ tt_status tt_ctx_init(tt_ctx *ctx)
 {
     memset(ctx, 0, sizeof *ctx);
     ctx->ops = tt_ops_default();
-#ifdef _OPENMP
-    ctx->nthreads = omp_get_max_threads();
-#else
-    ctx->nthreads = 1;
-#endif
+    ctx->nthreads = tt_cores_find("").threads;
     return check_arithmetic(ctx);
 }
 

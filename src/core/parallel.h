@@ -7,13 +7,18 @@
  *
  * The loop runs over independent outputs; a sum is never split between
  * threads, so their number cannot change a bit. Without OpenMP the pragma
- * vanishes and the same loop runs alone. */
+ * vanishes and the same loop runs alone.
+ *
+ * Threads sleep while they wait (tether/threads.h). Waking one takes some
+ * microseconds when its core is awake, and up to 50 when it is not: a loop
+ * must be worth a multiple of that. */
 #ifndef TT_CORE_PARALLEL_H
 #define TT_CORE_PARALLEL_H
 
 #include "tether/context.h"
 
-#define TT_SMALL_WORK 32768
+/* About a tenth of a millisecond on one core. */
+#define TT_SMALL_WORK 131072
 
 #ifdef _OPENMP
 #include <omp.h>

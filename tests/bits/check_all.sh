@@ -60,9 +60,6 @@ armhf (32 bits, VFPv4); --small; -; arm; gcc-arm-linux-gnueabihf, qemu-user-stat
 TABLE
 }
 
-# Waiting threads sleep: no time is lost where the cores are shared.
-OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
-export OMP_WAIT_POLICY
 out=build/bits
 self=tests/bits/check_all.sh
 total=$(grep -c '^[^#]' ref_data/bits.txt)

@@ -22,6 +22,7 @@
 #include "tests/bits/bits.h"
 #include "tests/run_case/run_case.h"
 #include "tether/backend.h"
+#include "tether/threads.h"
 #include "tether/version.h"
 
 #define REF "ref_data"
@@ -338,6 +339,7 @@ int main(int argc, char **argv)
 {
     check c = {.demo = "build/demo-random",
                .manifest = REF "/bits.txt"};
+    tt_threads_sleep();
     if (!parse(&c, argc, argv)) {
         fputs(usage, stderr);
         return 2;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tether/backend.h"
+#include "tether/threads.h"
 #include "tests/run_case/run_case.h"
 
 static int usage(void)
@@ -23,6 +24,7 @@ int main(int argc, char **argv)
     const char *dir = NULL, *out = NULL, *backend = NULL;
     const char *class_name = NULL;
     int threads = 0;
+    tt_threads_sleep();
     for (int i = 1; i < argc; i++) {
         const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
         if (*a != '-' && !dir) dir = a;

@@ -1,0 +1,67 @@
+/* test_threads.c: threads that wait cost nothing, and -v says how many.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <sys/resource.h>
+
+#include "tests/cli/program.h"
+
+/* CPU seconds of a small video: other programs hardly change them. */
+static double cpu_of(const char *environment, const char *threads)
+{
+    struct rusage a, b;
+    getrusage(RUSAGE_CHILDREN, &a);
+    int status = run_after(environment, "generate -q -m \"$DEMO\" %s -p x "
+                           "-W 64 -H 64 --latents 9 -o cpu.y4m", threads);
+    getrusage(RUSAGE_CHILDREN, &b);
+    expect(status == 0, "generate %s: %s", threads, said);
+    return (double)(b.ru_utime.tv_sec - a.ru_utime.tv_sec
+                    + b.ru_stime.tv_sec - a.ru_stime.tv_sec)
+         + 1e-6 * (double)(b.ru_utime.tv_usec - a.ru_utime.tv_usec
+                           + b.ru_stime.tv_usec - a.ru_stime.tv_usec);
+}
+
+/* Threads that run in circles would double the time of two, at least. */
+static void no_circles(void)
+{
+    const double one = cpu_of("", "-t 1");
+    const double two = cpu_of("env -u OMP_WAIT_POLICY ", "-t 2");
+    expect(two < 1.5 * one + 0.1, "%.2f s of CPU time with one thread, "
+           "%.2f s with two", one, two);
+}
+
+#define TINY "noise -W 8 -H 8 --latents 1 --chunk 1 -o n.safetensors"
+
+static void says_how_many(void)
+{
+    expect(run(TINY " -v") == 0 && strstr(said, "threads: "), "-v: %s", said);
+    expect(run(TINY " -v -t 5") == 0
+           && strstr(said, "threads: 5, as -t says"), "-t 5: %s", said);
+    expect(run(TINY) == 0 && !strstr(said, "threads: "), "quiet: %s", said);
+#ifdef _OPENMP
+    expect(run_after("OMP_NUM_THREADS=3 ", TINY " -v") == 0
+           && strstr(said, "threads: 3, as OMP_NUM_THREADS says"),
+           "OMP_NUM_THREADS: %s", said);
+#endif
+}
+
+/* The second start has the arguments of the first: blanks, empty ones. */
+static void keeps_arguments(void)
+{
+    expect(run_after("env -u OMP_WAIT_POLICY ", "noise -W 8 -H 8 --latents 1 "
+                     "--chunk 1 -o 'a  b.safetensors'") == 0
+           && exists(at("a  b.safetensors")), "blanks: %s", said);
+    refuses(2, "unexpected", "noise -W 8 -H 8 --latents 1 -o x ''");
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    char *demo = realpath("ref_data/demo", NULL);
+    if (!program_begin("cli/threads", argv)) return program_end();
+    expect(demo && !setenv("DEMO", demo, 1), "no ref_data/demo");
+    no_circles();
+    says_how_many();
+    keeps_arguments();
+    free(demo);
+    return program_end();
+}

@@ -9,8 +9,9 @@
 #ifndef TETHER_MATHFN_H
 #define TETHER_MATHFN_H
 
+#include <stdint.h>
+
 #include "tether/api.h"
-#include "tether/tensor.h"
 
 TT_API_BEGIN
 

@@ -8,6 +8,7 @@
 #include "tether/mathfn.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "core/mathfn.h"

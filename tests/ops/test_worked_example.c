@@ -1,94 +1,332 @@
-/* test_worked_example.c: the examples of src/ops/README.md, number by number.
+/* test_worked_example.c: the worked examples of src/ops/README.md and of
+ * src/ops/golden/README.md, read from the pages and computed again.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A linear layer of three products and a bias, one that needs two blocks, one
- * weight of the exponential, and one rotated pair. A porter
- * compares with them. */
+ * Results come from the operators of every backend with golden bits; what
+ * stands between inputs and result, and the rows "not", from the loops of this
+ * file, which follow the words of the page. */
+#include <float.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "tests/harness.h"
+#include "tests/page.h"
 #include "tether/mathfn.h"
 #include "tether/backend.h"
 
 #ifndef TT_REAL_DOUBLE
 
 static tt_ctx *ctx;
+static page ops_page, bf16_page;
+static page *const o = &ops_page, *const b16 = &bf16_page;
 
-static void expect_float(const char *what, float got, float want)
+static float linear(const float *x, const float *w, int64_t n, const float *b)
 {
-    expect(memcmp(&got, &want, sizeof got) == 0, "%s: %a, the page says %a",
-           what, (double)got, (double)want);
-}
-
-/* x (0.1, 0.2, 0.3) . w (0.1, -0.7, 0.3) + b 0.05, all rounded to float. */
-static void small_linear(void)
-{
-    const float x[3] = {0x1.99999ap-4f, 0x1.99999ap-3f, 0x1.333334p-2f};
-    const float w[3] = {0x1.99999ap-4f, -0x1.666666p-1f,
-                        0x1.333334p-2f};
-    const float b[1] = {0x1.99999ap-5f};
-    float y;
-    tt_tensor t = tt_tensor_make(w, TT_F32, 2, (int64_t[]){1, 3});
-    float s = fmaf(x[0], w[0], 0);
-    expect_float("after k = 0", s, 0x1.47ae16p-7f);
-    s = fmaf(x[1], w[1], s);
-    expect_float("after k = 1", s, -0x1.0a3d7p-3f);
-    s = fmaf(x[2], w[2], s);
-    expect_float("after k = 2", s, -0x1.47ae0ep-5f);
+    float y = NAN;
+    tt_tensor t = tt_tensor_make(w, TT_F32, 2, (int64_t[]){1, n});
     tt_linear(ctx, &y, x, 1, &t, b);
-    expect_float("y", y, 0x1.47ae3p-7f);
-    /* rounding every product as well gives something else */
-    float plain = x[0] * w[0] + x[1] * w[1];
-    plain += x[2] * w[2];
-    expect_float("without fma", plain + b[0], 0x1.47ae28p-7f);
+    return y;
 }
 
-/* 300 times 0.1 * 0.1: a block of 256 and one of 44. */
+static void three_products(void)
+{
+    const float x[3] = {0.1f, 0.2f, 0.3f}, w[3] = {0.1f, -0.7f, 0.3f};
+    const float b = 0.05f;
+    float s[3] = {fmaf(x[0], w[0], 0)};
+    s[1] = fmaf(x[1], w[1], s[0]);
+    s[2] = fmaf(x[2], w[2], s[1]);
+    PAGE_SAYS(o, "x", x[0], x[1], x[2]);
+    PAGE_SAYS(o, "w", w[0], w[1], w[2]);
+    PAGE_SAYS(o, "b", b);
+    PAGE_SAYS(o, "s = fma(x0, w0, 0)", s[0]);
+    PAGE_SAYS(o, "s = fma(x1, w1, s)", s[1]);
+    PAGE_SAYS(o, "s = fma(x2, w2, s)", s[2]);
+    PAGE_SAYS(o, "y = s + b", linear(x, w, 3, &b));
+    float rounded = x[0] * w[0] + x[1] * w[1];
+    rounded += x[2] * w[2];
+    PAGE_SAYS(o, "not: every product rounded", rounded + b);
+    float back = fmaf(x[2], w[2], 0);
+    back = fmaf(x[0], w[0], fmaf(x[1], w[1], back));
+    PAGE_SAYS(o, "not: from the last k to the first", back + b);
+}
+
 static void two_blocks(void)
 {
-    float x[300], w[300], y, s[2] = {0, 0};
+    float x[300], s[2] = {0, 0}, chain = 0;
     for (int k = 0; k < 300; k++) {
-        x[k] = w[k] = 0x1.99999ap-4f;
-        s[k / TT_DOT_BLOCK] = fmaf(x[k], w[k], s[k / TT_DOT_BLOCK]);
+        x[k] = 0.1f;
+        s[k / TT_DOT_BLOCK] = fmaf(x[k], x[k], s[k / TT_DOT_BLOCK]);
+        chain = fmaf(x[k], x[k], chain);
     }
-    tt_tensor t = tt_tensor_make(w, TT_F32, 2, (int64_t[]){1, 300});
-    tt_linear(ctx, &y, x, 1, &t, NULL);
-    expect_float("first block", s[0], 0x1.47ae04p+1f);
-    expect_float("second block", s[1], 0x1.c28f54p-2f);
-    expect_float("sum of blocks", y, 0x1.7fffeep+1f);
+    PAGE_SAYS(o, "s of the first 256", s[0]);
+    PAGE_SAYS(o, "s of the last 44", s[1]);
+    PAGE_SAYS(o, "sum of both", linear(x, x, 300, NULL));
+    PAGE_SAYS(o, "not: one chain of 300", chain);
 }
 
-static void functions(void)
+/* The 16 lanes of the page, joined; sums of x, or of (x - mean)^2. */
+static double lanes(const float *x, int n, const double *mean, double *first)
 {
-    double s, c;
-    expect_float("expf(-1)", tt_expf(-1), 0x1.78b564p-2f);
-    float silu = 1;
+    double lane[16] = {0};
+    for (int i = 0; i < n; i++) {
+        const double d = mean ? (double)x[i] - *mean : 0;
+        lane[i % 16] = mean ? fma(d, d, lane[i % 16]) : lane[i % 16] + x[i];
+    }
+    if (first) *first = lane[0];
+    for (int h = 8; h > 0; h /= 2)
+        for (int l = 0; l < h; l++) lane[l] += lane[l + h];
+    return lane[0];
+}
+
+static void norms(void)
+{
+    enum { N = 17 };
+    float x[N], w[N], b[N], y[N];
+    double chain = 0, first;
+    for (int i = 0; i < N; i++) {
+        x[i] = (float)(5 * i * i % 17) / 9;
+        w[i] = 1.5f;
+        b[i] = -0.5f;
+    }
+    const double sum = lanes(x, N, NULL, NULL), mean = sum / N;
+    const double m = lanes(x, N, &mean, &first), scale = 1 / sqrt(m / N + 1e-6);
+    for (int i = 0; i < N; i++) {
+        const double d = (double)x[i] - mean;
+        chain = fma(d, d, chain);
+    }
+    PAGE_SAYS(o, "mean", mean);
+    PAGE_SAYS(o, "not: sum * (1 / 17)", sum * (1.0 / N));
+    PAGE_SAYS(o, "lane 0 of M", first);
+    PAGE_SAYS(o, "M", m);
+    PAGE_SAYS(o, "not: M as one chain", chain);
+    PAGE_SAYS(o, "scale", scale);
+    tt_layer_norm(ctx, y, x, 1, N, NULL, NULL, 1e-6);
+    PAGE_SAYS(o, "y[0], y[1], y[16]", y[0], y[1], y[16]);
+    PAGE_SAYS(o, "not: y[0] with d in float",
+              (float)((double)(x[0] - (float)mean) * scale));
+    tt_layer_norm(ctx, y, x, 1, N, w, b, 1e-6);
+    PAGE_SAYS(o, "layer_norm with w = 1.5, b = -0.5: y[1]", y[1]);
+    tt_rms_norm(ctx, y, x, 1, N, w, 1e-6);
+    PAGE_SAYS(o, "rms_norm with w = 1.5: y[1]", y[1]);
+    tt_channel_norm(ctx, y, x, 1, N, w);
+    PAGE_SAYS(o, "channel_norm with gamma = 1.5: y[1]", y[1]);
+}
+
+/* ---- attention ----------------------------------------------------------- */
+
+enum { KEYS = 513 };
+static const float query[2] = {0.5f, 0.25f};
+static float key[KEYS][2], value[KEYS][2];
+
+static void fill_keys(void)
+{
+    for (int j = 0; j < KEYS; j++) {
+        key[j][0] = value[j][0] = 1.0f / (float)(j + 1);
+        key[j][1] = (float)j / 64;
+        value[j][1] = (float)j * 0.1f;
+    }
+}
+
+/* dot over the keys [from, to), in blocks of 256 or (step 0) as one chain. */
+static float over_keys(const float *p, int d, int from, int to, int step)
+{
+    float sum = 0, s = 0;
+    for (int j = from; j < to; j++) {
+        s = fmaf(value[j][d], p[j], s);
+        if (j + 1 == to || (step && (j + 1 - from) % step == 0)) {
+            sum = j - from < step || !step ? s : sum + s;
+            s = 0;
+        }
+    }
+    return sum;
+}
+
+static void attention(void)
+{
+    float logit[KEYS], p[KEYS], y[2];
+    const float scale = (float)(1 / sqrt(2.0));
+    tt_attention(ctx, &(tt_attention_args){
+        .o = y, .q = query, .k = &key[0][0], .v = &value[0][0], .T = 1,
+        .N = KEYS, .H = 1, .D = 2, .q_stride = 2, .kv_stride = 2,
+        .scale = scale});
+    PAGE_SAYS(o, "o", y[0], y[1]);
+
+    float m = -FLT_MAX, l = 0;
+    for (int j = 0; j < KEYS; j++) {
+        logit[j] = fmaf(query[1], key[j][1], query[0] * key[j][0]) * scale;
+        if (j < 512 && logit[j] > m) m = logit[j];
+    }
+    for (int j = 0; j < 512; j++) l += p[j] = tt_expf(logit[j] - m);
+    const float a[2] = {over_keys(p, 0, 0, 512, 256),
+                        over_keys(p, 1, 0, 512, 256)};
+    PAGE_SAYS(o, "attention's scale", scale);
+    PAGE_SAYS(o, "logit_0, logit_511, logit_512", logit[0], logit[511],
+              logit[512]);
+    PAGE_SAYS(o, "first block: m, p_0", m, p[0]);
+    PAGE_SAYS(o, "first block: l, acc", l, a[0], a[1]);
+    PAGE_SAYS(o, "not: acc[1] as one chain of 512", over_keys(p, 1, 0, 512, 0));
+
+    const float top = fmaxf(m, logit[512]), alpha = tt_expf(m - top);
+    p[512] = tt_expf(logit[512] - top);
+    PAGE_SAYS(o, "second block: m', alpha, p_512", top, alpha, p[512]);
+    PAGE_SAYS(o, "second block: l, acc", fmaf(l, alpha, p[512]),
+              fmaf(a[0], alpha, over_keys(p, 0, 512, 513, 256)),
+              fmaf(a[1], alpha, over_keys(p, 1, 512, 513, 256)));
+    float all = 0;
+    for (int j = 0; j < KEYS; j++) all += p[j] = tt_expf(logit[j] - top);
+    PAGE_SAYS(o, "not: o[1] with one maximum and one chain over all keys",
+              over_keys(p, 1, 0, KEYS, 0) / all);
+    PAGE_SAYS(o, "scale for D = 24", (float)(1 / sqrt(24.0)));
+    PAGE_SAYS(o, "not: 1 / sqrtf(24) in float", 1 / sqrtf(24));
+}
+
+/* ---- columns, elements, rope --------------------------------------------- */
+
+static void columns(void)
+{
+    const float x[3] = {0.1f, 0.3f, 0.8f};
+    double mean, m2, plain = 0;
+    tt_col_mean(ctx, &mean, x, 3, 1);
+    tt_col_moment(ctx, &m2, x, &mean, 3, 1);
+    for (int r = 0; r < 3; r++) {
+        const double d = (double)x[r] - mean, square = d * d;
+        plain += square;
+    }
+    PAGE_SAYS(o, "mean of the rows", mean);
+    PAGE_SAYS(o, "not: sum * (1 / 3)",
+              ((double)x[0] + (double)x[1] + (double)x[2]) * (1.0 / 3));
+    PAGE_SAYS(o, "moment of the rows", m2);
+    PAGE_SAYS(o, "not: moment with d * d rounded", plain);
+    float y = 1.5f;
+    tt_col_blend(ctx, &y, 1, 1, (double[]){0.25}, (double[]){1.25},
+                 (double[]){0.5}, 0.35);
+    PAGE_SAYS(o, "col_blend of 1.5: mean 0.25, gain 1.25, target 0.5, tau 0.35",
+              y);
+}
+
+static float gelu(float x)
+{
+    tt_gelu_tanh(ctx, &x, 1);
+    return x;
+}
+
+static void elements(void)
+{
+    const float c = (float)0.044715, k = (float)-1.5957691216057308;
+    const float inner = fmaf(c * 4.0f, -2, -2);
+    PAGE_SAYS(o, "c of gelu_tanh", c);
+    PAGE_SAYS(o, "k of gelu_tanh", k);
+    PAGE_SAYS(o, "u for x = -2", inner * k);
+    PAGE_SAYS(o, "gelu_tanh(-2)", gelu(-2));
+    PAGE_SAYS(o, "not: k = -1.5957691",
+              -2 / (1 + tt_expf(inner * -1.5957691f)));
+    PAGE_SAYS(o, "gelu_tanh(1)", gelu(1));
+    PAGE_SAYS(o, "exp(-1)", tt_expf(-1));
+    float silu = 1, x = 0.8f;
     tt_silu(ctx, &silu, 1);
-    expect_float("silu(1)", silu, 0x1.764d5p-1f);
-    tt_sincos(1.0, &s, &c);
-    expect(s == 0x1.aed548f090ceep-1 && c == 0x1.14a280fb5068cp-1,
-           "sincos(1): %a %a", s, c);
-    double theta = tt_pow(10000.0, -(1.0 / 22.0));
-    expect(theta == 0x1.50dc9fa5b64f8p-1, "theta: %a", theta);
-    /* the pair (1, 2) turned by one radian */
-    float y0 = (float)fma(1.0, c, -(2.0 * s));
-    float y1 = (float)fma(1.0, s, 2.0 * c);
-    expect_float("rope, first", y0, -0x1.248408p+0f);
-    expect_float("rope, second", y1, 0x1.ec0d26p+0f);
+    PAGE_SAYS(o, "silu(1)", silu);
+    tt_modulate(ctx, &x, 1, 1, (float[]){0.1f}, (float[]){0.3f}, 1, 1);
+    PAGE_SAYS(o, "modulate: x = 0.8, scale = 0.1, shift = 0.3", x);
+    x = 0.8f;
+    tt_gate_add(ctx, &x, (float[]){0.1f}, 1, 1, (float[]){0.3f}, 1, 1);
+    PAGE_SAYS(o, "gate_add: x = 0.8, y = 0.1, gate = 0.3", x);
+}
+
+static void rope(void)
+{
+    tt_rope_table t;
+    float y[128] = {0};
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    if (!expect_ok(tt_rope_make(ctx, &ctx->scratch, &t, 128, 2), "rope table"))
+        return;
+    PAGE_SAYS(o, "theta_1 of 22 pairs", tt_pow(10000, -(1.0 / 22)));
+    PAGE_SAYS(o, "sine, cosine of 1", t.sin[64], t.cos[64]);
+    y[0] = 1;
+    y[1] = 2;
+    tt_rope(ctx, y, y, 1, 1, 128, &t, (int32_t[]){1, 0, 0});
+    PAGE_SAYS(o, "the pair (1, 2) turned by one radian", y[0], y[1]);
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* ---- the hash of the measured errors -------------------------------------- */
+
+static void hashes(void)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    page_says_word(o, "start", h);
+    page_says_word(o, "prime", 0x100000001b3u);
+    for (uint32_t u = 0x3f800000; u < 0x3f810000; u++) {
+        float x, y;
+        uint32_t bits;
+        memcpy(&x, &u, 4);
+        y = tt_expf(x);
+        memcpy(&bits, &y, 4);
+        h = (h ^ bits) * 0x100000001b3u;
+        if (u == 0x3f800000)
+            page_says_word(o, "expf of the float 1 alone", h);
+    }
+    page_says_word(o, "expf of the 65,536 floats from 1 on", h);
+}
+
+/* ---- the bf16 class ------------------------------------------------------ */
+
+static float rounded(float x)   /* by the operator: x * 1 */
+{
+    return linear(&x, (float[]){1}, 1, NULL);
+}
+
+static void bf16(void)
+{
+    const tt_ops *before = ctx->ops;
+    const float x[5] = {0x1p24f, 0x1.001p1f, 1, 0, 1}, one[5] = {1, 1, 1, 1, 1};
+    float even = 0, chain = 0;
+    ctx->ops = tt_ops_class(before, TT_CLASS_BF16);
+    PAGE_SAYS(b16, "x", x[0], x[1], x[2], x[3], x[4]);
+    PAGE_SAYS(b16, "x as bf16", rounded(x[0]), rounded(x[1]), rounded(x[2]),
+              rounded(x[3]), rounded(x[4]));
+    PAGE_SAYS(b16, "w", 1, 1, 1, 1, 1);
+    for (int k = 0; k < 5; k += 2) even = fmaf(x[k], 1, even);
+    PAGE_SAYS(b16, "e", even);
+    PAGE_SAYS(b16, "o", rounded(x[1]));
+    PAGE_SAYS(b16, "y", linear(x, one, 5, NULL));
+    for (int k = 0; k < 5; k++) chain = fmaf(rounded(x[k]), 1, chain);
+    PAGE_SAYS(b16, "not: one ascending chain", chain);
+
+    PAGE_SAYS(b16, "rounding `1.fffffep-127`", 0x1.fffffep-127,
+              rounded(0x1.fffffep-127f));
+    PAGE_SAYS(b16, "rounding the largest subnormal bf16", 0x1.fcp-127,
+              rounded(0x1.fcp-127f));
+    const float small[3] = {0x1p-63f, 0, 0x1p-100f};
+    const float w[3] = {0x1p-63f, 0, -0x1p-50f}, v[3] = {0x1p-63f, 0, -0x1p-51f};
+    PAGE_SAYS(b16, "x of small sums", small[0], small[1], small[2]);
+    PAGE_SAYS(b16, "w, and the sum", w[0], w[1], w[2],
+              linear(small, w, 3, NULL));
+    PAGE_SAYS(b16, "other w, and the sum", v[0], v[1], v[2],
+              linear(small, v, 3, NULL));
+    ctx->ops = before;
 }
 
 int main(void)
 {
     ctx = test_begin("ops/worked_example");
+    fill_keys();
     for (int i = 0; tt_ops_at(i); i++) {
         if (!strcmp(tt_ops_at(i)->name, "blas")) continue;
         ctx->ops = tt_ops_at(i);
-        small_linear();
+        if (!page_open(o, "src/ops/README.md")
+            || !page_open(b16, "src/ops/golden/README.md"))
+            break;
+        three_products();
         two_blocks();
-        functions();
+        norms();
+        attention();
+        columns();
+        elements();
+        rope();
+        hashes();
+        bf16();
+        page_close(o, "### Measured errors");
+        page_close(b16, NULL);
     }
     return test_end();
 }
@@ -97,7 +335,7 @@ int main(void)
 int main(void)
 {
     test_begin("ops/worked_example");
-    expect(sizeof(tt_real) == 8, "the example is of the float class: not run "
+    expect(sizeof(tt_real) == 8, "the examples are of the float class: not run "
            "in a double build");
     return test_end();
 }

@@ -95,10 +95,10 @@ static inline void page_says(page *p, const char *label, int n,
         if (!expect(s != NULL, "%s, \"%s\": number %d is missing; computed: %a",
                     p->path, label, i, want[i]))
             return;
-        const double said = page_value(s, &end);
-        expect(!memcmp(&said, &want[i], sizeof said),
+        const double v = page_value(s, &end);
+        expect(!memcmp(&v, &want[i], sizeof v),
                "%s, \"%s\": the page says %a; computed: %a", p->path, label,
-               said, want[i]);
+               v, want[i]);
     }
     expect(!page_number(s), "%s, \"%s\": the page says more than %d numbers",
            p->path, label, n);
@@ -114,9 +114,9 @@ static inline void page_says_word(page *p, const char *label, uint64_t want)
 {
     const char *s = page_row(p, label);
     s = s ? page_number(s) : NULL;
-    const uint64_t said = s ? strtoull(s, NULL, 16) : 0;
-    expect(s && said == want, "%s, \"%s\": the page says 0x%016" PRIx64
-           "; computed: 0x%016" PRIx64, p->path, label, said, want);
+    const uint64_t v = s ? strtoull(s, NULL, 16) : 0;
+    expect(s && v == want, "%s, \"%s\": the page says 0x%016" PRIx64
+           "; computed: 0x%016" PRIx64, p->path, label, v, want);
 }
 
 /* Every number in front of the heading `stop` (NULL: of the page) was asked

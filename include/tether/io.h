@@ -66,10 +66,10 @@ typedef struct tt_weights_options {
 typedef struct tt_weights tt_weights;
 
 /* Open the weights of one model from a file or a folder holding it. The names
- * are normalised (spec: checkpoints.md section 2 and 5): FSDP and torch.compile
- * decorations and known prefixes removed, Diffusers, Hugging Face and llama.cpp
- * names mapped to Wan's, scales of 8-bit weights folded into them, shapes that
- * GGUF flattened restored. */
+ * are normalised (src/io/README.md): FSDP and torch.compile decorations and
+ * known prefixes removed, Diffusers, Hugging Face and llama.cpp names mapped to
+ * Wan's, scales of 8-bit weights folded into them, shapes that GGUF flattened
+ * restored. */
 tt_status tt_weights_open(tt_ctx *ctx, tt_weights **out, const char *path,
                           tt_model_kind kind, const tt_weights_options *opt);
 void tt_weights_close(tt_weights *w);

@@ -56,7 +56,7 @@ void tt_add_noise(const tt_schedule *s, tt_real *x, const tt_real *x0,
  * [C, h, w]. A value depends on nothing but seed, sample, frame, stream, e.
  *   frame    index among the generated frames, given ones not counted
  *   stream   0: initial noise; j+1: re-noise drawn after denoising step j
- * Source  spec of generator tn1: Philox4x32-10 and Box-Muller in double. */
+ * Source  src/rollout/README.md: Philox4x32-10 and Box-Muller in double. */
 void tt_noise_frame(float *out, int64_t n, uint64_t seed, uint32_t sample,
                     uint32_t frame, uint32_t stream);
 

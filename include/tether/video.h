@@ -34,7 +34,7 @@ TT_API_BEGIN
  *   v   decoder output: channel c of pixel i is
  *       v[i * pixel_stride + c * channel_stride], so [H, W, 3] has strides
  *       3, 1 and a frame of [3, F, H, W] has 1, F*H*W
- * Source  Self-Forcing inference (spec: rollout.md 3, vae.md 5).
+ * Source  Self-Forcing inference (src/vae/README.md).
  * Vectors ref_data/vae_full_a (u8 from video_raw, equal) */
 void tt_rgb8_from_real(uint8_t *rgb, const tt_real *v, int64_t pixels,
                        int64_t pixel_stride, int64_t channel_stride);

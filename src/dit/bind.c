@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The table of transformer.md section 2 as code: 27 tensors per block and 15
- * global ones, each demanded once with exactly this shape.
+ * The table of src/dit/README.md as code: 27 tensors per block and 15 global
+ * ones, each demanded once with exactly this shape.
  * Next    dit.c */
 #include <stdio.h>
 

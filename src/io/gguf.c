@@ -1,6 +1,6 @@
 /* gguf.c: the strict reader of GGUF files, versions 2 and 3.
  *
- * Source  ggml-org/ggml, gguf.cpp and docs/gguf.md
+ * Source  ggml-org/ggml, gguf.cpp and its description of the format
  * SPDX-License-Identifier: Apache-2.0
  *
  * Layout  "GGUF" | u32 version | u64 tensors | u64 pairs | pairs | tensor

@@ -125,7 +125,7 @@ static void check_same_start(tt_ctx *ctx)
     tt_cache_close(tether);
 }
 
-/* The table "worked positions" of the policies' spec: fifo K 6, S 1. */
+/* The worked positions of src/cache/README.md: fifo K 6, S 1. */
 static void check_fifo_frames(tt_ctx *ctx)
 {
     static seen a;

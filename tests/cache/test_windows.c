@@ -3,7 +3,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Known answers: the worked positions of the policies' spec, averages computed
+ * Known answers: the worked positions of src/cache/README.md, averages computed
  * here by hand. Properties: order, counts, ties, refusals. */
 #include <math.h>
 #include <stdio.h>

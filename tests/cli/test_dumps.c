@@ -4,9 +4,13 @@
  *
  * Properties     a dump injected into the run that made it changes no bit; an
  *                honest run passes and one in a shorter arithmetic does not
- *                pass for a longer; every named point of the model is known. */
+ *                pass for a longer; every named point of the model is known, and
+ *                in the table of src/validate/README.md with type and rank. */
+#include <ctype.h>
+
 #include "tether/validate.h"
 #include "tests/cli/program.h"
+#include "tests/page.h"
 
 static char model[1100], inputs[1100], vae[1100];
 
@@ -52,6 +56,75 @@ static void test_points(void)
            && tt_file_count(f) == 4 * 2 * 4,
            "what is in the cache, when asked for");
     tt_file_close(f);
+}
+
+/* ---- the table of names ---------------------------------------------------- */
+
+/* "`chunk.N/step.N/x`" for chunk.2/step.0/x. */
+static void general(char *out, const char *name)
+{
+    *out++ = '`';
+    for (; *name; name++) {
+        *out++ = *name;
+        if (*name != '.' || !isdigit((unsigned char)name[1])) continue;
+        while (isdigit((unsigned char)name[1])) name++;
+        *out++ = 'N';
+    }
+    memcpy(out, "`", 2);
+}
+
+/* Every tensor of a dump has a row, and the row its type and rank. */
+static void names_of(page *names, const char *dump)
+{
+    tt_file *f;
+    if (!expect_ok(tt_file_open(ctx, &f, at(dump)), dump)) return;
+    for (int64_t i = 0; i < tt_file_count(f); i++) {
+        const tt_entry *e = tt_file_entry(f, i);
+        char label[200];
+        int rank = 1;
+        general(label, e->name);
+        const char *cell = page_row(names, label);
+        if (!cell) continue;
+        while (*cell == ' ') cell++;
+        for (const char *s = cell; *s && *s != ']'; s++) rank += *s == ',';
+        /* the page's F32 is the compute type */
+        const bool real = !strncmp(cell, "F32", 3);
+        const char *type = tt_dtype_name(e->t.dtype);
+        if (real && e->t.dtype == TT_F64 && sizeof(tt_real) == 8) type = "F32";
+        expect(rank == e->t.rank && !strncmp(cell, type, strlen(type)),
+               "%s: the page says %.12s, it is %s of rank %d", e->name, cell,
+               type, e->t.rank);
+    }
+    tt_file_close(f);
+}
+
+/* The runs of this test show every name of the page, and no other. */
+static void test_names(void)
+{
+    page names;
+    if (!page_open(&names, "src/validate/README.md")) return;
+    char *table = strstr(names.text, "## Names of tensors");
+    char *end = table ? strstr(table, "\n## What") : NULL;
+    if (!expect(end != NULL, "the page has the table of names")) return;
+    *end = 0;
+    const char *demo = "generate -q -t 1 -m %s -W 64 -H 64 --latents 3 "
+                       "--steps 1000 -p 'a red circle' --cache full "
+                       "-o %s.y4m --dump %s.st";
+    char all[1100];
+    reference(all, "demo");
+    expect(run(demo, all, "demo", "demo") == 0, "%s", said);
+    expect(run("generate -q -t 1 -m %s -W 64 -H 64 --latents 3 --steps 1000 "
+               "-p 'a red circle' --initial-video demo.y4m -o film.y4m "
+               "--dump film.st --dump-filter 'vae_encoder*'", all) == 0, "%s",
+           said);
+    names_of(&names, "ours");
+    names_of(&names, "caches");
+    names_of(&names, "demo.st");
+    names_of(&names, "film.st");
+    for (char *s = table; (s = strstr(s, "\n| `")); s++)
+        expect(names.seen[strchr(s + 2, '|') - names.text],
+               "no run shows %.*s", (int)strcspn(s + 3, "|"), s + 3);
+    page_close(&names, NULL);
 }
 
 static void test_diff(void)
@@ -177,6 +250,7 @@ int main(int argc, char **argv)
     reference(vae, "vae_full_a/weights.safetensors");
     make_dumps();
     test_points();
+    test_names();
     test_diff();
     test_validate();
     test_cases();

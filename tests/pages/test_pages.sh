@@ -9,7 +9,7 @@
 #             exists (a trailing * is a pattern)
 #   cited     every *.md that the source, the Makefile or a script names is in
 #             the tree
-#   copied    the three files of src/ops/README.md "Elementary functions"
+#   copied    the four files of src/ops/README.md "Elementary functions"
 #             compile without the rest, and give exp(-1)
 # Each look is first shown to find what it looks for.
 build=$1
@@ -121,7 +121,7 @@ check [ "$(wc -l < README.md)" -le 200 ]
 mkdir -p "$probe/core" "$probe/tether"
 cp src/core/mathfn.c "$probe/"
 cp src/core/mathfn.h "$probe/core/"
-cp include/tether/mathfn.h "$probe/tether/"
+cp include/tether/mathfn.h include/tether/api.h "$probe/tether/"
 printf '%s\n' '#include <stdio.h>' '#include "tether/mathfn.h"' \
     'int main(void) { printf("%a\n", tt_expf(-1)); return 0; }' \
     > "$probe/main.c"

@@ -27,7 +27,7 @@ int main(void)
     tt_ctx *ctx = test_begin("rollout/schedule");
     tt_schedule s;
 
-    /* The warped default list, exactly (spec of the rollout, section 1). */
+    /* The warped default list, exactly (src/rollout/README.md). */
     expect_ok(init(ctx, &s, 5, LIST(1000, 750, 500, 250), true, 0), "default");
     const double want[] = { 1000, 937.5, 0x1.a0aaaap+9, 625 };
     expect_bits("warped steps", s.t, want, sizeof want);

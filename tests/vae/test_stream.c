@@ -175,7 +175,7 @@ static void check_memory(test_case *c, const tt_vae *v)
     expect_ok(ctx->status, "decode");
     expect(peak > 0 && ctx->scratch.peak == peak,
            "scratch grew from %zu to %zu", peak, ctx->scratch.peak);
-    /* history by hand: table of slots in spec vae.md, section 3 */
+    /* history by hand: the table of slots in src/vae/README.md */
     const int64_t px = z.h * z.w, dim = tt_vae_dim(v);
     const int64_t slots =
         2 * px * (16 + 11 * 4 * dim + 4 * (2 + 6 * 4) * dim +

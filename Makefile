@@ -250,7 +250,7 @@ clean:   ## remove build/
 	rm -rf build
 
 help:   ## this list
-	@echo "tether: make [target] [CC=clang] [OPT=-O3] [REAL=double] [SAN=address,undefined] [OMP=no]"
+	@echo "tether: make [target] [CC=clang] [OPT=-O3] [REAL=double] [SAN=address,undefined] [OMP=no] [V=1] [B=FOLDER]"
 	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{sub(/ .*/,"",$$1); printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 # ---- rules ---------------------------------------------------------------

@@ -122,9 +122,9 @@ if [ $# -ne "$want" ] || [ ! -f "$1" ]; then
     echo "FAIL run.sh: $# of $want programs left a count"
     echo "0 1 0 run.sh" > "$OUT/lost.count"
 fi
-left=$(ls -A "$TMPDIR")
+left=$(ls -A "$TMPDIR" | tr '\n' ' ')
 if [ -n "$left" ]; then
-    echo "FAIL run.sh: tests left files behind:" $left
+    echo "FAIL run.sh: tests left files behind: $left"
     echo "0 1 0 run.sh" > "$OUT/left.count"
 fi
 rm -rf "$build/test.out"

@@ -16,8 +16,9 @@ stop() {
 
 mkdir -p "$folder" 2>/dev/null || stop "cannot make the folder $folder"
 cd "$folder" || stop "cannot enter the folder $folder"
+[ "$(pwd -P)" != "$SOURCE" ] || exit 0
 for room in Makefile src include ref_data tests tools README.md LICENSE; do
-    [ "$room" -ef "$SOURCE/$room" ] && continue
+    [ "$(readlink "$room")" = "$SOURCE/$room" ] && continue
     if [ -e "$room" ] && [ ! -L "$room" ]; then
         stop "$(pwd)/$room is not of this source:" \
             "choose another folder with B=FOLDER"

@@ -25,7 +25,7 @@ undefined() {   # object: its undefined symbols, one per line
     ${NM:-nm} -u "$1" | sed 's/^.* //; s/@.*//; s/^ *//'
 }
 
-probe=$build/symbols_probe
+probe=${TMPDIR:-/tmp}/symbols_probe.$$
 printf '%s\n' '#define _GNU_SOURCE' '#include <math.h>' \
     'float f(float x) { return expf(x); }' \
     'void g(double x, double *s, double *c) { sincos(x, s, c); }' > "$probe.c"

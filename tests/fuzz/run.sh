@@ -34,9 +34,9 @@ seed() {   # name -> corpus folder with the files of ref_data
            find "$to" -size 0 -delete ;;
     gguf) cp ref_data/formats/*.gguf "$to" ;;
     spm) cp ref_data/t5_tokenizer/*.model "$to" ;;
-    json) find ref_data -name '*.json' -size -8k -exec sh -c \
+    json) find ref_data/ -name '*.json' -size -8k -exec sh -c \
               'cp "$1" "$2/$(echo "$1" | tr / _)"' _ {} "$to" \; ;;
-    picture) find ref_data -name '*.png' -size -60k -exec cp {} "$to" \; ;;
+    picture) find ref_data/ -name '*.png' -size -60k -exec cp {} "$to" \; ;;
     y4m) printf 'YUV4MPEG2 W4 H2 F16:1 Ip A1:1 C420jpeg\nFRAME\n123456789012' \
              > "$to/a"
          printf 'YUV4MPEG2 W2 H2 F25:1 C444 XCOLORRANGE=FULL\nFRAME\n123456789012FRAME\n123456789012' \

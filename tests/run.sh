@@ -38,7 +38,7 @@ one() {   # name command...
     # shellcheck disable=SC2046
     set -- $(echo "${line##*: }" | tr -cd '0-9 ')
     f=$2
-    said=$(grep -v ' passed, ' "$mine.log")
+    said=$(grep -vE ' passed, |^SKIP ' "$mine.log")
     if [ "$rc" -ne 0 ] && [ "$f" -eq 0 ]; then
         said="$said
 FAIL $name: ended with status $rc after its last line"

@@ -310,8 +310,9 @@ typedef struct tt_opcheck_options {
 tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const tt_opcheck_options *opt);
 
-/* Time every operator `runs` times (at least 4) beside ours, in turn, and note
- * the mean ratio with its 95 % interval. */
+/* Time every operator that the table brings itself `runs` times (at least 4)
+ * beside ours, in turn, and note both medians, their ratio and the range of the
+ * middle half of the ratios. */
 tt_status tt_opbench(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const char *only, int64_t runs);
 

@@ -42,7 +42,8 @@ static const opt_spec options[] = {
     {OPT_INT, "rounds", 0, offsetof(settings, rounds), "N",
      "shapes per operator and kind of input (default 8)"},
     {OPT_INT, "bench", 0, offsetof(settings, bench), "N",
-     "time every operator N times beside ours, with a 95 % interval"},
+     "time each of their operators N times beside ours: medians, their ratio, "
+     "and its range in half of the pairs"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
     MODEL_ROW_FOLDER(settings, model),
     MODEL_ROWS_DIT(settings, model),

@@ -168,6 +168,48 @@ static tt_status export_model(tt_ctx *ctx, const char *dir,
     return ctx->status;
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names of the folders in `dir` that are cases, sorted. */
+static tt_status list_cases(tt_ctx *ctx, char ***out, int64_t *n,
+                            const char *dir)
+{
+    enum { MOST = 20000 };
+    DIR *d = opendir(dir);
+    *n = 0;
+    if (!d)
+        return tt_fail(ctx, TT_EIO, "%s: cannot read this folder: %s", dir,
+                       strerror(errno));
+    *out = tt_alloc(ctx, &ctx->scratch, MOST, sizeof **out, "names of cases");
+    for (struct dirent *e; *out && *n < MOST && (e = readdir(d));) {
+        char path[1400];
+        snprintf(path, sizeof path, "%s/%s/case.json", dir, e->d_name);
+        if (*e->d_name != '.' && is_file(path))
+            (*out)[(*n)++] = tt_strdup(ctx, &ctx->scratch, e->d_name);
+    }
+    closedir(d);
+    if (!ctx->status && *n > 1) qsort(*out, (size_t)*n, sizeof **out, by_text);
+    if (!*n)
+        return tt_fail(ctx, TT_EIO, "%s: no cases in this folder (a case is a "
+                       "folder with case.json)", dir);
+    return ctx->status;
+}
+
 static int split_arguments(int argc, char **argv)
 {
     int i = 1;
@@ -194,7 +236,14 @@ int validate_export(tt_ctx *ctx, int argc, char **argv)
     tt_cases_operators(ctx, given.positional[0], s.seed, s.each);
     if (nrun && !ctx->status)
         export_model(ctx, given.positional[0], &s, nrun, argv + run + 1);
-    return ctx->status ? validate_failed(ctx) : VALIDATE_PASS;
+    char **name;
+    int64_t n;
+    if (ctx->status || list_cases(ctx, &name, &n, given.positional[0]))
+        return validate_failed(ctx);
+    if (!common.quiet)
+        fprintf(stderr, "wrote %lld cases into %s\n", (long long)n,
+                given.positional[0]);
+    return VALIDATE_PASS;
 }
 
 /* ---- check --------------------------------------------------------------- */
@@ -227,12 +276,6 @@ static const opt_command check_command = {
     .options = check_options,
     .positional_max = 1,
 };
-
-static bool is_file(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
 
 static void missing_case(tt_report *r, const char *name, const char *got)
 {
@@ -272,36 +315,6 @@ static bool check_case(tt_ctx *ctx, tt_report *r, const check_settings *s,
     return true;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Names of the folders in `dir` that are cases, sorted. */
-static tt_status list_cases(tt_ctx *ctx, char ***out, int64_t *n,
-                            const char *dir)
-{
-    enum { MOST = 20000 };
-    DIR *d = opendir(dir);
-    *n = 0;
-    if (!d)
-        return tt_fail(ctx, TT_EIO, "%s: cannot read this folder: %s", dir,
-                       strerror(errno));
-    *out = tt_alloc(ctx, &ctx->scratch, MOST, sizeof **out, "names of cases");
-    for (struct dirent *e; *out && *n < MOST && (e = readdir(d));) {
-        char path[1400];
-        snprintf(path, sizeof path, "%s/%s/case.json", dir, e->d_name);
-        if (*e->d_name != '.' && is_file(path))
-            (*out)[(*n)++] = tt_strdup(ctx, &ctx->scratch, e->d_name);
-    }
-    closedir(d);
-    if (!ctx->status && *n > 1) qsort(*out, (size_t)*n, sizeof **out, by_text);
-    if (!*n)
-        return tt_fail(ctx, TT_EIO, "%s: no cases in this folder (a case is a "
-                       "folder with case.json)", dir);
-    return ctx->status;
-}
-
 int validate_check(tt_ctx *ctx, int argc, char **argv)
 {
     check_settings s = {.arith = "f32"};
@@ -324,9 +337,15 @@ int validate_check(tt_ctx *ctx, int argc, char **argv)
                    cli_command_line(ctx, "tether validate", argc, argv));
     tt_report_fact(r, "cases", "%s", dir);
     tt_report_fact(r, "results", "%s", s.got);
-    list_cases(ctx, &name, &n, dir);
+    if (!is_folder(s.got))
+        tt_fail(ctx, TT_EIO, "--got %s: there is no such folder", s.got);
+    if (!ctx->status) list_cases(ctx, &name, &n, dir);
     for (int64_t i = 0; i < n && !ctx->status; i++)
         answered += check_case(ctx, r, &s, arith, dir, name[i]);
+    if (!answered && !ctx->status)
+        tt_fail(ctx, TT_EIO, "%s holds results for none of the %lld cases in "
+                "%s: expected CASE.safetensors or CASE/got.safetensors", s.got,
+                (long long)n, dir);
     tt_report_note(r, "coverage: results of %lld of %lld cases",
                    (long long)answered, (long long)n);
     status = validate_finish(ctx, r, &s.out);

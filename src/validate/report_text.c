@@ -24,7 +24,10 @@ static void put_number(FILE *f, double x)
 static void put_verdict(FILE *f, const tt_verdict *v)
 {
     fprintf(f, "%-10s", tt_outcome_name(v->outcome));
-    if (v->m.n > 0) {
+    if (v->m.broken) { /* the finite elements alone would look equal */
+        for (int i = 0; i < 3; i++) fprintf(f, " %9s", "nan");
+        put_number(f, v->ratio);
+    } else if (v->m.n > 0) {
         put_number(f, v->m.max_abs);
         put_number(f, v->m.rel_l2);
         put_number(f, v->m.snr_db);

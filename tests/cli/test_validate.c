@@ -4,6 +4,8 @@
  *
  * The plug-in is that of the mutation suite: it calls tt_ functions of the
  * program, which therefore must export them. */
+#include <math.h>
+
 #include "tests/cli/program.h"
 
 static char plugin[1100], model[1100];
@@ -18,12 +20,43 @@ static void test_options(void)
     refuses(2, "needs a file", "validate --backend ''");
     expect(run("validate --backend golden --op silu --bench 4 > out") == 0 &&
            strstr(text_of(at("out")), "bench silu") &&
-           strstr(text_of(at("out")), "+-"), "a built-in one: %s%s", said,
+           strstr(text_of(at("out")), "half of the pairs"), "a built-in one: %s%s", said,
            text_of(at("out")));
+}
+
+/* A case with two tensors; a result that is not there cannot be judged. */
+static void test_cases(void)
+{
+    expect(run("validate export cases --each 1") == 0
+           && strstr(said, "wrote 16 cases into cases"), "export: %s", said);
+    expect(run("validate export cases --each 1 -q") == 0 && !*said,
+           "export -q: %s", said);
+    refuses(3, "absent", "validate check cases --got absent");
+    refuses(3, "absent", "validate check cases --got absent --partial");
+    mkdir(at("empty"), 0777);
+    refuses(3, "none of the 16 cases", "validate check cases --got empty");
+}
+
+/* A NaN has no distance. */
+static float one(int64_t i) { return (float)i; }
+static float broken(int64_t i) { return i == 3 ? (float)NAN : (float)i; }
+
+static void test_nan(void)
+{
+    const int64_t dim[1] = {8};
+    put_tensor(at("a"), "x", 1, dim, one);
+    put_tensor(at("b"), "x", 1, dim, broken);
+    expect(run("diff a b > out") == 1
+           && strstr(text_of(at("out")), "nan       nan       nan"),
+           "a NaN: %s", text_of(at("out")));
 }
 
 static void test_plugin(void)
 {
+    expect(run_after("TETHER_MUTATION=NONE ", "validate --backend %s --op silu "
+                     "--no-calls --no-rollout --bench 4 > out", plugin) == 0
+           && strstr(text_of(at("out")), "bench silu"), "bench: %s%s", said,
+           text_of(at("out")));
     expect(run_after("TETHER_MUTATION=NONE ", "validate --backend %s --op silu "
                      "--rounds 2 > out", plugin) == 0, "no fault: %s%s", said,
            text_of(at("out")));
@@ -68,6 +101,9 @@ static void test_manifest(void)
            run("validate --manifest mine --each 1 -m %s --class f32 > out",
                model) == 0 && strstr(text_of(at("mine")), "f32 model chunk.0/"),
            "with a model: %s%s", said, text_of(at("out")));
+    expect(run("validate --manifest mine --write --each 1 --class f32 > out")
+               == 0 && strstr(text_of(at("out")), "wrote mine: 16 hashes"),
+           "--write says so: %s%s", said, text_of(at("out")));
     refuses(3, "no stored digests", "validate --manifest absent");
     refuses(2, "f32 and bf16", "validate --manifest absent --class f16");
 }
@@ -78,6 +114,8 @@ int main(int argc, char **argv)
     if (!program_begin("cli/validate", argv)) return test_end();
     reference(model, "policy_models/a");
     test_options();
+    test_cases();
+    test_nan();
     snprintf(plugin, sizeof plugin, "%s", tether);
     char *end = strrchr(plugin, '/');
     snprintf(end, sizeof plugin - (size_t)(end - plugin),

@@ -6,11 +6,13 @@
  * options given, into a run folder of its own, and at the end the report over
  * all of them. Each run opens the model anew (mapped, so that costs little)
  * and encodes the prompt anew; --embeds avoids the latter. */
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/generate.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "tether/analyze.h"
@@ -22,7 +24,7 @@ enum { POLICIES_MAX = 16, ARGS_MAX = 256, PATH_SIZE = 4096 };
 typedef struct compare {
     const char *caches, *output, *runs;
     const char *log_json;         /* ours; each run's is in its folder        */
-    bool quiet, verbose, decode;
+    bool quiet, verbose, decode, resume;
     progress progress;
     const char *pass[ARGS_MAX];   /* for generate                             */
     int npass;
@@ -44,7 +46,9 @@ static const char help[] =
     "\n"
     "      --caches LIST         policies, separated by commas. One with "
     "options of its\n"
-    "                            own: tether:tau=0.6:alpha=0\n"
+    "                            own: tether:tau=0.6:alpha=0, and clips of "
+    "their own\n"
+    "                            length: causvid:latents=21:rollouts=3\n"
     "  -o, --output FILE         the report (default compare.html)\n"
     "      --runs FOLDER         where the runs go (default: the report's name "
     "with\n"
@@ -53,6 +57,11 @@ static const char help[] =
     "ends; the\n"
     "                            chunks of each are in log.json in its run "
     "folder\n"
+    "      --resume              go on after an interruption: latents that are "
+    "complete are\n"
+    "                            not generated again, unfinished ones go on; "
+    "to the same\n"
+    "                            bits\n"
     "\n"
     "All other options are those of `tether generate --help`; --cache, "
     "--analyze,\n--label and the names of output files are filled in.\n"
@@ -85,7 +94,7 @@ static const char *taken(const char *word)
     static const char *const list[] = {
         "--cache", "--analyze", "--label", "--contact-sheet", "--latents-out",
         "--record", "--dump", "--trace-cache", "--num-samples",
-        "--prompt-file", "--vbench-name", "--preview", "--resume"};
+        "--prompt-file", "--vbench-name", "--preview"};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
         size_t n = strlen(list[i]);
         if (!strncmp(word, list[i], n) && (!word[n] || word[n] == '='))
@@ -126,6 +135,8 @@ static int parse(compare *c, int argc, char **argv)
             c->output = v;
         else if (missing)
             return opt_usage(me, "%s needs a value", argv[i]);
+        else if (!strcmp(argv[i], "--resume"))
+            c->resume = true;
         else if ((v = taken(argv[i])))
             return opt_usage(me, "%s is filled in for every policy and cannot "
                              "be given", v);
@@ -181,6 +192,10 @@ static tt_status split(tt_ctx *ctx, compare *c)
         if (!name || memchr(rest, '/', name))
             return tt_fail(ctx, TT_EINVAL, "`%s` is not the name of a policy",
                            rest);
+        for (int i = 0; i < c->n; i++)
+            if (!strcmp(c->policy[i], rest))
+                return tt_fail(ctx, TT_EINVAL, "--caches has %s twice; a run "
+                               "is the same every time", rest);
         c->policy[c->n] = rest;
         c->folder[c->n] = print_name(ctx, "%s/%d-%.*s", runs, c->n, (int)name,
                                      rest);
@@ -231,31 +246,60 @@ static const char *video_name(tt_ctx *ctx, const char *folder)
     return name;
 }
 
-static int run_policy(tt_ctx *ctx, compare *c, int i)
+/* What generate is called with for policy i. */
+static tt_status make_arguments(tt_ctx *ctx, const compare *c, int i,
+                                arguments *a)
 {
-    arguments a = {.n = 0};
     const char *folder = c->folder[i];
-    add(&a, "generate");
-    for (int k = 0; k < c->npass; k++) add(&a, c->pass[k]);
-    if (add_policy(ctx, &a, c->policy[i]) || tt_analyze_folder(ctx, folder))
-        return cli_failed(ctx);
-    add(&a, "--analyze");
-    add(&a, folder);
-    add(&a, "--label");
-    add(&a, c->policy[i]);
-    add(&a, "--latents-out");
-    add(&a, print_name(ctx, "%s/video.latents.safetensors", folder));
+    a->n = 0;
+    add(a, "generate");
+    for (int k = 0; k < c->npass; k++) add(a, c->pass[k]);
+    TT_TRY(add_policy(ctx, a, c->policy[i]));
+    add(a, "--analyze");
+    add(a, folder);
+    add(a, "--label");
+    add(a, c->policy[i]);
+    add(a, "--latents-out");
+    add(a, print_name(ctx, "%s/video.latents.safetensors", folder));
+    if (c->resume) add(a, "--resume");
     if (c->log_json) {
-        add(&a, "--log-json");
-        add(&a, print_name(ctx, "%s/log.json", folder));
+        add(a, "--log-json");
+        add(a, print_name(ctx, "%s/log.json", folder));
     }
     if (c->decode) {
-        add(&a, "--contact-sheet");
-        add(&a, print_name(ctx, "%s/sheet.png", folder));
-        add(&a, "-o");
-        add(&a, video_name(ctx, folder));
+        add(a, "--contact-sheet");
+        add(a, print_name(ctx, "%s/sheet.png", folder));
+        add(a, "-o");
+        add(a, video_name(ctx, folder));
     }
-    if (ctx->status) return cli_failed(ctx);
+    return ctx->status;
+}
+
+/* A mistake in the last policy is found before the first one runs. */
+static int try_all(tt_ctx *ctx, compare *c)
+{
+    arguments a;
+    for (int i = 0; i < c->n; i++) {
+        if (make_arguments(ctx, c, i, &a)) return cli_failed(ctx);
+        const int status = generate_try(ctx, a.n, (char **)(uintptr_t)a.at);
+        if (!status) continue;
+        fprintf(stderr, "tether compare: that is %s, number %d of --caches; "
+                "nothing was run\n", c->policy[i], i + 1);
+        if (!strncmp(c->policy[i], "causvid", 7)
+            && !strstr(c->policy[i], "rollouts"))
+            fprintf(stderr, "tether compare: clips have a length of their own, "
+                    "as in causvid:latents=21:rollouts=3\n");
+        return status;
+    }
+    return 0;
+}
+
+static int run_policy(tt_ctx *ctx, compare *c, int i)
+{
+    arguments a;
+    const char *folder = c->folder[i];
+    if (make_arguments(ctx, c, i, &a)) return cli_failed(ctx);
+    if (tt_analyze_folder(ctx, folder)) return cli_failed(ctx);
     progress_say(&c->progress, "[%d of %d] %s", i + 1, c->n, c->policy[i]);
     progress_note(&c->progress, "into %s", folder);
     return cmd_generate(ctx, a.n, (char **)(uintptr_t)a.at);
@@ -299,9 +343,12 @@ static tt_status write_report(tt_ctx *ctx, const compare *c)
 
 static int all_policies(tt_ctx *ctx, compare *c)
 {
-    int status;
-    for (int i = 0; i < c->n; i++)
-        if ((status = try_policy(ctx, c, i)) != 0) return status;
+    int status = try_all(ctx, c);
+    for (int i = 0; i < c->n && !status; i++)
+        if ((status = try_policy(ctx, c, i)) != 0) break;
+    if (status == 128 + SIGINT)
+        progress_say(&c->progress, "the same command with --resume goes on");
+    if (status) return status;
     if (write_report(ctx, c)) return cli_failed(ctx);
     progress_say(&c->progress, "wrote %s", c->output);
     return 0;

@@ -544,10 +544,20 @@ static tt_status check_all_names(session *s)
     return s->ctx->status;
 }
 
+/* Everything that can be refused before work begins and files are made. */
+static tt_status check_session(session *s)
+{
+    TT_TRY(collect_texts(s));
+    TT_TRY(open_dit(s));
+    TT_TRY(read_inputs(s));
+    TT_TRY(check_rules(s));
+    TT_TRY(try_vae(s));
+    return open_restart_vae(s);
+}
+
 static void run_session(session *s)
 {
-    if (collect_texts(s) || open_dit(s) || read_inputs(s) || check_rules(s)
-        || try_vae(s) || open_restart_vae(s) || check_all_names(s)) return;
+    if (check_session(s) || check_all_names(s)) return;
     if (inject_open(s->ctx, &s->inject, s->g.inject, s->g.inject_filter))
         return;
     if (s->videos * s->g.num_samples == 1) /* what is before it belongs to it */
@@ -561,16 +571,62 @@ static void run_session(session *s)
             if (one_video(s, i, s->g.sample + k)) return;
 }
 
+/* The options; -1 to go on, else the exit status. */
+static int open_session(session *s, tt_ctx *ctx, cli_common *common, int argc,
+                        char **argv)
+{
+    memset(s, 0, sizeof *s);
+    s->ctx = ctx;
+    s->g = generate_defaults();
+    const int status = opt_parse(&generate_command, &s->g, common, &s->given,
+                                 argc, argv);
+    return status < 0 ? generate_check(&s->g, &s->given, &s->opt) : status;
+}
+
+static void close_session(session *s)
+{
+    texts_free(&s->texts);
+    tt_vae_close(s->restart_vae);
+    if (s->dit) tt_dit_close(s->dit);
+    remove_run_folders(s);
+    record_end(&s->record);
+    tt_arena_free(&s->mem);
+}
+
+static void no_warning(void *user, const char *sentence)
+{
+    (void)user;
+    (void)sentence;
+}
+
+int generate_try(tt_ctx *ctx, int argc, char **argv)
+{
+    session s;
+    cli_common common;
+    int status = open_session(&s, ctx, &common, argc, argv);
+    if (status >= 0) return status;
+    common.log_json = NULL;
+    common.quiet = true;
+    const tt_ops *ops = ctx->ops;
+    const int threads = ctx->nthreads;
+    if (cli_setup(ctx, &common)
+        || progress_open(ctx, &s.progress, &common, false))
+        return cli_failed(ctx);
+    ctx->warn = no_warning; /* the run itself says it */
+    record_begin(&s.record);
+    status = check_session(&s) ? cli_failed(ctx) : 0;
+    progress_close(&s.progress);
+    close_session(&s);
+    ctx->ops = ops;
+    ctx->nthreads = threads;
+    return status;
+}
+
 int cmd_generate(tt_ctx *ctx, int argc, char **argv)
 {
     session s;
     cli_common common;
-    memset(&s, 0, sizeof s);
-    s.ctx = ctx;
-    s.g = generate_defaults();
-    int status = opt_parse(&generate_command, &s.g, &common, &s.given, argc,
-                           argv);
-    if (status < 0) status = generate_check(&s.g, &s.given, &s.opt);
+    int status = open_session(&s, ctx, &common, argc, argv);
     if (status >= 0) return status;
     if (cli_setup(ctx, &common)
         || progress_open(ctx, &s.progress, &common, s.g.resume))
@@ -585,12 +641,6 @@ int cmd_generate(tt_ctx *ctx, int argc, char **argv)
     progress_close(&s.progress);
     if (s.g.profile) profile_print(ctx);
     status = ctx->status ? cli_failed(ctx) : 0;
-
-    texts_free(&s.texts);
-    tt_vae_close(s.restart_vae);
-    if (s.dit) tt_dit_close(s.dit);
-    remove_run_folders(&s);
-    record_end(&s.record);
-    tt_arena_free(&s.mem);
+    close_session(&s);
     return status;
 }

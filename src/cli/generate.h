@@ -74,6 +74,12 @@ generate generate_defaults(void);
 int generate_check(generate *g, const opt_result *given,
                    tt_rollout_options *opt);
 
+/* Would `generate` with these arguments refuse to begin? Reads options, scenes
+ * and the headers of files, checks every rule about them and writes nothing:
+ * for commands that run it several times. 0, or the exit status after its
+ * sentence. */
+int generate_try(tt_ctx *ctx, int argc, char **argv);
+
 /* Those about cache policies; called by generate_check. */
 int generate_check_cache(const generate *g, const opt_result *given);
 int generate_fill_policy(generate *g, const opt_result *given,

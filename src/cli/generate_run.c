@@ -129,6 +129,37 @@ static tt_status open_recorder(run *r)
                             tt_rollout_cache(r->rollout), &o);
 }
 
+/* Does the run folder hold these latents already, and what came with them? The
+ * chunks of a policy that cannot be replayed cannot be recorded again. */
+static bool recorded_already(run *r)
+{
+    const video_job *j = r->job;
+    char path[4200];
+    tt_file *f = NULL;
+    bool equal = false;
+    const tt_arena_mark mark = tt_arena_here(&r->ctx->scratch);
+    if (!r->state || !r->file.complete || !j->names.analyze || j->names.trace)
+        return false;
+    snprintf(path, sizeof path, "%s/run.json", j->names.analyze);
+    if (access(path, R_OK)) return false;
+    snprintf(path, sizeof path, "%s/latents.safetensors", j->names.analyze);
+    if (tt_file_open(r->ctx, &f, path)) {
+        tt_clear(r->ctx);
+        return false;
+    }
+    const size_t n = (size_t)(r->frames * r->frame_size);
+    const tt_entry *e = tt_file_find(f, "latents");
+    const tt_real *there = e ? tt_read_real(r->ctx, &r->ctx->scratch, &e->t)
+                             : NULL;
+    if (there && tt_tensor_count(&e->t) == (int64_t)n
+        && !latents_file_read(&r->file, r->latents)
+        && !latents_file_cut(&r->file, r->frames))
+        equal = !memcmp(there, r->latents, n * sizeof *there);
+    tt_arena_reset(&r->ctx->scratch, mark);
+    tt_file_close(f);
+    return equal;
+}
+
 /* Frames [done, done + frames) of the run are in the cache. A restarted
  * rollout begins again with the last frames of the one before. */
 static tt_status look_at_chunk(run *r, int64_t done, int64_t frames,
@@ -323,7 +354,7 @@ static tt_status run_open(run *r, const char *description)
     TT_TRY(latents_file_open(ctx, &r->file, j->names.latents, dim,
                              description, j->g->resume));
     tt_rollout_on_progress(r->rollout, on_progress, r);
-    TT_TRY(open_recorder(r));
+    if (!recorded_already(r)) TT_TRY(open_recorder(r));
     if (r->file.done) TT_TRY(take_up(r));
     r->start = tt_now();
     j->progress->before = (double)r->chunk;

@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/generate.h"
+
 extern char **environ;
 
 int validate_spawn(char *const *argv)
@@ -56,30 +58,6 @@ tt_status validate_find_f64(tt_ctx *ctx, char *out, size_t size,
     return TT_OK;
 }
 
-tt_status validate_runs_open(tt_ctx *ctx, validate_runs *w, const char *f64,
-                             const char *keep, const tt_arith *arith, int argc,
-                             char **argv)
-{
-    const char *tmp = getenv("TMPDIR");
-    *w = (validate_runs){.ctx = ctx, .argc = argc, .argv = argv};
-    snprintf(w->backend, sizeof w->backend, "arith-%s", arith->name);
-    TT_TRY(validate_find_f64(ctx, w->f64, sizeof w->f64, f64));
-    if (keep) {
-        snprintf(w->folder, sizeof w->folder, "%s", keep);
-        if (mkdir(keep, 0777) && errno != EEXIST)
-            return tt_fail(ctx, TT_EIO, "%s: cannot make this folder: %s",
-                           keep, strerror(errno));
-        return TT_OK;
-    }
-    w->temporary = true;
-    snprintf(w->folder, sizeof w->folder, "%s/tether-validate-XXXXXX",
-             tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(w->folder))
-        return tt_fail(ctx, TT_EIO, "%s: cannot make a temporary folder: %s",
-                       w->folder, strerror(errno));
-    return TT_OK;
-}
-
 /* Without an output of its own the command decodes nothing. */
 static bool has_output(const validate_runs *w)
 {
@@ -97,7 +75,8 @@ static bool has_output(const validate_runs *w)
 
 /* Exit status of one run into the file `dump`; `program` NULL: in here. */
 static int run_one(validate_runs *w, char *program, const char *dump,
-                   const char *inject, const char *backend)
+                   const char *inject, const char *backend,
+                   int (*run)(tt_ctx *ctx, int argc, char **argv))
 {
     tt_ctx *ctx = w->ctx;
     char latents[640];
@@ -122,16 +101,51 @@ static int run_one(validate_runs *w, char *program, const char *dump,
     if (tt_ctx_init(&own)) return cli_failed(&own);
     own.nthreads = ctx->nthreads;
     own.ops = ctx->ops;
-    const int status = cmd_generate(&own, n, a);
+    const int status = run(&own, n, a);
     tt_ctx_free(&own);
     return status;
+}
+
+/* A command that cannot begin is refused once, not by each of its runs. */
+static tt_status try_run(validate_runs *w)
+{
+    const int status = run_one(w, NULL, "dump", NULL, NULL, generate_try);
+    if (status == 0) return w->ctx->status;
+    return tt_fail(w->ctx, status == 2 ? TT_EINVAL : TT_EFORMAT,
+                   "the run behind -- cannot begin (exit status %d)", status);
+}
+
+tt_status validate_runs_open(tt_ctx *ctx, validate_runs *w, const char *f64,
+                             const char *keep, const tt_arith *arith, int argc,
+                             char **argv)
+{
+    const char *tmp = getenv("TMPDIR");
+    *w = (validate_runs){.ctx = ctx, .argc = argc, .argv = argv};
+    snprintf(w->backend, sizeof w->backend, "arith-%s", arith->name);
+    TT_TRY(validate_find_f64(ctx, w->f64, sizeof w->f64, f64));
+    TT_TRY(try_run(w));
+    if (keep) {
+        snprintf(w->folder, sizeof w->folder, "%s", keep);
+        if (mkdir(keep, 0777) && errno != EEXIST)
+            return tt_fail(ctx, TT_EIO, "%s: cannot make this folder: %s",
+                           keep, strerror(errno));
+        return TT_OK;
+    }
+    w->temporary = true;
+    snprintf(w->folder, sizeof w->folder, "%s/tether-validate-XXXXXX",
+             tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(w->folder))
+        return tt_fail(ctx, TT_EIO, "%s: cannot make a temporary folder: %s",
+                       w->folder, strerror(errno));
+    return TT_OK;
 }
 
 static tt_status run_checked(validate_runs *w, char *program, const char *dump,
                              const char *inject, const char *backend)
 {
     const tt_arena_mark mark = tt_arena_here(&w->ctx->scratch);
-    const int status = run_one(w, program, dump, inject, backend);
+    const int status = run_one(w, program, dump, inject, backend,
+                               cmd_generate);
     tt_arena_reset(&w->ctx->scratch, mark);
     if (status == 0) return w->ctx->status;
     return tt_fail(w->ctx, status == 2 ? TT_EINVAL

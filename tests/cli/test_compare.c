@@ -43,6 +43,38 @@ static void test_report(void)
     refuses(2, "--caches", "compare -o x.html");
 }
 
+/* A mistake in the last policy is found before the first one runs. */
+static void test_lists(void)
+{
+#define LIST(word, list) do {                                                  \
+        refuses(2, word, "compare --caches " list " --runs listed " SMALL,     \
+                model, inputs);                                                \
+        expect(!exists(at("listed")), "nothing was run for " list);            \
+    } while (0)
+    LIST("number 2 of --caches; nothing was run", "fifo,tether:tau=9");
+    LIST("--foo", "fifo,tether:foo=9");
+    LIST("fif", "fifo,fif");
+    LIST("has no effect", "fifo,full:sink=2");
+    LIST("fifo twice", "fifo,tether,fifo");
+    LIST("causvid:latents=21:rollouts=3", "fifo,causvid:budget=9");
+#undef LIST
+}
+
+/* A second call with --resume takes what is there, also of a policy whose
+ * cache cannot be made again. */
+static void test_again(void)
+{
+#define AGAIN "compare --caches fifo,deep-forcing:budget=9:sink=2:compress-to=7 " \
+              "--resume -m %s --embeds %s -W 48 -H 32 --latents 12 --no-decode -o again.html "
+    expect(run(AGAIN "-q", model, inputs) == 0, "nothing to resume: %s", said);
+    expect(run(AGAIN, model, inputs) == 0
+           && strstr(said, "complete already")
+           && strstr(said, "resuming after 4 of 4"), "again: %s", said);
+    expect(exists(at("again_runs/1-deep-forcing/trace.safetensors")),
+           "its record is kept");
+#undef AGAIN
+}
+
 static void test_folder(void)
 {
     static const char *const file[] = {"latents", "trace", "features"};
@@ -92,6 +124,8 @@ int main(int argc, char **argv)
     reference(model, "policy_models/a");
     reference(inputs, "policy_sf_full/inputs.safetensors");
     test_report();
+    test_lists();
+    test_again();
     test_folder();
     return program_end();
 }

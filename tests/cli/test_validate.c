@@ -51,6 +51,15 @@ static void test_nan(void)
            "a NaN: %s", text_of(at("out")));
 }
 
+/* Our own run is refused once, with its own sentence. */
+static void test_own_run(void)
+{
+    refuses(2, "cannot begin", "validate --dump a -- generate -p x --tau 0.5 "
+            "--cache fifo -m %s", model);
+    const char *first = strstr(said, "no effect");
+    expect(first && !strstr(first + 1, "no effect"), "said once: %s", said);
+}
+
 static void test_plugin(void)
 {
     expect(run_after("TETHER_MUTATION=NONE ", "validate --backend %s --op silu "
@@ -116,6 +125,7 @@ int main(int argc, char **argv)
     test_options();
     test_cases();
     test_nan();
+    test_own_run();
     snprintf(plugin, sizeof plugin, "%s", tether);
     char *end = strrchr(plugin, '/');
     snprintf(end, sizeof plugin - (size_t)(end - plugin),

@@ -6,7 +6,6 @@
  * both. Medians: one interruption says nothing about an operator. The ratio is
  * that of the two medians printed beside it; the range is that of the middle
  * half of the ratios of pairs. Only what a table brings itself is timed. */
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,26 +29,12 @@ static void quarters(double q[3], double *x, int64_t n)
 
 /* Does the table have an operator of its own there? Ours stand where a plug-in
  * left a gap. */
-static bool own(const tt_ops *ops, op_kind op)
+static bool own(const tt_ops *ops, op_kind kind)
 {
-    static const size_t at[OP_KINDS] = {
-        [OP_LINEAR] = offsetof(tt_ops, linear),
-        [OP_ATTENTION] = offsetof(tt_ops, attention),
-        [OP_CONV] = offsetof(tt_ops, conv),
-        [OP_LAYER_NORM] = offsetof(tt_ops, layer_norm),
-        [OP_RMS_NORM] = offsetof(tt_ops, rms_norm),
-        [OP_CHANNEL_NORM] = offsetof(tt_ops, channel_norm),
-        [OP_MODULATE] = offsetof(tt_ops, modulate),
-        [OP_GATE_ADD] = offsetof(tt_ops, gate_add),
-        [OP_ADD] = offsetof(tt_ops, add), [OP_MUL] = offsetof(tt_ops, mul),
-        [OP_GELU_TANH] = offsetof(tt_ops, gelu_tanh),
-        [OP_SILU] = offsetof(tt_ops, silu), [OP_ROPE] = offsetof(tt_ops, rope),
-        [OP_COL_MEAN] = offsetof(tt_ops, col_mean),
-        [OP_COL_MOMENT] = offsetof(tt_ops, col_moment),
-        [OP_COL_BLEND] = offsetof(tt_ops, col_blend)};
-    return memcmp((const char *)ops + at[op],
-                  (const char *)tt_ops_default() + at[op],
-                  sizeof ops->silu) != 0;
+#define OWN(op, OP) if (kind == OP_##OP) return ops->op != tt_ops_default()->op;
+    TT_OPS(OWN)
+#undef OWN
+    return false;
 }
 
 static void bench_sizes(op_sizes *s, op_kind op)

@@ -5,7 +5,7 @@
  * Writing goes to a temporary name in the same directory; tt_out_finish
  * flushes and renames, tt_out_abort deletes. A target that exists and is not
  * a regular file (a device, a pipe) is written directly; a symbolic link is
- * followed. Every message names the final path. */
+ * followed and stays one. Every message names the final path. */
 #ifndef TETHER_OUTFILE_H
 #define TETHER_OUTFILE_H
 
@@ -40,6 +40,10 @@ void tt_out_abort(tt_out *o);
 /* Only the names: for a program that writes `o->temporary` itself. Finish
  * with tt_out_finish, which then only renames. */
 tt_status tt_out_reserve(tt_ctx *ctx, tt_out *o, const char *path);
+
+/* The file that writing to `path` makes or replaces, in `mem`: links are
+ * followed, also one to a file that is not there yet. */
+char *tt_out_target(tt_ctx *ctx, tt_arena *mem, const char *path);
 
 /* TT_OK when a file could be created at `path`: the directory exists and is
  * writable and the path is not a directory. Creates nothing. */

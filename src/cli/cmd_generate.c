@@ -10,6 +10,7 @@
  * Next    generate_run.c */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/dump.h"
@@ -36,6 +37,7 @@ typedef struct session {
     given_frames given_frames;
     tt_scenes scenes;    /* none: n = 0                                       */
     tt_vae *restart_vae; /* causvid: for the frames between rollouts          */
+    latents_file first;  /* claimed before the work, of the first video       */
     tt_arena made_mem;
     struct made *made;   /* run folders that were not there before            */
 } session;
@@ -304,32 +306,68 @@ static void remove_run_folders(session *s)
     tt_arena_free(&s->made_mem);
 }
 
-/* Can everything be written? */
-static tt_status check_names(session *s, const video_names *v)
+/* Everything a video writes. */
+enum { OUTPUTS = 11 };
+static void all_outputs(session *s, output_name out[OUTPUTS],
+                        const video_names *v)
 {
-    const char *const in_folder[] = {
-        names_in(s->ctx, &s->mem, v->analyze, "latents.safetensors"),
-        names_in(s->ctx, &s->mem, v->analyze, "trace.safetensors"),
-        names_in(s->ctx, &s->mem, v->analyze, "run.json")};
-    const char *const files[] = {v->latents, v->preview, v->record, v->dump,
-                                 v->trace, in_folder[2]};
-    decode_outputs o = outputs_of(s, v);
-    const output_name all[] = {
+    tt_ctx *ctx = s->ctx;
+    const output_name all[OUTPUTS] = {
         {"-o", v->output}, {"--contact-sheet", v->sheet},
         {"--latents-out", v->latents}, {"--preview", v->preview},
         {"--record", v->record}, {"--dump", v->dump},
-        {"--trace-cache", v->trace}, {"--log-json", s->progress.log_path},
-        {"--analyze", in_folder[0]}, {"--analyze", in_folder[1]},
-        {"--analyze", in_folder[2]}};
+        {"--trace-cache", v->trace},
+        {"--analyze", names_in(ctx, &s->mem, v->analyze,
+                               "latents.safetensors")},
+        {"--analyze", names_in(ctx, &s->mem, v->analyze, "trace.safetensors")},
+        {"--analyze", names_in(ctx, &s->mem, v->analyze, "run.json")},
+        {"--log-json", s->progress.log_path}};
+    memcpy(out, all, sizeof all);
+}
+
+/* Can everything be written? */
+static tt_status check_names(session *s, const video_names *v)
+{
+    output_name all[OUTPUTS];
+    decode_outputs o = outputs_of(s, v);
+    all_outputs(s, all, v);
     if (v->analyze) TT_TRY(make_run_folder(s, v->analyze));
     TT_TRY(s->ctx->status);
-    TT_TRY(outputs_differ(s->ctx, all, sizeof all / sizeof *all));
+    TT_TRY(outputs_differ(s->ctx, all, OUTPUTS));
     TT_TRY(decode_check(s->ctx, &o, s->opt.rollouts,
                         s->opt.initial_frames + s->opt.latents, s->opt.h,
                         s->opt.w));
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-        if (files[i]) TT_TRY(tt_out_check(s->ctx, files[i]));
+    for (int i = 2; i < OUTPUTS - 1; i++) /* the first two are checked above */
+        if (all[i].path) TT_TRY(tt_out_check(s->ctx, all[i].path));
     return s->ctx->status;
+}
+
+/* May the files that are there be replaced? When they are this run's own,
+ * which the latents tell, or when the user said so. `job` is NULL before the
+ * text is encoded: then only what is certain is refused. */
+static tt_status check_free(session *s, const video_names *v,
+                            const video_job *job)
+{
+    output_name all[OUTPUTS];
+    int64_t dim[5];
+    bool ours = false;
+    if (s->g.overwrite || s->ctx->status) return s->ctx->status;
+    if (s->g.inject) {
+        /* what was injected is not told */
+    } else if (v->latents && !job) {
+        ours = latents_file_of_a_run(v->latents); /* perhaps */
+    } else if (v->latents && access(v->latents, F_OK) == 0) {
+        const tt_arena_mark mark = tt_arena_here(&s->mem);
+        const char *run = generate_describe(s->ctx, &s->mem, job);
+        generate_shape(dim, job);
+        ours = run && latents_file_is(s->ctx, v->latents, dim, run);
+        tt_arena_reset(&s->mem, mark);
+    }
+    if (ours) return s->ctx->status;
+    all_outputs(s, all, v);
+    return outputs_free(s->ctx, all, OUTPUTS - 1, "this run did not make (its "
+                        "prompt, options, seed or weights differ, or its "
+                        "latents are gone)");
 }
 
 /* ---- one video ----------------------------------------------------------- */
@@ -476,21 +514,41 @@ static const tt_recorder_scene *scene_texts(session *s, tt_arena *mem)
     return to;
 }
 
-static tt_status one_video(session *s, int prompt, int64_t sample)
+/* Without its embeddings. */
+static video_job job_of(session *s, tt_arena *mem, int prompt, int64_t sample)
 {
-    tt_ctx *ctx = s->ctx;
-    tt_arena mem = {0};
-    tt_tensor latents;
     video_job job = {.g = &s->g, .dit = s->dit, .opt = s->opt,
                      .names = names_of(s, prompt, sample),
                      .record = &s->record, .progress = &s->progress};
     job.opt.noise.seed = seed_of(s, prompt, sample);
     job.opt.noise.sample = (uint32_t)sample;
     job.text = s->texts.prompt[prompt];
-    job.scene = scene_texts(s, &mem);
+    job.scene = scene_texts(s, mem);
     job.opt.origin = origin_of(s, prompt);
+    return job;
+}
+
+/* The latents' name: taken from the start for the first video, else now. */
+static tt_status claim(session *s, video_job *job)
+{
+    if (s->first.claimed) {
+        job->file = s->first;
+        memset(&s->first, 0, sizeof s->first);
+        return s->ctx->status;
+    }
+    return latents_file_claim(s->ctx, &job->file, job->names.latents,
+                              s->g.resume, s->g.overwrite);
+}
+
+static tt_status one_video(session *s, int prompt, int64_t sample)
+{
+    tt_ctx *ctx = s->ctx;
+    tt_arena mem = {0};
+    tt_tensor latents;
+    video_job job = job_of(s, &mem, prompt, sample);
     record_next_video(&s->record);
-    if (check_names(s, &job.names)) {
+    if (check_names(s, &job.names) || claim(s, &job)) {
+        latents_file_close(&job.file);
         tt_arena_free(&mem);
         return ctx->status;
     }
@@ -508,6 +566,7 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
     if (!ctx->status) decode(s, &job, &latents);
     dump_close(ctx, &s->dump);
     write_record(s, &job, prompt);
+    latents_file_close(&job.file);
     tt_arena_free(&mem);
     if (!ctx->status && job.names.latents)
         progress_note(&s->progress, "latents: %s", job.names.latents);
@@ -532,14 +591,19 @@ static tt_status collect_texts(session *s)
     return TT_OK;
 }
 
-/* The names of the first sample of every prompt, before the work begins. */
+/* The names of the first sample of every prompt, before the work begins. Those
+ * of the first video are this run's from here on. */
 static tt_status check_all_names(session *s)
 {
     for (int i = 0; i < s->videos && !s->ctx->status; i++) {
         const tt_arena_mark mark = tt_arena_here(&s->mem);
         const video_names v = names_of(s, i, s->g.sample);
         if (!s->ctx->status) check_names(s, &v);
-        tt_arena_reset(&s->mem, mark);
+        if (i == 0)
+            latents_file_claim(s->ctx, &s->first, v.latents, s->g.resume,
+                               s->g.overwrite);
+        check_free(s, &v, NULL);
+        if (i) tt_arena_reset(&s->mem, mark); /* a claim keeps its name */
     }
     return s->ctx->status;
 }
@@ -555,6 +619,23 @@ static tt_status check_session(session *s)
     return open_restart_vae(s);
 }
 
+/* Whose the files are that are there: asked for all videos before the first
+ * takes its hours. */
+static tt_status check_all_free(session *s)
+{
+    for (int i = 0; i < s->videos; i++)
+        for (int64_t k = 0; k < s->g.num_samples; k++) {
+            tt_arena mem = {0};
+            const tt_arena_mark mark = tt_arena_here(&s->mem);
+            const video_job job = job_of(s, &mem, i, s->g.sample + k);
+            check_free(s, &job.names, &job);
+            tt_arena_reset(&s->mem, mark);
+            tt_arena_free(&mem);
+            TT_TRY(s->ctx->status);
+        }
+    return s->ctx->status;
+}
+
 static void run_session(session *s)
 {
     if (check_session(s) || check_all_names(s)) return;
@@ -564,7 +645,7 @@ static void run_session(session *s)
         dump_open(s->ctx, &s->dump, s->g.dump, s->g.dump_filter);
     if (encode_given(s)) return;
     if (texts_make(s->ctx, &s->texts, &s->g, tt_dit_get_config(s->dit),
-                   &s->progress, &s->record))
+                   &s->progress, &s->record) || check_all_free(s))
         return;
     for (int i = 0; i < s->videos; i++)
         for (int64_t k = 0; k < s->g.num_samples; k++)
@@ -585,6 +666,7 @@ static int open_session(session *s, tt_ctx *ctx, cli_common *common, int argc,
 
 static void close_session(session *s)
 {
+    latents_file_close(&s->first);
     texts_free(&s->texts);
     tt_vae_close(s->restart_vae);
     if (s->dit) tt_dit_close(s->dit);

@@ -15,6 +15,7 @@
 
 #include "cli/decode.h"
 #include "cli/encode.h"
+#include "cli/latents_file.h"
 #include "cli/model.h"
 #include "cli/options.h"
 #include "cli/progress.h"
@@ -62,8 +63,8 @@ typedef struct generate {
     const char *inject, *inject_filter;
     const char *analyze, *label;  /* run folder; its name in legends          */
     bool profile;
-    /* long runs */
-    bool resume;
+    /* files that are there */
+    bool resume, overwrite;
 } generate;
 
 extern const opt_command generate_command;
@@ -181,17 +182,19 @@ typedef struct video_job {
     const tt_recorder_scene *scene; /* [opt.nscenes]                          */
     tt_rollout_options opt;   /* complete, with noise and seed                */
     video_names names;
+    latents_file file;        /* claimed for names.latents                    */
     record *record;
     progress *progress;
 } video_job;
 
 /* One line with everything that decides about the bits; in `mem`. */
-char *generate_describe(tt_ctx *ctx, tt_arena *mem, const video_job *job,
-                        int64_t frame_size);
+char *generate_describe(tt_ctx *ctx, tt_arena *mem, const video_job *job);
 
-/* Generate the latents of one video: [rollouts, n0+n, C, h, w] in `mem`, and
- * in the file names.latents when that is given. After TT_EINTR what --resume
- * needs is beside names.latents. */
+/* The shape of its latents: [rollouts, n0+n, C, h, w]. */
+void generate_shape(int64_t dim[5], const video_job *job);
+
+/* Generate the latents of one video in `mem`, and in job->file. After TT_EINTR
+ * what --resume needs is beside names.latents. */
 tt_status generate_run(tt_ctx *ctx, tt_arena *mem, tt_tensor *latents,
                        video_job *job);
 

@@ -214,9 +214,12 @@ static const opt_spec options[] = {
     {OPT_FLAG, "profile", 0, offsetof(generate, profile), NULL,
      "print the time per operator at the end"},
 
-    {OPT_GROUP, NULL, 0, 0, NULL, "Long runs"},
+    {OPT_GROUP, NULL, 0, 0, NULL, "Files that are there"},
     {OPT_FLAG, "resume", 0, offsetof(generate, resume), NULL,
      "go on where the same command was interrupted, to the same bits"},
+    {OPT_FLAG, "overwrite", 0, offsetof(generate, overwrite), NULL,
+     "replace files of other runs, discard unfinished work. Without it only "
+     "the run that made a file may replace it"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 

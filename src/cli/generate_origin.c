@@ -39,10 +39,10 @@ static void digest_weights(tt_sha256 *s, const tt_weights *w)
     }
 }
 
-char *generate_describe(tt_ctx *ctx, tt_arena *mem, const video_job *j,
-                        int64_t frame_size)
+char *generate_describe(tt_ctx *ctx, tt_arena *mem, const video_job *j)
 {
     const tt_rollout_options *o = &j->opt;
+    const int64_t frame_size = tt_dit_get_config(j->dit)->in_dim * o->h * o->w;
     tt_sha256 s;
     char hex[65];
     enum { SIZE = 2048 };

@@ -15,7 +15,6 @@
 
 #include "cli/cli.h"
 #include "cli/generate.h"
-#include "cli/latents_file.h"
 #include "tether/analyze.h"
 #include "tether/video.h"
 
@@ -30,7 +29,7 @@ typedef struct run {
     int64_t frames, frame_size, C;
     int64_t chunk, done;       /* chunks, frames that are ready               */
     double start;              /* of this session                             */
-    latents_file file;
+    latents_file *file;        /* claimed; no file when it has no path        */
     tt_recorder *recorder;     /* NULL: no trace or run folder asked for      */
     const char *state;         /* saved caches; NULL: they can be rebuilt     */
     bool rebuilding;           /* the cache, from chunks that are there       */
@@ -40,14 +39,14 @@ typedef struct run {
 /* What Ctrl-C is answered with. */
 static void stop_words(run *r)
 {
-    const bool kept = r->file.file && r->chunk > 0;
+    const bool kept = r->file->file && r->chunk > 0;
     if (r->state)
         snprintf(r->kept, sizeof r->kept, "stopped at once; %.4200s cannot be "
-                 "continued without its saved cache", r->file.unfinished);
+                 "continued without its saved cache", r->file->unfinished);
     else
         snprintf(r->kept, sizeof r->kept, "stopped at once; the chunks done "
                  "are in %.4200s, and the same command with --resume goes on",
-                 r->file.unfinished);
+                 r->file->unfinished);
     cli_stop_words(r->state ? "stopping after this chunk, whose cache must be "
                               "saved" : NULL, kept ? r->kept : NULL);
 }
@@ -138,7 +137,7 @@ static bool recorded_already(run *r)
     tt_file *f = NULL;
     bool equal = false;
     const tt_arena_mark mark = tt_arena_here(&r->ctx->scratch);
-    if (!r->state || !r->file.complete || !j->names.analyze || j->names.trace)
+    if (!r->state || !r->file->complete || !j->names.analyze || j->names.trace)
         return false;
     snprintf(path, sizeof path, "%s/run.json", j->names.analyze);
     if (access(path, R_OK)) return false;
@@ -184,7 +183,7 @@ static tt_status take_chunk(run *r, const tt_real *x0, int64_t frames,
     tt_ctx *ctx = r->ctx;
     memcpy(r->latents + r->done * r->frame_size, x0,
            (size_t)(frames * r->frame_size) * sizeof *x0);
-    TT_TRY(latents_file_append(&r->file, x0, frames));
+    TT_TRY(latents_file_append(r->file, x0, frames));
     TT_TRY(write_preview(r, x0, frames));
     TT_TRY(look_at_chunk(r, r->done, frames, x0));
     record_add_chunk(ctx, r->job->record, r->chunk, frames, seconds);
@@ -278,7 +277,7 @@ static tt_status restore_cache(run *r)
                        (long long)r->done);
     while (r->done > saved)
         r->done -= tt_rollout_chunk_frames(r->rollout, --r->chunk);
-    TT_TRY(latents_file_cut(&r->file, r->done));
+    TT_TRY(latents_file_cut(r->file, r->done));
     progress_say(r->job->progress, "resuming after %lld of %lld chunks",
                  (long long)r->chunk,
                  (long long)tt_rollout_chunks(r->rollout));
@@ -291,7 +290,7 @@ static tt_status take_up(run *r)
 {
     while (r->chunk < tt_rollout_chunks(r->rollout)) {
         int64_t f = tt_rollout_chunk_frames(r->rollout, r->chunk);
-        if (r->done + f > r->file.done) break;
+        if (r->done + f > r->file->done) break;
         r->done += f;
         record_add_chunk(r->ctx, r->job->record, r->chunk, f, NAN);
         r->job->record->resumed_after = ++r->chunk;
@@ -302,9 +301,9 @@ static tt_status take_up(run *r)
                        "--dump, or start over without --resume",
                        r->job->names.dump, (long long)r->chunk,
                        (long long)tt_rollout_chunks(r->rollout));
-    TT_TRY(latents_file_cut(&r->file, r->done));
-    TT_TRY(latents_file_read(&r->file, r->latents));
-    TT_TRY(latents_file_cut(&r->file, r->done)); /* to the end again */
+    TT_TRY(latents_file_cut(r->file, r->done));
+    TT_TRY(latents_file_read(r->file, r->latents));
+    TT_TRY(latents_file_cut(r->file, r->done)); /* to the end again */
     if (r->done == r->frames && !r->recorder) {
         progress_say(r->job->progress, "the latents are complete already");
         return TT_OK;
@@ -318,7 +317,7 @@ static tt_status explain_stop(run *r)
     tt_ctx *ctx = r->ctx;
     if (ctx->status != TT_EINTR) return ctx->status;
     tt_clear(ctx);
-    if (!r->file.file || !r->chunk)
+    if (!r->file->file || !r->chunk)
         return tt_fail(ctx, TT_EINTR, "interrupted after %lld of %lld chunks",
                        (long long)r->chunk,
                        (long long)tt_rollout_chunks(r->rollout));
@@ -326,7 +325,7 @@ static tt_status explain_stop(run *r)
                    "are in %s, and the same command with --resume goes on",
                    (long long)r->chunk,
                    (long long)tt_rollout_chunks(r->rollout),
-                   r->file.unfinished);
+                   r->file->unfinished);
 }
 
 /* "<latents>.state" for policies that need it. */
@@ -346,16 +345,14 @@ static tt_status run_open(run *r, const char *description)
 {
     video_job *j = r->job;
     tt_ctx *ctx = r->ctx;
-    const int64_t rollouts = j->opt.rollouts;
-    const int64_t dim[5] = {rollouts, r->frames / rollouts, r->C, j->opt.h,
-                            j->opt.w};
+    int64_t dim[5];
+    generate_shape(dim, j);
     TT_TRY(state_name(r));
     TT_TRY(tt_rollout_open(ctx, &r->rollout, j->dit, j->prompt, &j->opt));
-    TT_TRY(latents_file_open(ctx, &r->file, j->names.latents, dim,
-                             description, j->g->resume));
+    TT_TRY(latents_file_open(r->file, dim, description));
     tt_rollout_on_progress(r->rollout, on_progress, r);
     if (!recorded_already(r)) TT_TRY(open_recorder(r));
-    if (r->file.done) TT_TRY(take_up(r));
+    if (r->file->done) TT_TRY(take_up(r));
     r->start = tt_now();
     j->progress->before = (double)r->chunk;
     stop_words(r);
@@ -374,33 +371,41 @@ static tt_status run_close(run *r)
     tt_ctx *ctx = r->ctx;
     cli_stop_words(NULL, NULL);
     r->job->progress->before = 0;
-    latents_file_finish(&r->file);
+    latents_file_finish(r->file);
     if (!ctx->status && r->state) unlink(r->state);
     explain_stop(r);
-    latents_file_close(&r->file);
     if (ctx->status) tt_recorder_abort(r->recorder);
     else if (r->recorder) tt_recorder_finish(r->recorder);
     tt_rollout_close(r->rollout);
     return ctx->status;
 }
 
+void generate_shape(int64_t dim[5], const video_job *job)
+{
+    const tt_rollout_options *o = &job->opt;
+    dim[0] = o->rollouts;
+    dim[1] = o->initial_frames + o->latents;
+    dim[2] = tt_dit_get_config(job->dit)->in_dim;
+    dim[3] = o->h;
+    dim[4] = o->w;
+}
+
 tt_status generate_run(tt_ctx *ctx, tt_arena *mem, tt_tensor *latents,
                        video_job *job)
 {
-    run r = {.ctx = ctx, .job = job, .mem = mem, .file = {.ctx = ctx}};
+    run r = {.ctx = ctx, .job = job, .mem = mem, .file = &job->file};
     const tt_rollout_options *o = &job->opt;
     r.C = tt_dit_get_config(job->dit)->in_dim;
     r.frames = (o->initial_frames + o->latents) * o->rollouts;
     r.frame_size = r.C * o->h * o->w;
-    const int64_t dim[5] = {o->rollouts, r.frames / o->rollouts, r.C, o->h,
-                            o->w};
-    int64_t bytes = 0;
+    int64_t dim[5], bytes = 0;
+    generate_shape(dim, job);
     if (!tt_checked_size(&bytes, dim, 5, sizeof(tt_real)))
         return tt_fail(ctx, TT_EINVAL, "%lld latent frames of %lldx%lld are "
                        "impossibly many", (long long)r.frames,
                        (long long)o->w, (long long)o->h);
     r.latents = tt_alloc(ctx, mem, bytes, 1, "the latents of the video");
-    char *description = generate_describe(ctx, mem, job, r.frame_size);
+    char *description = generate_describe(ctx, mem, job);
     double begin = tt_now();
     if (!ctx->status) run_open(&r, description);
     if (!ctx->status) all_chunks(&r);

@@ -4,8 +4,10 @@
 #include "cli/latents_file.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,101 +65,221 @@ static char *make_header(latents_file *f, const int64_t dim[5],
     return header;
 }
 
-/* What is in a file that is not of this run: another one's header, less than
- * a header (nothing was saved yet), or something else. */
-typedef enum content { OTHER_RUN, NOTHING, DAMAGED } content;
+/* What a file holds: nothing to keep (less than a header and a byte), the
+ * latents of a run, or something else. */
+typedef enum content { NOTHING, A_RUN, DAMAGED } content;
 
-static content content_of(FILE *file, int64_t size)
+static content content_of(int fd)
 {
     uint8_t head[9];
     uint64_t n = 0;
-    if (size < (int64_t)sizeof head) return NOTHING;
-    rewind(file);
-    if (fread(head, 1, sizeof head, file) != sizeof head) return DAMAGED;
+    struct stat st;
+    if (fstat(fd, &st) || st.st_size < (off_t)sizeof head) return NOTHING;
+    if (pread(fd, head, sizeof head, 0) != (ssize_t)sizeof head) return DAMAGED;
     for (int i = 0; i < 8; i++) n |= (uint64_t)head[i] << (8 * i);
     if (n > HEADER_MAX || head[8] != '{') return DAMAGED;
-    return size < (int64_t)n + 8 ? NOTHING : OTHER_RUN;
+    return (uint64_t)st.st_size <= n + 8 ? NOTHING : A_RUN;
 }
 
-/* Open `name` and compare its header; the frames in it are counted. False
- * when there is no such file, or one of another run; *why says which. */
-static bool same_run(latents_file *f, const char *name, const char *mode,
-                     const char *header, content *why)
+/* ---- the name ------------------------------------------------------------ */
+
+/* False when another program holds the lock; file systems without locks have
+ * none to hold. */
+static bool lock(int fd)
 {
-    struct stat st = {0};
-    *why = NOTHING;
-    f->file = fopen(name, mode);
-    if (!f->file) return false;
-    char *there = tt_alloc0(f->ctx, &f->mem, (int64_t)f->header_bytes, 1,
-                            "header");
-    if (there
-        && fstat(fileno(f->file), &st) == 0
-        && fread(there, 1, f->header_bytes, f->file) == f->header_bytes
-        && !memcmp(there, header, f->header_bytes)) {
-        f->done = ((int64_t)st.st_size - (int64_t)f->header_bytes)
-                / (int64_t)f->frame_bytes;
-        if (f->done > f->frames) f->done = f->frames;
-        return true;
+    return !flock(fd, LOCK_EX | LOCK_NB) || errno != EWOULDBLOCK;
+}
+
+/* Is `fd` still the file of that name? The run that held the lock before us
+ * may have finished, which renames it. */
+static bool still_called(int fd, const char *name)
+{
+    struct stat a, b;
+    return !fstat(fd, &a) && !stat(name, &b) && a.st_dev == b.st_dev
+        && a.st_ino == b.st_ino;
+}
+
+static tt_status busy(latents_file *f)
+{
+    return tt_fail(f->ctx, TT_EINVAL, "another run is writing %s at this "
+                   "moment; wait for its end, or give another name",
+                   f->path);
+}
+
+/* The complete file keeps its lock until its run has decoded the video. */
+static tt_status check_complete(latents_file *f)
+{
+    const int fd = open(f->final, O_RDONLY | O_CLOEXEC);
+    const bool ours = fd < 0 || lock(fd);
+    if (fd >= 0) close(fd);
+    return ours ? TT_OK : busy(f);
+}
+
+static tt_status lock_unfinished(latents_file *f)
+{
+    enum { TRIES = 5 };
+    for (int i = 0; i < TRIES; i++) {
+        f->lock = open(f->unfinished, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (f->lock < 0) return failed(f);
+        if (!lock(f->lock)) break;
+        if (still_called(f->lock, f->unfinished)) {
+            f->claimed = true;
+            return TT_OK;
+        }
+        close(f->lock);
+        f->lock = -1;
     }
-    *why = content_of(f->file, (int64_t)st.st_size);
-    fclose(f->file);
-    f->file = NULL;
-    return false;
+    if (f->lock >= 0) close(f->lock);
+    return busy(f);
 }
 
-/* Go on where the same run stopped. False when there is nothing to go on
- * from. */
-static bool take_up(latents_file *f, const char *header)
-{
-    content why;
-    if (same_run(f, f->unfinished, "r+b", header, &why)) return true;
-    if (why == DAMAGED)
-        tt_fail(f->ctx, TT_EFORMAT, "%s is damaged: it does not begin as the "
-                "latents of a run do; start over without --resume",
-                f->unfinished);
-    if (why == OTHER_RUN)
-        tt_fail(f->ctx, TT_EINVAL, "%s was begun by another run (its prompt, "
-                "options, seed or weights differ): give exactly the same "
-                "command, or start over without --resume", f->unfinished);
-    if (f->ctx->status) return false;
-    if (!same_run(f, f->path, "rb", header, &why)) return false;
-    f->complete = f->done == f->frames;
-    if (!f->complete) fclose(f->file);
-    if (!f->complete) f->file = NULL;
-    return f->complete;
-}
-
-tt_status latents_file_open(tt_ctx *ctx, latents_file *f, const char *path,
-                            const int64_t dim[5], const char *run,
-                            bool resume)
+/* Is it known what is to become of the work that is there? */
+static tt_status check_unfinished(latents_file *f)
 {
     struct stat st;
-    memset(f, 0, sizeof *f);
-    f->ctx = ctx;
-    f->path = path;
-    f->frames = dim[0] * dim[1];
-    f->frame_bytes = (size_t)(dim[2] * dim[3] * dim[4]) * sizeof(tt_real);
-    if (!path) return TT_OK;
+    const content c = content_of(f->lock);
+    f->empty = c == NOTHING;
+    if (c == NOTHING && f->resume && !fstat(f->lock, &st) && st.st_size)
+        tt_warn(f->ctx, "%s holds no frame to go on from; the run begins anew",
+                f->unfinished);
+    if (c == NOTHING || f->overwrite) return TT_OK;
+    if (c == DAMAGED && f->resume)
+        return tt_fail(f->ctx, TT_EFORMAT, "%s is damaged: it does not begin "
+                       "as the latents of a run do; start over with "
+                       "--overwrite instead of --resume", f->unfinished);
+    if (c == DAMAGED)
+        return tt_fail(f->ctx, TT_EINVAL, "%s is in the way: it does not begin "
+                       "as the latents of a run do; move it, or start over "
+                       "with --overwrite", f->unfinished);
+    if (!f->resume)
+        return tt_fail(f->ctx, TT_EINVAL, "%s is an unfinished run: go on with "
+                       "it by --resume, or start over by --overwrite",
+                       f->unfinished);
+    return TT_OK;
+}
+
+tt_status latents_file_claim(tt_ctx *ctx, latents_file *f, const char *path,
+                             bool resume, bool overwrite)
+{
+    struct stat st;
+    *f = (latents_file){.ctx = ctx, .path = path, .resume = resume,
+                        .overwrite = overwrite};
+    if (!path || ctx->status) return ctx->status;
     TT_TRY(tt_out_check(ctx, path));
     if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
         return tt_fail(ctx, TT_EIO, "cannot write %s: it exists and is not a "
                        "regular file", path);
-    size_t n = strlen(path) + 16;
+    f->final = tt_out_target(ctx, &f->mem, path);
+    if (!f->final) return ctx->status;
+    const size_t n = strlen(f->final) + 16;
     f->unfinished = tt_alloc(ctx, &f->mem, (int64_t)n, 1, "file name");
-    char *header = make_header(f, dim, run);
-    if (ctx->status) return ctx->status;
-    snprintf(f->unfinished, n, "%s.unfinished", path);
+    if (!f->unfinished) return ctx->status;
+    snprintf(f->unfinished, n, "%s.unfinished", f->final);
+    TT_TRY(lock_unfinished(f));
+    TT_TRY(check_unfinished(f));
+    return check_complete(f);
+}
 
-    if (resume && take_up(f, header)) return latents_file_cut(f, f->done);
-    if (ctx->status) return ctx->status;
-    if (!resume && access(f->unfinished, F_OK) == 0)
-        tt_warn(ctx, "%s is discarded; --resume would have continued it if it "
-                "is of the same run", f->unfinished);
-    f->file = fopen(f->unfinished, "w+b");
-    if (!f->file || fwrite(header, 1, f->header_bytes, f->file)
-                        != f->header_bytes || fflush(f->file))
+/* ---- begin, or go on ----------------------------------------------------- */
+
+/* Does the file behind `fd` begin with this header? Its frames are counted. */
+static bool same_run(latents_file *f, int fd, const char *header)
+{
+    struct stat st;
+    char *there = tt_alloc0(f->ctx, &f->mem, (int64_t)f->header_bytes, 1,
+                            "header");
+    if (!there || fd < 0 || fstat(fd, &st)
+        || pread(fd, there, f->header_bytes, 0) != (ssize_t)f->header_bytes
+        || memcmp(there, header, f->header_bytes)) return false;
+    f->done = ((int64_t)st.st_size - (int64_t)f->header_bytes)
+            / (int64_t)f->frame_bytes;
+    if (f->done > f->frames) f->done = f->frames;
+    return true;
+}
+
+/* The work under the unfinished name. */
+static tt_status take_unfinished(latents_file *f, const char *header,
+                                 bool *taken)
+{
+    if (f->empty) return TT_OK;
+    *taken = same_run(f, f->lock, header);
+    if (*taken || f->overwrite) return f->ctx->status;
+    return tt_fail(f->ctx, TT_EINVAL, "%s was begun by another run (its "
+                   "prompt, options, seed or weights differ): give exactly the "
+                   "same command, another name, or --overwrite to start over",
+                   f->unfinished);
+}
+
+/* The complete file, whose video may not have been decoded. One of another run
+ * will be replaced: whether it may be is asked before. */
+static void take_complete(latents_file *f, const char *header, bool *taken)
+{
+    FILE *file = fopen(f->final, "rb");
+    if (!file) return;
+    *taken = same_run(f, fileno(file), header) && f->done == f->frames;
+    f->complete = *taken;
+    if (*taken) f->file = file;
+    else fclose(file);
+}
+
+/* The claimed file as a stream; its lock stays when the stream is closed. */
+static tt_status open_unfinished(latents_file *f)
+{
+    const int fd = fcntl(f->lock, F_DUPFD_CLOEXEC, 0);
+    f->file = fd >= 0 ? fdopen(fd, "r+b") : NULL;
+    if (!f->file && fd >= 0) close(fd);
+    return f->file ? TT_OK : failed(f);
+}
+
+static void set_sizes(latents_file *f, const int64_t dim[5])
+{
+    f->frames = dim[0] * dim[1];
+    f->frame_bytes = (size_t)(dim[2] * dim[3] * dim[4]) * sizeof(tt_real);
+}
+
+tt_status latents_file_open(latents_file *f, const int64_t dim[5],
+                            const char *run)
+{
+    bool taken = false;
+    set_sizes(f, dim);
+    if (!f->claimed || f->ctx->status) return f->ctx->status;
+    char *header = make_header(f, dim, run);
+    TT_TRY(f->ctx->status);
+    if (f->resume) {
+        TT_TRY(take_unfinished(f, header, &taken));
+        if (!taken) take_complete(f, header, &taken);
+        if (f->complete) return TT_OK;
+    }
+    TT_TRY(open_unfinished(f));
+    if (taken) return latents_file_cut(f, f->done);
+    f->done = 0;
+    f->empty = true;
+    if (ftruncate(f->lock, 0)
+        || fwrite(header, 1, f->header_bytes, f->file) != f->header_bytes
+        || fflush(f->file))
         return failed(f);
     return TT_OK;
+}
+
+bool latents_file_is(tt_ctx *ctx, const char *path, const int64_t dim[5],
+                     const char *run)
+{
+    latents_file f = {.ctx = ctx, .path = path, .lock = -1};
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    set_sizes(&f, dim);
+    const char *header = fd >= 0 ? make_header(&f, dim, run) : NULL;
+    const bool is = header && same_run(&f, fd, header) && f.done == f.frames;
+    if (fd >= 0) close(fd);
+    tt_arena_free(&f.mem);
+    return is;
+}
+
+bool latents_file_of_a_run(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const bool is = fd >= 0 && content_of(fd) == A_RUN;
+    if (fd >= 0) close(fd);
+    return is;
 }
 
 tt_status latents_file_read(latents_file *f, tt_real *frames)
@@ -167,7 +289,7 @@ tt_status latents_file_read(latents_file *f, tt_real *frames)
     if (!f->file || !n || f->ctx->status) return f->ctx->status;
     if (fseeko(f->file, (off_t)f->header_bytes, SEEK_SET)
         || fread(frames, 1, n, f->file) != n)
-        return tt_fail(f->ctx, TT_EIO, "cannot read %s: %s", f->unfinished,
+        return tt_fail(f->ctx, TT_EIO, "cannot read %s: %s", f->path,
                        strerror(errno));
     tt_swap_stored(frames, real, (int64_t)(n / sizeof *frames));
     return TT_OK;
@@ -178,6 +300,7 @@ tt_status latents_file_cut(latents_file *f, int64_t frames)
     if (!f->file || f->complete || f->ctx->status) return f->ctx->status;
     off_t end = (off_t)(f->header_bytes + (size_t)frames * f->frame_bytes);
     f->done = frames;
+    f->empty = frames == 0;
     if (fflush(f->file) || ftruncate(fileno(f->file), end)
         || fseeko(f->file, end, SEEK_SET))
         return failed(f);
@@ -206,6 +329,7 @@ tt_status latents_file_append(latents_file *f, const tt_real *frames,
         || fsync(fileno(f->file)))
         return failed(f);
     f->done += n;
+    f->empty = false;
     return TT_OK;
 }
 
@@ -217,16 +341,19 @@ tt_status latents_file_finish(latents_file *f)
     f->file = NULL;
     bool bad = fclose(file) != 0;
     if (f->complete) return TT_OK;
-    if (bad || rename(f->unfinished, f->path)) return failed(f);
+    if (bad || rename(f->unfinished, f->final)) return failed(f);
+    f->empty = false;
     return TT_OK;
 }
 
 void latents_file_close(latents_file *f)
 {
-    if (f->file) {
-        fclose(f->file);
-        if (f->done == 0 && !f->complete) unlink(f->unfinished);
-    }
+    if (f->file) fclose(f->file);
     f->file = NULL;
+    if (f->claimed) {
+        if (f->empty && (f->done == 0 || f->complete)) unlink(f->unfinished);
+        close(f->lock);
+    }
+    f->claimed = false;
     tt_arena_free(&f->mem);
 }

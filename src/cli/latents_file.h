@@ -6,7 +6,11 @@
  * header for the complete video, followed by the frames there are so far,
  * flushed to the disk after every chunk. The header also says what the run is
  * made from, so the same run, and no other, can go on from it. With the last
- * frame the file is complete and gets its final name. */
+ * frame the file is complete and gets its final name. A link is followed: both
+ * names are beside the file it leads to.
+ *
+ * One run at a time: from claim to close the file is locked (flock), under
+ * either name. The system takes the lock back when a program dies. */
 #ifndef CLI_LATENTS_FILE_H
 #define CLI_LATENTS_FILE_H
 
@@ -17,8 +21,12 @@
 typedef struct latents_file {
     tt_ctx *ctx;
     FILE *file;
-    const char *path;       /* final name; NULL: keep no file                 */
-    char *unfinished;
+    const char *path;       /* as given, for messages; NULL: keep no file     */
+    char *final, *unfinished; /* links followed                               */
+    bool resume, overwrite; /* what may become of work that is there          */
+    bool claimed;
+    int lock;               /* descriptor that holds it; only when claimed    */
+    bool empty;             /* nothing to keep under the unfinished name      */
     int64_t frames;         /* of the video                                   */
     int64_t done;           /* frames in the file                             */
     size_t frame_bytes, header_bytes;
@@ -26,26 +34,41 @@ typedef struct latents_file {
     tt_arena mem;
 } latents_file;
 
-/* Start, or with `resume` go on (also from a complete file of the same run,
- * whose video was not decoded to the end).
+/* Take the name `path` (NULL: none is kept) for this run. The caller's
+ * latents_file is overwritten; latents_file_close gives the name back.
+ * Errors  TT_EINVAL   another run is writing it; or unfinished work is there
+ *                     and neither `resume` nor `overwrite` says what to do
+ *         TT_EFORMAT  to be resumed, and no latents file; one that ends within
+ *                     its header holds nothing to go on from, begins anew
+ *         TT_EIO      it cannot be written */
+tt_status latents_file_claim(tt_ctx *ctx, latents_file *f, const char *path,
+                             bool resume, bool overwrite);
+
+/* Start the claimed file, or with `resume` go on (also from a complete file of
+ * the same run, whose video was not decoded to the end).
  *   dim   [rollouts, frames, C, h, w] of tt_real, rollouts 1 but for CausVid
  *   run   describes the run in one line
  * After a resume f->done frames are in the file and are read by
  * latents_file_read.
- * Errors  TT_EINVAL   the unfinished file belongs to another run
- *         TT_EFORMAT  it is no latents file; one that ends within its header
- *                     holds nothing to go on from and is begun anew */
-tt_status latents_file_open(tt_ctx *ctx, latents_file *f, const char *path,
-                            const int64_t dim[5], const char *run,
-                            bool resume);
+ * Errors  TT_EINVAL   the unfinished file belongs to another run, and
+ *                     `overwrite` was not given */
+tt_status latents_file_open(latents_file *f, const int64_t dim[5],
+                            const char *run);
 tt_status latents_file_read(latents_file *f, tt_real *frames);
 /* Keep only the first `frames` of what is there. */
 tt_status latents_file_cut(latents_file *f, int64_t frames);
 tt_status latents_file_append(latents_file *f, const tt_real *frames,
                               int64_t n);
-/* Complete: rename. */
+/* Complete: rename. The lock is kept. */
 tt_status latents_file_finish(latents_file *f);
-/* Leave: an unfinished file stays, unless it holds no frame yet. */
+/* Leave: an unfinished file stays, unless it holds no frame yet. Harmless on
+ * a zeroed latents_file. */
 void latents_file_close(latents_file *f);
+
+/* Is there a complete file `path` of this very run? */
+bool latents_file_is(tt_ctx *ctx, const char *path, const int64_t dim[5],
+                     const char *run);
+/* Is there any file of a run at `path`? */
+bool latents_file_of_a_run(const char *path);
 
 #endif

@@ -16,8 +16,9 @@
 static const char *spelling(tt_ctx *ctx, const char *path)
 {
     struct stat st;
-    if (!path || !strcmp(path, "-")
-        || (stat(path, &st) == 0 && !S_ISREG(st.st_mode))) return NULL;
+    if (!path) return NULL;
+    if (!strcmp(path, "-")) return "the standard output";
+    if ((stat(path, &st) == 0 && !S_ISREG(st.st_mode))) return NULL;
     const char *slash = strrchr(path, '/');
     const char *base = slash ? slash + 1 : path;
     size_t n = slash ? (size_t)(base - path) : 2;
@@ -46,6 +47,29 @@ tt_status outputs_differ(tt_ctx *ctx, const output_name *name, size_t n)
                         name[i].option, name[i].path);
     }
     tt_arena_reset(&ctx->scratch, mark);
+    return ctx->status;
+}
+
+/* ---- what is there ------------------------------------------------------- */
+
+static bool is_there(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+}
+
+tt_status outputs_free(tt_ctx *ctx, const output_name *name, size_t n,
+                       const char *who)
+{
+    char first[4096];
+    for (size_t i = 0; i < n && !ctx->status; i++) {
+        const char *path = name[i].path;
+        if (!path || !strcmp(path, "-")) continue;
+        if (tt_pattern_name(first, sizeof first, path, 0)) path = first;
+        if (is_there(path))
+            tt_fail(ctx, TT_EINVAL, "%s would replace %s, which %s; give "
+                    "another name, or --overwrite", name[i].option, path, who);
+    }
     return ctx->status;
 }
 

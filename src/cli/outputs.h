@@ -12,9 +12,16 @@ typedef struct output_name {
 } output_name;
 
 /* Refuse one file for two outputs, however it is spelt: the later one would
- * replace the earlier one. Devices and standard output are not compared.
+ * replace the earlier one. Devices are not compared.
  * Errors  TT_EINVAL  names both options */
 tt_status outputs_differ(tt_ctx *ctx, const output_name *name, size_t n);
+
+/* Refuse to replace what is there: a regular file that is not empty, of a
+ * pattern of pictures the first one.
+ *   who     ends the sentence "-o would replace a.mp4, which ..."
+ * Errors  TT_EINVAL  names the option, the file, and --overwrite */
+tt_status outputs_free(tt_ctx *ctx, const output_name *name, size_t n,
+                       const char *who);
 
 /* Would writing `out` destroy `in`: are both one regular file, whatever they
  * are called (links of both kinds, other spellings)? With a pattern of numbered

@@ -79,22 +79,28 @@ static int run_one(validate_runs *w, char *program, const char *dump,
                    int (*run)(tt_ctx *ctx, int argc, char **argv))
 {
     tt_ctx *ctx = w->ctx;
-    char latents[640];
-    const int64_t room = w->argc + 20;
+    char latents[640], video[640], sheet[640];
+    const int64_t room = w->argc + 30;
     char **a = tt_alloc0(ctx, &ctx->scratch, room, sizeof *a, "arguments");
     if (!a) return 1;
     int n = 0;
     if (program) a[n++] = program;
     for (int i = 0; i < w->argc; i++) a[n++] = w->argv[i];
     snprintf(latents, sizeof latents, "%s/latents", w->folder);
+    snprintf(video, sizeof video, "%s/video.y4m", w->folder);
+    snprintf(sheet, sizeof sheet, "%s/sheet.png", w->folder);
     const char *more[] = {
         "-q", "--dump", dump, w->filter ? "--dump-filter" : NULL, w->filter,
         inject ? "--inject" : NULL, inject, backend ? "--backend" : NULL,
-        backend, has_output(w) ? NULL : "--no-decode",
-        has_output(w) ? NULL : "--latents-out",
-        has_output(w) ? NULL : latents};
+        backend, has_output(w) ? NULL : "--no-decode"};
+    const char *aside[] = {"--overwrite", "--latents-out", latents, "-o",
+                           video, "--contact-sheet", sheet};
     for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
         if (more[i]) a[n++] = tt_strdup(ctx, &ctx->scratch, more[i]);
+    /* what the command names is written by the run as it is, and by no other */
+    for (size_t i = 0; i < sizeof aside / sizeof aside[0]; i++)
+        if (program || inject || backend || !has_output(w))
+            a[n++] = tt_strdup(ctx, &ctx->scratch, aside[i]);
     if (ctx->status) return 1;
     if (program) return validate_spawn(a);
     tt_ctx own;
@@ -173,6 +179,7 @@ tt_status validate_runs_make(validate_runs *w, validate_set *set,
 void validate_runs_close(validate_runs *w)
 {
     static const char *const name[] = {"injected", "free"};
+    static const char *const aside[] = {"latents", "video.y4m", "sheet.png"};
     char path[700];
     if (!w->temporary) return;
     for (int i = 0; i < 2; i++) {
@@ -183,7 +190,9 @@ void validate_runs_close(validate_runs *w)
         snprintf(path, sizeof path, "%s/%s.%s", w->folder, name[i], w->backend);
         unlink(path);
     }
-    snprintf(path, sizeof path, "%s/latents", w->folder);
-    unlink(path);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", w->folder, aside[i]);
+        unlink(path);
+    }
     rmdir(w->folder);
 }

@@ -17,6 +17,35 @@ static size_t directory_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
+/* What a link that ends nowhere points to, relative to its own folder; NULL
+ * when `path` is no link. */
+static char *read_link(tt_ctx *ctx, tt_arena *mem, const char *path)
+{
+    char to[4096];
+    const ssize_t n = readlink(path, to, sizeof to - 1);
+    if (n <= 0) return NULL;
+    to[n] = 0;
+    const size_t dir = to[0] == '/' ? 0 : directory_length(path);
+    const size_t room = dir + (size_t)n + 1;
+    char *out = tt_alloc(ctx, mem, (int64_t)room, 1, "file name");
+    if (out) snprintf(out, room, "%.*s%s", (int)dir, path, to);
+    return out;
+}
+
+char *tt_out_target(tt_ctx *ctx, tt_arena *mem, const char *path)
+{
+    enum { LINKS_MAX = 40 }; /* as many as systems follow */
+    char *real = realpath(path, NULL); /* NULL while the file is missing */
+    char *out = tt_strdup(ctx, mem, real ? real : path);
+    for (int i = 0; !real && out && i < LINKS_MAX; i++) {
+        char *next = read_link(ctx, mem, out);
+        if (!next) break;
+        out = next;
+    }
+    free(real);
+    return ctx->status ? NULL : out;
+}
+
 /* Fill the names. `temporary` stays NULL for a target written directly. */
 static tt_status name_files(tt_ctx *ctx, tt_out *o, const char *path)
 {
@@ -25,10 +54,8 @@ static tt_status name_files(tt_ctx *ctx, tt_out *o, const char *path)
     if (!*path)
         return tt_fail(ctx, TT_EINVAL, "cannot write: the output name is "
                        "empty");
-    char *real = realpath(path, NULL);   /* NULL while the file is missing */
     o->path = tt_strdup(ctx, &o->mem, path);
-    o->final = tt_strdup(ctx, &o->mem, real ? real : path);
-    free(real);
+    o->final = tt_out_target(ctx, &o->mem, path);
     if (ctx->status) goto fail;
 
     size_t dir = directory_length(o->final);

@@ -170,8 +170,8 @@ static void test_rollout(const char *name, const char *options)
     if (!case_open(&c, "dit/%s", name)) return;
     const char *model = tt_json_str(c.json, "model", "");
     int got = run("generate -q -m %s/%s --embeds %s/inputs.safetensors "
-                  "--noise %s/inputs.safetensors --no-decode --latents-out %s "
-                  "--trace-cache %s %s", c.dir, model, c.dir, c.dir,
+                  "--noise %s/inputs.safetensors --no-decode --overwrite "
+                  "--latents-out %s --trace-cache %s %s", c.dir, model, c.dir, c.dir,
                   at("latents"), at("trace"), options);
     expect(got == 0, "%s: %s", name, said);
     tt_file *f = open_file(at("latents")), *t = open_file(at("trace"));

@@ -16,7 +16,7 @@ static char model[1100], inputs[1100], vae[1100];
 
 #define RUN "generate -m %s --embeds %s -W 48 -H 32 -t 1 --latents 12 " \
             "--budget 9 --sink 2 --recent 4 "
-#define WRITE "--no-decode -q --latents-out "
+#define WRITE "--no-decode -q --overwrite --latents-out "
 
 static int validate(const char *args)
 {

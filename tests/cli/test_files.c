@@ -2,6 +2,10 @@
  * that are there.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+
 #include "tests/cli/program.h"
 
 static char model[1100], vae[1100], embeds[1100];
@@ -114,6 +118,190 @@ static void test_no_files(void)
            "/dev/null twice: %s", said);
 }
 
+/* ---- files of other runs ------------------------------------------------- */
+
+/* A run of two chunks; `more` ends with its outputs. */
+static const char *tiny_run(const char *more)
+{
+    static char args[4000];
+    snprintf(args, sizeof args, "generate -q -t 1 -m %s --embeds e --vae %s -W "
+             "32 -H 32 --latents 6 %s", model, vae, more);
+    return args;
+}
+
+static void test_overwrite(void)
+{
+    expect(run("%s", tiny_run("-o a.y4m --contact-sheet a.png --record a.json "
+                              "--trace-cache a.trace --analyze ra")) == 0,
+           "a run: %s", said);
+    run_after("cp a.y4m a.kept; cp a.png png.kept; ", "--version > /dev/null");
+    expect(run("%s", tiny_run("-o a.y4m --contact-sheet a.png --record a.json "
+                              "--trace-cache a.trace --analyze ra")) == 0,
+           "the same run again: %s", said);
+    expect(run("%s", tiny_run("-o a.y4m -t 2 --resume")) == 0,
+           "the same with --resume: %s", said);
+    refuses(2, "-o would replace a.y4m", "%s", tiny_run("-o a.y4m -s 1"));
+    refuses(2, "--overwrite", "%s", tiny_run("-o a.y4m --cache fifo"));
+    expect(same(at("a.y4m"), at("a.kept")), "the video is kept");
+    refuses(2, "--contact-sheet would replace a.png", "%s",
+            tiny_run("-s 1 -o b.y4m --contact-sheet a.png"));
+    refuses(2, "--record would replace a.json", "%s",
+            tiny_run("-s 1 -o b.y4m --record a.json"));
+    refuses(2, "--trace-cache would replace a.trace", "%s",
+            tiny_run("-s 1 -o b.y4m --trace-cache a.trace"));
+    refuses(2, "--analyze would replace ra/latents", "%s",
+            tiny_run("-s 1 -o b.y4m --analyze ra"));
+    refuses(2, "--preview would replace a.png", "%s",
+            tiny_run("-s 1 -o b.y4m --preview=a.png"));
+    expect(same(at("a.png"), at("png.kept")), "the sheet is kept");
+    expect(!exists(at("b.y4m")) && !exists(at("b.latents.safetensors"))
+           && !exists(at("b.latents.safetensors.unfinished")),
+           "a refusal leaves nothing");
+    expect(run("%s", tiny_run("-s 1 -o a.y4m --overwrite")) == 0
+           && !same(at("a.y4m"), at("a.kept")), "--overwrite: %s", said);
+    expect(run("%s", tiny_run("-s 2 -o fr/%05d.png")) == 0, "pictures: %s",
+           said);
+    refuses(2, "-o would replace fr/00000.png", "%s",
+            tiny_run("-s 3 -o fr/%05d.png"));
+    /* a file that is empty holds nothing; devices and pipes are no files */
+    put_file(at("c.y4m"), "", 0644);
+    expect(run("%s", tiny_run("-o c.y4m")) == 0, "an empty file: %s", said);
+    for (int i = 0; i < 2; i++)
+        expect(run("%s > piped", tiny_run(i ? "-o - -s 4 --latents-out p1"
+                                            : "-o - -s 5 --latents-out p2"))
+               == 0, "standard output: %s", said);
+}
+
+static void test_finished(void)
+{
+    expect(run("%s", tiny_run("--no-decode --latents-out f")) == 0, "%s", said);
+    run_after("cp f f.kept; ", "--version > /dev/null");
+    refuses(2, "would replace f", "%s",
+            tiny_run("--no-decode --latents-out f -s 9 --resume"));
+    refuses(2, "would replace f", "%s",
+            tiny_run("--no-decode --latents-out f --cache fifo --resume"));
+    refuses(2, "would replace f", "%s",
+            tiny_run("--no-decode --latents-out f --latents 9 --resume"));
+    expect(same(at("f"), at("f.kept")) && !exists(at("f.unfinished")),
+           "a finished run is kept");
+    expect(run("%s", tiny_run("--no-decode --latents-out f --resume")) == 0
+           && same(at("f"), at("f.kept")), "its own: %s", said);
+    put_file(at("g"), "words of somebody", 0644);
+    refuses(2, "would replace g", "%s",
+            tiny_run("--no-decode --latents-out g --resume"));
+    expect(run("%s", tiny_run("--no-decode --latents-out g --resume "
+                              "--overwrite")) == 0, "--overwrite: %s", said);
+}
+
+/* Cut the last chunk of the latents `name` off, as if stopped. */
+static void unfinish(const char *name)
+{
+    char to[600];
+    struct stat st;
+    snprintf(to, sizeof to, "%s.unfinished", at(name));
+    expect(!rename(at(name), to) && !stat(to, &st)
+           && !truncate(to, st.st_size - 3 * 16 * 4 * 4
+                                       * (off_t)sizeof(tt_real)), "cut");
+}
+
+static void test_unfinished(void)
+{
+    expect(run("%s", tiny_run("--no-decode --latents-out u")) == 0, "%s", said);
+    run_after("cp u u.whole; ", "--version > /dev/null");
+    unfinish("u");
+    run_after("cp u.unfinished u.kept; ", "--version > /dev/null");
+    refuses(2, "--resume", "%s", tiny_run("--no-decode --latents-out u"));
+    refuses(2, "start over by --overwrite", "%s",
+            tiny_run("--no-decode --latents-out u"));
+    refuses(2, "another run", "%s",
+            tiny_run("--no-decode --latents-out u -s 1 --resume"));
+    expect(same(at("u.unfinished"), at("u.kept")), "unfinished work is kept");
+    expect(run("%s", tiny_run("--no-decode --latents-out u --resume")) == 0
+           && same(at("u"), at("u.whole")) && !exists(at("u.unfinished")),
+           "--resume: %s", said);
+    unfinish("u");
+    expect(run("%s", tiny_run("--no-decode --latents-out u --overwrite")) == 0
+           && same(at("u"), at("u.whole")) && !exists(at("u.unfinished")),
+           "--overwrite: %s", said);
+
+    put_file(at("d.unfinished"), "this is something else altogether", 0644);
+    refuses(2, "in the way", "%s", tiny_run("--no-decode --latents-out d"));
+    refuses(1, "damaged", "%s",
+            tiny_run("--no-decode --latents-out d --resume"));
+    expect(run("%s", tiny_run("--no-decode --latents-out d --overwrite")) == 0,
+           "--overwrite of something else: %s", said);
+    put_file(at("h.unfinished"), "\x60\x01", 0644);
+    expect(run("%s", tiny_run("--no-decode --latents-out h --resume")) == 0
+           && strstr(said, "begins anew"), "less than a header: %s", said);
+}
+
+/* ---- two runs at once ---------------------------------------------------- */
+
+/* Until `name` is there, at most half a minute. */
+static bool appears(const char *name)
+{
+    for (int i = 0; i < 3000 && !exists(at(name)); i++) usleep(10000);
+    return expect(exists(at(name)), "%s appears", name);
+}
+
+static void test_two_at_once(void)
+{
+    /* Held by somebody: refused, and kept. */
+    put_file(at("l.unfinished"), "", 0644);
+    const int fd = open(at("l.unfinished"), O_RDWR);
+    expect(fd >= 0 && !flock(fd, LOCK_EX), "a lock");
+    refuses(2, "another run is writing l", "%s",
+            tiny_run("--no-decode --latents-out l"));
+    refuses(2, "another run is writing l", "%s",
+            tiny_run("--no-decode --latents-out l --overwrite"));
+    close(fd);
+    expect(run("%s", tiny_run("--no-decode --latents-out l")) == 0,
+           "the lock is gone: %s", said);
+
+    /* The program holds it to the end of its decoding; a killed one not. */
+    mkdir(at("stuck"), 0777);
+    put_file(at("stuck/ffmpeg"), "#!/bin/sh\necho $$ > started\n"
+             "exec sleep 60\n",
+             0755);
+    char command[6000];
+    snprintf(command, sizeof command, "cd %s && PATH=$PWD/stuck:$PATH && "
+             "export PATH && { %s %s > /dev/null 2>&1 & echo $! > pid; }",
+             folder, tether, tiny_run("-o k.mp4"));
+    expect(system(command) == 0, "a run in the background");
+    if (!appears("started")) return;
+    refuses(2, "another run is writing k", "%s",
+            tiny_run("-o k.y4m --resume"));
+    const pid_t pid = atoi(text_of(at("pid")));
+    expect(pid > 1 && !kill(pid, SIGKILL), "killed");
+    for (int i = 0; i < 500 && !kill(pid, 0); i++) usleep(10000);
+    const pid_t child = atoi(text_of(at("started")));
+    if (child > 1) kill(child, SIGKILL);
+    expect(run("%s", tiny_run("-o k.y4m --resume")) == 0,
+           "a killed run leaves no lock: %s", said);
+}
+
+/* ---- links --------------------------------------------------------------- */
+
+static bool is_link(const char *path)
+{
+    struct stat st;
+    return !lstat(path, &st) && S_ISLNK(st.st_mode);
+}
+
+static void test_links(void)
+{
+    mkdir(at("disk"), 0777);
+    expect(!symlink("disk/v.y4m", at("v.y4m"))
+           && !symlink("disk/v.st", at("v.st")), "links to nothing yet");
+    for (int i = 0; i < 2; i++)
+        expect(run("%s", tiny_run("-o v.y4m --latents-out v.st")) == 0
+               && is_link(at("v.y4m")) && is_link(at("v.st"))
+               && exists(at("disk/v.y4m")) && exists(at("disk/v.st")),
+               "links are followed, round %d: %s", i, said);
+    refuses(2, "would replace v.y4m", "%s",
+            tiny_run("-o v.y4m --latents-out v.st -s 1"));
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -124,5 +312,10 @@ int main(int argc, char **argv)
     test_inputs();
     test_pictures();
     test_no_files();
+    test_overwrite();
+    test_finished();
+    test_unfinished();
+    test_two_at_once();
+    test_links();
     return program_end();
 }

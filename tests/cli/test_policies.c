@@ -31,7 +31,7 @@ static void compare(const char *file, const char *name)
 }
 
 #define MODEL "generate -m %s --embeds %s --noise %s --no-decode " \
-              "--latents-out %s "
+              "--overwrite --latents-out %s "
 
 static void reference_run(const char *name, int model, const char *options)
 {

@@ -10,10 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/model.h"
 #include "cli/terminal.h"
+#include "tether/analyze.h"
 #include "tether/video.h"
 
 typedef struct settings {
@@ -139,6 +141,20 @@ static const char *video_file(tt_ctx *ctx, const char *folder, char *buf,
     return buf;
 }
 
+/* Did an earlier demo write into this folder? */
+static bool own_folder(const char *folder)
+{
+    static const char *const name[] = {"demo.latents.safetensors",
+                                       "demo.latents.safetensors.unfinished"};
+    char path[4200];
+    bool own = false;
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, name[i]);
+        own = own || access(path, F_OK) == 0;
+    }
+    return own;
+}
+
 int cmd_demo(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.output = "build/demo", .latents = 42,
@@ -154,6 +170,7 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
     if (cli_setup(ctx, &common)) goto failed;
     if (!s.model && model_find_builtin(ctx, model, sizeof model)) goto failed;
     if (!s.model) warn_of_words(ctx, s.prompt);
+    const size_t there = tt_analyze_folder_there(s.output);
     if (make_folders(ctx, s.output)) goto failed;
     video_file(ctx, s.output, video, sizeof video);
     if (ctx->status) goto failed;
@@ -168,15 +185,17 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
         seed, "--latents", latents, "-W", "64", "-H", "64", "-o", video,
         "--contact-sheet", sheet, "--record", record, "--backend",
         ctx->ops->name, "--class", tt_class_name(ctx->ops->cls),
-        NULL, NULL, NULL, NULL, NULL, NULL};
-    int n = (int)(sizeof args / sizeof args[0]) - 6;
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+    int n = (int)(sizeof args / sizeof args[0]) - 7;
     if (common.threads) args[n++] = "-t";
     if (common.threads) args[n++] = threads;
+    if (own_folder(s.output)) args[n++] = "--overwrite";
     if (common.quiet) args[n++] = "-q";
     if (common.verbose) args[n++] = "-v";
     if (common.log_json) args[n++] = "--log-json";
     if (common.log_json) args[n++] = common.log_json;
     status = cmd_generate(ctx, n, (char **)(uintptr_t)args);
+    if (status) tt_analyze_folder_remove(s.output, there);
     if (!status && !common.quiet) {
         terminal_picture(stdout, sheet);
         fprintf(stderr, "look at %s and %s\n", sheet, video);

@@ -259,22 +259,22 @@ static tt_status restore_cache(run *r)
         return tt_fail(ctx, TT_EINVAL, "%s cannot be resumed with --cache %s: "
                        "its earlier chunks cannot be repeated, and without "
                        "them the recording would be incomplete; go on without "
-                       "%s, or start over without --resume",
+                       "%s, or start over: --overwrite instead of --resume",
                        r->job->names.trace ? "--trace-cache" : "--analyze",
                        policy, r->job->names.trace && r->job->names.analyze
                                ? "both" : "it");
     if (access(r->state, F_OK))
         return tt_fail(ctx, TT_EINVAL, "--cache %s cannot go on from latents "
                        "alone, and there is no saved cache %s (it is written "
-                       "when a run is interrupted with ^C); start over without "
-                       "--resume", policy, r->state);
+                       "when a run is interrupted with ^C); start over: "
+                       "--overwrite instead of --resume", policy, r->state);
     TT_TRY(tt_rollout_restore(ctx, r->rollout, r->state));
     const int64_t saved = tt_rollout_frames_done(r->rollout);
     if (saved > r->done)
         return tt_fail(ctx, TT_EINVAL, "%s was saved after %lld frames, but "
-                       "there are latents of %lld only; start over without "
-                       "--resume", r->state, (long long)saved,
-                       (long long)r->done);
+                       "there are latents of %lld only; start over: "
+                       "--overwrite instead of --resume", r->state,
+                       (long long)saved, (long long)r->done);
     while (r->done > saved)
         r->done -= tt_rollout_chunk_frames(r->rollout, --r->chunk);
     TT_TRY(latents_file_cut(r->file, r->done));
@@ -298,7 +298,7 @@ static tt_status take_up(run *r)
     if (r->chunk && r->job->names.dump)
         return tt_fail(r->ctx, TT_EINVAL, "--dump %s would lack the %lld of "
                        "%lld chunks that are done already; go on without "
-                       "--dump, or start over without --resume",
+                       "--dump, or start over: --overwrite instead of --resume",
                        r->job->names.dump, (long long)r->chunk,
                        (long long)tt_rollout_chunks(r->rollout));
     TT_TRY(latents_file_cut(r->file, r->done));

@@ -66,7 +66,8 @@ static int run_on_terminal(const char *word, int stops, const char *fmt, ...)
 static void test_progress(void)
 {
     expect(run_on_terminal(NULL, 0, "generate -m %s " RED "--latents 3 "
-                           "--no-decode --latents-out z", demo) == 0,
+                           "--no-decode --latents-out z"
+                           " --overwrite", demo) == 0,
            "a run on a terminal: %s", shown);
     const char *encoder = strstr(shown, "opening the text encoder");
     const char *chunk = strstr(shown, "chunk 1/1");
@@ -86,7 +87,8 @@ static void test_progress(void)
 static void test_stop(void)
 {
     static const char args[] = "generate -m %s " RED "-W 320 -H 320 "
-                               "--latents 60 --no-decode --latents-out s";
+                               "--latents 60 --no-decode --latents-out s"
+                               " --overwrite";
     int status = run_on_terminal("chunk 2/20", 1, args, demo);
     expect(status == 130 && strstr(shown, "stopping after this step; press "
                                    "Ctrl-C again to stop at once")
@@ -127,19 +129,20 @@ static void test_prompts(void)
     char many[2000] = "";
     for (int i = 0; i < 100; i++) strcat(many, "a red circle ");
     expect(run("generate -q -m %s -p '%s' --latents 3 --no-decode "
-               "--latents-out z", demo, many) == 0
+               "--latents-out z --overwrite", demo, many) == 0
            && strstr(said, "tokens and 32 are read"), "generate: %s", said);
     expect(run("embed -q -m %s -p '%s' -o e", demo, many) == 0
            && strstr(said, "tokens and 32 are read"), "embed: %s", said);
     expect(run("demo -q -m %s -p '%s' --latents 3 -o d", demo, many) == 0
            && strstr(said, "tokens and 32 are read"), "demo: %s", said);
     expect(run("generate -q -m %s " RED "--latents 3 --no-decode "
-               "--latents-out z", demo) == 0 && !*said, "a short one: %s",
+               "--latents-out z"
+               " --overwrite", demo) == 0 && !*said, "a short one: %s",
            said);
 
     put_file(at("two.txt"), "a red circle\na blue square\n", 0644);
     expect(run("generate -m %s --prompt-file two.txt --latents 3 --no-decode "
-               "--latents-out z", demo) == 0
+               "--latents-out z --overwrite", demo) == 0
            && strstr(said, "video 1 of 2: a red circle")
            && strstr(said, "video 2 of 2: a blue square"), "two: %s", said);
     refuses(1, "No such file", "generate -m %s --prompt-file none.txt -o x.y4m",
@@ -165,11 +168,12 @@ static void test_words(void)
 /* Without -W and -H the model's own size. */
 static void test_size(void)
 {
-    expect(run("generate -m %s " RED "--latents 3 --no-decode --latents-out z",
+    expect(run("generate -m %s " RED "--latents 3 --no-decode --latents-out z"
+               " --overwrite",
                demo) == 0 && strstr(said, "frames of 64x64"), "64x64: %s",
            said);
     expect(run("generate -m %s " RED "--latents 3 -W 32 --no-decode "
-               "--latents-out z", demo) == 0
+               "--latents-out z --overwrite", demo) == 0
            && strstr(said, "frames of 32x64"), "32x64: %s", said);
 }
 
@@ -198,11 +202,13 @@ static void test_no_effect(void)
     SCENE("[-3s] is no duration", "infinity", "A[-3s]|B");
     SCENE("[3 sec] is no duration", "infinity", "A[3 sec]|B");
 #undef SCENE
-    expect(run("generate -q -m %s --latents 12 --no-decode --latents-out z "
+    expect(run("generate -q -m %s --latents 12 --no-decode --latents-out z"
+               " --overwrite "
                "--cache infinity --scene 'a [4k] cat [3 cats][0.8s#]|a dog'",
                demo) == 0, "brackets that are text: %s", said);
     refuses(2, "agrees with no name", "generate -m %s " RED "--latents 3 "
-            "--no-decode --latents-out z --dump d --dump-filter 'x.*'", demo);
+            "--no-decode --latents-out z"
+            " --overwrite --dump d --dump-filter 'x.*'", demo);
     expect(!exists(at("d.part")) && access(at("d"), R_OK), "no empty dump");
 }
 

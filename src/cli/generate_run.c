@@ -151,8 +151,8 @@ static bool recorded_already(run *r)
     const tt_real *there = e ? tt_read_real(r->ctx, &r->ctx->scratch, &e->t)
                              : NULL;
     if (there && tt_tensor_count(&e->t) == (int64_t)n
-        && !latents_file_read(&r->file, r->latents)
-        && !latents_file_cut(&r->file, r->frames))
+        && !latents_file_read(r->file, r->latents)
+        && !latents_file_cut(r->file, r->frames))
         equal = !memcmp(there, r->latents, n * sizeof *there);
     tt_arena_reset(&r->ctx->scratch, mark);
     tt_file_close(f);

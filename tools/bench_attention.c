@@ -270,8 +270,9 @@ int main(int argc, char **argv)
     }
     const openblas *lib = openblas_get(ctx);
     if (!lib) {
-        printf("%s: nothing to compare with\n", tt_message(ctx));
-        return 0;
+        fprintf(stderr, "bench_attention: nothing to compare with: %s\n",
+                tt_message(ctx));
+        return 1;
     }
     printf("tether %s (%s); %s, kernels %s\n", tt_version(), tt_git_revision(),
            lib->get_config(), lib->get_corename());
@@ -301,8 +302,8 @@ int main(int argc, char **argv)
 #else
 int main(void)
 {
-    printf("bench_attention compares float kernels; this build computes in "
-           "double\n");
-    return 0;
+    fprintf(stderr, "bench_attention: compares float kernels; this build "
+            "computes in double\n");
+    return 1;
 }
 #endif

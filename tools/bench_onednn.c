@@ -335,12 +335,13 @@ int main(int argc, char **argv)
 int main(void)
 {
 #ifdef TT_REAL_DOUBLE
-    printf("bench_onednn compares float kernels; this build computes in "
-           "double\n");
+    fprintf(stderr, "bench_onednn: compares float kernels; this build "
+            "computes in double\n");
 #else
-    printf("oneDNN was not found when this program was built: install "
-           "libdnnl-dev (Debian, Ubuntu) or onednn-devel and run make again\n");
+    fprintf(stderr, "bench_onednn: oneDNN was not found when this program was "
+            "built: install libdnnl-dev (Debian, Ubuntu) or onednn-devel and "
+            "run make again\n");
 #endif
-    return 0;
+    return 1;
 }
 #endif

@@ -138,7 +138,12 @@ static int scan_floats(int argc, char **argv)
         found += asked;
     }
     tt_ctx_free(&ctx);
-    if (!found) fprintf(stderr, "math_scan: no such function\n");
+    if (!found) {
+        fprintf(stderr, "math_scan: no such function; known are:");
+        for (size_t f = 0; f < sizeof float_table / sizeof float_table[0]; f++)
+            fprintf(stderr, " %s", float_table[f].name);
+        fprintf(stderr, "\n");
+    }
     return found ? 0 : 2;
 }
 #else
@@ -222,6 +227,14 @@ static int scan_doubles(uint64_t n)
 
 int main(int argc, char **argv)
 {
+    if (argc > 1 && !strcmp(argv[1], "--help")) {
+        printf("usage: math_scan [FUNCTION ...]    float functions, all 2^32 "
+               "inputs\n"
+               "       math_scan --double [N]      double functions against "
+               "MPFR, N inputs\n"
+               "       math_scan --table N         rows for ref_data\n");
+        return 0;
+    }
     if (argc > 1 && !strcmp(argv[1], "--double"))
         return scan_doubles(argc > 2 ? strtoull(argv[2], NULL, 10) : 10000000);
     if (argc == 3 && !strcmp(argv[1], "--table"))

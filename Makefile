@@ -40,7 +40,7 @@ endif
 comma := ,
 
 # ---- what would stop every build, said once ------------------------------
-BUILDING := $(filter-out help clean deps,$(or $(MAKECMDGOALS),all))
+BUILDING := $(filter-out help clean deps uninstall,$(or $(MAKECMDGOALS),all))
 ifneq ($(TMPDIR),)
   ifneq ($(shell test -d "$$TMPDIR" && test -w "$$TMPDIR" && echo yes),yes)
     $(info note: TMPDIR=$(TMPDIR) is no folder that can be written: /tmp is used)

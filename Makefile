@@ -126,7 +126,7 @@ override B := build/$(FLAVOUR)
 run = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),$(if $(V),,@),@echo '  $(1)	$(2)' && )
 
 LIB_SRC  := $(sort $(wildcard src/core/*.c src/ops/*.c src/ops/*/*.c src/io/*.c \
-              src/cache/*.c src/dit/*.c src/vae/*.c src/text/*.c src/rollout/*.c \
+              src/cache/*.c src/cache/*/*.c src/dit/*.c src/vae/*.c src/text/*.c src/rollout/*.c \
               src/analyze/*.c src/validate/*.c))
 CLI_SRC  := $(sort $(wildcard src/cli/*.c))
 TEST_SRC := $(sort $(wildcard tests/*/test_*.c))
@@ -334,6 +334,14 @@ $(B)/src/ops/exact/kernels_bf16_amx.o $(B)/src/ops/exact/kernels_bf16_amx_model.
     -mavx512vl -mavx512bw -mfma -mprefer-vector-width=512
 $(B)/src/ops/exact/kernels_bf16_amx.o: CFLAGS_ALL += $(if $(AMX_DEFS),$(AMX_FLAGS))
 endif
+
+# The list of cache policies is that of their files.
+POLICIES := $(sort $(wildcard src/cache/policies/*.c))
+$(B)/gen/cache_policies.h: src/cache/policies $(POLICIES)
+	@mkdir -p $(@D)
+	@printf 'POLICY(%s)\n' $(basename $(notdir $(POLICIES))) > $@
+$(B)/src/cache/policy.o: $(B)/gen/cache_policies.h
+$(B)/src/cache/policy.o: CFLAGS_ALL += -I$(B)/gen
 
 $(B)/src/core/version.o: CFLAGS_ALL += -DTT_GIT_REV='"$(GIT_REV)"'
 $(B)/tests/%.o: CFLAGS_ALL += -I.

@@ -48,6 +48,7 @@ typedef struct bench {
     tt_prompt *prompt;
     tt_cache *cache;
     const tt_dit_config *cfg;
+    const char *cache_text;  /* "tether:tau=0.6"                          */
     tt_policy_options policy;
     tt_geometry geo;
     tt_arena mem;
@@ -230,8 +231,9 @@ static void make_admissible(bench *b)
 static void cache_pass(bench *b, const tt_pass *p)
 {
     for (int64_t i = 0; i < b->geo.layers; i++) {
-        tt_cache_write(b->ctx, b->cache, i, p, b->q, b->k, b->v);
-        tt_cache_after_read(b->ctx, b->cache, i, p);
+        tt_cache_write(b->ctx, b->cache, i, p,
+                       &(tt_qkv){b->q, b->k, b->v});
+        tt_cache_done(b->ctx, b->cache, i, p);
     }
 }
 
@@ -243,7 +245,6 @@ static double run_pass(bench *b, int step, bool clean)
     tt_pass p = {.start = b->start, .frames = CHUNK,
                  .chunk = b->start / CHUNK, .step = step, .context = clean};
     double begin = tt_now();
-    if (step == 0) tt_cache_begin_chunk(b->ctx, b->cache, &p);
     if (b->repeats) cache_pass(b, &p);
     else tt_dit_forward(b->ctx, clean ? NULL : b->flow, b->x, b->H / 8,
                         b->W / 8, &t, 1, b->net, b->prompt, b->cache, &p);
@@ -331,58 +332,15 @@ static void measure(bench *b)
 
 /* ---- options ------------------------------------------------------------- */
 
-/* One "name=value" of a policy. */
-static bool set_option(tt_policy_options *o, const char *name, const char *v)
-{
-    if (!strcmp(name, "sink")) o->S = atoll(v);
-    else if (!strcmp(name, "recent")) o->R = atoll(v);
-    else if (!strcmp(name, "memory")) o->M = atoll(v);
-    else if (!strcmp(name, "alpha")) o->alpha = atof(v);
-    else if (!strcmp(name, "tau")) o->tau = atof(v);
-    else if (!strcmp(name, "compress-to")) o->compress_to = atoll(v);
-    else if (!strcmp(name, "adaptive")) o->adaptive = atoi(v) != 0;
-    else if (!strcmp(name, "pool"))
-        o->pool = strcmp(v, "frame") ? TT_POOL_CHUNK : TT_POOL_FRAME;
-    else if (!strcmp(name, "fusion"))
-        o->fusion = strcmp(v, "max") ? TT_FUSION_SUM : TT_FUSION_MAX;
-    else if (!strcmp(name, "memrope-method"))
-        o->method = strcmp(v, "eviction") ? TT_MEMROPE_EMA
-                                          : TT_MEMROPE_EVICTION;
-    else return false;
-    return true;
-}
-
-/* "tether:tau=0.6"; changes `text`. K is --budget's business. */
-static bool set_policy(bench *b, char *text)
-{
-    char *rest = strchr(text, ':');
-    if (rest) *rest++ = 0;
-    const tt_policy_class *cls = tt_policy_find(text);
-    if (!cls) return false;
-    b->policy = tt_policy_defaults(cls->name);
-    b->policy.name = cls->name;
-    while (rest) {
-        char *next = strchr(rest, ':'), *value = strchr(rest, '=');
-        if (next) *next++ = 0;
-        if (!value || (next && value > next)) return false;
-        *value++ = 0;
-        if (!set_option(&b->policy, rest, value)) return false;
-        rest = next;
-    }
-    return true;
-}
-
 static bool parse(bench *b, int argc, char **argv, int64_t *K)
 {
-    static char tether[] = "tether";
-    char *policy = tether;
     if (argc % 2 == 0) return false;
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *o = argv[i], *v = argv[i + 1];
         if (!strcmp(o, "-m")) b->model = v;
         else if (!strcmp(o, "-W")) b->W = atoll(v);
         else if (!strcmp(o, "-H")) b->H = atoll(v);
-        else if (!strcmp(o, "--cache")) policy = argv[i + 1];
+        else if (!strcmp(o, "--cache")) b->cache_text = v;
         else if (!strcmp(o, "--budget")) *K = atoll(v);
         else if (!strcmp(o, "--heads")) b->heads = atoll(v);
         else if (!strcmp(o, "--passes")) b->passes = atoi(v);
@@ -395,8 +353,7 @@ static bool parse(bench *b, int argc, char **argv, int64_t *K)
     }
     return b->model && b->passes >= 1 && b->passes <= 5
         && b->ctx->nthreads >= 1 && b->prime >= 0 && b->prime <= 100
-        && b->repeats >= 0 && b->repeats <= REPEATS_MAX
-        && set_policy(b, policy);
+        && b->repeats >= 0 && b->repeats <= REPEATS_MAX;
 }
 
 /* ---- from a model to a full cache ---------------------------------------- */
@@ -457,13 +414,13 @@ static tt_status open_cache(bench *b, int64_t K)
 {
     const int64_t chunks = b->prime + (b->repeats ? b->repeats : 1);
     const int64_t later = CHUNK * chunks, h = b->H / 16, w = b->W / 16;
-    const bool clip = !strcmp(b->policy.name, "causvid");
+    const bool clip = (b->policy.cls->flags & TT_RESTARTS) != 0;
     b->start = clip ? K - later : K;
     b->geo = (tt_geometry){
         .layers = b->cfg->layers, .H = b->cfg->heads,
         .D = b->cfg->dim / b->cfg->heads, .grid_h = h, .grid_w = w, .L = h * w,
         .chunk = CHUNK, .first_chunk = CHUNK, .frames = b->start + later};
-    if (strcmp(b->policy.name, "full")) b->policy.K = K;
+    if (tt_policy_knob(b->policy.cls, "budget")) b->policy.K = K;
     if (b->start < CHUNK)
         return tt_fail(b->ctx, TT_EINVAL, "a budget of %lld frames is too "
                        "small", (long long)K);
@@ -484,14 +441,14 @@ int main(int argc, char **argv)
     tt_ctx context, *ctx = &context;
     int64_t K = 21;
     bench b = {.ctx = ctx, .W = 832, .H = 480, .passes = 5, .prime = 2,
-               .admit = 1};
+               .admit = 1, .cache_text = "tether"};
     tt_threads_sleep();
     if (tt_ctx_init(ctx)) return die(ctx);
     if (!parse(&b, argc, argv, &K)) {
         fputs(usage, stderr);
         return 2;
     }
-    if (ctx->status || open_model(&b) || make_inputs(&b) || open_cache(&b, K))
+    if (tt_policy_parse(ctx, &b.policy, b.cache_text) || open_model(&b) || make_inputs(&b) || open_cache(&b, K))
         return die(ctx);
     prime(&b);
     if (b.repeats) measure_cache(&b);

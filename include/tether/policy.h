@@ -10,19 +10,22 @@
  *
  * One chunk of `frames` latent frames runs several passes over the network:
  * denoising passes on noisy latents, then one context pass on the clean
- * result. Per layer and pass the model calls
- *     write   put the chunk's k, v into the cache; the first pass of a chunk
- *             makes room, the context pass commits (TetherCache: GRAB, TAME)
- *     plan    which slots attention reads, in which order, at which positions
- *     after_read   work that must not influence this pass
- * and once per chunk, before the first pass, begin_chunk.
+ * result. The cache knows which pass it is, and calls per layer
+ *     begin    in the first pass of a chunk: make room for it
+ *     write    in every pass: put the chunk's k, v into its slots
+ *     commit   in the context pass: choose and edit (TetherCache: GRAB, TAME)
+ *     plan     which slots attention reads, in which order, at which positions
+ *     done     after attention: work that must not influence this pass
  *
  * Every policy, from the plain sliding window to TetherCache, is a
- * tt_policy_class filled with these functions; most of their work is done by
- * the tt_layer_* helpers below. See src/cache/fifo.c for the shortest one.
+ * tt_policy_class with a table of knobs and some of these functions; most of
+ * their work is done by the tt_layer_* helpers below. src/cache/policies/ has
+ * one file per policy, and a new policy is one more file there: the build
+ * finds it, and its knobs become options of the command line. See fifo.c for
+ * the shortest one.
  *
  * When the prompt changes in the middle of a video, cross-attention reads the
- * new prompt from that chunk on, and begin_chunk is told. What the cached
+ * new prompt from that chunk on, and `begin` is told. What the cached
  * frames hold was computed under the old prompt; what becomes of it is the
  * policy's business: infinity flushes most of it, all others keep it and let
  * it leave as it would anyway (sinks and chosen memory never, or late). */
@@ -48,38 +51,56 @@ typedef struct tt_geometry {
                               one prompt throughout                           */
 } tt_geometry;
 
-typedef enum tt_pool { TT_POOL_CHUNK, TT_POOL_FRAME } tt_pool;
-typedef enum tt_memrope_method { TT_MEMROPE_EMA, TT_MEMROPE_EVICTION }
-    tt_memrope_method;
-typedef enum tt_fusion { TT_FUSION_SUM, TT_FUSION_MAX } tt_fusion;
+/* ---- settings ------------------------------------------------------------ */
 
-/* Every knob of every policy; tt_policy_defaults fills in what is usual. */
+typedef struct tt_policy_class tt_policy_class;
+
+/* A knob of a policy: one row of its table, from which the command line, run
+ * records, saved states and this library make everything else. */
+typedef enum tt_knob_type {
+    TT_KNOB_COUNT,         /* a whole number                                  */
+    TT_KNOB_REAL,
+    TT_KNOB_SWITCH,        /* 0 or 1                                          */
+    TT_KNOB_WORD           /* one of `words`, stored as its index             */
+} tt_knob_type;
+
+typedef union tt_knob_value {
+    int64_t n;             /* COUNT, SWITCH, WORD                             */
+    double x;              /* REAL                                            */
+} tt_knob_value;
+
+typedef struct tt_knob {
+    const char *name;      /* "tau": --tau on the command line                */
+    const char *help;      /* one sentence                                    */
+    size_t at;             /* of the value: TT_AT(K) ..., TT_OWN(i)           */
+    tt_knob_type type;
+    double usual;          /* what the official release uses                  */
+    double least, most;    /* accepted values; most may be INFINITY           */
+    const char *const *words; /* WORD: ends with NULL                         */
+} tt_knob;
+
+/* A policy and its settings. K, S, M and R mean the same wherever a policy has
+ * them; the rest is its own, under indices that its file names. */
+#define TT_OWN_KNOBS 8
 typedef struct tt_policy_options {
     const char *name;      /* "full", "fifo", "tether", ...                   */
+    const tt_policy_class *cls; /* NULL: the built-in one of that name        */
     int64_t K;             /* budget in frames; -1: no window (full, fifo)    */
-    int64_t S, M, R;       /* sink, memory, recent frames; tether takes -1 for
-                              M (K-S-R) or R (K-S-M). deep-forcing: R is the
-                              query window and the protected recent frames    */
-    double alpha;          /* weight of diversity in the GRAB score (eq. 5)   */
-    double tau;            /* strength of the TAME edit (eq. 13), 0..1        */
-    double temperature;    /* of the importance softmax, > 0                  */
-    tt_pool pool;          /* admission per evicted chunk or frame by frame   */
+    int64_t S, M, R;       /* sink, memory, recent frames                     */
     int64_t context_noise; /* timestep of the context pass; a rollout fills in
                               its own. Policies may refuse it (causvid)       */
-    /* infinity */
-    int64_t cut_at;        /* frame position the chunk jumps to at a cut      */
-    bool raw_slot0;        /* allow S = 0 as released: frame slot 0 is then
-                              read without any rotation once it was evicted   */
-    /* memrope */
-    tt_memrope_method method;      /* what becomes of evicted frames          */
-    double alpha_long, alpha_short;/* rates of the two averages, 0..1         */
-    bool adaptive;         /* short rate per token, mean per position         */
-    /* deep-forcing */
-    int64_t compress_to;   /* N: frames left by a compression                 */
-    int64_t max_reuse;     /* times a token may be selected; 0: no limit      */
-    tt_fusion fusion;      /* over the query window: sum or maximum           */
-    bool unify;            /* selected tokens move up to the recent frames    */
+    tt_knob_value own[TT_OWN_KNOBS];
 } tt_policy_options;
+#define TT_AT(member) offsetof(tt_policy_options, member)
+#define TT_OWN(i) (offsetof(tt_policy_options, own) + \
+                   (size_t)(i) * sizeof(tt_knob_value))
+
+/* Settings of a policy under a name: "paper", "tau=0.6:pool=frame". */
+typedef struct tt_policy_preset {
+    const char *name;
+    const char *summary;   /* one sentence for --help                         */
+    const char *settings;  /* as tt_policy_parse reads them                   */
+} tt_policy_preset;
 
 /* What the network is doing while it calls the policy. */
 typedef struct tt_pass {
@@ -109,7 +130,9 @@ typedef struct tt_layer {
     int64_t index;         /* layer number                                    */
     int64_t cap;           /* token slots                                     */
     int64_t len;           /* live token slots, always a prefix               */
-    int64_t seen;          /* global_end: frames seen so far                  */
+    int64_t seen;          /* global_end: frames seen so far; while `begin`
+                              runs, without this chunk                        */
+    bool first;            /* this pass is the first of its chunk             */
     tt_real *k, *v;        /* [cap, H, D], zeroed at reset                    */
     int32_t *src_frame;    /* [cap] global frame a token came from, or one of
                               TT_SRC_* below                                  */
@@ -118,7 +141,7 @@ typedef struct tt_layer {
     void *state;           /* the policy's own, zeroed at reset; saved as plain
                               bytes, so no pointers in it                     */
     void *shared;          /* one buffer for all layers (shared_size): this
-                              layer's from write to after_read, then the
+                              layer's from write to done, then the
                               next one's. Not saved                           */
     tt_cache *cache;       /* for tt_cache_record and tt_cache_rope           */
 } tt_layer;
@@ -129,6 +152,12 @@ enum {
     TT_SRC_LONG = -2,      /* slow average of many frames (memrope)           */
     TT_SRC_SHORT = -3      /* fast average                                    */
 };
+
+/* What a pass brings: q and k after RMSNorm, unrotated, and v, each
+ * [frames*L, H, D]. */
+typedef struct tt_qkv {
+    const tt_real *q, *k, *v;
+} tt_qkv;
 
 /* Slots attention reads, in order. */
 typedef struct tt_segment {
@@ -146,17 +175,36 @@ typedef struct tt_plan {
     int64_t q_t0;          /* frame position of the chunk's first query frame */
 } tt_plan;
 
-typedef struct tt_policy_class {
-    const char *name;
-    const char *summary;   /* one sentence for --help                         */
+/* What sets a policy apart for those who run it. */
+enum {
     /* The denoising passes leave traces beyond the chunk's own slots, so the
      * cache cannot be rebuilt from clean latents (tt_rollout_replay). */
-    bool keeps_noisy;
-    /* What the official release uses, over the values all policies start from
-     * (tt_policy_defaults); NULL: nothing differs. */
-    void (*defaults)(tt_policy_options *opt);
+    TT_KEEPS_NOISY = 1,
+    TT_HAS_CUTS = 2,       /* a cut between scenes means something            */
+    TT_RESTARTS = 4,       /* long videos are several rollouts                */
+    TT_FILLS_EXACTLY = 8   /* chunks should fill K exactly: a first chunk of
+                              one frame wants one frame more                  */
+};
+
+/* The denoising schedule a policy's weights were distilled for. */
+typedef struct tt_policy_schedule {
+    const char *text;      /* "1000,757,522"                                  */
+    int nsteps;
+    double steps[8];
+    bool warp;
+    double shift;
+} tt_policy_schedule;
+
+struct tt_policy_class {
+    const char *name;
+    const char *summary;   /* one sentence for --help                         */
+    const tt_knob *knobs;  /* ends with a NULL name; NULL: none               */
+    const tt_policy_preset *presets; /* likewise                              */
+    const tt_policy_schedule *schedule; /* NULL: Self-Forcing's               */
+    unsigned flags;
     /* Refuse impossible options with the rule that was broken (TT_EINVAL);
-     * may warn; may replace -1 by what it means. */
+     * may warn; may replace -1 by what it means. Knobs are within their own
+     * limits already. NULL: no further rule. */
     tt_status (*check)(tt_ctx *ctx, tt_policy_options *opt,
                        const tt_geometry *geo);
     /* Token slots of a layer. */
@@ -170,16 +218,23 @@ typedef struct tt_policy_class {
      * from a file? len, sources and positions are within their ranges
      * already; k and v must not be looked at. NULL: nothing more to ask. */
     bool (*valid)(const tt_layer *y);
-    void (*begin_chunk)(tt_ctx *ctx, tt_layer *y, const tt_pass *p); /* NULL  */
-    /* q, k [frames*L, H, D] after RMSNorm, unrotated; v [frames*L, H, D]. */
-    void (*write)(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v);
+    /* The verbs, in the order of a pass. NULL means what most policies do.
+     *
+     * A chunk's first pass: make room, len grows by frames*L. NULL:
+     * tt_layer_roll behind the S sink frames. */
+    void (*begin)(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
+    /* Every pass: the chunk's k and v into its slots. NULL: tt_layer_put. */
+    void (*write)(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
+    /* The clean pass, before attention reads: choose, edit. NULL: nothing. */
+    void (*commit)(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
     void (*plan)(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
                  tt_plan *out);
-    void (*after_read)(tt_ctx *ctx, tt_layer *y, const tt_pass *p); /* NULL   */
+    /* Every pass, after attention has read: work that must not influence it.
+     * NULL: nothing. */
+    void (*done)(tt_ctx *ctx, tt_layer *y, const tt_pass *p);
     /* Largest frame position any plan can ask for, plus one. */
     int64_t (*positions)(const tt_policy_options *opt, const tt_geometry *geo);
-} tt_policy_class;
+};
 
 /* ---- helpers for writing policies --------------------------------------- */
 
@@ -189,48 +244,70 @@ void tt_layer_move(tt_layer *y, int64_t to, int64_t from, int64_t n);
 /* Make room for n new tokens at the end: when len + n > cap, the tokens that
  * do not fit are dropped right behind the first `keep` ones, which stay where
  * they are; then len grows by n. The new slots still hold old data.
- * Needs keep + n <= cap. */
-void tt_layer_roll(tt_layer *y, int64_t keep, int64_t n);
-/* Store the chunk's k, v [frames*L, H, D] at token slots slot.. with metadata
- * src_frame = tpos = start + i/L, sidx = i mod L. */
-void tt_layer_put(tt_layer *y, int64_t slot, const tt_pass *p,
-                  const tt_real *k, const tt_real *v);
-
-/* What most policies do on every pass. On the first pass of a chunk roll
- * behind `keep` slots and count the chunk as seen; then store k, v in the last
- * slots. True when this pass evicted something. */
-bool tt_layer_append(tt_layer *y, const tt_pass *p, int64_t keep,
-                     const tt_real *k, const tt_real *v);
+ * Needs keep + n <= cap. True when something was dropped. */
+bool tt_layer_roll(tt_layer *y, int64_t keep, int64_t n);
+/* Store the chunk's k, v in the last live slots, with metadata src_frame =
+ * tpos = start + i/L, sidx = i mod L. */
+void tt_layer_put(tt_layer *y, const tt_pass *p, const tt_qkv *x);
 
 /* ---- the built-in policies ---------------------------------------------- */
 
-/* Built-in classes by name, NULL when unknown; i-th, NULL past the end. */
+/* Built-in classes by name, NULL when unknown; i-th, NULL past the end: in
+ * the order of their names. */
 const tt_policy_class *tt_policy_find(const char *name);
 const tt_policy_class *tt_policy_at(int i);
 
-/* Official defaults of a policy (tether: K 21, S 3, R 4, M = K-S-R, alpha
- * 0.35, tau 0.35, temperature 1, pool chunk; fifo: K 21, S 3; the others where
- * their files in src/cache say so). */
+/* The class of these options: opt->cls, else the built-in one of that name,
+ * NULL when there is none. */
+const tt_policy_class *tt_policy_class_of(const tt_policy_options *opt);
+
+/* Every knob at its usual value. The first form takes a class of your own;
+ * the second a name, and an unknown one gives options without knobs. */
+tt_policy_options tt_policy_start(const tt_policy_class *cls);
 tt_policy_options tt_policy_defaults(const char *name);
 
-/* Named settings of tether (src/cache/presets.c): "official", "paper",
- * "grab-only", ... The i-th, NULL past the end. */
-typedef struct tt_policy_preset {
-    const char *name;
-    const char *summary;   /* one sentence for --help                         */
-} tt_policy_preset;
-const tt_policy_preset *tt_policy_preset_at(int i);
-/* Change *opt to the preset; false when there is none of that name. */
-bool tt_policy_apply_preset(tt_policy_options *opt, const char *name);
+/* A knob of a class by name, NULL when it has none of that name. */
+const tt_knob *tt_policy_knob(const tt_policy_class *cls, const char *name);
 
-/* Every knob as "name=value" lines, the way saved states and records compare
- * runs. Returns the length without the final 0, as snprintf does. */
+/* Set one knob from text: "0.6", "21", "frame", and for switches "0" or "1"
+ * (NULL and "" mean 1).
+ * Errors  TT_EINVAL: no such knob (naming those there are, and the policies
+ *         that have it), not a value of its type, beyond its limits. */
+tt_status tt_policy_set(tt_ctx *ctx, tt_policy_options *opt, const char *knob,
+                        const char *text);
+/* "tether", "tether:tau=0.6:pool=frame", "tether:preset=paper": the policy,
+ * its preset, then every knob in order. Also reads the settings of a preset,
+ * which have no policy before them, into options that have one.
+ * Errors  as tt_policy_set; an unknown policy or preset names those there
+ *         are. *opt is then unspecified. */
+tt_status tt_policy_parse(tt_ctx *ctx, tt_policy_options *opt,
+                          const char *text);
+/* The value of a knob as a number, NAN when there is none of that name; and
+ * the way back, asserting that there is. */
+double tt_policy_get(const tt_policy_options *opt, const char *knob);
+void tt_policy_put(tt_policy_options *opt, const char *knob, double value);
+/* The same as text, "frame" for a word; returns the length as snprintf. */
+int tt_policy_show(char *buf, size_t n, const tt_policy_options *opt,
+                   const tt_knob *knob);
+
+/* Are the options possible for this geometry? Knobs within their limits, then
+ * the class's own rules, which may replace -1 by what it means. */
+tt_status tt_policy_check(tt_ctx *ctx, tt_policy_options *opt,
+                          const tt_geometry *geo);
+
+/* Change *opt to a preset of its policy; TT_EINVAL names those there are. */
+tt_status tt_policy_apply_preset(tt_ctx *ctx, tt_policy_options *opt,
+                                 const char *name);
+
+/* The policy and every knob as "name=value" lines, the way saved states and
+ * records compare runs. Returns the length without the final 0, as snprintf
+ * does. */
 int tt_policy_describe(char *buf, size_t n, const tt_policy_options *opt);
 
 /* ---- a cache of all layers ---------------------------------------------- */
 
-/* Allocate and reset. `cls` NULL: looked up from opt->name; pass your own
- * class to run it.
+/* Allocate and reset. `cls` NULL: that of the options; pass your own class to
+ * run it.
  * Warns   when frame positions pass the 1024 rows of the official tables (the
  *         angles are computed all the same).
  * Errors  TT_EINVAL: impossible geometry or options, naming the broken rule;
@@ -250,9 +327,9 @@ const tt_geometry *tt_cache_geometry(const tt_cache *c);
 tt_layer *tt_cache_layer(tt_cache *c, int64_t layer);
 const tt_rope_table *tt_cache_rope(const tt_cache *c);
 
-void tt_cache_begin_chunk(tt_ctx *ctx, tt_cache *c, const tt_pass *p);
+/* begin, write and commit, as far as they belong to this pass. */
 void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
-                    const tt_real *q, const tt_real *k, const tt_real *v);
+                    const tt_qkv *x);
 
 /* What attention reads now: keys rotated as planned, values, and the chunk's
  * queries rotated. k is in ctx->scratch; v points into the cache when the plan
@@ -265,8 +342,7 @@ typedef struct tt_kv_view {
 } tt_kv_view;
 void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                    tt_kv_view *out, tt_real *q_out, const tt_real *q_in);
-void tt_cache_after_read(tt_ctx *ctx, tt_cache *c, int64_t layer,
-                         const tt_pass *p);
+void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p);
 
 /* ---- what happened (--trace-cache) -------------------------------------- */
 

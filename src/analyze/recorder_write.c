@@ -207,16 +207,15 @@ static void add_policy(text *t, const tt_policy_options *o)
     add_number(t, "S", (double)o->S);
     add_number(t, "M", (double)o->M);
     add_number(t, "R", (double)o->R);
-    add_number(t, "alpha", o->alpha);
-    add_number(t, "tau", o->tau);
-    add_number(t, "temperature", o->temperature);
     add_number(t, "context_noise", (double)o->context_noise);
-    add_number(t, "alpha_long", o->alpha_long);
-    add_number(t, "alpha_short", o->alpha_short);
-    text_add(t, ",\n    \"adaptive\": %s,\n    \"unify\": %s",
-             o->adaptive ? "true" : "false", o->unify ? "true" : "false");
-    add_number(t, "compress_to", (double)o->compress_to);
-    add_number(t, "max_reuse", (double)o->max_reuse);
+    for (const tt_knob *k = tt_policy_class_of(o)->knobs; k && k->name; k++) {
+        char value[64];
+        if (k->at < TT_OWN(0)) continue;     /* K, S, M, R */
+        tt_policy_show(value, sizeof value, o, k);
+        text_add(t, ",\n    \"%s\": ", k->name);
+        if (k->type == TT_KNOB_WORD) text_json(t, value);
+        else text_add(t, "%s", value);
+    }
     text_add(t, "\n  }");
 }
 

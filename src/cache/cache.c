@@ -138,13 +138,11 @@ tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
     *out = NULL;
     if (ctx->status) return ctx->status;
     tt_policy_options checked = *opt;
-    if (!cls) cls = tt_policy_find(opt->name);
-    if (!cls)
-        return tt_fail(ctx, TT_EINVAL, "there is no cache policy \"%s\"",
-                       opt->name ? opt->name : "");
-    checked.name = cls->name;
+    if (!cls) cls = tt_policy_class_of(opt);
+    if (cls) checked.name = cls->name;
+    checked.cls = cls;
     TT_TRY(cache_check_geometry(ctx, geo));
-    TT_TRY(cls->check(ctx, &checked, geo));
+    TT_TRY(tt_policy_check(ctx, &checked, geo));
     TT_TRY(check_memory(ctx, cls, &checked, geo));
 
     tt_arena arena = { 0 };
@@ -237,13 +235,25 @@ static void stop_policy(tt_ctx *ctx, stopwatch w)
     if (w.on) tt_profile_add(ctx, "cache policy", tt_now() - w.begin, 0);
 }
 
-void tt_cache_begin_chunk(tt_ctx *ctx, tt_cache *c, const tt_pass *p)
+/* A chunk's first pass sees frames that this layer has not seen. */
+static void begin_chunk(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                        const tt_qkv *x)
 {
-    if (ctx->status || !c->cls->begin_chunk) return;
-    const stopwatch w = start_policy(ctx);
-    for (int64_t i = 0; i < c->geo.layers; i++)
-        c->cls->begin_chunk(ctx, &c->layer[i], p);
-    stop_policy(ctx, w);
+    const tt_policy_class *cls = tt_cache_class(y->cache);
+    const int64_t L = y->geo->L;
+    if (cls->begin) cls->begin(ctx, y, p, x);
+    else tt_layer_roll(y, y->opt->S * L, p->frames * L);
+    y->seen = p->start + p->frames;
+}
+
+static void store_chunk(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                        const tt_qkv *x)
+{
+    const tt_policy_class *cls = tt_cache_class(y->cache);
+    if (ctx->status) return;
+    if (cls->write) cls->write(ctx, y, p, x);
+    else tt_layer_put(y, p, x);
+    if (p->context && cls->commit && !ctx->status) cls->commit(ctx, y, p, x);
 }
 
 /* May this layer be told of this pass? */
@@ -262,24 +272,25 @@ static tt_status check_pass(tt_ctx *ctx, const tt_cache *c, const tt_layer *y,
 }
 
 void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
-                    const tt_real *q, const tt_real *k, const tt_real *v)
+                    const tt_qkv *x)
 {
     if (ctx->status) return;
     tt_layer *y = tt_cache_layer(c, layer);
     if (check_pass(ctx, c, y, p)) return;
     const stopwatch w = start_policy(ctx);
-    c->cls->write(ctx, y, p, q, k, v);
+    y->first = p->start + p->frames > y->seen;
+    if (y->first) begin_chunk(ctx, y, p, x);
+    store_chunk(ctx, y, p, x);
     stop_policy(ctx, w);
 }
 
-void tt_cache_after_read(tt_ctx *ctx, tt_cache *c, int64_t layer,
-                         const tt_pass *p)
+void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p)
 {
-    if (ctx->status || !c->cls->after_read) return;
+    if (ctx->status || !c->cls->done) return;
     tt_layer *y = tt_cache_layer(c, layer);
     if (check_pass(ctx, c, y, p)) return;
     const stopwatch w = start_policy(ctx);
-    c->cls->after_read(ctx, y, p);
+    c->cls->done(ctx, y, p);
     stop_policy(ctx, w);
 }
 

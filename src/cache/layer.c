@@ -23,7 +23,7 @@ void tt_layer_move(tt_layer *y, int64_t to, int64_t from, int64_t n)
     memmove(y->tpos + to, y->tpos + from, meta);
 }
 
-void tt_layer_roll(tt_layer *y, int64_t keep, int64_t n)
+bool tt_layer_roll(tt_layer *y, int64_t keep, int64_t n)
 {
     TT_ASSERT(keep >= 0 && n >= 0 && keep + n <= y->cap);
     const int64_t excess = y->len + n - y->cap;
@@ -33,34 +33,20 @@ void tt_layer_roll(tt_layer *y, int64_t keep, int64_t n)
         y->len -= excess;
     }
     y->len += n;
+    return excess > 0;
 }
 
-void tt_layer_put(tt_layer *y, int64_t slot, const tt_pass *p,
-                  const tt_real *k, const tt_real *v)
+void tt_layer_put(tt_layer *y, const tt_pass *p, const tt_qkv *x)
 {
-    const int64_t n = p->frames * y->geo->L;
+    const int64_t n = p->frames * y->geo->L, slot = y->len - n;
     const int64_t c = y->geo->H * y->geo->D;
-    TT_ASSERT(slot >= 0 && slot + n <= y->cap);
-    memcpy(y->k + slot * c, k, (size_t)(n * c) * sizeof *k);
-    memcpy(y->v + slot * c, v, (size_t)(n * c) * sizeof *v);
+    TT_ASSERT(slot >= 0);
+    memcpy(y->k + slot * c, x->k, (size_t)(n * c) * sizeof *x->k);
+    memcpy(y->v + slot * c, x->v, (size_t)(n * c) * sizeof *x->v);
     for (int64_t i = 0; i < n; i++) {
         const int64_t frame = p->start + i / y->geo->L;
         y->src_frame[slot + i] = (int32_t)frame;
         y->tpos[slot + i] = (int32_t)frame;
         y->sidx[slot + i] = (int32_t)(i % y->geo->L);
     }
-}
-
-bool tt_layer_append(tt_layer *y, const tt_pass *p, int64_t keep,
-                     const tt_real *k, const tt_real *v)
-{
-    const int64_t n = p->frames * y->geo->L;
-    bool evicted = false;
-    if (p->start + p->frames > y->seen) {
-        evicted = y->len + n > y->cap;
-        tt_layer_roll(y, keep, n);
-        y->seen = p->start + p->frames;
-    }
-    tt_layer_put(y, y->len - n, p, k, v);
-    return evicted;
 }

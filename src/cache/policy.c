@@ -1,22 +1,23 @@
-/* policy.c: the list of policies, their official defaults, common checks.
+/* policy.c: the list of policies, and checks that several of them share.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Source  inference_long.py (defaults of the command line), tethercache's
- *         configuration class (alpha, tau, temperature).
- * Paper: tau 0.6. Code: tau 0.35. We: 0.35; the preset `paper` of the command
- * line sets 0.6. */
+ * Model   the build lists policies/NAME.c as POLICY(NAME): each such file
+ *         defines the class cache_NAME. That makes a new policy one file.
+ * Next    knobs.c */
 #include "cache/classes.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
+#define POLICY(name) extern const tt_policy_class cache_##name;
+#include "cache_policies.h"
+#undef POLICY
+
+#define POLICY(name) &cache_##name,
 static const tt_policy_class *const table[] = {
-    &cache_tether, &cache_fifo, &cache_full, &cache_infinity, &cache_memrope,
-    &cache_deep_sink, &cache_deep_forcing, &cache_causvid,
-    &cache_causvid_rolling,
+#include "cache_policies.h"
 };
+#undef POLICY
 
 const tt_policy_class *tt_policy_at(int i)
 {
@@ -30,39 +31,6 @@ const tt_policy_class *tt_policy_find(const char *name)
     for (int i = 0; name && (c = tt_policy_at(i)); i++)
         if (!strcmp(c->name, name)) return c;
     return NULL;
-}
-
-tt_policy_options tt_policy_defaults(const char *name)
-{
-    tt_policy_options o = {
-        .name = name,
-        .K = 21, .S = 3, .M = -1, .R = 4,
-        .alpha = 0.35, .tau = 0.35, .temperature = 1.0,
-        .pool = TT_POOL_CHUNK,
-        .context_noise = 0,
-        .cut_at = 45,
-        .method = TT_MEMROPE_EMA, .alpha_long = 0.01, .alpha_short = 0.1,
-        .compress_to = 16, .max_reuse = 7, .fusion = TT_FUSION_SUM,
-    };
-    const tt_policy_class *c = tt_policy_find(name);
-    if (c && c->defaults) c->defaults(&o);
-    return o;
-}
-
-int tt_policy_describe(char *buf, size_t n, const tt_policy_options *o)
-{
-    return snprintf(buf, n,
-        "cache=%s\nK=%" PRId64 "\nS=%" PRId64 "\nM=%" PRId64 "\nR=%" PRId64
-        "\nalpha=%.15g\ntau=%.15g\ntemperature=%.15g\npool=%s\ncut_at=%" PRId64
-        "\nraw_slot0=%d\nmemrope_method=%s\nalpha_long=%.15g\n"
-        "alpha_short=%.15g\nadaptive=%d\ncompress_to=%" PRId64
-        "\nmax_reuse=%" PRId64 "\nfusion=%s\nunify=%d\n",
-        o->name ? o->name : "", o->K, o->S, o->M, o->R, o->alpha, o->tau,
-        o->temperature, o->pool == TT_POOL_FRAME ? "frame" : "chunk",
-        o->cut_at, o->raw_slot0,
-        o->method == TT_MEMROPE_EVICTION ? "eviction" : "ema", o->alpha_long,
-        o->alpha_short, o->adaptive, o->compress_to, o->max_reuse,
-        o->fusion == TT_FUSION_MAX ? "max" : "sum", o->unify);
 }
 
 tt_status cache_check_geometry(tt_ctx *ctx, const tt_geometry *g)
@@ -121,4 +89,15 @@ tt_status cache_check_window(tt_ctx *ctx, tt_policy_options *o,
                    "%lld + %lld = %lld frames", o->name, (long long)o->K,
                    (long long)o->S, (long long)geo->chunk,
                    (long long)(o->S + geo->chunk));
+}
+
+tt_status cache_check_fifo(tt_ctx *ctx, tt_policy_options *o,
+                           const tt_geometry *geo)
+{
+    if (o->K != -1) return cache_check_window(ctx, o, geo);
+    if (o->S < 0)                /* no window: nothing is ever evicted */
+        return tt_fail(ctx, TT_EINVAL, "%s: the sink S = %lld must not be "
+                       "negative", o->name, (long long)o->S);
+    o->S = 0;
+    return TT_OK;
 }

@@ -1,11 +1,50 @@
-/* tether_options.c: which sink, memory and recent frames are possible.
+/* tether_options.c: TetherCache's knobs, with parts switched off by name, and
+ * which sink, memory and recent frames are possible.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Source  tethercache/ (its configuration class) */
+ * Paper   TetherCache, ablations and retention figure.
+ * Source  tethercache/ (its configuration class)
+ * Paper: tau 0.6, admission frame by frame. Code: tau 0.35, whole chunks. We:
+ * the preset `official` is the code, `paper` the paper; the other presets
+ * change one thing of the official settings. */
 #include "cache/tether_state.h"
 
+#include <float.h>
 #include <stdio.h>
+
+static const char *const pools[] = {"chunk", "frame", NULL};
+
+const tt_knob tether_knobs[] = {
+    KNOB_BUDGET(21, FRAMES_IN_CACHE),
+    KNOB_SINK(3),
+    KNOB_FRAMES("memory", "selected frames kept; -1: K-S-R", M, -1),
+    KNOB_FRAMES("recent", "latest frames kept; -1: K-S-M", R, 4),
+    {"alpha", "weight of diversity in the selection (eq. 5)",
+     TT_OWN(TETHER_ALPHA), TT_KNOB_REAL, 0.35, 0, 1e6, NULL},
+    {"tau", "strength of the statistics edit (eq. 13)", TT_OWN(TETHER_TAU),
+     TT_KNOB_REAL, 0.35, 0, 1, NULL},
+    {"score-temperature", "of the importance softmax, above 0",
+     TT_OWN(TETHER_TEMPERATURE), TT_KNOB_REAL, 1, DBL_MIN, 1e6, NULL},
+    {"pool", "evicted frames compete as a whole chunk or frame by frame",
+     TT_OWN(TETHER_POOL), TT_KNOB_WORD, TETHER_BY_CHUNK, TETHER_BY_CHUNK,
+     TETHER_BY_FRAME, pools},
+    KNOB_END,
+};
+
+const tt_policy_preset tether_presets[] = {
+    {"official", "chunks compete as a whole, tau 0.35", "pool=chunk:tau=0.35"},
+    {"paper", "frames compete one by one, tau 0.6", "pool=frame:tau=0.6"},
+    {"grab-only", "selection without the edit (tau 0)", "tau=0"},
+    {"attention-only", "selection without diversity (alpha 0)", "alpha=0"},
+    {"recency-only", "no sink, no memory: the last K frames",
+     "sink=0:memory=0:recent=-1"},
+    {"sink-recent", "no memory, recent frames take its room",
+     "memory=0:recent=-1"},
+    {"no-memory", "no memory, and a budget of S + R only",
+     "memory=0:budget=7"},
+    {NULL, NULL, NULL},
+};
 
 static tt_status check_regions(tt_ctx *ctx, tt_policy_options *o,
                                const tt_geometry *geo)
@@ -64,16 +103,6 @@ tt_status tether_check(tt_ctx *ctx, tt_policy_options *o,
                        const tt_geometry *geo)
 {
     TT_TRY(check_regions(ctx, o, geo));
-    if (!(o->tau >= 0 && o->tau <= 1))
-        return tt_fail(ctx, TT_EINVAL,
-                       "tether: tau = %g must lie in 0..1", o->tau);
-    if (!(o->alpha >= 0 && o->alpha <= 1e6))
-        return tt_fail(ctx, TT_EINVAL,
-                       "tether: alpha = %g must lie in 0..1e6", o->alpha);
-    if (!(o->temperature > 0 && o->temperature <= 1e6))
-        return tt_fail(ctx, TT_EINVAL,
-                       "tether: the score temperature %g must be positive (at "
-                       "most 1e6)", o->temperature);
     warn_about_warm_up(ctx, o, geo);
     return TT_OK;
 }

@@ -9,6 +9,8 @@
 
 #include "cache/classes.h"
 
+extern const tt_policy_class cache_tether;
+
 /* Behind it follow
  *   int64_t members[M]            global frame of every memory slot, or -1
  *   int64_t pend_src[chunk]       src_frame of every pending frame
@@ -47,6 +49,10 @@ size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo);
 void tether_reset(tt_ctx *ctx, tt_layer *y);
 bool tether_valid(const tt_layer *y);
 /* In tether_options.c. */
+enum { TETHER_ALPHA, TETHER_TAU, TETHER_TEMPERATURE, TETHER_POOL };
+enum { TETHER_BY_CHUNK, TETHER_BY_FRAME };
+extern const tt_knob tether_knobs[];
+extern const tt_policy_preset tether_presets[];
 tt_status tether_check(tt_ctx *ctx, tt_policy_options *o,
                        const tt_geometry *geo);
 

@@ -44,5 +44,5 @@ int64_t cache_positions_window(const tt_policy_options *o,
 
 int64_t cache_slots(const tt_policy_options *o, const tt_geometry *geo)
 {
-    return o->K * geo->L;
+    return (o->K < 0 ? geo->frames : o->K) * geo->L;
 }

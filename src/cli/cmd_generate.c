@@ -105,7 +105,7 @@ static void read_noise(session *s, int64_t C)
     if (!s->g.noise || s->ctx->status) return;
     size_for_file(s, &dim[3], &dim[4]);
     record_input(s->ctx, &s->record, "noise", s->g.noise, NULL);
-    if (!strcmp(s->g.cache, "causvid")) {
+    if (tt_policy_class_of(&s->opt.policy)->flags & TT_RESTARTS) {
         if (length && generate_length(s->ctx, &s->g, &s->given, &s->opt))
             return;
         s->opt.h = dim[3];

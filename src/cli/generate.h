@@ -22,6 +22,14 @@
 #include "cli/record.h"
 #include "tether/rollout.h"
 
+/* One knob of the policies; all of them, by name, are at most so many. */
+#define KNOBS_MAX 48
+typedef union knob_setting {
+    int64_t n;
+    double x;
+    const char *text;
+} knob_setting;
+
 /* Settings exactly as the options gave them; defaults in generate_defaults. */
 typedef struct generate {
     model_paths model;
@@ -42,15 +50,8 @@ typedef struct generate {
     const char *initial, *image, *initial_video;
     int64_t initial_frames;
     /* policy */
-    const char *cache, *preset, *pool;
-    int64_t budget, sink, recent, memory;
-    double alpha, tau, temperature;
-    bool raw_slot0;
-    int64_t cut_at;
-    const char *memrope_method, *adaptive;
-    double alpha_long, alpha_short;
-    int64_t compress_to, max_reuse;
-    const char *fusion, *unify;
+    const char *cache, *preset;
+    knob_setting knob[KNOBS_MAX];   /* what a record shows                    */
     /* scenes and restarts */
     const char *scene, *scene_file, *cut_rule;
     int64_t rollouts, overlap;
@@ -68,6 +69,8 @@ typedef struct generate {
 } generate;
 
 extern const opt_command generate_command;
+/* Complete its table with the knobs of all policies; call it once, first. */
+void generate_fill_options(void);
 generate generate_defaults(void);
 
 /* Everything that can be said from the options alone. Fills the rollout
@@ -81,10 +84,14 @@ int generate_check(generate *g, const opt_result *given,
  * sentence. */
 int generate_try(tt_ctx *ctx, int argc, char **argv);
 
-/* Those about cache policies; called by generate_check. */
-int generate_check_cache(const generate *g, const opt_result *given);
+/* Those about cache policies; called by generate_check. -1, or 2. */
 int generate_fill_policy(generate *g, const opt_result *given,
                          tt_policy_options *p);
+/* One row per knob that any policy has, at most `room`: their number. */
+int generate_knob_options(opt_spec *rows, int room);
+/* `text`, then a line per policy, or preset. */
+const char *generate_policy_help(const char *text);
+const char *generate_preset_help(const char *text);
 
 /* The number of latent frames from --latents, --frames or --seconds, once it
  * is known whether frames are given; refuses what is not whole chunks. */

@@ -13,7 +13,7 @@
 
 enum { FPS = 16 };
 
-static const opt_spec options[] = {
+static const opt_spec fixed[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
     MODEL_ROW_FOLDER(generate, model),
     MODEL_ROWS_DIT(generate, model),
@@ -96,70 +96,10 @@ static const opt_spec options[] = {
 
     {OPT_GROUP, NULL, 0, 0, NULL, "Cache policy"},
     {OPT_TEXT, "cache", 0, offsetof(generate, cache), "NAME",
-     "what stays in the cache (default tether):\n"
-     "full: every frame\n"
-     "fifo: a sliding window behind sink frames (Self-Forcing)\n"
-     "tether: sink, selected memory, recent frames (TetherCache)\n"
-     "infinity: a short window at positions from 0 (infinity-RoPE)\n"
-     "memrope: sink, two running averages, recent frames (MemRoPE)\n"
-     "deep-sink: a long sink that moves along in time (Deep Forcing)\n"
-     "deep-forcing: the same, and the tokens recent queries look at\n"
-     "causvid: clips that restart with an overlap (CausVid)\n"
-     "causvid-rolling: fifo with CausVid's schedule"},
-    {OPT_INT, "budget", 0, offsetof(generate, budget), "K",
-     "latent frames in the cache (default 21; infinity 6; memrope 12; tether "
-     "with an independent first frame 22; -1: no window, for full and fifo)"},
-    {OPT_INT, "sink", 0, offsetof(generate, sink), "S",
-     "first frames that never leave (default 3; infinity 1; deep-sink 14; "
-     "deep-forcing 10; causvid and causvid-rolling 0)"},
-    {OPT_INT, "recent", 0, offsetof(generate, recent), "R",
-     "tether: latest frames kept; deep-forcing: latest frames kept and asked "
-     "by a compression (default 4)"},
-    {OPT_INT, "memory", 0, offsetof(generate, memory), "M",
-     "tether: selected frames kept (default K-S-R)"},
-    {OPT_REAL, "alpha", 0, offsetof(generate, alpha), "A",
-     "tether: weight of diversity in the selection (default 0.35)"},
-    {OPT_REAL, "tau", 0, offsetof(generate, tau), "T",
-     "tether: strength of the statistics edit, 0 to 1 (default: preset)"},
-    {OPT_REAL, "score-temperature", 0, offsetof(generate, temperature), "X",
-     "tether: of the importance softmax (default 1)"},
-    {OPT_TEXT, "pool", 0, offsetof(generate, pool), "RULE",
-     "tether: evicted frames compete as a whole chunk or frame by frame: "
-     "chunk, frame (default: preset)"},
+     "what stays in the cache (default tether), also with knobs as in "
+     "tether:tau=0.6:pool=frame. The policies:"},
     {OPT_TEXT, "preset", 0, offsetof(generate, preset), "NAME",
-     "tether; an explicit option wins:\n"
-     "official: --pool chunk --tau 0.35 (default)\n"
-     "paper: --pool frame --tau 0.6\n"
-     "grab-only: --tau 0, no edit\n"
-     "attention-only: --alpha 0, no diversity\n"
-     "recency-only: --sink 0 --memory 0 --recent K\n"
-     "sink-recent: --memory 0 --recent K-S\n"
-     "no-memory: --memory 0 --budget S+R"},
-    {OPT_INT, "cut-at", 0, offsetof(generate, cut_at), "T",
-     "infinity: frame position a chunk jumps to at a cut (default 45)"},
-    {OPT_FLAG, "raw-slot0", 0, offsetof(generate, raw_slot0), NULL,
-     "infinity: allow --sink 0 the way its code does it, with the oldest "
-     "frame not rotated"},
-    {OPT_TEXT, "memrope-method", 0, offsetof(generate, memrope_method), "NAME",
-     "memrope: evicted frames enter running averages (ema, the default) or "
-     "are dropped (eviction: sink and recent frames)"},
-    {OPT_REAL, "alpha-long", 0, offsetof(generate, alpha_long), "A",
-     "memrope: rate of the slow average, 0 to 1 (default 0.01)"},
-    {OPT_REAL, "alpha-short", 0, offsetof(generate, alpha_short), "A",
-     "memrope: rate of the fast average, 0 to 1 (default 0.1)"},
-    {OPT_MAYBE, "adaptive", 0, offsetof(generate, adaptive), "0|1",
-     "memrope: fast rate per token, from how far it moved (default 0)"},
-    {OPT_INT, "compress-to", 0, offsetof(generate, compress_to), "N",
-     "deep-forcing: frames a compression leaves (default 16)"},
-    {OPT_INT, "max-reuse", 0, offsetof(generate, max_reuse), "N",
-     "deep-forcing: how often a token may be selected; 0: no limit "
-     "(default 7)"},
-    {OPT_TEXT, "fusion", 0, offsetof(generate, fusion), "RULE",
-     "deep-forcing: a token's score is the sum over recent queries or their "
-     "maximum: sum, max (default sum)"},
-    {OPT_MAYBE, "unify", 0, offsetof(generate, unify), "0|1",
-     "deep-forcing: selected tokens move up to the recent frames, as in the "
-     "paper; the code leaves them (default 0)"},
+     "settings of --cache tether by name; an explicit option wins:"},
     {OPT_INT, "rollouts", 0, offsetof(generate, rollouts), "N",
      "causvid: clips, each with --latents frames, of which all but the last "
      "4 (overlap-1) + 1 video frames are shown (default 1)"},
@@ -223,6 +163,26 @@ static const opt_spec options[] = {
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
+/* The rows above and one per knob of a policy, from generate_fill_options. */
+static opt_spec options[OPT_SEEN_MAX];
+
+void generate_fill_options(void)
+{
+    int n = 0;
+    for (const opt_spec *o = fixed; o->kind; o++) {
+        TT_ASSERT(n < OPT_SEEN_MAX - 1);
+        options[n] = *o;
+        if (o->name && !strcmp(o->name, "cache"))
+            options[n].help = generate_policy_help(o->help);
+        if (o->name && !strcmp(o->name, "preset")) {
+            options[n].help = generate_preset_help(o->help);
+            n += generate_knob_options(options + n + 1, OPT_SEEN_MAX - 2 - n);
+        }
+        n++;
+    }
+    options[n] = (opt_spec){OPT_END, NULL, 0, 0, NULL, NULL};
+}
+
 const opt_command generate_command = {
     .name = "generate",
     .summary = "a video from a prompt or from embeddings",
@@ -247,9 +207,8 @@ generate generate_defaults(void)
     return (generate){
         .model = MODEL_PATHS_DEFAULT, .num_samples = 1, .seed_rule = "plain",
         .steps = "1000,750,500,250", .warp = 1, .shift = 5, .chunk = 3,
-        .cache = "tether", .preset = "official", .memory = -1,
-        .memrope_method = "ema", .fusion = "sum", .cut_rule = "official",
-        .rollouts = 1, .overlap = 3, .restart = "vae",
+        .cache = "tether", .cut_rule = "official", .rollouts = 1, .overlap = 3,
+        .restart = "vae",
     };
 }
 
@@ -385,28 +344,29 @@ static int check_given(generate *g, const opt_result *given)
     return -1;
 }
 
-/* The schedule of the policy's release, where none was asked for. A list of
- * CausVid ends with a 0 that is not a step. */
-static void default_schedule(generate *g, const opt_result *given)
+/* The schedule of the policy's release, where none was asked for. */
+static void default_schedule(generate *g, const opt_result *given,
+                             const tt_policy_schedule *s)
 {
-    if (strncmp(g->cache, "causvid", 7)) return;
     const bool steps = opt_given(given, "steps");
     const bool warp = opt_given(given, "warp") && g->warp;
-    if (!steps && !warp) g->steps = "1000,757,522";
-    if (!opt_given(given, "warp")) g->warp = 0;
-    if (!opt_given(given, "shift")) g->shift = 8;
+    if (!s) return;
+    if (!steps && !warp) g->steps = s->text;
+    if (!opt_given(given, "warp")) g->warp = s->warp;
+    if (!opt_given(given, "shift")) g->shift = s->shift;
 }
 
 static int fill_sampler(generate *g, const opt_result *given,
                         tt_rollout_options *o)
 {
-    default_schedule(g, given);
+    const tt_policy_schedule *s = tt_policy_class_of(&o->policy)->schedule;
+    default_schedule(g, given, s);
     int n = opt_list_real(o->steps, TT_MAX_STEPS, g->steps);
     if (n < 1)
         return opt_usage(me, "--steps needs up to %d numbers like 1000,750,"
                          "500,250, but `%s` was given", TT_MAX_STEPS,
                          g->steps);
-    if (n > 1 && o->steps[n - 1] == 0 && !strncmp(g->cache, "causvid", 7)) n--;
+    if (n > 1 && o->steps[n - 1] == 0 && s) n--; /* CausVid's list ends so */
     if (!(g->shift > 0))
         return opt_usage(me, "--shift must be positive, but %g was given",
                          g->shift);
@@ -427,18 +387,33 @@ static int fill_sampler(generate *g, const opt_result *given,
     return -1;
 }
 
+/* Options that are one of two words. */
+static int check_words(const generate *g)
+{
+    const struct { const char *option, *word, *a, *b; } word[] = {
+        {"cut-rule", g->cut_rule, "official", "readme"},
+        {"restart", g->restart, "vae", "latent"}};
+    for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
+        if (strcmp(word[i].word, word[i].a) && strcmp(word[i].word, word[i].b))
+            return opt_usage(me, "--%s is %s or %s, but `%s` was given",
+                             word[i].option, word[i].a, word[i].b,
+                             word[i].word);
+    return -1;
+}
+
 int generate_check(generate *g, const opt_result *given,
                    tt_rollout_options *opt)
 {
-    int status = generate_check_cache(g, given);
     *opt = tt_rollout_defaults();
-    if (status < 0) status = check_text(g);
-    if (status < 0) status = check_effect(g, given);
+    int status = check_text(g);
     if (status < 0) status = check_size(g, given);
     if (status < 0) status = check_output(g);
     if (status < 0) status = check_given(g, given);
-    if (status < 0) status = fill_sampler(g, given, opt);
+    if (status < 0) status = check_words(g);
     if (status < 0) status = generate_fill_policy(g, given, &opt->policy);
+    if (status < 0) status = check_effect(g, given);
+    if (status < 0) status = fill_sampler(g, given, opt);
+    opt->policy.context_noise = g->context_noise;
     return status;
 }
 
@@ -515,7 +490,8 @@ tt_status generate_length(tt_ctx *ctx, const generate *g,
     } else if (!opt->latents) {
         /* 21, or the next length that is whole chunks; causvid: one clip,
          * which must fit the budget */
-        const bool clip = !strcmp(g->cache, "causvid");
+        const bool clip =
+            tt_policy_class_of(&opt->policy)->flags & TT_RESTARTS;
         const int64_t want = clip ? opt->policy.K : 21;
         opt->latents = whole_chunks(want, first, c);
         if (opt->latents < want && !clip)

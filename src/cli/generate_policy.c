@@ -2,8 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Order   the policy's own defaults, then the preset, then explicit options.
+ * Order   the policy's own defaults, then the preset, then the knobs of
+ *         --cache NAME:KNOB=VALUE, then explicit options.
+ * Holds   nothing here names a knob: rows, texts and values come from the
+ *         tables of the policies.
  * Next    src/cache/policy.c */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,197 +15,214 @@
 
 static const char *const me = "generate";
 
-/* "a, b and c" of every name. */
-static void list_names(char *buf, size_t n, const char *(*name)(int))
+/* The i-th knob by name, all policies together; NULL past the end. */
+static const tt_knob *knob_at(int i)
 {
-    size_t at = 0;
-    buf[0] = 0;
-    for (int i = 0; name(i) && at < n; i++)
-        at += (size_t)snprintf(buf + at, n - at, "%s%s",
-                               i == 0 ? "" : name(i + 1) ? ", " : " and ",
-                               name(i));
+    for (int c = 0, n = 0; tt_policy_at(c); c++)
+        for (const tt_knob *k = tt_policy_at(c)->knobs; k && k->name; k++) {
+            bool before = false;
+            for (int b = 0; b < c && !before; b++)
+                before = tt_policy_knob(tt_policy_at(b), k->name) != NULL;
+            if (!before && n++ == i) return k;
+        }
+    return NULL;
 }
 
-static const char *policy_name(int i)
+/* ---- help ---------------------------------------------------------------- */
+
+/* Texts of the help, made once; the table of options keeps pointers. */
+static struct { char text[16384]; size_t used; } pages;
+
+static void page_add(const char *fmt, ...) TT_PRINTF(1, 2);
+static void page_add(const char *fmt, ...)
 {
-    const tt_policy_class *c = tt_policy_at(i);
-    return c ? c->name : NULL;
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(pages.text + pages.used,
+                            sizeof pages.text - pages.used, fmt, ap);
+    va_end(ap);
+    TT_ASSERT(n >= 0 && (size_t)n < sizeof pages.text - pages.used);
+    pages.used += (size_t)n;
 }
 
-static const char *preset_name(int i)
+static const char *page_begin(void)
 {
-    const tt_policy_preset *p = tt_policy_preset_at(i);
-    return p ? p->name : NULL;
+    return pages.text + (pages.used += pages.used > 0);
 }
 
-/* A word that must be one of two. */
-static int check_word(const char *option, const char *word, const char *a,
-                      const char *b)
+const char *generate_policy_help(const char *text)
 {
-    if (!strcmp(word, a) || !strcmp(word, b)) return -1;
-    return opt_usage(me, "--%s is %s or %s, but `%s` was given", option, a, b,
-                     word);
+    const char *page = page_begin();
+    page_add("%s", text);
+    for (int i = 0; tt_policy_at(i); i++)
+        page_add("\n%s: %s", tt_policy_at(i)->name, tt_policy_at(i)->summary);
+    return page;
 }
 
-/* NULL and "0" are no; left out ("") and "1" are yes. */
-static int check_switch(const char *option, const char *text)
+const char *generate_preset_help(const char *text)
 {
-    if (!text || !*text) return -1;
-    return check_word(option, text, "0", "1");
-}
-
-static bool is_on(const char *text)
-{
-    return text && strcmp(text, "0");
-}
-
-/* ---- settings of some policies only -------------------------------------- */
-
-/* Options that the other policies do not read. */
-static const struct { const char *option, *policies[9]; } belongs[] = {
-    {"sink", {"tether", "fifo", "infinity", "memrope", "deep-sink",
-              "deep-forcing", "causvid", "causvid-rolling"}},
-    {"recent", {"tether", "deep-forcing"}},
-    {"memory", {"tether"}}, {"alpha", {"tether"}}, {"tau", {"tether"}},
-    {"score-temperature", {"tether"}}, {"pool", {"tether"}},
-    {"preset", {"tether"}},
-    {"cut-at", {"infinity"}}, {"raw-slot0", {"infinity"}},
-    {"memrope-method", {"memrope"}}, {"alpha-long", {"memrope"}},
-    {"alpha-short", {"memrope"}}, {"adaptive", {"memrope"}},
-    {"compress-to", {"deep-forcing"}}, {"max-reuse", {"deep-forcing"}},
-    {"fusion", {"deep-forcing"}}, {"unify", {"deep-forcing"}},
-    {"overlap", {"causvid"}}, {"restart", {"causvid"}},
-};
-
-/* "a, b and c" of a list that ends with NULL. */
-static void list_policies(char *buf, size_t n, const char *const *policy)
-{
-    size_t at = 0;
-    for (int i = 0; policy[i] && at < n; i++)
-        at += (size_t)snprintf(buf + at, n - at, "%s%s",
-                               i == 0 ? "" : policy[i + 1] ? ", " : " and ",
-                               policy[i]);
-}
-
-/* An option without effect is a mistake: -1, or exit status 2. */
-static int check_belongs(const generate *g, const opt_result *given)
-{
-    char names[256];
-    for (size_t i = 0; i < sizeof belongs / sizeof belongs[0]; i++) {
-        const char *const *policy = belongs[i].policies;
-        if (!opt_given(given, belongs[i].option)) continue;
-        while (*policy && strcmp(*policy, g->cache)) policy++;
-        if (*policy) continue;
-        list_policies(names, sizeof names, belongs[i].policies);
-        return opt_usage(me, "--%s has no effect with --cache %s; it is a "
-                         "setting of %s", belongs[i].option, g->cache, names);
+    const char *page = page_begin();
+    page_add("%s", text);
+    for (int i = 0; tt_policy_at(i); i++) {
+        const tt_policy_preset *p = tt_policy_at(i)->presets;
+        for (; p && p->name; p++)
+            page_add("\n%s: %s (%s)", p->name, p->summary, p->settings);
     }
-    return -1;
+    return page;
 }
 
-/* ---- the words of options ------------------------------------------------ */
-
-int generate_check_cache(const generate *g, const opt_result *given)
+/* "tether: strength of ... (default 0.35)"; where several policies have it,
+ * "deep-forcing, tether: ... (default 4; tether 3)". */
+static const char *knob_help(const char *name)
 {
-    char names[256];
-    const char *known[32];
+    const char *page = page_begin();
+    const tt_knob *first = NULL, *k;
+    char usual[64], other[64];
+    for (int i = 0; tt_policy_at(i); i++)
+        if ((k = tt_policy_knob(tt_policy_at(i), name))) {
+            page_add("%s%s", first ? ", " : "", tt_policy_at(i)->name);
+            if (!first) first = k;
+        }
+    page_add(": %s (", first->help);
+    for (int w = 0; first->words && first->words[w]; w++)
+        page_add("%s%s", w ? " or " : "", first->words[w]);
+    bool said = false;
+    for (int i = 0; tt_policy_at(i); i++) {
+        const tt_policy_options o = tt_policy_start(tt_policy_at(i));
+        if (!(k = tt_policy_knob(tt_policy_at(i), name))) continue;
+        tt_policy_show(other, sizeof other, &o, k);
+        if (!said)
+            page_add("%sdefault %s", first->words ? "; " : "", other);
+        else if (strcmp(usual, other))
+            page_add("; %s %s", tt_policy_at(i)->name, other);
+        if (!said) memcpy(usual, other, sizeof usual);
+        said = true;
+    }
+    page_add(")");
+    return page;
+}
+
+int generate_knob_options(opt_spec *rows, int room)
+{
+    static const struct { opt_kind kind; const char *arg; } as[] = {
+        [TT_KNOB_COUNT] = {OPT_INT, "N"}, [TT_KNOB_REAL] = {OPT_REAL, "X"},
+        [TT_KNOB_SWITCH] = {OPT_MAYBE, "0|1"},
+        [TT_KNOB_WORD] = {OPT_TEXT, "NAME"}};
     int n = 0;
-    while (n < 32 && policy_name(n)) known[n] = policy_name(n), n++;
-    if (!tt_policy_find(g->cache)) {
-        const char *near = opt_nearest(g->cache, known, n);
-        list_names(names, sizeof names, policy_name);
-        return opt_usage(me, "unknown policy --cache %s%s%s%s; there are %s",
-                         g->cache, near ? "; did you mean " : "",
-                         near ? near : "", near ? "?" : "", names);
+    for (const tt_knob *k; (k = knob_at(n)); n++) {
+        TT_ASSERT(n < room && n < KNOBS_MAX);
+        rows[n] = (opt_spec){
+            as[k->type].kind, k->name, 0,
+            offsetof(generate, knob) + (size_t)n * sizeof(knob_setting),
+            as[k->type].arg, knob_help(k->name)};
     }
-    int status = check_word("cut-rule", g->cut_rule, "official", "readme");
-    if (status < 0)
-        status = check_word("memrope-method", g->memrope_method, "ema",
-                            "eviction");
-    if (status < 0) status = check_word("fusion", g->fusion, "sum", "max");
-    if (status < 0) status = check_word("restart", g->restart, "vae", "latent");
-    if (status < 0) status = check_switch("adaptive", g->adaptive);
-    if (status < 0) status = check_switch("unify", g->unify);
-    if (status < 0) status = check_belongs(g, given);
-    return status;
+    return n;
 }
 
-static int apply_preset(const generate *g, tt_policy_options *p)
+/* ---- values -------------------------------------------------------------- */
+
+/* An option without effect is a mistake; `has` says whose setting it is. */
+static void no_effect(tt_ctx *ctx, const char *option, const char *policy,
+                      bool (*has)(const tt_policy_class *, const char *))
 {
     char names[256];
-    if (!strcmp(g->cache, "tether") && tt_policy_apply_preset(p, g->preset))
-        return -1;
-    tt_policy_options any = *p;
-    if (!tt_policy_apply_preset(&any, g->preset)) {
-        list_names(names, sizeof names, preset_name);
-        return opt_usage(me, "unknown --preset %s; there are %s", g->preset,
-                         names);
-    }
-    return -1;
+    int n = 0, said = 0;
+    for (int i = 0; tt_policy_at(i); i++) n += has(tt_policy_at(i), option);
+    size_t at = 0;
+    for (int i = 0; tt_policy_at(i) && at < sizeof names; i++)
+        if (has(tt_policy_at(i), option) && ++said)
+            at += (size_t)snprintf(names + at, sizeof names - at, "%s%s",
+                                   said == 1 ? "" : said == n ? " and " : ", ",
+                                   tt_policy_at(i)->name);
+    tt_fail(ctx, TT_EINVAL, "--%s has no effect with --cache %s; it is a "
+            "setting of %s", option, policy, names);
+}
+
+static bool has_knob(const tt_policy_class *c, const char *name)
+{
+    return tt_policy_knob(c, name) != NULL;
+}
+
+static bool has_presets(const tt_policy_class *c, const char *name)
+{
+    (void)name;
+    return c->presets != NULL;
+}
+
+static bool restarts(const tt_policy_class *c, const char *name)
+{
+    (void)name;
+    return (c->flags & TT_RESTARTS) != 0;
+}
+
+static void check_belongs(tt_ctx *ctx, const opt_result *given,
+                          const tt_policy_class *c)
+{
+    static const char *const clips[] = {"overlap", "restart"};
+    if (opt_given(given, "preset") && !has_presets(c, NULL))
+        no_effect(ctx, "preset", c->name, has_presets);
+    for (int i = 0; i < 2 && !ctx->status; i++)
+        if (opt_given(given, clips[i]) && !restarts(c, NULL))
+            no_effect(ctx, clips[i], c->name, restarts);
+    for (int i = 0; i < given->nseen && !ctx->status; i++)
+        for (int n = 0; knob_at(n) && !ctx->status; n++)
+            if (!strcmp(given->seen[i], knob_at(n)->name)
+                && !has_knob(c, given->seen[i]))
+                no_effect(ctx, given->seen[i], c->name, has_knob);
 }
 
 /* Explicit options win. */
-static void apply_given(const generate *g, const opt_result *given,
+static void apply_given(tt_ctx *ctx, const opt_result *given,
                         tt_policy_options *p)
 {
-    const struct { const char *name; int64_t *to, from; } whole[] = {
-        {"budget", &p->K, g->budget}, {"sink", &p->S, g->sink},
-        {"recent", &p->R, g->recent}, {"memory", &p->M, g->memory},
-        {"cut-at", &p->cut_at, g->cut_at},
-        {"compress-to", &p->compress_to, g->compress_to},
-        {"max-reuse", &p->max_reuse, g->max_reuse}};
-    const struct { const char *name; double *to, from; } real[] = {
-        {"alpha", &p->alpha, g->alpha}, {"tau", &p->tau, g->tau},
-        {"score-temperature", &p->temperature, g->temperature},
-        {"alpha-long", &p->alpha_long, g->alpha_long},
-        {"alpha-short", &p->alpha_short, g->alpha_short}};
-    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
-        if (opt_given(given, whole[i].name)) *whole[i].to = whole[i].from;
-    for (size_t i = 0; i < sizeof real / sizeof *real; i++)
-        if (opt_given(given, real[i].name)) *real[i].to = real[i].from;
-    if (g->pool)
-        p->pool = !strcmp(g->pool, "frame") ? TT_POOL_FRAME : TT_POOL_CHUNK;
-    p->method = !strcmp(g->memrope_method, "eviction") ? TT_MEMROPE_EVICTION
-                                                       : TT_MEMROPE_EMA;
-    p->fusion = !strcmp(g->fusion, "max") ? TT_FUSION_MAX : TT_FUSION_SUM;
-    p->adaptive = is_on(g->adaptive);
-    p->unify = is_on(g->unify);
-    p->raw_slot0 = g->raw_slot0;
-    p->context_noise = g->context_noise;
+    for (int i = 0; i < given->nseen && !ctx->status; i++)
+        for (int n = 0; knob_at(n); n++)
+            if (!strcmp(given->seen[i], knob_at(n)->name))
+                tt_policy_set(ctx, p, given->seen[i], given->value[i]);
 }
 
-/* The settings say what is meant: that is what a record shows. */
+/* The settings say what is meant: that is what a record shows. Knobs of other
+ * policies keep their usual values. */
 static void write_back(generate *g, const tt_policy_options *p)
 {
-    g->budget = p->K;
-    g->sink = p->S;
-    g->recent = p->R;
-    g->memory = p->M;
-    if (p->M == -1 && !strcmp(g->cache, "tether")) /* what it resolves to */
-        g->memory = p->K - p->S - p->R;
-    g->alpha = p->alpha;
-    g->tau = p->tau;
-    g->temperature = p->temperature;
-    g->pool = p->pool == TT_POOL_FRAME ? "frame" : "chunk";
-    g->cut_at = p->cut_at;
-    g->alpha_long = p->alpha_long;
-    g->alpha_short = p->alpha_short;
-    g->compress_to = p->compress_to;
-    g->max_reuse = p->max_reuse;
-    g->adaptive = p->adaptive ? "1" : "0";
-    g->unify = p->unify ? "1" : "0";
+    const tt_knob *any;
+    for (int n = 0; (any = knob_at(n)); n++) {
+        double value = tt_policy_get(p, any->name);
+        if (value != value) value = any->usual;
+        knob_setting *to = &g->knob[n];
+        if (any->type == TT_KNOB_REAL) to->x = value;
+        else if (any->type == TT_KNOB_COUNT) to->n = (int64_t)value;
+        else if (any->type == TT_KNOB_WORD) to->text = any->words[(int)value];
+        else to->text = value != 0 ? "1" : "0";
+        /* what it resolves to */
+        if (any->at == TT_AT(M) && p->M == -1)
+            to->n = p->K - p->S - p->R;
+    }
+    g->cache = p->name;
+}
+
+static void fill(tt_ctx *ctx, generate *g, const opt_result *given,
+                 tt_policy_options *p)
+{
+    if (tt_policy_parse(ctx, p, g->cache)) return;
+    check_belongs(ctx, given, p->cls);
+    /* The cache must fill exactly: 1 + 3 i frames. */
+    const tt_knob *budget = tt_policy_knob(p->cls, "budget");
+    if ((p->cls->flags & TT_FILLS_EXACTLY) && g->independent_first_frame
+        && (double)p->K == budget->usual && !strstr(g->cache, ":budget="))
+        p->K++;
+    if (g->preset) tt_policy_apply_preset(ctx, p, g->preset);
+    apply_given(ctx, given, p);
+    if (!g->preset) g->preset = p->cls->presets ? "official" : "";
 }
 
 int generate_fill_policy(generate *g, const opt_result *given,
                          tt_policy_options *p)
 {
-    int status = g->pool ? check_word("pool", g->pool, "chunk", "frame") : -1;
-    *p = tt_policy_defaults(g->cache);
-    /* The cache must fill exactly: 1 + 3 i frames. */
-    if (!strcmp(g->cache, "tether") && g->independent_first_frame) p->K = 22;
-    if (status < 0) status = apply_preset(g, p);
-    if (status >= 0) return status;
-    apply_given(g, given, p);
-    write_back(g, p);
-    return -1;
+    tt_ctx ctx = {.status = TT_OK};
+    fill(&ctx, g, given, p);
+    const int status = ctx.status ? opt_usage(me, "%s", tt_message(&ctx)) : -1;
+    tt_arena_free(&ctx.scratch);
+    if (status < 0) write_back(g, p);
+    return status;
 }

@@ -332,7 +332,7 @@ static tt_status explain_stop(run *r)
 static tt_status state_name(run *r)
 {
     const char *latents = r->job->names.latents;
-    if (!latents || !tt_policy_find(r->job->opt.policy.name)->keeps_noisy)
+    if (!latents || !(tt_policy_class_of(&r->job->opt.policy)->flags & TT_KEEPS_NOISY))
         return TT_OK;
     const size_t n = strlen(latents) + 8;
     char *name = tt_alloc(r->ctx, r->mem, (int64_t)n, 1, "file name");

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/generate.h"
 #include "tether/backend.h"
 #include "tether/policy.h"
 #include "tether/threads.h"
@@ -272,6 +273,7 @@ int main(int argc, char **argv)
     int status = 0;
     /* A reader that goes away is a write error with a sentence. */
     signal(SIGPIPE, SIG_IGN);
+    generate_fill_options();
     if (argc < 2) {
         fprintf(stderr, "tether: no command given; `tether --help` lists "
                 "them\n");

@@ -45,13 +45,13 @@ void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     TT_TAP(ctx, "self_attn.v", v, T, H, D);
 
     tt_kv_view window = {0};                         /* k, v [N, H, D]        */
-    tt_cache_write(ctx, cache, i, pass, q, k, v);
+    tt_cache_write(ctx, cache, i, pass, &(tt_qkv){q, k, v});
     tt_cache_read(ctx, cache, i, pass, &window, q, q);
     tt_attention(ctx, &(tt_attention_args){
         .o = o, .q = q, .k = window.k, .v = window.v, .T = T, .N = window.n,
         .H = H, .D = D, .q_stride = dim, .kv_stride = dim,
         .scale = (tt_real)(1 / sqrt((double)D))});
-    tt_cache_after_read(ctx, cache, i, pass);
+    tt_cache_done(ctx, cache, i, pass);
 
     dit_apply(ctx, y, o, T, &m->block[i].self.o);
     TT_TAP(ctx, "self_attn", y, T, dim);

@@ -26,9 +26,11 @@ tt_status causvid_check(tt_ctx *ctx, const tt_rollout_options *o)
         return tt_fail(ctx, TT_EINVAL, "%lld rollouts: expected 1..%lld",
                        (long long)o->rollouts, (long long)MAX_ROLLOUTS);
     if (o->rollouts == 1) return TT_OK;
-    if (strcmp(o->policy.name, "causvid"))
+    const tt_policy_class *cls = tt_policy_class_of(&o->policy);
+    if (!cls || !(cls->flags & TT_RESTARTS))
         return tt_fail(ctx, TT_EINVAL, "several rollouts belong to the policy "
-                       "causvid; %s goes on without restarts", o->policy.name);
+                       "causvid; %s goes on without restarts",
+                       o->policy.name ? o->policy.name : "");
     if (o->initial_frames > 0 || o->independent_first_frame)
         return tt_fail(ctx, TT_EINVAL, "several rollouts cannot begin with "
                        "given frames or an independent first frame");

@@ -30,18 +30,20 @@ tt_rollout_options tt_rollout_defaults(void)
     };
 }
 
-/* CausVid: shift 8 whatever the configuration says, steps taken as they are
- * (its list ends with a 0 that is dropped). All others: Self-Forcing's. */
+/* The policy's own schedule, else Self-Forcing's. */
 void tt_rollout_use_schedule(tt_rollout_options *o, const char *policy)
 {
-    static const double causvid[] = { 1000, 757, 522 };
-    const tt_rollout_options d = tt_rollout_defaults();
-    const bool is_causvid = policy && !strncmp(policy, "causvid", 7);
-    o->nsteps = is_causvid ? 3 : d.nsteps;
-    memcpy(o->steps, is_causvid ? causvid : d.steps,
-           (size_t)o->nsteps * sizeof *o->steps);
-    o->warp = is_causvid ? false : d.warp;
-    o->shift = is_causvid ? 8 : d.shift;
+    static const tt_policy_schedule self_forcing = {
+        .text = "1000,750,500,250", .nsteps = 4,
+        .steps = { 1000, 750, 500, 250 }, .warp = true, .shift = 5,
+    };
+    const tt_policy_class *cls = policy ? tt_policy_find(policy) : NULL;
+    const tt_policy_schedule *s = cls && cls->schedule ? cls->schedule
+                                                       : &self_forcing;
+    o->nsteps = s->nsteps;
+    memcpy(o->steps, s->steps, (size_t)s->nsteps * sizeof *o->steps);
+    o->warp = s->warp;
+    o->shift = s->shift;
 }
 
 /* ---- checks -------------------------------------------------------------- */
@@ -137,7 +139,6 @@ tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
     TT_TRY(ctx->status);
     tt_schedule schedule;
     tt_policy_options policy = opt->policy;
-    const tt_policy_class *cls = tt_policy_find(policy.name);
     const tt_geometry geo = geometry(m, opt);
     void (*const warn)(void *, const char *) = ctx->warn;
     policy.context_noise = opt->context_noise;
@@ -146,11 +147,8 @@ tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
     if (!ctx->status)
         tt_schedule_init(ctx, &schedule, opt->shift, opt->steps, opt->nsteps,
                          opt->warp, opt->context_noise);
-    if (!ctx->status && !cls)
-        tt_fail(ctx, TT_EINVAL, "there is no cache policy \"%s\"",
-                policy.name ? policy.name : "");
     if (!ctx->status) cache_check_geometry(ctx, &geo);
-    if (!ctx->status) cls->check(ctx, &policy, &geo);
+    if (!ctx->status) tt_policy_check(ctx, &policy, &geo);
     ctx->warn = warn;
     return ctx->status;
 }
@@ -159,12 +157,12 @@ int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt)
 {
     tt_ctx probe = { .warn = silent };
     tt_policy_options policy = opt->policy;
-    const tt_policy_class *cls = tt_policy_find(policy.name);
+    const tt_policy_class *cls = tt_policy_class_of(&policy);
     if (!cls || check_options(&probe, opt)) return -1;
     const tt_geometry geo = geometry(m, opt);
     const tt_dit_config *c = tt_dit_get_config(m);
     if (cache_check_geometry(&probe, &geo) ||
-        cls->check(&probe, &policy, &geo))
+        tt_policy_check(&probe, &policy, &geo))
         return -1;
     const int64_t cache = tt_cache_bytes(cls, &policy, &geo);
     /* Per token of a chunk: the residual stream, its normed copy, q, k, v, the
@@ -224,7 +222,7 @@ static void warn_about_scenes(tt_ctx *ctx, const tt_rollout *r)
             break;
         }
     }
-    if (cut && strcmp(o->policy.name, "infinity"))
+    if (cut && !(tt_cache_class(r->cache)->flags & TT_HAS_CUTS))
         tt_warn(ctx, "cuts have a meaning for the policy infinity only; %s "
                 "changes the prompt and nothing else", o->policy.name);
 }
@@ -377,7 +375,7 @@ tt_status tt_rollout_replay(tt_ctx *ctx, tt_rollout *r, const tt_real *latents,
                             int64_t frames)
 {
     TT_TRY(ctx->status);
-    if (tt_cache_class(r->cache)->keeps_noisy)
+    if (tt_cache_class(r->cache)->flags & TT_KEEPS_NOISY)
         return tt_fail(ctx, TT_EUNSUPPORTED, "the cache of %s depends on the "
                        "denoising passes and cannot be rebuilt from latents; "
                        "only a saved state continues such a run",

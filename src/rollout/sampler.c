@@ -21,7 +21,6 @@ tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f)
     tt_pass pass = rollout_pass(r, f);
 
     noise_chunk(r->x, r, f, 0);
-    tt_cache_begin_chunk(ctx, r->cache, &pass);
     for (int j = 0; j < s->nsteps; j++) {
         TT_TRY(tt_check_interrupt(ctx));
         pass.step = j;
@@ -70,8 +69,6 @@ static void report(tt_rollout *r, int step, int steps)
 tt_status sampler_given(tt_ctx *ctx, tt_rollout *r, int64_t f)
 {
     TT_TRY(tt_check_interrupt(ctx));
-    const tt_pass pass = rollout_pass(r, f);
-    tt_cache_begin_chunk(ctx, r->cache, &pass);
     clean_pass(ctx, r, f, 0, 0, r->opt.context_noise == 0);
     report(r, 1, 1);
     return ctx->status;
@@ -80,8 +77,6 @@ tt_status sampler_given(tt_ctx *ctx, tt_rollout *r, int64_t f)
 tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f)
 {
     TT_TRY(tt_check_interrupt(ctx));
-    const tt_pass pass = rollout_pass(r, f);
-    tt_cache_begin_chunk(ctx, r->cache, &pass);
     clean_pass(ctx, r, f, r->schedule.nsteps, (double)r->opt.context_noise,
                true);
     report(r, 1, 1);

@@ -31,7 +31,7 @@ static void one_pass(tt_cache *cache, const tt_pass *p)
                              + (p->context ? 0 : 1000));
             v[i] = -k[i];
         }
-        tt_cache_write(ctx, cache, layer, p, k, k, v);
+        tt_cache_write(ctx, cache, layer, p, &(tt_qkv){k, k, v});
     }
 }
 
@@ -56,7 +56,6 @@ static bool record(const char *name, const tt_policy_options *opt,
         tt_pass p = {.start = c * frames, .frames = frames, .chunk = c};
         for (int64_t i = 0; i < 2 * frames; i++)
             z[i] = (tt_real)(p.start + i / 2);
-        tt_cache_begin_chunk(ctx, cache, &p);
         one_pass(cache, &p);
         p.context = true;
         p.step = 1;

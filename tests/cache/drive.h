@@ -45,10 +45,8 @@ typedef struct seen {
     tt_real k[64 * L * W], v[64 * L * W], q[C * L * W];
 } seen;
 
-static inline void run_pass_as(tt_ctx *ctx, tt_cache *c, seen *out,
-                               tt_pass p, bool begins)
+static inline void run_pass_as(tt_ctx *ctx, tt_cache *c, seen *out, tt_pass p)
 {
-    if (begins) tt_cache_begin_chunk(ctx, c, &p);
     for (int64_t l = 0; l < 2; l++) {
         static tt_real q[C * L * W], k[C * L * W], v[C * L * W];
         const uint32_t id = (uint32_t)(p.start * 64 + p.step * 8 + l * 4);
@@ -57,14 +55,14 @@ static inline void run_pass_as(tt_ctx *ctx, tt_cache *c, seen *out,
         fill(q, p.frames * L * W, id);
         fill(k, p.frames * L * W, id + 1);
         fill(v, p.frames * L * W, id + 2);
-        tt_cache_write(ctx, c, l, &p, q, k, v);
+        tt_cache_write(ctx, c, l, &p, &(tt_qkv){q, k, v});
         tt_cache_read(ctx, c, l, &p, &view, out->q, q);
         if (!ctx->status) {
             memcpy(out->k, view.k, (size_t)(view.n * W) * sizeof(tt_real));
             memcpy(out->v, view.v, (size_t)(view.n * W) * sizeof(tt_real));
         }
         out->n = view.n;
-        tt_cache_after_read(ctx, c, l, &p);
+        tt_cache_done(ctx, c, l, &p);
         tt_arena_reset(&ctx->scratch, m);
     }
 }
@@ -74,7 +72,7 @@ static inline void run_pass(tt_ctx *ctx, tt_cache *c, seen *out, int64_t start,
 {
     const tt_pass p = { .start = start, .frames = f, .chunk = start / C,
                         .step = step, .context = context };
-    run_pass_as(ctx, c, out, p, step == 0);
+    run_pass_as(ctx, c, out, p);
 }
 
 /* Two noisy passes and the clean one. */
@@ -92,7 +90,7 @@ static inline void run_scene(tt_ctx *ctx, tt_cache *c, seen *out, int64_t start,
     for (int step = 0; step < 3; step++)
         run_pass_as(ctx, c, out, (tt_pass){ .start = start, .frames = C,
             .chunk = start / C, .step = step, .context = step == 2,
-            .prompt_changed = true, .cut = cut }, step == 0);
+            .prompt_changed = true, .cut = cut });
 }
 
 /* Values of a frame's keys (1) or values (2) in a layer, as its pass `step`

@@ -27,8 +27,8 @@ static void keep_last(void *user, const char *sentence)
 static void check_options(tt_ctx *ctx)
 {
     tt_policy_options o = tt_policy_defaults("tether");
-    expect(o.K == 21 && o.S == 3 && o.R == 4 && o.M == -1 && o.alpha == 0.35 &&
-           o.tau == 0.35 && o.temperature == 1 && o.pool == TT_POOL_CHUNK,
+    expect(o.K == 21 && o.S == 3 && o.R == 4 && o.M == -1 && tt_policy_get(&o, "alpha") == 0.35 &&
+           tt_policy_get(&o, "tau") == 0.35 && tt_policy_get(&o, "score-temperature") == 1 && tt_policy_get(&o, "pool") == 0,
            "tether's official defaults");
     o = tt_policy_defaults("fifo");
     expect(o.K == 21 && o.S == 3, "fifo's defaults");
@@ -50,15 +50,15 @@ static void check_options(tt_ctx *ctx)
     o.M = 4;
     refused(ctx, "K != S + M + R", o);
     o = options("tether", 9, 2, 4);
-    o.tau = 1.01;
+    tt_policy_put(&o, "tau", 1.01);
     refused(ctx, "tau", o);
-    o.tau = NAN;
+    tt_policy_put(&o, "tau", NAN);
     refused(ctx, "tau NaN", o);
     o = options("tether", 9, 2, 4);
-    o.alpha = -0.1;
+    tt_policy_put(&o, "alpha", -0.1);
     refused(ctx, "alpha", o);
     o = options("tether", 9, 2, 4);
-    o.temperature = 0;
+    tt_policy_put(&o, "score-temperature", 0);
     refused(ctx, "temperature", o);
     refused(ctx, "fifo K < S + chunk", options("fifo", 4, 2, 0));
     refused(ctx, "fifo S < 0", options("fifo", 9, -2, 0));
@@ -212,7 +212,7 @@ static void check_tau(tt_ctx *ctx, double tau)
     static seen a;
     static tt_real v[C * L * W];
     tt_policy_options o = options("tether", 9, 2, 4);
-    o.tau = tau;
+    tt_policy_put(&o, "tau", tau);
     tt_cache *c = open_cache(ctx, o, 60);
     for (int64_t s = 0; s < 30; s += C) run_chunk(ctx, c, &a, s);
     int same = 0, founding = 0;
@@ -274,7 +274,7 @@ static void check_exchange(tt_ctx *ctx)
 {
     static seen a;
     tt_policy_options o = options("tether", 9, 2, 4);
-    o.tau = 0;                                   /* members are as written */
+    tt_policy_put(&o, "tau", 0);                                   /* members are as written */
     tt_cache *c = open_cache(ctx, o, 60);
     for (int64_t s = 0; s < 9; s += C) run_chunk(ctx, c, &a, s);
     const tt_layer *y = tt_cache_layer(c, 1);
@@ -310,7 +310,7 @@ static void check_last(tt_ctx *ctx)
     tt_tether_info t;
     for (int64_t s = 0; s < 18; s += C)
         run_pass_as(ctx, c, &a, (tt_pass){ .start = s, .frames = C,
-            .chunk = s / C, .last = true }, true);
+            .chunk = s / C, .last = true });
     const tt_layer *y = tt_cache_layer(c, 1);
     bool ok = frames_are(y, want, 9);
     for (int64_t f = 0; f < 9; f++) ok = ok && holds(&a, f, want[f], 0);
@@ -352,18 +352,18 @@ static void on_grab(void *user, const tt_grab_record *g)
     l->rounds++;
 }
 
-static void check_records(tt_ctx *ctx, tt_pool pool)
+static void check_records(tt_ctx *ctx, int pool)
 {
     static seen a;
     listener l = { 0 };
     tt_policy_options o = options("tether", 9, 2, 4);
-    o.pool = pool;
+    tt_policy_put(&o, "pool", pool);
     tt_cache *c = open_cache(ctx, o, 60);
     tt_cache_on_grab(c, on_grab, &l);
     worst = 0;
     for (int64_t s = 0; s < 30; s += C) run_chunk(ctx, c, &a, s);
     expect(worst < 1e-12, "mass sums to 1, diversity in 0..1: %g", worst);
-    expect(l.rounds == 7 * 2 * (pool == TT_POOL_FRAME ? C : 1),
+    expect(l.rounds == 7 * 2 * (pool == 1 ? C : 1),
            "%d rounds", (int)l.rounds);
     tt_cache_close(c);
 }
@@ -384,12 +384,6 @@ static void check_nan(tt_ctx *ctx)
 
 /* Newest chunk first, then one sink frame far away: two segments, one with
  * positions per token. Written with policy.h alone. */
-static tt_status odd_check(tt_ctx *ctx, tt_policy_options *o,
-                           const tt_geometry *g)
-{
-    (void)ctx, (void)o, (void)g;
-    return TT_OK;
-}
 static int64_t odd_slots(const tt_policy_options *o, const tt_geometry *g)
 {
     (void)o;
@@ -400,14 +394,17 @@ static int64_t odd_positions(const tt_policy_options *o, const tt_geometry *g)
     (void)o;
     return g->frames + 50;
 }
-static void odd_write(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                      const tt_real *q, const tt_real *k, const tt_real *v)
+static void odd_begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                      const tt_qkv *x)
 {
-    (void)ctx, (void)q;
-    if (p->start + p->frames > y->seen)
-        tt_layer_roll(y, y->geo->L, p->frames * y->geo->L);
-    y->seen = p->start + p->frames;
-    tt_layer_put(y, y->len - p->frames * y->geo->L, p, k, v);
+    (void)ctx, (void)x;
+    tt_layer_roll(y, y->geo->L, p->frames * y->geo->L);
+}
+static void odd_write(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                      const tt_qkv *x)
+{
+    (void)ctx;
+    tt_layer_put(y, p, x);
     for (int64_t i = 0; i < y->geo->L; i++) y->tpos[i] = 47;
 }
 static void odd_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
@@ -421,8 +418,8 @@ static void odd_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
     out->q_t0 = 5;
 }
 static const tt_policy_class odd = {
-    .name = "odd", .summary = "a test", .check = odd_check, .slots = odd_slots,
-    .write = odd_write, .plan = odd_plan, .positions = odd_positions,
+    .name = "odd", .summary = "a test", .slots = odd_slots,
+    .begin = odd_begin, .write = odd_write, .plan = odd_plan, .positions = odd_positions,
 };
 
 static void check_outside_policy(tt_ctx *ctx)
@@ -462,8 +459,8 @@ int main(void)
     check_tau(ctx, 0);
     check_tau(ctx, 0.35);
     check_no_memory(ctx);
-    check_records(ctx, TT_POOL_CHUNK);
-    check_records(ctx, TT_POOL_FRAME);
+    check_records(ctx, 0);
+    check_records(ctx, 1);
     check_nan(ctx);
     check_exchange(ctx);
     check_last(ctx);

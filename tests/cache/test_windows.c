@@ -242,10 +242,10 @@ static void check_raw_slot0(tt_ctx *ctx)
     static seen a;
     tt_real want[L * W];
     tt_policy_options o = options("infinity", 6, 0, 0);
-    o.raw_slot0 = true;
+    tt_policy_put(&o, "raw-slot0", true);
     tt_cache *c = open_cache(ctx, o, 60);
     tt_policy_options m = options("memrope", 6, 0, 0);
-    m.method = TT_MEMROPE_EVICTION;
+    tt_policy_put(&m, "memrope-method", 1);
     tt_cache *other = open_cache(ctx, m, 60);
     static seen b;
     for (int64_t s = 0; s < 9; s += C) {
@@ -295,9 +295,9 @@ static void check_averages(tt_ctx *ctx, bool adaptive)
     static seen a;
     static double m1[L * W], m2[L * W], v1[L * W], v2[L * W], want[L * W];
     tt_policy_options o = tt_policy_defaults("memrope");
-    o.adaptive = adaptive;
-    o.alpha_long = 0.25;
-    o.alpha_short = 0.15;
+    tt_policy_put(&o, "adaptive", adaptive);
+    tt_policy_put(&o, "alpha-long", 0.25);
+    tt_policy_put(&o, "alpha-short", 0.15);
     tt_cache *c = open_cache(ctx, o, 60);
     const tt_layer *y = tt_cache_layer(c, 0);
     const tt_real *k = y->k + 3 * L * W, *v = y->v + 3 * L * W;
@@ -372,8 +372,8 @@ static void on_compress(void *user, const tt_compress_record *r)
 static tt_policy_options deep(void)
 {
     tt_policy_options o = options("deep-forcing", 9, 2, 4);
-    o.compress_to = 7;
-    o.max_reuse = 2;
+    tt_policy_put(&o, "compress-to", 7);
+    tt_policy_put(&o, "max-reuse", 2);
     return o;
 }
 
@@ -422,7 +422,7 @@ static void check_unify(tt_ctx *ctx)
 {
     static seen a;
     tt_policy_options o = deep();
-    o.unify = true;
+    tt_policy_put(&o, "unify", true);
     tt_cache *c = open_cache(ctx, o, 60);
     const tt_layer *y = tt_cache_layer(c, 0);
     for (int64_t s = 0; s < 21; s += C) run_chunk(ctx, c, &a, s);
@@ -442,7 +442,7 @@ static void check_ties(tt_ctx *ctx)
     for (int64_t s = 0; s < 12; s += C) {
         const tt_pass p = { .start = s, .frames = C, .chunk = s / C };
         fill(q, C * L * W, (uint32_t)s);
-        tt_cache_write(ctx, c, 0, &p, q, same, same);
+        tt_cache_write(ctx, c, 0, &p, &(tt_qkv){q, same, same});
     }
     bool first = true;
     for (int64_t i = 2 * L; i < 3 * L; i++)
@@ -450,7 +450,7 @@ static void check_ties(tt_ctx *ctx)
     expect(first, "equal scores keep the oldest tokens");
     const tt_pass p = { .start = 12, .frames = C, .chunk = 4 };
     y->k[2 * L * W] = NAN;
-    tt_cache_write(ctx, c, 0, &p, q, same, same);
+    tt_cache_write(ctx, c, 0, &p, &(tt_qkv){q, same, same});
     expect_status(ctx->status, TT_EFORMAT, "NaN in a key");
     tt_cache_close(c);
 }
@@ -477,30 +477,30 @@ static void check_refusals(tt_ctx *ctx)
     refused(ctx, "at least 5", options("infinity", 4, 1, 0), 2);
     refused(ctx, "3 + chunk", options("infinity", 5, 1, 0), 2);
     o = options("infinity", 6, 1, 0);
-    o.cut_at = -1;
+    tt_policy_put(&o, "cut-at", -1);
     refused(ctx, "cut", o, 0);
     refused(ctx, "S + 2", options("memrope", 7, 3, 0), 0);
     refused(ctx, "first chunk", options("memrope", 12, 4, 0), 0);
     o = tt_policy_defaults("memrope");
-    o.alpha_short = 1.5;
+    tt_policy_put(&o, "alpha-short", 1.5);
     refused(ctx, "0..1", o, 0);
     o = tt_policy_defaults("memrope");
-    o.alpha_long = NAN;
+    tt_policy_put(&o, "alpha-long", NAN);
     refused(ctx, "0..1", o, 0);
     o = tt_policy_defaults("memrope");
-    o.adaptive = true;
-    o.method = TT_MEMROPE_EVICTION;
+    tt_policy_put(&o, "adaptive", true);
+    tt_policy_put(&o, "memrope-method", 1);
     refused(ctx, "ema", o, 0);
     refused(ctx, "S + chunk", options("deep-sink", 21, 19, 0), 0);
     refused(ctx, "at least one chunk", options("deep-forcing", 21, 10, 2), 0);
     refused(ctx, "S + R", options("deep-forcing", 13, 10, 4), 0);
     o = tt_policy_defaults("deep-forcing");
-    o.compress_to = 22;
+    tt_policy_put(&o, "compress-to", 22);
     refused(ctx, "compress-to", o, 0);
-    o.compress_to = 0;
+    tt_policy_put(&o, "compress-to", 0);
     refused(ctx, "compress-to", o, 0);
     o = tt_policy_defaults("deep-forcing");
-    o.max_reuse = -1;
+    tt_policy_put(&o, "max-reuse", -1);
     refused(ctx, "max-reuse", o, 0);
     refused(ctx, "nothing is ever evicted", tt_policy_defaults("causvid"), 0);
     refused(ctx, "must not be negative", options("causvid-rolling", 21, -1, 0),
@@ -527,65 +527,151 @@ static void check_defaults(tt_ctx *ctx)
         expect(o.K == want[i].K && o.S == want[i].S, "%s: K %d, S %d", o.name,
                (int)o.K, (int)o.S);
     }
-    const tt_policy_options o = tt_policy_defaults("deep-forcing");
-    expect(o.compress_to == 16 && o.R == 4 && o.max_reuse == 7 &&
-           o.fusion == TT_FUSION_SUM && !o.unify && o.cut_at == 45 &&
-           o.alpha_long == 0.01 && o.alpha_short == 0.1 && !o.adaptive &&
-           o.method == TT_MEMROPE_EMA && !o.raw_slot0, "knobs");
+    const struct { const char *policy, *knob; double value; } own[] = {
+        { "deep-forcing", "recent", 4 }, { "deep-forcing", "compress-to", 16 },
+        { "deep-forcing", "max-reuse", 7 }, { "deep-forcing", "fusion", 0 },
+        { "deep-forcing", "unify", 0 }, { "infinity", "cut-at", 45 },
+        { "infinity", "raw-slot0", 0 }, { "memrope", "memrope-method", 0 },
+        { "memrope", "alpha-long", 0.01 }, { "memrope", "alpha-short", 0.1 },
+        { "memrope", "adaptive", 0 } };
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        const tt_policy_options o = tt_policy_defaults(own[i].policy);
+        expect(tt_policy_get(&o, own[i].knob) == own[i].value, "%s of %s",
+               own[i].knob, own[i].policy);
+    }
 }
 
 /* Every knob is part of what a run is compared by. */
 static void check_describe(void)
 {
     char base[1024], other[1024];
-    const tt_policy_options b = tt_policy_defaults("tether");
-    const int n = tt_policy_describe(base, sizeof base, &b);
-    expect(n > 0 && n == (int)strlen(base) &&
-           n == tt_policy_describe(NULL, 0, &b), "length");
-    for (int i = 0; i < 18; i++) {
-        tt_policy_options o = b;
-        int64_t *const whole[] = { &o.K, &o.S, &o.M, &o.R, &o.cut_at,
-                                   &o.compress_to, &o.max_reuse };
-        double *const real[] = { &o.alpha, &o.tau, &o.temperature,
-                                 &o.alpha_long, &o.alpha_short };
-        bool *const flag[] = { &o.raw_slot0, &o.adaptive, &o.unify };
-        if (i < 7) *whole[i] += 1;
-        else if (i < 12) *real[i - 7] += 0.015625;
-        else if (i < 15) *flag[i - 12] = true;
-        else if (i == 15) o.pool = TT_POOL_FRAME;
-        else if (i == 16) o.method = TT_MEMROPE_EVICTION;
-        else o.fusion = TT_FUSION_MAX;
-        tt_policy_describe(other, sizeof other, &o);
-        expect(strcmp(base, other) != 0, "knob %d is not described", i);
+    for (int i = 0; tt_policy_at(i); i++) {
+        const tt_policy_options b = tt_policy_start(tt_policy_at(i));
+        const int n = tt_policy_describe(base, sizeof base, &b);
+        expect(n > 0 && n == (int)strlen(base) &&
+               n == tt_policy_describe(NULL, 0, &b), "length");
+        for (const tt_knob *k = b.cls->knobs; k && k->name; k++) {
+            tt_policy_options o = b;
+            const double step = k->type == TT_KNOB_REAL ? 0.015625 : 1;
+            tt_policy_put(&o, k->name, k->usual + step);
+            tt_policy_describe(other, sizeof other, &o);
+            expect(strcmp(base, other) != 0, "%s of %s is not described",
+                   k->name, b.name);
+        }
     }
 }
 
-static void check_presets(void)
+/* A refusal that says `word`. */
+static void expect_said(tt_ctx *ctx, const char *word)
+{
+    expect(strstr(tt_message(ctx), word) != NULL, "`%s` in: %s", word,
+           tt_message(ctx));
+    expect_status(ctx->status, TT_EINVAL, word);
+}
+
+static void check_parse(tt_ctx *ctx)
+{
+    static const struct { const char *text, *says; } wrong[] = {
+        { "theter", "there is no cache policy \"theter\"" },
+        { "fifo:tau=0.5", "tau belongs to tether" },
+        { "tether:tau=1.5", "tau = 1.5 must lie in 0..1" },
+        { "tether:tau=x", "a number, but `x`" },
+        { "tether:tau", "a number, but ``" },
+        { "tether:tau=nan", "a number, but `nan`" },
+        { "tether:score-temperature=0", "must lie in" },
+        { "tether:budget=2.5", "a whole number, but `2.5`" },
+        { "tether:budget=99999999999999999999", "a whole number" },
+        { "tether:pool=token", "chunk or frame, but `token`" },
+        { "tether:preset=x", "there are official, paper" },
+        { "memrope:adaptive=2", "0 or 1, but `2`" },
+        { "deep-forcing:max-reuse=-1", "must be at least 0" },
+        { "tether:", "no knob \"\"" }, { "", "no cache policy \"\"" } };
+    tt_policy_options o;
+    expect_ok(tt_policy_parse(ctx, &o, "tether:tau=0.5:budget=9:preset=paper"),
+              "parse");
+    expect(tt_policy_get(&o, "tau") == 0.5 && tt_policy_get(&o, "pool") == 1 &&
+           o.K == 9, "explicit knobs win over the preset");
+    expect_ok(tt_policy_parse(ctx, &o, "deep-forcing:unify:fusion=max"),
+              "parse");
+    expect(tt_policy_get(&o, "unify") == 1 && tt_policy_get(&o, "fusion") == 1,
+           "a switch, and a word");
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        tt_policy_parse(ctx, &o, wrong[i].text);
+        expect_said(ctx, wrong[i].says);
+    }
+}
+
+static void check_presets(tt_ctx *ctx)
 {
     tt_policy_options o = tt_policy_defaults("tether");
     int n = 0;
-    for (; tt_policy_preset_at(n); n++)
-        expect(strlen(tt_policy_preset_at(n)->summary) > 0, "preset %d", n);
-    expect(n == 7 && !tt_policy_apply_preset(&o, "nonsense"), "presets");
-    tt_policy_apply_preset(&o, "paper");
-    expect(o.tau == 0.6 && o.pool == TT_POOL_FRAME && o.alpha == 0.35, "paper");
-    tt_policy_apply_preset(&o, "official");
-    expect(o.tau == 0.35 && o.pool == TT_POOL_CHUNK, "official");
-    tt_policy_apply_preset(&o, "no-memory");
+    for (; o.cls->presets[n].name; n++)
+        expect(strlen(o.cls->presets[n].summary) > 0, "preset %d", n);
+    expect(n == 7, "presets");
+    tt_policy_apply_preset(ctx, &o, "paper");
+    expect(tt_policy_get(&o, "tau") == 0.6 && tt_policy_get(&o, "pool") == 1 &&
+           tt_policy_get(&o, "alpha") == 0.35, "paper");
+    tt_policy_apply_preset(ctx, &o, "official");
+    expect(tt_policy_get(&o, "tau") == 0.35 && tt_policy_get(&o, "pool") == 0,
+           "official");
+    tt_policy_apply_preset(ctx, &o, "no-memory");
     expect(o.K == 7 && o.M == 0 && o.S == 3 && o.R == 4, "no memory");
     o = tt_policy_defaults("tether");
-    tt_policy_apply_preset(&o, "attention-only");
-    expect(o.alpha == 0 && o.K == 21, "attention only");
+    tt_policy_apply_preset(ctx, &o, "attention-only");
+    expect(tt_policy_get(&o, "alpha") == 0 && o.K == 21, "attention only");
+    tt_policy_apply_preset(ctx, &o, "nonsense");
+    expect_said(ctx, "attention-only");
+    o = tt_policy_defaults("fifo");
+    tt_policy_apply_preset(ctx, &o, "paper");
+    expect_said(ctx, "no presets");
+}
+
+/* ---- rolling sink -------------------------------------------------------- */
+
+/* The released rule, written once more: after the clean pass of a chunk that
+ * begins at cs >= K, the chunk before it holds first frames of the video. */
+static void expect_swept(int *want, int K, int cs)
+{
+    const int w = K - C, g = cs - C, at = g % w;
+    const bool back = g / w % 2 == 1;
+    for (int i = 0; i < C; i++)
+        want[i] = back ? w - at - C + (C - 1 - i) : at + i;
+}
+
+static void check_rolling_sink(tt_ctx *ctx)
+{
+    enum { K = 9 };
+    static seen a;
+    int window[K];
+    tt_cache *c = open_cache(ctx, options("rolling-sink", K, 0, 0), 60);
+    const tt_layer *y = tt_cache_layer(c, 1);
+    for (int cs = 0; cs < 48; cs += C) {
+        if (cs >= K) memmove(window, window + C, (K - C) * sizeof *window);
+        const int n = cs < K ? cs + C : K;
+        for (int i = 0; i < C; i++) window[n - C + i] = cs + i;
+        run_chunk(ctx, c, &a, cs);
+        expect(a.n == n * L, "chunk at %d reads %d tokens", cs, (int)a.n);
+        if (cs >= K) expect_swept(window + K - 2 * C, K, cs);
+        const int64_t base = y->len - n * L;
+        bool ok = true;
+        for (int i = 0; i < n * L; i++)
+            ok = ok && y->src_frame[base + i] == window[i / L] &&
+                 y->tpos[base + i] == cs + C - n + i / L;
+        for (int f = 0; f < n && cs >= K; f++) {
+            static tt_real v[L * W];
+            fill_frame(v, window[f], 2, 1, 2);
+            ok = ok && !memcmp(y->v + (base + f * L) * W, v, sizeof v);
+        }
+        expect(ok, "the window after the chunk at %d", cs);
+    }
+    tt_cache_close(c);
+    refused(ctx, "multiple", options("rolling-sink", 10, 0, 0), 0);
+    refused(ctx, "two chunks", options("rolling-sink", 3, 0, 0), 0);
 }
 
 /* ---- the smallest policy ------------------------------------------------- */
 
 /* It keeps everything where it is: written with policy.h alone. */
-static tt_status any(tt_ctx *ctx, tt_policy_options *o, const tt_geometry *g)
-{
-    (void)ctx, (void)o, (void)g;
-    return TT_OK;
-}
 static int64_t every_slot(const tt_policy_options *o, const tt_geometry *g)
 {
     (void)o;
@@ -596,12 +682,6 @@ static int64_t every_frame(const tt_policy_options *o, const tt_geometry *g)
     (void)o;
     return g->frames;
 }
-static void append(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                   const tt_real *k, const tt_real *v)
-{
-    (void)ctx, (void)q;
-    tt_layer_append(y, p, 0, k, v);
-}
 static void read_all(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
                      tt_plan *out)
 {
@@ -609,8 +689,8 @@ static void read_all(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
     *out = (tt_plan){ 1, { { 0, y->len, 0 } }, p->start };
 }
 static const tt_policy_class nothing = {
-    .name = "nothing", .summary = "a test", .check = any, .slots = every_slot,
-    .positions = every_frame, .write = append, .plan = read_all,
+    .name = "nothing", .summary = "a test", .slots = every_slot,
+    .positions = every_frame, .plan = read_all,
 };
 
 static void check_smallest(tt_ctx *ctx)
@@ -649,7 +729,9 @@ int main(void)
     check_refusals(ctx);
     check_defaults(ctx);
     check_describe();
-    check_presets();
+    check_parse(ctx);
+    check_rolling_sink(ctx);
+    check_presets(ctx);
     check_smallest(ctx);
     expect_ok(ctx->status, "nothing left recorded");
     return test_end();

@@ -225,11 +225,17 @@ static void test_usage(void)
     refuses(2, "grab-only", "generate -p x -o y --preset nonsense");
     refuses(2, "setting of tether", "generate -p x -o y --cache fifo --preset "
             "paper");
-    refuses(2, "sum or max", "generate -p x -o y --fusion mean");
-    refuses(2, "ema or eviction", "generate -p x -o y --memrope-method x");
+    refuses(2, "sum or max", "generate -p x -o y --cache deep-forcing "
+            "--fusion mean");
+    refuses(2, "ema or eviction", "generate -p x -o y --cache memrope "
+            "--memrope-method x");
     refuses(2, "official or readme", "generate -p x -o y --cut-rule x");
+    refuses(2, "setting of tether", "generate -p x -o y --cache fifo "
+            "--tau 0.5");
+    refuses(2, "has no effect with --cache full", "generate -p x -o y --cache full --sink 2");
+    refuses(2, "must lie in 0..1", "generate -p x -o y --cache tether:tau=9");
     refuses(2, "vae or latent", "generate -p x -o y --restart x");
-    refuses(2, "0 or 1", "generate -p x -o y --unify 2");
+    refuses(2, "0 or 1", "generate -p x -o y --cache deep-forcing:unify=2");
     reference(inputs, "policy_sf_full/inputs.safetensors");
     refuses(2, "S + 2", "generate -m %s --embeds %s --no-decode --latents-out "
             "x -W 48 -H 32 --cache memrope --budget 7", models[0], inputs);

@@ -58,8 +58,10 @@ static tt_rollout *open_run(tt_ctx *ctx, int i)
     o.policy.K = 7;
     o.policy.S = runs[i].S;
     if (runs[i].R > 0) o.policy.R = runs[i].R;
-    o.policy.compress_to = runs[i].N;
-    o.policy.unify = runs[i].unify;
+    if (tt_policy_knob(o.policy.cls, "unify")) {
+        tt_policy_put(&o.policy, "compress-to", runs[i].N);
+        tt_policy_put(&o.policy, "unify", runs[i].unify);
+    }
     if (tt_rollout_open(ctx, &r, model, prompt, &o))
         give_up(ctx, runs[i].policy);
     return r;

@@ -22,8 +22,8 @@ static tt_rollout_options evicting(const char *name)
     if (!strcmp(name, "infinity")) o.policy.K = 6;
     if (!strcmp(name, "deep-forcing")) {
         o.policy.R = 4;
-        o.policy.compress_to = 7;
-        o.policy.max_reuse = 2;
+        tt_policy_put(&o.policy, "compress-to", 7);
+        tt_policy_put(&o.policy, "max-reuse", 2);
     }
     if (!strcmp(name, "causvid")) {
         o.latents = CLIP;
@@ -92,7 +92,7 @@ static void check_resume(tt_ctx *ctx, const tt_rollout_options *o,
 
     r = start(ctx, o);
     const tt_status s = tt_rollout_replay(ctx, r, want, n);
-    if (tt_cache_class(tt_rollout_cache(r))->keeps_noisy) {
+    if (tt_cache_class(tt_rollout_cache(r))->flags & TT_KEEPS_NOISY) {
         expect_status(s, TT_EUNSUPPORTED, "a replay is refused");
     } else if (expect_ok(s, "replay")) {
         memset(got, 0, all_bytes(o));
@@ -116,14 +116,14 @@ static void check_equal(tt_ctx *ctx, const char *what, tt_rollout_options a,
 static tt_rollout_options eviction(int64_t K, int64_t S)
 {
     tt_rollout_options o = options("memrope", K, S);
-    o.policy.method = TT_MEMROPE_EVICTION;
+    tt_policy_put(&o.policy, "memrope-method", 1);
     return o;
 }
 
-static tt_rollout_options preset(const char *name)
+static tt_rollout_options preset(tt_ctx *ctx, const char *name)
 {
     tt_rollout_options o = options("tether", 9, 2);
-    expect(tt_policy_apply_preset(&o.policy, name), "preset %s", name);
+    expect_ok(tt_policy_apply_preset(ctx, &o.policy, name), name);
     return o;
 }
 
@@ -134,11 +134,11 @@ static void check_special_cases(tt_ctx *ctx)
     check_equal(ctx, "infinity with one sink is eviction, K 9",
                 options("infinity", 9, 1), eviction(9, 1));
     check_equal(ctx, "recency only is eviction without sink",
-                preset("recency-only"), eviction(9, 0));
-    check_equal(ctx, "sink and recent is eviction", preset("sink-recent"),
+                preset(ctx, "recency-only"), eviction(9, 0));
+    check_equal(ctx, "sink and recent is eviction", preset(ctx, "sink-recent"),
                 eviction(9, 2));
-    tt_rollout_options o = preset("grab-only"), p = options("tether", 9, 2);
-    p.policy.tau = 0;
+    tt_rollout_options o = preset(ctx, "grab-only"), p = options("tether", 9, 2);
+    tt_policy_put(&p.policy, "tau", 0);
     check_equal(ctx, "grab only", o, p);
     o = options("causvid-rolling", 9, 0);
     check_equal(ctx, "rolling is fifo", o, options("fifo", 9, 0));
@@ -153,9 +153,9 @@ static void check_special_cases(tt_ctx *ctx)
     check_equal(ctx, "deep-forcing with room", o, p);
     /* A limit nobody reaches is none. */
     o = evicting("deep-forcing");
-    o.policy.max_reuse = 0;
+    tt_policy_put(&o.policy, "max-reuse", 0);
     p = o;
-    p.policy.max_reuse = 1000;
+    tt_policy_put(&p.policy, "max-reuse", 1000);
     check_equal(ctx, "no reuse limit", o, p);
 }
 
@@ -167,9 +167,9 @@ static void check_different(tt_ctx *ctx)
     tt_real *x = whole(ctx, &base);
     for (int i = 0; i < 3; i++) {
         o = base;
-        if (i == 0) o.policy.fusion = TT_FUSION_MAX;
-        if (i == 1) o.policy.unify = true;
-        if (i == 2) o.policy.max_reuse = 1;
+        if (i == 0) tt_policy_put(&o.policy, "fusion", 1);
+        if (i == 1) tt_policy_put(&o.policy, "unify", true);
+        if (i == 2) tt_policy_put(&o.policy, "max-reuse", 1);
         tt_real *y = whole(ctx, &o);
         expect(memcmp(x, y, all_bytes(&o)) != 0, "deep-forcing option %d", i);
         free(y);
@@ -230,7 +230,7 @@ static void check_flush_and_cut(tt_ctx *ctx)
     const size_t at = 4 * 3 * SIZE, one = SIZE * sizeof *plain;
     expect(memcmp(plain + at, flushed + at, one) != 0, "a flush forgets");
     expect(memcmp(flushed + at, cut_too + at, one) != 0, "a cut jumps");
-    o.policy.cut_at = 60;
+    tt_policy_put(&o.policy, "cut-at", 60);
     tt_real *elsewhere = whole(ctx, &o);
     expect(memcmp(elsewhere + at, cut_too + at, one) != 0, "somewhere else");
     free(plain), free(flushed), free(cut_too), free(elsewhere);
@@ -506,13 +506,13 @@ int main(void)
     }
     free(full);
     o = options("memrope", 9, 1);
-    o.policy.adaptive = true;
+    tt_policy_put(&o.policy, "adaptive", true);
     check_resume(ctx, &o, 5);
     o = options("infinity", 7, 1);   /* C does not divide K: two query rules */
     check_resume(ctx, &o, 3);
     check_resume(ctx, &o, 4);
     o = evicting("deep-forcing");
-    o.policy.fusion = TT_FUSION_MAX;
+    tt_policy_put(&o.policy, "fusion", 1);
     check_resume(ctx, &o, 5);
     check_special_cases(ctx);
     check_different(ctx);

@@ -148,7 +148,7 @@ static void check_refused_states(tt_ctx *ctx)
     tt_rollout_close(r);
 
     tt_rollout_options p = o;
-    p.policy.tau = 0.6;
+    tt_policy_put(&p.policy, "tau", 0.6);
     refused(ctx, "another tau", &p, TT_EINVAL, "tau=0.6");
     p = o, p.noise.seed = 12;
     refused(ctx, "another seed", &p, TT_EINVAL, "seed=11 there, seed=12 here");
@@ -157,7 +157,7 @@ static void check_refused_states(tt_ctx *ctx)
     p = o, p.origin = "another prompt";
     refused(ctx, "another prompt", &p, TT_EINVAL, "origin=another prompt");
     p = o, p.policy.K = 12;
-    refused(ctx, "another budget", &p, TT_EINVAL, "K=12");
+    refused(ctx, "another budget", &p, TT_EINVAL, "budget=12");
     p = o, p.nsteps = 3;
     refused(ctx, "other steps", &p, TT_EINVAL, "steps=");
     p = o, p.policy = tt_policy_defaults("full");
@@ -231,8 +231,10 @@ static void check_honest_states(tt_ctx *ctx)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         tt_rollout_options o = options(all[i].policy, all[i].K, all[i].S);
         o.policy.R = all[i].R;
-        o.policy.compress_to = all[i].N;
-        o.policy.unify = all[i].unify;
+        if (tt_policy_knob(o.policy.cls, "unify")) {
+            tt_policy_put(&o.policy, "compress-to", all[i].N);
+            tt_policy_put(&o.policy, "unify", all[i].unify);
+        }
         o.independent_first_frame = i % 2;
         o.latents = FRAMES - 2 * (i % 2);
         o.nsteps = 1;
@@ -257,7 +259,8 @@ static void impossible_state(tt_ctx *ctx, const char *policy, const char *what,
 {
     tt_rollout_options o = options(policy, 9, 2);
     static tt_real buf[FRAMES * SIZE];
-    o.policy.compress_to = 7;
+    if (tt_policy_knob(o.policy.cls, "compress-to"))
+        tt_policy_put(&o.policy, "compress-to", 7);
     tt_rollout *r = start(ctx, &o);
     go(ctx, r, buf, 4);
     if (change) change(r, tt_cache_layer(tt_rollout_cache(r), 2));

@@ -262,9 +262,14 @@ static void self_attn(run_io *io, tt_dit *m, bool tether)
     o.S = tt_json_int(io->json, "S", o.S);
     o.R = tt_json_int(io->json, "R", o.R);
     o.M = tt_json_int(io->json, "M", -1);
-    o.alpha = tt_json_num(io->json, "alpha", o.alpha);
-    o.tau = tt_json_num(io->json, "tau", o.tau);
-    o.temperature = tt_json_num(io->json, "score_temperature", 1);
+    if (tether) {
+        tt_policy_put(&o, "alpha", tt_json_num(io->json, "alpha",
+                                               tt_policy_get(&o, "alpha")));
+        tt_policy_put(&o, "tau", tt_json_num(io->json, "tau",
+                                             tt_policy_get(&o, "tau")));
+        tt_policy_put(&o, "score-temperature",
+                      tt_json_num(io->json, "score_temperature", 1));
+    }
     int64_t frames = tether ? (calls + 1) / 2 * g.F : g.F;
     for (int64_t i = 0; i < nstart; i++)
         if (given[i] + g.F > frames) frames = given[i] + g.F;
@@ -291,7 +296,6 @@ static void self_attn(run_io *io, tt_dit *m, bool tether)
         p.chunk += first;
         p.start = start;
         p.context = tether && i % 2;
-        if (first) tt_cache_begin_chunk(io->ctx, cache, &p);
         tt_dit_self_attention(io->ctx, m, layer, r.y + i * one, x + i * one,
                               cache, &p);
         if (io->ctx->status) break;
@@ -335,7 +339,6 @@ static void block(run_io *io, tt_dit *m)
     tt_dit_cross_kv(io->ctx, m, i, k, v, context, r[1]);
     for (int64_t j = 0; j < calls && !io->ctx->status; j++) {
         const tt_pass p = {.start = j * g.F, .frames = g.F, .chunk = j};
-        tt_cache_begin_chunk(io->ctx, cache, &p);
         tt_dit_block(io->ctx, m, i, x + j * T * c->dim, T,
                      e0 + j * n[1] * n[2] * n[3], n[1], k, v, r[1], cache, &p);
     }
@@ -380,7 +383,6 @@ static void network(run_io *io, tt_dit *m, tt_real *flow, tt_real *x0,
         p.chunk += first;
         p.start = at;
         for (int64_t f = 0; f < nt; f++) td[f] = (double)t[i * nt + f];
-        if (first) tt_cache_begin_chunk(io->ctx, cache, &p);
         tt_dit_forward(io->ctx, flow + i * one, x + i * one, 2 * g.h, 2 * g.w,
                        td, nt, m, prompt, cache, &p);
         for (int64_t f = 0; f < g.F && x0 && !io->ctx->status; f++)

@@ -5,6 +5,7 @@
  * Source  ref_data/README_policies.md. */
 #include "tests/run_case/rollout_cases.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,13 @@ static const char *our_name(const char *theirs, const tt_json *p)
     return NULL;
 }
 
+/* A knob, where the policy has it and the case says what it is. */
+static void put(tt_policy_options *o, const char *knob, double value)
+{
+    if (!isnan(value) && tt_policy_knob(o->cls, knob))
+        tt_policy_put(o, knob, value);
+}
+
 bool policy_read(tt_policy_options *o, const tt_json *json)
 {
     const tt_json *p = tt_json_get(json, "params");
@@ -38,21 +46,21 @@ bool policy_read(tt_policy_options *o, const tt_json *json)
     o->S = tt_json_int(p, "S", o->S);
     o->R = tt_json_int(p, "R", o->R);
     o->M = tt_json_int(p, "M", o->M);
-    o->alpha = tt_json_num(p, "alpha", o->alpha);
-    o->tau = tt_json_num(p, "tau", o->tau);
-    o->temperature = tt_json_num(p, "score_temperature", o->temperature);
-    const char *pool = tt_json_str(p, "grab_pool", "");
-    o->pool = strncmp(pool, "one frame", 9) ? TT_POOL_CHUNK : TT_POOL_FRAME;
+    static const char *const knobs[][2] = {
+        { "alpha", "alpha" }, { "tau", "tau" },
+        { "score_temperature", "score-temperature" },
+        { "alpha_long", "alpha-long" }, { "alpha_short", "alpha-short" },
+        { "N", "compress-to" }, { "max_reuse", "max-reuse" },
+    };
+    for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
+        put(o, knobs[i][1], tt_json_num(p, knobs[i][0], NAN));
+    if (!strncmp(tt_json_str(p, "grab_pool", ""), "one frame", 9))
+        put(o, "pool", 1);
     if (!strcmp(tt_json_str(p, "method", "ema"), "eviction"))
-        o->method = TT_MEMROPE_EVICTION;
-    o->alpha_long = tt_json_num(p, "alpha_long", o->alpha_long);
-    o->alpha_short = tt_json_num(p, "alpha_short", o->alpha_short);
-    o->adaptive = tt_json_bool(p, "adaptive", o->adaptive);
-    o->compress_to = tt_json_int(p, "N", o->compress_to);
-    o->max_reuse = tt_json_int(p, "max_reuse", o->max_reuse);
-    if (!strcmp(tt_json_str(p, "fusion", "sum"), "max"))
-        o->fusion = TT_FUSION_MAX;
-    o->unify = tt_json_bool(p, "unify", o->unify);
+        put(o, "memrope-method", 1);
+    put(o, "adaptive", tt_json_bool(p, "adaptive", false));
+    if (!strcmp(tt_json_str(p, "fusion", "sum"), "max")) put(o, "fusion", 1);
+    put(o, "unify", tt_json_bool(p, "unify", false));
     return true;
 }
 

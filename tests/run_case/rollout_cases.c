@@ -61,7 +61,7 @@ static void begin(rolled *r, const tt_rollout_options *o)
     r->memory = grow(r, n * layers * r->M, sizeof *r->memory);
     r->counters = grow(r, n * layers * 3, sizeof *r->counters);
     r->filled = grow(r, n * layers, 1);
-    r->P = r->M + (p->pool == TT_POOL_FRAME ? 1 : o->chunk);
+    r->P = r->M + (tt_policy_get(p, "pool") == 1 ? 1 : o->chunk);
     r->room = n * layers * o->chunk;
     r->g_layer = grow(r, r->room, sizeof(int64_t));
     r->g_chunk = grow(r, r->room, sizeof(int64_t));

@@ -22,10 +22,11 @@ typedef struct state {
 } state;
 
 /* Paper: 10 to 14 sinks. Code: its script for this mode takes 14. */
-static void defaults(tt_policy_options *o)
-{
-    o->S = 14;
-}
+static const tt_knob knobs[] = {
+    KNOB_BUDGET(21, FRAMES_IN_CACHE),
+    KNOB_SINK(14),
+    KNOB_END,
+};
 
 static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
 {
@@ -45,14 +46,14 @@ static bool valid(const tt_layer *y)
     return s->moving == 0 || s->moving == 1;
 }
 
-static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v)
+static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                  const tt_qkv *x)
 {
     (void)ctx;
-    (void)q;
+    (void)x;
     const int64_t sink = y->opt->S * y->geo->L;
     state *s = y->state;
-    if (!tt_layer_append(y, p, sink, k, v)) return;
+    if (!tt_layer_roll(y, sink, p->frames * y->geo->L)) return;
     if (s->moving)
         for (int64_t i = 0; i < sink; i++)
             y->tpos[i] += (int32_t)(p->start - s->start);
@@ -64,12 +65,12 @@ const tt_policy_class cache_deep_sink = {
     .name = "deep-sink",
     .summary = "a long sink that moves along in time, recent frames "
                "(Deep Forcing)",
-    .defaults = defaults,
+    .knobs = knobs,
     .check = cache_check_window,
     .slots = cache_slots,
     .state_size = state_size,
     .valid = valid,
-    .write = write,
+    .begin = begin,
     .plan = cache_plan_absolute,
     .positions = cache_positions_video,
 };

@@ -12,18 +12,15 @@
  *         only what the new one has written; a restart here zeroes it. */
 #include "cache/classes.h"
 
-static void defaults(tt_policy_options *o)
-{
-    o->S = 0;
-}
+static const tt_knob knobs[] = {
+    KNOB_BUDGET(21, FRAMES_IN_CACHE),
+    KNOB_END,
+};
 
-static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v)
-{
-    (void)ctx;
-    (void)q;
-    tt_layer_append(y, p, 0, k, v);
-}
+/* Shift 8 whatever the configuration says; steps taken as they are. */
+const tt_policy_schedule cache_causvid_schedule = {
+    .text = "1000,757,522", .nsteps = 3, .steps = {1000, 757, 522}, .warp = false, .shift = 8,
+};
 
 static tt_status check(tt_ctx *ctx, tt_policy_options *o,
                        const tt_geometry *geo)
@@ -47,10 +44,11 @@ const tt_policy_class cache_causvid = {
     .name = "causvid",
     .summary = "clips without eviction, each restarted from the end of the "
                "one before (CausVid)",
-    .defaults = defaults,
+    .knobs = knobs,
+    .schedule = &cache_causvid_schedule,
+    .flags = TT_RESTARTS,
     .check = check,
     .slots = cache_slots,
-    .write = write,
     .plan = cache_plan_absolute,
     .positions = cache_positions_window,
 };

@@ -23,11 +23,24 @@ typedef struct state {
     int64_t filled;              /* the two memory frames hold averages       */
 } state;
 
-static void defaults(tt_policy_options *o)
-{
-    o->K = 12;
-    o->S = 3;
-}
+enum { METHOD, ALPHA_LONG, ALPHA_SHORT, ADAPTIVE };
+enum { EMA, EVICTION };
+static const char *const methods[] = {"ema", "eviction", NULL};
+
+static const tt_knob knobs[] = {
+    KNOB_BUDGET(12, FRAMES_IN_CACHE),
+    KNOB_SINK(3),
+    {"memrope-method", "evicted frames enter running averages (ema) or are "
+     "dropped (eviction: sink and recent frames)", TT_OWN(METHOD),
+     TT_KNOB_WORD, EMA, EMA, EVICTION, methods},
+    {"alpha-long", "rate of the slow average", TT_OWN(ALPHA_LONG),
+     TT_KNOB_REAL, 0.01, 0, 1, NULL},
+    {"alpha-short", "rate of the fast average", TT_OWN(ALPHA_SHORT),
+     TT_KNOB_REAL, 0.1, 0, 1, NULL},
+    {"adaptive", "fast rate per token, from how far it moved",
+     TT_OWN(ADAPTIVE), TT_KNOB_SWITCH, 0, 0, 1, NULL},
+    KNOB_END,
+};
 
 static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
 {
@@ -42,23 +55,22 @@ static bool valid(const tt_layer *y)
     return (s->filled == 0 || s->filled == 1) && y->len % y->geo->L == 0;
 }
 
-/* ---- write --------------------------------------------------------------- */
+/* ---- begin --------------------------------------------------------------- */
 
 static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n);
 
-static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v)
+static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                  const tt_qkv *x)
 {
-    (void)q;
-    const int64_t L = y->geo->L, S = y->opt->S;
-    const int64_t excess = y->len + p->frames * L - y->cap;
-    int64_t keep = S * L;
-    if (y->opt->method == TT_MEMROPE_EMA) {
+    (void)x;
+    const int64_t L = y->geo->L, n = p->frames * L;
+    const int64_t excess = y->len + n - y->cap;
+    int64_t keep = y->opt->S * L;
+    if (y->opt->own[METHOD].n == EMA) {
         keep += 2 * L;
-        if (p->start + p->frames > y->seen && excess > 0)
-            absorb(ctx, y, keep, excess);
+        if (excess > 0) absorb(ctx, y, keep, excess);
     }
-    if (!ctx->status) tt_layer_append(y, p, keep, k, v);
+    if (!ctx->status) tt_layer_roll(y, keep, n);
 }
 
 /* ---- the averages -------------------------------------------------------- */
@@ -113,7 +125,7 @@ static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n)
 {
     const tt_geometry *geo = y->geo;
     const int64_t L = geo->L, width = geo->H * geo->D, frame = L * width;
-    const bool adaptive = y->opt->adaptive;
+    const bool adaptive = y->opt->own[ADAPTIVE].n;
     /* Over all evicted tokens, space and time; adaptive: over frames only. */
     const int64_t rows = adaptive ? n / L : n, nmean = adaptive ? frame : width;
     const int64_t nshort = adaptive ? L : 1;
@@ -129,8 +141,8 @@ static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n)
 
     state *s = y->state;
     const int64_t at_long = from - 2 * L, at_short = from - L;
-    double slow = y->opt->alpha_long;
-    fast[0] = y->opt->alpha_short;
+    double slow = y->opt->own[ALPHA_LONG].x;
+    fast[0] = y->opt->own[ALPHA_SHORT].x;
     if (adaptive)
         adaptive_rate(fast, mean_k, y->k + at_short * width, geo, fast[0]);
     for (int64_t l = 0; !s->filled && l < nshort; l++) slow = fast[l] = 1;
@@ -152,7 +164,7 @@ static tt_status check(tt_ctx *ctx, tt_policy_options *o,
                        const tt_geometry *geo)
 {
     TT_TRY(cache_check_window(ctx, o, geo));
-    const bool ema = o->method == TT_MEMROPE_EMA;
+    const bool ema = o->own[METHOD].n == EMA;
     if (ema && o->K - 2 - geo->chunk < o->S)
         return tt_fail(ctx, TT_EINVAL,
                        "memrope: the budget K = %lld must be at least S + 2 + "
@@ -167,12 +179,7 @@ static tt_status check(tt_ctx *ctx, tt_policy_options *o,
                        "memrope: the sink S = %lld must fit the first chunk of "
                        "%lld frame(s)", (long long)o->S,
                        (long long)geo->first_chunk);
-    if (!(o->alpha_long >= 0 && o->alpha_long <= 1) ||
-        !(o->alpha_short >= 0 && o->alpha_short <= 1))
-        return tt_fail(ctx, TT_EINVAL,
-                       "memrope: the rates alpha-long = %g and alpha-short = "
-                       "%g must lie in 0..1", o->alpha_long, o->alpha_short);
-    if (o->adaptive && !ema)
+    if (o->own[ADAPTIVE].n && !ema)
         return tt_fail(ctx, TT_EINVAL, "memrope: adaptive rates need the "
                        "method ema; eviction averages nothing");
     return TT_OK;
@@ -182,12 +189,12 @@ const tt_policy_class cache_memrope = {
     .name = "memrope",
     .summary = "sink, a slow and a fast average of evicted frames, recent "
                "frames (MemRoPE)",
-    .defaults = defaults,
+    .knobs = knobs,
     .check = check,
     .slots = cache_slots,
     .state_size = state_size,
     .valid = valid,
-    .write = write,
+    .begin = begin,
     .plan = cache_plan_window,
     .positions = cache_positions_window,
 };

@@ -18,11 +18,18 @@ typedef struct state {
     int64_t rolled;
 } state;
 
-static void defaults(tt_policy_options *o)
-{
-    o->K = 6;
-    o->S = 1;
-}
+enum { CUT_AT, RAW_SLOT0 };
+
+static const tt_knob knobs[] = {
+    KNOB_BUDGET(6, FRAMES_IN_CACHE),
+    KNOB_SINK(1),
+    {"cut-at", "frame position a chunk jumps to at a cut", TT_OWN(CUT_AT),
+     TT_KNOB_COUNT, 45, 0, CACHE_MAX_FRAMES, NULL},
+    {"raw-slot0", "allow a sink of 0 the way the released code does it, with "
+     "the oldest frame not rotated", TT_OWN(RAW_SLOT0), TT_KNOB_SWITCH, 0, 0,
+     1, NULL},
+    KNOB_END,
+};
 
 static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
 {
@@ -37,31 +44,39 @@ static bool valid(const tt_layer *y)
     return (s->rolled == 0 || s->rolled == 1) && y->len % y->geo->L == 0;
 }
 
-/* ---- write --------------------------------------------------------------- */
+/* ---- begin and write --------------------------------------------------------------- */
 
 /* KV flush: frame slot 0, and the last two frame slots of the *buffer* moved
  * behind it. Paper (as summarised): the sink and one last frame. Code: slots
  * K-2 and K-1 whether or not they hold anything: before the cache was full
  * they are zeros, after an earlier flush stale frames. We: as the code. */
-static void begin_chunk(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
+static void flush(tt_layer *y)
 {
-    (void)ctx;
-    if (!p->prompt_changed) return;
     const int64_t L = y->geo->L;
     tt_layer_move(y, L, y->cap - 2 * L, 2 * L);
     y->len = 3 * L;
 }
 
-static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v)
+static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                  const tt_qkv *x)
 {
     (void)ctx;
-    (void)q;
+    (void)x;
+    const int64_t L = y->geo->L;
     state *s = y->state;
-    s->rolled = tt_layer_append(y, p, y->opt->S * y->geo->L, k, v);
+    if (p->prompt_changed) flush(y);
+    s->rolled = tt_layer_roll(y, y->opt->S * L, p->frames * L);
     /* In a replay the clean pass makes room, but in the run it stands for the
      * noisy first pass did. */
     if (p->step > 0) s->rolled = 0;
+}
+
+static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
+{
+    (void)ctx;
+    state *s = y->state;
+    if (!y->first) s->rolled = 0;
+    tt_layer_put(y, p, x);
 }
 
 /* ---- plan ---------------------------------------------------------------- */
@@ -90,7 +105,7 @@ static bool slot0_is_raw(const tt_layer *y)
 /* Paper (as summarised): a cut moves the chunk's own frames to the end of a
  * position range of 21 and collapses the old ones. Code: for one chunk its
  * keys and queries stand at 45, 46, 47, older keys where they are. We: as the
- * code; `cut_at` is the 45. */
+ * code; `cut-at` is the 45. */
 static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
                  tt_plan *out)
 {
@@ -101,15 +116,15 @@ static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
     tt_segment *s = out->segment;
     if (raw) *s++ = (tt_segment){ 0, L, TT_T_NONE };
     if (old > raw) *s++ = (tt_segment){ raw, old - raw, raw / L };
-    if (p->cut) *s++ = (tt_segment){ old, n, y->opt->cut_at };
+    if (p->cut) *s++ = (tt_segment){ old, n, y->opt->own[CUT_AT].n };
     out->nsegments = (int)(s - out->segment);
-    out->q_t0 = p->cut ? y->opt->cut_at : query_position(y, p);
+    out->q_t0 = p->cut ? y->opt->own[CUT_AT].n : query_position(y, p);
 }
 
 static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
 {
     const int64_t late = o->K - 1 + geo->chunk;      /* a query just below K */
-    const int64_t cut = geo->scenes > 1 ? o->cut_at + geo->chunk : 0;
+    const int64_t cut = geo->scenes > 1 ? o->own[CUT_AT].n + geo->chunk : 0;
     return late > cut ? late : cut;
 }
 
@@ -119,17 +134,12 @@ static tt_status check(tt_ctx *ctx, tt_policy_options *o,
                        const tt_geometry *geo)
 {
     TT_TRY(cache_check_window(ctx, o, geo));
-    if (o->S < 1 && !o->raw_slot0)
+    if (o->S < 1 && !o->own[RAW_SLOT0].n)
         return tt_fail(ctx, TT_EINVAL,
                        "infinity: the sink S must be at least 1; with S = 0 "
                        "the released code reads its oldest frame without "
                        "rotation, which only the compatibility switch "
                        "reproduces");
-    if (o->cut_at < 0 || o->cut_at > CACHE_MAX_FRAMES)
-        return tt_fail(ctx, TT_EINVAL,
-                       "infinity: the position of a cut, %lld, must lie in "
-                       "0..%lld", (long long)o->cut_at,
-                       (long long)CACHE_MAX_FRAMES);
     /* Below 5 the flush would copy frames over each other. */
     if (geo->scenes > 1 && o->K < 5)
         return tt_fail(ctx, TT_EINVAL,
@@ -148,12 +158,13 @@ const tt_policy_class cache_infinity = {
     .name = "infinity",
     .summary = "a short window at positions from 0, flushed at scene changes "
                "(infinity-RoPE)",
-    .defaults = defaults,
+    .knobs = knobs,
+    .flags = TT_HAS_CUTS,
     .check = check,
     .slots = cache_slots,
     .state_size = state_size,
     .valid = valid,
-    .begin_chunk = begin_chunk,
+    .begin = begin,
     .write = write,
     .plan = plan,
     .positions = positions,

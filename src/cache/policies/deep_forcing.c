@@ -38,10 +38,25 @@ typedef struct state {
     int64_t window;              /* frames in qwin, at most R                 */
 } state;
 
-static void defaults(tt_policy_options *o)
-{
-    o->S = 10;
-}
+enum { COMPRESS_TO, MAX_REUSE, FUSION, UNIFY };
+enum { SUM, MAX };
+static const char *const fusions[] = {"sum", "max", NULL};
+
+static const tt_knob knobs[] = {
+    KNOB_BUDGET(21, FRAMES_IN_CACHE),
+    KNOB_SINK(10),
+    KNOB_FRAMES("recent", "latest frames kept, whose queries a compression "
+                "asks", R, 4),
+    {"compress-to", "frames a compression leaves", TT_OWN(COMPRESS_TO),
+     TT_KNOB_COUNT, 16, 1, CACHE_MAX_FRAMES, NULL},
+    {"max-reuse", "how often a token may be selected; 0: no limit",
+     TT_OWN(MAX_REUSE), TT_KNOB_COUNT, 7, 0, INFINITY, NULL},
+    {"fusion", "a token's score is the sum over recent queries or their "
+     "maximum", TT_OWN(FUSION), TT_KNOB_WORD, SUM, SUM, MAX, fusions},
+    {"unify", "selected tokens move up to the recent frames, as in the paper; "
+     "the code leaves them", TT_OWN(UNIFY), TT_KNOB_SWITCH, 0, 0, 1, NULL},
+    KNOB_END,
+};
 
 static state *state_of(const tt_layer *y) { return y->state; }
 static int64_t *reuse_of(const tt_layer *y)
@@ -50,9 +65,14 @@ static int64_t *reuse_of(const tt_layer *y)
 }
 static void *window_of(const tt_layer *y) { return reuse_of(y) + y->cap; }
 
+static int64_t compress_to(const tt_policy_options *o)
+{
+    return o->own[COMPRESS_TO].n;
+}
+
 static bool keeps_all(const tt_policy_options *o)
 {
-    return o->fusion == TT_FUSION_MAX;
+    return o->own[FUSION].n == MAX;
 }
 
 /* Bytes of one frame of the query window. */
@@ -86,8 +106,8 @@ static bool valid(const tt_layer *y)
     const tt_policy_options *o = y->opt;
     const int64_t frames = y->geo->frames, L = y->geo->L, sink = o->S * L;
     const int64_t first = y->tpos[0], far = frames + o->K;
-    const int64_t stay = o->S + o->R > o->compress_to ? o->S + o->R
-                                                      : o->compress_to;
+    const int64_t stay = o->S + o->R > compress_to(o) ? o->S + o->R
+                                                      : compress_to(o);
     bool ok = s->events >= 0 && s->events <= frames &&
               s->base >= -far && s->base <= far &&
               s->window >= 0 && s->window <= o->R;
@@ -97,28 +117,31 @@ static bool valid(const tt_layer *y)
         ok = ok && y->tpos[i] == first + i / L;
     if (!ok || sink == 0 || y->len == 0) return ok;
     if (s->events == 0) return first == 0;
-    const int64_t least = s->base + stay - o->compress_to;
+    const int64_t least = s->base + stay - compress_to(o);
     return first >= least && first < least + y->geo->chunk;
 }
 
-/* ---- write --------------------------------------------------------------- */
+/* ---- begin and write --------------------------------------------------------------- */
 
 static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                              const tt_real *q);
 static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                     const tt_real *k, const tt_real *v);
+                     const tt_real *k);
 
-static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v)
+static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                  const tt_qkv *x)
 {
     const int64_t n = p->frames * y->geo->L;
-    remember_queries(ctx, y, p, q);              /* before they are asked     */
-    if (p->start + p->frames > y->seen && y->len + n > y->cap) {
-        compress(ctx, y, p, k, v);
-        y->seen = p->start + p->frames;
-        return;
-    }
-    if (!ctx->status) tt_layer_append(y, p, 0, k, v);
+    remember_queries(ctx, y, p, x->q);           /* before they are asked     */
+    if (ctx->status) return;
+    if (y->len + n > y->cap) compress(ctx, y, p, x->k);
+    else tt_layer_roll(y, 0, n);
+}
+
+static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
+{
+    if (!y->first) remember_queries(ctx, y, p, x->q);
+    if (!ctx->status) tt_layer_put(y, p, x);
 }
 
 /* Positions [n][3] of the chunk's tokens in the video. */
@@ -277,23 +300,22 @@ static void choose(tt_ctx *ctx, compression *c, int64_t max_reuse)
 
 static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
                     const tt_pass *p, const tt_real *k);
-static void rebuild(tt_layer *y, const compression *c, const tt_pass *p,
-                    const tt_real *k, const tt_real *v);
+static void rebuild(tt_layer *y, const compression *c, const tt_pass *p);
 static int64_t move_sinks(tt_layer *y, const tt_pass *p);
 static void unify(tt_layer *y, const compression *c);
 
 static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                     const tt_real *k, const tt_real *v)
+                     const tt_real *k)
 {
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     state *s = state_of(y);
     compression c;
     measure(ctx, &c, y, p, k);               /* phi of all tokens             */
-    choose(ctx, &c, y->opt->max_reuse);      /* the best between the ends     */
+    choose(ctx, &c, y->opt->own[MAX_REUSE].n);      /* the best between the ends     */
     if (ctx->status) return;
-    rebuild(y, &c, p, k, v);                 /* sinks, chosen, recent         */
+    rebuild(y, &c, p);                       /* sinks, chosen, recent         */
     const int64_t delta = move_sinks(y, p);
-    if (y->opt->unify) unify(y, &c);
+    if (y->opt->own[UNIFY].n) unify(y, &c);
     tt_cache_record_compress(y->cache, &(tt_compress_record){
         .layer = y->index, .chunk = p->chunk, .event = s->events++, .n = c.n,
         .score = c.phi, .frame = c.frame, .reuse = c.reuse,
@@ -311,7 +333,7 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
     const int64_t L = y->geo->L, fresh = p->frames * L, n = y->len + fresh;
     *c = (compression){ .n = n, .sink = o->S * L,
                         .recent = state_of(y)->window * L };
-    int64_t budget = o->compress_to * L;
+    int64_t budget = compress_to(o) * L;
     if (budget < c->sink + c->recent) budget = c->sink + c->recent;
     c->count = budget - c->sink - c->recent;
     c->phi = tt_alloc(ctx, a, n, sizeof *c->phi, "scores");
@@ -334,10 +356,9 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
     score(ctx, c->phi + y->len, y, k, pos + 3 * y->len, fresh, &asked);
 }
 
-/* Sinks, selected tokens, recent frames, chunk; the rest is zeros. Tokens only
- * move towards the front, so this works in place. */
-static void rebuild(tt_layer *y, const compression *c, const tt_pass *p,
-                    const tt_real *k, const tt_real *v)
+/* Sinks, selected tokens, recent frames, room for the chunk; the rest is zeros.
+ * Tokens only move towards the front, so this works in place. */
+static void rebuild(tt_layer *y, const compression *c, const tt_pass *p)
 {
     const int64_t L = y->geo->L, width = y->geo->H * y->geo->D;
     const int64_t fresh = p->frames * L, old = c->recent - fresh;
@@ -349,7 +370,6 @@ static void rebuild(tt_layer *y, const compression *c, const tt_pass *p,
     tt_layer_move(y, to, y->len - old, old);
     memmove(reuse + to, reuse + y->len - old, (size_t)old * sizeof *reuse);
     to += old;
-    tt_layer_put(y, to, p, k, v);
     memset(reuse + to, 0, (size_t)(y->cap - to) * sizeof *reuse);
     y->len = to + fresh;
 
@@ -372,7 +392,7 @@ static int64_t move_sinks(tt_layer *y, const tt_pass *p)
     const int64_t tail = (y->len - sink) / L;
     const int64_t desired = p->start - tail - o->S;
     state *s = state_of(y);
-    const int64_t delta = s->events == 0 ? o->K - o->compress_to
+    const int64_t delta = s->events == 0 ? o->K - compress_to(o)
                                          : desired - s->base;
     s->base = desired;
     for (int64_t i = 0; i < sink; i++) y->tpos[i] += (int32_t)delta;
@@ -394,7 +414,7 @@ static void unify(tt_layer *y, const compression *c)
 /* Sinks stay before the chunk unless N < S: the first move is by K - N. */
 static int64_t positions(const tt_policy_options *o, const tt_geometry *geo)
 {
-    return geo->frames + (o->S > o->compress_to ? o->S - o->compress_to : 0);
+    return geo->frames + (o->S > compress_to(o) ? o->S - compress_to(o) : 0);
 }
 
 /* ---- options ------------------------------------------------------------- */
@@ -417,14 +437,10 @@ static tt_status check(tt_ctx *ctx, tt_policy_options *o,
                        "R = %lld + %lld = %lld frames", (long long)o->K,
                        (long long)o->S, (long long)o->R,
                        (long long)(o->S + o->R));
-    if (o->compress_to < 1 || o->compress_to > o->K)
+    if (compress_to(o) > o->K)
         return tt_fail(ctx, TT_EINVAL,
                        "deep-forcing: compress-to N = %lld must lie in 1..K = "
-                       "%lld", (long long)o->compress_to, (long long)o->K);
-    if (o->max_reuse < 0)
-        return tt_fail(ctx, TT_EINVAL,
-                       "deep-forcing: max-reuse = %lld must be positive, or 0 "
-                       "for no limit", (long long)o->max_reuse);
+                       "%lld", (long long)compress_to(o), (long long)o->K);
     return TT_OK;
 }
 
@@ -432,12 +448,13 @@ const tt_policy_class cache_deep_forcing = {
     .name = "deep-forcing",
     .summary = "a moving sink, the tokens recent queries look at, recent "
                "frames (Deep Forcing)",
-    .keeps_noisy = true,
-    .defaults = defaults,
+    .knobs = knobs,
+    .flags = TT_KEEPS_NOISY,
     .check = check,
     .slots = cache_slots,
     .state_size = state_size,
     .valid = valid,
+    .begin = begin,
     .write = write,
     .plan = cache_plan_absolute,
     .positions = positions,

@@ -43,28 +43,30 @@ static tt_regions regions(const tt_layer *y)
 /* ---- the five steps ------------------------------------------------------ */
 
 static void evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p);
-static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                   const tt_real *q);
 
-static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_real *q,
-                  const tt_real *k, const tt_real *v)
+/* The first pass of a chunk. */
+static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                  const tt_qkv *x)
 {
-    const int64_t L = y->geo->L, n = p->frames * L, end = p->start + p->frames;
-    if (end > y->seen) {                     /* the first pass of a chunk     */
-        if (y->len + n <= y->cap) y->len += n;           /* warm-up           */
-        else evict(ctx, y, p);                           /* 1 evict           */
-        y->seen = end;
-    } else if (tether_of(y)->pending > 0) {
-        tether_set_aside(y, (y->len - n) / L);
-    }
-    if (ctx->status) return;
-    tt_layer_put(y, y->len - n, p, k, v);                /* 2 write           */
-    if (p->context) commit(ctx, y, p, q);    /* 3-5, in the clean pass        */
+    (void)x;
+    const int64_t n = p->frames * y->geo->L;
+    if (y->len + n <= y->cap) y->len += n;               /* warm-up           */
+    else evict(ctx, y, p);                               /* 1 evict           */
+}
+
+/* Step 2, in every pass. */
+static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
+{
+    (void)ctx;
+    const int64_t L = y->geo->L;
+    if (!y->first && tether_of(y)->pending > 0)
+        tether_set_aside(y, y->len / L - p->frames);
+    tt_layer_put(y, p, x);
 }
 
 /* Not the clean pass: the evicted frames are still needed, the chunk is not.
  * Without a clean pass nobody will ever ask for them: the chunk stays. */
-static void after_read(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
+static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
     (void)ctx;
     if (tether_of(y)->pending == 0) return;
@@ -103,8 +105,8 @@ static void fill(tt_layer *y);
 static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                   const double *qbar, int64_t first, int64_t n, int64_t sub);
 
-static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                   const tt_real *q)
+/* Steps 3-5, in the clean pass. */
+static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
 {
     tether_state *s = tether_of(y);
     if (!s->filled && y->len == y->cap) fill(y);
@@ -115,9 +117,9 @@ static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     double *qbar = tt_alloc(ctx, &ctx->scratch, width, sizeof *qbar,
                             "mean query");
     /* Paper: the queries of the current frame. Code, and we: of the chunk. */
-    tt_col_mean(ctx, qbar, q, p->frames * y->geo->L, width);
+    tt_col_mean(ctx, qbar, x->q, p->frames * y->geo->L, width);
     /* Paper: one evicted frame at a time. Code: the whole chunk at once. */
-    const int64_t step = y->opt->pool == TT_POOL_FRAME ? 1 : s->pending;
+    const int64_t step = y->opt->own[TETHER_POOL].n == TETHER_BY_FRAME ? 1 : s->pending;
     for (int64_t i = 0; i < s->pending && !ctx->status; i += step)
         admit(ctx, y, p, qbar, i, step, i / step);
     s->pending = 0;
@@ -226,9 +228,9 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
         grab_pool_known(&r, tether_moments(y, g.memory + i),
                         tether_members(y)[i]);
     grab_pool(ctx, &r, tether_pend_k(y, first), evicted, n);
-    grab_importance(ctx, &r, qbar, o->temperature);
+    grab_importance(ctx, &r, qbar, o->own[TETHER_TEMPERATURE].x);
     grab_diversity(ctx, &r);
-    grab_score(ctx, &r, o->alpha);
+    grab_score(ctx, &r, o->own[TETHER_ALPHA].x);
     const size_t scope = tt_scope(ctx, "admit.%lld", (long long)sub);
     show_scores(ctx, &r);
     grab_select(ctx, &r, &margin);
@@ -249,7 +251,7 @@ static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first)
 {
     const tt_geometry *geo = y->geo;
     const int64_t width = tether_width(y);
-    const double tau = y->opt->tau;
+    const double tau = y->opt->own[TETHER_TAU].x;
     tether_state *s = tether_of(y);
     /* Sink and memory lie next to each other: one range of slots. */
     const int64_t F = regions(y).recent;
@@ -327,14 +329,19 @@ const tt_policy_class cache_tether = {
     .name = "tether",
     .summary = "sink, memory chosen by GRAB and edited by TAME, recent frames "
                "(TetherCache)",
+    .knobs = tether_knobs,
+    .presets = tether_presets,
+    .flags = TT_FILLS_EXACTLY,
     .check = tether_check,
     .slots = cache_slots,
     .state_size = tether_state_size,
     .shared_size = tether_shared_size,
     .reset = tether_reset,
     .valid = tether_valid,
+    .begin = begin,
     .write = write,
+    .commit = commit,
     .plan = cache_plan_window,
-    .after_read = after_read,
+    .done = done,
     .positions = cache_positions_window,
 };

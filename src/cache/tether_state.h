@@ -36,7 +36,7 @@ int64_t *tether_pend_src(const tt_layer *y);
 int64_t *tether_known(const tt_layer *y);
 double *tether_moments(const tt_layer *y, int64_t slot);
 /* Keys and values of a pending frame, in tt_layer.shared: there from write to
- * after_read. Between passes they are in the slots of the chunk, which
+ * done. Between passes they are in the slots of the chunk, which
  * tether_set_aside and tether_put_back move them out of and into. */
 tt_real *tether_pend_k(const tt_layer *y, int64_t frame);
 tt_real *tether_pend_v(const tt_layer *y, int64_t frame);

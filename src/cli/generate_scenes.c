@@ -45,8 +45,9 @@ static tt_status check_tags(tt_ctx *ctx, const tt_scenes *s)
 static tt_status check_cuts(tt_ctx *ctx, const tt_scenes *s,
                             const generate *g)
 {
+    const tt_policy_class *c = tt_policy_find(g->cache);
     for (int i = 0; i < s->n; i++)
-        if (s->scene[i].cut && strcmp(g->cache, "infinity"))
+        if (s->scene[i].cut && !(c && c->flags & TT_HAS_CUTS))
             return tt_fail(ctx, TT_EINVAL, "the cut (#) before scene %d has "
                            "no effect with --cache %s; cuts are a setting of "
                            "infinity", i + 1, g->cache);

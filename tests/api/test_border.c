@@ -72,15 +72,16 @@ static void check_cache(void)
     const tt_policy_options opt = tt_policy_defaults("full");
     const tt_pass first = {.frames = 3}, wide = {.frames = 4},
                   late = {.start = 6, .frames = 3};
+    const tt_qkv qkv = {x, x, x};
     tt_cache *c = NULL;
     tt_cache_open(ctx, &c, NULL, &opt, &geo);
     if (!expect_ok(ctx->status, "a cache")) return;
     expect(!tt_cache_layer(c, 2) && !tt_cache_layer(c, -1), "no such layer");
-    tt_cache_write(ctx, c, 2, &first, x, x, x);
+    tt_cache_write(ctx, c, 2, &first, &qkv);
     refused(ctx->status, "only 2 layers", "layer 2 of 2");
-    tt_cache_write(ctx, c, 0, &wide, x, x, x);
+    tt_cache_write(ctx, c, 0, &wide, &qkv);
     refused(ctx->status, "chunks of 3", "a chunk of 4");
-    tt_cache_write(ctx, c, 0, &late, x, x, x);
+    tt_cache_write(ctx, c, 0, &late, &qkv);
     refused(ctx->status, "videos of 6", "a chunk behind the end");
     tt_cache_close(c);
 }

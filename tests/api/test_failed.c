@@ -163,10 +163,13 @@ static char text[256];
     /* policy.h */                                                             \
     MAKES(tt_cache_open, tt_cache, c, &made, NULL, NULL, NULL)                 \
     RUNS(tt_cache_reset, c, NULL)                                              \
-    RUNS(tt_cache_begin_chunk, c, NULL, NULL)                                  \
-    RUNS(tt_cache_write, c, NULL, 0, NULL, NULL, NULL, NULL)                   \
+    GIVES(tt_policy_set, c, &(tt_policy_options){0}, "tau", "1")               \
+    GIVES(tt_policy_parse, c, &(tt_policy_options){0}, "tether")               \
+    GIVES(tt_policy_check, c, &(tt_policy_options){0}, NULL)                   \
+    GIVES(tt_policy_apply_preset, c, &(tt_policy_options){0}, "paper")         \
+    RUNS(tt_cache_write, c, NULL, 0, NULL, NULL)                               \
     RUNS(tt_cache_read, c, NULL, 0, NULL, &(tt_kv_view){0}, NULL, NULL)        \
-    RUNS(tt_cache_after_read, c, NULL, 0, NULL)                                \
+    RUNS(tt_cache_done, c, NULL, 0, NULL)                                      \
     RUNS(tt_cache_close, NULL)                                                 \
     NONE(tt_cache_class, NULL)                                                 \
     NONE(tt_cache_options, NULL)                                               \
@@ -322,8 +325,9 @@ static const char *const apart[] = {
     "tt_dtype_size", "tt_dtype_block", "tt_dtype_is_real", "tt_dtype_name",
     "tt_dtype_from_name", "tt_ops_find", "tt_ops_default", "tt_ops_at",
     "tt_ops_class", "tt_class_name", "tt_class_find", "tt_policy_find",
-    "tt_policy_at", "tt_policy_defaults", "tt_policy_preset_at",
-    "tt_policy_apply_preset", "tt_policy_describe", "tt_rollout_defaults",
+    "tt_policy_at", "tt_policy_defaults", "tt_policy_start",
+    "tt_policy_class_of", "tt_policy_knob", "tt_policy_get", "tt_policy_put",
+    "tt_policy_show", "tt_policy_describe", "tt_rollout_defaults",
     "tt_rollout_use_schedule", "tt_arith_at", "tt_arith_find", "tt_arith_ops",
     "tt_outcome_name", "tt_tap_operators", "tt_region_name",
     "tt_analyze_defaults", "tt_vbench_stem", "tt_analyze_folder_there",
@@ -331,8 +335,7 @@ static const char *const apart[] = {
     "tt_git_revision", "tt_real_name", "tt_compiler", "tt_cpu_features",
     /* a policy's helpers and the size of a cache: called by tt_cache_* with a
      * cache that was made */
-    "tt_layer_move", "tt_layer_roll", "tt_layer_put", "tt_layer_append",
-    "tt_cache_bytes",
+    "tt_layer_move", "tt_layer_roll", "tt_layer_put", "tt_cache_bytes",
 };
 enum { NAPART = sizeof apart / sizeof apart[0] };
 

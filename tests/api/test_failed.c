@@ -132,6 +132,8 @@ static char text[256];
     RUNS(tt_machine_stream, c, TT_STREAM_COPY, NULL, NULL, 4)                  \
     /* ops.h */                                                                \
     GIVES(tt_ops_use, c, "golden")                                             \
+    GIVES(tt_ops_open, c, tt_ops_find("golden"))                               \
+    RUNS(tt_ops_close, tt_ops_find("golden"))                                  \
     GIVES(tt_level_check, c)                                                   \
     RUNS(tt_ops_library, c, text, sizeof text)                                 \
     RUNS(tt_float_begin, c)                                                    \
@@ -271,6 +273,7 @@ static char text[256];
     RUNS(tt_report_add, NULL, &(tt_verdict){0}, NULL, NULL)                    \
     RUNS(tt_report_grow, NULL, &(tt_growth){0})                                \
     RUNS(tt_report_note, NULL, "note")                                         \
+    RUNS(tt_report_fact, NULL, "name", "fact")                                 \
     RUNS(tt_report_count, NULL, TT_PASS)                                       \
     RUNS(tt_report_compared, NULL)                                             \
     NONE(tt_report_first, NULL)                                                \
@@ -324,6 +327,7 @@ static const char *const apart[] = {
     /* the same: tables, names and defaults of this build */
     "tt_dtype_size", "tt_dtype_block", "tt_dtype_is_real", "tt_dtype_name",
     "tt_dtype_from_name", "tt_ops_find", "tt_ops_default", "tt_ops_at",
+    "tt_threads_sleep", "tt_cores_find", "tt_cores_reason",
     "tt_ops_class", "tt_class_name", "tt_class_find", "tt_policy_find",
     "tt_policy_at", "tt_policy_defaults", "tt_policy_start",
     "tt_policy_class_of", "tt_policy_knob", "tt_policy_get", "tt_policy_put",

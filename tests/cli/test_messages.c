@@ -185,7 +185,7 @@ static void test_no_effect(void)
     NONE("--tau has no effect with --cache fifo; it is a setting of tether",
          "--cache fifo --tau 0.5");
     NONE("--sink has no effect with --cache full", "--cache full --sink 2");
-    NONE("tether and deep-forcing", "--cache memrope --recent 5");
+    NONE("deep-forcing and tether", "--cache memrope --recent 5");
     NONE("a setting of infinity", "--cut-at 3");
     NONE("a setting of memrope", "--cache fifo --adaptive");
     NONE("a setting of deep-forcing", "--unify");

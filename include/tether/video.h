@@ -73,12 +73,18 @@ tt_status tt_rgb_resize(tt_ctx *ctx, uint8_t *out, int64_t width,
 tt_status tt_png_write(tt_ctx *ctx, const char *path, const uint8_t *rgb,
                        int64_t width, int64_t height);
 
+/* The same with a text chunk `parameters` (UTF-8; NULL: none). */
+tt_status tt_png_write_text(tt_ctx *ctx, const char *path, const uint8_t *rgb,
+                            int64_t width, int64_t height, const char *text);
+
 /* ---- video --------------------------------------------------------------- */
 
 typedef struct tt_video_format {
     int64_t width, height;
     int fps;
     int64_t frames;     /* expected number; 0 when not known                  */
+    const char *title;  /* kept inside mp4, mkv and webm; NULL: none          */
+    const char *comment; /* how it was made: also inside PNG; NULL: none      */
 } tt_video_format;
 
 typedef struct tt_video tt_video;
@@ -147,6 +153,8 @@ void tt_video_in_close(tt_video_in *v); /* NULL is fine */
 typedef struct tt_sheet tt_sheet;
 tt_status tt_sheet_open(tt_ctx *ctx, tt_sheet **out, const char *path,
                         int64_t width, int64_t height, int64_t total_frames);
+/* Keep `text` inside the PNG (tt_png_write_text); borrowed until finish. */
+void tt_sheet_comment(tt_sheet *s, const char *text);
 /* Every frame of the video in order; unneeded ones are ignored. */
 tt_status tt_sheet_frame(tt_sheet *s, const uint8_t *rgb);
 tt_status tt_sheet_finish(tt_sheet *s);

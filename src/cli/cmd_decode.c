@@ -31,8 +31,8 @@ static const opt_spec options[] = {
     MODEL_ROW_TINY_VAE(settings, model),
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_WRITE, "output", 'o', offsetof(settings, out.video), "PATH",
-     ".mp4 .webm .mkv .gif (through ffmpeg), .y4m, frames/%05d.png, or - for "
-     "y4m on standard output"},
+     ".apng (browsers show it), .mp4 .webm .mkv .gif (through ffmpeg), "
+     ".y4m, frames/%05d.png, or - for y4m on standard output"},
     {OPT_WRITE, "contact-sheet", 0, offsetof(settings, out.sheet), "FILE",
      "PNG with evenly spaced frames"},
     {OPT_WRITE, "raw-out", 0, offsetof(settings, out.raw), "FILE",

@@ -127,7 +127,7 @@ static tt_status make_folders(tt_ctx *ctx, const char *path)
     }
 }
 
-/* mp4 where ffmpeg is there, else y4m. */
+/* mp4 where ffmpeg is there, else an animated PNG: browsers show both. */
 static const char *video_file(tt_ctx *ctx, const char *folder, char *buf,
                               size_t n)
 {
@@ -135,8 +135,9 @@ static const char *video_file(tt_ctx *ctx, const char *folder, char *buf,
     snprintf(buf, n, "%s/demo.mp4", folder);
     if (tt_video_check(ctx, buf, &f) == TT_EUNSUPPORTED) {
         tt_clear(ctx);
-        snprintf(buf, n, "%s/demo.y4m", folder);
-        fprintf(stderr, "no ffmpeg: the video is written as %s\n", buf);
+        snprintf(buf, n, "%s/demo.apng", folder);
+        fprintf(stderr, "no ffmpeg: the video is written as %s, which a browser "
+                "shows\n", buf);
     }
     return buf;
 }

@@ -454,6 +454,8 @@ static tt_status decode(session *s, const video_job *job,
 {
     static const int64_t split[1] = {1};
     decode_outputs o = outputs_of(s, &job->names);
+    o.title = job->text;
+    o.comment = generate_comment(s->ctx, &s->mem, job);
     tt_vae *vae = NULL;
     double begin = tt_now();
     if (!o.video && !o.sheet) return s->ctx->status;

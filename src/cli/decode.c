@@ -71,7 +71,8 @@ static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
     s->raw_path = o->raw;
     s->source = o->source;
     tt_video_format f = {.width = s->width, .height = s->height,
-                         .fps = o->fps, .frames = s->frames};
+                         .fps = o->fps, .frames = s->frames,
+                         .title = o->title, .comment = o->comment};
     s->rgb = tt_alloc(ctx, &s->mem, s->width * s->height, 3, "a video frame");
     if (o->raw) {
         const int64_t dim[4] = {3, s->frames, s->height, s->width};
@@ -85,6 +86,7 @@ static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
     if (o->sheet)
         tt_sheet_open(ctx, &s->sheet, o->sheet, s->width, s->height,
                       s->frames);
+    if (s->sheet) tt_sheet_comment(s->sheet, o->comment);
     if (o->video) tt_video_open(ctx, &s->video, o->video, &f);
     return ctx->status;
 }

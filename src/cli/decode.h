@@ -13,6 +13,7 @@ typedef struct decode_outputs {
     const char *raw;          /* safetensors with video_raw; NULL: none       */
     const char *after;        /* said when decoding fails; NULL: nothing      */
     const char *source;       /* file of the latents, for messages, or NULL   */
+    const char *title, *comment; /* kept inside the files; NULL: nothing      */
     int fps;
     int64_t drop;             /* frames cut from the end of every clip        */
 } decode_outputs;

@@ -197,6 +197,11 @@ typedef struct video_job {
 /* One line with everything that decides about the bits; in `mem`. */
 char *generate_describe(tt_ctx *ctx, tt_arena *mem, const video_job *job);
 
+/* What is kept inside pictures and videos: the prompt, then a line of settings,
+ * "Steps: 4, ..., Seed: 7, Size: 64x64, ...", as viewers of such text read it.
+ * In `mem`. */
+const char *generate_comment(tt_ctx *ctx, tt_arena *mem, const video_job *job);
+
 /* The shape of its latents: [rollouts, n0+n, C, h, w]. */
 void generate_shape(int64_t dim[5], const video_job *job);
 

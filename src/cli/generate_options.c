@@ -112,8 +112,8 @@ static const opt_spec fixed[] = {
 
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_WRITE, "output", 'o', offsetof(generate, output), "PATH",
-     ".mp4 .webm .mkv .gif (through ffmpeg, 16 fps), .y4m, frames/%05d.png, "
-     "or - for y4m on standard output"},
+     ".apng (browsers show it), .mp4 .webm .mkv .gif (through ffmpeg, 16 fps), "
+     ".y4m, frames/%05d.png, or - for y4m on standard output"},
     {OPT_WRITE, "contact-sheet", 0, offsetof(generate, sheet), "FILE",
      "PNG with evenly spaced frames"},
     {OPT_WRITE, "latents-out", 0, offsetof(generate, latents_out), "FILE",

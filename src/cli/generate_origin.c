@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/generate.h"
+#include "tether/version.h"
 #include "tether/backend.h"
 
 static void digest_values(tt_sha256 *s, const tt_real *x, int64_t n)
@@ -80,5 +81,40 @@ char *generate_describe(tt_ctx *ctx, tt_arena *mem, const video_job *j)
     tt_policy_describe(text + at, (size_t)(SIZE - at), &o->policy);
     for (char *c = text + at; *c; c++)
         if (*c == '\n') *c = ' ';
+    return text;
+}
+
+/* "/models/demo/" -> "demo" */
+static const char *last_part(const char *path, int *n)
+{
+    size_t end = strlen(path);
+    while (end > 1 && path[end - 1] == '/') end--;
+    size_t begin = end;
+    while (begin && path[begin - 1] != '/') begin--;
+    *n = (int)(end - begin);
+    return path + begin;
+}
+
+const char *generate_comment(tt_ctx *ctx, tt_arena *mem, const video_job *j)
+{
+    const tt_rollout_options *o = &j->opt;
+    const char *prompt = j->text ? j->text : "(from embeddings)";
+    const char *from = j->g->model.checkpoint ? j->g->model.checkpoint
+                     : j->g->model.model ? j->g->model.model
+                     : j->g->model.dit ? j->g->model.dit : "unknown";
+    int n;
+    const char *model = last_part(from, &n);
+    const size_t size = strlen(prompt) + (size_t)n + 600;
+    char *text = tt_alloc(ctx, mem, (int64_t)size, 1, "comment");
+    if (text)
+        snprintf(text, size, "%s\nSteps: %d, Sampler: Self-Forcing, CFG scale: "
+                 "1, Seed: %llu, Size: %lldx%lld, Model: %.*s, Sample: %u, "
+                 "Latents: %lld, Chunk: %lld, Shift: %g, Cache: %s, Budget: "
+                 "%lld, Backend: %s %s, Version: tether %s", prompt, o->nsteps,
+                 (unsigned long long)o->noise.seed, (long long)(8 * o->w),
+                 (long long)(8 * o->h), n, model, o->noise.sample,
+                 (long long)o->latents, (long long)o->chunk, o->shift,
+                 o->policy.name, (long long)o->policy.K, ctx->ops->name,
+                 tt_class_name(ctx->ops->cls), tt_version());
     return text;
 }

@@ -47,8 +47,19 @@ tt_status encoder_check(tt_ctx *ctx, const char *path)
     if (ffmpeg_found()) return TT_OK;
     return tt_fail(ctx, TT_EUNSUPPORTED, "cannot write %s: the `ffmpeg` "
                    "program was not found on PATH; install it, or use an "
-                   "output that needs none: a name ending in .y4m, or a PNG "
-                   "pattern like frames/%%05d.png", path);
+                   "output that needs none: a name ending in .apng (browsers "
+                   "show it) or .y4m, or a PNG pattern like frames/%%05d.png",
+                   path);
+}
+
+/* "title=a cat", in ctx->scratch; NULL without a text. */
+static const char *labelled(tt_ctx *ctx, const char *label, const char *text)
+{
+    const size_t n = strlen(label) + (text ? strlen(text) : 0) + 1;
+    char *out = text ? tt_alloc(ctx, &ctx->scratch, (int64_t)n, 1, "metadata")
+                     : NULL;
+    if (out) snprintf(out, n, "%s%s", label, text);
+    return out;
 }
 
 tt_status encoder_start(tt_ctx *ctx, ffmpeg *e, const char *path,
@@ -66,6 +77,8 @@ tt_status encoder_start(tt_ctx *ctx, ffmpeg *e, const char *path,
     if ((size_t)snprintf(url, sizeof url, "file:%s", target) >= sizeof url)
         return tt_fail(ctx, TT_EINVAL, "cannot write %s: the name is too long",
                        path);
+    const char *title = labelled(ctx, "title=", f->title);
+    const char *comment = labelled(ctx, "comment=", f->comment);
     const char *argv[40] = {
         "ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", "-xerror",
         "-y",
@@ -73,6 +86,11 @@ tt_status encoder_start(tt_ctx *ctx, ffmpeg *e, const char *path,
         "-i", "pipe:0", "-an"};
     int n = 18;
     for (int i = 0; c->codec[i]; i++) argv[n++] = c->codec[i];
+    if (title) argv[n++] = "-metadata";
+    if (title) argv[n++] = title;
+    if (comment) argv[n++] = "-metadata";
+    if (comment) argv[n++] = comment;
+    TT_TRY(ctx->status);
     argv[n++] = "-f";
     argv[n++] = c->format;
     argv[n++] = url;

@@ -83,14 +83,14 @@ static uint32_t be32(const uint8_t *p)
          | (uint32_t)p[3];
 }
 
-/* CRC-32 of ISO 3309, half a byte at a time. */
-static uint32_t crc32(const uint8_t *p, size_t n)
+/* Half a byte at a time. */
+uint32_t picture_crc32(uint32_t crc, const uint8_t *p, size_t n)
 {
     static const uint32_t table[16] = {
         0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
         0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
         0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
-    uint32_t c = 0xffffffff;
+    uint32_t c = ~crc;
     for (size_t i = 0; i < n; i++) {
         c = table[(c ^ p[i]) & 15] ^ c >> 4;
         c = table[(c ^ p[i] >> 4) & 15] ^ c >> 4;
@@ -115,7 +115,8 @@ static const char *png_damage(const uint8_t *p, size_t n)
     while (n - at >= 12) {
         const uint32_t length = be32(p + at);
         if (length > n - at - 12) return "it ends inside a chunk";
-        if (crc32(p + at + 4, (size_t)length + 4) != be32(p + at + 8 + length))
+        if (picture_crc32(0, p + at + 4, (size_t)length + 4)
+            != be32(p + at + 8 + length))
             return "a chunk has the wrong CRC";
         if (!are_letters(p + at + 4, 4))
             return "the name of a chunk is not four letters";

@@ -17,4 +17,8 @@ picture_kind picture_sniff(const uint8_t *head, size_t n);
 tt_status picture_check_size(tt_ctx *ctx, const char *path, int64_t width,
                              int64_t height);
 
+/* CRC-32 of ISO 3309, as PNG has it: of the bytes that gave `crc` (0: none)
+ * and n more. */
+uint32_t picture_crc32(uint32_t crc, const uint8_t *p, size_t n);
+
 #endif

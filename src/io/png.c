@@ -1,11 +1,12 @@
-/* png.c: one picture to one PNG file, through stb_image_write.
+/* png.c: one picture to one PNG file, compressed by stb_image_write.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * stb_image_write computes sizes in int: the bounds of video.h keep width,
  * height and 3*width*height far inside before it is called. */
-#include "tether/outfile.h"
-#include "tether/video.h"
+#include <stdlib.h>
+
+#include "io/apng.h"
 
 /* The vendored header is held to its own standards, not to ours. */
 #if defined(__GNUC__)
@@ -25,20 +26,33 @@
 #pragma GCC diagnostic pop
 #endif
 
-typedef struct png_sink {
-    tt_ctx *ctx;
-    tt_out out;
-} png_sink;
-
-static void write_part(void *user, void *data, int size)
+/* stb_image_write makes a whole PNG: signature, IHDR, one IDAT, IEND. */
+uint8_t *png_deflate(const uint8_t **data, size_t *n, const uint8_t *rgb,
+                     int64_t width, int64_t height, int64_t stride)
 {
-    png_sink *s = user;
-    if (size > 0) tt_out_write(s->ctx, &s->out, data, (size_t)size);
+    enum { LENGTH_AT = 33, DATA_AT = 41 };
+    int size = 0;
+    uint8_t *p = stbi_write_png_to_mem(rgb, (int)stride, (int)width,
+                                       (int)height, 3, &size);
+    if (!p) return NULL;
+    *data = p + DATA_AT;
+    *n = 0;
+    for (int i = 0; i < 4; i++) *n = *n << 8 | p[LENGTH_AT + i];
+    return p;
 }
 
 tt_status tt_png_write(tt_ctx *ctx, const char *path, const uint8_t *rgb,
                        int64_t width, int64_t height)
 {
+    return tt_png_write_text(ctx, path, rgb, width, height, NULL);
+}
+
+tt_status tt_png_write_text(tt_ctx *ctx, const char *path, const uint8_t *rgb,
+                            int64_t width, int64_t height, const char *text)
+{
+    tt_out out;
+    const uint8_t *data;
+    size_t n;
     if (ctx->status) return ctx->status;
     if (width < 1 || height < 1 || width > TT_PICTURE_SIDE_MAX
         || height > TT_PICTURE_SIDE_MAX
@@ -48,12 +62,16 @@ tt_status tt_png_write(tt_ctx *ctx, const char *path, const uint8_t *rgb,
                        "1 to %d, at most %lld pixels)", path,
                        (long long)width, (long long)height,
                        TT_PICTURE_SIDE_MAX, (long long)TT_PICTURE_AREA_MAX);
-    png_sink s = {.ctx = ctx};
-    TT_TRY(tt_out_open(ctx, &s.out, path));
-    if (!stbi_write_png_to_func(write_part, &s, (int)width, (int)height, 3,
-                                rgb, (int)(3 * width)))
+    TT_TRY(tt_out_open(ctx, &out, path));
+    uint8_t *block = png_deflate(&data, &n, rgb, width, height, 3 * width);
+    if (!block)
         tt_fail(ctx, TT_ENOMEM, "cannot write %s: out of memory while "
                 "compressing %lldx%lld pixels", path, (long long)width,
                 (long long)height);
-    return tt_out_finish(ctx, &s.out);
+    png_begin(ctx, &out, width, height);
+    png_text(ctx, &out, text);
+    if (block) png_chunk(ctx, &out, "IDAT", data, n);
+    png_chunk(ctx, &out, "IEND", NULL, 0);
+    free(block);
+    return tt_out_finish(ctx, &out);
 }

@@ -14,6 +14,7 @@ struct tt_sheet {
     tt_ctx *ctx;
     tt_arena mem;
     const char *path;
+    const char *comment;        /* inside the PNG, or NULL                    */
     int64_t width, height;      /* of a frame                                 */
     int64_t total, seen;        /* frames                                     */
     int64_t cells, columns, filled;
@@ -105,6 +106,11 @@ static void paint_cell(tt_sheet *s, int64_t cell, const uint8_t *rgb)
                     block_mean(s, rgb, i / s->zoom, j / s->zoom, c);
 }
 
+void tt_sheet_comment(tt_sheet *s, const char *text)
+{
+    s->comment = text;
+}
+
 tt_status tt_sheet_frame(tt_sheet *s, const uint8_t *rgb)
 {
     if (!s) return TT_EINVAL;
@@ -119,7 +125,8 @@ tt_status tt_sheet_finish(tt_sheet *s)
 {
     if (!s) return TT_EINVAL;
     tt_ctx *ctx = s->ctx;
-    tt_png_write(ctx, s->path, s->rgb, s->sheet_w, s->sheet_h);
+    tt_png_write_text(ctx, s->path, s->rgb, s->sheet_w, s->sheet_h,
+                      s->comment);
     tt_sheet_abort(s);
     return ctx->status;
 }

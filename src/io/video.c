@@ -11,12 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/apng.h"
 #include "io/encoder.h"
 #include "tether/outfile.h"
 #include "tether/video.h"
 
 typedef enum target {
-    TARGET_Y4M, TARGET_STDOUT, TARGET_PNG, TARGET_PATTERN, TARGET_ENCODER
+    TARGET_Y4M, TARGET_STDOUT, TARGET_PNG, TARGET_PATTERN, TARGET_APNG,
+    TARGET_ENCODER
 } target;
 
 struct tt_video {
@@ -28,6 +30,7 @@ struct tt_video {
     int64_t frames;         /* written so far                                 */
     tt_out out;             /* y4m, encoder                                   */
     ffmpeg encoder;
+    apng animation;
     uint8_t *planes;        /* y4m: one 4:4:4 frame                           */
     char *name;             /* pattern: the frame's file name                 */
 };
@@ -76,6 +79,8 @@ static tt_status find_target(tt_ctx *ctx, target *out, const char *path)
         *out = TARGET_STDOUT;
     else if (!strcmp(ending, ".y4m"))
         *out = TARGET_Y4M;
+    else if (!strcmp(ending, ".apng"))
+        *out = TARGET_APNG;
     else if (encoder_knows(ending))
         *out = TARGET_ENCODER;
     else if (!strcmp(ending, ".png") && !strchr(path, '%'))
@@ -89,8 +94,9 @@ static tt_status find_target(tt_ctx *ctx, target *out, const char *path)
                        path);
     else
         return tt_fail(ctx, TT_EINVAL, "cannot write %s: the name must end in "
-                       ".mp4, .webm, .mkv, .gif, .y4m or .png (a pattern like "
-                       "frames/%%05d.png), or be - for y4m on standard output",
+                       ".apng, .mp4, .webm, .mkv, .gif, .y4m or .png (a "
+                       "pattern like frames/%%05d.png), or be - for y4m on "
+                       "standard output",
                        path);
     return TT_OK;
 }
@@ -145,9 +151,19 @@ static tt_status check_format(tt_ctx *ctx, const char *path, target t,
                        "is outside 1 to 1000", path, f->fps);
     if (t == TARGET_PNG && f->frames > 1)
         return tt_fail(ctx, TT_EINVAL, "cannot write %s: one .png holds one "
-                       "frame and the video has %lld; use a pattern like "
-                       "frames/%%05d.png", path, (long long)f->frames);
+                       "frame and the video has %lld; use .apng, or a "
+                       "pattern like frames/%%05d.png", path, (long long)f->frames);
     return TT_OK;
+}
+
+/* The number of frames stands at the beginning and is known at the end. */
+static tt_status check_seekable(tt_ctx *ctx, const char *path)
+{
+    struct stat st;
+    if (stat(path, &st) || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+        return TT_OK;
+    return tt_fail(ctx, TT_EINVAL, "cannot write %s: an animated PNG needs a "
+                   "file, and this is a pipe or a device", path);
 }
 
 tt_status tt_video_check(tt_ctx *ctx, const char *path,
@@ -160,6 +176,7 @@ tt_status tt_video_check(tt_ctx *ctx, const char *path,
     if (t == TARGET_STDOUT) return TT_OK;
     if (t == TARGET_PATTERN) return check_folder(ctx, path);
     if (t == TARGET_ENCODER) TT_TRY(encoder_check(ctx, path));
+    if (t == TARGET_APNG) TT_TRY(check_seekable(ctx, path));
     return tt_out_check(ctx, path);
 }
 
@@ -208,6 +225,9 @@ static tt_status begin(tt_video *v)
     case TARGET_Y4M:
         TT_TRY(tt_out_open(ctx, &v->out, v->path));
         return y4m_begin(v);
+    case TARGET_APNG:
+        TT_TRY(tt_out_open(ctx, &v->out, v->path));
+        return apng_begin(ctx, &v->mem, &v->animation, &v->out, &v->format);
     case TARGET_ENCODER:
         TT_TRY(tt_out_reserve(ctx, &v->out, v->path));
         lower_ending(ending, sizeof ending, v->path);
@@ -241,6 +261,8 @@ tt_status tt_video_open(tt_ctx *ctx, tt_video **out, const char *path,
     v->target = t;
     v->format = *f;
     v->path = tt_strdup(ctx, &v->mem, path);
+    if (f->title) v->format.title = tt_strdup(ctx, &v->mem, f->title);
+    if (f->comment) v->format.comment = tt_strdup(ctx, &v->mem, f->comment);
     if (!ctx->status) begin(v);
     if (ctx->status)
         tt_video_abort(v);
@@ -259,17 +281,19 @@ tt_status tt_video_frame(tt_video *v, const uint8_t *rgb)
     switch (v->target) {
     case TARGET_STDOUT:
     case TARGET_Y4M: return y4m_frame(v, rgb);
+    case TARGET_APNG: return apng_frame(ctx, &v->animation, &v->out, rgb);
     case TARGET_ENCODER:
         return encoder_write(ctx, &v->encoder, rgb, (size_t)(3 * w * h));
     case TARGET_PATTERN:
         tt_pattern_name(v->name, strlen(v->path) + NUMBER_MAX, v->path, index);
-        return tt_png_write(ctx, v->name, rgb, w, h);
+        return tt_png_write_text(ctx, v->name, rgb, w, h, v->format.comment);
     case TARGET_PNG: break;
     }
     if (index)
         return tt_fail(ctx, TT_EINVAL, "cannot write %s: one .png holds one "
-                       "frame; use a pattern like frames/%%05d.png", v->path);
-    return tt_png_write(ctx, v->path, rgb, w, h);
+                       "frame; use .apng, or a pattern like frames/%%05d.png",
+                       v->path);
+    return tt_png_write_text(ctx, v->path, rgb, w, h, v->format.comment);
 }
 
 tt_status tt_video_finish(tt_video *v)
@@ -286,6 +310,9 @@ tt_status tt_video_finish(tt_video *v)
                     strerror(errno));
     } else if (v->target == TARGET_ENCODER) {
         ffmpeg_finish(ctx, &v->encoder);
+        tt_out_finish(ctx, &v->out);
+    } else if (v->target == TARGET_APNG) {
+        apng_end(ctx, &v->animation, &v->out);
         tt_out_finish(ctx, &v->out);
     } else if (v->target == TARGET_Y4M) {
         tt_out_finish(ctx, &v->out);

@@ -302,6 +302,63 @@ static void test_links(void)
             tiny_run("-o v.y4m --latents-out v.st -s 1"));
 }
 
+/* ---- what files say about themselves ------------------------------------- */
+
+/* Do the first 16 kB of `name` hold this text? */
+static bool holds(const char *name, const char *text)
+{
+    static char buf[1 << 14];
+    FILE *f = fopen(at(name), "rb");
+    const size_t n = f ? fread(buf, 1, sizeof buf, f) : 0;
+    const size_t m = strlen(text);
+    bool found = false;
+    if (f) fclose(f);
+    for (size_t i = 0; i + m <= n && !found; i++)
+        found = !memcmp(buf + i, text, m);
+    return found;
+}
+
+static void test_inside(void)
+{
+    char demo[1100];
+    reference(demo, "demo");
+    expect(run("generate -q -t 1 -m %s -p 'a red circle' -W 64 -H 64 "
+               "--latents 3 -s 77 -o i.apng --contact-sheet i.png", demo) == 0,
+           "apng: %s", said);
+    const char *files[] = {"i.apng", "i.png"};
+    for (int i = 0; i < 2; i++)
+        expect(holds(files[i], "tEXtparameters") &&
+               holds(files[i], "a red circle\nSteps: 4, ")
+               && holds(files[i], "Seed: 77, Size: 64x64, Model: demo, ")
+               && holds(files[i], "Version: tether "),
+               "%s tells prompt and settings", files[i]);
+    expect(holds("i.apng", "acTL"), "it is animated");
+    if (run("decode -q -m %s --latents i.latents.safetensors -o probe.mp4",
+            demo)) return; /* no ffmpeg */
+    expect(run("generate -q -t 1 -m %s -p 'a red circle' -W 64 -H 64 "
+               "--latents 3 -s 77 -o j.mp4", demo) == 0
+           && holds("j.mp4", "a red circle\nSteps: 4, ")
+           && holds("j.mp4", "Seed: 77, "), "mp4: %s", said);
+}
+
+static void test_demo(void)
+{
+    char demo[1100];
+    reference(demo, "demo");
+    mkdir(at("empty"), 0777);
+    for (int i = 0; i < 2; i++) /* without ffmpeg; again, with another seed */
+        expect(run_after("PATH=$PWD/empty ", "demo -q -t 1 -m %s --latents 3 "
+                         "-s %d -o demo1", demo, i) == 0
+               && exists(at("demo1/demo.apng")), "demo, turn %d: %s", i, said);
+    mkdir(at("demo2"), 0777);
+    put_file(at("demo2/sheet.png"), "mine", 0644);
+    refuses(2, "would replace demo2/sheet.png", "demo -q -t 1 -m %s "
+            "--latents 3 -o demo2", demo);
+    refuses(2, "whole number of chunks", "demo -q -m %s --latents 4 -o "
+            "demo3/deep", demo);
+    expect(!exists(at("demo3")), "no empty folder is left");
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -317,5 +374,7 @@ int main(int argc, char **argv)
     test_unfinished();
     test_two_at_once();
     test_links();
+    test_inside();
+    test_demo();
     return program_end();
 }

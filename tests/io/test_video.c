@@ -145,6 +145,160 @@ static void test_pngs(tt_ctx *ctx)
     if (f) fclose(f);
 }
 
+/* ---- animated PNG -------------------------------------------------------- */
+
+static uint32_t be(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8
+         | p[3];
+}
+
+/* CRC-32 bit by bit, as the standard defines it. */
+static uint32_t crc_of(const uint8_t *p, size_t n)
+{
+    uint32_t c = 0xffffffff;
+    for (size_t i = 0; i < n; i++) {
+        c ^= p[i];
+        for (int k = 0; k < 8; k++) c = c & 1 ? c >> 1 ^ 0xedb88320 : c >> 1;
+    }
+    return ~c;
+}
+
+static size_t put_chunk(uint8_t *to, const char *type, const uint8_t *data,
+                        size_t n)
+{
+    for (int i = 0; i < 4; i++) to[i] = (uint8_t)(n >> (24 - 8 * i));
+    memcpy(to + 4, type, 4);
+    if (n) memcpy(to + 8, data, n);
+    const uint32_t c = crc_of(to + 4, n + 4);
+    for (int i = 0; i < 4; i++) to[8 + n + i] = (uint8_t)(c >> (24 - 8 * i));
+    return n + 12;
+}
+
+/* One frame's rectangle as a PNG of its own, read by our reader and put where
+ * it belongs on `canvas` [16, 32, 3]. */
+static void show_frame(tt_ctx *ctx, uint8_t *canvas, const uint8_t *control,
+                       const uint8_t *data, size_t n)
+{
+    static uint8_t png[1 << 14];
+    uint8_t head[13] = {0}, *rgb;
+    int64_t w, h;
+    tt_arena a = {0};
+    memcpy(head, control + 4, 8); /* width and height */
+    head[8] = 8;
+    head[9] = 2;
+    memcpy(png, "\x89PNG\r\n\x1a\n", 8);
+    size_t at_byte = 8 + put_chunk(png + 8, "IHDR", head, 13);
+    at_byte += put_chunk(png + at_byte, "IDAT", data, n);
+    at_byte += put_chunk(png + at_byte, "IEND", NULL, 0);
+    FILE *f = fopen(at("rectangle.png"), "wb");
+    if (f) fwrite(png, 1, at_byte, f);
+    if (f) fclose(f);
+    const int64_t x = be(control + 12), y = be(control + 16);
+    if (expect_ok(tt_picture_read(ctx, &a, &rgb, &w, &h,
+                                  at("rectangle.png")), "a rectangle")
+        && expect(x + w <= 32 && y + h <= 16, "it lies in the picture"))
+        for (int64_t i = 0; i < h; i++)
+            memcpy(canvas + 3 * ((y + i) * 32 + x), rgb + 3 * i * w,
+                   (size_t)(3 * w));
+    tt_arena_free(&a);
+}
+
+/* Frame i of the animation: a square that moves, and stands still in 3. */
+static void square(uint8_t *rgb, int i)
+{
+    memset(rgb, 90, 3 * 32 * 16);
+    const int x = 2 * (i == 3 ? 2 : i);
+    for (int k = 0; k < 4; k++) memset(rgb + 3 * ((5 + k) * 32 + x), 200, 12);
+}
+
+enum { SHOWN = 6 };
+
+static tt_status write_animation(tt_ctx *ctx, const char *path,
+                                 const char *comment, int stop)
+{
+    uint8_t rgb[3 * 32 * 16];
+    const tt_video_format f = {.width = 32, .height = 16, .fps = 16,
+                               .frames = SHOWN, .comment = comment};
+    tt_video *v;
+    TT_TRY(tt_video_open(ctx, &v, path, &f));
+    for (int i = 0; i < stop; i++) {
+        square(rgb, i);
+        tt_video_frame(v, rgb);
+    }
+    if (stop == SHOWN) return tt_video_finish(v);
+    expect(!exists(path), "no name before the end");
+    tt_video_abort(v);
+    return ctx->status;
+}
+
+static void test_apng(tt_ctx *ctx)
+{
+    static uint8_t file[1 << 16], canvas[3 * 32 * 16], want[3 * 32 * 16];
+    const char *path = at("a.apng"), *text = "a square\nSteps: 4, Seed: 7";
+    expect_ok(write_animation(ctx, path, text, SHOWN), "apng");
+    FILE *f = fopen(path, "rb");
+    const size_t n = f ? fread(file, 1, sizeof file, f) : 0;
+    if (f) fclose(f);
+    if (!expect(n > 8 && n < sizeof file, "the file")) return;
+
+    const uint8_t *control = NULL;
+    uint32_t sequence = 0;
+    int frames = 0, texts = 0, ends = 0, order = 0;
+    for (size_t i = 8; i + 12 <= n;) {
+        const uint8_t *c = file + i, *data = c + 8;
+        const size_t len = be(c);
+        if (!expect(len <= n - i - 12 && crc_of(c + 4, len + 4)
+                                         == be(data + len), "a chunk"))
+            return;
+        if (!memcmp(c + 4, "acTL", 4))
+            expect(be(data) == SHOWN && be(data + 4) == 0 && !frames
+                   && ++order == 1, "acTL: frames, for ever, before IDAT");
+        if (!memcmp(c + 4, "tEXt", 4))
+            texts += len == 11 + strlen(text)
+                  && !memcmp(data, "parameters", 11)
+                  && !memcmp(data + 11, text, strlen(text));
+        if (!memcmp(c + 4, "fcTL", 4)) {
+            control = data;
+            expect(be(data) == sequence++ && !data[20] && data[21] == 1
+                   && !data[22] && data[23] == 16 && !data[24] && !data[25],
+                   "fcTL %d: order, 1/16 s, leave, replace", frames);
+        }
+        const bool first = !memcmp(c + 4, "IDAT", 4);
+        if (first || !memcmp(c + 4, "fdAT", 4)) {
+            if (!expect(control && first == !frames, "data has its control"))
+                return;
+            if (!first) expect(be(data) == sequence++, "fdAT: order");
+            show_frame(ctx, canvas, control, data + (first ? 0 : 4),
+                       len - (first ? 0 : 4));
+            square(want, frames);
+            expect_bits("an animated frame", canvas, want, sizeof want);
+            if (frames == 1)
+                expect(be(control + 4) == 6 && be(control + 8) == 4,
+                       "only what has changed is written");
+            frames++;
+        }
+        ends += !memcmp(c + 4, "IEND", 4) && i + 12 == n;
+        i += 12 + len;
+    }
+    expect(frames == SHOWN && texts == 1 && ends == 1 && order == 1,
+           "%d frames, %d texts, %d ends", frames, texts, ends);
+
+    expect_ok(write_animation(ctx, at("half.apng"), NULL, 3), "given up");
+    expect(!exists(at("half.apng")), "nothing is left of it");
+    const tt_video_format form = {.width = 32, .height = 16, .fps = 16};
+    expect_status(tt_video_check(ctx, "/dev/null/../null.apng", &form), TT_EIO,
+                  "no such folder");
+    const char *umlaut = "K\xc3\xa4se";
+    expect_ok(tt_png_write_text(ctx, at("u.png"), want, 32, 16, umlaut),
+              "a text in UTF-8");
+    f = fopen(at("u.png"), "rb");
+    const size_t m = f ? fread(file, 1, sizeof file, f) : 0;
+    if (f) fclose(f);
+    expect(m > 60 && !memcmp(file + 37, "iTXtparameters\0\0\0\0\0K\xc3\xa4se",
+                             24), "is iTXt");
+}
+
 static void test_refusals(tt_ctx *ctx)
 {
     tt_video_format f = {.width = 32, .height = 16, .fps = 16, .frames = 3};
@@ -280,6 +434,7 @@ int main(void)
     test_yuv();
     test_y4m(ctx);
     test_pngs(ctx);
+    test_apng(ctx);
     test_refusals(ctx);
     test_atomic(ctx);
     test_no_space(ctx);

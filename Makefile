@@ -154,7 +154,7 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell git -C "$$(dirname $(call quoted,$(realpath Makefile)))" describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: all tests test check test-some mutation check-bits bits-programs check-bits-all fuzz libfuzzers tools demo deps help clean install uninstall config f64 tether-program
+.PHONY: all tests test check test-some mutation check-bits bits-programs check-bits-all fuzz libfuzzers tools demo deps help clean install uninstall staged check-install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -164,7 +164,7 @@ config:
 tests: all $(B)/run_case $(B)/check_bits $(TESTS) $(FUZZERS) $(MUTANTS)   ## build the tests and build/run_case
 	@ln -sfn $(FLAVOUR)/run_case build/run_case
 
-test: tests $(B)/demo-random/config.json   ## build and run every test; the last line counts them
+test: tests staged $(B)/demo-random/config.json   ## build and run every test; the last line counts them
 	@sh tests/run.sh $(B)
 
 check: test   ## the same as test
@@ -239,6 +239,23 @@ deps:   ## install compiler, OpenMP, OpenBLAS, ffmpeg by package name
 F64 ?= yes
 install: all $(SHARED) $(PUBLIC) $(if $(filter no,$(F64)),,f64)   ## program, model, library, man pages under PREFIX
 	@$(INSTALLER) install
+
+# An installation for tests/install, in $(B)/staged.
+staged: override DESTDIR := $(B)/staged/root
+staged: override PREFIX := /usr/local
+staged: override F64 = $(STAGED_F64)
+staged: all $(SHARED) $(PUBLIC)
+	@rm -rf $(B)/staged
+	@mkdir -p $(B)/staged
+	@echo '$(CC) $(if $(SAN),-fsanitize=$(SAN))' > $(B)/staged/compiler
+	@echo $(VERSION) > $(B)/staged/version
+	@$(INSTALLER) install > /dev/null
+
+STAGED_F64 := no
+check-install: STAGED_F64 := yes
+check-install: f64 staged   ## install into a folder, move it away, use it; with tether-f64
+	@sh tests/install/test_install.sh $(B) > $(B)/staged/log; rc=$$?; \
+	  sed 's/^install: \([0-9]\)/\1/' $(B)/staged/log; exit $$rc
 
 uninstall:   ## remove what install brought
 	@$(INSTALLER) uninstall

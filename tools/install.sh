@@ -36,7 +36,7 @@ put_link() {   # target place
     ln -sfn "$1" "$root/$2"
 }
 
-# A word of a .pc file: blanks and what pkg-config reads are quoted there.
+# pkg-config quotes what is special in the folder it finds the file in.
 pkgconfig_file() {
     cat <<END
 prefix=\${pcfiledir}/../..
@@ -46,8 +46,8 @@ libdir=\${prefix}/lib
 Name: tether
 Description: autoregressive video diffusion with KV-cache policies, bit for bit
 Version: $VERSION
-Cflags: -I"\${includedir}"
-Libs: -L"\${libdir}" -ltether
+Cflags: -I\${includedir}
+Libs: -L\${libdir} -ltether
 Libs.private: $OPENMP -pthread -ldl -lm
 END
 }
@@ -82,6 +82,22 @@ library() {
     put 644 "$work/tether.pc" lib/pkgconfig/tether.pc
 }
 
+manual() {
+    if [ "$what" = install ]; then
+        # shellcheck disable=SC2086
+        sh tools/manual.sh "$work/manual" $RUN "$BUILD/tether"
+    fi
+    # the names of the pages: of this run, or of those that are there
+    pages=$work/manual
+    [ "$what" = install ] || pages=$root/share/man/man1
+    for page in "$pages"/tether.1 "$pages"/tether-*.1; do
+        put 644 "$page" "share/man/man1/${page##*/}"
+    done
+    put 644 "$work/manual/tether.bash" share/bash-completion/completions/tether
+    put_link tether share/bash-completion/completions/tether-f64
+    put 644 "$work/manual/_tether" share/zsh/site-functions/_tether
+}
+
 licences() {
     licence_of_stb > "$work/LICENSE.stb"
     put 644 LICENSE share/doc/tether/LICENSE
@@ -93,6 +109,7 @@ mkdir -p "$work"
 programs
 data
 library
+manual
 licences
 
 if [ "$what" = uninstall ]; then

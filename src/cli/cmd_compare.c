@@ -13,6 +13,7 @@
 
 #include "cli/cli.h"
 #include "cli/generate.h"
+#include "cli/manual.h"
 #include "cli/outputs.h"
 #include "cli/progress.h"
 #include "tether/analyze.h"
@@ -116,6 +117,18 @@ static int check_output(const compare *c, const char *name, const char *path)
     return -1;
 }
 
+/* The same text as a manual page, or our options for the shells. */
+static int manual(const char *form)
+{
+    static const char *const word[] = {
+        "--caches\t \tLIST\tvalue\tpolicies, separated by commas",
+        "--output\t-o\tFILE\tvalue\tthe report",
+        "--runs\t \tFOLDER\tvalue\twhere the runs go",
+        "--log-json\t \tFILE\tvalue\tone JSON object per policy"};
+    return manual_text(me, "several cache policies on the same noise, and a "
+                       "report", help, word, 4, form);
+}
+
 /* -1 to go on, else the exit status. */
 static int parse(compare *c, int argc, char **argv)
 {
@@ -124,6 +137,7 @@ static int parse(compare *c, int argc, char **argv)
         const char *v;
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
             return printf("%s", help) < 0;
+        if (!strncmp(argv[i], "--help=", 7)) return manual(argv[i] + 7);
         if ((v = own_option("--caches", &i, argc, argv, &missing)))
             c->caches = v;
         else if ((v = own_option("--runs", &i, argc, argv, &missing)))

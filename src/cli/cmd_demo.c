@@ -29,7 +29,7 @@ static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Demo"},
     {OPT_TEXT, "output", 'o', offsetof(settings, output), "FOLDER",
      "where the video, the contact sheet and the record go (default "
-     "build/demo)"},
+     "tether-demo)"},
     {OPT_TEXT, "model", 'm', offsetof(settings, model), "DIR",
      "another small model (default: the one `make demo` wrote)"},
     {OPT_TEXT, "prompt", 'p', offsetof(settings, prompt), "TEXT",
@@ -158,7 +158,7 @@ static bool own_folder(const char *folder)
 
 int cmd_demo(tt_ctx *ctx, int argc, char **argv)
 {
-    settings s = {.output = "build/demo", .latents = 42,
+    settings s = {.output = "tether-demo", .latents = 42,
                   .prompt = "a red circle moves left and bounces, on a blue "
                             "background"};
     cli_common common;

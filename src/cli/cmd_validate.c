@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/manual.h"
 #include "cli/validate_files.h"
 
 static const char help[] =
@@ -52,6 +53,13 @@ int cmd_validate(tt_ctx *ctx, int argc, char **argv)
         for (int k = 1; k < argc && strcmp(argv[k], "--"); k++)
             if (is_option(argv[k], option[i].word))
                 return option[i].run(ctx, argc, argv);
+    if (argc > 1 && !strncmp(argv[1], "--help=", 7)) {
+        static const char *const words[] = {"export", "check", "--backend",
+                                            "--dump", "--manifest"};
+        return manual_text("validate", "is another implementation right, and "
+                           "if not, where is it wrong", help, words, 5,
+                           argv[1] + 7);
+    }
     if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
         fputs(help, stdout);
         return VALIDATE_PASS;

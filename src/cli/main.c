@@ -14,6 +14,7 @@
 
 #include "cli/cli.h"
 #include "cli/generate.h"
+#include "cli/manual.h"
 #include "tether/backend.h"
 #include "tether/policy.h"
 #include "tether/threads.h"
@@ -176,7 +177,7 @@ static void print_help(void)
         printf("  %-*s %s\n", column, tt_policy_at(i)->name,
                tt_policy_at(i)->summary);
     printf("\nFirst steps\n"
-           "  tether demo -o build/demo           no weights needed\n"
+           "  tether demo           no weights needed: a video in tether-demo/\n"
            "  tether generate -m Wan2.1-T2V-1.3B --checkpoint "
            "self_forcing_dmd.pt \\\n"
            "      -p \"a cat on a red sofa\" -o cat.mp4\n");
@@ -256,18 +257,61 @@ static bool is_one_of(const char *word, const char *const *list)
     return *list != NULL;
 }
 
+/* --help=man: the page of the program itself; the commands have their own. */
+static void print_page(void)
+{
+    manual_begin("tether", "autoregressive video diffusion, bit for bit");
+    manual_section("SYNOPSIS");
+    manual_words("tether COMMAND [options]");
+    manual_section("COMMANDS");
+    for (int i = 0; i < NCOMMANDS; i++)
+        manual_item(commands[i].name, commands[i].summary);
+    manual_section("CACHE POLICIES");
+    for (int i = 0; tt_policy_at(i); i++)
+        manual_item(tt_policy_at(i)->name, tt_policy_at(i)->summary);
+    manual_section("ENVIRONMENT");
+    manual_item("OMP_NUM_THREADS", "threads, where --threads is not given");
+    manual_item("TT_CPU", "the instruction set to use: avx2, avx512, amx ...; "
+                "a value that is not known is an error that lists them");
+    manual_item("TMPDIR", "where validate keeps what it compares");
+    manual_item("NO_COLOR", "no colours on the terminal");
+    manual_section("FILES");
+    manual_item("share/tether/demo", "the small built-in model of tether demo");
+    manual_item("share/tether/bits_operators.txt",
+                "the digests of validate --manifest");
+    manual_end("tether");
+}
+
+/* --help=words: kind, name and summary between tabs, for shells. */
+static void print_words(void)
+{
+    for (int i = 0; i < NCOMMANDS; i++)
+        printf("command\t%s\t%s\n", commands[i].name, commands[i].summary);
+    for (int i = 0; tt_policy_at(i); i++)
+        printf("policy\t%s\t%s\n", tt_policy_at(i)->name,
+               tt_policy_at(i)->summary);
+    for (int i = 0; tt_ops_at(i); i++)
+        printf("backend\t%s\t%s\n", tt_ops_at(i)->name,
+               tt_ops_at(i)->summary);
+    for (int i = 0; i < TT_CLASS_COUNT; i++)
+        printf("class\t%s\t\n", tt_class_name((tt_class)i));
+}
+
 /* `tether help generate` is `tether generate --help`. */
 static int help(int argc, char **argv)
 {
     char *as_option[] = {argv[0], argc > 2 ? argv[2] : NULL, "--help", NULL};
     if (argc > 2) return run_command(3, as_option);
-    print_help();
+    if (!strcmp(argv[1], "--help=man")) print_page();
+    else if (!strcmp(argv[1], "--help=words")) print_words();
+    else print_help();
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    static const char *const helps[] = {"--help", "-h", "help", NULL};
+    static const char *const helps[] = {"--help", "-h", "help", "--help=man",
+                                        "--help=words", NULL};
     static const char *const versions[] = {"--version", "-V", "version", "-v",
                                            NULL};
     int status = 0;

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/manual.h"
 #include "cli/outputs.h"
 
 static const opt_spec common_options[] = {
@@ -406,6 +407,8 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
             print_help(cmd);
             return 0;
+        } else if (!strncmp(argv[i], "--help=", 7)) {
+            return manual_command(cmd, common_options, argv[i] + 7);
         } else if (!strcmp(argv[i], "--")) {
             break;
         }

@@ -103,6 +103,7 @@ void tt_report_note(tt_report *r, const char *fmt, ...)
 
 void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
 {
+    if (!r) return;
     char text[4096];
     va_list ap;
     if (!r) return;

@@ -1,0 +1,274 @@
+#!/bin/sh
+# test_install.sh: what `make install` brings works where nothing else is.
+#
+#   sh tests/install/test_install.sh BUILD
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# `make staged` has installed into BUILD/staged. The tree is moved away, into a
+# folder with blanks, and used from there; where namespaces can be made, the
+# source and the build are covered by an empty folder meanwhile.
+build=$1
+clone=$(pwd -P)
+source=$(cd -P include/.. && pwd -P)
+passed=0
+failed=0
+skipped=0
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); echo "FAIL install: $*"; }
+skip() { skipped=$((skipped + 1)); echo "SKIP install: $*"; }
+check() {   # what, command...
+    what=$1
+    shift
+    if "$@" > "$tmp/log" 2>&1; then
+        pass
+    else
+        fail "$what: $(tail -n 5 "$tmp/log")"
+    fi
+}
+have() { command -v "$1" > /dev/null 2>&1; }
+
+tmp=$(mktemp -d "${TMPDIR:-/tmp}/tether-install-XXXXXX") || exit 1
+trap 'rm -rf "$tmp"' EXIT
+mv "$build/staged/root" "$tmp/moved away" || exit 1
+CC=$(cat "$build/staged/compiler")
+version=$(cat "$build/staged/version")
+root="$tmp/moved away/usr/local"
+mkdir "$tmp/some where"
+cd "$tmp/some where" || exit 1
+OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+export OMP_NUM_THREADS
+
+# hidden COMMAND...: it sees neither the source nor the build
+cover=
+# shellcheck disable=SC2016
+covered='a=$0 b=$1; shift; mount -t tmpfs none "$a" &&
+    { [ ! -d "$b" ] || mount -t tmpfs none "$b"; } && exec "$@"'
+case $tmp in
+"$clone"/* | "$source"/*) ;;
+*) unshare -rm sh -c "$covered" "$source" "$clone" true 2>/dev/null &&
+    cover=yes ;;
+esac
+[ -n "$cover" ] || skip "the source stays visible: no namespaces here"
+hidden() {
+    if [ -n "$cover" ]; then
+        unshare -rm sh -c "$covered" "$source" "$clone" "$@"
+    else
+        "$@"
+    fi
+}
+tether="$root/bin/tether"
+
+# ---- the program ---------------------------------------------------------
+check "a link in another folder" ln -s "$tether" link
+check "the demo" hidden ./link demo -q --latents 6
+check "its picture" test -s tether-demo/sheet.png
+check "tokenize with the model" hidden "$tether" tokenize \
+    -m "$root/share/tether/demo" -p "a red circle"
+double=
+case $("$tether" --version) in *"compute type f64"*) double=yes ;; esac
+if [ -z "$double" ]; then   # no stored bits and no plug-ins of double precision
+    check "validate --manifest" hidden "$tether" validate --manifest
+    cat > plugin.c <<'END'
+#include <tether/backend.h>
+#include <tether/mathfn.h>
+static void silu(tt_ctx *ctx, const tt_silu_args *a)
+{
+    (void)ctx;
+    for (int64_t i = 0; i < a->n; i++)
+        a->x[i] = a->x[i] / (1 + tt_expf(-a->x[i]));
+}
+static const tt_ops table = {.abi = TT_ABI, .name = "mine", .silu = silu};
+const tt_ops *tether_backend(int version, const char **arith);
+const tt_ops *tether_backend(int version, const char **arith)
+{
+    *arith = "f32";
+    return version == TT_OPS_VERSION ? &table : 0;
+}
+END
+fi
+if [ -x "$root/bin/tether-f64" ]; then
+    check "tether-f64" hidden "$root/bin/tether-f64" --version
+else
+    skip "tether-f64: make check-install builds it"
+fi
+
+# ---- manual and completion ------------------------------------------------
+man=$root/share/man/man1
+for command in $("$tether" --help=words | sed -n 's/^command	\([^	]*\).*/\1/p'); do
+    check "a page about $command" test -s "$man/tether-$command.1"
+done
+check "a page about the program" test -s "$man/tether.1"
+check "a page about a plug-in" grep -q 'rounds' "$man/tether-validate-backend.1"
+if have mandoc; then
+    for page in "$man"/*; do
+        check "${page##*/}" mandoc -T lint -W error "$page"
+    done
+else
+    skip "manual pages are not judged: no mandoc"
+fi
+
+bash_file=$root/share/bash-completion/completions/tether
+complete() {   # word...: what the last one may become
+    # shellcheck disable=SC2016
+    bash -c '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tether
+        echo "${COMPREPLY[@]}"' "$bash_file" "$@"
+}
+completes() {   # wanted, word...
+    want=$1
+    shift
+    got=$(complete "$@" 2>&1)
+    if [ "$got" = "$want" ]; then pass; else fail "completion of $*: $got"; fi
+}
+if have bash; then
+    completes generate tether gen
+    completes "--memory --memrope-method" tether generate --mem
+    completes "tether" tether generate --cache te
+    completes "--no-warp" tether generate --no-warp
+    completes golden tether validate --backend gol
+    completes "--manifest" tether validate --man
+else
+    skip "completion: no bash"
+fi
+if have zsh; then
+    check "zsh completion" zsh -n "$root/share/zsh/site-functions/_tether"
+else
+    skip "completion: no zsh"
+fi
+
+# ---- the library ----------------------------------------------------------
+# Words of the compiler for a program, from the .pc file in folder lib of $1.
+flags() {   # root, pkg-config's options
+    if have pkg-config; then
+        PKG_CONFIG_LIBDIR="$1/lib/pkgconfig" pkg-config "$2" --cflags --libs \
+            tether
+        return
+    fi
+    echo "-I'$1/include' -L'$1/lib' -ltether"
+    [ "$2" = --shared ] ||
+        sed -n 's/^Libs.private: //p' "$1/lib/pkgconfig/tether.pc"
+}
+compile() {   # root, pkg-config's options, arguments...
+    words=$(flags "$1" "$2")
+    shift 2
+    eval "$CC -std=c11 -Wall -Wextra -Werror \"\$@\" $words"
+}
+real=
+[ -z "$double" ] || real=-DTT_REAL_DOUBLE
+other=-DTT_REAL_DOUBLE
+[ -z "$double" ] || other=-UTT_REAL_DOUBLE
+
+awk '/^ \*     #include <stdio/ { on = 1 }
+    on { s = substr($0, 8); sub(/ *\*\/$/, "", s); print s }
+    /\*\/$/ { exit }' "$root/include/tether/tether.h" > video.c
+check "the example in tether.h" grep -q tt_rollout_next video.c
+mkdir -p "$tmp/static only/lib"
+cp -R "$root/include" "$tmp/static only/"
+cp -R "$root/lib/libtether.a" "$root/lib/pkgconfig" "$tmp/static only/lib/"
+# shellcheck disable=SC2086
+{
+check "the example, shared" compile "$root" --shared $real -o shared video.c
+check "the example, static" compile "$tmp/static only" --static $real \
+    -o static video.c
+}
+for program in shared static; do
+    rm -f video.y4m
+    LD_LIBRARY_PATH="$root/lib" hidden "./$program" "$root/share/tether/demo" \
+        > log 2>&1
+    rc=$?
+    if [ "$rc" -eq 0 ] && [ -s video.y4m ]; then
+        pass
+    else
+        fail "the example, $program: status $rc: $(tail -n 3 log)"
+    fi
+    cmp -s video.y4m "${first:=video.y4m}" || fail "the example, $program: bits"
+    mv -f video.y4m first.y4m 2>/dev/null
+    first=first.y4m
+    LD_LIBRARY_PATH="$root/lib" "./$program" /missing > log 2>&1
+    rc=$?
+    if [ "$rc" -eq 1 ] && grep -q '/missing.*No such file' log; then
+        pass
+    else
+        fail "without a model, $program: status $rc: $(tail -n 3 log)"
+    fi
+done
+
+# A program of the other compute type does not link, and the message says why.
+name=tt_ctx_init_f64
+[ -z "$double" ] || name=tt_ctx_init_f32
+for way in "$root:--shared" "$tmp/static only:--static"; do
+    if compile "${way%:*}" "${way##*:}" $other -o mixed video.c > log 2>&1; then
+        fail "another compute type links, ${way##*:}"
+    elif grep -q "$name" log; then
+        pass
+    else
+        fail "another compute type: $(tail -n 3 log)"
+    fi
+done
+
+# Every header alone, in C and in C++.
+# shellcheck disable=SC2086
+for header in "$root"/include/tether/*.h; do
+    line="#include <tether/${header##*/}>"
+    echo "$line" > alone.c
+    check "${header##*/} alone" $CC -std=c11 -Wall -Wextra -Werror $real \
+        -I"$root/include" -fsyntax-only alone.c
+    if have g++; then
+        check "${header##*/} in C++" g++ -std=c++17 -Wall -Wextra -Wpedantic \
+            -Werror -I"$root/include" -fsyntax-only -x c++ alone.c
+    fi
+done
+if have g++; then
+    cat > use.cc <<'END'
+#include <tether/tether.h>
+#include <tether/validate.h>
+int main() { tt_ctx c; return tt_ctx_init(&c) || !tt_outcome_name(TT_PASS); }
+END
+    # shellcheck disable=SC2086
+    check "a program in C++" eval "g++ -std=c++17 $real use.cc -o use \
+        $(flags "$root" --shared)"
+    check "a program in C++ runs" env LD_LIBRARY_PATH="$root/lib" ./use
+else
+    skip "headers in C++: no g++"
+fi
+
+# No names but ours, and all that the headers declare.
+foreign() { sed 's/.* //; /^tt_/d; /:$/d; /^$/d; /^_init$/d; /^_fini$/d'; }
+for library in "$root/lib/libtether.so" "$root/lib/libtether.a"; do
+    dynamic=
+    case $library in *.so) dynamic=-D ;; esac
+    # shellcheck disable=SC2086
+    ${NM:-nm} $dynamic -g --defined-only "$library" > names 2>/dev/null
+    if [ "$(grep -c ' tt_' names)" -lt 300 ]; then
+        fail "${library##*/}: its names cannot be read"
+    elif [ -n "$(foreign < names)" ]; then
+        fail "${library##*/} exports $(foreign < names | head -n 5)"
+    else
+        pass
+    fi
+done
+soname=libtether.so.${version%%.*}
+check "the soname" sh -c "${OBJDUMP:-objdump} -p '$root/lib/libtether.so' \
+    | grep -q 'SONAME *$soname\$'"
+
+if [ -z "$double" ]; then
+    # shellcheck disable=SC2086
+    check "a plug-in" $CC -std=c11 -Wall -Wextra -Werror -shared -fPIC \
+        -I"$root/include" -o mine.so plugin.c
+    check "validate --backend" hidden "$tether" validate --backend ./mine.so \
+        --op silu --no-calls --no-rollout
+fi
+
+# ---- and away again --------------------------------------------------------
+check "licences" test -s "$root/share/doc/tether/LICENSE.stb"
+cd "$clone" || exit 1
+check "uninstall" env BUILD="$build" VERSION="$version" SONAME="$soname" \
+    F64=yes RUN= OPENMP= DESTDIR="$tmp/moved away" PREFIX=/usr/local \
+    sh tools/install.sh uninstall
+left=$(find "$tmp/moved away" ! -type d | head -n 5)
+if [ -z "$left" ]; then pass; else fail "left behind: $left"; fi
+left=$(find "$tmp/moved away" -name '*tether*' | head -n 5)
+if [ -z "$left" ]; then pass; else fail "folders left behind: $left"; fi
+
+echo "install: $passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

@@ -108,7 +108,7 @@ static void paint_cell(tt_sheet *s, int64_t cell, const uint8_t *rgb)
 
 void tt_sheet_comment(tt_sheet *s, const char *text)
 {
-    s->comment = text;
+    if (s) s->comment = text;
 }
 
 tt_status tt_sheet_frame(tt_sheet *s, const uint8_t *rgb)

@@ -106,7 +106,6 @@ void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
     if (!r) return;
     char text[4096];
     va_list ap;
-    if (!r) return;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);

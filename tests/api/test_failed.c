@@ -160,6 +160,7 @@ static char text[256];
     GIVES(tt_out_write, c, &(tt_out){0}, x, 4)                                 \
     GIVES(tt_out_finish, c, &(tt_out){0})                                      \
     GIVES(tt_out_reserve, c, &(tt_out){0}, "file")                             \
+    NONE(tt_out_target, c, &(tt_arena){0}, "file")                             \
     GIVES(tt_out_check, c, "file")                                             \
     RUNS(tt_out_abort, &(tt_out){0})                                           \
     /* policy.h */                                                             \
@@ -284,6 +285,7 @@ static char text[256];
     /* video.h */                                                              \
     GIVES(tt_rgb_resize, c, NULL, 4, 4, NULL, 2, 2)                            \
     GIVES(tt_png_write, c, "picture.png", bytes, 4, 4)                         \
+    GIVES(tt_png_write_text, c, "picture.png", bytes, 4, 4, "text")            \
     GIVES(tt_video_check, c, "video.y4m", &(tt_video_format){.fps = 16})       \
     MAKES(tt_video_open, tt_video, c, &made, "video.y4m",                      \
           &(tt_video_format){.fps = 16})                                       \
@@ -298,6 +300,7 @@ static char text[256];
     RUNS(tt_video_in_height, NULL)                                             \
     WANTS(tt_video_in_frame, NULL, bytes, &(bool){false})                      \
     RUNS(tt_video_in_close, NULL)                                              \
+    RUNS(tt_sheet_comment, NULL, "text")                                       \
     WANTS(tt_sheet_frame, NULL, bytes)                                         \
     WANTS(tt_sheet_finish, NULL)                                               \
     RUNS(tt_sheet_abort, NULL)

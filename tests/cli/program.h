@@ -59,8 +59,8 @@ static inline int program_end(void)
     return test_end();
 }
 
-/* A command line for a shell, in a static buffer. The paths of the build, of
- * the folder and of the reference data, which may hold blanks, become
+/* A command line for a shell, in a static buffer. The paths of the build, the
+ * folder, the reference data and where we are, which may hold blanks, become
  * variables, and variables are not split. */
 static inline const char *for_shell(const char *line)
 {
@@ -68,22 +68,25 @@ static inline const char *for_shell(const char *line)
     char *root = realpath(ref_path("."), NULL);
     char *build = strdup(tether), *end = build ? strrchr(build, '/') : NULL;
     if (end) *end = 0;
-    const char *path[] = {folder, end ? build : folder, root ? root : folder};
-    static const char *const name[] = {"FOLDER", "BUILD", "REFERENCE"};
+    char *here = getcwd(NULL, 0);
+    const char *path[] = {folder, end ? build : folder, root ? root : folder,
+                          here ? here : folder};
+    static const char *const name[] = {"FOLDER", "BUILD", "REFERENCE", "HERE"};
     size_t n = (size_t)snprintf(out, sizeof out, "IFS=; ");
-    for (int i = 0; i < 3; i++) setenv(name[i], path[i], 1);
+    for (int i = 0; i < 4; i++) setenv(name[i], path[i], 1);
     while (*line && n + 16 < sizeof out) {
         int i = 0;
-        while (i < 3 && strncmp(line, path[i], strlen(path[i]))) i++;
-        if (i < 3)
+        while (i < 4 && strncmp(line, path[i], strlen(path[i]))) i++;
+        if (i < 4)
             n += (size_t)snprintf(out + n, sizeof out - n, "${%s}", name[i]);
         else
             out[n++] = *line;
-        line += i < 3 ? strlen(path[i]) : 1;
+        line += i < 4 ? strlen(path[i]) : 1;
     }
     out[n] = 0;
     free(root);
     free(build);
+    free(here);
     return out;
 }
 

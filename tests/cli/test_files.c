@@ -267,7 +267,7 @@ static void test_two_at_once(void)
     snprintf(command, sizeof command, "cd %s && PATH=$PWD/stuck:$PATH && "
              "export PATH && { %s %s > /dev/null 2>&1 & echo $! > pid; }",
              folder, tether, tiny_run("-o k.mp4"));
-    expect(system(command) == 0, "a run in the background");
+    expect(system(for_shell(command)) == 0, "a run in the background");
     if (!appears("started")) return;
     refuses(2, "another run is writing k", "%s",
             tiny_run("-o k.y4m --resume"));

@@ -177,7 +177,9 @@ const char *page_duration(char *buf, size_t n, double seconds)
 const char *page_number(char *buf, size_t n, double x, int digits)
 {
     char text[64];
-    const bool whole = fabs(x) >= pow(10, digits) && fabs(x) < 1e6;
+    double limit = 1;
+    for (int i = 0; i < digits; i++) limit *= 10;
+    const bool whole = fabs(x) >= limit && fabs(x) < 1e6;
     *text = '\0';
     if (!isnan(x)) snprintf(text, sizeof text, whole ? "%.*f" : "%.*g",
                             whole ? 0 : digits, x);

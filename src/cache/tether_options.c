@@ -50,8 +50,15 @@ static tt_status check_regions(tt_ctx *ctx, tt_policy_options *o,
                                const tt_geometry *geo)
 {
     TT_TRY(cache_check_budget(ctx, o));
+    const bool default_memory = o->M == -1;
     if (o->R == -1 && o->M >= 0 && o->M <= o->K && o->S <= o->K)
         o->R = o->K - o->S - o->M;
+    if (default_memory && o->R >= 0 && o->S >= 0 && o->S + o->R > o->K)
+        return tt_fail(ctx, TT_EINVAL, "tether: the budget K = %lld holds "
+                       "fewer frames than the sink and the recent ones, "
+                       "S + R = %lld + %lld: raise it to %lld or lower those",
+                       (long long)o->K, (long long)o->S, (long long)o->R,
+                       (long long)(o->S + o->R));
     if (o->S > o->K || o->R > o->K || o->M > o->K || o->M < -1)
         return tt_fail(ctx, TT_EINVAL,
                        "tether: sink S = %lld, memory M = %lld and recent R = "
@@ -64,14 +71,7 @@ static tt_status check_regions(tt_ctx *ctx, tt_policy_options *o,
                        "tether: recent R = %lld must hold at least one chunk "
                        "of %lld frames", (long long)o->R,
                        (long long)geo->chunk);
-    if (o->M == -1) {
-        o->M = o->K - o->S - o->R;
-        if (o->M < 0)
-            return tt_fail(ctx, TT_EINVAL,
-                           "tether: the budget K = %lld leaves no room for "
-                           "memory: it must be at least S + R = %lld + %lld",
-                           (long long)o->K, (long long)o->S, (long long)o->R);
-    }
+    if (default_memory) o->M = o->K - o->S - o->R;
     if (o->S + o->M + o->R != o->K)
         return tt_fail(ctx, TT_EINVAL,
                        "tether: the budget K = %lld must equal S + M + R = "

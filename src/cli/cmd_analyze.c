@@ -136,8 +136,11 @@ static tt_status set_labels(tt_ctx *ctx, const char *list,
     for (int i = 0; copy && i < n; i++) {
         char *comma = strchr(copy, ',');
         if ((comma != NULL) != (i + 1 < n))
-            return tt_fail(ctx, TT_EINVAL, "--labels needs %d names separated "
-                           "by commas, one for each run", n);
+            return tt_fail(ctx, TT_EINVAL, n == 1
+                           ? "--labels needs one name for one run, without "
+                             "commas (%d run)"
+                           : "--labels needs %d names separated by commas, "
+                             "one for each run", n);
         if (comma) *comma = 0;
         tt_recording_set_label(ctx, run[i], copy);
         if (comma) copy = comma + 1;

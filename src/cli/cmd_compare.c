@@ -164,6 +164,14 @@ static int parse(compare *c, int argc, char **argv)
             c->verbose = true;
         if (!strcmp(argv[i], "--no-decode")) c->decode = false;
     }
+    for (int i = 0; i < c->npass; i++)
+        if (!strcmp(c->pass[i], "--seed=random")
+            || !strcmp(c->pass[i], "-srandom")
+            || (i && !strcmp(c->pass[i], "random")
+                && (!strcmp(c->pass[i - 1], "-s")
+                    || !strcmp(c->pass[i - 1], "--seed"))))
+            return opt_usage(me, "--seed random would give every policy "
+                             "another noise; give a number");
     if (!c->caches || !*c->caches)
         return opt_usage(me, "--caches needs a list of policies, like "
                          "fifo,memrope,tether");

@@ -79,15 +79,36 @@ static const char *initial_name(session *s)
     return name;
 }
 
+/* Does the file hold frames of the size that was asked for? In pixels, where
+ * input_read would speak of a tensor's shape. */
+static tt_status check_pixels(session *s, const char *path, const char *name)
+{
+    tt_file *f = NULL;
+    TT_TRY(s->ctx->status);
+    TT_TRY(tt_file_open(s->ctx, &f, path));
+    const tt_entry *e = tt_file_find(f, name);
+    const int64_t h = e && e->t.rank == 5 ? e->t.dim[3] : 0;
+    const int64_t w = e && e->t.rank == 5 ? e->t.dim[4] : 0;
+    tt_file_close(f);
+    if ((s->opt.h && h && h != s->opt.h) || (s->opt.w && w && w != s->opt.w))
+        tt_fail(s->ctx, TT_ESHAPE, "%s holds frames of %lldx%lld pixels, but "
+                "the video is to have %lldx%lld; leave out -W and -H to take "
+                "the file's size", path, (long long)(8 * w),
+                (long long)(8 * h), (long long)(8 * (s->opt.w ? s->opt.w : w)),
+                (long long)(8 * (s->opt.h ? s->opt.h : h)));
+    return s->ctx->status;
+}
+
 /* Latents to continue, or what they will be encoded from. */
 static void read_initial(session *s, int64_t C)
 {
     given_plan(s->ctx, &s->given_frames, &s->g, &s->opt);
     int64_t dim[5] = {1, -1, C, 0, 0};
     if (!s->g.initial || s->ctx->status) return;
+    const char *name = initial_name(s);
+    if (check_pixels(s, s->g.initial, name)) return;
     size_for_file(s, &dim[3], &dim[4]);
-    s->opt.initial = input_read(s->ctx, &s->mem, s->g.initial,
-                                initial_name(s), 5, dim);
+    s->opt.initial = input_read(s->ctx, &s->mem, s->g.initial, name, 5, dim);
     if (!s->opt.initial) return;
     s->opt.initial_frames = dim[1];
     s->opt.h = dim[3];
@@ -102,7 +123,7 @@ static void read_noise(session *s, int64_t C)
     bool length = opt_given(&s->given, "latents")
                || opt_given(&s->given, "frames")
                || opt_given(&s->given, "seconds");
-    if (!s->g.noise || s->ctx->status) return;
+    if (!s->g.noise || check_pixels(s, s->g.noise, "noise")) return;
     size_for_file(s, &dim[3], &dim[4]);
     record_input(s->ctx, &s->record, "noise", s->g.noise, NULL);
     if (tt_policy_class_of(&s->opt.policy)->flags & TT_RESTARTS) {
@@ -719,6 +740,8 @@ int cmd_generate(tt_ctx *ctx, int argc, char **argv)
     ctx->profiling = s.g.profile;
 
     record_begin(&s.record);
+    s.record.argc = argc;
+    s.record.argv = argv;
     run_session(&s);
     dump_close(ctx, &s.dump);
     inject_close(ctx, &s.inject);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
+#include "cli/inspect.h"
 #include "cli/progress.h"
 #include "core/utf8.h"
 #include "tether/io.h"
@@ -34,8 +35,10 @@ static const opt_command inspect_command = {
     .summary = "what is in a checkpoint or tensor file",
     .usage = "FILE|FOLDER [--json] [--digest] [--verify]",
     .intro = "Reads safetensors files (also sharded ones through their "
-             "index), PyTorch .pt/.pth files and GGUF files. Nothing in a "
-             "file is ever executed.",
+             "index), PyTorch .pt/.pth files, GGUF files and SentencePiece "
+             "models. A folder begins with a summary: its parts, and what is "
+             "missing and the command that fetches it. Nothing in a file is "
+             "ever executed.",
     .examples = "  tether inspect self_forcing_dmd.pt\n"
                 "  tether inspect Wan2.1-T2V-1.3B --json\n"
                 "  tether inspect Wan2.1_VAE.pth --verify",
@@ -78,12 +81,7 @@ static void origin_of(tt_ctx *ctx, char *out, size_t n, const char *path)
 
 /* ---- one file ------------------------------------------------------------ */
 
-typedef struct part {
-    const char *path;
-    tt_file *file;
-    char origin[300];
-    tt_verify_report verified;
-} part;
+typedef inspect_part part;
 
 static tt_status write_tensor(tt_ctx *ctx, json_out *j, const part *p,
                               const tt_entry *e, const settings *s,
@@ -259,11 +257,13 @@ static tt_status inspect(tt_ctx *ctx, char *path, const settings *s,
     char *list[MOST] = {path};
     int64_t n = 1;
     struct stat st;
-    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-        TT_TRY(list_folder(ctx, list, MOST, &n, path));
+    const bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    if (folder) TT_TRY(list_folder(ctx, list, MOST, &n, path));
+    else if (!s->json && inspect_tokenizer(ctx, path, false)) return ctx->status;
     part *p = tt_alloc0(ctx, &ctx->scratch, n, sizeof *p, "a list of files");
     if (!p) return ctx->status;
     if (!open_parts(ctx, p, list, n, s, bar)) {
+        if (folder && !s->json) inspect_summary(ctx, path, p, n);
         if (s->json) write_json(ctx, p, n, s);
         else print_parts(ctx, p, n, s);
     }
@@ -271,7 +271,8 @@ static tt_status inspect(tt_ctx *ctx, char *path, const settings *s,
     /* A reader that has seen enough (`| head`) is no failure. */
     if (!ctx->status && (fflush(stdout) != 0 || ferror(stdout))) {
         if (errno != EPIPE)
-            tt_fail(ctx, TT_EIO, "cannot write to the standard output");
+            tt_fail(ctx, TT_EIO, "cannot write the standard output: %s",
+                    strerror(errno));
         else if (!freopen("/dev/null", "w", stdout))
             tt_fail(ctx, TT_EIO, "cannot open /dev/null");
     }

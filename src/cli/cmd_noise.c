@@ -32,9 +32,10 @@ static const opt_spec options[] = {
      "latent frames to generate (default 21). A count here and in "
      "`generate`; a file in `decode`"},
     {OPT_INT, "width", 'W', offsetof(settings, width), "PIXELS",
-     "width of the video, a multiple of 8 (default 832)"},
+     "width of the video, a multiple of 8 (default 832); `generate` takes "
+     "multiples of 16"},
     {OPT_INT, "height", 'H', offsetof(settings, height), "PIXELS",
-     "height of the video, a multiple of 8 (default 480)"},
+     "height of the video, the same (default 480)"},
     {OPT_INT, "channels", 0, offsetof(settings, channels), "C",
      "latent channels (default 16)"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Order of the re-noise"},
@@ -90,8 +91,11 @@ static int check(settings *s, int64_t *steps)
         return opt_usage(me, "--chunk and --channels must be at least 1");
     if (s->sample < 0 || s->sample > UINT32_MAX)
         return opt_usage(me, "--sample must be 0 to 4294967295");
+    if (s->latents < 1)
+        return opt_usage(me, "--latents must be at least 1, but %lld was "
+                         "given", (long long)s->latents);
     int64_t rest = s->latents - (s->independent_first_frame ? 1 : 0);
-    if (s->latents < 1 || s->latents > UINT32_MAX || rest % s->chunk)
+    if (s->latents > UINT32_MAX || rest % s->chunk)
         return opt_usage(me, "--latents %lld is not a whole number of chunks "
                          "of %lld%s", (long long)s->latents,
                          (long long)s->chunk, s->independent_first_frame
@@ -147,6 +151,10 @@ int cmd_noise(tt_ctx *ctx, int argc, char **argv)
         return cli_failed(ctx);
     cli_catch_signals(ctx);
 
+    if (s.width % 16 || s.height % 16)
+        progress_say(&p, "note: %lldx%lld is for other programs; `tether "
+                     "generate` makes multiples of 16", (long long)s.width,
+                     (long long)s.height);
     tt_st_writer *w = NULL;
     int64_t n = s.channels * (s.height / 8) * (s.width / 8);
     float *buf = tt_alloc(ctx, &ctx->scratch, n, sizeof *buf, "a noise frame");

@@ -36,6 +36,7 @@ typedef struct generate {
     /* text */
     const char *prompt, *prompt_file, *embeds;
     /* size and length; 0: not given */
+    const char *size;
     int64_t width, height, latents, frames;
     double seconds;
     /* noise */

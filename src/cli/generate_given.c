@@ -5,10 +5,13 @@
  * A rollout continues latents. Here they come from --image (one frame) or
  * --initial-video, through the VAE encoder. Measuring comes first and is
  * cheap; encoding waits until everything else has been checked. */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cli/encode.h"
 #include "cli/generate.h"
+#include "io/picture.h"
 
 /* Frames of the video that make whole chunks of given latents: the largest
  * number <= frames, or the smallest >= frames. 0 when there is none. */
@@ -63,12 +66,28 @@ static tt_status plan_video(tt_ctx *ctx, given_frames *v, const generate *g,
     return TT_OK;
 }
 
+/* A file that is no picture would be taken for a video. */
+static tt_status check_picture(tt_ctx *ctx, const char *path)
+{
+    uint8_t head[16];
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return tt_fail(ctx, TT_EIO, "--image: cannot read %s: %s", path,
+                       strerror(errno));
+    const size_t n = fread(head, 1, sizeof head, f);
+    fclose(f);
+    if (picture_sniff(head, n) != PICTURE_NONE) return TT_OK;
+    return tt_fail(ctx, TT_EFORMAT, "--image: %s is neither a PNG nor a JPEG "
+                   "picture", path);
+}
+
 tt_status given_plan(tt_ctx *ctx, given_frames *v, const generate *g,
                      tt_rollout_options *o)
 {
     *v = (given_frames){.in = {.path = g->image ? g->image : g->initial_video,
                                .width = 8 * o->w, .height = 8 * o->h}};
     if (!v->in.path || ctx->status) return ctx->status;
+    if (g->image) TT_TRY(check_picture(ctx, g->image));
     if (g->image) { /* resized to the video's size, which may come later */
         v->in.take = 1;
         v->size = (encode_size){.frames = 1, .latents = 1};

@@ -47,6 +47,8 @@ static const opt_spec fixed[] = {
     {OPT_INT, "height", 'H', offsetof(generate, height), "PIXELS",
      "multiple of 16 (default 480, or that of the model's "
      "config.json or of --noise)"},
+    {OPT_TEXT, "size", 0, offsetof(generate, size), "WxH",
+     "both at once: 832x480"},
     {OPT_INT, "latents", 0, offsetof(generate, latents), "N",
      "latent frames to generate (default 21, which is 81 video frames). A "
      "count here; a file in `decode`"},
@@ -57,7 +59,7 @@ static const opt_spec fixed[] = {
 
     {OPT_GROUP, NULL, 0, 0, NULL, "Noise"},
     {OPT_U64, "seed", 's', offsetof(generate, seed), "S",
-     "64-bit seed (default 0)"},
+     "64-bit seed (default 0), or random: one that is drawn and printed"},
     {OPT_INT, "sample", 0, offsetof(generate, sample), "I",
      "index of the first sample (default 0)"},
     {OPT_INT, "num-samples", 0, offsetof(generate, num_samples), "N",
@@ -265,12 +267,31 @@ static int check_effect(const generate *g, const opt_result *given)
     return -1;
 }
 
+/* --size in place of -W and -H. */
+static int split_size(generate *g, const opt_result *given)
+{
+    long long w, h;
+    char end;
+    if (!g->size) return -1;
+    if (opt_given(given, "width") || opt_given(given, "height"))
+        return opt_usage(me, "give --size or -W and -H, not both");
+    if (sscanf(g->size, "%lldx%lld%c", &w, &h, &end) != 2
+        && sscanf(g->size, "%lld*%lld%c", &w, &h, &end) != 2)
+        return opt_usage(me, "--size needs WIDTHxHEIGHT like 832x480, but `%s` "
+                         "was given", g->size);
+    g->width = w;
+    g->height = h;
+    return -1;
+}
+
 static int check_size(generate *g, const opt_result *given)
 {
+    const int status = split_size(g, given);
+    if (status >= 0) return status;
     const struct { const char *name; int64_t v; } side[] = {
         {"width", g->width}, {"height", g->height}};
     for (int i = 0; i < 2; i++) {
-        if (!opt_given(given, side[i].name)) continue;
+        if (!g->size && !opt_given(given, side[i].name)) continue;
         if (side[i].v < 16 || side[i].v > 16384 || side[i].v % 16) {
             int64_t v = side[i].v < 16 ? 16 : side[i].v > 16384 ? 16384
                                                                 : side[i].v;

@@ -318,9 +318,10 @@ static tt_status explain_stop(run *r)
     if (ctx->status != TT_EINTR) return ctx->status;
     tt_clear(ctx);
     if (!r->file->file || !r->chunk)
-        return tt_fail(ctx, TT_EINTR, "interrupted after %lld of %lld chunks",
+        return tt_fail(ctx, TT_EINTR, "interrupted after %lld of %lld chunk%s",
                        (long long)r->chunk,
-                       (long long)tt_rollout_chunks(r->rollout));
+                       (long long)tt_rollout_chunks(r->rollout),
+                       tt_rollout_chunks(r->rollout) == 1 ? "" : "s");
     return tt_fail(ctx, TT_EINTR, "interrupted after %lld of %lld chunks; they "
                    "are in %s, and the same command with --resume goes on",
                    (long long)r->chunk,

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/utf8.h"
@@ -91,8 +92,17 @@ void json_u64(json_out *j, const char *key, uint64_t value)
 void json_real(json_out *j, const char *key, double value)
 {
     before(j, key);
-    if (isfinite(value)) fprintf(j->file, "%.17g", value);
-    else fputs("null", j->file);
+    char text[40];
+    if (!isfinite(value)) {
+        fputs("null", j->file);
+        return;
+    }
+    /* the fewest digits that give the same number again: 0.35 */
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    fputs(text, j->file);
 }
 
 void json_bool(json_out *j, const char *key, bool value)

@@ -201,6 +201,16 @@ static bool parse_real(double *out, const char *s)
     return true;
 }
 
+/* A seed that nobody chose; the commands print which it is. */
+static bool random_seed(uint64_t *out)
+{
+    FILE *f = fopen("/dev/urandom", "rb");
+    const bool there = f && fread(out, sizeof *out, 1, f) == 1;
+    if (f) fclose(f);
+    *out &= UINT32_MAX; /* short enough to be typed again */
+    return there;
+}
+
 /* Store `text` for option `o`; false when it does not parse. */
 static bool store(const opt_spec *o, void *base, const char *text, bool no)
 {
@@ -209,7 +219,10 @@ static bool store(const opt_spec *o, void *base, const char *text, bool no)
     case OPT_FLAG: *(bool *)(void *)at = true; return true;
     case OPT_SWITCH: *(int *)(void *)at = !no; return true;
     case OPT_INT: return parse_int((int64_t *)(void *)at, text);
-    case OPT_U64: return parse_u64((uint64_t *)(void *)at, text);
+    case OPT_U64:
+        if (!strcmp(o->name, "seed") && !strcmp(text, "random"))
+            return random_seed((uint64_t *)(void *)at);
+        return parse_u64((uint64_t *)(void *)at, text);
     case OPT_REAL: return parse_real((double *)(void *)at, text);
     case OPT_TEXT:
     case OPT_READ:

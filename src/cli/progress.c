@@ -153,7 +153,9 @@ int64_t progress_peak_memory(void)
 
 const char *progress_bytes(char *buf, size_t n, int64_t bytes)
 {
-    if (bytes < 1000 * 1000 * 1000)
+    if (bytes < 100 * 1000)
+        snprintf(buf, n, "%.1f kB", (double)bytes * 1e-3);
+    else if (bytes < 1000 * 1000 * 1000)
         snprintf(buf, n, bytes < 10 * 1000 * 1000 ? "%.1f MB" : "%.0f MB",
                  (double)bytes * 1e-6);
     else

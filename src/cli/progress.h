@@ -53,7 +53,7 @@ void progress_logged(progress *p, json_out *j);
 /* Seconds, share and calls per operator, largest first, on stderr. */
 void profile_print(const tt_ctx *ctx);
 
-/* "31 MB", "1.89 GB": what is too small for two digits of GB is in MB. */
+/* "12.3 kB", "31 MB", "1.89 GB" */
 const char *progress_bytes(char *buf, size_t n, int64_t bytes);
 /* "1m20s", "3h05m", "12.3s" */
 const char *progress_duration(char *buf, size_t n, double seconds);

@@ -176,6 +176,10 @@ tt_status record_write(tt_ctx *ctx, const record *r, const char *path,
     TT_TRY(tt_out_open(ctx, &out, path));
     json_begin(&j, out.file, true);
     json_str(&j, "command", cmd->name);
+    json_open(&j, "command_line", '[');
+    json_str(&j, NULL, "tether");
+    for (int i = 0; i < r->argc; i++) json_str(&j, NULL, r->argv[i]);
+    json_close(&j, ']');
     write_program(ctx, &j);
     opt_write(&j, "options", cmd, settings);
     write_video(&j, v);

@@ -30,6 +30,8 @@ typedef struct record {
     int64_t resumed_after;     /* chunks an earlier session made; their times
                                   are not known (NAN)                         */
     double text_seconds, rollout_seconds, decode_seconds;
+    int argc;                  /* of the command, for "command_line"          */
+    char **argv;
 } record;
 
 void record_begin(record *r);

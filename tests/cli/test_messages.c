@@ -224,11 +224,79 @@ static void test_no_effect(void)
     expect(!exists(at("d.part")) && access(at("d"), R_OK), "no empty dump");
 }
 
+/* ---- inspect ------------------------------------------------------------- */
+
+static void test_inspect(void)
+{
+    char part[1300], command[1400];
+    expect(run("inspect %s > out", demo) == 0
+           && strstr(text_of(at("out")), "a model folder\n  transformer   "
+                     "1.78 M parameters, BF16, 3.6 MB: ")
+           && strstr(text_of(at("out")), "  text encoder  0.12 M")
+           && strstr(text_of(at("out")), "  tokenizer     640 pieces")
+           && !strstr(text_of(at("out")), "missing"), "the demo model: %.600s",
+           text_of(at("out")));
+    mkdir(at("half"), 0777);
+    snprintf(command, sizeof command, "cp '%s/Wan2.1_VAE.safetensors' %s/half",
+             demo, folder);
+    expect(system(command) == 0 && run("inspect half > out") == 0
+           && strstr(text_of(at("out")), "  transformer   missing; to fetch it: "
+                     "hf download Wan-AI/Wan2.1-T2V-1.3B "
+                     "diffusion_pytorch_model.safetensors --local-dir half\n")
+           && strstr(text_of(at("out")), "checkpoints/self_forcing_dmd.pt")
+           && strstr(text_of(at("out")), "  VAE           2.04 M"),
+           "half a model: %.900s", text_of(at("out")));
+    snprintf(part, sizeof part, "%s/google/umt5-xxl/spiece.model", demo);
+    expect(run("inspect %s > out", part) == 0
+           && strstr(text_of(at("out")), "tokenizer: 640 pieces"),
+           "a tokenizer: %s%s", text_of(at("out")), said);
+    refuses(1, "what --tokenizer takes", "generate -m %s --dit %s -p x -o x.y4m",
+            demo, part);
+    refuses(1, "No space left", "inspect %s > /dev/full", demo);
+    refuses(1, "not a safetensors, GGUF, PyTorch", "inspect /etc/passwd");
+}
+
+/* ---- sentences ----------------------------------------------------------- */
+
+static void test_sentences(void)
+{
+    expect(run("noise -o n -W 32 -H 32 --latents 3") == 0 && !*said, "noise: "
+           "%s", said);
+    expect(run("noise -o m -W 40 -H 32 --latents 3") == 0
+           && strstr(said, "multiples of 16"), "for other programs: %s", said);
+    refuses(2, "at least 1, but 0", "noise -o n --latents 0");
+    refuses(1, "frames of 32x32 pixels, but the video is to have 64x64",
+            "generate -m %s " RED "--noise n -W 64 -H 64 --latents 3 -o x.y4m",
+            demo);
+    refuses(2, "S + R = 3 + 4: raise it to 7", "generate -m %s " RED
+            "--budget 2 -o x.y4m", demo);
+    put_file(at("x.json"), "{}", 0644);
+    refuses(1, "neither a PNG nor a JPEG", "generate -m %s " RED
+            "--image x.json -o x.y4m", demo);
+    refuses(2, "832x480, but `big`", "generate -p x -o x.y4m --size big");
+    refuses(2, "not both", "generate -p x -o x.y4m --size 32x32 -W 32");
+    refuses(2, "multiple of 16", "generate -p x -o x.y4m --size 30x32");
+    refuses(2, "another noise", "compare --caches fifo -s random");
+
+    expect(run("generate -m %s " RED "--size 32x48 -s random --latents 3 "
+               "--no-decode --latents-out z --record r.json", demo) == 0
+           && strstr(said, "frames of 32x48"), "--size: %s", said);
+    const char *record = text_of(at("r.json"));
+    char seed[64] = "";
+    sscanf(said, "seed %40[0-9]", seed);
+    expect(strstr(record, "\"--size\",\n    \"32x48\"")
+           && strstr(record, "\"alpha\": 0.35,") && *seed
+           && strstr(record, seed), "the record: seed %s, %.900s", seed,
+           record);
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
     if (program_begin("cli/messages", argv) && *reference(demo, "demo")) {
         test_no_effect();
+        test_inspect();
+        test_sentences();
         test_prompts();
         test_words();
         test_size();

@@ -18,12 +18,16 @@ import os
 import sys
 import tempfile
 
-import numpy as np
+try:
+    import numpy as np
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import data                                             # noqa: E402
-import judge                                            # noqa: E402
-import tether                                           # noqa: E402
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import data                                         # noqa: E402
+    import judge                                        # noqa: E402
+    import tether                                       # noqa: E402
+except ImportError as missing:
+    if not {"-h", "--help"} & set(sys.argv):
+        sys.exit(f"evaluate.py: {missing}; pip install numpy")
 
 MANY = ",".join(str(1000 - round(i * 1000 / 24)) for i in range(24))
 FREE = ("a yellow triangle spins in place, on a black background",

@@ -1,0 +1,133 @@
+/* inspect_summary.c: a model folder in a few lines.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/inspect.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/model.h"
+#include "cli/progress.h"
+#include "core/utf8.h"
+#include "tether/text.h"
+
+/* The parts `generate` needs, and where they are published. */
+static const struct { const char *name, *repository, *file; } parts[] = {
+    {"transformer", "Wan-AI/Wan2.1-T2V-1.3B",
+     "diffusion_pytorch_model.safetensors"},
+    {"text encoder", "Wan-AI/Wan2.1-T2V-1.3B",
+     "models_t5_umt5-xxl-enc-bf16.pth"},
+    {"VAE", "Wan-AI/Wan2.1-T2V-1.3B", "Wan2.1_VAE.pth"},
+};
+enum { PARTS = sizeof parts / sizeof parts[0] };
+
+static bool is_part(const inspect_part *p, const char *name)
+{
+    const size_t n = strlen(name);
+    return !strncmp(p->origin, name, n) && p->origin[n] == ':';
+}
+
+/* The type of most values, and how many others there are. */
+static void types(char *out, size_t size, const tt_file *f)
+{
+    int64_t of[256] = {0};
+    int best = 0, kinds = 0;
+    for (int64_t i = 0; i < tt_file_count(f); i++) {
+        const tt_tensor *t = &tt_file_entry(f, i)->t;
+        of[(int)t->dtype & 255] += tt_tensor_count(t);
+    }
+    for (int i = 0; i < 256; i++) {
+        kinds += of[i] > 0;
+        if (of[i] > of[best]) best = i;
+    }
+    snprintf(out, size, "%s%s", tt_dtype_name((tt_dtype)best),
+             kinds > 1 ? " and others" : "");
+}
+
+static void print_row(const char *name, const inspect_part *p)
+{
+    char type[48], bytes[32];
+    int64_t n = 0;
+    types(type, sizeof type, p->file);
+    for (int64_t i = 0; i < tt_file_count(p->file); i++)
+        n += tt_tensor_count(&tt_file_entry(p->file, i)->t);
+    printf("  %-13s %.2f %s parameters, %s, %s: ", name,
+           (double)n * (n < 1000000000 ? 1e-6 : 1e-9),
+           n < 1000000000 ? "M" : "G", type,
+           progress_bytes(bytes, sizeof bytes, tt_file_bytes(p->file)));
+    utf8_print(stdout, p->path);
+    putchar('\n');
+}
+
+static void print_missing(const char *dir, const char *name,
+                          const char *repository, const char *file)
+{
+    printf("  %-13s missing; to fetch it: hf download %s %s --local-dir ",
+           name, repository, file);
+    utf8_print(stdout, dir);
+    putchar('\n');
+}
+
+bool inspect_tokenizer(tt_ctx *ctx, const char *path, bool in_list)
+{
+    struct stat st;
+    char bytes[32];
+    tt_tokenizer *tok = NULL;
+    const size_t n = strlen(path);
+    if (n < 6 || strcmp(path + n - 6, ".model") || stat(path, &st)
+        || !S_ISREG(st.st_mode)) return false;
+    if (tt_tokenizer_open(ctx, &tok, path)) {
+        tt_clear(ctx);      /* the reader of checkpoints says what is wrong */
+        return false;
+    }
+    printf(in_list ? "  %-13s %lld pieces, %s: " : "%s: %lld pieces, %s: ",
+           "tokenizer", (long long)tt_tokenizer_size(tok),
+           progress_bytes(bytes, sizeof bytes, (int64_t)st.st_size));
+    utf8_print(stdout, path);
+    putchar('\n');
+    tt_tokenizer_close(tok);
+    return true;
+}
+
+static void print_tokenizer(tt_ctx *ctx, const char *dir)
+{
+    const model_paths m = {.model = dir};
+    char path[4096];
+    const bool there = !model_tokenizer(ctx, path, sizeof path, &m);
+    tt_clear(ctx);
+    if (!there || !inspect_tokenizer(ctx, path, true))
+        print_missing(dir, "tokenizer", "Wan-AI/Wan2.1-T2V-1.3B",
+                      "google/umt5-xxl/spiece.model");
+}
+
+void inspect_summary(tt_ctx *ctx, const char *dir, const inspect_part *p,
+                     int64_t n)
+{
+    int known = 0;
+    bool transformer = false;
+    for (int64_t i = 0; i < n; i++) known += *p[i].origin != 0;
+    utf8_print(stdout, dir);
+    if (!known) {
+        printf(": no part of a model was recognised\n\n");
+        return;
+    }
+    printf(": a model folder\n");
+    for (int k = 0; k < PARTS; k++) {
+        bool there = false;
+        for (int64_t i = 0; i < n; i++) {
+            if (!is_part(&p[i], parts[k].name)) continue;
+            print_row(parts[k].name, &p[i]);
+            there = true;
+        }
+        if (!there)
+            print_missing(dir, parts[k].name, parts[k].repository,
+                          parts[k].file);
+        if (k == 0) transformer = there;
+    }
+    print_tokenizer(ctx, dir);
+    if (!transformer)
+        print_missing(dir, "or checkpoint", "gdhe17/Self-Forcing",
+                      "checkpoints/self_forcing_dmd.pt");
+    putchar('\n');
+}

@@ -225,14 +225,6 @@ static int scan_doubles(uint64_t n)
 #define print_table scan_doubles
 #endif
 
-static int usage(FILE *to, int status)
-{
-    fprintf(to, "usage: math_scan [FUNCTION...]   every float\n"
-            "       math_scan --double [N]     N doubles per function\n"
-            "       math_scan --table N        rows of a table\n");
-    return status;
-}
-
 int main(int argc, char **argv)
 {
     if (argc > 1 && !strcmp(argv[1], "--help")) {

@@ -399,7 +399,7 @@ static void test_refusals(void)
     refuses(2, "0", "generate %s --steps 1000,0", m);
     refuses(1, "nothere", "generate %s --dit nothere", m);
     refuses(1, "No such file", "generate %s --noise nothere", m);
-    refuses(1, "shape", "generate %s --noise %s -W 48", m,
+    refuses(1, "pixels", "generate %s --noise %s -W 48", m,
             ref_path("dit/roll_tether_K9/inputs.safetensors"));
     refuses(1, "no tensor", "generate %s --initial-latents %s", m,
             ref_path("dit/roll_tether_K9/inputs.safetensors"));

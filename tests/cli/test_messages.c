@@ -98,7 +98,7 @@ static void test_progress(void)
 /* Ctrl-C is answered at once, and the second one too. */
 static void test_stop(void)
 {
-    static const char args[] = "generate -m %s " RED "-W 320 -H 320 "
+    static const char args[] = "generate -m %s " RED "-W 448 -H 448 "
                                "--latents 60 --no-decode --latents-out s"
                                " --overwrite";
     int status = run_on_terminal("chunk 2/20", 1, args, demo);
@@ -107,7 +107,7 @@ static void test_stop(void)
            && strstr(shown, "--resume goes on"), "one Ctrl-C: %d, %s", status,
            shown);
     /* the step may be over before the second signal comes */
-    for (int tries = 0; tries < 5; tries++) {
+    for (int tries = 0; tries < 8; tries++) {
         status = run_on_terminal("chunk 2/20", 2, args, demo);
         if (strstr(shown, "stopped at once")) break;
     }

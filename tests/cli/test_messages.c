@@ -279,7 +279,7 @@ static void test_sentences(void)
     refuses(2, "another noise", "compare --caches fifo -s random");
 
     expect(run("generate -m %s " RED "--size 32x48 -s random --latents 3 "
-               "--no-decode --latents-out z --record r.json", demo) == 0
+               "--no-decode --latents-out random --record r.json", demo) == 0
            && strstr(said, "frames of 32x48"), "--size: %s", said);
     const char *record = text_of(at("r.json"));
     char seed[64] = "";

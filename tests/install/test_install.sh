@@ -122,7 +122,7 @@ completes() {   # wanted, word...
 }
 if have bash; then
     completes generate tether gen
-    completes "--memory --memrope-method" tether generate --mem
+    completes "--memrope-method" tether generate --memrope
     completes "tether" tether generate --cache te
     completes "--no-warp" tether generate --no-warp
     completes golden tether validate --backend gol

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/outputs.h"
 #include "cli/progress.h"
 #include "tether/io.h"
 
@@ -116,7 +117,9 @@ int cmd_convert(tt_ctx *ctx, int argc, char **argv)
     if (progress_open(ctx, &v.bar, &common, false)) return cli_failed(ctx);
     cli_catch_signals(ctx);
     v.start = tt_now();
-    tt_convert(ctx, s.out, given.positional[0], &o);
+    outputs_safetensors(ctx, "-o", s.out);
+    if (!ctx->status) tt_convert(ctx, s.out, given.positional[0], &o);
+    if (!ctx->status) progress_say(&v.bar, "wrote %s", s.out);
     progress_close(&v.bar);
     return ctx->status ? cli_failed(ctx) : 0;
 }

@@ -10,6 +10,7 @@
 #include "cli/decode.h"
 #include "cli/inputs.h"
 #include "cli/model.h"
+#include "cli/outputs.h"
 
 enum { SPLIT_MAX = 64 };
 
@@ -18,7 +19,7 @@ typedef struct settings {
     decode_outputs out;
     const char *latents, *split;
     int64_t fps, overlap;
-    bool profile;
+    bool profile, overwrite;
 } settings;
 
 static const opt_spec options[] = {
@@ -40,6 +41,8 @@ static const opt_spec options[] = {
      "needs memory for the whole video"},
     {OPT_INT, "fps", 0, offsetof(settings, fps), "N",
      "frames per second written to the file (default 16)"},
+    {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
+     "replace a file that is there; without it that is refused"},
     {OPT_GROUP, NULL, 0, 0, NULL, "How"},
     {OPT_INT, "overlap", 0, offsetof(settings, overlap), "O",
      "latents [rollouts, ...] of --cache causvid: frames a clip shares with "
@@ -94,6 +97,10 @@ static void decode(tt_ctx *ctx, progress *p, const settings *s,
     tt_tensor t;
     decode_outputs out = s->out;
     out.source = s->latents;
+    const output_name files[] = {{"-o", out.video},
+                                 {"--contact-sheet", out.sheet},
+                                 {"--raw-out", out.raw}};
+    if (!s->overwrite && outputs_free(ctx, files, 3, "is there")) return;
     if (input_open(ctx, &file, &t, s->latents, "latents", 5, dim) == TT_OK) {
         if (t.dim[0] > 1) out.drop = 4 * (s->overlap - 1) + 1;
         decode_check(ctx, &out, t.dim[0], t.dim[1], t.dim[3], t.dim[4]);
@@ -102,6 +109,9 @@ static void decode(tt_ctx *ctx, progress *p, const settings *s,
         decode_run(ctx, p, vae, &t, split, nsplit, &out);
     if (vae) tt_vae_close(vae);
     if (file) tt_file_close(file);
+    for (int i = 0; i < 3 && !ctx->status; i++)
+        if (files[i].path && strcmp(files[i].path, "-"))
+            progress_say(p, "wrote %s", files[i].path);
 }
 
 int cmd_decode(tt_ctx *ctx, int argc, char **argv)

@@ -136,8 +136,8 @@ static const char *video_file(tt_ctx *ctx, const char *folder, char *buf,
     if (tt_video_check(ctx, buf, &f) == TT_EUNSUPPORTED) {
         tt_clear(ctx);
         snprintf(buf, n, "%s/demo.apng", folder);
-        fprintf(stderr, "no ffmpeg: the video is written as %s, which a browser "
-                "shows\n", buf);
+        fprintf(stderr, "no ffmpeg: the video is written as %s, which a "
+                "browser shows\n", buf);
     }
     return buf;
 }

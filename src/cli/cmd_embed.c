@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/outputs.h"
 #include "cli/model.h"
 #include "cli/progress.h"
 #include "tether/io.h"
@@ -184,11 +185,13 @@ static tt_status run(tt_ctx *ctx, const settings *s, progress *p)
 {
     tt_st_writer *w;
     tokens t = {0, 0, NULL, NULL};
+    TT_TRY(outputs_safetensors(ctx, "-o", s->output));
     TT_TRY(s->ids ? tokens_from_file(ctx, &t, s->ids)
                   : tokens_from_prompt(ctx, &t, s, p));
     TT_TRY(tt_st_create(ctx, &w, s->output));
     if (encode(ctx, w, s, &t, p) == TT_OK) tt_st_finish(w);
     else tt_st_abort(w);
+    if (!ctx->status) progress_say(p, "wrote %s", s->output);
     return ctx->status;
 }
 

@@ -9,13 +9,14 @@
 #include "cli/cli.h"
 #include "cli/encode.h"
 #include "cli/model.h"
+#include "cli/outputs.h"
 #include "tether/outfile.h"
 
 typedef struct settings {
     model_paths model;
     encode_input in;
     const char *output;
-    bool profile;
+    bool profile, overwrite;
 } settings;
 
 static const opt_spec options[] = {
@@ -41,6 +42,8 @@ static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_WRITE, "output", 'o', offsetof(settings, output), "FILE",
      "safetensors with latents [1, n, C, h, w]"},
+    {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
+     "replace a file that is there; without it that is refused"},
     {OPT_FLAG, "profile", 0, offsetof(settings, profile), NULL,
      "print the time per operator at the end"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
@@ -115,6 +118,8 @@ static void encode(tt_ctx *ctx, progress *p, const settings *s)
     encode_size size;
     tt_vae *vae = NULL;
     sink out = {.ctx = ctx, .path = s->output};
+    const output_name file = {"-o", s->output};
+    if (!s->overwrite && outputs_free(ctx, &file, 1, "is there")) return;
     if (tt_out_check(ctx, s->output) || encode_measure(ctx, &size, &s->in)
         || model_open_vae_part(ctx, &vae, &s->model, TT_VAE_ENCODER, NULL))
         return;

@@ -591,10 +591,12 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
     write_record(s, &job, prompt);
     latents_file_close(&job.file);
     tt_arena_free(&mem);
-    if (!ctx->status && job.names.latents)
-        progress_note(&s->progress, "latents: %s", job.names.latents);
-    if (!ctx->status && job.names.output)
-        progress_say(&s->progress, "wrote %s", job.names.output);
+    const char *const wrote[] = {
+        job.names.output, job.names.sheet, job.names.latents, job.names.preview,
+        job.names.record, job.names.dump, job.names.trace, job.names.analyze};
+    for (size_t i = 0; i < sizeof wrote / sizeof *wrote && !ctx->status; i++)
+        if (wrote[i] && strcmp(wrote[i], "-"))
+            progress_say(&s->progress, "wrote %s", wrote[i]);
     return ctx->status;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,6 +70,25 @@ tt_status outputs_free(tt_ctx *ctx, const output_name *name, size_t n,
         if (is_there(path))
             tt_fail(ctx, TT_EINVAL, "%s would replace %s, which %s; give "
                     "another name, or --overwrite", name[i].option, path, who);
+    }
+    return ctx->status;
+}
+
+tt_status outputs_safetensors(tt_ctx *ctx, const char *option,
+                              const char *path)
+{
+    static const char *const other[] = {
+        ".gguf", ".pt", ".pth", ".ckpt", ".bin", ".onnx", ".npy", ".npz",
+        ".txt", ".json", ".csv", ".html", ".png", ".apng", ".jpg", ".jpeg",
+        ".gif", ".mp4", ".mkv", ".webm", ".y4m"};
+    const size_t n = strlen(path);
+    for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
+        const size_t m = strlen(other[i]);
+        if (n > m && !strcasecmp(path + n - m, other[i]))
+            return tt_fail(ctx, TT_EINVAL, "%s %s: what is written is "
+                           "safetensors, which the ending %s does not say; "
+                           "give a name that ends in .safetensors", option,
+                           path, other[i]);
     }
     return ctx->status;
 }

@@ -60,7 +60,7 @@ tt_status png_begin(tt_ctx *ctx, tt_out *out, int64_t width, int64_t height)
 tt_status png_text(tt_ctx *ctx, tt_out *out, const char *text)
 {
     static const char key[] = "parameters";     /* with the NUL that ends it */
-    static const uint8_t plain[4] = {0};        /* not compressed, no language */
+    static const uint8_t plain[4] = {0};  /* not compressed, no language */
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     bool ascii = true;
     if (!text || ctx->status) return ctx->status;

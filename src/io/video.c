@@ -152,7 +152,8 @@ static tt_status check_format(tt_ctx *ctx, const char *path, target t,
     if (t == TARGET_PNG && f->frames > 1)
         return tt_fail(ctx, TT_EINVAL, "cannot write %s: one .png holds one "
                        "frame and the video has %lld; use .apng, or a "
-                       "pattern like frames/%%05d.png", path, (long long)f->frames);
+                       "pattern like frames/%%05d.png", path,
+                       (long long)f->frames);
     return TT_OK;
 }
 

@@ -58,8 +58,8 @@ static void test_reference(test_case *c, const char *name)
     tt_st_add(w, "video", sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5,
               in->t.dim, video);
     expect_ok(tt_st_finish(w), "raw");
-    expect(run("encode --vae %s/weights.safetensors --raw-in %s -o %s", c->dir,
-               at("raw"), at("z")) == 0, "%s: %s", name, said);
+    expect(run("encode --vae %s/weights.safetensors --raw-in %s --overwrite "
+               "-o %s", c->dir, at("raw"), at("z")) == 0, "%s: %s", name, said);
     expect(!strstr(said, "dropped") == !strstr(name, "dropped"),
            "a warning when frames are dropped, and only then: %s", said);
 

@@ -322,9 +322,12 @@ static void test_inside(void)
 {
     char demo[1100];
     reference(demo, "demo");
-    expect(run("generate -q -t 1 -m %s -p 'a red circle' -W 64 -H 64 "
+    expect(run("generate -t 1 -m %s -p 'a red circle' -W 64 -H 64 "
                "--latents 3 -s 77 -o i.apng --contact-sheet i.png", demo) == 0,
            "apng: %s", said);
+    expect(strstr(said, "wrote i.apng\n") && strstr(said, "wrote i.png\n")
+           && strstr(said, "wrote i.latents.safetensors\n"),
+           "every file is told: %s", said);
     const char *files[] = {"i.apng", "i.png"};
     for (int i = 0; i < 2; i++)
         expect(holds(files[i], "tEXtparameters") &&
@@ -359,6 +362,28 @@ static void test_demo(void)
     expect(!exists(at("demo3")), "no empty folder is left");
 }
 
+/* ---- other commands ------------------------------------------------------ */
+
+static void test_others(void)
+{
+    const int64_t dim[5] = {1, 2, 16, 4, 4};
+    put_tensor(at("o.st"), "latents", 5, dim, small);
+    expect(run("decode -t 1 --vae %s --latents o.st -o o.y4m", vae) == 0
+           && strstr(said, "wrote o.y4m"), "decode: %s", said);
+    refuses(2, "-o would replace o.y4m", "decode --vae %s --latents o.st -o "
+            "o.y4m", vae);
+    expect(run("decode -q -t 1 --vae %s --latents o.st -o o.y4m --overwrite",
+               vae) == 0, "decode --overwrite: %s", said);
+    refuses(2, "-o would replace o.st", "encode --vae %s -i o.y4m -o o.st",
+            vae);
+    expect(run("encode -q -t 1 --vae %s -i o.y4m -o o.st --overwrite", vae)
+           == 0, "encode --overwrite: %s", said);
+    refuses(2, ".safetensors", "convert o.st -o c.gguf");
+    refuses(2, ".safetensors", "embed -m %s -p x -o e.TXT", model);
+    expect(run("convert o.st -o c.safetensors") == 0
+           && strstr(said, "wrote c.safetensors"), "convert: %s", said);
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -376,5 +401,6 @@ int main(int argc, char **argv)
     test_links();
     test_inside();
     test_demo();
+    test_others();
     return program_end();
 }

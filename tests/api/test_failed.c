@@ -309,8 +309,6 @@ static char text[256];
 static const char *const apart[] = {
     /* begin, end or read the failure itself */
     "tt_ctx_init", "tt_ctx_free", "tt_clear", "tt_message", "tt_assert_failed",
-    /* called before there is a context: it starts the program anew */
-    "tt_threads_sleep",
     /* the four calls of one object; all in bindings() below */
     "tt_bind_begin", "tt_bind_tensor", "tt_bind_real", "tt_bind_end",
     /* neither context nor object: arithmetic on what they are given */
@@ -342,7 +340,6 @@ static const char *const apart[] = {
     "tt_analyze_defaults", "tt_vbench_stem", "tt_analyze_folder_there",
     "tt_analyze_folder_remove", "tt_pattern_name", "tt_version",
     "tt_git_revision", "tt_real_name", "tt_compiler", "tt_cpu_features",
-    "tt_cores_find", "tt_cores_reason",
     /* a policy's helpers and the size of a cache: called by tt_cache_* with a
      * cache that was made */
     "tt_layer_move", "tt_layer_roll", "tt_layer_put", "tt_cache_bytes",

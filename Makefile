@@ -154,7 +154,7 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell git -C "$$(dirname $(call quoted,$(realpath Makefile)))" describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: all tests test check test-some mutation check-bits bits-programs check-bits-all fuzz libfuzzers tools demo deps help clean install uninstall staged check-install config f64 tether-program
+.PHONY: all tests test check test-some mutation check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -184,6 +184,12 @@ mutation: tests   ## plant every fault, 100 seeds without one: ref_data/mutation
 	@$(B)/tests/validate/test_mutation --all ref_data/mutation.md
 
 tools: $(TOOLS)
+
+# FIGURES chooses: policies retention demo, and what takes longer (the header of
+# tools/figures.sh).
+FIGURES ?=
+figures: all   ## compute the figures of the pages again, compare them
+	@sh tools/figures.sh $(B) $(FIGURES)
 
 # The bits of this build against ref_data/bits.txt. RUN goes before every
 # program of ours, for cross builds: make CC=aarch64-linux-gnu-gcc LDLIBS=-static

@@ -243,11 +243,6 @@ static tt_status write_steps(tt_ctx *ctx, tt_recording *const *run, int n,
                   : (table_end(&t), ctx->status);
 }
 
-static double last_of(const drift_run *run, int k)
-{
-    return run->n[k] ? run->curve[k][run->n[k] - 1] : NAN;
-}
-
 static tt_status write_summary(tt_ctx *ctx, tt_recording *const *run, int n,
                                const drift_run *drift,
                                const tt_analyze_options *opt)
@@ -256,7 +251,8 @@ static tt_status write_summary(tt_ctx *ctx, tt_recording *const *run, int n,
     table_begin(&t, ctx, "run,policy,frames,chunks,last_distinct,last_span,"
                 "last_mean_age,last_band_share,last_band_full,distinct,span,"
                 "mean_age,band_share,band_full,admissions,rejections,edits,"
-                "admitted,lifetime_chunks,last_drift_mean,last_drift_std");
+                "admitted,lifetime_chunks,quarter_drift_mean,"
+                "quarter_drift_std");
     for (int i = 0; i < n; i++) {
         const tt_recording *r = run[i];
         const retention_step none = {NAN, NAN, NAN, NAN, NAN};
@@ -274,8 +270,8 @@ static tt_status write_summary(tt_ctx *ctx, tt_recording *const *run, int n,
         table_num(&t, s.edits);
         table_num(&t, s.admitted);
         table_num(&t, s.lifetime);
-        table_num(&t, drift ? last_of(&drift[i], 0) : NAN);
-        table_num(&t, drift ? last_of(&drift[i], 1) : NAN);
+        table_num(&t, drift ? drift_last_quarter(&drift[i], 0) : NAN);
+        table_num(&t, drift ? drift_last_quarter(&drift[i], 1) : NAN);
     }
     return output_table(ctx, &t, "summary", opt);
 }

@@ -1,6 +1,7 @@
 /* drift_runs.c: drift curves of several runs, with the options applied.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "analyze/figures.h"
@@ -125,4 +126,12 @@ int drift_all(drift_run *out, tt_ctx *ctx, tt_arena *mem,
         }
     }
     return opt->average ? average_all(out, n) : n;
+}
+
+double drift_last_quarter(const drift_run *run, int k)
+{
+    const int64_t frames = run->n[k], first = frames - (frames + 3) / 4;
+    double sum = 0;
+    for (int64_t f = first; f < frames; f++) sum += run->curve[k][f];
+    return frames ? sum / (double)(frames - first) : NAN;
 }

@@ -17,6 +17,10 @@ typedef struct drift_run {
     double *curve[CURVES];      /* mean, std of latents; of k; of v           */
 } drift_run;
 
+/* Mean of curve k over the last quarter of its frames, rounded up: one frame
+ * of a curve says little. NaN when it was not recorded. */
+double drift_last_quarter(const drift_run *run, int k);
+
 /* Each begins *f; false when the runs do not hold what it needs (f is then
  * unused) or after a failure recorded in ctx. */
 bool figure_drift(figure *f, tt_ctx *ctx, const drift_run *run, int n,

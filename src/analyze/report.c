@@ -64,16 +64,8 @@ static void add_row(text *t, const tt_recording *r, const drift_run *drift,
     text_add(t, "<tr><td>");
     text_xml(t, r->label);
     text_add(t, "</td>");
-    for (int k = 0; k < 2; k++) /* mean over the last quarter: one frame of a
-                                   curve says little */
-        if (drift && drift->n[k]) {
-            int64_t frames = drift->n[k], first = frames - (frames + 3) / 4;
-            double sum = 0;
-            for (int64_t f = first; f < frames; f++) sum += drift->curve[k][f];
-            add_cell(t, sum / (double)(frames - first));
-        } else {
-            add_cell(t, NAN);
-        }
+    for (int k = 0; k < 2; k++)
+        add_cell(t, drift ? drift_last_quarter(drift, k) : NAN);
     if (r->readable && r->chunks) {
         retention_summary s = retention_sum_up(r, opt->layer);
         const double v[] = {s.last.distinct, s.last.span, s.last.mean_age,

@@ -217,6 +217,13 @@ static void test_analyze(void)
     const char *csv = files_read(ctx, &mem, at("out/deep/drift.csv"),
                                  1 << 20, &n);
     expect(csv && strstr(csv, "\nfifo,4,3,0.816496581,"), "%s", csv);
+    /* the summary: means over the last quarter of the frames, rounded up */
+    const int64_t frames = run[0]->frames, late = (frames + 3) / 4;
+    char tail[80];
+    snprintf(tail, sizeof tail, ",%g,0.816496581\n",
+             (double)(frames - 2) - (double)(late - 1) / 2);
+    csv = files_read(ctx, &mem, at("out/deep/summary.csv"), 1 << 20, &n);
+    expect(csv && strstr(csv, tail), "%s in %s", tail, csv);
     tt_arena_free(&mem);
     opt.reference = 6;
     expect_status(tt_analyze(ctx, run, 2, &opt), TT_EINVAL,

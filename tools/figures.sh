@@ -1,0 +1,124 @@
+#!/bin/sh
+# figures.sh: the numbers and pictures that the pages state of the demo model,
+# computed again.
+#
+#   sh tools/figures.sh BUILD NAME...     or: make figures FIGURES="NAME ..."
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+#   policies    two columns of the table of src/cache/README.md: what attention
+#               can read after 60 latents, and drift over the last quarter
+#   retention   ref_data/pictures/retention.svg, of those runs
+#   demo        ref_data/pictures/demo.png
+#   card        the tables of ref_data/demo/README.md (needs numpy)
+#   drift       ref_data/demo/policies.md (needs numpy; hours)
+#   error       the table of errors of src/ops/README.md (OpenBLAS's columns
+#               need OPENBLAS_CORETYPE=Haswell and SkylakeX)
+#   math        the table of elementary functions there (minutes; double: MPFR)
+# The first three are what `make figures` does. What a page says otherwise is
+# printed, and the status is 1. Runs are kept in build/figures.
+build=$1
+shift
+[ $# -gt 0 ] || set -- policies retention demo
+program=$build/tether
+work=build/figures
+model=ref_data/demo
+wrong=0
+mkdir -p "$work"
+
+run() {   # policy, further options of generate
+    name=$1
+    shift
+    [ -f "$work/$name/done" ] && return
+    rm -rf "${work:?}/$name" "$work/$name.safetensors"
+    "$program" generate -q -m $model -W 64 -H 64 -s 0 --latents 60 \
+        -p "a red circle moves left and bounces, on a blue background" \
+        --cache "$name" --no-decode --latents-out "$work/$name.safetensors" \
+        --analyze "$work/$name" "$@" && touch "$work/$name/done"
+}
+
+names='full fifo causvid causvid-rolling infinity memrope deep-sink
+       deep-forcing tether'
+
+runs() {
+    for name in $names; do
+        echo "$name" >&2
+        if [ "$name" = causvid ]
+        then run "$name" --latents 21 --rollouts 3
+        else run "$name"
+        fi || exit 1
+    done
+    rm -rf "$work/analysis"
+    # shellcheck disable=SC2046
+    (cd "$work" && "$OLDPWD/$program" analyze $names -o analysis --csv) \
+        > /dev/null || exit 1
+}
+
+# What the page has in column $2 of the row of policy $1.
+on_page() {   # policy column
+    sed -n "s/^| \`$1\` |/|/p" src/cache/README.md | head -n 1 \
+        | cut -d '|' -f "$2" | sed 's/^ *//; s/ *$//'
+}
+
+policies() {
+    runs
+    printf '%-16s %8s %8s %8s   %s\n' policy frames age drift "the page"
+    awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        { printf "%s %.6g %.1f %.2f %d %d\n", $at["policy"],
+              $at["last_distinct"], $at["last_mean_age"],
+              $at["quarter_drift_std"], $at["admissions"], $at["rejections"] }' \
+        "$work/analysis/summary.csv" > "$work/policies.txt"
+    while read -r name frames age drift admitted rejected; do
+        said=$(on_page "$name" 6)
+        printf '%-16s %8s %8s %8s   %s; %s\n' "$name" "$frames" "$age" \
+            "$drift" "$(on_page "$name" 5)" "$said"
+        if [ "$drift" != "$said" ]; then
+            echo "  differs: drift $drift"
+            wrong=1
+        fi
+        case $(on_page "$name" 5) in
+        *averages* | *restarts* | *newest*) ;;
+        *"$age old"*) ;;
+        *) echo "  differs: age $age"; wrong=1 ;;
+        esac
+        [ "$name" = tether ] && echo "  admitted $admitted, rejected $rejected" \
+            "(sums over the layers)"
+    done < "$work/policies.txt"
+}
+
+same_picture() {   # name made
+    if cmp -s "$2" "ref_data/pictures/$1"; then
+        echo "$1: the same bytes"
+    else
+        echo "$1: differs from $2"
+        wrong=1
+    fi
+}
+
+retention() {
+    runs
+    (cd "$work" && "$OLDPWD/$program" analyze fifo tether -o pair --svg) \
+        > /dev/null || exit 1
+    same_picture retention.svg "$work/pair/retention.svg"
+}
+
+demo() {
+    "$program" demo -m $model -o "$work/demo" > /dev/null || exit 1
+    same_picture demo.png "$work/demo/sheet.png"
+}
+
+for what; do
+    case $what in
+    policies | retention | demo) $what ;;
+    card) python3 tools/demo_model/evaluate.py prompts &&
+          python3 tools/demo_model/evaluate.py vae --count 32 || exit 1 ;;
+    drift) python3 tools/demo_model/policies.py --out "$work/drift_240" &&
+           python3 tools/demo_model/policies.py --out "$work/drift_960" \
+               --latents 960 --prompts 16 || exit 1 ;;
+    error) "$program" bench error || exit 1 ;;
+    math) "$build/tools/math_scan" expf tanhf &&
+          "$build/tools/math_scan" --double 5000000 || exit 1 ;;
+    *) echo "figures.sh: no figure $what" >&2; exit 2 ;;
+    esac
+done
+exit $wrong

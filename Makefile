@@ -97,7 +97,7 @@ EXPORTS := $(if $(call try,int main(void){return 0;}\n,$(EXPORT_LIST)),$(EXPORT_
 
 # ---- flags ---------------------------------------------------------------
 # No -ffast-math, no -march=native, and contraction off: a fused multiply-add
-# is written fma where it is meant (include/tether/ops.h). On s390x -std=c11
+# is written fma where it is meant (src/ops/README.md). On s390x -std=c11
 # alone makes gcc compute float expressions in double; core/context.c refuses
 # to be compiled where that is so.
 EXCESS := $(if $(call try,int main(void){return 0;}\n,-Werror -fexcess-precision=fast),-fexcess-precision=fast)

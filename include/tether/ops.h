@@ -15,31 +15,12 @@
  * widened inside the operator. Outputs must not overlap inputs unless an
  * operator says "in place".
  *
- * Order of sums (float class)
- *   dot      products over ascending k, in blocks of TT_DOT_BLOCK: inside a
- *            block one chain s = fma(a[k], b[k], s) from 0; the block sums are
- *            added in ascending order; the bias is added last.
- *   stat     double accumulation in 16 interleaved lanes (element i goes to
- *            lane i mod 16, ascending), lanes joined as a tree: l += l+8, l+4,
- *            l+2, l+1.
- *   softmax  keys in blocks of TT_KEY_BLOCK, see tt_attention.
- * Threads never share one sum, so their number cannot change a bit.
- *
- * The bf16 class (--class bf16) differs in tt_linear and tt_attention alone;
- * their sentences "Order" then read dot16 for dot:
- *   dot16    both factors are rounded to bf16 (nearest even; NaN stays NaN) and
- *            count as a zero of their sign where that is subnormal. k is padded
- *            with zeros to a multiple of 32. c = 0; for each block of 32 k:
- *            e = chain fma over the even k from 0, o = the same over the odd k,
- *            c = c + (e + o). All in float32, and the result of every fma and
- *            every addition is a zero of its sign when it lies below the normal
- *            range after rounding to 24 bits (x86's "tininess after rounding").
- *   What follows (bias, scale, softmax) is as in the float class and is not
- *   flushed. In attention, QK is dot16 over the head's width; the weights p_j
- *   are rounded for PV only, where a_b is dot16 over the keys of the block; the
- *   sum l_b keeps them unrounded.
- * Written out in src/ops/golden/bf16.c. Sign and payload of a NaN are not part
- * of either class. */
+ * The order of every sum is part of the meaning. The orders are defined once,
+ * with an example of each, in src/ops/README.md; "Order dot" and "Order stat"
+ * below are the names used there. The bf16 class (--class bf16) differs in the
+ * dot products of tt_linear and tt_attention alone: src/ops/golden/README.md.
+ * Threads never share one sum, so their number cannot change a bit. Sign and
+ * payload of a NaN are not part of either class. */
 #ifndef TETHER_OPS_H
 #define TETHER_OPS_H
 
@@ -73,12 +54,8 @@ void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
 /* o = softmax(q k^T scale + bias) v, per head. Token rows may be wider than
  * heads*head_dim (a fused qkv matrix): the strides count elements between
  * tokens.
- * Order  logit = dot(q, k) * scale, then + bias. Keys ascend in blocks of
- *   TT_KEY_BLOCK: m' = max(m, block maximum), alpha = exp(m - m'),
- *   p_j = exp(logit_j - m'); inside the block l_b = chain of adds of p_j from
- *   0 and a_b = dot(p, v) over its keys; then l = fma(l, alpha, l_b),
- *   acc = fma(acc, alpha, a_b) (first block: l = l_b, acc = a_b). At the end
- *   o = acc / l. */
+ * Order  dot for logits and values, keys in blocks of TT_KEY_BLOCK: "Attention"
+ *        of src/ops/README.md. */
 typedef struct tt_attention_args {
     tt_real *o;              /* [T, H, D], stride H*D                         */
     const tt_real *q;        /* [T, H, D], stride q_stride                    */
@@ -87,7 +64,7 @@ typedef struct tt_attention_args {
     int64_t T, N;            /* queries, keys; N >= 1                         */
     int64_t H, D;
     int64_t q_stride, kv_stride;
-    tt_real scale;           /* 1/sqrt(D); 1 for umT5                         */
+    tt_real scale;           /* (tt_real)(1 / sqrt((double)D)); 1 for umT5    */
     const tt_real *rel_bias; /* NULL or [H, 2N-1]: entry j-i+N-1 is added to
                                 the logit of query i, key j (then T = N)      */
     const uint8_t *key_mask; /* NULL or [N]: 0 replaces the bias by the most
@@ -100,7 +77,7 @@ void tt_attention(tt_ctx *ctx, const tt_attention_args *a);
  *   y[i][j][o] = b[o] + sum_{a,u,v,c} w[o][a][u][v][c]
  *                * frame_a[i*stride+u-pad_top][j*stride+v-pad_left][c]
  * Order  dot over k = (a, u, v, c) ascending; taps on padding or on a NULL
- *        frame take part as zeros, which leaves every chain unchanged. */
+ *        frame take part as zeros. */
 typedef struct tt_conv_args {
     tt_real *y;                   /* [Ho, Wo, Cout]                           */
     const tt_real *const *frame;  /* kt input frames [Hi, Wi, Cin], oldest
@@ -121,8 +98,7 @@ void tt_conv(tt_ctx *ctx, const tt_conv_args *a);
 
 /* y = (x - mean) / sqrt(var + eps) [* w + b], biased variance, per row.
  * In place allowed.
- * Order  mean and var: stat, two passes; r = 1/sqrt(var+eps) in double;
- *        xhat = f((double)(x - mean) * r) rounded once, then fma(xhat, w, b) */
+ * Order  stat, mean and var in two passes; rounded once before w and b. */
 typedef struct tt_layer_norm_args {
     tt_real *y;              /* [n, c]                                        */
     const tt_real *x;        /* [n, c]                                        */
@@ -134,7 +110,7 @@ void tt_layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
                    int64_t c, const tt_real *w, const tt_real *b, double eps);
 
 /* y = x / sqrt(mean(x^2) + eps) * w, per row. In place allowed.
- * Order  stat; r in double; xhat = f((double)x * r), then xhat * w. */
+ * Order  stat; rounded once before w. */
 typedef struct tt_rms_norm_args {
     tt_real *y;              /* [n, c]                                        */
     const tt_real *x;        /* [n, c]                                        */
@@ -147,8 +123,7 @@ void tt_rms_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
 
 /* The VAE's norm: y = x / max(||x||_2, 1e-12) * sqrt(c) * gamma, per row.
  * In place allowed.
- * Order  stat for ||x||^2; r = 1 / max(norm, 1e-12) in double; then
- *        f((double)x * r) rounded once, times f(sqrt(c)), times gamma. */
+ * Order  stat; rounded once before sqrt(c) and gamma. */
 typedef struct tt_channel_norm_args {
     tt_real *y;              /* [n, c]                                        */
     const tt_real *x;        /* [n, c]                                        */
@@ -198,7 +173,8 @@ typedef struct tt_mul_args {
 void tt_mul(tt_ctx *ctx, tt_real *x, const tt_real *y, int64_t n);
 
 /* x = x / (1 + exp(-2u)), u = sqrt(2/pi) (x + 0.044715 x^3), in place; equal
- * to 0.5 x (1 + tanh u) without its cancellation for negative x. */
+ * to 0.5 x (1 + tanh u) without its cancellation for negative x.
+ * Order  "Elements" of src/ops/README.md, with both constants. */
 typedef struct tt_gelu_tanh_args {
     tt_real *x;              /* [n]                                           */
     int64_t n;

@@ -463,7 +463,8 @@ static void write_record(session *s, const video_job *job, int prompt)
                       .scene = job->scene, .nscenes = o->nscenes,
                       .latents = o->latents, .given = o->initial_frames,
                       .width = 8 * o->w, .height = 8 * o->h,
-                      .frames = video_frames(o)};
+                      .frames = video_frames(o),
+                      .model = tt_dit_get_config(s->dit), .rollout = o};
     if (!job->names.record || s->ctx->status) return;
     progress_note(&s->progress, "hashing inputs for %s", job->names.record);
     record_write(s->ctx, &s->record, job->names.record, &generate_command,

@@ -147,6 +147,33 @@ static void write_video(json_out *j, const record_video *v)
     json_close(j, '}');
 }
 
+/* The network's sizes, and the timesteps it sees: one per step, the clean pass
+ * last. */
+static void write_model(tt_ctx *ctx, json_out *j, const record_video *v)
+{
+    const tt_dit_config *c = v->model;
+    const tt_rollout_options *o = v->rollout;
+    tt_schedule s;
+    json_open(j, "network", '{');
+    json_int(j, "dim", c->dim);
+    json_int(j, "heads", c->heads);
+    json_int(j, "layers", c->layers);
+    json_int(j, "ffn_dim", c->ffn_dim);
+    json_int(j, "freq_dim", c->freq_dim);
+    json_int(j, "channels", c->in_dim);
+    json_int(j, "text_dim", c->text_dim);
+    json_int(j, "text_len", c->text_len);
+    json_real(j, "eps", c->eps);
+    json_close(j, '}');
+    if (tt_schedule_init(ctx, &s, o->shift, o->steps, o->nsteps, o->warp,
+                         o->context_noise))
+        return;
+    json_open(j, "timesteps", '[');
+    for (int i = 0; i < s.nsteps; i++) json_real(j, NULL, s.t[i]);
+    json_real(j, NULL, (double)o->context_noise);
+    json_close(j, ']');
+}
+
 static void write_times(json_out *j, const record *r)
 {
     json_open(j, "seconds", '{');
@@ -183,6 +210,7 @@ tt_status record_write(tt_ctx *ctx, const record *r, const char *path,
     write_program(ctx, &j);
     opt_write(&j, "options", cmd, settings);
     write_video(&j, v);
+    write_model(ctx, &j, v);
     write_inputs(ctx, &j, r);
     write_times(&j, r);
     json_end(&j);

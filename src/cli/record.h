@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "tether/analyze.h"
 #include "tether/context.h"
+#include "tether/rollout.h"
 
 typedef struct record_file {
     const char *role;          /* "transformer", "noise"                      */
@@ -53,6 +54,8 @@ typedef struct record_video {
     const char *noise_file;    /* NULL: from the generator                    */
     uint64_t seed;
     int64_t sample, latents, given, width, height, frames;
+    const tt_dit_config *model;
+    const tt_rollout_options *rollout;
 } record_video;
 
 /* Write `path`: options, seed, versions, determinism class, SHA-256 of every

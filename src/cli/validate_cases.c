@@ -19,6 +19,7 @@
 
 #include "cli/validate_files.h"
 #include "cli/validate_runs.h"
+#include "io/json.h"
 #include "tether/outfile.h"
 
 /* ---- export -------------------------------------------------------------- */
@@ -60,46 +61,84 @@ static const opt_command export_command = {
 typedef struct piece {
     const char *name, *what;
     const char *inputs[5], *expected[6];
+    bool timed, one_pass;      /* of the transformer; of its first step only  */
 } piece;
 
 static const piece pieces[] = {
     {"block", "transformer block 0 on an empty cache: tokens, e0 [nt, 6, dim] "
      "and context in, every named point of the block out",
      {"chunk.0/step.0/tokens", "chunk.0/step.0/e0", "context"},
-     {"chunk.0/step.0/block.0/*", "block.0/cross_attn.?"}},
+     {"chunk.0/step.0/block.0/*", "block.0/cross_attn.?"}, true, true},
     {"forward", "one pass of the transformer on an empty cache: latent x and "
      "context in, flow out",
      {"chunk.0/step.0/x", "context"},
      {"chunk.0/step.0/flow", "chunk.0/step.0/tokens", "chunk.0/step.0/e",
-      "chunk.0/step.0/e0", "chunk.0/step.0/block.*/out"}},
+      "chunk.0/step.0/e0", "chunk.0/step.0/block.*/out"}, true, true},
     {"rollout", "a rollout, one pass per step: the noisy latent x of every "
      "step (the clean one of the last) and context in, x0 and flow of every "
      "step and the scores and picks of the cache out",
      {"chunk.*/step.*/x", "context"},
      {"chunk.*/step.*/x0", "chunk.*/step.*/flow", "*grab.keep",
-      "*grab.score"}},
+      "*grab.score"}, true, false},
     {"vae", "VAE decoding of latent frame 0: denormalised latent in, every "
      "named point out",
      {"vae/frame.0/denorm"},
-     {"vae/frame.0/[!d]*"}},     /* all but what is given */
+     {"vae/frame.0/[!d]*"}, false, false},     /* all but what is given */
 };
 
+/* Numbers of `list` (an array, or an object's members with their keys). */
+static void put_numbers(json_out *j, const char *key, const tt_json *list)
+{
+    const bool named = list && list->kind == TT_JSON_OBJECT;
+    json_open(j, key, named ? '{' : '[');
+    for (const tt_json *v = list ? list->first : NULL; v; v = v->next)
+        json_real(j, named ? v->key : NULL, v->num);
+    json_close(j, named ? '}' : ']');
+}
+
+/* What the inputs do not say: sizes and eps of the network, rows and columns
+ * of patches, the timestep of a pass, those of a rollout's steps. From the
+ * record of the run. */
+static void put_facts(json_out *j, const piece *p, const tt_json *run)
+{
+    const tt_json *t = tt_json_get(run, "timesteps");
+    const tt_json *video = tt_json_get(run, "video");
+    put_numbers(j, "network", tt_json_get(run, "network"));
+    json_open(j, "grid", '[');
+    json_int(j, NULL, tt_json_int(video, "height", 0) / 16);
+    json_int(j, NULL, tt_json_int(video, "width", 0) / 16);
+    json_close(j, ']');
+    if (!p->timed) return;
+    if (p->one_pass && t && t->first) json_real(j, "t", t->first->num);
+    else put_numbers(j, "timesteps", t);
+}
+
 static tt_status write_case_json(tt_ctx *ctx, const char *dir, const piece *p,
-                                 int argc, char **argv)
+                                 const char *record, int argc, char **argv)
 {
     char path[1200];
     tt_out o;
     json_out j;
+    tt_arena mem = {0};
+    const tt_json *run;
+    if (tt_json_file(ctx, &mem, &run, record, 1 << 24)) {
+        tt_arena_free(&mem);
+        return ctx->status;
+    }
     snprintf(path, sizeof path, "%s/case.json", dir);
-    TT_TRY(tt_out_open(ctx, &o, path));
-    json_begin(&j, o.file, true);
-    json_str(&j, "kind", p->name);
-    json_str(&j, "description", p->what);
-    json_open(&j, "command", '[');
-    for (int i = 0; i < argc; i++) json_str(&j, NULL, argv[i]);
-    json_close(&j, ']');
-    json_end(&j);
-    return tt_out_finish(ctx, &o);
+    if (!tt_out_open(ctx, &o, path)) {
+        json_begin(&j, o.file, true);
+        json_str(&j, "kind", p->name);
+        json_str(&j, "description", p->what);
+        put_facts(&j, p, run);
+        json_open(&j, "command", '[');
+        for (int i = 0; i < argc; i++) json_str(&j, NULL, argv[i]);
+        json_close(&j, ']');
+        json_end(&j);
+        tt_out_finish(ctx, &o);
+    }
+    tt_arena_free(&mem);
+    return ctx->status;
 }
 
 /* The expected tensors of one run into `dir`/expected<suffix>.safetensors. */
@@ -114,8 +153,8 @@ static tt_status cut_expected(tt_ctx *ctx, const char *dir, const char *suffix,
 /* One piece: inputs from `whole`, then a set of runs from exactly those for
  * every arithmetic; the run as it is and in float64 are the same each time. */
 static tt_status export_piece(tt_ctx *ctx, const char *dir, const piece *p,
-                              const char *whole, const export_settings *s,
-                              int argc, char **argv)
+                              const char *whole, const char *record,
+                              const export_settings *s, int argc, char **argv)
 {
     char path[1100], inputs[1200], suffix[64];
     int64_t n;
@@ -130,7 +169,7 @@ static tt_status export_piece(tt_ctx *ctx, const char *dir, const piece *p,
         rmdir(path);
         return TT_OK;
     }
-    TT_TRY(write_case_json(ctx, path, p, argc, argv));
+    TT_TRY(write_case_json(ctx, path, p, record, argc, argv));
     for (int i = 0; tt_arith_at(i) && !ctx->status; i++) {
         const tt_arith *a = tt_arith_at(i);
         validate_runs w;
@@ -159,11 +198,16 @@ static tt_status export_model(tt_ctx *ctx, const char *dir,
     if (!*w.f64)
         tt_warn(ctx, "no float64 program (tether-f64; `make f64` builds it): "
                 "these cases have no expected_f64");
+    char record[640];
+    snprintf(record, sizeof record, "%s/record", w.folder);
     w.ours_only = true;
+    w.record = record;
     if (!validate_runs_make(&w, &set, "free", NULL))
         for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++)
-            if (export_piece(ctx, dir, &pieces[i], set.ours, s, argc, argv))
+            if (export_piece(ctx, dir, &pieces[i], set.ours, record, s, argc,
+                             argv))
                 break;
+    unlink(record);
     validate_runs_close(&w);
     return ctx->status;
 }

@@ -91,6 +91,7 @@ static int run_one(validate_runs *w, char *program, const char *dump,
     snprintf(sheet, sizeof sheet, "%s/sheet.png", w->folder);
     const char *more[] = {
         "-q", "--dump", dump, w->filter ? "--dump-filter" : NULL, w->filter,
+        w->record ? "--record" : NULL, w->record,
         inject ? "--inject" : NULL, inject, backend ? "--backend" : NULL,
         backend, has_output(w) ? NULL : "--no-decode"};
     const char *aside[] = {"--overwrite", "--latents-out", latents, "-o",

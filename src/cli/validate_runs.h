@@ -15,6 +15,7 @@ typedef struct validate_runs {
     char f64[512];             /* the float64 program, "": none               */
     char backend[64];          /* name of the declared arithmetic's           */
     const char *filter;        /* --dump-filter, NULL: none                   */
+    const char *record;        /* --record, NULL: none                        */
     bool ours_only, emul_only; /* not the other runs                          */
     int argc;                  /* "generate" and what follows it              */
     char **argv;

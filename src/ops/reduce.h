@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * They are part of the contract (include/tether/ops.h, "Order of sums"). */
+ * They are part of the contract: src/ops/README.md. */
 #ifndef TT_OPS_REDUCE_H
 #define TT_OPS_REDUCE_H
 

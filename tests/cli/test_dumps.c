@@ -183,6 +183,31 @@ static void test_validate(void)
     refuses(3, "absent", "validate --dump absent --against ours");
 }
 
+/* case.json of a model says what its tensors do not. */
+static void case_facts(void)
+{
+    static const char *const kind[] = {"block", "forward", "rollout"};
+    for (int i = 0; i < 3; i++) {
+        char path[100];
+        tt_arena mem = {0};
+        const tt_json *j = NULL;
+        snprintf(path, sizeof path, "cases/model_%s/case.json", kind[i]);
+        expect_ok(tt_json_file(ctx, &mem, &j, at(path), 1 << 20), path);
+        const tt_json *net = tt_json_get(j, "network");
+        const tt_json *grid = tt_json_get(j, "grid");
+        const tt_json *t = tt_json_get(j, "timesteps");
+        expect(tt_json_int(net, "heads", 0) == 2
+               && tt_json_int(net, "dim", 0) == 40
+               && tt_json_num(net, "eps", 0) == 1e-6, "%s: network", path);
+        expect(grid && grid->count == 2 && grid->first->num == 2
+               && grid->first->next->num == 3, "%s: grid", path);
+        if (i < 2) expect(tt_json_num(j, "t", -1) == 1000, "%s: t", path);
+        else expect(t && t->count == 5 && t->first->next->num == 937.5,
+                    "%s: timesteps", path);
+        tt_arena_free(&mem);
+    }
+}
+
 static void test_cases(void)
 {
     expect(run("validate export cases --each 1 -- " RUN, model, inputs) == 0,
@@ -190,6 +215,7 @@ static void test_cases(void)
     expect(exists(at("cases/op_rope_0/inputs.safetensors")) &&
            exists(at("cases/model_rollout/expected_bf16.safetensors")) &&
            !exists(at("cases/model_vae")), "operators and pieces of the run");
+    case_facts();
     char command[400];
     snprintf(command, sizeof command, "cd %s && mkdir got && for c in cases/*; "
              "do cp $c/expected_bf16.safetensors got/${c#cases/}.safetensors; "

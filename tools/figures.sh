@@ -38,7 +38,7 @@ run() {   # policy, further options of generate
 }
 
 names='full fifo causvid causvid-rolling infinity memrope deep-sink
-       deep-forcing tether'
+       deep-forcing rolling-sink tether'
 
 runs() {
     for name in $names; do

@@ -127,6 +127,24 @@ static bool make_folder(const char *path)
     return false;
 }
 
+/* The folders that a file's name goes through; NULL: no file is wanted. */
+static bool make_folders_of(const char *path)
+{
+    char part[900];
+    if (!path) return true;
+    if ((size_t)snprintf(part, sizeof part, "%s", path) >= sizeof part) {
+        fprintf(stderr, "make_checkpoint: %s: the name is too long\n", path);
+        return false;
+    }
+    for (char *c = part + 1; *part && *c; c++) {
+        if (*c != '/') continue;
+        *c = 0;
+        if (!make_folder(part)) return false;
+        *c = '/';
+    }
+    return true;
+}
+
 /* "<dir>/<name>" in a buffer of this function, or NULL when `part` was not
  * asked for. */
 static const char *part_path(const options *o, const char *part,
@@ -255,8 +273,11 @@ int main(int argc, char **argv)
         fputs(usage, stderr);
         return 2;
     }
+    const char *const file[] = {o.file_dit, o.file_t5, o.file_vae,
+                                o.file_spiece, o.file_config};
     bool ok = true;
-    if (o.preset) ok = preset(&o);
+    for (int i = 0; i < 5 && ok; i++) ok = make_folders_of(file[i]);
+    if (ok && o.preset) ok = preset(&o);
     if (ok && o.file_config) ok = write_config(o.file_config, &o.dit);
     if (ok && o.file_dit) ok = write_dit(o.file_dit, &o, o.wrapper);
     if (ok && o.file_t5) ok = write_t5(o.file_t5, &o);

@@ -220,7 +220,13 @@ static bool make_model(void)
     snprintf(command, sizeof command, "%.*s/tools/make_checkpoint --preset "
              "demo %s > /dev/null 2>&1", (int)(end - tether), tether,
              at("demo"));
-    return expect(system(for_shell(command)) == 0, "%s", command);
+    if (!expect(system(for_shell(command)) == 0, "%s", command)) return false;
+    snprintf(command, sizeof command, "%.*s/tools/make_checkpoint --config "
+             "%s > /dev/null 2>&1", (int)(end - tether), tether,
+             at("new/folder/config.json"));
+    return expect(system(for_shell(command)) == 0
+                  && exists(at("new/folder/config.json")), "a config in a "
+                  "folder that was not there: %s", command);
 }
 
 static void test_names(void)

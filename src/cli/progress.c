@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -37,6 +38,32 @@ static void note_threads(progress *p, const cli_common *common)
                       tt_cores_reason(why, sizeof why, &cores));
 }
 
+/* An earlier log may go; any other file of that name stays. */
+static tt_status check_log(tt_ctx *ctx, const char *path)
+{
+    static const char begin[] = "{\"event\"";
+    char head[sizeof begin] = "";
+    struct stat st;
+    if (!strcmp(path, "-") || stat(path, &st) || !S_ISREG(st.st_mode)
+        || !st.st_size) return TT_OK;
+    FILE *f = fopen(path, "rb");
+    const size_t n = f ? fread(head, 1, sizeof begin - 1, f) : 0;
+    if (f) fclose(f);
+    if (n == sizeof begin - 1 && !memcmp(head, begin, n)) return TT_OK;
+    return tt_fail(ctx, TT_EINVAL, "--log-json would replace %s, which is no "
+                   "log; give another name", path);
+}
+
+/* "-" is the standard output, which stays open when the log ends. */
+static FILE *open_log(const char *path, bool append)
+{
+    if (strcmp(path, "-")) return fopen(path, append ? "a" : "w");
+    const int fd = dup(STDOUT_FILENO);
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (!f && fd >= 0) close(fd);
+    return f;
+}
+
 tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
                         bool append)
 {
@@ -55,7 +82,8 @@ tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
     note_threads(p, common);
     if (!common->log_json) return TT_OK;
     p->log_path = common->log_json;
-    p->log = fopen(common->log_json, append ? "a" : "w");
+    TT_TRY(check_log(ctx, p->log_path));
+    p->log = open_log(p->log_path, append);
     if (!p->log)
         return tt_fail(ctx, TT_EIO, "cannot write %s: %s", common->log_json,
                        strerror(errno));

@@ -379,6 +379,15 @@ static void test_others(void)
     expect(run("encode -q -t 1 --vae %s -i o.y4m -o o.st --overwrite", vae)
            == 0, "encode --overwrite: %s", said);
     refuses(2, ".safetensors", "convert o.st -o c.gguf");
+    put_file(at("notes"), "mine\n", 0644);
+    refuses(2, "--log-json would replace notes", "convert o.st -o c2 "
+            "--log-json notes");
+    expect(run("convert o.st -o c3 --log-json - > log") == 0
+           && holds("log", "{\"event\"") && !exists(at("-")),
+           "--log-json -: %s", said);
+    for (int i = 0; i < 2; i++)
+        expect(run("convert o.st -o c3 --log-json log") == 0, "a log again: %s",
+               said);
     refuses(2, ".safetensors", "embed -m %s -p x -o e.TXT", model);
     expect(run("convert o.st -o c.safetensors") == 0
            && strstr(said, "wrote c.safetensors"), "convert: %s", said);

@@ -126,6 +126,8 @@ void tt_recording_set_label(tt_ctx *ctx, tt_recording *r, const char *label);
 const char *tt_recording_prompt(const tt_recording *r); /* NULL: unknown      */
 const char *tt_recording_video(const tt_recording *r);  /* path; NULL         */
 const char *tt_recording_sheet(const tt_recording *r);
+/* How long the run took, for reports; negative: unknown. */
+void tt_recording_set_seconds(tt_recording *r, double seconds);
 int64_t tt_recording_sample(const tt_recording *r);
 
 /* ---- analyses ------------------------------------------------------------ */
@@ -142,6 +144,8 @@ typedef struct tt_analyze_options {
     bool average;              /* one curve per label: mean over its runs     */
     double ends;               /* quality drift: what counts as first and last:
                                   so many clips, or below 1 that share of them*/
+    const char *const *facts;  /* head of a report: name, value, name, value,
+                                  ..., NULL; NULL: none                       */
 } tt_analyze_options;
 tt_analyze_options tt_analyze_defaults(void);
 
@@ -222,8 +226,9 @@ void tt_analyze_folder_remove(const char *path, size_t there);
 
 /* ---- reports ------------------------------------------------------------- */
 
-/* One self-contained HTML page: title, facts, contact sheets, the plots and
- * the summary table of the runs. */
+/* One self-contained HTML page: title and facts, the summary table of the runs,
+ * frames of their videos at the same times under each other, the plots. The
+ * date is that of SOURCE_DATE_EPOCH where it is set. */
 tt_status tt_report_write(tt_ctx *ctx, const char *path, const char *title,
                           tt_recording *const *run, int n,
                           const tt_analyze_options *opt);

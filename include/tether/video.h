@@ -76,6 +76,9 @@ tt_status tt_png_write(tt_ctx *ctx, const char *path, const uint8_t *rgb,
 /* The same with a text chunk `parameters` (UTF-8; NULL: none). */
 tt_status tt_png_write_text(tt_ctx *ctx, const char *path, const uint8_t *rgb,
                             int64_t width, int64_t height, const char *text);
+/* One PNG into memory: *out [*n] bytes in `mem`. */
+tt_status tt_png_encode(tt_ctx *ctx, tt_arena *mem, uint8_t **out, size_t *n,
+                        const uint8_t *rgb, int64_t width, int64_t height);
 
 /* ---- video --------------------------------------------------------------- */
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { LEFT = 64, RIGHT = 18, ABOVE = 28, BELOW = 46, TITLE = 34, KEYS = 22,
-       BAR = 74, NOTE = 20 };
+       BAR = 74, NOTE = 20, KEY_MAX = 330 };
 #define INK 0x222222u
 #define SOFT 0x666666u
 #define GRID 0xdddddfu
@@ -20,7 +20,8 @@ colour plot_colour(int i)
     /* Okabe, Ito: Color Universal Design. Yellow is left out: it is too
      * light for lines on white. */
     static const colour table[PLOT_COLOURS] = {
-        0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x000000};
+        0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7, 0xe69f00, 0x56b4e9, 0x000000,
+        0x6a3d9a, 0x8b4513, 0x8a8a8a, 0xb00030, 0x7d8000, 0x24c6b0, 0x23238e};
     return table[i % PLOT_COLOURS];
 }
 
@@ -90,6 +91,33 @@ static const char *number(char buf[32], double v, double step)
     return buf;
 }
 
+/* ---- text ---------------------------------------------------------------- */
+
+/* Width that a line takes at most in any common font: which one a reader has
+ * is not known. */
+static double text_room(const char *s, double size)
+{
+    int64_t n = 0;
+    for (; *s; s++) n += (*s & 0xc0) != 0x80;
+    return 0.64 * size * (double)n;
+}
+
+/* `s` cut to what has room in `width`. */
+static const char *text_fit(figure *f, const char *s, double size, double width)
+{
+    const size_t n = strlen(s);
+    if (text_room(s, size) <= width) return s;
+    char *copy = tt_alloc(f->ctx, &f->mem, (int64_t)n + 4, 1, "a figure");
+    if (!copy) return "";
+    memcpy(copy, s, n + 1);
+    for (size_t k = n; k > 0; k--) {
+        if ((copy[k] & 0xc0) == 0x80) continue;
+        memcpy(copy + k, "...", 4);
+        if (text_room(copy, size) <= width) break;
+    }
+    return copy;
+}
+
 /* ---- a panel ------------------------------------------------------------- */
 
 typedef struct area {
@@ -145,6 +173,11 @@ static void find_range(area *a)
     widen(&a->y0, &a->y1, fabs(a->y0) > SMALLEST ? fabs(a->y0) : 1);
     double room = 0.06 * (a->y1 - a->y0);
     a->y1 += room;
+    for (int i = 0; i < p->nmarks; i++)     /* its word is above the curves  */
+        if (p->mark[i].vertical && p->mark[i].word) {
+            a->y1 += 1.5 * room;
+            break;
+        }
     if (!(p->from_zero && a->y0 == 0)) a->y0 -= room;
 }
 
@@ -179,8 +212,8 @@ static void draw_frame(const area *a)
                            a->y + a->h, a->x, a->y + a->h, a->x, a->y};
     figure_line(f, xy, 5, 0.8, SOFT, FIG_SOLID);
     if (p->title)
-        figure_text(f, a->x, a->y - 9, 12.5, FIG_LEFT, INK, p->title)->bold =
-            true;
+        figure_text(f, a->x, a->y - 9, 12.5, FIG_LEFT, INK,
+                    text_fit(f, p->title, 13.5, a->w))->bold = true;
     if (p->xlabel)
         figure_text(f, a->x + a->w / 2, a->y + a->h + 36, 12, FIG_MIDDLE, INK,
                     p->xlabel);
@@ -243,10 +276,11 @@ static void draw_marks(const area *a)
         const double h[4] = {a->x, at, a->x + a->w, at};
         figure_line(a->f, m->vertical ? v : h, 2, 1.1, INK, FIG_DASH);
         if (!m->word) continue;
-        double width = font_width(m->word, 10);
+        double width = text_room(m->word, 10);
         double x = m->vertical ? at + 5 : a->x + a->w - width - 6;
         double y = m->vertical ? a->y + 13 : at - 4;
-        figure_rect(a->f, x - 3, y - 10, width + 6, 13, 0xffffff);
+        if (!m->vertical)     /* readable on the cells of a map              */
+            figure_rect(a->f, x - 3, y - 10, width + 6, 13, 0xffffff);
         figure_text(a->f, x, y, 10, FIG_LEFT, SOFT, m->word);
     }
 }
@@ -267,7 +301,8 @@ static void draw_panel(figure *f, const plot_panel *p, double x, double y,
 
 static double key_width(const plot_key *k)
 {
-    return (k->style >= 0 ? 34 : 20) + font_width(k->label, 12) + 22;
+    const double w = text_room(k->label, 12);
+    return (k->style >= 0 ? 34 : 20) + (w < KEY_MAX ? w : KEY_MAX) + 18;
 }
 
 /* Rows the legend takes in `width`; draws when f is not NULL. */
@@ -287,11 +322,13 @@ static int legend(figure *f, const plot_spec *s, double x0, double y,
             const double xy[4] = {x, y - 4, x + 28, y - 4};
             figure_line(f, xy, 2, 2.2, plot_colour(k->style),
                         plot_dash(k->style));
-            figure_text(f, x + 34, y, 12, FIG_LEFT, INK, k->label);
+            figure_text(f, x + 34, y, 12, FIG_LEFT, INK,
+                        text_fit(f, k->label, 12, KEY_MAX));
         } else if (f) {
             figure_rect(f, x - 0.5, y - 10.5, 15, 13, SOFT);
             figure_rect(f, x, y - 10, 14, 12, k->paint);
-            figure_text(f, x + 20, y, 12, FIG_LEFT, INK, k->label);
+            figure_text(f, x + 20, y, 12, FIG_LEFT, INK,
+                        text_fit(f, k->label, 12, KEY_MAX));
         }
         x += key_width(k);
     }
@@ -328,10 +365,10 @@ tt_status plot_draw(figure *f, tt_ctx *ctx, const plot_spec *s)
     double cell_w = LEFT + s->panel_w + RIGHT;
     double cell_h = ABOVE + s->panel_h + BELOW;
     double width = columns * cell_w + (s->bar ? BAR : 0);
-    double room = font_width(s->title, 15) + 2 * RIGHT;
+    double room = text_room(s->title, 15) + 2 * RIGHT;
     if (width < room) width = room;
-    if (s->note && width < font_width(s->note, 10) + 2 * RIGHT)
-        width = font_width(s->note, 10) + 2 * RIGHT;
+    if (s->note && width < text_room(s->note, 9) + 2 * RIGHT)
+        width = text_room(s->note, 9) + 2 * RIGHT;
     double top = TITLE + KEYS * legend(NULL, s, 0, 0, width - 2 * RIGHT);
     figure_begin(f, ctx, width, top + rows * cell_h + (s->note ? NOTE : 0));
     f->title = tt_strdup(ctx, &f->mem, s->title);

@@ -10,9 +10,10 @@
 
 #include "analyze/figure.h"
 
-/* Colours of Okabe and Ito, told apart by all common kinds of colour vision;
- * the i-th of them for curves, dash i % 5 with it. */
-enum { PLOT_COLOURS = 7 };
+/* For curve i: the first seven colours are those of Okabe and Ito, told apart
+ * by all common kinds of colour vision; dash i % 5 goes with colour i % 14, so
+ * 70 curves differ, 14 of them in colour. */
+enum { PLOT_COLOURS = 14 };
 colour plot_colour(int i);
 fig_dash plot_dash(int i);
 /* Dark blue over green to yellow for 0..1 (viridis). */

@@ -271,6 +271,15 @@ static const char *short_label(tt_recording *r, const char *s)
     return s;
 }
 
+static const char *seed_of(tt_recording *r, const tt_json *root)
+{
+    char buf[32];
+    const int64_t seed = tt_json_int(root, "seed", -1);
+    if (seed < 0) return NULL;
+    snprintf(buf, sizeof buf, "%lld", (long long)seed);
+    return keep(r, buf);
+}
+
 static void read_facts(tt_recording *r)
 {
     const tt_json *root, *policy;
@@ -283,6 +292,7 @@ static void read_facts(tt_recording *r)
     r->video = tt_json_str(root, "video", NULL);
     r->sheet = tt_json_str(root, "sheet", NULL);
     r->sample = tt_json_int(root, "sample", 0);
+    r->seed = seed_of(r, root);
     r->policy = tt_json_str(policy, "name", "");
     r->S = tt_json_int(policy, "S", -1);
     r->K = tt_json_int(policy, "K", -1);
@@ -335,6 +345,7 @@ tt_status tt_recording_open(tt_ctx *ctx, tt_recording **out, const char *path)
     r->policy = "";
     r->S = r->K = -1;
     r->alpha_long = r->alpha_short = -1;
+    r->seconds = -1;
     if (!ctx->status) open_files(r);
     if (!ctx->status) take_latents(r);
     if (!ctx->status) take_features(r);
@@ -381,6 +392,11 @@ const char *tt_recording_sheet(const tt_recording *r)
 int64_t tt_recording_sample(const tt_recording *r)
 {
     return r ? r->sample : 0;
+}
+
+void tt_recording_set_seconds(tt_recording *r, double seconds)
+{
+    r->seconds = seconds;
 }
 
 void tt_recording_set_label(tt_ctx *ctx, tt_recording *r, const char *label)

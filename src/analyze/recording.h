@@ -16,6 +16,8 @@ struct tt_recording {
     tt_file *file[4];              /* latents, trace, features, chosen tokens */
     const char *path, *label, *prompt, *video, *sheet;
     int64_t sample;
+    const char *seed;              /* as run.json has it; NULL: unknown       */
+    double seconds;                /* it took; negative: unknown              */
     const char *policy;            /* "" when unknown                         */
     int64_t S, K;                  /* -1: unknown                             */
     double alpha_long, alpha_short;/* memrope; negative: unknown              */

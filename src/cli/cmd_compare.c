@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "cli/cli.h"
 #include "cli/generate.h"
@@ -32,6 +33,8 @@ typedef struct compare {
     int n;
     char *policy[POLICIES_MAX];   /* "tether:tau=0.6", as given               */
     char *folder[POLICIES_MAX];
+    const char *command;          /* all of it, for the report                */
+    double seconds[POLICIES_MAX]; /* each took                                */
 } compare;
 
 static const char help[] =
@@ -342,7 +345,12 @@ static int try_policy(tt_ctx *ctx, compare *c, int i)
 {
     const size_t there = tt_analyze_folder_there(c->folder[i]);
     log_policy(c, i, "policy", -1);
+    struct timespec t0, t1;
+    clock_gettime(CLOCK_MONOTONIC, &t0);
     const int status = run_policy(ctx, c, i);
+    clock_gettime(CLOCK_MONOTONIC, &t1);
+    c->seconds[i] = (double)(t1.tv_sec - t0.tv_sec)
+                  + 1e-9 * (double)(t1.tv_nsec - t0.tv_nsec);
     log_policy(c, i, "policy done", status);
     if (status) tt_analyze_folder_remove(c->folder[i], there);
     return status;
@@ -350,12 +358,37 @@ static int try_policy(tt_ctx *ctx, compare *c, int i)
 
 /* ---- the report ---------------------------------------------------------- */
 
+/* Where the model was said to be: the last of these words for generate. */
+static const char *model_of(const compare *c)
+{
+    static const char *const name[] = {"--model", "--dit", "--checkpoint"};
+    const char *found = "not given";
+    for (int i = 0; i < c->npass; i++) {
+        const char *word = c->pass[i];
+        const bool next = i + 1 < c->npass;
+        if (!strncmp(word, "-m", 2)) {
+            if (word[2]) found = word + 2;
+            else if (next) found = c->pass[i + 1];
+        }
+        for (size_t k = 0; k < sizeof name / sizeof name[0]; k++) {
+            const size_t n = strlen(name[k]);
+            if (strncmp(word, name[k], n)) continue;
+            if (word[n] == '=') found = word + n + 1;
+            else if (!word[n] && next) found = c->pass[i + 1];
+        }
+    }
+    return found;
+}
+
 static tt_status write_report(tt_ctx *ctx, const compare *c)
 {
     tt_recording *run[POLICIES_MAX] = {NULL};
     tt_analyze_options opt = tt_analyze_defaults();
+    opt.facts = (const char *const []){"command", c->command, "model",
+                                       model_of(c), NULL};
     for (int i = 0; i < c->n && !ctx->status; i++)
-        tt_recording_open(ctx, &run[i], c->folder[i]);
+        if (!tt_recording_open(ctx, &run[i], c->folder[i]))
+            tt_recording_set_seconds(run[i], c->seconds[i]);
     if (!ctx->status)
         tt_report_write(ctx, c->output, "Cache policies compared", run, c->n,
                         &opt);
@@ -386,6 +419,7 @@ int cmd_compare(tt_ctx *ctx, int argc, char **argv)
     if (tt_out_check(ctx, c.output) || split(ctx, &c)
         || progress_open(ctx, &c.progress, &common, false))
         return cli_failed(ctx);
+    c.command = cli_command_line(ctx, "tether", argc, argv);
     status = all_policies(ctx, &c);
     progress_close(&c.progress);
     return status;

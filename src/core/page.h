@@ -16,7 +16,8 @@
  *   bar       a number as a length: a span with <i style="width:50%">, a
  *             span with the number behind it
  *   wide      box that scrolls sideways by itself
- *   plots     figures beside each other where there is room
+ *   plots     figures beside each other where there is room; in their SVG:
+ *             .s soft words, .g grid, .a axes
  *   ok bad tie      colour of a word or a row */
 extern const char *const page_style[2];
 

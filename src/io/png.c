@@ -5,6 +5,7 @@
  * stb_image_write computes sizes in int: the bounds of video.h keep width,
  * height and 3*width*height far inside before it is called. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "io/apng.h"
 
@@ -39,6 +40,31 @@ uint8_t *png_deflate(const uint8_t **data, size_t *n, const uint8_t *rgb,
     *n = 0;
     for (int i = 0; i < 4; i++) *n = *n << 8 | p[LENGTH_AT + i];
     return p;
+}
+
+tt_status tt_png_encode(tt_ctx *ctx, tt_arena *mem, uint8_t **out, size_t *n,
+                        const uint8_t *rgb, int64_t width, int64_t height)
+{
+    int size = 0;
+    *out = NULL;
+    *n = 0;
+    if (ctx->status) return ctx->status;
+    if (width < 1 || height < 1 || width > TT_PICTURE_SIDE_MAX
+        || height > TT_PICTURE_SIDE_MAX
+        || width * height > TT_PICTURE_AREA_MAX)
+        return tt_fail(ctx, TT_EINVAL, "a picture of %lldx%lld pixels is "
+                       "outside what PNG output takes", (long long)width,
+                       (long long)height);
+    uint8_t *p = stbi_write_png_to_mem(rgb, (int)(3 * width), (int)width,
+                                       (int)height, 3, &size);
+    if (!p)
+        return tt_fail(ctx, TT_ENOMEM, "out of memory while compressing %lldx"
+                       "%lld pixels", (long long)width, (long long)height);
+    *out = tt_alloc(ctx, mem, size, 1, "a PNG");
+    if (*out) memcpy(*out, p, (size_t)size);
+    *n = (size_t)size;
+    free(p);
+    return ctx->status;
 }
 
 tt_status tt_png_write(tt_ctx *ctx, const char *path, const uint8_t *rgb,

@@ -248,8 +248,9 @@ static map_scale scale_of(const tt_verdict *v, const error_map *m, bool limited)
 static void put_cells(FILE *f, const error_map *m, const map_scale *s,
                       double sx, double sy)
 {
-    fprintf(f, "<g transform=\"translate(%d %d) scale(%.4g %.4g)\" fill=\"none\" "
-            "shape-rendering=\"crispEdges\">\n", MAP_LEFT, TOP, sx, sy);
+    fprintf(f, "<g transform=\"translate(%d %d) scale(%.4g %.4g)\" "
+            "fill=\"none\" shape-rendering=\"crispEdges\">\n", MAP_LEFT, TOP,
+            sx, sy);
     for (int k = 0; k <= LEVELS; k++) {
         bool begun = false;
         for (int i = 0; i < m->rows; i++)

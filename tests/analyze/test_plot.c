@@ -86,7 +86,16 @@ static void test_ticks(void)
     }
     expect(plot_scale(0) == 0x440154 && plot_scale(1) == 0xfde725
            && plot_scale(NAN) == 0x440154, "ends of the colour scale");
-    for (int i = 0; i < 35; i++)
+    for (int i = 0; i < PLOT_COLOURS; i++)      /* far apart, not only other */
+        for (int k = 0; k < i; k++) {
+            int apart = 0;
+            for (int shift = 0; shift <= 16; shift += 8)
+                apart += abs((int)(plot_colour(i) >> shift & 255)
+                             - (int)(plot_colour(k) >> shift & 255));
+            expect(apart >= 80, "colours %d and %d: %d apart", i, k, apart);
+        }
+    expect(PLOT_COLOURS >= 13, "a colour for every policy");
+    for (int i = 0; i < 70; i++)
         for (int k = 0; k < i; k++)
             expect(plot_colour(i) != plot_colour(k)
                    || plot_dash(i) != plot_dash(k),

@@ -28,7 +28,7 @@ static int64_t file_size(const char *path)
 
 /* ---- in a browser -------------------------------------------------------- */
 
-static void look_at(const char *what, const char *page)
+static void look_at(const char *what, const char *page, int highest)
 {
     page_size size[2];
     if (!chromium) return;
@@ -36,7 +36,7 @@ static void look_at(const char *what, const char *page)
                 "it in both widths", what)) return;
     for (int i = 0; i < 2; i++) {
         const page_size *p = &size[i];
-        expect(p->high > 300 && p->high < HIGHEST, "%s, %d pixels wide: %d "
+        expect(p->high > 300 && p->high < highest, "%s, %d pixels wide: %d "
                "high", what, p->width, p->high);
         expect(p->beyond == 0, "%s, %d wide: %d pixels stick out", what,
                p->width, p->beyond);
@@ -144,7 +144,7 @@ static void test_failing(void)
     expect(strstr(page, "chunk 0, step 0, block 0, self_attn.q, call 0 of "
                   "linear") != NULL, "the first wrong tensor in words");
     expect(!strstr(page, "<script") && !strstr(page, "http"), "no script");
-    look_at("a failing report", at("bad.html"));
+    look_at("a failing report", at("bad.html"), HIGHEST);
     if (chromium) {
         const double red = redness(at("bad.html"));
         expect(red > 0.25, "a screenshot shows the verdict (%.2f of it red)",
@@ -161,7 +161,7 @@ static void test_passing(void)
     const char *page = text_of(at("good.html"));
     expect(strstr(page, ">PASS</h1>") && !strstr(page, "<h2>Failures</h2>")
            && strstr(page, "at 50&nbsp;% of it"), "a page that passes");
-    look_at("a passing report", at("good.html"));
+    look_at("a passing report", at("good.html"), HIGHEST);
     tt_report_free(r);
 }
 
@@ -202,11 +202,38 @@ static void test_diff(void)
     const char *page = text_of(at("a page.html"));
     expect(strstr(page, "tether diff d0 d1 --html &#39;a page.html&#39;")
            && strstr(page, "every bit counts"), "command and limits");
-    look_at("diff", at("a page.html"));
+    look_at("diff", at("a page.html"), HIGHEST);
     expect(run("validate --dump d0 --against d1 --html v.html > said") == 1,
            "a mismatch: %s", said);
     refuses(3, "cannot", "diff d0 d1 --html no/folder/v.html > said");
-    look_at("validate --dump", at("v.html"));
+    look_at("validate --dump", at("v.html"), HIGHEST);
+}
+
+/* Three policies, one of them shorter, one with a long name, with videos. */
+static void test_compare(void)
+{
+    char demo[1100];
+    expect(run("compare --caches full,causvid:latents=9:rollouts=2,"
+               "tether:tau=0.6:alpha=0.25:score-temperature=2:budget=9:"
+               "memory=2 "
+               "-m %s -p 'a red circle' -W 64 -H 64 --latents 18 --seed 3 "
+               "-t 1 -q -o c.html", reference(demo, "demo")) == 0,
+           "compare: %s", said);
+    const char *page = text_of(at("c.html"));
+    expect(strstr(page, "<dt>command</dt>") && strstr(page, "<dt>model</dt>")
+           && strstr(page, "<dt>seed</dt><dd>3<")
+           && strstr(page, "64x64 pixels")
+           && strstr(page, "2001-09-09 01:46 UTC"), "the first screen");
+    expect(strstr(page, "causvid:latents=9:rollouts=2 has 15 latent frames, "
+                  "the longest 18") != NULL, "runs of unequal length are said");
+    expect(strstr(page, "<b class=\"ok\">0.")
+           && strstr(page, "seconds it took"),
+           "the best of a column, and the time");
+    expect(strstr(page, "<div class=\"times\"><span>0.0 s</span>")
+           && strstr(page, "<span>4.2 s</span></div>"), "times of the frames");
+    expect(!strstr(page, "<script") && !strstr(page, "src=\"http"),
+           "no script, nothing fetched");
+    look_at("compare", at("c.html"), 2 * HIGHEST);
 }
 
 int main(int argc, char **argv)
@@ -223,5 +250,6 @@ int main(int argc, char **argv)
     test_passing();
     test_maps();
     test_diff();
+    test_compare();
     return program_end();
 }

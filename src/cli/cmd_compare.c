@@ -305,8 +305,12 @@ static int try_all(tt_ctx *ctx, compare *c)
 {
     arguments a;
     for (int i = 0; i < c->n; i++) {
-        if (make_arguments(ctx, c, i, &a)) return cli_failed(ctx);
+        /* names of outputs are tried as well, so the folder must be there */
+        const size_t there = tt_analyze_folder_there(c->folder[i]);
+        if (tt_analyze_folder(ctx, c->folder[i])
+            || make_arguments(ctx, c, i, &a)) return cli_failed(ctx);
         const int status = generate_try(ctx, a.n, (char **)(uintptr_t)a.at);
+        tt_analyze_folder_remove(c->folder[i], there);
         if (!status) continue;
         fprintf(stderr, "tether compare: that is %s, number %d of --caches; "
                 "nothing was run\n", c->policy[i], i + 1);
@@ -323,8 +327,8 @@ static int run_policy(tt_ctx *ctx, compare *c, int i)
 {
     arguments a;
     const char *folder = c->folder[i];
-    if (make_arguments(ctx, c, i, &a)) return cli_failed(ctx);
     if (tt_analyze_folder(ctx, folder)) return cli_failed(ctx);
+    if (make_arguments(ctx, c, i, &a)) return cli_failed(ctx);
     progress_say(&c->progress, "[%d of %d] %s", i + 1, c->n, c->policy[i]);
     progress_note(&c->progress, "into %s", folder);
     return cmd_generate(ctx, a.n, (char **)(uintptr_t)a.at);

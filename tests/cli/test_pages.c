@@ -196,8 +196,8 @@ static void test_diff(void)
 {
     const char *small = "-W 48 -H 32 --latents 3 --no-decode -q --latents-out";
     for (int i = 0; i < 2; i++)
-        expect(run("generate -m %s --embeds %s %s l --seed %d --dump d%d",
-                   model, inputs, small, i, i) == 0, "a dump: %s", said);
+        expect(run("generate -m %s --embeds %s %s l%d --seed %d --dump d%d",
+                   model, inputs, small, i, i, i) == 0, "a dump: %s", said);
     expect(run("diff d0 d1 --html 'a page.html' > said") == 1, "they differ");
     const char *page = text_of(at("a page.html"));
     expect(strstr(page, "tether diff d0 d1 --html &#39;a page.html&#39;")

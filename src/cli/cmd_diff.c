@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Next    src/validate/dump.c */
+ * Next    src/validate/files/dump.c */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

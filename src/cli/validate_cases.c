@@ -8,7 +8,7 @@
  *         files what our model makes of exactly those (they are injected),
  *         as it is, in float64 and in the declared arithmetics. So a case
  *         needs no names of its own.
- * Next    src/validate/cases.c */
+ * Next    src/validate/operators/cases.c */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
  *         with their tensors injected at every point, so that every tensor is
  *         judged for itself and the first failure names the segment (teacher
  *         forcing); once left to themselves, for the curve of growth.
- * Next    validate_runs.c, src/validate/dump.c */
+ * Next    validate_runs.c, src/validate/files/dump.c */
 #include <stdio.h>
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "validate/call.h"
+#include "validate/operators/call.h"
 
 enum { ROW_LEAST = 64 };   /* values that are judged together, at least       */
 

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "tests/harness.h"
-#include "validate/call.h"
-#include "validate/report.h"
+#include "validate/operators/call.h"
+#include "validate/report/report.h"
 
 static tt_ctx *ctx;
 

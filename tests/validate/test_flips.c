@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "tests/folder.h"
-#include "validate/dump.h"
-#include "validate/lockstep.h"
+#include "validate/files/dump.h"
+#include "validate/operators/lockstep.h"
 
 static tt_ctx *ctx;
 

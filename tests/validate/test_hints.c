@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "tests/harness.h"
-#include "validate/call.h"
+#include "validate/operators/call.h"
 
 enum { T = 12, H = 4, D = 10, N = T * H * D };
 static tt_ctx *ctx;

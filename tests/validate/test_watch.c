@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "tests/harness.h"
-#include "validate/call.h"
+#include "validate/operators/call.h"
 
 static tt_ctx *ctx;
 

@@ -1,0 +1,99 @@
+/* dump.h: shared by the files that compare two dumps: dump.c, pair.c, flip.c
+ * and picks.c.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef VALIDATE_DUMP_H
+#define VALIDATE_DUMP_H
+
+#include "tether/io.h"
+#include "validate/selection.h"
+
+/* The four files of a comparison; oracle and emul may be NULL. */
+typedef struct dump_files {
+    tt_file *got, *want, *oracle, *emul;
+} dump_files;
+
+/* ---- picks that went another way (flip.c) -------------------------------- */
+
+/* The first pick of one run that is not that of ours; from there on the two
+ * hold other frames. */
+typedef struct flip {
+    char name[200];      /* ".../admit.0/grab.keep", "" while there is none   */
+    int64_t chunk, step, block, sub;  /* where; -1: its name does not say     */
+    int64_t frames;      /* latent frames up to the end of its chunk, -1      */
+    int64_t row;         /* of a trace: its round; -1: not one                */
+} flip;
+
+/* One comparison under way. */
+typedef struct dump_run {
+    tt_ctx *ctx;
+    tt_report *report;
+    const tt_dump_options *opt;
+    dump_files f;
+    int64_t ours, common;      /* names in ours; of them in theirs            */
+    flip tie;                  /* of theirs, inside the arithmetic's error    */
+    flip theirs;               /* of theirs, whatever the reason              */
+    flip emul, oracle;         /* of our own runs in other arithmetics        */
+    int64_t chunks, rounds;    /* of a trace; -1: this is none                */
+    const char **kind;         /* of their names, sorted; with partial only   */
+    char since[200];           /* the latest tensor of theirs                 */
+    char between[400];         /* operators of ours since then                */
+    tt_growth point;           /* of the chunk under way: sums of squares over
+                                  its tensors; curve NULL: none yet           */
+    int64_t point_n;
+    bool blind;                /* they do not say what they picked            */
+    int64_t rounded, exact;    /* tensors of theirs so far that were rounded
+                                  to the declared format before writing       */
+} dump_run;
+
+/* Called for every name in order: remembers the flips of picks. */
+void flip_watch(dump_run *d, const tt_entry *ours);
+/* May a tensor of this name be another one because of that flip? With
+ * `injected` only where no tensor of theirs comes between. */
+bool flip_reaches(const flip *f, const char *name, bool injected);
+/* Rows of a tensor of a trace that come before the flip, -1 when no row can
+ * follow from it. */
+int64_t flip_rows(const dump_run *d, const flip *f, const tt_verdict *v,
+                  const char *name);
+
+/* The file to take the right value, or that of the declared arithmetic, of this
+ * name from; NULL when there is none, or it followed another pick. */
+tt_file *dump_oracle(const dump_run *d, const char *name);
+tt_file *dump_emul(const dump_run *d, const char *name);
+
+/* ---- names (dump.c) ------------------------------------------------------ */
+
+/* The number at s, behind "chunk." or "step." of a name, and *end behind its
+ * digits; -1 when there is none. More than 2^31 - 1 counts as none: nobody runs
+ * as many chunks or steps, and whoever goes on from it may add to it. */
+int64_t dump_number(const char *s, const char **end);
+
+/* ---- one tensor (pair.c) ------------------------------------------------- */
+
+/* Judge a tensor that both have, explain it and add the verdict. */
+void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
+                  const tt_entry *theirs);
+bool pair_same_shape(const tt_tensor *t, const tt_tensor *u);
+/* The last point of a curve over everything injected. */
+void pair_end_curve(dump_run *d);
+
+/* ---- picks (picks.c) ----------------------------------------------------- */
+
+/* How the rows of ".../grab.keep" of a dump, or "grab_keep" of a trace, in
+ * `file` differ from ours: the first row that does, -1 when none. Says what it
+ * is in *p, *ratio and why. The picks are [n], rows of P. */
+int64_t selection_find(dump_run *d, tt_file *file, const char *name,
+                       const double *got, const double *want, int64_t n,
+                       int64_t P, pick *p, double *ratio, char *why,
+                       size_t size);
+
+/* Did they keep the best of their own scores, in every row? True when that is
+ * not known. */
+bool selection_own(dump_run *d, const char *name, const double *got, int64_t n,
+                   int64_t P);
+
+/* The score's name that belongs to the keep of this name; false when `name` is
+ * not one. */
+bool selection_score_name(char *out, size_t size, const char *name);
+
+#endif

@@ -1,0 +1,65 @@
+/* picks.c: the picks of frames that stand in two files.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ * Next    selection.c, the rule that they are held to */
+#include "validate/files/dump.h"
+
+#include <stdio.h>
+#include <string.h>
+
+bool selection_score_name(char *out, size_t size, const char *name)
+{
+    const size_t n = strlen(name);
+    const char *keep = n >= 9 ? name + n - 9 : "";
+    if (!strcmp(keep, "grab.keep"))
+        snprintf(out, size, "%.*sgrab.score", (int)(n - 9), name);
+    else if (!strcmp(keep, "grab_keep"))
+        snprintf(out, size, "%.*sgrab_scores", (int)(n - 9), name);
+    else
+        return false;
+    return true;
+}
+
+/* The scores [n] of a file, NULL when it has none that fit. */
+static const double *scores_of(dump_run *d, tt_file *f, const char *name,
+                               int64_t n)
+{
+    const tt_entry *e = f ? tt_file_find(f, name) : NULL;
+    if (!e || !tt_dtype_is_real(e->t.dtype) || tt_tensor_count(&e->t) != n)
+        return NULL;
+    return tt_read_double(d->ctx, &d->ctx->scratch, &e->t);
+}
+
+int64_t selection_find(dump_run *d, tt_file *file, const char *name,
+                       const double *got, const double *want, int64_t n,
+                       int64_t P, pick *p, double *ratio, char *why,
+                       size_t size)
+{
+    char score[224];
+    tt_file *oracle = dump_oracle(d, name);
+    if (!selection_score_name(score, sizeof score, name)) return -1;
+    const double *ours = scores_of(d, oracle ? oracle : d->f.want, score, n);
+    const double *theirs = scores_of(d, file, score, n);
+    const double *emul = scores_of(d, dump_emul(d, name), score, n);
+    for (int64_t at = 0; at + P <= n; at += P) {
+        /* in a trace: the rounds after it picked other frames */
+        const bool late = d->emul.row >= 0 && at / P > d->emul.row;
+        const selection s = {
+            got + at, want + at, ours ? ours + at : NULL,
+            emul && !late ? emul + at : NULL, theirs ? theirs + at : NULL, P};
+        *p = selection_compare(&s, d->opt->arith, ratio, why, size);
+        if (*p != PICK_SAME) return at / P;
+    }
+    return -1;
+}
+
+bool selection_own(dump_run *d, const char *name, const double *got, int64_t n,
+                   int64_t P)
+{
+    char score[224];
+    if (!selection_score_name(score, sizeof score, name)) return true;
+    const double *theirs = scores_of(d, d->f.got, score, n);
+    for (int64_t at = 0; theirs && at + P <= n; at += P)
+        if (!selection_best(got + at, theirs + at, P)) return false;
+    return true;
+}

@@ -1,0 +1,231 @@
+/* hint.c: what a mistake looks like.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Nothing here is looked up by the name of an operator and printed: a mistake
+ * is imitated on the same inputs (or on the right result), and it is named only
+ * when the imitation leaves next to nothing of the error. Explained means that
+ * the largest difference left is a few times what the arithmetic may err, or
+ * that the rms left is 20 times smaller than without; in any case 3 times.
+ * Among explanations the one that leaves least wins; one that leaves half as
+ * much as an earlier one is better, anything closer is a tie and the earlier,
+ * simpler one stays. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "validate/hint/hint.h"
+
+#define TIMES_EARNED 4   /* what an explanation may leave, in units of earned */
+#define TIMES_SMALLER 20
+#define LEAST_SMALLER 3
+
+double *hint_doubles(hint *h, int64_t n)
+{
+    return tt_alloc(h->ctx, &h->ctx->scratch, n, sizeof(double), "hint");
+}
+
+tt_real *hint_reals(hint *h, int64_t n)
+{
+    return tt_scratch(h->ctx, n);
+}
+
+tt_real *hint_copy(hint *h, const tt_real *x, int64_t n)
+{
+    tt_real *y = x ? hint_reals(h, n) : NULL;
+    if (y) memcpy(y, x, (size_t)n * sizeof *y);
+    return y;
+}
+
+/* |a - b|; NaN and infinity must stand in the same places. */
+static double distance(double a, double b)
+{
+    if (isfinite(a) && isfinite(b)) return fabs(a - b);
+    if (isnan(a) && isnan(b)) return 0;
+    return a == b ? 0 : INFINITY;
+}
+
+typedef struct residue {
+    double rms, max;
+    int64_t n;
+} residue;
+
+/* Of got against trial; with `mask` only where it is set. */
+static residue measure(const hint *h, const double *trial, const bool *mask)
+{
+    residue r = {0};
+    for (int64_t i = 0; i < h->n; i++) {
+        if (mask && !mask[i]) continue;
+        const double d = distance(h->got[i], trial[i]);
+        if (d > r.max) r.max = d;
+        r.n++;
+    }
+    if (r.max == 0 || !isfinite(r.max)) {
+        r.rms = r.max;
+        return r;
+    }
+    for (int64_t i = 0; i < h->n; i++) {
+        if (mask && !mask[i]) continue;
+        const double d = distance(h->got[i], trial[i]) / r.max;
+        r.rms += d * d;
+    }
+    /* over all elements in both cases, so that the two can be compared */
+    r.rms = r.max * sqrt(r.rms / (double)h->n);
+    return r;
+}
+
+static bool explains(const hint *h, const residue *r)
+{
+    if (!(r->rms * LEAST_SMALLER <= h->error)) return false;
+    return r->max <= TIMES_EARNED * h->earned ||
+           r->rms * TIMES_SMALLER <= h->error;
+}
+
+bool hint_settled(const hint *h)
+{
+    return h->ctx->status ||
+           (h->fits && !h->partly && h->best <= h->earned);
+}
+
+static void try_args(hint *h, const double *trial, const char *fmt,
+                     va_list args)
+{
+    if (h->ctx->status) return;
+    residue r = measure(h, trial, NULL);
+    bool partly = false;
+    if (!explains(h, &r)) {
+        /* A mistake made in one head, or beyond some size only. A handful of
+         * elements can be explained by anything. */
+        if (h->nwrong < 8 || h->nwrong == h->n) return;
+        for (int64_t i = 0; i < h->n; i++)
+            if (isfinite(h->got[i]) && !isfinite(trial[i])) return;
+        r = measure(h, trial, h->wrong);
+        if (!explains(h, &r)) return;
+        partly = true;
+    }
+    if (h->fits && (partly || !h->partly)) {
+        const double floor = h->earned / 8;
+        if (partly && !h->partly) return;
+        if (!(fmax(r.rms, floor) * 2 < h->best)) return;
+    }
+    h->fits = true;
+    h->partly = partly;
+    h->best = r.rms;
+    vsnprintf(h->text, sizeof h->text, fmt, args);
+}
+
+void hint_try(hint *h, const double *trial, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    try_args(h, trial, fmt, args);
+    va_end(args);
+}
+
+void hint_try_call(hint *h, const op_call *q, const char *fmt, ...)
+{
+    if (h->ctx->status || hint_settled(h)) return;
+    call_oracle(h->ctx, q, h->trial);
+    va_list args;
+    va_start(args, fmt);
+    try_args(h, h->trial, fmt, args);
+    va_end(args);
+}
+
+/* error, top, and which elements are wrong. False when nothing is. */
+static bool take_stock(hint *h, int64_t *worst)
+{
+    double most = 0;
+    h->top = 0;
+    *worst = 0;
+    for (int64_t i = 0; i < h->n; i++) {
+        const double d = distance(h->got[i], h->want[i]);
+        if (d > most) {
+            most = d;
+            *worst = i;
+        }
+        if (isfinite(h->want[i])) h->top = fmax(h->top, fabs(h->want[i]));
+    }
+    /* Rows of larger values may err more than the worst row, the one earned
+     * is of: small parts of a large error are not counted. */
+    const double limit = fmax(TT_SLACK * h->earned,
+                              isfinite(most) ? most / 1024 : h->top * 1e-5);
+    h->nwrong = 0;
+    for (int64_t i = 0; i < h->n; i++) {
+        h->wrong[i] = distance(h->got[i], h->want[i]) > limit;
+        h->nwrong += h->wrong[i];
+    }
+    h->error = measure(h, h->want, NULL).rms;
+    if (!isfinite(h->error)) h->error = h->top;
+    return most > 0;
+}
+
+static void families_of_call(hint *h)
+{
+    switch (h->q->kind) {
+    case OP_LINEAR: hint_linear(h); break;
+    case OP_ATTENTION: hint_attention(h); break;
+    case OP_CONV: hint_conv(h); break;
+    case OP_LAYER_NORM:
+    case OP_RMS_NORM:
+    case OP_CHANNEL_NORM: hint_norm(h); break;
+    case OP_ROPE: hint_rope(h); break;
+    case OP_COL_MEAN:
+    case OP_COL_MOMENT:
+    case OP_COL_BLEND: hint_columns(h); break;
+    default: hint_pointwise(h); break;
+    }
+    if (!hint_settled(h)) hint_rounding(h);
+}
+
+static bool search(hint *h, op_call *part, char *out, size_t size)
+{
+    int64_t worst;
+    h->wrong = tt_alloc(h->ctx, &h->ctx->scratch, h->n, sizeof *h->wrong,
+                        "hint");
+    if (!h->wrong || !take_stock(h, &worst)) return false;
+    if (h->q) {
+        hint_narrow(h, part, worst);
+        if (h->ctx->status || !take_stock(h, &worst)) return false;
+    }
+    h->trial = hint_doubles(h, h->n);
+    if (!h->trial) return false;
+
+    if (h->q) families_of_call(h);
+    if (!hint_settled(h)) hint_values(h);
+    if (!hint_settled(h)) hint_order(h);
+    if (h->ctx->status) return false;
+    if (!h->fits)
+        return hint_place(h, out, size) || hint_noise(h, out, size);
+    char where[96] = "";
+    if (h->partly) hint_where(h, where, sizeof where);
+    snprintf(out, size, "%s%s%s", h->text, where[0] ? ", " : "", where);
+    return true;
+}
+
+bool hint_find(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+               const double *got, const double *want, int rank,
+               const int64_t *dim, double earned, char *out, size_t size)
+{
+    (void)arith;   /* what it may err is in `earned` */
+    hint h = {.ctx = ctx, .got = got, .want = want, .n = 1, .rank = rank,
+              .earned = earned};
+    out[0] = 0;
+    if (ctx->status) return false;
+    for (int i = 0; i < rank; i++) {
+        h.dim[i] = dim[i];
+        h.n *= dim[i];
+    }
+    h.c = rank ? dim[rank - 1] : 1;
+    if (h.n == 0) return false;
+    op_call part;
+    if (q) {
+        part = *q;
+        h.q = &part;
+    }
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const bool found = search(&h, &part, out, size);
+    tt_arena_reset(&ctx->scratch, mark);
+    return found;
+}

@@ -1,0 +1,74 @@
+/* hint.h: trying explanations of a wrong tensor.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * An explanation is a trial: the tensor a certain mistake would have given.
+ * hint_try measures what is left of the error under it. Families of trials
+ * (linear.c, ...) only compute trials; what counts as explained, and which
+ * of several explanations is the best, is decided in hint.c alone. */
+#ifndef TT_VALIDATE_HINT_H
+#define TT_VALIDATE_HINT_H
+
+#include "validate/operators/call.h"
+
+typedef struct hint {
+    tt_ctx *ctx;
+    const op_call *q;           /* NULL: a tensor of a file                   */
+    const double *got, *want;   /* [n], rows of c                             */
+    int64_t n, c;
+    int rank;
+    int64_t dim[TT_MAX_RANK];
+    double earned;              /* what the arithmetic may err, absolute      */
+    double error;               /* rms of got - want                          */
+    double top;                 /* max |want|, finite elements                */
+    bool *wrong;                /* [n] elements outside what is earned        */
+    int64_t nwrong;
+    double *trial;              /* [n] scratch for families                   */
+    double best;                /* rms left by the best explanation           */
+    int maps;                   /* that were tried on all elements            */
+    bool fits, partly;          /* partly: explains the wrong elements only   */
+    char text[160];
+} hint;
+
+/* Does `trial` [n] explain got? The first of equally good ones stays, so the
+ * simpler ones are tried first. */
+void hint_try(hint *h, const double *trial, const char *fmt, ...)
+    TT_PRINTF(3, 4);
+/* The same with the oracle's result of a changed call. */
+void hint_try_call(hint *h, const op_call *q, const char *fmt, ...)
+    TT_PRINTF(3, 4);
+/* True when what is left is within what the arithmetic may err: no further
+ * trial can be better. */
+bool hint_settled(const hint *h);
+/* n doubles or tt_real of scratch; NULL after a failure. */
+double *hint_doubles(hint *h, int64_t n);
+tt_real *hint_reals(hint *h, int64_t n);
+/* An array of n values, copied; NULL stays NULL. */
+tt_real *hint_copy(hint *h, const tt_real *x, int64_t n);
+
+/* Families. Those of operators need h->q. */
+void hint_linear(hint *h);
+void hint_attention(hint *h);
+void hint_conv(hint *h);
+void hint_norm(hint *h);          /* layer, rms, channel                      */
+void hint_pointwise(hint *h);     /* modulate ... silu                        */
+void hint_rope(hint *h);
+void hint_columns(hint *h);       /* col_mean, col_moment, col_blend          */
+void hint_rounding(hint *h);      /* inputs in a narrower format, any operator*/
+void hint_values(hint *h);        /* of the data alone: signs, factors, sums  */
+void hint_order(hint *h);         /* of the data alone: what stands where     */
+
+/* "only rows 12 to 16 of 17", "" when nearly everything is wrong. */
+void hint_where(const hint *h, char *out, size_t size);
+/* What stands at the wrong elements when no trial fits; false: nothing to be
+ * said. */
+bool hint_place(hint *h, char *out, size_t size);
+/* Last resort: error that looks like rounding to fewer bits. */
+bool hint_noise(const hint *h, char *out, size_t size);
+
+/* The same call for a part of its output that holds the worst element, when
+ * the whole is too much work to be repeated many times. Changes q, got, want,
+ * n, dim of h. */
+void hint_narrow(hint *h, op_call *q, int64_t worst);
+
+#endif

@@ -1,0 +1,326 @@
+/* arith_ops.c: every operator as a plain program in a declared arithmetic.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * This is the yardstick, not the golden definition: one float chain per sum,
+ * products rounded before they are added, statistics in float. The error it
+ * makes against float64 is what an honest backend of that arithmetic may make
+ * too, whatever its order. In a REAL=double build values still pass through
+ * float. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "ops/gather.h"
+#include "tether/mathfn.h"
+#include "validate/operators/arith.h"
+
+typedef const tt_arith *arith;
+
+/* What the table that is running declares. */
+static arith declared(const tt_ctx *ctx)
+{
+    return ctx->ops->self;
+}
+
+/* x as an input of a product. Matrix units take float32 for tf32 and leave the
+ * last 13 bits out; a program that rounds first errs less. */
+static float narrow(arith a, float x)
+{
+    uint32_t u;
+    if (a->product != TT_FMT_TF32 || a == &arith_list[ARITH_TF32_ROUNDED]
+        || !isfinite(x))
+        return tt_format_round(a->product, x);
+    memcpy(&u, &x, sizeof u);
+    u &= ~0x1fffu;
+    memcpy(&x, &u, sizeof u);
+    return x;
+}
+
+static float in(arith a, tt_real x)
+{
+    return narrow(a, (float)x);
+}
+
+/* A stored result. */
+static tt_real put(arith a, float x)
+{
+    return (tt_real)tt_format_round(a->stored, x);
+}
+
+/* n values rounded as inputs of products. */
+static float *inputs(tt_ctx *ctx, arith a, const tt_real *x, int64_t n)
+{
+    float *y = tt_alloc(ctx, &ctx->scratch, n, sizeof *y, "rounded inputs");
+    for (int64_t i = 0; y && i < n; i++) y[i] = in(a, x[i]);
+    return y;
+}
+
+static float *weights(tt_ctx *ctx, arith a, const tt_tensor *w)
+{
+    const int64_t n = tt_tensor_count(w);
+    float *y = tt_alloc(ctx, &ctx->scratch, n, sizeof *y, "rounded weights");
+    if (y) tt_widen_at_f32(y, w, 0, n);
+    for (int64_t i = 0; y && i < n; i++)
+        y[i] = narrow(a, y[i]);
+    return y;
+}
+
+static float dot(const float *a, const float *b, int64_t n)
+{
+    float s = 0;
+    for (int64_t k = 0; k < n; k++) s += a[k] * b[k];
+    return s;
+}
+
+static void arith_linear(tt_ctx *ctx, const tt_linear_args *p)
+{
+    const arith a = declared(ctx);
+    const int64_t o = p->w->dim[0], i = p->w->dim[1];
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const float *wr = weights(ctx, a, p->w);
+    const float *xr = inputs(ctx, a, p->x, p->n * i);
+    for (int64_t r = 0; xr && r < p->n; r++)
+        for (int64_t c = 0; c < o; c++)
+            p->y[r * o + c] = put(a, dot(xr + r * i, wr + c * i, i)
+                                  + (p->b ? (float)p->b[c] : 0.0f));
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* The whole row of logits, one softmax: what a program without blocks does.
+ * The probabilities are inputs of a product too. */
+static void arith_attention(tt_ctx *ctx, const tt_attention_args *p)
+{
+    const arith a = declared(ctx);
+    const int64_t D = p->D, N = p->N;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    float *k = tt_alloc(ctx, &ctx->scratch, N * D, sizeof *k, "keys");
+    float *v = tt_alloc(ctx, &ctx->scratch, N * D, sizeof *v, "values");
+    float *s = tt_alloc(ctx, &ctx->scratch, N + 2 * D, sizeof *s, "logits");
+    for (int64_t h = 0; s && h < p->H; h++) {
+        for (int64_t j = 0; j < N; j++)
+            for (int64_t d = 0; d < D; d++) {
+                k[j * D + d] = in(a, p->k[j * p->kv_stride + h * D + d]);
+                v[j * D + d] = in(a, p->v[j * p->kv_stride + h * D + d]);
+            }
+        for (int64_t i = 0; i < p->T; i++) {
+            float top = -INFINITY, sum = 0, *q = s + N, *o = q + D;
+            for (int64_t d = 0; d < D; d++) {
+                q[d] = in(a, p->q[i * p->q_stride + h * D + d]);
+                o[d] = 0;
+            }
+            for (int64_t j = 0; j < N; j++) {
+                s[j] = dot(q, k + j * D, D) * (float)p->scale;
+                if (p->key_mask && !p->key_mask[j]) s[j] = -FLT_MAX;
+                else if (p->rel_bias)
+                    s[j] += (float)p->rel_bias[h * (2 * N - 1) + j - i + N - 1];
+                if (s[j] > top || isnan(s[j])) top = s[j];
+            }
+            for (int64_t j = 0; j < N; j++)
+                sum += s[j] = tt_expf(s[j] - top);
+            for (int64_t j = 0; j < N; j++)
+                for (int64_t d = 0; d < D; d++)
+                    o[d] += narrow(a, s[j]) * v[j * D + d];
+            for (int64_t d = 0; d < D; d++)
+                p->o[(i * p->H + h) * D + d] = put(a, o[d] / sum);
+        }
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+static void arith_conv(tt_ctx *ctx, const tt_conv_args *p)
+{
+    const arith a = declared(ctx);
+    const int64_t k = (int64_t)p->kt * p->kh * p->kw * p->Cin;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const float *w = weights(ctx, a, p->w);
+    tt_real *x = tt_scratch(ctx, k);
+    float *xr = tt_alloc(ctx, &ctx->scratch, k, sizeof *xr, "window");
+    for (int64_t i = 0; xr && i < p->Ho * p->Wo; i++) {
+        conv_gather(x, p, i / p->Wo, i % p->Wo);
+        for (int64_t j = 0; j < k; j++) xr[j] = in(a, x[j]);
+        for (int64_t o = 0; o < p->Cout; o++)
+            p->y[i * p->Cout + o] = put(a, dot(xr, w + o * k, k)
+                                           + (p->b ? (float)p->b[o] : 0.0f));
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* sum of (x - mean)^2 and sum of x over a row, one chain. */
+static float row_sum(const tt_real *x, int64_t c)
+{
+    float s = 0;
+    for (int64_t i = 0; i < c; i++) s += (float)x[i];
+    return s;
+}
+
+static float row_moment(const tt_real *x, int64_t c, float mean)
+{
+    float s = 0;
+    for (int64_t i = 0; i < c; i++)
+        s += ((float)x[i] - mean) * ((float)x[i] - mean);
+    return s;
+}
+
+static void arith_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *p)
+{
+    const arith a = declared(ctx);
+    tt_real *y = p->y;
+    const tt_real *x = p->x;
+    for (int64_t r = 0; r < p->n; r++, x += p->c, y += p->c) {
+        const float mean = row_sum(x, p->c) / (float)p->c;
+        const float var = row_moment(x, p->c, mean) / (float)p->c;
+        const float scale = 1 / sqrtf(var + (float)p->eps);
+        for (int64_t i = 0; i < p->c; i++) {
+            const float v = ((float)x[i] - mean) * scale;
+            y[i] = put(a, p->w ? v * (float)p->w[i] + (float)p->b[i] : v);
+        }
+    }
+}
+
+static void arith_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *p)
+{
+    const arith a = declared(ctx);
+    tt_real *y = p->y;
+    const tt_real *x = p->x;
+    for (int64_t r = 0; r < p->n; r++, x += p->c, y += p->c) {
+        const float ms = row_moment(x, p->c, 0) / (float)p->c;
+        const float scale = 1 / sqrtf(ms + (float)p->eps);
+        for (int64_t i = 0; i < p->c; i++)
+            y[i] = put(a, (float)x[i] * scale * (float)p->w[i]);
+    }
+}
+
+static void arith_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *p)
+{
+    const arith a = declared(ctx);
+    tt_real *y = p->y;
+    const tt_real *x = p->x;
+    for (int64_t r = 0; r < p->n; r++, x += p->c, y += p->c) {
+        float len = sqrtf(row_moment(x, p->c, 0));
+        if (len < 1e-12f) len = 1e-12f;
+        for (int64_t i = 0; i < p->c; i++)
+            y[i] = put(a, (float)x[i] / len * sqrtf((float)p->c)
+                          * (float)p->gamma[i]);
+    }
+}
+
+static void arith_modulate(tt_ctx *ctx, const tt_modulate_args *p)
+{
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n * p->c; i++) {
+        const int64_t g = i / p->c / p->rows * p->stride + i % p->c;
+        p->x[i] = put(a, (float)p->x[i] * (1 + (float)p->scale[g])
+                          + (float)p->shift[g]);
+    }
+}
+
+static void arith_gate_add(tt_ctx *ctx, const tt_gate_add_args *p)
+{
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n * p->c; i++)
+        p->x[i] = put(a, (float)p->x[i] + (float)p->y[i]
+                          * (float)p->gate[i / p->c / p->rows * p->stride
+                                           + i % p->c]);
+}
+
+static void arith_add(tt_ctx *ctx, const tt_add_args *p)
+{
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n; i++)
+        p->x[i] = put(a, (float)p->x[i] + (float)p->y[i]);
+}
+
+static void arith_mul(tt_ctx *ctx, const tt_mul_args *p)
+{
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n; i++)
+        p->x[i] = put(a, (float)p->x[i] * (float)p->y[i]);
+}
+
+/* The textbook form, with its cancellation for negative x. */
+static void arith_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *p)
+{
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n; i++) {
+        const float v = (float)p->x[i];
+        const float u = 0.79788456f * (v + 0.044715f * (v * v * v));
+        p->x[i] = put(a, 0.5f * v * (1 + (float)tt_tanh((double)u)));
+    }
+}
+
+static void arith_silu(tt_ctx *ctx, const tt_silu_args *p)
+{
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n; i++)
+        p->x[i] = put(a, (float)p->x[i] / (1 + tt_expf(-(float)p->x[i])));
+}
+
+static void arith_rope(tt_ctx *ctx, const tt_rope_args *p)
+{
+    const arith a = declared(ctx);
+    tt_real *y = p->y;
+    const tt_real *x = p->x;
+    const int64_t pairs = p->D / 2, row0 = p->table->pairs[0];
+    const int64_t col0 = row0 + p->table->pairs[1];
+    for (int64_t u = 0; u < p->T * p->H; u++, x += p->D, y += p->D)
+        for (int64_t j = 0; j < pairs; j++) {
+            const int64_t at = p->pos[u / p->H * 3 + (j >= row0) + (j >= col0)]
+                               * pairs + j;
+            const float c = (float)p->table->cos[at];
+            const float s = (float)p->table->sin[at];
+            const float re = (float)x[2 * j], im = (float)x[2 * j + 1];
+            y[2 * j] = put(a, re * c - im * s);
+            y[2 * j + 1] = put(a, re * s + im * c);
+        }
+}
+
+/* TAME and GRAB are float32 in the official code whatever the model is. */
+static void arith_col_mean(tt_ctx *ctx, const tt_col_mean_args *p)
+{
+    (void)ctx;
+    for (int64_t i = 0; i < p->c; i++) {
+        float s = 0;
+        for (int64_t r = 0; r < p->n; r++) s += (float)p->x[r * p->c + i];
+        p->mean[i] = (double)(s / (float)p->n);
+    }
+}
+
+static void arith_col_moment(tt_ctx *ctx, const tt_col_moment_args *p)
+{
+    (void)ctx;
+    for (int64_t i = 0; i < p->c; i++) {
+        float s = 0;
+        for (int64_t r = 0; r < p->n; r++) {
+            const float d = (float)p->x[r * p->c + i] - (float)p->mean[i];
+            s += d * d;
+        }
+        p->m2[i] = (double)s;
+    }
+}
+
+static void arith_col_blend(tt_ctx *ctx, const tt_col_blend_args *p)
+{
+    const arith a = declared(ctx);
+    for (int64_t i = 0; i < p->n * p->c; i++) {
+        const float v = (float)p->x[i], t = (float)p->tau;
+        const float m = (float)p->mean[i % p->c], g = (float)p->gain[i % p->c];
+        const float y = ((float)v - m) * g + (float)p->target[i % p->c];
+        p->x[i] = put(a, (1 - t) * v + t * y);
+    }
+}
+
+/* ---- one table per arithmetic -------------------------------------------- */
+
+#define ENTRY(op, OP) .op = arith_##op,
+#define TABLE(i)                                                               \
+    {.abi = TT_ABI, .name = "arith",                                           \
+     .summary = "a plain program in a declared arithmetic",                    \
+     .self = (void *)&arith_list[i], TT_OPS(ENTRY)}
+
+const tt_ops *tt_arith_ops(const tt_arith *a)
+{
+    static const tt_ops table[ARITH_COUNT + 1] = {
+        TABLE(0), TABLE(1), TABLE(2), TABLE(3), TABLE(4), TABLE(5), TABLE(6)};
+    return &table[a - arith_list];
+}

@@ -1,0 +1,134 @@
+/* candidate.c: see candidate.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "validate/operators/candidate.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PAGE = 4096 };
+
+/* A NaN and its neighbour: what is left untouched is not an older right
+ * result, and a sum on top of it is wrong. The second call finds other ones. */
+static const uint8_t garbage[2] = {0xff, 0xc3};
+
+typedef struct guarded {
+    uint8_t *raw;
+    int64_t pad, bytes;  /* canaries on each side; the output between them    */
+} guarded;
+
+static size_t element(const op_call *q)
+{
+    return call_out_is_double(q) ? sizeof(double) : sizeof(tt_real);
+}
+
+static guarded guard(tt_ctx *ctx, const candidate_call *c, const op_call *q)
+{
+    int64_t dim[TT_MAX_RANK];
+    const int64_t n = call_count(q), size = (int64_t)element(q);
+    call_shape(q, dim);
+    const int64_t row = dim[0] ? n / dim[0] : 0;
+    const int64_t pad = (row * size + PAGE) / 64 * 64 + (c->odd ? size : 0);
+    guarded g = {.pad = pad, .bytes = n * size};
+    g.raw = tt_alloc(ctx, &ctx->scratch, g.bytes + 2 * pad, 1,
+                     "guarded output");
+    return g;
+}
+
+static bool intact(const guarded *g, uint8_t canary)
+{
+    const uint8_t *behind = g->raw + g->pad + g->bytes;
+    for (int64_t i = 0; i < g->pad; i++)
+        if (g->raw[i] != canary || behind[i] != canary) return false;
+    return true;
+}
+
+static double *widen(tt_ctx *ctx, const op_call *q, const void *x)
+{
+    const int64_t n = call_count(q);
+    double *d = tt_alloc(ctx, &ctx->scratch, n, sizeof *d, "candidate");
+    for (int64_t i = 0; d && i < n; i++)
+        d[i] = call_out_is_double(q) ? ((const double *)x)[i]
+                                     : (double)((const tt_real *)x)[i];
+    return d;
+}
+
+/* One call into g; says in c->why what went wrong. False: ctx has failed. */
+static bool once(tt_ctx *ctx, candidate_call *c, const op_call *q, guarded *g,
+                 uint8_t canary)
+{
+    op_spans in;
+    if (!g->raw) return false;
+    memset(g->raw, canary, (size_t)(g->bytes + 2 * g->pad));
+    call_inputs(q, &in);
+    const uint64_t before = spans_digest(&in);
+    call_run(ctx, c->ops, q, g->raw + g->pad);
+    if (ctx->status == TT_EINTR || ctx->status == TT_ENOMEM) return false;
+    if (ctx->status) {
+        snprintf(c->why, sizeof c->why, "gave up: %.170s", tt_message(ctx));
+        tt_clear(ctx);
+    } else if (!intact(g, canary)) {
+        snprintf(c->why, sizeof c->why, "wrote outside its output");
+    } else if (spans_digest(&in) != before) {
+        snprintf(c->why, sizeof c->why, "changed its inputs");
+    }
+    return true;
+}
+
+/* The largest distance; a NaN on one side is the largest of all. */
+static double farthest(const double *x, const double *ours, int64_t n)
+{
+    double most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double d = fabs(x[i] - ours[i]);
+        if (x[i] == ours[i] || (isnan(x[i]) && isnan(ours[i]))) continue;
+        most = fmax(most, isfinite(d) ? d : INFINITY);
+    }
+    return most;
+}
+
+bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
+                   const double *ours)
+{
+    c->why[0] = '\0';
+    c->unsteady = false;
+    guarded g = guard(ctx, c, q);
+    if (!once(ctx, c, q, &g, garbage[0])) return false;
+    c->out = g.raw + g.pad;
+    c->got = widen(ctx, q, c->out);
+    if (!c->twice || *c->why || ctx->status) return !ctx->status;
+    guarded again = guard(ctx, c, q);
+    if (!once(ctx, c, q, &again, garbage[1])) return false;
+    const void *second = again.raw + again.pad;
+    if (*c->why || !memcmp(c->out, second, (size_t)g.bytes))
+        return !ctx->status;
+    double *x = widen(ctx, q, second);
+    if (ctx->status) return false;
+    const int64_t n = call_count(q);
+    /* two NaN of other bits are the same answer */
+    c->unsteady = farthest(x, c->got, n) > 0;
+    if (farthest(x, ours, n) > farthest(c->got, ours, n)) {
+        c->out = again.raw + again.pad;
+        c->got = x;
+    }
+    return true;
+}
+
+void candidate_verdict(tt_ctx *ctx, const candidate_call *c, const op_call *q,
+                       const tt_arith *arith, const double *got,
+                       const double *want, tt_verdict *v, bool hint)
+{
+    if (*c->why) {
+        v->outcome = TT_MISMATCH;
+        snprintf(v->hint, sizeof v->hint, "%s", c->why);
+        return;
+    }
+    if (v->outcome != TT_MISMATCH || !hint) return;
+    hint_find(ctx, q, arith, got, want, v->rank, v->dim, v->earned, v->hint,
+              sizeof v->hint);
+    const size_t used = strlen(v->hint);
+    if (c->unsteady)
+        snprintf(v->hint + used, sizeof v->hint - used, "%sanother result at a "
+                 "second call with the same inputs", used ? "; " : "");
+}

@@ -1,0 +1,36 @@
+/* candidate.h: one call on somebody else's operator, watched.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef VALIDATE_CANDIDATE_H
+#define VALIDATE_CANDIDATE_H
+
+#include "validate/operators/call.h"
+
+typedef struct candidate_call {
+    /* asked for */
+    const tt_ops *ops;
+    bool odd;            /* the output one element behind an aligned address  */
+    bool twice;          /* call it again with the same inputs                */
+    /* found */
+    void *out;           /* its result, tt_real or double, in ctx->scratch    */
+    double *got;         /* [n] the same as double                            */
+    bool unsteady;       /* the second call gave other bits; `out` is the one
+                            of the two that is farther from ours              */
+    char why[192];       /* it did what no operator may: a mismatch, however
+                            right the values are; "" else                     */
+} candidate_call;
+
+/* Run q. The output starts as garbage, with a page and a row of canaries on
+ * both sides; inputs are read-only. ours: [n] as double, for `twice`.
+ * False when there is nothing to judge: ctx has failed by itself. */
+bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
+                   const double *ours);
+
+/* After tt_verdict_judge of c->got: what c->why says is a mismatch. With
+ * `hint` the verdict's hint is found (it takes many runs), and says when the
+ * second call went wrong. */
+void candidate_verdict(tt_ctx *ctx, const candidate_call *c, const op_call *q,
+                       const tt_arith *arith, const double *got,
+                       const double *want, tt_verdict *v, bool hint);
+
+#endif

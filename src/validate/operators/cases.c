@@ -1,0 +1,232 @@
+/* cases.c: case folders of single operators, and pieces of dumps as cases.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A case folder holds
+ *   case.json                  kind, operator, sizes, scalars
+ *   inputs.safetensors         everything the operator reads, weights included
+ *   expected.safetensors       our result: "y"
+ *   expected_f64.safetensors   float64 from the same inputs
+ *   expected_<arith>.safetensors   the same in every declarable arithmetic
+ * Inputs are the ordinary values of opcheck's generator, from the seed. */
+#include <inttypes.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tether/io.h"
+#include "tether/outfile.h"
+#include "validate/operators/opcalls.h"
+
+static const tt_dtype real_type = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
+
+/* ---- inputs -------------------------------------------------------------- */
+
+static void put(tt_st_writer *w, const char *name, tt_dtype type,
+                const void *data, int rank, int64_t a, int64_t b, int64_t c)
+{
+    const int64_t dim[] = {a, b, c};
+    if (data) tt_st_add(w, name, type, rank, dim, data);
+}
+
+/* Rows of a view that may be wider than what is read of them, packed. */
+static void put_rows(tt_ctx *ctx, tt_st_writer *w, const char *name,
+                     const tt_real *x, int64_t n, int64_t c, int64_t stride,
+                     int64_t heads)
+{
+    if (!x) return;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_real *packed = tt_scratch(ctx, n * c);
+    for (int64_t i = 0; packed && i < n; i++)
+        memcpy(packed + i * c, x + i * stride, (size_t)c * sizeof *x);
+    if (packed && heads)
+        put(w, name, real_type, packed, 3, n, heads, c / heads);
+    else if (packed)
+        put(w, name, real_type, packed, 2, n, c, 0);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+static void put_attention(tt_ctx *ctx, tt_st_writer *w,
+                          const tt_attention_args *a)
+{
+    const int64_t c = a->H * a->D;
+    put_rows(ctx, w, "q", a->q, a->T, c, a->q_stride, a->H);
+    put_rows(ctx, w, "k", a->k, a->N, c, a->kv_stride, a->H);
+    put_rows(ctx, w, "v", a->v, a->N, c, a->kv_stride, a->H);
+    put(w, "rel_bias", real_type, a->rel_bias, 2, a->H, 2 * a->N - 1, 0);
+    put(w, "key_mask", TT_U8, a->key_mask, 1, a->N, 0, 0);
+}
+
+/* frame.<i>, oldest first; one that is missing stands for zeros. */
+static void put_conv(tt_st_writer *w, const tt_conv_args *p)
+{
+    char name[32];
+    for (int i = 0; i < p->kt; i++) {
+        snprintf(name, sizeof name, "frame.%d", i);
+        put(w, name, real_type, p->frame[i], 3, p->Hi, p->Wi, p->Cin);
+    }
+    tt_st_add(w, "w", p->w->dtype, p->w->rank, p->w->dim, p->w->data);
+    put(w, "b", real_type, p->b, 1, p->Cout, 0, 0);
+}
+
+static void put_inputs(tt_ctx *ctx, tt_st_writer *w, const op_call *q)
+{
+    const int64_t groups = q->rows ? q->n / q->rows : 1;
+    if (q->kind == OP_ATTENTION) {
+        put_attention(ctx, w, &q->attn);
+        return;
+    }
+    if (q->kind == OP_CONV) {
+        put_conv(w, &q->conv);
+        return;
+    }
+    put_rows(ctx, w, "x", q->x, q->n, q->c, q->c,
+             q->kind == OP_ROPE ? q->H : 0);
+    put_rows(ctx, w, "y", q->y, q->n, q->c, q->c, 0);
+    if (q->kind == OP_MODULATE || q->kind == OP_GATE_ADD) {
+        put_rows(ctx, w, q->kind == OP_MODULATE ? "scale" : "gate", q->a,
+                 groups, q->c, q->stride, 0);
+        put_rows(ctx, w, "shift", q->b, groups, q->c, q->stride, 0);
+    } else if (q->kind == OP_LINEAR) {
+        tt_st_add(w, "w", q->w->dtype, q->w->rank, q->w->dim, q->w->data);
+        put(w, "b", real_type, q->b, 1, q->w->dim[0], 0, 0);
+    } else {
+        put(w, "w", real_type, q->a, 1, q->c, 0, 0);
+        put(w, "b", real_type, q->b, 1, q->c, 0, 0);
+    }
+    put(w, "pos", TT_I32, q->pos, 2, q->n, 3, 0);
+    put(w, "mean", TT_F64, q->mean, 1, q->c, 0, 0);
+    put(w, "gain", TT_F64, q->gain, 1, q->c, 0, 0);
+    put(w, "target", TT_F64, q->target, 1, q->c, 0, 0);
+}
+
+/* ---- one case ------------------------------------------------------------ */
+
+static tt_status write_inputs(tt_ctx *ctx, const char *path, const op_call *q)
+{
+    tt_st_writer *w;
+    TT_TRY(tt_st_create(ctx, &w, path));
+    put_inputs(ctx, w, q);
+    return tt_st_finish(w);
+}
+
+static tt_status write_output(tt_ctx *ctx, const char *path, tt_dtype type,
+                              const op_call *q, const void *y)
+{
+    int64_t dim[TT_MAX_RANK];
+    tt_st_writer *w;
+    TT_TRY(tt_st_create(ctx, &w, path));
+    tt_st_add(w, "y", type, call_shape(q, dim), dim, y);
+    return tt_st_finish(w);
+}
+
+static tt_status write_json(tt_ctx *ctx, const char *path, const op_call *q,
+                            const char *sizes, uint64_t seed)
+{
+    tt_out o;
+    TT_TRY(tt_out_open(ctx, &o, path));
+    fprintf(o.file, "{\n \"kind\": \"operator\",\n \"op\": \"%s\",\n"
+            " \"sizes\": \"%s\",\n \"seed\": %" PRIu64, op_name(q->kind),
+            sizes, seed);
+    if (q->kind == OP_LAYER_NORM || q->kind == OP_RMS_NORM)
+        fprintf(o.file, ",\n \"eps\": %.17g", q->eps);
+    if (q->kind == OP_COL_BLEND) fprintf(o.file, ",\n \"tau\": %.17g", q->tau);
+    if (q->rows)
+        fprintf(o.file, ",\n \"rows_per_group\": %lld", (long long)q->rows);
+    if (q->kind == OP_ATTENTION)
+        fprintf(o.file, ",\n \"scale\": %.17g", (double)q->attn.scale);
+    if (q->kind == OP_CONV)
+        fprintf(o.file, ",\n \"kernel\": [%d, %d, %d],\n \"stride\": %d,\n"
+                " \"pad_top\": %d,\n \"pad_left\": %d,\n \"up\": %d",
+                q->conv.kt, q->conv.kh, q->conv.kw, q->conv.stride,
+                q->conv.pad_top, q->conv.pad_left, q->conv.up);
+    if (q->kind == OP_ROPE)
+        fprintf(o.file, ",\n \"pairs\": [%lld, %lld, %lld]",
+                (long long)q->table->pairs[0], (long long)q->table->pairs[1],
+                (long long)q->table->pairs[2]);
+    fprintf(o.file, "\n}\n");
+    return tt_out_finish(ctx, &o);
+}
+
+static tt_status make_folder(tt_ctx *ctx, const char *path)
+{
+    if (!mkdir(path, 0777) || errno == EEXIST) return ctx->status;
+    return tt_fail(ctx, TT_EIO, "%s: cannot make this folder: %s", path,
+                   strerror(errno));
+}
+
+static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
+                            const char *sizes, uint64_t seed)
+{
+    char path[1200];
+    const int64_t n = call_count(q);
+    const tt_dtype type = call_out_is_double(q) ? TT_F64 : real_type;
+    double *y = tt_alloc(ctx, &ctx->scratch, n, sizeof *y, "a result");
+    TT_TRY(make_folder(ctx, dir));
+    snprintf(path, sizeof path, "%s/inputs.safetensors", dir);
+    TT_TRY(write_inputs(ctx, path, q));
+    snprintf(path, sizeof path, "%s/case.json", dir);
+    TT_TRY(write_json(ctx, path, q, sizes, seed));
+    call_run(ctx, ctx->ops, q, y);
+    snprintf(path, sizeof path, "%s/expected.safetensors", dir);
+    TT_TRY(write_output(ctx, path, type, q, y));
+    call_oracle(ctx, q, y);
+    snprintf(path, sizeof path, "%s/expected_f64.safetensors", dir);
+    TT_TRY(write_output(ctx, path, TT_F64, q, y));
+    for (int i = 0; tt_arith_at(i); i++) {
+        call_run(ctx, tt_arith_ops(tt_arith_at(i)), q, y);
+        snprintf(path, sizeof path, "%s/expected_%s.safetensors", dir,
+                 tt_arith_at(i)->name);
+        TT_TRY(write_output(ctx, path, type, q, y));
+    }
+    return ctx->status;
+}
+
+tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
+                             int64_t each)
+{
+    TT_TRY(ctx->status);
+    char path[1100], sizes[200];
+    TT_TRY(make_folder(ctx, dir));
+    for (int64_t i = 0; i < OP_KINDS * each && !ctx->status; i++) {
+        const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+        op_call q;
+        op_sizes s;
+        const uint64_t own = case_make(ctx, &q, &s, seed, each, i);
+        snprintf(path, sizeof path, "%s/op_%s_%lld", dir, op_name(q.kind),
+                 (long long)(i % each));
+        if (!ctx->status)
+            write_case(ctx, path, &q, sizes_string(sizes, sizeof sizes, &s),
+                       own);
+        tt_arena_reset(&ctx->scratch, mark);
+    }
+    return ctx->status;
+}
+
+/* ---- pieces of dumps ----------------------------------------------------- */
+
+tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
+                      const char *const *glob, int64_t *count)
+{
+    tt_file *f;
+    tt_st_writer *w;
+    *count = 0;
+    TT_TRY(tt_file_open(ctx, &f, dump));
+    if (!tt_st_create(ctx, &w, out)) {
+        for (int64_t i = 0; i < tt_file_count(f); i++) {
+            const tt_entry *e = tt_file_entry(f, i);
+            bool match = false;
+            for (int k = 0; glob[k]; k++)
+                match = match || !fnmatch(glob[k], e->name, 0);
+            if (!match || !tt_tensor_packed(&e->t)) continue;
+            tt_st_open_tensor(w, e->name, e->t.dtype, e->t.rank, e->t.dim);
+            tt_st_write(w, e->t.data, (size_t)tt_tensor_bytes(&e->t));
+            ++*count;
+        }
+        tt_st_finish(w);
+    }
+    tt_file_close(f);
+    return ctx->status;
+}

@@ -1,0 +1,56 @@
+/* opcalls.h: operator calls made of a few sizes and a seed.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TT_VALIDATE_OPCALLS_H
+#define TT_VALIDATE_OPCALLS_H
+
+#include "validate/operators/call.h"
+
+/* What the inputs look like. */
+typedef enum op_input {
+    IN_NORMAL, IN_ZERO, IN_DENORMAL, IN_HUGE, IN_TINY, IN_ONE_HOT, IN_CONSTANT,
+    IN_OFFSET,      /* normal values far from zero                            */
+    IN_MIXED,       /* rows, or elements of the only row, of different size   */
+    IN_NONFINITE,   /* one NaN and one infinity                               */
+    IN_KINDS
+} op_input;
+const char *input_name(op_input in);
+/* False where the result is not defined (a softmax over NaN, ...). */
+bool input_applies(op_kind op, op_input in);
+
+/* Sizes of a call: what they mean depends on the operator. */
+enum { SIZES_MAX = 7 };
+typedef struct op_sizes {
+    int n;
+    int64_t v[SIZES_MAX];
+    int64_t least[SIZES_MAX];   /* the smallest sensible values               */
+    const char *name[SIZES_MAX];
+} op_sizes;
+/* Sizes drawn for a round: some tiny, some odd, some past the blocks of the
+ * definition (512) and past vector widths. */
+void sizes_draw(op_sizes *s, op_kind op, uint64_t *rng);
+/* "n=3 i=513 o=7" */
+const char *sizes_string(char *buf, size_t n, const op_sizes *s);
+
+/* How the arrays of a call lie: any of these, each by itself. */
+enum {
+    LAY_ODD = 1,        /* one element behind an aligned address              */
+    LAY_WIDE = 2,       /* rows wider than what is read of them               */
+    LAY_IN_PLACE = 4,   /* norms and rope: the output is the input            */
+    LAYS = 8
+};
+
+/* Fill q with inputs in ctx->scratch; weights are f32, bf16 or f16. NaN stands
+ * in front of and behind what is floating point. */
+void call_make(tt_ctx *ctx, op_call *q, op_kind op, op_input in,
+               const op_sizes *s, uint64_t seed, int lay);
+
+/* Case i of `each` per operator, ordinary values; its own seed is returned. */
+uint64_t case_make(tt_ctx *ctx, op_call *q, op_sizes *s, uint64_t seed,
+                   int64_t each, int64_t i);
+
+uint64_t rng_next(uint64_t *state);             /* splitmix64                 */
+int64_t rng_below(uint64_t *state, int64_t n);  /* 0 .. n-1                   */
+double rng_normal(uint64_t *state);             /* variance 1, |x| < 6        */
+
+#endif

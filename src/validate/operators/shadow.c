@@ -1,0 +1,209 @@
+/* shadow.c: every operator call of a run, judged where it happens.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The table that the model sees turns each call into data (call.h), runs it on
+ * our operators, on the candidate, in float64 and in the emulated arithmetic,
+ * and lets our result go on: every operator of every layer and step is tested
+ * on right inputs, so the first verdict that fails *is* the mistake and no
+ * bisection is needed. tests/validate shows that planted mistakes are named.
+ *
+ * Calls are told apart by where they happen (ctx->path), the operator and a
+ * count within that place: "block.3#linear.2" is the third linear layer of
+ * block 3 (q, k, v, output, ... in the order of src/dit). */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "validate/operators/candidate.h"
+#include "validate/operators/sample.h"
+
+enum { HINTS_MOST = 8, TWICE_FIRST = 4 };
+#define TWICE_WORK ((int64_t)1 << 18)  /* calls below are made twice          */
+
+struct tt_shadow {
+    tt_ops ops;              /* what the model sees                           */
+    const tt_ops *before, *ours, *candidate;
+    const tt_arith *arith;
+    tt_report *report;
+    bool adopt, listening;
+    char place[256];         /* ctx->path of the latest call                  */
+    int64_t count[OP_KINDS]; /* calls of each operator at this place          */
+    int64_t hints[OP_KINDS]; /* looked for: one takes as long as many calls   */
+    int64_t calls[OP_KINDS]; /* in all                                        */
+    int64_t twice[OP_KINDS], unsteady[OP_KINDS], sampled[OP_KINDS];
+};
+
+static double *widen(tt_ctx *ctx, const op_call *q, const void *x)
+{
+    const int64_t n = call_count(q);
+    double *d = tt_alloc(ctx, &ctx->scratch, n, sizeof *d, "shadowed result");
+    for (int64_t i = 0; d && i < n; i++)
+        d[i] = call_out_is_double(q) ? ((const double *)x)[i]
+                                     : (double)((const tt_real *)x)[i];
+    return d;
+}
+
+static void *result(tt_ctx *ctx, const op_call *q, const tt_ops *ops)
+{
+    void *out = tt_alloc(ctx, &ctx->scratch, call_count(q), sizeof(double),
+                         "shadowed result");
+    call_run(ctx, ops, q, out);
+    return ctx->status ? NULL : out;
+}
+
+/* Small calls, and the first of each kind, are made twice. */
+static bool twice(tt_shadow *s, const op_call *q)
+{
+    const bool yes = s->calls[q->kind]++ < TWICE_FIRST
+                     || call_cost(q) < TWICE_WORK;
+    s->twice[q->kind] += yes;
+    return yes;
+}
+
+static uint64_t seed_of(const char *path)
+{
+    const size_t n = strlen(path);
+    return spans_digest(&(op_spans){.n = 1, .at = {path}, .size = {n}});
+}
+
+static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
+                  const candidate_call *c, const double *ours, const char *path)
+{
+    sample part;
+    sample_take(ctx, &part, q, c->got, ours, seed_of(path));
+    const int64_t n = part.rows * part.width;
+    tt_verdict v = {.op = op_name(q->kind)};
+    double *want = tt_alloc(ctx, &ctx->scratch, n, sizeof *want, "oracle");
+    double *e = tt_alloc(ctx, &ctx->scratch, n, sizeof *e, "emulation");
+    if (ctx->status) return;
+    const double *g = sample_cut(ctx, &part, c->got);
+    sample_oracle(ctx, &part, want);
+    sample_emulate(ctx, &part, s->arith, want, sample_cut(ctx, &part, ours), e);
+    if (ctx->status) return;
+    snprintf(v.path, sizeof v.path, "%s", path);
+    v.rank = call_shape(q, v.dim);
+    v.dim[0] = part.rows;
+    tt_verdict_judge(&v, s->arith, g, want, e, n, v.dim[v.rank - 1]);
+    const bool look = v.outcome == TT_MISMATCH
+                      && s->hints[q->kind]++ < HINTS_MOST;
+    const int64_t worst = part.width ? v.m.worst / part.width : 0;
+    if (look && sample_single(ctx, &part, worst)) {
+        const int64_t at = worst * part.width, rows = v.dim[0];
+        v.dim[0] = 1;
+        candidate_verdict(ctx, c, &part.part, s->arith, g + at, want + at, &v,
+                          true);
+        v.dim[0] = rows;
+    } else {
+        candidate_verdict(ctx, c, &part.part, s->arith, g, want, &v, look);
+    }
+    sample_place(&part, &v);
+    s->sampled[q->kind] += part.row != NULL;
+    s->unsteady[q->kind] += c->unsteady;
+    tt_report_add(s->report, &v, g, want);
+}
+
+/* One call of the model. */
+static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
+{
+    tt_shadow *s = ctx->ops->self;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    char path[224];
+    op_call q;
+    void *out = call_take(&q, kind, args);
+    if (strcmp(s->place, ctx->path)) {
+        memset(s->count, 0, sizeof s->count);
+        snprintf(s->place, sizeof s->place, "%s", ctx->path);
+    }
+    snprintf(path, sizeof path, "%.180s#%s.%lld", ctx->path, op_name(q.kind),
+             (long long)s->count[q.kind]++);
+    ctx->ops = s->ours;
+    candidate_call c = {.ops = s->candidate, .twice = twice(s, &q)};
+    const void *ours = result(ctx, &q, s->ours);
+    const double *wide = ours ? widen(ctx, &q, ours) : NULL;
+    if (wide && candidate_run(ctx, &c, &q, wide)) {
+        judge(ctx, s, &q, &c, wide, path);
+        if (!ctx->status)
+            memcpy(out, s->adopt ? c.out : ours,
+                   (size_t)call_count(&q) * (call_out_is_double(&q)
+                                             ? sizeof(double)
+                                             : sizeof(tt_real)));
+    }
+    ctx->ops = &s->ops;
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* ---- the table ----------------------------------------------------------- */
+
+#define SHADOW(op, OP)                                                         \
+    static void shadow_##op(tt_ctx *ctx, const tt_##op##_args *a)              \
+    {                                                                          \
+        shadow(ctx, OP_##OP, a);                                               \
+    }
+#define ENTRY(op, OP) .op = shadow_##op,
+TT_OPS(SHADOW)
+
+static const tt_ops shadow_ops = {
+    .abi = TT_ABI,
+    .name = "shadow",
+    .summary = "judges a candidate call by call",
+    TT_OPS(ENTRY)
+};
+
+/* Scopes are only kept while somebody listens. */
+static void listen(void *user, const char *path, tt_dtype dtype, int rank,
+                   const int64_t *dim, const void *data)
+{
+    (void)user, (void)path, (void)dtype, (void)rank, (void)dim, (void)data;
+}
+
+tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
+                         const tt_ops *candidate, const tt_arith *arith,
+                         bool adopt)
+{
+    tt_shadow *s = calloc(1, sizeof *s);
+    *out = NULL;
+    TT_TRY(ctx->status);
+    if (!s) return tt_fail(ctx, TT_ENOMEM, "no memory to shadow a backend");
+    s->ops = shadow_ops;
+    s->ops.self = s;
+    s->before = ctx->ops;
+    s->ours = tt_ops_default();
+    s->candidate = candidate;
+    s->arith = arith;
+    s->report = report;
+    s->adopt = adopt;
+    s->listening = !ctx->tap;
+    if (s->listening) ctx->tap = listen;
+    ctx->ops = &s->ops;
+    *out = s;
+    return TT_OK;
+}
+
+/* What was not looked at in full, and what came out differently twice. */
+static void say(const tt_shadow *s)
+{
+    for (int i = 0; i < OP_KINDS; i++) {
+        if (s->sampled[i])
+            tt_report_note(s->report, "%s: %lld of %lld calls were too large "
+                           "to be judged whole; of those the first and last "
+                           "row, the ones farthest from ours, and some between",
+                           op_name((op_kind)i), (long long)s->sampled[i],
+                           (long long)s->calls[i]);
+        if (s->unsteady[i])
+            tt_report_note(s->report, "%s is not reproducible: other bits at a "
+                           "second call with the same inputs, in %lld of %lld "
+                           "calls", op_name((op_kind)i),
+                           (long long)s->unsteady[i], (long long)s->twice[i]);
+    }
+}
+
+void tt_shadow_close(tt_ctx *ctx, tt_shadow *s)
+{
+    if (!s) return;
+    say(s);
+    ctx->ops = s->before;
+    if (s->listening) ctx->tap = NULL;
+    free(s);
+}

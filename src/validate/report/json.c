@@ -1,0 +1,153 @@
+/* json.c: the report for programs, schema "tether-validate/1".
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   schema    "tether-validate/1"; members may be added, none changes meaning
+ *   title     text                 program    {name, version}
+ *   arith     {name, summary} or null: the declared arithmetic
+ *   passed    bool                 headline   one sentence
+ *   compared  tensors that were judged
+ *   counts    {pass, tie, mismatch, missing, misshapen, not judged}
+ *   notes     [text]
+ *   first     index in verdicts of the first failure, or null
+ *   verdicts  in order of execution:
+ *     path, op, outcome, shape [..], where, hint
+ *     earned, ratio                        (see validate.h)
+ *     metrics {n, max_abs, rms, rel_l2, snr_db, cosine, bias, top, max_ulp,
+ *              mean_ulp, q50, q90, q99, q999, broken, nan, inf, denormal,
+ *              differ, worst, ulp [16 counts]}, null without elements
+ *   growth    [{curve, chunk, rel_l2, earned}]
+ * A number that is not finite (the SNR of equal tensors) is null. */
+#include "validate/report/report.h"
+
+#include <math.h>
+
+#include "tether/version.h"
+
+static void text(FILE *f, const char *key, const char *value)
+{
+    fprintf(f, "\"%s\": ", key);
+    report_json_string(f, value);
+}
+
+static void real(FILE *f, const char *key, double x)
+{
+    if (isfinite(x)) fprintf(f, ", \"%s\": %.17g", key, x);
+    else fprintf(f, ", \"%s\": null", key);
+}
+
+static void whole(FILE *f, const char *key, int64_t x)
+{
+    fprintf(f, ", \"%s\": %lld", key, (long long)x);
+}
+
+static void put_metrics(FILE *f, const tt_metrics *m)
+{
+    fprintf(f, ",\n     \"metrics\": {\"n\": %lld", (long long)m->n);
+    real(f, "max_abs", m->max_abs);
+    real(f, "rms", m->rms);
+    real(f, "rel_l2", m->rel_l2);
+    real(f, "snr_db", m->snr_db);
+    real(f, "cosine", m->cosine);
+    real(f, "bias", m->bias);
+    real(f, "top", m->top);
+    real(f, "max_ulp", m->max_ulp);
+    real(f, "mean_ulp", m->mean_ulp);
+    real(f, "q50", m->q50);
+    real(f, "q90", m->q90);
+    real(f, "q99", m->q99);
+    real(f, "q999", m->q999);
+    whole(f, "broken", m->broken);
+    whole(f, "nan", m->nan);
+    whole(f, "inf", m->inf);
+    whole(f, "denormal", m->denormal);
+    whole(f, "differ", m->differ);
+    whole(f, "worst", m->worst);
+    fputs(", \"ulp\": [", f);
+    for (int i = 0; i < TT_ULP_BINS; i++)
+        fprintf(f, "%s%lld", i ? ", " : "", (long long)m->ulp[i]);
+    fputs("]}", f);
+}
+
+static void put_verdict(FILE *f, const tt_verdict *v)
+{
+    fputs("    {", f);
+    text(f, "path", v->path);
+    fputs(", ", f);
+    text(f, "op", v->op);
+    fprintf(f, ", \"outcome\": \"%s\", \"shape\": [",
+            tt_outcome_name(v->outcome));
+    for (int i = 0; i < v->rank; i++)
+        fprintf(f, "%s%lld", i ? ", " : "", (long long)v->dim[i]);
+    fputs("], ", f);
+    text(f, "where", v->where);
+    fputs(", ", f);
+    text(f, "hint", v->hint);
+    real(f, "earned", v->earned);
+    real(f, "ratio", v->ratio);
+    if (v->m.n > 0) put_metrics(f, &v->m);
+    else fputs(", \"metrics\": null", f);
+    fputc('}', f);
+}
+
+static void put_head(FILE *f, const tt_report *r)
+{
+    char line[700];
+    fputs("{\n  \"schema\": \"tether-validate/1\",\n  ", f);
+    text(f, "title", r->title);
+    fputs(",\n  \"program\": {\"name\": \"tether\", ", f);
+    text(f, "version", tt_version());
+    fputs("},\n  \"arith\": ", f);
+    if (r->arith) {
+        fputc('{', f);
+        text(f, "name", r->arith->name);
+        fputs(", ", f);
+        text(f, "summary", r->arith->summary ? r->arith->summary : "");
+        fputc('}', f);
+    } else {
+        fputs("null", f);
+    }
+    report_headline(r, line, sizeof line);
+    fprintf(f, ",\n  \"passed\": %s,\n  ",
+            tt_report_passed(r) ? "true" : "false");
+    text(f, "headline", line);
+    fprintf(f, ",\n  \"compared\": %lld,\n  \"counts\": {",
+            (long long)r->compared);
+    for (int o = 0; o < OUTCOMES; o++)
+        fprintf(f, "%s\"%s\": %lld", o ? ", " : "",
+                tt_outcome_name((tt_outcome)o), (long long)r->count[o]);
+    fputs("},\n  \"notes\": [", f);
+    for (const note_item *i = r->notes; i; i = i->next) {
+        if (i != r->notes) fputs(", ", f);
+        report_json_string(f, i->text);
+    }
+    fputs("],\n", f);
+}
+
+tt_status tt_report_json(tt_ctx *ctx, const tt_report *r, const char *path)
+{
+    report_out o;
+    int64_t first = -1, n = 0;
+    TT_TRY(report_open(ctx, &o, path));
+    put_head(o.f, r);
+    for (const verdict_item *i = r->first; i && first < 0; i = i->next, n++)
+        if (&i->v == r->failed) first = n;
+    if (first >= 0) fprintf(o.f, "  \"first\": %lld,\n", (long long)first);
+    else fputs("  \"first\": null,\n", o.f);
+    fputs("  \"verdicts\": [\n", o.f);
+    for (const verdict_item *i = r->first; i; i = i->next) {
+        put_verdict(o.f, &i->v);
+        fputs(i->next ? ",\n" : "\n", o.f);
+    }
+    fputs("  ],\n  \"growth\": [", o.f);
+    for (const growth_item *i = r->growth; i; i = i->next) {
+        fputs(i == r->growth ? "\n    {" : ",\n    {", o.f);
+        text(o.f, "curve", i->g.curve);
+        whole(o.f, "chunk", i->g.chunk);
+        real(o.f, "rel_l2", i->g.rel_l2);
+        real(o.f, "earned", i->g.earned);
+        fputc('}', o.f);
+    }
+    fputs("]\n}\n", o.f);
+    return report_close(ctx, &o, path);
+}

@@ -1,0 +1,275 @@
+/* report.c: verdicts collected in order.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Next    text.c, json.c, junit.c, html.c */
+#include "validate/report/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "core/utf8.h"
+
+static error_map *map_make(tt_report *r, const tt_verdict *v,
+                           const double *got, const double *want);
+
+bool report_failing(tt_outcome o)
+{
+    return o == TT_MISMATCH || o == TT_MISSING || o == TT_MISSHAPEN;
+}
+
+tt_status tt_report_new(tt_ctx *ctx, tt_report **out, const char *title,
+                        const tt_arith *arith)
+{
+    *out = NULL;
+    tt_arena arena = {0};
+    tt_report *r = tt_alloc0(ctx, &arena, 1, sizeof *r, "a report");
+    if (!r) return ctx->status;
+    r->ctx = ctx;
+    r->arith = arith;
+    r->end = &r->first;
+    r->notes_end = &r->notes;
+    r->facts_end = &r->facts;
+    r->growth_end = &r->growth;
+    r->arena = arena;
+    r->title = tt_strdup(ctx, &r->arena, title);
+    if (ctx->status) tt_report_free(r);
+    else *out = r;
+    return ctx->status;
+}
+
+void tt_report_free(tt_report *r)
+{
+    if (!r) return;
+    tt_arena arena = r->arena;   /* r lives in it */
+    tt_arena_free(&arena);
+}
+
+void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
+                   const double *want)
+{
+    if (!r) return;
+    verdict_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a verdict");
+    if (!i) return;
+    i->v = *v;
+    if (v->op)
+        i->v.op = tt_strdup(r->ctx, &r->arena, v->op);
+    else
+        i->v.op = "";
+    if (got && want && v->outcome == TT_MISMATCH && r->maps < MAPS_MAX)
+        i->map = map_make(r, v, got, want);
+    *r->end = i;
+    r->end = &i->next;
+    r->count[v->outcome]++;
+    r->compared += v->m.n > 0 && v->outcome != TT_UNJUDGED;
+    if (!r->failed && report_failing(v->outcome)) r->failed = &i->v;
+}
+
+void tt_report_grow(tt_report *r, const tt_growth *g)
+{
+    if (!r) return;
+    growth_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a curve");
+    if (!i) return;
+    i->g = *g;
+    i->g.curve = tt_strdup(r->ctx, &r->arena, g->curve);
+    *r->growth_end = i;
+    r->growth_end = &i->next;
+}
+
+static note_item **append(tt_report *r, note_item **end, const char *name,
+                          const char *text)
+{
+    note_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a note");
+    if (!i) return end;
+    i->name = name;
+    i->text = tt_strdup(r->ctx, &r->arena, text);
+    if (!i->text) return end;
+    *end = i;
+    return &i->next;
+}
+
+void tt_report_note(tt_report *r, const char *fmt, ...)
+{
+    if (!r) return;
+    char text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    r->notes_end = append(r, r->notes_end, NULL, text);
+}
+
+void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
+{
+    if (!r) return;
+    char text[4096];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    r->facts_end = append(r, r->facts_end, name, text);
+}
+
+int64_t tt_report_count(const tt_report *r, tt_outcome o)
+{
+    if (!r) return 0;
+    return r->count[o];
+}
+
+int64_t tt_report_compared(const tt_report *r)
+{
+    return r ? r->compared : 0;
+}
+
+const tt_verdict *tt_report_first(const tt_report *r)
+{
+    if (!r) return NULL;
+    return r->failed;
+}
+
+bool tt_report_passed(const tt_report *r)
+{
+    if (!r) return false;
+    return r->compared > 0 && !r->failed;
+}
+
+void report_headline(const tt_report *r, char *out, size_t n)
+{
+    const tt_verdict *v = r->failed;
+    char rest[64] = "";
+    if (r->count[TT_UNJUDGED])
+        snprintf(rest, sizeof rest, "; %lld more were not judged",
+                 (long long)r->count[TT_UNJUDGED]);
+    if (!v && !r->compared)
+        snprintf(out, n, "FAIL: nothing was compared");
+    else if (!v)
+        snprintf(out, n, "PASS: %lld tensors%s%s", (long long)r->compared,
+                 r->count[TT_TIE] ? ", ties in selections included" : "", rest);
+    else if (v->outcome == TT_MISSING || v->outcome == TT_MISSHAPEN)
+        snprintf(out, n, "FAIL: first wrong tensor: %s is %s%s%s", v->path,
+                 tt_outcome_name(v->outcome), *v->hint ? ": " : "", v->hint);
+    else
+        snprintf(out, n, "FAIL: first wrong tensor: %s at %s%s%s", v->path,
+                 *v->where ? v->where : "[]", *v->hint ? ": " : "", v->hint);
+}
+
+/* ---- maps ---------------------------------------------------------------- */
+
+/* Where the axes divide into rows and columns: as near to a square as it gets,
+ * so [T, H, D] becomes tokens by heads, [F, C, h, w] frames and channels by
+ * places. */
+static int split_axes(const tt_verdict *v)
+{
+    int best = v->rank < 2 ? 0 : 1;     /* a vector lies across              */
+    double least = INFINITY;
+    for (int s = 1; s < v->rank; s++) {
+        double rows = 1, cols = 1;
+        for (int i = 0; i < v->rank; i++)
+            *(i < s ? &rows : &cols) *= (double)v->dim[i];
+        const double skew = fabs(log(rows / cols));
+        if (skew < least) {
+            least = skew;
+            best = s;
+        }
+    }
+    return best;
+}
+
+static error_map *map_make(tt_report *r, const tt_verdict *v,
+                           const double *got, const double *want)
+{
+    int64_t rows = 1, cols = 1;
+    const int split = split_axes(v);
+    for (int i = 0; i < v->rank; i++)    /* the others may be anything then */
+        if (v->dim[i] < 1) return NULL;
+    if (v->m.n < MAP_LEAST) return NULL;
+    for (int i = 0; i < v->rank; i++)
+        *(i < split ? &rows : &cols) *= v->dim[i];
+    const int h = (int)(rows < MAP_SIDE ? rows : MAP_SIDE);
+    const int w = (int)(cols < MAP_SIDE ? cols : MAP_SIDE);
+    error_map *m = tt_alloc0(r->ctx, &r->arena, 1,
+                             sizeof *m + (size_t)(h * w) * sizeof *m->cell,
+                             "an error map");
+    if (!m) return NULL;
+    m->split = split;
+    m->rows = h;
+    m->cols = w;
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < cols; j++) {
+            float *c = &m->cell[i * h / rows * w + j * w / cols];
+            const double g = got[i * cols + j], x = want[i * cols + j];
+            double e = fabs(g - x);
+            if (g == x || (isnan(g) && isnan(x))) e = 0;
+            else if (!isfinite(e)) e = INFINITY;
+            if (e > *c) *c = (float)e;
+        }
+    r->maps++;
+    return m;
+}
+
+/* ---- where it goes ------------------------------------------------------- */
+
+tt_status report_open(tt_ctx *ctx, report_out *o, const char *path)
+{
+    memset(o, 0, sizeof *o);
+    TT_TRY(ctx->status);
+    o->standard = !strcmp(path, "-");
+    if (!o->standard) TT_TRY(tt_out_open(ctx, &o->file, path));
+    o->f = o->standard ? stdout : o->file.file;
+    return TT_OK;
+}
+
+tt_status report_close(tt_ctx *ctx, report_out *o, const char *path)
+{
+    if (!o->standard) return tt_out_finish(ctx, &o->file);
+    if (!fflush(stdout) && !ferror(stdout)) return TT_OK;
+    /* A reader that has seen enough (`| head`) is no failure. */
+    if (errno == EPIPE && freopen("/dev/null", "w", stdout)) return TT_OK;
+    return tt_fail(ctx, TT_EIO, "%s: cannot write to the standard output",
+                   path);
+}
+
+/* ---- escapes ------------------------------------------------------------- */
+
+/* Characters XML 1.0 has no place for although they are UTF-8. */
+static bool xml_refuses(const unsigned char *s, int n)
+{
+    if (n == 1) return *s < 0x20 ? *s != '\t' && *s != '\n' : *s == 0x7f;
+    /* U+0080..9F are discouraged, U+FFFE and U+FFFF are not characters */
+    if (n == 2) return s[0] == 0xc2 && s[1] < 0xa0;
+    return n == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe;
+}
+
+void report_xml(FILE *f, const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    while (*s) {
+        const int n = utf8_length((const char *)s);
+        if (n == 0 || xml_refuses(s, n)) fputs("\xef\xbf\xbd", f);
+        else if (*s == '<') fputs("&lt;", f);
+        else if (*s == '>') fputs("&gt;", f);
+        else if (*s == '&') fputs("&amp;", f);
+        else if (*s == '"') fputs("&quot;", f);
+        else if (*s == '\'') fputs("&#39;", f);
+        else if (*s == '\n') fputs("&#10;", f);
+        else fwrite(s, 1, (size_t)n, f);
+        s += n ? n : 1;
+    }
+}
+
+void report_json_string(FILE *f, const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    fputc('"', f);
+    while (*s) {
+        const int n = utf8_length((const char *)s);
+        if (*s == '"' || *s == '\\') fprintf(f, "\\%c", *s);
+        else if (n == 0 || *s < 0x20 || *s == 0x7f)
+            fprintf(f, "\\u%04x", *s);
+        else fwrite(s, 1, (size_t)n, f);
+        s += n ? n : 1;
+    }
+    fputc('"', f);
+}

@@ -1,0 +1,85 @@
+/* report.h: what a report holds, and how its files are written.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Verdicts, notes and curves are lists in the order they were added, which is
+ * the order of execution. Names come from files of strangers: every writer
+ * passes them through the escape of its format. */
+#ifndef VALIDATE_REPORT_H
+#define VALIDATE_REPORT_H
+
+#include <stdio.h>
+
+#include "tether/outfile.h"
+#include "tether/validate.h"
+
+/* A map of fewer than MAP_LEAST elements shows nothing. */
+enum { MAP_SIDE = 64, MAPS_MAX = 24, MAP_LEAST = 4 };
+
+/* The error of a tensor seen as rows x columns, the largest of every cell. A
+ * cell that holds a NaN or infinity of one side is infinite. */
+typedef struct error_map {
+    int split;           /* axes 0..split-1 are the rows, the others columns  */
+    int rows, cols;      /* cells, <= MAP_SIDE                                */
+    float cell[];        /* [rows, cols]                                      */
+} error_map;
+
+typedef struct verdict_item {
+    tt_verdict v;
+    error_map *map;      /* NULL: not kept                                    */
+    struct verdict_item *next;
+} verdict_item;
+
+typedef struct note_item {
+    const char *name;    /* of a fact; NULL: a note                           */
+    const char *text;
+    struct note_item *next;
+} note_item;
+
+typedef struct growth_item {
+    tt_growth g;
+    struct growth_item *next;
+} growth_item;
+
+enum { OUTCOMES = TT_UNJUDGED + 1 };
+
+struct tt_report {
+    tt_arena arena;      /* holds the report itself                           */
+    tt_ctx *ctx;
+    const char *title;
+    const tt_arith *arith;
+    verdict_item *first, **end;
+    note_item *notes, **notes_end;
+    note_item *facts, **facts_end;
+    growth_item *growth, **growth_end;
+    const tt_verdict *failed;      /* the first                               */
+    int64_t count[OUTCOMES], compared;
+    int maps;
+};
+
+bool report_failing(tt_outcome o);
+
+/* Where a report goes: a file under a temporary name, or standard output. */
+typedef struct report_out {
+    FILE *f;
+    tt_out file;
+    bool standard;
+} report_out;
+tt_status report_open(tt_ctx *ctx, report_out *o, const char *path);
+tt_status report_close(tt_ctx *ctx, report_out *o, const char *path);
+
+/* Text for XML and HTML: markup escaped, what XML 1.0 does not allow (control
+ * characters, malformed UTF-8) as U+FFFD. */
+void report_xml(FILE *f, const char *s);
+/* A JSON string in quotes; malformed bytes as \u00XX. */
+void report_json_string(FILE *f, const char *s);
+
+/* One sentence with the result, "FAIL: first wrong tensor ..." */
+void report_headline(const tt_report *r, char *out, size_t n);
+
+/* Parts of the HTML page with pictures (plots.c): curves of growth; the
+ * maps that were kept, with histograms. */
+void report_growth(FILE *f, const tt_report *r);
+void report_maps(FILE *f, const tt_report *r);
+
+#endif

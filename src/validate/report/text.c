@@ -1,0 +1,118 @@
+/* text.c: the report a person reads first.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * First line the result, with the first wrong tensor's name; then the counts;
+ * then one line per failure (every verdict with `all`), in order; then what
+ * could not be judged, and why; then the curves. */
+#include "validate/report/report.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/utf8.h"
+
+enum { SHOWN = 25 };     /* failures before the list is cut                   */
+
+static void put_number(FILE *f, double x)
+{
+    if (isnan(x)) fprintf(f, " %9s", "-");
+    else if (isinf(x)) fprintf(f, " %9s", x > 0 ? "inf" : "-inf");
+    else fprintf(f, " %9.3g", x);
+}
+
+static void put_verdict(FILE *f, const tt_verdict *v)
+{
+    fprintf(f, "%-10s", tt_outcome_name(v->outcome));
+    if (v->m.broken) { /* the finite elements alone would look equal */
+        for (int i = 0; i < 3; i++) fprintf(f, " %9s", "nan");
+        put_number(f, v->ratio);
+    } else if (v->m.n > 0) {
+        put_number(f, v->m.max_abs);
+        put_number(f, v->m.rel_l2);
+        put_number(f, v->m.snr_db);
+        put_number(f, v->ratio);
+    } else {
+        for (int i = 0; i < 4; i++) put_number(f, NAN);
+    }
+    fputs("  ", f);
+    utf8_print(f, v->path);
+    if (*v->op) fprintf(f, " (%s)", v->op);
+    if (report_failing(v->outcome) && *v->where && v->m.n > 0)
+        fprintf(f, " at %s", v->where);
+    fputc('\n', f);
+    if (*v->hint) {
+        fputs("          ", f);
+        utf8_print(f, v->hint);
+        fputc('\n', f);
+    }
+}
+
+static void put_counts(FILE *f, const tt_report *r)
+{
+    fprintf(f, "%lld compared:", (long long)r->compared);
+    for (int o = 0; o < OUTCOMES; o++)
+        if (r->count[o] || o == TT_PASS || o == TT_MISMATCH)
+            fprintf(f, "%s %lld %s", o ? "," : "", (long long)r->count[o],
+                    tt_outcome_name((tt_outcome)o));
+    if (r->arith) fprintf(f, "; limits: %s", r->arith->name);
+    fputc('\n', f);
+}
+
+/* Verdicts of one kind, cut after SHOWN; passes go with the failures. */
+static void put_list(FILE *f, const tt_report *r, bool unjudged, bool all)
+{
+    int64_t shown = 0, hidden = 0;
+    for (const verdict_item *i = r->first; i; i = i->next) {
+        if ((i->v.outcome == TT_UNJUDGED) != unjudged) continue;
+        if (!all && i->v.outcome == TT_PASS) continue;
+        if (!all && shown >= SHOWN) {
+            hidden++;
+            continue;
+        }
+        if (!shown++)
+            fprintf(f, "%-10s %9s %9s %9s %9s  tensor\n", "", "max abs",
+                    "rel L2", "SNR dB", "x allowed");
+        put_verdict(f, &i->v);
+    }
+    if (hidden)
+        fprintf(f, "and %lld more%s\n", (long long)hidden,
+                unjudged ? " that were not judged" : "");
+}
+
+/* Every curve by itself, though the points of several come in turn. */
+static void put_growth(FILE *f, const tt_report *r)
+{
+    for (const growth_item *i = r->growth; i; i = i->next) {
+        bool known = false;
+        for (const growth_item *k = r->growth; k != i && !known; k = k->next)
+            known = !strcmp(k->g.curve, i->g.curve);
+        if (known) continue;
+        fprintf(f, "%s, relative L2 error of each chunk, and what the declared "
+                "arithmetic errs:\n", i->g.curve);
+        for (const growth_item *k = i; k; k = k->next)
+            if (!strcmp(k->g.curve, i->g.curve))
+                fprintf(f, "  chunk %3lld  %9.3g  %9.3g\n",
+                        (long long)k->g.chunk, k->g.rel_l2, k->g.earned);
+    }
+}
+
+tt_status tt_report_text(tt_ctx *ctx, const tt_report *r, const char *path,
+                         bool all)
+{
+    report_out o;
+    char line[700];
+    TT_TRY(report_open(ctx, &o, path));
+    report_headline(r, line, sizeof line);
+    utf8_print(o.f, line);
+    fputc('\n', o.f);
+    put_counts(o.f, r);
+    for (const note_item *i = r->notes; i; i = i->next) {
+        utf8_print(o.f, i->text);
+        fputc('\n', o.f);
+    }
+    put_list(o.f, r, false, all);
+    put_list(o.f, r, true, all);
+    put_growth(o.f, r);
+    return report_close(ctx, &o, path);
+}

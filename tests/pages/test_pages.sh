@@ -11,6 +11,7 @@
 #             the tree
 #   copied    the four files of src/ops/README.md "Elementary functions"
 #             compile without the rest, and give exp(-1)
+#   plug-in   mine.c of README.md compiles, and validate says what stands there
 # Each look is first shown to find what it looks for.
 build=$1
 passed=0
@@ -131,6 +132,23 @@ check ${CC:-cc} -ffp-contract=off -I"$probe" -o "$probe/main" "$probe/main.c" \
 want=$(sed -n 's/^| exp(-1) | `\(0x[^`]*\)` |$/\1/p' src/ops/README.md)
 what="the copies of mathfn do not give the page's exp(-1), $want"
 check [ -n "$want" ] && check [ "$("$probe/main")" = "$want" ]
+
+# ---- the plug-in of README.md --------------------------------------------------
+# A double build has another silu to write.
+case $("$build/tether" --version) in
+*"compute type double"* | *"compute type f64"*) ;;
+*)
+    sed -n '/^#include <math.h>/,/^```/p' README.md | grep -v '^```' \
+        > "$probe/mine.c"
+    what="mine.c of README.md does not compile"
+    check ${CC:-cc} -shared -fPIC -Iinclude "$probe/mine.c" -o "$probe/mine.so"
+    want=$(sed -n '/^FAIL: first wrong/,/^```/p' README.md | grep -v '^```' \
+        | tr '\n' ' ' | sed 's/ *$//')
+    got=$("$build/tether" validate --backend "$probe/mine.so" 2>/dev/null \
+        | head -n 1)
+    what="README.md shows \"$want\", validate says \"$got\""
+    check [ -n "$want" ] && check [ "$got" = "$want" ] ;;
+esac
 rm -rf "$probe"
 
 echo "pages/pages: $passed passed, $failed failed"

@@ -84,8 +84,12 @@ static int decimals_of(double (*v)[COLUMNS], int n, int k)
         top = fmax(top, fabs(v[i][k]));
         whole = whole && v[i][k] == floor(v[i][k]);
     }
-    const int digits = top > 0 ? 2 - (int)floor(log10(top)) : 0;
-    return whole || digits < 0 ? 0 : digits > 6 ? 6 : digits;
+    int digits = 0;
+    while (digits < 6 && top > 0 && top < 100) {
+        top *= 10;
+        digits++;
+    }
+    return whole ? 0 : digits;
 }
 
 static void add_table(text *t, tt_recording *const *run, int n,

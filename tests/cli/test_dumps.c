@@ -4,8 +4,8 @@
  *
  * Properties     a dump injected into the run that made it changes no bit; an
  *                honest run passes and one in a shorter arithmetic does not
- *                pass for a longer; every named point of the model is known, and
- *                in the table of src/validate/README.md with type and rank. */
+ *                pass for a longer; every named point of the model is known,
+ *                and in the table of src/validate/README.md with its type. */
 #include <ctype.h>
 
 #include "tether/validate.h"
@@ -58,7 +58,7 @@ static void test_points(void)
     tt_file_close(f);
 }
 
-/* ---- the table of names ---------------------------------------------------- */
+/* ---- the table of names -------------------------------------------------- */
 
 /* "`chunk.N/step.N/x`" for chunk.2/step.0/x. */
 static void general(char *out, const char *name)

@@ -248,7 +248,7 @@ static void rope(void)
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-/* ---- the hash of the measured errors -------------------------------------- */
+/* ---- the hash of the measured errors ------------------------------------- */
 
 static void hashes(void)
 {
@@ -297,7 +297,8 @@ static void bf16(void)
     PAGE_SAYS(b16, "rounding the largest subnormal bf16", 0x1.fcp-127,
               rounded(0x1.fcp-127f));
     const float small[3] = {0x1p-63f, 0, 0x1p-100f};
-    const float w[3] = {0x1p-63f, 0, -0x1p-50f}, v[3] = {0x1p-63f, 0, -0x1p-51f};
+    const float w[3] = {0x1p-63f, 0, -0x1p-50f};
+    const float v[3] = {0x1p-63f, 0, -0x1p-51f};
     PAGE_SAYS(b16, "x of small sums", small[0], small[1], small[2]);
     PAGE_SAYS(b16, "w, and the sum", w[0], w[1], w[2],
               linear(small, w, 3, NULL));

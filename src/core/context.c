@@ -1,9 +1,10 @@
 /* context.c: the context, failures, scopes, taps and the profile.
  *
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A context begins in ops/init.c: it begins with a table of operators. */
 #include "tether/context.h"
 
-#include <fenv.h>
 #include <float.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,8 +13,6 @@
 #include <time.h>
 
 #include "core/utf8.h"
-#include "tether/backend.h"
-#include "tether/threads.h"
 
 #if FLT_EVAL_METHOD != 0
 #error "float must be computed in float: no x87 (-msse2 -mfpmath=sse), and \
@@ -76,36 +75,6 @@ tt_status tt_check_interrupt(tt_ctx *ctx)
     if (ctx->interrupt && *ctx->interrupt)
         return tt_fail(ctx, TT_EINTR, "interrupted");
     return ctx->status;
-}
-
-/* The arithmetic must be IEEE: nearest-even, subnormals kept, no contraction.
- * A shared library built with -ffast-math can set flush-to-zero at load. */
-static tt_status check_arithmetic(tt_ctx *ctx)
-{
-    if (fegetround() != FE_TONEAREST)
-        return tt_fail(ctx, TT_EUNSUPPORTED,
-                       "the rounding mode is not round-to-nearest");
-    volatile float tiny = 1.17549435e-38f;
-    volatile float half = tiny * 0.5f;
-    if (half == 0.0f || half + half != tiny)
-        return tt_fail(ctx, TT_EUNSUPPORTED,
-                       "subnormal numbers are flushed to zero (FTZ/DAZ is "
-                       "set, perhaps by a library built with -ffast-math)");
-    volatile double a = 1.0 + 0x1p-30, b = 1.0 - 0x1p-30;
-    double x = a, y = b;
-    if (x * y - 1.0 != 0.0)   /* fused, it would be -2^-60 */
-        return tt_fail(ctx, TT_EUNSUPPORTED,
-                       "this build contracts a*b+c into fused operations; "
-                       "build with -ffp-contract=off");
-    return TT_OK;
-}
-
-tt_status tt_ctx_init(tt_ctx *ctx)
-{
-    memset(ctx, 0, sizeof *ctx);
-    ctx->ops = tt_ops_default();
-    ctx->nthreads = tt_cores_find("").threads;
-    return check_arithmetic(ctx);
 }
 
 void tt_ctx_free(tt_ctx *ctx)

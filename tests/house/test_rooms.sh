@@ -1,0 +1,133 @@
+#!/bin/sh
+# test_rooms.sh: rooms of the source call lower rooms alone, at link level.
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# The levels are those of the first block of src/README.md. nm lists the names
+# that every object of the build defines and needs; a call is a name that an
+# object of one room needs and an object of another room defines. No room calls
+# a higher one, and calls between rooms close no circle, which on one level
+# the first rule does not see. Listings made here show that both are found.
+build=$1
+passed=0
+failed=0
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); echo "FAIL house/rooms: $*"; }
+
+if ! command -v "${NM:-nm}" > /dev/null 2>&1; then
+    echo "SKIP house/rooms: ${NM:-nm} is not installed (binutils)"
+    echo "house/rooms: 0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+
+# ---- the levels: "1 ops", one room a line ----------------------------------
+levels() {
+    awk '/^```/ { if (block++) exit; next }
+        block && /^[0-9]  / {
+            split($0, part, /   +/)
+            n = split(part[1], word)
+            for (i = 2; i <= n; i++) print word[1], word[i]
+        }' src/README.md
+}
+
+# ---- complaints about a listing: "file.o: name type ..." -------------------
+# Reads the levels, then `nm -A -P`. Says every call that is wrong, and at
+# last "N calls", how many pairs of rooms call each other in one direction.
+judge='
+    NR == FNR { level[$2] = $1; next }
+    {
+        file = $1
+        sub(/:$/, "", file)
+        room = file
+        if (!sub(/.*src\//, "", room)) next
+        sub(/\/.*/, "", room)
+        rooms[room] = 1
+        if ($3 == "U" || $3 == "w" || $3 == "v") need[room, $2] = file
+        else if ($3 ~ /^[A-Z]$/) home[$2] = room
+    }
+    END {
+        for (room in rooms)
+            if (!(room in level)) print room " has no level in src/README.md"
+        for (key in need) {
+            split(key, part, SUBSEP)
+            from = part[1]
+            if (!(part[2] in home) || (to = home[part[2]]) == from) continue
+            if (!((from, to) in calls)) n++
+            calls[from, to] = need[key] " needs " part[2] " of " to
+            if (level[to] > level[from])
+                print need[key] " of level " level[from] " needs " part[2] \
+                    " of " to ", level " level[to]
+        }
+        # take away rooms that call none of those left or are called by none,
+        # until none goes
+        do {
+            gone = 0
+            for (room in rooms) {
+                calling = called = 0
+                for (other in rooms) {
+                    if ((room, other) in calls) calling = 1
+                    if ((other, room) in calls) called = 1
+                }
+                if (!calling || !called) { delete rooms[room]; gone = 1 }
+            }
+        } while (gone)
+        for (room in rooms)
+            for (other in rooms) if ((room, other) in calls)
+                print "in a circle: " calls[room, other]
+        print n + 0 " calls"
+    }'
+complaints() {   # listing
+    levels > "$1.levels"
+    awk "$judge" "$1.levels" "$1"
+    rm -f "$1.levels"
+}
+
+# ---- wrong listings are found wrong ----------------------------------------
+list=${TMPDIR:-/tmp}/rooms.$$
+trap 'rm -f "$list"' EXIT
+shown() {   # word that must be said, lines of a listing on standard input
+    cat > "$list"
+    if complaints "$list" | grep -q "$1"; then
+        pass
+    else
+        fail "a listing that is wrong is not: $1"
+    fi
+}
+shown 'core/a.o of level 0 needs tt_g of ops, level 1' << LIST
+b/src/core/a.o: tt_f T 0 1
+b/src/core/a.o: tt_g U
+b/src/ops/exact/b.o: tt_g T 0 1
+LIST
+shown 'in a circle: b/src/vae/b.o needs tt_f of dit' << LIST
+b/src/dit/a.o: tt_f T 0 1
+b/src/dit/a.o: tt_g U
+b/src/vae/b.o: tt_g T 0 1
+b/src/vae/b.o: tt_f U
+LIST
+shown 'attic has no level' << LIST
+b/src/attic/a.o: tt_f T 0 1
+LIST
+
+# ---- the listing of this build, without objects whose source is gone --------
+objects() {
+    for source in $(find -H src -name '*.c'); do
+        [ ! -f "$build/${source%.c}.o" ] || echo "$build/${source%.c}.o"
+    done
+}
+# shellcheck disable=SC2046
+"${NM:-nm}" -A -P $(objects) > "$list" 2> /dev/null
+complaints "$list" > "$list.said"
+calls=$(sed -n 's/ calls$//p' "$list.said")
+if [ "${calls:-0}" -ge 20 ]; then
+    pass
+else
+    fail "${calls:-0} pairs of rooms call each other in $build/src, not 20"
+fi
+if [ "$(grep -c . "$list.said")" -eq 1 ]; then
+    pass
+else
+    fail "$(grep -v ' calls$' "$list.said")"
+fi
+rm -f "$list.said"
+echo "house/rooms: $passed passed, $failed failed"
+[ "$failed" -eq 0 ]

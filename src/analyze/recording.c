@@ -396,7 +396,7 @@ int64_t tt_recording_sample(const tt_recording *r)
 
 void tt_recording_set_seconds(tt_recording *r, double seconds)
 {
-    r->seconds = seconds;
+    if (r) r->seconds = seconds;
 }
 
 void tt_recording_set_label(tt_ctx *ctx, tt_recording *r, const char *label)

@@ -56,6 +56,7 @@ static char text[256];
     NONE(tt_recording_prompt, NULL)                                            \
     RUNS(tt_recording_video, NULL)                                             \
     RUNS(tt_recording_sheet, NULL)                                             \
+    RUNS(tt_recording_set_seconds, NULL, 1.0)                                  \
     RUNS(tt_recording_sample, NULL)                                            \
     /* arena.h */                                                              \
     NONE(tt_alloc, c, &(tt_arena){0}, 3, 8, "numbers")                         \
@@ -286,6 +287,8 @@ static char text[256];
     GIVES(tt_rgb_resize, c, NULL, 4, 4, NULL, 2, 2)                            \
     GIVES(tt_png_write, c, "picture.png", bytes, 4, 4)                         \
     GIVES(tt_png_write_text, c, "picture.png", bytes, 4, 4, "text")            \
+    GIVES(tt_png_encode, c, &(tt_arena){0}, &(uint8_t *){NULL},                \
+          &(size_t){0}, bytes, 4, 4)                                           \
     GIVES(tt_video_check, c, "video.y4m", &(tt_video_format){.fps = 16})       \
     MAKES(tt_video_open, tt_video, c, &made, "video.y4m",                      \
           &(tt_video_format){.fps = 16})                                       \

@@ -107,8 +107,8 @@ PIC   := -fPIC $(if $(call try,int main(void){return 0;}\n,-Werror -fPIC -fno-se
 BIND  := $(if $(call try,int main(void){return 0;}\n,-Wl$(comma)-Bsymbolic-functions),-Wl$(comma)-Bsymbolic-functions)
 WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes \
          -Wstrict-prototypes -Wvla -Wundef -Wpointer-arith
-# Readers of files from strangers are also held to -Wconversion.
-WARN_READERS := -Wconversion -Wno-sign-conversion
+# What is in src is also held to -Wconversion.
+WARN_SOURCE := -Wconversion -Wno-sign-conversion
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(OPT) -g \
          -ffp-contract=off -fno-math-errno \
          $(EXCESS) $(WARN) -fvisibility=hidden $(PIC) -Iinclude -Isrc -pthread $(OMP_FLAGS) $(AMX_DEFS) \
@@ -340,7 +340,7 @@ $(DNNL_USERS:=.o): CFLAGS_ALL += -DTT_HAVE_DNNL
 # The other side of a comparison gets what its builder's CPU has.
 NATIVE := $(if $(call try,int main(void){return 0;}\n,-march=native),-march=native)
 $(B)/tools/bench_attention.o: CFLAGS_ALL += -O3 $(NATIVE)
-$(B)/src/io/%.o: WARN += $(WARN_READERS)
+$(B)/src/%.o: WARN += $(WARN_SOURCE)
 # stb_image computes with what a file says: overflow must at least wrap.
 $(B)/src/io/picture.o: CFLAGS_ALL += -fwrapv
 # Kernels: one instruction set per file, chosen at run time. None of these flags

@@ -86,8 +86,8 @@ static tt_status check_memory(tt_ctx *ctx, const tt_policy_class *cls,
                        "layers needs %.1f GB, the machine has %.1f GB; use a "
                        "smaller picture or a smaller budget",
                        (long long)(cls->slots(opt, geo) / geo->L),
-                       (long long)geo->L, (long long)geo->layers, need / 1e9,
-                       have / 1e9);
+                       (long long)geo->L, (long long)geo->layers,
+                       (double)need / 1e9, (double)have / 1e9);
     return TT_OK;
 }
 

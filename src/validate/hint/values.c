@@ -116,7 +116,7 @@ static void factors_along(hint *h, bool rows)
             const int64_t at = rows ? i * h->c : i;
             const moments m = sum(h->got + at, h->want + at, (len + 1) / 2,
                                   2 * step);
-            const double v = form == 0 ? (m.n ? (m.g - m.w) / m.n : 0)
+            const double v = form == 0 ? (m.n != 0 ? (m.g - m.w) / m.n : 0)
                                        : (m.ww > 0 ? m.gw / m.ww : 1);
             for (int64_t j = 0; j < len; j++) {
                 const int64_t k = at + j * step;

@@ -69,7 +69,7 @@ tt_status tt_recorder_open(tt_ctx *ctx, tt_recorder **out, tt_cache *cache,
  *   latents [frames, C, h, w]; NULL: these frames are in the recording
  *           already (restarted rollouts), only the cache is looked at */
 tt_status tt_recorder_chunk(tt_recorder *r, int64_t start, int64_t frames,
-                            const tt_real *latents);
+                            const tt_host *latents);
 
 /* Frames of the cache count from `first` of the video from here on
  * (restarted rollouts; 0 at the beginning). */

@@ -6,7 +6,8 @@
  * parameters), *run* (KV cache, latents), *scratch* (ctx->scratch: a mark on
  * entering a block, a reset on leaving). An arena grows by chained blocks, so
  * pointers stay valid until a reset below them or tt_arena_free. Allocations
- * are 64-byte aligned. */
+ * are 64-byte aligned. Values of a device (device.h) have blocks of their own
+ * under the same marks. */
 #ifndef TETHER_ARENA_H
 #define TETHER_ARENA_H
 
@@ -26,11 +27,15 @@ typedef struct tt_arena {
     struct tt_arena_block *spare; /* blocks kept for reuse                    */
     size_t spare_bytes;         /* total + spare_bytes never exceeds peak     */
     size_t fail_after;          /* tests: fail the n-th allocation; 0 = never */
+    const struct tt_device *device; /* its blocks are memory of this device   */
+    struct tt_arena *values;    /* blocks of the context's device, if any     */
 } tt_arena;
 
 typedef struct tt_arena_mark {
     struct tt_arena_block *top;
     size_t used;
+    struct tt_arena_block *values_top;
+    size_t values_used;
 } tt_arena_mark;
 
 /* n elements of `size` bytes, uninitialised, 64-byte aligned. NULL with
@@ -51,8 +56,12 @@ void tt_arena_reset(tt_arena *a, tt_arena_mark m);
 /* Give all memory back; the arena is empty and usable again. */
 void tt_arena_free(tt_arena *a);
 
-/* tt_real arrays from ctx->scratch. */
-tt_real *tt_scratch(struct tt_ctx *ctx, int64_t n);
+/* Arrays of numbers in host memory, from ctx->scratch. */
+tt_host *tt_scratch(struct tt_ctx *ctx, int64_t n);
+
+/* The part of the arena that is memory of ctx->device; one mark and one reset
+ * serve both. For device.c. */
+tt_arena *tt_arena_values(struct tt_ctx *ctx, tt_arena *a);
 
 TT_API_END
 

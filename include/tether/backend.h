@@ -57,8 +57,9 @@ struct tt_ops {
 
     /* The backend's own: an operator finds it as ctx->ops->self. */
     void *self;
-    /* Make ready, and fail with a sentence where it cannot run. NULL: it can
-     * run everywhere. close undoes what open did; NULL: nothing to undo. */
+    /* Make ready, and fail with a sentence where it cannot run; a backend with
+     * memory of its own sets ctx->device (device.h). NULL: it can run
+     * everywhere. close undoes what open did; NULL: nothing to undo. */
     tt_status (*open)(tt_ctx *ctx, const tt_ops *ops);
     void (*close)(const tt_ops *ops);
     /* What it calls and the CPU that chose its kernels for, "OpenBLAS 0.3.21

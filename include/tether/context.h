@@ -16,6 +16,7 @@
 TT_API_BEGIN
 
 struct tt_ops;
+typedef struct tt_device tt_device;
 
 /* Called at every named point of the model while a tap is set.
  *   path   hierarchical name, "chunk.3/step.1/block.5/self_attn.q"
@@ -43,7 +44,8 @@ typedef struct tt_ctx {
     tt_status status;          /* first unrecovered failure, sticky           */
     char message[1024];        /* its sentence                                */
 
-    const struct tt_ops *ops;  /* operator table (ops.h)                      */
+    const struct tt_ops *ops;  /* operator table (backend.h)                  */
+    const tt_device *device;   /* whose memory holds values; NULL: the host's */
     int nthreads;              /* threads an operator may use, >= 1           */
     int matrix_unit;           /* 0 not asked yet, 1 trusted, -1 not used     */
     tt_arena scratch;
@@ -100,7 +102,18 @@ void tt_tap_show(tt_ctx *ctx, const char *name, tt_dtype dtype,
                  const void *data, int rank, const int64_t *dim);
 /* Is anybody listening? */
 #define TT_TAPPED(ctx) (((ctx)->tap || (ctx)->inject) && !(ctx)->status)
-#define TT_TAP(ctx, name, data, ...)                                           \
+/* TT_TAP shows values (device.h), TT_TAP_HOST numbers of the host. */
+void tt_tap_values(tt_ctx *ctx, const char *name, tt_real *x, int rank,
+                   const int64_t *dim);
+#define TT_TAP(ctx, name, x, ...)                                              \
+    do {                                                                       \
+        if (TT_TAPPED(ctx)) {                                                  \
+            const int64_t tt_dim_[] = {__VA_ARGS__};                           \
+            tt_tap_values((ctx), (name), (x),                                  \
+                          (int)(sizeof tt_dim_ / sizeof tt_dim_[0]), tt_dim_); \
+        }                                                                      \
+    } while (0)
+#define TT_TAP_HOST(ctx, name, data, ...)                                      \
     do {                                                                       \
         if (TT_TAPPED(ctx)) {                                    \
             const int64_t tt_dim_[] = {__VA_ARGS__};                           \

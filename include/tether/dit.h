@@ -52,7 +52,7 @@ const tt_weights *tt_dit_weights(const tt_dit *m); /* what it was bound from */
  * Errors  TT_ESHAPE  more rows than text_len; TT_EFORMAT  NaN in the result */
 typedef struct tt_prompt tt_prompt;
 tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
-                         const tt_real *text, int64_t rows);
+                         const tt_host *text, int64_t rows);
 void tt_prompt_free(tt_prompt *p);
 
 /* One call of the network: flow = net(x, t, text, cache).
@@ -64,7 +64,7 @@ void tt_prompt_free(tt_prompt *p);
  * Taps    e, e0, tokens, block.<i>/..., head, flow below the current scope.
  * Errors  TT_ESHAPE  sizes that do not fit model or cache
  *         TT_EFORMAT a NaN or infinity came out; names the tensor to blame */
-tt_status tt_dit_forward(tt_ctx *ctx, tt_real *flow, const tt_real *x,
+tt_status tt_dit_forward(tt_ctx *ctx, tt_host *flow, const tt_host *x,
                          int64_t h, int64_t w, const double *t, int64_t nt,
                          const tt_dit *m, const tt_prompt *prompt,
                          tt_cache *cache, const tt_pass *pass);
@@ -76,7 +76,7 @@ void tt_dit_time(tt_ctx *ctx, const tt_dit *m, double *sinusoid, tt_real *e,
                  tt_real *e0, const double *t, int64_t nt);
 /* tokens [F*L, dim] from x [F, C, h, w]. */
 void tt_dit_patch(tt_ctx *ctx, const tt_dit *m, tt_real *tokens,
-                  const tt_real *x, int64_t F, int64_t h, int64_t w);
+                  const tt_host *x, int64_t F, int64_t h, int64_t w);
 /* context [rows, dim] from text [rows, text_dim]. */
 void tt_dit_text(tt_ctx *ctx, const tt_dit *m, tt_real *context,
                  const tt_real *text, int64_t rows);
@@ -103,7 +103,7 @@ void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
  * [F, C, h, w]. */
 void tt_dit_head(tt_ctx *ctx, const tt_dit *m, tt_real *y, const tt_real *x,
                  int64_t T, const tt_real *e, int64_t ne);
-void tt_dit_unpatch(tt_real *latent, const tt_real *y, int64_t F, int64_t C,
+void tt_dit_unpatch(tt_host *latent, const tt_host *y, int64_t F, int64_t C,
                     int64_t h, int64_t w);
 
 TT_API_END

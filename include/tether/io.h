@@ -44,8 +44,8 @@ int64_t tt_file_bytes(const tt_file *f);
  * order; dst has count * dtype size bytes. Quantised blocks stay bytes. */
 void tt_gather(void *dst, const tt_tensor *t);
 
-/* Read a whole tensor widened to tt_real. [count] values into `a`. */
-tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t);
+/* Read a whole tensor widened to tt_host. [count] values into `a`. */
+tt_host *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t);
 /* The same widened to double, whatever tt_real is: nothing of an F64 or a
  * 32-bit integer is lost, 64-bit integers round beyond 2^53. */
 double *tt_read_double(tt_ctx *ctx, tt_arena *a, const tt_tensor *t);

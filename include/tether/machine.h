@@ -25,7 +25,7 @@ typedef enum tt_stream {
 
 /* The plainest loop with this traffic over n values, on ctx->nthreads threads.
  * READ does not touch y. */
-void tt_machine_stream(tt_ctx *ctx, tt_stream kind, tt_real *x, tt_real *y,
+void tt_machine_stream(tt_ctx *ctx, tt_stream kind, tt_host *x, tt_host *y,
                        int64_t n);
 
 TT_API_END

@@ -10,8 +10,10 @@
  * table runs. Wrappers do nothing while ctx->status is set (status.h), and add
  * to the profile when it is on.
  *
- * Arrays are packed tt_real, last extent fastest, unless said otherwise. Large
- * weights are tt_tensor views in their stored type (bf16, f16, f32 ...) and are
+ * Arrays are packed tt_real, last extent fastest, unless said otherwise: values
+ * in memory of the context's device (device.h). Arrays of double, positions,
+ * masks, lists of frames and the table of angles are the host's. Large weights
+ * are tt_tensor views in their stored type (bf16, f16, f32 ...) and are
  * widened inside the operator. Outputs must not overlap inputs unless an
  * operator says "in place".
  *

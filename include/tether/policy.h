@@ -140,9 +140,9 @@ typedef struct tt_layer {
     int32_t *tpos;         /* [cap]                                           */
     void *state;           /* the policy's own, zeroed at reset; saved as plain
                               bytes, so no pointers in it                     */
-    void *shared;          /* one buffer for all layers (shared_size): this
-                              layer's from write to done, then the
-                              next one's. Not saved                           */
+    tt_real *shared;       /* one buffer of values for all layers
+                              (shared_size): this layer's from write to done,
+                              then the next one's. Not saved                  */
     tt_cache *cache;       /* for tt_cache_record and tt_cache_rope           */
 } tt_layer;
 
@@ -211,7 +211,7 @@ struct tt_policy_class {
     int64_t (*slots)(const tt_policy_options *opt, const tt_geometry *geo);
     /* Bytes of `state`; NULL: none. */
     size_t (*state_size)(const tt_policy_options *opt, const tt_geometry *geo);
-    /* Bytes of `shared`; NULL: none. */
+    /* Values of `shared`; NULL: none. */
     size_t (*shared_size)(const tt_policy_options *opt, const tt_geometry *geo);
     void (*reset)(tt_ctx *ctx, tt_layer *y);                 /* may be NULL   */
     /* Could these functions have left a layer whose metadata and state came
@@ -240,15 +240,16 @@ struct tt_policy_class {
 
 /* Move n token slots, k, v and metadata, from `from` to `to`; the ranges may
  * overlap. What is left behind stays readable and is not erased. */
-void tt_layer_move(tt_layer *y, int64_t to, int64_t from, int64_t n);
+void tt_layer_move(tt_ctx *ctx, tt_layer *y, int64_t to, int64_t from,
+                   int64_t n);
 /* Make room for n new tokens at the end: when len + n > cap, the tokens that
  * do not fit are dropped right behind the first `keep` ones, which stay where
  * they are; then len grows by n. The new slots still hold old data.
  * Needs keep + n <= cap. True when something was dropped. */
-bool tt_layer_roll(tt_layer *y, int64_t keep, int64_t n);
+bool tt_layer_roll(tt_ctx *ctx, tt_layer *y, int64_t keep, int64_t n);
 /* Store the chunk's k, v in the last live slots, with metadata src_frame =
  * tpos = start + i/L, sidx = i mod L. */
-void tt_layer_put(tt_layer *y, const tt_pass *p, const tt_qkv *x);
+void tt_layer_put(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
 
 /* ---- the built-in policies ---------------------------------------------- */
 

@@ -43,12 +43,12 @@ double tt_schedule_warp(const tt_schedule *s, int d);
 /* Index of the table entry nearest to t (first minimum). */
 int tt_schedule_index(const tt_schedule *s, double t);
 /* x0 = x - sigma(t) flow, in double, rounded once. In place allowed. */
-void tt_flow_to_x0(const tt_schedule *s, tt_real *x0, const tt_real *x,
-                   const tt_real *flow, double t, int64_t n);
+void tt_flow_to_x0(const tt_schedule *s, tt_host *x0, const tt_host *x,
+                   const tt_host *flow, double t, int64_t n);
 /* x = (1 - sigma(t)) x0 + sigma(t) noise, in tt_real, every operation rounded.
  * In place allowed. */
-void tt_add_noise(const tt_schedule *s, tt_real *x, const tt_real *x0,
-                  const tt_real *noise, double t, int64_t n);
+void tt_add_noise(const tt_schedule *s, tt_host *x, const tt_host *x0,
+                  const tt_host *noise, double t, int64_t n);
 
 /* ---- noise: generator tn1 ------------------------------------------------ */
 
@@ -64,8 +64,8 @@ void tt_noise_frame(float *out, int64_t n, uint64_t seed, uint32_t sample,
 typedef struct tt_noise_source {
     uint64_t seed;
     uint32_t sample;
-    const tt_real *noise;   /* NULL: generator. [n, C, h, w]                  */
-    const tt_real *renoise; /* [sum over chunks of (steps-1)*frames, C, h, w] */
+    const tt_host *noise;   /* NULL: generator. [n, C, h, w]                  */
+    const tt_host *renoise; /* [sum over chunks of (steps-1)*frames, C, h, w] */
 } tt_noise_source;          /* several rollouts: theirs one after the other;
                                noise has all frames of each, renoise only those
                                that are denoised                              */
@@ -118,7 +118,7 @@ typedef struct tt_rollout_options {
     bool warp;                   /* true                                      */
     double shift;                /* 5                                         */
     tt_noise_source noise;
-    const tt_real *initial;      /* NULL or given latents [n0, C, h, w]       */
+    const tt_host *initial;      /* NULL or given latents [n0, C, h, w]       */
     int64_t initial_frames;
     tt_policy_options policy;
     /* Scenes; nscenes 0: the prompt given at opening, throughout. Borrowed. */
@@ -130,7 +130,7 @@ typedef struct tt_rollout_options {
      * every rollout but the first begins with the last `overlap` frames of the
      * one before, given to it as latents. See src/rollout/causvid.c. */
     int64_t rollouts, overlap;   /* 1, 3                                      */
-    const tt_real *start_frame;  /* NULL, or [rollouts-1, C, h, w]: the first
+    const tt_host *start_frame;  /* NULL, or [rollouts-1, C, h, w]: the first
                                     of those frames, instead of the VAE's     */
     const tt_vae *vae;           /* both halves; makes it otherwise           */
     bool latent_restart;         /* neither: reuse the latent as it is. Not
@@ -184,7 +184,7 @@ int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt);
  *         tt_rollout_close or tt_rollout_restore may follow.
  * Taps    chunk.<i>/step.<j>/flow and x0: j counts the passes of the chunk,
  *         the last is the clean one (its x0 is for the record only). */
-tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_real **out,
+tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_host **out,
                           int64_t *frames);
 tt_cache *tt_rollout_cache(tt_rollout *r);
 int64_t tt_rollout_chunks(const tt_rollout *r);
@@ -207,7 +207,7 @@ tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path);
  * Errors  TT_EINVAL when `frames` does not end with a chunk;
  *         TT_EUNSUPPORTED for a policy that keeps noisy passes' work
  *         (deep-forcing): only a saved state continues those. */
-tt_status tt_rollout_replay(tt_ctx *ctx, tt_rollout *r, const tt_real *latents,
+tt_status tt_rollout_replay(tt_ctx *ctx, tt_rollout *r, const tt_host *latents,
                             int64_t frames);
 
 TT_API_END

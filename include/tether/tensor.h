@@ -17,12 +17,19 @@
 
 TT_API_BEGIN
 
-/* The compute type: float, or double with `make REAL=double`. */
-#ifdef TT_REAL_DOUBLE
-typedef double tt_real;
+/* The compute type: float, or double with `make REAL=double`. tt_host is the
+ * same numbers in host memory: where values are in memory of a device
+ * (device.h) a tt_real * cannot be read. `make check-device` compiles the rooms
+ * of the model with a tt_real that must not be dereferenced. */
+#if defined(TT_CHECK_DEVICE)
+typedef float tt_host;
+typedef float __attribute__((noderef)) tt_real;
+#define TT_REAL_NAME "f32"
+#elif defined(TT_REAL_DOUBLE)
+typedef double tt_real, tt_host;
 #define TT_REAL_NAME "f64"
 #else
-typedef float tt_real;
+typedef float tt_real, tt_host;
 #define TT_REAL_NAME "f32"
 #endif
 
@@ -107,7 +114,7 @@ bool tt_tensor_packed(const tt_tensor *t);
 
 /* The values where they lie, when they can be used there: of type tt_real in
  * the host's byte order, packed, aligned, without scale. Else NULL. */
-const tt_real *tt_tensor_in_place(const tt_tensor *t);
+const tt_host *tt_tensor_in_place(const tt_tensor *t);
 
 bool tt_host_little_endian(void);
 /* n elements of type `t` from the host's byte order to little-endian, or back,
@@ -122,13 +129,13 @@ const char *tt_shape_string(char *buf, size_t n, int rank, const int64_t *dim);
  * Integers convert by value. `src` is little-endian and may be unaligned. Of a
  * quantised type, n is a multiple of the block; its values are float32 by
  * definition. */
-void tt_widen(tt_real *dst, const void *src, tt_dtype t, int64_t n);
+void tt_widen(tt_host *dst, const void *src, tt_dtype t, int64_t n);
 void tt_widen_f32(float *dst, const void *src, tt_dtype t, int64_t n);
 
 /* dst[0..n) = elements [first, first + n) of a packed view in row-major order,
  * widened, times its scale (one rounding in tt_real). `first` and n must be
  * multiples of the type's block. */
-void tt_widen_at(tt_real *dst, const tt_tensor *t, int64_t first, int64_t n);
+void tt_widen_at(tt_host *dst, const tt_tensor *t, int64_t first, int64_t n);
 void tt_widen_at_f32(float *dst, const tt_tensor *t, int64_t first, int64_t n);
 
 /* dst = src rounded to nearest even (NaN stays NaN). */

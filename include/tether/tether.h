@@ -96,6 +96,7 @@
 #include "tether/arena.h"
 #include "tether/backend.h"
 #include "tether/context.h"
+#include "tether/device.h"
 #include "tether/dit.h"
 #include "tether/io.h"
 #include "tether/mathfn.h"

@@ -124,7 +124,7 @@ void tt_umt5_on_progress(tt_umt5 *enc, tt_umt5_progress_fn fn, void *user);
  *          TT_ESHAPE  an id outside [0, vocab)
  *          TT_EFORMAT a result that is not finite (broken weights)
  * Vectors  ref_data/t5_basic and its neighbours */
-tt_status tt_umt5_encode(tt_ctx *ctx, tt_real *context, tt_real *prompt_embeds,
+tt_status tt_umt5_encode(tt_ctx *ctx, tt_host *context, tt_host *prompt_embeds,
                          tt_umt5 *enc, const int64_t *ids, const int64_t *mask,
                          int64_t B, int64_t L, bool all_rows);
 
@@ -142,7 +142,7 @@ typedef struct tt_prompt_options {
 
 /* text [length, dim] = prompt_embeds of one prompt, rows past it zero.
  * opt may be NULL. */
-tt_status tt_prompt_embed(tt_ctx *ctx, tt_real *text, tt_umt5 *enc,
+tt_status tt_prompt_embed(tt_ctx *ctx, tt_host *text, tt_umt5 *enc,
                           const tt_tokenizer *tok, const char *prompt,
                           size_t n, int64_t length,
                           const tt_prompt_options *opt);

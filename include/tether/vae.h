@@ -71,7 +71,7 @@ int64_t tt_vae_decoder_bytes(const tt_vae *v, int64_t h, int64_t w);
 
 /* Receives one decoded frame: rgb [8h, 8w, 3], before clamping; valid during
  * the call. A non-OK return stops the decode. */
-typedef tt_status (*tt_frame_fn)(void *user, const tt_real *rgb, int64_t height,
+typedef tt_status (*tt_frame_fn)(void *user, const tt_host *rgb, int64_t height,
                                  int64_t width);
 
 /* Decode the next latent frame z [C, h, w]: 1 frame for the first, 4 for every
@@ -82,7 +82,7 @@ typedef tt_status (*tt_frame_fn)(void *user, const tt_real *rgb, int64_t height,
  * Taps    vae/frame.J/{denorm,conv2,conv1,middle.I,up.I} for latent frame J;
  *         from up.3 on, where one latent frame is several, up.I/t.K. All are
  *         [H, W, C]. */
-tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *z,
+tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_host *z,
                              tt_frame_fn emit, void *user);
 
 /* For debugging: the frames that convolution `slot` (0..31, official order)
@@ -104,8 +104,8 @@ void tt_vae_encoder_close(tt_vae_encoder *e); /* NULL is fine */
  * fourth. Frames of an unfinished group of four give nothing.
  * Errors and taps as in tt_vae_decode_next:
  *         vae_encoder/frame.J/{conv1,down.I}/t.K, middle.I, head. */
-tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_real *z,
-                             bool *ready, const tt_real *rgb);
+tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_host *z,
+                             bool *ready, const tt_host *rgb);
 
 TT_API_END
 

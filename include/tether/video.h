@@ -36,7 +36,7 @@ TT_API_BEGIN
  *       3, 1 and a frame of [3, F, H, W] has 1, F*H*W
  * Source  Self-Forcing inference (src/vae/README.md).
  * Vectors ref_data/vae_full_a (u8 from video_raw, equal) */
-void tt_rgb8_from_real(uint8_t *rgb, const tt_real *v, int64_t pixels,
+void tt_rgb8_from_real(uint8_t *rgb, const tt_host *v, int64_t pixels,
                        int64_t pixel_stride, int64_t channel_stride);
 
 /* BT.601 limited range in 16.16 integers, rounded half up:
@@ -54,7 +54,7 @@ void tt_rgb_from_yuv(uint8_t *rgb, const uint8_t *y, const uint8_t *cb,
                      const uint8_t *cr, int64_t pixels, bool full);
 
 /* v[i] = (rgb[i] / 255 - 0.5) / 0.5, what the VAE encodes; n values. */
-void tt_real_from_rgb8(tt_real *v, const uint8_t *rgb, int64_t n);
+void tt_real_from_rgb8(tt_host *v, const uint8_t *rgb, int64_t n);
 
 /* Resize in [in_height, in_width, 3] to out [height, width, 3]; the sides are
  * scaled independently. Equal to Pillow's bilinear filter (io/resize.c).
@@ -182,7 +182,7 @@ typedef struct tt_preview {
  * h and w are at most TT_PICTURE_SIDE_MAX, h*w at most TT_PICTURE_AREA_MAX. */
 tt_preview tt_preview_layout(int64_t F, int64_t h, int64_t w);
 /* rgb [height, width, 3]; x0 [>= frames, C, h, w] */
-void tt_latent_preview(uint8_t *rgb, const tt_preview *p, const tt_real *x0,
+void tt_latent_preview(uint8_t *rgb, const tt_preview *p, const tt_host *x0,
                        int64_t C, int64_t h, int64_t w);
 
 TT_API_END

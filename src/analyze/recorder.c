@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "analyze/files.h"
+#include "tether/device.h"
 
 static const char what[] = "the record of a run";
 
@@ -255,7 +256,7 @@ static void look_at_plan(tt_recorder *r, rec_chunk *x, const tt_layer *y)
 /* mean, sd [width] over the tokens whose source is `frame`, two passes in
  * double; NaN when there are none. sum, sq: [width] to work in. */
 static void column_stats(float *mean, float *sd, const tt_recorder *r,
-                         const tt_layer *y, const tt_real *rows, int64_t frame,
+                         const tt_layer *y, const tt_host *rows, int64_t frame,
                          double *sum, double *sq)
 {
     int64_t n = 0;
@@ -292,10 +293,14 @@ static tt_status add_features(tt_recorder *r, int64_t frame)
     double *work = tt_alloc(ctx, &ctx->scratch, 2 * w, sizeof *work, what);
     for (int64_t i = 0; work && i < r->layers; i++) {
         const tt_layer *y = tt_cache_layer(r->cache, i);
+        const tt_arena_mark here = tt_arena_here(&ctx->scratch);
+        const tt_host *k = tt_get(ctx, y->k, y->len * w);
+        const tt_host *v = tt_get(ctx, y->v, y->len * w);
         float *at = row + i * 4 * w;
-        column_stats(at, at + w, r, y, y->k, frame, work, work + w);
-        column_stats(at + 2 * w, at + 3 * w, r, y, y->v, frame, work,
-                     work + w);
+        if (!v) break;
+        column_stats(at, at + w, r, y, k, frame, work, work + w);
+        column_stats(at + 2 * w, at + 3 * w, r, y, v, frame, work, work + w);
+        tt_arena_reset(&ctx->scratch, here);
     }
     if (work) tt_st_append(r->features, 0, 1, row);
     tt_arena_reset(&ctx->scratch, m);

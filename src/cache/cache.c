@@ -10,6 +10,7 @@
  *         them; it shows only where a policy reads a slot it never wrote).
  * Next    relrope.c, fifo.c, tether.c */
 #include "cache/classes.h"
+#include "tether/device.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -24,7 +25,7 @@ struct tt_cache {
     tt_geometry geo;
     tt_layer *layer;             /* [geo.layers] */
     size_t state_size;
-    void *shared;
+    tt_real *shared;
     tt_rope_table rope;
     tt_grab_fn grab_fn;
     void *grab_user;
@@ -50,13 +51,15 @@ int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
     const int64_t cap = cls->slots(opt, geo);
     const int64_t kv[] = { 2, cap, geo->H, geo->D };
     const int64_t meta[] = { 3, cap };
-    int64_t a, b, all;
+    const int64_t shared = (int64_t)shared_size(cls, opt, geo);
+    int64_t a, b, all, once;
     if (!tt_checked_size(&a, kv, 4, sizeof(tt_real)) ||
         !tt_checked_size(&b, meta, 2, sizeof(int32_t)) ||
         !tt_checked_add(&a, a, b) ||
         !tt_checked_add(&a, a, (int64_t)state_size(cls, opt, geo)) ||
         !tt_checked_mul(&all, a, geo->layers) ||
-        !tt_checked_add(&all, all, (int64_t)shared_size(cls, opt, geo)))
+        !tt_checked_mul(&once, shared, sizeof(tt_real)) ||
+        !tt_checked_add(&all, all, once))
         return INT64_MAX;
     return all;
 }
@@ -122,8 +125,8 @@ static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i)
     const int64_t n = cap * c->geo.H * c->geo.D;
     *y = (tt_layer){ .geo = &c->geo, .opt = &c->opt, .index = i, .cap = cap,
                      .shared = c->shared, .cache = c };
-    y->k = tt_alloc0(ctx, &c->arena, n, sizeof *y->k, "cached keys");
-    y->v = tt_alloc0(ctx, &c->arena, n, sizeof *y->v, "cached values");
+    y->k = tt_values0_in(ctx, &c->arena, n, "cached keys");
+    y->v = tt_values0_in(ctx, &c->arena, n, "cached values");
     y->src_frame = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
     y->sidx = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
     y->tpos = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
@@ -152,9 +155,9 @@ tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
     c->state_size = state_size(cls, &c->opt, &c->geo);
     c->layer = tt_alloc0(ctx, &c->arena, geo->layers, sizeof *c->layer,
                          "cache");
-    c->shared = tt_alloc0(ctx, &c->arena,
-                          (int64_t)shared_size(cls, &c->opt, &c->geo), 1,
-                          "cache policy");
+    c->shared = tt_values0_in(ctx, &c->arena,
+                              (int64_t)shared_size(cls, &c->opt, &c->geo),
+                              "cache policy");
     make_rope(ctx, c);
     for (int64_t i = 0; i < geo->layers && !ctx->status; i++)
         open_layer(ctx, c, i);
@@ -176,11 +179,11 @@ void tt_cache_close(tt_cache *c)
 void tt_cache_reset(tt_ctx *ctx, tt_cache *c)
 {
     if (ctx->status) return;
-    const size_t n = (size_t)(c->geo.H * c->geo.D) * sizeof(tt_real);
     for (int64_t i = 0; i < c->geo.layers; i++) {
         tt_layer *y = &c->layer[i];
-        memset(y->k, 0, (size_t)y->cap * n);
-        memset(y->v, 0, (size_t)y->cap * n);
+        const int64_t n = y->cap * c->geo.H * c->geo.D;
+        tt_zero(ctx, y->k, n);
+        tt_zero(ctx, y->v, n);
         memset(y->sidx, 0, (size_t)y->cap * sizeof *y->sidx);
         memset(y->tpos, 0, (size_t)y->cap * sizeof *y->tpos);
         if (c->state_size) memset(y->state, 0, c->state_size);
@@ -242,7 +245,7 @@ static void begin_chunk(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     const tt_policy_class *cls = tt_cache_class(y->cache);
     const int64_t L = y->geo->L;
     if (cls->begin) cls->begin(ctx, y, p, x);
-    else tt_layer_roll(y, y->opt->S * L, p->frames * L);
+    else tt_layer_roll(ctx, y, y->opt->S * L, p->frames * L);
     y->seen = p->start + p->frames;
 }
 
@@ -252,7 +255,7 @@ static void store_chunk(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     const tt_policy_class *cls = tt_cache_class(y->cache);
     if (ctx->status) return;
     if (cls->write) cls->write(ctx, y, p, x);
-    else tt_layer_put(y, p, x);
+    else tt_layer_put(ctx, y, p, x);
     if (p->context && cls->commit && !ctx->status) cls->commit(ctx, y, p, x);
 }
 

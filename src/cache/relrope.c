@@ -9,9 +9,8 @@
  *         stores rotated keys, which gives the same bits: the rotation is done
  *         in double from the unrotated key and rounded once).
  * Next    tether.c */
+#include "tether/device.h"
 #include "tether/policy.h"
-
-#include <string.h>
 
 /* Frame, row and column of n tokens; token i of `sidx` NULL is i mod L. */
 static void fill_positions(int32_t *pos, const tt_geometry *geo, int64_t n,
@@ -49,7 +48,7 @@ static void rotate_segment(tt_ctx *ctx, const tt_cache *c, tt_real *out,
     const tt_geometry *geo = y->geo;
     const tt_real *k = y->k + s->slot * geo->H * geo->D;
     if (s->t0 == TT_T_NONE) {
-        memcpy(out, k, (size_t)(s->ntokens * geo->H * geo->D) * sizeof *k);
+        tt_copy(ctx, out, k, s->ntokens * geo->H * geo->D);
         return;
     }
     const bool own = s->t0 == TT_T_PER_TOKEN;
@@ -104,8 +103,8 @@ void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     const int64_t n = check_plan(&plan, y);
     const bool gather = plan.nsegments > 1;
 
-    tt_real *k = tt_scratch(ctx, n * width);
-    tt_real *v = gather ? tt_scratch(ctx, n * width)
+    tt_real *k = tt_values(ctx, n * width);
+    tt_real *v = gather ? tt_values(ctx, n * width)
                         : y->v + plan.segment[0].slot * width;
     if (ctx->status) return;
     int64_t at = 0;
@@ -113,8 +112,8 @@ void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
         const tt_segment *s = &plan.segment[i];
         rotate_segment(ctx, c, k + at * width, y, s);
         if (gather)
-            memcpy(v + at * width, y->v + s->slot * width,
-                   (size_t)(s->ntokens * width) * sizeof *v);
+            tt_copy(ctx, v + at * width, y->v + s->slot * width,
+                    s->ntokens * width);
         at += s->ntokens;
     }
     rotate_queries(ctx, c, q_out, q_in, p->frames, plan.q_t0);

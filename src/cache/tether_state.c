@@ -10,8 +10,7 @@
  *         chunk at 1.3B and 832x480; without them a round would read S + M
  *         frames again. */
 #include "cache/tether_state.h"
-
-#include <string.h>
+#include "tether/device.h"
 
 int64_t tether_width(const tt_layer *y)
 {
@@ -51,7 +50,7 @@ double *tether_moments(const tt_layer *y, int64_t slot)
 
 tt_real *tether_pend_k(const tt_layer *y, int64_t frame)
 {
-    return (tt_real *)y->shared + frame * tether_frame(y);
+    return y->shared + frame * tether_frame(y);
 }
 
 tt_real *tether_pend_v(const tt_layer *y, int64_t frame)
@@ -78,24 +77,22 @@ size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo)
     int64_t bytes;
     if (!tt_checked_size(&bytes, pend, 5, sizeof(tt_real)))
         return SIZE_MAX / 4;
-    return (size_t)bytes;
+    return (size_t)bytes / sizeof(tt_real);
 }
 
-void tether_set_aside(tt_layer *y, int64_t slot)
+void tether_set_aside(tt_ctx *ctx, tt_layer *y, int64_t slot)
 {
-    const int64_t size = tether_frame(y);
-    const size_t n = (size_t)(tether_of(y)->pending * size) * sizeof(tt_real);
-    memcpy(tether_pend_k(y, 0), y->k + slot * size, n);
-    memcpy(tether_pend_v(y, 0), y->v + slot * size, n);
+    const int64_t size = tether_frame(y), n = tether_of(y)->pending * size;
+    tt_copy(ctx, tether_pend_k(y, 0), y->k + slot * size, n);
+    tt_copy(ctx, tether_pend_v(y, 0), y->v + slot * size, n);
 }
 
-void tether_put_back(tt_layer *y)
+void tether_put_back(tt_ctx *ctx, tt_layer *y)
 {
     const int64_t size = tether_frame(y), pending = tether_of(y)->pending;
-    const int64_t slot = y->len / y->geo->L - pending;
-    const size_t n = (size_t)(pending * size) * sizeof(tt_real);
-    memcpy(y->k + slot * size, tether_pend_k(y, 0), n);
-    memcpy(y->v + slot * size, tether_pend_v(y, 0), n);
+    const int64_t slot = y->len / y->geo->L - pending, n = pending * size;
+    tt_copy(ctx, y->k + slot * size, tether_pend_k(y, 0), n);
+    tt_copy(ctx, y->v + slot * size, tether_pend_v(y, 0), n);
 }
 
 void tether_reset(tt_ctx *ctx, tt_layer *y)

@@ -40,8 +40,9 @@ double *tether_moments(const tt_layer *y, int64_t slot);
  * tether_set_aside and tether_put_back move them out of and into. */
 tt_real *tether_pend_k(const tt_layer *y, int64_t frame);
 tt_real *tether_pend_v(const tt_layer *y, int64_t frame);
-void tether_set_aside(tt_layer *y, int64_t slot);   /* from frame slot `slot` */
-void tether_put_back(tt_layer *y);
+void tether_set_aside(tt_ctx *ctx, tt_layer *y, int64_t slot); /* from frame
+                                                                  slot `slot` */
+void tether_put_back(tt_ctx *ctx, tt_layer *y);
 
 /* The class's functions of these names (policy.h). */
 size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo);

@@ -13,24 +13,33 @@
 #include <sys/mman.h>
 
 #include "tether/context.h"
+#include "tether/device.h"
 
 #define ALIGN 64
 #define BLOCK_MIN ((size_t)1 << 20)
 
 typedef struct tt_arena_block {
     struct tt_arena_block *below;
-    size_t size;   /* usable bytes behind the header */
+    size_t size;   /* usable bytes */
+    char *data;    /* behind this header, or memory of a device */
 } block;
 
 #define HEADER ((sizeof(block) + ALIGN - 1) / ALIGN * ALIGN)
 
-static char *block_data(block *b)
+/* The header stays in host memory. */
+static block *device_block(const tt_device *d, size_t size)
 {
-    return (char *)b + HEADER;
+    block *b = malloc(sizeof *b);
+    if (!b) return NULL;
+    *b = (block){.size = size, .data = d->alloc(d, size)};
+    if (b->data) return b;
+    free(b);
+    return NULL;
 }
 
-static block *block_new(size_t size)
+static block *block_new(const tt_arena *a, size_t size)
 {
+    if (a->device) return device_block(a->device, size);
     size_t bytes = size + HEADER;
     if (bytes < size) return NULL;
 #ifdef MAP_ANONYMOUS
@@ -45,13 +54,17 @@ static block *block_new(size_t size)
     if (!p) return NULL;
 #endif
     block *b = p;
-    b->below = NULL;
-    b->size = size;
+    *b = (block){.size = size, .data = (char *)b + HEADER};
     return b;
 }
 
-static void block_free(block *b)
+static void block_free(const tt_arena *a, block *b)
 {
+    if (a->device) {
+        a->device->free(a->device, b->data, b->size);
+        free(b);
+        return;
+    }
 #ifdef MAP_ANONYMOUS
     munmap(b, b->size + HEADER);
 #else
@@ -66,7 +79,7 @@ static void trim(tt_arena *a)
         block *b = a->spare;
         a->spare = b->below;
         a->spare_bytes -= b->size;
-        block_free(b);
+        block_free(a, b);
     }
 }
 
@@ -100,7 +113,7 @@ void *tt_alloc(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
     if (!refuse && (!a->top || a->top->size - a->used < need)) {
         size_t at_least = need > BLOCK_MIN ? need : BLOCK_MIN;
         block *b = take_spare(a, at_least);
-        if (!b) b = block_new(at_least);
+        if (!b) b = block_new(a, at_least);
         if (b) {
             b->below = a->top;
             a->top = b;
@@ -118,7 +131,7 @@ void *tt_alloc(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
                 "use there", what, (double)need / 1e6, (double)a->total / 1e6);
         return NULL;
     }
-    void *p = block_data(a->top) + a->used;
+    void *p = a->top->data + a->used;
     a->used += need;
     return p;
 }
@@ -141,12 +154,13 @@ char *tt_strdup(tt_ctx *ctx, tt_arena *a, const char *s)
 
 tt_arena_mark tt_arena_here(const tt_arena *a)
 {
-    return (tt_arena_mark){a->top, a->used};
+    const tt_arena *v = a->values;
+    return (tt_arena_mark){a->top, a->used, v ? v->top : NULL, v ? v->used : 0};
 }
 
-void tt_arena_reset(tt_arena *a, tt_arena_mark m)
+static void reset(tt_arena *a, block *top, size_t used)
 {
-    while (a->top && a->top != m.top) {
+    while (a->top && a->top != top) {
         block *b = a->top;
         a->top = b->below;
         a->total -= b->size;
@@ -154,28 +168,47 @@ void tt_arena_reset(tt_arena *a, tt_arena_mark m)
         a->spare = b;
         a->spare_bytes += b->size;
     }
-    a->used = m.used;
+    a->used = used;
     trim(a);
 }
 
-static void free_list(block *b)
+void tt_arena_reset(tt_arena *a, tt_arena_mark m)
+{
+    reset(a, m.top, m.used);
+    if (a->values) reset(a->values, m.values_top, m.values_used);
+}
+
+tt_arena *tt_arena_values(tt_ctx *ctx, tt_arena *a)
+{
+    if (ctx->status) return NULL;
+    if (!a->values) a->values = calloc(1, sizeof *a->values);
+    if (a->values) a->values->device = ctx->device;
+    else tt_fail(ctx, TT_ENOMEM, "out of memory: an arena of %s",
+                 ctx->device->name);
+    return a->values;
+}
+
+static void free_list(const tt_arena *a, block *b)
 {
     while (b) {
         block *below = b->below;
-        block_free(b);
+        block_free(a, b);
         b = below;
     }
 }
 
 void tt_arena_free(tt_arena *a)
 {
-    free_list(a->top);
-    free_list(a->spare);
+    if (a->values) tt_arena_free(a->values);
+    free(a->values);
+    a->values = NULL;
+    free_list(a, a->top);
+    free_list(a, a->spare);
     a->top = a->spare = NULL;
     a->used = a->total = a->spare_bytes = 0;
 }
 
-tt_real *tt_scratch(tt_ctx *ctx, int64_t n)
+tt_host *tt_scratch(tt_ctx *ctx, int64_t n)
 {
-    return tt_alloc(ctx, &ctx->scratch, n, sizeof(tt_real), "scratch");
+    return tt_alloc(ctx, &ctx->scratch, n, sizeof(tt_host), "scratch");
 }

@@ -29,6 +29,7 @@ static dit_linear bind_linear(tt_bind *b, const char *prefix, int rank,
         const int64_t flat[2] = {dim[0], tt_tensor_count(&l.w) / dim[0]};
         l.w = tt_tensor_reshape(&l.w, 2, flat);
     }
+    l.w = tt_place(b->ctx, b->arena, &l.w);
     return l;
 }
 

@@ -7,8 +7,6 @@
  *         that know about time; cross-attention has neither gate nor
  *         modulation but a norm with parameters of its own (norm3).
  * Next    self_attention.c, cross_attention.c */
-#include <string.h>
-
 #include "dit/model.h"
 
 /* Rows of the modulation, in the checkpoint's order. */
@@ -18,12 +16,12 @@ tt_real *dit_modulation(tt_ctx *ctx, const tt_real *modulation,
                         const tt_real *e, int64_t ne, int64_t rows,
                         int64_t dim, bool shared)
 {
-    tt_real *m = tt_scratch(ctx, ne * rows * dim);   /* [ne, rows, dim]       */
+    tt_real *m = tt_values(ctx, ne * rows * dim);   /* [ne, rows, dim]       */
     for (int64_t g = 0; g < ne && !ctx->status; g++) {
         tt_real *mg = m + g * rows * dim;
         for (int64_t r = 0; r < rows; r++)
-            memcpy(mg + r * dim, e + (shared ? g : g * rows + r) * dim,
-                   (size_t)dim * sizeof *mg);
+            tt_copy(ctx, mg + r * dim, e + (shared ? g : g * rows + r) * dim,
+                    dim);
         tt_add(ctx, mg, modulation, rows * dim);
     }
     return m;
@@ -34,7 +32,7 @@ static void feed_forward(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
                          const dit_block *b, int64_t ffn_dim)
 {
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *hidden = tt_scratch(ctx, T * ffn_dim);  /* [T, ffn_dim]          */
+    tt_real *hidden = tt_values(ctx, T * ffn_dim);  /* [T, ffn_dim]          */
     dit_apply(ctx, hidden, x, T, &b->ffn0);
     tt_gelu_tanh(ctx, hidden, T * ffn_dim);
     dit_apply(ctx, y, hidden, T, &b->ffn2);
@@ -58,8 +56,8 @@ void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const tt_real *mod =                             /* [ne, 6, dim]          */
         dit_modulation(ctx, b->modulation, e0, ne, MOD_ROWS, dim, false);
-    tt_real *a = tt_scratch(ctx, T * dim);           /* [T, dim] branch input */
-    tt_real *y = tt_scratch(ctx, T * dim);           /* [T, dim] its output   */
+    tt_real *a = tt_values(ctx, T * dim);           /* [T, dim] branch input */
+    tt_real *y = tt_values(ctx, T * dim);           /* [T, dim] its output   */
 
     /* x += SelfAttn(LN(x) (1 + scale1) + shift1) gate1 */
     tt_layer_norm(ctx, a, x, T, dim, NULL, NULL, eps);

@@ -34,8 +34,8 @@ void tt_dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     const dit_attention *c = &m->block[i].cross;
     const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *q = tt_scratch(ctx, T * dim);           /* [T, H, D]             */
-    tt_real *o = tt_scratch(ctx, T * dim);           /* [T, H, D]             */
+    tt_real *q = tt_values(ctx, T * dim);           /* [T, H, D]             */
+    tt_real *o = tt_values(ctx, T * dim);           /* [T, H, D]             */
 
     dit_apply(ctx, q, x, T, &c->q);
     tt_rms_norm(ctx, q, q, T, dim, c->norm_q, m->cfg.eps);

@@ -9,18 +9,17 @@
  *         attention. Nothing here depends on a particular size.
  * Next    embed.c, block.c, head.c */
 #include <math.h>
-#include <string.h>
 
 #include "dit/model.h"
 
 static tt_status check_call(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
                             const tt_dit *m, const tt_prompt *prompt,
                             const tt_cache *cache, const tt_pass *pass);
-static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_real *x,
+static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
                          int64_t n, const char *what);
 static void release_block(const tt_dit *m, const dit_block *b);
 
-tt_status tt_dit_forward(tt_ctx *ctx, tt_real *flow, const tt_real *x,
+tt_status tt_dit_forward(tt_ctx *ctx, tt_host *flow, const tt_host *x,
                          int64_t h, int64_t w, const double *t, int64_t nt,
                          const tt_dit *m, const tt_prompt *prompt,
                          tt_cache *cache, const tt_pass *pass)
@@ -30,11 +29,11 @@ tt_status tt_dit_forward(tt_ctx *ctx, tt_real *flow, const tt_real *x,
     const int64_t F = pass->frames, L = (h / 2) * (w / 2), T = F * L;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
 
-    tt_real *e = tt_scratch(ctx, nt * c->dim);           /* [nt, dim]         */
-    tt_real *e0 = tt_scratch(ctx, nt * 6 * c->dim);      /* [nt, 6, dim]      */
+    tt_real *e = tt_values(ctx, nt * c->dim);           /* [nt, dim]         */
+    tt_real *e0 = tt_values(ctx, nt * 6 * c->dim);      /* [nt, 6, dim]      */
     tt_dit_time(ctx, m, NULL, e, e0, t, nt);
 
-    tt_real *tokens = tt_scratch(ctx, T * c->dim);       /* [T, dim]          */
+    tt_real *tokens = tt_values(ctx, T * c->dim);       /* [T, dim]          */
     tt_dit_patch(ctx, m, tokens, x, F, h, w);
 
     const bool large = tt_weights_large(m->w);
@@ -44,13 +43,15 @@ tt_status tt_dit_forward(tt_ctx *ctx, tt_real *flow, const tt_real *x,
         if (large) release_block(m, &m->block[i]);
     }
 
-    check_finite(ctx, m, tokens, T * c->dim, "tokens after the last block");
+    check_finite(ctx, m, tt_get(ctx, tokens, T * c->dim), T * c->dim,
+                 "tokens after the last block");
     if (flow) {
-        tt_real *y = tt_scratch(ctx, T * 4 * c->in_dim); /* [T, 4*C]          */
+        tt_real *y = tt_values(ctx, T * 4 * c->in_dim); /* [T, 4*C]          */
         tt_dit_head(ctx, m, y, tokens, T, e, nt);
-        if (!ctx->status) tt_dit_unpatch(flow, y, F, c->in_dim, h, w);
+        const tt_host *rows = tt_get(ctx, y, T * 4 * c->in_dim);
+        if (rows) tt_dit_unpatch(flow, rows, F, c->in_dim, h, w);
         check_finite(ctx, m, flow, F * c->in_dim * h * w, "flow");
-        TT_TAP(ctx, "flow", flow, F, c->in_dim, h, w);
+        TT_TAP_HOST(ctx, "flow", flow, F, c->in_dim, h, w);
     }
     tt_arena_reset(&ctx->scratch, mark);
     return ctx->status;
@@ -74,7 +75,7 @@ const tt_weights *tt_dit_weights(const tt_dit *m)
 /* ---- what depends on the prompt alone ------------------------------------ */
 
 tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
-                         const tt_real *text, int64_t rows)
+                         const tt_host *text, int64_t rows)
 {
     *out = NULL;
     TT_TRY(ctx->status);
@@ -92,32 +93,29 @@ tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
     p->rows = n;
     p->layers = c->layers;
     p->dim = c->dim;
-    p->context = tt_alloc(ctx, &p->arena, n * c->dim, sizeof(tt_real),
-                          "prompt context");
+    p->context = tt_values_in(ctx, &p->arena, n * c->dim, "prompt context");
     p->k = tt_alloc0(ctx, &p->arena, c->layers, sizeof *p->k, "prompt keys");
     p->v = tt_alloc0(ctx, &p->arena, c->layers, sizeof *p->v, "prompt values");
 
     /* Rows past the prompt are zero states. They are embedded and attended to
      * like any other: upstream has no text mask. */
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *padded = tt_scratch(ctx, n * c->text_dim);  /* [n, text_dim]     */
-    if (!ctx->status) {
-        const size_t used = (size_t)(rows * c->text_dim) * sizeof *padded;
-        const size_t all = (size_t)(n * c->text_dim) * sizeof *padded;
-        memcpy(padded, text, used);
-        memset((char *)padded + used, 0, all - used);
-    }
+    tt_real *padded = tt_values(ctx, n * c->text_dim);  /* [n, text_dim]     */
+    tt_put(ctx, padded, text, rows * c->text_dim);
+    if (padded)
+        tt_zero(ctx, padded + rows * c->text_dim, (n - rows) * c->text_dim);
     tt_dit_text(ctx, m, p->context, padded, n);
     tt_arena_reset(&ctx->scratch, mark);
 
     for (int64_t i = 0; i < c->layers && !ctx->status; i++) {
-        p->k[i] = tt_alloc(ctx, &p->arena, n * c->dim, sizeof(tt_real),
-                           "prompt keys");
-        p->v[i] = tt_alloc(ctx, &p->arena, n * c->dim, sizeof(tt_real),
-                           "prompt values");
+        p->k[i] = tt_values_in(ctx, &p->arena, n * c->dim, "prompt keys");
+        p->v[i] = tt_values_in(ctx, &p->arena, n * c->dim, "prompt values");
         tt_dit_cross_kv(ctx, m, i, p->k[i], p->v[i], p->context, n);
     }
-    check_finite(ctx, m, p->context, n * c->dim, "text context");
+    mark = tt_arena_here(&ctx->scratch);
+    check_finite(ctx, m, tt_get(ctx, p->context, n * c->dim), n * c->dim,
+                 "text context");
+    tt_arena_reset(&ctx->scratch, mark);
     if (ctx->status) {
         tt_prompt_free(p);
         return ctx->status;
@@ -185,7 +183,7 @@ static tt_status check_call(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
 static const char *bad_weight(tt_ctx *ctx, const tt_dit *m)
 {
     enum { PIECE = 4096 };
-    tt_real buf[PIECE];
+    tt_host buf[PIECE];
     (void)ctx;
     for (int64_t i = 0; i < tt_weights_count(m->w); i++) {
         const char *name = tt_weights_name(m->w, i);
@@ -202,7 +200,7 @@ static const char *bad_weight(tt_ctx *ctx, const tt_dit *m)
 }
 
 /* A result that is not finite stops the run here, with the tensor to blame. */
-static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_real *x,
+static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
                          int64_t n, const char *what)
 {
     if (ctx->status) return;

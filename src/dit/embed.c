@@ -13,14 +13,14 @@
  * the order of the convolution weight [dim, C, 1, 2, 2].
  *   rows [F*L, C*4]   x [F, C, h, w]
  * Token order is frame, patch row, patch column. */
-static void gather_patches(tt_real *rows, const tt_real *x, int64_t F,
+static void gather_patches(tt_host *rows, const tt_host *x, int64_t F,
                            int64_t C, int64_t h, int64_t w)
 {
     for (int64_t f = 0; f < F; f++)
         for (int64_t py = 0; py < h / 2; py++)
             for (int64_t px = 0; px < w / 2; px++)
                 for (int64_t c = 0; c < C; c++) {
-                    const tt_real *p = x + ((f * C + c) * h + 2 * py) * w
+                    const tt_host *p = x + ((f * C + c) * h + 2 * py) * w
                                          + 2 * px;
                     *rows++ = p[0];
                     *rows++ = p[1];
@@ -30,13 +30,15 @@ static void gather_patches(tt_real *rows, const tt_real *x, int64_t F,
 }
 
 void tt_dit_patch(tt_ctx *ctx, const tt_dit *m, tt_real *tokens,
-                  const tt_real *x, int64_t F, int64_t h, int64_t w)
+                  const tt_host *x, int64_t F, int64_t h, int64_t w)
 {
     if (ctx->status) return;
     const int64_t C = m->cfg.in_dim, T = F * (h / 2) * (w / 2);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *rows = tt_scratch(ctx, T * C * 4);          /* [T, C*4]          */
-    if (!ctx->status) gather_patches(rows, x, F, C, h, w);
+    tt_real *rows = tt_values(ctx, T * C * 4);          /* [T, C*4]          */
+    tt_host *host = tt_room(ctx, rows, T * C * 4);
+    if (host) gather_patches(host, x, F, C, h, w);
+    tt_put(ctx, rows, host, T * C * 4);
     dit_apply(ctx, tokens, rows, T, &m->patch);
     TT_TAP(ctx, "tokens", tokens, T, m->cfg.dim);
     tt_arena_reset(&ctx->scratch, mark);
@@ -58,19 +60,18 @@ void tt_dit_time(tt_ctx *ctx, const tt_dit *m, double *wave, tt_real *e,
     if (ctx->status) return;
     const int64_t dim = m->cfg.dim, freq = m->cfg.freq_dim;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *in = tt_scratch(ctx, nt * freq);            /* [nt, freq_dim]    */
-    tt_real *hidden = tt_scratch(ctx, nt * dim);         /* [nt, dim]         */
+    tt_real *in = tt_values(ctx, nt * freq);            /* [nt, freq_dim]    */
+    tt_real *hidden = tt_values(ctx, nt * dim);         /* [nt, dim]         */
     if (!wave)
         wave = tt_alloc(ctx, &ctx->scratch, nt * freq, sizeof *wave,
                         "time sinusoid");
-    if (!e) e = tt_scratch(ctx, nt * dim);
+    if (!e) e = tt_values(ctx, nt * dim);
 
-    if (!ctx->status) {
-        for (int64_t i = 0; i < nt; i++)
-            sinusoid(wave + i * freq, t[i], freq / 2);
-        for (int64_t i = 0; i < nt * freq; i++)
-            in[i] = (tt_real)wave[i];
-    }
+    tt_host *host = tt_room(ctx, in, nt * freq);
+    for (int64_t i = 0; host && i < nt; i++)
+        sinusoid(wave + i * freq, t[i], freq / 2);
+    for (int64_t i = 0; host && i < nt * freq; i++) host[i] = (tt_host)wave[i];
+    tt_put(ctx, in, host, nt * freq);
     /* e = W2 silu(W0 sinusoid + b0) + b2, time_embedding */
     dit_apply(ctx, hidden, in, nt, &m->time0);
     tt_silu(ctx, hidden, nt * dim);
@@ -79,8 +80,7 @@ void tt_dit_time(tt_ctx *ctx, const tt_dit *m, double *wave, tt_real *e,
 
     /* e0 = W1 silu(e) + b1, time_projection; e itself goes to the head */
     if (e0) {
-        if (!ctx->status)
-            for (int64_t i = 0; i < nt * dim; i++) hidden[i] = e[i];
+        tt_copy(ctx, hidden, e, nt * dim);
         tt_silu(ctx, hidden, nt * dim);
         dit_apply(ctx, e0, hidden, nt, &m->time_proj);
         TT_TAP(ctx, "e0", e0, nt, 6, dim);
@@ -93,7 +93,7 @@ void tt_dit_text(tt_ctx *ctx, const tt_dit *m, tt_real *context,
 {
     if (ctx->status) return;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *hidden = tt_scratch(ctx, rows * m->cfg.dim);   /* [rows, dim]    */
+    tt_real *hidden = tt_values(ctx, rows * m->cfg.dim);   /* [rows, dim]    */
     dit_apply(ctx, hidden, text, rows, &m->text0);
     tt_gelu_tanh(ctx, hidden, rows * m->cfg.dim);
     dit_apply(ctx, context, hidden, rows, &m->text2);

@@ -18,7 +18,7 @@ void tt_dit_head(tt_ctx *ctx, const tt_dit *m, tt_real *y, const tt_real *x,
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const tt_real *mod =                             /* [ne, 2, dim]          */
         dit_modulation(ctx, m->head_modulation, e, ne, MOD_ROWS, dim, true);
-    tt_real *a = tt_scratch(ctx, T * dim);           /* [T, dim]              */
+    tt_real *a = tt_values(ctx, T * dim);           /* [T, dim]              */
 
     tt_layer_norm(ctx, a, x, T, dim, NULL, NULL, m->cfg.eps);
     tt_modulate(ctx, a, T, dim, dit_row(mod, SCALE, dim),
@@ -30,7 +30,7 @@ void tt_dit_head(tt_ctx *ctx, const tt_dit *m, tt_real *y, const tt_real *x,
 
 /* Value (dy*2 + dx)*C + c of a token goes to channel c at (2py+dy, 2px+dx):
  * channel fastest, the opposite of the patch embedding. */
-void tt_dit_unpatch(tt_real *latent, const tt_real *y, int64_t F, int64_t C,
+void tt_dit_unpatch(tt_host *latent, const tt_host *y, int64_t F, int64_t C,
                     int64_t h, int64_t w)
 {
     for (int64_t f = 0; f < F; f++)

@@ -9,6 +9,7 @@
 #ifndef TT_DIT_MODEL_H
 #define TT_DIT_MODEL_H
 
+#include "tether/device.h"
 #include "tether/dit.h"
 #include "tether/ops.h"
 

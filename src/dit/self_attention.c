@@ -34,10 +34,10 @@ void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H;
     const int64_t T = pass->frames * tt_cache_geometry(cache)->L;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *q = tt_scratch(ctx, T * dim);           /* [T, H, D]             */
-    tt_real *k = tt_scratch(ctx, T * dim);           /* [T, H, D]             */
-    tt_real *v = tt_scratch(ctx, T * dim);           /* [T, H, D]             */
-    tt_real *o = tt_scratch(ctx, T * dim);           /* [T, H, D]             */
+    tt_real *q = tt_values(ctx, T * dim);           /* [T, H, D]             */
+    tt_real *k = tt_values(ctx, T * dim);           /* [T, H, D]             */
+    tt_real *v = tt_values(ctx, T * dim);           /* [T, H, D]             */
+    tt_real *o = tt_values(ctx, T * dim);           /* [T, H, D]             */
 
     tt_dit_qkv(ctx, m, i, q, k, v, x, T);
     TT_TAP(ctx, "self_attn.q", q, T, H, D);

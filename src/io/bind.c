@@ -10,6 +10,7 @@
 
 #include "io/bytes.h"
 #include "io/weights.h"
+#include "tether/device.h"
 
 #define ENOUGH 5 /* problems named one by one */
 
@@ -100,14 +101,21 @@ tt_real *tt_bind_real(tt_bind *b, const char *name, int rank,
                       const int64_t *dim)
 {
     const tt_tensor *t = take(b, name, rank, dim);
-    tt_real *v = t ? tt_read_real(b->ctx, b->arena, t) : NULL;
-    for (int64_t i = 0; v && i < tt_tensor_count(t); i++) {
+    const int64_t n = t ? tt_tensor_count(t) : 0;
+    const tt_arena_mark m = tt_arena_here(&b->ctx->scratch);
+    tt_real *x = t ? tt_values_in(b->ctx, b->arena, n, "a parameter") : NULL;
+    tt_host *v = x ? tt_room(b->ctx, x, n) : NULL;
+    if (v) tt_widen_at(v, t, 0, n);
+    for (int64_t i = 0; v && i < n; i++) {
         if (v[i] - v[i] == 0) continue; /* finite */
         b->misshapen++;
         note(b, "%s holds a value that is not a finite number", name);
-        return NULL;
+        x = NULL;
+        break;
     }
-    return v;
+    if (x) tt_put(b->ctx, x, v, n);
+    tt_arena_reset(&b->ctx->scratch, m);
+    return x;
 }
 
 /* 0: counts as unexpected; 1: ignored by prefix; 2: ignored because `ignore`

@@ -63,10 +63,10 @@ int64_t causvid_denoised_before(const tt_rollout *r)
 /* One frame of a decoded clip, clamped. */
 typedef struct pick {
     int64_t wanted, seen;
-    tt_real *rgb;                /* [8h, 8w, 3] in [-1, 1]                    */
+    tt_host *rgb;                /* [8h, 8w, 3] in [-1, 1]                    */
 } pick;
 
-static tt_status take_frame(void *user, const tt_real *rgb, int64_t height,
+static tt_status take_frame(void *user, const tt_host *rgb, int64_t height,
                             int64_t width)
 {
     pick *p = user;
@@ -82,7 +82,7 @@ static tt_status take_frame(void *user, const tt_real *rgb, int64_t height,
 
 /* Decode the clip from its beginning up to latent W-o, whose last frame is the
  * one: frame 4 (W-o) of the clip. */
-static void decode_frame(tt_ctx *ctx, const tt_rollout *r, tt_real *rgb)
+static void decode_frame(tt_ctx *ctx, const tt_rollout *r, tt_host *rgb)
 {
     const int64_t last = r->opt.latents - r->opt.overlap;
     pick p = { .wanted = 4 * last, .rgb = rgb };
@@ -97,8 +97,8 @@ static void decode_frame(tt_ctx *ctx, const tt_rollout *r, tt_real *rgb)
     TT_ASSERT(ctx->status || p.seen == p.wanted + 1);
 }
 
-static void encode_frame(tt_ctx *ctx, const tt_rollout *r, tt_real *z,
-                         const tt_real *rgb)
+static void encode_frame(tt_ctx *ctx, const tt_rollout *r, tt_host *z,
+                         const tt_host *rgb)
 {
     bool ready = false;
     tt_vae_encoder *e = NULL;
@@ -108,7 +108,7 @@ static void encode_frame(tt_ctx *ctx, const tt_rollout *r, tt_real *z,
     TT_ASSERT(ctx->status || ready);
 }
 
-static tt_status reencode(tt_ctx *ctx, tt_rollout *r, tt_real *z)
+static tt_status reencode(tt_ctx *ctx, tt_rollout *r, tt_host *z)
 {
     if (tt_vae_z(r->opt.vae) != r->C)
         return tt_fail(ctx, TT_ESHAPE, "the VAE has %lld latent channels, the "
@@ -117,7 +117,7 @@ static tt_status reencode(tt_ctx *ctx, tt_rollout *r, tt_real *z)
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     const size_t scope = tt_scope(ctx, "restart.%lld",
                                   (long long)r->rollout + 1);
-    tt_real *rgb = tt_scratch(ctx, 3 * 64 * r->opt.h * r->opt.w);
+    tt_host *rgb = tt_scratch(ctx, 3 * 64 * r->opt.h * r->opt.w);
     if (!ctx->status) decode_frame(ctx, r, rgb);
     if (!ctx->status) encode_frame(ctx, r, z, rgb);
     tt_scope_end(ctx, scope);
@@ -129,7 +129,7 @@ tt_status causvid_make_start(tt_ctx *ctx, tt_rollout *r)
 {
     const tt_rollout_options *o = &r->opt;
     const int64_t size = r->frame_size;
-    const tt_real *tail = r->clip + (o->latents - o->overlap) * size;
+    const tt_host *tail = r->clip + (o->latents - o->overlap) * size;
     memcpy(r->start, tail, (size_t)(o->overlap * size) * sizeof *r->start);
     if (o->start_frame)
         memcpy(r->start, o->start_frame + r->rollout * size,

@@ -51,19 +51,19 @@ static int64_t first_frame(const tt_rollout *r)
 
 /* Where the next chunk's part of the file's re-noise begins: chunk-major, then
  * step, then frame. */
-static const tt_real *renoise_at(const tt_rollout *r, int64_t f, int step)
+static const tt_host *renoise_at(const tt_rollout *r, int64_t f, int step)
 {
     const int64_t gaps = r->schedule.nsteps - 1;
     const int64_t before = causvid_denoised_before(r) * gaps;
     return r->opt.noise.renoise + (before + step * f) * r->frame_size;
 }
 
-void noise_chunk(tt_real *out, const tt_rollout *r, int64_t f, int stream)
+void noise_chunk(tt_host *out, const tt_rollout *r, int64_t f, int stream)
 {
     const tt_noise_source *s = &r->opt.noise;
     const int64_t first = first_frame(r);
     if (s->noise) {
-        const tt_real *from = stream == 0 ? s->noise + first * r->frame_size
+        const tt_host *from = stream == 0 ? s->noise + first * r->frame_size
                                           : renoise_at(r, f, stream - 1);
         memcpy(out, from, (size_t)(f * r->frame_size) * sizeof *out);
         return;

@@ -334,7 +334,7 @@ static void advance(tt_rollout *r, int64_t f)
     r->done += f;
 }
 
-tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_real **out,
+tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_host **out,
                           int64_t *frames)
 {
     TT_TRY(ctx->status);
@@ -359,7 +359,7 @@ tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_real **out,
 
 /* The next rollout from its own first frames, as far as they are there. */
 static tt_status replay_restart(tt_ctx *ctx, tt_rollout *r,
-                                const tt_real *latents, int64_t frames)
+                                const tt_host *latents, int64_t frames)
 {
     const int64_t n = r->opt.overlap;
     if (frames < n)
@@ -371,7 +371,7 @@ static tt_status replay_restart(tt_ctx *ctx, tt_rollout *r,
     return ctx->status;
 }
 
-tt_status tt_rollout_replay(tt_ctx *ctx, tt_rollout *r, const tt_real *latents,
+tt_status tt_rollout_replay(tt_ctx *ctx, tt_rollout *r, const tt_host *latents,
                             int64_t frames)
 {
     TT_TRY(ctx->status);

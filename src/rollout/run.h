@@ -19,11 +19,11 @@ struct tt_rollout {
     int64_t chunk;               /* the next one                              */
     int64_t rollout;             /* it belongs to; 0 unless restarted         */
     int64_t done;                /* frames of that rollout before it          */
-    const tt_real *given;        /* frames this rollout begins with           */
+    const tt_host *given;        /* frames this rollout begins with           */
     int64_t ngiven;
-    tt_real *clip;               /* rollouts > 1: latents of this one so far  */
-    tt_real *start;              /* and what it was started from, [overlap]   */
-    tt_real *x, *flow, *x0, *noise; /* [chunk, C, h, w]                       */
+    tt_host *clip;               /* rollouts > 1: latents of this one so far  */
+    tt_host *start;              /* and what it was started from, [overlap]   */
+    tt_host *x, *flow, *x0, *noise; /* [chunk, C, h, w]                       */
     float *words;                /* [C, h, w] of the generator                */
     char *identity;              /* what the run is made from: key=value lines*/
     tt_progress_fn progress;
@@ -69,7 +69,7 @@ tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f);
 
 /* Noise [f, C, h, w] for the f frames of the next chunk; stream as in
  * tt_noise_frame. From the file when the run has one. */
-void noise_chunk(tt_real *out, const tt_rollout *r, int64_t f, int stream);
+void noise_chunk(tt_host *out, const tt_rollout *r, int64_t f, int stream);
 
 /* ---- philox.c ------------------------------------------------------------ */
 

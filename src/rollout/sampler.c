@@ -9,6 +9,7 @@
  *         No guidance, no negative prompt.
  * Next    dit/dit.c */
 #include "rollout/run.h"
+#include "tether/device.h"
 
 static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass);
 static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
@@ -45,13 +46,13 @@ static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass)
     const double t = r->schedule.t[pass->step];
     const size_t scope = tt_scope(ctx, "chunk.%lld/step.%d",
                                   (long long)pass->chunk, pass->step);
-    TT_TAP(ctx, "x", r->x, f, r->C, h, w);
+    TT_TAP_HOST(ctx, "x", r->x, f, r->C, h, w);
     tt_dit_forward(ctx, r->flow, r->x, h, w, &t, 1, r->model,
                    rollout_prompt(r), r->cache, pass);
     if (!ctx->status)
         tt_flow_to_x0(&r->schedule, r->x0, r->x, r->flow, t,
                       f * r->frame_size);
-    TT_TAP(ctx, "x0", r->x0, f, r->C, h, w);
+    TT_TAP_HOST(ctx, "x0", r->x0, f, r->C, h, w);
     tt_scope_end(ctx, scope);
 }
 
@@ -99,8 +100,11 @@ static void show_cache(tt_ctx *ctx, tt_rollout *r)
                                       (long long)r->chunk, (long long)i);
         tt_tap_show(ctx, "frame", TT_I32, y->src_frame, 1, dim);
         tt_tap_show(ctx, "position", TT_I32, y->tpos, 1, dim);
-        tt_tap_show(ctx, "k", real, y->k, 3, dim);
-        tt_tap_show(ctx, "v", real, y->v, 3, dim);
+        const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+        const int64_t n = y->len * g->H * g->D;
+        tt_tap_show(ctx, "k", real, tt_get(ctx, y->k, n), 3, dim);
+        tt_tap_show(ctx, "v", real, tt_get(ctx, y->v, n), 3, dim);
+        tt_arena_reset(&ctx->scratch, m);
         tt_scope_end(ctx, scope);
     }
 }
@@ -117,7 +121,7 @@ static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
     pass.last = true;
     const size_t scope = tt_scope(ctx, "chunk.%lld/step.%d",
                                   (long long)r->chunk, step);
-    TT_TAP(ctx, "x", r->x0, f, r->C, h, w);
+    TT_TAP_HOST(ctx, "x", r->x0, f, r->C, h, w);
     tt_dit_forward(ctx, ctx->tap ? r->flow : NULL, r->x0, h, w, &t, 1,
                    r->model, rollout_prompt(r), r->cache, &pass);
     if (ctx->tap && !ctx->status) {

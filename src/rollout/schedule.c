@@ -81,8 +81,8 @@ int tt_schedule_index(const tt_schedule *s, double t)
     return best;
 }
 
-void tt_flow_to_x0(const tt_schedule *s, tt_real *x0, const tt_real *x,
-                   const tt_real *flow, double t, int64_t n)
+void tt_flow_to_x0(const tt_schedule *s, tt_host *x0, const tt_host *x,
+                   const tt_host *flow, double t, int64_t n)
 {
     const double sigma = s->sigma[tt_schedule_index(s, t)];
     for (int64_t i = 0; i < n; i++) {
@@ -91,8 +91,8 @@ void tt_flow_to_x0(const tt_schedule *s, tt_real *x0, const tt_real *x,
     }
 }
 
-void tt_add_noise(const tt_schedule *s, tt_real *x, const tt_real *x0,
-                  const tt_real *noise, double t, int64_t n)
+void tt_add_noise(const tt_schedule *s, tt_host *x, const tt_host *x0,
+                  const tt_host *noise, double t, int64_t n)
 {
     const tt_real sigma = s->sigma[tt_schedule_index(s, t)];
     for (int64_t i = 0; i < n; i++) {

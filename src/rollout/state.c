@@ -11,6 +11,7 @@
  *         become indices. */
 #include "rollout/run.h"
 #include "tether/backend.h"
+#include "tether/device.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -62,22 +63,22 @@ static uint64_t probe_weights(tt_ctx *ctx, const tt_dit *m)
     const int64_t n = 6 * tt_dit_get_config(m)->dim;
     const double t = 500;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *e = tt_scratch(ctx, n / 6), *e0 = tt_scratch(ctx, n);
+    tt_real *e = tt_values(ctx, n / 6), *values = tt_values(ctx, n);
     const tt_tap_fn tap = ctx->tap;
     const tt_inject_fn inject = ctx->inject;
     ctx->tap = NULL;             /* not a point of the run                    */
     ctx->inject = NULL;
-    tt_dit_time(ctx, m, NULL, e, e0, &t, 1);
+    tt_dit_time(ctx, m, NULL, e, values, &t, 1);
     ctx->tap = tap;
     ctx->inject = inject;
+    const tt_host *e0 = tt_get(ctx, values, n);
     const uint64_t h =
-        ctx->status ? 0 : state_digest(0, e0, (size_t)n * sizeof *e0,
-                                        sizeof *e0);
+        e0 ? state_digest(0, e0, (size_t)n * sizeof *e0, sizeof *e0) : 0;
     tt_arena_reset(&ctx->scratch, mark);
     return h;
 }
 
-static uint64_t probe_values(const tt_rollout *r, const tt_real *x,
+static uint64_t probe_values(const tt_rollout *r, const tt_host *x,
                              int64_t frames)
 {
     return x ? state_digest(0, x, (size_t)(frames * r->frame_size) * sizeof *x,
@@ -155,6 +156,7 @@ typedef struct part {
     int64_t rows, cols;          /* cols 0: one extent                        */
     void *data;
     size_t nbytes;
+    tt_real *values;             /* keys or values: fetched into data         */
 } part;
 
 #define LAYER_PARTS 7
@@ -185,8 +187,8 @@ static part layer_part(const tt_rollout *r, tt_layer *y, int i,
     part p = { .dtype = TT_I32, .rows = y->cap };
     snprintf(p.name, sizeof p.name, "layer.%" PRId64 ".%s", y->index, names[i]);
     switch (i) {
-    case 0: p.dtype = real, p.cols = width, p.data = y->k; break;
-    case 1: p.dtype = real, p.cols = width, p.data = y->v; break;
+    case 0: p.dtype = real, p.cols = width, p.values = y->k; break;
+    case 1: p.dtype = real, p.cols = width, p.values = y->v; break;
     case 2: p.data = y->src_frame; break;
     case 3: p.data = y->sidx; break;
     case 4: p.data = y->tpos; break;
@@ -217,10 +219,11 @@ tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
     TT_TRY(tt_st_create(ctx, &w, path));
     const size_t n = strlen(r->identity);
     int64_t progress[3] = { r->chunk, r->rollout, r->done };
-    uint64_t h = put(w, &(part){ "run", TT_U8, (int64_t)n, 0, r->identity, n },
-                     0);
-    h = put(w, &(part){ "progress", TT_I64, 3, 0, progress, sizeof progress },
-            h);
+    uint64_t h = put(w, &(part){ .name = "run", .dtype = TT_U8,
+                                 .rows = (int64_t)n, .data = r->identity,
+                                 .nbytes = n }, 0);
+    h = put(w, &(part){ .name = "progress", .dtype = TT_I64, .rows = 3,
+                        .data = progress, .nbytes = sizeof progress }, h);
     for (int i = 0; i < RUN_PARTS; i++) {
         const part p = run_part(r, i);
         if (p.nbytes > 0) h = put(w, &p, h);
@@ -229,11 +232,15 @@ tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
         tt_layer *y = tt_cache_layer(r->cache, i);
         int64_t ends[2] = { y->len, y->seen };
         for (int j = 0; j < LAYER_PARTS && !ctx->status; j++) {
-            const part p = layer_part(r, y, j, ends);
-            if (p.nbytes > 0) h = put(w, &p, h);
+            part p = layer_part(r, y, j, ends);
+            const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+            if (p.values) p.data = tt_get(ctx, p.values, p.rows * p.cols);
+            if (p.nbytes > 0 && p.data) h = put(w, &p, h);
+            tt_arena_reset(&ctx->scratch, m);
         }
     }
-    put(w, &(part){ "digest", TT_U64, 1, 0, &h, sizeof h }, 0);
+    put(w, &(part){ .name = "digest", .dtype = TT_U64, .rows = 1, .data = &h,
+                    .nbytes = sizeof h }, 0);
     return tt_st_finish(w);
 }
 
@@ -287,8 +294,9 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
     const size_t n = (size_t)run->t.dim[0];
     TT_TRY(check_identity(ctx, run->t.data, n, r->identity, path));
     uint64_t h = state_digest(0, run->t.data, n, 1), stored;
-    const tt_entry *e = get(ctx, f, &(part){ "progress", TT_I64, 3, 0, NULL,
-                                             0 }, path);
+    const tt_entry *e = get(ctx, f, &(part){ .name = "progress",
+                                             .dtype = TT_I64, .rows = 3 },
+                            path);
     if (!e) return ctx->status;
     tt_gather(progress, &e->t);
     h = state_digest(h, e->t.data, 3 * sizeof *progress, 1);
@@ -305,7 +313,8 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
             if (!(e = get(ctx, f, &p, path))) return ctx->status;
             h = state_digest(h, e->t.data, p.nbytes, 1);
         }
-    e = get(ctx, f, &(part){ "digest", TT_U64, 1, 0, NULL, 0 }, path);
+    e = get(ctx, f, &(part){ .name = "digest", .dtype = TT_U64, .rows = 1 },
+            path);
     if (!e) return ctx->status;
     tt_gather(&stored, &e->t);
     if (stored != h)
@@ -397,7 +406,8 @@ static tt_status check_values(tt_ctx *ctx, const tt_rollout *r,
     return TT_OK;
 }
 
-static void load(tt_rollout *r, const tt_file *f, const int64_t progress[3])
+static void load(tt_ctx *ctx, tt_rollout *r, const tt_file *f,
+                 const int64_t progress[3])
 {
     r->chunk = progress[0];
     r->rollout = progress[1];
@@ -412,9 +422,14 @@ static void load(tt_rollout *r, const tt_file *f, const int64_t progress[3])
         tt_layer *y = tt_cache_layer(r->cache, i);
         int64_t ends[2];
         for (int j = 0; j < LAYER_PARTS; j++) {
-            const part p = layer_part(r, y, j, ends);
+            part p = layer_part(r, y, j, ends);
+            const int64_t n = p.rows * p.cols;
             if (p.nbytes == 0) continue;
-            tt_gather(p.data, &tt_file_find(f, p.name)->t);
+            const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+            if (p.values) p.data = tt_room(ctx, p.values, n);
+            if (p.data) tt_gather(p.data, &tt_file_find(f, p.name)->t);
+            if (p.values) tt_put(ctx, p.values, p.data, n);
+            tt_arena_reset(&ctx->scratch, m);
         }
         y->len = ends[0];
         y->seen = ends[1];
@@ -429,7 +444,7 @@ tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path)
     TT_TRY(tt_file_open(ctx, &f, path));
     check_file(ctx, r, f, progress, path);
     if (!ctx->status) check_values(ctx, r, f, progress, path);
-    if (!ctx->status) load(r, f, progress);
+    if (!ctx->status) load(ctx, r, f, progress);
     tt_file_close(f);
     return ctx->status;
 }

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tether/device.h"
 #include "tether/ops.h"
 
 #define EPS 1e-6            /* every norm of umT5                            */
@@ -48,15 +49,19 @@ int64_t tt_umt5_bucket(int64_t r, int64_t buckets)
 }
 
 /* bias [H, 2L-1]: entry r+L-1 of head h = table[bucket(r)][h]. */
-static void relative_bias(tt_ctx *ctx, tt_real *bias, const tt_real *table,
+static void relative_bias(tt_ctx *ctx, tt_real *out, const tt_real *values,
                           const tt_umt5_config *c, int64_t L)
 {
-    if (ctx->status) return;
+    const int64_t n = c->heads * (2 * L - 1);
+    const tt_host *table = tt_get(ctx, values, c->buckets * c->heads);
+    tt_host *bias = tt_room(ctx, out, n);
+    if (!table || !bias) return;
     for (int64_t r = -(L - 1); r < L; r++) {
-        const tt_real *row = table + tt_umt5_bucket(r, c->buckets) * c->heads;
+        const tt_host *row = table + tt_umt5_bucket(r, c->buckets) * c->heads;
         for (int64_t h = 0; h < c->heads; h++)
             bias[h * (2 * L - 1) + r + L - 1] = row[h];
     }
+    tt_put(ctx, out, bias, n);
 }
 
 /* branch = Wo attention(rms_norm(x)). */
@@ -65,12 +70,12 @@ static void attention_branch(tt_ctx *ctx, const run *r, const umt5_block *p)
     const tt_umt5_config *c = &r->enc->cfg;
     const int64_t n = r->B * r->L, A = c->dim_attn, D = A / c->heads;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *h = tt_scratch(ctx, n * c->dim);                 /* [n, C]      */
-    tt_real *q = tt_scratch(ctx, n * A);                      /* [n, H, D]   */
-    tt_real *k = tt_scratch(ctx, n * A);
-    tt_real *v = tt_scratch(ctx, n * A);
-    tt_real *o = tt_scratch(ctx, n * A);
-    tt_real *bias = tt_scratch(ctx, c->heads * (2 * r->L - 1));
+    tt_real *h = tt_values(ctx, n * c->dim);                 /* [n, C]      */
+    tt_real *q = tt_values(ctx, n * A);                      /* [n, H, D]   */
+    tt_real *k = tt_values(ctx, n * A);
+    tt_real *v = tt_values(ctx, n * A);
+    tt_real *o = tt_values(ctx, n * A);
+    tt_real *bias = tt_values(ctx, c->heads * (2 * r->L - 1));
     tt_rms_norm(ctx, h, r->x, n, c->dim, p->norm1, EPS);
     tt_linear(ctx, q, h, n, &p->q, NULL);
     tt_linear(ctx, k, h, n, &p->k, NULL);
@@ -95,9 +100,9 @@ static void ffn_branch(tt_ctx *ctx, const run *r, const umt5_block *p)
     const tt_umt5_config *c = &r->enc->cfg;
     const int64_t n = r->B * r->L, F = c->dim_ffn;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *h = tt_scratch(ctx, n * c->dim);                 /* [n, C]      */
-    tt_real *g = tt_scratch(ctx, n * F);                      /* [n, F]      */
-    tt_real *u = tt_scratch(ctx, n * F);
+    tt_real *h = tt_values(ctx, n * c->dim);                 /* [n, C]      */
+    tt_real *g = tt_values(ctx, n * F);                      /* [n, F]      */
+    tt_real *u = tt_values(ctx, n * F);
     tt_rms_norm(ctx, h, r->x, n, c->dim, p->norm2, EPS);
     tt_linear(ctx, g, h, n, &p->gate, NULL);
     tt_gelu_tanh(ctx, g, n * F);
@@ -191,56 +196,60 @@ static int64_t used_length(const int64_t *mask, int64_t B, int64_t L)
 static void look_up(tt_ctx *ctx, const run *r, const int64_t *ids,
                     const int64_t *mask, int64_t L)
 {
-    if (ctx->status) return;
     const tt_tensor *e = &r->enc->embedding;
-    const int64_t C = r->enc->cfg.dim;
+    const int64_t C = r->enc->cfg.dim, n = r->B * r->L * C;
+    tt_host *x = tt_room(ctx, r->x, n);
+    if (!x) return;
     for (int64_t b = 0; b < r->B; b++) {
         for (int64_t t = 0; t < r->L; t++) {
-            tt_widen_at(r->x + (b * r->L + t) * C, e, ids[b * L + t] * C, C);
+            tt_widen_at(x + (b * r->L + t) * C, e, ids[b * L + t] * C, C);
             r->key_mask[b * r->L + t] = mask[b * L + t] != 0;
         }
     }
+    tt_put(ctx, r->x, x, n);
 }
 
-static void check_finite(tt_ctx *ctx, const run *r)
+static void check_finite(tt_ctx *ctx, const run *r, const tt_host *x)
 {
     const int64_t C = r->enc->cfg.dim, n = r->B * r->L * C;
     for (int64_t i = 0; i < n && !ctx->status; i++)
-        if (!isfinite(r->x[i]))
+        if (!isfinite(x[i]))
             tt_fail(ctx, TT_EFORMAT,
                     "the text encoder gives %s for token %lld, channel %lld: "
                     "the weights in %s are damaged",
-                    isnan(r->x[i]) ? "NaN" : "an infinite value",
+                    isnan(x[i]) ? "NaN" : "an infinite value",
                     (long long)(i / C % r->L), (long long)(i % C),
                     tt_weights_path(r->enc->weights));
 }
 
 /* out [B, L, C]: the first `rows[b]` positions of x, then zeros. */
-static void deliver(tt_real *out, const run *r, const int64_t *rows, int64_t L)
+static void deliver(tt_host *out, const run *r, const tt_host *x,
+                    const int64_t *rows, int64_t L)
 {
     const int64_t C = r->enc->cfg.dim;
     for (int64_t b = 0; b < r->B; b++)
         for (int64_t i = 0; i < L * C; i++)
-            out[b * L * C + i] = i < rows[b] * C ? r->x[b * r->L * C + i] : 0;
+            out[b * L * C + i] = i < rows[b] * C ? x[b * r->L * C + i] : 0;
 }
 
-static void deliver_all(tt_ctx *ctx, tt_real *context, tt_real *prompt_embeds,
-                        const run *r, const int64_t *mask, int64_t L)
+static void deliver_all(tt_ctx *ctx, tt_host *context, tt_host *prompt_embeds,
+                        const run *r, const tt_host *x, const int64_t *mask,
+                        int64_t L)
 {
     int64_t *rows = tt_alloc(ctx, &ctx->scratch, r->B, sizeof *rows, "lengths");
     if (ctx->status) return;
     for (int64_t b = 0; b < r->B; b++) rows[b] = L;
-    if (context) deliver(context, r, rows, L);
+    if (context) deliver(context, r, x, rows, L);
     for (int64_t b = 0; b < r->B; b++) {
         rows[b] = 0; /* seq_len */
         for (int64_t t = 0; t < L; t++) rows[b] += mask[b * L + t] > 0;
     }
     if (!prompt_embeds) return;
-    deliver(prompt_embeds, r, rows, L);
-    TT_TAP(ctx, "prompt_embeds", prompt_embeds, r->B, L, r->enc->cfg.dim);
+    deliver(prompt_embeds, r, x, rows, L);
+    TT_TAP_HOST(ctx, "prompt_embeds", prompt_embeds, r->B, L, r->enc->cfg.dim);
 }
 
-tt_status tt_umt5_encode(tt_ctx *ctx, tt_real *context, tt_real *prompt_embeds,
+tt_status tt_umt5_encode(tt_ctx *ctx, tt_host *context, tt_host *prompt_embeds,
                          tt_umt5 *enc, const int64_t *ids, const int64_t *mask,
                          int64_t B, int64_t L, bool all_rows)
 {
@@ -250,19 +259,20 @@ tt_status tt_umt5_encode(tt_ctx *ctx, tt_real *context, tt_real *prompt_embeds,
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     run r = {enc, B, L, NULL, NULL, NULL};
     if (!all_rows && !context) r.L = used_length(mask, B, L);
-    r.x = tt_scratch(ctx, B * r.L * enc->cfg.dim);
-    r.branch = tt_scratch(ctx, B * r.L * enc->cfg.dim);
+    r.x = tt_values(ctx, B * r.L * enc->cfg.dim);
+    r.branch = tt_values(ctx, B * r.L * enc->cfg.dim);
     r.key_mask = tt_alloc(ctx, &ctx->scratch, B * r.L, 1, "text mask");
     look_up(ctx, &r, ids, mask, L);
     forward(ctx, &r);
-    check_finite(ctx, &r);
-    deliver_all(ctx, context, prompt_embeds, &r, mask, L);
+    const tt_host *x = tt_get(ctx, r.x, B * r.L * enc->cfg.dim);
+    check_finite(ctx, &r, x);
+    deliver_all(ctx, context, prompt_embeds, &r, x, mask, L);
     tt_arena_reset(&ctx->scratch, mark);
     tt_scope_end(ctx, scope);
     return ctx->status;
 }
 
-tt_status tt_prompt_embed(tt_ctx *ctx, tt_real *text, tt_umt5 *enc,
+tt_status tt_prompt_embed(tt_ctx *ctx, tt_host *text, tt_umt5 *enc,
                           const tt_tokenizer *tok, const char *prompt,
                           size_t n, int64_t length,
                           const tt_prompt_options *opt)

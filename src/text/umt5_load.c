@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "text/umt5.h"
+#include "tether/device.h"
 
 /* The shape of a matrix (or vector, then cols = 1) that fixes sizes. */
 static void sizes_of(tt_ctx *ctx, int64_t *rows, int64_t *cols,
@@ -77,7 +78,8 @@ static tt_tensor bind_matrix(tt_bind *b, int64_t i, const char *name,
     char full[96];
     const int64_t dim[2] = {rows, cols};
     snprintf(full, sizeof full, "blocks.%lld.%s.weight", (long long)i, name);
-    return tt_bind_tensor(b, full, 2, dim);
+    const tt_tensor t = tt_bind_tensor(b, full, 2, dim);
+    return tt_place(b->ctx, b->arena, &t);
 }
 
 static tt_real *bind_small(tt_bind *b, int64_t i, const char *name, int rank,

@@ -27,8 +27,8 @@ void vae_attn_step(tt_ctx *ctx, tt_real *x, const vae_attn *a, int64_t h,
 {
     const int64_t n = h * w, c = a->c;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_real *qkv = tt_scratch(ctx, n * 3 * c);
-    tt_real *y = tt_scratch(ctx, n * c);
+    tt_real *qkv = tt_values(ctx, n * 3 * c);
+    tt_real *y = tt_values(ctx, n * c);
 
     tt_channel_norm(ctx, y, x, n, c, a->gamma);
     tt_linear(ctx, qkv, y, n, &a->qkv.w, a->qkv.b);

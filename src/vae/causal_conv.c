@@ -32,11 +32,9 @@ int64_t vae_slots_add(tt_ctx *ctx, tt_arena *a, vae_slots *s, int64_t h,
     }
     *slot = (vae_slot){.dim = {h, w, c}, .spare = &s->spare[i]};
     if (a) {
-        const size_t size = sizeof(tt_real);
-        slot->older = tt_alloc(ctx, a, n, size, "history of the VAE");
-        slot->newer = tt_alloc(ctx, a, n, size, "history of the VAE");
-        if (fresh)
-            s->spare[i] = tt_alloc(ctx, a, n, size, "history of the VAE");
+        slot->older = tt_values_in(ctx, a, n, "history of the VAE");
+        slot->newer = tt_values_in(ctx, a, n, "history of the VAE");
+        if (fresh) s->spare[i] = tt_values_in(ctx, a, n, "history of the VAE");
     }
     return (fresh ? 3 : 2) * n * (int64_t)sizeof(tt_real);
 }
@@ -52,9 +50,7 @@ void vae_slot_push(vae_slot *s)
 
 void vae_slot_copy(tt_ctx *ctx, const vae_slot *s, const tt_real *x)
 {
-    const int64_t n = s->dim[0] * s->dim[1] * s->dim[2];
-    if (!ctx->status)
-        memcpy(vae_slot_input(s), x, (size_t)n * sizeof(tt_real));
+    tt_copy(ctx, vae_slot_input(s), x, s->dim[0] * s->dim[1] * s->dim[2]);
 }
 
 int vae_slot_view(const vae_slot *s, const tt_real *frame[2])
@@ -111,6 +107,7 @@ void vae_bind_conv(const vae_source *s, vae_conv *c, const char *prefix,
         const void *w = taps == 1 || cin == 1 ? t.data
                                               : repack(s, &t, cout, cin, taps);
         c->w = tt_tensor_like(&t, w, 5, packed);
+        c->w = tt_place(s->ctx, s->arena, &c->w);
         if (w != t.data && s->done) s->done(s->user, &t);
     }
     snprintf(name, sizeof name, "%s.bias", prefix);
@@ -126,6 +123,7 @@ void vae_bind_linear(const vae_source *s, vae_linear *l, const char *prefix,
     snprintf(name, sizeof name, "%s.weight", prefix);
     tt_tensor t = s->tensor(s->user, name, 2 + dims, stored);
     if (t.data) l->w = tt_tensor_reshape(&t, 2, stored);
+    l->w = tt_place(s->ctx, s->arena, &l->w);
     snprintf(name, sizeof name, "%s.bias", prefix);
     l->b = s->real(s->user, name, 1, &out);
 }

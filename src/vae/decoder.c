@@ -170,7 +170,7 @@ static void head(tt_ctx *ctx, tt_vae_decoder *d, int t, const tt_real *x)
     const vae_decoder_net *net = &d->v->dec;
     const int64_t h = 8 * d->h, w = 8 * d->w;
     vae_slot *slot = &d->slots.slot[HEAD_SLOT];
-    tt_real *rgb = tt_scratch(ctx, h * w * 3);
+    tt_real *rgb = tt_values(ctx, h * w * 3);
     vae_norm_silu(ctx, slot, x, net->gamma);
     vae_conv_step(ctx, rgb, &net->head, slot);
     if (TT_TAPPED(ctx)) {
@@ -178,8 +178,9 @@ static void head(tt_ctx *ctx, tt_vae_decoder *d, int t, const tt_real *x)
         snprintf(name, sizeof name, "rgb/t.%d", t);
         TT_TAP(ctx, name, rgb, h, w, 3);
     }
-    if (ctx->status) return;
-    if (!vae_all_finite(rgb, h * w * 3)) {
+    const tt_host *picture = tt_get(ctx, rgb, h * w * 3);
+    if (!picture) return;
+    if (!vae_all_finite(picture, h * w * 3)) {
         tt_fail(ctx, TT_EFORMAT,
                 "the VAE turned latent frame %lld, which is finite, into "
                 "pixels that are NaN or infinite: its weights%s%s are damaged "
@@ -188,7 +189,7 @@ static void head(tt_ctx *ctx, tt_vae_decoder *d, int t, const tt_real *x)
                 d->v->w ? tt_weights_path(d->v->w) : "");
         return;
     }
-    const tt_status s = d->emit(d->user, rgb, h, w);
+    const tt_status s = d->emit(d->user, picture, h, w);
     if (s) tt_fail(ctx, s, "the receiver of decoded frames gave up");
 }
 
@@ -231,7 +232,7 @@ static void stage(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
     const tt_vae *v = d->v;
     const int64_t h = d->h << s, w = d->w << s, n = h * w * width_out(v, s);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_real *a = tt_scratch(ctx, n), *b = tt_scratch(ctx, n);
+    tt_real *a = tt_values(ctx, n), *b = tt_values(ctx, n);
     vae_up_space(ctx, a, x, &v->dec.up[s - 1], h / 2, w / 2);
     tap_layer(ctx, 4 * s - 1, t, a, (int64_t[]){h, w}, width_in(v, s));
     blocks(ctx, d, s, t, &a, &b);
@@ -241,17 +242,19 @@ static void stage(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
 }
 
 /* From the latent frame to the end of stage 0, all at latent resolution. */
-static void front(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *z)
+static void front(tt_ctx *ctx, tt_vae_decoder *d, const tt_host *z)
 {
     const tt_vae *v = d->v;
     const vae_decoder_net *net = &v->dec;
     const int64_t h = d->h, w = d->w, n = h * w, c = 4 * v->dim;
     vae_slot *slot = d->slots.slot;
-    tt_real *zd = tt_scratch(ctx, n * v->z);
-    tt_real *a = tt_scratch(ctx, n * c), *b = tt_scratch(ctx, n * c);
-    if (ctx->status) return;
+    tt_real *zd = tt_values(ctx, n * v->z);
+    tt_real *a = tt_values(ctx, n * c), *b = tt_values(ctx, n * c);
+    tt_host *host = tt_room(ctx, zd, n * v->z);
+    if (!host) return;
 
-    vae_denormalise(zd, z, v, n);
+    vae_denormalise(host, z, v, n);
+    tt_put(ctx, zd, host, n * v->z);
     TT_TAP(ctx, "denorm", zd, h, w, v->z);
     tt_linear(ctx, vae_slot_input(&slot[0]), zd, n, &net->conv2.w,
               net->conv2.b);
@@ -269,17 +272,17 @@ static void front(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *z)
 }
 
 /* The tiny decoder's [0, 1] on the other's scale. */
-static tt_status emit_tiny(void *user, const tt_real *rgb, int64_t height,
+static tt_status emit_tiny(void *user, const tt_host *rgb, int64_t height,
                            int64_t width)
 {
     tt_vae_decoder *d = user;
     const int64_t n = 3 * height * width;
-    tt_real *x = (tt_real *)rgb; /* the decoder's own, not read again */
+    tt_host *x = (tt_host *)rgb; /* the decoder's own, not read again */
     for (int64_t i = 0; i < n; i++) x[i] = 2 * x[i] - 1;
     return d->emit(d->user, x, height, width);
 }
 
-tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *z,
+tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_host *z,
                              tt_frame_fn emit, void *user)
 {
     if (ctx->status) return ctx->status;

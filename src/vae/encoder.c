@@ -21,7 +21,7 @@ struct tt_vae_encoder {
     int64_t height, width; /* pixels                                          */
     int64_t frame;         /* pixel frames seen so far                        */
     vae_slots slots;
-    tt_real *z;            /* of the call in progress                         */
+    tt_host *z;            /* of the call in progress                         */
     bool ready;
 };
 
@@ -118,8 +118,8 @@ static void back(tt_ctx *ctx, tt_vae_encoder *e, tt_real *x, tt_real *y)
     const vae_encoder_net *net = &v->enc;
     const int64_t h = e->height / 8, w = e->width / 8, n = h * w;
     vae_slot *slot = &e->slots.slot[MIDDLE_SLOT];
-    tt_real *moments = tt_scratch(ctx, n * 2 * v->z);
-    tt_real *mu = tt_scratch(ctx, n * v->z);
+    tt_real *moments = tt_values(ctx, n * 2 * v->z);
+    tt_real *mu = tt_values(ctx, n * v->z);
 
     vae_res_step(ctx, y, x, &net->middle[0], &slot[0]);
     TT_TAP(ctx, "middle.0", y, h, w, 4 * v->dim);
@@ -132,9 +132,10 @@ static void back(tt_ctx *ctx, tt_vae_encoder *e, tt_real *x, tt_real *y)
     vae_conv_step(ctx, moments, &net->head, slot);
     TT_TAP(ctx, "head", moments, h, w, 2 * v->z);
     tt_linear(ctx, mu, moments, n, &net->mu.w, net->mu.b);
-    if (ctx->status) return;
-    vae_normalise(e->z, mu, v, n);
-    TT_TAP(ctx, "latent", e->z, v->z, h, w);
+    const tt_host *moment = tt_get(ctx, mu, n * v->z);
+    if (!moment) return;
+    vae_normalise(e->z, moment, v, n);
+    TT_TAP_HOST(ctx, "latent", e->z, v->z, h, w);
     e->ready = true;
     if (!vae_all_finite(e->z, n * v->z))
         tt_fail(ctx, TT_EFORMAT,
@@ -163,7 +164,7 @@ static void stage(tt_ctx *ctx, tt_vae_encoder *e, int s, int64_t k, tt_real *x,
     const vae_resample *down = &v->enc.down[s];
     /* the next stage may be twice as wide */
     const int64_t next = (h / 2) * (w / 2) * width_out(v, s + 1);
-    tt_real *a = tt_scratch(ctx, next), *b = tt_scratch(ctx, next);
+    tt_real *a = tt_values(ctx, next), *b = tt_values(ctx, next);
     if (down->mode == VAE_DOWN2D) {
         vae_down_space(ctx, a, x, down, h, w);
     } else {
@@ -175,8 +176,8 @@ static void stage(tt_ctx *ctx, tt_vae_encoder *e, int s, int64_t k, tt_real *x,
     stage(ctx, e, s + 1, k, a, b);
 }
 
-tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_real *z,
-                             bool *ready, const tt_real *rgb)
+tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_host *z,
+                             bool *ready, const tt_host *rgb)
 {
     *ready = false;
     TT_TRY(ctx->status);
@@ -193,11 +194,11 @@ tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_real *z,
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     const size_t scope = tt_scope(ctx, "vae_encoder/frame.%lld",
                                   (long long)chunk);
-    tt_real *a = tt_scratch(ctx, n * d), *b = tt_scratch(ctx, n * d);
+    tt_real *a = tt_values(ctx, n * d), *b = tt_values(ctx, n * d);
     e->z = z;
     e->ready = false;
     const tt_ops *before = tt_float_begin(ctx); /* the official VAE is float */
-    vae_slot_copy(ctx, &e->slots.slot[0], rgb);
+    tt_put(ctx, vae_slot_input(&e->slots.slot[0]), rgb, n * 3);
     vae_conv_step(ctx, a, &e->v->enc.conv1, &e->slots.slot[0]);
     if (TT_TAPPED(ctx)) {
         char name[32];

@@ -111,32 +111,32 @@ tt_status vae_find_stats(tt_ctx *ctx, double *mean, double *std, int64_t z,
 void vae_set_stats(tt_ctx *ctx, tt_vae *v, const double *mean,
                    const double *std)
 {
-    v->mean = tt_alloc(ctx, &v->arena, v->z, sizeof(tt_real), "latent mean");
-    v->inv = tt_alloc(ctx, &v->arena, v->z, sizeof(tt_real), "latent std");
+    v->mean = tt_alloc(ctx, &v->arena, v->z, sizeof(tt_host), "latent mean");
+    v->inv = tt_alloc(ctx, &v->arena, v->z, sizeof(tt_host), "latent std");
     if (ctx->status) return;
     for (int64_t c = 0; c < v->z; c++) {
-        v->mean[c] = (tt_real)(float)mean[c];
-        v->inv[c] = (tt_real)1 / (tt_real)(float)std[c];
+        v->mean[c] = (tt_host)(float)mean[c];
+        v->inv[c] = (tt_host)1 / (tt_host)(float)std[c];
     }
 }
 
-void vae_denormalise(tt_real *y, const tt_real *z, const tt_vae *v, int64_t n)
+void vae_denormalise(tt_host *y, const tt_host *z, const tt_vae *v, int64_t n)
 {
     for (int64_t p = 0; p < n; p++)
         for (int64_t c = 0; c < v->z; c++)
             y[p * v->z + c] = z[c * n + p] / v->inv[c] + v->mean[c];
 }
 
-void vae_normalise(tt_real *z, const tt_real *mu, const tt_vae *v, int64_t n)
+void vae_normalise(tt_host *z, const tt_host *mu, const tt_vae *v, int64_t n)
 {
     for (int64_t c = 0; c < v->z; c++)
         for (int64_t p = 0; p < n; p++)
             z[c * n + p] = (mu[p * v->z + c] - v->mean[c]) * v->inv[c];
 }
 
-bool vae_all_finite(const tt_real *x, int64_t n)
+bool vae_all_finite(const tt_host *x, int64_t n)
 {
-    tt_real zero = 0;
+    tt_host zero = 0;
     for (int64_t i = 0; i < n; i++) zero += x[i] * 0;
     return zero == 0; /* NaN * 0 and inf * 0 are NaN */
 }

@@ -10,7 +10,6 @@
 #include "vae/vae_internal.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* Rows [first, first + n) of a packed convolution. */
 static vae_conv conv_rows(const vae_conv *c, int64_t first, int64_t n)
@@ -68,8 +67,7 @@ void vae_up_time(tt_ctx *ctx, tt_real *earlier, tt_real *later,
     vae_conv_frame(ctx, later, frame, &r->half[1], s->dim[0], s->dim[1]);
     if (s->count == 0 && s->newer) {
         /* the official slot is [zero, x] from its first frame on */
-        const int64_t n = s->dim[0] * s->dim[1] * s->dim[2];
-        memset(s->newer, 0, (size_t)n * sizeof(tt_real));
+        tt_zero(ctx, s->newer, s->dim[0] * s->dim[1] * s->dim[2]);
         s->count = 1;
     }
     vae_slot_push(s);
@@ -94,8 +92,7 @@ bool vae_down_time(tt_ctx *ctx, tt_real *y, const vae_resample *r, vae_slot *s,
     const tt_real *const frame[3] = {s->older, s->newer, vae_slot_input(s)};
     const int64_t n = s->dim[0] * s->dim[1] * s->dim[2];
     const bool out = first_chunk || k % 2 == 1;
-    if (first_chunk && !ctx->status)
-        memcpy(y, frame[2], (size_t)n * sizeof(tt_real));
+    if (first_chunk) tt_copy(ctx, y, frame[2], n);
     else if (out)
         vae_conv_frame(ctx, y, frame, &r->time, s->dim[0], s->dim[1]);
     vae_slot_push(s);

@@ -41,7 +41,7 @@ void vae_res_step(tt_ctx *ctx, tt_real *y, const tt_real *x, const vae_res *r,
 
     const tt_real *h = x;
     if (r->cin != r->cout) {
-        tt_real *cut = tt_scratch(ctx, n * r->cout);
+        tt_real *cut = tt_values(ctx, n * r->cout);
         tt_linear(ctx, cut, x, n, &r->shortcut.w, r->shortcut.b);
         h = cut;
     }

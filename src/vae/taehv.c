@@ -54,6 +54,7 @@ static void bind_conv(const vae_source *s, vae_conv *c, const char *name,
                                     newest_first) : NULL;
     if (w) {
         c->w = tt_tensor_like(&t, w, 5, packed);
+        c->w = tt_place(s->ctx, s->arena, &c->w);
         if (s->done) s->done(s->user, &t);
     }
     if (!bias) return;
@@ -125,8 +126,11 @@ void taehv_bind(taehv *m, const vae_source *s, unsigned parts)
 
 void taehv_relu(tt_ctx *ctx, tt_real *x, int64_t n)
 {
-    for (int64_t i = 0; i < n && !ctx->status; i++)
-        x[i] = x[i] > 0 ? x[i] : 0;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_host *h = tt_get(ctx, x, n);
+    for (int64_t i = 0; h && i < n; i++) h[i] = h[i] > 0 ? h[i] : 0;
+    tt_put(ctx, x, h, n);
+    tt_arena_reset(&ctx->scratch, mark);
 }
 
 void taehv_conv(tt_ctx *ctx, tt_real *y, const tt_real *const *frame,
@@ -145,14 +149,14 @@ void taehv_mem_step(tt_ctx *ctx, tt_real *x, const taehv_mem *b,
 {
     const int64_t n = h * w * b->c[0].cout;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *p = tt_scratch(ctx, n), *q = tt_scratch(ctx, n);
+    tt_real *p = tt_values(ctx, n), *q = tt_values(ctx, n);
     taehv_conv(ctx, p, (const tt_real *[]){begun ? before : NULL, x}, &b->c[0],
                h, w, 1, 1);
     taehv_relu(ctx, p, n);
     taehv_conv(ctx, q, (const tt_real *[]){p}, &b->c[1], h, w, 1, 1);
     taehv_relu(ctx, q, n);
     taehv_conv(ctx, p, (const tt_real *[]){q}, &b->c[2], h, w, 1, 1);
-    if (!ctx->status) memcpy(before, x, (size_t)n * sizeof *x);
+    tt_copy(ctx, before, x, n);
     tt_add(ctx, x, p, n);
     taehv_relu(ctx, x, n);
     tt_arena_reset(&ctx->scratch, mark);
@@ -166,8 +170,8 @@ void taehv_decoder_init(tt_ctx *ctx, taehv_decoder *d, tt_arena *a,
     *d = (taehv_decoder){.m = m, .h = h, .w = w, .trim = trim};
     for (int i = 0; i < TAEHV_STAGES; i++)
         for (int k = 0; k < 3; k++)
-            d->before[i][k] = tt_alloc(ctx, a, (h * w << 2 * i) * dec_width[i],
-                                       sizeof(tt_real), "tiny VAE memory");
+            d->before[i][k] = tt_values_in(ctx, a, (h * w << 2 * i)
+                                           * dec_width[i], "tiny VAE memory");
 }
 
 int64_t taehv_decoder_bytes(int64_t h, int64_t w)
@@ -181,12 +185,13 @@ int64_t taehv_decoder_bytes(int64_t h, int64_t w)
 static void show(tt_ctx *ctx, taehv_decoder *d, tt_real *x, int64_t h,
                  int64_t w)
 {
-    tt_real *rgb = tt_scratch(ctx, 3 * h * w);
+    tt_real *rgb = tt_values(ctx, 3 * h * w);
     taehv_relu(ctx, x, h * w * d->m->dec_out.cin);
     taehv_conv(ctx, rgb, (const tt_real *[]){x}, &d->m->dec_out, h, w, 1, 1);
     if (ctx->status || d->trim-- > 0) return;
     d->trim = 0;
-    const tt_status s = d->emit(d->user, rgb, h, w);
+    const tt_host *picture = tt_get(ctx, rgb, 3 * h * w);
+    const tt_status s = picture ? d->emit(d->user, picture, h, w) : TT_OK;
     if (s && !ctx->status) tt_fail(ctx, s, "stopped while decoding");
 }
 
@@ -205,8 +210,8 @@ static void stage(tt_ctx *ctx, taehv_decoder *d, int s, tt_real *x, int64_t h,
             &t->time.w,
             rows + (size_t)(k * c * c) * tt_dtype_size(t->time.w.dtype), 2,
             (int64_t[]){c, c});
-        tt_real *g = tt_scratch(ctx, h * w * c);
-        tt_real *y = tt_scratch(ctx, 4 * h * w * dec_width[s + 1]);
+        tt_real *g = tt_values(ctx, h * w * c);
+        tt_real *y = tt_values(ctx, 4 * h * w * dec_width[s + 1]);
         tt_linear(ctx, g, x, h * w, &part, NULL);
         taehv_conv(ctx, y, (const tt_real *[]){g}, &t->space, h, w, 2, 1);
         if (s + 1 < TAEHV_STAGES)
@@ -217,16 +222,18 @@ static void stage(tt_ctx *ctx, taehv_decoder *d, int s, tt_real *x, int64_t h,
     }
 }
 
-void taehv_decode(tt_ctx *ctx, taehv_decoder *d, const tt_real *z,
+void taehv_decode(tt_ctx *ctx, taehv_decoder *d, const tt_host *z,
                   tt_frame_fn emit, void *user)
 {
     const int64_t n = d->h * d->w;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *in = tt_scratch(ctx, n * TAEHV_Z);
-    tt_real *x = tt_scratch(ctx, n * dec_width[0]);
-    for (int64_t i = 0; i < n && !ctx->status; i++)
+    tt_real *in = tt_values(ctx, n * TAEHV_Z);
+    tt_real *x = tt_values(ctx, n * dec_width[0]);
+    tt_host *host = tt_room(ctx, in, n * TAEHV_Z);
+    for (int64_t i = 0; host && i < n; i++)
         for (int64_t c = 0; c < TAEHV_Z; c++)
-            in[i * TAEHV_Z + c] = 3 * tt_tanh_real(z[c * n + i] / 3);
+            host[i * TAEHV_Z + c] = 3 * tt_tanh_real(z[c * n + i] / 3);
+    tt_put(ctx, in, host, n * TAEHV_Z);
     d->emit = emit;
     d->user = user;
     taehv_conv(ctx, x, (const tt_real *[]){in}, &d->m->dec_in, d->h, d->w, 1,

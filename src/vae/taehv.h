@@ -52,7 +52,7 @@ void taehv_decoder_init(tt_ctx *ctx, taehv_decoder *d, tt_arena *a,
                         const taehv *m, int64_t h, int64_t w, int64_t trim);
 int64_t taehv_decoder_bytes(int64_t h, int64_t w);
 /* z [16, h, w] gives 4 frames [8h, 8w, 3], before clamping to [0, 1]. */
-void taehv_decode(tt_ctx *ctx, taehv_decoder *d, const tt_real *z,
+void taehv_decode(tt_ctx *ctx, taehv_decoder *d, const tt_host *z,
                   tt_frame_fn emit, void *user);
 
 /* ---- encoder ------------------------------------------------------------ */
@@ -64,7 +64,7 @@ typedef struct taehv_encoder {
     bool begun[TAEHV_STAGES];
     tt_real *kept[TAEHV_STAGES];       /* the first frame of a pool           */
     bool keeps[TAEHV_STAGES];
-    tt_real *z;
+    tt_host *z;
     bool ready;
 } taehv_encoder;
 
@@ -73,8 +73,8 @@ void taehv_encoder_init(tt_ctx *ctx, taehv_encoder *e, tt_arena *a,
 /* One frame rgb [H, W, 3] in [0, 1]; after every fourth z [16, H/8, W/8] is
  * written and the result true. At the end repeat the last frame until it
  * is. */
-bool taehv_encode(tt_ctx *ctx, taehv_encoder *e, tt_real *z,
-                  const tt_real *rgb);
+bool taehv_encode(tt_ctx *ctx, taehv_encoder *e, tt_host *z,
+                  const tt_host *rgb);
 
 /* A memory block in place on x [h, w, n]; `before` becomes x. */
 void taehv_mem_step(tt_ctx *ctx, tt_real *x, const taehv_mem *b,

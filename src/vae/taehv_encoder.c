@@ -6,8 +6,6 @@
  *         the real encoder's 1, 4, 4. */
 #include "vae/taehv.h"
 
-#include <string.h>
-
 enum { N = 64 };
 
 void taehv_encoder_init(tt_ctx *ctx, taehv_encoder *e, tt_arena *a,
@@ -16,21 +14,21 @@ void taehv_encoder_init(tt_ctx *ctx, taehv_encoder *e, tt_arena *a,
     *e = (taehv_encoder){.m = m, .height = height, .width = width};
     for (int i = 0; i < TAEHV_STAGES; i++) {
         const int64_t n = (height >> i) * (width >> i) * N;
-        e->kept[i] = tt_alloc(ctx, a, n, sizeof(tt_real), "tiny VAE memory");
+        e->kept[i] = tt_values_in(ctx, a, n, "tiny VAE memory");
         for (int k = 0; k < 3; k++)
-            e->before[i][k] = tt_alloc(ctx, a, n / 4, sizeof(tt_real),
-                                       "tiny VAE memory");
+            e->before[i][k] = tt_values_in(ctx, a, n / 4, "tiny VAE memory");
     }
 }
 
 static void finish(tt_ctx *ctx, taehv_encoder *e, const tt_real *x, int64_t h,
                    int64_t w)
 {
-    tt_real *z = tt_scratch(ctx, h * w * TAEHV_Z);
+    tt_real *z = tt_values(ctx, h * w * TAEHV_Z);
     taehv_conv(ctx, z, (const tt_real *[]){x}, &e->m->enc_out, h, w, 1, 1);
-    for (int64_t i = 0; i < h * w && !ctx->status; i++)
+    const tt_host *host = tt_get(ctx, z, h * w * TAEHV_Z);
+    for (int64_t i = 0; host && i < h * w; i++)
         for (int64_t c = 0; c < TAEHV_Z; c++)
-            e->z[c * h * w + i] = z[i * TAEHV_Z + c];
+            e->z[c * h * w + i] = host[i * TAEHV_Z + c];
     e->ready = true;
 }
 
@@ -42,12 +40,12 @@ static void stage(tt_ctx *ctx, taehv_encoder *e, int s, const tt_real *x,
     const int64_t n = h * w * N;
     if (ctx->status) return;
     if (t->time.kt == 2 && !e->keeps[s]) {
-        memcpy(e->kept[s], x, (size_t)n * sizeof *x);
+        tt_copy(ctx, e->kept[s], x, n);
         e->keeps[s] = true;
         return;
     }
     const tt_real *pair[2] = {e->kept[s], x};
-    tt_real *p = tt_scratch(ctx, n), *y = tt_scratch(ctx, n / 4);
+    tt_real *p = tt_values(ctx, n), *y = tt_values(ctx, n / 4);
     e->keeps[s] = false;
     taehv_conv(ctx, p, t->time.kt == 2 ? pair : &x, &t->time, h, w, 1, 1);
     taehv_conv(ctx, y, (const tt_real *[]){p}, &t->space, h, w, 1, 2);
@@ -59,16 +57,16 @@ static void stage(tt_ctx *ctx, taehv_encoder *e, int s, const tt_real *x,
     else finish(ctx, e, y, h / 2, w / 2);
 }
 
-bool taehv_encode(tt_ctx *ctx, taehv_encoder *e, tt_real *z,
-                  const tt_real *rgb)
+bool taehv_encode(tt_ctx *ctx, taehv_encoder *e, tt_host *z,
+                  const tt_host *rgb)
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const int64_t n = e->height * e->width * N;
-    tt_real *x = tt_scratch(ctx, n);
+    tt_real *x = tt_values(ctx, n);
     e->z = z;
     e->ready = false;
-    taehv_conv(ctx, x, (const tt_real *[]){rgb}, &e->m->enc_in, e->height,
-               e->width, 1, 1);
+    const tt_real *frame = tt_send(ctx, rgb, 3 * e->height * e->width);
+    taehv_conv(ctx, x, &frame, &e->m->enc_in, e->height, e->width, 1, 1);
     taehv_relu(ctx, x, n);
     stage(ctx, e, 0, x, e->height, e->width);
     tt_arena_reset(&ctx->scratch, mark);

@@ -13,6 +13,7 @@
 #ifndef TT_VAE_INTERNAL_H
 #define TT_VAE_INTERNAL_H
 
+#include "tether/device.h"
 #include "tether/ops.h"
 #include "tether/vae.h"
 
@@ -195,7 +196,7 @@ struct tt_vae {
     tt_weights *w;          /* NULL when built from another source            */
     unsigned parts;         /* TT_VAE_DECODER, TT_VAE_ENCODER                 */
     int64_t dim, z;
-    tt_real *mean, *inv;    /* [z], inv = 1/std                               */
+    tt_host *mean, *inv;    /* [z], inv = 1/std                               */
     vae_decoder_net dec;
     vae_encoder_net enc;
     struct taehv *tiny;     /* instead of dec and enc: taehv.h                */
@@ -216,10 +217,10 @@ tt_status vae_find_stats(tt_ctx *ctx, double *mean, double *std, int64_t z,
 void vae_set_stats(tt_ctx *ctx, tt_vae *v, const double *mean,
                    const double *std);
 /* y [h*w, z] = z / inv + mean of z [z, h*w]. */
-void vae_denormalise(tt_real *y, const tt_real *z, const tt_vae *v, int64_t n);
+void vae_denormalise(tt_host *y, const tt_host *z, const tt_vae *v, int64_t n);
 /* z [z, h*w] = (mu - mean) * inv of mu [h*w, z]. */
-void vae_normalise(tt_real *z, const tt_real *mu, const tt_vae *v, int64_t n);
+void vae_normalise(tt_host *z, const tt_host *mu, const tt_vae *v, int64_t n);
 /* False when any of x[0..n) is NaN or infinite. */
-bool vae_all_finite(const tt_real *x, int64_t n);
+bool vae_all_finite(const tt_host *x, int64_t n);
 
 #endif

@@ -63,6 +63,7 @@ static char text[256];
     NONE(tt_alloc0, c, &(tt_arena){0}, 3, 8, "numbers")                        \
     NONE(tt_strdup, c, &(tt_arena){0}, "text")                                 \
     NONE(tt_scratch, c, 3)                                                     \
+    NONE(tt_arena_values, c, &(tt_arena){0})                                   \
     RUNS(tt_arena_free, &(tt_arena){0})                                        \
     /* context.h */                                                            \
     RUNS(tt_warn, c, "nothing is wrong with %s", "this")                       \
@@ -71,7 +72,19 @@ static char text[256];
     RUNS(tt_scope, c, "scope")                                                 \
     RUNS(tt_tap_emit, c, "name", TT_F32, NULL, 2, dim)                         \
     RUNS(tt_tap_show, c, "name", TT_F32, NULL, 2, dim)                         \
+    RUNS(tt_tap_values, c, "name", NULL, 2, dim)                               \
     RUNS(tt_profile_add, c, "name", 1.0, 1.0)                                  \
+    /* device.h */                                                             \
+    NONE(tt_values_in, c, &(tt_arena){0}, 4, "numbers")                        \
+    NONE(tt_values0_in, c, &(tt_arena){0}, 4, "numbers")                       \
+    NONE(tt_values, c, 4)                                                      \
+    NONE(tt_get, c, x, 4)                                                      \
+    NONE(tt_room, c, x, 4)                                                     \
+    NONE(tt_send, c, x, 4)                                                     \
+    RUNS(tt_place, c, &(tt_arena){0}, &(tt_tensor){0})                         \
+    RUNS(tt_put, c, NULL, NULL, 4)                                             \
+    RUNS(tt_copy, c, NULL, x, 4)                                               \
+    RUNS(tt_zero, c, NULL, 4)                                                  \
     /* dit.h */                                                                \
     MAKES(tt_dit_load, tt_dit, c, &made, NULL, NULL, 0)                        \
     MAKES(tt_prompt_make, tt_prompt, c, &made, NULL, NULL, 4)                  \
@@ -333,6 +346,7 @@ static const char *const apart[] = {
     /* the same: tables, names and defaults of this build */
     "tt_dtype_size", "tt_dtype_block", "tt_dtype_is_real", "tt_dtype_name",
     "tt_dtype_from_name", "tt_ops_find", "tt_ops_default", "tt_ops_at",
+    "tt_values_view",
     "tt_threads_sleep", "tt_cores_find", "tt_cores_reason",
     "tt_ops_class", "tt_class_name", "tt_class_find", "tt_policy_find",
     "tt_policy_at", "tt_policy_defaults", "tt_policy_start",

@@ -398,13 +398,12 @@ static void odd_begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                       const tt_qkv *x)
 {
     (void)ctx, (void)x;
-    tt_layer_roll(y, y->geo->L, p->frames * y->geo->L);
+    tt_layer_roll(ctx, y, y->geo->L, p->frames * y->geo->L);
 }
 static void odd_write(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                       const tt_qkv *x)
 {
-    (void)ctx;
-    tt_layer_put(y, p, x);
+    tt_layer_put(ctx, y, p, x);
     for (int64_t i = 0; i < y->geo->L; i++) y->tpos[i] = 47;
 }
 static void odd_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,

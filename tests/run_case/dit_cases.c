@@ -60,9 +60,8 @@ static void copy_cache(run_io *io, tt_real *k, tt_real *v, tt_cache *cache,
     if (io->ctx->status) return;
     const tt_layer *y = tt_cache_layer(cache, layer);
     const tt_geometry *g = tt_cache_geometry(cache);
-    const size_t bytes = (size_t)(y->cap * g->H * g->D) * sizeof *k;
-    memcpy(k, y->k, bytes);
-    memcpy(v, y->v, bytes);
+    run_fetch(io->ctx, k, y->k, y->cap * g->H * g->D);
+    run_fetch(io->ctx, v, y->v, y->cap * g->H * g->D);
     if (!rotate) return;
     int32_t *pos = tt_alloc0(io->ctx, &io->arena, y->len * 3, sizeof *pos,
                              "positions");

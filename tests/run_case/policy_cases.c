@@ -178,7 +178,7 @@ void policy_stored_keys(rolled *r, tt_real *out, const tt_layer *y)
     const int64_t width = g->H * g->D;
     const char *name = y->opt->name;
     int64_t n = y->len;
-    memcpy(out, y->k, (size_t)(y->cap * width) * sizeof *out);
+    run_fetch(r->ctx, out, y->k, y->cap * width);
     if (r->tether || !strcmp(name, "memrope")) return;
     if (!strcmp(name, "infinity")) n = g->L;
     int32_t *pos = tt_alloc(r->ctx, &r->arena, 3 * n, sizeof *pos,

@@ -8,6 +8,7 @@
  *         without a batch axis.
  * Next    policy_cases.c: what is particular to single policies. */
 #include "tests/run_case/rollout_cases.h"
+#include "tether/device.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -129,8 +130,12 @@ static void after_chunk(rolled *r, int64_t chunk)
         r->ends[2 * chunk + 1] = y->len / r->geo->L;
         r->ends_tokens[2 * chunk] = y->seen * r->geo->L;
         r->ends_tokens[2 * chunk + 1] = y->len;
-        r->norm_k[at] = norm2(y->k, n);
-        r->norm_v[at] = norm2(y->v, n);
+        const tt_arena_mark here = tt_arena_here(&r->ctx->scratch);
+        const tt_host *k = tt_get(r->ctx, y->k, n);
+        const tt_host *v = tt_get(r->ctx, y->v, n);
+        r->norm_k[at] = k ? norm2(k, n) : 0;
+        r->norm_v[at] = v ? norm2(v, n) : 0;
+        tt_arena_reset(&r->ctx->scratch, here);
         tt_tether_info t;
         if (!tt_cache_tether_info(r->cache, i, &t)) continue;
         r->filled[at] = t.filled;
@@ -154,8 +159,7 @@ static void put_caches(rolled *r, int64_t chunk)
     if (r->ctx->status) return;
     for (int64_t i = 0; i < g->layers; i++) {
         policy_stored_keys(r, k + i * n, tt_cache_layer(r->cache, i));
-        memcpy(v + i * n, tt_cache_layer(r->cache, i)->v,
-               (size_t)n * sizeof *v);
+        run_fetch(r->ctx, v + i * n, tt_cache_layer(r->cache, i)->v, n);
     }
     const int64_t batch[] = { g->layers, 1, cap, g->H, g->D };
     const int64_t plain[] = { g->layers, cap, g->H, g->D };

@@ -2,6 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/run_case/run_case.h"
+#include "tether/device.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -126,4 +127,12 @@ tt_status run_load_dit(run_io *io, tt_dit **m)
              tt_json_str(io->json, "model", ""));
     TT_TRY(tt_weights_open(io->ctx, &w, path, TT_MODEL_DIT, NULL));
     return tt_dit_load(io->ctx, m, w, NULL, 0);
+}
+
+void run_fetch(tt_ctx *ctx, tt_host *out, const tt_real *x, int64_t n)
+{
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const tt_host *h = tt_get(ctx, x, n);
+    if (h) memcpy(out, h, (size_t)n * sizeof *out);
+    tt_arena_reset(&ctx->scratch, m);
 }

@@ -84,4 +84,7 @@ int64_t *run_ints(run_io *io, const char *key, int64_t *n);
 /* The transformer in the folder case.json's "model" names. */
 tt_status run_load_dit(run_io *io, tt_dit **m);
 
+/* out [n] = values, wherever they are. */
+void run_fetch(tt_ctx *ctx, tt_host *out, const tt_real *x, int64_t n);
+
 #endif

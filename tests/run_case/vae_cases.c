@@ -99,7 +99,7 @@ static void put_slot(vae_case *k, const char *name, const vae_slot *s,
     tt_real *x = real_alloc(k, 2 * n);
     if (!x || held == first) return;
     for (int i = first; i < held; i++)
-        memcpy(x + (i - first) * n, frame[i], (size_t)n * sizeof *x);
+        run_fetch(k->ctx, x + (i - first) * n, frame[i], n);
     put_video(k, name, x, held - first, s->dim);
 }
 
@@ -549,7 +549,7 @@ static void put_caches(vae_case *k, const tt_vae_decoder *d, int64_t j)
         tt_real *x = real_alloc(k, 2 * n);
         if (!x || held == 0) continue;
         for (int f = 0; f < held; f++)
-            memcpy(x + f * n, frame[f], (size_t)n * sizeof *x);
+            run_fetch(k->ctx, x + f * n, frame[f], n);
         snprintf(name, sizeof name, "cache%lld.slot%d", (long long)j, i);
         put_video(k, name, x, held, dim);
     }

@@ -22,6 +22,7 @@
  * Prompt  at a change everything stays; sinks hold the first prompt forever.
  * Holds   slots are in chronological order of source frames, sinks first. */
 #include "cache/classes.h"
+#include "tether/device.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@
 /* Behind the struct follow
  *   int64_t reuse[cap]
  *   sum: double qwin[R][H*D], the mean query of each frame
- *   max: tt_real qwin[R*L][H*D], every query
+ *   max: tt_host qwin[R*L][H*D], every query
  * with the oldest frame first. */
 typedef struct state {
     int64_t events;              /* compressions so far                       */
@@ -135,13 +136,13 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     remember_queries(ctx, y, p, x->q);           /* before they are asked     */
     if (ctx->status) return;
     if (y->len + n > y->cap) compress(ctx, y, p, x->k);
-    else tt_layer_roll(y, 0, n);
+    else tt_layer_roll(ctx, y, 0, n);
 }
 
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
 {
     if (!y->first) remember_queries(ctx, y, p, x->q);
-    if (!ctx->status) tt_layer_put(y, p, x);
+    if (!ctx->status) tt_layer_put(ctx, y, p, x);
 }
 
 /* Positions [n][3] of the chunk's tokens in the video. */
@@ -166,7 +167,7 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     const int64_t R = y->opt->R;
     const size_t frame = window_frame(y->opt, geo);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_real *rotated = tt_scratch(ctx, n * width);
+    tt_real *rotated = tt_values(ctx, n * width);
     int32_t *pos = tt_alloc(ctx, &ctx->scratch, 3 * n, sizeof *pos,
                             "positions");
     if (ctx->status) return;
@@ -183,7 +184,9 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     for (int64_t f = 0; f < p->frames; f++) {
         char *to = window + (size_t)(s->window++) * frame;
         const tt_real *from = rotated + f * L * width;
-        if (keeps_all(y->opt)) memcpy(to, from, frame);
+        const tt_host *all = keeps_all(y->opt) ? tt_get(ctx, from, L * width)
+                                               : NULL;
+        if (all) memcpy(to, all, frame);
         else tt_col_mean(ctx, (double *)(void *)to, from, L, width);
     }
     tt_arena_reset(&ctx->scratch, m);
@@ -197,20 +200,20 @@ static tt_tensor question(tt_ctx *ctx, const tt_layer *y)
 {
     const int64_t L = y->geo->L, width = y->geo->H * y->geo->D;
     const int64_t frames = state_of(y)->window;
-    const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
     int64_t dim[2] = { frames * L, width };
-    tt_real *rows = window_of(y);
+    const tt_host *rows = window_of(y);
     if (!keeps_all(y->opt)) {
         const double *mean = window_of(y);
         dim[0] = 1;
-        rows = tt_scratch(ctx, width);
-        for (int64_t c = 0; rows && c < width; c++) {
+        tt_host *total = tt_scratch(ctx, width);
+        for (int64_t c = 0; total && c < width; c++) {
             double sum = 0;
             for (int64_t f = 0; f < frames; f++) sum += mean[f * width + c];
-            rows[c] = (tt_real)(sum * (double)L);
+            total[c] = (tt_host)(sum * (double)L);
         }
+        rows = total;
     }
-    return tt_tensor_make(rows, real, 2, dim);
+    return tt_values_view(tt_send(ctx, rows, dim[0] * width), 2, dim);
 }
 
 /* phi of n tokens with unrotated keys k and positions pos, a frame's worth at
@@ -222,17 +225,18 @@ static void score(tt_ctx *ctx, double *phi, const tt_layer *y, const tt_real *k,
     const int64_t L = geo->L, width = geo->H * geo->D, rows = asked->dim[0];
     const double norm = sqrt((double)geo->D) * (double)geo->H;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_real *rotated = tt_scratch(ctx, L * width);
-    tt_real *dot = tt_scratch(ctx, L * rows);
+    tt_real *rotated = tt_values(ctx, L * width);
+    tt_real *dot = tt_values(ctx, L * rows);
     for (int64_t at = 0; at < n && !ctx->status; at += L) {
         const int64_t b = n - at < L ? n - at : L;
         tt_rope(ctx, rotated, k + at * width, b, geo->H, geo->D,
                 tt_cache_rope(y->cache), pos + 3 * at);
         tt_linear(ctx, dot, rotated, b, asked, NULL);
-        for (int64_t i = 0; i < b; i++) {
-            double best = dot[i * rows];
+        const tt_host *d = tt_get(ctx, dot, b * rows);
+        for (int64_t i = 0; d && i < b; i++) {
+            double best = d[i * rows];
             for (int64_t r = 1; r < rows; r++)
-                if (dot[i * rows + r] > best) best = dot[i * rows + r];
+                if (d[i * rows + r] > best) best = d[i * rows + r];
             phi[at + i] = best / norm;
         }
     }
@@ -300,7 +304,8 @@ static void choose(tt_ctx *ctx, compression *c, int64_t max_reuse)
 
 static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
                     const tt_pass *p, const tt_real *k);
-static void rebuild(tt_layer *y, const compression *c, const tt_pass *p);
+static void rebuild(tt_ctx *ctx, tt_layer *y, const compression *c,
+                    const tt_pass *p);
 static int64_t move_sinks(tt_layer *y, const tt_pass *p);
 static void unify(tt_layer *y, const compression *c);
 
@@ -313,7 +318,7 @@ static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     measure(ctx, &c, y, p, k);               /* phi of all tokens             */
     choose(ctx, &c, y->opt->own[MAX_REUSE].n);      /* the best between the ends     */
     if (ctx->status) return;
-    rebuild(y, &c, p);                       /* sinks, chosen, recent         */
+    rebuild(ctx, y, &c, p);                  /* sinks, chosen, recent         */
     const int64_t delta = move_sinks(y, p);
     if (y->opt->own[UNIFY].n) unify(y, &c);
     tt_cache_record_compress(y->cache, &(tt_compress_record){
@@ -358,24 +363,25 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
 
 /* Sinks, selected tokens, recent frames, room for the chunk; the rest is zeros.
  * Tokens only move towards the front, so this works in place. */
-static void rebuild(tt_layer *y, const compression *c, const tt_pass *p)
+static void rebuild(tt_ctx *ctx, tt_layer *y, const compression *c,
+                    const tt_pass *p)
 {
     const int64_t L = y->geo->L, width = y->geo->H * y->geo->D;
     const int64_t fresh = p->frames * L, old = c->recent - fresh;
     int64_t *reuse = reuse_of(y), to = c->sink;
     for (int64_t i = 0; i < c->count; i++, to++) {
-        tt_layer_move(y, to, c->chosen[i], 1);
+        tt_layer_move(ctx, y, to, c->chosen[i], 1);
         reuse[to] = reuse[c->chosen[i]] + 1;
     }
-    tt_layer_move(y, to, y->len - old, old);
+    tt_layer_move(ctx, y, to, y->len - old, old);
     memmove(reuse + to, reuse + y->len - old, (size_t)old * sizeof *reuse);
     to += old;
     memset(reuse + to, 0, (size_t)(y->cap - to) * sizeof *reuse);
     y->len = to + fresh;
 
-    const size_t rest = (size_t)((y->cap - y->len) * width) * sizeof(tt_real);
-    memset(y->k + y->len * width, 0, rest);
-    memset(y->v + y->len * width, 0, rest);
+    const int64_t rest = (y->cap - y->len) * width;
+    tt_zero(ctx, y->k + y->len * width, rest);
+    tt_zero(ctx, y->v + y->len * width, rest);
     for (int64_t i = y->len; i < y->cap; i++) {
         y->src_frame[i] = TT_SRC_NONE;
         y->sidx[i] = y->tpos[i] = 0;

@@ -49,11 +49,10 @@ static bool valid(const tt_layer *y)
 static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                   const tt_qkv *x)
 {
-    (void)ctx;
     (void)x;
     const int64_t sink = y->opt->S * y->geo->L;
     state *s = y->state;
-    if (!tt_layer_roll(y, sink, p->frames * y->geo->L)) return;
+    if (!tt_layer_roll(ctx, y, sink, p->frames * y->geo->L)) return;
     if (s->moving)
         for (int64_t i = 0; i < sink; i++)
             y->tpos[i] += (int32_t)(p->start - s->start);

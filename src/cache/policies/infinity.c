@@ -50,22 +50,21 @@ static bool valid(const tt_layer *y)
  * behind it. Paper (as summarised): the sink and one last frame. Code: slots
  * K-2 and K-1 whether or not they hold anything: before the cache was full
  * they are zeros, after an earlier flush stale frames. We: as the code. */
-static void flush(tt_layer *y)
+static void flush(tt_ctx *ctx, tt_layer *y)
 {
     const int64_t L = y->geo->L;
-    tt_layer_move(y, L, y->cap - 2 * L, 2 * L);
+    tt_layer_move(ctx, y, L, y->cap - 2 * L, 2 * L);
     y->len = 3 * L;
 }
 
 static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                   const tt_qkv *x)
 {
-    (void)ctx;
     (void)x;
     const int64_t L = y->geo->L;
     state *s = y->state;
-    if (p->prompt_changed) flush(y);
-    s->rolled = tt_layer_roll(y, y->opt->S * L, p->frames * L);
+    if (p->prompt_changed) flush(ctx, y);
+    s->rolled = tt_layer_roll(ctx, y, y->opt->S * L, p->frames * L);
     /* In a replay the clean pass makes room, but in the run it stands for the
      * noisy first pass did. */
     if (p->step > 0) s->rolled = 0;
@@ -73,10 +72,9 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
 {
-    (void)ctx;
     state *s = y->state;
     if (!y->first) s->rolled = 0;
-    tt_layer_put(y, p, x);
+    tt_layer_put(ctx, y, p, x);
 }
 
 /* ---- plan ---------------------------------------------------------------- */

@@ -15,6 +15,7 @@
  *         their rates.
  * Holds   frames are chronological outside the two memory frames. */
 #include "cache/classes.h"
+#include "tether/device.h"
 
 #include <math.h>
 #include <string.h>
@@ -70,7 +71,7 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
         keep += 2 * L;
         if (excess > 0) absorb(ctx, y, keep, excess);
     }
-    if (!ctx->status) tt_layer_roll(y, keep, n);
+    if (!ctx->status) tt_layer_roll(ctx, y, keep, n);
 }
 
 /* ---- the averages -------------------------------------------------------- */
@@ -78,23 +79,26 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 /* to = rate * mean + (1 - rate) * to for the L*W values of a memory frame.
  * The mean has one value per channel, or (adaptive) per position and channel;
  * so has the rate: one, or one per token. In double, rounded once. */
-static void blend(tt_real *to, const double *mean, int64_t nmean,
-                  const double *rate, int64_t nrate, int64_t L, int64_t width)
+static void blend(tt_ctx *ctx, tt_real *frame, const double *mean,
+                  int64_t nmean, const double *rate, int64_t nrate, int64_t L,
+                  int64_t width)
 {
-    for (int64_t l = 0; l < L; l++) {
+    tt_host *to = tt_get(ctx, frame, L * width);
+    for (int64_t l = 0; to && l < L; l++) {
         const double a = rate[l % nrate];
         for (int64_t c = 0; c < width; c++) {
             const int64_t i = l * width + c;
-            to[i] = (tt_real)(a * mean[i % nmean] + (1 - a) * (double)to[i]);
+            to[i] = (tt_host)(a * mean[i % nmean] + (1 - a) * (double)to[i]);
         }
     }
+    tt_put(ctx, frame, to, L * width);
 }
 
 /* The adaptive short rate: tokens whose mean key is far from their short key
  * follow faster. m[l] = mean over heads of ||mean - short||; with the largest
  * m as 1, the rate goes from 0.1 alpha to 5 alpha. */
 static void adaptive_rate(double *rate, const double *mean,
-                          const tt_real *short_k, const tt_geometry *geo,
+                          const tt_host *short_k, const tt_geometry *geo,
                           double alpha)
 {
     const int64_t width = geo->H * geo->D;
@@ -143,13 +147,14 @@ static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n)
     const int64_t at_long = from - 2 * L, at_short = from - L;
     double slow = y->opt->own[ALPHA_LONG].x;
     fast[0] = y->opt->own[ALPHA_SHORT].x;
-    if (adaptive)
-        adaptive_rate(fast, mean_k, y->k + at_short * width, geo, fast[0]);
+    const tt_host *short_k =
+        adaptive ? tt_get(ctx, y->k + at_short * width, frame) : NULL;
+    if (short_k) adaptive_rate(fast, mean_k, short_k, geo, fast[0]);
     for (int64_t l = 0; !s->filled && l < nshort; l++) slow = fast[l] = 1;
-    blend(y->k + at_long * width, mean_k, nmean, &slow, 1, L, width);
-    blend(y->v + at_long * width, mean_v, nmean, &slow, 1, L, width);
-    blend(y->k + at_short * width, mean_k, nmean, fast, nshort, L, width);
-    blend(y->v + at_short * width, mean_v, nmean, fast, nshort, L, width);
+    blend(ctx, y->k + at_long * width, mean_k, nmean, &slow, 1, L, width);
+    blend(ctx, y->v + at_long * width, mean_v, nmean, &slow, 1, L, width);
+    blend(ctx, y->k + at_short * width, mean_k, nmean, fast, nshort, L, width);
+    blend(ctx, y->v + at_short * width, mean_v, nmean, fast, nshort, L, width);
     for (int64_t i = 0; i < L; i++) {
         y->src_frame[at_long + i] = TT_SRC_LONG;
         y->src_frame[at_short + i] = TT_SRC_SHORT;

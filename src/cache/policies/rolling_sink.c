@@ -45,14 +45,13 @@ static bool valid(const tt_layer *y)
 static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                   const tt_qkv *x)
 {
-    (void)ctx;
     (void)x;
     const int64_t L = y->geo->L, n = p->frames * L, archive = y->opt->K * L;
     if (y->len == archive) {
-        tt_layer_move(y, archive, 0, archive);
+        tt_layer_move(ctx, y, archive, 0, archive);
         y->len = y->cap;
     }
-    tt_layer_roll(y, y->len > archive ? archive : 0, n);
+    tt_layer_roll(ctx, y, y->len > archive ? archive : 0, n);
 }
 
 /* First archived frame of the sweep, in 0..K-2C, and its direction. */
@@ -67,7 +66,6 @@ static int64_t sweep(const tt_layer *y, const tt_pass *p, bool *backwards)
 /* The clean pass has read: its predecessor becomes sink. */
 static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
-    (void)ctx;
     const int64_t L = y->geo->L, C = y->geo->chunk;
     bool backwards;
     if (!p->context || p->start < y->opt->K) return;
@@ -75,7 +73,7 @@ static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
     const int64_t to = y->len / L - p->frames - C;
     for (int64_t i = 0; i < C; i++) {
         const int64_t frame = from + (backwards ? C - 1 - i : i);
-        tt_layer_move(y, (to + i) * L, frame * L, L);
+        tt_layer_move(ctx, y, (to + i) * L, frame * L, L);
         for (int64_t t = (to + i) * L; t < (to + i + 1) * L; t++)
             y->tpos[t] = (int32_t)(p->start - C + i);
     }

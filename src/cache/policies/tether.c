@@ -25,6 +25,7 @@
 #include "cache/grab.h"
 #include "cache/tame.h"
 #include "cache/tether_state.h"
+#include "tether/device.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -57,21 +58,19 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 /* Step 2, in every pass. */
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
 {
-    (void)ctx;
     const int64_t L = y->geo->L;
     if (!y->first && tether_of(y)->pending > 0)
-        tether_set_aside(y, y->len / L - p->frames);
-    tt_layer_put(y, p, x);
+        tether_set_aside(ctx, y, y->len / L - p->frames);
+    tt_layer_put(ctx, y, p, x);
 }
 
 /* Not the clean pass: the evicted frames are still needed, the chunk is not.
  * Without a clean pass nobody will ever ask for them: the chunk stays. */
 static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
-    (void)ctx;
     if (tether_of(y)->pending == 0) return;
     if (p->last) tether_of(y)->pending = 0;
-    else tether_put_back(y);
+    else tether_put_back(ctx, y);
 }
 
 /* Step 1. The chunk's f frames push out the f oldest recent ones, which wait
@@ -93,10 +92,10 @@ static void evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
     }
     s->pending = y->opt->M > 0 ? f : 0;
     s->pending_first = y->seen - y->opt->R;
-    if (s->pending > 0) tether_set_aside(y, g.recent);
+    if (s->pending > 0) tether_set_aside(ctx, y, g.recent);
     for (int64_t i = 0; i < f; i++)
         tether_pend_src(y)[i] = y->src_frame[(g.recent + i) * L];
-    tt_layer_move(y, g.recent * L, (g.recent + f) * L,
+    tt_layer_move(ctx, y, g.recent * L, (g.recent + f) * L,
                   (g.K - g.recent - f) * L);
     y->len = y->cap;
 }
@@ -140,7 +139,8 @@ static void fill(tt_layer *y)
 /* ---- one admission round ------------------------------------------------- */
 
 static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first);
-static void write_back(tt_layer *y, const grab_round *r, int64_t first);
+static void write_back(tt_ctx *ctx, tt_layer *y, const grab_round *r,
+                       int64_t first);
 static void record(tt_layer *y, const tt_pass *p, const grab_round *r,
                    int64_t sub, double margin);
 
@@ -239,7 +239,7 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     edit(ctx, y, &r, first);
     tt_scope_end(ctx, scope);
     if (ctx->status) return;
-    write_back(y, &r, first);
+    write_back(ctx, y, &r, first);
     record(y, p, &r, sub, margin);
     tt_arena_reset(&ctx->scratch, m);
 }
@@ -280,12 +280,12 @@ static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first)
 
 /* Step 5. New memory = the kept candidates in candidate order. Survivors only
  * ever move towards the front, so this works in place. */
-static void write_back(tt_layer *y, const grab_round *r, int64_t first)
+static void write_back(tt_ctx *ctx, tt_layer *y, const grab_round *r,
+                       int64_t first)
 {
     const tt_regions g = regions(y);
     const int64_t L = y->geo->L, size = tether_frame(y);
     const int64_t members = tether_of(y)->occupancy;
-    const size_t bytes = (size_t)size * sizeof(tt_real);
     tether_state *s = tether_of(y);
     int64_t slot = 0;
     for (int64_t c = 0; c < r->P; c++) {
@@ -295,13 +295,13 @@ static void write_back(tt_layer *y, const grab_round *r, int64_t first)
             continue;
         }
         if (c < members) {
-            tt_layer_move(y, to * L, (g.memory + c) * L, L);
+            tt_layer_move(ctx, y, to * L, (g.memory + c) * L, L);
             memmove(tether_moments(y, to), tether_moments(y, g.memory + c),
                     (size_t)(4 * tether_width(y)) * sizeof(double));
         } else {
             const int32_t src = (int32_t)tether_pend_src(y)[evicted];
-            memcpy(y->k + to * size, tether_pend_k(y, evicted), bytes);
-            memcpy(y->v + to * size, tether_pend_v(y, evicted), bytes);
+            tt_copy(ctx, y->k + to * size, tether_pend_k(y, evicted), size);
+            tt_copy(ctx, y->v + to * size, tether_pend_v(y, evicted), size);
             for (int64_t i = to * L; i < (to + 1) * L; i++)
                 y->src_frame[i] = y->tpos[i] = src;
             tether_known(y)[to] = 0;

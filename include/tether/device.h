@@ -1,0 +1,64 @@
+/* device.h: where values live, and the few ways to reach them.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * In the rooms dit, cache, vae and text a tt_real * points to values in memory
+ * of the context's device: arithmetic on the pointer is free, the values are
+ * for operators. Numbers that the host reads or writes are tt_host. Where the
+ * context has no device (all that is built in) values are in host memory, both
+ * types are one, and tt_get, tt_room, tt_put and tt_send hand over the pointer
+ * they are given: nothing is copied. `make check-device` proves that those
+ * rooms touch no value, `make test-guard` shows it while they run.
+ *
+ *     tt_host *h = tt_get(ctx, x, n);      to read x, or to change it
+ *     tt_host *h = tt_room(ctx, x, n);     to write all of x
+ *     tt_put(ctx, x, h, n);                what was written is in x
+ *     const tt_real *x = tt_send(ctx, h, n);   h for operators to read
+ *
+ * Copies live in ctx->scratch. Every verb does nothing, or gives NULL, while
+ * ctx->status is set, and is ordered with the operators around it. */
+#ifndef TETHER_DEVICE_H
+#define TETHER_DEVICE_H
+
+#include "tether/api.h"
+#include "tether/context.h"
+
+TT_API_BEGIN
+
+/* What a device does; `to` and `from` may be anywhere inside its blocks. */
+typedef struct tt_device {
+    const char *name;
+    void *self;
+    /* `bytes` of its memory, aligned to 64 bytes; NULL: there is none left. */
+    void *(*alloc)(const tt_device *d, size_t bytes);
+    void (*free)(const tt_device *d, void *block, size_t bytes);
+    void (*put)(tt_ctx *ctx, void *to, const void *from, size_t bytes);
+    void (*get)(tt_ctx *ctx, void *to, const void *from, size_t bytes);
+    void (*copy)(tt_ctx *ctx, void *to, const void *from, size_t bytes);
+    void (*zero)(tt_ctx *ctx, void *to, size_t bytes);
+} tt_device;
+
+/* n values in arena `a`, undefined or zero; in ctx->scratch. */
+tt_real *tt_values_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what);
+tt_real *tt_values0_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what);
+tt_real *tt_values(tt_ctx *ctx, int64_t n);
+
+tt_host *tt_get(tt_ctx *ctx, const tt_real *x, int64_t n);
+tt_host *tt_room(tt_ctx *ctx, tt_real *x, int64_t n);
+void tt_put(tt_ctx *ctx, tt_real *x, const tt_host *h, int64_t n);
+const tt_real *tt_send(tt_ctx *ctx, const tt_host *h, int64_t n);
+
+/* Values as the weight of a linear layer, or of another operator. */
+tt_tensor tt_values_view(const tt_real *x, int rank, const int64_t *dim);
+
+/* The same stored values for operators to read: *t on the host, else a copy of
+ * a packed view in the device's part of `a`. */
+tt_tensor tt_place(tt_ctx *ctx, tt_arena *a, const tt_tensor *t);
+
+/* to = from; they may overlap. to = 0. */
+void tt_copy(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
+void tt_zero(tt_ctx *ctx, tt_real *to, int64_t n);
+
+TT_API_END
+
+#endif

@@ -154,7 +154,7 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell git -C "$$(dirname $(call quoted,$(realpath Makefile)))" describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: all tests test check test-some mutation check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
+.PHONY: all tests test check test-some mutation check-device test-guard check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -190,6 +190,13 @@ tools: $(TOOLS)
 FIGURES ?=
 figures: all   ## compute the figures of the pages again, compare them
 	@sh tools/figures.sh $(B) $(FIGURES)
+
+# Does a room of the model touch a value of a device (include/tether/device.h)?
+check-device: $(B)/gen/cache_policies.h   ## does clang find that a room of the model touches a value?
+	@CLANG="$(CLANG)" sh tests/core/test_device.sh $(B)
+
+test-guard: tests $(B)/demo-random/config.json   ## the model on memory that only operators can reach
+	@sh tests/guard.sh $(B)
 
 # The bits of this build against ref_data/bits.txt. RUN goes before every
 # program of ours, for cross builds: make CC=aarch64-linux-gnu-gcc LDLIBS=-static
@@ -309,7 +316,7 @@ $(B)/check_bits: $(call obj,$(BITS_SRC)) $(B)/tests/libcases.a $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 # What test programs share: the harness, and the handlers of run_case.
-$(B)/tests/libcases.a: $(call obj,tests/harness.c tests/cases.c $(filter-out %/main.c,$(CASE_SRC)))
+$(B)/tests/libcases.a: $(call obj,tests/harness.c tests/cases.c tests/guard.c $(filter-out %/main.c,$(CASE_SRC)))
 	@rm -f $@
 	$(call run,AR,$@)ar rcs $@ $^
 

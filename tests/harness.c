@@ -1,6 +1,7 @@
 /* harness.c: see harness.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "tests/guard.h"
 #include "tests/harness.h"
 
 #include "tether/backend.h"
@@ -28,6 +29,11 @@ tt_ctx *test_begin(const char *name)
         exit(1);
     }
     const char *backend = getenv("TT_TEST_BACKEND");
+    if (backend && !strcmp(backend, "guard")) {
+        if (guard_install(&ctx)) return &ctx;
+        skip("this system cannot map memory twice");
+        exit(test_end());
+    }
     if (backend && *backend && tt_ops_use(&ctx, backend) != TT_OK) {
         printf("FAIL %s: %s\n", name, tt_message(&ctx));
         exit(1);

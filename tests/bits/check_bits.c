@@ -20,6 +20,7 @@
 #include "ops/exact/bf16.h"
 #include "ops/exact/exact.h"
 #include "tests/bits/bits.h"
+#include "tests/guard.h"
 #include "tests/run_case/run_case.h"
 #include "tether/backend.h"
 #include "tether/threads.h"
@@ -50,6 +51,7 @@ static const char usage[] =
     "                    of the rest\n"
     "  --small           and without whole rollouts and whole VAEs\n"
     "  --backend NAME    (default: exact)\n"
+    "  --guard           values in memory that only operators may touch\n"
     "  -t N              threads (default: all)\n"
     "  --manifest FILE   (default: " REF "/bits.txt)\n"
     "  --write           store what is computed instead of comparing\n";
@@ -65,6 +67,7 @@ typedef struct check {
     int threads;
     extent extent;
     bool write;
+    bool guard;
     tt_manifest stored, made;
     char **cases;
     int ncases;
@@ -170,9 +173,13 @@ static void run(check *c, const char *name)
     snprintf(dir, sizeof dir, REF "/%s", name);
     temporary(path, sizeof path);
     tt_status s = tt_st_create(ctx, &w, path);
+    /* a case may give operators numbers of its own, a run never does */
+    const bool demo = !strcmp(name, "demo");
+    guard_strict(demo);
     if (s == TT_OK)
-        s = strcmp(name, "demo") ? run_case(ctx, dir, w, &unknown)
-                                 : bits_demo(ctx, c->demo, c->extent < BRIEF, w);
+        s = demo ? bits_demo(ctx, c->demo, c->extent < BRIEF, w)
+                 : run_case(ctx, dir, w, &unknown);
+    guard_strict(false);
     if (s == TT_OK) s = tt_st_finish(w);
     else tt_st_abort(w);
     if (s == TT_OK) take_all(c, name, path);
@@ -290,6 +297,7 @@ static bool parse(check *c, int argc, char **argv)
         else if (!strcmp(a, "--brief")) c->extent = BRIEF;
         else if (!strcmp(a, "--small")) c->extent = SMALL;
         else if (!strcmp(a, "--write")) c->write = true;
+        else if (!strcmp(a, "--guard")) c->guard = true;
         else if (!strcmp(a, "-t") && v && atoi(v) > 0)
             c->threads = atoi(v), i++;
         else return false;
@@ -309,6 +317,10 @@ static bool begin(check *c)
     if (c->threads) ctx->nthreads = c->threads;
     if (c->backend && !(ctx->ops = tt_ops_find(c->backend))) {
         printf("FAIL check_bits: no backend '%s' in this build\n", c->backend);
+        return false;
+    }
+    if (c->guard && !guard_install(ctx)) {
+        printf("FAIL check_bits: this system cannot map memory twice\n");
         return false;
     }
     if (sizeof(tt_real) == 8) {

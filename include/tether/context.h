@@ -76,9 +76,9 @@ typedef struct tt_ctx {
 #endif
 
 /* Default context: the first table of the build (tt_ops_default), as many
- * threads as tt_cores_find says (threads.h), no tap. Also checks that the arithmetic
- * is IEEE (rounding mode, no flush to zero, no contraction): TT_EUNSUPPORTED
- * names what is wrong. */
+ * threads as tt_cores_find says (threads.h), no tap. Also checks that the
+ * arithmetic is IEEE (rounding mode, no flush to zero, no contraction):
+ * TT_EUNSUPPORTED names what is wrong. */
 tt_status tt_ctx_init(tt_ctx *ctx);
 void tt_ctx_free(tt_ctx *ctx);
 

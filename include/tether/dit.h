@@ -14,7 +14,7 @@
 
 TT_API_BEGIN
 
-/* Wan's is 512. A config file decides about memory with it, so it has an end. */
+/* Wan's is 512. A config file decides about memory with it: it has an end. */
 #define TT_TEXT_LEN_MAX 8192
 
 typedef struct tt_dit_config {

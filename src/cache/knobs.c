@@ -326,7 +326,8 @@ int tt_policy_describe(char *buf, size_t n, const tt_policy_options *o)
 {
     const tt_policy_class *cls = tt_policy_class_of(o);
     char value[64];
-    size_t used = (size_t)snprintf(buf, n, "cache=%s\n", o->name ? o->name : "");
+    size_t used = (size_t)snprintf(buf, n, "cache=%s\n",
+                                   o->name ? o->name : "");
     for (const tt_knob *k = cls ? cls->knobs : NULL; k && k->name; k++) {
         tt_policy_show(value, sizeof value, o, k);
         used += (size_t)snprintf(used < n ? buf + used : NULL,

@@ -259,7 +259,8 @@ static tt_status inspect(tt_ctx *ctx, char *path, const settings *s,
     struct stat st;
     const bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if (folder) TT_TRY(list_folder(ctx, list, MOST, &n, path));
-    else if (!s->json && inspect_tokenizer(ctx, path, false)) return ctx->status;
+    else if (!s->json && inspect_tokenizer(ctx, path, false))
+        return ctx->status;
     part *p = tt_alloc0(ctx, &ctx->scratch, n, sizeof *p, "a list of files");
     if (!p) return ctx->status;
     if (!open_parts(ctx, p, list, n, s, bar)) {

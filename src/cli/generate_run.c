@@ -192,7 +192,8 @@ static tt_status take_chunk(run *r, const tt_real *x0, int64_t frames,
     r->chunk++;
     stop_words(r);
     progress_update(r->job->progress, (double)r->chunk,
-                    (double)tt_rollout_chunks(r->rollout), tt_now() - r->start, "chunk %lld/%lld done in %.2f s",
+                    (double)tt_rollout_chunks(r->rollout), tt_now() - r->start,
+                    "chunk %lld/%lld done in %.2f s",
                     (long long)r->chunk,
                     (long long)tt_rollout_chunks(r->rollout), seconds);
     return ctx->status;
@@ -333,7 +334,8 @@ static tt_status explain_stop(run *r)
 static tt_status state_name(run *r)
 {
     const char *latents = r->job->names.latents;
-    if (!latents || !(tt_policy_class_of(&r->job->opt.policy)->flags & TT_KEEPS_NOISY))
+    const unsigned flags = tt_policy_class_of(&r->job->opt.policy)->flags;
+    if (!latents || !(flags & TT_KEEPS_NOISY))
         return TT_OK;
     const size_t n = strlen(latents) + 8;
     char *name = tt_alloc(r->ctx, r->mem, (int64_t)n, 1, "file name");

@@ -177,7 +177,8 @@ static void print_help(void)
         printf("  %-*s %s\n", column, tt_policy_at(i)->name,
                tt_policy_at(i)->summary);
     printf("\nFirst steps\n"
-           "  tether demo           no weights needed: a video in tether-demo/\n"
+           "  tether demo           "
+           "no weights needed: a video in tether-demo/\n"
            "  tether generate -m Wan2.1-T2V-1.3B --checkpoint "
            "self_forcing_dmd.pt \\\n"
            "      -p \"a cat on a red sofa\" -o cat.mp4\n");

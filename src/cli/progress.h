@@ -39,9 +39,9 @@ void progress_say(progress *p, const char *fmt, ...) TT_PRINTF(2, 3);
 void progress_note(progress *p, const char *fmt, ...) TT_PRINTF(2, 3);
 
 /* Redraw "<what>  37%  eta 1m20s  1.2 GB" for `done` of `total` units, of which
- * those behind p->before took `seconds` so far: on a terminal at most ten times a second, elsewhere
- * as a line per whole unit from the first, at most every two seconds; the last
- * one always. */
+ * those behind p->before took `seconds` so far: on a terminal at most ten times
+ * a second, elsewhere as a line per whole unit from the first, at most every
+ * two seconds; the last one always. */
 void progress_update(progress *p, double done, double total, double seconds,
                      const char *fmt, ...) TT_PRINTF(5, 6);
 

@@ -79,7 +79,7 @@ static const opt_command backend_command = {
     .options = options,
 };
 
-/* ---- what was run --------------------------------------------------------- */
+/* ---- what was run -------------------------------------------------------- */
 
 /* "mine (a summary), 1 of 16 operators its own"; many have no summary. */
 static void note_backend(tt_ctx *ctx, tt_report *r, const tt_plugin *p)

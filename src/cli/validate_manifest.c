@@ -58,8 +58,8 @@ static const opt_command manifest_command = {
     .intro = "Computes every operator on seeded inputs, and a short run of a "
              "model when one is named, with `golden` and with `exact`, in both "
              "classes, and compares SHA-256 of every result with a file in the "
-             "format of ref_data/bits.txt (whose cases `make check-bits` runs). "
-             "Exit status: 0 all equal, 1 not, 2 usage, 3 a file that cannot "
+             "format of ref_data/bits.txt (whose cases `make check-bits` runs)."
+             " Exit status: 0 all equal, 1 not, 2 usage, 3 a file that cannot "
              "be read.",
     .examples = "  tether validate --manifest\n"
                 "  tether validate --manifest here.txt --write -m DIR\n"

@@ -20,16 +20,6 @@ if ! command -v "${NM:-nm}" > /dev/null 2>&1; then
     exit 0
 fi
 
-# ---- the levels: "1 ops", one room a line ----------------------------------
-levels() {
-    awk '/^```/ { if (block++) exit; next }
-        block && /^[0-9]  / {
-            split($0, part, /   +/)
-            n = split(part[1], word)
-            for (i = 2; i <= n; i++) print word[1], word[i]
-        }' src/README.md
-}
-
 # ---- complaints about a listing: "file.o: name type ..." -------------------
 # Reads the levels, then `nm -A -P`. Says every call that is wrong, and at
 # last "N calls", how many pairs of rooms call each other in one direction.
@@ -77,7 +67,7 @@ judge='
         print n + 0 " calls"
     }'
 complaints() {   # listing
-    levels > "$1.levels"
+    awk -f tests/house/levels.awk src/README.md > "$1.levels"
     awk "$judge" "$1.levels" "$1"
     rm -f "$1.levels"
 }

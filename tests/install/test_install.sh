@@ -95,7 +95,8 @@ fi
 
 # ---- manual and completion ------------------------------------------------
 man=$root/share/man/man1
-for command in $("$tether" --help=words | sed -n 's/^command	\([^	]*\).*/\1/p'); do
+for command in $("$tether" --help=words \
+        | awk -F '\t' '$1 == "command" { print $2 }'); do
     check "a page about $command" test -s "$man/tether-$command.1"
 done
 check "a page about the program" test -s "$man/tether.1"

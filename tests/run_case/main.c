@@ -1,5 +1,4 @@
-/* main.c: run_case CASE_DIR -o OUT.safetensors [--backend NAME]
- *          [--class NAME] [-t N]
+/* main.c: the program run_case, which runs one case of ref_data.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

@@ -19,7 +19,8 @@ static const tt_knob knobs[] = {
 
 /* Shift 8 whatever the configuration says; steps taken as they are. */
 const tt_policy_schedule cache_causvid_schedule = {
-    .text = "1000,757,522", .nsteps = 3, .steps = {1000, 757, 522}, .warp = false, .shift = 8,
+    .text = "1000,757,522", .nsteps = 3, .steps = {1000, 757, 522},
+    .warp = false, .shift = 8,
 };
 
 static tt_status check(tt_ctx *ctx, tt_policy_options *o,

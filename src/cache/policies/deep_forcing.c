@@ -122,7 +122,7 @@ static bool valid(const tt_layer *y)
     return first >= least && first < least + y->geo->chunk;
 }
 
-/* ---- begin and write --------------------------------------------------------------- */
+/* ---- begin and write ----------------------------------------------------- */
 
 static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                              const tt_real *q);
@@ -316,7 +316,7 @@ static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     state *s = state_of(y);
     compression c;
     measure(ctx, &c, y, p, k);               /* phi of all tokens             */
-    choose(ctx, &c, y->opt->own[MAX_REUSE].n);      /* the best between the ends     */
+    choose(ctx, &c, y->opt->own[MAX_REUSE].n); /* the best between the ends */
     if (ctx->status) return;
     rebuild(ctx, y, &c, p);                  /* sinks, chosen, recent         */
     const int64_t delta = move_sinks(y, p);

@@ -44,7 +44,7 @@ static bool valid(const tt_layer *y)
     return (s->rolled == 0 || s->rolled == 1) && y->len % y->geo->L == 0;
 }
 
-/* ---- begin and write --------------------------------------------------------------- */
+/* ---- begin and write ----------------------------------------------------- */
 
 /* KV flush: frame slot 0, and the last two frame slots of the *buffer* moved
  * behind it. Paper (as summarised): the sink and one last frame. Code: slots

@@ -118,7 +118,8 @@ static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
     /* Paper: the queries of the current frame. Code, and we: of the chunk. */
     tt_col_mean(ctx, qbar, x->q, p->frames * y->geo->L, width);
     /* Paper: one evicted frame at a time. Code: the whole chunk at once. */
-    const int64_t step = y->opt->own[TETHER_POOL].n == TETHER_BY_FRAME ? 1 : s->pending;
+    const bool by_frame = y->opt->own[TETHER_POOL].n == TETHER_BY_FRAME;
+    const int64_t step = by_frame ? 1 : s->pending;
     for (int64_t i = 0; i < s->pending && !ctx->status; i += step)
         admit(ctx, y, p, qbar, i, step, i / step);
     s->pending = 0;

@@ -76,7 +76,8 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
         FOUR(STORE, out)                                                       \
     } while (0)
 #define FOUR(X, y) X(0, y) X(1, y) X(2, y) X(3, y)
-#define DECLARE(r, at) __m256 x##r = _mm256_setzero_ps(), y##r = x##r, z##r = x##r;
+#define DECLARE(r, at)                                                         \
+    __m256 x##r = _mm256_setzero_ps(), y##r = x##r, z##r = x##r;
 #define STEP(r, at)                                                            \
     {                                                                          \
         __m256 v = _mm256_set1_ps(at(r));                                      \
@@ -106,7 +107,7 @@ static void value_tile(float *o, const float *v4, const float *p, int64_t D,
 static double fma_loop(int64_t n)
 {
 #define START(r, at)                                                           \
-    __m256 x##r = _mm256_set1_ps(r), y##r = _mm256_set1_ps(r + 0.25f),                 \
+    __m256 x##r = _mm256_set1_ps(r), y##r = _mm256_set1_ps(r + 0.25f),         \
            z##r = _mm256_set1_ps(r + 0.5f);
 #define JOIN(r, at) x##r = _mm256_fmadd_ps(x##r, y##r, z##r);
 #define SAME(r) 0.999f

@@ -81,8 +81,10 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
         }                                                                      \
         EIGHT(STORE, out)                                                      \
     } while (0)
-#define EIGHT(X, y) X(0, y) X(1, y) X(2, y) X(3, y) X(4, y) X(5, y) X(6, y) X(7, y)
-#define DECLARE(r, at) __m512 x##r = _mm512_setzero_ps(), y##r = x##r, z##r = x##r;
+#define EIGHT(X, y)                                                            \
+    X(0, y) X(1, y) X(2, y) X(3, y) X(4, y) X(5, y) X(6, y) X(7, y)
+#define DECLARE(r, at)                                                         \
+    __m512 x##r = _mm512_setzero_ps(), y##r = x##r, z##r = x##r;
 #define STEP(r, at)                                                            \
     {                                                                          \
         __m512 v = _mm512_set1_ps(at(r));                                      \
@@ -112,7 +114,7 @@ static void value_tile(float *o, const float *v8, const float *p, int64_t D,
 static double fma_loop(int64_t n)
 {
 #define START(r, at)                                                           \
-    __m512 x##r = _mm512_set1_ps(r), y##r = _mm512_set1_ps(r + 0.25f),                 \
+    __m512 x##r = _mm512_set1_ps(r), y##r = _mm512_set1_ps(r + 0.25f),         \
            z##r = _mm512_set1_ps(r + 0.5f);
 #define JOIN(r, at) x##r = _mm512_fmadd_ps(x##r, y##r, z##r);
 #define SAME(r) 0.999f

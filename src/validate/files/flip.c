@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Model   GRAB picks at the end of chunk c, in the pass over its clean latents,
- *         layer after layer (src/cache/policies/tether.c). A pick of layer l changes
+ *         layer after layer (src/cache/policies/tether.c). A pick of layer l
+ *         changes
  *           in that pass      attention of layer l and what comes after it;
  *           in chunk c + 1    the first pass from attention of layer l on, and
  *                             all later ones;

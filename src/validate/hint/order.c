@@ -6,8 +6,8 @@
  * A mistake is a map: element i holds what belongs to map[i], or -1 at an edge
  * where anything may stand. A map is first tried on a few hundred elements
  * spread over the tensor; only one that holds there is tried on all. A file can
- * be made such that thousands hold there and nowhere else: after WHOLE trials of
- * all elements no further map is tried. */
+ * be made such that thousands hold there and nowhere else: after WHOLE trials
+ * of all elements no further map is tried. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,0 +1,60 @@
+# layout.awk: complaints about the layout of C files and scripts.
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+#   LC_ALL=C awk -f tests/house/layout.awk LEVELS FILE...
+#
+# LEVELS has lines "LEVEL ROOM", those of src/README.md. One line a complaint:
+# FILE:LINE: what. test_layout.sh says which rules these are.
+
+function complain(what) { print FILENAME ":" FNR ": " what }
+
+function begin_file(    n, part) {
+    n = split(FILENAME, part, "/")
+    base = part[n]
+    c_file = base ~ /\.[ch]$/
+    room = part[n - 1]
+    for (i = 1; i < n; i++) if (part[i] == "src") room = part[i + 1]
+    header = 1          # inside the header comment
+    first = 1           # inside its first paragraph
+    licence = 0
+    before = ""
+}
+
+# The header comment: the file's name, a sentence, the licence.
+function read_header(line) {
+    if (c_file && FNR == 1 && index(line, "/* " base ": ") != 1)
+        complain("the header does not begin with /* " base ": ")
+    if (line ~ /SPDX-License-Identifier: Apache-2\.0( \*\/)?$/) licence = 1
+    if (first && c_file && (line ~ /^ \*$/ || line ~ /\*\/$/)) {
+        first = 0
+        if (before !~ /[.:?]$/ && line !~ /[.:?] \*\/$/)
+            complain("the first sentence of the header has no end")
+    }
+    before = line
+    if (c_file ? line ~ /\*\/$/ : line !~ /^#/) {
+        header = 0
+        if (!licence) complain("the header names no licence " \
+                               "(SPDX-License-Identifier: Apache-2.0)")
+    }
+}
+
+NR == FNR { level[$2] = $1; next }
+FNR == 1 { begin_file() }
+header { read_header($0) }
+/\t/ { complain("a tab") }
+/[ \t\r]$/ { complain("a blank at the end") }
+length($0) > 80 && FILENAME ~ /^(src|include)\// {
+    wide = $0
+    gsub(/[\200-\277]/, "", wide)    # one column a character of UTF-8
+    if (length(wide) > 80) complain(length(wide) " columns, not 80")
+}
+c_file && FILENAME ~ /(^|\/)src\// && /^#include "/ {
+    there = $2
+    gsub(/"/, "", there)
+    sub(/\/.*/, "", there)
+    if (there in level && level[there] > level[room])
+        complain(room " includes " there ", a higher room")
+    if (there in level && there != room && level[there] == level[room])
+        complain(room " includes " there ", a room beside it")
+}

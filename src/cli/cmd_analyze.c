@@ -24,7 +24,8 @@ typedef struct settings {
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_TEXT, "output", 'o', offsetof(settings, output), "FOLDER",
-     "where tables and pictures go (default: `analysis` in the first run)"},
+     "where tables and pictures go (default: `analysis` in the first run); "
+     "those of an earlier call are replaced"},
     {OPT_FLAG, "csv", 0, offsetof(settings, csv), NULL,
      "tables as CSV. Without any of these four: all of them"},
     {OPT_FLAG, "json", 0, offsetof(settings, json), NULL, "tables as JSON"},
@@ -271,10 +272,13 @@ int cmd_analyze(tt_ctx *ctx, int argc, char **argv)
     opt.ends = s.ends;
     opt.folder = s.output ? s.output : s.scores || s.pixels ? "."
                           : default_folder(ctx, &given);
+    const char *where = s.vbench ? s.vbench
+                      : s.clips && !s.pixels && !s.scores ? s.clips
+                      : opt.folder;
+    const size_t there = tt_analyze_folder_there(where);
     analyze(ctx, &p, &s, &given, &opt);
-    if (!ctx->status)
-        say_where(&p, s.vbench ? s.vbench
-                  : s.clips && !s.pixels && !s.scores ? s.clips : opt.folder);
+    if (ctx->status) tt_analyze_folder_remove(where, there);
+    else say_where(&p, where);
     progress_close(&p);
     return ctx->status ? cli_failed(ctx) : 0;
 }

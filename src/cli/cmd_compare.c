@@ -6,11 +6,16 @@
  * options given, into a run folder of its own, and at the end the report over
  * all of them. Each run opens the model anew (mapped, so that costs little)
  * and encodes the prompt anew; --embeds avoids the latter. */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/file.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/generate.h"
@@ -26,7 +31,9 @@ enum { POLICIES_MAX = 16, ARGS_MAX = 256, PATH_SIZE = 4096 };
 typedef struct compare {
     const char *caches, *output, *runs;
     const char *log_json;         /* ours; each run's is in its folder        */
-    bool quiet, verbose, decode, resume;
+    bool quiet, verbose, decode, resume, overwrite;
+    const char *all;              /* the folder of all runs                   */
+    int lock;                     /* descriptor that holds it                 */
     progress progress;
     const char *pass[ARGS_MAX];   /* for generate                             */
     int npass;
@@ -66,6 +73,9 @@ static const char help[] =
     "                            not generated again, unfinished ones go on; "
     "to the same\n"
     "                            bits\n"
+    "      --overwrite           replace a report that is there, and runs that "
+    "other\n"
+    "                            options made; without it both are refused\n"
     "\n"
     "All other options are those of `tether generate --help`; --cache, "
     "--analyze,\n--label and the names of output files are filled in.\n"
@@ -166,6 +176,7 @@ static int parse(compare *c, int argc, char **argv)
         if (!strcmp(argv[i], "-v") || !strcmp(argv[i], "--verbose"))
             c->verbose = true;
         if (!strcmp(argv[i], "--no-decode")) c->decode = false;
+        if (!strcmp(argv[i], "--overwrite")) c->overwrite = true;
     }
     for (int i = 0; i < c->npass; i++)
         if (!strcmp(c->pass[i], "--seed=random")
@@ -207,6 +218,7 @@ static tt_status split(tt_ctx *ctx, compare *c)
     if (stem > 5 && !strcmp(c->output + stem - 5, ".html")) stem -= 5;
     const char *runs = c->runs ? c->runs
                      : print_name(ctx, "%.*s_runs", (int)stem, c->output);
+    c->all = runs;
     while (rest && !ctx->status) {
         char *comma = strchr(rest, ',');
         if (comma) *comma = 0;
@@ -400,27 +412,72 @@ static tt_status write_report(tt_ctx *ctx, const compare *c)
     return ctx->status;
 }
 
-static int all_policies(tt_ctx *ctx, compare *c)
+/* ---- files that are there ------------------------------------------------ */
+
+/* May the report be written? With --resume over that of the runs which go on;
+ * whose the runs are, generate asks. */
+static tt_status check_report(tt_ctx *ctx, const compare *c)
 {
-    int status = try_all(ctx, c);
+    const size_t n = strlen(c->output);
+    if (n < 5 || strcasecmp(c->output + n - 5, ".html"))
+        return tt_fail(ctx, TT_EINVAL, "-o %s: the report is a page for "
+                       "browsers; give a name that ends in .html", c->output);
+    TT_TRY(tt_out_check(ctx, c->output));
+    if (c->overwrite || (c->resume && !access(c->folder[0], F_OK)))
+        return ctx->status;
+    const output_name report = {"-o", c->output};
+    return outputs_free(ctx, &report, 1, c->resume
+                        ? "is there, and none of its runs"
+                        : "is there; --resume goes on with its runs");
+}
+
+/* The folder of all runs is ours to the end: the system takes the lock back
+ * when a program dies. Where folders cannot be locked there is none. */
+static tt_status lock_runs(tt_ctx *ctx, compare *c)
+{
+    TT_TRY(tt_analyze_folder(ctx, c->all));
+    c->lock = open(c->all, O_RDONLY | O_CLOEXEC);
+    if (c->lock >= 0 && flock(c->lock, LOCK_EX | LOCK_NB)
+        && errno == EWOULDBLOCK)
+        return tt_fail(ctx, TT_EINVAL, "another `tether compare` is writing "
+                       "into %s; wait for it, or give another --runs",
+                       c->all);
+    return ctx->status;
+}
+
+static int run_all(tt_ctx *ctx, compare *c)
+{
+    int status = 0;
     for (int i = 0; i < c->n && !status; i++)
         if ((status = try_policy(ctx, c, i)) != 0) break;
     if (status == 128 + SIGINT)
         progress_say(&c->progress, "the same command with --resume goes on");
     if (status) return status;
     if (write_report(ctx, c)) return cli_failed(ctx);
-    progress_say(&c->progress, "wrote %s", c->output);
+    progress_wrote(&c->progress, c->output);
     return 0;
+}
+
+static int all_policies(tt_ctx *ctx, compare *c)
+{
+    int status = try_all(ctx, c);
+    if (!status && check_report(ctx, c)) status = cli_failed(ctx);
+    if (status) return status;
+    const size_t there = tt_analyze_folder_there(c->all);
+    status = lock_runs(ctx, c) ? cli_failed(ctx) : run_all(ctx, c);
+    if (status) tt_analyze_folder_remove(c->all, there);
+    if (c->lock >= 0) close(c->lock);
+    return status;
 }
 
 int cmd_compare(tt_ctx *ctx, int argc, char **argv)
 {
-    compare c = {.output = "compare.html", .decode = true};
+    compare c = {.output = "compare.html", .decode = true, .lock = -1};
     int status = parse(&c, argc, argv);
     if (status >= 0) return status;
     const cli_common common = {.command = me, .quiet = c.quiet,
                                .verbose = c.verbose, .log_json = c.log_json};
-    if (tt_out_check(ctx, c.output) || split(ctx, &c)
+    if (split(ctx, &c)
         || progress_open(ctx, &c.progress, &common, false))
         return cli_failed(ctx);
     c.command = cli_command_line(ctx, "tether", argc, argv);

@@ -11,6 +11,7 @@
 
 typedef struct settings {
     const char *out, *dtype, *layout, *model, *weights;
+    bool overwrite;
 } settings;
 
 static const opt_spec options[] = {
@@ -26,6 +27,8 @@ static const opt_spec options[] = {
      "several; left out: the first that is found"},
     {OPT_TEXT, "weights", 0, offsetof(settings, weights), "SET",
      "ema (default) or raw, of a Self-Forcing checkpoint"},
+    {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
+     "replace a file that is there; without it that is refused"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
@@ -118,8 +121,9 @@ int cmd_convert(tt_ctx *ctx, int argc, char **argv)
     cli_catch_signals(ctx);
     v.start = tt_now();
     outputs_safetensors(ctx, "-o", s.out);
+    if (!s.overwrite) outputs_keep(ctx, "-o", s.out);
     if (!ctx->status) tt_convert(ctx, s.out, given.positional[0], &o);
-    if (!ctx->status) progress_say(&v.bar, "wrote %s", s.out);
+    if (!ctx->status) progress_wrote(&v.bar, s.out);
     progress_close(&v.bar);
     return ctx->status ? cli_failed(ctx) : 0;
 }

@@ -101,6 +101,7 @@ static void decode(tt_ctx *ctx, progress *p, const settings *s,
                                  {"--contact-sheet", out.sheet},
                                  {"--raw-out", out.raw}};
     if (!s->overwrite && outputs_free(ctx, files, 3, "is there")) return;
+    if (outputs_png(ctx, "--contact-sheet", s->out.sheet)) return;
     if (input_open(ctx, &file, &t, s->latents, "latents", 5, dim) == TT_OK) {
         if (t.dim[0] > 1) out.drop = 4 * (s->overlap - 1) + 1;
         decode_check(ctx, &out, t.dim[0], t.dim[1], t.dim[3], t.dim[4]);
@@ -110,8 +111,7 @@ static void decode(tt_ctx *ctx, progress *p, const settings *s,
     if (vae) tt_vae_close(vae);
     if (file) tt_file_close(file);
     for (int i = 0; i < 3 && !ctx->status; i++)
-        if (files[i].path && strcmp(files[i].path, "-"))
-            progress_say(p, "wrote %s", files[i].path);
+        progress_wrote(p, files[i].path);
 }
 
 int cmd_decode(tt_ctx *ctx, int argc, char **argv)

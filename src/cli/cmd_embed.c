@@ -17,7 +17,7 @@
 typedef struct settings {
     model_paths paths;
     const char *prompt, *ids, *output;
-    bool no_clean, real_rows, profile;
+    bool no_clean, real_rows, profile, overwrite;
     int64_t length;
 } settings;
 
@@ -29,6 +29,8 @@ static const opt_spec options[] = {
      "instead of a prompt: safetensors with `ids` and `mask`, I64 [B, L]"},
     {OPT_WRITE, "output", 'o', offsetof(settings, output), "FILE",
      "safetensors with `text`, `context`, `ids` and `mask`"},
+    {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
+     "replace a file that is there; without it that is refused"},
     {OPT_GROUP, NULL, 0, 0, NULL, "How"},
     {OPT_INT, "length", 0, offsetof(settings, length), "N",
      "tokens per prompt, </s> and padding included (default: text_len of the "
@@ -186,12 +188,13 @@ static tt_status run(tt_ctx *ctx, const settings *s, progress *p)
     tt_st_writer *w;
     tokens t = {0, 0, NULL, NULL};
     TT_TRY(outputs_safetensors(ctx, "-o", s->output));
+    if (!s->overwrite) TT_TRY(outputs_keep(ctx, "-o", s->output));
     TT_TRY(s->ids ? tokens_from_file(ctx, &t, s->ids)
                   : tokens_from_prompt(ctx, &t, s, p));
     TT_TRY(tt_st_create(ctx, &w, s->output));
     if (encode(ctx, w, s, &t, p) == TT_OK) tt_st_finish(w);
     else tt_st_abort(w);
-    if (!ctx->status) progress_say(p, "wrote %s", s->output);
+    if (!ctx->status) progress_wrote(p, s->output);
     return ctx->status;
 }
 

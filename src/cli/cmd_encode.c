@@ -118,8 +118,7 @@ static void encode(tt_ctx *ctx, progress *p, const settings *s)
     encode_size size;
     tt_vae *vae = NULL;
     sink out = {.ctx = ctx, .path = s->output};
-    const output_name file = {"-o", s->output};
-    if (!s->overwrite && outputs_free(ctx, &file, 1, "is there")) return;
+    if (!s->overwrite && outputs_keep(ctx, "-o", s->output)) return;
     if (tt_out_check(ctx, s->output) || encode_measure(ctx, &size, &s->in)
         || model_open_vae_part(ctx, &vae, &s->model, TT_VAE_ENCODER, NULL))
         return;

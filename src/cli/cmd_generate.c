@@ -355,6 +355,8 @@ static tt_status check_names(session *s, const video_names *v)
     if (v->analyze) TT_TRY(make_run_folder(s, v->analyze));
     TT_TRY(s->ctx->status);
     TT_TRY(outputs_differ(s->ctx, all, OUTPUTS));
+    TT_TRY(outputs_png(s->ctx, "--preview", v->preview));
+    TT_TRY(outputs_png(s->ctx, "--contact-sheet", v->sheet));
     TT_TRY(decode_check(s->ctx, &o, s->opt.rollouts,
                         s->opt.initial_frames + s->opt.latents, s->opt.h,
                         s->opt.w));
@@ -596,8 +598,7 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
         job.names.output, job.names.sheet, job.names.latents, job.names.preview,
         job.names.record, job.names.dump, job.names.trace, job.names.analyze};
     for (size_t i = 0; i < sizeof wrote / sizeof *wrote && !ctx->status; i++)
-        if (wrote[i] && strcmp(wrote[i], "-"))
-            progress_say(&s->progress, "wrote %s", wrote[i]);
+        progress_wrote(&s->progress, wrote[i]);
     return ctx->status;
 }
 

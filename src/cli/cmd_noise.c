@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "cli/outputs.h"
 #include "cli/progress.h"
 #include "tether/io.h"
 #include "tether/rollout.h"
@@ -17,12 +18,15 @@ typedef struct settings {
     uint64_t seed;
     int64_t sample, latents, width, height, chunk, channels;
     int independent_first_frame;
+    bool overwrite;
 } settings;
 
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Noise"},
     {OPT_WRITE, "output", 'o', offsetof(settings, output), "FILE",
      "safetensors with `noise` and `renoise`"},
+    {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
+     "replace a file that is there; without it that is refused"},
     {OPT_U64, "seed", 's', offsetof(settings, seed), "S",
      "64-bit seed of the generator tn1 (default 0)"},
     {OPT_INT, "sample", 0, offsetof(settings, sample), "I",
@@ -114,6 +118,13 @@ static tt_status append(tt_ctx *ctx, tt_st_writer *w, int axis, float *buf,
     return tt_st_append(w, axis, 1, buf);
 }
 
+/* The file may be made. */
+static tt_status check_name(tt_ctx *ctx, const settings *s)
+{
+    TT_TRY(outputs_safetensors(ctx, "-o", s->output));
+    return s->overwrite ? TT_OK : outputs_keep(ctx, "-o", s->output);
+}
+
 static tt_status write_all(tt_ctx *ctx, tt_st_writer *w, const settings *s,
                            int64_t steps, float *buf, int64_t n)
 {
@@ -158,7 +169,8 @@ int cmd_noise(tt_ctx *ctx, int argc, char **argv)
     tt_st_writer *w = NULL;
     int64_t n = s.channels * (s.height / 8) * (s.width / 8);
     float *buf = tt_alloc(ctx, &ctx->scratch, n, sizeof *buf, "a noise frame");
-    if (buf && tt_st_create(ctx, &w, s.output) == TT_OK) {
+    if (buf && !check_name(ctx, &s)
+        && tt_st_create(ctx, &w, s.output) == TT_OK) {
         char seed[32];
         snprintf(seed, sizeof seed, "%llu", (unsigned long long)s.seed);
         tt_st_meta(w, "generator", "tn1");

@@ -74,6 +74,12 @@ tt_status outputs_free(tt_ctx *ctx, const output_name *name, size_t n,
     return ctx->status;
 }
 
+tt_status outputs_keep(tt_ctx *ctx, const char *option, const char *path)
+{
+    const output_name one = {option, path};
+    return outputs_free(ctx, &one, 1, "is there");
+}
+
 tt_status outputs_safetensors(tt_ctx *ctx, const char *option,
                               const char *path)
 {
@@ -91,6 +97,16 @@ tt_status outputs_safetensors(tt_ctx *ctx, const char *option,
                            path, other[i]);
     }
     return ctx->status;
+}
+
+tt_status outputs_png(tt_ctx *ctx, const char *option, const char *path)
+{
+    const size_t n = path ? strlen(path) : 0;
+    struct stat st;
+    if (!path || (n > 4 && !strcasecmp(path + n - 4, ".png"))
+        || (!stat(path, &st) && !S_ISREG(st.st_mode))) return ctx->status;
+    return tt_fail(ctx, TT_EINVAL, "%s %s: what is written is a PNG picture; "
+                   "give a name that ends in .png", option, path);
 }
 
 /* ---- inputs -------------------------------------------------------------- */

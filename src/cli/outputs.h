@@ -23,11 +23,18 @@ tt_status outputs_differ(tt_ctx *ctx, const output_name *name, size_t n);
 tt_status outputs_free(tt_ctx *ctx, const output_name *name, size_t n,
                        const char *who);
 
+/* The same of one file, by a command that makes it in one go. */
+tt_status outputs_keep(tt_ctx *ctx, const char *option, const char *path);
+
 /* Refuse a name whose ending says another format than safetensors, so that no
  * file is called what it is not; other endings, and none, are the user's.
  * Errors  TT_EINVAL */
 tt_status outputs_safetensors(tt_ctx *ctx, const char *option,
                               const char *path);
+
+/* Refuse a name of a PNG that has another ending, or none.
+ * Errors  TT_EINVAL */
+tt_status outputs_png(tt_ctx *ctx, const char *option, const char *path);
 
 /* Would writing `out` destroy `in`: are both one regular file, whatever they
  * are called (links of both kinds, other spellings)? With a pattern of numbered

@@ -234,6 +234,16 @@ void progress_logged(progress *p, json_out *j)
     if (fflush(p->log) || ferror(p->log)) close_log(p, true);
 }
 
+void progress_wrote(progress *p, const char *path)
+{
+    json_out j;
+    if (!path || !strcmp(path, "-")) return;
+    progress_say(p, "wrote %s", path);
+    if (!progress_log(p, &j, "wrote")) return;
+    json_str(&j, "path", path);
+    progress_logged(p, &j);
+}
+
 void profile_print(const tt_ctx *ctx)
 {
     bool printed[TT_PROFILE_ROWS] = {false};

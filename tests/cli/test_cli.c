@@ -99,8 +99,8 @@ static void test_level(void)
            "a level that is none: %s", said);
     expect(run_after("TT_CPU=generic ", "noise -o %s --latents 3 -W 16 -H 16",
                      at("level")) == 0, "TT_CPU=generic: %s", said);
-    expect(run_after("TT_CPU= ", "noise -o %s --latents 3 -W 16 -H 16",
-                     at("level")) == 0, "an empty TT_CPU: %s", said);
+    expect(run_after("TT_CPU= ", "noise -o %s --latents 3 -W 16 -H 16 "
+                     "--overwrite", at("level")) == 0, "an empty TT_CPU: %s", said);
 #if defined(__x86_64__)
     if (sizeof(tt_real) == 4)
         expect(run_after("TT_CPU=neon ", "inspect x") == 2

@@ -38,7 +38,7 @@ static void test_no_openblas(void)
     mkdir(at("nolib"), 0777);
     put_file(at("nolib/libopenblas.so.0"), "", 0755);
     put_file(at("nolib/libopenblas.so"), "", 0755);
-    int got = run_after(run_here, "noise -q -W 8 -H 8 --latents 3 -o n");
+    int got = run_after(run_here, "noise -q -W 8 -H 8 --latents 3 -o n2");
     expect(got == 0 && !*said, "without OpenBLAS: %d, %s", got, said);
     got = run_after(run_here, "noise -W 8 -H 8 -o nn --backend blas");
     expect(got == 1 && strstr(said, "install") && !exists(at("nn")),
@@ -178,7 +178,7 @@ static void test_logs(void)
             "-H 32 --log-json /dev/full");
     expect(exists(at("n")), "a log that cannot be written stops no work");
     const char *logged[] = {
-        "noise -o n --latents 3 -W 32 -H 32",
+        "noise -o n0 --latents 3 -W 32 -H 32",
         "inspect n > /dev/null", "inspect nothere",
         "tokenize --clean-only -p x > /dev/null"};
     for (int i = 0; i < 4; i++) {
@@ -191,8 +191,8 @@ static void test_logs(void)
                && strstr(log, i == 2 ? "\"ok\": false" : "\"ok\": true"),
                "%s: logs its begin and end: %s", logged[i], log);
     }
-    expect(run("noise -v -o n --latents 3 -W 32 -H 32") == 0
-           && strstr(said, "wrote n"), "noise -v says something: %s", said);
+    expect(run("noise -v -o n1 --latents 3 -W 32 -H 32") == 0
+           && strstr(said, "wrote n1"), "noise -v says something: %s", said);
     reference(model, "dit/models/tiny_a");
     reference(embeds, "dit/roll_tether_K9/inputs.safetensors");
     expect(run("generate -q -m %s --embeds %s --latents 3 -W 32 -H 32 "

@@ -29,7 +29,8 @@ static void no_circles(void)
            "%.2f s with two", one, two);
 }
 
-#define TINY "noise -W 8 -H 8 --latents 1 --chunk 1 -o n.safetensors"
+#define TINY "noise -W 8 -H 8 --latents 1 --chunk 1 -o n.safetensors " \
+             "--overwrite"
 
 static void says_how_many(void)
 {

@@ -53,7 +53,6 @@ void tt_machine_stream(tt_ctx *ctx, tt_stream kind, tt_real *x, tt_real *y,
                        int64_t n)
 {
     if (ctx->status) return;
-    (void)ctx;
     TT_PARALLEL_FOR(ctx)
     for (int64_t i = 0; i < n; i += PIECE)
         stream_piece(kind, x + i, y ? y + i : NULL,

@@ -177,7 +177,6 @@ static void pack_all(tt_ctx *ctx, const tt_kernels *kn, float *packed,
 {
     int64_t panels = (o + kn->nr - 1) / kn->nr;
     int64_t blocks = (K + SLICE - 1) / SLICE;
-    (void)ctx;
     TT_PARALLEL_FOR_WORK(ctx, o * K)
     for (int64_t u = 0; u < panels * blocks; u++) {
         float *wide = own_all + tt_thread_id() * OWN;

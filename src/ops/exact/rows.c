@@ -54,7 +54,6 @@ void exact_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *a)
 void exact_modulate(tt_ctx *ctx, const tt_modulate_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    (void)ctx;
     TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
     for (int64_t r = 0; r < a->n; r++)
         kn->modulate(a->x + r * a->c, a->c, a->scale + r / a->rows * a->stride,
@@ -64,7 +63,6 @@ void exact_modulate(tt_ctx *ctx, const tt_modulate_args *a)
 void exact_gate_add(tt_ctx *ctx, const tt_gate_add_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    (void)ctx;
     TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
     for (int64_t r = 0; r < a->n; r++)
         kn->gate_add(a->x + r * a->c, a->y + r * a->c, a->c,
@@ -74,7 +72,6 @@ void exact_gate_add(tt_ctx *ctx, const tt_gate_add_args *a)
 void exact_add(tt_ctx *ctx, const tt_add_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    (void)ctx;
     TT_PARALLEL_FOR_WORK(ctx, a->n)
     for (int64_t i = 0; i < a->n; i += PIECE)
         kn->add(a->x + i, a->y + i, least(a->n - i, PIECE));
@@ -83,7 +80,6 @@ void exact_add(tt_ctx *ctx, const tt_add_args *a)
 void exact_mul(tt_ctx *ctx, const tt_mul_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    (void)ctx;
     TT_PARALLEL_FOR_WORK(ctx, a->n)
     for (int64_t i = 0; i < a->n; i += PIECE)
         kn->mul(a->x + i, a->y + i, least(a->n - i, PIECE));
@@ -92,7 +88,6 @@ void exact_mul(tt_ctx *ctx, const tt_mul_args *a)
 void exact_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    (void)ctx;
     TT_PARALLEL_FOR_WORK(ctx, 8 * a->n)
     for (int64_t i = 0; i < a->n; i += PIECE)
         kn->gelu_tanh(a->x + i, least(a->n - i, PIECE));
@@ -101,7 +96,6 @@ void exact_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *a)
 void exact_silu(tt_ctx *ctx, const tt_silu_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    (void)ctx;
     TT_PARALLEL_FOR_WORK(ctx, 8 * a->n)
     for (int64_t i = 0; i < a->n; i += PIECE)
         kn->silu(a->x + i, least(a->n - i, PIECE));

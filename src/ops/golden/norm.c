@@ -28,7 +28,6 @@ static double row_moment(const tt_real *x, int64_t c, double mean)
 
 void golden_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a)
 {
-    (void)ctx;
     TT_PARALLEL_FOR(ctx)
     for (int64_t r = 0; r < a->n; r++) {
         const tt_real *x = a->x + r * a->c;
@@ -45,7 +44,6 @@ void golden_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a)
 
 void golden_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *a)
 {
-    (void)ctx;
     TT_PARALLEL_FOR(ctx)
     for (int64_t r = 0; r < a->n; r++) {
         const tt_real *x = a->x + r * a->c;
@@ -59,7 +57,6 @@ void golden_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *a)
 
 void golden_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *a)
 {
-    (void)ctx;
     tt_real root = (tt_real)sqrt((double)a->c);
     TT_PARALLEL_FOR(ctx)
     for (int64_t r = 0; r < a->n; r++) {
@@ -75,7 +72,6 @@ void golden_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *a)
 
 void golden_col_mean(tt_ctx *ctx, const tt_col_mean_args *a)
 {
-    (void)ctx;
     TT_PARALLEL_FOR(ctx)
     for (int64_t i = 0; i < a->c; i++) {
         double s = 0;
@@ -86,7 +82,6 @@ void golden_col_mean(tt_ctx *ctx, const tt_col_mean_args *a)
 
 void golden_col_moment(tt_ctx *ctx, const tt_col_moment_args *a)
 {
-    (void)ctx;
     TT_PARALLEL_FOR(ctx)
     for (int64_t i = 0; i < a->c; i++) {
         double s = 0;
@@ -100,7 +95,6 @@ void golden_col_moment(tt_ctx *ctx, const tt_col_moment_args *a)
 
 void golden_col_blend(tt_ctx *ctx, const tt_col_blend_args *a)
 {
-    (void)ctx;
     TT_PARALLEL_FOR(ctx)
     for (int64_t r = 0; r < a->n; r++) {
         tt_real *x = a->x + r * a->c;

@@ -8,7 +8,6 @@
 
 void golden_modulate(tt_ctx *ctx, const tt_modulate_args *a)
 {
-    (void)ctx;
     TT_PARALLEL_FOR(ctx)
     for (int64_t r = 0; r < a->n; r++) {
         tt_real *x = a->x + r * a->c;
@@ -21,7 +20,6 @@ void golden_modulate(tt_ctx *ctx, const tt_modulate_args *a)
 
 void golden_gate_add(tt_ctx *ctx, const tt_gate_add_args *a)
 {
-    (void)ctx;
     TT_PARALLEL_FOR(ctx)
     for (int64_t r = 0; r < a->n; r++) {
         tt_real *x = a->x + r * a->c;
@@ -33,21 +31,18 @@ void golden_gate_add(tt_ctx *ctx, const tt_gate_add_args *a)
 
 void golden_add(tt_ctx *ctx, const tt_add_args *a)
 {
-    (void)ctx;
     TT_PARALLEL_FOR(ctx)
     for (int64_t i = 0; i < a->n; i++) a->x[i] += a->y[i];
 }
 
 void golden_mul(tt_ctx *ctx, const tt_mul_args *a)
 {
-    (void)ctx;
     TT_PARALLEL_FOR(ctx)
     for (int64_t i = 0; i < a->n; i++) a->x[i] *= a->y[i];
 }
 
 void golden_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *a)
 {
-    (void)ctx;
     const tt_real k = (tt_real)-1.5957691216057308;   /* -2 sqrt(2/pi) */
     const tt_real cubic = (tt_real)0.044715;
     TT_PARALLEL_FOR(ctx)
@@ -60,7 +55,6 @@ void golden_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *a)
 
 void golden_silu(tt_ctx *ctx, const tt_silu_args *a)
 {
-    (void)ctx;
     TT_PARALLEL_FOR(ctx)
     for (int64_t i = 0; i < a->n; i++)
         a->x[i] = a->x[i] / (1 + tt_exp_real(-a->x[i]));
@@ -68,7 +62,6 @@ void golden_silu(tt_ctx *ctx, const tt_silu_args *a)
 
 void golden_rope(tt_ctx *ctx, const tt_rope_args *a)
 {
-    (void)ctx;
     const tt_rope_table *table = a->table;
     int64_t pairs = a->D / 2, row0 = table->pairs[0];
     int64_t col0 = row0 + table->pairs[1];

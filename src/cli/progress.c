@@ -4,9 +4,11 @@
 #include "cli/progress.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -54,14 +56,33 @@ static tt_status check_log(tt_ctx *ctx, const char *path)
                    "log; give another name", path);
 }
 
-/* "-" is the standard output, which stays open when the log ends. */
-static FILE *open_log(const char *path, bool append)
+/* Take the log for this run: a file is locked until it is closed, and what it
+ * holds goes only then. False: another run has it, errno is EWOULDBLOCK; or it
+ * cannot be written. */
+static bool take_log(int fd, bool append)
 {
-    if (strcmp(path, "-")) return fopen(path, append ? "a" : "w");
-    const int fd = dup(STDOUT_FILENO);
-    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
-    if (!f && fd >= 0) close(fd);
-    return f;
+    struct stat st;
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) return true;
+    if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) return false;
+    return append || !ftruncate(fd, 0);
+}
+
+/* "-" is the standard output, which stays open when the log ends. */
+static tt_status open_log(progress *p, bool append)
+{
+    const char *path = p->log_path;
+    const bool named = strcmp(path, "-") != 0;
+    const int fd = named ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
+                                0666) : dup(STDOUT_FILENO);
+    if (fd >= 0 && (!named || take_log(fd, append))) p->log = fdopen(fd, "a");
+    if (p->log) return TT_OK;
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    if (fd >= 0 && error == EWOULDBLOCK)
+        return tt_fail(p->ctx, TT_EINVAL, "another run is writing %s at this "
+                       "moment; wait for its end, or give another name", path);
+    return tt_fail(p->ctx, TT_EIO, "cannot write %s: %s", path,
+                   strerror(error));
 }
 
 tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
@@ -83,10 +104,7 @@ tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
     if (!common->log_json) return TT_OK;
     p->log_path = common->log_json;
     TT_TRY(check_log(ctx, p->log_path));
-    p->log = open_log(p->log_path, append);
-    if (!p->log)
-        return tt_fail(ctx, TT_EIO, "cannot write %s: %s", common->log_json,
-                       strerror(errno));
+    TT_TRY(open_log(p, append));
     json_out j;
     progress_log(p, &j, "begin");
     json_str(&j, "command", common->command);

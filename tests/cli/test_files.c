@@ -163,6 +163,12 @@ static void test_overwrite(void)
            said);
     refuses(2, "-o would replace fr/00000.png", "%s",
             tiny_run("-s 3 -o fr/%05d.png"));
+    put_file(at("100%done.y4m"), "mine", 0644);
+    refuses(2, "-o would replace 100%done.y4m", "%s",
+            tiny_run("-s 3 -o 100%done.y4m"));
+    expect(run("%s", tiny_run("-s 3 -o 90%.y4m")) == 0
+           && exists(at("90%.latents.safetensors")), "a name with %%: %s",
+           said);
     /* a file that is empty holds nothing; devices and pipes are no files */
     put_file(at("c.y4m"), "", 0644);
     expect(run("%s", tiny_run("-o c.y4m")) == 0, "an empty file: %s", said);
@@ -257,6 +263,16 @@ static void test_two_at_once(void)
     close(fd);
     expect(run("%s", tiny_run("--no-decode --latents-out l")) == 0,
            "the lock is gone: %s", said);
+
+    /* A log is held as well, and the refused run leaves it alone. */
+    put_file(at("held"), "{\"event\": \"begin\"}\n", 0644);
+    const int log = open(at("held"), O_RDWR);
+    expect(log >= 0 && !flock(log, LOCK_EX), "a lock on a log");
+    refuses(2, "another run is writing held", "%s",
+            tiny_run("--no-decode --latents-out lh --log-json held"));
+    expect(!strcmp(text_of(at("held")), "{\"event\": \"begin\"}\n"),
+           "the log of the other run is whole");
+    close(log);
 
     /* The program holds it to the end of its decoding; a killed one not. */
     mkdir(at("stuck"), 0777);

@@ -8,6 +8,7 @@
  * Next    cmd_generate.c */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/generate.h"
 #include "tether/analyze.h"
@@ -84,7 +85,7 @@ static const char *beside(const maker *m, const char *output,
     if (!strcmp(output, "-")) {
         n = 0;
         snprintf(name, sizeof name, "tether-%llu", (unsigned long long)m->seed);
-    } else if (strchr(base, '%')) {
+    } else if (strchr(base, '%') && dot && !strcasecmp(dot, ".png")) {
         n = folder_stem(output, base);
         if (!n) {
             n = (size_t)(base - output); /* it is "", "./" or "../" */

@@ -66,7 +66,9 @@ tt_status outputs_free(tt_ctx *ctx, const output_name *name, size_t n,
     for (size_t i = 0; i < n && !ctx->status; i++) {
         const char *path = name[i].path;
         if (!path || !strcmp(path, "-")) continue;
-        if (tt_pattern_name(first, sizeof first, path, 0)) path = first;
+        /* 100%done.mp4 looks like a pattern and is a name */
+        if (!is_there(path) && tt_pattern_name(first, sizeof first, path, 0))
+            path = first;
         if (is_there(path))
             tt_fail(ctx, TT_EINVAL, "%s would replace %s, which %s; give "
                     "another name, or --overwrite", name[i].option, path, who);

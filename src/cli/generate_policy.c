@@ -201,17 +201,28 @@ static void write_back(generate *g, const tt_policy_options *p)
     g->cache = p->name;
 }
 
+/* Knobs of --cache win, wherever --preset stands. */
+static void apply_preset(tt_ctx *ctx, const generate *g, tt_policy_options *p)
+{
+    const size_t n = strlen(g->cache) + strlen(g->preset) + 16;
+    if (tt_policy_apply_preset(ctx, p, g->preset)) return;
+    char *text = tt_alloc(ctx, &ctx->scratch, (int64_t)n, 1, "a policy");
+    if (!text) return;
+    snprintf(text, n, "%s:preset=%s", g->cache, g->preset);
+    tt_policy_parse(ctx, p, text);
+}
+
 static void fill(tt_ctx *ctx, generate *g, const opt_result *given,
                  tt_policy_options *p)
 {
     if (tt_policy_parse(ctx, p, g->cache)) return;
     check_belongs(ctx, given, p->cls);
+    if (g->preset) apply_preset(ctx, g, p);
     /* The cache must fill exactly: 1 + 3 i frames. */
     const tt_knob *budget = tt_policy_knob(p->cls, "budget");
     if ((p->cls->flags & TT_FILLS_EXACTLY) && g->independent_first_frame
         && (double)p->K == budget->usual && !strstr(g->cache, ":budget="))
         p->K++;
-    if (g->preset) tt_policy_apply_preset(ctx, p, g->preset);
     apply_given(ctx, given, p);
     if (!g->preset) g->preset = p->cls->presets ? "official" : "";
 }

@@ -218,6 +218,21 @@ static void test_resume(void)
     expect(same(at("stopped"), at("resumed")), "the same bits");
 }
 
+/* A knob in --cache wins over a preset, on either side of it. */
+static void test_preset_order(void)
+{
+    reference(inputs, "policy_sf_full/inputs.safetensors");
+    for (int i = 0; i < 2; i++)
+        expect(run("generate -q -m %s --embeds %s --no-decode -W 32 -H 32 "
+                   "--latents 3 %s --overwrite --latents-out order --record "
+                   "order.json", models[0], inputs, i
+                   ? "--preset paper --cache tether:tau=0.9"
+                   : "--cache tether:tau=0.9:preset=official --preset paper")
+               == 0 && strstr(text_of(at("order.json")), "\"tau\": 0.9,")
+               && strstr(text_of(at("order.json")), "\"pool\": \"frame\""),
+               "a preset and a knob, %d: %s", i, said);
+}
+
 static void test_usage(void)
 {
     refuses(2, "infinity", "generate -p x -o y --cache infinty");
@@ -251,6 +266,7 @@ int main(int argc, char **argv)
     reference(models[0], "policy_models/a");
     reference(models[1], "policy_models/b");
     reference(vae, "vae_full_a/weights.safetensors");
+    test_preset_order();
     test_usage();
     test_references();
     test_scenes();

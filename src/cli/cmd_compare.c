@@ -88,15 +88,16 @@ static const char me[] = "compare";
 
 /* ---- options ------------------------------------------------------------- */
 
-/* The value of our option `name` when argv[*i] is it: --name value or
- * --name=value; *i moves on. NULL otherwise. */
+/* The value of our option `name` when argv[*i] is it: --name value,
+ * --name=value or, behind one letter, -nvalue; *i moves on. NULL otherwise. */
 static const char *own_option(const char *name, int *i, int argc, char **argv,
                               bool *missing)
 {
     const char *word = argv[*i];
     size_t n = strlen(name);
-    if (strncmp(word, name, n) || (word[n] && word[n] != '=')) return NULL;
+    if (strncmp(word, name, n)) return NULL;
     if (word[n] == '=') return word + n + 1;
+    if (word[n]) return name[1] == '-' ? NULL : word + n;
     if (*i + 1 < argc) return argv[++*i];
     *missing = true;
     return NULL;

@@ -26,6 +26,9 @@ static void test_report(void)
     expect(exists(at("report_runs/0-fifo/run.json"))
            && exists(at("report_runs/1-tether/trace.safetensors")),
            "run folders");
+    expect(run("compare --caches=fifo -oattached.html " SMALL, model, inputs)
+           == 0 && exists(at("attached.html"))
+           && exists(at("attached_runs/0-fifo")), "-oFILE: %s", said);
     expect(run("compare --caches fifo,full --log-json log " SMALL
                "--runs logged", model, inputs) == 0, "with a log: %s", said);
     const char *log = text_of(at("log"));

@@ -7,6 +7,7 @@
  * a pool is due where that finds ratios that stay over 1.2. */
 #include "tether/threads.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,13 @@ static char **split_arguments(char *text, size_t size)
     return argv;
 }
 
+/* valgrind looks at this program, and would not look at what it becomes. */
+static bool is_watched(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+    return preload && strstr(preload, "/vgpreload_");
+}
+
 void tt_threads_sleep(void)
 {
     static const char *const settled[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT",
@@ -65,13 +73,16 @@ void tt_threads_sleep(void)
     size_t size;
     for (size_t i = 0; i < sizeof settled / sizeof *settled; i++)
         if (is_set(settled[i])) return;
+    if (is_watched()) return;
     char *text = read_arguments(&size);
     char **argv = text ? split_arguments(text, size) : NULL;
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
     if (argv && n > 0 && !setenv(settled[0], "passive", 1)) {
         path[n] = '\0';
         execv(path, argv);   /* by its name, which `ps` then shows ...        */
-        execv("/proc/self/exe", argv);   /* ... unless that has gone since    */
+        /* ... unless that has gone since; after another error this may be an
+         * emulator, which would take our first word for a program */
+        if (errno == ENOENT) execv("/proc/self/exe", argv);
     }
     free(argv);
     free(text);
@@ -198,7 +209,8 @@ tt_cores tt_cores_find(const char *root)
 #ifdef _OPENMP
     const char *asked = getenv("OMP_NUM_THREADS");
     most = omp_get_max_threads();
-    c.asked = asked && *asked ? most : 0;
+    /* OpenMP ignores what is no number, and 0 */
+    c.asked = asked && strtol(asked, NULL, 10) > 0 ? most : 0;
     c.allowed = omp_get_num_procs();
 #endif
     c.threads = c.asked ? c.asked : least(most, c.allowed);

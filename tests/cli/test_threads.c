@@ -42,6 +42,9 @@ static void says_how_many(void)
     expect(run_after("OMP_NUM_THREADS=3 ", TINY " -v") == 0
            && strstr(said, "threads: 3, as OMP_NUM_THREADS says"),
            "OMP_NUM_THREADS: %s", said);
+    expect(run_after("OMP_NUM_THREADS=0 ", TINY " -v") == 0
+           && strstr(said, "threads: ") && !strstr(said, "NUM_THREADS says"),
+           "OMP_NUM_THREADS=0: %s", said);
 #endif
 }
 
@@ -54,6 +57,17 @@ static void keeps_arguments(void)
     refuses(2, "unexpected", "noise -W 8 -H 8 --latents 1 -o x ''");
 }
 
+/* Under valgrind there is no second start; the loader complains once for each
+ * start of a library that is not there. */
+static void stays_in_valgrind(void)
+{
+    const char *library = "/not/there/vgpreload_core.so";
+    expect(run_after("env -u OMP_WAIT_POLICY LD_PRELOAD=/not/there/"
+                     "vgpreload_core.so ", TINY) == 0, "preload: %s", said);
+    const char *once = strstr(said, library);
+    expect(!once || !strstr(once + 1, library), "started twice: %s", said);
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -63,6 +77,7 @@ int main(int argc, char **argv)
     no_circles();
     says_how_many();
     keeps_arguments();
+    stays_in_valgrind();
     free(demo);
     return program_end();
 }

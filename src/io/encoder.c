@@ -52,9 +52,12 @@ tt_status encoder_check(tt_ctx *ctx, const char *path)
                    path);
 }
 
-/* "title=a cat", in ctx->scratch; NULL without a text. */
+/* "title=a cat", in ctx->scratch; NULL without a text, or with one that would
+ * not fit among the arguments of a program. */
 static const char *labelled(tt_ctx *ctx, const char *label, const char *text)
 {
+    enum { TEXT_MAX = 32768 };
+    if (text && strlen(text) > TEXT_MAX) return NULL;
     const size_t n = strlen(label) + (text ? strlen(text) : 0) + 1;
     char *out = text ? tt_alloc(ctx, &ctx->scratch, (int64_t)n, 1, "metadata")
                      : NULL;

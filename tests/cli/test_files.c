@@ -354,10 +354,30 @@ static void test_inside(void)
     expect(holds("i.apng", "acTL"), "it is animated");
     if (run("decode -q -m %s --latents i.latents.safetensors -o probe.mp4",
             demo)) return; /* no ffmpeg */
+    /* a prompt too long for an argument of ffmpeg */
+    FILE *f = fopen(at("long"), "wb");
+    for (int i = 0; f && i < 30000; i++) fputs("circle ", f);
+    expect(f && !fclose(f) && run("generate -q -t 1 -m %s --prompt-file long "
+           "-W 64 -H 64 --latents 3 -o long.mp4", demo) == 0, "a long prompt: "
+           "%s", said);
     expect(run("generate -q -t 1 -m %s -p 'a red circle' -W 64 -H 64 "
                "--latents 3 -s 77 -o j.mp4", demo) == 0
            && holds("j.mp4", "a red circle\nSteps: 4, ")
            && holds("j.mp4", "Seed: 77, "), "mp4: %s", said);
+}
+
+/* Nothing that is said goes into a file that took the place of stderr. */
+static void test_closed(const char *demo)
+{
+    char line[4000];
+    const char *args = "demo -t 1 --latents 3";
+    snprintf(line, sizeof line, "cd %s && %s %s -m %s -o closed 2>&-", folder,
+             tether, args, demo);
+    expect(run("%s -m %s -o open", args, demo) == 0
+           && system(for_shell(line)) == 0
+           && same(at("open/demo.latents.safetensors"),
+                   at("closed/demo.latents.safetensors")),
+           "without stderr: %s", said);
 }
 
 static void test_demo(void)

@@ -6,6 +6,7 @@
  * Messages go to stderr, data to stdout.
  * Next    cmd_generate.c */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -309,6 +310,15 @@ static int help(int argc, char **argv)
     return 0;
 }
 
+/* Where one of the three is closed, the first file that is opened would take
+ * its place, and messages would be written into it. */
+static void open_standard(void)
+{
+    int fd;
+    do fd = open("/dev/null", O_RDONLY); while (fd >= 0 && fd < 3);
+    if (fd > 2) close(fd);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const helps[] = {"--help", "-h", "help", "--help=man",
@@ -316,6 +326,7 @@ int main(int argc, char **argv)
     static const char *const versions[] = {"--version", "-V", "version", "-v",
                                            NULL};
     int status = 0;
+    open_standard();
     /* A reader that goes away is a write error with a sentence. */
     signal(SIGPIPE, SIG_IGN);
     generate_fill_options();

@@ -389,6 +389,9 @@ static void test_demo(void)
         expect(run_after("PATH=$PWD/empty ", "demo -q -t 1 -m %s --latents 3 "
                          "-s %d -o demo1", demo, i) == 0
                && exists(at("demo1/demo.apng")), "demo, turn %d: %s", i, said);
+    expect(run("demo -q -t 1 -m %s --latents 3 -o demo4 --backend arith-bf16",
+               demo) == 0, "demo in another arithmetic: %s", said);
+    test_closed(demo);
     mkdir(at("demo2"), 0777);
     put_file(at("demo2/sheet.png"), "mine", 0644);
     refuses(2, "would replace demo2/sheet.png", "demo -q -t 1 -m %s "

@@ -185,7 +185,8 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
         "generate", "-m", s.model ? s.model : model, "-p", s.prompt, "-s",
         seed, "--latents", latents, "-W", "64", "-H", "64", "-o", video,
         "--contact-sheet", sheet, "--record", record, "--backend",
-        ctx->ops->name, "--class", tt_class_name(ctx->ops->cls),
+        common.backend ? common.backend : ctx->ops->name, "--class",
+        tt_class_name(ctx->ops->cls),
         NULL, NULL, NULL, NULL, NULL, NULL, NULL};
     int n = (int)(sizeof args / sizeof args[0]) - 7;
     if (common.threads) args[n++] = "-t";

@@ -237,8 +237,8 @@ static void test_inspect(void)
            && !strstr(text_of(at("out")), "missing"), "the demo model: %.600s",
            text_of(at("out")));
     mkdir(at("half"), 0777);
-    snprintf(command, sizeof command, "cp '%s/Wan2.1_VAE.safetensors' %s/half",
-             demo, folder);
+    snprintf(command, sizeof command, "cp '%s/Wan2.1_VAE.safetensors' "
+             "'%s/half'", demo, folder);
     expect(system(command) == 0 && run("inspect half > out") == 0
            && strstr(text_of(at("out")), "  transformer   missing; to fetch it: "
                      "hf download Wan-AI/Wan2.1-T2V-1.3B "

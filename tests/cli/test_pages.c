@@ -245,7 +245,8 @@ int main(int argc, char **argv)
     reference(inputs, "policy_sf_full/inputs.safetensors");
     chromium = browser();
     if (!chromium)
-        skip("pages in a browser: chromium is not installed");
+        skip("pages in a browser: chromium is not installed, or does not run "
+             "under the limits here");
     test_failing();
     test_passing();
     test_maps();

@@ -365,28 +365,30 @@ static tt_status check_names(session *s, const video_names *v)
     return s->ctx->status;
 }
 
-/* May the files that are there be replaced? When they are this run's own,
- * which the latents tell, or when the user said so. `job` is NULL before the
- * text is encoded: then only what is certain is refused. */
+/* Are the files that are there this run's own? Its latents tell. `job` is NULL
+ * before the text is encoded: then perhaps is yes. */
+static bool is_ours(session *s, const video_names *v, const video_job *job)
+{
+    int64_t dim[5];
+    if (s->g.inject || !v->latents) return false; /* nobody knows what was */
+    if (!job) return latents_file_of_a_run(v->latents);
+    if (access(v->latents, F_OK)) return false;
+    const tt_arena_mark mark = tt_arena_here(&s->mem);
+    const char *run = generate_describe(s->ctx, &s->mem, job);
+    generate_shape(dim, job);
+    const bool ours = run && latents_file_is(s->ctx, v->latents, dim, run);
+    tt_arena_reset(&s->mem, mark);
+    return ours;
+}
+
+/* May the files that are there be replaced? When they are this run's own, or
+ * when the user said so. */
 static tt_status check_free(session *s, const video_names *v,
                             const video_job *job)
 {
     output_name all[OUTPUTS];
-    int64_t dim[5];
-    bool ours = false;
-    if (s->g.overwrite || s->ctx->status) return s->ctx->status;
-    if (s->g.inject) {
-        /* what was injected is not told */
-    } else if (v->latents && !job) {
-        ours = latents_file_of_a_run(v->latents); /* perhaps */
-    } else if (v->latents && access(v->latents, F_OK) == 0) {
-        const tt_arena_mark mark = tt_arena_here(&s->mem);
-        const char *run = generate_describe(s->ctx, &s->mem, job);
-        generate_shape(dim, job);
-        ours = run && latents_file_is(s->ctx, v->latents, dim, run);
-        tt_arena_reset(&s->mem, mark);
-    }
-    if (ours) return s->ctx->status;
+    if (s->g.overwrite || s->ctx->status || is_ours(s, v, job))
+        return s->ctx->status;
     all_outputs(s, all, v);
     return outputs_free(s->ctx, all, OUTPUTS - 1, "this run did not make (its "
                         "prompt, options, seed or weights differ, or its "
@@ -473,6 +475,20 @@ static void write_record(session *s, const video_job *job, int prompt)
                  &s->g, &v);
 }
 
+/* The latents are this run's alone. A run with other latents may have made a
+ * video of the same name in these hours, and that stays. */
+static tt_status check_late(session *s, const video_job *job,
+                            const decode_outputs *o)
+{
+    const output_name late[2] = {
+        {"-o", o->video}, {"--contact-sheet", o->sheet}};
+    if (s->g.overwrite || !job->fresh
+        || !outputs_free(s->ctx, late, 2, "another run has made meanwhile"))
+        return s->ctx->status;
+    if (o->after) progress_say(&s->progress, "tether: %s", o->after);
+    return s->ctx->status;
+}
+
 static tt_status decode(session *s, const video_job *job,
                         const tt_tensor *latents)
 {
@@ -483,6 +499,7 @@ static tt_status decode(session *s, const video_job *job,
     tt_vae *vae = NULL;
     double begin = tt_now();
     if (!o.video && !o.sheet) return s->ctx->status;
+    TT_TRY(check_late(s, job, &o));
     if (open_vae(s, &vae, NULL) == TT_OK)
         decode_run(s->ctx, &s->progress, vae, latents, split, 1, &o);
     if (vae) tt_vae_close(vae);
@@ -578,6 +595,7 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
         tt_arena_free(&mem);
         return ctx->status;
     }
+    job.fresh = !is_ours(s, &job.names, &job);
     announce(s, &job, prompt);
     log_start(s, &job);
     dump_open(ctx, &s->dump, job.names.dump, s->g.dump_filter);

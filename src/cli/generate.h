@@ -191,6 +191,7 @@ typedef struct video_job {
     tt_rollout_options opt;   /* complete, with noise and seed                */
     video_names names;
     latents_file file;        /* claimed for names.latents                    */
+    bool fresh;               /* no earlier run made these files              */
     record *record;
     progress *progress;
 } video_job;

@@ -296,6 +296,30 @@ static void test_two_at_once(void)
            "a killed run leaves no lock: %s", said);
 }
 
+/* A run with other latents has made the video while this one went on. */
+static void test_late(void)
+{
+    char command[6000];
+    snprintf(command, sizeof command, "cd %s && { %s %s; "
+             "echo $? > late.status; }", folder, tether,
+             tiny_run("-o late.y4m --cache fifo --latents 240 --log-json "
+                      "late.log 2> late.said & echo $! > pid; wait $!"));
+    const pid_t shell = fork();
+    if (!shell) _exit(system(for_shell(command)) != 0);
+    for (int i = 0; i < 3000 && !strstr(text_of(at("late.log")), "\"chunk\"");
+         i++) usleep(10000);
+    const pid_t pid = atoi(text_of(at("pid")));
+    expect(pid > 1 && !kill(pid, SIGSTOP), "stopped in between");
+    put_file(at("late.y4m"), "mine", 0644);
+    if (pid > 1) kill(pid, SIGCONT);
+    if (shell > 0) waitpid(shell, NULL, 0);
+    expect(atoi(text_of(at("late.status"))) == 2
+           && strstr(text_of(at("late.said")), "another run has made")
+           && strstr(text_of(at("late.y4m")), "mine"),
+           "what came in between is kept: %s", text_of(at("late.said")));
+    expect(exists(at("late.latents.safetensors")), "and so are the latents");
+}
+
 /* ---- links --------------------------------------------------------------- */
 
 static bool is_link(const char *path)
@@ -529,6 +553,7 @@ int main(int argc, char **argv)
     test_finished();
     test_unfinished();
     test_two_at_once();
+    test_late();
     test_links();
     test_inside();
     test_demo();

@@ -343,6 +343,24 @@ static bool is_worth(tt_ctx *ctx, const tt_recording *r, int64_t n)
     return false;
 }
 
+/* Cells of `layer`, of rows of `frames`, from the candidates of its rounds. */
+static void selection_cells(colour *cell, int64_t frames,
+                            const tt_recording *r, int64_t layer)
+{
+    for (int64_t i = 0; i < r->rounds; i++) {
+        if (r->grab_layer[i] != layer) continue;
+        const int64_t members = members_of(r, i);
+        for (int64_t k = 0; k < r->candidates; k++) {
+            int64_t f = r->grab_candidates[i * r->candidates + k];
+            bool keep = r->grab_keep[i * r->candidates + k] != 0;
+            if (f < 0) continue;
+            int d = k < members ? (keep ? MEMBER_KEPT : MEMBER_DROPPED)
+                                : (keep ? ADMITTED : REJECTED);
+            cell[r->grab_chunk[i] * frames + f] = decision_key[d].paint;
+        }
+    }
+}
+
 static bool selection_panel(plot_panel *out, tt_ctx *ctx,
                             const tt_recording *r, int64_t layer)
 {
@@ -360,18 +378,7 @@ static bool selection_panel(plot_panel *out, tt_ctx *ctx,
     colour *cell = tt_alloc(ctx, &ctx->scratch, n, sizeof *cell, what);
     if (!cell || !n) return false;
     for (int64_t i = 0; i < n; i++) cell[i] = PLOT_EMPTY;
-    for (int64_t i = 0; i < r->rounds; i++) {
-        if (r->grab_layer[i] != layer) continue;
-        const int64_t members = members_of(r, i);
-        for (int64_t k = 0; k < r->candidates; k++) {
-            int64_t f = r->grab_candidates[i * r->candidates + k];
-            bool keep = r->grab_keep[i * r->candidates + k] != 0;
-            if (f < 0) continue;
-            int d = k < members ? (keep ? MEMBER_KEPT : MEMBER_DROPPED)
-                                : (keep ? ADMITTED : REJECTED);
-            cell[r->grab_chunk[i] * frames + f] = decision_key[d].paint;
-        }
-    }
+    selection_cells(cell, frames, r, layer);
     *out = (plot_panel){.title = panel_title(ctx, r, layer),
                         .xlabel = "source frame", .ylabel = "chunk",
                         .cell = cell, .rows = chunks, .cols = frames,

@@ -33,15 +33,21 @@ const tt_policy_class *tt_policy_find(const char *name)
     return NULL;
 }
 
-tt_status cache_check_geometry(tt_ctx *ctx, const tt_geometry *g)
+static tt_status check_layers(tt_ctx *ctx, const tt_geometry *g)
 {
-    int64_t L;
     if (g->layers < 1 || g->layers > 65536 || g->H < 1 || g->D < 2 ||
         g->D % 2 || g->H > CACHE_MAX_FRAMES || g->D > CACHE_MAX_FRAMES)
         return tt_fail(ctx, TT_EINVAL,
                        "cache: %lld layers of %lld heads of %lld values: at "
                        "least 1 of each, and an even head width, are needed",
                        (long long)g->layers, (long long)g->H, (long long)g->D);
+    return TT_OK;
+}
+
+tt_status cache_check_geometry(tt_ctx *ctx, const tt_geometry *g)
+{
+    int64_t L;
+    TT_TRY(check_layers(ctx, g));
     if (g->grid_h < 1 || g->grid_w < 1 ||
         !tt_checked_mul(&L, g->grid_h, g->grid_w) || L != g->L)
         return tt_fail(ctx, TT_EINVAL,

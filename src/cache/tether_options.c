@@ -46,10 +46,10 @@ const tt_policy_preset tether_presets[] = {
     {NULL, NULL, NULL},
 };
 
-static tt_status check_regions(tt_ctx *ctx, tt_policy_options *o,
-                               const tt_geometry *geo)
+/* R of what is left for it, and what cannot be right whatever M is. */
+static tt_status check_recent(tt_ctx *ctx, tt_policy_options *o,
+                              const tt_geometry *geo)
 {
-    TT_TRY(cache_check_budget(ctx, o));
     const bool default_memory = o->M == -1;
     if (o->R == -1 && o->M >= 0 && o->M <= o->K && o->S <= o->K)
         o->R = o->K - o->S - o->M;
@@ -71,7 +71,15 @@ static tt_status check_regions(tt_ctx *ctx, tt_policy_options *o,
                        "tether: recent R = %lld must hold at least one chunk "
                        "of %lld frames", (long long)o->R,
                        (long long)geo->chunk);
-    if (default_memory) o->M = o->K - o->S - o->R;
+    return TT_OK;
+}
+
+static tt_status check_regions(tt_ctx *ctx, tt_policy_options *o,
+                               const tt_geometry *geo)
+{
+    TT_TRY(cache_check_budget(ctx, o));
+    TT_TRY(check_recent(ctx, o, geo));
+    if (o->M == -1) o->M = o->K - o->S - o->R;
     if (o->S + o->M + o->R != o->K)
         return tt_fail(ctx, TT_EINVAL,
                        "tether: the budget K = %lld must equal S + M + R = "

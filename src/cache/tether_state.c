@@ -101,18 +101,27 @@ void tether_reset(tt_ctx *ctx, tt_layer *y)
     for (int64_t i = 0; i < y->opt->M; i++) tether_members(y)[i] = -1;
 }
 
+static bool in_video(const tt_layer *y, int64_t count)
+{
+    return count >= 0 && count <= y->geo->frames;
+}
+
+static bool counts_valid(const tt_layer *y, const tether_state *s)
+{
+    return (s->filled == 0 || (s->filled == 1 && y->len == y->cap)) &&
+           y->len % y->geo->L == 0 &&
+           s->occupancy == (s->filled ? y->opt->M : 0) &&
+           s->pending == 0 &&          /* between chunks */
+           s->pending_first >= -y->opt->R &&
+           s->pending_first < y->geo->frames &&
+           in_video(y, s->admissions) && in_video(y, s->rejections) &&
+           in_video(y, s->edits);
+}
+
 bool tether_valid(const tt_layer *y)
 {
-    const tether_state *s = tether_of(y);
     const int64_t M = y->opt->M, frames = y->geo->frames;
-    bool ok = (s->filled == 0 || (s->filled == 1 && y->len == y->cap)) &&
-              y->len % y->geo->L == 0 &&
-              s->occupancy == (s->filled ? M : 0) &&
-              s->pending == 0 &&          /* between chunks */
-              s->pending_first >= -y->opt->R && s->pending_first < frames &&
-              s->admissions >= 0 && s->admissions <= frames &&
-              s->rejections >= 0 && s->rejections <= frames &&
-              s->edits >= 0 && s->edits <= frames;
+    bool ok = counts_valid(y, tether_of(y));
     for (int64_t i = 0; i < M; i++)
         ok = ok && tether_members(y)[i] >= -1 && tether_members(y)[i] < frames;
     for (int64_t i = 0; i < y->geo->chunk; i++)

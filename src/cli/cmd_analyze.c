@@ -246,6 +246,29 @@ static void say_where(progress *p, const char *folder)
     progress_logged(p, &j);
 }
 
+static tt_analyze_options options_of(const settings *s)
+{
+    tt_analyze_options opt = tt_analyze_defaults();
+    opt.csv = s->csv;
+    opt.json = s->json;
+    opt.svg = s->svg;
+    opt.png = s->png;
+    opt.norm = s->norm;
+    opt.l1 = s->l1;
+    opt.average = s->average;
+    opt.window = s->window;
+    opt.layer = s->layer;
+    opt.ends = s->ends;
+    return opt;
+}
+
+/* Where the results are, for the last line. */
+static const char *result_of(const settings *s, const char *folder)
+{
+    if (s->vbench) return s->vbench;
+    return s->clips && !s->pixels && !s->scores ? s->clips : folder;
+}
+
 int cmd_analyze(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.window = 1, .layer = -1, .clip_length = 2, .ends = 1};
@@ -259,22 +282,10 @@ int cmd_analyze(tt_ctx *ctx, int argc, char **argv)
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);
 
-    tt_analyze_options opt = tt_analyze_defaults();
-    opt.csv = s.csv;
-    opt.json = s.json;
-    opt.svg = s.svg;
-    opt.png = s.png;
-    opt.norm = s.norm;
-    opt.l1 = s.l1;
-    opt.average = s.average;
-    opt.window = s.window;
-    opt.layer = s.layer;
-    opt.ends = s.ends;
+    tt_analyze_options opt = options_of(&s);
     opt.folder = s.output ? s.output : s.scores || s.pixels ? "."
                           : default_folder(ctx, &given);
-    const char *where = s.vbench ? s.vbench
-                      : s.clips && !s.pixels && !s.scores ? s.clips
-                      : opt.folder;
+    const char *where = result_of(&s, opt.folder);
     const size_t there = tt_analyze_folder_there(where);
     analyze(ctx, &p, &s, &given, &opt);
     if (ctx->status) tt_analyze_folder_remove(where, there);

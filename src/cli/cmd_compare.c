@@ -143,48 +143,65 @@ static int manual(const char *form)
                        "report", help, word, 4, form);
 }
 
+/* Take argv[*i], and its value, when it is an option of ours that has one. */
+static bool take_own(compare *c, int *i, int argc, char **argv, bool *missing)
+{
+    const struct { const char *name, **to; } own[] = {
+        {"--caches", &c->caches}, {"--runs", &c->runs},
+        {"--log-json", &c->log_json}, {"--output", &c->output},
+        {"-o", &c->output}};
+    for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
+        const char *v = own_option(own[k].name, i, argc, argv, missing);
+        if (v) *own[k].to = v;
+        if (v) return true;
+    }
+    return false;
+}
+
+/* Any other word: for generate, and some are for us as well. -1 or a status. */
+static int take_word(compare *c, const char *word)
+{
+    const char *filled = taken(word);
+    if (!strcmp(word, "--resume")) {
+        c->resume = true;
+        return -1;
+    }
+    if (filled)
+        return opt_usage(me, "%s is filled in for every policy and cannot "
+                         "be given", filled);
+    if (c->npass == ARGS_MAX)
+        return opt_usage(me, "more than %d arguments", ARGS_MAX);
+    c->pass[c->npass++] = word;
+    if (!strcmp(word, "-q") || !strcmp(word, "--quiet")) c->quiet = true;
+    if (!strcmp(word, "-v") || !strcmp(word, "--verbose")) c->verbose = true;
+    if (!strcmp(word, "--no-decode")) c->decode = false;
+    if (!strcmp(word, "--overwrite")) c->overwrite = true;
+    return -1;
+}
+
+static bool is_random_seed(const compare *c, int i)
+{
+    const char *word = c->pass[i], *before = i ? c->pass[i - 1] : "";
+    return !strcmp(word, "--seed=random") || !strcmp(word, "-srandom")
+        || (!strcmp(word, "random")
+            && (!strcmp(before, "-s") || !strcmp(before, "--seed")));
+}
+
 /* -1 to go on, else the exit status. */
 static int parse(compare *c, int argc, char **argv)
 {
     bool missing = false;
     for (int i = 1; i < argc; i++) {
-        const char *v;
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
             return printf("%s", help) < 0;
         if (!strncmp(argv[i], "--help=", 7)) return manual(argv[i] + 7);
-        if ((v = own_option("--caches", &i, argc, argv, &missing)))
-            c->caches = v;
-        else if ((v = own_option("--runs", &i, argc, argv, &missing)))
-            c->runs = v;
-        else if ((v = own_option("--log-json", &i, argc, argv, &missing)))
-            c->log_json = v;
-        else if ((v = own_option("--output", &i, argc, argv, &missing))
-                 || (v = own_option("-o", &i, argc, argv, &missing)))
-            c->output = v;
-        else if (missing)
-            return opt_usage(me, "%s needs a value", argv[i]);
-        else if (!strcmp(argv[i], "--resume"))
-            c->resume = true;
-        else if ((v = taken(argv[i])))
-            return opt_usage(me, "%s is filled in for every policy and cannot "
-                             "be given", v);
-        else if (c->npass == ARGS_MAX)
-            return opt_usage(me, "more than %d arguments", ARGS_MAX);
-        else
-            c->pass[c->npass++] = argv[i];
-        if (!strcmp(argv[i], "-q") || !strcmp(argv[i], "--quiet"))
-            c->quiet = true;
-        if (!strcmp(argv[i], "-v") || !strcmp(argv[i], "--verbose"))
-            c->verbose = true;
-        if (!strcmp(argv[i], "--no-decode")) c->decode = false;
-        if (!strcmp(argv[i], "--overwrite")) c->overwrite = true;
+        if (take_own(c, &i, argc, argv, &missing)) continue;
+        if (missing) return opt_usage(me, "%s needs a value", argv[i]);
+        const int status = take_word(c, argv[i]);
+        if (status >= 0) return status;
     }
     for (int i = 0; i < c->npass; i++)
-        if (!strcmp(c->pass[i], "--seed=random")
-            || !strcmp(c->pass[i], "-srandom")
-            || (i && !strcmp(c->pass[i], "random")
-                && (!strcmp(c->pass[i - 1], "-s")
-                    || !strcmp(c->pass[i - 1], "--seed"))))
+        if (is_random_seed(c, i))
             return opt_usage(me, "--seed random would give every policy "
                              "another noise; give a number");
     if (!c->caches || !*c->caches)

@@ -156,6 +156,22 @@ static bool own_folder(const char *folder)
     return own;
 }
 
+/* Options of the demo that generate gets as well, behind args[n]: at most
+ * ARGS_MORE. Returns how many there are then. */
+enum { ARGS_MORE = 7 };
+static int pass_on(const char **args, int n, const cli_common *common,
+                   const char *threads, bool overwrite)
+{
+    if (common->threads) args[n++] = "-t";
+    if (common->threads) args[n++] = threads;
+    if (overwrite) args[n++] = "--overwrite";
+    if (common->quiet) args[n++] = "-q";
+    if (common->verbose) args[n++] = "-v";
+    if (common->log_json) args[n++] = "--log-json";
+    if (common->log_json) args[n++] = common->log_json;
+    return n;
+}
+
 int cmd_demo(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.output = "tether-demo", .latents = 42,
@@ -188,14 +204,8 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
         common.backend ? common.backend : ctx->ops->name, "--class",
         tt_class_name(ctx->ops->cls),
         NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-    int n = (int)(sizeof args / sizeof args[0]) - 7;
-    if (common.threads) args[n++] = "-t";
-    if (common.threads) args[n++] = threads;
-    if (own_folder(s.output)) args[n++] = "--overwrite";
-    if (common.quiet) args[n++] = "-q";
-    if (common.verbose) args[n++] = "-v";
-    if (common.log_json) args[n++] = "--log-json";
-    if (common.log_json) args[n++] = common.log_json;
+    int n = (int)(sizeof args / sizeof args[0]) - ARGS_MORE;
+    n = pass_on(args, n, &common, threads, own_folder(s.output));
     status = cmd_generate(ctx, n, (char **)(uintptr_t)args);
     if (status) tt_analyze_folder_remove(s.output, there);
     if (!status && !common.quiet) {

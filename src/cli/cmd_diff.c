@@ -45,6 +45,20 @@ static const opt_command diff_command = {
     .positional_max = 2,
 };
 
+/* "GLOB ABS [REL]"; glob has room for 300. */
+static bool read_tolerance(char *glob, double *abs, double *rel, const char *s)
+{
+    int end = 0;
+    *rel = 0;
+    if (sscanf(s, "%299s %lf %n", glob, abs, &end) == 2 && s[end]) {
+        s += end;
+        end = 0;
+        if (sscanf(s, "%lf %n", rel, &end) != 1) end = 0;
+    }
+    return end && !s[end] && *abs >= 0 && *rel >= 0 && !isinf(*abs)
+        && !isinf(*rel);
+}
+
 /* The lines of a file of tolerances, ended by a NULL. */
 static tt_status read_tolerances(tt_ctx *ctx, const tt_tolerance **out,
                                  const char *path)
@@ -62,16 +76,9 @@ static tt_status read_tolerances(tt_ctx *ctx, const tt_tolerance **out,
     for (int number = 1; t && !ctx->status && fgets(line, sizeof line, f);
          number++) {
         const char *s = line + strspn(line, " \t\r\n");
-        double a, r = 0;
-        int end = 0;
+        double a, r;
         if (!*s || *s == '#') continue;
-        if (sscanf(s, "%299s %lf %n", glob, &a, &end) == 2 && s[end]) {
-            s += end;
-            end = 0;
-            if (sscanf(s, "%lf %n", &r, &end) != 1) end = 0;
-        }
-        if (!end || s[end] || !(a >= 0) || !(r >= 0) || isinf(a)
-            || isinf(r) || n == MOST)
+        if (!read_tolerance(glob, &a, &r, s) || n == MOST)
             tt_fail(ctx, TT_EFORMAT, "%s, line %d: expected \"GLOB ABS [REL]\" "
                     "with numbers from 0 on, in at most %d lines", path,
                     number, MOST);

@@ -250,6 +250,18 @@ static tt_status list_folder(tt_ctx *ctx, char **list, int64_t max,
     return TT_OK;
 }
 
+/* A reader that has seen enough (`| head`) is no failure. */
+static tt_status flush_output(tt_ctx *ctx)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) return TT_OK;
+    if (errno != EPIPE)
+        return tt_fail(ctx, TT_EIO, "cannot write the standard output: %s",
+                       strerror(errno));
+    if (!freopen("/dev/null", "w", stdout))
+        return tt_fail(ctx, TT_EIO, "cannot open /dev/null");
+    return TT_OK;
+}
+
 static tt_status inspect(tt_ctx *ctx, char *path, const settings *s,
                          progress *bar)
 {
@@ -269,15 +281,7 @@ static tt_status inspect(tt_ctx *ctx, char *path, const settings *s,
         else print_parts(ctx, p, n, s);
     }
     for (int64_t i = 0; i < n; i++) tt_file_close(p[i].file);
-    /* A reader that has seen enough (`| head`) is no failure. */
-    if (!ctx->status && (fflush(stdout) != 0 || ferror(stdout))) {
-        if (errno != EPIPE)
-            tt_fail(ctx, TT_EIO, "cannot write the standard output: %s",
-                    strerror(errno));
-        else if (!freopen("/dev/null", "w", stdout))
-            tt_fail(ctx, TT_EIO, "cannot open /dev/null");
-    }
-    return ctx->status;
+    return ctx->status ? ctx->status : flush_output(ctx);
 }
 
 int cmd_inspect(tt_ctx *ctx, int argc, char **argv)

@@ -77,15 +77,9 @@ static int64_t count_steps(const char *text)
         && list[0] <= TT_MAX_STEPS ? (int64_t)list[0] : -1;
 }
 
-static int check(settings *s, int64_t *steps)
+static int check_sides(const settings *s)
 {
     const char *me = noise_command.name;
-    *steps = count_steps(s->steps);
-    if (!s->output) return opt_usage(me, "-o FILE is needed");
-    if (*steps < 1)
-        return opt_usage(me, "--steps needs a count from 1 to %d or a list of "
-                         "step values, but `%s` was given", TT_MAX_STEPS,
-                         s->steps);
     if (s->width < 8 || s->height < 8 || s->width % 8 || s->height % 8
         || s->width > 65536 || s->height > 65536)
         return opt_usage(me, "-W and -H must be multiples of 8 up to 65536, "
@@ -93,6 +87,12 @@ static int check(settings *s, int64_t *steps)
                          (long long)s->height);
     if (s->chunk < 1 || s->channels < 1 || s->channels > 65536)
         return opt_usage(me, "--chunk and --channels must be at least 1");
+    return -1;
+}
+
+static int check_length(const settings *s)
+{
+    const char *me = noise_command.name;
     if (s->sample < 0 || s->sample > UINT32_MAX)
         return opt_usage(me, "--sample must be 0 to 4294967295");
     if (s->latents < 1)
@@ -105,6 +105,19 @@ static int check(settings *s, int64_t *steps)
                          (long long)s->chunk, s->independent_first_frame
                          ? " after the first frame" : "");
     return -1;
+}
+
+static int check(settings *s, int64_t *steps)
+{
+    const char *me = noise_command.name;
+    *steps = count_steps(s->steps);
+    if (!s->output) return opt_usage(me, "-o FILE is needed");
+    if (*steps < 1)
+        return opt_usage(me, "--steps needs a count from 1 to %d or a list of "
+                         "step values, but `%s` was given", TT_MAX_STEPS,
+                         s->steps);
+    const int status = check_sides(s);
+    return status >= 0 ? status : check_length(s);
 }
 
 /* Frame `frame` of stream `stream` appended to the tensor added last. */

@@ -231,6 +231,11 @@ static int check_text(const generate *g)
         return opt_usage(me, "give one of -p TEXT, --prompt-file FILE, "
                          "--embeds FILE, --scene LIST and --scene-file FILE "
                          "(%d were given)", n);
+    return -1;
+}
+
+static int check_noise(const generate *g)
+{
     if (strcmp(g->seed_rule, "plain") && strcmp(g->seed_rule, "official"))
         return opt_usage(me, "--seed-rule is plain or official, but `%s` was "
                          "given", g->seed_rule);
@@ -301,6 +306,11 @@ static int check_size(generate *g, const opt_result *given)
                              (long long)((v + 8) / 16 * 16));
         }
     }
+    return -1;
+}
+
+static int check_length(const generate *g, const opt_result *given)
+{
     int n = opt_given(given, "latents") + opt_given(given, "frames")
           + opt_given(given, "seconds");
     if (n > 1)
@@ -329,6 +339,12 @@ static int check_output(const generate *g)
         && g->num_samples > 1)
         return opt_usage(me, "only one video can go to the standard output, "
                          "not --num-samples %lld", (long long)g->num_samples);
+    return -1;
+}
+
+/* Options that need another one, or do not go with it. */
+static int check_pairs(const generate *g)
+{
     if (g->vbench_name && (!g->output || g->embeds))
         return opt_usage(me, "--vbench-name needs -o FOLDER and a prompt");
     if (g->dump_filter && !g->dump)
@@ -427,8 +443,11 @@ int generate_check(generate *g, const opt_result *given,
 {
     *opt = tt_rollout_defaults();
     int status = check_text(g);
+    if (status < 0) status = check_noise(g);
     if (status < 0) status = check_size(g, given);
+    if (status < 0) status = check_length(g, given);
     if (status < 0) status = check_output(g);
+    if (status < 0) status = check_pairs(g);
     if (status < 0) status = check_given(g, given);
     if (status < 0) status = check_words(g);
     if (status < 0) status = generate_fill_policy(g, given, &opt->policy);
@@ -475,32 +494,40 @@ static tt_status not_whole(tt_ctx *ctx, const char *option, double asked,
                    high);
 }
 
+/* The latent frames of --seconds or --frames. */
+static tt_status length_of_video(tt_ctx *ctx, const generate *g, bool seconds,
+                                 int64_t first, tt_rollout_options *opt)
+{
+    const bool have = opt->initial_frames > 0;
+    const int64_t c = opt->chunk;
+    double asked = seconds ? FPS * g->seconds : (double)g->frames;
+    double slack = seconds ? 4 : 0.5; /* seconds: within a latent frame */
+    int64_t n = (int64_t)(asked + (have ? 0 : 3)) / 4;
+    int64_t low = whole_chunks(n, first, c);
+    int64_t high = low ? low + c : first;
+    if (low && fabs((double)video_frames(low, have) - asked) < slack)
+        opt->latents = low;
+    else if (fabs((double)video_frames(high, have) - asked) < slack)
+        opt->latents = high;
+    else
+        return not_whole(ctx, seconds ? "seconds" : "frames",
+                         seconds ? g->seconds : asked,
+                         (low ? (double)video_frames(low, have) : 0)
+                             / (seconds ? FPS : 1),
+                         (double)video_frames(high, have)
+                             / (seconds ? FPS : 1), c, low, high);
+    return TT_OK;
+}
+
 tt_status generate_length(tt_ctx *ctx, const generate *g,
                           const opt_result *given, tt_rollout_options *opt)
 {
     const bool have = opt->initial_frames > 0;
     const int64_t c = opt->chunk;
     const int64_t first = opt->independent_first_frame && !have ? 1 : c;
-    if (opt_given(given, "frames") || opt_given(given, "seconds")) {
-        bool seconds = opt_given(given, "seconds");
-        double asked = seconds ? FPS * g->seconds : (double)g->frames;
-        double slack = seconds ? 4 : 0.5; /* seconds: within a latent frame */
-        int64_t n = (int64_t)(asked + (have ? 0 : 3)) / 4;
-        int64_t low = whole_chunks(n, first, c);
-        int64_t high = low ? low + c : first;
-        if (low && fabs((double)video_frames(low, have) - asked) < slack)
-            opt->latents = low;
-        else if (fabs((double)video_frames(high, have) - asked) < slack)
-            opt->latents = high;
-        else
-            return not_whole(ctx, seconds ? "seconds" : "frames",
-                             seconds ? g->seconds : asked,
-                             (low ? (double)video_frames(low, have) : 0)
-                                 / (seconds ? FPS : 1),
-                             (double)video_frames(high, have)
-                                 / (seconds ? FPS : 1), c, low, high);
-        return TT_OK;
-    }
+    const bool seconds = opt_given(given, "seconds");
+    if (seconds || opt_given(given, "frames"))
+        return length_of_video(ctx, g, seconds, first, opt);
     if (opt_given(given, "latents")) {
         int64_t low = whole_chunks(g->latents, first, c);
         if (low != g->latents)

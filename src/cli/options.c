@@ -303,54 +303,74 @@ static bool takes_value(opt_kind k)
         || k == OPT_READ || k == OPT_WRITE;
 }
 
+/* An option as it was spelled. */
+typedef struct spelled {
+    const opt_spec *o;
+    const char *text;      /* its value, NULL when there is none (yet)        */
+    bool no, is_common;    /* --no-NAME; of the table of every command        */
+} spelled;
+
+/* The option of `word`, with a value that is part of it. -1 or a status. */
+static int spell(const opt_command *cmd, spelled *s, const char *word)
+{
+    char name[64] = "";
+    *s = (spelled){0};
+    if (word[1] != '-') {
+        if (word[2]) s->text = word + 2;
+        s->o = find(cmd, NULL, word[1], &s->no, &s->is_common);
+        if (s->o) return -1;
+        return opt_usage(cmd->name, "unknown option -%c; `tether %s --help` "
+                         "lists the options", word[1], cmd->name);
+    }
+    const size_t len = strcspn(word + 2, "=");
+    if (len >= sizeof name)
+        return opt_usage(cmd->name, "unknown option %s", word);
+    for (size_t c = 0; c < len; c++)
+        name[c] = word[2 + c] == '_' ? '-' : word[2 + c];
+    if (word[2 + len] == '=') s->text = word + 2 + len + 1;
+    s->o = find(cmd, name, 0, &s->no, &s->is_common);
+    return s->o ? -1 : unknown(cmd, name);
+}
+
+/* The value behind argv[*i], which *i moves on to. -1 or a status. */
+static int take_value(const opt_command *cmd, spelled *s, int argc,
+                      char **argv, int *i)
+{
+    const opt_spec *o = s->o;
+    if (takes_value(o->kind) && !s->text) {
+        if (*i + 1 >= argc)
+            return opt_usage(cmd->name, "--%s needs %s (%s)", o->name,
+                             kind_words(o->kind), o->arg);
+        s->text = argv[++*i];
+    } else if (o->kind == OPT_MAYBE && !s->text) {
+        if (*i + 1 < argc && argv[*i + 1][0] != '-') s->text = argv[++*i];
+    } else if (s->text && (o->kind == OPT_FLAG || o->kind == OPT_SWITCH)) {
+        return opt_usage(cmd->name, "--%s takes no value, but `%s` was given",
+                         o->name, s->text);
+    }
+    return -1;
+}
+
 /* One option at argv[*i]; advances *i over a separate value. -1 or a status.*/
 static int parse_one(const opt_command *cmd, void *settings,
                      cli_common *common, opt_result *r, int argc, char **argv,
                      int *i)
 {
-    const char *word = argv[*i];
-    const char *text = NULL;
-    char name[64] = "";
-    bool no = false, is_common = false;
-    const opt_spec *o;
-
-    if (word[1] == '-') {
-        size_t len = strcspn(word + 2, "=");
-        if (len >= sizeof name)
-            return opt_usage(cmd->name, "unknown option %s", word);
-        for (size_t c = 0; c < len; c++)
-            name[c] = word[2 + c] == '_' ? '-' : word[2 + c];
-        if (word[2 + len] == '=') text = word + 2 + len + 1;
-        o = find(cmd, name, 0, &no, &is_common);
-    } else {
-        name[0] = word[1];
-        if (word[2]) text = word + 2;
-        o = find(cmd, NULL, word[1], &no, &is_common);
-        if (!o)
-            return opt_usage(cmd->name, "unknown option -%c; `tether %s "
-                             "--help` lists the options", word[1], cmd->name);
-    }
-    if (!o) return unknown(cmd, name);
-
-    if (takes_value(o->kind) && !text) {
-        if (*i + 1 >= argc)
-            return opt_usage(cmd->name, "--%s needs %s (%s)", o->name,
-                             kind_words(o->kind), o->arg);
-        text = argv[++*i];
-    } else if (o->kind == OPT_MAYBE && !text) {
-        if (*i + 1 < argc && argv[*i + 1][0] != '-') text = argv[++*i];
-    } else if (text && (o->kind == OPT_FLAG || o->kind == OPT_SWITCH)) {
-        return opt_usage(cmd->name, "--%s takes no value, but `%s` was given",
-                         o->name, text);
-    }
+    spelled s;
+    int status = spell(cmd, &s, argv[*i]);
+    if (status < 0) status = take_value(cmd, &s, argc, argv, i);
+    if (status >= 0) return status;
+    const opt_spec *o = s.o;
+    const char *text = s.text;
     errno = 0;
-    if (!store(o, is_common ? (void *)common : settings, text, no))
+    if (!store(o, s.is_common ? (void *)common : settings, text, s.no))
         return opt_usage(cmd->name, errno == ERANGE
                          ? "--%s needs %s, and `%s` is out of range"
                          : "--%s needs %s, but `%s` was given",
                          o->name, kind_words(o->kind), text);
     if (r->nseen < OPT_SEEN_MAX) {
-        r->value[r->nseen] = o->kind == OPT_SWITCH ? (no ? "no" : "yes") : text;
+        r->value[r->nseen] = o->kind == OPT_SWITCH ? (s.no ? "no" : "yes")
+                                                     : text;
         r->seen[r->nseen++] = o->name;
     }
     return -1;
@@ -409,6 +429,19 @@ static int check_outputs(const opt_command *cmd, const void *settings,
     return -1;
 }
 
+/* Help, when it is asked for. -1 or a status. */
+static int help_asked(const opt_command *cmd, int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            print_help(cmd);
+            return 0;
+        } else if (!strncmp(argv[i], "--help=", 7)) {
+            return manual_command(cmd, common_options, argv[i] + 7);
+        }
+    return -1;
+}
+
 int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
               opt_result *result, int argc, char **argv)
 {
@@ -416,15 +449,8 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
     memset(result, 0, sizeof *result);
     memset(common, 0, sizeof *common);
     common->command = cmd->name;
-    for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-            print_help(cmd);
-            return 0;
-        } else if (!strncmp(argv[i], "--help=", 7)) {
-            return manual_command(cmd, common_options, argv[i] + 7);
-        } else if (!strcmp(argv[i], "--")) {
-            break;
-        }
+    const int asked = help_asked(cmd, argc, argv);
+    if (asked >= 0) return asked;
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
         if (!rest && !strcmp(word, "--")) {

@@ -163,6 +163,22 @@ static tt_status find_backend(tt_ctx *ctx, const settings *s, tt_plugin *p)
     return TT_OK;
 }
 
+/* Everything that was asked for, into the report. */
+static void judge(tt_ctx *ctx, tt_report *r, settings *s,
+                  const tt_ops *ops, const tt_arith *arith)
+{
+    tt_report_note(r, "arithmetic %s: %s", arith->name, arith->summary);
+    tt_report_note(r, "seed %llu", (unsigned long long)s->seed);
+    tt_report_fact(r, "seed", "%llu", (unsigned long long)s->seed);
+    if (s->operators)
+        tt_opcheck(ctx, r, ops, &(tt_opcheck_options){
+            .arith = arith, .seed = s->seed, .rounds = s->rounds,
+            .only = s->only});
+    if (s->bench && !ctx->status) tt_opbench(ctx, r, ops, s->only, s->bench);
+    if ((s->calls || s->rollout) && !s->only && !ctx->status)
+        check_model(ctx, r, s, ops, arith);
+}
+
 int validate_backend(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.seed = 1, .rounds = 8, .latents = 18, .width = 32,
@@ -186,17 +202,7 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
     cli_catch_signals(ctx);
     note_run(ctx, r, &s, argc, argv);
     note_backend(ctx, r, &plugin);
-    tt_report_note(r, "arithmetic %s: %s", arith->name, arith->summary);
-    tt_report_note(r, "seed %llu", (unsigned long long)s.seed);
-    tt_report_fact(r, "seed", "%llu", (unsigned long long)s.seed);
-    if (s.operators)
-        tt_opcheck(ctx, r, &plugin.ops, &(tt_opcheck_options){
-            .arith = arith, .seed = s.seed, .rounds = s.rounds,
-            .only = s.only});
-    if (s.bench && !ctx->status)
-        tt_opbench(ctx, r, &plugin.ops, s.only, s.bench);
-    if ((s.calls || s.rollout) && !s.only && !ctx->status)
-        check_model(ctx, r, &s, &plugin.ops, arith);
+    judge(ctx, r, &s, &plugin.ops, arith);
 done:
     status = ctx->status ? validate_failed(ctx)
                          : validate_finish(ctx, r, &s.out);

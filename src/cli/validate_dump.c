@@ -169,7 +169,7 @@ static int find_run(int argc, char **argv)
     return i;
 }
 
-static int check(const settings *s, int nrun, char **run)
+static int check(const settings *s, int nrun)
 {
     if (!s->dump) return opt_usage("validate", "--dump needs a file");
     if (nrun > 0 && s->against)
@@ -185,6 +185,12 @@ static int check(const settings *s, int nrun, char **run)
         return opt_usage("validate", "--emulated is the file of --against: "
                          "together they do not say how far off a result may "
                          "be; give --oracle as well");
+    return -1;
+}
+
+/* The command behind --, in `run`. */
+static int check_run(const settings *s, int nrun, char **run)
+{
     if (!nrun && (s->f64 || s->free_only || s->keep))
         return opt_usage("validate", "--f64, --free-only and --keep go with "
                          "-- generate");
@@ -209,7 +215,8 @@ int validate_dump(tt_ctx *ctx, int argc, char **argv)
     const int run = find_run(argc, argv);
     const int nrun = argc - run > 1 ? argc - run - 1 : 0;
     int status = opt_parse(&dump_command, &s, &common, &given, run, argv);
-    if (status < 0) status = check(&s, nrun, argv + run + 1);
+    if (status < 0) status = check(&s, nrun);
+    if (status < 0) status = check_run(&s, nrun, argv + run + 1);
     if (status >= 0) return status;
     const tt_arith *arith = validate_arith("validate", s.arith);
     if (!arith) return VALIDATE_USAGE;

@@ -178,6 +178,19 @@ static int report(check *c)
     return c->failed || !c->passed ? VALIDATE_MISMATCH : VALIDATE_PASS;
 }
 
+static int check_settings(const settings *s)
+{
+    tt_class cls;
+    if (s->cls && !tt_class_find(&cls, s->cls))
+        return opt_usage("validate", "--class %s: known are f32 and bf16",
+                         s->cls);
+    if (s->each < 1) return opt_usage("validate", "--each counts from 1");
+    if (sizeof(tt_real) == 8)
+        return opt_usage("validate", "--manifest: stored bits are those of a "
+                         "float build, not of REAL=double");
+    return -1;
+}
+
 int validate_manifest(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.seed = 1, .each = 3, .latents = 12, .width = 16,
@@ -187,19 +200,12 @@ int validate_manifest(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     validate_model model = {0};
     tt_model_parts m = {.rollout = tt_rollout_defaults()};
-    tt_class cls;
     char path[4200];
     check c = {.ctx = ctx, .s = &s};
     allow_no_value(argc, argv);
     int status = opt_parse(&manifest_command, &s, &common, &given, argc, argv);
+    if (status < 0) status = check_settings(&s);
     if (status >= 0) return status;
-    if (s.cls && !tt_class_find(&cls, s.cls))
-        return opt_usage("validate", "--class %s: known are f32 and bf16",
-                         s.cls);
-    if (s.each < 1) return opt_usage("validate", "--each counts from 1");
-    if (sizeof(tt_real) == 8)
-        return opt_usage("validate", "--manifest: stored bits are those of a "
-                         "float build, not of REAL=double");
     common.backend = NULL;
     if (cli_setup(ctx, &common) || find_stored(ctx, path, sizeof path, &s))
         return validate_failed(ctx);

@@ -73,6 +73,19 @@ static bool has_output(const validate_runs *w)
     return false;
 }
 
+/* Exit status of the arguments, run in this process. */
+static int run_here(tt_ctx *ctx, int n, char **a,
+                    int (*run)(tt_ctx *ctx, int argc, char **argv))
+{
+    tt_ctx own;
+    if (tt_ctx_init(&own)) return cli_failed(&own);
+    own.nthreads = ctx->nthreads;
+    own.ops = ctx->ops;
+    const int status = run(&own, n, a);
+    tt_ctx_free(&own);
+    return status;
+}
+
 /* Exit status of one run into the file `dump`; `program` NULL: in here. */
 static int run_one(validate_runs *w, char *program, const char *dump,
                    const char *inject, const char *backend,
@@ -89,28 +102,25 @@ static int run_one(validate_runs *w, char *program, const char *dump,
     snprintf(latents, sizeof latents, "%s/latents", w->folder);
     snprintf(video, sizeof video, "%s/video.y4m", w->folder);
     snprintf(sheet, sizeof sheet, "%s/sheet.png", w->folder);
-    const char *more[] = {
-        "-q", "--dump", dump, w->filter ? "--dump-filter" : NULL, w->filter,
-        w->record ? "--record" : NULL, w->record,
-        inject ? "--inject" : NULL, inject, backend ? "--backend" : NULL,
-        backend, has_output(w) ? NULL : "--no-decode"};
+    const bool output = has_output(w);
+    const struct { const char *option, *value; } more[] = {
+        {"--dump", dump}, {"--dump-filter", w->filter},
+        {"--record", w->record}, {"--inject", inject}, {"--backend", backend}};
     const char *aside[] = {"--overwrite", "--latents-out", latents, "-o",
                            video, "--contact-sheet", sheet};
-    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++)
-        if (more[i]) a[n++] = tt_strdup(ctx, &ctx->scratch, more[i]);
+    a[n++] = tt_strdup(ctx, &ctx->scratch, "-q");
+    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
+        if (!more[i].value) continue;
+        a[n++] = tt_strdup(ctx, &ctx->scratch, more[i].option);
+        a[n++] = tt_strdup(ctx, &ctx->scratch, more[i].value);
+    }
+    if (!output) a[n++] = tt_strdup(ctx, &ctx->scratch, "--no-decode");
     /* what the command names is written by the run as it is, and by no other */
-    for (size_t i = 0; i < sizeof aside / sizeof aside[0]; i++)
-        if (program || inject || backend || !has_output(w))
-            a[n++] = tt_strdup(ctx, &ctx->scratch, aside[i]);
+    const bool other = program || inject || backend || !output;
+    for (size_t i = 0; other && i < sizeof aside / sizeof aside[0]; i++)
+        a[n++] = tt_strdup(ctx, &ctx->scratch, aside[i]);
     if (ctx->status) return 1;
-    if (program) return validate_spawn(a);
-    tt_ctx own;
-    if (tt_ctx_init(&own)) return cli_failed(&own);
-    own.nthreads = ctx->nthreads;
-    own.ops = ctx->ops;
-    const int status = run(&own, n, a);
-    tt_ctx_free(&own);
-    return status;
+    return program ? validate_spawn(a) : run_here(ctx, n, a, run);
 }
 
 /* A command that cannot begin is refused once, not by each of its runs. */

@@ -133,14 +133,9 @@ void tt_prompt_free(tt_prompt *p)
 
 /* ---- checks at the door -------------------------------------------------- */
 
-static tt_status check_call(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
-                            const tt_dit *m, const tt_prompt *prompt,
-                            const tt_cache *cache, const tt_pass *pass)
+static tt_status check_latent(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
+                              const tt_pass *pass)
 {
-    TT_TRY(ctx->status);
-    const tt_geometry *g = tt_cache_geometry(cache);
-    const int64_t H = m->cfg.heads, D = m->cfg.dim / m->cfg.heads;
-
     if (h < 2 || w < 2 || h % 2 || w % 2)
         return tt_fail(ctx, TT_ESHAPE,
                        "latent is %lld x %lld, but the transformer takes "
@@ -150,6 +145,18 @@ static tt_status check_call(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
         return tt_fail(ctx, TT_ESHAPE,
                        "%lld timesteps cannot be spread evenly over %lld "
                        "frames", (long long)nt, (long long)pass->frames);
+    return TT_OK;
+}
+
+static tt_status check_call(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
+                            const tt_dit *m, const tt_prompt *prompt,
+                            const tt_cache *cache, const tt_pass *pass)
+{
+    TT_TRY(ctx->status);
+    const tt_geometry *g = tt_cache_geometry(cache);
+    const int64_t H = m->cfg.heads, D = m->cfg.dim / m->cfg.heads;
+
+    TT_TRY(check_latent(ctx, h, w, nt, pass));
     if (g->layers != m->cfg.layers || g->H != H || g->D != D ||
         g->grid_h != h / 2 || g->grid_w != w / 2)
         return tt_fail(ctx, TT_ESHAPE,

@@ -116,41 +116,36 @@ static int count_resnets(const char *const *name, int64_t n)
 names_map names_detect(const char *const *name, int64_t n,
                        tt_model_kind kind)
 {
+    /* the first sign that some name begins with says the layout */
+    static const struct {
+        tt_model_kind kind;
+        names_layout layout;
+        const char *begin;
+    } sign[] = {
+        {TT_MODEL_DIT, NAMES_DIFFUSERS, "condition_embedder."},
+        {TT_MODEL_DIT, NAMES_WAN, "time_projection.1."},
+        {TT_MODEL_DIT, NAMES_WAN, "head.modulation"},
+        {TT_MODEL_DIT, NAMES_WAN, "blocks.0.self_attn."},
+        {TT_MODEL_VAE, NAMES_DIFFUSERS, "decoder.mid_block."},
+        {TT_MODEL_VAE, NAMES_DIFFUSERS, "decoder.conv_in."},
+        {TT_MODEL_VAE, NAMES_WAN, "decoder.middle."},
+        {TT_MODEL_VAE, NAMES_WAN, "encoder.middle."},
+        {TT_MODEL_TINY_VAE, NAMES_WAN, "decoder.3.conv.0."},
+        {TT_MODEL_TINY_VAE, NAMES_WAN, "encoder.4.conv.0."},
+        {TT_MODEL_T5, NAMES_HF, "shared."},
+        {TT_MODEL_T5, NAMES_HF, "encoder.block.0."},
+        {TT_MODEL_T5, NAMES_LLAMA, "token_embd."},
+        {TT_MODEL_T5, NAMES_LLAMA, "enc.blk.0."},
+        {TT_MODEL_T5, NAMES_WAN, "token_embedding."},
+        {TT_MODEL_T5, NAMES_WAN, "blocks.0.pos_embedding."}};
     names_map m = {kind, NAMES_UNKNOWN, 0};
-    switch (kind) {
-    case TT_MODEL_DIT:
-        if (any(name, n, "condition_embedder.")) m.layout = NAMES_DIFFUSERS;
-        else if (any(name, n, "time_projection.1.") ||
-                 any(name, n, "head.modulation") ||
-                 any(name, n, "blocks.0.self_attn."))
-            m.layout = NAMES_WAN;
-        break;
-    case TT_MODEL_VAE:
-        if (any(name, n, "decoder.mid_block.") ||
-            any(name, n, "decoder.conv_in.")) {
-            m.layout = NAMES_DIFFUSERS;
-            m.resnets = count_resnets(name, n);
-        } else if (any(name, n, "decoder.middle.") ||
-                   any(name, n, "encoder.middle.")) {
-            m.layout = NAMES_WAN;
+    for (size_t i = 0; i < sizeof sign / sizeof sign[0]; i++)
+        if (sign[i].kind == kind && any(name, n, sign[i].begin)) {
+            m.layout = sign[i].layout;
+            break;
         }
-        break;
-    case TT_MODEL_TINY_VAE:
-        if (any(name, n, "decoder.3.conv.0.") ||
-            any(name, n, "encoder.4.conv.0."))
-            m.layout = NAMES_WAN;
-        break;
-    case TT_MODEL_KINDS: break;
-    case TT_MODEL_T5:
-        if (any(name, n, "shared.") || any(name, n, "encoder.block.0."))
-            m.layout = NAMES_HF;
-        else if (any(name, n, "token_embd.") || any(name, n, "enc.blk.0."))
-            m.layout = NAMES_LLAMA;
-        else if (any(name, n, "token_embedding.") ||
-                 any(name, n, "blocks.0.pos_embedding."))
-            m.layout = NAMES_WAN;
-        break;
-    }
+    if (kind == TT_MODEL_VAE && m.layout == NAMES_DIFFUSERS)
+        m.resnets = count_resnets(name, n);
     return m;
 }
 

@@ -68,18 +68,22 @@ static bool is_tag(const pickle_value *v, role r)
 /* ---- storages ------------------------------------------------------------ */
 
 /* ('storage', class, key, location, numel) */
+static bool is_storage(const pickle_value *id)
+{
+    if (id->kind != PV_TUPLE || id->as.list->count != 5) return false;
+    const pickle_value *v = id->as.list->item;
+    return v[0].kind == PV_STR && same("storage", v[0].as.s, v[0].len) &&
+           (is_tag(&v[1], STORAGE) || is_tag(&v[1], UNTYPED_STORAGE)) &&
+           v[2].kind == PV_STR && v[3].kind == PV_STR &&
+           v[4].kind == PV_INT && v[4].as.i >= 0;
+}
+
 bool pickle_persistent(pickle_machine *m, pickle_value *out,
                        const pickle_value *id)
 {
-    static const char bad[] = "a storage that is not described as expected";
-    if (id->kind != PV_TUPLE || id->as.list->count != 5)
-        return pickle_refuse(m, bad);
+    if (!is_storage(id))
+        return pickle_refuse(m, "a storage that is not described as expected");
     const pickle_value *v = id->as.list->item;
-    if (v[0].kind != PV_STR || !same("storage", v[0].as.s, v[0].len) ||
-        !(is_tag(&v[1], STORAGE) || is_tag(&v[1], UNTYPED_STORAGE)) ||
-        v[2].kind != PV_STR || v[3].kind != PV_STR || v[4].kind != PV_INT ||
-        v[4].as.i < 0)
-        return pickle_refuse(m, bad);
     tt_dtype dtype = tags[v[1].as.i].dtype;
     int64_t bytes = 0;
     size_t size = dtype == TT_NONE ? 1 : tt_dtype_size(dtype);

@@ -96,52 +96,57 @@ static bool key_is(const io_lex *l, const char *word)
     return n == strlen(word) && !memcmp(wide, word, n);
 }
 
+typedef struct description {
+    tt_dtype dtype;        /* TT_NONE: not read yet                           */
+    int nshape, noffsets;  /* -1: not read yet                                */
+    int64_t shape[TT_MAX_RANK];
+} description;
+
+/* One member of the object behind a tensor's name, its key already read. */
+static bool read_member(reader *r, const char *name, description *m,
+                        int64_t range[2])
+{
+    io_lex *l = &r->lex;
+    const bool is_dtype = key_is(l, "dtype"), is_shape = key_is(l, "shape");
+    const bool is_offsets = key_is(l, "data_offsets");
+    const io_lex_event e = io_lex_next(l);
+    if (!is_dtype && !is_shape && !is_offsets) return io_lex_skip(l, e);
+    if (e == JSON_ERROR) return false;
+    if (is_dtype)
+        return e == JSON_STRING ? read_dtype(r, &m->dtype, name)
+                                : refuse(r, name, "dtype must be a string");
+    if (e != JSON_ARRAY)
+        return refuse(r, name, "shape and data_offsets must be arrays");
+    return is_shape ? read_counts(r, m->shape, TT_MAX_RANK, &m->nshape, name,
+                                  "more than 8 dimensions")
+                    : read_counts(r, range, 2, &m->noffsets, name,
+                                  "data_offsets must be two integers");
+}
+
 /* The object behind a tensor's name, its '{' already read. */
 static bool read_entry(reader *r, const char *name, tt_tensor *t,
                        int64_t range[2])
 {
-    io_lex *l = &r->lex;
-    int nshape = -1, noffsets = -1;
-    int64_t shape[TT_MAX_RANK];
-    tt_dtype dtype = TT_NONE;
+    description m = {.dtype = TT_NONE, .nshape = -1, .noffsets = -1};
     for (;;) {
-        io_lex_event e = io_lex_next(l);
+        const io_lex_event e = io_lex_next(&r->lex);
         if (e == JSON_ERROR) return false;
         if (e == JSON_OBJECT_END) break;
-        bool is_dtype = key_is(l, "dtype"), is_shape = key_is(l, "shape");
-        bool is_offsets = key_is(l, "data_offsets");
-        e = io_lex_next(l);
-        if (is_dtype) {
-            if (e == JSON_ERROR) return false;
-            if (e != JSON_STRING)
-                return refuse(r, name, "dtype must be a string");
-            if (!read_dtype(r, &dtype, name)) return false;
-        } else if (is_shape || is_offsets) {
-            if (e == JSON_ERROR) return false;
-            if (e != JSON_ARRAY)
-                return refuse(r, name, "shape and data_offsets must be arrays");
-            if (is_shape ? !read_counts(r, shape, TT_MAX_RANK, &nshape, name,
-                                        "more than 8 dimensions")
-                         : !read_counts(r, range, 2, &noffsets, name,
-                                        "data_offsets must be two integers"))
-                return false;
-        } else if (!io_lex_skip(l, e)) {
-            return false;
-        }
+        if (!read_member(r, name, &m, range)) return false;
     }
-    if (dtype == TT_NONE || nshape < 0 || noffsets < 0)
+    if (m.dtype == TT_NONE || m.nshape < 0 || m.noffsets < 0)
         return refuse(r, name, "lacks dtype, shape or data_offsets");
-    if (noffsets != 2)
+    if (m.noffsets != 2)
         return refuse(r, name, "data_offsets must be two integers");
     int64_t want;
-    if (!tt_checked_size(&want, shape, nshape, tt_dtype_size(dtype)))
+    if (!tt_checked_size(&want, m.shape, m.nshape, tt_dtype_size(m.dtype)))
         return refuse(r, name, "its byte count overflows");
     if (range[1] < range[0] || range[1] - range[0] != want)
         return refuse(r, name, "data_offsets do not fit shape and dtype");
     if (range[1] > r->declared) r->declared = range[1];
     const bool there = range[1] <= r->nbytes; /* else check_whole refuses */
-    *t = tt_tensor_stored(r->data + (there ? range[0] : 0), dtype, nshape,
-                          shape);
+    *t = tt_tensor_stored(r->data + (there ? range[0] : 0), m.dtype,
+                          m.nshape, m.shape);
     return true;
 }
 

@@ -80,18 +80,32 @@ static tt_status set_chroma(tt_ctx *ctx, y4m *v, const char *word)
                "yuv444p OUT.y4m` converts)");
 }
 
+/* "W64" or "H48". */
+static tt_status set_side(tt_ctx *ctx, y4m *v, const char *word)
+{
+    int64_t *side = word[0] == 'W' ? &v->width : &v->height;
+    if (*side) return bad(ctx, v, word, "comes twice");
+    *side = number(word + 1, INT32_MAX);
+    if (*side) return TT_OK;
+    return bad(ctx, v, word, "is not a size");
+}
+
+/* "XCOLORRANGE=FULL"; other words of X are notes for others. */
+static tt_status set_range(tt_ctx *ctx, y4m *v, const char *word)
+{
+    if (strncmp(word, "XCOLORRANGE=", 12)) return TT_OK;
+    v->full = !strcmp(word + 12, "FULL");
+    if (!v->full && strcmp(word + 12, "LIMITED"))
+        return bad(ctx, v, word, "is neither FULL nor LIMITED");
+    return TT_OK;
+}
+
 /* One word of the header. */
 static tt_status take_word(tt_ctx *ctx, y4m *v, const char *word)
 {
     switch (word[0]) {
     case 'W':
-    case 'H': {
-        int64_t *side = word[0] == 'W' ? &v->width : &v->height;
-        if (*side) return bad(ctx, v, word, "comes twice");
-        *side = number(word + 1, INT32_MAX);
-        if (*side) return TT_OK;
-        return bad(ctx, v, word, "is not a size");
-    }
+    case 'H': return set_side(ctx, v, word);
     case 'F':
     case 'A':
         if (is_ratio(word + 1)) return TT_OK;
@@ -101,13 +115,7 @@ static tt_status take_word(tt_ctx *ctx, y4m *v, const char *word)
         return bad(ctx, v, word, "says that the video is interlaced; only "
                    "progressive video can be read");
     case 'C': return set_chroma(ctx, v, word);
-    case 'X':
-        if (!strncmp(word, "XCOLORRANGE=", 12)) {
-            v->full = !strcmp(word + 12, "FULL");
-            if (!v->full && strcmp(word + 12, "LIMITED"))
-                return bad(ctx, v, word, "is neither FULL nor LIMITED");
-        }
-        return TT_OK;
+    case 'X': return set_range(ctx, v, word);
     default: return bad(ctx, v, word, "is not a known parameter");
     }
 }

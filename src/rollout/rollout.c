@@ -68,9 +68,8 @@ static tt_status check_chunks(tt_ctx *ctx, const char *what, int64_t value,
                    (long long)low, (long long)high);
 }
 
-static tt_status check_options(tt_ctx *ctx, const tt_rollout_options *o)
+static tt_status check_sizes(tt_ctx *ctx, const tt_rollout_options *o)
 {
-    const int64_t lead = o->independent_first_frame ? 1 : 0;
     if (o->h < 2 || o->w < 2 || o->h % 2 || o->w % 2 || o->h > MAX_SIDE ||
         o->w > MAX_SIDE)
         return tt_fail(ctx, TT_EINVAL, "latent size %lld x %lld: height and "
@@ -85,6 +84,13 @@ static tt_status check_options(tt_ctx *ctx, const tt_rollout_options *o)
                        "ones: expected 1..%lld and 0..%lld",
                        (long long)o->latents, (long long)o->initial_frames,
                        (long long)MAX_FRAMES, (long long)MAX_FRAMES);
+    return TT_OK;
+}
+
+static tt_status check_options(tt_ctx *ctx, const tt_rollout_options *o)
+{
+    const int64_t lead = o->independent_first_frame ? 1 : 0;
+    TT_TRY(check_sizes(ctx, o));
     TT_TRY(scenes_check(ctx, o));
     TT_TRY(causvid_check(ctx, o));
     if (o->initial_frames > 0)

@@ -121,32 +121,32 @@ static tt_status read_piece(reader *r, spm_piece *piece, span m)
     return TT_OK;
 }
 
+/* One field of the trainer settings. */
+static tt_status take_setting(reader *r, const field *f)
+{
+    if (f->number == 47 || f->number == 48) {
+        TT_TRY(expect(r, f, WIRE_BYTES));
+        *(f->number == 47 ? &r->eos_piece : &r->pad_piece) = f->bytes;
+        return TT_OK;
+    }
+    switch (f->number) {
+    case 3: r->model_type = f->value; break;
+    case 24: r->suffix = f->value != 0; break;
+    case 35: r->tok->byte_fallback = f->value != 0; break;
+    case 42: r->eos_id = (int32_t)(uint32_t)f->value; break;
+    case 43: r->pad_id = (int32_t)(uint32_t)f->value; break;
+    default: return TT_OK;
+    }
+    return expect(r, f, WIRE_VARINT);
+}
+
 static tt_status read_trainer(reader *r, span m)
 {
     while (m.p < m.end) {
         field f;
         if (!read_field(&m, &f))
             return refuse(r, "the trainer settings are cut short");
-        switch (f.number) {
-        case 3: case 24: case 35: case 42: case 43:
-            TT_TRY(expect(r, &f, WIRE_VARINT));
-            break;
-        case 47: case 48:
-            TT_TRY(expect(r, &f, WIRE_BYTES));
-            break;
-        default:
-            break;
-        }
-        switch (f.number) {
-        case 3: r->model_type = f.value; break;
-        case 24: r->suffix = f.value != 0; break;
-        case 35: r->tok->byte_fallback = f.value != 0; break;
-        case 42: r->eos_id = (int32_t)(uint32_t)f.value; break;
-        case 43: r->pad_id = (int32_t)(uint32_t)f.value; break;
-        case 47: r->eos_piece = f.bytes; break;
-        case 48: r->pad_piece = f.bytes; break;
-        default: break;
-        }
+        TT_TRY(take_setting(r, &f));
     }
     return TT_OK;
 }

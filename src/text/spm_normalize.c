@@ -78,18 +78,35 @@ static void put(output *o, const uint8_t *s, size_t n)
     o->n += n;
 }
 
+/* p without its leading spaces. */
+static prefix without_spaces(prefix p)
+{
+    while (p.n && p.r[0] == ' ') {
+        p.r++;
+        p.n--;
+    }
+    return p;
+}
+
+/* Where text begins behind the spaces of its beginning. */
+static size_t skip_spaces(const tt_tokenizer *tok, const uint8_t *s, size_t n)
+{
+    size_t i = 0;
+    while (i < n) {
+        const prefix p = next_prefix(tok, s + i, n - i);
+        if (p.n != 1 || p.r[0] != ' ') break;
+        i += p.taken;
+    }
+    return i;
+}
+
 /* Steps 2-4 of the normaliser: everything but the stripping at the end. */
 static void run(output *o, const tt_tokenizer *tok, const uint8_t *s, size_t n)
 {
     const uint8_t space = ' ';
     const uint8_t *mark = tok->escape_spaces ? MARK : &space;
     size_t nmark = tok->escape_spaces ? 3 : 1;
-    size_t i = 0;
-    while (tok->remove_extra_spaces && i < n) {
-        prefix p = next_prefix(tok, s + i, n - i);
-        if (p.n != 1 || p.r[0] != ' ') break;
-        i += p.taken;
-    }
+    size_t i = tok->remove_extra_spaces ? skip_spaces(tok, s, n) : 0;
     if (i == n) return;
     if (tok->add_dummy_prefix) put(o, mark, nmark);
 
@@ -97,10 +114,7 @@ static void run(output *o, const tt_tokenizer *tok, const uint8_t *s, size_t n)
     while (i < n && o->n <= RESULT_LIMIT) {
         prefix p = next_prefix(tok, s + i, n - i);
         i += p.taken;
-        while (after_space && p.n && p.r[0] == ' ') {
-            p.r++;
-            p.n--;
-        }
+        if (after_space) p = without_spaces(p);
         if (p.n == 0) continue;
         for (size_t k = 0; k < p.n; k++) {
             if (p.r[k] == ' ') put(o, mark, nmark);

@@ -98,6 +98,11 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
            (size_t)o->R * window_frame(o, geo);
 }
 
+static bool within(int64_t v, int64_t low, int64_t high)
+{
+    return v >= low && v <= high;
+}
+
 /* The sinks have moved together. The first move, of the first chunk that does
  * not fit, was by K - N, while the max(N, S+R) frames that stayed made `base`;
  * from then on both move alike. */
@@ -109,11 +114,10 @@ static bool valid(const tt_layer *y)
     const int64_t first = y->tpos[0], far = frames + o->K;
     const int64_t stay = o->S + o->R > compress_to(o) ? o->S + o->R
                                                       : compress_to(o);
-    bool ok = s->events >= 0 && s->events <= frames &&
-              s->base >= -far && s->base <= far &&
-              s->window >= 0 && s->window <= o->R;
+    bool ok = within(s->events, 0, frames) && within(s->base, -far, far) &&
+              within(s->window, 0, o->R);
     for (int64_t i = 0; i < y->cap; i++)
-        ok = ok && reuse_of(y)[i] >= 0 && reuse_of(y)[i] <= s->events;
+        ok = ok && within(reuse_of(y)[i], 0, s->events);
     for (int64_t i = 0; i < sink && i < y->len; i++)
         ok = ok && y->tpos[i] == first + i / L;
     if (!ok || sink == 0 || y->len == 0) return ok;

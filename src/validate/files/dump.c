@@ -182,13 +182,15 @@ static bool knows_kind(const dump_run *d, const char *name)
     return n && bsearch(&key, d->kind, (size_t)n, sizeof *d->kind, by_text);
 }
 
-/* n of m, and the kinds that were not among them. */
-static void say_coverage(dump_run *d, const tt_entry *const *order)
+enum { KINDS_SAID = 12 };
+
+/* The kinds of ours that `got` lacks, in `list`; returns how many. */
+static int list_lacking(char *list, size_t size, const dump_run *d,
+                        const tt_entry *const *order)
 {
-    char list[700] = "", last[256] = "";
+    char last[256] = "";
     int kinds = 0;
-    const char *prefix = d->opt->prefix ? d->opt->prefix : "";
-    if (*prefix && d->common == d->ours) return; /* one of many: only gaps   */
+    list[0] = '\0';
     for (int64_t i = 0; i < tt_file_count(d->f.want); i++) {
         char kind[256];
         const char *name = order[i]->name;
@@ -198,14 +200,24 @@ static void say_coverage(dump_run *d, const tt_entry *const *order)
         snprintf(last, sizeof last, "%s", kind);
         if (strstr(list, kind)) continue;
         const size_t used = strlen(list);
-        if (kinds++ < 12)
-            snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "",
-                     kind);
+        if (kinds++ < KINDS_SAID)
+            snprintf(list + used, size - used, "%s%s", used ? ", " : "", kind);
     }
+    return kinds;
+}
+
+/* n of m, and the kinds that were not among them. */
+static void say_coverage(dump_run *d, const tt_entry *const *order)
+{
+    char list[700];
+    const char *prefix = d->opt->prefix ? d->opt->prefix : "";
+    if (*prefix && d->common == d->ours) return; /* one of many: only gaps   */
+    const int kinds = list_lacking(list, sizeof list, d, order);
     tt_report_note(d->report, "%s%scoverage: %" PRId64 " of %" PRId64 " named "
                    "tensors of ours are in %s%s%s%s", prefix,
                    *prefix ? " " : "", d->common, d->ours, d->opt->got,
-                   kinds ? "; without " : "", list, kinds > 12 ? ", ..." : "");
+                   kinds ? "; without " : "", list,
+                   kinds > KINDS_SAID ? ", ..." : "");
     if (*d->tie.name)
         tt_report_note(d->report, "a pick of frames is a tie, at %s: what it "
                        "reaches and differs is not judged from files; a run of "

@@ -177,6 +177,14 @@ static int split_axes(const tt_verdict *v)
     return best;
 }
 
+/* How far off an element is: 0 where both are the same, NaN included. */
+static double error_of(double got, double want)
+{
+    const double e = fabs(got - want);
+    if (got == want || (isnan(got) && isnan(want))) return 0;
+    return isfinite(e) ? e : INFINITY;
+}
+
 static error_map *map_make(tt_report *r, const tt_verdict *v,
                            const double *got, const double *want)
 {
@@ -199,10 +207,7 @@ static error_map *map_make(tt_report *r, const tt_verdict *v,
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++) {
             float *c = &m->cell[i * h / rows * w + j * w / cols];
-            const double g = got[i * cols + j], x = want[i * cols + j];
-            double e = fabs(g - x);
-            if (g == x || (isnan(g) && isnan(x))) e = 0;
-            else if (!isfinite(e)) e = INFINITY;
+            const double e = error_of(got[i * cols + j], want[i * cols + j]);
             if (e > *c) *c = (float)e;
         }
     r->maps++;

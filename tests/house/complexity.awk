@@ -7,7 +7,7 @@
 # every if, for, while, case, &&, || and ?: of the body; comments, strings and
 # lines of the preprocessor count for nothing. A function is what the layout
 # says it is: its name begins on a line without indent, and its braces stand
-# in column 1, or the whole of it on one line.
+# in column 1, or its whole body on one line.
 
 function code(s) {   # s without strings, characters and comments
     gsub(/\\./, "", s)
@@ -61,6 +61,10 @@ FNR == 1 { comment = 0; inside = 0; directive = 0; name = "" }
             print 1 + decisions(text), FILENAME ":" line, name
             name = ""
         }
+    }
+    if (text ~ /^{.*}/ && name != "") {
+        print 1 + decisions(text), FILENAME ":" line, name
+        name = ""
     }
     if (text ~ /^{/ && name != "") {
         inside = 1

@@ -18,6 +18,8 @@ probe=${TMPDIR:-/tmp}/complexity.$$.c
 trap 'rm -f "$probe"' EXIT
 cat > "$probe" << 'CODE'
 int one(void) { return 1; }
+static int two(int a)
+{ return a ? 1 : 2; }
 static const char *const names[] = {"if (a && b)", "b"};
 
 /* if (this) counts && that || those */
@@ -41,7 +43,7 @@ int seven(int a)
 CODE
 said=$(awk -f tests/house/complexity.awk "$probe" | sed 's/ [^ ]*:/ /' \
     | tr '\n' ';')
-want='1 1 one;3 5 three;7 12 seven;'
+want='1 1 one;2 2 two;3 7 three;7 14 seven;'
 if [ "$said" = "$want" ]; then pass; else fail "said $said, not $want"; fi
 
 # ---- the tree ---------------------------------------------------------------

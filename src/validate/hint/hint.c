@@ -125,12 +125,34 @@ void hint_try(hint *h, const double *trial, const char *fmt, ...)
 
 void hint_try_call(hint *h, const op_call *q, const char *fmt, ...)
 {
-    if (h->ctx->status || hint_settled(h)) return;
+    if (hint_settled(h)) return;
     call_oracle(h->ctx, q, h->trial);
     va_list args;
     va_start(args, fmt);
     try_args(h, h->trial, fmt, args);
     va_end(args);
+}
+
+void hint_try_fault(hint *h, const void *fault, const char *fmt, ...)
+{
+    if (hint_settled(h)) return;
+    plain_call(h->ctx, h->q, fault, h->trial);
+    va_list args;
+    va_start(args, fmt);
+    try_args(h, h->trial, fmt, args);
+    va_end(args);
+}
+
+void hint_try_each(hint *h, const hint_trial *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (list[i].when) hint_try_fault(h, list[i].fault, "%s", list[i].what);
+}
+
+void hint_not_applied(hint *h)
+{
+    for (int64_t i = 0; i < h->n; i++) h->trial[i] = (double)h->q->x[i];
+    hint_try(h, h->trial, "not applied: the output is the input");
 }
 
 /* error, top, and which elements are wrong. False when nothing is. */

@@ -9,7 +9,7 @@
 #ifndef TT_VALIDATE_HINT_H
 #define TT_VALIDATE_HINT_H
 
-#include "validate/operators/call.h"
+#include "validate/operators/plain.h"
 
 typedef struct hint {
     tt_ctx *ctx;
@@ -37,6 +37,21 @@ void hint_try(hint *h, const double *trial, const char *fmt, ...)
 /* The same with the oracle's result of a changed call. */
 void hint_try_call(hint *h, const op_call *q, const char *fmt, ...)
     TT_PRINTF(3, 4);
+/* The same with a fault (plain.h) in the operator of h->q. */
+void hint_try_fault(hint *h, const void *fault, const char *fmt, ...)
+    TT_PRINTF(3, 4);
+/* A table of faults, tried in its order; lines that are not `when` are left
+ * out. */
+typedef struct hint_trial {
+    bool when;
+    const void *fault;
+    const char *what;
+} hint_trial;
+void hint_try_each(hint *h, const hint_trial *list, size_t n);
+#define HINT_TRY_EACH(h, list)                                                 \
+    hint_try_each((h), (list), sizeof(list) / sizeof *(list))
+/* The operator did nothing: its input is its result. */
+void hint_not_applied(hint *h);
 /* True when what is left is within what the arithmetic may err: no further
  * trial can be better. */
 bool hint_settled(const hint *h);

@@ -1,0 +1,117 @@
+/* plain.h: every operator in float64 as plain loops, right or with a mistake.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A fault whose members are all zero is none, and gives the formula of ops.h:
+ * that is the oracle. Hints try the others and give them names. */
+#ifndef TT_VALIDATE_PLAIN_H
+#define TT_VALIDATE_PLAIN_H
+
+#include "validate/operators/call.h"
+
+/* ---- attention ----------------------------------------------------------- */
+
+typedef enum bias_fault {
+    BIAS_RIGHT, BIAS_NONE, BIAS_TURNED, BIAS_EARLY, BIAS_LATE, BIAS_LAYOUT,
+    BIAS_SCALED, BIAS_HEAD0
+} bias_fault;
+
+typedef enum sum_fault {
+    SUM_RIGHT, SUM_NONE, SUM_UNDIVIDED, SUM_OVER_QUERIES, SUM_OVERFLOW,
+    SUM_PLUS_ONE
+} sum_fault;
+
+typedef enum mask_fault { MASK_RIGHT, MASK_IGNORED, MASK_INVERTED } mask_fault;
+
+/* Rows of a stale slot: what stands at `from` stands at `to` as well. */
+typedef struct stale_rows {
+    int64_t from, to;
+} stale_rows;
+
+typedef struct attention_fault {
+    bool scaled;              /* logits by `scale` instead                    */
+    double scale;
+    int64_t head, tail;       /* keys left out at the begin, at the end       */
+    int causal;               /* 1: keys behind the query are hidden, -1: those
+                                 before it                                    */
+    int64_t k_head, v_head;   /* added to the head; -1: head 0 for all        */
+    bool kv_packed, q_packed; /* strides are taken for H*D                    */
+    int64_t L;                /* rows of a slot                               */
+    stale_rows K, V;          /* slots that hold others' rows ...             */
+    bool exchanged;           /* ... which hold theirs                        */
+    bias_fault bias;
+    mask_fault mask;
+    int64_t longer;           /* keys by which the valid length is off        */
+    sum_fault sum;
+    tt_format weight;         /* format of the softmax weights ...            */
+    bool weight_sum;          /* ... whose sum is of the rounded ones         */
+    bool swap_kv;             /* of the keys from swap_from on                */
+    int64_t swap_from;
+    int64_t block;            /* keys; sums are not rescaled behind it        */
+} attention_fault;
+
+void plain_attention(tt_ctx *ctx, const tt_attention_args *a,
+                     const attention_fault *f, double *out);
+/* Logits [N] of query i, head h; -DBL_MAX where the key is hidden. */
+void plain_logits(double *s, const tt_attention_args *a,
+                  const attention_fault *f, int64_t h, int64_t i);
+
+/* ---- norms --------------------------------------------------------------- */
+
+typedef enum affine_fault {
+    AFFINE_RIGHT, AFFINE_NONE, AFFINE_NO_BIAS, AFFINE_ONE_PLUS, AFFINE_TWICE,
+    AFFINE_BIAS_FIRST
+} affine_fault;
+/* What the mean is subtracted from: x, its square in the sum, or one alone. */
+typedef enum mean_fault {
+    MEAN_RIGHT, MEAN_NONE, MEAN_OF_X, MEAN_OF_SQUARE, MEAN_BOTH
+} mean_fault;
+/* Elements that share a statistic. */
+typedef enum group_fault {
+    GROUP_ROW, GROUP_COLUMN, GROUP_HALF, GROUP_ALL
+} group_fault;
+typedef enum single_fault { SINGLE_NOT, SINGLE_SUMS, SINGLE_SQUARES }
+    single_fault;
+
+typedef struct norm_fault {
+    mean_fault mean;
+    double count;             /* what sums of squares are divided by          */
+    bool other_eps;           /* eps is `eps` instead                         */
+    double eps;
+    bool outside;             /* eps added to the root                        */
+    bool no_root;
+    double factor, floor;     /* in place of sqrt(C), 1e-12 of a channel norm */
+    affine_fault affine;
+    group_fault group;
+    int64_t part;             /* leading elements that alone are counted      */
+    single_fault single;      /* float32 sums; of E[x^2] - E[x]^2 as well     */
+} norm_fault;
+
+void plain_norm(const op_call *q, const norm_fault *f, double *out);
+
+/* ---- rope ---------------------------------------------------------------- */
+
+/* Angles come from positions, not from the table, when there is a fault: most
+ * mistakes are in them. */
+typedef struct rope_fault {
+    double base;              /* instead of 10000                             */
+    int step[3];              /* added to the position of each axis           */
+    const int *axis;          /* [3] whose position turns each group of pairs */
+    bool halves;              /* pairs (j, j + D/2)                           */
+    bool single;              /* angles in float32                            */
+    bool even_split;          /* D/6 pairs for each axis                      */
+    bool one_spectrum;        /* theta from the index over all pairs          */
+    bool by_row;              /* positions counted by token                   */
+    bool back;                /* sign of the angle flipped                    */
+    double factor;            /* of the positions, when not 0                 */
+    bool swap;                /* sin and cos exchanged                        */
+} rope_fault;
+
+void plain_rope(const op_call *q, const rope_fault *f, double *out);
+
+/* ---- any of them --------------------------------------------------------- */
+
+/* The call with a fault of its operator's type; NULL: none. */
+void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out);
+
+#endif

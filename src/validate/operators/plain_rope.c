@@ -1,0 +1,66 @@
+/* plain_rope.c: the rotary embedding in float64.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "validate/operators/plain.h"
+
+#include "tether/mathfn.h"
+
+/* Angle of pair j of token t. */
+static double angle(const op_call *q, const rope_fault *f, int64_t t, int64_t j)
+{
+    static const int own[3] = {0, 1, 2};
+    const int *axis = f->axis ? f->axis : own;
+    const int64_t all = q->D / 2;
+    int64_t n[3] = {q->table->pairs[0], q->table->pairs[1],
+                    q->table->pairs[2]};
+    if (f->even_split && all >= 3) {
+        n[1] = n[2] = all / 3 + (all % 3 == 2);
+        n[0] = all - n[1] - n[2];
+    }
+    int group = 0;
+    int64_t at = j;
+    while (group < 2 && at >= n[group]) at -= n[group++];
+    double p = (double)q->pos[3 * t + axis[group]] + f->step[group];
+    if (f->by_row) p = (double)t;
+    if (f->factor != 0) p *= f->factor;
+    const double e = f->one_spectrum ? (double)j / (double)all
+                                     : (double)at / (double)n[group];
+    const double theta = tt_pow(f->base != 0 ? f->base : 10000, -e);
+    const double turn = f->single ? (double)((float)p * (float)theta)
+                                  : p * theta;
+    return f->back ? -turn : turn;
+}
+
+/* Cosine and sine for pair j of token t; without a fault, of the table. */
+static void turn(const op_call *q, const rope_fault *f, int64_t t, int64_t j,
+                 double *c, double *s)
+{
+    if (f) {
+        const double x = angle(q, f, t, j);
+        if (f->swap) tt_sincos(x, c, s);
+        else tt_sincos(x, s, c);
+        return;
+    }
+    const int64_t row0 = q->table->pairs[0], col0 = row0 + q->table->pairs[1];
+    const int64_t pos = q->pos[3 * t + (j >= row0) + (j >= col0)];
+    *c = q->table->cos[pos * (q->D / 2) + j];
+    *s = q->table->sin[pos * (q->D / 2) + j];
+}
+
+void plain_rope(const op_call *q, const rope_fault *f, double *out)
+{
+    const int64_t half = q->D / 2, apart = f && f->halves ? half : 1;
+    for (int64_t t = 0; t < q->n; t++)
+        for (int64_t j = 0; j < half; j++) {
+            double c, s;
+            turn(q, f, t, j, &c, &s);
+            for (int64_t h = 0; h < q->H; h++) {
+                const int64_t i0 = (t * q->H + h) * q->D
+                                   + (apart == 1 ? 2 * j : j);
+                const double a = (double)q->x[i0];
+                const double b = (double)q->x[i0 + apart];
+                out[i0] = a * c - b * s;
+                out[i0 + apart] = a * s + b * c;
+            }
+        }
+}

@@ -8,7 +8,6 @@
 #include "validate/operators/plain.h"
 
 #include "ops/gather.h"
-#include "tether/mathfn.h"
 
 static double dot(const tt_real *a, const tt_real *b, int64_t n)
 {
@@ -47,74 +46,32 @@ static void conv(tt_ctx *ctx, const tt_conv_args *p, double *out)
     }
 }
 
-static void affine(const op_call *q, double *out)
-{
-    for (int64_t r = 0; r < q->n; r++)
-        for (int64_t i = 0; i < q->c; i++) {
-            const int64_t at = r * q->c + i, g = r / q->rows * q->stride + i;
-            const double x = (double)q->x[at];
-            out[at] = q->kind == OP_MODULATE
-                          ? x * (1 + (double)q->a[g]) + (double)q->b[g]
-                          : x + (double)q->y[at] * (double)q->a[g];
-        }
-}
-
-static void elements(const op_call *q, double *out)
-{
-    for (int64_t i = 0; i < q->c; i++) {
-        const double x = (double)q->x[i];
-        const double y = q->y ? (double)q->y[i] : 0;
-        switch (q->kind) {
-        case OP_ADD: out[i] = x + y; break;
-        case OP_MUL: out[i] = x * y; break;
-        case OP_SILU: out[i] = x / (1 + tt_exp(-x)); break;
-        default:                                           /* GELU, tanh form */
-            out[i] = x / (1 + tt_exp(-1.5957691216057308
-                                     * (x + 0.044715 * x * x * x)));
-        }
-    }
-}
-
-static void columns(const op_call *q, double *out)
-{
-    const int64_t n = q->n, c = q->c;
-    if (q->kind != OP_COL_BLEND)
-        for (int64_t i = 0; i < c; i++) out[i] = 0;
-    for (int64_t r = 0; r < n; r++)
-        for (int64_t i = 0; i < c; i++) {
-            const double x = (double)q->x[r * c + i];
-            const double d = q->mean ? x - q->mean[i] : x;
-            if (q->kind == OP_COL_MEAN) out[i] += x / (double)n;
-            else if (q->kind == OP_COL_MOMENT) out[i] += d * d;
-            else
-                out[r * c + i] = (1 - q->tau) * x
-                                 + q->tau * (q->gain[i] * d + q->target[i]);
-        }
-}
-
 void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
 {
-    static const attention_fault no_attention_fault;
-    static const norm_fault no_norm_fault;
+    static const union none {
+        attention_fault attention;
+        norm_fault norm;
+        mix_fault mix;
+        element_fault element;
+        column_fault column;
+    } none;
+    const void *f = fault ? fault : &none;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     if (ctx->status || !out) return;
     switch (q->kind) {
     case OP_LINEAR: linear(ctx, q, out); break;
-    case OP_ATTENTION:
-        plain_attention(ctx, &q->attn, fault ? fault : &no_attention_fault,
-                        out);
-        break;
+    case OP_ATTENTION: plain_attention(ctx, &q->attn, f, out); break;
     case OP_CONV: conv(ctx, &q->conv, out); break;
     case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM:
-        plain_norm(q, fault ? fault : &no_norm_fault, out);
+        plain_norm(q, f, out);
         break;
-    case OP_MODULATE: case OP_GATE_ADD: affine(q, out); break;
+    case OP_MODULATE: case OP_GATE_ADD: plain_mix(q, f, out); break;
     case OP_ADD: case OP_MUL: case OP_GELU_TANH: case OP_SILU:
-        elements(q, out);
+        plain_elements(q, f, out);
         break;
     case OP_ROPE: plain_rope(q, fault, out); break;
     case OP_COL_MEAN: case OP_COL_MOMENT: case OP_COL_BLEND:
-        columns(q, out);
+        plain_columns(q, f, out);
         break;
     case OP_KINDS: break;
     }

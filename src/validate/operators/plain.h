@@ -109,6 +109,70 @@ typedef struct rope_fault {
 
 void plain_rope(const op_call *q, const rope_fault *f, double *out);
 
+/* ---- modulate and gate_add ----------------------------------------------- */
+
+typedef enum mix_form {
+    MIX_RIGHT, MIX_NOT,
+    MODULATE_SWAPPED, MODULATE_NO_ONE, MODULATE_NO_SHIFT, MODULATE_NO_SCALE,
+    MODULATE_SHIFT_FIRST, MODULATE_ONE_MINUS, MODULATE_MINUS_SHIFT,
+    MODULATE_SWAPPED_NO_ONE, MODULATE_DIVIDED,
+    GATE_NONE, GATE_ALONE, GATE_MINUS, GATE_X, GATE_PLUS_ONE, GATE_BOTH,
+    GATE_TWICE
+} mix_form;
+/* Which entry of scale, shift or gate a row uses. */
+typedef enum entry_fault {
+    ENTRY_RIGHT, ENTRY_FIRST, ENTRY_LAST, ENTRY_NEXT, ENTRY_BEFORE,
+    ENTRY_MODULO, ENTRIES
+} entry_fault;
+
+typedef struct mix_fault {
+    mix_form form;
+    entry_fault a, b;         /* of scale or gate, of shift                   */
+    bool packed;              /* the stride between entries is taken for C    */
+} mix_fault;
+
+void plain_mix(const op_call *q, const mix_fault *f, double *out);
+
+/* ---- add, mul and activations -------------------------------------------- */
+
+#define PLAIN_ROOT_2_PI 0.7978845608028654
+typedef enum element_form {
+    ELEMENT_RIGHT, ELEMENT_X, ELEMENT_Y, ADD_MINUS, ADD_TWICE, ADD_MEAN,
+    ELEMENT_SUM, ELEMENT_PRODUCT, MUL_DIVIDED, MUL_TWICE,
+    GELU, GELU_ERF, GELU_QUICK, GELU_CUBIC_10, GELU_CUBIC_CUT, GELU_NO_CUBIC,
+    GELU_SQUARE, GELU_NO_ROOT, GELU_2_PI, GELU_DOUBLE, GELU_EXP_U,
+    SILU, SILU_GATE, SILU_BACK, SILU_2, RELU, TANH, ELU
+} element_form;
+
+typedef struct element_fault {
+    element_form form;
+} element_fault;
+
+void plain_elements(const op_call *q, const element_fault *f, double *out);
+
+/* ---- statistics of columns and the edit made of them --------------------- */
+
+typedef enum blend_fault {
+    BLEND_RIGHT, BLEND_INVERSE_TAU, BLEND_NOT, BLEND_FULL, BLEND_GAIN_INVERSE,
+    BLEND_NO_GAIN, BLEND_NO_MEAN, BLEND_NO_TARGET, BLEND_SWAPPED,
+    BLEND_KEEP_MEAN, BLEND_ADDED, BLEND_GAIN_ROOT, BLEND_GAIN_SQUARE,
+    BLEND_TAU_SQUARE, BLEND_TWICE
+} blend_fault;
+
+typedef struct column_fault {
+    double factor;            /* of the result, when not 0                    */
+    bool root;                /* of the result                                */
+    bool narrow;              /* sums are kept in `sums`, rows ascending      */
+    tt_format sums;
+    int64_t head, tail;       /* rows left out at the begin, at the end       */
+    bool counted;             /* a mean over the rows that take part          */
+    bool first_twice;
+    bool uncentred, distance; /* of the squares: no mean, no square           */
+    blend_fault blend;
+} column_fault;
+
+void plain_columns(const op_call *q, const column_fault *f, double *out);
+
 /* ---- any of them --------------------------------------------------------- */
 
 /* The call with a fault of its operator's type; NULL: none. */

@@ -96,6 +96,51 @@ static span measure(const double *got, const double *want, const double *emul,
     return s;
 }
 
+/* What is known after some values. */
+typedef struct tally {
+    double floor2;            /* squares of half a unit at each value         */
+    int64_t skipped;          /* values that overflow                         */
+    int64_t worst;
+    bool nonfinite;
+} tally;
+
+/* Value i, which its row lets err e. */
+static void judge_value(tt_verdict *v, tally *t, const tt_arith *arith,
+                        double got, double want, double emul, double e,
+                        int64_t i)
+{
+    const double half = half_ulp(arith, want);
+    const double limit = TT_SLACK * (e > half ? e : half);
+    const double ratio = fabs(got - want) / limit;
+    if (overflows(arith, want, emul)) {
+        if (ratio <= 1) return;                  /* right all the same */
+        if (overflowed(got, want, emul)) {
+            t->skipped++;
+            return;
+        }
+    }
+    if (misplaced(got, want, emul)) {
+        if (!t->nonfinite) t->worst = i;
+        t->nonfinite = true;
+    } else if (isfinite(ratio)) {
+        t->floor2 += half * half;
+        if (!(ratio > v->ratio) || t->nonfinite) return;
+        v->ratio = ratio;
+        v->earned = limit / TT_SLACK;
+        t->worst = i;
+    }
+}
+
+/* The whole tensor: the mean of many independent rows is steady. */
+static double rms_ratio(const span *all, double floor2, int64_t rows)
+{
+    const double slack = rows >= 64 ? TT_SLACK / 4 : TT_SLACK / 2;
+    const double mine = slack * sqrt(all->emul);
+    const double least = TT_SLACK / 2 * sqrt(floor2);
+    const double limit = mine > least ? mine : least;
+    return limit > 0 ? sqrt(all->got) / limit : 0;
+}
+
 void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
                       const double *want, const double *emul, int64_t n,
                       int64_t c)
@@ -103,10 +148,7 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
     tt_metrics_measure(&v->m, got, want, n);
     const span all = measure(got, want, emul, n);
     const double rel = all.want > 0 ? sqrt(all.emul / all.want) : 0;
-    double floor2 = 0;
-    bool nonfinite = false;
-    int64_t skipped = 0;
-    int64_t worst = v->m.worst;
+    tally t = {.worst = v->m.worst};
     v->earned = all.worst;
     v->ratio = 0;
     if (n == 0 || c < 1) c = 1;          /* no elements: c may be anything */
@@ -116,43 +158,17 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
         const span row = measure(got + r, want + r, emul + r, end - r);
         double e = rel * sqrt(row.n ? row.want / (double)row.n : 0);
         if (row.worst > e) e = row.worst;
-        for (int64_t i = r; i < end; i++) {
-            const double half = half_ulp(arith, want[i]);
-            const double limit = TT_SLACK * (e > half ? e : half);
-            const double ratio = fabs(got[i] - want[i]) / limit;
-            if (overflows(arith, want[i], emul[i])) {
-                if (ratio <= 1) continue;        /* right all the same */
-                if (overflowed(got[i], want[i], emul[i])) {
-                    skipped++;
-                    continue;
-                }
-            }
-            if (misplaced(got[i], want[i], emul[i])) {
-                if (!nonfinite) worst = i;
-                nonfinite = true;
-            } else if (isfinite(ratio)) {
-                floor2 += half * half;
-                if (ratio > v->ratio && !nonfinite) {
-                    v->ratio = ratio;
-                    v->earned = limit / TT_SLACK;
-                    worst = i;
-                }
-            }
-        }
+        for (int64_t i = r; i < end; i++)
+            judge_value(v, &t, arith, got[i], want[i], emul[i], e, i);
     }
-    /* The whole tensor: the mean of many independent rows is steady. */
-    const double slack = n / c >= 64 ? TT_SLACK / 4 : TT_SLACK / 2;
-    const double mine = slack * sqrt(all.emul);
-    const double least = TT_SLACK / 2 * sqrt(floor2);
-    const double limit = mine > least ? mine : least;
-    const double rms = limit > 0 ? sqrt(all.got) / limit : 0;
+    const double rms = rms_ratio(&all, t.floor2, n / c);
     if (rms > v->ratio) v->ratio = rms;
-    if (nonfinite) v->ratio = INFINITY;
+    if (t.nonfinite) v->ratio = INFINITY;
     v->outcome = v->ratio > 1 ? TT_MISMATCH
-                 : skipped && skipped == n ? TT_UNJUDGED : TT_PASS;
-    if (skipped && v->outcome != TT_MISMATCH)
+                 : t.skipped && t.skipped == n ? TT_UNJUDGED : TT_PASS;
+    if (t.skipped && v->outcome != TT_MISMATCH)
         snprintf(v->hint, sizeof v->hint, "not judged: %lld of %lld values, "
-                 "which overflow f16", (long long)skipped, (long long)n);
-    v->m.worst = worst;
+                 "which overflow f16", (long long)t.skipped, (long long)n);
+    v->m.worst = t.worst;
     verdict_place(v);
 }

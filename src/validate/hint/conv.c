@@ -102,37 +102,39 @@ static void edges(hint *h)
     hint_try_call(h, &q, "edges repeat the image where zeros belong");
 }
 
+/* Frames of the window in other places; -1: none. */
 static void frames(hint *h, conv_trial *t)
 {
+    static const char *const what[] = {
+        "frames in reverse order",
+        "frames shifted by one (one too old: frame phase)",
+        "frames shifted by one (one too new: frame phase)",
+        "frames shifted by one, the oldest repeated",
+        "the newest frame in place of all",
+        "history ignored (zeros before this frame)"};
     const tt_conv_args *a = &h->q->conv;
-    if (a->kt < 2) return;
-    for (int i = 0; i < a->kt; i++) t->frame[i] = a->frame[a->kt - 1 - i];
-    hint_try_call(h, &t->q, "frames in reverse order");
-    for (int i = 0; i < a->kt; i++) t->frame[i] = i ? a->frame[i - 1] : NULL;
-    hint_try_call(h, &t->q, "frames shifted by one (one too old: frame phase)");
-    for (int i = 0; i < a->kt; i++)
-        t->frame[i] = a->frame[i + 1 < a->kt ? i + 1 : i];
-    hint_try_call(h, &t->q, "frames shifted by one (one too new: frame phase)");
-    for (int i = 0; i < a->kt; i++)
-        t->frame[i] = a->frame[i ? i - 1 : 0];
-    hint_try_call(h, &t->q, "frames shifted by one, the oldest repeated");
-    for (int i = 0; i < a->kt; i++) t->frame[i] = a->frame[a->kt - 1];
-    hint_try_call(h, &t->q, "the newest frame in place of all");
-    for (int i = 0; i < a->kt; i++)
-        t->frame[i] = i + 1 < a->kt ? NULL : a->frame[i];
-    hint_try_call(h, &t->q, "history ignored (zeros before this frame)");
-    for (int k = 0; k < a->kt; k++) {
-        for (int i = 0; i < a->kt; i++)
+    const int last = a->kt - 1;
+    if (last < 1) return;
+    for (int form = 0; form < 6; form++) {
+        for (int i = 0; i <= last; i++) {
+            const int from[] = {last - i, i - 1, i < last ? i + 1 : i,
+                                i ? i - 1 : 0, last, i < last ? -1 : i};
+            t->frame[i] = from[form] < 0 ? NULL : a->frame[from[form]];
+        }
+        hint_try_call(h, &t->q, "%s", what[form]);
+    }
+    for (int k = 0; k <= last; k++) {
+        for (int i = 0; i <= last; i++)
             t->frame[i] = i == k ? NULL : a->frame[i];
         hint_try_call(h, &t->q, "frame %d of the window is left out", k);
     }
     const tt_real *old = NULL;
-    for (int i = a->kt - 1; i >= 0; i--) {
+    for (int i = last; i >= 0; i--) {
         if (a->frame[i]) old = a->frame[i];
-        t->frame[i] = a->frame[i] ? a->frame[i] : old;
+        t->frame[i] = old;
     }
     hint_try_call(h, &t->q, "the first frame repeated where zeros belong");
-    for (int i = 0; i < a->kt; i++) t->frame[i] = a->frame[i];
+    for (int i = 0; i <= last; i++) t->frame[i] = a->frame[i];
 }
 
 /* Another order of the taps: out (a', u', v', c') takes what stands at the

@@ -103,7 +103,66 @@ static const tt_real *narrow(hint *h, const tt_real *x, int64_t n, tt_format f)
     return y;
 }
 
+static void narrow_weight(hint *h, tt_tensor *w, tt_format f)
+{
+    const int64_t n = tt_tensor_count(w);
+    tt_real *wide = hint_reals(h, n);
+    if (!wide) return;
+    tt_widen_at(wide, w, 0, n);
+    *w = tt_tensor_make(narrow(h, wide, n, f), sizeof(tt_real) == 8 ? TT_F64
+                                                                   : TT_F32,
+                        w->rank, w->dim);
+}
+
 enum { INPUT = 1, WEIGHT = 2 };
+
+/* The rounded arrays of a call. */
+typedef struct rounded {
+    op_call q;
+    tt_tensor w;
+    const tt_real *frame[16];
+} rounded;
+
+static void round_input(hint *h, rounded *r, tt_format f)
+{
+    op_call *q = &r->q;
+    tt_attention_args *a = &q->attn;
+    const tt_conv_args *p = &h->q->conv;
+    switch (q->kind) {
+    case OP_LINEAR: q->x = narrow(h, q->x, q->n * r->w.dim[1], f); break;
+    case OP_CONV:
+        for (int i = 0; i < p->kt; i++)
+            r->frame[i] = narrow(h, p->frame[i], p->Hi * p->Wi * p->Cin, f);
+        q->conv.frame = r->frame;
+        break;
+    case OP_ATTENTION:
+        a->q = narrow(h, a->q, (a->T - 1) * a->q_stride + a->H * a->D, f);
+        break;
+    default:
+        q->x = narrow(h, q->x, q->n * q->c, f);
+        q->y = narrow(h, q->y, q->n * q->c, f);
+    }
+}
+
+static void round_weight(hint *h, rounded *r, tt_format f)
+{
+    op_call *q = &r->q;
+    tt_attention_args *a = &q->attn;
+    int64_t n = q->c;
+    switch (q->kind) {
+    case OP_LINEAR: case OP_CONV: narrow_weight(h, &r->w, f); break;
+    case OP_ATTENTION:
+        n = (a->N - 1) * a->kv_stride + a->H * a->D;
+        a->k = narrow(h, a->k, n, f);
+        a->v = narrow(h, a->v, n, f);
+        break;
+    default:
+        if (q->kind == OP_MODULATE || q->kind == OP_GATE_ADD)
+            n += (q->n - 1) / q->rows * q->stride;
+        q->a = narrow(h, q->a, n, f);
+        q->b = narrow(h, q->b, n, f);
+    }
+}
 
 /* The call with its input, its weight, or both rounded. */
 static void try_rounded(hint *h, tt_format f, int which, const char *format)
@@ -111,64 +170,22 @@ static void try_rounded(hint *h, tt_format f, int which, const char *format)
     static const char *const what[] = {"", "the input is", "the weight is",
                                        "the inputs are"};
     const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
-    op_call q = *h->q;
-    const int64_t n = q.n, c = q.c;
-    tt_tensor w;
-    const tt_real *frame[16];
-    tt_attention_args *a = &q.attn;
-    switch (q.kind) {
-    case OP_LINEAR: case OP_CONV: {
-        const tt_tensor *from = q.kind == OP_LINEAR ? q.w : q.conv.w;
-        const int64_t count = tt_tensor_count(from);
-        if (which & WEIGHT) {
-            tt_real *wide = hint_reals(h, count);
-            if (!wide) return;
-            tt_widen_at(wide, from, 0, count);
-            w = tt_tensor_make(narrow(h, wide, count, f),
-                               sizeof(tt_real) == 8 ? TT_F64 : TT_F32,
-                               from->rank, from->dim);
-            q.w = q.conv.w = &w;
-        }
-        if (!(which & INPUT)) break;
-        if (q.kind == OP_LINEAR) q.x = narrow(h, q.x, n * from->dim[1], f);
-        else {
-            if (q.conv.kt > 16) return;
-            for (int i = 0; i < q.conv.kt; i++)
-                frame[i] = q.conv.frame[i] ? narrow(
-                    h, q.conv.frame[i], q.conv.Hi * q.conv.Wi * q.conv.Cin, f)
-                                           : NULL;
-            q.conv.frame = frame;
-        }
-        break;
+    const op_kind kind = h->q->kind;
+    const bool product = kind == OP_LINEAR || kind == OP_CONV;
+    const bool attention = kind == OP_ATTENTION;
+    rounded r = {.q = *h->q};
+    if (which & WEIGHT && !product && !attention && !r.q.a) return;
+    if (which & INPUT && kind == OP_CONV && r.q.conv.kt > 16) return;
+    if (product) {
+        r.w = kind == OP_CONV ? *r.q.conv.w : *r.q.w;
+        r.q.w = r.q.conv.w = &r.w;
     }
-    case OP_ATTENTION:
-        if (which & INPUT)
-            a->q = narrow(h, a->q, (a->T - 1) * a->q_stride + a->H * a->D, f);
-        if (which & WEIGHT) {
-            const int64_t kv = (a->N - 1) * a->kv_stride + a->H * a->D;
-            a->k = narrow(h, a->k, kv, f);
-            a->v = narrow(h, a->v, kv, f);
-        }
-        break;
-    case OP_MODULATE: case OP_GATE_ADD: {
-        const int64_t e = (n - 1) / q.rows * q.stride + c;
-        if (which & INPUT) q.x = narrow(h, q.x, n * c, f);
-        if (which & INPUT && q.y) q.y = narrow(h, q.y, n * c, f);
-        if (which & WEIGHT) q.a = narrow(h, q.a, e, f);
-        if (which & WEIGHT && q.b) q.b = narrow(h, q.b, e, f);
-        break;
-    }
-    default:
-        if (which & INPUT) q.x = narrow(h, q.x, n * c, f);
-        if (which & INPUT && q.y) q.y = narrow(h, q.y, n * c, f);
-        if (which & WEIGHT && !q.a) return;
-        if (which & WEIGHT) q.a = narrow(h, q.a, c, f);
-        if (which & WEIGHT && q.b) q.b = narrow(h, q.b, c, f);
-    }
-    if (h->q->kind == OP_ATTENTION && which != (INPUT | WEIGHT))
-        hint_try_call(h, &q, "%s rounded to %s", which == INPUT ? "Q is"
+    if (which & INPUT) round_input(h, &r, f);
+    if (which & WEIGHT) round_weight(h, &r, f);
+    if (attention && which != (INPUT | WEIGHT))
+        hint_try_call(h, &r.q, "%s rounded to %s", which == INPUT ? "Q is"
                       : "K and V are", format);
-    else hint_try_call(h, &q, "%s rounded to %s", what[which], format);
+    else hint_try_call(h, &r.q, "%s rounded to %s", what[which], format);
     tt_arena_reset(&h->ctx->scratch, mark);
 }
 

@@ -23,14 +23,36 @@ static const tt_real *widened(tt_ctx *ctx, const tt_tensor *w)
     return wide;
 }
 
-static void linear(tt_ctx *ctx, const op_call *q, double *out)
+static double product(const linear_fault *f, const tt_real *x,
+                      const tt_real *w, int64_t n)
+{
+    double s = 0;
+    if (!f->narrow) s = dot(x + f->head, w + f->head, n - f->head - f->tail);
+    for (int64_t k = 0; f->narrow && k < n; k++)
+        s = (double)tt_format_round(f->sums, (float)(
+            s + (double)x[k] * (double)w[k]));
+    const int64_t k = f->twice - 1;
+    return k < 0 ? s : s + (double)x[k] * (double)w[k];
+}
+
+static double bias_of(const op_call *q, const linear_fault *f, int64_t r,
+                      int64_t c)
+{
+    const int64_t o = q->w->dim[0];
+    const int64_t at = f->first_bias ? 0 : f->row_bias ? r % o
+                                         : (c + o + f->shift) % o;
+    return q->b ? (1 + f->bias) * (double)q->b[at] : 0;
+}
+
+void plain_linear(tt_ctx *ctx, const op_call *q, const linear_fault *f,
+                  double *out)
 {
     const int64_t o = q->w->dim[0], i = q->w->dim[1];
     const tt_real *w = widened(ctx, q->w);
     for (int64_t r = 0; w && r < q->n; r++)
         for (int64_t c = 0; c < o; c++)
-            out[r * o + c] = dot(q->x + r * i, w + c * i, i)
-                             + (q->b ? (double)q->b[c] : 0);
+            out[r * o + c] = product(f, q->x + r * i, w + c * i, i)
+                             + bias_of(q, f, r, c);
 }
 
 static void conv(tt_ctx *ctx, const tt_conv_args *p, double *out)
@@ -49,6 +71,7 @@ static void conv(tt_ctx *ctx, const tt_conv_args *p, double *out)
 void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
 {
     static const union none {
+        linear_fault linear;
         attention_fault attention;
         norm_fault norm;
         mix_fault mix;
@@ -59,7 +82,7 @@ void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     if (ctx->status || !out) return;
     switch (q->kind) {
-    case OP_LINEAR: linear(ctx, q, out); break;
+    case OP_LINEAR: plain_linear(ctx, q, f, out); break;
     case OP_ATTENTION: plain_attention(ctx, &q->attn, f, out); break;
     case OP_CONV: conv(ctx, &q->conv, out); break;
     case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM:

@@ -9,6 +9,21 @@
 
 #include "validate/operators/call.h"
 
+/* ---- linear -------------------------------------------------------------- */
+
+typedef struct linear_fault {
+    double bias;              /* times that it is added too often             */
+    int64_t shift;            /* channels to that whose bias is taken         */
+    bool first_bias, row_bias;/* the first channel's; of the row's number     */
+    int64_t head, tail;       /* terms left out at the begin, at the end      */
+    int64_t twice;            /* a term, from 1 on, that is counted twice     */
+    bool narrow;              /* sums are kept in `sums`                      */
+    tt_format sums;
+} linear_fault;
+
+void plain_linear(tt_ctx *ctx, const op_call *q, const linear_fault *f,
+                  double *out);
+
 /* ---- attention ----------------------------------------------------------- */
 
 typedef enum bias_fault {

@@ -1,48 +1,12 @@
 /* conv.c: how a causal convolution goes wrong.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "validate/hint/hint.h"
 
-typedef struct conv_trial {
-    op_call q;
-    tt_tensor w;
-    tt_real *taps;             /* [Cout, kt, kh, kw, Cin]                     */
-    const tt_real *frame[16];
-} conv_trial;
+#include <string.h>
 
-/* A copy of the call that may be changed. */
-static bool begin(hint *h, conv_trial *t, const tt_real *wide)
-{
-    const tt_conv_args *a = &h->q->conv;
-    const int64_t n = tt_tensor_count(a->w);
-    t->q = *h->q;
-    t->taps = hint_copy(h, wide, n);
-    if (!t->taps || a->kt > 16) return false;
-    t->w = *a->w;
-    t->w = tt_tensor_make(t->taps, sizeof(tt_real) == 8 ? TT_F64 : TT_F32,
-                          a->w->rank, a->w->dim);
-    for (int i = 0; i < a->kt; i++) t->frame[i] = a->frame[i];
-    t->q.conv.w = &t->w;
-    t->q.conv.frame = t->frame;
-    return true;
-}
-
-static void bias(hint *h)
-{
-    op_call q = *h->q;
-    const tt_real *b = q.conv.b;
-    if (!b) return;
-    q.conv.b = NULL;
-    hint_try_call(h, &q, "bias missing");
-    call_oracle(h->ctx, &q, h->trial);
-    for (int64_t i = 0; i < h->n; i++)
-        h->trial[i] += 2 * (double)b[i % h->c];
-    hint_try(h, h->trial, "bias added twice");
-}
+/* One line of a table of faults. */
+#define F(...) &(conv_fault){__VA_ARGS__}
 
 static void padding(hint *h)
 {
@@ -103,7 +67,7 @@ static void edges(hint *h)
 }
 
 /* Frames of the window in other places; -1: none. */
-static void frames(hint *h, conv_trial *t)
+static void frames(hint *h)
 {
     static const char *const what[] = {
         "frames in reverse order",
@@ -114,108 +78,67 @@ static void frames(hint *h, conv_trial *t)
         "history ignored (zeros before this frame)"};
     const tt_conv_args *a = &h->q->conv;
     const int last = a->kt - 1;
-    if (last < 1) return;
+    const tt_real *frame[16], *old = NULL;
+    op_call q = *h->q;
+    q.conv.frame = frame;
+    if (last < 1 || last > 15) return;
     for (int form = 0; form < 6; form++) {
         for (int i = 0; i <= last; i++) {
             const int from[] = {last - i, i - 1, i < last ? i + 1 : i,
                                 i ? i - 1 : 0, last, i < last ? -1 : i};
-            t->frame[i] = from[form] < 0 ? NULL : a->frame[from[form]];
+            frame[i] = from[form] < 0 ? NULL : a->frame[from[form]];
         }
-        hint_try_call(h, &t->q, "%s", what[form]);
+        hint_try_call(h, &q, "%s", what[form]);
     }
     for (int k = 0; k <= last; k++) {
-        for (int i = 0; i <= last; i++)
-            t->frame[i] = i == k ? NULL : a->frame[i];
-        hint_try_call(h, &t->q, "frame %d of the window is left out", k);
+        for (int i = 0; i <= last; i++) frame[i] = i == k ? NULL : a->frame[i];
+        hint_try_call(h, &q, "frame %d of the window is left out", k);
     }
-    const tt_real *old = NULL;
-    for (int i = last; i >= 0; i--) {
-        if (a->frame[i]) old = a->frame[i];
-        t->frame[i] = old;
-    }
-    hint_try_call(h, &t->q, "the first frame repeated where zeros belong");
-    for (int i = 0; i <= last; i++) t->frame[i] = a->frame[i];
+    for (int i = last; i >= 0; i--)
+        frame[i] = old = a->frame[i] ? a->frame[i] : old;
+    hint_try_call(h, &q, "the first frame repeated where zeros belong");
 }
 
-/* Another order of the taps: out (a', u', v', c') takes what stands at the
- * index that `form` computes. */
-static void taps(hint *h, conv_trial *t, const tt_real *w)
+static void taps(hint *h)
 {
-    static const char *const what[] = {
-        "kernel flipped (convolution instead of correlation)",
+    static const char *const what[TAP_ORDERS] = {
+        "", "kernel flipped (convolution instead of correlation)",
         "kernel rows reversed", "kernel columns reversed",
         "kernel time taps reversed", "kernel transposed ([kw, kh])",
         "weight read as [Cout, Cin, kt, kh, kw]",
         "weight read as [Cout, kh, kw, kt, Cin]",
         "weight read as [Cin, kt, kh, kw, Cout]",
         "kernel flipped in space and time"};
-    const tt_conv_args *p = &h->q->conv;
-    const int64_t A = p->kt, U = p->kh, V = p->kw, C = p->Cin, O = p->Cout;
-    const int64_t K = A * U * V * C;
-    for (size_t form = 0; form < sizeof what / sizeof what[0]; form++) {
-        for (int64_t n = 0; n < O * K; n++) {
-            const int64_t c = n % C, v = n / C % V, u = n / (C * V) % U;
-            const int64_t a = n / (C * V * U) % A, o = n / K;
-            const int64_t fa = A - 1 - a, fu = U - 1 - u, fv = V - 1 - v;
-            int64_t from = n;
-#define AT(a_, u_, v_) ((((o * A + (a_)) * U + (u_)) * V + (v_)) * C + c)
-            switch (form) {
-            case 0: from = AT(a, fu, fv); break;
-            case 1: from = AT(a, fu, v); break;
-            case 2: from = AT(a, u, fv); break;
-            case 3: from = AT(fa, u, v); break;
-            case 4: if (U == V) from = AT(a, v, u); break;
-            case 5: from = (((o * C + c) * A + a) * U + u) * V + v; break;
-            case 6: from = (((o * U + u) * V + v) * A + a) * C + c; break;
-            case 7: from = (((c * A + a) * U + u) * V + v) * O + o; break;
-            default: from = AT(fa, fu, fv); break;
-            }
-#undef AT
-            t->taps[n] = w[from];
-        }
-        hint_try_call(h, &t->q, "%s", what[form]);
-    }
-    memcpy(t->taps, w, (size_t)(O * K) * sizeof *w);
+    for (tap_order t = TAPS_FLIPPED; t < TAP_ORDERS; t++)
+        hint_try_fault(h, F(.taps = t), "%s", what[t]);
 }
 
 /* Terms of the sum that are not there. */
-static void missing(hint *h, conv_trial *t, const tt_real *w)
+static void missing(hint *h)
 {
     const tt_conv_args *p = &h->q->conv;
     const int64_t C = p->Cin, taps = (int64_t)p->kt * p->kh * p->kw;
-    const int64_t n = p->Cout * taps * C;
     for (int64_t m = 1; m <= 512; m *= 2) {
         const int64_t drop = m == 1 ? 1 : C % m;
         if (drop == 0 || drop >= C || (m > 1 && drop == C % (m / 2))) continue;
-        for (int64_t k = 0; k < n; k++)
-            t->taps[k] = k % C >= C - drop ? 0 : w[k];
-        hint_try_call(h, &t->q, "the last %lld of %lld input channels are "
-                      "dropped", (long long)drop, (long long)C);
+        hint_try_fault(h, F(.drop = drop), "the last %lld of %lld input "
+                       "channels are dropped", (long long)drop, (long long)C);
     }
-    for (int64_t s = 0; s < taps && taps > 1 && !hint_settled(h); s++) {
-        for (int64_t k = 0; k < n; k++)
-            t->taps[k] = k / C % taps == s ? 0 : w[k];
-        hint_try_call(h, &t->q, "tap (%lld, %lld, %lld) of the kernel is left "
-                      "out", (long long)(s / (p->kh * p->kw)),
-                      (long long)(s / p->kw % p->kh), (long long)(s % p->kw));
-    }
-    memcpy(t->taps, w, (size_t)n * sizeof *w);
+    for (int64_t s = 0; s < taps && taps > 1; s++)
+        hint_try_fault(h, F(.without = s + 1), "tap (%lld, %lld, %lld) of the "
+                       "kernel is left out", (long long)(s / (p->kh * p->kw)),
+                       (long long)(s / p->kw % p->kh), (long long)(s % p->kw));
 }
 
 void hint_conv(hint *h)
 {
-    const tt_tensor *w = h->q->conv.w;
-    const int64_t n = tt_tensor_count(w);
-    bias(h);
+    if (h->q->conv.b) {
+        hint_try_fault(h, F(.bias = -1), "bias missing");
+        hint_try_fault(h, F(.bias = 1), "bias added twice");
+    }
     padding(h);
     edges(h);
-    if (hint_settled(h)) return;
-    tt_real *wide = hint_reals(h, n);
-    if (!wide) return;
-    tt_widen_at(wide, w, 0, n);
-    conv_trial t;
-    if (!begin(h, &t, wide)) return;
-    frames(h, &t);
-    if (!hint_settled(h)) taps(h, &t, wide);
-    if (!hint_settled(h)) missing(h, &t, wide);
+    frames(h);
+    taps(h);
+    missing(h);
 }

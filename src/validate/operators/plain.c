@@ -44,8 +44,8 @@ static double bias_of(const op_call *q, const linear_fault *f, int64_t r,
     return q->b ? (1 + f->bias) * (double)q->b[at] : 0;
 }
 
-void plain_linear(tt_ctx *ctx, const op_call *q, const linear_fault *f,
-                  double *out)
+static void linear(tt_ctx *ctx, const op_call *q, const linear_fault *f,
+                   double *out)
 {
     const int64_t o = q->w->dim[0], i = q->w->dim[1];
     const tt_real *w = widened(ctx, q->w);
@@ -55,16 +55,55 @@ void plain_linear(tt_ctx *ctx, const op_call *q, const linear_fault *f,
                              + bias_of(q, f, r, c);
 }
 
-static void conv(tt_ctx *ctx, const tt_conv_args *p, double *out)
+/* The index of the weight that stands at index n. */
+static int64_t tap_at(const tt_conv_args *p, tap_order order, int64_t n)
+{
+    const int64_t A = p->kt, U = p->kh, V = p->kw, C = p->Cin, O = p->Cout;
+    const int64_t c = n % C, v = n / C % V, u = n / (C * V) % U;
+    const int64_t a = n / (C * V * U) % A, o = n / (C * V * U * A);
+    const int64_t fa = A - 1 - a, fu = U - 1 - u, fv = V - 1 - v;
+#define AT(a_, u_, v_) ((((o * A + (a_)) * U + (u_)) * V + (v_)) * C + c)
+    switch (order) {
+    case TAPS_FLIPPED: return AT(a, fu, fv);
+    case TAPS_ROWS_BACK: return AT(a, fu, v);
+    case TAPS_COLUMNS_BACK: return AT(a, u, fv);
+    case TAPS_TIME_BACK: return AT(fa, u, v);
+    case TAPS_TURNED: return U == V ? AT(a, v, u) : n;
+    case TAPS_CHANNELS_FIRST: return (((o * C + c) * A + a) * U + u) * V + v;
+    case TAPS_TIME_LAST: return (((o * U + u) * V + v) * A + a) * C + c;
+    case TAPS_OUT_LAST: return (((c * A + a) * U + u) * V + v) * O + o;
+    case TAPS_ALL_BACK: return AT(fa, fu, fv);
+    default: return n;
+    }
+#undef AT
+}
+
+static const tt_real *taps_of(tt_ctx *ctx, const tt_conv_args *p,
+                              const conv_fault *f)
+{
+    const int64_t n = tt_tensor_count(p->w), C = p->Cin;
+    const int64_t taps = (int64_t)p->kt * p->kh * p->kw;
+    const tt_real *w = widened(ctx, p->w);
+    if (!f->taps && !f->drop && !f->without) return w;
+    tt_real *y = tt_scratch(ctx, n);
+    for (int64_t k = 0; w && y && k < n; k++)
+        y[k] = k % C >= C - f->drop || k / C % taps + 1 == f->without
+                   ? 0 : w[tap_at(p, f->taps, k)];
+    return y;
+}
+
+static void conv(tt_ctx *ctx, const tt_conv_args *p, const conv_fault *f,
+                 double *out)
 {
     const int64_t k = (int64_t)p->kt * p->kh * p->kw * p->Cin;
-    const tt_real *w = widened(ctx, p->w);
+    const tt_real *w = taps_of(ctx, p, f);
     tt_real *x = tt_scratch(ctx, k);
-    for (int64_t i = 0; x && i < p->Ho * p->Wo; i++) {
+    for (int64_t i = 0; w && x && i < p->Ho * p->Wo; i++) {
         conv_gather(x, p, i / p->Wo, i % p->Wo);
         for (int64_t o = 0; o < p->Cout; o++)
             out[i * p->Cout + o] = dot(x, w + o * k, k)
-                                   + (p->b ? (double)p->b[o] : 0);
+                                   + (p->b ? (1 + f->bias) * (double)p->b[o]
+                                           : 0);
     }
 }
 
@@ -72,6 +111,7 @@ void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
 {
     static const union none {
         linear_fault linear;
+        conv_fault conv;
         attention_fault attention;
         norm_fault norm;
         mix_fault mix;
@@ -82,9 +122,9 @@ void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     if (ctx->status || !out) return;
     switch (q->kind) {
-    case OP_LINEAR: plain_linear(ctx, q, f, out); break;
+    case OP_LINEAR: linear(ctx, q, f, out); break;
     case OP_ATTENTION: plain_attention(ctx, &q->attn, f, out); break;
-    case OP_CONV: conv(ctx, &q->conv, out); break;
+    case OP_CONV: conv(ctx, &q->conv, f, out); break;
     case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM:
         plain_norm(q, f, out);
         break;

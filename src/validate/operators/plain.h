@@ -21,8 +21,21 @@ typedef struct linear_fault {
     tt_format sums;
 } linear_fault;
 
-void plain_linear(tt_ctx *ctx, const op_call *q, const linear_fault *f,
-                  double *out);
+/* ---- conv ---------------------------------------------------------------- */
+
+/* Which tap stands where another belongs. */
+typedef enum tap_order {
+    TAPS_RIGHT, TAPS_FLIPPED, TAPS_ROWS_BACK, TAPS_COLUMNS_BACK, TAPS_TIME_BACK,
+    TAPS_TURNED, TAPS_CHANNELS_FIRST, TAPS_TIME_LAST, TAPS_OUT_LAST,
+    TAPS_ALL_BACK, TAP_ORDERS
+} tap_order;
+
+typedef struct conv_fault {
+    double bias;              /* times that it is added too often             */
+    tap_order taps;
+    int64_t drop;             /* last input channels that are left out        */
+    int64_t without;          /* a tap, from 1 on, that is left out           */
+} conv_fault;
 
 /* ---- attention ----------------------------------------------------------- */
 

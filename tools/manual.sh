@@ -62,6 +62,9 @@ _tether()
         *:--backend) list='$(names backend)' ;;
         *:--class) list='$(names class)' ;;
         *:--cache | *:--caches) list='$(names policy)' ;;
+        *:--preset) list='$(names preset)' ;;
+        validate:validate) list='$ways' ;;
+        bench:bench) list='ops error' ;;
         esac
         case \${COMP_WORDS[1]}:\$word in
 END
@@ -83,7 +86,7 @@ END
 # Help in brackets, 60 characters of it; [ ] : and quotes are escaped.
 arguments() {   # command
     awk -F "$cells" -v backends="$(names backend)" -v classes="$(names class)" \
-        -v policies="$(names policy)" '
+        -v policies="$(names policy)" -v presets="$(names preset)" '
     function plain(s) {
         gsub(/\\/, "", s); gsub(/\[/, "\\[", s); gsub(/\]/, "\\]", s)
         gsub(/:/, "\\:", s); gsub(/\047/, "\047\\\047\047", s)
@@ -101,6 +104,7 @@ arguments() {   # command
         if ($1 == "--backend") what = "(" backends ")"
         else if ($1 == "--class") what = "(" classes ")"
         else if ($1 ~ /^--caches?$/) what = "(" policies ")"
+        else if ($1 == "--preset") what = "(" presets ")"
         else if ($3 ~ /FILE|FOLDER|DIR/) what = "_files"
         values = ($4 == "maybe" ? "::" : ":") plain($3) ":" what
         if ($4 == "flag" || $4 == "switch") values = ""

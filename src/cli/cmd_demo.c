@@ -172,6 +172,23 @@ static int pass_on(const char **args, int n, const cli_common *common,
     return n;
 }
 
+/* What stands in a folder that no demo has written into is the user's. */
+static tt_status keep_files(tt_ctx *ctx, const char *folder)
+{
+    static const char *const name[] = {"demo.mp4", "demo.apng", "sheet.png",
+                                       "run.json"};
+    char path[4200];
+    if (own_folder(folder)) return TT_OK;
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, name[i]);
+        if (access(path, F_OK) == 0)
+            return tt_fail(ctx, TT_EINVAL, "%s is there, and demo replaces "
+                           "files only beside its own demo.latents."
+                           "safetensors; give another folder with -o", path);
+    }
+    return TT_OK;
+}
+
 int cmd_demo(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.output = "tether-demo", .latents = 42,
@@ -189,6 +206,7 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
     if (!s.model) warn_of_words(ctx, s.prompt);
     const size_t there = tt_analyze_folder_there(s.output);
     if (make_folders(ctx, s.output)) goto failed;
+    if (keep_files(ctx, s.output)) goto failed;
     video_file(ctx, s.output, video, sizeof video);
     if (ctx->status) goto failed;
 

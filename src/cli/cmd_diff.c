@@ -21,7 +21,7 @@ static const opt_spec options[] = {
      "bf16, a few units in the last place off; types may differ. Without it "
      "every bit counts"},
     {OPT_READ, "tol", 0, offsetof(settings, tol), "FILE",
-     "how far values may be apart: lines `GLOB ABS [REL]`, |b - a| <= ABS +\n"
+     "how far values may be apart: lines `GLOB ABS [REL]`, |b - a| <= ABS + "
      "REL |a|; the first GLOB that matches a name counts, without one every "
      "bit"},
     {OPT_TEXT, "filter", 0, offsetof(settings, filter), "GLOB",

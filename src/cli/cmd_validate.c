@@ -38,6 +38,21 @@ static bool is_option(const char *arg, const char *name)
         && (arg[2 + n] == '\0' || arg[2 + n] == '=');
 }
 
+static bool is_given(int argc, char **argv, const char *name)
+{
+    for (int k = 1; k < argc && strcmp(argv[k], "--"); k++)
+        if (is_option(argv[k], name)) return true;
+    return false;
+}
+
+/* An option of another way that stands beside --manifest; NULL: none. */
+static const char *beside_manifest(int argc, char **argv)
+{
+    if (!is_given(argc, argv, "manifest")) return NULL;
+    return is_given(argc, argv, "dump") ? "--dump"
+         : is_given(argc, argv, "backend") ? "--backend" : NULL;
+}
+
 int cmd_validate(tt_ctx *ctx, int argc, char **argv)
 {
     static const struct {
@@ -49,10 +64,14 @@ int cmd_validate(tt_ctx *ctx, int argc, char **argv)
     for (size_t i = 0; argc > 1 && i < sizeof way / sizeof way[0]; i++)
         if (!strcmp(argv[1], way[i].word))
             return way[i].run(ctx, argc - 1, argv + 1);
+    const char *other = beside_manifest(argc, argv);
+    if (other)
+        return opt_usage("validate", "%s has no effect with --manifest, which "
+                         "computes with every backend that has stored bits; "
+                         "leave one of them out", other);
     for (size_t i = 0; i < sizeof option / sizeof option[0]; i++)
-        for (int k = 1; k < argc && strcmp(argv[k], "--"); k++)
-            if (is_option(argv[k], option[i].word))
-                return option[i].run(ctx, argc, argv);
+        if (is_given(argc, argv, option[i].word))
+            return option[i].run(ctx, argc, argv);
     if (argc > 1 && !strncmp(argv[1], "--help=", 7)) {
         static const char *const words[] = {"export", "check", "--backend",
                                             "--dump", "--manifest"};

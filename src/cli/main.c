@@ -292,6 +292,10 @@ static void print_words(void)
     for (int i = 0; tt_policy_at(i); i++)
         printf("policy\t%s\t%s\n", tt_policy_at(i)->name,
                tt_policy_at(i)->summary);
+    for (int i = 0; tt_policy_at(i); i++)
+        for (const tt_policy_preset *p = tt_policy_at(i)->presets;
+             p && p->name; p++)
+            printf("preset\t%s\t%s\n", p->name, p->summary);
     for (int i = 0; tt_ops_at(i); i++)
         printf("backend\t%s\t%s\n", tt_ops_at(i)->name,
                tt_ops_at(i)->summary);

@@ -418,7 +418,7 @@ static void test_demo(void)
     test_closed(demo);
     mkdir(at("demo2"), 0777);
     put_file(at("demo2/sheet.png"), "mine", 0644);
-    refuses(2, "would replace demo2/sheet.png", "demo -q -t 1 -m %s "
+    refuses(2, "demo2/sheet.png is there", "demo -q -t 1 -m %s "
             "--latents 3 -o demo2", demo);
     refuses(2, "whole number of chunks", "demo -q -m %s --latents 4 -o "
             "demo3/deep", demo);

@@ -128,6 +128,9 @@ if have bash; then
     completes "--no-warp" tether generate --no-warp
     completes golden tether validate --backend gol
     completes "--manifest" tether validate --man
+    completes "paper" tether generate --preset pa
+    completes "export" tether validate ex
+    completes "error" tether bench e
 else
     skip "completion: no bash"
 fi

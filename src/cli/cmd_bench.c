@@ -14,7 +14,7 @@
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Benchmark"},
     {OPT_WRITE, "json", 0, offsetof(bench_settings, json), "FILE",
-     "write every figure as JSON"},
+     "write every figure as JSON; a file that is there is replaced"},
     {OPT_TEXT, "only", 0, offsetof(bench_settings, only), "TEXT",
      "only cases whose name contains this"},
     {OPT_INT, "rounds", 0, offsetof(bench_settings, rounds), "N",

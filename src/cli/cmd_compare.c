@@ -107,7 +107,8 @@ static const char *own_option(const char *name, int *i, int argc, char **argv,
 static const char *taken(const char *word)
 {
     static const char *const list[] = {
-        "--cache", "--analyze", "--label", "--contact-sheet", "--latents-out",
+        "--cache", "--analyze", "--label", "--contact-sheet", "--animation",
+        "--latents-out",
         "--record", "--dump", "--trace-cache", "--num-samples",
         "--prompt-file", "--vbench-name", "--preview"};
     for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {

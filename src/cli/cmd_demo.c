@@ -28,8 +28,8 @@ typedef struct settings {
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Demo"},
     {OPT_TEXT, "output", 'o', offsetof(settings, output), "FOLDER",
-     "where the video, the contact sheet and the record go (default "
-     "tether-demo)"},
+     "where the video (mp4, or y4m without ffmpeg), the same as an animated "
+     "PNG, the contact sheet and the record go (default tether-demo)"},
     {OPT_TEXT, "model", 'm', offsetof(settings, model), "DIR",
      "another small model (default: the one `make demo` wrote)"},
     {OPT_TEXT, "prompt", 'p', offsetof(settings, prompt), "TEXT",
@@ -127,7 +127,7 @@ static tt_status make_folders(tt_ctx *ctx, const char *path)
     }
 }
 
-/* mp4 where ffmpeg is there, else an animated PNG: browsers show both. */
+/* mp4 where ffmpeg is there, else y4m. */
 static const char *video_file(tt_ctx *ctx, const char *folder, char *buf,
                               size_t n)
 {
@@ -135,9 +135,7 @@ static const char *video_file(tt_ctx *ctx, const char *folder, char *buf,
     snprintf(buf, n, "%s/demo.mp4", folder);
     if (tt_video_check(ctx, buf, &f) == TT_EUNSUPPORTED) {
         tt_clear(ctx);
-        snprintf(buf, n, "%s/demo.apng", folder);
-        fprintf(stderr, "no ffmpeg: the video is written as %s, which a "
-                "browser shows\n", buf);
+        snprintf(buf, n, "%s/demo.y4m", folder);
     }
     return buf;
 }
@@ -196,7 +194,8 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
                             "background"};
     cli_common common;
     opt_result given;
-    char model[4096 + 64], video[4200], sheet[4200], record[4200];
+    char model[4096 + 64], video[4200], animation[4200], sheet[4200];
+    char record[4200];
     char seed[32], latents[32], threads[32];
     int status = opt_parse(&demo_command, &s, &common, &given, argc, argv);
     if (status >= 0) return status;
@@ -210,6 +209,7 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
     video_file(ctx, s.output, video, sizeof video);
     if (ctx->status) goto failed;
 
+    snprintf(animation, sizeof animation, "%s/demo.apng", s.output);
     snprintf(sheet, sizeof sheet, "%s/sheet.png", s.output);
     snprintf(record, sizeof record, "%s/run.json", s.output);
     snprintf(seed, sizeof seed, "%llu", (unsigned long long)s.seed);
@@ -218,7 +218,8 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
     const char *args[] = {
         "generate", "-m", s.model ? s.model : model, "-p", s.prompt, "-s",
         seed, "--latents", latents, "-W", "64", "-H", "64", "-o", video,
-        "--contact-sheet", sheet, "--record", record, "--backend",
+        "--animation", animation, "--contact-sheet", sheet, "--record",
+        record, "--backend",
         common.backend ? common.backend : ctx->ops->name, "--class",
         tt_class_name(ctx->ops->cls),
         NULL, NULL, NULL, NULL, NULL, NULL, NULL};
@@ -228,7 +229,8 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
     if (status) tt_analyze_folder_remove(s.output, there);
     if (!status && !common.quiet) {
         terminal_picture(stdout, sheet);
-        fprintf(stderr, "look at %s and %s\n", sheet, video);
+        fprintf(stderr, "look at %s; a browser shows %s moving\n", sheet,
+                animation);
     }
     return status;
 failed:

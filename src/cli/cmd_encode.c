@@ -132,6 +132,7 @@ static void encode(tt_ctx *ctx, progress *p, const settings *s)
                      (long long)out.dim[4], (long long)out.dim[3],
                      (long long)size.frames, (long long)size.width,
                      (long long)size.height);
+    if (!ctx->status) progress_log_wrote(p, s->output);
 }
 
 int cmd_encode(tt_ctx *ctx, int argc, char **argv)

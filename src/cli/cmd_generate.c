@@ -292,7 +292,8 @@ static video_names names_of(session *s, int prompt, int64_t sample)
 
 static decode_outputs outputs_of(session *s, const video_names *v)
 {
-    decode_outputs o = {.video = v->output, .sheet = v->sheet, .fps = 16,
+    decode_outputs o = {.video = v->output, .animation = v->animation,
+                        .sheet = v->sheet, .fps = 16,
                         .drop = dropped_frames(&s->opt)};
     if (v->latents) {
         size_t n = strlen(v->latents) + 128;
@@ -319,6 +320,22 @@ static tt_status make_run_folder(session *s, const char *path)
     return tt_analyze_folder(s->ctx, path);
 }
 
+/* The folder of numbered pictures is made when the first is written; latents
+ * that go there too need it now. */
+static tt_status make_picture_folder(session *s, const video_names *v)
+{
+    const char *slash = v->output ? strrchr(v->output, '/') : NULL;
+    const char *other = v->latents ? strrchr(v->latents, '/') : NULL;
+    if (!slash || !other || !strchr(slash, '%') || slash == v->output
+        || slash - v->output != other - v->latents
+        || strncmp(v->output, v->latents, (size_t)(slash - v->output)))
+        return s->ctx->status;
+    char *folder = tt_strdup(s->ctx, &s->mem, v->output);
+    if (!folder) return s->ctx->status;
+    folder[slash - v->output] = 0;
+    return make_run_folder(s, folder);
+}
+
 /* After a failure nothing is left of those that stayed empty. */
 static void remove_run_folders(session *s)
 {
@@ -328,13 +345,14 @@ static void remove_run_folders(session *s)
 }
 
 /* Everything a video writes. */
-enum { OUTPUTS = 11 };
+enum { OUTPUTS = 12, BY_DECODER = 3 };
 static void all_outputs(session *s, output_name out[OUTPUTS],
                         const video_names *v)
 {
     tt_ctx *ctx = s->ctx;
     const output_name all[OUTPUTS] = {
-        {"-o", v->output}, {"--contact-sheet", v->sheet},
+        {"-o", v->output}, {"--animation", v->animation},
+        {"--contact-sheet", v->sheet},
         {"--latents-out", v->latents}, {"--preview", v->preview},
         {"--record", v->record}, {"--dump", v->dump},
         {"--trace-cache", v->trace},
@@ -360,7 +378,8 @@ static tt_status check_names(session *s, const video_names *v)
     TT_TRY(decode_check(s->ctx, &o, s->opt.rollouts,
                         s->opt.initial_frames + s->opt.latents, s->opt.h,
                         s->opt.w));
-    for (int i = 2; i < OUTPUTS - 1; i++) /* the first two are checked above */
+    TT_TRY(make_picture_folder(s, v));
+    for (int i = BY_DECODER; i < OUTPUTS - 1; i++) /* those are checked above */
         if (all[i].path) TT_TRY(tt_out_check(s->ctx, all[i].path));
     return s->ctx->status;
 }
@@ -453,7 +472,14 @@ static void log_start(session *s, const video_job *job)
     json_u64(&j, "seed", job->opt.noise.seed);
     json_int(&j, "sample", job->opt.noise.sample);
     json_int(&j, "latents", job->opt.latents);
+    json_str(&j, "prompt", job->text);
+    json_open(&j, "scenes", '[');
+    for (int i = 0; i < s->scenes.n; i++)
+        json_str(&j, NULL, s->scenes.prompt[s->scenes.scene[i].prompt]);
+    json_close(&j, ']');
     json_str(&j, "output", job->names.output);
+    json_str(&j, "animation", job->names.animation);
+    json_str(&j, "contact_sheet", job->names.sheet);
     json_str(&j, "latents_out", job->names.latents);
     progress_logged(&s->progress, &j);
 }
@@ -480,10 +506,11 @@ static void write_record(session *s, const video_job *job, int prompt)
 static tt_status check_late(session *s, const video_job *job,
                             const decode_outputs *o)
 {
-    const output_name late[2] = {
-        {"-o", o->video}, {"--contact-sheet", o->sheet}};
+    const output_name late[3] = {{"-o", o->video},
+                                 {"--animation", o->animation},
+                                 {"--contact-sheet", o->sheet}};
     if (s->g.overwrite || !job->fresh
-        || !outputs_free(s->ctx, late, 2, "another run has made meanwhile"))
+        || !outputs_free(s->ctx, late, 3, "another run has made meanwhile"))
         return s->ctx->status;
     if (o->after) progress_say(&s->progress, "tether: %s", o->after);
     return s->ctx->status;
@@ -498,7 +525,7 @@ static tt_status decode(session *s, const video_job *job,
     o.comment = generate_comment(s->ctx, &s->mem, job);
     tt_vae *vae = NULL;
     double begin = tt_now();
-    if (!o.video && !o.sheet) return s->ctx->status;
+    if (!o.video && !o.animation && !o.sheet) return s->ctx->status;
     TT_TRY(check_late(s, job, &o));
     if (open_vae(s, &vae, NULL) == TT_OK)
         decode_run(s->ctx, &s->progress, vae, latents, split, 1, &o);
@@ -613,7 +640,8 @@ static tt_status one_video(session *s, int prompt, int64_t sample)
     latents_file_close(&job.file);
     tt_arena_free(&mem);
     const char *const wrote[] = {
-        job.names.output, job.names.sheet, job.names.latents, job.names.preview,
+        job.names.output, job.names.animation, job.names.sheet,
+        job.names.latents, job.names.preview,
         job.names.record, job.names.dump, job.names.trace, job.names.analyze};
     for (size_t i = 0; i < sizeof wrote / sizeof *wrote && !ctx->status; i++)
         progress_wrote(&s->progress, wrote[i]);

@@ -198,6 +198,7 @@ int cmd_noise(tt_ctx *ctx, int argc, char **argv)
                       "%lld values, %lld steps", s.output,
                       (unsigned long long)s.seed, (long long)s.sample,
                       (long long)s.latents, (long long)n, (long long)steps);
+    if (!ctx->status) progress_log_wrote(&p, s.output);
     progress_close(&p);
     return ctx->status ? cli_failed(ctx) : 0;
 }

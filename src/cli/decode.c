@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/outputs.h"
 #include "tether/outfile.h"
@@ -25,6 +26,16 @@ static int64_t shown_frames(const decode_outputs *o, int64_t clips, int64_t n)
     return each > 0 ? clips * each : 0;
 }
 
+static tt_status check_animation(tt_ctx *ctx, const char *path,
+                                 const tt_video_format *f)
+{
+    const size_t n = strlen(path);
+    if (n < 5 || strcasecmp(path + n - 5, ".apng"))
+        return tt_fail(ctx, TT_EINVAL, "--animation %s: what is written is an "
+                       "animated PNG; give a name that ends in .apng", path);
+    return tt_video_check(ctx, path, f);
+}
+
 tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t clips,
                        int64_t n, int64_t h, int64_t w)
 {
@@ -34,10 +45,12 @@ tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t clips,
         return tt_fail(ctx, TT_EINVAL, "clips of %lld frames have none left "
                        "without the last %lld", (long long)decode_frames(n),
                        (long long)o->drop);
-    const output_name all[] = {{"-o", o->video}, {"--contact-sheet", o->sheet},
+    const output_name all[] = {{"-o", o->video}, {"--animation", o->animation},
+                               {"--contact-sheet", o->sheet},
                                {"--raw-out", o->raw}};
     TT_TRY(outputs_differ(ctx, all, sizeof all / sizeof *all));
     if (o->video) TT_TRY(tt_video_check(ctx, o->video, &f));
+    if (o->animation) TT_TRY(check_animation(ctx, o->animation, &f));
     if (o->sheet) TT_TRY(tt_out_check(ctx, o->sheet));
     if (o->raw) TT_TRY(tt_out_check(ctx, o->raw));
     return ctx->status;
@@ -55,7 +68,7 @@ typedef struct sinks {
     uint8_t *rgb;                  /* [height, width, 3]                      */
     float *raw;                    /* [3, frames, height, width] or NULL      */
     const char *raw_path, *source;
-    tt_video *video;
+    tt_video *video, *animation;
     tt_sheet *sheet;
 } sinks;
 
@@ -88,6 +101,7 @@ static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
                       s->frames);
     if (s->sheet) tt_sheet_comment(s->sheet, o->comment);
     if (o->video) tt_video_open(ctx, &s->video, o->video, &f);
+    if (o->animation) tt_video_open(ctx, &s->animation, o->animation, &f);
     return ctx->status;
 }
 
@@ -112,6 +126,7 @@ static tt_status take_frame(void *user, const tt_real *rgb, int64_t height,
                     (float)rgb[3 * i + c];
     s->done++;
     if (s->video) tt_video_frame(s->video, s->rgb);
+    if (s->animation) tt_video_frame(s->animation, s->rgb);
     if (s->sheet) tt_sheet_frame(s->sheet, s->rgb);
     return ctx->status;
 }
@@ -136,12 +151,17 @@ static tt_status sinks_close(sinks *s)
         tt_video_finish(s->video);
         s->video = NULL;
     }
+    if (s->animation && !ctx->status) {
+        tt_video_finish(s->animation);
+        s->animation = NULL;
+    }
     if (s->sheet && !ctx->status) {
         tt_sheet_finish(s->sheet);
         s->sheet = NULL;
     }
     if (s->raw && !ctx->status) write_raw(s);
     tt_video_abort(s->video);
+    tt_video_abort(s->animation);
     tt_sheet_abort(s->sheet);
     tt_arena_free(&s->mem);
     return ctx->status;
@@ -157,6 +177,18 @@ static tt_status check_latent(const sinks *s, const tt_real *z, int64_t size,
                    "infinite values, which cannot be decoded",
                    s->source ? s->source : "", s->source ? ": " : "",
                    (long long)frame);
+}
+
+static void log_latent(sinks *s, int64_t done, int64_t all)
+{
+    json_out j;
+    if (!progress_log(s->progress, &j, "decode")) return;
+    json_int(&j, "latents_done", done);
+    json_int(&j, "latents", all);
+    json_int(&j, "frames_done", s->done);
+    json_int(&j, "frames", s->frames);
+    json_real(&j, "decode_seconds", tt_now() - s->start);
+    progress_logged(s->progress, &j);
 }
 
 /* Clip `clip` of latents [clips, n, C, h, w]; z holds one frame. */
@@ -180,6 +212,7 @@ static tt_status decode_clip(sinks *s, tt_vae_decoder *d, tt_real *z,
             progress_update(s->progress, (double)(i + 1), (double)all,
                             tt_now() - s->start, "decoding latent %lld/%lld",
                             (long long)(i + 1), (long long)all);
+            log_latent(s, i + 1, all);
         }
     }
     return ctx->status;

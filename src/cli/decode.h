@@ -9,6 +9,7 @@
 
 typedef struct decode_outputs {
     const char *video;        /* -o: see video.h; NULL: none                  */
+    const char *animation;    /* animated PNG beside it; NULL: none           */
     const char *sheet;        /* contact sheet PNG; NULL: none                */
     const char *raw;          /* safetensors with video_raw; NULL: none       */
     const char *after;        /* said when decoding fails; NULL: nothing      */

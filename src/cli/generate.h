@@ -58,7 +58,7 @@ typedef struct generate {
     int64_t rollouts, overlap;
     const char *restart;
     /* output */
-    const char *output, *sheet, *latents_out, *preview;
+    const char *output, *animation, *sheet, *latents_out, *preview;
     bool no_decode, vbench_name;
     /* records */
     const char *record, *dump, *dump_filter, *trace;
@@ -161,7 +161,8 @@ char *texts_read_file(tt_ctx *ctx, tt_arena *a, const char *path);
 
 /* Names of what belongs to one video; NULL: not wanted. */
 typedef struct video_names {
-    const char *output, *sheet, *latents, *preview, *record, *dump, *trace;
+    const char *output, *animation, *sheet, *latents, *preview;
+    const char *record, *dump, *trace;
     const char *analyze;      /* run folder                                   */
 } video_names;
 

@@ -71,8 +71,33 @@ static size_t folder_stem(const char *output, const char *base)
     return strspn(output + name, ".") >= n - name ? 0 : n;
 }
 
-/* Beside `output`: its name with another ending. Beside pictures: that of
- * their folder and the suffix. For standard output: in the current folder. */
+/* Numbered pictures; `%` in the name of a video is a sign like others. */
+static bool is_pictures(const char *base)
+{
+    const size_t n = strlen(base);
+    return strchr(base, '%') && n > 4 && !strcasecmp(base + n - 4, ".png");
+}
+
+/* What stands in the names of all pictures `base`, a_%05d.png, beside the
+ * number and the suffix: "a"; its length is 0 when there is nothing. */
+static size_t picture_stem(const maker *m, const char *base, char *name,
+                           size_t size)
+{
+    static const char between[] = "_-. ";
+    size_t before = strcspn(base, "%");
+    const char *after = base + before + strcspn(base + before, "d");
+    if (*after) after++;
+    const size_t all = strcspn(after, "."), suffix = strlen(m->suffix);
+    size_t own = all > suffix ? all - suffix : 0;
+    while (before && strchr(between, base[before - 1])) before--;
+    while (!before && own && strchr(between, *after)) after++, own--;
+    return (size_t)snprintf(name, size, "%.*s%.*s", (int)before, base,
+                            (int)own, after);
+}
+
+/* Beside `output`: its name with another ending. Beside pictures: what their
+ * names have in common, or the name of their folder, and the suffix. For
+ * standard output: in the current folder. */
 static const char *beside(const maker *m, const char *output,
                           const char *ending)
 {
@@ -81,18 +106,18 @@ static const char *beside(const maker *m, const char *output,
     const char *base = slash ? slash + 1 : output;
     const char *dot = strrchr(base, '.');
     size_t n = dot ? (size_t)(dot - output) : strlen(output);
-    char name[64] = "";
+    char name[400] = "";
     if (!strcmp(output, "-")) {
         n = 0;
         snprintf(name, sizeof name, "tether-%llu", (unsigned long long)m->seed);
-    } else if (strchr(base, '%') && dot && !strcasecmp(dot, ".png")) {
-        n = folder_stem(output, base);
-        if (!n) {
-            n = (size_t)(base - output); /* it is "", "./" or "../" */
-            snprintf(name, sizeof name, "video");
+    } else if (is_pictures(base)) {
+        n = (size_t)(base - output);
+        if (!picture_stem(m, base, name, sizeof name - 64)) {
+            n = folder_stem(output, base);
+            if (!n) snprintf(name, sizeof name, "video");
+            if (!n) n = (size_t)(base - output); /* "", "./" or "../" */
         }
-        snprintf(name + strlen(name), sizeof name - strlen(name), "%.40s",
-                 m->suffix);
+        strcat(name, m->suffix);
     }
     size_t room = n + strlen(name) + strlen(ending) + 1;
     char *out = tt_alloc(m->ctx, m->mem, (int64_t)room, 1, "file name");
@@ -120,6 +145,7 @@ video_names names_make(tt_ctx *ctx, tt_arena *mem, const generate *g,
     make_suffix(&m, which);
     v.output = g->vbench_name ? vbench_name(&m, which->prompt, which->sample)
              : with_suffix(&m, g->output);
+    v.animation = with_suffix(&m, g->animation);
     v.sheet = with_suffix(&m, g->sheet);
     v.record = with_suffix(&m, g->record);
     v.dump = with_suffix(&m, g->dump);
@@ -133,7 +159,7 @@ video_names names_make(tt_ctx *ctx, tt_arena *mem, const generate *g,
     v.preview = !g->preview ? NULL
               : *g->preview ? with_suffix(&m, g->preview)
               : beside(&m, main_output, ".preview.png");
-    if (g->no_decode) v.output = v.sheet = NULL;
+    if (g->no_decode) v.output = v.animation = v.sheet = NULL;
     return v;
 }
 

@@ -116,6 +116,8 @@ static const opt_spec fixed[] = {
     {OPT_WRITE, "output", 'o', offsetof(generate, output), "PATH",
      ".apng (browsers show it), .mp4 .webm .mkv .gif (through ffmpeg, 16 fps), "
      ".y4m, frames/%05d.png, or - for y4m on standard output"},
+    {OPT_WRITE, "animation", 0, offsetof(generate, animation), "FILE.apng",
+     "the same video as an animated PNG, beside what -o writes"},
     {OPT_WRITE, "contact-sheet", 0, offsetof(generate, sheet), "FILE",
      "PNG with evenly spaced frames"},
     {OPT_WRITE, "latents-out", 0, offsetof(generate, latents_out), "FILE",

@@ -252,14 +252,19 @@ void progress_logged(progress *p, json_out *j)
     if (fflush(p->log) || ferror(p->log)) close_log(p, true);
 }
 
-void progress_wrote(progress *p, const char *path)
+void progress_log_wrote(progress *p, const char *path)
 {
     json_out j;
-    if (!path || !strcmp(path, "-")) return;
-    progress_say(p, "wrote %s", path);
     if (!progress_log(p, &j, "wrote")) return;
     json_str(&j, "path", path);
     progress_logged(p, &j);
+}
+
+void progress_wrote(progress *p, const char *path)
+{
+    if (!path || !strcmp(path, "-")) return;
+    progress_say(p, "wrote %s", path);
+    progress_log_wrote(p, path);
 }
 
 void profile_print(const tt_ctx *ctx)

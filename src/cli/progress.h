@@ -38,8 +38,10 @@ void progress_close(progress *p);
 void progress_say(progress *p, const char *fmt, ...) TT_PRINTF(2, 3);
 void progress_note(progress *p, const char *fmt, ...) TT_PRINTF(2, 3);
 
-/* "wrote PATH", also in the log; nothing for NULL and for "-". */
+/* "wrote PATH", also in the log; nothing for NULL and for "-". The second one
+ * is for commands that say more about it themselves: the log only. */
 void progress_wrote(progress *p, const char *path);
+void progress_log_wrote(progress *p, const char *path);
 
 /* Redraw "<what>  37%  eta 1m20s  1.2 GB" for `done` of `total` units, of which
  * those behind p->before took `seconds` so far: on a terminal at most ten times

@@ -19,7 +19,7 @@ typedef struct validate_outputs {
     bool all;                        /* console: passes too                   */
 } validate_outputs;
 #define VALIDATE_OUTPUT_OPTIONS(type, member)                                  \
-    {OPT_GROUP, NULL, 0, 0, NULL, "Reports"},                                  \
+    {OPT_GROUP, NULL, 0, 0, NULL, "Reports (a file there is replaced)"},       \
     {OPT_WRITE, "json", 0, offsetof(type, member.json), "FILE",                \
      "schema tether-validate/1 (- is standard output)"},                       \
     {OPT_WRITE, "junit", 0, offsetof(type, member.junit), "FILE",              \

@@ -11,10 +11,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/ffmpeg.h"
 #include "io/ffmpeg_in.h"
 #include "io/picture.h"
 #include "io/y4m.h"
 #include "tether/video.h"
+
+enum { PNG_CHUNK_MAX = 1 << 20 }; /* of one before the picture's data       */
 
 typedef enum source { SOURCE_Y4M, SOURCE_PICTURES, SOURCE_FFMPEG } source;
 
@@ -116,6 +119,36 @@ static tt_status open_ffmpeg(tt_video_in *v)
                    v->path);
 }
 
+static uint32_t be32(const uint8_t *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8
+         | p[3];
+}
+
+/* Does this PNG hold several frames? It says so before the first one. */
+static bool is_animated(FILE *f)
+{
+    uint8_t c[12];
+    long at = 8;                  /* behind the signature: the chunks */
+    while (!fseek(f, at, SEEK_SET) && fread(c, 1, sizeof c, f) == sizeof c) {
+        const uint32_t n = be32(c);
+        if (!memcmp(c + 4, "acTL", 4)) return be32(c + 8) > 1;
+        if (!memcmp(c + 4, "IDAT", 4) || n > PNG_CHUNK_MAX) break;
+        at += (long)n + 12;
+    }
+    return false;
+}
+
+/* Rectangles drawn over each other: ffmpeg's work, where it is there. */
+static tt_status open_animation(tt_video_in *v)
+{
+    if (ffmpeg_found()) return open_ffmpeg(v);
+    return tt_fail(v->ctx, TT_EUNSUPPORTED, "%s is an animated PNG, whose "
+                   "frames are read through the `ffmpeg` program, which was "
+                   "not found on PATH; install it, or write the video as .y4m "
+                   "or frames/%%05d.png", v->path);
+}
+
 static tt_status open_any(tt_video_in *v)
 {
     tt_ctx *ctx = v->ctx;
@@ -138,6 +171,8 @@ static tt_status open_any(tt_video_in *v)
     if (n == 0)
         return tt_fail(ctx, TT_EFORMAT, "%s is empty", v->path);
     if (picture_sniff(head, n) == PICTURE_NONE) return open_ffmpeg(v);
+    if (picture_sniff(head, n) == PICTURE_PNG && is_animated(v->file))
+        return open_animation(v);
     v->source = SOURCE_PICTURES;
     return next_picture(v);
 }

@@ -404,6 +404,15 @@ static void test_closed(const char *demo)
            "without stderr: %s", said);
 }
 
+/* A PNG's acTL ends its count of frames at byte 44. */
+static int byte_at(const char *name, long offset)
+{
+    FILE *f = fopen(at(name), "rb");
+    const int c = f && !fseek(f, offset, SEEK_SET) ? fgetc(f) : EOF;
+    if (f) fclose(f);
+    return c;
+}
+
 static void test_demo(void)
 {
     char demo[1100];
@@ -412,8 +421,21 @@ static void test_demo(void)
     for (int i = 0; i < 2; i++) /* without ffmpeg; again, with another seed */
         expect(run_after("PATH=$PWD/empty ", "demo -q -t 1 -m %s --latents 3 "
                          "-s %d -o demo1", demo, i) == 0
-               && exists(at("demo1/demo.apng")), "demo, turn %d: %s", i, said);
-    expect(run("demo -q -t 1 -m %s --latents 3 -o demo4 --backend arith-bf16",
+               && exists(at("demo1/demo.apng"))
+               && exists(at("demo1/demo.y4m")), "demo, turn %d: %s", i, said);
+    expect(holds("demo1/demo.apng", "acTL")
+           && holds("demo1/demo.apng", "Seed: 1, "), "it moves and says how");
+    expect(byte_at("demo1/demo.apng", 44) == 9, "with all its frames");
+    expect(run("demo -t 1 -m %s --latents 3 -o demo4", demo) == 0
+           && exists(at("demo4/demo.apng"))
+           && exists(at("demo4/demo.mp4")) != exists(at("demo4/demo.y4m"))
+           && strstr(said, "a browser shows demo4/demo.apng"),
+           "beside mp4 or y4m: %s", said);
+    refuses(2, "ends in .apng", "%s",
+            tiny_run("-o an.y4m --animation an.gif"));
+    refuses(2, "--animation and --contact-sheet would both", "%s",
+            tiny_run("-o an.y4m --animation an.apng --contact-sheet an.apng"));
+    expect(run("demo -q -t 1 -m %s --latents 3 -o demo5 --backend arith-bf16",
                demo) == 0, "demo in another arithmetic: %s", said);
     test_closed(demo);
     mkdir(at("demo2"), 0777);
@@ -465,10 +487,11 @@ static void test_once(void)
     expect(!exists(at("pv.y4m")) && !exists(at("pv.latents.safetensors")),
            "a refusal leaves nothing");
     put_file(at("nothing"), "", 0644);
-    expect(run("analyze nothing -o an/deep") != 0 && !exists(at("an")),
-           "a failed analyze leaves no folder");
+    expect(run("analyze --pixels nothing -o an/deep") != 0
+           && run("analyze --clips an/clips nothing") != 0
+           && !exists(at("an")), "a failed analyze leaves no folder");
     mkdir(at("an"), 0777);
-    expect(run("analyze nothing -o an/deep") != 0 && exists(at("an"))
+    expect(run("analyze --pixels nothing -o an/deep") != 0 && exists(at("an"))
            && !exists(at("an/deep")), "and keeps those that were there");
 }
 
@@ -508,6 +531,67 @@ static void test_compare(void)
            "two at once: %s", said);
     close(fd);
     expect(compares("-o r.html --resume") == 0, "the lock is gone: %s", said);
+}
+
+/* Each pattern of pictures has latents of its own. */
+static void test_pattern_names(void)
+{
+    static const struct { const char *output, *latents; } name[] = {
+        {"na_%05d.png", "na"}, {"pat/b-%d.png", "pat/b"},
+        {"pat/%05d.png", "pat"}, {"%d_c.png", "c"}, {"_%02d.png", "video"},
+        {"f_%n.y4m", "f_%n"}, {"g_%05d.y4m", "g_%05d"}};
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        char latents[100];
+        snprintf(latents, sizeof latents, "%s.latents.safetensors",
+                 name[i].latents);
+        expect(run("%s -o %s", tiny_run(""), name[i].output) == 0
+               && exists(at(latents)), "%s: %s", name[i].output, said);
+        expect(run("%s -o %s --resume", tiny_run(""), name[i].output) == 0,
+               "%s --resume: %s", name[i].output, said);
+    }
+    refuses(2, "whole number of chunks", "%s",
+            tiny_run("--latents 4 -o nopat/b-%d.png"));
+    refuses(1, "no/pat", "%s", tiny_run("-o no/pat/b-%d.png"));
+    expect(!exists(at("nopat")) && !exists(at("no")), "no folder is left");
+    expect(run("%s", tiny_run("-o s_%d.png --num-samples 2")) == 0
+           && exists(at("s-0.latents.safetensors"))
+           && exists(at("s-1.latents.safetensors")), "two samples: %s", said);
+}
+
+/* The log tells the prompt, the decoding, and every file. */
+static void test_log(void)
+{
+    char demo[1100];
+    reference(demo, "demo");
+    expect(run("generate -q -t 1 -m %s -p 'a red circle' -W 64 -H 64 "
+               "--latents 3 -o lg.apng --contact-sheet lg.png --log-json lg",
+               demo) == 0, "%s", said);
+    const char *log = text_of(at("lg"));
+    expect(strstr(log, "\"prompt\": \"a red circle\""), "the prompt: %s", log);
+    expect(strstr(log, "\"event\": \"decode\"")
+           && strstr(log, "\"latents_done\": 3, \"latents\": 3, "
+                     "\"frames_done\": 9, \"frames\": 9"),
+           "the decoding: %s", log);
+    expect(strstr(log, "\"path\": \"lg.apng\"")
+           && strstr(log, "\"path\": \"lg.png\"")
+           && strstr(log, "\"path\": \"lg.latents.safetensors\""),
+           "the files: %s", log);
+    /* an animated PNG is a video, not its first frame */
+    expect(run_after("PATH=$PWD/empty ", "encode -t 1 -m %s -i lg.apng -o "
+                     "lg.st", demo) == 1 && strstr(said, "animated PNG")
+           && strstr(said, "ffmpeg") && !exists(at("lg.st")),
+           "without ffmpeg: %s", said);
+    if (run("decode -q -m %s --latents lg.latents.safetensors -o lg.mp4", demo))
+        return; /* no ffmpeg */
+    expect(run("encode -t 1 -m %s -i lg.apng -o lg.st --log-json lg2", demo)
+           == 0 && strstr(said, "3 latents")
+           && strstr(said, "from 9 frames"), "every frame: %s", said);
+    expect(strstr(text_of(at("lg2")), "\"path\": \"lg.st\""), "logged");
+    expect(run("decode -q -m %s --latents lg.latents.safetensors -o p_%%d.png",
+               demo) == 0
+           && run("encode -q -t 1 -m %s -i p_%%d.png -o lg3.st", demo) == 0
+           && same(at("lg.st"), at("lg3.st")), "the same as of pictures: %s",
+           said);
 }
 
 static void test_others(void)
@@ -560,5 +644,7 @@ int main(int argc, char **argv)
     test_others();
     test_once();
     test_compare();
+    test_pattern_names();
+    test_log();
     return program_end();
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "cli/cli.h"
 #include "cli/model.h"
 #include "cli/progress.h"
 #include "core/utf8.h"
@@ -60,12 +61,13 @@ static void print_row(const char *name, const inspect_part *p)
     putchar('\n');
 }
 
-static void print_missing(const char *dir, const char *name,
+static void print_missing(tt_ctx *ctx, const char *dir, const char *name,
                           const char *repository, const char *file)
 {
-    printf("  %-13s missing; to fetch it: hf download %s %s --local-dir ",
-           name, repository, file);
-    utf8_print(stdout, dir);
+    char *word[] = {(char *)(uintptr_t)dir};
+    printf("  %-13s missing; to fetch it: hf download %s %s ", name, repository,
+           file);
+    utf8_print(stdout, cli_command_line(ctx, "--local-dir", 1, word));
     putchar('\n');
 }
 
@@ -97,7 +99,7 @@ static void print_tokenizer(tt_ctx *ctx, const char *dir)
     const bool there = !model_tokenizer(ctx, path, sizeof path, &m);
     tt_clear(ctx);
     if (!there || !inspect_tokenizer(ctx, path, true))
-        print_missing(dir, "tokenizer", "Wan-AI/Wan2.1-T2V-1.3B",
+        print_missing(ctx, dir, "tokenizer", "Wan-AI/Wan2.1-T2V-1.3B",
                       "google/umt5-xxl/spiece.model");
 }
 
@@ -121,13 +123,13 @@ void inspect_summary(tt_ctx *ctx, const char *dir, const inspect_part *p,
             there = true;
         }
         if (!there)
-            print_missing(dir, parts[k].name, parts[k].repository,
+            print_missing(ctx, dir, parts[k].name, parts[k].repository,
                           parts[k].file);
         if (k == 0) transformer = there;
     }
     print_tokenizer(ctx, dir);
     if (!transformer)
-        print_missing(dir, "or checkpoint", "gdhe17/Self-Forcing",
+        print_missing(ctx, dir, "or checkpoint", "gdhe17/Self-Forcing",
                       "checkpoints/self_forcing_dmd.pt");
     putchar('\n');
 }

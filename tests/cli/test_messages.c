@@ -245,6 +245,10 @@ static void test_inspect(void)
            && strstr(text_of(at("out")), "checkpoints/self_forcing_dmd.pt")
            && strstr(text_of(at("out")), "  VAE           2.04 M"),
            "half a model: %.900s", text_of(at("out")));
+    expect(rename(at("half"), at("ha lf")) == 0
+           && run("inspect 'ha lf' > out") == 0
+           && strstr(text_of(at("out")), "--local-dir 'ha lf'\n"),
+           "a folder with a blank: %.900s", text_of(at("out")));
     snprintf(part, sizeof part, "%s/google/umt5-xxl/spiece.model", demo);
     expect(run("inspect %s > out", part) == 0
            && strstr(text_of(at("out")), "tokenizer: 640 pieces"),

@@ -22,7 +22,7 @@ typedef struct settings {
     const char *output, *model, *prompt;
     uint64_t seed;
     int64_t latents;
-    bool list;
+    bool list, resume;
 } settings;
 
 static const opt_spec options[] = {
@@ -38,6 +38,8 @@ static const opt_spec options[] = {
      "seed (default 0)"},
     {OPT_INT, "latents", 0, offsetof(settings, latents), "N",
      "latent frames, a multiple of 3 (default 42: 165 frames, 10.3 s)"},
+    {OPT_FLAG, "resume", 0, offsetof(settings, resume), NULL,
+     "go on with an interrupted demo; a finished one is decoded again"},
     {OPT_FLAG, "list", 0, offsetof(settings, list), NULL,
      "print prompts to try, and the words the model knows"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
@@ -156,7 +158,7 @@ static bool own_folder(const char *folder)
 
 /* Options of the demo that generate gets as well, behind args[n]: at most
  * ARGS_MORE. Returns how many there are then. */
-enum { ARGS_MORE = 7 };
+enum { ARGS_MORE = 8 };
 static int pass_on(const char **args, int n, const cli_common *common,
                    const char *threads, bool overwrite)
 {
@@ -222,9 +224,10 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
         record, "--backend",
         common.backend ? common.backend : ctx->ops->name, "--class",
         tt_class_name(ctx->ops->cls),
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL};
+        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
     int n = (int)(sizeof args / sizeof args[0]) - ARGS_MORE;
     n = pass_on(args, n, &common, threads, own_folder(s.output));
+    if (s.resume) args[n++] = "--resume";
     status = cmd_generate(ctx, n, (char **)(uintptr_t)args);
     if (status) tt_analyze_folder_remove(s.output, there);
     if (!status && !common.quiet) {

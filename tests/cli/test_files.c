@@ -438,6 +438,13 @@ static void test_demo(void)
     expect(run("demo -q -t 1 -m %s --latents 3 -o demo5 --backend arith-bf16",
                demo) == 0, "demo in another arithmetic: %s", said);
     test_closed(demo);
+    expect(!truncate(at("open/demo.latents.safetensors"), 9000)
+           && !rename(at("open/demo.latents.safetensors"),
+                      at("open/demo.latents.safetensors.unfinished"))
+           && run("demo -t 1 -m %s --latents 3 -o open --resume", demo) == 0
+           && same(at("open/demo.latents.safetensors"),
+                   at("closed/demo.latents.safetensors")),
+           "demo --resume, as an interrupted one says: %s", said);
     mkdir(at("demo2"), 0777);
     put_file(at("demo2/sheet.png"), "mine", 0644);
     refuses(2, "demo2/sheet.png is there", "demo -q -t 1 -m %s "

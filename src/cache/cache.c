@@ -148,7 +148,7 @@ tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
     TT_TRY(tt_policy_check(ctx, &checked, geo));
     TT_TRY(check_memory(ctx, cls, &checked, geo));
 
-    tt_arena arena = { 0 };
+    tt_arena arena = {0};
     tt_cache *c = tt_alloc0(ctx, &arena, 1, sizeof *c, "cache");
     if (!c) return ctx->status;
     *c = (tt_cache){ .arena = arena, .cls = cls, .opt = checked, .geo = *geo };

@@ -93,11 +93,11 @@ static int64_t check_plan(const tt_plan *plan, const tt_layer *y)
 void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                    tt_kv_view *out, tt_real *q_out, const tt_real *q_in)
 {
-    *out = (tt_kv_view){ 0 };
+    *out = (tt_kv_view){0};
     if (ctx->status) return;
     const tt_layer *y = tt_cache_layer(c, layer);
     const int64_t width = y->geo->H * y->geo->D;
-    tt_plan plan = { 0 };
+    tt_plan plan = {0};
     tt_cache_class(c)->plan(ctx, y, p, &plan);
     if (ctx->status) return;
     const int64_t n = check_plan(&plan, y);

@@ -244,7 +244,7 @@ tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
     TT_TRY(check_inputs(ctx, opt, prompt));
     TT_TRY(tt_schedule_init(ctx, &schedule, opt->shift, opt->steps, opt->nsteps,
                             opt->warp, opt->context_noise));
-    tt_arena arena = { 0 };
+    tt_arena arena = {0};
     tt_rollout *r = tt_alloc0(ctx, &arena, 1, sizeof *r, "rollout");
     if (!r) return ctx->status;
     *r = (tt_rollout){ .arena = arena, .opt = *opt, .model = m,

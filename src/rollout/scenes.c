@@ -53,7 +53,7 @@ const tt_scene *scenes_at(const tt_rollout_options *o, int64_t chunk)
 /* Room for n scenes. */
 static void begin(tt_ctx *ctx, tt_arena *a, tt_scenes *out, int64_t n)
 {
-    *out = (tt_scenes){ 0 };
+    *out = (tt_scenes){0};
     out->scene = tt_alloc0(ctx, a, n, sizeof *out->scene, "scenes");
     out->prompt = tt_alloc0(ctx, a, n, sizeof *out->prompt, "scenes");
 }

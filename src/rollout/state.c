@@ -140,7 +140,7 @@ char *state_identity(tt_ctx *ctx, tt_rollout *r)
 {
     const uint64_t weights = probe_weights(ctx, r->model);
     if (ctx->status) return NULL;
-    lines l = { 0 };
+    lines l = {0};
     describe(&l, r, ctx->ops, weights);       /* count */
     l = (lines){ .room = l.used + 1 };
     l.text = tt_alloc0(ctx, &r->arena, (int64_t)l.room, 1, "run record");
@@ -361,7 +361,7 @@ static tt_layer layer_in_file(tt_ctx *ctx, const tt_rollout *r,
                               const tt_file *f, int64_t i)
 {
     tt_layer y = *tt_cache_layer(r->cache, i);
-    int64_t ends[2] = { 0 };
+    int64_t ends[2] = {0};
     const part state = layer_part(r, &y, LAYER_PARTS - 1, ends);
     tt_arena *a = &ctx->scratch;
     y.k = y.v = NULL;

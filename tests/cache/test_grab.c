@@ -73,7 +73,7 @@ static void check_ties(tt_ctx *ctx)
 {
     const uint8_t want[6] = { 0, 1, 1, 0, 1, 0 };
     double score[6] = { 0.25, 0.5, 0.5, 0.25, 0.75, 0.5 }, margin;
-    int64_t index[6] = { 0 };
+    int64_t index[6] = {0};
     uint8_t keep[6];
     grab_round r = { .P = 6, .M = 3, .score = score, .index = index,
                      .keep = keep };

@@ -355,7 +355,7 @@ static void on_grab(void *user, const tt_grab_record *g)
 static void check_records(tt_ctx *ctx, int pool)
 {
     static seen a;
-    listener l = { 0 };
+    listener l = {0};
     tt_policy_options o = options("tether", 9, 2, 4);
     tt_policy_put(&o, "pool", pool);
     tt_cache *c = open_cache(ctx, o, 60);

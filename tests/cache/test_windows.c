@@ -14,7 +14,7 @@
 static tt_plan plan_at(tt_ctx *ctx, tt_cache *c, int64_t start, int step,
                        bool cut)
 {
-    tt_plan plan = { 0 };
+    tt_plan plan = {0};
     const tt_pass p = { .start = start, .frames = C, .chunk = start / C,
                         .step = step, .cut = cut };
     tt_cache_class(c)->plan(ctx, tt_cache_layer(c, 0), &p, &plan);

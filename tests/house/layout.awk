@@ -44,6 +44,7 @@ FNR == 1 { begin_file() }
 header { read_header($0) }
 /\t/ { complain("a tab") }
 /[ \t\r]$/ { complain("a blank at the end") }
+c_file && /\{ 0 \}/ { complain("{ 0 }, which is written {0}") }
 length($0) > 80 && FILENAME ~ /^(src|include)\// {
     wide = $0
     gsub(/[\200-\277]/, "", wide)    # one column a character of UTF-8

@@ -7,6 +7,7 @@
 #              every file, scripts too, names the licence
 #   blanks     no tab, no blank at the end of a line
 #   width      80 columns in src and include
+#   zero       an object of zeros is {0}, not { 0 }
 #   includes   no room includes a higher one, or one beside it (src/README.md)
 # layout.awk complains; files made here show that it finds each of these.
 passed=0
@@ -48,6 +49,7 @@ shown 'has no end' "/* probe.c: a sentence\n *${head#*sentence.\\n \*}"
 shown 'no licence' '/* probe.c: a sentence. */\n'
 shown ':4: a tab' "$head\tint i;\n"
 shown ':4: a blank' "${head}int i; \n"
+shown 'written {0}' "${head}int a[2] = { 0 };\n"
 shown ':4: 81 columns' "$head$wide\n"
 shown 'a higher room' "$head#include \"dit/model.h\"\n"
 echo '2 cache' > "$work/levels"

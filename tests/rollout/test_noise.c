@@ -17,7 +17,7 @@
 
 static void check_philox(void)
 {
-    const uint32_t zero[4] = { 0 }, ones[4] = { ~0u, ~0u, ~0u, ~0u };
+    const uint32_t zero[4] = {0}, ones[4] = { ~0u, ~0u, ~0u, ~0u };
     const uint32_t want0[4] = { 0x6627e8d5, 0xe169c58d, 0xbc57ac4c,
                                 0x9b00dbd8 };
     const uint32_t want1[4] = { 0x408f276d, 0x41c83b0e, 0xa20bc7c6,

@@ -34,7 +34,7 @@ static void count_warning(void *user, const char *sentence)
 static void parses(tt_ctx *ctx, const char *text, int64_t chunk,
                    tt_cut_rule rule, int warned, const char *want)
 {
-    tt_arena a = { 0 };
+    tt_arena a = {0};
     tt_scenes s;
     char got[256];
     warnings = 0;
@@ -50,7 +50,7 @@ static void parses(tt_ctx *ctx, const char *text, int64_t chunk,
 
 static void refused(tt_ctx *ctx, const char *text, const char *word)
 {
-    tt_arena a = { 0 };
+    tt_arena a = {0};
     tt_scenes s;
     const tt_status got = tt_scenes_parse(ctx, &a, &s, text, 3,
                                           TT_CUT_OFFICIAL);
@@ -83,7 +83,7 @@ static void check_lists(tt_ctx *ctx)
     refused(ctx, "A[99999999s]|B", "too long");
 
     /* Equal texts are one prompt. */
-    tt_arena a = { 0 };
+    tt_arena a = {0};
     tt_scenes s;
     expect_ok(tt_scenes_parse(ctx, &a, &s, "A[1s]|B[1s]|A[1s]|C", 3, code),
               "repeated");
@@ -96,7 +96,7 @@ static void check_lists(tt_ctx *ctx)
 static void schedule(tt_ctx *ctx, const char *text, const char *want,
                      const char *word)
 {
-    tt_arena a = { 0 };
+    tt_arena a = {0};
     tt_scenes s;
     char got[256];
     const tt_status st = tt_scenes_parse_schedule(ctx, &a, &s, text, "a.txt");

@@ -77,7 +77,7 @@ static inline tt_real *whole(tt_ctx *ctx, const tt_rollout_options *o)
     const int64_t n = go(ctx, r, out, 100);
     const tt_real *x;
     expect(n == all, "all frames");
-    expect(tt_rollout_next(ctx, r, &x, &(int64_t){ 0 }) == TT_END &&
+    expect(tt_rollout_next(ctx, r, &x, &(int64_t){0}) == TT_END &&
            !ctx->status, "then the end");
     tt_rollout_close(r);
     return out;

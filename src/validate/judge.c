@@ -24,17 +24,11 @@ const char *tt_outcome_name(tt_outcome o)
 void verdict_place(tt_verdict *v)
 {
     int64_t at[TT_MAX_RANK], i = v->m.worst;
-    size_t used = 1;
     for (int d = v->rank - 1; d >= 0; d--) {
         at[d] = v->dim[d] ? i % v->dim[d] : 0;
         if (v->dim[d]) i /= v->dim[d];
     }
-    snprintf(v->where, sizeof v->where, "[");
-    for (int d = 0; d < v->rank && used < sizeof v->where; d++)
-        used += (size_t)snprintf(v->where + used, sizeof v->where - used,
-                                 "%s%lld", d ? ", " : "", (long long)at[d]);
-    if (used + 1 < sizeof v->where)
-        snprintf(v->where + used, sizeof v->where - used, "]");
+    tt_shape_string(v->where, sizeof v->where, v->rank, at);
 }
 
 /* Half a unit of the stored format at x. Near zero: half a subnormal, or what
@@ -131,6 +125,13 @@ static void judge_value(tt_verdict *v, tally *t, const tt_arith *arith,
     }
 }
 
+/* What the values of a row may err, with the relative error of the tensor. */
+static double row_error(const span *row, double rel)
+{
+    const double e = rel * sqrt(row->n ? row->want / (double)row->n : 0);
+    return row->worst > e ? row->worst : e;
+}
+
 /* The whole tensor: the mean of many independent rows is steady. */
 static double rms_ratio(const span *all, double floor2, int64_t rows)
 {
@@ -156,8 +157,7 @@ void tt_verdict_judge(tt_verdict *v, const tt_arith *arith, const double *got,
     for (int64_t r = 0; r < n; r += group) {
         const int64_t end = r + group < n ? r + group : n;
         const span row = measure(got + r, want + r, emul + r, end - r);
-        double e = rel * sqrt(row.n ? row.want / (double)row.n : 0);
-        if (row.worst > e) e = row.worst;
+        const double e = row_error(&row, rel);
         for (int64_t i = r; i < end; i++)
             judge_value(v, &t, arith, got[i], want[i], emul[i], e, i);
     }

@@ -57,11 +57,16 @@ static double *read_like(dump_run *d, tt_file *f, const tt_entry *e)
     return tt_read_double(d->ctx, &d->ctx->scratch, &other->t);
 }
 
+static tt_format format_of(const tt_arith *a)
+{
+    return a->stored != TT_FMT_F32 ? a->stored : a->product;
+}
+
 /* The type a tensor of theirs was rounded to before it was written, as far as
  * the declared arithmetic knows it; F32 when it was not. */
 static tt_format rounded_to(const pair *p, const tt_arith *a)
 {
-    const tt_format f = a->stored != TT_FMT_F32 ? a->stored : a->product;
+    const tt_format f = format_of(a);
     for (int64_t i = 0; i < p->n; i++)
         if (isfinite(p->got[i])
             && p->got[i] != (double)tt_format_round(f, (float)p->got[i]))
@@ -78,7 +83,7 @@ static tt_format precision_of(dump_run *d, const pair *p)
     const bool given = d->opt->injected && d->rounded > d->exact;
     if (p->n >= 16) (f == TT_FMT_F32 ? &d->exact : &d->rounded)[0]++;
     if (f != TT_FMT_F32 || !given) return f;
-    return a->stored != TT_FMT_F32 ? a->stored : a->product;
+    return format_of(a);
 }
 
 static void round_all(double *x, int64_t n, tt_format f)
@@ -91,7 +96,6 @@ static void round_all(double *x, int64_t n, tt_format f)
  * frames it says nothing: one rounding of ours stands there. */
 static void cut_emulation(dump_run *d, const tt_verdict *v, pair *p)
 {
-    const tt_arith *a = d->opt->arith;
     const int64_t rows = flip_rows(d, &d->emul, v, p->ours->name);
     if (rows < 0 || !v->dim[0]) return;
     const int64_t from = p->n / v->dim[0] * rows;
@@ -100,8 +104,7 @@ static void cut_emulation(dump_run *d, const tt_verdict *v, pair *p)
     p->astray = p->emul;
     memcpy(ours, p->emul, (size_t)from * sizeof *ours);
     p->emul = ours;
-    round_all(p->emul + from, p->n - from,
-              a->stored != TT_FMT_F32 ? a->stored : a->product);
+    round_all(p->emul + from, p->n - from, format_of(d->opt->arith));
     p->loose = true;
 }
 
@@ -137,9 +140,7 @@ static void read_pair(dump_run *d, const tt_verdict *v, pair *p)
     if (d->ctx->status) return;
     /* A value of ours is float32 already; without a run in the declared
      * arithmetic one rounding to it is all that is known. */
-    if (!own && f == TT_FMT_F32)
-        round_all(p->emul, p->n, a->stored != TT_FMT_F32 ? a->stored
-                                                         : a->product);
+    if (!own && f == TT_FMT_F32) round_all(p->emul, p->n, format_of(a));
     if (own) cut_emulation(d, v, p);
     round_all(p->emul, p->n, f);
 }

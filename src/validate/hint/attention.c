@@ -8,7 +8,6 @@
 
 #include "tether/mathfn.h"
 
-/* One line of a table of faults. */
 #define F(...) &(attention_fault){__VA_ARGS__}
 
 static void scales(hint *h)

@@ -6,7 +6,6 @@
 
 #include <math.h>
 
-/* One line of a table of faults. */
 #define F(...) &(column_fault){__VA_ARGS__}
 
 static void mean_or_moment(hint *h)

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-/* One line of a table of faults. */
 #define F(...) &(conv_fault){__VA_ARGS__}
 
 static void padding(hint *h)
@@ -40,7 +39,7 @@ static const tt_real *extended(hint *h, const tt_conv_args *a,
                                const tt_real *x, int64_t m)
 {
     const int64_t H = a->Hi + 2 * m, W = a->Wi + 2 * m;
-    tt_real *y = x ? hint_reals(h, H * W * a->Cin) : NULL;
+    tt_real *y = x ? tt_scratch(h->ctx, H * W * a->Cin) : NULL;
     for (int64_t i = 0; y && i < H; i++)
         for (int64_t j = 0; j < W; j++) {
             int64_t r = i - m < 0 ? 0 : i - m >= a->Hi ? a->Hi - 1 : i - m;

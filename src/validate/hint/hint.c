@@ -26,18 +26,6 @@ double *hint_doubles(hint *h, int64_t n)
     return tt_alloc(h->ctx, &h->ctx->scratch, n, sizeof(double), "hint");
 }
 
-tt_real *hint_reals(hint *h, int64_t n)
-{
-    return tt_scratch(h->ctx, n);
-}
-
-tt_real *hint_copy(hint *h, const tt_real *x, int64_t n)
-{
-    tt_real *y = x ? hint_reals(h, n) : NULL;
-    if (y) memcpy(y, x, (size_t)n * sizeof *y);
-    return y;
-}
-
 /* |a - b|; NaN and infinity must stand in the same places. */
 static double distance(double a, double b)
 {
@@ -123,21 +111,12 @@ void hint_try(hint *h, const double *trial, const char *fmt, ...)
     va_end(args);
 }
 
-void hint_try_call(hint *h, const op_call *q, const char *fmt, ...)
+void hint_try_plain(hint *h, const op_call *q, const void *fault,
+                    const char *fmt, ...)
 {
-    if (hint_settled(h)) return;
-    call_oracle(h->ctx, q, h->trial);
     va_list args;
-    va_start(args, fmt);
-    try_args(h, h->trial, fmt, args);
-    va_end(args);
-}
-
-void hint_try_fault(hint *h, const void *fault, const char *fmt, ...)
-{
     if (hint_settled(h)) return;
-    plain_call(h->ctx, h->q, fault, h->trial);
-    va_list args;
+    plain_call(h->ctx, q, fault, h->trial);
     va_start(args, fmt);
     try_args(h, h->trial, fmt, args);
     va_end(args);

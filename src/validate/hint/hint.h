@@ -34,14 +34,14 @@ typedef struct hint {
  * simpler ones are tried first. */
 void hint_try(hint *h, const double *trial, const char *fmt, ...)
     TT_PRINTF(3, 4);
-/* The same with the oracle's result of a changed call. */
-void hint_try_call(hint *h, const op_call *q, const char *fmt, ...)
-    TT_PRINTF(3, 4);
-/* The same with a fault (plain.h) in the operator of h->q. */
-void hint_try_fault(hint *h, const void *fault, const char *fmt, ...)
-    TT_PRINTF(3, 4);
+/* The same with the result of a changed call, of a fault (plain.h) in the
+ * operator of h->q, or of both. */
+void hint_try_plain(hint *h, const op_call *q, const void *fault,
+                    const char *fmt, ...) TT_PRINTF(4, 5);
+#define hint_try_call(h, q, ...) hint_try_plain((h), (q), NULL, __VA_ARGS__)
+#define hint_try_fault(h, f, ...) hint_try_plain((h), (h)->q, (f), __VA_ARGS__)
 /* A table of faults, tried in its order; lines that are not `when` are left
- * out. */
+ * out. Each family has a macro F that makes a fault of its operator. */
 typedef struct hint_trial {
     bool when;
     const void *fault;
@@ -55,11 +55,8 @@ void hint_not_applied(hint *h);
 /* True when what is left is within what the arithmetic may err: no further
  * trial can be better. */
 bool hint_settled(const hint *h);
-/* n doubles or tt_real of scratch; NULL after a failure. */
+/* n doubles of scratch; NULL after a failure. */
 double *hint_doubles(hint *h, int64_t n);
-tt_real *hint_reals(hint *h, int64_t n);
-/* An array of n values, copied; NULL stays NULL. */
-tt_real *hint_copy(hint *h, const tt_real *x, int64_t n);
 
 /* Families. Those of operators need h->q. */
 void hint_linear(hint *h);

@@ -4,16 +4,8 @@
 #include "validate/hint/hint.h"
 
 #include <math.h>
-#include <string.h>
 
-/* One line of a table of faults. */
 #define F(...) &(linear_fault){__VA_ARGS__}
-
-static tt_tensor dense(const tt_real *w, int64_t o, int64_t i)
-{
-    return tt_tensor_make(w, sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 2,
-                          (int64_t[]){o, i});
-}
 
 static void bias(hint *h)
 {
@@ -51,11 +43,13 @@ static void running_sums(const hint *h, const tt_real *w, int64_t i,
     }
 }
 
-static void cut_sum(hint *h, const tt_real *w, int64_t i)
+static void cut_sum(hint *h, int64_t i)
 {
     const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
     double *head = hint_doubles(h, i + 1), *tail = hint_doubles(h, i + 1);
-    if (!head || !tail || i < 2) return;
+    tt_real *w = tt_scratch(h->ctx, h->c * i);
+    if (!head || !tail || !w || i < 2) return;
+    tt_widen_at(w, h->q->w, 0, h->c * i);
     running_sums(h, w, i, head, tail);
     int64_t stop = 0, begin = 0;
     for (int64_t k = 0; k <= i; k++) {
@@ -80,36 +74,26 @@ static void cut_sum(hint *h, const tt_real *w, int64_t i)
                    "sums are kept in bf16");
 }
 
-static void layout(hint *h, const tt_real *w, int64_t o, int64_t i)
+static void layout(hint *h, int64_t i)
 {
-    op_call q = *h->q;
-    tt_real *turned = hint_reals(h, o * i);
-    if (!turned || o * i < 2) return;
-    const tt_tensor t = dense(turned, o, i);
-    q.w = &t;
-    for (int64_t c = 0; c < o; c++)
-        for (int64_t k = 0; k < i; k++) turned[c * i + k] = w[k * o + c];
-    hint_try_call(h, &q, "weight transposed: read as [in, out]");
-    for (int64_t c = 0; c < o; c++)
-        memcpy(turned + c * i, w + (o - 1 - c) * i, (size_t)i * sizeof *w);
-    hint_try_call(h, &q, "rows of the weight in reverse order");
-    if (i % 2 == 0) {
-        for (int64_t k = 0; k < o * i; k++) turned[k] = w[k ^ 1];
-        hint_try_call(h, &q, "neighbouring inputs exchanged");
-        for (int64_t c = 0; c < o; c++)
-            for (int64_t k = 0; k < i; k++)
-                turned[c * i + k] = w[c * i + (k + i / 2) % i];
-        hint_try_call(h, &q, "halves of the inputs exchanged");
-    }
-    for (int64_t f = 2; f < i; f++) {
-        if (i % f || i / f > 64) continue;
-        for (int64_t c = 0; c < o; c++)
-            for (int64_t k = 0; k < i; k++)
-                turned[c * i + k] = w[c * i + k % f * (i / f) + k / f];
-        hint_try_call(h, &q, "inputs read as [%lld, %lld] where [%lld, %lld] "
-                      "belongs (patch or head order)", (long long)f,
-                      (long long)(i / f), (long long)(i / f), (long long)f);
-    }
+    const bool even = i % 2 == 0;
+    const hint_trial list[] = {
+        {true, F(.weight = WEIGHT_TURNED),
+         "weight transposed: read as [in, out]"},
+        {true, F(.weight = WEIGHT_ROWS_BACK),
+         "rows of the weight in reverse order"},
+        {even, F(.weight = WEIGHT_NEIGHBOURS),
+         "neighbouring inputs exchanged"},
+        {even, F(.weight = WEIGHT_HALVES), "halves of the inputs exchanged"},
+    };
+    HINT_TRY_EACH(h, list);
+    for (int64_t f = 2; f < i; f++)
+        if (i % f == 0 && i / f <= 64)
+            hint_try_fault(h, F(.weight = WEIGHT_SPLIT, .split = f), "inputs "
+                           "read as [%lld, %lld] where [%lld, %lld] belongs "
+                           "(patch or head order)", (long long)f,
+                           (long long)(i / f), (long long)(i / f),
+                           (long long)f);
 }
 
 /* The bytes of the weight taken for another type, or without its scale. */
@@ -132,14 +116,9 @@ static void storage(hint *h)
 
 void hint_linear(hint *h)
 {
-    const tt_tensor *w = h->q->w;
-    const int64_t o = w->dim[0], i = w->dim[1];
     bias(h);
     storage(h);
     if (hint_settled(h)) return;
-    tt_real *wide = hint_reals(h, o * i);
-    if (!wide) return;
-    tt_widen_at(wide, w, 0, o * i);
-    cut_sum(h, wide, i);
-    if (!hint_settled(h)) layout(h, wide, o, i);
+    cut_sum(h, h->q->w->dim[1]);
+    layout(h, h->q->w->dim[1]);
 }

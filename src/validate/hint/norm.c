@@ -5,7 +5,6 @@
 
 #include <math.h>
 
-/* One line of a table of faults. */
 #define F(...) &(norm_fault){__VA_ARGS__}
 
 /* The eps that the row of smallest spread was divided with: from the factor

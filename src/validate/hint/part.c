@@ -97,16 +97,16 @@ void hint_narrow(hint *h, op_call *q, int64_t worst)
 
 static const tt_real *narrow(hint *h, const tt_real *x, int64_t n, tt_format f)
 {
-    tt_real *y = hint_copy(h, x, n);
+    tt_real *y = x ? tt_scratch(h->ctx, n) : NULL;
     for (int64_t i = 0; y && i < n; i++)
-        y[i] = (tt_real)tt_format_round(f, (float)y[i]);
+        y[i] = (tt_real)tt_format_round(f, (float)x[i]);
     return y;
 }
 
 static void narrow_weight(hint *h, tt_tensor *w, tt_format f)
 {
     const int64_t n = tt_tensor_count(w);
-    tt_real *wide = hint_reals(h, n);
+    tt_real *wide = tt_scratch(h->ctx, n);
     if (!wide) return;
     tt_widen_at(wide, w, 0, n);
     *w = tt_tensor_make(narrow(h, wide, n, f), sizeof(tt_real) == 8 ? TT_F64
@@ -167,25 +167,25 @@ static void round_weight(hint *h, rounded *r, tt_format f)
 /* The call with its input, its weight, or both rounded. */
 static void try_rounded(hint *h, tt_format f, int which, const char *format)
 {
-    static const char *const what[] = {"", "the input is", "the weight is",
-                                       "the inputs are"};
+    static const char *const what[][4] = {
+        {"", "the input is", "the weight is", "the inputs are"},
+        {"", "Q is", "K and V are", "the inputs are"}};
     const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
-    const op_kind kind = h->q->kind;
-    const bool product = kind == OP_LINEAR || kind == OP_CONV;
-    const bool attention = kind == OP_ATTENTION;
     rounded r = {.q = *h->q};
-    if (which & WEIGHT && !product && !attention && !r.q.a) return;
-    if (which & INPUT && kind == OP_CONV && r.q.conv.kt > 16) return;
-    if (product) {
-        r.w = kind == OP_CONV ? *r.q.conv.w : *r.q.w;
-        r.q.w = r.q.conv.w = &r.w;
+    switch (r.q.kind) {
+    case OP_LINEAR: r.w = *r.q.w; break;
+    case OP_CONV:
+        if (which & INPUT && r.q.conv.kt > 16) return;
+        r.w = *r.q.conv.w;
+        break;
+    case OP_ATTENTION: break;
+    default: if (which & WEIGHT && !r.q.a) return;
     }
+    r.q.w = r.q.conv.w = &r.w;
     if (which & INPUT) round_input(h, &r, f);
     if (which & WEIGHT) round_weight(h, &r, f);
-    if (attention && which != (INPUT | WEIGHT))
-        hint_try_call(h, &r.q, "%s rounded to %s", which == INPUT ? "Q is"
-                      : "K and V are", format);
-    else hint_try_call(h, &r.q, "%s rounded to %s", what[which], format);
+    hint_try_call(h, &r.q, "%s rounded to %s",
+                  what[r.q.kind == OP_ATTENTION][which], format);
     tt_arena_reset(&h->ctx->scratch, mark);
 }
 

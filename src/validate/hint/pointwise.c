@@ -128,8 +128,7 @@ static void functions(hint *h)
     hint_not_applied(h);
     for (size_t k = 0; k < sizeof list / sizeof list[0]; k++)
         if (list[k].kind == kind)
-            hint_try_fault(h, &(element_fault){list[k].form}, "%s",
-                           list[k].what);
+            hint_try_fault(h, &list[k].form, "%s", list[k].what);
     if (kind == OP_SILU || kind == OP_GELU_TANH) overflows(h);
 }
 

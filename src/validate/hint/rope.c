@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "validate/hint/hint.h"
 
-/* One line of a table of faults. */
 #define F(...) &(rope_fault){__VA_ARGS__}
 
 static void positions(hint *h)

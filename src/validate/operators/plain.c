@@ -23,6 +23,33 @@ static const tt_real *widened(tt_ctx *ctx, const tt_tensor *w)
     return wide;
 }
 
+/* The index of the weight that stands at [c, k] of [o, i]. */
+static int64_t weight_at(const linear_fault *f, int64_t c, int64_t k, int64_t o,
+                         int64_t i)
+{
+    switch (f->weight) {
+    case WEIGHT_TURNED: return k * o + c;
+    case WEIGHT_ROWS_BACK: return (o - 1 - c) * i + k;
+    case WEIGHT_NEIGHBOURS: return (c * i + k) ^ 1;
+    case WEIGHT_HALVES: return c * i + (k + i / 2) % i;
+    case WEIGHT_SPLIT: return c * i + k % f->split * (i / f->split)
+                              + k / f->split;
+    default: return c * i + k;
+    }
+}
+
+static const tt_real *weights_of(tt_ctx *ctx, const tt_tensor *t,
+                                 const linear_fault *f)
+{
+    const int64_t o = t->dim[0], i = t->dim[1];
+    const tt_real *w = widened(ctx, t);
+    if (!f->weight) return w;
+    tt_real *y = tt_scratch(ctx, o * i);
+    for (int64_t k = 0; w && y && k < o * i; k++)
+        y[k] = w[weight_at(f, k / i, k % i, o, i)];
+    return y;
+}
+
 static double product(const linear_fault *f, const tt_real *x,
                       const tt_real *w, int64_t n)
 {
@@ -48,7 +75,7 @@ static void linear(tt_ctx *ctx, const op_call *q, const linear_fault *f,
                    double *out)
 {
     const int64_t o = q->w->dim[0], i = q->w->dim[1];
-    const tt_real *w = widened(ctx, q->w);
+    const tt_real *w = weights_of(ctx, q->w, f);
     for (int64_t r = 0; w && r < q->n; r++)
         for (int64_t c = 0; c < o; c++)
             out[r * o + c] = product(f, q->x + r * i, w + c * i, i)
@@ -115,7 +142,7 @@ void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
         attention_fault attention;
         norm_fault norm;
         mix_fault mix;
-        element_fault element;
+        element_form element;
         column_fault column;
     } none;
     const void *f = fault ? fault : &none;

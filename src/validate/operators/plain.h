@@ -11,7 +11,15 @@
 
 /* ---- linear -------------------------------------------------------------- */
 
+/* How the weight is read; WEIGHT_SPLIT: inputs [n, i / n] for [i / n, n]. */
+typedef enum weight_order {
+    WEIGHT_RIGHT, WEIGHT_TURNED, WEIGHT_ROWS_BACK, WEIGHT_NEIGHBOURS,
+    WEIGHT_HALVES, WEIGHT_SPLIT
+} weight_order;
+
 typedef struct linear_fault {
+    weight_order weight;
+    int64_t split;            /* n of WEIGHT_SPLIT                            */
     double bias;              /* times that it is added too often             */
     int64_t shift;            /* channels to that whose bias is taken         */
     bool first_bias, row_bias;/* the first channel's; of the row's number     */
@@ -167,16 +175,12 @@ void plain_mix(const op_call *q, const mix_fault *f, double *out);
 typedef enum element_form {
     ELEMENT_RIGHT, ELEMENT_X, ELEMENT_Y, ADD_MINUS, ADD_TWICE, ADD_MEAN,
     ELEMENT_SUM, ELEMENT_PRODUCT, MUL_DIVIDED, MUL_TWICE,
-    GELU, GELU_ERF, GELU_QUICK, GELU_CUBIC_10, GELU_CUBIC_CUT, GELU_NO_CUBIC,
-    GELU_SQUARE, GELU_NO_ROOT, GELU_2_PI, GELU_DOUBLE, GELU_EXP_U,
+    GELU, GELU_CUBIC_10, GELU_CUBIC_CUT, GELU_NO_CUBIC, GELU_NO_ROOT,
+    GELU_2_PI, GELU_EXP_U, GELU_DOUBLE, GELU_SQUARE, GELU_ERF, GELU_QUICK,
     SILU, SILU_GATE, SILU_BACK, SILU_2, RELU, TANH, ELU
 } element_form;
 
-typedef struct element_fault {
-    element_form form;
-} element_fault;
-
-void plain_elements(const op_call *q, const element_fault *f, double *out);
+void plain_elements(const op_call *q, const element_form *f, double *out);
 
 /* ---- statistics of columns and the edit made of them --------------------- */
 

@@ -81,21 +81,26 @@ void plain_logits(double *s, const tt_attention_args *a,
     }
 }
 
+static double largest(const double *s, int64_t n, int64_t step, double top)
+{
+    for (int64_t j = 0; j < n; j++)
+        if (s[j * step] > top) top = s[j * step];
+    return top;
+}
+
 /* Logits to weights in place, over n entries `step` apart. When all are hidden
  * the definition makes them equal. */
 static void soften(double *s, int64_t n, int64_t step, const attention_fault *f)
 {
-    double top = -DBL_MAX, l = 0;
-    for (int64_t j = 0; j < n; j++)
-        if (s[j * step] > top) top = s[j * step];
+    double top = largest(s, n, step, -DBL_MAX), l = 0;
     /* float32: exp of more is infinite, of less zero, and so is the sum */
     const bool over = f->sum == SUM_OVERFLOW
                       && (top > 88.7228 || top < -103.972);
     if (f->block) top = -DBL_MAX;
     for (int64_t j = 0; j < n; j++) {
         if (f->block && j % f->block == 0)
-            for (int64_t k = j; k < n && k < j + f->block; k++)
-                if (s[k * step] > top) top = s[k * step];
+            top = largest(s + j * step, f->block < n - j ? f->block : n - j,
+                          step, top);
         const double p = tt_exp(s[j * step] - top);
         const double r = f->weight == TT_FMT_F32
                              ? p : (double)tt_format_round(f->weight, (float)p);

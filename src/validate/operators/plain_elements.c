@@ -1,4 +1,4 @@
-/* plain_elements.c: element-wise operators in float64.
+/* plain_elements.c: element-wise operators and columns in float64.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "validate/operators/plain.h"
@@ -22,29 +22,35 @@ static int64_t entry_of(const op_call *q, entry_fault e, int64_t r)
     }
 }
 
-/* a is the scale and b the shift, or a is the gate. */
-static double mixed(const op_call *q, mix_form f, double x, double y, double a,
-                    double b)
+static double modulated(mix_form f, double x, double scale, double shift)
 {
     switch (f) {
     case MIX_NOT: return x;
-    case MODULATE_SWAPPED: return x * (1 + b) + a;
-    case MODULATE_NO_ONE: return x * a + b;
-    case MODULATE_NO_SHIFT: return x * (1 + a);
-    case MODULATE_NO_SCALE: return x + b;
-    case MODULATE_SHIFT_FIRST: return (x + b) * (1 + a);
-    case MODULATE_ONE_MINUS: return x * (1 - a) + b;
-    case MODULATE_MINUS_SHIFT: return x * (1 + a) - b;
-    case MODULATE_SWAPPED_NO_ONE: return x * b + a;
-    case MODULATE_DIVIDED: return x / (1 + a) + b;
+    case MODULATE_SWAPPED: return x * (1 + shift) + scale;
+    case MODULATE_NO_ONE: return x * scale + shift;
+    case MODULATE_NO_SHIFT: return x * (1 + scale);
+    case MODULATE_NO_SCALE: return x + shift;
+    case MODULATE_SHIFT_FIRST: return (x + shift) * (1 + scale);
+    case MODULATE_ONE_MINUS: return x * (1 - scale) + shift;
+    case MODULATE_MINUS_SHIFT: return x * (1 + scale) - shift;
+    case MODULATE_SWAPPED_NO_ONE: return x * shift + scale;
+    case MODULATE_DIVIDED: return x / (1 + scale) + shift;
+    default: return x * (1 + scale) + shift;
+    }
+}
+
+static double gate_added(mix_form f, double x, double y, double gate)
+{
+    switch (f) {
+    case MIX_NOT: return x;
     case GATE_NONE: return x + y;
-    case GATE_ALONE: return y * a;
-    case GATE_MINUS: return x - y * a;
-    case GATE_X: return x * a + y;
-    case GATE_PLUS_ONE: return x + y * (1 + a);
-    case GATE_BOTH: return (x + y) * a;
-    case GATE_TWICE: return x + y * a * a;
-    default: return q->kind == OP_MODULATE ? x * (1 + a) + b : x + y * a;
+    case GATE_ALONE: return y * gate;
+    case GATE_MINUS: return x - y * gate;
+    case GATE_X: return x * gate + y;
+    case GATE_PLUS_ONE: return x + y * (1 + gate);
+    case GATE_BOTH: return (x + y) * gate;
+    case GATE_TWICE: return x + y * gate * gate;
+    default: return x + y * gate;
     }
 }
 
@@ -54,10 +60,11 @@ void plain_mix(const op_call *q, const mix_fault *f, double *out)
     for (int64_t k = 0; k < q->n * q->c; k++) {
         const int64_t r = k / q->c, i = k % q->c;
         const double a = (double)q->a[entry_of(q, f->a, r) * stride + i];
-        const double b = q->b ? (double)q->b[entry_of(q, f->b, r) * stride + i]
-                              : 0;
-        out[k] = mixed(q, f->form, (double)q->x[k],
-                       q->y ? (double)q->y[k] : 0, a, b);
+        const double x = (double)q->x[k];
+        out[k] = q->kind == OP_GATE_ADD
+            ? gate_added(f->form, x, (double)q->y[k], a)
+            : modulated(f->form, x, a,
+                        (double)q->b[entry_of(q, f->b, r) * stride + i]);
     }
 }
 
@@ -73,10 +80,34 @@ static double gelu(double x, double k, double cubic)
     return gated(x, 2 * k * (x + cubic * x * x * x));
 }
 
+static double activation(element_form f, double x)
+{
+    static const struct { double k, cubic; } form[] = {
+        {PLAIN_ROOT_2_PI, 0.044715}, {PLAIN_ROOT_2_PI, 0.44715},
+        {PLAIN_ROOT_2_PI, 0.0447}, {PLAIN_ROOT_2_PI, 0}, {1, 0.044715},
+        {0.6366197723675814, 0.044715}, {PLAIN_ROOT_2_PI / 2, 0.044715}};
+    switch (f) {
+    case GELU_DOUBLE: return 2 * activation(GELU, x);
+    case GELU_SQUARE:
+        return gated(x, 2 * PLAIN_ROOT_2_PI * (x + 0.044715 * x * x));
+    /* erf comes from the C library: this value is compared, never used */
+    case GELU_ERF: return 0.5 * x * (1 + erf(x * 0.7071067811865476));
+    case GELU_QUICK: return gated(x, 1.702 * x);
+    case SILU: return gated(x, x);
+    case SILU_GATE: return gated(1, x);
+    case SILU_BACK: return gated(x, -x);
+    case SILU_2: return gated(x, 2 * x);
+    case RELU: return x > 0 ? x : 0;
+    case TANH: return gated(2, 2 * x) - 1;
+    case ELU: return x > 0 ? x : tt_exp(x) - 1;
+    default: return gelu(x, form[f - GELU].k, form[f - GELU].cubic);
+    }
+}
+
 static double element(element_form f, double x, double y)
 {
-    const double k = PLAIN_ROOT_2_PI, cubic = 0.044715;
     switch (f) {
+    case ELEMENT_X: return x;
     case ELEMENT_Y: return y;
     case ADD_MINUS: return x - y;
     case ADD_TWICE: return x + 2 * y;
@@ -85,36 +116,75 @@ static double element(element_form f, double x, double y)
     case ELEMENT_PRODUCT: return x * y;
     case MUL_DIVIDED: return x / y;
     case MUL_TWICE: return x * y * y;
-    case GELU: return gelu(x, k, cubic);
-    /* erf comes from the C library: this value is compared, never used */
-    case GELU_ERF: return 0.5 * x * (1 + erf(x * 0.7071067811865476));
-    case GELU_QUICK: return gated(x, 1.702 * x);
-    case GELU_CUBIC_10: return gelu(x, k, 0.44715);
-    case GELU_CUBIC_CUT: return gelu(x, k, 0.0447);
-    case GELU_NO_CUBIC: return gelu(x, k, 0);
-    case GELU_SQUARE: return gated(x, 2 * k * (x + cubic * x * x));
-    case GELU_NO_ROOT: return gelu(x, 1, cubic);
-    case GELU_2_PI: return gelu(x, 0.6366197723675814, cubic);
-    case GELU_DOUBLE: return 2 * gelu(x, k, cubic);
-    case GELU_EXP_U: return gelu(x, k / 2, cubic);
-    case SILU: return gated(x, x);
-    case SILU_GATE: return gated(1, x);
-    case SILU_BACK: return gated(x, -x);
-    case SILU_2: return gated(x, 2 * x);
-    case RELU: return x > 0 ? x : 0;
-    case TANH: return gated(2, 2 * x) - 1;
-    case ELU: return x > 0 ? x : tt_exp(x) - 1;
-    default: return x;
+    default: return activation(f, x);
     }
 }
 
-void plain_elements(const op_call *q, const element_fault *f, double *out)
+void plain_elements(const op_call *q, const element_form *f, double *out)
 {
-    element_form form = f->form;
+    element_form form = *f;
     if (form == ELEMENT_RIGHT)
         form = q->kind == OP_ADD ? ELEMENT_SUM
                : q->kind == OP_MUL ? ELEMENT_PRODUCT
                : q->kind == OP_SILU ? SILU : GELU;
     for (int64_t i = 0; i < q->c; i++)
         out[i] = element(form, (double)q->x[i], q->y ? (double)q->y[i] : 0);
+}
+
+/* ---- statistics of columns and the edit made of them --------------------- */
+
+static double term(const op_call *q, const column_fault *f, double x, int64_t i)
+{
+    if (q->kind == OP_COL_MEAN) return x;
+    const double d = f->uncentred ? x : x - q->mean[i];
+    return f->distance ? fabs(d) : d * d;
+}
+
+static double column(const op_call *q, const column_fault *f, int64_t i)
+{
+    const int64_t last = q->n - f->tail;
+    const double rows = (double)(f->counted ? last - f->head : q->n);
+    const double n = q->kind == OP_COL_MEAN ? rows : 1;
+    double s = 0;
+    for (int64_t r = f->head; r < last; r++) {
+        const double t = term(q, f, (double)q->x[r * q->c + i], i);
+        if (f->narrow) s = (double)tt_format_round(f->sums, (float)(s + t));
+        else s += (r == 0 && f->first_twice ? 2 * t : t) / n;
+    }
+    if (f->narrow) s /= n;
+    if (f->factor != 0) s *= f->factor;
+    return f->root ? sqrt(s) : s;
+}
+
+static double blend(const op_call *q, blend_fault f, double x, int64_t i)
+{
+    double tau = q->tau, rest = 1 - tau, gain = q->gain[i];
+    double mean = q->mean[i], target = q->target[i];
+    switch (f) {
+    case BLEND_INVERSE_TAU: tau = rest; rest = q->tau; break;
+    case BLEND_NOT: return x;
+    case BLEND_FULL: tau = 1; rest = 0; break;
+    case BLEND_GAIN_INVERSE: gain = 1 / gain; break;
+    case BLEND_NO_GAIN: gain = 1; break;
+    case BLEND_NO_MEAN: mean = 0; break;
+    case BLEND_NO_TARGET: target = 0; break;
+    case BLEND_SWAPPED: mean = q->target[i]; target = q->mean[i]; break;
+    case BLEND_KEEP_MEAN: target = mean; break;
+    case BLEND_ADDED: rest = 1; break;
+    case BLEND_GAIN_ROOT: gain = sqrt(gain); break;
+    case BLEND_GAIN_SQUARE: gain *= gain; break;
+    case BLEND_TAU_SQUARE: tau *= tau; rest = 1 - tau; break;
+    case BLEND_TWICE: x = blend(q, BLEND_RIGHT, x, i); break;
+    default: break;
+    }
+    return rest * x + tau * (gain * (x - mean) + target);
+}
+
+void plain_columns(const op_call *q, const column_fault *f, double *out)
+{
+    if (q->kind != OP_COL_BLEND)
+        for (int64_t i = 0; i < q->c; i++) out[i] = column(q, f, i);
+    else
+        for (int64_t k = 0; k < q->n * q->c; k++)
+            out[k] = blend(q, f->blend, (double)q->x[k], k % q->c);
 }

@@ -341,9 +341,6 @@ static int check_output(const generate *g)
         && g->num_samples > 1)
         return opt_usage(me, "only one video can go to the standard output, "
                          "not --num-samples %lld", (long long)g->num_samples);
-    if (g->sheet && g->no_decode)
-        return opt_usage(me, "--contact-sheet has no effect with --no-decode: "
-                         "it shows decoded frames; leave one of them out");
     return -1;
 }
 

@@ -279,9 +279,6 @@ static void test_sentences(void)
     refuses(2, "832x480, but `big`", "generate -p x -o x.y4m --size big");
     refuses(2, "not both", "generate -p x -o x.y4m --size 32x32 -W 32");
     refuses(2, "multiple of 16", "generate -p x -o x.y4m --size 30x32");
-    refuses(2, "--contact-sheet has no effect with --no-decode",
-            "generate -m %s " RED "--latents 3 --no-decode --contact-sheet "
-            "x.png -o x.y4m", demo);
     refuses(2, "--backend has no effect with --manifest",
             "validate --manifest --backend exact");
     refuses(2, "another noise", "compare --caches fifo -s random");

@@ -73,6 +73,15 @@ static bool has_output(const validate_runs *w)
     return false;
 }
 
+static bool has_sheet(const validate_runs *w)
+{
+    bool found = false;
+    for (int i = 1; i < w->argc; i++)
+        found = found || !strncmp(w->argv[i], "--contact-sheet", 15)
+             || !strncmp(w->argv[i], "--contact_sheet", 15);
+    return found;
+}
+
 /* Exit status of the arguments, run in this process. */
 static int run_here(tt_ctx *ctx, int n, char **a,
                     int (*run)(tt_ctx *ctx, int argc, char **argv))
@@ -117,7 +126,9 @@ static int run_one(validate_runs *w, char *program, const char *dump,
     if (!output) a[n++] = tt_strdup(ctx, &ctx->scratch, "--no-decode");
     /* what the command names is written by the run as it is, and by no other */
     const bool other = program || inject || backend || !output;
-    for (size_t i = 0; other && i < sizeof aside / sizeof aside[0]; i++)
+    const size_t naside = sizeof aside / sizeof aside[0]
+                        - (has_sheet(w) ? 0 : 2);
+    for (size_t i = 0; other && i < naside; i++)
         a[n++] = tt_strdup(ctx, &ctx->scratch, aside[i]);
     if (ctx->status) return 1;
     return program ? validate_spawn(a) : run_here(ctx, n, a, run);

@@ -80,8 +80,8 @@ programs() {
     # the reference cases on the other backends that run here
     for backend in golden blas; do
         case $version in *"$backend (default)"*) continue ;; esac
-        why=$("$build/tether" noise -W 8 -H 8 --latents 1 --chunk 1 \
-            --backend $backend -o "$TMPDIR/noise" 2>&1) || {
+        why=$("$build/tether" noise -q -W 16 -H 16 --latents 1 --chunk 1 \
+            --overwrite --backend $backend -o "$TMPDIR/noise" 2>&1) || {
             echo "SKIP cases on $backend: $why" > "$OUT/$backend.log"
             echo "0 0 1 cases on $backend" > "$OUT/$backend.count"
             continue

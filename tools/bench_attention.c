@@ -264,9 +264,10 @@ int main(int argc, char **argv)
         return 1;
     }
     if (!bench_parse(&args, ctx->nthreads, argc, argv)) {
-        fprintf(stderr, "usage: bench_attention [-t N] [--rounds N] [--quick] "
-                "[--cpu] [--json FILE]\n");
-        return 2;
+        const bool asked = argc == 2 && !strcmp(argv[1], "--help");
+        fprintf(asked ? stdout : stderr, "usage: bench_attention [-t N] "
+                "[--rounds N] [--quick] [--cpu] [--json FILE]\n");
+        return asked ? 0 : 2;
     }
     const openblas *lib = openblas_get(ctx);
     if (!lib) {

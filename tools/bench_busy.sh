@@ -18,6 +18,9 @@
 # published width and a sixth of the published VAE, random weights, so that a run
 # takes seconds.
 
+case ${1:---help} in
+--help) sed -n '3,/^$/s/^# \{0,1\}//p' "$0" | sed '/SPDX/,$d'; exit 0 ;;
+esac
 build=$1
 shift
 LOADS="0 4 8" QUOTAS="0.5 1 1.5" ROUNDS=5 CASES="demo 416x240"

@@ -269,6 +269,7 @@ int main(int argc, char **argv)
 {
     options o = {.dit = dit_1_3b, .t5 = umt5_xxl, .vae_dim = 96, .vae_z = 16,
                  .seed = 1, .parts = "all"};
+    if (argc == 2 && !strcmp(argv[1], "--help")) return fputs(usage, stdout) < 0;
     if (!parse(&o, argc, argv)) {
         fputs(usage, stderr);
         return 2;

@@ -196,7 +196,8 @@ static void write_back(generate *g, const tt_policy_options *p)
         else to->text = value != 0 ? "1" : "0";
         /* what it resolves to */
         if (any->at == TT_AT(M) && p->M == -1)
-            to->n = p->K - p->S - p->R;
+            to->n = (int64_t)((uint64_t)p->K - (uint64_t)p->S
+                              - (uint64_t)p->R); /* checked later */
     }
     g->cache = p->name;
 }

@@ -24,7 +24,8 @@ TT_API_BEGIN
  * anew, in the same process, with the same arguments. It returns, having done
  * nothing, where the environment already says how threads wait
  * (OMP_WAIT_POLICY, GOMP_SPINCOUNT, KMP_BLOCKTIME, KMP_LIBRARY), in a build
- * without OpenMP, and on systems without /proc/self. What was opened, locked
+ * without OpenMP, under valgrind, and on systems that have neither /proc/self
+ * nor glibc. What was opened, locked
  * or printed before is not undone: hence first in main. */
 void tt_threads_sleep(void);
 

@@ -9,10 +9,14 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#ifdef __linux__
+#include <sys/auxv.h>
+#endif
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -65,6 +69,27 @@ static bool is_watched(void)
     return preload && strstr(preload, "/vgpreload_");
 }
 
+/* A bare root has no /proc. There the kernel still says what it was asked to
+ * run, and glibc hands our arguments to what runs before main. */
+#ifdef __GLIBC__
+static char **first_arguments;
+
+__attribute__((constructor)) static void keep_arguments(int argc, char **argv)
+{
+    first_arguments = argc > 0 ? argv : NULL;
+}
+
+static void start_without_proc(void)
+{
+    const char *path = (const char *)(uintptr_t)getauxval(AT_EXECFN);
+    if (path && first_arguments) execv(path, first_arguments);
+}
+#else
+static void start_without_proc(void)
+{
+}
+#endif
+
 void tt_threads_sleep(void)
 {
     static const char *const settled[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT",
@@ -77,7 +102,9 @@ void tt_threads_sleep(void)
     char *text = read_arguments(&size);
     char **argv = text ? split_arguments(text, size) : NULL;
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (argv && n > 0 && !setenv(settled[0], "passive", 1)) {
+    const bool once = !setenv(settled[0], "passive", 1);
+    if (once && (!argv || n <= 0)) start_without_proc();
+    else if (once) {
         path[n] = '\0';
         execv(path, argv);   /* by its name, which `ps` then shows ...        */
         /* ... unless that has gone since; after another error this may be an

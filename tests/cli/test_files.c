@@ -112,8 +112,11 @@ static void test_no_files(void)
     const int64_t dim[5] = {1, 3, 16, 4, 4};
     put_tensor(at("n"), "latents", 5, dim, small);
     expect(run("diff n n --json - > /dev/null") == 0, "-: %s", said);
-    expect(run("diff n n --json /dev/stdout > out") == 0 && exists(at("out")),
-           "/dev/stdout: %s", said);
+    if (access("/dev/stdout", F_OK))
+        skip("/dev/stdout as an output: it leads nowhere without /proc");
+    else
+        expect(run("diff n n --json /dev/stdout > out") == 0
+               && exists(at("out")), "/dev/stdout: %s", said);
     expect(run("diff n n --json /dev/null --html /dev/null > out") == 0,
            "/dev/null twice: %s", said);
 }

@@ -41,9 +41,7 @@ tt_status validate_find_f64(tt_ctx *ctx, char *out, size_t size,
         return tt_fail(ctx, TT_EINVAL, "--f64 %s: cannot be run: %s", given,
                        strerror(errno));
     }
-    const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0) return TT_OK;
-    self[n] = '\0';
+    if (!model_program_path(self, sizeof self)) return TT_OK;
     if (sizeof(tt_real) == 8) {
         snprintf(out, size, "%s", self);
         return TT_OK;

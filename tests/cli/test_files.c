@@ -46,7 +46,8 @@ static void test_inputs(void)
     expect(!link(at("z"), at("hard")) && !symlink("../z", at("sub/soft")),
            "links");
     char copy[2400];
-    snprintf(copy, sizeof copy, "cp -r %s m; cp %s e; ", model, embeds);
+    snprintf(copy, sizeof copy, "mkdir m; cp %s/* m; chmod u+w m/*; cp %s "
+             "e; ", model, embeds);
     run_after(copy, "--version > /dev/null");
 
     keeps("z", "convert z -o z");

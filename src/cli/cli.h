@@ -39,10 +39,11 @@ tt_status cli_setup(tt_ctx *ctx, const cli_common *common);
  * exit status that belongs to it: 2 for TT_EINVAL, 130 for TT_EINTR, else 1.*/
 int cli_failed(const tt_ctx *ctx);
 
-/* From here on the first SIGINT or SIGTERM asks the library to stop between
- * two steps (ctx->interrupt), and the second one ends the program. Both are
- * answered on stderr at once. Commands that have nothing to save leave the
- * signals alone. */
+/* From here on the first SIGINT, SIGTERM or SIGHUP asks the library to stop
+ * between two steps (ctx->interrupt), and the second one ends the program; but
+ * a second SIGHUP does nothing, and one that is ignored stays so. Signals are
+ * answered on stderr at once. Commands that have nothing to save leave them
+ * alone. */
 void cli_catch_signals(tt_ctx *ctx);
 /* What is said to the first and to the second signal, instead of "stopping
  * after this step" and "stopped at once". The texts must stay where they are

@@ -8,7 +8,6 @@
  * and encodes the prompt anew; --embeds avoids the latter. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -469,7 +468,7 @@ static int run_all(tt_ctx *ctx, compare *c)
     int status = 0;
     for (int i = 0; i < c->n && !status; i++)
         if ((status = try_policy(ctx, c, i)) != 0) break;
-    if (status == 128 + SIGINT)
+    if (status > 128) /* a signal */
         progress_say(&c->progress, "the same command with --resume goes on");
     if (status) return status;
     if (write_report(ctx, c)) return cli_failed(ctx);

@@ -69,6 +69,9 @@ static void on_signal(int number)
 {
     const int error = errno;
     const char *words = stop_signal ? stop_second : stop_first;
+    /* A closed terminal is said twice, by the system and by the shell: that is
+     * nobody's haste. */
+    if (stop_signal && number == SIGHUP) return;
     answer(isatty(STDERR_FILENO) ? "\ntether: " : "tether: ");
     answer(words ? words : stop_signal ? "stopped at once" :
            "stopping after this step");
@@ -94,6 +97,9 @@ void cli_catch_signals(tt_ctx *ctx)
     action.sa_flags = SA_RESTART;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    struct sigaction before; /* nohup(1) and its like want no end at all */
+    if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
+        sigaction(SIGHUP, &action, NULL);
     ctx->interrupt = &stop_signal;
 }
 

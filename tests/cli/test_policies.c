@@ -172,12 +172,26 @@ static void test_restarts(void)
              "--cache deep-forcing --no-decode --latents-out stopped " \
              "--log-json log "
 
-/* Interrupt a run once `chunks` of its lines are in the log. */
-static int interrupted(int chunks, const char *more)
+/* Is there an answer to a signal yet? Waits up to 20 ms for it. */
+static bool answered(void)
 {
+    for (int i = 0; i < 100; i++, usleep(200))
+        if (strstr(text_of(at("stderr")), "stopping")) return true;
+    return false;
+}
+
+/* Send a run the first signal when `chunks` of its lines are in the log, the
+ * second one soon after, if the first was answered, or, ignored, was not.
+ * SIGHUP is `hangup` in it from the start. */
+static int interrupted(int chunks, void (*hangup)(int), int first, int second,
+                       const char *more)
+{
+    fflush(stdout);
+    unlink(at("log"));
     const pid_t pid = fork();
     if (pid == 0) {
         char args[4000];
+        signal(SIGHUP, hangup);
         snprintf(args, sizeof args, "cd %s && exec %s " LONG "-q %s 2>stderr",
                  folder, tether, models[0], inputs, more);
         execl("/bin/sh", "sh", "-c", for_shell(args), (char *)NULL);
@@ -191,7 +205,8 @@ static int interrupted(int chunks, const char *more)
         if (n >= chunks) break;
         usleep(10000);
     }
-    kill(pid, SIGINT);
+    kill(pid, first);
+    if (second && answered() == (hangup == SIG_DFL)) kill(pid, second);
     int status = 0;
     waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -200,7 +215,7 @@ static int interrupted(int chunks, const char *more)
 static void test_resume(void)
 {
     reference(inputs, "policy_sf_full/inputs.safetensors");
-    int status = interrupted(9, "");
+    int status = interrupted(9, SIG_DFL, SIGINT, 0, "");
     expect(status == 130, "exit status %d, expected 130", status);
     expect(exists(at("stopped.state")) && exists(at("stopped.unfinished")),
            "the cache and the latents are kept");
@@ -216,6 +231,26 @@ static void test_resume(void)
     expect(rename(at("stopped"), at("resumed")) == 0, "keep it");
     expect(run(LONG, models[0], inputs) == 0, "whole: %s", said);
     expect(same(at("stopped"), at("resumed")), "the same bits");
+}
+
+/* A terminal that is closed sends SIGHUP, often twice. Under nohup it is
+ * ignored. */
+static void test_hangup(void)
+{
+    reference(inputs, "policy_sf_full/inputs.safetensors");
+    unlink(at("stopped"));
+    int status = interrupted(3, SIG_DFL, SIGHUP, SIGHUP, "-W 192 -H 192 "
+                             "--overwrite");
+    expect(status == 129, "exit status %d after SIGHUP, expected 129", status);
+    expect(strstr(text_of(at("stderr")), "--resume goes on")
+           && exists(at("stopped.state")) && exists(at("stopped.unfinished")),
+           "the cache and the latents are kept: %s", text_of(at("stderr")));
+    status = interrupted(3, SIG_IGN, SIGHUP, SIGINT, "-W 192 -H 192 "
+                         "--overwrite");
+    expect(status == 130, "exit status %d, expected 130: SIGHUP is ignored "
+           "where it was", status);
+    expect(run(LONG "-W 192 -H 192 --resume --quiet", models[0], inputs) == 0,
+           "resume: %s", said);
 }
 
 /* A knob in --cache wins over a preset, on either side of it. */
@@ -272,5 +307,6 @@ int main(int argc, char **argv)
     test_scenes();
     test_restarts();
     test_resume();
+    test_hangup();
     return program_end();
 }

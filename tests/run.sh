@@ -13,6 +13,9 @@
 # core most of the time. What they write stands in a folder of this run, which
 # they must leave empty; their output is kept in BUILD/test.out.
 #
+# A program that is not at its end after LIMIT seconds (default 1200) is stopped,
+# and fails by name.
+#
 # ONLY="io/ text/" runs the programs with such a word in their names and nothing
 # else; RUN stands before each of them (an emulator, for cross builds).
 
@@ -25,6 +28,9 @@ one() {   # name command...
     mine=$OUT/$(echo "$name" | tr '/ ' '__')
     shift
     start=$(date +%s)
+    # in the foreground: some tests have children that look at a terminal
+    timeout --foreground 9 true 2>/dev/null &&
+        set -- timeout --foreground -k 10 "${LIMIT:-1200}" "$@"
     "$@" > "$mine.log" 2>&1
     rc=$?
     line=$(grep -E ' [0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' \

@@ -81,6 +81,8 @@ static bool dies(void (*touch)(tt_real *))
     if (child == 0) {
         signal(SIGSEGV, SIG_DFL);
         signal(SIGBUS, SIG_DFL);
+        alarm(60);
+        ctx->nthreads = 1;   /* OpenMP's threads do not follow a fork */
         touch(some(4));
         _exit(0);
     }

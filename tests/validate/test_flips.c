@@ -199,16 +199,23 @@ static void test_reach(void)
         {"vae/frame.11/denorm", false, false},
         {"vae/frame.12/denorm", true, false},
     };
-    const flip f = {.name = "chunk.3/step.4/block.2/admit.1/grab.keep",
-                    .chunk = 3, .step = 4, .block = 2, .sub = 1, .frames = 12,
-                    .row = -1};
-    const flip none = {.name = ""};
+    const tt_dump_options alone = {0}, given = {.injected = true};
+    dump_run d = {.of[RUN_THEIRS] = {
+        .name = "chunk.3/step.4/block.2/admit.1/grab.keep", .chunk = 3,
+        .step = 4, .block = 2, .sub = 1, .frames = 12, .row = -1}};
     for (size_t i = 0; i < sizeof c / sizeof c[0]; i++) {
-        expect(flip_reaches(&f, c[i].name, false) == c[i].reached,
-               "%s: reached or not", c[i].name);
-        expect(flip_reaches(&f, c[i].name, true) == c[i].injected,
-               "%s: with theirs injected", c[i].name);
-        expect(!flip_reaches(&none, c[i].name, false), "no flip, no reach");
+        const tt_entry e = {.name = c[i].name};
+        d.opt = &alone;
+        expect(same_history(&d, RUN_THEIRS, RUN_OURS, &e)
+               == (c[i].reached ? 0 : SAME_ROWS), "%s: reached or not", e.name);
+        expect(same_history(&d, RUN_EMULATED, RUN_THEIRS, &e)
+               == (c[i].reached ? 0 : SAME_ROWS), "%s: of two runs", e.name);
+        d.opt = &given;
+        expect(same_history(&d, RUN_THEIRS, RUN_OURS, &e)
+               == (c[i].injected ? 0 : SAME_ROWS), "%s: with theirs injected",
+               e.name);
+        expect(same_history(&d, RUN_EMULATED, RUN_OURS, &e) == SAME_ROWS,
+               "no flip, no reach");
     }
 }
 

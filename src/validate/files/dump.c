@@ -6,8 +6,8 @@
  *         as the model runs. The oracle and the emulation are files of the
  *         same names; where one lacks a tensor, `want` and its rounding serve.
  * Holds   nothing here knows a model, except that names begin with
- *         chunk.<i>/step.<j> and that GRAB's picks may tie (flip.c).
- * Next    pair.c, flip.c, points.c */
+ *         chunk.<i>/step.<j> and that GRAB's picks may tie (history.c).
+ * Next    pair.c, history.c, points.c */
 #include "validate/files/dump.h"
 
 #include <fnmatch.h>
@@ -66,8 +66,8 @@ tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o)
 {
     TT_TRY(ctx->status);
     dump_run d = {.ctx = ctx, .report = r, .opt = o, .chunks = -1,
-                  .rounds = -1, .tie.row = -1, .emul.row = -1,
-                  .oracle.row = -1, .theirs.row = -1};
+                  .rounds = -1};
+    for (int i = 0; i < RUN_KINDS; i++) d.of[i].row = -1;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     if (!open_files(&d)) {
         const tt_entry **order = in_order(ctx, d.f.want);
@@ -116,10 +116,10 @@ static void compare_all(dump_run *d, const tt_entry *const *order)
     if (keep && keep->t.rank == 2) d->rounds = keep->t.dim[0];
     if (d->opt->partial) list_kinds(d);
     /* In a trace what follows from a pick stands before it. */
-    if (d->rounds >= 0) flip_watch(d, keep);
+    if (d->rounds >= 0) history_watch(d, keep);
     for (int64_t i = 0; i < tt_file_count(d->f.want) && !d->ctx->status; i++) {
         const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
-        flip_watch(d, order[i]);
+        history_watch(d, order[i]);
         if (chosen(d, order[i]->name)) compare_one(d, order[i]);
         tt_arena_reset(&d->ctx->scratch, mark);
     }
@@ -218,15 +218,15 @@ static void say_coverage(dump_run *d, const tt_entry *const *order)
                    *prefix ? " " : "", d->common, d->ours, d->opt->got,
                    kinds ? "; without " : "", list,
                    kinds > KINDS_SAID ? ", ..." : "");
-    if (*d->tie.name)
+    if (*d->of[RUN_EXCUSED].name)
         tt_report_note(d->report, "a pick of frames is a tie, at %s: what it "
                        "reaches and differs is not judged from files; a run of "
                        "ours with theirs injected can (validate --dump FILE -- "
-                       "generate ...)", d->tie.name);
-    if (*d->emul.name)
+                       "generate ...)", d->of[RUN_EXCUSED].name);
+    if (*d->of[RUN_EMULATED].name)
         tt_report_note(d->report, "our run in the declared arithmetic picks "
                        "other frames from %s on: no limit is known for what "
-                       "that reaches", d->emul.name);
+                       "that reaches", d->of[RUN_EMULATED].name);
     if (d->blind)
         tt_report_note(d->report, "%s does not say which frames were picked "
                        "(grab.keep): a tie cannot be told from a mistake",

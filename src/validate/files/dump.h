@@ -1,5 +1,5 @@
-/* dump.h: shared by the files that compare two dumps: dump.c, pair.c, flip.c
- * and picks.c.
+/* dump.h: shared by the files that compare two dumps: dump.c, pair.c,
+ * history.c and picks.c.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef VALIDATE_DUMP_H
@@ -13,16 +13,22 @@ typedef struct dump_files {
     tt_file *got, *want, *oracle, *emul;
 } dump_files;
 
-/* ---- picks that went another way (flip.c) -------------------------------- */
+/* ---- which frames a run held (history.c) --------------------------------- */
 
-/* The first pick of one run that is not that of ours; from there on the two
- * hold other frames. */
-typedef struct flip {
+/* The runs whose histories are known; RUN_EXCUSED is theirs where only ties
+ * count, picks that the arithmetic may make. */
+typedef enum run_kind {
+    RUN_OURS, RUN_THEIRS, RUN_EXCUSED, RUN_ORACLE, RUN_EMULATED, RUN_KINDS
+} run_kind;
+
+/* The first pick of a run that is not that of ours; from there on the two hold
+ * other frames. */
+typedef struct history {
     char name[200];      /* ".../admit.0/grab.keep", "" while there is none   */
     int64_t chunk, step, block, sub;  /* where; -1: its name does not say     */
     int64_t frames;      /* latent frames up to the end of its chunk, -1      */
     int64_t row;         /* of a trace: its round; -1: not one                */
-} flip;
+} history;
 
 /* One comparison under way. */
 typedef struct dump_run {
@@ -31,9 +37,7 @@ typedef struct dump_run {
     const tt_dump_options *opt;
     dump_files f;
     int64_t ours, common;      /* names in ours; of them in theirs            */
-    flip tie;                  /* of theirs, inside the arithmetic's error    */
-    flip theirs;               /* of theirs, whatever the reason              */
-    flip emul, oracle;         /* of our own runs in other arithmetics        */
+    history of[RUN_KINDS];     /* that of RUN_OURS never leaves ours          */
     int64_t chunks, rounds;    /* of a trace; -1: this is none                */
     const char **kind;         /* of their names, sorted; with partial only   */
     char since[200];           /* the latest tensor of theirs                 */
@@ -46,20 +50,17 @@ typedef struct dump_run {
                                   to the declared format before writing       */
 } dump_run;
 
-/* Called for every name in order: remembers the flips of picks. */
-void flip_watch(dump_run *d, const tt_entry *ours);
-/* May a tensor of this name be another one because of that flip? With
- * `injected` only where no tensor of theirs comes between. */
-bool flip_reaches(const flip *f, const char *name, bool injected);
-/* Rows of a tensor of a trace that come before the flip, -1 when no row can
- * follow from it. */
-int64_t flip_rows(const dump_run *d, const flip *f, const tt_verdict *v,
-                  const char *name);
-
-/* The file to take the right value, or that of the declared arithmetic, of this
- * name from; NULL when there is none, or it followed another pick. */
-tt_file *dump_oracle(const dump_run *d, const char *name);
-tt_file *dump_emul(const dump_run *d, const char *name);
+/* Called for every name in order: remembers where picks part. */
+void history_watch(dump_run *d, const tt_entry *ours);
+/* Leading rows of this tensor that both runs made of the same frames: SAME_ROWS
+ * when all of it, 0 when nothing is known to be. With everything injected it
+ * counts only where no tensor of theirs comes between. */
+#define SAME_ROWS INT64_MAX
+int64_t same_history(const dump_run *d, run_kind a, run_kind b,
+                     const tt_entry *ours);
+/* The file of RUN_ORACLE or RUN_EMULATED to take this tensor from; NULL when there is
+ * none, or it followed another pick. */
+tt_file *history_file(const dump_run *d, run_kind which, const tt_entry *ours);
 
 /* ---- names (dump.c) ------------------------------------------------------ */
 
@@ -82,7 +83,7 @@ void pair_end_curve(dump_run *d);
 /* How the rows of ".../grab.keep" of a dump, or "grab_keep" of a trace, in
  * `file` differ from ours: the first row that does, -1 when none. Says what it
  * is in *p, *ratio and why. The picks are [n], rows of P. */
-int64_t selection_find(dump_run *d, tt_file *file, const char *name,
+int64_t selection_find(dump_run *d, tt_file *file, const tt_entry *ours,
                        const double *got, const double *want, int64_t n,
                        int64_t P, pick *p, double *ratio, char *why,
                        size_t size);

@@ -6,7 +6,7 @@
  *         other way is judged as far as it agrees; where it does not, it is
  *         neither a pass nor a failure. Whole numbers are compared as such: a
  *         double holds 53 bits of them.
- * Next    flip.c, picks.c, judge.c */
+ * Next    history.c, picks.c, judge.c */
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <math.h>
@@ -96,8 +96,8 @@ static void round_all(double *x, int64_t n, tt_format f)
  * frames it says nothing: one rounding of ours stands there. */
 static void cut_emulation(dump_run *d, const tt_verdict *v, pair *p)
 {
-    const int64_t rows = flip_rows(d, &d->emul, v, p->ours->name);
-    if (rows < 0 || !v->dim[0]) return;
+    const int64_t rows = same_history(d, RUN_EMULATED, RUN_OURS, p->ours);
+    if (rows == SAME_ROWS || !v->dim[0]) return;
     const int64_t from = p->n / v->dim[0] * rows;
     double *ours = tt_read_double(d->ctx, &d->ctx->scratch, &p->ours->t);
     if (!ours) return;
@@ -128,10 +128,10 @@ static void read_pair(dump_run *d, const tt_verdict *v, pair *p)
         p->data[1] = read_bytes(d, &p->ours->t);
     }
     p->got = tt_read_double(d->ctx, mem, &p->theirs->t);
-    p->want = read_like(d, dump_oracle(d, p->ours->name), p->ours);
+    p->want = read_like(d, history_file(d, RUN_ORACLE, p->ours), p->ours);
     if (!p->want) p->want = tt_read_double(d->ctx, mem, &p->ours->t);
     if (!a || d->ctx->status) return;
-    p->emul = read_like(d, dump_emul(d, p->ours->name), p->ours);
+    p->emul = read_like(d, history_file(d, RUN_EMULATED, p->ours), p->ours);
     p->loose = !p->emul && d->f.emul;
     if (p->loose) p->astray = read_like(d, d->f.emul, p->ours);
     const tt_format f = precision_of(d, p);
@@ -273,22 +273,14 @@ static bool leading_rows_agree(dump_run *d, const tt_verdict *v, const pair *p,
     return v->m.worst >= n;      /* the first that differs */
 }
 
-/* Do they hold other frames than ours where this tensor is made? True when they
- * do not say. */
-static bool strayed(const dump_run *d, const tt_verdict *v, const char *name)
-{
-    const flip *f = &d->theirs;
-    return d->blind || flip_reaches(f, name, d->opt->injected)
-        || flip_rows(d, f, v, name) >= 0;
-}
-
 /* Our run in the declared arithmetic went another way, so the error it allows
  * is not known. As long as theirs went ours, that run's distance from ours is
  * more than it, and whole numbers are equal. Where theirs may have gone a third
  * way, the tensor as a whole is not farther off than a few times that. */
 static bool beyond_astray(const dump_run *d, tt_verdict *v, const pair *p)
 {
-    const bool other = strayed(d, v, p->ours->name);
+    const int64_t rows = same_history(d, RUN_THEIRS, RUN_OURS, p->ours);
+    const bool other = d->blind || rows != SAME_ROWS;  /* or may be: blind */
     double far = 0, limit = 0;
     if (!tt_dtype_is_real(p->ours->t.dtype)) return !other;
     if (!p->astray) return false;
@@ -309,25 +301,21 @@ static bool beyond_astray(const dump_run *d, tt_verdict *v, const pair *p)
  * infinity is: other frames do not make those. */
 static void after_flip(dump_run *d, tt_verdict *v, const pair *p)
 {
-    const char *name = p->ours->name;
-    const flip *const f[] = {&d->tie, &d->emul};
+    static const run_kind which[] = {RUN_EXCUSED, RUN_EMULATED};
     static const char *const who[] = {
         "it follows the tie at", "our own run in the declared arithmetic picks "
         "other frames from"};
     if (v->outcome != TT_MISMATCH || !d->opt->arith || v->m.broken) return;
     for (int i = 0; i < 2; i++) {
-        const int64_t rows = flip_rows(d, f[i], v, name);
-        if (rows >= 0 ? !leading_rows_agree(d, v, p, rows)
-                      : !flip_reaches(f[i], name, d->opt->injected)
-                        || (i == 1 && !p->loose)) continue;
-        if (i == 1 && beyond_astray(d, v, p)) continue;
+        const int64_t rows = same_history(d, which[i], RUN_OURS, p->ours);
+        char from[40] = "";
+        if (rows == SAME_ROWS || !leading_rows_agree(d, v, p, rows)) continue;
+        if (i == 1 && (!p->loose || beyond_astray(d, v, p))) continue;
         v->outcome = TT_UNJUDGED;
         if (rows > 0)
-            snprintf(v->hint, sizeof v->hint, "not judged from row %" PRId64
-                     " on: %s %.80s", rows, who[i], f[i]->name);
-        else
-            snprintf(v->hint, sizeof v->hint, "not judged: %s %.90s", who[i],
-                     f[i]->name);
+            snprintf(from, sizeof from, " from row %" PRId64 " on", rows);
+        snprintf(v->hint, sizeof v->hint, "not judged%s: %s %.*s", from,
+                 who[i], rows > 0 ? 80 : 90, d->of[which[i]].name);
         return;
     }
 }
@@ -338,7 +326,7 @@ static void judge_pick(dump_run *d, tt_verdict *v, const pair *p)
     const int64_t P = v->rank ? v->dim[v->rank - 1] : 1;
     pick what = PICK_SAME;
     if (v->outcome != TT_MISMATCH || P < 1) return;
-    const int64_t row = selection_find(d, d->f.got, p->ours->name, p->got,
+    const int64_t row = selection_find(d, d->f.got, p->ours, p->got,
                                        p->want, p->n, P, &what, &v->ratio,
                                        v->hint, sizeof v->hint);
     if (row < 0) return;

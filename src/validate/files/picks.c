@@ -30,20 +30,21 @@ static const double *scores_of(dump_run *d, tt_file *f, const char *name,
     return tt_read_double(d->ctx, &d->ctx->scratch, &e->t);
 }
 
-int64_t selection_find(dump_run *d, tt_file *file, const char *name,
+int64_t selection_find(dump_run *d, tt_file *file, const tt_entry *e,
                        const double *got, const double *want, int64_t n,
                        int64_t P, pick *p, double *ratio, char *why,
                        size_t size)
 {
     char score[224];
-    tt_file *oracle = dump_oracle(d, name);
-    if (!selection_score_name(score, sizeof score, name)) return -1;
+    const int64_t end = d->of[RUN_EMULATED].row;   /* of a trace */
+    tt_file *oracle = history_file(d, RUN_ORACLE, e);
+    if (!selection_score_name(score, sizeof score, e->name)) return -1;
     const double *ours = scores_of(d, oracle ? oracle : d->f.want, score, n);
     const double *theirs = scores_of(d, file, score, n);
-    const double *emul = scores_of(d, dump_emul(d, name), score, n);
+    const double *emul = scores_of(d, history_file(d, RUN_EMULATED, e), score,
+                                   n);
     for (int64_t at = 0; at + P <= n; at += P) {
-        /* in a trace: the rounds after it picked other frames */
-        const bool late = d->emul.row >= 0 && at / P > d->emul.row;
+        const bool late = end >= 0 && at / P > end;
         const selection s = {
             got + at, want + at, ours ? ours + at : NULL,
             emul && !late ? emul + at : NULL, theirs ? theirs + at : NULL, P};

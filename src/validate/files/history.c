@@ -1,8 +1,9 @@
-/* flip.c: what follows from a pick of frames that went another way.
+/* history.c: did two runs hold the same frames where a tensor is made?
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   GRAB picks at the end of chunk c, in the pass over its clean latents,
+ * Model   a history is where a run's picks of frames first left ours. GRAB
+ *         picks at the end of chunk c, in the pass over its clean latents,
  *         layer after layer (src/cache/policies/tether.c). A pick of layer l
  *         changes
  *           in that pass      attention of layer l and what comes after it;
@@ -12,8 +13,9 @@
  *                             the first projections of it.
  *         Times and prompts depend on no latents. Latent frames up to chunk c
  *         were made before the pick, and so were their pictures.
- * Holds   a tensor that a flip cannot reach is judged as if there were none;
- *         one that it can reach may still pass, but cannot fail. */
+ * Holds   a tensor is judged if and only if the histories of the runs that made
+ *         it agree there. One of another history may still be equal, but
+ *         cannot be wrong. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,7 +65,7 @@ static bool before_blocks(const place *p)
 }
 
 /* In the pass over chunk c's clean latents, where the pick was made. */
-static bool later_in_pass(const flip *f, const place *p)
+static bool later_in_pass(const history *f, const place *p)
 {
     if (p->block < 0) return !before_blocks(p);
     if (p->block != f->block) return p->block > f->block;
@@ -72,25 +74,29 @@ static bool later_in_pass(const flip *f, const place *p)
     return !strncmp(p->last, "tame.", 5) || !strcmp(p->last, "grab.keep");
 }
 
-static bool reaches(const flip *f, const place *p)
+/* In the first pass of the chunk behind it, and of any later one. */
+static bool in_first_pass(const history *f, const place *p)
+{
+    const int64_t first = p->chunk == f->chunk + 1 ? f->block : 0;
+    if (p->block < 0) return !before_blocks(p);
+    return p->block > first || (p->block == first && !projection(p->last));
+}
+
+static bool reaches(const history *f, const place *p)
 {
     if (p->vae >= 0) return f->frames < 0 || p->vae >= f->frames;
-    if (p->chunk < 0) return false;
-    if (f->chunk < 0) return true;
+    if (p->chunk < 0 || f->chunk < 0) return p->chunk >= 0;
     if (p->chunk < f->chunk || !strcmp(p->last, "e") || !strcmp(p->last, "e0"))
         return false;
     if (p->cache >= 0) return p->chunk > f->chunk || p->cache >= f->block;
     if (p->chunk == f->chunk)
         return p->step == f->step ? later_in_pass(f, p) : p->step > f->step;
-    if (p->step > 0) return true;
-    if (p->block < 0) return !before_blocks(p);
-    const int64_t first = p->chunk == f->chunk + 1 ? f->block : 0;
-    return p->block > first || (p->block == first && !projection(p->last));
+    return p->step > 0 || in_first_pass(f, p);
 }
 
 /* With everything given at every point only the memory itself stays another
  * one, and the attention that reads it. */
-static bool reaches_injected(const flip *f, const place *p)
+static bool reaches_injected(const history *f, const place *p)
 {
     if (p->chunk < f->chunk) return false;
     if (p->cache >= 0) return p->cache == f->block;
@@ -99,24 +105,16 @@ static bool reaches_injected(const flip *f, const place *p)
     return p->chunk > f->chunk || later_in_pass(f, p);
 }
 
-bool flip_reaches(const flip *f, const char *name, bool injected)
-{
-    if (!*f->name) return false;
-    if (strstr(name, "restart.") || strstr(name, "clip.")) return true;
-    const place p = place_of(name);
-    return injected ? reaches_injected(f, &p) : reaches(f, &p);
-}
-
 static bool among(const char *const *list, const char *name)
 {
     while (*list && strcmp(*list, name)) list++;
     return *list != NULL;
 }
 
-/* Where rounds and chunks begin and end, which layer they are of, seeds: no
- * pick changes them. */
-static int64_t rows_before(const dump_run *d, const flip *f,
-                           const tt_verdict *v, const char *name)
+/* Leading rows of a tensor of a trace that come before it. Where rounds and
+ * chunks begin and end, which layer they are of, seeds: no pick changes them. */
+static int64_t rows_before(const dump_run *d, const history *f,
+                           const tt_entry *e)
 {
     static const char *const by_round[] = {
         "grab_candidates", "grab_mass", "grab_div", "grab_scores", "grab_keep",
@@ -125,20 +123,42 @@ static int64_t rows_before(const dump_run *d, const flip *f,
         "memory_index", "counters", "bio_src", "bio_share", "bio_region",
         "readable", "cache_k_norm2", "cache_v_norm2", NULL};
     const char *end;
-    if (d->rounds < 0 || f->row < 0 || !*f->name || v->rank < 1) return -1;
-    if (among(by_round, name)) return v->dim[0] == d->rounds ? f->row : 0;
-    if (among(by_chunk, name))
-        return v->dim[0] == d->chunks && f->chunk >= 0 ? f->chunk : 0;
-    const int64_t chunk = strncmp(name, "chunk", 5) ? -1
-                          : dump_number(name + 5, &end);
-    return chunk >= 0 && *end == '.' && chunk >= f->chunk ? 0 : -1;
+    if (e->t.rank < 1) return SAME_ROWS;
+    if (among(by_round, e->name))
+        return e->t.dim[0] == d->rounds ? f->row : 0;
+    if (among(by_chunk, e->name))
+        return e->t.dim[0] == d->chunks && f->chunk >= 0 ? f->chunk : 0;
+    const int64_t chunk = strncmp(e->name, "chunk", 5) ? -1
+                          : dump_number(e->name + 5, &end);
+    return chunk >= 0 && *end == '.' && chunk >= f->chunk ? 0 : SAME_ROWS;
 }
 
-int64_t flip_rows(const dump_run *d, const flip *f, const tt_verdict *v,
-                  const char *name)
+static bool touched(const dump_run *d, const history *f, const char *name)
 {
-    const int64_t rows = rows_before(d, f, v, name);
-    return rows > v->dim[0] ? v->dim[0] : rows;
+    const place p = place_of(name);
+    if (!*f->name) return false;
+    if (strstr(name, "restart.") || strstr(name, "clip.")) return true;
+    return d->opt->injected ? reaches_injected(f, &p) : reaches(f, &p);
+}
+
+/* The same of one run and ours. */
+static int64_t with_ours(const dump_run *d, const history *f,
+                         const tt_entry *e)
+{
+    if (!*f->name) return SAME_ROWS;
+    if (f->row >= 0) {
+        const int64_t rows = rows_before(d, f, e);
+        if (rows != SAME_ROWS) return rows < e->t.dim[0] ? rows : e->t.dim[0];
+    }
+    return touched(d, f, e->name) ? 0 : SAME_ROWS;
+}
+
+int64_t same_history(const dump_run *d, run_kind a, run_kind b,
+                     const tt_entry *e)
+{
+    const int64_t x = with_ours(d, &d->of[a], e);
+    const int64_t y = with_ours(d, &d->of[b], e);
+    return x < y ? x : y;
 }
 
 /* Latent frames of chunks 0 .. c of ours, -1 when they do not say. */
@@ -166,11 +186,11 @@ static int64_t chunk_of_round(dump_run *d, int64_t round)
            ? (int64_t)x[round] : -1;
 }
 
-static void set(dump_run *d, flip *f, const char *name, int64_t row)
+static void set(dump_run *d, history *f, const char *name, int64_t row)
 {
     const place p = place_of(name);
-    *f = (flip){.chunk = p.chunk, .step = p.step, .block = p.block,
-                .sub = p.sub, .row = -1, .frames = -1};
+    *f = (history){.chunk = p.chunk, .step = p.step, .block = p.block,
+                   .sub = p.sub, .row = -1, .frames = -1};
     if (d->rounds >= 0) {
         f->row = row;
         f->chunk = chunk_of_round(d, row);
@@ -182,11 +202,12 @@ static void set(dump_run *d, flip *f, const char *name, int64_t row)
     }
 }
 
-/* The first row of picks in `file` that is not ours sets f; with `ties` only
- * when the arithmetic may make it. */
-static void look(dump_run *d, flip *f, tt_file *file, const tt_entry *ours,
-                 bool ties)
+/* The first row of a run's picks that is not ours; of RUN_EXCUSED, that the
+ * arithmetic may make. */
+static void look(dump_run *d, run_kind which, tt_file *file,
+                 const tt_entry *ours)
 {
+    history *f = &d->of[which];
     const tt_entry *e = file ? tt_file_find(file, ours->name) : NULL;
     const int64_t n = tt_tensor_count(&ours->t);
     const int64_t P = ours->t.rank ? ours->t.dim[ours->t.rank - 1] : 1;
@@ -197,12 +218,13 @@ static void look(dump_run *d, flip *f, tt_file *file, const tt_entry *ours,
     const double *a = tt_read_double(d->ctx, &d->ctx->scratch, &e->t);
     const double *b = tt_read_double(d->ctx, &d->ctx->scratch, &ours->t);
     if (d->ctx->status) return;
-    const int64_t row = selection_find(d, file, ours->name, a, b, n, P, &p,
+    const int64_t row = selection_find(d, file, ours, a, b, n, P, &p,
                                        &ratio, why, sizeof why);
-    if (row >= 0 && (p == PICK_TIE || !ties)) set(d, f, ours->name, row);
+    if (row >= 0 && (p == PICK_TIE || which != RUN_EXCUSED))
+        set(d, f, ours->name, row);
 }
 
-void flip_watch(dump_run *d, const tt_entry *ours)
+void history_watch(dump_run *d, const tt_entry *ours)
 {
     char score[224];
     if (!d->opt->arith || !selection_score_name(score, sizeof score,
@@ -211,23 +233,20 @@ void flip_watch(dump_run *d, const tt_entry *ours)
     const bool given = tt_file_find(d->f.got, ours->name) != NULL;
     d->blind = d->blind || !given;
     if (!d->opt->injected || !given) {   /* else theirs are taken by all */
-        look(d, &d->oracle, d->f.oracle, ours, false);
-        look(d, &d->emul, d->f.emul, ours, false);
+        look(d, RUN_ORACLE, d->f.oracle, ours);
+        look(d, RUN_EMULATED, d->f.emul, ours);
     }
     if (!d->opt->injected) {
-        look(d, &d->tie, d->f.got, ours, true);
-        look(d, &d->theirs, d->f.got, ours, false);
+        look(d, RUN_EXCUSED, d->f.got, ours);
+        look(d, RUN_THEIRS, d->f.got, ours);
     }
     tt_arena_reset(&d->ctx->scratch, mark);
 }
 
-tt_file *dump_oracle(const dump_run *d, const char *name)
+tt_file *history_file(const dump_run *d, run_kind which, const tt_entry *ours)
 {
-    return flip_reaches(&d->oracle, name, d->opt->injected)
-               || d->oracle.row >= 0 ? NULL : d->f.oracle;
-}
-
-tt_file *dump_emul(const dump_run *d, const char *name)
-{
-    return flip_reaches(&d->emul, name, d->opt->injected) ? NULL : d->f.emul;
+    const history *f = &d->of[which];
+    if (touched(d, f, ours->name)) return NULL;
+    if (which == RUN_EMULATED) return d->f.emul;
+    return f->row < 0 ? d->f.oracle : NULL;
 }

@@ -161,6 +161,15 @@ static tt_status find_stored(tt_ctx *ctx, char *out, size_t size, settings *s)
     return TT_OK;
 }
 
+static tt_status read_stored(tt_ctx *ctx, tt_manifest *stored,
+                             const char *path)
+{
+    if (access(path, R_OK))
+        return tt_fail(ctx, TT_EIO, "%s: there are no stored digests here; "
+                       "--write makes them", path);
+    return tt_manifest_read(ctx, stored, path);
+}
+
 static int report(check *c)
 {
     const settings *s = c->s;
@@ -209,11 +218,7 @@ int validate_manifest(tt_ctx *ctx, int argc, char **argv)
     common.backend = NULL;
     if (cli_setup(ctx, &common) || find_stored(ctx, path, sizeof path, &s))
         return validate_failed(ctx);
-    if (!s.write && access(s.manifest, R_OK))
-        tt_fail(ctx, TT_EIO, "%s: there are no stored digests here; --write "
-                "makes them", s.manifest);
-    if (!s.write && !ctx->status)
-        tt_manifest_read(ctx, &c.stored, s.manifest);
+    if (!s.write) read_stored(ctx, &c.stored, s.manifest);
     m.prompt = s.prompt;
     cli_catch_signals(ctx);
     if (s.run < 0) s.run = s.model.model || s.model.dit || s.model.checkpoint;

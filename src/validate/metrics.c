@@ -62,6 +62,25 @@ static int ulp_bin(double u)
     return i;
 }
 
+/* What counts at element i whether it is finite or not: false when one side
+ * is not. */
+static bool count(tt_metrics *m, double g, double w, int64_t i)
+{
+    const double d = fabs(g - w);
+    m->nan += isnan(g);
+    m->inf += isinf(g);
+    m->denormal += g != 0 && fabs(g) < FLT_MIN;
+    m->differ += !same(g, w);
+    if (!isfinite(g) || !isfinite(w)) {
+        if (!same(g, w) && !m->broken++) m->worst = i;
+        return false;
+    }
+    if (d > m->max_abs && !m->broken) m->worst = i;
+    m->max_abs = fmax(m->max_abs, d);
+    m->top = fmax(m->top, fabs(w));
+    return true;
+}
+
 void tt_metrics_measure(tt_metrics *m, const double *got, const double *want,
                         int64_t n)
 {
@@ -71,22 +90,10 @@ void tt_metrics_measure(tt_metrics *m, const double *got, const double *want,
     m->n = n;
     for (int64_t i = 0; i < n; i++) {
         const double g = got[i], w = want[i], d = fabs(g - w);
-        m->nan += isnan(g);
-        m->inf += isinf(g);
-        m->denormal += g != 0 && fabs(g) < FLT_MIN;
-        m->differ += !same(g, w);
-        if (!isfinite(g) || !isfinite(w)) {
-            if (!same(g, w) && !m->broken++) m->worst = i;
-            continue;
-        }
-        if (d > m->max_abs) {
-            m->max_abs = d;
-            if (!m->broken) m->worst = i;
-        }
-        if (fabs(w) > m->top) m->top = fabs(w);
+        if (!count(m, g, w, i)) continue;
         ee += d * d, gg += g * g, ww += w * w, gw += g * w, sum += g - w;
         const double u = d / ulp_at(w);
-        if (u > m->max_ulp) m->max_ulp = u;
+        m->max_ulp = fmax(m->max_ulp, u);
         ulps += u;
         m->ulp[ulp_bin(u)]++;
         k++;

@@ -45,20 +45,39 @@ static double crossed(const selection *s)
     return dropped > added ? dropped - added : 0;
 }
 
+static bool equal(const double *a, const double *b, int64_t P)
+{
+    int64_t c = 0;
+    while (c < P && a[c] == b[c]) c++;
+    return c == P;
+}
+
+static bool all_finite(const double *x, int64_t P)
+{
+    int64_t c = 0;
+    while (x && c < P && isfinite(x[c])) c++;
+    return x && c == P;
+}
+
+/* How many are kept; no longer binary where one is neither 0 nor 1. */
+static int64_t kept(const double *keep, int64_t P, bool *binary)
+{
+    int64_t n = 0;
+    for (int64_t c = 0; c < P; c++) {
+        *binary = *binary && (keep[c] == 0 || keep[c] == 1);
+        n += keep[c] != 0;
+    }
+    return n;
+}
+
 pick selection_compare(const selection *s, const tt_arith *arith,
                        double *ratio, char *why, size_t size)
 {
-    bool same = true, finite = true, binary = true;
-    int64_t theirs = 0, ours = 0;
+    bool binary = true, any = true;
+    const int64_t theirs = kept(s->got, s->P, &binary);
+    const int64_t ours = kept(s->want, s->P, &any);
     *ratio = 0;
-    for (int64_t c = 0; c < s->P; c++) {
-        same = same && s->got[c] == s->want[c];
-        binary = binary && (s->got[c] == 0 || s->got[c] == 1);
-        finite = finite && s->score && isfinite(s->score[c]);
-        theirs += s->got[c] != 0;
-        ours += s->want[c] != 0;
-    }
-    if (same) return PICK_SAME;
+    if (equal(s->got, s->want, s->P)) return PICK_SAME;
     *ratio = INFINITY;
     if (!binary || theirs != ours) {
         snprintf(why, size, "%lld frames were kept where %lld are",
@@ -70,7 +89,7 @@ pick selection_compare(const selection *s, const tt_arith *arith,
                  "own scores");
         return PICK_WRONG;
     }
-    if (!arith || !finite) {
+    if (!arith || !all_finite(s->score, s->P)) {
         snprintf(why, size, "other frames were kept%s", arith
                  ? ", and no scores are known to tell a tie by" : "");
         return PICK_WRONG;

@@ -50,36 +50,45 @@ static void keep_heads(hint *h, op_call *q, int64_t first, int64_t n)
     a->H = n;
 }
 
+/* Rows of the result, and the work of one; 0 where the whole is little. */
+static int64_t work_of(const op_call *q, int64_t *rows)
+{
+    *rows = q->n;
+    switch (q->kind) {
+    case OP_LINEAR: return q->w->dim[0] * q->w->dim[1];
+    case OP_ATTENTION:
+        *rows = q->attn.T;
+        return 2 * q->attn.N * q->attn.H * q->attn.D;
+    case OP_CONV:
+        *rows = q->conv.Ho;
+        return q->conv.Wo * tt_tensor_count(q->conv.w);
+    case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM: return q->c;
+    default: return 0;               /* a few operations per element */
+    }
+}
+
+/* The relative bias ties all rows of a head together. */
+static void narrow_heads(hint *h, op_call *q, int64_t worst, int64_t work)
+{
+    const tt_attention_args *a = &q->attn;
+    const int64_t n = a->H * MOST_WORK / work, some = n < 2 ? 2 : n;
+    if (some < a->H)
+        keep_heads(h, q, window(worst / a->D % a->H, some, a->H), some);
+}
+
 void hint_narrow(hint *h, op_call *q, int64_t worst)
 {
-    int64_t cost = q->c, rows = q->n;   /* of one row */
-    switch (q->kind) {
-    case OP_LINEAR: cost = q->w->dim[0] * q->w->dim[1]; break;
-    case OP_ATTENTION:
-        rows = q->attn.T;
-        cost = 2 * q->attn.N * q->attn.H * q->attn.D;
-        break;
-    case OP_CONV:
-        rows = q->conv.Ho;
-        cost = q->conv.Wo * tt_tensor_count(q->conv.w);
-        break;
-    case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM: break;
-    default: return;               /* a few operations per element */
-    }
+    int64_t rows;
+    const int64_t cost = work_of(q, &rows);
     if (rows * cost <= MOST_WORK || rows < 2) return;
     int64_t n = MOST_WORK / cost;
     if (n < 4) n = rows < 4 ? rows : 4;
     if (n >= rows) return;
-    const int64_t row = worst / (h->n / h->dim[0]);
     if (q->kind == OP_ATTENTION && q->attn.rel_bias) {
-        n = q->attn.H * MOST_WORK / (rows * cost);
-        if (n < 2) n = 2;
-        if (n < q->attn.H)
-            keep_heads(h, q, window(worst / q->attn.D % q->attn.H, n,
-                                    q->attn.H), n);
+        narrow_heads(h, q, worst, rows * cost);
         return;
     }
-    const int64_t first = window(row, n, rows);
+    const int64_t first = window(worst / (h->n / h->dim[0]), n, rows);
     keep_rows(h, first, n);
     if (q->kind == OP_ATTENTION) {
         q->attn.q += first * q->attn.q_stride;

@@ -45,16 +45,15 @@ static confined confine(const hint *h, int axis, bool *hit)
 static const char *index_name(const hint *h, int axis, bool many, char *buf,
                               size_t size)
 {
+    static const char *const call[2][2] = {{"token", "head"},
+                                           {"picture row", "picture column"}};
     const bool conv = h->q && h->q->kind == OP_CONV;
-    if (h->rank == 1 || axis == h->rank - 1)
-        return many ? "channels" : "channel";
-    if (h->rank == 2) return many ? "rows" : "row";
-    if (h->rank == 3 && h->q && !conv)
-        return axis == 0 ? (many ? "tokens" : "token")
-                         : (many ? "heads" : "head");
-    if (conv) return axis == 0 ? (many ? "picture rows" : "picture row")
-                               : (many ? "picture columns" : "picture column");
-    snprintf(buf, size, many ? "axis %d indices" : "axis %d index", axis);
+    const char *one = NULL;
+    if (axis == h->rank - 1) one = "channel";
+    else if (h->rank == 2) one = "row";
+    else if (conv || (h->rank == 3 && h->q)) one = call[conv][axis != 0];
+    if (one) snprintf(buf, size, many ? "%ss" : "%s", one);
+    else snprintf(buf, size, many ? "axis %d indices" : "axis %d index", axis);
     return buf;
 }
 
@@ -147,26 +146,40 @@ static bool moved(const hint *h, const confined *f, char *out, size_t size)
     return true;
 }
 
+/* One factor over all of the wrong elements. */
+static void scaled(const hint *h, char *out, size_t size)
+{
+    double gw = 0, ww = 0, left = 0, error = 0;
+    for (int64_t i = 0; i < h->n; i++) {
+        const double g = h->got[i], w = h->want[i];
+        if (!h->wrong[i] || !isfinite(g) || !isfinite(w)) continue;
+        gw += g * w;
+        ww += w * w;
+    }
+    if (!(ww > 0)) return;
+    const double s = gw / ww;
+    for (int64_t i = 0; i < h->n; i++) {
+        if (!h->wrong[i]) continue;
+        left += pow(h->got[i] - s * h->want[i], 2);
+        error += pow(h->got[i] - h->want[i], 2);
+    }
+    if (left * 400 <= error) snprintf(out, size, "scaled by %.5g", s);
+}
+
 /* What the wrong elements hold. */
 static void content(const hint *h, char *out, size_t size)
 {
-    int64_t nan = 0, inf = 0, zero = 0, same = 0, flipped = 0;
-    double value = 0, gw = 0, ww = 0;
-    bool first = true;
+    int64_t nan = 0, inf = 0, zero = 0, same = 0, flipped = 0, seen = 0;
+    double value = 0;
     for (int64_t i = 0; i < h->n; i++) {
         if (!h->wrong[i]) continue;
         const double g = h->got[i], w = h->want[i];
-        if (first) value = g;
-        first = false;
+        if (!seen++) value = g;
         nan += isnan(g) != 0;
         inf += isinf(g) != 0;
         zero += g == 0;
         same += g == value;
         flipped += fabs(g + w) <= fmax(4 * h->earned, 1e-6 * fabs(w));
-        if (isfinite(g) && isfinite(w)) {
-            gw += g * w;
-            ww += w * w;
-        }
     }
     out[0] = 0;
     if (nan) snprintf(out, size, "%lld NaN", (long long)nan);
@@ -176,16 +189,7 @@ static void content(const hint *h, char *out, size_t size)
     else if (flipped == h->nwrong) snprintf(out, size, "sign flipped");
     else if (same == h->nwrong && h->nwrong > 1)
         snprintf(out, size, "all %.6g (not written?)", value);
-    else if (h->nwrong >= 4 && ww > 0) {
-        const double s = gw / ww;
-        double left = 0, error = 0;
-        for (int64_t i = 0; i < h->n; i++) {
-            if (!h->wrong[i]) continue;
-            left += pow(h->got[i] - s * h->want[i], 2);
-            error += pow(h->got[i] - h->want[i], 2);
-        }
-        if (left * 400 <= error) snprintf(out, size, "scaled by %.5g", s);
-    }
+    else if (h->nwrong >= 4) scaled(h, out, size);
 }
 
 /* "[3, 0, 17]" of the first wrong element. */

@@ -32,43 +32,49 @@ static moments sum(const double *got, const double *want, int64_t n,
     return m;
 }
 
+enum { WIDTHS = 10 };
+
+/* Sizes of the call and of the tensor, those that make factors first. */
+static int widths(const hint *h, double width[WIDTHS])
+{
+    const op_call *q = h->q;
+    int n = 0;
+    if (q && q->kind == OP_ATTENTION) {
+        width[n++] = (double)q->attn.D;
+        width[n++] = (double)q->attn.N;
+    }
+    if (q && q->kind == OP_LINEAR) width[n++] = (double)q->w->dim[1];
+    if (q && (q->kind == OP_COL_MEAN || q->kind == OP_COL_MOMENT)) {
+        width[n++] = (double)q->n;
+        width[n++] = (double)q->n - 1;
+    }
+    for (int i = h->rank - 1; i >= 0 && n < WIDTHS; i--)
+        width[n++] = (double)h->dim[i];
+    return n;
+}
+
+/* s as w or one over it, or from form 0 on as a root of w; the last fits. */
+static void name_by(double s, double w, int form, char *out, size_t size)
+{
+    static const double power[] = {0.5, -0.5, 1, -1};
+    static const char *const text[] = {" = %ssqrt(%g)", " = %s1/sqrt(%g)",
+                                       " = %s%g", " = %s1/%g"};
+    for (; form < 4; form++)
+        if (fabs(fabs(s) / pow(w, power[form]) - 1) < 2e-3)
+            snprintf(out, size, text[form], s < 0 ? "-" : "", w);
+}
+
 /* " = 1/sqrt(32)", " = -1/2" when s is a number with a name, else "". */
 static void name_factor(const hint *h, double s, char *out, size_t size)
 {
     static const double plain[] = {2, 3, 4, 8, 10, 16, 100, 1000};
-    double width[10];
-    int n = 0;
-    if (h->q && h->q->kind == OP_ATTENTION) {
-        width[n++] = (double)h->q->attn.D;
-        width[n++] = (double)h->q->attn.N;
-    }
-    if (h->q && h->q->kind == OP_LINEAR) width[n++] = (double)h->q->w->dim[1];
-    if (h->q && (h->q->kind == OP_COL_MEAN || h->q->kind == OP_COL_MOMENT)) {
-        width[n++] = (double)h->q->n;
-        width[n++] = (double)h->q->n - 1;
-    }
-    for (int i = h->rank - 1; i >= 0 && n < 10; i--)
-        width[n++] = (double)h->dim[i];
-    const double a = fabs(s), close = 2e-3;
-    const char *sign = s < 0 ? "-" : "";
+    double width[WIDTHS];
+    const int n = widths(h, width);
     out[0] = 0;
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
-        for (int inverse = 0; inverse < 2; inverse++) {
-            const double v = inverse ? 1 / plain[i] : plain[i];
-            if (fabs(a / v - 1) < close)
-                snprintf(out, size, " = %s%s%g", sign, inverse ? "1/" : "",
-                         plain[i]);
-        }
-    for (int i = 0; i < n && !out[0]; i++) {
-        if (width[i] < 2) continue;
-        for (int form = 0; form < 4; form++) {
-            const double v = pow(width[i], (double[]){0.5, -0.5, 1, -1}[form]);
-            if (fabs(a / v - 1) < close)
-                snprintf(out, size, (const char *[]){
-                             " = %ssqrt(%g)", " = %s1/sqrt(%g)", " = %s%g",
-                             " = %s1/%g"}[form], sign, width[i]);
-        }
-    }
+        name_by(s, plain[i], 2, out, size);
+    for (int i = 0; i < n && !out[0]; i++)
+        if (width[i] >= 2) name_by(s, width[i], 0, out, size);
 }
 
 static void factors(hint *h)
@@ -97,51 +103,65 @@ static void factors(hint *h)
              at0);
 }
 
-/* One number for every channel, or for every row. Fitted on half of the
- * elements of each and tried on all: what has to be learned from an element
- * cannot be explained by it. */
+/* A number of its own for every line: fitted on half of the elements of each
+ * and tried on all, because what has to be learned from an element cannot be
+ * explained by it. */
+typedef struct lines {
+    int64_t n, len, next, step;      /* of elements: to the next line, in one */
+    double *value, least, most;
+} lines;
+
+/* The constants (or factors) that fit, and the trial they make. */
+static void fit_lines(hint *h, lines *l, bool factor)
+{
+    l->least = INFINITY, l->most = -INFINITY;
+    for (int64_t i = 0; i < l->n; i++) {
+        const int64_t at = i * l->next;
+        const moments m = sum(h->got + at, h->want + at, (l->len + 1) / 2,
+                              2 * l->step);
+        const double v = factor ? (m.ww > 0 ? m.gw / m.ww : 1)
+                                : (m.n != 0 ? (m.g - m.w) / m.n : 0);
+        for (int64_t k = at; k < at + l->len * l->step; k += l->step)
+            h->trial[k] = factor ? h->want[k] * v : h->want[k] + v;
+        l->least = fmin(l->least, v);
+        l->most = fmax(l->most, v);
+        l->value[i] = v;
+    }
+}
+
+/* Is it about half of the lines, at least? A few lines that are wrong are told
+ * by their place. */
+static bool most_moved(const lines *l, double neutral)
+{
+    double far = 0;
+    int64_t moved = 0;
+    for (int64_t i = 0; i < l->n; i++)
+        far = fmax(far, fabs(l->value[i] - neutral));
+    for (int64_t i = 0; i < l->n; i++)
+        moved += fabs(l->value[i] - neutral) > far / 16;
+    return 2 * moved >= l->n;
+}
+
 static void factors_along(hint *h, bool rows)
 {
-    const int64_t R = h->n / h->c, lines = rows ? R : h->c;
-    const int64_t len = rows ? h->c : R, step = rows ? 1 : h->c;
-    if (lines < 2 || len < 4) return;
-    const char *line = rows ? "row" : "channel";
-    double *factor = hint_doubles(h, lines);
-    if (!factor) return;
-    for (int form = 0; form < 2; form++) {
-        const double neutral = form ? 1 : 0;
-        double least = INFINITY, most = -INFINITY, far = 0;
-        int64_t moved = 0;
-        for (int64_t i = 0; i < lines; i++) {
-            const int64_t at = rows ? i * h->c : i;
-            const moments m = sum(h->got + at, h->want + at, (len + 1) / 2,
-                                  2 * step);
-            const double v = form == 0 ? (m.n != 0 ? (m.g - m.w) / m.n : 0)
-                                       : (m.ww > 0 ? m.gw / m.ww : 1);
-            for (int64_t j = 0; j < len; j++) {
-                const int64_t k = at + j * step;
-                h->trial[k] = form == 0 ? h->want[k] + v : h->want[k] * v;
-            }
-            least = fmin(least, v);
-            most = fmax(most, v);
-            far = fmax(far, fabs(v - neutral));
-            factor[i] = v;
-        }
-        /* a few lines that are wrong are told by their place */
-        for (int64_t i = 0; i < lines; i++)
-            moved += fabs(factor[i] - neutral) > far / 16;
-        if (2 * moved < lines) continue;
-        if (form == 0)
-            hint_try(h, h->trial, rows
-                     ? "a constant of its own is added to every row (%.4g .. "
-                       "%.4g): mean not subtracted?"
-                     : "a constant of its own is added to every channel (%.4g "
-                       ".. %.4g): bias missing, twice, or another's?",
-                     least, most);
-        else
-            hint_try(h, h->trial, "every %s is scaled by a factor of its own "
-                     "(%.7g .. %.7g)", line, least, most);
-    }
+    const int64_t R = h->n / h->c;
+    lines l = rows ? (lines){R, h->c, h->c, 1, NULL, 0, 0}
+                   : (lines){h->c, R, 1, h->c, NULL, 0, 0};
+    if (l.n < 2 || l.len < 4) return;
+    l.value = hint_doubles(h, l.n);
+    if (!l.value) return;
+    fit_lines(h, &l, false);
+    if (most_moved(&l, 0))
+        hint_try(h, h->trial, rows
+                 ? "a constant of its own is added to every row (%.4g .. "
+                   "%.4g): mean not subtracted?"
+                 : "a constant of its own is added to every channel (%.4g "
+                   ".. %.4g): bias missing, twice, or another's?",
+                 l.least, l.most);
+    fit_lines(h, &l, true);
+    if (most_moved(&l, 1))
+        hint_try(h, h->trial, "every %s is scaled by a factor of its own "
+                 "(%.7g .. %.7g)", rows ? "row" : "channel", l.least, l.most);
 }
 
 static void rounded(hint *h)

@@ -87,43 +87,65 @@ static void arith_linear(tt_ctx *ctx, const tt_linear_args *p)
     tt_arena_reset(&ctx->scratch, mark);
 }
 
+/* Memory of one head: keys and values rounded, logits, a query, a result. */
+typedef struct head {
+    float *k, *v, *s, *q, *o;
+    int64_t h;
+} head;
+
+/* The logits of query i, and the largest. */
+static float logits(const tt_attention_args *p, const head *m, int64_t i)
+{
+    float top = -INFINITY, *s = m->s;
+    for (int64_t j = 0; j < p->N; j++) {
+        s[j] = dot(m->q, m->k + j * p->D, p->D) * (float)p->scale;
+        if (p->key_mask && !p->key_mask[j]) s[j] = -FLT_MAX;
+        else if (p->rel_bias)
+            s[j] += (float)p->rel_bias[m->h * (2 * p->N - 1) + j - i
+                                       + p->N - 1];
+        if (s[j] > top || isnan(s[j])) top = s[j];
+    }
+    return top;
+}
+
 /* The whole row of logits, one softmax: what a program without blocks does.
  * The probabilities are inputs of a product too. */
+static void attend(arith a, const tt_attention_args *p, const head *m,
+                   int64_t i)
+{
+    const int64_t D = p->D, at = m->h * D;
+    float sum = 0, *s = m->s;
+    for (int64_t d = 0; d < D; d++) {
+        m->q[d] = in(a, p->q[i * p->q_stride + at + d]);
+        m->o[d] = 0;
+    }
+    const float top = logits(p, m, i);
+    for (int64_t j = 0; j < p->N; j++) sum += s[j] = tt_expf(s[j] - top);
+    for (int64_t j = 0; j < p->N; j++)
+        for (int64_t d = 0; d < D; d++)
+            m->o[d] += narrow(a, s[j]) * m->v[j * D + d];
+    for (int64_t d = 0; d < D; d++)
+        p->o[i * p->H * D + at + d] = put(a, m->o[d] / sum);
+}
+
 static void arith_attention(tt_ctx *ctx, const tt_attention_args *p)
 {
     const arith a = declared(ctx);
     const int64_t D = p->D, N = p->N;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *k = tt_alloc(ctx, &ctx->scratch, N * D, sizeof *k, "keys");
-    float *v = tt_alloc(ctx, &ctx->scratch, N * D, sizeof *v, "values");
-    float *s = tt_alloc(ctx, &ctx->scratch, N + 2 * D, sizeof *s, "logits");
-    for (int64_t h = 0; s && h < p->H; h++) {
+    float *all = tt_alloc(ctx, &ctx->scratch, 2 * N * D + N + 2 * D,
+                          sizeof *all, "a head");
+    head m = {.k = all};
+    if (!all) return;
+    m.v = m.k + N * D, m.s = m.v + N * D, m.q = m.s + N, m.o = m.q + D;
+    for (m.h = 0; m.h < p->H; m.h++) {
         for (int64_t j = 0; j < N; j++)
             for (int64_t d = 0; d < D; d++) {
-                k[j * D + d] = in(a, p->k[j * p->kv_stride + h * D + d]);
-                v[j * D + d] = in(a, p->v[j * p->kv_stride + h * D + d]);
+                const int64_t at = j * p->kv_stride + m.h * D + d;
+                m.k[j * D + d] = in(a, p->k[at]);
+                m.v[j * D + d] = in(a, p->v[at]);
             }
-        for (int64_t i = 0; i < p->T; i++) {
-            float top = -INFINITY, sum = 0, *q = s + N, *o = q + D;
-            for (int64_t d = 0; d < D; d++) {
-                q[d] = in(a, p->q[i * p->q_stride + h * D + d]);
-                o[d] = 0;
-            }
-            for (int64_t j = 0; j < N; j++) {
-                s[j] = dot(q, k + j * D, D) * (float)p->scale;
-                if (p->key_mask && !p->key_mask[j]) s[j] = -FLT_MAX;
-                else if (p->rel_bias)
-                    s[j] += (float)p->rel_bias[h * (2 * N - 1) + j - i + N - 1];
-                if (s[j] > top || isnan(s[j])) top = s[j];
-            }
-            for (int64_t j = 0; j < N; j++)
-                sum += s[j] = tt_expf(s[j] - top);
-            for (int64_t j = 0; j < N; j++)
-                for (int64_t d = 0; d < D; d++)
-                    o[d] += narrow(a, s[j]) * v[j * D + d];
-            for (int64_t d = 0; d < D; d++)
-                p->o[(i * p->H + h) * D + d] = put(a, o[d] / sum);
-        }
+        for (int64_t i = 0; i < p->T; i++) attend(a, p, &m, i);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

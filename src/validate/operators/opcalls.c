@@ -48,6 +48,17 @@ static void size(op_sizes *s, const char *name, int64_t v, int64_t least)
     s->least[s->n++] = least;
 }
 
+static void sizes_conv(op_sizes *s, uint64_t *rng)
+{
+    size(s, "H", draw(rng, 17), 1);
+    size(s, "W", draw(rng, 17), 1);
+    size(s, "in", draw(rng, 33), 1);
+    size(s, "out", draw(rng, 33), 1);
+    size(s, "frames", rng_below(rng, 2) ? 3 : 1, 1);
+    size(s, "kernel", rng_below(rng, 3) ? 3 : 1, 1);
+    size(s, "mode", rng_below(rng, 4), 0);     /* 0, 1 plain, 2 stride, 3 up */
+}
+
 void sizes_draw(op_sizes *s, op_kind op, uint64_t *rng)
 {
     s->n = 0;
@@ -67,15 +78,7 @@ void sizes_draw(op_sizes *s, op_kind op, uint64_t *rng)
              0);
         if (s->v[4]) s->v[1] = s->v[0];
         break;
-    case OP_CONV:
-        size(s, "H", draw(rng, 17), 1);
-        size(s, "W", draw(rng, 17), 1);
-        size(s, "in", draw(rng, 33), 1);
-        size(s, "out", draw(rng, 33), 1);
-        size(s, "frames", rng_below(rng, 2) ? 3 : 1, 1);
-        size(s, "kernel", rng_below(rng, 3) ? 3 : 1, 1);
-        size(s, "mode", rng_below(rng, 4), 0); /* 0, 1 plain, 2 stride, 3 up */
-        break;
+    case OP_CONV: sizes_conv(s, rng); break;
     case OP_MODULATE: case OP_GATE_ADD:
         size(s, "groups", 1 + rng_below(rng, 4), 1);
         size(s, "rows", draw(rng, 17), 1);
@@ -271,36 +274,42 @@ static void make_rope(maker *m, op_call *q, const int64_t *v)
     q->pos = pos;
 }
 
+static void make_groups(maker *m, op_call *q, const op_sizes *s)
+{
+    q->rows = s->v[1];
+    q->stride = q->c + (m->lay & LAY_WIDE ? 5 : 0);
+    q->a = params(m, s->v[0] * q->stride, 0.5);
+    if (q->kind == OP_MODULATE) q->b = params(m, s->v[0] * q->stride, 0.5);
+}
+
+static void make_params(maker *m, op_call *q)
+{
+    const op_kind op = q->kind;
+    const bool affine = op == OP_LAYER_NORM && rng_below(&m->rng, 2);
+    if (affine || op == OP_RMS_NORM || op == OP_CHANNEL_NORM)
+        q->a = params(m, q->c, 1);
+    if (affine) q->b = params(m, q->c, 1);
+    if (op == OP_COL_MOMENT || op == OP_COL_BLEND)
+        q->mean = doubles(m, q->c, m->in == IN_OFFSET ? 30 : 0);
+    if (op != OP_COL_BLEND) return;
+    q->gain = doubles(m, q->c, 1);
+    q->target = doubles(m, q->c, 0);
+    q->tau = 0.35;
+}
+
 static void make_rows(maker *m, op_call *q, const op_sizes *s)
 {
-    const bool groups = q->kind == OP_MODULATE || q->kind == OP_GATE_ADD;
+    const op_kind op = q->kind;
+    const bool groups = op == OP_MODULATE || op == OP_GATE_ADD;
     q->n = groups ? s->v[0] * s->v[1] : s->n == 1 ? 1 : s->v[0];
     q->c = s->v[s->n - 1];
+    q->eps = 1e-6;
     q->x = fill(m, m->in, q->n * q->c, q->c);
-    if (q->kind == OP_ADD || q->kind == OP_MUL || q->kind == OP_GATE_ADD)
+    if (op == OP_ADD || op == OP_MUL || op == OP_GATE_ADD)
         q->y = fill(m, m->in == IN_NONFINITE ? IN_NORMAL : m->in,
                     q->n * q->c, q->c);
-    if (groups) {
-        q->rows = s->v[1];
-        q->stride = q->c + (m->lay & LAY_WIDE ? 5 : 0);
-        q->a = params(m, s->v[0] * q->stride, 0.5);
-        q->b = q->kind == OP_MODULATE ? params(m, s->v[0] * q->stride, 0.5)
-                                      : NULL;
-    }
-    if (q->kind == OP_LAYER_NORM && rng_below(&m->rng, 2)) {
-        q->a = params(m, q->c, 1);
-        q->b = params(m, q->c, 1);
-    }
-    if (q->kind == OP_RMS_NORM || q->kind == OP_CHANNEL_NORM)
-        q->a = params(m, q->c, 1);
-    q->eps = 1e-6;
-    if (q->kind == OP_COL_MOMENT || q->kind == OP_COL_BLEND)
-        q->mean = doubles(m, q->c, m->in == IN_OFFSET ? 30 : 0);
-    if (q->kind == OP_COL_BLEND) {
-        q->gain = doubles(m, q->c, 1);
-        q->target = doubles(m, q->c, 0);
-        q->tau = 0.35;
-    }
+    if (groups) make_groups(m, q, s);
+    else make_params(m, q);
 }
 
 void call_make(tt_ctx *ctx, op_call *q, op_kind op, op_input in,

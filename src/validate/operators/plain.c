@@ -134,6 +134,20 @@ static void conv(tt_ctx *ctx, const tt_conv_args *p, const conv_fault *f,
     }
 }
 
+static void by_rows(const op_call *q, const void *f, double *out)
+{
+    switch (q->kind) {
+    case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM:
+        plain_norm(q, f, out);
+        break;
+    case OP_MODULATE: case OP_GATE_ADD: plain_mix(q, f, out); break;
+    case OP_COL_MEAN: case OP_COL_MOMENT: case OP_COL_BLEND:
+        plain_columns(q, f, out);
+        break;
+    default: plain_elements(q, f, out);
+    }
+}
+
 void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
 {
     static const union none {
@@ -152,18 +166,8 @@ void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out)
     case OP_LINEAR: linear(ctx, q, f, out); break;
     case OP_ATTENTION: plain_attention(ctx, &q->attn, f, out); break;
     case OP_CONV: conv(ctx, &q->conv, f, out); break;
-    case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM:
-        plain_norm(q, f, out);
-        break;
-    case OP_MODULATE: case OP_GATE_ADD: plain_mix(q, f, out); break;
-    case OP_ADD: case OP_MUL: case OP_GELU_TANH: case OP_SILU:
-        plain_elements(q, f, out);
-        break;
     case OP_ROPE: plain_rope(q, fault, out); break;
-    case OP_COL_MEAN: case OP_COL_MOMENT: case OP_COL_BLEND:
-        plain_columns(q, f, out);
-        break;
-    case OP_KINDS: break;
+    default: by_rows(q, f, out);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -129,7 +129,7 @@ static void print_state(const bench *b)
     const tt_policy_class *cls = tt_cache_class(b->cache);
     const tt_policy_options *o = tt_cache_options(b->cache);
     const tt_geometry *g = &b->geo;
-    const double own = cls->state_size ? (double)cls->state_size(o, g) : 0;
+    const double own = (double)tt_cache_layer(b->cache, 0)->state_size;
     const double all = cls->shared_size ? (double)cls->shared_size(o, g) : 0;
     const double chunk = 2.0 * (double)(CHUNK * g->L * g->H * g->D)
                        * sizeof(tt_real);
@@ -142,13 +142,12 @@ static void print_state(const bench *b)
 /* Admissions and edits so far, all layers. */
 static void count_decisions(const bench *b, int64_t count[3])
 {
-    tt_tether_info t;
     memset(count, 0, 3 * sizeof *count);
     for (int64_t i = 0; i < b->geo.layers; i++) {
-        if (!tt_cache_tether_info(b->cache, i, &t)) return;
-        count[0] += t.admissions;
-        count[1] += t.rejections;
-        count[2] += t.edits;
+        tt_event now;
+        tt_cache_show(b->cache, i, &now);
+        const int64_t *n = tt_event_values(&now, "counters", TT_I64, NULL);
+        for (int j = 0; n && j < 3; j++) count[j] += n[j];
     }
 }
 

@@ -58,7 +58,7 @@ typedef struct tt_recorder_options {
     const char *video, *sheet; /* made from this run; NULL: none              */
 } tt_recorder_options;
 
-/* Listens to the cache (tt_cache_on_grab) until finish or abort, which must
+/* Listens to the cache (tt_cache_on_event) until finish or abort, which must
  * come before the cache is closed.
  * Memory  per chunk layers * (9 bytes per slot + 4 per frame so far) and the
  *         admission rounds; latents and features go to the disk at once. */

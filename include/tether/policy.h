@@ -143,7 +143,8 @@ typedef struct tt_layer {
     tt_real *shared;       /* one buffer of values for all layers
                               (shared_size): this layer's from write to done,
                               then the next one's. Not saved                  */
-    tt_cache *cache;       /* for tt_cache_record and tt_cache_rope           */
+    size_t state_size;     /* bytes of `state`                                */
+    tt_cache *cache;       /* for tt_cache_report and tt_cache_rope           */
 } tt_layer;
 
 /* Source of a token that is not a frame of the video. */
@@ -195,6 +196,42 @@ typedef struct tt_policy_schedule {
     double shift;
 } tt_policy_schedule;
 
+/* What a policy reports, and what it remembers of a layer, is described by the
+ * policy's file alone: --trace-cache, `analyze` and `validate` find values by
+ * their names. */
+typedef struct tt_field {
+    const char *name;      /* "mass"                                          */
+    const char *help;      /* what it holds, with its extent                  */
+    tt_dtype type;         /* of the values: TT_I64, TT_F64 or TT_U8          */
+    unsigned flags;        /* TT_FIELD_* below                                */
+    size_t width;          /* TT_FIELD_ROW: TT_AT(M): rows of a trace hold at
+                              least so many values                            */
+    int64_t rest;          /* TT_FIELD_ROW: what fills shorter rows of a trace
+                              up                                              */
+} tt_field;
+enum {
+    TT_FIELD_ROW = 1,      /* any number of values; without it exactly one    */
+    TT_FIELD_TRACED = 2,   /* a tensor of the trace, EVENT_FIELD [event, ...],
+                              of what is shown FIELD [chunk, layer, ...]      */
+    TT_FIELD_REAL = 4      /* F64, and in a trace of the type tt_real         */
+};
+
+/* A kind of event: "grab", one admission round of TetherCache. */
+#define TT_EVENT_FIELDS 12
+typedef struct tt_event_kind {
+    const char *name;
+    const tt_field *field; /* at most TT_EVENT_FIELDS; ends with a NULL name  */
+} tt_event_kind;
+
+typedef struct tt_event {
+    const tt_event_kind *kind;
+    int64_t layer, chunk;
+    struct {
+        const void *at;    /* [n] values of the field's type                  */
+        int64_t n;
+    } value[TT_EVENT_FIELDS]; /* in the order of kind->field                  */
+} tt_event;
+
 struct tt_policy_class {
     const char *name;
     const char *summary;   /* one sentence for --help                         */
@@ -209,14 +246,18 @@ struct tt_policy_class {
                        const tt_geometry *geo);
     /* Token slots of a layer. */
     int64_t (*slots)(const tt_policy_options *opt, const tt_geometry *geo);
-    /* Bytes of `state`; NULL: none. */
+    /* Bytes of `state`. NULL: state_bytes of them, whatever the options. */
     size_t (*state_size)(const tt_policy_options *opt, const tt_geometry *geo);
+    size_t state_bytes;
+    int state_flags;       /* `state` begins with so many int64_t that are 0 or
+                              1; saved states are checked for it              */
     /* Values of `shared`; NULL: none. */
     size_t (*shared_size)(const tt_policy_options *opt, const tt_geometry *geo);
     void (*reset)(tt_ctx *ctx, tt_layer *y);                 /* may be NULL   */
     /* Could these functions have left a layer whose metadata and state came
      * from a file? len, sources and positions are within their ranges
-     * already; k and v must not be looked at. NULL: nothing more to ask. */
+     * and flags already; k and v must not be looked at. NULL: yes, when the
+     * live tokens are whole frames. */
     bool (*valid)(const tt_layer *y);
     /* The verbs, in the order of a pass. NULL means what most policies do.
      *
@@ -234,6 +275,13 @@ struct tt_policy_class {
     void (*done)(tt_ctx *ctx, tt_layer *y, const tt_pass *p);
     /* Largest frame position any plan can ask for, plus one. */
     int64_t (*positions)(const tt_policy_options *opt, const tt_geometry *geo);
+    /* Kinds of events it reports (tt_cache_report); end with a NULL name.
+     * NULL: none. */
+    const tt_event_kind *events;
+    /* What a layer shows between passes: `show` fills in out->value. NULL:
+     * nothing but its slots. */
+    const tt_event_kind *shown;
+    void (*show)(const tt_layer *y, tt_event *out);
 };
 
 /* ---- helpers for writing policies --------------------------------------- */
@@ -250,6 +298,9 @@ bool tt_layer_roll(tt_ctx *ctx, tt_layer *y, int64_t keep, int64_t n);
 /* Store the chunk's k, v in the last live slots, with metadata src_frame =
  * tpos = start + i/L, sidx = i mod L. */
 void tt_layer_put(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
+/* Could a run have left the policy's state that is in this layer? Asks the
+ * class: state_flags, then `valid`. */
+bool tt_layer_valid(const tt_layer *y);
 
 /* ---- the built-in policies ---------------------------------------------- */
 
@@ -347,51 +398,25 @@ void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p);
 
 /* ---- what happened (--trace-cache) -------------------------------------- */
 
-/* One admission round of GRAB. Arrays of P candidates, M memory slots; valid
- * during the call. */
-typedef struct tt_grab_record {
-    int64_t layer, chunk, sub; /* sub counts rounds inside a chunk            */
-    int64_t P, M;
-    const int64_t *candidates; /* [P] global frame indices                    */
-    const double *mass, *div, *score; /* [P]                                  */
-    const uint8_t *keep;       /* [P] 1: in memory from now on                */
-    const int64_t *memory_after; /* [M], -1 unused                            */
-    double margin;             /* lowest kept - highest dropped score         */
-} tt_grab_record;
-typedef void (*tt_grab_fn)(void *user, const tt_grab_record *r);
-void tt_cache_on_grab(tt_cache *c, tt_grab_fn fn, void *user);
-/* For policies: hand a record to whoever listens. */
-void tt_cache_record(tt_cache *c, const tt_grab_record *r);
+/* Hear what the policy of this cache reports from here on; fn NULL: nobody
+ * listens. Events and their values are valid during the call. */
+typedef void (*tt_event_fn)(void *user, const tt_event *e);
+void tt_cache_on_event(tt_cache *c, tt_event_fn fn, void *user);
+/* For policies: hand an event to whoever listens. */
+void tt_cache_report(tt_cache *c, const tt_event *e);
 
-/* One compression of Deep Forcing in one layer. Arrays of n source tokens, the
- * live ones in slot order and then the chunk's; valid during the call. */
-typedef struct tt_compress_record {
-    int64_t layer, chunk, event;   /* event counts compressions of the layer  */
-    int64_t n;
-    const double *score;           /* [n] phi                                 */
-    const int64_t *frame;          /* [n] frame position before the event     */
-    const int64_t *reuse;          /* [n] times selected before               */
-    int64_t nselected;
-    const int64_t *selected;       /* [nselected] source tokens, ascending    */
-    int64_t kept;                  /* tokens left                             */
-    int64_t sink_delta;            /* frames the sinks moved                  */
-} tt_compress_record;
-typedef void (*tt_compress_fn)(void *user, const tt_compress_record *r);
-void tt_cache_on_compress(tt_cache *c, tt_compress_fn fn, void *user);
-void tt_cache_record_compress(tt_cache *c, const tt_compress_record *r);
-/* How often each token slot [cap] was selected; NULL when the policy is not
- * deep-forcing. */
-const int64_t *tt_cache_reuse(tt_cache *c, int64_t layer);
+/* What a layer shows between passes, as an event of the class's kind `shown`.
+ * The values are the layer's own: they change with it. False, and an event
+ * without fields, when the policy shows nothing. */
+bool tt_cache_show(tt_cache *c, int64_t layer, tt_event *out);
 
-/* TetherCache's state of one layer after the latest commit. */
-typedef struct tt_tether_info {
-    bool filled;                   /* the warm-up is over                     */
-    int64_t M;
-    const int64_t *memory_index;   /* [M] global frames, -1 before `filled`   */
-    int64_t admissions, rejections, edits; /* frames, since reset             */
-} tt_tether_info;
-/* False when the policy is not tether. */
-bool tt_cache_tether_info(tt_cache *c, int64_t layer, tt_tether_info *out);
+/* The values of a field by name and their number (n may be NULL). NULL, and 0,
+ * when the event has no field of that name and type. */
+const void *tt_event_values(const tt_event *e, const char *field,
+                            tt_dtype type, int64_t *n);
+/* The first value of a field of whole numbers (I64 or U8), 0 when there is
+ * none. */
+int64_t tt_event_int(const tt_event *e, const char *field);
 
 TT_API_END
 

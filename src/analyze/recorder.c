@@ -2,9 +2,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   everything is read off the token slots and the policy's own plan, so
- *         any policy is recorded without knowing this file; only TetherCache's
- *         memory and counters are asked for by name.
+ * Model   everything is read off the token slots, the policy's own plan, and
+ *         the fields that it shows and reports (policy.h), so any policy is
+ *         recorded without knowing this file. Two things go by the names of
+ *         fields: "memory_index" and "cache_filled" say which slots are memory,
+ *         and an event with "selected" chose tokens.
  * Next    recorder_compress.c, recorder_write.c */
 #include "analyze/recorder.h"
 
@@ -16,7 +18,7 @@
 
 static const char what[] = "the record of a run";
 
-/* ---- admission rounds ---------------------------------------------------- */
+/* ---- events -------------------------------------------------------------- */
 
 static void *copy(tt_recorder *r, const void *from, int64_t n, size_t size)
 {
@@ -25,24 +27,68 @@ static void *copy(tt_recorder *r, const void *from, int64_t n, size_t size)
     return to;
 }
 
-static void on_grab(void *user, const tt_grab_record *g)
+static void keep_event(tt_recorder *r, rec_kind *k, const tt_event *e)
+{
+    rec_event *x = tt_alloc0(r->ctx, &r->mem, 1, sizeof *x, what);
+    if (!x) return;
+    x->e = *e;
+    for (int i = 0; k->kind->field[i].name; i++) {
+        const tt_field *f = &k->kind->field[i];
+        const int64_t n = e->value[i].n;
+        if (!recorder_keeps(f)) continue;
+        x->e.value[i].at = copy(r, e->value[i].at, n, tt_dtype_size(f->type));
+        if (n > k->width[i]) k->width[i] = n;
+    }
+    if (r->ctx->status) return;
+    *k->last = x;
+    k->last = &x->next;
+}
+
+static void on_event(void *user, const tt_event *e)
 {
     tt_recorder *r = user;
-    rec_round *x = tt_alloc0(r->ctx, &r->mem, 1, sizeof *x, what);
-    if (!x) return;
-    *x = (rec_round){.layer = g->layer, .chunk = g->chunk, .sub = g->sub,
-                     .P = g->P, .margin = g->margin};
-    x->candidates = copy(r, g->candidates, g->P, sizeof *g->candidates);
-    x->memory = copy(r, g->memory_after, g->M, sizeof *g->memory_after);
-    x->mass = copy(r, g->mass, g->P, sizeof *g->mass);
-    x->div = copy(r, g->div, g->P, sizeof *g->div);
-    x->score = copy(r, g->score, g->P, sizeof *g->score);
-    x->keep = copy(r, g->keep, g->P, 1);
-    if (r->ctx->status) return;
-    *r->last_round = x;
-    r->last_round = &x->next;
-    if (g->P > r->P) r->P = g->P;
-    if (g->M > r->M) r->M = g->M;
+    for (int i = 0; i < r->nkinds; i++)
+        if (r->kind[i].kind == e->kind) keep_event(r, &r->kind[i], e);
+    if (r->chooses) recorder_take_choice(r, e);
+}
+
+/* Rows of a trace hold as many values as the knob that the field names says,
+ * or as the longest row. */
+static int64_t least_width(const tt_policy_options *o, const tt_field *f)
+{
+    int64_t n = 0;
+    if (f->width) memcpy(&n, (const char *)o + f->width, sizeof n);
+    return n;
+}
+
+static bool chooses_tokens(const tt_event_kind *k)
+{
+    for (const tt_field *f = k->field; f->name; f++)
+        if (!strcmp(f->name, "selected")) return true;
+    return false;
+}
+
+/* One list for every kind of event that has something to trace. */
+static void list_events(tt_recorder *r)
+{
+    const tt_event_kind *all = tt_cache_class(r->cache)->events;
+    int n = 0;
+    while (all && all[n].name) n++;
+    r->kind = tt_alloc0(r->ctx, &r->mem, n, sizeof *r->kind, what);
+    for (int i = 0; i < n && r->kind; i++) {
+        rec_kind *k = &r->kind[r->nkinds];
+        bool traced = false;
+        for (int j = 0; all[i].field[j].name; j++) {
+            const tt_field *f = &all[i].field[j];
+            traced = traced || recorder_keeps(f);
+            k->width[j] = least_width(tt_cache_options(r->cache), f);
+        }
+        r->chooses = r->chooses || chooses_tokens(&all[i]);
+        if (!traced) continue;
+        k->kind = &all[i];
+        k->last = &k->first;
+        r->nkinds++;
+    }
 }
 
 /* ---- open ---------------------------------------------------------------- */
@@ -63,7 +109,7 @@ static tt_status open_files(tt_recorder *r)
                         in_folder(r, "latents.safetensors")));
     TT_TRY(tt_st_add(r->latents, "latents", sizeof(tt_real) == 8 ? TT_F64
                      : TT_F32, 5, latents, NULL));
-    if (tt_cache_reuse(r->cache, 0)) {
+    if (r->chooses) {
         const int64_t row[2] = {0, 6};
         TT_TRY(tt_st_create(r->ctx, &r->chosen,
                             in_folder(r, "chosen.safetensors")));
@@ -104,7 +150,6 @@ tt_status tt_recorder_open(tt_ctx *ctx, tt_recorder **out, tt_cache *cache,
 {
     const tt_geometry *geo = tt_cache_geometry(cache);
     tt_arena mem = {0};
-    tt_tether_info info;
     *out = NULL;
     tt_recorder *r = tt_alloc0(ctx, &mem, 1, sizeof *r, what);
     if (!r) return ctx->status;
@@ -115,19 +160,17 @@ tt_status tt_recorder_open(tt_ctx *ctx, tt_recorder **out, tt_cache *cache,
     r->L = geo->L;
     r->width = geo->H * geo->D;
     r->slots = (tt_cache_layer(cache, 0)->cap + geo->L - 1) / geo->L;
-    r->last_round = &r->rounds;
     r->last_chunk = &r->chunks;
     r->last_part = &r->parts;
-    r->last_event = &r->events;
-    r->tether = tt_cache_tether_info(cache, 0, &info); /* also with M = 0 */
-    if (r->tether) r->M = info.M;
+    r->last_choice = &r->choices;
+    tt_cache_show(cache, 0, &r->shown);
+    list_events(r);
     keep_options(r, opt);
     if (ctx->status || open_files(r)) {
         tt_recorder_abort(r);
         return ctx->status;
     }
-    tt_cache_on_grab(cache, on_grab, r);
-    tt_cache_on_compress(cache, recorder_on_compress, r);
+    tt_cache_on_event(cache, on_event, r);
     *out = r;
     return TT_OK;
 }
@@ -136,8 +179,7 @@ void tt_recorder_abort(tt_recorder *r)
 {
     if (!r) return;
     tt_arena mem = r->mem; /* r itself lives in it */
-    tt_cache_on_grab(r->cache, NULL, NULL);
-    tt_cache_on_compress(r->cache, NULL, NULL);
+    tt_cache_on_event(r->cache, NULL, NULL);
     tt_st_abort(r->chosen);
     tt_st_abort(r->latents);
     tt_st_abort(r->features);
@@ -208,6 +250,17 @@ static void look_at_slots(tt_recorder *r, rec_chunk *x, const tt_layer *y,
     }
 }
 
+/* Slots of a memory behind the sinks, for policies that show one; false: none.
+ * *n is 0 until the memory is in use. */
+static bool memory_slots(const tt_recorder *r, const tt_layer *y, int64_t *n)
+{
+    tt_event now;
+    tt_cache_show(r->cache, y->index, &now);
+    const bool any = tt_event_values(&now, "memory_index", TT_I64, n);
+    if (!tt_event_int(&now, "cache_filled")) *n = 0;
+    return any;
+}
+
 /* See tt_region. */
 static void name_regions(tt_recorder *r, rec_chunk *x, const tt_layer *y)
 {
@@ -216,15 +269,13 @@ static void name_regions(tt_recorder *r, rec_chunk *x, const tt_layer *y)
     uint8_t *region = x->region + y->index * r->slots;
     const tt_policy_options *o = tt_cache_options(r->cache);
     const int64_t live = (y->len + r->L - 1) / r->L;
-    tt_tether_info info = {0};
-    bool tether = tt_cache_tether_info(r->cache, y->index, &info);
-    int64_t recent = live;
+    int64_t recent = live, M;
+    const bool has_memory = memory_slots(r, y, &M);
     while (recent > 0 && share[recent - 1] == 1 && src[recent - 1] >= 0
            && (recent == live || src[recent - 1] + 1 == src[recent]))
         recent--;
     for (int64_t s = 0; s < live; s++) {
-        bool memory = tether ? info.filled && s >= o->S && s < o->S + info.M
-                             : s < recent;
+        bool memory = has_memory ? s >= o->S && s < o->S + M : s < recent;
         region[s] = src[s] >= x->start && share[s] == 1 ? TT_REGION_NEW
                   : s < o->S ? TT_REGION_SINK
                   : memory ? TT_REGION_MEMORY : TT_REGION_RECENT;
@@ -309,17 +360,20 @@ static tt_status add_features(tt_recorder *r, int64_t frame)
 
 /* ---- one chunk ----------------------------------------------------------- */
 
-static void look_at_tether(tt_recorder *r, rec_chunk *x)
+/* What the policy shows of every layer. */
+static void look_at_shown(tt_recorder *r, rec_chunk *x)
 {
-    tt_tether_info info;
-    for (int64_t i = 0; i < r->layers; i++) {
-        if (!tt_cache_tether_info(r->cache, i, &info)) return;
-        x->filled[i] = info.filled;
-        x->counters[3 * i] = info.admissions;
-        x->counters[3 * i + 1] = info.rejections;
-        x->counters[3 * i + 2] = info.edits;
-        memcpy(x->memory + i * r->M, info.memory_index,
-               (size_t)r->M * sizeof *x->memory);
+    const tt_field *f = r->shown.kind ? r->shown.kind->field : NULL;
+    for (int i = 0; f && f[i].name; i++) {
+        const size_t n = (size_t)r->shown.value[i].n * tt_dtype_size(f[i].type);
+        if (!recorder_keeps(&f[i])) continue;
+        char *to = tt_alloc(r->ctx, &r->mem, r->layers, n, what);
+        x->shown[i] = to;
+        for (int64_t j = 0; to && j < r->layers; j++, to += n) {
+            tt_event now;
+            tt_cache_show(r->cache, j, &now);
+            if (n) memcpy(to, now.value[i].at, n);
+        }
     }
 }
 
@@ -332,11 +386,6 @@ static rec_chunk *new_chunk(tt_recorder *r, int64_t start, int64_t frames)
     x->start = start;
     x->frames = frames;
     x->nreadable = start + frames > r->frames ? start + frames : r->frames;
-    x->filled = tt_alloc0(ctx, &r->mem, r->layers, 1, what);
-    x->memory = tt_alloc0(ctx, &r->mem, r->layers * r->M, sizeof *x->memory,
-                          what);
-    x->counters = tt_alloc0(ctx, &r->mem, 3 * r->layers, sizeof *x->counters,
-                            what);
     x->src = tt_alloc0(ctx, &r->mem, cells, sizeof *x->src, what);
     x->share = tt_alloc0(ctx, &r->mem, cells, sizeof *x->share, what);
     x->region = tt_alloc0(ctx, &r->mem, cells, 1, what);
@@ -366,7 +415,7 @@ tt_status tt_recorder_chunk(tt_recorder *r, int64_t start, int64_t frames,
         name_regions(r, x, y);
         look_at_plan(r, x, y);
     }
-    if (r->tether) look_at_tether(r, x);
+    look_at_shown(r, x);
     tt_arena_reset(&ctx->scratch, m);
     *r->last_chunk = x;
     r->last_chunk = &x->next;

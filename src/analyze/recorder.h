@@ -8,24 +8,28 @@
 #include "tether/analyze.h"
 #include "tether/io.h"
 
-typedef struct rec_round {
-    struct rec_round *next;
-    int64_t layer, chunk, sub, P;
-    int64_t *candidates, *memory;  /* [P], [M]                                */
-    double *mass, *div, *score;    /* [P]                                     */
-    uint8_t *keep;                 /* [P]                                     */
-    double margin;
-} rec_round;
-
-/* One compression of Deep Forcing, by source frame. */
+/* An event of any policy; of its fields those that a trace keeps. */
 typedef struct rec_event {
     struct rec_event *next;
+    tt_event e;                    /* values are copies                       */
+} rec_event;
+
+/* All events of a kind. */
+typedef struct rec_kind {
+    const tt_event_kind *kind;
+    rec_event *first, **last;
+    int64_t width[TT_EVENT_FIELDS];    /* longest row so far                  */
+} rec_kind;
+
+/* One compression of Deep Forcing, by source frame. */
+typedef struct rec_choice {
+    struct rec_choice *next;
     int64_t head[7];       /* layer, chunk, event, source tokens, kept tokens,
                               chosen tokens, frames the sinks moved           */
     int64_t nframes;
     int64_t *frame;        /* [nframes, 3] frame, candidates, chosen          */
     double *phi;           /* [nframes, 2] mean and largest of the candidates */
-} rec_event;
+} rec_choice;
 
 typedef struct rec_part {
     struct rec_part *next;
@@ -35,8 +39,7 @@ typedef struct rec_part {
 typedef struct rec_chunk {
     struct rec_chunk *next;
     int64_t start, frames, ends[2];
-    uint8_t *filled;               /* [layers]                                */
-    int64_t *memory, *counters;    /* [layers, M], [layers, 3]                */
+    void *shown[TT_EVENT_FIELDS];  /* [layers, width] of a field, see below   */
     int32_t *src;                  /* [layers, slots]                         */
     float *share;                  /* [layers, slots]                         */
     uint8_t *region;               /* [layers, slots]                         */
@@ -50,19 +53,26 @@ struct tt_recorder {
     tt_cache *cache;
     tt_recorder_options opt;
     int64_t layers, slots, L, width;   /* width: H*D                          */
-    int64_t M, P;                  /* of the widest round                     */
-    bool tether;
+    tt_event shown;                /* of layer 0: which fields, how wide      */
+    bool chooses;                  /* its events choose tokens                */
     int64_t nchunks, frames;       /* frames: of the video so far             */
     int64_t shift;                 /* video frame of the cache's frame 0      */
-    rec_round *rounds, **last_round;
+    rec_kind *kind;                /* [nkinds] of the policy's events         */
+    int nkinds;
     rec_chunk *chunks, **last_chunk;
     rec_part *parts, **last_part;
-    rec_event *events, **last_event;
+    rec_choice *choices, **last_choice;
     tt_st_writer *latents, *features, *chosen; /* NULL: not wanted            */
 };
 
-/* Listens to Deep Forcing (recorder_compress.c). */
-void recorder_on_compress(void *user, const tt_compress_record *c);
+/* Fields that a trace keeps as they are. */
+static inline bool recorder_keeps(const tt_field *f)
+{
+    return f->flags & TT_FIELD_TRACED;
+}
+
+/* Events that choose tokens: Deep Forcing (recorder_compress.c). */
+void recorder_take_choice(tt_recorder *r, const tt_event *e);
 
 /* run.json, and the trace tensors. */
 tt_status recorder_write_run(tt_recorder *r, const char *path);

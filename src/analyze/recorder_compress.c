@@ -14,12 +14,30 @@
 
 static const char what[] = "the record of a run";
 
+/* The fields of such an event. */
+typedef struct choice {
+    const double *score;           /* [n] source tokens: live ones, new ones  */
+    const int64_t *frame, *reuse;  /* [n]                                     */
+    const int64_t *selected;       /* [nselected] of them                     */
+    int64_t n, nselected, kept;
+} choice;
+
+static bool read_choice(choice *c, const tt_event *e)
+{
+    c->score = tt_event_values(e, "score", TT_F64, &c->n);
+    c->frame = tt_event_values(e, "frame", TT_I64, NULL);
+    c->reuse = tt_event_values(e, "reuse", TT_I64, NULL);
+    c->selected = tt_event_values(e, "selected", TT_I64, &c->nselected);
+    c->kept = tt_event_int(e, "kept");
+    return c->score && c->frame && c->reuse && c->selected;
+}
+
 typedef struct tally {
     int64_t first, last;       /* candidates: source tokens [first, last)     */
     int64_t lo, n;             /* frames lo .. lo + n - 1 occur               */
 } tally;
 
-static tally tally_of(const tt_recorder *r, const tt_compress_record *c)
+static tally tally_of(const tt_recorder *r, const choice *c)
 {
     const int64_t sink = tt_cache_options(r->cache)->S * r->L;
     tally t = {.first = sink, .last = c->n - (c->kept - sink - c->nselected)};
@@ -33,7 +51,7 @@ static tally tally_of(const tt_recorder *r, const tt_compress_record *c)
     return t;
 }
 
-static void count_frames(rec_event *x, const tt_compress_record *c, tally t)
+static void count_frames(rec_choice *x, const choice *c, tally t)
 {
     for (int64_t f = 0; f < t.n; f++) x->frame[3 * f] = t.lo + f;
     for (int64_t i = t.first; i < t.last; i++) {
@@ -51,35 +69,37 @@ static void count_frames(rec_event *x, const tt_compress_record *c, tally t)
 }
 
 /* chunk, layer, source frame, place in it, reuse before, phi */
-static void write_chosen(tt_recorder *r, const tt_compress_record *c,
+static void write_chosen(tt_recorder *r, const tt_event *e, const choice *c,
                          int64_t first)
 {
-    const tt_layer *y = tt_cache_layer(r->cache, c->layer);
+    const tt_layer *y = tt_cache_layer(r->cache, e->layer);
     for (int64_t i = 0; r->chosen && i < c->nselected; i++) {
         const int64_t k = c->selected[i];
         const double row[6] = {
-            (double)c->chunk, (double)c->layer,
+            (double)e->chunk, (double)e->layer,
             (double)(y->src_frame[first + i] + r->shift),
             (double)y->sidx[first + i], (double)c->reuse[k], c->score[k]};
         tt_st_append(r->chosen, 0, 1, row);
     }
 }
 
-void recorder_on_compress(void *user, const tt_compress_record *c)
+void recorder_take_choice(tt_recorder *r, const tt_event *e)
 {
-    tt_recorder *r = user;
-    tally t = tally_of(r, c);
-    rec_event *x = tt_alloc0(r->ctx, &r->mem, 1, sizeof *x, what);
+    choice c;
+    if (!read_choice(&c, e)) return;
+    const tally t = tally_of(r, &c);
+    rec_choice *x = tt_alloc0(r->ctx, &r->mem, 1, sizeof *x, what);
     if (!x) return;
-    const int64_t head[7] = {c->layer, c->chunk, c->event, c->n, c->kept,
-                             c->nselected, c->sink_delta};
+    const int64_t head[7] = {e->layer, e->chunk, tt_event_int(e, "event"), c.n,
+                             c.kept, c.nselected,
+                             tt_event_int(e, "sink_delta")};
     memcpy(x->head, head, sizeof head);
     x->nframes = t.n;
     x->frame = tt_alloc0(r->ctx, &r->mem, 3 * t.n, sizeof *x->frame, what);
     x->phi = tt_alloc0(r->ctx, &r->mem, 2 * t.n, sizeof *x->phi, what);
     if (r->ctx->status) return;
-    count_frames(x, c, t);
-    write_chosen(r, c, t.first);
-    *r->last_event = x;
-    r->last_event = &x->next;
+    count_frames(x, &c, t);
+    write_chosen(r, e, &c, t.first);
+    *r->last_choice = x;
+    r->last_choice = &x->next;
 }

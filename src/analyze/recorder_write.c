@@ -4,6 +4,7 @@
  *
  * Tensor names and shapes: analyze.h, tt_recorder_finish. */
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "analyze/recorder.h"
@@ -31,9 +32,7 @@ static tt_status chunk_rows(tt_recorder *r, tt_st_writer *w, const char *name,
 
 static tt_status write_chunks(tt_recorder *r, tt_st_writer *w)
 {
-    const int64_t one[1] = {0}, ends[2] = {0, 2}, filled[2] = {0, r->layers};
-    const int64_t memory[3] = {0, r->layers, r->M};
-    const int64_t counters[3] = {0, r->layers, 3};
+    const int64_t one[1] = {0}, ends[2] = {0, 2};
     const int64_t slots[3] = {0, r->layers, r->slots};
     TT_TRY(chunk_rows(r, w, "ends", TT_I64, 2, ends, CHUNK(ends), false));
     TT_TRY(chunk_rows(r, w, "chunk_start", TT_I64, 1, one, CHUNK(start),
@@ -45,13 +44,15 @@ static tt_status write_chunks(tt_recorder *r, tt_st_writer *w)
                       true));
     TT_TRY(chunk_rows(r, w, "bio_region", TT_U8, 3, slots, CHUNK(region),
                       true));
-    if (!r->tether) return TT_OK;
-    TT_TRY(chunk_rows(r, w, "memory_index", TT_I64, 3, memory, CHUNK(memory),
-                      true));
-    TT_TRY(chunk_rows(r, w, "counters", TT_I64, 3, counters, CHUNK(counters),
-                      true));
-    return chunk_rows(r, w, "cache_filled", TT_U8, 2, filled, CHUNK(filled),
-                      true);
+    const tt_field *f = r->shown.kind ? r->shown.kind->field : NULL;
+    for (size_t i = 0; f && f[i].name; i++) {
+        const int64_t dim[3] = {0, r->layers, r->shown.value[i].n};
+        if (recorder_keeps(&f[i]))
+            TT_TRY(chunk_rows(r, w, f[i].name, f[i].type,
+                              f[i].flags & TT_FIELD_ROW ? 3 : 2, dim,
+                              CHUNK(shown) + i * sizeof(void *), true));
+    }
+    return TT_OK;
 }
 
 /* Frames that were still to come are padded with 0. */
@@ -80,93 +81,88 @@ static tt_status write_parts(tt_recorder *r, tt_st_writer *w)
     return TT_OK;
 }
 
-/* ---- admission rounds ---------------------------------------------------- */
+/* ---- events -------------------------------------------------------------- */
 
-/* One number per round. */
-static tt_status write_numbers(tt_recorder *r, tt_st_writer *w,
-                               const char *name, tt_dtype type, size_t offset)
+/* One number per event: the int64_t at `offset` of tt_event. */
+static tt_status write_place(tt_recorder *r, tt_st_writer *w, const rec_kind *k,
+                             const char *name, size_t offset)
 {
     const int64_t dim[1] = {0};
-    TT_TRY(tt_st_add(w, name, type, 1, dim, NULL));
-    for (const rec_round *x = r->rounds; x; x = x->next)
-        TT_TRY(tt_st_append(w, 0, 1, (const char *)x + offset));
-    return TT_OK;
+    char full[64];
+    snprintf(full, sizeof full, "%s_%s", k->kind->name, name);
+    TT_TRY(tt_st_add(w, full, TT_I64, 1, dim, NULL));
+    for (const rec_event *x = k->first; x; x = x->next)
+        TT_TRY(tt_st_append(w, 0, 1, (const char *)&x->e + offset));
+    return r->ctx->status;
 }
 
-/* One row of P values per round; shorter rounds are filled up with 0. */
-static tt_status write_rows(tt_recorder *r, tt_st_writer *w, const char *name,
-                            size_t offset)
+/* row [width] in the type of the trace: n values, then the field's `rest`. */
+static void fill_row(void *row, const tt_field *f, const void *at, int64_t n,
+                     int64_t width)
 {
-    const int64_t dim[2] = {0, r->P};
-    tt_real *row = tt_alloc(r->ctx, &r->ctx->scratch, r->P, sizeof *row, what);
-    TT_TRY(tt_st_add(w, name, sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 2, dim,
-                     NULL));
-    for (const rec_round *x = r->rounds; x && row; x = x->next) {
-        const double *v;
-        memcpy(&v, (const char *)x + offset, sizeof v);
-        for (int64_t i = 0; i < r->P; i++)
-            row[i] = i < x->P ? (tt_real)v[i] : 0;
+    tt_real *real = row;
+    for (int64_t i = 0; i < width; i++) {
+        const bool in = i < n;
+        if (f->flags & TT_FIELD_REAL)
+            real[i] = (tt_real)(in ? ((const double *)at)[i] : (double)f->rest);
+        else if (f->type == TT_F64)
+            ((double *)row)[i] = in ? ((const double *)at)[i] : (double)f->rest;
+        else if (f->type == TT_I64)
+            ((int64_t *)row)[i] = in ? ((const int64_t *)at)[i] : f->rest;
+        else
+            ((uint8_t *)row)[i] = in ? ((const uint8_t *)at)[i]
+                                     : (uint8_t)f->rest;
+    }
+}
+
+/* The values of field i, a row per event. */
+static tt_status write_field(tt_recorder *r, tt_st_writer *w, const rec_kind *k,
+                             int i)
+{
+    const tt_field *f = &k->kind->field[i];
+    const bool is_row = f->flags & TT_FIELD_ROW;
+    const int64_t width = is_row ? k->width[i] : 1, dim[2] = {0, width};
+    const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
+    char name[64];
+    void *row = tt_alloc(r->ctx, &r->ctx->scratch, width, sizeof(double), what);
+    snprintf(name, sizeof name, "%s_%s", k->kind->name, f->name);
+    TT_TRY(tt_st_add(w, name, f->flags & TT_FIELD_REAL ? real : f->type,
+                     is_row ? 2 : 1, dim, NULL));
+    for (const rec_event *x = k->first; x && row; x = x->next) {
+        fill_row(row, f, x->e.value[i].at, x->e.value[i].n, width);
         TT_TRY(tt_st_append(w, 0, 1, row));
     }
     return r->ctx->status;
 }
 
-static tt_status write_sets(tt_recorder *r, tt_st_writer *w)
+static tt_status write_kind(tt_recorder *r, tt_st_writer *w, const rec_kind *k)
 {
-    const int64_t wide[2] = {0, r->P}, slots[2] = {0, r->M};
-    tt_arena *mem = &r->ctx->scratch;
-    int64_t *index = tt_alloc(r->ctx, mem, r->P, sizeof *index, what);
-    uint8_t *keep = tt_alloc(r->ctx, mem, r->P, 1, what);
-    const rec_round *x;
-    TT_TRY(tt_st_add(w, "grab_candidates", TT_I64, 2, wide, NULL));
-    for (x = r->rounds; x && index; x = x->next) {
-        for (int64_t i = 0; i < r->P; i++)
-            index[i] = i < x->P ? x->candidates[i] : -1;
-        TT_TRY(tt_st_append(w, 0, 1, index));
-    }
-    TT_TRY(tt_st_add(w, "grab_keep", TT_U8, 2, wide, NULL));
-    for (x = r->rounds; x && keep; x = x->next) {
-        for (int64_t i = 0; i < r->P; i++) keep[i] = i < x->P ? x->keep[i] : 0;
-        TT_TRY(tt_st_append(w, 0, 1, keep));
-    }
-    TT_TRY(tt_st_add(w, "grab_memory_after", TT_I64, 2, slots, NULL));
-    for (x = r->rounds; x; x = x->next)
-        TT_TRY(tt_st_append(w, 0, 1, x->memory));
-    return r->ctx->status;
-}
-
-#define ROUND(member) offsetof(rec_round, member)
-
-static tt_status write_rounds(tt_recorder *r, tt_st_writer *w)
-{
-    TT_TRY(write_numbers(r, w, "grab_layer", TT_I64, ROUND(layer)));
-    TT_TRY(write_numbers(r, w, "grab_chunk", TT_I64, ROUND(chunk)));
-    TT_TRY(write_numbers(r, w, "grab_sub", TT_I64, ROUND(sub)));
-    TT_TRY(write_rows(r, w, "grab_mass", ROUND(mass)));
-    TT_TRY(write_rows(r, w, "grab_div", ROUND(div)));
-    TT_TRY(write_rows(r, w, "grab_scores", ROUND(score)));
-    TT_TRY(write_sets(r, w));
-    return write_numbers(r, w, "grab_margin", TT_F64, ROUND(margin));
+    TT_TRY(write_place(r, w, k, "layer", offsetof(tt_event, layer)));
+    TT_TRY(write_place(r, w, k, "chunk", offsetof(tt_event, chunk)));
+    for (int i = 0; k->kind->field[i].name; i++)
+        if (recorder_keeps(&k->kind->field[i]))
+            TT_TRY(write_field(r, w, k, i));
+    return TT_OK;
 }
 
 /* ---- compressions -------------------------------------------------------- */
 
-static tt_status write_events(tt_recorder *r, tt_st_writer *w)
+static tt_status write_choices(tt_recorder *r, tt_st_writer *w)
 {
     const int64_t head[2] = {0, 7}, frame[2] = {0, 4}, phi[2] = {0, 2};
-    const rec_event *x;
+    const rec_choice *x;
     TT_TRY(tt_st_add(w, "comp_event", TT_I64, 2, head, NULL));
-    for (x = r->events; x; x = x->next)
+    for (x = r->choices; x; x = x->next)
         TT_TRY(tt_st_append(w, 0, 1, x->head));
     TT_TRY(tt_st_add(w, "comp_frame", TT_I64, 2, frame, NULL));
     int64_t row[4] = {0};
-    for (x = r->events; x; x = x->next, row[0]++)
+    for (x = r->choices; x; x = x->next, row[0]++)
         for (int64_t f = 0; f < x->nframes; f++) {
             memcpy(row + 1, x->frame + 3 * f, 3 * sizeof *row);
             if (row[2]) TT_TRY(tt_st_append(w, 0, 1, row));
         }
     TT_TRY(tt_st_add(w, "comp_frame_phi", TT_F64, 2, phi, NULL));
-    for (x = r->events; x; x = x->next)
+    for (x = r->choices; x; x = x->next)
         for (int64_t f = 0; f < x->nframes; f++)
             if (x->frame[3 * f + 1])
                 TT_TRY(tt_st_append(w, 0, 1, x->phi + 2 * f));
@@ -180,8 +176,9 @@ tt_status recorder_write_trace(tt_recorder *r, const char *path)
     write_chunks(r, w);
     if (!r->ctx->status) write_readable(r, w);
     if (!r->ctx->status) write_parts(r, w);
-    if (!r->ctx->status && r->tether) write_rounds(r, w);
-    if (!r->ctx->status && r->events) write_events(r, w);
+    for (int i = 0; i < r->nkinds && !r->ctx->status; i++)
+        write_kind(r, w, &r->kind[i]);
+    if (!r->ctx->status && r->choices) write_choices(r, w);
     return tt_st_finish(w);
 }
 

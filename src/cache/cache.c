@@ -27,16 +27,14 @@ struct tt_cache {
     size_t state_size;
     tt_real *shared;
     tt_rope_table rope;
-    tt_grab_fn grab_fn;
-    void *grab_user;
-    tt_compress_fn compress_fn;
-    void *compress_user;
+    tt_event_fn event_fn;
+    void *event_user;
 };
 
 static size_t state_size(const tt_policy_class *cls,
                          const tt_policy_options *opt, const tt_geometry *geo)
 {
-    return cls->state_size ? cls->state_size(opt, geo) : 0;
+    return cls->state_size ? cls->state_size(opt, geo) : cls->state_bytes;
 }
 
 static size_t shared_size(const tt_policy_class *cls,
@@ -124,7 +122,8 @@ static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i)
     const int64_t cap = c->cls->slots(&c->opt, &c->geo);
     const int64_t n = cap * c->geo.H * c->geo.D;
     *y = (tt_layer){ .geo = &c->geo, .opt = &c->opt, .index = i, .cap = cap,
-                     .shared = c->shared, .cache = c };
+                     .shared = c->shared, .state_size = c->state_size,
+                     .cache = c };
     y->k = tt_values0_in(ctx, &c->arena, n, "cached keys");
     y->v = tt_values0_in(ctx, &c->arena, n, "cached values");
     y->src_frame = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
@@ -297,28 +296,48 @@ void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p)
     stop_policy(ctx, w);
 }
 
-/* ---- records ------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------- */
 
-void tt_cache_on_grab(tt_cache *c, tt_grab_fn fn, void *user)
+void tt_cache_on_event(tt_cache *c, tt_event_fn fn, void *user)
 {
     if (!c) return;
-    c->grab_fn = fn;
-    c->grab_user = user;
+    c->event_fn = fn;
+    c->event_user = user;
 }
 
-void tt_cache_record(tt_cache *c, const tt_grab_record *r)
+void tt_cache_report(tt_cache *c, const tt_event *e)
 {
-    if (c && c->grab_fn) c->grab_fn(c->grab_user, r);
+    if (c && c->event_fn) c->event_fn(c->event_user, e);
 }
 
-void tt_cache_on_compress(tt_cache *c, tt_compress_fn fn, void *user)
+bool tt_cache_show(tt_cache *c, int64_t layer, tt_event *out)
 {
-    if (!c) return;
-    c->compress_fn = fn;
-    c->compress_user = user;
+    const tt_layer *y = tt_cache_layer(c, layer);
+    *out = (tt_event){ .layer = layer };
+    if (!y || !c->cls->shown) return false;
+    out->kind = c->cls->shown;
+    c->cls->show(y, out);
+    return true;
 }
 
-void tt_cache_record_compress(tt_cache *c, const tt_compress_record *r)
+const void *tt_event_values(const tt_event *e, const char *field,
+                            tt_dtype type, int64_t *n)
 {
-    if (c && c->compress_fn) c->compress_fn(c->compress_user, r);
+    const tt_field *f = e && e->kind ? e->kind->field : NULL;
+    if (n) *n = 0;
+    for (int i = 0; f && f[i].name; i++) {
+        if (strcmp(f[i].name, field) || f[i].type != type) continue;
+        if (n) *n = e->value[i].n;
+        return e->value[i].at;
+    }
+    return NULL;
+}
+
+int64_t tt_event_int(const tt_event *e, const char *field)
+{
+    int64_t n;
+    const int64_t *whole = tt_event_values(e, field, TT_I64, &n);
+    if (whole && n > 0) return *whole;
+    const uint8_t *small = tt_event_values(e, field, TT_U8, &n);
+    return small && n > 0 ? *small : 0;
 }

@@ -51,3 +51,12 @@ void tt_layer_put(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
         y->sidx[slot + i] = (int32_t)(i % y->geo->L);
     }
 }
+
+bool tt_layer_valid(const tt_layer *y)
+{
+    const tt_policy_class *cls = tt_cache_class(y->cache);
+    const int64_t *flag = y->state;
+    for (int i = 0; i < cls->state_flags; i++)
+        if (flag[i] != 0 && flag[i] != 1) return false;
+    return cls->valid ? cls->valid(y) : y->len % y->geo->L == 0;
+}

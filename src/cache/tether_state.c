@@ -114,8 +114,9 @@ static bool counts_valid(const tt_layer *y, const tether_state *s)
            s->pending == 0 &&          /* between chunks */
            s->pending_first >= -y->opt->R &&
            s->pending_first < y->geo->frames &&
-           in_video(y, s->admissions) && in_video(y, s->rejections) &&
-           in_video(y, s->edits);
+           in_video(y, s->counter[TETHER_ADMITTED]) &&
+           in_video(y, s->counter[TETHER_REJECTED]) &&
+           in_video(y, s->counter[TETHER_EDITED]);
 }
 
 bool tether_valid(const tt_layer *y)
@@ -132,19 +133,29 @@ bool tether_valid(const tt_layer *y)
     return ok;
 }
 
-bool tt_cache_tether_info(tt_cache *c, int64_t layer,
-                          tt_tether_info *out)
+/* ---- what it shows ------------------------------------------------------- */
+
+enum { MEMORY_INDEX, COUNTERS, CACHE_FILLED };
+static const tt_field shown[] = {
+    [MEMORY_INDEX] = {"memory_index", "[M] global frames, -1 while the cache "
+                      "fills for the first time", TT_I64,
+                      TT_FIELD_ROW | TT_FIELD_TRACED, TT_AT(M), -1},
+    [COUNTERS] = {"counters", "[3] frames admitted, rejected and edited since "
+                  "reset", TT_I64, TT_FIELD_ROW | TT_FIELD_TRACED, 0, 0},
+    [CACHE_FILLED] = {"cache_filled", "1: the cache has been full", TT_U8,
+                      TT_FIELD_TRACED, 0, 0},
+    {0},
+};
+const tt_event_kind tether_shown = {"layer", shown};
+
+void tether_show(const tt_layer *y, tt_event *out)
 {
-    const tt_layer *y = tt_cache_layer(c, layer);
-    if (!y || tt_cache_class(c) != &cache_tether) return false;
+    static const uint8_t filled[2] = {0, 1};
     const tether_state *s = tether_of(y);
-    *out = (tt_tether_info){
-        .filled = s->filled != 0,
-        .M = y->opt->M,
-        .memory_index = tether_members(y),
-        .admissions = s->admissions,
-        .rejections = s->rejections,
-        .edits = s->edits,
-    };
-    return true;
+    out->value[MEMORY_INDEX].at = tether_members(y);
+    out->value[MEMORY_INDEX].n = y->opt->M;
+    out->value[COUNTERS].at = s->counter;
+    out->value[COUNTERS].n = 3;
+    out->value[CACHE_FILLED].at = &filled[s->filled != 0];
+    out->value[CACHE_FILLED].n = 1;
 }

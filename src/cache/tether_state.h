@@ -9,8 +9,6 @@
 
 #include "cache/classes.h"
 
-extern const tt_policy_class cache_tether;
-
 /* Behind it follow
  *   int64_t members[M]            global frame of every memory slot, or -1
  *   int64_t pend_src[chunk]       src_frame of every pending frame
@@ -21,9 +19,10 @@ typedef struct tether_state {
     int64_t occupancy;           /* memory slots in use                       */
     int64_t pending;             /* evicted frames waiting for the clean pass */
     int64_t pending_first;       /* global index the first of them goes by    */
-    int64_t admissions, rejections, edits;
+    int64_t counter[3];          /* frames admitted, rejected, edited         */
     int64_t reserved;
 } tether_state;
+enum { TETHER_ADMITTED, TETHER_REJECTED, TETHER_EDITED };
 
 /* Values of a token, and of a frame, in k or v. */
 int64_t tether_width(const tt_layer *y);
@@ -49,6 +48,8 @@ size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo);
 size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo);
 void tether_reset(tt_ctx *ctx, tt_layer *y);
 bool tether_valid(const tt_layer *y);
+extern const tt_event_kind tether_shown;
+void tether_show(const tt_layer *y, tt_event *out);
 /* In tether_options.c. */
 enum { TETHER_ALPHA, TETHER_TAU, TETHER_TEMPERATURE, TETHER_POOL };
 enum { TETHER_BY_CHUNK, TETHER_BY_FRAME };

@@ -176,12 +176,10 @@ static part run_part(const tt_rollout *r, int i)
 }
 
 /* Part i of layer y, for i < LAYER_PARTS; nbytes 0 for an absent one. */
-static part layer_part(const tt_rollout *r, tt_layer *y, int i,
-                       int64_t ends[2])
+static part layer_part(tt_layer *y, int i, int64_t ends[2])
 {
     static const char *const names[LAYER_PARTS] = {
         "k", "v", "src_frame", "sidx", "tpos", "ends", "state" };
-    const tt_policy_class *cls = tt_cache_class(r->cache);
     const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
     const int64_t width = y->geo->H * y->geo->D;
     part p = { .dtype = TT_I32, .rows = y->cap };
@@ -194,8 +192,7 @@ static part layer_part(const tt_rollout *r, tt_layer *y, int i,
     case 4: p.data = y->tpos; break;
     case 5: p.dtype = TT_I64, p.rows = 2, p.data = ends; break;
     case 6:
-        p.dtype = TT_U8, p.data = y->state;
-        p.rows = cls->state_size ? (int64_t)cls->state_size(y->opt, y->geo) : 0;
+        p.dtype = TT_U8, p.data = y->state, p.rows = (int64_t)y->state_size;
         break;
     }
     p.nbytes = (size_t)(p.rows * (p.cols ? p.cols : 1)) *
@@ -232,7 +229,7 @@ tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
         tt_layer *y = tt_cache_layer(r->cache, i);
         int64_t ends[2] = { y->len, y->seen };
         for (int j = 0; j < LAYER_PARTS && !ctx->status; j++) {
-            part p = layer_part(r, y, j, ends);
+            part p = layer_part(y, j, ends);
             const tt_arena_mark m = tt_arena_here(&ctx->scratch);
             if (p.values) p.data = tt_get(ctx, p.values, p.rows * p.cols);
             if (p.nbytes > 0 && p.data) h = put(w, &p, h);
@@ -308,7 +305,7 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
     }
     for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++)
         for (int j = 0; j < LAYER_PARTS; j++) {
-            const part p = layer_part(r, tt_cache_layer(r->cache, i), j, NULL);
+            const part p = layer_part(tt_cache_layer(r->cache, i), j, NULL);
             if (p.nbytes == 0) continue;
             if (!(e = get(ctx, f, &p, path))) return ctx->status;
             h = state_digest(h, e->t.data, p.nbytes, 1);
@@ -362,7 +359,7 @@ static tt_layer layer_in_file(tt_ctx *ctx, const tt_rollout *r,
 {
     tt_layer y = *tt_cache_layer(r->cache, i);
     int64_t ends[2] = {0};
-    const part state = layer_part(r, &y, LAYER_PARTS - 1, ends);
+    const part state = layer_part(&y, LAYER_PARTS - 1, ends);
     tt_arena *a = &ctx->scratch;
     y.k = y.v = NULL;
     y.src_frame = tt_alloc(ctx, a, y.cap, sizeof *y.src_frame, "saved state");
@@ -370,7 +367,7 @@ static tt_layer layer_in_file(tt_ctx *ctx, const tt_rollout *r,
     y.tpos = tt_alloc(ctx, a, y.cap, sizeof *y.tpos, "saved state");
     y.state = tt_alloc(ctx, a, (int64_t)state.nbytes, 1, "saved state");
     for (int j = 2; j < LAYER_PARTS && !ctx->status; j++) {  /* not k and v */
-        const part p = layer_part(r, &y, j, ends);
+        const part p = layer_part(&y, j, ends);
         if (p.nbytes > 0)
             tt_gather(p.data, &tt_file_find(f, p.name)->t);
     }
@@ -383,7 +380,6 @@ static tt_status check_values(tt_ctx *ctx, const tt_rollout *r,
                               const tt_file *f, const int64_t progress[3],
                               const char *path)
 {
-    const tt_policy_class *cls = tt_cache_class(r->cache);
     if (!progress_fits(r, progress))
         return tt_fail(ctx, TT_EFORMAT, "%s: a run of %lld chunks cannot stand "
                        "after chunk %lld at frame %lld of rollout %lld; start "
@@ -394,14 +390,14 @@ static tt_status check_values(tt_ctx *ctx, const tt_rollout *r,
         const tt_arena_mark m = tt_arena_here(&ctx->scratch);
         const tt_layer y = layer_in_file(ctx, r, f, i);
         TT_TRY(ctx->status);
-        const bool fits = metadata_fits(r, &y, progress[2]) &&
-                          (!cls->valid || cls->valid(&y));
+        const bool fits = metadata_fits(r, &y, progress[2])
+                          && tt_layer_valid(&y);
         tt_arena_reset(&ctx->scratch, m);
         if (!fits)
             return tt_fail(ctx, TT_EFORMAT, "%s: layer %lld of the saved state "
                            "holds numbers that no run with cache %s leaves; "
                            "start the run again", path, (long long)i,
-                           cls->name);
+                           tt_cache_class(r->cache)->name);
     }
     return TT_OK;
 }
@@ -422,7 +418,7 @@ static void load(tt_ctx *ctx, tt_rollout *r, const tt_file *f,
         tt_layer *y = tt_cache_layer(r->cache, i);
         int64_t ends[2];
         for (int j = 0; j < LAYER_PARTS; j++) {
-            part p = layer_part(r, y, j, ends);
+            part p = layer_part(y, j, ends);
             const int64_t n = p.rows * p.cols;
             if (p.nbytes == 0) continue;
             const tt_arena_mark m = tt_arena_here(&ctx->scratch);

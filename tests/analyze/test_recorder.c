@@ -237,6 +237,87 @@ static void test_analyze(void)
     for (int i = 0; i < 2; i++) tt_recording_close(run[i]);
 }
 
+/* ---- a policy from outside ----------------------------------------------- */
+
+/* fifo that counts its chunks, and reports the frames 0 .. chunk of each in
+ * every layer. */
+enum { FRAMES, HALVES, UNTRACED };
+static const tt_field told[] = {
+    [FRAMES] = {"frames", "[chunk + 1]", TT_I64,
+                TT_FIELD_ROW | TT_FIELD_TRACED, 0, -7},
+    [HALVES] = {"half", "of the chunk's number", TT_F64,
+                TT_FIELD_TRACED | TT_FIELD_REAL, 0, 0},
+    [UNTRACED] = {"secret", "is in no file", TT_I64, 0, 0, 0},
+    {0},
+};
+static const tt_event_kind telling[] = {{"tell", told}, {0}};
+
+static const tt_field counted[] = {
+    {"chunks_seen", "chunks so far", TT_I64, TT_FIELD_TRACED, 0, 0},
+    {0},
+};
+static const tt_event_kind counting = {"layer", counted};
+
+static void tell(tt_ctx *c, tt_layer *y, const tt_pass *p, const tt_qkv *x)
+{
+    static const int64_t frames[] = {0, 1, 2, 3, 4};
+    const double half = (double)p->chunk / 2;
+    (void)c;
+    (void)x;
+    ++*(int64_t *)y->state;
+    tt_cache_report(y->cache, &(tt_event){
+        .kind = telling, .layer = y->index, .chunk = p->chunk,
+        .value = {[FRAMES] = {frames, p->chunk + 1}, [HALVES] = {&half, 1},
+                  [UNTRACED] = {frames, 1}}});
+}
+
+static void count(const tt_layer *y, tt_event *out)
+{
+    out->value[0].at = y->state;
+    out->value[0].n = 1;
+}
+
+static void test_events(void)
+{
+    tt_policy_class mine = *tt_policy_find("fifo");
+    mine.state_bytes = sizeof(int64_t);
+    mine.commit = tell;
+    mine.events = telling;
+    mine.shown = &counting;
+    mine.show = count;
+    tt_policy_options opt = tt_policy_start(&mine);
+    opt.K = 3;
+    opt.S = 1;
+    tt_file *f;
+    if (!record("own", &opt, 1, 3)) return;
+    if (!expect_ok(tt_file_open(ctx, &f, at("own/trace.safetensors")), "trace"))
+        return;
+    static const int64_t rows[3][3] = {{0, -7, -7}, {0, 1, -7}, {0, 1, 2}};
+    const tt_entry *frames = tt_file_find(f, "tell_frames");
+    const tt_entry *half = tt_file_find(f, "tell_half");
+    const tt_entry *layer = tt_file_find(f, "tell_layer");
+    const tt_entry *seen = tt_file_find(f, "chunks_seen");
+    if (expect(frames && half && layer && seen, "tensors of its own")) {
+        int64_t row[3 * LAYERS][3], n[3 * LAYERS];
+        tt_real halves[3 * LAYERS];
+        expect(frames->t.rank == 2 && frames->t.dim[0] == 3 * LAYERS
+               && frames->t.dim[1] == 3 && half->t.rank == 1
+               && half->t.dtype == (sizeof(tt_real) == 8 ? TT_F64 : TT_F32)
+               && seen->t.rank == 2 && seen->t.dim[1] == LAYERS, "shapes");
+        tt_gather(row, &frames->t);
+        tt_gather(n, &seen->t);
+        tt_gather(halves, &half->t);
+        for (int i = 0; i < 3 * LAYERS; i++) {
+            expect_bits("a row", row[i], rows[i / LAYERS], sizeof *rows);
+            expect(halves[i] == (tt_real)(i / LAYERS) / 2
+                   && n[i] == i / LAYERS + 1, "values of event %d", i);
+        }
+    }
+    expect(!tt_file_find(f, "tell_secret") && !tt_file_find(f, "grab_layer"),
+           "and no others");
+    tt_file_close(f);
+}
+
 int main(void)
 {
     ctx = test_begin("analyze/recorder");
@@ -245,6 +326,7 @@ int main(void)
     test_tether();
     test_parts();
     test_analyze();
+    test_events();
     folder_remove();
     return test_end();
 }

@@ -193,12 +193,11 @@ static char text[256];
     NONE(tt_cache_geometry, NULL)                                              \
     NONE(tt_cache_layer, NULL, 0)                                              \
     NONE(tt_cache_rope, NULL)                                                  \
-    RUNS(tt_cache_on_grab, NULL, NULL, NULL)                                   \
-    RUNS(tt_cache_record, NULL, NULL)                                          \
-    RUNS(tt_cache_on_compress, NULL, NULL, NULL)                               \
-    RUNS(tt_cache_record_compress, NULL, NULL)                                 \
-    NONE(tt_cache_reuse, NULL, 0)                                              \
-    RUNS(tt_cache_tether_info, NULL, 0, &(tt_tether_info){0})                  \
+    RUNS(tt_cache_on_event, NULL, NULL, NULL)                                  \
+    RUNS(tt_cache_report, NULL, NULL)                                          \
+    RUNS(tt_cache_show, NULL, 0, &(tt_event){0})                               \
+    NONE(tt_event_values, NULL, "mass", TT_F64, NULL)                          \
+    RUNS(tt_event_int, NULL, "sub")                                            \
     /* rollout.h */                                                            \
     GIVES(tt_schedule_init, c, &(tt_schedule){0}, 5, NULL, 0, true, 0)         \
     GIVES(tt_scenes_parse, c, &(tt_arena){0}, &(tt_scenes){0}, "A | B", 3,     \
@@ -359,7 +358,8 @@ static const char *const apart[] = {
     "tt_git_revision", "tt_real_name", "tt_compiler", "tt_cpu_features",
     /* a policy's helpers and the size of a cache: called by tt_cache_* with a
      * cache that was made */
-    "tt_layer_move", "tt_layer_roll", "tt_layer_put", "tt_cache_bytes",
+    "tt_layer_move", "tt_layer_roll", "tt_layer_put", "tt_layer_valid",
+    "tt_cache_bytes",
 };
 enum { NAPART = sizeof apart / sizeof apart[0] };
 

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "tests/cache/drive.h"
+#include "tests/cache/shown.h"
 
 /* ---- options ------------------------------------------------------------- */
 
@@ -181,9 +182,9 @@ static void check_tether_counts(tt_ctx *ctx)
     for (int64_t s = 0; s < 60; s += C) {
         run_chunk(ctx, c, &a, s);
         for (int64_t l = 0; l < 2; l++) {
-            tt_tether_info t;
+            tether_layer t;
             const tt_layer *y = tt_cache_layer(c, l);
-            if (!expect(tt_cache_tether_info(c, l, &t), "is tether")) break;
+            if (!expect(tether_look(c, l, &t), "is tether")) break;
             const int64_t evicted = s >= 9 ? s - 6 : 0;
             expect(t.filled == (s >= 6), "filled at %d", (int)s);
             expect(t.admissions + t.rejections == evicted,
@@ -199,8 +200,8 @@ static void check_tether_counts(tt_ctx *ctx)
     }
     tt_cache_close(c);
     c = open_cache(ctx, options("fifo", 9, 2, 4), 60);
-    tt_tether_info t;
-    expect(!tt_cache_tether_info(c, 0, &t), "fifo is not tether");
+    tether_layer t;
+    expect(!tether_look(c, 0, &t), "fifo is not tether");
     tt_cache_close(c);
 }
 
@@ -216,9 +217,9 @@ static void check_tau(tt_ctx *ctx, double tau)
     tt_cache *c = open_cache(ctx, o, 60);
     for (int64_t s = 0; s < 30; s += C) run_chunk(ctx, c, &a, s);
     int same = 0, founding = 0;
-    tt_tether_info t;
+    tether_layer t;
     const tt_layer *y = tt_cache_layer(c, 1);
-    tt_cache_tether_info(c, 1, &t);
+    tether_look(c, 1, &t);
     for (int m = 0; m < 3; m++) {
         const int64_t frame = t.memory_index[m], start = frame / C * C;
         fill(v, C * L * W, (uint32_t)(start * 64 + 2 * 8 + 4 + 2));
@@ -307,7 +308,7 @@ static void check_last(tt_ctx *ctx)
     static seen a;
     static const int want[9] = { 0, 1, 2, 3, 4, 14, 15, 16, 17 };
     tt_cache *c = open_cache(ctx, options("tether", 9, 2, 4), 60);
-    tt_tether_info t;
+    tether_layer t;
     for (int64_t s = 0; s < 18; s += C)
         run_pass_as(ctx, c, &a, (tt_pass){ .start = s, .frames = C,
             .chunk = s / C, .last = true });
@@ -320,10 +321,10 @@ static void check_last(tt_ctx *ctx)
         ok = ok && !memcmp(y->v + f * L * W, v, sizeof v);
     }
     expect(ok, "given chunks stay");
-    tt_cache_tether_info(c, 1, &t);
+    tether_look(c, 1, &t);
     expect(t.admissions + t.rejections == 0, "nobody is judged");
     run_chunk(ctx, c, &a, 18);
-    tt_cache_tether_info(c, 1, &t);
+    tether_look(c, 1, &t);
     expect(t.admissions + t.rejections == C, "one chunk's frames are judged");
     run_pass(ctx, c, &a, 21, C, 0, false);
     run_pass(ctx, c, &a, 24, C, 0, false);
@@ -337,18 +338,29 @@ typedef struct listener {
     int64_t rounds;
 } listener;
 
-static void on_grab(void *user, const tt_grab_record *g)
+static void on_event(void *user, const tt_event *e)
 {
     listener *l = user;
     double sum = 0;
-    int64_t kept = 0;
-    for (int64_t c = 0; c < g->P; c++) {
-        sum += g->mass[c];
-        kept += g->keep[c];
-        if (!(g->div[c] >= 0 && g->div[c] <= 1)) worst = 1;
+    int64_t kept = 0, P, M, one;
+    const double *mass = tt_event_values(e, "mass", TT_F64, &P);
+    const double *div = tt_event_values(e, "div", TT_F64, NULL);
+    const uint8_t *keep = tt_event_values(e, "keep", TT_U8, NULL);
+    const double *margin = tt_event_values(e, "margin", TT_F64, &one);
+    if (!expect(!strcmp(e->kind->name, "grab") && mass && div && keep &&
+                one == 1, "a round has its fields")) return;
+    tt_event_values(e, "memory_after", TT_I64, &M);
+    for (int64_t c = 0; c < P; c++) {
+        sum += mass[c];
+        kept += keep[c];
+        if (!(div[c] >= 0 && div[c] <= 1)) worst = 1;
     }
     if (!(fabs(sum - 1) <= worst)) worst = fabs(sum - 1);
-    expect(kept == g->M && g->margin >= 0, "round %d", (int)l->rounds);
+    expect(kept == M && M == 3 && *margin >= 0, "round %d", (int)l->rounds);
+    expect(!tt_event_values(e, "mass", TT_I64, &M) && M == 0 &&
+           !tt_event_values(e, "masses", TT_F64, NULL) &&
+           tt_event_int(e, "mass") == 0 && tt_event_int(e, "keep") == keep[0],
+           "fields go by name and type");
     l->rounds++;
 }
 
@@ -359,7 +371,7 @@ static void check_records(tt_ctx *ctx, int pool)
     tt_policy_options o = options("tether", 9, 2, 4);
     tt_policy_put(&o, "pool", pool);
     tt_cache *c = open_cache(ctx, o, 60);
-    tt_cache_on_grab(c, on_grab, &l);
+    tt_cache_on_event(c, on_event, &l);
     worst = 0;
     for (int64_t s = 0; s < 30; s += C) run_chunk(ctx, c, &a, s);
     expect(worst < 1e-12, "mass sums to 1, diversity in 0..1: %g", worst);

@@ -348,25 +348,39 @@ typedef struct heard {
     bool sound;
 } heard;
 
-static void on_compress(void *user, const tt_compress_record *r)
+static void on_event(void *user, const tt_event *e)
 {
     heard *h = user;
-    if (r->layer != 0) return;
+    int64_t n, nselected;
+    const double *score = tt_event_values(e, "score", TT_F64, &n);
+    const int64_t *reuse = tt_event_values(e, "reuse", TT_I64, NULL);
+    const int64_t *selected = tt_event_values(e, "selected", TT_I64,
+                                              &nselected);
+    if (e->layer != 0) return;
     double lowest = INFINITY;
-    h->sound = h->sound && r->event == h->events && r->nselected > 0;
-    for (int64_t i = 0; i < r->nselected; i++) {
-        const int64_t j = r->selected[i];
-        if (r->score[j] < lowest) lowest = r->score[j];
-        h->sound = h->sound && j >= 2 * L && j < r->n - 4 * L &&
-                   (i == 0 || j > r->selected[i - 1]) && r->reuse[j] < 2;
+    h->sound = h->sound && tt_event_int(e, "event") == h->events &&
+               nselected > 0;
+    for (int64_t i = 0; i < nselected; i++) {
+        const int64_t j = selected[i];
+        if (score[j] < lowest) lowest = score[j];
+        h->sound = h->sound && j >= 2 * L && j < n - 4 * L &&
+                   (i == 0 || j > selected[i - 1]) && reuse[j] < 2;
     }
-    for (int64_t j = 2 * L, i = 0; j < r->n - 4 * L; j++) {
-        if (i < r->nselected && r->selected[i] == j) i++;
-        else h->sound = h->sound && (r->score[j] <= lowest || r->reuse[j] == 2);
+    for (int64_t j = 2 * L, i = 0; j < n - 4 * L; j++) {
+        if (i < nselected && selected[i] == j) i++;
+        else h->sound = h->sound && (score[j] <= lowest || reuse[j] == 2);
     }
-    h->kept = r->kept;
-    h->delta[h->events++ & 15] = r->sink_delta;
-    h->nselected = r->nselected;
+    h->kept = tt_event_int(e, "kept");
+    h->delta[h->events++ & 15] = tt_event_int(e, "sink_delta");
+    h->nselected = nselected;
+}
+
+/* How often each token slot of layer 0 was selected. */
+static const int64_t *reuse_of(tt_cache *c)
+{
+    tt_event e;
+    tt_cache_show(c, 0, &e);
+    return tt_event_values(&e, "reuse", TT_I64, NULL);
 }
 
 static tt_policy_options deep(void)
@@ -383,7 +397,7 @@ static void check_compression(tt_ctx *ctx)
     heard h = { .sound = true };
     tt_cache *c = open_cache(ctx, deep(), 60);
     const tt_layer *y = tt_cache_layer(c, 0);
-    tt_cache_on_compress(c, on_compress, &h);
+    tt_cache_on_event(c, on_event, &h);
     for (int64_t s = 0; s < 30; s += C) {
         run_chunk(ctx, c, &a, s);
         if (s < 9) continue;
@@ -393,11 +407,11 @@ static void check_compression(tt_ctx *ctx)
                    y->tpos[i] == i / L + s - 7;
         for (int64_t i = 2 * L; i < 3 * L; i++)
             good = good && y->tpos[i] == y->src_frame[i] &&
-                   y->src_frame[i] < s - 1 && tt_cache_reuse(c, 0)[i] > 0 &&
+                   y->src_frame[i] < s - 1 && reuse_of(c)[i] > 0 &&
                    y->src_frame[i] >= y->src_frame[i - 1];
         for (int64_t i = 3 * L; i < 7 * L; i++)
             good = good && y->src_frame[i] == s - 1 + (i - 3 * L) / L &&
-                   tt_cache_reuse(c, 0)[i] == 0;
+                   reuse_of(c)[i] == 0;
         for (int64_t i = 7 * L; i < y->cap; i++)
             good = good && y->src_frame[i] == -1 && y->k[i * W] == 0;
         expect(good, "the cache after chunk %d", (int)(s / C));

@@ -102,9 +102,7 @@ static void damage(tt_rollout *r, const uint8_t c[4])
 {
     const int64_t layers = tt_cache_geometry(r->cache)->layers;
     tt_layer *y = tt_cache_layer(r->cache, c[0] % layers);
-    const tt_policy_class *cls = tt_cache_class(r->cache);
-    const int64_t words = cls->state_size
-                          ? (int64_t)cls->state_size(y->opt, y->geo) / 8 : 0;
+    const int64_t words = (int64_t)y->state_size / 8;
     const int64_t v = number(c[3]), at = c[2] % y->cap;
     switch (c[1] % 9) {
     case 0: y->src_frame[at] = (int32_t)v; break;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "rollout/run.h"
+#include "tests/cache/shown.h"
 #include "tests/rollout/tiny.h"
 
 static void check_same_start(tt_ctx *ctx)
@@ -362,9 +363,9 @@ static void check_given_scores(tt_ctx *ctx, int64_t context_noise)
     o.context_noise = context_noise;
     tt_rollout *r = start(ctx, &o);
     for (int64_t chunk = 0; chunk < 6; chunk++) {
-        tt_tether_info t;
+        tether_layer t;
         go(ctx, r, buf, 1);
-        tt_cache_tether_info(tt_rollout_cache(r), 2, &t);
+        tether_look(tt_rollout_cache(r), 2, &t);
         const bool last = chunk == 5, scored = context_noise == 0;
         expect(t.filled == (last || (scored && chunk >= 2)) &&
                t.admissions + t.rejections ==

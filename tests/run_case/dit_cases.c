@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/cache/shown.h"
 #include "tests/run_case/run_case.h"
 #include "tether/ops.h"
 #include "tether/rollout.h"
@@ -208,13 +209,15 @@ typedef struct rounds {
     int64_t n, max, P;
 } rounds;
 
-static void on_grab(void *user, const tt_grab_record *r)
+static void on_event(void *user, const tt_event *e)
 {
     rounds *g = user;
-    if (g->n == g->max || (g->n && r->P != g->P)) return;
-    g->P = r->P;
-    for (int64_t i = 0; i < r->P; i++)
-        g->score[g->n * r->P + i] = (tt_real)r->score[i];
+    int64_t P;
+    const double *score = tt_event_values(e, "scores", TT_F64, &P);
+    if (!score || g->n == g->max || (g->n && P != g->P)) return;
+    g->P = P;
+    for (int64_t i = 0; i < P; i++)
+        g->score[g->n * P + i] = (tt_real)score[i];
     g->n++;
 }
 
@@ -231,10 +234,10 @@ static void note_state(attn_record *r, tt_cache *cache, int64_t layer,
                        int64_t call)
 {
     const tt_layer *y = tt_cache_layer(cache, layer);
-    tt_tether_info info;
+    tether_layer info;
     r->ends[2 * call] = y->seen;
     r->ends[2 * call + 1] = y->len / y->geo->L;
-    if (!tt_cache_tether_info(cache, layer, &info)) return;
+    if (!tether_look(cache, layer, &info)) return;
     for (int64_t j = 0; j < info.M; j++)
         r->memory[call * info.M + j] = info.memory_index[j];
     r->counters[3 * call] = info.admissions;
@@ -285,7 +288,7 @@ static void self_attn(run_io *io, tt_dit *m, bool tether)
     r.k = run_alloc(io, nsnap * cap * H * D);
     r.v = run_alloc(io, nsnap * cap * H * D);
     rounds grabs = {.score = run_alloc(io, calls * (M + frames)), .max = calls};
-    if (tether) tt_cache_on_grab(cache, on_grab, &grabs);
+    if (tether) tt_cache_on_event(cache, on_event, &grabs);
 
     tt_pass p = {.start = -1, .frames = g.F, .chunk = -1};
     for (int64_t i = 0; i < calls && !io->ctx->status; i++) {

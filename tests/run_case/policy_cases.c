@@ -211,7 +211,9 @@ void policy_put_ends(rolled *r)
 
 void policy_put_tokens(rolled *r, const char *prefix)
 {
-    if (!tt_cache_reuse(r->cache, 0)) return;
+    tt_event now;
+    tt_cache_show(r->cache, 0, &now);
+    if (!tt_event_values(&now, "reuse", TT_I64, NULL)) return;
     const int64_t layers = r->geo->layers;
     const int64_t cap = tt_cache_layer(r->cache, 0)->cap;
     const int64_t dim[2] = { layers, cap };
@@ -223,7 +225,9 @@ void policy_put_tokens(rolled *r, const char *prefix)
     for (int64_t i = 0; i < layers * cap; i++) {
         const tt_layer *y = tt_cache_layer(r->cache, i / cap);
         frame[i] = i % cap < y->len ? y->tpos[i % cap] : -1;
-        reuse[i] = tt_cache_reuse(r->cache, i / cap)[i % cap];
+        tt_cache_show(r->cache, i / cap, &now);
+        const int64_t *times = tt_event_values(&now, "reuse", TT_I64, NULL);
+        reuse[i] = times[i % cap];
     }
     char name[64];
     snprintf(name, sizeof name, "%s.abs_frame", prefix);
@@ -232,21 +236,23 @@ void policy_put_tokens(rolled *r, const char *prefix)
     tt_st_add(r->out, name, TT_I64, 2, dim, reuse);
 }
 
-void policy_on_compress(void *user, const tt_compress_record *c)
+void policy_on_compress(rolled *r, const tt_event *e)
 {
-    rolled *r = user;
+    static const char *const fields[] = {"frame", "reuse", "selected"};
+    static const char *const names[] = {"abs_frame", "reuse", "selected"};
     char name[96];
+    int64_t n;
+    const double *phi = tt_event_values(e, "score", TT_F64, &n);
     const int at = snprintf(name, sizeof name, "comp%d.layer%d.",
-                            (int)c->event, (int)c->layer);
-    tt_real *score = tt_alloc(r->ctx, &r->arena, c->n, sizeof *score, "scores");
-    for (int64_t i = 0; score && i < c->n; i++) score[i] = (tt_real)c->score[i];
+                            (int)tt_event_int(e, "event"), (int)e->layer);
+    tt_real *score = tt_alloc(r->ctx, &r->arena, n, sizeof *score, "scores");
+    for (int64_t i = 0; score && i < n; i++) score[i] = (tt_real)phi[i];
     if (r->ctx->status) return;
     strcpy(name + at, "scores");
-    tt_st_add(r->out, name, REAL_TYPE, 1, &c->n, score);
-    strcpy(name + at, "abs_frame");
-    tt_st_add(r->out, name, TT_I64, 1, &c->n, c->frame);
-    strcpy(name + at, "reuse");
-    tt_st_add(r->out, name, TT_I64, 1, &c->n, c->reuse);
-    strcpy(name + at, "selected");
-    tt_st_add(r->out, name, TT_I64, 1, &c->nselected, c->selected);
+    tt_st_add(r->out, name, REAL_TYPE, 1, &n, score);
+    for (int i = 0; i < 3; i++) {
+        const int64_t *x = tt_event_values(e, fields[i], TT_I64, &n);
+        strcpy(name + at, names[i]);
+        tt_st_add(r->out, name, TT_I64, 1, &n, x);
+    }
 }

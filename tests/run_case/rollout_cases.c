@@ -8,6 +8,7 @@
  *         without a batch axis.
  * Next    policy_cases.c: what is particular to single policies. */
 #include "tests/run_case/rollout_cases.h"
+#include "tests/cache/shown.h"
 #include "tether/device.h"
 
 #include <stdio.h>
@@ -74,26 +75,36 @@ static void begin(rolled *r, const tt_rollout_options *o)
     r->g_keep = grow(r, r->room * r->P, 1);
 }
 
-static void on_grab(void *user, const tt_grab_record *g)
+static void on_round(rolled *r, const tt_event *e)
 {
-    rolled *r = user;
-    if (r->rounds == r->room || g->P != r->P) {
+    int64_t P, M;
+    const int64_t *candidates = tt_event_values(e, "candidates", TT_I64, &P);
+    const double *mass = tt_event_values(e, "mass", TT_F64, NULL);
+    const double *score = tt_event_values(e, "scores", TT_F64, NULL);
+    const uint8_t *keep = tt_event_values(e, "keep", TT_U8, NULL);
+    const int64_t *after = tt_event_values(e, "memory_after", TT_I64, &M);
+    if (r->rounds == r->room || P != r->P) {
         tt_fail(r->ctx, TT_ESHAPE, "an admission round of %lld candidates, "
-                "expected %lld", (long long)g->P, (long long)r->P);
+                "expected %lld", (long long)P, (long long)r->P);
         return;
     }
     const int64_t i = r->rounds++;
-    r->g_layer[i] = g->layer;
-    r->g_chunk[i] = g->chunk;
-    r->g_sub[i] = g->sub;
-    for (int64_t c = 0; c < g->P; c++) {
-        r->g_candidates[i * r->P + c] = g->candidates[c];
-        r->g_mass[i * r->P + c] = (tt_real)g->mass[c];
-        r->g_scores[i * r->P + c] = (tt_real)g->score[c];
-        r->g_keep[i * r->P + c] = g->keep[c];
+    r->g_layer[i] = e->layer;
+    r->g_chunk[i] = e->chunk;
+    r->g_sub[i] = tt_event_int(e, "sub");
+    for (int64_t c = 0; c < P; c++) {
+        r->g_candidates[i * r->P + c] = candidates[c];
+        r->g_mass[i * r->P + c] = (tt_real)mass[c];
+        r->g_scores[i * r->P + c] = (tt_real)score[c];
+        r->g_keep[i * r->P + c] = keep[c];
     }
-    for (int64_t m = 0; m < g->M; m++)
-        r->g_after[i * r->M + m] = g->memory_after[m];
+    for (int64_t m = 0; m < M; m++) r->g_after[i * r->M + m] = after[m];
+}
+
+static void on_event(void *user, const tt_event *e)
+{
+    if (!strcmp(e->kind->name, "grab")) on_round(user, e);
+    if (!strcmp(e->kind->name, "comp")) policy_on_compress(user, e);
 }
 
 /* chunk.<i>/step.<j>/flow and x0 as chunk<i>.step<j>.* [1, f, C, h, w]. */
@@ -136,8 +147,8 @@ static void after_chunk(rolled *r, int64_t chunk)
         r->norm_k[at] = k ? norm2(k, n) : 0;
         r->norm_v[at] = v ? norm2(v, n) : 0;
         tt_arena_reset(&r->ctx->scratch, here);
-        tt_tether_info t;
-        if (!tt_cache_tether_info(r->cache, i, &t)) continue;
+        tether_layer t;
+        if (!tether_look(r->cache, i, &t)) continue;
         r->filled[at] = t.filled;
         r->counters[3 * at] = t.admissions;
         r->counters[3 * at + 1] = t.rejections;
@@ -225,8 +236,7 @@ static void roll(rolled *r, const tt_json *json, const tt_rollout_options *o,
     const tt_real *x;
     int64_t f, done = 0;
     begin(r, o);
-    tt_cache_on_grab(r->cache, on_grab, r);
-    tt_cache_on_compress(r->cache, policy_on_compress, r);
+    tt_cache_on_event(r->cache, on_event, r);
     for (int64_t i = 0; i < r->chunks && !ctx->status; i++) {
         ctx->tap = wanted(r, json, i) && r->batch ? on_tap : NULL;
         ctx->tap_user = r;

@@ -49,6 +49,6 @@ void policy_put_tokens(rolled *r, const char *prefix);
 /* `ends`, or `ends_tokens` of Deep Forcing. */
 void policy_put_ends(rolled *r);
 /* comp<i>.layer<l>.* of Deep Forcing. */
-void policy_on_compress(void *user, const tt_compress_record *c);
+void policy_on_compress(rolled *r, const tt_event *e);
 
 #endif

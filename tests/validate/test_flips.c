@@ -70,6 +70,25 @@ static void test_many(void)
     expect(clock() - start < CLOCKS_PER_SEC, "in less than a second");
 }
 
+/* An admission round of P candidates. */
+static void take_round(round_list *l, int64_t layer, int64_t P,
+                       const int64_t *frame, const double *score,
+                       const uint8_t *keep)
+{
+    const tt_policy_class *tether = tt_policy_find("tether");
+    const int64_t sub = 0;
+    tt_event e = {.kind = tether->events, .layer = layer};
+    for (int i = 0; e.kind->field[i].name; i++) {
+        const char *name = e.kind->field[i].name;
+        e.value[i].n = P;
+        if (!strcmp(name, "candidates")) e.value[i].at = frame;
+        if (!strcmp(name, "scores")) e.value[i].at = score;
+        if (!strcmp(name, "keep")) e.value[i].at = keep;
+        if (!strcmp(name, "sub")) e.value[i].at = &sub;
+    }
+    rounds_take(l, &e);
+}
+
 /* No round is too large, and there are never too many. */
 static void test_rounds(void)
 {
@@ -81,9 +100,7 @@ static void test_rounds(void)
     for (int i = 0; i < P; i++) frame[i] = i, score[i] = -i, keep[i] = i < 9;
     rounds_clear(&l);
     for (int64_t i = 0; i < ROUNDS; i++)
-        rounds_take(&l, &(tt_grab_record){
-            .layer = i, .P = P, .M = 9, .candidates = frame, .score = score,
-            .keep = keep});
+        take_round(&l, i, P, frame, score, keep);
     expect_ok(ctx->status, "rounds");
     int64_t n = 0;
     for (const round_item *r = l.first; r; r = r->next, n++)
@@ -107,9 +124,7 @@ static void add_round(round_list *l, int64_t layer, int kept, const double *s)
     const int64_t frame[] = {4, 5, 6};
     uint8_t keep[3] = {0};
     keep[kept] = 1;
-    rounds_take(l, &(tt_grab_record){.layer = layer, .P = 3, .M = 1,
-                                     .candidates = frame, .score = s,
-                                     .keep = keep});
+    take_round(l, layer, 3, frame, s, keep);
 }
 
 /* Theirs keeps `kept` in the second layer, by scores `s`; with `astray` the

@@ -312,12 +312,13 @@ static void rebuild(tt_ctx *ctx, tt_layer *y, const compression *c,
                     const tt_pass *p);
 static int64_t move_sinks(tt_layer *y, const tt_pass *p);
 static void unify(tt_layer *y, const compression *c);
+static void record(tt_layer *y, const tt_pass *p, const compression *c,
+                   int64_t delta);
 
 static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                      const tt_real *k)
 {
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    state *s = state_of(y);
     compression c;
     measure(ctx, &c, y, p, k);               /* phi of all tokens             */
     choose(ctx, &c, y->opt->own[MAX_REUSE].n); /* the best between the ends */
@@ -325,11 +326,8 @@ static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     rebuild(ctx, y, &c, p);                  /* sinks, chosen, recent         */
     const int64_t delta = move_sinks(y, p);
     if (y->opt->own[UNIFY].n) unify(y, &c);
-    tt_cache_record_compress(y->cache, &(tt_compress_record){
-        .layer = y->index, .chunk = p->chunk, .event = s->events++, .n = c.n,
-        .score = c.phi, .frame = c.frame, .reuse = c.reuse,
-        .nselected = c.count, .selected = c.chosen, .kept = y->len,
-        .sink_delta = delta });
+    record(y, p, &c, delta);
+    state_of(y)->events++;
     tt_arena_reset(&ctx->scratch, m);
 }
 
@@ -419,6 +417,56 @@ static void unify(tt_layer *y, const compression *c)
         y->tpos[c->sink + i] = (int32_t)(first + i / L);
 }
 
+/* ---- what it reports ----------------------------------------------------- */
+
+/* Source tokens are the live ones in slot order and then the chunk's. A trace
+ * keeps them counted by frame (analyze/recorder_compress.c): all of them would
+ * be too many. */
+enum { EVENT, SCORE, FRAME, REUSE_BEFORE, SELECTED, KEPT, SINK_DELTA };
+static const tt_field fields[] = {
+    [EVENT] = {"event", "compressions of this layer before it", TT_I64, 0, 0,
+               0},
+    [SCORE] = {"score", "[n] phi of the source tokens", TT_F64, TT_FIELD_ROW,
+               0, 0},
+    [FRAME] = {"frame", "[n] their frame positions before the event", TT_I64,
+               TT_FIELD_ROW, 0, 0},
+    [REUSE_BEFORE] = {"reuse", "[n] times selected before", TT_I64,
+                      TT_FIELD_ROW, 0, 0},
+    [SELECTED] = {"selected", "selected source tokens, ascending", TT_I64,
+                  TT_FIELD_ROW, 0, 0},
+    [KEPT] = {"kept", "tokens left", TT_I64, 0, 0, 0},
+    [SINK_DELTA] = {"sink_delta", "frames the sinks moved", TT_I64, 0, 0, 0},
+    {0},
+};
+static const tt_event_kind events[] = {{"comp", fields}, {0}};
+
+static void record(tt_layer *y, const tt_pass *p, const compression *c,
+                   int64_t delta)
+{
+    tt_cache_report(y->cache, &(tt_event){
+        .kind = &events[0], .layer = y->index, .chunk = p->chunk,
+        .value = {
+            [EVENT] = {&state_of(y)->events, 1}, [SCORE] = {c->phi, c->n},
+            [FRAME] = {c->frame, c->n}, [REUSE_BEFORE] = {c->reuse, c->n},
+            [SELECTED] = {c->chosen, c->count}, [KEPT] = {&y->len, 1},
+            [SINK_DELTA] = {&delta, 1},
+        },
+    });
+}
+
+static const tt_field shown_fields[] = {
+    {"reuse", "[cap] how often the token in each slot was selected", TT_I64,
+     TT_FIELD_ROW, 0, 0},
+    {0},
+};
+static const tt_event_kind shown = {"layer", shown_fields};
+
+static void show(const tt_layer *y, tt_event *out)
+{
+    out->value[0].at = reuse_of(y);
+    out->value[0].n = y->cap;
+}
+
 /* ---- positions ----------------------------------------------------------- */
 
 /* Sinks stay before the chunk unless N < S: the first move is by K - N. */
@@ -468,10 +516,7 @@ const tt_policy_class cache_deep_forcing = {
     .write = write,
     .plan = cache_plan_absolute,
     .positions = positions,
+    .events = events,
+    .shown = &shown,
+    .show = show,
 };
-
-const int64_t *tt_cache_reuse(tt_cache *c, int64_t layer)
-{
-    tt_layer *y = tt_cache_layer(c, layer);
-    return y && tt_cache_class(c) == &cache_deep_forcing ? reuse_of(y) : NULL;
-}

@@ -28,13 +28,6 @@ static const tt_knob knobs[] = {
     KNOB_END,
 };
 
-static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
-{
-    (void)o;
-    (void)geo;
-    return sizeof(state);
-}
-
 /* Sinks lie before the chunk they last moved for. */
 static bool valid(const tt_layer *y)
 {
@@ -43,7 +36,7 @@ static bool valid(const tt_layer *y)
     if (s->start < 0 || s->start >= y->geo->frames) return false;
     for (int64_t i = 0; s->moving && i < sink; i++)
         if (y->tpos[i] >= s->start) return false;
-    return s->moving == 0 || s->moving == 1;
+    return true;
 }
 
 static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
@@ -67,7 +60,8 @@ const tt_policy_class cache_deep_sink = {
     .knobs = knobs,
     .check = cache_check_window,
     .slots = cache_slots,
-    .state_size = state_size,
+    .state_bytes = sizeof(state),
+    .state_flags = 1,
     .valid = valid,
     .begin = begin,
     .plan = cache_plan_absolute,

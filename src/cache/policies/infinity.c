@@ -31,19 +31,6 @@ static const tt_knob knobs[] = {
     KNOB_END,
 };
 
-static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
-{
-    (void)o;
-    (void)geo;
-    return sizeof(state);
-}
-
-static bool valid(const tt_layer *y)
-{
-    const state *s = y->state;
-    return (s->rolled == 0 || s->rolled == 1) && y->len % y->geo->L == 0;
-}
-
 /* ---- begin and write ----------------------------------------------------- */
 
 /* KV flush: frame slot 0, and the last two frame slots of the *buffer* moved
@@ -160,8 +147,8 @@ const tt_policy_class cache_infinity = {
     .flags = TT_HAS_CUTS,
     .check = check,
     .slots = cache_slots,
-    .state_size = state_size,
-    .valid = valid,
+    .state_bytes = sizeof(state),
+    .state_flags = 1,
     .begin = begin,
     .write = write,
     .plan = plan,

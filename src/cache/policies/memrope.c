@@ -43,19 +43,6 @@ static const tt_knob knobs[] = {
     KNOB_END,
 };
 
-static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
-{
-    (void)o;
-    (void)geo;
-    return sizeof(state);
-}
-
-static bool valid(const tt_layer *y)
-{
-    const state *s = y->state;
-    return (s->filled == 0 || s->filled == 1) && y->len % y->geo->L == 0;
-}
-
 /* ---- begin --------------------------------------------------------------- */
 
 static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n);
@@ -197,8 +184,8 @@ const tt_policy_class cache_memrope = {
     .knobs = knobs,
     .check = check,
     .slots = cache_slots,
-    .state_size = state_size,
-    .valid = valid,
+    .state_bytes = sizeof(state),
+    .state_flags = 1,
     .begin = begin,
     .plan = cache_plan_window,
     .positions = cache_positions_window,

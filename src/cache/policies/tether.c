@@ -274,7 +274,7 @@ static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first)
         const int64_t i = first + c - s->occupancy;
         bool did = tame_edit(ctx, tether_pend_k(y, i), geo->L, width, &k, tau);
         did |= tame_edit(ctx, tether_pend_v(y, i), geo->L, width, &v, tau);
-        s->edits += did;
+        s->counter[TETHER_EDITED] += did;
         show_edited(ctx, y, c, i);
     }
 }
@@ -292,7 +292,7 @@ static void write_back(tt_ctx *ctx, tt_layer *y, const grab_round *r,
     for (int64_t c = 0; c < r->P; c++) {
         const int64_t to = g.memory + slot, evicted = first + c - members;
         if (!r->keep[c]) {
-            s->rejections += c >= members;
+            s->counter[TETHER_REJECTED] += c >= members;
             continue;
         }
         if (c < members) {
@@ -306,23 +306,51 @@ static void write_back(tt_ctx *ctx, tt_layer *y, const grab_round *r,
             for (int64_t i = to * L; i < (to + 1) * L; i++)
                 y->src_frame[i] = y->tpos[i] = src;
             tether_known(y)[to] = 0;
-            s->admissions++;
+            s->counter[TETHER_ADMITTED]++;
         }
         tether_members(y)[slot++] = r->index[c];
     }
     TT_ASSERT(slot == y->opt->M);   /* there are more candidates than slots */
 }
 
+/* ---- what it reports ----------------------------------------------------- */
+
+#define PER_CANDIDATE (TT_FIELD_ROW | TT_FIELD_TRACED)
+
+enum { SUB, MASS, DIV, SCORES, CANDIDATES, KEEP, MEMORY_AFTER, MARGIN };
+static const tt_field grab_fields[] = {
+    [SUB] = {"sub", "number of the round in its chunk", TT_I64,
+             TT_FIELD_TRACED, 0, 0},
+    [MASS] = {"mass", "[P] importance", TT_F64, PER_CANDIDATE | TT_FIELD_REAL,
+              0, 0},
+    [DIV] = {"div", "[P] diversity", TT_F64, PER_CANDIDATE | TT_FIELD_REAL, 0,
+             0},
+    [SCORES] = {"scores", "[P] mass + alpha div", TT_F64,
+                PER_CANDIDATE | TT_FIELD_REAL, 0, 0},
+    [CANDIDATES] = {"candidates", "[P] global frames", TT_I64, PER_CANDIDATE,
+                    0, -1},
+    [KEEP] = {"keep", "[P] 1: in memory from now on", TT_U8, PER_CANDIDATE, 0,
+              0},
+    [MEMORY_AFTER] = {"memory_after", "[M] global frames, -1 unused", TT_I64,
+                      PER_CANDIDATE, TT_AT(M), -1},
+    [MARGIN] = {"margin", "lowest kept - highest dropped score", TT_F64,
+                TT_FIELD_TRACED, 0, 0},
+    {0},
+};
+static const tt_event_kind events[] = {{"grab", grab_fields}, {0}};
+
 static void record(tt_layer *y, const tt_pass *p, const grab_round *r,
                    int64_t sub, double margin)
 {
-    tt_cache_record(y->cache, &(tt_grab_record){
-        .layer = y->index, .chunk = p->chunk, .sub = sub,
-        .P = r->P, .M = r->M,
-        .candidates = r->index, .mass = r->mass, .div = r->div,
-        .score = r->score, .keep = r->keep,
-        .memory_after = tether_members(y),
-        .margin = margin,
+    tt_cache_report(y->cache, &(tt_event){
+        .kind = &events[0], .layer = y->index, .chunk = p->chunk,
+        .value = {
+            [SUB] = {&sub, 1}, [MASS] = {r->mass, r->P},
+            [DIV] = {r->div, r->P}, [SCORES] = {r->score, r->P},
+            [CANDIDATES] = {r->index, r->P}, [KEEP] = {r->keep, r->P},
+            [MEMORY_AFTER] = {tether_members(y), r->M},
+            [MARGIN] = {&margin, 1},
+        },
     });
 }
 
@@ -345,4 +373,7 @@ const tt_policy_class cache_tether = {
     .plan = cache_plan_window,
     .done = done,
     .positions = cache_positions_window,
+    .events = events,
+    .shown = &tether_shown,
+    .show = tether_show,
 };

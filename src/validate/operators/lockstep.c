@@ -229,7 +229,7 @@ static bool open_lanes(lockstep *s, const tt_model_parts *m)
         if (ctx->status) break;
         l->rounds.ctx = ctx;
         rounds_clear(&l->rounds);
-        tt_cache_on_grab(tt_rollout_cache(l->run), rounds_take, &l->rounds);
+        tt_cache_on_event(tt_rollout_cache(l->run), rounds_take, &l->rounds);
     }
     return !ctx->status;
 }

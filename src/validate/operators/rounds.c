@@ -18,19 +18,24 @@ void rounds_free(round_list *l)
     tt_arena_free(&l->mem);
 }
 
-void rounds_take(void *user, const tt_grab_record *g)
+void rounds_take(void *user, const tt_event *e)
 {
     round_list *l = user;
     tt_ctx *ctx = l->ctx;
+    int64_t P;
+    const int64_t *candidates = tt_event_values(e, "candidates", TT_I64, &P);
+    const double *scores = tt_event_values(e, "scores", TT_F64, NULL);
+    const uint8_t *kept = tt_event_values(e, "keep", TT_U8, NULL);
+    if (!candidates || !scores || !kept) return;  /* no admission round */
     round_item *r = tt_alloc0(ctx, &l->mem, 1, sizeof *r, "a round");
-    int64_t *frame = tt_alloc(ctx, &l->mem, g->P, sizeof *frame, "a round");
-    double *score = tt_alloc(ctx, &l->mem, g->P, sizeof *score, "a round");
-    double *keep = tt_alloc(ctx, &l->mem, g->P, sizeof *keep, "a round");
+    int64_t *frame = tt_alloc(ctx, &l->mem, P, sizeof *frame, "a round");
+    double *score = tt_alloc(ctx, &l->mem, P, sizeof *score, "a round");
+    double *keep = tt_alloc(ctx, &l->mem, P, sizeof *keep, "a round");
     if (ctx->status) return;
-    memcpy(frame, g->candidates, (size_t)g->P * sizeof *frame);
-    memcpy(score, g->score, (size_t)g->P * sizeof *score);
-    for (int64_t i = 0; i < g->P; i++) keep[i] = g->keep[i];
-    *r = (round_item){.layer = g->layer, .sub = g->sub, .P = g->P,
+    memcpy(frame, candidates, (size_t)P * sizeof *frame);
+    memcpy(score, scores, (size_t)P * sizeof *score);
+    for (int64_t i = 0; i < P; i++) keep[i] = kept[i];
+    *r = (round_item){.layer = e->layer, .sub = tt_event_int(e, "sub"), .P = P,
                       .frame = frame, .score = score, .keep = keep};
     *l->end = r;
     l->end = &r->next;

@@ -24,8 +24,8 @@ typedef struct round_list {
 
 /* Forget all; ready to listen. */
 void rounds_clear(round_list *l);
-/* A tt_grab_fn; user is the list. */
-void rounds_take(void *user, const tt_grab_record *g);
+/* A tt_event_fn; user is the list. Other events than admission rounds pass. */
+void rounds_take(void *user, const tt_event *e);
 void rounds_free(round_list *l);
 
 /* The same round: layer, place within the chunk, and candidates. */

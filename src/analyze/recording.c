@@ -296,10 +296,10 @@ static void read_facts(tt_recording *r)
     r->policy = tt_json_str(policy, "name", "");
     r->S = tt_json_int(policy, "S", -1);
     r->K = tt_json_int(policy, "K", -1);
-    r->alpha_long = tt_json_num(policy, "alpha_long", -1);
-    r->alpha_short = tt_json_num(policy, "alpha_short", -1);
+    r->alpha_long = tt_json_num(policy, "alpha-long", -1);
+    r->alpha_short = tt_json_num(policy, "alpha-short", -1);
     /* the adaptive rate is per token: no weight per frame follows from it */
-    if (tt_json_bool(policy, "adaptive", false)) r->alpha_short = -1;
+    if (tt_json_int(policy, "adaptive", 0)) r->alpha_short = -1;
 }
 
 /* ---- open, close --------------------------------------------------------- */

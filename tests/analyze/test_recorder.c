@@ -237,6 +237,26 @@ static void test_analyze(void)
     for (int i = 0; i < 2; i++) tt_recording_close(run[i]);
 }
 
+/* Rates of running averages are read back under their knobs' names. */
+static void test_rates(int adaptive)
+{
+    tt_policy_options opt = tt_policy_defaults("memrope");
+    opt.K = 6;
+    opt.S = 1;
+    tt_policy_put(&opt, "alpha-long", 0.25);
+    tt_policy_put(&opt, "adaptive", adaptive);
+    const char *name = adaptive ? "adaptive" : "memrope";
+    if (!record(name, &opt, 1, 9)) return;
+    tt_recording *r = open_run(name);
+    if (!r) return;
+    expect(r->alpha_long == 0.25 && r->alpha_short == (adaptive ? -1 : 0.1),
+           "%s: rates %g and %g", name, r->alpha_long, r->alpha_short);
+    double w[2 * 9 * 9];
+    expect(summary_weights(w, r, 0, r->alpha_long, r->alpha_short),
+           "%s: weights of frames follow", name);
+    tt_recording_close(r);
+}
+
 /* ---- a policy from outside ----------------------------------------------- */
 
 /* fifo that counts its chunks, and reports the frames 0 .. chunk of each in
@@ -326,6 +346,8 @@ int main(void)
     test_tether();
     test_parts();
     test_analyze();
+    test_rates(0);
+    test_rates(1);
     test_events();
     folder_remove();
     return test_end();

@@ -325,7 +325,7 @@ $(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
 
 # A plug-in calls functions of the program that loads it.
 $(B)/tests/validate/test_mutation $(B)/tests/validate/test_plugin: LDLIBS_ALL += $(EXPORTS)
-$(MUTANTS): tests/validate/mutants.c tests/validate/mutants.h Makefile
+$(MUTANTS): tests/validate/mutants.c tests/validate/mutants.h Makefile $(wildcard include/tether/*.h)
 	@mkdir -p $(@D)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -fvisibility=default -I. -shared -o $@ $< -lm
 

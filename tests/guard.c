@@ -202,6 +202,7 @@ static bool map(void)
 bool guard_install(tt_ctx *ctx)
 {
     static tt_ops table[TT_CLASS_COUNT];
+    static const tt_ops *of_class[TT_CLASS_COUNT];
     if (!guard.real && !map()) return false;
     for (int c = 0; c < TT_CLASS_COUNT; c++) {
         const tt_ops *inner = tt_ops_class(ctx->ops, (tt_class)c);
@@ -210,10 +211,9 @@ bool guard_install(tt_ctx *ctx)
         table[c].self = (void *)(uintptr_t)inner;
 #define ENTRY(op, OP) table[c].op = guard_##op;
         TT_OPS(ENTRY)
+        table[c].of_class = of_class;
+        of_class[c] = &table[c];
     }
-    for (int c = 0; c < TT_CLASS_COUNT; c++)
-        for (int k = 0; k < TT_CLASS_COUNT; k++)
-            table[c].of_class[k] = table[k].name ? &table[k] : NULL;
     ctx->ops = &table[ctx->ops->cls];
     ctx->device = &device;
     return true;

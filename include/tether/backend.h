@@ -11,6 +11,7 @@
 #define TETHER_BACKEND_H
 
 #include "tether/api.h"
+#include "tether/classes.h"
 #include "tether/ops.h"
 
 TT_API_BEGIN
@@ -26,16 +27,17 @@ TT_API_BEGIN
     X(col_moment, COL_MOMENT) X(col_blend, COL_BLEND)
 #define TT_OPS(X) TT_OPS_PRODUCTS(X) TT_OPS_ROWS(X)
 
-/* What the numbers of a run are; with the inputs it determines the bits. */
+/* The classes of classes.h, TT_CLASS_F32 first. */
+#define TT_CLASS_ENUM(name, NAME, ...) TT_CLASS_##NAME,
 typedef enum tt_class {
-    TT_CLASS_F32,  /* the compute type throughout                             */
-    TT_CLASS_BF16, /* linear, QK and PV from bf16 factors (see ops.h)         */
-    TT_CLASS_COUNT
+    TT_CLASSES(TT_CLASS_ENUM)
+    TT_CLASS_COUNT,
+    TT_CLASS_BF16 = TT_CLASS_AMX   /* its first name                          */
 } tt_class;
 
 /* What program and plug-in must agree on before one calls the other. Whoever
  * changes a struct below or a rule of the table raises the version. */
-#define TT_OPS_VERSION 2
+#define TT_OPS_VERSION 3
 typedef struct tt_abi {
     int32_t version;
     int32_t real, table, context, tensor; /* bytes of tt_real, tt_ops, tt_ctx,
@@ -52,8 +54,9 @@ struct tt_ops {
     const char *name;
     const char *summary;
     tt_class cls;
-    /* the same backend in every class, this table included; NULL: has none   */
-    const tt_ops *of_class[TT_CLASS_COUNT];
+    /* [TT_CLASS_COUNT]: the same backend in every class, this table included,
+     * NULL in a class it has not; NULL altogether: has this class alone      */
+    const tt_ops *const *of_class;
 
     /* The backend's own: an operator finds it as ctx->ops->self. */
     void *self;
@@ -99,11 +102,22 @@ void tt_ops_close(const tt_ops *ops);
 const char *tt_ops_library(tt_ctx *ctx, char *text, size_t size);
 
 /* The same backend in another class; NULL when it has none ("blas", and every
- * backend of a double build, have no bf16 class). */
+ * backend of a double build, have class f32 alone). */
 const tt_ops *tt_ops_class(const tt_ops *ops, tt_class cls);
-/* "f32", "bf16"; and back, false when there is no such name. */
+
+/* A row of classes.h, in words. */
+typedef struct tt_class_info {
+    const char *name, *saved, *summary, *machines;
+} tt_class_info;
+/* i-th class, f32 first, NULL past the end. */
+const tt_class_info *tt_class_at(int i);
+/* "f32", "amx" ...; and back, by the name or by the one it is saved under,
+ * false when there is no such name. */
 const char *tt_class_name(tt_class cls);
+const char *tt_class_saved(tt_class cls);
 bool tt_class_find(tt_class *cls, const char *name);
+/* "f32, amx, vdp", for messages. */
+const char *tt_class_names(void);
 
 TT_API_END
 

@@ -19,10 +19,10 @@
  *
  * The order of every sum is part of the meaning. The orders are defined once,
  * with an example of each, in src/ops/README.md; "Order dot" and "Order stat"
- * below are the names used there. The bf16 class (--class bf16) differs in the
+ * below are the names used there. The other classes (classes.h) differ in the
  * dot products of tt_linear and tt_attention alone: src/ops/golden/README.md.
  * Threads never share one sum, so their number cannot change a bit. Sign and
- * payload of a NaN are not part of either class. */
+ * payload of a NaN are not part of any class. */
 #ifndef TETHER_OPS_H
 #define TETHER_OPS_H
 

@@ -77,7 +77,7 @@ char *generate_describe(tt_ctx *ctx, tt_arena *mem, const video_job *j)
              o->independent_first_frame, (long long)o->context_noise,
              o->nsteps, o->warp, o->shift, (long long)o->rollouts,
              (long long)o->overlap, o->latent_restart, ctx->ops->name,
-             tt_class_name(ctx->ops->cls), hex);
+             tt_class_saved(ctx->ops->cls), hex);
     tt_policy_describe(text + at, (size_t)(SIZE - at), &o->policy);
     for (char *c = text + at; *c; c++)
         if (*c == '\n') *c = ' ';

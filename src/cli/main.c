@@ -110,7 +110,7 @@ static tt_status set_class(tt_ctx *ctx, const char *name)
     tt_class cls;
     if (!tt_class_find(&cls, name))
         return tt_fail(ctx, TT_EINVAL, "--class %s is not known; the classes "
-                       "are f32 and bf16", name);
+                       "are %s", name, tt_class_names());
     const tt_ops *ops = tt_ops_class(ctx->ops, cls);
     if (!ops && sizeof(tt_real) == 8)
         return tt_fail(ctx, TT_EINVAL, "--class %s needs a program built with "
@@ -201,13 +201,16 @@ static void print_version(void)
     for (int i = 0; tt_ops_at(i); i++)
         printf("%s %s%s", i ? "," : "", tt_ops_at(i)->name,
                tt_ops_at(i) == first ? " (default)" : "");
-    printf("\nclasses: f32 (default)");
-    const char *between = ", bf16 of";
-    for (int i = 0; tt_ops_at(i); i++)
-        if (tt_ops_class(tt_ops_at(i), TT_CLASS_BF16)) {
-            printf("%s %s", between, tt_ops_at(i)->name);
-            between = " and";
-        }
+    printf("\nclasses:");
+    for (int c = 0; tt_class_at(c); c++) {
+        const char *between = c ? "; %s of" : " %s (default) of";
+        for (int i = 0; tt_ops_at(i); i++)
+            if (tt_ops_class(tt_ops_at(i), (tt_class)c)) {
+                printf(between, tt_class_at(c)->name);
+                printf(" %s", tt_ops_at(i)->name);
+                between = ",";
+            }
+    }
     printf("\ninstruction sets: %s\n", tt_cpu_features(cpu, sizeof cpu));
     printf("determinism class: %s\n", cli_determinism(first));
 }
@@ -305,8 +308,9 @@ static void print_words(void)
     for (int i = 0; tt_ops_at(i); i++)
         printf("backend\t%s\t%s\n", tt_ops_at(i)->name,
                tt_ops_at(i)->summary);
-    for (int i = 0; i < TT_CLASS_COUNT; i++)
-        printf("class\t%s\t\n", tt_class_name((tt_class)i));
+    for (int i = 0; tt_class_at(i); i++)
+        printf("class\t%s\t%s: %s\n", tt_class_at(i)->name,
+               tt_class_at(i)->machines, tt_class_at(i)->summary);
 }
 
 /* `tether help generate` is `tether generate --help`. */

@@ -14,7 +14,10 @@
 
 #include "cli/manual.h"
 #include "cli/outputs.h"
+#include "tether/classes.h"
 
+#define CLASS_HELP(name, NAME, kernels, saved, summary, machines)              \
+    "\n" #name ": " summary
 static const opt_spec common_options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Common"},
     {OPT_INT, "threads", 't', offsetof(cli_common, threads), "N",
@@ -22,8 +25,8 @@ static const opt_spec common_options[] = {
     {OPT_TEXT, "backend", 0, offsetof(cli_common, backend), "NAME",
      "operator set; `tether --version` lists those built in"},
     {OPT_TEXT, "class", 0, offsetof(cli_common, cls), "NAME",
-     "f32 (default), or bf16: linear layers and attention from bf16 factors, "
-     "summed in float32; the VAE stays in f32"},
+     "how linear layers and attention compute (the VAE stays in f32):"
+     TT_CLASSES(CLASS_HELP)},
     {OPT_FLAG, "quiet", 'q', offsetof(cli_common, quiet), NULL,
      "errors and warnings only"},
     {OPT_FLAG, "verbose", 'v', offsetof(cli_common, verbose), NULL,

@@ -25,13 +25,16 @@ typedef struct settings {
     int run;
 } settings;
 
+#define CLASS_LISTED(name, ...) " " #name
+#define CLASS_LIST TT_CLASSES(CLASS_LISTED)
+
 static const opt_spec options[] = {
     {OPT_TEXT, "manifest", 0, offsetof(settings, manifest), "[FILE]",
      "the stored digests (default: ref_data/bits_operators.txt)"},
     {OPT_FLAG, "write", 0, offsetof(settings, write), NULL,
      "store what `golden` computes instead of comparing"},
     {OPT_TEXT, "class", 0, offsetof(settings, cls), "NAME",
-     "f32 or bf16 (default: both)"},
+     "one class of " CLASS_LIST " (default: all)"},
     {OPT_INT, "each", 0, offsetof(settings, each), "N",
      "cases per operator (default 3)"},
     {OPT_U64, "seed", 's', offsetof(settings, seed), "S", "default 1"},
@@ -56,7 +59,7 @@ static const opt_command manifest_command = {
     .summary = "the bits of this build against stored ones",
     .usage = "--manifest [FILE] [--write] [-m DIR]",
     .intro = "Computes every operator on seeded inputs, and a short run of a "
-             "model when one is named, with `golden` and with `exact`, in both "
+             "model when one is named, with `golden` and with `exact`, in all "
              "classes, and compares SHA-256 of every result with a file in the "
              "format of ref_data/bits.txt (whose cases `make check-bits` runs)."
              " Exit status: 0 all equal, 1 not, 2 usage, 3 a file that cannot "
@@ -77,7 +80,8 @@ static const char comment[] =
 typedef struct check {
     tt_ctx *ctx;
     const settings *s;
-    const char *backend, *cls;   /* in work                                   */
+    const char *backend, *cls;   /* in work; cls as manifests say it          */
+    tt_class only;               /* when s->cls                               */
     tt_manifest stored;
     int64_t passed, failed;
 } check;
@@ -129,11 +133,11 @@ static void run_all(check *c, const tt_model_parts *m)
             const tt_ops *table = tt_ops_class(ops, (tt_class)k);
             const int64_t before = c->passed, bad = c->failed;
             c->backend = backend[b];
-            c->cls = tt_class_name((tt_class)k);
-            if (!table || (c->s->cls && strcmp(c->s->cls, c->cls))) continue;
+            c->cls = tt_class_saved((tt_class)k);
+            if (!table || (c->s->cls && c->only != (tt_class)k)) continue;
             run_class(c, table, m);
             printf("%-6s %-4s %lld hashes match, %lld do not\n", c->backend,
-                   c->cls, (long long)(c->passed - before),
+                   tt_class_name((tt_class)k), (long long)(c->passed - before),
                    (long long)(c->failed - bad));
         }
     }
@@ -187,12 +191,11 @@ static int report(check *c)
     return c->failed || !c->passed ? VALIDATE_MISMATCH : VALIDATE_PASS;
 }
 
-static int check_settings(const settings *s)
+static int check_settings(const settings *s, tt_class *only)
 {
-    tt_class cls;
-    if (s->cls && !tt_class_find(&cls, s->cls))
-        return opt_usage("validate", "--class %s: known are f32 and bf16",
-                         s->cls);
+    if (s->cls && !tt_class_find(only, s->cls))
+        return opt_usage("validate", "--class %s: known are %s", s->cls,
+                         tt_class_names());
     if (s->each < 1) return opt_usage("validate", "--each counts from 1");
     if (sizeof(tt_real) == 8)
         return opt_usage("validate", "--manifest: stored bits are those of a "
@@ -213,7 +216,7 @@ int validate_manifest(tt_ctx *ctx, int argc, char **argv)
     check c = {.ctx = ctx, .s = &s};
     allow_no_value(argc, argv);
     int status = opt_parse(&manifest_command, &s, &common, &given, argc, argv);
-    if (status < 0) status = check_settings(&s);
+    if (status < 0) status = check_settings(&s, &c.only);
     if (status >= 0) return status;
     common.backend = NULL;
     if (cli_setup(ctx, &common) || find_stored(ctx, path, sizeof path, &s))

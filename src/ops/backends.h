@@ -6,11 +6,14 @@
 
 #include "tether/backend.h"
 
-extern const tt_ops tt_ops_golden; /* the definitions, plain loops            */
+/* The definitions, plain loops, and the same bits, fast: one table per class.
+ * A double build has golden's of class f32 alone. */
+extern const tt_ops tt_ops_golden_of[TT_CLASS_COUNT];
+#define tt_ops_golden tt_ops_golden_of[TT_CLASS_F32]
 #ifndef TT_REAL_DOUBLE
-extern const tt_ops tt_ops_exact;  /* the same bits, fast                    */
-extern const tt_ops tt_ops_golden_bf16, tt_ops_exact_bf16; /* the bf16 class */
+extern const tt_ops tt_ops_exact_of[TT_CLASS_COUNT];
+#define tt_ops_exact tt_ops_exact_of[TT_CLASS_F32]
 #endif
-extern const tt_ops tt_ops_blas;   /* OpenBLAS, judged by tolerance           */
+extern const tt_ops tt_ops_blas; /* OpenBLAS, judged by tolerance             */
 
 #endif

@@ -1,4 +1,4 @@
-/* bf16.h: the three operations the bf16 class is made of.
+/* bf16.h: the operations that classes amx and vdp are made of.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -42,6 +42,12 @@ static inline float bf16_fma(float a, float b, float c)
     if (!(fabsf(r) <= FLT_MIN)) return r;
     float scaled = fmaf(a * 0x1p64f, b, c * 0x1p64f);
     return fabsf(scaled) < FLT_MIN * 0x1p64f ? copysignf(0.0f, r) : r;
+}
+
+/* A sum that comes from elsewhere, as the units read it (DAZ). */
+static inline float bf16_flush(float c)
+{
+    return fabsf(c) < FLT_MIN ? copysignf(0.0f, c) : c;
 }
 
 /* a + b, the same. A sum of two floats that is this small is exact. */

@@ -68,26 +68,43 @@ const tt_ops *tt_ops_default(void)
 
 const tt_ops *tt_ops_class(const tt_ops *ops, tt_class cls)
 {
-    return ops->cls == cls ? ops : ops->of_class[cls];
+    return ops->cls == cls ? ops : ops->of_class ? ops->of_class[cls] : NULL;
 }
 
-static const char *const class_names[TT_CLASS_COUNT] = {
-    [TT_CLASS_F32] = "f32", [TT_CLASS_BF16] = "bf16",
-};
+#define CLASS_INFO(name, NAME, kernels, saved, summary, machines)              \
+    {#name, saved, summary, machines},
+static const tt_class_info classes[TT_CLASS_COUNT] = {TT_CLASSES(CLASS_INFO)};
+
+const tt_class_info *tt_class_at(int i)
+{
+    return i >= 0 && i < TT_CLASS_COUNT ? &classes[i] : NULL;
+}
 
 const char *tt_class_name(tt_class cls)
 {
-    return class_names[cls];
+    return classes[cls].name;
+}
+
+const char *tt_class_saved(tt_class cls)
+{
+    return classes[cls].saved;
 }
 
 bool tt_class_find(tt_class *cls, const char *name)
 {
     for (int i = 0; i < TT_CLASS_COUNT; i++)
-        if (strcmp(class_names[i], name) == 0) {
+        if (!strcmp(classes[i].name, name) || !strcmp(classes[i].saved, name)) {
             *cls = (tt_class)i;
             return true;
         }
     return false;
+}
+
+const char *tt_class_names(void)
+{
+#define CLASS_NAME(name, ...) ", " #name
+    static const char names[] = TT_CLASSES(CLASS_NAME);
+    return names + 2;
 }
 
 const tt_ops *tt_float_begin(tt_ctx *ctx)

@@ -104,7 +104,7 @@ static void describe(lines *l, const tt_rollout *r, const tt_ops *ops,
     /* a policy's own state is saved as it lies in memory */
     add(l, "type=%s%s\nbackend=%s\nclass=%s\n", TT_REAL_NAME,
         tt_host_little_endian() ? "" : ", big-endian", ops->name,
-        tt_class_name(ops->cls));
+        tt_class_saved(ops->cls));
     add(l, "layers=%" PRId64 "\nheads=%" PRId64 "\nhead_dim=%" PRId64 "\n",
         g->layers, g->H, g->D);
     add(l, "weights=%016" PRIx64 "\n", weights);

@@ -50,7 +50,7 @@ static tt_status complete(tt_ctx *ctx, tt_plugin *p, const char *path,
     *t = *theirs;
     if (!t->name) t->name = "plug-in";
     if (!t->summary) t->summary = "";
-    memcpy(t->of_class, ours->of_class, sizeof t->of_class);
+    t->of_class = ours->of_class;
 #define TAKE(op, OP)                                                           \
     if (t->op) p->filled++;                                                    \
     else t->op = ours->op;

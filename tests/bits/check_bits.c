@@ -38,9 +38,12 @@ static const char comment[] =
     "# was changed on purpose.\n"
     "# class case tensor sha256\n";
 
+#define CLASS_LISTED(name, ...) " " #name
+#define CLASS_LIST TT_CLASSES(CLASS_LISTED)
+
 static const char usage[] =
     "usage: check_bits [options]\n"
-    "  --class NAME      f32 or bf16 (default: both)\n"
+    "  --class NAME      one of " CLASS_LIST " (default: all)\n"
     "  --demo DIR        the model of the demo run, written by\n"
     "                    make_checkpoint --preset demo (default\n"
     "                    build/demo-random)\n"
@@ -62,7 +65,7 @@ typedef enum extent { ALL, QUICK, BRIEF, SMALL } extent;
 
 typedef struct check {
     tt_ctx ctx;
-    const char *class;                 /* in work                             */
+    const char *class;                 /* in work, as the file says it        */
     const char *only, *demo, *filter, *backend, *manifest;
     int threads;
     extent extent;
@@ -259,7 +262,7 @@ static void leftovers(check *c)
 
 static void run_class(check *c, const tt_ops *ops, tt_class cls)
 {
-    c->class = tt_class_name(cls);
+    c->class = tt_class_saved(cls);
     if (c->only && strcmp(c->only, c->class)) return;
     c->ctx.ops = tt_ops_class(ops, cls);
     if (!c->ctx.ops) {
@@ -303,7 +306,10 @@ static bool parse(check *c, int argc, char **argv)
         else return false;
     }
     tt_class cls;
-    return !c->only || tt_class_find(&cls, c->only);
+    if (!c->only) return true;
+    if (!tt_class_find(&cls, c->only)) return false;
+    c->only = tt_class_saved(cls);
+    return true;
 }
 
 static bool begin(check *c)

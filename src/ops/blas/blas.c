@@ -206,7 +206,6 @@ const tt_ops tt_ops_blas = {
     .abi = TT_ABI,
     .name = "blas",
     .summary = "matrix products through OpenBLAS: fast, bits depend on the CPU",
-    .of_class = {[TT_CLASS_F32] = &tt_ops_blas},
     .open = blas_open,
     .library = blas_library,
     .linear = blas_linear,

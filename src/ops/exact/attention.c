@@ -159,7 +159,7 @@ static void run_group(const tt_kernels *kn, const tt_attention_args *a,
     }
 }
 
-void exact_attention(tt_ctx *ctx, const tt_attention_args *a)
+void exact_f32_attention(tt_ctx *ctx, const tt_attention_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     int64_t panels = (a->T + kn->aq - 1) / kn->aq;

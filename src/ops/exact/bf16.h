@@ -64,8 +64,5 @@ bool bf16_same_answer(const tt_bf16_kernels *a, const tt_bf16_kernels *b);
  * turns AMX off. The first call asks the matrix unit (ctx->matrix_unit). */
 const tt_bf16_kernels *exact_bf16_kernels(tt_ctx *ctx);
 
-void exact_bf16_linear(tt_ctx *ctx, const tt_linear_args *a);
-void exact_bf16_attention(tt_ctx *ctx, const tt_attention_args *a);
-
 #endif
 #endif

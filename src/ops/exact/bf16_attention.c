@@ -147,7 +147,7 @@ static void run_group(const plan *e, int64_t h, int64_t i0, int64_t i1, work *w)
     }
 }
 
-void exact_bf16_attention(tt_ctx *ctx, const tt_attention_args *a)
+void exact_amx_attention(tt_ctx *ctx, const tt_attention_args *a)
 {
     plan e = {.a = a, .soft = exact_kernels(), .kn = exact_bf16_kernels(ctx)};
     e.nr = e.kn->nr;

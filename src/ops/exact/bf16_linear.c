@@ -124,7 +124,7 @@ static void run_job(tt_ctx *ctx, const job *q, const tt_tensor *w,
     }
 }
 
-void exact_bf16_linear(tt_ctx *ctx, const tt_linear_args *a)
+void exact_amx_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
     const tt_bf16_kernels *kn = exact_bf16_kernels(ctx);
     int64_t o = a->w->dim[0], K = a->w->dim[1], nr = kn->nr;

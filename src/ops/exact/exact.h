@@ -94,7 +94,15 @@ const tt_kernels *exact_kernels_up_to(exact_level level);
 
 #define EXACT_DECLARED(op, OP)                                                 \
     void exact_##op(tt_ctx *ctx, const tt_##op##_args *a);
-TT_OPS(EXACT_DECLARED)
+TT_OPS_ROWS(EXACT_DECLARED)
+EXACT_DECLARED(conv, CONV)
+
+/* Of every class; those whose row (tether/classes.h) says `golden` are not
+ * defined. */
+#define EXACT_CLASS_DECLARED(name, ...)                                        \
+    void exact_##name##_linear(tt_ctx *ctx, const tt_linear_args *a);          \
+    void exact_##name##_attention(tt_ctx *ctx, const tt_attention_args *a);
+TT_CLASSES(EXACT_CLASS_DECLARED)
 
 #endif
 #endif

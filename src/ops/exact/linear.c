@@ -129,7 +129,7 @@ static int64_t chunk_cols(const tt_kernels *kn, int64_t no, int64_t row_units,
     return (cols + kn->nr - 1) / kn->nr * kn->nr;
 }
 
-void exact_linear(tt_ctx *ctx, const tt_linear_args *a)
+void exact_f32_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     int64_t o = a->w->dim[0], K = a->w->dim[1];

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ops/exact/bf16.h"
 #include "ops/exact/exact.h"
+#include "ops/golden/golden.h"
 
 #ifndef TT_REAL_DOUBLE
 
@@ -31,28 +32,26 @@ const tt_kernels *exact_kernels(void)
 
 #define SUMMARY "the bits of golden from vector kernels chosen at run time"
 #define EXACT(op, OP) .op = exact_##op,
+#define IN_CLASS(name, NAME, ...)                                              \
+    [TT_CLASS_##NAME] = &tt_ops_exact_of[TT_CLASS_##NAME],
 
-const tt_ops tt_ops_exact = {
-    .abi = TT_ABI,
-    .name = "exact",
-    .summary = SUMMARY,
-    .of_class = {[TT_CLASS_F32] = &tt_ops_exact,
-                 [TT_CLASS_BF16] = &tt_ops_exact_bf16},
-    TT_OPS(EXACT)
-};
+static const tt_ops *const of_class[TT_CLASS_COUNT] = {TT_CLASSES(IN_CLASS)};
 
-const tt_ops tt_ops_exact_bf16 = {
-    .abi = TT_ABI,
-    .name = "exact",
-    .summary = SUMMARY,
-    .cls = TT_CLASS_BF16,
-    .of_class = {[TT_CLASS_F32] = &tt_ops_exact,
-                 [TT_CLASS_BF16] = &tt_ops_exact_bf16},
-    .linear = exact_bf16_linear,
-    .attention = exact_bf16_attention,
-    .conv = exact_conv,
-    TT_OPS_ROWS(EXACT)
-};
+/* A class without kernels here takes golden's two functions. */
+#define TABLE(name_, NAME, kernels, ...)                                       \
+    [TT_CLASS_##NAME] = {                                                      \
+        .abi = TT_ABI,                                                         \
+        .name = "exact",                                                       \
+        .summary = SUMMARY,                                                    \
+        .cls = TT_CLASS_##NAME,                                                \
+        .of_class = of_class,                                                  \
+        .linear = kernels##_##name_##_linear,                                  \
+        .attention = kernels##_##name_##_attention,                            \
+        .conv = exact_conv,                                                    \
+        TT_OPS_ROWS(EXACT)                                                     \
+    },
+
+const tt_ops tt_ops_exact_of[TT_CLASS_COUNT] = {TT_CLASSES(TABLE)};
 
 #else
 typedef int tt_no_exact; /* a translation unit must not be empty */

@@ -9,30 +9,35 @@
 
 #define SUMMARY "the definitions as plain loops: one set of bits, slow"
 
-const tt_ops tt_ops_golden = {
-    .abi = TT_ABI,
-    .name = "golden",
-    .summary = SUMMARY,
-    .of_class = {
-        [TT_CLASS_F32] = &tt_ops_golden,
-#ifndef TT_REAL_DOUBLE
-        [TT_CLASS_BF16] = &tt_ops_golden_bf16,
+#ifdef TT_REAL_DOUBLE
+#define BUILT(X) X(f32, F32, golden)
+#else
+#define BUILT(X) TT_CLASSES(X)
 #endif
-    },
-    TT_OPS(GOLDEN)
-};
 
-#ifndef TT_REAL_DOUBLE
-const tt_ops tt_ops_golden_bf16 = {
-    .abi = TT_ABI,
-    .name = "golden",
-    .summary = SUMMARY,
-    .cls = TT_CLASS_BF16,
-    .of_class = {[TT_CLASS_F32] = &tt_ops_golden,
-                 [TT_CLASS_BF16] = &tt_ops_golden_bf16},
-    .linear = golden_bf16_linear,
-    .attention = golden_bf16_attention,
-    .conv = golden_conv,
-    TT_OPS_ROWS(GOLDEN)
-};
-#endif
+#define IN_CLASS(name, NAME, ...)                                              \
+    [TT_CLASS_##NAME] = &tt_ops_golden_of[TT_CLASS_##NAME],
+static const tt_ops *const of_class[TT_CLASS_COUNT] = {BUILT(IN_CLASS)};
+
+#define TABLE(name_, NAME, ...)                                                \
+    [TT_CLASS_##NAME] = {                                                      \
+        .abi = TT_ABI,                                                         \
+        .name = "golden",                                                      \
+        .summary = SUMMARY,                                                    \
+        .cls = TT_CLASS_##NAME,                                                \
+        .of_class = of_class,                                                  \
+        .linear = golden_##name_##_linear,                                     \
+        .attention = golden_##name_##_attention,                               \
+        .conv = golden_conv,                                                   \
+        TT_OPS_ROWS(GOLDEN)                                                    \
+    },
+
+const tt_ops tt_ops_golden_of[TT_CLASS_COUNT] = {BUILT(TABLE)};
+
+#define CLASS(name, NAME, ...) [TT_CLASS_##NAME] = &golden_##name,
+static const golden_class *const classes[TT_CLASS_COUNT] = {BUILT(CLASS)};
+
+const golden_class *golden_class_of(tt_class cls)
+{
+    return classes[cls];
+}

@@ -84,6 +84,7 @@ static void read_line(tt_ctx *ctx, tt_manifest *l, const char *path,
                       int64_t number, const char *line)
 {
     char cls[64], name[256], tensor[512], sha[80], more;
+    tt_class known;
     if (line[0] == '#' || line[0] == '\n') return;
     if (sscanf(line, "%63s %255s %511s %79s %c", cls, name, tensor, sha,
                &more) != 4
@@ -93,7 +94,9 @@ static void read_line(tt_ctx *ctx, tt_manifest *l, const char *path,
     else if (!is_sha(sha))
         tt_fail(ctx, TT_EFORMAT, "%s, line %" PRId64 ": expected a sha256 of "
                 "64 hexadecimal digits, 0-9 and a-f", path, number);
-    else if (!tt_manifest_add(ctx, l, cls, name, tensor, sha))
+    else if (!tt_manifest_add(ctx, l, tt_class_find(&known, cls)
+                                          ? tt_class_saved(known) : cls, name,
+                              tensor, sha))
         l->row[l->n - 1].line = number;
 }
 

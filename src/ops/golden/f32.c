@@ -1,10 +1,14 @@
-/* attention.c: softmax attention over blocks of keys.
+/* f32.c: class f32, the compute type throughout.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The blocks are part of the definition: a running maximum over blocks of
- * TT_KEY_BLOCK keys needs one pass over K and V and no score matrix, and every
- * optimised kernel walks the same blocks. */
+ * dot     blocks of 256, one chain of fused multiply-adds in each (reduce.h)
+ * linear  dot, then the bias
+ * attention over blocks of keys
+ *
+ * The blocks of keys are part of the definition: a running maximum over blocks
+ * of TT_KEY_BLOCK keys needs one pass over K and V and no score matrix, and
+ * every optimised kernel walks the same blocks. */
 #include <float.h>
 
 #include "core/parallel.h"
@@ -17,6 +21,40 @@
 #else
 #define REAL_LOWEST (-FLT_MAX)
 #endif
+
+static tt_real same(tt_real x)
+{
+    return x;
+}
+
+static tt_real chain(tt_real c, const tt_real *a, int64_t step,
+                     const tt_real *b, int64_t n)
+{
+    for (int64_t k = 0; k < n; k += TT_DOT_BLOCK)
+        c += dot_strided(a + k * step, step, b + k,
+                         n - k < TT_DOT_BLOCK ? n - k : TT_DOT_BLOCK);
+    return c;
+}
+
+const golden_class golden_f32 = {
+    .block = TT_DOT_BLOCK, .factor = same, .chain = chain,
+};
+
+void golden_f32_linear(tt_ctx *ctx, const tt_linear_args *a)
+{
+    int64_t o = a->w->dim[0], i = a->w->dim[1];
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const tt_real *row = golden_widened(ctx, a->w);
+    if (row) {
+        TT_PARALLEL_FOR(ctx)
+        for (int64_t r = 0; r < a->n; r++)
+            for (int64_t c = 0; c < o; c++) {
+                tt_real s = dot_real(a->x + r * i, row + c * i, i);
+                a->y[r * o + c] = a->b ? s + a->b[c] : s;
+            }
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}
 
 /* Logit of query i and key j of head h. */
 static tt_real logit(const tt_attention_args *a, int64_t h, int64_t i,
@@ -65,7 +103,7 @@ static void attend(const tt_attention_args *a, int64_t h, int64_t i,
     for (int64_t d = 0; d < a->D; d++) o[d] = acc[d] / l;
 }
 
-void golden_attention(tt_ctx *ctx, const tt_attention_args *a)
+void golden_f32_attention(tt_ctx *ctx, const tt_attention_args *a)
 {
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *acc = tt_scratch(ctx, 2 * a->D * ctx->nthreads);

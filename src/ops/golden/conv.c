@@ -1,4 +1,4 @@
-/* linear.c: y = x w^T + b, and convolution as the same sum.
+/* conv.c: convolution, the sum of class f32 in every class.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "core/parallel.h"
@@ -6,35 +6,18 @@
 #include "ops/golden/golden.h"
 #include "ops/reduce.h"
 
-/* All rows of w widened into scratch. */
-static const tt_real *widen_all(tt_ctx *ctx, const tt_tensor *w)
+const tt_real *golden_widened(tt_ctx *ctx, const tt_tensor *w)
 {
     tt_real *wide = tt_scratch(ctx, tt_tensor_count(w));
     if (wide) tt_widen_at(wide, w, 0, tt_tensor_count(w));
     return wide;
 }
 
-void golden_linear(tt_ctx *ctx, const tt_linear_args *a)
-{
-    int64_t o = a->w->dim[0], i = a->w->dim[1];
-    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const tt_real *row = widen_all(ctx, a->w);
-    if (row) {
-        TT_PARALLEL_FOR(ctx)
-        for (int64_t r = 0; r < a->n; r++)
-            for (int64_t c = 0; c < o; c++) {
-                tt_real s = dot_real(a->x + r * i, row + c * i, i);
-                a->y[r * o + c] = a->b ? s + a->b[c] : s;
-            }
-    }
-    tt_arena_reset(&ctx->scratch, mark);
-}
-
 void golden_conv(tt_ctx *ctx, const tt_conv_args *p)
 {
     int64_t k = (int64_t)p->kt * p->kh * p->kw * p->Cin;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const tt_real *w = widen_all(ctx, p->w);
+    const tt_real *w = golden_widened(ctx, p->w);
     tt_real *window = tt_scratch(ctx, k * p->Ho);
     if (window) {
         TT_PARALLEL_FOR(ctx)

@@ -10,24 +10,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tether/outfile.h"
 #include "tether/video.h"
 
-/* One spelling per file: its folder with links resolved, its name. NULL for
- * what is not compared. */
+/* One spelling per file: what writing to it makes or replaces, in its folder
+ * with links resolved. NULL for what is not compared. */
 static const char *spelling(tt_ctx *ctx, const char *path)
 {
     struct stat st;
     if (!path) return NULL;
     if (!strcmp(path, "-")) return "the standard output";
     if ((stat(path, &st) == 0 && !S_ISREG(st.st_mode))) return NULL;
-    const char *slash = strrchr(path, '/');
-    const char *base = slash ? slash + 1 : path;
-    size_t n = slash ? (size_t)(base - path) : 2;
-    char *folder = tt_alloc(ctx, &ctx->scratch, (int64_t)n + 1, 1, "a name");
-    if (!folder) return NULL;
-    snprintf(folder, n + 1, "%s", slash ? path : "./");
+    char *file = tt_out_target(ctx, &ctx->scratch, path);
+    if (!file) return NULL;
+    char *slash = strrchr(file, '/');
+    const char *base = slash ? slash + 1 : file;
+    if (slash) *slash = 0;
+    const char *folder = !slash ? "." : *file ? file : "/";
     char *real = realpath(folder, NULL); /* NULL: made later, or refused */
-    n = strlen(real ? real : folder) + strlen(base) + 2;
+    const size_t n = strlen(real ? real : folder) + strlen(base) + 2;
     char *out = tt_alloc(ctx, &ctx->scratch, (int64_t)n, 1, "a name");
     if (out) snprintf(out, n, "%s/%s", real ? real : folder, base);
     free(real);

@@ -3,7 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Writing goes to a temporary name in the same directory; tt_out_finish
- * flushes and renames, tt_out_abort deletes. A target that exists and is not
+ * flushes and renames, tt_out_abort deletes. A file that was there before is
+ * replaced; one that somebody else made meanwhile stays, and finishing fails,
+ * unless ctx->overwrite is set. A target that exists and is not
  * a regular file (a device, a pipe) is written directly; a symbolic link is
  * followed and stays one. Every message names the final path. */
 #ifndef TETHER_OUTFILE_H
@@ -21,6 +23,7 @@ typedef struct tt_out {
     char *path;      /* as the user gave it, for messages                     */
     char *final;     /* where it ends: links resolved                         */
     char *temporary; /* where it is now; NULL: written directly               */
+    bool is_new;     /* nothing had the final name at the start               */
     tt_arena mem;    /* owns the names                                        */
 } tt_out;
 

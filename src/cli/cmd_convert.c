@@ -119,6 +119,7 @@ int cmd_convert(tt_ctx *ctx, int argc, char **argv)
     if (cli_setup(ctx, &common)) return cli_failed(ctx);
     if (progress_open(ctx, &v.bar, &common, false)) return cli_failed(ctx);
     cli_catch_signals(ctx);
+    ctx->overwrite = s.overwrite;
     v.start = tt_now();
     outputs_safetensors(ctx, "-o", s.out);
     if (!s.overwrite) outputs_keep(ctx, "-o", s.out);

@@ -130,6 +130,7 @@ int cmd_decode(tt_ctx *ctx, int argc, char **argv)
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);
     cli_catch_signals(ctx);
+    ctx->overwrite = s.overwrite;
     ctx->profiling = s.profile;
 
     decode(ctx, &p, &s, split, nsplit);

@@ -209,6 +209,7 @@ int cmd_embed(tt_ctx *ctx, int argc, char **argv)
     if (status >= 0) return status;
     if (cli_setup(ctx, &common)) return cli_failed(ctx);
     cli_catch_signals(ctx);
+    ctx->overwrite = s.overwrite;
     if (progress_open(ctx, &p, &common, false)) return cli_failed(ctx);
     ctx->profiling = s.profile;
     run(ctx, &s, &p);

@@ -147,6 +147,7 @@ int cmd_encode(tt_ctx *ctx, int argc, char **argv)
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);
     cli_catch_signals(ctx);
+    ctx->overwrite = s.overwrite;
     ctx->profiling = s.profile;
 
     encode(ctx, &p, &s);

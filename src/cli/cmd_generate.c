@@ -787,6 +787,7 @@ int cmd_generate(tt_ctx *ctx, int argc, char **argv)
         || progress_open(ctx, &s.progress, &common, s.g.resume))
         return cli_failed(ctx);
     cli_catch_signals(ctx);
+    ctx->overwrite = s.g.overwrite;
     ctx->profiling = s.g.profile;
 
     record_begin(&s.record);

@@ -174,6 +174,7 @@ int cmd_noise(tt_ctx *ctx, int argc, char **argv)
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);
     cli_catch_signals(ctx);
+    ctx->overwrite = s.overwrite;
 
     if (s.width % 16 || s.height % 16)
         progress_say(&p, "note: %lldx%lld is for other programs; `tether "

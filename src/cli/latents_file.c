@@ -115,11 +115,20 @@ static tt_status check_complete(latents_file *f)
     return ours ? TT_OK : busy(f);
 }
 
+/* Nobody but a stranger makes a link of that name. */
+static tt_status refuse_link(latents_file *f)
+{
+    return tt_fail(f->ctx, TT_EINVAL, "%s is a link, and it is not followed; "
+                   "remove it, or give another name", f->unfinished);
+}
+
 static tt_status lock_unfinished(latents_file *f)
 {
     enum { TRIES = 5 };
     for (int i = 0; i < TRIES; i++) {
-        f->lock = open(f->unfinished, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        f->lock = open(f->unfinished, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+                       0666);
+        if (f->lock < 0 && errno == ELOOP) return refuse_link(f);
         if (f->lock < 0) return failed(f);
         if (!lock(f->lock)) break;
         if (still_called(f->lock, f->unfinished)) {

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/place.h"
+
 /* Length of "dir/" in path, 0 without one. */
 static size_t directory_length(const char *path)
 {
@@ -46,6 +48,27 @@ char *tt_out_target(tt_ctx *ctx, tt_arena *mem, const char *path)
     return ctx->status ? NULL : out;
 }
 
+/* Other names for names: two long ones that begin alike must not share one. */
+static unsigned number_of(const char *name)
+{
+    unsigned h = 2166136261u;
+    for (; *name; name++) h = (h ^ (unsigned char)*name) * 16777619u;
+    return h;
+}
+
+/* The limit of a name is 255 bytes: a long one is cut. */
+static void name_temporary(char *out, size_t n, const char *final, size_t dir)
+{
+    enum { LONGEST = 200 };
+    const char *base = final + dir;
+    const long id = (long)getpid();
+    if (strlen(base) <= LONGEST)
+        snprintf(out, n, "%.*s.%s.%ld.part", (int)dir, final, base, id);
+    else
+        snprintf(out, n, "%.*s.%.*s~%08x.%ld.part", (int)dir, final,
+                 LONGEST - 9, base, number_of(base), id);
+}
+
 /* Fill the names. `temporary` stays NULL for a target written directly. */
 static tt_status name_files(tt_ctx *ctx, tt_out *o, const char *path)
 {
@@ -75,9 +98,8 @@ static tt_status name_files(tt_ctx *ctx, tt_out *o, const char *path)
     size_t n = strlen(o->final) + 32;
     o->temporary = tt_alloc(ctx, &o->mem, (int64_t)n, 1, "file name");
     if (!o->temporary) goto fail;
-    /* A long name is cut: the temporary must fit the limit of 255 bytes. */
-    snprintf(o->temporary, n, "%.*s.%.200s.%ld.part", (int)dir, o->final, base,
-             (long)getpid());
+    name_temporary(o->temporary, n, o->final, dir);
+    o->is_new = place_is_new(ctx, o->final);
     return TT_OK;
 fail:
     tt_arena_free(&o->mem);
@@ -96,10 +118,8 @@ tt_status tt_out_open(tt_ctx *ctx, tt_out *o, const char *path)
     memset(o, 0, sizeof *o);
     if (ctx->status) return ctx->status;
     TT_TRY(name_files(ctx, o, path));
-    const char *name = o->temporary ? o->temporary : o->final;
-    int flags = O_WRONLY | O_CLOEXEC
-              | (o->temporary ? O_CREAT | O_TRUNC : 0);
-    int fd = open(name, flags, 0666);
+    const int fd = o->temporary ? place_create(o->temporary)
+                                : open(o->final, O_WRONLY | O_CLOEXEC);
     o->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (!o->file) {
         open_failed(ctx, path, errno);
@@ -159,12 +179,14 @@ tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
         error = errno;
     }
     o->file = NULL;
-    if (!bad && o->temporary && rename(o->temporary, o->final)) {
+    if (!bad && o->temporary
+        && place_rename(o->temporary, o->final, o->is_new)) {
         bad = 1;
         error = errno;
     }
+    errno = error;
     if (bad)
-        tt_fail(ctx, TT_EIO, "cannot write %s: %s", o->path, strerror(error));
+        tt_fail(ctx, TT_EIO, "cannot write %s: %s", o->path, place_reason());
     else
         o->temporary = NULL;
     tt_out_abort(o);

@@ -19,6 +19,8 @@
 
 #include "io/bytes.h"
 #include "io/file.h"
+#include "io/place.h"
+#include "tether/outfile.h"
 
 typedef struct item {
     const char *name;
@@ -37,7 +39,9 @@ typedef struct pair {
 struct tt_st_writer {
     tt_ctx *ctx;
     tt_arena arena;
-    char *path, *data_path, *full_path; /* final, data, header + data */
+    char *path, *data_path, *full_path; /* for messages, data, header + data */
+    char *final;        /* links followed                                     */
+    bool is_new;        /* nothing had that name at the start                 */
     int fd;             /* of data_path */
     int64_t nbytes;
     int64_t room;       /* bytes left in front of the data in fd */
@@ -54,7 +58,7 @@ struct tt_st_writer {
 static tt_status cannot(tt_st_writer *w, const char *what)
 {
     return tt_fail(w->ctx, TT_EIO, "%s: cannot %s: %s", w->path, what,
-                   strerror(errno));
+                   place_reason());
 }
 
 static tt_status write_all(tt_st_writer *w, int fd, const void *data,
@@ -108,14 +112,10 @@ static tt_status put_values(tt_st_writer *w, const void *data, size_t n,
     return TT_OK;
 }
 
-/* A fresh file; O_EXCL so that nobody else's file is ever overwritten. */
+/* A fresh file, for reading as well. */
 static tt_status create(tt_st_writer *w, int *fd, const char *path)
 {
-    *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (*fd < 0 && errno == EEXIST) { /* left by a killed process of our id */
-        unlink(path);
-        *fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    }
+    *fd = place_create(path);
     return *fd < 0 ? cannot(w, "create a file in its folder") : TT_OK;
 }
 
@@ -136,15 +136,18 @@ static tt_status check_target(tt_st_writer *w)
 
 static tt_status prepare(tt_st_writer *w, const char *path)
 {
-    size_t n = strlen(path) + 32;
     w->path = tt_strdup(w->ctx, &w->arena, path);
+    w->final = tt_out_target(w->ctx, &w->arena, path);
+    if (w->ctx->status) return w->ctx->status;
+    const size_t n = strlen(w->final) + 32;
     w->data_path = tt_alloc(w->ctx, &w->arena, (int64_t)n, 1, "a path");
     w->full_path = tt_alloc(w->ctx, &w->arena, (int64_t)n, 1, "a path");
     w->buf = tt_alloc(w->ctx, &w->arena, BUFFER, 1, "a write buffer");
     if (w->ctx->status) return w->ctx->status;
     TT_TRY(check_target(w));
-    snprintf(w->data_path, n, "%s.part-%ld", path, (long)getpid());
-    snprintf(w->full_path, n, "%s.part-%ldh", path, (long)getpid());
+    snprintf(w->data_path, n, "%s.part-%ld", w->final, (long)getpid());
+    snprintf(w->full_path, n, "%s.part-%ldh", w->final, (long)getpid());
+    w->is_new = place_is_new(w->ctx, w->final);
     return create(w, &w->fd, w->data_path);
 }
 
@@ -436,7 +439,7 @@ static tt_status copy_data(tt_st_writer *w, int to)
 /* The rename itself must reach the disk too; not every system can. */
 static void flush_folder(tt_st_writer *w)
 {
-    char *dir = io_folder_of(w->ctx, &w->arena, w->path);
+    char *dir = io_folder_of(w->ctx, &w->arena, w->final);
     int fd = dir ? open(dir, O_RDONLY | O_CLOEXEC) : -1;
     if (fd < 0) return;
     (void)fsync(fd);
@@ -452,7 +455,8 @@ static tt_status finish_copy(tt_st_writer *w, const text *header)
     if (!s) s = copy_data(w, fd);
     if (!s && fsync(fd)) s = cannot(w, "flush");
     if (close(fd) && !s) s = cannot(w, "close");
-    if (!s && rename(w->full_path, w->path)) s = cannot(w, "rename");
+    if (!s && place_rename(w->full_path, w->final, w->is_new))
+        s = cannot(w, "take that name");
     if (s) unlink(w->full_path);
     return s;
 }
@@ -465,8 +469,9 @@ static tt_status finish_in_place(tt_st_writer *w, const text *header)
     if (fsync(w->fd)) return cannot(w, "flush");
     int fd = w->fd;
     w->fd = -1; /* from here on not ours to remove */
-    if (!close(fd) && !rename(w->data_path, w->path)) return TT_OK;
-    cannot(w, "rename");
+    if (!close(fd) && !place_rename(w->data_path, w->final, w->is_new))
+        return TT_OK;
+    cannot(w, "take that name");
     unlink(w->data_path);
     return w->ctx->status;
 }

@@ -13,6 +13,7 @@
 
 #include "io/apng.h"
 #include "io/encoder.h"
+#include "io/place.h"
 #include "tether/outfile.h"
 #include "tether/video.h"
 
@@ -33,6 +34,7 @@ struct tt_video {
     apng animation;
     uint8_t *planes;        /* y4m: one 4:4:4 frame                           */
     char *name;             /* pattern: the frame's file name                 */
+    bool is_new;            /* pattern: no first picture was there            */
 };
 
 enum { NUMBER_MAX = 24 };
@@ -245,6 +247,23 @@ static tt_status begin(tt_video *v)
     return ctx->status;
 }
 
+static const char *picture_name(tt_video *v, int64_t index)
+{
+    tt_pattern_name(v->name, strlen(v->path) + NUMBER_MAX, v->path, index);
+    return v->name;
+}
+
+/* Pictures that are all to be new never replace one: another run writes the
+ * same names, or a longer video has left it. */
+static tt_status keep_picture(const tt_video *v)
+{
+    if (!v->is_new || place_is_new(v->ctx, v->name))
+        return v->ctx->status;
+    return tt_fail(v->ctx, TT_EIO, "cannot write %s: a file of that name is "
+                   "there, and it stays; give another name, or --overwrite",
+                   v->name);
+}
+
 tt_status tt_video_open(tt_ctx *ctx, tt_video **out, const char *path,
                         const tt_video_format *f)
 {
@@ -265,6 +284,8 @@ tt_status tt_video_open(tt_ctx *ctx, tt_video **out, const char *path,
     if (f->title) v->format.title = tt_strdup(ctx, &v->mem, f->title);
     if (f->comment) v->format.comment = tt_strdup(ctx, &v->mem, f->comment);
     if (!ctx->status) begin(v);
+    if (t == TARGET_PATTERN && !ctx->status)
+        v->is_new = place_is_new(ctx, picture_name(v, 0));
     if (ctx->status)
         tt_video_abort(v);
     else
@@ -286,7 +307,8 @@ tt_status tt_video_frame(tt_video *v, const uint8_t *rgb)
     case TARGET_ENCODER:
         return encoder_write(ctx, &v->encoder, rgb, (size_t)(3 * w * h));
     case TARGET_PATTERN:
-        tt_pattern_name(v->name, strlen(v->path) + NUMBER_MAX, v->path, index);
+        picture_name(v, index);
+        TT_TRY(keep_picture(v));
         return tt_png_write_text(ctx, v->name, rgb, w, h, v->format.comment);
     case TARGET_PNG: break;
     }

@@ -89,6 +89,20 @@ static void test_ffmpeg(void)
            "exit status of 0: %d, %s", got, said);
     expect(!exists(at("full.mp4")), "no broken file under the final name");
 
+    /* Another run makes a video of that name while ours is decoded. */
+    put_ffmpeg("race", "#!/bin/sh\ncat > /dev/null\necho theirs > race.mp4\n"
+               "for last; do :; done\necho ours > \"${last#file:}\"\n");
+    for (int i = 0; i < 2; i++) {
+        unlink(at("race.mp4"));
+        got = run_after("PATH=$PWD/race:$PATH ", "decode -q --vae %s "
+                        "--latents z -o race.mp4 %s", vae,
+                        i ? "--overwrite" : "");
+        expect(i ? got == 0 : got == 1 && strstr(said, "made meanwhile"),
+               "a file that appears meanwhile: %d, %s", got, said);
+        expect(!strcmp(text_of(at("race.mp4")), i ? "ours\n" : "theirs\n"),
+               "what stands there: %s", text_of(at("race.mp4")));
+    }
+
     /* Never reads: ^C must still end the program. */
     const int64_t wide[5] = {1, 3, 16, 32, 32}; /* more than a pipe holds */
     put_tensor(at("wide"), "latents", 5, wide, small);

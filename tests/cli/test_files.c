@@ -344,6 +344,20 @@ static void test_links(void)
                "links are followed, round %d: %s", i, said);
     refuses(2, "would replace v.y4m", "%s",
             tiny_run("-o v.y4m --latents-out v.st -s 1"));
+    /* one file under two names: a link to nothing yet, and a link to it */
+    expect(!symlink("../two.y4m", at("disk/two.png"))
+           && !symlink("disk/two.png", at("too.png")), "links of links");
+    for (int i = 0; i < 2; i++) {
+        refuses(2, "-o and --contact-sheet would both write", "%s",
+                tiny_run("-o two.y4m --contact-sheet disk/two.png -s 2"));
+        refuses(2, "-o and --contact-sheet would both write", "%s",
+                tiny_run("-o two.y4m --contact-sheet too.png -s 2"));
+        put_file(at("two.y4m"), "", 0644);
+    }
+    put_file(at("precious"), "mine", 0644);
+    expect(!symlink("precious", at("l.st.unfinished")), "a planted link");
+    refuses(2, "is a link", "%s", tiny_run("--no-decode --latents-out l.st"));
+    expect(!strcmp(text_of(at("precious")), "mine"), "not followed");
 }
 
 /* ---- what files say about themselves ------------------------------------- */

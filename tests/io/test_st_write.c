@@ -142,6 +142,56 @@ static void failures(void)
     }
 }
 
+static int64_t size_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) ? -1 : (int64_t)st.st_size;
+}
+
+/* Links: one under the temporary name is not followed, one under the final name
+ * is and stays one. A file that appears meanwhile stays, unless told
+ * otherwise. */
+static void other_files(void)
+{
+    char name[64];
+    int64_t d[] = {1};
+    float x = 1;
+    tt_st_writer *w;
+    FILE *f = fopen(at("victim"), "w");
+    fputs("old", f);
+    fclose(f);
+    snprintf(name, sizeof name, "a.part-%ld", (long)getpid());
+    expect(!symlink(at("victim"), at(name)), "plant a link");
+    for (int i = 0; i < 3; i++) {
+        ctx->overwrite = i == 2;
+        if (i == 1) unlink(at("a"));
+        expect_ok(tt_st_create(ctx, &w, at("a")), "create");
+        tt_st_add(w, "x", TT_F32, 1, d, &x);
+        if (i) {
+            unlink(at("a"));
+            expect(!link(at("victim"), at("a")), "somebody's file");
+        }
+        expect_status(tt_st_finish(w), i == 1 ? TT_EIO : TT_OK, "finish");
+        tt_clear(ctx);
+        expect(size_of(at("victim")) == 3, "the other file is as it was");
+        expect((size_of(at("a")) == 3) == (i == 1), "case %d", i);
+    }
+    ctx->overwrite = false;
+    struct stat st;
+    expect(!symlink("a", at("b")), "a link");
+    expect_ok(tt_st_create(ctx, &w, at("b")), "create");
+    for (int i = 0; i < 2; i++)
+        tt_st_add(w, i ? "y" : "x", TT_F32, 1, d, &x);
+    const int64_t before = size_of(at("a"));
+    expect_ok(tt_st_finish(w), "finish");
+    expect(!lstat(at("b"), &st) && S_ISLNK(st.st_mode)
+           && size_of(at("a")) > before, "a link is followed");
+    expect(files_in_dir() == 3, "nothing else is left");
+    unlink(at("a"));
+    unlink(at("b"));
+    unlink(at("victim"));
+}
+
 /* A full disk, played by the limit on file sizes: found while appending, and
  * found when the header comes in front. */
 static void disk_full(void)
@@ -261,6 +311,7 @@ int main(void)
     round_trip();
     growth();
     failures();
+    other_files();
     disk_full();
     digests();
     folder_remove_empty();

@@ -7,12 +7,14 @@
  *                complete, one sentence for every refusal. */
 #include "tether/video.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/folder.h"
+#include "io/place.h"
 #include "tether/outfile.h"
 
 
@@ -343,6 +345,108 @@ static void test_atomic(tt_ctx *ctx)
            "the device is still one");
 }
 
+static void put_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "wb");
+    if (!expect(f != NULL, "create %s", path)) return;
+    fputs(text, f);
+    fclose(f);
+}
+
+static const char *text_of(const char *path)
+{
+    static char text[64];
+    FILE *f = fopen(path, "rb");
+    const size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    text[n] = 0;
+    if (f) fclose(f);
+    return text;
+}
+
+/* A link under the temporary name is not followed; a file of a killed process
+ * is no hindrance; long names that begin alike have two. */
+static void test_planted(tt_ctx *ctx)
+{
+    char name[64], one[320], two[320];
+    tt_out o, p;
+    put_text(at("victim"), "precious");
+    snprintf(name, sizeof name, ".e.%ld.part", (long)getpid());
+    for (int i = 0; i < 2; i++) {
+        if (i) put_text(at(name), "left");
+        else expect(!symlink(at("victim"), at(name)), "plant a link");
+        expect_ok(tt_out_open(ctx, &o, at("e")), "open");
+        tt_out_write(ctx, &o, "new", 3);
+        expect_ok(tt_out_finish(ctx, &o), "finish");
+        expect(!strcmp(text_of(at("victim")), "precious"), "not followed");
+        expect(!strcmp(text_of(at("e")), "new") && !exists(at(name)),
+               "written under its name");
+    }
+    for (int i = 0; i < 2; i++) {
+        char *c = i ? two : one;
+        const size_t n = (size_t)snprintf(c, sizeof one, "%s", at(""));
+        memset(c + n, 'x', 220);
+        c[n + 220] = i ? 'b' : 'a';
+        c[n + 221] = 0;
+    }
+    expect_ok(tt_out_open(ctx, &o, one), "a long name");
+    expect_ok(tt_out_open(ctx, &p, two), "another");
+    tt_out_write(ctx, &o, "1", 1);
+    tt_out_write(ctx, &p, "2", 1);
+    expect_ok(tt_out_finish(ctx, &o), "finish");
+    expect_ok(tt_out_finish(ctx, &p), "finish");
+    expect(!strcmp(text_of(one), "1"), "the first file");
+    expect(!strcmp(text_of(two), "2"), "the second file");
+}
+
+/* A file that appears while one of its name is written stays, unless told
+ * otherwise; one that was there is replaced. */
+static void test_meanwhile(tt_ctx *ctx)
+{
+    tt_out o;
+    for (int i = 0; i < 3; i++) {
+        const bool there = i == 1, stays = i == 0;
+        unlink(at("f"));
+        ctx->overwrite = i == 2;
+        if (there) put_text(at("f"), "old");
+        expect_ok(tt_out_open(ctx, &o, at("f")), "open");
+        tt_out_write(ctx, &o, "new", 3);
+        if (!there) put_text(at("f"), "theirs");
+        const tt_status s = tt_out_finish(ctx, &o);
+        expect(stays ? s == TT_EIO && strstr(tt_message(ctx), "made meanwhile")
+                     : s == TT_OK, "case %d: %s", i, tt_message(ctx));
+        expect(!strcmp(text_of(at("f")), stays ? "theirs" : "new"),
+               "case %d: %s", i, text_of(at("f")));
+        tt_clear(ctx);
+    }
+    ctx->overwrite = false;
+    /* where the system cannot rename so */
+    put_text(at("g"), "new");
+    expect(place_link(at("g"), at("f")) && errno == EEXIST
+           && exists(at("g")), "taken: %s", strerror(errno));
+    unlink(at("f"));
+    expect(!place_link(at("g"), at("f")) && !exists(at("g"))
+           && !strcmp(text_of(at("f")), "new"), "free");
+}
+
+/* The same for numbered pictures. */
+static void test_pictures_meanwhile(tt_ctx *ctx)
+{
+    uint8_t rgb[3 * 32 * 16] = {0};
+    tt_video_format f = {.width = 32, .height = 16, .fps = 16, .frames = 2};
+    tt_video *v;
+    if (!expect_ok(tt_video_open(ctx, &v, at("h%d.png"), &f), "open")) return;
+    expect_ok(tt_video_frame(v, rgb), "frame 0");
+    put_text(at("h1.png"), "theirs");
+    expect_status(tt_video_frame(v, rgb), TT_EIO, "frame 1");
+    tt_video_abort(v);
+    tt_clear(ctx);
+    expect(!strcmp(text_of(at("h1.png")), "theirs"), "it stays");
+    if (!expect_ok(tt_video_open(ctx, &v, at("h%d.png"), &f), "open")) return;
+    for (int i = 0; i < 2; i++) tt_video_frame(v, rgb);
+    expect_ok(tt_video_finish(v), "over pictures that were there");
+    expect(size_of(at("h1.png")) > 8, "replaced");
+}
+
 static void test_no_space(tt_ctx *ctx)
 {
     if (!exists("/dev/full")) return;
@@ -437,6 +541,9 @@ int main(void)
     test_apng(ctx);
     test_refusals(ctx);
     test_atomic(ctx);
+    test_planted(ctx);
+    test_meanwhile(ctx);
+    test_pictures_meanwhile(ctx);
     test_no_space(ctx);
     test_sheet(ctx);
     test_preview();

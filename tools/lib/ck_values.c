@@ -47,7 +47,8 @@ FILE *ck_open(const char *path)
 {
     char part[1024];
     snprintf(part, sizeof part, "%s.part", path);
-    FILE *f = fopen(part, "wb");
+    remove(part); /* a link too, which is not followed */
+    FILE *f = fopen(part, "wbx");
     if (!f) fprintf(stderr, "make_checkpoint: cannot write %s: %s\n", part,
                     strerror(errno));
     return f;

@@ -1,0 +1,28 @@
+/* place.h: a file that is made beside its final name and then put there.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TT_IO_PLACE_H
+#define TT_IO_PLACE_H
+
+#include "tether/context.h"
+
+/* Create `path` for reading and writing. What is there goes first: a killed
+ * process of our number left it, or somebody planted a link, which is not
+ * followed. The descriptor, or -1 and errno. */
+int place_create(const char *path);
+
+/* Is there nothing of this name, and must that be so when the file is put
+ * there? Not with ctx->overwrite. */
+bool place_is_new(const tt_ctx *ctx, const char *path);
+
+/* Give file `from` the name `to`. What is there is replaced, or, where the name
+ * must be new, stays: -1 and errno, EEXIST when it is taken. */
+int place_rename(const char *from, const char *to, bool new_name);
+
+/* The same for a name that must be new, where the system cannot rename so. */
+int place_link(const char *from, const char *to);
+
+/* The reason in errno for messages; of EEXIST what to do as well. */
+const char *place_reason(void);
+
+#endif

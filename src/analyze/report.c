@@ -36,8 +36,10 @@ static const char style[] =
 static void add_head(text *t, const char *title)
 {
     text_add(t, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"
-             "<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
-             "content=\"width=device-width, initial-scale=1\">\n<title>");
+             "<meta charset=\"utf-8\">\n<meta name=\"generator\" "
+             "content=\"tether %s\">\n<meta name=\"viewport\" "
+             "content=\"width=device-width, initial-scale=1\">\n<title>",
+             tt_version());
     text_xml(t, title);
     text_add(t, "</title>\n<style>");
     text_add(t, "%s", page_style[0]);

@@ -15,6 +15,7 @@ typedef struct bench_settings {
     const char *only;      /* cases whose name contains this, NULL: all       */
     int64_t rounds;        /* 0: as many as the case deserves                 */
     bool quick;            /* small shapes, three rounds                      */
+    bool overwrite;        /* whatever file is there                          */
     bool cpu;              /* CPU seconds of the process, not the clock's     */
     int threads[2];        /* thread counts to measure                        */
     int nthreads;          /* how many of those                               */

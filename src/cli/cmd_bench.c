@@ -9,6 +9,8 @@
 #include <time.h>
 
 #include "cli/bench.h"
+#include "cli/outputs.h"
+#include "tether/outfile.h"
 #include "tether/version.h"
 
 static const opt_spec options[] = {
@@ -24,6 +26,8 @@ static const opt_spec options[] = {
     {OPT_FLAG, "cpu", 0, offsetof(bench_settings, cpu), NULL,
      "count CPU seconds; with --threads 1 they mean something on a machine "
      "that is busy with other work as well"},
+    {OPT_FLAG, "overwrite", 0, offsetof(bench_settings, overwrite), NULL,
+     "replace a file of --json that is no result of bench, too"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
@@ -144,14 +148,15 @@ const tt_ops *bench_backend(const bench_settings *s, const char *name)
 
 static tt_status run(tt_ctx *ctx, const bench_settings *s, bool errors)
 {
-    FILE *file = NULL;
+    tt_out file = {0};
     json_out out, *j = NULL;
     if (s->json) {
-        file = fopen(s->json, "w");
-        if (!file)
-            return tt_fail(ctx, TT_EIO, "cannot write %s", s->json);
+        if (!s->overwrite)
+            TT_TRY(outputs_kind(ctx, "--json", s->json, "\"instruction_sets\"",
+                                "result of bench"));
+        TT_TRY(tt_out_open(ctx, &file, s->json));
         j = &out;
-        json_begin(j, file, true);
+        json_begin(j, file.file, true);
     }
     describe(ctx, s, j);
     if (j) json_open(j, errors ? "errors" : "ops", '[');
@@ -159,9 +164,7 @@ static tt_status run(tt_ctx *ctx, const bench_settings *s, bool errors)
     if (j) {
         json_close(j, ']');
         json_end(j);
-        bool bad = ferror(file) != 0;
-        if (fclose(file) || bad)
-            tt_fail(ctx, TT_EIO, "cannot write %s", s->json);
+        tt_out_finish(ctx, &file);
     }
     return ctx->status;
 }
@@ -192,6 +195,7 @@ int cmd_bench(tt_ctx *ctx, int argc, char **argv)
     s.threads[1] = ctx->nthreads;
     s.nthreads = s.threads[0] == s.threads[1] ? 1 : 2;
     cli_catch_signals(ctx);
+    ctx->overwrite = s.overwrite;
     ask_backends(ctx, &s);
     run(ctx, &s, errors);
     return ctx->status ? cli_failed(ctx) : 0;

@@ -441,8 +441,10 @@ static tt_status check_report(tt_ctx *ctx, const compare *c)
         return tt_fail(ctx, TT_EINVAL, "-o %s: the report is a page for "
                        "browsers; give a name that ends in .html", c->output);
     TT_TRY(tt_out_check(ctx, c->output));
-    if (c->overwrite || (c->resume && !access(c->folder[0], F_OK)))
-        return ctx->status;
+    if (c->overwrite) return ctx->status;
+    if (c->resume && !access(c->folder[0], F_OK))
+        return outputs_kind(ctx, "-o", c->output, "content=\"tether ",
+                            "report");
     const output_name report = {"-o", c->output};
     return outputs_free(ctx, &report, 1, c->resume
                         ? "is there, and none of its runs"

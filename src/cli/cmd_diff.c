@@ -108,7 +108,8 @@ int cmd_diff(tt_ctx *ctx, int argc, char **argv)
     const tt_tolerance *tol = NULL;
     const tt_arith *arith = s.arith ? validate_arith("diff", s.arith) : NULL;
     if (s.arith && !arith) return VALIDATE_USAGE;
-    if (cli_setup(ctx, &common)) return validate_failed(ctx);
+    if (cli_setup(ctx, &common) || validate_outputs_check(ctx, &s.out))
+        return validate_failed(ctx);
     if (s.tol && read_tolerances(ctx, &tol, s.tol)) return validate_failed(ctx);
     const tt_dump_options o = {
         .want = given.positional[0], .got = given.positional[1],

@@ -83,6 +83,29 @@ tt_status outputs_keep(tt_ctx *ctx, const char *option, const char *path)
     return outputs_free(ctx, &one, 1, "is there");
 }
 
+/* Do the first bytes of a file hold these? */
+static bool begins_with(const char *path, const char *mark)
+{
+    char head[4096];
+    const size_t m = strlen(mark);
+    FILE *f = fopen(path, "rb");
+    const size_t n = f ? fread(head, 1, sizeof head, f) : 0;
+    if (f) fclose(f);
+    for (size_t i = 0; i + m <= n; i++)
+        if (!memcmp(head + i, mark, m)) return true;
+    return false;
+}
+
+tt_status outputs_kind(tt_ctx *ctx, const char *option, const char *path,
+                       const char *mark, const char *kind)
+{
+    if (!path || !strcmp(path, "-") || !is_there(path)
+        || begins_with(path, mark)) return ctx->status;
+    return tt_fail(ctx, TT_EINVAL, "%s would replace %s, which is no %s of "
+                   "this program; give another name, or --overwrite", option,
+                   path, kind);
+}
+
 tt_status outputs_safetensors(tt_ctx *ctx, const char *option,
                               const char *path)
 {

@@ -26,6 +26,13 @@ tt_status outputs_free(tt_ctx *ctx, const output_name *name, size_t n,
 /* The same of one file, by a command that makes it in one go. */
 tt_status outputs_keep(tt_ctx *ctx, const char *option, const char *path);
 
+/* Refuse to replace what does not hold `mark` in its first bytes, as all files
+ * of this kind that we have made do; a file that is empty may go.
+ *   kind    ends the sentence "--html would replace a.y4m, which is no ..."
+ * Errors  TT_EINVAL  names the option, the file, and --overwrite */
+tt_status outputs_kind(tt_ctx *ctx, const char *option, const char *path,
+                       const char *mark, const char *kind);
+
 /* Refuse a name whose ending says another format than safetensors, so that no
  * file is called what it is not; other endings, and none, are the user's.
  * Errors  TT_EINVAL */

@@ -194,7 +194,8 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
     if (!s.backend || !*s.backend)
         return opt_usage("validate", "--backend needs a file or a name");
     common.backend = NULL;               /* the candidate, not ours */
-    if (cli_setup(ctx, &common) || find_backend(ctx, &s, &plugin))
+    if (cli_setup(ctx, &common) || validate_outputs_check(ctx, &s.out)
+        || find_backend(ctx, &s, &plugin))
         return validate_failed(ctx);
     const tt_arith *arith = declared(ctx, &s, &plugin);
     if (arith) tt_report_new(ctx, &r, s.backend, arith);

@@ -375,7 +375,8 @@ int validate_check(tt_ctx *ctx, int argc, char **argv)
     if (!arith) return VALIDATE_USAGE;
     const char *dir = given.positional[0];
     snprintf(title, sizeof title, "check %.280s %.280s", dir, s.got);
-    if (cli_setup(ctx, &common) || tt_report_new(ctx, &r, title, arith))
+    if (cli_setup(ctx, &common) || validate_outputs_check(ctx, &s.out)
+        || tt_report_new(ctx, &r, title, arith))
         return validate_failed(ctx);
     tt_report_fact(r, "command", "%s",
                    cli_command_line(ctx, "tether validate", argc, argv));

@@ -220,7 +220,8 @@ int validate_dump(tt_ctx *ctx, int argc, char **argv)
     if (status >= 0) return status;
     const tt_arith *arith = validate_arith("validate", s.arith);
     if (!arith) return VALIDATE_USAGE;
-    if (cli_setup(ctx, &common)) return validate_failed(ctx);
+    if (cli_setup(ctx, &common) || validate_outputs_check(ctx, &s.out))
+        return validate_failed(ctx);
     snprintf(title, sizeof title, "validate %.500s", s.dump);
     if (tt_report_new(ctx, &r, title, arith)) return validate_failed(ctx);
     tt_report_fact(r, "command", "%s",

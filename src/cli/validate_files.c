@@ -7,6 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/outputs.h"
+#include "tether/outfile.h"
+
 int validate_failed(const tt_ctx *ctx)
 {
     const int status = cli_failed(ctx);
@@ -23,6 +26,25 @@ const tt_arith *validate_arith(const char *command, const char *name)
                  i ? ", " : "", tt_arith_at(i)->name);
     opt_usage(command, "--arith %s is unknown; known: %s", name, names);
     return NULL;
+}
+
+tt_status validate_outputs_check(tt_ctx *ctx, const validate_outputs *out)
+{
+    const output_name all[] = {{"--json", out->json}, {"--junit", out->junit},
+                               {"--html", out->html}};
+    static const char *const mark[] = {"\"tether-validate/", "<testsuites",
+                                       "content=\"tether "};
+    static const char *const kind[] = {"JSON report", "JUnit report",
+                                       "HTML report"};
+    TT_TRY(outputs_differ(ctx, all, 3));
+    for (int i = 0; i < 3; i++) {
+        if (!all[i].path || !strcmp(all[i].path, "-")) continue;
+        TT_TRY(tt_out_check(ctx, all[i].path));
+        if (!out->overwrite)
+            TT_TRY(outputs_kind(ctx, all[i].option, all[i].path, mark[i],
+                                kind[i]));
+    }
+    return ctx->status;
 }
 
 int validate_finish(tt_ctx *ctx, const tt_report *r,

@@ -17,9 +17,10 @@ enum { VALIDATE_PASS, VALIDATE_MISMATCH, VALIDATE_USAGE, VALIDATE_DATA };
 typedef struct validate_outputs {
     const char *json, *junit, *html; /* NULL: not wanted                      */
     bool all;                        /* console: passes too                   */
+    bool overwrite;                  /* whatever file is there                */
 } validate_outputs;
 #define VALIDATE_OUTPUT_OPTIONS(type, member)                                  \
-    {OPT_GROUP, NULL, 0, 0, NULL, "Reports (a file there is replaced)"},       \
+    {OPT_GROUP, NULL, 0, 0, NULL, "Reports (an earlier one is replaced)"},     \
     {OPT_WRITE, "json", 0, offsetof(type, member.json), "FILE",                \
      "schema tether-validate/1 (- is standard output)"},                       \
     {OPT_WRITE, "junit", 0, offsetof(type, member.junit), "FILE",              \
@@ -27,7 +28,13 @@ typedef struct validate_outputs {
     {OPT_WRITE, "html", 0, offsetof(type, member.html), "FILE",                \
      "one page with maps, curves and histograms"},                             \
     {OPT_FLAG, "all", 0, offsetof(type, member.all), NULL,                     \
-     "list what passed as well"}
+     "list what passed as well"},                                              \
+    {OPT_FLAG, "overwrite", 0, offsetof(type, member.overwrite), NULL,         \
+     "replace files that are no reports, too"}
+
+/* Can the reports be written, each into a file of its own, and is what is there
+ * a report? Asked before the work begins. */
+tt_status validate_outputs_check(tt_ctx *ctx, const validate_outputs *out);
 
 /* Write the reports that were asked for (the short one goes to standard output,
  * unless another report goes there) and return the exit status. A failure

@@ -11,8 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/outputs.h"
 #include "cli/validate_files.h"
 #include "cli/validate_model.h"
+#include "tether/outfile.h"
 
 #define STORED "bits_operators.txt"      /* beside the built-in model         */
 
@@ -21,7 +23,7 @@ typedef struct settings {
     model_paths model;
     uint64_t seed;
     int64_t each, latents, width, height;
-    bool write;
+    bool write, overwrite;
     int run;
 } settings;
 
@@ -33,6 +35,8 @@ static const opt_spec options[] = {
      "the stored digests (default: ref_data/bits_operators.txt)"},
     {OPT_FLAG, "write", 0, offsetof(settings, write), NULL,
      "store what `golden` computes instead of comparing"},
+    {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
+     "with --write: replace a file that is no such table, too"},
     {OPT_TEXT, "class", 0, offsetof(settings, cls), "NAME",
      "one class of " CLASS_LIST " (default: all)"},
     {OPT_INT, "each", 0, offsetof(settings, each), "N",
@@ -203,6 +207,16 @@ static int check_settings(const settings *s, tt_class *only)
     return -1;
 }
 
+/* Only a table of digests is made anew. */
+static tt_status check_table(tt_ctx *ctx, const settings *s)
+{
+    if (!s->write) return ctx->status;
+    TT_TRY(tt_out_check(ctx, s->manifest));
+    return s->overwrite ? TT_OK
+         : outputs_kind(ctx, "--manifest", s->manifest,
+                        "class case tensor sha256", "table of digests");
+}
+
 int validate_manifest(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.seed = 1, .each = 3, .latents = 12, .width = 16,
@@ -219,7 +233,8 @@ int validate_manifest(tt_ctx *ctx, int argc, char **argv)
     if (status < 0) status = check_settings(&s, &c.only);
     if (status >= 0) return status;
     common.backend = NULL;
-    if (cli_setup(ctx, &common) || find_stored(ctx, path, sizeof path, &s))
+    if (cli_setup(ctx, &common) || find_stored(ctx, path, sizeof path, &s)
+        || check_table(ctx, &s))
         return validate_failed(ctx);
     if (!s.write) read_stored(ctx, &c.stored, s.manifest);
     m.prompt = s.prompt;

@@ -360,6 +360,52 @@ static void test_links(void)
     expect(!strcmp(text_of(at("precious")), "mine"), "not followed");
 }
 
+/* ---- reports ------------------------------------------------------------- */
+
+/* `args` with --overwrite or an earlier report writes `name`; over anything
+ * else it refuses. An exit status of 1 is a verdict. */
+static void report_keeps(const char *name, const char *args)
+{
+    for (int i = 0; i < 4; i++) {
+        if (i == 2) put_file(at(name), "mine", 0644);
+        if (i == 2) refuses(2, "which is no", "%s", args);
+        if (i == 2) expect(!strcmp(text_of(at(name)), "mine"), "%s stays",
+                           name);
+        const int got = run("%s %s > out", args, i < 2 ? "" : "--overwrite");
+        expect(got < 2 && exists(at(name)) && strlen(text_of(at(name))) > 90,
+               "`%s` writes, round %d: %d, %s", args, i, got, said);
+    }
+}
+
+static void test_reports(void)
+{
+    char line[3000];
+    const int64_t dim[2] = {4, 4};
+    put_tensor(at("r1"), "x", 2, dim, small);
+    report_keeps("r.html", "diff r1 r1 --html r.html");
+    report_keeps("r.json", "diff r1 r1 --json r.json");
+    report_keeps("r.xml", "diff r1 r1 --junit r.xml");
+    report_keeps("r.txt", "validate --manifest r.txt --write --each 1 "
+                 "--class f32");
+    report_keeps("v.html", "validate --backend exact --op add --rounds 1 "
+                 "--no-calls --no-rollout --html v.html");
+    if (sizeof(tt_real) == 4)
+        report_keeps("b.json", "bench ops --quick --rounds 1 --only gelu -t 1 "
+                     "--json b.json");
+    refuses(2, "both write", "diff r1 r1 --html same --json ./same");
+    refuses(3, "directory does not exist", "diff r1 r1 --html no/where/r.html");
+    put_file(at("c.html"), "<html>mine</html>", 0644);
+    mkdir(at("c_runs"), 0777);
+    mkdir(at("c_runs/0-fifo"), 0777);
+    snprintf(line, sizeof line, "compare --caches fifo -m %s --embeds e --vae "
+             "%s -W 32 -H 32 --latents 6 --no-decode -o c.html", model, vae);
+    refuses(2, "which is no report", "%s --resume", line);
+    expect(!strcmp(text_of(at("c.html")), "<html>mine</html>"), "it stays");
+    for (int i = 0; i < 2; i++)
+        expect(run("%s %s", line, i ? "--resume" : "--overwrite") == 0,
+               "compare %d: %s", i, said);
+}
+
 /* ---- what files say about themselves ------------------------------------- */
 
 /* Do the first 16 kB of `name` hold this text? */
@@ -664,6 +710,7 @@ int main(int argc, char **argv)
     test_two_at_once();
     test_late();
     test_links();
+    test_reports();
     test_inside();
     test_demo();
     test_others();

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tether/outfile.h"
 #include "tether/validate.h"
 
 static char *copy(tt_ctx *ctx, const char *s)
@@ -179,14 +180,11 @@ tt_status tt_manifest_write(tt_ctx *ctx, tt_manifest *l, const char *path,
 {
     TT_TRY(ctx->status);
     if (l->n) qsort(l->row, (size_t)l->n, sizeof *l->row, by_case);
-    FILE *f = fopen(path, "w");
-    if (f) fputs(comment, f);
-    for (int64_t i = 0; f && i < l->n; i++)
-        fprintf(f, "%s %s %s %s\n", l->row[i].cls, l->row[i].name,
+    tt_out o;
+    TT_TRY(tt_out_open(ctx, &o, path));
+    fputs(comment, o.file);
+    for (int64_t i = 0; i < l->n; i++)
+        fprintf(o.file, "%s %s %s %s\n", l->row[i].cls, l->row[i].name,
                 l->row[i].tensor, l->row[i].sha);
-    const bool bad = !f || ferror(f);
-    if ((f && fclose(f)) || bad)
-        return tt_fail(ctx, TT_EIO, "cannot write %s: %s", path,
-                       strerror(errno));
-    return TT_OK;
+    return tt_out_finish(ctx, &o);
 }

@@ -474,9 +474,11 @@ tt_status tt_report_html(tt_ctx *ctx, const tt_report *r, const char *path)
 {
     report_out o;
     TT_TRY(report_open(ctx, &o, path));
-    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta "
-          "charset=\"utf-8\">\n<meta name=\"viewport\" "
-          "content=\"width=device-width, initial-scale=1\">\n<title>", o.f);
+    fprintf(o.f, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta "
+            "charset=\"utf-8\">\n<meta name=\"generator\" "
+            "content=\"tether %s\">\n<meta name=\"viewport\" "
+            "content=\"width=device-width, initial-scale=1\">\n<title>",
+            tt_version());
     fputs(tt_report_passed(r) ? "PASS: " : "FAIL: ", o.f);
     report_xml(o.f, r->title);
     fprintf(o.f, "</title>\n<style>%s%s%s</style>\n</head>\n<body>\n",

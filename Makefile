@@ -30,6 +30,7 @@ REAL    ?= float#  float | double (a double build checks algorithms, not speed)
 OMP     ?= auto#   auto | no
 V       ?=#        V=1 shows whole commands
 SAN     ?=#        e.g. SAN=address,undefined
+CUDA    ?=#        1: backend cuda, kernels by nvcc; shim: by a C++ compiler
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
@@ -90,6 +91,24 @@ ifeq ($(call try,$(AMX_TEST),$(AMX_FLAGS)),yes)
   AMX_DEFS := -DTT_HAVE_AMX
 endif
 
+# The backend cuda. Its driver is loaded when it is used: nothing is linked.
+ifneq ($(CUDA),)
+  ifeq ($(filter-out 1,$(CUDA)),)
+    NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+    ifeq ($(NVCC)$(filter clean help,$(MAKECMDGOALS)),)
+      $(error CUDA=1 needs nvcc of CUDA 12 or 13: install the CUDA toolkit, or name it with NVCC=FILE)
+    endif
+  endif
+  CUDA_SRC := $(sort $(wildcard src/ops/cuda/*.cu))
+  CUDA_FLAVOUR := $(if $(filter shim,$(CUDA)),-cudashim,-cuda)
+endif
+# compute capabilities compiled for, the last one as PTX for newer ones too
+CUDA_ARCHS ?= 80 86 89 90
+# C++ is needed for the kernels on the CPU alone.
+ifeq ($(origin CXX),default)
+  CXX := $(if $(findstring clang,$(CC)),clang++,g++)
+endif
+
 # A plug-in sees the tt_ functions of the program that loads it. Were all names
 # exported, its own functions of such names would give way to ours.
 EXPORT_LIST := -Wl,--dynamic-list=src/validate/plugin.list
@@ -119,13 +138,14 @@ LDLIBS_ALL := -ldl -lm $(LDLIBS)
 
 # Builds that differ in flags have folders of their own.
 EXTRA := $(strip $(wordlist 2,99,$(CC)) $(CFLAGS) $(LDLIBS))
-FLAVOUR := $(notdir $(firstword $(CC)))$(subst $() ,,$(OPT))$(if $(OMP_FLAGS),,-noomp)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(EXTRA),-$(firstword $(shell printf '%s' '$(subst ','\'',$(EXTRA))' | cksum)))$(if $(filter double,$(REAL)),-double)
+FLAVOUR := $(notdir $(firstword $(CC)))$(subst $() ,,$(OPT))$(if $(OMP_FLAGS),,-noomp)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(EXTRA),-$(firstword $(shell printf '%s' '$(subst ','\'',$(EXTRA))' | cksum)))$(CUDA_FLAVOUR)$(if $(filter double,$(REAL)),-double)
 override B := build/$(FLAVOUR)
 
 # $(call run,CC,what): what stands before a command; one short line shows it.
 run = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),$(if $(V),,@),@echo '  $(1)	$(2)' && )
 
-LIB_SRC  := $(sort $(wildcard src/core/*.c src/ops/*.c src/ops/*/*.c src/io/*.c \
+LIB_SRC  := $(sort $(wildcard src/core/*.c src/ops/*.c \
+              $(filter-out $(if $(CUDA),,src/ops/cuda/%),$(wildcard src/ops/*/*.c)) src/io/*.c \
               src/cache/*.c src/cache/*/*.c src/dit/*.c src/vae/*.c src/text/*.c src/rollout/*.c \
               src/analyze/*.c src/validate/*.c src/validate/*/*.c))
 CLI_SRC  := $(sort $(wildcard src/cli/*.c))
@@ -154,7 +174,7 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell git -C "$$(dirname $(call quoted,$(realpath Makefile)))" describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: all tests test check test-some mutation check-device test-guard check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
+.PHONY: all tests test check test-some mutation check-device test-guard check-cuda cuda-shim check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -205,6 +225,18 @@ test-guard: tests $(B)/demo-random/config.json   ## the model on memory that onl
 RUN  ?=
 BITS ?=
 ROWS ?=
+CXX_HERE := $(shell command -v $(firstword $(CXX)) 2>/dev/null)
+check-cuda:   ## the CUDA kernels on the CPU, thread by thread: golden's bits?
+ifeq ($(CXX_HERE),)
+	@echo "SKIP check-cuda: $(CXX) is not installed: a C++ compiler runs the kernels"
+	@echo "0 passed, 0 failed, 1 skipped"
+else
+	@$(MAKE) --no-print-directory CUDA=shim cuda-shim
+	@sh tests/cuda/check.sh $(B)-cudashim
+endif
+
+cuda-shim: $(B)/tether $(B)/check_cuda $(B)/shim/libcuda.so.1
+
 check-bits: $(B)/check_bits $(B)/demo-random/config.json   ## is every output, bit by bit, the stored one?
 	@$(RUN) $(B)/check_bits --demo $(B)/demo-random $(BITS)
 
@@ -315,6 +347,9 @@ $(B)/run_case: $(call obj,$(CASE_SRC)) $(LIB)
 $(B)/check_bits: $(call obj,$(BITS_SRC)) $(B)/tests/libcases.a $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
+$(B)/check_cuda: $(call obj,tests/cuda/check_kernels.c) $(B)/tests/libcases.a $(LIB)
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+
 # What test programs share: the harness, and the handlers of run_case.
 $(B)/tests/libcases.a: $(call obj,tests/harness.c tests/cases.c tests/guard.c $(filter-out %/main.c,$(CASE_SRC)))
 	@rm -f $@
@@ -363,6 +398,41 @@ $(B)/src/ops/exact/kernels_bf16_amx.o $(B)/src/ops/exact/kernels_bf16_amx_model.
     CFLAGS_ALL += -mavx512f -mavx512dq \
     -mavx512vl -mavx512bw -mfma -mprefer-vector-width=512
 $(B)/src/ops/exact/kernels_bf16_amx.o: CFLAGS_ALL += $(if $(AMX_DEFS),$(AMX_FLAGS))
+endif
+
+# CUDA kernels, as nvcc makes them, or on the CPU.
+ifneq ($(CUDA),)
+$(B)/src/ops/table.o: CFLAGS_ALL += -DTT_CUDA
+$(B)/src/ops/cuda/%.o: CFLAGS_ALL += -DTT_CUDA
+IMAGES := $(patsubst src/ops/cuda/%.cu,$(B)/images/%.fatbin,$(CUDA_SRC))
+$(B)/src/ops/cuda/images.o: $(IMAGES) $(B)/gen/cuda_images.h
+$(B)/src/ops/cuda/images.o: CFLAGS_ALL += -I$(B)/gen -DTT_CUDA_IMAGES='"$(B)/images"'
+$(B)/gen/cuda_images.h: src/ops/cuda $(CUDA_SRC)
+	@mkdir -p $(@D)
+	@printf 'IMAGE(%s)\n' $(basename $(notdir $(CUDA_SRC))) > $@
+
+ifeq ($(CUDA),shim)
+$(IMAGES):
+	@mkdir -p $(@D)
+	@echo shim > $@
+else
+GENCODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+          -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+$(IMAGES): $(B)/images/%.fatbin: src/ops/cuda/%.cu $(wildcard src/ops/cuda/*.h) Makefile
+	@mkdir -p $(@D)
+	$(call run,NVCC,$<)$(NVCC) -std=c++17 -Iinclude -Isrc $(GENCODE) -fatbin -o $@ $<
+endif
+
+CXXFLAGS_ALL := -std=c++17 $(OPT) -g -ffp-contract=off -fno-math-errno $(NATIVE) \
+         -Wall -Wextra -Wshadow -fvisibility=hidden -fPIC -pthread -Iinclude -Isrc -Itests/cuda \
+         $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+SHIM_SRC := $(CUDA_SRC) $(sort $(wildcard tests/cuda/*.cpp))
+SHIM_OBJ := $(patsubst %,$(B)/shim/%.o,$(SHIM_SRC))
+$(SHIM_OBJ): $(B)/shim/%.o: % Makefile
+	@mkdir -p $(@D)
+	$(call run,CXX,$<)$(CXX) $(CXXFLAGS_ALL) -MMD -MP -c -o $@ -x c++ $<
+$(B)/shim/libcuda.so.1: $(SHIM_OBJ)
+	$(call run,LD,$@)$(CXX) $(CXXFLAGS_ALL) -shared -o $@ $^ -ldl
 endif
 
 # The list of cache policies is that of their files.

@@ -200,7 +200,9 @@ static void print_version(void)
     printf("backends:");
     for (int i = 0; tt_ops_at(i); i++)
         printf("%s %s%s", i ? "," : "", tt_ops_at(i)->name,
-               tt_ops_at(i) == first ? " (default)" : "");
+               tt_ops_at(i) == first ? " (default)"
+               : !strcmp(tt_ops_at(i)->name, "cuda") ? " (not run on hardware)"
+                                                     : "");
     printf("\nclasses:");
     for (int c = 0; tt_class_at(c); c++) {
         const char *between = c ? "; %s of" : " %s (default) of";

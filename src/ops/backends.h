@@ -15,5 +15,8 @@ extern const tt_ops tt_ops_exact_of[TT_CLASS_COUNT];
 #define tt_ops_exact tt_ops_exact_of[TT_CLASS_F32]
 #endif
 extern const tt_ops tt_ops_blas; /* OpenBLAS, judged by tolerance             */
+#ifdef TT_CUDA
+extern const tt_ops tt_ops_cuda; /* the bits of golden on a GPU               */
+#endif
 
 #endif

@@ -17,6 +17,9 @@ const tt_ops *tt_ops_at(int i)
 #endif
         &tt_ops_golden,
         &tt_ops_blas,
+#ifdef TT_CUDA
+        &tt_ops_cuda,
+#endif
     };
     int n = (int)(sizeof tables / sizeof tables[0]);
     return i >= 0 && i < n ? tables[i] : NULL;
@@ -51,6 +54,7 @@ tt_status tt_ops_use(tt_ctx *ctx, const char *name)
         return tt_fail(ctx, TT_EINVAL, "backend %s is not built into this "
                        "program; it has: %s", name, have);
     }
+    ctx->device = NULL;
     TT_TRY(tt_ops_open(ctx, ops));
     ctx->ops = ops;
     return TT_OK;

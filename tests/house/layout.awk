@@ -12,7 +12,7 @@ function complain(what) { print FILENAME ":" FNR ": " what }
 function begin_file(    n, part) {
     n = split(FILENAME, part, "/")
     base = part[n]
-    c_file = base ~ /\.[ch]$/
+    c_file = base ~ /\.([ch]|cu|cpp)$/
     room = part[n - 1]
     for (i = 1; i < n; i++) if (part[i] == "src") room = part[i + 1]
     header = 1          # inside the header comment

@@ -59,7 +59,7 @@ awk -f tests/house/levels.awk src/README.md > "$work/levels"
 
 # ---- the tree ---------------------------------------------------------------
 files=$(find -H src include tests tools -name third_party -prune -o -type f \
-    \( -name '*.[ch]' -o -name '*.sh' -o -name '*.awk' \) -print)
+    \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cpp' -o -name '*.sh' -o -name '*.awk' \) -print)
 if [ "$(echo "$files" | grep -c .)" -gt 400 ]; then
     pass
 else

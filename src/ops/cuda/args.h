@@ -1,0 +1,98 @@
+/* args.h: what host and kernels agree on: arguments, tiles, names.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A kernel takes the struct of its operator (tether/ops.h) with all pointers on
+ * the device. Where that struct points to a list or a struct of the host there
+ * is one of its own here. No two members of 4 bytes lie side by side: so the
+ * shim can tell pointers from numbers, and finds a host's pointer that was
+ * passed on by mistake. */
+#ifndef TT_CUDA_ARGS_H
+#define TT_CUDA_ARGS_H
+
+#include "tether/ops.h"
+
+/* y [n, o] = x [n, k] w [o, k]^T + b */
+typedef struct cuda_linear_args {
+    float *y;
+    const float *x, *w, *b;  /* b may be NULL                                 */
+    int64_t n, o, k;
+} cuda_linear_args;
+
+#define CUDA_FRAMES 4        /* time taps of a convolution, at most           */
+
+typedef struct cuda_conv_args {
+    float *y;                          /* [Ho, Wo, Cout]                      */
+    const float *frame[CUDA_FRAMES];   /* NULL: zeros                         */
+    const float *w, *b;                /* [Cout, kt, kh, kw, Cin]             */
+    int64_t Hi, Wi, Cin, Ho, Wo, Cout;
+    int64_t kt, kh, kw, stride, pad_top, pad_left, up;
+} cuda_conv_args;
+
+/* The tile of outputs of a block of linear and conv: 256 threads, 8 x 8 outputs
+ * each. Rows of a tile in shared memory are 4 floats longer than the TILE_K
+ * products they hold, so that 8 rows lie in different banks. */
+#define TILE_ROWS 128
+#define TILE_COLS 128
+#define TILE_K 16
+#define TILE_PITCH (TILE_K + 4)
+#define TILE_STAGES 3
+#define TILE_BYTES ((TILE_ROWS + TILE_COLS) * TILE_PITCH * 4)
+#define TILE_THREADS 256
+#define TILE_SHARED (TILE_STAGES * TILE_BYTES)
+
+/* Blocks of threads of the kernels of rows, columns and elements. */
+#define ROW_THREADS 128
+#define COLUMN_THREADS 64
+#define ELEMENT_THREADS 256
+
+/* As tt_attention_args, the mask on the device. */
+typedef struct cuda_attention_args {
+    float *o;
+    const float *q, *k, *v;
+    int64_t T, N, H, D, q_stride, kv_stride;
+    const float *rel_bias;
+    const uint8_t *key_mask;
+    float scale, unused;     /* unused is 0                                   */
+} cuda_attention_args;
+
+/* Attention of heads of 128: ATTENTION_KEYS keys are staged at a time, of
+ * ATTENTION_K elements each; values ATTENTION_V keys at a time. */
+#define ATTENTION_D 128
+#define ATTENTION_K 16
+#define ATTENTION_KEYS 256
+#define ATTENTION_V 32
+#define ATTENTION_THREADS 256
+#define ATTENTION_SHARED(queries)                                              \
+    (((queries) * (TT_KEY_BLOCK + 4 + ATTENTION_D + 4 + 2) +                   \
+      2 * ATTENTION_KEYS * (ATTENTION_K + 4)) * 4)
+/* Of any other head: warps of a block, one query each. */
+#define ATTENTION_WARPS 4
+
+typedef struct cuda_rope_args {
+    float *y;                /* [T, H, D]                                     */
+    const float *x;
+    int64_t T, H, D;
+    const double *cos, *sin; /* [npos, D/2]                                   */
+    const int32_t *pos;      /* [T, 3]                                        */
+    int64_t row0, col0;      /* first pair that turns by row, by column       */
+} cuda_rope_args;
+
+/* to [n] = stored values, widened, times scale if there is one. */
+typedef struct cuda_widen_args {
+    float *to;
+    const void *from;
+    int64_t n;
+    float scale, unused;     /* unused is 0                                   */
+} cuda_widen_args;
+
+/* Every kernel: X(name). */
+#define CUDA_KERNELS(X)                                                        \
+    X(linear) X(linear_vec) X(conv) X(conv_vec)                                \
+    X(attention) X(attention_64) X(attention_32) X(attention_16)               \
+    X(layer_norm) X(rms_norm) X(channel_norm)                                  \
+    X(col_mean) X(col_moment) X(col_blend)                                     \
+    X(modulate) X(gate_add) X(add) X(mul) X(gelu_tanh) X(silu) X(rope)         \
+    X(widen_f32) X(widen_bf16) X(widen_f16)
+
+#endif

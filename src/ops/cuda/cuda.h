@@ -1,0 +1,52 @@
+/* cuda.h: a GPU as the operators of the backend see it.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TT_CUDA_CUDA_H
+#define TT_CUDA_CUDA_H
+
+#include "ops/backends.h"
+#include "ops/cuda/args.h"
+#include "tether/device.h"
+
+typedef enum cuda_kernel {
+#define CUDA_NUMBER(name) CUDA_##name,
+    CUDA_KERNELS(CUDA_NUMBER)
+    CUDA_KERNEL_COUNT
+} cuda_kernel;
+
+/* The first GPU, opened at the first call and kept for the life of the
+ * process; makes its memory that of ctx.
+ * Errors   TT_EUNSUPPORTED says what is missing and what to do. */
+tt_status cuda_open(tt_ctx *ctx, const tt_ops *ops);
+
+/* "NVIDIA H100 ..., driver 13.0", what runs the operators. */
+const char *cuda_library(tt_ctx *ctx, char *text, size_t size);
+
+/* Bytes of shared memory that one block may have; the multiprocessors. */
+int64_t cuda_shared_most(void);
+int64_t cuda_multiprocessors(void);
+
+/* Is p memory of the GPU? */
+bool cuda_holds(const void *p);
+
+typedef struct cuda_grid {
+    int64_t x, y;            /* blocks                                        */
+    int threads;             /* of a block                                    */
+    int64_t shared;          /* bytes of a block                              */
+} cuda_grid;
+
+/* Queue a kernel behind everything queued before. Nothing happens while a
+ * failure is recorded, or for a grid without blocks. */
+void cuda_launch(tt_ctx *ctx, cuda_kernel k, cuda_grid g, const void *args);
+
+/* blocks of `per` that cover n */
+static inline int64_t cuda_blocks(int64_t n, int64_t per)
+{
+    return (n + per - 1) / per;
+}
+
+#define CUDA_DECLARED(op, OP)                                                  \
+    void cuda_##op(tt_ctx *ctx, const tt_##op##_args *a);
+TT_OPS(CUDA_DECLARED)
+
+#endif

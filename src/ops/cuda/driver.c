@@ -1,0 +1,304 @@
+/* driver.c: one GPU: opened, its memory, its kernels started.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * `gpu` below is one per process, as the driver's own state is. It is made
+ * under pthread_once; only its list of blocks changes later, under a lock.
+ * All work goes through one stream, in the order in which it was asked for;
+ * tt_get alone waits. */
+#include "ops/cuda/driver.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/cuda/cuda.h"
+
+#define LEAST_MAJOR 8        /* cp.async came with compute capability 8.0     */
+
+/* Memory of the device that an arena has. */
+typedef struct block {
+    struct block *next;
+    char *at;
+    size_t bytes;
+} block;
+
+static struct {
+    cu_driver call;
+    cu_context context;
+    cu_stream stream;
+    cu_function kernel[CUDA_KERNEL_COUNT];
+    int shared[CUDA_KERNEL_COUNT];  /* bytes a launch may ask for             */
+    int shared_most, multiprocessors, major, minor, version;
+    char name[128];
+    char problem[400];              /* "": usable                             */
+    pthread_mutex_t lock;
+    block *blocks;
+} gpu = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- opening ------------------------------------------------------------- */
+
+static bool problem(const char *what, cu_result r, const char *advice)
+{
+    const char *name = NULL;
+    if (gpu.call.error_name) gpu.call.error_name(r, &name);
+    snprintf(gpu.problem, sizeof gpu.problem, "%s%s%s%s; %s", what,
+             name ? " (" : "", name ? name : "", name ? ")" : "", advice);
+    return false;
+}
+
+/* ISO C has no conversion from void * to a function; POSIX promises that the
+ * bytes are the same. */
+static bool resolve(void *library, const char *name, void *function)
+{
+    void *found = dlsym(library, name);
+    memcpy(function, &found, sizeof found);
+    return found != NULL;
+}
+
+static bool load_driver(void)
+{
+    static const char advice[] = "install the NVIDIA driver of the GPU, or use "
+                                 "another backend";
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return problem("the CUDA driver libcuda.so.1 was not found", 0, advice);
+#define CU_RESOLVE(member, name, args)                                         \
+    && resolve(library, #name, &gpu.call.member)
+    if (!(true CU_CALLS(CU_RESOLVE)))
+        return problem("the libcuda.so.1 found here lacks functions of "
+                       "CUDA 11", 0, advice);
+    return true;
+}
+
+static bool open_device(void)
+{
+    cu_device d = 0;
+    cu_result r = gpu.call.init(0);
+    if (!r) r = gpu.call.device_get(&d, 0);
+    if (r)
+        return problem("the CUDA driver finds no GPU", r, "see what nvidia-smi "
+                       "says, or use another backend");
+    gpu.call.driver_version(&gpu.version);
+    gpu.call.device_name(gpu.name, (int)sizeof gpu.name, d);
+    gpu.call.device_attribute(&gpu.major, CU_MAJOR, d);
+    gpu.call.device_attribute(&gpu.minor, CU_MINOR, d);
+    gpu.call.device_attribute(&gpu.shared_most, CU_SHARED_PER_BLOCK, d);
+    gpu.call.device_attribute(&gpu.multiprocessors, CU_MULTIPROCESSORS, d);
+    if (gpu.major < LEAST_MAJOR) {
+        char what[200];
+        snprintf(what, sizeof what, "%s has compute capability %d.%d, and %d.0 "
+                 "is the least", gpu.name, gpu.major, gpu.minor, LEAST_MAJOR);
+        return problem(what, 0, "use another GPU (CUDA_VISIBLE_DEVICES) or "
+                       "another backend");
+    }
+    r = gpu.call.context_retain(&gpu.context, d);
+    if (!r) r = gpu.call.context_use(gpu.context);
+    if (!r) r = gpu.call.stream_create(&gpu.stream, 1 /* not the 0th */);
+    if (r) return problem("the GPU cannot be used", r, "see what nvidia-smi "
+                          "says, or use another backend");
+    return true;
+}
+
+static bool find_kernel(int i, const char *name)
+{
+    static cu_module modules[16];
+    for (int m = 0; cuda_images[m].data; m++) {
+        TT_ASSERT(m < (int)(sizeof modules / sizeof *modules));
+        cu_result r = 0;
+        if (!modules[m])
+            r = gpu.call.module_load(&modules[m], cuda_images[m].data);
+        if (r) {
+            char what[200];
+            snprintf(what, sizeof what, "kernels of %s cannot be loaded on %s "
+                     "with driver %d.%d", cuda_images[m].name, gpu.name,
+                     gpu.version / 1000, gpu.version % 1000 / 10);
+            return problem(what, r, "update the driver");
+        }
+        if (!gpu.call.module_function(&gpu.kernel[i], modules[m], name))
+            return true;
+    }
+    char what[100];
+    snprintf(what, sizeof what, "this program lacks the kernel %s", name);
+    return problem(what, 0, "build it again with make CUDA=1");
+}
+
+static void load(void)
+{
+    static const char *const names[] = {
+#define CUDA_NAME(name) #name,
+        CUDA_KERNELS(CUDA_NAME)
+    };
+    if (!load_driver() || !open_device()) return;
+    for (int i = 0; i < CUDA_KERNEL_COUNT; i++)
+        if (!find_kernel(i, names[i])) return;
+}
+
+static const tt_device cuda_device;
+
+tt_status cuda_open(tt_ctx *ctx, const tt_ops *ops)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)ops;
+    if (ctx->status) return ctx->status;
+    pthread_once(&once, load);
+    if (gpu.problem[0])
+        return tt_fail(ctx, TT_EUNSUPPORTED, "backend cuda: %s", gpu.problem);
+    ctx->device = &cuda_device;
+    return TT_OK;
+}
+
+const char *cuda_library(tt_ctx *ctx, char *text, size_t size)
+{
+    if (cuda_open(ctx, NULL)) return NULL;
+    snprintf(text, size, "%s (sm_%d%d), CUDA driver %d.%d", gpu.name, gpu.major,
+             gpu.minor, gpu.version / 1000, gpu.version % 1000 / 10);
+    return text;
+}
+
+int64_t cuda_shared_most(void)
+{
+    return gpu.shared_most;
+}
+
+int64_t cuda_multiprocessors(void)
+{
+    return gpu.multiprocessors;
+}
+
+/* ---- failures ------------------------------------------------------------ */
+
+static void check(tt_ctx *ctx, cu_result r, const char *what)
+{
+    const char *name = "an unknown error";
+    if (!r) return;
+    gpu.call.error_name(r, &name);
+    tt_fail(ctx, TT_EUNSUPPORTED, "backend cuda: %s failed on %s with %s; "
+            "compute-sanitizer and nvidia-smi may say more", what, gpu.name,
+            name);
+}
+
+/* The driver's context belongs to a thread, ours to whoever calls. */
+static bool ready(tt_ctx *ctx)
+{
+    if (ctx->status) return false;
+    check(ctx, gpu.call.context_use(gpu.context), "cuCtxSetCurrent");
+    return !ctx->status;
+}
+
+/* ---- memory -------------------------------------------------------------- */
+
+static cu_ptr device_address(const void *p)
+{
+    return (cu_ptr)(uintptr_t)p;
+}
+
+static void *cuda_alloc(const tt_device *d, size_t bytes)
+{
+    cu_ptr p = 0;
+    (void)d;
+    block *b = malloc(sizeof *b);
+    if (!b || gpu.call.context_use(gpu.context) ||
+        gpu.call.mem_alloc(&p, bytes)) {
+        free(b);
+        return NULL;
+    }
+    pthread_mutex_lock(&gpu.lock);
+    *b = (block){gpu.blocks, (char *)(uintptr_t)p, bytes};
+    gpu.blocks = b;
+    pthread_mutex_unlock(&gpu.lock);
+    return b->at;
+}
+
+static void cuda_free(const tt_device *d, void *at, size_t bytes)
+{
+    (void)d;
+    (void)bytes;
+    pthread_mutex_lock(&gpu.lock);
+    block **p = &gpu.blocks;
+    while (*p && (*p)->at != at) p = &(*p)->next;
+    block *gone = *p;
+    if (gone) *p = gone->next;
+    pthread_mutex_unlock(&gpu.lock);
+    free(gone);
+    if (!gpu.call.context_use(gpu.context))
+        gpu.call.mem_free(device_address(at));
+}
+
+bool cuda_holds(const void *p)
+{
+    pthread_mutex_lock(&gpu.lock);
+    const block *b = gpu.blocks;
+    while (b && (size_t)((uintptr_t)p - (uintptr_t)b->at) >= b->bytes)
+        b = b->next;
+    pthread_mutex_unlock(&gpu.lock);
+    return b != NULL;
+}
+
+static void cuda_put(tt_ctx *ctx, void *to, const void *from, size_t bytes)
+{
+    if (bytes && ready(ctx))
+        check(ctx, gpu.call.put(device_address(to), from, bytes, gpu.stream),
+              "a copy to the GPU");
+}
+
+static void cuda_get(tt_ctx *ctx, void *to, const void *from, size_t bytes)
+{
+    if (!bytes || !ready(ctx)) return;
+    check(ctx, gpu.call.get(to, device_address(from), bytes, gpu.stream),
+          "a copy from the GPU");
+    check(ctx, gpu.call.stream_wait(gpu.stream), "the work before a copy");
+}
+
+/* A copy on the device is of ranges apart; others go through a third place. */
+static void cuda_copy(tt_ctx *ctx, void *to, const void *from, size_t bytes)
+{
+    const uintptr_t t = (uintptr_t)to, f = (uintptr_t)from;
+    const size_t apart = t > f ? t - f : f - t;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    if (apart < bytes) {
+        tt_real *third = tt_values(ctx, (int64_t)(bytes / sizeof *third + 1));
+        if (third) cuda_copy(ctx, third, from, bytes);
+        from = third;
+    }
+    if (bytes && ready(ctx))
+        check(ctx, gpu.call.copy(device_address(to), device_address(from),
+                                 bytes, gpu.stream), "a copy on the GPU");
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+static void cuda_zero(tt_ctx *ctx, void *to, size_t bytes)
+{
+    if (bytes && ready(ctx))
+        check(ctx, gpu.call.set(device_address(to), 0, bytes, gpu.stream),
+              "zeros on the GPU");
+}
+
+static const tt_device cuda_device = {
+    .name = "cuda", .alloc = cuda_alloc, .free = cuda_free, .put = cuda_put,
+    .get = cuda_get, .copy = cuda_copy, .zero = cuda_zero,
+};
+
+/* ---- kernels ------------------------------------------------------------- */
+
+#define SHARED_FREE 49152    /* a block may have so much without asking       */
+
+static void ask_for_shared(tt_ctx *ctx, cuda_kernel k, int bytes)
+{
+    if (bytes <= SHARED_FREE || bytes <= gpu.shared[k]) return;
+    check(ctx, gpu.call.function_set(gpu.kernel[k], CU_FUNCTION_SHARED, bytes),
+          "asking for shared memory");
+    gpu.shared[k] = bytes;
+}
+
+void cuda_launch(tt_ctx *ctx, cuda_kernel k, cuda_grid g, const void *args)
+{
+    void *list[] = {(void *)(uintptr_t)args};
+    if (g.x == 0 || g.y == 0 || !ready(ctx)) return;
+    ask_for_shared(ctx, k, (int)g.shared);
+    check(ctx, gpu.call.launch(gpu.kernel[k], (unsigned)g.x, (unsigned)g.y, 1,
+                               (unsigned)g.threads, 1, 1, (unsigned)g.shared,
+                               gpu.stream, list, NULL), "starting a kernel");
+}

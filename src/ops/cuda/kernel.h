@@ -1,0 +1,102 @@
+/* kernel.h: what the text of a kernel may use.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The same text is compiled three times: by nvcc for a GPU, by a C++ compiler
+ * for the CPU, where threads are fibers (tests/cuda/shim.h), and by a C++
+ * compiler with numbers that have no operators (tests/cuda/strict.h). Every
+ * rounding is one of the functions below, one IEEE operation each, so that no
+ * compiler flag can change a bit. Kernels are defined with KERNEL alone: one
+ * struct of arguments, called `a`, as in golden.
+ *
+ * Not to be had here, on purpose: atomic operations (their order is nobody's),
+ * approximate functions, + - * / of floats. */
+#ifndef TT_CUDA_KERNEL_H
+#define TT_CUDA_KERNEL_H
+
+#include "ops/cuda/args.h"
+
+#ifdef __CUDACC__
+
+#define DEVICE __device__ __forceinline__
+#define UNROLL _Pragma("unroll")
+#define UNROLL_2 _Pragma("unroll 2")
+
+/* A kernel of the struct `type`, in blocks of `threads` threads; `blocks` of
+ * them share a multiprocessor, which sets the registers of a thread. */
+#define KERNEL(name, type, threads, blocks)                                    \
+    extern "C" __global__ void __launch_bounds__(threads, blocks)              \
+        name(const __grid_constant__ type a)
+
+/* The shared memory of the block, as large as its launch says. */
+extern __shared__ __align__(128) unsigned char shared_memory[];
+#define SHARED(type, name)                                                     \
+    type *const name = reinterpret_cast<type *>(shared_memory)
+
+/* ---- numbers: round to nearest even, subnormals kept --------------------- */
+DEVICE float fma_rn(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+DEVICE float add_rn(float a, float b) { return __fadd_rn(a, b); }
+DEVICE float mul_rn(float a, float b) { return __fmul_rn(a, b); }
+DEVICE float div_rn(float a, float b) { return __fdiv_rn(a, b); }
+DEVICE double fma_rn(double a, double b, double c) { return __fma_rn(a, b, c); }
+DEVICE double add_rn(double a, double b) { return __dadd_rn(a, b); }
+DEVICE double mul_rn(double a, double b) { return __dmul_rn(a, b); }
+DEVICE double div_rn(double a, double b) { return __ddiv_rn(a, b); }
+DEVICE double sqrt_rn(double a) { return __dsqrt_rn(a); }
+DEVICE double wide(float a) { return (double)a; }       /* exact */
+DEVICE double wide(int64_t n) { return __ll2double_rn(n); }
+DEVICE float narrow(double a) { return __double2float_rn(a); }
+DEVICE float float_of(uint32_t bits) { return __uint_as_float(bits); }
+DEVICE uint32_t bits_of(float a) { return __float_as_uint(a); }
+DEVICE float4 four(float x, float y, float z, float w)
+{
+    return make_float4(x, y, z, w);
+}
+
+/* ---- threads ------------------------------------------------------------- */
+/* The value of the lane whose number differs by the bits m; all 32 call. */
+DEVICE float lane_xor(float v, int m) { return __shfl_xor_sync(~0u, v, m); }
+DEVICE double lane_xor(double v, int m) { return __shfl_xor_sync(~0u, v, m); }
+
+/* Copies from global to shared memory that arrive when they are waited for:
+ * copy_wait<N> returns when all groups but the N last committed by this thread
+ * have. Other threads see them behind the next barrier. */
+DEVICE void copy16(void *to, const void *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :: "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from));
+}
+
+DEVICE void copy4(void *to, const void *from)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+                 :: "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from));
+}
+
+DEVICE void copy_commit() { asm volatile("cp.async.commit_group;"); }
+
+template <int N> DEVICE void copy_wait()
+{
+    asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory");
+}
+
+DEVICE int least(int a, int b) { return min(a, b); }
+DEVICE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+#else
+#include "shim.h"
+#endif
+
+/* Four floats that lie together, 16 bytes aligned. */
+DEVICE float4 load4(const float *from) { return *(const float4 *)from; }
+DEVICE void store4(float *to, float4 v) { *(float4 *)to = v; }
+
+/* This thread's number in the grid, and how many there are. */
+DEVICE int64_t grid_thread()
+{
+    return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+DEVICE int64_t grid_threads() { return (int64_t)gridDim.x * blockDim.x; }
+
+#endif

@@ -1,0 +1,261 @@
+/* linear.cu: y = x w^T + b, and convolution as the same sum.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Golden: ops/golden/f32.c, conv.c. A block of threads owns a tile of outputs, and a
+ * thread 8 x 8 of them: acc is the chain `s` of dot_real, one per output, and
+ * the sum over blocks of TT_DOT_BLOCK products stands in y itself. The
+ * products of a step lie in shared memory; while one step is computed the
+ * next ones are on their way.
+ *
+ * Holds   k ascends in one thread, so the order is that of the loop. A tail of
+ *         k is never filled up with zeros: -0 + 0 would be +0. Rows and columns
+ *         behind the end are computed from the last one and not stored. */
+#include "ops/cuda/kernel.h"
+
+/* ---- where a row of x lies ----------------------------------------------- */
+
+/* Row `r` of a matrix [n, k]. */
+struct matrix_row {
+    static const bool holes = false;
+    const float *row;
+    DEVICE matrix_row(const cuda_linear_args &a, int r) : row(a.x + r * a.k) {}
+    DEVICE const float *at(int k) const { return row + k; }
+};
+
+/* The window of output pixel `r`, as in ops/gather.h; NULL stands for 0. */
+struct window_row {
+    static const bool holes = true;
+    const cuda_conv_args &c;
+    int i, j;                            /* first row and column it reads     */
+    DEVICE window_row(const cuda_conv_args &a, int r) : c(a)
+    {
+        const int wo = (int)a.Wo, stride = (int)a.stride;
+        i = r / wo * stride - (int)a.pad_top;
+        j = r % wo * stride - (int)a.pad_left;
+    }
+    DEVICE const float *at(int k) const
+    {
+        const int cin = (int)c.Cin, kw = (int)c.kw, up = (int)c.up;
+        const int plane = (int)c.kh * kw;
+        const int tap = k / cin, channel = k - tap * cin;
+        const int frame = tap / plane, uv = tap - frame * plane;
+        const int u = uv / kw, v = uv - u * kw;
+        const int row = i + u, col = j + v;
+        if (!c.frame[frame] || row < 0 || col < 0 || row >= (int)c.Hi * up ||
+            col >= (int)c.Wi * up)
+            return nullptr;
+        return c.frame[frame] +
+               ((int64_t)(row / up) * c.Wi + col / up) * c.Cin + channel;
+    }
+};
+
+/* ---- one step of products into shared memory ----------------------------- */
+
+/* Products [k, k + n) of a row, n <= 4. VEC: n = 4, and they lie together. */
+template <bool VEC, class ROW>
+DEVICE void stage_row(float *to, const ROW &row, int k, int n)
+{
+    if constexpr (VEC) {
+        const float *from = row.at(k);
+        if (!ROW::holes || from) copy16(to, from);
+        else store4(to, four(0.0f, 0.0f, 0.0f, 0.0f));
+    } else {
+        for (int i = 0; i < n; i++) {
+            const float *from = row.at(k + i);
+            if (!ROW::holes || from) copy4(to + i, from);
+            else to[i] = 0.0f;
+        }
+    }
+}
+
+/* A row of w, as matrix_row. */
+struct weight_row {
+    static const bool holes = false;
+    const float *row;
+    DEVICE const float *at(int k) const { return row + k; }
+};
+
+/* ---- the chains ---------------------------------------------------------- */
+
+/* Where the outputs of a thread lie in the tile: rows 8 apart, columns in two
+ * groups of four, so that what 8 lanes read at once lies in different banks. */
+DEVICE int tile_row(int i) { return 8 * i; }
+DEVICE int tile_col(int j) { return (j & 3) + 16 * (j >> 2); }
+
+/* acc += TILE_K products of x and w. */
+DEVICE void chain_step(float (&acc)[8][8], const float *x, const float *w)
+{
+    UNROLL
+    for (int k = 0; k < TILE_K; k += 4) {
+        float4 p[8];
+        UNROLL
+        for (int i = 0; i < 8; i++)
+            p[i] = load4(x + tile_row(i) * TILE_PITCH + k);
+        UNROLL
+        for (int j = 0; j < 8; j++) {
+            const float4 q = load4(w + tile_col(j) * TILE_PITCH + k);
+            UNROLL
+            for (int i = 0; i < 8; i++)
+                acc[i][j] = fma_rn(p[i].x, q.x, acc[i][j]);
+            UNROLL
+            for (int i = 0; i < 8; i++)
+                acc[i][j] = fma_rn(p[i].y, q.y, acc[i][j]);
+            UNROLL
+            for (int i = 0; i < 8; i++)
+                acc[i][j] = fma_rn(p[i].z, q.z, acc[i][j]);
+            UNROLL
+            for (int i = 0; i < 8; i++)
+                acc[i][j] = fma_rn(p[i].w, q.w, acc[i][j]);
+        }
+    }
+}
+
+/* The last n < TILE_K products. */
+DEVICE void chain_tail(float (&acc)[8][8], const float *x, const float *w,
+                       int n)
+{
+    for (int k = 0; k < n; k++)
+        UNROLL
+        for (int j = 0; j < 8; j++) {
+            const float q = w[tile_col(j) * TILE_PITCH + k];
+            UNROLL
+            for (int i = 0; i < 8; i++)
+                acc[i][j] = fma_rn(x[tile_row(i) * TILE_PITCH + k], q,
+                                   acc[i][j]);
+        }
+}
+
+/* ---- the sum of blocks --------------------------------------------------- */
+
+/* What happens to the chain s of a finished block on its way into *y. */
+DEVICE float block_sum(const float *y, const float *b, bool first, float s)
+{
+    if (!first) s = add_rn(*y, s);
+    return b ? add_rn(s, *b) : s;
+}
+
+/* All 8 x 8 blocks of a thread, of which `rows` and `cols` count from its first
+ * output to the end of y. The chains begin anew. b: the bias, in the last
+ * block. VEC: columns come in whole groups of four. */
+template <bool VEC>
+DEVICE void flush(float *y, int64_t pitch, const float *b, int rows, int cols,
+                  bool first, float (&acc)[8][8])
+{
+    UNROLL
+    for (int i = 0; i < 8; i++)
+        UNROLL
+        for (int g = 0; g < 8; g += 4) {
+            const int col = tile_col(g);
+            float *to = y + tile_row(i) * pitch + col;
+            const float *bias = b ? b + col : nullptr;
+            float *s = &acc[i][g];
+            const bool row_is = tile_row(i) < rows;
+            if (VEC && row_is && col < cols) {
+                float4 v = four(s[0], s[1], s[2], s[3]), t, u;
+                if (!first) {
+                    t = load4(to);
+                    v = four(add_rn(t.x, v.x), add_rn(t.y, v.y),
+                             add_rn(t.z, v.z), add_rn(t.w, v.w));
+                }
+                if (b) {
+                    u = load4(bias);
+                    v = four(add_rn(v.x, u.x), add_rn(v.y, u.y),
+                             add_rn(v.z, u.z), add_rn(v.w, u.w));
+                }
+                store4(to, v);
+            }
+            UNROLL
+            for (int e = 0; e < 4; e++) {
+                if (!VEC && row_is && col + e < cols)
+                    to[e] = block_sum(to + e, b ? bias + e : nullptr, first,
+                                      s[e]);
+                s[e] = 0.0f;
+            }
+        }
+}
+
+/* ---- a tile -------------------------------------------------------------- */
+
+/* One tile of y [n, o] = rows of k products times w [o, k]. ROW makes row r of
+ * x from the arguments. VEC: k and o are multiples of 4, all rows 16-byte
+ * aligned. */
+template <bool VEC, class ROW, class ARGS>
+DEVICE void tile(const ARGS &a, int n, int o, int K)
+{
+    SHARED(float, mem);
+    const int t = threadIdx.x, lane = t & 31, warp = t >> 5;
+    const int row0 = blockIdx.y * TILE_ROWS, col0 = blockIdx.x * TILE_COLS;
+    const int size = (TILE_ROWS + TILE_COLS) * TILE_PITCH;
+
+    /* a thread stages products 4 (t % 4) of rows t / 4 and t / 4 + 64 */
+    const int from_row = t >> 2, from_k = 4 * (t & 3);
+    const int to = from_row * TILE_PITCH + from_k;
+    const int half = 64 * TILE_PITCH, weights = TILE_ROWS * TILE_PITCH;
+    const ROW x0(a, least(row0 + from_row, n - 1));
+    const ROW x1(a, least(row0 + from_row + 64, n - 1));
+    const weight_row w0 = {a.w + (int64_t)least(col0 + from_row, o - 1) * K};
+    const weight_row w1 = {a.w + (int64_t)least(col0 + from_row + 64, o - 1) *
+                                     K};
+    auto stage = [&](int step, int slot) {
+        const int k = step * TILE_K + from_k, count = least(4, K - k);
+        float *at = mem + slot * size + to;
+        if (count > 0) {
+            stage_row<VEC>(at, x0, k, count);
+            stage_row<VEC>(at + half, x1, k, count);
+            stage_row<VEC>(at + weights, w0, k, count);
+            stage_row<VEC>(at + weights + half, w1, k, count);
+        }
+        copy_commit();
+    };
+
+    /* its outputs: 8 x 8 of the 64 x 32 of its warp */
+    const int row = 64 * (warp >> 2) + (lane & 7);
+    const int col = 32 * (warp & 3) + 4 * (lane >> 3);
+    float *y = a.y + (int64_t)(row0 + row) * o + col0 + col;
+    const float *b = a.b ? a.b + col0 + col : nullptr;
+    const float *x = mem + row * TILE_PITCH;
+    const float *w = mem + (TILE_ROWS + col) * TILE_PITCH;
+    float acc[8][8] = {};
+
+    UNROLL
+    for (int s = 0; s < TILE_STAGES - 1; s++) stage(s, s);
+    const int steps = (K + TILE_K - 1) / TILE_K;
+    const int per_block = TT_DOT_BLOCK / TILE_K;
+    int slot = 0, ahead = TILE_STAGES - 1, s0 = 0;
+    do {
+        const int s1 = least(s0 + per_block, steps);
+        for (int s = s0; s < s1; s++) {
+            copy_wait<TILE_STAGES - 2>();
+            __syncthreads();
+            stage(s + TILE_STAGES - 1, ahead);
+            const int left = K - s * TILE_K;
+            if (left >= TILE_K)
+                chain_step(acc, x + slot * size, w + slot * size);
+            else
+                chain_tail(acc, x + slot * size, w + slot * size, left);
+            slot = slot == TILE_STAGES - 1 ? 0 : slot + 1;
+            ahead = ahead == TILE_STAGES - 1 ? 0 : ahead + 1;
+        }
+        flush<VEC>(y, o, s1 == steps ? b : nullptr, n - row0 - row,
+                   o - col0 - col, s0 == 0, acc);
+        s0 = s1;
+    } while (s0 < steps);
+}
+
+template <bool VEC> DEVICE void linear_tile(const cuda_linear_args &a)
+{
+    tile<VEC, matrix_row>(a, (int)a.n, (int)a.o, (int)a.k);
+}
+
+template <bool VEC> DEVICE void conv_tile(const cuda_conv_args &a)
+{
+    tile<VEC, window_row>(a, (int)(a.Ho * a.Wo), (int)a.Cout,
+                          (int)(a.kt * a.kh * a.kw * a.Cin));
+}
+
+/* _vec: inputs, outputs and widths are multiples of 16 bytes. */
+KERNEL(linear, cuda_linear_args, TILE_THREADS, 1) { linear_tile<false>(a); }
+KERNEL(linear_vec, cuda_linear_args, TILE_THREADS, 1) { linear_tile<true>(a); }
+KERNEL(conv, cuda_conv_args, TILE_THREADS, 1) { conv_tile<false>(a); }
+KERNEL(conv_vec, cuda_conv_args, TILE_THREADS, 1) { conv_tile<true>(a); }

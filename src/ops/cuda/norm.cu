@@ -1,0 +1,137 @@
+/* norm.cu: the three normalisations, and per-channel statistics over rows.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Golden: ops/golden/norm.c. The 16 double lanes of a row are 16 threads, two
+ * rows a warp; the tree that joins them is four exchanges. A column statistic
+ * is one chain over rows, so it is one thread.
+ *
+ * Holds   a + b = b + a in every bit, so after join_lanes all 16 threads have
+ *         lane 0's sum. Threads of a row behind the end take part in the
+ *         exchanges, which need whole warps, and store nothing. */
+#include "ops/cuda/kernel.h"
+
+#define LANES 16
+
+DEVICE double join_lanes(double lane)
+{
+    UNROLL
+    for (int h = LANES / 2; h > 0; h /= 2)
+        lane = add_rn(lane, lane_xor(lane, h));
+    return lane;
+}
+
+/* This thread's row, and which lane of it. */
+struct row_lane {
+    int64_t row, first;
+    bool live;
+    DEVICE row_lane(int64_t n)
+    {
+        row = grid_thread() / LANES;
+        first = threadIdx.x % LANES;
+        live = row < n;
+        if (!live) row = n - 1;
+    }
+};
+
+DEVICE double row_mean(const float *x, int64_t c, int64_t first)
+{
+    double lane = 0.0;
+    for (int64_t i = first; i < c; i += LANES) lane = add_rn(lane, wide(x[i]));
+    return div_rn(join_lanes(lane), wide(c));
+}
+
+/* sum of (x - mean)^2 */
+DEVICE double row_moment(const float *x, int64_t c, int64_t first, double mean)
+{
+    double lane = 0.0;
+    for (int64_t i = first; i < c; i += LANES) {
+        const double d = add_rn(wide(x[i]), -mean);
+        lane = fma_rn(d, d, lane);
+    }
+    return join_lanes(lane);
+}
+
+/* 1 / sqrt(moment / c + eps) */
+DEVICE double row_scale(double moment, int64_t c, double eps)
+{
+    return div_rn(1.0, sqrt_rn(add_rn(div_rn(moment, wide(c)), eps)));
+}
+
+KERNEL(layer_norm, tt_layer_norm_args, ROW_THREADS, 1)
+{
+    const row_lane r(a.n);
+    const float *x = a.x + r.row * a.c;
+    float *y = a.y + r.row * a.c;
+    const double mean = row_mean(x, a.c, r.first);
+    const double moment = row_moment(x, a.c, r.first, mean);
+    const double scale = row_scale(moment, a.c, a.eps);
+    if (!r.live) return;
+    for (int64_t i = r.first; i < a.c; i += LANES) {
+        const float xhat = narrow(mul_rn(add_rn(wide(x[i]), -mean), scale));
+        y[i] = a.w ? fma_rn(xhat, a.w[i], a.b[i]) : xhat;
+    }
+}
+
+KERNEL(rms_norm, tt_rms_norm_args, ROW_THREADS, 1)
+{
+    const row_lane r(a.n);
+    const float *x = a.x + r.row * a.c;
+    float *y = a.y + r.row * a.c;
+    const double moment = row_moment(x, a.c, r.first, 0.0);
+    const double scale = row_scale(moment, a.c, a.eps);
+    if (!r.live) return;
+    for (int64_t i = r.first; i < a.c; i += LANES)
+        y[i] = mul_rn(narrow(mul_rn(wide(x[i]), scale)), a.w[i]);
+}
+
+KERNEL(channel_norm, tt_channel_norm_args, ROW_THREADS, 1)
+{
+    const row_lane r(a.n);
+    const float *x = a.x + r.row * a.c;
+    float *y = a.y + r.row * a.c;
+    const float root = narrow(sqrt_rn(wide(a.c)));
+    double norm = sqrt_rn(row_moment(x, a.c, r.first, 0.0));
+    if (norm < 1e-12) norm = 1e-12;   /* a floor, not an addition */
+    const double scale = div_rn(1.0, norm);
+    if (!r.live) return;
+    for (int64_t i = r.first; i < a.c; i += LANES) {
+        const float v = narrow(mul_rn(wide(x[i]), scale));
+        y[i] = mul_rn(mul_rn(v, root), a.gamma[i]);
+    }
+}
+
+/* ---- columns ------------------------------------------------------------- */
+
+KERNEL(col_mean, tt_col_mean_args, COLUMN_THREADS, 1)
+{
+    const int64_t i = grid_thread();
+    if (i >= a.c) return;
+    double s = 0.0;
+    for (int64_t r = 0; r < a.n; r++) s = add_rn(s, wide(a.x[r * a.c + i]));
+    a.mean[i] = div_rn(s, wide(a.n));
+}
+
+KERNEL(col_moment, tt_col_moment_args, COLUMN_THREADS, 1)
+{
+    const int64_t i = grid_thread();
+    if (i >= a.c) return;
+    double s = 0.0;
+    for (int64_t r = 0; r < a.n; r++) {
+        const double d = add_rn(wide(a.x[r * a.c + i]), -a.mean[i]);
+        s = fma_rn(d, d, s);
+    }
+    a.m2[i] = s;
+}
+
+KERNEL(col_blend, tt_col_blend_args, ELEMENT_THREADS, 1)
+{
+    const double rest = add_rn(1.0, -a.tau);
+    for (int64_t e = grid_thread(); e < a.n * a.c; e += grid_threads()) {
+        const int64_t i = e % a.c;
+        const double v = wide(a.x[e]);
+        const double edit = fma_rn(a.gain[i], add_rn(v, -a.mean[i]),
+                                   a.target[i]);
+        a.x[e] = narrow(fma_rn(a.tau, edit, mul_rn(rest, v)));
+    }
+}

@@ -1,0 +1,111 @@
+/* pointwise.cu: element-wise operators, and weights widened.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Golden: ops/golden/pointwise.c. One thread an element, in strides of the
+ * grid: no order is involved. */
+#include "ops/cuda/exp.h"
+#include "ops/cuda/kernel.h"
+
+#define EACH(i, n) int64_t i = grid_thread(); i < (n); i += grid_threads()
+
+KERNEL(modulate, tt_modulate_args, ELEMENT_THREADS, 1)
+{
+    for (EACH(e, a.n * a.c)) {
+        const int64_t r = e / a.c, i = e - r * a.c;
+        const int64_t at = r / a.rows * a.stride + i;
+        a.x[e] = fma_rn(a.x[e], add_rn(1.0f, a.scale[at]), a.shift[at]);
+    }
+}
+
+KERNEL(gate_add, tt_gate_add_args, ELEMENT_THREADS, 1)
+{
+    for (EACH(e, a.n * a.c)) {
+        const int64_t r = e / a.c, i = e - r * a.c;
+        a.x[e] = fma_rn(a.y[e], a.gate[r / a.rows * a.stride + i], a.x[e]);
+    }
+}
+
+KERNEL(add, tt_add_args, ELEMENT_THREADS, 1)
+{
+    for (EACH(i, a.n)) a.x[i] = add_rn(a.x[i], a.y[i]);
+}
+
+KERNEL(mul, tt_mul_args, ELEMENT_THREADS, 1)
+{
+    for (EACH(i, a.n)) a.x[i] = mul_rn(a.x[i], a.y[i]);
+}
+
+KERNEL(gelu_tanh, tt_gelu_tanh_args, ELEMENT_THREADS, 1)
+{
+    const float k = -0x1.988454p+0f, cubic = 0x1.6e4e26p-5f;
+    for (EACH(i, a.n)) {
+        const float v = a.x[i];
+        const float u = mul_rn(fma_rn(mul_rn(cubic, mul_rn(v, v)), v, v), k);
+        a.x[i] = div_rn(v, add_rn(1.0f, exp_f32(u)));
+    }
+}
+
+KERNEL(silu, tt_silu_args, ELEMENT_THREADS, 1)
+{
+    for (EACH(i, a.n))
+        a.x[i] = div_rn(a.x[i], add_rn(1.0f, exp_f32(-a.x[i])));
+}
+
+KERNEL(rope, cuda_rope_args, ELEMENT_THREADS, 1)
+{
+    const int64_t pairs = a.D / 2;
+    for (EACH(e, a.T * a.H * pairs)) {
+        const int64_t j = e % pairs, t = e / pairs / a.H;
+        const int64_t p = a.pos[3 * t + (j >= a.row0) + (j >= a.col0)];
+        const double c = a.cos[p * pairs + j], s = a.sin[p * pairs + j];
+        const double re = wide(a.x[2 * e]), im = wide(a.x[2 * e + 1]);
+        a.y[2 * e] = narrow(fma_rn(re, c, -mul_rn(im, s)));
+        a.y[2 * e + 1] = narrow(fma_rn(re, s, mul_rn(im, c)));
+    }
+}
+
+/* ---- stored weights ------------------------------------------------------ */
+
+DEVICE float scaled(const cuda_widen_args &a, float v)
+{
+    return a.scale != 0.0f ? mul_rn(v, a.scale) : v;
+}
+
+KERNEL(widen_f32, cuda_widen_args, ELEMENT_THREADS, 1)
+{
+    const uint32_t *from = (const uint32_t *)a.from;
+    for (EACH(i, a.n)) a.to[i] = scaled(a, float_of(from[i]));
+}
+
+KERNEL(widen_bf16, cuda_widen_args, ELEMENT_THREADS, 1)
+{
+    const uint16_t *from = (const uint16_t *)a.from;
+    for (EACH(i, a.n))
+        a.to[i] = scaled(a, float_of((uint32_t)from[i] << 16));
+}
+
+/* A number of a narrow format with e bits of exponent and m of fraction: a
+ * subnormal one is its fraction times the least step. */
+DEVICE float widened(uint32_t h, int e, int m)
+{
+    const int bias = (1 << (e - 1)) - 1;
+    const uint32_t sign = h >> (e + m) << 31;
+    const uint32_t power = h >> m & ((1u << e) - 1);
+    const uint32_t fraction = h & ((1u << m) - 1);
+    if (power == (1u << e) - 1)
+        return float_of(sign | 0x7f800000u | fraction << (23 - m));
+    if (power)
+        return float_of(sign | (power + 127 - bias) << 23 |
+                        fraction << (23 - m));
+    /* 2^23 + fraction is exact, and so is what remains */
+    const float whole = add_rn(float_of(0x4b000000u | fraction), -0x1p23f);
+    const float step = float_of((uint32_t)(128 - bias - m) << 23);
+    return float_of(bits_of(mul_rn(whole, step)) | sign);
+}
+
+KERNEL(widen_f16, cuda_widen_args, ELEMENT_THREADS, 1)
+{
+    const uint16_t *from = (const uint16_t *)a.from;
+    for (EACH(i, a.n)) a.to[i] = scaled(a, widened(from[i], 5, 10));
+}

@@ -1,0 +1,49 @@
+#!/bin/sh
+# check.sh: the CUDA kernels on the CPU against golden, and what they may use.
+#
+#   sh tests/cuda/check.sh BUILD
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# BUILD is a build with CUDA=shim: its backend cuda finds the driver of
+# tests/cuda/driver.cpp. The last line counts.
+build=$1
+passed=0
+failed=0
+logs=$(mktemp -d "${TMPDIR:-/tmp}/tether.XXXXXX") || exit 1
+trap 'rm -rf "$logs"' EXIT
+LD_LIBRARY_PATH=$build/shim${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH
+
+start() {   # name, command...: a program whose last line counts
+    log=$logs/$1
+    shift
+    { "$@" > "$log" 2>&1; echo $? > "$log.rc"; } &
+}
+
+add() {   # name: what that program said
+    name=$1
+    log=$logs/$name
+    rc=$(cat "$log.rc")
+    line=$(grep -E ' [0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)
+    p=$(expr "$line" : '.* \([0-9]*\) passed')
+    f=$(expr "$line" : '.* \([0-9]*\) failed')
+    if [ -z "$line" ]; then
+        echo "FAIL cuda/$name: ended with status $rc before its last line"
+        tail -n 5 "$log"
+        p=0 f=1
+    fi
+    [ "$f" -eq 0 ] || grep '^FAIL' "$log" | head -n 20
+    echo "cuda/$name: $p passed, $f failed"
+    passed=$((passed + p))
+    failed=$((failed + f))
+}
+
+start kernels "$build/check_cuda"
+# shared memory of sm_80 and of sm_86: smaller blocks of attention
+start attention_sm_80 env TT_SHIM_SHARED=166912 "$build/check_cuda" attention
+start attention_sm_86 env TT_SHIM_SHARED=101376 "$build/check_cuda" attention
+wait
+for name in kernels attention_sm_80 attention_sm_86; do add $name; done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

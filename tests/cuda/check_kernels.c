@@ -1,0 +1,497 @@
+/* check_kernels.c: every CUDA kernel against golden, bit by bit.
+ *
+ *   check_cuda [part of a name]
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The operators of the backend cuda run on the GPU that its driver finds; with
+ * the shim (tests/cuda/driver.cpp) in LD_LIBRARY_PATH that is the CPU, and every
+ * case runs in three orders of threads. Shapes are odd on purpose, inputs
+ * include subnormal numbers, products that underflow to -0, NaN and infinity.
+ * Arrays on the GPU are allocated one by one, to the byte, and what is only
+ * read must come back unchanged. */
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/harness.h"
+#include "tether/backend.h"
+#include "tether/device.h"
+
+static tt_ctx *ctx;
+static const char *only;
+static uint64_t state = 88172645463325252u;
+
+static double uniform(void)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (double)(state >> 11) * 0x1p-53;
+}
+
+enum { NORMAL, SUBNORMAL, BIG, WIDE, UNDERFLOW, SPECIAL, KINDS };
+
+static double number(int kind)
+{
+    const double u = 2 * uniform() - 1;
+    switch (kind) {
+    case SUBNORMAL: return u * 1e-39;
+    case BIG: return u * 1e15;
+    case WIDE: return ldexp(u, (int)(uniform() * 60) - 30);
+    case UNDERFLOW: return uniform() < 0.3 ? -0.0 : u * 1e-23;
+    case SPECIAL:
+        return uniform() > 0.01 ? u : uniform() < 0.5 ? NAN : INFINITY;
+    default: return u;
+    }
+}
+
+/* ---- operands ------------------------------------------------------------ */
+
+/* An array an operator is given. Its values are on the GPU unless `host`. */
+typedef struct operand {
+    enum { NONE, FLOATS, DOUBLES, BYTES } type;
+    int64_t n;
+    bool host, written;
+    void *data;
+} operand;
+
+#define OPERANDS 8
+typedef void call_fn(void *const *p, const void *shape);
+
+static size_t bytes_of(const operand *o)
+{
+    static const size_t size[] = {0, 4, 8, 1};
+    return (size_t)o->n * size[o->type];
+}
+
+static operand floats(int64_t n, int kind)
+{
+    operand o = {.type = FLOATS, .n = n};
+    float *x = malloc((size_t)n * sizeof *x + 1);
+    TT_ASSERT(x);
+    for (int64_t i = 0; i < n; i++) x[i] = (float)number(kind);
+    o.data = x;
+    return o;
+}
+
+static operand doubles(int64_t n)
+{
+    operand o = {.type = DOUBLES, .n = n, .host = true};
+    double *x = malloc((size_t)n * sizeof *x + 1);
+    TT_ASSERT(x);
+    for (int64_t i = 0; i < n; i++) x[i] = number(NORMAL);
+    o.data = x;
+    return o;
+}
+
+static operand written(operand o)
+{
+    o.written = true;
+    return o;
+}
+
+static operand output(int64_t n)
+{
+    return written(floats(n, NORMAL));
+}
+
+static bool same(const operand *o, const void *a, const void *b, int64_t *at)
+{
+    for (int64_t i = 0; i < o->n; i++) {
+        const float *f = a, *g = b;
+        const double *d = a, *e = b;
+        *at = i;
+        if (o->type == FLOATS && isnan(f[i]) && isnan(g[i])) continue;
+        if (o->type == DOUBLES && isnan(d[i]) && isnan(e[i])) continue;
+        const size_t size = bytes_of(o) / (size_t)o->n;
+        if (memcmp((const char *)a + (size_t)i * size,
+                   (const char *)b + (size_t)i * size, size)) return false;
+    }
+    return true;
+}
+
+/* ---- one case ------------------------------------------------------------ */
+
+static void *copy_of(const operand *o, const void *data, bool device)
+{
+    const size_t n = bytes_of(o);
+    if (o->type == NONE) return NULL;
+    if (!device) {
+        void *p = malloc(n + 1);
+        TT_ASSERT(p);
+        return memcpy(p, data, n);
+    }
+    void *p = ctx->device->alloc(ctx->device, n ? n : 1);
+    TT_ASSERT(p);
+    ctx->device->put(ctx, p, data, n);
+    return p;
+}
+
+static void run_on(const char *backend, call_fn *f, const void *shape,
+                   const operand *o, void **result)
+{
+    void *p[OPERANDS];
+    const bool device = !strcmp(backend, "cuda");
+    ctx->ops = tt_ops_find(backend);
+    for (int i = 0; i < OPERANDS; i++)
+        p[i] = copy_of(&o[i], o[i].data, device && !o[i].host);
+    f(p, shape);
+    for (int i = 0; i < OPERANDS; i++) {
+        result[i] = NULL;
+        if (o[i].type == NONE) continue;
+        result[i] = p[i];
+        if (!device || o[i].host) continue;
+        result[i] = malloc(bytes_of(&o[i]) + 1);
+        TT_ASSERT(result[i]);
+        ctx->device->get(ctx, result[i], p[i], bytes_of(&o[i]));
+        ctx->device->free(ctx->device, p[i], bytes_of(&o[i]));
+    }
+}
+
+static void compare(const char *what, const char *order, const operand *o,
+                    void *const *want, void *const *got)
+{
+    for (int i = 0; i < OPERANDS; i++) {
+        int64_t at = 0;
+        if (o[i].type == NONE) continue;
+        const bool ok = same(&o[i], o[i].written ? want[i] : o[i].data, got[i],
+                             &at);
+        expect(ok, "%s, %s: %s %d differs at %lld", what, order,
+               o[i].written ? "result" : "input", i, (long long)at);
+    }
+}
+
+static void check(call_fn *f, const void *shape, operand *o, const char *fmt,
+                  ...) TT_PRINTF(4, 5);
+static void check(call_fn *f, const void *shape, operand *o, const char *fmt,
+                  ...)
+{
+    static const char *const orders[] = {"forward", "reverse", "random"};
+    char what[200];
+    void *want[OPERANDS], *got[OPERANDS];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    const bool asked_for = !only || strstr(what, only);
+    if (asked_for) run_on("golden", f, shape, o, want);
+    for (int i = 0; asked_for && i < 3; i++) {
+        setenv("TT_SHIM_ORDER", orders[i], 1);
+        run_on("cuda", f, shape, o, got);
+        expect_ok(ctx->status, what);
+        compare(what, orders[i], o, want, got);
+        for (int k = 0; k < OPERANDS; k++) free(got[k]);
+    }
+    for (int k = 0; asked_for && k < OPERANDS; k++) free(want[k]);
+    for (int k = 0; k < OPERANDS; k++) free(o[k].data);
+}
+
+/* ---- linear and convolution ---------------------------------------------- */
+
+typedef struct linear_shape {
+    int64_t n, o, k;
+    tt_dtype type;
+    float scale;
+} linear_shape;
+
+static void call_linear(void *const *p, const void *shape)
+{
+    const linear_shape *s = shape;
+    tt_tensor w = tt_tensor_make(p[2], s->type, 2, (int64_t[]){s->o, s->k});
+    w.scale = s->scale;
+    tt_linear(ctx, p[0], p[1], s->n, &w, p[3]);
+}
+
+/* Random bytes: numbers of every size, NaN and infinity. */
+static operand stored(const linear_shape *s)
+{
+    const tt_tensor w = tt_tensor_make(NULL, s->type, 2,
+                                       (int64_t[]){s->o, s->k});
+    operand o = {.type = BYTES, .n = tt_tensor_bytes(&w)};
+    uint8_t *b = malloc((size_t)o.n + 1);
+    TT_ASSERT(b);
+    for (int64_t i = 0; i < o.n; i++) b[i] = (uint8_t)(uniform() * 256);
+    o.data = b;
+    return o;
+}
+
+static void test_linear(void)
+{
+    static const linear_shape shapes[] = {
+        {1, 1, 1, 0, 0},      {3, 5, 7, 0, 0},      {130, 129, 300, 0, 0},
+        {5, 260, 1536, 0, 0}, {129, 8, 16, 0, 0},   {64, 132, 257, 0, 0},
+        {200, 140, 1025, 0, 0}, {128, 128, 512, 0, 0}, {33, 7, 3, 0, 0},
+        {1, 4, 8, 0, 0},      {257, 300, 20, 0, 0}, {70, 64, 769, 0, 0},
+        {2, 4, 0, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            linear_shape s = shapes[i];
+            s.type = TT_F32;
+            operand o[OPERANDS] = {
+                output(s.n * s.o), floats(s.n * s.k, kind),
+                floats(s.o * s.k, kind == BIG ? NORMAL : kind),
+            };
+            if (i % 2) o[3] = floats(s.o, kind);
+            check(call_linear, &s, o, "linear %lldx%lldx%lld kind %d",
+                  (long long)s.n, (long long)s.o, (long long)s.k, kind);
+        }
+}
+
+static void test_stored(void)
+{
+    static const tt_dtype types[] = {
+        TT_F32, TT_BF16, TT_F16, TT_F64, TT_F8_E4M3, TT_F8_E5M2, TT_Q8_0,
+        TT_Q4_0, TT_Q4_K, TT_Q6_K,
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        for (int scaled = 0; scaled < 2; scaled++) {
+            const linear_shape s = {5, 37, 256, types[i],
+                                    scaled ? 0.0123f : 0};
+            operand o[OPERANDS] = {output(s.n * s.o),
+                                   floats(s.n * s.k, NORMAL), stored(&s)};
+            check(call_linear, &s, o, "linear stored as %s%s",
+                  tt_dtype_name(s.type), scaled ? ", scaled" : "");
+        }
+}
+
+static void call_conv(void *const *p, const void *shape)
+{
+    tt_conv_args a = *(const tt_conv_args *)shape;
+    const int64_t dim[] = {a.Cout, a.kt, a.kh, a.kw, a.Cin};
+    const tt_real *frame[3] = {p[3], p[4], p[5]};
+    const tt_tensor w = tt_tensor_make(p[1], TT_F32, 5, dim);
+    a.y = p[0];
+    a.w = &w;
+    a.b = p[2];
+    a.frame = frame;
+    tt_conv(ctx, &a);
+}
+
+static void test_conv(void)
+{
+    for (int v = 0; v < 24; v++) {
+        tt_conv_args c = {.kt = v % 3 ? 3 : 1, .kh = v % 4 ? 3 : 1,
+                          .stride = v % 8 == 7 ? 2 : 1,
+                          .up = v % 5 == 4 ? 2 : 1};
+        c.kw = c.kh;
+        c.Hi = 1 + v % 12;
+        c.Wi = 17 - v % 7;
+        c.Cin = v % 2 ? 24 : 7;
+        c.Cout = v % 3 ? v % 4 ? 132 : 20 : 3;
+        c.pad_top = c.pad_left = c.stride == 2 ? 0 : c.kh / 2;
+        c.Ho = (c.Hi * c.up + c.stride - 1) / c.stride;
+        c.Wo = c.Wi * c.up / c.stride;
+        const int64_t k = (int64_t)c.kt * c.kh * c.kw * c.Cin;
+        operand o[OPERANDS] = {output(c.Ho * c.Wo * c.Cout),
+                               floats(c.Cout * k, v % KINDS)};
+        if (v % 2) o[2] = floats(c.Cout, NORMAL);
+        for (int f = 0; f < c.kt; f++)
+            if (f || v % 4 < 2)
+                o[3 + f] = floats(c.Hi * c.Wi * c.Cin, v / 2 % KINDS);
+        check(call_conv, &c, o, "conv variant %d", v);
+    }
+}
+
+/* ---- attention ----------------------------------------------------------- */
+
+static void call_attention(void *const *p, const void *shape)
+{
+    tt_attention_args a = *(const tt_attention_args *)shape;
+    a.o = p[0];
+    a.q = p[1];
+    a.k = p[2];
+    a.v = p[3];
+    a.rel_bias = p[4];
+    a.key_mask = p[5];
+    tt_attention(ctx, &a);
+}
+
+static operand mask(int64_t n)
+{
+    operand o = {.type = BYTES, .n = n, .host = true};
+    uint8_t *b = malloc((size_t)n + 1);
+    TT_ASSERT(b);
+    for (int64_t i = 0; i < n; i++) b[i] = uniform() < 0.7;
+    o.data = b;
+    return o;
+}
+
+static void test_attention(void)
+{
+    static const struct { int64_t T, N, H, D, extra; bool bias; } shapes[] = {
+        {1, 1, 1, 128, 0, 0},     {3, 5, 2, 128, 0, 0},
+        {64, 512, 1, 128, 0, 0},  {65, 513, 2, 128, 128, 0},
+        {70, 1030, 1, 128, 4, 0}, {64, 769, 1, 128, 0, 0},
+        {100, 300, 3, 128, 0, 0}, {10, 255, 1, 128, 0, 0},
+        {66, 257, 1, 128, 0, 0},  {1, 1537, 1, 128, 0, 0},
+        {5, 700, 2, 64, 0, 0},    {9, 33, 3, 22, 5, 0},
+        {40, 40, 2, 16, 0, 1},    {30, 600, 1, 384, 0, 0},
+        {7, 7, 4, 6, 0, 1},       {20, 20, 1, 128, 0, 1},
+        {33, 290, 1, 128, 1, 0},  {530, 530, 1, 8, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            if (shapes[i].T * shapes[i].N > 20000 && kind % 2) continue;
+            tt_attention_args a = {.T = shapes[i].T, .N = shapes[i].N,
+                                   .H = shapes[i].H, .D = shapes[i].D};
+            const int64_t width = a.H * a.D;
+            a.q_stride = width + shapes[i].extra;
+            a.kv_stride = width + 2 * shapes[i].extra;
+            a.scale = (float)(1 / sqrt((double)a.D));
+            if (kind == NORMAL) a.scale *= 8;
+            const int64_t keys = (a.N - 1) * a.kv_stride + width;
+            operand o[OPERANDS] = {
+                output(a.T * width),
+                floats((a.T - 1) * a.q_stride + width, kind),
+                floats(keys, kind == BIG ? NORMAL : kind), floats(keys, kind),
+            };
+            if (shapes[i].bias) {
+                o[4] = floats(a.H * (2 * a.N - 1), NORMAL);
+                o[5] = mask(a.N);
+            }
+            check(call_attention, &a, o,
+                  "attention T%lld N%lld H%lld D%lld kind %d", (long long)a.T,
+                  (long long)a.N, (long long)a.H, (long long)a.D, kind);
+        }
+}
+
+/* ---- rows, columns, elements --------------------------------------------- */
+
+enum {
+    LAYER_NORM, LAYER_NORM_AFFINE, RMS_NORM, CHANNEL_NORM, RMS_NORM_IN_PLACE,
+    MODULATE, GATE_ADD, ADD, MUL, GELU, SILU, COL_MEAN, COL_MOMENT, COL_BLEND,
+    ROW_OPS
+};
+static const char *const row_names[ROW_OPS] = {
+    "layer_norm", "layer_norm affine", "rms_norm", "channel_norm",
+    "rms_norm in place", "modulate", "gate_add", "add", "mul", "gelu_tanh",
+    "silu", "col_mean", "col_moment", "col_blend",
+};
+
+typedef struct row_shape {
+    int op;
+    int64_t n, c, rows;
+} row_shape;
+
+/* y, x, w, b in memory of values; three arrays of doubles. */
+static void call_row(void *const *p, const void *shape)
+{
+    const row_shape *s = shape;
+    const int64_t n = s->n, c = s->c;
+    switch (s->op) {
+    case LAYER_NORM:
+        tt_layer_norm(ctx, p[0], p[1], n, c, NULL, NULL, 1e-6);
+        break;
+    case LAYER_NORM_AFFINE:
+        tt_layer_norm(ctx, p[0], p[1], n, c, p[2], p[3], 1e-6);
+        break;
+    case RMS_NORM: tt_rms_norm(ctx, p[0], p[1], n, c, p[2], 1e-6); break;
+    case RMS_NORM_IN_PLACE:
+        tt_rms_norm(ctx, p[0], p[0], n, c, p[2], 1e-6);
+        break;
+    case CHANNEL_NORM: tt_channel_norm(ctx, p[0], p[1], n, c, p[2]); break;
+    case MODULATE:
+        tt_modulate(ctx, p[0], n, c, p[2], p[3], 2 * c, s->rows);
+        break;
+    case GATE_ADD:
+        tt_gate_add(ctx, p[0], p[1], n, c, p[2], 2 * c, s->rows);
+        break;
+    case ADD: tt_add(ctx, p[0], p[1], n * c); break;
+    case MUL: tt_mul(ctx, p[0], p[1], n * c); break;
+    case GELU: tt_gelu_tanh(ctx, p[0], n * c); break;
+    case SILU: tt_silu(ctx, p[0], n * c); break;
+    case COL_MEAN: tt_col_mean(ctx, p[4], p[1], n, c); break;
+    case COL_MOMENT: tt_col_moment(ctx, p[4], p[1], p[5], n, c); break;
+    default: tt_col_blend(ctx, p[0], n, c, p[4], p[5], p[6], 0.35);
+    }
+}
+
+static void test_rows(void)
+{
+    static const int64_t shapes[][2] = {
+        {18, 96}, {5, 37}, {1, 16}, {2, 15}, {3, 1536}, {33, 1}, {70, 65},
+    };
+    for (int op = 0; op < ROW_OPS; op++)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+                const row_shape s = {op, shapes[i][0], shapes[i][1],
+                                     (shapes[i][0] + 1) / 2};
+                const int64_t groups = (s.n - 1) / s.rows * 2 * s.c + s.c;
+                operand o[OPERANDS] = {
+                    written(floats(s.n * s.c, kind)), floats(s.n * s.c, kind),
+                    floats(op < MODULATE ? s.c : groups, kind),
+                    floats(op < MODULATE ? s.c : groups, NORMAL),
+                    written(doubles(s.c)), doubles(s.c), doubles(s.c),
+                };
+                check(call_row, &s, o, "%s %lldx%lld kind %d", row_names[op],
+                      (long long)s.n, (long long)s.c, kind);
+            }
+}
+
+/* SiLU and GELU of floats of every size and sign. */
+static void test_gates(void)
+{
+    const int64_t n = 65536;
+    for (int op = GELU; op <= SILU; op++) {
+        const row_shape s = {op, 1, n, 1};
+        operand o[OPERANDS] = {output(n)};
+        uint32_t *bits = o[0].data;
+        for (int64_t i = 0; i < n; i++) bits[i] = (uint32_t)(i * 65521);
+        check(call_row, &s, o, "%s of all sizes", row_names[op]);
+    }
+}
+
+typedef struct rope_shape {
+    int64_t T, H, D, npos;
+} rope_shape;
+
+static void call_rope(void *const *p, const void *shape)
+{
+    const rope_shape *s = shape;
+    const int64_t c = s->D / 2;
+    const tt_rope_table table = {p[2], p[3], s->npos,
+                                 {c - 2 * (c / 3), c / 3, c / 3}};
+    tt_rope(ctx, p[0], p[1], s->T, s->H, s->D, &table, p[4]);
+}
+
+static void test_rope(void)
+{
+    static const rope_shape shapes[] = {
+        {1, 1, 2, 3}, {7, 3, 22, 40}, {50, 2, 128, 60}, {33, 5, 10, 9},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            const rope_shape *s = &shapes[i];
+            const int64_t n = s->T * s->H * s->D, angles = s->npos * s->D / 2;
+            operand o[OPERANDS] = {output(n), floats(n, kind), doubles(angles),
+                                   doubles(angles)};
+            o[4] = (operand){BYTES, 12 * s->T, true, false, NULL};
+            int32_t *pos = malloc((size_t)(12 * s->T));
+            TT_ASSERT(pos);
+            for (int64_t t = 0; t < 3 * s->T; t++)
+                pos[t] = (int32_t)(uniform() * (double)s->npos);
+            o[4].data = pos;
+            check(call_rope, s, o, "rope %lldx%lldx%lld kind %d",
+                  (long long)s->T, (long long)s->H, (long long)s->D, kind);
+        }
+}
+
+int main(int argc, char **argv)
+{
+    ctx = test_begin("cuda/kernels");
+    only = argc > 1 ? argv[1] : NULL;
+    if (!expect_ok(tt_ops_use(ctx, "cuda"), "the backend cuda opens"))
+        return test_end();
+    test_linear();
+    test_stored();
+    test_conv();
+    test_attention();
+    test_rows();
+    test_gates();
+    test_rope();
+    return test_end();
+}

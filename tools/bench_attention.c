@@ -100,12 +100,13 @@ static void row_soften(float *s, int64_t n, float *m, float *l, float *o,
 
 /* ---- attention ----------------------------------------------------------- */
 
-/* Queries [i0, i0 + n) of head h. */
+/* Queries [i0, i0 + size.queries) of head h, as far as they are there; room
+ * for their maxima, sums and scores. */
 static void attend_tile(const openblas *lib, const tt_attention_args *a,
-                        blocks size, int64_t h, int64_t i0, int64_t n, float *s,
-                        float *m, float *l)
+                        blocks size, int64_t h, int64_t i0, float *room)
 {
-    int64_t D = a->D, wide = a->H * D;
+    float *m = room, *l = m + TILE_MAX, *s = l + TILE_MAX;
+    int64_t D = a->D, wide = a->H * D, n = least(a->T - i0, size.queries);
     float *o = a->o + i0 * wide + h * D;
     for (int64_t i = 0; i < n; i++) {
         m[i] = -FLT_MAX;
@@ -140,10 +141,8 @@ static void blas_attention(tt_ctx *ctx, const tt_attention_args *a,
         lib->set_num_threads(1);
         TT_PARALLEL_FOR_DYNAMIC(ctx, TT_SMALL_WORK + 1)
         for (int64_t u = 0; u < tiles * a->H; u++) {
-            float *m = all + per * tt_thread_id(), *l = m + TILE_MAX;
-            int64_t i0 = u % tiles * size.queries;
-            attend_tile(lib, a, size, u / tiles, i0,
-                        least(a->T - i0, size.queries), l + TILE_MAX, m, l);
+            attend_tile(lib, a, size, u / tiles, u % tiles * size.queries,
+                        all + per * tt_thread_id());
         }
     }
     tt_arena_reset(&ctx->scratch, mark);

@@ -245,8 +245,10 @@ static double run_pass(bench *b, int step, bool clean)
                  .chunk = b->start / CHUNK, .step = step, .context = clean};
     double begin = tt_now();
     if (b->repeats) cache_pass(b, &p);
-    else tt_dit_forward(b->ctx, clean ? NULL : b->flow, b->x, b->H / 8,
-                        b->W / 8, &t, 1, b->net, b->prompt, b->cache, &p);
+    else tt_dit_forward(b->ctx, b->net, clean ? NULL : b->flow, b->x,
+                        &(tt_dit_call){.h = b->H / 8, .w = b->W / 8, .t = &t,
+                                       .nt = 1, .prompt = b->prompt,
+                                       .cache = b->cache, .pass = &p});
     return tt_now() - begin;
 }
 

@@ -55,19 +55,26 @@ tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
                          const tt_host *text, int64_t rows);
 void tt_prompt_free(tt_prompt *p);
 
+/* What one call of the network is asked. */
+typedef struct tt_dit_call {
+    int64_t h, w;          /* latent height and width, even                   */
+    const double *t;       /* [nt] timesteps on the 0..1000 scale, one per
+                              frame or fewer (tokens are divided evenly over
+                              the entries)                                    */
+    int64_t nt;
+    const tt_prompt *prompt;
+    tt_cache *cache;
+    const tt_pass *pass;   /* which chunk, which pass; F = pass->frames       */
+} tt_dit_call;
+
 /* One call of the network: flow = net(x, t, text, cache).
- *   flow, x [F, C, h, w] (latent height and width, even)
- *   t [nt]  timesteps on the 0..1000 scale, one per frame or fewer (tokens are
- *           divided evenly over the entries)
- *   pass    which chunk, which pass; F = pass->frames
+ *   flow, x [F, C, h, w]
  * flow may be NULL (context pass: only K/V matter; the head is skipped).
  * Taps    e, e0, tokens, block.<i>/..., head, flow below the current scope.
  * Errors  TT_ESHAPE  sizes that do not fit model or cache
  *         TT_EFORMAT a NaN or infinity came out; names the tensor to blame */
-tt_status tt_dit_forward(tt_ctx *ctx, tt_host *flow, const tt_host *x,
-                         int64_t h, int64_t w, const double *t, int64_t nt,
-                         const tt_dit *m, const tt_prompt *prompt,
-                         tt_cache *cache, const tt_pass *pass);
+tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
+                         const tt_host *x, const tt_dit_call *call);
 
 /* ---- the parts, for module cases and for readers ------------------------ */
 
@@ -83,22 +90,48 @@ void tt_dit_text(tt_ctx *ctx, const tt_dit *m, tt_real *context,
 /* Self-attention's q, k (after RMSNorm, unrotated), v [T, H, D] of block i. */
 void tt_dit_qkv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *q, tt_real *k,
                 tt_real *v, const tt_real *x, int64_t T);
-/* Self-attention of block i with the cache: y, x [T, dim]. */
+
+/* Called with the chunk's rows [F*L, width] of q, then k, then v of a block, in
+ * which this part's own rows are filled in: fill in the others. */
+typedef void (*tt_rows_fn)(void *user, tt_ctx *ctx, tt_real *rows,
+                           int64_t width);
+
+/* The token rows [first, first + T) of a chunk: all of them, or a part whose
+ * other rows somebody else computes. No operator of a block mixes rows but
+ * self-attention, whose keys and values are those of the whole chunk. */
+typedef struct tt_dit_part {
+    int64_t first, T;
+    tt_cache *cache;
+    const tt_pass *pass;
+    tt_rows_fn gather;     /* NULL: T is the whole chunk                      */
+    void *user;
+} tt_dit_part;
+
+/* Self-attention of block i with the cache: y, x [T, dim], rows of the part.
+ * Errors  TT_EINVAL  the part does not lie in the chunk, or is not all of it
+ *         and there is no gather */
 void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
-                           const tt_real *x, tt_cache *cache,
-                           const tt_pass *pass);
+                           const tt_real *x, const tt_dit_part *part);
+
+/* What cross-attention of a block reads: k, v [rows, H, D]. */
+typedef struct tt_dit_context {
+    const tt_real *k, *v;
+    int64_t rows;
+} tt_dit_context;
+
 /* Cross-attention of block i: k, v [rows, H, D] from context, then y [T, dim]
  * from x [T, dim]. */
 void tt_dit_cross_kv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *k,
                      tt_real *v, const tt_real *context, int64_t rows);
 void tt_dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
-                            const tt_real *x, int64_t T, const tt_real *k,
-                            const tt_real *v, int64_t rows);
-/* Block i in place on x [T, dim]; e0 [ne, 6, dim]. */
+                            const tt_real *x, int64_t T,
+                            const tt_dit_context *text);
+/* Block i in place on x [T, dim], rows of the part; e0 [ne, 6, dim], over which
+ * the rows of the chunk are divided evenly. The part begins where a time entry
+ * begins, or lies within one. */
 void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
-                  int64_t T, const tt_real *e0, int64_t ne, const tt_real *k,
-                  const tt_real *v, int64_t rows, tt_cache *cache,
-                  const tt_pass *pass);
+                  const tt_dit_part *part, const tt_real *e0, int64_t ne,
+                  const tt_dit_context *text);
 /* Head: y [T, 4*C] from x [T, dim], e [ne, dim]; then unpatchified latent
  * [F, C, h, w]. */
 void tt_dit_head(tt_ctx *ctx, const tt_dit *m, tt_real *y, const tt_real *x,

@@ -68,14 +68,18 @@ tt_status tt_tokenizer_encode(tt_ctx *ctx, tt_arena *a, int64_t **ids,
 /* What a prompt becomes for the encoder: cleaned (unless `clean` is false),
  * encoded, at most length-1 pieces kept (tt_warn when there are more), </s>
  * appended, padded.
- *   ids [length]   mask [length]  1 for the first *seq_len entries, else 0;
- *                                 NULL when not wanted
- *   length         >= 1; 512 in Wan
  * Errors   TT_EINVAL as tt_text_clean; TT_EFORMAT when the model has no </s> */
-tt_status tt_tokenizer_encode_prompt(tt_ctx *ctx, int64_t *ids, int64_t *mask,
-                                     int64_t *seq_len,
+typedef struct tt_token_row {
+    int64_t length;        /* >= 1; 512 in Wan. Given, as where ids and mask are
+                              to be written                                   */
+    int64_t *ids;          /* [length]                                        */
+    int64_t *mask;         /* [length] 1 for the first seq_len entries, else 0;
+                              NULL when not wanted                            */
+    int64_t seq_len;       /* set: entries up to </s>                         */
+} tt_token_row;
+tt_status tt_tokenizer_encode_prompt(tt_ctx *ctx, tt_token_row *out,
                                      const tt_tokenizer *tok, const char *text,
-                                     size_t n, int64_t length, bool clean);
+                                     size_t n, bool clean);
 
 /* ---- umT5 encoder -------------------------------------------------------- */
 
@@ -109,10 +113,17 @@ const tt_umt5_config *tt_umt5_config_of(const tt_umt5 *enc);
 typedef void (*tt_umt5_progress_fn)(void *user, int64_t done, int64_t layers);
 void tt_umt5_on_progress(tt_umt5 *enc, tt_umt5_progress_fn fn, void *user);
 
+/* What the encoder reads. */
+typedef struct tt_umt5_input {
+    const int64_t *ids, *mask; /* [B, L]                                      */
+    int64_t B, L;
+    bool all_rows;         /* compute positions that nobody reads as well     */
+} tt_umt5_input;
+
 /* context = umT5(ids) under mask, for each of B independent sequences of L;
  * prompt_embeds = context with rows >= seq_len set to 0, where seq_len is the
  * number of positive mask entries of that sequence.
- *   ids, mask [B, L]   context, prompt_embeds [B, L, dim], either may be NULL
+ *   context, prompt_embeds [B, L, dim], either may be NULL
  * With context NULL, positions behind the last unmasked one of all sequences
  * are not computed unless `all_rows` is set: such keys have weight exactly 0,
  * so the golden operators give the same bits either way.
@@ -125,8 +136,7 @@ void tt_umt5_on_progress(tt_umt5 *enc, tt_umt5_progress_fn fn, void *user);
  *          TT_EFORMAT a result that is not finite (broken weights)
  * Vectors  ref_data/t5_basic and its neighbours */
 tt_status tt_umt5_encode(tt_ctx *ctx, tt_host *context, tt_host *prompt_embeds,
-                         tt_umt5 *enc, const int64_t *ids, const int64_t *mask,
-                         int64_t B, int64_t L, bool all_rows);
+                         tt_umt5 *enc, const tt_umt5_input *in);
 
 /* Bucket of the relative position r = key - query in a table of `buckets`
  * rows (a multiple of 4 below 512), maximum distance 128.

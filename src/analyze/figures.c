@@ -65,9 +65,14 @@ static const char *drift_note(tt_ctx *ctx, const tt_analyze_options *opt)
     return tt_strdup(ctx, &ctx->scratch, buf);
 }
 
+/* Curves [first, first + count) of every run, a panel each. */
+typedef struct curve_set {
+    int first, count;
+    const char *title, *const *panel_title;
+} curve_set;
+
 static bool draw_curves(figure *f, tt_ctx *ctx, const drift_run *run, int n,
-                        const tt_analyze_options *opt, int first, int count,
-                        const char *title, const char *const *panel_title)
+                        const tt_analyze_options *opt, curve_set set)
 {
     plot_panel panel[CURVES];
     plot_key *key = of_runs(ctx, n, sizeof *key);
@@ -79,19 +84,19 @@ static bool draw_curves(figure *f, tt_ctx *ctx, const drift_run *run, int n,
     const double *x = counting(ctx, longest);
     if (!x) return false;
     memset(panel, 0, sizeof panel);
-    for (int k = 0; k < count; k++) {
+    for (int k = 0; k < set.count; k++) {
         plot_curve *curve = of_runs(ctx, n, sizeof *curve);
         if (!curve) return false;
-        int curves = collect(curve, run, n, first + k, x);
+        int curves = collect(curve, run, n, set.first + k, x);
         if (!curves) return false;
         panel[k] = (plot_panel){
-            .title = panel_title[k], .xlabel = frame_axis,
+            .title = set.panel_title[k], .xlabel = frame_axis,
             .ylabel = drift_unit(opt), .curve = curve, .ncurves = curves,
             .from_zero = true, .mark = &window, .nmarks = 1};
     }
     for (int i = 0; i < n; i++) key[i] = (plot_key){run[i].label, i, 0};
-    const plot_spec s = {.title = title, .note = drift_note(ctx, opt),
-                         .panel = panel, .npanels = count, .columns = 2,
+    const plot_spec s = {.title = set.title, .note = drift_note(ctx, opt),
+                         .panel = panel, .npanels = set.count, .columns = 2,
                          .panel_w = 400, .panel_h = 230, .key = key,
                          .nkeys = n};
     return plot_draw(f, ctx, &s) == TT_OK;
@@ -102,9 +107,8 @@ bool figure_drift(figure *f, tt_ctx *ctx, const drift_run *run, int n,
 {
     static const char *const title[] = {"mean of the channels",
                                         "standard deviation of the channels"};
-    return draw_curves(f, ctx, run, n, opt, 0, 2,
-                       "Latent drift: how far frames move from the beginning",
-                       title);
+    return draw_curves(f, ctx, run, n, opt, (curve_set){
+        0, 2, "Latent drift: how far frames move from the beginning", title});
 }
 
 bool figure_features(figure *f, tt_ctx *ctx, const drift_run *run, int n,
@@ -113,8 +117,8 @@ bool figure_features(figure *f, tt_ctx *ctx, const drift_run *run, int n,
     static const char *const title[] = {
         "keys: mean", "keys: standard deviation", "values: mean",
         "values: standard deviation"};
-    return draw_curves(f, ctx, run, n, opt, 2, 4,
-                       "Feature drift of what enters the cache", title);
+    return draw_curves(f, ctx, run, n, opt, (curve_set){
+        2, 4, "Feature drift of what enters the cache", title});
 }
 
 bool figure_pixels(figure *f, tt_ctx *ctx, const char *const *label,

@@ -121,19 +121,19 @@ static tt_status tokens_from_prompt(tt_ctx *ctx, tokens *t, const settings *s,
 {
     char path[4096];
     tt_tokenizer *tok;
-    int64_t seq_len = 0;
     t->L = s->length ? s->length : model_text_len(ctx, &s->paths);
     TT_TRY(model_tokenizer(ctx, path, sizeof path, &s->paths));
     TT_TRY(tt_tokenizer_open(ctx, &tok, path));
     t->B = 1;
     t->ids = tt_alloc(ctx, &ctx->scratch, t->L, sizeof *t->ids, "ids");
     t->mask = tt_alloc(ctx, &ctx->scratch, t->L, sizeof *t->mask, "mask");
-    tt_tokenizer_encode_prompt(ctx, t->ids, t->mask, &seq_len, tok, s->prompt,
-                               strlen(s->prompt), t->L, !s->no_clean);
+    tt_token_row row = {.length = t->L, .ids = t->ids, .mask = t->mask};
+    tt_tokenizer_encode_prompt(ctx, &row, tok, s->prompt, strlen(s->prompt),
+                               !s->no_clean);
     tt_tokenizer_close(tok);
     if (!ctx->status)
         progress_say(p, "%lld tokens of %lld, </s> included",
-                     (long long)seq_len, (long long)t->L);
+                     (long long)row.seq_len, (long long)t->L);
     return ctx->status;
 }
 
@@ -167,8 +167,8 @@ static tt_status encode(tt_ctx *ctx, tt_st_writer *w, const settings *s,
     layers l = {p, start};
     tt_umt5_on_progress(enc, on_layer, &l);
     if (!ctx->status)
-        tt_umt5_encode(ctx, context, text, enc, t->ids, t->mask, t->B, t->L,
-                       false);
+        tt_umt5_encode(ctx, context, text, enc, &(tt_umt5_input){
+            .ids = t->ids, .mask = t->mask, .B = t->B, .L = t->L});
     tt_umt5_close(enc);
     TT_TRY(ctx->status);
     TT_TRY(tt_st_add(w, "text", real, 3, shape, text));

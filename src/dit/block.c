@@ -40,22 +40,25 @@ static void feed_forward(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
 }
 
 void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
-                  int64_t T, const tt_real *e0, int64_t ne, const tt_real *k,
-                  const tt_real *v, int64_t rows, tt_cache *cache,
-                  const tt_pass *pass)
+                  const tt_dit_part *part, const tt_real *e0, int64_t ne,
+                  const tt_dit_context *text)
 {
     if (ctx->status) return;
     const dit_block *b = &m->block[i];
-    const int64_t dim = m->cfg.dim;
+    const int64_t dim = m->cfg.dim, T = part->T;
     const double eps = m->cfg.eps;
     const int64_t stride = MOD_ROWS * dim;           /* one time entry        */
-    const int64_t per = T / ne;                      /* tokens per time entry */
-    TT_ASSERT(T % ne == 0);
+    const int64_t rows = dit_chunk_rows(part);
+    const int64_t per = rows / ne;                   /* tokens per time entry */
+    const int64_t entry = part->first / per;         /* of the first token    */
+    TT_ASSERT(rows % ne == 0);
+    TT_ASSERT(part->first % per == 0 || part->first % per + T <= per);
 
     const size_t scope = tt_scope(ctx, "block.%lld", (long long)i);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const tt_real *mod =                             /* [ne, 6, dim]          */
-        dit_modulation(ctx, b->modulation, e0, ne, MOD_ROWS, dim, false);
+    const tt_real *mod = dit_row(                    /* [ne - entry, 6, dim]  */
+        dit_modulation(ctx, b->modulation, e0, ne, MOD_ROWS, dim, false),
+        entry, stride);
     tt_real *a = tt_values(ctx, T * dim);           /* [T, dim] branch input */
     tt_real *y = tt_values(ctx, T * dim);           /* [T, dim] its output   */
 
@@ -63,12 +66,12 @@ void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
     tt_layer_norm(ctx, a, x, T, dim, NULL, NULL, eps);
     tt_modulate(ctx, a, T, dim, dit_row(mod, SCALE1, dim),
                 dit_row(mod, SHIFT1, dim), stride, per);
-    tt_dit_self_attention(ctx, m, i, y, a, cache, pass);
+    tt_dit_self_attention(ctx, m, i, y, a, part);
     tt_gate_add(ctx, x, y, T, dim, dit_row(mod, GATE1, dim), stride, per);
 
     /* x += CrossAttn(LN3(x)) */
     tt_layer_norm(ctx, a, x, T, dim, b->norm3_w, b->norm3_b, eps);
-    tt_dit_cross_attention(ctx, m, i, y, a, T, k, v, rows);
+    tt_dit_cross_attention(ctx, m, i, y, a, T, text);
     tt_add(ctx, x, y, T * dim);
 
     /* x += FFN(LN(x) (1 + scale2) + shift2) gate2 */

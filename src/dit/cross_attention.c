@@ -27,8 +27,8 @@ void tt_dit_cross_kv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *k,
 }
 
 void tt_dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
-                            const tt_real *x, int64_t T, const tt_real *k,
-                            const tt_real *v, int64_t rows)
+                            const tt_real *x, int64_t T,
+                            const tt_dit_context *text)
 {
     if (ctx->status) return;
     const dit_attention *c = &m->block[i].cross;
@@ -41,8 +41,8 @@ void tt_dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     tt_rms_norm(ctx, q, q, T, dim, c->norm_q, m->cfg.eps);
     TT_TAP(ctx, "cross_attn.q", q, T, H, D);
     tt_attention(ctx, &(tt_attention_args){
-        .o = o, .q = q, .k = k, .v = v, .T = T, .N = rows, .H = H, .D = D,
-        .q_stride = dim, .kv_stride = dim,
+        .o = o, .q = q, .k = text->k, .v = text->v, .T = T, .N = text->rows,
+        .H = H, .D = D, .q_stride = dim, .kv_stride = dim,
         .scale = (tt_real)(1 / sqrt((double)D))});
     dit_apply(ctx, y, o, T, &c->o);
     TT_TAP(ctx, "cross_attn", y, T, dim);

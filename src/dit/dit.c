@@ -12,34 +12,34 @@
 
 #include "dit/model.h"
 
-static tt_status check_call(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
-                            const tt_dit *m, const tt_prompt *prompt,
-                            const tt_cache *cache, const tt_pass *pass);
+static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
+                            const tt_dit_call *call);
 static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
                          int64_t n, const char *what);
 static void release_block(const tt_dit *m, const dit_block *b);
 
-tt_status tt_dit_forward(tt_ctx *ctx, tt_host *flow, const tt_host *x,
-                         int64_t h, int64_t w, const double *t, int64_t nt,
-                         const tt_dit *m, const tt_prompt *prompt,
-                         tt_cache *cache, const tt_pass *pass)
+tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
+                         const tt_host *x, const tt_dit_call *call)
 {
-    TT_TRY(check_call(ctx, h, w, nt, m, prompt, cache, pass));
+    TT_TRY(check_call(ctx, m, call));
     const tt_dit_config *c = &m->cfg;
-    const int64_t F = pass->frames, L = (h / 2) * (w / 2), T = F * L;
+    const tt_prompt *prompt = call->prompt;
+    const int64_t F = call->pass->frames, h = call->h, w = call->w;
+    const int64_t T = F * (h / 2) * (w / 2), nt = call->nt;
+    const tt_dit_part all = {.T = T, .cache = call->cache, .pass = call->pass};
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
 
     tt_real *e = tt_values(ctx, nt * c->dim);           /* [nt, dim]         */
     tt_real *e0 = tt_values(ctx, nt * 6 * c->dim);      /* [nt, 6, dim]      */
-    tt_dit_time(ctx, m, NULL, e, e0, t, nt);
+    tt_dit_time(ctx, m, NULL, e, e0, call->t, nt);
 
     tt_real *tokens = tt_values(ctx, T * c->dim);       /* [T, dim]          */
     tt_dit_patch(ctx, m, tokens, x, F, h, w);
 
     const bool large = tt_weights_large(m->w);
     for (int64_t i = 0; i < c->layers; i++) {
-        tt_dit_block(ctx, m, i, tokens, T, e0, nt, prompt->k[i], prompt->v[i],
-                     prompt->rows, cache, pass);
+        const tt_dit_context text = {prompt->k[i], prompt->v[i], prompt->rows};
+        tt_dit_block(ctx, m, i, tokens, &all, e0, nt, &text);
         if (large) release_block(m, &m->block[i]);
     }
 
@@ -148,15 +148,17 @@ static tt_status check_latent(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
     return TT_OK;
 }
 
-static tt_status check_call(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
-                            const tt_dit *m, const tt_prompt *prompt,
-                            const tt_cache *cache, const tt_pass *pass)
+static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
+                            const tt_dit_call *call)
 {
     TT_TRY(ctx->status);
-    const tt_geometry *g = tt_cache_geometry(cache);
+    const tt_geometry *g = tt_cache_geometry(call->cache);
+    const tt_prompt *prompt = call->prompt;
+    const tt_pass *pass = call->pass;
     const int64_t H = m->cfg.heads, D = m->cfg.dim / m->cfg.heads;
+    const int64_t h = call->h, w = call->w;
 
-    TT_TRY(check_latent(ctx, h, w, nt, pass));
+    TT_TRY(check_latent(ctx, h, w, call->nt, pass));
     if (g->layers != m->cfg.layers || g->H != H || g->D != D ||
         g->grid_h != h / 2 || g->grid_w != w / 2)
         return tt_fail(ctx, TT_ESHAPE,

@@ -67,6 +67,12 @@ tt_real *dit_modulation(tt_ctx *ctx, const tt_real *modulation,
                         const tt_real *e, int64_t ne, int64_t rows,
                         int64_t dim, bool shared);
 
+/* Token rows of the chunk that a part belongs to. */
+static inline int64_t dit_chunk_rows(const tt_dit_part *p)
+{
+    return p->pass->frames * tt_cache_geometry(p->cache)->L;
+}
+
 /* Row r of [rows, dim]; NULL stays NULL, so that a failed allocation is not
  * computed with. */
 static inline const tt_real *dit_row(const tt_real *m, int64_t r, int64_t dim)

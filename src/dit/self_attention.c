@@ -26,32 +26,58 @@ void tt_dit_qkv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *q, tt_real *k,
     dit_apply(ctx, v, x, T, &s->v);
 }
 
-void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
-                           const tt_real *x, tt_cache *cache,
-                           const tt_pass *pass)
+static tt_status check_part(tt_ctx *ctx, const tt_dit_part *p)
 {
-    if (ctx->status) return;
-    const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H;
-    const int64_t T = pass->frames * tt_cache_geometry(cache)->L;
-    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *q = tt_values(ctx, T * dim);           /* [T, H, D]             */
-    tt_real *k = tt_values(ctx, T * dim);           /* [T, H, D]             */
-    tt_real *v = tt_values(ctx, T * dim);           /* [T, H, D]             */
-    tt_real *o = tt_values(ctx, T * dim);           /* [T, H, D]             */
+    TT_TRY(ctx->status);
+    const int64_t rows = dit_chunk_rows(p);
+    if (p->first < 0 || p->T < 1 || p->T > rows - p->first)
+        return tt_fail(ctx, TT_EINVAL, "token rows %lld to %lld do not lie in "
+                       "a chunk of %lld", (long long)p->first,
+                       (long long)(p->first + p->T - 1), (long long)rows);
+    if (p->T < rows && !p->gather)
+        return tt_fail(ctx, TT_EINVAL, "%lld of the chunk's %lld token rows: "
+                       "attention needs the keys and values of all, and there "
+                       "is no gather to bring the others", (long long)p->T,
+                       (long long)rows);
+    return TT_OK;
+}
 
-    tt_dit_qkv(ctx, m, i, q, k, v, x, T);
-    TT_TAP(ctx, "self_attn.q", q, T, H, D);
-    TT_TAP(ctx, "self_attn.k", k, T, H, D);
-    TT_TAP(ctx, "self_attn.v", v, T, H, D);
+/* The chunk's rows [F*L, width], of which this part has its own. */
+static void gather(tt_ctx *ctx, const tt_dit_part *p, tt_real *rows,
+                   int64_t width)
+{
+    if (p->gather && !ctx->status) p->gather(p->user, ctx, rows, width);
+}
+
+void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
+                           const tt_real *x, const tt_dit_part *p)
+{
+    if (check_part(ctx, p)) return;
+    const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H, T = p->T;
+    const int64_t all = dit_chunk_rows(p) * dim, own = p->first * dim;
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *q = tt_values(ctx, all);               /* [F*L, H, D]           */
+    tt_real *k = tt_values(ctx, all);               /* [F*L, H, D]           */
+    tt_real *v = tt_values(ctx, all);               /* [F*L, H, D]           */
+    tt_real *o = tt_values(ctx, T * dim);           /* [T, H, D]             */
+    if (ctx->status) return;
+
+    tt_dit_qkv(ctx, m, i, q + own, k + own, v + own, x, T);
+    TT_TAP(ctx, "self_attn.q", q + own, T, H, D);
+    TT_TAP(ctx, "self_attn.k", k + own, T, H, D);
+    TT_TAP(ctx, "self_attn.v", v + own, T, H, D);
+    gather(ctx, p, q, dim);                          /* policies ask all of q */
+    gather(ctx, p, k, dim);
+    gather(ctx, p, v, dim);
 
     tt_kv_view window = {0};                         /* k, v [N, H, D]        */
-    tt_cache_write(ctx, cache, i, pass, &(tt_qkv){q, k, v});
-    tt_cache_read(ctx, cache, i, pass, &window, q, q);
+    tt_cache_write(ctx, p->cache, i, p->pass, &(tt_qkv){q, k, v});
+    tt_cache_read(ctx, p->cache, i, p->pass, &window, q, q);
     tt_attention(ctx, &(tt_attention_args){
-        .o = o, .q = q, .k = window.k, .v = window.v, .T = T, .N = window.n,
+        .o = o, .q = q + own, .k = window.k, .v = window.v, .T = T, .N = window.n,
         .H = H, .D = D, .q_stride = dim, .kv_stride = dim,
         .scale = (tt_real)(1 / sqrt((double)D))});
-    tt_cache_done(ctx, cache, i, pass);
+    tt_cache_done(ctx, p->cache, i, p->pass);
 
     dit_apply(ctx, y, o, T, &m->block[i].self.o);
     TT_TAP(ctx, "self_attn", y, T, dim);

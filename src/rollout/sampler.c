@@ -39,6 +39,15 @@ tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f)
     return ctx->status;
 }
 
+/* flow = net(x, t); flow may be NULL. */
+static void run_network(tt_ctx *ctx, tt_rollout *r, tt_host *flow,
+                        const tt_host *x, double t, const tt_pass *pass)
+{
+    tt_dit_forward(ctx, r->model, flow, x, &(tt_dit_call){
+        .h = r->opt.h, .w = r->opt.w, .t = &t, .nt = 1,
+        .prompt = rollout_prompt(r), .cache = r->cache, .pass = pass});
+}
+
 /* x0 = x - sigma flow for one noise level; scope chunk.<i>/step.<j>. */
 static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass)
 {
@@ -47,8 +56,7 @@ static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass)
     const size_t scope = tt_scope(ctx, "chunk.%lld/step.%d",
                                   (long long)pass->chunk, pass->step);
     TT_TAP_HOST(ctx, "x", r->x, f, r->C, h, w);
-    tt_dit_forward(ctx, r->flow, r->x, h, w, &t, 1, r->model,
-                   rollout_prompt(r), r->cache, pass);
+    run_network(ctx, r, r->flow, r->x, t, pass);
     if (!ctx->status)
         tt_flow_to_x0(&r->schedule, r->x0, r->x, r->flow, t,
                       f * r->frame_size);
@@ -122,8 +130,7 @@ static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
     const size_t scope = tt_scope(ctx, "chunk.%lld/step.%d",
                                   (long long)r->chunk, step);
     TT_TAP_HOST(ctx, "x", r->x0, f, r->C, h, w);
-    tt_dit_forward(ctx, ctx->tap ? r->flow : NULL, r->x0, h, w, &t, 1,
-                   r->model, rollout_prompt(r), r->cache, &pass);
+    run_network(ctx, r, ctx->tap ? r->flow : NULL, r->x0, t, &pass);
     if (ctx->tap && !ctx->status) {
         tt_flow_to_x0(&r->schedule, r->noise, r->x0, r->flow, t, n);
         const int64_t dim[] = {f, r->C, h, w};

@@ -137,12 +137,12 @@ static void warn_of_cut(tt_ctx *ctx, const char *text, size_t n, int64_t count,
             (long long)count, (long long)length);
 }
 
-tt_status tt_tokenizer_encode_prompt(tt_ctx *ctx, int64_t *ids, int64_t *mask,
-                                     int64_t *seq_len,
+tt_status tt_tokenizer_encode_prompt(tt_ctx *ctx, tt_token_row *out,
                                      const tt_tokenizer *tok, const char *text,
-                                     size_t n, int64_t length, bool clean)
+                                     size_t n, bool clean)
 {
     if (ctx->status) return ctx->status;
+    const int64_t length = out->length;
     if (length < 1)
         return tt_fail(ctx, TT_EINVAL, "a token sequence needs a length of at "
                        "least 1, not %lld", (long long)length);
@@ -165,11 +165,11 @@ tt_status tt_tokenizer_encode_prompt(tt_ctx *ctx, int64_t *ids, int64_t *mask,
         count = length - 1;
     }
     for (int64_t i = 0; i < length; i++) {
-        ids[i] = i < count ? all[i] : i == count ? tok->eos
-                                                 : tt_tokenizer_pad(tok);
-        if (mask) mask[i] = i <= count;
+        out->ids[i] = i < count ? all[i] : i == count ? tok->eos
+                                                      : tt_tokenizer_pad(tok);
+        if (out->mask) out->mask[i] = i <= count;
     }
-    *seq_len = count + 1;
+    out->seq_len = count + 1;
     tt_arena_reset(&ctx->scratch, mark);
     return TT_OK;
 }

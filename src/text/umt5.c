@@ -250,23 +250,24 @@ static void deliver_all(tt_ctx *ctx, tt_host *context, tt_host *prompt_embeds,
 }
 
 tt_status tt_umt5_encode(tt_ctx *ctx, tt_host *context, tt_host *prompt_embeds,
-                         tt_umt5 *enc, const int64_t *ids, const int64_t *mask,
-                         int64_t B, int64_t L, bool all_rows)
+                         tt_umt5 *enc, const tt_umt5_input *in)
 {
-    check_ids(ctx, enc, ids, B, L);
+    TT_TRY(ctx->status);
+    const int64_t B = in->B, L = in->L;
+    check_ids(ctx, enc, in->ids, B, L);
     if (ctx->status) return ctx->status;
     size_t scope = tt_scope(ctx, "text");
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     run r = {enc, B, L, NULL, NULL, NULL};
-    if (!all_rows && !context) r.L = used_length(mask, B, L);
+    if (!in->all_rows && !context) r.L = used_length(in->mask, B, L);
     r.x = tt_values(ctx, B * r.L * enc->cfg.dim);
     r.branch = tt_values(ctx, B * r.L * enc->cfg.dim);
     r.key_mask = tt_alloc(ctx, &ctx->scratch, B * r.L, 1, "text mask");
-    look_up(ctx, &r, ids, mask, L);
+    look_up(ctx, &r, in->ids, in->mask, L);
     forward(ctx, &r);
     const tt_host *x = tt_get(ctx, r.x, B * r.L * enc->cfg.dim);
     check_finite(ctx, &r, x);
-    deliver_all(ctx, context, prompt_embeds, &r, x, mask, L);
+    deliver_all(ctx, context, prompt_embeds, &r, x, in->mask, L);
     tt_arena_reset(&ctx->scratch, mark);
     tt_scope_end(ctx, scope);
     return ctx->status;
@@ -279,17 +280,17 @@ tt_status tt_prompt_embed(tt_ctx *ctx, tt_host *text, tt_umt5 *enc,
 {
     const tt_prompt_options plain = {0};
     const int64_t room = length < 1 ? 1 : length;
-    int64_t seq_len;
+    tt_token_row row = {.length = length};
     if (!opt) opt = &plain;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    int64_t *ids = tt_alloc(ctx, &ctx->scratch, room, sizeof *ids, "ids");
-    int64_t *real = tt_alloc(ctx, &ctx->scratch, room, sizeof *real, "mask");
+    row.ids = tt_alloc(ctx, &ctx->scratch, room, sizeof *row.ids, "ids");
+    row.mask = tt_alloc(ctx, &ctx->scratch, room, sizeof *row.mask, "mask");
     if (ctx->status) return ctx->status;
-    tt_tokenizer_encode_prompt(ctx, ids, real, &seq_len, tok, prompt, n,
-                               length, !opt->no_clean);
+    tt_tokenizer_encode_prompt(ctx, &row, tok, prompt, n, !opt->no_clean);
     if (!ctx->status)
-        tt_umt5_encode(ctx, NULL, text, enc, ids, real, 1, length,
-                       opt->all_rows);
+        tt_umt5_encode(ctx, NULL, text, enc, &(tt_umt5_input){
+            .ids = row.ids, .mask = row.mask, .B = 1, .L = length,
+            .all_rows = opt->all_rows});
     tt_arena_reset(&ctx->scratch, mark);
     return ctx->status;
 }

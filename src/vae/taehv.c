@@ -40,80 +40,88 @@ static void *repack(const vae_source *s, const tt_tensor *t, int64_t cout,
     return out;
 }
 
-static void bind_conv(const vae_source *s, vae_conv *c, const char *name,
-                      int64_t n, int frames, int64_t cout, int k, bool bias,
-                      bool newest_first)
+/* A convolution "<side>.<index><tail>": n channels of `frames` frames each to
+ * cout, k x k. */
+typedef struct conv_at {
+    const char *side, *tail;
+    int index;
+    int64_t n, cout;
+    int frames, k;
+    bool no_bias, newest_first;
+} conv_at;
+
+static void bind_conv(const vae_source *s, vae_conv *c, const conv_at *a)
 {
     char full[96];
-    const int64_t stored[4] = {cout, frames * n, k, k};
-    const int64_t packed[5] = {cout, frames, k, k, n};
-    *c = (vae_conv){.cin = n, .cout = cout, .kt = frames, .kh = k, .kw = k};
-    snprintf(full, sizeof full, "%s.weight", name);
+    const int k = a->k, frames = a->frames ? a->frames : 1;
+    const int64_t stored[4] = {a->cout, frames * a->n, k, k};
+    const int64_t packed[5] = {a->cout, frames, k, k, a->n};
+    *c = (vae_conv){.cin = a->n, .cout = a->cout, .kt = frames, .kh = k,
+                    .kw = k};
+    snprintf(full, sizeof full, "%s.%d%s.weight", a->side, a->index, a->tail);
     const tt_tensor t = s->tensor(s->user, full, 4, stored);
-    const void *w = t.data ? repack(s, &t, cout, n, frames, (int64_t)k * k,
-                                    newest_first) : NULL;
+    const void *w = t.data ? repack(s, &t, a->cout, a->n, frames,
+                                    (int64_t)k * k, a->newest_first) : NULL;
     if (w) {
         c->w = tt_tensor_like(&t, w, 5, packed);
         c->w = tt_place(s->ctx, s->arena, &c->w);
         if (s->done) s->done(s->user, &t);
     }
-    if (!bias) return;
-    snprintf(full, sizeof full, "%s.bias", name);
-    c->b = s->real(s->user, full, 1, &cout);
+    if (a->no_bias) return;
+    snprintf(full, sizeof full, "%s.%d%s.bias", a->side, a->index, a->tail);
+    c->b = s->real(s->user, full, 1, &a->cout);
 }
 
 static void bind_mem(const vae_source *s, taehv_mem *m, const char *side,
                      int index, int64_t n)
 {
-    char p[64];
-    for (int i = 0; i < 3; i++) {
-        snprintf(p, sizeof p, "%s.%d.conv.%d", side, index, 2 * i);
-        bind_conv(s, &m->c[i], p, n, i == 0 ? 2 : 1, n, 3, true, true);
-    }
-}
-
-/* A convolution called "<side>.<index><tail>". */
-static void bind_at(const vae_source *s, vae_conv *c, const char *side,
-                    int index, const char *tail, int64_t n, int frames,
-                    int64_t cout, int k, bool bias)
-{
-    char p[64];
-    snprintf(p, sizeof p, "%s.%d%s", side, index, tail);
-    bind_conv(s, c, p, n, frames, cout, k, bias, false);
+    static const char *const tail[] = {".conv.0", ".conv.2", ".conv.4"};
+    for (int i = 0; i < 3; i++)
+        bind_conv(s, &m->c[i], &(conv_at){side, tail[i], index, n, n,
+                                          i == 0 ? 2 : 1, 3, false, true});
 }
 
 static void bind_decoder(taehv *m, const vae_source *s)
 {
     static const char side[] = "decoder";
-    bind_at(s, &m->dec_in, side, 1, "", TAEHV_Z, 1, dec_width[0], 3, true);
+    bind_conv(s, &m->dec_in, &(conv_at){side, "", 1, .n = TAEHV_Z,
+                                        .cout = dec_width[0], .k = 3});
     for (int i = 0; i < TAEHV_STAGES; i++) {
         taehv_stage *t = &m->dec[i];
         const int64_t n = dec_width[i];
         for (int k = 0; k < 3; k++)
             bind_mem(s, &t->mem[k], side, 3 + 6 * i + k, n);
-        bind_at(s, &t->time, side, 7 + 6 * i, ".conv", n, 1, dec_grow[i] * n,
-                1, false);
-        bind_at(s, &t->space, side, 8 + 6 * i, "", n, 1, dec_width[i + 1], 3,
-                false);
+        bind_conv(s, &t->time, &(conv_at){side, ".conv", 7 + 6 * i, .n = n,
+                                          .cout = dec_grow[i] * n, .k = 1,
+                                          .no_bias = true});
+        bind_conv(s, &t->space, &(conv_at){side, "", 8 + 6 * i, .n = n,
+                                           .cout = dec_width[i + 1], .k = 3,
+                                           .no_bias = true});
     }
-    bind_at(s, &m->dec_out, side, 22, "", dec_width[TAEHV_STAGES], 1, 3, 3,
-            true);
+    bind_conv(s, &m->dec_out, &(conv_at){side, "", 22,
+                                         .n = dec_width[TAEHV_STAGES],
+                                         .cout = 3, .k = 3});
 }
 
 static void bind_encoder(taehv *m, const vae_source *s)
 {
     enum { N = 64 };
     static const char side[] = "encoder";
-    bind_at(s, &m->enc_in, side, 0, "", 3, 1, N, 3, true);
+    bind_conv(s, &m->enc_in, &(conv_at){side, "", 0, .n = 3, .cout = N,
+                                        .k = 3});
     for (int i = 0; i < TAEHV_STAGES; i++) {
         taehv_stage *t = &m->enc[i];
-        bind_at(s, &t->time, side, 2 + 5 * i, ".conv", N, enc_pool[i], N, 1,
-                false);
-        bind_at(s, &t->space, side, 3 + 5 * i, "", N, 1, N, 3, false);
+        bind_conv(s, &t->time, &(conv_at){side, ".conv", 2 + 5 * i, .n = N,
+                                          .cout = N, .frames = enc_pool[i],
+                                          .k = 1, .no_bias = true});
+        bind_conv(s, &t->space, &(conv_at){side, "", 3 + 5 * i, .n = N,
+                                           .cout = N, .k = 3,
+                                           .no_bias = true});
         for (int k = 0; k < 3; k++)
             bind_mem(s, &t->mem[k], side, 4 + 5 * i + k, N);
     }
-    bind_at(s, &m->enc_out, side, 17, "", N, 1, TAEHV_Z, 3, true);
+    bind_conv(s, &m->enc_out, &(conv_at){side, "", 17, .n = N,
+                                         .cout = TAEHV_Z, .k = 3});
 }
 
 void taehv_bind(taehv *m, const vae_source *s, unsigned parts)

@@ -88,17 +88,15 @@ static char text[256];
     /* dit.h */                                                                \
     MAKES(tt_dit_load, tt_dit, c, &made, NULL, NULL, 0)                        \
     MAKES(tt_prompt_make, tt_prompt, c, &made, NULL, NULL, 4)                  \
-    GIVES(tt_dit_forward, c, NULL, NULL, 2, 2, NULL, 1, NULL, NULL, NULL,      \
-          NULL)                                                                \
+    GIVES(tt_dit_forward, c, NULL, NULL, NULL, NULL)                           \
     RUNS(tt_dit_time, c, NULL, NULL, NULL, NULL, NULL, 1)                      \
     RUNS(tt_dit_patch, c, NULL, NULL, NULL, 1, 2, 2)                           \
     RUNS(tt_dit_text, c, NULL, NULL, NULL, 4)                                  \
     RUNS(tt_dit_qkv, c, NULL, 0, NULL, NULL, NULL, NULL, 4)                    \
-    RUNS(tt_dit_self_attention, c, NULL, 0, NULL, NULL, NULL, NULL)            \
+    RUNS(tt_dit_self_attention, c, NULL, 0, NULL, NULL, NULL)                  \
     RUNS(tt_dit_cross_kv, c, NULL, 0, NULL, NULL, NULL, 4)                     \
-    RUNS(tt_dit_cross_attention, c, NULL, 0, NULL, NULL, 4, NULL, NULL, 4)     \
-    RUNS(tt_dit_block, c, NULL, 0, NULL, 4, NULL, 1, NULL, NULL, 4, NULL,      \
-         NULL)                                                                 \
+    RUNS(tt_dit_cross_attention, c, NULL, 0, NULL, NULL, 4, NULL)              \
+    RUNS(tt_dit_block, c, NULL, 0, NULL, NULL, NULL, 1, NULL)                  \
     RUNS(tt_dit_head, c, NULL, NULL, NULL, 4, NULL, 1)                         \
     RUNS(tt_dit_close, NULL)                                                   \
     SOME(tt_dit_get_config, NULL)                                              \
@@ -226,11 +224,11 @@ static char text[256];
     MAKES(tt_tokenizer_open_bytes, tt_tokenizer, c, &made, bytes, 64, "bytes") \
     GIVES(tt_tokenizer_encode, c, &(tt_arena){0}, &(int64_t *){NULL},          \
           &(int64_t){0}, NULL, "text", 4)                                      \
-    GIVES(tt_tokenizer_encode_prompt, c, NULL, NULL, &(int64_t){0}, NULL,      \
-          "text", 4, 8, true)                                                  \
+    GIVES(tt_tokenizer_encode_prompt, c, &(tt_token_row){0}, NULL, "text", 4,  \
+          true)                                                                \
     MAKES(tt_umt5_open, tt_umt5, c, &made, "model")                            \
     MAKES(tt_umt5_load, tt_umt5, c, &made, NULL)                               \
-    GIVES(tt_umt5_encode, c, NULL, NULL, NULL, NULL, NULL, 1, 8, false)        \
+    GIVES(tt_umt5_encode, c, NULL, NULL, NULL, &(tt_umt5_input){0})            \
     GIVES(tt_prompt_embed, c, NULL, NULL, NULL, "text", 4, 8, NULL)            \
     RUNS(tt_tokenizer_close, NULL)                                             \
     RUNS(tt_tokenizer_size, NULL)                                              \

@@ -79,20 +79,20 @@ static tt_status embed(demo *d)
     char path[1024];
     tt_tokenizer *tok;
     tt_umt5 *enc;
-    int64_t seq_len = 0;
-    int64_t *ids = tt_alloc(ctx, &d->mem, d->rows, sizeof *ids, "token ids");
+    tt_token_row row = {.length = d->rows};
+    row.ids = tt_alloc(ctx, &d->mem, d->rows, sizeof *row.ids, "token ids");
     TT_TRY(tt_tokenizer_open(ctx, &tok, in_folder(d, path,
                              "google/umt5-xxl/spiece.model")));
     if (tt_umt5_load(ctx, &enc, weights(d, T5_FILE, TT_MODEL_T5)) == TT_OK) {
-        tt_tokenizer_encode_prompt(ctx, ids, NULL, &seq_len, tok, prompt,
-                                   strlen(prompt), d->rows, true);
+        tt_tokenizer_encode_prompt(ctx, &row, tok, prompt, strlen(prompt),
+                                   true);
         tt_prompt_embed(ctx, d->text, enc, tok, prompt, strlen(prompt),
                         d->rows, NULL);
         tt_umt5_close(enc);
     }
     tt_tokenizer_close(tok);
     TT_TRY(ctx->status);
-    TT_TRY(tt_st_add(d->out, "ids", TT_I64, 1, &d->rows, ids));
+    TT_TRY(tt_st_add(d->out, "ids", TT_I64, 1, &d->rows, row.ids));
     return tt_st_add(d->out, "text", real, 2, (int64_t[]){d->rows, d->dim},
                      d->text);
 }

@@ -79,17 +79,18 @@ static void test_files(void)
 static void check_text(const tt_tokenizer *tok, const char *text,
                        const char *ids)
 {
-    int64_t id[64], mask[64], n = 0;
+    int64_t id[64];
+    tt_token_row row = {.length = 64, .ids = id};
     char found[512] = "", spelled[512] = "";
-    if (!expect_ok(tt_tokenizer_encode_prompt(ctx, id, mask, &n, tok, text,
-                                              strlen(text), 64, true), text))
+    if (!expect_ok(tt_tokenizer_encode_prompt(ctx, &row, tok, text,
+                                              strlen(text), true), text))
         return;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < row.seq_len; i++) {
         size_t len, at = strlen(found), to = strlen(spelled);
         snprintf(found + at, sizeof found - at, "%s%lld", i ? " " : "",
                  (long long)id[i]);
         const char *piece = tt_tokenizer_piece(tok, id[i], &len);
-        if (i + 1 < n)
+        if (i + 1 < row.seq_len)
             snprintf(spelled + to, sizeof spelled - to, "%.*s", (int)len,
                      piece);
     }

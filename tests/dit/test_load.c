@@ -165,22 +165,28 @@ static void test_nan(void)
     tt_cache *cache = NULL;
     expect_ok(tt_prompt_make(ctx, &p, m, text, 3), "prompt");
     expect_ok(tt_cache_open(ctx, &cache, NULL, &opt, &geo), "cache");
-    tt_dit_forward(ctx, y, x, 2, 2, t, 1, m, p, cache, &pass);
+    tt_dit_call call = {.h = 2, .w = 2, .t = t, .nt = 1, .prompt = p,
+                        .cache = cache, .pass = &pass};
+    tt_dit_forward(ctx, m, y, x, &call);
     expect(strstr(tt_message(ctx), "blocks.0.ffn.0.weight") != NULL,
            "NaN weight: %s", tt_message(ctx));
     expect_status(ctx->status, TT_EFORMAT, "NaN weight");
 
-    tt_dit_forward(ctx, y, x, 3, 2, t, 1, m, p, cache, &pass);
+    call.h = 3;
+    tt_dit_forward(ctx, m, y, x, &call);
     expect_status(ctx->status, TT_ESHAPE, "odd latent height");
-    tt_dit_forward(ctx, y, x, 4, 2, t, 1, m, p, cache, &pass);
+    call.h = 4;
+    tt_dit_forward(ctx, m, y, x, &call);
     expect_status(ctx->status, TT_ESHAPE, "another grid than the cache's");
     tt_pass bad = pass;
+    call.h = 2;
+    call.pass = &bad;
     bad.frames = geo.chunk + 1;
-    tt_dit_forward(ctx, y, x, 2, 2, t, 1, m, p, cache, &bad);
+    tt_dit_forward(ctx, m, y, x, &call);
     expect_status(ctx->status, TT_ESHAPE, "more frames than a chunk");
     bad = pass;
     bad.start = geo.frames;
-    tt_dit_forward(ctx, y, x, 2, 2, t, 1, m, p, cache, &bad);
+    tt_dit_forward(ctx, m, y, x, &call);
     expect_status(ctx->status, TT_ESHAPE, "frames behind the end");
     tt_prompt_free(p);
     tt_cache_close(cache);

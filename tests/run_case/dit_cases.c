@@ -195,8 +195,9 @@ static void cross_attn(run_io *io, tt_dit *m)
     tt_real *y = run_alloc(io, s[1] * c->dim);
     tt_real *y2 = run_alloc(io, s2[1] * c->dim);
     tt_dit_cross_kv(io->ctx, m, i, k, v, context, r[1]);
-    tt_dit_cross_attention(io->ctx, m, i, y, x, s[1], k, v, r[1]);
-    tt_dit_cross_attention(io->ctx, m, i, y2, x2, s2[1], k, v, r[1]);
+    const tt_dit_context text = {k, v, r[1]};
+    tt_dit_cross_attention(io->ctx, m, i, y, x, s[1], &text);
+    tt_dit_cross_attention(io->ctx, m, i, y2, x2, s2[1], &text);
     run_put(io, "y", y, 1, s[1], c->dim);
     run_put(io, "k", k, 1, r[1], H, D);
     run_put(io, "v", v, 1, r[1], H, D);
@@ -299,7 +300,8 @@ static void self_attn(run_io *io, tt_dit *m, bool tether)
         p.start = start;
         p.context = tether && i % 2;
         tt_dit_self_attention(io->ctx, m, layer, r.y + i * one, x + i * one,
-                              cache, &p);
+                              &(tt_dit_part){.T = T, .cache = cache,
+                                             .pass = &p});
         if (io->ctx->status) break;
         note_state(&r, cache, layer, i);
         for (int64_t j = 0; j < nsnap; j++)
@@ -341,8 +343,10 @@ static void block(run_io *io, tt_dit *m)
     tt_dit_cross_kv(io->ctx, m, i, k, v, context, r[1]);
     for (int64_t j = 0; j < calls && !io->ctx->status; j++) {
         const tt_pass p = {.start = j * g.F, .frames = g.F, .chunk = j};
-        tt_dit_block(io->ctx, m, i, x + j * T * c->dim, T,
-                     e0 + j * n[1] * n[2] * n[3], n[1], k, v, r[1], cache, &p);
+        tt_dit_block(io->ctx, m, i, x + j * T * c->dim,
+                     &(tt_dit_part){.T = T, .cache = cache, .pass = &p},
+                     e0 + j * n[1] * n[2] * n[3], n[1],
+                     &(tt_dit_context){k, v, r[1]});
     }
     tt_real *ck = run_alloc(io, cap * c->dim);
     tt_real *cv = run_alloc(io, cap * c->dim);
@@ -353,13 +357,24 @@ static void block(run_io *io, tt_dit *m)
     tt_cache_close(cache);
 }
 
+/* What a case gives the network. */
+typedef struct given {
+    int64_t calls;
+    const tt_real *x;      /* [calls, F, C, h, w]                             */
+    const tt_real *t;      /* [calls, nt]                                     */
+    int64_t nt;
+    const tt_real *text;   /* [rows, text_dim]                                */
+    int64_t rows;
+    const int64_t *start;  /* [calls] first frames; NULL: 0                   */
+} given;
+
 /* The network over given chunks, cache without window. flow and x0 (may be
- * NULL) [calls, F, C, h, w]; t [calls, nt]. */
+ * NULL) [calls, F, C, h, w]. */
 static void network(run_io *io, tt_dit *m, tt_real *flow, tt_real *x0,
-                    const tt_real *x, const tt_real *t, int64_t nt,
-                    const tt_real *text, int64_t rows, const int64_t *start,
-                    int64_t calls)
+                    const given *n)
 {
+    const tt_real *x = n->x;
+    const int64_t *start = n->start, calls = n->calls;
     const int64_t C = tt_dit_get_config(m)->in_dim;
     const grid g = case_grid(io);
     const int64_t frame = C * 4 * g.h * g.w, one = g.F * frame;
@@ -371,12 +386,12 @@ static void network(run_io *io, tt_dit *m, tt_real *flow, tt_real *x0,
     tt_prompt *prompt = NULL;
     const double steps[] = {1000, 750, 500, 250};
     tt_cache *cache = make_cache(io, m, g, tt_policy_defaults("full"), frames);
-    double *td = tt_alloc(io->ctx, &io->arena, nt, sizeof *td, "timesteps");
+    double *td = tt_alloc(io->ctx, &io->arena, n->nt, sizeof *td, "timesteps");
     if (!io->ctx->status)
         tt_schedule_init(io->ctx, &sch, tt_json_num(io->json, "shift", 5),
                          steps, 4, true, 0);
     if (!io->ctx->status)
-        tt_prompt_make(io->ctx, &prompt, m, text, rows);
+        tt_prompt_make(io->ctx, &prompt, m, n->text, n->rows);
     tt_pass p = {.start = -1, .frames = g.F, .chunk = -1};
     for (int64_t i = 0; i < calls && !io->ctx->status; i++) {
         const int64_t at = start ? start[i] : 0;
@@ -384,13 +399,15 @@ static void network(run_io *io, tt_dit *m, tt_real *flow, tt_real *x0,
         p.step = first ? 0 : p.step + 1;
         p.chunk += first;
         p.start = at;
-        for (int64_t f = 0; f < nt; f++) td[f] = (double)t[i * nt + f];
-        tt_dit_forward(io->ctx, flow + i * one, x + i * one, 2 * g.h, 2 * g.w,
-                       td, nt, m, prompt, cache, &p);
+        for (int64_t f = 0; f < n->nt; f++)
+            td[f] = (double)n->t[i * n->nt + f];
+        tt_dit_forward(io->ctx, m, flow + i * one, x + i * one, &(tt_dit_call){
+            .h = 2 * g.h, .w = 2 * g.w, .t = td, .nt = n->nt, .prompt = prompt,
+            .cache = cache, .pass = &p});
         for (int64_t f = 0; f < g.F && x0 && !io->ctx->status; f++)
             tt_flow_to_x0(&sch, x0 + i * one + f * frame,
                           x + i * one + f * frame, flow + i * one + f * frame,
-                          td[f * nt / g.F], frame);
+                          td[f * n->nt / g.F], frame);
     }
     tt_prompt_free(prompt);
     if (cache) tt_cache_close(cache);
@@ -408,7 +425,9 @@ static void forward(run_io *io, tt_dit *m)
     if (!io->ctx->status && ns != s[0])
         tt_fail(io->ctx, TT_EFORMAT, "%s: %lld start_frames for %lld calls",
                 io->dir, (long long)ns, (long long)s[0]);
-    network(io, m, flow, x0, x, t, n[1], text, r[1], start, s[0]);
+    network(io, m, flow, x0, &(given){.calls = s[0], .x = x, .t = t,
+                                      .nt = n[1], .text = text, .rows = r[1],
+                                      .start = start});
     run_put(io, "flow", flow, s[0], 1, s[2], s[3], s[4], s[5]);
     run_put(io, "x0", x0, s[0], 1, s[2], s[3], s[4], s[5]);
 }
@@ -432,7 +451,8 @@ static void layout(run_io *io, const char *folder, const char *name, int ema)
         tt_weights_open(io->ctx, &w, path, TT_MODEL_DIT, &opt) != TT_OK ||
         tt_dit_load(io->ctx, &m, w, NULL, 0) != TT_OK)
         return;
-    network(io, m, flow, NULL, x, t, n[1], text, r[1], NULL, 1);
+    network(io, m, flow, NULL, &(given){.calls = 1, .x = x, .t = t, .nt = n[1],
+                                        .text = text, .rows = r[1]});
     run_put(io, name, flow, 1, s[1], s[2], s[3], s[4]);
     tt_dit_close(m);
 }

@@ -75,7 +75,8 @@ static void t5_encoder(run_io *io)
         io->ctx->tap = collect;
         io->ctx->tap_user = c;
         tt_umt5_encode(io->ctx, context + b * L * dim, embeds + b * L * dim,
-                       enc, ids + b * L, mask + b * L, 1, L, true);
+                       enc, &(tt_umt5_input){ids + b * L, mask + b * L, 1, L,
+                                             true});
         io->ctx->tap = tap;
         io->ctx->tap_user = tap_user;
     }
@@ -159,9 +160,10 @@ static void table(run_io *io, const tt_tokenizer *tok, const char *name,
         const char *text = unhex(io, tab + 1, &n);
         int64_t *x = NULL, count = 0, row[512];
         if (wan) {
-            tt_tokenizer_encode_prompt(io->ctx, row, NULL, &count, tok, text, n,
-                                       512, false);
+            tt_token_row r = {.length = 512, .ids = row};
+            tt_tokenizer_encode_prompt(io->ctx, &r, tok, text, n, false);
             x = row;
+            count = r.seq_len;
         } else {
             tt_tokenizer_encode(io->ctx, &io->arena, &x, &count, tok, text, n);
         }

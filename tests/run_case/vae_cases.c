@@ -295,12 +295,13 @@ static int64_t up_chunk(vae_case *k, tt_real *y, const tt_real *x, int64_t t,
     return doubles ? 2 * t : t;
 }
 
-/* Downwards; the slot has the halved size, x frames are h x w. */
-static int64_t down_chunk(vae_case *k, tt_real *y, const tt_real *x, int64_t t,
-                          const vae_resample *r, vae_slot *s, bool first,
-                          int64_t h, int64_t w)
+/* Downwards; the slot has the halved size, x [t, h, w, c] those of dim. */
+static int64_t down_chunk(vae_case *k, tt_real *y, const tt_real *x,
+                          const int64_t dim[3], const vae_resample *r,
+                          vae_slot *s, bool first)
 {
     const int64_t out = s->dim[0] * s->dim[1] * r->c;
+    const int64_t t = dim[0], h = dim[1], w = dim[2];
     int64_t made = 0;
     for (int64_t i = 0; i < t; i++, x += h * w * r->c) {
         if (r->mode == VAE_DOWN2D) {
@@ -347,7 +348,7 @@ static void run_resample(vae_case *k, const tt_json *run)
         tt_real *y = real_alloc(k, 8 * dim[2] * h * w * r.c);
         const int64_t t =
             up ? up_chunk(k, y, x, dim[2], &r, slot, j == 0)
-               : down_chunk(k, y, x, dim[2], &r, slot, j == 0, h, w);
+               : down_chunk(k, y, x, dim + 2, &r, slot, j == 0);
         const int64_t size[3] = {up ? 2 * h : h / 2, up ? 2 * w : w / 2,
                                  up ? r.c / 2 : r.c};
         snprintf(name, sizeof name, "y%lld", (long long)j);

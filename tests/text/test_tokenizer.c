@@ -46,11 +46,12 @@ static void check_prompts(tt_ctx *ctx, const tt_tokenizer *tok,
     if (!tsv_open(&t, path)) return;
     while (tsv_next(&t)) {
         size_t n = tsv_hex(t.col[1]);
-        int64_t nwant = tsv_ids(want, LENGTH, t.col[3]), seq_len = 0;
-        if (!expect_ok(tt_tokenizer_encode_prompt(ctx, ids, mask, &seq_len,
-                                                  tok, t.col[1], n, LENGTH,
-                                                  false), path))
+        int64_t nwant = tsv_ids(want, LENGTH, t.col[3]);
+        tt_token_row row = {.length = LENGTH, .ids = ids, .mask = mask};
+        if (!expect_ok(tt_tokenizer_encode_prompt(ctx, &row, tok, t.col[1],
+                                                  n, false), path))
             continue;
+        const int64_t seq_len = row.seq_len;
         bool padded = true;
         for (int64_t i = 0; i < LENGTH; i++) {
             if (mask[i] != (i < seq_len)) padded = false;

@@ -56,8 +56,8 @@ static void check_short(tt_ctx *ctx, tt_umt5 *enc, const tt_real *embeds,
     const bool golden = strcmp(ctx->ops->name, "golden") == 0;
     tt_real *one = tt_scratch(ctx, n);
     for (int64_t b = 0; b < B; b++) {
-        if (!expect_ok(tt_umt5_encode(ctx, NULL, one, enc, ids + b * L,
-                                      mask + b * L, 1, L, false), "short"))
+        if (!expect_ok(tt_umt5_encode(ctx, NULL, one, enc, &(tt_umt5_input){
+                ids + b * L, mask + b * L, 1, L, false}), "short"))
             continue;
         double worst = 0;
         for (int64_t i = 0; i < n; i++) {
@@ -101,8 +101,8 @@ static void check_case(tt_ctx *ctx, const char *name)
     watcher w = {&c, 0};
     ctx->tap = watch;
     ctx->tap_user = &w;
-    bool ok = expect_ok(tt_umt5_encode(ctx, context, embeds, enc, ids, mask, B,
-                                       L, false), name);
+    const tt_umt5_input in = {ids, mask, B, L, false};
+    bool ok = expect_ok(tt_umt5_encode(ctx, context, embeds, enc, &in), name);
     ctx->tap = NULL;
     expect(w.seen == tt_file_count(c.expected_f64),
            "%s: %d of %lld expected tensors were tapped", name, w.seen,
@@ -159,12 +159,14 @@ static void check_refusals(tt_ctx *ctx)
     int64_t ids[4] = {5, 6, 300, 1}, mask[4] = {1, 1, 1, 1};
     const char *path = ref_path("t5_basic/weights.safetensors");
     if (!expect_ok(tt_umt5_open(ctx, &enc, path), path)) return;
-    expect_status(tt_umt5_encode(ctx, NULL, out, enc, ids, mask, 1, 4, false),
+    tt_umt5_input in = {ids, mask, 1, 4, false};
+    expect_status(tt_umt5_encode(ctx, NULL, out, enc, &in),
                   TT_ESHAPE, "an id equal to vocab");
     ids[2] = -1;
-    expect_status(tt_umt5_encode(ctx, NULL, out, enc, ids, mask, 1, 4, false),
+    expect_status(tt_umt5_encode(ctx, NULL, out, enc, &in),
                   TT_ESHAPE, "a negative id");
-    expect_status(tt_umt5_encode(ctx, NULL, out, enc, ids, mask, 1, 0, false),
+    in.L = 0;
+    expect_status(tt_umt5_encode(ctx, NULL, out, enc, &in),
                   TT_EINVAL, "no tokens");
     tt_umt5_close(enc);
     expect(tt_umt5_open(ctx, &enc, ref_path("t5_units/inputs.safetensors")) !=
@@ -209,8 +211,9 @@ static void check_nan(tt_ctx *ctx)
     if (fd >= 0) close(fd);
     if (expect(poisoned && written, "cannot write %s", path) &&
         expect_ok(tt_umt5_open(ctx, &enc, path), "NaN weights")) {
-        expect_status(tt_umt5_encode(ctx, NULL, out, enc, ids, mask, 1, 2,
-                                     false), TT_EFORMAT, "NaN weights");
+        const tt_umt5_input two = {ids, mask, 1, 2, false};
+        expect_status(tt_umt5_encode(ctx, NULL, out, enc, &two), TT_EFORMAT,
+                      "NaN weights");
         tt_umt5_close(enc);
     }
     unlink(path);

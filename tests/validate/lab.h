@@ -78,7 +78,8 @@ static inline void lab_embed(lab *l)
         ids[i] = (i * 5 + 3) % c->vocab;
         mask[i] = i < 8;
     }
-    tt_umt5_encode(l->ctx, out, NULL, l->text, ids, mask, 1, ROWS, true);
+    tt_umt5_encode(l->ctx, out, NULL, l->text,
+                   &(tt_umt5_input){ids, mask, 1, ROWS, true});
     free(out);
 }
 

@@ -36,24 +36,20 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* y [n, o] (row stride ldy) = x [n, k] w[o0..o0+o)^T + b. `wide` receives the
- * widened rows of w when they cannot be used in place. */
-static void linear_tile(const openblas *lib, tt_real *y, int64_t ldy,
-                        const tt_real *x, int64_t n, const tt_tensor *w,
-                        int64_t o0, int64_t o, int64_t k, const tt_real *b,
-                        tt_real *wide)
+/* Columns [o0, o0 + o) of y; x has k columns. `wide` receives the widened rows
+ * of w when they cannot be used in place. */
+static void linear_tile(const openblas *lib, const tt_linear_args *a,
+                        int64_t o0, int64_t o, int64_t k, tt_real *wide)
 {
-    const tt_real *rows;
-    if (wide) {
-        tt_widen_at(wide, w, o0 * k, o * k);
-        rows = wide;
-    } else {
-        rows = tt_tensor_in_place(w) + o0 * k;
-    }
-    lib->gemm(ROW_MAJOR, NO_TRANS, TRANS, (int)n, (int)o, (int)k, 1, x, (int)k,
-              rows, (int)k, 0, y, (int)ldy);
-    for (int64_t r = 0; b && r < n; r++)
-        for (int64_t c = 0; c < o; c++) y[r * ldy + c] += b[o0 + c];
+    const int64_t ldy = a->w->dim[0];
+    const tt_real *rows = wide;
+    tt_real *y = a->y + o0;
+    if (wide) tt_widen_at(wide, a->w, o0 * k, o * k);
+    else rows = tt_tensor_in_place(a->w) + o0 * k;
+    lib->gemm(ROW_MAJOR, NO_TRANS, TRANS, (int)a->n, (int)o, (int)k, 1, a->x,
+              (int)k, rows, (int)k, 0, y, (int)ldy);
+    for (int64_t r = 0; a->b && r < a->n; r++)
+        for (int64_t c = 0; c < o; c++) y[r * ldy + c] += a->b[o0 + c];
 }
 
 static void blas_linear(tt_ctx *ctx, const tt_linear_args *a)
@@ -70,9 +66,9 @@ static void blas_linear(tt_ctx *ctx, const tt_linear_args *a)
         TT_PARALLEL_FOR_DYNAMIC(ctx, a->n * o * k / 32)
         for (int64_t t = 0; t < nr * nc; t++) {
             int64_t r0 = t % nr * TILE_ROWS, c0 = t / nr * TILE_COLS;
-            linear_tile(lib, a->y + r0 * o + c0, o, a->x + r0 * k,
-                        least(a->n - r0, TILE_ROWS), a->w, c0,
-                        least(o - c0, TILE_COLS), k, a->b,
+            tt_linear_args rows = {a->y + r0 * o, a->x + r0 * k,
+                                   least(a->n - r0, TILE_ROWS), a->w, a->b};
+            linear_tile(lib, &rows, c0, least(o - c0, TILE_COLS), k,
                         widen ? wide + k * TILE_COLS * tt_thread_id() : NULL);
         }
     }
@@ -103,8 +99,8 @@ static void blas_conv(tt_ctx *ctx, const tt_conv_args *p)
             for (int64_t i = 0; i < n; i++)
                 conv_gather(mine + i * k, p, (p0 + i) / p->Wo,
                             (p0 + i) % p->Wo);
-            linear_tile(lib, p->y + p0 * p->Cout, p->Cout, mine, n, &w, 0,
-                        p->Cout, k, p->b, NULL);
+            tt_linear_args rows = {p->y + p0 * p->Cout, mine, n, &w, p->b};
+            linear_tile(lib, &rows, 0, p->Cout, k, NULL);
         }
     }
     tt_arena_reset(&ctx->scratch, mark);

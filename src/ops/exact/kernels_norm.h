@@ -118,13 +118,21 @@ static void k_channel_norm(float *y, const float *x, int64_t n, int64_t c,
     }
 }
 
-/* Row x of a layer norm is written; of `next` the squares about next_mean are
- * returned; of `after` the mean. Both may be x, with results of no use. */
-INLINE double layer_row(float *y, const float *x, int64_t c, const float *w,
-                        const float *b, double mean, double scale,
-                        const float *next, double next_mean,
-                        const float *after, double *after_mean)
+/* A row of a layer norm that is written, and what else is read meanwhile: of
+ * `next` the squares about its mean, of `after` the mean. Both may be x, with
+ * results of no use. */
+typedef struct norm_row {
+    const float *x, *next, *after; /* [c] each                                */
+    double mean, scale;            /* of x                                    */
+    double next_mean, after_mean;  /* after_mean is set                       */
+} norm_row;
+
+/* Returns the sum of squares of `next`. */
+INLINE double layer_row(float *y, norm_row *q, int64_t c, const float *w,
+                        const float *b)
 {
+    const float *x = q->x, *next = q->next, *after = q->after;
+    const double mean = q->mean, scale = q->scale, next_mean = q->next_mean;
     vd sum[GROUPS] = {{0}}, m2[GROUPS] = {{0}};
     int64_t k = 0;
     for (; k + TT_LANES <= c; k += TT_LANES)
@@ -137,7 +145,7 @@ INLINE double layer_row(float *y, const float *x, int64_t c, const float *w,
             vf_store(y + at, w ? VF_FMA(xhat, vf_load(w + at), vf_load(b + at))
                                : xhat);
         }
-    *after_mean = join_groups(sum, after + k, c - k, 0.0, false) / (double)c;
+    q->after_mean = join_groups(sum, after + k, c - k, 0.0, false) / (double)c;
     double moment = join_groups(m2, next + k, c - k, next_mean, true);
     for (; k < c; k++) {
         float xhat = (float)(((double)x[k] - mean) * scale);
@@ -153,11 +161,13 @@ INLINE void layer_rows(float *y, const float *x, int64_t n, int64_t c,
     double mean = row_mean(x, c), m2 = row_moment(x, c, mean);
     double next_mean = n > 1 ? row_mean(x + c, c) : 0;
     for (int64_t r = 0; r < n; r++, x += c, y += c) {
-        double after_mean, scale = 1.0 / sqrt(m2 / (double)c + eps);
-        m2 = layer_row(y, x, c, w, b, mean, scale, r + 1 < n ? x + c : x,
-                       next_mean, r + 2 < n ? x + 2 * c : x, &after_mean);
+        norm_row q = {.x = x, .next = r + 1 < n ? x + c : x,
+                      .after = r + 2 < n ? x + 2 * c : x, .mean = mean,
+                      .scale = 1.0 / sqrt(m2 / (double)c + eps),
+                      .next_mean = next_mean};
+        m2 = layer_row(y, &q, c, w, b);
         mean = next_mean;
-        next_mean = after_mean;
+        next_mean = q.after_mean;
     }
 }
 

@@ -147,7 +147,7 @@ run = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),$(if $(V),,@),@echo ' 
 LIB_SRC  := $(sort $(wildcard src/core/*.c src/ops/*.c \
               $(filter-out $(if $(CUDA),,src/ops/cuda/%),$(wildcard src/ops/*/*.c)) src/io/*.c \
               src/cache/*.c src/cache/*/*.c src/dit/*.c src/vae/*.c src/text/*.c src/rollout/*.c \
-              src/analyze/*.c src/validate/*.c src/validate/*/*.c))
+              src/analyze/*.c src/run/*.c src/validate/*.c src/validate/*/*.c))
 CLI_SRC  := $(sort $(wildcard src/cli/*.c))
 TEST_SRC := $(sort $(wildcard tests/*/test_*.c))
 CASE_SRC := $(sort $(wildcard tests/run_case/*.c))

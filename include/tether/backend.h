@@ -119,6 +119,10 @@ bool tt_class_find(tt_class *cls, const char *name);
 /* "f32, amx, vdp", for messages. */
 const char *tt_class_names(void);
 
+/* What may be expected of two runs of this backend with the same inputs, in
+ * one sentence. */
+const char *tt_determinism(const tt_ops *ops);
+
 TT_API_END
 
 #endif

@@ -127,6 +127,8 @@ void tt_tap_values(tt_ctx *ctx, const char *name, tt_real *x, int rank,
 
 /* Wall clock in seconds; differences only. */
 double tt_now(void);
+/* Largest resident size of this process so far, bytes; 0 when unknown. */
+int64_t tt_peak_memory(void);
 
 /* Add to the profile row `name` (a string literal). */
 void tt_profile_add(tt_ctx *ctx, const char *name, double seconds,

@@ -104,6 +104,7 @@
 #include "tether/outfile.h"
 #include "tether/policy.h"
 #include "tether/rollout.h"
+#include "tether/run.h"
 #include "tether/status.h"
 #include "tether/tensor.h"
 #include "tether/text.h"

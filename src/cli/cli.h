@@ -58,7 +58,4 @@ bool cli_colour(void);
 const char *cli_command_line(tt_ctx *ctx, const char *before, int argc,
                              char **argv);
 
-/* What may be expected of two runs with the same inputs. */
-const char *cli_determinism(const tt_ops *ops);
-
 #endif

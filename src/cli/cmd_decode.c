@@ -8,14 +8,14 @@
 
 #include "cli/cli.h"
 #include "cli/decode.h"
-#include "cli/inputs.h"
+#include "io/inputs.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
 
 enum { SPLIT_MAX = 64 };
 
 typedef struct settings {
-    model_paths model;
+    tt_model_paths model;
     decode_outputs out;
     const char *latents, *split;
     int64_t fps, overlap;
@@ -27,9 +27,9 @@ static const opt_spec options[] = {
     {OPT_READ, "latents", 0, offsetof(settings, latents), "FILE",
      "safetensors with latents [1, n, C, h, w]. A file here; a count in "
      "`generate`"},
-    MODEL_ROW_FOLDER(settings, model),
-    MODEL_ROW_VAE(settings, model),
-    MODEL_ROW_TINY_VAE(settings, model),
+    TT_MODEL_ROW_FOLDER(settings, model),
+    TT_MODEL_ROW_VAE(settings, model),
+    TT_MODEL_ROW_TINY_VAE(settings, model),
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_WRITE, "output", 'o', offsetof(settings, out.video), "PATH",
      ".apng (browsers show it), .mp4 .webm .mkv .gif (through ffmpeg), "
@@ -106,7 +106,7 @@ static void decode(tt_ctx *ctx, progress *p, const settings *s,
         if (t.dim[0] > 1) out.drop = 4 * (s->overlap - 1) + 1;
         decode_check(ctx, &out, t.dim[0], t.dim[1], t.dim[3], t.dim[4]);
     }
-    if (!ctx->status && model_open_vae(ctx, &vae, &s->model, NULL) == TT_OK)
+    if (!ctx->status && tt_model_open_vae(ctx, &vae, &s->model, NULL) == TT_OK)
         decode_run(ctx, p, vae, &t, split, nsplit, &out);
     if (vae) tt_vae_close(vae);
     if (file) tt_file_close(file);
@@ -116,7 +116,7 @@ static void decode(tt_ctx *ctx, progress *p, const settings *s,
 
 int cmd_decode(tt_ctx *ctx, int argc, char **argv)
 {
-    settings s = {.model = MODEL_PATHS_DEFAULT, .split = "1", .fps = 16,
+    settings s = {.model = TT_MODEL_PATHS, .split = "1", .fps = 16,
                   .overlap = 3};
     cli_common common;
     opt_result given;

@@ -15,7 +15,7 @@
 #include "tether/text.h"
 
 typedef struct settings {
-    model_paths paths;
+    tt_model_paths paths;
     const char *prompt, *ids, *output;
     bool no_clean, real_rows, profile, overwrite;
     int64_t length;
@@ -43,8 +43,8 @@ static const opt_spec options[] = {
     {OPT_FLAG, "profile", 0, offsetof(settings, profile), NULL,
      "print the time per operator"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
-    MODEL_ROW_FOLDER(settings, paths),
-    MODEL_ROWS_TEXT(settings, paths),
+    TT_MODEL_ROW_FOLDER(settings, paths),
+    TT_MODEL_ROWS_TEXT(settings, paths),
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
@@ -121,8 +121,8 @@ static tt_status tokens_from_prompt(tt_ctx *ctx, tokens *t, const settings *s,
 {
     char path[4096];
     tt_tokenizer *tok;
-    t->L = s->length ? s->length : model_text_len(ctx, &s->paths);
-    TT_TRY(model_tokenizer(ctx, path, sizeof path, &s->paths));
+    t->L = s->length ? s->length : tt_model_text_len(ctx, &s->paths);
+    TT_TRY(tt_model_tokenizer(ctx, path, sizeof path, &s->paths));
     TT_TRY(tt_tokenizer_open(ctx, &tok, path));
     t->B = 1;
     t->ids = tt_alloc(ctx, &ctx->scratch, t->L, sizeof *t->ids, "ids");
@@ -158,7 +158,7 @@ static tt_status encode(tt_ctx *ctx, tt_st_writer *w, const settings *s,
     const char *path;
     tt_umt5 *enc;
     double start = tt_now();
-    TT_TRY(model_text_encoder(ctx, &path, &s->paths));
+    TT_TRY(tt_model_text_encoder(ctx, &path, &s->paths));
     TT_TRY(tt_umt5_open(ctx, &enc, path));
     const int64_t dim = tt_umt5_config_of(enc)->dim, n = t->B * t->L * dim;
     const int64_t shape[3] = {t->B, t->L, dim};
@@ -179,7 +179,7 @@ static tt_status encode(tt_ctx *ctx, tt_st_writer *w, const settings *s,
     progress_say(p, "encoded in %s, peak memory %s",
                  progress_duration(took, sizeof took, tt_now() - start),
                  progress_bytes(memory, sizeof memory,
-                                progress_peak_memory()));
+                                tt_peak_memory()));
     return ctx->status;
 }
 
@@ -200,7 +200,7 @@ static tt_status run(tt_ctx *ctx, const settings *s, progress *p)
 
 int cmd_embed(tt_ctx *ctx, int argc, char **argv)
 {
-    settings s = {.paths = MODEL_PATHS_DEFAULT};
+    settings s = {.paths = TT_MODEL_PATHS};
     cli_common common;
     opt_result given;
     progress p;

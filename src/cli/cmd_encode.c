@@ -7,14 +7,14 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/encode.h"
 #include "cli/model.h"
 #include "cli/outputs.h"
+#include "cli/progress.h"
 #include "tether/outfile.h"
 
 typedef struct settings {
-    model_paths model;
-    encode_input in;
+    tt_model_paths model;
+    tt_encode_input in;
     const char *output;
     bool profile, overwrite;
 } settings;
@@ -37,8 +37,8 @@ static const opt_spec options[] = {
     {OPT_INT, "height", 'H', offsetof(settings, in.height), "PIXELS",
      "and to this height (default: that of the input)"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
-    MODEL_ROW_FOLDER(settings, model),
-    MODEL_ROW_VAE(settings, model),
+    TT_MODEL_ROW_FOLDER(settings, model),
+    TT_MODEL_ROW_VAE(settings, model),
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_WRITE, "output", 'o', offsetof(settings, output), "FILE",
      "safetensors with latents [1, n, C, h, w]"},
@@ -115,14 +115,15 @@ static tt_status take_latent(void *user, const tt_real *z, int64_t C,
 
 static void encode(tt_ctx *ctx, progress *p, const settings *s)
 {
-    encode_size size;
+    tt_encode_size size;
     tt_vae *vae = NULL;
     sink out = {.ctx = ctx, .path = s->output};
+    const tt_run_events events = progress_of_a_run(p);
     if (!s->overwrite && outputs_keep(ctx, "-o", s->output)) return;
-    if (tt_out_check(ctx, s->output) || encode_measure(ctx, &size, &s->in)
-        || model_open_vae_part(ctx, &vae, &s->model, TT_VAE_ENCODER, NULL))
+    if (tt_out_check(ctx, s->output) || tt_encode_measure(ctx, &size, &s->in)
+        || tt_model_open_vae_part(ctx, &vae, &s->model, TT_VAE_ENCODER, NULL))
         return;
-    encode_run(ctx, p, vae, &s->in, &size, take_latent, &out);
+    tt_encode_run(ctx, &events, vae, &s->in, &size, take_latent, &out);
     if (ctx->status) tt_st_abort(out.file);
     else tt_st_finish(out.file);
     tt_vae_close(vae);
@@ -137,7 +138,7 @@ static void encode(tt_ctx *ctx, progress *p, const settings *s)
 
 int cmd_encode(tt_ctx *ctx, int argc, char **argv)
 {
-    settings s = {.model = MODEL_PATHS_DEFAULT};
+    settings s = {.model = TT_MODEL_PATHS};
     cli_common common;
     opt_result given;
     progress p;

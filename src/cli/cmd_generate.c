@@ -2,42 +2,34 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The order of things: options; every file that is needed later is opened
- * once, so that nothing missing is found out after hours; text, and the
- * encoder is closed; for every video its latents, on disk when complete; then
- * the cache is gone and the VAE decodes. (The transformer's weights stay
- * mapped for the next video; the system drops their pages when it needs to.)
- * Next    generate_run.c */
+ * The order of things: settings; a run, which opens every file that is needed
+ * later; names of what will be written; text, and the encoder is closed; for
+ * every video its latents, on disk when complete; then the cache is gone and
+ * the VAE decodes. (The transformer's weights stay mapped for the next video;
+ * the system drops their pages when it needs to.)
+ * Next    src/run/open.c */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/dump.h"
 #include "cli/generate.h"
-#include "cli/inputs.h"
 #include "cli/outputs.h"
+#include "cli/progress.h"
 #include "tether/analyze.h"
 #include "tether/outfile.h"
 #include "tether/video.h"
 
 typedef struct session {
     tt_ctx *ctx;
-    generate g;
-    opt_result given;
-    tt_rollout_options opt;
+    tt_settings settings;
+    tt_run *run;
     progress progress;
-    record record;
     dump dump;
     inject inject;
-    tt_arena mem;        /* noise, given latents, names                       */
-    tt_dit *dit;
-    texts texts;
-    int videos;          /* prompts that get their own                        */
-    given_frames given_frames;
-    tt_scenes scenes;    /* none: n = 0                                       */
-    tt_vae *restart_vae; /* causvid: for the frames between rollouts          */
-    latents_file first;  /* claimed before the work, of the first video       */
+    tt_run_facts facts;  /* for records                                       */
+    tt_arena mem;        /* names                                             */
+    char kept[4400];     /* what a second signal leaves behind                */
     tt_arena made_mem;
     struct made *made;   /* run folders that were not there before            */
 } session;
@@ -48,253 +40,83 @@ typedef struct made {
     struct made *next;
 } made;
 
-/* ---- inputs -------------------------------------------------------------- */
+/* ---- options ------------------------------------------------------------- */
 
-/* Latent height and width: from the options, else from the first file that
- * has them, else 832x480. -1 stands for "take what the file has". */
-static void size_for_file(const session *s, int64_t *h, int64_t *w)
+static opt_command command = {
+    .name = "generate",
+    .summary = "a video from a prompt or from embeddings",
+    .usage = "-m DIR [--checkpoint FILE] -p TEXT -o PATH [options]",
+    .intro = "The prompt is encoded, then the transformer makes the video "
+             "chunk by chunk with a cache of past frames, then the VAE "
+             "decodes it. The text encoder is closed before the transformer "
+             "runs, and the latents are on disk before decoding starts.",
+    .examples =
+    "  tether generate -m Wan2.1-T2V-1.3B --checkpoint self_forcing_dmd.pt \\\n"
+    "      -p \"a cat walks on grass\" -o cat.mp4\n"
+    "  a minute with the long-memory cache, resumable after ^C:\n"
+    "  tether generate -m Wan2.1-T2V-1.3B --checkpoint self_forcing_dmd.pt \\\n"
+    "      -p \"a cat walks on grass\" --latents 240 -o cat.mp4 --resume\n"
+    "  the settings of the paper, with a log of every cache decision:\n"
+    "  tether generate ... --preset paper --trace-cache trace.safetensors",
+    .of_a_run = true,
+};
+
+const opt_command *generate_command(void)
 {
-    *h = s->opt.h ? s->opt.h : -1;
-    *w = s->opt.w ? s->opt.w : -1;
+    command.options = tt_settings_table();
+    return &command;
 }
 
-/* The transformer takes patches of 2 x 2. */
-static void check_even(session *s, const char *path)
+/* What is only about names of files. -1, or exit status 2. */
+static int check_output(const tt_settings *g)
 {
-    if (s->ctx->status || (s->opt.h % 2 == 0 && s->opt.w % 2 == 0)) return;
-    tt_fail(s->ctx, TT_ESHAPE, "%s: latent frames of width %lld and height "
-            "%lld; both must be even", path, (long long)s->opt.w,
-            (long long)s->opt.h);
+    const char *const me = command.name;
+    if (!g->output && !g->sheet && !(g->no_decode && g->latents_out))
+        return opt_usage(me, "nothing to write: give -o PATH or "
+                         "--contact-sheet FILE, or --no-decode with "
+                         "--latents-out FILE");
+    if (g->output && !strcmp(g->output, "-") && !g->no_decode
+        && g->num_samples > 1)
+        return opt_usage(me, "only one video can go to the standard output, "
+                         "not --num-samples %lld", (long long)g->num_samples);
+    if (g->vbench_name && (!g->output || g->embeds))
+        return opt_usage(me, "--vbench-name needs -o FOLDER and a prompt");
+    return -1;
 }
 
-/* `initial_latent`, or `latents` as other commands write them. */
-static const char *initial_name(session *s)
+/* Every rule about the settings, with the words of the command line. -1, or
+ * exit status 2. */
+static int check_settings(const tt_settings *g)
 {
-    tt_file *file = NULL;
-    const char *name = "initial_latent";
-    if (tt_file_open(s->ctx, &file, s->g.initial)) return name;
-    if (!tt_file_find(file, name) && tt_file_find(file, "latents"))
-        name = "latents";
-    tt_file_close(file);
-    return name;
-}
-
-/* Does the file hold frames of the size that was asked for? In pixels, where
- * input_read would speak of a tensor's shape. */
-static tt_status check_pixels(session *s, const char *path, const char *name)
-{
-    tt_file *f = NULL;
-    TT_TRY(s->ctx->status);
-    TT_TRY(tt_file_open(s->ctx, &f, path));
-    const tt_entry *e = tt_file_find(f, name);
-    const int64_t h = e && e->t.rank == 5 ? e->t.dim[3] : 0;
-    const int64_t w = e && e->t.rank == 5 ? e->t.dim[4] : 0;
-    tt_file_close(f);
-    if ((s->opt.h && h && h != s->opt.h) || (s->opt.w && w && w != s->opt.w))
-        tt_fail(s->ctx, TT_ESHAPE, "%s holds frames of %lldx%lld pixels, but "
-                "the video is to have %lldx%lld; leave out -W and -H to take "
-                "the file's size", path, (long long)(8 * w),
-                (long long)(8 * h), (long long)(8 * (s->opt.w ? s->opt.w : w)),
-                (long long)(8 * (s->opt.h ? s->opt.h : h)));
-    return s->ctx->status;
-}
-
-/* Latents to continue, or what they will be encoded from. */
-static void read_initial(session *s, int64_t C)
-{
-    given_plan(s->ctx, &s->given_frames, &s->g, &s->opt);
-    int64_t dim[5] = {1, -1, C, 0, 0};
-    if (!s->g.initial || s->ctx->status) return;
-    const char *name = initial_name(s);
-    if (check_pixels(s, s->g.initial, name)) return;
-    size_for_file(s, &dim[3], &dim[4]);
-    s->opt.initial = input_read(s->ctx, &s->mem, s->g.initial, name, 5, dim);
-    if (!s->opt.initial) return;
-    s->opt.initial_frames = dim[1];
-    s->opt.h = dim[3];
-    s->opt.w = dim[4];
-    check_even(s, s->g.initial);
-    record_input(s->ctx, &s->record, "initial latents", s->g.initial, NULL);
-}
-
-static void read_noise(session *s, int64_t C)
-{
-    int64_t dim[5] = {1, -1, C, 0, 0};
-    bool length = opt_given(&s->given, "latents")
-               || opt_given(&s->given, "frames")
-               || opt_given(&s->given, "seconds");
-    if (!s->g.noise || check_pixels(s, s->g.noise, "noise")) return;
-    size_for_file(s, &dim[3], &dim[4]);
-    record_input(s->ctx, &s->record, "noise", s->g.noise, NULL);
-    if (tt_policy_class_of(&s->opt.policy)->flags & TT_RESTARTS) {
-        if (length && generate_length(s->ctx, &s->g, &s->given, &s->opt))
-            return;
-        s->opt.h = dim[3];
-        s->opt.w = dim[4];
-        restarts_read_noise(s->ctx, &s->mem, s->g.noise, C, length, &s->opt);
-        check_even(s, s->g.noise);
-        return;
-    }
-    s->opt.noise.noise = input_read(s->ctx, &s->mem, s->g.noise, "noise", 5,
-                                    dim);
-    if (!s->opt.noise.noise) return;
-    s->opt.h = dim[3];
-    s->opt.w = dim[4];
-    check_even(s, s->g.noise);
-    if (!length) s->opt.latents = dim[1];
-    if (generate_length(s->ctx, &s->g, &s->given, &s->opt)) return;
-    if (s->opt.latents != dim[1]) {
-        tt_fail(s->ctx, TT_ESHAPE, "%s holds noise for %lld latent frames, but "
-                "the length asked for is %lld", s->g.noise, (long long)dim[1],
-                (long long)s->opt.latents);
-        return;
-    }
-    int64_t again[4] = {(s->opt.nsteps - 1) * s->opt.latents, C, dim[3],
-                        dim[4]};
-    if (s->opt.nsteps > 1)
-        s->opt.noise.renoise = input_read(s->ctx, &s->mem, s->g.noise,
-                                          "renoise", 4, again);
-}
-
-/* Video frames cut from the end of every clip, when there are several. */
-static int64_t dropped_frames(const tt_rollout_options *o)
-{
-    return o->rollouts > 1 ? 4 * (o->overlap - 1) + 1 : 0;
-}
-
-static int64_t video_frames(const tt_rollout_options *o)
-{
-    const int64_t n = o->initial_frames + o->latents;
-    return o->rollouts * (decode_frames(n) - dropped_frames(o));
-}
-
-static tt_status read_inputs(session *s)
-{
-    const int64_t C = tt_dit_get_config(s->dit)->in_dim;
-    s->opt.latents = 0; /* not known yet */
-    read_initial(s, C);
-    read_noise(s, C);
-    int64_t width, height;
-    TT_TRY(s->ctx->status);
-    TT_TRY(model_size(s->ctx, &width, &height, &s->g.model));
-    if (!s->opt.h) s->opt.h = height / 8;
-    if (!s->opt.w) s->opt.w = width / 8;
-    TT_TRY(generate_length(s->ctx, &s->g, &s->given, &s->opt));
-    s->g.width = 8 * s->opt.w; /* what a record shows */
-    s->g.height = 8 * s->opt.h;
-    s->g.latents = s->opt.latents;
-    s->g.rollouts = s->opt.rollouts;
-    s->g.frames = generate_frames(&s->opt);
-    s->g.seconds = (double)s->g.frames / 16;
-    return TT_OK;
-}
-
-static tt_status open_dit(session *s)
-{
-    model_source from;
-    TT_TRY(model_open_dit(s->ctx, &s->dit, &s->g.model, &from));
-    record_input(s->ctx, &s->record, "transformer", from.path, from.origin);
-    const tt_dit_config *c = tt_dit_get_config(s->dit);
-    progress_note(&s->progress, "transformer: %s (%s), %lld layers of width "
-                  "%lld, %lld heads", from.path, from.origin,
-                  (long long)c->layers, (long long)c->dim,
-                  (long long)c->heads);
-    return TT_OK;
-}
-
-/* Rules about the whole run, before the text encoder takes its time;
- * tt_rollout_open asks again. */
-static tt_status check_rules(session *s)
-{
-    s->opt.scenes = s->scenes.scene;
-    s->opt.nscenes = s->scenes.n;
-    s->opt.nprompts = s->scenes.nprompts;
-    return tt_rollout_check(s->ctx, s->dit, &s->opt);
-}
-
-static tt_status open_vae(session *s, tt_vae **vae, model_source *from)
-{
-    const int64_t C = tt_dit_get_config(s->dit)->in_dim;
-    TT_TRY(model_open_vae(s->ctx, vae, &s->g.model, from));
-    if (tt_vae_z(*vae) != C)
-        tt_fail(s->ctx, TT_ESHAPE, "the transformer makes %lld latent channels "
-                "and the VAE takes %lld: they belong to different models",
-                (long long)C, (long long)tt_vae_z(*vae));
-    return s->ctx->status;
-}
-
-/* causvid decodes and encodes between two rollouts. */
-static tt_status open_restart_vae(session *s)
-{
-    model_source from = {0};
-    const tt_rollout_options *o = &s->opt;
-    if (o->rollouts == 1 || o->start_frame || o->latent_restart)
-        return s->ctx->status;
-    if (model_open_vae_part(s->ctx, &s->restart_vae, &s->g.model,
-                            TT_VAE_DECODER | TT_VAE_ENCODER, &from)
-        && s->ctx->status != TT_EINTR) {
-        char why[sizeof s->ctx->message];
-        const tt_status status = s->ctx->status;
-        snprintf(why, sizeof why, "%s", tt_message(s->ctx));
-        tt_clear(s->ctx);
-        return tt_fail(s->ctx, status, "%s (rollouts after the first need the "
-                       "whole VAE; --restart latent does without)", why);
-    }
-    if (s->g.no_decode) /* else it is in the record already */
-        record_input(s->ctx, &s->record, "VAE", from.path, from.origin);
-    s->opt.vae = s->restart_vae;
-    return s->ctx->status;
-}
-
-/* The given frames of --image and --initial-video, once all is checked. */
-static tt_status encode_given(session *s)
-{
-    const char *path = s->given_frames.in.path;
-    model_source from = {0};
-    if (!path) return s->ctx->status;
-    record_input(s->ctx, &s->record, s->g.image ? "image" : "initial video",
-                 path, NULL);
-    given_encode(s->ctx, &s->mem, &s->given_frames, &s->progress, &s->g,
-                 tt_dit_get_config(s->dit)->in_dim, &s->opt, &from);
-    if (s->g.no_decode) /* else it is in the record already */
-        record_input(s->ctx, &s->record, "VAE", from.path, from.origin);
-    return s->ctx->status;
-}
-
-/* Open and close the VAE: a missing one is an error now, not in hours. */
-static tt_status try_vae(session *s)
-{
-    model_source from;
-    tt_vae *vae = NULL;
-    if (s->g.no_decode) return TT_OK;
-    if (open_vae(s, &vae, &from) == TT_OK)
-        record_input(s->ctx, &s->record, "VAE", from.path, from.origin);
-    if (vae) tt_vae_close(vae);
-    return s->ctx->status;
+    tt_ctx ctx = {.status = TT_OK};
+    tt_settings copy;
+    tt_rollout_options unused;
+    int status = check_output(g);
+    if (status >= 0) return status;
+    tt_settings_copy(&ctx, &copy, g);
+    tt_settings_check(&ctx, &copy, &unused);
+    if (ctx.status) status = opt_usage(command.name, "%s", tt_message(&ctx));
+    tt_settings_free(&copy);
+    tt_arena_free(&ctx.scratch);
+    return status;
 }
 
 /* ---- names --------------------------------------------------------------- */
 
-static uint64_t seed_of(const session *s, int prompt, int64_t sample)
+static tt_run_files names_of(session *s, int64_t i, tt_run_video *v)
 {
-    if (strcmp(s->g.seed_rule, "official")) return s->g.seed;
-    return s->g.seed + 100 * (uint64_t)prompt + (uint64_t)sample;
+    const char *const *text;
+    const tt_scenes *scenes = tt_run_scenes(s->run);
+    const bool several = tt_run_prompts(s->run, &text) > 1 && !scenes->n;
+    if (tt_run_video_at(s->ctx, s->run, i, v)) return (tt_run_files){0};
+    return names_make(s->ctx, &s->mem, tt_run_settings(s->run), v, several);
 }
 
-static video_names names_of(session *s, int prompt, int64_t sample)
-{
-    const video_which which = {
-        .prompt = s->texts.prompt[prompt], .number = prompt, .sample = sample,
-        .several = s->texts.n > 1 && !s->scenes.n,
-        .seed = seed_of(s, prompt, sample)};
-    return names_make(s->ctx, &s->mem, &s->g, &which);
-}
-
-static decode_outputs outputs_of(session *s, const video_names *v)
+static decode_outputs outputs_of(session *s, const tt_run_files *v)
 {
     decode_outputs o = {.video = v->output, .animation = v->animation,
                         .sheet = v->sheet, .fps = 16,
-                        .drop = dropped_frames(&s->opt)};
+                        .drop = tt_run_dropped(s->run)};
     if (v->latents) {
         size_t n = strlen(v->latents) + 128;
         char *after = tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "message");
@@ -322,7 +144,7 @@ static tt_status make_run_folder(session *s, const char *path)
 
 /* The folder of numbered pictures is made when the first is written; latents
  * that go there too need it now. */
-static tt_status make_picture_folder(session *s, const video_names *v)
+static tt_status make_picture_folder(session *s, const tt_run_files *v)
 {
     const char *slash = v->output ? strrchr(v->output, '/') : NULL;
     const char *other = v->latents ? strrchr(v->latents, '/') : NULL;
@@ -347,7 +169,7 @@ static void remove_run_folders(session *s)
 /* Everything a video writes. */
 enum { OUTPUTS = 12, BY_DECODER = 3 };
 static void all_outputs(session *s, output_name out[OUTPUTS],
-                        const video_names *v)
+                        const tt_run_files *v)
 {
     tt_ctx *ctx = s->ctx;
     const output_name all[OUTPUTS] = {
@@ -365,9 +187,10 @@ static void all_outputs(session *s, output_name out[OUTPUTS],
 }
 
 /* Can everything be written? */
-static tt_status check_names(session *s, const video_names *v)
+static tt_status check_names(session *s, const tt_run_files *v)
 {
     output_name all[OUTPUTS];
+    const tt_rollout_options *r = tt_run_rollout(s->run);
     decode_outputs o = outputs_of(s, v);
     all_outputs(s, all, v);
     if (v->analyze) TT_TRY(make_run_folder(s, v->analyze));
@@ -375,292 +198,245 @@ static tt_status check_names(session *s, const video_names *v)
     TT_TRY(outputs_differ(s->ctx, all, OUTPUTS));
     TT_TRY(outputs_png(s->ctx, "--preview", v->preview));
     TT_TRY(outputs_png(s->ctx, "--contact-sheet", v->sheet));
-    TT_TRY(decode_check(s->ctx, &o, s->opt.rollouts,
-                        s->opt.initial_frames + s->opt.latents, s->opt.h,
-                        s->opt.w));
+    TT_TRY(decode_check(s->ctx, &o, r->rollouts, r->initial_frames + r->latents,
+                        r->h, r->w));
     TT_TRY(make_picture_folder(s, v));
     for (int i = BY_DECODER; i < OUTPUTS - 1; i++) /* those are checked above */
         if (all[i].path) TT_TRY(tt_out_check(s->ctx, all[i].path));
     return s->ctx->status;
 }
 
-/* Are the files that are there this run's own? Its latents tell. `job` is NULL
- * before the text is encoded: then perhaps is yes. */
-static bool is_ours(session *s, const video_names *v, const video_job *job)
-{
-    int64_t dim[5];
-    if (s->g.inject || !v->latents) return false; /* nobody knows what was */
-    if (!job) return latents_file_of_a_run(v->latents);
-    if (access(v->latents, F_OK)) return false;
-    const tt_arena_mark mark = tt_arena_here(&s->mem);
-    const char *run = generate_describe(s->ctx, &s->mem, job);
-    generate_shape(dim, job);
-    const bool ours = run && latents_file_is(s->ctx, v->latents, dim, run);
-    tt_arena_reset(&s->mem, mark);
-    return ours;
-}
-
-/* May the files that are there be replaced? When they are this run's own, or
- * when the user said so. */
-static tt_status check_free(session *s, const video_names *v,
-                            const video_job *job)
+/* May the files that are there be replaced? When they are this run's own, which
+ * its latents tell, or when the user said so. Before the text is encoded
+ * perhaps is yes. */
+static tt_status check_free(session *s, int64_t i, const tt_run_files *v,
+                            bool encoded, bool *ours)
 {
     output_name all[OUTPUTS];
-    if (s->g.overwrite || s->ctx->status || is_ours(s, v, job))
-        return s->ctx->status;
+    const tt_settings *g = &s->settings;
+    *ours = g->inject || !v->latents ? false /* nobody knows what was */
+          : encoded ? tt_run_made(s->ctx, s->run, i, v->latents)
+                    : tt_run_made_by_any(v->latents);
+    if (g->overwrite || s->ctx->status || *ours) return s->ctx->status;
     all_outputs(s, all, v);
     return outputs_free(s->ctx, all, OUTPUTS - 1, "this run did not make (its "
                         "prompt, options, seed or weights differ, or its "
                         "latents are gone)");
 }
 
-/* ---- one video ----------------------------------------------------------- */
+/* ---- what is said -------------------------------------------------------- */
+
+/* What Ctrl-C is answered with. */
+static void stop_words(session *s)
+{
+    const tt_run_standing at = tt_run_stand(s->run);
+    if (at.whole_chunks)
+        snprintf(s->kept, sizeof s->kept, "stopped at once; %.4200s cannot be "
+                 "continued without its saved cache",
+                 at.unfinished ? at.unfinished : "");
+    else
+        snprintf(s->kept, sizeof s->kept, "stopped at once; the chunks done "
+                 "are in %.4200s, and the same command with --resume goes on",
+                 at.unfinished ? at.unfinished : "");
+    cli_stop_words(at.whole_chunks ? "stopping after this chunk, whose cache "
+                                     "must be saved" : NULL,
+                   at.unfinished && at.chunk > 0 ? s->kept : NULL);
+}
+
+static void say(void *user, bool detail, const char *sentence)
+{
+    session *s = user;
+    const tt_run_events e = progress_of_a_run(&s->progress);
+    e.say(e.user, detail, sentence);
+}
+
+static void work(void *user, const tt_run_work *w)
+{
+    session *s = user;
+    const tt_run_events e = progress_of_a_run(&s->progress);
+    e.work(e.user, w);
+}
+
+static void log_chunk(void *user, const tt_run_chunk *c)
+{
+    session *s = user;
+    json_out j;
+    stop_words(s);
+    if (!progress_log(&s->progress, &j, "chunk")) return;
+    json_int(&j, "chunk", c->chunk);
+    json_int(&j, "chunks", c->chunks);
+    json_int(&j, "frames", c->frames);
+    json_int(&j, "latents_done", c->done);
+    json_real(&j, "chunk_seconds", c->seconds);
+    json_int(&j, "peak_memory_bytes", tt_peak_memory());
+    progress_logged(&s->progress, &j);
+}
 
 /* "video 2 of 4", and its prompt. */
-static void announce_number(session *s, int prompt, int64_t sample)
+static void announce_number(session *s, int64_t i, const tt_run_video *v)
 {
-    const int64_t all = s->videos * s->g.num_samples;
+    const int64_t all = tt_run_videos(s->run);
     if (all == 1) return;
-    progress_say(&s->progress, "video %lld of %lld: %s",
-                 (long long)(prompt * s->g.num_samples
-                             + sample - s->g.sample + 1), (long long)all,
-                 s->texts.prompt[prompt] ? s->texts.prompt[prompt]
-                                         : s->g.embeds);
+    progress_say(&s->progress, "video %lld of %lld: %s", (long long)i + 1,
+                 (long long)all, v->text ? v->text : s->settings.embeds);
 }
 
 /* "seed 7 sample 0", or the file that the noise comes from. */
-static const char *noise_words(const session *s, const tt_rollout_options *o,
+static const char *noise_words(const session *s, const tt_run_video *v,
                                char *buf, size_t n)
 {
-    if (s->g.noise) snprintf(buf, n, "noise of %s", s->g.noise);
-    else snprintf(buf, n, "seed %llu sample %u",
-                  (unsigned long long)o->noise.seed, o->noise.sample);
+    if (s->settings.noise) snprintf(buf, n, "noise of %s", s->settings.noise);
+    else snprintf(buf, n, "seed %llu sample %lld",
+                  (unsigned long long)v->seed, (long long)v->sample);
     return buf;
 }
 
-static void announce(session *s, const video_job *job, int prompt)
+static void announce(session *s, int64_t i, const tt_run_video *v,
+                     const tt_run_files *files)
 {
-    const tt_rollout_options *o = &job->opt;
+    const tt_rollout_options *o = tt_run_rollout(s->run);
+    const tt_scenes *scenes = tt_run_scenes(s->run);
     const int64_t n = (o->initial_frames + o->latents) * o->rollouts;
     char stem[TT_VBENCH_STEM_MAX + 1], noise[1024], memory[32];
-    if (s->g.vbench_name && !tt_vbench_stem(stem, s->texts.prompt[prompt]))
+    if (s->settings.vbench_name && !tt_vbench_stem(stem, v->text))
         tt_warn(s->ctx, "the prompt cannot be part of a file name; the video "
-                "is called %s", job->names.output);
-    const int64_t bytes = tt_rollout_bytes(s->dit, o);
-    for (int i = 0; i < s->scenes.n; i++)
+                "is called %s", files->output);
+    const int64_t bytes = tt_rollout_bytes(tt_run_dit(s->run), o);
+    for (int k = 0; k < scenes->n; k++)
         progress_note(&s->progress, "from chunk %lld%s: %s",
-                      (long long)s->scenes.scene[i].chunk,
-                      s->scenes.scene[i].cut ? ", with a cut" : "",
-                      s->scenes.prompt[s->scenes.scene[i].prompt]);
-    announce_number(s, prompt, o->noise.sample);
-    if (s->texts.prompt[prompt] && !s->scenes.n)
-        progress_note(&s->progress, "prompt: %s", s->texts.prompt[prompt]);
+                      (long long)scenes->scene[k].chunk,
+                      scenes->scene[k].cut ? ", with a cut" : "",
+                      scenes->prompt[scenes->scene[k].prompt]);
+    announce_number(s, i, v);
+    if (v->text && !scenes->n)
+        progress_note(&s->progress, "prompt: %s", v->text);
     progress_say(&s->progress, "%s: %lld latents of %lldx%lld (%lld frames of "
                  "%lldx%lld), cache %s; cache and activations about %s",
-                 noise_words(s, o, noise, sizeof noise),
+                 noise_words(s, v, noise, sizeof noise),
                  (long long)n, (long long)o->w, (long long)o->h,
-                 (long long)video_frames(o), (long long)(8 * o->w),
+                 (long long)tt_run_frames(s->run), (long long)(8 * o->w),
                  (long long)(8 * o->h), o->policy.name,
                  progress_bytes(memory, sizeof memory,
                                 bytes > 0 ? bytes : 0));
 }
 
-static void log_start(session *s, const video_job *job)
+static void log_start(session *s, const tt_run_video *v,
+                      const tt_run_files *files)
 {
     json_out j;
+    const tt_scenes *scenes = tt_run_scenes(s->run);
     if (!progress_log(&s->progress, &j, "start")) return;
-    json_u64(&j, "seed", job->opt.noise.seed);
-    json_int(&j, "sample", job->opt.noise.sample);
-    json_int(&j, "latents", job->opt.latents);
-    json_str(&j, "prompt", job->text);
+    json_u64(&j, "seed", v->seed);
+    json_int(&j, "sample", v->sample);
+    json_int(&j, "latents", tt_run_rollout(s->run)->latents);
+    json_str(&j, "prompt", v->text);
     json_open(&j, "scenes", '[');
-    for (int i = 0; i < s->scenes.n; i++)
-        json_str(&j, NULL, s->scenes.prompt[s->scenes.scene[i].prompt]);
+    for (int k = 0; k < scenes->n; k++)
+        json_str(&j, NULL, scenes->prompt[scenes->scene[k].prompt]);
     json_close(&j, ']');
-    json_str(&j, "output", job->names.output);
-    json_str(&j, "animation", job->names.animation);
-    json_str(&j, "contact_sheet", job->names.sheet);
-    json_str(&j, "latents_out", job->names.latents);
+    json_str(&j, "output", files->output);
+    json_str(&j, "animation", files->animation);
+    json_str(&j, "contact_sheet", files->sheet);
+    json_str(&j, "latents_out", files->latents);
     progress_logged(&s->progress, &j);
 }
 
-static void write_record(session *s, const video_job *job, int prompt)
-{
-    const tt_rollout_options *o = &job->opt;
-    record_video v = {.prompt = s->texts.prompt[prompt],
-                      .seed = o->noise.seed, .sample = o->noise.sample,
-                      .noise_file = s->g.noise,
-                      .scene = job->scene, .nscenes = o->nscenes,
-                      .latents = o->latents, .given = o->initial_frames,
-                      .width = 8 * o->w, .height = 8 * o->h,
-                      .frames = video_frames(o),
-                      .model = tt_dit_get_config(s->dit), .rollout = o};
-    if (!job->names.record || s->ctx->status) return;
-    progress_note(&s->progress, "hashing inputs for %s", job->names.record);
-    record_write(s->ctx, &s->record, job->names.record, &generate_command,
-                 &s->g, &v);
-}
+/* ---- one video ----------------------------------------------------------- */
 
 /* The latents are this run's alone. A run with other latents may have made a
  * video of the same name in these hours, and that stays. */
-static tt_status check_late(session *s, const video_job *job,
-                            const decode_outputs *o)
+static tt_status check_late(session *s, bool fresh, const decode_outputs *o)
 {
     const output_name late[3] = {{"-o", o->video},
                                  {"--animation", o->animation},
                                  {"--contact-sheet", o->sheet}};
-    if (s->g.overwrite || !job->fresh
+    if (s->settings.overwrite || !fresh
         || !outputs_free(s->ctx, late, 3, "another run has made meanwhile"))
         return s->ctx->status;
     if (o->after) progress_say(&s->progress, "tether: %s", o->after);
     return s->ctx->status;
 }
 
-static tt_status decode(session *s, const video_job *job,
-                        const tt_tensor *latents)
+static tt_status decode(session *s, int64_t i, const tt_run_files *files,
+                        bool fresh)
 {
     static const int64_t split[1] = {1};
-    decode_outputs o = outputs_of(s, &job->names);
-    o.title = job->text;
-    o.comment = generate_comment(s->ctx, &s->mem, job);
+    decode_outputs o = outputs_of(s, files);
+    tt_run_video v;
+    tt_tensor latents;
     tt_vae *vae = NULL;
-    double begin = tt_now();
+    const double begin = tt_now();
     if (!o.video && !o.animation && !o.sheet) return s->ctx->status;
-    TT_TRY(check_late(s, job, &o));
-    if (open_vae(s, &vae, NULL) == TT_OK)
-        decode_run(s->ctx, &s->progress, vae, latents, split, 1, &o);
-    if (vae) tt_vae_close(vae);
-    s->record.decode_seconds = tt_now() - begin;
+    TT_TRY(tt_run_video_at(s->ctx, s->run, i, &v));
+    TT_TRY(tt_run_latents(s->ctx, s->run, &latents));
+    o.title = v.text;
+    o.comment = tt_run_comment(s->ctx, s->run, i, &s->mem);
+    TT_TRY(check_late(s, fresh, &o));
+    if (tt_run_open_vae(s->ctx, s->run, &vae) == TT_OK)
+        decode_run(s->ctx, &s->progress, vae, &latents, split, 1, &o);
+    tt_vae_close(vae);
+    s->facts.decode_seconds = tt_now() - begin;
     return s->ctx->status;
 }
 
-/* Embeddings one video is made from: [first, first + n). */
-static int prompts_of(const session *s)
+static tt_status all_chunks(session *s, int64_t i, const tt_run_files *files)
 {
-    return s->scenes.n ? s->texts.n : 1;
+    const tt_host *x0;
+    int64_t frames;
+    TT_TRY(tt_run_begin(s->ctx, s->run, i, files));
+    stop_words(s);
+    while (tt_run_next(s->ctx, s->run, &x0, &frames) == TT_OK) continue;
+    return s->ctx->status;
 }
 
-/* What else a run is made from, so that --resume takes up its own only. */
-static const char *origin_of(session *s, int prompt)
+static void write_record(session *s, const tt_run_files *files)
 {
-    tt_sha256 h;
-    char hex[65], *out = tt_alloc(s->ctx, &s->mem, 65, 1, "digest");
-    const int64_t n = s->texts.rows * s->texts.dim;
-    tt_sha256_init(&h);
-    if (s->ctx->status) return NULL;
-    tt_sha256_add(&h, s->texts.text + prompt * n,
-                  (size_t)(prompts_of(s) * n) * sizeof *s->texts.text);
-    tt_sha256_hex(&h, hex);
-    return out ? strcpy(out, hex) : NULL;
+    if (!files->record || s->ctx->status) return;
+    progress_note(&s->progress, "hashing inputs for %s", files->record);
+    tt_run_record(s->ctx, s->run, files->record, &s->facts);
 }
 
-/* The prompts of one video, as the transformer reads them: one, or one per
- * distinct prompt of its scenes. */
-static tt_prompt **make_prompts(session *s, tt_arena *mem, int first)
-{
-    const int n = prompts_of(s);
-    const int64_t size = s->texts.rows * s->texts.dim;
-    tt_prompt **p = tt_alloc0(s->ctx, mem, n, sizeof *p, "prompts");
-    for (int i = 0; p && i < n && !s->ctx->status; i++) {
-        const size_t scope = texts_scope(s->ctx, i);
-        tt_prompt_make(s->ctx, &p[i], s->dit,
-                       s->texts.text + (first + i) * size, s->texts.rows);
-        tt_scope_end(s->ctx, scope);
-    }
-    return p;
-}
-
-/* Scenes as records show them. */
-static const tt_recorder_scene *scene_texts(session *s, tt_arena *mem)
-{
-    const tt_scenes *from = &s->scenes;
-    tt_recorder_scene *to = tt_alloc0(s->ctx, mem, from->n, sizeof *to,
-                                      "scenes");
-    for (int i = 0; to && i < from->n; i++) {
-        const tt_scene *x = &from->scene[i];
-        to[i] = (tt_recorder_scene){
-            x->chunk, s->texts.prompt[x->prompt], x->cut};
-    }
-    return to;
-}
-
-/* Without its embeddings. */
-static video_job job_of(session *s, tt_arena *mem, int prompt, int64_t sample)
-{
-    video_job job = {.g = &s->g, .dit = s->dit, .opt = s->opt,
-                     .names = names_of(s, prompt, sample),
-                     .record = &s->record, .progress = &s->progress};
-    job.opt.noise.seed = seed_of(s, prompt, sample);
-    job.opt.noise.sample = (uint32_t)sample;
-    job.text = s->texts.prompt[prompt];
-    job.scene = scene_texts(s, mem);
-    job.opt.origin = origin_of(s, prompt);
-    return job;
-}
-
-/* The latents' name: taken from the start for the first video, else now. */
-static tt_status claim(session *s, video_job *job)
-{
-    if (s->first.claimed) {
-        job->file = s->first;
-        memset(&s->first, 0, sizeof s->first);
-        return s->ctx->status;
-    }
-    return latents_file_claim(s->ctx, &job->file, job->names.latents,
-                              s->g.resume, s->g.overwrite);
-}
-
-static tt_status one_video(session *s, int prompt, int64_t sample)
+static tt_status one_video(session *s, int64_t i)
 {
     tt_ctx *ctx = s->ctx;
-    tt_arena mem = {0};
-    tt_tensor latents;
-    video_job job = job_of(s, &mem, prompt, sample);
-    record_next_video(&s->record);
-    if (check_names(s, &job.names) || claim(s, &job)) {
-        latents_file_close(&job.file);
-        tt_arena_free(&mem);
-        return ctx->status;
-    }
-    job.fresh = !is_ours(s, &job.names, &job);
-    announce(s, &job, prompt);
-    log_start(s, &job);
-    dump_open(ctx, &s->dump, job.names.dump, s->g.dump_filter);
-    tt_prompt **embedded = make_prompts(s, &mem, prompt);
-    if (!ctx->status) {
-        job.prompt = embedded[0];
-        job.opt.prompts = (const tt_prompt *const *)embedded;
-        generate_run(ctx, &mem, &latents, &job);
-    }
-    for (int i = 0; embedded && i < prompts_of(s); i++)
-        tt_prompt_free(embedded[i]);
-    if (!ctx->status) decode(s, &job, &latents);
+    tt_run_video v;
+    bool ours = false;
+    const tt_run_files files = names_of(s, i, &v);
+    s->facts.decode_seconds = 0;
+    TT_TRY(check_names(s, &files));
+    if (i > 0) TT_TRY(tt_run_claim(ctx, s->run, i, files.latents));
+    if (!s->settings.inject && files.latents)
+        ours = tt_run_made(ctx, s->run, i, files.latents);
+    announce(s, i, &v, &files);
+    log_start(s, &v, &files);
+    dump_open(ctx, &s->dump, files.dump, s->settings.dump_filter);
+    all_chunks(s, i, &files);
+    cli_stop_words(NULL, NULL);
+    if (!ctx->status) decode(s, i, &files, !ours);
     dump_close(ctx, &s->dump);
-    write_record(s, &job, prompt);
-    latents_file_close(&job.file);
-    tt_arena_free(&mem);
+    write_record(s, &files);
     const char *const wrote[] = {
-        job.names.output, job.names.animation, job.names.sheet,
-        job.names.latents, job.names.preview,
-        job.names.record, job.names.dump, job.names.trace, job.names.analyze};
-    for (size_t i = 0; i < sizeof wrote / sizeof *wrote && !ctx->status; i++)
-        progress_wrote(&s->progress, wrote[i]);
+        files.output, files.animation, files.sheet, files.latents,
+        files.preview, files.record, files.dump, files.trace, files.analyze};
+    for (size_t k = 0; k < sizeof wrote / sizeof *wrote && !ctx->status; k++)
+        progress_wrote(&s->progress, wrote[k]);
     return ctx->status;
 }
 
 /* ---- the command --------------------------------------------------------- */
 
-/* Prompts, and what can be said about them before anything else is read. */
-static tt_status collect_texts(session *s)
+/* A run, and whatever can be refused before work begins and files are made. */
+static tt_status open_run(session *s)
 {
-    const generate *g = &s->g;
-    TT_TRY(scenes_read(s->ctx, &s->mem, &s->scenes, g));
-    TT_TRY(texts_collect(s->ctx, &s->texts, g, &s->scenes));
-    s->videos = s->scenes.n ? 1 : s->texts.n;
-    if (s->videos > 1 && g->output && !g->no_decode && !strcmp(g->output, "-"))
+    const tt_settings *g = &s->settings;
+    const tt_run_events events = {s, say, work, log_chunk};
+    const char *const *text;
+    TT_TRY(tt_run_open(s->ctx, &s->run, g, &events));
+    const int n = tt_run_prompts(s->run, &text);
+    if (n > 1 && !tt_run_scenes(s->run)->n && g->output && !g->no_decode
+        && !strcmp(g->output, "-"))
         return tt_fail(s->ctx, TT_EINVAL, "%s holds %d prompts: only one video "
-                       "can go to the standard output", g->prompt_file,
-                       s->videos);
+                       "can go to the standard output", g->prompt_file, n);
     return TT_OK;
 }
 
@@ -668,83 +444,69 @@ static tt_status collect_texts(session *s)
  * of the first video are this run's from here on. */
 static tt_status check_all_names(session *s)
 {
-    for (int i = 0; i < s->videos && !s->ctx->status; i++) {
+    const int64_t all = tt_run_videos(s->run);
+    for (int64_t i = 0; i < all; i += s->settings.num_samples) {
+        tt_run_video v;
+        bool ours;
         const tt_arena_mark mark = tt_arena_here(&s->mem);
-        const video_names v = names_of(s, i, s->g.sample);
-        if (!s->ctx->status) check_names(s, &v);
-        if (i == 0)
-            latents_file_claim(s->ctx, &s->first, v.latents, s->g.resume,
-                               s->g.overwrite);
-        check_free(s, &v, NULL);
-        if (i) tt_arena_reset(&s->mem, mark); /* a claim keeps its name */
+        const tt_run_files files = names_of(s, i, &v);
+        if (!s->ctx->status) check_names(s, &files);
+        if (i == 0) tt_run_claim(s->ctx, s->run, 0, files.latents);
+        check_free(s, i, &files, false, &ours);
+        tt_arena_reset(&s->mem, mark);
+        TT_TRY(s->ctx->status);
     }
-    return s->ctx->status;
-}
-
-/* Everything that can be refused before work begins and files are made. */
-static tt_status check_session(session *s)
-{
-    TT_TRY(collect_texts(s));
-    TT_TRY(open_dit(s));
-    TT_TRY(read_inputs(s));
-    TT_TRY(check_rules(s));
-    TT_TRY(try_vae(s));
-    return open_restart_vae(s);
+    return TT_OK;
 }
 
 /* Whose the files are that are there: asked for all videos before the first
  * takes its hours. */
 static tt_status check_all_free(session *s)
 {
-    for (int i = 0; i < s->videos; i++)
-        for (int64_t k = 0; k < s->g.num_samples; k++) {
-            tt_arena mem = {0};
-            const tt_arena_mark mark = tt_arena_here(&s->mem);
-            const video_job job = job_of(s, &mem, i, s->g.sample + k);
-            check_free(s, &job.names, &job);
-            tt_arena_reset(&s->mem, mark);
-            tt_arena_free(&mem);
-            TT_TRY(s->ctx->status);
-        }
-    return s->ctx->status;
+    for (int64_t i = 0; i < tt_run_videos(s->run); i++) {
+        tt_run_video v;
+        bool ours;
+        const tt_arena_mark mark = tt_arena_here(&s->mem);
+        const tt_run_files files = names_of(s, i, &v);
+        check_free(s, i, &files, true, &ours);
+        tt_arena_reset(&s->mem, mark);
+        TT_TRY(s->ctx->status);
+    }
+    return TT_OK;
 }
 
-static void run_session(session *s)
+static tt_status run_session(session *s)
 {
-    if (check_session(s) || check_all_names(s)) return;
-    if (inject_open(s->ctx, &s->inject, s->g.inject, s->g.inject_filter))
-        return;
-    if (s->videos * s->g.num_samples == 1) /* what is before it belongs to it */
-        dump_open(s->ctx, &s->dump, s->g.dump, s->g.dump_filter);
-    if (encode_given(s)) return;
-    if (texts_make(s->ctx, &s->texts, &s->g, tt_dit_get_config(s->dit),
-                   &s->progress, &s->record) || check_all_free(s))
-        return;
-    for (int i = 0; i < s->videos; i++)
-        for (int64_t k = 0; k < s->g.num_samples; k++)
-            if (one_video(s, i, s->g.sample + k)) return;
+    const tt_settings *g = &s->settings;
+    TT_TRY(open_run(s));
+    TT_TRY(check_all_names(s));
+    TT_TRY(inject_open(s->ctx, &s->inject, g->inject, g->inject_filter));
+    if (tt_run_videos(s->run) == 1)  /* what is before it belongs to it */
+        dump_open(s->ctx, &s->dump, g->dump, g->dump_filter);
+    TT_TRY(tt_run_encode(s->ctx, s->run));
+    TT_TRY(check_all_free(s));
+    for (int64_t i = 0; i < tt_run_videos(s->run); i++)
+        TT_TRY(one_video(s, i));
+    return TT_OK;
 }
 
 /* The options; -1 to go on, else the exit status. */
 static int open_session(session *s, tt_ctx *ctx, cli_common *common, int argc,
                         char **argv)
 {
-    memset(s, 0, sizeof *s);
-    s->ctx = ctx;
-    s->g = generate_defaults();
-    const int status = opt_parse(&generate_command, &s->g, common, &s->given,
-                                 argc, argv);
-    return status < 0 ? generate_check(&s->g, &s->given, &s->opt) : status;
+    opt_result given;
+    *s = (session){.ctx = ctx, .settings = tt_settings_defaults(),
+                   .facts = {.argc = argc, .argv = argv}};
+    const int status = opt_parse(generate_command(), &s->settings, common,
+                                 &given, argc, argv);
+    return status < 0 ? check_settings(&s->settings) : status;
 }
 
 static void close_session(session *s)
 {
-    latents_file_close(&s->first);
-    texts_free(&s->texts);
-    tt_vae_close(s->restart_vae);
-    if (s->dit) tt_dit_close(s->dit);
+    tt_run_close(s->run);
     remove_run_folders(s);
-    record_end(&s->record);
+    tt_settings_free(&s->settings);
     tt_arena_free(&s->mem);
 }
 
@@ -759,21 +521,21 @@ int generate_try(tt_ctx *ctx, int argc, char **argv)
     session s;
     cli_common common;
     int status = open_session(&s, ctx, &common, argc, argv);
-    if (status >= 0) return status;
-    common.log_json = NULL;
-    common.quiet = true;
-    const tt_ops *ops = ctx->ops;
-    const int threads = ctx->nthreads;
-    if (cli_setup(ctx, &common)
-        || progress_open(ctx, &s.progress, &common, false))
-        return cli_failed(ctx);
-    ctx->warn = no_warning; /* the run itself says it */
-    record_begin(&s.record);
-    status = check_session(&s) ? cli_failed(ctx) : 0;
-    progress_close(&s.progress);
+    if (status < 0) {
+        common.log_json = NULL;
+        common.quiet = true;
+        const tt_ops *ops = ctx->ops;
+        const int threads = ctx->nthreads;
+        if (cli_setup(ctx, &common)
+            || progress_open(ctx, &s.progress, &common, false))
+            return cli_failed(ctx);
+        ctx->warn = no_warning; /* the run itself says it */
+        status = open_run(&s) ? cli_failed(ctx) : 0;
+        progress_close(&s.progress);
+        ctx->ops = ops;
+        ctx->nthreads = threads;
+    }
     close_session(&s);
-    ctx->ops = ops;
-    ctx->nthreads = threads;
     return status;
 }
 
@@ -782,22 +544,22 @@ int cmd_generate(tt_ctx *ctx, int argc, char **argv)
     session s;
     cli_common common;
     int status = open_session(&s, ctx, &common, argc, argv);
-    if (status >= 0) return status;
+    if (status >= 0) {
+        close_session(&s);
+        return status;
+    }
     if (cli_setup(ctx, &common)
-        || progress_open(ctx, &s.progress, &common, s.g.resume))
+        || progress_open(ctx, &s.progress, &common, s.settings.resume))
         return cli_failed(ctx);
     cli_catch_signals(ctx);
-    ctx->overwrite = s.g.overwrite;
-    ctx->profiling = s.g.profile;
-
-    record_begin(&s.record);
-    s.record.argc = argc;
-    s.record.argv = argv;
+    ctx->overwrite = s.settings.overwrite;
+    ctx->profiling = s.settings.profile;
     run_session(&s);
+    cli_stop_words(NULL, NULL);
     dump_close(ctx, &s.dump);
     inject_close(ctx, &s.inject);
     progress_close(&s.progress);
-    if (s.g.profile) profile_print(ctx);
+    if (s.settings.profile) profile_print(ctx);
     status = ctx->status ? cli_failed(ctx) : 0;
     close_session(&s);
     return status;

@@ -71,7 +71,7 @@ static const opt_command noise_command = {
 static int64_t count_steps(const char *text)
 {
     double list[TT_MAX_STEPS];
-    int n = opt_list_real(list, TT_MAX_STEPS, text);
+    int n = tt_setting_reals(list, TT_MAX_STEPS, text);
     if (n != 1) return n;
     return list[0] == (double)(int64_t)list[0] && list[0] >= 1
         && list[0] <= TT_MAX_STEPS ? (int64_t)list[0] : -1;

@@ -15,7 +15,7 @@
 #include "tether/text.h"
 
 typedef struct settings {
-    model_paths paths;
+    tt_model_paths paths;
     const char *prompt;
     bool raw, hex, no_clean, clean_only;
     int64_t length;    /* 0: not given                                        */
@@ -38,7 +38,7 @@ static const opt_spec options[] = {
      "keep at most N ids, </s> included and always last (Wan: 512; default: "
      "keep all). No padding is printed"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
-    MODEL_ROW_FOLDER(settings, paths),
+    TT_MODEL_ROW_FOLDER(settings, paths),
     {OPT_READ, "tokenizer", 0, offsetof(settings, paths.tokenizer), "FILE",
      "SentencePiece model, spiece.model (default: found in -m)"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
@@ -170,7 +170,7 @@ static tt_status all(tt_ctx *ctx, const settings *s, const tt_tokenizer *tok)
 
 int cmd_tokenize(tt_ctx *ctx, int argc, char **argv)
 {
-    settings s = {.paths = MODEL_PATHS_DEFAULT};
+    settings s = {.paths = TT_MODEL_PATHS};
     cli_common common;
     opt_result given;
     tt_tokenizer *tok = NULL;
@@ -183,7 +183,7 @@ int cmd_tokenize(tt_ctx *ctx, int argc, char **argv)
         return cli_failed(ctx);
 
     if (!s.clean_only &&
-        model_tokenizer(ctx, path, sizeof path, &s.paths) == TT_OK) {
+        tt_model_tokenizer(ctx, path, sizeof path, &s.paths) == TT_OK) {
         progress_note(&p, "tokenizer: %s", path);
         tt_tokenizer_open(ctx, &tok, path);
     }

@@ -17,7 +17,7 @@
 typedef struct maker {
     tt_ctx *ctx;
     tt_arena *mem;
-    const generate *g;
+    const tt_settings *g;
     char suffix[64];           /* of this video; "" when it is the only one   */
     uint64_t seed;
 } maker;
@@ -125,25 +125,25 @@ static const char *beside(const maker *m, const char *output,
     return out;
 }
 
-static void make_suffix(maker *m, const video_which *w)
+static void make_suffix(maker *m, const tt_run_video *w, bool several)
 {
     const bool samples = m->g->num_samples > 1;
-    if (w->several && samples)
-        snprintf(m->suffix, sizeof m->suffix, "-%d-%lld", w->number,
+    if (several && samples)
+        snprintf(m->suffix, sizeof m->suffix, "-%d-%lld", w->prompt,
                  (long long)w->sample);
-    else if (w->several)
-        snprintf(m->suffix, sizeof m->suffix, "-%d", w->number);
+    else if (several)
+        snprintf(m->suffix, sizeof m->suffix, "-%d", w->prompt);
     else if (samples)
         snprintf(m->suffix, sizeof m->suffix, "-%lld", (long long)w->sample);
 }
 
-video_names names_make(tt_ctx *ctx, tt_arena *mem, const generate *g,
-                       const video_which *which)
+tt_run_files names_make(tt_ctx *ctx, tt_arena *mem, const tt_settings *g,
+                        const tt_run_video *video, bool several)
 {
-    maker m = {.ctx = ctx, .mem = mem, .g = g, .seed = which->seed};
-    video_names v = {0};
-    make_suffix(&m, which);
-    v.output = g->vbench_name ? vbench_name(&m, which->prompt, which->sample)
+    maker m = {.ctx = ctx, .mem = mem, .g = g, .seed = video->seed};
+    tt_run_files v = {0};
+    make_suffix(&m, video, several);
+    v.output = g->vbench_name ? vbench_name(&m, video->text, video->sample)
              : with_suffix(&m, g->output);
     v.animation = with_suffix(&m, g->animation);
     v.sheet = with_suffix(&m, g->sheet);

@@ -94,9 +94,9 @@ bool inspect_tokenizer(tt_ctx *ctx, const char *path, bool in_list)
 
 static void print_tokenizer(tt_ctx *ctx, const char *dir)
 {
-    const model_paths m = {.model = dir};
+    const tt_model_paths m = {.model = dir};
     char path[4096];
-    const bool there = !model_tokenizer(ctx, path, sizeof path, &m);
+    const bool there = !tt_model_tokenizer(ctx, path, sizeof path, &m);
     tt_clear(ctx);
     if (!there || !inspect_tokenizer(ctx, path, true))
         print_missing(ctx, dir, "tokenizer", "Wan-AI/Wan2.1-T2V-1.3B",

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/generate.h"
 #include "cli/manual.h"
 #include "tether/backend.h"
 #include "tether/policy.h"
@@ -214,14 +213,7 @@ static void print_version(void)
             }
     }
     printf("\ninstruction sets: %s\n", tt_cpu_features(cpu, sizeof cpu));
-    printf("determinism class: %s\n", cli_determinism(first));
-}
-
-const char *cli_determinism(const tt_ops *ops)
-{
-    return !strcmp(ops->name, "blas")
-        ? "blas (sums in the library's order; equal within tolerances)"
-        : "golden (orders of sums fixed; bits do not depend on threads)";
+    printf("determinism class: %s\n", tt_determinism(first));
 }
 
 static int no_such_command(const char *name)
@@ -345,7 +337,6 @@ int main(int argc, char **argv)
     open_standard();
     /* A reader that goes away is a write error with a sentence. */
     signal(SIGPIPE, SIG_IGN);
-    generate_fill_options();
     if (argc < 2) {
         fprintf(stderr, "tether: no command given; `tether --help` lists "
                 "them\n");

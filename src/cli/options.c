@@ -171,82 +171,6 @@ static int unknown(const opt_command *cmd, const char *name)
 
 /* ---- values -------------------------------------------------------------- */
 
-static bool parse_int(int64_t *out, const char *s)
-{
-    char *end;
-    errno = 0;
-    long long v = strtoll(s, &end, 10);
-    if (end == s || *end || errno) return false;
-    *out = v;
-    return true;
-}
-
-static bool parse_u64(uint64_t *out, const char *s)
-{
-    char *end;
-    if (!*s || *s == '-' || *s == '+' || *s == ' ') return false;
-    bool hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
-    errno = 0;
-    unsigned long long v = strtoull(s, &end, hex ? 16 : 10);
-    if (end == s || *end || errno) return false;
-    *out = v;
-    return true;
-}
-
-static bool parse_real(double *out, const char *s)
-{
-    char *end;
-    errno = 0;
-    double v = strtod(s, &end);
-    if (end == s || *end || !isfinite(v)) return false;
-    errno = 0; /* a number that rounds to 0 is one */
-    *out = v;
-    return true;
-}
-
-/* A seed that nobody chose; the commands print which it is. */
-static bool random_seed(uint64_t *out)
-{
-    FILE *f = fopen("/dev/urandom", "rb");
-    const bool there = f && fread(out, sizeof *out, 1, f) == 1;
-    if (f) fclose(f);
-    *out &= UINT32_MAX; /* short enough to be typed again */
-    return there;
-}
-
-/* Store `text` for option `o`; false when it does not parse. */
-static bool store(const opt_spec *o, void *base, const char *text, bool no)
-{
-    char *at = (char *)base + o->offset;
-    switch (o->kind) {
-    case OPT_FLAG: *(bool *)(void *)at = true; return true;
-    case OPT_SWITCH: *(int *)(void *)at = !no; return true;
-    case OPT_INT: return parse_int((int64_t *)(void *)at, text);
-    case OPT_U64:
-        if (!strcmp(o->name, "seed") && !strcmp(text, "random"))
-            return random_seed((uint64_t *)(void *)at);
-        return parse_u64((uint64_t *)(void *)at, text);
-    case OPT_REAL: return parse_real((double *)(void *)at, text);
-    case OPT_TEXT:
-    case OPT_READ:
-    case OPT_WRITE:
-    case OPT_MAYBE:
-        *(const char **)(void *)at = text ? text : "";
-        return true;
-    case OPT_END:
-    case OPT_GROUP: break;
-    }
-    return false;
-}
-
-/* What a value must be; a number too large for its type is told apart. */
-static const char *kind_words(opt_kind k)
-{
-    return k == OPT_INT ? "a whole number"
-         : k == OPT_U64 ? "a whole number from 0 to 2^64-1"
-         : k == OPT_REAL ? "a finite number" : "a value";
-}
-
 int opt_list_int(int64_t *values, int max, const char *text)
 {
     int n = 0;
@@ -255,20 +179,6 @@ int opt_list_int(int64_t *values, int max, const char *text)
         errno = 0;
         long long v = strtoll(text, &end, 10);
         if (end == text || errno || n == max) return -1;
-        values[n++] = v;
-        if (!*end) return n;
-        if (*end != ',') return -1;
-        text = end + 1;
-    }
-}
-
-int opt_list_real(double *values, int max, const char *text)
-{
-    int n = 0;
-    while (1) {
-        char *end;
-        double v = strtod(text, &end);
-        if (end == text || !isfinite(v) || n == max) return -1;
         values[n++] = v;
         if (!*end) return n;
         if (*end != ',') return -1;
@@ -335,15 +245,26 @@ static int spell(const opt_command *cmd, spelled *s, const char *word)
     return s->o ? -1 : unknown(cmd, name);
 }
 
+/* The value in its place; none says what is missing. -1 or a status. */
+static int keep(const opt_command *cmd, const spelled *s, void *base,
+                const char *text)
+{
+    tt_ctx ctx = {.status = TT_OK};
+    if (cmd->of_a_run && !s->is_common)
+        tt_settings_set(&ctx, base, s->o->name, text);
+    else
+        tt_setting_store(&ctx, s->o, base, text);
+    return ctx.status ? opt_usage(cmd->name, "%s", tt_message(&ctx)) : -1;
+}
+
 /* The value behind argv[*i], which *i moves on to. -1 or a status. */
-static int take_value(const opt_command *cmd, spelled *s, int argc,
+static int take_value(const opt_command *cmd, spelled *s, void *base, int argc,
                       char **argv, int *i)
 {
     const opt_spec *o = s->o;
     if (takes_value(o->kind) && !s->text) {
         if (*i + 1 >= argc)
-            return opt_usage(cmd->name, "--%s needs %s (%s)", o->name,
-                             kind_words(o->kind), o->arg);
+            return keep(cmd, s, base, NULL);
         s->text = argv[++*i];
     } else if (o->kind == OPT_MAYBE && !s->text) {
         if (*i + 1 < argc && argv[*i + 1][0] != '-') s->text = argv[++*i];
@@ -361,22 +282,16 @@ static int parse_one(const opt_command *cmd, void *settings,
 {
     spelled s;
     int status = spell(cmd, &s, argv[*i]);
-    if (status < 0) status = take_value(cmd, &s, argc, argv, i);
+    void *base = s.is_common ? (void *)common : settings;
+    if (status < 0) status = take_value(cmd, &s, base, argc, argv, i);
     if (status >= 0) return status;
-    const opt_spec *o = s.o;
-    const char *text = s.text;
-    errno = 0;
-    if (!store(o, s.is_common ? (void *)common : settings, text, s.no))
-        return opt_usage(cmd->name, errno == ERANGE
-                         ? "--%s needs %s, and `%s` is out of range"
-                         : "--%s needs %s, but `%s` was given",
-                         o->name, kind_words(o->kind), text);
-    if (r->nseen < OPT_SEEN_MAX) {
-        r->value[r->nseen] = o->kind == OPT_SWITCH ? (s.no ? "no" : "yes")
-                                                     : text;
-        r->seen[r->nseen++] = o->name;
+    const char *text = s.o->kind == OPT_SWITCH ? (s.no ? "no" : "yes") : s.text;
+    status = keep(cmd, &s, base, text);
+    if (status < 0 && r->nseen < OPT_SEEN_MAX) {
+        r->value[r->nseen] = text;
+        r->seen[r->nseen++] = s.o->name;
     }
-    return -1;
+    return status;
 }
 
 /* ---- inputs that would be lost ------------------------------------------- */
@@ -476,25 +391,6 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
         return opt_usage(cmd->name, "--threads must be 1 to 4096, but %lld "
                          "was given", (long long)common->threads);
     return check_outputs(cmd, settings, common, result);
-}
-
-void opt_write(json_out *j, const char *key, const opt_command *cmd,
-               const void *settings)
-{
-    json_open(j, key, '{');
-    for (const opt_spec *o = cmd->options; o->kind; o++) {
-        const void *at = (const char *)settings + o->offset;
-        if (o->kind == OPT_GROUP || !o->help) continue;
-        switch (o->kind) {
-        case OPT_FLAG: json_bool(j, o->name, *(const bool *)at); break;
-        case OPT_SWITCH: json_int(j, o->name, *(const int *)at); break;
-        case OPT_INT: json_int(j, o->name, *(const int64_t *)at); break;
-        case OPT_U64: json_u64(j, o->name, *(const uint64_t *)at); break;
-        case OPT_REAL: json_real(j, o->name, *(const double *)at); break;
-        default: json_str(j, o->name, *(const char *const *)at); break;
-        }
-    }
-    json_close(j, '}');
 }
 
 bool opt_given(const opt_result *r, const char *name)

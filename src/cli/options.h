@@ -17,31 +17,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "cli/jsonout.h"
+#include "io/jsonout.h"
+#include "tether/run.h"
 
-typedef enum opt_kind {
-    OPT_END = 0, /* last row of a table                                       */
-    OPT_GROUP,   /* heading in the help: `help` is its text                   */
-    OPT_FLAG,    /* bool: present or not                                      */
-    OPT_SWITCH,  /* int: --name stores 1, --no-name stores 0                  */
-    OPT_INT,     /* int64_t, decimal                                          */
-    OPT_U64,     /* uint64_t, decimal or 0x...                                */
-    OPT_REAL,    /* double, decimal, finite                                   */
-    OPT_TEXT,    /* const char *, points into argv                            */
-    OPT_READ,    /* the same: a file or folder the command reads              */
-    OPT_WRITE,   /* the same: a file the command writes                       */
-    OPT_MAYBE    /* const char *: value optional; "" when left out            */
-} opt_kind;
-
-typedef struct opt_spec {
-    opt_kind kind;
-    const char *name;   /* "score-temperature"                                */
-    char letter;        /* 't' or 0                                           */
-    size_t offset;      /* of the value in the settings structure             */
-    const char *arg;    /* "N" in the help                                    */
-    const char *help;   /* one sentence; '\n' starts a new line; NULL: parsed
-                           but not shown                                      */
-} opt_spec;
+/* Rows are those of a run's settings (run.h), under shorter names. */
+#define OPT_END TT_SETTING_END
+#define OPT_GROUP TT_SETTING_GROUP
+#define OPT_FLAG TT_SETTING_FLAG
+#define OPT_SWITCH TT_SETTING_SWITCH
+#define OPT_INT TT_SETTING_INT
+#define OPT_U64 TT_SETTING_U64
+#define OPT_REAL TT_SETTING_REAL
+#define OPT_TEXT TT_SETTING_TEXT
+#define OPT_READ TT_SETTING_READ
+#define OPT_WRITE TT_SETTING_WRITE
+#define OPT_MAYBE TT_SETTING_MAYBE
+typedef tt_setting opt_spec;
+typedef tt_setting_kind opt_kind;
 
 typedef struct opt_command {
     const char *name;          /* "generate"                                  */
@@ -51,9 +43,10 @@ typedef struct opt_command {
     const char *examples;      /* lines of the Examples section, or NULL      */
     const opt_spec *options;
     int positional_max;        /* 0: none taken                               */
+    bool of_a_run;             /* the settings are a tt_settings              */
 } opt_command;
 
-#define OPT_SEEN_MAX 128
+#define OPT_SEEN_MAX TT_SETTINGS_MAX
 #define OPT_POSITIONAL_MAX 1024
 
 /* What every command takes. */
@@ -86,14 +79,8 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
 /* Was the option given on the command line? */
 bool opt_given(const opt_result *r, const char *name);
 
-/* Every option and its value as one JSON object: the complete settings, also
- * where nothing was given on the command line. */
-void opt_write(json_out *j, const char *key, const opt_command *cmd,
-               const void *settings);
-
 /* "1,2,4" into values[0..max): the count, or -1 when malformed or too long.*/
 int opt_list_int(int64_t *values, int max, const char *text);
-int opt_list_real(double *values, int max, const char *text);
 
 /* The name among names[0..n) nearest to `word`, NULL when none is near. */
 const char *opt_nearest(const char *word, const char *const *names, int n);

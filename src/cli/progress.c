@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -186,17 +185,6 @@ const char *progress_duration(char *buf, size_t n, double seconds)
     return buf;
 }
 
-int64_t progress_peak_memory(void)
-{
-    struct rusage u;
-    if (getrusage(RUSAGE_SELF, &u)) return 0;
-#ifdef __APPLE__
-    return (int64_t)u.ru_maxrss;
-#else
-    return (int64_t)u.ru_maxrss * 1024;
-#endif
-}
-
 const char *progress_bytes(char *buf, size_t n, int64_t bytes)
 {
     if (bytes < 100 * 1000)
@@ -231,7 +219,7 @@ void progress_update(progress *p, double done, double total, double seconds,
     fprintf(stderr, "%s%s%s%s  %3.0f%%  eta %s  %s%s",
             p->terminal ? "\r" : "", p->colour ? "\033[1m" : "", what,
             p->colour ? "\033[0m" : "", total > 0 ? 100 * done / total : 0,
-            eta, progress_bytes(memory, sizeof memory, progress_peak_memory()),
+            eta, progress_bytes(memory, sizeof memory, tt_peak_memory()),
             p->terminal ? "\033[K" : "\n");
     p->drawn = p->terminal;
     fflush(stderr);
@@ -265,6 +253,26 @@ void progress_wrote(progress *p, const char *path)
     if (!path || !strcmp(path, "-")) return;
     progress_say(p, "wrote %s", path);
     progress_log_wrote(p, path);
+}
+
+static void say_of_a_run(void *user, bool detail, const char *sentence)
+{
+    if (detail) progress_note(user, "%s", sentence);
+    else progress_say(user, "%s", sentence);
+}
+
+static void work_of_a_run(void *user, const tt_run_work *w)
+{
+    progress *p = user;
+    p->before = w->before;
+    progress_update(p, w->done, w->total, w->seconds, "%s", w->what);
+    p->before = 0;
+}
+
+tt_run_events progress_of_a_run(progress *p)
+{
+    return (tt_run_events){.user = p, .say = say_of_a_run,
+                           .work = work_of_a_run};
 }
 
 void profile_print(const tt_ctx *ctx)

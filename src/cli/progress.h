@@ -10,9 +10,10 @@
 
 #include <stdio.h>
 
-#include "cli/jsonout.h"
+#include "io/jsonout.h"
 #include "cli/options.h"
 #include "tether/context.h"
+#include "tether/run.h"
 
 typedef struct progress {
     bool quiet, verbose, terminal, colour;
@@ -55,6 +56,9 @@ void progress_update(progress *p, double done, double total, double seconds,
 json_out *progress_log(progress *p, json_out *j, const char *event);
 void progress_logged(progress *p, json_out *j);
 
+/* What a run says (run.h), on the terminal: `user` is a progress. */
+tt_run_events progress_of_a_run(progress *p);
+
 /* Seconds, share and calls per operator, largest first, on stderr. */
 void profile_print(const tt_ctx *ctx);
 
@@ -62,7 +66,5 @@ void profile_print(const tt_ctx *ctx);
 const char *progress_bytes(char *buf, size_t n, int64_t bytes);
 /* "1m20s", "3h05m", "12.3s" */
 const char *progress_duration(char *buf, size_t n, double seconds);
-/* Largest resident size so far, bytes; 0 when unknown. */
-int64_t progress_peak_memory(void);
 
 #endif

@@ -13,7 +13,7 @@
 
 typedef struct settings {
     const char *backend, *arith, *only, *prompt, *cache;
-    model_paths model;
+    tt_model_paths model;
     uint64_t seed;
     int64_t rounds, latents, width, height, bench;
     int operators, calls, rollout;
@@ -45,10 +45,10 @@ static const opt_spec options[] = {
      "time each of their operators N times beside ours: medians, their ratio, "
      "and its range in half of the pairs"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
-    MODEL_ROW_FOLDER(settings, model),
-    MODEL_ROWS_DIT(settings, model),
-    MODEL_ROW_VAE(settings, model),
-    MODEL_ROWS_TEXT(settings, model),
+    TT_MODEL_ROW_FOLDER(settings, model),
+    TT_MODEL_ROWS_DIT(settings, model),
+    TT_MODEL_ROW_VAE(settings, model),
+    TT_MODEL_ROWS_TEXT(settings, model),
     {OPT_TEXT, "prompt", 'p', offsetof(settings, prompt), "TEXT", "prompt"},
     {OPT_TEXT, "cache", 0, offsetof(settings, cache), "POLICY",
      "cache policy (default tether, with K = 9)"},
@@ -97,7 +97,7 @@ static void note_backend(tt_ctx *ctx, tt_report *r, const tt_plugin *p)
 static void note_run(tt_ctx *ctx, tt_report *r, const settings *s, int argc,
                      char **argv)
 {
-    const model_paths *m = &s->model;
+    const tt_model_paths *m = &s->model;
     const char *folder = m->model ? m->model : m->dit ? m->dit : m->checkpoint;
     tt_report_fact(r, "command", "%s",
                    cli_command_line(ctx, "tether", argc, argv));
@@ -183,7 +183,7 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.seed = 1, .rounds = 8, .latents = 18, .width = 32,
                   .height = 32, .operators = 1, .calls = 1, .rollout = 1,
-                  .model = MODEL_PATHS_DEFAULT, .cache = "tether",
+                  .model = TT_MODEL_PATHS, .cache = "tether",
                   .prompt = "a red circle moves left on a blue background"};
     cli_common common;
     opt_result given;

@@ -20,7 +20,7 @@
 
 typedef struct settings {
     const char *manifest, *cls, *prompt;
-    model_paths model;
+    tt_model_paths model;
     uint64_t seed;
     int64_t each, latents, width, height;
     bool write, overwrite;
@@ -45,10 +45,10 @@ static const opt_spec options[] = {
     {OPT_SWITCH, "run", 0, offsetof(settings, run), NULL,
      "a run of the model as well (default: when one is named)"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
-    MODEL_ROW_FOLDER(settings, model),
-    MODEL_ROWS_DIT(settings, model),
-    MODEL_ROW_VAE(settings, model),
-    MODEL_ROWS_TEXT(settings, model),
+    TT_MODEL_ROW_FOLDER(settings, model),
+    TT_MODEL_ROWS_DIT(settings, model),
+    TT_MODEL_ROW_VAE(settings, model),
+    TT_MODEL_ROWS_TEXT(settings, model),
     {OPT_TEXT, "prompt", 'p', offsetof(settings, prompt), "TEXT", "prompt"},
     {OPT_INT, "latents", 0, offsetof(settings, latents), "N",
      "latent frames (default 12)"},
@@ -220,7 +220,7 @@ static tt_status check_table(tt_ctx *ctx, const settings *s)
 int validate_manifest(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.seed = 1, .each = 3, .latents = 12, .width = 16,
-                  .height = 16, .run = -1, .model = MODEL_PATHS_DEFAULT,
+                  .height = 16, .run = -1, .model = TT_MODEL_PATHS,
                   .prompt = "a red circle moves left on a blue background"};
     cli_common common;
     opt_result given;

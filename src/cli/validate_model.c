@@ -14,7 +14,7 @@ void validate_model_close(validate_model *p)
 }
 
 tt_status validate_model_open(tt_ctx *ctx, validate_model *p,
-                              tt_model_parts *m, model_paths *paths)
+                              tt_model_parts *m, tt_model_paths *paths)
 {
     const char *encoder;
     char spiece[4096];
@@ -22,18 +22,18 @@ tt_status validate_model_open(tt_ctx *ctx, validate_model *p,
         TT_TRY(model_find_builtin(ctx, p->folder, sizeof p->folder));
         paths->model = p->folder;
     }
-    TT_TRY(model_open_dit(ctx, &p->dit, paths, NULL));
+    TT_TRY(tt_model_open_dit(ctx, &p->dit, paths, NULL));
     m->dit = p->dit;
-    if (model_open_vae_part(ctx, &p->vae, paths,
-                            TT_VAE_DECODER | TT_VAE_ENCODER, NULL) == TT_OK) {
+    if (tt_model_open_vae_part(ctx, &p->vae, paths,
+                               TT_VAE_DECODER | TT_VAE_ENCODER, NULL) == TT_OK) {
         m->decoder = m->encoder = true;
     } else if (ctx->status == TT_EIO) {         /* there is none */
         tt_clear(ctx);
     }
     m->vae = p->vae;
     TT_TRY(ctx->status);
-    if (model_tokenizer(ctx, spiece, sizeof spiece, paths) == TT_OK &&
-        model_text_encoder(ctx, &encoder, paths) == TT_OK) {
+    if (tt_model_tokenizer(ctx, spiece, sizeof spiece, paths) == TT_OK &&
+        tt_model_text_encoder(ctx, &encoder, paths) == TT_OK) {
         tt_tokenizer_open(ctx, &p->tok, spiece);
         if (!ctx->status) tt_umt5_open(ctx, &p->enc, encoder);
     } else {

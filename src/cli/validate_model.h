@@ -20,7 +20,7 @@ typedef struct validate_model {
  * VAE when they are found. Without a path the built-in one; `paths` points into
  * p then. */
 tt_status validate_model_open(tt_ctx *ctx, validate_model *p,
-                              tt_model_parts *m, model_paths *paths);
+                              tt_model_parts *m, tt_model_paths *paths);
 void validate_model_close(validate_model *p);
 
 /* Sizes in pixels and latent frames, and the cache policy: "tether" with a

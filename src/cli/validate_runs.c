@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cli/generate.h"
+#include "cli/model.h"
 
 extern char **environ;
 

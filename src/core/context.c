@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "core/utf8.h"
@@ -137,6 +138,17 @@ double tt_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+int64_t tt_peak_memory(void)
+{
+    struct rusage u;
+    if (getrusage(RUSAGE_SELF, &u)) return 0;
+#ifdef __APPLE__
+    return (int64_t)u.ru_maxrss;
+#else
+    return (int64_t)u.ru_maxrss * 1024;
+#endif
 }
 
 void tt_profile_add(tt_ctx *ctx, const char *name, double seconds, double flops)

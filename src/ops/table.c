@@ -249,3 +249,10 @@ void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
 {
     RUN(col_blend, x, n, c, mean, gain, target, tau);
 }
+
+const char *tt_determinism(const tt_ops *ops)
+{
+    return !strcmp(ops->name, "blas")
+        ? "blas (sums in the library's order; equal within tolerances)"
+        : "golden (orders of sums fixed; bits do not depend on threads)";
+}

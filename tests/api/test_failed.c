@@ -293,6 +293,55 @@ static char text[256];
     NONE(tt_manifest_find, &(tt_manifest){0}, "f32", "case", "y")              \
     RUNS(tt_manifest_free, &(tt_manifest){0})                                  \
     RUNS(tt_plugin_close, &(tt_plugin){0})                                     \
+    /* run.h */                                                                \
+    MAKES(tt_model_open_dit, tt_dit, c, &made, &(tt_model_paths){0}, NULL)     \
+    MAKES(tt_model_open_vae, tt_vae, c, &made, &(tt_model_paths){0}, NULL)     \
+    MAKES(tt_model_open_vae_part, tt_vae, c, &made, &(tt_model_paths){0},      \
+          TT_VAE_DECODER, NULL)                                                \
+    GIVES(tt_model_tokenizer, c, text, sizeof text, &(tt_model_paths){0})      \
+    GIVES(tt_model_text_encoder, c, &(const char *){NULL},                     \
+          &(tt_model_paths){0})                                                \
+    RUNS(tt_model_text_len, c, &(tt_model_paths){0})                           \
+    GIVES(tt_model_size, c, &(int64_t){0}, &(int64_t){0},                      \
+          &(tt_model_paths){0})                                                \
+    GIVES(tt_setting_store, c, tt_settings_find("latents"),                    \
+          &(tt_settings){0}, "9")                                              \
+    NONE(tt_settings_find, NULL)                                               \
+    GIVES(tt_settings_copy, c, &(tt_settings){0}, &(tt_settings){0})           \
+    RUNS(tt_settings_free, &(tt_settings){0})                                  \
+    GIVES(tt_settings_set, c, &(tt_settings){0}, "latents", "9")               \
+    NONE(tt_settings_get, NULL, "latents", text, sizeof text)                  \
+    RUNS(tt_settings_was_given, NULL, "latents")                               \
+    GIVES(tt_settings_check, c, &(tt_settings){0}, &(tt_rollout_options){0})   \
+    MAKES(tt_run_open, tt_run, c, &made, &(tt_settings){0}, NULL)              \
+    RUNS(tt_run_close, NULL)                                                   \
+    GIVES(tt_run_encode, c, NULL)                                              \
+    RUNS(tt_run_videos, NULL)                                                  \
+    GIVES(tt_run_video_at, c, NULL, 0, &(tt_run_video){0})                     \
+    NONE(tt_run_settings, NULL)                                                \
+    NONE(tt_run_rollout, NULL)                                                 \
+    NONE(tt_run_dit, NULL)                                                     \
+    NONE(tt_run_scenes, NULL)                                                  \
+    RUNS(tt_run_prompts, NULL, &(const char *const *){NULL})                   \
+    RUNS(tt_run_frames, NULL)                                                  \
+    RUNS(tt_run_dropped, NULL)                                                 \
+    MAKES(tt_run_open_vae, tt_vae, c, NULL, &made)                             \
+    GIVES(tt_run_claim, c, NULL, 0, "latents.safetensors")                     \
+    NONE(tt_run_identity, c, NULL, 0, &(tt_arena){0})                          \
+    RUNS(tt_run_made, c, NULL, 0, "latents.safetensors")                       \
+    RUNS(tt_run_made_by_any, NULL)                                             \
+    GIVES(tt_run_begin, c, NULL, 0, NULL)                                      \
+    GIVES(tt_run_next, c, NULL, &(const tt_host *){NULL}, &(int64_t){0})       \
+    GIVES(tt_run_save, c, NULL)                                                \
+    RUNS(tt_run_stand, NULL)                                                   \
+    GIVES(tt_run_latents, c, NULL, &(tt_tensor){0})                            \
+    NONE(tt_run_comment, c, NULL, 0, &(tt_arena){0})                           \
+    GIVES(tt_run_record, c, NULL, "run.json", NULL)                            \
+    GIVES(tt_encode_measure, c, &(tt_encode_size){0},                          \
+          &(tt_encode_input){.path = "video.y4m"})                             \
+    GIVES(tt_encode_run, c, NULL, NULL,                                        \
+          &(tt_encode_input){.path = "video.y4m"}, &(tt_encode_size){0},       \
+          NULL, NULL)                                                          \
     /* video.h */                                                              \
     GIVES(tt_rgb_resize, c, NULL, 4, 4, NULL, 2, 2)                            \
     GIVES(tt_png_write, c, "picture.png", bytes, 4, 4)                         \
@@ -354,6 +403,8 @@ static const char *const apart[] = {
     "tt_outcome_name", "tt_tap_operators", "tt_region_name",
     "tt_analyze_defaults", "tt_vbench_stem", "tt_analyze_folder_there",
     "tt_analyze_folder_remove", "tt_pattern_name", "tt_version",
+    "tt_settings_table", "tt_settings_defaults", "tt_setting_show",
+    "tt_setting_reals", "tt_peak_memory", "tt_determinism",
     "tt_git_revision", "tt_real_name", "tt_compiler", "tt_cpu_features",
     /* a policy's helpers and the size of a cache: called by tt_cache_* with a
      * cache that was made */

@@ -1,7 +1,7 @@
 /* latents_file.c: the latents of a run, appended chunk by chunk.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/latents_file.h"
+#include "run/latents_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/jsonout.h"
+#include "io/jsonout.h"
 #include "tether/outfile.h"
 
 enum { HEADER_MAX = 1 << 20 };

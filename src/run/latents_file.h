@@ -11,8 +11,8 @@
  *
  * One run at a time: from claim to close the file is locked (flock), under
  * either name. The system takes the lock back when a program dies. */
-#ifndef CLI_LATENTS_FILE_H
-#define CLI_LATENTS_FILE_H
+#ifndef TT_RUN_LATENTS_FILE_H
+#define TT_RUN_LATENTS_FILE_H
 
 #include <stdio.h>
 

@@ -3,19 +3,19 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Holds   memory does not depend on the number of frames. */
-#include "cli/encode.h"
+#include "run/parts.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "cli/inputs.h"
+#include "io/inputs.h"
 #include "tether/video.h"
 
 /* ---- frames, wherever they come from ------------------------------------- */
 
 typedef struct frames {
     tt_ctx *ctx;
-    const encode_input *in;
+    const tt_encode_input *in;
     tt_arena mem;
     int64_t width, height;      /* of what is handed out                      */
     int64_t at;                 /* number of the next frame of the input      */
@@ -57,7 +57,7 @@ static tt_status open_video(frames *f)
     return ctx->status;
 }
 
-static tt_status frames_open(tt_ctx *ctx, frames *f, const encode_input *in)
+static tt_status frames_open(tt_ctx *ctx, frames *f, const tt_encode_input *in)
 {
     const int64_t dim[5] = {1, 3, -1, -1, -1};
     *f = (frames){.ctx = ctx, .in = in};
@@ -137,9 +137,9 @@ static tt_status frames_skip(frames *f)
 /* ---- measuring ----------------------------------------------------------- */
 
 /* Fill in what follows from the number of frames. */
-static tt_status complete(const frames *f, encode_size *s)
+static tt_status complete(const frames *f, tt_encode_size *s)
 {
-    const encode_input *in = f->in;
+    const tt_encode_input *in = f->in;
     const int64_t found = f->at;
     const char *name = in->path ? in->path : in->raw;
     s->width = f->width;
@@ -155,7 +155,7 @@ static tt_status complete(const frames *f, encode_size *s)
     return TT_OK;
 }
 
-static tt_status count(frames *f, encode_size *s)
+static tt_status count(frames *f, tt_encode_size *s)
 {
     bool more = true;
     while (more) {
@@ -165,10 +165,11 @@ static tt_status count(frames *f, encode_size *s)
     return complete(f, s);
 }
 
-tt_status encode_measure(tt_ctx *ctx, encode_size *s, const encode_input *in)
+tt_status tt_encode_measure(tt_ctx *ctx, tt_encode_size *s,
+                            const tt_encode_input *in)
 {
     frames f;
-    *s = (encode_size){0};
+    *s = (tt_encode_size){0};
     if (ctx->status || (in->path && !strcmp(in->path, "-")))
         return ctx->status;
     frames_open(ctx, &f, in);
@@ -179,9 +180,10 @@ tt_status encode_measure(tt_ctx *ctx, encode_size *s, const encode_input *in)
 
 /* ---- encoding ------------------------------------------------------------ */
 
-static tt_status encode_all(frames *f, progress *p, tt_vae_encoder *e,
-                            const tt_vae *vae, const encode_size *s,
-                            encode_fn emit, void *user)
+static tt_status encode_all(frames *f, const tt_run_events *events,
+                            tt_vae_encoder *e, const tt_vae *vae,
+                            const tt_encode_size *s, tt_encode_fn emit,
+                            void *user)
 {
     tt_ctx *ctx = f->ctx;
     const double start = tt_now();
@@ -198,18 +200,20 @@ static tt_status encode_all(frames *f, progress *p, tt_vae_encoder *e,
         TT_TRY(tt_vae_encode_next(ctx, e, z, &ready, x));
         if (ready) TT_TRY(emit(user, z, C, h, w));
         if (s->frames)
-            progress_update(p, (double)n, (double)s->frames, tt_now() - start,
-                            "encoding frame %lld/%lld", (long long)n,
-                            (long long)s->frames);
+            run_work(events, (tt_run_work){.done = (double)n,
+                                           .total = (double)s->frames,
+                                           .seconds = tt_now() - start},
+                     "encoding frame %lld/%lld", (long long)n,
+                     (long long)s->frames);
         else if (ready)
-            progress_note(p, "encoded frame %lld", (long long)n);
+            run_say(events, true, "encoded frame %lld", (long long)n);
     }
     return ctx->status;
 }
 
-tt_status encode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
-                     const encode_input *in, encode_size *s, encode_fn emit,
-                     void *user)
+tt_status tt_encode_run(tt_ctx *ctx, const tt_run_events *events,
+                        const tt_vae *vae, const tt_encode_input *in,
+                        tt_encode_size *s, tt_encode_fn emit, void *user)
 {
     frames f;
     tt_vae_encoder *e = NULL;
@@ -217,7 +221,7 @@ tt_status encode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
     frames_open(ctx, &f, in);
     if (!ctx->status)
         tt_vae_encoder_open(ctx, &e, vae, f.height, f.width);
-    if (!ctx->status) encode_all(&f, p, e, vae, s, emit, user);
+    if (!ctx->status) encode_all(&f, events, e, vae, s, emit, user);
     if (!ctx->status) complete(&f, s);
     if (!ctx->status && s->dropped)
         tt_warn(ctx, "the last %lld of %lld frames do not fill a group of 4 "

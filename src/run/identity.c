@@ -1,4 +1,4 @@
-/* generate_origin.c: what a run is made from: --resume takes up its own.
+/* identity.c: what a run is made from: --resume takes up its own.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/generate.h"
+#include "run/parts.h"
 #include "tether/version.h"
 #include "tether/backend.h"
 
@@ -40,10 +40,10 @@ static void digest_weights(tt_sha256 *s, const tt_weights *w)
     }
 }
 
-char *generate_describe(tt_ctx *ctx, tt_arena *mem, const video_job *j)
+const char *identity_make(tt_ctx *ctx, tt_arena *mem, const tt_dit *dit,
+                          const tt_rollout_options *o)
 {
-    const tt_rollout_options *o = &j->opt;
-    const int64_t frame_size = tt_dit_get_config(j->dit)->in_dim * o->h * o->w;
+    const int64_t frame_size = tt_dit_get_config(dit)->in_dim * o->h * o->w;
     tt_sha256 s;
     char hex[65];
     enum { SIZE = 2048 };
@@ -53,7 +53,7 @@ char *generate_describe(tt_ctx *ctx, tt_arena *mem, const video_job *j)
     if (!text) return NULL;
     tt_sha256_init(&s);
     if (o->origin) tt_sha256_add(&s, o->origin, strlen(o->origin));
-    digest_weights(&s, tt_dit_weights(j->dit));
+    digest_weights(&s, tt_dit_weights(dit));
     if (o->vae) digest_weights(&s, tt_vae_weights(o->vae));
     for (int i = 0; i < o->nsteps; i++)
         tt_sha256_add(&s, &o->steps[i], sizeof o->steps[i]);
@@ -95,13 +95,15 @@ static const char *last_part(const char *path, int *n)
     return path + begin;
 }
 
-const char *generate_comment(tt_ctx *ctx, tt_arena *mem, const video_job *j)
+const char *tt_run_comment(tt_ctx *ctx, tt_run *run, int64_t i, tt_arena *mem)
 {
-    const tt_rollout_options *o = &j->opt;
-    const char *prompt = j->text ? j->text : "(from embeddings)";
-    const char *from = j->g->model.checkpoint ? j->g->model.checkpoint
-                     : j->g->model.model ? j->g->model.model
-                     : j->g->model.dit ? j->g->model.dit : "unknown";
+    tt_run_video v;
+    if (tt_run_video_at(ctx, run, i, &v)) return NULL;
+    const tt_rollout_options *o = &run->opt;
+    const tt_model_paths *p = &run->s.model;
+    const char *prompt = v.text ? v.text : "(from embeddings)";
+    const char *from = p->checkpoint ? p->checkpoint : p->model ? p->model
+                     : p->dit ? p->dit : "unknown";
     int n;
     const char *model = last_part(from, &n);
     const size_t size = strlen(prompt) + (size_t)n + 600;
@@ -111,8 +113,8 @@ const char *generate_comment(tt_ctx *ctx, tt_arena *mem, const video_job *j)
                  "1, Seed: %llu, Size: %lldx%lld, Model: %.*s, Sample: %u, "
                  "Latents: %lld, Chunk: %lld, Shift: %g, Cache: %s, Budget: "
                  "%lld, Backend: %s %s, Version: tether %s", prompt, o->nsteps,
-                 (unsigned long long)o->noise.seed, (long long)(8 * o->w),
-                 (long long)(8 * o->h), n, model, o->noise.sample,
+                 (unsigned long long)v.seed, (long long)(8 * o->w),
+                 (long long)(8 * o->h), n, model, (uint32_t)v.sample,
                  (long long)o->latents, (long long)o->chunk, o->shift,
                  o->policy.name, (long long)o->policy.K, ctx->ops->name,
                  tt_class_name(ctx->ops->cls), tt_version());

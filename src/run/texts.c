@@ -1,4 +1,4 @@
-/* generate_text.c: prompts to embeddings, before the transformer runs.
+/* texts.c: prompts to embeddings, before the transformer runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/generate.h"
-#include "cli/inputs.h"
+#include "run/parts.h"
+#include "io/inputs.h"
 #include "tether/text.h"
 
 /* ---- the prompts --------------------------------------------------------- */
@@ -65,7 +65,7 @@ static tt_status split_lines(tt_ctx *ctx, texts *t, char *text,
     return ctx->status;
 }
 
-static tt_status collect(tt_ctx *ctx, texts *t, const generate *g,
+static tt_status collect(tt_ctx *ctx, texts *t, const tt_settings *g,
                          const tt_scenes *scenes)
 {
     if (g->embeds) {
@@ -92,7 +92,7 @@ static tt_status collect(tt_ctx *ctx, texts *t, const generate *g,
 
 /* A prompt that cannot be cleaned is found now, not after hours. Out of a file
  * it is a bad file. */
-static tt_status check_prompt(tt_ctx *ctx, const texts *t, const generate *g,
+static tt_status check_prompt(tt_ctx *ctx, const texts *t, const tt_settings *g,
                               int i)
 {
     const char *file = t->line ? g->prompt_file : g->scene_file;
@@ -111,7 +111,7 @@ static tt_status check_prompt(tt_ctx *ctx, const texts *t, const generate *g,
                    file ? file : "the prompt", where, why);
 }
 
-tt_status texts_collect(tt_ctx *ctx, texts *t, const generate *g,
+tt_status texts_collect(tt_ctx *ctx, texts *t, const tt_settings *g,
                         const tt_scenes *scenes)
 {
     memset(t, 0, sizeof *t);
@@ -140,7 +140,7 @@ static tt_status check_padding(tt_ctx *ctx, const char *path, const char *name,
 }
 
 /* `text`, and for the other prompts of scenes `text_1`, `text_2`, ... */
-static tt_status read_embeds(tt_ctx *ctx, texts *t, const generate *g,
+static tt_status read_embeds(tt_ctx *ctx, texts *t, const tt_settings *g,
                              const tt_dit_config *dit)
 {
     int64_t dim[3] = {1, -1, dit->text_dim};
@@ -162,21 +162,20 @@ static tt_status read_embeds(tt_ctx *ctx, texts *t, const generate *g,
     return TT_OK;
 }
 
-static tt_status open_encoder(tt_ctx *ctx, tt_umt5 **enc, const generate *g,
-                              record *r)
+static tt_status open_encoder(tt_ctx *ctx, tt_umt5 **enc, tt_run *run)
 {
     const char *path;
     tt_weights *w;
-    TT_TRY(model_text_encoder(ctx, &path, &g->model));
+    TT_TRY(tt_model_text_encoder(ctx, &path, &run->s.model));
     TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_T5, NULL));
-    record_input(ctx, r, "text encoder", tt_weights_path(w),
+    record_input(ctx, &run->record, "text encoder", tt_weights_path(w),
                  tt_weights_origin(w));
     return tt_umt5_load(ctx, enc, w);
 }
 
 /* Layers of all prompts, for the progress line. */
 typedef struct layers {
-    progress *progress;
+    const tt_run_events *events;
     double start;
     int prompt, prompts;
 } layers;
@@ -185,17 +184,17 @@ static void on_layer(void *user, int64_t done, int64_t all)
 {
     const layers *l = user;
     if (done == all) return; /* the next prompt says so */
-    progress_update(l->progress, l->prompt + (double)done / (double)all,
-                    l->prompts, tt_now() - l->start,
-                    "text encoder, prompt %d/%d layer %lld/%lld",
-                    l->prompt + 1, l->prompts, (long long)done + 1,
-                    (long long)all);
+    const tt_run_work work = {
+        .done = l->prompt + (double)done / (double)all, .total = l->prompts,
+        .seconds = tt_now() - l->start};
+    run_work(l->events, work, "text encoder, prompt %d/%d layer %lld/%lld",
+             l->prompt + 1, l->prompts, (long long)done + 1, (long long)all);
 }
 
 static tt_status encode(tt_ctx *ctx, texts *t, tt_umt5 *enc,
-                        const tt_tokenizer *tok, progress *p)
+                        const tt_tokenizer *tok, const tt_run_events *e)
 {
-    layers l = {.progress = p, .start = tt_now(), .prompts = t->n};
+    layers l = {.events = e, .start = tt_now(), .prompts = t->n};
     tt_umt5_on_progress(enc, on_layer, &l);
     for (int i = 0; i < t->n && !ctx->status; i++) {
         double start = tt_now();
@@ -204,25 +203,26 @@ static tt_status encode(tt_ctx *ctx, texts *t, tt_umt5 *enc,
         tt_prompt_embed(ctx, t->text + (int64_t)i * t->rows * t->dim, enc, tok,
                         t->prompt[i], strlen(t->prompt[i]), t->rows, NULL);
         tt_scope_end(ctx, scope);
-        progress_note(p, "encoded prompt %d of %d in %.1f s", i + 1, t->n,
-                      tt_now() - start);
+        run_say(e, true, "encoded prompt %d of %d in %.1f s", i + 1, t->n,
+                tt_now() - start);
         TT_TRY(tt_check_interrupt(ctx));
     }
     return ctx->status;
 }
 
-static tt_status compute_embeds(tt_ctx *ctx, texts *t, const generate *g,
-                                const tt_dit_config *dit, progress *p,
-                                record *r)
+static tt_status compute_embeds(tt_ctx *ctx, tt_run *run,
+                                const tt_dit_config *dit)
 {
+    texts *t = &run->texts;
     char path[4096];
     tt_tokenizer *tok = NULL;
     tt_umt5 *enc = NULL;
-    TT_TRY(model_tokenizer(ctx, path, sizeof path, &g->model));
+    TT_TRY(tt_model_tokenizer(ctx, path, sizeof path, &run->s.model));
     TT_TRY(tt_tokenizer_open(ctx, &tok, path));
-    record_input(ctx, r, "tokenizer", path, NULL);
-    progress_update(p, 0, t->n, 0, "opening the text encoder");
-    open_encoder(ctx, &enc, g, r);
+    record_input(ctx, &run->record, "tokenizer", path, NULL);
+    run_work(&run->events, (tt_run_work){.total = t->n},
+             "opening the text encoder");
+    open_encoder(ctx, &enc, run);
     if (!ctx->status && tt_umt5_config_of(enc)->dim != dit->text_dim)
         tt_fail(ctx, TT_ESHAPE, "the text encoder gives %lld values per token "
                 "and the transformer reads %lld: they belong to different "
@@ -232,25 +232,26 @@ static tt_status compute_embeds(tt_ctx *ctx, texts *t, const generate *g,
     t->dim = dit->text_dim;
     t->text = tt_alloc(ctx, &t->mem, t->n * t->rows * t->dim,
                        sizeof *t->text, "embeddings");
-    if (!ctx->status) encode(ctx, t, enc, tok, p);
+    if (!ctx->status) encode(ctx, t, enc, tok, &run->events);
     if (enc) tt_umt5_close(enc);
     tt_tokenizer_close(tok);
     return ctx->status;
 }
 
-tt_status texts_make(tt_ctx *ctx, texts *t, const generate *g,
-                     const tt_dit_config *dit, progress *p, record *r)
+tt_status texts_make(tt_ctx *ctx, tt_run *run)
 {
+    const tt_dit_config *dit = tt_dit_get_config(run->dit);
+    const tt_settings *g = &run->s;
     double start = tt_now();
-    t->dim = dit->text_dim;
+    run->texts.dim = dit->text_dim;
     if (ctx->status) return ctx->status;
     if (g->embeds) {
-        record_input(ctx, r, "embeddings", g->embeds, NULL);
-        read_embeds(ctx, t, g, dit);
+        record_input(ctx, &run->record, "embeddings", g->embeds, NULL);
+        read_embeds(ctx, &run->texts, g, dit);
     } else {
-        compute_embeds(ctx, t, g, dit, p, r);
+        compute_embeds(ctx, run, dit);
     }
-    r->text_seconds = tt_now() - start;
+    run->record.text_seconds = tt_now() - start;
     return ctx->status;
 }
 

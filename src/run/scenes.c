@@ -1,4 +1,4 @@
-/* generate_scenes.c: videos of several prompts, and of several rollouts.
+/* scenes.c: videos of several prompts, and of several rollouts.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/generate.h"
-#include "cli/inputs.h"
+#include "run/parts.h"
+#include "io/inputs.h"
 #include "tether/io.h"
 
 /* Length of what was meant as a duration at s, "[-3s]", "[3 s", "[3sec]":
@@ -43,7 +43,7 @@ static tt_status check_tags(tt_ctx *ctx, const tt_scenes *s)
 
 /* Cuts are flushes of the cache, which one policy does. */
 static tt_status check_cuts(tt_ctx *ctx, const tt_scenes *s,
-                            const generate *g)
+                            const tt_settings *g)
 {
     const tt_policy_class *c = tt_policy_find(g->cache);
     for (int i = 0; i < s->n; i++)
@@ -55,7 +55,7 @@ static tt_status check_cuts(tt_ctx *ctx, const tt_scenes *s,
 }
 
 tt_status scenes_read(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
-                      const generate *g)
+                      const tt_settings *g)
 {
     *out = (tt_scenes){0};
     if (g->scene) {

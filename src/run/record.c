@@ -1,13 +1,12 @@
 /* record.c: the run record, run.json: how a result came to be.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/record.h"
+#include "run/parts.h"
 
 #include <string.h>
 
-#include "cli/cli.h"
-#include "cli/jsonout.h"
-#include "cli/progress.h"
+#include "io/jsonout.h"
+#include "tether/backend.h"
 #include "tether/io.h"
 #include "tether/outfile.h"
 #include "tether/version.h"
@@ -53,7 +52,7 @@ void record_next_video(record *r)
     r->chunks = NULL;
     r->last_chunk = &r->chunks;
     r->resumed_after = 0;
-    r->rollout_seconds = r->decode_seconds = 0;
+    r->rollout_seconds = 0;
 }
 
 /* The SHA-256 of one input; what cannot be opened as a checkpoint is hashed
@@ -91,7 +90,7 @@ static void write_program(tt_ctx *ctx, json_out *j)
     json_str(j, "class", tt_class_name(ctx->ops->cls));
     if (tt_ops_library(ctx, library, sizeof library))
         json_str(j, "library", library);
-    json_str(j, "determinism", cli_determinism(ctx->ops));
+    json_str(j, "determinism", tt_determinism(ctx->ops));
     json_str(j, "cpu", tt_cpu_features(cpu, sizeof cpu));
     json_int(j, "threads", ctx->nthreads);
     json_close(j, '}');
@@ -113,10 +112,10 @@ static void write_inputs(tt_ctx *ctx, json_out *j, const record *r)
     json_close(j, ']');
 }
 
-static void write_scenes(json_out *j, const record_video *v)
+static void write_scenes(json_out *j, const video *v)
 {
     json_open(j, "scenes", '[');
-    for (int i = 0; i < v->nscenes; i++) {
+    for (int i = 0; i < v->opt.nscenes; i++) {
         json_open(j, NULL, '{');
         json_int(j, "chunk", v->scene[i].chunk);
         json_bool(j, "cut", v->scene[i].cut);
@@ -126,33 +125,35 @@ static void write_scenes(json_out *j, const record_video *v)
     json_close(j, ']');
 }
 
-static void write_video(json_out *j, const record_video *v)
+static void write_video(json_out *j, const tt_run *run)
 {
+    const video *v = &run->now;
+    const tt_rollout_options *o = &v->opt;
     json_open(j, "video", '{');
-    json_str(j, "prompt", v->prompt);
-    if (v->nscenes) write_scenes(j, v);
-    if (v->noise_file) { /* whatever made it; it is among the inputs */
+    json_str(j, "prompt", v->what.text);
+    if (o->nscenes) write_scenes(j, v);
+    if (run->s.noise) { /* whatever made it; it is among the inputs */
         json_str(j, "seed", NULL);
         json_str(j, "generator", "file");
     } else {
-        json_u64(j, "seed", v->seed);
+        json_u64(j, "seed", o->noise.seed);
         json_str(j, "generator", "tn1");
     }
-    json_int(j, "sample", v->sample);
-    json_int(j, "latents", v->latents);
-    json_int(j, "given_latents", v->given);
-    json_int(j, "frames", v->frames);
-    json_int(j, "width", v->width);
-    json_int(j, "height", v->height);
+    json_int(j, "sample", o->noise.sample);
+    json_int(j, "latents", o->latents);
+    json_int(j, "given_latents", o->initial_frames);
+    json_int(j, "frames", tt_run_frames(run));
+    json_int(j, "width", 8 * o->w);
+    json_int(j, "height", 8 * o->h);
     json_close(j, '}');
 }
 
 /* The network's sizes, and the timesteps it sees: one per step, the clean pass
  * last. */
-static void write_model(tt_ctx *ctx, json_out *j, const record_video *v)
+static void write_model(tt_ctx *ctx, json_out *j, const tt_run *run)
 {
-    const tt_dit_config *c = v->model;
-    const tt_rollout_options *o = v->rollout;
+    const tt_dit_config *c = tt_dit_get_config(run->dit);
+    const tt_rollout_options *o = &run->opt;
     tt_schedule s;
     json_open(j, "network", '{');
     json_int(j, "dim", c->dim);
@@ -174,14 +175,15 @@ static void write_model(tt_ctx *ctx, json_out *j, const record_video *v)
     json_close(j, ']');
 }
 
-static void write_times(json_out *j, const record *r)
+static void write_times(json_out *j, const record *r,
+                        const tt_run_facts *facts)
 {
     json_open(j, "seconds", '{');
     json_real(j, "text", r->text_seconds);
     json_real(j, "rollout", r->rollout_seconds);
-    json_real(j, "decode", r->decode_seconds);
+    json_real(j, "decode", facts->decode_seconds);
     json_close(j, '}');
-    json_int(j, "peak_memory_bytes", progress_peak_memory());
+    json_int(j, "peak_memory_bytes", tt_peak_memory());
     json_int(j, "resumed_after", r->resumed_after);
     json_open(j, "chunks", '[');
     for (const record_chunk *c = r->chunks; c; c = c->next) {
@@ -194,25 +196,48 @@ static void write_times(json_out *j, const record *r)
     json_close(j, ']');
 }
 
-tt_status record_write(tt_ctx *ctx, const record *r, const char *path,
-                       const opt_command *cmd, const void *settings,
-                       const record_video *v)
+static void write_settings(json_out *j, const tt_settings *s)
 {
+    json_open(j, "options", '{');
+    for (const tt_setting *o = tt_settings_table(); o->kind; o++) {
+        const void *at = (const char *)s + o->offset;
+        if (o->kind == TT_SETTING_GROUP || !o->help) continue;
+        switch (o->kind) {
+        case TT_SETTING_FLAG: json_bool(j, o->name, *(const bool *)at); break;
+        case TT_SETTING_SWITCH: json_int(j, o->name, *(const int *)at); break;
+        case TT_SETTING_INT: json_int(j, o->name, *(const int64_t *)at); break;
+        case TT_SETTING_U64: json_u64(j, o->name, *(const uint64_t *)at); break;
+        case TT_SETTING_REAL: json_real(j, o->name, *(const double *)at); break;
+        default: json_str(j, o->name, *(const char *const *)at); break;
+        }
+    }
+    json_close(j, '}');
+}
+
+tt_status tt_run_record(tt_ctx *ctx, tt_run *run, const char *path,
+                        const tt_run_facts *facts)
+{
+    static const tt_run_facts none = {0};
     tt_out out;
     json_out j;
+    if (ctx->status || !path) return ctx->status;
+    if (!run || run->now.number < 0)
+        return tt_fail(ctx, TT_EINVAL, "%s: no video was begun that a record "
+                       "could tell of", path);
+    if (!facts) facts = &none;
     TT_TRY(tt_out_open(ctx, &out, path));
     json_begin(&j, out.file, true);
-    json_str(&j, "command", cmd->name);
+    json_str(&j, "command", "generate");
     json_open(&j, "command_line", '[');
-    json_str(&j, NULL, "tether");
-    for (int i = 0; i < r->argc; i++) json_str(&j, NULL, r->argv[i]);
+    if (facts->argc) json_str(&j, NULL, "tether");
+    for (int i = 0; i < facts->argc; i++) json_str(&j, NULL, facts->argv[i]);
     json_close(&j, ']');
     write_program(ctx, &j);
-    opt_write(&j, "options", cmd, settings);
-    write_video(&j, v);
-    write_model(ctx, &j, v);
-    write_inputs(ctx, &j, r);
-    write_times(&j, r);
+    write_settings(&j, &run->s);
+    write_video(&j, run);
+    write_model(ctx, &j, run);
+    write_inputs(ctx, &j, &run->record);
+    write_times(&j, &run->record, facts);
     json_end(&j);
     return tt_out_finish(ctx, &out);
 }

@@ -1,8 +1,8 @@
 /* inputs.h: named tensors out of files the user gave.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_INPUTS_H
-#define CLI_INPUTS_H
+#ifndef TT_IO_INPUTS_H
+#define TT_IO_INPUTS_H
 
 #include "tether/io.h"
 

@@ -1,4 +1,4 @@
-/* generate_policy.c: the cache policy from the options of `tether generate`.
+/* policy_settings.c: the cache policy from the settings of a run.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -11,9 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/generate.h"
-
-static const char *const me = "generate";
+#include "run/parts.h"
 
 /* The i-th knob by name, all policies together; NULL past the end. */
 static const tt_knob *knob_at(int i)
@@ -50,7 +48,7 @@ static const char *page_begin(void)
     return pages.text + (pages.used += pages.used > 0);
 }
 
-const char *generate_policy_help(const char *text)
+const char *settings_policy_help(const char *text)
 {
     const char *page = page_begin();
     page_add("%s", text);
@@ -59,7 +57,7 @@ const char *generate_policy_help(const char *text)
     return page;
 }
 
-const char *generate_preset_help(const char *text)
+const char *settings_preset_help(const char *text)
 {
     const char *page = page_begin();
     page_add("%s", text);
@@ -102,18 +100,19 @@ static const char *knob_help(const char *name)
     return page;
 }
 
-int generate_knob_options(opt_spec *rows, int room)
+int settings_knob_rows(tt_setting *rows, int room)
 {
-    static const struct { opt_kind kind; const char *arg; } as[] = {
-        [TT_KNOB_COUNT] = {OPT_INT, "N"}, [TT_KNOB_REAL] = {OPT_REAL, "X"},
-        [TT_KNOB_SWITCH] = {OPT_MAYBE, "0|1"},
-        [TT_KNOB_WORD] = {OPT_TEXT, "NAME"}};
+    static const struct { tt_setting_kind kind; const char *arg; } as[] = {
+        [TT_KNOB_COUNT] = {TT_SETTING_INT, "N"},
+        [TT_KNOB_REAL] = {TT_SETTING_REAL, "X"},
+        [TT_KNOB_SWITCH] = {TT_SETTING_MAYBE, "0|1"},
+        [TT_KNOB_WORD] = {TT_SETTING_TEXT, "NAME"}};
     int n = 0;
     for (const tt_knob *k; (k = knob_at(n)); n++) {
-        TT_ASSERT(n < room && n < KNOBS_MAX);
-        rows[n] = (opt_spec){
+        TT_ASSERT(n < room && n < TT_RUN_KNOBS);
+        rows[n] = (tt_setting){
             as[k->type].kind, k->name, 0,
-            offsetof(generate, knob) + (size_t)n * sizeof(knob_setting),
+            offsetof(tt_settings, knob) + (size_t)n * sizeof(tt_knob_setting),
             as[k->type].arg, knob_help(k->name)};
     }
     return n;
@@ -155,41 +154,42 @@ static bool restarts(const tt_policy_class *c, const char *name)
     return (c->flags & TT_RESTARTS) != 0;
 }
 
-static void check_belongs(tt_ctx *ctx, const opt_result *given,
+static void check_belongs(tt_ctx *ctx, const tt_settings *g,
                           const tt_policy_class *c)
 {
+    const tt_settings_given *given = &g->given;
     static const char *const clips[] = {"overlap", "restart"};
-    if (opt_given(given, "preset") && !has_presets(c, NULL))
+    if (tt_settings_was_given(g, "preset") && !has_presets(c, NULL))
         no_effect(ctx, "preset", c->name, has_presets);
     for (int i = 0; i < 2 && !ctx->status; i++)
-        if (opt_given(given, clips[i]) && !restarts(c, NULL))
+        if (tt_settings_was_given(g, clips[i]) && !restarts(c, NULL))
             no_effect(ctx, clips[i], c->name, restarts);
-    for (int i = 0; i < given->nseen && !ctx->status; i++)
+    for (int i = 0; i < given->n && !ctx->status; i++)
         for (int n = 0; knob_at(n) && !ctx->status; n++)
-            if (!strcmp(given->seen[i], knob_at(n)->name)
-                && !has_knob(c, given->seen[i]))
-                no_effect(ctx, given->seen[i], c->name, has_knob);
+            if (!strcmp(given->name[i], knob_at(n)->name)
+                && !has_knob(c, given->name[i]))
+                no_effect(ctx, given->name[i], c->name, has_knob);
 }
 
 /* Explicit options win. */
-static void apply_given(tt_ctx *ctx, const opt_result *given,
+static void apply_given(tt_ctx *ctx, const tt_settings_given *given,
                         tt_policy_options *p)
 {
-    for (int i = 0; i < given->nseen && !ctx->status; i++)
+    for (int i = 0; i < given->n && !ctx->status; i++)
         for (int n = 0; knob_at(n); n++)
-            if (!strcmp(given->seen[i], knob_at(n)->name))
-                tt_policy_set(ctx, p, given->seen[i], given->value[i]);
+            if (!strcmp(given->name[i], knob_at(n)->name))
+                tt_policy_set(ctx, p, given->name[i], given->value[i]);
 }
 
 /* The settings say what is meant: that is what a record shows. Knobs of other
  * policies keep their usual values. */
-static void write_back(generate *g, const tt_policy_options *p)
+static void write_back(tt_settings *g, const tt_policy_options *p)
 {
     const tt_knob *any;
     for (int n = 0; (any = knob_at(n)); n++) {
         double value = tt_policy_get(p, any->name);
         if (value != value) value = any->usual;
-        knob_setting *to = &g->knob[n];
+        tt_knob_setting *to = &g->knob[n];
         if (any->type == TT_KNOB_REAL) to->x = value;
         else if (any->type == TT_KNOB_COUNT) to->n = (int64_t)value;
         else if (any->type == TT_KNOB_WORD) to->text = any->words[(int)value];
@@ -203,7 +203,8 @@ static void write_back(generate *g, const tt_policy_options *p)
 }
 
 /* Knobs of --cache win, wherever --preset stands. */
-static void apply_preset(tt_ctx *ctx, const generate *g, tt_policy_options *p)
+static void apply_preset(tt_ctx *ctx, const tt_settings *g,
+                         tt_policy_options *p)
 {
     const size_t n = strlen(g->cache) + strlen(g->preset) + 16;
     if (tt_policy_apply_preset(ctx, p, g->preset)) return;
@@ -213,28 +214,20 @@ static void apply_preset(tt_ctx *ctx, const generate *g, tt_policy_options *p)
     tt_policy_parse(ctx, p, text);
 }
 
-static void fill(tt_ctx *ctx, generate *g, const opt_result *given,
-                 tt_policy_options *p)
+tt_status settings_fill_policy(tt_ctx *ctx, tt_settings *g,
+                               tt_policy_options *p)
 {
-    if (tt_policy_parse(ctx, p, g->cache)) return;
-    check_belongs(ctx, given, p->cls);
+    TT_TRY(tt_policy_parse(ctx, p, g->cache));
+    check_belongs(ctx, g, p->cls);
     if (g->preset) apply_preset(ctx, g, p);
     /* The cache must fill exactly: 1 + 3 i frames. */
     const tt_knob *budget = tt_policy_knob(p->cls, "budget");
     if ((p->cls->flags & TT_FILLS_EXACTLY) && g->independent_first_frame
         && (double)p->K == budget->usual && !strstr(g->cache, ":budget="))
         p->K++;
-    apply_given(ctx, given, p);
+    apply_given(ctx, &g->given, p);
+    TT_TRY(ctx->status);
     if (!g->preset) g->preset = p->cls->presets ? "official" : "";
-}
-
-int generate_fill_policy(generate *g, const opt_result *given,
-                         tt_policy_options *p)
-{
-    tt_ctx ctx = {.status = TT_OK};
-    fill(&ctx, g, given, p);
-    const int status = ctx.status ? opt_usage(me, "%s", tt_message(&ctx)) : -1;
-    tt_arena_free(&ctx.scratch);
-    if (status < 0) write_back(g, p);
-    return status;
+    write_back(g, p);
+    return TT_OK;
 }

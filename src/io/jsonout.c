@@ -1,7 +1,7 @@
 /* jsonout.c: a small JSON emitter for run records and log lines.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/jsonout.h"
+#include "io/jsonout.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -12,8 +12,8 @@
  *
  * Text that is not valid UTF-8 is written byte by byte as \u00XX, so a line
  * is always valid JSON. Numbers that are not finite become null. */
-#ifndef CLI_JSONOUT_H
-#define CLI_JSONOUT_H
+#ifndef TT_IO_JSONOUT_H
+#define TT_IO_JSONOUT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-/* generate_given.c: pictures and videos as given frames.
+/* given.c: pictures and videos as given frames.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/encode.h"
-#include "cli/generate.h"
+#include "run/parts.h"
 #include "io/picture.h"
 
 /* Frames of the video that make whole chunks of given latents: the largest
@@ -43,13 +42,13 @@ static tt_status check_whole(tt_ctx *ctx, const char *path, int64_t frames,
                    (long long)low, (long long)low);
 }
 
-static tt_status plan_video(tt_ctx *ctx, given_frames *v, const generate *g,
+static tt_status plan_video(tt_ctx *ctx, given_frames *v, const tt_settings *g,
                             tt_rollout_options *o)
 {
     if (!strcmp(v->in.path, "-"))
         return tt_fail(ctx, TT_EINVAL, "--initial-video cannot be standard "
                        "input, because it is read twice");
-    TT_TRY(encode_measure(ctx, &v->size, &v->in));
+    TT_TRY(tt_encode_measure(ctx, &v->size, &v->in));
     if (g->initial_frames) {
         if (g->initial_frames > v->size.frames)
             return tt_fail(ctx, TT_EINVAL, "--initial-frames %lld: %s has only "
@@ -81,7 +80,7 @@ static tt_status check_picture(tt_ctx *ctx, const char *path)
                    "picture", path);
 }
 
-tt_status given_plan(tt_ctx *ctx, given_frames *v, const generate *g,
+tt_status given_plan(tt_ctx *ctx, given_frames *v, const tt_settings *g,
                      tt_rollout_options *o)
 {
     *v = (given_frames){.in = {.path = g->image ? g->image : g->initial_video,
@@ -90,7 +89,7 @@ tt_status given_plan(tt_ctx *ctx, given_frames *v, const generate *g,
     if (g->image) TT_TRY(check_picture(ctx, g->image));
     if (g->image) { /* resized to the video's size, which may come later */
         v->in.take = 1;
-        v->size = (encode_size){.frames = 1, .latents = 1};
+        v->size = (tt_encode_size){.frames = 1, .latents = 1};
     } else {
         TT_TRY(plan_video(ctx, v, g, o));
     }
@@ -113,25 +112,28 @@ static tt_status take_latent(void *user, const tt_real *z, int64_t C,
     return TT_OK;
 }
 
-tt_status given_encode(tt_ctx *ctx, tt_arena *mem, given_frames *v,
-                       progress *p, const generate *g, int64_t C,
-                       tt_rollout_options *o, model_source *source)
+tt_status given_encode(tt_ctx *ctx, tt_run *run, tt_model_source *source)
 {
+    const int64_t C = tt_dit_get_config(run->dit)->in_dim;
+    given_frames *v = &run->given;
+    tt_rollout_options *o = &run->opt;
     tt_vae *vae = NULL;
     if (!v->in.path || ctx->status) return ctx->status;
     v->in.width = 8 * o->w;
     v->in.height = 8 * o->h;
     sink s = {.size = C * o->h * o->w};
-    tt_real *z = tt_alloc(ctx, mem, o->initial_frames * s.size, sizeof *z,
+    tt_real *z = tt_alloc(ctx, &run->mem, o->initial_frames * s.size, sizeof *z,
                           "given latents");
     s.at = z;
-    if (!model_open_vae_part(ctx, &vae, &g->model, TT_VAE_ENCODER, source)) {
+    if (!tt_model_open_vae_part(ctx, &vae, &run->s.model, TT_VAE_ENCODER,
+                                source)) {
         if (tt_vae_z(vae) != C)
             tt_fail(ctx, TT_ESHAPE, "the transformer takes %lld latent "
                     "channels and the VAE makes %lld: they belong to "
                     "different models", (long long)C,
                     (long long)tt_vae_z(vae));
-        encode_run(ctx, p, vae, &v->in, &v->size, take_latent, &s);
+        tt_encode_run(ctx, &run->events, vae, &v->in, &v->size, take_latent,
+                      &s);
         tt_vae_close(vae);
     }
     o->initial = z;

@@ -1,7 +1,7 @@
 /* inputs.c: named tensors out of files the user gave.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/inputs.h"
+#include "io/inputs.h"
 
 #include <math.h>
 #include <stdio.h>

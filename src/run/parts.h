@@ -1,0 +1,165 @@
+/* parts.h: what the parts of a run share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   settings.c           the table of settings and their values
+ *   rules.c              every rule about them; lengths
+ *   policy_settings.c    those of the cache policies
+ *   model.c              where the parts of the model come from
+ *   scenes.c             scenes, and restarts with their noise
+ *   texts.c              prompts to embeddings; the encoder is gone afterwards
+ *   encode.c, given.c    pictures and videos through the VAE; given frames
+ *   open.c               everything that can be refused before work begins
+ *   identity.c           what a run is made from, in one line
+ *   video.c              one video: rollout, file of latents, stop and resume
+ *   latents_file.c       that file
+ *   record.c             run.json */
+#ifndef TT_RUN_PARTS_H
+#define TT_RUN_PARTS_H
+
+#include "run/latents_file.h"
+#include "run/record.h"
+#include "tether/analyze.h"
+#include "tether/run.h"
+
+/* ---- settings ------------------------------------------------------------ */
+
+/* Those about cache policies; called by tt_settings_check. */
+tt_status settings_fill_policy(tt_ctx *ctx, tt_settings *s,
+                               tt_policy_options *p);
+/* One row per knob that any policy has, at most `room`: their number. */
+int settings_knob_rows(tt_setting *rows, int room);
+/* `text`, then a line per policy, or preset. */
+const char *settings_policy_help(const char *text);
+const char *settings_preset_help(const char *text);
+
+/* The number of latent frames from latents, frames or seconds, once it is
+ * known whether frames are given; refuses what is not whole chunks. */
+tt_status settings_length(tt_ctx *ctx, const tt_settings *s,
+                          tt_rollout_options *opt);
+/* Video frames that are generated, given ones not counted: what `frames`
+ * says. With several rollouts those of one. */
+int64_t settings_frames(const tt_rollout_options *opt);
+
+/* ---- scenes and restarts ------------------------------------------------- */
+
+/* Scenes of the settings; none (n = 0) without them. */
+tt_status scenes_read(tt_ctx *ctx, tt_arena *a, tt_scenes *out,
+                      const tt_settings *s);
+/* Noise of several rollouts: noise [rollouts, W, C, h, w], renoise_r0, _r1, ...
+ * and, when the file has it, start_frame. h and w may be -1 in opt. */
+tt_status restarts_read_noise(tt_ctx *ctx, tt_arena *a, const char *path,
+                              int64_t C, bool length_given,
+                              tt_rollout_options *opt);
+
+/* ---- given frames -------------------------------------------------------- */
+
+/* What `image` or `initial-video` names; path NULL: neither was given. */
+typedef struct given_frames {
+    tt_encode_input in;
+    tt_encode_size size;
+} given_frames;
+
+/* Look at it: fills opt->initial_frames and, for a video, opt->w and h (where
+ * they are 0 the video keeps its size). Refuses what is not whole chunks. */
+tt_status given_plan(tt_ctx *ctx, given_frames *v, const tt_settings *s,
+                     tt_rollout_options *opt);
+/* Encode it into `mem`: opt->initial [initial_frames, C, h, w]. The VAE is
+ * opened for it and closed again; `source` is told where from. */
+tt_status given_encode(tt_ctx *ctx, tt_run *run, tt_model_source *source);
+
+/* ---- files, sizes -------------------------------------------------------- */
+
+/* Read noise and given latents; size and length are known then. */
+tt_status run_read_inputs(tt_ctx *ctx, tt_run *run);
+
+/* ---- text ---------------------------------------------------------------- */
+
+typedef struct texts {
+    int n;                  /* prompts                                        */
+    const char **prompt;    /* [n]; NULL entries with embeds                  */
+    int64_t *line;          /* [n] of prompt_file; NULL: from elsewhere       */
+    tt_real *text;          /* [n, rows, dim]                                 */
+    int64_t rows, dim;
+    tt_arena mem;
+} texts;
+
+/* What is to be encoded: the prompts of the scenes when there are any. Refuses
+ * what is not UTF-8, naming file and line. */
+tt_status texts_collect(tt_ctx *ctx, texts *t, const tt_settings *s,
+                        const tt_scenes *scenes);
+/* Then read or compute their embeddings. */
+tt_status texts_make(tt_ctx *ctx, tt_run *run);
+void texts_free(texts *t);
+/* Scope of what belongs to prompt i of a video: none for the first, else
+ * "prompt.<i>"; ends with tt_scope_end. */
+size_t texts_scope(tt_ctx *ctx, int i);
+/* The whole file as text in `a`; refuses NUL bytes. */
+char *texts_read_file(tt_ctx *ctx, tt_arena *a, const char *path);
+
+/* ---- one video ----------------------------------------------------------- */
+
+/* The current video. */
+typedef struct video {
+    int64_t number;            /* -1: none was begun                          */
+    tt_run_video what;
+    tt_run_files files;
+    tt_arena mem;
+    tt_rollout_options opt;    /* complete, with noise and seed               */
+    const tt_recorder_scene *scene; /* [opt.nscenes]                          */
+    tt_prompt **prompt;        /* [nprompt]                                   */
+    int nprompt;
+    tt_rollout *rollout;       /* NULL: it has ended                          */
+    tt_host *latents;          /* [frames, C, h, w]                           */
+    int64_t frames, frame_size, C;
+    int64_t chunk, done;       /* chunks, frames that are ready               */
+    int64_t made;              /* chunks of this session                      */
+    double begun, start;       /* when it was begun; when its chunks were     */
+    double before;             /* chunks that were done then                  */
+    tt_recorder *recorder;     /* NULL: no trace or run folder asked for      */
+    const char *state;         /* saved caches; NULL: they can be rebuilt     */
+    bool rebuilding;           /* the cache, from chunks that are there       */
+} video;
+
+struct tt_run {
+    tt_settings s;
+    tt_run_events events;
+    tt_rollout_options opt;    /* of every video, but for seed and sample     */
+    tt_arena mem;              /* noise, given latents, names                 */
+    tt_dit *dit;
+    texts texts;
+    int videos;                /* prompts that get their own                  */
+    given_frames given;
+    tt_scenes scenes;          /* none: n = 0                                 */
+    tt_vae *restart_vae;       /* causvid: for the frames between rollouts    */
+    record record;
+    bool encoded;              /* texts and given frames                      */
+    latents_file file;         /* claimed for video `claimed`                 */
+    int64_t claimed;           /* -1: for none                                */
+    video now;
+};
+
+void run_say(const tt_run_events *e, bool detail, const char *fmt, ...)
+    TT_PRINTF(3, 4);
+void run_work(const tt_run_events *e, tt_run_work w, const char *fmt, ...)
+    TT_PRINTF(3, 4);
+
+/* The options of video i's rollout, without its prompts; in `mem`. */
+tt_rollout_options run_options(tt_ctx *ctx, tt_run *run, int64_t i,
+                               tt_arena *mem);
+/* Embeddings one video is made from: [first, first + n). */
+int run_prompts_of(const tt_run *run);
+/* One line with everything that decides about the bits; in `mem`. */
+const char *identity_make(tt_ctx *ctx, tt_arena *mem, const tt_dit *dit,
+                          const tt_rollout_options *o);
+/* The shape of its latents: [rollouts, n0+n, C, h, w]. */
+void run_shape(int64_t dim[5], const tt_run *run, const tt_rollout_options *o);
+/* Scenes as records show them; in `mem`. */
+const tt_recorder_scene *run_scenes(tt_ctx *ctx, const tt_run *run,
+                                    tt_arena *mem);
+/* Give back the name of the latents, if one was claimed. */
+void run_release(tt_run *run);
+/* Leave the current video: complete what is done, give up what is not. */
+tt_status video_end(tt_ctx *ctx, tt_run *run);
+
+#endif

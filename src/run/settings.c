@@ -1,0 +1,440 @@
+/* settings.c: the settings of a run, by name.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   one table: command line, help, records and tt_settings_set are made
+ *         from it. Rules about more than one setting are in rules.c.
+ * Holds   nothing is stored for a setting whose value does not parse. */
+#include "run/parts.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(member) offsetof(tt_settings, member)
+static const tt_setting fixed[] = {
+    {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Model"},
+    TT_MODEL_ROW_FOLDER(tt_settings, model),
+    TT_MODEL_ROWS_DIT(tt_settings, model),
+    TT_MODEL_ROW_VAE(tt_settings, model),
+    TT_MODEL_ROW_TINY_VAE(tt_settings, model),
+    TT_MODEL_ROWS_TEXT(tt_settings, model),
+
+    {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Text (one of these)"},
+    {TT_SETTING_TEXT, "prompt", 'p', AT(prompt), "TEXT",
+     "what the video shows"},
+    {TT_SETTING_READ, "prompt-file", 0, AT(prompt_file), "FILE",
+     "one prompt per line, one video (or --num-samples videos) each"},
+    {TT_SETTING_READ, "embeds", 0, AT(embeds), "FILE",
+     "text [1, rows, dim] from `tether embed`, instead of the text encoder; "
+     "with scenes text, text_1, ... for the distinct prompts in order"},
+    {TT_SETTING_TEXT, "scene", 0, AT(scene), "LIST",
+     "a video of several prompts: 'A[3s] | B[2.3s#] | C'. A scene lasts as "
+     "many whole chunks as fit its seconds (14 chunks without a tag), # makes "
+     "a cut (--cache infinity)"},
+    {TT_SETTING_READ, "scene-file", 0, AT(scene_file), "FILE",
+     "the same with one scene per line: first chunk, blank, prompt; 12# "
+     "begins with a cut"},
+    {TT_SETTING_TEXT, "cut-rule", 0, AT(cut_rule), "RULE",
+     "the # of a scene list makes a cut after its scene (official, the "
+     "default: what infinity-RoPE's code does) or before it (readme)"},
+
+    {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Size and length"},
+    {TT_SETTING_INT, "width", 'W', AT(width), "PIXELS",
+     "multiple of 16 (default 832, or that of the model's "
+     "config.json or of --noise)"},
+    {TT_SETTING_INT, "height", 'H', AT(height), "PIXELS",
+     "multiple of 16 (default 480, or that of the model's "
+     "config.json or of --noise)"},
+    {TT_SETTING_TEXT, "size", 0, AT(size), "WxH",
+     "both at once: 832x480"},
+    {TT_SETTING_INT, "latents", 0, AT(latents), "N",
+     "latent frames to generate (default 21, which is 81 video frames). A "
+     "count here; a file in `decode`"},
+    {TT_SETTING_INT, "frames", 0, AT(frames), "N",
+     "length as video frames: 1 + 4 (latents-1)"},
+    {TT_SETTING_REAL, "seconds", 0, AT(seconds), "X",
+     "length in seconds at 16 fps, met to a quarter of a second"},
+
+    {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Noise"},
+    {TT_SETTING_U64, "seed", 's', AT(seed), "S",
+     "64-bit seed (default 0), or random: one that is drawn and printed"},
+    {TT_SETTING_INT, "sample", 0, AT(sample), "I",
+     "index of the first sample (default 0)"},
+    {TT_SETTING_INT, "num-samples", 0, AT(num_samples), "N",
+     "videos per prompt (default 1)"},
+    {TT_SETTING_TEXT, "seed-rule", 0, AT(seed_rule), "RULE",
+     "plain: the seed as given (default); official: seed + 100*prompt + "
+     "sample"},
+    {TT_SETTING_READ, "noise", 0, AT(noise), "FILE",
+     "noise [1, n, C, h, w] and renoise, as `tether noise` writes them, "
+     "instead of the generator"},
+
+    {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Sampler"},
+    {TT_SETTING_TEXT, "steps", 0, AT(steps), "LIST",
+     "denoising steps (default 1000,750,500,250)"},
+    {TT_SETTING_SWITCH, "warp", 0, AT(warp), NULL,
+     "map the steps through the shifted schedule (default: yes)"},
+    {TT_SETTING_REAL, "shift", 0, AT(shift), "X",
+     "shift of the noise schedule (default 5)"},
+    {TT_SETTING_INT, "chunk", 0, AT(chunk), "F",
+     "latent frames generated together (default 3)"},
+    {TT_SETTING_INT, "context-noise", 0, AT(context_noise), "T",
+     "timestep of the pass that fills the cache (default 0)"},
+    {TT_SETTING_SWITCH, "independent-first-frame", 0,
+     AT(independent_first_frame), NULL,
+     "the first chunk is one frame (default: no)"},
+    {TT_SETTING_READ, "initial-latents", 0, AT(initial), "FILE",
+     "latents to continue: initial_latent [1, n0, C, h, w], or the latents of "
+     "`encode` and `generate`"},
+    {TT_SETTING_READ, "image", 0, AT(image), "FILE",
+     "the first frame, a PNG or JPEG, resized to the video's size; implies "
+     "--independent-first-frame"},
+    {TT_SETTING_READ, "initial-video", 0, AT(initial_video), "PATH",
+     "frames to continue: a video or frames/%05d.png, as `encode` reads them"},
+    {TT_SETTING_INT, "initial-frames", 0, AT(initial_frames), "N",
+     "only the last N frames of --initial-video (default: all)"},
+
+    {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Cache policy"},
+    {TT_SETTING_TEXT, "cache", 0, AT(cache), "NAME",
+     "what stays in the cache (default tether), also with knobs as in "
+     "tether:tau=0.6:pool=frame. The policies:"},
+    {TT_SETTING_TEXT, "preset", 0, AT(preset), "NAME",
+     "settings of --cache tether by name; an explicit option wins:"},
+    {TT_SETTING_INT, "rollouts", 0, AT(rollouts), "N",
+     "causvid: clips, each with --latents frames, of which all but the last "
+     "4 (overlap-1) + 1 video frames are shown (default 1)"},
+    {TT_SETTING_INT, "overlap", 0, AT(overlap), "O",
+     "causvid: frames a clip takes over from the one before (default 3)"},
+    {TT_SETTING_TEXT, "restart", 0, AT(restart), "HOW",
+     "causvid: the first of them is decoded and encoded again (vae, the "
+     "default), or used as it is (latent: not what CausVid does, needs no "
+     "VAE). start_frame in --noise replaces both"},
+
+    {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Output"},
+    {TT_SETTING_WRITE, "output", 'o', AT(output), "PATH",
+     ".apng (browsers show it), .mp4 .webm .mkv .gif (through ffmpeg, 16 fps), "
+     ".y4m, frames/%05d.png, or - for y4m on standard output"},
+    {TT_SETTING_WRITE, "animation", 0, AT(animation), "FILE.apng",
+     "the same video as an animated PNG, beside what -o writes"},
+    {TT_SETTING_WRITE, "contact-sheet", 0, AT(sheet), "FILE",
+     "PNG with evenly spaced frames"},
+    {TT_SETTING_WRITE, "latents-out", 0, AT(latents_out), "FILE",
+     "latents [1, n0+n, C, h, w], complete before decoding starts (default: "
+     "beside the output, ending in .latents.safetensors; with -o - "
+     "tether-SEED.latents.safetensors)"},
+    {TT_SETTING_FLAG, "no-decode", 0, AT(no_decode), NULL,
+     "stop after the latents"},
+    {TT_SETTING_MAYBE, "preview", 0, AT(preview), "FILE.png",
+     "a small picture of each chunk as soon as it is there; with %d in the "
+     "name one per chunk (default name: beside the output)"},
+    {TT_SETTING_FLAG, "vbench-name", 0, AT(vbench_name), NULL,
+     "-o is a folder; videos are called PROMPT-SAMPLE.mp4 in it"},
+
+    {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Records"},
+    {TT_SETTING_WRITE, "record", 0, AT(record), "FILE",
+     "JSON with every option, versions, hashes of all inputs (reads every "
+     "weight file once more) and times"},
+    {TT_SETTING_WRITE, "dump", 0, AT(dump), "FILE",
+     "safetensors with the tensors inside, named like "
+     "chunk.0/step.1/block.5/self_attn.q; with text/... of the encoder and "
+     "vae/... of the decoder (text/... only where one video is made)"},
+    {TT_SETTING_TEXT, "dump-filter", 0, AT(dump_filter), "GLOB",
+     "only names that match, e.g. 'chunk.2/*/block.0/*'; what is in the KV "
+     "cache after each chunk only when asked for: 'chunk.*/cache.*'"},
+    {TT_SETTING_READ, "inject", 0, AT(inject), "FILE",
+     "take the tensors of this dump instead of the computed ones, wherever it "
+     "has one of the same name and shape (--dump shows what was computed)"},
+    {TT_SETTING_TEXT, "inject-filter", 0, AT(inject_filter), "GLOB",
+     "only names that match"},
+    {TT_SETTING_TEXT, "analyze", 0, AT(analyze), "FOLDER",
+     "record the run for `tether analyze`: latents, what was in the cache, "
+     "statistics of keys and values"},
+    {TT_SETTING_TEXT, "label", 0, AT(label), "NAME",
+     "what the run is called in tables and legends (default: the policy)"},
+    {TT_SETTING_WRITE, "trace-cache", 0, AT(trace), "FILE",
+     "safetensors with every decision of the cache policy"},
+    {TT_SETTING_FLAG, "profile", 0, AT(profile), NULL,
+     "print the time per operator at the end"},
+
+    {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Files that are there"},
+    {TT_SETTING_FLAG, "resume", 0, AT(resume), NULL,
+     "go on where the same command was interrupted, to the same bits"},
+    {TT_SETTING_FLAG, "overwrite", 0, AT(overwrite), NULL,
+     "replace files of other runs, discard unfinished work. Without it only "
+     "the run that made a file may replace it"},
+    {TT_SETTING_END, NULL, 0, 0, NULL, NULL},
+};
+
+/* The rows above and one per knob of a policy. */
+static tt_setting all[TT_SETTINGS_MAX];
+
+static void fill(void)
+{
+    int n = 0;
+    for (const tt_setting *o = fixed; o->kind; o++) {
+        TT_ASSERT(n < TT_SETTINGS_MAX - 1);
+        all[n] = *o;
+        if (o->name && !strcmp(o->name, "cache"))
+            all[n].help = settings_policy_help(o->help);
+        if (o->name && !strcmp(o->name, "preset")) {
+            all[n].help = settings_preset_help(o->help);
+            n += settings_knob_rows(all + n + 1, TT_SETTINGS_MAX - 2 - n);
+        }
+        n++;
+    }
+    all[n] = (tt_setting){TT_SETTING_END, NULL, 0, 0, NULL, NULL};
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+static bool parse_int(int64_t *out, const char *s)
+{
+    char *end;
+    errno = 0;
+    long long v = strtoll(s, &end, 10);
+    if (end == s || *end || errno) return false;
+    *out = v;
+    return true;
+}
+
+static bool parse_u64(uint64_t *out, const char *s)
+{
+    char *end;
+    if (!*s || *s == '-' || *s == '+' || *s == ' ') return false;
+    bool hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
+    errno = 0;
+    unsigned long long v = strtoull(s, &end, hex ? 16 : 10);
+    if (end == s || *end || errno) return false;
+    *out = v;
+    return true;
+}
+
+static bool parse_real(double *out, const char *s)
+{
+    char *end;
+    errno = 0;
+    double v = strtod(s, &end);
+    if (end == s || *end || !isfinite(v)) return false;
+    errno = 0; /* a number that rounds to 0 is one */
+    *out = v;
+    return true;
+}
+
+/* A seed that nobody chose; the commands print which it is. */
+static bool random_seed(uint64_t *out)
+{
+    FILE *f = fopen("/dev/urandom", "rb");
+    const bool there = f && fread(out, sizeof *out, 1, f) == 1;
+    if (f) fclose(f);
+    *out &= UINT32_MAX; /* short enough to be typed again */
+    return there;
+}
+
+/* "yes" and 1, "no" and 0; NULL: yes. */
+static bool parse_switch(int *out, const char *s)
+{
+    *out = !s || !strcmp(s, "yes") || !strcmp(s, "1");
+    return *out || !strcmp(s, "no") || !strcmp(s, "0");
+}
+
+static bool is_text(tt_setting_kind k)
+{
+    return k == TT_SETTING_TEXT || k == TT_SETTING_READ
+        || k == TT_SETTING_WRITE || k == TT_SETTING_MAYBE;
+}
+
+static bool is_yes_or_no(tt_setting_kind k)
+{
+    return k == TT_SETTING_FLAG || k == TT_SETTING_SWITCH;
+}
+
+static bool store_switch(const tt_setting *o, void *at, const char *text)
+{
+    int yes = 0;
+    if (!parse_switch(&yes, text)) return false;
+    if (o->kind == TT_SETTING_FLAG) *(bool *)at = yes;
+    else *(int *)at = yes;
+    return true;
+}
+
+static bool store(const tt_setting *o, void *at, const char *text)
+{
+    if (is_yes_or_no(o->kind)) return store_switch(o, at, text);
+    if (!text && o->kind == TT_SETTING_MAYBE) text = "";
+    if (!text) return false;
+    if (is_text(o->kind)) *(const char **)at = text;
+    else if (o->kind == TT_SETTING_INT) return parse_int(at, text);
+    else if (o->kind == TT_SETTING_REAL) return parse_real(at, text);
+    else if (o->kind != TT_SETTING_U64) return false;
+    else if (!strcmp(o->name, "seed") && !strcmp(text, "random"))
+        return random_seed(at);
+    else return parse_u64(at, text);
+    return true;
+}
+
+/* What a value must be; a number too large for its type is told apart. */
+static const char *kind_words(tt_setting_kind k)
+{
+    return k == TT_SETTING_INT ? "a whole number"
+         : k == TT_SETTING_U64 ? "a whole number from 0 to 2^64-1"
+         : k == TT_SETTING_REAL ? "a finite number"
+         : is_yes_or_no(k) ? "yes or no"
+         : "a value";
+}
+
+tt_status tt_setting_store(tt_ctx *ctx, const tt_setting *row, void *base,
+                           const char *text)
+{
+    if (ctx->status) return ctx->status;
+    errno = 0;
+    if (store(row, (char *)base + row->offset, text)) return TT_OK;
+    return tt_fail(ctx, TT_EINVAL, errno == ERANGE
+                   ? "--%s needs %s, and `%s` is out of range"
+                   : text ? "--%s needs %s, but `%s` was given"
+                   : "--%s needs %s (%s)", row->name, kind_words(row->kind),
+                   text ? text : row->arg ? row->arg : "");
+}
+
+const char *tt_setting_show(const tt_setting *row, const void *base, char *buf,
+                            size_t n)
+{
+    const void *at = (const char *)base + row->offset;
+    int yes = 0;
+    switch (row->kind) {
+    case TT_SETTING_FLAG: yes = *(const bool *)at; break;
+    case TT_SETTING_SWITCH: yes = *(const int *)at; break;
+    case TT_SETTING_INT:
+        snprintf(buf, n, "%lld", (long long)*(const int64_t *)at);
+        return buf;
+    case TT_SETTING_U64:
+        snprintf(buf, n, "%llu", (unsigned long long)*(const uint64_t *)at);
+        return buf;
+    case TT_SETTING_REAL:
+        snprintf(buf, n, "%.17g", *(const double *)at);
+        return buf;
+    case TT_SETTING_TEXT:
+    case TT_SETTING_READ:
+    case TT_SETTING_WRITE:
+    case TT_SETTING_MAYBE: return *(const char *const *)at;
+    case TT_SETTING_END:
+    case TT_SETTING_GROUP: return NULL;
+    }
+    return yes < 0 ? NULL : yes ? "yes" : "no";
+}
+
+int tt_setting_reals(double *values, int max, const char *text)
+{
+    int n = 0;
+    while (1) {
+        char *end;
+        double v = strtod(text, &end);
+        if (end == text || !isfinite(v) || n == max) return -1;
+        values[n++] = v;
+        if (!*end) return n;
+        if (*end != ',') return -1;
+        text = end + 1;
+    }
+}
+
+
+/* ---- by name ------------------------------------------------------------- */
+
+const tt_setting *tt_settings_table(void)
+{
+    static atomic_flag filling = ATOMIC_FLAG_INIT;
+    static atomic_bool filled;
+    if (atomic_load(&filled)) return all;
+    while (atomic_flag_test_and_set(&filling)) continue;
+    if (!atomic_load(&filled)) fill();
+    atomic_store(&filled, true);
+    atomic_flag_clear(&filling);
+    return all;
+}
+
+const tt_setting *tt_settings_find(const char *name)
+{
+    for (const tt_setting *o = tt_settings_table(); name && o->kind; o++)
+        if (o->name && !strcmp(o->name, name)) return o;
+    return NULL;
+}
+
+tt_settings tt_settings_defaults(void)
+{
+    return (tt_settings){
+        .model = TT_MODEL_PATHS, .num_samples = 1, .seed_rule = "plain",
+        .steps = "1000,750,500,250", .warp = 1, .shift = 5, .chunk = 3,
+        .cache = "tether", .cut_rule = "official", .rollouts = 1, .overlap = 3,
+        .restart = "vae",
+    };
+}
+
+void tt_settings_free(tt_settings *s)
+{
+    tt_arena_free(&s->mem);
+    *s = (tt_settings){0};
+}
+
+static const char *own(tt_ctx *ctx, tt_settings *s, const char *text)
+{
+    return text ? tt_strdup(ctx, &s->mem, text) : NULL;
+}
+
+tt_status tt_settings_copy(tt_ctx *ctx, tt_settings *to,
+                           const tt_settings *from)
+{
+    *to = *from;
+    to->mem = (tt_arena){0};
+    for (const tt_setting *o = tt_settings_table(); o->kind; o++) {
+        const char **text = (const char **)(void *)((char *)to + o->offset);
+        if (is_text(o->kind)) *text = own(ctx, to, *text);
+    }
+    for (int i = 0; i < to->given.n; i++)
+        to->given.value[i] = own(ctx, to, to->given.value[i]);
+    return ctx->status;
+}
+
+/* The last one wins: a name stands in the list once. */
+static void note_given(tt_settings_given *g, const char *name,
+                       const char *value)
+{
+    int at = 0;
+    while (at < g->n && strcmp(g->name[at], name)) at++;
+    TT_ASSERT(at < TT_SETTINGS_MAX);
+    g->name[at] = name;
+    g->value[at] = value;
+    if (at == g->n) g->n++;
+}
+
+tt_status tt_settings_set(tt_ctx *ctx, tt_settings *s, const char *name,
+                          const char *text)
+{
+    const tt_setting *o = tt_settings_find(name);
+    if (ctx->status) return ctx->status;
+    if (!o)
+        return tt_fail(ctx, TT_EINVAL, "a run has no setting `%s`; `tether "
+                       "generate --help` lists them", name ? name : "");
+    const char *kept = own(ctx, s, text);
+    TT_TRY(ctx->status);
+    TT_TRY(tt_setting_store(ctx, o, s, kept));
+    if (o->kind == TT_SETTING_SWITCH && !kept) kept = "yes";
+    note_given(&s->given, o->name, o->kind == TT_SETTING_FLAG ? NULL : kept);
+    return TT_OK;
+}
+
+const char *tt_settings_get(const tt_settings *s, const char *name, char *buf,
+                            size_t n)
+{
+    const tt_setting *o = s ? tt_settings_find(name) : NULL;
+    return o ? tt_setting_show(o, s, buf, n) : NULL;
+}
+
+bool tt_settings_was_given(const tt_settings *s, const char *name)
+{
+    for (int i = 0; s && name && i < s->given.n; i++)
+        if (!strcmp(s->given.name[i], name)) return true;
+    return false;
+}

@@ -1,0 +1,505 @@
+/* video.c: one video's latents, chunk by chunk.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   what must survive an interruption is only the latents so far: the
+ *         cache is rebuilt from them by one clean pass per chunk, to the same
+ *         bits (tt_rollout_replay). Where a policy does not allow that
+ *         (deep-forcing), an interruption waits for the end of the chunk and
+ *         saves the whole cache beside the latents.
+ * Next    src/rollout/rollout.c */
+#include "run/parts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tether/video.h"
+
+/* ---- progress, preview --------------------------------------------------- */
+
+static void on_progress(void *user, const tt_progress *p)
+{
+    const tt_run *run = user;
+    const video *v = &run->now;
+    double fraction = p->steps ? (double)p->step / p->steps : 0;
+    tt_run_work w = {.done = (double)p->chunk + fraction,
+                     .total = (double)v->chunk,
+                     .seconds = tt_now() - v->start};
+    if (v->rebuilding) {
+        run_work(&run->events, w, "rebuilding the cache, chunk %lld/%lld",
+                 (long long)p->chunk + 1, (long long)v->chunk);
+        return;
+    }
+    if (fraction >= 1) fraction = 0.999; /* finished chunks are told apart */
+    w.done = (double)p->chunk + fraction;
+    w.total = (double)p->chunks;
+    w.before = v->before;
+    run_work(&run->events, w, "chunk %lld/%lld step %d/%d",
+             (long long)p->chunk + 1, (long long)p->chunks, p->step, p->steps);
+}
+
+static tt_status write_preview(tt_ctx *ctx, video *v, const tt_host *x0,
+                               int64_t frames)
+{
+    const char *path = v->files.preview;
+    const int64_t h = v->opt.h, w = v->opt.w;
+    char name[4096], why[sizeof ctx->message];
+    if (!path || ctx->status) return ctx->status;
+    const tt_preview p = tt_preview_layout(frames, h, w);
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    uint8_t *rgb = tt_alloc(ctx, &ctx->scratch, p.width * p.height, 3,
+                            "preview");
+    if (rgb) {
+        tt_latent_preview(rgb, &p, x0, v->C, h, w);
+        if (tt_pattern_name(name, sizeof name, path, v->chunk)) path = name;
+        tt_png_write(ctx, path, rgb, p.width, p.height);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+    if (!ctx->status) return TT_OK;
+    /* A chunk is worth more than a picture of it. */
+    snprintf(why, sizeof why, "%s", tt_message(ctx));
+    tt_clear(ctx);
+    tt_warn(ctx, "%s; the run goes on without previews", why);
+    v->files.preview = NULL;
+    return TT_OK;
+}
+
+/* ---- --analyze, --trace-cache -------------------------------------------- */
+
+static tt_status open_recorder(tt_ctx *ctx, tt_run *run)
+{
+    video *v = &run->now;
+    const char *output = v->files.output;
+    const tt_recorder_options o = {
+        .folder = v->files.analyze, .trace = v->files.trace, .C = v->C,
+        .h = v->opt.h, .w = v->opt.w, .features = true,
+        .label = run->s.label, .prompt = v->what.text,
+        .scene = v->scene, .nscenes = v->opt.nscenes,
+        .seed = v->opt.noise.seed, .sample = v->opt.noise.sample,
+        .video = output && strcmp(output, "-") ? output : NULL,
+        .sheet = v->files.sheet};
+    if (!o.folder && !o.trace) return ctx->status;
+    return tt_recorder_open(ctx, &v->recorder, tt_rollout_cache(v->rollout),
+                            &o);
+}
+
+/* Does the run folder hold these latents already, and what came with them? The
+ * chunks of a policy that cannot be replayed cannot be recorded again. */
+static bool recorded_already(tt_ctx *ctx, tt_run *run)
+{
+    video *v = &run->now;
+    char path[4200];
+    tt_file *f = NULL;
+    bool equal = false;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    if (!v->state || !run->file.complete || !v->files.analyze || v->files.trace)
+        return false;
+    snprintf(path, sizeof path, "%s/run.json", v->files.analyze);
+    if (access(path, R_OK)) return false;
+    snprintf(path, sizeof path, "%s/latents.safetensors", v->files.analyze);
+    if (tt_file_open(ctx, &f, path)) {
+        tt_clear(ctx);
+        return false;
+    }
+    const size_t n = (size_t)(v->frames * v->frame_size);
+    const tt_entry *e = tt_file_find(f, "latents");
+    const tt_real *there = e ? tt_read_real(ctx, &ctx->scratch, &e->t) : NULL;
+    if (there && tt_tensor_count(&e->t) == (int64_t)n
+        && !latents_file_read(&run->file, v->latents)
+        && !latents_file_cut(&run->file, v->frames))
+        equal = !memcmp(there, v->latents, n * sizeof *there);
+    tt_arena_reset(&ctx->scratch, mark);
+    tt_file_close(f);
+    return equal;
+}
+
+/* Frames [done, done + frames) of the run are in the cache. A restarted
+ * rollout begins again with the last frames of the one before. */
+static tt_status look_at_chunk(const video *v, int64_t done, int64_t frames,
+                               const tt_host *x0)
+{
+    const tt_rollout_options *o = &v->opt;
+    const int64_t length = v->frames / o->rollouts;
+    const int64_t turn = done / length, at = done % length;
+    const int64_t first = turn * (length - o->overlap);
+    const bool again = turn > 0 && at < o->overlap;
+    if (!v->recorder) return TT_OK;
+    tt_recorder_shift(v->recorder, first);
+    return tt_recorder_chunk(v->recorder, first + at, frames,
+                             again ? NULL : x0);
+}
+
+/* ---- what is there already ----------------------------------------------- */
+
+/* One clean pass per chunk that is there already. */
+static tt_status rebuild_cache(tt_ctx *ctx, tt_run *run)
+{
+    video *v = &run->now;
+    const tt_host *x = v->latents;
+    v->start = tt_now();
+    v->rebuilding = true;
+    run_say(&run->events, false, "resuming after %lld of %lld chunks; "
+            "rebuilding the cache", (long long)v->chunk,
+            (long long)tt_rollout_chunks(v->rollout));
+    tt_tap_fn tap = ctx->tap;
+    tt_inject_fn inject = ctx->inject;
+    ctx->tap = NULL;
+    ctx->inject = NULL;
+    int64_t done = 0;
+    if (!v->recorder) tt_rollout_replay(ctx, v->rollout, x, v->done);
+    for (int64_t i = 0; v->recorder && i < v->chunk && !ctx->status; i++) {
+        int64_t f = tt_rollout_chunk_frames(v->rollout, i);
+        if (!tt_rollout_replay(ctx, v->rollout, x, f))
+            look_at_chunk(v, done, f, x);
+        x += f * v->frame_size;
+        done += f;
+    }
+    ctx->tap = tap;
+    ctx->inject = inject;
+    v->rebuilding = false;
+    run_say(&run->events, true, "cache rebuilt in %.1f s", tt_now() - v->start);
+    return ctx->status;
+}
+
+/* The cache as it was when the run was interrupted; frames that came later go
+ * again. */
+static tt_status restore_cache(tt_ctx *ctx, tt_run *run)
+{
+    video *v = &run->now;
+    const char *policy = v->opt.policy.name;
+    if (v->recorder)
+        return tt_fail(ctx, TT_EINVAL, "%s cannot be resumed with --cache %s: "
+                       "its earlier chunks cannot be repeated, and without "
+                       "them the recording would be incomplete; go on without "
+                       "%s, or start over: --overwrite instead of --resume",
+                       v->files.trace ? "--trace-cache" : "--analyze",
+                       policy, v->files.trace && v->files.analyze
+                               ? "both" : "it");
+    if (access(v->state, F_OK))
+        return tt_fail(ctx, TT_EINVAL, "--cache %s cannot go on from latents "
+                       "alone, and there is no saved cache %s (it is written "
+                       "when a run is interrupted with ^C); start over: "
+                       "--overwrite instead of --resume", policy, v->state);
+    TT_TRY(tt_rollout_restore(ctx, v->rollout, v->state));
+    const int64_t saved = tt_rollout_frames_done(v->rollout);
+    if (saved > v->done)
+        return tt_fail(ctx, TT_EINVAL, "%s was saved after %lld frames, but "
+                       "there are latents of %lld only; start over: "
+                       "--overwrite instead of --resume", v->state,
+                       (long long)saved, (long long)v->done);
+    while (v->done > saved)
+        v->done -= tt_rollout_chunk_frames(v->rollout, --v->chunk);
+    TT_TRY(latents_file_cut(&run->file, v->done));
+    run_say(&run->events, false, "resuming after %lld of %lld chunks",
+            (long long)v->chunk, (long long)tt_rollout_chunks(v->rollout));
+    return ctx->status;
+}
+
+/* Take up the frames that are there already, as far as they are whole chunks,
+ * and go on from them. */
+static tt_status take_up(tt_ctx *ctx, tt_run *run)
+{
+    video *v = &run->now;
+    latents_file *file = &run->file;
+    while (v->chunk < tt_rollout_chunks(v->rollout)) {
+        int64_t f = tt_rollout_chunk_frames(v->rollout, v->chunk);
+        if (v->done + f > file->done) break;
+        v->done += f;
+        record_add_chunk(ctx, &run->record, v->chunk, f, NAN);
+        run->record.resumed_after = ++v->chunk;
+    }
+    if (v->chunk && v->files.dump)
+        return tt_fail(ctx, TT_EINVAL, "--dump %s would lack the %lld of "
+                       "%lld chunks that are done already; go on without "
+                       "--dump, or start over: --overwrite instead of --resume",
+                       v->files.dump, (long long)v->chunk,
+                       (long long)tt_rollout_chunks(v->rollout));
+    TT_TRY(latents_file_cut(file, v->done));
+    TT_TRY(latents_file_read(file, v->latents));
+    TT_TRY(latents_file_cut(file, v->done)); /* to the end again */
+    if (v->done == v->frames && !v->recorder) {
+        run_say(&run->events, false, "the latents are complete already");
+        return TT_OK;
+    }
+    return v->state ? restore_cache(ctx, run) : rebuild_cache(ctx, run);
+}
+
+/* ---- beginning ----------------------------------------------------------- */
+
+/* "<latents>.state" for policies that need it. */
+static tt_status state_name(tt_ctx *ctx, video *v)
+{
+    const char *latents = v->files.latents;
+    const unsigned flags = tt_policy_class_of(&v->opt.policy)->flags;
+    if (!latents || !(flags & TT_KEEPS_NOISY))
+        return TT_OK;
+    const size_t n = strlen(latents) + 8;
+    char *name = tt_alloc(ctx, &v->mem, (int64_t)n, 1, "file name");
+    if (name) snprintf(name, n, "%s.state", latents);
+    v->state = name;
+    return ctx->status;
+}
+
+/* The prompts of the video, as the transformer reads them: one, or one per
+ * distinct prompt of its scenes. */
+static tt_status make_prompts(tt_ctx *ctx, tt_run *run)
+{
+    video *v = &run->now;
+    const int64_t size = run->texts.rows * run->texts.dim;
+    const int n = run_prompts_of(run);
+    v->prompt = tt_alloc0(ctx, &v->mem, n, sizeof *v->prompt, "prompts");
+    for (; v->prompt && v->nprompt < n && !ctx->status; v->nprompt++) {
+        const int i = v->nprompt;
+        const size_t scope = texts_scope(ctx, i);
+        tt_prompt_make(ctx, &v->prompt[i], run->dit,
+                       run->texts.text + (v->what.prompt + i) * size,
+                       run->texts.rows);
+        tt_scope_end(ctx, scope);
+    }
+    v->opt.prompts = (const tt_prompt *const *)v->prompt;
+    return ctx->status;
+}
+
+/* Names of the settings themselves, for a run of one video. */
+static tt_status own_files(tt_ctx *ctx, const tt_run *run, tt_run_files *f)
+{
+    const tt_settings *s = &run->s;
+    *f = (tt_run_files){.latents = s->latents_out, .trace = s->trace,
+                        .preview = s->preview && *s->preview ? s->preview
+                                                             : NULL,
+                        .analyze = s->analyze};
+    if (tt_run_videos(run) == 1
+        || !(f->latents || f->trace || f->preview || f->analyze)) return TT_OK;
+    return tt_fail(ctx, TT_EINVAL, "a run of %lld videos needs names of files "
+                   "for each of them", (long long)tt_run_videos(run));
+}
+
+static const char *keep_name(tt_ctx *ctx, video *v, const char *name)
+{
+    return name ? tt_strdup(ctx, &v->mem, name) : NULL;
+}
+
+static tt_status keep_files(tt_ctx *ctx, tt_run *run, const tt_run_files *files)
+{
+    video *v = &run->now;
+    tt_run_files own;
+    if (!files) TT_TRY(own_files(ctx, run, &own));
+    if (!files) files = &own;
+    v->files = (tt_run_files){
+        keep_name(ctx, v, files->output), keep_name(ctx, v, files->animation),
+        keep_name(ctx, v, files->sheet), keep_name(ctx, v, files->latents),
+        keep_name(ctx, v, files->preview), keep_name(ctx, v, files->record),
+        keep_name(ctx, v, files->dump), keep_name(ctx, v, files->trace),
+        keep_name(ctx, v, files->analyze)};
+    return ctx->status;
+}
+
+/* Memory for all latents, and the sizes that follow from the options. */
+static tt_status make_room(tt_ctx *ctx, tt_run *run)
+{
+    video *v = &run->now;
+    const tt_rollout_options *o = &v->opt;
+    int64_t dim[5], bytes = 0;
+    run_shape(dim, run, o);
+    v->C = dim[2];
+    v->frames = dim[0] * dim[1];
+    v->frame_size = v->C * o->h * o->w;
+    if (!tt_checked_size(&bytes, dim, 5, sizeof(tt_real)))
+        return tt_fail(ctx, TT_EINVAL, "%lld latent frames of %lldx%lld are "
+                       "impossibly many", (long long)v->frames,
+                       (long long)o->w, (long long)o->h);
+    v->latents = tt_alloc(ctx, &v->mem, bytes, 1, "the latents of the video");
+    return ctx->status;
+}
+
+static tt_status open_video(tt_ctx *ctx, tt_run *run)
+{
+    video *v = &run->now;
+    int64_t dim[5];
+    const char *identity = identity_make(ctx, &v->mem, run->dit, &v->opt);
+    run_shape(dim, run, &v->opt);
+    TT_TRY(ctx->status);
+    TT_TRY(state_name(ctx, v));
+    TT_TRY(tt_rollout_open(ctx, &v->rollout, run->dit, v->prompt[0], &v->opt));
+    TT_TRY(latents_file_open(&run->file, dim, identity));
+    tt_rollout_on_progress(v->rollout, on_progress, run);
+    if (!recorded_already(ctx, run)) TT_TRY(open_recorder(ctx, run));
+    if (run->file.done) TT_TRY(take_up(ctx, run));
+    const int64_t chunks = tt_rollout_chunks(v->rollout);
+    v->start = tt_now();
+    v->before = (double)v->chunk;
+    if (v->done < v->frames) /* a step can take minutes */
+        run_work(&run->events, (tt_run_work){.done = (double)v->chunk,
+                                             .total = (double)chunks,
+                                             .before = v->before},
+                 "chunk %lld/%lld", (long long)v->chunk + 1,
+                 (long long)chunks);
+    return TT_OK;
+}
+
+static void forget_video(tt_run *run)
+{
+    tt_arena_free(&run->now.mem);
+    run->now = (video){.number = -1};
+}
+
+tt_status tt_run_begin(tt_ctx *ctx, tt_run *run, int64_t i,
+                       const tt_run_files *files)
+{
+    video *v;
+    tt_run_video what;
+    if (ctx->status) return ctx->status;
+    TT_TRY(tt_run_video_at(ctx, run, i, &what));
+    v = &run->now;
+    video_end(ctx, run);
+    if (v->number >= 0 && v->number == run->claimed) run_release(run);
+    forget_video(run);
+    TT_TRY(tt_run_encode(ctx, run));
+    record_next_video(&run->record);
+    v->number = i;
+    v->what = what;
+    v->begun = tt_now();
+    TT_TRY(keep_files(ctx, run, files));
+    if (run->claimed != i) TT_TRY(tt_run_claim(ctx, run, i, v->files.latents));
+    v->opt = run_options(ctx, run, i, &v->mem);
+    v->scene = run_scenes(ctx, run, &v->mem);
+    if (make_prompts(ctx, run) || make_room(ctx, run) || open_video(ctx, run))
+        return video_end(ctx, run);
+    return TT_OK;
+}
+
+/* ---- chunks -------------------------------------------------------------- */
+
+static tt_status take_chunk(tt_ctx *ctx, tt_run *run, const tt_host *x0,
+                            int64_t frames, double seconds)
+{
+    video *v = &run->now;
+    const int64_t chunks = tt_rollout_chunks(v->rollout);
+    memcpy(v->latents + v->done * v->frame_size, x0,
+           (size_t)(frames * v->frame_size) * sizeof *x0);
+    TT_TRY(latents_file_append(&run->file, x0, frames));
+    TT_TRY(write_preview(ctx, v, x0, frames));
+    TT_TRY(look_at_chunk(v, v->done, frames, x0));
+    record_add_chunk(ctx, &run->record, v->chunk, frames, seconds);
+    v->done += frames;
+    const tt_run_chunk c = {v->chunk, chunks, frames, v->done, seconds};
+    v->chunk++;
+    v->made++;
+    if (run->events.chunk) run->events.chunk(run->events.user, &c);
+    run_work(&run->events, (tt_run_work){.done = (double)v->chunk,
+                                         .total = (double)chunks,
+                                         .before = v->before,
+                                         .seconds = tt_now() - v->start},
+             "chunk %lld/%lld done in %.2f s", (long long)v->chunk,
+             (long long)chunks, seconds);
+    return ctx->status;
+}
+
+static tt_status next_chunk(tt_ctx *ctx, tt_run *run, const tt_host **x0,
+                            int64_t *frames)
+{
+    video *v = &run->now;
+    const volatile int *interrupt = ctx->interrupt;
+    const double begin = tt_now();
+    if (v->state && v->made && interrupt && *interrupt) {
+        tt_rollout_save(ctx, v->rollout, v->state);
+        return tt_check_interrupt(ctx);
+    }
+    if (v->state) ctx->interrupt = NULL; /* half a chunk cannot be saved */
+    tt_rollout_next(ctx, v->rollout, x0, frames);
+    ctx->interrupt = interrupt;
+    TT_TRY(ctx->status);
+    return take_chunk(ctx, run, *x0, *frames, tt_now() - begin);
+}
+
+tt_status tt_run_next(tt_ctx *ctx, tt_run *run, const tt_host **x0,
+                      int64_t *frames)
+{
+    *x0 = NULL;
+    *frames = 0;
+    if (ctx->status) return ctx->status;
+    if (!run) return tt_fail(ctx, TT_EINVAL, "there is no run to go on with");
+    if (run->now.number < 0) TT_TRY(tt_run_begin(ctx, run, 0, NULL));
+    video *v = &run->now;
+    if (!v->rollout) return TT_END;
+    if (v->done < v->frames && !next_chunk(ctx, run, x0, frames)) return TT_OK;
+    *x0 = NULL;
+    return video_end(ctx, run) ? ctx->status : TT_END;
+}
+
+tt_status tt_run_save(tt_ctx *ctx, tt_run *run)
+{
+    if (ctx->status) return ctx->status;
+    if (!run || !run->now.rollout || !run->file.file)
+        return tt_fail(ctx, TT_EINVAL, "a run is saved between the chunks of a "
+                       "video whose latents have a file (latents-out)");
+    const video *v = &run->now;
+    return v->state ? tt_rollout_save(ctx, v->rollout, v->state) : TT_OK;
+}
+
+tt_run_standing tt_run_stand(const tt_run *run)
+{
+    const video *v = run ? &run->now : NULL;
+    if (!v || !v->rollout) return (tt_run_standing){0};
+    return (tt_run_standing){v->chunk, tt_rollout_chunks(v->rollout),
+                             run->file.file ? run->file.unfinished : NULL,
+                             v->state != NULL};
+}
+
+tt_status tt_run_latents(tt_ctx *ctx, const tt_run *run, tt_tensor *out)
+{
+    int64_t dim[5];
+    if (ctx->status) return ctx->status;
+    if (!run || run->now.number < 0 || !run->now.latents
+        || run->now.done < run->now.frames)
+        return tt_fail(ctx, TT_EINVAL, "the latents of the video are not "
+                       "complete; tt_run_next returns TT_END when they are");
+    run_shape(dim, run, &run->now.opt);
+    *out = tt_tensor_make(run->now.latents,
+                          sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5, dim);
+    return TT_OK;
+}
+
+/* ---- ending -------------------------------------------------------------- */
+
+/* Interrupted: say what was kept and how to go on. */
+static tt_status explain_stop(tt_ctx *ctx, const tt_run *run)
+{
+    const video *v = &run->now;
+    if (ctx->status != TT_EINTR) return ctx->status;
+    const int64_t chunks = v->rollout ? tt_rollout_chunks(v->rollout) : 0;
+    tt_clear(ctx);
+    if (!run->file.file || !v->chunk)
+        return tt_fail(ctx, TT_EINTR, "interrupted after %lld of %lld chunk%s",
+                       (long long)v->chunk, (long long)chunks,
+                       chunks == 1 ? "" : "s");
+    return tt_fail(ctx, TT_EINTR, "interrupted after %lld of %lld chunks; they "
+                   "are in %s, and the same command with --resume goes on",
+                   (long long)v->chunk, (long long)chunks,
+                   run->file.unfinished);
+}
+
+tt_status video_end(tt_ctx *ctx, tt_run *run)
+{
+    video *v = &run->now;
+    if (v->number < 0) return ctx->status;
+    const bool whole = v->frames && v->done == v->frames;
+    if (v->rollout) {
+        if (whole) latents_file_finish(&run->file);
+        if (!ctx->status && whole && v->state) unlink(v->state);
+    }
+    explain_stop(ctx, run);
+    if (v->rollout) {
+        if (ctx->status || !whole) tt_recorder_abort(v->recorder);
+        else if (v->recorder) tt_recorder_finish(v->recorder);
+        run->record.rollout_seconds = tt_now() - v->begun;
+    }
+    v->recorder = NULL;
+    tt_rollout_close(v->rollout);
+    v->rollout = NULL;
+    for (int i = 0; i < v->nprompt; i++) tt_prompt_free(v->prompt[i]);
+    v->nprompt = 0;
+    return ctx->status;
+}

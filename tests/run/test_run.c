@@ -1,0 +1,242 @@
+/* test_run.c: a run of the built-in model, as a program without a terminal
+ * makes it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Known answers  the chunks are those of a rollout made by hand from the same
+ *   embeddings, and a run that was left in the middle goes on to the same
+ *   bits. */
+#include "tests/folder.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "tether/run.h"
+#include "tether/text.h"
+
+static tt_ctx *ctx;
+static const char *const words = "a red circle moves left and bounces, on a "
+                                 "blue background";
+enum { LATENTS = 9, SIZE = 16 * 8 * 8, ALL = LATENTS * SIZE };
+
+static tt_settings settings_of(const char *file, const char *cache)
+{
+    tt_settings s = tt_settings_defaults();
+    tt_settings_set(ctx, &s, "model", "ref_data/demo");
+    tt_settings_set(ctx, &s, "prompt", words);
+    tt_settings_set(ctx, &s, "size", "64x64");
+    tt_settings_set(ctx, &s, "latents", "9");
+    tt_settings_set(ctx, &s, "cache", cache);
+    tt_settings_set(ctx, &s, "no-decode", NULL);
+    if (file) tt_settings_set(ctx, &s, "latents-out", file);
+    return s;
+}
+
+static tt_run *open_run(const tt_settings *s)
+{
+    tt_run *run;
+    expect_ok(tt_run_open(ctx, &run, s, NULL), "a run");
+    return run;
+}
+
+/* At most `chunks` chunks into x, behind `at` frames: frames there then. */
+static int64_t go_on(tt_run *run, tt_host *x, int64_t at, int chunks)
+{
+    const tt_host *x0;
+    int64_t n;
+    while (chunks-- && run && tt_run_next(ctx, run, &x0, &n) == TT_OK) {
+        if (!expect(at + n <= LATENTS, "no more frames than asked for")) break;
+        memcpy(x + at * SIZE, x0, (size_t)(n * SIZE) * sizeof *x);
+        at += n;
+    }
+    return at;
+}
+
+static void by_hand(tt_host *x, const char *cache)
+{
+    const tt_model_paths paths = {.model = "ref_data/demo", .ema = -1};
+    char spiece[4096];
+    tt_dit *net;
+    tt_tokenizer *tok;
+    tt_umt5 *enc;
+    tt_prompt *prompt;
+    tt_rollout *r;
+    tt_arena mem = {0};
+    tt_rollout_options o = tt_rollout_defaults();
+    tt_model_open_dit(ctx, &net, &paths, NULL);
+    tt_model_tokenizer(ctx, spiece, sizeof spiece, &paths);
+    tt_tokenizer_open(ctx, &tok, spiece);
+    tt_umt5_open(ctx, &enc, paths.model);
+    const tt_dit_config *c = tt_dit_get_config(net);
+    tt_real *text = tt_alloc(ctx, &mem, c->text_len * c->text_dim,
+                             sizeof *text, "text");
+    tt_prompt_embed(ctx, text, enc, tok, words, strlen(words), c->text_len,
+                    NULL);
+    tt_prompt_make(ctx, &prompt, net, text, c->text_len);
+    o.latents = LATENTS;
+    o.h = o.w = 8;
+    o.policy = tt_policy_defaults(cache);
+    tt_rollout_open(ctx, &r, net, prompt, &o);
+    const tt_host *x0;
+    int64_t n;
+    while (tt_rollout_next(ctx, r, &x0, &n) == TT_OK) {
+        memcpy(x, x0, (size_t)(n * SIZE) * sizeof *x);
+        x += n * SIZE;
+    }
+    expect_ok(ctx->status, "a rollout by hand");
+    tt_rollout_close(r);
+    tt_prompt_free(prompt);
+    tt_umt5_close(enc);
+    tt_tokenizer_close(tok);
+    tt_dit_close(net);
+    tt_arena_free(&mem);
+}
+
+/* Left after two of three chunks, and taken up by another run. */
+static void check_resume(const tt_host *want, const char *cache)
+{
+    static tt_host got[ALL], first[ALL];
+    tt_settings s = settings_of(at("half.safetensors"), cache);
+    tt_run *run = open_run(&s);
+    expect(go_on(run, first, 0, 2) == 6, "two chunks");
+    const tt_run_standing here = tt_run_stand(run);
+    expect(here.chunk == 2 && here.chunks == 3 && here.unfinished,
+           "it stands after two of three");
+    expect_ok(tt_run_save(ctx, run), "saved");
+    tt_run_close(run);
+    expect(access(at("half.safetensors"), F_OK) != 0, "it is not complete");
+
+    run = open_run(&s);
+    const tt_host *x0;
+    int64_t n;
+    expect_status(run ? tt_run_next(ctx, run, &x0, &n) : TT_OK, TT_EINVAL,
+                  "work that is there, and nothing said about it");
+    tt_run_close(run);
+
+    tt_settings_set(ctx, &s, "resume", NULL);
+    run = open_run(&s);
+    go_on(run, got, 6, 3);
+    expect_ok(ctx->status, cache);
+    expect_bits(cache, got + 6 * SIZE, want + 6 * SIZE,
+                3 * SIZE * sizeof *got);
+    tt_tensor all;
+    if (expect_ok(tt_run_latents(ctx, run, &all), "all latents"))
+        expect_bits("all latents", all.data, want, ALL * sizeof *want);
+    expect(tt_run_made(ctx, run, 0, at("half.safetensors")), "its own file");
+    tt_run_close(run);
+    unlink(at("half.safetensors"));
+    tt_settings_free(&s);
+}
+
+/* The identity follows whatever decides about the bits. */
+static void check_identity(void)
+{
+    static const struct { const char *name, *text; bool same; } change[] = {
+        {"profile", NULL, true}, {"latents-out", "elsewhere.safetensors", true},
+        {"resume", NULL, true}, {"seed", "1", false}, {"sample", "1", false},
+        {"prompt", "a green triangle", false}, {"tau", "0.6", false},
+        {"shift", "4", false}, {"steps", "1000,500", false},
+        {"cache", "fifo", false}, {"context-noise", "10", false}};
+    tt_arena mem = {0};
+    tt_settings s = settings_of(NULL, "tether");
+    tt_run *run = open_run(&s);
+    const char *usual = tt_run_identity(ctx, run, 0, &mem);
+    tt_run_close(run);
+    for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
+        tt_settings t;
+        tt_settings_copy(ctx, &t, &s);
+        tt_settings_set(ctx, &t, change[i].name, change[i].text);
+        run = open_run(&t);
+        const char *other = tt_run_identity(ctx, run, 0, &mem);
+        expect(usual && other && !strcmp(usual, other) == change[i].same,
+               "%s: %s", change[i].name, other ? other : "none");
+        tt_run_close(run);
+        tt_settings_free(&t);
+    }
+    tt_settings_free(&s);
+    tt_arena_free(&mem);
+}
+
+typedef struct heard { int said, worked; int64_t chunks, frames; } heard;
+
+static void on_say(void *user, bool detail, const char *sentence)
+{
+    heard *h = user;
+    h->said += detail && *sentence;
+}
+
+static void on_work(void *user, const tt_run_work *w)
+{
+    heard *h = user;
+    h->worked += *w->what && w->done <= w->total;
+}
+
+static void on_chunk(void *user, const tt_run_chunk *c)
+{
+    heard *h = user;
+    h->chunks += c->chunk == h->chunks && c->chunks == 3;
+    h->frames += c->frames;
+}
+
+/* Several videos; what a run says and writes down. */
+static void check_events(const tt_host *want)
+{
+    static tt_host got[ALL];
+    heard h = {0};
+    const tt_run_events e = {&h, on_say, on_work, on_chunk};
+    tt_settings s = settings_of(NULL, "tether");
+    tt_settings_set(ctx, &s, "num-samples", "2");
+    tt_run *run;
+    tt_run_video v;
+    expect_ok(tt_run_open(ctx, &run, &s, &e), "two samples");
+    expect(tt_run_videos(run) == 2, "two videos");
+    expect_ok(tt_run_video_at(ctx, run, 1, &v), "the second");
+    expect(v.sample == 1 && v.prompt == 0 && !strcmp(v.text, words),
+           "is of the same prompt");
+    expect_status(tt_run_video_at(ctx, run, 2, &v), TT_EINVAL, "a third");
+    expect_ok(tt_run_begin(ctx, run, 1, NULL), "the second");
+    go_on(run, got, 0, 9);
+    expect(memcmp(got, want, sizeof got) != 0, "is another video");
+    expect_ok(tt_run_begin(ctx, run, 0, NULL), "the first behind it");
+    h.chunks = h.frames = 0;
+    go_on(run, got, 0, 9);
+    expect_bits("the first behind it", got, want, sizeof got);
+    expect(h.said > 0 && h.worked > 3 && h.chunks == 3 && h.frames == LATENTS,
+           "what was said: %d %d %lld", h.said, h.worked, (long long)h.chunks);
+    expect_ok(tt_run_record(ctx, run, at("run.json"), NULL), "a record");
+    const tt_json *j = NULL;
+    tt_arena mem = {0};
+    expect_ok(tt_json_file(ctx, &mem, &j, at("run.json"), 1 << 20), "JSON");
+    expect(tt_json_int(tt_json_get(j, "video"), "latents", 0) == LATENTS,
+           "of the latents");
+    tt_arena_free(&mem);
+    unlink(at("run.json"));
+    tt_run_close(run);
+    tt_settings_free(&s);
+}
+
+int main(void)
+{
+    static tt_host want[ALL], got[ALL];
+    ctx = test_begin("run/run");
+    if (!folder_make()) return test_end();
+    by_hand(want, "tether");
+    tt_settings s = settings_of(at("all.safetensors"), "tether");
+    tt_run *run = open_run(&s);
+    expect(go_on(run, got, 0, 9) == LATENTS, "all frames");
+    expect_ok(ctx->status, "to the end");
+    expect_bits("the chunks of a rollout by hand", got, want, sizeof got);
+    expect(access(at("all.safetensors"), F_OK) == 0, "the file is complete");
+    tt_run_close(run);
+    unlink(at("all.safetensors"));
+    tt_settings_free(&s);
+
+    check_resume(want, "tether");
+    by_hand(want, "deep-forcing");
+    check_resume(want, "deep-forcing");
+    check_identity();
+    by_hand(want, "tether");
+    check_events(want);
+    folder_remove_empty();
+    return test_end();
+}

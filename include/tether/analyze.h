@@ -134,7 +134,7 @@ int64_t tt_recording_sample(const tt_recording *r);
 
 typedef struct tt_analyze_options {
     const char *folder;        /* where files go; made when missing           */
-    bool csv, json, svg, png;
+    bool csv, json, svg;
     int64_t reference;         /* frames of the reference set, from the first */
     const tt_recording *reference_run; /* instead: all frames of another run  */
     bool norm;                 /* distances in reference standard deviations  */
@@ -159,13 +159,13 @@ tt_analyze_options tt_analyze_defaults(void);
  *   selection    D   candidates, scores and decisions of every round
  *   compression, chosen   D   of Deep Forcing, by source frame and by token
  *                    (tokens: of opt->layer, or when there are few)
- * each as .csv, .json, and where there is a picture .svg, .png.
+ * each as .csv, .json, and where there is a picture .svg.
  * Errors  TT_EINVAL  a layer or reference the runs do not have */
 tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,
                      const tt_analyze_options *opt);
 
 /* E. Exact, network-free pixel metrics of videos (anything tt_video_in reads):
- * pixels and flickering .csv, .json; pixels .svg, .png. temporal_flickering is
+ * pixels and flickering .csv, .json; pixels .svg. temporal_flickering is
  * VBench's formula on all frames; VBench-Long drops static clips first, which
  * needs a network. The rest (means, saturation, sharpness) are proxies of our
  * own. n is at most 1024. */

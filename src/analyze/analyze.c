@@ -17,8 +17,8 @@ static const char what[] = "an analysis";
 tt_analyze_options tt_analyze_defaults(void)
 {
     return (tt_analyze_options){.csv = true, .json = true, .svg = true,
-                                .png = true, .reference = 3, .window = 1,
-                                .layer = -1, .ends = 1};
+                                .reference = 3, .window = 1, .layer = -1,
+                                .ends = 1};
 }
 
 /* ---- saving -------------------------------------------------------------- */
@@ -39,9 +39,7 @@ tt_status output_figure(tt_ctx *ctx, figure *f, const char *name,
 {
     tt_arena *mem = &ctx->scratch;
     tt_arena_mark m = tt_arena_here(mem);
-    const char *png = files_join(ctx, mem, opt->folder, name, ".png");
     const char *svg = files_join(ctx, mem, opt->folder, name, ".svg");
-    if (!ctx->status && opt->png) figure_png(f, png, 2);
     if (!ctx->status && opt->svg) {
         text t;
         text_begin(&t, ctx);
@@ -449,7 +447,7 @@ tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,
     if (!ctx->status) write_selection(ctx, run, n, opt);
     if (!ctx->status) write_compression(ctx, run, n, opt);
     if (!ctx->status) write_chosen(ctx, run, n, opt);
-    if (!ctx->status && (opt->svg || opt->png))
+    if (!ctx->status && opt->svg)
         output_figures(ctx, run, n, drift, ndrift, opt, save_figure, &copy);
     tt_arena_free(&mem);
     return ctx->status;

@@ -1,10 +1,10 @@
-/* figure.h: a drawing as a list of simple items, and its two back ends.
+/* figure.h: a drawing as a list of simple items.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A figure is drawn once (plot.c) and written twice: as SVG (svg.c) and as
- * pixels (raster.c). Lengths are points; the origin is top left. Text and
- * coordinates given to the figure are copied into it. */
+ * A figure is drawn by plot.c and written as SVG by svg.c. Lengths are points;
+ * the origin is top left. Text and coordinates given to the figure are copied
+ * into it. */
 #ifndef ANALYZE_FIGURE_H
 #define ANALYZE_FIGURE_H
 
@@ -58,25 +58,7 @@ fig_item *figure_text(figure *f, double x, double y, double size, fig_align a,
  * line's thickness; false for a solid line. */
 bool figure_dashes(fig_dash d, double out[4]);
 
-/* ---- text (font.c) ------------------------------------------------------- */
-
-/* A letter is strokes on a grid: x to the right, y down, cap height 0..9,
- * baseline 9, x-height 3. One grid unit is FONT_UNIT times the size. */
-#define FONT_UNIT 0.078
-#define FONT_GAP 2
-/* The strokes of the character at *s, which moves on by one character:
- * strokes are separated by spaces, points are pairs of digits 0-9a-c. */
-const char *font_strokes(const char **s, int *width);
-/* Width of a line of text in points. */
-double font_width(const char *s, double size);
-
-/* ---- back ends ----------------------------------------------------------- */
-
+/* The figure as an SVG document. */
 void figure_svg(text *out, const figure *f);
-/* Pixels [*height, *width, 3] at `scale` pixels per point, in `mem`; NULL
- * after a failure. */
-uint8_t *figure_raster(const figure *f, tt_arena *mem, double scale,
-                       int64_t *width, int64_t *height);
-tt_status figure_png(const figure *f, const char *path, double scale);
 
 #endif

@@ -12,8 +12,8 @@
 tt_status output_check(tt_ctx *ctx, tt_recording *const *run, int n,
                        const tt_analyze_options *opt);
 
-/* Save as folder/name.csv and .json, or .svg and .png, as the options say;
- * ends the table or figure. */
+/* Save as folder/name.csv and .json, or .svg, as the options say; ends the
+ * table or figure. */
 tt_status output_table(tt_ctx *ctx, table *t, const char *name,
                        const tt_analyze_options *opt);
 tt_status output_figure(tt_ctx *ctx, figure *f, const char *name,

@@ -133,7 +133,7 @@ tt_status tt_analyze_pixels(tt_ctx *ctx, const char *const *video, int n,
     }
     if (!ctx->status) write_rows(ctx, label, list, n, opt);
     if (!ctx->status) write_flickering(ctx, label, list, n, opt);
-    if (!ctx->status && (opt->svg || opt->png)
+    if (!ctx->status && opt->svg
         && figure_pixels(&f, ctx, label, row, frames, n))
         output_figure(ctx, &f, "pixels", opt);
     tt_arena_reset(&ctx->scratch, m);

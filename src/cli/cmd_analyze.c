@@ -17,7 +17,7 @@ enum { RUNS_MAX = 1024 };
 typedef struct settings {
     const char *output, *reference, *labels, *scores, *vbench, *clips;
     double clip_length, ends;
-    bool csv, json, svg, png, norm, l1, average, pixels;
+    bool csv, json, svg, norm, l1, average, pixels;
     int64_t window, layer;
 } settings;
 
@@ -27,10 +27,9 @@ static const opt_spec options[] = {
      "where tables and pictures go (default: `analysis` in the first run); "
      "those of an earlier call are replaced"},
     {OPT_FLAG, "csv", 0, offsetof(settings, csv), NULL,
-     "tables as CSV. Without any of these four: all of them"},
+     "tables as CSV. Without any of these three: all of them"},
     {OPT_FLAG, "json", 0, offsetof(settings, json), NULL, "tables as JSON"},
     {OPT_FLAG, "svg", 0, offsetof(settings, svg), NULL, "pictures as SVG"},
-    {OPT_FLAG, "png", 0, offsetof(settings, png), NULL, "pictures as PNG"},
     {OPT_TEXT, "labels", 0, offsetof(settings, labels), "A,B,...",
      "what the runs are called in tables and legends (default: the names they "
      "were recorded with)"},
@@ -100,8 +99,7 @@ static int check(settings *s, const opt_result *given)
         return opt_usage(me, "--clip-length and --ends must be positive");
     if (s->window < 1) return opt_usage(me, "--window must be at least 1");
     if (s->layer < -1) return opt_usage(me, "--layer counts from 0");
-    if (!s->csv && !s->json && !s->svg && !s->png)
-        s->csv = s->json = s->svg = s->png = true;
+    if (!s->csv && !s->json && !s->svg) s->csv = s->json = s->svg = true;
     return -1;
 }
 
@@ -252,7 +250,6 @@ static tt_analyze_options options_of(const settings *s)
     opt.csv = s->csv;
     opt.json = s->json;
     opt.svg = s->svg;
-    opt.png = s->png;
     opt.norm = s->norm;
     opt.l1 = s->l1;
     opt.average = s->average;
@@ -269,12 +266,23 @@ static const char *result_of(const settings *s, const char *folder)
     return s->clips && !s->pixels && !s->scores ? s->clips : folder;
 }
 
+/* Scripts may ask for --png, which other plotting programs have. */
+static bool wants_png(int argc, char **argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
+        if (!strcmp(argv[i], "--png")) return true;
+    return false;
+}
+
 int cmd_analyze(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.window = 1, .layer = -1, .clip_length = 2, .ends = 1};
     cli_common common;
     opt_result given;
     progress p;
+    if (wants_png(argc, argv))
+        return opt_usage("analyze", "pictures are written as SVG, not "
+                         "as PNG; use --svg");
     int status = opt_parse(&analyze_command, &s, &common, &given, argc, argv);
     if (status < 0) status = check(&s, &given);
     if (status < 0) status = check_scores(&s, s.output ? s.output : ".");

@@ -195,9 +195,9 @@ static void test_parts(void)
 static void test_analyze(void)
 {
     static const char *const files[] = {
-        "drift.csv", "drift.json", "drift.svg", "drift.png", "features.svg",
-        "biography.csv", "biography.png", "retention.json", "retention.svg",
-        "steps.csv", "summary.csv", "selection.csv", "selection.png"};
+        "drift.csv", "drift.json", "drift.svg", "features.svg",
+        "biography.csv", "biography.svg", "retention.json", "retention.svg",
+        "steps.csv", "summary.csv", "selection.csv", "selection.svg"};
     tt_recording *run[2] = {open_run("fifo"), open_run("tether")};
     tt_analyze_options opt = tt_analyze_defaults();
     char out[512];

@@ -94,6 +94,7 @@ static void test_folder(void)
         snprintf(b, sizeof b, "two/%s.safetensors", file[i]);
         expect(same(at(a), at(b)), "%s: the same bytes", file[i]);
     }
+    refuses(2, "use --svg", "analyze one two -o tables --png");
     expect(run_after("ulimit -s 256; ", "analyze one two -o tables --csv "
                      "--log-json alog") == 0, "analyze: %s", said);
     const char *log = text_of(at("alog"));

@@ -16,7 +16,7 @@ static void scores(tt_ctx *ctx, const char *path, double ends)
     const char *summary;
     o.folder = fuzz_folder();
     o.csv = o.json = true;
-    o.svg = o.png = false;
+    o.svg = false;
     o.ends = ends;
     tt_analyze_scores(ctx, &mem, &summary, path, &o);
     tt_arena_free(&mem);

@@ -44,7 +44,6 @@ static void analyze(tt_ctx *ctx, tt_recording *const *run, int n,
     o.csv = how & 1;
     o.json = how & 2;
     o.svg = how & 4;
-    o.png = false;               /* compressing pictures is all it would do  */
     o.reference = how & 8 ? 1 : 6;
     o.reference_run = reference;
     o.norm = how & 16;

@@ -169,7 +169,7 @@ def curves(program, names, a, count):
              for n in names if n != "causvid" for i in range(count)]
     program.run("analyze", *(f for _, f in files), "--labels",
                 ",".join(n for n, _ in files), "--average", "--window", 12,
-                "--svg", "--png", "-o", program.folder)
+                "--svg", "-o", program.folder)
 
 
 def cell(x, base):

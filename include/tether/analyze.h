@@ -125,10 +125,8 @@ const char *tt_recording_label(const tt_recording *r);
 void tt_recording_set_label(tt_ctx *ctx, tt_recording *r, const char *label);
 const char *tt_recording_prompt(const tt_recording *r); /* NULL: unknown      */
 const char *tt_recording_video(const tt_recording *r);  /* path; NULL         */
-const char *tt_recording_sheet(const tt_recording *r);
 /* How long the run took, for reports; negative: unknown. */
 void tt_recording_set_seconds(tt_recording *r, double seconds);
-int64_t tt_recording_sample(const tt_recording *r);
 
 /* ---- analyses ------------------------------------------------------------ */
 

@@ -290,8 +290,6 @@ static void read_facts(tt_recording *r)
     r->label = short_label(r, tt_json_str(root, "label", r->label));
     r->prompt = tt_json_str(root, "prompt", NULL);
     r->video = tt_json_str(root, "video", NULL);
-    r->sheet = tt_json_str(root, "sheet", NULL);
-    r->sample = tt_json_int(root, "sample", 0);
     r->seed = seed_of(r, root);
     r->policy = tt_json_str(policy, "name", "");
     r->S = tt_json_int(policy, "S", -1);
@@ -384,14 +382,6 @@ const char *tt_recording_prompt(const tt_recording *r)
 const char *tt_recording_video(const tt_recording *r)
 {
     return r ? r->video : NULL;
-}
-const char *tt_recording_sheet(const tt_recording *r)
-{
-    return r ? r->sheet : NULL;
-}
-int64_t tt_recording_sample(const tt_recording *r)
-{
-    return r ? r->sample : 0;
 }
 
 void tt_recording_set_seconds(tt_recording *r, double seconds)

@@ -14,8 +14,7 @@ struct tt_recording {
     tt_ctx *ctx;
     tt_arena mem;                  /* holds this struct as well               */
     tt_file *file[4];              /* latents, trace, features, chosen tokens */
-    const char *path, *label, *prompt, *video, *sheet;
-    int64_t sample;
+    const char *path, *label, *prompt, *video;
     const char *seed;              /* as run.json has it; NULL: unknown       */
     double seconds;                /* it took; negative: unknown              */
     const char *policy;            /* "" when unknown                         */

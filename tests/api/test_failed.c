@@ -55,9 +55,7 @@ static char text[256];
     SOME(tt_recording_label, NULL)                                             \
     NONE(tt_recording_prompt, NULL)                                            \
     RUNS(tt_recording_video, NULL)                                             \
-    RUNS(tt_recording_sheet, NULL)                                             \
     RUNS(tt_recording_set_seconds, NULL, 1.0)                                  \
-    RUNS(tt_recording_sample, NULL)                                            \
     /* arena.h */                                                              \
     NONE(tt_alloc, c, &(tt_arena){0}, 3, 8, "numbers")                         \
     NONE(tt_alloc0, c, &(tt_arena){0}, 3, 8, "numbers")                        \
@@ -126,7 +124,6 @@ static char text[256];
     NONE(tt_weights_find, NULL, "name")                                        \
     RUNS(tt_weights_count, NULL)                                               \
     SOME(tt_weights_name, NULL, 0)                                             \
-    NONE(tt_weights_file, NULL)                                                \
     RUNS(tt_weights_release, NULL, NULL)                                       \
     RUNS(tt_weights_large, NULL)                                               \
     WANTS(tt_st_meta, NULL, "key", "value")                                    \

@@ -321,8 +321,8 @@ static bool begin(check *c)
     }
     ctx->warn = no_warning;
     if (c->threads) ctx->nthreads = c->threads;
-    if (c->backend && !(ctx->ops = tt_ops_find(c->backend))) {
-        printf("FAIL check_bits: no backend '%s' in this build\n", c->backend);
+    if (c->backend && tt_ops_use(ctx, c->backend) != TT_OK) {
+        printf("FAIL check_bits: %s\n", tt_message(ctx));
         return false;
     }
     if (c->guard && !guard_install(ctx)) {

@@ -26,6 +26,7 @@ typedef struct call {
 
 static call begin(tt_ctx *ctx)
 {
+    cuda_open(ctx, ctx->ops);            /* whoever has not done so           */
     return (call){.ctx = ctx, .mark = tt_arena_here(&ctx->scratch)};
 }
 

@@ -30,7 +30,7 @@ REAL    ?= float#  float | double (a double build checks algorithms, not speed)
 OMP     ?= auto#   auto | no
 V       ?=#        V=1 shows whole commands
 SAN     ?=#        e.g. SAN=address,undefined
-CUDA    ?=#        1: backend cuda, kernels by nvcc; shim: by a C++ compiler
+CUDA    ?=#        1: with the backend cuda; its kernels need nvcc
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
@@ -92,18 +92,15 @@ ifeq ($(call try,$(AMX_TEST),$(AMX_FLAGS)),yes)
 endif
 
 # The backend cuda. Its driver is loaded when it is used: nothing is linked.
-ifneq ($(CUDA),)
-  ifeq ($(filter-out 1,$(CUDA)),)
-    NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
-    ifeq ($(NVCC)$(filter clean help,$(MAKECMDGOALS)),)
-      $(error CUDA=1 needs nvcc of CUDA 12 or 13: install the CUDA toolkit, or name it with NVCC=FILE)
-    endif
+CUDA_SRC   := $(sort $(wildcard src/ops/cuda/*.cu))
+CUDA_ARCHS ?= 80 86 89 90#  compiled for; the last one as PTX for newer ones
+NVCC       ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+NVCC_FLAGS := -std=c++17 -Iinclude -Isrc
+ifneq ($(CUDA)$(filter check-sass,$(MAKECMDGOALS)),)
+  ifeq ($(NVCC),)
+    $(error CUDA=1 needs nvcc of CUDA 12 or 13: install the CUDA toolkit, or name it with NVCC=FILE)
   endif
-  CUDA_SRC := $(sort $(wildcard src/ops/cuda/*.cu))
-  CUDA_FLAVOUR := $(if $(filter shim,$(CUDA)),-cudashim,-cuda)
 endif
-# compute capabilities compiled for, the last one as PTX for newer ones too
-CUDA_ARCHS ?= 80 86 89 90
 # C++ is needed for the kernels on the CPU alone.
 ifeq ($(origin CXX),default)
   CXX := $(if $(findstring clang,$(CC)),clang++,g++)
@@ -138,7 +135,7 @@ LDLIBS_ALL := -ldl -lm $(LDLIBS)
 
 # Builds that differ in flags have folders of their own.
 EXTRA := $(strip $(wordlist 2,99,$(CC)) $(CFLAGS) $(LDLIBS))
-FLAVOUR := $(notdir $(firstword $(CC)))$(subst $() ,,$(OPT))$(if $(OMP_FLAGS),,-noomp)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(EXTRA),-$(firstword $(shell printf '%s' '$(subst ','\'',$(EXTRA))' | cksum)))$(CUDA_FLAVOUR)$(if $(filter double,$(REAL)),-double)
+FLAVOUR := $(notdir $(firstword $(CC)))$(subst $() ,,$(OPT))$(if $(OMP_FLAGS),,-noomp)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(EXTRA),-$(firstword $(shell printf '%s' '$(subst ','\'',$(EXTRA))' | cksum)))$(if $(CUDA),-cuda)$(if $(filter double,$(REAL)),-double)
 override B := build/$(FLAVOUR)
 
 # $(call run,CC,what): what stands before a command; one short line shows it.
@@ -225,17 +222,13 @@ test-guard: tests $(B)/demo-random/config.json   ## the model on memory that onl
 RUN  ?=
 BITS ?=
 ROWS ?=
-CXX_HERE := $(shell command -v $(firstword $(CXX)) 2>/dev/null)
+# EXTENT=all: every digest of ref_data, which takes hours.
+EXTENT ?=
 check-cuda:   ## the CUDA kernels on the CPU, thread by thread: golden's bits?
-ifeq ($(CXX_HERE),)
-	@echo "SKIP check-cuda: $(CXX) is not installed: a C++ compiler runs the kernels"
-	@echo "0 passed, 0 failed, 1 skipped"
-else
-	@$(MAKE) --no-print-directory CUDA=shim cuda-shim
-	@sh tests/cuda/check.sh $(B)-cudashim
-endif
-
-cuda-shim: $(B)/tether $(B)/check_cuda $(B)/shim/libcuda.so.1
+	@if ! command -v $(firstword $(CXX)) >/dev/null 2>&1; then \
+	  echo "SKIP check-cuda: $(CXX) is not installed; a C++ compiler runs the kernels"; \
+	  echo "0 passed, 0 failed, 1 skipped"; \
+	else $(MAKE) --no-print-directory cuda-shim && sh tests/cuda/check.sh $(B) $(EXTENT); fi
 
 check-bits: $(B)/check_bits $(B)/demo-random/config.json   ## is every output, bit by bit, the stored one?
 	@$(RUN) $(B)/check_bits --demo $(B)/demo-random $(BITS)
@@ -347,9 +340,6 @@ $(B)/run_case: $(call obj,$(CASE_SRC)) $(LIB)
 $(B)/check_bits: $(call obj,$(BITS_SRC)) $(B)/tests/libcases.a $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
-$(B)/check_cuda: $(call obj,tests/cuda/check_kernels.c) $(B)/tests/libcases.a $(LIB)
-	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
-
 # What test programs share: the harness, and the handlers of run_case.
 $(B)/tests/libcases.a: $(call obj,tests/harness.c tests/cases.c tests/guard.c $(filter-out %/main.c,$(CASE_SRC)))
 	@rm -f $@
@@ -400,40 +390,50 @@ $(B)/src/ops/exact/kernels_bf16_amx.o $(B)/src/ops/exact/kernels_bf16_amx_model.
 $(B)/src/ops/exact/kernels_bf16_amx.o: CFLAGS_ALL += $(if $(AMX_DEFS),$(AMX_FLAGS))
 endif
 
-# CUDA kernels, as nvcc makes them, or on the CPU.
-ifneq ($(CUDA),)
-$(B)/src/ops/table.o: CFLAGS_ALL += -DTT_CUDA
-$(B)/src/ops/cuda/%.o: CFLAGS_ALL += -DTT_CUDA
-IMAGES := $(patsubst src/ops/cuda/%.cu,$(B)/images/%.fatbin,$(CUDA_SRC))
-$(B)/src/ops/cuda/images.o: $(IMAGES) $(B)/gen/cuda_images.h
-$(B)/src/ops/cuda/images.o: CFLAGS_ALL += -I$(B)/gen -DTT_CUDA_IMAGES='"$(B)/images"'
+# CUDA kernels, as nvcc makes them ...
 $(B)/gen/cuda_images.h: src/ops/cuda $(CUDA_SRC)
 	@mkdir -p $(@D)
 	@printf 'IMAGE(%s)\n' $(basename $(notdir $(CUDA_SRC))) > $@
 
-ifeq ($(CUDA),shim)
-$(IMAGES):
-	@mkdir -p $(@D)
-	@echo shim > $@
-else
-GENCODE = $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
-          -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS))
+ifneq ($(CUDA),)
+$(B)/src/ops/table.o: CFLAGS_ALL += -DTT_CUDA
+$(B)/src/ops/cuda/%.o: CFLAGS_ALL += -DTT_CUDA
+$(B)/src/ops/cuda/images.o: CFLAGS_ALL += -I$(B)/gen -DTT_CUDA_IMAGES='"$(B)/images"'
+IMAGES := $(patsubst src/ops/cuda/%.cu,$(B)/images/%.fatbin,$(CUDA_SRC))
+$(B)/src/ops/cuda/images.o: $(IMAGES) $(B)/gen/cuda_images.h
+LAST := compute_$(lastword $(CUDA_ARCHS))
+GENCODE := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=$(LAST),code=$(LAST)
 $(IMAGES): $(B)/images/%.fatbin: src/ops/cuda/%.cu $(wildcard src/ops/cuda/*.h) Makefile
 	@mkdir -p $(@D)
-	$(call run,NVCC,$<)$(NVCC) -std=c++17 -Iinclude -Isrc $(GENCODE) -fatbin -o $@ $<
+	$(call run,NVCC,$<)$(NVCC) $(NVCC_FLAGS) $(GENCODE) -fatbin -o $@ $<
 endif
 
-CXXFLAGS_ALL := -std=c++17 $(OPT) -g -ffp-contract=off -fno-math-errno $(NATIVE) \
+# ... and on the CPU: a driver whose GPU is the shim, and programs with the
+# backend cuda. Their objects go before the library, whose table lacks it.
+SHIM_CXX := -std=c++17 $(OPT) -g -ffp-contract=off -fno-math-errno $(NATIVE) \
          -Wall -Wextra -Wshadow -fvisibility=hidden -fPIC -pthread -Iinclude -Isrc -Itests/cuda \
          $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-SHIM_SRC := $(CUDA_SRC) $(sort $(wildcard tests/cuda/*.cpp))
-SHIM_OBJ := $(patsubst %,$(B)/shim/%.o,$(SHIM_SRC))
-$(SHIM_OBJ): $(B)/shim/%.o: % Makefile
+SHIM_GPU := $(patsubst %,$(B)/shim/%.o,$(CUDA_SRC) $(sort $(wildcard tests/cuda/*.cpp)))
+$(SHIM_GPU): $(B)/shim/%.o: % Makefile
 	@mkdir -p $(@D)
-	$(call run,CXX,$<)$(CXX) $(CXXFLAGS_ALL) -MMD -MP -c -o $@ -x c++ $<
-$(B)/shim/libcuda.so.1: $(SHIM_OBJ)
-	$(call run,LD,$@)$(CXX) $(CXXFLAGS_ALL) -shared -o $@ $^ -ldl
-endif
+	$(call run,CXX,$<)$(CXX) $(SHIM_CXX) -MMD -MP -c -o $@ -x c++ $<
+$(B)/shim/libcuda.so.1: $(SHIM_GPU)
+	$(call run,LD,$@)$(CXX) $(SHIM_CXX) -shared -o $@ $^ -ldl
+
+SHIM_HOST := $(patsubst src/%.c,$(B)/shim/src/%.o,src/ops/table.c $(wildcard src/ops/cuda/*.c))
+$(SHIM_HOST): $(B)/shim/%.o: %.c $(B)/gen/cuda_images.h Makefile
+	@mkdir -p $(@D) $(B)/shim/images
+	@for n in $(basename $(notdir $(CUDA_SRC))); do echo shim > $(B)/shim/images/$$n.fatbin; done
+	$(call run,CC,$<)$(CC) $(CFLAGS_ALL) $(WARN_SOURCE) -DTT_CUDA -I$(B)/gen -DTT_CUDA_IMAGES='"$(B)/shim/images"' -MMD -MP -c -o $@ $<
+
+SHIM_PROGRAMS := $(addprefix $(B)/shim/,tether check_kernels check_bits)
+$(B)/shim/tether: LDLIBS_ALL += $(EXPORTS)
+$(B)/shim/tether: $(call obj,$(CLI_SRC))
+$(B)/shim/check_kernels: $(call obj,tests/cuda/check_kernels.c) $(B)/tests/libcases.a
+$(B)/shim/check_bits: $(call obj,$(BITS_SRC)) $(B)/tests/libcases.a
+$(SHIM_PROGRAMS): $(SHIM_HOST) $(LIB)
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter-out $(LIB),$(filter %.a,$^)) $(LIB) $(LDLIBS_ALL)
+cuda-shim: $(SHIM_PROGRAMS) $(B)/shim/libcuda.so.1 $(B)/demo-random/config.json
 
 # The list of cache policies is that of their files.
 POLICIES := $(sort $(wildcard src/cache/policies/*.c))

@@ -1,13 +1,17 @@
 #!/bin/sh
 # check.sh: the CUDA kernels on the CPU against golden, and what they may use.
 #
-#   sh tests/cuda/check.sh BUILD
+#   sh tests/cuda/check.sh BUILD [all]
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# BUILD is a build with CUDA=shim: its backend cuda finds the driver of
-# tests/cuda/driver.cpp. The last line counts.
+# The programs of BUILD/shim have the backend cuda, which finds the driver of
+# tests/cuda/driver.cpp there. Every operator is compared with golden, and the
+# digests of cases of ref_data with the stored ones: some of them, or, with
+# `all`, every one. The last line counts.
 build=$1
+extent=
+[ $# -gt 1 ] || extent=--small
 passed=0
 failed=0
 logs=$(mktemp -d "${TMPDIR:-/tmp}/tether.XXXXXX") || exit 1
@@ -39,11 +43,16 @@ add() {   # name: what that program said
     failed=$((failed + f))
 }
 
-start kernels "$build/check_cuda"
+start kernels "$build/shim/check_kernels"
 # shared memory of sm_80 and of sm_86: smaller blocks of attention
-start attention_sm_80 env TT_SHIM_SHARED=166912 "$build/check_cuda" attention
-start attention_sm_86 env TT_SHIM_SHARED=101376 "$build/check_cuda" attention
+start attention_sm_80 env TT_SHIM_SHARED=166912 \
+    "$build/shim/check_kernels" attention
+start attention_sm_86 env TT_SHIM_SHARED=101376 \
+    "$build/shim/check_kernels" attention
+# shellcheck disable=SC2086
+start bits "$build/shim/check_bits" --class f32 --backend cuda $extent \
+    --demo "$build/demo-random"
 wait
-for name in kernels attention_sm_80 attention_sm_86; do add $name; done
+for name in kernels attention_sm_80 attention_sm_86 bits; do add $name; done
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -1,0 +1,76 @@
+/* strict.h: the words of kernel.h with numbers that have no operators.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Kernel text compiled with -include strict.h and -fsyntax-only must hold: all
+ * it may do with a number is to compare it, to negate it, and to give it to a
+ * function of kernel.h. A sum written with + does not compile, nor a conversion
+ * that might round. Nothing here has a body: no code is made of it. */
+#ifndef TT_TESTS_CUDA_STRICT_H
+#define TT_TESTS_CUDA_STRICT_H
+#define TT_TESTS_CUDA_SHIM_H       /* stands in for shim.h */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* A number made of a constant of type C, and of nothing else. */
+template <class C> struct strict {
+    C constant;
+    strict() = default;
+    constexpr strict(C c) : constant(c) {}
+    template <class T> strict(T) = delete;
+    strict operator-() const;
+    bool operator<(strict) const;
+    bool operator>(strict) const;
+    bool operator<=(strict) const;
+    bool operator>=(strict) const;
+    bool operator==(strict) const;
+    bool operator!=(strict) const;
+};
+typedef strict<float> strict_float;
+typedef strict<double> strict_double;
+#define float strict_float
+#define double strict_double
+
+struct dim3 { unsigned x, y, z; };
+struct alignas(16) float4 { float x, y, z, w; };
+struct alignas(8) uint2 { unsigned x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
+extern dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+#define DEVICE inline
+#define UNROLL
+#define UNROLL_2
+#define KERNEL(name, type, threads, blocks) void name(const type &a)
+#define SHARED(type, name) type *const name = (type *)shared_memory()
+
+void *shared_memory();
+void __syncthreads();
+void __syncwarp();
+float fma_rn(float a, float b, float c);
+float add_rn(float a, float b);
+float mul_rn(float a, float b);
+float div_rn(float a, float b);
+double fma_rn(double a, double b, double c);
+double add_rn(double a, double b);
+double mul_rn(double a, double b);
+double div_rn(double a, double b);
+double sqrt_rn(double a);
+double wide(float a);
+double wide(int64_t n);
+float narrow(double a);
+float float_of(uint32_t bits);
+uint32_t bits_of(float a);
+float4 four(float x, float y, float z, float w);
+float lane_xor(float v, int m);
+double lane_xor(double v, int m);
+void copy16(void *to, const void *from);
+void copy4(void *to, const void *from);
+void copy_commit();
+template <int N> void copy_wait();
+int least(int a, int b);
+int64_t least(int64_t a, int64_t b);
+
+#endif

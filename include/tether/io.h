@@ -36,6 +36,8 @@ void tt_file_close(tt_file *f);
 /* "safetensors", "safetensors index", "torch zip" or "GGUF" */
 const char *tt_file_format(const tt_file *f);
 int64_t tt_file_count(const tt_file *f);
+/* The value of a key of __metadata__ of a safetensors file; NULL: none. */
+const char *tt_file_meta(const tt_file *f, const char *key);
 const tt_entry *tt_file_entry(const tt_file *f, int64_t i); /* stored order   */
 const tt_entry *tt_file_find(const tt_file *f, const char *name);  /* or NULL */
 /* Bytes of the mapping(s). */
@@ -81,6 +83,8 @@ const char *tt_weights_origin(const tt_weights *w); /* "Wan names, torch zip,
 const tt_tensor *tt_weights_find(const tt_weights *w, const char *name);
 int64_t tt_weights_count(const tt_weights *w);
 const char *tt_weights_name(const tt_weights *w, int64_t i);
+/* The file(s) behind the weights: stored names, format, bytes. */
+const tt_file *tt_weights_file(const tt_weights *w);
 
 /* The values of `t` are not needed for a while: if they lie in a mapped file
  * of `w` (never copies), their pages leave the resident set. They stay valid;

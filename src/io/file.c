@@ -217,6 +217,13 @@ const char *tt_file_format(const tt_file *f)
     return f->format;
 }
 
+const char *tt_file_meta(const tt_file *f, const char *key)
+{
+    const file_meta *m = f ? f->meta : NULL;
+    while (m && strcmp(m->key, key)) m = m->next;
+    return m ? m->value : NULL;
+}
+
 int64_t tt_file_count(const tt_file *f)
 {
     return f ? f->count : 0;

@@ -18,6 +18,12 @@ typedef struct gguf_shape {
     struct gguf_shape *next;
 } gguf_shape;
 
+/* A pair of __metadata__. */
+typedef struct file_meta {
+    const char *key, *value;
+    struct file_meta *next;
+} file_meta;
+
 struct tt_file {
     tt_arena arena;
     io_map map;
@@ -26,6 +32,7 @@ struct tt_file {
     tt_entry *entry;      /* stored order                                    */
     int64_t count;
     int64_t *by_name;     /* entry numbers sorted by name                    */
+    file_meta *meta;      /* of a safetensors file                            */
     tt_file **shard;      /* of a sharded index                              */
     int64_t nshards;
     gguf_shape *orig;     /* of a GGUF file: shapes to be restored           */

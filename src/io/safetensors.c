@@ -152,15 +152,33 @@ static bool read_entry(reader *r, const char *name, tt_tensor *t,
 
 /* ---- the header ---------------------------------------------------------- */
 
-static bool read_metadata(reader *r)
+/* The raw string just read, decoded; NULL when memory is short. */
+static const char *take_string(reader *r)
+{
+    char *s = tt_alloc(r->ctx, &r->f->arena, (int64_t)r->lex.len + 1, 1,
+                       "metadata");
+    if (s) s[io_lex_decode(s, r->lex.str, r->lex.len)] = '\0';
+    return s;
+}
+
+/* Keeps the pairs when `keep` is set: in the second pass. */
+static bool read_metadata(reader *r, bool keep)
 {
     io_lex_event e = io_lex_next(&r->lex);
     if (e == JSON_OBJECT)
         for (e = io_lex_next(&r->lex); e != JSON_OBJECT_END;
              e = io_lex_next(&r->lex)) {
+            file_meta m = {.next = r->f->meta};
             if (e == JSON_ERROR) return false;
+            if (keep && !(m.key = take_string(r))) return false;
             e = io_lex_next(&r->lex);
             if (e != JSON_STRING) break;
+            if (!keep) continue;
+            m.value = take_string(r);
+            r->f->meta = tt_alloc(r->ctx, &r->f->arena, 1, sizeof m,
+                                  "metadata");
+            if (r->ctx->status) return false;
+            *r->f->meta = m;
         }
     if (e == JSON_OBJECT_END) return true;
     tt_fail(r->ctx, TT_EFORMAT,
@@ -210,7 +228,7 @@ static bool read_tensors(reader *r, const char *text, size_t n)
         if (e == JSON_ERROR) return false;
         if (e == JSON_OBJECT_END) return true;
         if (key_is(l, "__metadata__")) {
-            if (!read_metadata(r)) return false;
+            if (!read_metadata(r, true)) return false;
             continue;
         }
         tt_entry *entry = &r->f->entry[i];

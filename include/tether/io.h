@@ -83,8 +83,6 @@ const char *tt_weights_origin(const tt_weights *w); /* "Wan names, torch zip,
 const tt_tensor *tt_weights_find(const tt_weights *w, const char *name);
 int64_t tt_weights_count(const tt_weights *w);
 const char *tt_weights_name(const tt_weights *w, int64_t i);
-/* The file(s) behind the weights: stored names, format, bytes. */
-const tt_file *tt_weights_file(const tt_weights *w);
 
 /* The values of `t` are not needed for a while: if they lie in a mapped file
  * of `w` (never copies), their pages leave the resident set. They stay valid;

@@ -33,12 +33,19 @@ typedef enum tt_format { TT_FMT_F32, TT_FMT_TF32, TT_FMT_F16, TT_FMT_BF16 }
 typedef struct tt_arith {
     const char *name, *summary;
     tt_format product, stored;
+    tt_class cls;        /* whose golden results stand beside the candidate's */
+    bool bits;           /* every bit must be that class's: no limits         */
 } tt_arith;
 
-/* "f32", "tf32", "f16", "bf16", "f16-stored", "bf16-stored"; NULL past the end
- * or when unknown. */
+/* "f32", "tf32", "f16", "bf16", "f16-stored", "bf16-stored", then the classes
+ * but f32 (classes.h); NULL past the end or when unknown. */
 const tt_arith *tt_arith_at(int i);
 const tt_arith *tt_arith_find(const char *name);
+/* "f32, tf32, ...", for messages. */
+const char *tt_arith_names(void);
+/* The same judged by its bits: of a class, for a candidate that says that it
+ * computes that class. NULL when it is no class ("tf32"). */
+const tt_arith *tt_arith_bits(const tt_arith *arith);
 /* x rounded to nearest even in the format. tf32 has 10 fraction bits and the
  * range of f32; what overflows f16 becomes infinite. */
 float tt_format_round(tt_format f, float x);
@@ -81,11 +88,15 @@ typedef enum tt_outcome {
 } tt_outcome;
 const char *tt_outcome_name(tt_outcome o);
 
+/* Against our golden result, not the oracle; NaN is equal to NaN. */
+typedef enum tt_bits { TT_BITS_UNKNOWN, TT_BITS_EQUAL, TT_BITS_DIFFER } tt_bits;
+
 typedef struct tt_verdict {
     char path[224];      /* "chunk.0/step.1/block.2/self_attn.q#linear.3", or
                             the tensor's name in the file                     */
     const char *op;      /* operator, "" for a tensor of a file               */
     tt_outcome outcome;
+    tt_bits bits;
     int rank;
     int64_t dim[TT_MAX_RANK];
     tt_metrics m;        /* against the oracle                                */
@@ -94,6 +105,11 @@ typedef struct tt_verdict {
     char where[64];      /* index of the worst element, "[3, 0, 17]"          */
     char hint[192];      /* what the mistake looks like, "" if nothing fits   */
 } tt_verdict;
+
+/* Compare with our golden result: bits; and where `arith` is judged by its
+ * bits, outcome, metrics, ratio, and where: the first element that differs. */
+void tt_verdict_bits(tt_verdict *v, const tt_arith *arith, const double *got,
+                     const double *ours, int64_t n);
 
 /* Judge one tensor of rows [n/c, c]: outcome, metrics, earned, ratio, where.
  *   got      the candidate      want     the oracle, float64
@@ -145,6 +161,8 @@ void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
 
 int64_t tt_report_count(const tt_report *r, tt_outcome o);
 int64_t tt_report_compared(const tt_report *r); /* judged, with elements      */
+/* Tensors that are equal to ours in every bit; *of: of how many it is known. */
+int64_t tt_report_equal(const tt_report *r, int64_t *of);
 /* First failure in the order added, or NULL. */
 const tt_verdict *tt_report_first(const tt_report *r);
 /* True when something was compared and everything passed or tied. */

@@ -20,12 +20,23 @@ static void on_tap(void *user, const char *path, tt_dtype dtype, int rank,
     d->taken++;
 }
 
+/* A backend that computes its class bit by bit says so in the file. */
+static const char *class_of(const tt_ops *ops)
+{
+    static const char *const name[] = {"exact", "golden"};
+    for (int i = 0; i < 2; i++)
+        if (!strcmp(ops->name, name[i])) return tt_class_name(ops->cls);
+    return NULL;
+}
+
 tt_status dump_open(tt_ctx *ctx, dump *d, const char *path, const char *filter)
 {
     if (!path || d->writer || ctx->status) return ctx->status;
     d->filter = filter;
     d->taken = 0;
     TT_TRY(tt_st_create(ctx, &d->writer, path));
+    if (sizeof(tt_real) == 4 && class_of(ctx->ops))
+        tt_st_meta(d->writer, "class", class_of(ctx->ops));
     ctx->tap = on_tap;
     ctx->tap_user = d;
     ctx->tap_cache = filter && strstr(filter, "cache") != NULL;

@@ -17,6 +17,7 @@ typedef struct settings {
     uint64_t seed;
     int64_t rounds, latents, width, height, bench;
     int operators, calls, rollout;
+    bool bits;
     validate_outputs out;
 } settings;
 
@@ -25,8 +26,10 @@ static const opt_spec options[] = {
     {OPT_READ, "backend", 0, offsetof(settings, backend), "FILE.so|NAME",
      "a plug-in (see include/tether/validate.h), or a built-in table"},
     {OPT_TEXT, "arith", 0, offsetof(settings, arith), "NAME",
-     "what it computes with: f32 (default, or what the plug-in says), tf32,\n"
-     "f16, bf16, f16-stored, bf16-stored"},
+     "what it computes with: " VALIDATE_ARITHS " (default: what the plug-in "
+     "says, or f32). A backend of a class but f32 must have its bits"},
+    {OPT_FLAG, "bits", 0, offsetof(settings, bits), NULL,
+     "every bit must be that of the class, also of f32"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Checks"},
     {OPT_SWITCH, "operators", 0, offsetof(settings, operators), NULL,
      "every operator on random and pathological inputs (default: yes)"},
@@ -140,27 +143,54 @@ static void check_model(tt_ctx *ctx, tt_report *r, settings *s,
 
 /* ---- the command --------------------------------------------------------- */
 
+/* What the candidate says that it computes: --arith, or the arithmetic or the
+ * class of the plug-in. */
 static const tt_arith *declared(tt_ctx *ctx, const settings *s,
                                 const tt_plugin *p)
 {
-    if (!s->arith) return p->arith ? p->arith : tt_arith_find("f32");
-    const tt_arith *a = tt_arith_find(s->arith);
+    const char *class = tt_class_name(p->ops.cls);
+    const tt_arith *a = s->arith ? tt_arith_find(s->arith)
+                        : p->arith ? p->arith : tt_arith_find(class);
     if (!a)
-        tt_fail(ctx, TT_EINVAL, "--arith %s: known are f32, tf32, f16, bf16, "
-                "f16-stored, bf16-stored", s->arith);
+        tt_fail(ctx, TT_EINVAL, "--arith %s: known are %s", s->arith,
+                tt_arith_names());
     return a;
+}
+
+/* A built-in backend computes the class that is asked for, where it has it. */
+static tt_status find_built_in(tt_ctx *ctx, const settings *s, tt_plugin *p,
+                               const tt_ops *ops)
+{
+    const tt_ops *ours = ctx->ops;
+    const tt_arith *a = s->arith ? tt_arith_find(s->arith) : NULL;
+    const tt_ops *of_class = a ? tt_ops_class(ops, a->cls) : NULL;
+    TT_TRY(tt_ops_use(ctx, s->backend));   /* what it lacks is said now */
+    ctx->ops = ours;
+    p->ops = of_class ? *of_class : *ops;
+    p->filled = 16;
+    return TT_OK;
 }
 
 static tt_status find_backend(tt_ctx *ctx, const settings *s, tt_plugin *p)
 {
     const tt_ops *built_in = tt_ops_find(s->backend);
-    const tt_ops *ours = ctx->ops;
     if (!built_in) return tt_plugin_open(ctx, p, s->backend);
-    TT_TRY(tt_ops_use(ctx, s->backend));   /* what it lacks is said now */
-    ctx->ops = ours;
-    p->ops = *built_in;
-    p->filled = 16;
-    return TT_OK;
+    return find_built_in(ctx, s, p, built_in);
+}
+
+/* Every bit counts when the class is the one that the table is of. All float
+ * backends are of class f32, in any order of sums: there --bits says it. */
+static const tt_arith *judged_by(tt_ctx *ctx, const settings *s,
+                                 const tt_plugin *p, const tt_arith *arith)
+{
+    const tt_arith *bits = tt_arith_bits(arith);
+    if (s->bits && !bits)
+        tt_fail(ctx, TT_EINVAL, "--bits: %s is no class, so no bits are "
+                "defined; classes are %s, in a float build", arith->name,
+                tt_class_names());
+    const bool claimed = arith->cls != TT_CLASS_F32
+                         && p->ops.cls == arith->cls;
+    return bits && (claimed || s->bits) ? bits : arith;
 }
 
 /* Everything that was asked for, into the report. */
@@ -198,7 +228,8 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
         || find_backend(ctx, &s, &plugin))
         return validate_failed(ctx);
     const tt_arith *arith = declared(ctx, &s, &plugin);
-    if (arith) tt_report_new(ctx, &r, s.backend, arith);
+    if (arith) arith = judged_by(ctx, &s, &plugin, arith);
+    if (!ctx->status) tt_report_new(ctx, &r, s.backend, arith);
     if (ctx->status) goto done;
     cli_catch_signals(ctx);
     note_run(ctx, r, &s, argc, argv);

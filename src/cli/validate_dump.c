@@ -19,7 +19,7 @@
 typedef struct settings {
     const char *dump, *against, *oracle, *emulated, *arith, *filter, *f64;
     const char *keep;
-    bool partial, free_only;
+    bool partial, free_only, bits;
     validate_outputs out;
 } settings;
 
@@ -29,8 +29,10 @@ static const opt_spec options[] = {
      "theirs: a safetensors file of tensors named as by `generate --dump`, or "
      "a trace of the cache"},
     {OPT_TEXT, "arith", 0, offsetof(settings, arith), "NAME",
-     "what they compute with: f32 (default), tf32, f16, bf16, f16-stored, "
-     "bf16-stored"},
+     "what they compute with: " VALIDATE_ARITHS " (default f32). A dump that "
+     "names this class in its metadata (class) must have its bits"},
+    {OPT_FLAG, "bits", 0, offsetof(settings, bits), NULL,
+     "every bit must be that of the class, whatever the dump says"},
     {OPT_TEXT, "filter", 0, offsetof(settings, filter), "GLOB",
      "only names that match"},
     {OPT_FLAG, "partial", 0, offsetof(settings, partial), NULL,
@@ -75,10 +77,10 @@ static const opt_command dump_command = {
 static void compare_files(tt_ctx *ctx, tt_report *r, const settings *s,
                           const tt_arith *arith)
 {
-    if (!s->emulated)
+    if (!s->emulated && !arith->bits)
         tt_report_note(r, "no --emulated dump: limits are those of one "
                        "rounding to %s", arith->name);
-    if (!s->oracle && sizeof(tt_real) == 4)
+    if (!s->oracle && sizeof(tt_real) == 4 && !arith->bits)
         tt_report_note(r, "no --oracle dump: our float32 run stands in for "
                        "float64");
     tt_dump_compare(ctx, r, &(tt_dump_options){
@@ -87,6 +89,7 @@ static void compare_files(tt_ctx *ctx, tt_report *r, const settings *s,
         .partial = s->partial, .curve = "free running"});
 }
 
+/* What theirs is compared with. */
 static tt_dump_options options_of(const settings *s, const tt_arith *arith,
                                   const validate_set *set, const char *curve)
 {
@@ -96,39 +99,89 @@ static tt_dump_options options_of(const settings *s, const tt_arith *arith,
         .filter = s->filter, .partial = s->partial, .curve = curve};
 }
 
+/* Ours with their tensors given at every point, against theirs; false when our
+ * model does not run through with them, and a note. */
+static bool compare_injected(tt_report *r, const settings *s,
+                             const tt_arith *arith, validate_runs *w)
+{
+    validate_set set;
+    tt_ctx *ctx = w->ctx;
+    if (validate_runs_make(w, &set, "injected", s->dump)) {
+        if (ctx->status == TT_EINTR) return false;
+        tt_report_note(r, "with their tensors injected our model does not run "
+                       "through (%s); judged against a free run",
+                       tt_message(ctx));
+        tt_clear(ctx);
+        return false;
+    }
+    tt_dump_options o = options_of(s, arith, &set,
+                                   "teacher forced, all tensors");
+    o.injected = true;
+    tt_dump_compare(ctx, r, &o);
+    return true;
+}
+
+/* Theirs has not the bits of the class: are they those of another one? */
+static void find_class(tt_report *r, const settings *s, tt_class declared,
+                       validate_runs *w)
+{
+    int64_t of;
+    for (int c = 0; tt_class_at(c) && !w->ctx->status; c++) {
+        const char *name = tt_class_name((tt_class)c);
+        const tt_arith *arith = tt_arith_bits(tt_arith_find(name));
+        tt_report *other = NULL;
+        if ((tt_class)c == declared) continue;
+        w->cls = name;
+        if (tt_report_new(w->ctx, &other, name, arith)) return;
+        if (compare_injected(other, s, arith, w)
+            && tt_report_equal(other, &of) == of && of)
+            tt_report_note(r, "every tensor has the bits of class %s", name);
+        tt_report_free(other);
+    }
+}
+
 /* Our runs, injected and free, and what theirs is against them. */
 static void compare_runs(tt_ctx *ctx, tt_report *r, const settings *s,
                          const tt_arith *arith, int argc, char **argv)
 {
     validate_runs w;
-    validate_set free_set, local_set;
+    validate_set set;
     bool injected = false;
     if (validate_runs_open(ctx, &w, s->f64, s->keep, arith, argc, argv)) return;
     w.filter = s->filter;
-    if (!*w.f64)
+    w.ours_only = arith->bits;
+    if (!*w.f64 && !arith->bits)
         tt_report_note(r, "no float64 program (tether-f64; `make f64` builds "
                        "it): our float32 run stands in for it");
-    if (!s->free_only) {
-        injected = !validate_runs_make(&w, &local_set, "injected", s->dump);
-        if (!injected && ctx->status != TT_EINTR) {
-            tt_report_note(r, "with their tensors injected our model does not "
-                           "run through (%s); judged against a free run",
-                           tt_message(ctx));
-            tt_clear(ctx);
-        }
-    }
-    if (injected) {
-        tt_dump_options o = options_of(s, arith, &local_set,
-                                       "teacher forced, all tensors");
-        o.injected = true;
-        tt_dump_compare(ctx, r, &o);
-    }
-    if (!ctx->status && !validate_runs_make(&w, &free_set, "free", NULL)) {
-        tt_dump_options o = options_of(s, arith, &free_set, "free running");
+    if (!s->free_only) injected = compare_injected(r, s, arith, &w);
+    if (!ctx->status && !validate_runs_make(&w, &set, "free", NULL)) {
+        tt_dump_options o = options_of(s, arith, &set, "free running");
         o.quiet = injected;
         tt_dump_compare(ctx, r, &o);
     }
+    if (injected && arith->bits && tt_report_first(r))
+        find_class(r, s, arith->cls, &w);
     validate_runs_close(&w);
+}
+
+/* The class that theirs says it computes: every bit counts. */
+static const tt_arith *judged_by(tt_ctx *ctx, const settings *s,
+                                 const tt_arith *arith)
+{
+    const tt_arith *bits = tt_arith_bits(arith);
+    tt_file *f = NULL;
+    tt_class cls = TT_CLASS_COUNT;
+    if (s->bits && !bits)
+        tt_fail(ctx, TT_EINVAL, "--bits: %s is no class, so no bits are "
+                "defined; classes are %s, in a float build", arith->name,
+                tt_class_names());
+    if (!bits || s->bits || tt_file_open(ctx, &f, s->dump))
+        return s->bits && bits ? bits : arith;
+    const char *said = tt_file_meta(f, "class");
+    const bool claimed = said && tt_class_find(&cls, said)
+                         && cls == arith->cls;
+    tt_file_close(f);
+    return claimed ? bits : arith;
 }
 
 /* The value of `name` or of the letter `flag` among a command's words, the
@@ -223,7 +276,8 @@ int validate_dump(tt_ctx *ctx, int argc, char **argv)
     if (cli_setup(ctx, &common) || validate_outputs_check(ctx, &s.out))
         return validate_failed(ctx);
     snprintf(title, sizeof title, "validate %.500s", s.dump);
-    if (tt_report_new(ctx, &r, title, arith)) return validate_failed(ctx);
+    arith = judged_by(ctx, &s, arith);
+    if (ctx->status || tt_report_new(ctx, &r, title, arith)) return validate_failed(ctx);
     tt_report_fact(r, "command", "%s",
                    cli_command_line(ctx, "tether", argc, argv));
     add_facts(r, &s, nrun, argv + run + 1);

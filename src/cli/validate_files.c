@@ -18,14 +18,11 @@ int validate_failed(const tt_ctx *ctx)
 
 const tt_arith *validate_arith(const char *command, const char *name)
 {
-    char names[256] = "";
     const tt_arith *a = tt_arith_find(name);
-    if (a) return a;
-    for (int i = 0; tt_arith_at(i); i++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s",
-                 i ? ", " : "", tt_arith_at(i)->name);
-    opt_usage(command, "--arith %s is unknown; known: %s", name, names);
-    return NULL;
+    if (!a)
+        opt_usage(command, "--arith %s is unknown; known: %s", name,
+                  tt_arith_names());
+    return a;
 }
 
 tt_status validate_outputs_check(tt_ctx *ctx, const validate_outputs *out)

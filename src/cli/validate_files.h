@@ -43,6 +43,11 @@ int validate_finish(tt_ctx *ctx, const tt_report *r,
                     const validate_outputs *out);
 /* The exit status of the failure in ctx, after printing it. */
 int validate_failed(const tt_ctx *ctx);
+/* The names of --arith, for help. */
+#define VALIDATE_CLASS(name, ...) " " #name
+#define VALIDATE_ARITHS                                                        \
+    "f32, tf32, f16, bf16, f16-stored, bf16-stored, or one of the classes"     \
+    TT_CLASSES(VALIDATE_CLASS)
 /* --arith NAME; NULL after printing a usage error that lists the names. */
 const tt_arith *validate_arith(const char *command, const char *name);
 

@@ -94,43 +94,63 @@ static int run_here(tt_ctx *ctx, int n, char **a,
     return status;
 }
 
+/* The command's words with more behind them. */
+typedef struct words {
+    tt_ctx *ctx;
+    char **a;
+    int n;
+} words;
+
+static void put_word(words *w, const char *word)
+{
+    w->a[w->n++] = tt_strdup(w->ctx, &w->ctx->scratch, word);
+}
+
+/* An option of ours, unless its value is NULL. */
+static void put_option(words *w, const char *option, const char *value)
+{
+    if (!value) return;
+    put_word(w, option);
+    put_word(w, value);
+}
+
+/* What the command names is written by the run as it is; another one writes
+ * into our folder. */
+static void set_aside(const validate_runs *w, words *to)
+{
+    char path[640];
+    put_word(to, "--overwrite");
+    snprintf(path, sizeof path, "%s/latents", w->folder);
+    put_option(to, "--latents-out", path);
+    snprintf(path, sizeof path, "%s/video.y4m", w->folder);
+    put_option(to, "-o", path);
+    snprintf(path, sizeof path, "%s/sheet.png", w->folder);
+    if (has_sheet(w)) put_option(to, "--contact-sheet", path);
+}
+
 /* Exit status of one run into the file `dump`; `program` NULL: in here. */
 static int run_one(validate_runs *w, char *program, const char *dump,
                    const char *inject, const char *backend,
                    int (*run)(tt_ctx *ctx, int argc, char **argv))
 {
     tt_ctx *ctx = w->ctx;
-    char latents[640], video[640], sheet[640];
-    const int64_t room = w->argc + 30;
-    char **a = tt_alloc0(ctx, &ctx->scratch, room, sizeof *a, "arguments");
-    if (!a) return 1;
-    int n = 0;
-    if (program) a[n++] = program;
-    for (int i = 0; i < w->argc; i++) a[n++] = w->argv[i];
-    snprintf(latents, sizeof latents, "%s/latents", w->folder);
-    snprintf(video, sizeof video, "%s/video.y4m", w->folder);
-    snprintf(sheet, sizeof sheet, "%s/sheet.png", w->folder);
-    const bool output = has_output(w);
-    const struct { const char *option, *value; } more[] = {
-        {"--dump", dump}, {"--dump-filter", w->filter},
-        {"--record", w->record}, {"--inject", inject}, {"--backend", backend}};
-    const char *aside[] = {"--overwrite", "--latents-out", latents, "-o",
-                           video, "--contact-sheet", sheet};
-    a[n++] = tt_strdup(ctx, &ctx->scratch, "-q");
-    for (size_t i = 0; i < sizeof more / sizeof more[0]; i++) {
-        if (!more[i].value) continue;
-        a[n++] = tt_strdup(ctx, &ctx->scratch, more[i].option);
-        a[n++] = tt_strdup(ctx, &ctx->scratch, more[i].value);
-    }
-    if (!output) a[n++] = tt_strdup(ctx, &ctx->scratch, "--no-decode");
-    /* what the command names is written by the run as it is, and by no other */
-    const bool other = program || inject || backend || !output;
-    const size_t naside = sizeof aside / sizeof aside[0]
-                        - (has_sheet(w) ? 0 : 2);
-    for (size_t i = 0; other && i < naside; i++)
-        a[n++] = tt_strdup(ctx, &ctx->scratch, aside[i]);
+    const bool other = program || backend, output = has_output(w);
+    words to = {ctx, tt_alloc0(ctx, &ctx->scratch, w->argc + 30, sizeof *to.a,
+                               "arguments"), 0};
+    if (!to.a) return 1;
+    if (program) to.a[to.n++] = program;
+    for (int i = 0; i < w->argc; i++) to.a[to.n++] = w->argv[i];
+    put_word(&to, "-q");
+    put_option(&to, "--dump", dump);
+    put_option(&to, "--dump-filter", w->filter);
+    put_option(&to, "--record", w->record);
+    put_option(&to, "--inject", inject);
+    put_option(&to, "--backend", backend);
+    if (!other) put_option(&to, "--class", w->cls);
+    if (!output) put_word(&to, "--no-decode");
+    if (other || inject || !output) set_aside(w, &to);
     if (ctx->status) return 1;
-    return program ? validate_spawn(a) : run_here(ctx, n, a, run);
+    return program ? validate_spawn(to.a) : run_here(ctx, to.n, to.a, run);
 }
 
 /* A command that cannot begin is refused once, not by each of its runs. */
@@ -149,6 +169,7 @@ tt_status validate_runs_open(tt_ctx *ctx, validate_runs *w, const char *f64,
     const char *tmp = getenv("TMPDIR");
     *w = (validate_runs){.ctx = ctx, .argc = argc, .argv = argv};
     snprintf(w->backend, sizeof w->backend, "arith-%s", arith->name);
+    if (arith->cls != TT_CLASS_F32) w->cls = tt_class_name(arith->cls);
     TT_TRY(validate_find_f64(ctx, w->f64, sizeof w->f64, f64));
     TT_TRY(try_run(w));
     if (keep) {

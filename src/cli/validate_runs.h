@@ -16,6 +16,7 @@ typedef struct validate_runs {
     char backend[64];          /* name of the declared arithmetic's           */
     const char *filter;        /* --dump-filter, NULL: none                   */
     const char *record;        /* --record, NULL: none                        */
+    const char *cls;           /* --class of our own run, NULL: as given      */
     bool ours_only, emul_only; /* not the other runs                          */
     int argc;                  /* "generate" and what follows it              */
     char **argv;

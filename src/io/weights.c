@@ -365,11 +365,6 @@ const char *tt_weights_name(const tt_weights *w, int64_t i)
     return w->item[i].name;
 }
 
-const tt_file *tt_weights_file(const tt_weights *w)
-{
-    return w ? w->file : NULL;
-}
-
 void tt_weights_release(const tt_weights *w, const tt_tensor *t)
 {
     if (!w) return;

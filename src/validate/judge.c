@@ -31,6 +31,31 @@ void verdict_place(tt_verdict *v)
     tt_shape_string(v->where, sizeof v->where, v->rank, at);
 }
 
+static bool same_bits(double a, double b)
+{
+    return isnan(a) || isnan(b) ? isnan(a) && isnan(b)
+                                : a == b && !signbit(a) == !signbit(b);
+}
+
+void tt_verdict_bits(tt_verdict *v, const tt_arith *arith, const double *got,
+                     const double *ours, int64_t n)
+{
+    int64_t first = n, differ = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (same_bits(got[i], ours[i])) continue;
+        if (!differ++) first = i;
+    }
+    v->bits = !n ? TT_BITS_UNKNOWN : differ ? TT_BITS_DIFFER : TT_BITS_EQUAL;
+    if (!arith->bits) return;
+    tt_metrics_measure(&v->m, got, ours, n);
+    v->m.differ = differ;
+    v->outcome = differ ? TT_MISMATCH : TT_PASS;
+    v->ratio = differ ? INFINITY : 0;
+    v->earned = 0;
+    v->m.worst = differ ? first : 0;
+    verdict_place(v);
+}
+
 /* Half a unit of the stored format at x. Near zero: half a subnormal, or what
  * a chain of products loses where subnormals are flushed, as the units of the
  * short formats do. */

@@ -36,18 +36,21 @@ static tt_status check_abi(tt_ctx *ctx, const char *path, const tt_abi *theirs)
 }
 
 /* Entries the plug-in left out come from ours of its class, and so does what
- * the model computes in another class. */
+ * the model computes in another class. The class is that of the table or, when
+ * that says nothing, the one it declares by name. */
 static tt_status complete(tt_ctx *ctx, tt_plugin *p, const char *path,
                           const tt_ops *theirs)
 {
-    const tt_ops *ours = theirs->cls < TT_CLASS_COUNT
-                             ? tt_ops_class(tt_ops_default(), theirs->cls)
-                             : NULL;
+    const bool silent = theirs->cls == TT_CLASS_F32 && p->arith;
+    const tt_class cls = silent ? p->arith->cls : theirs->cls;
+    const tt_ops *ours = cls < TT_CLASS_COUNT
+                             ? tt_ops_class(tt_ops_default(), cls) : NULL;
     tt_ops *t = &p->ops;
     if (!ours)
         return tt_fail(ctx, TT_EFORMAT, "%s: is of class %d, which this "
-                       "program does not have", path, (int)theirs->cls);
+                       "program does not have", path, (int)cls);
     *t = *theirs;
+    t->cls = cls;
     if (!t->name) t->name = "plug-in";
     if (!t->summary) t->summary = "";
     t->of_class = ours->of_class;
@@ -78,12 +81,11 @@ static tt_status take(tt_ctx *ctx, tt_plugin *p, const char *path)
                        "with version %d of the operator table; rebuild it with "
                        "this program's headers", path, TT_OPS_VERSION);
     TT_TRY(check_abi(ctx, path, &theirs->abi));
-    TT_TRY(complete(ctx, p, path, theirs));
     p->arith = arith ? tt_arith_find(arith) : NULL;
     if (arith && !p->arith)
         return tt_fail(ctx, TT_EFORMAT, "%s: declares the arithmetic \"%s\"; "
-                       "known are f32, tf32, f16, bf16, f16-stored, "
-                       "bf16-stored", path, arith);
+                       "known are %s", path, arith, tt_arith_names());
+    TT_TRY(complete(ctx, p, path, theirs));
     TT_TRY(tt_ops_open(ctx, &p->ops));
     p->opened = true;
     return TT_OK;

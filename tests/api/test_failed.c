@@ -115,6 +115,7 @@ static char text[256];
     RUNS(tt_file_close, NULL)                                                  \
     SOME(tt_file_format, NULL)                                                 \
     RUNS(tt_file_count, NULL)                                                  \
+    NONE(tt_file_meta, NULL, "class")                                          \
     NONE(tt_file_entry, NULL, 0)                                               \
     NONE(tt_file_find, NULL, "name")                                           \
     RUNS(tt_file_bytes, NULL)                                                  \
@@ -285,6 +286,7 @@ static char text[256];
     RUNS(tt_report_fact, NULL, "name", "fact")                                 \
     RUNS(tt_report_count, NULL, TT_PASS)                                       \
     RUNS(tt_report_compared, NULL)                                             \
+    RUNS(tt_report_equal, NULL, &(int64_t){0})                                 \
     NONE(tt_report_first, NULL)                                                \
     RUNS(tt_report_passed, NULL)                                               \
     NONE(tt_manifest_find, &(tt_manifest){0}, "f32", "case", "y")              \
@@ -383,7 +385,8 @@ static const char *const apart[] = {
     "tt_f32_from_f8e4m3", "tt_f32_from_f8e5m2", "tt_schedule_table",
     "tt_schedule_warp", "tt_schedule_index", "tt_flow_to_x0", "tt_add_noise",
     "tt_noise_frame", "tt_umt5_bucket", "tt_format_round", "tt_format_epsilon",
-    "tt_metrics_measure", "tt_verdict_judge", "tt_shape_fits",
+    "tt_metrics_measure", "tt_verdict_judge", "tt_verdict_bits",
+    "tt_shape_fits",
     "tt_rgb8_from_real", "tt_yuv_from_rgb", "tt_rgb_from_yuv",
     "tt_real_from_rgb8", "tt_preview_layout", "tt_latent_preview",
     /* the same: tables, names and defaults of this build */
@@ -397,7 +400,7 @@ static const char *const apart[] = {
     "tt_policy_class_of", "tt_policy_knob", "tt_policy_get", "tt_policy_put",
     "tt_policy_show", "tt_policy_describe", "tt_rollout_defaults",
     "tt_rollout_use_schedule", "tt_arith_at", "tt_arith_find", "tt_arith_ops",
-    "tt_outcome_name", "tt_tap_operators", "tt_region_name",
+    "tt_arith_bits", "tt_arith_names", "tt_outcome_name", "tt_tap_operators", "tt_region_name",
     "tt_analyze_defaults", "tt_vbench_stem", "tt_analyze_folder_there",
     "tt_analyze_folder_remove", "tt_pattern_name", "tt_version",
     "tt_settings_table", "tt_settings_defaults", "tt_setting_show",

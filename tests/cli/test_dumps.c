@@ -183,6 +183,40 @@ static void test_validate(void)
     refuses(3, "absent", "validate --dump absent --against ours");
 }
 
+/* A dump that names its class is judged by its bits, in that class. */
+static void test_classes(void)
+{
+    expect(run(RUN WRITE "l3 --class vdp --dump vdp", model, inputs) == 0,
+           "%s", said);
+    expect(validate("validate --dump vdp --arith vdp --json r.json --html "
+                    "r.html") == 0 && strstr(text_of(at("out")), "bits: vdp"),
+           "its bits: %s", text_of(at("out")));
+    const char *said_of = strstr(text_of(at("out")), " of ");
+    expect(said_of && strstr(said_of, "tensors equal in every bit")
+           && strstr(text_of(at("r.json")), "\"judged\": \"by bits\"")
+           && strstr(text_of(at("r.html")), " tensors equal in every bit."),
+           "every report says it: %s", text_of(at("out")));
+    expect(validate("validate --dump vdp --arith amx") == 0
+           && strstr(text_of(at("out")), "limits: amx"),
+           "it says nothing of amx: %s", text_of(at("out")));
+    expect(validate("validate --dump vdp --arith amx --bits") == 1
+           && strstr(text_of(at("out")), "tensor: context at [0, ")
+           && strstr(text_of(at("out")), "has the bits of class vdp"),
+           "another class is named: %s", text_of(at("out")));
+    expect(validate("validate --dump bf16 --bits") == 1
+           && strstr(text_of(at("out")), "bits: f32"), "f32 by its bits: %s",
+           text_of(at("out")));
+    expect(run("validate --dump vdp --against ours --arith vdp > out") == 1
+           && strstr(text_of(at("out")), "bits: vdp"), "files: %s",
+           text_of(at("out")));
+    refuses(2, "is no class", "validate --dump bf16 --against ours --arith "
+            "bf16 --bits");
+    refuses(2, "is no class", "validate --backend golden --arith bf16 --bits");
+    expect(run("validate --backend golden --arith vdp --op linear > out") == 0
+           && strstr(text_of(at("out")), "bits: vdp"), "a backend: %s",
+           text_of(at("out")));
+}
+
 /* case.json of a model says what its tensors do not. */
 static void case_facts(void)
 {
@@ -279,6 +313,7 @@ int main(int argc, char **argv)
     test_names();
     test_diff();
     test_validate();
+    test_classes();
     test_cases();
     test_vae_case();
     return program_end();

@@ -50,6 +50,7 @@ static tt_status open_files(dump_run *d)
     const tt_dump_options *o = d->opt;
     TT_TRY(tt_file_open(d->ctx, &d->f.want, o->want));
     TT_TRY(tt_file_open(d->ctx, &d->f.got, o->got));
+    if (!d->limits) return TT_OK;
     if (o->oracle) TT_TRY(tt_file_open(d->ctx, &d->f.oracle, o->oracle));
     if (o->emul) TT_TRY(tt_file_open(d->ctx, &d->f.emul, o->emul));
     return TT_OK;
@@ -65,7 +66,9 @@ static void close_files(dump_files *f)
 tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o)
 {
     TT_TRY(ctx->status);
+    const bool bits = o->arith && o->arith->bits;
     dump_run d = {.ctx = ctx, .report = r, .opt = o, .chunks = -1,
+                  .limits = bits ? NULL : o->arith,
                   .rounds = -1};
     for (int i = 0; i < RUN_KINDS; i++) d.of[i].row = -1;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);

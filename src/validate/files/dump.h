@@ -35,6 +35,7 @@ typedef struct dump_run {
     tt_ctx *ctx;
     tt_report *report;
     const tt_dump_options *opt;
+    const tt_arith *limits;    /* of opt; NULL: every bit counts              */
     dump_files f;
     int64_t ours, common;      /* names in ours; of them in theirs            */
     history of[RUN_KINDS];     /* that of RUN_OURS never leaves ours          */

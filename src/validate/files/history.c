@@ -227,7 +227,7 @@ static void look(dump_run *d, run_kind which, tt_file *file,
 void history_watch(dump_run *d, const tt_entry *ours)
 {
     char score[224];
-    if (!d->opt->arith || !selection_score_name(score, sizeof score,
+    if (!d->limits || !selection_score_name(score, sizeof score,
                                                 ours->name)) return;
     const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
     const bool given = tt_file_find(d->f.got, ours->name) != NULL;

@@ -78,7 +78,7 @@ static tt_format rounded_to(const pair *p, const tt_arith *a)
  * follows is known as precisely as that and no better. */
 static tt_format precision_of(dump_run *d, const pair *p)
 {
-    const tt_arith *a = d->opt->arith;
+    const tt_arith *a = d->limits;
     const tt_format f = rounded_to(p, a);
     const bool given = d->opt->injected && d->rounded > d->exact;
     if (p->n >= 16) (f == TT_FMT_F32 ? &d->exact : &d->rounded)[0]++;
@@ -104,7 +104,7 @@ static void cut_emulation(dump_run *d, const tt_verdict *v, pair *p)
     p->astray = p->emul;
     memcpy(ours, p->emul, (size_t)from * sizeof *ours);
     p->emul = ours;
-    round_all(p->emul + from, p->n - from, format_of(d->opt->arith));
+    round_all(p->emul + from, p->n - from, format_of(d->limits));
     p->loose = true;
 }
 
@@ -120,7 +120,7 @@ static char *read_bytes(dump_run *d, const tt_tensor *t)
 static void read_pair(dump_run *d, const tt_verdict *v, pair *p)
 {
     tt_arena *mem = &d->ctx->scratch;
-    const tt_arith *a = d->opt->arith;
+    const tt_arith *a = d->limits;
     p->n = tt_tensor_count(&p->ours->t);
     if (!tt_dtype_is_real(p->ours->t.dtype)
         && !tt_dtype_is_real(p->theirs->t.dtype)) {
@@ -160,7 +160,7 @@ static bool same_bytes(dump_run *d, const pair *p)
 }
 
 /* Every bit: the numbers are equal, -0 is not 0. */
-static void judge_exact(tt_verdict *v, const pair *p)
+static void judge_exact(const dump_run *d, tt_verdict *v, const pair *p)
 {
     tt_metrics_measure(&v->m, p->got, p->want, p->n);
     int64_t first = -1;
@@ -171,7 +171,8 @@ static void judge_exact(tt_verdict *v, const pair *p)
     }
     v->outcome = first < 0 ? TT_PASS : TT_MISMATCH;
     v->ratio = first < 0 ? 0 : INFINITY;
-    if (first >= 0 && v->m.max_abs == 0 && !v->m.broken) v->m.worst = first;
+    const bool all_same = v->m.max_abs == 0 && !v->m.broken;   /* but signs */
+    if (first >= 0 && (d->opt->arith || all_same)) v->m.worst = first;
     verdict_place(v);
 }
 
@@ -266,7 +267,7 @@ static bool leading_rows_agree(dump_run *d, const tt_verdict *v, const pair *p,
     if (!rows) return true;
     part.dim[0] = rows;
     if (tt_dtype_is_real(p->ours->t.dtype)) {
-        tt_verdict_judge(&part, d->opt->arith, p->got, p->want, p->emul, n,
+        tt_verdict_judge(&part, d->limits, p->got, p->want, p->emul, n,
                          row_length(&part));
         return part.outcome == TT_PASS;
     }
@@ -285,7 +286,7 @@ static bool beyond_astray(const dump_run *d, tt_verdict *v, const pair *p)
     if (!tt_dtype_is_real(p->ours->t.dtype)) return !other;
     if (!p->astray) return false;
     if (!other) {
-        tt_verdict_judge(v, d->opt->arith, p->got, p->want, p->astray, p->n,
+        tt_verdict_judge(v, d->limits, p->got, p->want, p->astray, p->n,
                          row_length(v));
         return v->outcome == TT_MISMATCH;
     }
@@ -305,7 +306,7 @@ static void after_flip(dump_run *d, tt_verdict *v, const pair *p)
     static const char *const who[] = {
         "it follows the tie at", "our own run in the declared arithmetic picks "
         "other frames from"};
-    if (v->outcome != TT_MISMATCH || !d->opt->arith || v->m.broken) return;
+    if (v->outcome != TT_MISMATCH || !d->limits || v->m.broken) return;
     for (int i = 0; i < 2; i++) {
         const int64_t rows = same_history(d, which[i], RUN_OURS, p->ours);
         char from[40] = "";
@@ -340,7 +341,7 @@ static void judge_pick(dump_run *d, tt_verdict *v, const pair *p)
 /* The tolerance that somebody gave for this name, NULL: every bit counts. */
 static const tt_tolerance *tolerance(const dump_run *d, const char *name)
 {
-    const tt_tolerance *t = d->opt->arith ? NULL : d->opt->tol;
+    const tt_tolerance *t = d->limits ? NULL : d->opt->tol;
     while (t && t->glob && fnmatch(t->glob, name, 0)) t++;
     return t && t->glob ? t : NULL;
 }
@@ -372,19 +373,29 @@ static void judge_pair(dump_run *d, tt_verdict *v, const pair *p)
         judge_tolerance(v, p, t);
         return;
     }
-    if (real && d->opt->arith) {
-        tt_verdict_judge(v, d->opt->arith, p->got, p->want, p->emul, p->n,
+    if (real && d->limits) {
+        tt_verdict_judge(v, d->limits, p->got, p->want, p->emul, p->n,
                          row_length(v));
         after_flip(d, v, p);
         return;
     }
-    if (real || tt_dtype_is_real(p->theirs->t.dtype)) judge_exact(v, p);
+    if (real || tt_dtype_is_real(p->theirs->t.dtype)) judge_exact(d, v, p);
     else judge_whole(v, p);
     if (selection_score_name(score, sizeof score, p->ours->name))
         judge_pick(d, v, p);
     else
         after_flip(d, v, p);
-    if (!d->opt->arith) judge_types(d, v, p);
+    if (!d->limits && (!d->opt->arith
+                       || p->ours->t.dtype != p->theirs->t.dtype))
+        judge_types(d, v, p);
+}
+
+/* Of a tensor that is judged by its bits, as it was judged. */
+static void note_bits(dump_run *d, tt_verdict *v, const pair *p)
+{
+    const bool equal = d->limits || d->opt->tol ? same_bytes(d, p)
+                                                : v->outcome == TT_PASS;
+    if (p->n) v->bits = equal ? TT_BITS_EQUAL : TT_BITS_DIFFER;
 }
 
 /* ---- why, and how it grows ----------------------------------------------- */
@@ -461,17 +472,17 @@ static void explain(dump_run *d, tt_verdict *v, const pair *p)
     else if (hint_find(d->ctx, NULL, d->opt->arith, p->got, p->want, v->rank,
                        v->dim, v->earned, hint, sizeof hint))
         snprintf(v->hint, sizeof v->hint, "%s", hint);
-    else if (!d->opt->arith)
+    else if (!d->limits)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
                  "differ", v->m.differ, p->n);
     tt_arena_reset(&d->ctx->scratch, mark);
 }
 
-/* The relative error the declared arithmetic makes. */
+/* The relative error the declared arithmetic makes; none where bits count. */
 static double emulated_error(const pair *p)
 {
     double e = 0, w = 0;
-    for (int64_t i = 0; i < p->n; i++) {
+    for (int64_t i = 0; p->emul && i < p->n; i++) {
         const double x = p->emul[i] - p->want[i];
         e += x * x;
         w += p->want[i] * p->want[i];
@@ -519,8 +530,8 @@ static void grow(dump_run *d, const tt_verdict *v, const pair *p)
 {
     const char *rest;
     char next[80];
-    if (!d->opt->curve || !p->emul || !tt_dtype_is_real(p->ours->t.dtype))
-        return;
+    if (!d->opt->curve || (d->limits && !p->emul)
+        || !tt_dtype_is_real(p->ours->t.dtype)) return;
     if (d->opt->injected) {
         grow_injected(d, v, p);
         return;
@@ -542,7 +553,7 @@ static void grow(dump_run *d, const tt_verdict *v, const pair *p)
 static bool unjudgeable(const dump_run *d, const tt_entry *ours)
 {
     const tt_dump_options *o = d->opt;
-    return o->arith && tt_dtype_is_real(ours->t.dtype) && o->emul
+    return d->limits && tt_dtype_is_real(ours->t.dtype) && o->emul
         && !strcmp(o->emul, o->want)
         && (!d->f.oracle || !tt_file_find(d->f.oracle, ours->name));
 }
@@ -560,6 +571,7 @@ void pair_compare(dump_run *d, tt_verdict *v, const tt_entry *ours,
     read_pair(d, v, &p);
     if (d->ctx->status) return;
     judge_pair(d, v, &p);
+    note_bits(d, v, &p);
     if (v->outcome != TT_UNJUDGED) grow(d, v, &p);
     if (d->opt->quiet) return;
     explain(d, v, &p);

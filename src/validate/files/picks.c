@@ -48,7 +48,7 @@ int64_t selection_find(dump_run *d, tt_file *file, const tt_entry *e,
         const selection s = {
             got + at, want + at, ours ? ours + at : NULL,
             emul && !late ? emul + at : NULL, theirs ? theirs + at : NULL, P};
-        *p = selection_compare(&s, d->opt->arith, ratio, why, size);
+        *p = selection_compare(&s, d->limits, ratio, why, size);
         if (*p != PICK_SAME) return at / P;
     }
     return -1;

@@ -3,35 +3,78 @@
  * SPDX-License-Identifier: Apache-2.0
  * Next    arith_ops.c, the operators in each of them */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "validate/operators/arith.h"
+#include "validate/operators/call.h"
+
+#define FORM(name, summary, product, stored)                                   \
+    {name, summary, TT_FMT_##product, TT_FMT_##stored, TT_CLASS_F32, false}
 
 const tt_arith arith_list[ARITH_COUNT + 1] = {
-    {"f32", "float32 throughout, any order of sums", TT_FMT_F32, TT_FMT_F32},
-    {"tf32", "matrix products of tf32 inputs (cut off), float32 sums",
-     TT_FMT_TF32, TT_FMT_F32},
-    {"f16", "matrix products of f16 inputs, float32 sums", TT_FMT_F16,
-     TT_FMT_F32},
-    {"bf16", "matrix products of bf16 inputs, float32 sums", TT_FMT_BF16,
-     TT_FMT_F32},
-    {"f16-stored", "as f16, and every operator stores f16", TT_FMT_F16,
-     TT_FMT_F16},
-    {"bf16-stored", "as bf16, and every operator stores bf16", TT_FMT_BF16,
-     TT_FMT_BF16},
-    {"tf32-rounded", "as tf32, inputs rounded", TT_FMT_TF32, TT_FMT_F32},
+    FORM("f32", "float32 throughout, any order of sums", F32, F32),
+    FORM("tf32", "matrix products of tf32 inputs (cut off), float32 sums",
+         TF32, F32),
+    FORM("f16", "matrix products of f16 inputs, float32 sums", F16, F32),
+    FORM("bf16", "matrix products of bf16 inputs, float32 sums", BF16, F32),
+    FORM("f16-stored", "as f16, and every operator stores f16", F16, F16),
+    FORM("bf16-stored", "as bf16, and every operator stores bf16", BF16, BF16),
+    FORM("tf32-rounded", "as tf32, inputs rounded", TF32, F32),
 };
+
+/* A class by its limits and by its bits; those but f32 have bf16 products. */
+#define CLASS(bits_)                                                           \
+    {.product = TT_FMT_BF16, .stored = TT_FMT_F32, .bits = bits_
+#define BY_BITS(name_, NAME, kernels, saved, summary_, ...)                    \
+    [TT_CLASS_##NAME] = CLASS(true), .cls = TT_CLASS_##NAME, .name = #name_,   \
+                        .summary = summary_ ", in every bit"},
+#define BY_LIMITS(name_, NAME, kernels, saved, summary_, ...)                  \
+    [TT_CLASS_##NAME] = CLASS(false), .cls = TT_CLASS_##NAME, .name = #name_,  \
+                        .summary = summary_},
+static const tt_arith by_bits[TT_CLASS_COUNT] = {TT_CLASSES(BY_BITS)};
+static const tt_arith by_limits[TT_CLASS_COUNT] = {TT_CLASSES(BY_LIMITS)};
 
 const tt_arith *tt_arith_at(int i)
 {
-    return i >= 0 && i < ARITH_COUNT ? &arith_list[i] : NULL;
+    if (i >= 0 && i < ARITH_COUNT) return &arith_list[i];
+    i -= ARITH_COUNT - 1;            /* f32, the first class, is listed above */
+    return i > 0 && i < TT_CLASS_COUNT ? &by_limits[i] : NULL;
 }
 
 const tt_arith *tt_arith_find(const char *name)
 {
-    for (int i = 0; i < ARITH_COUNT; i++)
-        if (!strcmp(arith_list[i].name, name)) return &arith_list[i];
-    return NULL;
+    const tt_arith *a = tt_arith_at(0);
+    for (int i = 1; a && strcmp(a->name, name); i++) a = tt_arith_at(i);
+    return a;
+}
+
+const char *tt_arith_names(void)
+{
+#define NAMED(name, NAME, ...) + (TT_CLASS_##NAME ? sizeof ", " #name : 0)
+    static char list[sizeof "f32, tf32, f16, bf16, f16-stored, bf16-stored"
+                     TT_CLASSES(NAMED)];
+    char text[sizeof list] = "";
+    for (int i = 0; tt_arith_at(i); i++) {
+        const size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s%s", i ? ", " : "",
+                 tt_arith_at(i)->name);
+    }
+    memcpy(list, text, sizeof list);     /* always the same bytes */
+    return list;
+}
+
+const tt_arith *tt_arith_bits(const tt_arith *arith)
+{
+    if (!arith || sizeof(tt_real) == 8) return NULL;
+    const tt_arith *a = &by_bits[arith->cls];
+    return strcmp(a->name, arith->name) ? NULL : a;
+}
+
+const tt_ops *arith_ours(const tt_arith *arith)
+{
+    const tt_ops *ops = tt_ops_class(tt_ops_default(), arith->cls);
+    return ops ? ops : tt_ops_default();     /* a double build has f32 alone */
 }
 
 float tt_format_round(tt_format f, float x)

@@ -278,7 +278,7 @@ void call_emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     double *other = tt_alloc(ctx, &ctx->scratch, n, sizeof *other, "golden");
     call_double(ctx, tt_arith_ops(arith), q, out);
-    if (!ours && other) call_double(ctx, tt_ops_default(), q, other);
+    if (!ours && other) call_double(ctx, arith_ours(arith), q, other);
     if (!ctx->status) farther(out, ours ? ours : other, want, n);
     if (arith->product == TT_FMT_TF32 && !ctx->status) {
         call_double(ctx, tt_arith_ops(&arith_list[ARITH_TF32_ROUNDED]), q,

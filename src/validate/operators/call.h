@@ -85,6 +85,8 @@ void call_oracle(tt_ctx *ctx, const op_call *q, double *out);
  * tried.) ours: the golden result, NULL: not known. */
 void call_emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                   const double *want, const double *ours, double *out);
+/* Our golden operators of its class. */
+const tt_ops *arith_ours(const tt_arith *arith);
 /* A call's result on a table, as double. */
 void call_double(tt_ctx *ctx, const tt_ops *ops, const op_call *q, double *out);
 

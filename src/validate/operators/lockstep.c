@@ -47,7 +47,9 @@ void lockstep_judge(lockstep *s, const char *path, const double *got,
     if (s->ctx->status) return;
     for (int i = 0; i < rank; i++) n *= v.dim[i] = dim[i];
     snprintf(v.path, sizeof v.path, "%s", path);
-    tt_verdict_judge(&v, s->arith, got, want, emul, n, dim[rank - 1]);
+    if (!s->arith->bits)
+        tt_verdict_judge(&v, s->arith, got, want, emul, n, dim[rank - 1]);
+    tt_verdict_bits(&v, s->arith, got, want, n);
     if (v.outcome == TT_MISMATCH)
         hint_find(s->ctx, NULL, s->arith, got, want, rank, dim, v.earned,
                   v.hint, sizeof v.hint);
@@ -238,14 +240,15 @@ tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
                               const tt_ops *candidate, const tt_arith *arith,
                               const tt_model_parts *m, const char *state)
 {
-    const tt_ops *before = ctx->ops, *emul = tt_arith_ops(arith);
+    const tt_ops *before = ctx->ops;
+    const tt_ops *emul = arith->bits ? arith_ours(arith) : tt_arith_ops(arith);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const tt_dit_config *c = tt_dit_get_config(m->dit);
     lockstep *s = tt_alloc0(ctx, &ctx->scratch, 1, sizeof *s, "lockstep");
     if (!s) return ctx->status;
     *s = (lockstep){.ctx = ctx, .report = r, .arith = arith, .state = state,
                     .tie = -1, .own = -1};
-    s->lane[OURS].ops = tt_ops_default();
+    s->lane[OURS].ops = arith_ours(arith);
     s->lane[FORCED].ops = s->lane[FREE].ops = candidate;
     s->lane[FORCED_EMUL].ops = s->lane[FREE_EMUL].ops = emul;
     const bool ready = open_lanes(s, m);

@@ -44,8 +44,8 @@ static void judge_keep(lockstep *s, const char *path, const round_item *ours,
         .emul = emul ? emul->score : NULL, .theirs = theirs->score,
         .P = ours->P};
     tt_metrics_measure(&v.m, theirs->keep, ours->keep, ours->P);
-    switch (selection_compare(&both, s->arith, &v.ratio, v.hint,
-                              sizeof v.hint)) {
+    switch (selection_compare(&both, s->arith->bits ? NULL : s->arith, &v.ratio,
+                              v.hint, sizeof v.hint)) {
     case PICK_SAME: break;
     case PICK_TIE: v.outcome = TT_TIE; break;
     case PICK_WRONG: v.outcome = TT_MISMATCH; break;

@@ -324,7 +324,10 @@ void call_make(tt_ctx *ctx, op_call *q, op_kind op, op_input in,
         q->n = s->v[0], q->c = s->v[1];
         q->x = fill(&m, in, q->n * q->c, q->c);
         q->w = weight(&m, 2, (int64_t[]){s->v[2], q->c});
-        q->b = rng_below(&m.rng, 4) ? params(&m, s->v[2], 1) : NULL;
+        /* beside a large bias no small sum is seen */
+        q->b = rng_below(&m.rng, 4)
+                   ? params(&m, s->v[2], in == IN_DENORMAL ? 0x1p-130 : 1)
+                   : NULL;
         break;
     case OP_ATTENTION: make_attention(&m, q, s->v); break;
     case OP_CONV: make_conv(&m, q, s->v); break;

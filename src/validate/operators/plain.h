@@ -7,6 +7,7 @@
 #ifndef TT_VALIDATE_PLAIN_H
 #define TT_VALIDATE_PLAIN_H
 
+#include "ops/golden/golden.h"
 #include "validate/operators/call.h"
 
 /* ---- linear -------------------------------------------------------------- */
@@ -204,6 +205,39 @@ typedef struct column_fault {
 } column_fault;
 
 void plain_columns(const op_call *q, const column_fault *f, double *out);
+
+/* ---- products of a class, bit by bit (plain_class.c) --------------------- */
+
+/* How a chain sums: tensor cores, pairs (vdp), two halves of a block (amx),
+ * blocks (f32). */
+typedef enum sum_order { SUM_CORE, SUM_PAIRS, SUM_HALVES, SUM_FLOAT } sum_order;
+enum { CORE_BLOCK_MOST = 32 };
+
+/* The right rules are {SUM_CORE, 8, 24}, {SUM_CORE, 16, 25}, {SUM_PAIRS},
+ * {SUM_HALVES, 32} and {SUM_FLOAT, TT_DOT_BLOCK, .keep = true}. */
+typedef struct sum_rule {
+    sum_order order;
+    int block, bits;          /* products of a step, fraction bits kept       */
+    bool nearest;             /* a core's sum, not towards zero               */
+    bool flush;               /* a core's subnormal sums                      */
+    bool keep;                /* subnormal numbers of the others              */
+    bool even_first, unfused;
+    bool f16;                 /* the running sum                              */
+    int parts;                /* split-K, 0: not; whole tiles of ...          */
+    int tile;                 /* ... so many terms, 0: 16                     */
+} sum_rule;
+
+/* c + sum over k < n of a[k * step] b[k]. */
+float plain_chain(const sum_rule *r, float c, const float *a, int64_t step,
+                  const float *b, int64_t n);
+/* Factors in other formats; none is flushed. */
+float plain_factor_bf16(float x);
+float plain_factor_tf32(float x);
+float plain_factor_tf32_cut(float x);
+/* Does this class give every bit of `got`, the result of a linear layer or of
+ * attention? */
+bool plain_class_gives(tt_ctx *ctx, const op_call *q, const golden_class *class,
+                       const double *got);
 
 /* ---- any of them --------------------------------------------------------- */
 

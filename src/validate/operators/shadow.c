@@ -23,8 +23,10 @@ enum { HINTS_MOST = 8, TWICE_FIRST = 4 };
 #define TWICE_WORK ((int64_t)1 << 18)  /* calls below are made twice          */
 
 struct tt_shadow {
-    tt_ops ops;              /* what the model sees                           */
-    const tt_ops *before, *ours, *candidate;
+    tt_ops ops, plain;       /* what the model sees: the class, and f32, that
+                                parts of it are defined in                    */
+    const tt_ops *of_class[TT_CLASS_COUNT];
+    const tt_ops *before, *candidate;
     const tt_arith *arith;
     tt_report *report;
     bool adopt, listening;
@@ -68,10 +70,30 @@ static uint64_t seed_of(const char *path)
     return spans_digest(&(op_spans){.n = 1, .at = {path}, .size = {n}});
 }
 
+/* Every bit of every row: no oracle is needed. */
+static void judge_bits(tt_ctx *ctx, tt_shadow *s, const op_call *q,
+                       const candidate_call *c, const double *ours,
+                       const char *path)
+{
+    tt_verdict v = {.op = op_name(q->kind)};
+    snprintf(v.path, sizeof v.path, "%s", path);
+    v.rank = call_shape(q, v.dim);
+    tt_verdict_bits(&v, s->arith, c->got, ours, call_count(q));
+    candidate_verdict(ctx, c, q, s->arith, c->got, ours, &v,
+                      v.outcome == TT_MISMATCH
+                          && s->hints[q->kind]++ < HINTS_MOST);
+    s->unsteady[q->kind] += c->unsteady;
+    tt_report_add(s->report, &v, c->got, ours);
+}
+
 static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
                   const candidate_call *c, const double *ours, const char *path)
 {
     sample part;
+    if (s->arith->bits) {
+        judge_bits(ctx, s, q, c, ours, path);
+        return;
+    }
     sample_take(ctx, &part, q, c->got, ours, seed_of(path));
     const int64_t n = part.rows * part.width;
     tt_verdict v = {.op = op_name(q->kind)};
@@ -86,6 +108,7 @@ static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
     v.rank = call_shape(q, v.dim);
     v.dim[0] = part.rows;
     tt_verdict_judge(&v, s->arith, g, want, e, n, v.dim[v.rank - 1]);
+    tt_verdict_bits(&v, s->arith, c->got, ours, call_count(q));
     const bool look = v.outcome == TT_MISMATCH
                       && s->hints[q->kind]++ < HINTS_MOST;
     const int64_t worst = part.width ? v.m.worst / part.width : 0;
@@ -107,7 +130,9 @@ static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
 /* One call of the model. */
 static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
 {
-    tt_shadow *s = ctx->ops->self;
+    const tt_ops *at = ctx->ops;
+    tt_shadow *s = at->self;
+    const tt_ops *mine = tt_ops_class(tt_ops_default(), at->cls);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     char path[224];
     op_call q;
@@ -118,9 +143,11 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
     }
     snprintf(path, sizeof path, "%.180s#%s.%lld", ctx->path, op_name(q.kind),
              (long long)s->count[q.kind]++);
-    ctx->ops = s->ours;
-    candidate_call c = {.ops = s->candidate, .twice = twice(s, &q)};
-    const void *ours = result(ctx, &q, s->ours);
+    ctx->ops = mine;
+    candidate_call c = {.ops = at == &s->ops ? s->candidate
+                               : tt_ops_class(s->candidate, at->cls),
+                        .twice = twice(s, &q)};
+    const void *ours = result(ctx, &q, mine);
     const double *wide = ours ? widen(ctx, &q, ours) : NULL;
     if (wide && candidate_run(ctx, &c, &q, wide)) {
         judge(ctx, s, &q, &c, wide, path);
@@ -130,7 +157,7 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
                                              ? sizeof(double)
                                              : sizeof(tt_real)));
     }
-    ctx->ops = &s->ops;
+    ctx->ops = at;
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -166,10 +193,13 @@ tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
     *out = NULL;
     TT_TRY(ctx->status);
     if (!s) return tt_fail(ctx, TT_ENOMEM, "no memory to shadow a backend");
-    s->ops = shadow_ops;
-    s->ops.self = s;
+    s->ops = s->plain = shadow_ops;
+    s->ops.self = s->plain.self = s;
+    s->ops.of_class = s->plain.of_class = s->of_class;
+    s->ops.cls = arith_ours(arith)->cls;
+    s->of_class[TT_CLASS_F32] = &s->plain;
+    s->of_class[s->ops.cls] = &s->ops;
     s->before = ctx->ops;
-    s->ours = tt_ops_default();
     s->candidate = candidate;
     s->arith = arith;
     s->report = report;

@@ -186,9 +186,13 @@ static void put_facts(FILE *f, const tt_report *r)
     for (const note_item *i = r->facts; i; i = i->next)
         put_fact(f, i->name, i->text, !strcmp(i->name, "command"));
     if (r->arith) {
-        snprintf(buf, sizeof buf, "%d times what %s errs on the same inputs "
-                 "(%s)", TT_SLACK, r->arith->name,
-                 r->arith->summary ? r->arith->summary : "");
+        const char *said = r->arith->summary ? r->arith->summary : "";
+        if (r->arith->bits)
+            snprintf(buf, sizeof buf, "every bit of class %s (%s)",
+                     r->arith->name, said);
+        else
+            snprintf(buf, sizeof buf, "%d times what %s errs on the same "
+                     "inputs (%s)", TT_SLACK, r->arith->name, said);
         put_fact(f, "limits", buf, false);
     }
     put_fact(f, "machine", page_machine(buf, sizeof buf), false);
@@ -234,7 +238,11 @@ static void put_top(FILE *f, const tt_report *r)
             passed ? "ok" : "bad", passed ? "PASS" : "FAIL");
     if (r->failed) put_first(f, r, r->failed);
     else put_passed(f, r);
-    fputs("</p></div>\n", f);
+    fputs(" ", f);
+    put_count(f, r->equal);
+    fputs(" of ", f);
+    put_count(f, r->equal_of);
+    fputs(" tensors equal in every bit.</p></div>\n", f);
     put_tiles(f, r);
     put_facts(f, r);
     fputs("</header>\n", f);

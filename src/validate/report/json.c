@@ -4,14 +4,17 @@
  *
  *   schema    "tether-validate/1"; members may be added, none changes meaning
  *   title     text                 program    {name, version}
- *   arith     {name, summary} or null: the declared arithmetic
+ *   arith     {name, summary, judged "by limits" or "by bits"} or null: the
+ *             declared arithmetic
  *   passed    bool                 headline   one sentence
  *   compared  tensors that were judged
  *   counts    {pass, tie, mismatch, missing, misshapen, not judged}
+ *   bits      {equal, of}: tensors that are equal to ours in every bit
  *   notes     [text]
  *   first     index in verdicts of the first failure, or null
  *   verdicts  in order of execution:
  *     path, op, outcome, shape [..], where, hint
+ *     bits                                 "equal", "differ", null: unknown
  *     earned, ratio                        (see validate.h)
  *     metrics {n, max_abs, rms, rel_l2, snr_db, cosine, bias, top, max_ulp,
  *              mean_ulp, q50, q90, q99, q999, broken, nan, inf, denormal,
@@ -79,7 +82,8 @@ static void put_verdict(FILE *f, const tt_verdict *v)
             tt_outcome_name(v->outcome));
     for (int i = 0; i < v->rank; i++)
         fprintf(f, "%s%lld", i ? ", " : "", (long long)v->dim[i]);
-    fputs("], ", f);
+    fprintf(f, "], \"bits\": %s, ", v->bits == TT_BITS_EQUAL ? "\"equal\""
+            : v->bits == TT_BITS_DIFFER ? "\"differ\"" : "null");
     text(f, "where", v->where);
     fputs(", ", f);
     text(f, "hint", v->hint);
@@ -103,6 +107,8 @@ static void put_head(FILE *f, const tt_report *r)
         text(f, "name", r->arith->name);
         fputs(", ", f);
         text(f, "summary", r->arith->summary ? r->arith->summary : "");
+        fputs(", ", f);
+        text(f, "judged", r->arith->bits ? "by bits" : "by limits");
         fputc('}', f);
     } else {
         fputs("null", f);
@@ -116,7 +122,9 @@ static void put_head(FILE *f, const tt_report *r)
     for (int o = 0; o < OUTCOMES; o++)
         fprintf(f, "%s\"%s\": %lld", o ? ", " : "",
                 tt_outcome_name((tt_outcome)o), (long long)r->count[o]);
-    fputs("},\n  \"notes\": [", f);
+    fprintf(f, "},\n  \"bits\": {\"equal\": %lld, \"of\": %lld},\n",
+            (long long)r->equal, (long long)r->equal_of);
+    fputs("  \"notes\": [", f);
     for (const note_item *i = r->notes; i; i = i->next) {
         if (i != r->notes) fputs(", ", f);
         report_json_string(f, i->text);

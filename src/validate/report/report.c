@@ -64,6 +64,8 @@ void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
     r->end = &i->next;
     r->count[v->outcome]++;
     r->compared += v->m.n > 0 && v->outcome != TT_UNJUDGED;
+    r->equal += v->bits == TT_BITS_EQUAL;
+    r->equal_of += v->bits != TT_BITS_UNKNOWN;
     if (!r->failed && report_failing(v->outcome)) r->failed = &i->v;
 }
 
@@ -121,6 +123,12 @@ int64_t tt_report_count(const tt_report *r, tt_outcome o)
 int64_t tt_report_compared(const tt_report *r)
 {
     return r ? r->compared : 0;
+}
+
+int64_t tt_report_equal(const tt_report *r, int64_t *of)
+{
+    *of = r ? r->equal_of : 0;
+    return r ? r->equal : 0;
 }
 
 const tt_verdict *tt_report_first(const tt_report *r)

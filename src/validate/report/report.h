@@ -54,6 +54,7 @@ struct tt_report {
     growth_item *growth, **growth_end;
     const tt_verdict *failed;      /* the first                               */
     int64_t count[OUTCOMES], compared;
+    int64_t equal, equal_of;       /* tensors equal in every bit, of how many */
     int maps;
 };
 

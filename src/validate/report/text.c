@@ -55,8 +55,11 @@ static void put_counts(FILE *f, const tt_report *r)
         if (r->count[o] || o == TT_PASS || o == TT_MISMATCH)
             fprintf(f, "%s %lld %s", o ? "," : "", (long long)r->count[o],
                     tt_outcome_name((tt_outcome)o));
-    if (r->arith) fprintf(f, "; limits: %s", r->arith->name);
-    fputc('\n', f);
+    if (r->arith)
+        fprintf(f, "; %s: %s", r->arith->bits ? "bits" : "limits",
+                r->arith->name);
+    fprintf(f, "\n%lld of %lld tensors equal in every bit\n",
+            (long long)r->equal, (long long)r->equal_of);
 }
 
 /* Verdicts of one kind, cut after SHOWN; passes go with the failures. */

@@ -1,0 +1,165 @@
+/* classes.c: which bits are these, if they are not those of the class?
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Other classes, and the class with one change at a time. Only what gives every
+ * bit of the result is named; a small result may be that of several. */
+#include "validate/hint/hint.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifndef TT_REAL_DOUBLE
+
+#include "ops/bf16.h"
+
+/* The changes of a tensor core that takes L products and keeps F bits, and
+ * those of the other classes: X(id, class, factor, sentence, rule ...). */
+#define CORE(L, F) .order = SUM_CORE, .block = L, .bits = F
+#define CORE_CHANGES(X, C, L, F)                                               \
+    X(C##_near, #C, NULL, "sums of a block are rounded to nearest, not cut "   \
+      "towards zero", CORE(L, F), .nearest = true)                             \
+    X(C##_flush, #C, bf16_round, "subnormal numbers are flushed to zero",      \
+      CORE(L, F), .flush = true)                                               \
+    X(C##_f16, #C, NULL, "sums are kept in f16", CORE(L, F), .f16 = true)      \
+    X(C##_tf32, #C, plain_factor_tf32, "inputs are rounded to tf32, not bf16", \
+      CORE(L, F))                                                              \
+    X(C##_cut, #C, plain_factor_tf32_cut, "inputs are cut off to tf32, not "   \
+      "rounded to bf16", CORE(L, F))                                           \
+    X(C##_tf32_half, #C, plain_factor_tf32, "inputs are rounded to tf32, not " \
+      "bf16", CORE(L / 2, F))                                                  \
+    X(C##_cut_half, #C, plain_factor_tf32_cut, "inputs are cut off to tf32, "  \
+      "not rounded to bf16", CORE(L / 2, F))                                   \
+    PART_CHANGES(X, C, CORE(L, F))
+#define PARTS "split-K: sums of %d parts are added in float32"
+#define PART_CHANGES(X, C, ...)                                                \
+    X(C##_p2, #C, NULL, PARTS, __VA_ARGS__, .parts = 2)                         \
+    X(C##_p3, #C, NULL, PARTS, __VA_ARGS__, .parts = 3)                         \
+    X(C##_p4, #C, NULL, PARTS, __VA_ARGS__, .parts = 4)                         \
+    X(C##_p8, #C, NULL, PARTS, __VA_ARGS__, .parts = 8)                         \
+    X(C##_p2_64, #C, NULL, PARTS, __VA_ARGS__, .parts = 2, .tile = 64)          \
+    X(C##_p4_64, #C, NULL, PARTS, __VA_ARGS__, .parts = 4, .tile = 64)
+#define CHAIN_CHANGES(X, C, ...)                                               \
+    X(C##_keep, #C, plain_factor_bf16, "subnormal numbers are not flushed to " \
+      "zero", __VA_ARGS__, .keep = true)                                       \
+    X(C##_keep_sums, #C, NULL, "subnormal sums are not flushed to zero",       \
+      __VA_ARGS__, .keep = true)                                               \
+    X(C##_f16, #C, NULL, "sums are kept in f16", __VA_ARGS__, .f16 = true)     \
+    X(C##_tf32, #C, plain_factor_tf32, "inputs are rounded to tf32, not bf16", \
+      __VA_ARGS__, .keep = true)                                               \
+    X(C##_cut, #C, plain_factor_tf32_cut, "inputs are cut off to tf32, not "   \
+      "rounded to bf16", __VA_ARGS__, .keep = true)                            \
+    PART_CHANGES(X, C, __VA_ARGS__)
+#define FLOATS .order = SUM_FLOAT, .keep = true
+
+#define CHANGES(X)                                                             \
+    X(sm90_8, "sm90", NULL, "blocks of 8 products where 16 belong",            \
+      CORE(8, 25))                                                             \
+    X(sm90_4, "sm90", NULL, "blocks of 4 products where 16 belong",            \
+      CORE(4, 25))                                                             \
+    X(sm90_24, "sm90", NULL, "24 fraction bits where 25 belong", CORE(16, 24)) \
+    CORE_CHANGES(X, sm90, 16, 25)                                              \
+    X(sm80_16, "sm80", NULL, "blocks of 16 products where 8 belong",           \
+      CORE(16, 24))                                                            \
+    X(sm80_4, "sm80", NULL, "blocks of 4 products where 8 belong",             \
+      CORE(4, 24))                                                             \
+    X(sm80_25, "sm80", NULL, "25 fraction bits where 24 belong", CORE(8, 25))  \
+    CORE_CHANGES(X, sm80, 8, 24)                                               \
+    X(vdp_even, "vdp", NULL, "the even product of a pair comes first",         \
+      .order = SUM_PAIRS, .even_first = true)                                  \
+    CHAIN_CHANGES(X, vdp, .order = SUM_PAIRS)                                  \
+    X(amx_16, "amx", NULL, "blocks of 16 products where 32 belong",            \
+      .order = SUM_HALVES, .block = 16)                                        \
+    CHAIN_CHANGES(X, amx, .order = SUM_HALVES, .block = 32)                    \
+    X(f32_unfused, "f32", NULL, "products are rounded before they are added",  \
+      FLOATS, .block = TT_DOT_BLOCK, .unfused = true)                          \
+    X(f32_chain, "f32", NULL, "one chain where blocks of 256 belong", FLOATS,  \
+      .block = 1 << 30)                                                        \
+    PART_CHANGES(X, f32, FLOATS, .block = TT_DOT_BLOCK)
+
+/* A chain knows no more than what it adds: each change has its own. */
+#define RULE(id, class, factor, what, ...)                                     \
+    static const sum_rule rule_##id = {__VA_ARGS__};                           \
+    static float chain_##id(float c, const float *a, int64_t step,             \
+                            const float *b, int64_t n)                         \
+    {                                                                          \
+        return plain_chain(&rule_##id, c, a, step, b, n);                      \
+    }
+CHANGES(RULE)
+
+static const struct change {
+    const char *class, *what;
+    const sum_rule *rule;
+    float (*factor)(float x);      /* NULL: the class's                       */
+    float (*chain)(float c, const float *a, int64_t step, const float *b,
+                   int64_t n);
+} changes[] = {
+#define LINE(id, class, factor, what, ...)                                     \
+    {class, what, &rule_##id, factor, chain_##id},
+    CHANGES(LINE)
+};
+
+static bool changed_gives(tt_ctx *ctx, const op_call *q, tt_class cls,
+                          const struct change *c, const double *got)
+{
+    const golden_class *own = golden_class_of(cls);
+    golden_class class = *own;
+    class.chain = c->chain;
+    if (c->factor) class.factor = c->factor;
+    return plain_class_gives(ctx, q, &class, got);
+}
+
+/* Another class; f32 rounds no factor and has a way of its own. */
+static bool class_gives(hint_call *h, tt_class cls)
+{
+    const golden_class *class = golden_class_of(cls);
+    if (!class || cls == h->cls) return false;
+    if (cls != TT_CLASS_F32)
+        return plain_class_gives(h->ctx, h->q, class, h->got);
+    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
+    double *x = tt_alloc(h->ctx, &h->ctx->scratch, h->n, sizeof *x, "class");
+    tt_verdict v = {0};
+    call_double(h->ctx, tt_ops_default(), h->q, x);
+    if (!h->ctx->status)
+        tt_verdict_bits(&v, tt_arith_find("f32"), h->got, x, h->n);
+    tt_arena_reset(&h->ctx->scratch, mark);
+    return v.bits == TT_BITS_EQUAL;
+}
+
+/* One more explanation; the same sentence once. */
+static void add(hint_call *h, const char *fmt, const char *name, int parts)
+{
+    char text[120];
+    const size_t used = strlen(h->out);
+    if (name) snprintf(text, sizeof text, fmt, name);
+    else snprintf(text, sizeof text, fmt, parts);
+    if (strstr(h->out, text)) return;
+    if (used + strlen(text) + 5 > h->size) return;
+    snprintf(h->out + used, h->size - used, "%s%s", used ? " or " : "", text);
+}
+
+bool hint_classes(hint_call *h)
+{
+    h->out[0] = 0;
+    if (h->q->kind != OP_LINEAR && h->q->kind != OP_ATTENTION) return false;
+    for (int c = 0; c < TT_CLASS_COUNT && !h->ctx->status; c++)
+        if (class_gives(h, (tt_class)c))
+            add(h, "it computes class %s", tt_class_name((tt_class)c), 0);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
+        if (!strcmp(changes[i].class, tt_class_name(h->cls))
+            && !h->ctx->status
+            && changed_gives(h->ctx, h->q, h->cls, &changes[i], h->got))
+            add(h, changes[i].what, NULL, changes[i].rule->parts);
+    return *h->out && !h->ctx->status;
+}
+
+#else
+
+bool hint_classes(hint_call *h)
+{
+    h->out[0] = 0;
+    return false;
+}
+
+#endif

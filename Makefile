@@ -91,6 +91,13 @@ ifeq ($(call try,$(AMX_TEST),$(AMX_FLAGS)),yes)
   AMX_DEFS := -DTT_HAVE_AMX
 endif
 
+# VDPBF16PS: gcc 10, clang 9.
+VDP_TEST := \043include <immintrin.h>\n__m512 f(__m512 c,__m512i a){return _mm512_dpbf16_ps(c,(__m512bh)a,(__m512bh)a);}int main(void){return 0;}\n
+VDP_FLAGS := -mavx512f -mavx512bf16
+ifeq ($(call try,$(VDP_TEST),$(VDP_FLAGS)),yes)
+  AMX_DEFS += -DTT_HAVE_AVX512BF16
+endif
+
 # The backend cuda. Its driver is loaded when it is used: nothing is linked.
 CUDA_SRC   := $(sort $(wildcard src/ops/cuda/*.cu))
 CUDA_ARCHS ?= 80 86 89 90#  compiled for; the last one as PTX for newer ones
@@ -381,12 +388,15 @@ KERNEL_FLAGS := $(if $(filter -O2 -O3,$(OPT)),-O3) -fno-trapping-math
 $(B)/src/ops/machine.o: CFLAGS_ALL += $(KERNEL_FLAGS)
 $(B)/src/ops/exact/kernels_%.o: CFLAGS_ALL += $(KERNEL_FLAGS)
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
-$(B)/src/ops/exact/kernels_avx2.o $(B)/src/ops/exact/kernels_bf16_avx2.o: \
+$(B)/src/ops/exact/kernels_avx2.o $(B)/src/ops/exact/kernels_bf16_avx2.o \
+$(B)/src/ops/exact/kernels_vdp_avx2.o: \
     CFLAGS_ALL += -mavx2 -mfma
 $(B)/src/ops/exact/kernels_avx512.o $(B)/src/ops/exact/kernels_bf16_avx512.o \
+$(B)/src/ops/exact/kernels_vdp_avx512.o $(B)/src/ops/exact/kernels_vdp_avx512bf16.o \
 $(B)/src/ops/exact/kernels_bf16_amx.o $(B)/src/ops/exact/kernels_bf16_amx_model.o: \
     CFLAGS_ALL += -mavx512f -mavx512dq \
     -mavx512vl -mavx512bw -mfma -mprefer-vector-width=512
+$(B)/src/ops/exact/kernels_vdp_avx512bf16.o: CFLAGS_ALL += $(VDP_FLAGS)
 $(B)/src/ops/exact/kernels_bf16_amx.o: CFLAGS_ALL += $(if $(AMX_DEFS),$(AMX_FLAGS))
 endif
 

@@ -28,7 +28,7 @@
     X(amx, AMX, exact, "bf16",                                                 \
       "products of bf16 numbers as Intel's AMX sums them",                     \
       "CPUs with AMX (Sapphire Rapids and later Xeons)")                       \
-    X(vdp, VDP, golden, "vdp",                                                 \
+    X(vdp, VDP, exact, "vdp",                                                  \
       "products of bf16 numbers as the instruction VDPBF16PS sums them",       \
       "CPUs with AVX512_BF16 (Zen 4 and 5, Cooper Lake, Sapphire Rapids)")
 

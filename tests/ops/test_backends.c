@@ -374,7 +374,7 @@ static void test_weights(void)
 static void test_levels(void)
 {
     static const char *const names[] = {"generic", "neon", "avx2", "avx512",
-                                        "amx-model", "amx"};
+                                        "avx512bf16", "amx-model", "amx"};
     for (int l = 0; l < EXACT_BEST; l++) {
         setenv("TT_CPU", names[l], 1);
         exact_level_reread();

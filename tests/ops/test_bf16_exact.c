@@ -1,4 +1,5 @@
-/* test_bf16_exact.c: every kernel of the bf16 class against the plain loops.
+/* test_bf16_exact.c: every kernel of classes amx and vdp against the plain
+ * loops.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -80,25 +81,28 @@ static void one_nan(float *x, int64_t n)
 
 typedef void (*call_fn)(void *user, float *out);
 
-static void compare(const char *what, call_fn call, void *user, int64_t n)
+static void compare_in(tt_class cls, const char *what, call_fn call, void *user, int64_t n)
 {
-    static const char *const levels[] = {"generic", "avx2", "avx512", "amx-model",
-                                         "amx"};
+    /* with what each class has of its own last */
+    static const char *const levels[][5] = {
+        [TT_CLASS_AMX] = {"generic", "avx2", "avx512", "amx-model", "amx"},
+        [TT_CLASS_VDP] = {"generic", "avx2", "avx512", "avx512bf16"},
+    };
     const tt_ops *golden = tt_ops_find("golden"), *exact = tt_ops_find("exact");
     tt_arena arena = {0};
     float *want = tt_alloc0(ctx, &arena, n, sizeof *want, "want");
     float *got = tt_alloc(ctx, &arena, n, sizeof *got, "got");
     int threads = ctx->nthreads;
-    ctx->ops = tt_ops_class(golden, TT_CLASS_BF16);
+    ctx->ops = tt_ops_class(golden, cls);
     call(user, want);
     one_nan(want, n);
-    ctx->ops = tt_ops_class(exact, TT_CLASS_BF16);
-    for (int l = 0; l < 5; l++)
+    ctx->ops = tt_ops_class(exact, cls);
+    for (int l = 0; l < 5 && levels[cls][l]; l++)
         for (int t = 1; t <= 3; t += 2) {
             char name[160];
-            snprintf(name, sizeof name, "%s: %s, %d threads", what, levels[l],
-                     t);
-            setenv("TT_CPU", levels[l], 1);
+            snprintf(name, sizeof name, "%s %s: %s, %d threads",
+                     tt_class_name(cls), what, levels[cls][l], t);
+            setenv("TT_CPU", levels[cls][l], 1);
             exact_level_reread();
             ctx->nthreads = t;
             memset(got, 0x5a, (size_t)n * sizeof *got);
@@ -111,6 +115,12 @@ static void compare(const char *what, call_fn call, void *user, int64_t n)
     ctx->nthreads = threads;
     expect_ok(ctx->status, what);
     tt_arena_free(&arena);
+}
+
+static void compare(const char *what, call_fn call, void *user, int64_t n)
+{
+    compare_in(TT_CLASS_AMX, what, call, user, n);
+    compare_in(TT_CLASS_VDP, what, call, user, n);
 }
 
 /* ---- linear -------------------------------------------------------------- */
@@ -272,6 +282,17 @@ static void test_question(void)
     if (exact_kernels() == &tt_kernels_avx512)
         expect(bf16_same_answer(&tt_bf16_amx_model, &tt_bf16_generic),
                "the model of AMX");
+#endif
+    expect(!bf16_same_answer(&tt_vdp_generic, &tt_bf16_generic),
+           "amx and vdp are two classes");
+#if defined(TT_HAVE_AVX512BF16)
+    if (vdp_present())
+        expect(bf16_same_answer(&tt_vdp_avx512bf16, &tt_vdp_generic),
+               "VDPBF16PS");
+    else
+        skip("this CPU has no VDPBF16PS");
+#else
+    skip("this compiler does not know VDPBF16PS");
 #endif
     const char *name = exact_bf16_kernels(ctx)->name;
     if (strcmp(name, "amx"))

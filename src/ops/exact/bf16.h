@@ -1,10 +1,12 @@
-/* bf16.h: the bf16 class, fast: one kind of tile for linear, QK and PV.
+/* bf16.h: classes amx and vdp, fast: one kind of tile for linear, QK and PV.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * The drivers (bf16_linear.c, bf16_attention.c) bring the factors of a product
  * into two packed forms, rounded, and padded with zeros to whole groups of 32
- * products; a kernel multiplies a tile of them.
+ * products; a kernel multiplies a tile of them. What is padded must not change
+ * a sum: class amx is defined with zeros there, and class vdp has -0 times +0,
+ * which leaves every sum as it is.
  *     rows   [K/32][m][32]   m rows, a group of 32 products of a row together
  *     lanes  the kernel's own, nr results wide
  * What a packed value looks like is the kernel's own business too: float for
@@ -37,8 +39,8 @@ typedef struct tt_bf16_kernels {
                        int64_t K);
     void (*pack_weights)(void *b, const float *p, int64_t K);
 
-    /* c [mr, nr] (row stride ldc) = dot16 of mr rows and nr lanes over
-     * `groups` groups; goes on from c when `add`. `a` points at the first of
+    /* c [mr, nr] (row stride ldc) = the class's chain over mr rows, nr lanes
+     * and `groups` groups; goes on from c when `add`. `a` points at the first of
      * the mr rows in a packed form of m. */
     void (*tile)(float *c, int64_t ldc, const void *a, int64_t m,
                  const void *b, int64_t groups, bool add);
@@ -57,12 +59,32 @@ extern const tt_bf16_kernels tt_bf16_amx;
 bool bf16_amx_present(void);
 #endif
 
+/* Class vdp with float multiply-adds and with VDPBF16PS itself. */
+extern const tt_bf16_kernels tt_vdp_generic;
+#if defined(__x86_64__)
+extern const tt_bf16_kernels tt_vdp_avx2, tt_vdp_avx512;
+#endif
+#if defined(TT_HAVE_AVX512BF16)
+extern const tt_bf16_kernels tt_vdp_avx512bf16;
+/* Does CPUID show VDPBF16PS? */
+bool vdp_present(void);
+/* Which of the two does more products a second? Timed once, 0.2 ms. */
+bool vdp_faster(void);
+#endif
+
 /* Do both give the same bits where they most easily differ? */
 bool bf16_same_answer(const tt_bf16_kernels *a, const tt_bf16_kernels *b);
 
 /* The best of this CPU, at most of the level that TT_CPU names: avx512 also
  * turns AMX off. The first call asks the matrix unit (ctx->matrix_unit). */
 const tt_bf16_kernels *exact_bf16_kernels(tt_ctx *ctx);
+const tt_bf16_kernels *exact_vdp_kernels(tt_ctx *ctx);
+
+/* The drivers, around the kernels of either class. */
+void bf16_linear(tt_ctx *ctx, const tt_linear_args *a,
+                 const tt_bf16_kernels *kn);
+void bf16_attention(tt_ctx *ctx, const tt_attention_args *a,
+                    const tt_bf16_kernels *kn);
 
 #endif
 #endif

@@ -1,4 +1,4 @@
-/* bf16_attention.c: softmax attention of the bf16 class.
+/* bf16_attention.c: softmax attention of classes amx and vdp.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -147,9 +147,10 @@ static void run_group(const plan *e, int64_t h, int64_t i0, int64_t i1, work *w)
     }
 }
 
-void exact_amx_attention(tt_ctx *ctx, const tt_attention_args *a)
+void bf16_attention(tt_ctx *ctx, const tt_attention_args *a,
+                    const tt_bf16_kernels *kn)
 {
-    plan e = {.a = a, .soft = exact_kernels(), .kn = exact_bf16_kernels(ctx)};
+    plan e = {.a = a, .soft = exact_kernels(), .kn = kn};
     e.nr = e.kn->nr;
     TT_ASSERT(e.nr == e.soft->aq && TT_KEY_BLOCK % e.kn->mr == 0);
     e.Dk = round_up(a->D, BF16_GROUP);

@@ -1,12 +1,15 @@
-/* bf16_choose.c: which kernels of the bf16 class this CPU runs.
+/* bf16_choose.c: which kernels of classes amx and vdp this CPU runs.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A matrix unit is trusted after it has answered a question whose answer the
- * portable kernel knows: products with small, subnormal and hair-thin sums. */
+ * An instruction that is a class is trusted after it has answered a question
+ * whose answer the portable kernel knows: products with small, subnormal and
+ * hair-thin sums. */
 #include "ops/exact/bf16.h"
 
 #ifndef TT_REAL_DOUBLE
+
+#include <stdatomic.h>
 
 enum { M = BF16_MAX_MR, N = BF16_MAX_NR, K = 3 * BF16_GROUP };
 
@@ -94,6 +97,70 @@ const tt_bf16_kernels *exact_bf16_kernels(tt_ctx *ctx)
     if (f32 == &tt_kernels_avx2) return &tt_bf16_avx2;
 #endif
     return &tt_bf16_generic;
+}
+
+#if defined(TT_HAVE_AVX512BF16)
+/* Whether VDPBF16PS is used at a level: 0 not yet known. It belongs to the CPU,
+ * and so to the process. */
+static atomic_int pairs_right, pairs_fast;
+
+static bool pairs_usable(tt_ctx *ctx)
+{
+    if (pairs_right == 0) {
+        const bool there = vdp_present();
+        const bool right =
+            there && bf16_same_answer(&tt_vdp_avx512bf16, &tt_vdp_generic);
+        if (there && !right)
+            tt_warn(ctx, "this CPU's VDPBF16PS does not give the bits of class "
+                    "vdp; multiply-adds are used instead");
+        pairs_right = right ? 1 : -1;
+    }
+    return pairs_right > 0;
+}
+
+static bool pairs_chosen(tt_ctx *ctx, exact_level level)
+{
+    if (level < EXACT_AVX512BF16 || !pairs_usable(ctx)) return false;
+    if (level == EXACT_AVX512BF16) return true;
+    if (pairs_fast == 0) pairs_fast = vdp_faster() ? 1 : -1;
+    return pairs_fast > 0;
+}
+#endif
+
+const tt_bf16_kernels *exact_vdp_kernels(tt_ctx *ctx)
+{
+    (void)ctx;
+#if defined(__x86_64__)
+    const tt_kernels *f32 = exact_kernels();
+    if (f32 == &tt_kernels_avx512) {
+#if defined(TT_HAVE_AVX512BF16)
+        if (pairs_chosen(ctx, exact_level_wanted())) return &tt_vdp_avx512bf16;
+#endif
+        return &tt_vdp_avx512;
+    }
+    if (f32 == &tt_kernels_avx2) return &tt_vdp_avx2;
+#endif
+    return &tt_vdp_generic;
+}
+
+void exact_amx_linear(tt_ctx *ctx, const tt_linear_args *a)
+{
+    bf16_linear(ctx, a, exact_bf16_kernels(ctx));
+}
+
+void exact_amx_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    bf16_attention(ctx, a, exact_bf16_kernels(ctx));
+}
+
+void exact_vdp_linear(tt_ctx *ctx, const tt_linear_args *a)
+{
+    bf16_linear(ctx, a, exact_vdp_kernels(ctx));
+}
+
+void exact_vdp_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    bf16_attention(ctx, a, exact_vdp_kernels(ctx));
 }
 
 #else

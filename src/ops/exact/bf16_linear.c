@@ -1,4 +1,4 @@
-/* bf16_linear.c: linear layers of the bf16 class around one kind of tile.
+/* bf16_linear.c: linear layers of classes amx and vdp around one kind of tile.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -124,9 +124,9 @@ static void run_job(tt_ctx *ctx, const job *q, const tt_tensor *w,
     }
 }
 
-void exact_amx_linear(tt_ctx *ctx, const tt_linear_args *a)
+void bf16_linear(tt_ctx *ctx, const tt_linear_args *a,
+                 const tt_bf16_kernels *kn)
 {
-    const tt_bf16_kernels *kn = exact_bf16_kernels(ctx);
     int64_t o = a->w->dim[0], K = a->w->dim[1], nr = kn->nr;
     int64_t cols = least(BLOCK_COLS / nr * nr, round_up(o, nr));
     /* floats per thread: widened rows of w, or packed rows of x */

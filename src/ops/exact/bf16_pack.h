@@ -5,7 +5,9 @@
  *
  * Packed rows are [K/32][m][32] and packed lanes [K][NR], both of bf16 numbers
  * stored as float. Before including: NR, and TURN(dst, dst_ld, src, src_ld),
- * the transpose of BLOCK x BLOCK floats (BLOCK 1: none). */
+ * the transpose of BLOCK x BLOCK floats (BLOCK 1: none), and FILL, what a row
+ * has in the products between K, made even by a +0, and the end of its
+ * group. */
 #include "ops/exact/bf16.h"
 
 static void round_all(float *restrict y, const float *restrict x, int64_t n)
@@ -16,6 +18,12 @@ static void round_all(float *restrict y, const float *restrict x, int64_t n)
 static void round_here(float *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) x[i] = bf16_round(x[i]);
+}
+
+/* What stands behind the n products of a row in its group. */
+static void fill(float *y, int64_t n)
+{
+    for (int64_t k = n; k < BF16_GROUP; k++) y[k] = k & 1 && k == n ? 0 : FILL;
 }
 
 static void pack_rows(void *a, int64_t m, const float *x, int64_t ld,
@@ -31,9 +39,9 @@ static void pack_rows(void *a, int64_t m, const float *x, int64_t ld,
                 round_all(y, x + r * ld + k0, BF16_GROUP);
                 continue;
             }
-            memset(y, 0, BF16_GROUP * sizeof *y);
             for (int64_t k = 0; k < n; k++)
                 y[k] = bf16_round(x[r * ld + k0 + k]);
+            fill(y, n);
         }
 }
 
@@ -65,6 +73,8 @@ static void pack_cols(void *a, int64_t m, const float *x, int64_t ld,
         int64_t n = K - k0 < BF16_GROUP ? K - k0 : BF16_GROUP;
         transpose(to, BF16_GROUP, x + k0 * ld, ld, n, rows, BF16_GROUP, m);
         round_here(to, m * BF16_GROUP);
+        for (int64_t r = 0; n < BF16_GROUP && r < m; r++)
+            fill(to + r * BF16_GROUP, n);
     }
 }
 

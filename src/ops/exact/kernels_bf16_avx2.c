@@ -10,6 +10,7 @@
 #define NR 24
 #define BLOCK 8
 #define TURN transpose8
+#define FILL 0.0f
 #include "ops/exact/bf16_pack.h"
 
 #define MR 4

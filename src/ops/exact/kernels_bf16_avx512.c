@@ -14,6 +14,7 @@
 #define NR 48
 #define BLOCK 16
 #define TURN transpose16
+#define FILL 0.0f
 #include "ops/exact/bf16_pack.h"
 
 #define MR 8

@@ -14,6 +14,7 @@
 #define NR 16
 #define BLOCK 1
 #define TURN(dst, dst_ld, src, src_ld) ((void)0)
+#define FILL 0.0f
 #include "ops/exact/bf16_pack.h"
 
 #define MR 16

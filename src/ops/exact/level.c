@@ -12,7 +12,7 @@
 #include "tether/backend.h"
 
 static const char *const names[EXACT_BEST] = {
-    "generic", "neon", "avx2", "avx512", "amx-model", "amx"};
+    "generic", "neon", "avx2", "avx512", "avx512bf16", "amx-model", "amx"};
 
 /* -1 when it is no level */
 static int find(const char *name)
@@ -47,6 +47,10 @@ static bool level_here(exact_level level)
     if (level == EXACT_AVX2) return best != &tt_kernels_generic;
     if (level == EXACT_AVX512 || level == EXACT_AMX_MODEL)
         return best == &tt_kernels_avx512;
+#if defined(TT_HAVE_AVX512BF16)
+    if (level == EXACT_AVX512BF16)
+        return best == &tt_kernels_avx512 && vdp_present();
+#endif
 #if defined(TT_HAVE_AMX)
     if (level == EXACT_AMX)
         return best == &tt_kernels_avx512 && bf16_amx_present();

@@ -12,6 +12,7 @@ typedef enum exact_level {
     EXACT_NEON,
     EXACT_AVX2,
     EXACT_AVX512,
+    EXACT_AVX512BF16,  /* AVX-512, and VDPBF16PS in class vdp                 */
     EXACT_AMX_MODEL,   /* for tests: AMX with its instructions in C           */
     EXACT_AMX,
     EXACT_BEST

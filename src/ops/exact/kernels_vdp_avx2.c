@@ -1,0 +1,34 @@
+/* kernels_vdp_avx2.c: class vdp on AVX2, 4 rows x 24 lanes, with float multiply-adds.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ops/exact/exact.h"
+
+#if defined(__x86_64__) && !defined(TT_REAL_DOUBLE)
+
+#include "ops/exact/transpose_avx2.h"
+
+#define NR 24
+#define BLOCK 8
+#define TURN transpose8
+#define FILL -0.0f
+#include "ops/exact/bf16_pack.h"
+
+#define MR 4
+#define W 8
+#define ROWS(X) X(0) X(1) X(2) X(3)
+#define V __m256
+#define ZERO _mm256_setzero_ps
+#define SET1 _mm256_set1_ps
+#define LOAD _mm256_loadu_ps
+#define STORE _mm256_storeu_ps
+#define FMA _mm256_fmadd_ps
+#include "ops/exact/vdp_x86.h"
+
+const tt_bf16_kernels tt_vdp_avx2 = {
+    .name = "avx2", .mr = MR, .nr = NR, .tile = tile, .begin = begin,
+    .end = end, BF16_PACKING,
+};
+
+#else
+typedef int tt_no_vdp_avx2;
+#endif

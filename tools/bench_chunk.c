@@ -38,7 +38,7 @@ enum { CHUNK = 3, ROWS = 512, REPEATS_MAX = 100, LAYERS = 30 };
 static const char usage[] =
     "usage: bench_chunk -m DIR|FILE [-W 832] [-H 480] [--cache POLICY]\n"
     "                   [--budget 21] [--passes 1..5] [-t N] [--backend NAME]\n"
-    "                   [--heads N] [--prime 2] [--admit 0|1] [--cache-only N]\n"
+    "                   [--class NAME] [--heads N] [--prime 2] [--admit 0|1] [--cache-only N]\n"
     "POLICY  a name, then :OPTION=VALUE for sink, recent, memory, alpha, tau,\n"
     "        pool, compress-to, fusion, memrope-method, adaptive\n";
 
@@ -333,8 +333,20 @@ static void measure(bench *b)
 
 /* ---- options ------------------------------------------------------------- */
 
+static void use_class(tt_ctx *ctx, const char *name)
+{
+    tt_class cls;
+    const tt_ops *ops =
+        tt_class_find(&cls, name) ? tt_ops_class(ctx->ops, cls) : NULL;
+    if (ops) ctx->ops = ops;
+    else if (!ctx->status)
+        tt_fail(ctx, TT_EINVAL, "--class %s is not one that backend %s has of "
+                "%s", name, ctx->ops->name, tt_class_names());
+}
+
 static bool parse(bench *b, int argc, char **argv, int64_t *K)
 {
+    const char *class = "f32";
     if (argc % 2 == 0) return false;
     for (int i = 1; i + 1 < argc; i += 2) {
         const char *o = argv[i], *v = argv[i + 1];
@@ -350,8 +362,10 @@ static bool parse(bench *b, int argc, char **argv, int64_t *K)
         else if (!strcmp(o, "--cache-only")) b->repeats = atoi(v);
         else if (!strcmp(o, "-t")) b->ctx->nthreads = atoi(v);
         else if (!strcmp(o, "--backend")) tt_ops_use(b->ctx, v);
+        else if (!strcmp(o, "--class")) class = v;
         else return false;
     }
+    use_class(b->ctx, class);
     return b->model && b->passes >= 1 && b->passes <= 5
         && b->ctx->nthreads >= 1 && b->prime >= 0 && b->prime <= 100
         && b->repeats >= 0 && b->repeats <= REPEATS_MAX;

@@ -59,6 +59,7 @@ const char *tt_cpu_features(char *buf, size_t n)
     add_feature(buf, n, "avx2", __builtin_cpu_supports("avx2"));
     add_feature(buf, n, "fma", __builtin_cpu_supports("fma"));
     add_feature(buf, n, "avx512f", __builtin_cpu_supports("avx512f"));
+    add_feature(buf, n, "avx512bf16", __builtin_cpu_supports("avx512bf16"));
 #elif defined(__aarch64__)
     snprintf(buf, n, "aarch64 neon");
 #elif defined(__riscv)

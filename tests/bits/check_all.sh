@@ -44,8 +44,9 @@ OPENBLAS_CORETYPE=Prescott; ; -; exact; gcc; CC=gcc; env OPENBLAS_CORETYPE=Presc
 TT_CPU=generic; --quick; --small; (f32 generic; gcc; CC=gcc; env TT_CPU=generic
 TT_CPU=avx2; ; ; (f32 avx2; gcc; CC=gcc; env TT_CPU=avx2
 TT_CPU=avx512; ; -; (f32 avx512; gcc; CC=gcc; env TT_CPU=avx512
-TT_CPU=amx; ; -; bf16 amx); gcc; CC=gcc; env TT_CPU=amx
-TT_CPU=amx-model; ; -; bf16 amx-model; gcc; CC=gcc; env TT_CPU=amx-model
+TT_CPU=avx512bf16; ; -; vdp avx512bf16; gcc; CC=gcc; env TT_CPU=avx512bf16
+TT_CPU=amx; ; -; amx amx,; gcc; CC=gcc; env TT_CPU=amx
+TT_CPU=amx-model; ; -; amx amx-model; gcc; CC=gcc; env TT_CPU=amx-model
 --backend golden; --brief --backend golden; -; backend golden; gcc; CC=gcc; env
 musl, static; ; -; exact; musl-tools; CC=musl-gcc OMP=no LDLIBS=-static; env
 without FMA, glibc; --small; -; (f32 generic; gcc; CC=gcc; env TT_CPU=generic GLIBC_TUNABLES=glibc.cpu.hwcaps=-FMA,-FMA4

@@ -347,8 +347,9 @@ static void say_what_runs(check *c)
            c->ctx.ops->name);
 #ifndef TT_REAL_DOUBLE
     if (!strcmp(c->ctx.ops->name, "exact"))
-        printf(" (f32 %s, bf16 %s)", exact_kernels()->name,
-               exact_bf16_kernels(&c->ctx)->name);
+        printf(" (f32 %s, amx %s, vdp %s)", exact_kernels()->name,
+               exact_bf16_kernels(&c->ctx)->name,
+               exact_vdp_kernels(&c->ctx)->name);
 #endif
     printf(", threads %d\n", c->ctx.nthreads);
 }

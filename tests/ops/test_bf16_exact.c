@@ -170,6 +170,17 @@ static void test_linear(void)
         }
 }
 
+/* The first group leaves 2^-112 + 2^-130 and the second, of larger products
+ * alone, takes 2^-112 away: what remains is flushed. */
+static void test_carried(void)
+{
+    float x[64] = {0x1p-65f, 0x1p-56f, [32] = -0x1p-56f};
+    const float w[64] = {0x1p-65f, 0x1p-56f, [32] = 0x1p-56f};
+    linear_case c = {.x = x, .n = 1,
+                     .w = tt_tensor_make(w, TT_F32, 2, (int64_t[]){1, 64})};
+    compare("what a group leaves", call_linear, &c, 1);
+}
+
 /* The values above do reach the cases they are meant for: a sum that flushes
  * what fmaf leaves below FLT_MIN, and nothing else, gives other results. */
 static void test_hair(void)
@@ -306,6 +317,7 @@ int main(void)
     test_hair();
     test_question();
     test_linear();
+    test_carried();
     test_attention();
     return test_end();
 }

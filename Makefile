@@ -178,7 +178,7 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell git -C "$$(dirname $(call quoted,$(realpath Makefile)))" describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: all tests test check test-some mutation check-device test-guard check-cuda cuda-shim check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
+.PHONY: check-vdp all tests test check test-some mutation check-device test-guard check-cuda cuda-shim check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -249,6 +249,9 @@ check-bits-all:   ## the same for every compiler, option and CPU that can be had
 $(B)/demo-random/config.json: $(B)/tools/make_checkpoint
 	@$(RUN) $< --preset demo $(@D) 2>/dev/null
 	@touch $@
+
+check-vdp: $(B)/tests/ops/test_vdp_unit   ## is class vdp this CPU's VDPBF16PS? 10^9 products, a minute
+	@$< 1e9
 
 f64:   ## build/tether-f64, the same program in float64, for tether validate
 	@$(MAKE) --no-print-directory REAL=double tether-program

@@ -108,9 +108,10 @@ static void describe(const tt_ctx *ctx, const bench_settings *s, json_out *j)
 {
     char cpu[256];
     tt_cpu_features(cpu, sizeof cpu);
-    printf("tether %s (%s), %s; %s; all = %d threads; TT_CPU='%s' "
+    printf("tether %s (%s), %s; %s; class %s; all = %d threads; TT_CPU='%s' "
            "OPENBLAS_CORETYPE='%s'%s\n", tt_version(), tt_git_revision(),
-           tt_compiler(), cpu, ctx->nthreads, setting("TT_CPU"),
+           tt_compiler(), cpu, tt_class_name(ctx->ops->cls), ctx->nthreads,
+           setting("TT_CPU"),
            setting("OPENBLAS_CORETYPE"), s->cpu ? "; CPU seconds" : "");
     if (!j) return;
     json_str(j, "clock", s->cpu ? "cpu" : "wall");
@@ -118,19 +119,22 @@ static void describe(const tt_ctx *ctx, const bench_settings *s, json_out *j)
     json_str(j, "revision", tt_git_revision());
     json_str(j, "compiler", tt_compiler());
     json_str(j, "compute_type", tt_real_name());
+    json_str(j, "class", tt_class_name(ctx->ops->cls));
     json_str(j, "instruction_sets", cpu);
     json_int(j, "threads", ctx->nthreads);
     json_str(j, "TT_CPU", setting("TT_CPU"));
     json_str(j, "OPENBLAS_CORETYPE", setting("OPENBLAS_CORETYPE"));
 }
 
-/* Which backends run here? What another one lacks is said once. */
+/* Which backends run here, in the class of --class where they have it (blas
+ * stays in f32)? What another one lacks is said once. */
 static void ask_backends(tt_ctx *ctx, bench_settings *s)
 {
     const tt_ops *before = ctx->ops;
     for (int i = 0; tt_ops_at(i) && s->nbackends < BENCH_BACKENDS_MAX; i++) {
+        const tt_ops *table = tt_ops_class(tt_ops_at(i), before->cls);
         if (tt_ops_use(ctx, tt_ops_at(i)->name) == TT_OK)
-            s->backend[s->nbackends++] = tt_ops_at(i);
+            s->backend[s->nbackends++] = table ? table : tt_ops_at(i);
         else
             fprintf(stderr, "tether: note: not measured: %s\n",
                     tt_message(ctx));

@@ -1,9 +1,8 @@
-/* test_class.c: how far the bf16 class is from float, on reference inputs.
+/* test_class.c: how far each class is from float, on reference inputs.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Prints the range of the relative L2 distances of the two classes over the
- * chunks of every reference rollout, and whether the policy kept the same
+ * Prints the range of the relative L2 distances from class f32 over the chunks of every reference rollout, and whether the policy kept the same
  * frames. Judged by what the references know: the text encoder, computed by its
  * authors in bf16 throughout, is `rms_bf16_vs_f64` from float64, and rounding
  * only the factors of products must not be further. The distance of rollouts
@@ -61,17 +60,18 @@ static bool same_bytes(const tt_file *a, const tt_file *b, const char *name)
     return !x || !memcmp(x->t.data, y->t.data, (size_t)tt_tensor_bytes(&x->t));
 }
 
-static void rollout(const char *name)
+/* The distance of one class from the run `f` in class f32. */
+static void from_float(test_case *in, const char *name, const tt_file *f,
+                       tt_class cls)
 {
-    test_case c;
-    if (!case_open(&c, "dit/roll_%s", name)) return;
-    tt_file *f = run_in(TT_CLASS_F32, c.dir), *b = run_in(TT_CLASS_BF16, c.dir);
+    const test_case c = *in;
+    tt_file *b = run_in(cls, c.dir);
     const tt_json *sizes = tt_json_get(c.json, "chunk_sizes");
     if (f && b && expect(sizes && sizes->count > 0, "%s: chunk sizes", name)) {
         const tt_entry *ef = tt_file_find(f, "latents");
         const tt_entry *eb = tt_file_find(b, "latents");
-        const float *x = tt_read_real(ctx, &c.arena, &ef->t);
-        const float *y = tt_read_real(ctx, &c.arena, &eb->t);
+        const float *x = tt_read_real(ctx, &in->arena, &ef->t);
+        const float *y = tt_read_real(ctx, &in->arena, &eb->t);
         const int64_t frame = tt_tensor_count(&ef->t) / ef->t.dim[1];
         const int64_t given = tt_json_int(c.json, "initial_frames", 0) * frame;
         int64_t at = tt_tensor_count(&ef->t); /* given frames may come first */
@@ -85,24 +85,34 @@ static void rollout(const char *name)
             if (d > high) high = d;
             /* 6e-6 is what float itself may be off; given frames are equal */
             expect(isfinite(d) && (at < given ? d == 0 : d > 6e-6),
-                   "%s chunk %lld: %g", name, (long long)i, d);
+                   "%s %s chunk %lld: %g", tt_class_name(cls), name,
+                   (long long)i, d);
             at += n;
         }
-        printf("bf16 to f32, %s: %.1e to %.1e per chunk, kept frames %s\n",
-               name, low, high,
+        printf("%s to f32, %s: %.1e to %.1e per chunk, kept frames %s\n",
+               tt_class_name(cls), name, low, high,
                same_bytes(f, b, "memory_index") ? "equal" : "differ");
     }
-    tt_file_close(f);
     tt_file_close(b);
+}
+
+static void rollout(const char *name)
+{
+    test_case c;
+    if (!case_open(&c, "dit/roll_%s", name)) return;
+    tt_file *f = run_in(TT_CLASS_F32, c.dir);
+    for (int k = 1; f && k < TT_CLASS_COUNT; k++)
+        from_float(&c, name, f, (tt_class)k);
+    tt_file_close(f);
     case_close(&c);
 }
 
 /* The text encoder against float64, as its authors' bf16 run is judged. */
-static void text(void)
+static void text(tt_class cls)
 {
     test_case c;
     if (!case_open(&c, "t5_bf16_weights")) return;
-    tt_file *b = run_in(TT_CLASS_BF16, c.dir);
+    tt_file *b = run_in(cls, c.dir);
     const tt_json *theirs = tt_json_get(c.json, "rms_bf16_vs_f64");
     static const char *const names[] = {"context", "prompt_embeds"};
     for (int i = 0; b && i < 2; i++) {
@@ -116,10 +126,10 @@ static void text(void)
         for (int64_t k = 0; k < n; k++)
             sum += ((double)x[k] - (double)y[k]) * ((double)x[k] - (double)y[k]);
         const double rms = sqrt(sum / (double)n);
-        printf("bf16 to float64, umT5 %s: rms %.2e; bf16 throughout %.2e\n",
-               names[i], rms, limit);
-        expect(rms > 0 && rms <= limit, "%s: rms %g, theirs %g", names[i], rms,
-               limit);
+        printf("%s to float64, umT5 %s: rms %.2e; the official bf16 run %.2e\n",
+               tt_class_name(cls), names[i], rms, limit);
+        expect(rms > 0 && rms <= limit, "%s %s: rms %g, theirs %g",
+               tt_class_name(cls), names[i], rms, limit);
     }
     tt_file_close(b);
     case_close(&c);
@@ -142,12 +152,12 @@ int main(void)
         "nowarp", "tether_K9", "tether_K21", "tether_K7_quirk", "tether_tau0",
         "tether_temp", "tether_paper", "i2v_iff", "context_noise",
     };
-    text();
+    for (int k = 0; k < TT_CLASS_COUNT; k++) text((tt_class)k);
     for (size_t i = 0; i < sizeof rollouts / sizeof *rollouts; i++)
         rollout(rollouts[i]);
 #else
     expect(!tt_ops_class(ctx->ops, TT_CLASS_BF16),
-           "a double build has no bf16 class");
+           "a double build has class f32 alone");
 #endif
     return test_end();
 }

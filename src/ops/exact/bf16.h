@@ -38,6 +38,10 @@ typedef struct tt_bf16_kernels {
     void (*pack_lanes)(void *b, const float *x, int64_t ld, int64_t lanes,
                        int64_t K);
     void (*pack_weights)(void *b, const float *p, int64_t K);
+    /* pack_lanes of stored bf16 numbers, at any address; NULL: they are widened
+     * first. Subnormal ones stay: the kernel reads them as zeros. */
+    void (*pack_stored)(void *b, const uint16_t *w, int64_t ld, int64_t lanes,
+                        int64_t K);
 
     /* c [mr, nr] (row stride ldc) = the class's chain over mr rows, nr lanes
      * and `groups` groups; goes on from c when `add`. `a` points at the first of

@@ -48,11 +48,17 @@ static int64_t panel_bytes(const job *q)
 static void pack_panel(const job *q, const tt_tensor *w, int64_t c, float *wide)
 {
     int64_t K = w->dim[1], n = least(q->no - c, q->kn->nr);
+    char *panel = (char *)(uintptr_t)q->packed + c / q->kn->nr * panel_bytes(q);
+    if (w->dtype == TT_BF16 && q->kn->pack_stored) {
+        const char *at = (const char *)w->data
+                         + 2 * ((q->o0 + c) * K + q->k0);
+        q->kn->pack_stored(panel, (const void *)at, K, n, q->kc);
+        return;
+    }
     for (int64_t j = 0; j < n; j++)
         tt_widen_at_f32(wide + j * q->kc, w, (q->o0 + c + j) * K + q->k0,
                         q->kc);
-    q->kn->pack_lanes((char *)(uintptr_t)q->packed +
-                      c / q->kn->nr * panel_bytes(q), wide, q->kc, n, q->kc);
+    q->kn->pack_lanes(panel, wide, q->kc, n, q->kc);
 }
 
 /* m <= mr packed rows at `a` (of `rows`) times the lanes from c on. */

@@ -51,6 +51,24 @@ static void tile(float *c, int64_t ldc, const void *rows, int64_t m,
     ROWS(GIVE)
 }
 
+/* Stored weights go to the instruction as they are. Their address may be odd,
+ * so whole blocks are read as vectors and ends copied by bytes. */
+static void pack_stored(void *b, const uint16_t *w, int64_t ld, int64_t lanes,
+                        int64_t K)
+{
+    uint16_t row[NR][BF16_GROUP];
+    const char *at = (const char *)w;
+    for (int64_t k0 = 0; k0 < K; k0 += BF16_GROUP) {
+        int64_t n = K - k0 < BF16_GROUP ? K - k0 : BF16_GROUP;
+        if (n < BF16_GROUP || lanes < NR) memset(row, 0, sizeof row);
+        for (int64_t j = 0; j < lanes; j++)
+            memcpy(row[j], at + 2 * (j * ld + k0), 2 * (size_t)n);
+        for (int64_t j = 0; j < NR; j += BLOCK)
+            transpose16((float *)b + k0 / 2 * NR + j, NR,
+                        (const float *)row[j], PAIRS);
+    }
+}
+
 static unsigned begin(void)
 {
     return 0;
@@ -63,7 +81,7 @@ static void end(unsigned state)
 
 const tt_bf16_kernels tt_vdp_avx512bf16 = {
     .name = "avx512bf16", .mr = MR, .nr = NR, .tile = tile, .begin = begin,
-    .end = end, BF16_PACKING,
+    .end = end, .pack_stored = pack_stored, BF16_PACKING,
 };
 
 bool vdp_present(void)

@@ -295,7 +295,8 @@ static void report(const tt_ctx *ctx, const job *j, const bench_times *mine,
 static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
                      const double *peak, json_out *out)
 {
-    const tt_ops *exact = tt_ops_default(), *blas = bench_backend(s, "blas");
+    const tt_ops *exact = bench_backend(s, tt_ops_default()->name);
+    const tt_ops *blas = bench_backend(s, "blas");
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     job j = {.c = c};
     is_product(c) ? prepare_product(ctx, &j) : prepare_rows(ctx, &j);

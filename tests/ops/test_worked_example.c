@@ -307,6 +307,29 @@ static void bf16(void)
     ctx->ops = before;
 }
 
+static void vdp(void)
+{
+    const tt_ops *before = ctx->ops;
+    const float x[6] = {1, 2, 2, 0x1p24f, 1, 0}, one[5] = {1, 1, 1, 1, 1};
+    float c[6], last = 0, even = 0;
+    for (int i = 0; i < 6; i++) {       /* after k = 1, 0, 3, 2, 5, 4 */
+        last = fmaf(x[i ^ 1], 1, last);
+        c[i] = last;
+        even = fmaf(x[i], 1, even);
+    }
+    ctx->ops = tt_ops_class(before, TT_CLASS_VDP);
+    PAGE_SAYS(b16, "vdp x", x[0], x[1], x[2], x[3], x[4]);
+    PAGE_SAYS(b16, "vdp w", 1, 1, 1, 1, 1);
+    PAGE_SAYS(b16, "k = 1, then k = 0", c[0], c[1]);
+    PAGE_SAYS(b16, "k = 3, then k = 2", c[2], c[3]);
+    PAGE_SAYS(b16, "k = 5 (padding), then k = 4", c[4], c[5]);
+    PAGE_SAYS(b16, "vdp y", linear(x, one, 5, NULL));
+    PAGE_SAYS(b16, "not: the even product first", even);
+    ctx->ops = tt_ops_class(before, TT_CLASS_AMX);
+    PAGE_SAYS(b16, "not: class amx", linear(x, one, 5, NULL));
+    ctx->ops = before;
+}
+
 int main(void)
 {
     ctx = test_begin("ops/worked_example");
@@ -326,6 +349,7 @@ int main(void)
         rope();
         hashes();
         bf16();
+        vdp();
         page_close(o, "### Measured errors");
         page_close(b16, NULL);
     }

@@ -67,7 +67,7 @@ data() {
     while read -r file; do
         put 644 "ref_data/demo/$file" "share/tether/demo/$file"
     done < "$work/demo"
-    put 644 ref_data/bits_operators.txt share/tether/bits_operators.txt
+    put 644 ref_data/bits_operators_v1.txt share/tether/bits_operators_v1.txt
 }
 
 library() {

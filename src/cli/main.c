@@ -282,7 +282,7 @@ static void print_page(void)
     manual_item("NO_COLOR", "no colours on the terminal");
     manual_section("FILES");
     manual_item("share/tether/demo", "the small built-in model of tether demo");
-    manual_item("share/tether/bits_operators.txt",
+    manual_item("share/tether/bits_operators_v1.txt",
                 "the digests of validate --manifest");
     manual_end("tether");
 }

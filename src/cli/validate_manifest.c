@@ -16,7 +16,7 @@
 #include "cli/validate_model.h"
 #include "tether/outfile.h"
 
-#define STORED "bits_operators.txt"      /* beside the built-in model         */
+#define STORED "bits_operators_v1.txt"      /* beside the built-in model         */
 
 typedef struct settings {
     const char *manifest, *cls, *prompt;
@@ -32,7 +32,7 @@ typedef struct settings {
 
 static const opt_spec options[] = {
     {OPT_TEXT, "manifest", 0, offsetof(settings, manifest), "[FILE]",
-     "the stored digests (default: ref_data/bits_operators.txt)"},
+     "the stored digests (default: ref_data/bits_operators_v1.txt)"},
     {OPT_FLAG, "write", 0, offsetof(settings, write), NULL,
      "store what `golden` computes instead of comparing"},
     {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,

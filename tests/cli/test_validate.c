@@ -86,7 +86,7 @@ static void test_plugin(void)
 static void test_manifest(void)
 {
     char stored[1100], *line;
-    reference(stored, "bits_operators.txt");
+    reference(stored, "bits_operators_v1.txt");
     expect(run("validate --manifest %s > out", stored) == 0 &&
            strstr(text_of(at("out")), "golden vdp  48 hashes match") &&
            strstr(text_of(at("out")), "exact  f32  48 hashes match") &&

@@ -81,7 +81,8 @@ static void one_nan(float *x, int64_t n)
 
 typedef void (*call_fn)(void *user, float *out);
 
-static void compare_in(tt_class cls, const char *what, call_fn call, void *user, int64_t n)
+static void compare_in(tt_class cls, const char *what, call_fn call,
+                       void *user, int64_t n)
 {
     /* with what each class has of its own last */
     static const char *const levels[][5] = {

@@ -2,8 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Prints the range of the relative L2 distances from class f32 over the chunks of every reference rollout, and whether the policy kept the same
- * frames. Judged by what the references know: the text encoder, computed by its
+ * Prints the range of the relative L2 distances from class f32 over the chunks
+ * of every reference rollout, and whether the policy kept the same frames.
+ * Judged by what the references know: the text encoder, computed by its
  * authors in bf16 throughout, is `rms_bf16_vs_f64` from float64, and rounding
  * only the factors of products must not be further. The distance of rollouts
  * has no reference; it must be finite, and more than the float class's own
@@ -124,7 +125,8 @@ static void text(tt_class cls)
         const float *y = tt_read_real(ctx, &c.arena, &want->t);
         double sum = 0, limit = tt_json_num(theirs, names[i], -1);
         for (int64_t k = 0; k < n; k++)
-            sum += ((double)x[k] - (double)y[k]) * ((double)x[k] - (double)y[k]);
+            sum += ((double)x[k] - (double)y[k]) *
+                   ((double)x[k] - (double)y[k]);
         const double rms = sqrt(sum / (double)n);
         printf("%s to float64, umT5 %s: rms %.2e; the official bf16 run %.2e\n",
                tt_class_name(cls), names[i], rms, limit);

@@ -44,8 +44,8 @@ typedef struct tt_bf16_kernels {
                         int64_t K);
 
     /* c [mr, nr] (row stride ldc) = the class's chain over mr rows, nr lanes
-     * and `groups` groups; goes on from c when `add`. `a` points at the first of
-     * the mr rows in a packed form of m. */
+     * and `groups` groups; goes on from c when `add`. `a` points at the first
+     * of the mr rows in a packed form of m. */
     void (*tile)(float *c, int64_t ldc, const void *a, int64_t m,
                  const void *b, int64_t groups, bool add);
     /* Around calls of tile in one thread; no other arithmetic in between. */

@@ -1,4 +1,4 @@
-/* kernels_vdp_avx2.c: class vdp on AVX2, 4 rows x 24 lanes, with float multiply-adds.
+/* kernels_vdp_avx2.c: class vdp by float multiply-adds, 4 rows x 24 lanes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ops/exact/exact.h"

@@ -1,4 +1,5 @@
-/* kernels_vdp_avx512.c: class vdp on AVX-512, 8 rows x 48 lanes, with float multiply-adds.
+/* kernels_vdp_avx512.c: class vdp by float multiply-adds, 8 rows x 48
+ * lanes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ops/exact/exact.h"

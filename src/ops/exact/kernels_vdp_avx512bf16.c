@@ -1,4 +1,5 @@
-/* kernels_vdp_avx512bf16.c: class vdp by its own instruction, 8 rows x 48 lanes.
+/* kernels_vdp_avx512bf16.c: class vdp by its own instruction, 8 rows x 48
+ * lanes.
  *
  * SPDX-License-Identifier: Apache-2.0
  *

@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * As kernels_bf16_generic.c: where sums and products of a group are multiples of
- * FLT_MIN nothing between 0 and FLT_MIN can arise, and no result needs a look.
- * A sum goes on from group to group, so it is asked too. */
+ * As kernels_bf16_generic.c: where sums and products of a group are multiples
+ * of FLT_MIN nothing between 0 and FLT_MIN can arise, and no result needs a
+ * look. A sum goes on from group to group, so it is asked too. */
 #include "ops/exact/exact.h"
 
 #ifndef TT_REAL_DOUBLE

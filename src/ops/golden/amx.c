@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The order is that of the instruction TDPBF16PS: 32 products a step, one chain
- * over the even ones and one over the odd ones. Factors are bf16, flushed; every
- * sum is float32, nearest even, flushed (ops/bf16.h).
+ * over the even ones and one over the odd ones. Factors are bf16, flushed;
+ * every sum is float32, nearest even, flushed (ops/bf16.h).
  * linear     chain from +0, then the bias in plain float32
  * attention  golden_attend_blocks: blocks of keys as in class f32 */
 #include "ops/golden/golden.h"

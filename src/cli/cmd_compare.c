@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Nothing here is special: for every policy it is `tether generate` with the
- * options given, into a run folder of its own, and at the end the report over
+ * Nothing here is special: for every policy it is a run with the settings
+ * given, into a run folder of its own, and at the end the report over
  * all of them. Each run opens the model anew (mapped, so that costs little)
  * and encodes the prompt anew; --embeds avoids the latter. */
 #include <errno.h>
@@ -25,17 +25,17 @@
 #include "tether/outfile.h"
 #include "tether/video.h"
 
-enum { POLICIES_MAX = 16, ARGS_MAX = 256, PATH_SIZE = 4096 };
+enum { POLICIES_MAX = 16, PATH_SIZE = 4096 };
 
 typedef struct compare {
-    const char *caches, *output, *runs;
-    const char *log_json;         /* ours; each run's is in its folder        */
-    bool quiet, verbose, decode, resume, overwrite;
+    tt_settings given;            /* as on the command line; first            */
+    const char *caches, *runs;
+    cli_common common;            /* log_json: ours; a run's is in its folder */
+    const char *output;
+    tt_settings base;             /* of every run, without its own            */
     const char *all;              /* the folder of all runs                   */
     int lock;                     /* descriptor that holds it                 */
     progress progress;
-    const char *pass[ARGS_MAX];   /* for generate                             */
-    int npass;
     int n;
     char *policy[POLICIES_MAX];   /* "tether:tau=0.6", as given               */
     char *folder[POLICIES_MAX];
@@ -87,48 +87,31 @@ static const char me[] = "compare";
 
 /* ---- options ------------------------------------------------------------- */
 
-/* The value of our option `name` when argv[*i] is it: --name value,
- * --name=value or, behind one letter, -nvalue; *i moves on. NULL otherwise. */
-static const char *own_option(const char *name, int *i, int argc, char **argv,
-                              bool *missing)
+/* Those of a run, and two of our own. */
+static opt_command *command(void)
 {
-    const char *word = argv[*i];
-    size_t n = strlen(name);
-    if (strncmp(word, name, n)) return NULL;
-    if (word[n] == '=') return word + n + 1;
-    if (word[n]) return name[1] == '-' ? NULL : word + n;
-    if (*i + 1 < argc) return argv[++*i];
-    *missing = true;
-    return NULL;
+    static opt_spec rows[OPT_SEEN_MAX + 2];
+    static opt_command c = {.name = me, .options = rows, .of_a_run = true};
+    int n = 0;
+    rows[n++] = (opt_spec){OPT_TEXT, "caches", 0, offsetof(compare, caches),
+                           "LIST", "policies, separated by commas"};
+    rows[n++] = (opt_spec){OPT_TEXT, "runs", 0, offsetof(compare, runs),
+                           "FOLDER", "where the runs go"};
+    for (const opt_spec *o = tt_settings_table(); o->kind; o++) rows[n++] = *o;
+    rows[n] = (opt_spec){OPT_END, NULL, 0, 0, NULL, NULL};
+    return &c;
 }
 
-/* Options of generate that we fill in ourselves. */
-static const char *taken(const char *word)
+/* Settings that we fill in ourselves. */
+static bool is_taken(const char *name)
 {
     static const char *const list[] = {
-        "--cache", "--analyze", "--label", "--contact-sheet", "--animation",
-        "--latents-out",
-        "--record", "--dump", "--trace-cache", "--num-samples",
-        "--prompt-file", "--vbench-name", "--preview"};
-    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-        size_t n = strlen(list[i]);
-        if (!strncmp(word, list[i], n) && (!word[n] || word[n] == '='))
-            return list[i];
-    }
-    return NULL;
-}
-
-/* Is an argument of generate, or its value, the file that --`name` names? */
-static int check_output(const compare *c, const char *name, const char *path)
-{
-    for (int i = 0; path && i < c->npass; i++) {
-        const char *equals = strchr(c->pass[i], '=');
-        if (outputs_hit(path, c->pass[i])
-            || (equals && outputs_hit(path, equals + 1)))
-            return opt_usage(me, "--%s would write over %s, which is read; "
-                             "give the output another name", name, path);
-    }
-    return -1;
+        "cache", "analyze", "label", "contact-sheet", "animation",
+        "latents-out", "record", "dump", "trace-cache", "num-samples",
+        "prompt-file", "vbench-name", "preview"};
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++)
+        if (!strcmp(name, list[i])) return true;
+    return false;
 }
 
 /* The same text as a manual page, or our options for the shells. */
@@ -143,72 +126,50 @@ static int manual(const char *form)
                        "report", help, word, 4, form);
 }
 
-/* Take argv[*i], and its value, when it is an option of ours that has one. */
-static bool take_own(compare *c, int *i, int argc, char **argv, bool *missing)
+/* Help, when it is asked for. -1, or the exit status. */
+static int help_asked(int argc, char **argv)
 {
-    const struct { const char *name, **to; } own[] = {
-        {"--caches", &c->caches}, {"--runs", &c->runs},
-        {"--log-json", &c->log_json}, {"--output", &c->output},
-        {"-o", &c->output}};
-    for (size_t k = 0; k < sizeof own / sizeof own[0]; k++) {
-        const char *v = own_option(own[k].name, i, argc, argv, missing);
-        if (v) *own[k].to = v;
-        if (v) return true;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return printf("%s", help) < 0;
+        if (!strncmp(argv[i], "--help=", 7)) return manual(argv[i] + 7);
     }
-    return false;
-}
-
-/* Any other word: for generate, and some are for us as well. -1 or a status. */
-static int take_word(compare *c, const char *word)
-{
-    const char *filled = taken(word);
-    if (!strcmp(word, "--resume")) {
-        c->resume = true;
-        return -1;
-    }
-    if (filled)
-        return opt_usage(me, "%s is filled in for every policy and cannot "
-                         "be given", filled);
-    if (c->npass == ARGS_MAX)
-        return opt_usage(me, "more than %d arguments", ARGS_MAX);
-    c->pass[c->npass++] = word;
-    if (!strcmp(word, "-q") || !strcmp(word, "--quiet")) c->quiet = true;
-    if (!strcmp(word, "-v") || !strcmp(word, "--verbose")) c->verbose = true;
-    if (!strcmp(word, "--no-decode")) c->decode = false;
-    if (!strcmp(word, "--overwrite")) c->overwrite = true;
     return -1;
 }
 
-static bool is_random_seed(const compare *c, int i)
+/* What every run gets: all that was given but the name of the report. -1, or
+ * the exit status. */
+static int fill_base(compare *c)
 {
-    const char *word = c->pass[i], *before = i ? c->pass[i - 1] : "";
-    return !strcmp(word, "--seed=random") || !strcmp(word, "-srandom")
-        || (!strcmp(word, "random")
-            && (!strcmp(before, "-s") || !strcmp(before, "--seed")));
+    const tt_settings_given *g = &c->given.given;
+    tt_ctx ctx = {.status = TT_OK};
+    for (int i = 0; i < g->n; i++) {
+        if (is_taken(g->name[i]))
+            return opt_usage(me, "--%s is filled in for every policy and "
+                             "cannot be given", g->name[i]);
+        if (!strcmp(g->name[i], "seed") && !strcmp(g->value[i], "random"))
+            return opt_usage(me, "--seed random would give every policy "
+                             "another noise; give a number");
+        if (strcmp(g->name[i], "output"))
+            tt_settings_set(&ctx, &c->base, g->name[i], g->value[i]);
+    }
+    return ctx.status ? opt_usage(me, "%s", tt_message(&ctx)) : -1;
 }
 
 /* -1 to go on, else the exit status. */
 static int parse(compare *c, int argc, char **argv)
 {
-    bool missing = false;
-    for (int i = 1; i < argc; i++) {
-        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-            return printf("%s", help) < 0;
-        if (!strncmp(argv[i], "--help=", 7)) return manual(argv[i] + 7);
-        if (take_own(c, &i, argc, argv, &missing)) continue;
-        if (missing) return opt_usage(me, "%s needs a value", argv[i]);
-        const int status = take_word(c, argv[i]);
-        if (status >= 0) return status;
-    }
-    for (int i = 0; i < c->npass; i++)
-        if (is_random_seed(c, i))
-            return opt_usage(me, "--seed random would give every policy "
-                             "another noise; give a number");
+    opt_result words;
+    int status = help_asked(argc, argv);
+    if (status >= 0) return status;
+    status = opt_parse(command(), c, &c->common, &words, argc, argv);
+    if (status < 0) status = fill_base(c);
+    if (status >= 0) return status;
+    if (c->given.output) c->output = c->given.output;
     if (!c->caches || !*c->caches)
         return opt_usage(me, "--caches needs a list of policies, like "
                          "fifo,memrope,tether");
-    const int status = check_output(c, "output", c->output);
-    return status >= 0 ? status : check_output(c, "log-json", c->log_json);
+    return -1;
 }
 
 /* ---- names --------------------------------------------------------------- */
@@ -262,31 +223,20 @@ static tt_status split(tt_ctx *ctx, compare *c)
 
 /* ---- one policy ---------------------------------------------------------- */
 
-typedef struct arguments {
-    const char *at[ARGS_MAX + 2 * POLICIES_MAX + 32];
-    int n;
-} arguments;
-
-static void add(arguments *a, const char *word)
+/* "tether:tau=0.6:unify": the policy, and settings of its own. -1, or the exit
+ * status. */
+static int set_policy(tt_ctx *ctx, tt_settings *s, const char *policy)
 {
-    TT_ASSERT(a->n + 1 < (int)(sizeof a->at / sizeof a->at[0]));
-    a->at[a->n++] = word;
-}
-
-/* "tether:tau=0.6:unify" into --cache tether --tau=0.6 --unify. */
-static tt_status add_policy(tt_ctx *ctx, arguments *a, const char *policy)
-{
-    char *copy = tt_strdup(ctx, &ctx->scratch, policy);
-    add(a, "--cache");
-    for (int i = 0; copy && !ctx->status; i++) {
-        char *colon = strchr(copy, ':');
+    int status = -1;
+    char *rest = tt_strdup(ctx, &ctx->scratch, policy);
+    for (int i = 0; rest && status < 0; i++) {
+        char *colon = strchr(rest, ':');
         if (colon) *colon = 0;
-        if (i > POLICIES_MAX)
-            return tt_fail(ctx, TT_EINVAL, "%s has too many options", policy);
-        add(a, i ? print_name(ctx, "--%s", copy) : copy);
-        copy = colon ? colon + 1 : NULL;
+        if (i) status = opt_word(generate_command(), s, rest);
+        else tt_settings_set(ctx, s, "cache", rest);
+        rest = colon ? colon + 1 : NULL;
     }
-    return ctx->status;
+    return ctx->status ? cli_failed(ctx) : status;
 }
 
 /* mp4 where ffmpeg is there, else y4m. */
@@ -301,45 +251,49 @@ static const char *video_name(tt_ctx *ctx, const char *folder)
     return name;
 }
 
-/* What generate is called with for policy i. */
-static tt_status make_arguments(tt_ctx *ctx, const compare *c, int i,
-                                arguments *a)
+/* The settings of run i; `common` gets its log. -1, or the exit status. */
+static int settings_of(tt_ctx *ctx, const compare *c, int i, tt_settings *s,
+                       cli_common *common)
 {
     const char *folder = c->folder[i];
-    a->n = 0;
-    add(a, "generate");
-    for (int k = 0; k < c->npass; k++) add(a, c->pass[k]);
-    TT_TRY(add_policy(ctx, a, c->policy[i]));
-    add(a, "--analyze");
-    add(a, folder);
-    add(a, "--label");
-    add(a, c->policy[i]);
-    add(a, "--latents-out");
-    add(a, print_name(ctx, "%s/video.latents.safetensors", folder));
-    if (c->resume) add(a, "--resume");
-    if (c->log_json) {
-        add(a, "--log-json");
-        add(a, print_name(ctx, "%s/log.json", folder));
-    }
-    if (c->decode) {
-        add(a, "--contact-sheet");
-        add(a, print_name(ctx, "%s/sheet.png", folder));
-        add(a, "-o");
-        add(a, video_name(ctx, folder));
-    }
-    return ctx->status;
+    *common = c->common;
+    common->command = "generate";
+    if (common->log_json)
+        common->log_json = print_name(ctx, "%s/log.json", folder);
+    tt_settings_copy(ctx, s, &c->base);
+    const int status = set_policy(ctx, s, c->policy[i]);
+    if (status >= 0) return status;
+    const bool decode = !c->base.no_decode;
+    const struct { const char *name, *text; } set[] = {
+        {"analyze", folder}, {"label", c->policy[i]},
+        {"latents-out",
+         print_name(ctx, "%s/video.latents.safetensors", folder)},
+        {"contact-sheet",
+         decode ? print_name(ctx, "%s/sheet.png", folder) : NULL},
+        {"output", decode ? video_name(ctx, folder) : NULL}};
+    for (size_t k = 0; k < sizeof set / sizeof *set && !ctx->status; k++)
+        if (set[k].text) tt_settings_set(ctx, s, set[k].name, set[k].text);
+    return ctx->status ? cli_failed(ctx) : -1;
+}
+
+static int try_settings(tt_ctx *ctx, const compare *c, int i)
+{
+    tt_settings s = {0};
+    cli_common common;
+    int status = settings_of(ctx, c, i, &s, &common);
+    if (status < 0) status = generate_try(ctx, &s, &common);
+    tt_settings_free(&s);
+    return status;
 }
 
 /* A mistake in the last policy is found before the first one runs. */
 static int try_all(tt_ctx *ctx, compare *c)
 {
-    arguments a;
     for (int i = 0; i < c->n; i++) {
         /* names of outputs are tried as well, so the folder must be there */
         const size_t there = tt_analyze_folder_there(c->folder[i]);
-        if (tt_analyze_folder(ctx, c->folder[i])
-            || make_arguments(ctx, c, i, &a)) return cli_failed(ctx);
-        const int status = generate_try(ctx, a.n, (char **)(uintptr_t)a.at);
+        if (tt_analyze_folder(ctx, c->folder[i])) return cli_failed(ctx);
+        const int status = try_settings(ctx, c, i);
         tt_analyze_folder_remove(c->folder[i], there);
         if (!status) continue;
         fprintf(stderr, "tether compare: that is %s, number %d of --caches; "
@@ -355,13 +309,17 @@ static int try_all(tt_ctx *ctx, compare *c)
 
 static int run_policy(tt_ctx *ctx, compare *c, int i)
 {
-    arguments a;
-    const char *folder = c->folder[i];
-    if (tt_analyze_folder(ctx, folder)) return cli_failed(ctx);
-    if (make_arguments(ctx, c, i, &a)) return cli_failed(ctx);
-    progress_say(&c->progress, "[%d of %d] %s", i + 1, c->n, c->policy[i]);
-    progress_note(&c->progress, "into %s", folder);
-    return cmd_generate(ctx, a.n, (char **)(uintptr_t)a.at);
+    tt_settings s = {0};
+    cli_common common;
+    if (tt_analyze_folder(ctx, c->folder[i])) return cli_failed(ctx);
+    int status = settings_of(ctx, c, i, &s, &common);
+    if (status < 0) {
+        progress_say(&c->progress, "[%d of %d] %s", i + 1, c->n, c->policy[i]);
+        progress_note(&c->progress, "into %s", c->folder[i]);
+        status = generate_videos(ctx, &s, &common, 0, NULL);
+    }
+    tt_settings_free(&s);
+    return status;
 }
 
 static void log_policy(compare *c, int i, const char *event, int status)
@@ -392,26 +350,15 @@ static int try_policy(tt_ctx *ctx, compare *c, int i)
 
 /* ---- the report ---------------------------------------------------------- */
 
-/* Where the model was said to be: the last of these words for generate. */
+/* Where the model was said to be: the last of these settings. */
 static const char *model_of(const compare *c)
 {
-    static const char *const name[] = {"--model", "--dit", "--checkpoint"};
-    const char *found = "not given";
-    for (int i = 0; i < c->npass; i++) {
-        const char *word = c->pass[i];
-        const bool next = i + 1 < c->npass;
-        if (!strncmp(word, "-m", 2)) {
-            if (word[2]) found = word + 2;
-            else if (next) found = c->pass[i + 1];
-        }
-        for (size_t k = 0; k < sizeof name / sizeof name[0]; k++) {
-            const size_t n = strlen(name[k]);
-            if (strncmp(word, name[k], n)) continue;
-            if (word[n] == '=') found = word + n + 1;
-            else if (!word[n] && next) found = c->pass[i + 1];
-        }
-    }
-    return found;
+    static const char *const name[] = {"model", "dit", "checkpoint"};
+    const tt_settings_given *g = &c->given.given;
+    for (int i = g->n; i-- > 0;)
+        for (size_t k = 0; k < sizeof name / sizeof name[0]; k++)
+            if (!strcmp(g->name[i], name[k])) return g->value[i];
+    return "not given";
 }
 
 static tt_status write_report(tt_ctx *ctx, const compare *c)
@@ -441,12 +388,12 @@ static tt_status check_report(tt_ctx *ctx, const compare *c)
         return tt_fail(ctx, TT_EINVAL, "-o %s: the report is a page for "
                        "browsers; give a name that ends in .html", c->output);
     TT_TRY(tt_out_check(ctx, c->output));
-    if (c->overwrite) return ctx->status;
-    if (c->resume && !access(c->folder[0], F_OK))
+    if (c->given.overwrite) return ctx->status;
+    if (c->given.resume && !access(c->folder[0], F_OK))
         return outputs_kind(ctx, "-o", c->output, "content=\"tether ",
                             "report");
     const output_name report = {"-o", c->output};
-    return outputs_free(ctx, &report, 1, c->resume
+    return outputs_free(ctx, &report, 1, c->given.resume
                         ? "is there, and none of its runs"
                         : "is there; --resume goes on with its runs");
 }
@@ -492,16 +439,19 @@ static int all_policies(tt_ctx *ctx, compare *c)
 
 int cmd_compare(tt_ctx *ctx, int argc, char **argv)
 {
-    compare c = {.output = "compare.html", .decode = true, .lock = -1};
+    compare c = {.output = "compare.html", .lock = -1,
+                 .given = tt_settings_defaults(),
+                 .base = tt_settings_defaults()};
     int status = parse(&c, argc, argv);
-    if (status >= 0) return status;
-    const cli_common common = {.command = me, .quiet = c.quiet,
-                               .verbose = c.verbose, .log_json = c.log_json};
-    if (split(ctx, &c)
-        || progress_open(ctx, &c.progress, &common, false))
-        return cli_failed(ctx);
-    c.command = cli_command_line(ctx, "tether", argc, argv);
-    status = all_policies(ctx, &c);
-    progress_close(&c.progress);
+    if (status < 0 && (split(ctx, &c)
+                       || progress_open(ctx, &c.progress, &c.common, false)))
+        status = cli_failed(ctx);
+    if (status < 0) {
+        c.command = cli_command_line(ctx, "tether", argc, argv);
+        status = all_policies(ctx, &c);
+        progress_close(&c.progress);
+    }
+    tt_settings_free(&c.given);
+    tt_settings_free(&c.base);
     return status;
 }

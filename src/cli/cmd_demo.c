@@ -2,9 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Nothing here is special: it is `tether generate` with the options filled
- * in, long enough that the cache of 21 frames overflows and TetherCache has
- * to choose. */
+ * Nothing here is special: it is a run with its settings filled in, long
+ * enough that the cache of 21 frames overflows and TetherCache has to choose.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/generate.h"
 #include "cli/model.h"
 #include "cli/terminal.h"
 #include "tether/analyze.h"
@@ -156,22 +157,6 @@ static bool own_folder(const char *folder)
     return own;
 }
 
-/* Options of the demo that generate gets as well, behind args[n]: at most
- * ARGS_MORE. Returns how many there are then. */
-enum { ARGS_MORE = 8 };
-static int pass_on(const char **args, int n, const cli_common *common,
-                   const char *threads, bool overwrite)
-{
-    if (common->threads) args[n++] = "-t";
-    if (common->threads) args[n++] = threads;
-    if (overwrite) args[n++] = "--overwrite";
-    if (common->quiet) args[n++] = "-q";
-    if (common->verbose) args[n++] = "-v";
-    if (common->log_json) args[n++] = "--log-json";
-    if (common->log_json) args[n++] = common->log_json;
-    return n;
-}
-
 /* What stands in a folder that no demo has written into is the user's. */
 static tt_status keep_files(tt_ctx *ctx, const char *folder)
 {
@@ -189,53 +174,60 @@ static tt_status keep_files(tt_ctx *ctx, const char *folder)
     return TT_OK;
 }
 
+/* What is generated: the demo's own settings and names beside each other. */
+static tt_status fill_settings(tt_ctx *ctx, tt_settings *run,
+                               const settings *s, const char *model)
+{
+    char video[4200], animation[4200], sheet[4200], record[4200];
+    char seed[32], latents[32];
+    snprintf(animation, sizeof animation, "%s/demo.apng", s->output);
+    snprintf(sheet, sizeof sheet, "%s/sheet.png", s->output);
+    snprintf(record, sizeof record, "%s/run.json", s->output);
+    snprintf(seed, sizeof seed, "%llu", (unsigned long long)s->seed);
+    snprintf(latents, sizeof latents, "%lld", (long long)s->latents);
+    const struct { const char *name, *text; } set[] = {
+        {"model", model}, {"prompt", s->prompt}, {"seed", seed},
+        {"latents", latents}, {"width", "64"}, {"height", "64"},
+        {"output", video_file(ctx, s->output, video, sizeof video)},
+        {"animation", animation}, {"contact-sheet", sheet},
+        {"record", record},
+        {"overwrite", own_folder(s->output) ? "yes" : "no"},
+        {"resume", s->resume ? "yes" : "no"}};
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        tt_settings_set(ctx, run, set[i].name, set[i].text);
+    return ctx->status;
+}
+
 int cmd_demo(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.output = "tether-demo", .latents = 42,
                   .prompt = "a red circle moves left and bounces, on a blue "
                             "background"};
+    tt_settings run = tt_settings_defaults();
     cli_common common;
     opt_result given;
-    char model[4096 + 64], video[4200], animation[4200], sheet[4200];
-    char record[4200];
-    char seed[32], latents[32], threads[32];
+    char model[4096 + 64];
     int status = opt_parse(&demo_command, &s, &common, &given, argc, argv);
     if (status >= 0) return status;
     if (s.list) return fputs(prompts, stdout) < 0;
-    if (cli_setup(ctx, &common)) goto failed;
-    if (!s.model && model_find_builtin(ctx, model, sizeof model)) goto failed;
+    if (cli_setup(ctx, &common)) return cli_failed(ctx);
+    if (!s.model && model_find_builtin(ctx, model, sizeof model))
+        return cli_failed(ctx);
     if (!s.model) warn_of_words(ctx, s.prompt);
     const size_t there = tt_analyze_folder_there(s.output);
-    if (make_folders(ctx, s.output)) goto failed;
-    if (keep_files(ctx, s.output)) goto failed;
-    video_file(ctx, s.output, video, sizeof video);
-    if (ctx->status) goto failed;
-
-    snprintf(animation, sizeof animation, "%s/demo.apng", s.output);
-    snprintf(sheet, sizeof sheet, "%s/sheet.png", s.output);
-    snprintf(record, sizeof record, "%s/run.json", s.output);
-    snprintf(seed, sizeof seed, "%llu", (unsigned long long)s.seed);
-    snprintf(latents, sizeof latents, "%lld", (long long)s.latents);
-    snprintf(threads, sizeof threads, "%d", ctx->nthreads);
-    const char *args[] = {
-        "generate", "-m", s.model ? s.model : model, "-p", s.prompt, "-s",
-        seed, "--latents", latents, "-W", "64", "-H", "64", "-o", video,
-        "--animation", animation, "--contact-sheet", sheet, "--record",
-        record, "--backend",
-        common.backend ? common.backend : ctx->ops->name, "--class",
-        tt_class_name(ctx->ops->cls),
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL};
-    int n = (int)(sizeof args / sizeof args[0]) - ARGS_MORE;
-    n = pass_on(args, n, &common, threads, own_folder(s.output));
-    if (s.resume) args[n++] = "--resume";
-    status = cmd_generate(ctx, n, (char **)(uintptr_t)args);
+    if (make_folders(ctx, s.output) || keep_files(ctx, s.output)
+        || fill_settings(ctx, &run, &s, s.model ? s.model : model)) {
+        tt_settings_free(&run);
+        return cli_failed(ctx);
+    }
+    common.command = "generate";
+    status = generate_videos(ctx, &run, &common, argc, argv);
     if (status) tt_analyze_folder_remove(s.output, there);
     if (!status && !common.quiet) {
-        terminal_picture(stdout, sheet);
-        fprintf(stderr, "look at %s; a browser shows %s moving\n", sheet,
-                animation);
+        terminal_picture(stdout, run.sheet);
+        fprintf(stderr, "look at %s; a browser shows %s moving\n", run.sheet,
+                run.animation);
     }
+    tt_settings_free(&run);
     return status;
-failed:
-    return cli_failed(ctx);
 }

@@ -22,7 +22,7 @@
 
 typedef struct session {
     tt_ctx *ctx;
-    tt_settings settings;
+    const tt_settings *settings;
     tt_run *run;
     progress progress;
     dump dump;
@@ -86,12 +86,14 @@ static int check_output(const tt_settings *g)
 
 /* Every rule about the settings, with the words of the command line. -1, or
  * exit status 2. */
-static int check_settings(const tt_settings *g)
+static int check_settings(const tt_settings *g, const cli_common *common)
 {
     tt_ctx ctx = {.status = TT_OK};
     tt_settings copy;
     tt_rollout_options unused;
-    int status = check_output(g);
+    const opt_result no_words = {.nseen = 0};
+    int status = opt_outputs(generate_command(), g, common, &no_words);
+    if (status < 0) status = check_output(g);
     if (status >= 0) return status;
     tt_settings_copy(&ctx, &copy, g);
     tt_settings_check(&ctx, &copy, &unused);
@@ -213,7 +215,7 @@ static tt_status check_free(session *s, int64_t i, const tt_run_files *v,
                             bool encoded, bool *ours)
 {
     output_name all[OUTPUTS];
-    const tt_settings *g = &s->settings;
+    const tt_settings *g = s->settings;
     *ours = g->inject || !v->latents ? false /* nobody knows what was */
           : encoded ? tt_run_made(s->ctx, s->run, i, v->latents)
                     : tt_run_made_by_any(v->latents);
@@ -278,14 +280,14 @@ static void announce_number(session *s, int64_t i, const tt_run_video *v)
     const int64_t all = tt_run_videos(s->run);
     if (all == 1) return;
     progress_say(&s->progress, "video %lld of %lld: %s", (long long)i + 1,
-                 (long long)all, v->text ? v->text : s->settings.embeds);
+                 (long long)all, v->text ? v->text : s->settings->embeds);
 }
 
 /* "seed 7 sample 0", or the file that the noise comes from. */
 static const char *noise_words(const session *s, const tt_run_video *v,
                                char *buf, size_t n)
 {
-    if (s->settings.noise) snprintf(buf, n, "noise of %s", s->settings.noise);
+    if (s->settings->noise) snprintf(buf, n, "noise of %s", s->settings->noise);
     else snprintf(buf, n, "seed %llu sample %lld",
                   (unsigned long long)v->seed, (long long)v->sample);
     return buf;
@@ -298,7 +300,7 @@ static void announce(session *s, int64_t i, const tt_run_video *v,
     const tt_scenes *scenes = tt_run_scenes(s->run);
     const int64_t n = (o->initial_frames + o->latents) * o->rollouts;
     char stem[TT_VBENCH_STEM_MAX + 1], noise[1024], memory[32];
-    if (s->settings.vbench_name && !tt_vbench_stem(stem, v->text))
+    if (s->settings->vbench_name && !tt_vbench_stem(stem, v->text))
         tt_warn(s->ctx, "the prompt cannot be part of a file name; the video "
                 "is called %s", files->output);
     const int64_t bytes = tt_rollout_bytes(tt_run_dit(s->run), o);
@@ -350,7 +352,7 @@ static tt_status check_late(session *s, bool fresh, const decode_outputs *o)
     const output_name late[3] = {{"-o", o->video},
                                  {"--animation", o->animation},
                                  {"--contact-sheet", o->sheet}};
-    if (s->settings.overwrite || !fresh
+    if (s->settings->overwrite || !fresh
         || !outputs_free(s->ctx, late, 3, "another run has made meanwhile"))
         return s->ctx->status;
     if (o->after) progress_say(&s->progress, "tether: %s", o->after);
@@ -405,11 +407,11 @@ static tt_status one_video(session *s, int64_t i)
     s->facts.decode_seconds = 0;
     TT_TRY(check_names(s, &files));
     if (i > 0) TT_TRY(tt_run_claim(ctx, s->run, i, files.latents));
-    if (!s->settings.inject && files.latents)
+    if (!s->settings->inject && files.latents)
         ours = tt_run_made(ctx, s->run, i, files.latents);
     announce(s, i, &v, &files);
     log_start(s, &v, &files);
-    dump_open(ctx, &s->dump, files.dump, s->settings.dump_filter);
+    dump_open(ctx, &s->dump, files.dump, s->settings->dump_filter);
     all_chunks(s, i, &files);
     cli_stop_words(NULL, NULL);
     if (!ctx->status) decode(s, i, &files, !ours);
@@ -428,7 +430,7 @@ static tt_status one_video(session *s, int64_t i)
 /* A run, and whatever can be refused before work begins and files are made. */
 static tt_status open_run(session *s)
 {
-    const tt_settings *g = &s->settings;
+    const tt_settings *g = s->settings;
     const tt_run_events events = {s, say, work, log_chunk};
     const char *const *text;
     TT_TRY(tt_run_open(s->ctx, &s->run, g, &events));
@@ -445,7 +447,7 @@ static tt_status open_run(session *s)
 static tt_status check_all_names(session *s)
 {
     const int64_t all = tt_run_videos(s->run);
-    for (int64_t i = 0; i < all; i += s->settings.num_samples) {
+    for (int64_t i = 0; i < all; i += s->settings->num_samples) {
         tt_run_video v;
         bool ours;
         const tt_arena_mark mark = tt_arena_here(&s->mem);
@@ -477,7 +479,7 @@ static tt_status check_all_free(session *s)
 
 static tt_status run_session(session *s)
 {
-    const tt_settings *g = &s->settings;
+    const tt_settings *g = s->settings;
     TT_TRY(open_run(s));
     TT_TRY(check_all_names(s));
     TT_TRY(inject_open(s->ctx, &s->inject, g->inject, g->inject_filter));
@@ -490,23 +492,10 @@ static tt_status run_session(session *s)
     return TT_OK;
 }
 
-/* The options; -1 to go on, else the exit status. */
-static int open_session(session *s, tt_ctx *ctx, cli_common *common, int argc,
-                        char **argv)
-{
-    opt_result given;
-    *s = (session){.ctx = ctx, .settings = tt_settings_defaults(),
-                   .facts = {.argc = argc, .argv = argv}};
-    const int status = opt_parse(generate_command(), &s->settings, common,
-                                 &given, argc, argv);
-    return status < 0 ? check_settings(&s->settings) : status;
-}
-
 static void close_session(session *s)
 {
     tt_run_close(s->run);
     remove_run_folders(s);
-    tt_settings_free(&s->settings);
     tt_arena_free(&s->mem);
 }
 
@@ -516,51 +505,62 @@ static void no_warning(void *user, const char *sentence)
     (void)sentence;
 }
 
-int generate_try(tt_ctx *ctx, int argc, char **argv)
+int generate_try(tt_ctx *ctx, const tt_settings *settings,
+                 const cli_common *common)
 {
-    session s;
-    cli_common common;
-    int status = open_session(&s, ctx, &common, argc, argv);
-    if (status < 0) {
-        common.log_json = NULL;
-        common.quiet = true;
-        const tt_ops *ops = ctx->ops;
-        const int threads = ctx->nthreads;
-        if (cli_setup(ctx, &common)
-            || progress_open(ctx, &s.progress, &common, false))
-            return cli_failed(ctx);
-        ctx->warn = no_warning; /* the run itself says it */
-        status = open_run(&s) ? cli_failed(ctx) : 0;
-        progress_close(&s.progress);
-        ctx->ops = ops;
-        ctx->nthreads = threads;
-    }
+    session s = {.ctx = ctx, .settings = settings};
+    const tt_ops *ops = ctx->ops;
+    const int threads = ctx->nthreads;
+    cli_common quiet = *common;
+    int status = check_settings(settings, common);
+    if (status >= 0) return status;
+    quiet.log_json = NULL;
+    quiet.quiet = true;
+    if (cli_setup(ctx, &quiet)
+        || progress_open(ctx, &s.progress, &quiet, false))
+        return cli_failed(ctx);
+    ctx->warn = no_warning; /* the run itself says it */
+    status = open_run(&s) ? cli_failed(ctx) : 0;
+    progress_close(&s.progress);
+    close_session(&s);
+    ctx->ops = ops;
+    ctx->nthreads = threads;
+    return status;
+}
+
+int generate_videos(tt_ctx *ctx, const tt_settings *settings,
+                    const cli_common *common, int argc, char **argv)
+{
+    session s = {.ctx = ctx, .settings = settings,
+                 .facts = {.argc = argc, .argv = argv}};
+    int status = check_settings(settings, common);
+    if (status >= 0) return status;
+    if (cli_setup(ctx, common)
+        || progress_open(ctx, &s.progress, common, settings->resume))
+        return cli_failed(ctx);
+    cli_catch_signals(ctx);
+    ctx->overwrite = settings->overwrite;
+    ctx->profiling = settings->profile;
+    run_session(&s);
+    cli_stop_words(NULL, NULL);
+    dump_close(ctx, &s.dump);
+    inject_close(ctx, &s.inject);
+    progress_close(&s.progress);
+    if (settings->profile) profile_print(ctx);
+    status = ctx->status ? cli_failed(ctx) : 0;
     close_session(&s);
     return status;
 }
 
 int cmd_generate(tt_ctx *ctx, int argc, char **argv)
 {
-    session s;
+    tt_settings settings = tt_settings_defaults();
     cli_common common;
-    int status = open_session(&s, ctx, &common, argc, argv);
-    if (status >= 0) {
-        close_session(&s);
-        return status;
-    }
-    if (cli_setup(ctx, &common)
-        || progress_open(ctx, &s.progress, &common, s.settings.resume))
-        return cli_failed(ctx);
-    cli_catch_signals(ctx);
-    ctx->overwrite = s.settings.overwrite;
-    ctx->profiling = s.settings.profile;
-    run_session(&s);
-    cli_stop_words(NULL, NULL);
-    dump_close(ctx, &s.dump);
-    inject_close(ctx, &s.inject);
-    progress_close(&s.progress);
-    if (s.settings.profile) profile_print(ctx);
-    status = ctx->status ? cli_failed(ctx) : 0;
-    close_session(&s);
+    opt_result given;
+    int status = opt_parse(generate_command(), &settings, &common, &given,
+                           argc, argv);
+    if (status < 0)
+        status = generate_videos(ctx, &settings, &common, argc, argv);
+    tt_settings_free(&settings);
     return status;
 }

@@ -15,11 +15,15 @@
 /* Its options are the settings of a run. */
 const opt_command *generate_command(void);
 
-/* Would `generate` with these arguments refuse to begin? Reads options, scenes
- * and the headers of files, checks every rule about them and writes nothing:
- * for commands that run it several times. 0, or the exit status after its
- * sentence. */
-int generate_try(tt_ctx *ctx, int argc, char **argv);
+/* Make the videos of these settings, as `tether generate` does; argv is what
+ * records show as the command. The exit status, after its sentence. */
+int generate_videos(tt_ctx *ctx, const tt_settings *s, const cli_common *common,
+                    int argc, char **argv);
+
+/* Would generate_videos refuse to begin? Reads scenes and the headers of
+ * files, checks every rule about settings and writes nothing: for commands
+ * that run it several times. 0, or the exit status after its sentence. */
+int generate_try(tt_ctx *ctx, const tt_settings *s, const cli_common *common);
 
 /* All names of one video, from the settings; in `mem`.
  *   several   prompts get a video each */

@@ -223,10 +223,23 @@ typedef struct spelled {
     bool no, is_common;    /* --no-NAME; of the table of every command        */
 } spelled;
 
+/* The option NAME or NAME=VALUE. -1 or a status. */
+static int spell_name(const opt_command *cmd, spelled *s, const char *word)
+{
+    char name[64] = "";
+    const size_t len = strcspn(word, "=");
+    if (len >= sizeof name)
+        return opt_usage(cmd->name, "unknown option --%s", word);
+    for (size_t c = 0; c < len; c++)
+        name[c] = word[c] == '_' ? '-' : word[c];
+    if (word[len] == '=') s->text = word + len + 1;
+    s->o = find(cmd, name, 0, &s->no, &s->is_common);
+    return s->o ? -1 : unknown(cmd, name);
+}
+
 /* The option of `word`, with a value that is part of it. -1 or a status. */
 static int spell(const opt_command *cmd, spelled *s, const char *word)
 {
-    char name[64] = "";
     *s = (spelled){0};
     if (word[1] != '-') {
         if (word[2]) s->text = word + 2;
@@ -235,14 +248,7 @@ static int spell(const opt_command *cmd, spelled *s, const char *word)
         return opt_usage(cmd->name, "unknown option -%c; `tether %s --help` "
                          "lists the options", word[1], cmd->name);
     }
-    const size_t len = strcspn(word + 2, "=");
-    if (len >= sizeof name)
-        return opt_usage(cmd->name, "unknown option %s", word);
-    for (size_t c = 0; c < len; c++)
-        name[c] = word[2 + c] == '_' ? '-' : word[2 + c];
-    if (word[2 + len] == '=') s->text = word + 2 + len + 1;
-    s->o = find(cmd, name, 0, &s->no, &s->is_common);
-    return s->o ? -1 : unknown(cmd, name);
+    return spell_name(cmd, s, word + 2);
 }
 
 /* The value in its place; none says what is missing. -1 or a status. */
@@ -250,7 +256,7 @@ static int keep(const opt_command *cmd, const spelled *s, void *base,
                 const char *text)
 {
     tt_ctx ctx = {.status = TT_OK};
-    if (cmd->of_a_run && !s->is_common)
+    if (cmd->of_a_run && tt_settings_find(s->o->name))
         tt_settings_set(&ctx, base, s->o->name, text);
     else
         tt_setting_store(&ctx, s->o, base, text);
@@ -273,6 +279,15 @@ static int take_value(const opt_command *cmd, spelled *s, void *base, int argc,
                          o->name, s->text);
     }
     return -1;
+}
+
+int opt_word(const opt_command *cmd, void *settings, const char *word)
+{
+    spelled s = {0};
+    const int status = spell_name(cmd, &s, word);
+    if (status >= 0) return status;
+    return keep(cmd, &s, settings, s.o->kind != OPT_SWITCH ? s.text
+                                   : s.no ? "no" : "yes");
 }
 
 /* One option at argv[*i]; advances *i over a separate value. -1 or a status.*/
@@ -332,8 +347,8 @@ static int check_output(const opt_command *cmd, const void *settings,
     return -1;
 }
 
-static int check_outputs(const opt_command *cmd, const void *settings,
-                         const cli_common *common, const opt_result *r)
+int opt_outputs(const opt_command *cmd, const void *settings,
+                const cli_common *common, const opt_result *r)
 {
     const opt_spec *tables[] = {cmd->options, common_options};
     for (int t = 0; t < 2; t++)
@@ -390,7 +405,7 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
         || (opt_given(result, "threads") && common->threads == 0))
         return opt_usage(cmd->name, "--threads must be 1 to 4096, but %lld "
                          "was given", (long long)common->threads);
-    return check_outputs(cmd, settings, common, result);
+    return opt_outputs(cmd, settings, common, result);
 }
 
 bool opt_given(const opt_result *r, const char *name)

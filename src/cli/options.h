@@ -43,7 +43,8 @@ typedef struct opt_command {
     const char *examples;      /* lines of the Examples section, or NULL      */
     const opt_spec *options;
     int positional_max;        /* 0: none taken                               */
-    bool of_a_run;             /* the settings are a tt_settings              */
+    bool of_a_run;             /* the settings begin with a tt_settings, and
+                                  its rows are set by name                    */
 } opt_command;
 
 #define OPT_SEEN_MAX TT_SETTINGS_MAX
@@ -75,6 +76,14 @@ typedef struct opt_result {
  * lost. */
 int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
               opt_result *result, int argc, char **argv);
+
+/* One option by itself, NAME or NAME=VALUE. -1, or the exit status. */
+int opt_word(const opt_command *cmd, void *settings, const char *word);
+
+/* Would an output of these settings be written over an input (OPT_WRITE,
+ * OPT_READ, a positional argument)? opt_parse asks it. -1, or 2. */
+int opt_outputs(const opt_command *cmd, const void *settings,
+                const cli_common *common, const opt_result *result);
 
 /* Was the option given on the command line? */
 bool opt_given(const opt_result *r, const char *name);

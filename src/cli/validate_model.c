@@ -25,7 +25,8 @@ tt_status validate_model_open(tt_ctx *ctx, validate_model *p,
     TT_TRY(tt_model_open_dit(ctx, &p->dit, paths, NULL));
     m->dit = p->dit;
     if (tt_model_open_vae_part(ctx, &p->vae, paths,
-                               TT_VAE_DECODER | TT_VAE_ENCODER, NULL) == TT_OK) {
+                               TT_VAE_DECODER | TT_VAE_ENCODER, NULL)
+        == TT_OK) {
         m->decoder = m->encoder = true;
     } else if (ctx->status == TT_EIO) {         /* there is none */
         tt_clear(ctx);

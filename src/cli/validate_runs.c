@@ -57,107 +57,114 @@ tt_status validate_find_f64(tt_ctx *ctx, char *out, size_t size,
     return TT_OK;
 }
 
-/* Without an output of its own the command decodes nothing. */
-static bool has_output(const validate_runs *w)
+/* One of the runs of a set. */
+typedef struct one_run {
+    char *program;             /* NULL: in this process                       */
+    const char *dump, *inject; /* inject NULL: nothing                        */
+    const char *backend;       /* NULL: as given                              */
+} one_run;
+
+/* What the command has no name for, and what must not be written over, goes
+ * into our folder: what the command names is written by the run as it is, and
+ * by no other. */
+static void set_aside(tt_ctx *ctx, const validate_runs *w, tt_settings *s)
 {
-    static const char *const output[] = {"--output", "--contact-sheet",
-                                         "--latents-out", "--contact_sheet",
-                                         "--latents_out"};
-    for (int i = 1; i < w->argc; i++) {
-        if (!strncmp(w->argv[i], "-o", 2)) return true;
-        for (size_t k = 0; k < sizeof output / sizeof output[0]; k++)
-            if (!strncmp(w->argv[i], output[k], strlen(output[k])))
-                return true;
+    const struct { const char *name, *file; bool wanted; } aside[] = {
+        {"latents-out", "latents", true}, {"output", "video.y4m", true},
+        {"contact-sheet", "sheet.png", w->settings.sheet != NULL}};
+    char path[640];
+    tt_settings_set(ctx, s, "overwrite", NULL);
+    for (int i = 0; i < 3; i++) {
+        snprintf(path, sizeof path, "%s/%s", w->folder, aside[i].file);
+        if (aside[i].wanted) tt_settings_set(ctx, s, aside[i].name, path);
     }
-    return false;
 }
 
-static bool has_sheet(const validate_runs *w)
+/* Without an output of its own the command decodes nothing. */
+static tt_status settings_of(tt_ctx *ctx, const validate_runs *w,
+                             const one_run *r, tt_settings *s)
 {
-    bool found = false;
-    for (int i = 1; i < w->argc; i++)
-        found = found || !strncmp(w->argv[i], "--contact-sheet", 15)
-             || !strncmp(w->argv[i], "--contact_sheet", 15);
-    return found;
+    const tt_settings *g = &w->settings;
+    const bool output = g->output || g->sheet || g->latents_out;
+    tt_settings_copy(ctx, s, g);
+    tt_settings_set(ctx, s, "dump", r->dump);
+    if (w->filter) tt_settings_set(ctx, s, "dump-filter", w->filter);
+    if (w->record) tt_settings_set(ctx, s, "record", w->record);
+    if (r->inject) tt_settings_set(ctx, s, "inject", r->inject);
+    if (!output) tt_settings_set(ctx, s, "no-decode", NULL);
+    if (r->program || r->inject || r->backend || !output) set_aside(ctx, w, s);
+    return ctx->status;
 }
 
-/* Exit status of the arguments, run in this process. */
-static int run_here(tt_ctx *ctx, int n, char **a,
-                    int (*run)(tt_ctx *ctx, int argc, char **argv))
+/* "--name=value", or "--name" and "--no-name", in ctx->scratch. */
+static char *word_of(tt_ctx *ctx, const char *name, const char *value)
 {
-    tt_ctx own;
+    const tt_setting *o = tt_settings_find(name);
+    const bool flag = !value || (o && o->kind == TT_SETTING_SWITCH);
+    const char *no = flag && value && !strcmp(value, "no") ? "no-" : "";
+    const size_t n = strlen(name) + (value ? strlen(value) : 0) + 8;
+    char *word = tt_alloc(ctx, &ctx->scratch, (int64_t)n, 1, "arguments");
+    if (word)
+        snprintf(word, n, "--%s%s%s%s", no, name, flag ? "" : "=",
+                 flag ? "" : value);
+    return word;
+}
+
+/* Exit status of another program that is to make this run. */
+static int run_there(tt_ctx *ctx, const tt_settings *s,
+                     const cli_common *common, char *program)
+{
+    char threads[32], **a;
+    int n = 0;
+    a = tt_alloc0(ctx, &ctx->scratch, s->given.n + 12, sizeof *a, "arguments");
+    if (!a) return 1;
+    snprintf(threads, sizeof threads, "%lld", (long long)common->threads);
+    a[n++] = program;
+    a[n++] = tt_strdup(ctx, &ctx->scratch, "generate");
+    for (int i = 0; i < s->given.n; i++)
+        a[n++] = word_of(ctx, s->given.name[i], s->given.value[i]);
+    const struct { const char *name, *value; } more[] = {
+        {"threads", common->threads ? threads : NULL},
+        {"backend", common->backend}, {"class", common->cls},
+        {"log-json", common->log_json}};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (more[i].value) a[n++] = word_of(ctx, more[i].name, more[i].value);
+    a[n++] = word_of(ctx, "quiet", NULL);
+    return ctx->status ? 1 : validate_spawn(a);
+}
+
+/* Exit status of one run, or whether it would begin. */
+static int run_one(validate_runs *w, const one_run *r, bool only_try)
+{
+    tt_ctx *ctx = w->ctx, own;
+    tt_settings s = {0};
+    cli_common common = w->common;
+    int status = 1;
     if (tt_ctx_init(&own)) return cli_failed(&own);
     own.nthreads = ctx->nthreads;
     own.ops = ctx->ops;
-    const int status = run(&own, n, a);
+    common.quiet = true;
+    if (r->backend) common.backend = r->backend;
+    else if (!r->program && w->cls) common.cls = w->cls;
+    if (settings_of(&own, w, r, &s)) status = cli_failed(&own);
+    else if (only_try) status = generate_try(&own, &s, &common);
+    else if (r->program) status = run_there(&own, &s, &common, r->program);
+    else status = generate_videos(&own, &s, &common, w->argc, w->argv);
+    tt_settings_free(&s);
     tt_ctx_free(&own);
     return status;
-}
-
-/* The command's words with more behind them. */
-typedef struct words {
-    tt_ctx *ctx;
-    char **a;
-    int n;
-} words;
-
-static void put_word(words *w, const char *word)
-{
-    w->a[w->n++] = tt_strdup(w->ctx, &w->ctx->scratch, word);
-}
-
-/* An option of ours, unless its value is NULL. */
-static void put_option(words *w, const char *option, const char *value)
-{
-    if (!value) return;
-    put_word(w, option);
-    put_word(w, value);
-}
-
-/* What the command names is written by the run as it is; another one writes
- * into our folder. */
-static void set_aside(const validate_runs *w, words *to)
-{
-    char path[640];
-    put_word(to, "--overwrite");
-    snprintf(path, sizeof path, "%s/latents", w->folder);
-    put_option(to, "--latents-out", path);
-    snprintf(path, sizeof path, "%s/video.y4m", w->folder);
-    put_option(to, "-o", path);
-    snprintf(path, sizeof path, "%s/sheet.png", w->folder);
-    if (has_sheet(w)) put_option(to, "--contact-sheet", path);
-}
-
-/* Exit status of one run into the file `dump`; `program` NULL: in here. */
-static int run_one(validate_runs *w, char *program, const char *dump,
-                   const char *inject, const char *backend,
-                   int (*run)(tt_ctx *ctx, int argc, char **argv))
-{
-    tt_ctx *ctx = w->ctx;
-    const bool other = program || backend, output = has_output(w);
-    words to = {ctx, tt_alloc0(ctx, &ctx->scratch, w->argc + 30, sizeof *to.a,
-                               "arguments"), 0};
-    if (!to.a) return 1;
-    if (program) to.a[to.n++] = program;
-    for (int i = 0; i < w->argc; i++) to.a[to.n++] = w->argv[i];
-    put_word(&to, "-q");
-    put_option(&to, "--dump", dump);
-    put_option(&to, "--dump-filter", w->filter);
-    put_option(&to, "--record", w->record);
-    put_option(&to, "--inject", inject);
-    put_option(&to, "--backend", backend);
-    if (!other) put_option(&to, "--class", w->cls);
-    if (!output) put_word(&to, "--no-decode");
-    if (other || inject || !output) set_aside(w, &to);
-    if (ctx->status) return 1;
-    return program ? validate_spawn(to.a) : run_here(ctx, to.n, to.a, run);
 }
 
 /* A command that cannot begin is refused once, not by each of its runs. */
 static tt_status try_run(validate_runs *w)
 {
-    const int status = run_one(w, NULL, "dump", NULL, NULL, generate_try);
+    const one_run as_given = {.dump = "dump"};
+    opt_result given;
+    int status = opt_parse(generate_command(), &w->settings, &w->common, &given,
+                           w->argc, w->argv);
+    if (status < 0) status = run_one(w, &as_given, true);
     if (status == 0) return w->ctx->status;
+    tt_settings_free(&w->settings);
     return tt_fail(w->ctx, status == 2 ? TT_EINVAL : TT_EFORMAT,
                    "the run behind -- cannot begin (exit status %d)", status);
 }
@@ -167,7 +174,8 @@ tt_status validate_runs_open(tt_ctx *ctx, validate_runs *w, const char *f64,
                              char **argv)
 {
     const char *tmp = getenv("TMPDIR");
-    *w = (validate_runs){.ctx = ctx, .argc = argc, .argv = argv};
+    *w = (validate_runs){.ctx = ctx, .argc = argc, .argv = argv,
+                         .settings = tt_settings_defaults()};
     snprintf(w->backend, sizeof w->backend, "arith-%s", arith->name);
     if (arith->cls != TT_CLASS_F32) w->cls = tt_class_name(arith->cls);
     TT_TRY(validate_find_f64(ctx, w->f64, sizeof w->f64, f64));
@@ -188,18 +196,14 @@ tt_status validate_runs_open(tt_ctx *ctx, validate_runs *w, const char *f64,
     return TT_OK;
 }
 
-static tt_status run_checked(validate_runs *w, char *program, const char *dump,
-                             const char *inject, const char *backend)
+static tt_status run_checked(validate_runs *w, const one_run *r)
 {
-    const tt_arena_mark mark = tt_arena_here(&w->ctx->scratch);
-    const int status = run_one(w, program, dump, inject, backend,
-                               cmd_generate);
-    tt_arena_reset(&w->ctx->scratch, mark);
+    const int status = run_one(w, r, false);
     if (status == 0) return w->ctx->status;
     return tt_fail(w->ctx, status == 2 ? TT_EINVAL
                            : status >= 128 ? TT_EINTR : TT_EFORMAT,
-                   "our own run failed (%s, exit status %d)",
-                   program ? program : backend ? backend : "as given", status);
+                   "our own run failed (%s, exit status %d)", r->program
+                   ? r->program : r->backend ? r->backend : "as given", status);
 }
 
 tt_status validate_runs_make(validate_runs *w, validate_set *set,
@@ -209,13 +213,18 @@ tt_status validate_runs_make(validate_runs *w, validate_set *set,
     snprintf(set->ours, sizeof set->ours, "%s/%s.ours", w->folder, name);
     snprintf(set->emul, sizeof set->emul, "%s/%s.%s", w->folder, name,
              w->backend);
-    if (!w->emul_only) TT_TRY(run_checked(w, NULL, set->ours, inject, NULL));
+    const one_run ours = {.dump = set->ours, .inject = inject};
+    const one_run emul = {.dump = set->emul, .inject = inject,
+                          .backend = w->backend};
+    if (!w->emul_only) TT_TRY(run_checked(w, &ours));
     if (w->ours_only) return w->ctx->status;
     if (*w->f64 && !w->emul_only) {
         snprintf(set->oracle, sizeof set->oracle, "%s/%s.f64", w->folder, name);
-        TT_TRY(run_checked(w, w->f64, set->oracle, inject, NULL));
+        const one_run f64 = {.program = w->f64, .dump = set->oracle,
+                             .inject = inject};
+        TT_TRY(run_checked(w, &f64));
     }
-    return run_checked(w, NULL, set->emul, inject, w->backend);
+    return run_checked(w, &emul);
 }
 
 void validate_runs_close(validate_runs *w)
@@ -223,6 +232,7 @@ void validate_runs_close(validate_runs *w)
     static const char *const name[] = {"injected", "free"};
     static const char *const aside[] = {"latents", "video.y4m", "sheet.png"};
     char path[700];
+    tt_settings_free(&w->settings);
     if (!w->temporary) return;
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s/%s.ours", w->folder, name[i]);

@@ -6,6 +6,7 @@
 #define CLI_VALIDATE_RUNS_H
 
 #include "cli/cli.h"
+#include "tether/run.h"
 #include "tether/validate.h"
 
 typedef struct validate_runs {
@@ -18,8 +19,10 @@ typedef struct validate_runs {
     const char *record;        /* --record, NULL: none                        */
     const char *cls;           /* --class of our own run, NULL: as given      */
     bool ours_only, emul_only; /* not the other runs                          */
-    int argc;                  /* "generate" and what follows it              */
+    int argc;                  /* "generate" and what follows it, for records */
     char **argv;
+    tt_settings settings;      /* which that gives                            */
+    cli_common common;
 } validate_runs;
 
 /* Dumps of one set of runs. */

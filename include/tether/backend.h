@@ -119,6 +119,10 @@ bool tt_class_find(tt_class *cls, const char *name);
 /* "f32, amx, vdp", for messages. */
 const char *tt_class_names(void);
 
+/* The name of the bits it computes, in buf: that of its class, where golden and
+ * exact agree, "f32"; of any other backend with its name, "f32 of blas". */
+const char *tt_bits_name(const tt_ops *ops, char *buf, size_t n);
+
 /* What may be expected of two runs of this backend with the same inputs, in
  * one sentence. */
 const char *tt_determinism(const tt_ops *ops);

@@ -319,10 +319,13 @@ tt_status tt_run_open_vae(tt_ctx *ctx, const tt_run *run, tt_vae **vae);
 tt_status tt_run_claim(tt_ctx *ctx, tt_run *run, int64_t i, const char *path);
 
 /* Everything that decides about the bits of video i, in one line; in `mem`,
- * NULL after a failure. Two runs with one identity make the same bits. */
+ * NULL after a failure. Two runs with one identity make the same bits, as far
+ * as both go: the length of a single rollout is not part of it. Files of
+ * latents, saved states and run.json carry it. */
 const char *tt_run_identity(tt_ctx *ctx, tt_run *run, int64_t i,
                             tt_arena *mem);
-/* Is `path` the complete file of latents of video i of this very run? */
+/* Is `path` the complete file of latents of video i of this very run? With
+ * `resume` also of a shorter one, which the run would go on from. */
 bool tt_run_made(tt_ctx *ctx, tt_run *run, int64_t i, const char *path);
 /* Is there a file of latents of any run at `path`? */
 bool tt_run_made_by_any(const char *path);

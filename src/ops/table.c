@@ -250,6 +250,15 @@ void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
     RUN(col_blend, x, n, c, mean, gain, target, tau);
 }
 
+const char *tt_bits_name(const tt_ops *ops, char *buf, size_t n)
+{
+    const bool ours = ops == tt_ops_class(tt_ops_find("golden"), ops->cls)
+                   || ops == tt_ops_class(tt_ops_find("exact"), ops->cls);
+    snprintf(buf, n, "%s%s%s", tt_class_saved(ops->cls), ours ? "" : " of ",
+             ours ? "" : ops->name);
+    return buf;
+}
+
 const char *tt_determinism(const tt_ops *ops)
 {
     return !strcmp(ops->name, "blas")

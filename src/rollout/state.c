@@ -100,15 +100,15 @@ static void describe(lines *l, const tt_rollout *r, const tt_ops *ops,
 {
     const tt_rollout_options *o = &r->opt;
     const tt_geometry *g = tt_cache_geometry(r->cache);
+    char bits[64];
     const int64_t n = o->latents, gaps = o->nsteps - 1;
     /* a policy's own state is saved as it lies in memory */
-    add(l, "type=%s%s\nbackend=%s\nclass=%s\n", TT_REAL_NAME,
-        tt_host_little_endian() ? "" : ", big-endian", ops->name,
-        tt_class_saved(ops->cls));
+    add(l, "type=%s%s\nclass=%s\n", TT_REAL_NAME,
+        tt_host_little_endian() ? "" : ", big-endian",
+        tt_bits_name(ops, bits, sizeof bits));
     add(l, "layers=%" PRId64 "\nheads=%" PRId64 "\nhead_dim=%" PRId64 "\n",
         g->layers, g->H, g->D);
     add(l, "weights=%016" PRIx64 "\n", weights);
-    add(l, "origin=%s\n", o->origin ? o->origin : "");
     add(l, "latents=%" PRId64 "\nheight=%" PRId64 "\nwidth=%" PRId64 "\n", n,
         o->h, o->w);
     add(l, "chunk=%" PRId64 "\nindependent_first_frame=%d\n", o->chunk,
@@ -131,9 +131,10 @@ static void describe(lines *l, const tt_rollout *r, const tt_ops *ops,
         add(l, "%" PRId64 ":%d%s,", o->scenes[i].chunk, o->scenes[i].prompt,
             o->scenes[i].cut ? "#" : "");
     add(l, "\nrollouts=%" PRId64 "\noverlap=%" PRId64 "\nrestart=%s\n"
-        "start_frames=%016" PRIx64 "\n", o->rollouts, o->overlap,
+        "start_frames=%016" PRIx64 "\norigin=%s\n", o->rollouts, o->overlap,
         o->latent_restart ? "latent" : "vae",
-        probe_values(r, o->start_frame, o->rollouts - 1));
+        probe_values(r, o->start_frame, o->rollouts - 1),
+        o->origin ? o->origin : "");
 }
 
 char *state_identity(tt_ctx *ctx, tt_rollout *r)

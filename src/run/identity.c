@@ -3,12 +3,16 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Next    latents_file.c */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "run/parts.h"
 #include "tether/version.h"
 #include "tether/backend.h"
+
+/* Of this line; another one is another run's. */
+enum { VERSION = 1 };
 
 static void digest_values(tt_sha256 *s, const tt_real *x, int64_t n)
 {
@@ -40,48 +44,97 @@ static void digest_weights(tt_sha256 *s, const tt_weights *w)
     }
 }
 
-const char *identity_make(tt_ctx *ctx, tt_arena *mem, const tt_dit *dit,
-                          const tt_rollout_options *o)
+/* Numbers that came from elsewhere: embeddings, noise, given latents. */
+static void digest_inputs(tt_sha256 *s, const tt_rollout_options *o,
+                          int64_t frame_size)
 {
-    const int64_t frame_size = tt_dit_get_config(dit)->in_dim * o->h * o->w;
-    tt_sha256 s;
-    char hex[65];
-    enum { SIZE = 2048 };
     const int64_t later = (o->rollouts - 1) * (o->latents - o->overlap);
-    int64_t denoised = o->latents + later;
-    char *text = tt_alloc(ctx, mem, SIZE, 1, "run description");
-    if (!text) return NULL;
-    tt_sha256_init(&s);
-    if (o->origin) tt_sha256_add(&s, o->origin, strlen(o->origin));
-    digest_weights(&s, tt_dit_weights(dit));
-    if (o->vae) digest_weights(&s, tt_vae_weights(o->vae));
-    for (int i = 0; i < o->nsteps; i++)
-        tt_sha256_add(&s, &o->steps[i], sizeof o->steps[i]);
-    digest_values(&s, o->initial, o->initial_frames * frame_size);
-    digest_values(&s, o->noise.noise, o->rollouts * o->latents * frame_size);
-    digest_values(&s, o->noise.renoise,
+    const int64_t denoised = o->latents + later;
+    if (o->origin) tt_sha256_add(s, o->origin, strlen(o->origin));
+    digest_values(s, o->initial, o->initial_frames * frame_size);
+    digest_values(s, o->noise.noise, o->rollouts * o->latents * frame_size);
+    digest_values(s, o->noise.renoise,
                   (o->nsteps - 1) * denoised * frame_size);
-    digest_values(&s, o->start_frame, (o->rollouts - 1) * frame_size);
+    digest_values(s, o->start_frame, (o->rollouts - 1) * frame_size);
+}
+
+typedef struct line {
+    char *text;
+    size_t used;
+} line;
+enum { LINE = 8192 };
+
+static void add(line *l, const char *fmt, ...) TT_PRINTF(2, 3);
+static void add(line *l, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const int n = vsnprintf(l->text + l->used, LINE - l->used, fmt, ap);
+    va_end(ap);
+    TT_ASSERT(n >= 0 && (size_t)n < LINE - l->used);
+    l->used += (size_t)n;
+}
+
+static void add_digest(line *l, const char *name, tt_sha256 *s)
+{
+    char hex[65];
+    tt_sha256_hex(s, hex);
+    add(l, " %s %.32s", name, hex);
+}
+
+/* Clips of several rollouts begin where the one before ends: their length
+ * counts. One rollout may be made longer. */
+static void add_settings(line *l, const tt_rollout_options *o)
+{
+    add(l, " seed %llu sample %u size %lldx%lld chunk %lld first %d "
+        "context-noise %lld warp %d shift %.17g steps ",
+        (unsigned long long)o->noise.seed, o->noise.sample,
+        (long long)(8 * o->w), (long long)(8 * o->h), (long long)o->chunk,
+        o->independent_first_frame, (long long)o->context_noise, o->warp,
+        o->shift);
+    for (int i = 0; i < o->nsteps; i++)
+        add(l, "%s%.17g", i ? "," : "", o->steps[i]);
+    if (o->rollouts > 1)
+        add(l, " rollouts %lld latents %lld overlap %lld restart %d",
+            (long long)o->rollouts, (long long)o->latents,
+            (long long)o->overlap, o->latent_restart);
+}
+
+static void add_scenes(line *l, const tt_rollout_options *o)
+{
+    tt_sha256 s;
+    tt_sha256_init(&s);
     for (int i = 0; i < o->nscenes; i++) {
         const int64_t scene[] = {o->scenes[i].chunk, o->scenes[i].prompt,
                                  o->scenes[i].cut};
         tt_sha256_add(&s, scene, sizeof scene);
     }
-    tt_sha256_hex(&s, hex);
-    int at = snprintf(text, SIZE, "seed %llu sample %u latents %lld chunk %lld "
-             "first %d context-noise %lld steps %d warp %d shift %.17g "
-             "rollouts %lld overlap %lld restart %d backend %s class %s "
-             "inputs %.32s ",
-             (unsigned long long)o->noise.seed, o->noise.sample,
-             (long long)o->latents, (long long)o->chunk,
-             o->independent_first_frame, (long long)o->context_noise,
-             o->nsteps, o->warp, o->shift, (long long)o->rollouts,
-             (long long)o->overlap, o->latent_restart, ctx->ops->name,
-             tt_class_saved(ctx->ops->cls), hex);
-    tt_policy_describe(text + at, (size_t)(SIZE - at), &o->policy);
-    for (char *c = text + at; *c; c++)
+    if (o->nscenes) add_digest(l, "scenes", &s);
+}
+
+const char *identity_make(tt_ctx *ctx, tt_arena *mem, const tt_dit *dit,
+                          const tt_rollout_options *o)
+{
+    line l = {.text = tt_alloc(ctx, mem, LINE, 1, "identity of the run")};
+    char bits[64];
+    tt_sha256 weights, inputs;
+    if (!l.text) return NULL;
+    tt_sha256_init(&weights);
+    digest_weights(&weights, tt_dit_weights(dit));
+    if (o->vae) digest_weights(&weights, tt_vae_weights(o->vae));
+    tt_sha256_init(&inputs);
+    digest_inputs(&inputs, o, tt_dit_get_config(dit)->in_dim * o->h * o->w);
+    add(&l, "tether-run %d type %s class %s", VERSION, tt_real_name(),
+        tt_bits_name(ctx->ops, bits, sizeof bits));
+    add_digest(&l, "weights", &weights);
+    add_digest(&l, "inputs", &inputs);
+    add_settings(&l, o);
+    add_scenes(&l, o);
+    add(&l, " policy ");
+    tt_policy_describe(l.text + l.used, LINE - l.used, &o->policy);
+    for (char *c = l.text + l.used; *c; c++)
         if (*c == '\n') *c = ' ';
-    return text;
+    return l.text;
 }
 
 /* "/models/demo/" -> "demo" */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/json.h"
 #include "io/jsonout.h"
 #include "tether/outfile.h"
 
@@ -20,6 +21,13 @@ static tt_status failed(latents_file *f)
 {
     return tt_fail(f->ctx, TT_EIO, "cannot write %s: %s", f->path,
                    strerror(errno));
+}
+
+/* Spaces that make up for the digits of a number: headers of one run have one
+ * size, however long it is. */
+static size_t fill_of(int64_t n)
+{
+    return 20 - (size_t)snprintf(NULL, 0, "%lld", (long long)n);
 }
 
 /* 8 bytes of length, then JSON padded with spaces to a multiple of 8. */
@@ -46,13 +54,14 @@ static char *make_header(latents_file *f, const int64_t dim[5],
     json_close(&j, ']');
     json_open(&j, "data_offsets", '[');
     json_int(&j, NULL, 0);
-    json_int(&j, NULL, f->frames * (int64_t)f->frame_bytes);
+    const int64_t bytes = f->frames * (int64_t)f->frame_bytes;
+    json_int(&j, NULL, bytes);
     json_close(&j, ']');
     json_close(&j, '}');
     json_end(&j);
     fclose(m);
     n--; /* the newline of a JSON line */
-    size_t padded = (n + 7) / 8 * 8;
+    size_t padded = (n + fill_of(dim[1]) + fill_of(bytes) + 7) / 8 * 8;
     header = tt_alloc(f->ctx, &f->mem, (int64_t)padded + 8, 1, "header");
     if (header) {
         for (int i = 0; i < 8; i++)
@@ -191,27 +200,66 @@ tt_status latents_file_claim(tt_ctx *ctx, latents_file *f, const char *path,
 
 /* ---- begin, or go on ----------------------------------------------------- */
 
-/* Does the file behind `fd` begin with this header? Its frames are counted. */
-static bool same_run(latents_file *f, int fd, const char *header)
+/* The header of `fd` as JSON; NULL where there is none of our size. */
+static const tt_json *read_header(latents_file *f, int fd)
+{
+    tt_ctx own = {.status = TT_OK}; /* another file is no failure */
+    const tt_json *j = NULL;
+    uint8_t size[8];
+    uint64_t n = 0;
+    char *text = tt_alloc0(f->ctx, &f->mem, (int64_t)f->header_bytes, 1,
+                           "header");
+    if (!text || fd < 0 || pread(fd, size, sizeof size, 0) != sizeof size)
+        return NULL;
+    for (int i = 0; i < 8; i++) n |= (uint64_t)size[i] << (8 * i);
+    if (n + 8 != f->header_bytes || pread(fd, text, n, 8) != (ssize_t)n)
+        return NULL;
+    tt_json_parse(&own, &f->mem, &j, text, n, f->path);
+    tt_arena_free(&own.scratch);
+    return own.status ? NULL : j;
+}
+
+/* Frames that the run of `fd` is to have; 0 when it is not this run. */
+static int64_t frames_of(latents_file *f, int fd, const int64_t dim[5],
+                         const char *run)
+{
+    const tt_json *j = read_header(f, fd), *t = tt_json_get(j, "latents");
+    const tt_json *shape = tt_json_get(t, "shape");
+    const char *real = sizeof(tt_real) == 8 ? "F64" : "F32";
+    int64_t there[5];
+    if (strcmp(tt_json_str(tt_json_get(j, "__metadata__"), "run", ""), run)
+        || strcmp(tt_json_str(t, "dtype", ""), real)) return 0;
+    for (int i = 0; i < 5; i++) {
+        const tt_json *x = tt_json_at(shape, i);
+        there[i] = x && x->is_int ? x->i : 0;
+        if (i != 1 && there[i] != dim[i]) return 0;
+    }
+    const bool shorter = there[1] > 0 && there[1] < dim[1];
+    return there[1] == dim[1] || (shorter && f->may_grow) ? dim[0] * there[1]
+                                                          : 0;
+}
+
+/* Is the file behind `fd` of this run? Its frames are counted, and those that
+ * it was to have. */
+static bool same_run(latents_file *f, int fd, const int64_t dim[5],
+                     const char *run, int64_t *frames)
 {
     struct stat st;
-    char *there = tt_alloc0(f->ctx, &f->mem, (int64_t)f->header_bytes, 1,
-                            "header");
-    if (!there || fd < 0 || fstat(fd, &st)
-        || pread(fd, there, f->header_bytes, 0) != (ssize_t)f->header_bytes
-        || memcmp(there, header, f->header_bytes)) return false;
+    *frames = frames_of(f, fd, dim, run);
+    if (!*frames || fstat(fd, &st)) return false;
     f->done = ((int64_t)st.st_size - (int64_t)f->header_bytes)
             / (int64_t)f->frame_bytes;
-    if (f->done > f->frames) f->done = f->frames;
+    if (f->done > *frames) f->done = *frames;
     return true;
 }
 
 /* The work under the unfinished name. */
-static tt_status take_unfinished(latents_file *f, const char *header,
-                                 bool *taken)
+static tt_status take_unfinished(latents_file *f, const int64_t dim[5],
+                                 const char *run, bool *taken)
 {
+    int64_t frames;
     if (f->empty) return TT_OK;
-    *taken = same_run(f, f->lock, header);
+    *taken = same_run(f, f->lock, dim, run, &frames);
     if (*taken || f->overwrite) return f->ctx->status;
     return tt_fail(f->ctx, TT_EINVAL, "%s was begun by another run (its "
                    "prompt, options, seed or weights differ): give exactly the "
@@ -219,16 +267,35 @@ static tt_status take_unfinished(latents_file *f, const char *header,
                    f->unfinished);
 }
 
-/* The complete file, whose video may not have been decoded. One of another run
- * will be replaced: whether it may be is asked before. */
-static void take_complete(latents_file *f, const char *header, bool *taken)
+/* The complete file, whose video may not have been decoded, or a shorter one
+ * of the same run to go on from: `shorter`. One of another run will be
+ * replaced: whether it may be is asked before. */
+static void take_complete(latents_file *f, const int64_t dim[5],
+                          const char *run, FILE **shorter)
 {
+    int64_t frames;
     FILE *file = fopen(f->final, "rb");
     if (!file) return;
-    *taken = same_run(f, fileno(file), header) && f->done == f->frames;
-    f->complete = *taken;
-    if (*taken) f->file = file;
+    const bool ours = same_run(f, fileno(file), dim, run, &frames)
+                   && f->done == frames;
+    f->complete = ours && frames == f->frames;
+    if (f->complete) f->file = file;
+    else if (ours) *shorter = file;
     else fclose(file);
+}
+
+/* The frames of a shorter file, behind the header. */
+static tt_status copy_frames(latents_file *f, FILE *from)
+{
+    char some[1 << 14];
+    size_t n = (size_t)f->done * f->frame_bytes;
+    bool bad = fseeko(from, (off_t)f->header_bytes, SEEK_SET) != 0;
+    for (size_t k; n && !bad; n -= k) {
+        k = n < sizeof some ? n : sizeof some;
+        bad = fread(some, 1, k, from) != k
+           || fwrite(some, 1, k, f->file) != k;
+    }
+    return bad || fflush(f->file) ? failed(f) : TT_OK;
 }
 
 /* The claimed file as a stream; its lock stays when the stream is closed. */
@@ -246,38 +313,57 @@ static void set_sizes(latents_file *f, const int64_t dim[5])
     f->frame_bytes = (size_t)(dim[2] * dim[3] * dim[4]) * sizeof(tt_real);
 }
 
-tt_status latents_file_open(latents_file *f, const int64_t dim[5],
-                            const char *run)
+/* A header alone. */
+static tt_status begin_anew(latents_file *f, const char *header)
 {
-    bool taken = false;
-    set_sizes(f, dim);
-    if (!f->claimed || f->ctx->status) return f->ctx->status;
-    char *header = make_header(f, dim, run);
-    TT_TRY(f->ctx->status);
-    if (f->resume) {
-        TT_TRY(take_unfinished(f, header, &taken));
-        if (!taken) take_complete(f, header, &taken);
-        if (f->complete) return TT_OK;
-    }
-    TT_TRY(open_unfinished(f));
-    if (taken) return latents_file_cut(f, f->done);
-    f->done = 0;
-    f->empty = true;
-    if (ftruncate(f->lock, 0)
+    if (ftruncate(f->lock, 0) || fseeko(f->file, 0, SEEK_SET)
         || fwrite(header, 1, f->header_bytes, f->file) != f->header_bytes
         || fflush(f->file))
         return failed(f);
     return TT_OK;
 }
 
-bool latents_file_is(tt_ctx *ctx, const char *path, const int64_t dim[5],
-                     const char *run)
+/* The work under the unfinished name gets the length that it is to have now. */
+static tt_status go_on(latents_file *f, const char *header)
 {
-    latents_file f = {.ctx = ctx, .path = path, .lock = -1};
+    const ssize_t n = pwrite(f->lock, header, f->header_bytes, 0);
+    if (n != (ssize_t)f->header_bytes) return failed(f);
+    return latents_file_cut(f, f->done);
+}
+
+tt_status latents_file_open(latents_file *f, const int64_t dim[5],
+                            const char *run)
+{
+    bool taken = false;
+    FILE *shorter = NULL;
+    set_sizes(f, dim);
+    if (!f->claimed || f->ctx->status) return f->ctx->status;
+    char *header = make_header(f, dim, run);
+    TT_TRY(f->ctx->status);
+    if (f->resume) {
+        TT_TRY(take_unfinished(f, dim, run, &taken));
+        if (!taken) take_complete(f, dim, run, &shorter);
+        if (f->complete) return TT_OK;
+    }
+    if (open_unfinished(f) == TT_OK && taken) return go_on(f, header);
+    if (!shorter) f->done = 0;
+    f->empty = f->done == 0;
+    if (!f->ctx->status && !begin_anew(f, header) && shorter)
+        copy_frames(f, shorter);
+    if (shorter) fclose(shorter);
+    return f->ctx->status;
+}
+
+bool latents_file_is(tt_ctx *ctx, const char *path, const int64_t dim[5],
+                     const char *run, bool may_grow)
+{
+    latents_file f = {.ctx = ctx, .path = path, .lock = -1,
+                      .may_grow = may_grow};
+    int64_t frames;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     set_sizes(&f, dim);
-    const char *header = fd >= 0 ? make_header(&f, dim, run) : NULL;
-    const bool is = header && same_run(&f, fd, header) && f.done == f.frames;
+    const bool is = fd >= 0 && make_header(&f, dim, run)
+                 && same_run(&f, fd, dim, run, &frames) && f.done == frames;
     if (fd >= 0) close(fd);
     tt_arena_free(&f.mem);
     return is;

@@ -24,6 +24,7 @@ typedef struct latents_file {
     const char *path;       /* as given, for messages; NULL: keep no file     */
     char *final, *unfinished; /* links followed                               */
     bool resume, overwrite; /* what may become of work that is there          */
+    bool may_grow;          /* a shorter one of the same run goes on          */
     bool claimed;
     int lock;               /* descriptor that holds it; only when claimed    */
     bool empty;             /* nothing to keep under the unfinished name      */
@@ -49,7 +50,8 @@ tt_status latents_file_claim(tt_ctx *ctx, latents_file *f, const char *path,
  *   dim   [rollouts, frames, C, h, w] of tt_real, rollouts 1 but for CausVid
  *   run   describes the run in one line
  * After a resume f->done frames are in the file and are read by
- * latents_file_read.
+ * latents_file_read; with f->may_grow also those of a run that was to be
+ * shorter.
  * Errors  TT_EINVAL   the unfinished file belongs to another run, and
  *                     `overwrite` was not given */
 tt_status latents_file_open(latents_file *f, const int64_t dim[5],
@@ -65,9 +67,10 @@ tt_status latents_file_finish(latents_file *f);
  * a zeroed latents_file. */
 void latents_file_close(latents_file *f);
 
-/* Is there a complete file `path` of this very run? */
+/* Is there a complete file `path` of this very run, or, with `may_grow`, of a
+ * shorter one? */
 bool latents_file_is(tt_ctx *ctx, const char *path, const int64_t dim[5],
-                     const char *run);
+                     const char *run, bool may_grow);
 /* Is there any file of a run at `path`? */
 bool latents_file_of_a_run(const char *path);
 

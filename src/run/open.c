@@ -347,7 +347,8 @@ bool tt_run_made(tt_ctx *ctx, tt_run *run, int64_t i, const char *path)
     if (ctx->status || !path || access(path, F_OK)) return false;
     const char *identity = tt_run_identity(ctx, run, i, &mem);
     if (identity) run_shape(dim, run, &run->opt);
-    const bool made = identity && latents_file_is(ctx, path, dim, identity);
+    const bool made = identity && latents_file_is(ctx, path, dim, identity,
+                                                  run->s.resume);
     tt_arena_free(&mem);
     return made;
 }

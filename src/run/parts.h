@@ -106,6 +106,7 @@ typedef struct video {
     tt_run_files files;
     tt_arena mem;
     tt_rollout_options opt;    /* complete, with noise and seed               */
+    const char *identity;      /* what it is made from                        */
     const tt_recorder_scene *scene; /* [opt.nscenes]                          */
     tt_prompt **prompt;        /* [nprompt]                                   */
     int nprompt;

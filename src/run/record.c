@@ -233,6 +233,7 @@ tt_status tt_run_record(tt_ctx *ctx, tt_run *run, const char *path,
     for (int i = 0; i < facts->argc; i++) json_str(&j, NULL, facts->argv[i]);
     json_close(&j, ']');
     write_program(ctx, &j);
+    json_str(&j, "identity", run->now.identity);
     write_settings(&j, &run->s);
     write_video(&j, run);
     write_model(ctx, &j, run);

@@ -162,7 +162,8 @@ static const tt_setting fixed[] = {
 
     {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Files that are there"},
     {TT_SETTING_FLAG, "resume", 0, AT(resume), NULL,
-     "go on where the same command was interrupted, to the same bits"},
+     "go on where the same command was interrupted, to the same bits; with a "
+     "larger --latents a finished video is made longer"},
     {TT_SETTING_FLAG, "overwrite", 0, AT(overwrite), NULL,
      "replace files of other runs, discard unfinished work. Without it only "
      "the run that made a file may replace it"},

@@ -319,8 +319,11 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     video *v = &run->now;
     int64_t dim[5];
     const char *identity = identity_make(ctx, &v->mem, run->dit, &v->opt);
+    const unsigned flags = tt_policy_class_of(&v->opt.policy)->flags;
     run_shape(dim, run, &v->opt);
     TT_TRY(ctx->status);
+    v->opt.origin = v->identity = identity;
+    run->file.may_grow = v->opt.rollouts == 1 && !(flags & TT_KEEPS_NOISY);
     TT_TRY(state_name(ctx, v));
     TT_TRY(tt_rollout_open(ctx, &v->rollout, run->dit, v->prompt[0], &v->opt));
     TT_TRY(latents_file_open(&run->file, dim, identity));

@@ -404,7 +404,7 @@ static const char *const apart[] = {
     "tt_analyze_defaults", "tt_vbench_stem", "tt_analyze_folder_there",
     "tt_analyze_folder_remove", "tt_pattern_name", "tt_version",
     "tt_settings_table", "tt_settings_defaults", "tt_setting_show",
-    "tt_setting_reals", "tt_peak_memory", "tt_determinism",
+    "tt_setting_reals", "tt_peak_memory", "tt_determinism", "tt_bits_name",
     "tt_git_revision", "tt_real_name", "tt_compiler", "tt_cpu_features",
     /* a policy's helpers and the size of a cache: called by tt_cache_* with a
      * cache that was made */

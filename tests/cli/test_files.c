@@ -191,11 +191,19 @@ static void test_finished(void)
     refuses(2, "would replace f", "%s",
             tiny_run("--no-decode --latents-out f --cache fifo --resume"));
     refuses(2, "would replace f", "%s",
-            tiny_run("--no-decode --latents-out f --latents 9 --resume"));
+            tiny_run("--no-decode --latents-out f --latents 9"));
+    refuses(2, "would replace f", "%s",
+            tiny_run("--no-decode --latents-out f --latents 3 --resume"));
     expect(same(at("f"), at("f.kept")) && !exists(at("f.unfinished")),
            "a finished run is kept");
     expect(run("%s", tiny_run("--no-decode --latents-out f --resume")) == 0
            && same(at("f"), at("f.kept")), "its own: %s", said);
+    /* made longer, with the bits of a run that was as long at once */
+    expect(run("%s", tiny_run("--no-decode --latents-out f --latents 9 "
+                              "--resume")) == 0, "longer: %s", said);
+    expect(run("%s", tiny_run("--no-decode --latents-out f9 --latents 9")) == 0
+           && same(at("f"), at("f9")) && !exists(at("f.unfinished")),
+           "the same file: %s", said);
     put_file(at("g"), "words of somebody", 0644);
     refuses(2, "would replace g", "%s",
             tiny_run("--no-decode --latents-out g --resume"));

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tether/backend.h"
 #include "tether/run.h"
 #include "tether/text.h"
 
@@ -128,12 +129,50 @@ static void check_resume(const tt_host *want, const char *cache)
     tt_settings_free(&s);
 }
 
+/* A run of 6 latents, complete or left after 3, is made longer: 9. */
+static void check_growth(const tt_host *want, int chunks)
+{
+    static tt_host got[ALL];
+    const char *file = at("grown.safetensors");
+    tt_settings s = settings_of(file, "tether");
+    tt_settings_set(ctx, &s, "latents", "6");
+    tt_run *run = open_run(&s);
+    go_on(run, got, 0, chunks);
+    tt_run_close(run);
+
+    const bool whole = chunks > 2;
+    tt_settings_set(ctx, &s, "latents", "9");
+    run = open_run(&s);
+    expect(!tt_run_made(ctx, run, 0, file), "not the file of the longer one");
+    tt_run_close(run);
+    tt_settings_set(ctx, &s, "resume", NULL);
+    run = open_run(&s);
+    expect(tt_run_made(ctx, run, 0, file) == whole, "but it goes on from it");
+    expect(go_on(run, got, whole ? 6 : 3, 9) == LATENTS, "what was missing");
+    expect_ok(ctx->status, "a longer run");
+    expect_bits("as if it had been as long at once", got, want, sizeof got);
+    tt_run_close(run);
+
+    tt_settings_set(ctx, &s, "latents", "6");
+    run = open_run(&s);
+    expect(!tt_run_made(ctx, run, 0, file), "no run is made shorter");
+    tt_run_close(run);
+    tt_file *f;
+    expect_ok(tt_file_open(ctx, &f, file), "the file");
+    const tt_entry *e = f ? tt_file_find(f, "latents") : NULL;
+    if (expect(e && e->t.dim[1] == LATENTS, "holds all latents"))
+        expect_values("of the longer run", &e->t, want, ALL * sizeof *want);
+    tt_file_close(f);
+    unlink(file);
+    tt_settings_free(&s);
+}
+
 /* The identity follows whatever decides about the bits. */
 static void check_identity(void)
 {
     static const struct { const char *name, *text; bool same; } change[] = {
         {"profile", NULL, true}, {"latents-out", "elsewhere.safetensors", true},
-        {"resume", NULL, true}, {"seed", "1", false}, {"sample", "1", false},
+        {"resume", NULL, true}, {"latents", "12", true}, {"seed", "1", false}, {"sample", "1", false},
         {"prompt", "a green triangle", false}, {"tau", "0.6", false},
         {"shift", "4", false}, {"steps", "1000,500", false},
         {"cache", "fifo", false}, {"context-noise", "10", false}};
@@ -141,6 +180,12 @@ static void check_identity(void)
     tt_settings s = settings_of(NULL, "tether");
     tt_run *run = open_run(&s);
     const char *usual = tt_run_identity(ctx, run, 0, &mem);
+    expect(usual && !strncmp(usual, "tether-run 1 ", 13), "a version");
+    const tt_ops *ops = ctx->ops;
+    ctx->ops = tt_ops_find("golden");
+    const char *golden = tt_run_identity(ctx, run, 0, &mem);
+    expect(usual && golden && !strcmp(usual, golden), "of another backend");
+    ctx->ops = ops;
     tt_run_close(run);
     for (size_t i = 0; i < sizeof change / sizeof *change; i++) {
         tt_settings t;
@@ -232,6 +277,8 @@ int main(void)
     tt_settings_free(&s);
 
     check_resume(want, "tether");
+    check_growth(want, 1);
+    check_growth(want, 9);
     by_hand(want, "deep-forcing");
     check_resume(want, "deep-forcing");
     check_identity();

@@ -76,7 +76,7 @@ static void test_usage(void)
            && same(at("again"), at("version")), "version, -v");
     test_columns();
     refuses(2, "golden", "noise -o x --backend nonsense");
-    refuses(2, "f32, amx, vdp", "noise -o x --class half");
+    refuses(2, "f32, amx, vdp, sm80, sm90", "noise -o x --class half");
     if (tt_ops_use(ctx, "blas") == TT_OK) /* OpenBLAS is there */
         refuses(2, sizeof(tt_real) == 8 ? "double" : "exact or golden",
                 "noise -o x --backend blas --class bf16");

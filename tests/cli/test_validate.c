@@ -89,8 +89,9 @@ static void test_manifest(void)
     reference(stored, "bits_operators_v1.txt");
     expect(run("validate --manifest %s > out", stored) == 0 &&
            strstr(text_of(at("out")), "golden vdp  48 hashes match") &&
+           strstr(text_of(at("out")), "golden sm90 48 hashes match") &&
            strstr(text_of(at("out")), "exact  f32  48 hashes match") &&
-           strstr(text_of(at("out")), "PASS: 288 hashes match"),
+           strstr(text_of(at("out")), "PASS: 480 hashes match"),
            "stored bits: %s%s", said, text_of(at("out")));
     put_file(at("changed"), text_of(stored), 0644);
     char *text = (char *)(uintptr_t)text_of(at("changed"));
@@ -114,7 +115,8 @@ static void test_manifest(void)
                == 0 && strstr(text_of(at("out")), "wrote mine: 16 hashes"),
            "--write says so: %s%s", said, text_of(at("out")));
     refuses(3, "no stored digests", "validate --manifest absent");
-    refuses(2, "f32, amx, vdp", "validate --manifest absent --class f16");
+    refuses(2, "f32, amx, vdp, sm80, sm90",
+            "validate --manifest absent --class f16");
 }
 
 int main(int argc, char **argv)

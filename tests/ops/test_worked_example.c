@@ -1,5 +1,6 @@
-/* test_worked_example.c: the worked examples of src/ops/README.md and of
- * src/ops/golden/README.md, read from the pages and computed again.
+/* test_worked_example.c: the worked examples of src/ops/README.md, of
+ * src/ops/golden/README.md and of src/ops/golden/tensor_core.md, read from the
+ * pages and computed again.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -10,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/tensor_core.h"
 #include "tests/page.h"
 #include "tether/mathfn.h"
 #include "tether/backend.h"
@@ -17,8 +19,9 @@
 #ifndef TT_REAL_DOUBLE
 
 static tt_ctx *ctx;
-static page ops_page, bf16_page;
+static page ops_page, bf16_page, tensor_core_page;
 static page *const o = &ops_page, *const b16 = &bf16_page;
+static page *const tc = &tensor_core_page;
 
 static float linear(const float *x, const float *w, int64_t n, const float *b)
 {
@@ -330,6 +333,87 @@ static void vdp(void)
     ctx->ops = before;
 }
 
+/* ---- the classes of tensor cores ----------------------------------------- */
+
+static void tensor_core_sums(const tt_ops *sm80, const tt_ops *sm90)
+{
+    float x[10] = {0x1p24f, 0x1.01p0f, [9] = 1}, one[10];
+    for (int k = 0; k < 10; k++) one[k] = 1;
+    PAGE_SAYS(tc, "x[0], x[1]", x[0], x[1]);
+    PAGE_SAYS(tc, "x[9], all others 0", x[9]);
+    ctx->ops = sm80;
+    PAGE_SAYS(tc, "x[1] as bf16", rounded(x[1]));
+    PAGE_SAYS(tc, "sm80: first step", linear(x, one, 8, NULL));
+    PAGE_SAYS(tc, "sm80: y", linear(x, one, 10, NULL));
+    ctx->ops = sm90;
+    PAGE_SAYS(tc, "sm90: y, one step", linear(x, one, 10, NULL));
+
+    const float a[3] = {1, 0x1.8p-25f, 0}, b[3] = {1, 1, 0x1p127f};
+    PAGE_SAYS(tc, "x of two terms and a zero", a[0], a[1], a[2]);
+    PAGE_SAYS(tc, "w", b[0], b[1], b[2]);
+    PAGE_SAYS(tc, "c = -1: sm80, w[2] = 0", tc_step(tc_sm80, -1, a, 1, b, 2));
+    PAGE_SAYS(tc, "c = -1: sm90, w[2] = 0", tc_step(tc_sm90, -1, a, 1, b, 2));
+    PAGE_SAYS(tc, "c = -1: sm90, w[2] = 2^127",
+              tc_step(tc_sm90, -1, a, 1, b, 3));
+}
+
+static float tensor_core_attention(const tt_ops *class, const float *k,
+                                   const float *v)
+{
+    float q = 1, y = NAN;
+    ctx->ops = class;
+    tt_attention(ctx, &(tt_attention_args){
+        .o = &y, .q = &q, .k = k, .v = v, .T = 1, .N = 129, .H = 1, .D = 1,
+        .q_stride = 1, .kv_stride = 1, .scale = 1});
+    return y;
+}
+
+static void tensor_core_keys(const tt_ops *sm80, const tt_ops *sm90)
+{
+    float k[129], v[129], p[129], l[TC_LANES] = {0}, acc[2] = {0, 0}, after[2];
+    const float c = TC_LOG2E, least = -125.0f / c;
+    for (int j = 0; j < 129; j++) {
+        k[j] = j < 128 ? (float)(j % 8) / -4 : 0.5f;
+        v[j] = tc_factor(1.0f / (float)(j + 1));
+        p[j] = tc_exp2(j < 128 ? k[j] : 0, c, least);
+        if (j < 128) l[j % 8] += p[j];
+        p[j] = tc_factor(p[j]);
+    }
+    const float alpha = tc_exp2(-0.5f, c, least), l1 = l[1];
+    PAGE_SAYS(tc, "exp2 of -0.25 c", tc_exp2(-0.25f, c, least));
+    PAGE_SAYS(tc, "first block: l_0, l_1", l[0], l1);
+    PAGE_SAYS(tc, "alpha", alpha);
+    const tc_unit unit[2] = {tc_sm80, tc_sm90};
+    for (int i = 0; i < 2; i++) {
+        acc[i] = tc_chain(unit[i], 0, v, 1, p, 128);
+        after[i] = tc_chain(unit[i], acc[i] * alpha, v + 128, 1, p + 128, 1);
+    }
+    PAGE_SAYS(tc, "sm80: acc before and after the second block", acc[0],
+              after[0]);
+    PAGE_SAYS(tc, "sm90: acc before and after the second block", acc[1],
+              after[1]);
+    for (int t = 0; t < TC_LANES; t++) l[t] *= alpha;
+    l[0] += 1;
+    PAGE_SAYS(tc, "l", tc_join(l));
+    PAGE_SAYS(tc, "sm80: o", tensor_core_attention(sm80, k, v));
+    PAGE_SAYS(tc, "sm90: o", tensor_core_attention(sm90, k, v));
+    float chain = 0;
+    for (int j = 0; j < 128; j++) chain += tc_exp2(k[j], c, least);
+    PAGE_SAYS(tc, "not: l as one chain", fmaf(chain, alpha, 1));
+}
+
+static void tensor_cores(void)
+{
+    const tt_ops *before = ctx->ops;
+    const tt_ops *sm80 = tt_ops_class(before, TT_CLASS_SM80);
+    const tt_ops *sm90 = tt_ops_class(before, TT_CLASS_SM90);
+    PAGE_SAYS(tc, "log2(e), and the coefficients of p", TC_LOG2E, 0x1.409104p-7,
+              0x1.ca9008p-5, 0x1.ebf1b4p-3, 0x1.62dfcap-1, 1);
+    tensor_core_sums(sm80, sm90);
+    tensor_core_keys(sm80, sm90);
+    ctx->ops = before;
+}
+
 int main(void)
 {
     ctx = test_begin("ops/worked_example");
@@ -338,7 +422,8 @@ int main(void)
         if (!strcmp(tt_ops_at(i)->name, "blas")) continue;
         ctx->ops = tt_ops_at(i);
         if (!page_open(o, "src/ops/README.md")
-            || !page_open(b16, "src/ops/golden/README.md"))
+            || !page_open(b16, "src/ops/golden/README.md")
+            || !page_open(tc, "src/ops/golden/tensor_core.md"))
             break;
         three_products();
         two_blocks();
@@ -351,7 +436,9 @@ int main(void)
         bf16();
         vdp();
         page_close(o, "### Measured errors");
+        tensor_cores();
         page_close(b16, NULL);
+        page_close(tc, NULL);
     }
     return test_end();
 }

@@ -8,7 +8,8 @@
 #include <string.h>
 
 static const run_handler handlers[] = {run_dit_case, run_cache_case,
-                                       run_vae_case, run_text_case};
+                                       run_vae_case, run_text_case,
+                                       run_mma_case};
 
 tt_status run_case(tt_ctx *ctx, const char *dir, tt_st_writer *out,
                    bool *unknown)

@@ -32,6 +32,9 @@ tt_status run_vae_case(tt_ctx *ctx, const tt_json *json, const char *dir,
 tt_status run_text_case(tt_ctx *ctx, const tt_json *json, const char *dir,
                         tt_st_writer *out);
 
+tt_status run_mma_case(tt_ctx *ctx, const tt_json *json, const char *dir,
+                       tt_st_writer *out);
+
 /* Read dir/case.json and let the handler of its kind work. An unknown kind is
  * returned as TT_EUNSUPPORTED with the sentence recorded and *unknown set. */
 tt_status run_case(tt_ctx *ctx, const char *dir, tt_st_writer *out,

@@ -1,0 +1,71 @@
+/* tensor_core.c: linear layers and attention of the classes sm80 and sm90.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Written down for machines that keep logits, weights and sums in the registers
+ * of their matrix unit: tensor_core.md says which choice has which reason. */
+#include "ops/golden/tensor_core.h"
+
+#ifndef TT_REAL_DOUBLE
+
+#include "core/parallel.h"
+
+void golden_tensor_core_linear(tt_ctx *ctx, const tt_linear_args *a,
+                               const golden_class *class)
+{
+    int64_t o = a->w->dim[0];
+    tt_linear_args bare = *a;
+    bare.b = NULL;
+    golden_factors_linear(ctx, &bare, class);
+    TT_PARALLEL_FOR(ctx)
+    for (int64_t r = 0; r < a->n; r++)
+        for (int64_t c = 0; c < o; c++) {
+            float *y = &a->y[r * o + c];
+            *y += 0.0f;                      /* -0 becomes +0 */
+            if (a->b) *y += a->b[c];
+        }
+}
+
+/* What exp2 is taken of, before the maximum is subtracted and the scale is
+ * multiplied: the bare sum where nothing is added to the logit. */
+static float exponent(const golden_head *r, int64_t i, int64_t j)
+{
+    const tt_attention_args *a = r->a;
+    if (a->rel_bias || a->key_mask) return golden_logit(r, i, j);
+    return r->class->chain(0, r->q + i * a->D, 1, r->k + j * a->D, a->D);
+}
+
+void golden_tensor_core_attend(const golden_head *r, int64_t i, float *o,
+                               float *acc)
+{
+    const tt_attention_args *a = r->a;
+    const float scale = a->rel_bias || a->key_mask ? TC_LOG2E
+                                                   : a->scale * TC_LOG2E;
+    const float least = -125.0f / scale;
+    float m = exponent(r, i, 0), l[TC_LANES] = {0}, p[TC_KEY_BLOCK];
+    for (int64_t d = 0; d < a->D; d++) acc[d] = 0;
+    for (int64_t j0 = 0; j0 < a->N; j0 += TC_KEY_BLOCK) {
+        int64_t n = a->N - j0 < TC_KEY_BLOCK ? a->N - j0 : TC_KEY_BLOCK;
+        float top = m;
+        for (int64_t j = 0; j < n; j++) {
+            p[j] = exponent(r, i, j0 + j);
+            if (p[j] > top) top = p[j];
+        }
+        float alpha = tc_exp2(m - top, scale, least);
+        for (int t = 0; t < TC_LANES; t++) l[t] *= alpha;
+        for (int64_t j = 0; j < n; j++) {
+            p[j] = tc_exp2(p[j] - top, scale, least);
+            l[j % TC_LANES] += p[j];
+            p[j] = r->class->factor(p[j]);
+        }
+        for (int64_t d = 0; d < a->D; d++)
+            acc[d] = r->class->chain(acc[d] * alpha, r->v + j0 * a->D + d, a->D,
+                                     p, n);
+        m = top;
+    }
+    for (int64_t d = 0; d < a->D; d++) o[d] = (acc[d] + 0.0f) / tc_join(l);
+}
+
+#else
+typedef int tt_no_golden_tensor_core;
+#endif

@@ -1,0 +1,135 @@
+/* tensor_core.h: what one step of a tensor core adds up, and the exponential
+ * of the classes sm80 and sm90.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A portable statement with integers: src/ops/golden/tensor_core.md.
+ * Sources  Xie et al., arXiv 2511.10909 (MMA-Sim); Khattak and Mikaitis, arXiv
+ *          2512.07004. Both compared their models with GPUs. */
+#ifndef TT_OPS_TENSOR_CORE_H
+#define TT_OPS_TENSOR_CORE_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#define TC_KEY_BLOCK 128  /* keys between two looks at the running maximum    */
+#define TC_LANES 8        /* partial sums of the denominator                  */
+#define TC_MAX_BLOCK 16
+#define TC_LOG2E 0x1.715476p+0f
+
+/* A kind of tensor core: products of one step, fraction bits they keep. */
+typedef struct tc_unit {
+    int block, bits;
+} tc_unit;
+static const tc_unit tc_sm80 = {8, 24}, tc_sm90 = {16, 25};
+
+static inline uint32_t tc_bits(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, 4);
+    return u;
+}
+
+static inline float tc_float(uint32_t u)
+{
+    float x;
+    memcpy(&x, &u, 4);
+    return x;
+}
+
+/* x rounded to bf16, nearest even. Subnormal numbers stay what they are. */
+static inline float tc_factor(float x)
+{
+    uint32_t u = tc_bits(x);
+    if ((u & 0x7fffffffu) > 0x7f800000u) return tc_float(0x7fff0000u);
+    return tc_float((u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u);
+}
+
+/* ---- one step ------------------------------------------------------------ */
+
+/* x = *m * 2^(*e - 23). A zero and a subnormal number have exponent -126. */
+static inline void tc_split(float x, int64_t *m, int *e)
+{
+    uint32_t u = tc_bits(x), field = u >> 23 & 255u;
+    int64_t size = (int64_t)(u & 0x7fffffu) + (field ? 0x800000 : 0);
+    *m = u >> 31 ? -size : size;
+    *e = (int)(field ? field : 1) - 127;
+}
+
+/* s * 2^e cut towards zero to a float; beyond the largest one it is infinite. */
+static inline float tc_cut(int64_t s, int e)
+{
+    int64_t m = s < 0 ? -s : s;
+    for (; m >= 0x1000000 || e < -149; e++) m >>= 1;
+    float x = ldexpf((float)m, e);
+    return s < 0 ? -x : x;
+}
+
+/* tc(a, b, c): c plus n <= unit.block products of bf16 numbers, a[k * step]
+ * times b[k]. Products left out of a whole block count as (+0)(+0), which has
+ * exponent -252 and changes nothing. */
+static inline float tc_step(tc_unit unit, float c, const float *a, int64_t step,
+                            const float *b, int n)
+{
+    int64_t m[TC_MAX_BLOCK + 1], ma, mb, sum = 0;
+    int e[TC_MAX_BLOCK + 1], ea, eb, top;
+    float special = isfinite(c) ? 0 : c;
+    tc_split(c, &m[n], &e[n]);
+    m[n] *= 0x800000;                   /* every term is m * 2^(e - 46)       */
+    top = e[n];
+    for (int k = 0; k < n; k++) {
+        if (!isfinite(a[k * step]) || !isfinite(b[k]))
+            special += a[k * step] * b[k];
+        tc_split(a[k * step], &ma, &ea);
+        tc_split(b[k], &mb, &eb);
+        m[k] = ma * mb;
+        e[k] = ea + eb;
+        if (e[k] > top) top = e[k];
+    }
+    if (isnan(special)) return tc_float(0x7fffffffu);
+    if (isinf(special)) return special;
+    for (int k = 0; k <= n; k++) {
+        int drop = 46 - unit.bits + top - e[k];
+        sum += drop < 63 ? m[k] / ((int64_t)1 << drop) : 0;
+    }
+    return tc_cut(sum, top - unit.bits);
+}
+
+/* c and n products in steps of whole blocks, k ascending. */
+static inline float tc_chain(tc_unit unit, float c, const float *a,
+                             int64_t step, const float *b, int64_t n)
+{
+    for (int64_t k = 0; k < n; k += unit.block)
+        c = tc_step(unit, c, a + k * step, step, b + k,
+                    (int)(n - k < unit.block ? n - k : unit.block));
+    return c;
+}
+
+/* ---- weights of attention ------------------------------------------------ */
+
+/* 2^(d * scale) for d <= 0, with a relative error below 3.8e-6. Below about
+ * 2^-125 it is 2^-125. least = -125 / scale; NaN stays NaN.
+ * x + 1.5 * 2^23 + 127 is n = rint(x) with 127 added, in the low bits of a
+ * float: moved up by 23 they are 2^n. */
+static inline float tc_exp2(float d, float scale, float least)
+{
+    const float magic = 0x1.8p23f + 127;
+    d = d < least ? least : d;
+    float n = fmaf(d, scale, magic);
+    float f = fmaf(d, scale, -(n - magic));
+    float p = 0x1.409104p-7f;
+    p = fmaf(p, f, 0x1.ca9008p-5f);
+    p = fmaf(p, f, 0x1.ebf1b4p-3f);
+    p = fmaf(p, f, 0x1.62dfcap-1f);
+    p = fmaf(p, f, 1);
+    return p * tc_float(tc_bits(n) << 23);
+}
+
+/* The denominator: its eight sums joined as a quad of threads does. */
+static inline float tc_join(const float l[TC_LANES])
+{
+    return ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]));
+}
+
+#endif

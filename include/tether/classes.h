@@ -31,10 +31,10 @@
     X(vdp, VDP, exact, "vdp",                                                  \
       "products of bf16 numbers as the instruction VDPBF16PS sums them",       \
       "CPUs with AVX512_BF16 (Zen 4 and 5, Cooper Lake, Sapphire Rapids)")     \
-    X(sm80, SM80, golden, "sm80",                                              \
+    X(sm80, SM80, exact, "sm80",                                               \
       "products of bf16 numbers as Ampere's tensor cores sum them",            \
       "GPUs of compute capability 8.x (A100, RTX 30 and 40)")                  \
-    X(sm90, SM90, golden, "sm90",                                              \
+    X(sm90, SM90, exact, "sm90",                                               \
       "products of bf16 numbers as Hopper's tensor cores sum them",            \
       "GPUs of compute capability 9.0 to 12.0 (H100, B200, RTX 50)")
 

@@ -1,0 +1,74 @@
+/* tc.h: the classes of tensor cores, fast: one kind of tile for linear, QK and
+ * PV.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The drivers (tc_linear.c, tc_attention.c) bring the factors of a product into
+ * two packed forms, rounded, with their exponents beside them, and filled up
+ * with (+0)(+0) to whole groups of 16 products.
+ *     rows   [K/16][m][16]   one row's 16 products of a group together
+ *     lanes  [K/16][16][TC_NR]   results side by side
+ * An exponent is that of ops/tensor_core.h; infinite and NaN have TC_NOT_FINITE,
+ * which no sum of exponents reaches. */
+#ifndef TT_OPS_EXACT_TC_H
+#define TT_OPS_EXACT_TC_H
+
+#include "ops/exact/exact.h"
+#include "ops/tensor_core.h"
+
+#ifndef TT_REAL_DOUBLE
+
+#define TC_NR 32
+#define TC_GROUP 16
+#define TC_NOT_FINITE 4096
+
+typedef struct tc_rows {
+    float *x;
+    int32_t *e;      /* the exponent, in both halves                          */
+} tc_rows;
+
+typedef struct tc_lanes {
+    float *x;
+    int16_t *e;      /* the exponent and 127                                  */
+} tc_lanes;
+
+/* Floats that they take, K in whole groups. */
+#define TC_ROWS_FLOATS(m, K) (2 * (m) * (K))
+#define TC_LANES_FLOATS(K) (TC_NR * (K) + TC_NR * (K) / 2)
+
+typedef struct tt_tc_kernels {
+    const char *name;
+    /* c [m, TC_NR] goes on over `groups` groups of m rows and TC_NR lanes;
+     * [0] as sm80 sums, [1] as sm90. */
+    void (*tile[2])(float *c, int64_t m, tc_rows a, tc_lanes b, int64_t groups);
+    /* Packs x[r * ld + k] for r < rows, k < K; the rest of m rows and of the
+     * last group is zero. */
+    void (*pack_rows)(tc_rows a, int64_t m, const float *x, int64_t ld,
+                      int64_t rows, int64_t K);
+    /* The same with x[k * ld + r]. */
+    void (*pack_cols)(tc_rows a, int64_t m, const float *x, int64_t ld,
+                      int64_t rows, int64_t K);
+    /* Packs x[j * ld + k] for j < lanes, k < K. */
+    void (*pack_lanes)(tc_lanes b, const float *x, int64_t ld, int64_t lanes,
+                       int64_t K);
+    /* One key block of TC_NR queries: s [n, TC_NR] in; weights packed into p,
+     * m [TC_NR] and l [TC_LANES, TC_NR] moved on, alpha [TC_NR] out. */
+    void (*soften)(tc_lanes p, const float *s, int64_t n, float scale, float *m,
+                   float *l, float *alpha, bool first);
+    /* acc [D, TC_NR] = acc * alpha */
+    void (*shrink)(float *acc, const float *alpha, int64_t D);
+} tt_tc_kernels;
+
+extern const tt_tc_kernels tt_tc_generic;
+#if defined(__x86_64__)
+extern const tt_tc_kernels tt_tc_avx2, tt_tc_avx512;
+#endif
+
+/* Those of the instruction set of exact_kernels(). */
+const tt_tc_kernels *exact_tc_kernels(void);
+
+void exact_tc_linear(tt_ctx *ctx, const tt_linear_args *a, int unit);
+void exact_tc_attention(tt_ctx *ctx, const tt_attention_args *a, int unit);
+
+#endif
+#endif

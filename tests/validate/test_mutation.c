@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "tests/validate/class_mutants.h"
 #include "tests/validate/lab.h"
 #include "tests/validate/mutants.h"
 
@@ -108,19 +109,19 @@ static finding check_model(suite *s, const char *op, const tt_ops *ops,
     return f;
 }
 
-static void plant(suite *s, int which, int64_t rounds)
+/* Fault `which` of the plug-in, or one that acts in every layer: -1. */
+static void plant_in(suite *s, const planted *m, const tt_ops *ops,
+                     const tt_arith *arith, int which, int64_t rounds)
 {
-    const planted *m = &faults[which];
     const clock_t start = clock();
-    const tt_arith *f32 = tt_arith_find("f32");
     char scope[224];
-    s->choose(which);
-    const finding op = check_operators(s, m->op, &s->plugin.ops, f32, 1,
-                                       rounds);
-    s->choose(which);
-    const finding model = check_model(s, m->op, &s->plugin.ops, f32, true);
+    s->choose(which < 0 ? 0 : which);
+    const finding op = check_operators(s, m->op, ops, arith, 1, rounds);
+    s->choose(which < 0 ? 0 : which);
+    const finding model = check_model(s, m->op, ops, arith, true);
     scope_of(scope, sizeof scope, model.path);
-    const bool layer = model.found && model.named && s->hit(scope);
+    const bool layer = model.found && model.named
+                       && (which < 0 || s->hit(scope));
     const bool found = op.found || model.found;
     const bool named = found && (!op.found || op.named)
                        && (!model.found || model.named);
@@ -151,6 +152,22 @@ static void plant(suite *s, int which, int64_t rounds)
         printf("%s took %.1f s\n", m->name,
                (double)(clock() - start) / CLOCKS_PER_SEC);
     fflush(stdout);
+}
+
+static void plant(suite *s, int which, int64_t rounds)
+{
+    plant_in(s, &faults[which], &s->plugin.ops, tt_arith_find("f32"), which,
+             rounds);
+}
+
+/* A linear layer that says it computes a class, and has other bits. */
+static void plant_class(suite *s, int which, int64_t rounds)
+{
+    const class_mutant *c = &class_mutants[which];
+    const planted m = {c->name, "linear", c->what, c->hint};
+    tt_ops ops;
+    if (expect(class_mutant_table(&ops, c), "%s: no class %s", c->name, c->cls))
+        plant_in(s, &m, &ops, tt_arith_bits(tt_arith_find(c->cls)), -1, rounds);
 }
 
 /* Is this one of the built-in backends, without what it needs? Says so. */
@@ -238,12 +255,14 @@ static void every_fault(suite *s, int64_t seeds)
     fprintf(s->table,
             "# Planted faults\n\nWritten by `make mutation`. Each fault is one "
             "change in a copy of the golden operators (tests/validate/"
-            "mutants.c).\n`operator`: found by the operator checks, `model`: "
+            "mutants.c),\nthe last ones in a linear layer that says it "
+            "computes a class, judged by its bits (class_mutants.h).\n`operator`: found by the operator checks, `model`: "
             "found inside runs of small models; the place is the first\n"
             "failing call of the model run.\n\n"
             "| fault | operator | what is wrong | found by | place in the "
             "model | hint |\n|---|---|---|---|---|---|\n");
     for (int m = 1; m < MUT_COUNT; m++) plant(s, m, 6);
+    for (int m = 0; m < CLASS_MUTANTS; m++) plant_class(s, m, 6);
     fprintf(s->table,
             "\n%d faults: %d found (%d by operator checks, %d in the models), "
             "the operator right for %d,\nthe layer for %d of the %d found in "
@@ -261,6 +280,14 @@ static void every_fault(suite *s, int64_t seeds)
     printf("%d faults: %d found (%d operator, %d model), %d named right, %d "
            "in the right layer, %d with a fitting hint\n", s->planted,
            s->found, s->by_op, s->by_model, s->named, s->layer, s->fitting);
+}
+
+static void plant_named(suite *s, const char *name)
+{
+    for (int m = 0; m < MUT_COUNT; m++)
+        if (!strcmp(name, faults[m].name)) plant(s, m, 6);
+    for (int m = 0; m < CLASS_MUTANTS; m++)
+        if (!strcmp(name, class_mutants[m].name)) plant_class(s, m, 6);
 }
 
 int main(int argc, char **argv)
@@ -285,8 +312,7 @@ int main(int argc, char **argv)
     } else if (argc > 1) {
         s.talk = true;
         for (int i = 1; i < argc; i++)
-            for (int m = 0; m < MUT_COUNT; m++)
-                if (!strcmp(argv[i], faults[m].name)) plant(&s, m, 6);
+            plant_named(&s, argv[i]);
     } else {
         static const int few[] = {
             MUT_LINEAR_LAYER, MUT_ATT_ONE_D, MUT_LN_EPS, MUT_GELU_ERF,

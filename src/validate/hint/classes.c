@@ -5,6 +5,7 @@
  * Other classes, and the class with one change at a time. Only what gives every
  * bit of the result is named; a small result may be that of several. */
 #include "validate/hint/hint.h"
+#include "validate/operators/opcalls.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -99,59 +100,101 @@ static const struct change {
     {class, what, &rule_##id, factor, chain_##id},
     CHANGES(LINE)
 };
+enum { CHANGE_COUNT = sizeof changes / sizeof *changes };
 
-static bool changed_gives(tt_ctx *ctx, const op_call *q, tt_class cls,
-                          const struct change *c, const double *got)
-{
-    const golden_class *own = golden_class_of(cls);
-    golden_class class = *own;
-    class.chain = c->chain;
-    if (c->factor) class.factor = c->factor;
-    return plain_class_gives(ctx, q, &class, got);
-}
+/* A class, or the declared one with a change. */
+typedef struct guess {
+    tt_class cls;
+    const struct change *change;   /* NULL: as it is                          */
+} guess;
 
-/* Another class; f32 rounds no factor and has a way of its own. */
-static bool class_gives(hint_call *h, tt_class cls)
+/* f32 rounds no factor and has a way of its own. */
+static bool f32_gives(tt_ctx *ctx, const op_call *q, const double *got)
 {
-    const golden_class *class = golden_class_of(cls);
-    if (!class || cls == h->cls) return false;
-    if (cls != TT_CLASS_F32)
-        return plain_class_gives(h->ctx, h->q, class, h->got);
-    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
-    double *x = tt_alloc(h->ctx, &h->ctx->scratch, h->n, sizeof *x, "class");
+    const int64_t n = call_count(q);
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    double *x = tt_alloc(ctx, &ctx->scratch, n, sizeof *x, "class");
     tt_verdict v = {0};
-    call_double(h->ctx, tt_ops_default(), h->q, x);
-    if (!h->ctx->status)
-        tt_verdict_bits(&v, tt_arith_find("f32"), h->got, x, h->n);
-    tt_arena_reset(&h->ctx->scratch, mark);
+    if (x) call_double(ctx, tt_ops_default(), q, x);
+    if (!ctx->status) tt_verdict_bits(&v, tt_arith_find("f32"), got, x, n);
+    tt_arena_reset(&ctx->scratch, mark);
     return v.bits == TT_BITS_EQUAL;
 }
 
+static bool gives(tt_ctx *ctx, const guess *g, const op_call *q,
+                  const double *got)
+{
+    if (!g->change && g->cls == TT_CLASS_F32) return f32_gives(ctx, q, got);
+    golden_class class = *golden_class_of(g->cls);
+    if (g->change) class.chain = g->change->chain;
+    if (g->change && g->change->factor) class.factor = g->change->factor;
+    return plain_class_gives(ctx, q, &class, got);
+}
+
+/* Those of n that give this result, in front. */
+static int keep(tt_ctx *ctx, guess *list, int n, const op_call *q,
+                const double *got)
+{
+    int kept = 0;
+    for (int i = 0; i < n && !ctx->status; i++)
+        if (gives(ctx, &list[i], q, got)) list[kept++] = list[i];
+    return kept;
+}
+
+/* The backend is asked again, where several explain what it did: sums long
+ * enough to be split, subnormal ones among them. */
+static int ask(const hint_call *h, guess *list, int n)
+{
+    static const op_input kind[] = {IN_NORMAL, IN_DENORMAL, IN_MIXED};
+    const op_sizes s = {.n = 3, .v = {16, 600, 16}};
+    for (int i = 0; i < 3 && n > 1; i++) {
+        const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
+        op_call q;
+        call_make(h->ctx, &q, OP_LINEAR, kind[i], &s, 1, 0);
+        double *got = tt_alloc(h->ctx, &h->ctx->scratch, 16 * 16, sizeof *got,
+                               "a question");
+        if (got) call_double(h->ctx, h->ops, &q, got);
+        if (h->ctx->status == TT_OK) {
+            guess copy[TT_CLASS_COUNT + CHANGE_COUNT];
+            memcpy(copy, list, (size_t)n * sizeof *copy);
+            const int kept = keep(h->ctx, copy, n, &q, got);
+            if (kept) memcpy(list, copy, (size_t)kept * sizeof *copy);
+            n = kept ? kept : n;
+        }
+        tt_arena_reset(&h->ctx->scratch, mark);
+    }
+    return n;
+}
+
 /* One more explanation; the same sentence once. */
-static void add(hint_call *h, const char *fmt, const char *name, int parts)
+static void say(hint_call *h, const guess *g)
 {
     char text[120];
     const size_t used = strlen(h->out);
-    if (name) snprintf(text, sizeof text, fmt, name);
-    else snprintf(text, sizeof text, fmt, parts);
-    if (strstr(h->out, text)) return;
-    if (used + strlen(text) + 5 > h->size) return;
+    if (g->change)
+        snprintf(text, sizeof text, g->change->what, g->change->rule->parts);
+    else
+        snprintf(text, sizeof text, "it computes class %s",
+                 tt_class_name(g->cls));
+    if (strstr(h->out, text) || used + strlen(text) + 5 > h->size) return;
     snprintf(h->out + used, h->size - used, "%s%s", used ? " or " : "", text);
 }
 
 bool hint_classes(hint_call *h)
 {
+    guess list[TT_CLASS_COUNT + CHANGE_COUNT];
+    int n = 0;
     h->out[0] = 0;
     if (h->q->kind != OP_LINEAR && h->q->kind != OP_ATTENTION) return false;
-    for (int c = 0; c < TT_CLASS_COUNT && !h->ctx->status; c++)
-        if (class_gives(h, (tt_class)c))
-            add(h, "it computes class %s", tt_class_name((tt_class)c), 0);
-    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++)
-        if (!strcmp(changes[i].class, tt_class_name(h->cls))
-            && !h->ctx->status
-            && changed_gives(h->ctx, h->q, h->cls, &changes[i], h->got))
-            add(h, changes[i].what, NULL, changes[i].rule->parts);
-    return *h->out && !h->ctx->status;
+    for (int c = 0; c < TT_CLASS_COUNT; c++)
+        if ((tt_class)c != h->cls) list[n++] = (guess){(tt_class)c, NULL};
+    for (int i = 0; i < CHANGE_COUNT; i++)
+        if (!strcmp(changes[i].class, tt_class_name(h->cls)))
+            list[n++] = (guess){h->cls, &changes[i]};
+    n = keep(h->ctx, list, n, h->q, h->got);
+    if (n > 1 && h->ops && h->q->kind == OP_LINEAR) n = ask(h, list, n);
+    for (int i = 0; i < n; i++) say(h, &list[i]);
+    return n && !h->ctx->status;
 }
 
 #else

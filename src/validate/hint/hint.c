@@ -207,12 +207,9 @@ static bool search(hint *h, op_call *part, char *out, size_t size)
 
 /* Every bit counts. What is off in the last places only is no mistake of the
  * families but another sum; false: look there, with room for such a sum. */
-static bool wrong_bits(hint *h, const op_call *q, tt_class cls, char *out,
-                       size_t size)
+static bool wrong_bits(hint *h, char *out, size_t size)
 {
     tt_metrics m;
-    if (q && hint_classes(&(hint_call){h->ctx, q, cls, h->got, h->n, out,
-                                       size})) return true;
     tt_metrics_measure(&m, h->got, h->want, h->n);
     h->earned = m.top * 0x1p-20;
     if (m.broken || m.max_abs > h->earned) return false;
@@ -237,8 +234,7 @@ bool hint_find(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
     h.c = rank ? dim[rank - 1] : 1;
     if (h.n == 0) return false;
     op_call part;
-    if (arith && arith->bits && wrong_bits(&h, q, arith->cls, out, size))
-        return true;
+    if (arith && arith->bits && wrong_bits(&h, out, size)) return true;
     if (q) {
         part = *q;
         h.q = &part;

@@ -78,19 +78,6 @@ bool hint_place(hint *h, char *out, size_t size);
 /* Last resort: error that looks like rounding to fewer bits. */
 bool hint_noise(const hint *h, char *out, size_t size);
 
-/* A call whose result must have the bits of class cls, and has not. */
-typedef struct hint_call {
-    tt_ctx *ctx;
-    const op_call *q;
-    tt_class cls;
-    const double *got;        /* [n]                                          */
-    int64_t n;
-    char *out;
-    size_t size;
-} hint_call;
-/* "it computes class vdp", "split-K ...", into out; false: none has all bits. */
-bool hint_classes(hint_call *h);
-
 /* The same call for a part of its output that holds the worst element, when
  * the whole is too much work to be repeated many times. Changes q, got, want,
  * n, dim of h. */

@@ -103,4 +103,17 @@ bool hint_find(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                const double *got, const double *want, int rank,
                const int64_t *dim, double earned, char *out, size_t size);
 
+/* A call whose result must have the bits of class cls, and has not. */
+typedef struct hint_call {
+    tt_ctx *ctx;
+    const op_call *q;
+    const tt_ops *ops;        /* whose it is, to be asked again; NULL: nobody */
+    tt_class cls;
+    const double *got;
+    char *out;
+    size_t size;
+} hint_call;
+/* "it computes class vdp", "split-K ...", into out; false: none has all bits. */
+bool hint_classes(hint_call *h);
+
 #endif

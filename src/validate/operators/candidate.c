@@ -125,8 +125,10 @@ void candidate_verdict(tt_ctx *ctx, const candidate_call *c, const op_call *q,
         return;
     }
     if (v->outcome != TT_MISMATCH || !hint) return;
-    hint_find(ctx, q, arith, got, want, v->rank, v->dim, v->earned, v->hint,
-              sizeof v->hint);
+    hint_call call = {ctx, q, c->ops, arith->cls, got, v->hint, sizeof v->hint};
+    if (!arith->bits || !hint_classes(&call))
+        hint_find(ctx, q, arith, got, want, v->rank, v->dim, v->earned, v->hint,
+                  sizeof v->hint);
     const size_t used = strlen(v->hint);
     if (c->unsteady)
         snprintf(v->hint + used, sizeof v->hint - used, "%sanother result at a "

@@ -18,9 +18,14 @@ endif
 ifneq ($(ELSEWHERE),)
 .PHONY: elsewhere $(MAKECMDGOALS)
 $(or $(MAKECMDGOALS),all): elsewhere ;@:
+# make -n makes nothing in a FOLDER without links: it shows what it would do in
+# a passing one.
+DRY := $(findstring n,$(filter-out --%,$(firstword -$(MAKEFLAGS))))
 elsewhere:
-	@SOURCE=$(call quoted,$(SOURCE)) sh $(call quoted,$(SOURCE)/tools/elsewhere.sh) $(call quoted,$(ELSEWHERE))
-	+@$(MAKE) --no-print-directory -C $(call quoted,$(ELSEWHERE)) -f Makefile B= $(MAKECMDGOALS)
+	+@folder=$(call quoted,$(ELSEWHERE)); \
+	  $(if $(DRY),[ -e "$$folder/Makefile" ] || { folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT; }; )\
+	  SOURCE=$(call quoted,$(SOURCE)) sh $(call quoted,$(SOURCE)/tools/elsewhere.sh) "$$folder" && \
+	  $(MAKE) --no-print-directory -C "$$folder" -f Makefile B= $(MAKECMDGOALS)
 else
 
 # ---- what you may set ---------------------------------------------------
@@ -175,7 +180,8 @@ TOOLS := $(patsubst tools/%.c,$(B)/tools/%,$(TOOL_SRC))
 FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 
-GIT_REV := $(shell git -C "$$(dirname $(call quoted,$(realpath Makefile)))" describe --always --dirty 2>/dev/null || echo unknown)
+# Of this folder's own repository: a tarball may lie in another one.
+GIT_REV := $(shell cd "$$(dirname $(call quoted,$(realpath Makefile)))" && top=$$(git rev-parse --show-cdup 2>/dev/null) && [ -z "$$top" ] && git describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
 .PHONY: check-vdp all tests test check test-some mutation check-device test-guard check-cuda cuda-shim check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
@@ -283,7 +289,8 @@ deps:   ## install compiler, OpenMP, OpenBLAS, ffmpeg by package name
 	@CC="$(CC)" sh tools/deps.sh
 
 # DESTDIR and PREFIX may hold blanks. F64=no leaves tether-f64 out, which is a
-# second build of everything; `make F64=no uninstall` then leaves it there.
+# second build of everything. A list of the files is in share/tether/installed,
+# and uninstall removes those.
 F64 ?= yes
 install: all $(SHARED) $(PUBLIC) $(if $(filter no,$(F64)),,f64)   ## program, model, library, man pages under PREFIX
 	@$(INSTALLER) install

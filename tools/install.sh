@@ -5,10 +5,11 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Called by `make install` and `make uninstall`, which set the variables. One
-# list of files serves both. The program looks for share/tether beside its own
-# bin, and the pkg-config file for include and lib beside itself, so the tree
-# may be moved as a whole.
+# Called by `make install` and `make uninstall`, which set the variables. What
+# was put is listed in share/tether/installed, for every install into this root;
+# uninstall removes what stands there and nothing else. The program looks for
+# share/tether beside its own bin, and the pkg-config file for include and lib
+# beside itself, so the tree may be moved as a whole.
 set -eu
 
 umask 022
@@ -16,24 +17,25 @@ what=$1
 root=$DESTDIR$PREFIX
 work=$BUILD/public
 
+list=share/tether/installed
+known=$work/installed.$$
+
+note() {   # place
+    grep -qxF "$1" "$known" || echo "$1" >> "$known"
+}
+
 put() {   # mode source place: a place relative to PREFIX
-    if [ "$what" = uninstall ]; then
-        rm -f "$root/$3"
-        return
-    fi
     mkdir -p "$root/$(dirname "$3")"
     # a program that runs, or a library in use, keeps its old file
     rm -f "$root/$3"
     cp -L "$2" "$root/$3"
     chmod "$1" "$root/$3"
+    note "$3"
 }
 
 put_link() {   # target place
-    if [ "$what" = uninstall ]; then
-        rm -f "$root/$2"
-        return
-    fi
     ln -sfn "$1" "$root/$2"
+    note "$2"
 }
 
 # pkg-config quotes what is special in the folder it finds the file in.
@@ -83,14 +85,10 @@ library() {
 }
 
 manual() {
-    if [ "$what" = install ]; then
-        # shellcheck disable=SC2086
-        sh tools/manual.sh "$work/manual" $RUN "$BUILD/tether"
-    fi
-    # the names of the pages: of this run, or of those that are there
-    pages=$work/manual
-    [ "$what" = install ] || pages=$root/share/man/man1
-    for page in "$pages"/tether.1 "$pages"/tether-*.1; do
+    rm -rf "$work/manual"
+    # shellcheck disable=SC2086
+    sh tools/manual.sh "$work/manual" $RUN "$BUILD/tether"
+    for page in "$work/manual"/tether.1 "$work/manual"/tether-*.1; do
         put 644 "$page" "share/man/man1/${page##*/}"
     done
     put 644 "$work/manual/tether.bash" share/bash-completion/completions/tether
@@ -105,20 +103,38 @@ licences() {
     put 644 README.md share/doc/tether/README.md
 }
 
-mkdir -p "$work"
-programs
-data
-library
-manual
-licences
-
-if [ "$what" = uninstall ]; then
-    # folders of ours, innermost first, and only when nothing is left in them
+# The listed files, then folders of ours, and those only when nothing is left.
+uninstall() {
+    if [ ! -f "$root/$list" ]; then
+        echo "tether is not installed in $root: there is no $root/$list" >&2
+        exit 1
+    fi
+    cp "$root/$list" "$known"
+    while read -r place; do
+        case /$place in */../* | *//*) continue ;; esac
+        rm -f "$root/$place"
+    done < "$known"
+    rm -f "$root/$list"
     for folder in share/tether/demo/google/umt5-xxl share/tether/demo/google \
             share/tether/demo share/tether share/doc/tether include/tether; do
         [ ! -d "$root/$folder" ] || rmdir "$root/$folder" 2>/dev/null || :
     done
     echo "removed from $root"
-else
-    echo "installed in $root"
+}
+
+mkdir -p "$work"
+trap 'rm -f "$known"' EXIT
+if [ "$what" = uninstall ]; then
+    uninstall
+    exit 0
 fi
+: > "$known"
+[ ! -f "$root/$list" ] || cat "$root/$list" > "$known"
+programs
+data
+library
+manual
+licences
+cp "$known" "$root/$list"
+chmod 644 "$root/$list"
+echo "installed in $root"

@@ -62,7 +62,7 @@ typedef struct tt_ctx {
     tt_profile_row profile[TT_PROFILE_ROWS];
 
     bool overwrite;            /* a file that appears under an output's name
-                                  while that is written is replaced (outfile.h) */
+                                  while that is written is replaced           */
     const volatile int *interrupt; /* non-NULL and non-zero: stop soon        */
     void (*warn)(void *user, const char *sentence); /* NULL: to stderr        */
     void *warn_user;

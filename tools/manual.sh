@@ -38,6 +38,26 @@ for command in validate compare; do
     mv "$folder/words.tmp" "$folder/words.$command"
 done
 
+# ---- values ----------------------------------------------------------------
+# A line an option that takes one of several words: option, letter, words. They
+# are those of the kind with the option's name (--backend), or stand in its row
+# (vae|latent).
+values() {   # command
+    awk -F "$cells" '
+    FNR == NR {
+        if ($1 != "command") list[$1] = list[$1] (list[$1] ? " " : "") $2
+        next
+    }
+    {
+        name = substr($1, 3)
+        if (name ~ /^caches?$/) name = "policy"
+        words = list[name]
+        if (!words && $3 ~ /[|]/ && $3 !~ /[A-Z]/) words = $3
+        gsub(/[|]/, " ", words)
+        if (words) printf "%s\t%s\t%s\n", $1, $2, words
+    }' "$folder/words" "$folder/words.$1"
+}
+
 # ---- bash ----------------------------------------------------------------
 option_names() {   # command
     awk -F "$cells" '{
@@ -46,25 +66,41 @@ option_names() {   # command
     }' "$folder/words.$1"
 }
 
+# Its options with values as patterns of a case.
+option_values() {   # command
+    values "$1" | awk -F "$cells" -v command="$1" '{
+        printf "        %s:%s", command, $1
+        if ($2 ~ /^-/) printf " | %s:%s", command, $2
+        printf ") list=\047%s\047 ;;\n", $3
+    }'
+}
+
 {
     cat <<END
 # bash completion of tether, made by tools/manual.sh from its tables
 
 _tether()
 {
-    local word=\${COMP_WORDS[COMP_CWORD]} list=
-    local at=\${COMP_WORDS[1]}:\${COMP_WORDS[COMP_CWORD-1]}
+    local word=\${COMP_WORDS[COMP_CWORD]} list= before=
+    local option=\${COMP_WORDS[COMP_CWORD-1]}
+    # --name=word is three words
+    if [ "\$option" = = ] && [ "\$COMP_CWORD" -gt 2 ]; then
+        option=\${COMP_WORDS[COMP_CWORD-2]}
+    elif [ "\$word" = = ]; then
+        word=
+    fi
     COMPREPLY=()
     if [ "\$COMP_CWORD" -eq 1 ]; then
         list='$(names command)--help --version'
     else
-        case \$at in
-        *:--backend) list='$(names backend)' ;;
-        *:--class) list='$(names class)' ;;
-        *:--cache | *:--caches) list='$(names policy)' ;;
-        *:--preset) list='$(names preset)' ;;
+        case \${COMP_WORDS[1]}:\$option in
         validate:validate) list='$ways' ;;
         bench:bench) list='ops error' ;;
+END
+    for command in $commands; do
+        option_values "$command"
+    done
+    cat <<END
         esac
         case \${COMP_WORDS[1]}:\$word in
 END
@@ -75,8 +111,11 @@ END
     cat <<'END'
         esac
     fi
+    case $option in   # a list, separated by commas
+    --caches) before=${word%"${word##*,}"} ;;
+    esac
     # shellcheck disable=SC2207
-    COMPREPLY=($(compgen -W "$list" -- "$word"))
+    COMPREPLY=($(compgen -P "$before" -W "$list" -- "${word#"$before"}"))
 }
 complete -o default -F _tether tether tether-f64
 END
@@ -85,8 +124,9 @@ END
 # ---- zsh -----------------------------------------------------------------
 # Help in brackets, 60 characters of it; [ ] : and quotes are escaped.
 arguments() {   # command
-    awk -F "$cells" -v backends="$(names backend)" -v classes="$(names class)" \
-        -v policies="$(names policy)" -v presets="$(names preset)" '
+    values "$1" > "$folder/words.values"
+    awk -F "$cells" '
+    FNR == NR { values_of[$1] = $3; next }
     function plain(s) {
         gsub(/\\/, "", s); gsub(/\[/, "\\[", s); gsub(/\]/, "\\]", s)
         gsub(/:/, "\\:", s); gsub(/\047/, "\047\\\047\047", s)
@@ -101,17 +141,16 @@ arguments() {   # command
     }
     $1 ~ /^--/ {
         what = ""
-        if ($1 == "--backend") what = "(" backends ")"
-        else if ($1 == "--class") what = "(" classes ")"
-        else if ($1 ~ /^--caches?$/) what = "(" policies ")"
-        else if ($1 == "--preset") what = "(" presets ")"
+        if ($1 == "--caches")
+            what = "_values -s , policy " values_of[$1]
+        else if ($1 in values_of) what = "(" values_of[$1] ")"
         else if ($3 ~ /FILE|FOLDER|DIR/) what = "_files"
         values = ($4 == "maybe" ? "::" : ":") plain($3) ":" what
         if ($4 == "flag" || $4 == "switch") values = ""
         line($1, values)
         if ($2 ~ /^-/) line($2, values)
         if ($4 == "switch") line("--no-" substr($1, 3), "")
-    }' "$folder/words.$1"
+    }' "$folder/words.values" "$folder/words.$1"
 }
 
 {

@@ -17,16 +17,17 @@ typedef struct settings {
 static const opt_spec options[] = {
     {OPT_WRITE, "output", 'o', offsetof(settings, out), "FILE",
      "the safetensors file to write"},
-    {OPT_TEXT, "dtype", 0, offsetof(settings, dtype), "TYPE",
-     "f32, bf16 or f16 for all floating-point values; left out: as stored "
-     "(quantised and scaled 8-bit values become f32)"},
-    {OPT_TEXT, "layout", 0, offsetof(settings, layout), "NAMES",
-     "wan (default) or diffusers"},
-    {OPT_TEXT, "model", 0, offsetof(settings, model), "WHICH",
-     "dit, vae, text-encoder or tiny-vae, where a folder or file holds "
-     "several; left out: the first that is found"},
-    {OPT_TEXT, "weights", 0, offsetof(settings, weights), "SET",
-     "ema (default) or raw, of a Self-Forcing checkpoint"},
+    {OPT_TEXT, "dtype", 0, offsetof(settings, dtype), "f32|bf16|f16",
+     "the type of all floating-point values; left out: as stored (quantised "
+     "and scaled 8-bit values become f32)"},
+    {OPT_TEXT, "layout", 0, offsetof(settings, layout), "wan|diffusers",
+     "names of the tensors (default wan)"},
+    {OPT_TEXT, "model", 0, offsetof(settings, model),
+     "dit|vae|text-encoder|tiny-vae",
+     "which, where a folder or file holds several; left out: the first that "
+     "is found"},
+    {OPT_TEXT, "weights", 0, offsetof(settings, weights), "ema|raw",
+     "which set of a Self-Forcing checkpoint (default ema)"},
     {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
      "replace a file that is there; without it that is refused"},
     {OPT_END, NULL, 0, 0, NULL, NULL},

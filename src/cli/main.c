@@ -287,9 +287,15 @@ static void print_page(void)
     manual_end("tether");
 }
 
-/* --help=words: kind, name and summary between tabs, for shells. */
+/* --help=words: kind, name and summary between tabs, for shells. What an option
+ * may be given is here under the kind of its name, or in its table ("0|1"). */
 static void print_words(void)
 {
+#define OP_LINE(op, OP) printf("op\t%s\t\n", #op);
+    TT_OPS(OP_LINE)
+    for (int i = 0; tt_arith_at(i); i++)
+        printf("arith\t%s\t%s\n", tt_arith_at(i)->name,
+               tt_arith_at(i)->summary);
     for (int i = 0; i < NCOMMANDS; i++)
         printf("command\t%s\t%s\n", commands[i].name, commands[i].summary);
     for (int i = 0; tt_policy_at(i); i++)

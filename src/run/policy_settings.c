@@ -82,21 +82,27 @@ static const char *knob_help(const char *name)
             if (!first) first = k;
         }
     page_add(": %s (", first->help);
-    for (int w = 0; first->words && first->words[w]; w++)
-        page_add("%s%s", w ? " or " : "", first->words[w]);
     bool said = false;
     for (int i = 0; tt_policy_at(i); i++) {
         const tt_policy_options o = tt_policy_start(tt_policy_at(i));
         if (!(k = tt_policy_knob(tt_policy_at(i), name))) continue;
         tt_policy_show(other, sizeof other, &o, k);
         if (!said)
-            page_add("%sdefault %s", first->words ? "; " : "", other);
+            page_add("default %s", other);
         else if (strcmp(usual, other))
             page_add("; %s %s", tt_policy_at(i)->name, other);
         if (!said) memcpy(usual, other, sizeof usual);
         said = true;
     }
     page_add(")");
+    return page;
+}
+
+/* "chunk|frame" */
+static const char *knob_words(const char *const *word)
+{
+    const char *page = page_begin();
+    for (int i = 0; word[i]; i++) page_add("%s%s", i ? "|" : "", word[i]);
     return page;
 }
 
@@ -113,7 +119,8 @@ int settings_knob_rows(tt_setting *rows, int room)
         rows[n] = (tt_setting){
             as[k->type].kind, k->name, 0,
             offsetof(tt_settings, knob) + (size_t)n * sizeof(tt_knob_setting),
-            as[k->type].arg, knob_help(k->name)};
+            k->words ? knob_words(k->words) : as[k->type].arg,
+            knob_help(k->name)};
     }
     return n;
 }

@@ -38,7 +38,7 @@ static const tt_setting fixed[] = {
     {TT_SETTING_READ, "scene-file", 0, AT(scene_file), "FILE",
      "the same with one scene per line: first chunk, blank, prompt; 12# "
      "begins with a cut"},
-    {TT_SETTING_TEXT, "cut-rule", 0, AT(cut_rule), "RULE",
+    {TT_SETTING_TEXT, "cut-rule", 0, AT(cut_rule), "official|readme",
      "the # of a scene list makes a cut after its scene (official, the "
      "default: what infinity-RoPE's code does) or before it (readme)"},
 
@@ -66,7 +66,7 @@ static const tt_setting fixed[] = {
      "index of the first sample (default 0)"},
     {TT_SETTING_INT, "num-samples", 0, AT(num_samples), "N",
      "videos per prompt (default 1)"},
-    {TT_SETTING_TEXT, "seed-rule", 0, AT(seed_rule), "RULE",
+    {TT_SETTING_TEXT, "seed-rule", 0, AT(seed_rule), "plain|official",
      "plain: the seed as given (default); official: seed + 100*prompt + "
      "sample"},
     {TT_SETTING_READ, "noise", 0, AT(noise), "FILE",
@@ -109,7 +109,7 @@ static const tt_setting fixed[] = {
      "4 (overlap-1) + 1 video frames are shown (default 1)"},
     {TT_SETTING_INT, "overlap", 0, AT(overlap), "O",
      "causvid: frames a clip takes over from the one before (default 3)"},
-    {TT_SETTING_TEXT, "restart", 0, AT(restart), "HOW",
+    {TT_SETTING_TEXT, "restart", 0, AT(restart), "vae|latent",
      "causvid: the first of them is decoded and encoded again (vae, the "
      "default), or used as it is (latent: not what CausVid does, needs no "
      "VAE). start_frame in --noise replaces both"},

@@ -131,11 +131,62 @@ if have bash; then
     completes "paper" tether generate --preset pa
     completes "export" tether validate ex
     completes "error" tether bench e
+    completes "sum max" tether generate --fusion ""
+    completes "max" tether generate --fusion = m
+    completes "sum max" tether generate --fusion =
+    completes "bf16" tether convert --dtype b
+    completes "dit" tether convert --model d
+    completes "" tether decode --model d
+    completes "tf32" tether diff --arith t
+    completes "tf32" tether validate --arith t
+    completes "f32" tether generate --class f3
+    completes "layer_norm" tether validate --op la
+    completes "fifo,tether" tether compare --caches fifo,te
+    completes "full,fifo,memrope" tether compare --caches full,fifo,me
 else
     skip "completion: no bash"
 fi
+# What zsh itself offers behind a line, in a terminal of its own: compadd is the
+# word through which all of it goes.
+cat > offers.zsh <<'END'
+zmodload zsh/zpty && zpty z zsh -f -i || exit 3
+zpty -w z 'PS1= PS2= RPS1=; bindkey "^I" complete-word
+fpath=('${(q)1}' $fpath); autoload -Uz compinit; compinit -u -D
+compadd() {
+    if [[ ${@[1,(i)(-|--)]} == *-(O|A|D)* ]]; then builtin compadd "$@"; return; fi
+    typeset -a hits; builtin compadd -A hits "$@"
+    builtin compadd "$@"; local r=$?
+    (( $#hits )) && print -rl -- "<"$^hits">"
+    return r
+}
+at-end() { print -r -- "<<end>>" }
+comppostfuncs=(at-end)
+print -r -- "<<"ready">>"
+'
+zpty -r -m z line '*<<ready>>*'
+zpty -w -n z "$2"$'\t'
+line=
+zpty -r -m z line '*<<end>>*'
+zpty -d z
+print -r -- $line
+END
+offers() {   # wanted, line
+    got=$(timeout 60 zsh -f offers.zsh "$root/share/zsh/site-functions" "$2" |
+        grep -o '<[a-z0-9_-]*>' | grep -v '<end>' | tr -d '<>' | tr '\n' ' ')
+    if [ "${got% }" = "$1" ]; then pass; else fail "zsh: $2: $got"; fi
+}
 if have zsh; then
     check "zsh completion" zsh -n "$root/share/zsh/site-functions/_tether"
+    if zsh -fc 'zmodload zsh/zpty && zpty z true' 2>/dev/null; then
+        offers convert "tether conv"
+        offers "sum max" "tether generate --fusion "
+        offers bf16 "tether convert --dtype b"
+        offers tether "tether compare --caches fifo,te"
+        offers "tf32" "tether diff --arith t"
+        offers --memrope-method "tether generate --memrope"
+    else
+        skip "completion of zsh: no pseudo terminals"
+    fi
 else
     skip "completion: no zsh"
 fi

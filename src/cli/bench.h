@@ -46,4 +46,7 @@ void bench_fill(tt_real *x, int64_t n, uint32_t seed);
 tt_status bench_ops(tt_ctx *ctx, const bench_settings *s, json_out *j);
 tt_status bench_error(tt_ctx *ctx, const bench_settings *s, json_out *j);
 
+/* Has bench_ops a case with s->only in its name? */
+bool bench_ops_has(const bench_settings *s);
+
 #endif

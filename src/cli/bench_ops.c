@@ -330,11 +330,26 @@ static double fma_peak(tt_ctx *ctx, const bench_settings *s)
     return best;
 }
 
+static const bench_case *all_cases(const bench_settings *s, size_t *n)
+{
+    *n = s->quick ? sizeof quick_cases / sizeof quick_cases[0]
+                  : sizeof full_cases / sizeof full_cases[0];
+    return s->quick ? quick_cases : full_cases;
+}
+
+bool bench_ops_has(const bench_settings *s)
+{
+    size_t n;
+    const bench_case *cases = all_cases(s, &n);
+    for (size_t i = 0; i < n; i++)
+        if (strstr(cases[i].name, s->only)) return true;
+    return false;
+}
+
 tt_status bench_ops(tt_ctx *ctx, const bench_settings *s, json_out *j)
 {
-    const bench_case *cases = s->quick ? quick_cases : full_cases;
-    size_t n = s->quick ? sizeof quick_cases / sizeof quick_cases[0]
-                        : sizeof full_cases / sizeof full_cases[0];
+    size_t n;
+    const bench_case *cases = all_cases(s, &n);
     double peak[2] = {0};
     for (int i = 0; i < s->nthreads; i++) {
         ctx->nthreads = s->threads[i];

@@ -173,6 +173,24 @@ static tt_status run(tt_ctx *ctx, const bench_settings *s, bool errors)
     return ctx->status;
 }
 
+/* -1 or a status. */
+static int check(const bench_settings *s, const opt_result *given, bool errors)
+{
+    const bool rounds = opt_given(given, "rounds");
+    if (rounds && (s->rounds < 1 || s->rounds > BENCH_ROUNDS_MAX))
+        return opt_usage("bench", "--rounds must be 1 to %d, but %lld was "
+                         "given", BENCH_ROUNDS_MAX, (long long)s->rounds);
+    static const char *const of_ops[] = {"rounds", "only", "cpu"};
+    for (int i = 0; errors && i < 3; i++)
+        if (opt_given(given, of_ops[i]))
+            return opt_usage("bench", "--%s has no effect with `bench error`",
+                             of_ops[i]);
+    if (s->only && !errors && !bench_ops_has(s))
+        return opt_usage("bench", "--only %s: no case has that in its name; "
+                         "`tether bench ops --quick` shows them all", s->only);
+    return -1;
+}
+
 int cmd_bench(tt_ctx *ctx, int argc, char **argv)
 {
     bench_settings s = {0};
@@ -185,9 +203,8 @@ int cmd_bench(tt_ctx *ctx, int argc, char **argv)
     if (!errors && strcmp(what, "ops") != 0)
         return opt_usage("bench", "say what to measure: `tether bench ops` or "
                          "`tether bench error`");
-    if (s.rounds < 0 || s.rounds > BENCH_ROUNDS_MAX)
-        return opt_usage("bench", "--rounds must be 1 to %d",
-                         BENCH_ROUNDS_MAX);
+    status = check(&s, &given, errors);
+    if (status >= 0) return status;
     if (sizeof(tt_real) != sizeof(float)) {
         fprintf(stderr, "tether: error: bench needs a float build; this one "
                 "computes in double to check algorithms\n");

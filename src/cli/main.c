@@ -343,6 +343,7 @@ int main(int argc, char **argv)
     open_standard();
     /* A reader that goes away is a write error with a sentence. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); /* so is a file above the limit of ulimit -f */
     if (argc < 2) {
         fprintf(stderr, "tether: no command given; `tether --help` lists "
                 "them\n");
@@ -354,7 +355,9 @@ int main(int argc, char **argv)
         print_version();
     else
         status = run_command(argc, argv);
-    if ((fflush(stdout) || ferror(stdout)) && !status) {
+    errno = 0;
+    if ((fflush(stdout) || ferror(stdout)) && !status && errno != EPIPE) {
+        /* a reader that has seen enough (`--help | head`) is no failure */
         fprintf(stderr, "tether: error: cannot write standard output: %s\n",
                 strerror(errno));
         status = 1;

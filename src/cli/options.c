@@ -290,6 +290,16 @@ int opt_word(const opt_command *cmd, void *settings, const char *word)
                                    : s.no ? "no" : "yes");
 }
 
+/* A variable of the shell that is not set gives no name. -1 or a status. */
+static int check_name(const opt_command *cmd, const opt_spec *o,
+                      const char *text)
+{
+    if ((o->kind != OPT_READ && o->kind != OPT_WRITE) || *text
+        || *o->arg == '[') return -1;
+    return opt_usage(cmd->name, "--%s needs a name (%s), but an empty one was "
+                     "given", o->name, o->arg);
+}
+
 /* One option at argv[*i]; advances *i over a separate value. -1 or a status.*/
 static int parse_one(const opt_command *cmd, void *settings,
                      cli_common *common, opt_result *r, int argc, char **argv,
@@ -301,7 +311,8 @@ static int parse_one(const opt_command *cmd, void *settings,
     if (status < 0) status = take_value(cmd, &s, base, argc, argv, i);
     if (status >= 0) return status;
     const char *text = s.o->kind == OPT_SWITCH ? (s.no ? "no" : "yes") : s.text;
-    status = keep(cmd, &s, base, text);
+    status = check_name(cmd, s.o, text);
+    if (status < 0) status = keep(cmd, &s, base, text);
     if (status < 0 && r->nseen < OPT_SEEN_MAX) {
         r->value[r->nseen] = text;
         r->seen[r->nseen++] = s.o->name;
@@ -392,6 +403,9 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
             int status = parse_one(cmd, settings, common, result, argc, argv,
                                    &i);
             if (status >= 0) return status;
+        } else if (!*word) {
+            return opt_usage(cmd->name, "argument %d is empty; is a variable "
+                             "of the shell not set?", i);
         } else if (result->npositional < cmd->positional_max) {
             result->positional[result->npositional++] = word;
         } else {

@@ -231,13 +231,14 @@ static int least(int a, int b)
 
 tt_cores tt_cores_find(const char *root)
 {
+    enum { MOST = 4096 }; /* as -t; more is a slip of the hand */
     tt_cores c = {.allowed = 1, .quota = cpu_quota(root)};
     int most = 1;   /* what OpenMP would take */
 #ifdef _OPENMP
     const char *asked = getenv("OMP_NUM_THREADS");
     most = omp_get_max_threads();
     /* OpenMP ignores what is no number, and 0 */
-    c.asked = asked && strtol(asked, NULL, 10) > 0 ? most : 0;
+    c.asked = asked && strtol(asked, NULL, 10) > 0 ? least(most, MOST) : 0;
     c.allowed = omp_get_num_procs();
 #endif
     c.threads = c.asked ? c.asked : least(most, c.allowed);

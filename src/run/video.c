@@ -467,11 +467,27 @@ tt_status tt_run_latents(tt_ctx *ctx, const tt_run *run, tt_tensor *out)
 
 /* ---- ending -------------------------------------------------------------- */
 
+/* A disk that is full in the middle: what is written already is good. */
+static tt_status explain_failure(tt_ctx *ctx, const tt_run *run)
+{
+    const video *v = &run->now;
+    char why[sizeof ctx->message];
+    if (ctx->status != TT_EIO || !run->file.file || !v->chunk || v->state)
+        return ctx->status;
+    snprintf(why, sizeof why, "%s", tt_message(ctx));
+    tt_clear(ctx);
+    return tt_fail(ctx, TT_EIO, "%.600s; %lld of %lld chunks are in %s, and "
+                   "the same command with --resume goes on", why,
+                   (long long)v->chunk,
+                   (long long)tt_rollout_chunks(v->rollout),
+                   run->file.unfinished);
+}
+
 /* Interrupted: say what was kept and how to go on. */
 static tt_status explain_stop(tt_ctx *ctx, const tt_run *run)
 {
     const video *v = &run->now;
-    if (ctx->status != TT_EINTR) return ctx->status;
+    if (ctx->status != TT_EINTR) return explain_failure(ctx, run);
     const int64_t chunks = v->rollout ? tt_rollout_chunks(v->rollout) : 0;
     tt_clear(ctx);
     if (!run->file.file || !v->chunk)

@@ -435,12 +435,55 @@ static void test_resume(void)
     }
 }
 
+/* ---- limits and slips of the hand ---------------------------------------- */
+
+/* The limit of file sizes stops a write, not the program: what is whole is
+ * kept, and said. */
+static void test_file_size(void)
+{
+    char demo[1100], args[1600];
+    reference(demo, "demo");
+    int got = run_after("ulimit -f 20; ", "noise -q -W 256 -H 256 -o big");
+    expect(got == 1 && strstr(said, "File too large") && !exists(at("big")),
+           "a file above the limit: %d, %s", got, said);
+    snprintf(args, sizeof args, "generate -q -t 1 -m %s -p 'a red circle' "
+             "-W 64 -H 64 --latents 60 --no-decode --latents-out", demo);
+    got = run_after("ulimit -f 160; ", "%s half", args);
+    expect(got == 1 && strstr(said, " of 20 chunks are in half.unfinished, and "
+           "the same command with --resume goes on"), "half of the latents: "
+           "%d, %s", got, said);
+    expect(run("%s half --resume", args) == 0 && run("%s whole", args) == 0
+           && same(at("half"), at("whole")), "it does: %s", said);
+}
+
+static void test_slips(void)
+{
+    const int64_t dim[2] = {4, 4};
+    put_tensor(at("z"), "x", 2, dim, small);
+    refuses(2, "--output needs a name", "noise -o ''");
+    refuses(2, "--output needs a name", "noise --output= -W 64");
+    refuses(2, "argument 1 is empty", "inspect ''");
+    refuses(2, "argument 2 is empty", "diff a ''");
+    expect(run("diff z z > /dev/full") == 3 && strstr(said, "cannot write the "
+           "standard output: No space left"), "a full disk: %s", said);
+    run_after("{ sleep 0.3; ", "--help 2> told; echo $? > rc; } | true;");
+    expect(!*text_of(at("told")) && *text_of(at("rc")) == '0', "`--help | "
+           "head`: %s", text_of(at("told")));
+    expect(run_after("OMP_NUM_THREADS=99999999999 ", "noise -q -W 16 -H 16 -v "
+                     "--overwrite -o z2") == 0, "threads: %s", said);
+    refuses(2, "no effect", "bench error --only attention");
+    refuses(2, "no case", "bench ops --only nothing");
+    refuses(2, "1 to 31, but 0", "bench ops --rounds 0");
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
     if (!program_begin("failures", argv)) return test_end();
     reference(vae, "vae_full_a/weights.safetensors");
     test_no_openblas();
+    test_file_size();
+    test_slips();
     test_ffmpeg();
     test_not_finite();
     if (make_model()) {

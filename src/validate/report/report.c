@@ -240,8 +240,8 @@ tt_status report_close(tt_ctx *ctx, report_out *o, const char *path)
     if (!fflush(stdout) && !ferror(stdout)) return TT_OK;
     /* A reader that has seen enough (`| head`) is no failure. */
     if (errno == EPIPE && freopen("/dev/null", "w", stdout)) return TT_OK;
-    return tt_fail(ctx, TT_EIO, "%s: cannot write to the standard output",
-                   path);
+    return tt_fail(ctx, TT_EIO, "cannot write %s: %s", strcmp(path, "-") ? path
+                   : "the standard output", strerror(errno));
 }
 
 /* ---- escapes ------------------------------------------------------------- */

@@ -38,7 +38,8 @@ enum { CHUNK = 3, ROWS = 512, REPEATS_MAX = 100, LAYERS = 30 };
 static const char usage[] =
     "usage: bench_chunk -m DIR|FILE [-W 832] [-H 480] [--cache POLICY]\n"
     "                   [--budget 21] [--passes 1..5] [-t N] [--backend NAME]\n"
-    "                   [--class NAME] [--heads N] [--prime 2] [--admit 0|1] [--cache-only N]\n"
+    "                   [--class NAME] [--heads N] [--prime 2] [--admit 0|1]\n"
+    "                   [--cache-only N]\n"
     "POLICY  a name, then :OPTION=VALUE for sink, recent, memory, alpha, tau,\n"
     "        pool, compress-to, fusion, memrope-method, adaptive\n";
 

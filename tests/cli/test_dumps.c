@@ -127,6 +127,39 @@ static void test_names(void)
     page_close(&names, NULL);
 }
 
+/* Take n bytes at `s` out of a text. */
+static void cut(char *s, size_t n)
+{
+    memmove(s, s + n, strlen(s + n) + 1);
+}
+
+/* The failing example of the page is what the program says here, but for the
+ * element in brackets and line breaks. */
+static void test_example(void)
+{
+    static const char begin[] = "FAIL: first wrong tensor: context at [";
+    page text;
+    if (sizeof(tt_real) == 8) return; /* it is of the float program */
+    if (!page_open(&text, "src/validate/README.md")) return;
+    char line[1000], *example = strstr(text.text, begin);
+    char *end = example ? strstr(example, "\n```") : NULL;
+    if (expect(end != NULL, "the page has the example")) {
+        *end = 0;
+        for (char *c = example; *c; c++) if (*c == '\n') *c = ' ';
+        cut(strchr(example, '['), strcspn(strchr(example, '['), "]"));
+        expect(run("validate --dump bf16 --against ours > out") == 1,
+               "validate: %s", said);
+        snprintf(line, sizeof line, "%.*s", (int)strcspn(text_of(at("out")),
+                 "\n"), text_of(at("out")));
+        char *open = strchr(line, '[');
+        if (open) cut(open, strcspn(open, "]"));
+        expect(!strcmp(line, example), "the page says `%s`, the program `%s`",
+               example, line);
+    }
+    free(text.text);
+    free(text.seen);
+}
+
 static void test_diff(void)
 {
     expect(run("diff ours again > out") == 0 && !strncmp(text_of(at("out")),
@@ -311,6 +344,7 @@ int main(int argc, char **argv)
     make_dumps();
     test_points();
     test_names();
+    test_example();
     test_diff();
     test_validate();
     test_classes();

@@ -108,7 +108,7 @@ CUDA_SRC   := $(sort $(wildcard src/ops/cuda/*.cu))
 CUDA_ARCHS ?= 80 86 89 90#  compiled for; the last one as PTX for newer ones
 NVCC       ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 NVCC_FLAGS := -std=c++17 -Iinclude -Isrc
-ifneq ($(CUDA)$(filter check-sass,$(MAKECMDGOALS)),)
+ifneq ($(CUDA),)
   ifeq ($(NVCC),)
     $(error CUDA=1 needs nvcc of CUDA 12 or 13: install the CUDA toolkit, or name it with NVCC=FILE)
   endif
@@ -184,7 +184,7 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell cd "$$(dirname $(call quoted,$(realpath Makefile)))" && top=$$(git rev-parse --show-cdup 2>/dev/null) && [ -z "$$top" ] && git describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: check-vdp all tests test check test-some mutation check-device test-guard check-cuda cuda-shim check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
+.PHONY: check-vdp all tests test check test-some mutation check-device test-guard check-cuda check-cuda-faults check-sass cuda-shim cuda-programs check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -242,6 +242,13 @@ check-cuda:   ## the CUDA kernels on the CPU, thread by thread: golden's bits?
 	  echo "SKIP check-cuda: $(CXX) is not installed; a C++ compiler runs the kernels"; \
 	  echo "0 passed, 0 failed, 1 skipped"; \
 	else $(MAKE) --no-print-directory cuda-shim && sh tests/cuda/check.sh $(B) $(EXTENT); fi
+
+check-cuda-faults:   ## plant faults in the CUDA kernels; are all of them found?
+	@$(MAKE) --no-print-directory cuda-shim
+	@CXX="$(CXX)" sh tests/cuda/plant.sh $(B) tests/cuda/faults.md $(call quoted,$(ROWS))
+
+check-sass:   ## what nvcc makes of the CUDA kernels: registers, spills, inner loops
+	@CC="$(CC)" sh tests/cuda/sass.sh "$(NVCC)" "$(CUDA_ARCHS)" "$(NVCC_FLAGS)"
 
 check-bits: $(B)/check_bits $(B)/demo-random/config.json   ## is every output, bit by bit, the stored one?
 	@$(RUN) $(B)/check_bits --demo $(B)/demo-random $(BITS)
@@ -428,6 +435,11 @@ $(IMAGES): $(B)/images/%.fatbin: src/ops/cuda/%.cu $(wildcard src/ops/cuda/*.h) 
 	@mkdir -p $(@D)
 	$(call run,NVCC,$<)$(NVCC) $(NVCC_FLAGS) $(GENCODE) -fatbin -o $@ $<
 endif
+
+# What tools/gpu/measure.sh runs on a GPU.
+$(B)/check_kernels: $(call obj,tests/cuda/check_kernels.c) $(B)/tests/libcases.a $(LIB)
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+cuda-programs: all $(B)/check_kernels $(B)/check_bits $(B)/demo-random/config.json
 
 # ... and on the CPU: a driver whose GPU is the shim, and programs with the
 # backend cuda. Their objects go before the library, whose table lacks it.

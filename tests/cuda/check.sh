@@ -54,5 +54,26 @@ start bits "$build/shim/check_bits" --class f32 --backend cuda $extent \
     --demo "$build/demo-random"
 wait
 for name in kernels attention_sm_80 attention_sm_86 bits; do add $name; done
+
+# what the program says of itself, and where there is no driver
+told() {   # name, words that it says, command...
+    name=$1
+    words=$2
+    shift 2
+    "$@" > "$logs/told" 2>&1
+    if grep -q "$words" "$logs/told"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAIL cuda/$name: not \"$words\": $(head -n 2 "$logs/told")"
+    fi
+}
+mkdir "$logs/none"
+echo none > "$logs/none/libcuda.so.1"
+told version 'cuda (not run on hardware)' "$build/shim/tether" --version
+told driver 'libcuda.so.1 was not found; install the NVIDIA driver' \
+    env LD_LIBRARY_PATH="$logs/none" "$build/shim/tether" noise -q -W 16 -H 16 \
+    --latents 1 --chunk 1 --overwrite --backend cuda -o "$logs/noise"
+[ ! -e "$logs/noise" ] || { failed=$((failed + 1)); echo "FAIL cuda/driver"; }
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

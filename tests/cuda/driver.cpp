@@ -5,7 +5,7 @@
  *
  * The program's host side runs unchanged: it loads this library where it would
  * load NVIDIA's. Kernels are found by their names. Memory of the device begins
- * as NaN and has blocks of its own, so that AddressSanitizer knows their ends.
+ * as NaN, and behind the end of each block lies a page that nobody may touch.
  * A launch fails when an argument points to memory that is not the device's.
  *
  * TT_SHIM_SHARED  shared memory of a block in bytes (default 232448, as sm_90)
@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include <map>
 #include <mutex>
@@ -49,6 +50,34 @@ struct counts {
         fclose(f);
     }
 } count;
+
+/* ---- blocks that end where a page begins that nobody may touch ----------- */
+
+const size_t PAGE = 4096, ALIGN = 16;
+
+size_t whole(size_t bytes, size_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+void *fenced(size_t bytes)
+{
+    const size_t used = whole(bytes, PAGE);
+    char *p = static_cast<char *>(mmap(nullptr, used + PAGE,
+                                       PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (p == MAP_FAILED) return nullptr;
+    mprotect(p + used, PAGE, PROT_NONE);
+    memset(p, 0xff, used);              /* NaN, in front of the block too */
+    return p + used - whole(bytes, ALIGN);
+}
+
+void give_back(uintptr_t p, size_t bytes)
+{
+    const size_t used = whole(bytes, PAGE);
+    munmap(reinterpret_cast<void *>(p + whole(bytes, ALIGN) - used),
+           used + PAGE);
+}
 
 /* Is [p, p + bytes) memory of the device? */
 bool holds(uintptr_t p, size_t bytes)
@@ -160,9 +189,8 @@ API cuStreamSynchronize(void *)
 
 API cuMemAlloc_v2(unsigned long long *p, size_t bytes)
 {
-    void *m = nullptr;
-    if (!bytes || posix_memalign(&m, 256, bytes)) return NO_MEMORY;
-    memset(m, 0xff, bytes);
+    void *m = bytes ? fenced(bytes) : nullptr;
+    if (!m) return NO_MEMORY;
     std::lock_guard<std::mutex> hold(lock);
     blocks[(uintptr_t)m] = bytes;
     count.allocs++;
@@ -173,8 +201,10 @@ API cuMemAlloc_v2(unsigned long long *p, size_t bytes)
 API cuMemFree_v2(unsigned long long p)
 {
     std::lock_guard<std::mutex> hold(lock);
-    if (!blocks.erase((uintptr_t)p)) return INVALID;
-    free(reinterpret_cast<void *>(p));
+    auto b = blocks.find((uintptr_t)p);
+    if (b == blocks.end()) return INVALID;
+    give_back(b->first, b->second);
+    blocks.erase(b);
     return OK;
 }
 

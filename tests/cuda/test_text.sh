@@ -9,7 +9,9 @@
 #   numbers   no + - * / of floats and no conversion that might round: the text
 #             compiles with numbers that have no operators (strict.h). SKIP
 #             without a C++ compiler
+#   program   a build without CUDA=1 does not have the word CUDA in it
 # Texts made here show that each of these is found.
+build=$1
 passed=0
 failed=0
 skipped=0
@@ -73,6 +75,17 @@ said=$(forbidden "$@")
 if [ -z "$said" ]; then pass; else fail "forbidden: $said"; fi
 if grep -nE 'use_fast_math|-ftz=true|-prec-(div|sqrt)=false|-fmad' Makefile
 then fail "the Makefile asks nvcc for other arithmetic"; else pass; fi
+
+# ---- the program without it --------------------------------------------------
+case $build in
+'' | *-cuda*) ;;
+*)
+    if [ "$(grep -ci 'libcuda' "$build/tether")" -eq 0 ]; then
+        pass
+    else
+        fail "$build/tether has to do with CUDA"
+    fi ;;
+esac
 
 # ---- numbers -----------------------------------------------------------------
 cxx=${CXX:-}

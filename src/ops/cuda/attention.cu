@@ -10,7 +10,8 @@
  *
  * Holds   keys ascend in every chain; the maximum has no order (a comparison,
  *         no rounding). Queries and keys behind the end are computed from the
- *         last one and not stored, their weights not added. */
+ *         last one: so they change no maximum, and they are not stored or
+ *         added. */
 #include "ops/cuda/exp.h"
 #include "ops/cuda/kernel.h"
 
@@ -106,7 +107,7 @@ template <int Q> struct attention_block {
     }
 
     /* Logits of keys [j0 + from, j0 + from + ATTENTION_KEYS) of all queries;
-     * those at n and behind are never read. */
+     * those at n and behind are the last key's. */
     DEVICE void make_logits(int64_t j0, int from, int n) const
     {
         const int row = lane & 7, col = 32 * warp + 4 * (lane >> 3);
@@ -145,10 +146,10 @@ template <int Q> struct attention_block {
         float top = first ? row[0] : m;
         for (int j = part; j < n; j += 4 * LANES) {
             const float4 x = load4(row + j);
-            if (x.x > top) top = x.x;
-            if (j + 1 < n && x.y > top) top = x.y;
-            if (j + 2 < n && x.z > top) top = x.z;
-            if (j + 3 < n && x.w > top) top = x.w;
+            if (x.x > top) top = x.x;        /* behind n: the last key's */
+            if (x.y > top) top = x.y;
+            if (x.z > top) top = x.z;
+            if (x.w > top) top = x.w;
         }
         UNROLL
         for (int h = 1; h < LANES; h *= 2) {

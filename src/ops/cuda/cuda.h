@@ -29,6 +29,11 @@ int64_t cuda_multiprocessors(void);
 /* Is p memory of the GPU? */
 bool cuda_holds(const void *p);
 
+/* The bytes at `host` on the GPU, where they stay: they travel only when they
+ * are not what they were at the last call. For tables that hardly ever change.
+ * NULL with a failure recorded. Threads: may be called from several. */
+const void *cuda_keep(tt_ctx *ctx, const void *host, size_t bytes);
+
 typedef struct cuda_grid {
     int64_t x, y;            /* blocks                                        */
     int threads;             /* of a block                                    */

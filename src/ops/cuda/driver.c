@@ -297,6 +297,60 @@ static const tt_device cuda_device = {
     .get = cuda_move, .copy = cuda_move, .zero = cuda_zero,
 };
 
+/* ---- what stays on the GPU ----------------------------------------------- */
+
+#define KEPT 8               /* two tables of angles for each of four models  */
+
+typedef struct kept {
+    const void *host;
+    size_t bytes;
+    void *copy;              /* what it was                                   */
+    void *there;
+    bool sent;
+} kept;
+
+static struct {
+    pthread_mutex_t lock;
+    kept of[KEPT];
+    int next;
+} keeper = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* The entry of these bytes at this address; else the one whose turn it is,
+ * emptied and made so large. */
+static kept *kept_of(tt_ctx *ctx, const void *host, size_t bytes)
+{
+    for (int i = 0; i < KEPT; i++)
+        if (keeper.of[i].host == host && keeper.of[i].bytes == bytes)
+            return &keeper.of[i];
+    kept *k = &keeper.of[keeper.next++ % KEPT];
+    if (k->there) cuda_free(&cuda_device, k->there, k->bytes);
+    free(k->copy);
+    *k = (kept){host, bytes, malloc(bytes), cuda_alloc(&cuda_device, bytes),
+                false};
+    if (k->copy && k->there) return k;
+    if (k->there) cuda_free(&cuda_device, k->there, bytes);
+    free(k->copy);
+    *k = (kept){0};
+    tt_fail(ctx, TT_ENOMEM, "out of memory: a table of %.1f MB on %s",
+            (double)bytes / 1e6, gpu.name);
+    return NULL;
+}
+
+const void *cuda_keep(tt_ctx *ctx, const void *host, size_t bytes)
+{
+    if (!bytes || !ready(ctx)) return NULL;
+    pthread_mutex_lock(&keeper.lock);
+    kept *k = kept_of(ctx, host, bytes);
+    if (k && (!k->sent || memcmp(k->copy, host, bytes))) {
+        k->sent = true;
+        memcpy(k->copy, host, bytes);
+        put(ctx, k->there, host, bytes);
+    }
+    const void *there = k ? k->there : NULL;
+    pthread_mutex_unlock(&keeper.lock);
+    return there;
+}
+
 /* ---- kernels ------------------------------------------------------------- */
 
 #define SHARED_FREE 49152    /* a block may have so much without asking       */

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Golden: ops/golden/f32.c, conv.c. A block of threads owns a tile of outputs, and a
- * thread 8 x 8 of them: acc is the chain `s` of dot_real, one per output, and
+ * Golden: ops/golden/f32.c, conv.c. A block of threads owns a tile of outputs,
+ * a thread 8 x 8 of them: acc is the chain `s` of dot_real, one per output, and
  * the sum over blocks of TT_DOT_BLOCK products stands in y itself. The
  * products of a step lie in shared memory; while one step is computed the
  * next ones are on their way.

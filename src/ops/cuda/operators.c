@@ -398,8 +398,8 @@ void cuda_rope(tt_ctx *ctx, const tt_rope_args *a)
     cuda_rope_args d = {
         .y = give_values(&c, a->y, n), .x = lend_values(&c, a->x, n),
         .T = a->T, .H = a->H, .D = a->D,
-        .cos = lend(&c, table->cos, angles, sizeof *table->cos),
-        .sin = lend(&c, table->sin, angles, sizeof *table->sin),
+        .cos = cuda_keep(ctx, table->cos, (size_t)angles * sizeof *table->cos),
+        .sin = cuda_keep(ctx, table->sin, (size_t)angles * sizeof *table->sin),
         .pos = lend(&c, a->pos, 3 * a->T, sizeof *a->pos),
         .row0 = table->pairs[0], .col0 = table->pairs[0] + table->pairs[1],
     };

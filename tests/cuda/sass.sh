@@ -1,0 +1,118 @@
+#!/bin/sh
+# sass.sh: what nvcc makes of the kernels, for every GPU of the Makefile.
+#
+#   sh tests/cuda/sass.sh NVCC "80 86 89 90" "NVCC FLAGS"
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# Nothing runs on a GPU. For every compute capability: each kernel compiles, has
+# no spilled register and no stack, and its shared memory is there on that GPU;
+# where cuobjdump is, the share of multiply-adds in the inner loop of the three
+# kernels of products is at least what it was. The last line counts.
+nvcc=$1
+passed=0
+failed=0
+skipped=0
+pass() { passed=$((passed + 1)); }
+fail() { failed=$((failed + 1)); echo "FAIL cuda/sass: $*"; }
+
+if [ -z "$nvcc" ]; then
+    echo "SKIP cuda/sass: nvcc is not installed"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+work=$(mktemp -d "${TMPDIR:-/tmp}/sass.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+dump=${CUOBJDUMP:-$(dirname "$nvcc")/cuobjdump}
+command -v "$dump" > /dev/null 2>&1 || dump=cuobjdump
+command -v "$dump" > /dev/null 2>&1 || dump=
+if [ -z "$dump" ]; then
+    echo "SKIP cuda/sass: cuobjdump is not installed: shares of multiply-adds"
+    skipped=1
+fi
+
+# bytes of shared memory that an expression of args.h says
+bytes() {
+    printf '#include "ops/cuda/args.h"\nvalue=(%s)\n' "$1" |
+        ${CC:-cc} -E -P -Iinclude -Isrc -x c - | sed -n 's/^value=//p' |
+        { read -r value; eval "echo \$(($value))"; }
+}
+tile=$(bytes TILE_SHARED)
+
+room() {   # capability: bytes that a block may have (CUDA's programming guide)
+    case $1 in
+    80 | 87) echo 166912 ;;
+    90 | 100 | 103) echo 232448 ;;
+    *) echo 101376 ;;
+    esac
+}
+
+least() {   # kernel: share of multiply-adds that its inner loop has at least
+    case $1 in
+    linear_vec) echo 0.84 ;;
+    conv_vec) echo 0.70 ;;
+    attention_64) echo 0.86 ;;
+    *) echo 0 ;;
+    esac
+}
+
+"$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/nvcc \1; nothing ran on a GPU/p'
+for arch in $2; do
+    [ "$tile" -le "$(room "$arch")" ] && pass ||
+        fail "sm_$arch: a tile of $tile bytes has no room"
+    for q in 64 32 16; do
+        [ "$(bytes "ATTENTION_SHARED($q)")" -le "$(room "$arch")" ] && break
+    done
+    [ "$(bytes "ATTENTION_SHARED($q)")" -le "$(room "$arch")" ] && pass ||
+        fail "sm_$arch: attention has no room"
+    echo "sm_$arch: heads of 128 by attention_$q"
+    seen=
+    for source in src/ops/cuda/*.cu; do
+        out=$work/$(basename "$source" .cu)
+        # shellcheck disable=SC2086
+        if ! "$nvcc" $3 -arch="sm_$arch" -Xptxas -v -cubin -o "$out.cubin" \
+            "$source" > "$out.log" 2>&1; then
+            fail "sm_$arch: $source does not compile: $(head -n 1 "$out.log")"
+            continue
+        fi
+        ! grep -q 'warning' "$out.log" ||
+            fail "sm_$arch: $source: $(grep -m 1 warning "$out.log")"
+        : > "$out.loops"
+        [ -z "$dump" ] || "$dump" -sass "$out.cubin" |
+            awk -f tests/cuda/sass.awk > "$out.loops"
+        awk -v arch="$arch" '
+            FILENAME == ARGV[1] { loop[$1] = $4; next }
+            /Compiling entry function/ { name = $7; gsub("\047", "", name) }
+            /bytes stack frame/ { stack = $1; spilled = $5 + $9 }
+            /Used [0-9]+ registers/ {
+                match($0, /Used [0-9]+/)
+                used = substr($0, RSTART + 5, RLENGTH - 5)
+                print name, used, stack + spilled, loop[name] + 0
+            }' "$out.loops" "$out.log" > "$out.table"
+        while read -r name used spilled share; do
+            seen="$seen $name"
+            if [ "$spilled" -ne 0 ] || [ "$used" -gt 255 ]; then
+                fail "sm_$arch: $name has $used registers and $spilled bytes" \
+                    "of stack and spills"
+            else
+                pass
+            fi
+            [ "$share" = 0 ] || echo "sm_$arch: $name: $used registers," \
+                "$share of the inner loop are multiply-adds"
+            [ -z "$dump" ] || awk -v a="$share" -v b="$(least "$name")" \
+                'BEGIN { exit a < b }' ||
+                fail "sm_$arch: $name: $share of the inner loop are" \
+                    "multiply-adds, less than $(least "$name")"
+        done < "$out.table"
+        [ -s "$out.table" ] || fail "sm_$arch: $source has no kernel"
+    done
+    for name in linear_vec conv_vec attention_64; do
+        case " $seen " in
+        *" $name "*) pass ;;
+        *) fail "sm_$arch: there is no kernel $name" ;;
+        esac
+    done
+done
+[ "$skipped" -eq 0 ] && skips= || skips=", $skipped skipped"
+echo "$passed passed, $failed failed$skips"
+[ "$failed" -eq 0 ]

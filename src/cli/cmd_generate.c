@@ -12,33 +12,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/dump.h"
-#include "cli/generate.h"
-#include "cli/outputs.h"
-#include "cli/progress.h"
-#include "tether/analyze.h"
-#include "tether/outfile.h"
-#include "tether/video.h"
-
-typedef struct session {
-    tt_ctx *ctx;
-    const tt_settings *settings;
-    tt_run *run;
-    progress progress;
-    dump dump;
-    inject inject;
-    tt_run_facts facts;  /* for records                                       */
-    tt_arena mem;        /* names                                             */
-    char kept[4400];     /* what a second signal leaves behind                */
-    tt_arena made_mem;
-    struct made *made;   /* run folders that were not there before            */
-} session;
-
-typedef struct made {
-    const char *path;
-    size_t there;        /* bytes of it that were                             */
-    struct made *next;
-} made;
+#include "cli/generate_session.h"
 
 /* ---- options ------------------------------------------------------------- */
 
@@ -103,267 +77,13 @@ static int check_settings(const tt_settings *g, const cli_common *common)
     return status;
 }
 
-/* ---- names --------------------------------------------------------------- */
-
-static tt_run_files names_of(session *s, int64_t i, tt_run_video *v)
-{
-    const char *const *text;
-    const tt_scenes *scenes = tt_run_scenes(s->run);
-    const bool several = tt_run_prompts(s->run, &text) > 1 && !scenes->n;
-    if (tt_run_video_at(s->ctx, s->run, i, v)) return (tt_run_files){0};
-    return names_make(s->ctx, &s->mem, tt_run_settings(s->run), v, several);
-}
-
-static decode_outputs outputs_of(session *s, const tt_run_files *v)
-{
-    decode_outputs o = {.video = v->output, .animation = v->animation,
-                        .sheet = v->sheet, .fps = 16,
-                        .drop = tt_run_dropped(s->run)};
-    if (v->latents) {
-        size_t n = strlen(v->latents) + 128;
-        char *after = tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "message");
-        if (after)
-            snprintf(after, n, "the latents are complete in %s; `tether "
-                     "decode --latents` can decode them", v->latents);
-        o.after = after;
-    }
-    return o;
-}
-
-/* --analyze needs its folder early: other outputs may go there. */
-static tt_status make_run_folder(session *s, const char *path)
-{
-    const size_t there = tt_analyze_folder_there(path);
-    if (there < strlen(path)) {
-        made *m = tt_alloc(s->ctx, &s->made_mem, 1, sizeof *m, "file name");
-        const char *name = tt_strdup(s->ctx, &s->made_mem, path);
-        if (!m || !name) return s->ctx->status;
-        *m = (made){name, there, s->made};
-        s->made = m;
-    }
-    return tt_analyze_folder(s->ctx, path);
-}
-
-/* The folder of numbered pictures is made when the first is written; latents
- * that go there too need it now. */
-static tt_status make_picture_folder(session *s, const tt_run_files *v)
-{
-    const char *slash = v->output ? strrchr(v->output, '/') : NULL;
-    const char *other = v->latents ? strrchr(v->latents, '/') : NULL;
-    if (!slash || !other || !strchr(slash, '%') || slash == v->output
-        || slash - v->output != other - v->latents
-        || strncmp(v->output, v->latents, (size_t)(slash - v->output)))
-        return s->ctx->status;
-    char *folder = tt_strdup(s->ctx, &s->mem, v->output);
-    if (!folder) return s->ctx->status;
-    folder[slash - v->output] = 0;
-    return make_run_folder(s, folder);
-}
-
-/* After a failure nothing is left of those that stayed empty. */
-static void remove_run_folders(session *s)
-{
-    for (const made *m = s->made; m; m = m->next)
-        if (s->ctx->status) tt_analyze_folder_remove(m->path, m->there);
-    tt_arena_free(&s->made_mem);
-}
-
-/* Everything a video writes. */
-enum { OUTPUTS = 12, BY_DECODER = 3 };
-static void all_outputs(session *s, output_name out[OUTPUTS],
-                        const tt_run_files *v)
-{
-    tt_ctx *ctx = s->ctx;
-    const output_name all[OUTPUTS] = {
-        {"-o", v->output}, {"--animation", v->animation},
-        {"--contact-sheet", v->sheet},
-        {"--latents-out", v->latents}, {"--preview", v->preview},
-        {"--record", v->record}, {"--dump", v->dump},
-        {"--trace-cache", v->trace},
-        {"--analyze", names_in(ctx, &s->mem, v->analyze,
-                               "latents.safetensors")},
-        {"--analyze", names_in(ctx, &s->mem, v->analyze, "trace.safetensors")},
-        {"--analyze", names_in(ctx, &s->mem, v->analyze, "run.json")},
-        {"--log-json", s->progress.log_path}};
-    memcpy(out, all, sizeof all);
-}
-
-/* Can everything be written? */
-static tt_status check_names(session *s, const tt_run_files *v)
-{
-    output_name all[OUTPUTS];
-    const tt_rollout_options *r = tt_run_rollout(s->run);
-    decode_outputs o = outputs_of(s, v);
-    all_outputs(s, all, v);
-    if (v->analyze) TT_TRY(make_run_folder(s, v->analyze));
-    TT_TRY(s->ctx->status);
-    TT_TRY(outputs_differ(s->ctx, all, OUTPUTS));
-    TT_TRY(outputs_png(s->ctx, "--preview", v->preview));
-    TT_TRY(outputs_png(s->ctx, "--contact-sheet", v->sheet));
-    TT_TRY(decode_check(s->ctx, &o, r->rollouts, r->initial_frames + r->latents,
-                        r->h, r->w));
-    TT_TRY(make_picture_folder(s, v));
-    for (int i = BY_DECODER; i < OUTPUTS - 1; i++) /* those are checked above */
-        if (all[i].path) TT_TRY(tt_out_check(s->ctx, all[i].path));
-    return s->ctx->status;
-}
-
-/* May the files that are there be replaced? When they are this run's own, which
- * its latents tell, or when the user said so. Before the text is encoded
- * perhaps is yes. */
-static tt_status check_free(session *s, int64_t i, const tt_run_files *v,
-                            bool encoded, bool *ours)
-{
-    output_name all[OUTPUTS];
-    const tt_settings *g = s->settings;
-    *ours = g->inject || !v->latents ? false /* nobody knows what was */
-          : encoded ? tt_run_made(s->ctx, s->run, i, v->latents)
-                    : tt_run_made_by_any(v->latents);
-    if (g->overwrite || s->ctx->status || *ours) return s->ctx->status;
-    all_outputs(s, all, v);
-    return outputs_free(s->ctx, all, OUTPUTS - 1, "this run did not make (its "
-                        "prompt, options, seed or weights differ, or its "
-                        "latents are gone)");
-}
-
-/* ---- what is said -------------------------------------------------------- */
-
-/* What Ctrl-C is answered with. */
-static void stop_words(session *s)
-{
-    const tt_run_standing at = tt_run_stand(s->run);
-    if (at.whole_chunks)
-        snprintf(s->kept, sizeof s->kept, "stopped at once; %.4200s cannot be "
-                 "continued without its saved cache",
-                 at.unfinished ? at.unfinished : "");
-    else
-        snprintf(s->kept, sizeof s->kept, "stopped at once; the chunks done "
-                 "are in %.4200s, and the same command with --resume goes on",
-                 at.unfinished ? at.unfinished : "");
-    cli_stop_words(at.whole_chunks ? "stopping after this chunk, whose cache "
-                                     "must be saved" : NULL,
-                   at.unfinished && at.chunk > 0 ? s->kept : NULL);
-}
-
-static void say(void *user, bool detail, const char *sentence)
-{
-    session *s = user;
-    const tt_run_events e = progress_of_a_run(&s->progress);
-    e.say(e.user, detail, sentence);
-}
-
-static void work(void *user, const tt_run_work *w)
-{
-    session *s = user;
-    const tt_run_events e = progress_of_a_run(&s->progress);
-    e.work(e.user, w);
-}
-
-static void log_chunk(void *user, const tt_run_chunk *c)
-{
-    session *s = user;
-    json_out j;
-    stop_words(s);
-    if (!progress_log(&s->progress, &j, "chunk")) return;
-    json_int(&j, "chunk", c->chunk);
-    json_int(&j, "chunks", c->chunks);
-    json_int(&j, "frames", c->frames);
-    json_int(&j, "latents_done", c->done);
-    json_real(&j, "chunk_seconds", c->seconds);
-    json_int(&j, "peak_memory_bytes", tt_peak_memory());
-    progress_logged(&s->progress, &j);
-}
-
-/* "video 2 of 4", and its prompt. */
-static void announce_number(session *s, int64_t i, const tt_run_video *v)
-{
-    const int64_t all = tt_run_videos(s->run);
-    if (all == 1) return;
-    progress_say(&s->progress, "video %lld of %lld: %s", (long long)i + 1,
-                 (long long)all, v->text ? v->text : s->settings->embeds);
-}
-
-/* "seed 7 sample 0", or the file that the noise comes from. */
-static const char *noise_words(const session *s, const tt_run_video *v,
-                               char *buf, size_t n)
-{
-    if (s->settings->noise) snprintf(buf, n, "noise of %s", s->settings->noise);
-    else snprintf(buf, n, "seed %llu sample %lld",
-                  (unsigned long long)v->seed, (long long)v->sample);
-    return buf;
-}
-
-static void announce(session *s, int64_t i, const tt_run_video *v,
-                     const tt_run_files *files)
-{
-    const tt_rollout_options *o = tt_run_rollout(s->run);
-    const tt_scenes *scenes = tt_run_scenes(s->run);
-    const int64_t n = (o->initial_frames + o->latents) * o->rollouts;
-    char stem[TT_VBENCH_STEM_MAX + 1], noise[1024], memory[32];
-    if (s->settings->vbench_name && !tt_vbench_stem(stem, v->text))
-        tt_warn(s->ctx, "the prompt cannot be part of a file name; the video "
-                "is called %s", files->output);
-    const int64_t bytes = tt_rollout_bytes(tt_run_dit(s->run), o);
-    for (int k = 0; k < scenes->n; k++)
-        progress_note(&s->progress, "from chunk %lld%s: %s",
-                      (long long)scenes->scene[k].chunk,
-                      scenes->scene[k].cut ? ", with a cut" : "",
-                      scenes->prompt[scenes->scene[k].prompt]);
-    announce_number(s, i, v);
-    if (v->text && !scenes->n)
-        progress_note(&s->progress, "prompt: %s", v->text);
-    progress_say(&s->progress, "%s: %lld latents of %lldx%lld (%lld frames of "
-                 "%lldx%lld), cache %s; cache and activations about %s",
-                 noise_words(s, v, noise, sizeof noise),
-                 (long long)n, (long long)o->w, (long long)o->h,
-                 (long long)tt_run_frames(s->run), (long long)(8 * o->w),
-                 (long long)(8 * o->h), o->policy.name,
-                 progress_bytes(memory, sizeof memory,
-                                bytes > 0 ? bytes : 0));
-}
-
-static void log_start(session *s, const tt_run_video *v,
-                      const tt_run_files *files)
-{
-    json_out j;
-    const tt_scenes *scenes = tt_run_scenes(s->run);
-    if (!progress_log(&s->progress, &j, "start")) return;
-    json_u64(&j, "seed", v->seed);
-    json_int(&j, "sample", v->sample);
-    json_int(&j, "latents", tt_run_rollout(s->run)->latents);
-    json_str(&j, "prompt", v->text);
-    json_open(&j, "scenes", '[');
-    for (int k = 0; k < scenes->n; k++)
-        json_str(&j, NULL, scenes->prompt[scenes->scene[k].prompt]);
-    json_close(&j, ']');
-    json_str(&j, "output", files->output);
-    json_str(&j, "animation", files->animation);
-    json_str(&j, "contact_sheet", files->sheet);
-    json_str(&j, "latents_out", files->latents);
-    progress_logged(&s->progress, &j);
-}
-
 /* ---- one video ----------------------------------------------------------- */
-
-/* The latents are this run's alone. A run with other latents may have made a
- * video of the same name in these hours, and that stays. */
-static tt_status check_late(session *s, bool fresh, const decode_outputs *o)
-{
-    const output_name late[3] = {{"-o", o->video},
-                                 {"--animation", o->animation},
-                                 {"--contact-sheet", o->sheet}};
-    if (s->settings->overwrite || !fresh
-        || !outputs_free(s->ctx, late, 3, "another run has made meanwhile"))
-        return s->ctx->status;
-    if (o->after) progress_say(&s->progress, "tether: %s", o->after);
-    return s->ctx->status;
-}
 
 static tt_status decode(session *s, int64_t i, const tt_run_files *files,
                         bool fresh)
 {
     static const int64_t split[1] = {1};
-    decode_outputs o = outputs_of(s, files);
+    decode_outputs o = session_outputs(s, files);
     tt_run_video v;
     tt_tensor latents;
     tt_vae *vae = NULL;
@@ -373,7 +93,7 @@ static tt_status decode(session *s, int64_t i, const tt_run_files *files,
     TT_TRY(tt_run_latents(s->ctx, s->run, &latents));
     o.title = v.text;
     o.comment = tt_run_comment(s->ctx, s->run, i, &s->mem);
-    TT_TRY(check_late(s, fresh, &o));
+    TT_TRY(session_check_late(s, fresh, &o));
     if (tt_run_open_vae(s->ctx, s->run, &vae) == TT_OK)
         decode_run(s->ctx, &s->progress, vae, &latents, split, 1, &o);
     tt_vae_close(vae);
@@ -386,7 +106,7 @@ static tt_status all_chunks(session *s, int64_t i, const tt_run_files *files)
     const tt_host *x0;
     int64_t frames;
     TT_TRY(tt_run_begin(s->ctx, s->run, i, files));
-    stop_words(s);
+    session_stop_words(s);
     while (tt_run_next(s->ctx, s->run, &x0, &frames) == TT_OK) continue;
     return s->ctx->status;
 }
@@ -403,14 +123,14 @@ static tt_status one_video(session *s, int64_t i)
     tt_ctx *ctx = s->ctx;
     tt_run_video v;
     bool ours = false;
-    const tt_run_files files = names_of(s, i, &v);
+    const tt_run_files files = session_names(s, i, &v);
     s->facts.decode_seconds = 0;
-    TT_TRY(check_names(s, &files));
+    TT_TRY(session_check_names(s, &files));
     if (i > 0) TT_TRY(tt_run_claim(ctx, s->run, i, files.latents));
     if (!s->settings->inject && files.latents)
         ours = tt_run_made(ctx, s->run, i, files.latents);
-    announce(s, i, &v, &files);
-    log_start(s, &v, &files);
+    session_announce(s, i, &v, &files);
+    session_log_start(s, &v, &files);
     dump_open(ctx, &s->dump, files.dump, s->settings->dump_filter);
     all_chunks(s, i, &files);
     cli_stop_words(NULL, NULL);
@@ -431,7 +151,7 @@ static tt_status one_video(session *s, int64_t i)
 static tt_status open_run(session *s)
 {
     const tt_settings *g = s->settings;
-    const tt_run_events events = {s, say, work, log_chunk};
+    const tt_run_events events = session_events(s);
     const char *const *text;
     TT_TRY(tt_run_open(s->ctx, &s->run, g, &events));
     const int n = tt_run_prompts(s->run, &text);
@@ -451,10 +171,10 @@ static tt_status check_all_names(session *s)
         tt_run_video v;
         bool ours;
         const tt_arena_mark mark = tt_arena_here(&s->mem);
-        const tt_run_files files = names_of(s, i, &v);
-        if (!s->ctx->status) check_names(s, &files);
+        const tt_run_files files = session_names(s, i, &v);
+        if (!s->ctx->status) session_check_names(s, &files);
         if (i == 0) tt_run_claim(s->ctx, s->run, 0, files.latents);
-        check_free(s, i, &files, false, &ours);
+        session_check_free(s, i, &files, false, &ours);
         tt_arena_reset(&s->mem, mark);
         TT_TRY(s->ctx->status);
     }
@@ -469,8 +189,8 @@ static tt_status check_all_free(session *s)
         tt_run_video v;
         bool ours;
         const tt_arena_mark mark = tt_arena_here(&s->mem);
-        const tt_run_files files = names_of(s, i, &v);
-        check_free(s, i, &files, true, &ours);
+        const tt_run_files files = session_names(s, i, &v);
+        session_check_free(s, i, &files, true, &ours);
         tt_arena_reset(&s->mem, mark);
         TT_TRY(s->ctx->status);
     }
@@ -495,7 +215,7 @@ static tt_status run_session(session *s)
 static void close_session(session *s)
 {
     tt_run_close(s->run);
-    remove_run_folders(s);
+    session_remove_folders(s);
     tt_arena_free(&s->mem);
 }
 

@@ -3,12 +3,13 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  *   generate_names.c     what the files of a video are called
+ *   generate_outputs.c   all that is written, and whether it may be
+ *   generate_say.c       what is said meanwhile
  *   cmd_generate.c       the order of it all
  * What a run is made from, and its latents, are the library's (run.h). */
 #ifndef CLI_GENERATE_H
 #define CLI_GENERATE_H
 
-#include "cli/decode.h"
 #include "cli/options.h"
 #include "tether/run.h"
 

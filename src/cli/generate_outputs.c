@@ -1,0 +1,142 @@
+/* generate_outputs.c: what the files of a video are, and whether they may be
+ * written.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Asked twice: for all videos before the work begins, and again for each. */
+#include "cli/outputs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/generate_session.h"
+#include "tether/analyze.h"
+#include "tether/outfile.h"
+
+tt_run_files session_names(session *s, int64_t i, tt_run_video *v)
+{
+    const char *const *text;
+    const tt_scenes *scenes = tt_run_scenes(s->run);
+    const bool several = tt_run_prompts(s->run, &text) > 1 && !scenes->n;
+    if (tt_run_video_at(s->ctx, s->run, i, v)) return (tt_run_files){0};
+    return names_make(s->ctx, &s->mem, tt_run_settings(s->run), v, several);
+}
+
+decode_outputs session_outputs(session *s, const tt_run_files *v)
+{
+    decode_outputs o = {.video = v->output, .animation = v->animation,
+                        .sheet = v->sheet, .fps = 16,
+                        .drop = tt_run_dropped(s->run)};
+    if (v->latents) {
+        size_t n = strlen(v->latents) + 128;
+        char *after = tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "message");
+        if (after)
+            snprintf(after, n, "the latents are complete in %s; `tether "
+                     "decode --latents` can decode them", v->latents);
+        o.after = after;
+    }
+    return o;
+}
+
+/* --analyze needs its folder early: other outputs may go there. */
+static tt_status make_run_folder(session *s, const char *path)
+{
+    const size_t there = tt_analyze_folder_there(path);
+    if (there < strlen(path)) {
+        made *m = tt_alloc(s->ctx, &s->made_mem, 1, sizeof *m, "file name");
+        const char *name = tt_strdup(s->ctx, &s->made_mem, path);
+        if (!m || !name) return s->ctx->status;
+        *m = (made){name, there, s->made};
+        s->made = m;
+    }
+    return tt_analyze_folder(s->ctx, path);
+}
+
+/* The folder of numbered pictures is made when the first is written; latents
+ * that go there too need it now. */
+static tt_status make_picture_folder(session *s, const tt_run_files *v)
+{
+    const char *slash = v->output ? strrchr(v->output, '/') : NULL;
+    const char *other = v->latents ? strrchr(v->latents, '/') : NULL;
+    if (!slash || !other || !strchr(slash, '%') || slash == v->output
+        || slash - v->output != other - v->latents
+        || strncmp(v->output, v->latents, (size_t)(slash - v->output)))
+        return s->ctx->status;
+    char *folder = tt_strdup(s->ctx, &s->mem, v->output);
+    if (!folder) return s->ctx->status;
+    folder[slash - v->output] = 0;
+    return make_run_folder(s, folder);
+}
+
+void session_remove_folders(session *s)
+{
+    for (const made *m = s->made; m; m = m->next)
+        if (s->ctx->status) tt_analyze_folder_remove(m->path, m->there);
+    tt_arena_free(&s->made_mem);
+}
+
+/* Everything a video writes. */
+enum { OUTPUTS = 12, BY_DECODER = 3 };
+static void all_outputs(session *s, output_name out[OUTPUTS],
+                        const tt_run_files *v)
+{
+    tt_ctx *ctx = s->ctx;
+    const output_name all[OUTPUTS] = {
+        {"-o", v->output}, {"--animation", v->animation},
+        {"--contact-sheet", v->sheet},
+        {"--latents-out", v->latents}, {"--preview", v->preview},
+        {"--record", v->record}, {"--dump", v->dump},
+        {"--trace-cache", v->trace},
+        {"--analyze", names_in(ctx, &s->mem, v->analyze,
+                               "latents.safetensors")},
+        {"--analyze", names_in(ctx, &s->mem, v->analyze, "trace.safetensors")},
+        {"--analyze", names_in(ctx, &s->mem, v->analyze, "run.json")},
+        {"--log-json", s->progress.log_path}};
+    memcpy(out, all, sizeof all);
+}
+
+tt_status session_check_names(session *s, const tt_run_files *v)
+{
+    output_name all[OUTPUTS];
+    const tt_rollout_options *r = tt_run_rollout(s->run);
+    decode_outputs o = session_outputs(s, v);
+    all_outputs(s, all, v);
+    if (v->analyze) TT_TRY(make_run_folder(s, v->analyze));
+    TT_TRY(s->ctx->status);
+    TT_TRY(outputs_differ(s->ctx, all, OUTPUTS));
+    TT_TRY(outputs_png(s->ctx, "--preview", v->preview));
+    TT_TRY(outputs_png(s->ctx, "--contact-sheet", v->sheet));
+    TT_TRY(decode_check(s->ctx, &o, r->rollouts, r->initial_frames + r->latents,
+                        r->h, r->w));
+    TT_TRY(make_picture_folder(s, v));
+    for (int i = BY_DECODER; i < OUTPUTS - 1; i++) /* those are checked above */
+        if (all[i].path) TT_TRY(tt_out_check(s->ctx, all[i].path));
+    return s->ctx->status;
+}
+
+tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
+                             bool encoded, bool *ours)
+{
+    output_name all[OUTPUTS];
+    const tt_settings *g = s->settings;
+    *ours = g->inject || !v->latents ? false /* nobody knows what was */
+          : encoded ? tt_run_made(s->ctx, s->run, i, v->latents)
+                    : tt_run_made_by_any(v->latents);
+    if (g->overwrite || s->ctx->status || *ours) return s->ctx->status;
+    all_outputs(s, all, v);
+    return outputs_free(s->ctx, all, OUTPUTS - 1, "this run did not make (its "
+                        "prompt, options, seed or weights differ, or its "
+                        "latents are gone)");
+}
+
+tt_status session_check_late(session *s, bool fresh, const decode_outputs *o)
+{
+    const output_name late[3] = {{"-o", o->video},
+                                 {"--animation", o->animation},
+                                 {"--contact-sheet", o->sheet}};
+    if (s->settings->overwrite || !fresh
+        || !outputs_free(s->ctx, late, 3, "another run has made meanwhile"))
+        return s->ctx->status;
+    if (o->after) progress_say(&s->progress, "tether: %s", o->after);
+    return s->ctx->status;
+}

@@ -1,0 +1,57 @@
+/* generate_session.h: one `tether generate` from its settings to its videos.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_GENERATE_SESSION_H
+#define CLI_GENERATE_SESSION_H
+
+#include "cli/decode.h"
+#include "cli/dump.h"
+#include "cli/generate.h"
+#include "cli/progress.h"
+
+typedef struct session {
+    tt_ctx *ctx;
+    const tt_settings *settings;
+    tt_run *run;
+    progress progress;
+    dump dump;
+    inject inject;
+    tt_run_facts facts;  /* for records                                       */
+    tt_arena mem;        /* names                                             */
+    char kept[4400];     /* what a second signal leaves behind                */
+    tt_arena made_mem;
+    struct made *made;   /* run folders that were not there before            */
+} session;
+
+typedef struct made {
+    const char *path;
+    size_t there;        /* bytes of it that were                             */
+    struct made *next;
+} made;
+
+/* Names of the files of video i, in s->mem; what is said about it in *v. */
+tt_run_files session_names(session *s, int64_t i, tt_run_video *v);
+/* Those of them that the decoder makes. */
+decode_outputs session_outputs(session *s, const tt_run_files *v);
+/* Can everything be written? Makes the run folders. */
+tt_status session_check_names(session *s, const tt_run_files *v);
+/* May the files that are there be replaced? When they are this run's own, which
+ * its latents tell, or when the user said so. Before the text is encoded
+ * perhaps is yes. */
+tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
+                             bool encoded, bool *ours);
+/* The latents are this run's alone. A run with other latents may have made a
+ * video of the same name in these hours, and that stays. */
+tt_status session_check_late(session *s, bool fresh, const decode_outputs *o);
+/* After a failure nothing is left of run folders that stayed empty. */
+void session_remove_folders(session *s);
+
+/* What the run says; what Ctrl-C is answered with; a video that begins. */
+tt_run_events session_events(session *s);
+void session_stop_words(session *s);
+void session_announce(session *s, int64_t i, const tt_run_video *v,
+                      const tt_run_files *files);
+void session_log_start(session *s, const tt_run_video *v,
+                       const tt_run_files *files);
+
+#endif

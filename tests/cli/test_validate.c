@@ -17,7 +17,7 @@ static void test_options(void)
     refuses(3, "cannot be loaded", "validate --backend ./absent.so");
     refuses(2, "bf16-stored", "validate --backend golden --arith half");
     refuses(2, "no operator", "validate --backend golden --op nothing");
-    refuses(2, "needs a file", "validate --backend ''");
+    refuses(2, "needs a name", "validate --backend ''");
     expect(run("validate --backend golden --op silu --bench 4 > out") == 0 &&
            strstr(text_of(at("out")), "bench silu") &&
            strstr(text_of(at("out")), "half of the pairs"), "a built-in one: %s%s", said,

@@ -16,7 +16,7 @@
 #include "cli/validate_model.h"
 #include "tether/outfile.h"
 
-#define STORED "bits_operators_v1.txt"      /* beside the built-in model         */
+#define STORED "bits_operators_v1.txt"   /* beside the built-in model         */
 
 typedef struct settings {
     const char *manifest, *cls, *prompt;

@@ -302,8 +302,8 @@ static const opt_spec check_options[] = {
     {OPT_TEXT, "got", 0, offsetof(check_settings, got), "FOLDER",
      "results: CASE.safetensors or CASE/got.safetensors for every CASE"},
     {OPT_TEXT, "arith", 0, offsetof(check_settings, arith), "NAME",
-     "what they were computed with: f32 (default), tf32, f16, bf16, "
-     "f16-stored, bf16-stored"},
+     "what they were computed with: " VALIDATE_ARITHS " (default f32), judged "
+     "by its limits"},
     {OPT_FLAG, "partial", 0, offsetof(check_settings, partial), NULL,
      "results may lack cases and kinds of tensors"},
     VALIDATE_OUTPUT_OPTIONS(check_settings, out),

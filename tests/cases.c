@@ -35,8 +35,8 @@ static bool is_real(tt_dtype t)
 
 static bool same_shape(const tt_tensor *a, const tt_tensor *b)
 {
-    return a->rank == b->rank &&
-           !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
+    return a->rank == b->rank
+           && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
 }
 
 static const case_rule *find_rule(const char *name, const case_rule *rules,
@@ -57,8 +57,8 @@ static double module_rule(const test_case *c, const char *name)
 {
     const tt_json *o = tt_json_get(tt_json_get(c->json, "official_f32_vs_f64"),
                                    name);
-    return 8 * tt_json_num(o, "max_abs_err", -1) +
-           2e-6 * tt_json_num(o, "max_abs_value", 0);
+    return 8 * tt_json_num(o, "max_abs_err", -1)
+           + 2e-6 * tt_json_num(o, "max_abs_value", 0);
 }
 
 static bool check_real(tt_ctx *ctx, const test_case *c, const char *what,

@@ -138,10 +138,10 @@ bool case_open(test_case *c, const char *fmt, ...)
     snprintf(c->dir, sizeof c->dir, "%s", ref_path("%s", name));
     snprintf(path, sizeof path, "%s/case.json", c->dir);
     return expect_ok(tt_json_file(&ctx, &c->arena, &c->json, path, 1 << 22),
-                     path) &&
-           open_part(&c->inputs, c->dir, "inputs.safetensors") &&
-           open_part(&c->expected, c->dir, "expected.safetensors") &&
-           open_part(&c->expected_f64, c->dir, "expected_f64.safetensors");
+                     path)
+           && open_part(&c->inputs, c->dir, "inputs.safetensors")
+           && open_part(&c->expected, c->dir, "expected.safetensors")
+           && open_part(&c->expected_f64, c->dir, "expected_f64.safetensors");
 }
 
 void case_close(test_case *c)

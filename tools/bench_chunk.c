@@ -459,7 +459,8 @@ int main(int argc, char **argv)
     bench b = {.ctx = ctx, .W = 832, .H = 480, .passes = 5, .prime = 2,
                .admit = 1, .cache_text = "tether"};
     tt_threads_sleep();
-    if (argc == 2 && !strcmp(argv[1], "--help")) return fputs(usage, stdout) < 0;
+    if (argc == 2 && !strcmp(argv[1], "--help"))
+        return fputs(usage, stdout) < 0;
     if (tt_ctx_init(ctx)) return die(ctx);
     if (!parse(&b, argc, argv, &K)) {
         fputs(usage, stderr);

@@ -163,10 +163,10 @@ static bool write_tokenizer(const options *o)
 {
     const char *p = part_path(o, "tokenizer", "google");
     if (!p) return true;
-    return make_folder(p) &&
-           make_folder(part_path(o, "tokenizer", "google/umt5-xxl")) &&
-           ck_write_spiece(part_path(o, "tokenizer",
-                                     "google/umt5-xxl/spiece.model")) > 0;
+    return make_folder(p)
+           && make_folder(part_path(o, "tokenizer", "google/umt5-xxl"))
+           && ck_write_spiece(part_path(o, "tokenizer",
+                                        "google/umt5-xxl/spiece.model")) > 0;
 }
 
 static bool preset(options *o)
@@ -189,11 +189,11 @@ static bool preset(options *o)
     if (!make_folder(o->dir)) return false;
     if ((p = part_path(o, "dit", "config.json")) && !write_config(p, &o->dit))
         return false;
-    if ((p = part_path(o, "dit", "diffusion_pytorch_model.safetensors")) &&
-        !write_dit(p, o, NULL))
+    if ((p = part_path(o, "dit", "diffusion_pytorch_model.safetensors"))
+        && !write_dit(p, o, NULL))
         return false;
-    if (!demo && (p = part_path(o, "dmd", "self_forcing_dmd.pt")) &&
-        !write_dit(p, o, "generator_ema"))
+    if (!demo && (p = part_path(o, "dmd", "self_forcing_dmd.pt"))
+        && !write_dit(p, o, "generator_ema"))
         return false;
     if ((p = part_path(o, "vae", vae)) && !write_vae(p, o)) return false;
     if (!write_tokenizer(o)) return false;
@@ -260,16 +260,17 @@ static bool parse(options *o, int argc, char **argv)
         } else
             return false;
     }
-    return (o->preset != NULL) == (o->dir != NULL) &&
-           (o->preset || o->file_dit || o->file_t5 || o->file_vae ||
-            o->file_spiece || o->file_config);
+    return (o->preset != NULL) == (o->dir != NULL)
+           && (o->preset || o->file_dit || o->file_t5 || o->file_vae
+               || o->file_spiece || o->file_config);
 }
 
 int main(int argc, char **argv)
 {
     options o = {.dit = dit_1_3b, .t5 = umt5_xxl, .vae_dim = 96, .vae_z = 16,
                  .seed = 1, .parts = "all"};
-    if (argc == 2 && !strcmp(argv[1], "--help")) return fputs(usage, stdout) < 0;
+    if (argc == 2 && !strcmp(argv[1], "--help"))
+        return fputs(usage, stdout) < 0;
     if (!parse(&o, argc, argv)) {
         fputs(usage, stderr);
         return 2;

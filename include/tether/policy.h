@@ -92,8 +92,8 @@ typedef struct tt_policy_options {
     tt_knob_value own[TT_OWN_KNOBS];
 } tt_policy_options;
 #define TT_AT(member) offsetof(tt_policy_options, member)
-#define TT_OWN(i) (offsetof(tt_policy_options, own) + \
-                   (size_t)(i) * sizeof(tt_knob_value))
+#define TT_OWN(i) (offsetof(tt_policy_options, own)                            \
+                   + (size_t)(i) * sizeof(tt_knob_value))
 
 /* Settings of a policy under a name: "paper", "tau=0.6:pool=frame". */
 typedef struct tt_policy_preset {

@@ -51,13 +51,13 @@ int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
     const int64_t meta[] = { 3, cap };
     const int64_t shared = (int64_t)shared_size(cls, opt, geo);
     int64_t a, b, all, once;
-    if (!tt_checked_size(&a, kv, 4, sizeof(tt_real)) ||
-        !tt_checked_size(&b, meta, 2, sizeof(int32_t)) ||
-        !tt_checked_add(&a, a, b) ||
-        !tt_checked_add(&a, a, (int64_t)state_size(cls, opt, geo)) ||
-        !tt_checked_mul(&all, a, geo->layers) ||
-        !tt_checked_mul(&once, shared, sizeof(tt_real)) ||
-        !tt_checked_add(&all, all, once))
+    if (!tt_checked_size(&a, kv, 4, sizeof(tt_real))
+        || !tt_checked_size(&b, meta, 2, sizeof(int32_t))
+        || !tt_checked_add(&a, a, b)
+        || !tt_checked_add(&a, a, (int64_t)state_size(cls, opt, geo))
+        || !tt_checked_mul(&all, a, geo->layers)
+        || !tt_checked_mul(&once, shared, sizeof(tt_real))
+        || !tt_checked_add(&all, all, once))
         return INT64_MAX;
     return all;
 }

@@ -35,8 +35,8 @@ const tt_policy_class *tt_policy_find(const char *name)
 
 static tt_status check_layers(tt_ctx *ctx, const tt_geometry *g)
 {
-    if (g->layers < 1 || g->layers > 65536 || g->H < 1 || g->D < 2 ||
-        g->D % 2 || g->H > CACHE_MAX_FRAMES || g->D > CACHE_MAX_FRAMES)
+    if (g->layers < 1 || g->layers > 65536 || g->H < 1 || g->D < 2
+        || g->D % 2 || g->H > CACHE_MAX_FRAMES || g->D > CACHE_MAX_FRAMES)
         return tt_fail(ctx, TT_EINVAL,
                        "cache: %lld layers of %lld heads of %lld values: at "
                        "least 1 of each, and an even head width, are needed",
@@ -48,8 +48,8 @@ tt_status cache_check_geometry(tt_ctx *ctx, const tt_geometry *g)
 {
     int64_t L;
     TT_TRY(check_layers(ctx, g));
-    if (g->grid_h < 1 || g->grid_w < 1 ||
-        !tt_checked_mul(&L, g->grid_h, g->grid_w) || L != g->L)
+    if (g->grid_h < 1 || g->grid_w < 1
+        || !tt_checked_mul(&L, g->grid_h, g->grid_w) || L != g->L)
         return tt_fail(ctx, TT_EINVAL,
                        "cache: a grid of %lld x %lld patches does not give "
                        "%lld tokens per frame",
@@ -61,9 +61,9 @@ tt_status cache_check_geometry(tt_ctx *ctx, const tt_geometry *g)
                        "more than %lld; use a smaller picture",
                        (long long)g->grid_h, (long long)g->grid_w,
                        (long long)L, (long long)CACHE_MAX_FRAMES);
-    if (g->chunk < 1 || g->first_chunk < 1 || g->first_chunk > g->chunk ||
-        g->frames < 1 || g->frames > CACHE_MAX_FRAMES ||
-        g->chunk > CACHE_MAX_FRAMES)
+    if (g->chunk < 1 || g->first_chunk < 1 || g->first_chunk > g->chunk
+        || g->frames < 1 || g->frames > CACHE_MAX_FRAMES
+        || g->chunk > CACHE_MAX_FRAMES)
         return tt_fail(ctx, TT_EINVAL,
                        "cache: %lld frames in chunks of %lld (the first of "
                        "%lld): expected 1 <= first <= chunk and 1..%lld frames",

@@ -83,8 +83,8 @@ static int64_t check_plan(const tt_plan *plan, const tt_layer *y)
     TT_ASSERT(plan->nsegments >= 1 && plan->nsegments <= TT_MAX_SEGMENTS);
     for (int i = 0; i < plan->nsegments; i++) {
         const tt_segment *s = &plan->segment[i];
-        TT_ASSERT(s->slot >= 0 && s->ntokens >= 0 &&
-                  s->slot + s->ntokens <= y->len);
+        TT_ASSERT(s->slot >= 0 && s->ntokens >= 0
+                  && s->slot + s->ntokens <= y->len);
         n += s->ntokens;
     }
     return n;

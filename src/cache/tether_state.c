@@ -62,10 +62,10 @@ size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo)
 {
     const int64_t rows[] = { o->S + o->M, 4, geo->H, geo->D };
     int64_t bytes, index;
-    if (!tt_checked_size(&bytes, rows, 4, sizeof(double)) ||
-        !tt_checked_mul(&index, o->S + 2 * o->M + geo->chunk,
-                        sizeof(int64_t)) ||
-        !tt_checked_add(&bytes, bytes, index) || bytes > PTRDIFF_MAX / 2)
+    if (!tt_checked_size(&bytes, rows, 4, sizeof(double))
+        || !tt_checked_mul(&index, o->S + 2 * o->M + geo->chunk,
+                           sizeof(int64_t))
+        || !tt_checked_add(&bytes, bytes, index) || bytes > PTRDIFF_MAX / 2)
         return SIZE_MAX / 4;
     return sizeof(tether_state) + (size_t)bytes;
 }
@@ -108,15 +108,15 @@ static bool in_video(const tt_layer *y, int64_t count)
 
 static bool counts_valid(const tt_layer *y, const tether_state *s)
 {
-    return (s->filled == 0 || (s->filled == 1 && y->len == y->cap)) &&
-           y->len % y->geo->L == 0 &&
-           s->occupancy == (s->filled ? y->opt->M : 0) &&
-           s->pending == 0 &&          /* between chunks */
-           s->pending_first >= -y->opt->R &&
-           s->pending_first < y->geo->frames &&
-           in_video(y, s->counter[TETHER_ADMITTED]) &&
-           in_video(y, s->counter[TETHER_REJECTED]) &&
-           in_video(y, s->counter[TETHER_EDITED]);
+    return (s->filled == 0 || (s->filled == 1 && y->len == y->cap))
+           && y->len % y->geo->L == 0
+           && s->occupancy == (s->filled ? y->opt->M : 0)
+           && s->pending == 0          /* between chunks */
+           && s->pending_first >= -y->opt->R
+           && s->pending_first < y->geo->frames
+           && in_video(y, s->counter[TETHER_ADMITTED])
+           && in_video(y, s->counter[TETHER_REJECTED])
+           && in_video(y, s->counter[TETHER_EDITED]);
 }
 
 bool tether_valid(const tt_layer *y)
@@ -126,8 +126,8 @@ bool tether_valid(const tt_layer *y)
     for (int64_t i = 0; i < M; i++)
         ok = ok && tether_members(y)[i] >= -1 && tether_members(y)[i] < frames;
     for (int64_t i = 0; i < y->geo->chunk; i++)
-        ok = ok && tether_pend_src(y)[i] >= TT_SRC_NONE &&
-             tether_pend_src(y)[i] < frames;
+        ok = ok && tether_pend_src(y)[i] >= TT_SRC_NONE
+             && tether_pend_src(y)[i] < frames;
     for (int64_t i = 0; i < y->opt->S + M; i++)
         ok = ok && tether_known(y)[i] >= 0 && tether_known(y)[i] <= 1;
     return ok;

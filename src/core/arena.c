@@ -101,8 +101,8 @@ void *tt_alloc(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
 {
     if (ctx->status) return NULL;
     int64_t bytes = 0;
-    if (!tt_checked_size(&bytes, &n, 1, size) ||
-        bytes > PTRDIFF_MAX - 2 * ALIGN) {
+    if (!tt_checked_size(&bytes, &n, 1, size)
+        || bytes > PTRDIFF_MAX - 2 * ALIGN) {
         tt_fail(ctx, TT_ENOMEM, "out of memory: %s asks for more bytes than "
                 "a pointer of this machine can reach", what);
         return NULL;

@@ -159,8 +159,8 @@ static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
     const int64_t h = call->h, w = call->w;
 
     TT_TRY(check_latent(ctx, h, w, call->nt, pass));
-    if (g->layers != m->cfg.layers || g->H != H || g->D != D ||
-        g->grid_h != h / 2 || g->grid_w != w / 2)
+    if (g->layers != m->cfg.layers || g->H != H || g->D != D
+        || g->grid_h != h / 2 || g->grid_w != w / 2)
         return tt_fail(ctx, TT_ESHAPE,
                        "the cache was built for %lld layers, %lld heads of "
                        "%lld and a grid of %lld x %lld; this call needs %lld, "
@@ -169,8 +169,8 @@ static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
                        (long long)g->grid_w, (long long)m->cfg.layers,
                        (long long)H, (long long)D, (long long)(h / 2),
                        (long long)(w / 2));
-    if (pass->frames > g->chunk || pass->start < 0 ||
-        pass->start > g->frames - pass->frames)
+    if (pass->frames > g->chunk || pass->start < 0
+        || pass->start > g->frames - pass->frames)
         return tt_fail(ctx, TT_ESHAPE,
                        "frames %lld to %lld do not fit: the cache was built "
                        "for chunks of at most %lld frames and a video of %lld",

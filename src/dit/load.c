@@ -155,8 +155,8 @@ static tt_status find_config(tt_ctx *ctx, tt_arena *a, const tt_json **root,
     if (!beside(path, size, tt_weights_path(w)) || stat(path, &st))
         return TT_OK;
     TT_TRY(tt_json_file(ctx, a, root, path, 1 << 20));
-    if (!tt_json_get(*root, "num_heads") &&
-        !tt_json_get(*root, "num_attention_heads"))
+    if (!tt_json_get(*root, "num_heads")
+        && !tt_json_get(*root, "num_attention_heads"))
         *root = NULL;               /* some other model's config */
     return TT_OK;
 }
@@ -190,10 +190,10 @@ static tt_status refuse_config(tt_ctx *ctx, const tt_json *root,
     static const char *const on[] = {"qk_norm", "cross_attn_norm"};
     for (int i = 0; i < 2; i++) {
         const tt_json *v = tt_json_get(root, on[i]);
-        const bool off = v && (v->kind == TT_JSON_NULL ||
-                               (v->kind == TT_JSON_BOOL && v->num == 0) ||
-                               (v->kind == TT_JSON_STRING &&
-                                strcmp(v->str, "rms_norm_across_heads")));
+        const bool off = v && (v->kind == TT_JSON_NULL
+                               || (v->kind == TT_JSON_BOOL && v->num == 0)
+                               || (v->kind == TT_JSON_STRING
+                                   && strcmp(v->str, "rms_norm_across_heads")));
         if (off)
             return tt_fail(ctx, TT_EUNSUPPORTED,
                            "%s: %s must be on (RMSNorm over all heads "
@@ -234,8 +234,8 @@ static tt_status apply_config(tt_ctx *ctx, tt_dit_config *c,
                            check[i].key, (long long)check[i].said,
                            tt_weights_path(w), (long long)check[i].found);
     c->text_len = number(root, "text_len", "-");
-    if (tt_json_get(root, "text_len") &&
-        (c->text_len < 1 || c->text_len > TT_TEXT_LEN_MAX))
+    if (tt_json_get(root, "text_len")
+        && (c->text_len < 1 || c->text_len > TT_TEXT_LEN_MAX))
         return tt_fail(ctx, TT_EFORMAT,
                        "%s: text_len must be an integer from 1 to %d", path,
                        TT_TEXT_LEN_MAX);

@@ -74,8 +74,8 @@ void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     tt_cache_write(ctx, p->cache, i, p->pass, &(tt_qkv){q, k, v});
     tt_cache_read(ctx, p->cache, i, p->pass, &window, q, q);
     tt_attention(ctx, &(tt_attention_args){
-        .o = o, .q = q + own, .k = window.k, .v = window.v, .T = T, .N = window.n,
-        .H = H, .D = D, .q_stride = dim, .kv_stride = dim,
+        .o = o, .q = q + own, .k = window.k, .v = window.v, .T = T,
+        .N = window.n, .H = H, .D = D, .q_stride = dim, .kv_stride = dim,
         .scale = (tt_real)(1 / sqrt((double)D))});
     tt_cache_done(ctx, p->cache, i, p->pass);
 

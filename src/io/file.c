@@ -135,8 +135,8 @@ static tt_status read_any(tt_ctx *ctx, tt_file *f)
         return tt_fail(ctx, TT_EUNSUPPORTED,
                        "%s: a tar archive (very old PyTorch format?); load it "
                        "in PyTorch and save it again", f->path);
-    if (starts(m, "\x80\x02", 2) || starts(m, "\x80\x03", 2) ||
-        starts(m, "\x80\x04", 2))
+    if (starts(m, "\x80\x02", 2) || starts(m, "\x80\x03", 2)
+        || starts(m, "\x80\x04", 2))
         return tt_fail(ctx, TT_EUNSUPPORTED,
                        "%s: a bare pickle, not a PyTorch zip checkpoint",
                        f->path);

@@ -67,8 +67,8 @@ static bool may_hold_weights(const char *name)
     if (name[0] == '.') return false;
     if (ends(name, ".safetensors.index.json")) return true;
     if (strstr(name, "-of-0")) return false;
-    return ends(name, ".safetensors") || ends(name, ".pt") ||
-           ends(name, ".pth") || ends(name, ".bin") || ends(name, ".gguf");
+    return ends(name, ".safetensors") || ends(name, ".pt")
+           || ends(name, ".pth") || ends(name, ".bin") || ends(name, ".gguf");
 }
 
 static int by_text(const void *a, const void *b)
@@ -111,8 +111,8 @@ bool weights_fit(const tt_file *f, tt_model_kind kind)
         if (strlen(key) >= sizeof name) continue;
         strcpy(name, key);
         const char *one = name;
-        fits = names_strip(name, kind) &&
-               names_detect(&one, 1, kind).layout != NAMES_UNKNOWN;
+        fits = names_strip(name, kind)
+               && names_detect(&one, 1, kind).layout != NAMES_UNKNOWN;
     }
     return fits;
 }

@@ -69,8 +69,8 @@ tt_real *tt_read_real(tt_ctx *ctx, tt_arena *a, const tt_tensor *t)
 /* Types with values that a float cannot hold, 8 or 4 bytes each. */
 static bool is_large(tt_dtype t)
 {
-    return t == TT_F64 || t == TT_I64 || t == TT_U64 || t == TT_I32 ||
-           t == TT_U32;
+    return t == TT_F64 || t == TT_I64 || t == TT_U64 || t == TT_I32
+           || t == TT_U32;
 }
 
 static void widen_large(double *dst, const char *src, tt_dtype t, int64_t n)

@@ -282,8 +282,8 @@ static bool place_tensors(reader *r, const uint64_t *offset)
             return refuse_tensor(r, &name, "its data does not begin where the "
                                            "one before it ends");
         int64_t bytes = tt_tensor_bytes(&e->t);
-        if (!tt_checked_add(&end, data, at) ||
-            !tt_checked_add(&end, end, bytes))
+        if (!tt_checked_add(&end, data, at)
+            || !tt_checked_add(&end, end, bytes))
             return refuse_tensor(r, &name, "impossible size");
         if (end <= r->size) e->t.data = r->p + (end - bytes);
         if (!tt_checked_add(&at, at, bytes) || !tt_checked_add(&at, at, mask))
@@ -333,8 +333,8 @@ static bool read_all(reader *r)
     if (!file_alloc_entries(r->ctx, r->f, (int64_t)tensors)) return false;
     for (uint64_t i = 0; i < tensors; i++)
         if (!read_info(r, (int64_t)i, &offset[i])) return false;
-    return all_different(r, "a tensor name that occurs twice") &&
-           place_tensors(r, offset);
+    return all_different(r, "a tensor name that occurs twice")
+           && place_tensors(r, offset);
 }
 
 tt_status gguf_read(tt_ctx *ctx, tt_file *f)

@@ -79,10 +79,10 @@ static const char *size_of(int64_t dim)
 static const char *other_t5(const tt_file *f)
 {
     return ending(f, "block.0.layer.0.SelfAttention.relative_attention_bias."
-                     "weight") &&
-           ending(f, "block.1.layer.0.SelfAttention.q.weight") &&
-           !ending(f, "block.1.layer.0.SelfAttention.relative_attention_bias."
-                      "weight")
+                     "weight")
+           && ending(f, "block.1.layer.0.SelfAttention.q.weight")
+           && !ending(f, "block.1.layer.0.SelfAttention."
+                         "relative_attention_bias.weight")
                ? "a T5 text encoder (as FLUX and Stable Diffusion 3 use it): "
                  "not supported because Wan uses umT5-XXL"
                : NULL;
@@ -99,8 +99,8 @@ const char *guess_model(char *buf, size_t n, const tt_file *f)
             if (strstr(tt_file_entry(f, i)->name, signs[k].part)) best = k;
     if (best < count) {
         const char *g = signs[best].guess;
-        bool wan = strncmp(g, "a ", 2) && strncmp(g, "an ", 3) &&
-                   strncmp(g, "the ", 4);
+        bool wan = strncmp(g, "a ", 2) && strncmp(g, "an ", 3)
+                   && strncmp(g, "the ", 4);
         snprintf(buf, n, "%s%s%s: not supported because %s", wan ? "a " : "",
                  wan ? size_of(dim) : "", g, signs[best].why);
         return buf;

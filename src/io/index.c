@@ -27,8 +27,8 @@ static bool plain_name(const tt_json *v)
 {
     for (size_t i = 0; i < v->len; i++)
         if ((uint8_t)v->str[i] < 0x20 || v->str[i] == 0x7f) return false;
-    return v->len > 0 && strlen(v->str) == v->len && strcmp(v->str, ".") &&
-           !strstr(v->str, "..") && !strpbrk(v->str, "/\\");
+    return v->len > 0 && strlen(v->str) == v->len && strcmp(v->str, ".")
+           && !strstr(v->str, "..") && !strpbrk(v->str, "/\\");
 }
 
 static int by_file(const void *a, const void *b)

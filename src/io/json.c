@@ -129,12 +129,12 @@ tt_status tt_json_parse(tt_ctx *ctx, tt_arena *a, const tt_json **root,
     int64_t nodes = 0, bytes = 0;
     *root = NULL;
     tt_arena lexing = {0}; /* not ctx->scratch: `a` may be that */
-    if (io_lex_begin(&l, ctx, &lexing, what, text, n) &&
-        count(&l, &nodes, &bytes)) {
+    if (io_lex_begin(&l, ctx, &lexing, what, text, n)
+        && count(&l, &nodes, &bytes)) {
         b.node = tt_alloc0(ctx, a, nodes, sizeof *b.node, what);
         b.pool = tt_alloc(ctx, a, bytes, 1, what);
-        if (b.node && b.pool &&
-            io_lex_begin(&l, ctx, &lexing, what, text, n))
+        if (b.node && b.pool
+            && io_lex_begin(&l, ctx, &lexing, what, text, n))
             *root = build(&b, &l);
     }
     tt_arena_free(&lexing);

@@ -75,8 +75,8 @@ bool names_strip(char *name, tt_model_kind kind)
     remove_all(name, "_checkpoint_wrapped_module.");
     remove_all(name, "_orig_mod.");
     /* ComfyUI's wrapped TAEHV: "taehv_decoder.1.weight" */
-    if (kind == TT_MODEL_TINY_VAE && (starts(name, "taehv_decoder.") ||
-                                      starts(name, "taehv_encoder.")))
+    if (kind == TT_MODEL_TINY_VAE && (starts(name, "taehv_decoder.")
+                                      || starts(name, "taehv_encoder.")))
         memmove(name, name + 6, strlen(name + 6) + 1);
     /* No tensor's own name begins with one of these words, so wrappers may
      * be peeled off in whatever order they were put on. */
@@ -107,8 +107,8 @@ static int count_resnets(const char *const *name, int64_t n)
 {
     int most = 0, j;
     for (int64_t i = 0; i < n; i++)
-        if (sscanf(name[i], "decoder.up_blocks.0.resnets.%2d.", &j) == 1 &&
-            j >= most)
+        if (sscanf(name[i], "decoder.up_blocks.0.resnets.%2d.", &j) == 1
+            && j >= most)
             most = j + 1;
     return most;
 }
@@ -309,8 +309,8 @@ static void vae_to_wan(char *out, const char *in, int resnets)
         {"mid_block.attentions.0.", "middle.1."},
         {NULL, NULL}};
     if (swap_block(out, in, "encoder.down_blocks.", "encoder.downsamples.",
-                   vae_unit) ||
-        vae_up_block(out, in, resnets))
+                   vae_unit)
+        || vae_up_block(out, in, resnets))
         return;
     if (!starts(in, "encoder.") && !starts(in, "decoder.")) {
         swap(out, in, global);
@@ -347,18 +347,18 @@ const char *names_refusal(const char *name, const tt_tensor *t,
                           tt_model_kind kind)
 {
     if (kind == TT_MODEL_DIT) {
-        if (starts(name, "img_emb.") || strstr(name, "_img.") ||
-            ends(name, "_img") || strstr(name, ".add_k_proj.") ||
-            strstr(name, ".add_v_proj."))
+        if (starts(name, "img_emb.") || strstr(name, "_img.")
+            || ends(name, "_img") || strstr(name, ".add_k_proj.")
+            || strstr(name, ".add_v_proj."))
             return "it is an image-to-video model; a text-to-video model is "
                    "needed";
         if (starts(name, "vace_"))
             return "it is a VACE model; a plain text-to-video model is needed";
     }
     if (kind == TT_MODEL_VAE) {
-        if (starts(name, "decoder.upsamples.0.upsamples.") ||
-            starts(name, "encoder.downsamples.0.downsamples.") ||
-            starts(name, "encoder.downsamples.0.resnets."))
+        if (starts(name, "decoder.upsamples.0.upsamples.")
+            || starts(name, "encoder.downsamples.0.downsamples.")
+            || starts(name, "encoder.downsamples.0.resnets."))
             return "it is the VAE of Wan2.2 5B (48 channels); the Wan2.1 VAE "
                    "is needed";
         if (!strcmp(name, "decoder.conv1.weight") && t->rank != 5)

@@ -47,8 +47,8 @@ bool pickle_global(pickle_machine *m, pickle_value *out, const char *module,
                    size_t nmodule, const char *name, size_t nname)
 {
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++)
-        if (same(tags[i].module, module, nmodule) &&
-            same(tags[i].name, name, nname)) {
+        if (same(tags[i].module, module, nmodule)
+            && same(tags[i].name, name, nname)) {
             *out = (pickle_value){.kind = PV_TAG, .as.i = (int64_t)i};
             return true;
         }
@@ -72,10 +72,10 @@ static bool is_storage(const pickle_value *id)
 {
     if (id->kind != PV_TUPLE || id->as.list->count != 5) return false;
     const pickle_value *v = id->as.list->item;
-    return v[0].kind == PV_STR && same("storage", v[0].as.s, v[0].len) &&
-           (is_tag(&v[1], STORAGE) || is_tag(&v[1], UNTYPED_STORAGE)) &&
-           v[2].kind == PV_STR && v[3].kind == PV_STR &&
-           v[4].kind == PV_INT && v[4].as.i >= 0;
+    return v[0].kind == PV_STR && same("storage", v[0].as.s, v[0].len)
+           && (is_tag(&v[1], STORAGE) || is_tag(&v[1], UNTYPED_STORAGE))
+           && v[2].kind == PV_STR && v[3].kind == PV_STR
+           && v[4].kind == PV_INT && v[4].as.i >= 0;
 }
 
 bool pickle_persistent(pickle_machine *m, pickle_value *out,
@@ -123,8 +123,8 @@ static bool fits(const tt_tensor *t, int64_t offset, int64_t numel)
     for (int i = 0; i < t->rank; i++)
         if (t->dim[i] == 0) return offset <= numel;
     for (int i = 0; i < t->rank; i++)
-        if (!tt_checked_mul(&step, t->dim[i] - 1, t->stride[i]) ||
-            !tt_checked_add(&last, last, step))
+        if (!tt_checked_mul(&step, t->dim[i] - 1, t->stride[i])
+            || !tt_checked_add(&last, last, step))
             return false;
     return last < numel;
 }
@@ -149,13 +149,13 @@ static bool make_tensor(pickle_machine *m, pickle_value *out,
     if (v[0].as.storage->dtype == TT_NONE) numel /= (int64_t)size;
     if (v[1].kind != PV_INT || v[1].as.i < 0)
         return pickle_refuse(m, "a storage offset that is no count");
-    if (!read_sizes(m, t.dim, &t.rank, &v[2]) ||
-        !read_sizes(m, t.stride, &strides, &v[3]))
+    if (!read_sizes(m, t.dim, &t.rank, &v[2])
+        || !read_sizes(m, t.stride, &strides, &v[3]))
         return false;
     if (strides != t.rank)
         return pickle_refuse(m, "as many strides as sizes are expected");
-    if (!tt_checked_size(&bytes, t.dim, t.rank, size) ||
-        !fits(&t, v[1].as.i, numel))
+    if (!tt_checked_size(&bytes, t.dim, t.rank, size)
+        || !fits(&t, v[1].as.i, numel))
         return pickle_refuse(m, "a tensor that leaves its storage");
     t.data = v[0].as.storage->data + (size_t)v[1].as.i * size;
     settle_strides(&t);
@@ -173,8 +173,8 @@ static bool rebuild_tensor(pickle_machine *m, pickle_value *out,
 {
     const pickle_value *v = args->item;
     int64_t least = v3 ? 7 : 6;
-    if (args->count < least || args->count > least + 1 ||
-        v[0].kind != PV_STORAGE || v[4].kind != PV_BOOL)
+    if (args->count < least || args->count > least + 1
+        || v[0].kind != PV_STORAGE || v[4].kind != PV_BOOL)
         return pickle_refuse(m, "a tensor that is not described as expected");
     tt_dtype dtype = v[0].as.storage->dtype;
     if (v3 != (dtype == TT_NONE) || (v3 && !is_tag(&v[6], DTYPE)))
@@ -198,8 +198,8 @@ static bool make_dict(pickle_machine *m, pickle_value *out,
     const pickle_list *pairs = args->item[0].as.list;
     for (int64_t i = 0; i < pairs->count; i++) {
         const pickle_value *p = &pairs->item[i];
-        if ((p->kind != PV_TUPLE && p->kind != PV_LIST) ||
-            p->as.list->count != 2)
+        if ((p->kind != PV_TUPLE && p->kind != PV_LIST)
+            || p->as.list->count != 2)
             return pickle_refuse(m, bad);
         for (int k = 0; k < 2; k++)
             if (!pickle_append(m, out->as.list, &p->as.list->item[k]))
@@ -225,8 +225,8 @@ bool pickle_reduce(pickle_machine *m, pickle_value *out,
         *out = a->item[0];
         return true;
     case SIZE:
-        if (a->count != 1 || (a->item[0].kind != PV_TUPLE &&
-                              a->item[0].kind != PV_LIST))
+        if (a->count != 1 || (a->item[0].kind != PV_TUPLE
+                              && a->item[0].kind != PV_LIST))
             return pickle_refuse(m, bad);
         *out = a->item[0];
         out->kind = PV_TUPLE;
@@ -240,8 +240,8 @@ bool pickle_reduce(pickle_machine *m, pickle_value *out,
 bool pickle_build(pickle_machine *m, const pickle_value *object,
                   const pickle_value *state)
 {
-    if (object->kind != PV_DICT || state->kind != PV_DICT ||
-        state->as.list->count != 2)
+    if (object->kind != PV_DICT || state->kind != PV_DICT
+        || state->as.list->count != 2)
         return pickle_refuse(m, "an object with attributes");
     const pickle_value *key = &state->as.list->item[0];
     if (key->kind != PV_STR || !same("_metadata", key->as.s, key->len))

@@ -39,8 +39,8 @@ static tt_status refuse(tt_weights *w, const weight *x, const char *why)
 /* The one number of a scale tensor. */
 static tt_status read_scale(tt_weights *w, float *out, const weight *x)
 {
-    if (tt_tensor_count(&x->t) != 1 || !tt_dtype_is_real(x->t.dtype) ||
-        tt_dtype_block(x->t.dtype) != 1)
+    if (tt_tensor_count(&x->t) != 1 || !tt_dtype_is_real(x->t.dtype)
+        || tt_dtype_block(x->t.dtype) != 1)
         return refuse(w, x, "expected one floating-point number that scales "
                             "the whole weight (scales per row are not "
                             "supported)");
@@ -83,8 +83,8 @@ tt_status weights_apply_scales(tt_weights *w, bool marker, bool *changed)
     for (int64_t i = 0; i < w->count; i++) {
         weight *x = &w->item[i];
         size_t n = scaled_prefix(x->name);
-        bool used = ends(x->name, ".scale_input") ||
-                    ends(x->name, ".input_scale");
+        bool used = ends(x->name, ".scale_input")
+                    || ends(x->name, ".input_scale");
         scaled |= n > 0;
         if (n > 0) TT_TRY(apply(w, x, n, &used));
         x->used_up = used;

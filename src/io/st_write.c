@@ -216,8 +216,8 @@ tt_status tt_st_add(tt_st_writer *w, const char *name, tt_dtype dtype,
         return refuse(w, name, "it needs a type and a rank of 0 to 8");
     if (!complete(w))
         return refuse(w, w->last->name, "not all its values were written");
-    if (!tt_checked_size(&n, dim, rank, tt_dtype_size(dtype)) ||
-        !tt_checked_add(&end, w->nbytes, n))
+    if (!tt_checked_size(&n, dim, rank, tt_dtype_size(dtype))
+        || !tt_checked_add(&end, w->nbytes, n))
         return tt_fail(w->ctx, TT_ESHAPE, "%s: tensor %s has an impossible "
                        "size", w->path, name);
     if (!data && n)
@@ -244,8 +244,8 @@ tt_status tt_st_open_tensor(tt_st_writer *w, const char *name, tt_dtype dtype,
     if (tt_dtype_block(dtype) != 1 || rank < 0 || rank > TT_MAX_RANK)
         return refuse(w, name, "it needs a plain type and a rank of 0 to 8");
     TT_TRY(tt_st_add(w, name, dtype, 1, none, NULL));
-    if (!tt_checked_size(&n, dim, rank, tt_dtype_size(dtype)) ||
-        !tt_checked_add(&w->last->end, w->last->begin, n))
+    if (!tt_checked_size(&n, dim, rank, tt_dtype_size(dtype))
+        || !tt_checked_add(&w->last->end, w->last->begin, n))
         return tt_fail(w->ctx, TT_ESHAPE, "%s: tensor %s has an impossible "
                        "size", w->path, name);
     w->last->rank = rank;
@@ -277,9 +277,9 @@ tt_status tt_st_append(tt_st_writer *w, int axis, int64_t rows,
                       "behind an axis of 1, of the last tensor can grow");
     memcpy(dim, t->dim, sizeof dim);
     dim[axis] = rows;
-    if (!tt_checked_size(&n, dim, t->rank, tt_dtype_size(t->dtype)) ||
-        !tt_checked_add(&dim[axis], t->dim[axis], rows) ||
-        !tt_checked_add(&w->nbytes, w->nbytes, n))
+    if (!tt_checked_size(&n, dim, t->rank, tt_dtype_size(t->dtype))
+        || !tt_checked_add(&dim[axis], t->dim[axis], rows)
+        || !tt_checked_add(&w->nbytes, w->nbytes, n))
         return tt_fail(w->ctx, TT_ESHAPE, "%s: tensor %s grows to an "
                        "impossible size", w->path, t->name);
     t->dim[axis] = dim[axis];

@@ -153,8 +153,8 @@ static bool found(walk *w, const frame *last, const tt_tensor *t)
     if (w->filling) {
         fill(w, last, t);
     } else {
-        if (!tt_checked_add(&w->values, w->values, tt_tensor_bytes(t)) ||
-            w->values > w->max_values)
+        if (!tt_checked_add(&w->values, w->values, tt_tensor_bytes(t))
+            || w->values > w->max_values)
             return refuse(w, "tensors that repeat their data beyond all "
                              "measure");
         w->slots += w->depth;
@@ -237,8 +237,8 @@ tt_status torch_read(tt_ctx *ctx, tt_file *f)
     pickle_value root;
     tt_arena a = {0};
     f->format = "torch zip";
-    if (!torchzip_read(ctx, &zip, &a, f) &&
-        !unpickle(ctx, &root, &a, &zip, f)) {
+    if (!torchzip_read(ctx, &zip, &a, f)
+        && !unpickle(ctx, &root, &a, &zip, f)) {
         walk w = {.ctx = ctx, .f = f, .arena = &a};
         /* A tensor takes over 50 bytes of pickle; sharing may multiply that,
          * but not without end. */

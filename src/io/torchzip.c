@@ -42,8 +42,8 @@ static int64_t find_end(const io_map *m)
 {
     int64_t low = m->size - END_SIZE - 65535;
     for (int64_t i = m->size - END_SIZE; i >= 0 && i >= low; i--)
-        if (le32(m->data + i) == SIG_END &&
-            i + END_SIZE + le16(m->data + i + 20) == m->size)
+        if (le32(m->data + i) == SIG_END
+            && i + END_SIZE + le16(m->data + i + 20) == m->size)
             return i;
     return -1;
 }
@@ -55,8 +55,8 @@ static tt_status read_end64(tt_ctx *ctx, directory *d, const tt_file *f,
     uint64_t at = le64(p + locator + 8);
     if (le32(p + locator + 4) != 0 || le32(p + locator + 16) > 1)
         return refuse(ctx, f, "more than one disk");
-    if (at > (uint64_t)locator || (uint64_t)locator - at < END64_SIZE ||
-        le32(p + at) != SIG_END64)
+    if (at > (uint64_t)locator || (uint64_t)locator - at < END64_SIZE
+        || le32(p + at) != SIG_END64)
         return refuse(ctx, f, "no ZIP64 end record where its locator points");
     p += at;
     uint64_t size = le64(p + 4), here = le64(p + 24), count = le64(p + 32);
@@ -64,8 +64,8 @@ static tt_status read_end64(tt_ctx *ctx, directory *d, const tt_file *f,
         return refuse(ctx, f, "impossible size of the ZIP64 end record");
     if (le32(p + 16) != 0 || le32(p + 20) != 0 || here != count)
         return refuse(ctx, f, "more than one disk");
-    if (count > INT64_MAX || le64(p + 40) > INT64_MAX ||
-        le64(p + 48) > INT64_MAX)
+    if (count > INT64_MAX || le64(p + 40) > INT64_MAX
+        || le64(p + 48) > INT64_MAX)
         return refuse(ctx, f, "impossible numbers in the ZIP64 end record");
     *d = (directory){(int64_t)le64(p + 48), (int64_t)le64(p + 40),
                      (int64_t)count};
@@ -250,8 +250,8 @@ static tt_status find_root(tt_ctx *ctx, torchzip *z, const tt_file *f)
     size_t ntail = sizeof tail - 1;
     for (int64_t i = 0; i < z->count; i++) {
         const zip_entry *e = &z->entry[i];
-        if (e->nname < ntail ||
-            memcmp(e->name + e->nname - ntail, tail, ntail))
+        if (e->nname < ntail
+            || memcmp(e->name + e->nname - ntail, tail, ntail))
             continue;
         if (memchr(e->name, '/', e->nname) != e->name + e->nname - ntail)
             continue; /* deeper than one folder */

@@ -210,8 +210,8 @@ static bool op_global(pickle_machine *m)
     pickle_value v;
     const char *module = line(m, &nmodule);
     const char *name = module ? line(m, &nname) : NULL;
-    return name && pickle_global(m, &v, module, nmodule, name, nname) &&
-           push(m, &v);
+    return name && pickle_global(m, &v, module, nmodule, name, nname)
+           && push(m, &v);
 }
 
 /* ---- opcodes that push numbers ------------------------------------------- */

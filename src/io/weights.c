@@ -152,8 +152,8 @@ static tt_status translate(tt_weights *w, tt_model_kind kind,
     int64_t kept = 0;
     for (int64_t i = 0; i < w->count; i++) {
         /* Hugging Face stores umT5's one embedding twice. */
-        if (shared && kind == TT_MODEL_T5 &&
-            !strcmp(stripped[i], "encoder.embed_tokens.weight"))
+        if (shared && kind == TT_MODEL_T5
+            && !strcmp(stripped[i], "encoder.embed_tokens.weight"))
             continue;
         char *name =
             tt_alloc(w->ctx, &w->arena,
@@ -237,8 +237,8 @@ static tt_status recorded_shapes(tt_weights *w)
         weight *x = stored_as(s, w->count, g->name);
         if (!x) continue;
         char show[IO_SHOW];
-        if (!tt_checked_size(&count, g->dim, g->rank, 1) ||
-            count != tt_tensor_count(&x->t))
+        if (!tt_checked_size(&count, g->dim, g->rank, 1)
+            || count != tt_tensor_count(&x->t))
             return tt_fail(w->ctx, TT_EFORMAT, "%s: tensor '%s': its original "
                            "shape has another number of values than it has",
                            w->path, io_show(show, g->name, strlen(g->name)));

@@ -34,8 +34,8 @@ tt_status causvid_check(tt_ctx *ctx, const tt_rollout_options *o)
     if (o->initial_frames > 0 || o->independent_first_frame)
         return tt_fail(ctx, TT_EINVAL, "several rollouts cannot begin with "
                        "given frames or an independent first frame");
-    if (o->overlap < 1 || o->overlap >= o->latents ||
-        o->overlap % o->chunk != 0)
+    if (o->overlap < 1 || o->overlap >= o->latents
+        || o->overlap % o->chunk != 0)
         return tt_fail(ctx, TT_EINVAL, "an overlap of %lld frames: it must be "
                        "a multiple of the chunk of %lld and below the %lld "
                        "frames of a rollout", (long long)o->overlap,
@@ -53,8 +53,8 @@ int64_t causvid_denoised(const tt_rollout_options *o)
 int64_t causvid_denoised_before(const tt_rollout *r)
 {
     const tt_rollout_options *o = &r->opt;
-    const int64_t earlier = r->rollout == 0 ? 0 : o->latents +
-        (r->rollout - 1) * (o->latents - o->overlap);
+    const int64_t earlier = r->rollout == 0 ? 0 : o->latents
+        + (r->rollout - 1) * (o->latents - o->overlap);
     return earlier + r->done - r->ngiven;
 }
 

@@ -45,8 +45,8 @@ void tt_noise_frame(float *out, int64_t n, uint64_t seed, uint32_t sample,
  * video have none; those of a restart have some that is never used. */
 static int64_t first_frame(const tt_rollout *r)
 {
-    return r->rollout * r->opt.latents + r->done -
-           (r->rollout == 0 ? r->ngiven : 0);
+    return r->rollout * r->opt.latents + r->done
+           - (r->rollout == 0 ? r->ngiven : 0);
 }
 
 /* Where the next chunk's part of the file's re-noise begins: chunk-major, then

@@ -70,16 +70,16 @@ static tt_status check_chunks(tt_ctx *ctx, const char *what, int64_t value,
 
 static tt_status check_sizes(tt_ctx *ctx, const tt_rollout_options *o)
 {
-    if (o->h < 2 || o->w < 2 || o->h % 2 || o->w % 2 || o->h > MAX_SIDE ||
-        o->w > MAX_SIDE)
+    if (o->h < 2 || o->w < 2 || o->h % 2 || o->w % 2 || o->h > MAX_SIDE
+        || o->w > MAX_SIDE)
         return tt_fail(ctx, TT_EINVAL, "latent size %lld x %lld: height and "
                        "width must be even and at least 2", (long long)o->h,
                        (long long)o->w);
     if (o->chunk < 1 || o->chunk > MAX_FRAMES)
         return tt_fail(ctx, TT_EINVAL, "chunks of %lld frames: at least 1 is "
                        "needed", (long long)o->chunk);
-    if (o->latents < 1 || o->latents > MAX_FRAMES ||
-        o->initial_frames < 0 || o->initial_frames > MAX_FRAMES)
+    if (o->latents < 1 || o->latents > MAX_FRAMES
+        || o->initial_frames < 0 || o->initial_frames > MAX_FRAMES)
         return tt_fail(ctx, TT_EINVAL, "%lld latent frames after %lld given "
                        "ones: expected 1..%lld and 0..%lld",
                        (long long)o->latents, (long long)o->initial_frames,
@@ -167,8 +167,8 @@ int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt)
     if (!cls || check_options(&probe, opt)) return -1;
     const tt_geometry geo = geometry(m, opt);
     const tt_dit_config *c = tt_dit_get_config(m);
-    if (cache_check_geometry(&probe, &geo) ||
-        tt_policy_check(&probe, &policy, &geo))
+    if (cache_check_geometry(&probe, &geo)
+        || tt_policy_check(&probe, &policy, &geo))
         return -1;
     const int64_t cache = tt_cache_bytes(cls, &policy, &geo);
     /* Per token of a chunk: the residual stream, its normed copy, q, k, v, the
@@ -177,9 +177,9 @@ int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt)
     const int64_t token[] = { geo.chunk, geo.L, 8 * c->dim + c->ffn_dim };
     const int64_t window[] = { cls->slots(&policy, &geo), c->dim };
     int64_t a, b, all;
-    if (!tt_checked_size(&a, token, 3, sizeof(tt_real)) ||
-        !tt_checked_size(&b, window, 2, sizeof(tt_real)) ||
-        !tt_checked_add(&all, a, b) || !tt_checked_add(&all, all, cache))
+    if (!tt_checked_size(&a, token, 3, sizeof(tt_real))
+        || !tt_checked_size(&b, window, 2, sizeof(tt_real))
+        || !tt_checked_add(&all, a, b) || !tt_checked_add(&all, all, cache))
         return INT64_MAX;
     return all;
 }
@@ -257,8 +257,8 @@ tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
                 "is too large", (long long)r->C, (long long)opt->h,
                 (long long)opt->w);
     const tt_geometry geo = geometry(m, opt);
-    r->chunks = (1 + (geo.frames - geo.first_chunk) / geo.chunk) *
-                opt->rollouts;
+    r->chunks = (1 + (geo.frames - geo.first_chunk) / geo.chunk)
+                * opt->rollouts;
     r->given = opt->initial;
     r->ngiven = opt->initial_frames;
     r->opt.policy.context_noise = opt->context_noise;

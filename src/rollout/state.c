@@ -196,8 +196,8 @@ static part layer_part(tt_layer *y, int i, int64_t ends[2])
         p.dtype = TT_U8, p.data = y->state, p.rows = (int64_t)y->state_size;
         break;
     }
-    p.nbytes = (size_t)(p.rows * (p.cols ? p.cols : 1)) *
-               tt_dtype_size(p.dtype);
+    p.nbytes = (size_t)(p.rows * (p.cols ? p.cols : 1))
+               * tt_dtype_size(p.dtype);
     return p;
 }
 
@@ -250,9 +250,9 @@ static const tt_entry *get(tt_ctx *ctx, const tt_file *f, const part *p,
                            const char *path)
 {
     const tt_entry *e = tt_file_find(f, p->name);
-    if (!e || e->t.dtype != p->dtype || e->t.rank != (p->cols ? 2 : 1) ||
-        e->t.dim[0] != p->rows || (p->cols && e->t.dim[1] != p->cols) ||
-        !tt_tensor_packed(&e->t)) {
+    if (!e || e->t.dtype != p->dtype || e->t.rank != (p->cols ? 2 : 1)
+        || e->t.dim[0] != p->rows || (p->cols && e->t.dim[1] != p->cols)
+        || !tt_tensor_packed(&e->t)) {
         tt_fail(ctx, TT_EFORMAT, "%s: not a saved state of this run: tensor %s "
                 "is %s", path, p->name, e ? "of another shape or type"
                                           : "missing");
@@ -285,8 +285,8 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
                             int64_t progress[3], const char *path)
 {
     const tt_entry *run = tt_file_find(f, "run");
-    if (!run || run->t.dtype != TT_U8 || run->t.rank != 1 ||
-        !tt_tensor_packed(&run->t))
+    if (!run || run->t.dtype != TT_U8 || run->t.rank != 1
+        || !tt_tensor_packed(&run->t))
         return tt_fail(ctx, TT_EFORMAT, "%s: not the saved state of a rollout",
                        path);
     const size_t n = (size_t)run->t.dim[0];
@@ -329,8 +329,8 @@ static bool progress_fits(const tt_rollout *r, const int64_t progress[3])
     if (n < 0 || n > r->chunks) return false;
     const int64_t rollout = n == 0 ? 0 : (n - 1) / per_rollout;
     const int64_t chunks = n - rollout * per_rollout;
-    const int64_t done = chunks == 0 ? 0 : tt_rollout_chunk_frames(r, 0) +
-                                           (chunks - 1) * r->opt.chunk;
+    const int64_t done = chunks == 0 ? 0 : tt_rollout_chunk_frames(r, 0)
+                                           + (chunks - 1) * r->opt.chunk;
     return progress[1] == rollout && progress[2] == done;
 }
 
@@ -345,10 +345,10 @@ static bool metadata_fits(const tt_rollout *r, const tt_layer *y, int64_t done)
     if (positions < frames) positions = frames;  /* kept, though never read */
     if (y->len < 0 || y->len > y->cap || y->seen != done) return false;
     for (int64_t i = 0; i < y->cap; i++)
-        if (y->src_frame[i] < TT_SRC_SHORT || y->src_frame[i] >= done ||
-            y->sidx[i] < 0 || y->sidx[i] >= L ||
-            y->tpos[i] < (y->src_frame[i] == TT_SRC_NONE ? -1 : 0) ||
-            y->tpos[i] >= positions)
+        if (y->src_frame[i] < TT_SRC_SHORT || y->src_frame[i] >= done
+            || y->sidx[i] < 0 || y->sidx[i] >= L
+            || y->tpos[i] < (y->src_frame[i] == TT_SRC_NONE ? -1 : 0)
+            || y->tpos[i] >= positions)
             return false;
     return true;
 }

@@ -15,20 +15,20 @@
 /* Unicode White_Space: \s of Python's `regex` module. */
 static bool is_white_space(uint32_t c)
 {
-    return (c >= 0x9 && c <= 0xd) || c == 0x20 || c == 0x85 || c == 0xa0 ||
-           c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 ||
-           c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+    return (c >= 0x9 && c <= 0xd) || c == 0x20 || c == 0x85 || c == 0xa0
+           || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028
+           || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
 /* str.strip of Python, which also takes the four information separators. */
 static void strip(clean_text *t)
 {
     int64_t first = 0, end = t->n;
-    while (first < end && (is_white_space(t->v[first]) ||
-                           (t->v[first] >= 0x1c && t->v[first] <= 0x1f)))
+    while (first < end && (is_white_space(t->v[first])
+                           || (t->v[first] >= 0x1c && t->v[first] <= 0x1f)))
         first++;
-    while (end > first && (is_white_space(t->v[end - 1]) ||
-                           (t->v[end - 1] >= 0x1c && t->v[end - 1] <= 0x1f)))
+    while (end > first && (is_white_space(t->v[end - 1])
+                           || (t->v[end - 1] >= 0x1c && t->v[end - 1] <= 0x1f)))
         end--;
     for (int64_t i = first; i < end; i++) t->v[i - first] = t->v[i];
     t->n = end - first;

@@ -125,9 +125,9 @@ static void remove_terminal_escapes(clean_text *out, const clean_text *in)
 /* Tab, line and form feed, carriage return, joiners and bidi marks stay. */
 static bool is_removed(uint32_t c)
 {
-    return c <= 0x8 || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f ||
-           (c >= 0x206a && c <= 0x206f) || c == 0xfeff ||
-           (c >= 0xfff9 && c <= 0xfffc);
+    return c <= 0x8 || c == 0xb || (c >= 0xe && c <= 0x1f) || c == 0x7f
+           || (c >= 0x206a && c <= 0x206f) || c == 0xfeff
+           || (c >= 0xfff9 && c <= 0xfffc);
 }
 
 static void remove_controls(clean_text *out, const clean_text *in)
@@ -175,9 +175,9 @@ static void fix_segment(tt_ctx *ctx, clean_text *out, const uint32_t *v,
         copy(&t[1], &t[0]);
         fix_round(ctx, &t[0], &t[2], entities);
         if (ctx->status) return;
-        changed = t[0].n != t[1].n ||
-                  memcmp(t[0].v, t[1].v,
-                         (size_t)t[0].n * sizeof t[0].v[0]) != 0;
+        changed = t[0].n != t[1].n
+                  || memcmp(t[0].v, t[1].v,
+                            (size_t)t[0].n * sizeof t[0].v[0]) != 0;
     }
     copy(out, &t[0]);
     tt_arena_reset(&ctx->scratch, mark);

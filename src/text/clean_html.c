@@ -26,8 +26,8 @@ typedef struct reference {
 
 static bool is_alnum(uint32_t c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-           (c >= 'a' && c <= 'z');
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z')
+           || (c >= 'a' && c <= 'z');
 }
 
 static int digit_of(uint32_t c)
@@ -49,9 +49,9 @@ static bool numeric_value(uint32_t *cp, uint32_t num)
     if (num >= 0x80 && num <= 0x9f) *cp = c1[num - 0x80];
     else if (num == 0 || num > 0x10ffff || (num >= 0xd800 && num <= 0xdfff))
         *cp = 0xfffd;
-    else if (num <= 0x8 || num == 0xb || (num >= 0xe && num <= 0x1f) ||
-             num == 0x7f || (num >= 0xfdd0 && num <= 0xfdef) ||
-             (num & 0xfffe) == 0xfffe)
+    else if (num <= 0x8 || num == 0xb || (num >= 0xe && num <= 0x1f)
+             || num == 0x7f || (num >= 0xfdd0 && num <= 0xfdef)
+             || (num & 0xfffe) == 0xfffe)
         return false;
     return true;
 }

@@ -87,8 +87,8 @@ static uint32_t composite(uint32_t a, uint32_t b)
 {
     if (a - L_BASE < L_COUNT && b - V_BASE < V_COUNT)
         return S_BASE + ((a - L_BASE) * V_COUNT + (b - V_BASE)) * T_COUNT;
-    if (a - S_BASE < S_COUNT && (a - S_BASE) % T_COUNT == 0 &&
-        b - (T_BASE + 1) < T_COUNT - 1)
+    if (a - S_BASE < S_COUNT && (a - S_BASE) % T_COUNT == 0
+        && b - (T_BASE + 1) < T_COUNT - 1)
         return a + (b - T_BASE);
     int lo = 0, hi = uni_compositions_count;
     while (lo < hi) {

@@ -60,8 +60,8 @@ struct tt_tokenizer {
 
 static inline uint32_t spm_u32(const uint8_t *p) /* little-endian */
 {
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-           (uint32_t)p[3] << 24;
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16
+           | (uint32_t)p[3] << 24;
 }
 
 /* Walk the entries that are prefixes of a text, in increasing length:

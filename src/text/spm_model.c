@@ -293,11 +293,11 @@ static tt_status check_pieces(reader *r)
 {
     tt_tokenizer *tok = r->tok;
     spm_dict reserved;
-    TT_TRY(make_dict(r, &tok->dict, 1u << SPM_NORMAL | 1u << SPM_USER_DEFINED |
-                     1u << SPM_UNUSED));
+    TT_TRY(make_dict(r, &tok->dict, 1u << SPM_NORMAL | 1u << SPM_USER_DEFINED
+                     | 1u << SPM_UNUSED));
     TT_TRY(make_dict(r, &tok->user, 1u << SPM_USER_DEFINED));
-    TT_TRY(make_dict(r, &reserved, 1u << SPM_UNKNOWN | 1u << SPM_CONTROL |
-                     1u << SPM_BYTE));
+    TT_TRY(make_dict(r, &reserved, 1u << SPM_UNKNOWN | 1u << SPM_CONTROL
+                     | 1u << SPM_BYTE));
     tok->unk = -1;
     tok->min_score = FLT_MAX;
     tok->max_score = FLT_MIN; /* the smallest positive one, as the library */
@@ -324,8 +324,8 @@ static int32_t control_id(const reader *r, span name, const char *otherwise,
     size_t n = name.p ? (size_t)(name.end - name.p) : strlen(otherwise);
     for (int64_t i = 0; i < tok->n; i++) {
         const spm_piece *p = &tok->piece[i];
-        if (p->type == SPM_CONTROL && (size_t)p->len == n &&
-            memcmp(p->s, s, n) == 0)
+        if (p->type == SPM_CONTROL && (size_t)p->len == n
+            && memcmp(p->s, s, n) == 0)
             return (int32_t)i;
     }
     return id >= 0 && id < tok->n && tok->piece[id].type == SPM_CONTROL ? id

@@ -141,8 +141,8 @@ tt_status spm_normalize(tt_ctx *ctx, tt_arena *a, uint8_t **out, size_t *nout,
     run(&o, tok, s, n);
     const uint8_t *mark = tok->escape_spaces ? MARK : (const uint8_t *)" ";
     size_t nmark = tok->escape_spaces ? 3 : 1;
-    while (tok->remove_extra_spaces && o.n >= nmark &&
-           memcmp(o.v + o.n - nmark, mark, nmark) == 0)
+    while (tok->remove_extra_spaces && o.n >= nmark
+           && memcmp(o.v + o.n - nmark, mark, nmark) == 0)
         o.n -= nmark;
     *out = o.v;
     *nout = o.n;

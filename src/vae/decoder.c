@@ -76,8 +76,8 @@ static bool size_fits(const tt_vae *v, int64_t h, int64_t w)
     const int64_t dim[4] = {h, w, 64, v->dim + v->z + 3};
     int64_t bytes;
     /* 512: more frames than ever exist at once */
-    return h >= 1 && w >= 1 &&
-           tt_checked_size(&bytes, dim, 4, sizeof(tt_real) * 512);
+    return h >= 1 && w >= 1
+           && tt_checked_size(&bytes, dim, 4, sizeof(tt_real) * 512);
 }
 
 int64_t tt_vae_decoder_bytes(const tt_vae *v, int64_t h, int64_t w)

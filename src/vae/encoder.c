@@ -73,8 +73,8 @@ tt_status tt_vae_encoder_open(tt_ctx *ctx, tt_vae_encoder **out,
     const int64_t dim[3] = {height, width, v->dim + v->z + 3};
     int64_t bytes;
     tt_arena a = {0};
-    if (height < 8 || width < 8 ||
-        !tt_checked_size(&bytes, dim, 3, sizeof(tt_real) * 512))
+    if (height < 8 || width < 8
+        || !tt_checked_size(&bytes, dim, 3, sizeof(tt_real) * 512))
         return tt_fail(ctx, TT_EINVAL,
                        "cannot encode frames of %lld x %lld pixels: both sides "
                        "must be at least 8 and the frames must fit in memory",

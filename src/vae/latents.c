@@ -90,8 +90,8 @@ tt_status vae_find_stats(tt_ctx *ctx, double *mean, double *std, int64_t z,
         bool has = false;
         if (!s) {
             /* the original Wan folder keeps the transformer's config here */
-            has = tt_json_get(root, "latents_mean") ||
-                  tt_json_get(root, "latents_std");
+            has = tt_json_get(root, "latents_mean")
+                  || tt_json_get(root, "latents_std");
             if (has) s = read_config(ctx, mean, std, z, root, file);
         }
         tt_arena_free(&a);

@@ -103,8 +103,8 @@ static bool within(const check *c, const char *name)
         {SMALL, "t5_len512", false},
     };
     for (size_t i = 0; i < sizeof rule / sizeof *rule; i++)
-        if (c->extent >= rule[i].from &&
-            !strncmp(name, rule[i].name, strlen(rule[i].name)))
+        if (c->extent >= rule[i].from
+            && !strncmp(name, rule[i].name, strlen(rule[i].name)))
             return rule[i].stays;
     return true;
 }
@@ -117,11 +117,11 @@ static bool asked_for(const check *c, const char *name)
 /* The same for one stored digest: BRIEF ends the demo run at its latents. */
 static bool row_asked_for(const check *c, const tt_manifest_row *r)
 {
-    const bool decoded = !strcmp(r->name, "demo") &&
-                         (!strcmp(r->tensor, "frames") ||
-                          !strcmp(r->tensor, "rgb"));
-    return (!c->only || !strcmp(r->cls, c->only)) &&
-           asked_for(c, r->name) && !(decoded && c->extent >= BRIEF);
+    const bool decoded = !strcmp(r->name, "demo")
+                         && (!strcmp(r->tensor, "frames")
+                             || !strcmp(r->tensor, "rgb"));
+    return (!c->only || !strcmp(r->cls, c->only))
+           && asked_for(c, r->name) && !(decoded && c->extent >= BRIEF);
 }
 
 /* ---- one output ---------------------------------------------------------- */
@@ -335,7 +335,8 @@ static bool begin(check *c)
     }
     tt_manifest_read(ctx, &c->stored, c->manifest);
     find_cases(c, "");
-    if (c->ncases) qsort(c->cases, (size_t)c->ncases, sizeof *c->cases, by_name);
+    if (c->ncases)
+        qsort(c->cases, (size_t)c->ncases, sizeof *c->cases, by_name);
     if (ctx->status) printf("FAIL check_bits: %s\n", tt_message(ctx));
     return !ctx->status;
 }
@@ -343,8 +344,8 @@ static bool begin(check *c)
 static void say_what_runs(check *c)
 {
     char cpu[128];
-    printf("%s, %s, backend %s", tt_compiler(), tt_cpu_features(cpu, sizeof cpu),
-           c->ctx.ops->name);
+    printf("%s, %s, backend %s", tt_compiler(),
+           tt_cpu_features(cpu, sizeof cpu), c->ctx.ops->name);
 #ifndef TT_REAL_DOUBLE
     if (!strcmp(c->ctx.ops->name, "exact"))
         printf(" (f32 %s, amx %s, vdp %s)", exact_kernels()->name,
@@ -369,8 +370,8 @@ int main(int argc, char **argv)
     const tt_ops *ops = c.ctx.ops;
     for (int i = 0; i < TT_CLASS_COUNT; i++) run_class(&c, ops, (tt_class)i);
     leftovers(&c);
-    if (c.write && !c.failed &&
-        tt_manifest_write(&c.ctx, &c.made, c.manifest, comment)) {
+    if (c.write && !c.failed
+        && tt_manifest_write(&c.ctx, &c.made, c.manifest, comment)) {
         printf("FAIL check_bits: %s\n", tt_message(&c.ctx));
         c.failed++;
     }

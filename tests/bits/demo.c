@@ -156,8 +156,8 @@ tt_status bits_demo(tt_ctx *ctx, const char *dir, bool pictures,
                     tt_st_writer *out)
 {
     demo d = {.ctx = ctx, .dir = dir, .out = out};
-    if (load(&d) == TT_OK && embed(&d) == TT_OK && roll(&d) == TT_OK &&
-        pictures)
+    if (load(&d) == TT_OK && embed(&d) == TT_OK && roll(&d) == TT_OK
+        && pictures)
         decode(&d);
     tt_vae_close(d.vae);
     if (d.dit) tt_dit_close(d.dit);

@@ -119,8 +119,8 @@ static inline bool frames_are(const tt_layer *y, const int *want, int n)
 {
     for (int f = 0; f < n; f++)
         for (int t = 0; t < L; t++)
-            if (y->src_frame[f * L + t] != want[f] ||
-                y->sidx[f * L + t] != t)
+            if (y->src_frame[f * L + t] != want[f]
+                || y->sidx[f * L + t] != t)
                 return false;
     return y->len == n * L;
 }

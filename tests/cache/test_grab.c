@@ -36,8 +36,8 @@ static void check_identity(tt_ctx *ctx)
             for (int t = 0; t < T; t++)
                 for (int l = 0; l < L; l++)
                     for (int d = 0; d < D; d++)
-                        ell += (double)q[t * W + h * D + d] *
-                               (double)k[(c * L + l) * W + h * D + d];
+                        ell += (double)q[t * W + h * D + d]
+                               * (double)k[(c * L + l) * W + h * D + d];
         want[c] = tt_exp(ell / (H * T * L) / sqrt(D) / 0.05);
         sum += want[c];
     }
@@ -106,8 +106,8 @@ static void check_edit(tt_ctx *ctx, double tau)
     for (int c = 0; c < W; c++) {
         const double mean = (1 - tau) * before.mean[c] + tau * trusted.mean[c];
         const double sd = (1 - tau) * before.sd[c] + tau * trusted.sd[c];
-        expect(fabs(after.mean[c] - mean) <= tol &&
-               fabs(after.sd[c] - sd) <= tol,
+        expect(fabs(after.mean[c] - mean) <= tol
+               && fabs(after.sd[c] - sd) <= tol,
                "tau %g channel %d: mean %g sd %g, expected %g %g", tau, c,
                after.mean[c], after.sd[c], mean, sd);
     }

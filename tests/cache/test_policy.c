@@ -28,8 +28,11 @@ static void keep_last(void *user, const char *sentence)
 static void check_options(tt_ctx *ctx)
 {
     tt_policy_options o = tt_policy_defaults("tether");
-    expect(o.K == 21 && o.S == 3 && o.R == 4 && o.M == -1 && tt_policy_get(&o, "alpha") == 0.35 &&
-           tt_policy_get(&o, "tau") == 0.35 && tt_policy_get(&o, "score-temperature") == 1 && tt_policy_get(&o, "pool") == 0,
+    expect(o.K == 21 && o.S == 3 && o.R == 4 && o.M == -1
+           && tt_policy_get(&o, "alpha") == 0.35
+           && tt_policy_get(&o, "tau") == 0.35
+           && tt_policy_get(&o, "score-temperature") == 1
+           && tt_policy_get(&o, "pool") == 0,
            "tether's official defaults");
     o = tt_policy_defaults("fifo");
     expect(o.K == 21 && o.S == 3, "fifo's defaults");
@@ -87,8 +90,8 @@ static void check_options(tt_ctx *ctx)
     const tt_policy_class *cls = tt_policy_find("tether");
     const int64_t chunk = 2 * C * L * W * (int64_t)sizeof(tt_real);
     const int64_t index = g.layers * (int64_t)sizeof(int64_t);
-    expect(tt_cache_bytes(cls, &with, &g) - tt_cache_bytes(cls, &o, &g) ==
-           chunk + index, "memory needs one chunk of one layer");
+    expect(tt_cache_bytes(cls, &with, &g) - tt_cache_bytes(cls, &o, &g)
+           == chunk + index, "memory needs one chunk of one layer");
 }
 
 /* ---- windows ------------------------------------------------------------- */
@@ -275,7 +278,7 @@ static void check_exchange(tt_ctx *ctx)
 {
     static seen a;
     tt_policy_options o = options("tether", 9, 2, 4);
-    tt_policy_put(&o, "tau", 0);                                   /* members are as written */
+    tt_policy_put(&o, "tau", 0);                 /* members are as written */
     tt_cache *c = open_cache(ctx, o, 60);
     for (int64_t s = 0; s < 9; s += C) run_chunk(ctx, c, &a, s);
     const tt_layer *y = tt_cache_layer(c, 1);
@@ -347,8 +350,8 @@ static void on_event(void *user, const tt_event *e)
     const double *div = tt_event_values(e, "div", TT_F64, NULL);
     const uint8_t *keep = tt_event_values(e, "keep", TT_U8, NULL);
     const double *margin = tt_event_values(e, "margin", TT_F64, &one);
-    if (!expect(!strcmp(e->kind->name, "grab") && mass && div && keep &&
-                one == 1, "a round has its fields")) return;
+    if (!expect(!strcmp(e->kind->name, "grab") && mass && div && keep
+                && one == 1, "a round has its fields")) return;
     tt_event_values(e, "memory_after", TT_I64, &M);
     for (int64_t c = 0; c < P; c++) {
         sum += mass[c];
@@ -357,9 +360,10 @@ static void on_event(void *user, const tt_event *e)
     }
     if (!(fabs(sum - 1) <= worst)) worst = fabs(sum - 1);
     expect(kept == M && M == 3 && *margin >= 0, "round %d", (int)l->rounds);
-    expect(!tt_event_values(e, "mass", TT_I64, &M) && M == 0 &&
-           !tt_event_values(e, "masses", TT_F64, NULL) &&
-           tt_event_int(e, "mass") == 0 && tt_event_int(e, "keep") == keep[0],
+    expect(!tt_event_values(e, "mass", TT_I64, &M) && M == 0
+           && !tt_event_values(e, "masses", TT_F64, NULL)
+           && tt_event_int(e, "mass") == 0
+           && tt_event_int(e, "keep") == keep[0],
            "fields go by name and type");
     l->rounds++;
 }
@@ -430,7 +434,8 @@ static void odd_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
 }
 static const tt_policy_class odd = {
     .name = "odd", .summary = "a test", .slots = odd_slots,
-    .begin = odd_begin, .write = odd_write, .plan = odd_plan, .positions = odd_positions,
+    .begin = odd_begin, .write = odd_write, .plan = odd_plan,
+    .positions = odd_positions,
 };
 
 static void check_outside_policy(tt_ctx *ctx)

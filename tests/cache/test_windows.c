@@ -159,9 +159,9 @@ static bool model_holds(const flush_model *m, const tt_layer *y, int layer)
         memset(v, 0, sizeof v);
         if (m->slot[f] >= 0) fill_frame(k, m->slot[f], 2, layer, 1);
         if (m->slot[f] >= 0) fill_frame(v, m->slot[f], 2, layer, 2);
-        ok = y->src_frame[f * L] == m->slot[f] &&
-             !memcmp(y->k + f * L * W, k, sizeof k) &&
-             !memcmp(y->v + f * L * W, v, sizeof v);
+        ok = y->src_frame[f * L] == m->slot[f]
+             && !memcmp(y->k + f * L * W, k, sizeof k)
+             && !memcmp(y->v + f * L * W, v, sizeof v);
     }
     return ok;
 }
@@ -304,8 +304,8 @@ static void check_averages(tt_ctx *ctx, bool adaptive)
     for (int64_t s = 0; s < 15; s += C) run_chunk(ctx, c, &a, s);
     mean_of(m1, 5, 1, adaptive);
     mean_of(v1, 5, 2, adaptive);
-    expect(apart(k, m1) < 1e-6 && apart(k + L * W, m1) < 1e-6 &&
-           apart(v, v1) < 1e-6 && apart(v + L * W, v1) < 1e-6,
+    expect(apart(k, m1) < 1e-6 && apart(k + L * W, m1) < 1e-6
+           && apart(v, v1) < 1e-6 && apart(v + L * W, v1) < 1e-6,
            "both averages begin with the first evicted frames");
     run_chunk(ctx, c, &a, 15);
     mean_of(m2, 8, 1, adaptive);
@@ -358,13 +358,13 @@ static void on_event(void *user, const tt_event *e)
                                               &nselected);
     if (e->layer != 0) return;
     double lowest = INFINITY;
-    h->sound = h->sound && tt_event_int(e, "event") == h->events &&
-               nselected > 0;
+    h->sound = h->sound && tt_event_int(e, "event") == h->events
+               && nselected > 0;
     for (int64_t i = 0; i < nselected; i++) {
         const int64_t j = selected[i];
         if (score[j] < lowest) lowest = score[j];
-        h->sound = h->sound && j >= 2 * L && j < n - 4 * L &&
-                   (i == 0 || j > selected[i - 1]) && reuse[j] < 2;
+        h->sound = h->sound && j >= 2 * L && j < n - 4 * L
+                   && (i == 0 || j > selected[i - 1]) && reuse[j] < 2;
     }
     for (int64_t j = 2 * L, i = 0; j < n - 4 * L; j++) {
         if (i < nselected && selected[i] == j) i++;
@@ -403,15 +403,15 @@ static void check_compression(tt_ctx *ctx)
         if (s < 9) continue;
         bool good = y->len == 7 * L && h.kept == 7 * L && h.nselected == L;
         for (int64_t i = 0; i < 2 * L; i++)
-            good = good && y->src_frame[i] == i / L &&
-                   y->tpos[i] == i / L + s - 7;
+            good = good && y->src_frame[i] == i / L
+                   && y->tpos[i] == i / L + s - 7;
         for (int64_t i = 2 * L; i < 3 * L; i++)
-            good = good && y->tpos[i] == y->src_frame[i] &&
-                   y->src_frame[i] < s - 1 && reuse_of(c)[i] > 0 &&
-                   y->src_frame[i] >= y->src_frame[i - 1];
+            good = good && y->tpos[i] == y->src_frame[i]
+                   && y->src_frame[i] < s - 1 && reuse_of(c)[i] > 0
+                   && y->src_frame[i] >= y->src_frame[i - 1];
         for (int64_t i = 3 * L; i < 7 * L; i++)
-            good = good && y->src_frame[i] == s - 1 + (i - 3 * L) / L &&
-                   reuse_of(c)[i] == 0;
+            good = good && y->src_frame[i] == s - 1 + (i - 3 * L) / L
+                   && reuse_of(c)[i] == 0;
         for (int64_t i = 7 * L; i < y->cap; i++)
             good = good && y->src_frame[i] == -1 && y->k[i * W] == 0;
         expect(good, "the cache after chunk %d", (int)(s / C));
@@ -562,8 +562,8 @@ static void check_describe(void)
     for (int i = 0; tt_policy_at(i); i++) {
         const tt_policy_options b = tt_policy_start(tt_policy_at(i));
         const int n = tt_policy_describe(base, sizeof base, &b);
-        expect(n > 0 && n == (int)strlen(base) &&
-               n == tt_policy_describe(NULL, 0, &b), "length");
+        expect(n > 0 && n == (int)strlen(base)
+               && n == tt_policy_describe(NULL, 0, &b), "length");
         for (const tt_knob *k = b.cls->knobs; k && k->name; k++) {
             tt_policy_options o = b;
             const double step = k->type == TT_KNOB_REAL ? 0.015625 : 1;
@@ -603,8 +603,8 @@ static void check_parse(tt_ctx *ctx)
     tt_policy_options o;
     expect_ok(tt_policy_parse(ctx, &o, "tether:tau=0.5:budget=9:preset=paper"),
               "parse");
-    expect(tt_policy_get(&o, "tau") == 0.5 && tt_policy_get(&o, "pool") == 1 &&
-           o.K == 9, "explicit knobs win over the preset");
+    expect(tt_policy_get(&o, "tau") == 0.5 && tt_policy_get(&o, "pool") == 1
+           && o.K == 9, "explicit knobs win over the preset");
     expect_ok(tt_policy_parse(ctx, &o, "deep-forcing:unify:fusion=max"),
               "parse");
     expect(tt_policy_get(&o, "unify") == 1 && tt_policy_get(&o, "fusion") == 1,
@@ -623,8 +623,8 @@ static void check_presets(tt_ctx *ctx)
         expect(strlen(o.cls->presets[n].summary) > 0, "preset %d", n);
     expect(n == 7, "presets");
     tt_policy_apply_preset(ctx, &o, "paper");
-    expect(tt_policy_get(&o, "tau") == 0.6 && tt_policy_get(&o, "pool") == 1 &&
-           tt_policy_get(&o, "alpha") == 0.35, "paper");
+    expect(tt_policy_get(&o, "tau") == 0.6 && tt_policy_get(&o, "pool") == 1
+           && tt_policy_get(&o, "alpha") == 0.35, "paper");
     tt_policy_apply_preset(ctx, &o, "official");
     expect(tt_policy_get(&o, "tau") == 0.35 && tt_policy_get(&o, "pool") == 0,
            "official");
@@ -669,8 +669,8 @@ static void check_rolling_sink(tt_ctx *ctx)
         const int64_t base = y->len - n * L;
         bool ok = true;
         for (int i = 0; i < n * L; i++)
-            ok = ok && y->src_frame[base + i] == window[i / L] &&
-                 y->tpos[base + i] == cs + C - n + i / L;
+            ok = ok && y->src_frame[base + i] == window[i / L]
+                 && y->tpos[base + i] == cs + C - n + i / L;
         for (int f = 0; f < n && cs >= K; f++) {
             static tt_real v[L * W];
             fill_frame(v, window[f], 2, 1, 2);

@@ -51,8 +51,8 @@ static void test_sizes(void)
     expect(tt_checked_size(&out, (int64_t[]){2, 3, 5}, 3, 4) && out == 120,
            "2*3*5*4");
     expect(tt_checked_size(&out, NULL, 0, 8) && out == 8, "rank 0");
-    expect(tt_checked_size(&out, (int64_t[]){0, INT64_MAX, INT64_MAX}, 3, 4) &&
-           out == 0, "a zero extent");
+    expect(tt_checked_size(&out, (int64_t[]){0, INT64_MAX, INT64_MAX}, 3, 4)
+           && out == 0, "a zero extent");
     out = -7;
     expect(!tt_checked_size(&out, (int64_t[]){INT64_MAX, INT64_MAX, 0}, 3, 4)
            && out == -7, "a zero extent behind an overflow");
@@ -79,7 +79,8 @@ static void test_arena(void)
     size_t total = a.total;
     tt_arena_reset(&a, m);
     expect(a.total < total, "a reset leaves the blocks above the mark");
-    expect(a.total + a.spare_bytes <= a.peak, "what is kept is within the peak");
+    expect(a.total + a.spare_bytes <= a.peak,
+           "what is kept is within the peak");
     char *reused = tt_alloc(ctx, &a, 3 << 20, 1, "reused");
     expect(reused == big, "and is used again");
     tt_arena_reset(&a, m);
@@ -105,7 +106,8 @@ static void test_round_trips(void)
 {
     int bad16 = 0, badb = 0;
     for (uint32_t u = 0; u < 65536; u++) {
-        float f = tt_f32_from_f16((uint16_t)u), b = tt_f32_from_bf16((uint16_t)u);
+        float f = tt_f32_from_f16((uint16_t)u);
+        float b = tt_f32_from_bf16((uint16_t)u);
         bool nan16 = (u & 0x7fff) > 0x7c00, nanb = (u & 0x7fff) > 0x7f80;
         if (nan16 ? f == f : tt_f16_from_f32(f) != u) bad16++;
         if (nanb ? b == b : tt_bf16_from_f32(b) != u) badb++;
@@ -161,10 +163,12 @@ static void test_all_codes(void)
         {TT_F16, 5, 10, true}, {TT_F8_E5M2, 5, 2, true},
         {TT_F8_E4M3, 4, 3, false}};
     for (int k = 0; k < 3; k++) {
-        const int e = kind[k].ebits, m = kind[k].mbits, bias = (1 << (e - 1)) - 1;
+        const int e = kind[k].ebits, m = kind[k].mbits;
+        const int bias = (1 << (e - 1)) - 1;
         int bad = 0;
         for (uint32_t u = 0; u < 1u << (1 + e + m); u++) {
-            const uint32_t ex = u >> m & ((1u << e) - 1), ma = u & ((1u << m) - 1);
+            const uint32_t ex = u >> m & ((1u << e) - 1);
+            const uint32_t ma = u & ((1u << m) - 1);
             const unsigned char raw[2] = {(unsigned char)u,
                                           (unsigned char)(u >> 8)};
             double want = ex ? ldexp((double)(ma | 1u << m), (int)ex - bias - m)
@@ -226,8 +230,9 @@ static void test_widen(void)
     tt_swap_stored(raw + 1, TT_BF16, 2);
     tt_widen(out, raw + 1, TT_BF16, 2);
     expect(out[0] == -2 && out[1] == (tt_real)0x1p-133, "BF16");
-    expect(tt_dtype_from_name("BF16") == TT_BF16 &&
-           tt_dtype_from_name("bf16") == TT_NONE, "names are case-sensitive");
+    expect(tt_dtype_from_name("BF16") == TT_BF16
+           && tt_dtype_from_name("bf16") == TT_NONE,
+           "names are case-sensitive");
 }
 
 static char seen[256];

@@ -33,7 +33,8 @@ static bool holds(const tt_real *x, const tt_host *want, int64_t n)
 static void test_verbs(void)
 {
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_real *x = some(6), *zeros = tt_values0_in(ctx, &ctx->scratch, 3, "zeros");
+    tt_real *x = some(6);
+    tt_real *zeros = tt_values0_in(ctx, &ctx->scratch, 3, "zeros");
     tt_host own[2] = {20, 30};
     expect(holds(x, (tt_host[]){1, 2, 3, 4, 5, 6}, 6), "put and get");
     expect(holds(zeros, (tt_host[]){0, 0, 0}, 3), "zeros");

@@ -104,12 +104,12 @@ static void test_double_bits(void)
 static void test_specials(void)
 {
     double s, c;
-    expect(tt_exp(0) == 1 && tt_exp(-INFINITY) == 0 && isinf(tt_exp(INFINITY)) &&
-           tt_exp(NAN) != tt_exp(NAN), "exp specials");
+    expect(tt_exp(0) == 1 && tt_exp(-INFINITY) == 0 && isinf(tt_exp(INFINITY))
+           && tt_exp(NAN) != tt_exp(NAN), "exp specials");
     expect(isinf(tt_log(0)) && tt_log(-1) != tt_log(-1) && tt_log(1) == 0,
            "log specials");
-    expect(tt_tanh(1e300) == 1 && tt_tanh(-0.0) == 0 && signbit(tt_tanh(-0.0)) &&
-           tt_tanh(NAN) != tt_tanh(NAN), "tanh specials");
+    expect(tt_tanh(1e300) == 1 && tt_tanh(-0.0) == 0 && signbit(tt_tanh(-0.0))
+           && tt_tanh(NAN) != tt_tanh(NAN), "tanh specials");
     tt_sincos_turn(0, &s, &c);
     expect(s == 0 && c == 1, "turn 0");
     tt_sincos_turn(0x40000000u, &s, &c);
@@ -136,8 +136,8 @@ static double float_ulps(float y, double want)
     if (fabs(want) >= 0x1.ffffffp127) return isinf(y) ? 0 : INFINITY;
     int e;
     frexp(want, &e);
-    double err = fabs((double)y - want) /
-                 ldexp(1, e - 24 < -149 ? -149 : e - 24);
+    double err = fabs((double)y - want)
+                 / ldexp(1, e - 24 < -149 ? -149 : e - 24);
     return err >= 0 ? err : INFINITY;
 }
 
@@ -165,8 +165,8 @@ static void test_float(const char *name, float (*own)(float),
            worst_is);
     expect(hash == bits, "%s: hash of the sample is 0x%llxu", name,
            (unsigned long long)hash);
-    expect(own(0) == (float)judge(0) && own(INFINITY) == (float)judge(INFINITY) &&
-           own(-INFINITY) == (float)judge(-INFINITY) && own(NAN) != own(NAN),
+    expect(own(0) == (float)judge(0) && own(INFINITY) == (float)judge(INFINITY)
+           && own(-INFINITY) == (float)judge(-INFINITY) && own(NAN) != own(NAN),
            "%s specials", name);
 }
 

@@ -139,8 +139,8 @@ static void test_config(void)
 
     tt_dit *m;
     if (expect_ok(load(&m, 2), "heads by option"))
-        expect(tt_dit_get_config(m)->heads == 2 &&
-               tt_dit_get_config(m)->text_len == 0, "heads by option");
+        expect(tt_dit_get_config(m)->heads == 2
+               && tt_dit_get_config(m)->text_len == 0, "heads by option");
     tt_dit_close(m);
 }
 

@@ -135,8 +135,8 @@ int main(void)
     tt_weights *w;
     ctx = test_begin("dit/parts");
     if (!expect_ok(tt_weights_open(ctx, &w, ref_path("dit/models/tiny_b"),
-                                   TT_MODEL_DIT, NULL), "weights") ||
-        !expect_ok(tt_dit_load(ctx, &model, w, NULL, 0), "model"))
+                                   TT_MODEL_DIT, NULL), "weights")
+        || !expect_ok(tt_dit_load(ctx, &model, w, NULL, 0), "model"))
         return 1;
     dim = tt_dit_get_config(model)->dim;
     check_part(0, 6, 1);

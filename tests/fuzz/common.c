@@ -236,8 +236,8 @@ const char *fuzz_tensors(const fuzz_tensor *t, int n, const uint8_t *data,
         for (int k = 0; k < d[i].t.rank; k++)
             length += (size_t)sprintf(json + length, "%s%" PRId64,
                                       k ? "," : "", d[i].t.dim[k]);
-        length += (size_t)sprintf(json + length, "],\"data_offsets\":[%zu,%zu]}",
-                                  from, used);
+        length += (size_t)sprintf(json + length,
+                                  "],\"data_offsets\":[%zu,%zu]}", from, used);
     }
     json[length++] = '}';
     for (int i = 0; i < 8; i++) file[i] = (uint8_t)((uint64_t)length >> 8 * i);

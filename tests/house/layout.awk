@@ -9,6 +9,27 @@
 
 function complain(what) { print FILENAME ":" FNR ": " what }
 
+function code(s) {   # s without strings, characters and comments
+    gsub(/\\./, "", s)
+    gsub(/"[^"]*"/, "0", s)
+    gsub(/'[^']*'/, "0", s)
+    if (comment) {
+        if (!sub(/^.*\*\//, "", s)) return ""
+        comment = 0
+    }
+    gsub(/\/\*[^*]*\*+([^\/*][^*]*\*+)*\//, " ", s)
+    sub(/\/\/.*/, "", s)
+    if (sub(/\/\*.*/, "", s)) comment = 1
+    return s
+}
+
+# A line that is broken behind an operator, or behind ? and : of a choice.
+function operator_last(s) {
+    s = code(s)
+    sub(/[ \\]*$/, "", s)
+    return s ~ /(&&|\|\|)$/ || s ~ /[^ ] ([-+*\/%&|^<>?:]|[=!<>]=|<<|>>)$/
+}
+
 function begin_file(    n, part) {
     n = split(FILENAME, part, "/")
     base = part[n]
@@ -19,6 +40,9 @@ function begin_file(    n, part) {
     first = 1           # inside its first paragraph
     licence = 0
     before = ""
+    comment = 0
+    # rooms and tests that have lines broken behind operators, or wide ones
+    apart = FILENAME ~ /^(src|tests)\/(validate|cli|ops|cuda)\//
 }
 
 # The header comment: the file's name, a sentence, the licence.
@@ -45,7 +69,10 @@ header { read_header($0) }
 /\t/ { complain("a tab") }
 /[ \t\r]$/ { complain("a blank at the end") }
 c_file && /\{ 0 \}/ { complain("{ 0 }, which is written {0}") }
-length($0) > 80 && FILENAME ~ /^(src|include)\// {
+c_file && operator_last($0) && !apart {
+    complain("an operator at the end, which leads the next line")
+}
+length($0) > 80 && (FILENAME ~ /^(src|include)\// || c_file && !apart) {
     wide = $0
     gsub(/[\200-\277]/, "", wide)    # one column a character of UTF-8
     if (length(wide) > 80) complain(length(wide) " columns, not 80")

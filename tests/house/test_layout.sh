@@ -6,7 +6,9 @@
 #   header     a C file begins with "/* NAME: " and a sentence; the header of
 #              every file, scripts too, names the licence
 #   blanks     no tab, no blank at the end of a line
-#   width      80 columns in src and include
+#   width      80 columns in src and include, and in C files of tests and tools
+#   operators  lead a line, and do not end the one before; these two not in
+#              validate, cli, ops and cuda, of src and tests
 #   zero       an object of zeros is {0}, not { 0 }
 #   includes   no room includes a higher one, or one beside it (src/README.md)
 # layout.awk complains; files made here show that it finds each of these.
@@ -51,6 +53,10 @@ shown ':4: a tab' "$head\tint i;\n"
 shown ':4: a blank' "${head}int i; \n"
 shown 'written {0}' "${head}int a[2] = { 0 };\n"
 shown ':4: 81 columns' "$head$wide\n"
+shown ':5: an operator at' "${head}int a = 1\n    + 2 *\n    3;\n"
+shown ':4: an operator at' "${head}int a = b && /* why */\n    c;\n"
+shown ':4: an operator at' "${head}int a = b ? 1 :\n    c;\n"
+shown '' "${head}/* a &&\n * b */\nint a =\n    1 /* + */\n    + b;\nx: y++;\n"
 shown 'a higher room' "$head#include \"dit/model.h\"\n"
 echo '2 cache' > "$work/levels"
 echo '2 dit' >> "$work/levels"

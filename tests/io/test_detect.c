@@ -28,7 +28,8 @@ int main(void)
         snprintf(what, sizeof what, "safetensors with a header of %u bytes", n);
         tt_file *t = NULL;
         if (expect_ok(tt_file_open(ctx, &t, path), what)) {
-            expect(!strcmp(tt_file_format(t), "safetensors"), "%s: taken for %s",
+            expect(!strcmp(tt_file_format(t), "safetensors"),
+                   "%s: taken for %s",
                    what, tt_file_format(t));
             tt_file_close(t);
         }

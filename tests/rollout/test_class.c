@@ -125,8 +125,8 @@ static void text(tt_class cls)
         const float *y = tt_read_real(ctx, &c.arena, &want->t);
         double sum = 0, limit = tt_json_num(theirs, names[i], -1);
         for (int64_t k = 0; k < n; k++)
-            sum += ((double)x[k] - (double)y[k]) *
-                   ((double)x[k] - (double)y[k]);
+            sum += ((double)x[k] - (double)y[k])
+                   * ((double)x[k] - (double)y[k]);
         const double rms = sqrt(sum / (double)n);
         printf("%s to float64, umT5 %s: rms %.2e; the official bf16 run %.2e\n",
                tt_class_name(cls), names[i], rms, limit);

@@ -35,8 +35,8 @@ static tt_rollout_options evicting(const char *name)
 
 static size_t all_bytes(const tt_rollout_options *o)
 {
-    return (size_t)((o->initial_frames + o->latents) * o->rollouts * SIZE) *
-           sizeof(tt_real);
+    return (size_t)((o->initial_frames + o->latents) * o->rollouts * SIZE)
+           * sizeof(tt_real);
 }
 
 static const char *state_path(void)
@@ -137,7 +137,8 @@ static void check_special_cases(tt_ctx *ctx)
                 preset(ctx, "recency-only"), eviction(9, 0));
     check_equal(ctx, "sink and recent is eviction", preset(ctx, "sink-recent"),
                 eviction(9, 2));
-    tt_rollout_options o = preset(ctx, "grab-only"), p = options("tether", 9, 2);
+    tt_rollout_options o = preset(ctx, "grab-only");
+    tt_rollout_options p = options("tether", 9, 2);
     tt_policy_put(&p.policy, "tau", 0);
     check_equal(ctx, "grab only", o, p);
     o = options("causvid-rolling", 9, 0);
@@ -397,9 +398,9 @@ static void check_restart_vae(tt_ctx *ctx)
     bool ready = false;
     if (!expect_ok(tt_weights_open(ctx, &w,
                        ref_path("vae_full_a/weights.safetensors"),
-                       TT_MODEL_VAE, NULL), "VAE") ||
-        !expect_ok(tt_vae_load_parts(ctx, &vae, w, TT_VAE_DECODER |
-                                     TT_VAE_ENCODER), "VAE"))
+                       TT_MODEL_VAE, NULL), "VAE")
+        || !expect_ok(tt_vae_load_parts(ctx, &vae, w, TT_VAE_DECODER
+                                        | TT_VAE_ENCODER), "VAE"))
         return;
     o.latent_restart = false;
     o.rollouts = 2;
@@ -452,8 +453,8 @@ static void check_restart_options(tt_ctx *ctx)
     }
     tt_rollout_options o = tt_rollout_defaults();
     tt_rollout_use_schedule(&o, "causvid-rolling");
-    expect(o.nsteps == 3 && o.steps[1] == 757 && o.steps[2] == 522 &&
-           !o.warp && o.shift == 8, "CausVid's schedule");
+    expect(o.nsteps == 3 && o.steps[1] == 757 && o.steps[2] == 522
+           && !o.warp && o.shift == 8, "CausVid's schedule");
     tt_rollout_use_schedule(&o, "memrope");
     expect(o.nsteps == 4 && o.steps[3] == 250 && o.warp && o.shift == 5,
            "everybody else's");

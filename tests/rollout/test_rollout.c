@@ -22,8 +22,8 @@ static void check_same_start(tt_ctx *ctx)
     const size_t bytes = 9 * SIZE * sizeof *full;
     expect_bits("fifo until the first eviction", full, fifo, bytes);
     expect_bits("tether until the first eviction", full, tether, bytes);
-    expect(memcmp(full + 9 * SIZE, fifo + 9 * SIZE, SIZE * sizeof *full) &&
-           memcmp(fifo + 9 * SIZE, tether + 9 * SIZE, SIZE * sizeof *full),
+    expect(memcmp(full + 9 * SIZE, fifo + 9 * SIZE, SIZE * sizeof *full)
+           && memcmp(fifo + 9 * SIZE, tether + 9 * SIZE, SIZE * sizeof *full),
            "and not longer");
 
     /* Everything fits: TetherCache does nothing. */
@@ -367,10 +367,10 @@ static void check_given_scores(tt_ctx *ctx, int64_t context_noise)
         go(ctx, r, buf, 1);
         tether_look(tt_rollout_cache(r), 2, &t);
         const bool last = chunk == 5, scored = context_noise == 0;
-        expect(t.filled == (last || (scored && chunk >= 2)) &&
-               t.admissions + t.rejections ==
-                   (scored ? (chunk >= 3 ? 3 * (chunk - 2) : 0)
-                           : (last ? 3 : 0)),
+        expect(t.filled == (last || (scored && chunk >= 2))
+               && t.admissions + t.rejections
+                   == (scored ? (chunk >= 3 ? 3 * (chunk - 2) : 0)
+                              : (last ? 3 : 0)),
                "given chunk %d at context noise %d", (int)chunk,
                (int)context_noise);
     }

@@ -87,8 +87,8 @@ static void check_lists(tt_ctx *ctx)
     tt_scenes s;
     expect_ok(tt_scenes_parse(ctx, &a, &s, "A[1s]|B[1s]|A[1s]|C", 3, code),
               "repeated");
-    expect(s.n == 4 && s.nprompts == 3 && s.scene[2].prompt == 0 &&
-           s.scene[3].prompt == 2 && !strcmp(s.prompt[2], "C"),
+    expect(s.n == 4 && s.nprompts == 3 && s.scene[2].prompt == 0
+           && s.scene[3].prompt == 2 && !strcmp(s.prompt[2], "C"),
            "distinct prompts in order of appearance");
     tt_arena_free(&a);
 }

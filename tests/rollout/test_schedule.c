@@ -31,8 +31,8 @@ int main(void)
     expect_ok(init(ctx, &s, 5, LIST(1000, 750, 500, 250), true, 0), "default");
     const double want[] = { 1000, 937.5, 0x1.a0aaaap+9, 625 };
     expect_bits("warped steps", s.t, want, sizeof want);
-    expect(s.sigma[0] == 1 && s.sigma[250] == 0.9375f &&
-           s.sigma[750] == 0.625f, "sigmas of the default steps");
+    expect(s.sigma[0] == 1 && s.sigma[250] == 0.9375f
+           && s.sigma[750] == 0.625f, "sigmas of the default steps");
     expect(tt_schedule_index(&s, 0) == 999, "t = 0 reads the last entry");
     expect(tt_schedule_index(&s, 625) == 750, "nearest entry of 625");
     expect(tt_schedule_index(&s, 2000) == 0, "beyond the table");
@@ -43,8 +43,8 @@ int main(void)
 
     /* CausVid's warped configuration. */
     expect_ok(init(ctx, &s, 8, LIST(1000, 750, 500, 250), true, 0), "shift 8");
-    expect(s.t[1] == 960 && fabs(s.t[2] - 888.8889) < 1e-4 &&
-           fabs(s.t[3] - 727.2727) < 1e-4, "shift 8 steps");
+    expect(s.t[1] == 960 && fabs(s.t[2] - 888.8889) < 1e-4
+           && fabs(s.t[3] - 727.2727) < 1e-4, "shift 8 steps");
 
     expect_ok(init(ctx, &s, 3, LIST(1000, 667, 333), false, 0), "not warped");
     expect(s.t[1] == 667, "taken as they are");

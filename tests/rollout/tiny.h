@@ -25,8 +25,8 @@ static inline void load(tt_ctx *ctx)
     for (int i = 0; i < 24 * 48; i++)
         text[i] = (tt_real)(i * 37 % 101) / 50 - 1;
     if (!expect_ok(tt_weights_open(ctx, &w, ref_path("dit/models/tiny_b"),
-                                   TT_MODEL_DIT, NULL), "weights") ||
-        !expect_ok(tt_dit_load(ctx, &model, w, NULL, 0), "model"))
+                                   TT_MODEL_DIT, NULL), "weights")
+        || !expect_ok(tt_dit_load(ctx, &model, w, NULL, 0), "model"))
         exit(1);
     expect_ok(tt_prompt_make(ctx, &prompt, model, text, 24), "prompt");
 }
@@ -77,8 +77,8 @@ static inline tt_real *whole(tt_ctx *ctx, const tt_rollout_options *o)
     const int64_t n = go(ctx, r, out, 100);
     const tt_real *x;
     expect(n == all, "all frames");
-    expect(tt_rollout_next(ctx, r, &x, &(int64_t){0}) == TT_END &&
-           !ctx->status, "then the end");
+    expect(tt_rollout_next(ctx, r, &x, &(int64_t){0}) == TT_END
+           && !ctx->status, "then the end");
     tt_rollout_close(r);
     return out;
 }

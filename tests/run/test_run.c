@@ -172,7 +172,8 @@ static void check_identity(void)
 {
     static const struct { const char *name, *text; bool same; } change[] = {
         {"profile", NULL, true}, {"latents-out", "elsewhere.safetensors", true},
-        {"resume", NULL, true}, {"latents", "12", true}, {"seed", "1", false}, {"sample", "1", false},
+        {"resume", NULL, true}, {"latents", "12", true}, {"seed", "1", false},
+        {"sample", "1", false},
         {"prompt", "a green triangle", false}, {"tau", "0.6", false},
         {"shift", "4", false}, {"steps", "1000,500", false},
         {"cache", "fifo", false}, {"context-noise", "10", false}};

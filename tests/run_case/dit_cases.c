@@ -139,8 +139,8 @@ static void rope(run_io *io)
     for (int64_t i = 0; i < rows; i++)
         if (row[i] + 1 > npos) npos = row[i] + 1;
     tt_rope_table table;
-    if (io->ctx->status ||
-        tt_rope_make(io->ctx, &io->arena, &table, D, npos) != TT_OK)
+    if (io->ctx->status
+        || tt_rope_make(io->ctx, &io->arena, &table, D, npos) != TT_OK)
         return;
 
     int32_t *pos = tt_alloc(io->ctx, &io->arena, T * 3, sizeof *pos, "pos");
@@ -447,9 +447,9 @@ static void layout(run_io *io, const char *folder, const char *name, int ema)
     const tt_real *text = run_input(io, "text", 3, r);
     tt_real *flow = run_alloc(io, s[1] * s[2] * s[3] * s[4]);
     snprintf(path, sizeof path, "%s/../layouts/%s", io->dir, folder);
-    if (io->ctx->status ||
-        tt_weights_open(io->ctx, &w, path, TT_MODEL_DIT, &opt) != TT_OK ||
-        tt_dit_load(io->ctx, &m, w, NULL, 0) != TT_OK)
+    if (io->ctx->status
+        || tt_weights_open(io->ctx, &w, path, TT_MODEL_DIT, &opt) != TT_OK
+        || tt_dit_load(io->ctx, &m, w, NULL, 0) != TT_OK)
         return;
     network(io, m, flow, NULL, &(given){.calls = 1, .x = x, .t = t, .nt = n[1],
                                         .text = text, .rows = r[1]});

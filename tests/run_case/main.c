@@ -44,9 +44,9 @@ int main(int argc, char **argv)
         return 2;
     }
     tt_class cls;
-    if (s == TT_OK && class_name &&
-        (!tt_class_find(&cls, class_name) ||
-         !(ctx.ops = tt_ops_class(ctx.ops, cls)))) {
+    if (s == TT_OK && class_name
+        && (!tt_class_find(&cls, class_name)
+            || !(ctx.ops = tt_ops_class(ctx.ops, cls)))) {
         fprintf(stderr, "run_case: no class '%s' in this backend\n",
                 class_name);
         return 2;

@@ -20,8 +20,8 @@ static const char *our_name(const char *theirs, const tt_json *p)
         { "memrope", "memrope" }, { "deep_forcing", "deep-forcing" },
         { "deep_sink", "deep-sink" }, { "causvid", "causvid" },
         { "causvid_rolling", "causvid-rolling" } };
-    if (!strcmp(theirs, "deep_forcing") &&
-        !strcmp(tt_json_str(p, "mode", "pc"), "ds"))
+    if (!strcmp(theirs, "deep_forcing")
+        && !strcmp(tt_json_str(p, "mode", "pc"), "ds"))
         return "deep-sink";
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!strcmp(names[i][0], theirs)) return names[i][1];
@@ -78,8 +78,8 @@ static void read_prompts(rolled *r, const tt_dit *m, const tt_file *f)
     const int room = (int)(sizeof r->prompt / sizeof *r->prompt);
     char name[32] = "text";
     const tt_entry *e;
-    while (!r->ctx->status && r->nprompts < room &&
-           (e = tt_file_find(f, name))) {
+    while (!r->ctx->status && r->nprompts < room
+           && (e = tt_file_find(f, name))) {
         tt_prompt_make(r->ctx, &r->prompt[r->nprompts], m, input(r, f, name),
                        e->t.dim[1]);
         snprintf(name, sizeof name, "text_%d", ++r->nprompts);
@@ -111,8 +111,8 @@ static void read_renoise(rolled *r, tt_rollout_options *o, const tt_file *f,
                          int64_t frame_size)
 {
     const int64_t gaps = o->nsteps - 1;
-    const int64_t all = o->latents +
-                        (o->rollouts - 1) * (o->latents - o->overlap);
+    const int64_t all = o->latents
+                        + (o->rollouts - 1) * (o->latents - o->overlap);
     tt_real *out = tt_alloc(r->ctx, &r->arena, all * gaps * frame_size,
                             sizeof *out, "noise"), *to = out;
     for (int64_t i = 0; i < o->rollouts && !r->ctx->status; i++) {

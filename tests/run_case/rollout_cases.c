@@ -26,8 +26,8 @@ static tt_status read_options(tt_ctx *ctx, tt_rollout_options *o,
 {
     const tt_json *shape = tt_json_get(j, "latent_shape");
     const tt_json *list = tt_json_get(j, "denoising_step_list");
-    if (!shape || shape->count != 3 || !list || list->count < 1 ||
-        list->count > TT_MAX_STEPS)
+    if (!shape || shape->count != 3 || !list || list->count < 1
+        || list->count > TT_MAX_STEPS)
         return tt_fail(ctx, TT_EFORMAT, "the case lacks latent_shape or "
                        "denoising_step_list");
     o->h = tt_json_at(shape, 1)->i;

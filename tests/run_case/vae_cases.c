@@ -491,8 +491,8 @@ static void tap(void *user, const char *path, tt_dtype dtype, int rank,
     const char *at = strstr(path, "/frame.");
     long long chunk = 0;
     char point[48], name[64];
-    if (dtype != REAL_TYPE || rank != 3 || !at ||
-        sscanf(at, "/frame.%lld/%47[^/]", &chunk, point) != 2)
+    if (dtype != REAL_TYPE || rank != 3 || !at
+        || sscanf(at, "/frame.%lld/%47[^/]", &chunk, point) != 2)
         return;
     if (strcmp(point, "denorm") == 0 || strcmp(point, "conv2") == 0)
         snprintf(name, sizeof name, "%s", point);
@@ -699,8 +699,8 @@ static void run_tiny(vae_case *k, const tt_json *run)
                     .seed = (uint64_t)tt_json_int(k->json, "weight_seed", 0)};
     snprintf(name, sizeof name, "%s.%s", k->run, decode ? "z" : "video");
     const tt_entry *in = tt_file_find(k->inputs, name);
-    if (!in || in->t.rank != 5 || in->t.dim[0] != 1 ||
-        in->t.dim[2] != (decode ? TAEHV_Z : 3)) {
+    if (!in || in->t.rank != 5 || in->t.dim[0] != 1
+        || in->t.dim[2] != (decode ? TAEHV_Z : 3)) {
         tt_fail(k->ctx, TT_ESHAPE, "%s: no input %s of the right shape",
                 k->dir, name);
         return;

@@ -60,9 +60,9 @@ int main(void)
         expect(n == want && memcmp(out, t.col[3], n) == 0,
                "clean.tsv row %s (%s): got '%.*s', expected '%.*s'", t.col[0],
                t.col[1], (int)n, out, (int)want, t.col[3]);
-        if (!memchr(t.col[2], '&', raw) &&
-            expect_ok(tt_text_clean(ctx, &ctx->scratch, &again, &nagain, out,
-                                    n), t.col[0]))
+        if (!memchr(t.col[2], '&', raw)
+            && expect_ok(tt_text_clean(ctx, &ctx->scratch, &again, &nagain, out,
+                                       n), t.col[0]))
             expect(nagain == n && memcmp(out, again, n) == 0,
                    "clean.tsv row %s: cleaning twice differs", t.col[0]);
         tt_arena_reset(&ctx->scratch, mark);

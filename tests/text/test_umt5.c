@@ -81,18 +81,18 @@ static void check_case(tt_ctx *ctx, const char *name)
     const tt_json *cfg = tt_json_get(c.json, "config");
     const int64_t *ids = case_input_i64(&c, "ids", &n);
     const int64_t *mask = case_input_i64(&c, "mask", NULL);
-    if (!ids || !mask || !expect(n == B * L, "%s: ids", name) ||
-        !expect_ok(tt_umt5_open(ctx, &enc,
-                                ref_path("%s/weights.safetensors", name)),
-                   name))
+    if (!ids || !mask || !expect(n == B * L, "%s: ids", name)
+        || !expect_ok(tt_umt5_open(ctx, &enc,
+                                   ref_path("%s/weights.safetensors", name)),
+                      name))
         return;
     const tt_umt5_config *k = tt_umt5_config_of(enc);
-    expect(k->heads == tt_json_int(cfg, "num_heads", 0) &&
-           k->buckets == tt_json_int(cfg, "num_buckets", 0) &&
-           k->layers == tt_json_int(cfg, "num_layers", 0) &&
-           k->dim_attn == tt_json_int(cfg, "dim_attn", 0) &&
-           k->dim_ffn == tt_json_int(cfg, "dim_ffn", 0) &&
-           k->vocab == tt_json_int(cfg, "vocab", 0),
+    expect(k->heads == tt_json_int(cfg, "num_heads", 0)
+           && k->buckets == tt_json_int(cfg, "num_buckets", 0)
+           && k->layers == tt_json_int(cfg, "num_layers", 0)
+           && k->dim_attn == tt_json_int(cfg, "dim_attn", 0)
+           && k->dim_ffn == tt_json_int(cfg, "dim_ffn", 0)
+           && k->vocab == tt_json_int(cfg, "vocab", 0),
            "%s: sizes read from the shapes", name);
 
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
@@ -169,8 +169,9 @@ static void check_refusals(tt_ctx *ctx)
     expect_status(tt_umt5_encode(ctx, NULL, out, enc, &in),
                   TT_EINVAL, "no tokens");
     tt_umt5_close(enc);
-    expect(tt_umt5_open(ctx, &enc, ref_path("t5_units/inputs.safetensors")) !=
-           TT_OK && enc == NULL, "a file that is no text encoder is accepted");
+    expect(tt_umt5_open(ctx, &enc, ref_path("t5_units/inputs.safetensors"))
+           != TT_OK && enc == NULL,
+           "a file that is no text encoder is accepted");
     tt_clear(ctx);
 }
 
@@ -209,8 +210,8 @@ static void check_nan(tt_ctx *ctx)
     int fd = mkstemp(path);
     bool written = fd >= 0 && write(fd, bytes, n) == (ssize_t)n;
     if (fd >= 0) close(fd);
-    if (expect(poisoned && written, "cannot write %s", path) &&
-        expect_ok(tt_umt5_open(ctx, &enc, path), "NaN weights")) {
+    if (expect(poisoned && written, "cannot write %s", path)
+        && expect_ok(tt_umt5_open(ctx, &enc, path), "NaN weights")) {
         const tt_umt5_input two = {ids, mask, 1, 2, false};
         expect_status(tt_umt5_encode(ctx, NULL, out, enc, &two), TT_EFORMAT,
                       "NaN weights");

@@ -78,9 +78,9 @@ static void run(tt_ctx *ctx, const char *name)
     tt_st_writer *w = NULL;
     tt_file *f = NULL;
     expect_ok(tt_st_create(ctx, &w, path), path);
-    if (expect_ok(run_vae_case(ctx, c.json, c.dir, w), name) &&
-        expect_ok(tt_st_finish(w), path) &&
-        expect_ok(tt_file_open(ctx, &f, path), path))
+    if (expect_ok(run_vae_case(ctx, c.json, c.dir, w), name)
+        && expect_ok(tt_st_finish(w), path)
+        && expect_ok(tt_file_open(ctx, &f, path), path))
         for (int64_t i = 0; i < tt_file_count(c.expected); i++) {
             const tt_entry *want = tt_file_entry(c.expected, i);
             const tt_entry *got = tt_file_find(f, want->name);
@@ -119,8 +119,8 @@ static void check_generator(tt_ctx *ctx)
         tt_tensor t = procedural_tensor(&p, some[i].key, some[i].rank,
                                         some[i].dim);
         const float *x = t.data;
-        expect(x && (double)x[tt_tensor_count(&t) - 1] ==
-                        tt_json_num(last, some[i].key, NAN),
+        expect(x && (double)x[tt_tensor_count(&t) - 1]
+                        == tt_json_num(last, some[i].key, NAN),
                "procedural %s", some[i].key);
     }
     case_close(&c);

@@ -178,11 +178,11 @@ static void check_memory(test_case *c, const tt_vae *v)
     /* history by hand: the table of slots in src/vae/README.md */
     const int64_t px = z.h * z.w, dim = tt_vae_dim(v);
     const int64_t slots =
-        2 * px * (16 + 11 * 4 * dim + 4 * (2 + 6 * 4) * dim +
-                  16 * 6 * 2 * dim + 64 * 7 * dim);
+        2 * px * (16 + 11 * 4 * dim + 4 * (2 + 6 * 4) * dim
+                  + 16 * 6 * 2 * dim + 64 * 7 * dim);
     const int64_t bytes = tt_vae_decoder_bytes(v, z.h, z.w);
-    expect(bytes > slots * (int64_t)sizeof(tt_real) &&
-               bytes < 2 * slots * (int64_t)sizeof(tt_real),
+    expect(bytes > slots * (int64_t)sizeof(tt_real)
+               && bytes < 2 * slots * (int64_t)sizeof(tt_real),
            "plan of %lld bytes for %lld of history", (long long)bytes,
            (long long)slots * (long long)sizeof(tt_real));
     tt_vae_decoder_close(d);

@@ -88,11 +88,12 @@ static uint32_t crc32_add(uint32_t crc, const void *data, size_t n)
     const uint8_t *p = data;
     crc = ~crc;
     for (; n >= 8; n -= 8, p += 8) {
-        const uint32_t a = crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8 |
-                                  (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24);
-        crc = table[7][a & 255] ^ table[6][a >> 8 & 255] ^
-              table[5][a >> 16 & 255] ^ table[4][a >> 24] ^ table[3][p[4]] ^
-              table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
+        const uint32_t a = crc ^ ((uint32_t)p[0] | (uint32_t)p[1] << 8
+                                  | (uint32_t)p[2] << 16
+                                  | (uint32_t)p[3] << 24);
+        crc = table[7][a & 255] ^ table[6][a >> 8 & 255]
+              ^ table[5][a >> 16 & 255] ^ table[4][a >> 24] ^ table[3][p[4]]
+              ^ table[2][p[5]] ^ table[1][p[6]] ^ table[0][p[7]];
     }
     while (n--) crc = table[0][(crc ^ *p++) & 255] ^ crc >> 8;
     return ~crc;
@@ -312,8 +313,8 @@ static void tensor(pickler *p, const ck_spec *s, tt_dtype type, int64_t key)
     if (p->seen) memo_get(p, p->storage), memo_get(p, p->type);
     else {
         p->storage = text(p, "storage");
-        p->type = global(p, "torch", type == TT_F32 ? "FloatStorage" :
-                         type == TT_BF16 ? "BFloat16Storage" : "HalfStorage");
+        p->type = global(p, "torch", type == TT_F32 ? "FloatStorage"
+                         : type == TT_BF16 ? "BFloat16Storage" : "HalfStorage");
     }
     text(p, number);
     if (p->seen) memo_get(p, p->cpu);

@@ -83,14 +83,14 @@ static inline double math_hard(math_id f, uint64_t i)
 {
     double k = (double)(i / 32) - 64;          /* -64 .. 63 */
     switch (f) {
-    case MATH_EXP: return math_near((k * 16 + (double)(i % 16) + 0.5) *
-                                    0.69314718055994531, i);
-    case MATH_LOG: return math_near((i & 64 ? 1.0 : 1.4142135623730951) *
-                                    ldexp(1, i & 128 ? (int)k * 16 : 0), i);
+    case MATH_EXP: return math_near((k * 16 + (double)(i % 16) + 0.5)
+                                    * 0.69314718055994531, i);
+    case MATH_LOG: return math_near((i & 64 ? 1.0 : 1.4142135623730951)
+                                    * ldexp(1, i & 128 ? (int)k * 16 : 0), i);
     case MATH_TANH: return math_near((k + 0.5) * 0.34657359027997265, i);
     case MATH_SIN:
-    case MATH_COS: return math_near(rint(ldexp(k, (int)(i % 32) / 2)) *
-                                    0.78539816339744831, i);
+    case MATH_COS: return math_near(rint(ldexp(k, (int)(i % 32) / 2))
+                                    * 0.78539816339744831, i);
     case MATH_TURN_SIN:
     case MATH_TURN_COS:
         return (double)(uint32_t)((i / 32 << 25) + (i % 32) - 16);
@@ -175,8 +175,8 @@ static inline void math_true(math_mpfr *m, math_id f, double x, double *hi,
     default:
         mpfr_ui_pow(m->y, 10000, m->x, MPFR_RNDN);
     }
-    if ((f == MATH_TURN_SIN || f == MATH_TURN_COS) &&
-        fmod(x, 0x1p31) == zero)
+    if ((f == MATH_TURN_SIN || f == MATH_TURN_COS)
+        && fmod(x, 0x1p31) == zero)
         mpfr_set_zero(m->y, 1);
     *hi = mpfr_get_d(m->y, MPFR_RNDN);
     *rest = 0;

@@ -91,11 +91,11 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
     const int64_t slots[] = { o->K, geo->L };
     const int64_t frames[] = { o->R, keeps_all(o) ? geo->L : 1, geo->H,
                                geo->D };
-    if (!tt_checked_size(&reuse, slots, 2, sizeof(int64_t)) ||
-        !tt_checked_size(&window, frames, 4, sizeof(double)))
+    if (!tt_checked_size(&reuse, slots, 2, sizeof(int64_t))
+        || !tt_checked_size(&window, frames, 4, sizeof(double)))
         return SIZE_MAX / 4;
-    return sizeof(state) + (size_t)reuse +
-           (size_t)o->R * window_frame(o, geo);
+    return sizeof(state) + (size_t)reuse
+           + (size_t)o->R * window_frame(o, geo);
 }
 
 static bool within(int64_t v, int64_t low, int64_t high)
@@ -114,8 +114,8 @@ static bool valid(const tt_layer *y)
     const int64_t first = y->tpos[0], far = frames + o->K;
     const int64_t stay = o->S + o->R > compress_to(o) ? o->S + o->R
                                                       : compress_to(o);
-    bool ok = within(s->events, 0, frames) && within(s->base, -far, far) &&
-              within(s->window, 0, o->R);
+    bool ok = within(s->events, 0, frames) && within(s->base, -far, far)
+              && within(s->window, 0, o->R);
     for (int64_t i = 0; i < y->cap; i++)
         ok = ok && within(reuse_of(y)[i], 0, s->events);
     for (int64_t i = 0; i < sink && i < y->len; i++)

@@ -277,7 +277,8 @@ int validate_dump(tt_ctx *ctx, int argc, char **argv)
         return validate_failed(ctx);
     snprintf(title, sizeof title, "validate %.500s", s.dump);
     arith = judged_by(ctx, &s, arith);
-    if (ctx->status || tt_report_new(ctx, &r, title, arith)) return validate_failed(ctx);
+    if (ctx->status || tt_report_new(ctx, &r, title, arith))
+        return validate_failed(ctx);
     tt_report_fact(r, "command", "%s",
                    cli_command_line(ctx, "tether", argc, argv));
     add_facts(r, &s, nrun, argv + run + 1);

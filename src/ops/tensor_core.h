@@ -57,7 +57,8 @@ static inline void tc_split(float x, int64_t *m, int *e)
     *e = (int)(field ? field : 1) - 127;
 }
 
-/* s * 2^e cut towards zero to a float; beyond the largest one it is infinite. */
+/* s * 2^e cut towards zero to a float; beyond the largest one it is infinite.
+ */
 static inline float tc_cut(int64_t s, int e)
 {
     int64_t m = s < 0 ? -s : s;

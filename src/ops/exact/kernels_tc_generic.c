@@ -1,4 +1,5 @@
-/* kernels_tc_generic.c: the classes of tensor cores on any CPU, in vectors of the base instruction set.
+/* kernels_tc_generic.c: the classes of tensor cores on any CPU, in vectors of
+ * the base instruction set.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ops/exact/exact.h"

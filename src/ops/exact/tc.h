@@ -8,7 +8,7 @@
  * with (+0)(+0) to whole groups of 16 products.
  *     rows   [K/16][m][16]   one row's 16 products of a group together
  *     lanes  [K/16][16][TC_NR]   results side by side
- * An exponent is that of ops/tensor_core.h; infinite and NaN have TC_NOT_FINITE,
+ * An exponent is that of ops/tensor_core.h. Infinite and NaN: TC_NOT_FINITE,
  * which no sum of exponents reaches. */
 #ifndef TT_OPS_EXACT_TC_H
 #define TT_OPS_EXACT_TC_H

@@ -101,7 +101,8 @@ void exact_tc_linear(tt_ctx *ctx, const tt_linear_args *a, int unit)
     for (int64_t o0 = 0; own && o0 < o; o0 += BLOCK_COLS)
         for (int64_t k0 = 0; k0 < K; k0 += SLICE) {
             job q = {.kn = exact_tc_kernels(), .a = a, .unit = unit,
-                     .packed = packed, .o0 = o0, .no = least(o - o0, BLOCK_COLS),
+                     .packed = packed, .o0 = o0,
+                      .no = least(o - o0, BLOCK_COLS),
                      .k0 = k0, .kc = least(K - k0, SLICE)};
             q.up = (q.kc + TC_GROUP - 1) / TC_GROUP * TC_GROUP;
             run_job(ctx, &q, own, per);

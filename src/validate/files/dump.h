@@ -59,8 +59,8 @@ void history_watch(dump_run *d, const tt_entry *ours);
 #define SAME_ROWS INT64_MAX
 int64_t same_history(const dump_run *d, run_kind a, run_kind b,
                      const tt_entry *ours);
-/* The file of RUN_ORACLE or RUN_EMULATED to take this tensor from; NULL when there is
- * none, or it followed another pick. */
+/* The file of RUN_ORACLE or RUN_EMULATED to take this tensor from; NULL when
+ * there is none, or it followed another pick. */
 tt_file *history_file(const dump_run *d, run_kind which, const tt_entry *ours);
 
 /* ---- names (dump.c) ------------------------------------------------------ */

@@ -112,7 +112,8 @@ static bool among(const char *const *list, const char *name)
 }
 
 /* Leading rows of a tensor of a trace that come before it. Where rounds and
- * chunks begin and end, which layer they are of, seeds: no pick changes them. */
+ * chunks begin and end, which layer they are of, seeds: no pick changes them.
+ */
 static int64_t rows_before(const dump_run *d, const history *f,
                            const tt_entry *e)
 {

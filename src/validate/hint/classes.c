@@ -35,11 +35,11 @@
     PART_CHANGES(X, C, CORE(L, F))
 #define PARTS "split-K: sums of %d parts are added in float32"
 #define PART_CHANGES(X, C, ...)                                                \
-    X(C##_p2, #C, NULL, PARTS, __VA_ARGS__, .parts = 2)                         \
-    X(C##_p3, #C, NULL, PARTS, __VA_ARGS__, .parts = 3)                         \
-    X(C##_p4, #C, NULL, PARTS, __VA_ARGS__, .parts = 4)                         \
-    X(C##_p8, #C, NULL, PARTS, __VA_ARGS__, .parts = 8)                         \
-    X(C##_p2_64, #C, NULL, PARTS, __VA_ARGS__, .parts = 2, .tile = 64)          \
+    X(C##_p2, #C, NULL, PARTS, __VA_ARGS__, .parts = 2)                        \
+    X(C##_p3, #C, NULL, PARTS, __VA_ARGS__, .parts = 3)                        \
+    X(C##_p4, #C, NULL, PARTS, __VA_ARGS__, .parts = 4)                        \
+    X(C##_p8, #C, NULL, PARTS, __VA_ARGS__, .parts = 8)                        \
+    X(C##_p2_64, #C, NULL, PARTS, __VA_ARGS__, .parts = 2, .tile = 64)         \
     X(C##_p4_64, #C, NULL, PARTS, __VA_ARGS__, .parts = 4, .tile = 64)
 #define CHAIN_CHANGES(X, C, ...)                                               \
     X(C##_keep, #C, plain_factor_bf16, "subnormal numbers are not flushed to " \

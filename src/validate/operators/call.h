@@ -113,7 +113,8 @@ typedef struct hint_call {
     char *out;
     size_t size;
 } hint_call;
-/* "it computes class vdp", "split-K ...", into out; false: none has all bits. */
+/* "it computes class vdp", "split-K ...", into out; false: none has all bits.
+ */
 bool hint_classes(hint_call *h);
 
 #endif

@@ -56,8 +56,8 @@ void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
 /* o = softmax(q k^T scale + bias) v, per head. Token rows may be wider than
  * heads*head_dim (a fused qkv matrix): the strides count elements between
  * tokens.
- * Order  dot for logits and values, keys in blocks of TT_KEY_BLOCK: "Attention"
- *        of src/ops/README.md. */
+ * Order  one chain over D for a logit, dot for values, keys in blocks of
+ *        TT_KEY_BLOCK: "Attention" of src/ops/README.md. */
 typedef struct tt_attention_args {
     tt_real *o;              /* [T, H, D], stride H*D                         */
     const tt_real *q;        /* [T, H, D], stride q_stride                    */

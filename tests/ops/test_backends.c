@@ -207,6 +207,7 @@ static void test_attention(void)
     static const int64_t shape[][4] = { /* T, N, H, D */
         {1, 1, 1, 1},   {5, 7, 2, 3},     {49, 513, 1, 16}, {50, 1030, 3, 40},
         {96, 512, 2, 8}, {13, 13, 4, 16}, {400, 77, 1, 10},
+        {9, 20, 1, 384}, {50, 530, 2, 300},   /* wider than TT_DOT_BLOCK */
     };
     for (size_t s = 0; s < sizeof shape / sizeof shape[0]; s++)
         for (int kind = 0; kind < KINDS; kind++)

@@ -369,7 +369,9 @@ DEVICE float logit(const cuda_attention_args &a, int64_t h, int64_t i,
 {
     const float *q = a.q + i * a.q_stride + h * a.D;
     const float *k = a.k + j * a.kv_stride + h * a.D;
-    const float s = mul_rn(dot(q, 1, k, a.D), a.scale);
+    float s = 0.0f;
+    for (int64_t d = 0; d < a.D; d++) s = fma_rn(q[d], k[d], s);
+    s = mul_rn(s, a.scale);
     if (a.key_mask && !a.key_mask[j]) return add_rn(s, LOWEST);
     if (a.rel_bias)
         return add_rn(s, a.rel_bias[h * (2 * a.N - 1) + j - i + a.N - 1]);

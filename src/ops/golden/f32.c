@@ -4,7 +4,7 @@
  *
  * dot     blocks of 256, one chain of fused multiply-adds in each (reduce.h)
  * linear  dot, then the bias
- * attention over blocks of keys
+ * attention over blocks of keys; a logit is one chain, however wide the head
  *
  * The blocks of keys are part of the definition: a running maximum over blocks
  * of TT_KEY_BLOCK keys needs one pass over K and V and no score matrix, and
@@ -60,8 +60,11 @@ void golden_f32_linear(tt_ctx *ctx, const tt_linear_args *a)
 static tt_real logit(const tt_attention_args *a, int64_t h, int64_t i,
                      int64_t j)
 {
-    tt_real s = dot_real(a->q + i * a->q_stride + h * a->D,
-                         a->k + j * a->kv_stride + h * a->D, a->D) * a->scale;
+    const tt_real *q = a->q + i * a->q_stride + h * a->D;
+    const tt_real *k = a->k + j * a->kv_stride + h * a->D;
+    tt_real s = 0;
+    for (int64_t d = 0; d < a->D; d++) s = fma_real(q[d], k[d], s);
+    s *= a->scale;
     if (a->key_mask && !a->key_mask[j]) return s + REAL_LOWEST;
     if (a->rel_bias)
         s += a->rel_bias[h * (2 * a->N - 1) + j - i + a->N - 1];

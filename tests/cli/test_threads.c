@@ -54,7 +54,7 @@ static void keeps_arguments(void)
     expect(run_after("env -u OMP_WAIT_POLICY ", "noise -W 8 -H 8 --latents 1 "
                      "--chunk 1 -o 'a  b.safetensors'") == 0
            && exists(at("a  b.safetensors")), "blanks: %s", said);
-    refuses(2, "unexpected", "noise -W 8 -H 8 --latents 1 -o x ''");
+    refuses(2, "argument 9 is empty", "noise -W 8 -H 8 --latents 1 -o x ''");
 }
 
 /* Under valgrind there is no second start; the loader complains once for each

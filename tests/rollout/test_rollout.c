@@ -165,9 +165,15 @@ static void check_refused_states(tt_ctx *ctx)
     refused(ctx, "another policy", &p, TT_EINVAL, "cache=");
     const tt_ops *ops = ctx->ops, *other = tt_ops_class(ops, TT_CLASS_BF16);
     if (other) {                 /* not in a double build                     */
+        char there[64], here[64], both[192];
+        tt_bits_name(ops, there, sizeof there);
+        tt_bits_name(other, here, sizeof here);
+        snprintf(both, sizeof both, "class=%s there, class=%s here", there,
+                 here);
+        expect(!strncmp(there, "f32", 3) && !strncmp(here, "bf16", 4),
+               "names of bits: %s, %s", there, here);
         ctx->ops = other;
-        refused(ctx, "another class", &o, TT_EINVAL,
-                "class=f32 there, class=bf16 here");
+        refused(ctx, "another class", &o, TT_EINVAL, both);
         ctx->ops = ops;
     }
 

@@ -306,7 +306,7 @@ install: all $(SHARED) $(PUBLIC) $(if $(filter no,$(F64)),,f64)   ## program, mo
 staged: override DESTDIR := $(B)/staged/root
 staged: override PREFIX := /usr/local
 staged: override F64 = $(STAGED_F64)
-staged: all $(SHARED) $(PUBLIC)
+staged: all $(SHARED) $(PUBLIC) | $(if $(filter check-install,$(MAKECMDGOALS)),f64)
 	@rm -rf $(B)/staged
 	@mkdir -p $(B)/staged
 	@echo '$(CC) $(if $(SAN),-fsanitize=$(SAN))' > $(B)/staged/compiler

@@ -26,7 +26,8 @@ TT_API_BEGIN
  * (OMP_WAIT_POLICY, GOMP_SPINCOUNT, KMP_BLOCKTIME, KMP_LIBRARY), in a build
  * without OpenMP, under valgrind, and on systems that have neither /proc/self
  * nor glibc. What was opened, locked
- * or printed before is not undone: hence first in main. */
+ * or printed before is not undone: hence first in main. An OMP_NUM_THREADS
+ * above 4096 becomes 4096. */
 void tt_threads_sleep(void);
 
 /* What the default number of threads is made from. */

@@ -21,6 +21,8 @@
 #include <omp.h>
 #endif
 
+#define MOST_THREADS 4096 /* as -t; more is a slip of the hand                */
+
 /* ---- how they wait ------------------------------------------------------- */
 
 #if defined _OPENMP && defined __linux__
@@ -90,12 +92,23 @@ static void start_without_proc(void)
 }
 #endif
 
+/* LLVM's OpenMP ends the program at a number of eleven digits. */
+static void bound_number(void)
+{
+    const char *asked = getenv("OMP_NUM_THREADS");
+    char most[16];
+    snprintf(most, sizeof most, "%d", MOST_THREADS);
+    if (asked && strtoll(asked, NULL, 10) > MOST_THREADS)
+        setenv("OMP_NUM_THREADS", most, 1);
+}
+
 void tt_threads_sleep(void)
 {
     static const char *const settled[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT",
                                           "KMP_BLOCKTIME", "KMP_LIBRARY"};
     char path[4096];
     size_t size;
+    bound_number();
     for (size_t i = 0; i < sizeof settled / sizeof *settled; i++)
         if (is_set(settled[i])) return;
     if (is_watched()) return;
@@ -231,14 +244,14 @@ static int least(int a, int b)
 
 tt_cores tt_cores_find(const char *root)
 {
-    enum { MOST = 4096 }; /* as -t; more is a slip of the hand */
     tt_cores c = {.allowed = 1, .quota = cpu_quota(root)};
     int most = 1;   /* what OpenMP would take */
 #ifdef _OPENMP
     const char *asked = getenv("OMP_NUM_THREADS");
     most = omp_get_max_threads();
     /* OpenMP ignores what is no number, and 0 */
-    c.asked = asked && strtol(asked, NULL, 10) > 0 ? least(most, MOST) : 0;
+    const bool number = asked && strtol(asked, NULL, 10) > 0;
+    c.asked = number ? least(most, MOST_THREADS) : 0;
     c.allowed = omp_get_num_procs();
 #endif
     c.threads = c.asked ? c.asked : least(most, c.allowed);

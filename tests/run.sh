@@ -76,6 +76,12 @@ programs() {
         name=${name%%/*}/${name##*/test_}
         chosen "$name" && echo "${name%.c} ${RUN:-} '$build/${src%.c}'"
     done
+    for t in tests/*/test_*.sh; do
+        name=${t#tests/}
+        name=${name%%/*}/${name##*/test_}
+        [ -f "$t" ] && [ -z "${RUN:-}" ] && chosen "${name%.sh}" &&
+            echo "$t sh '$t' '$build'"
+    done
     [ -z "${ONLY:-}" ] || return
     # the bits of this build; a double build has no stored ones
     version=$("$build/tether" --version)
@@ -97,9 +103,6 @@ programs() {
         done
     done
     rm -f "$TMPDIR/noise"
-    for t in tests/*/test_*.sh; do
-        [ -f "$t" ] && echo "$t sh '$t' '$build'"
-    done
 }
 
 # ---- the folders of this run -----------------------------------------------

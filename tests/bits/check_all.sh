@@ -54,7 +54,7 @@ without FMA, musl; --brief; --small; (f32 generic; musl-tools; CC=musl-gcc OMP=n
 without FMA, Nehalem emulated; --small; -; (f32 generic; musl-tools, qemu-user-static; CC=musl-gcc OMP=no LDLIBS=-static; qemu-x86_64-static -cpu Nehalem
 i686 (32 bits, SSE2); --brief; -; x86 sse2; gcc-i686-linux-gnu; CC=i686-linux-gnu-gcc OMP=no LDLIBS=-static CFLAGS='-msse2 -mfpmath=sse'; env
 aarch64 (NEON); --quick; --small; (f32 neon; gcc-aarch64-linux-gnu, qemu-user-static; CC=aarch64-linux-gnu-gcc OMP=no LDLIBS=-static; qemu-aarch64-static
-s390x (big-endian); --brief; --small; s390x; gcc-s390x-linux-gnu, qemu-user-static; CC=s390x-linux-gnu-gcc OMP=no LDLIBS=-static; qemu-s390x-static
+s390x (big-endian); --brief; --small --filter dit/; s390x; gcc-s390x-linux-gnu, qemu-user-static; CC=s390x-linux-gnu-gcc OMP=no LDLIBS=-static; qemu-s390x-static
 riscv64; --brief; -; riscv64; gcc-riscv64-linux-gnu, qemu-user-static; CC=riscv64-linux-gnu-gcc OMP=no LDLIBS=-static; qemu-riscv64-static
 ppc64le; --brief; -; ppc64; gcc-powerpc64le-linux-gnu, qemu-user-static; CC=powerpc64le-linux-gnu-gcc OMP=no LDLIBS=-static; qemu-ppc64le-static
 armhf (32 bits, VFPv4); --small; -; arm; gcc-arm-linux-gnueabihf, qemu-user-static; CC=arm-linux-gnueabihf-gcc OMP=no LDLIBS=-static CFLAGS='-mfpu=neon-vfpv4'; qemu-arm-static

@@ -29,7 +29,7 @@ typedef struct tc_rows {
 
 typedef struct tc_lanes {
     float *x;
-    int16_t *e;      /* the exponent and 127                                  */
+    int32_t *e;      /* the exponent and 127, lanes in an order of the kernel */
 } tc_lanes;
 
 /* Floats that they take, K in whole groups. */

@@ -76,7 +76,7 @@ static tc_rows rows_at(float *p, int64_t m, int64_t K)
 
 static tc_lanes lanes_at(float *p, int64_t K)
 {
-    return (tc_lanes){p, (int16_t *)(p + TC_NR * K)};
+    return (tc_lanes){p, (int32_t *)(p + TC_NR * K)};
 }
 
 static bool adds(const tt_attention_args *a)

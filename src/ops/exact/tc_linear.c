@@ -32,7 +32,7 @@ typedef struct job {
 static tc_lanes panel(const job *q, int64_t c)
 {
     float *at = q->packed + c / TC_NR * TC_LANES_FLOATS(q->up);
-    return (tc_lanes){at, (int16_t *)(at + TC_NR * q->up)};
+    return (tc_lanes){at, (int32_t *)(at + TC_NR * q->up)};
 }
 
 /* Outputs [o0 + c, ...) into their panel; wide [TC_NR, kc]. */

@@ -4,7 +4,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Lanes are different outputs. A step has two passes.
- *   1 the largest exponent E of each lane: 16-bit additions and maxima
+ *   1 the largest exponent E of each lane: 16-bit additions and maxima. Two
+ *     vectors have theirs in the halves of one, so that a shift parts them.
  *   2 every product, exact in float32, is scaled by 2^(F-E) and converted to an
  *     integer. The conversion cuts towards zero, as the definition asks. The
  *     integers are added, and the sum is converted back and scaled.
@@ -24,22 +25,29 @@
 
 typedef uint32_t vu __attribute__((vector_size(4 * W)));
 typedef int16_t vh __attribute__((vector_size(4 * W)));
-typedef int16_t vhalf __attribute__((vector_size(2 * W)));
 
-/* VH_MORE(a, b): the larger of 16-bit integers. VI_MORE: of 32 bits.
- * ANY_NEGATIVE(v): is a lane of v below zero? VS_CUT(v): integers as floats,
- * cut towards zero. */
+/* VH_MORE(a, b): the larger of 16-bit integers. ANY_NEGATIVE(v): is a lane of v
+ * below zero? ANY_BEYOND(d, range): is a 16-bit integer of d below zero or
+ * above that of range? VS_CUT(v): integers as floats, cut towards zero.
+ * KEEP(v): this constant stays in a register; compilers make it anew in every
+ * step. */
+#define E_LOW 27
+#define E_HIGH 247
 #if defined(__AVX512BW__)
 #define VH_MORE(a, b) (vh)_mm512_max_epi16((__m512i)(a), (__m512i)(b))
-#define VI_MORE(a, b) (vi)_mm512_max_epi32((__m512i)(a), (__m512i)(b))
 #define ANY_NEGATIVE(v) (_mm512_movepi32_mask((__m512i)(v)) != 0)
+#define ANY_BEYOND(d, range)                                                   \
+    (_mm512_cmpgt_epu16_mask((__m512i)(d), (__m512i)(range)) != 0)
+#define KEEP(v) __asm__("" : "+v"(v))
 #define VS_CUT(v)                                                              \
     (vs)_mm512_cvt_roundepi32_ps((__m512i)(v),                                 \
                                  _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
 #elif defined(__AVX2__)
 #define VH_MORE(a, b) (vh)_mm256_max_epi16((__m256i)(a), (__m256i)(b))
-#define VI_MORE(a, b) (vi)_mm256_max_epi32((__m256i)(a), (__m256i)(b))
 #define ANY_NEGATIVE(v) (_mm256_movemask_ps((__m256)(v)) != 0)
+#define ANY_BEYOND(d, range)                                                   \
+    ((_mm256_movemask_epi8((__m256i)((d) | ((range) - (d)))) &                 \
+      (int)0xaaaaaaaa) != 0)
 #elif defined(__SSE2__)
 #include <immintrin.h>
 #define VH_MORE(a, b) (vh)_mm_max_epi16((__m128i)(a), (__m128i)(b))
@@ -53,14 +61,6 @@ INLINE vh vh_more(vh a, vh b)
     return (a & m) | (b & ~m);
 }
 #endif
-#ifndef VI_MORE
-#define VI_MORE vi_more
-INLINE vi vi_more(vi a, vi b)
-{
-    vi m = a > b;
-    return (a & m) | (b & ~m);
-}
-#endif
 #ifndef ANY_NEGATIVE
 #define ANY_NEGATIVE any_negative
 INLINE bool any_negative(vi v)
@@ -69,6 +69,19 @@ INLINE bool any_negative(vi v)
     for (int i = 0; i < W; i++) any |= v[i];
     return any < 0;
 }
+#endif
+#ifndef ANY_BEYOND
+#define ANY_BEYOND any_beyond
+INLINE bool any_beyond(vh d, vh range)
+{
+    vi v = (vi)(d | (range - d));
+    int32_t any = 0;
+    for (int i = 0; i < W; i++) any |= v[i];
+    return any & (int32_t)0x80008000;
+}
+#endif
+#ifndef KEEP
+#define KEEP(v) ((void)0)
 #endif
 #ifndef VS_CUT
 #define VS_CUT vs_cut
@@ -85,92 +98,126 @@ INLINE vs vs_cut(vi v)
 }
 #endif
 
-INLINE vh vh_load(const int16_t *x)
+INLINE vi vi_load(const int32_t *x)
 {
-    vh v;
+    vi v;
     memcpy(&v, x, sizeof v);
     return v;
 }
 
-/* Both halves of an exponent of rows, in all lanes. */
-INLINE vh vh_all(int32_t both)
+/* Both halves of an exponent of rows beside those of two vectors of lanes. */
+INLINE vh exponents(int32_t row, const int32_t *lanes)
 {
-    vi v = {0};
-    return (vh)(v + both);
+    vi both = {0};
+    return (vh)(both + row) + (vh)vi_load(lanes);
 }
 
-INLINE vi vi_widen(const int16_t *x)
+/* The exponents of two vectors of sums, each with 127, in the halves of one. */
+INLINE vh sum_exponents(vs low, vs high)
 {
-#if defined(__AVX512BW__)
-    return (vi)_mm512_cvtepi16_epi32(_mm256_loadu_si256((const void *)x));
-#endif
-    vhalf v;
-    memcpy(&v, x, sizeof v);
-    return __builtin_convertvector(v, vi);
+    vu both = ((vu)high & 0xffff0000u) | ((vu)low >> 16);
+    return (vh)((both >> 7) & 0x00ff00ffu);
 }
 
 /* ---- the tile ------------------------------------------------------------ */
 
-/* Lanes of `bad` by the definition. Zeros, of which rows and lanes can be full,
- * are seen at once. */
+/* Two vectors of lanes before a step, and what the step found. */
+typedef struct two_vectors {
+    float c[2 * W];
+    int32_t e[W];        /* exponents, in the halves                          */
+    int32_t beyond[2 * W];   /* below 0: the sum does not fit 32 bits         */
+} two_vectors;
+
+/* Lanes that need it, by the definition. Zeros, of which rows and lanes can be
+ * full, are seen at once. */
 static __attribute__((noinline)) void
-by_definition(tc_unit unit, float *c, const float *before, vi bad,
-              const float *a, const float *b, const vi e)
+by_definition(tc_unit unit, float *c, const two_vectors *before, const float *a,
+              const float *b)
 {
     bool nothing = true;
     for (int k = 0; k < unit.block; k++) nothing = nothing && a[k] == 0;
-    for (int i = 0; i < W; i++) {
-        if (bad[i] >= 0) continue;
-        if (nothing && before[i] == 0 && e[i] < TC_NOT_FINITE / 2) c[i] = 0;
-        else c[i] = tc_step(unit, before[i], b + i, TC_NR, a, unit.block);
+    for (int i = 0; i < 2 * W; i++) {
+        uint32_t both = (uint32_t)before->e[i % W];
+        int e = (int16_t)(i < W ? both & 0xffffu : both >> 16);
+        if (e >= E_LOW && e <= E_HIGH && before->beyond[i] >= 0) continue;
+        if (nothing && before->c[i] == 0 && e < TC_NOT_FINITE / 2) c[i] = 0;
+        else c[i] = tc_step(unit, before->c[i], b + i, TC_NR, a, unit.block);
     }
 }
 
-/* One step of one row: c [TC_NR]. */
-INLINE void step(tc_unit unit, float *c, const float *a, const int32_t *ea,
-                 const float *b, const int16_t *eb)
+/* Do `block` products and the old sum, each below 2^(F+2), fit 32 bits? */
+INLINE bool always_fits(tc_unit unit)
+{
+    return unit.block + 1 <= 1 << (29 - unit.bits);
+}
+
+/* Pass 2 for one vector of lanes; e is E + 127, where a float has its exponent.
+ * Below 0: the sum does not fit 32 bits. */
+INLINE vi add_up(tc_unit unit, float *c, vs before, vi e, const float *a,
+                 const float *b)
 {
     const int F = unit.bits;
-    int16_t top[TC_NR];
-    for (int j = 0; j < TC_NR; j += 2 * W) {
-        vh t = vh_load(eb + j) + vh_all(ea[0]);
-        UNROLL_ALL
-        for (int k = 1; k < unit.block; k++)
-            t = VH_MORE(t, vh_load(eb + k * TC_NR + j) + vh_all(ea[k]));
-        memcpy(top + j, &t, sizeof t);
-    }
-    EACH_LANE(j) {
-        const vs before = vs_load(c + j);
-        vi e = VI_MORE(vi_widen(top + j), (vi)(((vu)before << 1) >> 24));
-        vs scale = (vs)((254 + F - e) << 23);
-        vi own = __builtin_convertvector(before * scale, vi), sum = {0};
-        UNROLL_ALL
-        for (int k = 0; k < unit.block; k++)
-            sum += __builtin_convertvector(
-                vs_load(b + k * TC_NR + j) * a[k] * scale, vi);
-        vi all = (vi)((vu)sum + (vu)own);
-        vi bad = (e - 27) | (247 - e) | ((sum ^ all) & (own ^ all));
-        vs_store(c + j, VS_CUT(all) * (vs)((e - F) << 23));
-        if (__builtin_expect(ANY_NEGATIVE(bad), 0)) {
-            float kept[W];
-            vs_store(kept, before);
-            by_definition(unit, c + j, kept, bad, a, b + j, e);
-        }
+    const vs scale = (vs)(((uint32_t)(254 + F) << 23) - (vu)e);
+    vi own = __builtin_convertvector(before * scale, vi), sum = {0};
+    UNROLL_ALL
+    for (int k = 0; k < unit.block; k++)
+        sum += __builtin_convertvector(vs_load(b + k * TC_NR) * a[k] * scale,
+                                       vi);
+    vi all = (vi)((vu)sum + (vu)own);
+    vs_store(c, VS_CUT(all) * (vs)(e - (F << 23)));
+    return (sum ^ all) & (own ^ all);
+}
+
+/* E_LOW and E_HIGH - E_LOW in all lanes. */
+typedef struct limits {
+    vh low, range;
+} limits;
+
+/* One step of one row and two vectors of lanes: c [2 * W]. */
+INLINE void step(tc_unit unit, const limits *at, float *c, const float *a,
+                 const int32_t *ea, const float *b, const int32_t *eb)
+{
+    const vs low = vs_load(c), high = vs_load(c + W);
+    vh t = exponents(ea[0], eb);
+    UNROLL_ALL
+    for (int k = 1; k < unit.block; k++)
+        t = VH_MORE(t, exponents(ea[k], eb + k * TC_NR / 2));
+    t = VH_MORE(t, sum_exponents(low, high));
+    vi beyond[2];
+    beyond[0] = add_up(unit, c, low, (vi)((vu)t << 23), a, b);
+    beyond[1] = add_up(unit, c + W, high, (vi)(((vu)t & 0xffff0000u) << 7), a,
+                       b + W);
+    if (always_fits(unit)) beyond[0] = beyond[1] = (vi){0};
+    if (__builtin_expect(ANY_BEYOND(t - at->low, at->range) ||
+                             (!always_fits(unit) &&
+                              ANY_NEGATIVE(beyond[0] | beyond[1])), 0)) {
+        two_vectors before;
+        vs_store(before.c, low);
+        vs_store(before.c + W, high);
+        memcpy(before.e, &t, sizeof t);
+        memcpy(before.beyond, beyond, sizeof beyond);
+        by_definition(unit, c, &before, a, b);
     }
 }
 
+/* Steps of different rows do not wait for each other: rows run inside. */
 INLINE void tile(tc_unit unit, float *c, int64_t m, tc_rows a, tc_lanes b,
                  int64_t groups)
 {
+    limits at = {(vh){0} + E_LOW, (vh){0} + (E_HIGH - E_LOW)};
+    KEEP(at.low);
+    KEEP(at.range);
     for (int64_t g = 0; g < groups; g++) {
-        for (int64_t r = 0; r < m; r++)
-            for (int k = 0; k < TC_GROUP; k += unit.block)
-                step(unit, c + r * TC_NR, a.x + r * TC_GROUP + k,
-                     a.e + r * TC_GROUP + k, b.x + k * TC_NR, b.e + k * TC_NR);
+        for (int k = 0; k < TC_GROUP; k += unit.block)
+            for (int64_t r = 0; r < m; r++)
+                for (int j = 0; j < TC_NR; j += 2 * W)
+                    step(unit, &at, c + r * TC_NR + j, a.x + r * TC_GROUP + k,
+                         a.e + r * TC_GROUP + k, b.x + k * TC_NR + j,
+                         b.e + (k * TC_NR + j) / 2);
         a.x += m * TC_GROUP;
         a.e += m * TC_GROUP;
         b.x += TC_NR * TC_GROUP;
-        b.e += TC_NR * TC_GROUP;
+        b.e += TC_NR * TC_GROUP / 2;
     }
 }
 
@@ -188,28 +235,38 @@ static void tile_sm90(float *c, int64_t m, tc_rows a, tc_lanes b,
 
 /* ---- packing ------------------------------------------------------------- */
 
-/* The exponent and 127 of a factor. */
-INLINE int32_t exponent(float x)
+/* Factors, and their exponents with 127. */
+INLINE vs factors(vs x)
 {
-    int32_t field = (int32_t)(tc_bits(x) >> 23 & 255u);
-    return field == 255 ? TC_NOT_FINITE : field ? field : 1;
+    const vu u = (vu)x, even = u + 0x7fffu + ((u >> 16) & 1u);
+    const vu nan = (vu)((u & 0x7fffffffu) > 0x7f800000u);
+    return (vs)((even & 0xffff0000u & ~nan) | (nan & 0x7fff0000u));
 }
 
-INLINE void put_row(tc_rows a, int64_t at, float x)
+INLINE vi factor_exponents(vs x)
 {
-    a.x[at] = tc_factor(x);
-    uint32_t e = (uint32_t)(exponent(a.x[at]) - 127) & 0xffffu;
-    a.e[at] = (int32_t)(e * 0x10001u);
+    const vi field = (vi)(((vu)x << 1) >> 24);
+    return (field - (vi)(field == 0)) | ((vi)(field == 255) & TC_NOT_FINITE);
 }
 
 INLINE void pack(tc_rows a, int64_t m, const float *x, int64_t row,
                  int64_t product, int64_t rows, int64_t K)
 {
     for (int64_t k0 = 0; k0 < K; k0 += TC_GROUP)
-        for (int64_t r = 0; r < m; r++)
-            for (int64_t k = k0; k < k0 + TC_GROUP; k++)
-                put_row(a, k0 * m + r * TC_GROUP + k - k0,
-                        r < rows && k < K ? x[r * row + k * product] : 0);
+        for (int64_t r = 0; r < m; r++) {
+            const int64_t n = r >= rows ? 0
+                              : K - k0 < TC_GROUP ? K - k0 : TC_GROUP;
+            float group[TC_GROUP] = {0};
+            for (int64_t k = 0; k < n; k++)
+                group[k] = x[r * row + (k0 + k) * product];
+            for (int64_t k = 0; k < TC_GROUP; k += W) {
+                const vs f = factors(vs_load(group + k));
+                const vu e = (vu)(factor_exponents(f) - 127) & 0xffffu;
+                const vi both = (vi)(e | e << 16);
+                vs_store(a.x + k0 * m + r * TC_GROUP + k, f);
+                memcpy(a.e + k0 * m + r * TC_GROUP + k, &both, sizeof both);
+            }
+        }
 }
 
 static void pack_rows(tc_rows a, int64_t m, const float *x, int64_t ld,
@@ -224,17 +281,36 @@ static void pack_cols(tc_rows a, int64_t m, const float *x, int64_t ld,
     pack(a, m, x, 1, ld, rows, K);
 }
 
+/* One product of two vectors of lanes, whose exponents are e. */
+INLINE void put_lanes(tc_lanes b, int64_t at, const vs f[2], const vi e[2])
+{
+    const vi both = (e[0] & 0xffff) | e[1] << 16;
+    vs_store(b.x + at, f[0]);
+    vs_store(b.x + at + W, f[1]);
+    memcpy(b.e + at / 2, &both, sizeof both);
+}
+
 /* A lane that nobody reads is full of zeros that have exponent 0: its sums are
  * never out of range. */
 static void pack_lanes(tc_lanes b, const float *x, int64_t ld, int64_t lanes,
                        int64_t K)
 {
-    for (int64_t k = 0; k < (K + TC_GROUP - 1) / TC_GROUP * TC_GROUP; k++)
-        for (int64_t j = 0; j < TC_NR; j++) {
-            float v = tc_factor(j < lanes && k < K ? x[j * ld + k] : 0);
-            b.x[k * TC_NR + j] = v;
-            b.e[k * TC_NR + j] = j < lanes ? (int16_t)exponent(v) : 127;
+    vi read[TC_NR / W];
+    for (int j = 0; j < TC_NR; j++) read[j / W][j % W] = -(j < lanes);
+    for (int64_t k = 0; k < (K + TC_GROUP - 1) / TC_GROUP * TC_GROUP; k++) {
+        float line[TC_NR] = {0};
+        for (int64_t j = 0; k < K && j < lanes; j++) line[j] = x[j * ld + k];
+        for (int j = 0; j < TC_NR; j += 2 * W) {
+            vs f[2];
+            vi e[2];
+            for (int i = 0; i < 2; i++) {
+                const vi r = read[j / W + i];
+                f[i] = factors(vs_load(line + j + i * W));
+                e[i] = (factor_exponents(f[i]) & r) | (127 & ~r);
+            }
+            put_lanes(b, k * TC_NR + j, f, e);
         }
+    }
 }
 
 /* ---- attention ----------------------------------------------------------- */
@@ -253,43 +329,63 @@ INLINE vs vs_exp2(vs d, float scale, float least)
     return p * (vs)((vi)n << 23);
 }
 
-/* A weight, normal and at most 1, rounded and packed. */
-INLINE void put_weights(tc_lanes p, int64_t at, vs w)
+/* Weights of two vectors of queries: w [2 * W] for one key, normal and at most
+ * 1. */
+INLINE void put_weights(tc_lanes p, int64_t at, const vs w[2])
 {
-    vu u = (vu)w;
-    u = (u + 0x7fffu + ((u >> 16) & 1u)) & 0xffff0000u;
-    vhalf e = __builtin_convertvector((vi)((u << 1) >> 24), vhalf);
-    memcpy(p.x + at, &u, sizeof u);
-    memcpy(p.e + at, &e, sizeof e);
+    vs f[2];
+    vi e[2];
+    for (int i = 0; i < 2; i++) {
+        f[i] = factors(w[i]);
+        e[i] = (vi)(((vu)f[i] << 1) >> 24);
+    }
+    put_lanes(p, at, f, e);
+}
+
+/* One vector of queries: the new maximum, alpha, and l shrunk into sum. */
+INLINE vs soften_begin(const float *s, int64_t n, float scale, float *m,
+                       const float *l, float *alpha, bool first, vs *sum)
+{
+    const float least = -125.0f / scale;
+    vs before = first ? vs_load(s) : vs_load(m), top = before;
+    for (int64_t j = 0; j < n; j++) top = VS_MORE(vs_load(s + j * TC_NR), top);
+    vs shrunk = vs_exp2(before - top, scale, least);
+    vs_store(alpha, shrunk);
+    vs_store(m, top);
+    for (int t = 0; t < TC_LANES; t++)
+        sum[t] = first ? vs_all(0) * shrunk : vs_load(l + t * TC_NR) * shrunk;
+    return top;
 }
 
 static void soften(tc_lanes p, const float *s, int64_t n, float scale, float *m,
                    float *l, float *alpha, bool first)
 {
     const float least = -125.0f / scale;
-    EACH_LANE(i) {
-        vs before = first ? vs_load(s + i) : vs_load(m + i), top = before;
-        for (int64_t j = 0; j < n; j++)
-            top = VS_MORE(vs_load(s + j * TC_NR + i), top);
-        vs shrunk = vs_exp2(before - top, scale, least), sum[TC_LANES];
-        vs_store(alpha + i, shrunk);
-        vs_store(m + i, top);
-        for (int t = 0; t < TC_LANES; t++)
-            sum[t] = first ? vs_all(0) * shrunk
-                           : vs_load(l + t * TC_NR + i) * shrunk;
+    for (int j0 = 0; j0 < TC_NR; j0 += 2 * W) {
+        vs top[2], sum[2][TC_LANES];
+        for (int i = 0; i < 2; i++) {
+            const int at = j0 + i * W;
+            top[i] = soften_begin(s + at, n, scale, m + at, l + at, alpha + at,
+                                  first, sum[i]);
+        }
         for (int64_t j = 0; j < n; j++) {
-            vs w = vs_exp2(vs_load(s + j * TC_NR + i) - top, scale, least);
-            sum[j % TC_LANES] += w;
-            put_weights(p, j * TC_NR + i, w);
+            vs w[2];
+            for (int i = 0; i < 2; i++) {
+                vs d = vs_load(s + j * TC_NR + j0 + i * W) - top[i];
+                w[i] = vs_exp2(d, scale, least);
+                sum[i][j % TC_LANES] += w[i];
+            }
+            put_weights(p, j * TC_NR + j0, w);
         }
         for (int t = 0; t < TC_LANES; t++)
-            vs_store(l + t * TC_NR + i, sum[t]);
+            for (int i = 0; i < 2; i++)
+                vs_store(l + t * TC_NR + j0 + i * W, sum[i][t]);
     }
+    const vs zero[2] = {{0}};
+    const vi e[2] = {factor_exponents(zero[0]), factor_exponents(zero[1])};
     int64_t up = (n + TC_GROUP - 1) / TC_GROUP * TC_GROUP;
-    for (int64_t at = n * TC_NR; at < up * TC_NR; at++) {
-        p.x[at] = 0;
-        p.e[at] = 1;
-    }
+    for (int64_t at = n * TC_NR; at < up * TC_NR; at += 2 * W)
+        put_lanes(p, at, zero, e);
 }
 
 static void shrink(float *acc, const float *alpha, int64_t D)

@@ -397,7 +397,8 @@ typedef struct tt_encode_size {
 /* Read through all of it without encoding, so that a damaged frame or an
  * impossible size is found before hours of work. Pictures and videos must be
  * resized to, or have, sides that are multiples of 16; raw frames at least 8
- * x 8. Standard input can be read only once and is left alone: all zeros. */
+ * x 8. Standard input and pipes can be read only once and are left alone: all
+ * zeros. */
 tt_status tt_encode_measure(tt_ctx *ctx, tt_encode_size *size,
                             const tt_encode_input *in);
 

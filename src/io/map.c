@@ -24,7 +24,8 @@ static tt_status map_fd(tt_ctx *ctx, io_map *m, const char *path, int fd)
     if (S_ISDIR(st.st_mode))
         return tt_fail(ctx, TT_EIO, "%s: is a folder, expected a file", path);
     if (!S_ISREG(st.st_mode))
-        return tt_fail(ctx, TT_EIO, "%s: not a regular file", path);
+        return tt_fail(ctx, TT_EIO, "%s: a pipe or a device, expected a file; "
+                       "write its content to a file first", path);
     if ((uint64_t)st.st_size > SIZE_MAX)
         return tt_fail(ctx, TT_EUNSUPPORTED,
                        "%s: too large for this machine's address space", path);

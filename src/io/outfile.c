@@ -5,12 +5,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "io/place.h"
+
+enum { PAUSE = 100 }; /* milliseconds between two looks at ctx->interrupt */
 
 /* Length of "dir/" in path, 0 without one. */
 static size_t directory_length(const char *path)
@@ -113,13 +117,28 @@ static tt_status open_failed(tt_ctx *ctx, const char *path, int error)
                    error == ENOENT ? " (its directory does not exist)" : "");
 }
 
+/* What is there and no regular file. Of a pipe the reader is waited for, but
+ * not inside open(2), where no interruption would be heard. */
+static int open_direct(tt_ctx *ctx, const char *path)
+{
+    struct stat st;
+    const bool pipe = !stat(path, &st) && S_ISFIFO(st.st_mode);
+    const int wait = pipe ? O_NONBLOCK : 0;
+    int fd;
+    while ((fd = open(path, O_WRONLY | O_CLOEXEC | wait)) < 0 && pipe
+           && errno == ENXIO && !tt_check_interrupt(ctx))
+        poll(NULL, 0, PAUSE);
+    if (fd >= 0 && pipe) fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+    return fd;
+}
+
 tt_status tt_out_open(tt_ctx *ctx, tt_out *o, const char *path)
 {
     memset(o, 0, sizeof *o);
     if (ctx->status) return ctx->status;
     TT_TRY(name_files(ctx, o, path));
     const int fd = o->temporary ? place_create(o->temporary)
-                                : open(o->final, O_WRONLY | O_CLOEXEC);
+                                : open_direct(ctx, o->final);
     o->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (!o->file) {
         open_failed(ctx, path, errno);
@@ -137,12 +156,38 @@ tt_status tt_out_reserve(tt_ctx *ctx, tt_out *o, const char *path)
     return TT_OK;
 }
 
+static tt_status write_failed(tt_ctx *ctx, const tt_out *o)
+{
+    return tt_fail(ctx, TT_EIO, "cannot write %s: %s", o->path,
+                   strerror(errno));
+}
+
+/* A reader may be in no hurry: it is waited for before each piece, which is of
+ * a size that a pipe with room takes whole, and not inside write(2). */
+static tt_status write_pipe(tt_ctx *ctx, tt_out *o, const char *data, size_t n)
+{
+    struct pollfd p = {.fd = fileno(o->file), .events = POLLOUT};
+    if (fflush(o->file)) return write_failed(ctx, o);
+    while (n) {
+        const size_t piece = n < PIPE_BUF ? n : PIPE_BUF;
+        while (poll(&p, 1, PAUSE) <= 0) TT_TRY(tt_check_interrupt(ctx));
+        const ssize_t put = write(p.fd, data, piece);
+        if (put < 0 && errno != EINTR && errno != EAGAIN)
+            return write_failed(ctx, o);
+        if (put <= 0) continue;
+        data += put;
+        n -= (size_t)put;
+    }
+    return TT_OK;
+}
+
 tt_status tt_out_write(tt_ctx *ctx, tt_out *o, const void *data, size_t n)
 {
+    struct stat st;
     if (ctx->status) return ctx->status;
-    if (n && fwrite(data, 1, n, o->file) != n)
-        return tt_fail(ctx, TT_EIO, "cannot write %s: %s", o->path,
-                       strerror(errno));
+    if (!fstat(fileno(o->file), &st) && S_ISFIFO(st.st_mode))
+        return write_pipe(ctx, o, data, n);
+    if (n && fwrite(data, 1, n, o->file) != n) return write_failed(ctx, o);
     return TT_OK;
 }
 

@@ -7,12 +7,12 @@
  *         a sequence of pictures.
  * Holds   every frame has the size of the first one.
  * Next    y4m.c, picture.c, ffmpeg_in.c */
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "io/ffmpeg.h"
 #include "io/ffmpeg_in.h"
+#include "io/map.h"
 #include "io/picture.h"
 #include "io/y4m.h"
 #include "tether/video.h"
@@ -30,7 +30,7 @@ struct tt_video_in {
     int64_t width, height;
     int64_t frames;         /* handed out so far                              */
     bool waiting;           /* the next frame's beginning has been read       */
-    FILE *file;             /* y4m                                            */
+    io_stream in;           /* y4m                                            */
     y4m y4m;
     ffmpeg_in ffmpeg;
     bool pattern;           /* pictures: numbered, else just one              */
@@ -102,7 +102,7 @@ static tt_status open_pattern(tt_video_in *v)
 static tt_status open_y4m(tt_video_in *v)
 {
     v->source = SOURCE_Y4M;
-    TT_TRY(y4m_open(v->ctx, &v->mem, &v->y4m, v->file, v->path));
+    TT_TRY(y4m_open(v->ctx, &v->mem, &v->y4m, &v->in));
     v->width = v->y4m.width;
     v->height = v->y4m.height;
     return TT_OK;
@@ -126,15 +126,14 @@ static uint32_t be32(const uint8_t *p)
 }
 
 /* Does this PNG hold several frames? It says so before the first one. */
-static bool is_animated(FILE *f)
+static bool is_animated(const io_map *f)
 {
-    uint8_t c[12];
-    long at = 8;                  /* behind the signature: the chunks */
-    while (!fseek(f, at, SEEK_SET) && fread(c, 1, sizeof c, f) == sizeof c) {
+    for (int64_t at = 8; at + 12 <= f->size;) { /* behind the signature */
+        const uint8_t *c = f->data + at;
         const uint32_t n = be32(c);
         if (!memcmp(c + 4, "acTL", 4)) return be32(c + 8) > 1;
         if (!memcmp(c + 4, "IDAT", 4) || n > PNG_CHUNK_MAX) break;
-        at += (long)n + 12;
+        at += (int64_t)n + 12;
     }
     return false;
 }
@@ -149,30 +148,38 @@ static tt_status open_animation(tt_video_in *v)
                    "or frames/%%05d.png", v->path);
 }
 
+static tt_status open_png(tt_video_in *v)
+{
+    io_map f;
+    TT_TRY(io_map_open(v->ctx, &f, v->path));
+    const bool animated = is_animated(&f);
+    io_map_close(&f);
+    if (animated) return open_animation(v);
+    v->source = SOURCE_PICTURES;
+    return next_picture(v);
+}
+
 static tt_status open_any(tt_video_in *v)
 {
     tt_ctx *ctx = v->ctx;
     uint8_t head[9];
-    const bool in = !strcmp(v->path, "-");
-    if (!in && !exists(v->path) && name_picture(v, 0)) {
+    const bool once = stream_once(v->path);
+    if (!once && !exists(v->path) && name_picture(v, 0)) {
         v->source = SOURCE_PICTURES;
         return open_pattern(v);
     }
-    v->file = in ? stdin : fopen(v->path, "rb");
-    const size_t n = v->file ? fread(head, 1, sizeof head, v->file) : 0;
-    if (!v->file || ferror(v->file))
-        return tt_fail(ctx, TT_EIO, "cannot read %s: %s",
-                       in ? "standard input" : v->path, strerror(errno));
+    TT_TRY(stream_open(ctx, &v->in, v->path));
+    const size_t n = stream_read(&v->in, head, sizeof head);
+    TT_TRY(ctx->status);
     if (n == sizeof head && !memcmp(head, Y4M_MAGIC, sizeof head))
         return open_y4m(v);
-    if (in)
-        return tt_fail(ctx, TT_EFORMAT, "standard input does not begin with "
-                       "%s: only y4m can be read from it", Y4M_MAGIC);
+    if (once)
+        return tt_fail(ctx, TT_EFORMAT, "%s does not begin with %s: only y4m "
+                       "can be read from it", v->in.name, Y4M_MAGIC);
     if (n == 0)
         return tt_fail(ctx, TT_EFORMAT, "%s is empty", v->path);
     if (picture_sniff(head, n) == PICTURE_NONE) return open_ffmpeg(v);
-    if (picture_sniff(head, n) == PICTURE_PNG && is_animated(v->file))
-        return open_animation(v);
+    if (picture_sniff(head, n) == PICTURE_PNG) return open_png(v);
     v->source = SOURCE_PICTURES;
     return next_picture(v);
 }
@@ -185,6 +192,7 @@ tt_status tt_video_in_open(tt_ctx *ctx, tt_video_in **out, const char *path)
     tt_video_in *v = tt_alloc0(ctx, &mem, 1, sizeof *v, "video input");
     if (!v) return ctx->status;
     v->ctx = ctx;
+    v->in.fd = -1;
     v->mem = mem;
     v->path = tt_strdup(ctx, &v->mem, path);
     v->name_size = strlen(path) + 64;
@@ -253,7 +261,7 @@ void tt_video_in_close(tt_video_in *v)
 {
     if (!v) return;
     ffmpeg_abort(&v->ffmpeg.child);
-    if (v->file && v->file != stdin) fclose(v->file);
+    stream_close(&v->in);
     tt_arena_free(&v->picture);
     tt_arena mem = v->mem;
     tt_arena_free(&mem);

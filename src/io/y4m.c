@@ -11,7 +11,6 @@
  *         sample off. */
 #include "io/y4m.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "io/bytes.h"
@@ -24,11 +23,11 @@ enum { HEADER_MAX = 1024, FRAME_LINE_MAX = 256 };
 
 /* The rest of a line without its newline; false when it does not end within
  * the buffer, or holds a NUL. */
-static bool read_line(FILE *f, char *buf, size_t size)
+static bool read_line(io_stream *in, char *buf, size_t size)
 {
     size_t n = 0;
     int c = 0;
-    while (n < size && (c = getc(f)) != EOF && c && c != '\n')
+    while (n < size && (c = stream_byte(in)) > 0 && c != '\n')
         buf[n++] = (char)c;
     if (c != '\n' || n == size) return false;
     buf[n] = 0;
@@ -60,7 +59,7 @@ static tt_status bad(tt_ctx *ctx, const y4m *v, const char *word,
                      const char *why)
 {
     char show[IO_SHOW];
-    return tt_fail(ctx, TT_EFORMAT, "%s: y4m header: `%s` %s", v->path,
+    return tt_fail(ctx, TT_EFORMAT, "%s: y4m header: `%s` %s", v->in->name,
                    io_show(show, word, strlen(word)), why);
 }
 
@@ -120,15 +119,14 @@ static tt_status take_word(tt_ctx *ctx, y4m *v, const char *word)
     }
 }
 
-tt_status y4m_open(tt_ctx *ctx, tt_arena *a, y4m *v, FILE *file,
-                   const char *path)
+tt_status y4m_open(tt_ctx *ctx, tt_arena *a, y4m *v, io_stream *in)
 {
     char line[HEADER_MAX], *word = line;
     /* C420jpeg unless it is said */
-    *v = (y4m){.file = file, .path = path, .sx = 2, .sy = 2};
-    if (!read_line(file, line, sizeof line) || (line[0] && line[0] != ' '))
+    *v = (y4m){.in = in, .sx = 2, .sy = 2};
+    if (!read_line(in, line, sizeof line) || (line[0] && line[0] != ' '))
         return tt_fail(ctx, TT_EFORMAT, "%s: the y4m header is not one line "
-                       "of less than %d characters", path, HEADER_MAX);
+                       "of less than %d characters", in->name, HEADER_MAX);
     while (*word) {
         word += strspn(word, " ");
         const size_t n = strcspn(word, " ");
@@ -139,8 +137,8 @@ tt_status y4m_open(tt_ctx *ctx, tt_arena *a, y4m *v, FILE *file,
     }
     if (!v->width || !v->height)
         return tt_fail(ctx, TT_EFORMAT, "%s: the y4m header does not give the "
-                       "size (W and H)", path);
-    TT_TRY(picture_check_size(ctx, path, v->width, v->height));
+                       "size (W and H)", in->name);
+    TT_TRY(picture_check_size(ctx, in->name, v->width, v->height));
     if (v->sx) {
         v->cwidth = (v->width + v->sx - 1) / v->sx;
         v->cheight = (v->height + v->sy - 1) / v->sy;
@@ -170,25 +168,22 @@ tt_status y4m_next(tt_ctx *ctx, y4m *v, uint8_t *rgb, bool *more)
     char line[FRAME_LINE_MAX];
     *more = false;
     if (ctx->status) return ctx->status;
-    const int c = getc(v->file);
-    if (c == EOF && !ferror(v->file)) return TT_OK;
-    const bool marked = c == 'F' && read_line(v->file, line, sizeof line)
+    const int c = stream_byte(v->in);
+    if (c < 0) return ctx->status; /* the end, or a failure */
+    const bool marked = c == 'F' && read_line(v->in, line, sizeof line)
                      && !strncmp(line, "RAME", 4)
                      && (!line[4] || line[4] == ' ');
     const size_t n = (size_t)(v->width * v->height
                               + 2 * v->cwidth * v->cheight);
-    const size_t got = marked ? fread(v->planes, 1, n, v->file) : 0;
-    if (ferror(v->file))
-        return tt_fail(ctx, TT_EIO, "cannot read %s: %s", v->path,
-                       strerror(errno));
+    const size_t got = marked ? stream_read(v->in, v->planes, n) : 0;
     if (!marked)
         return tt_fail(ctx, TT_EFORMAT, "%s: no FRAME line where frame %lld "
-                       "of the y4m should begin", v->path,
+                       "of the y4m should begin", v->in->name,
                        (long long)v->frames);
     if (got != n)
         return tt_fail(ctx, TT_EFORMAT, "%s: the y4m ends inside frame %lld: "
-                       "%zu of %zu bytes", v->path, (long long)v->frames, got,
-                       n);
+                       "%zu of %zu bytes", v->in->name,
+                       (long long)v->frames, got, n);
     to_rgb(v, rgb);
     v->frames++;
     *more = true;

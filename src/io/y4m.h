@@ -4,15 +4,12 @@
 #ifndef TT_IO_Y4M_H
 #define TT_IO_Y4M_H
 
-#include <stdio.h>
-
-#include "tether/context.h"
+#include "io/stream.h"
 
 #define Y4M_MAGIC "YUV4MPEG2"
 
 typedef struct y4m {
-    FILE *file;             /* borrowed                                       */
-    const char *path;       /* for messages; borrowed                         */
+    io_stream *in;          /* borrowed; its name is in messages              */
     int64_t width, height;
     int64_t sx, sy;         /* luma samples per chroma sample; 0: luma alone  */
     int64_t cwidth, cheight;/* of a chroma plane                              */
@@ -23,8 +20,7 @@ typedef struct y4m {
 
 /* Read the header; the magic word has been read already. Memory for one frame
  * comes from `a`. */
-tt_status y4m_open(tt_ctx *ctx, tt_arena *a, y4m *v, FILE *file,
-                   const char *path);
+tt_status y4m_open(tt_ctx *ctx, tt_arena *a, y4m *v, io_stream *in);
 /* The next frame into rgb [height, width, 3]; *more is false at the end. */
 tt_status y4m_next(tt_ctx *ctx, y4m *v, uint8_t *rgb, bool *more);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "io/inputs.h"
+#include "io/stream.h"
 #include "tether/video.h"
 
 /* ---- frames, wherever they come from ------------------------------------- */
@@ -170,7 +171,7 @@ tt_status tt_encode_measure(tt_ctx *ctx, tt_encode_size *s,
 {
     frames f;
     *s = (tt_encode_size){0};
-    if (ctx->status || (in->path && !strcmp(in->path, "-")))
+    if (ctx->status || (in->path && stream_once(in->path)))
         return ctx->status;
     frames_open(ctx, &f, in);
     if (!ctx->status) count(&f, s);

@@ -5,12 +5,11 @@
  * A rollout continues latents. Here they come from --image (one frame) or
  * --initial-video, through the VAE encoder. Measuring comes first and is
  * cheap; encoding waits until everything else has been checked. */
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "run/parts.h"
 #include "io/picture.h"
+#include "io/stream.h"
 
 /* Frames of the video that make whole chunks of given latents: the largest
  * number <= frames, or the smallest >= frames. 0 when there is none. */
@@ -45,9 +44,9 @@ static tt_status check_whole(tt_ctx *ctx, const char *path, int64_t frames,
 static tt_status plan_video(tt_ctx *ctx, given_frames *v, const tt_settings *g,
                             tt_rollout_options *o)
 {
-    if (!strcmp(v->in.path, "-"))
+    if (stream_once(v->in.path))
         return tt_fail(ctx, TT_EINVAL, "--initial-video cannot be standard "
-                       "input, because it is read twice");
+                       "input or a pipe, because it is read twice");
     TT_TRY(tt_encode_measure(ctx, &v->size, &v->in));
     if (g->initial_frames) {
         if (g->initial_frames > v->size.frames)
@@ -69,12 +68,14 @@ static tt_status plan_video(tt_ctx *ctx, given_frames *v, const tt_settings *g,
 static tt_status check_picture(tt_ctx *ctx, const char *path)
 {
     uint8_t head[16];
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return tt_fail(ctx, TT_EIO, "--image: cannot read %s: %s", path,
-                       strerror(errno));
-    const size_t n = fread(head, 1, sizeof head, f);
-    fclose(f);
+    io_stream in;
+    if (stream_once(path))
+        return tt_fail(ctx, TT_EINVAL, "--image cannot be a pipe, because it "
+                       "is read twice; write it to a file first");
+    TT_TRY(stream_open(ctx, &in, path));
+    const size_t n = stream_read(&in, head, sizeof head);
+    stream_close(&in);
+    TT_TRY(ctx->status);
     if (picture_sniff(head, n) != PICTURE_NONE) return TT_OK;
     return tt_fail(ctx, TT_EFORMAT, "--image: %s is neither a PNG nor a JPEG "
                    "picture", path);

@@ -118,7 +118,7 @@ static tt_status busy(latents_file *f)
 /* The complete file keeps its lock until its run has decoded the video. */
 static tt_status check_complete(latents_file *f)
 {
-    const int fd = open(f->final, O_RDONLY | O_CLOEXEC);
+    const int fd = open(f->final, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const bool ours = fd < 0 || lock(fd);
     if (fd >= 0) close(fd);
     return ours ? TT_OK : busy(f);
@@ -360,7 +360,7 @@ bool latents_file_is(tt_ctx *ctx, const char *path, const int64_t dim[5],
     latents_file f = {.ctx = ctx, .path = path, .lock = -1,
                       .may_grow = may_grow};
     int64_t frames;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     set_sizes(&f, dim);
     const bool is = fd >= 0 && make_header(&f, dim, run)
                  && same_run(&f, fd, dim, run, &frames) && f.done == frames;
@@ -371,7 +371,7 @@ bool latents_file_is(tt_ctx *ctx, const char *path, const int64_t dim[5],
 
 bool latents_file_of_a_run(const char *path)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const bool is = fd >= 0 && content_of(fd) == A_RUN;
     if (fd >= 0) close(fd);
     return is;

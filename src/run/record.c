@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "io/jsonout.h"
+#include "io/map.h"
 #include "tether/backend.h"
 #include "tether/io.h"
 #include "tether/outfile.h"
@@ -56,7 +57,7 @@ void record_next_video(record *r)
 }
 
 /* The SHA-256 of one input; what cannot be opened as a checkpoint is hashed
- * as plain bytes. */
+ * as plain bytes. Of a pipe there is none: its bytes are gone. */
 static void digest(tt_ctx *ctx, char hex[65], const char *path)
 {
     tt_file *f = NULL;
@@ -67,15 +68,16 @@ static void digest(tt_ctx *ctx, char hex[65], const char *path)
         return;
     }
     tt_clear(ctx);
-    FILE *in = fopen(path, "rb");
-    if (!in) return;
+    io_map m;
     tt_sha256 s;
-    char buf[4096];
-    size_t n;
+    if (io_map_open(ctx, &m, path)) {
+        tt_clear(ctx);
+        return;
+    }
     tt_sha256_init(&s);
-    while ((n = fread(buf, 1, sizeof buf, in)) > 0) tt_sha256_add(&s, buf, n);
-    if (!ferror(in)) tt_sha256_hex(&s, hex);
-    fclose(in);
+    tt_sha256_add(&s, m.data, (size_t)m.size);
+    tt_sha256_hex(&s, hex);
+    io_map_close(&m);
 }
 
 static void write_program(tt_ctx *ctx, json_out *j)

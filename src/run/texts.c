@@ -4,38 +4,31 @@
  *
  * Holds   on return the text encoder is closed: its weights, five times those
  *         of the transformer, are unmapped. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "run/parts.h"
 #include "io/inputs.h"
+#include "io/stream.h"
 #include "tether/text.h"
 
 /* ---- the prompts --------------------------------------------------------- */
 
 char *texts_read_file(tt_ctx *ctx, tt_arena *a, const char *path)
 {
-    FILE *f = fopen(path, "rb");
+    io_stream in;
     char *text = tt_alloc(ctx, a, TT_TEXT_LIMIT + 2, 1, "prompt file");
-    if (!f) {
-        tt_fail(ctx, TT_EIO, "cannot read the prompt file %s: %s", path,
-                strerror(errno));
-        return NULL;
-    }
-    size_t n = text ? fread(text, 1, TT_TEXT_LIMIT + 1, f) : 0;
-    const int bad = ferror(f) ? errno : 0;
-    fclose(f);
-    if (!text) return NULL;
+    if (stream_open(ctx, &in, path)) return NULL;
+    const size_t n = stream_read(&in, text, TT_TEXT_LIMIT + 1);
+    stream_close(&in);
+    if (ctx->status) return NULL;
     text[n] = 0;
-    if (bad || n > TT_TEXT_LIMIT || strlen(text) != n) {
-        tt_fail(ctx, TT_EFORMAT, "%s is not a prompt file: %s", path,
-                bad ? strerror(bad) : n > TT_TEXT_LIMIT
-                ? "it is longer than 1 MiB" : "it contains zero bytes");
-        return NULL;
-    }
-    return text;
+    if (n <= TT_TEXT_LIMIT && strlen(text) == n) return text;
+    tt_fail(ctx, TT_EFORMAT, "%s is not a prompt file: %s", path,
+            n > TT_TEXT_LIMIT ? "it is longer than 1 MiB"
+                              : "it contains zero bytes");
+    return NULL;
 }
 
 /* One prompt per line that is not blank. */

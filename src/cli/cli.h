@@ -6,7 +6,7 @@
  * command's name, the return value the exit status. The pattern of each:
  *
  *     int status = opt_parse(&command, &s, &common, &given, argc, argv);
- *     if (status >= 0) return status;
+ *     if (status != GO_ON) return status;
  *     if (cli_setup(ctx, &common)) return cli_failed(ctx);
  *     ... library calls ...
  *     return ctx->status ? cli_failed(ctx) : 0;                           */

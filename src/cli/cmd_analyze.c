@@ -70,6 +70,12 @@ static const opt_spec options[] = {
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
+static const opt_foreign foreign[] = {
+    {"png", "pictures are written as SVG; use --svg"},
+    {"pdf", "pictures are written as SVG; use --svg"},
+    {NULL, NULL},
+};
+
 static const opt_command analyze_command = {
     .name = "analyze",
     .summary = "tables and pictures of what a cache policy did",
@@ -82,6 +88,7 @@ static const opt_command analyze_command = {
                 "  tether analyze --pixels video.y4m -o pixels\n"
                 "  tether analyze --scores results.json -o scores",
     .options = options,
+    .foreign = foreign,
     .positional_max = RUNS_MAX,
 };
 
@@ -100,7 +107,7 @@ static int check(settings *s, const opt_result *given)
     if (s->window < 1) return opt_usage(me, "--window must be at least 1");
     if (s->layer < -1) return opt_usage(me, "--layer counts from 0");
     if (!s->csv && !s->json && !s->svg) s->csv = s->json = s->svg = true;
-    return -1;
+    return GO_ON;
 }
 
 /* Tables of scores must not replace the scores they are made from. */
@@ -116,7 +123,7 @@ static int check_scores(const settings *s, const char *folder)
                              "write over %s, which --scores reads; give -o "
                              "another folder", folder, s->scores);
     }
-    return -1;
+    return GO_ON;
 }
 
 /* A count of frames, 0 when the text is not one. */
@@ -266,27 +273,16 @@ static const char *result_of(const settings *s, const char *folder)
     return s->clips && !s->pixels && !s->scores ? s->clips : folder;
 }
 
-/* Scripts may ask for --png, which other plotting programs have. */
-static bool wants_png(int argc, char **argv)
-{
-    for (int i = 0; i < argc && strcmp(argv[i], "--"); i++)
-        if (!strcmp(argv[i], "--png")) return true;
-    return false;
-}
-
 int cmd_analyze(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.window = 1, .layer = -1, .clip_length = 2, .ends = 1};
     cli_common common;
     opt_result given;
     progress p;
-    if (wants_png(argc, argv))
-        return opt_usage("analyze", "pictures are written as SVG, not "
-                         "as PNG; use --svg");
     int status = opt_parse(&analyze_command, &s, &common, &given, argc, argv);
-    if (status < 0) status = check(&s, &given);
-    if (status < 0) status = check_scores(&s, s.output ? s.output : ".");
-    if (status >= 0) return status;
+    if (status == GO_ON) status = check(&s, &given);
+    if (status == GO_ON) status = check_scores(&s, s.output ? s.output : ".");
+    if (status != GO_ON) return status;
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);
 

@@ -173,7 +173,7 @@ static tt_status run(tt_ctx *ctx, const bench_settings *s, bool errors)
     return ctx->status;
 }
 
-/* -1 or a status. */
+/* GO_ON or a status. */
 static int check(const bench_settings *s, const opt_result *given, bool errors)
 {
     const bool rounds = opt_given(given, "rounds");
@@ -188,7 +188,7 @@ static int check(const bench_settings *s, const opt_result *given, bool errors)
     if (s->only && !errors && !bench_ops_has(s))
         return opt_usage("bench", "--only %s: no case has that in its name; "
                          "`tether bench ops --quick` shows them all", s->only);
-    return -1;
+    return GO_ON;
 }
 
 int cmd_bench(tt_ctx *ctx, int argc, char **argv)
@@ -197,14 +197,14 @@ int cmd_bench(tt_ctx *ctx, int argc, char **argv)
     cli_common common;
     opt_result given;
     int status = opt_parse(&bench_command, &s, &common, &given, argc, argv);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     const char *what = given.npositional == 1 ? given.positional[0] : "";
     bool errors = !strcmp(what, "error");
     if (!errors && strcmp(what, "ops") != 0)
         return opt_usage("bench", "say what to measure: `tether bench ops` or "
                          "`tether bench error`");
     status = check(&s, &given, errors);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     if (sizeof(tt_real) != sizeof(float)) {
         fprintf(stderr, "tether: error: bench needs a float build; this one "
                 "computes in double to check algorithms\n");

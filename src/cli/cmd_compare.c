@@ -126,7 +126,7 @@ static int manual(const char *form)
                        "report", help, word, 4, form);
 }
 
-/* Help, when it is asked for. -1, or the exit status. */
+/* Help, when it is asked for. */
 static int help_asked(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
@@ -134,11 +134,10 @@ static int help_asked(int argc, char **argv)
             return printf("%s", help) < 0;
         if (!strncmp(argv[i], "--help=", 7)) return manual(argv[i] + 7);
     }
-    return -1;
+    return GO_ON;
 }
 
-/* What every run gets: all that was given but the name of the report. -1, or
- * the exit status. */
+/* What every run gets: all that was given but the name of the report. */
 static int fill_base(compare *c)
 {
     const tt_settings_given *g = &c->given.given;
@@ -153,23 +152,22 @@ static int fill_base(compare *c)
         if (strcmp(g->name[i], "output"))
             tt_settings_set(&ctx, &c->base, g->name[i], g->value[i]);
     }
-    return ctx.status ? opt_usage(me, "%s", tt_message(&ctx)) : -1;
+    return ctx.status ? opt_usage(me, "%s", tt_message(&ctx)) : GO_ON;
 }
 
-/* -1 to go on, else the exit status. */
 static int parse(compare *c, int argc, char **argv)
 {
     opt_result words;
     int status = help_asked(argc, argv);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     status = opt_parse(command(), c, &c->common, &words, argc, argv);
-    if (status < 0) status = fill_base(c);
-    if (status >= 0) return status;
+    if (status == GO_ON) status = fill_base(c);
+    if (status != GO_ON) return status;
     if (c->given.output) c->output = c->given.output;
     if (!c->caches || !*c->caches)
         return opt_usage(me, "--caches needs a list of policies, like "
                          "fifo,memrope,tether");
-    return -1;
+    return GO_ON;
 }
 
 /* ---- names --------------------------------------------------------------- */
@@ -223,13 +221,12 @@ static tt_status split(tt_ctx *ctx, compare *c)
 
 /* ---- one policy ---------------------------------------------------------- */
 
-/* "tether:tau=0.6:unify": the policy, and settings of its own. -1, or the exit
- * status. */
+/* "tether:tau=0.6:unify": the policy, and settings of its own. */
 static int set_policy(tt_ctx *ctx, tt_settings *s, const char *policy)
 {
-    int status = -1;
+    int status = GO_ON;
     char *rest = tt_strdup(ctx, &ctx->scratch, policy);
-    for (int i = 0; rest && status < 0; i++) {
+    for (int i = 0; rest && status == GO_ON; i++) {
         char *colon = strchr(rest, ':');
         if (colon) *colon = 0;
         if (i) status = opt_word(generate_command(), s, rest);
@@ -251,7 +248,7 @@ static const char *video_name(tt_ctx *ctx, const char *folder)
     return name;
 }
 
-/* The settings of run i; `common` gets its log. -1, or the exit status. */
+/* The settings of run i; `common` gets its log. */
 static int settings_of(tt_ctx *ctx, const compare *c, int i, tt_settings *s,
                        cli_common *common)
 {
@@ -262,7 +259,7 @@ static int settings_of(tt_ctx *ctx, const compare *c, int i, tt_settings *s,
         common->log_json = print_name(ctx, "%s/log.json", folder);
     tt_settings_copy(ctx, s, &c->base);
     const int status = set_policy(ctx, s, c->policy[i]);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     const bool decode = !c->base.no_decode;
     const struct { const char *name, *text; } set[] = {
         {"analyze", folder}, {"label", c->policy[i]},
@@ -273,7 +270,7 @@ static int settings_of(tt_ctx *ctx, const compare *c, int i, tt_settings *s,
         {"output", decode ? video_name(ctx, folder) : NULL}};
     for (size_t k = 0; k < sizeof set / sizeof *set && !ctx->status; k++)
         if (set[k].text) tt_settings_set(ctx, s, set[k].name, set[k].text);
-    return ctx->status ? cli_failed(ctx) : -1;
+    return ctx->status ? cli_failed(ctx) : GO_ON;
 }
 
 static int try_settings(tt_ctx *ctx, const compare *c, int i)
@@ -281,7 +278,7 @@ static int try_settings(tt_ctx *ctx, const compare *c, int i)
     tt_settings s = {0};
     cli_common common;
     int status = settings_of(ctx, c, i, &s, &common);
-    if (status < 0) status = generate_try(ctx, &s, &common);
+    if (status == GO_ON) status = generate_try(ctx, &s, &common);
     tt_settings_free(&s);
     return status;
 }
@@ -313,7 +310,7 @@ static int run_policy(tt_ctx *ctx, compare *c, int i)
     cli_common common;
     if (tt_analyze_folder(ctx, c->folder[i])) return cli_failed(ctx);
     int status = settings_of(ctx, c, i, &s, &common);
-    if (status < 0) {
+    if (status == GO_ON) {
         progress_say(&c->progress, "[%d of %d] %s", i + 1, c->n, c->policy[i]);
         progress_note(&c->progress, "into %s", c->folder[i]);
         status = generate_videos(ctx, &s, &common, 0, NULL);
@@ -443,10 +440,10 @@ int cmd_compare(tt_ctx *ctx, int argc, char **argv)
                  .given = tt_settings_defaults(),
                  .base = tt_settings_defaults()};
     int status = parse(&c, argc, argv);
-    if (status < 0 && (split(ctx, &c)
+    if (status == GO_ON && (split(ctx, &c)
                        || progress_open(ctx, &c.progress, &c.common, false)))
         status = cli_failed(ctx);
-    if (status < 0) {
+    if (status == GO_ON) {
         c.command = cli_command_line(ctx, "tether", argc, argv);
         status = all_policies(ctx, &c);
         progress_close(&c.progress);

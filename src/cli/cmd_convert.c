@@ -110,7 +110,7 @@ int cmd_convert(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     view v;
     int status = opt_parse(&convert_command, &s, &common, &given, argc, argv);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     if (given.npositional != 1)
         return opt_usage("convert", "expected one file or folder to convert");
     tt_convert_options o = {.chosen = show_choice, .progress = show_progress,

@@ -85,7 +85,7 @@ static int check(const settings *s, int64_t *split, int *nsplit)
     if (*nsplit < 1)
         return opt_usage(me, "--split needs whole numbers of at least 1, as "
                          "in 1,2,4, but `%s` was given", s->split);
-    return -1;
+    return GO_ON;
 }
 
 static void decode(tt_ctx *ctx, progress *p, const settings *s,
@@ -124,8 +124,8 @@ int cmd_decode(tt_ctx *ctx, int argc, char **argv)
     int64_t split[SPLIT_MAX];
     int nsplit = 0;
     int status = opt_parse(&decode_command, &s, &common, &given, argc, argv);
-    if (status < 0) status = check(&s, split, &nsplit);
-    if (status >= 0) return status;
+    if (status == GO_ON) status = check(&s, split, &nsplit);
+    if (status != GO_ON) return status;
     s.out.fps = (int)s.fps;
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);

@@ -208,7 +208,7 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     char model[4096 + 64];
     int status = opt_parse(&demo_command, &s, &common, &given, argc, argv);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     if (s.list) return fputs(prompts, stdout) < 0;
     if (cli_setup(ctx, &common)) return cli_failed(ctx);
     if (!s.model && model_find_builtin(ctx, model, sizeof model))

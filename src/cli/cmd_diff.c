@@ -99,7 +99,7 @@ int cmd_diff(tt_ctx *ctx, int argc, char **argv)
     tt_report *r;
     char title[600];
     int status = opt_parse(&diff_command, &s, &common, &given, argc, argv);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     if (given.npositional != 2)
         return opt_usage("diff", "expected two files, A and B");
     if (s.arith && s.tol)

@@ -77,7 +77,7 @@ static int check(const settings *s, const opt_result *given)
         && (s->length < 1 || s->length > TT_TEXT_LEN_MAX))
         return opt_usage(me, "--length must be 1 to %d, but %lld was given",
                          TT_TEXT_LEN_MAX, (long long)s->length);
-    return -1;
+    return GO_ON;
 }
 
 static int64_t *read_i64(tt_ctx *ctx, tokens *t, const tt_file *f,
@@ -205,8 +205,8 @@ int cmd_embed(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     progress p;
     int status = opt_parse(&command, &s, &common, &given, argc, argv);
-    if (status < 0) status = check(&s, &given);
-    if (status >= 0) return status;
+    if (status == GO_ON) status = check(&s, &given);
+    if (status != GO_ON) return status;
     if (cli_setup(ctx, &common)) return cli_failed(ctx);
     cli_catch_signals(ctx);
     ctx->overwrite = s.overwrite;

@@ -87,7 +87,7 @@ static int check(const settings *s, const opt_result *given)
     if (opt_given(given, "frames")
         && (s->in.take < 1 || s->in.take > INT32_MAX))
         return opt_usage(me, "--frames must be 1 to %d", INT32_MAX);
-    return -1;
+    return GO_ON;
 }
 
 typedef struct sink {
@@ -143,8 +143,8 @@ int cmd_encode(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     progress p;
     int status = opt_parse(&encode_command, &s, &common, &given, argc, argv);
-    if (status < 0) status = check(&s, &given);
-    if (status >= 0) return status;
+    if (status == GO_ON) status = check(&s, &given);
+    if (status != GO_ON) return status;
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);
     cli_catch_signals(ctx);

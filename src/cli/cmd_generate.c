@@ -41,7 +41,7 @@ const opt_command *generate_command(void)
     return &command;
 }
 
-/* What is only about names of files. -1, or exit status 2. */
+/* What is only about names of files. */
 static int check_output(const tt_settings *g)
 {
     const char *const me = command.name;
@@ -55,11 +55,10 @@ static int check_output(const tt_settings *g)
                          "not --num-samples %lld", (long long)g->num_samples);
     if (g->vbench_name && (!g->output || g->embeds))
         return opt_usage(me, "--vbench-name needs -o FOLDER and a prompt");
-    return -1;
+    return GO_ON;
 }
 
-/* Every rule about the settings, with the words of the command line. -1, or
- * exit status 2. */
+/* Every rule about the settings, with the words of the command line. */
 static int check_settings(const tt_settings *g, const cli_common *common)
 {
     tt_ctx ctx = {.status = TT_OK};
@@ -67,8 +66,8 @@ static int check_settings(const tt_settings *g, const cli_common *common)
     tt_rollout_options unused;
     const opt_result no_words = {.nseen = 0};
     int status = opt_outputs(generate_command(), g, common, &no_words);
-    if (status < 0) status = check_output(g);
-    if (status >= 0) return status;
+    if (status == GO_ON) status = check_output(g);
+    if (status != GO_ON) return status;
     tt_settings_copy(&ctx, &copy, g);
     tt_settings_check(&ctx, &copy, &unused);
     if (ctx.status) status = opt_usage(command.name, "%s", tt_message(&ctx));
@@ -233,7 +232,7 @@ int generate_try(tt_ctx *ctx, const tt_settings *settings,
     const int threads = ctx->nthreads;
     cli_common quiet = *common;
     int status = check_settings(settings, common);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     quiet.log_json = NULL;
     quiet.quiet = true;
     if (cli_setup(ctx, &quiet)
@@ -254,7 +253,7 @@ int generate_videos(tt_ctx *ctx, const tt_settings *settings,
     session s = {.ctx = ctx, .settings = settings,
                  .facts = {.argc = argc, .argv = argv}};
     int status = check_settings(settings, common);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     if (cli_setup(ctx, common)
         || progress_open(ctx, &s.progress, common, settings->resume))
         return cli_failed(ctx);
@@ -279,7 +278,7 @@ int cmd_generate(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     int status = opt_parse(generate_command(), &settings, &common, &given,
                            argc, argv);
-    if (status < 0)
+    if (status == GO_ON)
         status = generate_videos(ctx, &settings, &common, argc, argv);
     tt_settings_free(&settings);
     return status;

@@ -291,7 +291,7 @@ int cmd_inspect(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     progress prog;
     int status = opt_parse(&inspect_command, &s, &common, &given, argc, argv);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     if (given.npositional != 1)
         return opt_usage("inspect", "expected one FILE or FOLDER");
     if (cli_setup(ctx, &common) || progress_open(ctx, &prog, &common, false))

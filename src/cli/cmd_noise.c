@@ -87,7 +87,7 @@ static int check_sides(const settings *s)
                          (long long)s->height);
     if (s->chunk < 1 || s->channels < 1 || s->channels > 65536)
         return opt_usage(me, "--chunk and --channels must be at least 1");
-    return -1;
+    return GO_ON;
 }
 
 static int check_length(const settings *s)
@@ -104,7 +104,7 @@ static int check_length(const settings *s)
                          "of %lld%s", (long long)s->latents,
                          (long long)s->chunk, s->independent_first_frame
                          ? " after the first frame" : "");
-    return -1;
+    return GO_ON;
 }
 
 static int check(settings *s, int64_t *steps)
@@ -117,7 +117,7 @@ static int check(settings *s, int64_t *steps)
                          "step values, but `%s` was given", TT_MAX_STEPS,
                          s->steps);
     const int status = check_sides(s);
-    return status >= 0 ? status : check_length(s);
+    return status == GO_ON ? check_length(s) : status;
 }
 
 /* Frame `frame` of stream `stream` appended to the tensor added last. */
@@ -169,8 +169,8 @@ int cmd_noise(tt_ctx *ctx, int argc, char **argv)
     progress p;
     int64_t steps;
     int status = opt_parse(&noise_command, &s, &common, &given, argc, argv);
-    if (status < 0) status = check(&s, &steps);
-    if (status >= 0) return status;
+    if (status == GO_ON) status = check(&s, &steps);
+    if (status != GO_ON) return status;
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);
     cli_catch_signals(ctx);

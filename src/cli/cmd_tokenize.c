@@ -65,7 +65,7 @@ static int check(const settings *s, const opt_result *given)
     if (opt_given(given, "length") && s->length < 1)
         return opt_usage(command.name, "--length must be at least 1, but "
                          "%lld was given", (long long)s->length);
-    return -1;
+    return GO_ON;
 }
 
 static int hex_digit(char c)
@@ -177,8 +177,8 @@ int cmd_tokenize(tt_ctx *ctx, int argc, char **argv)
     progress p;
     char path[4096];
     int status = opt_parse(&command, &s, &common, &given, argc, argv);
-    if (status < 0) status = check(&s, &given);
-    if (status >= 0) return status;
+    if (status == GO_ON) status = check(&s, &given);
+    if (status != GO_ON) return status;
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);
 

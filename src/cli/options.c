@@ -158,6 +158,10 @@ static int unknown(const opt_command *cmd, const char *name)
     const char *names[OPT_SEEN_MAX];
     int n = 0;
     const opt_spec *tables[] = {cmd->options, common_options};
+    for (const opt_foreign *f = cmd->foreign; f && f->name; f++)
+        if (!strcmp(f->name, name))
+            return opt_usage(cmd->name, "unknown option --%s: %s", name,
+                             f->instead);
     for (int t = 0; t < 2; t++)
         for (const opt_spec *o = tables[t]; o->kind; o++)
             if (o->name && o->help && n < OPT_SEEN_MAX) names[n++] = o->name;
@@ -223,7 +227,7 @@ typedef struct spelled {
     bool no, is_common;    /* --no-NAME; of the table of every command        */
 } spelled;
 
-/* The option NAME or NAME=VALUE. -1 or a status. */
+/* The option NAME or NAME=VALUE. */
 static int spell_name(const opt_command *cmd, spelled *s, const char *word)
 {
     char name[64] = "";
@@ -234,24 +238,24 @@ static int spell_name(const opt_command *cmd, spelled *s, const char *word)
         name[c] = word[c] == '_' ? '-' : word[c];
     if (word[len] == '=') s->text = word + len + 1;
     s->o = find(cmd, name, 0, &s->no, &s->is_common);
-    return s->o ? -1 : unknown(cmd, name);
+    return s->o ? GO_ON : unknown(cmd, name);
 }
 
-/* The option of `word`, with a value that is part of it. -1 or a status. */
+/* The option of `word`, with a value that is part of it. */
 static int spell(const opt_command *cmd, spelled *s, const char *word)
 {
     *s = (spelled){0};
     if (word[1] != '-') {
         if (word[2]) s->text = word + 2;
         s->o = find(cmd, NULL, word[1], &s->no, &s->is_common);
-        if (s->o) return -1;
+        if (s->o) return GO_ON;
         return opt_usage(cmd->name, "unknown option -%c; `tether %s --help` "
                          "lists the options", word[1], cmd->name);
     }
     return spell_name(cmd, s, word + 2);
 }
 
-/* The value in its place; none says what is missing. -1 or a status. */
+/* The value in its place; none says what is missing. */
 static int keep(const opt_command *cmd, const spelled *s, void *base,
                 const char *text)
 {
@@ -260,10 +264,10 @@ static int keep(const opt_command *cmd, const spelled *s, void *base,
         tt_settings_set(&ctx, base, s->o->name, text);
     else
         tt_setting_store(&ctx, s->o, base, text);
-    return ctx.status ? opt_usage(cmd->name, "%s", tt_message(&ctx)) : -1;
+    return ctx.status ? opt_usage(cmd->name, "%s", tt_message(&ctx)) : GO_ON;
 }
 
-/* The value behind argv[*i], which *i moves on to. -1 or a status. */
+/* The value behind argv[*i], which *i moves on to. */
 static int take_value(const opt_command *cmd, spelled *s, void *base, int argc,
                       char **argv, int *i)
 {
@@ -278,29 +282,29 @@ static int take_value(const opt_command *cmd, spelled *s, void *base, int argc,
         return opt_usage(cmd->name, "--%s takes no value, but `%s` was given",
                          o->name, s->text);
     }
-    return -1;
+    return GO_ON;
 }
 
 int opt_word(const opt_command *cmd, void *settings, const char *word)
 {
     spelled s = {0};
     const int status = spell_name(cmd, &s, word);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     return keep(cmd, &s, settings, s.o->kind != OPT_SWITCH ? s.text
                                    : s.no ? "no" : "yes");
 }
 
-/* A variable of the shell that is not set gives no name. -1 or a status. */
+/* A variable of the shell that is not set gives no name. */
 static int check_name(const opt_command *cmd, const opt_spec *o,
                       const char *text)
 {
     if ((o->kind != OPT_READ && o->kind != OPT_WRITE) || *text
-        || *o->arg == '[') return -1;
+        || *o->arg == '[') return GO_ON;
     return opt_usage(cmd->name, "--%s needs a name (%s), but an empty one was "
                      "given", o->name, o->arg);
 }
 
-/* One option at argv[*i]; advances *i over a separate value. -1 or a status.*/
+/* One option at argv[*i]; advances *i over a separate value. */
 static int parse_one(const opt_command *cmd, void *settings,
                      cli_common *common, opt_result *r, int argc, char **argv,
                      int *i)
@@ -308,12 +312,12 @@ static int parse_one(const opt_command *cmd, void *settings,
     spelled s;
     int status = spell(cmd, &s, argv[*i]);
     void *base = s.is_common ? (void *)common : settings;
-    if (status < 0) status = take_value(cmd, &s, base, argc, argv, i);
-    if (status >= 0) return status;
+    if (status == GO_ON) status = take_value(cmd, &s, base, argc, argv, i);
+    if (status != GO_ON) return status;
     const char *text = s.o->kind == OPT_SWITCH ? (s.no ? "no" : "yes") : s.text;
     status = check_name(cmd, s.o, text);
-    if (status < 0) status = keep(cmd, &s, base, text);
-    if (status < 0 && r->nseen < OPT_SEEN_MAX) {
+    if (status == GO_ON) status = keep(cmd, &s, base, text);
+    if (status == GO_ON && r->nseen < OPT_SEEN_MAX) {
         r->value[r->nseen] = text;
         r->seen[r->nseen++] = s.o->name;
     }
@@ -335,7 +339,7 @@ static bool writes(const opt_spec *o)
         || (o->kind == OPT_MAYBE && !strncmp(o->arg, "FILE", 4));
 }
 
-/* Is `path`, written by --`name`, one of the inputs? -1 or a status. */
+/* Is `path`, written by --`name`, one of the inputs? */
 static int check_output(const opt_command *cmd, const void *settings,
                         const opt_result *r, const char *name,
                         const char *path)
@@ -355,7 +359,7 @@ static int check_output(const opt_command *cmd, const void *settings,
         if (outputs_hit(path, r->positional[i]))
             return opt_usage(cmd->name, "--%s would write over %s, which is "
                              "read; give the output another name", name, path);
-    return -1;
+    return GO_ON;
 }
 
 int opt_outputs(const opt_command *cmd, const void *settings,
@@ -367,13 +371,13 @@ int opt_outputs(const opt_command *cmd, const void *settings,
             const char *path = !writes(o) ? NULL
                              : text_of(o, t ? (const void *)common : settings);
             const int status = path ? check_output(cmd, settings, r, o->name,
-                                                   path) : -1;
-            if (status >= 0) return status;
+                                                   path) : GO_ON;
+            if (status != GO_ON) return status;
         }
-    return -1;
+    return GO_ON;
 }
 
-/* Help, when it is asked for. -1 or a status. */
+/* Help, when it is asked for. */
 static int help_asked(const opt_command *cmd, int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
@@ -383,7 +387,7 @@ static int help_asked(const opt_command *cmd, int argc, char **argv)
         } else if (!strncmp(argv[i], "--help=", 7)) {
             return manual_command(cmd, common_options, argv[i] + 7);
         }
-    return -1;
+    return GO_ON;
 }
 
 int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
@@ -394,7 +398,7 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
     memset(common, 0, sizeof *common);
     common->command = cmd->name;
     const int asked = help_asked(cmd, argc, argv);
-    if (asked >= 0) return asked;
+    if (asked != GO_ON) return asked;
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
         if (!rest && !strcmp(word, "--")) {
@@ -402,7 +406,7 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
         } else if (!rest && word[0] == '-' && word[1]) {
             int status = parse_one(cmd, settings, common, result, argc, argv,
                                    &i);
-            if (status >= 0) return status;
+            if (status != GO_ON) return status;
         } else if (!*word) {
             return opt_usage(cmd->name, "argument %d is empty; is a variable "
                              "of the shell not set?", i);

@@ -35,6 +35,12 @@
 typedef tt_setting opt_spec;
 typedef tt_setting_kind opt_kind;
 
+/* A name that another program, or an earlier version, has for an option. */
+typedef struct opt_foreign {
+    const char *name;          /* without dashes; NULL ends the list          */
+    const char *instead;       /* a sentence that says what to use            */
+} opt_foreign;
+
 typedef struct opt_command {
     const char *name;          /* "generate"                                  */
     const char *summary;       /* one line in `tether --help`                 */
@@ -42,6 +48,7 @@ typedef struct opt_command {
     const char *intro;         /* paragraph under the usage line, or NULL     */
     const char *examples;      /* lines of the Examples section, or NULL      */
     const opt_spec *options;
+    const opt_foreign *foreign; /* answered with their sentence; or NULL      */
     int positional_max;        /* 0: none taken                               */
     bool of_a_run;             /* the settings begin with a tt_settings, and
                                   its rows are set by name                    */
@@ -68,20 +75,23 @@ typedef struct opt_result {
     int npositional;
 } opt_result;
 
+/* What a step before the work returns: GO_ON, or the exit status with which the
+ * command ends at once (it has said why). */
+enum { GO_ON = -1 };
+
 /* Parse argv[1..argc-1] for `cmd` into `settings` (the command's structure)
- * and `common`. Returns -1 to go on, otherwise the exit status: 0 after
- * --help (printed to stdout), 2 after a usage error (one or two lines on
- * stderr, with the nearest known name). An output (OPT_WRITE) that is an input
- * (OPT_READ, a positional argument) is such an error: the input would be
- * lost. */
+ * and `common`: GO_ON, 0 after --help (printed to stdout), 2 after a usage
+ * error (one or two lines on stderr, with the nearest known name). An output
+ * (OPT_WRITE) that is an input (OPT_READ, a positional argument) is such an
+ * error: the input would be lost. */
 int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
               opt_result *result, int argc, char **argv);
 
-/* One option by itself, NAME or NAME=VALUE. -1, or the exit status. */
+/* One option by itself, NAME or NAME=VALUE. GO_ON, or the exit status. */
 int opt_word(const opt_command *cmd, void *settings, const char *word);
 
 /* Would an output of these settings be written over an input (OPT_WRITE,
- * OPT_READ, a positional argument)? opt_parse asks it. -1, or 2. */
+ * OPT_READ, a positional argument)? opt_parse asks it. GO_ON, or 2. */
 int opt_outputs(const opt_command *cmd, const void *settings,
                 const cli_common *common, const opt_result *result);
 

@@ -220,7 +220,7 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
     tt_plugin plugin = {0};
     tt_report *r = NULL;
     int status = opt_parse(&backend_command, &s, &common, &given, argc, argv);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     if (!s.backend || !*s.backend)
         return opt_usage("validate", "--backend needs a file or a name");
     common.backend = NULL;               /* the candidate, not ours */

@@ -269,7 +269,7 @@ int validate_export(tt_ctx *ctx, int argc, char **argv)
     const int run = split_arguments(argc, argv);
     const int nrun = argc - run > 1 ? argc - run - 1 : 0;
     int status = opt_parse(&export_command, &s, &common, &given, run, argv);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     if (given.npositional != 1)
         return opt_usage("validate export", "expected one FOLDER");
     if (s.each < 1) return opt_usage("validate export", "--each counts from 1");
@@ -368,7 +368,7 @@ int validate_check(tt_ctx *ctx, int argc, char **argv)
     char title[600], **name;
     int64_t n = 0, answered = 0;
     int status = opt_parse(&check_command, &s, &common, &given, argc, argv);
-    if (status >= 0) return status;
+    if (status != GO_ON) return status;
     if (given.npositional != 1 || !s.got)
         return opt_usage("validate check", "expected FOLDER and --got FOLDER2");
     const tt_arith *arith = validate_arith("validate check", s.arith);

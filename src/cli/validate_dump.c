@@ -238,7 +238,7 @@ static int check(const settings *s, int nrun)
         return opt_usage("validate", "--emulated is the file of --against: "
                          "together they do not say how far off a result may "
                          "be; give --oracle as well");
-    return -1;
+    return GO_ON;
 }
 
 /* The command behind --, in `run`. */
@@ -255,7 +255,7 @@ static int check_run(const settings *s, int nrun, char **run)
             || !strncmp(run[i], "--backend", 9) || !strcmp(run[i], "--resume"))
             return opt_usage("validate", "%s of `generate` is chosen here",
                              run[i]);
-    return -1;
+    return GO_ON;
 }
 
 int validate_dump(tt_ctx *ctx, int argc, char **argv)
@@ -268,9 +268,9 @@ int validate_dump(tt_ctx *ctx, int argc, char **argv)
     const int run = find_run(argc, argv);
     const int nrun = argc - run > 1 ? argc - run - 1 : 0;
     int status = opt_parse(&dump_command, &s, &common, &given, run, argv);
-    if (status < 0) status = check(&s, nrun);
-    if (status < 0) status = check_run(&s, nrun, argv + run + 1);
-    if (status >= 0) return status;
+    if (status == GO_ON) status = check(&s, nrun);
+    if (status == GO_ON) status = check_run(&s, nrun, argv + run + 1);
+    if (status != GO_ON) return status;
     const tt_arith *arith = validate_arith("validate", s.arith);
     if (!arith) return VALIDATE_USAGE;
     if (cli_setup(ctx, &common) || validate_outputs_check(ctx, &s.out))

@@ -204,7 +204,7 @@ static int check_settings(const settings *s, tt_class *only)
     if (sizeof(tt_real) == 8)
         return opt_usage("validate", "--manifest: stored bits are those of a "
                          "float build, not of REAL=double");
-    return -1;
+    return GO_ON;
 }
 
 /* Only a table of digests is made anew. */
@@ -230,8 +230,8 @@ int validate_manifest(tt_ctx *ctx, int argc, char **argv)
     check c = {.ctx = ctx, .s = &s};
     allow_no_value(argc, argv);
     int status = opt_parse(&manifest_command, &s, &common, &given, argc, argv);
-    if (status < 0) status = check_settings(&s, &c.only);
-    if (status >= 0) return status;
+    if (status == GO_ON) status = check_settings(&s, &c.only);
+    if (status != GO_ON) return status;
     common.backend = NULL;
     if (cli_setup(ctx, &common) || find_stored(ctx, path, sizeof path, &s)
         || check_table(ctx, &s))

@@ -162,7 +162,7 @@ static tt_status try_run(validate_runs *w)
     opt_result given;
     int status = opt_parse(generate_command(), &w->settings, &w->common, &given,
                            w->argc, w->argv);
-    if (status < 0) status = run_one(w, &as_given, true);
+    if (status == GO_ON) status = run_one(w, &as_given, true);
     if (status == 0) return w->ctx->status;
     tt_settings_free(&w->settings);
     return tt_fail(w->ctx, status == 2 ? TT_EINVAL : TT_EFORMAT,

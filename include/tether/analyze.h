@@ -157,8 +157,10 @@ tt_analyze_options tt_analyze_defaults(void);
  *   selection    D   candidates, scores and decisions of every round
  *   compression, chosen   D   of Deep Forcing, by source frame and by token
  *                    (tokens: of opt->layer, or when there are few)
- * each as .csv, .json, and where there is a picture .svg.
- * Errors  TT_EINVAL  a layer or reference the runs do not have */
+ * each as .csv, .json, and where there is a picture .svg. Files of an earlier
+ * analysis are replaced; other files stay, but with ctx->overwrite.
+ * Errors  TT_EINVAL  a layer or reference the runs do not have; a file that
+ *                    is no analysis stands under one of the names */
 tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,
                      const tt_analyze_options *opt);
 

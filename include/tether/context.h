@@ -61,8 +61,8 @@ typedef struct tt_ctx {
     bool profiling;
     tt_profile_row profile[TT_PROFILE_ROWS];
 
-    bool overwrite;            /* a file that appears under an output's name
-                                  while that is written is replaced           */
+    bool overwrite;            /* files of others under an output's name are
+                                  replaced, also those that appear meanwhile  */
     const volatile int *interrupt; /* non-NULL and non-zero: stop soon        */
     void (*warn)(void *user, const char *sentence); /* NULL: to stderr        */
     void *warn_user;

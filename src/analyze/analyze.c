@@ -21,44 +21,13 @@ tt_analyze_options tt_analyze_defaults(void)
                                 .ends = 1};
 }
 
-/* ---- saving -------------------------------------------------------------- */
-
-tt_status output_table(tt_ctx *ctx, table *t, const char *name,
-                       const tt_analyze_options *opt)
-{
-    tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    const char *path = files_join(ctx, &ctx->scratch, opt->folder, name, "");
-    if (!ctx->status) table_save(t, path, opt->csv, opt->json);
-    table_end(t);
-    tt_arena_reset(&ctx->scratch, m);
-    return ctx->status;
-}
-
-tt_status output_figure(tt_ctx *ctx, figure *f, const char *name,
-                        const tt_analyze_options *opt)
-{
-    tt_arena *mem = &ctx->scratch;
-    tt_arena_mark m = tt_arena_here(mem);
-    const char *svg = files_join(ctx, mem, opt->folder, name, ".svg");
-    if (!ctx->status && opt->svg) {
-        text t;
-        text_begin(&t, ctx);
-        figure_svg(&t, f);
-        text_save(&t, svg);
-        text_end(&t);
-    }
-    figure_end(f);
-    tt_arena_reset(mem, m);
-    return ctx->status;
-}
-
 /* ---- A ------------------------------------------------------------------- */
 
 static tt_status write_drift(tt_ctx *ctx, const drift_run *run, int n,
                              const tt_analyze_options *opt)
 {
     table t;
-    table_begin(&t, ctx, "run,frame,mean,std,k_mean,k_std,v_mean,v_std");
+    output_begin(&t, ctx, "drift");
     for (int i = 0; i < n; i++) {
         int64_t frames = 0;
         for (int k = 0; k < CURVES; k++)
@@ -132,7 +101,7 @@ static tt_status write_biography(tt_ctx *ctx, tt_recording *const *run, int n,
                                  const tt_analyze_options *opt)
 {
     table t;
-    table_begin(&t, ctx, "run,chunk,layer,slot,region,src_frame,share");
+    output_begin(&t, ctx, "biography");
     for (int i = 0; i < n; i++)
         if (run[i]->src) biography_rows(&t, run[i], opt);
     return t.rows ? output_table(ctx, &t, "biography", opt)
@@ -167,7 +136,7 @@ static tt_status write_weights(tt_ctx *ctx, tt_recording *const *run, int n,
                                const tt_analyze_options *opt)
 {
     table t;
-    table_begin(&t, ctx, "run,chunk,layer,summary,src_frame,weight");
+    output_begin(&t, ctx, "weights");
     for (int i = 0; i < n; i++)
         if (run[i]->src) weight_rows(&t, ctx, run[i], opt);
     return t.rows ? output_table(ctx, &t, "weights", opt)
@@ -201,7 +170,7 @@ static tt_status write_retention(tt_ctx *ctx, tt_recording *const *run, int n,
                                  const tt_analyze_options *opt)
 {
     table t;
-    table_begin(&t, ctx, "run,layer,chunk,src_frame,readable");
+    output_begin(&t, ctx, "retention");
     for (int i = 0; i < n; i++) {
         int64_t first, end;
         if (!run[i]->readable) continue;
@@ -227,8 +196,7 @@ static tt_status write_steps(tt_ctx *ctx, tt_recording *const *run, int n,
                              const tt_analyze_options *opt)
 {
     table t;
-    table_begin(&t, ctx, "run,chunk,distinct,span,mean_age,band_share,"
-                "band_full");
+    output_begin(&t, ctx, "steps");
     for (int i = 0; i < n; i++)
         for (int64_t c = 0; run[i]->readable && c < run[i]->chunks; c++) {
             retention_step s = retention_at(run[i], c, opt->layer);
@@ -246,11 +214,7 @@ static tt_status write_summary(tt_ctx *ctx, tt_recording *const *run, int n,
                                const tt_analyze_options *opt)
 {
     table t;
-    table_begin(&t, ctx, "run,policy,frames,chunks,last_distinct,last_span,"
-                "last_mean_age,last_band_share,last_band_full,distinct,span,"
-                "mean_age,band_share,band_full,admissions,rejections,edits,"
-                "admitted,lifetime_chunks,quarter_drift_mean,"
-                "quarter_drift_std");
+    output_begin(&t, ctx, "summary");
     for (int i = 0; i < n; i++) {
         const tt_recording *r = run[i];
         const retention_step none = {NAN, NAN, NAN, NAN, NAN};
@@ -302,8 +266,7 @@ static tt_status write_selection(tt_ctx *ctx, tt_recording *const *run, int n,
                                  const tt_analyze_options *opt)
 {
     table t;
-    table_begin(&t, ctx, "run,chunk,layer,round,candidate,importance,"
-                "diversity,total,chosen,margin");
+    output_begin(&t, ctx, "selection");
     for (int i = 0; i < n; i++) selection_rows(&t, run[i], opt);
     return t.rows ? output_table(ctx, &t, "selection", opt)
                   : (table_end(&t), ctx->status);
@@ -314,8 +277,7 @@ static tt_status write_compression(tt_ctx *ctx, tt_recording *const *run,
                                    int n, const tt_analyze_options *opt)
 {
     table t;
-    table_begin(&t, ctx, "run,chunk,layer,event,src_frame,candidates,chosen,"
-                "phi_mean,phi_max");
+    output_begin(&t, ctx, "compression");
     for (int i = 0; i < n; i++) {
         const tt_recording *r = run[i];
         for (int64_t k = 0; k < r->event_frames; k++) {
@@ -343,7 +305,7 @@ static tt_status write_chosen(tt_ctx *ctx, tt_recording *const *run, int n,
 {
     enum { FEW = 200000 };
     table t;
-    table_begin(&t, ctx, "run,chunk,layer,src_frame,place,reuse,phi");
+    output_begin(&t, ctx, "chosen");
     for (int i = 0; i < n; i++) {
         const tt_recording *r = run[i];
         if (opt->layer < 0 && r->chosen > FEW) continue;
@@ -430,8 +392,12 @@ static void save_figure(tt_ctx *ctx, figure *f, const char *name, void *user)
 tt_status tt_analyze(tt_ctx *ctx, tt_recording *const *run, int n,
                      const tt_analyze_options *opt)
 {
+    static const char *const name[] = {
+        "drift", "features", "biography", "weights", "retention", "steps",
+        "summary", "selection", "compression", "chosen", NULL};
     tt_arena mem = {0};
     TT_TRY(output_check(ctx, run, n, opt));
+    TT_TRY(output_keep(ctx, opt, name));
     TT_TRY(files_make_folder(ctx, opt->folder));
     tt_analyze_options copy = *opt;
     drift_run *drift = tt_alloc(ctx, &mem, n, sizeof *drift, what);

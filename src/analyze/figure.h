@@ -58,6 +58,10 @@ fig_item *figure_text(figure *f, double x, double y, double size, fig_align a,
  * line's thickness; false for a solid line. */
 bool figure_dashes(fig_dash d, double out[4]);
 
+/* The head of its first element ends with this. */
+#define FIGURE_SVG                                                             \
+    "role=\"img\" font-family=\"Helvetica, Arial, sans-serif\">"
+
 /* The figure as an SVG document. */
 void figure_svg(text *out, const figure *f);
 

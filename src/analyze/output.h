@@ -12,6 +12,14 @@
 tt_status output_check(tt_ctx *ctx, tt_recording *const *run, int n,
                        const tt_analyze_options *opt);
 
+/* Refuse to replace what stands under these names (ended by NULL) in the folder
+ * and was not made by an analysis; with ctx->overwrite nothing is refused. */
+tt_status output_keep(tt_ctx *ctx, const tt_analyze_options *opt,
+                      const char *const *name);
+
+/* Begin the table of that name: its columns are listed in output.c. */
+void output_begin(table *t, tt_ctx *ctx, const char *name);
+
 /* Save as folder/name.csv and .json, or .svg, as the options say; ends the
  * table or figure. */
 tt_status output_table(tt_ctx *ctx, table *t, const char *name,

@@ -79,8 +79,7 @@ static tt_status write_rows(tt_ctx *ctx, const char *const *label,
                             const tt_analyze_options *opt)
 {
     table t;
-    table_begin(&t, ctx, "video,frame,r_mean,g_mean,b_mean,r_std,g_std,b_std,"
-                "saturation,laplacian_variance,change");
+    output_begin(&t, ctx, "pixels");
     for (int i = 0; i < n; i++)
         for (int64_t f = 0; f < list[i].n; f++) {
             const pixel_row *p = &list[i].row[f];
@@ -101,7 +100,7 @@ static tt_status write_flickering(tt_ctx *ctx, const char *const *label,
                                   const tt_analyze_options *opt)
 {
     table t;
-    table_begin(&t, ctx, "video,frames,temporal_flickering");
+    output_begin(&t, ctx, "flickering");
     for (int i = 0; i < n; i++) {
         table_row(&t);
         table_str(&t, label[i]);
@@ -114,11 +113,13 @@ static tt_status write_flickering(tt_ctx *ctx, const char *const *label,
 tt_status tt_analyze_pixels(tt_ctx *ctx, const char *const *video, int n,
                             const tt_analyze_options *opt)
 {
+    static const char *const name[] = {"pixels", "flickering", NULL};
     tt_arena mem = {0};
     figure f;
     if (n < 1 || n > RUNS_MAX)
         return tt_fail(ctx, TT_EINVAL, "1 to %d videos can be analysed "
                        "together, not %d", RUNS_MAX, n);
+    TT_TRY(output_keep(ctx, opt, name));
     TT_TRY(files_make_folder(ctx, opt->folder));
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
     pixel_list *list = tt_alloc0(ctx, &mem, n, sizeof *list, what);
@@ -158,6 +159,16 @@ static tt_status count_frames(tt_ctx *ctx, int64_t *n, tt_video_format *f,
     tt_video_in_close(v);
     tt_arena_free(&mem);
     return ctx->status;
+}
+
+/* The same clip again has the same bytes, but whose clip it is cannot be
+ * seen. */
+static tt_status check_clip(tt_ctx *ctx, const char *path)
+{
+    if (ctx->status || ctx->overwrite || !files_exist(path))
+        return ctx->status;
+    return tt_fail(ctx, TT_EINVAL, "%s is there; give --clips another folder, "
+                   "or --overwrite", path);
 }
 
 /* Frames [first, first + count) of `from` as the video `to`. */
@@ -205,6 +216,8 @@ tt_status tt_analyze_clips(tt_ctx *ctx, const char *folder, const char *video,
     if (stem) {
         const char *a = files_join(ctx, &ctx->scratch, folder, stem, first);
         const char *b = files_join(ctx, &ctx->scratch, folder, stem, last);
+        check_clip(ctx, a);
+        check_clip(ctx, b);
         if (!ctx->status) cut(ctx, a, video, 0, count, f);
         if (!ctx->status) cut(ctx, b, video, n - count, count, f);
     }

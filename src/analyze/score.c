@@ -159,7 +159,7 @@ static tt_status totals(score_file *f, text *say,
             raw[i] /= 100;
     }
     score_result r = score_combine(raw);
-    table_begin(&t, f->ctx, "dimension,score,normalised,weight");
+    output_begin(&t, f->ctx, "scores");
     for (int i = 0; i < SCORE_DIMENSIONS; i++) {
         table_row(&t);
         table_str(&t, score_rule_at(i)->name);
@@ -219,7 +219,7 @@ static tt_status drift(score_file *f, text *say,
         clip[k] = f->line[k].score;
         if (clip[k] > 1) scale = 1;
     }
-    table_begin(&t, f->ctx, "video,clips,first,last,quality_drift");
+    output_begin(&t, f->ctx, "quality_drift");
     for (int64_t k = 0, n; k < f->n; k += n) {
         double first, last;
         for (n = 1; k + n < f->n && !strcmp(f->line[k].name,
@@ -251,6 +251,8 @@ static tt_status drift(score_file *f, text *say,
 tt_status tt_analyze_scores(tt_ctx *ctx, tt_arena *mem, const char **summary,
                             const char *path, const tt_analyze_options *opt)
 {
+    static const char *const name[2][2] = {{"scores", NULL},
+                                           {"quality_drift", NULL}};
     score_file f = {.ctx = ctx, .mem = mem, .path = path};
     size_t n;
     *summary = NULL;
@@ -266,6 +268,7 @@ tt_status tt_analyze_scores(tt_ctx *ctx, tt_arena *mem, const char **summary,
         if ((f.line[k].clip >= 0) != clips)
             return tt_fail(ctx, TT_EFORMAT, "%s mixes scores of dimensions "
                            "and of clips", path);
+    TT_TRY(output_keep(ctx, opt, name[clips]));
     text say;
     text_begin(&say, ctx);
     if (files_make_folder(ctx, opt->folder) == TT_OK) {

@@ -46,9 +46,8 @@ static void add_text(text *t, const fig_item *i)
 void figure_svg(text *t, const figure *f)
 {
     text_add(t, "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" "
-             "height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" role=\"img\" "
-             "font-family=\"Helvetica, Arial, sans-serif\">\n", f->w, f->h,
-             f->w, f->h);
+             "height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\" " FIGURE_SVG "\n",
+             f->w, f->h, f->w, f->h);
     if (f->title) {
         text_add(t, "<title>");
         text_xml(t, f->title);

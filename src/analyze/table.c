@@ -12,7 +12,7 @@ void table_begin(table *t, tt_ctx *ctx, const char *columns)
     text_begin(&t->csv, ctx);
     text_begin(&t->json, ctx);
     text_add(&t->csv, "%s", columns);
-    text_add(&t->json, "{\"columns\": [");
+    text_add(&t->json, TABLE_JSON);
     for (const char *s = columns; *s;) {
         size_t n = strcspn(s, ",");
         text_add(&t->json, "%s\"%.*s\"", t->columns ? ", " : "", (int)n, s);

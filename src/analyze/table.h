@@ -19,6 +19,9 @@ typedef struct table {
     int64_t rows, column, columns;
 } table;
 
+/* How its JSON begins. */
+#define TABLE_JSON "{\"columns\": ["
+
 /* Names separated by commas. */
 void table_begin(table *t, tt_ctx *ctx, const char *columns);
 void table_end(table *t);

@@ -17,7 +17,7 @@ enum { RUNS_MAX = 1024 };
 typedef struct settings {
     const char *output, *reference, *labels, *scores, *vbench, *clips;
     double clip_length, ends;
-    bool csv, json, svg, norm, l1, average, pixels;
+    bool csv, json, svg, norm, l1, average, pixels, overwrite;
     int64_t window, layer;
 } settings;
 
@@ -25,7 +25,9 @@ static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_TEXT, "output", 'o', offsetof(settings, output), "FOLDER",
      "where tables and pictures go (default: `analysis` in the first run); "
-     "those of an earlier call are replaced"},
+     "those of an earlier call are replaced, other files stay"},
+    {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
+     "replace other files, too"},
     {OPT_FLAG, "csv", 0, offsetof(settings, csv), NULL,
      "tables as CSV. Without any of these three: all of them"},
     {OPT_FLAG, "json", 0, offsetof(settings, json), NULL, "tables as JSON"},
@@ -289,6 +291,7 @@ int cmd_analyze(tt_ctx *ctx, int argc, char **argv)
     tt_analyze_options opt = options_of(&s);
     opt.folder = s.output ? s.output : s.scores || s.pixels ? "."
                           : default_folder(ctx, &given);
+    ctx->overwrite = s.overwrite;
     const char *where = result_of(&s, opt.folder);
     const size_t there = tt_analyze_folder_there(where);
     analyze(ctx, &p, &s, &given, &opt);

@@ -110,6 +110,27 @@ static void test_folder(void)
            "100 runs: %s", said);
     expect(run("analyze one -o tables --csv -v") == 0
            && strstr(said, "one: x"), "-v names the runs: %s", said);
+
+    /* what is no table or picture of ours stays */
+    static const char *const mine[] = {"summary.csv", "drift.json",
+                                       "retention.svg"};
+    for (int i = 0; i < 3; i++) {
+        expect(run("analyze one -o tables") == 0, "tables again: %s", said);
+        char path[64];
+        snprintf(path, sizeof path, "tables/%s", mine[i]);
+        put_file(at(path), "mine\n", 0644);
+        refuses(2, mine[i], "analyze one -o tables");
+        expect(!strcmp(text_of(at(path)), "mine\n"), "%s stays", path);
+        expect(run("analyze one -o tables --overwrite") == 0
+               && strcmp(text_of(at(path)), "mine\n"), "--overwrite: %s",
+               said);
+    }
+    put_file(at("scores.csv"), "mine\n", 0644);
+    put_file(at("given.json"), "{\"subject_consistency\": 0.9}", 0644);
+    refuses(2, "scores.csv", "analyze --scores given.json");
+    put_file(at("scores.csv"), "", 0644);
+    expect(run("analyze --scores given.json > out") == 0
+           && *text_of(at("scores.csv")), "an empty file may go: %s", said);
     refuses(2, "K = 2", "generate " SMALL "--cache fifo --budget 2 "
             "--latents-out b --analyze not/there", model, inputs);
     refuses(1, "no/where", "generate " SMALL "--latents-out no/where/b "

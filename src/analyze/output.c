@@ -1,0 +1,129 @@
+/* output.c: where tables and figures go, and what they may replace.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   a file of an earlier analysis is known by how it begins: a table in
+ *         CSV by its columns, in JSON by the word before them, a figure by the
+ *         head of its SVG. */
+#include "analyze/output.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "analyze/files.h"
+
+static const struct { const char *name, *columns; } tables[] = {
+    {"drift", "run,frame,mean,std,k_mean,k_std,v_mean,v_std"},
+    {"biography", "run,chunk,layer,slot,region,src_frame,share"},
+    {"weights", "run,chunk,layer,summary,src_frame,weight"},
+    {"retention", "run,layer,chunk,src_frame,readable"},
+    {"steps", "run,chunk,distinct,span,mean_age,band_share,band_full"},
+    {"summary",
+     "run,policy,frames,chunks,last_distinct,last_span,last_mean_age,"
+     "last_band_share,last_band_full,distinct,span,mean_age,band_share,"
+     "band_full,admissions,rejections,edits,admitted,lifetime_chunks,"
+     "quarter_drift_mean,quarter_drift_std"},
+    {"selection", "run,chunk,layer,round,candidate,importance,diversity,total,"
+     "chosen,margin"},
+    {"compression", "run,chunk,layer,event,src_frame,candidates,chosen,"
+     "phi_mean,phi_max"},
+    {"chosen", "run,chunk,layer,src_frame,place,reuse,phi"},
+    {"pixels", "video,frame,r_mean,g_mean,b_mean,r_std,g_std,b_std,"
+     "saturation,laplacian_variance,change"},
+    {"flickering", "video,frames,temporal_flickering"},
+    {"scores", "dimension,score,normalised,weight"},
+    {"quality_drift", "video,clips,first,last,quality_drift"},
+};
+
+/* NULL: there is no table of that name. */
+static const char *columns_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
+        if (!strcmp(tables[i].name, name)) return tables[i].columns;
+    return NULL;
+}
+
+/* ---- saving -------------------------------------------------------------- */
+
+void output_begin(table *t, tt_ctx *ctx, const char *name)
+{
+    const char *columns = columns_of(name);
+    TT_ASSERT(columns);
+    table_begin(t, ctx, columns);
+}
+
+tt_status output_table(tt_ctx *ctx, table *t, const char *name,
+                       const tt_analyze_options *opt)
+{
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const char *path = files_join(ctx, &ctx->scratch, opt->folder, name, "");
+    if (!ctx->status) table_save(t, path, opt->csv, opt->json);
+    table_end(t);
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}
+
+tt_status output_figure(tt_ctx *ctx, figure *f, const char *name,
+                        const tt_analyze_options *opt)
+{
+    tt_arena *mem = &ctx->scratch;
+    tt_arena_mark m = tt_arena_here(mem);
+    const char *svg = files_join(ctx, mem, opt->folder, name, ".svg");
+    if (!ctx->status && opt->svg) {
+        text t;
+        text_begin(&t, ctx);
+        figure_svg(&t, f);
+        text_save(&t, svg);
+        text_end(&t);
+    }
+    figure_end(f);
+    tt_arena_reset(mem, m);
+    return ctx->status;
+}
+
+/* ---- what is there ------------------------------------------------------- */
+
+/* Is there something that `mark` does not begin, or is not near the beginning
+ * of? An empty file may go. */
+static bool is_foreign(const char *path, const char *mark, bool begins)
+{
+    char head[1024] = "";
+    struct stat st;
+    if (stat(path, &st) || !S_ISREG(st.st_mode) || !st.st_size) return false;
+    FILE *f = fopen(path, "rb");
+    const size_t n = f ? fread(head, 1, sizeof head - 1, f) : 0;
+    if (f) fclose(f);
+    head[n] = 0;
+    const char *at = strstr(head, mark);
+    return !at || (begins && at > head);
+}
+
+static tt_status keep(tt_ctx *ctx, const tt_analyze_options *opt,
+                      const char *name, const char *ending, const char *mark,
+                      bool begins)
+{
+    tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const char *path = files_join(ctx, &ctx->scratch, opt->folder, name,
+                                  ending);
+    if (!ctx->status && is_foreign(path, mark, begins))
+        tt_fail(ctx, TT_EINVAL, "%s would be replaced, and it was not made by "
+                "`tether analyze`; give -o another folder, or --overwrite",
+                path);
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}
+
+tt_status output_keep(tt_ctx *ctx, const tt_analyze_options *opt,
+                      const char *const *name)
+{
+    for (; *name && !ctx->overwrite; name++) {
+        const char *columns = columns_of(*name);
+        if (opt->csv && columns)
+            TT_TRY(keep(ctx, opt, *name, ".csv", columns, true));
+        if (opt->json && columns)
+            TT_TRY(keep(ctx, opt, *name, ".json", TABLE_JSON, true));
+        if (opt->svg) TT_TRY(keep(ctx, opt, *name, ".svg", FIGURE_SVG, false));
+    }
+    return ctx->status;
+}

@@ -192,39 +192,6 @@ static void fill(void)
 
 /* ---- values -------------------------------------------------------------- */
 
-static bool parse_int(int64_t *out, const char *s)
-{
-    char *end;
-    errno = 0;
-    long long v = strtoll(s, &end, 10);
-    if (end == s || *end || errno) return false;
-    *out = v;
-    return true;
-}
-
-static bool parse_u64(uint64_t *out, const char *s)
-{
-    char *end;
-    if (!*s || *s == '-' || *s == '+' || *s == ' ') return false;
-    bool hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
-    errno = 0;
-    unsigned long long v = strtoull(s, &end, hex ? 16 : 10);
-    if (end == s || *end || errno) return false;
-    *out = v;
-    return true;
-}
-
-static bool parse_real(double *out, const char *s)
-{
-    char *end;
-    errno = 0;
-    double v = strtod(s, &end);
-    if (end == s || *end || !isfinite(v)) return false;
-    errno = 0; /* a number that rounds to 0 is one */
-    *out = v;
-    return true;
-}
-
 /* A seed that nobody chose; the commands print which it is. */
 static bool random_seed(uint64_t *out)
 {
@@ -235,58 +202,134 @@ static bool random_seed(uint64_t *out)
     return there;
 }
 
-/* "yes" and 1, "no" and 0; NULL: yes. */
-static bool parse_switch(int *out, const char *s)
+static bool store_int(void *at, const char *s)
 {
-    *out = !s || !strcmp(s, "yes") || !strcmp(s, "1");
-    return *out || !strcmp(s, "no") || !strcmp(s, "0");
+    char *end;
+    errno = 0;
+    const long long v = strtoll(s, &end, 10);
+    if (end == s || *end || errno) return false;
+    *(int64_t *)at = v;
+    return true;
 }
+
+static bool store_u64(void *at, const char *s)
+{
+    char *end;
+    if (!*s || *s == '-' || *s == '+' || *s == ' ') return false;
+    const bool hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
+    errno = 0;
+    const unsigned long long v = strtoull(s, &end, hex ? 16 : 10);
+    if (end == s || *end || errno) return false;
+    *(uint64_t *)at = v;
+    return true;
+}
+
+static bool store_real(void *at, const char *s)
+{
+    char *end;
+    errno = 0;
+    const double v = strtod(s, &end);
+    if (end == s || *end || !isfinite(v)) return false;
+    errno = 0; /* a number that rounds to 0 is one */
+    *(double *)at = v;
+    return true;
+}
+
+/* "yes" and 1, "no" and 0; NULL: yes. */
+static bool store_switch(void *at, const char *s)
+{
+    const int yes = !s || !strcmp(s, "yes") || !strcmp(s, "1");
+    if (!yes && strcmp(s, "no") && strcmp(s, "0")) return false;
+    *(int *)at = yes;
+    return true;
+}
+
+static bool store_flag(void *at, const char *s)
+{
+    int yes;
+    if (!store_switch(&yes, s)) return false;
+    *(bool *)at = yes;
+    return true;
+}
+
+static bool store_text(void *at, const char *s)
+{
+    *(const char **)at = s ? s : "";
+    return true;
+}
+
+static const char *show_int(const void *at, char *buf, size_t n)
+{
+    snprintf(buf, n, "%lld", (long long)*(const int64_t *)at);
+    return buf;
+}
+
+static const char *show_u64(const void *at, char *buf, size_t n)
+{
+    snprintf(buf, n, "%llu", (unsigned long long)*(const uint64_t *)at);
+    return buf;
+}
+
+static const char *show_real(const void *at, char *buf, size_t n)
+{
+    snprintf(buf, n, "%.17g", *(const double *)at);
+    return buf;
+}
+
+static const char *show_switch(const void *at, char *buf, size_t n)
+{
+    const int yes = *(const int *)at;
+    (void)buf;
+    (void)n;
+    return yes < 0 ? NULL : yes ? "yes" : "no";
+}
+
+static const char *show_flag(const void *at, char *buf, size_t n)
+{
+    const int yes = *(const bool *)at;
+    return show_switch(&yes, buf, n);
+}
+
+static const char *show_text(const void *at, char *buf, size_t n)
+{
+    (void)buf;
+    (void)n;
+    return *(const char *const *)at;
+}
+
+static const struct {
+    const char *words;         /* what a value must be                        */
+    bool alone;                /* may the name stand without one (NULL)?      */
+    bool (*store)(void *at, const char *text);
+    const char *(*show)(const void *at, char *buf, size_t n);
+} kinds[] = {
+    [TT_SETTING_FLAG] = {"yes or no", true, store_flag, show_flag},
+    [TT_SETTING_SWITCH] = {"yes or no", true, store_switch, show_switch},
+    [TT_SETTING_INT] = {"a whole number", false, store_int, show_int},
+    [TT_SETTING_U64] = {"a whole number from 0 to 2^64-1", false, store_u64,
+                        show_u64},
+    [TT_SETTING_REAL] = {"a finite number", false, store_real, show_real},
+    [TT_SETTING_TEXT] = {"a value", false, store_text, show_text},
+    [TT_SETTING_READ] = {"a value", false, store_text, show_text},
+    [TT_SETTING_WRITE] = {"a value", false, store_text, show_text},
+    [TT_SETTING_MAYBE] = {"a value", true, store_text, show_text},
+};
 
 static bool is_text(tt_setting_kind k)
 {
-    return k == TT_SETTING_TEXT || k == TT_SETTING_READ
-        || k == TT_SETTING_WRITE || k == TT_SETTING_MAYBE;
-}
-
-static bool is_yes_or_no(tt_setting_kind k)
-{
-    return k == TT_SETTING_FLAG || k == TT_SETTING_SWITCH;
-}
-
-static bool store_switch(const tt_setting *o, void *at, const char *text)
-{
-    int yes = 0;
-    if (!parse_switch(&yes, text)) return false;
-    if (o->kind == TT_SETTING_FLAG) *(bool *)at = yes;
-    else *(int *)at = yes;
-    return true;
+    return kinds[k].store == store_text;
 }
 
 static bool store(const tt_setting *o, void *at, const char *text)
 {
-    if (is_yes_or_no(o->kind)) return store_switch(o, at, text);
-    if (!text && o->kind == TT_SETTING_MAYBE) text = "";
-    if (!text) return false;
-    if (is_text(o->kind)) *(const char **)at = text;
-    else if (o->kind == TT_SETTING_INT) return parse_int(at, text);
-    else if (o->kind == TT_SETTING_REAL) return parse_real(at, text);
-    else if (o->kind != TT_SETTING_U64) return false;
-    else if (!strcmp(o->name, "seed") && !strcmp(text, "random"))
-        return random_seed(at);
-    else return parse_u64(at, text);
-    return true;
+    if (!kinds[o->kind].store || (!text && !kinds[o->kind].alone))
+        return false;
+    if (o->kind == TT_SETTING_U64 && !strcmp(o->name, "seed")
+        && !strcmp(text, "random")) return random_seed(at);
+    return kinds[o->kind].store(at, text);
 }
 
-/* What a value must be; a number too large for its type is told apart. */
-static const char *kind_words(tt_setting_kind k)
-{
-    return k == TT_SETTING_INT ? "a whole number"
-         : k == TT_SETTING_U64 ? "a whole number from 0 to 2^64-1"
-         : k == TT_SETTING_REAL ? "a finite number"
-         : is_yes_or_no(k) ? "yes or no"
-         : "a value";
-}
-
+/* A number too large for its type is told apart. */
 tt_status tt_setting_store(tt_ctx *ctx, const tt_setting *row, void *base,
                            const char *text)
 {
@@ -296,7 +339,7 @@ tt_status tt_setting_store(tt_ctx *ctx, const tt_setting *row, void *base,
     return tt_fail(ctx, TT_EINVAL, errno == ERANGE
                    ? "--%s needs %s, and `%s` is out of range"
                    : text ? "--%s needs %s, but `%s` was given"
-                   : "--%s needs %s (%s)", row->name, kind_words(row->kind),
+                   : "--%s needs %s (%s)", row->name, kinds[row->kind].words,
                    text ? text : row->arg ? row->arg : "");
 }
 
@@ -304,27 +347,7 @@ const char *tt_setting_show(const tt_setting *row, const void *base, char *buf,
                             size_t n)
 {
     const void *at = (const char *)base + row->offset;
-    int yes = 0;
-    switch (row->kind) {
-    case TT_SETTING_FLAG: yes = *(const bool *)at; break;
-    case TT_SETTING_SWITCH: yes = *(const int *)at; break;
-    case TT_SETTING_INT:
-        snprintf(buf, n, "%lld", (long long)*(const int64_t *)at);
-        return buf;
-    case TT_SETTING_U64:
-        snprintf(buf, n, "%llu", (unsigned long long)*(const uint64_t *)at);
-        return buf;
-    case TT_SETTING_REAL:
-        snprintf(buf, n, "%.17g", *(const double *)at);
-        return buf;
-    case TT_SETTING_TEXT:
-    case TT_SETTING_READ:
-    case TT_SETTING_WRITE:
-    case TT_SETTING_MAYBE: return *(const char *const *)at;
-    case TT_SETTING_END:
-    case TT_SETTING_GROUP: return NULL;
-    }
-    return yes < 0 ? NULL : yes ? "yes" : "no";
+    return kinds[row->kind].show ? kinds[row->kind].show(at, buf, n) : NULL;
 }
 
 int tt_setting_reals(double *values, int max, const char *text)
@@ -340,7 +363,6 @@ int tt_setting_reals(double *values, int max, const char *text)
         text = end + 1;
     }
 }
-
 
 /* ---- by name ------------------------------------------------------------- */
 

@@ -7,11 +7,8 @@
 # A probe that does it in four ways shows that the look works. `make
 # check-device` runs this alone.
 build=$1
-passed=0
-failed=0
-skipped=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL core/device: $*"; }
+this=core/device
+. tests/script.sh
 
 clang=${CLANG:-clang}
 look() {   # file: what clang says of it
@@ -38,8 +35,7 @@ C
 }
 
 if ! "$clang" --version > /dev/null 2>&1; then
-    echo "SKIP core/device: there is no clang; 'make deps' names its package"
-    skipped=1
+    skip "there is no clang; 'make deps' names its package"
 else
     if [ "$(probe | look -x c - | grep -c 'error:')" -eq 4 ]; then pass
     else fail "four accesses of the probe are not seen by $clang"; fi
@@ -49,9 +45,4 @@ else
         else fail "$file touches values: $said"; fi
     done
 fi
-if [ $skipped -eq 1 ]; then
-    echo "core/device: $passed passed, $failed failed, $skipped skipped"
-else
-    echo "core/device: $passed passed, $failed failed"
-fi
-[ $failed -eq 0 ]
+finish

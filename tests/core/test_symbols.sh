@@ -9,10 +9,8 @@
 # nothing. A probe object that does call expf and sincos shows that the look
 # works.
 build=$1
-passed=0
-failed=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL core/symbols: $*"; }
+this=core/symbols
+. tests/script.sh
 
 names='exp|exp2|exp10|expm1|log|log2|log10|log1p|pow|sin|cos|tan|sincos|asin'
 names="$names|acos|atan|atan2|sinh|cosh|tanh|asinh|acosh|atanh|erf|erfc|gamma"
@@ -51,5 +49,4 @@ for object in $(find "$build/src" -name '*.o' | sort); do
     fi
 done
 [ "$passed" -gt 50 ] || fail "only $passed objects found in $build/src"
-echo "core/symbols: $passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

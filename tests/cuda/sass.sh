@@ -10,16 +10,13 @@
 # where cuobjdump is, the share of multiply-adds in the inner loop of the three
 # kernels of products is at least what it was. The last line counts.
 nvcc=$1
-passed=0
-failed=0
-skipped=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL cuda/sass: $*"; }
+this=cuda/sass
+. tests/script.sh
 
 if [ -z "$nvcc" ]; then
-    echo "SKIP cuda/sass: nvcc is not installed"
-    echo "0 passed, 0 failed, 1 skipped"
-    exit 0
+    skip "nvcc is not installed"
+    finish
+    exit
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/sass.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -27,8 +24,7 @@ dump=${CUOBJDUMP:-$(dirname "$nvcc")/cuobjdump}
 command -v "$dump" > /dev/null 2>&1 || dump=cuobjdump
 command -v "$dump" > /dev/null 2>&1 || dump=
 if [ -z "$dump" ]; then
-    echo "SKIP cuda/sass: cuobjdump is not installed: shares of multiply-adds"
-    skipped=1
+    skip "cuobjdump is not installed: shares of multiply-adds"
 fi
 
 # bytes of shared memory that an expression of args.h says
@@ -113,6 +109,4 @@ for arch in $2; do
         esac
     done
 done
-[ "$skipped" -eq 0 ] && skips= || skips=", $skipped skipped"
-echo "$passed passed, $failed failed$skips"
-[ "$failed" -eq 0 ]
+finish

@@ -9,14 +9,10 @@
 # and their bits are compared with golden's. nvcc, where it is installed, must
 # compile them for sm_80 and sm_90 without spilling a register.
 build=$1
-name=cuda/tensor_core
-passed=0
-failed=0
-skipped=0
+this=cuda/tensor_core
+. tests/script.sh
 work=$(mktemp -d "${TMPDIR:-/tmp}/tether.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
-skip() { skipped=$((skipped + 1)); echo "SKIP $name: $*"; }
-fail() { failed=$((failed + 1)); echo "FAIL $name: $*"; }
 
 flags='-std=c++17 -Iinclude -Isrc -Itests/cuda -I.'
 CXX=${CXX:-c++}
@@ -86,5 +82,4 @@ case $build in
        skip "no C++ compiler ($CXX)"; fi
    compiled ;;
 esac
-echo "$name: $passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+finish

@@ -12,11 +12,8 @@
 #   program   a build without CUDA=1 does not have the word CUDA in it
 # Texts made here show that each of these is found.
 build=$1
-passed=0
-failed=0
-skipped=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL cuda/text: $*"; }
+this=cuda/text
+. tests/script.sh
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/text.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -97,8 +94,7 @@ strict() {   # file: does it compile?
         -include tests/cuda/strict.h "$1" > "$work/said" 2>&1
 }
 if [ -z "$cxx" ]; then
-    echo "SKIP cuda/text: no C++ compiler: numbers without operators (g++)"
-    skipped=1
+    skip "no C++ compiler: numbers without operators (g++)"
 else
     refused() {   # a statement that must not compile
         printf '#include "ops/cuda/kernel.h"\n%s\n%s\n' \
@@ -126,9 +122,4 @@ else
         fi
     done
 fi
-if [ "$skipped" -gt 0 ]; then
-    echo "cuda/text: $passed passed, $failed failed, $skipped skipped"
-else
-    echo "cuda/text: $passed passed, $failed failed"
-fi
-[ "$failed" -eq 0 ]
+finish

@@ -8,10 +8,8 @@
 # worst are printed; complexity.awk says what is counted, and functions made
 # here show that it counts right.
 build=$1
-passed=0
-failed=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL house/complexity: $*"; }
+this=house/complexity
+. tests/script.sh
 
 # ---- functions of known complexity -----------------------------------------
 probe=${TMPDIR:-/tmp}/complexity.$$.c
@@ -62,5 +60,4 @@ else
     fail "$over of $all functions have a complexity over 15, which is 1 % or" \
         "more: split some of $list"
 fi
-echo "house/complexity: $passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

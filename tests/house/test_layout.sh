@@ -12,10 +12,8 @@
 #   zero       an object of zeros is {0}, not { 0 }
 #   includes   no room includes a higher one, or one beside it (src/README.md)
 # layout.awk complains; files made here show that it finds each of these.
-passed=0
-failed=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL house/layout: $*"; }
+this=house/layout
+. tests/script.sh
 
 work=$(mktemp -d "${TMPDIR:-/tmp}/layout.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -74,5 +72,4 @@ fi
 # shellcheck disable=SC2086
 layout $files > "$work/said"
 if [ -s "$work/said" ]; then fail "$(cat "$work/said")"; else pass; fi
-echo "house/layout: $passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -9,10 +9,8 @@
 build=$1
 most=8
 older='src/validate 4'
-passed=0
-failed=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL house/parameters: $*"; }
+this=house/parameters
+. tests/script.sh
 
 # ---- functions with known parameters ----------------------------------------
 probe=${TMPDIR:-/tmp}/parameters.$$.c
@@ -59,5 +57,4 @@ if [ "$old" -le "${older#* }" ]; then
 else
     fail "$old functions of $room take more than $most parameters"
 fi
-echo "house/parameters: $passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -12,15 +12,13 @@
 # stands above all: it defines nothing that another file needs. Listings made
 # here show that all of them are found.
 build=$1
-passed=0
-failed=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL house/rooms: $*"; }
+this=house/rooms
+. tests/script.sh
 
 if ! command -v "${NM:-nm}" > /dev/null 2>&1; then
-    echo "SKIP house/rooms: ${NM:-nm} is not installed (binutils)"
-    echo "house/rooms: 0 passed, 0 failed, 1 skipped"
-    exit 0
+    skip "${NM:-nm} is not installed (binutils)"
+    finish
+    exit
 fi
 
 # ---- complaints about a listing: "file.o: name type ..." -------------------
@@ -137,5 +135,4 @@ else
     fail "$(grep -v ' calls$' "$list.said")"
 fi
 rm -f "$list.said"
-echo "house/rooms: $passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

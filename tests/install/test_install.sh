@@ -11,21 +11,8 @@
 build=$1
 clone=$(pwd -P)
 source=$(cd -P include/.. && pwd -P)
-passed=0
-failed=0
-skipped=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL install: $*"; }
-skip() { skipped=$((skipped + 1)); echo "SKIP install: $*"; }
-check() {   # what, command...
-    what=$1
-    shift
-    if "$@" > "$tmp/log" 2>&1; then
-        pass
-    else
-        fail "$what: $(tail -n 5 "$tmp/log")"
-    fi
-}
+this=install
+. tests/script.sh
 have() { command -v "$1" > /dev/null 2>&1; }
 
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/tether-install-XXXXXX") || exit 1
@@ -335,5 +322,4 @@ if [ -z "$left" ]; then pass; else fail "left behind: $left"; fi
 left=$(find "$tmp/moved away" -name '*tether*' | head -n 5)
 if [ -z "$left" ]; then pass; else fail "folders left behind: $left"; fi
 
-echo "install: $passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+finish

@@ -8,24 +8,8 @@
 build=$1
 clone=$(pwd -P)
 source=$(cd -P include/.. && pwd -P)
-passed=0
-failed=0
-skipped=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL install/make: $*"; }
-skip() { skipped=$((skipped + 1)); echo "SKIP install/make: $*"; }
-check() {   # what, command...
-    what=$1
-    shift
-    if "$@" > "$tmp/log" 2>&1; then
-        pass
-    else
-        fail "$what: $(tail -n 5 "$tmp/log")"
-    fi
-}
-is() {   # what, is, should be
-    if [ "$2" = "$3" ]; then pass; else fail "$1: '$2', not '$3'"; fi
-}
+this=install/make
+. tests/script.sh
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/tether-make-XXXXXX") || exit 1
 trap 'rm -rf "$tmp"' EXIT
 unset MAKEFLAGS MAKELEVEL MFLAGS GIT_DIR GIT_WORK_TREE
@@ -120,5 +104,4 @@ else
     fail "uninstall of nothing: $(cat "$tmp/log")"
 fi
 
-echo "install/make: $passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ]
+finish

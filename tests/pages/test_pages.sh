@@ -14,10 +14,8 @@
 #   plug-in   mine.c of README.md compiles, and validate says what stands there
 # Each look is first shown to find what it looks for.
 build=$1
-passed=0
-failed=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL pages: $*"; }
+this=pages/pages
+. tests/script.sh
 check() {   # condition..., then a sentence in $what
     if "$@"; then pass; else fail "$what"; fi
 }
@@ -151,5 +149,4 @@ case $("$build/tether" --version) in
 esac
 rm -rf "$probe"
 
-echo "pages/pages: $passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+finish && [ "$passed" -gt 0 ]

@@ -261,7 +261,7 @@ static void test_generate(void)
  * microseconds behind the first line of its log: the wait status. */
 static int signalled(int number, unsigned after, const char *args)
 {
-    char command[4000];
+    char command[5600];
     unlink(at("log"));
     snprintf(command, sizeof command, "exec %s %s -q --log-json %s 2> %s",
              tether, args, at("log"), at("stderr"));

@@ -152,6 +152,15 @@ static void put_passed(FILE *f, const tt_report *r)
     fprintf(f, "</code>, at %.0f&nbsp;%% of it.", 100 * v->ratio);
 }
 
+static void put_equal(FILE *f, const tt_report *r)
+{
+    fputs(" ", f);
+    put_count(f, r->equal);
+    fputs(" of ", f);
+    put_count(f, r->equal_of);
+    fputs(" tensors equal in every bit.", f);
+}
+
 static void put_tile(FILE *f, const char *class, int64_t n, const char *word)
 {
     fprintf(f, "<div class=\"tile %s\"><b>", class);
@@ -238,11 +247,8 @@ static void put_top(FILE *f, const tt_report *r)
             passed ? "ok" : "bad", passed ? "PASS" : "FAIL");
     if (r->failed) put_first(f, r, r->failed);
     else put_passed(f, r);
-    fputs(" ", f);
-    put_count(f, r->equal);
-    fputs(" of ", f);
-    put_count(f, r->equal_of);
-    fputs(" tensors equal in every bit.</p></div>\n", f);
+    if (r->equal_of) put_equal(f, r);
+    fputs("</p></div>\n", f);
     put_tiles(f, r);
     put_facts(f, r);
     fputs("</header>\n", f);

@@ -36,6 +36,7 @@ OMP     ?= auto#   auto | no
 V       ?=#        V=1 shows whole commands
 SAN     ?=#        e.g. SAN=address,undefined
 CUDA    ?=#        1: with the backend cuda; its kernels need nvcc
+MPI     ?=#        1: `mpirun tether generate`; MPICC=mpicc.mpich chooses one
 PREFIX  ?= /usr/local
 DESTDIR ?=
 
@@ -118,6 +119,17 @@ ifeq ($(origin CXX),default)
   CXX := $(if $(findstring clang,$(CC)),clang++,g++)
 endif
 
+# MPI: the flags that its compiler would add, of Open MPI or MPICH.
+MPICC ?= mpicc
+ifneq ($(MPI),)
+  MPI_SHOW := $(shell $(MPICC) -show 2>/dev/null)
+  ifeq ($(MPI_SHOW),)
+    $(error MPI=1 needs $(MPICC): install libopenmpi-dev or libmpich-dev, or name it with MPICC=FILE)
+  endif
+  MPI_FLAGS := $(filter -I%,$(MPI_SHOW))
+  MPI_LIBS := $(filter -L% -l% -Wl$(comma)-rpath%,$(MPI_SHOW))
+endif
+
 # A plug-in sees the tt_ functions of the program that loads it. Were all names
 # exported, its own functions of such names would give way to ours.
 EXPORT_LIST := -Wl,--dynamic-list=src/validate/plugin.list
@@ -143,11 +155,11 @@ CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(OPT) -g \
          $(if $(filter double,$(REAL)),-DTT_REAL_DOUBLE) \
          $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
          $(CFLAGS)
-LDLIBS_ALL := -ldl -lm $(LDLIBS)
+LDLIBS_ALL := -ldl -lm $(MPI_LIBS) $(LDLIBS)
 
 # Builds that differ in flags have folders of their own.
 EXTRA := $(strip $(wordlist 2,99,$(CC)) $(CFLAGS) $(LDLIBS))
-FLAVOUR := $(notdir $(firstword $(CC)))$(subst $() ,,$(OPT))$(if $(OMP_FLAGS),,-noomp)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(EXTRA),-$(firstword $(shell printf '%s' '$(subst ','\'',$(EXTRA))' | cksum)))$(if $(CUDA),-cuda)$(if $(filter double,$(REAL)),-double)
+FLAVOUR := $(notdir $(firstword $(CC)))$(subst $() ,,$(OPT))$(if $(OMP_FLAGS),,-noomp)$(if $(SAN),-$(subst $(comma),-,$(SAN)))$(if $(EXTRA),-$(firstword $(shell printf '%s' '$(subst ','\'',$(EXTRA))' | cksum)))$(if $(CUDA),-cuda)$(if $(MPI),-$(notdir $(firstword $(MPICC))))$(if $(filter double,$(REAL)),-double)
 override B := build/$(FLAVOUR)
 
 # $(call run,CC,what): what stands before a command; one short line shows it.
@@ -155,6 +167,7 @@ run = $(if $(V)$(findstring s,$(firstword -$(MAKEFLAGS))),$(if $(V),,@),@echo ' 
 
 LIB_SRC  := $(sort $(wildcard src/core/*.c src/ops/*.c \
               $(filter-out $(if $(CUDA),,src/ops/cuda/%),$(wildcard src/ops/*/*.c)) src/io/*.c \
+              $(filter-out $(if $(MPI),,src/team/mpi.c),$(wildcard src/team/*.c)) \
               src/cache/*.c src/cache/*/*.c src/dit/*.c src/vae/*.c src/text/*.c src/rollout/*.c \
               src/analyze/*.c src/run/*.c src/validate/*.c src/validate/*/*.c))
 CLI_SRC  := $(sort $(wildcard src/cli/*.c))
@@ -184,7 +197,7 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell cd "$$(dirname $(call quoted,$(realpath Makefile)))" && top=$$(git rev-parse --show-cdup 2>/dev/null) && [ -z "$$top" ] && git describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: check-vdp all tests test check test-some mutation check-device test-guard check-cuda check-cuda-faults check-sass cuda-shim cuda-programs check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
+.PHONY: check-ranks check-ranks-faults build-folder check-vdp all tests test check test-some mutation check-device test-guard check-cuda check-cuda-faults check-sass cuda-shim cuda-programs check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -227,6 +240,17 @@ check-device: $(B)/gen/cache_policies.h   ## does clang find that a room of the 
 
 test-guard: tests $(B)/demo-random/config.json   ## the model on memory that only operators can reach
 	@sh tests/guard.sh $(B)
+
+# Both MPIs where they are installed, on this machine.
+check-ranks: all   ## `mpirun tether generate` on 1 to 4 ranks: one process's bits?
+	@sh tests/team/check.sh $(B)
+
+check-ranks-faults: tests   ## plant faults in what ranks do; are all of them found?
+	@CC="$(CC)" FLAGS="$(OMP_FLAGS)" LIBS="$(LDLIBS_ALL)" sh tests/team/plant.sh $(B)
+
+# Where this build is, for scripts.
+build-folder:
+	@echo $(B)
 
 # The bits of this build against ref_data/bits.txt. RUN goes before every
 # program of ours, for cross builds: make CC=aarch64-linux-gnu-gcc LDLIBS=-static
@@ -417,6 +441,10 @@ $(B)/src/ops/exact/kernels_bf16_amx.o $(B)/src/ops/exact/kernels_bf16_amx_model.
 $(B)/src/ops/exact/kernels_vdp_avx512bf16.o: CFLAGS_ALL += $(VDP_FLAGS)
 $(B)/src/ops/exact/kernels_bf16_amx.o: CFLAGS_ALL += $(if $(AMX_DEFS),$(AMX_FLAGS))
 endif
+
+# The headers of an MPI are not held to our warnings.
+$(B)/src/team/%.o $(B)/src/cli/main.o $(B)/tests/team/%.o: CFLAGS_ALL += $(if $(MPI),-DTT_MPI)
+$(B)/src/team/mpi.o: CFLAGS_ALL += $(patsubst -I%,-isystem %,$(MPI_FLAGS))
 
 # CUDA kernels, as nvcc makes them ...
 $(B)/gen/cuda_images.h: src/ops/cuda $(CUDA_SRC)

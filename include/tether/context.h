@@ -16,6 +16,7 @@
 TT_API_BEGIN
 
 struct tt_ops;
+struct tt_team;
 typedef struct tt_device tt_device;
 
 /* Called at every named point of the model while a tap is set.
@@ -46,6 +47,7 @@ typedef struct tt_ctx {
 
     const struct tt_ops *ops;  /* operator table (backend.h)                  */
     const tt_device *device;   /* whose memory holds values; NULL: the host's */
+    struct tt_team *team;      /* the ranks of a run (team.h); NULL: alone    */
     int nthreads;              /* threads an operator may use, >= 1           */
     int matrix_unit;           /* 0 not asked yet, 1 trusted, -1 not used     */
     tt_arena scratch;

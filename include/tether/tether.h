@@ -106,6 +106,7 @@
 #include "tether/rollout.h"
 #include "tether/run.h"
 #include "tether/status.h"
+#include "tether/team.h"
 #include "tether/tensor.h"
 #include "tether/text.h"
 #include "tether/threads.h"

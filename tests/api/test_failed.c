@@ -215,6 +215,24 @@ static char text[256];
     RUNS(tt_rollout_frames_done, NULL)                                         \
     /* status.h */                                                             \
     GIVES(tt_fail, c, TT_EINVAL, "a later failure")                            \
+    /* team.h */                                                               \
+    RUNS(tt_team_rank, c)                                                      \
+    RUNS(tt_team_size, c)                                                      \
+    RUNS(tt_team_rows, c, 4)                                                   \
+    RUNS(tt_team_heads, c, 4)                                                  \
+    RUNS(tt_team_queries, c, 4, 4, 0)                                          \
+    NONE(tt_team_to_heads, c, x, 4, 1, 1)                                      \
+    NONE(tt_team_to_rows, c, x, 4, 1, 1)                                       \
+    NONE(tt_team_answers_to_rows, c, x, 4, 1, 1)                               \
+    NONE(tt_team_all_rows, c, x, 4, 1)                                         \
+    NONE(tt_team_all_heads, c, x, 4, 1, 4)                                     \
+    GIVES(tt_team_broadcast, c, x, 4)                                          \
+    GIVES(tt_team_agree, c)                                                    \
+    GIVES(tt_team_compare, c, "the run", "seed 1")                             \
+    GIVES(tt_team_open, c)                                                     \
+    RUNS(tt_team_close, c)                                                     \
+    GIVES(tt_team_share, c, &(double){1}, 1)                                   \
+    GIVES(tt_team_threads, c, 2, NULL, NULL)                                   \
     /* text.h */                                                               \
     GIVES(tt_text_clean, c, &(tt_arena){0}, &(char *){NULL}, &(size_t){0},     \
           "text", 4)                                                           \

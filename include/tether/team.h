@@ -1,0 +1,98 @@
+/* team.h: several ranks that compute one video.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A rank is a process with the whole model, perhaps on a machine of its own. It
+ * computes a part of the token rows of every linear layer, and holds the keys
+ * and values of a part of the heads. Ranks hand values to each other and never
+ * add up what others have added in parts: so no bit depends on their number.
+ * All of them know the latents; rank 0 alone writes and prints.
+ *
+ * A context without a team is alone: it is rank 0 of 1, has all rows and heads,
+ * and what is here returns at once. src/team/README.md tells the rest. */
+#ifndef TETHER_TEAM_H
+#define TETHER_TEAM_H
+
+#include "tether/api.h"
+#include "tether/context.h"
+
+TT_API_BEGIN
+
+#define TT_TEAM_MAX 256      /* ranks                                         */
+
+int tt_team_rank(const tt_ctx *ctx);
+int tt_team_size(const tt_ctx *ctx);
+
+/* ---- what is ours -------------------------------------------------------- */
+
+typedef struct tt_range {
+    int64_t lo, hi;          /* [lo, hi); may be empty                        */
+} tt_range;
+
+/* Rows of T, in the order of the ranks: every row is one rank's. */
+tt_range tt_team_rows(const tt_ctx *ctx, int64_t T);
+/* Heads of H whose keys and values we hold, at least one. Where ranks do not
+ * divide heads, two neighbours hold the same one. */
+tt_range tt_team_heads(const tt_ctx *ctx, int64_t H);
+/* Of the T queries of head h those whose attention we compute: our piece of the
+ * line h * T + row, which lies in the heads we hold. */
+tt_range tt_team_queries(const tt_ctx *ctx, int64_t H, int64_t T, int64_t h);
+
+/* ---- exchanges ----------------------------------------------------------- */
+
+/* All ranks call these in the same order. What comes out is in ctx->scratch,
+ * NULL after a failure; alone it is `x` itself, and nothing is moved.
+ *
+ * x [our rows of T, H, D] gives [T, heads held, D]. */
+tt_real *tt_team_to_heads(tt_ctx *ctx, tt_real *x, int64_t T, int64_t H,
+                          int64_t D);
+/* x [T, heads held, D] gives [our rows of T, H, D]. */
+tt_real *tt_team_to_rows(tt_ctx *ctx, tt_real *x, int64_t T, int64_t H,
+                         int64_t D);
+/* The same where x has of every head held, one after the other, only our
+ * queries [n, D]; alone x is [T, H, D]. */
+tt_real *tt_team_answers_to_rows(tt_ctx *ctx, tt_real *x, int64_t T, int64_t H,
+                                 int64_t D);
+/* x [our rows of T, width] gives [T, width]. */
+tt_real *tt_team_all_rows(tt_ctx *ctx, tt_real *x, int64_t T, int64_t width);
+/* Host memory: x [n, heads held] of `unit` bytes gives [n, H]. */
+void *tt_team_all_heads(tt_ctx *ctx, void *x, int64_t n, int64_t H,
+                        size_t unit);
+
+/* What rank 0 has in `data` is in everybody's, however long rank 0 takes. */
+tt_status tt_team_broadcast(tt_ctx *ctx, void *data, int64_t bytes);
+
+/* ---- failures ------------------------------------------------------------ */
+
+/* Who has failed says so to all at the next exchange, here or when the team is
+ * closed; the others then fail with the same status and a sentence that names
+ * the rank. Who waits for a rank that is silent for a minute fails as well; but
+ * tt_team_broadcast, tt_team_compare and tt_team_close have patience. */
+tt_status tt_team_agree(tt_ctx *ctx);
+
+/* Is `text`, words "name value ..." about `what`, the same on all ranks?
+ * Errors  TT_EINVAL names the first rank that differs, and both values */
+tt_status tt_team_compare(tt_ctx *ctx, const char *what, const char *text);
+
+/* ---- teams --------------------------------------------------------------- */
+
+/* Join the ranks that mpirun has started; nothing when it has not. Ranks other
+ * than 0 are silent from here on. Threads of one machine are shared out.
+ * Errors  TT_EINVAL  mpirun started several, but this build has no MPI (make
+ *         MPI=1); or the ranks are of different builds */
+tt_status tt_team_open(tt_ctx *ctx);
+/* Leave it. After a failure the others are told, and the program may end. */
+void tt_team_close(tt_ctx *ctx);
+
+/* Rows and heads in these proportions, one number from 1 to 1000 per rank, the
+ * same on all; before caches are opened. No bit depends on them. */
+tt_status tt_team_share(tt_ctx *ctx, const double *share, int n);
+
+/* A team of `size` threads in this process, for tests: every one of them calls
+ * fn with a context of its own, made from ctx. Returns what failed first. */
+typedef void (*tt_rank_fn)(void *user, tt_ctx *ctx);
+tt_status tt_team_threads(tt_ctx *ctx, int size, tt_rank_fn fn, void *user);
+
+TT_API_END
+
+#endif

@@ -1,0 +1,46 @@
+/* engine.h: what an engine does for a team.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TT_TEAM_ENGINE_H
+#define TT_TEAM_ENGINE_H
+
+#include "tether/team.h"
+
+/* Bytes [at[r], at[r] + n[r]) of data go to rank r, or come from it. */
+typedef struct tt_parcels {
+    char *data;
+    int64_t at[TT_TEAM_MAX], n[TT_TEAM_MAX];
+} tt_parcels;
+
+typedef struct tt_team tt_team;
+struct tt_team {
+    int rank, size;
+    int64_t share[TT_TEAM_MAX + 1]; /* of the ranks before r; [size]: of all  */
+    double patience;           /* seconds a rank may be silent                */
+    bool broken;               /* somebody failed: nobody waits any more      */
+    void *impl;                /* the engine's                                */
+    /* The only thing an engine does: every rank's `out` into all `in`. A
+     * patient exchange waits as long as it takes.
+     * Errors  what another rank gave up with, and then `broken` is set; else
+     *         TT_EIO names the rank that is silent */
+    tt_status (*exchange)(tt_ctx *ctx, tt_team *t, const tt_parcels *out,
+                          const tt_parcels *in, bool patient);
+    /* Everybody who waits, now or later, fails like this. */
+    void (*give_up)(tt_team *t, tt_status status, const char *sentence);
+    void (*close)(tt_ctx *ctx, tt_team *t);
+};
+
+/* Equal shares. */
+void team_init(tt_team *t, int rank, int size);
+/* Every rank's `out` into all `in`; who has failed tells the others. */
+tt_status team_exchange(tt_ctx *ctx, const tt_parcels *out,
+                        const tt_parcels *in, bool patient);
+/* A byte to and from everybody. */
+tt_status team_meet(tt_ctx *ctx, bool patient);
+
+#ifdef TT_MPI
+/* The ranks of mpirun; *out stays NULL when it started no other. */
+tt_status team_open_mpi(tt_ctx *ctx, tt_team **out);
+#endif
+
+#endif

@@ -1,0 +1,149 @@
+/* team.c: teams begin, fail and end.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Next    cuts.c */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "team/engine.h"
+#include "tether/version.h"
+
+enum { PATIENCE = 60 };
+
+void team_init(tt_team *t, int rank, int size)
+{
+    *t = (tt_team){.rank = rank, .size = size, .patience = PATIENCE};
+    for (int r = 0; r < size; r++) t->share[r + 1] = r + 1;
+}
+
+/* ---- failures ------------------------------------------------------------ */
+
+/* Tell the others that we failed, once. */
+static void give_up(tt_ctx *ctx)
+{
+    tt_team *t = ctx->team;
+    char sentence[sizeof ctx->message];
+    if (!t || t->broken) return;
+    t->broken = true;
+    snprintf(sentence, sizeof sentence, "rank %d: %.960s", t->rank,
+             tt_message(ctx));
+    t->give_up(t, ctx->status, sentence);
+}
+
+tt_status team_exchange(tt_ctx *ctx, const tt_parcels *out,
+                        const tt_parcels *in, bool patient)
+{
+    tt_team *t = ctx->team;
+    const double begin = tt_now();
+    if (!ctx->status) t->exchange(ctx, t, out, in, patient);
+    if (ctx->status) give_up(ctx);
+    if (ctx->profiling)
+        tt_profile_add(ctx, "between ranks", tt_now() - begin, 0);
+    return ctx->status;
+}
+
+/* The word at `text` into buf, which is cut. */
+static const char *word_at(char *buf, size_t n, const char *text)
+{
+    size_t k = strcspn(text, " ");
+    snprintf(buf, n, "%.*s", (int)(k < n ? k : n - 1), text);
+    return k ? buf : "nothing";
+}
+
+/* Both move on to the first word that differs; name is the word before it. */
+static void difference(const char **a, const char **b, char *name, size_t n)
+{
+    const char *before = *a;
+    for (;;) {
+        const size_t k = strcspn(*a, " ");
+        if (!k || k != strcspn(*b, " ") || memcmp(*a, *b, k)) break;
+        before = *a;
+        *a += k + ((*a)[k] == ' ');
+        *b += k + ((*b)[k] == ' ');
+    }
+    word_at(name, n, before);
+}
+
+tt_status tt_team_compare(tt_ctx *ctx, const char *what, const char *text)
+{
+    char name[64], mine[80], first[80];
+    if (tt_team_size(ctx) == 1) return ctx->status;
+    int64_t n = text ? (int64_t)strlen(text) : 0;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_team_broadcast(ctx, &n, sizeof n);
+    char *theirs = tt_alloc0(ctx, &ctx->scratch, n + 1, 1, "words of rank 0");
+    if (theirs && text && ctx->team->rank == 0) memcpy(theirs, text, (size_t)n);
+    tt_team_broadcast(ctx, theirs, n);
+    if (!ctx->status && strcmp(theirs, text)) {
+        const char *there = theirs, *here = text;
+        difference(&there, &here, name, sizeof name);
+        tt_fail(ctx, TT_EINVAL, "%s differs from that of rank 0: %s is %s "
+                "here and %s there; all ranks need the same program, options "
+                "and files", what, name, word_at(mine, sizeof mine, here),
+                word_at(first, sizeof first, there));
+    }
+    tt_arena_reset(&ctx->scratch, m);
+    return team_meet(ctx, true);
+}
+
+/* ---- opening and closing ------------------------------------------------- */
+
+#ifndef TT_MPI
+/* Processes that mpirun started, as Open MPI and MPICH tell them; 1: none. */
+static int started(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *size = getenv(names[i]);
+        if (size && atoi(size) > 1) return atoi(size);
+    }
+    return 1;
+}
+
+/* One of them is enough to say why, and mpirun ends the others when the first
+ * one ends. */
+static void leave_it_to_the_first(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    const struct timespec second = {1, 0};
+    if (!rank) rank = getenv("PMI_RANK");
+    if (!rank || atoi(rank) == 0) return;
+    nanosleep(&second, NULL);
+    if (!freopen("/dev/null", "w", stderr)) fclose(stderr);
+}
+
+static tt_status team_open_mpi(tt_ctx *ctx, tt_team **out)
+{
+    *out = NULL;
+    if (started() == 1) return TT_OK;
+    leave_it_to_the_first();
+    return tt_fail(ctx, TT_EINVAL, "mpirun started %d programs, but this build "
+                   "has no MPI, and all of them would write the same files; "
+                   "build it with make MPI=1, or start it without mpirun",
+                   started());
+}
+#endif
+
+tt_status tt_team_open(tt_ctx *ctx)
+{
+    char build[256];
+    if (ctx->status) return ctx->status;
+    TT_TRY(team_open_mpi(ctx, &ctx->team));
+    snprintf(build, sizeof build, "version %s revision %s type %s bytes %s",
+             tt_version(), tt_git_revision(), tt_real_name(),
+             tt_host_little_endian() ? "little-endian" : "big-endian");
+    return tt_team_compare(ctx, "the program", build);
+}
+
+void tt_team_close(tt_ctx *ctx)
+{
+    tt_team *t = ctx->team;
+    if (!t) return;
+    team_meet(ctx, true);    /* rank 0 may still decode */
+    ctx->team = NULL;
+    t->close(ctx, t);
+}

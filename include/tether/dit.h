@@ -71,6 +71,8 @@ typedef struct tt_dit_call {
  *   flow, x [F, C, h, w]
  * flow may be NULL (context pass: only K/V matter; the head is skipped).
  * Taps    e, e0, tokens, block.<i>/..., head, flow below the current scope.
+ * In a team every rank calls it and has the whole flow; several timesteps are
+ * for one rank.
  * Errors  TT_ESHAPE  sizes that do not fit model or cache
  *         TT_EFORMAT a NaN or infinity came out; names the tensor to blame */
 tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
@@ -91,25 +93,17 @@ void tt_dit_text(tt_ctx *ctx, const tt_dit *m, tt_real *context,
 void tt_dit_qkv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *q, tt_real *k,
                 tt_real *v, const tt_real *x, int64_t T);
 
-/* Called with the chunk's rows [F*L, width] of q, then k, then v of a block, in
- * which this part's own rows are filled in: fill in the others. */
-typedef void (*tt_rows_fn)(void *user, tt_ctx *ctx, tt_real *rows,
-                           int64_t width);
-
-/* The token rows [first, first + T) of a chunk: all of them, or a part whose
- * other rows somebody else computes. No operator of a block mixes rows but
- * self-attention, whose keys and values are those of the whole chunk. */
+/* The token rows [first, first + T) of a chunk: all of them, or in a team our
+ * own (tt_team_rows). No operator of a block mixes rows but self-attention,
+ * whose keys and values are those of the whole chunk. */
 typedef struct tt_dit_part {
     int64_t first, T;
     tt_cache *cache;
     const tt_pass *pass;
-    tt_rows_fn gather;     /* NULL: T is the whole chunk                      */
-    void *user;
 } tt_dit_part;
 
 /* Self-attention of block i with the cache: y, x [T, dim], rows of the part.
- * Errors  TT_EINVAL  the part does not lie in the chunk, or is not all of it
- *         and there is no gather */
+ * Errors  TT_EINVAL  the part is not our rows of the chunk */
 void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                            const tt_real *x, const tt_dit_part *part);
 

@@ -41,7 +41,9 @@ TT_API_BEGIN
 /* The sizes a cache is built for. */
 typedef struct tt_geometry {
     int64_t layers;
-    int64_t H, D;          /* heads, head_dim                                 */
+    int64_t H, D;          /* heads held here, head_dim                       */
+    int64_t heads, first;  /* of the model, of which these are [first, first+H):
+                              all, unless a team shares them out. 0: H        */
     int64_t grid_h, grid_w;/* patch rows and columns of a latent frame        */
     int64_t L;             /* tokens per frame, grid_h * grid_w               */
     int64_t chunk;         /* frames per chunk                                */

@@ -151,6 +151,7 @@ tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
     tt_cache *c = tt_alloc0(ctx, &arena, 1, sizeof *c, "cache");
     if (!c) return ctx->status;
     *c = (tt_cache){ .arena = arena, .cls = cls, .opt = checked, .geo = *geo };
+    if (!geo->heads) c->geo.heads = geo->H;
     c->state_size = state_size(cls, &c->opt, &c->geo);
     c->layer = tt_alloc0(ctx, &c->arena, geo->layers, sizeof *c->layer,
                          "cache");

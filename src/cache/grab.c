@@ -16,14 +16,16 @@
 #include "cache/grab.h"
 
 #include "tether/mathfn.h"
+#include "tether/team.h"
 
 #include <math.h>
+#include <string.h>
 
 void grab_begin(tt_ctx *ctx, grab_round *r, int64_t room, int64_t M, int64_t L,
                 int64_t H, int64_t D)
 {
     tt_arena *a = &ctx->scratch;
-    *r = (grab_round){ .M = M, .L = L, .H = H, .D = D };
+    *r = (grab_round){ .M = M, .L = L, .H = H, .D = D, .heads = H };
     r->kbar = tt_alloc(ctx, a, room, sizeof *r->kbar, "candidates");
     r->index = tt_alloc(ctx, a, room, sizeof *r->index, "candidates");
     r->mass = tt_alloc0(ctx, a, room, sizeof *r->mass, "candidates");
@@ -65,21 +67,41 @@ static void softmax(double *x, int64_t n)
     for (int64_t i = 0; i < n; i++) x[i] /= sum;
 }
 
+/* The mean query, then the mean keys of all candidates: [1 + P, heads, D] of
+ * all heads, because a sum over parts of them would be another sum. */
+static const double *all_means(tt_ctx *ctx, const grab_round *r,
+                               const double *qbar)
+{
+    const int64_t width = r->H * r->D;
+    const size_t bytes = (size_t)width * sizeof *qbar;
+    double *held = tt_alloc(ctx, &ctx->scratch, (1 + r->P) * width,
+                            sizeof *held, "means");
+    if (held) memcpy(held, qbar, bytes);
+    for (int64_t c = 0; held && c < r->P; c++)
+        memcpy(held + (1 + c) * width, r->kbar[c], bytes);
+    return tt_team_all_heads(ctx, held, 1 + r->P, r->heads,
+                             (size_t)r->D * sizeof *held);
+}
+
 /* Eq. 6. */
 void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
                      double temperature)
 {
-    const int64_t width = r->H * r->D;
-    if (ctx->status || r->P == 0) return;
+    const int64_t width = r->heads * r->D;
+    if (!ctx->status && r->P == 0) return;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const double *q = all_means(ctx, r, qbar);
     /* Summed over all heads at once: sum_h <qbar_h, kbar_h> is one product. */
-    const double norm = (double)r->H * sqrt((double)r->D);
+    const double norm = (double)r->heads * sqrt((double)r->D);
     const double t = temperature > 1e-6 ? temperature : 1e-6; /* grab.py */
-    for (int64_t c = 0; c < r->P; c++) {
+    for (int64_t c = 0; q && c < r->P; c++) {
+        const double *k = q + (1 + c) * width;
         double dot = 0;
-        for (int64_t i = 0; i < width; i++) dot += qbar[i] * r->kbar[c][i];
+        for (int64_t i = 0; i < width; i++) dot += q[i] * k[i];
         r->mass[c] = dot / norm / t;
     }
-    softmax(r->mass, r->P);
+    tt_arena_reset(&ctx->scratch, m);
+    if (q) softmax(r->mass, r->P);
 }
 
 /* Eq. 7, the temporal scale: half the span of the candidates, at least 1. */

@@ -11,6 +11,8 @@
 typedef struct grab_round {
     int64_t P, M;
     int64_t L, H, D;
+    int64_t heads;           /* of the model, of which H are held: all of them
+                                unless the caller says so                     */
     const double **kbar;     /* [P] mean key [H, D] of a candidate, unrotated */
     int64_t *index;          /* [P] its global frame number                   */
     double *mass;            /* eq. 6: importance; sums to 1                  */
@@ -34,7 +36,8 @@ void grab_pool_known(grab_round *r, const double *kbar, int64_t index);
  * the mean of <q,k>/sqrt(D) over heads, queries and keys of candidate c
  * (eq. 6).
  *   qbar [H, D]  mean of the chunk's clean, unrotated queries over its tokens
- * Order   means by tt_col_mean, everything after in double.
+ * Order   means by tt_col_mean, everything after in double; the sum over
+ *         channels is one chain through all heads of the model.
  * Source  grab.py.   Vectors  ref_data/dit/grab_unit */
 void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
                      double temperature);

@@ -26,35 +26,39 @@ tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
     const tt_prompt *prompt = call->prompt;
     const int64_t F = call->pass->frames, h = call->h, w = call->w;
     const int64_t T = F * (h / 2) * (w / 2), nt = call->nt;
-    const tt_dit_part all = {.T = T, .cache = call->cache, .pass = call->pass};
+    const tt_range own = tt_team_rows(ctx, T);          /* alone: all rows   */
+    const tt_dit_part part = {.first = own.lo, .T = own.hi - own.lo,
+                              .cache = call->cache, .pass = call->pass};
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
 
     tt_real *e = tt_values(ctx, nt * c->dim);           /* [nt, dim]         */
     tt_real *e0 = tt_values(ctx, nt * 6 * c->dim);      /* [nt, 6, dim]      */
     tt_dit_time(ctx, m, NULL, e, e0, call->t, nt);
 
-    tt_real *tokens = tt_values(ctx, T * c->dim);       /* [T, dim]          */
-    tt_dit_patch(ctx, m, tokens, x, F, h, w);
+    tt_real *all = tt_values(ctx, T * c->dim);          /* [T, dim]          */
+    tt_dit_patch(ctx, m, all, x, F, h, w);
+    tt_real *tokens = all ? all + own.lo * c->dim : NULL; /* [own rows, dim] */
 
     const bool large = tt_weights_large(m->w);
     for (int64_t i = 0; i < c->layers; i++) {
         const tt_dit_context text = {prompt->k[i], prompt->v[i], prompt->rows};
-        tt_dit_block(ctx, m, i, tokens, &all, e0, nt, &text);
+        tt_dit_block(ctx, m, i, tokens, &part, e0, nt, &text);
         if (large) release_block(m, &m->block[i]);
     }
 
-    check_finite(ctx, m, tt_get(ctx, tokens, T * c->dim), T * c->dim,
-                 "tokens after the last block");
+    check_finite(ctx, m, tt_get(ctx, tokens, part.T * c->dim),
+                 part.T * c->dim, "tokens after the last block");
     if (flow) {
-        tt_real *y = tt_values(ctx, T * 4 * c->in_dim); /* [T, 4*C]          */
-        tt_dit_head(ctx, m, y, tokens, T, e, nt);
+        tt_real *y = tt_values(ctx, part.T * 4 * c->in_dim);
+        tt_dit_head(ctx, m, y, tokens, part.T, e, nt);
+        y = tt_team_all_rows(ctx, y, T, 4 * c->in_dim); /* [T, 4*C]          */
         const tt_host *rows = tt_get(ctx, y, T * 4 * c->in_dim);
         if (rows) tt_dit_unpatch(flow, rows, F, c->in_dim, h, w);
         check_finite(ctx, m, flow, F * c->in_dim * h * w, "flow");
         TT_TAP_HOST(ctx, "flow", flow, F, c->in_dim, h, w);
     }
     tt_arena_reset(&ctx->scratch, mark);
-    return ctx->status;
+    return tt_team_agree(ctx);
 }
 
 /* A block's matrices are not needed before the next call. */
@@ -145,6 +149,10 @@ static tt_status check_latent(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
         return tt_fail(ctx, TT_ESHAPE,
                        "%lld timesteps cannot be spread evenly over %lld "
                        "frames", (long long)nt, (long long)pass->frames);
+    if (nt > 1 && tt_team_size(ctx) > 1)
+        return tt_fail(ctx, TT_EUNSUPPORTED, "%lld timesteps in one call are "
+                       "for one rank, not %d", (long long)nt,
+                       tt_team_size(ctx));
     return TT_OK;
 }
 
@@ -156,19 +164,21 @@ static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
     const tt_prompt *prompt = call->prompt;
     const tt_pass *pass = call->pass;
     const int64_t H = m->cfg.heads, D = m->cfg.dim / m->cfg.heads;
+    const tt_range held = tt_team_heads(ctx, H);
     const int64_t h = call->h, w = call->w;
 
     TT_TRY(check_latent(ctx, h, w, call->nt, pass));
-    if (g->layers != m->cfg.layers || g->H != H || g->D != D
+    if (g->layers != m->cfg.layers || g->heads != H || g->first != held.lo
+        || g->H != held.hi - held.lo || g->D != D
         || g->grid_h != h / 2 || g->grid_w != w / 2)
         return tt_fail(ctx, TT_ESHAPE,
                        "the cache was built for %lld layers, %lld heads of "
                        "%lld and a grid of %lld x %lld; this call needs %lld, "
                        "%lld of %lld and %lld x %lld", (long long)g->layers,
-                       (long long)g->H, (long long)g->D, (long long)g->grid_h,
-                       (long long)g->grid_w, (long long)m->cfg.layers,
-                       (long long)H, (long long)D, (long long)(h / 2),
-                       (long long)(w / 2));
+                       (long long)g->heads, (long long)g->D,
+                       (long long)g->grid_h, (long long)g->grid_w,
+                       (long long)m->cfg.layers, (long long)H, (long long)D,
+                       (long long)(h / 2), (long long)(w / 2));
     if (pass->frames > g->chunk || pass->start < 0
         || pass->start > g->frames - pass->frames)
         return tt_fail(ctx, TT_ESHAPE,

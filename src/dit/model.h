@@ -12,6 +12,7 @@
 #include "tether/device.h"
 #include "tether/dit.h"
 #include "tether/ops.h"
+#include "tether/team.h"
 
 /* y = x w^T + b */
 typedef struct dit_linear {

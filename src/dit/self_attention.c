@@ -30,23 +30,40 @@ static tt_status check_part(tt_ctx *ctx, const tt_dit_part *p)
 {
     TT_TRY(ctx->status);
     const int64_t rows = dit_chunk_rows(p);
-    if (p->first < 0 || p->T < 1 || p->T > rows - p->first)
-        return tt_fail(ctx, TT_EINVAL, "token rows %lld to %lld do not lie in "
-                       "a chunk of %lld", (long long)p->first,
-                       (long long)(p->first + p->T - 1), (long long)rows);
-    if (p->T < rows && !p->gather)
-        return tt_fail(ctx, TT_EINVAL, "%lld of the chunk's %lld token rows: "
-                       "attention needs the keys and values of all, and there "
-                       "is no gather to bring the others", (long long)p->T,
-                       (long long)rows);
-    return TT_OK;
+    const tt_range own = tt_team_rows(ctx, rows);
+    if (p->first == own.lo && p->T == own.hi - own.lo) return TT_OK;
+    return tt_fail(ctx, TT_EINVAL, "token rows %lld to %lld of a chunk of "
+                   "%lld are given, but those of rank %d of %d are %lld to "
+                   "%lld", (long long)p->first,
+                   (long long)(p->first + p->T - 1), (long long)rows,
+                   tt_team_rank(ctx), tt_team_size(ctx), (long long)own.lo,
+                   (long long)own.hi - 1);
 }
 
-/* The chunk's rows [F*L, width], of which this part has its own. */
-static void gather(tt_ctx *ctx, const tt_dit_part *p, tt_real *rows,
-                   int64_t width)
+/* Attention of the heads held over the window: of every head our queries, one
+ * head after the other; alone all of them in one array [F*L, H, D]. */
+static void attend(tt_ctx *ctx, tt_real *o, const tt_real *q,
+                   const tt_kv_view *window, int64_t T, const tt_geometry *g)
 {
-    if (p->gather && !ctx->status) p->gather(p->user, ctx, rows, width);
+    const int64_t D = g->D, width = g->H * D;
+    tt_attention_args a = {
+        .o = o, .q = q, .k = window->k, .v = window->v, .T = T,
+        .N = window->n, .H = g->H, .D = D, .q_stride = width,
+        .kv_stride = width, .scale = (tt_real)(1 / sqrt((double)D))};
+    if (tt_team_size(ctx) == 1) {
+        tt_attention(ctx, &a);
+        return;
+    }
+    a.H = 1;
+    for (int64_t h = 0; h < g->H && !ctx->status; h++) {
+        const tt_range own = tt_team_queries(ctx, g->heads, T, g->first + h);
+        a.q = q + own.lo * width + h * D;
+        a.k = window->k + h * D;
+        a.v = window->v + h * D;
+        a.T = own.hi - own.lo;
+        tt_attention(ctx, &a);
+        a.o += a.T * D;
+    }
 }
 
 void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
@@ -54,30 +71,28 @@ void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
 {
     if (check_part(ctx, p)) return;
     const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H, T = p->T;
-    const int64_t all = dit_chunk_rows(p) * dim, own = p->first * dim;
+    const int64_t all = dit_chunk_rows(p);
+    const tt_geometry *g = tt_cache_geometry(p->cache);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *q = tt_values(ctx, all);               /* [F*L, H, D]           */
-    tt_real *k = tt_values(ctx, all);               /* [F*L, H, D]           */
-    tt_real *v = tt_values(ctx, all);               /* [F*L, H, D]           */
-    tt_real *o = tt_values(ctx, T * dim);           /* [T, H, D]             */
-    if (ctx->status) return;
+    tt_real *q = tt_values(ctx, T * dim);           /* [T, H, D]             */
+    tt_real *k = tt_values(ctx, T * dim);           /* [T, H, D]             */
+    tt_real *v = tt_values(ctx, T * dim);           /* [T, H, D]             */
 
-    tt_dit_qkv(ctx, m, i, q + own, k + own, v + own, x, T);
-    TT_TAP(ctx, "self_attn.q", q + own, T, H, D);
-    TT_TAP(ctx, "self_attn.k", k + own, T, H, D);
-    TT_TAP(ctx, "self_attn.v", v + own, T, H, D);
-    gather(ctx, p, q, dim);                          /* policies ask all of q */
-    gather(ctx, p, k, dim);
-    gather(ctx, p, v, dim);
+    tt_dit_qkv(ctx, m, i, q, k, v, x, T);
+    TT_TAP(ctx, "self_attn.q", q, T, H, D);
+    TT_TAP(ctx, "self_attn.k", k, T, H, D);
+    TT_TAP(ctx, "self_attn.v", v, T, H, D);
+    q = tt_team_to_heads(ctx, q, all, H, D);         /* [F*L, heads held, D]  */
+    k = tt_team_to_heads(ctx, k, all, H, D);
+    v = tt_team_to_heads(ctx, v, all, H, D);
 
-    tt_kv_view window = {0};                         /* k, v [N, H, D]        */
+    tt_kv_view window = {0};                         /* k, v [N, held, D]     */
     tt_cache_write(ctx, p->cache, i, p->pass, &(tt_qkv){q, k, v});
     tt_cache_read(ctx, p->cache, i, p->pass, &window, q, q);
-    tt_attention(ctx, &(tt_attention_args){
-        .o = o, .q = q + own, .k = window.k, .v = window.v, .T = T,
-        .N = window.n, .H = H, .D = D, .q_stride = dim, .kv_stride = dim,
-        .scale = (tt_real)(1 / sqrt((double)D))});
+    tt_real *o = tt_values(ctx, all * g->H * D);
+    attend(ctx, o, q, &window, all, g);
     tt_cache_done(ctx, p->cache, i, p->pass);
+    o = tt_team_answers_to_rows(ctx, o, all, H, D);  /* [T, H, D]             */
 
     dit_apply(ctx, y, o, T, &m->block[i].self.o);
     TT_TAP(ctx, "self_attn", y, T, dim);

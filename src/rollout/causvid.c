@@ -15,6 +15,7 @@
  *         rollouts.
  * Holds   written from a description of the method. */
 #include "rollout/run.h"
+#include "tether/team.h"
 
 #include <string.h>
 
@@ -134,9 +135,10 @@ tt_status causvid_make_start(tt_ctx *ctx, tt_rollout *r)
     if (o->start_frame)
         memcpy(r->start, o->start_frame + r->rollout * size,
                (size_t)size * sizeof *r->start);
-    else if (!o->latent_restart)
-        TT_TRY(reencode(ctx, r, r->start));
-    return ctx->status;
+    else if (!o->latent_restart && tt_team_rank(ctx) == 0)
+        reencode(ctx, r, r->start);
+    return tt_team_broadcast(ctx, r->start,
+                             size * (int64_t)sizeof *r->start);
 }
 
 void causvid_restart(tt_ctx *ctx, tt_rollout *r)

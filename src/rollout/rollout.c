@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "cache/classes.h"
+#include "tether/team.h"
 
 #define MAX_FRAMES ((int64_t)1 << 24)
 #define MAX_SIDE ((int64_t)1 << 20)      /* latent height and width */
@@ -119,11 +120,14 @@ static tt_status check_inputs(tt_ctx *ctx, const tt_rollout_options *o,
     return TT_OK;
 }
 
-static tt_geometry geometry(const tt_dit *m, const tt_rollout_options *o)
+static tt_geometry geometry(const tt_ctx *ctx, const tt_dit *m,
+                            const tt_rollout_options *o)
 {
     const tt_dit_config *c = tt_dit_get_config(m);
+    const tt_range held = tt_team_heads(ctx, c->heads);
     return (tt_geometry){
-        .layers = c->layers, .H = c->heads, .D = c->dim / c->heads,
+        .layers = c->layers, .H = held.hi - held.lo, .D = c->dim / c->heads,
+        .heads = c->heads, .first = held.lo,
         .grid_h = o->h / 2, .grid_w = o->w / 2,
         .L = (o->h / 2) * (o->w / 2),
         .chunk = o->chunk,
@@ -145,7 +149,7 @@ tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
     TT_TRY(ctx->status);
     tt_schedule schedule;
     tt_policy_options policy = opt->policy;
-    const tt_geometry geo = geometry(m, opt);
+    const tt_geometry geo = geometry(ctx, m, opt);
     void (*const warn)(void *, const char *) = ctx->warn;
     policy.context_noise = opt->context_noise;
     ctx->warn = silent;
@@ -165,7 +169,7 @@ int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt)
     tt_policy_options policy = opt->policy;
     const tt_policy_class *cls = tt_policy_class_of(&policy);
     if (!cls || check_options(&probe, opt)) return -1;
-    const tt_geometry geo = geometry(m, opt);
+    const tt_geometry geo = geometry(&probe, m, opt);
     const tt_dit_config *c = tt_dit_get_config(m);
     if (cache_check_geometry(&probe, &geo)
         || tt_policy_check(&probe, &policy, &geo))
@@ -256,7 +260,7 @@ tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
         tt_fail(ctx, TT_EINVAL, "a frame of %lld x %lld x %lld latent values "
                 "is too large", (long long)r->C, (long long)opt->h,
                 (long long)opt->w);
-    const tt_geometry geo = geometry(m, opt);
+    const tt_geometry geo = geometry(ctx, m, opt);
     r->chunks = (1 + (geo.frames - geo.first_chunk) / geo.chunk)
                 * opt->rollouts;
     r->given = opt->initial;

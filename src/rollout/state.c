@@ -12,6 +12,7 @@
 #include "rollout/run.h"
 #include "tether/backend.h"
 #include "tether/device.h"
+#include "tether/team.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -210,9 +211,17 @@ static uint64_t put(tt_st_writer *w, const part *p, uint64_t digest)
     return state_digest(digest, p->data, p->nbytes, tt_dtype_size(p->dtype));
 }
 
+static tt_status check_alone(tt_ctx *ctx, const char *path)
+{
+    if (tt_team_size(ctx) == 1 || ctx->status) return ctx->status;
+    return tt_fail(ctx, TT_EUNSUPPORTED, "%s: a cache that %d ranks share out "
+                   "is neither saved nor read; one rank can", path,
+                   tt_team_size(ctx));
+}
+
 tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
 {
-    TT_TRY(ctx->status);
+    TT_TRY(check_alone(ctx, path));
     tt_st_writer *w;
     TT_TRY(tt_st_create(ctx, &w, path));
     const size_t n = strlen(r->identity);
@@ -435,7 +444,7 @@ static void load(tt_ctx *ctx, tt_rollout *r, const tt_file *f,
 
 tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path)
 {
-    TT_TRY(ctx->status);
+    TT_TRY(check_alone(ctx, path));
     tt_file *f;
     int64_t progress[3];
     TT_TRY(tt_file_open(ctx, &f, path));

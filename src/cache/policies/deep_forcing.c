@@ -23,6 +23,7 @@
  * Holds   slots are in chronological order of source frames, sinks first. */
 #include "cache/classes.h"
 #include "tether/device.h"
+#include "tether/team.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -198,14 +199,15 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 
 /* ---- score --------------------------------------------------------------- */
 
-/* What scoring asks with: rows of queries [n, H*D]. For the sum over the
- * window, sum first: one row. */
+/* What scoring asks with: rows of queries [n, heads*D], of all heads. For the
+ * sum over the window, sum first: one row. */
 static tt_tensor question(tt_ctx *ctx, const tt_layer *y)
 {
-    const int64_t L = y->geo->L, width = y->geo->H * y->geo->D;
+    const tt_geometry *geo = y->geo;
+    const int64_t L = geo->L, width = geo->H * geo->D;
     const int64_t frames = state_of(y)->window;
-    int64_t dim[2] = { frames * L, width };
-    const tt_host *rows = window_of(y);
+    int64_t dim[2] = { frames * L, geo->heads * geo->D };
+    tt_host *rows = window_of(y);
     if (!keeps_all(y->opt)) {
         const double *mean = window_of(y);
         dim[0] = 1;
@@ -217,7 +219,27 @@ static tt_tensor question(tt_ctx *ctx, const tt_layer *y)
         }
         rows = total;
     }
-    return tt_values_view(tt_send(ctx, rows, dim[0] * width), 2, dim);
+    rows = tt_team_all_heads(ctx, rows, dim[0], geo->heads,
+                             (size_t)geo->D * sizeof *rows);
+    return tt_values_view(tt_send(ctx, rows, dim[0] * dim[1]), 2, dim);
+}
+
+/* dot [n, rows] of n <= L tokens with unrotated keys k and positions pos. A dot
+ * product goes through all heads: each rank takes some of the tokens. */
+static const tt_host *ask(tt_ctx *ctx, const tt_layer *y, const tt_real *k,
+                          const int32_t *pos, int64_t n,
+                          const tt_tensor *asked)
+{
+    const tt_geometry *geo = y->geo;
+    const int64_t rows = asked->dim[0];
+    const tt_range own = tt_team_rows(ctx, n);
+    tt_real *rotated = tt_values(ctx, n * geo->H * geo->D);
+    tt_real *dot = tt_values(ctx, n * rows);
+    tt_rope(ctx, rotated, k, n, geo->H, geo->D, tt_cache_rope(y->cache), pos);
+    rotated = tt_team_to_rows(ctx, rotated, n, geo->heads, geo->D);
+    tt_linear(ctx, dot, rotated, own.hi - own.lo, asked, NULL);
+    dot = tt_team_all_rows(ctx, dot, n, rows);
+    return tt_get(ctx, dot, n * rows);
 }
 
 /* phi of n tokens with unrotated keys k and positions pos, a frame's worth at
@@ -227,24 +249,19 @@ static void score(tt_ctx *ctx, double *phi, const tt_layer *y, const tt_real *k,
 {
     const tt_geometry *geo = y->geo;
     const int64_t L = geo->L, width = geo->H * geo->D, rows = asked->dim[0];
-    const double norm = sqrt((double)geo->D) * (double)geo->H;
+    const double norm = sqrt((double)geo->D) * (double)geo->heads;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_real *rotated = tt_values(ctx, L * width);
-    tt_real *dot = tt_values(ctx, L * rows);
     for (int64_t at = 0; at < n && !ctx->status; at += L) {
         const int64_t b = n - at < L ? n - at : L;
-        tt_rope(ctx, rotated, k + at * width, b, geo->H, geo->D,
-                tt_cache_rope(y->cache), pos + 3 * at);
-        tt_linear(ctx, dot, rotated, b, asked, NULL);
-        const tt_host *d = tt_get(ctx, dot, b * rows);
+        const tt_host *d = ask(ctx, y, k + at * width, pos + 3 * at, b, asked);
         for (int64_t i = 0; d && i < b; i++) {
             double best = d[i * rows];
             for (int64_t r = 1; r < rows; r++)
                 if (d[i * rows + r] > best) best = d[i * rows + r];
             phi[at + i] = best / norm;
         }
+        tt_arena_reset(&ctx->scratch, m);
     }
-    tt_arena_reset(&ctx->scratch, m);
 }
 
 /* ---- select -------------------------------------------------------------- */

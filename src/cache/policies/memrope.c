@@ -16,6 +16,7 @@
  * Holds   frames are chronological outside the two memory frames. */
 #include "cache/classes.h"
 #include "tether/device.h"
+#include "tether/team.h"
 
 #include <math.h>
 #include <string.h>
@@ -81,31 +82,42 @@ static void blend(tt_ctx *ctx, tt_real *frame, const double *mean,
     tt_put(ctx, frame, to, L * width);
 }
 
+/* How far the mean key of a head is from its short key: far [L, heads held]. */
+static void distances(double *far, const double *mean, const tt_host *short_k,
+                      const tt_geometry *geo)
+{
+    for (int64_t i = 0; i < geo->L * geo->H; i++) {
+        double norm2 = 0;
+        for (int64_t d = 0; d < geo->D; d++) {
+            const double x = mean[i * geo->D + d]
+                             - (double)short_k[i * geo->D + d];
+            norm2 += x * x;
+        }
+        far[i] = sqrt(norm2);
+    }
+}
+
 /* The adaptive short rate: tokens whose mean key is far from their short key
  * follow faster. m[l] = mean over heads of ||mean - short||; with the largest
  * m as 1, the rate goes from 0.1 alpha to 5 alpha. */
-static void adaptive_rate(double *rate, const double *mean,
-                          const tt_host *short_k, const tt_geometry *geo,
-                          double alpha)
+static void adaptive_rate(tt_ctx *ctx, double *rate, const double *mean,
+                          const tt_host *short_k, const tt_geometry *geo)
 {
-    const int64_t width = geo->H * geo->D;
+    const double alpha = rate[0];
     double top = 0;
-    for (int64_t l = 0; l < geo->L; l++) {
+    double *held = tt_alloc(ctx, &ctx->scratch, geo->L * geo->H, sizeof *held,
+                            "distances");
+    if (held && short_k) distances(held, mean, short_k, geo);
+    const double *far = tt_team_all_heads(ctx, held, geo->L, geo->heads,
+                                          sizeof *far);
+    for (int64_t l = 0; far && l < geo->L; l++) {
         double sum = 0;
-        for (int64_t h = 0; h < geo->H; h++) {
-            double norm2 = 0;
-            for (int64_t d = 0; d < geo->D; d++) {
-                const int64_t i = l * width + h * geo->D + d;
-                const double x = mean[i] - (double)short_k[i];
-                norm2 += x * x;
-            }
-            sum += sqrt(norm2);
-        }
-        rate[l] = sum / (double)geo->H;
+        for (int64_t h = 0; h < geo->heads; h++) sum += far[l * geo->heads + h];
+        rate[l] = sum / (double)geo->heads;
         if (rate[l] > top) top = rate[l];
     }
     const double low = 0.1 * alpha, high = 5 * alpha;
-    for (int64_t l = 0; l < geo->L; l++)
+    for (int64_t l = 0; far && l < geo->L; l++)
         rate[l] = low + rate[l] / (top + 1e-8) * (high - low);
 }
 
@@ -134,9 +146,10 @@ static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n)
     const int64_t at_long = from - 2 * L, at_short = from - L;
     double slow = y->opt->own[ALPHA_LONG].x;
     fast[0] = y->opt->own[ALPHA_SHORT].x;
-    const tt_host *short_k =
-        adaptive ? tt_get(ctx, y->k + at_short * width, frame) : NULL;
-    if (short_k) adaptive_rate(fast, mean_k, short_k, geo, fast[0]);
+    if (adaptive)
+        adaptive_rate(ctx, fast, mean_k,
+                      tt_get(ctx, y->k + at_short * width, frame), geo);
+    if (ctx->status) return;
     for (int64_t l = 0; !s->filled && l < nshort; l++) slow = fast[l] = 1;
     blend(ctx, y->k + at_long * width, mean_k, nmean, &slow, 1, L, width);
     blend(ctx, y->v + at_long * width, mean_v, nmean, &slow, 1, L, width);

@@ -223,6 +223,7 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     grab_round r;
     double margin;
     grab_begin(ctx, &r, o->M + n, o->M, geo->L, geo->H, geo->D);
+    r.heads = geo->heads;
     TT_ASSERT(s->filled && s->occupancy == o->M);
     learn(ctx, y);
     for (int64_t i = 0; i < o->M; i++)

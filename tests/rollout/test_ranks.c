@@ -1,0 +1,186 @@
+/* test_ranks.c: whole rollouts on several ranks have the bits of one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Property: for every policy and class, at ranks that divide nothing and at
+ * more ranks than heads, every rank ends with the latents of one rank, and its
+ * policies report the same values and keep the same tokens. What is reported
+ * counts: a sum over heads that is made in parts leaves latents as they are
+ * and shows in the masses of GRAB.
+ *
+ *     test_ranks --all    more policies' settings, and every number to 13 */
+#include "tests/rollout/tiny.h"
+#include "tether/team.h"
+
+enum { MOST = 13, ROOM = 3 * FRAMES * SIZE };
+
+/* What one rank has seen. */
+typedef struct outcome {
+    int64_t frames;
+    uint64_t reported;             /* digest of all events and tokens         */
+    int64_t events;
+    tt_real latents[ROOM];
+} outcome;
+
+static outcome alone, ranks[MOST];
+
+static void digest(outcome *x, const void *data, size_t n)
+{
+    const uint8_t *byte = data;
+    for (size_t i = 0; i < n; i++)
+        x->reported = (x->reported ^ byte[i]) * 1099511628211u;
+}
+
+static void digest_event(outcome *x, const tt_event *e)
+{
+    digest(x, &e->layer, sizeof e->layer);
+    digest(x, &e->chunk, sizeof e->chunk);
+    for (int i = 0; e->kind && e->kind->field[i].name; i++)
+        digest(x, e->value[i].at, (size_t)e->value[i].n
+                                  * tt_dtype_size(e->kind->field[i].type));
+    x->events++;
+}
+
+static void listen(void *user, const tt_event *e)
+{
+    digest_event(user, e);
+}
+
+static void look_at_cache(outcome *x, tt_cache *c)
+{
+    for (int64_t i = 0; i < tt_cache_geometry(c)->layers; i++) {
+        const tt_layer *y = tt_cache_layer(c, i);
+        tt_event now;
+        if (tt_cache_show(c, i, &now)) digest_event(x, &now);
+        digest(x, &y->len, sizeof y->len);
+        digest(x, y->src_frame, (size_t)y->len * sizeof *y->src_frame);
+        digest(x, y->tpos, (size_t)y->len * sizeof *y->tpos);
+    }
+}
+
+/* ---- one rollout --------------------------------------------------------- */
+
+/* Threads of a team cannot call expect(). */
+static tt_status roll(tt_ctx *ctx, outcome *x, const tt_rollout_options *o)
+{
+    tt_rollout *r;
+    const tt_host *x0;
+    int64_t n;
+    x->frames = x->events = 0;
+    x->reported = 14695981039346656037u;
+    TT_TRY(tt_rollout_open(ctx, &r, model, prompt, o));
+    tt_cache_on_event(tt_rollout_cache(r), listen, x);
+    while (tt_rollout_next(ctx, r, &x0, &n) == TT_OK) {
+        memcpy(x->latents + x->frames * SIZE, x0,
+               (size_t)(n * SIZE) * sizeof *x0);
+        x->frames += n;
+        look_at_cache(x, tt_rollout_cache(r));
+    }
+    tt_rollout_close(r);
+    return ctx->status;
+}
+
+static void roll_rank(void *user, tt_ctx *ctx)
+{
+    roll(ctx, &ranks[tt_team_rank(ctx)], user);
+}
+
+static void check_ranks(tt_ctx *ctx, const char *name,
+                        tt_rollout_options *o, int size)
+{
+    if (!expect_ok(tt_team_threads(ctx, size, roll_rank, o), name)) return;
+    for (int r = 0; r < size; r++) {
+        const outcome *x = &ranks[r];
+        expect(x->frames == alone.frames
+               && !memcmp(x->latents, alone.latents,
+                          (size_t)(x->frames * SIZE) * sizeof *x->latents),
+               "%s: latents of rank %d of %d", name, r, size);
+        expect(x->events == alone.events && x->reported == alone.reported,
+               "%s: what the policy reports at rank %d of %d", name, r, size);
+    }
+}
+
+static void check(tt_ctx *ctx, const char *name, tt_rollout_options o,
+                  const int *sizes)
+{
+    expect_ok(roll(ctx, &alone, &o), name);
+    expect(alone.frames > 0, "%s: frames", name);
+    for (; *sizes; sizes++) check_ranks(ctx, name, &o, *sizes);
+}
+
+/* ---- what is rolled out -------------------------------------------------- */
+
+/* Evicts as soon as possible: after 9 frames, or after 6. */
+static tt_rollout_options evicting(const char *name)
+{
+    tt_rollout_options o = options(name, 9, 1);
+    o.latents = 18;
+    if (!strcmp(name, "full")) o.policy = tt_policy_defaults("full");
+    if (!strcmp(name, "infinity")) o.policy.K = 6;
+    if (!strcmp(name, "deep-forcing")) {
+        o.policy.R = 4;
+        tt_policy_put(&o.policy, "compress-to", 7);
+        tt_policy_put(&o.policy, "max-reuse", 2);
+    }
+    if (!strcmp(name, "causvid")) {
+        o.latents = 9;
+        o.rollouts = 2;
+        o.latent_restart = true;
+    }
+    return o;
+}
+
+static tt_rollout_options with(const char *name, const char *knob, double value)
+{
+    tt_rollout_options o = evicting(name);
+    tt_policy_put(&o.policy, knob, value);
+    return o;
+}
+
+static void check_settings(tt_ctx *ctx, const int *sizes)
+{
+    check(ctx, "memrope, adaptive", with("memrope", "adaptive", 1), sizes);
+    check(ctx, "deep-forcing, max", with("deep-forcing", "fusion", 1), sizes);
+    tt_rollout_options o = evicting("tether");
+    tt_policy_apply_preset(ctx, &o.policy, "paper");
+    o.policy.K = 9;
+    o.policy.S = 1;
+    o.policy.R = 4;
+    o.policy.M = 4;
+    check(ctx, "tether, paper", o, sizes);
+    o = evicting("tether");
+    o.independent_first_frame = true;
+    o.latents = 16;
+    o.policy = tt_policy_defaults("fifo");
+    o.policy.K = 7;
+    o.policy.S = 1;
+    check(ctx, "fifo, first frame alone", o, sizes);
+}
+
+static void check_classes(tt_ctx *ctx, const int *sizes)
+{
+    const tt_ops *before = ctx->ops;
+    for (int c = 1; tt_class_at(c); c++) {
+        const tt_ops *ops = tt_ops_class(before, (tt_class)c);
+        if (!ops) continue;
+        ctx->ops = ops;
+        check(ctx, tt_class_at(c)->name, evicting("tether"), sizes);
+    }
+    ctx->ops = before;
+}
+
+int main(int argc, char **argv)
+{
+    static const int few[] = {1, 2, 3, 5, 6, 0}, two[] = {2, 3, 0};
+    static const int every[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0};
+    const bool all = argc > 1 && !strcmp(argv[1], "--all");
+    tt_ctx *ctx = test_begin("rollout/ranks");
+    load(ctx);
+    for (int i = 0; tt_policy_at(i); i++) {
+        const char *name = tt_policy_at(i)->name;
+        check(ctx, name, evicting(name), all ? every : few);
+    }
+    check_settings(ctx, all ? every : few);
+    check_classes(ctx, all ? every : two);
+    return test_end();
+}

@@ -13,6 +13,7 @@
 
 #include "cli/cli.h"
 #include "cli/generate_session.h"
+#include "tether/team.h"
 
 /* ---- options ------------------------------------------------------------- */
 
@@ -253,9 +254,11 @@ int generate_videos(tt_ctx *ctx, const tt_settings *settings,
     session s = {.ctx = ctx, .settings = settings,
                  .facts = {.argc = argc, .argv = argv}};
     int status = check_settings(settings, common);
+    cli_common own = *common;
     if (status != GO_ON) return status;
-    if (cli_setup(ctx, common)
-        || progress_open(ctx, &s.progress, common, settings->resume))
+    if (tt_team_rank(ctx) > 0) own.log_json = NULL; /* rank 0 writes */
+    if (cli_setup(ctx, &own)
+        || progress_open(ctx, &s.progress, &own, settings->resume))
         return cli_failed(ctx);
     cli_catch_signals(ctx);
     ctx->overwrite = settings->overwrite;

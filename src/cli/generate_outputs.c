@@ -12,6 +12,7 @@
 #include "cli/generate_session.h"
 #include "tether/analyze.h"
 #include "tether/outfile.h"
+#include "tether/team.h"
 
 tt_run_files session_names(session *s, int64_t i, tt_run_video *v)
 {
@@ -19,6 +20,7 @@ tt_run_files session_names(session *s, int64_t i, tt_run_video *v)
     const tt_scenes *scenes = tt_run_scenes(s->run);
     const bool several = tt_run_prompts(s->run, &text) > 1 && !scenes->n;
     if (tt_run_video_at(s->ctx, s->run, i, v)) return (tt_run_files){0};
+    if (tt_team_rank(s->ctx) > 0) return (tt_run_files){0}; /* rank 0 writes */
     return names_make(s->ctx, &s->mem, tt_run_settings(s->run), v, several);
 }
 

@@ -17,6 +17,7 @@
 #include "cli/manual.h"
 #include "tether/backend.h"
 #include "tether/policy.h"
+#include "tether/team.h"
 #include "tether/threads.h"
 #include "tether/validate.h"
 #include "tether/version.h"
@@ -111,6 +112,9 @@ static void print_version(void)
     }
     printf("\ninstruction sets: %s\n", tt_cpu_features(cpu, sizeof cpu));
     printf("determinism class: %s\n", tt_determinism(first));
+#ifdef TT_MPI
+    printf("ranks: those of mpirun, by MPI\n");
+#endif
 }
 
 static int no_such_command(const char *name)
@@ -136,6 +140,16 @@ static void warn(void *user, const char *sentence)
             colour ? "\033[0m" : "", sentence);
 }
 
+/* Under mpirun all ranks get the command. */
+static tt_status join_team(tt_ctx *ctx, const command *c)
+{
+    TT_TRY(tt_team_open(ctx));
+    if (tt_team_size(ctx) == 1 || c->run == cmd_generate) return TT_OK;
+    return tt_fail(ctx, TT_EINVAL, "tether %s runs on one rank, not %d: only "
+                   "`tether generate` shares out its work", c->name,
+                   tt_team_size(ctx));
+}
+
 static int run_command(int argc, char **argv)
 {
     const command *c = NULL;
@@ -147,7 +161,9 @@ static int run_command(int argc, char **argv)
     tt_ctx ctx;
     if (tt_ctx_init(&ctx)) return cli_failed(&ctx);
     ctx.warn = warn;
-    int status = c->run(&ctx, argc - 1, argv + 1);
+    int status = join_team(&ctx, c) ? cli_failed(&ctx)
+                                    : c->run(&ctx, argc - 1, argv + 1);
+    tt_team_close(&ctx);
     tt_ctx_free(&ctx);
     return status;
 }

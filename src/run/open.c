@@ -14,6 +14,7 @@
 
 #include "run/parts.h"
 #include "tether/io.h"
+#include "tether/team.h"
 
 /* ---- events -------------------------------------------------------------- */
 
@@ -119,6 +120,36 @@ tt_status tt_run_open_vae(tt_ctx *ctx, const tt_run *run, tt_vae **vae)
     return open_vae(ctx, run, vae, NULL);
 }
 
+/* ---- ranks --------------------------------------------------------------- */
+
+/* Options that read all heads at once. */
+static tt_status check_ranks(tt_ctx *ctx, const tt_run *r)
+{
+    static const char *const alone[] = {"dump", "inject", "analyze"};
+    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
+        if (tt_team_size(ctx) > 1 && tt_settings_was_given(&r->s, alone[i]))
+            return tt_fail(ctx, TT_EUNSUPPORTED, "--%s needs one rank, which "
+                           "has all heads; here %d ranks share them out",
+                           alone[i], tt_team_size(ctx));
+    return ctx->status;
+}
+
+/* Are all ranks about to compute the same? Prompts need not be compared: rank 0
+ * encodes them for all. */
+static tt_status compare_ranks(tt_ctx *ctx, const tt_run *r)
+{
+    char count[64];
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    if (tt_team_size(ctx) == 1) return ctx->status;
+    const char *all = identity_make(ctx, &ctx->scratch, r->dit, &r->opt);
+    tt_team_compare(ctx, "the run", all ? all : "");
+    snprintf(count, sizeof count, "videos %lld latents %lld",
+             (long long)tt_run_videos(r), (long long)r->opt.latents);
+    tt_team_compare(ctx, "the run", count);
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}
+
 /* ---- opening ------------------------------------------------------------- */
 
 static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
@@ -132,7 +163,9 @@ static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
     TT_TRY(run_read_inputs(ctx, r));
     TT_TRY(check_rules(ctx, r));
     TT_TRY(try_vae(ctx, r));
-    return open_restart_vae(ctx, r);
+    TT_TRY(open_restart_vae(ctx, r));
+    TT_TRY(check_ranks(ctx, r));
+    return compare_ranks(ctx, r);
 }
 
 tt_status tt_run_open(tt_ctx *ctx, tt_run **out, const tt_settings *s,

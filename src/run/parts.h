@@ -118,6 +118,7 @@ typedef struct video {
     double begun, start;       /* when it was begun; when its chunks were     */
     double before;             /* chunks that were done then                  */
     tt_recorder *recorder;     /* NULL: no trace or run folder asked for      */
+    bool recorded;             /* on rank 0 there is one                      */
     const char *state;         /* saved caches; NULL: they can be rebuilt     */
     bool rebuilding;           /* the cache, from chunks that are there       */
 } video;

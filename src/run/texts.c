@@ -11,6 +11,7 @@
 #include "run/parts.h"
 #include "io/inputs.h"
 #include "io/stream.h"
+#include "tether/team.h"
 #include "tether/text.h"
 
 /* ---- the prompts --------------------------------------------------------- */
@@ -203,8 +204,8 @@ static tt_status encode(tt_ctx *ctx, texts *t, tt_umt5 *enc,
     return ctx->status;
 }
 
-static tt_status compute_embeds(tt_ctx *ctx, tt_run *run,
-                                const tt_dit_config *dit)
+/* t->text from the encoder, which is gone afterwards. */
+static tt_status use_encoder(tt_ctx *ctx, tt_run *run, const tt_dit_config *dit)
 {
     texts *t = &run->texts;
     char path[4096];
@@ -221,14 +222,22 @@ static tt_status compute_embeds(tt_ctx *ctx, tt_run *run,
                 "and the transformer reads %lld: they belong to different "
                 "models", (long long)tt_umt5_config_of(enc)->dim,
                 (long long)dit->text_dim);
-    t->rows = dit->text_len ? dit->text_len : 512;
-    t->dim = dit->text_dim;
-    t->text = tt_alloc(ctx, &t->mem, t->n * t->rows * t->dim,
-                       sizeof *t->text, "embeddings");
     if (!ctx->status) encode(ctx, t, enc, tok, &run->events);
     if (enc) tt_umt5_close(enc);
     tt_tokenizer_close(tok);
     return ctx->status;
+}
+
+static tt_status compute_embeds(tt_ctx *ctx, tt_run *run,
+                                const tt_dit_config *dit)
+{
+    texts *t = &run->texts;
+    t->rows = dit->text_len ? dit->text_len : 512;
+    t->dim = dit->text_dim;
+    const int64_t n = t->n * t->rows * t->dim;
+    t->text = tt_alloc(ctx, &t->mem, n, sizeof *t->text, "embeddings");
+    if (tt_team_rank(ctx) == 0) use_encoder(ctx, run, dit);
+    return tt_team_broadcast(ctx, t->text, n * (int64_t)sizeof *t->text);
 }
 
 tt_status texts_make(tt_ctx *ctx, tt_run *run)

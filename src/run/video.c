@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tether/team.h"
 #include "tether/video.h"
 
 /* ---- progress, preview --------------------------------------------------- */
@@ -148,8 +149,8 @@ static tt_status rebuild_cache(tt_ctx *ctx, tt_run *run)
     ctx->tap = NULL;
     ctx->inject = NULL;
     int64_t done = 0;
-    if (!v->recorder) tt_rollout_replay(ctx, v->rollout, x, v->done);
-    for (int64_t i = 0; v->recorder && i < v->chunk && !ctx->status; i++) {
+    if (!v->recorded) tt_rollout_replay(ctx, v->rollout, x, v->done);
+    for (int64_t i = 0; v->recorded && i < v->chunk && !ctx->status; i++) {
         int64_t f = tt_rollout_chunk_frames(v->rollout, i);
         if (!tt_rollout_replay(ctx, v->rollout, x, f))
             look_at_chunk(v, done, f, x);
@@ -219,7 +220,9 @@ static tt_status take_up(tt_ctx *ctx, tt_run *run)
     TT_TRY(latents_file_cut(file, v->done));
     TT_TRY(latents_file_read(file, v->latents));
     TT_TRY(latents_file_cut(file, v->done)); /* to the end again */
-    if (v->done == v->frames && !v->recorder) {
+    TT_TRY(tt_team_broadcast(ctx, v->latents, v->done * v->frame_size
+                                              * (int64_t)sizeof *v->latents));
+    if (v->done == v->frames && !v->recorded) {
         run_say(&run->events, false, "the latents are complete already");
         return TT_OK;
     }
@@ -233,7 +236,7 @@ static tt_status state_name(tt_ctx *ctx, video *v)
 {
     const char *latents = v->files.latents;
     const unsigned flags = tt_policy_class_of(&v->opt.policy)->flags;
-    if (!latents || !(flags & TT_KEEPS_NOISY))
+    if (!latents || !(flags & TT_KEEPS_NOISY) || tt_team_size(ctx) > 1)
         return TT_OK;
     const size_t n = strlen(latents) + 8;
     char *name = tt_alloc(ctx, &v->mem, (int64_t)n, 1, "file name");
@@ -314,6 +317,14 @@ static tt_status make_room(tt_ctx *ctx, tt_run *run)
     return ctx->status;
 }
 
+/* Files are rank 0's: the others go by what it found. */
+static tt_status know_what_is_there(tt_ctx *ctx, tt_run *run)
+{
+    TT_TRY(tt_team_broadcast(ctx, &run->file.done, sizeof run->file.done));
+    return tt_team_broadcast(ctx, &run->now.recorded,
+                             sizeof run->now.recorded);
+}
+
 static tt_status open_video(tt_ctx *ctx, tt_run *run)
 {
     video *v = &run->now;
@@ -321,7 +332,7 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     const char *identity = identity_make(ctx, &v->mem, run->dit, &v->opt);
     const unsigned flags = tt_policy_class_of(&v->opt.policy)->flags;
     run_shape(dim, run, &v->opt);
-    TT_TRY(ctx->status);
+    TT_TRY(tt_team_compare(ctx, "the video", identity ? identity : ""));
     v->opt.origin = v->identity = identity;
     run->file.may_grow = v->opt.rollouts == 1 && !(flags & TT_KEEPS_NOISY);
     TT_TRY(state_name(ctx, v));
@@ -329,6 +340,8 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     TT_TRY(latents_file_open(&run->file, dim, identity));
     tt_rollout_on_progress(v->rollout, on_progress, run);
     if (!recorded_already(ctx, run)) TT_TRY(open_recorder(ctx, run));
+    v->recorded = v->recorder != NULL;
+    TT_TRY(know_what_is_there(ctx, run));
     if (run->file.done) TT_TRY(take_up(ctx, run));
     const int64_t chunks = tt_rollout_chunks(v->rollout);
     v->start = tt_now();

@@ -1,0 +1,169 @@
+#!/bin/sh
+# check.sh: `mpirun tether generate` against one process.
+#
+#   sh tests/team/check.sh BUILD
+#
+# SPDX-License-Identifier: Apache-2.0
+#
+# BUILD is a build without MPI: its program makes what must come out. For every
+# MPI that is installed a program is built, and runs on 1 to 4 ranks of this
+# machine: latents, decoded video and trace of the policies that sum over heads
+# and of some that do not; ranks on different instruction sets; other classes.
+# Then what must end in one sentence: different options, a rank that is killed,
+# from which --resume goes on; and a build without MPI. Says what was not run.
+# The last line counts.
+build=$1
+passed=0
+failed=0
+skipped=0
+work=$(mktemp -d "${TMPDIR:-/tmp}/ranks.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' HUP INT TERM
+export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+export OMPI_MCA_btl_vader_single_copy_mechanism=none
+model=ref_data/demo
+prompt='a red circle moves left and bounces, on a blue background'
+words="generate -q -m $model -W 64 -H 64 --seed 1"
+
+check() {   # title, then a command that must succeed
+    title=$1
+    shift
+    if "$@" > "$work/said" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAIL ranks: $mpi: $title: $(tail -n 1 "$work/said")"
+    fi
+}
+
+generate() {   # folder, options, then the command before `generate`
+    mkdir -p "$1"
+    to=$1
+    options=$2
+    shift 2
+    # shellcheck disable=SC2086
+    timeout 300 "$@" $words -p "$prompt" $options -o "$to/v.y4m" \
+        --latents-out "$to/l.safetensors" --trace-cache "$to/t.safetensors" \
+        --overwrite > "$to/log" 2>&1 < /dev/null
+}
+
+same() {   # folder of one process, folder of ranks
+    for file in l.safetensors v.y4m t.safetensors; do
+        cmp "$1/$file" "$2/$file" || return 1
+    done
+}
+
+# One run of every kind, alone.
+kinds='tether memrope deep infinity bf16'
+options() {   # kind
+    case $1 in
+    tether) echo '--cache tether --latents 30' ;;
+    memrope) echo '--cache memrope --adaptive --latents 18' ;;
+    deep) echo '--cache deep-forcing --latents 24' ;;
+    infinity) echo '--cache infinity --latents 12' ;;
+    bf16) echo '--cache tether --latents 24 --class amx' ;;
+    esac
+}
+mpi=alone
+for kind in $kinds; do
+    check "$kind" generate "$work/$kind" "$(options $kind)" "$build/tether"
+done
+
+ranks() {   # number of ranks, command...
+    n=$1
+    shift
+    mpirun.$mpi -n "$n" "$@"
+}
+
+one_sentence() {   # words that must stand in the only line of tether's
+    [ "$(grep -c '^tether: ' "$work/x/log")" -eq 1 ] &&
+        grep '^tether: ' "$work/x/log" | grep "$1"
+}
+
+for mpi in openmpi mpich; do
+    if ! command -v mpicc.$mpi > /dev/null || ! command -v mpirun.$mpi \
+        > /dev/null; then
+        echo "SKIP ranks: $mpi is not installed: nothing of it was run"
+        skipped=$((skipped + 1))
+        continue
+    fi
+    if ! make --no-print-directory MPI=1 MPICC=mpicc.$mpi CC="${CC:-gcc}" \
+        tether-program > "$work/make" 2>&1; then
+        echo "FAIL ranks: $mpi: no build: $(tail -n 1 "$work/make")"
+        failed=$((failed + 1))
+        continue
+    fi
+    grep 'warning:' "$work/make"
+    tether=$(make --no-print-directory MPI=1 MPICC=mpicc.$mpi \
+        CC="${CC:-gcc}" build-folder)/tether
+    for kind in $kinds; do
+        case $kind in tether) sizes='1 2 3 4' ;; *) sizes='2 3' ;; esac
+        for n in $sizes; do
+            check "$kind on $n ranks" generate "$work/x" "$(options $kind)" \
+                mpirun.$mpi -n "$n" "$tether"
+            check "$kind on $n ranks: bits" same "$work/$kind" "$work/x"
+            rm -rf "$work/x"
+        done
+    done
+
+    # ranks on different instruction sets
+    cat > "$work/mixed" << SCRIPT
+#!/bin/sh
+case \${OMPI_COMM_WORLD_RANK:-\$PMI_RANK} in
+1) TT_CPU=generic; export TT_CPU ;;
+esac
+exec "$PWD/$tether" "\$@"
+SCRIPT
+    chmod +x "$work/mixed"
+    check "two instruction sets" generate "$work/x" "$(options tether)" \
+        mpirun.$mpi -n 2 "$work/mixed"
+    check "two instruction sets: bits" same "$work/tether" "$work/x"
+    rm -rf "$work/x"
+
+    # another seed on rank 1
+    cat > "$work/other" << SCRIPT
+#!/bin/sh
+case \${OMPI_COMM_WORLD_RANK:-\$PMI_RANK} in
+1) exec "$PWD/$tether" "\$@" --seed 2 ;;
+esac
+exec "$PWD/$tether" "\$@"
+SCRIPT
+    chmod +x "$work/other"
+    if generate "$work/x" "$(options tether)" mpirun.$mpi -n 3 "$work/other"
+    then echo "FAIL ranks: $mpi: another seed on rank 1 is not refused"
+        failed=$((failed + 1))
+    else check "another seed" one_sentence 'rank 1.*seed is 2 here and 1 there'
+    fi
+    rm -rf "$work/x"
+
+    # a rank is killed in the middle; three chunks of one are there then
+    generate "$work/x" "$(options tether)" mpirun.$mpi -n 3 "$tether" &
+    job=$!
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        sleep 0.3
+        size=$(stat -c %s "$work/x/l.safetensors.unfinished" 2> /dev/null)
+        [ "${size:-0}" -gt 100000 ] && break
+    done
+    victim=$(pgrep -f "$tether generate.*$work/x" | tail -n 1)
+    [ -n "$victim" ] && kill -9 "$victim"
+    wait $job && echo "note: $mpi: the run was over before its rank was killed"
+    check "resumed on one rank" timeout 300 "$build/tether" $words -p "$prompt" \
+        --cache tether --latents 30 -o "$work/x/v.y4m" --resume \
+        --latents-out "$work/x/l.safetensors"
+    check "resumed: bits" cmp "$work/tether/l.safetensors" \
+        "$work/x/l.safetensors"
+    rm -rf "$work/x"
+
+    # no MPI in the program
+    generate "$work/x" "$(options tether)" mpirun.$mpi -n 4 "$build/tether"
+    check "a build without MPI" one_sentence 'this build has no MPI'
+    rm -rf "$work/x"
+done
+if [ $skipped -gt 0 ]; then
+    echo "$passed passed, $failed failed, $skipped skipped"
+else
+    echo "$passed passed, $failed failed"
+fi
+[ "$failed" -eq 0 ]

@@ -84,6 +84,12 @@ library() {
     put 644 "$work/tether.pc" lib/pkgconfig/tether.pc
 }
 
+python() {
+    for file in tools/python/*.py tools/run_case_torch.py; do
+        put 644 "$file" "share/tether/python/${file##*/}"
+    done
+}
+
 manual() {
     rm -rf "$work/manual"
     # shellcheck disable=SC2086
@@ -116,7 +122,8 @@ uninstall() {
     done < "$known"
     rm -f "$root/$list"
     for folder in share/tether/demo/google/umt5-xxl share/tether/demo/google \
-            share/tether/demo share/tether share/doc/tether include/tether; do
+            share/tether/demo share/tether/python share/tether \
+            share/doc/tether include/tether; do
         [ ! -d "$root/$folder" ] || rmdir "$root/$folder" 2>/dev/null || :
     done
     echo "removed from $root"
@@ -133,6 +140,7 @@ fi
 programs
 data
 library
+python
 manual
 licences
 cp "$known" "$root/$list"

@@ -80,6 +80,28 @@ else
     skip "tether-f64: make check-install builds it"
 fi
 
+# ---- python ---------------------------------------------------------------
+python=${PYTHON:-python3}
+why="no $python with numpy"
+"$python" -c 'import numpy' 2> /dev/null && why=
+case $CC in *-fsanitize=*) why='a sanitizer must be loaded before python' ;; esac
+if [ -z "$why" ]; then
+    cat > mine.py <<'END'
+import sys
+import numpy, tether
+x = numpy.linspace(-4, 4, 9)
+assert tether.judge("silu", x / (1 + numpy.exp(-x)), x), "right"
+assert not tether.judge("silu", 1 / (1 + numpy.exp(-x)), x), "wrong"
+for path in tether.library_path(), tether.program_path():
+    assert path.startswith(sys.argv[1]), path
+assert tether.version().split()[0] in tether.tether("--version").stdout
+END
+    check "tether.py" hidden env PYTHONPATH="$root/share/tether/python" \
+        PYTHONDONTWRITEBYTECODE=1 "$python" mine.py "$root"
+else
+    skip "tether.py: $why"
+fi
+
 # ---- manual and completion ------------------------------------------------
 man=$root/share/man/man1
 for command in $("$tether" --help=words \

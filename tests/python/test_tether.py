@@ -1,0 +1,211 @@
+"""tools/python/tether.py against the library and the program of a build.
+
+SPDX-License-Identifier: Apache-2.0
+
+    TETHER=BUILD/tether TETHER_LIB=BUILD/libtether.so... \
+        python3 tests/python/test_tether.py
+
+Known answers  formulas of ops.h in numpy's float64; the golden operators
+  themselves, given as somebody else's; runs of the program."""
+import os
+import pathlib
+import sys
+import tempfile
+
+import numpy as np
+
+sys.path.insert(0, "tools/python")
+import tether                                             # noqa: E402
+
+DEMO = "ref_data/demo"
+PROMPT = "a red circle moves left and bounces, on a blue background"
+counts = [0, 0]
+np.seterr(all="ignore")         # inputs of the checks overflow on purpose
+
+
+def check(ok, what):
+    counts[not ok] += 1
+    if not ok:
+        print("FAIL python/tether:", what)
+
+
+def near(got, want, what, most=2e-6):
+    check(np.shape(got) == np.shape(want)
+          and np.max(np.abs(got - want)) <= most * np.max(np.abs(want)), what)
+
+
+def sentence(f, part, what):
+    """f raises tether.Error whose sentence has `part`."""
+    try:
+        f()
+        check(False, f"{what}: nothing was raised")
+    except tether.Error as e:
+        check(part in str(e), f"{what}: {e}")
+
+
+rng = np.random.default_rng(1)
+
+
+def normal(*shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+def test_operators():
+    x, w, b = normal(5, 7), normal(3, 7), normal(3)
+    d = x.astype(np.float64)
+    near(tether.linear(x, w, b), d @ w.T.astype(np.float64) + b, "linear")
+    near(tether.linear(x, w.astype(np.float16)),
+         d @ w.astype(np.float16).T.astype(np.float64), "linear, f16 weight")
+    near(tether.silu(x), d / (1 + np.exp(-d)), "silu")
+    near(tether.rms_norm(x, w[0], 1e-6), w[0] * d / np.sqrt(
+        (d * d).mean(1, keepdims=True) + 1e-6), "rms_norm")
+    near(tether.modulate(x, x[:1], x[1:2]), d * (1 + d[0]) + d[1], "modulate")
+    near(tether.col_mean(x), d.mean(0), "col_mean", 1e-15)
+    q, k = normal(4, 2, 6), normal(9, 2, 6)
+    mask = np.arange(9) != 4
+    logits = np.einsum("thd,nhd->htn", q, k) / np.sqrt(6)
+    p = np.exp(np.where(mask, logits, -np.inf))
+    want = np.einsum("htn,nhd->thd", p / p.sum(-1, keepdims=True), k)
+    near(tether.attention(q, k, k, key_mask=mask), want, "attention")
+    pos = np.array([[0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3]])
+    angle = np.stack([pos[:, 0] * 1.0, pos[:, 1] * 1.0, pos[:, 2] * 1.0], 1)
+    z = (q[..., ::2] + 1j * q[..., 1::2]) * np.exp(1j * angle)[:, None]
+    near(tether.rope(q, pos), np.stack([z.real, z.imag], -1).reshape(q.shape),
+         "rope")
+    frames, kernel = [None, normal(4, 5, 2)], normal(3, 2, 3, 3, 2)
+    padded = np.pad(frames[1], ((1, 1), (1, 1), (0, 0)))
+    want = sum(padded[u:u + 4, v:v + 5] @ kernel[:, 1, u, v].T
+               for u in range(3) for v in range(3))
+    near(tether.conv(frames, kernel, pad_top=1, pad_left=1), want, "conv")
+    check(not np.array_equal(tether.linear(normal(3, 64), w := normal(2, 64)),
+                             tether.linear(x := normal(3, 64), w))
+          and not np.array_equal(tether.linear(x, w, cls="amx"),
+                                 tether.linear(x, w)), "another class")
+    sentence(lambda: tether.linear(x, normal(2, 3)), "must be [n, i]",
+             "shapes that do not fit")
+    sentence(lambda: tether.silu(x, cls="sm10"), "sm10", "an unknown class")
+
+
+def test_judging():
+    # every operator's arrays there and back: golden given as a stranger's; in
+    # the second round rows are wider than what is read of them
+    ours = {op: getattr(tether, op) for op in tether.OPS}
+    r = tether.check(ours, rounds=2)
+    check(bool(r) and r["bits"]["equal"] == r["bits"]["of"] > 100,
+          f"golden through Python: {r}")
+    r = tether.check({"gelu_tanh": lambda x: x / (1 + np.exp(-1.702 * x))},
+                     rounds=1)
+    check(not r and "gelu_tanh" in r.headline and "1.702" in str(r),
+          f"a wrong GELU: {r.headline}")
+    x, w, b = normal(6, 40), normal(9, 40), normal(9)
+    y = tether.linear(x, w, b)
+    check(bool(tether.judge("linear", y, x, w, b)), "judge: ours")
+    r = tether.judge("linear", y - b, x, w, b)
+    check(not r and "bias" in r.first["hint"], f"judge: {r.headline}")
+    low = tether.linear(x.astype(np.float16), w)
+    check(not tether.judge("linear", low, x, w)
+          and tether.judge("linear", low, x, w, arith="f16"),
+          "judge: f16 passes as f16 alone")
+
+    def broken(x):
+        raise KeyError("mine")
+    try:
+        tether.check({"silu": broken}, rounds=1)
+        check(False, "an exception of a candidate is lost")
+    except KeyError:
+        check(True, "")
+    sentence(lambda: tether.check({"relu": abs}), "there are linear",
+             "an unknown operator")
+    sentence(lambda: tether.judge("silu", x, x, arith="fp3"), "bf16-stored",
+             "an unknown arithmetic")
+
+
+def test_files(folder):
+    a = {"b": np.arange(6.0).reshape(2, 3), "a": normal(4),
+         "n": np.array([1, -2]), "none": np.zeros((0, 3), np.float32)}
+    path = folder / "a.safetensors"
+    tether.save(path, a, who="a test")
+    got = tether.load(path)
+    check(list(got) == list(a) and all(
+        np.array_equal(got[n], a[n]) and got[n].dtype == a[n].dtype
+        for n in a), f"save and load: {got}")
+    check(list(tether.load(path, "n*")) == ["n", "none"], "load: a pattern")
+    check(tether.diff(path, path)[0], "diff: equal")
+    tether.save(folder / "c.safetensors", {**a, "a": a["a"] + 1})
+    same, said = tether.diff(path, folder / "c.safetensors")
+    check(not same and "tensor: a " in said, f"diff: {said}")
+    w = tether.weights(DEMO)
+    check(w["blocks.0.self_attn.q.weight"].shape == (128, 128), "weights")
+    check("decoder.conv1.weight" in tether.weights(DEMO, "vae"), "VAE weights")
+    sentence(lambda: tether.load(folder / "no"), "No such file", "load")
+
+
+def test_run(folder):
+    path = folder / "latents.safetensors"
+    same = dict(model=DEMO, prompt=PROMPT, latents=6, no_decode=True,
+                threads=1)
+    with tether.Run(record="chunk.*/x", latents_out=path, **same) as run:
+        x0 = np.concatenate(list(run))
+        tensors = run.tensors
+        check(run.setting("width") == "64", "a setting that the model gave")
+    kept = tether.load(path)
+    check(np.array_equal(x0.ravel(), next(iter(kept.values())).ravel()),
+          "chunks are the file's latents")
+    check(len(tensors) == 10 and all(n.endswith("/x") for n in tensors),
+          f"recorded: {list(tensors)}")
+    with tether.Run(inject=tensors, **same) as run:
+        check(np.array_equal(np.concatenate(list(run)), x0),
+              "its own tensors injected")
+    other = {"chunk.0/step.0/x": 0 * tensors["chunk.0/step.0/x"]}
+    with tether.Run(inject=other, **same) as run:
+        check(not np.array_equal(next(run), x0[:3]), "zeros injected")
+    sigmoid = {"silu": lambda x: 1 / (1 + np.exp(-x))}
+    with tether.Run(functions=sigmoid, **same) as run:
+        next(run)
+        first = run.report().first
+        check(first["op"] == "silu" and "without the factor x" in first["hint"],
+              f"a wrong SiLU in a run: {first}")
+    sentence(lambda: tether.Run(modle="x"), "modle", "an unknown setting")
+    sentence(lambda: tether.Run(model="nowhere", prompt="x"), "nowhere",
+             "a model that is not there")
+
+
+def test_program(folder):
+    words = ["-m", DEMO, "-p", PROMPT, "--latents", "3", "--no-decode",
+             "--steps", "1000,500"]
+    dump = folder / "dump.safetensors"
+    tether.tether("generate", "-q", *words, "--dump", dump, "--latents-out",
+                  folder / "l.safetensors")
+    theirs = tether.load(dump)
+    r = tether.validate(dump, words)
+    check(bool(r) and r["compared"] == len(theirs), f"our own dump: {r}")
+    name = "chunk.0/step.1/block.2/cross_attn"
+    theirs[name] = theirs[name] * 1.01
+    tether.save(dump, theirs)
+    r = tether.validate(dump, words)
+    check(not r and r.first["path"] == name and "1.01" in r.first["hint"],
+          f"one tensor scaled: {r.headline}")
+    sentence(lambda: tether.validate(folder / "no", words), "No such file",
+             "a dump that is not there")
+
+
+def test_versions():
+    check(tether.version().startswith(
+        tether.tether("--version").stdout.split()[1]), "version")
+    fields = tether.OPS["silu"]
+    tether.OPS["silu"] = fields + [("more", tether.I64)]
+    sentence(lambda: tether.Library(tether.library_path()),
+             "of another version", "structs of another size")
+    tether.OPS["silu"] = fields
+
+
+with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as tmp:
+    tmp = pathlib.Path(tmp)
+    test_operators()
+    test_judging()
+    test_files(tmp)
+    test_run(tmp)
+    test_program(tmp)
+    test_versions()
+print(f"python/tether: {counts[0]} passed, {counts[1]} failed")
+sys.exit(counts[1] > 0)

@@ -132,7 +132,7 @@ endif
 
 # A plug-in sees the tt_ functions of the program that loads it. Were all names
 # exported, its own functions of such names would give way to ours.
-EXPORT_LIST := -Wl,--dynamic-list=src/validate/plugin.list
+EXPORT_LIST := -Wl,--dynamic-list=src/ops/plugin.list
 EXPORTS := $(if $(call try,int main(void){return 0;}\n,$(EXPORT_LIST)),$(EXPORT_LIST),-rdynamic)
 
 # ---- flags ---------------------------------------------------------------

@@ -203,6 +203,34 @@ tt_status tt_tensor_digest(tt_ctx *ctx, char hex[65], const tt_tensor *t);
  * in the order of their names. Reads everything. */
 void tt_file_digest(char hex[65], const tt_file *f);
 
+/* A table of SHA-256, one line "class case tensor sha256" each, as in
+ * ref_data/bits.txt. The words are of printable ASCII and hold no spaces;
+ * # begins a comment. */
+typedef struct tt_manifest_row {
+    char *cls, *name, *tensor, *sha;
+    int64_t at;              /* order of appearance                           */
+    int64_t line;            /* of the file; 0: was not read                  */
+    bool seen;               /* for the caller                                */
+} tt_manifest_row;
+typedef struct tt_manifest {
+    tt_manifest_row *row;
+    int64_t n, room;
+} tt_manifest;
+/* Adds the rows of a file; a file that does not exist has none.
+ * Errors  TT_EFORMAT names the line (a row of another form, or listed twice),
+ *         or says that the file has more than 64 MB; TT_EIO. */
+tt_status tt_manifest_read(tt_ctx *ctx, tt_manifest *l, const char *path);
+/* Sorted by class and case, tensors of a case in their order, behind `comment`
+ * (lines that begin with #). */
+tt_status tt_manifest_write(tt_ctx *ctx, tt_manifest *l, const char *path,
+                            const char *comment);
+tt_status tt_manifest_add(tt_ctx *ctx, tt_manifest *l, const char *cls,
+                          const char *name, const char *tensor,
+                          const char *sha);
+tt_manifest_row *tt_manifest_find(tt_manifest *l, const char *cls,
+                                  const char *name, const char *tensor);
+void tt_manifest_free(tt_manifest *l);
+
 /* ---- checksums ----------------------------------------------------------- */
 
 /* Read every byte again, from the disk, and compare the checksums the format

@@ -16,41 +16,12 @@
 #define TETHER_VALIDATE_H
 
 #include "tether/api.h"
+#include "tether/arith.h"
 #include "tether/backend.h"
+#include "tether/plugin.h"
 #include "tether/rollout.h"
 
 TT_API_BEGIN
-
-/* ---- declared arithmetic ------------------------------------------------- */
-
-/* What a backend says it computes with. Inputs of matrix products (linear,
- * attention, convolution) are rounded to `product` (tf32: the bits behind it
- * are cut off, as matrix units do; programs that round err less), sums are
- * float32; with `stored` every operator's result is rounded to that type as
- * well. */
-typedef enum tt_format { TT_FMT_F32, TT_FMT_TF32, TT_FMT_F16, TT_FMT_BF16 }
-    tt_format;
-typedef struct tt_arith {
-    const char *name, *summary;
-    tt_format product, stored;
-    tt_class cls;        /* whose golden results stand beside the candidate's */
-    bool bits;           /* every bit must be that class's: no limits         */
-} tt_arith;
-
-/* "f32", "tf32", "f16", "bf16", "f16-stored", "bf16-stored", then the classes
- * but f32 (classes.h); NULL past the end or when unknown. */
-const tt_arith *tt_arith_at(int i);
-const tt_arith *tt_arith_find(const char *name);
-/* "f32, tf32, ...", for messages. */
-const char *tt_arith_names(void);
-/* The same judged by its bits: of a class, for a candidate that says that it
- * computes that class. NULL when it is no class ("tf32"). */
-const tt_arith *tt_arith_bits(const tt_arith *arith);
-/* x rounded to nearest even in the format. tf32 has 10 fraction bits and the
- * range of f32; what overflows f16 becomes infinite. */
-float tt_format_round(tt_format f, float x);
-/* Distance between 1 and the next value: 2^-23, 2^-10, 2^-10, 2^-7. */
-double tt_format_epsilon(tt_format f);
 
 /* ---- metrics ------------------------------------------------------------- */
 
@@ -244,34 +215,6 @@ tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
 
 /* ---- bits ---------------------------------------------------------------- */
 
-/* A table of SHA-256, one line "class case tensor sha256" each, as in
- * ref_data/bits.txt. The words are of printable ASCII and hold no spaces;
- * # begins a comment. */
-typedef struct tt_manifest_row {
-    char *cls, *name, *tensor, *sha;
-    int64_t at;              /* order of appearance                           */
-    int64_t line;            /* of the file; 0: was not read                  */
-    bool seen;               /* for the caller                                */
-} tt_manifest_row;
-typedef struct tt_manifest {
-    tt_manifest_row *row;
-    int64_t n, room;
-} tt_manifest;
-/* Adds the rows of a file; a file that does not exist has none.
- * Errors  TT_EFORMAT names the line (a row of another form, or listed twice),
- *         or says that the file has more than 64 MB; TT_EIO. */
-tt_status tt_manifest_read(tt_ctx *ctx, tt_manifest *l, const char *path);
-/* Sorted by class and case, tensors of a case in their order, behind `comment`
- * (lines that begin with #). */
-tt_status tt_manifest_write(tt_ctx *ctx, tt_manifest *l, const char *path,
-                            const char *comment);
-tt_status tt_manifest_add(tt_ctx *ctx, tt_manifest *l, const char *cls,
-                          const char *name, const char *tensor,
-                          const char *sha);
-tt_manifest_row *tt_manifest_find(tt_manifest *l, const char *cls,
-                                  const char *name, const char *tensor);
-void tt_manifest_free(tt_manifest *l);
-
 /* SHA-256 of results of ctx->ops: row-major, little-endian. */
 typedef void (*tt_digest_fn)(void *user, const char *name, const char *tensor,
                              const char *sha);
@@ -283,32 +226,6 @@ struct tt_model_parts;
  * name "model": embeddings, x0 of every step, scores and picks, pictures. */
 tt_status tt_digest_model(tt_ctx *ctx, const struct tt_model_parts *m,
                           tt_digest_fn fn, void *user);
-
-/* ---- plug-ins ------------------------------------------------------------ */
-
-/* A plug-in exports
- *     const tt_ops *tether_backend(int version, const char **arith);
- * and is refused unless the table's member abi is the program's TT_ABI: same
- * version (TT_OPS_VERSION, which is also the argument), same sizes of structs.
- * *arith may be set to a name of tt_arith_at. Null entries of the table are
- * filled with ours. While a function runs, ctx->ops is the plug-in's table;
- * it may use ctx->scratch, ctx->nthreads and the tt_ functions of the program;
- * names that begin with tt_ are not for the plug-in's own. One that gives up
- * with tt_fail has not computed its result: a mismatch. So is one that writes
- * to its inputs, or outside its output. Nothing may be remembered by the
- * address of an input: the operator checks put other values there. */
-#define TT_BACKEND_SYMBOL "tether_backend"
-typedef const tt_ops *(*tt_backend_fn)(int version, const char **arith);
-
-typedef struct tt_plugin {
-    void *handle;
-    tt_ops ops;          /* complete                                          */
-    const tt_arith *arith;  /* NULL: the plug-in did not say                  */
-    int filled;          /* entries the plug-in brought                       */
-    bool opened;         /* its `open` was called                             */
-} tt_plugin;
-tt_status tt_plugin_open(tt_ctx *ctx, tt_plugin *p, const char *path);
-void tt_plugin_close(tt_plugin *p);
 
 /* ---- operator checks ----------------------------------------------------- */
 
@@ -348,9 +265,6 @@ tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
                          bool adopt);
 /* Sets ctx->ops back. */
 void tt_shadow_close(tt_ctx *ctx, tt_shadow *s);
-
-/* A table that computes in the declared arithmetic (plain loops). */
-const tt_ops *tt_arith_ops(const tt_arith *arith);
 
 /* What a model check runs. All parts are borrowed; those that are NULL are not
  * checked, and the report says so. */

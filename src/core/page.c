@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/utf8.h"
 #include "tether/version.h"
 
 /* Two strings: C promises no more than 4095 bytes for one. */
@@ -189,4 +190,32 @@ const char *page_number(char *buf, size_t n, double x, int digits)
     if (e) snprintf(buf, n, "%se%d", text, power);
     else snprintf(buf, n, "%s", text);
     return buf;
+}
+
+/* ---- text ---------------------------------------------------------------- */
+
+/* Characters XML 1.0 has no place for although they are UTF-8. */
+static bool xml_refuses(const unsigned char *s, int n)
+{
+    if (n == 1) return *s < 0x20 ? *s != '\t' && *s != '\n' : *s == 0x7f;
+    /* U+0080..9F are discouraged, U+FFFE and U+FFFF are not characters */
+    if (n == 2) return s[0] == 0xc2 && s[1] < 0xa0;
+    return n == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe;
+}
+
+void page_xml(FILE *f, const char *text)
+{
+    const unsigned char *s = (const unsigned char *)text;
+    while (*s) {
+        const int n = utf8_length((const char *)s);
+        if (n == 0 || xml_refuses(s, n)) fputs("\xef\xbf\xbd", f);
+        else if (*s == '<') fputs("&lt;", f);
+        else if (*s == '>') fputs("&gt;", f);
+        else if (*s == '&') fputs("&amp;", f);
+        else if (*s == '"') fputs("&quot;", f);
+        else if (*s == '\'') fputs("&#39;", f);
+        else if (*s == '\n') fputs("&#10;", f);
+        else fwrite(s, 1, (size_t)n, f);
+        s += n ? n : 1;
+    }
 }

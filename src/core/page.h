@@ -8,6 +8,7 @@
 #define CORE_PAGE_H
 
 #include <stddef.h>
+#include <stdio.h>
 
 /* For <style>, one after the other. Parts of a page, by class
  *   top       header: .kicker, h1.pass or h1.fail, .lead, .tiles, dl.facts
@@ -36,5 +37,9 @@ const char *page_duration(char *buf, size_t n, double seconds);
 /* "1.25e6" for 1.25e+06, "0.342", "inf", at `digits` significant digits, whole
  * numbers below a million in full. A NaN is "". Returns buf. */
 const char *page_number(char *buf, size_t n, double x, int digits);
+
+/* Text for XML and HTML: markup escaped, what XML 1.0 does not allow (control
+ * characters, malformed UTF-8) as U+FFFD. */
+void page_xml(FILE *f, const char *s);
 
 #endif

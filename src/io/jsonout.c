@@ -10,7 +10,7 @@
 
 #include "core/utf8.h"
 
-static void put_string(FILE *f, const char *text)
+void json_string(FILE *f, const char *text)
 {
     const unsigned char *s = (const unsigned char *)text;
     fputc('"', f);
@@ -37,7 +37,7 @@ static void before(json_out *j, const char *key)
     else if (!j->first) fputc(' ', j->file);
     j->first = false;
     if (key) {
-        put_string(j->file, key);
+        json_string(j->file, key);
         fputs(": ", j->file);
     }
 }
@@ -73,7 +73,7 @@ void json_close(json_out *j, char bracket)
 void json_str(json_out *j, const char *key, const char *value)
 {
     before(j, key);
-    if (value) put_string(j->file, value);
+    if (value) json_string(j->file, value);
     else fputs("null", j->file);
 }
 

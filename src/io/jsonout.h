@@ -19,6 +19,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
+/* One string in quotes. */
+void json_string(FILE *f, const char *text);
+
 typedef struct json_out {
     FILE *file;
     bool pretty, first;

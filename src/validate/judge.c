@@ -7,10 +7,10 @@
  * several at a time, because the largest error of a handful of sums is luck,
  * and a row whose emulated error happens to be small borrows the relative
  * error of the whole tensor. */
+#include "validate/judge.h"
+
 #include <math.h>
 #include <stdio.h>
-
-#include "validate/operators/call.h"
 
 enum { ROW_LEAST = 64 };   /* values that are judged together, at least       */
 
@@ -31,7 +31,7 @@ void verdict_place(tt_verdict *v)
     tt_shape_string(v->where, sizeof v->where, v->rank, at);
 }
 
-static bool same_bits(double a, double b)
+bool value_same_bits(double a, double b)
 {
     return isnan(a) || isnan(b) ? isnan(a) && isnan(b)
                                 : a == b && !signbit(a) == !signbit(b);
@@ -42,7 +42,7 @@ void tt_verdict_bits(tt_verdict *v, const tt_arith *arith, const double *got,
 {
     int64_t first = n, differ = 0;
     for (int64_t i = 0; i < n; i++) {
-        if (same_bits(got[i], ours[i])) continue;
+        if (value_same_bits(got[i], ours[i])) continue;
         if (!differ++) first = i;
     }
     v->bits = !n ? TT_BITS_UNKNOWN : differ ? TT_BITS_DIFFER : TT_BITS_EQUAL;

@@ -1,13 +1,14 @@
 /* metrics.c: how far one tensor is from another, in every usual measure.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "validate/judge.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tether/mathfn.h"
-#include "tether/validate.h"
 
 /* The last place of float32 at x. */
 static double ulp_at(double x)
@@ -23,7 +24,14 @@ static bool same(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-static int by_value(const void *a, const void *b)
+double value_distance(double a, double b)
+{
+    const double d = fabs(a - b);
+    if (same(a, b)) return 0;
+    return isfinite(d) ? d : INFINITY;
+}
+
+int value_order(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
@@ -42,7 +50,7 @@ static void quantiles(tt_metrics *m, const double *got, const double *want,
         if (isfinite(d)) e[k++] = d;
     }
     if (k) {
-        qsort(e, (size_t)k, sizeof *e, by_value);
+        qsort(e, (size_t)k, sizeof *e, value_order);
         m->q50 = e[k / 2];
         m->q90 = e[k * 9 / 10];
         m->q99 = e[k * 99 / 100];

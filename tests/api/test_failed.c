@@ -137,6 +137,11 @@ static char text[256];
     RUNS(tt_st_finish, NULL)                                                   \
     RUNS(tt_st_abort, NULL)                                                    \
     RUNS(tt_file_digest, text, NULL)                                           \
+    GIVES(tt_manifest_read, c, &(tt_manifest){0}, "file")                      \
+    GIVES(tt_manifest_write, c, &(tt_manifest){0}, "file", "# comment\n")      \
+    GIVES(tt_manifest_add, c, &(tt_manifest){0}, "f32", "case", "y", "sha")    \
+    NONE(tt_manifest_find, &(tt_manifest){0}, "f32", "case", "y")              \
+    RUNS(tt_manifest_free, &(tt_manifest){0})                                  \
     /* machine.h */                                                            \
     RUNS(tt_machine_fma, c, 4)                                                 \
     RUNS(tt_machine_stream, c, TT_STREAM_COPY, NULL, NULL, 4)                  \
@@ -173,6 +178,9 @@ static char text[256];
     NONE(tt_out_target, c, &(tt_arena){0}, "file")                             \
     GIVES(tt_out_check, c, "file")                                             \
     RUNS(tt_out_abort, &(tt_out){0})                                           \
+    /* plugin.h */                                                             \
+    GIVES(tt_plugin_open, c, &(tt_plugin){0}, "./plugin.so")                   \
+    RUNS(tt_plugin_close, &(tt_plugin){0})                                     \
     /* policy.h */                                                             \
     MAKES(tt_cache_open, tt_cache, c, &made, NULL, NULL, NULL)                 \
     RUNS(tt_cache_reset, c, NULL)                                              \
@@ -282,12 +290,8 @@ static char text[256];
     GIVES(tt_cases_operators, c, "folder", 1, 1)                               \
     GIVES(tt_dump_cut, c, "out", "dump", (const char *[]){"*", NULL},          \
           &(int64_t){0})                                                       \
-    GIVES(tt_manifest_read, c, &(tt_manifest){0}, "file")                      \
-    GIVES(tt_manifest_write, c, &(tt_manifest){0}, "file", "# comment\n")      \
-    GIVES(tt_manifest_add, c, &(tt_manifest){0}, "f32", "case", "y", "sha")    \
     GIVES(tt_digest_operators, c, 1, 1, NULL, NULL)                            \
     GIVES(tt_digest_model, c, &(tt_model_parts){0}, NULL, NULL)                \
-    GIVES(tt_plugin_open, c, &(tt_plugin){0}, "./plugin.so")                   \
     GIVES(tt_opcheck, c, NULL, c->ops, &(tt_opcheck_options){0})               \
     GIVES(tt_opbench, c, NULL, c->ops, NULL, 4)                                \
     MAKES(tt_shadow_open, tt_shadow, c, &made, NULL, c->ops, tt_arith_at(0),   \
@@ -307,9 +311,6 @@ static char text[256];
     RUNS(tt_report_equal, NULL, &(int64_t){0})                                 \
     NONE(tt_report_first, NULL)                                                \
     RUNS(tt_report_passed, NULL)                                               \
-    NONE(tt_manifest_find, &(tt_manifest){0}, "f32", "case", "y")              \
-    RUNS(tt_manifest_free, &(tt_manifest){0})                                  \
-    RUNS(tt_plugin_close, &(tt_plugin){0})                                     \
     /* run.h */                                                                \
     MAKES(tt_model_open_dit, tt_dit, c, &made, &(tt_model_paths){0}, NULL)     \
     MAKES(tt_model_open_vae, tt_vae, c, &made, &(tt_model_paths){0}, NULL)     \

@@ -113,7 +113,7 @@ static void test_rounds(void)
     other.frame = frames;
     expect(round_matches(l.first, l.first) && !round_matches(l.first, &other),
            "candidates are compared to the last");
-    rounds_free(&l);
+    rounds_clear(&l);
 }
 
 /* ---- runs side by side --------------------------------------------------- */
@@ -158,7 +158,7 @@ static void expect_rounds(bool astray, int kept, const double *s,
            (long long)tt_report_count(l.report, TT_UNJUDGED),
            (long long)tt_report_count(l.report, TT_TIE));
     tt_report_free(l.report);
-    for (int i = 0; i < 3; i++) rounds_free(&l.lane[i].rounds);
+    for (int i = 0; i < 3; i++) rounds_clear(&l.lane[i].rounds);
 }
 
 static void test_lockstep(void)

@@ -33,14 +33,15 @@ static void fresh(void)
 /* The hint for got as [T, H, D] says `sentence`; NULL: none at all. */
 static void says_shape(const char *sentence, int rank, const int64_t *dim)
 {
-    char hint[192];
+    tt_verdict v = {.rank = rank, .earned = 2e-7};
+    for (int i = 0; i < rank; i++) v.dim[i] = dim[i];
     for (int i = 0; i < N; i++)          /* honest rounding on top */
         if (isfinite(got[i])) got[i] = (double)(float)got[i];
     const bool found = hint_find(ctx, NULL, tt_arith_find("f32"), got, want,
-                                 rank, dim, 2e-7, hint, sizeof hint);
-    if (!sentence) expect(!found, "a hint for nothing: %s", hint);
-    else expect(found && strstr(hint, sentence), "\"%s\" expected, \"%s\" "
-                "said", sentence, hint);
+                                 &v);
+    if (!sentence) expect(!found, "a hint for nothing: %s", v.hint);
+    else expect(found && strstr(v.hint, sentence), "\"%s\" expected, \"%s\" "
+                "said", sentence, v.hint);
     expect_ok(ctx->status, "hint");
     fresh();
 }
@@ -156,7 +157,7 @@ static void patience(void)
 {
     enum { MANY = 200000, STEP = MANY / 256, SECONDS = 5 };
     static double g[MANY], w[MANY];
-    char hint[192];
+    tt_verdict v = {.rank = 1, .dim = {MANY}, .earned = 2e-7};
     for (int i = 0; i < MANY; i++) {
         g[i] = 4 * uniform();
         w[i] = 1;
@@ -168,8 +169,7 @@ static void patience(void)
         w[i] = -7;
     }
     const clock_t from = clock();
-    hint_find(ctx, NULL, tt_arith_find("f32"), g, w, 1, (int64_t[]){MANY},
-              2e-7, hint, sizeof hint);
+    hint_find(ctx, NULL, tt_arith_find("f32"), g, w, &v);
     const double used = (double)(clock() - from) / CLOCKS_PER_SEC;
     expect(used < SECONDS, "maps that fool the first look: %.1f s", used);
 }

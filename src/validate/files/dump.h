@@ -81,18 +81,23 @@ void pair_end_curve(dump_run *d);
 
 /* ---- picks (picks.c) ----------------------------------------------------- */
 
-/* How the rows of ".../grab.keep" of a dump, or "grab_keep" of a trace, in
- * `file` differ from ours: the first row that does, -1 when none. Says what it
- * is in *p, *ratio and why. The picks are [n], rows of P. */
-int64_t selection_find(dump_run *d, tt_file *file, const tt_entry *ours,
-                       const double *got, const double *want, int64_t n,
-                       int64_t P, pick *p, double *ratio, char *why,
-                       size_t size);
+/* A row of picks that is not ours, as selection_compare describes it. */
+typedef struct other_pick {
+    int64_t row;
+    pick what;
+    double ratio;
+    char why[192];
+} other_pick;
+
+/* The first row of ".../grab.keep" of a dump, or "grab_keep" of a trace, in
+ * `file` that differs from ours; false when none does. got, want: the picks,
+ * in the shape of ours. */
+bool selection_find(dump_run *d, tt_file *file, const tt_entry *ours,
+                    const double *got, const double *want, other_pick *other);
 
 /* Did they keep the best of their own scores, in every row? True when that is
  * not known. */
-bool selection_own(dump_run *d, const char *name, const double *got, int64_t n,
-                   int64_t P);
+bool selection_own(dump_run *d, const tt_entry *ours, const double *got);
 
 /* The score's name that belongs to the keep of this name; false when `name` is
  * not one. */

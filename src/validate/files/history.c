@@ -210,19 +210,13 @@ static void look(dump_run *d, run_kind which, tt_file *file,
 {
     history *f = &d->of[which];
     const tt_entry *e = file ? tt_file_find(file, ours->name) : NULL;
-    const int64_t n = tt_tensor_count(&ours->t);
-    const int64_t P = ours->t.rank ? ours->t.dim[ours->t.rank - 1] : 1;
-    char why[200];
-    double ratio;
-    pick p = PICK_SAME;
-    if (*f->name || !e || P < 1 || !pair_same_shape(&e->t, &ours->t)) return;
+    other_pick other;
+    if (*f->name || !e || !pair_same_shape(&e->t, &ours->t)) return;
     const double *a = tt_read_double(d->ctx, &d->ctx->scratch, &e->t);
     const double *b = tt_read_double(d->ctx, &d->ctx->scratch, &ours->t);
-    if (d->ctx->status) return;
-    const int64_t row = selection_find(d, file, ours, a, b, n, P, &p,
-                                       &ratio, why, sizeof why);
-    if (row >= 0 && (p == PICK_TIE || which != RUN_EXCUSED))
-        set(d, f, ours->name, row);
+    if (!d->ctx->status && selection_find(d, file, ours, a, b, &other)
+        && (other.what == PICK_TIE || which != RUN_EXCUSED))
+        set(d, f, ours->name, other.row);
 }
 
 void history_watch(dump_run *d, const tt_entry *ours)

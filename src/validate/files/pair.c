@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "validate/operators/call.h"
 #include "validate/files/dump.h"
+#include "validate/operators/call.h"
 
 /* Everything about one tensor; the arrays are [n], in scratch. */
 typedef struct pair {
@@ -164,11 +164,8 @@ static void judge_exact(const dump_run *d, tt_verdict *v, const pair *p)
 {
     tt_metrics_measure(&v->m, p->got, p->want, p->n);
     int64_t first = -1;
-    for (int64_t i = 0; i < p->n && first < 0; i++) {
-        const bool nan = isnan(p->got[i]) && isnan(p->want[i]);
-        if (!nan && (p->got[i] != p->want[i]
-                     || signbit(p->got[i]) != signbit(p->want[i]))) first = i;
-    }
+    for (int64_t i = 0; i < p->n && first < 0; i++)
+        if (!value_same_bits(p->got[i], p->want[i])) first = i;
     v->outcome = first < 0 ? TT_PASS : TT_MISMATCH;
     v->ratio = first < 0 ? 0 : INFINITY;
     const bool all_same = v->m.max_abs == 0 && !v->m.broken;   /* but signs */
@@ -185,20 +182,14 @@ typedef struct whole {
 static whole whole_at(const char *data, tt_dtype type, int64_t i)
 {
     const size_t size = tt_dtype_size(type);
-    uint8_t u1;
-    uint16_t u2;
-    uint32_t u4;
-    uint64_t u8 = 0;
-    const char *p = data + (size_t)i * size;
-    if (size == 1) memcpy(&u1, p, 1), u8 = u1;
-    else if (size == 2) memcpy(&u2, p, 2), u8 = u2;
-    else if (size == 4) memcpy(&u4, p, 4), u8 = u4;
-    else memcpy(&u8, p, 8);
+    const size_t low = tt_host_little_endian() ? 0 : 8 - size;
+    uint64_t u = 0;
+    memcpy((char *)&u + low, data + (size_t)i * size, size);
     const bool is_signed = type == TT_I64 || type == TT_I32 || type == TT_I16
                            || type == TT_I8;
-    const bool negative = is_signed && u8 >> (8 * size - 1) & 1;
-    if (negative && size < 8) u8 |= ~(uint64_t)0 << (8 * size);
-    return (whole){negative, u8};
+    const bool negative = is_signed && u >> (8 * size - 1) & 1;
+    if (negative && size < 8) u |= ~(uint64_t)0 << (8 * size);
+    return (whole){negative, u};
 }
 
 static double distance(whole a, whole b)
@@ -324,17 +315,16 @@ static void after_flip(dump_run *d, tt_verdict *v, const pair *p)
 /* A pick: the same, a tie, or wrong. */
 static void judge_pick(dump_run *d, tt_verdict *v, const pair *p)
 {
-    const int64_t P = v->rank ? v->dim[v->rank - 1] : 1;
-    pick what = PICK_SAME;
-    if (v->outcome != TT_MISMATCH || P < 1) return;
-    const int64_t row = selection_find(d, d->f.got, p->ours, p->got,
-                                       p->want, p->n, P, &what, &v->ratio,
-                                       v->hint, sizeof v->hint);
-    if (row < 0) return;
-    v->m.worst = row * P;
+    other_pick other;
+    if (v->outcome != TT_MISMATCH
+        || !selection_find(d, d->f.got, p->ours, p->got, p->want, &other))
+        return;
+    v->ratio = other.ratio;
+    snprintf(v->hint, sizeof v->hint, "%s", other.why);
+    v->m.worst = other.row * (p->ours->t.rank ? v->dim[v->rank - 1] : 1);
     verdict_place(v);
-    if (what == PICK_TIE) v->outcome = TT_TIE;
-    if (what == PICK_WRONG && selection_own(d, p->ours->name, p->got, p->n, P))
+    if (other.what == PICK_TIE) v->outcome = TT_TIE;
+    if (other.what == PICK_WRONG && selection_own(d, p->ours, p->got))
         after_flip(d, v, p);
 }
 
@@ -461,18 +451,14 @@ static void explain(dump_run *d, tt_verdict *v, const pair *p)
 {
     if (v->outcome != TT_MISMATCH || *v->hint || p->n == 0) return;
     const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
-    char hint[sizeof v->hint] = "";
     if (v->m.broken && v->m.nan + v->m.inf > 0)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " NaN and %" PRId64
                  " infinite values", v->m.nan, v->m.inf);
     else if (!tt_dtype_is_real(p->ours->t.dtype))
         explain_whole(v, p);
-    else if (explain_stale(d, v, p))
-        ;
-    else if (hint_find(d->ctx, NULL, d->opt->arith, p->got, p->want, v->rank,
-                       v->dim, v->earned, hint, sizeof hint))
-        snprintf(v->hint, sizeof v->hint, "%s", hint);
-    else if (!d->limits)
+    else if (!explain_stale(d, v, p)
+             && !hint_find(d->ctx, NULL, d->opt->arith, p->got, p->want, v)
+             && !d->limits)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
                  "differ", v->m.differ, p->n);
     tt_arena_reset(&d->ctx->scratch, mark);

@@ -30,15 +30,21 @@ static const double *scores_of(dump_run *d, tt_file *f, const char *name,
     return tt_read_double(d->ctx, &d->ctx->scratch, &e->t);
 }
 
-int64_t selection_find(dump_run *d, tt_file *file, const tt_entry *e,
-                       const double *got, const double *want, int64_t n,
-                       int64_t P, pick *p, double *ratio, char *why,
-                       size_t size)
+/* Candidates of a round; 0: there are none. */
+static int64_t row_of(const tt_entry *e)
+{
+    return e->t.rank ? e->t.dim[e->t.rank - 1] : 1;
+}
+
+bool selection_find(dump_run *d, tt_file *file, const tt_entry *e,
+                    const double *got, const double *want, other_pick *other)
 {
     char score[224];
+    const int64_t n = tt_tensor_count(&e->t), P = row_of(e);
     const int64_t end = d->of[RUN_EMULATED].row;   /* of a trace */
     tt_file *oracle = history_file(d, RUN_ORACLE, e);
-    if (!selection_score_name(score, sizeof score, e->name)) return -1;
+    if (P < 1 || !selection_score_name(score, sizeof score, e->name))
+        return false;
     const double *ours = scores_of(d, oracle ? oracle : d->f.want, score, n);
     const double *theirs = scores_of(d, file, score, n);
     const double *emul = scores_of(d, history_file(d, RUN_EMULATED, e), score,
@@ -48,19 +54,21 @@ int64_t selection_find(dump_run *d, tt_file *file, const tt_entry *e,
         const selection s = {
             got + at, want + at, ours ? ours + at : NULL,
             emul && !late ? emul + at : NULL, theirs ? theirs + at : NULL, P};
-        *p = selection_compare(&s, d->limits, ratio, why, size);
-        if (*p != PICK_SAME) return at / P;
+        other->row = at / P;
+        other->what = selection_compare(&s, d->limits, &other->ratio,
+                                        other->why, sizeof other->why);
+        if (other->what != PICK_SAME) return true;
     }
-    return -1;
+    return false;
 }
 
-bool selection_own(dump_run *d, const char *name, const double *got, int64_t n,
-                   int64_t P)
+bool selection_own(dump_run *d, const tt_entry *e, const double *got)
 {
     char score[224];
-    if (!selection_score_name(score, sizeof score, name)) return true;
+    const int64_t n = tt_tensor_count(&e->t), P = row_of(e);
+    if (!selection_score_name(score, sizeof score, e->name)) return true;
     const double *theirs = scores_of(d, d->f.got, score, n);
-    for (int64_t at = 0; theirs && at + P <= n; at += P)
+    for (int64_t at = 0; theirs && P > 0 && at + P <= n; at += P)
         if (!selection_best(got + at, theirs + at, P)) return false;
     return true;
 }

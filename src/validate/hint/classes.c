@@ -24,15 +24,14 @@
     X(C##_flush, #C, bf16_round, "subnormal numbers are flushed to zero",      \
       CORE(L, F), .flush = true)                                               \
     X(C##_f16, #C, NULL, "sums are kept in f16", CORE(L, F), .f16 = true)      \
-    X(C##_tf32, #C, plain_factor_tf32, "inputs are rounded to tf32, not bf16", \
-      CORE(L, F))                                                              \
-    X(C##_cut, #C, plain_factor_tf32_cut, "inputs are cut off to tf32, not "   \
-      "rounded to bf16", CORE(L, F))                                           \
-    X(C##_tf32_half, #C, plain_factor_tf32, "inputs are rounded to tf32, not " \
-      "bf16", CORE(L / 2, F))                                                  \
-    X(C##_cut_half, #C, plain_factor_tf32_cut, "inputs are cut off to tf32, "  \
-      "not rounded to bf16", CORE(L / 2, F))                                   \
+    INPUT_CHANGES(X, C, tf32, cut, CORE(L, F))                                 \
+    INPUT_CHANGES(X, C, tf32_half, cut_half, CORE(L / 2, F))                   \
     PART_CHANGES(X, C, CORE(L, F))
+#define INPUT_CHANGES(X, C, rounded, cut, ...)                                 \
+    X(C##_##rounded, #C, plain_factor_tf32, "inputs are rounded to tf32, not " \
+      "bf16", __VA_ARGS__)                                                     \
+    X(C##_##cut, #C, arith_cut_tf32, "inputs are cut off to tf32, not rounded "\
+      "to bf16", __VA_ARGS__)
 #define PARTS "split-K: sums of %d parts are added in float32"
 #define PART_CHANGES(X, C, ...)                                                \
     X(C##_p2, #C, NULL, PARTS, __VA_ARGS__, .parts = 2)                        \
@@ -47,10 +46,7 @@
     X(C##_keep_sums, #C, NULL, "subnormal sums are not flushed to zero",       \
       __VA_ARGS__, .keep = true)                                               \
     X(C##_f16, #C, NULL, "sums are kept in f16", __VA_ARGS__, .f16 = true)     \
-    X(C##_tf32, #C, plain_factor_tf32, "inputs are rounded to tf32, not bf16", \
-      __VA_ARGS__, .keep = true)                                               \
-    X(C##_cut, #C, plain_factor_tf32_cut, "inputs are cut off to tf32, not "   \
-      "rounded to bf16", __VA_ARGS__, .keep = true)                            \
+    INPUT_CHANGES(X, C, tf32, cut, __VA_ARGS__, .keep = true)                  \
     PART_CHANGES(X, C, __VA_ARGS__)
 #define FLOATS .order = SUM_FLOAT, .keep = true
 

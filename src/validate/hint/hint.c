@@ -26,14 +26,6 @@ double *hint_doubles(hint *h, int64_t n)
     return tt_alloc(h->ctx, &h->ctx->scratch, n, sizeof(double), "hint");
 }
 
-/* |a - b|; NaN and infinity must stand in the same places. */
-static double distance(double a, double b)
-{
-    if (isfinite(a) && isfinite(b)) return fabs(a - b);
-    if (isnan(a) && isnan(b)) return 0;
-    return a == b ? 0 : INFINITY;
-}
-
 typedef struct residue {
     double rms, max;
     int64_t n;
@@ -45,7 +37,7 @@ static residue measure(const hint *h, const double *trial, const bool *mask)
     residue r = {0};
     for (int64_t i = 0; i < h->n; i++) {
         if (mask && !mask[i]) continue;
-        const double d = distance(h->got[i], trial[i]);
+        const double d = value_distance(h->got[i], trial[i]);
         if (d > r.max) r.max = d;
         r.n++;
     }
@@ -55,7 +47,7 @@ static residue measure(const hint *h, const double *trial, const bool *mask)
     }
     for (int64_t i = 0; i < h->n; i++) {
         if (mask && !mask[i]) continue;
-        const double d = distance(h->got[i], trial[i]) / r.max;
+        const double d = value_distance(h->got[i], trial[i]) / r.max;
         r.rms += d * d;
     }
     /* over all elements in both cases, so that the two can be compared */
@@ -141,7 +133,7 @@ static bool take_stock(hint *h, int64_t *worst)
     h->top = 0;
     *worst = 0;
     for (int64_t i = 0; i < h->n; i++) {
-        const double d = distance(h->got[i], h->want[i]);
+        const double d = value_distance(h->got[i], h->want[i]);
         if (d > most) {
             most = d;
             *worst = i;
@@ -154,7 +146,7 @@ static bool take_stock(hint *h, int64_t *worst)
                               isfinite(most) ? most / 1024 : h->top * 1e-5);
     h->nwrong = 0;
     for (int64_t i = 0; i < h->n; i++) {
-        h->wrong[i] = distance(h->got[i], h->want[i]) > limit;
+        h->wrong[i] = value_distance(h->got[i], h->want[i]) > limit;
         h->nwrong += h->wrong[i];
     }
     h->error = measure(h, h->want, NULL).rms;
@@ -220,27 +212,24 @@ static bool wrong_bits(hint *h, char *out, size_t size)
 }
 
 bool hint_find(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
-               const double *got, const double *want, int rank,
-               const int64_t *dim, double earned, char *out, size_t size)
+               const double *got, const double *want, tt_verdict *v)
 {
-    hint h = {.ctx = ctx, .got = got, .want = want, .n = 1, .rank = rank,
-              .earned = earned};
-    out[0] = 0;
+    hint h = {.ctx = ctx, .got = got, .want = want, .n = 1, .rank = v->rank,
+              .earned = v->earned};
+    const size_t size = sizeof v->hint;
+    v->hint[0] = 0;
     if (ctx->status) return false;
-    for (int i = 0; i < rank; i++) {
-        h.dim[i] = dim[i];
-        h.n *= dim[i];
-    }
-    h.c = rank ? dim[rank - 1] : 1;
+    for (int i = 0; i < v->rank; i++) h.n *= h.dim[i] = v->dim[i];
+    h.c = v->rank ? v->dim[v->rank - 1] : 1;
     if (h.n == 0) return false;
     op_call part;
-    if (arith && arith->bits && wrong_bits(&h, out, size)) return true;
+    if (arith && arith->bits && wrong_bits(&h, v->hint, size)) return true;
     if (q) {
         part = *q;
         h.q = &part;
     }
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const bool found = search(&h, &part, out, size);
+    const bool found = search(&h, &part, v->hint, size);
     tt_arena_reset(&ctx->scratch, mark);
     return found;
 }

@@ -47,9 +47,8 @@ static void cut_sum(hint *h, int64_t i)
 {
     const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
     double *head = hint_doubles(h, i + 1), *tail = hint_doubles(h, i + 1);
-    tt_real *w = tt_scratch(h->ctx, h->c * i);
+    const tt_real *w = plain_weight(h->ctx, h->q->w);
     if (!head || !tail || !w || i < 2) return;
-    tt_widen_at(w, h->q->w, 0, h->c * i);
     running_sums(h, w, i, head, tail);
     int64_t stop = 0, begin = 0;
     for (int64_t k = 0; k <= i; k++) {

@@ -50,21 +50,13 @@ static void keep_heads(hint *h, op_call *q, int64_t first, int64_t n)
     a->H = n;
 }
 
-/* Rows of the result, and the work of one; 0 where the whole is little. */
-static int64_t work_of(const op_call *q, int64_t *rows)
+/* May rows of the result be taken by themselves? Other operators do a few
+ * operations per element. */
+static bool by_rows(op_kind kind)
 {
-    *rows = q->n;
-    switch (q->kind) {
-    case OP_LINEAR: return q->w->dim[0] * q->w->dim[1];
-    case OP_ATTENTION:
-        *rows = q->attn.T;
-        return 2 * q->attn.N * q->attn.H * q->attn.D;
-    case OP_CONV:
-        *rows = q->conv.Ho;
-        return q->conv.Wo * tt_tensor_count(q->conv.w);
-    case OP_LAYER_NORM: case OP_RMS_NORM: case OP_CHANNEL_NORM: return q->c;
-    default: return 0;               /* a few operations per element */
-    }
+    return kind == OP_LINEAR || kind == OP_ATTENTION || kind == OP_CONV
+           || kind == OP_LAYER_NORM || kind == OP_RMS_NORM
+           || kind == OP_CHANNEL_NORM;
 }
 
 /* The relative bias ties all rows of a head together. */
@@ -78,14 +70,13 @@ static void narrow_heads(hint *h, op_call *q, int64_t worst, int64_t work)
 
 void hint_narrow(hint *h, op_call *q, int64_t worst)
 {
-    int64_t rows;
-    const int64_t cost = work_of(q, &rows);
-    if (rows * cost <= MOST_WORK || rows < 2) return;
-    int64_t n = MOST_WORK / cost;
+    const int64_t rows = h->dim[0], work = call_cost(q);
+    if (!by_rows(q->kind) || work <= MOST_WORK || rows < 2) return;
+    int64_t n = MOST_WORK / (work / rows);
     if (n < 4) n = rows < 4 ? rows : 4;
     if (n >= rows) return;
     if (q->kind == OP_ATTENTION && q->attn.rel_bias) {
-        narrow_heads(h, q, worst, rows * cost);
+        narrow_heads(h, q, worst, work);
         return;
     }
     const int64_t first = window(worst / (h->n / h->dim[0]), n, rows);
@@ -115,9 +106,8 @@ static const tt_real *narrow(hint *h, const tt_real *x, int64_t n, tt_format f)
 static void narrow_weight(hint *h, tt_tensor *w, tt_format f)
 {
     const int64_t n = tt_tensor_count(w);
-    tt_real *wide = tt_scratch(h->ctx, n);
+    const tt_real *wide = plain_weight(h->ctx, w);
     if (!wide) return;
-    tt_widen_at(wide, w, 0, n);
     *w = tt_tensor_make(narrow(h, wide, n, f), sizeof(tt_real) == 8 ? TT_F64
                                                                    : TT_F32,
                         w->rank, w->dim);

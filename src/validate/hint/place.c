@@ -118,8 +118,8 @@ static int64_t donor(const hint *h, const confined *f, int64_t j)
             for (int64_t e = 0; e < f->c && same; e++) {
                 const double g = h->got[o + j * f->c + e];
                 const double w = h->want[o + k * f->c + e];
-                same = g == w || (isnan(g) && isnan(w)) ||
-                       fabs(g - w) <= fmax(4 * h->earned, 1e-6 * h->top);
+                same = value_distance(g, w)
+                       <= fmax(4 * h->earned, 1e-6 * h->top);
                 seen++;
             }
         if (same && seen > 1) return k;

@@ -1,12 +1,13 @@
 /* call.c: see call.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "validate/operators/arith.h"
 #include "validate/operators/call.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "ops/arith/arith.h"
 
 const char *op_name(op_kind k)
 {
@@ -50,6 +51,12 @@ int64_t call_count(const op_call *q)
     int64_t dim[TT_MAX_RANK], n = 1;
     for (int i = call_shape(q, dim); i > 0; i--) n *= dim[i - 1];
     return n;
+}
+
+size_t call_out_bytes(const op_call *q)
+{
+    return (size_t)call_count(q) * (call_out_is_double(q) ? sizeof(double)
+                                                          : sizeof(tt_real));
 }
 
 /* ---- to and from the structs of ops.h ------------------------------------ */
@@ -249,6 +256,22 @@ uint64_t spans_digest(const op_spans *s)
 }
 
 /* ---- other arithmetics --------------------------------------------------- */
+
+const tt_ops *arith_ours(const tt_arith *arith)
+{
+    const tt_ops *ops = tt_ops_class(tt_ops_default(), arith->cls);
+    return ops ? ops : tt_ops_default();     /* a double build has f32 alone */
+}
+
+double *call_widen(tt_ctx *ctx, const op_call *q, const void *out)
+{
+    const int64_t n = call_count(q);
+    double *d = tt_alloc(ctx, &ctx->scratch, n, sizeof *d, "a result");
+    for (int64_t i = 0; d && i < n; i++)
+        d[i] = call_out_is_double(q) ? ((const double *)out)[i]
+                                     : (double)((const tt_real *)out)[i];
+    return d;
+}
 
 void call_double(tt_ctx *ctx, const tt_ops *ops, const op_call *q, double *out)
 {

@@ -11,7 +11,7 @@
 #ifndef TT_VALIDATE_CALL_H
 #define TT_VALIDATE_CALL_H
 
-#include "tether/validate.h"
+#include "validate/judge.h"
 
 #define OP_KIND(op, OP) OP_##OP,
 typedef enum op_kind {
@@ -58,6 +58,7 @@ int call_shape(const op_call *q, int64_t *dim);
 int64_t call_count(const op_call *q);
 /* True when the output is double on every table (col_mean, col_moment). */
 bool call_out_is_double(const op_call *q);
+size_t call_out_bytes(const op_call *q);     /* of all of it                  */
 
 /* Run it on a table, which ctx->ops is meanwhile. out: call_count values,
  * tt_real or double as above. */
@@ -87,21 +88,19 @@ void call_emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                   const double *want, const double *ours, double *out);
 /* Our golden operators of its class. */
 const tt_ops *arith_ours(const tt_arith *arith);
+/* A copy of its result as double, in scratch; NULL after a failure. */
+double *call_widen(tt_ctx *ctx, const op_call *q, const void *out);
 /* A call's result on a table, as double. */
 void call_double(tt_ctx *ctx, const tt_ops *ops, const op_call *q, double *out);
-
-/* Write v->where from v->m.worst. */
-void verdict_place(tt_verdict *v);
 
 /* What a mistake looks like: try mistakes a port makes, on the same inputs or
  * on the result, until one explains `got`. False when none does.
  *   q        the call, NULL for a tensor of a file
  *   got      the candidate's tensor       want    the right one
- *   earned   the error its arithmetic may make, absolute
- *   out      a short sentence ("bias missing", "scaled by 0.5") */
+ *   v        its shape, and what its arithmetic may err (earned); v->hint
+ *            becomes a short sentence ("bias missing", "scaled by 0.5") */
 bool hint_find(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
-               const double *got, const double *want, int rank,
-               const int64_t *dim, double earned, char *out, size_t size);
+               const double *got, const double *want, tt_verdict *v);
 
 /* A call whose result must have the bits of class cls, and has not. */
 typedef struct hint_call {

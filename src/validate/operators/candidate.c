@@ -18,20 +18,15 @@ typedef struct guarded {
     int64_t pad, bytes;  /* canaries on each side; the output between them    */
 } guarded;
 
-static size_t element(const op_call *q)
-{
-    return call_out_is_double(q) ? sizeof(double) : sizeof(tt_real);
-}
-
 static guarded guard(tt_ctx *ctx, const candidate_call *c, const op_call *q)
 {
     int64_t dim[TT_MAX_RANK];
-    const int64_t n = call_count(q), size = (int64_t)element(q);
+    const int64_t n = call_count(q), bytes = (int64_t)call_out_bytes(q);
     call_shape(q, dim);
-    const int64_t row = dim[0] ? n / dim[0] : 0;
-    const int64_t pad = (row * size + PAGE) / 64 * 64 + (c->odd ? size : 0);
-    guarded g = {.pad = pad, .bytes = n * size};
-    g.raw = tt_alloc(ctx, &ctx->scratch, g.bytes + 2 * pad, 1,
+    const int64_t row = dim[0] ? bytes / dim[0] : 0;
+    const int64_t odd = c->odd && n ? bytes / n : 0;
+    guarded g = {.pad = (row + PAGE) / 64 * 64 + odd, .bytes = bytes};
+    g.raw = tt_alloc(ctx, &ctx->scratch, g.bytes + 2 * g.pad, 1,
                      "guarded output");
     return g;
 }
@@ -42,16 +37,6 @@ static bool intact(const guarded *g, uint8_t canary)
     for (int64_t i = 0; i < g->pad; i++)
         if (g->raw[i] != canary || behind[i] != canary) return false;
     return true;
-}
-
-static double *widen(tt_ctx *ctx, const op_call *q, const void *x)
-{
-    const int64_t n = call_count(q);
-    double *d = tt_alloc(ctx, &ctx->scratch, n, sizeof *d, "candidate");
-    for (int64_t i = 0; d && i < n; i++)
-        d[i] = call_out_is_double(q) ? ((const double *)x)[i]
-                                     : (double)((const tt_real *)x)[i];
-    return d;
 }
 
 /* One call into g; says in c->why what went wrong. False: ctx has failed. */
@@ -76,15 +61,12 @@ static bool once(tt_ctx *ctx, candidate_call *c, const op_call *q, guarded *g,
     return true;
 }
 
-/* The largest distance; a NaN on one side is the largest of all. */
+/* The largest distance. */
 static double farthest(const double *x, const double *ours, int64_t n)
 {
     double most = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const double d = fabs(x[i] - ours[i]);
-        if (x[i] == ours[i] || (isnan(x[i]) && isnan(ours[i]))) continue;
-        most = fmax(most, isfinite(d) ? d : INFINITY);
-    }
+    for (int64_t i = 0; i < n; i++)
+        most = fmax(most, value_distance(x[i], ours[i]));
     return most;
 }
 
@@ -96,14 +78,14 @@ bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
     guarded g = guard(ctx, c, q);
     if (!once(ctx, c, q, &g, garbage[0])) return false;
     c->out = g.raw + g.pad;
-    c->got = widen(ctx, q, c->out);
+    c->got = call_widen(ctx, q, c->out);
     if (!c->twice || *c->why || ctx->status) return !ctx->status;
     guarded again = guard(ctx, c, q);
     if (!once(ctx, c, q, &again, garbage[1])) return false;
     const void *second = again.raw + again.pad;
     if (*c->why || !memcmp(c->out, second, (size_t)g.bytes))
         return !ctx->status;
-    double *x = widen(ctx, q, second);
+    double *x = call_widen(ctx, q, second);
     if (ctx->status) return false;
     const int64_t n = call_count(q);
     /* two NaN of other bits are the same answer */
@@ -127,8 +109,7 @@ void candidate_verdict(tt_ctx *ctx, const candidate_call *c, const op_call *q,
     if (v->outcome != TT_MISMATCH || !hint) return;
     hint_call call = {ctx, q, c->ops, arith->cls, got, v->hint, sizeof v->hint};
     if (!arith->bits || !hint_classes(&call))
-        hint_find(ctx, q, arith, got, want, v->rank, v->dim, v->earned, v->hint,
-                  sizeof v->hint);
+        hint_find(ctx, q, arith, got, want, v);
     const size_t used = strlen(v->hint);
     if (c->unsteady)
         snprintf(v->hint + used, sizeof v->hint - used, "%sanother result at a "

@@ -112,11 +112,13 @@ static tt_status write_inputs(tt_ctx *ctx, const char *path, const op_call *q)
     return tt_st_finish(w);
 }
 
-static tt_status write_output(tt_ctx *ctx, const char *path, tt_dtype type,
-                              const op_call *q, const void *y)
+static tt_status write_output(tt_ctx *ctx, const char *dir, const char *suffix,
+                              tt_dtype type, const op_call *q, const void *y)
 {
+    char path[1200];
     int64_t dim[TT_MAX_RANK];
     tt_st_writer *w;
+    snprintf(path, sizeof path, "%s/expected%s.safetensors", dir, suffix);
     TT_TRY(tt_st_create(ctx, &w, path));
     tt_st_add(w, "y", type, call_shape(q, dim), dim, y);
     return tt_st_finish(w);
@@ -160,7 +162,7 @@ static tt_status make_folder(tt_ctx *ctx, const char *path)
 static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
                             const char *sizes, uint64_t seed)
 {
-    char path[1200];
+    char path[1200], suffix[64];
     const int64_t n = call_count(q);
     const tt_dtype type = call_out_is_double(q) ? TT_F64 : real_type;
     double *y = tt_alloc(ctx, &ctx->scratch, n, sizeof *y, "a result");
@@ -170,16 +172,13 @@ static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
     snprintf(path, sizeof path, "%s/case.json", dir);
     TT_TRY(write_json(ctx, path, q, sizes, seed));
     call_run(ctx, ctx->ops, q, y);
-    snprintf(path, sizeof path, "%s/expected.safetensors", dir);
-    TT_TRY(write_output(ctx, path, type, q, y));
+    TT_TRY(write_output(ctx, dir, "", type, q, y));
     call_oracle(ctx, q, y);
-    snprintf(path, sizeof path, "%s/expected_f64.safetensors", dir);
-    TT_TRY(write_output(ctx, path, TT_F64, q, y));
+    TT_TRY(write_output(ctx, dir, "_f64", TT_F64, q, y));
     for (int i = 0; tt_arith_at(i); i++) {
         call_run(ctx, tt_arith_ops(tt_arith_at(i)), q, y);
-        snprintf(path, sizeof path, "%s/expected_%s.safetensors", dir,
-                 tt_arith_at(i)->name);
-        TT_TRY(write_output(ctx, path, type, q, y));
+        snprintf(suffix, sizeof suffix, "_%s", tt_arith_at(i)->name);
+        TT_TRY(write_output(ctx, dir, suffix, type, q, y));
     }
     return ctx->status;
 }

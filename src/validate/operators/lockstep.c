@@ -51,8 +51,7 @@ void lockstep_judge(lockstep *s, const char *path, const double *got,
         tt_verdict_judge(&v, s->arith, got, want, emul, n, dim[rank - 1]);
     tt_verdict_bits(&v, s->arith, got, want, n);
     if (v.outcome == TT_MISMATCH)
-        hint_find(s->ctx, NULL, s->arith, got, want, rank, dim, v.earned,
-                  v.hint, sizeof v.hint);
+        hint_find(s->ctx, NULL, s->arith, got, want, &v);
     tt_report_add(s->report, &v, got, want);
 }
 
@@ -118,16 +117,18 @@ static bool judge_slots(lockstep *s, const char *path, const tt_layer *theirs,
     if (length[0] != length[1])
         return lockstep_equal(s, path, &length[0], &length[1], 1,
                               "another number of live slots");
-    if (memcmp(theirs->src_frame, ours->src_frame,
-               (size_t)ours->len * sizeof *ours->src_frame))
-        return lockstep_equal(s, path, theirs->src_frame, ours->src_frame,
-                              ours->len, "another frame is kept");
-    if (memcmp(theirs->sidx, ours->sidx,
-               (size_t)ours->len * sizeof *ours->sidx))
-        return lockstep_equal(s, path, theirs->sidx, ours->sidx, ours->len,
-                              "another place in the frame");
-    return lockstep_equal(s, path, theirs->tpos, ours->tpos, ours->len,
-                          "another position in time");
+    const struct {
+        const int32_t *theirs, *ours;
+        const char *why;
+    } part[] = {
+        {theirs->src_frame, ours->src_frame, "another frame is kept"},
+        {theirs->sidx, ours->sidx, "another place in the frame"},
+        {theirs->tpos, ours->tpos, "another position in time"}};
+    const size_t bytes = (size_t)ours->len * sizeof *ours->tpos;
+    int i = 0;
+    while (i < 2 && !memcmp(part[i].theirs, part[i].ours, bytes)) i++;
+    return lockstep_equal(s, path, part[i].theirs, part[i].ours, ours->len,
+                          part[i].why);
 }
 
 /* Layers in front of a flipped pick do not know of it. */
@@ -264,7 +265,7 @@ tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
     for (int i = 0; i < RUNS; i++) {
         tt_rollout_close(s->lane[i].run);
         tt_prompt_free(s->lane[i].prompt);
-        rounds_free(&s->lane[i].rounds);
+        rounds_clear(&s->lane[i].rounds);
     }
     unlink(state);
     tt_arena_reset(&ctx->scratch, mark);

@@ -12,16 +12,10 @@
 
 #include "validate/operators/opcalls.h"
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The quarters of n sorted values: low, middle, high. */
 static void quarters(double q[3], double *x, int64_t n)
 {
-    qsort(x, (size_t)n, sizeof *x, by_value);
+    qsort(x, (size_t)n, sizeof *x, value_order);
     q[0] = x[n / 4];
     q[1] = (x[(n - 1) / 2] + x[n / 2]) / 2;
     q[2] = x[n - 1 - n / 4];

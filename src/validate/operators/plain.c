@@ -16,7 +16,7 @@ static double dot(const tt_real *a, const tt_real *b, int64_t n)
     return s;
 }
 
-static const tt_real *widened(tt_ctx *ctx, const tt_tensor *w)
+const tt_real *plain_weight(tt_ctx *ctx, const tt_tensor *w)
 {
     tt_real *wide = tt_scratch(ctx, tt_tensor_count(w));
     if (wide) tt_widen_at(wide, w, 0, tt_tensor_count(w));
@@ -42,7 +42,7 @@ static const tt_real *weights_of(tt_ctx *ctx, const tt_tensor *t,
                                  const linear_fault *f)
 {
     const int64_t o = t->dim[0], i = t->dim[1];
-    const tt_real *w = widened(ctx, t);
+    const tt_real *w = plain_weight(ctx, t);
     if (!f->weight) return w;
     tt_real *y = tt_scratch(ctx, o * i);
     for (int64_t k = 0; w && y && k < o * i; k++)
@@ -110,7 +110,7 @@ static const tt_real *taps_of(tt_ctx *ctx, const tt_conv_args *p,
 {
     const int64_t n = tt_tensor_count(p->w), C = p->Cin;
     const int64_t taps = (int64_t)p->kt * p->kh * p->kw;
-    const tt_real *w = widened(ctx, p->w);
+    const tt_real *w = plain_weight(ctx, p->w);
     if (!f->taps && !f->drop && !f->without) return w;
     tt_real *y = tt_scratch(ctx, n);
     for (int64_t k = 0; w && y && k < n; k++)

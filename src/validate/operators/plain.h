@@ -7,6 +7,7 @@
 #ifndef TT_VALIDATE_PLAIN_H
 #define TT_VALIDATE_PLAIN_H
 
+#include "ops/arith/arith.h"
 #include "ops/golden/golden.h"
 #include "validate/operators/call.h"
 
@@ -230,16 +231,18 @@ typedef struct sum_rule {
 /* c + sum over k < n of a[k * step] b[k]. */
 float plain_chain(const sum_rule *r, float c, const float *a, int64_t step,
                   const float *b, int64_t n);
-/* Factors in other formats; none is flushed. */
+/* Factors in other formats, arith_cut_tf32 among them; none is flushed. */
 float plain_factor_bf16(float x);
 float plain_factor_tf32(float x);
-float plain_factor_tf32_cut(float x);
 /* Does this class give every bit of `got`, the result of a linear layer or of
  * attention? */
 bool plain_class_gives(tt_ctx *ctx, const op_call *q, const golden_class *class,
                        const double *got);
 
 /* ---- any of them --------------------------------------------------------- */
+
+/* A weight's values; NULL after a failure. */
+const tt_real *plain_weight(tt_ctx *ctx, const tt_tensor *w);
 
 /* The call with a fault of its operator's type; NULL: none. */
 void plain_call(tt_ctx *ctx, const op_call *q, const void *fault, double *out);

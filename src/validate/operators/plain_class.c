@@ -163,28 +163,15 @@ float plain_factor_tf32(float x)
     return tt_format_round(TT_FMT_TF32, x);
 }
 
-float plain_factor_tf32_cut(float x)
-{
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    if (isfinite(x)) u &= ~0x1fffu;
-    memcpy(&x, &u, sizeof u);
-    return x;
-}
-
 /* ---- is it what was computed? -------------------------------------------- */
 
-static bool same(float x, double got)
-{
-    return isnan(x) ? isnan(got) : (double)x == got
-                                   && !signbit(x) == !signbit(got);
-}
-
+/* Rows x [n, width] that are `stride` apart. */
 static float *factors(tt_ctx *ctx, const golden_class *class, const tt_real *x,
-                      int64_t n)
+                      int64_t n, int64_t stride, int64_t width)
 {
-    float *y = tt_scratch(ctx, n);
-    for (int64_t i = 0; y && i < n; i++) y[i] = class->factor(x[i]);
+    float *y = tt_scratch(ctx, n * width);
+    for (int64_t i = 0; y && i < n * width; i++)
+        y[i] = class->factor(x[i / width * stride + i % width]);
     return y;
 }
 
@@ -194,32 +181,20 @@ static bool gives_linear(tt_ctx *ctx, const op_call *q,
     const int64_t o = q->w->dim[0], n = q->c;
     /* on tensor cores a sum of -0 becomes +0 */
     const bool zero = class->attend && class->attend != golden_attend_blocks;
-    float *w = tt_scratch(ctx, o * n);
-    if (w) tt_widen_at(w, q->w, 0, o * n);
-    w = w ? factors(ctx, class, w, o * n) : NULL;
+    const tt_real *wide = plain_weight(ctx, q->w);
+    const float *w = wide ? factors(ctx, class, wide, o, n, n) : NULL;
     for (int64_t r = 0; w && r < q->n; r++) {
         const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-        const float *x = factors(ctx, class, q->x + r * n, n);
+        const float *x = factors(ctx, class, q->x + r * n, 1, n, n);
         for (int64_t c = 0; x && c < o; c++) {
             float s = class->chain(0, x, 1, w + c * n, n);
             if (zero) s += 0.0f;
             if (q->b) s += q->b[c];
-            if (!same(s, got[r * o + c])) return false;
+            if (!value_same_bits((double)s, got[r * o + c])) return false;
         }
         tt_arena_reset(&ctx->scratch, mark);
     }
     return !ctx->status;
-}
-
-/* Rows x [n, D] of a head, of stride values each. */
-static float *head_factors(tt_ctx *ctx, const golden_class *class,
-                           const tt_real *x, int64_t n, int64_t stride,
-                           int64_t D)
-{
-    float *y = tt_scratch(ctx, n * D);
-    for (int64_t i = 0; y && i < n * D; i++)
-        y[i] = class->factor(x[i / D * stride + i % D]);
-    return y;
 }
 
 static bool gives_head(tt_ctx *ctx, const tt_attention_args *a, int64_t h,
@@ -228,13 +203,14 @@ static bool gives_head(tt_ctx *ctx, const tt_attention_args *a, int64_t h,
     const int64_t D = a->D, at = h * D;
     golden_head r = {.class = class, .a = a, .h = h};
     float *o = tt_scratch(ctx, 2 * D);
-    r.q = head_factors(ctx, class, a->q + at, a->T, a->q_stride, D);
-    r.k = head_factors(ctx, class, a->k + at, a->N, a->kv_stride, D);
-    r.v = head_factors(ctx, class, a->v + at, a->N, a->kv_stride, D);
+    r.q = factors(ctx, class, a->q + at, a->T, a->q_stride, D);
+    r.k = factors(ctx, class, a->k + at, a->N, a->kv_stride, D);
+    r.v = factors(ctx, class, a->v + at, a->N, a->kv_stride, D);
     for (int64_t i = 0; !ctx->status && i < a->T; i++) {
         class->attend(&r, i, o, o + D);
         for (int64_t d = 0; d < D; d++)
-            if (!same(o[d], got[(i * a->H + h) * D + d])) return false;
+            if (!value_same_bits((double)o[d], got[(i * a->H + h) * D + d]))
+                return false;
     }
     return !ctx->status;
 }

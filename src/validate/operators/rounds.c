@@ -13,11 +13,6 @@ void rounds_clear(round_list *l)
     l->n = 0;
 }
 
-void rounds_free(round_list *l)
-{
-    tt_arena_free(&l->mem);
-}
-
 void rounds_take(void *user, const tt_event *e)
 {
     round_list *l = user;

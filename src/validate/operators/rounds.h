@@ -22,11 +22,10 @@ typedef struct round_list {
     int64_t n;
 } round_list;
 
-/* Forget all; ready to listen. */
+/* Forget all and keep no memory; ready to listen. */
 void rounds_clear(round_list *l);
 /* A tt_event_fn; user is the list. Other events than admission rounds pass. */
 void rounds_take(void *user, const tt_event *e);
-void rounds_free(round_list *l);
 
 /* The same round: layer, place within the chunk, and candidates. */
 bool round_matches(const round_item *a, const round_item *b);

@@ -27,11 +27,8 @@ static double suspicion(const double *got, const double *ours, int64_t n,
                         bool by_size)
 {
     double most = 0, square = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const double d = fabs(got[i] - ours[i]);
-        if (got[i] == ours[i] || (isnan(got[i]) && isnan(ours[i]))) continue;
-        most = fmax(most, isfinite(d) ? d : INFINITY);
-    }
+    for (int64_t i = 0; i < n; i++)
+        most = fmax(most, value_distance(got[i], ours[i]));
     if (!by_size || most == 0) return most;
     for (int64_t i = 0; i < n; i++)
         if (isfinite(ours[i])) square += ours[i] * ours[i];
@@ -157,34 +154,19 @@ const double *sample_cut(tt_ctx *ctx, const sample *s, const double *x)
     return y;
 }
 
-void sample_oracle(tt_ctx *ctx, const sample *s, double *want)
-{
-    sample one = *s;
-    if (!s->row || gathers(s->call)) {
-        call_oracle(ctx, &s->part, want);
-        return;
-    }
-    for (int64_t i = 0; i < s->rows && !ctx->status; i++) {
-        const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-        sample_single(ctx, &one, i);
-        call_oracle(ctx, &one.part, want + i * s->width);
-        tt_arena_reset(&ctx->scratch, mark);
-    }
-}
-
-void sample_emulate(tt_ctx *ctx, const sample *s, const tt_arith *arith,
+void sample_compute(tt_ctx *ctx, const sample *s, const tt_arith *arith,
                     const double *want, const double *ours, double *out)
 {
     sample one = *s;
-    if (!s->row || gathers(s->call)) {
-        call_emulate(ctx, &s->part, arith, want, ours, out);
-        return;
-    }
-    for (int64_t i = 0; i < s->rows && !ctx->status; i++) {
+    const bool whole = !s->row || gathers(s->call);
+    for (int64_t i = 0; i < (whole ? 1 : s->rows) && !ctx->status; i++) {
         const int64_t at = i * s->width;
         const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-        sample_single(ctx, &one, i);
-        call_emulate(ctx, &one.part, arith, want + at, ours + at, out + at);
+        if (!whole) sample_single(ctx, &one, i);
+        if (arith)
+            call_emulate(ctx, &one.part, arith, want + at, ours + at, out + at);
+        else
+            call_oracle(ctx, &one.part, out + at);
         tt_arena_reset(&ctx->scratch, mark);
     }
 }

@@ -26,9 +26,9 @@ void sample_take(tt_ctx *ctx, sample *s, const op_call *q, const double *got,
 
 /* Values of the chosen rows. */
 const double *sample_cut(tt_ctx *ctx, const sample *s, const double *x);
-/* [rows, width] in float64, and in the declared arithmetic. */
-void sample_oracle(tt_ctx *ctx, const sample *s, double *want);
-void sample_emulate(tt_ctx *ctx, const sample *s, const tt_arith *arith,
+/* [rows, width] in float64, or with arith in that arithmetic, as call_emulate
+ * does; want and ours are the chosen rows and for the latter alone. */
+void sample_compute(tt_ctx *ctx, const sample *s, const tt_arith *arith,
                     const double *want, const double *ours, double *out);
 /* The part for one chosen row, into s->part. False: s->part is all of them. */
 bool sample_single(tt_ctx *ctx, sample *s, int64_t i);

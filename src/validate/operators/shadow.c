@@ -37,16 +37,6 @@ struct tt_shadow {
     int64_t twice[OP_KINDS], unsteady[OP_KINDS], sampled[OP_KINDS];
 };
 
-static double *widen(tt_ctx *ctx, const op_call *q, const void *x)
-{
-    const int64_t n = call_count(q);
-    double *d = tt_alloc(ctx, &ctx->scratch, n, sizeof *d, "shadowed result");
-    for (int64_t i = 0; d && i < n; i++)
-        d[i] = call_out_is_double(q) ? ((const double *)x)[i]
-                                     : (double)((const tt_real *)x)[i];
-    return d;
-}
-
 static void *result(tt_ctx *ctx, const op_call *q, const tt_ops *ops)
 {
     void *out = tt_alloc(ctx, &ctx->scratch, call_count(q), sizeof(double),
@@ -101,8 +91,8 @@ static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
     double *e = tt_alloc(ctx, &ctx->scratch, n, sizeof *e, "emulation");
     if (ctx->status) return;
     const double *g = sample_cut(ctx, &part, c->got);
-    sample_oracle(ctx, &part, want);
-    sample_emulate(ctx, &part, s->arith, want, sample_cut(ctx, &part, ours), e);
+    sample_compute(ctx, &part, NULL, NULL, NULL, want);
+    sample_compute(ctx, &part, s->arith, want, sample_cut(ctx, &part, ours), e);
     if (ctx->status) return;
     snprintf(v.path, sizeof v.path, "%s", path);
     v.rank = call_shape(q, v.dim);
@@ -148,14 +138,11 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
                                : tt_ops_class(s->candidate, at->cls),
                         .twice = twice(s, &q)};
     const void *ours = result(ctx, &q, mine);
-    const double *wide = ours ? widen(ctx, &q, ours) : NULL;
+    const double *wide = ours ? call_widen(ctx, &q, ours) : NULL;
     if (wide && candidate_run(ctx, &c, &q, wide)) {
         judge(ctx, s, &q, &c, wide, path);
         if (!ctx->status)
-            memcpy(out, s->adopt ? c.out : ours,
-                   (size_t)call_count(&q) * (call_out_is_double(&q)
-                                             ? sizeof(double)
-                                             : sizeof(tt_real)));
+            memcpy(out, s->adopt ? c.out : ours, call_out_bytes(&q));
     }
     ctx->ops = at;
     tt_arena_reset(&ctx->scratch, mark);

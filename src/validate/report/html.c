@@ -29,6 +29,14 @@ static const char style[] =
 
 /* ---- words --------------------------------------------------------------- */
 
+/* Escaped, in an element: "code", "p". */
+static void put_in(FILE *f, const char *element, const char *s)
+{
+    fprintf(f, "<%s>", element);
+    page_xml(f, s);
+    fprintf(f, "</%s>", element);
+}
+
 /* 1234567 as "1,234,567". */
 static void put_count(FILE *f, int64_t n)
 {
@@ -61,7 +69,7 @@ static void put_words(FILE *f, const char *path)
         snprintf(part, sizeof part, "%.*s by itself, inputs of the kind %.*s%s"
                  "%s", (int)name, path + 3, (int)len, kind,
                  kind[len] ? "," : "", kind + len);
-        report_xml(f, part);
+        page_xml(f, part);
         return;
     }
     for (const char *s = path; *s;) {
@@ -80,7 +88,7 @@ static void put_words(FILE *f, const char *path)
         else
             snprintf(part, sizeof part, "%.*s", (int)n, s);
         if (s > path + 1) fputs(", ", f);
-        report_xml(f, part);
+        page_xml(f, part);
         s += n + (s[n] != '\0');
     }
 }
@@ -91,28 +99,27 @@ static void put_words(FILE *f, const char *path)
 static void put_first(FILE *f, const tt_report *r, const tt_verdict *v)
 {
     char buf[32];
-    fputs("The first wrong tensor is <code>", f);
-    report_xml(f, v->path);
-    fputs("</code>", f);
+    fputs("The first wrong tensor is ", f);
+    put_in(f, "code", v->path);
     if (strpbrk(v->path, "/#") || !strncmp(v->path, "op.", 3)) {
         fputs(": ", f);
         put_words(f, v->path);
     }
     if (*v->op && !strchr(v->path, '#') && strncmp(v->path, "op.", 3)) {
         fputs(", made by ", f);
-        report_xml(f, v->op);
+        page_xml(f, v->op);
     }
     if (v->outcome == TT_MISSING || v->outcome == TT_MISSHAPEN) {
         fprintf(f, ". It is <b>%s</b>", tt_outcome_name(v->outcome));
     } else if (v->m.n > 0) {
         fprintf(f, ". Its largest error, %s at ",
                 page_number(buf, sizeof buf, v->m.max_abs, 3));
-        report_xml(f, *v->where ? v->where : "[]");
+        page_xml(f, *v->where ? v->where : "[]");
         if (isfinite(v->ratio) && v->ratio > 0 && r->arith) {
             fputs(", is <b>", f);
             put_times(f, v->ratio);
             fputs(" times</b> what ", f);
-            report_xml(f, r->arith->name);
+            page_xml(f, r->arith->name);
             fputs(" may err on the same inputs", f);
         } else {
             fputs(", is more than is allowed", f);
@@ -120,9 +127,9 @@ static void put_first(FILE *f, const tt_report *r, const tt_verdict *v)
     }
     fputs(".", f);
     if (*v->hint) {
-        fputs(v->m.n > 0 ? " It looks like this: <b>" : " <b>", f);
-        report_xml(f, v->hint);
-        fputs("</b>.", f);
+        fputs(v->m.n > 0 ? " It looks like this: " : " ", f);
+        put_in(f, "b", v->hint);
+        fputs(".", f);
     }
 }
 
@@ -147,9 +154,9 @@ static void put_passed(FILE *f, const tt_report *r)
     fprintf(f, " tensor%s compared, none of them is wrong.",
             r->compared == 1 ? " was" : "s were");
     if (!v) return;
-    fputs(" The nearest to its limit is <code>", f);
-    report_xml(f, v->path);
-    fprintf(f, "</code>, at %.0f&nbsp;%% of it.", 100 * v->ratio);
+    fputs(" The nearest to its limit is ", f);
+    put_in(f, "code", v->path);
+    fprintf(f, ", at %.0f&nbsp;%% of it.", 100 * v->ratio);
 }
 
 static void put_equal(FILE *f, const tt_report *r)
@@ -183,9 +190,10 @@ static void put_tiles(FILE *f, const tt_report *r)
 
 static void put_fact(FILE *f, const char *name, const char *value, bool code)
 {
-    fprintf(f, "<dt>%s</dt><dd>%s", name, code ? "<code>" : "");
-    report_xml(f, value);
-    fprintf(f, "%s</dd>\n", code ? "</code>" : "");
+    fprintf(f, "<dt>%s</dt><dd>", name);
+    if (code) put_in(f, "code", value);
+    else page_xml(f, value);
+    fputs("</dd>\n", f);
 }
 
 static void put_facts(FILE *f, const tt_report *r)
@@ -231,7 +239,7 @@ static void put_notes(FILE *f, const tt_report *r)
         if (is_fact(r, i->text)) continue;
         fputs(begun ? "<li>" : "<ul class=\"notes\">\n<li>", f);
         begun = true;
-        report_xml(f, i->text);
+        page_xml(f, i->text);
         fputs("</li>\n", f);
     }
     if (begun) fputs("</ul>\n", f);
@@ -242,7 +250,7 @@ static void put_top(FILE *f, const tt_report *r)
     const bool passed = tt_report_passed(r);
     fprintf(f, "<header class=\"top\">\n<div class=\"said %s\"><p "
             "class=\"kicker\">tether &middot; ", passed ? "pass" : "fail");
-    report_xml(f, r->title);
+    page_xml(f, r->title);
     fprintf(f, "</p>\n<h1 class=\"%s\">%s</h1>\n<p class=\"lead\">",
             passed ? "ok" : "bad", passed ? "PASS" : "FAIL");
     if (r->failed) put_first(f, r, r->failed);
@@ -274,26 +282,20 @@ static void put_row(FILE *f, const tt_verdict *v)
         fprintf(f, "<span class=\"pill %s\">%s</span> ",
                 report_failing(v->outcome) ? "bad" : "tie",
                 tt_outcome_name(v->outcome));
-    fputs("<code>", f);
-    report_xml(f, v->path);
-    fputs("</code>", f);
+    put_in(f, "code", v->path);
     if (*v->op) {
         fputs(" <span class=\"soft\">", f);
-        report_xml(f, v->op);
+        page_xml(f, v->op);
         fputs("</span>", f);
     }
-    if (*v->hint) {
-        fputs("<p>", f);
-        report_xml(f, v->hint);
-        fputs("</p>", f);
-    }
+    if (*v->hint) put_in(f, "p", v->hint);
     fprintf(f, "</td><td>%s</td>",
             tt_shape_string(shape, sizeof shape, v->rank, v->dim));
     put_cell(f, has ? v->m.max_abs : NAN);
     put_cell(f, has ? v->m.rel_l2 : NAN);
     put_cell(f, has ? v->ratio : NAN);
     fputs("<td>", f);
-    if (has) report_xml(f, v->where);
+    if (has) page_xml(f, v->where);
     fputs("</td></tr>\n", f);
 }
 
@@ -369,9 +371,9 @@ static void put_numbers(FILE *f, const tt_report *r)
         const double number[] = {v->m.snr_db, v->m.cosine, v->m.mean_ulp,
                                  v->m.max_ulp, v->m.q50, v->m.q99,
                                  r->arith ? TT_SLACK * v->earned : NAN};
-        fputs("<tr><td><code>", f);
-        report_xml(f, v->path);
-        fputs("</code></td>", f);
+        fputs("<tr><td>", f);
+        put_in(f, "code", v->path);
+        fputs("</td>", f);
         for (size_t k = 0; k < sizeof number / sizeof number[0]; k++)
             put_cell(f, number[k]);
         fprintf(f, "<td>%lld</td><td>%lld</td><td>%lld</td></tr>\n",
@@ -410,9 +412,9 @@ static bool find_groups(group *g, int *n, const tt_report *r)
 static void put_group(FILE *f, const group *g)
 {
     char buf[32];
-    fputs("<tr><td><code>", f);
-    report_xml(f, *g->op ? g->op : "other tensors");
-    fputs("</code></td><td>", f);
+    fputs("<tr><td>", f);
+    put_in(f, "code", *g->op ? g->op : "other tensors");
+    fputs("</td><td>", f);
     put_count(f, g->compared);
     fprintf(f, "</td><td%s>", g->wrong ? " class=\"bad\"" : "");
     put_count(f, g->wrong);
@@ -494,7 +496,7 @@ tt_status tt_report_html(tt_ctx *ctx, const tt_report *r, const char *path)
             "content=\"width=device-width, initial-scale=1\">\n<title>",
             tt_version());
     fputs(tt_report_passed(r) ? "PASS: " : "FAIL: ", o.f);
-    report_xml(o.f, r->title);
+    page_xml(o.f, r->title);
     fprintf(o.f, "</title>\n<style>%s%s%s</style>\n</head>\n<body>\n",
             page_style[0], page_style[1], style);
     put_top(o.f, r);

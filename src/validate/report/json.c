@@ -25,12 +25,14 @@
 
 #include <math.h>
 
+#include "io/jsonout.h"
 #include "tether/version.h"
 
-static void text(FILE *f, const char *key, const char *value)
+static void text(FILE *f, const char *before, const char *key,
+                 const char *value)
 {
-    fprintf(f, "\"%s\": ", key);
-    report_json_string(f, value);
+    fprintf(f, "%s\"%s\": ", before, key);
+    json_string(f, value);
 }
 
 static void real(FILE *f, const char *key, double x)
@@ -47,25 +49,13 @@ static void whole(FILE *f, const char *key, int64_t x)
 static void put_metrics(FILE *f, const tt_metrics *m)
 {
     fprintf(f, ",\n     \"metrics\": {\"n\": %lld", (long long)m->n);
-    real(f, "max_abs", m->max_abs);
-    real(f, "rms", m->rms);
-    real(f, "rel_l2", m->rel_l2);
-    real(f, "snr_db", m->snr_db);
-    real(f, "cosine", m->cosine);
-    real(f, "bias", m->bias);
-    real(f, "top", m->top);
-    real(f, "max_ulp", m->max_ulp);
-    real(f, "mean_ulp", m->mean_ulp);
-    real(f, "q50", m->q50);
-    real(f, "q90", m->q90);
-    real(f, "q99", m->q99);
-    real(f, "q999", m->q999);
-    whole(f, "broken", m->broken);
-    whole(f, "nan", m->nan);
-    whole(f, "inf", m->inf);
-    whole(f, "denormal", m->denormal);
-    whole(f, "differ", m->differ);
-    whole(f, "worst", m->worst);
+#define REAL(member) real(f, #member, m->member);
+#define WHOLE(member) whole(f, #member, m->member);
+    REAL(max_abs) REAL(rms) REAL(rel_l2) REAL(snr_db) REAL(cosine) REAL(bias)
+    REAL(top) REAL(max_ulp) REAL(mean_ulp)
+    REAL(q50) REAL(q90) REAL(q99) REAL(q999)
+    WHOLE(broken) WHOLE(nan) WHOLE(inf) WHOLE(denormal) WHOLE(differ)
+    WHOLE(worst)
     fputs(", \"ulp\": [", f);
     for (int i = 0; i < TT_ULP_BINS; i++)
         fprintf(f, "%s%lld", i ? ", " : "", (long long)m->ulp[i]);
@@ -74,19 +64,16 @@ static void put_metrics(FILE *f, const tt_metrics *m)
 
 static void put_verdict(FILE *f, const tt_verdict *v)
 {
-    fputs("    {", f);
-    text(f, "path", v->path);
-    fputs(", ", f);
-    text(f, "op", v->op);
+    text(f, "    {", "path", v->path);
+    text(f, ", ", "op", v->op);
     fprintf(f, ", \"outcome\": \"%s\", \"shape\": [",
             tt_outcome_name(v->outcome));
     for (int i = 0; i < v->rank; i++)
         fprintf(f, "%s%lld", i ? ", " : "", (long long)v->dim[i]);
-    fprintf(f, "], \"bits\": %s, ", v->bits == TT_BITS_EQUAL ? "\"equal\""
+    fprintf(f, "], \"bits\": %s", v->bits == TT_BITS_EQUAL ? "\"equal\""
             : v->bits == TT_BITS_DIFFER ? "\"differ\"" : "null");
-    text(f, "where", v->where);
-    fputs(", ", f);
-    text(f, "hint", v->hint);
+    text(f, ", ", "where", v->where);
+    text(f, ", ", "hint", v->hint);
     real(f, "earned", v->earned);
     real(f, "ratio", v->ratio);
     if (v->m.n > 0) put_metrics(f, &v->m);
@@ -97,26 +84,23 @@ static void put_verdict(FILE *f, const tt_verdict *v)
 static void put_head(FILE *f, const tt_report *r)
 {
     char line[700];
-    fputs("{\n  \"schema\": \"tether-validate/1\",\n  ", f);
-    text(f, "title", r->title);
-    fputs(",\n  \"program\": {\"name\": \"tether\", ", f);
-    text(f, "version", tt_version());
+    fputs("{\n  \"schema\": \"tether-validate/1\"", f);
+    text(f, ",\n  ", "title", r->title);
+    fputs(",\n  \"program\": {\"name\": \"tether\"", f);
+    text(f, ", ", "version", tt_version());
     fputs("},\n  \"arith\": ", f);
     if (r->arith) {
-        fputc('{', f);
-        text(f, "name", r->arith->name);
-        fputs(", ", f);
-        text(f, "summary", r->arith->summary ? r->arith->summary : "");
-        fputs(", ", f);
-        text(f, "judged", r->arith->bits ? "by bits" : "by limits");
+        text(f, "{", "name", r->arith->name);
+        text(f, ", ", "summary", r->arith->summary ? r->arith->summary : "");
+        text(f, ", ", "judged", r->arith->bits ? "by bits" : "by limits");
         fputc('}', f);
     } else {
         fputs("null", f);
     }
     report_headline(r, line, sizeof line);
-    fprintf(f, ",\n  \"passed\": %s,\n  ",
+    fprintf(f, ",\n  \"passed\": %s",
             tt_report_passed(r) ? "true" : "false");
-    text(f, "headline", line);
+    text(f, ",\n  ", "headline", line);
     fprintf(f, ",\n  \"compared\": %lld,\n  \"counts\": {",
             (long long)r->compared);
     for (int o = 0; o < OUTCOMES; o++)
@@ -127,7 +111,7 @@ static void put_head(FILE *f, const tt_report *r)
     fputs("  \"notes\": [", f);
     for (const note_item *i = r->notes; i; i = i->next) {
         if (i != r->notes) fputs(", ", f);
-        report_json_string(f, i->text);
+        json_string(f, i->text);
     }
     fputs("],\n", f);
 }
@@ -149,8 +133,8 @@ tt_status tt_report_json(tt_ctx *ctx, const tt_report *r, const char *path)
     }
     fputs("  ],\n  \"growth\": [", o.f);
     for (const growth_item *i = r->growth; i; i = i->next) {
-        fputs(i == r->growth ? "\n    {" : ",\n    {", o.f);
-        text(o.f, "curve", i->g.curve);
+        text(o.f, i == r->growth ? "\n    {" : ",\n    {", "curve",
+             i->g.curve);
         whole(o.f, "chunk", i->g.chunk);
         real(o.f, "rel_l2", i->g.rel_l2);
         real(o.f, "earned", i->g.earned);

@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#include "core/page.h"
+
 /* Class and name of a path. */
 static void put_names(FILE *f, const char *path)
 {
@@ -16,9 +18,9 @@ static void put_names(FILE *f, const char *path)
     char scope[sizeof ((tt_verdict *)0)->path] = "";
     if (cut) snprintf(scope, sizeof scope, "%.*s", (int)(cut - path), path);
     fputs("classname=\"", f);
-    report_xml(f, *scope ? scope : "tether");
+    page_xml(f, *scope ? scope : "tether");
     fputs("\" name=\"", f);
-    report_xml(f, cut ? cut + 1 : path);
+    page_xml(f, cut ? cut + 1 : path);
     fputc('"', f);
 }
 
@@ -37,18 +39,18 @@ static void put_case(FILE *f, const tt_verdict *v)
         if (v->m.n > 0)
             fprintf(f, "max abs %.3g, relative L2 %.3g, %.3g times what is "
                     "allowed, worst at ", v->m.max_abs, v->m.rel_l2, v->ratio);
-        report_xml(f, v->where);
+        page_xml(f, v->where);
         if (*v->hint) fputs(": ", f);
-        report_xml(f, v->hint);
+        page_xml(f, v->hint);
         fputs("\"/>\n", f);
     } else if (v->outcome == TT_UNJUDGED) {
         fputs("      <skipped message=\"", f);
-        report_xml(f, v->hint);
+        page_xml(f, v->hint);
         fputs("\"/>\n", f);
     } else {
         fputs("      <system-out>tie", f);
         if (*v->hint) fputs(": ", f);
-        report_xml(f, v->hint);
+        page_xml(f, v->hint);
         fputs("</system-out>\n", f);
     }
     fputs("    </testcase>\n", f);
@@ -66,14 +68,14 @@ tt_status tt_report_junit(tt_ctx *ctx, const tt_report *r, const char *path)
     }
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
           "  <testsuite name=\"", o.f);
-    report_xml(o.f, r->title);
+    page_xml(o.f, r->title);
     fprintf(o.f, "\" tests=\"%lld\" failures=\"%lld\" errors=\"0\" "
             "skipped=\"%lld\">\n", (long long)cases, (long long)failures,
             (long long)r->count[TT_UNJUDGED]);
     fputs("    <properties>\n", o.f);
     for (const note_item *i = r->notes; i; i = i->next) {
         fputs("      <property name=\"note\" value=\"", o.f);
-        report_xml(o.f, i->text);
+        page_xml(o.f, i->text);
         fputs("\"/>\n", o.f);
     }
     fputs("    </properties>\n    <testcase classname=\"tether\" "

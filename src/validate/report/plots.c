@@ -26,7 +26,13 @@ static void count_at(FILE *f, double x, double y, const char *anchor, int64_t n)
     text_at(f, x, y, anchor, buf);
 }
 
-/* The name of an axis that is read from bottom to top. */
+/* The name of an axis, and of one that is read from bottom to top. */
+static void name_at(FILE *f, int x, int y, const char *s)
+{
+    fprintf(f, "<text class=\"s\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">"
+            "%s</text>\n", x, y, s);
+}
+
 static void turned_at(FILE *f, double x, double y, const char *s)
 {
     fprintf(f, "<text class=\"s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" "
@@ -164,8 +170,7 @@ static void put_axes(FILE *f, const plot_range *p)
     }
     fprintf(f, "<path class=\"a\" d=\"M%d %dV%.0fH%d\"/>\n", LEFT, TOP, bottom,
             PLOT_W - RIGHT);
-    fprintf(f, "<text class=\"s\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">"
-            "chunk</text>\n", (PLOT_W + LEFT) / 2, PLOT_H - 6);
+    name_at(f, (PLOT_W + LEFT) / 2, PLOT_H - 6, "chunk");
     turned_at(f, 14, TOP + (bottom - TOP) / 2, "relative L2 error");
 }
 
@@ -178,7 +183,7 @@ static void put_curve(FILE *f, const tt_report *r, const char *curve)
     for (int k = LIMIT; k >= MEASURED; k--)
         if (has_line(r, curve, k)) put_line(f, r, curve, &p, k);
     fputs("</svg>\n<figcaption><b>", f);
-    report_xml(f, curve);
+    page_xml(f, curve);
     fputs("</b><br>", f);
     for (int k = 0; k < PLOT_LINES; k++)
         if (has_line(r, curve, k))
@@ -193,12 +198,8 @@ void report_growth(FILE *f, const tt_report *r)
     if (!r->growth) return;
     fputs("<h2>Error growth</h2>\n<p>How far each chunk of the video is from "
           "ours.</p>\n<div class=\"plots\">\n", f);
-    for (const growth_item *i = r->growth; i; i = i->next) {
-        bool known = false;
-        for (const growth_item *k = r->growth; k != i && !known; k = k->next)
-            known = !strcmp(k->g.curve, i->g.curve);
-        if (!known) put_curve(f, r, i->g.curve);
-    }
+    for (const growth_item *i = r->growth; i; i = i->next)
+        if (report_curve_begins(r, i)) put_curve(f, r, i->g.curve);
     fputs("</div>\n", f);
 }
 
@@ -398,9 +399,8 @@ static void put_histogram(FILE *f, const tt_verdict *v)
         if (word[i])
             text_at(f, MAP_LEFT + BIN * (i + 0.5), bottom + 17, "middle",
                     word[i]);
-    fprintf(f, "<text class=\"s\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">"
-            "error up to so many ULP of float32</text>\n",
-            MAP_LEFT + TT_ULP_BINS * BIN / 2, HIST_H - 8);
+    name_at(f, MAP_LEFT + TT_ULP_BINS * BIN / 2, HIST_H - 8,
+            "error up to so many ULP of float32");
     turned_at(f, 14, TOP + (bottom - TOP) / 2, "elements");
     fputs("</svg>\n", f);
 }
@@ -430,7 +430,7 @@ static void put_both(FILE *f, const verdict_item *i, bool limited)
     for (int k = 0; k < i->map->rows * i->map->cols; k++)
         broken = broken || isinf(i->map->cell[k]);
     fputs("<figure><figcaption><code>", f);
-    report_xml(f, i->v.path);
+    page_xml(f, i->v.path);
     fputs("</code></figcaption>\n", f);
     put_map(f, &i->v, i->map, &s);
     put_histogram(f, &i->v);

@@ -10,7 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-#include "core/utf8.h"
+#include "validate/judge.h"
 
 static error_map *map_make(tt_report *r, const tt_verdict *v,
                            const double *got, const double *want);
@@ -54,10 +54,7 @@ void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
     verdict_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a verdict");
     if (!i) return;
     i->v = *v;
-    if (v->op)
-        i->v.op = tt_strdup(r->ctx, &r->arena, v->op);
-    else
-        i->v.op = "";
+    i->v.op = v->op ? tt_strdup(r->ctx, &r->arena, v->op) : "";
     if (got && want && v->outcome == TT_MISMATCH && r->maps < MAPS_MAX)
         i->map = map_make(r, v, got, want);
     *r->end = i;
@@ -80,11 +77,20 @@ void tt_report_grow(tt_report *r, const tt_growth *g)
     r->growth_end = &i->next;
 }
 
-static note_item **append(tt_report *r, note_item **end, const char *name,
-                          const char *text)
+bool report_curve_begins(const tt_report *r, const growth_item *i)
 {
+    const growth_item *k = r->growth;
+    while (k != i && strcmp(k->g.curve, i->g.curve)) k = k->next;
+    return k == i;
+}
+
+static note_item **append(tt_report *r, note_item **end, const char *name,
+                          const char *fmt, va_list ap)
+{
+    char text[4096];
     note_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a note");
     if (!i) return end;
+    vsnprintf(text, sizeof text, fmt, ap);
     i->name = name;
     i->text = tt_strdup(r->ctx, &r->arena, text);
     if (!i->text) return end;
@@ -95,29 +101,24 @@ static note_item **append(tt_report *r, note_item **end, const char *name,
 void tt_report_note(tt_report *r, const char *fmt, ...)
 {
     if (!r) return;
-    char text[1024];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    r->notes_end = append(r, r->notes_end, NULL, fmt, ap);
     va_end(ap);
-    r->notes_end = append(r, r->notes_end, NULL, text);
 }
 
 void tt_report_fact(tt_report *r, const char *name, const char *fmt, ...)
 {
     if (!r) return;
-    char text[4096];
     va_list ap;
     va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
+    r->facts_end = append(r, r->facts_end, name, fmt, ap);
     va_end(ap);
-    r->facts_end = append(r, r->facts_end, name, text);
 }
 
 int64_t tt_report_count(const tt_report *r, tt_outcome o)
 {
-    if (!r) return 0;
-    return r->count[o];
+    return r ? r->count[o] : 0;
 }
 
 int64_t tt_report_compared(const tt_report *r)
@@ -133,14 +134,12 @@ int64_t tt_report_equal(const tt_report *r, int64_t *of)
 
 const tt_verdict *tt_report_first(const tt_report *r)
 {
-    if (!r) return NULL;
-    return r->failed;
+    return r ? r->failed : NULL;
 }
 
 bool tt_report_passed(const tt_report *r)
 {
-    if (!r) return false;
-    return r->compared > 0 && !r->failed;
+    return r && r->compared > 0 && !r->failed;
 }
 
 void report_headline(const tt_report *r, char *out, size_t n)
@@ -185,14 +184,6 @@ static int split_axes(const tt_verdict *v)
     return best;
 }
 
-/* How far off an element is: 0 where both are the same, NaN included. */
-static double error_of(double got, double want)
-{
-    const double e = fabs(got - want);
-    if (got == want || (isnan(got) && isnan(want))) return 0;
-    return isfinite(e) ? e : INFINITY;
-}
-
 static error_map *map_make(tt_report *r, const tt_verdict *v,
                            const double *got, const double *want)
 {
@@ -215,7 +206,8 @@ static error_map *map_make(tt_report *r, const tt_verdict *v,
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++) {
             float *c = &m->cell[i * h / rows * w + j * w / cols];
-            const double e = error_of(got[i * cols + j], want[i * cols + j]);
+            const int64_t at = i * cols + j;
+            const double e = value_distance(got[at], want[at]);
             if (e > *c) *c = (float)e;
         }
     r->maps++;
@@ -242,47 +234,4 @@ tt_status report_close(tt_ctx *ctx, report_out *o, const char *path)
     if (errno == EPIPE && freopen("/dev/null", "w", stdout)) return TT_OK;
     return tt_fail(ctx, TT_EIO, "cannot write %s: %s", strcmp(path, "-") ? path
                    : "the standard output", strerror(errno));
-}
-
-/* ---- escapes ------------------------------------------------------------- */
-
-/* Characters XML 1.0 has no place for although they are UTF-8. */
-static bool xml_refuses(const unsigned char *s, int n)
-{
-    if (n == 1) return *s < 0x20 ? *s != '\t' && *s != '\n' : *s == 0x7f;
-    /* U+0080..9F are discouraged, U+FFFE and U+FFFF are not characters */
-    if (n == 2) return s[0] == 0xc2 && s[1] < 0xa0;
-    return n == 3 && s[0] == 0xef && s[1] == 0xbf && s[2] >= 0xbe;
-}
-
-void report_xml(FILE *f, const char *text)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    while (*s) {
-        const int n = utf8_length((const char *)s);
-        if (n == 0 || xml_refuses(s, n)) fputs("\xef\xbf\xbd", f);
-        else if (*s == '<') fputs("&lt;", f);
-        else if (*s == '>') fputs("&gt;", f);
-        else if (*s == '&') fputs("&amp;", f);
-        else if (*s == '"') fputs("&quot;", f);
-        else if (*s == '\'') fputs("&#39;", f);
-        else if (*s == '\n') fputs("&#10;", f);
-        else fwrite(s, 1, (size_t)n, f);
-        s += n ? n : 1;
-    }
-}
-
-void report_json_string(FILE *f, const char *text)
-{
-    const unsigned char *s = (const unsigned char *)text;
-    fputc('"', f);
-    while (*s) {
-        const int n = utf8_length((const char *)s);
-        if (*s == '"' || *s == '\\') fprintf(f, "\\%c", *s);
-        else if (n == 0 || *s < 0x20 || *s == 0x7f)
-            fprintf(f, "\\u%04x", *s);
-        else fwrite(s, 1, (size_t)n, f);
-        s += n ? n : 1;
-    }
-    fputc('"', f);
 }

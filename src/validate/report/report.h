@@ -59,6 +59,8 @@ struct tt_report {
 };
 
 bool report_failing(tt_outcome o);
+/* Is this the first point of its curve? The points of several come in turn. */
+bool report_curve_begins(const tt_report *r, const growth_item *i);
 
 /* Where a report goes: a file under a temporary name, or standard output. */
 typedef struct report_out {
@@ -68,12 +70,6 @@ typedef struct report_out {
 } report_out;
 tt_status report_open(tt_ctx *ctx, report_out *o, const char *path);
 tt_status report_close(tt_ctx *ctx, report_out *o, const char *path);
-
-/* Text for XML and HTML: markup escaped, what XML 1.0 does not allow (control
- * characters, malformed UTF-8) as U+FFFD. */
-void report_xml(FILE *f, const char *s);
-/* A JSON string in quotes; malformed bytes as \u00XX. */
-void report_json_string(FILE *f, const char *s);
 
 /* One sentence with the result, "FAIL: first wrong tensor ..." */
 void report_headline(const tt_report *r, char *out, size_t n);

@@ -83,14 +83,11 @@ static void put_list(FILE *f, const tt_report *r, bool unjudged, bool all)
                 unjudged ? " that were not judged" : "");
 }
 
-/* Every curve by itself, though the points of several come in turn. */
+/* Every curve by itself. */
 static void put_growth(FILE *f, const tt_report *r)
 {
     for (const growth_item *i = r->growth; i; i = i->next) {
-        bool known = false;
-        for (const growth_item *k = r->growth; k != i && !known; k = k->next)
-            known = !strcmp(k->g.curve, i->g.curve);
-        if (known) continue;
+        if (!report_curve_begins(r, i)) continue;
         fprintf(f, "%s, relative L2 error of each chunk, and what the declared "
                 "arithmetic errs:\n", i->g.curve);
         for (const growth_item *k = i; k; k = k->next)

@@ -1,4 +1,4 @@
-/* arith_ops.c: every operator as a plain program in a declared arithmetic.
+/* table.c: every operator as a plain program in a declared arithmetic.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -7,13 +7,13 @@
  * makes against float64 is what an honest backend of that arithmetic may make
  * too, whatever its order. In a REAL=double build values still pass through
  * float. */
+#include "ops/arith/arith.h"
+
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #include "ops/gather.h"
 #include "tether/mathfn.h"
-#include "validate/operators/arith.h"
 
 typedef const tt_arith *arith;
 
@@ -27,14 +27,8 @@ static arith declared(const tt_ctx *ctx)
  * last 13 bits out; a program that rounds first errs less. */
 static float narrow(arith a, float x)
 {
-    uint32_t u;
-    if (a->product != TT_FMT_TF32 || a == &arith_list[ARITH_TF32_ROUNDED]
-        || !isfinite(x))
-        return tt_format_round(a->product, x);
-    memcpy(&u, &x, sizeof u);
-    u &= ~0x1fffu;
-    memcpy(&x, &u, sizeof u);
-    return x;
+    return a->product == TT_FMT_TF32 && a != &arith_list[ARITH_TF32_ROUNDED]
+               ? arith_cut_tf32(x) : tt_format_round(a->product, x);
 }
 
 static float in(arith a, tt_real x)

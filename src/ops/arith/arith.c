@@ -1,13 +1,12 @@
 /* arith.c: the arithmetic a backend declares: names and rounding.
  *
  * SPDX-License-Identifier: Apache-2.0
- * Next    arith_ops.c, the operators in each of them */
+ * Next    table.c, the operators in each of them */
+#include "ops/arith/arith.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "validate/operators/arith.h"
-#include "validate/operators/call.h"
 
 #define FORM(name, summary, product, stored)                                   \
     {name, summary, TT_FMT_##product, TT_FMT_##stored, TT_CLASS_F32, false}
@@ -71,12 +70,6 @@ const tt_arith *tt_arith_bits(const tt_arith *arith)
     return strcmp(a->name, arith->name) ? NULL : a;
 }
 
-const tt_ops *arith_ours(const tt_arith *arith)
-{
-    const tt_ops *ops = tt_ops_class(tt_ops_default(), arith->cls);
-    return ops ? ops : tt_ops_default();     /* a double build has f32 alone */
-}
-
 float tt_format_round(tt_format f, float x)
 {
     uint32_t u;
@@ -92,6 +85,16 @@ float tt_format_round(tt_format f, float x)
         return x;
     default: return x;
     }
+}
+
+float arith_cut_tf32(float x)
+{
+    uint32_t u;
+    if (!isfinite(x)) return x;
+    memcpy(&u, &x, sizeof u);
+    u &= ~0x1fffu;
+    memcpy(&x, &u, sizeof u);
+    return x;
 }
 
 double tt_format_epsilon(tt_format f)

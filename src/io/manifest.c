@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tether/classes.h"
+#include "tether/io.h"
 #include "tether/outfile.h"
-#include "tether/validate.h"
 
 static char *copy(tt_ctx *ctx, const char *s)
 {
@@ -46,8 +47,8 @@ tt_manifest_row *tt_manifest_find(tt_manifest *l, const char *cls,
 {
     for (int64_t i = 0; i < l->n; i++) {
         tt_manifest_row *r = &l->row[i];
-        if (!strcmp(r->tensor, tensor) && !strcmp(r->name, name) &&
-            !strcmp(r->cls, cls))
+        if (!strcmp(r->tensor, tensor) && !strcmp(r->name, name)
+            && !strcmp(r->cls, cls))
             return r;
     }
     return NULL;
@@ -81,11 +82,19 @@ static bool is_sha(const char *s)
     return strspn(s, "0123456789abcdef") == 64 && !s[64];
 }
 
+/* The name that manifests keep: "bf16" for "amx". Other words stay. */
+static const char *saved_name(const char *cls)
+{
+#define SAVED(name, NAME, kernels, saved, ...)                                 \
+    if (!strcmp(cls, #name)) return saved;
+    TT_CLASSES(SAVED)
+    return cls;
+}
+
 static void read_line(tt_ctx *ctx, tt_manifest *l, const char *path,
                       int64_t number, const char *line)
 {
     char cls[64], name[256], tensor[512], sha[80], more;
-    tt_class known;
     if (line[0] == '#' || line[0] == '\n') return;
     if (sscanf(line, "%63s %255s %511s %79s %c", cls, name, tensor, sha,
                &more) != 4
@@ -95,9 +104,7 @@ static void read_line(tt_ctx *ctx, tt_manifest *l, const char *path,
     else if (!is_sha(sha))
         tt_fail(ctx, TT_EFORMAT, "%s, line %" PRId64 ": expected a sha256 of "
                 "64 hexadecimal digits, 0-9 and a-f", path, number);
-    else if (!tt_manifest_add(ctx, l, tt_class_find(&known, cls)
-                                          ? tt_class_saved(known) : cls, name,
-                              tensor, sha))
+    else if (!tt_manifest_add(ctx, l, saved_name(cls), name, tensor, sha))
         l->row[l->n - 1].line = number;
 }
 

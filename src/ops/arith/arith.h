@@ -1,14 +1,18 @@
-/* arith.h: shared by the two files about declared arithmetic.
+/* arith.h: what the room shares, and validation.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#ifndef TT_VALIDATE_ARITH_H
-#define TT_VALIDATE_ARITH_H
+#ifndef TT_OPS_ARITH_H
+#define TT_OPS_ARITH_H
 
-#include "tether/validate.h"
+#include "tether/arith.h"
 
 /* Behind those that can be declared: tf32 by rounding to nearest, the other
  * thing that honest programs do. */
 enum { ARITH_COUNT = 6, ARITH_TF32_ROUNDED = ARITH_COUNT };
 extern const tt_arith arith_list[ARITH_COUNT + 1];
+
+/* x without the 13 fraction bits that tf32 has not: what matrix units do with
+ * a float32 input. */
+float arith_cut_tf32(float x);
 
 #endif

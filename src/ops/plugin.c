@@ -5,10 +5,10 @@
  * A plug-in may call the tt_ functions of this very program, which exports
  * those and nothing else (plugin.list): an exported golden_silu would take the
  * place of the plug-in's own function of that name. */
+#include "tether/plugin.h"
+
 #include <dlfcn.h>
 #include <string.h>
-
-#include "tether/validate.h"
 
 /* Was it compiled against the structs of this program? */
 static tt_status check_abi(tt_ctx *ctx, const char *path, const tt_abi *theirs)

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "tests/folder.h"
-#include "tether/validate.h"
+#include "tether/io.h"
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"
 #define SHA HEX "f"                    /* 64 digits; HEX: 63                  */
@@ -113,7 +113,7 @@ static void test_long(void)
 
 int main(void)
 {
-    ctx = test_begin("validate/manifest");
+    ctx = test_begin("io/manifest");
     if (!folder_make()) return test_end();
     test_rows();
     test_refusals();

@@ -1,0 +1,50 @@
+/* arith.h: the arithmetic that a program declares.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A declared arithmetic is looser than a class (classes.h): it says in which
+ * format products and results are, and leaves the order of sums open. Its table
+ * of operators is a plain program of that arithmetic; the error that program
+ * makes against float64 is what others may make too (validate.h). */
+#ifndef TETHER_ARITH_H
+#define TETHER_ARITH_H
+
+#include "tether/api.h"
+#include "tether/backend.h"
+
+TT_API_BEGIN
+
+/* What a backend says it computes with. Inputs of matrix products (linear,
+ * attention, convolution) are rounded to `product` (tf32: the bits behind it
+ * are cut off, as matrix units do; programs that round err less), sums are
+ * float32; with `stored` every operator's result is rounded to that type as
+ * well. */
+typedef enum tt_format { TT_FMT_F32, TT_FMT_TF32, TT_FMT_F16, TT_FMT_BF16 }
+    tt_format;
+typedef struct tt_arith {
+    const char *name, *summary;
+    tt_format product, stored;
+    tt_class cls;        /* whose golden results stand beside the candidate's */
+    bool bits;           /* every bit must be that class's: no limits         */
+} tt_arith;
+
+/* "f32", "tf32", "f16", "bf16", "f16-stored", "bf16-stored", then the classes
+ * but f32 (classes.h); NULL past the end or when unknown. */
+const tt_arith *tt_arith_at(int i);
+const tt_arith *tt_arith_find(const char *name);
+/* "f32, tf32, ...", for messages. */
+const char *tt_arith_names(void);
+/* The same judged by its bits: of a class, for a candidate that says that it
+ * computes that class. NULL when it is no class ("tf32"). */
+const tt_arith *tt_arith_bits(const tt_arith *arith);
+/* x rounded to nearest even in the format. tf32 has 10 fraction bits and the
+ * range of f32; what overflows f16 becomes infinite. */
+float tt_format_round(tt_format f, float x);
+/* Distance between 1 and the next value: 2^-23, 2^-10, 2^-10, 2^-7. */
+double tt_format_epsilon(tt_format f);
+/* A table that computes in the declared arithmetic (plain loops). */
+const tt_ops *tt_arith_ops(const tt_arith *arith);
+
+TT_API_END
+
+#endif

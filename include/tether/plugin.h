@@ -1,0 +1,39 @@
+/* plugin.h: operators from a shared object.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TETHER_PLUGIN_H
+#define TETHER_PLUGIN_H
+
+#include "tether/api.h"
+#include "tether/arith.h"
+#include "tether/backend.h"
+
+TT_API_BEGIN
+
+/* A plug-in exports
+ *     const tt_ops *tether_backend(int version, const char **arith);
+ * and is refused unless the table's member abi is the program's TT_ABI: same
+ * version (TT_OPS_VERSION, which is also the argument), same sizes of structs.
+ * *arith may be set to a name of tt_arith_at. Null entries of the table are
+ * filled with ours. While a function runs, ctx->ops is the plug-in's table;
+ * it may use ctx->scratch, ctx->nthreads and the tt_ functions of the program;
+ * names that begin with tt_ are not for the plug-in's own. One that gives up
+ * with tt_fail has not computed its result: a mismatch. So is one that writes
+ * to its inputs, or outside its output. Nothing may be remembered by the
+ * address of an input: the operator checks put other values there. */
+#define TT_BACKEND_SYMBOL "tether_backend"
+typedef const tt_ops *(*tt_backend_fn)(int version, const char **arith);
+
+typedef struct tt_plugin {
+    void *handle;
+    tt_ops ops;          /* complete                                          */
+    const tt_arith *arith;  /* NULL: the plug-in did not say                  */
+    int filled;          /* entries the plug-in brought                       */
+    bool opened;         /* its `open` was called                             */
+} tt_plugin;
+tt_status tt_plugin_open(tt_ctx *ctx, tt_plugin *p, const char *path);
+void tt_plugin_close(tt_plugin *p);
+
+TT_API_END
+
+#endif

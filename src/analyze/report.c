@@ -20,7 +20,7 @@ enum { COLUMNS = 11, RATE = 16, SMOOTH = 12 };
 
 static const char style[] =
     ".numbers th{white-space:normal;min-width:5.4em}"
-    ".numbers th:first-child{min-width:12em}"
+    ".numbers th:first-child{min-width:9em}.numbers+p{margin-top:8px}"
     ".numbers td:first-child,.numbers th:first-child{position:sticky;left:0;"
     "background:var(--paper);white-space:normal}"
     ".strips{overflow-x:auto}.strips>div{min-width:760px}"

@@ -82,7 +82,7 @@ const char *const page_style[2] = {
     "border-radius:4px;background:var(--line);overflow:hidden;"
     "vertical-align:middle}.bar i{display:block;height:100%;"
     "background:var(--ok)}.bar.bad i{background:var(--bad)}"
-    ".bar+span{display:inline-block;min-width:3.6em}"
+    ".bar+span{display:inline-block;min-width:4.6em}"
     ".wide{overflow-x:auto}.wide td,.wide th{white-space:nowrap}"
     ,
     /* pictures */

@@ -161,6 +161,8 @@ static void test_passing(void)
     const char *page = text_of(at("good.html"));
     expect(strstr(page, ">PASS</h1>") && !strstr(page, "<h2>Failures</h2>")
            && strstr(page, "at 50&nbsp;% of it"), "a page that passes");
+    expect(strstr(page, "text-anchor=\"end\">0</text>") != NULL,
+           "an error of 0 does not lie on a power of ten");
     look_at("a passing report", at("good.html"), HIGHEST);
     tt_report_free(r);
 }
@@ -206,6 +208,9 @@ static void test_diff(void)
     expect(run("validate --dump d0 --against d1 --html v.html > said") == 1,
            "a mismatch: %s", said);
     refuses(3, "cannot", "diff d0 d1 --html no/folder/v.html > said");
+    page = text_of(at("v.html"));
+    expect(strstr(page, "and the first value that differs is at [0, 0, 0, 0].")
+           && strstr(page, ">first at</th>"), "where bits differ");
     look_at("validate --dump", at("v.html"), HIGHEST);
 }
 

@@ -95,10 +95,35 @@ static void put_words(FILE *f, const char *path)
 
 /* ---- the first screen ---------------------------------------------------- */
 
+/* Bits are judged one by one: their place is the first that differs. */
+static bool by_bits(const tt_report *r)
+{
+    return r->arith && r->arith->bits;
+}
+
+/* How large the error is, and where. */
+static void put_size(FILE *f, const tt_report *r, const tt_verdict *v)
+{
+    char buf[32];
+    fprintf(f, ". Its largest error%s %s%s at ", by_bits(r) ? " is" : ",",
+            page_number(buf, sizeof buf, v->m.max_abs, 3),
+            by_bits(r) ? ", and the first value that differs is" : "");
+    page_xml(f, *v->where ? v->where : "[]");
+    if (by_bits(r)) return;
+    if (isfinite(v->ratio) && v->ratio > 0 && r->arith) {
+        fputs(", is <b>", f);
+        put_times(f, v->ratio);
+        fputs(" times</b> what ", f);
+        page_xml(f, r->arith->name);
+        fputs(" may err on the same inputs", f);
+    } else {
+        fputs(", is more than is allowed", f);
+    }
+}
+
 /* What is wrong with the first wrong tensor, where, and how much. */
 static void put_first(FILE *f, const tt_report *r, const tt_verdict *v)
 {
-    char buf[32];
     fputs("The first wrong tensor is ", f);
     put_in(f, "code", v->path);
     if (strpbrk(v->path, "/#") || !strncmp(v->path, "op.", 3)) {
@@ -112,18 +137,7 @@ static void put_first(FILE *f, const tt_report *r, const tt_verdict *v)
     if (v->outcome == TT_MISSING || v->outcome == TT_MISSHAPEN) {
         fprintf(f, ". It is <b>%s</b>", tt_outcome_name(v->outcome));
     } else if (v->m.n > 0) {
-        fprintf(f, ". Its largest error, %s at ",
-                page_number(buf, sizeof buf, v->m.max_abs, 3));
-        page_xml(f, *v->where ? v->where : "[]");
-        if (isfinite(v->ratio) && v->ratio > 0 && r->arith) {
-            fputs(", is <b>", f);
-            put_times(f, v->ratio);
-            fputs(" times</b> what ", f);
-            page_xml(f, r->arith->name);
-            fputs(" may err on the same inputs", f);
-        } else {
-            fputs(", is more than is allowed", f);
-        }
+        put_size(f, r, v);
     }
     fputs(".", f);
     if (*v->hint) {
@@ -299,12 +313,12 @@ static void put_row(FILE *f, const tt_verdict *v)
     fputs("</td></tr>\n", f);
 }
 
-static void begin_rows(FILE *f)
+static void begin_rows(FILE *f, const tt_report *r)
 {
-    fputs("<table class=\"rows v\">\n<thead><tr><th>tensor</th><th class=\"w\">"
-          "shape</th><th>largest error</th><th>relative L2</th><th>times "
-          "allowed</th><th class=\"w\">worst at</th></tr></thead>\n<tbody>\n",
-          f);
+    fprintf(f, "<table class=\"rows v\">\n<thead><tr><th>tensor</th><th "
+            "class=\"w\">shape</th><th>largest error</th><th>relative L2</th>"
+            "<th>times allowed</th><th class=\"w\">%s at</th></tr></thead>\n"
+            "<tbody>\n", by_bits(r) ? "first" : "worst");
 }
 
 static void end_rows(FILE *f)
@@ -337,13 +351,13 @@ static void put_failures(FILE *f, const tt_report *r)
     if (!all) return;
     fputs("<h2>Failures</h2>\n<p>In order of execution: what comes later may "
           "follow from the first.</p>\n", f);
-    begin_rows(f);
+    begin_rows(f, r);
     for (const verdict_item *i = r->first; i && n < ROWS_MAX; i = i->next) {
         if (!report_failing(i->v.outcome)) continue;
         if (n++ == FIRST_SHOWN) {
             end_rows(f);
             begin_folded(f, all - FIRST_SHOWN, "more failures");
-            begin_rows(f);
+            begin_rows(f, r);
         }
         put_row(f, &i->v);
     }
@@ -463,7 +477,7 @@ static void put_others(FILE *f, const tt_report *r, bool passes, int64_t all,
     int64_t n = 0;
     if (!all) return;
     begin_folded(f, all, what);
-    begin_rows(f);
+    begin_rows(f, r);
     for (const verdict_item *i = r->first; i && n < most; i = i->next) {
         if (report_failing(i->v.outcome)) continue;
         if ((i->v.outcome == TT_PASS) != passes) continue;

@@ -58,6 +58,7 @@ enum { PLOT_W = 540, PLOT_H = 290, LEFT = 62, RIGHT = 14, TOP = 12, LOW = 44 };
 
 typedef struct plot_range {
     double lo, hi;       /* decades                                           */
+    bool zero;           /* the lower edge stands for 0                       */
     int64_t chunks;
 } plot_range;
 
@@ -102,9 +103,10 @@ static double plot_y(const plot_range *p, double v)
 
 static plot_range growth_range(const tt_report *r, const char *curve)
 {
-    plot_range p = {INFINITY, -INFINITY, 1};
+    plot_range p = {.lo = INFINITY, .hi = -INFINITY, .chunks = 1};
     for (const growth_item *i = r->growth; i; i = i->next) {
         if (strcmp(i->g.curve, curve)) continue;
+        if (i->g.rel_l2 == 0) p.zero = true;
         for (int k = 0; k < PLOT_LINES; k++) {
             const double v = value(&i->g, k);
             if (!can_show(v)) continue;
@@ -115,6 +117,7 @@ static plot_range growth_range(const tt_report *r, const char *curve)
     }
     if (!isfinite(p.lo)) p.lo = p.hi = 0;
     if (p.hi <= p.lo) p.hi = p.lo + 1;
+    if (p.zero) p.lo -= 1;
     return p;
 }
 
@@ -161,7 +164,8 @@ static void put_axes(FILE *f, const plot_range *p)
         const double y = plot_y(p, pow(10, d));
         char buf[32];
         line_at(f, "g", LEFT, y, PLOT_W - RIGHT, y);
-        snprintf(buf, sizeof buf, d == 0 ? "1" : "1e%.0f", d);
+        snprintf(buf, sizeof buf, p->zero && d == p->lo ? "0"
+                 : d == 0 ? "1" : "1e%.0f", d);
         text_at(f, LEFT - 8, y + 4, "end", buf);
     }
     for (int64_t c = 0; c < p->chunks; c += round_step(p->chunks)) {

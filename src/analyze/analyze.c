@@ -346,8 +346,15 @@ tt_status output_check(tt_ctx *ctx, tt_recording *const *run, int n,
     if (opt->reference < 1 || opt->window < 1)
         return tt_fail(ctx, TT_EINVAL, "the reference and the window need at "
                        "least one frame");
-    for (int i = 0; i < n; i++)
+    bool layers = opt->layer < 0;
+    for (int i = 0; i < n; i++) {
         TT_TRY(check_layer(ctx, run[i], opt->layer));
+        layers = layers || run[i]->src || run[i]->features;
+    }
+    if (!layers)
+        return tt_fail(ctx, TT_EINVAL, "there is no layer %lld: only "
+                       "`generate --analyze` and --trace-cache record layers",
+                       (long long)opt->layer);
     if (opt->reference_run)
         TT_TRY(check_layer(ctx, opt->reference_run, opt->layer));
     return TT_OK;

@@ -26,8 +26,11 @@ tt_status files_make_folder(tt_ctx *ctx, const char *path)
         *c = 0;
         if (mkdir(part, 0777)
             && (errno != EEXIST || stat(part, &st) || !S_ISDIR(st.st_mode)))
-            return tt_fail(ctx, TT_EIO, "cannot create the folder %s: %s",
-                           part, strerror(errno));
+            return errno == EEXIST
+                ? tt_fail(ctx, TT_EIO, "%s is no folder, but a folder of that "
+                          "name is needed; give another name", part)
+                : tt_fail(ctx, TT_EIO, "cannot create the folder %s: %s",
+                          part, strerror(errno));
         if (!kept) return TT_OK;
         *c = kept;
     }

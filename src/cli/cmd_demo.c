@@ -5,7 +5,6 @@
  * Nothing here is special: it is a run with its settings filled in, long
  * enough that the cache of 21 frames overflows and TetherCache has to choose.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +31,7 @@ static const opt_spec options[] = {
      "where the video (mp4, or y4m without ffmpeg), the same as an animated "
      "PNG, the contact sheet and the record go (default tether-demo)"},
     {OPT_TEXT, "model", 'm', offsetof(settings, model), "DIR",
-     "another small model (default: the one `make demo` wrote)"},
+     "another small model (default: the built-in one)"},
     {OPT_TEXT, "prompt", 'p', offsetof(settings, prompt), "TEXT",
      "what the video shows"},
     {OPT_U64, "seed", 's', offsetof(settings, seed), "S",
@@ -112,22 +111,19 @@ static void warn_of_words(tt_ctx *ctx, const char *prompt)
                 "--list` shows them", unknown);
 }
 
-/* mkdir -p */
-static tt_status make_folders(tt_ctx *ctx, const char *path)
+/* A video of one's own name is what `generate` makes. */
+static int check_folder(const char *name)
 {
-    char part[4096];
-    if ((size_t)snprintf(part, sizeof part, "%s", path) >= sizeof part)
-        return tt_fail(ctx, TT_EINVAL, "the folder name is too long");
-    for (char *c = part + 1;; c++) {
-        if (*c && *c != '/') continue;
-        char kept = *c;
-        *c = 0;
-        if (mkdir(part, 0777) && errno != EEXIST)
-            return tt_fail(ctx, TT_EIO, "cannot create the folder %s: %s",
-                           part, strerror(errno));
-        if (!kept) return TT_OK;
-        *c = kept;
-    }
+    static const char *const ending[] = {".apng", ".mp4", ".webm", ".mkv",
+                                         ".gif", ".y4m", ".png"};
+    const char *dot = strrchr(name, '.');
+    struct stat st;
+    for (size_t i = 0; dot && i < sizeof ending / sizeof *ending; i++)
+        if (!strcmp(dot, ending[i]) && stat(name, &st))
+            return opt_usage("demo", "-o is a folder, for the video, its "
+                             "picture and its record, but %s is the name of a "
+                             "file; give a name without %s", name, ending[i]);
+    return GO_ON;
 }
 
 /* mp4 where ffmpeg is there, else y4m. */
@@ -210,12 +206,14 @@ int cmd_demo(tt_ctx *ctx, int argc, char **argv)
     int status = opt_parse(&demo_command, &s, &common, &given, argc, argv);
     if (status != GO_ON) return status;
     if (s.list) return fputs(prompts, stdout) < 0;
+    status = check_folder(s.output);
+    if (status != GO_ON) return status;
     if (cli_setup(ctx, &common)) return cli_failed(ctx);
     if (!s.model && model_find_builtin(ctx, model, sizeof model))
         return cli_failed(ctx);
     if (!s.model) warn_of_words(ctx, s.prompt);
     const size_t there = tt_analyze_folder_there(s.output);
-    if (make_folders(ctx, s.output) || keep_files(ctx, s.output)
+    if (tt_analyze_folder(ctx, s.output) || keep_files(ctx, s.output)
         || fill_settings(ctx, &run, &s, s.model ? s.model : model)) {
         tt_settings_free(&run);
         return cli_failed(ctx);

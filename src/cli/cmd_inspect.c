@@ -201,10 +201,10 @@ static tt_status print_parts(tt_ctx *ctx, const part *p, int64_t n,
     for (int64_t i = 0; i < n; i++) {
         if (i) putchar('\n');
         utf8_print(stdout, p[i].path);
-        printf(": %s, %.3f MB, %lld tensors\n",
-               tt_file_format(p[i].file),
-               (double)tt_file_bytes(p[i].file) / 1e6,
-               (long long)tt_file_count(p[i].file));
+        const long long count = (long long)tt_file_count(p[i].file);
+        printf(": %s, %.3f MB, %lld tensor%s\n", tt_file_format(p[i].file),
+               (double)tt_file_bytes(p[i].file) / 1e6, count,
+               count == 1 ? "" : "s");
         if (*p[i].origin) printf("%s\n", p[i].origin);
         if (s->verify) print_verified(&p[i]);
         for (int64_t k = 0; k < tt_file_count(p[i].file); k++)

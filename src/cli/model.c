@@ -46,7 +46,7 @@ tt_status model_find_builtin(tt_ctx *ctx, char *buf, size_t n)
     for (size_t i = 0; slash && i < sizeof places / sizeof places[0]; i++)
         if ((size_t)snprintf(buf, n, "%s/%s", self, places[i]) < n
             && stat(buf, &st) == 0) return TT_OK;
-    return tt_fail(ctx, TT_EIO, "the built-in model was not found: run "
-                   "`make demo` once, which writes it, or name a model folder "
-                   "with -m");
+    return tt_fail(ctx, TT_EIO, "the built-in model was not found: it is "
+                   "looked for in ../share/tether/demo beside the program, "
+                   "where `make install` puts it; name its folder with -m");
 }

@@ -390,6 +390,22 @@ static int help_asked(const opt_command *cmd, int argc, char **argv)
     return GO_ON;
 }
 
+/* The word `number` of the command, which is no option. */
+static int take_argument(const opt_command *cmd, opt_result *r,
+                         const char *word, int number)
+{
+    if (!*word)
+        return opt_usage(cmd->name, "argument %d is empty; is a variable of "
+                         "the shell not set?", number);
+    if (r->npositional == cmd->positional_max)
+        return opt_usage(cmd->name, cmd->positional_max
+                         ? "one argument too many: `%s`"
+                         : "unexpected argument `%s` (options begin with a "
+                           "dash; quote texts with spaces)", word);
+    r->positional[r->npositional++] = word;
+    return GO_ON;
+}
+
 int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
               opt_result *result, int argc, char **argv)
 {
@@ -401,23 +417,14 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
     if (asked != GO_ON) return asked;
     for (int i = 1; i < argc; i++) {
         const char *word = argv[i];
-        if (!rest && !strcmp(word, "--")) {
+        int status = GO_ON;
+        if (!rest && !strcmp(word, "--"))
             rest = true;
-        } else if (!rest && word[0] == '-' && word[1]) {
-            int status = parse_one(cmd, settings, common, result, argc, argv,
-                                   &i);
-            if (status != GO_ON) return status;
-        } else if (!*word) {
-            return opt_usage(cmd->name, "argument %d is empty; is a variable "
-                             "of the shell not set?", i);
-        } else if (result->npositional < cmd->positional_max) {
-            result->positional[result->npositional++] = word;
-        } else {
-            return opt_usage(cmd->name, cmd->positional_max
-                             ? "one argument too many: `%s`"
-                             : "unexpected argument `%s` (options begin with "
-                               "a dash; quote texts with spaces)", word);
-        }
+        else if (!rest && word[0] == '-' && word[1])
+            status = parse_one(cmd, settings, common, result, argc, argv, &i);
+        else
+            status = take_argument(cmd, result, word, i);
+        if (status != GO_ON) return status;
     }
     if (common->threads < 0 || common->threads > 4096
         || (opt_given(result, "threads") && common->threads == 0))

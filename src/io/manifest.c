@@ -166,7 +166,8 @@ tt_status tt_manifest_read(tt_ctx *ctx, tt_manifest *l, const char *path)
         else
             read_line(ctx, l, path, number, line);
     }
-    if (ferror(f)) tt_fail(ctx, TT_EIO, "cannot read %s", path);
+    if (ferror(f)) tt_fail(ctx, TT_EIO, "cannot read %s: %s", path,
+                           strerror(errno));
     fclose(f);
     if (!ctx->status) refuse_twice(ctx, l, path);
     return ctx->status;

@@ -122,7 +122,9 @@ static tt_status check_length(tt_ctx *ctx, const tt_settings *g)
     if ((given(g, "latents") && g->latents < 1)
         || (given(g, "frames") && g->frames < 1)
         || (given(g, "seconds") && !(g->seconds > 0)))
-        return tt_fail(ctx, TT_EINVAL, "the length must be positive");
+        return tt_fail(ctx, TT_EINVAL, "the length must be positive: "
+                       "--latents and --frames at least 1, --seconds more than "
+                       "0");
     if (g->latents > 1000000 || g->frames > 4000000 || g->seconds > 250000)
         return tt_fail(ctx, TT_EINVAL, "the length is impossible: at most "
                        "1000000 latent frames");

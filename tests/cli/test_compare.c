@@ -125,6 +125,8 @@ static void test_folder(void)
                && strcmp(text_of(at(path)), "mine\n"), "--overwrite: %s",
                said);
     }
+    refuses(2, "no layer 3", "analyze a -o tables --layer 3");
+    refuses(1, "a is no folder", "analyze a -o a");
     put_file(at("scores.csv"), "mine\n", 0644);
     put_file(at("given.json"), "{\"subject_consistency\": 0.9}", 0644);
     refuses(2, "scores.csv", "analyze --scores given.json");

@@ -273,6 +273,8 @@ static void test_program(void)
     expect(run("demo -q -m %s --latents 3 -o out", model) == 0, "demo: %s",
            said);
     refuses(2, "--promt", "demo --promt x");
+    refuses(2, "-o is a folder", "demo -m %s -o film.y4m", model);
+    expect(!exists(at("film.y4m")), "and none is made");
     expect(exists(at("out/sheet.png")) && exists(at("out/run.json")),
            "the sheet and the record");
 }

@@ -200,7 +200,12 @@ static int sync_to_disk(int fd)
 
 static int flush_to_disk(const tt_out *o)
 {
-    if (o->file) return fflush(o->file) ? -1 : sync_to_disk(fileno(o->file));
+    if (o->file && fflush(o->file)) return -1;
+    if (o->file && ferror(o->file)) { /* an earlier write, and it is lost */
+        if (!errno) errno = EIO;
+        return -1;
+    }
+    if (o->file) return sync_to_disk(fileno(o->file));
     if (!o->temporary) return 0;
     int fd = open(o->temporary, O_RDONLY | O_CLOEXEC); /* another program's */
     int bad = fd < 0 || sync_to_disk(fd);

@@ -35,7 +35,7 @@ int place_link(const char *from, const char *to)
     return -1;
 }
 
-int place_rename(const char *from, const char *to, bool new_name)
+static int rename_to(const char *from, const char *to, bool new_name)
 {
     if (!new_name) return rename(from, to);
 #ifdef RENAME_NOREPLACE
@@ -43,6 +43,27 @@ int place_rename(const char *from, const char *to, bool new_name)
     if (errno == EEXIST) return -1;
 #endif
     return place_link(from, to);
+}
+
+/* The new name must reach the disk as well; not every system can. */
+static void flush_folder(const char *path)
+{
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+    const int n = slash ? (int)(slash - path) + 1 : 2;
+    if (n >= (int)sizeof folder) return;
+    snprintf(folder, sizeof folder, "%.*s", n, slash ? path : "./");
+    const int fd = open(folder, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+int place_rename(const char *from, const char *to, bool new_name)
+{
+    if (rename_to(from, to, new_name)) return -1;
+    flush_folder(to);
+    return 0;
 }
 
 const char *place_reason(void)

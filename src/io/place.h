@@ -15,8 +15,9 @@ int place_create(const char *path);
  * there? Not with ctx->overwrite. */
 bool place_is_new(const tt_ctx *ctx, const char *path);
 
-/* Give file `from` the name `to`. What is there is replaced, or, where the name
- * must be new, stays: -1 and errno, EEXIST when it is taken. */
+/* Give file `from` the name `to`, on the disk as well. What is there is
+ * replaced, or, where the name must be new, stays: -1 and errno, EEXIST when it
+ * is taken. */
 int place_rename(const char *from, const char *to, bool new_name);
 
 /* The same for a name that must be new, where the system cannot rename so. */

@@ -3,11 +3,64 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * stb_image_write computes sizes in int: the bounds of video.h keep width,
- * height and 3*width*height far inside before it is called. */
+ * height and 3*width*height far inside before it is called. It goes on without
+ * a look where memory is refused: ours leaves it by a jump instead, and frees
+ * what it had. */
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "io/apng.h"
+
+/* ---- memory of one picture ----------------------------------------------- */
+
+/* In front of every block. */
+typedef union cell {
+    struct {
+        union cell *before, *after;
+    } list;
+    long double align;
+} cell;
+
+static _Thread_local struct {
+    cell *first;
+    jmp_buf refused;
+} pool;
+
+static void link_cell(cell *c)
+{
+    c->list.before = NULL;
+    c->list.after = pool.first;
+    if (pool.first) pool.first->list.before = c;
+    pool.first = c;
+}
+
+static void unlink_cell(cell *c)
+{
+    if (c->list.before) c->list.before->list.after = c->list.after;
+    else pool.first = c->list.after;
+    if (c->list.after) c->list.after->list.before = c->list.before;
+}
+
+static void *pool_realloc(void *p, size_t n)
+{
+    cell *old = p ? (cell *)p - 1 : NULL;
+    if (old) unlink_cell(old);
+    cell *c = realloc(old, n + sizeof *c);
+    if (c || old) link_cell(c ? c : old);
+    if (!c) longjmp(pool.refused, 1);
+    return c + 1;
+}
+
+static void pool_free(void *p)
+{
+    if (!p) return;
+    unlink_cell((cell *)p - 1);
+    free((cell *)p - 1);
+}
+#define STBIW_MALLOC(n) pool_realloc(NULL, n)
+#define STBIW_REALLOC(p, n) pool_realloc(p, n)
+#define STBIW_FREE(p) pool_free(p)
 
 /* The vendored header is held to its own standards, not to ours. */
 #if defined(__GNUC__)
@@ -27,14 +80,39 @@
 #pragma GCC diagnostic pop
 #endif
 
+/* ---- pictures ------------------------------------------------------------ */
+
+/* A whole PNG, to be freed. No part of the function below, whose variables a
+ * jump must find where they were. */
+__attribute__((noinline))
+static uint8_t *compress(const uint8_t *rgb, int64_t width, int64_t height,
+                         int64_t stride, int *size)
+{
+    uint8_t *p = stbi_write_png_to_mem(rgb, (int)stride, (int)width,
+                                       (int)height, 3, size);
+    uint8_t *whole = p ? malloc((size_t)*size) : NULL;
+    if (whole) memcpy(whole, p, (size_t)*size);
+    pool_free(p);
+    return whole;
+}
+
+/* The same; NULL where memory is refused. */
+static uint8_t *try_compress(const uint8_t *rgb, int64_t width, int64_t height,
+                             int64_t stride, int *size)
+{
+    if (!setjmp(pool.refused))
+        return compress(rgb, width, height, stride, size);
+    while (pool.first) pool_free(pool.first + 1);
+    return NULL;
+}
+
 /* stb_image_write makes a whole PNG: signature, IHDR, one IDAT, IEND. */
 uint8_t *png_deflate(const uint8_t **data, size_t *n, const uint8_t *rgb,
                      int64_t width, int64_t height, int64_t stride)
 {
     enum { LENGTH_AT = 33, DATA_AT = 41 };
     int size = 0;
-    uint8_t *p = stbi_write_png_to_mem(rgb, (int)stride, (int)width,
-                                       (int)height, 3, &size);
+    uint8_t *p = try_compress(rgb, width, height, stride, &size);
     if (!p) return NULL;
     *data = p + DATA_AT;
     *n = 0;
@@ -55,8 +133,7 @@ tt_status tt_png_encode(tt_ctx *ctx, tt_arena *mem, uint8_t **out, size_t *n,
         return tt_fail(ctx, TT_EINVAL, "a picture of %lldx%lld pixels is "
                        "outside what PNG output takes", (long long)width,
                        (long long)height);
-    uint8_t *p = stbi_write_png_to_mem(rgb, (int)(3 * width), (int)width,
-                                       (int)height, 3, &size);
+    uint8_t *p = try_compress(rgb, width, height, 3 * width, &size);
     if (!p)
         return tt_fail(ctx, TT_ENOMEM, "out of memory while compressing %lldx"
                        "%lld pixels", (long long)width, (long long)height);

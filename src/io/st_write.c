@@ -436,16 +436,6 @@ static tt_status copy_data(tt_st_writer *w, int to)
     return TT_OK;
 }
 
-/* The rename itself must reach the disk too; not every system can. */
-static void flush_folder(tt_st_writer *w)
-{
-    char *dir = io_folder_of(w->ctx, &w->arena, w->final);
-    int fd = dir ? open(dir, O_RDONLY | O_CLOEXEC) : -1;
-    if (fd < 0) return;
-    (void)fsync(fd);
-    close(fd);
-}
-
 /* The header does not fit in front: a second file gets both. */
 static tt_status finish_copy(tt_st_writer *w, const text *header)
 {
@@ -484,10 +474,8 @@ static tt_status write_full(tt_st_writer *w)
     TT_TRY(empty_buffer(w));
     TT_TRY(check_names(w));
     TT_TRY(make_header(w, &header));
-    TT_TRY((int64_t)header.n + 8 <= w->room ? finish_in_place(w, &header)
-                                            : finish_copy(w, &header));
-    flush_folder(w);
-    return TT_OK;
+    return (int64_t)header.n + 8 <= w->room ? finish_in_place(w, &header)
+                                            : finish_copy(w, &header);
 }
 
 tt_status tt_st_finish(tt_st_writer *w)

@@ -49,12 +49,35 @@ void cli_stop_words(const char *first, const char *second)
     stop_second = second;
 }
 
+/* Two lines: the one that the handler may be reading is not written to. */
+static char status_line[2][300] = {"nothing is under way yet"};
+static volatile int status_turn;
+
+void cli_status(const char *text)
+{
+    const int next = 1 - status_turn;
+    snprintf(status_line[next], sizeof status_line[next], "%s", text);
+    status_turn = next;
+}
+
+static void on_question(int number)
+{
+    const int error = errno;
+    (void)number;
+    answer(isatty(STDERR_FILENO) ? "\ntether: " : "tether: ");
+    answer(status_line[status_turn]);
+    answer("\n");
+    errno = error;
+}
+
 void cli_catch_signals(tt_ctx *ctx)
 {
     struct sigaction action;
     memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal;
     action.sa_flags = SA_RESTART;
+    action.sa_handler = on_question;
+    sigaction(SIGUSR1, &action, NULL);
+    action.sa_handler = on_signal;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     struct sigaction before; /* nohup(1) and its like want no end at all */

@@ -42,9 +42,12 @@ int cli_failed(const tt_ctx *ctx);
 /* From here on the first SIGINT, SIGTERM or SIGHUP asks the library to stop
  * between two steps (ctx->interrupt), and the second one ends the program; but
  * a second SIGHUP does nothing, and one that is ignored stays so. Signals are
- * answered on stderr at once. Commands that have nothing to save leave them
- * alone. */
+ * answered on stderr at once, SIGUSR1 with cli_status. Commands that have
+ * nothing to save leave them alone. */
 void cli_catch_signals(tt_ctx *ctx);
+/* SIGUSR1 is answered with this: what is being done, and how far it is. The
+ * text is copied. */
+void cli_status(const char *text);
 /* What is said to the first and to the second signal, instead of "stopping
  * after this step" and "stopped at once". The texts must stay where they are
  * until others are set; NULL: the general ones. */

@@ -200,14 +200,11 @@ const char *progress_bytes(char *buf, size_t n, int64_t bytes)
 void progress_update(progress *p, double done, double total, double seconds,
                      const char *fmt, ...)
 {
-    char what[128], eta[32], memory[32];
+    char what[128], eta[32], memory[32], status[256];
     va_list ap;
     bool whole = done == (double)(int64_t)done; /* a unit was finished */
     double pause = p->terminal ? 0.1 : 2;
-    if (p->quiet || (!p->terminal && (!whole || done <= p->before))) return;
-    if (done < total && tt_now() - p->painted < pause) return;
-    p->painted = tt_now();
-
+    const double share = total > 0 ? 100 * done / total : 0;
     va_start(ap, fmt);
     vsnprintf(what, sizeof what, fmt, ap);
     va_end(ap);
@@ -216,10 +213,17 @@ void progress_update(progress *p, double done, double total, double seconds,
                           seconds * (total - done) / (done - p->before));
     else
         snprintf(eta, sizeof eta, "?");
+    progress_bytes(memory, sizeof memory, tt_peak_memory());
+    snprintf(status, sizeof status, "%s, %.0f%%, eta %s, %s", what, share, eta,
+             memory);
+    cli_status(status);
+
+    if (p->quiet || (!p->terminal && (!whole || done <= p->before))) return;
+    if (done < total && tt_now() - p->painted < pause) return;
+    p->painted = tt_now();
     fprintf(stderr, "%s%s%s%s  %3.0f%%  eta %s  %s%s",
             p->terminal ? "\r" : "", p->colour ? "\033[1m" : "", what,
-            p->colour ? "\033[0m" : "", total > 0 ? 100 * done / total : 0,
-            eta, progress_bytes(memory, sizeof memory, tt_peak_memory()),
+            p->colour ? "\033[0m" : "", share, eta, memory,
             p->terminal ? "\033[K" : "\n");
     p->drawn = p->terminal;
     fflush(stderr);

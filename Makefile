@@ -197,7 +197,7 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell cd "$$(dirname $(call quoted,$(realpath Makefile)))" && top=$$(git rev-parse --show-cdup 2>/dev/null) && [ -z "$$top" ] && git describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: check-ranks check-ranks-faults build-folder check-vdp all tests test check test-some mutation check-device test-guard check-cuda check-cuda-faults check-sass cuda-shim cuda-programs check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
+.PHONY: check-kill check-ranks check-ranks-faults build-folder check-vdp all tests test check test-some mutation check-device test-guard check-cuda check-cuda-faults check-sass cuda-shim cuda-programs check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -289,6 +289,11 @@ $(B)/demo-random/config.json: $(B)/tools/make_checkpoint
 
 check-vdp: $(B)/tests/ops/test_vdp_unit   ## is class vdp this CPU's VDPBF16PS? 10^9 products, a minute
 	@$< 1e9
+
+# Every policy, both main classes, one thread and two; KILLS chooses how many.
+KILLS ?= 300
+check-kill: all $(B)/tests/cli/test_checkpoint   ## kill runs at 300 random moments: do all go on to the same bytes?
+	@TT_KILLS=$(KILLS) $(B)/tests/cli/test_checkpoint
 
 f64:   ## build/tether-f64, the same program in float64, for tether validate
 	@$(MAKE) --no-print-directory REAL=double tether-program

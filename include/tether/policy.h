@@ -253,6 +253,8 @@ struct tt_policy_class {
     size_t state_bytes;
     int state_flags;       /* `state` begins with so many int64_t that are 0 or
                               1; saved states are checked for it              */
+    int state_version;     /* raised whenever `state` gets another meaning: a
+                              state saved before is refused then              */
     /* Values of `shared`; NULL: none. */
     size_t (*shared_size)(const tt_policy_options *opt, const tt_geometry *geo);
     void (*reset)(tt_ctx *ctx, tt_layer *y);                 /* may be NULL   */

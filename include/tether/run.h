@@ -199,6 +199,7 @@ typedef struct tt_settings {
     bool profile;
     /* files that are there */
     bool resume, overwrite;
+    int64_t checkpoint_every;     /* -1: as time allows                       */
 
     tt_settings_given given;
     tt_arena mem;                 /* texts that were set                      */
@@ -343,9 +344,11 @@ tt_status tt_run_begin(tt_ctx *ctx, tt_run *run, int64_t i,
  *         those of tt_rollout_next */
 tt_status tt_run_next(tt_ctx *ctx, tt_run *run, const tt_host **x0,
                       int64_t *frames);
-/* Between two chunks: keep on the disk what `resume` needs. The latents are
- * there after every chunk; a policy whose cache cannot be made again from them
- * needs its state too. An interruption does it by itself.
+/* Between two chunks: keep the state on the disk, in two files beside the
+ * latents that take turns. The latents are there after every chunk; the state
+ * saves `resume` the clean passes that make the cache again, and a policy whose
+ * cache cannot be made again needs it. tt_run_next does it by itself, see the
+ * setting checkpoint-every.
  * Errors  TT_EINVAL  no video was begun, or its latents have no file */
 tt_status tt_run_save(tt_ctx *ctx, tt_run *run);
 
@@ -355,6 +358,7 @@ typedef struct tt_run_standing {
     const char *unfinished;      /* file of the latents so far, NULL: none    */
     bool whole_chunks;           /* it stops between chunks alone, because its
                                     cache must be saved                       */
+    int64_t saved;               /* chunks of the latest saved state; 0: none */
 } tt_run_standing;
 tt_run_standing tt_run_stand(const tt_run *run);
 

@@ -11,7 +11,11 @@
 void session_stop_words(session *s)
 {
     const tt_run_standing at = tt_run_stand(s->run);
-    if (at.whole_chunks)
+    if (at.whole_chunks && at.saved)
+        snprintf(s->kept, sizeof s->kept, "stopped at once; the same command "
+                 "with --resume goes on after chunk %lld, whose state is saved",
+                 (long long)at.saved);
+    else if (at.whole_chunks)
         snprintf(s->kept, sizeof s->kept, "stopped at once; %.4200s cannot be "
                  "continued without its saved cache",
                  at.unfinished ? at.unfinished : "");

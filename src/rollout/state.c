@@ -6,6 +6,10 @@
  *         lines), `progress` (next chunk, rollout, frames done), the latents
  *         a restart needs, every layer's tokens, metadata and policy state,
  *         and `digest` over all of that.
+ * Layout  keys and values are [H, rows, D], head by head: whoever holds some
+ *         of the heads reads those, whoever wrote them. Rows behind the last
+ *         token that was ever written are left out, so a cache with more slots
+ *         takes them up as well. All else is one for all heads.
  * Holds   nothing of a rollout changes unless the whole file is accepted. The
  *         digest finds damage; numbers are checked all the same, because they
  *         become indices. */
@@ -17,7 +21,12 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Of the file. What `state` of a layer means has a version of its own
+ * (tt_policy_class). */
+enum { FORMAT = 2 };
 
 /* ---- what a run is made from --------------------------------------------- */
 
@@ -103,6 +112,7 @@ static void describe(lines *l, const tt_rollout *r, const tt_ops *ops,
     const tt_geometry *g = tt_cache_geometry(r->cache);
     char bits[64];
     const int64_t n = o->latents, gaps = o->nsteps - 1;
+    add(l, "format=%d\n", FORMAT);
     /* a policy's own state is saved as it lies in memory */
     add(l, "type=%s%s\nclass=%s\n", TT_REAL_NAME,
         tt_host_little_endian() ? "" : ", big-endian",
@@ -127,7 +137,8 @@ static void describe(lines *l, const tt_rollout *r, const tt_ops *ops,
         add(l, "seed=%" PRIu64 "\nsample=%" PRIu32 "\n", o->noise.seed,
             o->noise.sample);
     describe_policy(l, tt_cache_options(r->cache));
-    add(l, "scenes=");
+    add(l, "policy_state=%d\nscenes=",
+        tt_cache_class(r->cache)->state_version);
     for (int i = 0; i < o->nscenes; i++)
         add(l, "%" PRId64 ":%d%s,", o->scenes[i].chunk, o->scenes[i].prompt,
             o->scenes[i].cut ? "#" : "");
@@ -155,60 +166,114 @@ char *state_identity(tt_ctx *ctx, tt_rollout *r)
 typedef struct part {
     char name[64];
     tt_dtype dtype;
-    int64_t rows, cols;          /* cols 0: one extent                        */
-    void *data;
-    size_t nbytes;
-    tt_real *values;             /* keys or values: fetched into data         */
+    int rank;
+    int64_t dim[3];
+    void *data;                  /* NULL, and no values: an absent part       */
+    tt_real *values;             /* [rows, H, D], stored as [H, rows, D]      */
 } part;
 
 #define LAYER_PARTS 7
 #define RUN_PARTS 2
 
-/* Latents of the rollout in progress; nbytes 0 when there is only one. */
+static size_t part_bytes(const part *p)
+{
+    int64_t n = 1;
+    for (int i = 0; i < p->rank; i++) n *= p->dim[i];
+    return p->data || p->values ? (size_t)n * tt_dtype_size(p->dtype) : 0;
+}
+
+static tt_dtype real_type(void)
+{
+    return sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
+}
+
+/* Latents of the rollout in progress; absent when there is only one. */
 static part run_part(const tt_rollout *r, int i)
 {
-    const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
-    part p = { .dtype = real, .cols = r->frame_size };
+    part p = { .dtype = real_type(), .rank = 2 };
     snprintf(p.name, sizeof p.name, i == 0 ? "clip" : "start");
     p.data = i == 0 ? r->clip : r->start;
-    p.rows = i == 0 ? r->opt.latents : r->opt.overlap;
-    if (p.data)
-        p.nbytes = (size_t)(p.rows * p.cols) * tt_dtype_size(real);
+    p.dim[0] = i == 0 ? r->opt.latents : r->opt.overlap;
+    p.dim[1] = r->frame_size;
     return p;
 }
 
-/* Part i of layer y, for i < LAYER_PARTS; nbytes 0 for an absent one. */
-static part layer_part(tt_layer *y, int i, int64_t ends[2])
+/* Part i of layer y with `rows` tokens, for i < LAYER_PARTS. */
+static part layer_part(tt_layer *y, int i, int64_t rows, int64_t ends[2])
 {
     static const char *const names[LAYER_PARTS] = {
         "k", "v", "src_frame", "sidx", "tpos", "ends", "state" };
-    const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
-    const int64_t width = y->geo->H * y->geo->D;
-    part p = { .dtype = TT_I32, .rows = y->cap };
+    part p = { .dtype = TT_I32, .rank = 1, .dim = { rows } };
     snprintf(p.name, sizeof p.name, "layer.%" PRId64 ".%s", y->index, names[i]);
     switch (i) {
-    case 0: p.dtype = real, p.cols = width, p.values = y->k; break;
-    case 1: p.dtype = real, p.cols = width, p.values = y->v; break;
+    case 0:
+    case 1:
+        p.dtype = real_type(), p.rank = 3, p.values = i == 0 ? y->k : y->v;
+        p.dim[0] = y->geo->H, p.dim[1] = rows, p.dim[2] = y->geo->D;
+        break;
     case 2: p.data = y->src_frame; break;
     case 3: p.data = y->sidx; break;
     case 4: p.data = y->tpos; break;
-    case 5: p.dtype = TT_I64, p.rows = 2, p.data = ends; break;
+    case 5: p.dtype = TT_I64, p.dim[0] = 2, p.data = ends; break;
     case 6:
-        p.dtype = TT_U8, p.data = y->state, p.rows = (int64_t)y->state_size;
+        p.dtype = TT_U8, p.dim[0] = (int64_t)y->state_size;
+        p.data = y->state_size > 0 ? y->state : NULL;
         break;
     }
-    p.nbytes = (size_t)(p.rows * (p.cols ? p.cols : 1))
-               * tt_dtype_size(p.dtype);
     return p;
+}
+
+/* Tokens up to the last one that was ever written, at least one. */
+static int64_t rows_of(const tt_layer *y)
+{
+    int64_t n = y->cap;
+    while (n > 1 && y->src_frame[n - 1] == TT_SRC_NONE
+           && !y->sidx[n - 1] && !y->tpos[n - 1]) n--;
+    return n;
 }
 
 /* ---- save ---------------------------------------------------------------- */
 
 static uint64_t put(tt_st_writer *w, const part *p, uint64_t digest)
 {
-    const int64_t dim[] = { p->rows, p->cols };
-    tt_st_add(w, p->name, p->dtype, p->cols ? 2 : 1, dim, p->data);
-    return state_digest(digest, p->data, p->nbytes, tt_dtype_size(p->dtype));
+    tt_st_add(w, p->name, p->dtype, p->rank, p->dim, p->data);
+    return state_digest(digest, p->data, part_bytes(p),
+                        tt_dtype_size(p->dtype));
+}
+
+/* One head at a time, so that no second copy of a layer is in memory. */
+static uint64_t put_heads(tt_ctx *ctx, tt_st_writer *w, const part *p,
+                          uint64_t digest)
+{
+    const int64_t H = p->dim[0], rows = p->dim[1], D = p->dim[2];
+    const int64_t none[] = { 0, rows, D };
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const tt_host *x = tt_get(ctx, p->values, H * rows * D);
+    tt_host *head = tt_alloc(ctx, &ctx->scratch, rows * D, sizeof *head,
+                             "saved state");
+    tt_st_add(w, p->name, p->dtype, 3, none, NULL);
+    for (int64_t h = 0; h < H && x && head; h++) {
+        for (int64_t t = 0; t < rows; t++)
+            memcpy(head + t * D, x + (t * H + h) * D,
+                   (size_t)D * sizeof *head);
+        tt_st_append(w, 0, 1, head);
+        digest = state_digest(digest, head, (size_t)(rows * D) * sizeof *head,
+                              sizeof *head);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+    return digest;
+}
+
+static uint64_t put_layer(tt_ctx *ctx, tt_st_writer *w, tt_layer *y,
+                          uint64_t digest)
+{
+    int64_t ends[2] = { y->len, y->seen };
+    for (int j = 0; j < LAYER_PARTS && !ctx->status; j++) {
+        const part p = layer_part(y, j, rows_of(y), ends);
+        if (p.values) digest = put_heads(ctx, w, &p, digest);
+        else if (p.data) digest = put(w, &p, digest);
+    }
+    return digest;
 }
 
 static tt_status check_alone(tt_ctx *ctx, const char *path)
@@ -223,31 +288,24 @@ tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
 {
     TT_TRY(check_alone(ctx, path));
     tt_st_writer *w;
+    const int64_t layers = tt_cache_geometry(r->cache)->layers;
     TT_TRY(tt_st_create(ctx, &w, path));
-    const size_t n = strlen(r->identity);
+    /* the header's room: without it a second file would get a copy */
+    tt_st_reserve(w, 4096 + layers * LAYER_PARTS * 160);
+    const int64_t n = (int64_t)strlen(r->identity);
     int64_t progress[3] = { r->chunk, r->rollout, r->done };
-    uint64_t h = put(w, &(part){ .name = "run", .dtype = TT_U8,
-                                 .rows = (int64_t)n, .data = r->identity,
-                                 .nbytes = n }, 0);
-    h = put(w, &(part){ .name = "progress", .dtype = TT_I64, .rows = 3,
-                        .data = progress, .nbytes = sizeof progress }, h);
+    uint64_t h = put(w, &(part){ .name = "run", .dtype = TT_U8, .rank = 1,
+                                 .dim = { n }, .data = r->identity }, 0);
+    h = put(w, &(part){ .name = "progress", .dtype = TT_I64, .rank = 1,
+                        .dim = { 3 }, .data = progress }, h);
     for (int i = 0; i < RUN_PARTS; i++) {
         const part p = run_part(r, i);
-        if (p.nbytes > 0) h = put(w, &p, h);
+        if (p.data) h = put(w, &p, h);
     }
-    for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++) {
-        tt_layer *y = tt_cache_layer(r->cache, i);
-        int64_t ends[2] = { y->len, y->seen };
-        for (int j = 0; j < LAYER_PARTS && !ctx->status; j++) {
-            part p = layer_part(y, j, ends);
-            const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-            if (p.values) p.data = tt_get(ctx, p.values, p.rows * p.cols);
-            if (p.nbytes > 0 && p.data) h = put(w, &p, h);
-            tt_arena_reset(&ctx->scratch, m);
-        }
-    }
-    put(w, &(part){ .name = "digest", .dtype = TT_U64, .rows = 1, .data = &h,
-                    .nbytes = sizeof h }, 0);
+    for (int64_t i = 0; i < layers; i++)
+        h = put_layer(ctx, w, tt_cache_layer(r->cache, i), h);
+    put(w, &(part){ .name = "digest", .dtype = TT_U64, .rank = 1,
+                    .dim = { 1 }, .data = &h }, 0);
     return tt_st_finish(w);
 }
 
@@ -259,8 +317,8 @@ static const tt_entry *get(tt_ctx *ctx, const tt_file *f, const part *p,
                            const char *path)
 {
     const tt_entry *e = tt_file_find(f, p->name);
-    if (!e || e->t.dtype != p->dtype || e->t.rank != (p->cols ? 2 : 1)
-        || e->t.dim[0] != p->rows || (p->cols && e->t.dim[1] != p->cols)
+    if (!e || e->t.dtype != p->dtype || e->t.rank != p->rank
+        || memcmp(e->t.dim, p->dim, (size_t)p->rank * sizeof *p->dim)
         || !tt_tensor_packed(&e->t)) {
         tt_fail(ctx, TT_EFORMAT, "%s: not a saved state of this run: tensor %s "
                 "is %s", path, p->name, e ? "of another shape or type"
@@ -270,17 +328,39 @@ static const tt_entry *get(tt_ctx *ctx, const tt_file *f, const part *p,
     return e;
 }
 
+/* Tokens that the file has of a layer; what does not fit is the layer's own
+ * number, which no entry will have. */
+static int64_t rows_in_file(const tt_file *f, tt_layer *y)
+{
+    const part p = layer_part(y, 2, y->cap, NULL);
+    const tt_entry *e = tt_file_find(f, p.name);
+    const bool fits = e && e->t.rank == 1 && e->t.dim[0] >= 1
+                   && e->t.dim[0] <= y->cap;
+    return fits ? e->t.dim[0] : y->cap;
+}
+
+/* A video of one rollout may become longer than it was to be. */
+static bool grows(const char *theirs, size_t n, const char *ours)
+{
+    static const char key[] = "latents=";
+    const size_t k = sizeof key - 1;
+    if (n <= k || n > 40 || memcmp(theirs, key, k) || memcmp(ours, key, k)
+        || !strstr(ours, "\nrollouts=1\n")) return false;
+    return strtoll(theirs + k, NULL, 10) <= strtoll(ours + k, NULL, 10);
+}
+
 /* Compare the lines of two runs; the sentence shows the first difference. */
 static tt_status check_identity(tt_ctx *ctx, const char *theirs, size_t n,
                                 const char *ours, const char *path)
 {
     if (n == strlen(ours) && !memcmp(theirs, ours, n)) return TT_OK;
     const char *end = theirs + n;
-    for (;;) {
+    while (theirs < end || *ours) {
         const char *a = memchr(theirs, '\n', (size_t)(end - theirs));
         const size_t na = (size_t)((a ? a : end) - theirs);
         const size_t nb = strcspn(ours, "\n");
-        if (na != nb || memcmp(theirs, ours, na) || !a || !ours[nb])
+        const bool same = na == nb && !memcmp(theirs, ours, na);
+        if (!a || !ours[nb] || (!same && !grows(theirs, na, ours)))
             return tt_fail(ctx, TT_EINVAL, "%s was saved by another run: %.*s "
                            "there, %.*s here", path,
                            na > 80 ? 80 : (int)na, theirs,
@@ -288,6 +368,27 @@ static tt_status check_identity(tt_ctx *ctx, const char *theirs, size_t n,
         theirs = a + 1;
         ours += nb + 1;
     }
+    return TT_OK;
+}
+
+/* The digest of the file's layer, continued from *h. */
+static tt_status check_layer(tt_ctx *ctx, tt_layer *y, const tt_file *f,
+                             uint64_t *h, const char *path)
+{
+    int64_t ends[2];
+    const int64_t rows = rows_in_file(f, y);
+    for (int j = 0; j < LAYER_PARTS; j++) {
+        const part p = layer_part(y, j, rows, ends);
+        const int64_t heads = p.values ? p.dim[0] : 1;
+        const size_t n = part_bytes(&p) / (size_t)heads;
+        if (n == 0) continue;
+        const tt_entry *e = get(ctx, f, &p, path);
+        if (!e) return ctx->status;
+        for (int64_t i = 0; i < heads; i++)
+            *h = state_digest(*h, (const char *)e->t.data + (size_t)i * n, n,
+                              1);
+    }
+    return TT_OK;
 }
 
 static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
@@ -302,26 +403,21 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
     TT_TRY(check_identity(ctx, run->t.data, n, r->identity, path));
     uint64_t h = state_digest(0, run->t.data, n, 1), stored;
     const tt_entry *e = get(ctx, f, &(part){ .name = "progress",
-                                             .dtype = TT_I64, .rows = 3 },
-                            path);
+                                             .dtype = TT_I64, .rank = 1,
+                                             .dim = { 3 } }, path);
     if (!e) return ctx->status;
     tt_gather(progress, &e->t);
     h = state_digest(h, e->t.data, 3 * sizeof *progress, 1);
     for (int i = 0; i < RUN_PARTS; i++) {
         const part p = run_part(r, i);
-        if (p.nbytes == 0) continue;
+        if (!p.data) continue;
         if (!(e = get(ctx, f, &p, path))) return ctx->status;
-        h = state_digest(h, e->t.data, p.nbytes, 1);
+        h = state_digest(h, e->t.data, part_bytes(&p), 1);
     }
     for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++)
-        for (int j = 0; j < LAYER_PARTS; j++) {
-            const part p = layer_part(tt_cache_layer(r->cache, i), j, NULL);
-            if (p.nbytes == 0) continue;
-            if (!(e = get(ctx, f, &p, path))) return ctx->status;
-            h = state_digest(h, e->t.data, p.nbytes, 1);
-        }
-    e = get(ctx, f, &(part){ .name = "digest", .dtype = TT_U64, .rows = 1 },
-            path);
+        TT_TRY(check_layer(ctx, tt_cache_layer(r->cache, i), f, &h, path));
+    e = get(ctx, f, &(part){ .name = "digest", .dtype = TT_U64, .rank = 1,
+                             .dim = { 1 } }, path);
     if (!e) return ctx->status;
     tt_gather(&stored, &e->t);
     if (stored != h)
@@ -362,27 +458,37 @@ static bool metadata_fits(const tt_rollout *r, const tt_layer *y, int64_t done)
     return true;
 }
 
+/* Everything of a layer in the file but keys and values. The slots that it
+ * leaves out are as in an empty cache. */
+static void gather_layer(tt_layer *y, const tt_file *f)
+{
+    int64_t ends[2] = {0};
+    const int64_t rows = rows_in_file(f, y);
+    for (int64_t i = rows; i < y->cap; i++) {
+        y->src_frame[i] = TT_SRC_NONE;
+        y->sidx[i] = y->tpos[i] = 0;
+    }
+    for (int j = 2; j < LAYER_PARTS; j++) {
+        const part p = layer_part(y, j, rows, ends);
+        if (p.data) tt_gather(p.data, &tt_file_find(f, p.name)->t);
+    }
+    y->len = ends[0];
+    y->seen = ends[1];
+}
+
 /* A copy of layer i's metadata and policy state as the file has them, in
  * ctx->scratch. */
 static tt_layer layer_in_file(tt_ctx *ctx, const tt_rollout *r,
                               const tt_file *f, int64_t i)
 {
     tt_layer y = *tt_cache_layer(r->cache, i);
-    int64_t ends[2] = {0};
-    const part state = layer_part(&y, LAYER_PARTS - 1, ends);
     tt_arena *a = &ctx->scratch;
     y.k = y.v = NULL;
     y.src_frame = tt_alloc(ctx, a, y.cap, sizeof *y.src_frame, "saved state");
     y.sidx = tt_alloc(ctx, a, y.cap, sizeof *y.sidx, "saved state");
     y.tpos = tt_alloc(ctx, a, y.cap, sizeof *y.tpos, "saved state");
-    y.state = tt_alloc(ctx, a, (int64_t)state.nbytes, 1, "saved state");
-    for (int j = 2; j < LAYER_PARTS && !ctx->status; j++) {  /* not k and v */
-        const part p = layer_part(&y, j, ends);
-        if (p.nbytes > 0)
-            tt_gather(p.data, &tt_file_find(f, p.name)->t);
-    }
-    y.len = ends[0];
-    y.seen = ends[1];
+    y.state = tt_alloc(ctx, a, (int64_t)y.state_size, 1, "saved state");
+    if (!ctx->status) gather_layer(&y, f);
     return y;
 }
 
@@ -412,34 +518,56 @@ static tt_status check_values(tt_ctx *ctx, const tt_rollout *r,
     return TT_OK;
 }
 
+/* Keys or values of one layer, through a buffer of one head. */
+static void load_heads(tt_ctx *ctx, const part *p, const tt_entry *e,
+                       tt_host *head)
+{
+    const int64_t H = p->dim[0], rows = p->dim[1], D = p->dim[2];
+    const size_t bytes = (size_t)(rows * D) * sizeof *head;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_host *x = tt_room(ctx, p->values, H * rows * D);
+    for (int64_t h = 0; h < H && x; h++) {
+        const tt_tensor one = tt_tensor_like(
+            &e->t, (const char *)e->t.data + (size_t)h * bytes, 2, p->dim + 1);
+        tt_gather(head, &one);
+        for (int64_t t = 0; t < rows; t++)
+            memcpy(x + (t * H + h) * D, head + t * D,
+                   (size_t)D * sizeof *head);
+    }
+    tt_put(ctx, p->values, x, H * rows * D);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+static void load_layer(tt_ctx *ctx, tt_layer *y, const tt_file *f,
+                       tt_host *head)
+{
+    for (int j = 0; j < 2; j++) {
+        const part p = layer_part(y, j, rows_in_file(f, y), NULL);
+        load_heads(ctx, &p, tt_file_find(f, p.name), head);
+    }
+    gather_layer(y, f);
+}
+
 static void load(tt_ctx *ctx, tt_rollout *r, const tt_file *f,
                  const int64_t progress[3])
 {
+    const tt_layer *first = tt_cache_layer(r->cache, 0);
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_host *head = tt_alloc(ctx, &ctx->scratch, first->cap * first->geo->D,
+                             sizeof *head, "saved state");
+    if (!head) return;
     r->chunk = progress[0];
     r->rollout = progress[1];
     r->done = progress[2];
     for (int i = 0; i < RUN_PARTS; i++) {
         const part p = run_part(r, i);
-        if (p.nbytes > 0)
-            tt_gather(p.data, &tt_file_find(f, p.name)->t);
+        if (p.data) tt_gather(p.data, &tt_file_find(f, p.name)->t);
     }
     if (r->rollout > 0) r->given = r->start, r->ngiven = r->opt.overlap;
-    for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++) {
-        tt_layer *y = tt_cache_layer(r->cache, i);
-        int64_t ends[2];
-        for (int j = 0; j < LAYER_PARTS; j++) {
-            part p = layer_part(y, j, ends);
-            const int64_t n = p.rows * p.cols;
-            if (p.nbytes == 0) continue;
-            const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-            if (p.values) p.data = tt_room(ctx, p.values, n);
-            if (p.data) tt_gather(p.data, &tt_file_find(f, p.name)->t);
-            if (p.values) tt_put(ctx, p.values, p.data, n);
-            tt_arena_reset(&ctx->scratch, m);
-        }
-        y->len = ends[0];
-        y->seen = ends[1];
-    }
+    tt_cache_reset(ctx, r->cache);
+    for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++)
+        load_layer(ctx, tt_cache_layer(r->cache, i), f, head);
+    tt_arena_reset(&ctx->scratch, m);
 }
 
 tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "run/identity.h"
 #include "run/parts.h"
 #include "tether/version.h"
 #include "tether/backend.h"
@@ -136,6 +137,68 @@ const char *identity_make(tt_ctx *ctx, tt_arena *mem, const tt_dit *dit,
         if (*c == '\n') *c = ' ';
     return l.text;
 }
+
+/* ---- what differs -------------------------------------------------------- */
+
+static size_t word_end(const char *s)
+{
+    return strcspn(s, " ");
+}
+
+/* Length of the key that begins the word at `s`, 0: it is a value. Those of the
+ * policy stand before their values as key=value. */
+static size_t key_length(const char *s)
+{
+    static const char *const keys[] = {
+        "tether-run", "type", "class", "weights", "inputs", "seed", "sample",
+        "size", "chunk", "first", "context-noise", "warp", "shift", "steps",
+        "rollouts", "latents", "overlap", "restart", "scenes", "policy"};
+    const size_t n = word_end(s), equals = strcspn(s, "=");
+    if (equals < n) return equals;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strlen(keys[i]) == n && !memcmp(keys[i], s, n)) return n;
+    return 0;
+}
+
+/* The value behind a key, up to the next one; "nothing" without it. */
+static const char *value_of(const char *s, const char *key, size_t k, int *n)
+{
+    const char *begin = NULL;
+    *n = (int)strlen("nothing");
+    for (size_t w; *s; s += w + (s[w] == ' ')) {
+        const size_t here = key_length(s);
+        w = word_end(s);
+        if (begin && here) break;
+        if (here == k && !memcmp(s, key, k)) begin = s + k + 1;
+    }
+    if (!begin) return "nothing";
+    while (s > begin && s[-1] == ' ') s--;
+    *n = s - begin > 60 ? 60 : (int)(s - begin);
+    return begin;
+}
+
+void identity_difference(char *buf, size_t n, const char *theirs,
+                         const char *ours)
+{
+    static const struct { const char *key, *words; } digests[] = {
+        {"weights", "other weights"}, {"scenes", "other scenes"},
+        {"inputs", "another prompt, or other embeddings, noise or given "
+                   "frames"}};
+    const char *at = ours;
+    while (*at && *at == theirs[at - ours]) at++;
+    while (at > ours && (at[-1] != ' ' || !key_length(at))) at--;
+    const size_t k = key_length(at);
+    int a, b;
+    const char *there = value_of(theirs, at, k, &a);
+    const char *here = value_of(ours, at, k, &b);
+    snprintf(buf, n, "%.*s: %.*s there, %.*s here", (int)k, at, a, there, b,
+             here);
+    for (size_t i = 0; i < sizeof digests / sizeof *digests; i++)
+        if (strlen(digests[i].key) == k && !memcmp(digests[i].key, at, k))
+            snprintf(buf, n, "%s", digests[i].words);
+}
+
+/* ---- for readers --------------------------------------------------------- */
 
 /* "/models/demo/" -> "demo" */
 static const char *last_part(const char *path, int *n)

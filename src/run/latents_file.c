@@ -13,6 +13,8 @@
 
 #include "io/json.h"
 #include "io/jsonout.h"
+#include "io/place.h"
+#include "run/identity.h"
 #include "tether/outfile.h"
 
 enum { HEADER_MAX = 1 << 20 };
@@ -227,13 +229,15 @@ static int64_t frames_of(latents_file *f, int fd, const int64_t dim[5],
     const tt_json *shape = tt_json_get(t, "shape");
     const char *real = sizeof(tt_real) == 8 ? "F64" : "F32";
     int64_t there[5];
-    if (strcmp(tt_json_str(tt_json_get(j, "__metadata__"), "run", ""), run)
+    f->theirs = tt_json_str(tt_json_get(j, "__metadata__"), "run", NULL);
+    if (!f->theirs || strcmp(f->theirs, run)
         || strcmp(tt_json_str(t, "dtype", ""), real)) return 0;
     for (int i = 0; i < 5; i++) {
         const tt_json *x = tt_json_at(shape, i);
         there[i] = x && x->is_int ? x->i : 0;
         if (i != 1 && there[i] != dim[i]) return 0;
     }
+    f->length = there[1];
     const bool shorter = there[1] > 0 && there[1] < dim[1];
     return there[1] == dim[1] || (shorter && f->may_grow) ? dim[0] * there[1]
                                                           : 0;
@@ -258,13 +262,18 @@ static tt_status take_unfinished(latents_file *f, const int64_t dim[5],
                                  const char *run, bool *taken)
 {
     int64_t frames;
+    char what[200];
     if (f->empty) return TT_OK;
     *taken = same_run(f, f->lock, dim, run, &frames);
     if (*taken || f->overwrite) return f->ctx->status;
-    return tt_fail(f->ctx, TT_EINVAL, "%s was begun by another run (its "
-                   "prompt, options, seed or weights differ): give exactly the "
-                   "same command, another name, or --overwrite to start over",
-                   f->unfinished);
+    snprintf(what, sizeof what, "another length: %lld frames there, %lld here",
+             (long long)f->length, (long long)dim[1]);
+    if (!f->theirs) snprintf(what, sizeof what, "its header differs");
+    else if (strcmp(f->theirs, run))
+        identity_difference(what, sizeof what, f->theirs, run);
+    return tt_fail(f->ctx, TT_EINVAL, "%s was begun by another run (%s): give "
+                   "exactly the same command, another name, or --overwrite to "
+                   "start over", f->unfinished, what);
 }
 
 /* The complete file, whose video may not have been decoded, or a shorter one
@@ -436,7 +445,7 @@ tt_status latents_file_finish(latents_file *f)
     f->file = NULL;
     bool bad = fclose(file) != 0;
     if (f->complete) return TT_OK;
-    if (bad || rename(f->unfinished, f->final)) return failed(f);
+    if (bad || place_rename(f->unfinished, f->final, false)) return failed(f);
     f->empty = false;
     return TT_OK;
 }

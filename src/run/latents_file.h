@@ -32,6 +32,8 @@ typedef struct latents_file {
     int64_t done;           /* frames in the file                             */
     size_t frame_bytes, header_bytes;
     bool complete;          /* resumed, and it has its final name already     */
+    const char *theirs;     /* what the file there is made from; NULL: unknown*/
+    int64_t length;         /* frames of a rollout that it is to have         */
     tt_arena mem;
 } latents_file;
 
@@ -53,7 +55,8 @@ tt_status latents_file_claim(tt_ctx *ctx, latents_file *f, const char *path,
  * latents_file_read; with f->may_grow also those of a run that was to be
  * shorter.
  * Errors  TT_EINVAL   the unfinished file belongs to another run, and
- *                     `overwrite` was not given */
+ *                     `overwrite` was not given; the sentence names the first
+ *                     thing that differs */
 tt_status latents_file_open(latents_file *f, const int64_t dim[5],
                             const char *run);
 tt_status latents_file_read(latents_file *f, tt_real *frames);

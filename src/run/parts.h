@@ -12,6 +12,7 @@
  *   open.c               everything that can be refused before work begins
  *   identity.c           what a run is made from, in one line
  *   video.c              one video: rollout, file of latents, stop and resume
+ *   checkpoint.c         the state of its rollout on the disk, now and then
  *   latents_file.c       that file
  *   record.c             run.json */
 #ifndef TT_RUN_PARTS_H
@@ -99,6 +100,16 @@ char *texts_read_file(tt_ctx *ctx, tt_arena *a, const char *path);
 
 /* ---- one video ----------------------------------------------------------- */
 
+/* The state of a rollout on the disk: two files that take turns, so that one
+ * is whole while the other is written. */
+typedef struct checkpoint {
+    char *name[2];             /* NULL: the latents have no file              */
+    int turn;                  /* the one to write next                       */
+    int64_t every;             /* chunks; 0: none; -1: as time allows         */
+    int64_t chunk;             /* the latest one stands there                 */
+    double at, cost;           /* seconds: when it was written, and in what   */
+} checkpoint;
+
 /* The current video. */
 typedef struct video {
     int64_t number;            /* -1: none was begun                          */
@@ -119,7 +130,8 @@ typedef struct video {
     double before;             /* chunks that were done then                  */
     tt_recorder *recorder;     /* NULL: no trace or run folder asked for      */
     bool recorded;             /* on rank 0 there is one                      */
-    const char *state;         /* saved caches; NULL: they can be rebuilt     */
+    checkpoint keep;
+    bool noisy;                /* only a saved state goes on with its cache   */
     bool rebuilding;           /* the cache, from chunks that are there       */
 } video;
 
@@ -140,6 +152,24 @@ struct tt_run {
     int64_t claimed;           /* -1: for none                                */
     video now;
 };
+
+/* Names beside the latents; which files are there. */
+tt_status checkpoint_open(tt_ctx *ctx, tt_run *run);
+bool checkpoint_is_there(const checkpoint *c);
+/* Take the newest state that is whole and not ahead of the latents; without
+ * one the rollout stays at its beginning, and TT_OK. */
+tt_status checkpoint_restore(tt_ctx *ctx, tt_run *run);
+/* From here on time counts. */
+void checkpoint_begin(tt_run *run);
+/* Has a new one been asked for, or become worth its time? */
+bool checkpoint_is_due(const video *v);
+/* Write one; nothing when the latest stands at this chunk. */
+tt_status checkpoint_save(tt_ctx *ctx, tt_run *run);
+/* The same, but a run does not end because its state cannot be written: a
+ * warning says so, and what it means. */
+void checkpoint_try(tt_ctx *ctx, tt_run *run);
+/* Remove both, and what killed runs left of them. */
+void checkpoint_forget(checkpoint *c);
 
 void run_say(const tt_run_events *e, bool detail, const char *fmt, ...)
     TT_PRINTF(3, 4);

@@ -149,6 +149,9 @@ static tt_status check_pairs(tt_ctx *ctx, const tt_settings *g)
     if (g->resume && (g->prompt_file || g->num_samples > 1))
         return tt_fail(ctx, TT_EINVAL, "--resume goes with one video; give one "
                        "prompt and --sample I");
+    if (given(g, "checkpoint-every") && g->checkpoint_every < 0)
+        return tt_fail(ctx, TT_EINVAL, "--checkpoint-every needs a number of "
+                       "chunks, or 0 for no saved state");
     return TT_OK;
 }
 

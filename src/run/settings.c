@@ -164,6 +164,10 @@ static const tt_setting fixed[] = {
     {TT_SETTING_FLAG, "resume", 0, AT(resume), NULL,
      "go on where the same command was interrupted, to the same bits; with a "
      "larger --latents a finished video is made longer"},
+    {TT_SETTING_INT, "checkpoint-every", 0, AT(checkpoint_every), "N",
+     "save the state of the run every N chunks, beside the latents; 0: never. "
+     "--resume goes on from it at once (default: as often as costs 1 % of the "
+     "time)"},
     {TT_SETTING_FLAG, "overwrite", 0, AT(overwrite), NULL,
      "replace files of other runs, discard unfinished work. Without it only "
      "the run that made a file may replace it"},
@@ -391,7 +395,7 @@ tt_settings tt_settings_defaults(void)
         .model = TT_MODEL_PATHS, .num_samples = 1, .seed_rule = "plain",
         .steps = "1000,750,500,250", .warp = 1, .shift = 5, .chunk = 3,
         .cache = "tether", .cut_rule = "official", .rollouts = 1, .overlap = 3,
-        .restart = "vae",
+        .restart = "vae", .checkpoint_every = -1,
     };
 }
 

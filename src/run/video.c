@@ -4,10 +4,11 @@
  *
  * Model   what must survive an interruption is only the latents so far: the
  *         cache is rebuilt from them by one clean pass per chunk, to the same
- *         bits (tt_rollout_replay). Where a policy does not allow that
- *         (deep-forcing), an interruption waits for the end of the chunk and
- *         saves the whole cache beside the latents.
- * Next    src/rollout/rollout.c */
+ *         bits (tt_rollout_replay). A state that was saved beside them now and
+ *         then (checkpoint.c) leaves only the chunks behind it to replay.
+ *         Where a policy cannot replay (deep-forcing), those are made again,
+ *         and an interruption waits for the end of the chunk and saves.
+ * Next    checkpoint.c, src/rollout/rollout.c */
 #include "run/parts.h"
 
 #include <math.h>
@@ -95,7 +96,7 @@ static bool recorded_already(tt_ctx *ctx, tt_run *run)
     tt_file *f = NULL;
     bool equal = false;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    if (!v->state || !run->file.complete || !v->files.analyze || v->files.trace)
+    if (!v->noisy || !run->file.complete || !v->files.analyze || v->files.trace)
         return false;
     snprintf(path, sizeof path, "%s/run.json", v->files.analyze);
     if (access(path, R_OK)) return false;
@@ -134,29 +135,50 @@ static tt_status look_at_chunk(const video *v, int64_t done, int64_t frames,
 
 /* ---- what is there already ----------------------------------------------- */
 
-/* One clean pass per chunk that is there already. */
-static tt_status rebuild_cache(tt_ctx *ctx, tt_run *run)
+/* What a replay of `chunks` chunks will take, before it takes it: known once
+ * the first of them is done. A cache that grows makes later ones slower. */
+static void say_cost(tt_run *run, int64_t chunks, double first)
+{
+    const double left = first * (double)(chunks - 1);
+    if (left >= 1)
+        run_say(&run->events, false, "rebuilding the cache will take about "
+                "%.0f s: %lld clean passes of %.2f s", left,
+                (long long)(chunks - 1), first);
+}
+
+/* One clean pass for each of the chunks [from, v->chunk), which begin with
+ * frame `done`. */
+static tt_status replay(tt_ctx *ctx, tt_run *run, int64_t from, int64_t done)
 {
     video *v = &run->now;
-    const tt_host *x = v->latents;
+    const int64_t size = v->frame_size;
+    const bool each = v->recorded || v->opt.rollouts == 1;
+    const double begin = tt_now();
+    if (!each)
+        return tt_rollout_replay(ctx, v->rollout, v->latents + done * size,
+                                 v->done - done);
+    for (int64_t i = from; i < v->chunk; i++) {
+        const tt_host *x = v->latents + done * size;
+        const int64_t f = tt_rollout_chunk_frames(v->rollout, i);
+        TT_TRY(tt_rollout_replay(ctx, v->rollout, x, f));
+        TT_TRY(look_at_chunk(v, done, f, x));
+        if (i == from) say_cost(run, v->chunk - from, tt_now() - begin);
+        done += f;
+    }
+    return TT_OK;
+}
+
+static tt_status rebuild_cache(tt_ctx *ctx, tt_run *run, int64_t from,
+                               int64_t done)
+{
+    video *v = &run->now;
     v->start = tt_now();
     v->rebuilding = true;
-    run_say(&run->events, false, "resuming after %lld of %lld chunks; "
-            "rebuilding the cache", (long long)v->chunk,
-            (long long)tt_rollout_chunks(v->rollout));
     tt_tap_fn tap = ctx->tap;
     tt_inject_fn inject = ctx->inject;
     ctx->tap = NULL;
     ctx->inject = NULL;
-    int64_t done = 0;
-    if (!v->recorded) tt_rollout_replay(ctx, v->rollout, x, v->done);
-    for (int64_t i = 0; v->recorded && i < v->chunk && !ctx->status; i++) {
-        int64_t f = tt_rollout_chunk_frames(v->rollout, i);
-        if (!tt_rollout_replay(ctx, v->rollout, x, f))
-            look_at_chunk(v, done, f, x);
-        x += f * v->frame_size;
-        done += f;
-    }
+    replay(ctx, run, from, done);
     ctx->tap = tap;
     ctx->inject = inject;
     v->rebuilding = false;
@@ -164,11 +186,10 @@ static tt_status rebuild_cache(tt_ctx *ctx, tt_run *run)
     return ctx->status;
 }
 
-/* The cache as it was when the run was interrupted; frames that came later go
- * again. */
-static tt_status restore_cache(tt_ctx *ctx, tt_run *run)
+/* Why a policy that cannot replay does not go on here; TT_OK if it does. */
+static tt_status refuse_noisy(tt_ctx *ctx, const tt_run *run)
 {
-    video *v = &run->now;
+    const video *v = &run->now;
     const char *policy = v->opt.policy.name;
     if (v->recorder)
         return tt_fail(ctx, TT_EINVAL, "%s cannot be resumed with --cache %s: "
@@ -178,24 +199,46 @@ static tt_status restore_cache(tt_ctx *ctx, tt_run *run)
                        v->files.trace ? "--trace-cache" : "--analyze",
                        policy, v->files.trace && v->files.analyze
                                ? "both" : "it");
-    if (access(v->state, F_OK))
+    if (!checkpoint_is_there(&v->keep))
         return tt_fail(ctx, TT_EINVAL, "--cache %s cannot go on from latents "
-                       "alone, and there is no saved cache %s (it is written "
-                       "when a run is interrupted with ^C); start over: "
-                       "--overwrite instead of --resume", policy, v->state);
-    TT_TRY(tt_rollout_restore(ctx, v->rollout, v->state));
-    const int64_t saved = tt_rollout_frames_done(v->rollout);
-    if (saved > v->done)
-        return tt_fail(ctx, TT_EINVAL, "%s was saved after %lld frames, but "
-                       "there are latents of %lld only; start over: "
-                       "--overwrite instead of --resume", v->state,
-                       (long long)saved, (long long)v->done);
-    while (v->done > saved)
-        v->done -= tt_rollout_chunk_frames(v->rollout, --v->chunk);
-    TT_TRY(latents_file_cut(&run->file, v->done));
-    run_say(&run->events, false, "resuming after %lld of %lld chunks",
-            (long long)v->chunk, (long long)tt_rollout_chunks(v->rollout));
-    return ctx->status;
+                       "alone, and there is no saved cache %s; start over: "
+                       "--overwrite instead of --resume", policy,
+                       v->keep.name[0]);
+    return TT_OK;
+}
+
+/* The cache after v->chunk chunks. What was recorded must be seen again, from
+ * the first chunk on; else the latest saved state shortens the way. */
+static tt_status restore_cache(tt_ctx *ctx, tt_run *run)
+{
+    video *v = &run->now;
+    const long long chunks = tt_rollout_chunks(v->rollout);
+    int64_t from = 0, saved = 0;
+    if (v->noisy) TT_TRY(refuse_noisy(ctx, run));
+    if (!v->recorded) TT_TRY(checkpoint_restore(ctx, run));
+    saved = tt_rollout_frames_done(v->rollout);
+    for (int64_t done = 0; done < saved; from++)
+        done += tt_rollout_chunk_frames(v->rollout, from);
+    if (v->noisy) { /* frames that came later go again */
+        if (!saved)
+            return tt_fail(ctx, TT_EFORMAT, "no saved state beside %s can be "
+                           "used, and --cache %s cannot go on without; start "
+                           "over: --overwrite instead of --resume",
+                           v->files.latents, v->opt.policy.name);
+        v->done = saved;
+        v->chunk = from;
+        TT_TRY(latents_file_cut(&run->file, v->done));
+    }
+    const long long left = v->chunk - from;
+    if (!left)
+        run_say(&run->events, false, "resuming after %lld of %lld chunks, from "
+                "their saved state", (long long)v->chunk, chunks);
+    else
+        run_say(&run->events, false, "resuming after %lld of %lld chunks; "
+                "rebuilding the cache with one clean pass for each of %lld, "
+                "about 1/%d of the time they took", (long long)v->chunk, chunks,
+                left, v->opt.nsteps + 1);
+    return left ? rebuild_cache(ctx, run, from, saved) : TT_OK;
 }
 
 /* Take up the frames that are there already, as far as they are whole chunks,
@@ -226,24 +269,10 @@ static tt_status take_up(tt_ctx *ctx, tt_run *run)
         run_say(&run->events, false, "the latents are complete already");
         return TT_OK;
     }
-    return v->state ? restore_cache(ctx, run) : rebuild_cache(ctx, run);
+    return restore_cache(ctx, run);
 }
 
 /* ---- beginning ----------------------------------------------------------- */
-
-/* "<latents>.state" for policies that need it. */
-static tt_status state_name(tt_ctx *ctx, video *v)
-{
-    const char *latents = v->files.latents;
-    const unsigned flags = tt_policy_class_of(&v->opt.policy)->flags;
-    if (!latents || !(flags & TT_KEEPS_NOISY) || tt_team_size(ctx) > 1)
-        return TT_OK;
-    const size_t n = strlen(latents) + 8;
-    char *name = tt_alloc(ctx, &v->mem, (int64_t)n, 1, "file name");
-    if (name) snprintf(name, n, "%s.state", latents);
-    v->state = name;
-    return ctx->status;
-}
 
 /* The prompts of the video, as the transformer reads them: one, or one per
  * distinct prompt of its scenes. */
@@ -334,8 +363,12 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     run_shape(dim, run, &v->opt);
     TT_TRY(tt_team_compare(ctx, "the video", identity ? identity : ""));
     v->opt.origin = v->identity = identity;
-    run->file.may_grow = v->opt.rollouts == 1 && !(flags & TT_KEEPS_NOISY);
-    TT_TRY(state_name(ctx, v));
+    v->noisy = v->files.latents && (flags & TT_KEEPS_NOISY)
+            && tt_team_size(ctx) == 1;
+    TT_TRY(checkpoint_open(ctx, run));
+    run->file.may_grow = v->opt.rollouts == 1
+                      && (!(flags & TT_KEEPS_NOISY)
+                          || checkpoint_is_there(&v->keep));
     TT_TRY(tt_rollout_open(ctx, &v->rollout, run->dit, v->prompt[0], &v->opt));
     TT_TRY(latents_file_open(&run->file, dim, identity));
     tt_rollout_on_progress(v->rollout, on_progress, run);
@@ -343,6 +376,8 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     v->recorded = v->recorder != NULL;
     TT_TRY(know_what_is_there(ctx, run));
     if (run->file.done) TT_TRY(take_up(ctx, run));
+    else checkpoint_forget(&v->keep); /* of a run that is given up */
+    checkpoint_begin(run);
     const int64_t chunks = tt_rollout_chunks(v->rollout);
     v->start = tt_now();
     v->before = (double)v->chunk;
@@ -403,6 +438,7 @@ static tt_status take_chunk(tt_ctx *ctx, tt_run *run, const tt_host *x0,
     const tt_run_chunk c = {v->chunk, chunks, frames, v->done, seconds};
     v->chunk++;
     v->made++;
+    if (v->done < v->frames && checkpoint_is_due(v)) checkpoint_try(ctx, run);
     if (run->events.chunk) run->events.chunk(run->events.user, &c);
     run_work(&run->events, (tt_run_work){.done = (double)v->chunk,
                                          .total = (double)chunks,
@@ -419,11 +455,11 @@ static tt_status next_chunk(tt_ctx *ctx, tt_run *run, const tt_host **x0,
     video *v = &run->now;
     const volatile int *interrupt = ctx->interrupt;
     const double begin = tt_now();
-    if (v->state && v->made && interrupt && *interrupt) {
-        tt_rollout_save(ctx, v->rollout, v->state);
+    if (v->noisy && v->made && interrupt && *interrupt) {
+        checkpoint_save(ctx, run);
         return tt_check_interrupt(ctx);
     }
-    if (v->state) ctx->interrupt = NULL; /* half a chunk cannot be saved */
+    if (v->noisy) ctx->interrupt = NULL; /* half a chunk cannot be saved */
     tt_rollout_next(ctx, v->rollout, x0, frames);
     ctx->interrupt = interrupt;
     TT_TRY(ctx->status);
@@ -451,8 +487,7 @@ tt_status tt_run_save(tt_ctx *ctx, tt_run *run)
     if (!run || !run->now.rollout || !run->file.file)
         return tt_fail(ctx, TT_EINVAL, "a run is saved between the chunks of a "
                        "video whose latents have a file (latents-out)");
-    const video *v = &run->now;
-    return v->state ? tt_rollout_save(ctx, v->rollout, v->state) : TT_OK;
+    return checkpoint_save(ctx, run);
 }
 
 tt_run_standing tt_run_stand(const tt_run *run)
@@ -461,7 +496,7 @@ tt_run_standing tt_run_stand(const tt_run *run)
     if (!v || !v->rollout) return (tt_run_standing){0};
     return (tt_run_standing){v->chunk, tt_rollout_chunks(v->rollout),
                              run->file.file ? run->file.unfinished : NULL,
-                             v->state != NULL};
+                             v->noisy, v->keep.chunk};
 }
 
 tt_status tt_run_latents(tt_ctx *ctx, const tt_run *run, tt_tensor *out)
@@ -485,7 +520,8 @@ static tt_status explain_failure(tt_ctx *ctx, const tt_run *run)
 {
     const video *v = &run->now;
     char why[sizeof ctx->message];
-    if (ctx->status != TT_EIO || !run->file.file || !v->chunk || v->state)
+    if (ctx->status != TT_EIO || !run->file.file || !v->chunk
+        || (v->noisy && !checkpoint_is_there(&v->keep)))
         return ctx->status;
     snprintf(why, sizeof why, "%s", tt_message(ctx));
     tt_clear(ctx);
@@ -520,7 +556,7 @@ tt_status video_end(tt_ctx *ctx, tt_run *run)
     const bool whole = v->frames && v->done == v->frames;
     if (v->rollout) {
         if (whole) latents_file_finish(&run->file);
-        if (!ctx->status && whole && v->state) unlink(v->state);
+        if (!ctx->status && whole) checkpoint_forget(&v->keep);
     }
     explain_stop(ctx, run);
     if (v->rollout) {

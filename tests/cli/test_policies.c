@@ -217,17 +217,21 @@ static void test_resume(void)
     reference(inputs, "policy_sf_full/inputs.safetensors");
     int status = interrupted(9, SIG_DFL, SIGINT, 0, "");
     expect(status == 130, "exit status %d, expected 130", status);
-    expect(exists(at("stopped.state")) && exists(at("stopped.unfinished")),
+    expect(exists(at("stopped.state1")) && exists(at("stopped.unfinished")),
            "the cache and the latents are kept");
-    expect(rename(at("stopped.state"), at("hidden")) == 0, "hide the cache");
+    expect(rename(at("stopped.state1"), at("hidden")) == 0, "hide the cache");
     refuses(2, "no saved cache", LONG "--resume", models[0], inputs);
-    expect(rename(at("hidden"), at("stopped.state")) == 0, "and back");
+    expect(rename(at("hidden"), at("stopped.state1")) == 0, "and back");
     refuses(2, "cannot be resumed", LONG "--resume --trace-cache t", models[0],
             inputs);
-    refuses(2, "another run", LONG "--resume --max-reuse 3", models[0],
-            inputs);
+    refuses(2, "another run (max-reuse: 7 there, 3 here)", LONG "--resume "
+            "--max-reuse 3", models[0], inputs);
+    refuses(2, "another run (seed: 0 there, 5 here)", LONG "--resume --seed 5",
+            models[0], inputs);
+    refuses(2, "another length: 90 frames there, 87 here", LONG "--resume "
+            "--latents 87", models[0], inputs);
     expect(run(LONG "--resume", models[0], inputs) == 0, "resume: %s", said);
-    expect(!exists(at("stopped.state")), "the saved cache is gone");
+    expect(!exists(at("stopped.state1")), "the saved cache is gone");
     expect(rename(at("stopped"), at("resumed")) == 0, "keep it");
     expect(run(LONG, models[0], inputs) == 0, "whole: %s", said);
     expect(same(at("stopped"), at("resumed")), "the same bits");
@@ -243,7 +247,7 @@ static void test_hangup(void)
                              "--overwrite");
     expect(status == 129, "exit status %d after SIGHUP, expected 129", status);
     expect(strstr(text_of(at("stderr")), "--resume goes on")
-           && exists(at("stopped.state")) && exists(at("stopped.unfinished")),
+           && exists(at("stopped.state1")) && exists(at("stopped.unfinished")),
            "the cache and the latents are kept: %s", text_of(at("stderr")));
     status = interrupted(3, SIG_IGN, SIGHUP, SIGINT, "-W 192 -H 192 "
                          "--overwrite");

@@ -153,8 +153,8 @@ static void check_refused_states(tt_ctx *ctx)
     refused(ctx, "another tau", &p, TT_EINVAL, "tau=0.6");
     p = o, p.noise.seed = 12;
     refused(ctx, "another seed", &p, TT_EINVAL, "seed=11 there, seed=12 here");
-    p = o, p.latents = 27;
-    refused(ctx, "another length", &p, TT_EINVAL, "latents=27");
+    p = o, p.latents = FRAMES - 3;
+    refused(ctx, "a shorter video", &p, TT_EINVAL, "latents=");
     p = o, p.origin = "another prompt";
     refused(ctx, "another prompt", &p, TT_EINVAL, "origin=another prompt");
     p = o, p.policy.K = 12;
@@ -196,6 +196,61 @@ static void check_refused_states(tt_ctx *ctx)
                                      ref_path("fuzz/strided_state.pt")),
                   TT_EFORMAT, "a state with strides");
     tt_rollout_close(r);
+}
+
+/* The state of a video that was to be short goes on in a long one, also where
+ * that one has more slots. */
+static void check_longer(tt_ctx *ctx, const char *policy, int K)
+{
+    tt_rollout_options o = options(policy, K, K < 0 ? 0 : 2), p;
+    if (tt_policy_knob(o.policy.cls, "compress-to"))
+        tt_policy_put(&o.policy, "compress-to", 7);
+    p = o;
+    tt_real *want = whole(ctx, &o), *got = calloc(FRAMES * SIZE, sizeof *got);
+    p.latents = 15;
+    tt_rollout *r = start(ctx, &p);
+    const int64_t n = go(ctx, r, got, 4);
+    expect_ok(tt_rollout_save(ctx, r, state_path()), "save");
+    tt_rollout_close(r);
+    r = start(ctx, &o);
+    expect_ok(tt_rollout_restore(ctx, r, state_path()), policy);
+    go(ctx, r, got + n * SIZE, 100);
+    tt_rollout_close(r);
+    expect_bits("made longer", want, got, FRAMES * SIZE * sizeof *got);
+    unlink(state_path());
+    free(want), free(got);
+}
+
+/* Keys and values of a layer lie head by head, and end with the last token
+ * that was ever written. */
+static void check_layout(tt_ctx *ctx)
+{
+    tt_rollout_options o = options("fifo", 9, 2);
+    static tt_real buf[FRAMES * SIZE];
+    tt_file *f;
+    tt_rollout *r = start(ctx, &o);
+    const int64_t frames = go(ctx, r, buf, 2);
+    const tt_layer *y = tt_cache_layer(tt_rollout_cache(r), 1);
+    const int64_t H = y->geo->H, D = y->geo->D, rows = frames * y->geo->L;
+    expect_ok(tt_rollout_save(ctx, r, state_path()), "save");
+    expect_ok(tt_file_open(ctx, &f, state_path()), "open");
+    const tt_entry *e = f ? tt_file_find(f, "layer.1.v") : NULL;
+    const int64_t want[] = { H, rows, D };
+    if (expect(e && e->t.rank == 3 && !memcmp(e->t.dim, want, sizeof want),
+               "layer.1.v is [heads, tokens, head width]")) {
+        tt_real *v = calloc((size_t)(H * rows * D), sizeof *v);
+        bool equal = true;
+        tt_gather(v, &e->t);
+        for (int64_t i = 0; i < H * rows; i++)
+            equal = equal
+                 && !memcmp(v + i * D, y->v + (i % rows * H + i / rows) * D,
+                            (size_t)D * sizeof *v);
+        expect(equal, "heads of layer 1");
+        free(v);
+    }
+    tt_file_close(f);
+    tt_rollout_close(r);
+    unlink(state_path());
 }
 
 static void ignore_warning(void *user, const char *sentence)
@@ -495,6 +550,10 @@ int main(void)
     o = options("fifo", 7, 1);
     check_resume(ctx, &o, 4);
     check_refused_states(ctx);
+    check_longer(ctx, "fifo", 9);
+    check_longer(ctx, "full", -1);
+    check_longer(ctx, "deep-forcing", 9);
+    check_layout(ctx);
     check_impossible_states(ctx);
     check_given(ctx);
     check_given_scores(ctx, 0);

@@ -1,0 +1,183 @@
+/* checkpoint.c: the state of a rollout on the disk, now and then.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   "<latents>.state1" and "<latents>.state2" take turns. Each appears
+ *         whole or not at all (st_write.c), so whatever ends the program while
+ *         one is written, the other is there. They are written behind the
+ *         latents of their chunk: a state is never ahead of those.
+ * Time    without a number of chunks a state is written when all that was made
+ *         since the latest took 99 times as long as writing it did.
+ * Locks   the names belong to the run that has the lock of the latents.
+ * Ranks   a cache that several ranks share out is not saved; they replay.
+ * Next    src/rollout/state.c */
+#include "run/parts.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tether/team.h"
+
+/* What the first one may take, for want of a measurement: bytes a second, and
+ * seconds for the two flushes. */
+#define DISK_SPEED 300e6
+#define DISK_FLUSH 0.01
+#define TIMES 99
+
+/* ---- names --------------------------------------------------------------- */
+
+tt_status checkpoint_open(tt_ctx *ctx, tt_run *run)
+{
+    video *v = &run->now;
+    const char *latents = run->file.claimed ? run->file.final : NULL;
+    v->keep = (checkpoint){.every = run->s.checkpoint_every};
+    if (tt_team_size(ctx) > 1) v->keep.every = 0;
+    for (int i = 0; latents && i < 2; i++) {
+        const size_t n = strlen(latents) + 16;
+        char *name = tt_alloc(ctx, &v->mem, (int64_t)n, 1, "file name");
+        if (!name) return ctx->status;
+        snprintf(name, n, "%s.state%d", latents, i + 1);
+        v->keep.name[i] = name;
+    }
+    return ctx->status;
+}
+
+bool checkpoint_is_there(const checkpoint *c)
+{
+    for (int i = 0; i < 2; i++)
+        if (c->name[i] && !access(c->name[i], F_OK)) return true;
+    return false;
+}
+
+/* Files that a killed run was writing: "<name>.part-<pid>". */
+static void remove_parts(const char *name)
+{
+    char path[4400];
+    const char *slash = strrchr(name, '/');
+    const int folder = slash ? (int)(slash - name) + 1 : 0;
+    const char *base = name + folder;
+    snprintf(path, sizeof path, "%.*s", folder, name);
+    DIR *d = opendir(folder ? path : ".");
+    for (struct dirent *e; d && (e = readdir(d));) {
+        const size_t n = strlen(base);
+        if (strncmp(e->d_name, base, n) || strncmp(e->d_name + n, ".part-", 6))
+            continue;
+        snprintf(path, sizeof path, "%.*s%s", folder, name, e->d_name);
+        unlink(path);
+    }
+    if (d) closedir(d);
+}
+
+void checkpoint_forget(checkpoint *c)
+{
+    for (int i = 0; i < 2; i++) {
+        if (!c->name[i]) continue;
+        unlink(c->name[i]);
+        remove_parts(c->name[i]);
+    }
+}
+
+/* ---- write --------------------------------------------------------------- */
+
+void checkpoint_begin(tt_run *run)
+{
+    video *v = &run->now;
+    const int64_t bytes = tt_rollout_bytes(run->dit, &v->opt);
+    v->keep.at = tt_now();
+    v->keep.cost = DISK_FLUSH + (double)bytes / DISK_SPEED;
+}
+
+bool checkpoint_is_due(const video *v)
+{
+    const checkpoint *c = &v->keep;
+    if (!c->name[0] || !c->every) return false;
+    if (c->every > 0) return v->chunk - c->chunk >= c->every;
+    return tt_now() - c->at >= TIMES * c->cost;
+}
+
+tt_status checkpoint_save(tt_ctx *ctx, tt_run *run)
+{
+    video *v = &run->now;
+    checkpoint *c = &v->keep;
+    const double begin = tt_now();
+    if (ctx->status || !c->name[0] || tt_team_size(ctx) > 1
+        || (c->chunk && c->chunk == v->chunk))
+        return ctx->status;
+    TT_TRY(tt_rollout_save(ctx, v->rollout, c->name[c->turn]));
+    c->turn = 1 - c->turn;
+    c->chunk = v->chunk;
+    c->at = tt_now();
+    c->cost = c->at - begin;
+    run_say(&run->events, true, "state of %lld chunks saved in %.2f s",
+            (long long)c->chunk, c->cost);
+    return TT_OK;
+}
+
+void checkpoint_try(tt_ctx *ctx, tt_run *run)
+{
+    char why[sizeof ctx->message];
+    if (ctx->status || !checkpoint_save(ctx, run)) return;
+    snprintf(why, sizeof why, "%s", tt_message(ctx));
+    tt_clear(ctx);
+    tt_warn(ctx, "%.600s; the run goes on without saving its state, %s", why,
+            run->now.noisy ? "and an interruption loses the chunks since the "
+            "latest one" : "and --resume will need a clean pass per chunk");
+    run->now.keep.every = 0;
+}
+
+/* ---- read ---------------------------------------------------------------- */
+
+/* Chunks that a file says it stands after, -1: it is none of ours. */
+static int64_t chunks_in(tt_ctx *ctx, const char *path)
+{
+    tt_file *f = NULL;
+    int64_t progress[3] = {-1, 0, 0};
+    if (access(path, F_OK)) return -1;
+    if (tt_file_open(ctx, &f, path)) {
+        tt_warn(ctx, "%s", tt_message(ctx));
+        tt_clear(ctx);
+        return -1;
+    }
+    const tt_entry *e = tt_file_find(f, "progress");
+    if (e && e->t.dtype == TT_I64 && tt_tensor_count(&e->t) == 3)
+        tt_gather(progress, &e->t);
+    tt_file_close(f);
+    return progress[0];
+}
+
+/* Take one; a damaged one is said and left. A run that can replay does so
+ * where the program has changed what its states mean. */
+static tt_status take(tt_ctx *ctx, tt_run *run, int i, int64_t chunk)
+{
+    video *v = &run->now;
+    if (!tt_rollout_restore(ctx, v->rollout, v->keep.name[i])) {
+        v->keep.turn = 1 - i;
+        v->keep.chunk = chunk;
+        return TT_OK;
+    }
+    if (ctx->status == TT_EINVAL && v->noisy) return ctx->status;
+    tt_warn(ctx, "%s; it is left aside", tt_message(ctx));
+    tt_clear(ctx);
+    return TT_OK;
+}
+
+tt_status checkpoint_restore(tt_ctx *ctx, tt_run *run)
+{
+    video *v = &run->now;
+    checkpoint *c = &v->keep;
+    int64_t chunk[2];
+    if (tt_team_size(ctx) > 1) return ctx->status;
+    for (int i = 0; i < 2; i++) {
+        chunk[i] = c->name[i] ? chunks_in(ctx, c->name[i]) : -1;
+        if (c->name[i]) remove_parts(c->name[i]);
+        if (chunk[i] > v->chunk) chunk[i] = -1;
+    }
+    const int newest = chunk[1] > chunk[0];
+    for (int k = 0; k < 2 && !c->chunk; k++) {
+        const int i = k ? 1 - newest : newest;
+        if (chunk[i] > 0) TT_TRY(take(ctx, run, i, chunk[i]));
+    }
+    return TT_OK;
+}

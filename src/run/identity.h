@@ -1,0 +1,14 @@
+/* identity.h: two runs compared by what they are made from.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef TT_RUN_IDENTITY_H
+#define TT_RUN_IDENTITY_H
+
+#include <stddef.h>
+
+/* The first thing that differs between two lines of identity_make, in words:
+ * "seed 1 there, 2 here". */
+void identity_difference(char *buf, size_t n, const char *theirs,
+                         const char *ours);
+
+#endif

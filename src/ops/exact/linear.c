@@ -6,8 +6,10 @@
  * outputs travel through memory half as often) and every block of outputs, the
  * weights are widened and packed once into panels [k][nr]; then threads take
  * blocks of rows and, inside a block, run all row panels against one weight
- * panel while it is in cache. Rows of x are read in place. Blocking is free to
- * change: it moves whole chains, never splits one. */
+ * panel while it is in cache. Rows of x are read in place. With few rows (FEW)
+ * a thread packs each panel for itself and uses it at once: a packed block
+ * would cost more on its way to memory and back than it saves. Blocking is free
+ * to change: it moves whole chains, never splits one. */
 #include "ops/exact/exact.h"
 
 #ifndef TT_REAL_DOUBLE
@@ -19,6 +21,7 @@
 #define BLOCK_PANELS 12  /* row panels per unit of work                       */
 #define SLICE (2 * TT_DOT_BLOCK) /* products packed and used at a time        */
 #define CHUNK_COLS 512   /* outputs per unit of work, at most                 */
+#define FEW 512          /* rows whose slice stays in a core's second cache   */
 
 /* Floats of private memory per thread: rows to widen, or a padded row panel.
  * From scratch and not from the stack, which may be small in a thread. */
@@ -129,12 +132,44 @@ static int64_t chunk_cols(const tt_kernels *kn, int64_t no, int64_t row_units,
     return (cols + kn->nr - 1) / kn->nr * kn->nr;
 }
 
+/* All rows against the panel of outputs [o0, o0 + nr); memory [2, OWN]. */
+static void one_panel(const tt_kernels *kn, const tt_linear_args *a, int64_t o0,
+                      float *memory)
+{
+    const int64_t o = a->w->dim[0], K = a->w->dim[1];
+    for (int64_t k0 = 0; k0 < K; k0 += SLICE) {
+        job q = {.kn = kn, .packed = memory + OWN, .o0 = o0,
+                 .no = least(o - o0, kn->nr), .k0 = k0,
+                 .kc = least(K - k0, SLICE), .b = a->b, .y = a->y, .ldy = o};
+        q.last = k0 + q.kc == K;
+        pack_panel(memory + OWN, kn, a->w, o0, q.no, k0, q.kc, memory);
+        run_unit(&q, a->x + k0, K, 0, a->n, 0, q.no, memory);
+    }
+}
+
+/* Few rows; enough panels that every thread gets several. */
+static bool few_rows(tt_ctx *ctx, const tt_kernels *kn, const tt_linear_args *a)
+{
+    const int64_t panels = (a->w->dim[0] + kn->nr - 1) / kn->nr;
+    if (a->n > FEW || panels < 4 * ctx->nthreads) return false;
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    float *memory = tt_scratch(ctx, ctx->nthreads * 2 * OWN);
+    if (memory) {
+        TT_PARALLEL_FOR_DYNAMIC(ctx, a->n * a->w->dim[0] * a->w->dim[1] / 32)
+        for (int64_t p = 0; p < panels; p++)
+            one_panel(kn, a, p * kn->nr, memory + tt_thread_id() * 2 * OWN);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+    return true;
+}
+
 void exact_f32_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     int64_t o = a->w->dim[0], K = a->w->dim[1];
     int64_t cols = least(BLOCK_COLS, (o + kn->nr - 1) / kn->nr * kn->nr);
     int64_t rows = (int64_t)BLOCK_PANELS * kn->mr;
+    if (K > 0 && few_rows(ctx, kn, a)) return;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *packed = tt_scratch(ctx, cols * SLICE);
     float *own = tt_scratch(ctx, ctx->nthreads * OWN);

@@ -69,7 +69,8 @@ typedef struct tt_dit_call {
 
 /* One call of the network: flow = net(x, t, text, cache).
  *   flow, x [F, C, h, w]
- * flow may be NULL (context pass: only K/V matter; the head is skipped).
+ * flow may be NULL (context pass: only K/V matter; the head is skipped, and of
+ * the last block what comes after K/V, unless taps are set).
  * Taps    e, e0, tokens, block.<i>/..., head, flow below the current scope.
  * In a team every rank calls it and has the whole flow; several timesteps are
  * for one rank.

@@ -90,8 +90,12 @@ const char *tt_weights_name(const tt_weights *w, int64_t i);
  * should ask tt_weights_large first. */
 void tt_weights_release(const tt_weights *w, const tt_tensor *t);
 /* True when the files are so large (over 1 GB) that they should not stay
- * resident as a whole. */
+ * resident as a whole, if each value is needed once. */
 bool tt_weights_large(const tt_weights *w);
+/* True when they are large and this machine has not the memory to keep them
+ * resident: what is free, or could be freed, is less than their size. Asks the
+ * system at every call; where it does not say, large is too large. */
+bool tt_weights_crowded(const tt_weights *w);
 
 /* The checkpoint files directly in folder `dir`, sorted by name: *.safetensors
  * (not single shards), *.safetensors.index.json, *.pt, *.pth, *.bin, *.gguf.

@@ -39,6 +39,50 @@ static void feed_forward(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
     tt_arena_reset(&ctx->scratch, mark);
 }
 
+/* The modulation of a part's rows. */
+typedef struct times {
+    const tt_real *mod;      /* [ne - entry, 6, dim]                          */
+    int64_t per;             /* tokens per time entry                         */
+    int64_t stride;          /* one time entry                                */
+} times;
+
+static times times_of(tt_ctx *ctx, const tt_dit *m, int64_t i,
+                      const tt_dit_part *part, const tt_real *e0, int64_t ne)
+{
+    const int64_t rows = dit_chunk_rows(part), dim = m->cfg.dim;
+    times t = {.per = rows / ne, .stride = MOD_ROWS * dim};
+    const int64_t entry = part->first / t.per;       /* of the first token    */
+    TT_ASSERT(rows % ne == 0);
+    TT_ASSERT(part->first % t.per == 0
+              || part->first % t.per + part->T <= t.per);
+    t.mod = dit_row(dit_modulation(ctx, m->block[i].modulation, e0, ne,
+                                   MOD_ROWS, dim, false), entry, t.stride);
+    return t;
+}
+
+/* a = LN(x) (1 + scale) + shift, what self-attention and FFN see. */
+static void branch_input(tt_ctx *ctx, tt_real *a, const tt_real *x,
+                         const tt_dit *m, const tt_dit_part *part,
+                         const times *t, int scale, int shift)
+{
+    const int64_t dim = m->cfg.dim;
+    tt_layer_norm(ctx, a, x, part->T, dim, NULL, NULL, m->cfg.eps);
+    tt_modulate(ctx, a, part->T, dim, dit_row(t->mod, scale, dim),
+                dit_row(t->mod, shift, dim), t->stride, t->per);
+}
+
+void dit_block_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
+                     const tt_dit_part *part, const tt_real *e0, int64_t ne)
+{
+    if (ctx->status) return;
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const times t = times_of(ctx, m, i, part, e0, ne);
+    tt_real *a = tt_values(ctx, part->T * m->cfg.dim);
+    branch_input(ctx, a, x, m, part, &t, SCALE1, SHIFT1);
+    dit_store(ctx, m, i, a, part);
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
 void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
                   const tt_dit_part *part, const tt_real *e0, int64_t ne,
                   const tt_dit_context *text)
@@ -46,41 +90,30 @@ void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
     if (ctx->status) return;
     const dit_block *b = &m->block[i];
     const int64_t dim = m->cfg.dim, T = part->T;
-    const double eps = m->cfg.eps;
-    const int64_t stride = MOD_ROWS * dim;           /* one time entry        */
-    const int64_t rows = dit_chunk_rows(part);
-    const int64_t per = rows / ne;                   /* tokens per time entry */
-    const int64_t entry = part->first / per;         /* of the first token    */
-    TT_ASSERT(rows % ne == 0);
-    TT_ASSERT(part->first % per == 0 || part->first % per + T <= per);
 
     const size_t scope = tt_scope(ctx, "block.%lld", (long long)i);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const tt_real *mod = dit_row(                    /* [ne - entry, 6, dim]  */
-        dit_modulation(ctx, b->modulation, e0, ne, MOD_ROWS, dim, false),
-        entry, stride);
+    const times t = times_of(ctx, m, i, part, e0, ne);
     tt_real *a = tt_values(ctx, T * dim);           /* [T, dim] branch input */
     tt_real *y = tt_values(ctx, T * dim);           /* [T, dim] its output   */
 
     /* x += SelfAttn(LN(x) (1 + scale1) + shift1) gate1 */
-    tt_layer_norm(ctx, a, x, T, dim, NULL, NULL, eps);
-    tt_modulate(ctx, a, T, dim, dit_row(mod, SCALE1, dim),
-                dit_row(mod, SHIFT1, dim), stride, per);
+    branch_input(ctx, a, x, m, part, &t, SCALE1, SHIFT1);
     tt_dit_self_attention(ctx, m, i, y, a, part);
-    tt_gate_add(ctx, x, y, T, dim, dit_row(mod, GATE1, dim), stride, per);
+    tt_gate_add(ctx, x, y, T, dim, dit_row(t.mod, GATE1, dim), t.stride,
+                t.per);
 
     /* x += CrossAttn(LN3(x)) */
-    tt_layer_norm(ctx, a, x, T, dim, b->norm3_w, b->norm3_b, eps);
+    tt_layer_norm(ctx, a, x, T, dim, b->norm3_w, b->norm3_b, m->cfg.eps);
     tt_dit_cross_attention(ctx, m, i, y, a, T, text);
     tt_add(ctx, x, y, T * dim);
 
     /* x += FFN(LN(x) (1 + scale2) + shift2) gate2 */
-    tt_layer_norm(ctx, a, x, T, dim, NULL, NULL, eps);
-    tt_modulate(ctx, a, T, dim, dit_row(mod, SCALE2, dim),
-                dit_row(mod, SHIFT2, dim), stride, per);
+    branch_input(ctx, a, x, m, part, &t, SCALE2, SHIFT2);
     feed_forward(ctx, y, a, T, b, m->cfg.ffn_dim);
     TT_TAP(ctx, "ffn", y, T, dim);
-    tt_gate_add(ctx, x, y, T, dim, dit_row(mod, GATE2, dim), stride, per);
+    tt_gate_add(ctx, x, y, T, dim, dit_row(t.mod, GATE2, dim), t.stride,
+                t.per);
 
     TT_TAP(ctx, "out", x, T, dim);
     tt_arena_reset(&ctx->scratch, mark);

@@ -39,11 +39,16 @@ tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
     tt_dit_patch(ctx, m, all, x, F, h, w);
     tt_real *tokens = all ? all + own.lo * c->dim : NULL; /* [own rows, dim] */
 
-    const bool large = tt_weights_large(m->w);
+    /* nobody reads the tokens after it, but a tap of any rank may */
+    const bool whole = flow || TT_TAPPED(ctx) || tt_team_size(ctx) > 1;
+    const bool crowded = tt_weights_crowded(m->w);
     for (int64_t i = 0; i < c->layers; i++) {
         const tt_dit_context text = {prompt->k[i], prompt->v[i], prompt->rows};
-        tt_dit_block(ctx, m, i, tokens, &part, e0, nt, &text);
-        if (large) release_block(m, &m->block[i]);
+        if (whole || i + 1 < c->layers)
+            tt_dit_block(ctx, m, i, tokens, &part, e0, nt, &text);
+        else
+            dit_block_store(ctx, m, i, tokens, &part, e0, nt);
+        if (crowded) release_block(m, &m->block[i]);
     }
 
     check_finite(ctx, m, tt_get(ctx, tokens, part.T * c->dim),

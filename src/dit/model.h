@@ -68,6 +68,13 @@ tt_real *dit_modulation(tt_ctx *ctx, const tt_real *modulation,
                         const tt_real *e, int64_t ne, int64_t rows,
                         int64_t dim, bool shared);
 
+/* What a pass leaves behind of block i: the keys and values of x [T, dim] enter
+ * the cache. dit_store takes the input of self-attention for x. */
+void dit_block_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
+                     const tt_dit_part *part, const tt_real *e0, int64_t ne);
+void dit_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
+               const tt_dit_part *part);
+
 /* Token rows of the chunk that a part belongs to. */
 static inline int64_t dit_chunk_rows(const tt_dit_part *p)
 {

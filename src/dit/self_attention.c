@@ -66,14 +66,13 @@ static void attend(tt_ctx *ctx, tt_real *o, const tt_real *q,
     }
 }
 
-void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
-                           const tt_real *x, const tt_dit_part *p)
+/* The chunk's keys and values into the cache; its queries [F*L, heads held, D],
+ * in ctx->scratch. */
+static tt_real *store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
+                      const tt_dit_part *p)
 {
-    if (check_part(ctx, p)) return;
     const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H, T = p->T;
     const int64_t all = dit_chunk_rows(p);
-    const tt_geometry *g = tt_cache_geometry(p->cache);
-    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *q = tt_values(ctx, T * dim);           /* [T, H, D]             */
     tt_real *k = tt_values(ctx, T * dim);           /* [T, H, D]             */
     tt_real *v = tt_values(ctx, T * dim);           /* [T, H, D]             */
@@ -85,9 +84,31 @@ void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     q = tt_team_to_heads(ctx, q, all, H, D);         /* [F*L, heads held, D]  */
     k = tt_team_to_heads(ctx, k, all, H, D);
     v = tt_team_to_heads(ctx, v, all, H, D);
+    tt_cache_write(ctx, p->cache, i, p->pass, &(tt_qkv){q, k, v});
+    return q;
+}
+
+void dit_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
+               const tt_dit_part *p)
+{
+    if (check_part(ctx, p)) return;
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    store(ctx, m, i, x, p);
+    tt_cache_done(ctx, p->cache, i, p->pass);
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
+                           const tt_real *x, const tt_dit_part *p)
+{
+    if (check_part(ctx, p)) return;
+    const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H, T = p->T;
+    const int64_t all = dit_chunk_rows(p);
+    const tt_geometry *g = tt_cache_geometry(p->cache);
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *q = store(ctx, m, i, x, p);             /* [F*L, heads held, D]  */
 
     tt_kv_view window = {0};                         /* k, v [N, held, D]     */
-    tt_cache_write(ctx, p->cache, i, p->pass, &(tt_qkv){q, k, v});
     tt_cache_read(ctx, p->cache, i, p->pass, &window, q, q);
     tt_real *o = tt_values(ctx, all * g->H * D);
     attend(ctx, o, q, &window, all, g);

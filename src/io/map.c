@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -78,4 +79,18 @@ bool io_map_release(const io_map *m, const void *p, int64_t n)
         (void)madvise((char *)m->base + (from - base), to - from,
                       MADV_DONTNEED);
     return true;
+}
+
+/* Clean pages of mapped files count as available: the system drops them when it
+ * needs room. */
+bool io_crowded(int64_t bytes, const char *meminfo)
+{
+    if (bytes <= INT64_C(1) << 30) return false;
+    FILE *f = fopen(meminfo, "r");
+    long long kb = 0;
+    char line[256];
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %lld kB", &kb) == 1) break;
+    if (f) fclose(f);
+    return kb < bytes / 1024;
 }

@@ -377,6 +377,11 @@ bool tt_weights_large(const tt_weights *w)
     return tt_file_bytes(w->file) > INT64_C(1) << 30;
 }
 
+bool tt_weights_crowded(const tt_weights *w)
+{
+    return w && io_crowded(tt_file_bytes(w->file), "/proc/meminfo");
+}
+
 weight *weights_item(const tt_weights *w, const char *name)
 {
     int64_t lo = 0, hi = w->count;

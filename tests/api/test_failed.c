@@ -127,6 +127,7 @@ static char text[256];
     SOME(tt_weights_name, NULL, 0)                                             \
     RUNS(tt_weights_release, NULL, NULL)                                       \
     RUNS(tt_weights_large, NULL)                                               \
+    RUNS(tt_weights_crowded, NULL)                                             \
     WANTS(tt_st_meta, NULL, "key", "value")                                    \
     WANTS(tt_st_reserve, NULL, 100)                                            \
     WANTS(tt_st_add, NULL, "name", TT_F32, 2, dim, x)                          \

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "io/map.h"
 #include "tests/folder.h"
 
 static tt_ctx *ctx;
@@ -433,8 +434,26 @@ static void release(void)
     tt_weights_release(v, &own);
     expect_bits("not ours", copy, x, sizeof x);
     expect(!tt_weights_large(v), "a small file is not large");
+    expect(!tt_weights_crowded(v), "a small file fits every machine");
     tt_weights_close(v);
     unlink(path);
+}
+
+/* Large files stay resident where the machine has the memory. */
+static void crowded(void)
+{
+    const char *path = at("meminfo");
+    const int64_t gb = INT64_C(1) << 30;
+    FILE *f = fopen(path, "w");
+    if (!expect(f != NULL, "%s", path)) return;
+    fprintf(f, "MemTotal: 9000000 kB\nMemFree: 1 kB\n"
+               "MemAvailable: 4194304 kB\nBuffers: 1 kB\n");
+    fclose(f);
+    expect(!io_crowded(gb, path) && !io_crowded(4 * gb, path), "4 GB are free");
+    expect(io_crowded(4 * gb + 4096, path), "more than is free");
+    unlink(path);
+    expect(!io_crowded(gb, path) && io_crowded(gb + 1, path),
+           "a system that does not say");
 }
 
 int main(void)
@@ -451,6 +470,7 @@ int main(void)
     binding();
     not_finite();
     release();
+    crowded();
     unlink(at("prefix.safetensors"));
     folder_remove_empty();
     tt_arena_free(&arena);

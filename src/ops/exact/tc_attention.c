@@ -2,33 +2,16 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The walk is that of attention.c, in key blocks of TC_KEY_BLOCK: a group of
- * query panels shares each packed block of keys and values.
+ * In the walk of walk.h, in key blocks of TC_KEY_BLOCK:
  *     scores  s [keys, TC_NR] = keys (rows) times queries (lanes), from zero
  *     values  acc [D, TC_NR] goes on: channels (rows) times weights (lanes) */
 #include "ops/exact/tc.h"
+#include "ops/exact/walk.h"
 
 #ifndef TT_REAL_DOUBLE
 
-#include <float.h>
-
-#include "core/parallel.h"
-
-#define GROUP 8     /* query panels that share a key block */
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t round_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b * b;
-}
-
-/* What is the same for every unit. */
 typedef struct plan {
-    const tt_attention_args *a;
+    exact_walk walk;
     const tt_tc_kernels *kn;
     int unit;
     int64_t Dk;                   /* D in whole groups: products of QK        */
@@ -38,34 +21,32 @@ typedef struct plan {
 typedef struct work {
     float *k;          /* rows  [Dk/16, TC_KEY_BLOCK, 16]                     */
     float *v;          /* rows  [TC_KEY_BLOCK/16, D, 16]                      */
-    float *q;          /* lanes [GROUP][Dk, TC_NR]                            */
+    float *q;          /* lanes [WALK_GROUP][Dk, TC_NR]                       */
     float *p;          /* lanes [TC_KEY_BLOCK, TC_NR]                         */
-    float *acc;        /* [GROUP, D, TC_NR]                                   */
-    float *m;          /* [GROUP, TC_NR]                                      */
-    float *l;          /* [GROUP, TC_LANES, TC_NR]                            */
+    float *acc;        /* [WALK_GROUP, D, TC_NR]                              */
+    float *m;          /* [WALK_GROUP, TC_NR]                                 */
+    float *l;          /* [WALK_GROUP, TC_LANES, TC_NR]                       */
     float *s;          /* [TC_KEY_BLOCK, TC_NR]                               */
 } work;
 
-static float *take(float *p, int64_t *at, int64_t n)
+static const plan *plan_of(const exact_walk *w)
 {
-    float *mine = p ? p + *at : NULL;
-    *at += n;
-    return mine;
+    return (const plan *)(const void *)w;
 }
 
 /* Lay out one thread's memory at p and say how many floats that is (p NULL:
  * only count). */
 static int64_t work_at(work *w, float *p, const plan *e)
 {
-    int64_t at = 0, D = e->a->D;
-    w->k = take(p, &at, TC_ROWS_FLOATS(TC_KEY_BLOCK, e->Dk));
-    w->v = take(p, &at, TC_ROWS_FLOATS(D, TC_KEY_BLOCK));
-    w->q = take(p, &at, GROUP * TC_LANES_FLOATS(e->Dk));
-    w->p = take(p, &at, TC_LANES_FLOATS(TC_KEY_BLOCK));
-    w->acc = take(p, &at, GROUP * D * TC_NR);
-    w->m = take(p, &at, GROUP * TC_NR);
-    w->l = take(p, &at, GROUP * TC_LANES * TC_NR);
-    w->s = take(p, &at, TC_KEY_BLOCK * TC_NR);
+    int64_t at = 0, D = e->walk.a->D;
+    w->k = exact_take(p, &at, TC_ROWS_FLOATS(TC_KEY_BLOCK, e->Dk));
+    w->v = exact_take(p, &at, TC_ROWS_FLOATS(D, TC_KEY_BLOCK));
+    w->q = exact_take(p, &at, WALK_GROUP * TC_LANES_FLOATS(e->Dk));
+    w->p = exact_take(p, &at, TC_LANES_FLOATS(TC_KEY_BLOCK));
+    w->acc = exact_take(p, &at, WALK_GROUP * D * TC_NR);
+    w->m = exact_take(p, &at, WALK_GROUP * TC_NR);
+    w->l = exact_take(p, &at, WALK_GROUP * TC_LANES * TC_NR);
+    w->s = exact_take(p, &at, TC_KEY_BLOCK * TC_NR);
     return at;
 }
 
@@ -79,108 +60,78 @@ static tc_lanes lanes_at(float *p, int64_t K)
     return (tc_lanes){p, (int32_t *)(p + TC_NR * K)};
 }
 
-static bool adds(const tt_attention_args *a)
+static void queries(const exact_walk *walk, float *memory, exact_place at,
+                    int64_t here)
 {
-    return a->rel_bias || a->key_mask;
+    const tt_attention_args *a = walk->a;
+    const plan *e = plan_of(walk);
+    work w;
+    work_at(&w, memory, e);
+    e->kn->pack_lanes(lanes_at(w.q + at.g * TC_LANES_FLOATS(e->Dk), e->Dk),
+                      a->q + at.i0 * a->q_stride + at.h * a->D, a->q_stride,
+                      here, a->D);
+    memset(w.acc + at.g * a->D * TC_NR, 0,
+           (size_t)(a->D * TC_NR) * sizeof *w.acc);
 }
 
-/* Scale, bias and mask in place; only the text encoder has the latter two. */
-static void add_bias(const plan *e, int64_t h, int64_t i0, int64_t j0,
-                     int64_t n, float *s)
+static void keys(const exact_walk *walk, float *memory, exact_place at)
 {
-    const tt_attention_args *a = e->a;
-    const float *bias = a->rel_bias;
-    if (bias) bias += h * (2 * a->N - 1) + a->N - 1;
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t i = 0; i < TC_NR; i++) {
-            float *v = &s[j * TC_NR + i];
-            *v *= a->scale;
-            if (a->key_mask && !a->key_mask[j0 + j])
-                *v += -FLT_MAX;
-            else if (bias && i0 + i < a->T)
-                *v += bias[j0 + j - i0 - i];
-        }
+    const tt_attention_args *a = walk->a;
+    const plan *e = plan_of(walk);
+    int64_t D = a->D, from = at.j0 * a->kv_stride + at.h * D;
+    work w;
+    work_at(&w, memory, e);
+    e->kn->pack_rows(rows_at(w.k, at.n, e->Dk), at.n, a->k + from,
+                     a->kv_stride, at.n, D);
+    e->kn->pack_cols(rows_at(w.v, D, exact_round_up(at.n, TC_GROUP)), D,
+                     a->v + from, a->kv_stride, D, at.n);
 }
 
-/* Queries [i0, i0 + TC_NR) of panel g against the n keys of the block in w. */
-static void panel_block(const plan *e, int64_t h, int64_t g, int64_t i0,
-                        int64_t j0, int64_t n, work *w)
+static void panel(const exact_walk *walk, float *memory, exact_place at)
 {
-    const tt_attention_args *a = e->a;
-    int64_t D = a->D, up = round_up(n, TC_GROUP);
-    float alpha[TC_NR], *acc = w->acc + g * D * TC_NR;
-    float scale = adds(a) ? TC_LOG2E : a->scale * TC_LOG2E;
-    tc_lanes p = lanes_at(w->p, up);
-    memset(w->s, 0, (size_t)(n * TC_NR) * sizeof *w->s);
-    e->kn->tile[e->unit](w->s, n, rows_at(w->k, n, e->Dk),
-                         lanes_at(w->q + g * TC_LANES_FLOATS(e->Dk), e->Dk),
+    const tt_attention_args *a = walk->a;
+    const plan *e = plan_of(walk);
+    int64_t D = a->D, up = exact_round_up(at.n, TC_GROUP);
+    float scale = exact_adds(a) ? TC_LOG2E : a->scale * TC_LOG2E;
+    float alpha[TC_NR];
+    work w;
+    work_at(&w, memory, e);
+    float *acc = w.acc + at.g * D * TC_NR;
+    tc_lanes p = lanes_at(w.p, up);
+    memset(w.s, 0, (size_t)(at.n * TC_NR) * sizeof *w.s);
+    e->kn->tile[e->unit](w.s, at.n, rows_at(w.k, at.n, e->Dk),
+                         lanes_at(w.q + at.g * TC_LANES_FLOATS(e->Dk), e->Dk),
                          e->Dk / TC_GROUP);
-    if (adds(a)) add_bias(e, h, i0, j0, n, w->s);
-    e->kn->soften(p, w->s, n, scale, w->m + g * TC_NR,
-                  w->l + g * TC_LANES * TC_NR, alpha, j0 == 0);
+    if (exact_adds(a)) exact_add_bias(walk, at, w.s);
+    e->kn->soften(p, w.s, at.n, scale, w.m + at.g * TC_NR,
+                  w.l + at.g * TC_LANES * TC_NR, alpha, at.j0 == 0);
     e->kn->shrink(acc, alpha, D);
-    e->kn->tile[e->unit](acc, D, rows_at(w->v, D, up), p, up / TC_GROUP);
+    e->kn->tile[e->unit](acc, D, rows_at(w.v, D, up), p, up / TC_GROUP);
 }
 
-static void write_out(const plan *e, int64_t h, int64_t t, int64_t at,
-                      const work *w)
+static void give(const exact_walk *walk, float *memory, int64_t g, int64_t i,
+                 float *o)
 {
-    const tt_attention_args *a = e->a;
-    int64_t g = at / TC_NR, i = at % TC_NR;
-    const float *acc = w->acc + g * a->D * TC_NR + i;
-    float *o = a->o + (t * a->H + h) * a->D, l[TC_LANES];
+    int64_t D = walk->a->D;
+    float l[TC_LANES];
+    work w;
+    work_at(&w, memory, plan_of(walk));
     for (int s = 0; s < TC_LANES; s++)
-        l[s] = w->l[(g * TC_LANES + s) * TC_NR + i];
-    const float sum = tc_join(l);
-    for (int64_t d = 0; d < a->D; d++) o[d] = (acc[d * TC_NR] + 0.0f) / sum;
-}
-
-/* Queries [i0, i1) of head h: at most GROUP panels. */
-static void run_group(const plan *e, int64_t h, int64_t i0, int64_t i1, work *w)
-{
-    const tt_attention_args *a = e->a;
-    int64_t D = a->D, panels = (i1 - i0 + TC_NR - 1) / TC_NR;
-    for (int64_t g = 0; g < panels; g++)
-        e->kn->pack_lanes(lanes_at(w->q + g * TC_LANES_FLOATS(e->Dk), e->Dk),
-                          a->q + (i0 + g * TC_NR) * a->q_stride + h * D,
-                          a->q_stride, least(i1 - i0 - g * TC_NR, TC_NR), D);
-    memset(w->acc, 0, (size_t)(panels * D * TC_NR) * sizeof *w->acc);
-    for (int64_t j0 = 0; j0 < a->N; j0 += TC_KEY_BLOCK) {
-        int64_t n = least(a->N - j0, TC_KEY_BLOCK), up = round_up(n, TC_GROUP);
-        int64_t at = j0 * a->kv_stride + h * D;
-        e->kn->pack_rows(rows_at(w->k, n, e->Dk), n, a->k + at, a->kv_stride, n,
-                         D);
-        e->kn->pack_cols(rows_at(w->v, D, up), D, a->v + at, a->kv_stride, D,
-                         n);
-        for (int64_t g = 0; g < panels; g++)
-            panel_block(e, h, g, i0 + g * TC_NR, j0, n, w);
-    }
-    for (int64_t t = i0; t < i1; t++) write_out(e, h, t, t - i0, w);
+        l[s] = w.l[(g * TC_LANES + s) * TC_NR + i];
+    const float sum = tc_join(l), *acc = w.acc + g * D * TC_NR + i;
+    for (int64_t d = 0; d < D; d++) o[d] = (acc[d * TC_NR] + 0.0f) / sum;
 }
 
 void exact_tc_attention(tt_ctx *ctx, const tt_attention_args *a, int unit)
 {
-    plan e = {.a = a, .kn = exact_tc_kernels(), .unit = unit,
-              .Dk = round_up(a->D, TC_GROUP)};
-    int64_t panels = (a->T + TC_NR - 1) / TC_NR;
-    /* as many groups as keep all threads busy to the end */
-    int64_t groups = round_up((panels + GROUP - 1) / GROUP, ctx->nthreads);
-    int64_t size = (panels + groups - 1) / groups * TC_NR;
-    groups = (a->T + size - 1) / size;
+    plan e = {.walk = {.a = a, .nr = TC_NR, .block = TC_KEY_BLOCK,
+                       .queries = queries, .keys = keys, .panel = panel,
+                       .give = give},
+              .kn = exact_tc_kernels(), .unit = unit,
+              .Dk = exact_round_up(a->D, TC_GROUP)};
     work counted;
-    int64_t per = round_up(work_at(&counted, NULL, &e), 16);
-    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *memory = tt_scratch(ctx, per * ctx->nthreads);
-    if (memory) {
-        TT_PARALLEL_FOR_DYNAMIC(ctx, a->H * a->T * a->N * a->D / 4)
-        for (int64_t u = 0; u < a->H * groups; u++) {
-            work w;
-            work_at(&w, memory + per * tt_thread_id(), &e);
-            int64_t i0 = u % groups * size;
-            run_group(&e, u / groups, i0, least(a->T, i0 + size), &w);
-        }
-    }
-    tt_arena_reset(&ctx->scratch, mark);
+    e.walk.floats = work_at(&counted, NULL, &e);
+    exact_walk_all(ctx, &e.walk);
 }
 
 #else

@@ -4,10 +4,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Packed rows are [K/32][m][32] and packed lanes [K][NR], both of bf16 numbers
- * stored as float. Before including: NR, and TURN(dst, dst_ld, src, src_ld),
- * the transpose of BLOCK x BLOCK floats (BLOCK 1: none), and FILL, what a row
- * has in the products between K, made even by a +0, and the end of its
- * group. */
+ * stored as float. `filler` is what a row has in the products between K, made
+ * even by a +0, and the end of its group: 0 in class amx and -0 in class vdp.
+ * Before including: NR, and TURN(dst, dst_ld, src, src_ld), the transpose of
+ * BLOCK x BLOCK floats (BLOCK 1: none). */
 #include "ops/exact/bf16.h"
 
 static void round_all(float *restrict y, const float *restrict x, int64_t n)
@@ -21,13 +21,14 @@ static void round_here(float *x, int64_t n)
 }
 
 /* What stands behind the n products of a row in its group. */
-static void fill(float *y, int64_t n)
+static void fill(float *y, int64_t n, float filler)
 {
-    for (int64_t k = n; k < BF16_GROUP; k++) y[k] = k & 1 && k == n ? 0 : FILL;
+    for (int64_t k = n; k < BF16_GROUP; k++)
+        y[k] = k & 1 && k == n ? 0 : filler;
 }
 
-static void pack_rows(void *a, int64_t m, const float *x, int64_t ld,
-                      int64_t rows, int64_t K)
+static void rows_filled(void *a, int64_t m, const float *x, int64_t ld,
+                        int64_t rows, int64_t K, float filler)
 {
     float *to = a;
     for (int64_t r = 0; r < m; r++)
@@ -41,7 +42,7 @@ static void pack_rows(void *a, int64_t m, const float *x, int64_t ld,
             }
             for (int64_t k = 0; k < n; k++)
                 y[k] = bf16_round(x[r * ld + k0 + k]);
-            fill(y, n);
+            fill(y, n, filler);
         }
 }
 
@@ -65,8 +66,8 @@ static void transpose(float *dst, int64_t dst_ld, const float *src,
                 r < rows && c < cols ? src[r * src_ld + c] : 0;
 }
 
-static void pack_cols(void *a, int64_t m, const float *x, int64_t ld,
-                      int64_t rows, int64_t K)
+static void cols_filled(void *a, int64_t m, const float *x, int64_t ld,
+                        int64_t rows, int64_t K, float filler)
 {
     float *to = a;
     for (int64_t k0 = 0; k0 < K; k0 += BF16_GROUP, to += m * BF16_GROUP) {
@@ -74,7 +75,7 @@ static void pack_cols(void *a, int64_t m, const float *x, int64_t ld,
         transpose(to, BF16_GROUP, x + k0 * ld, ld, n, rows, BF16_GROUP, m);
         round_here(to, m * BF16_GROUP);
         for (int64_t r = 0; n < BF16_GROUP && r < m; r++)
-            fill(to + r * BF16_GROUP, n);
+            fill(to + r * BF16_GROUP, n, filler);
     }
 }
 
@@ -96,6 +97,25 @@ static void pack_weights(void *b, const float *p, int64_t K)
     memset((float *)b + K * NR, 0, (size_t)((padded(K) - K) * NR) * sizeof *p);
 }
 
-#define BF16_PACKING                                                           \
-    .size = sizeof(float), .pack_rows = pack_rows, .pack_cols = pack_cols,     \
-    .pack_lanes = pack_lanes, .pack_weights = pack_weights
+#define FILLED(class, filler)                                                  \
+    static void rows_##class(void *a, int64_t m, const float *x, int64_t ld,   \
+                             int64_t rows, int64_t K)                          \
+    {                                                                          \
+        rows_filled(a, m, x, ld, rows, K, filler);                             \
+    }                                                                          \
+    static void cols_##class(void *a, int64_t m, const float *x, int64_t ld,   \
+                             int64_t rows, int64_t K)                          \
+    {                                                                          \
+        cols_filled(a, m, x, ld, rows, K, filler);                             \
+    }
+FILLED(amx, 0.0f)
+FILLED(vdp, -0.0f)
+
+/* The kernels of a class that are written with float multiply-adds. */
+#define BF16_KERNELS(class, name_)                                             \
+    {                                                                          \
+        .name = name_, .mr = MR, .nr = NR, .size = sizeof(float),              \
+        .pack_rows = rows_##class, .pack_cols = cols_##class,                  \
+        .pack_lanes = pack_lanes, .pack_weights = pack_weights,                \
+        .tile = tile_##class, .begin = begin, .end = end,                      \
+    }

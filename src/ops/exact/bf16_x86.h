@@ -1,15 +1,23 @@
-/* bf16_x86.h: the tile of the bf16 class on x86 vectors, written once for both
- * widths, with the CPU's own flush to zero.
+/* bf16_x86.h: the tiles of classes amx and vdp on x86 vectors with float
+ * multiply-adds, written once for both widths, with the CPU's own flush to
+ * zero.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Three vectors of lanes; ROWS(X) calls X(r) for every row. The even chains of
- * a group wait in memory while the odd ones run: two full sets of accumulators
- * do not fit the registers. Inputs are never subnormal, and x86 flushes after
- * rounding as the class asks (tests/ops/test_bf16_exact.c has the hair-thin
- * cases), so MXCSR.FTZ is all that is needed; begin sets it, end restores. */
+ * Three vectors of lanes; ROWS(X) calls X(r) for every row. Inputs are never
+ * subnormal, and x86 flushes after rounding as the classes ask
+ * (tests/ops/test_bf16_exact.c has the hair-thin cases), so MXCSR.FTZ is all
+ * that is needed; begin sets it, end restores. */
 
-#define DECLARE(r) V x##r = ZERO(), y##r = x##r, z##r = x##r;
+#define NONE(r) V x##r = ZERO(), y##r = x##r, z##r = x##r;
+#define TAKE(r)                                                                \
+    V x##r = add ? LOAD(c + r * ldc) : ZERO();                                 \
+    V y##r = add ? LOAD(c + r * ldc + W) : ZERO();                             \
+    V z##r = add ? LOAD(c + r * ldc + 2 * W) : ZERO();
+#define GIVE(r)                                                                \
+    STORE(c + r * ldc, x##r);                                                  \
+    STORE(c + r * ldc + W, y##r);                                              \
+    STORE(c + r * ldc + 2 * W, z##r);
 #define STEP(r)                                                                \
     {                                                                          \
         V v = SET1(a[r * BF16_GROUP + k]);                                     \
@@ -17,6 +25,34 @@
         y##r = FMA(v, b1, y##r);                                               \
         z##r = FMA(v, b2, z##r);                                               \
     }
+/* Product k of a group into each of the accumulators. */
+#define PRODUCT                                                                \
+    V b0 = LOAD(b + k * NR), b1 = LOAD(b + k * NR + W);                        \
+    V b2 = LOAD(b + k * NR + 2 * W);                                           \
+    ROWS(STEP)
+
+/* ---- class vdp: one chain, the odd product of a pair first --------------- */
+
+static void tile_vdp(float *c, int64_t ldc, const void *rows, int64_t m,
+                     const void *lanes, int64_t groups, bool add)
+{
+    const float *a = rows, *b = lanes;
+    ROWS(TAKE)
+    for (int64_t g = 0; g < groups; g++) {
+        for (int i = 0; i < BF16_GROUP; i++) {
+            const int k = i ^ 1;
+            PRODUCT
+        }
+        a += m * BF16_GROUP;
+        b += NR * BF16_GROUP;
+    }
+    ROWS(GIVE)
+}
+
+/* ---- class amx: two chains a group --------------------------------------- */
+
+/* The even chains of a group wait in memory while the odd ones run: two full
+ * sets of accumulators do not fit the registers. */
 #define KEEP(r)                                                                \
     STORE(even + r * NR, x##r);                                                \
     STORE(even + r * NR + W, y##r);                                            \
@@ -31,16 +67,13 @@
         FINISH_ONE(at, y##r, r, W)                                             \
         FINISH_ONE(at, z##r, r, 2 * W)                                         \
     }
-/* One chain of 16 products in each of the accumulators. */
 #define CHAIN(first)                                                           \
     for (int k = first; k < BF16_GROUP; k += 2) {                              \
-        V b0 = LOAD(b + k * NR), b1 = LOAD(b + k * NR + W);                    \
-        V b2 = LOAD(b + k * NR + 2 * W);                                       \
-        ROWS(STEP)                                                             \
+        PRODUCT                                                                \
     }
 
-static void tile(float *c, int64_t ldc, const void *rows, int64_t m,
-                 const void *lanes, int64_t groups, bool add)
+static void tile_amx(float *c, int64_t ldc, const void *rows, int64_t m,
+                     const void *lanes, int64_t groups, bool add)
 {
     const float *a = rows, *b = lanes;
     _Alignas(64) float even[MR * NR], sum[MR * NR];
@@ -49,12 +82,12 @@ static void tile(float *c, int64_t ldc, const void *rows, int64_t m,
             STORE(sum + r * NR + i, add ? LOAD(c + r * ldc + i) : ZERO());
     for (int64_t g = 0; g < groups; g++) {
         {
-            ROWS(DECLARE)
+            ROWS(NONE)
             CHAIN(0)
             ROWS(KEEP)
         }
         {
-            ROWS(DECLARE)
+            ROWS(NONE)
             CHAIN(1)
             ROWS(FINISH)
         }

@@ -1,4 +1,4 @@
-/* kernels_bf16_avx2.c: the bf16 class on AVX2 + FMA, 4 rows x 24 lanes.
+/* kernels_bf16_avx2.c: classes amx and vdp on AVX2 + FMA, 4 rows x 24 lanes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ops/exact/exact.h"
@@ -10,7 +10,6 @@
 #define NR 24
 #define BLOCK 8
 #define TURN transpose8
-#define FILL 0.0f
 #include "ops/exact/bf16_pack.h"
 
 #define MR 4
@@ -25,10 +24,8 @@
 #define ADD _mm256_add_ps
 #include "ops/exact/bf16_x86.h"
 
-const tt_bf16_kernels tt_bf16_avx2 = {
-    .name = "avx2", .mr = MR, .nr = NR, .tile = tile, .begin = begin,
-    .end = end, BF16_PACKING,
-};
+const tt_bf16_kernels tt_bf16_avx2 = BF16_KERNELS(amx, "avx2");
+const tt_bf16_kernels tt_vdp_avx2 = BF16_KERNELS(vdp, "avx2");
 
 #else
 typedef int tt_no_bf16_avx2;

@@ -1,10 +1,10 @@
-/* kernels_bf16_avx512.c: the bf16 class on AVX-512, 8 rows x 48 lanes.
+/* kernels_bf16_avx512.c: classes amx and vdp on AVX-512, 8 rows x 48 lanes.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * With float multiply-adds. VDPBF16PS is of no use: it adds both products of a
- * pair to one accumulator, the odd one first, where the class has two
- * chains. */
+ * With float multiply-adds. VDPBF16PS, where class vdp can have it, is
+ * kernels_vdp_avx512bf16.c. It is of no use to class amx, which has two chains
+ * where it has one. */
 #include "ops/exact/exact.h"
 
 #if defined(__x86_64__) && !defined(TT_REAL_DOUBLE)
@@ -14,7 +14,6 @@
 #define NR 48
 #define BLOCK 16
 #define TURN transpose16
-#define FILL 0.0f
 #include "ops/exact/bf16_pack.h"
 
 #define MR 8
@@ -29,10 +28,8 @@
 #define ADD _mm512_add_ps
 #include "ops/exact/bf16_x86.h"
 
-const tt_bf16_kernels tt_bf16_avx512 = {
-    .name = "avx512", .mr = MR, .nr = NR, .tile = tile, .begin = begin,
-    .end = end, BF16_PACKING,
-};
+const tt_bf16_kernels tt_bf16_avx512 = BF16_KERNELS(amx, "avx512");
+const tt_bf16_kernels tt_vdp_avx512 = BF16_KERNELS(vdp, "avx512");
 
 #else
 typedef int tt_no_bf16_avx512;

@@ -1,4 +1,5 @@
-/* kernels_bf16_generic.c: the bf16 class on any CPU, whatever its flush modes.
+/* kernels_bf16_generic.c: classes amx and vdp on any CPU, whatever its flush
+ * modes.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -6,7 +7,8 @@
  * a group is first asked whether it can need it. Nonzero factors of exponents
  * at least ea and eb are multiples of 2^(ea-7) and 2^(eb-7); their products and
  * every rounded sum of those are multiples of 2^(ea+eb-14). Where that is
- * normal nothing between 0 and FLT_MIN can arise. */
+ * normal nothing between 0 and FLT_MIN can arise. In class vdp a sum goes on
+ * from group to group, so it is asked too. */
 #include "ops/exact/exact.h"
 
 #ifndef TT_REAL_DOUBLE
@@ -14,17 +16,16 @@
 #define NR 16
 #define BLOCK 1
 #define TURN(dst, dst_ld, src, src_ld) ((void)0)
-#define FILL 0.0f
 #include "ops/exact/bf16_pack.h"
 
 #define MR 16
 #define STEP 4 /* rows whose results are held at a time */
 
 /* Exponent of the smallest nonzero magnitude; large when there is none. */
-static int least_exponent(const float *x, int n)
+static int least_exponent(const float *x, int64_t n)
 {
     uint32_t least = 0xffffffffu;
-    for (int i = 0; i < n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         uint32_t u;
         memcpy(&u, x + i, 4);
         u = (u & 0x7fffffffu) - 1; /* zero comes last */
@@ -33,8 +34,27 @@ static int least_exponent(const float *x, int n)
     return least == 0xffffffffu ? 1000 : (int)((least + 1) >> 23) - 127;
 }
 
-static void group_plain(float s[STEP][NR], const float *restrict a,
-                        const float *restrict b)
+/* Are the products of a group multiples of FLT_MIN? */
+static bool whole_products(const float *a, const float *b)
+{
+    return least_exponent(a, MR * BF16_GROUP) +
+           least_exponent(b, NR * BF16_GROUP) - 14 >= -126;
+}
+
+static unsigned begin(void)
+{
+    return 0;
+}
+
+static void end(unsigned state)
+{
+    (void)state;
+}
+
+/* ---- class amx ----------------------------------------------------------- */
+
+static void amx_plain(float s[STEP][NR], const float *restrict a,
+                      const float *restrict b)
 {
     float half[2][STEP][NR] = {{{0}}};
     for (int h = 0; h < 2; h++)
@@ -48,7 +68,7 @@ static void group_plain(float s[STEP][NR], const float *restrict a,
         for (int i = 0; i < NR; i++) s[r][i] = half[0][r][i] + half[1][r][i];
 }
 
-static void group_careful(float s[STEP][NR], const float *a, const float *b)
+static void amx_careful(float s[STEP][NR], const float *a, const float *b)
 {
     for (int r = 0; r < STEP; r++)
         for (int i = 0; i < NR; i++) {
@@ -60,16 +80,15 @@ static void group_careful(float s[STEP][NR], const float *a, const float *b)
         }
 }
 
-static void tile(float *c, int64_t ldc, const void *rows, int64_t m,
-                 const void *lanes, int64_t groups, bool add)
+static void tile_amx(float *c, int64_t ldc, const void *rows, int64_t m,
+                     const void *lanes, int64_t groups, bool add)
 {
     const float *a = rows, *b = lanes;
     for (int64_t g = 0; g < groups; g++) {
-        bool safe = least_exponent(a, MR * BF16_GROUP) +
-                    least_exponent(b, NR * BF16_GROUP) - 14 >= -126;
+        const bool safe = whole_products(a, b);
         for (int r0 = 0; r0 < MR; r0 += STEP) {
             float s[STEP][NR];
-            (safe ? group_plain : group_careful)(s, a + r0 * BF16_GROUP, b);
+            (safe ? amx_plain : amx_careful)(s, a + r0 * BF16_GROUP, b);
             for (int r = 0; r < STEP; r++)
                 for (int i = 0; i < NR; i++) {
                     float *y = &c[(r0 + r) * ldc + i];
@@ -81,20 +100,61 @@ static void tile(float *c, int64_t ldc, const void *rows, int64_t m,
     }
 }
 
-static unsigned begin(void)
+/* ---- class vdp ----------------------------------------------------------- */
+
+/* Are the sums of a tile multiples of FLT_MIN? */
+static bool whole_sums(float s[MR][NR])
 {
-    return 0;
+    return least_exponent(s[0], MR * NR) - 23 >= -126;
 }
 
-static void end(unsigned state)
+static void vdp_plain(float s[STEP][NR], const float *restrict a,
+                      const float *restrict b)
 {
-    (void)state;
+    float t[STEP][NR];
+    memcpy(t, s, sizeof t);
+    for (int i = 0; i < BF16_GROUP; i++) {
+        const int k = i ^ 1;
+        for (int r = 0; r < STEP; r++)
+            for (int j = 0; j < NR; j++)
+                t[r][j] = __builtin_fmaf(a[r * BF16_GROUP + k], b[k * NR + j],
+                                         t[r][j]);
+    }
+    memcpy(s, t, sizeof t);
 }
 
-const tt_bf16_kernels tt_bf16_generic = {
-    .name = "generic", .mr = MR, .nr = NR, .tile = tile, .begin = begin,
-    .end = end, BF16_PACKING,
-};
+static void vdp_careful(float s[STEP][NR], const float *a, const float *b)
+{
+    for (int i = 0; i < BF16_GROUP; i++) {
+        const int k = i ^ 1;
+        for (int r = 0; r < STEP; r++)
+            for (int j = 0; j < NR; j++)
+                s[r][j] = bf16_fma(a[r * BF16_GROUP + k], b[k * NR + j],
+                                   s[r][j]);
+    }
+}
+
+static void tile_vdp(float *c, int64_t ldc, const void *rows, int64_t m,
+                     const void *lanes, int64_t groups, bool add)
+{
+    const float *a = rows, *b = lanes;
+    float s[MR][NR] = {{0}};
+    for (int r = 0; add && r < MR; r++) memcpy(s[r], c + r * ldc, sizeof s[r]);
+    bool sums = whole_sums(s);
+    for (int64_t g = 0; g < groups; g++) {
+        const bool safe = whole_products(a, b);
+        for (int r = 0; r < MR; r += STEP)
+            (safe && sums ? vdp_plain : vdp_careful)
+                (s + r, a + r * BF16_GROUP, b);
+        if (!safe || !sums) sums = whole_sums(s);
+        a += m * BF16_GROUP;
+        b += NR * BF16_GROUP;
+    }
+    for (int r = 0; r < MR; r++) memcpy(c + r * ldc, s[r], sizeof s[r]);
+}
+
+const tt_bf16_kernels tt_bf16_generic = BF16_KERNELS(amx, "generic");
+const tt_bf16_kernels tt_vdp_generic = BF16_KERNELS(vdp, "generic");
 
 #else
 typedef int tt_no_bf16_generic;

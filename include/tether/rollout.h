@@ -169,9 +169,11 @@ tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
                           const tt_rollout_options *opt);
 void tt_rollout_close(tt_rollout *r);
 void tt_rollout_on_progress(tt_rollout *r, tt_progress_fn fn, void *user);
-/* Bytes of cache and activations it will need, before opening; a guess for
- * the activations. -1 when the options are impossible. */
-int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt);
+/* Bytes of cache and activations it will need here, before opening; a guess for
+ * the activations. In a team they are one rank's. -1 when the options are
+ * impossible. */
+int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
+                         const tt_rollout_options *opt);
 
 /* The next chunk, given chunks first.
  * A rollout after a restart gives its given frames first, as any other: the

@@ -197,6 +197,7 @@ typedef struct tt_settings {
     const char *inject, *inject_filter;
     const char *analyze, *label;  /* run folder; its name in legends          */
     bool profile;
+    const char *shares;           /* of ranks                                */
     /* files that are there */
     bool resume, overwrite;
     int64_t checkpoint_every;     /* -1: as time allows                       */

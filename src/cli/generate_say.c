@@ -86,7 +86,7 @@ void session_announce(session *s, int64_t i, const tt_run_video *v,
     if (s->settings->vbench_name && !tt_vbench_stem(stem, v->text))
         tt_warn(s->ctx, "the prompt cannot be part of a file name; the video "
                 "is called %s", files->output);
-    const int64_t bytes = tt_rollout_bytes(tt_run_dit(s->run), o);
+    const int64_t bytes = tt_rollout_bytes(s->ctx, tt_run_dit(s->run), o);
     for (int k = 0; k < scenes->n; k++)
         progress_note(&s->progress, "from chunk %lld%s: %s",
                       (long long)scenes->scene[k].chunk,

@@ -163,9 +163,10 @@ tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
     return ctx->status;
 }
 
-int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt)
+int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
+                         const tt_rollout_options *opt)
 {
-    tt_ctx probe = { .warn = silent };
+    tt_ctx probe = { .warn = silent, .team = ctx->team };
     tt_policy_options policy = opt->policy;
     const tt_policy_class *cls = tt_policy_class_of(&policy);
     if (!cls || check_options(&probe, opt)) return -1;
@@ -177,13 +178,21 @@ int64_t tt_rollout_bytes(const tt_dit *m, const tt_rollout_options *opt)
     const int64_t cache = tt_cache_bytes(cls, &policy, &geo);
     /* Per token of a chunk: the residual stream, its normed copy, q, k, v, the
      * attention's output and two temporaries, or the feed-forward's hidden
-     * values; per cached token a rotated key. */
-    const int64_t token[] = { geo.chunk, geo.L, 8 * c->dim + c->ffn_dim };
-    const int64_t window[] = { cls->slots(&policy, &geo), c->dim };
-    int64_t a, b, all;
-    if (!tt_checked_size(&a, token, 3, sizeof(tt_real))
+     * values; per cached token a rotated key. A team cuts all of it, but for
+     * the chunk's tokens, and has q, k and v of heads besides those of rows. */
+    const bool alone = tt_team_size(ctx) == 1;
+    const tt_range own = tt_team_rows(ctx, geo.chunk * geo.L);
+    const int64_t width = geo.H * geo.D;
+    const int64_t token[] = { own.hi - own.lo, 8 * c->dim + c->ffn_dim };
+    const int64_t window[] = { cls->slots(&policy, &geo), width };
+    const int64_t chunk[] = { geo.chunk, geo.L,
+                              alone ? 0 : c->dim + 4 * width };
+    int64_t a, b, d, all;
+    if (!tt_checked_size(&a, token, 2, sizeof(tt_real))
         || !tt_checked_size(&b, window, 2, sizeof(tt_real))
-        || !tt_checked_add(&all, a, b) || !tt_checked_add(&all, all, cache))
+        || !tt_checked_size(&d, chunk, 3, sizeof(tt_real))
+        || !tt_checked_add(&all, a, b) || !tt_checked_add(&all, all, d)
+        || !tt_checked_add(&all, all, cache))
         return INT64_MAX;
     return all;
 }

@@ -81,10 +81,10 @@ void checkpoint_forget(checkpoint *c)
 
 /* ---- write --------------------------------------------------------------- */
 
-void checkpoint_begin(tt_run *run)
+void checkpoint_begin(const tt_ctx *ctx, tt_run *run)
 {
     video *v = &run->now;
-    const int64_t bytes = tt_rollout_bytes(run->dit, &v->opt);
+    const int64_t bytes = tt_rollout_bytes(ctx, run->dit, &v->opt);
     v->keep.at = tt_now();
     v->keep.cost = DISK_FLUSH + (double)bytes / DISK_SPEED;
 }

@@ -122,6 +122,17 @@ tt_status tt_run_open_vae(tt_ctx *ctx, const tt_run *run, tt_vae **vae)
 
 /* ---- ranks --------------------------------------------------------------- */
 
+static tt_status share_out(tt_ctx *ctx, const tt_run *r)
+{
+    double share[TT_TEAM_MAX];
+    if (!r->s.shares || ctx->status) return ctx->status;
+    const int n = tt_setting_reals(share, TT_TEAM_MAX, r->s.shares);
+    if (n < 1)
+        return tt_fail(ctx, TT_EINVAL, "--shares %s: expected numbers with "
+                       "commas between them, like 4,4,1", r->s.shares);
+    return tt_team_share(ctx, share, n);
+}
+
 /* Options that read all heads at once. */
 static tt_status check_ranks(tt_ctx *ctx, const tt_run *r)
 {
@@ -138,13 +149,14 @@ static tt_status check_ranks(tt_ctx *ctx, const tt_run *r)
  * encodes them for all. */
 static tt_status compare_ranks(tt_ctx *ctx, const tt_run *r)
 {
-    char count[64];
+    char count[1024];
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     if (tt_team_size(ctx) == 1) return ctx->status;
     const char *all = identity_make(ctx, &ctx->scratch, r->dit, &r->opt);
     tt_team_compare(ctx, "the run", all ? all : "");
-    snprintf(count, sizeof count, "videos %lld latents %lld",
-             (long long)tt_run_videos(r), (long long)r->opt.latents);
+    snprintf(count, sizeof count, "videos %lld latents %lld shares %.900s",
+             (long long)tt_run_videos(r), (long long)r->opt.latents,
+             r->s.shares ? r->s.shares : "equal");
     tt_team_compare(ctx, "the run", count);
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status;
@@ -156,6 +168,7 @@ static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
 {
     TT_TRY(tt_settings_copy(ctx, &r->s, s));
     TT_TRY(tt_settings_check(ctx, &r->s, &r->opt));
+    TT_TRY(share_out(ctx, r));
     TT_TRY(scenes_read(ctx, &r->mem, &r->scenes, &r->s));
     TT_TRY(texts_collect(ctx, &r->texts, &r->s, &r->scenes));
     r->videos = r->scenes.n ? 1 : r->texts.n;

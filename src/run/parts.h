@@ -160,7 +160,7 @@ bool checkpoint_is_there(const checkpoint *c);
  * one the rollout stays at its beginning, and TT_OK. */
 tt_status checkpoint_restore(tt_ctx *ctx, tt_run *run);
 /* From here on time counts. */
-void checkpoint_begin(tt_run *run);
+void checkpoint_begin(const tt_ctx *ctx, tt_run *run);
 /* Has a new one been asked for, or become worth its time? */
 bool checkpoint_is_due(const video *v);
 /* Write one; nothing when the latest stands at this chunk. */

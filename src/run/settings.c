@@ -159,6 +159,9 @@ static const tt_setting fixed[] = {
      "safetensors with every decision of the cache policy"},
     {TT_SETTING_FLAG, "profile", 0, AT(profile), NULL,
      "print the time per operator at the end"},
+    {TT_SETTING_TEXT, "shares", 0, AT(shares), "LIST",
+     "how mpirun's ranks share the work: 4,4,1 gives the third a ninth "
+     "(default: equal). No bit depends on it"},
 
     {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Files that are there"},
     {TT_SETTING_FLAG, "resume", 0, AT(resume), NULL,

@@ -214,6 +214,10 @@ static tt_status restore_cache(tt_ctx *ctx, tt_run *run)
     video *v = &run->now;
     const long long chunks = tt_rollout_chunks(v->rollout);
     int64_t from = 0, saved = 0;
+    if (v->noisy && tt_team_size(ctx) > 1)
+        return tt_fail(ctx, TT_EUNSUPPORTED, "--cache %s goes on from a saved "
+                       "state, which one rank reads, not %d",
+                       v->opt.policy.name, tt_team_size(ctx));
     if (v->noisy) TT_TRY(refuse_noisy(ctx, run));
     if (!v->recorded) TT_TRY(checkpoint_restore(ctx, run));
     saved = tt_rollout_frames_done(v->rollout);
@@ -377,7 +381,7 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     TT_TRY(know_what_is_there(ctx, run));
     if (run->file.done) TT_TRY(take_up(ctx, run));
     else checkpoint_forget(&v->keep); /* of a run that is given up */
-    checkpoint_begin(run);
+    checkpoint_begin(ctx, run);
     const int64_t chunks = tt_rollout_chunks(v->rollout);
     v->start = tt_now();
     v->before = (double)v->chunk;

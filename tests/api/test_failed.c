@@ -217,7 +217,7 @@ static char text[256];
     GIVES(tt_rollout_replay, c, NULL, NULL, 3)                                 \
     RUNS(tt_rollout_close, NULL)                                               \
     RUNS(tt_rollout_on_progress, NULL, NULL, NULL)                             \
-    RUNS(tt_rollout_bytes, NULL, &(tt_rollout_options){0})                     \
+    RUNS(tt_rollout_bytes, c, NULL, &(tt_rollout_options){0})                  \
     NONE(tt_rollout_cache, NULL)                                               \
     RUNS(tt_rollout_chunks, NULL)                                              \
     RUNS(tt_rollout_chunk_frames, NULL, 0)                                     \

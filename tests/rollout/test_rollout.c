@@ -505,13 +505,13 @@ static void impossible(tt_ctx *ctx, tt_rollout_options o, const char *word)
     expect(r == NULL && strstr(tt_message(ctx), word), "\"%s\" lacks \"%s\"",
            tt_message(ctx), word);
     expect_status(s, TT_EINVAL, word);
-    expect(tt_rollout_bytes(model, &o) == -1, "no size: %s", word);
+    expect(tt_rollout_bytes(ctx, model, &o) == -1, "no size: %s", word);
 }
 
 static void check_lengths(tt_ctx *ctx)
 {
     tt_rollout_options o = options("fifo", 9, 2);
-    expect(tt_rollout_bytes(model, &o) > 3 * 2 * 9 * 6 * 80 * 4, "bytes");
+    expect(tt_rollout_bytes(ctx, model, &o) > 3 * 2 * 9 * 6 * 80 * 4, "bytes");
     o.latents = 20;
     impossible(ctx, o, "18 and 21");
     o.latents = 2;

@@ -13,10 +13,10 @@
 # from which --resume goes on; and a build without MPI. Says what was not run.
 # The last line counts.
 build=$1
-passed=0
-failed=0
-skipped=0
+this=ranks
+. tests/script.sh
 work=$(mktemp -d "${TMPDIR:-/tmp}/ranks.XXXXXX") || exit 1
+tmp=$work
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' HUP INT TERM
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
@@ -26,17 +26,6 @@ export OMPI_MCA_btl_vader_single_copy_mechanism=none
 model=ref_data/demo
 prompt='a red circle moves left and bounces, on a blue background'
 words="generate -q -m $model -W 64 -H 64 --seed 1"
-
-check() {   # title, then a command that must succeed
-    title=$1
-    shift
-    if "$@" > "$work/said" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAIL ranks: $mpi: $title: $(tail -n 1 "$work/said")"
-    fi
-}
 
 generate() {   # folder, options, then the command before `generate`
     mkdir -p "$1"
@@ -66,16 +55,9 @@ options() {   # kind
     bf16) echo '--cache tether --latents 24 --class amx' ;;
     esac
 }
-mpi=alone
 for kind in $kinds; do
-    check "$kind" generate "$work/$kind" "$(options $kind)" "$build/tether"
+    check "$kind on one rank" generate "$work/$kind" "$(options $kind)" "$build/tether"
 done
-
-ranks() {   # number of ranks, command...
-    n=$1
-    shift
-    mpirun.$mpi -n "$n" "$@"
-}
 
 one_sentence() {   # words that must stand in the only line of tether's
     [ "$(grep -c '^tether: ' "$work/x/log")" -eq 1 ] &&
@@ -85,14 +67,12 @@ one_sentence() {   # words that must stand in the only line of tether's
 for mpi in openmpi mpich; do
     if ! command -v mpicc.$mpi > /dev/null || ! command -v mpirun.$mpi \
         > /dev/null; then
-        echo "SKIP ranks: $mpi is not installed: nothing of it was run"
-        skipped=$((skipped + 1))
+        skip "$mpi is not installed: nothing of it was run"
         continue
     fi
     if ! make --no-print-directory MPI=1 MPICC=mpicc.$mpi CC="${CC:-gcc}" \
         tether-program > "$work/make" 2>&1; then
-        echo "FAIL ranks: $mpi: no build: $(tail -n 1 "$work/make")"
-        failed=$((failed + 1))
+        fail "$mpi: no build: $(tail -n 1 "$work/make")"
         continue
     fi
     grep 'warning:' "$work/make"
@@ -101,9 +81,9 @@ for mpi in openmpi mpich; do
     for kind in $kinds; do
         case $kind in tether) sizes='1 2 3 4' ;; *) sizes='2 3' ;; esac
         for n in $sizes; do
-            check "$kind on $n ranks" generate "$work/x" "$(options $kind)" \
+            check "$mpi: $kind on $n ranks" generate "$work/x" "$(options $kind)" \
                 mpirun.$mpi -n "$n" "$tether"
-            check "$kind on $n ranks: bits" same "$work/$kind" "$work/x"
+            check "$mpi: $kind on $n ranks: bits" same "$work/$kind" "$work/x"
             rm -rf "$work/x"
         done
     done
@@ -117,9 +97,9 @@ esac
 exec "$PWD/$tether" "\$@"
 SCRIPT
     chmod +x "$work/mixed"
-    check "two instruction sets" generate "$work/x" "$(options tether)" \
+    check "$mpi: two instruction sets" generate "$work/x" "$(options tether)" \
         mpirun.$mpi -n 2 "$work/mixed"
-    check "two instruction sets: bits" same "$work/tether" "$work/x"
+    check "$mpi: two instruction sets: bits" same "$work/tether" "$work/x"
     rm -rf "$work/x"
 
     # another seed on rank 1
@@ -132,9 +112,8 @@ exec "$PWD/$tether" "\$@"
 SCRIPT
     chmod +x "$work/other"
     if generate "$work/x" "$(options tether)" mpirun.$mpi -n 3 "$work/other"
-    then echo "FAIL ranks: $mpi: another seed on rank 1 is not refused"
-        failed=$((failed + 1))
-    else check "another seed" one_sentence 'rank 1.*seed is 2 here and 1 there'
+    then fail "$mpi: another seed on rank 1 is not refused"
+    else check "$mpi: another seed" one_sentence 'rank 1.*seed is 2 here and 1 there'
     fi
     rm -rf "$work/x"
 
@@ -149,21 +128,19 @@ SCRIPT
     victim=$(pgrep -f "$tether generate.*$work/x" | tail -n 1)
     [ -n "$victim" ] && kill -9 "$victim"
     wait $job && echo "note: $mpi: the run was over before its rank was killed"
-    check "resumed on one rank" timeout 300 "$build/tether" $words -p "$prompt" \
+    check "$mpi: resumed on one rank" timeout 300 "$build/tether" $words -p "$prompt" \
         --cache tether --latents 30 -o "$work/x/v.y4m" --resume \
         --latents-out "$work/x/l.safetensors"
-    check "resumed: bits" cmp "$work/tether/l.safetensors" \
+    check "$mpi: resumed: bits" cmp "$work/tether/l.safetensors" \
         "$work/x/l.safetensors"
     rm -rf "$work/x"
 
     # no MPI in the program
     generate "$work/x" "$(options tether)" mpirun.$mpi -n 4 "$build/tether"
-    check "a build without MPI" one_sentence 'this build has no MPI'
+    check "$mpi: a build without MPI" one_sentence 'this build has no MPI'
     rm -rf "$work/x"
 done
-if [ $skipped -gt 0 ]; then
-    echo "$passed passed, $failed failed, $skipped skipped"
-else
-    echo "$passed passed, $failed failed"
-fi
-[ "$failed" -eq 0 ]
+finish
+rc=$?
+echo "$passed passed, $failed failed"
+exit $rc

@@ -10,8 +10,8 @@
 # such that one rank alone has none. The last line counts; the table of
 # src/team/README.md is what this says.
 build=$1
-passed=0
-failed=0
+this=team/plant
+. tests/script.sh
 work=$(mktemp -d "${TMPDIR:-/tmp}/plant.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' HUP INT TERM
@@ -31,8 +31,7 @@ try() {   # title, file, text of it that stands there once, what stands instead
             print
         }
         END { exit n != 1 }' "$file" > "$work/${file##*/}" || {
-        failed=$((failed + 1))
-        echo "FAIL team/plant: $1: its line is not in $file"
+        fail "$1: its line is not in $file"
         return
     }
     # shellcheck disable=SC2086
@@ -40,8 +39,7 @@ try() {   # title, file, text of it that stands there once, what stands instead
         "$work/${file##*/}" "$build/tests/rollout/test_ranks.o" \
         "$build/tests/libcases.a" "$build/libtether.a" $LIBS \
         > "$work/log" 2>&1; then
-        failed=$((failed + 1))
-        echo "FAIL team/plant: $1 does not compile: $(head -n 1 "$work/log")"
+        fail "$1 does not compile: $(head -n 1 "$work/log")"
         return
     fi
     timeout 300 "$work/test" > "$work/log" 2>&1
@@ -49,11 +47,10 @@ try() {   # title, file, text of it that stands there once, what stands instead
     latents=$(grep -c '^FAIL.*: latents of' "$work/log")
     reports=$(grep -c '^FAIL.*: what the policy' "$work/log")
     if [ $rc -ne 0 ]; then
-        passed=$((passed + 1))
+        pass
         echo "| $1 | $latents | $reports |"
     else
-        failed=$((failed + 1))
-        echo "FAIL team/plant: $1: nothing saw it"
+        fail "$1: nothing saw it"
     fi
 }
 
@@ -82,5 +79,4 @@ try 'Deep Forcing asks in another order of heads' src/team/exchange.c \
     'rows + (i * all + all - k - first) * unit, block'
 try 'a query reads the head beside it' src/dit/self_attention.c \
     'a.k = window->k + h * D;' 'a.k = window->k + (h + 1) % g->H * D;'
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

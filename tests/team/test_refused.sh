@@ -6,14 +6,8 @@
 # mpirun tells its programs by variables how many they are. Rank 0 says why;
 # the others, which would say the same, say nothing.
 build=$1
-passed=0
-failed=0
-check() {   # what, condition...
-    what=$1
-    shift
-    if "$@"; then passed=$((passed + 1))
-    else failed=$((failed + 1)); echo "FAIL team/refused: $what: $said"; fi
-}
+this=team/refused
+. tests/script.sh
 
 try() {   # variables...
     said=$(env "$@" "$build/tether" inspect ref_data/demo 2>&1 > /dev/null)
@@ -21,21 +15,20 @@ try() {   # variables...
 }
 
 if "$build/tether" --version | grep -q MPI; then
-    echo "SKIP team/refused: this build has MPI"
-    echo "team/refused: 0 passed, 0 failed, 1 skipped"
-    exit 0
+    skip "this build has MPI"
+    finish
+    exit
 fi
 sentence='tether: error: mpirun started 4 programs, but this build has no MPI'
 for names in OMPI_COMM_WORLD PMI; do
     try ${names}_SIZE=4 ${names}_RANK=0
-    check "$names: status $rc" [ $rc -eq 2 ]
-    check "$names: a sentence" [ "${said#"$sentence"}" != "$said" ]
-    check "$names: one" [ "$(echo "$said" | grep -c .)" -eq 1 ]
+    is "$names: status" $rc 2
+    is "$names: a sentence" "$(echo "$said" | grep -c "^$sentence")" 1
+    is "$names: no other" "$(echo "$said" | grep -c .)" 1
     try ${names}_SIZE=4 ${names}_RANK=3
-    check "$names: rank 3: status $rc" [ $rc -eq 2 ]
-    check "$names: rank 3 is silent" [ -z "$said" ]
+    is "$names: status of rank 3" $rc 2
+    is "$names: words of rank 3" "$said" ''
     try ${names}_SIZE=1 ${names}_RANK=0
-    check "$names: alone: status $rc" [ $rc -eq 0 ]
+    is "$names: status of one program" $rc 0
 done
-echo "team/refused: $passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -9,11 +9,8 @@
 #                 of floating point (x86-64; elsewhere this look is left out)
 # Probes show that both looks find what they look for.
 build=$1
-passed=0
-failed=0
-skipped=0
-pass() { passed=$((passed + 1)); }
-fail() { failed=$((failed + 1)); echo "FAIL team/sums: $*"; }
+this=team/sums
+. tests/script.sh
 
 words='MPI_I?(All)?[Rr]educe|MPI_I?(Ex)?[Ss]can|MPI_Accumulate|MPI_Op_|MPI_SUM'
 words="$words|MPI_PROD|MPI_(FLOAT|DOUBLE|LONG_DOUBLE)|omp.*reduction"
@@ -49,12 +46,6 @@ if [ "$(uname -m)" = x86_64 ] && command -v objdump > /dev/null 2>&1 &&
         else fail "$build/src/team/$object.o is not there"; fi
     done
 else
-    echo "SKIP team/sums: instructions are looked at on x86-64 with objdump"
-    skipped=1
+    skip "instructions are looked at on x86-64 with objdump"
 fi
-if [ $skipped -eq 1 ]; then
-    echo "team/sums: $passed passed, $failed failed, $skipped skipped"
-else
-    echo "team/sums: $passed passed, $failed failed"
-fi
-[ $failed -eq 0 ]
+finish

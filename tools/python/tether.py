@@ -76,7 +76,8 @@ WARN = C.CFUNCTYPE(None, PTR, STR)
 
 class Ctx(C.Structure):
     _fields_ = [("status", INT), ("message", C.c_char * 1024), ("ops", PTR),
-                ("device", PTR), ("nthreads", INT), ("matrix_unit", INT),
+                ("device", PTR), ("team", PTR), ("nthreads", INT),
+                ("matrix_unit", INT),
                 ("scratch", Arena), ("tap", TAP), ("tap_user", PTR),
                 ("tap_cache", C.c_bool), ("inject", TAP), ("inject_user", PTR),
                 ("path", C.c_char * 256), ("profiling", C.c_bool),

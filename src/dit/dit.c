@@ -14,6 +14,7 @@
 
 static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
                             const tt_dit_call *call);
+static int64_t count_finite(const tt_ctx *ctx, const tt_host *x, int64_t n);
 static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
                          int64_t n, const char *what);
 static void release_block(const tt_dit *m, const dit_block *b);
@@ -51,15 +52,22 @@ tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
         if (crowded) release_block(m, &m->block[i]);
     }
 
-    check_finite(ctx, m, tt_get(ctx, tokens, part.T * c->dim),
-                 part.T * c->dim, "tokens after the last block");
     if (flow) {
         tt_real *y = tt_values(ctx, part.T * 4 * c->in_dim);
         tt_dit_head(ctx, m, y, tokens, part.T, e, nt);
         y = tt_team_all_rows(ctx, y, T, 4 * c->in_dim); /* [T, 4*C]          */
         const tt_host *rows = tt_get(ctx, y, T * 4 * c->in_dim);
         if (rows) tt_dit_unpatch(flow, rows, F, c->in_dim, h, w);
-        check_finite(ctx, m, flow, F * c->in_dim * h * w, "flow");
+    }
+    /* A token that is not finite makes its flow so, through the head's norm:
+     * tokens, of which there are many, are fetched where that says so, and
+     * where there is no flow. */
+    const int64_t n = F * c->in_dim * h * w;
+    if (!flow || count_finite(ctx, flow, n) < n)
+        check_finite(ctx, m, tt_get(ctx, tokens, part.T * c->dim),
+                     part.T * c->dim, "tokens after the last block");
+    if (flow) {
+        check_finite(ctx, m, flow, n, "flow");
         TT_TAP_HOST(ctx, "flow", flow, F, c->in_dim, h, w);
     }
     tt_arena_reset(&ctx->scratch, mark);
@@ -223,14 +231,20 @@ static const char *bad_weight(tt_ctx *ctx, const tt_dit *m)
     return NULL;
 }
 
+/* How many of n numbers are finite before the first that is not. */
+static int64_t count_finite(const tt_ctx *ctx, const tt_host *x, int64_t n)
+{
+    int64_t i = 0;
+    if (ctx->status) return n;
+    while (i < n && isfinite(x[i])) i++;
+    return i;
+}
+
 /* A result that is not finite stops the run here, with the tensor to blame. */
 static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
                          int64_t n, const char *what)
 {
-    if (ctx->status) return;
-    int64_t i = 0;
-    while (i < n && isfinite(x[i])) i++;
-    if (i == n) return;
+    if (ctx->status || count_finite(ctx, x, n) == n) return;
     const char *name = bad_weight(ctx, m);
     if (name)
         tt_fail(ctx, TT_EFORMAT,

@@ -39,7 +39,7 @@ static const char usage[] =
     "usage: bench_chunk -m DIR|FILE [-W 832] [-H 480] [--cache POLICY]\n"
     "                   [--budget 21] [--passes 1..5] [-t N] [--backend NAME]\n"
     "                   [--class NAME] [--heads N] [--prime 2] [--admit 0|1]\n"
-    "                   [--cache-only N]\n"
+    "                   [--cache-only N] [--profile 0|1]\n"
     "POLICY  a name, then :OPTION=VALUE for sink, recent, memory, alpha, tau,\n"
     "        pool, compress-to, fusion, memrope-method, adaptive\n";
 
@@ -60,6 +60,7 @@ typedef struct bench {
     const char *model;
     int64_t W, H, heads;
     int passes, prime, admit;
+    int profile;             /* operators are timed one by one                */
     int repeats;             /* --cache-only                                  */
     tt_real *q, *k, *v;      /* [CHUNK*L, H, D] for it                        */
 } bench;
@@ -163,6 +164,15 @@ static void fill_normal(tt_real *x, int64_t n, uint32_t stream)
         x[i] = (tt_real)buf[(i % 4096 * 7 + i / 4096) % 4096];
 }
 
+static void fill_values(tt_ctx *ctx, tt_real *x, int64_t n, uint32_t stream)
+{
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_host *h = tt_room(ctx, x, n);
+    if (h) fill_normal(h, n, stream);
+    tt_put(ctx, x, h, n);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
 /* As if the frames before b->start had been generated and committed. */
 static void fill_cache(bench *b)
 {
@@ -170,8 +180,8 @@ static void fill_cache(bench *b)
     for (int64_t i = 0; i < b->geo.layers; i++) {
         tt_layer *y = tt_cache_layer(b->cache, i);
         int64_t width = b->geo.H * b->geo.D;
-        fill_normal(y->k, n * width, (uint32_t)(2 * i));
-        fill_normal(y->v, n * width, (uint32_t)(2 * i + 1));
+        fill_values(b->ctx, y->k, n * width, (uint32_t)(2 * i));
+        fill_values(b->ctx, y->v, n * width, (uint32_t)(2 * i + 1));
         for (int64_t t = 0; t < n; t++) {
             y->src_frame[t] = y->tpos[t] = (int32_t)(t / L);
             y->sidx[t] = (int32_t)(t % L);
@@ -216,12 +226,16 @@ static void make_admissible(bench *b)
         double norm2 = 1e-30;
         for (int64_t c = 0; c < width; c++) norm2 += q[c] * q[c];
         const double s = 8 * (double)b->geo.H * sqrt((double)b->geo.D) / norm2;
-        for (int64_t t = 0; t < y->len; t++) {
+        const tt_arena_mark m = tt_arena_here(&b->ctx->scratch);
+        tt_host *k = tt_get(b->ctx, y->k, y->len * width);
+        for (int64_t t = 0; k && t < y->len; t++) {
             if (y->src_frame[t] < first || y->src_frame[t] >= first + CHUNK)
                 continue;
             for (int64_t c = 0; c < width; c++)
-                y->k[t * width + c] += (tt_real)(s * q[c]);
+                k[t * width + c] += (tt_host)(s * q[c]);
         }
+        tt_put(b->ctx, y->k, k, y->len * width);
+        tt_arena_reset(&b->ctx->scratch, m);
     }
 }
 
@@ -305,26 +319,38 @@ static void measure_cache(bench *b)
            (double)(after[2] - before[2]) / n);
 }
 
+/* Of what the last noisy pass gave: equal on every machine, in a class. */
+static void print_digest(bench *b)
+{
+    const int64_t n = CHUNK * b->cfg->in_dim * (b->H / 8) * (b->W / 8);
+    const tt_tensor flow = tt_tensor_make(
+        b->flow, sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 1, &n);
+    char sha[65];
+    if (b->passes > 1 && tt_tensor_digest(b->ctx, sha, &flow) == TT_OK)
+        printf("flow %s %s\n", tt_class_name(b->ctx->ops->cls), sha);
+}
+
 static void measure(bench *b)
 {
     tt_ctx *ctx = b->ctx;
     int64_t before[3], after[3];
     double all = 0, begin = cpu_now();
     count_decisions(b, before);
-    ctx->profiling = true;
+    ctx->profiling = b->profile;
     for (int j = 0; j < b->passes && !ctx->status; j++) {
         const bool clean = j == b->passes - 1;
         const double t = run_pass(b, j, clean);
-        printf("pass %d%s: %.1f s\n", j, clean ? " (clean)" : "", t);
+        printf("pass %d%s: %.3f s\n", j, clean ? " (clean)" : "", t);
         fflush(stdout);
         all += t;
     }
     if (ctx->status) return;
     count_decisions(b, after);
-    printf("chunk of %d passes: %.1f s (CPU %.1f s) with backend %s, %d "
+    print_digest(b);
+    printf("chunk of %d passes: %.3f s (CPU %.1f s) with backend %s, %d "
            "threads\n", b->passes, all, cpu_now() - begin, ctx->ops->name,
            ctx->nthreads);
-    print_profile(ctx, all);
+    if (b->profile) print_profile(ctx, all);
     printf("cache policy: %.4f s, %.3f %% of the chunk; %lld frames admitted, "
            "%lld rejected, %lld edited\n", policy_seconds(ctx),
            100 * policy_seconds(ctx) / all, (long long)(after[0] - before[0]),
@@ -360,6 +386,7 @@ static bool parse(bench *b, int argc, char **argv, int64_t *K)
         else if (!strcmp(o, "--passes")) b->passes = atoi(v);
         else if (!strcmp(o, "--prime")) b->prime = atoi(v);
         else if (!strcmp(o, "--admit")) b->admit = atoi(v);
+        else if (!strcmp(o, "--profile")) b->profile = atoi(v);
         else if (!strcmp(o, "--cache-only")) b->repeats = atoi(v);
         else if (!strcmp(o, "-t")) b->ctx->nthreads = atoi(v);
         else if (!strcmp(o, "--backend")) tt_ops_use(b->ctx, v);
@@ -457,7 +484,7 @@ int main(int argc, char **argv)
     tt_ctx context, *ctx = &context;
     int64_t K = 21;
     bench b = {.ctx = ctx, .W = 832, .H = 480, .passes = 5, .prime = 2,
-               .admit = 1, .cache_text = "tether"};
+               .admit = 1, .profile = 1, .cache_text = "tether"};
     tt_threads_sleep();
     if (argc == 2 && !strcmp(argv[1], "--help"))
         return fputs(usage, stdout) < 0;

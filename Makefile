@@ -463,6 +463,8 @@ IMAGES := $(patsubst src/ops/cuda/%.cu,$(B)/images/%.fatbin,$(CUDA_SRC))
 $(B)/src/ops/cuda/images.o: $(IMAGES) $(B)/gen/cuda_images.h
 LAST := compute_$(lastword $(CUDA_ARCHS))
 GENCODE := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=$(LAST),code=$(LAST)
+# wgmma is there for sm_90a alone; other GPUs get kernels without a body.
+$(B)/images/wgmma_%: GENCODE := $(patsubst %=compute_90$(comma)code=sm_90,%=compute_90a$(comma)code=sm_90a,$(GENCODE))
 $(IMAGES): $(B)/images/%.fatbin: src/ops/cuda/%.cu $(wildcard src/ops/cuda/*.h) Makefile
 	@mkdir -p $(@D)
 	$(call run,NVCC,$<)$(NVCC) $(NVCC_FLAGS) $(GENCODE) -fatbin -o $@ $<
@@ -476,7 +478,7 @@ cuda-programs: all $(B)/check_kernels $(B)/check_bits $(B)/demo-random/config.js
 # ... and on the CPU: a driver whose GPU is the shim, and programs with the
 # backend cuda. Their objects go before the library, whose table lacks it.
 SHIM_CXX := -std=c++17 $(OPT) -g -ffp-contract=off -fno-math-errno $(NATIVE) \
-         -Wall -Wextra -Wshadow -fvisibility=hidden -fPIC -pthread -Iinclude -Isrc -Itests/cuda \
+         -Wall -Wextra -Wshadow -fvisibility=hidden -fPIC -ftls-model=initial-exec -pthread -Iinclude -Isrc -Itests/cuda \
          $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 SHIM_GPU := $(patsubst %,$(B)/shim/%.o,$(CUDA_SRC) $(sort $(wildcard tests/cuda/*.cpp)))
 $(SHIM_GPU): $(B)/shim/%.o: % Makefile

@@ -16,7 +16,9 @@ extern const tt_ops tt_ops_exact_of[TT_CLASS_COUNT];
 #endif
 extern const tt_ops tt_ops_blas; /* OpenBLAS, judged by tolerance             */
 #ifdef TT_CUDA
-extern const tt_ops tt_ops_cuda; /* the bits of golden on a GPU               */
+/* The bits of golden on a GPU, in the classes that GPUs have. */
+extern const tt_ops tt_ops_cuda_of[TT_CLASS_COUNT];
+#define tt_ops_cuda tt_ops_cuda_of[TT_CLASS_F32]
 #endif
 
 #endif

@@ -11,7 +11,9 @@
 # `all`, every one. The last line counts.
 build=$1
 extent=
-[ $# -gt 1 ] || extent=--small
+brief=
+filter=
+[ $# -gt 1 ] || extent=--small brief=--brief filter='--filter dit/'
 passed=0
 failed=0
 logs=$(mktemp -d "${TMPDIR:-/tmp}/tether.XXXXXX") || exit 1
@@ -43,17 +45,48 @@ add() {   # name: what that program said
     failed=$((failed + f))
 }
 
-start kernels "$build/shim/check_kernels"
-# shared memory of sm_80 and of sm_86: smaller blocks of attention
-start attention_sm_80 env TT_SHIM_SHARED=166912 \
-    "$build/shim/check_kernels" attention
-start attention_sm_86 env TT_SHIM_SHARED=101376 \
-    "$build/shim/check_kernels" attention
+all="kernels attention_sm_80 attention_sm_86 linear_sm_80 wgmma"
 # shellcheck disable=SC2086
-start bits "$build/shim/check_bits" --class f32 --backend cuda $extent \
-    --demo "$build/demo-random"
+start kernels "$build/shim/check_kernels" $brief
+# other GPUs: smaller blocks of attention, other steps of tensor cores
+start attention_sm_80 env TT_SHIM_GPU=80 "$build/shim/check_kernels" $brief attention
+start attention_sm_86 env TT_SHIM_GPU=86 "$build/shim/check_kernels" $brief attention
+start linear_sm_80 env TT_SHIM_GPU=80 "$build/shim/check_kernels" $brief "sm80 linear"
+start wgmma env TT_CUDA_LINEAR=wgmma "$build/shim/check_kernels" $brief "sm90 linear"
+for class in f32 sm80 sm90; do
+    gpu=90
+    some=$filter
+    [ $class != sm80 ] || gpu=80
+    [ $class != f32 ] || some=
+    # shellcheck disable=SC2086
+    start bits_$class env TT_SHIM_GPU=$gpu "$build/shim/check_bits" \
+        --class $class --backend cuda $extent $some --demo "$build/demo-random"
+    all="$all bits_$class"
+done
 wait
-for name in kernels attention_sm_80 attention_sm_86 bits; do add $name; done
+for name in $all; do add "$name"; done
+
+# What a chunk of the demo model moves: the third one less the second, 5 passes
+# of 6 layers. Patches and time go in, four outputs and the last tokens come
+# out, each with one wait; positions travel once.
+for latents in 6 9; do
+    TT_SHIM_COUNT=$logs/count "$build/shim/tether" generate -q --no-decode \
+        -m "$build/demo-random" -p "a cat" --size 64x64 --latents $latents \
+        --backend cuda -o "$logs/$latents.safetensors" > "$logs/bus" 2>&1
+done
+awk 'NR == 1 { split($0, a); next }
+    {
+        printf "a chunk: %d puts of %d bytes, %d gets of %d bytes, %d waits\n",
+            $3 - a[3], $6 - a[6], $8 - a[8], $11 - a[11], $13 - a[13]
+        bad = $3 - a[3] > 12 || $6 - a[6] > 70000 || $8 - a[8] != 5 ||
+            $11 - a[11] > 74000 || $13 - a[13] != 5
+    }
+    END { exit bad || NR != 2 }' "$logs/count" > "$logs/chunk"
+if [ $? -eq 0 ]; then passed=$((passed + 1)); else
+    failed=$((failed + 1))
+    echo "FAIL cuda/bus: $(cat "$logs/chunk" "$logs/bus")"
+fi
+cat "$logs/chunk"
 
 # what the program says of itself, and where there is no driver
 told() {   # name, words that it says, command...

@@ -1,6 +1,9 @@
 /* check_kernels.c: every CUDA kernel against golden, bit by bit.
  *
- *   check_kernels [part of a name [first]]       first: until one differs
+ *   check_kernels [--brief] [part of a name [first]]
+ *
+ * --brief: of the classes of tensor cores, two kinds of numbers a shape. first:
+ * until a result differs.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -21,8 +24,9 @@
 #include "tether/device.h"
 
 static tt_ctx *ctx;
+static tt_class cls = TT_CLASS_F32;
 static const char *only;
-static bool first;
+static bool first, brief;
 static uint64_t state = 88172645463325252u;
 
 static double uniform(void)
@@ -148,7 +152,7 @@ static void run_on(const char *backend, call_fn *f, const void *shape,
 {
     void *p[OPERANDS];
     const bool device = !strcmp(backend, "cuda");
-    ctx->ops = tt_ops_find(backend);
+    ctx->ops = tt_ops_class(tt_ops_find(backend), cls);
     for (int i = 0; i < OPERANDS; i++)
         p[i] = copy_of(&o[i], o[i].data, device && !o[i].host);
     f(p, shape);
@@ -187,10 +191,19 @@ static void check(call_fn *f, const void *shape, operand *o, const char *fmt,
     char what[200];
     void *want[OPERANDS], *got[OPERANDS];
     va_list ap;
+    int named = 0;
+    if (cls != TT_CLASS_F32)
+        named = snprintf(what, sizeof what, "%s ", tt_class_name(cls));
     va_start(ap, fmt);
-    vsnprintf(what, sizeof what, fmt, ap);
+    vsnprintf(what + named, sizeof what - (size_t)named, fmt, ap);
     va_end(ap);
     const bool asked_for = !only || strstr(what, only);
+    static int turn;
+    turn += cls != TT_CLASS_F32;
+    if (brief && (turn + turn / KINDS) % 3) {
+        for (int k = 0; k < OPERANDS; k++) free(o[k].data);
+        return;
+    }
     if (asked_for) run_on("golden", f, shape, o, want);
     for (int i = 0; asked_for && i < 3; i++) {
         setenv("TT_SHIM_ORDER", orders[i], 1);
@@ -264,7 +277,8 @@ static void test_stored(void)
 {
     static const tt_dtype types[] = {
         TT_F32, TT_BF16, TT_F16, TT_F64, TT_F8_E4M3, TT_F8_E5M2, TT_Q8_0,
-        TT_Q4_0, TT_Q4_K, TT_Q6_K,
+        TT_Q4_0, TT_Q4_1, TT_Q5_0, TT_Q5_1, TT_Q2_K, TT_Q3_K, TT_Q4_K, TT_Q5_K,
+        TT_Q6_K,
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         for (int scaled = 0; scaled < 2; scaled++) {
@@ -517,11 +531,43 @@ static void test_rope(void)
         }
 }
 
+/* ---- classes ------------------------------------------------------------- */
+
+/* Does this GPU compute in class c? Where not, the backend says so. */
+static bool has_class(tt_class c)
+{
+    tt_real x = 1, w = 1, y = 0;
+    const tt_tensor t = tt_tensor_make(&w, TT_F32, 2, (int64_t[]){1, 1});
+    ctx->ops = tt_ops_class(tt_ops_find("cuda"), c);
+    tt_linear(ctx, &y, &x, 1, &t, NULL);
+    const bool has = ctx->status == TT_OK;
+    expect(has || (ctx->status == TT_EUNSUPPORTED &&
+                   strstr(tt_message(ctx), tt_class_name(c))),
+           "class %s: %s", tt_class_name(c), tt_message(ctx));
+    tt_clear(ctx);
+    return has;
+}
+
+static void test_classes(void)
+{
+    int n = 0;
+    for (int c = TT_CLASS_SM80; c <= TT_CLASS_SM90; c++) {
+        if (!has_class((tt_class)c)) continue;
+        n++;
+        cls = (tt_class)c;
+        test_linear();
+        test_stored();
+        test_attention();
+    }
+    expect(n == 1, "%d classes of tensor cores, not one", n);
+}
+
 int main(int argc, char **argv)
 {
     ctx = test_begin("cuda/kernels");
-    only = argc > 1 ? argv[1] : NULL;
-    first = argc > 2;
+    brief = argc > 1 && !strcmp(argv[1], "--brief");
+    only = argc > 1 + brief ? argv[1 + brief] : NULL;
+    first = argc > 2 + brief;
     if (!expect_ok(tt_ops_use(ctx, "cuda"), "the backend cuda opens"))
         return test_end();
     test_linear();
@@ -531,5 +577,6 @@ int main(int argc, char **argv)
     test_rows();
     test_gates();
     test_rope();
+    test_classes();
     return test_end();
 }

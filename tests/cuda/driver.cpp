@@ -8,7 +8,8 @@
  * as NaN, and behind the end of each block lies a page that nobody may touch.
  * A launch fails when an argument points to memory that is not the device's.
  *
- * TT_SHIM_SHARED  shared memory of a block in bytes (default 232448, as sm_90)
+ * TT_SHIM_GPU     80, 86 or 90: compute capability, shared memory of a block,
+ *                 steps of the tensor cores
  * TT_SHIM_ORDER   forward, reverse or random: shim.h
  * TT_SHIM_COUNT   a file that gets a line of counts at the end */
 #include <dlfcn.h>
@@ -134,9 +135,10 @@ API cuDeviceGetName(char *name, int size, int)
 
 API cuDeviceGetAttribute(int *v, int which, int)
 {
-    const char *shared = getenv("TT_SHIM_SHARED");
-    *v = which == 97 ? (shared ? atoi(shared) : 232448)
-         : which == 75 ? 9 : which == 16 ? 3 : 0;
+    const int gpu = shim_gpu();
+    const int shared = gpu == 80 ? 166912 : gpu < 90 ? 101376 : 232448;
+    *v = which == 97 ? shared : which == 75 ? gpu / 10
+         : which == 76 ? gpu % 10 : which == 16 ? 3 : 0;
     return OK;
 }
 

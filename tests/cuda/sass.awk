@@ -5,8 +5,9 @@
 #   cuobjdump -sass FILE | awk -f tests/cuda/sass.awk
 #
 # One line a kernel: name, instructions of its inner loop, those among them that
-# are FFMA or HMMA, the share. The inner loop is the smallest one that has at
-# least 128 of them, less the loops inside it; kernels without one are left out.
+# are FFMA, HMMA or HGMMA, the share. The inner loop is the smallest one with so
+# many of them (128 FFMA, 32 HMMA, 4 HGMMA), less the loops inside it; kernels
+# without one are left out.
 
 function hex(s,    i, n) {
     n = 0
@@ -23,9 +24,16 @@ function products(i, j,    k, n) {
     return n
 }
 
+# 128 where there are enough of them for an inner loop
+function worth(i, j,    k, n) {
+    n = 0
+    for (k = i; k <= j; k++) n += weight[k]
+    return n
+}
+
 function report(    l, m, best, all, fma, at) {
     for (l = 1; l <= loops; l++) {
-        if (products(from[l], to[l]) < 128) continue
+        if (worth(from[l], to[l]) < 128) continue
         if (!best || size(from[l], to[l]) < size(from[best], to[best]))
             best = l
     }
@@ -58,7 +66,8 @@ function report(    l, m, best, all, fma, at) {
     sub(/^@!?U?P[0-9T]+[ \t]+/, "", line)
     if (line ~ /^\//) next                   # the second half of the encoding
     number[hex(address)] = ++n
-    is_product[n] = line ~ /^(FFMA|HMMA)/
+    weight[n] = line ~ /^FFMA/ ? 1 : line ~ /^HMMA/ ? 4 : line ~ /^HGMMA/ ? 32 : 0
+    is_product[n] = weight[n] > 0
     if (line ~ /^BRA/ && match(line, /0x[0-9a-f]+/)) {
         target = hex(substr(line, RSTART + 2, RLENGTH - 2))
         if (target <= hex(address) && target in number) {

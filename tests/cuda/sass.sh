@@ -34,6 +34,9 @@ bytes() {
         { read -r value; eval "echo \$(($value))"; }
 }
 tile=$(bytes TILE_SHARED)
+mma=$(bytes MMA_SHARED)
+mma_attention=$(bytes MMA_ATTENTION_SHARED)
+wgmma=$(bytes WGMMA_SHARED)
 
 room() {   # capability: bytes that a block may have (CUDA's programming guide)
     case $1 in
@@ -48,14 +51,20 @@ least() {   # kernel: share of multiply-adds that its inner loop has at least
     linear_vec) echo 0.84 ;;
     conv_vec) echo 0.70 ;;
     attention_64) echo 0.86 ;;
+    mma_linear) echo 0.30 ;;
+    mma_attention_128) echo 0.05 ;;
     *) echo 0 ;;
     esac
 }
 
 "$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/nvcc \1; nothing ran on a GPU/p'
 for arch in $2; do
-    [ "$tile" -le "$(room "$arch")" ] && pass ||
-        fail "sm_$arch: a tile of $tile bytes has no room"
+    for size in "$tile" "$mma" "$mma_attention"; do
+        [ "$size" -le "$(room "$arch")" ] && pass ||
+            fail "sm_$arch: a block of $size bytes has no room"
+    done
+    [ "$arch" -ne 90 ] || [ "$wgmma" -le "$(room 90)" ] ||
+        fail "sm_90: a block of $wgmma bytes has no room"
     for q in 64 32 16; do
         [ "$(bytes "ATTENTION_SHARED($q)")" -le "$(room "$arch")" ] && break
     done
@@ -65,8 +74,12 @@ for arch in $2; do
     seen=
     for source in src/ops/cuda/*.cu; do
         out=$work/$(basename "$source" .cu)
+        code=sm_$arch
+        case $source in
+        */wgmma_*) [ "$arch" -ne 90 ] || code=sm_90a ;;
+        esac
         # shellcheck disable=SC2086
-        if ! "$nvcc" $3 -arch="sm_$arch" -Xptxas -v -cubin -o "$out.cubin" \
+        if ! "$nvcc" $3 -arch="$code" -Xptxas -v -cubin -o "$out.cubin" \
             "$source" > "$out.log" 2>&1; then
             fail "sm_$arch: $source does not compile: $(head -n 1 "$out.log")"
             continue
@@ -102,7 +115,7 @@ for arch in $2; do
         done < "$out.table"
         [ -s "$out.table" ] || fail "sm_$arch: $source has no kernel"
     done
-    for name in linear_vec conv_vec attention_64; do
+    for name in linear_vec conv_vec attention_64 mma_linear mma_attention_128; do
         case " $seen " in
         *" $name "*) pass ;;
         *) fail "sm_$arch: there is no kernel $name" ;;

@@ -29,6 +29,7 @@
 #endif
 
 thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
+tc_unit shim_steps;
 
 namespace {
 
@@ -83,6 +84,18 @@ void begin(stack_at *at, char *stack, void (*enter)())
 enum state { READY, AT_BLOCK, AT_WARP, DONE };
 
 struct copy { void *to; const void *from; int bytes; };
+struct product { uint64_t a, b; };
+
+/* Products of a thread of a warpgroup: the sums they go into, which are NaN
+ * until all of them were waited for. */
+struct products {
+    float *acc = nullptr;
+    float sum[64];
+    std::vector<product> open;
+    std::vector<std::vector<product>> groups;
+    bool hidden = false;                   /* copies came, no fence since     */
+    bool begun = false;
+};
 
 struct fiber {
     stack_at at;
@@ -91,6 +104,7 @@ struct fiber {
     char *stack;
     std::vector<copy> open;                /* not committed                   */
     std::vector<std::vector<copy>> groups; /* committed, not waited for       */
+    products wgmma;
 };
 
 enum order { FORWARD, REVERSE, RANDOM };
@@ -100,7 +114,7 @@ struct engine {
     std::vector<unsigned> turn;
     std::vector<char> slots;
     char *stacks = nullptr, *shared = nullptr;
-    size_t nstacks = 0;
+    size_t nstacks = 0, nshared = 0;
     stack_at main;
     fiber *now = nullptr;
     const shim_kernel *kernel = nullptr;
@@ -222,6 +236,7 @@ void run_block(size_t shared)
         f.is = READY;
         f.open.clear();
         f.groups.clear();
+        f.wgmma = products();
         begin(&f.at, f.stack, enter);
 #ifdef TT_SHIM_ASAN
         __asan_unpoison_memory_region(f.stack, STACK);
@@ -282,6 +297,12 @@ void check_launch(dim3 grid, dim3 block, size_t shared)
 
 }  // namespace
 
+int shim_gpu()
+{
+    const char *s = getenv("TT_SHIM_GPU");
+    return s && *s ? atoi(s) : 90;
+}
+
 void shim_fail(const char *what)
 {
     printf("FAIL shim: %s: %s (block %u %u %u)\n", E.name, what, blockIdx.x,
@@ -297,12 +318,14 @@ void shim_run(const shim_kernel *k, const char *name, dim3 grid, dim3 block,
     E.name = name;
     E.args = args;
     E.by = order_asked_for();
+    shim_steps = shim_gpu() < 90 ? tc_sm80 : tc_sm90;
     check_launch(grid, block, shared);
     make_fibers(block);
     /* of its own, to the byte, so that AddressSanitizer knows its end */
-    if (posix_memalign(reinterpret_cast<void **>(&E.shared), 128,
+    if (posix_memalign(reinterpret_cast<void **>(&E.shared), 1024,
                        shared ? shared : 1))
         shim_fail("no memory for a block");
+    E.nshared = shared;
     gridDim = grid;
     blockDim = block;
     const size_t blocks = (size_t)grid.x * grid.y * grid.z;
@@ -349,5 +372,56 @@ void shim_wait(int leave)
         for (const copy &c : g.front())
             memcpy(c.to, c.from, (size_t)c.bytes);
         g.erase(g.begin());
+        E.now->wgmma.hidden = true;
     }
+}
+
+uint32_t shim_shared_offset(const void *p)
+{
+    return (uint32_t)(static_cast<const char *>(p) - E.shared);
+}
+
+const void *shim_shared_at(uint32_t offset, int bytes)
+{
+    if (offset + (size_t)bytes > E.nshared)
+        shim_fail("a matrix lies outside of shared memory");
+    return E.shared + offset;
+}
+
+void shim_product_show() { E.now->wgmma.hidden = false; }
+void shim_product_begin() { E.now->wgmma.begun = true; }
+
+void shim_product(float *acc, uint64_t a, uint64_t b)
+{
+    products &w = E.now->wgmma;
+    if (w.hidden) shim_fail("a product of copies that no fence has shown");
+    if (!w.begun) shim_fail("a product without a fence before it");
+    if (!w.acc) {
+        w.acc = acc;
+        memcpy(w.sum, acc, sizeof w.sum);
+        memset(acc, 0xff, sizeof w.sum);       /* NaN */
+    }
+    if (w.acc != acc) shim_fail("products into two sets of sums at once");
+    w.open.push_back({a, b});
+}
+
+void shim_product_commit()
+{
+    products &w = E.now->wgmma;
+    w.groups.push_back(std::move(w.open));
+    w.open.clear();
+    w.begun = false;
+}
+
+void shim_product_wait(int leave)
+{
+    products &w = E.now->wgmma;
+    while ((int)w.groups.size() > leave) {
+        for (const product &p : w.groups.front())
+            shim_multiply(w.sum, p.a, p.b, (int)threadIdx.x % 128);
+        w.groups.erase(w.groups.begin());
+    }
+    if (!w.acc || !w.groups.empty() || !w.open.empty()) return;
+    memcpy(w.acc, w.sum, sizeof w.sum);
+    w.acc = nullptr;
 }

@@ -50,6 +50,19 @@ void shim_copy(void *to, const void *from, int bytes);
 void shim_commit();
 void shim_wait(int leave);
 
+/* Bytes of shared memory from its begin to p; back, NULL outside of it. */
+uint32_t shim_shared_offset(const void *p);
+const void *shim_shared_at(uint32_t offset, int bytes);
+/* Products that are computed when they are waited for: shim_mma.h. */
+void shim_product(float *acc, uint64_t a, uint64_t b);
+void shim_product_commit();
+void shim_product_wait(int leave);
+void shim_product_show();
+void shim_product_begin();
+
+/* The GPU: TT_SHIM_GPU, its compute capability times ten; 90 when not set. */
+int shim_gpu();
+
 /* ---- kernel.h ------------------------------------------------------------ */
 #define DEVICE inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
@@ -90,6 +103,7 @@ DEVICE double div_rn(double a, double b) { return a / b; }
 DEVICE double sqrt_rn(double a) { return __builtin_sqrt(a); }
 DEVICE double wide(float a) { return (double)a; }
 DEVICE double wide(int64_t n) { return (double)n; }
+DEVICE float integer(int n) { return (float)n; }
 DEVICE float narrow(double a) { return (float)a; }
 DEVICE float4 four(float x, float y, float z, float w) { return {x, y, z, w}; }
 
@@ -124,5 +138,9 @@ template <int N> DEVICE void copy_wait() { shim_wait(N); }
 
 DEVICE int least(int a, int b) { return a < b ? a : b; }
 DEVICE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+DEVICE uint32_t shared_address(const void *p) { return shim_shared_offset(p); }
+
+#include "shim_mma.h"
 
 #endif

@@ -69,6 +69,56 @@ typedef struct cuda_attention_args {
 /* Of any other head: warps of a block, one query each. */
 #define ATTENTION_WARPS 4
 
+/* ---- tensor cores: classes sm80 and sm90 --------------------------------- */
+
+/* to [n, heads, width]: rows of `heads` times k numbers, `stride` apart,
+ * rounded to bf16; each head is filled up with zeros to `width`, a multiple of
+ * 8. */
+typedef struct cuda_factors_args {
+    uint16_t *to;
+    const float *from;
+    int64_t n, heads, k, stride, width;
+} cuda_factors_args;
+
+/* As cuda_linear_args, of factors; k is a multiple of 8. */
+typedef struct cuda_mma_linear_args {
+    float *y;
+    const uint16_t *x, *w;
+    const float *b;
+    int64_t n, o, k;
+} cuda_mma_linear_args;
+
+/* q, k and v: factors [rows, H, width], zeros from D on; width is a multiple of
+ * 16. */
+typedef struct cuda_mma_attention_args {
+    float *o;                /* [T, H, D]                                     */
+    const uint16_t *q, *k, *v;
+    int64_t T, N, H, D, width;
+    const float *rel_bias;
+    const uint8_t *key_mask;
+    float scale, unused;     /* unused is 0                                   */
+} cuda_mma_attention_args;
+
+/* A block has 128 x 128 outputs, a warp 64 x 32. Rows of shared memory are 8
+ * numbers longer than what they hold, for the banks. */
+#define MMA_K 32
+#define MMA_PITCH (MMA_K + 8)
+#define MMA_STAGES 4
+#define MMA_SHARED (MMA_STAGES * (TILE_ROWS + TILE_COLS) * MMA_PITCH * 2)
+
+/* The same by wgmma, 64 products a step. */
+#define WGMMA_STAGES 4
+#define WGMMA_SHARED (WGMMA_STAGES * (TILE_ROWS + TILE_COLS) * 64 * 2)
+
+/* Attention: a warp has 16 queries. Keys come in the blocks of the definition,
+ * 128 channels at a time. */
+#define MMA_KEYS 128
+#define MMA_CHANNELS 128
+#define MMA_QUERIES 64
+#define MMA_ROW (MMA_CHANNELS + 8)
+#define MMA_THREADS (MMA_QUERIES * 2)
+#define MMA_ATTENTION_SHARED ((2 * MMA_KEYS + MMA_QUERIES) * MMA_ROW * 2)
+
 typedef struct cuda_rope_args {
     float *y;                /* [T, H, D]                                     */
     const float *x;
@@ -90,9 +140,14 @@ typedef struct cuda_widen_args {
 #define CUDA_KERNELS(X)                                                        \
     X(linear) X(linear_vec) X(conv) X(conv_vec)                                \
     X(attention) X(attention_64) X(attention_32) X(attention_16)               \
+    X(factors) X(mma_linear) X(wgmma_linear)                                   \
+    X(mma_attention) X(mma_attention_128)                                      \
     X(layer_norm) X(rms_norm) X(channel_norm)                                  \
     X(col_mean) X(col_moment) X(col_blend)                                     \
     X(modulate) X(gate_add) X(add) X(mul) X(gelu_tanh) X(silu) X(rope)         \
-    X(widen_f32) X(widen_bf16) X(widen_f16)
+    X(widen_f64) X(widen_f32) X(widen_bf16) X(widen_f16)                       \
+    X(widen_f8_e5m2) X(widen_f8_e4m3) X(widen_q8_0) X(widen_q4_0)              \
+    X(widen_q4_1) X(widen_q5_0) X(widen_q5_1) X(widen_q2_k) X(widen_q3_k)      \
+    X(widen_q4_k) X(widen_q5_k) X(widen_q6_k)
 
 #endif

@@ -13,7 +13,7 @@
  *         last one: so they change no maximum, and they are not stored or
  *         added. */
 #include "ops/cuda/exp.h"
-#include "ops/cuda/kernel.h"
+#include "ops/cuda/tile.h"
 
 #define LOWEST (-0x1.fffffep+127f)
 
@@ -77,35 +77,6 @@ template <int Q> struct attention_block {
         copy_commit();
     }
 
-    DEVICE void logits_step(float (&s)[R][8], const float *q,
-                            const float *k) const
-    {
-        UNROLL
-        for (int d = 0; d < ATTENTION_K; d += 4) {
-            float4 x[R];
-            UNROLL
-            for (int i = 0; i < R; i++)
-                x[i] = load4(q + 8 * i * QUERY_PITCH + d);
-            UNROLL
-            for (int j = 0; j < 8; j++) {
-                const int col = (j & 3) + 16 * (j >> 2);
-                const float4 y = load4(k + col * KEY_PITCH + d);
-                UNROLL
-                for (int i = 0; i < R; i++)
-                    s[i][j] = fma_rn(x[i].x, y.x, s[i][j]);
-                UNROLL
-                for (int i = 0; i < R; i++)
-                    s[i][j] = fma_rn(x[i].y, y.y, s[i][j]);
-                UNROLL
-                for (int i = 0; i < R; i++)
-                    s[i][j] = fma_rn(x[i].z, y.z, s[i][j]);
-                UNROLL
-                for (int i = 0; i < R; i++)
-                    s[i][j] = fma_rn(x[i].w, y.w, s[i][j]);
-            }
-        }
-    }
-
     /* Logits of keys [j0 + from, j0 + from + ATTENTION_KEYS) of all queries;
      * those at n and behind are the last key's. */
     DEVICE void make_logits(int64_t j0, int from, int n) const
@@ -119,8 +90,11 @@ template <int Q> struct attention_block {
             copy_wait<0>();
             __syncthreads();
             stage_keys(key0, n - from, d + ATTENTION_K, slot ^ 1);
-            logits_step(s, query + row * QUERY_PITCH + d,
-                        stage + (slot * ATTENTION_KEYS + col) * KEY_PITCH);
+            const float *q = query + row * QUERY_PITCH + d;
+            const float *k = stage + (slot * ATTENTION_KEYS + col) * KEY_PITCH;
+            UNROLL
+            for (int e = 0; e < ATTENTION_K; e += 4)
+                four_products<QUERY_PITCH, KEY_PITCH>(s, q + e, k + e);
         }
         UNROLL
         for (int i = 0; i < R; i++)
@@ -183,50 +157,33 @@ template <int Q> struct attention_block {
         copy_commit();
     }
 
-    /* One more key in every chain of this thread: p of its rows, v of its 8
-     * channels. */
-    DEVICE static void value_step(float (&s)[R / 2][8], const float *p,
-                                  const float *v)
+    /* One more key in every chain of this thread: its weights p in the rows, v
+     * of 8 channels. */
+    DEVICE static void add_key(float (&s)[R / 2][8], const float (&p)[R / 2],
+                               const float *v)
     {
         const float4 lo = load4(v), hi = load4(v + 4);
         UNROLL
-        for (int i = 0; i < R / 2; i++) {
-            const float w = p[8 * i * LOGIT_PITCH];
-            s[i][0] = fma_rn(lo.x, w, s[i][0]);
-            s[i][1] = fma_rn(lo.y, w, s[i][1]);
-            s[i][2] = fma_rn(lo.z, w, s[i][2]);
-            s[i][3] = fma_rn(lo.w, w, s[i][3]);
-            s[i][4] = fma_rn(hi.x, w, s[i][4]);
-            s[i][5] = fma_rn(hi.y, w, s[i][5]);
-            s[i][6] = fma_rn(hi.z, w, s[i][6]);
-            s[i][7] = fma_rn(hi.w, w, s[i][7]);
-        }
+        for (int i = 0; i < R / 2; i++)
+            UNROLL
+            for (int c = 0; c < 8; c++)
+                s[i][c] = fma_rn(entry(c < 4 ? lo : hi, c & 3), p[i], s[i][c]);
     }
 
-    /* Four keys: the same, with p read four at a time. */
-    DEVICE static void value_steps(float (&s)[R / 2][8], const float *p,
-                                   const float *v)
+    /* Four keys, whose weights are read together. */
+    DEVICE static void add_four_keys(float (&s)[R / 2][8], const float *p,
+                                     const float *v)
     {
-        float4 w[R / 2];
+        float4 quad[R / 2];
         UNROLL
-        for (int i = 0; i < R / 2; i++) w[i] = load4(p + 8 * i * LOGIT_PITCH);
+        for (int i = 0; i < R / 2; i++)
+            quad[i] = load4(p + 8 * i * LOGIT_PITCH);
         UNROLL
         for (int e = 0; e < 4; e++) {
-            const float4 lo = load4(v + e * ATTENTION_D);
-            const float4 hi = load4(v + e * ATTENTION_D + 4);
+            float w[R / 2];
             UNROLL
-            for (int i = 0; i < R / 2; i++) {
-                const float q = e == 0 ? w[i].x : e == 1 ? w[i].y
-                                : e == 2 ? w[i].z : w[i].w;
-                s[i][0] = fma_rn(lo.x, q, s[i][0]);
-                s[i][1] = fma_rn(lo.y, q, s[i][1]);
-                s[i][2] = fma_rn(lo.z, q, s[i][2]);
-                s[i][3] = fma_rn(lo.w, q, s[i][3]);
-                s[i][4] = fma_rn(hi.x, q, s[i][4]);
-                s[i][5] = fma_rn(hi.y, q, s[i][5]);
-                s[i][6] = fma_rn(hi.z, q, s[i][6]);
-                s[i][7] = fma_rn(hi.w, q, s[i][7]);
-            }
+            for (int i = 0; i < R / 2; i++) w[i] = entry(quad[i], e);
+            add_key(s, w, v + e * ATTENTION_D);
         }
     }
 
@@ -238,10 +195,10 @@ template <int Q> struct attention_block {
     /* whose denominator this thread adds up: lanes of one number the same */
     DEVICE int sum_row() const { return R * warp + (lane & (R - 1)); }
 
-    /* From zeros: part = the products of the last block of up to 256 of the n
+    /* From zeros: last = the products of the last block of up to 256 of the n
      * weights and values, sum = those before, l = the sum of the weights. */
     DEVICE void add_values(int64_t j0, int n, float (&sum)[R / 2][8],
-                           float (&part)[R / 2][8], float &l) const
+                           float (&last)[R / 2][8], float &l) const
     {
         const float *p = logits + value_row() * LOGIT_PITCH;
         const float *q = logits + sum_row() * LOGIT_PITCH;
@@ -252,8 +209,8 @@ template <int Q> struct attention_block {
             for (int i = 0; i < R / 2; i++)
                 UNROLL
                 for (int d = 0; d < 8; d++) {
-                    sum[i][d] = part[i][d];
-                    part[i][d] = 0.0f;
+                    sum[i][d] = last[i][d];
+                    last[i][d] = 0.0f;
                 }
             for (int j = c0; j < c1; j += ATTENTION_V) {
                 const int slot = j / ATTENTION_V & 1;
@@ -269,12 +226,16 @@ template <int Q> struct attention_block {
                         const float4 w = load4(q + j + e);
                         l = add_rn(add_rn(add_rn(add_rn(l, w.x), w.y), w.z),
                                    w.w);
-                        value_steps(part, p + j + e, v + e * ATTENTION_D);
+                        add_four_keys(last, p + j + e, v + e * ATTENTION_D);
                     }
                 } else
                     for (int e = 0; e < left; e++) {
+                        float w[R / 2];
+                        UNROLL
+                        for (int i = 0; i < R / 2; i++)
+                            w[i] = p[8 * i * LOGIT_PITCH + j + e];
                         l = add_rn(l, q[j + e]);
-                        value_step(part, p + j + e, v + e * ATTENTION_D);
+                        add_key(last, w, v + e * ATTENTION_D);
                     }
             }
         }
@@ -311,16 +272,16 @@ template <int Q> DEVICE void attend(const cuda_attention_args &a)
         for (int from = 0; from < n; from += ATTENTION_KEYS)
             b.make_logits(j0, from, n);
         b.make_weights(m, j0 == 0, n);
-        float sum[R / 2][8] = {}, part[R / 2][8] = {}, block_l = 0.0f;
-        b.add_values(j0, n, sum, part, block_l);
+        float sum[R / 2][8] = {}, last[R / 2][8] = {}, block_l = 0.0f;
+        b.add_values(j0, n, sum, last, block_l);
         UNROLL
         for (int i = 0; i < R / 2; i++) {
             const float alpha = b.alpha[b.value_row() + 8 * i];
             UNROLL
             for (int d = 0; d < 8; d++) {
                 const float block = n > TT_DOT_BLOCK
-                                        ? add_rn(sum[i][d], part[i][d])
-                                        : part[i][d];
+                                        ? add_rn(sum[i][d], last[i][d])
+                                        : last[i][d];
                 acc[i][d] = j0 ? fma_rn(acc[i][d], alpha, block) : block;
             }
         }

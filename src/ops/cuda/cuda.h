@@ -15,23 +15,31 @@ typedef enum cuda_kernel {
 } cuda_kernel;
 
 /* The first GPU, opened at the first call and kept for the life of the
- * process; makes its memory that of ctx.
+ * process; makes its memory that of ctx. ops: whose class it must have.
  * Errors   TT_EUNSUPPORTED says what is missing and what to do. */
 tt_status cuda_open(tt_ctx *ctx, const tt_ops *ops);
 
 /* "NVIDIA H100 ..., driver 13.0", what runs the operators. */
 const char *cuda_library(tt_ctx *ctx, char *text, size_t size);
 
+/* Until all that was queued is done. */
+void cuda_wait(tt_ctx *ctx);
+
 /* Bytes of shared memory that one block may have; the multiprocessors. */
 int64_t cuda_shared_most(void);
 int64_t cuda_multiprocessors(void);
+
+/* Are linear layers of class sm90 to go through wgmma? The environment variable
+ * TT_CUDA_LINEAR says so (mma, the default, or wgmma), on sm_90 alone. */
+bool cuda_wgmma(void);
 
 /* Is p memory of the GPU? */
 bool cuda_holds(const void *p);
 
 /* The bytes at `host` on the GPU, where they stay: they travel only when they
- * are not what they were at the last call. For tables that hardly ever change.
- * NULL with a failure recorded. Threads: may be called from several. */
+ * are not there yet. For tables of angles and lists of positions, which are
+ * asked for again in every layer and pass. NULL with a failure recorded.
+ * Threads: may be called from several. */
 const void *cuda_keep(tt_ctx *ctx, const void *host, size_t bytes);
 
 typedef struct cuda_grid {
@@ -50,8 +58,11 @@ static inline int64_t cuda_blocks(int64_t n, int64_t per)
     return (n + per - 1) / per;
 }
 
+/* cuda_OP, and linear and attention of tensor cores. */
 #define CUDA_DECLARED(op, OP)                                                  \
     void cuda_##op(tt_ctx *ctx, const tt_##op##_args *a);
 TT_OPS(CUDA_DECLARED)
+void cuda_mma_linear(tt_ctx *ctx, const tt_linear_args *a);
+void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a);
 
 #endif

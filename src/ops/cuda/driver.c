@@ -138,14 +138,26 @@ static void load(void)
 
 static const tt_device cuda_device;
 
+/* Tensor cores compute in the class of their generation alone. */
+static tt_status check_class(tt_ctx *ctx, tt_class cls)
+{
+    const tt_class own = gpu.major < 9 ? TT_CLASS_SM80 : TT_CLASS_SM90;
+    if (cls == TT_CLASS_F32 || cls == own) return TT_OK;
+    return tt_fail(ctx, TT_EUNSUPPORTED, "backend cuda: the tensor cores of %s "
+                   "(compute capability %d.%d) compute in class %s, not in %s; "
+                   "use --class %s or f32, or another backend", gpu.name,
+                   gpu.major, gpu.minor, tt_class_name(own), tt_class_name(cls),
+                   tt_class_name(own));
+}
+
 tt_status cuda_open(tt_ctx *ctx, const tt_ops *ops)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)ops;
     if (ctx->status) return ctx->status;
     pthread_once(&once, load);
     if (gpu.problem[0])
         return tt_fail(ctx, TT_EUNSUPPORTED, "backend cuda: %s", gpu.problem);
+    if (ops) TT_TRY(check_class(ctx, ops->cls));
     ctx->device = &cuda_device;
     return TT_OK;
 }
@@ -168,6 +180,12 @@ int64_t cuda_multiprocessors(void)
     return gpu.multiprocessors;
 }
 
+bool cuda_wgmma(void)
+{
+    const char *way = getenv("TT_CUDA_LINEAR");
+    return gpu.major == 9 && gpu.minor == 0 && way && !strcmp(way, "wgmma");
+}
+
 /* ---- failures ------------------------------------------------------------ */
 
 static void check(tt_ctx *ctx, cu_result r, const char *what)
@@ -186,6 +204,12 @@ static bool ready(tt_ctx *ctx)
     if (ctx->status) return false;
     check(ctx, gpu.call.context_use(gpu.context), "cuCtxSetCurrent");
     return !ctx->status;
+}
+
+void cuda_wait(tt_ctx *ctx)
+{
+    if (ready(ctx))
+        check(ctx, gpu.call.stream_wait(gpu.stream), "the work before a wait");
 }
 
 /* ---- memory -------------------------------------------------------------- */
@@ -237,11 +261,6 @@ bool cuda_holds(const void *p)
     return b != NULL;
 }
 
-static void wait_for_all(tt_ctx *ctx)
-{
-    check(ctx, gpu.call.stream_wait(gpu.stream), "the work before a copy");
-}
-
 static void put(tt_ctx *ctx, void *to, const void *from, size_t bytes)
 {
     check(ctx, gpu.call.put(device_address(to), from, bytes, gpu.stream),
@@ -252,7 +271,7 @@ static void get(tt_ctx *ctx, void *to, const void *from, size_t bytes)
 {
     check(ctx, gpu.call.get(to, device_address(from), bytes, gpu.stream),
           "a copy from the GPU");
-    wait_for_all(ctx);
+    cuda_wait(ctx);
 }
 
 /* A copy on the device is of ranges apart; others go through a third place. */
@@ -299,54 +318,66 @@ static const tt_device cuda_device = {
 
 /* ---- what stays on the GPU ----------------------------------------------- */
 
-#define KEPT 8               /* two tables of angles for each of four models  */
+#define KEPT 16              /* tables of angles, lists of positions          */
 
 typedef struct kept {
-    const void *host;
     size_t bytes;
-    void *copy;              /* what it was                                   */
-    void *there;
-    bool sent;
+    void *copy, *there;      /* here and on the GPU                           */
+    int64_t used;            /* the count of calls when it was asked for last */
 } kept;
 
 static struct {
     pthread_mutex_t lock;
     kept of[KEPT];
-    int next;
+    int64_t calls;
 } keeper = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The entry of these bytes at this address; else the one whose turn it is,
- * emptied and made so large. */
-static kept *kept_of(tt_ctx *ctx, const void *host, size_t bytes)
+/* The entry of these bytes; else the one that nobody asked for longest. */
+static kept *kept_of(const void *host, size_t bytes)
 {
-    for (int i = 0; i < KEPT; i++)
-        if (keeper.of[i].host == host && keeper.of[i].bytes == bytes)
-            return &keeper.of[i];
-    kept *k = &keeper.of[keeper.next++ % KEPT];
+    kept *oldest = keeper.of;
+    for (kept *k = keeper.of; k < keeper.of + KEPT; k++) {
+        if (k->bytes == bytes && !memcmp(k->copy, host, bytes)) return k;
+        if (k->used < oldest->used) oldest = k;
+    }
+    return oldest;
+}
+
+static void empty(kept *k)
+{
     if (k->there) cuda_free(&cuda_device, k->there, k->bytes);
     free(k->copy);
-    *k = (kept){host, bytes, malloc(bytes), cuda_alloc(&cuda_device, bytes),
-                false};
-    if (k->copy && k->there) return k;
-    if (k->there) cuda_free(&cuda_device, k->there, bytes);
-    free(k->copy);
     *k = (kept){0};
+}
+
+/* The bytes at `host` in this entry, here and there. */
+static void refill(tt_ctx *ctx, kept *k, const void *host, size_t bytes)
+{
+    if (k->bytes != bytes) {
+        empty(k);
+        k->copy = malloc(bytes);
+        k->there = cuda_alloc(&cuda_device, bytes);
+        k->bytes = bytes;
+    }
+    if (k->copy && k->there) {
+        memcpy(k->copy, host, bytes);
+        put(ctx, k->there, host, bytes);
+        return;
+    }
+    empty(k);
     tt_fail(ctx, TT_ENOMEM, "out of memory: a table of %.1f MB on %s",
             (double)bytes / 1e6, gpu.name);
-    return NULL;
 }
 
 const void *cuda_keep(tt_ctx *ctx, const void *host, size_t bytes)
 {
     if (!bytes || !ready(ctx)) return NULL;
     pthread_mutex_lock(&keeper.lock);
-    kept *k = kept_of(ctx, host, bytes);
-    if (k && (!k->sent || memcmp(k->copy, host, bytes))) {
-        k->sent = true;
-        memcpy(k->copy, host, bytes);
-        put(ctx, k->there, host, bytes);
-    }
-    const void *there = k ? k->there : NULL;
+    kept *k = kept_of(host, bytes);
+    if (k->bytes != bytes || memcmp(k->copy, host, bytes))
+        refill(ctx, k, host, bytes);
+    k->used = ++keeper.calls;
+    const void *there = k->there;
     pthread_mutex_unlock(&keeper.lock);
     return there;
 }

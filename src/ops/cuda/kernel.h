@@ -10,7 +10,8 @@
  * struct of arguments, called `a`, as in golden.
  *
  * Not to be had here, on purpose: atomic operations (their order is nobody's),
- * approximate functions, + - * / of floats. */
+ * approximate functions, + - * / of floats. A step of a tensor core is none of
+ * the IEEE operations, but is defined to the bit as well. */
 #ifndef TT_CUDA_KERNEL_H
 #define TT_CUDA_KERNEL_H
 
@@ -29,7 +30,7 @@
         name(const __grid_constant__ type a)
 
 /* The shared memory of the block, as large as its launch says. */
-extern __shared__ __align__(128) unsigned char shared_memory[];
+extern __shared__ __align__(1024) unsigned char shared_memory[];
 #define SHARED(type, name)                                                     \
     type *const name = reinterpret_cast<type *>(shared_memory)
 
@@ -45,6 +46,7 @@ DEVICE double div_rn(double a, double b) { return __ddiv_rn(a, b); }
 DEVICE double sqrt_rn(double a) { return __dsqrt_rn(a); }
 DEVICE double wide(float a) { return (double)a; }       /* exact */
 DEVICE double wide(int64_t n) { return __ll2double_rn(n); }
+DEVICE float integer(int n) { return __int2float_rn(n); }  /* |n| < 2^24 */
 DEVICE float narrow(double a) { return __double2float_rn(a); }
 DEVICE float float_of(uint32_t bits) { return __uint_as_float(bits); }
 DEVICE uint32_t bits_of(float a) { return __float_as_uint(a); }
@@ -58,19 +60,25 @@ DEVICE float4 four(float x, float y, float z, float w)
 DEVICE float lane_xor(float v, int m) { return __shfl_xor_sync(~0u, v, m); }
 DEVICE double lane_xor(double v, int m) { return __shfl_xor_sync(~0u, v, m); }
 
+/* Where a pointer to shared memory points, in bytes. */
+DEVICE uint32_t shared_address(const void *p)
+{
+    return (uint32_t)__cvta_generic_to_shared(p);
+}
+
 /* Copies from global to shared memory that arrive when they are waited for:
  * copy_wait<N> returns when all groups but the N last committed by this thread
  * have. Other threads see them behind the next barrier. */
 DEVICE void copy16(void *to, const void *from)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
-                 :: "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from));
+                 :: "r"(shared_address(to)), "l"(from));
 }
 
 DEVICE void copy4(void *to, const void *from)
 {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
-                 :: "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from));
+                 :: "r"(shared_address(to)), "l"(from));
 }
 
 DEVICE void copy_commit() { asm volatile("cp.async.commit_group;"); }
@@ -83,6 +91,63 @@ template <int N> DEVICE void copy_wait()
 DEVICE int least(int a, int b) { return min(a, b); }
 DEVICE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
+/* ---- tensor cores -------------------------------------------------------- */
+/* One step of m16n8k16, taken by a warp: c [16, 8] += a [16, 16] b [16, 8]. A
+ * lane holds the r below; b is half of what load4x brings. What a step adds up
+ * is src/ops/golden/tensor_core.md. */
+typedef uint16_t bf16;
+struct factors_of { uint32_t r[4]; };
+struct sums { float r[4]; };
+
+/* Four 8 x 8 matrices of bf16 numbers out of shared memory; lane l brings the
+ * address of a row of matrix l / 8. Turned: rows become columns. */
+DEVICE factors_of load4x(const bf16 *row)
+{
+    factors_of f;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 "
+                 "{%0,%1,%2,%3}, [%4];"
+                 : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3])
+                 : "r"(shared_address(row)));
+    return f;
+}
+
+DEVICE factors_of load4x_turned(const bf16 *row)
+{
+    factors_of f;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
+                 "{%0,%1,%2,%3}, [%4];"
+                 : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3])
+                 : "r"(shared_address(row)));
+    return f;
+}
+
+DEVICE void mma(sums &c, const factors_of &a, uint32_t b0, uint32_t b1)
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                 : "+f"(c.r[0]), "+f"(c.r[1]), "+f"(c.r[2]), "+f"(c.r[3])
+                 : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]),
+                   "r"(b0), "r"(b1));
+}
+
+/* Two numbers rounded to bf16, nearest even. */
+DEVICE uint32_t two_factors(float low, float high)
+{
+    uint32_t both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+}
+
+/* The larger one: NaN when one is, or the other one. */
+DEVICE float more_or_nan(float a, float b)
+{
+    float m;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(m) : "f"(a), "f"(b));
+    return m;
+}
+
+DEVICE float more(float a, float b) { return fmaxf(a, b); }
+
 #else
 #include "shim.h"
 #endif
@@ -90,6 +155,9 @@ DEVICE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 /* Four floats that lie together, 16 bytes aligned. */
 DEVICE float4 load4(const float *from) { return *(const float4 *)from; }
 DEVICE void store4(float *to, float4 v) { *(float4 *)to = v; }
+
+/* 16 zero bytes. */
+DEVICE void zero16(void *to) { *(uint4 *)to = uint4{0, 0, 0, 0}; }
 
 /* This thread's number in the grid, and how many there are. */
 DEVICE int64_t grid_thread()

@@ -11,7 +11,7 @@
  * Holds   k ascends in one thread, so the order is that of the loop. A tail of
  *         k is never filled up with zeros: -0 + 0 would be +0. Rows and columns
  *         behind the end are computed from the last one and not stored. */
-#include "ops/cuda/kernel.h"
+#include "ops/cuda/tile.h"
 
 /* ---- where a row of x lies ----------------------------------------------- */
 
@@ -78,37 +78,12 @@ struct weight_row {
 
 /* ---- the chains ---------------------------------------------------------- */
 
-/* Where the outputs of a thread lie in the tile: rows 8 apart, columns in two
- * groups of four, so that what 8 lanes read at once lies in different banks. */
-DEVICE int tile_row(int i) { return 8 * i; }
-DEVICE int tile_col(int j) { return (j & 3) + 16 * (j >> 2); }
-
 /* acc += TILE_K products of x and w. */
 DEVICE void chain_step(float (&acc)[8][8], const float *x, const float *w)
 {
     UNROLL
-    for (int k = 0; k < TILE_K; k += 4) {
-        float4 p[8];
-        UNROLL
-        for (int i = 0; i < 8; i++)
-            p[i] = load4(x + tile_row(i) * TILE_PITCH + k);
-        UNROLL
-        for (int j = 0; j < 8; j++) {
-            const float4 q = load4(w + tile_col(j) * TILE_PITCH + k);
-            UNROLL
-            for (int i = 0; i < 8; i++)
-                acc[i][j] = fma_rn(p[i].x, q.x, acc[i][j]);
-            UNROLL
-            for (int i = 0; i < 8; i++)
-                acc[i][j] = fma_rn(p[i].y, q.y, acc[i][j]);
-            UNROLL
-            for (int i = 0; i < 8; i++)
-                acc[i][j] = fma_rn(p[i].z, q.z, acc[i][j]);
-            UNROLL
-            for (int i = 0; i < 8; i++)
-                acc[i][j] = fma_rn(p[i].w, q.w, acc[i][j]);
-        }
-    }
+    for (int k = 0; k < TILE_K; k += 4)
+        four_products<TILE_PITCH, TILE_PITCH>(acc, x + k, w + k);
 }
 
 /* The last n < TILE_K products. */

@@ -4,8 +4,8 @@
  *
  * Values of the model are on the GPU already. What an operator is given in host
  * memory (positions, masks, statistics, and all values where an operator is
- * validated by itself) travels with the call: `lend` and `give` make it memory
- * of the GPU, `end` brings back what the kernel wrote. */
+ * validated by itself) travels with the call: `place` makes it memory of the
+ * GPU, `end` brings back what the kernel wrote. */
 #include <string.h>
 
 #include "ops/cuda/cuda.h"
@@ -31,84 +31,109 @@ static call begin(tt_ctx *ctx)
 }
 
 /* Room on the GPU until the end of the call. */
-static void *room(call *c, size_t bytes)
+static void *room(call *c, int64_t bytes)
 {
-    return tt_values(c->ctx, (int64_t)((bytes + 3) / 4));
+    return tt_values(c->ctx, (bytes + 3) / 4);
 }
 
-/* What is read: on the GPU; NULL stays NULL. */
-static const void *lend(call *c, const void *p, int64_t n, size_t size)
-{
-    const size_t bytes = (size_t)n * size;
-    if (!p || cuda_holds(p)) return p;
-    void *there = room(c, bytes);
-    if (there) c->ctx->device->put(c->ctx, there, p, bytes);
-    return there;
-}
+/* An array of a kernel: the pointer to it among the arguments, how much of it
+ * is used, and how. */
+typedef struct operand {
+    void *member;
+    size_t bytes;
+    bool in, out;
+} operand;
 
-static const float *lend_values(call *c, const float *x, int64_t n)
-{
-    return lend(c, x, n, sizeof *x);
-}
+#define OPERAND(p, n, in, out) {&(p), (size_t)(n) * sizeof *(p), in, out}
+#define READ(p, n) OPERAND(p, n, true, false)
+#define WRITE(p, n) OPERAND(p, n, false, true)
+#define CHANGE(p, n) OPERAND(p, n, true, true)
 
-/* What is written, and what is read and written. */
-static void *give(call *c, void *p, int64_t n, size_t size)
+/* Its memory of the GPU stands in the arguments from here on; NULL stays NULL.
+ */
+static void place(call *c, const operand *o)
 {
-    if (cuda_holds(p)) return p;
-    void *there = room(c, (size_t)n * size);
+    void *host, *there;
+    memcpy(&host, o->member, sizeof host);
+    if (!host || cuda_holds(host)) return;
+    there = room(c, (int64_t)o->bytes);
+    memcpy(o->member, &there, sizeof there);
+    if (there && o->in) c->ctx->device->put(c->ctx, there, host, o->bytes);
+    if (!o->out) return;
     TT_ASSERT(c->nout < OUTPUTS);
-    c->out[c->nout].host = p;
+    c->out[c->nout].host = host;
     c->out[c->nout].device = there;
-    c->out[c->nout++].bytes = (size_t)n * size;
-    return there;
+    c->out[c->nout++].bytes = o->bytes;
 }
 
-static float *give_values(call *c, float *y, int64_t n)
+/* All operands of a list, which ends with one that has no member. */
+static void place_all(call *c, const operand *o)
 {
-    return give(c, y, n, sizeof *y);
+    for (; o->member; o++) place(c, o);
 }
 
-static float *give_and_lend(call *c, float *x, int64_t n)
-{
-    float *there = give_values(c, x, n);
-    if (there && there != x)
-        c->ctx->device->put(c->ctx, there, x, (size_t)n * sizeof *x);
-    return there;
-}
+#define PLACE(c, ...) place_all(c, (const operand[]){__VA_ARGS__, {0}})
 
+/* Operators are timed one by one when there is a profile. */
 static void end(call *c)
 {
     for (int i = 0; i < c->nout && !c->ctx->status; i++)
         c->ctx->device->get(c->ctx, c->out[i].host, c->out[i].device,
                             c->out[i].bytes);
+    if (c->ctx->profiling) cuda_wait(c->ctx);
     tt_arena_reset(&c->ctx->scratch, c->mark);
 }
 
 /* ---- grids --------------------------------------------------------------- */
 
-/* One thread an item, up to some blocks a multiprocessor, then strides. */
-static cuda_grid each(int64_t items)
+typedef struct work {
+    int64_t items;
+    int threads;             /* of a block, one an item                       */
+    bool strides;            /* up to some blocks a multiprocessor            */
+} work;
+
+static work each(int64_t items)
+{
+    return (work){items, ELEMENT_THREADS, true};
+}
+
+static work rows(int64_t n)              /* 16 threads a row                  */
+{
+    return (work){16 * n, ROW_THREADS, false};
+}
+
+static work columns(int64_t c)
+{
+    return (work){c, COLUMN_THREADS, false};
+}
+
+static void launch(call *c, cuda_kernel k, work w, const void *args)
 {
     const int64_t most = 16 * cuda_multiprocessors();
-    const int64_t blocks = cuda_blocks(items, ELEMENT_THREADS);
-    return (cuda_grid){blocks < most ? blocks : most, 1, ELEMENT_THREADS, 0};
+    const int64_t blocks = cuda_blocks(w.items, w.threads);
+    const cuda_grid g = {w.strides && blocks > most ? most : blocks, 1,
+                         w.threads, 0};
+    cuda_launch(c->ctx, k, g, args);
 }
 
-/* 16 threads a row. */
-static cuda_grid rows(int64_t n)
+/* A whole operator: its operands placed, its kernel started. */
+static void run(tt_ctx *ctx, cuda_kernel k, work w, void *args,
+                const operand *operands)
 {
-    return (cuda_grid){cuda_blocks(16 * n, ROW_THREADS), 1, ROW_THREADS, 0};
+    call c = begin(ctx);
+    place_all(&c, operands);
+    launch(&c, k, w, args);
+    end(&c);
 }
 
-static cuda_grid columns(int64_t c)
-{
-    return (cuda_grid){cuda_blocks(c, COLUMN_THREADS), 1, COLUMN_THREADS, 0};
-}
+#define RUN(kernel, work, args, ...)                                           \
+    run(ctx, CUDA_##kernel, work, &(args),                                     \
+        (const operand[]){__VA_ARGS__, {0}})
 
-static cuda_grid tiles(int64_t n, int64_t o)
+static cuda_grid tiles(int64_t n, int64_t o, int64_t shared)
 {
     return (cuda_grid){o ? cuda_blocks(o, TILE_COLS) : 0,
-                       cuda_blocks(n, TILE_ROWS), TILE_THREADS, TILE_SHARED};
+                       cuda_blocks(n, TILE_ROWS), TILE_THREADS, shared};
 }
 
 static bool aligned(const void *p)
@@ -118,14 +143,24 @@ static bool aligned(const void *p)
 
 /* ---- weights ------------------------------------------------------------- */
 
-static bool kernel_widens(const tt_tensor *w, cuda_kernel *k)
+/* The kernel that widens a type; 0, which is another one, where none does. */
+static cuda_kernel widens(tt_dtype type)
 {
-    *k = w->dtype == TT_F32 ? CUDA_widen_f32
-         : w->dtype == TT_BF16 ? CUDA_widen_bf16 : CUDA_widen_f16;
-    return w->dtype == TT_F32 || w->dtype == TT_BF16 || w->dtype == TT_F16;
+    static const cuda_kernel kernel[TT_DTYPE_COUNT] = {
+        [TT_F64] = CUDA_widen_f64, [TT_F32] = CUDA_widen_f32,
+        [TT_BF16] = CUDA_widen_bf16, [TT_F16] = CUDA_widen_f16,
+        [TT_F8_E5M2] = CUDA_widen_f8_e5m2, [TT_F8_E4M3] = CUDA_widen_f8_e4m3,
+        [TT_Q8_0] = CUDA_widen_q8_0, [TT_Q4_0] = CUDA_widen_q4_0,
+        [TT_Q4_1] = CUDA_widen_q4_1, [TT_Q5_0] = CUDA_widen_q5_0,
+        [TT_Q5_1] = CUDA_widen_q5_1, [TT_Q2_K] = CUDA_widen_q2_k,
+        [TT_Q3_K] = CUDA_widen_q3_k, [TT_Q4_K] = CUDA_widen_q4_k,
+        [TT_Q5_K] = CUDA_widen_q5_k, [TT_Q6_K] = CUDA_widen_q6_k,
+    };
+    return kernel[type];
 }
 
-/* Types that no kernel knows are widened by the host: slow, the same bits. */
+/* What no kernel reads (integers, odd addresses) is widened by the host: slow,
+ * the same bits. */
 static const float *widen_on_host(call *c, const tt_tensor *w)
 {
     const int64_t n = tt_tensor_count(w);
@@ -140,40 +175,40 @@ static const float *widen_on_host(call *c, const tt_tensor *w)
     tt_host *wide = tt_scratch(c->ctx, n);
     if (!wide) return NULL;
     tt_widen_at_f32(wide, &here, 0, n);
-    return lend_values(c, wide, n);
+    PLACE(c, READ(wide, n));
+    return wide;
 }
 
 /* The weights as floats on the GPU. */
 static const float *weights(call *c, const tt_tensor *w)
 {
     const int64_t n = tt_tensor_count(w);
-    cuda_kernel k;
-    if (!kernel_widens(w, &k)) return widen_on_host(c, w);
-    const void *stored = lend(c, w->data, tt_tensor_bytes(w), 1);
-    const bool whole = (uintptr_t)stored % tt_dtype_size(w->dtype) == 0;
-    if (w->dtype == TT_F32 && w->scale == 0 && whole) return stored;
-    if (!whole) return widen_on_host(c, w);
-    cuda_widen_args a = {room(c, (size_t)n * 4), stored, n, w->scale, 0};
-    cuda_launch(c->ctx, k, each(n), &a);
+    const cuda_kernel k = widens(w->dtype);
+    const char *stored = w->data;
+    if (!k) return widen_on_host(c, w);
+    PLACE(c, READ(stored, tt_tensor_bytes(w)));
+    if (tt_dtype_block(w->dtype) == 1 &&
+        (uintptr_t)stored % tt_dtype_size(w->dtype))
+        return widen_on_host(c, w);
+    if (w->dtype == TT_F32 && w->scale == 0)
+        return (const float *)(const void *)stored;
+    cuda_widen_args a = {room(c, 4 * n), stored, n, w->scale, 0};
+    launch(c, k, each(n), &a);
     return a.to;
 }
 
-/* ---- products ------------------------------------------------------------ */
+/* ---- products in class f32, convolution in every class ------------------- */
 
 void cuda_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
     const int64_t o = a->w->dim[0], k = a->w->dim[1];
     call c = begin(ctx);
-    cuda_linear_args d = {
-        .y = give_values(&c, a->y, a->n * o),
-        .x = lend_values(&c, a->x, a->n * k),
-        .w = weights(&c, a->w),
-        .b = lend_values(&c, a->b, o),
-        .n = a->n, .o = o, .k = k,
-    };
+    cuda_linear_args d = {a->y, a->x, weights(&c, a->w), a->b, a->n, o, k};
+    PLACE(&c, WRITE(d.y, a->n * o), READ(d.x, a->n * k), READ(d.b, o));
     const bool vec = k % 4 == 0 && o % 4 == 0 && aligned(d.y) && aligned(d.x) &&
                      aligned(d.w) && aligned(d.b);
-    cuda_launch(ctx, vec ? CUDA_linear_vec : CUDA_linear, tiles(a->n, o), &d);
+    cuda_launch(ctx, vec ? CUDA_linear_vec : CUDA_linear,
+                tiles(a->n, o, TILE_SHARED), &d);
     end(&c);
 }
 
@@ -184,21 +219,22 @@ void cuda_conv(tt_ctx *ctx, const tt_conv_args *a)
     call c = begin(ctx);
     TT_ASSERT(a->kt <= CUDA_FRAMES);
     cuda_conv_args d = {
-        .y = give_values(&c, a->y, pixels * a->Cout),
-        .w = weights(&c, a->w), .b = lend_values(&c, a->b, a->Cout),
+        .y = a->y, .w = weights(&c, a->w), .b = a->b,
         .Hi = a->Hi, .Wi = a->Wi, .Cin = a->Cin,
         .Ho = a->Ho, .Wo = a->Wo, .Cout = a->Cout,
         .kt = a->kt, .kh = a->kh, .kw = a->kw, .stride = a->stride,
         .pad_top = a->pad_top, .pad_left = a->pad_left, .up = a->up,
     };
+    PLACE(&c, WRITE(d.y, pixels * a->Cout), READ(d.b, a->Cout));
     bool vec = a->Cin % 4 == 0 && a->Cout % 4 == 0 && taps > 0 &&
                aligned(d.y) && aligned(d.w) && aligned(d.b);
     for (int i = 0; i < a->kt; i++) {
-        d.frame[i] = lend_values(&c, a->frame[i], a->Hi * a->Wi * a->Cin);
+        d.frame[i] = a->frame[i];
+        PLACE(&c, READ(d.frame[i], a->Hi * a->Wi * a->Cin));
         vec = vec && aligned(d.frame[i]);
     }
-    cuda_launch(ctx, vec ? CUDA_conv_vec : CUDA_conv, tiles(pixels, a->Cout),
-                &d);
+    cuda_launch(ctx, vec ? CUDA_conv_vec : CUDA_conv,
+                tiles(pixels, a->Cout, TILE_SHARED), &d);
     end(&c);
 }
 
@@ -233,14 +269,15 @@ void cuda_attention(tt_ctx *ctx, const tt_attention_args *a)
     const int64_t keys = (a->N - 1) * a->kv_stride + width;
     call c = begin(ctx);
     cuda_attention_args d = {
-        .o = give_values(&c, a->o, a->T * width),
-        .q = lend_values(&c, a->q, (a->T - 1) * a->q_stride + width),
-        .k = lend_values(&c, a->k, keys), .v = lend_values(&c, a->v, keys),
+        .o = a->o, .q = a->q, .k = a->k, .v = a->v,
         .T = a->T, .N = a->N, .H = a->H, .D = a->D,
         .q_stride = a->q_stride, .kv_stride = a->kv_stride,
-        .rel_bias = lend_values(&c, a->rel_bias, a->H * (2 * a->N - 1)),
-        .key_mask = lend(&c, a->key_mask, a->N, 1), .scale = a->scale,
+        .rel_bias = a->rel_bias, .key_mask = a->key_mask, .scale = a->scale,
     };
+    PLACE(&c, WRITE(d.o, a->T * width),
+          READ(d.q, (a->T - 1) * a->q_stride + width), READ(d.k, keys),
+          READ(d.v, keys), READ(d.rel_bias, a->H * (2 * a->N - 1)),
+          READ(d.key_mask, a->N));
     cuda_kernel k = CUDA_attention;
     cuda_grid g;
     if (!attention_128(&d, &k, &g)) {
@@ -253,73 +290,118 @@ void cuda_attention(tt_ctx *ctx, const tt_attention_args *a)
     end(&c);
 }
 
+/* ---- products in the classes sm80 and sm90 ------------------------------- */
+
+static int64_t up_to(int64_t n, int64_t unit)
+{
+    return cuda_blocks(n, unit) * unit;
+}
+
+/* n rows of `heads` times k numbers as factors, each head filled up to `width`.
+ */
+static const uint16_t *factors(call *c, const float *x, int64_t n,
+                               int64_t heads, int64_t k, int64_t stride,
+                               int64_t width)
+{
+    cuda_factors_args d = {NULL, x, n, heads, k, stride, width};
+    PLACE(c, READ(d.from, n ? (n - 1) * stride + heads * k : 0));
+    d.to = room(c, 2 * n * heads * width);
+    launch(c, CUDA_factors, each(n * heads * (width / 8)), &d);
+    return d.to;
+}
+
+/* Weights [o, k] as factors, rows filled up to `width`: those stored so where
+ * they lie. */
+static const uint16_t *weight_factors(call *c, const tt_tensor *w,
+                                      int64_t width)
+{
+    const int64_t o = w->dim[0], k = w->dim[1];
+    if (w->dtype == TT_BF16 && w->scale == 0 && k == width &&
+        cuda_holds(w->data) && aligned(w->data))
+        return w->data;
+    return factors(c, weights(c, w), o, 1, k, k, width);
+}
+
+void cuda_mma_linear(tt_ctx *ctx, const tt_linear_args *a)
+{
+    const int64_t o = a->w->dim[0], k = a->w->dim[1], width = up_to(k, 8);
+    call c = begin(ctx);
+    cuda_mma_linear_args d = {
+        .y = a->y, .x = factors(&c, a->x, a->n, 1, k, k, width),
+        .w = weight_factors(&c, a->w, width), .b = a->b,
+        .n = a->n, .o = o, .k = width,
+    };
+    PLACE(&c, WRITE(d.y, a->n * o), READ(d.b, o));
+    if (cuda_wgmma())
+        cuda_launch(ctx, CUDA_wgmma_linear, tiles(a->n, o, WGMMA_SHARED), &d);
+    else
+        cuda_launch(ctx, CUDA_mma_linear, tiles(a->n, o, MMA_SHARED), &d);
+    end(&c);
+}
+
+void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    const int64_t H = a->H, D = a->D, width = up_to(D, 16);
+    const bool fast = D == MMA_CHANNELS && !a->rel_bias && !a->key_mask;
+    call c = begin(ctx);
+    cuda_mma_attention_args d = {
+        .o = a->o, .q = factors(&c, a->q, a->T, H, D, a->q_stride, width),
+        .k = factors(&c, a->k, a->N, H, D, a->kv_stride, width),
+        .v = factors(&c, a->v, a->N, H, D, a->kv_stride, width),
+        .T = a->T, .N = a->N, .H = H, .D = D, .width = width,
+        .rel_bias = a->rel_bias, .key_mask = a->key_mask, .scale = a->scale,
+    };
+    PLACE(&c, WRITE(d.o, a->T * H * D), READ(d.rel_bias, H * (2 * a->N - 1)),
+          READ(d.key_mask, a->N));
+    const cuda_grid g = {cuda_blocks(a->T, MMA_QUERIES),
+                         H * cuda_blocks(D, MMA_CHANNELS), MMA_THREADS,
+                         MMA_ATTENTION_SHARED};
+    cuda_launch(ctx, fast ? CUDA_mma_attention_128 : CUDA_mma_attention, g, &d);
+    end(&c);
+}
+
 /* ---- rows and columns ---------------------------------------------------- */
 
 void cuda_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a)
 {
-    call c = begin(ctx);
     tt_layer_norm_args d = *a;
-    d.y = give_values(&c, a->y, a->n * a->c);
-    d.x = lend_values(&c, a->x, a->n * a->c);
-    d.w = lend_values(&c, a->w, a->c);
-    d.b = lend_values(&c, a->b, a->c);
-    cuda_launch(ctx, CUDA_layer_norm, rows(a->n), &d);
-    end(&c);
+    RUN(layer_norm, rows(a->n), d, WRITE(d.y, a->n * a->c),
+        READ(d.x, a->n * a->c), READ(d.w, a->c), READ(d.b, a->c));
 }
 
 void cuda_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *a)
 {
-    call c = begin(ctx);
     tt_rms_norm_args d = *a;
-    d.y = give_values(&c, a->y, a->n * a->c);
-    d.x = lend_values(&c, a->x, a->n * a->c);
-    d.w = lend_values(&c, a->w, a->c);
-    cuda_launch(ctx, CUDA_rms_norm, rows(a->n), &d);
-    end(&c);
+    RUN(rms_norm, rows(a->n), d, WRITE(d.y, a->n * a->c),
+        READ(d.x, a->n * a->c), READ(d.w, a->c));
 }
 
 void cuda_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *a)
 {
-    call c = begin(ctx);
     tt_channel_norm_args d = *a;
-    d.y = give_values(&c, a->y, a->n * a->c);
-    d.x = lend_values(&c, a->x, a->n * a->c);
-    d.gamma = lend_values(&c, a->gamma, a->c);
-    cuda_launch(ctx, CUDA_channel_norm, rows(a->n), &d);
-    end(&c);
+    RUN(channel_norm, rows(a->n), d, WRITE(d.y, a->n * a->c),
+        READ(d.x, a->n * a->c), READ(d.gamma, a->c));
 }
 
 void cuda_col_mean(tt_ctx *ctx, const tt_col_mean_args *a)
 {
-    call c = begin(ctx);
     tt_col_mean_args d = *a;
-    d.mean = give(&c, a->mean, a->c, sizeof *a->mean);
-    d.x = lend_values(&c, a->x, a->n * a->c);
-    cuda_launch(ctx, CUDA_col_mean, columns(a->c), &d);
-    end(&c);
+    RUN(col_mean, columns(a->c), d, WRITE(d.mean, a->c),
+        READ(d.x, a->n * a->c));
 }
 
 void cuda_col_moment(tt_ctx *ctx, const tt_col_moment_args *a)
 {
-    call c = begin(ctx);
     tt_col_moment_args d = *a;
-    d.m2 = give(&c, a->m2, a->c, sizeof *a->m2);
-    d.x = lend_values(&c, a->x, a->n * a->c);
-    d.mean = lend(&c, a->mean, a->c, sizeof *a->mean);
-    cuda_launch(ctx, CUDA_col_moment, columns(a->c), &d);
-    end(&c);
+    RUN(col_moment, columns(a->c), d, WRITE(d.m2, a->c),
+        READ(d.x, a->n * a->c), READ(d.mean, a->c));
 }
 
 void cuda_col_blend(tt_ctx *ctx, const tt_col_blend_args *a)
 {
-    call c = begin(ctx);
     tt_col_blend_args d = *a;
-    d.x = give_and_lend(&c, a->x, a->n * a->c);
-    d.mean = lend(&c, a->mean, a->c, sizeof *a->mean);
-    d.gain = lend(&c, a->gain, a->c, sizeof *a->gain);
-    d.target = lend(&c, a->target, a->c, sizeof *a->target);
-    cuda_launch(ctx, CUDA_col_blend, each(a->n * a->c), &d);
-    end(&c);
+    RUN(col_blend, each(a->n * a->c), d, CHANGE(d.x, a->n * a->c),
+        READ(d.mean, a->c), READ(d.gain, a->c), READ(d.target, a->c));
 }
 
 /* ---- elements ------------------------------------------------------------ */
@@ -333,76 +415,56 @@ static int64_t grouped(int64_t n, int64_t c, int64_t stride, int64_t group)
 void cuda_modulate(tt_ctx *ctx, const tt_modulate_args *a)
 {
     const int64_t reach = grouped(a->n, a->c, a->stride, a->rows);
-    call c = begin(ctx);
     tt_modulate_args d = *a;
-    d.x = give_and_lend(&c, a->x, a->n * a->c);
-    d.scale = lend_values(&c, a->scale, reach);
-    d.shift = lend_values(&c, a->shift, reach);
-    cuda_launch(ctx, CUDA_modulate, each(a->n * a->c), &d);
-    end(&c);
+    RUN(modulate, each(a->n * a->c), d, CHANGE(d.x, a->n * a->c),
+        READ(d.scale, reach), READ(d.shift, reach));
 }
 
 void cuda_gate_add(tt_ctx *ctx, const tt_gate_add_args *a)
 {
     const int64_t reach = grouped(a->n, a->c, a->stride, a->rows);
-    call c = begin(ctx);
     tt_gate_add_args d = *a;
-    d.x = give_and_lend(&c, a->x, a->n * a->c);
-    d.y = lend_values(&c, a->y, a->n * a->c);
-    d.gate = lend_values(&c, a->gate, reach);
-    cuda_launch(ctx, CUDA_gate_add, each(a->n * a->c), &d);
-    end(&c);
+    RUN(gate_add, each(a->n * a->c), d, CHANGE(d.x, a->n * a->c),
+        READ(d.y, a->n * a->c), READ(d.gate, reach));
 }
 
 void cuda_add(tt_ctx *ctx, const tt_add_args *a)
 {
-    call c = begin(ctx);
-    tt_add_args d = {give_and_lend(&c, a->x, a->n),
-                     lend_values(&c, a->y, a->n), a->n};
-    cuda_launch(ctx, CUDA_add, each(a->n), &d);
-    end(&c);
+    tt_add_args d = *a;
+    RUN(add, each(a->n), d, CHANGE(d.x, a->n), READ(d.y, a->n));
 }
 
 void cuda_mul(tt_ctx *ctx, const tt_mul_args *a)
 {
-    call c = begin(ctx);
-    tt_mul_args d = {give_and_lend(&c, a->x, a->n),
-                     lend_values(&c, a->y, a->n), a->n};
-    cuda_launch(ctx, CUDA_mul, each(a->n), &d);
-    end(&c);
+    tt_mul_args d = *a;
+    RUN(mul, each(a->n), d, CHANGE(d.x, a->n), READ(d.y, a->n));
 }
 
 void cuda_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *a)
 {
-    call c = begin(ctx);
-    tt_gelu_tanh_args d = {give_and_lend(&c, a->x, a->n), a->n};
-    cuda_launch(ctx, CUDA_gelu_tanh, each(a->n), &d);
-    end(&c);
+    tt_gelu_tanh_args d = *a;
+    RUN(gelu_tanh, each(a->n), d, CHANGE(d.x, a->n));
 }
 
 void cuda_silu(tt_ctx *ctx, const tt_silu_args *a)
 {
-    call c = begin(ctx);
-    tt_silu_args d = {give_and_lend(&c, a->x, a->n), a->n};
-    cuda_launch(ctx, CUDA_silu, each(a->n), &d);
-    end(&c);
+    tt_silu_args d = *a;
+    RUN(silu, each(a->n), d, CHANGE(d.x, a->n));
 }
 
 void cuda_rope(tt_ctx *ctx, const tt_rope_args *a)
 {
     const tt_rope_table *table = a->table;
     const int64_t n = a->T * a->H * a->D, angles = table->npos * (a->D / 2);
-    call c = begin(ctx);
+    if (cuda_open(ctx, ctx->ops)) return;
     for (int64_t i = 0; i < 3 * a->T; i++)
         TT_ASSERT(a->pos[i] >= 0 && a->pos[i] < table->npos);
     cuda_rope_args d = {
-        .y = give_values(&c, a->y, n), .x = lend_values(&c, a->x, n),
-        .T = a->T, .H = a->H, .D = a->D,
+        .y = a->y, .x = a->x, .T = a->T, .H = a->H, .D = a->D,
         .cos = cuda_keep(ctx, table->cos, (size_t)angles * sizeof *table->cos),
         .sin = cuda_keep(ctx, table->sin, (size_t)angles * sizeof *table->sin),
-        .pos = lend(&c, a->pos, 3 * a->T, sizeof *a->pos),
+        .pos = cuda_keep(ctx, a->pos, (size_t)(3 * a->T) * sizeof *a->pos),
         .row0 = table->pairs[0], .col0 = table->pairs[0] + table->pairs[1],
     };
-    cuda_launch(ctx, CUDA_rope, each(n / 2), &d);
-    end(&c);
+    RUN(rope, each(n / 2), d, WRITE(d.y, n), READ(d.x, n));
 }

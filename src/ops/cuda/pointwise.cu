@@ -1,4 +1,4 @@
-/* pointwise.cu: element-wise operators, and weights widened.
+/* pointwise.cu: element-wise operators.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -63,49 +63,4 @@ KERNEL(rope, cuda_rope_args, ELEMENT_THREADS, 1)
         a.y[2 * e] = narrow(fma_rn(re, c, -mul_rn(im, s)));
         a.y[2 * e + 1] = narrow(fma_rn(re, s, mul_rn(im, c)));
     }
-}
-
-/* ---- stored weights ------------------------------------------------------ */
-
-DEVICE float scaled(const cuda_widen_args &a, float v)
-{
-    return a.scale != 0.0f ? mul_rn(v, a.scale) : v;
-}
-
-KERNEL(widen_f32, cuda_widen_args, ELEMENT_THREADS, 1)
-{
-    const uint32_t *from = (const uint32_t *)a.from;
-    for (EACH(i, a.n)) a.to[i] = scaled(a, float_of(from[i]));
-}
-
-KERNEL(widen_bf16, cuda_widen_args, ELEMENT_THREADS, 1)
-{
-    const uint16_t *from = (const uint16_t *)a.from;
-    for (EACH(i, a.n))
-        a.to[i] = scaled(a, float_of((uint32_t)from[i] << 16));
-}
-
-/* A number of a narrow format with e bits of exponent and m of fraction: a
- * subnormal one is its fraction times the least step. */
-DEVICE float widened(uint32_t h, int e, int m)
-{
-    const int bias = (1 << (e - 1)) - 1;
-    const uint32_t sign = h >> (e + m) << 31;
-    const uint32_t power = h >> m & ((1u << e) - 1);
-    const uint32_t fraction = h & ((1u << m) - 1);
-    if (power == (1u << e) - 1)
-        return float_of(sign | 0x7f800000u | fraction << (23 - m));
-    if (power)
-        return float_of(sign | (power + 127 - bias) << 23 |
-                        fraction << (23 - m));
-    /* 2^23 + fraction is exact, and so is what remains */
-    const float whole = add_rn(float_of(0x4b000000u | fraction), -0x1p23f);
-    const float step = float_of((uint32_t)(128 - bias - m) << 23);
-    return float_of(bits_of(mul_rn(whole, step)) | sign);
-}
-
-KERNEL(widen_f16, cuda_widen_args, ELEMENT_THREADS, 1)
-{
-    const uint16_t *from = (const uint16_t *)a.from;
-    for (EACH(i, a.n)) a.to[i] = scaled(a, widened(from[i], 5, 10));
 }

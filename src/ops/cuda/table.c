@@ -3,13 +3,29 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ops/cuda/cuda.h"
 
+#define SUMMARY "the definitions on a GPU: the same bits (not run on hardware)"
 #define ENTRY(op, OP) .op = cuda_##op,
 
-const tt_ops tt_ops_cuda = {
-    .abi = TT_ABI,
-    .name = "cuda",
-    .summary = "the definitions on a GPU: the same bits (not run on hardware)",
-    .open = cuda_open,
-    .library = cuda_library,
-    TT_OPS(ENTRY)
-};
+/* X(NAME, whose linear and attention) */
+#define CUDA_CLASSES(X) X(F32, cuda) X(SM80, cuda_mma) X(SM90, cuda_mma)
+
+#define IN_CLASS(NAME, products)                                               \
+    [TT_CLASS_##NAME] = &tt_ops_cuda_of[TT_CLASS_##NAME],
+static const tt_ops *const of_class[TT_CLASS_COUNT] = {CUDA_CLASSES(IN_CLASS)};
+
+#define TABLE(NAME, products)                                                  \
+    [TT_CLASS_##NAME] = {                                                      \
+        .abi = TT_ABI,                                                         \
+        .name = "cuda",                                                        \
+        .summary = SUMMARY,                                                    \
+        .cls = TT_CLASS_##NAME,                                                \
+        .of_class = of_class,                                                  \
+        .open = cuda_open,                                                     \
+        .library = cuda_library,                                               \
+        .linear = products##_linear,                                           \
+        .attention = products##_attention,                                     \
+        .conv = cuda_conv,                                                     \
+        TT_OPS_ROWS(ENTRY)                                                     \
+    },
+
+const tt_ops tt_ops_cuda_of[TT_CLASS_COUNT] = {CUDA_CLASSES(TABLE)};

@@ -42,6 +42,7 @@ static const opt_command diff_command = {
     .examples = "  tether diff a.dump b.dump\n"
                 "  tether diff a.dump b.dump --arith bf16 --html diff.html",
     .options = options,
+    .no_log = true,
     .positional_max = 2,
 };
 

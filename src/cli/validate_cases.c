@@ -54,6 +54,7 @@ static const opt_command export_command = {
                 "  tether validate export cases -- generate -m DIR --embeds "
                 "text.st --latents 9 \\\n      -W 64 -H 64 -o out.y4m",
     .options = export_options,
+    .no_log = true,
     .positional_max = 1,
 };
 
@@ -318,6 +319,7 @@ static const opt_command check_command = {
              "reference cases. Tensors are named as in expected.safetensors.",
     .examples = "  tether validate check cases --got results --arith bf16",
     .options = check_options,
+    .no_log = true,
     .positional_max = 1,
 };
 

@@ -72,6 +72,7 @@ static const opt_command dump_command = {
                 "  tether validate --dump theirs.st --against ours.st "
                 "--oracle ours64.st",
     .options = options,
+    .no_log = true,
 };
 
 static void compare_files(tt_ctx *ctx, tt_report *r, const settings *s,

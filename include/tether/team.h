@@ -74,6 +74,25 @@ tt_status tt_team_agree(tt_ctx *ctx);
  * Errors  TT_EINVAL names the first rank that differs, and both values */
 tt_status tt_team_compare(tt_ctx *ctx, const char *what, const char *text);
 
+/* ---- taps ---------------------------------------------------------------- */
+
+/* What is shared out is shown as a whole under one name; alone this is TT_TAP.
+ * All ranks have a tap, or none has. What is injected counts on one rank alone.
+ *   x [our rows, ...]; x [n, heads held, D] */
+void tt_team_tap_rows(tt_ctx *ctx, const char *name, tt_real *x, int rank,
+                      const int64_t *dim);
+void tt_team_tap_heads(tt_ctx *ctx, const char *name, tt_real *x, int64_t n,
+                       int64_t H, int64_t D);
+#define TT_TAP_ROWS(ctx, name, x, ...)                                         \
+    do {                                                                       \
+        if (TT_TAPPED(ctx)) {                                                  \
+            const int64_t tt_dim_[] = {__VA_ARGS__};                           \
+            tt_team_tap_rows((ctx), (name), (x),                               \
+                             (int)(sizeof tt_dim_ / sizeof tt_dim_[0]),        \
+                             tt_dim_);                                         \
+        }                                                                      \
+    } while (0)
+
 /* ---- teams --------------------------------------------------------------- */
 
 /* Join the ranks that mpirun has started; nothing when it has not. Ranks other

@@ -118,6 +118,15 @@ static void write_record(session *s, const tt_run_files *files)
     tt_run_record(s->ctx, s->run, files->record, &s->facts);
 }
 
+static tt_status open_dump(session *s, const char *path)
+{
+    const tt_settings *g = s->settings;
+    if (tt_team_rank(s->ctx) == 0)
+        return dump_open(s->ctx, &s->dump, path, g->dump_filter);
+    if (g->dump) dump_follow(s->ctx, g->dump_filter);
+    return s->ctx->status;
+}
+
 static tt_status one_video(session *s, int64_t i)
 {
     tt_ctx *ctx = s->ctx;
@@ -131,7 +140,7 @@ static tt_status one_video(session *s, int64_t i)
         ours = tt_run_made(ctx, s->run, i, files.latents);
     session_announce(s, i, &v, &files);
     session_log_start(s, &v, &files);
-    dump_open(ctx, &s->dump, files.dump, s->settings->dump_filter);
+    open_dump(s, files.dump);
     all_chunks(s, i, &files);
     cli_stop_words(NULL, NULL);
     if (!ctx->status) decode(s, i, &files, !ours);
@@ -204,7 +213,7 @@ static tt_status run_session(session *s)
     TT_TRY(check_all_names(s));
     TT_TRY(inject_open(s->ctx, &s->inject, g->inject, g->inject_filter));
     if (tt_run_videos(s->run) == 1)  /* what is before it belongs to it */
-        dump_open(s->ctx, &s->dump, g->dump, g->dump_filter);
+        open_dump(s, g->dump);
     TT_TRY(tt_run_encode(s->ctx, s->run));
     TT_TRY(check_all_free(s));
     for (int64_t i = 0; i < tt_run_videos(s->run); i++)

@@ -43,6 +43,18 @@ tt_status dump_open(tt_ctx *ctx, dump *d, const char *path, const char *filter)
     return TT_OK;
 }
 
+static void no_tap(void *user, const char *path, tt_dtype dtype, int rank,
+                   const int64_t *dim, const void *data)
+{
+    (void)user, (void)path, (void)dtype, (void)rank, (void)dim, (void)data;
+}
+
+void dump_follow(tt_ctx *ctx, const char *filter)
+{
+    ctx->tap = no_tap;
+    ctx->tap_cache = filter && strstr(filter, "cache") != NULL;
+}
+
 tt_status dump_close(tt_ctx *ctx, dump *d)
 {
     if (!d->writer) return ctx->status;

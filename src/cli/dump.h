@@ -20,6 +20,8 @@ typedef struct dump {
  * the filter has the word "cache" in it. */
 tt_status dump_open(tt_ctx *ctx, dump *d, const char *path,
                     const char *filter);
+/* On ranks other than 0: bring what the dump of rank 0 lacks. */
+void dump_follow(tt_ctx *ctx, const char *filter);
 /* Complete the file, or with a failure recorded give it up. TT_EINVAL when the
  * filter let nothing through. */
 tt_status dump_close(tt_ctx *ctx, dump *d);

@@ -111,11 +111,11 @@ void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
     /* x += FFN(LN(x) (1 + scale2) + shift2) gate2 */
     branch_input(ctx, a, x, m, part, &t, SCALE2, SHIFT2);
     feed_forward(ctx, y, a, T, b, m->cfg.ffn_dim);
-    TT_TAP(ctx, "ffn", y, T, dim);
+    TT_TAP_ROWS(ctx, "ffn", y, T, dim);
     tt_gate_add(ctx, x, y, T, dim, dit_row(t.mod, GATE2, dim), t.stride,
                 t.per);
 
-    TT_TAP(ctx, "out", x, T, dim);
+    TT_TAP_ROWS(ctx, "out", x, T, dim);
     tt_arena_reset(&ctx->scratch, mark);
     tt_scope_end(ctx, scope);
 }

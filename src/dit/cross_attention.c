@@ -39,12 +39,12 @@ void tt_dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
 
     dit_apply(ctx, q, x, T, &c->q);
     tt_rms_norm(ctx, q, q, T, dim, c->norm_q, m->cfg.eps);
-    TT_TAP(ctx, "cross_attn.q", q, T, H, D);
+    TT_TAP_ROWS(ctx, "cross_attn.q", q, T, H, D);
     tt_attention(ctx, &(tt_attention_args){
         .o = o, .q = q, .k = text->k, .v = text->v, .T = T, .N = text->rows,
         .H = H, .D = D, .q_stride = dim, .kv_stride = dim,
         .scale = (tt_real)(1 / sqrt((double)D))});
     dit_apply(ctx, y, o, T, &c->o);
-    TT_TAP(ctx, "cross_attn", y, T, dim);
+    TT_TAP_ROWS(ctx, "cross_attn", y, T, dim);
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -24,7 +24,7 @@ void tt_dit_head(tt_ctx *ctx, const tt_dit *m, tt_real *y, const tt_real *x,
     tt_modulate(ctx, a, T, dim, dit_row(mod, SCALE, dim),
                 dit_row(mod, SHIFT, dim), MOD_ROWS * dim, T / ne);
     dit_apply(ctx, y, a, T, &m->head);
-    TT_TAP(ctx, "head", y, T, 4 * m->cfg.in_dim);
+    TT_TAP_ROWS(ctx, "head", y, T, 4 * m->cfg.in_dim);
     tt_arena_reset(&ctx->scratch, mark);
 }
 

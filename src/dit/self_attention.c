@@ -78,9 +78,9 @@ static tt_real *store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
     tt_real *v = tt_values(ctx, T * dim);           /* [T, H, D]             */
 
     tt_dit_qkv(ctx, m, i, q, k, v, x, T);
-    TT_TAP(ctx, "self_attn.q", q, T, H, D);
-    TT_TAP(ctx, "self_attn.k", k, T, H, D);
-    TT_TAP(ctx, "self_attn.v", v, T, H, D);
+    TT_TAP_ROWS(ctx, "self_attn.q", q, T, H, D);
+    TT_TAP_ROWS(ctx, "self_attn.k", k, T, H, D);
+    TT_TAP_ROWS(ctx, "self_attn.v", v, T, H, D);
     q = tt_team_to_heads(ctx, q, all, H, D);         /* [F*L, heads held, D]  */
     k = tt_team_to_heads(ctx, k, all, H, D);
     v = tt_team_to_heads(ctx, v, all, H, D);
@@ -116,6 +116,6 @@ void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     o = tt_team_answers_to_rows(ctx, o, all, H, D);  /* [T, H, D]             */
 
     dit_apply(ctx, y, o, T, &m->block[i].self.o);
-    TT_TAP(ctx, "self_attn", y, T, dim);
+    TT_TAP_ROWS(ctx, "self_attn", y, T, dim);
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -10,6 +10,7 @@
  * Next    dit/dit.c */
 #include "rollout/run.h"
 #include "tether/device.h"
+#include "tether/team.h"
 
 static void denoise(tt_ctx *ctx, tt_rollout *r, const tt_pass *pass);
 static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
@@ -92,6 +93,20 @@ tt_status sampler_clean(tt_ctx *ctx, tt_rollout *r, int64_t f)
     return ctx->status;
 }
 
+/* n tokens of all heads. */
+static void show_tokens(tt_ctx *ctx, const char *name, const tt_real *x,
+                        int64_t n, const tt_geometry *g)
+{
+    const int64_t dim[] = {n, g->heads, g->D};
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_host *held = tt_get(ctx, x, n * g->H * g->D);
+    const tt_host *all = tt_team_all_heads(ctx, held, n, g->heads,
+                                           (size_t)g->D * sizeof *all);
+    if (all)
+        tt_tap_show(ctx, name, sizeof *all == 8 ? TT_F64 : TT_F32, all, 3, dim);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
 /* What the KV cache holds now, as chunk.<i>/cache.<layer>/k, v [n, H, D] and
  * the frame every token came from and its position, -1 and below as in
  * policy.h. Shown only: nothing that is injected here would be used under this
@@ -100,19 +115,14 @@ static void show_cache(tt_ctx *ctx, tt_rollout *r)
 {
     if (!ctx->tap || !ctx->tap_cache || ctx->status) return;
     const tt_geometry *g = tt_cache_geometry(r->cache);
-    const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
     for (int64_t i = 0; i < g->layers; i++) {
         const tt_layer *y = tt_cache_layer(r->cache, i);
-        const int64_t dim[] = {y->len, g->H, g->D};
         const size_t scope = tt_scope(ctx, "chunk.%lld/cache.%lld",
                                       (long long)r->chunk, (long long)i);
-        tt_tap_show(ctx, "frame", TT_I32, y->src_frame, 1, dim);
-        tt_tap_show(ctx, "position", TT_I32, y->tpos, 1, dim);
-        const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-        const int64_t n = y->len * g->H * g->D;
-        tt_tap_show(ctx, "k", real, tt_get(ctx, y->k, n), 3, dim);
-        tt_tap_show(ctx, "v", real, tt_get(ctx, y->v, n), 3, dim);
-        tt_arena_reset(&ctx->scratch, m);
+        tt_tap_show(ctx, "frame", TT_I32, y->src_frame, 1, &y->len);
+        tt_tap_show(ctx, "position", TT_I32, y->tpos, 1, &y->len);
+        show_tokens(ctx, "k", y->k, y->len, g);
+        show_tokens(ctx, "v", y->v, y->len, g);
         tt_scope_end(ctx, scope);
     }
 }

@@ -136,7 +136,7 @@ static tt_status share_out(tt_ctx *ctx, const tt_run *r)
 /* Options that read all heads at once. */
 static tt_status check_ranks(tt_ctx *ctx, const tt_run *r)
 {
-    static const char *const alone[] = {"dump", "inject", "analyze"};
+    static const char *const alone[] = {"inject", "analyze"};
     for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
         if (tt_team_size(ctx) > 1 && tt_settings_was_given(&r->s, alone[i]))
             return tt_fail(ctx, TT_EUNSUPPORTED, "--%s needs one rank, which "

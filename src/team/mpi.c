@@ -114,9 +114,8 @@ static int first_open(MPI_Request *request, int n)
 
 static tt_status silent_rank(tt_ctx *ctx, const job *j, int i)
 {
-    return tt_fail(ctx, TT_EIO, "rank %d has been silent for %g s; the latents "
-                   "on disk are whole chunks, and --resume goes on from them",
-                   j->peer[i], j->team.patience);
+    return tt_fail(ctx, TT_EIO, "rank %d has been silent for %g s", j->peer[i],
+                   j->team.patience);
 }
 
 /* The first looks follow each other at once, then there are 50 microseconds

@@ -239,6 +239,8 @@ static char text[256];
     GIVES(tt_team_agree, c)                                                    \
     GIVES(tt_team_compare, c, "the run", "seed 1")                             \
     GIVES(tt_team_open, c)                                                     \
+    RUNS(tt_team_tap_rows, c, "name", NULL, 2, dim)                            \
+    RUNS(tt_team_tap_heads, c, "name", NULL, 4, 1, 1)                          \
     RUNS(tt_team_close, c)                                                     \
     GIVES(tt_team_share, c, &(double){1}, 1)                                   \
     GIVES(tt_team_threads, c, 2, NULL, NULL)                                   \

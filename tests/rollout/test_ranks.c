@@ -6,7 +6,8 @@
  * more ranks than heads, every rank ends with the latents of one rank, and its
  * policies report the same values and keep the same tokens. What is reported
  * counts: a sum over heads that is made in parts leaves latents as they are
- * and shows in the masses of GRAB.
+ * and shows in the masses of GRAB. Taps count too: rank 0 sees whole tensors,
+ * in the order of one rank.
  *
  *     test_ranks --all    more policies' settings, and every number to 13 */
 #include "tests/rollout/tiny.h"
@@ -18,17 +19,41 @@ enum { MOST = 13, ROOM = 3 * FRAMES * SIZE };
 typedef struct outcome {
     int64_t frames;
     uint64_t reported;             /* digest of all events and tokens         */
+    uint64_t taps;                 /* of all tensors, rank 0 alone            */
     int64_t events;
     tt_real latents[ROOM];
 } outcome;
 
 static outcome alone, ranks[MOST];
+static bool tapped;
 
-static void digest(outcome *x, const void *data, size_t n)
+static void add_bytes(uint64_t *sum, const void *data, size_t n)
 {
     const uint8_t *byte = data;
     for (size_t i = 0; i < n; i++)
-        x->reported = (x->reported ^ byte[i]) * 1099511628211u;
+        *sum = (*sum ^ byte[i]) * 1099511628211u;
+}
+
+static void digest(outcome *x, const void *data, size_t n)
+{
+    add_bytes(&x->reported, data, n);
+}
+
+static void look_at_tap(void *user, const char *path, tt_dtype dtype, int rank,
+                        const int64_t *dim, const void *data)
+{
+    uint64_t *sum = user;
+    size_t n = tt_dtype_size(dtype);
+    for (int i = 0; i < rank; i++) n *= (size_t)dim[i];
+    add_bytes(sum, path, strlen(path));
+    add_bytes(sum, dim, (size_t)rank * sizeof *dim);
+    add_bytes(sum, data, n);
+}
+
+static void no_tap(void *user, const char *path, tt_dtype dtype, int rank,
+                   const int64_t *dim, const void *data)
+{
+    (void)user, (void)path, (void)dtype, (void)rank, (void)dim, (void)data;
 }
 
 static void digest_event(outcome *x, const tt_event *e)
@@ -67,7 +92,12 @@ static tt_status roll(tt_ctx *ctx, outcome *x, const tt_rollout_options *o)
     const tt_host *x0;
     int64_t n;
     x->frames = x->events = 0;
-    x->reported = 14695981039346656037u;
+    x->reported = x->taps = 14695981039346656037u;
+    if (tapped) {
+        ctx->tap = tt_team_rank(ctx) ? no_tap : look_at_tap;
+        ctx->tap_user = &x->taps;
+        ctx->tap_cache = true;
+    }
     TT_TRY(tt_rollout_open(ctx, &r, model, prompt, o));
     tt_cache_on_event(tt_rollout_cache(r), listen, x);
     while (tt_rollout_next(ctx, r, &x0, &n) == TT_OK) {
@@ -77,6 +107,7 @@ static tt_status roll(tt_ctx *ctx, outcome *x, const tt_rollout_options *o)
         look_at_cache(x, tt_rollout_cache(r));
     }
     tt_rollout_close(r);
+    ctx->tap = NULL;
     return ctx->status;
 }
 
@@ -89,6 +120,7 @@ static void check_ranks(tt_ctx *ctx, const char *name,
                         tt_rollout_options *o, int size)
 {
     if (!expect_ok(tt_team_threads(ctx, size, roll_rank, o), name)) return;
+    expect(ranks[0].taps == alone.taps, "%s: taps on %d ranks", name, size);
     for (int r = 0; r < size; r++) {
         const outcome *x = &ranks[r];
         expect(x->frames == alone.frames
@@ -181,6 +213,9 @@ int main(int argc, char **argv)
         check(ctx, name, evicting(name), all ? every : few);
     }
     check_settings(ctx, all ? every : few);
+    tapped = true;
+    check(ctx, "tether, tapped", evicting("tether"), all ? every : two);
+    tapped = false;
     check_classes(ctx, all ? every : two);
     return test_end();
 }

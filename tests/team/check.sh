@@ -8,7 +8,8 @@
 # BUILD is a build without MPI: its program makes what must come out. For every
 # MPI that is installed a program is built, and runs on 1 to 4 ranks of this
 # machine: latents, decoded video and trace of the policies that sum over heads
-# and of some that do not; ranks on different instruction sets; other classes.
+# and of some that do not; another class; dumps; ranks on different instruction
+# sets.
 # Then what must end in one sentence: different options, a rank that is killed,
 # from which --resume goes on; and a build without MPI. Says what was not run.
 # The last line counts.
@@ -86,6 +87,18 @@ for mpi in openmpi mpich; do
             check "$mpi: $kind on $n ranks: bits" same "$work/$kind" "$work/x"
             rm -rf "$work/x"
         done
+    done
+
+    # a dump of everything but the cache, and one of the cache
+    for filter in '*' 'chunk.2/cache*'; do
+        for n in 1 3; do
+            # shellcheck disable=SC2086
+            check "$mpi: a dump on $n ranks" timeout 300 mpirun.$mpi -n $n \
+                "$tether" $words -p "$prompt" --latents 9 --no-decode \
+                --latents-out "$work/l" --dump "$work/dump$n" \
+                --dump-filter "$filter" --overwrite
+        done
+        check "$mpi: dumps of $filter" cmp "$work/dump1" "$work/dump3"
     done
 
     # ranks on different instruction sets

@@ -26,6 +26,7 @@
 #include "cache/tame.h"
 #include "cache/tether_state.h"
 #include "tether/device.h"
+#include "tether/team.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -184,13 +185,15 @@ static void show_keep(tt_ctx *ctx, const grab_round *r)
                 (long long)kept, (long long)r->M);
 }
 
-static void show_stats(tt_ctx *ctx, const tame_stats *s, const char *mean,
-                       const char *sd, int64_t H, int64_t D)
+/* One vector of the heads held. */
+static void show_vector(tt_ctx *ctx, double *x, const char *name,
+                        const tt_geometry *g)
 {
-    const int64_t dim[] = { H, D };
+    const int64_t dim[] = { g->heads, g->D };
+    const size_t size = (size_t)g->D * sizeof *x;
     if (!TT_TAPPED(ctx)) return;
-    tt_tap_emit(ctx, mean, TT_F64, s->mean, 2, dim);
-    tt_tap_emit(ctx, sd, TT_F64, s->sd, 2, dim);
+    double *all = tt_team_all_heads(ctx, x, 1, g->heads, size);
+    if (all) tt_tap_emit(ctx, name, TT_F64, all, 2, dim);
 }
 
 /* The edited keys and values of candidate c. */
@@ -200,9 +203,9 @@ static void show_edited(tt_ctx *ctx, const tt_layer *y, int64_t c, int64_t i)
     char name[40];
     if (!TT_TAPPED(ctx)) return;
     snprintf(name, sizeof name, "tame.k/c.%lld", (long long)c);
-    TT_TAP(ctx, name, tether_pend_k(y, i), g->L, g->H, g->D);
+    tt_team_tap_heads(ctx, name, tether_pend_k(y, i), g->L, g->heads, g->D);
     snprintf(name, sizeof name, "tame.v/c.%lld", (long long)c);
-    TT_TAP(ctx, name, tether_pend_v(y, i), g->L, g->H, g->D);
+    tt_team_tap_heads(ctx, name, tether_pend_v(y, i), g->L, g->heads, g->D);
 }
 
 /* Steps 3, 4, 5 for the pending frames [first, first + n) against the
@@ -268,8 +271,10 @@ static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first)
     }
     tame_trusted(ctx, &k, frame, F, geo->L, width);
     tame_trusted(ctx, &v, frame + F, F, geo->L, width);
-    show_stats(ctx, &k, "tame.mean_k", "tame.sd_k", geo->H, geo->D);
-    show_stats(ctx, &v, "tame.mean_v", "tame.sd_v", geo->H, geo->D);
+    show_vector(ctx, k.mean, "tame.mean_k", geo);
+    show_vector(ctx, k.sd, "tame.sd_k", geo);
+    show_vector(ctx, v.mean, "tame.mean_v", geo);
+    show_vector(ctx, v.sd, "tame.sd_v", geo);
     for (int64_t c = s->occupancy; c < r->P; c++) {
         if (!r->keep[c]) continue;
         const int64_t i = first + c - s->occupancy;

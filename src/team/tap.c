@@ -1,0 +1,57 @@
+/* tap.c: what is shared out, shown as a whole.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "team/cuts.h"
+#include "tether/device.h"
+
+/* n of all ranks together. */
+static int64_t total(tt_ctx *ctx, int64_t n)
+{
+    const tt_team *t = ctx->team;
+    int64_t of[TT_TEAM_MAX] = {0}, sum = 0;
+    tt_parcels out = {.data = (char *)&n}, in = {.data = (char *)of};
+    for (int r = 0; r < t->size; r++) {
+        out.n[r] = in.n[r] = sizeof n;
+        in.at[r] = r * (int64_t)sizeof n;
+    }
+    team_exchange(ctx, &out, &in, false);
+    for (int r = 0; r < t->size; r++) sum += of[r];
+    return sum;
+}
+
+void tt_team_tap_rows(tt_ctx *ctx, const char *name, tt_real *x, int rank,
+                      const int64_t *dim)
+{
+    int64_t all[TT_MAX_RANK], width = 1;
+    if (tt_team_size(ctx) == 1) {
+        tt_tap_values(ctx, name, x, rank, dim);
+        return;
+    }
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    memcpy(all, dim, (size_t)rank * sizeof *dim);
+    for (int i = 1; i < rank; i++) width *= dim[i];
+    all[0] = total(ctx, dim[0]);
+    x = tt_team_all_rows(ctx, x, all[0], width);
+    if (x) tt_tap_values(ctx, name, x, rank, all);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+void tt_team_tap_heads(tt_ctx *ctx, const char *name, tt_real *x, int64_t n,
+                       int64_t H, int64_t D)
+{
+    const int64_t dim[] = {n, H, D};
+    const tt_range held = tt_team_heads(ctx, H);
+    if (tt_team_size(ctx) == 1) {
+        tt_tap_values(ctx, name, x, 3, dim);
+        return;
+    }
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_host *all = tt_team_all_heads(ctx,
+                                     tt_get(ctx, x, n * cut_size(held) * D), n,
+                                     H, (size_t)D * sizeof *all);
+    if (all)
+        tt_tap_show(ctx, name, sizeof *all == 8 ? TT_F64 : TT_F32, all, 3, dim);
+    tt_arena_reset(&ctx->scratch, m);
+}

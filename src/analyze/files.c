@@ -29,8 +29,8 @@ tt_status files_make_folder(tt_ctx *ctx, const char *path)
             return errno == EEXIST
                 ? tt_fail(ctx, TT_EIO, "%s is no folder, but a folder of that "
                           "name is needed; give another name", part)
-                : tt_fail(ctx, TT_EIO, "cannot create the folder %s: %s; "
-                          "give another name", part, strerror(errno));
+                : tt_fail(ctx, TT_EIO, "cannot create the folder %s: %s",
+                          part, strerror(errno));
         if (!kept) return TT_OK;
         *c = kept;
     }
@@ -77,7 +77,8 @@ const char *files_join(tt_ctx *ctx, tt_arena *mem, const char *folder,
 bool files_exist(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0;
+    /* what cannot be looked at is there: opening it says why it cannot be */
+    return stat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
 /* A regular file: of a pipe nobody writes to, opening would wait for ever. */

@@ -7,6 +7,7 @@
  *         head of its SVG. */
 #include "analyze/output.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -106,7 +107,12 @@ static tt_status keep(tt_ctx *ctx, const tt_analyze_options *opt,
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
     const char *path = files_join(ctx, &ctx->scratch, opt->folder, name,
                                   ending);
-    if (!ctx->status && is_foreign(path, mark, begins))
+    errno = 0;
+    const bool foreign = !ctx->status && is_foreign(path, mark, begins);
+    if (!foreign && errno && errno != ENOENT && errno != ENOTDIR)
+        tt_fail(ctx, TT_EIO, "%s cannot be looked at, and may not be ours to "
+                "replace: %s", path, strerror(errno));
+    if (foreign)
         tt_fail(ctx, TT_EINVAL, "%s would be replaced, and it was not made by "
                 "`tether analyze`; give -o another folder, or --overwrite",
                 path);

@@ -152,7 +152,7 @@ static int fill_base(compare *c)
         if (strcmp(g->name[i], "output"))
             tt_settings_set(&ctx, &c->base, g->name[i], g->value[i]);
     }
-    return ctx.status ? opt_usage(me, "%s", tt_message(&ctx)) : GO_ON;
+    return ctx.status ? opt_refused(me, &ctx) : GO_ON;
 }
 
 static int parse(compare *c, int argc, char **argv)

@@ -71,7 +71,7 @@ static int check_settings(const tt_settings *g, const cli_common *common)
     if (status != GO_ON) return status;
     tt_settings_copy(&ctx, &copy, g);
     tt_settings_check(&ctx, &copy, &unused);
-    if (ctx.status) status = opt_usage(command.name, "%s", tt_message(&ctx));
+    if (ctx.status) status = opt_refused(command.name, &ctx);
     tt_settings_free(&copy);
     tt_arena_free(&ctx.scratch);
     return status;
@@ -278,9 +278,7 @@ int generate_videos(tt_ctx *ctx, const tt_settings *settings,
     inject_close(ctx, &s.inject);
     progress_close(&s.progress);
     if (settings->profile) profile_print(ctx);
-    status = !ctx->status ? 0
-           : common->part && ctx->status == TT_EINTR ? cli_stopped()
-           : cli_failed(ctx);
+    status = ctx->status ? cli_failed(ctx) : 0;
     close_session(&s);
     return status;
 }

@@ -50,7 +50,6 @@ typedef struct opt_command {
     const opt_spec *options;
     const opt_foreign *foreign; /* answered with their sentence; or NULL      */
     int positional_max;        /* 0: none taken                               */
-    bool no_log;               /* --log-json would have no effect             */
     bool of_a_run;             /* the settings begin with a tt_settings, and
                                   its rows are set by name                    */
 } opt_command;
@@ -61,8 +60,6 @@ typedef struct opt_command {
 /* What every command takes. */
 typedef struct cli_common {
     const char *command;   /* its name                                        */
-    bool part;             /* of another one, which says what an interruption
-                              leaves                                          */
     int64_t threads;       /* 0: default                                      */
     const char *backend;   /* NULL: default                                   */
     const char *cls;       /* NULL: f32                                       */
@@ -113,5 +110,8 @@ int opt_usage(const char *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)))
 #endif
     ;
+/* What the library said of the words: 2 where they are wrong, and 1 after a
+ * failure that is not their fault. */
+int opt_refused(const char *command, const tt_ctx *ctx);
 
 #endif

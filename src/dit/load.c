@@ -8,6 +8,7 @@
  *         preference. Without a config the published widths are recognised.
  * Holds   On success every tensor of the checkpoint is bound exactly once.
  * Next    bind.c */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,7 +153,8 @@ static tt_status find_config(tt_ctx *ctx, tt_arena *a, const tt_json **root,
         return tt_json_file(ctx, a, root, given, 1 << 20);
     }
     struct stat st;
-    if (!beside(path, size, tt_weights_path(w)) || stat(path, &st))
+    if (!beside(path, size, tt_weights_path(w))
+        || (stat(path, &st) && (errno == ENOENT || errno == ENOTDIR)))
         return TT_OK;
     TT_TRY(tt_json_file(ctx, a, root, path, 1 << 20));
     if (!tt_json_get(*root, "num_heads")

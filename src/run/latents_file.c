@@ -61,7 +61,13 @@ static char *make_header(latents_file *f, const int64_t dim[5],
     json_close(&j, ']');
     json_close(&j, '}');
     json_end(&j);
-    fclose(m);
+    const bool bad = ferror(m) != 0;
+    if (fclose(m) || bad) {
+        free(text);
+        tt_fail(f->ctx, TT_ENOMEM, "out of memory for the header of %s",
+                f->path);
+        return NULL;
+    }
     n--; /* the newline of a JSON line */
     size_t padded = (n + fill_of(dim[1]) + fill_of(bytes) + 7) / 8 * 8;
     header = tt_alloc(f->ctx, &f->mem, (int64_t)padded + 8, 1, "header");

@@ -197,14 +197,14 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell cd "$$(dirname $(call quoted,$(realpath Makefile)))" && top=$$(git rev-parse --show-cdup 2>/dev/null) && [ -z "$$top" ] && git describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: check-kill check-ranks check-ranks-faults build-folder check-vdp all tests test check test-some mutation check-device test-guard check-cuda check-cuda-faults check-sass cuda-shim cuda-programs check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
+.PHONY: check-faults faults-programs check-kill check-ranks check-ranks-faults build-folder check-vdp all tests test check test-some mutation check-device test-guard check-cuda check-cuda-faults check-sass cuda-shim cuda-programs check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
 config:
 	@$(if $(OMP_FLAGS)$(filter no,$(OMP)),:,echo "note: no OpenMP ($(CC) -fopenmp does not work): operators run on one core. 'make deps' installs it, libomp-dev for clang.")
 
-tests: all $(B)/run_case $(B)/check_bits $(TESTS) $(FUZZERS) $(MUTANTS)   ## build the tests and build/run_case
+tests: all $(B)/tether-faults $(B)/run_case $(B)/check_bits $(TESTS) $(FUZZERS) $(MUTANTS)   ## build the tests and build/run_case
 	@ln -sfn $(FLAVOUR)/run_case build/run_case
 
 test: tests staged $(B)/demo-random/config.json   ## build and run every test; the last line counts them
@@ -294,6 +294,15 @@ check-vdp: $(B)/tests/ops/test_vdp_unit   ## is class vdp this CPU's VDPBF16PS? 
 KILLS ?= 300
 check-kill: all $(B)/tests/cli/test_checkpoint   ## kill runs at 300 random moments: do all go on to the same bytes?
 	@TT_KILLS=$(KILLS) $(B)/tests/cli/test_checkpoint
+
+# Every call for memory or a file fails once (tests/faults); FAULTS=10: every
+# tenth, ROWS="decode embed": these commands.
+FAULTS ?= all
+check-faults:   ## let the n-th call for memory or a file fail, for every n, under the sanitizers
+	@$(MAKE) --no-print-directory SAN=address,undefined OMP=no OPT=-O1 faults-programs
+
+faults-programs: $(B)/tether-faults $(B)/tests/faults/test_faults
+	@FAULTS=$(FAULTS) ROWS="$(ROWS)" $(B)/tests/faults/test_faults
 
 f64:   ## build/tether-f64, the same program in float64, for tether validate
 	@$(MAKE) --no-print-directory REAL=double tether-program
@@ -386,6 +395,11 @@ $(PUBLIC): $(LIB)
 $(B)/tether: LDLIBS_ALL += $(EXPORTS)
 $(B)/tether: $(call obj,$(CLI_SRC)) $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+
+# The same program, whose calls for memory and files can fail.
+$(B)/tether-faults: LDLIBS_ALL += $(EXPORTS) $(patsubst %,-Wl$(comma)--wrap=%,$(shell cat tests/faults/calls.txt))
+$(B)/tether-faults: $(call obj,$(CLI_SRC) tests/faults/wrap.c) $(LIB) tests/faults/calls.txt
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o %.a,$^) $(LDLIBS_ALL)
 
 $(B)/run_case: $(call obj,$(CASE_SRC)) $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)

@@ -116,7 +116,7 @@ static void test_linear(void)
     static const int64_t shape[][3] = {
         {1, 1, 1},   {1, 33, 7},    {14, 32, 512},  {15, 31, 513}, {7, 33, 257},
         {3, 5, 0x401}, {29, 65, 1100}, {170, 40, 96}, {2, 2100, 64},
-        {400, 70, 600},
+        {400, 70, 600}, {29, 420, 1100}, {513, 2100, 20},
     };
     static const tt_dtype types[] = {TT_F32, TT_BF16, TT_F16, TT_F64};
     for (size_t s = 0; s < sizeof shape / sizeof shape[0]; s++)

@@ -9,6 +9,9 @@
  * passes and the clean pass with all the work of the cache policy. Policies
  * are given as to `tether compare`: "tether", "tether:tau=0.6:pool=frame".
  *
+ * Of the last layer a clean pass computes keys and values alone. A model of one
+ * layer has no other: there the clean pass is that and the policy's work.
+ *
  * Chunks of one noisy and one clean pass come before the measured one
  * (--prime), because the first ones differ: TetherCache reads the frames that
  * filled its memory, MemRoPE makes its averages, Deep Forcing compresses in

@@ -29,8 +29,8 @@ tt_status files_make_folder(tt_ctx *ctx, const char *path)
             return errno == EEXIST
                 ? tt_fail(ctx, TT_EIO, "%s is no folder, but a folder of that "
                           "name is needed; give another name", part)
-                : tt_fail(ctx, TT_EIO, "cannot create the folder %s: %s",
-                          part, strerror(errno));
+                : tt_fail(ctx, TT_EIO, "cannot create the folder %s: %s; "
+                          "give another name", part, strerror(errno));
         if (!kept) return TT_OK;
         *c = kept;
     }

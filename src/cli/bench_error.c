@@ -62,6 +62,7 @@ static void error_linear(tt_ctx *ctx, const bench_settings *s, int64_t K,
     fill_normal(x, n * K, 1);
     fill_normal(w, o * K, 2);
     for (int64_t i = 0; i < n * o; i++) {
+        if (i % o == 0 && tt_check_interrupt(ctx)) break;
         double sum = 0;
         for (int64_t k = 0; k < K; k++)
             sum += (double)x[i / o * K + k] * (double)w[i % o * K + k];
@@ -74,7 +75,7 @@ static void error_linear(tt_ctx *ctx, const bench_settings *s, int64_t K,
     for (int i = 0; i < s->nbackends; i++) {
         ctx->ops = s->backend[i];
         tt_linear(ctx, y, x, n, &t, NULL);
-        if (ctx->status) break;
+        if (tt_check_interrupt(ctx)) break;
         report(what, ctx->ops->name, y, want, n * o, j);
     }
     tt_arena_reset(&ctx->scratch, mark);
@@ -122,7 +123,7 @@ static void error_attention(tt_ctx *ctx, const bench_settings *s, int64_t N,
     tt_attention_args a = {.o = o, .q = q, .k = k, .v = v, .T = QUERIES,
                            .N = N, .H = 1, .D = DIM, .q_stride = DIM,
                            .kv_stride = DIM, .scale = (tt_real)(1 / sqrt(DIM))};
-    for (int64_t i = 0; i < QUERIES; i++)
+    for (int64_t i = 0; i < QUERIES && !tt_check_interrupt(ctx); i++)
         attend(want + i * DIM, &a, i, logits);
     char what[64];
     snprintf(what, sizeof what, "attention, %lld keys, %s", (long long)N,
@@ -130,7 +131,7 @@ static void error_attention(tt_ctx *ctx, const bench_settings *s, int64_t N,
     for (int i = 0; i < s->nbackends; i++) {
         ctx->ops = s->backend[i];
         tt_attention(ctx, &a);
-        if (ctx->status) break;
+        if (tt_check_interrupt(ctx)) break;
         report(what, ctx->ops->name, o, want, QUERIES * DIM, j);
     }
     tt_arena_reset(&ctx->scratch, mark);

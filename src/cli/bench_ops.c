@@ -322,7 +322,7 @@ static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
 static double fma_peak(tt_ctx *ctx, const bench_settings *s)
 {
     double best = 0;
-    for (int r = 0; r < 10; r++) {
+    for (int r = 0; r < 10 && !tt_check_interrupt(ctx); r++) {
         double start = bench_now(s), flops = tt_machine_fma(ctx, 20000000);
         double rate = flops / (bench_now(s) - start);
         best = rate > best ? rate : best;
@@ -354,6 +354,7 @@ tt_status bench_ops(tt_ctx *ctx, const bench_settings *s, json_out *j)
     for (int i = 0; i < s->nthreads; i++) {
         ctx->nthreads = s->threads[i];
         peak[i] = fma_peak(ctx, s);
+        TT_TRY(ctx->status);
         printf("multiply-add peak with %d thread%s: %.1f GF/s\n",
                ctx->nthreads, ctx->nthreads > 1 ? "s" : "", peak[i] * 1e-9);
         if (!j) continue;

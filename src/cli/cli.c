@@ -118,12 +118,17 @@ tt_status cli_setup(tt_ctx *ctx, const cli_common *common)
     return common->cls ? set_class(ctx, common->cls) : TT_OK;
 }
 
+int cli_stopped(void)
+{
+    return 128 + (stop_signal ? stop_signal : SIGINT);
+}
+
 int cli_failed(const tt_ctx *ctx)
 {
     if (ctx->status == TT_EINTR) {
         fprintf(stderr, "tether: %s\n", *tt_message(ctx) ? tt_message(ctx)
                                                          : "interrupted");
-        return 128 + (stop_signal ? stop_signal : SIGINT);
+        return cli_stopped();
     }
     const bool colour = cli_colour();
     fprintf(stderr, "tether: %serror:%s %s\n", colour ? "\033[31m" : "",

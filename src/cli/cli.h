@@ -39,6 +39,9 @@ tt_status cli_setup(tt_ctx *ctx, const cli_common *common);
  * exit status that belongs to it: 2 for TT_EINVAL, 130 for TT_EINTR, else 1.*/
 int cli_failed(const tt_ctx *ctx);
 
+/* The exit status behind a signal: 130 for SIGINT. */
+int cli_stopped(void);
+
 /* From here on the first SIGINT, SIGTERM or SIGHUP asks the library to stop
  * between two steps (ctx->interrupt), and the second one ends the program; but
  * a second SIGHUP does nothing, and one that is ignored stays so. Signals are

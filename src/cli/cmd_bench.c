@@ -49,6 +49,7 @@ static const opt_command bench_command = {
                 "  TT_CPU=avx2 OPENBLAS_CORETYPE=Haswell tether bench ops\n"
                 "  tether bench error",
     .options = options,
+    .no_log = true,
     .positional_max = 1,
 };
 

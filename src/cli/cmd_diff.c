@@ -18,8 +18,8 @@ typedef struct settings {
 static const opt_spec options[] = {
     {OPT_TEXT, "arith", 0, offsetof(settings, arith), "NAME",
      "B may be what A becomes when its values are rounded to f32, tf32, f16 or "
-     "bf16, a few units in the last place off; types may differ. Without it "
-     "every bit counts"},
+     "bf16, a few units in the last place off; types may differ. Every bit "
+     "counts without it, and where A and B both name this class of --class"},
     {OPT_READ, "tol", 0, offsetof(settings, tol), "FILE",
      "how far values may be apart: lines `GLOB ABS [REL]`, |b - a| <= ABS + "
      "REL |a|; the first GLOB that matches a name counts, without one every "
@@ -42,6 +42,7 @@ static const opt_command diff_command = {
     .examples = "  tether diff a.dump b.dump\n"
                 "  tether diff a.dump b.dump --arith bf16 --html diff.html",
     .options = options,
+    .no_log = true,
     .positional_max = 2,
 };
 
@@ -111,8 +112,13 @@ int cmd_diff(tt_ctx *ctx, int argc, char **argv)
     if (cli_setup(ctx, &common) || validate_outputs_check(ctx, &s.out))
         return validate_failed(ctx);
     if (s.tol && read_tolerances(ctx, &tol, s.tol)) return validate_failed(ctx);
+    const char *const *file = (const char *const *)given.positional;
+    if (arith) arith = validate_claimed(ctx, arith, file[1]);
+    if (arith && arith->bits)
+        arith = validate_claimed(ctx, tt_arith_find(s.arith), file[0]);
+    if (ctx->status) return validate_failed(ctx);
     const tt_dump_options o = {
-        .want = given.positional[0], .got = given.positional[1],
+        .want = file[0], .got = file[1],
         .arith = arith, .tol = tol, .filter = s.filter,
         .extra_fails = true};
     snprintf(title, sizeof title, "diff %.280s %.280s", o.want, o.got);

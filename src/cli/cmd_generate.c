@@ -278,7 +278,9 @@ int generate_videos(tt_ctx *ctx, const tt_settings *settings,
     inject_close(ctx, &s.inject);
     progress_close(&s.progress);
     if (settings->profile) profile_print(ctx);
-    status = ctx->status ? cli_failed(ctx) : 0;
+    status = !ctx->status ? 0
+           : common->part && ctx->status == TT_EINTR ? cli_stopped()
+           : cli_failed(ctx);
     close_session(&s);
     return status;
 }

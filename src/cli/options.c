@@ -19,23 +19,35 @@
 
 #define CLASS_HELP(name, NAME, kernels, saved, summary, machines)              \
     "\n" #name ": " summary
-static const opt_spec common_options[] = {
-    {OPT_GROUP, NULL, 0, 0, NULL, "Common"},
-    {OPT_INT, "threads", 't', offsetof(cli_common, threads), "N",
-     "threads to use (default: OMP_NUM_THREADS, or the CPUs that may be used)"},
-    {OPT_TEXT, "backend", 0, offsetof(cli_common, backend), "NAME",
-     "operator set; `tether --version` lists those built in"},
-    {OPT_TEXT, "class", 0, offsetof(cli_common, cls), "NAME",
-     "how linear layers and attention compute (the VAE stays in f32):"
-     TT_CLASSES(CLASS_HELP)},
-    {OPT_FLAG, "quiet", 'q', offsetof(cli_common, quiet), NULL,
-     "errors and warnings only"},
-    {OPT_FLAG, "verbose", 'v', offsetof(cli_common, verbose), NULL,
-     "say more about what is loaded and decided"},
+#define COMMON_ROWS                                                            \
+    {OPT_GROUP, NULL, 0, 0, NULL, "Common"},                                   \
+    {OPT_INT, "threads", 't', offsetof(cli_common, threads), "N",              \
+     "threads to use (default: OMP_NUM_THREADS, or the CPUs that may be "      \
+     "used)"},                                                                 \
+    {OPT_TEXT, "backend", 0, offsetof(cli_common, backend), "NAME",            \
+     "operator set; `tether --version` lists those built in"},                 \
+    {OPT_TEXT, "class", 0, offsetof(cli_common, cls), "NAME",                  \
+     "how linear layers and attention compute (the VAE stays in f32):"         \
+     TT_CLASSES(CLASS_HELP)},                                                  \
+    {OPT_FLAG, "quiet", 'q', offsetof(cli_common, quiet), NULL,                \
+     "errors and warnings only"},                                              \
+    {OPT_FLAG, "verbose", 'v', offsetof(cli_common, verbose), NULL,            \
+     "say more about what is loaded and decided"}
+static const opt_spec with_log[] = {
+    COMMON_ROWS,
     {OPT_WRITE, "log-json", 0, offsetof(cli_common, log_json), "FILE",
      "one JSON line per event, flushed at once (--resume continues it)"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
+static const opt_spec without_log[] = {
+    COMMON_ROWS,
+    {OPT_END, NULL, 0, 0, NULL, NULL},
+};
+
+static const opt_spec *common_options(const opt_command *cmd)
+{
+    return cmd->no_log ? without_log : with_log;
+}
 
 /* ---- help ---------------------------------------------------------------- */
 
@@ -98,7 +110,7 @@ static void print_help(const opt_command *cmd)
         print_wrapped(cmd->intro, 0);
     }
     print_options(cmd->options);
-    print_options(common_options);
+    print_options(common_options(cmd));
     if (cmd->examples) printf("\nExamples\n%s\n", cmd->examples);
 }
 
@@ -164,7 +176,7 @@ static int unknown(const opt_command *cmd, const char *name)
 {
     const char *names[OPT_SEEN_MAX];
     int n = 0;
-    const opt_spec *tables[] = {cmd->options, common_options};
+    const opt_spec *tables[] = {cmd->options, common_options(cmd)};
     for (const opt_foreign *f = cmd->foreign; f && f->name; f++)
         if (!strcmp(f->name, name))
             return opt_usage(cmd->name, "unknown option --%s: %s", name,
@@ -203,7 +215,7 @@ int opt_list_int(int64_t *values, int max, const char *text)
 static const opt_spec *find(const opt_command *cmd, const char *name,
                             char letter, bool *no, bool *is_common)
 {
-    const opt_spec *tables[] = {cmd->options, common_options};
+    const opt_spec *tables[] = {cmd->options, common_options(cmd)};
     for (int t = 0; t < 2; t++)
         for (const opt_spec *o = tables[t]; o->kind; o++) {
             *no = false;
@@ -372,7 +384,7 @@ static int check_output(const opt_command *cmd, const void *settings,
 int opt_outputs(const opt_command *cmd, const void *settings,
                 const cli_common *common, const opt_result *r)
 {
-    const opt_spec *tables[] = {cmd->options, common_options};
+    const opt_spec *tables[] = {cmd->options, common_options(cmd)};
     for (int t = 0; t < 2; t++)
         for (const opt_spec *o = tables[t]; o->kind; o++) {
             const char *path = !writes(o) ? NULL
@@ -392,7 +404,7 @@ static int help_asked(const opt_command *cmd, int argc, char **argv)
             print_help(cmd);
             return 0;
         } else if (!strncmp(argv[i], "--help=", 7)) {
-            return manual_command(cmd, common_options, argv[i] + 7);
+            return manual_command(cmd, common_options(cmd), argv[i] + 7);
         }
     return GO_ON;
 }

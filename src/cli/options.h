@@ -50,6 +50,7 @@ typedef struct opt_command {
     const opt_spec *options;
     const opt_foreign *foreign; /* answered with their sentence; or NULL      */
     int positional_max;        /* 0: none taken                               */
+    bool no_log;               /* --log-json would have no effect             */
     bool of_a_run;             /* the settings begin with a tt_settings, and
                                   its rows are set by name                    */
 } opt_command;
@@ -60,6 +61,8 @@ typedef struct opt_command {
 /* What every command takes. */
 typedef struct cli_common {
     const char *command;   /* its name                                        */
+    bool part;             /* of another one, which says what an interruption
+                              leaves                                          */
     int64_t threads;       /* 0: default                                      */
     const char *backend;   /* NULL: default                                   */
     const char *cls;       /* NULL: f32                                       */

@@ -80,6 +80,7 @@ static const opt_command backend_command = {
                 "report.html\n"
                 "  tether validate --backend blas --bench 20",
     .options = options,
+    .no_log = true,
 };
 
 /* ---- what was run -------------------------------------------------------- */

@@ -54,6 +54,7 @@ static const opt_command export_command = {
                 "  tether validate export cases -- generate -m DIR --embeds "
                 "text.st --latents 9 \\\n      -W 64 -H 64 -o out.y4m",
     .options = export_options,
+    .no_log = true,
     .positional_max = 1,
 };
 
@@ -295,6 +296,7 @@ int validate_export(tt_ctx *ctx, int argc, char **argv)
 typedef struct check_settings {
     const char *got, *arith;
     bool partial;
+    int64_t by_bits;           /* cases, found on the way                     */
     validate_outputs out;
 } check_settings;
 
@@ -303,7 +305,8 @@ static const opt_spec check_options[] = {
      "results: CASE.safetensors or CASE/got.safetensors for every CASE"},
     {OPT_TEXT, "arith", 0, offsetof(check_settings, arith), "NAME",
      "what they were computed with: " VALIDATE_ARITHS " (default f32), judged "
-     "by its limits"},
+     "by its limits; by every bit where a result and its case both name this "
+     "class in their metadata (class)"},
     {OPT_FLAG, "partial", 0, offsetof(check_settings, partial), NULL,
      "results may lack cases and kinds of tensors"},
     VALIDATE_OUTPUT_OPTIONS(check_settings, out),
@@ -318,6 +321,7 @@ static const opt_command check_command = {
              "reference cases. Tensors are named as in expected.safetensors.",
     .examples = "  tether validate check cases --got results --arith bf16",
     .options = check_options,
+    .no_log = true,
     .positional_max = 1,
 };
 
@@ -331,7 +335,7 @@ static void missing_case(tt_report *r, const char *name, const char *got)
 }
 
 /* True when there was a result to judge. */
-static bool check_case(tt_ctx *ctx, tt_report *r, const check_settings *s,
+static bool check_case(tt_ctx *ctx, tt_report *r, check_settings *s,
                        const tt_arith *arith, const char *dir, const char *name)
 {
     char got[1200], want[1200], oracle[1200], emul[1200], prefix[300];
@@ -352,10 +356,13 @@ static bool check_case(tt_ctx *ctx, tt_report *r, const check_settings *s,
     /* Reference cases have no emulated results; the official float32 ones are
      * honest float32. */
     const bool has = is_file(emul);
+    const tt_arith *judged = validate_claimed(ctx, arith, got);
+    if (judged->bits) judged = validate_claimed(ctx, arith, want);
+    s->by_bits += judged->bits;
     tt_dump_compare(ctx, r, &(tt_dump_options){
         .got = got, .want = want, .oracle = is_file(oracle) ? oracle : NULL,
         .emul = has ? emul : !strcmp(arith->name, "f32") ? want : NULL,
-        .arith = arith, .prefix = prefix, .partial = s->partial});
+        .arith = judged, .prefix = prefix, .partial = s->partial});
     return true;
 }
 
@@ -393,6 +400,10 @@ int validate_check(tt_ctx *ctx, int argc, char **argv)
                 (long long)n, dir);
     tt_report_note(r, "coverage: results of %lld of %lld cases",
                    (long long)answered, (long long)n);
+    if (s.by_bits)
+        tt_report_note(r, "%lld of them by every bit of class %s, which they "
+                       "and their cases name", (long long)s.by_bits,
+                       arith->name);
     status = validate_finish(ctx, r, &s.out);
     tt_report_free(r);
     return status;

@@ -72,6 +72,7 @@ static const opt_command dump_command = {
                 "  tether validate --dump theirs.st --against ours.st "
                 "--oracle ours64.st",
     .options = options,
+    .no_log = true,
 };
 
 static void compare_files(tt_ctx *ctx, tt_report *r, const settings *s,
@@ -169,19 +170,12 @@ static const tt_arith *judged_by(tt_ctx *ctx, const settings *s,
                                  const tt_arith *arith)
 {
     const tt_arith *bits = tt_arith_bits(arith);
-    tt_file *f = NULL;
-    tt_class cls = TT_CLASS_COUNT;
     if (s->bits && !bits)
         tt_fail(ctx, TT_EINVAL, "--bits: %s is no class, so no bits are "
                 "defined; classes are %s, in a float build", arith->name,
                 tt_class_names());
-    if (!bits || s->bits || tt_file_open(ctx, &f, s->dump))
-        return s->bits && bits ? bits : arith;
-    const char *said = tt_file_meta(f, "class");
-    const bool claimed = said && tt_class_find(&cls, said)
-                         && cls == arith->cls;
-    tt_file_close(f);
-    return claimed ? bits : arith;
+    if (s->bits) return bits ? bits : arith;
+    return validate_claimed(ctx, arith, s->dump);
 }
 
 /* The value of `name` or of the letter `flag` among a command's words, the

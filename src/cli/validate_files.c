@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/outputs.h"
+#include "tether/io.h"
 #include "tether/outfile.h"
 
 int validate_failed(const tt_ctx *ctx)
@@ -23,6 +24,20 @@ const tt_arith *validate_arith(const char *command, const char *name)
         opt_usage(command, "--arith %s is unknown; known: %s", name,
                   tt_arith_names());
     return a;
+}
+
+const tt_arith *validate_claimed(tt_ctx *ctx, const tt_arith *arith,
+                                 const char *file)
+{
+    const tt_arith *bits = tt_arith_bits(arith);
+    tt_file *f = NULL;
+    tt_class cls = TT_CLASS_COUNT;
+    if (!bits || tt_file_open(ctx, &f, file)) return arith;
+    const char *said = tt_file_meta(f, "class");
+    const bool claimed = said && tt_class_find(&cls, said)
+                         && cls == arith->cls;
+    tt_file_close(f);
+    return claimed ? bits : arith;
 }
 
 tt_status validate_outputs_check(tt_ctx *ctx, const validate_outputs *out)

@@ -50,6 +50,10 @@ int validate_failed(const tt_ctx *ctx);
     TT_CLASSES(VALIDATE_CLASS)
 /* --arith NAME; NULL after printing a usage error that lists the names. */
 const tt_arith *validate_arith(const char *command, const char *name);
+/* The same judged by its bits when the file's metadata names that class; else,
+ * or when it cannot be read, as it is. */
+const tt_arith *validate_claimed(tt_ctx *ctx, const tt_arith *arith,
+                                 const char *file);
 
 /* `validate --dump`, `validate export`, `validate check`. argv[0] is a word for
  * messages, options follow. */

@@ -72,6 +72,7 @@ static const opt_command manifest_command = {
                 "  tether validate --manifest here.txt --write -m DIR\n"
                 "  tether validate --manifest here.txt -m DIR",
     .options = options,
+    .no_log = true,
 };
 
 static const char comment[] =

@@ -144,6 +144,7 @@ static int run_one(validate_runs *w, const one_run *r, bool only_try)
     own.nthreads = ctx->nthreads;
     own.ops = ctx->ops;
     common.quiet = true;
+    common.part = true;
     if (r->backend) common.backend = r->backend;
     else if (!r->program && w->cls) common.cls = w->cls;
     if (settings_of(&own, w, r, &s)) status = cli_failed(&own);
@@ -191,8 +192,9 @@ tt_status validate_runs_open(tt_ctx *ctx, validate_runs *w, const char *f64,
     snprintf(w->folder, sizeof w->folder, "%s/tether-validate-XXXXXX",
              tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(w->folder))
-        return tt_fail(ctx, TT_EIO, "%s: cannot make a temporary folder: %s",
-                       w->folder, strerror(errno));
+        return tt_fail(ctx, TT_EIO, "%s: cannot make a temporary folder: %s; "
+                       "TMPDIR names another place", w->folder,
+                       strerror(errno));
     return TT_OK;
 }
 
@@ -200,8 +202,10 @@ static tt_status run_checked(validate_runs *w, const one_run *r)
 {
     const int status = run_one(w, r, false);
     if (status == 0) return w->ctx->status;
-    return tt_fail(w->ctx, status == 2 ? TT_EINVAL
-                           : status >= 128 ? TT_EINTR : TT_EFORMAT,
+    if (status >= 128)
+        return tt_fail(w->ctx, TT_EINTR, "interrupted in a run of our own; "
+                       "nothing was compared");
+    return tt_fail(w->ctx, status == 2 ? TT_EINVAL : TT_EFORMAT,
                    "our own run failed (%s, exit status %d)", r->program
                    ? r->program : r->backend ? r->backend : "as given", status);
 }

@@ -64,8 +64,7 @@ static double half_ulp(const tt_arith *a, double x)
     const double least = a->stored == TT_FMT_F16    ? 0x1p-25
                          : a->product != TT_FMT_F32 ? 0x1p-116
                                                     : 0x1p-149;
-    const double u = 0.5 * tt_format_epsilon(a->stored) * fabs(x);
-    return u > least ? u : least;
+    return fmax(least, 0.5 * tt_format_epsilon(a->stored) * fabs(x));
 }
 
 /* A NaN or infinity where the arithmetic has none, or another one. Beside a

@@ -13,13 +13,11 @@ static double score_error(const selection *s, const tt_arith *arith)
 {
     double e = 0, top = 0;
     for (int64_t c = 0; c < s->P; c++) {
-        if (fabs(s->score[c]) > top) top = fabs(s->score[c]);
-        if (s->emul && fabs(s->emul[c] - s->score[c]) > e)
-            e = fabs(s->emul[c] - s->score[c]);
+        top = fmax(top, fabs(s->score[c]));
+        if (s->emul) e = fmax(e, fabs(s->emul[c] - s->score[c]));
     }
     const tt_format f = s->emul ? arith->stored : arith->product;
-    const double half = tt_format_epsilon(f) / 2 * top;
-    return e > half ? e : half;
+    return fmax(e, tt_format_epsilon(f) / 2 * top);
 }
 
 bool selection_best(const double *keep, const double *score, int64_t P)

@@ -5,6 +5,7 @@
 #define TESTS_CLI_PROGRAM_H
 
 #include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,6 +122,49 @@ static void refuses(int want, const char *word, const char *fmt, ...)
     int got = run("%s", args);
     expect(got == want && strstr(said, word), "`%s`: exit status %d, expected "
            "%d with '%s': %s", args, got, want, word, said);
+}
+
+/* Start `tether ARGS` and send it one signal `after` microseconds later: its
+ * wait status. */
+static inline int signalled(int number, unsigned after, const char *args)
+{
+    char command[5600];
+    int status = 0;
+    snprintf(command, sizeof command, "cd %s && exec %s %s > %s 2> %s",
+             start_in, tether, args, at("stdout"), at("stderr"));
+    fflush(stdout);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        execl("/bin/sh", "sh", "-c", for_shell(command), (char *)NULL);
+        _exit(127);
+    }
+    usleep(after);
+    kill(pid, number);
+    for (int tries = 0; !waitpid(pid, &status, WNOHANG); usleep(10000))
+        if (++tries == 3000) kill(pid, SIGKILL);
+    return status;
+}
+
+/* One signal must end the run, with the program's own answer and with `word`.
+ * A signal that comes before the program listens kills: tried again. */
+TT_PRINTF(3, 4)
+static inline void stops(int number, const char *word, const char *fmt, ...)
+{
+    char args[3000];
+    int status = 0;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(args, sizeof args, fmt, ap);
+    va_end(ap);
+    for (unsigned after = 100000; after < 10000000; after *= 3) {
+        status = signalled(number, after, args);
+        if (!WIFSIGNALED(status) || WTERMSIG(status) != number) break;
+    }
+    snprintf(said, sizeof said, "%.8000s", text_of(at("stderr")));
+    expect(WIFEXITED(status) && WEXITSTATUS(status) == 128 + number
+           && strstr(said, "stopping after this step") && strstr(said, word),
+           "signal %d to `%s`: wait status %x, %s", number, args,
+           (unsigned)status, said);
 }
 
 /* A file with this text; `mode` its permissions. */

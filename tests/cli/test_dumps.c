@@ -160,6 +160,40 @@ static void test_example(void)
     free(text.seen);
 }
 
+/* Turns the last bit of the first value of a float32 tensor; data ends where
+ * the file does. */
+static void nudge(const char *path, const char *tensor)
+{
+    tt_file *f;
+    const char *end = NULL;
+    if (!expect_ok(tt_file_open(ctx, &f, path), path)) return;
+    const tt_entry *e = tt_file_find(f, tensor);
+    for (int64_t i = 0; i < tt_file_count(f); i++) {
+        const tt_tensor *t = &tt_file_entry(f, i)->t;
+        const char *behind = (const char *)t->data + tt_tensor_bytes(t);
+        if (!end || behind > end) end = behind;
+    }
+    const long place = e ? (long)(end - (const char *)e->t.data) : 0;
+    tt_file_close(f);
+    FILE *file = fopen(path, "r+b");
+    if (!expect(file && place && !fseek(file, -place, SEEK_END), "%s of %s",
+                tensor, path)) return;
+    const int byte = fgetc(file);
+    expect(!fseek(file, -place, SEEK_END) && fputc(byte ^ 1, file) != EOF,
+           "%s is changed", path);
+    fclose(file);
+}
+
+/* A copy of a dump in which one bit differs. */
+static void copy_off(const char *from, const char *to)
+{
+    char command[400];
+    snprintf(command, sizeof command, "cd %s && cp %.50s %.50s", folder, from,
+             to);
+    expect(system(for_shell(command)) == 0, "copied");
+    nudge(at(to), "context");
+}
+
 static void test_diff(void)
 {
     expect(run("diff ours again > out") == 0 && !strncmp(text_of(at("out")),
@@ -184,6 +218,18 @@ static void test_diff(void)
     refuses(3, "no file", "diff ours bf16 --tol 'no file'");
     refuses(3, "cannot be read", "diff ours bf16 --tol .");
     refuses(2, "one of them", "diff ours bf16 --tol tol --arith bf16");
+    if (sizeof(tt_real) == 4) {
+        copy_off("ours", "nudged");
+        expect(run("diff ours again --arith f32 > out") == 0
+               && strstr(text_of(at("out")), "bits: f32"), "both name f32: %s",
+               text_of(at("out")));
+        expect(run("diff ours nudged --arith f32 > out") == 1
+               && strstr(text_of(at("out")), "bits: f32"), "one bit: %s",
+               text_of(at("out")));
+        expect(run("diff bf16 ours --arith f32 > out") == 1
+               && strstr(text_of(at("out")), "limits: f32"), "one names it: %s",
+               text_of(at("out")));
+    }
     refuses(3, "absent", "diff ours absent");
     refuses(3, "stderr", "diff stderr ours");
     refuses(2, "two files", "diff ours");
@@ -302,6 +348,28 @@ static void test_cases(void)
     refuses(2, "--got", "validate check cases");
 }
 
+/* Results that name the class of their cases are judged by its bits. */
+static void test_class_cases(void)
+{
+    char command[500];
+    if (sizeof(tt_real) == 8) return;
+    expect(run("validate export pairs --each 1 --class vdp") == 0, "export: %s",
+           said);
+    snprintf(command, sizeof command, "cd %s && mkdir bits && for c in pairs/*; "
+             "do cp $c/expected.safetensors bits/${c#pairs/}.safetensors; "
+             "done", folder);
+    expect(system(for_shell(command)) == 0, "copied");
+    expect(run("validate check pairs --got bits --arith vdp > out") == 0
+           && strstr(text_of(at("out")), "by every bit of class vdp"),
+           "the class itself: %s", text_of(at("out")));
+    nudge(at("bits/op_linear_0.safetensors"), "y");
+    expect(run("validate check pairs --got bits --arith vdp > out") == 1
+           && strstr(text_of(at("out")), "op_linear_0/y"), "one bit: %s",
+           text_of(at("out")));
+    expect(run("validate check pairs --got bits --arith bf16 > out") == 0,
+           "inside the limits: %s", text_of(at("out")));
+}
+
 /* The part of a run that decodes: what stands in the case, that it says so when
  * an answer is wrong, and that what was given is not asked for again. */
 static void test_vae_case(void)
@@ -349,6 +417,7 @@ int main(int argc, char **argv)
     test_validate();
     test_classes();
     test_cases();
+    test_class_cases();
     test_vae_case();
     return program_end();
 }

@@ -476,6 +476,18 @@ static void test_slips(void)
     refuses(2, "1 to 31, but 0", "bench ops --rounds 0");
 }
 
+/* Commands that make nothing of their own answer the first signal, too; what an
+ * interrupted run of validate has made goes, and no word says that it stays. */
+static void test_signals(void)
+{
+    if (sizeof(tt_real) == 4) stops(SIGINT, "interrupted", "bench error -t 1");
+    stops(SIGTERM, "nothing was compared", "validate --dump %s -- generate -m "
+          "demo -p x -W 32 -H 32 --latents 600 --no-decode", vae);
+    expect(!strstr(said, "--resume"), "there is nothing to resume: %s", said);
+    refuses(2, "unknown option --log-json", "bench error --log-json log");
+    refuses(2, "unknown option --log-json", "diff a b --log-json log");
+}
+
 int main(int argc, char **argv)
 {
     (void)argc;
@@ -492,6 +504,7 @@ int main(int argc, char **argv)
         test_given_files();
         test_dump();
         test_resume_of();
+        test_signals();
     }
     test_logs();
     test_rules();

@@ -211,6 +211,8 @@ static void test_diff(void)
     page = text_of(at("v.html"));
     expect(strstr(page, "and the first value that differs is at [0, 0, 0, 0].")
            && strstr(page, ">first at</th>"), "where bits differ");
+    expect(strstr(page, "relative L2 error of the only chunk: "),
+           "one chunk has no curve");
     look_at("validate --dump", at("v.html"), HIGHEST);
 }
 

@@ -429,7 +429,8 @@ static void test_numbers(void)
             .want = at("named"), .got = at("other"), .curve = "c",
             .arith = tt_arith_find("f32"), .injected = i % 2}), name);
         expect_ok(tt_report_html(ctx, r, at("r.html")), "html");
-        expect((strstr(slurp(at("r.html")), "<polyline") != NULL)
+        const char *page = slurp(at("r.html"));
+        expect((strstr(page, "<polyline") || strstr(page, "of the only chunk"))
                == (i % 2 ? c[i / 2].given : c[i / 2].point),
                "%s: a point of the curve%s", name, i % 2 ? ", injected" : "");
         expect(tt_report_count(r, TT_MISMATCH) == 1, "%s: compared", name);

@@ -1,7 +1,7 @@
 /* arith.c: the arithmetic a backend declares: names and rounding.
  *
  * SPDX-License-Identifier: Apache-2.0
- * Next    table.c, the operators in each of them */
+ * Next    table.c, the operators in each of them; bound.c, what they may err */
 #include "ops/arith/arith.h"
 
 #include <math.h>
@@ -68,6 +68,12 @@ const tt_arith *tt_arith_bits(const tt_arith *arith)
     if (!arith || sizeof(tt_real) == 8) return NULL;
     const tt_arith *a = &by_bits[arith->cls];
     return strcmp(a->name, arith->name) ? NULL : a;
+}
+
+const tt_arith *arith_plain(const tt_arith *a)
+{
+    if (a->cls != TT_CLASS_F32) return tt_arith_find("bf16");
+    return a->bits ? arith_list : a;
 }
 
 float tt_format_round(tt_format f, float x)

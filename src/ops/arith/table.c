@@ -338,7 +338,5 @@ const tt_ops *tt_arith_ops(const tt_arith *a)
 {
     static const tt_ops table[ARITH_COUNT + 1] = {
         TABLE(0), TABLE(1), TABLE(2), TABLE(3), TABLE(4), TABLE(5), TABLE(6)};
-    /* of a class, what an honest program of such products does */
-    return &table[(a->cls ? tt_arith_find("bf16")
-                   : a->bits ? arith_list : a) - arith_list];
+    return &table[arith_plain(a) - arith_list];
 }

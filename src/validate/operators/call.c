@@ -294,6 +294,22 @@ static void farther(double *out, const double *other, const double *want,
             out[i] = other[i];
 }
 
+/* out where it is nearer to `want` than any order of sums must be. */
+static void allow_orders(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+                         const double *want, double *out)
+{
+    const int64_t n = call_count(q);
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    double *bound = tt_alloc(ctx, &ctx->scratch, n, sizeof *bound, "bounds");
+    if (bound) call_double(ctx, arith_bounds(arith), q, bound);
+    for (int64_t i = 0; !ctx->status && i < n; i++) {
+        const double e = out[i] - want[i];
+        if (isfinite(e) && isfinite(bound[i]) && fabs(e) < bound[i])
+            out[i] = want[i] + copysign(bound[i], e);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
 void call_emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                   const double *want, const double *ours, double *out)
 {
@@ -308,5 +324,6 @@ void call_emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                     other);
         if (!ctx->status) farther(out, other, want, n);
     }
+    if (!ctx->status) allow_orders(ctx, q, arith, want, out);
     tt_arena_reset(&ctx->scratch, mark);
 }

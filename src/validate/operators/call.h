@@ -83,7 +83,8 @@ void call_oracle(tt_ctx *ctx, const op_call *q, double *out);
 /* What the declared arithmetic makes of it: of two honest programs, the plain
  * one of tt_arith_ops and the golden one, the value farther from `want`. (One
  * order of a sum can be lucky; so can one way to make tf32, of which both are
- * tried.) ours: the golden result, NULL: not known. */
+ * tried.) Where both are lucky it is as far as any order of sums may be
+ * (arith_bounds). ours: the golden result, NULL: not known. */
 void call_emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                   const double *want, const double *ours, double *out);
 /* Our golden operators of its class. */

@@ -81,7 +81,11 @@ bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
     c->got = call_widen(ctx, q, c->out);
     if (!c->twice || *c->why || ctx->status) return !ctx->status;
     guarded again = guard(ctx, c, q);
-    if (!once(ctx, c, q, &again, garbage[1])) return false;
+    const int before = ctx->nthreads;
+    if (c->threads) ctx->nthreads = c->threads;
+    const bool made = once(ctx, c, q, &again, garbage[1]);
+    ctx->nthreads = before;
+    if (!made) return false;
     const void *second = again.raw + again.pad;
     if (*c->why || !memcmp(c->out, second, (size_t)g.bytes))
         return !ctx->status;

@@ -11,6 +11,7 @@ typedef struct candidate_call {
     const tt_ops *ops;
     bool odd;            /* the output one element behind an aligned address  */
     bool twice;          /* call it again with the same inputs                */
+    int threads;         /* of ctx->nthreads then; 0: as many                 */
     /* found */
     void *out;           /* its result, tt_real or double, in ctx->scratch    */
     double *got;         /* [n] the same as double                            */

@@ -5,7 +5,7 @@
  * A case folder holds
  *   case.json                  kind, operator, sizes, scalars
  *   inputs.safetensors         everything the operator reads, weights included
- *   expected.safetensors       our result: "y"
+ *   expected.safetensors       our result: "y"; its metadata name its class
  *   expected_f64.safetensors   float64 from the same inputs
  *   expected_<arith>.safetensors   the same in every declarable arithmetic
  * Inputs are the ordinary values of opcheck's generator, from the seed. */
@@ -112,6 +112,13 @@ static tt_status write_inputs(tt_ctx *ctx, const char *path, const op_call *q)
     return tt_st_finish(w);
 }
 
+/* Do its results have the bits of a class? */
+static bool has_class(const tt_ops *ops)
+{
+    return sizeof(tt_real) == 4
+           && (!strcmp(ops->name, "exact") || !strcmp(ops->name, "golden"));
+}
+
 static tt_status write_output(tt_ctx *ctx, const char *dir, const char *suffix,
                               tt_dtype type, const op_call *q, const void *y)
 {
@@ -120,6 +127,8 @@ static tt_status write_output(tt_ctx *ctx, const char *dir, const char *suffix,
     tt_st_writer *w;
     snprintf(path, sizeof path, "%s/expected%s.safetensors", dir, suffix);
     TT_TRY(tt_st_create(ctx, &w, path));
+    if (!*suffix && has_class(ctx->ops))
+        tt_st_meta(w, "class", tt_class_name(ctx->ops->cls));
     tt_st_add(w, "y", type, call_shape(q, dim), dim, y);
     return tt_st_finish(w);
 }
@@ -214,6 +223,8 @@ tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
     *count = 0;
     TT_TRY(tt_file_open(ctx, &f, dump));
     if (!tt_st_create(ctx, &w, out)) {
+        if (tt_file_meta(f, "class"))
+            tt_st_meta(w, "class", tt_file_meta(f, "class"));
         for (int64_t i = 0; i < tt_file_count(f); i++) {
             const tt_entry *e = tt_file_entry(f, i);
             bool match = false;

@@ -98,6 +98,42 @@ void sizes_draw(op_sizes *s, op_kind op, uint64_t *rng)
     }
 }
 
+bool sizes_large(op_sizes *s, int *lay, op_kind op, int64_t i)
+{
+    static const struct large {
+        op_kind op;
+        int lay;
+        int64_t v[SIZES_MAX];
+    } list[] = {
+        {OP_LINEAR, LAY_SCALED, {5, 33, 9}}, {OP_LINEAR, LAY_HEAVY, {5, 33, 9}},
+        {OP_LINEAR, 0, {600, 3, 5}}, {OP_LINEAR, 0, {66000, 1, 1}},
+        {OP_LINEAR, 0, {1, 2, 66000}}, {OP_ATTENTION, 0, {3, 40, 2, 128}},
+        {OP_ATTENTION, 0, {2, 19, 1, 384}}, {OP_ATTENTION, 0, {600, 3, 1, 5}},
+        {OP_ATTENTION, 0, {1, 66000, 1, 2}},
+        {OP_ATTENTION, 0, {66000, 2, 1, 1}},
+        {OP_ATTENTION, 0, {3, 5, 2, 8, 0, -1}},
+        {OP_CONV, LAY_SCALED, {5, 7, 6, 4, 3, 3, 0}},
+        {OP_CONV, LAY_HEAVY, {5, 7, 6, 4, 3, 3, 0}},
+        {OP_CONV, 0, {363, 367, 1, 1, 1, 1, 0}},
+        {OP_LAYER_NORM, 0, {66000, 2}}, {OP_LAYER_NORM, 0, {2, 5120}},
+        {OP_RMS_NORM, 0, {66000, 2}}, {OP_RMS_NORM, 0, {2, 5120}},
+        {OP_CHANNEL_NORM, 0, {66000, 2}}, {OP_CHANNEL_NORM, 0, {2, 1024}},
+        {OP_MODULATE, 0, {2, 33000, 2}}, {OP_GATE_ADD, 0, {2, 33000, 2}},
+        {OP_ADD, 0, {132000}}, {OP_MUL, 0, {132000}}, {OP_SILU, 0, {132000}},
+        {OP_GELU_TANH, 0, {132000}}, {OP_ROPE, 0, {66000, 1, 1}},
+        {OP_COL_MEAN, 0, {66000, 2}}, {OP_COL_MOMENT, 0, {66000, 2}},
+        {OP_COL_BLEND, 0, {66000, 2}}};
+    const struct large *l = list, *end = list + sizeof list / sizeof *list;
+    uint64_t rng = 1;
+    for (; l < end; l++)
+        if (l->op == op && i-- == 0) break;
+    if (l == end) return false;
+    sizes_draw(s, op, &rng);                   /* for the names */
+    for (int k = 0; k < s->n; k++) s->v[k] = l->v[k];
+    *lay = l->lay;
+    return true;
+}
+
 const char *sizes_string(char *buf, size_t n, const op_sizes *s)
 {
     size_t used = 0;
@@ -124,9 +160,12 @@ bool input_applies(op_kind op, op_input in)
                         op == OP_MODULATE || op == OP_GATE_ADD ||
                         op == OP_GELU_TANH || op == OP_SILU;
     if (in == IN_NONFINITE) return simple;
+    const bool norm = op == OP_LAYER_NORM || op == OP_RMS_NORM
+                      || op == OP_CHANNEL_NORM;
     /* sums of squares of such values do not exist in float32 */
     if (in == IN_HUGE || in == IN_DENORMAL || in == IN_TINY)
-        return simple || op == OP_CONV || op == OP_ROPE;
+        return simple || op == OP_CONV || op == OP_ROPE
+               || (norm && in == IN_TINY);
     return true;
 }
 
@@ -194,14 +233,31 @@ static double *doubles(maker *m, int64_t n, double offset)
     return x;
 }
 
+/* Any 8-bit numbers but NaN, of variance 1/fan_in with their scale. */
+static const tt_tensor *scaled_weight(maker *m, tt_tensor *w, int rank,
+                                      const int64_t *dim, int64_t n)
+{
+    uint8_t *p = place(m, n, 1, true);
+    if (!w || !p) return NULL;
+    for (int64_t i = 0; i < n; i++) {
+        p[i] = (uint8_t)rng_below(&m->rng, 256);
+        if ((p[i] & 0x7f) == 0x7f) p[i] -= 8;
+    }
+    *w = tt_tensor_make(p, TT_F8_E4M3, rank, dim);
+    w->scale = (float)(0.01 / sqrt((double)(n / dim[0])));
+    return w;
+}
+
 /* A weight view in one of three stored types, values of variance 1/fan_in. */
 static const tt_tensor *weight(maker *m, int rank, const int64_t *dim)
 {
     tt_tensor *w = tt_alloc(m->ctx, &m->ctx->scratch, 1, sizeof *w, "weight");
     int64_t n = 1;
     for (int i = 0; i < rank; i++) n *= dim[i];
-    const double scale = 1 / sqrt((double)(n / dim[0]));
-    const int type = (int)rng_below(&m->rng, 3);
+    if (m->lay & LAY_SCALED) return scaled_weight(m, w, rank, dim, n);
+    const bool heavy = m->lay & LAY_HEAVY;
+    const double scale = (heavy ? 4096 : 1) / sqrt((double)(n / dim[0]));
+    const int type = heavy ? 0 : (int)rng_below(&m->rng, 3);
     const size_t size = type ? 2 : 4;
     char *p = place(m, n, size, true);
     if (!w || !p) return NULL;
@@ -231,9 +287,10 @@ static void make_attention(maker *m, op_call *q, const int64_t *v)
     a->k = fill(m, m->in, N * a->kv_stride, a->kv_stride);
     a->v = fill(m, m->in, N * a->kv_stride, a->kv_stride);
     if (v[4]) a->rel_bias = params(m, H * (2 * N - 1), 2);
-    if (v[5] && v[5] < N) {                 /* the last keys are padding */
+    if (v[5] && v[5] < N) {      /* the last keys are padding; -1: all are */
+        const int64_t seen = v[5] < 0 ? 0 : N - v[5];
         uint8_t *mask = place(m, N, 1, false);
-        for (int64_t j = 0; mask && j < N; j++) mask[j] = j < N - v[5];
+        for (int64_t j = 0; mask && j < N; j++) mask[j] = j < seen;
         a->key_mask = mask;
     }
 }

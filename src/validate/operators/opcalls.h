@@ -29,15 +29,22 @@ typedef struct op_sizes {
 /* Sizes drawn for a round: some tiny, some odd, some past the blocks of the
  * definition (512) and past vector widths. */
 void sizes_draw(op_sizes *s, op_kind op, uint64_t *rng);
+/* The i-th sizes beyond those that are drawn: heads as wide as a model's, more
+ * rows, keys and elements than 9, 16 and 17 bits count, no key that is seen;
+ * and how its arrays lie. False past the end. */
+bool sizes_large(op_sizes *s, int *lay, op_kind op, int64_t i);
 /* "n=3 i=513 o=7" */
 const char *sizes_string(char *buf, size_t n, const op_sizes *s);
 
-/* How the arrays of a call lie: any of these, each by itself. */
+/* How the arrays of a call lie: any of the first, each by itself. */
 enum {
     LAY_ODD = 1,        /* one element behind an aligned address              */
     LAY_WIDE = 2,       /* rows wider than what is read of them               */
     LAY_IN_PLACE = 4,   /* norms and rope: the output is the input            */
-    LAYS = 8
+    LAYS = 8,
+    /* of large sizes alone */
+    LAY_SCALED = 8,     /* weights of 8 bits with a scale                     */
+    LAY_HEAVY = 16      /* weights beyond what 8 bits hold                    */
 };
 
 /* Fill q with inputs in ctx->scratch; weights are f32, bf16 or f16. NaN stands

@@ -21,6 +21,7 @@ typedef struct check {
     op_input in;
     uint64_t seed;
     int lay;
+    bool large;          /* sizes_large, each once                            */
     int64_t *unsteady;   /* cases whose second call gave other bits           */
 } check;
 
@@ -30,7 +31,8 @@ static const char *lay_name(int lay)
     static const char *const name[LAYS] = {
         "", " unaligned", " wide", " unaligned wide", " in place",
         " unaligned in place", " wide in place", " unaligned wide in place"};
-    return name[lay];
+    return lay & LAY_SCALED ? " scaled weight"
+           : lay & LAY_HEAVY ? " large weights" : name[lay];
 }
 
 /* The part of a layout that makes a difference to an operator. */
@@ -40,7 +42,8 @@ static int lay_seen(op_kind op, int lay)
                       op == OP_GATE_ADD;
     const bool place = op == OP_LAYER_NORM || op == OP_RMS_NORM ||
                        op == OP_CHANNEL_NORM || op == OP_ROPE;
-    return lay & (LAY_ODD | (rows ? LAY_WIDE : 0) | (place ? LAY_IN_PLACE : 0));
+    return lay & (LAY_ODD | (rows ? LAY_WIDE : 0) | (place ? LAY_IN_PLACE : 0)
+                  | LAY_SCALED | LAY_HEAVY);
 }
 
 /* Run one case; v says how it went. got and want [n] stay in scratch. The
@@ -51,8 +54,9 @@ static void run(const check *k, const op_sizes *s, tt_verdict *v,
     tt_ctx *ctx = k->ctx;
     op_call q;
     char sizes[96];
+    static const int threads[] = {3, 7, 2, 1};
     candidate_call c = {.ops = k->ops, .odd = k->lay & LAY_ODD,
-                        .twice = true};
+                        .twice = true, .threads = threads[k->seed % 4]};
     call_make(ctx, &q, k->op, k->in, s, k->seed, k->lay);
     if (ctx->status) return;
     const int64_t n = call_count(&q);
@@ -91,21 +95,28 @@ static bool fails(const check *k, const op_sizes *s)
     return v.outcome == TT_MISMATCH;
 }
 
-/* The smallest sizes near s that still fail. */
+/* Does it fail with size i made v? Then it stays so. */
+static bool fails_at(const check *k, op_sizes *s, int i, int64_t v)
+{
+    const int64_t now = s->v[i];
+    s->v[i] = v;
+    if (v >= s->least[i] && v < now && fails(k, s)) return true;
+    s->v[i] = now;
+    return false;
+}
+
+/* The smallest sizes near s that still fail; large ones shrink in halves. */
 static void reduce(const check *k, op_sizes *s)
 {
-    bool smaller = true;
-    while (smaller && !k->ctx->status) {
+    enum { LARGE = 1030 };
+    for (bool smaller = true; smaller && !k->ctx->status;) {
         smaller = false;
-        for (int i = 0; i < s->n; i++) {
-            const int64_t now = s->v[i], least = s->least[i];
-            const int64_t try[] = {least, now / 2, now - 1};
-            for (int t = 0; t < 3 && !smaller; t++) {
-                if (try[t] < least || try[t] >= now) continue;
-                s->v[i] = try[t];
-                smaller = fails(k, s);
-                if (!smaller) s->v[i] = now;
-            }
+        for (int i = 0; i < s->n && !smaller; i++) {
+            const int64_t now = s->v[i];
+            smaller = fails_at(k, s, i, s->least[i])
+                      || fails_at(k, s, i, now / 2);
+            for (int64_t c = now > LARGE ? now / 4 : 1; c && !smaller; c /= 2)
+                smaller = fails_at(k, s, i, now - c);
         }
     }
 }
@@ -146,7 +157,7 @@ static int lay_of(int64_t round)
     return i % 2 ? LAYS - 1 - i / 2 : i / 2;
 }
 
-/* All rounds of one operator on one kind of input. */
+/* All rounds of one operator on one kind of input, or all its large sizes. */
 static void check_kind(const check *base, tt_report *r, int64_t rounds)
 {
     tt_ctx *ctx = base->ctx;
@@ -162,7 +173,8 @@ static void check_kind(const check *base, tt_report *r, int64_t rounds)
         k.seed = base->seed + (uint64_t)i;
         uint64_t rng = k.seed * 1000 + (uint64_t)(k.op * IN_KINDS) + k.in;
         k.lay = lay_of(i);
-        sizes_draw(&s, k.op, &rng);
+        if (k.large && !sizes_large(&s, &k.lay, k.op, i)) break;
+        if (!k.large) sizes_draw(&s, k.op, &rng);
         run(&k, &s, &v, &got, &want, true);
         if (v.outcome == TT_MISMATCH && !ctx->status) {
             report_failure(&k, r, &s, &v, got, want);
@@ -181,22 +193,25 @@ static void check_kind(const check *base, tt_report *r, int64_t rounds)
     if (any && !ctx->status) tt_report_add(r, &worst, NULL, NULL);
 }
 
-/* All kinds of input. */
+/* All kinds of input, then large sizes. */
 static void check_op(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const tt_opcheck_options *opt, op_kind op)
 {
     int64_t unsteady = 0;
-    for (int in = 0; in < IN_KINDS && !ctx->status; in++) {
+    for (int in = 0; in <= IN_KINDS && !ctx->status; in++) {
+        const bool large = in == IN_KINDS;
         const check k = {.ctx = ctx, .ops = ops, .arith = opt->arith,
-                         .op = op, .in = (op_input)in, .seed = opt->seed,
+                         .op = op, .in = large ? IN_NORMAL : (op_input)in,
+                         .seed = opt->seed, .large = large,
                          .unsteady = &unsteady};
-        if (input_applies(k.op, k.in)) check_kind(&k, r, opt->rounds);
+        if (input_applies(k.op, k.in))
+            check_kind(&k, r, large ? INT64_MAX : opt->rounds);
         tt_check_interrupt(ctx);
     }
     if (unsteady)
         tt_report_note(r, "%s is not reproducible: other bits at a second call "
-                       "with the same inputs, in %lld cases", op_name(op),
-                       (long long)unsteady);
+                       "with the same inputs and another number of threads, in "
+                       "%lld cases", op_name(op), (long long)unsteady);
 }
 
 tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,

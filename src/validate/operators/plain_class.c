@@ -227,6 +227,4 @@ bool plain_class_gives(tt_ctx *ctx, const op_call *q, const golden_class *class,
     return yes;
 }
 
-#else
-typedef int tt_no_plain_class;
 #endif

@@ -31,39 +31,29 @@ static bool centred(const op_call *q, const norm_fault *f, bool square)
     }
 }
 
-/* Mean and variance of n values with float32 sums, ascending. */
-static void single_moments(const op_call *q, const norm_fault *f,
-                           const tt_real *x, int64_t n, double *mean, double *v)
+/* A number on the way, in float32 where the fault keeps it so. */
+static double kept(const norm_fault *f, double x)
 {
-    float s = 0, s2 = 0;
-    for (int64_t i = 0; i < n; i++) s += (float)x[i];
-    s = centred(q, f, true) ? s / (float)n : 0;
-    const float centre = f->single == SINGLE_SUMS ? s : 0;
-    for (int64_t i = 0; i < n; i++) {
-        const float d = (float)x[i] - centre;
-        s2 += d * d;
-    }
-    s2 /= (float)n;
-    *mean = (double)s;
-    *v = (double)(f->single == SINGLE_SUMS ? s2 : s2 - s * s);
-    if (*v < 0) *v = 0;
+    return f->single ? (double)(float)x : x;
 }
 
-/* The same in double, of the values `step` apart. */
+/* Mean and variance of n values `step` apart. */
 static void moments(const op_call *q, const norm_fault *f, const tt_real *x,
                     int64_t n, int64_t step, double *mean, double *v)
 {
+    const bool squares = f->single == SINGLE_SQUARES;
     double s = 0, s2 = 0;
     if (f->part) n = f->part;
-    for (int64_t i = 0; i < n; i++) s += (double)x[i * step];
-    *mean = s / (double)n;
-    const double centre = centred(q, f, true) ? *mean : 0;
+    for (int64_t i = 0; i < n; i++) s = kept(f, s + (double)x[i * step]);
+    *mean = kept(f, s / (double)n);
+    const double centre = centred(q, f, true) && !squares ? *mean : 0;
     for (int64_t i = 0; i < n; i++) {
-        const double d = (double)x[i * step] - centre;
-        s2 += d * d;
+        const double d = kept(f, (double)x[i * step] - centre);
+        s2 = kept(f, s2 + kept(f, d * d));
     }
-    *v = s2 / (f->count != 0 ? f->count
-                             : q->kind == OP_CHANNEL_NORM ? 1 : (double)n);
+    *v = kept(f, s2 / (f->count != 0 ? f->count
+                       : q->kind == OP_CHANNEL_NORM ? 1 : (double)n));
+    if (squares) *v = fmax(0, kept(f, *v - kept(f, *mean * *mean)));
 }
 
 /* What the root of the variance is made to. */
@@ -82,8 +72,7 @@ static void normalise(const op_call *q, const norm_fault *f, double *out,
                       int64_t at, int64_t n, int64_t step)
 {
     double mean, v;
-    if (f->single) single_moments(q, f, q->x + at, n, &mean, &v);
-    else moments(q, f, q->x + at, n, step, &mean, &v);
+    moments(q, f, q->x + at, n, step, &mean, &v);
     const double factor = f->factor != 0 ? f->factor
                           : q->kind == OP_CHANNEL_NORM ? sqrt((double)q->c) : 1;
     const double scale = factor / divisor(q, f, v);

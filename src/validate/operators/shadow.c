@@ -37,14 +37,6 @@ struct tt_shadow {
     int64_t twice[OP_KINDS], unsteady[OP_KINDS], sampled[OP_KINDS];
 };
 
-static void *result(tt_ctx *ctx, const op_call *q, const tt_ops *ops)
-{
-    void *out = tt_alloc(ctx, &ctx->scratch, call_count(q), sizeof(double),
-                         "shadowed result");
-    call_run(ctx, ops, q, out);
-    return ctx->status ? NULL : out;
-}
-
 /* Small calls, and the first of each kind, are made twice. */
 static bool twice(tt_shadow *s, const op_call *q)
 {
@@ -137,8 +129,10 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
     candidate_call c = {.ops = at == &s->ops ? s->candidate
                                : tt_ops_class(s->candidate, at->cls),
                         .twice = twice(s, &q)};
-    const void *ours = result(ctx, &q, mine);
-    const double *wide = ours ? call_widen(ctx, &q, ours) : NULL;
+    void *ours = tt_alloc(ctx, &ctx->scratch, call_count(&q), sizeof(double),
+                          "shadowed result");
+    call_run(ctx, mine, &q, ours);
+    const double *wide = ctx->status ? NULL : call_widen(ctx, &q, ours);
     if (wide && candidate_run(ctx, &c, &q, wide)) {
         judge(ctx, s, &q, &c, wide, path);
         if (!ctx->status)

@@ -219,8 +219,7 @@ static void put_facts(FILE *f, const tt_report *r)
     if (r->arith) {
         const char *said = r->arith->summary ? r->arith->summary : "";
         if (r->arith->bits)
-            snprintf(buf, sizeof buf, "every bit of class %s (%s)",
-                     r->arith->name, said);
+            snprintf(buf, sizeof buf, "class %s: %s", r->arith->name, said);
         else
             snprintf(buf, sizeof buf, "%d times what %s errs on the same "
                      "inputs (%s)", TT_SLACK, r->arith->name, said);

@@ -178,9 +178,29 @@ static void put_axes(FILE *f, const plot_range *p)
     turned_at(f, 14, TOP + (bottom - TOP) / 2, "relative L2 error");
 }
 
+/* A single chunk has no growth: its numbers in words. */
+static void put_number(FILE *f, const tt_report *r, const char *curve)
+{
+    char buf[32];
+    const growth_item *i = r->growth;
+    while (strcmp(i->g.curve, curve)) i = i->next;
+    fputs("<figure><figcaption><b>", f);
+    page_xml(f, curve);
+    fprintf(f, "</b><br>relative L2 error of the only chunk: %s",
+            page_number(buf, sizeof buf, i->g.rel_l2, 3));
+    if (can_show(i->g.earned))
+        fprintf(f, ", of at most %s", page_number(buf, sizeof buf,
+                                                  value(&i->g, LIMIT), 3));
+    fputs("</figcaption></figure>\n", f);
+}
+
 static void put_curve(FILE *f, const tt_report *r, const char *curve)
 {
     const plot_range p = growth_range(r, curve);
+    if (p.chunks == 1) {
+        put_number(f, r, curve);
+        return;
+    }
     fputs("<figure>\n", f);
     begin_svg(f, PLOT_W, PLOT_H, "relative L2 error of every chunk");
     put_axes(f, &p);

@@ -1,0 +1,359 @@
+/* bound.c: how far an honest program of a declared arithmetic may be from
+ * float64, whatever the order of its sums.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A plain program may be lucky: on constant or one-hot inputs its sums are
+ * exact, and its error says nothing of another order. So every sum is taken to
+ * err one unit of the sum of its terms' sizes, and that is carried through the
+ * operator to first order. Errors that have nothing to do with each other add
+ * up in squares, those that several terms share add up as they are.
+ *
+ * On ordinary inputs this is below what the plain program errs: it widens no
+ * limit but those of luck. The table gives the bound in place of the result. */
+#include "ops/arith/arith.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "ops/gather.h"
+#include "tether/mathfn.h"
+
+#define UNIT 0x1p-24     /* half a unit of the last place of float32          */
+
+/* What one rounding to the format changes, relatively. tf32 is cut off. */
+static double unit_of(tt_format f)
+{
+    return f == TT_FMT_TF32 ? tt_format_epsilon(f) : tt_format_epsilon(f) / 2;
+}
+
+static double stored_unit(const tt_ctx *ctx)
+{
+    const tt_arith *a = ctx->ops->self;
+    return unit_of(a->stored);
+}
+
+static tt_real *weights(tt_ctx *ctx, const tt_tensor *w)
+{
+    const int64_t n = tt_tensor_count(w);
+    tt_real *y = tt_scratch(ctx, n);
+    if (y) tt_widen_at(y, w, 0, n);
+    return y;
+}
+
+/* A dot product and its bias. */
+static tt_real product(const tt_real *x, const tt_real *w, int64_t n,
+                       const tt_real *b)
+{
+    double s = b ? fabs((double)*b) : 0;
+    for (int64_t k = 0; k < n; k++) s += fabs((double)x[k] * (double)w[k]);
+    return (tt_real)(UNIT * s);
+}
+
+static void bound_linear(tt_ctx *ctx, const tt_linear_args *p)
+{
+    const int64_t o = p->w->dim[0], i = p->w->dim[1];
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const tt_real *w = weights(ctx, p->w);
+    for (int64_t k = 0; w && k < p->n * o; k++)
+        p->y[k] = product(p->x + k / o * i, w + k % o * i, i,
+                          p->b ? p->b + k % o : NULL);
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+static void bound_conv(tt_ctx *ctx, const tt_conv_args *p)
+{
+    const int64_t k = (int64_t)p->kt * p->kh * p->kw * p->Cin;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const tt_real *w = weights(ctx, p->w);
+    tt_real *x = tt_scratch(ctx, k);
+    for (int64_t i = 0; w && x && i < p->Ho * p->Wo; i++) {
+        conv_gather(x, p, i / p->Wo, i % p->Wo);
+        for (int64_t o = 0; o < p->Cout; o++)
+            p->y[i * p->Cout + o] = product(x, w + o * k, k,
+                                            p->b ? p->b + o : NULL);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* ---- attention ----------------------------------------------------------- */
+
+/* Of one key of a row: its weight, its logit, what that may err by itself, and
+ * by what its weight may be off then. */
+typedef struct key {
+    double p, s, error, off;
+} key;
+
+/* Inputs may be scaled before they are rounded; logits may be stored, before
+ * and after they are scaled. */
+static void logit(const tt_arith *a, const tt_attention_args *p, int64_t h,
+                  int64_t i, int64_t j, key *k)
+{
+    const tt_real *x = p->q + i * p->q_stride + h * p->D;
+    const tt_real *y = p->k + j * p->kv_stride + h * p->D;
+    const double scale = fabs((double)p->scale);
+    double s = 0, sizes = 0, squares = 0;
+    for (int64_t d = 0; d < p->D; d++) {
+        const double t = (double)x[d] * (double)y[d];
+        s += t;
+        sizes += fabs(t);
+        squares += t * t;
+    }
+    const double bias = p->rel_bias
+        ? (double)p->rel_bias[h * (2 * p->N - 1) + j - i + p->N - 1] : 0;
+    k->s = s * (double)p->scale + bias;
+    k->error = UNIT * (scale * sizes + fabs(bias))
+               + unit_of(a->product) * scale * sqrt(squares)
+               + 2 * unit_of(a->stored) * fabs(k->s);
+}
+
+/* What an error of its logit makes of a weight. A large one may let another key
+ * win: no weight is more than 1. */
+static double moved(const key *k, double below_top, double of_top)
+{
+    if (k->error <= 0.125) return k->p * k->error;
+    return tt_exp(fmin(0, k->error + of_top - below_top));
+}
+
+/* Logits to weights; a hidden key has a logit that everybody gives it. */
+static void soften(const tt_attention_args *p, key *k)
+{
+    double top = -DBL_MAX, of_top = 0, l = 0;
+    for (int64_t j = 0; j < p->N; j++) {
+        const bool hidden = p->key_mask && !p->key_mask[j];
+        k[j].p = hidden ? -FLT_MAX : k[j].s;
+        if (hidden) k[j].s = k[j].error = 0;
+        if (k[j].p > top) top = k[j].p, of_top = k[j].error;
+    }
+    for (int64_t j = 0; j < p->N; j++) {
+        k[j].off = top - k[j].p;
+        l += k[j].p = tt_exp(-k[j].off);
+    }
+    for (int64_t j = 0; j < p->N; j++) {
+        k[j].p /= l;
+        k[j].off = moved(&k[j], k[j].off, of_top);
+    }
+}
+
+/* Output d of head h: errors of single logits, of their common factor, of the
+ * weights, which may be rounded when they are divided, and of the last sum. */
+static double mixed(const tt_arith *a, const tt_attention_args *p, int64_t h,
+                    int64_t d, const key *k)
+{
+    const tt_real *v = p->v + h * p->D + d;
+    double o = 0, sizes = 0, own = 0, common = 0, rounded = 0;
+    for (int64_t j = 0; j < p->N; j++) {
+        const double t = k[j].p * (double)v[j * p->kv_stride];
+        o += t;
+        sizes += fabs(t);
+        rounded += t * t;
+    }
+    for (int64_t j = 0; j < p->N; j++) {
+        const double apart = (double)v[j * p->kv_stride] - o;
+        own += pow(apart * k[j].off, 2);
+        common += apart * k[j].p * k[j].s;
+    }
+    const double unit = unit_of(a->product) + unit_of(a->stored);
+    return sqrt(own) + UNIT * sizes
+           + unit * (fabs(common) + fabs(o) + sqrt(rounded));
+}
+
+static void bound_attention(tt_ctx *ctx, const tt_attention_args *p)
+{
+    const tt_arith *a = ctx->ops->self;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    key *k = tt_alloc(ctx, &ctx->scratch, p->N, sizeof *k, "a row of keys");
+    for (int64_t u = 0; k && u < p->T * p->H; u++) {
+        const int64_t i = u / p->H, h = u % p->H;
+        for (int64_t j = 0; j < p->N; j++) logit(a, p, h, i, j, &k[j]);
+        soften(p, k);
+        for (int64_t d = 0; d < p->D; d++)
+            p->o[u * p->D + d] = (tt_real)mixed(a, p, h, d, k);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* ---- norms --------------------------------------------------------------- */
+
+/* What a row is divided by, and what of it may be off: the mean absolutely,
+ * the divisor relatively. */
+typedef struct moments {
+    double mean, off, scale, rel;
+} moments;
+
+/* Sums of the second power may be taken around a mean that is off, step by
+ * step: then the spread itself follows it. */
+static moments row(const tt_real *x, int64_t c, bool centred, double eps)
+{
+    double s = 0, sizes = 0, spread = 0, squares = 0;
+    for (int64_t i = 0; i < c; i++) {
+        s += (double)x[i];
+        sizes += fabs((double)x[i]);
+    }
+    moments m = {0};
+    if (centred) m.mean = s / (double)c;
+    if (centred) m.off = UNIT * (sizes / (double)c + fabs(m.mean));
+    for (int64_t i = 0; i < c; i++) {
+        const double d = (double)x[i] - m.mean;
+        spread += fabs(d) / (double)c;
+        squares += d * d / (double)c;
+    }
+    const double off = UNIT * squares + m.off * (2 * spread + m.off);
+    m.scale = 1 / sqrt(squares + eps);
+    m.rel = squares + eps > 0 ? off / (2 * (squares + eps)) + 3 * UNIT : 0;
+    return m;
+}
+
+static void bound_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *p)
+{
+    (void)ctx;
+    for (int64_t r = 0; r < p->n; r++) {
+        const tt_real *x = p->x + r * p->c;
+        const moments m = row(x, p->c, true, p->eps);
+        for (int64_t i = 0; i < p->c; i++) {
+            const double w = p->w ? fabs((double)p->w[i]) : 1;
+            const double b = p->w ? fabs((double)p->b[i]) : 0;
+            const double d = fabs((double)x[i] - m.mean);
+            p->y[r * p->c + i] = (tt_real)(w * m.scale * (m.off + d * m.rel)
+                                           + UNIT * b);
+        }
+    }
+}
+
+/* y [n, c] = x, divided by its root mean square, times w. */
+static void root_mean_square(tt_real *y, const tt_real *x, int64_t n, int64_t c,
+                             const tt_real *w, double eps)
+{
+    for (int64_t r = 0; r < n; r++) {
+        const moments m = row(x + r * c, c, false, eps);
+        for (int64_t i = r * c; i < (r + 1) * c; i++)
+            y[i] = (tt_real)(fabs((double)x[i] * (double)w[i % c]) * m.scale
+                             * m.rel);
+    }
+}
+
+static void bound_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *p)
+{
+    (void)ctx;
+    root_mean_square(p->y, p->x, p->n, p->c, p->w, p->eps);
+}
+
+/* Its floor of 1e-12 stands for an eps of its square. */
+static void bound_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *p)
+{
+    (void)ctx;
+    root_mean_square(p->y, p->x, p->n, p->c, p->gamma, 1e-24 / (double)p->c);
+}
+
+/* ---- element by element: what is stored on the way ----------------------- */
+
+static void bound_modulate(tt_ctx *ctx, const tt_modulate_args *p)
+{
+    const double unit = stored_unit(ctx);
+    for (int64_t k = 0; k < p->n * p->c; k++) {
+        const int64_t g = k / p->c / p->rows * p->stride + k % p->c;
+        p->x[k] = (tt_real)(unit * (fabs((double)p->x[k])
+                                    * (1 + fabs((double)p->scale[g]))
+                                    + fabs((double)p->shift[g])));
+    }
+}
+
+static void bound_gate_add(tt_ctx *ctx, const tt_gate_add_args *p)
+{
+    const double unit = stored_unit(ctx);
+    for (int64_t k = 0; k < p->n * p->c; k++) {
+        const int64_t g = k / p->c / p->rows * p->stride + k % p->c;
+        p->x[k] = (tt_real)(unit * (fabs((double)p->x[k])
+                                    + fabs((double)p->y[k]
+                                           * (double)p->gate[g])));
+    }
+}
+
+/* One rounding, which the plain program makes as well. */
+static void bound_add(tt_ctx *ctx, const tt_add_args *p)
+{
+    (void)ctx;
+    for (int64_t i = 0; i < p->n; i++) p->x[i] = 0;
+}
+
+static void bound_mul(tt_ctx *ctx, const tt_mul_args *p)
+{
+    (void)ctx;
+    for (int64_t i = 0; i < p->n; i++) p->x[i] = 0;
+}
+
+static void bound_silu(tt_ctx *ctx, const tt_silu_args *p)
+{
+    (void)ctx;
+    for (int64_t i = 0; i < p->n; i++) p->x[i] = 0;
+}
+
+/* 1 + tanh(u), where tanh is near -1. */
+static void bound_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *p)
+{
+    (void)ctx;
+    for (int64_t i = 0; i < p->n; i++)
+        p->x[i] = (tt_real)(UNIT * fabs((double)p->x[i]));
+}
+
+static void bound_rope(tt_ctx *ctx, const tt_rope_args *p)
+{
+    const double unit = stored_unit(ctx);
+    for (int64_t i = 0; i < p->T * p->H * p->D; i += 2) {
+        const double re = fabs((double)p->x[i]), im = fabs((double)p->x[i + 1]);
+        p->y[i] = p->y[i + 1] = (tt_real)(unit * fmax(re, im));
+    }
+}
+
+/* ---- columns ------------------------------------------------------------- */
+
+static void bound_col_mean(tt_ctx *ctx, const tt_col_mean_args *p)
+{
+    (void)ctx;
+    for (int64_t i = 0; i < p->c; i++) {
+        double sizes = 0;
+        for (int64_t r = 0; r < p->n; r++)
+            sizes += fabs((double)p->x[r * p->c + i]);
+        p->mean[i] = UNIT * sizes / (double)p->n;
+    }
+}
+
+/* The mean is rounded to float32 first. */
+static void bound_col_moment(tt_ctx *ctx, const tt_col_moment_args *p)
+{
+    (void)ctx;
+    for (int64_t i = 0; i < p->c; i++) {
+        const double off = 2 * fabs(p->mean[i]);
+        double sizes = 0;
+        for (int64_t r = 0; r < p->n; r++) {
+            const double d = fabs((double)p->x[r * p->c + i] - p->mean[i]);
+            sizes += d * (d + off);
+        }
+        p->m2[i] = UNIT * sizes;
+    }
+}
+
+static void bound_col_blend(tt_ctx *ctx, const tt_col_blend_args *p)
+{
+    const double unit = stored_unit(ctx);
+    for (int64_t k = 0; k < p->n * p->c; k++) {
+        const int64_t i = k % p->c;
+        const double x = fabs((double)p->x[k]);
+        const double edit = (x + fabs(p->mean[i])) * fabs(p->gain[i])
+                            + fabs(p->target[i]);
+        p->x[k] = (tt_real)(unit * (x + p->tau * edit));
+    }
+}
+
+#define ENTRY(op, OP) .op = bound_##op,
+#define TABLE(i)                                                               \
+    {.abi = TT_ABI, .name = "bound",                                           \
+     .summary = "what any order of sums may err",                              \
+     .self = (void *)&arith_list[i], TT_OPS(ENTRY)}
+
+const tt_ops *arith_bounds(const tt_arith *a)
+{
+    static const tt_ops table[ARITH_COUNT + 1] = {
+        TABLE(0), TABLE(1), TABLE(2), TABLE(3), TABLE(4), TABLE(5), TABLE(6)};
+    return &table[arith_plain(a) - arith_list];
+}

@@ -9,6 +9,7 @@
 #include <float.h>
 
 #include "tests/harness.h"
+#include "tether/backend.h"
 
 #ifndef TT_REAL_DOUBLE
 

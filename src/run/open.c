@@ -145,6 +145,35 @@ static tt_status check_ranks(tt_ctx *ctx, const tt_run *r)
     return ctx->status;
 }
 
+static uint64_t digest_tensor(uint64_t sum, const tt_tensor *t)
+{
+    enum { PIECE = 4096 };       /* a multiple of every type's block          */
+    tt_real buf[PIECE];
+    const int64_t n = tt_tensor_count(t);
+    for (int64_t at = 0, k; at < n; at += k) {
+        k = n - at < PIECE ? n - at : PIECE;
+        tt_widen_at(buf, t, at, k);
+        for (int64_t i = 0; i < k; i++) {
+            uint64_t bits = 0;
+            memcpy(&bits, &buf[i], sizeof buf[i]);
+            sum = (sum ^ bits) * UINT64_C(1099511628211);
+        }
+    }
+    return sum;
+}
+
+/* Of every value, in seconds: the samples of an identity tell models apart, but
+ * do not find one damaged byte in the copy of one machine. */
+static uint64_t digest_all(const tt_weights *w)
+{
+    uint64_t sum = UINT64_C(14695981039346656037);
+    for (int64_t i = 0; i < tt_weights_count(w); i++) {
+        const tt_tensor *t = tt_weights_find(w, tt_weights_name(w, i));
+        if (t && tt_dtype_is_real(t->dtype)) sum = digest_tensor(sum, t);
+    }
+    return sum;
+}
+
 /* Are all ranks about to compute the same? Prompts need not be compared: rank 0
  * encodes them for all. */
 static tt_status compare_ranks(tt_ctx *ctx, const tt_run *r)
@@ -154,8 +183,10 @@ static tt_status compare_ranks(tt_ctx *ctx, const tt_run *r)
     if (tt_team_size(ctx) == 1) return ctx->status;
     const char *all = identity_make(ctx, &ctx->scratch, r->dit, &r->opt);
     tt_team_compare(ctx, "the run", all ? all : "");
-    snprintf(count, sizeof count, "videos %lld latents %lld shares %.900s",
-             (long long)tt_run_videos(r), (long long)r->opt.latents,
+    snprintf(count, sizeof count, "videos %lld latents %lld weights %016llx "
+             "shares %.900s", (long long)tt_run_videos(r),
+             (long long)r->opt.latents,
+             (unsigned long long)digest_all(tt_dit_weights(r->dit)),
              r->s.shares ? r->s.shares : "equal");
     tt_team_compare(ctx, "the run", count);
     tt_arena_reset(&ctx->scratch, m);

@@ -130,6 +130,24 @@ SCRIPT
     fi
     rm -rf "$work/x"
 
+    # a broken weight on rank 1
+    mkdir -p "$work/model"
+    cp -R "$model/." "$work/model"
+    printf '\377' | dd of="$work/model/diffusion_pytorch_model.safetensors" \
+        bs=1 seek=200001 conv=notrunc 2> /dev/null
+    cat > "$work/other" << SCRIPT
+#!/bin/sh
+case \${OMPI_COMM_WORLD_RANK:-\$PMI_RANK} in
+1) exec "$PWD/$tether" "\$@" -m "$work/model" ;;
+esac
+exec "$PWD/$tether" "\$@"
+SCRIPT
+    if generate "$work/x" "$(options tether)" mpirun.$mpi -n 3 "$work/other"
+    then fail "$mpi: another weight on rank 1 is not refused"
+    else check "$mpi: another weight" one_sentence 'rank 1.*weights is'
+    fi
+    rm -rf "$work/x" "$work/model"
+
     # a rank is killed in the middle; three chunks of one are there then
     generate "$work/x" "$(options tether)" mpirun.$mpi -n 3 "$tether" &
     job=$!

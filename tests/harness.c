@@ -29,7 +29,7 @@ tt_ctx *test_begin(const char *name)
         exit(1);
     }
     const char *backend = getenv("TT_TEST_BACKEND");
-    if (backend && !strcmp(backend, "guard")) {
+    if (test_guarded()) {
         if (guard_install(&ctx)) return &ctx;
         skip("this system cannot map memory twice");
         exit(test_end());
@@ -39,6 +39,12 @@ tt_ctx *test_begin(const char *name)
         exit(1);
     }
     return &ctx;
+}
+
+bool test_guarded(void)
+{
+    const char *backend = getenv("TT_TEST_BACKEND");
+    return backend && !strcmp(backend, "guard");
 }
 
 int test_end(void)

@@ -14,6 +14,9 @@
 
 /* Start a program: prepares the context. REF(path) finds files of ref_data. */
 tt_ctx *test_begin(const char *name);
+/* Does TT_TEST_BACKEND=guard hold values away from the host? Tables of ctx->ops
+ * cannot be exchanged then. */
+bool test_guarded(void);
 /* Print "N passed, N failed[, N skipped]"; 0 when none failed and at least one
  * passed. */
 int test_end(void);

@@ -8,8 +8,10 @@
 
 #include "tests/harness.h"
 
+#include <math.h>
 #include <string.h>
 
+#include "tether/device.h"
 #include "tether/policy.h"
 
 enum { H = 2, D = 12, L = 6, C = 3, W = H * D };
@@ -39,6 +41,42 @@ static inline void fill(tt_real *x, int64_t n, uint32_t seed)
     }
 }
 
+/* n values of a device. */
+static inline void take(tt_ctx *ctx, tt_real *to, const tt_real *x, int64_t n)
+{
+    const tt_host *h = tt_get(ctx, x, n);
+    if (h) memcpy(to, h, (size_t)n * sizeof *to);
+}
+
+/* Are n values of a device these? */
+static inline bool are(tt_ctx *ctx, const tt_real *x, const tt_real *want,
+                       int64_t n)
+{
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const tt_host *h = tt_get(ctx, x, n);
+    const bool same = h && !memcmp(h, want, (size_t)n * sizeof *want);
+    tt_arena_reset(&ctx->scratch, m);
+    return same;
+}
+
+static inline bool are_zero(tt_ctx *ctx, const tt_real *x, int64_t n)
+{
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const tt_host *h = tt_get(ctx, x, n);
+    bool zero = h != NULL;
+    for (int64_t i = 0; i < n && zero; i++) zero = h[i] == 0;
+    tt_arena_reset(&ctx->scratch, m);
+    return zero;
+}
+
+/* One value of a device becomes NaN. */
+static inline void spoil(tt_ctx *ctx, tt_real *x)
+{
+    tt_host *h = tt_get(ctx, x, 1);
+    if (h) *h = (tt_host)NAN;
+    if (h) tt_put(ctx, x, h, 1);
+}
+
 /* One pass of a chunk over both layers; the views of the last layer copied. */
 typedef struct seen {
     int64_t n;
@@ -55,11 +93,16 @@ static inline void run_pass_as(tt_ctx *ctx, tt_cache *c, seen *out, tt_pass p)
         fill(q, p.frames * L * W, id);
         fill(k, p.frames * L * W, id + 1);
         fill(v, p.frames * L * W, id + 2);
-        tt_cache_write(ctx, c, l, &p, &(tt_qkv){q, k, v});
-        tt_cache_read(ctx, c, l, &p, &view, out->q, q);
+        const int64_t n = p.frames * L * W;
+        const tt_real *sent = tt_send(ctx, q, n);
+        tt_real *turned = tt_values(ctx, n);
+        tt_cache_write(ctx, c, l, &p, &(tt_qkv){sent, tt_send(ctx, k, n),
+                                                tt_send(ctx, v, n)});
+        tt_cache_read(ctx, c, l, &p, &view, turned, sent);
         if (!ctx->status) {
-            memcpy(out->k, view.k, (size_t)(view.n * W) * sizeof(tt_real));
-            memcpy(out->v, view.v, (size_t)(view.n * W) * sizeof(tt_real));
+            take(ctx, out->q, turned, n);
+            take(ctx, out->k, view.k, view.n * W);
+            take(ctx, out->v, view.v, view.n * W);
         }
         out->n = view.n;
         tt_cache_done(ctx, c, l, &p);

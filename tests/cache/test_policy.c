@@ -163,8 +163,8 @@ static void check_rewrite(tt_ctx *ctx, const char *name)
     tt_cache_reset(ctx, c);
     const tt_layer *y = tt_cache_layer(c, 1);
     bool zero = y->len == 0 && y->seen == 0;
-    for (int64_t i = 0; i < y->cap * W; i++)
-        zero = zero && y->k[i] == 0 && y->v[i] == 0;
+    zero = zero && are_zero(ctx, y->k, y->cap * W)
+           && are_zero(ctx, y->v, y->cap * W);
     expect(zero, "%s: reset leaves something", name);
     tt_cache *fresh = open_cache(ctx, o, 30);
     for (int64_t s = 0; s < 18; s += C) {
@@ -227,8 +227,8 @@ static void check_tau(tt_ctx *ctx, double tau)
         const int64_t frame = t.memory_index[m], start = frame / C * C;
         fill(v, C * L * W, (uint32_t)(start * 64 + 2 * 8 + 4 + 2));
         founding += frame < 5;
-        same += !memcmp(y->v + (2 + m) * L * W, v + (frame - start) * L * W,
-                        L * W * sizeof *v);
+        same += are(ctx, y->v + (2 + m) * L * W, v + (frame - start) * L * W,
+                    L * W);
     }
     expect(t.admissions > 0, "somebody was admitted");
     expect(founding < 3, "somebody was replaced");
@@ -296,7 +296,7 @@ static void check_exchange(tt_ctx *ctx)
                 const int layer = (int)(f / C);  /* they share the buffer */
                 const tt_layer *at = tt_cache_layer(c, layer);
                 fill_frame(out, s - 4 + f % C, 2, layer, 2);
-                expect(!memcmp(at->v + (6 + f % C) * L * W, out, sizeof out),
+                expect(are(ctx, at->v + (6 + f % C) * L * W, out, L * W),
                        "evicted frame %d waits", (int)(s - 4 + f % C));
             }
         }
@@ -321,7 +321,7 @@ static void check_last(tt_ctx *ctx)
     for (int64_t f = 0; f < 9; f++) {
         static tt_real v[L * W];
         fill_frame(v, want[f], 0, 1, 2);
-        ok = ok && !memcmp(y->v + f * L * W, v, sizeof v);
+        ok = ok && are(ctx, y->v + f * L * W, v, L * W);
     }
     expect(ok, "given chunks stay");
     tether_look(c, 1, &t);
@@ -390,7 +390,7 @@ static void check_nan(tt_ctx *ctx)
     static seen a;
     tt_cache *c = open_cache(ctx, options("tether", 9, 2, 4), 60);
     for (int64_t s = 0; s < 9; s += C) run_chunk(ctx, c, &a, s);
-    tt_cache_layer(c, 0)->k[3 * L * W] = NAN;
+    spoil(ctx, tt_cache_layer(c, 0)->k + 3 * L * W);
     run_chunk(ctx, c, &a, 9);
     expect_status(ctx->status, TT_EFORMAT, "NaN in a member");
     tt_cache_close(c);
@@ -438,6 +438,16 @@ static const tt_policy_class odd = {
     .positions = odd_positions,
 };
 
+/* y = the keys of T tokens at these positions. */
+static void turn(tt_ctx *ctx, tt_real *y, const tt_real *k, int64_t T,
+                 tt_cache *c, const int32_t *pos)
+{
+    tt_real *turned = tt_values(ctx, T * W);
+    tt_rope(ctx, turned, tt_send(ctx, k, T * W), T, H, D, tt_cache_rope(c),
+            pos);
+    take(ctx, y, turned, T * W);
+}
+
 static void check_outside_policy(tt_ctx *ctx)
 {
     static seen a;
@@ -452,11 +462,11 @@ static void check_outside_policy(tt_ctx *ctx)
     for (int i = 0; i < C * L; i++)
         pos[i][0] = 5 + i / L, pos[i][1] = i % L / 3, pos[i][2] = i % L % 3;
     fill(k, C * L * W, 6 * 64 + 2 * 8 + 4 + 1);   /* newest chunk, last pass */
-    tt_rope(ctx, want, k, C * L, H, D, tt_cache_rope(c), pos[0]);
+    turn(ctx, want, k, C * L, c, pos[0]);
     expect_bits("newest first", a.k, want, sizeof want);
     for (int i = 0; i < L; i++) pos[i][0] = 47;
     fill(k, C * L * W, 0 * 64 + 2 * 8 + 4 + 1);   /* frame 0 */
-    tt_rope(ctx, want, k, L, H, D, tt_cache_rope(c), pos[0]);
+    turn(ctx, want, k, L, c, pos[0]);
     expect_bits("sink behind", a.k + C * L * W, want, L * W * sizeof *want);
     fill(k, C * L * W, 0 * 64 + 2 * 8 + 4 + 2);
     expect_bits("its values", a.v + C * L * W, k, L * W * sizeof *k);

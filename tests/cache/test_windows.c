@@ -150,7 +150,8 @@ static void model_chunk(flush_model *m, int start, bool scene)
 
 /* Every slot of the buffer, live or stale, holds what the model says: source,
  * keys and values. */
-static bool model_holds(const flush_model *m, const tt_layer *y, int layer)
+static bool model_holds(tt_ctx *ctx, const flush_model *m, const tt_layer *y,
+                        int layer)
 {
     static tt_real k[L * W], v[L * W];
     bool ok = y->len == m->len * L;
@@ -160,8 +161,8 @@ static bool model_holds(const flush_model *m, const tt_layer *y, int layer)
         if (m->slot[f] >= 0) fill_frame(k, m->slot[f], 2, layer, 1);
         if (m->slot[f] >= 0) fill_frame(v, m->slot[f], 2, layer, 2);
         ok = y->src_frame[f * L] == m->slot[f]
-             && !memcmp(y->k + f * L * W, k, sizeof k)
-             && !memcmp(y->v + f * L * W, v, sizeof v);
+             && are(ctx, y->k + f * L * W, k, L * W)
+             && are(ctx, y->v + f * L * W, v, L * W);
     }
     return ok;
 }
@@ -184,7 +185,7 @@ static void check_flush_model(tt_ctx *ctx)
                 if (scene) run_scene(ctx, c, &a, start, (seed >> 23) % 2);
                 else run_chunk(ctx, c, &a, start);
                 model_chunk(&m, start, scene);
-                ok = model_holds(&m, tt_cache_layer(c, 1), 1);
+                ok = model_holds(ctx, &m, tt_cache_layer(c, 1), 1);
                 expect(ok, "K %d, S %d: the cache after frame %d", K, S,
                        start);
             }
@@ -213,9 +214,9 @@ static void check_flush(tt_ctx *ctx)
     /* What is flushed is what was there. */
     tt_real want[L * W];
     fill_frame(want, 10, 2, 0, 1);
-    expect_bits("the flushed keys", y->k + L * W, want, sizeof want);
+    expect(are(ctx, y->k + L * W, want, L * W), "the flushed keys");
     fill_frame(want, 10, 2, 0, 2);
-    expect_bits("the flushed values", y->v + L * W, want, sizeof want);
+    expect(are(ctx, y->v + L * W, want, L * W), "the flushed values");
     /* A second flush before the cache is full again finds what lay there. */
     run_scene(ctx, c, &a, 15, false);
     static const int stale[] = { 0, 10, 11, 15, 16, 17 };
@@ -229,8 +230,8 @@ static void check_flush(tt_ctx *ctx)
     run_scene(ctx, c, &a, 3, false);
     bool zero = y->len == 6 * L;
     for (int64_t i = L; i < 3 * L; i++) zero = zero && y->src_frame[i] == -1;
-    for (int64_t i = L * W; i < 3 * L * W; i++)
-        zero = zero && y->k[i] == 0 && y->v[i] == 0;
+    zero = zero && are_zero(ctx, y->k + L * W, 2 * L * W)
+           && are_zero(ctx, y->v + L * W, 2 * L * W);
     expect(zero, "slots never written are zeros");
     expect(plan_at(ctx, c, 3, 2, false).q_t0 == 3, "queries at their time");
     tt_cache_close(c);
@@ -280,9 +281,11 @@ static void mean_of(double *out, int64_t first, int what, bool positions)
     }
 }
 
-static double apart(const tt_real *a, const double *b)
+static double apart(tt_ctx *ctx, const tt_real *x, const double *b)
 {
+    static tt_real a[L * W];
     double worst = 0;
+    take(ctx, a, x, L * W);
     for (int i = 0; i < L * W; i++)
         if (!(fabs((double)a[i] - b[i]) <= worst))
             worst = fabs((double)a[i] - b[i]);
@@ -304,16 +307,16 @@ static void check_averages(tt_ctx *ctx, bool adaptive)
     for (int64_t s = 0; s < 15; s += C) run_chunk(ctx, c, &a, s);
     mean_of(m1, 5, 1, adaptive);
     mean_of(v1, 5, 2, adaptive);
-    expect(apart(k, m1) < 1e-6 && apart(k + L * W, m1) < 1e-6
-           && apart(v, v1) < 1e-6 && apart(v + L * W, v1) < 1e-6,
+    expect(apart(ctx, k, m1) < 1e-6 && apart(ctx, k + L * W, m1) < 1e-6
+           && apart(ctx, v, v1) < 1e-6 && apart(ctx, v + L * W, v1) < 1e-6,
            "both averages begin with the first evicted frames");
     run_chunk(ctx, c, &a, 15);
     mean_of(m2, 8, 1, adaptive);
     mean_of(v2, 8, 2, adaptive);
     for (int i = 0; i < L * W; i++) want[i] = 0.25 * m2[i] + 0.75 * m1[i];
-    expect(apart(k, want) < 1e-6, "the slow average");
+    expect(apart(ctx, k, want) < 1e-6, "the slow average");
     for (int i = 0; i < L * W; i++) want[i] = 0.25 * v2[i] + 0.75 * v1[i];
-    expect(apart(v, want) < 1e-6, "of values");
+    expect(apart(ctx, v, want) < 1e-6, "of values");
 
     double rate[L], top = 0;
     for (int l = 0; l < L; l++) {
@@ -332,11 +335,11 @@ static void check_averages(tt_ctx *ctx, bool adaptive)
         rate[l] = adaptive ? 0.015 + rate[l] / top * (0.75 - 0.015) : 0.15;
     for (int i = 0; i < L * W; i++)
         want[i] = rate[i / W] * m2[i] + (1 - rate[i / W]) * m1[i];
-    expect(apart(k + L * W, want) < 1e-6, "the fast average%s",
+    expect(apart(ctx, k + L * W, want) < 1e-6, "the fast average%s",
            adaptive ? ", adaptive" : "");
     for (int i = 0; i < L * W; i++)
         want[i] = rate[i / W] * v2[i] + (1 - rate[i / W]) * v1[i];
-    expect(apart(v + L * W, want) < 1e-6, "of values");
+    expect(apart(ctx, v + L * W, want) < 1e-6, "of values");
     tt_cache_close(c);
 }
 
@@ -413,7 +416,8 @@ static void check_compression(tt_ctx *ctx)
             good = good && y->src_frame[i] == s - 1 + (i - 3 * L) / L
                    && reuse_of(c)[i] == 0;
         for (int64_t i = 7 * L; i < y->cap; i++)
-            good = good && y->src_frame[i] == -1 && y->k[i * W] == 0;
+            good = good && y->src_frame[i] == -1
+                   && are_zero(ctx, y->k + i * W, 1);
         expect(good, "the cache after chunk %d", (int)(s / C));
         expect(plan_at(ctx, c, s, 1, false).q_t0 == s, "absolute queries");
     }
@@ -424,11 +428,10 @@ static void check_compression(tt_ctx *ctx)
     const int64_t slot = 2 * L + 1;
     tt_real x[L * W];
     fill_frame(x, y->src_frame[slot], 2, 0, 1);
-    expect_bits("key of a selected token", y->k + slot * W,
-                x + y->sidx[slot] * W, W * sizeof *x);
+    expect(are(ctx, y->k + slot * W, x + y->sidx[slot] * W, W),
+           "key of a selected token");
     fill_frame(x, y->src_frame[slot], 2, 0, 2);
-    expect_bits("its value", y->v + slot * W, x + y->sidx[slot] * W,
-                W * sizeof *x);
+    expect(are(ctx, y->v + slot * W, x + y->sidx[slot] * W, W), "its value");
     tt_cache_close(c);
 }
 
@@ -447,6 +450,14 @@ static void check_unify(tt_ctx *ctx)
     tt_cache_close(c);
 }
 
+/* A chunk whose keys and values are `same`. */
+static void write_same(tt_ctx *ctx, tt_cache *c, const tt_pass *p,
+                       const tt_real *q, const tt_real *same)
+{
+    const tt_real *kv = tt_send(ctx, same, C * L * W);
+    tt_cache_write(ctx, c, 0, p, &(tt_qkv){tt_send(ctx, q, C * L * W), kv, kv});
+}
+
 /* Equal scores: the lower slot. Not finite: refused. */
 static void check_ties(tt_ctx *ctx)
 {
@@ -456,15 +467,15 @@ static void check_ties(tt_ctx *ctx)
     for (int64_t s = 0; s < 12; s += C) {
         const tt_pass p = { .start = s, .frames = C, .chunk = s / C };
         fill(q, C * L * W, (uint32_t)s);
-        tt_cache_write(ctx, c, 0, &p, &(tt_qkv){q, same, same});
+        write_same(ctx, c, &p, q, same);
     }
     bool first = true;
     for (int64_t i = 2 * L; i < 3 * L; i++)
         first = first && y->src_frame[i] == 2 && y->sidx[i] == i - 2 * L;
     expect(first, "equal scores keep the oldest tokens");
     const tt_pass p = { .start = 12, .frames = C, .chunk = 4 };
-    y->k[2 * L * W] = NAN;
-    tt_cache_write(ctx, c, 0, &p, &(tt_qkv){q, same, same});
+    spoil(ctx, y->k + 2 * L * W);
+    write_same(ctx, c, &p, q, same);
     expect_status(ctx->status, TT_EFORMAT, "NaN in a key");
     tt_cache_close(c);
 }
@@ -674,7 +685,7 @@ static void check_rolling_sink(tt_ctx *ctx)
         for (int f = 0; f < n && cs >= K; f++) {
             static tt_real v[L * W];
             fill_frame(v, window[f], 2, 1, 2);
-            ok = ok && !memcmp(y->v + (base + f * L) * W, v, sizeof v);
+            ok = ok && are(ctx, y->v + (base + f * L) * W, v, L * W);
         }
         expect(ok, "the window after the chunk at %d", cs);
     }

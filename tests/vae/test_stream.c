@@ -12,6 +12,7 @@
 
 #include "tests/harness.h"
 #include "tether/backend.h"
+#include "tether/device.h"
 #include "vae/vae_internal.h"
 
 static tt_ctx *ctx;
@@ -144,7 +145,7 @@ static void check_threads_and_backends(test_case *c, const tt_vae *v)
     ctx->nthreads = threads;
     free(one.x);
     const tt_ops *exact = tt_ops_find("exact");
-    if (exact) {
+    if (exact && !test_guarded()) {   /* there the operators are the guard's */
         ctx->ops = exact;
         film a = decode(v, &z, NULL);
         ctx->ops = tt_ops_find("golden");
@@ -198,6 +199,17 @@ static tt_status refuse(void *user, const tt_real *rgb, int64_t h, int64_t w)
     return TT_EIO;
 }
 
+/* The value of a device at x becomes `value`; what it was. */
+static tt_real exchange(tt_real *x, tt_real value)
+{
+    tt_host *h = tt_get(ctx, x, 1);
+    if (!h) return 0;
+    const tt_real was = *h;
+    *h = value;
+    tt_put(ctx, x, h, 1);
+    return was;
+}
+
 static void check_bad_input(test_case *c, const tt_vae *v)
 {
     latents z;
@@ -224,14 +236,13 @@ static void check_bad_input(test_case *c, const tt_vae *v)
 
     /* damaged weights: the last bias */
     tt_real *bias = (tt_real *)(uintptr_t)v->dec.head.b;
-    const tt_real was = bias[1];
-    bias[1] = (tt_real)INFINITY;
+    const tt_real was = exchange(bias + 1, (tt_real)INFINITY);
     z.z[n - 1] = 0;
     expect_ok(tt_vae_decoder_open(ctx, &d, v, z.h, z.w), "open");
     expect_status(tt_vae_decode_next(ctx, d, z.z, refuse, &calls), TT_EFORMAT,
                   "weights with infinity");
     tt_vae_decoder_close(d);
-    bias[1] = was;
+    exchange(bias + 1, was);
     expect(calls == 1, "nothing damaged was handed out");
 }
 

@@ -32,6 +32,7 @@ log=$(mktemp "${TMPDIR:-/tmp}/tether.XXXXXX") || exit 1
 trap 'rm -f "$log"' EXIT
 for t in core/test_core core/test_guard dit/test_cases dit/test_load \
     cache/test_cases cache/test_grab cache/test_policy cache/test_windows \
+    cache/test_deep_forcing cache/test_options \
     text/test_umt5 vae/test_cases vae/test_stream \
     rollout/test_cases rollout/test_policies rollout/test_policy_runs \
     rollout/test_rollout rollout/test_class rollout/test_scenes \

@@ -168,4 +168,44 @@ static inline bool frames_are(const tt_layer *y, const int *want, int n)
     return y->len == n * L;
 }
 
+/* The plan of layer 0 for a pass of the chunk at `start`. */
+static inline tt_plan plan_at(tt_ctx *ctx, tt_cache *c, int64_t start, int step,
+                              bool cut)
+{
+    tt_plan plan = {0};
+    const tt_pass p = { .start = start, .frames = C, .chunk = start / C,
+                        .step = step, .cut = cut };
+    tt_cache_class(c)->plan(ctx, tt_cache_layer(c, 0), &p, &plan);
+    return plan;
+}
+
+/* Frame position of every live frame slot, as planned; n of them. */
+static inline bool positions_are(tt_cache *c, const tt_plan *plan,
+                                 const int *want, int n)
+{
+    const tt_layer *y = tt_cache_layer(c, 0);
+    int f = 0;
+    for (int i = 0; i < plan->nsegments; i++)
+        for (int64_t t = 0; t < plan->segment[i].ntokens; t += L, f++) {
+            const tt_segment *s = &plan->segment[i];
+            const int64_t at = s->t0 == TT_T_PER_TOKEN ? y->tpos[s->slot + t]
+                                                       : s->t0 + t / L;
+            if (f >= n || at != want[f]) return false;
+        }
+    return f == n;
+}
+
+/* Opening a cache with these options is refused, with this word. */
+static inline void refused_with(tt_ctx *ctx, const char *word,
+                                tt_policy_options o, int64_t scenes)
+{
+    tt_geometry g = geometry(48);
+    tt_cache *c = NULL;
+    g.scenes = scenes;
+    const tt_status s = tt_cache_open(ctx, &c, NULL, &o, &g);
+    expect(c == NULL && strstr(tt_message(ctx), word), "%s: \"%s\" lacks "
+           "\"%s\"", o.name, tt_message(ctx), word);
+    expect_status(s, TT_EINVAL, word);
+}
+
 #endif

@@ -1,0 +1,153 @@
+/* test_deep_forcing.c: what Deep Forcing keeps when it compresses, without a
+ * network.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+
+#include "tests/cache/drive.h"
+
+typedef struct heard {
+    int events;
+    int64_t kept, delta[16], nselected;
+    bool sound;
+} heard;
+
+static void on_event(void *user, const tt_event *e)
+{
+    heard *h = user;
+    int64_t n, nselected;
+    const double *score = tt_event_values(e, "score", TT_F64, &n);
+    const int64_t *reuse = tt_event_values(e, "reuse", TT_I64, NULL);
+    const int64_t *selected = tt_event_values(e, "selected", TT_I64,
+                                              &nselected);
+    if (e->layer != 0) return;
+    double lowest = INFINITY;
+    h->sound = h->sound && tt_event_int(e, "event") == h->events
+               && nselected > 0;
+    for (int64_t i = 0; i < nselected; i++) {
+        const int64_t j = selected[i];
+        if (score[j] < lowest) lowest = score[j];
+        h->sound = h->sound && j >= 2 * L && j < n - 4 * L
+                   && (i == 0 || j > selected[i - 1]) && reuse[j] < 2;
+    }
+    for (int64_t j = 2 * L, i = 0; j < n - 4 * L; j++) {
+        if (i < nselected && selected[i] == j) i++;
+        else h->sound = h->sound && (score[j] <= lowest || reuse[j] == 2);
+    }
+    h->kept = tt_event_int(e, "kept");
+    h->delta[h->events++ & 15] = tt_event_int(e, "sink_delta");
+    h->nselected = nselected;
+}
+
+/* How often each token slot of layer 0 was selected. */
+static const int64_t *reuse_of(tt_cache *c)
+{
+    tt_event e;
+    tt_cache_show(c, 0, &e);
+    return tt_event_values(&e, "reuse", TT_I64, NULL);
+}
+
+static tt_policy_options deep(void)
+{
+    tt_policy_options o = options("deep-forcing", 9, 2, 4);
+    tt_policy_put(&o, "compress-to", 7);
+    tt_policy_put(&o, "max-reuse", 2);
+    return o;
+}
+
+static void check_compression(tt_ctx *ctx)
+{
+    static seen a;
+    heard h = { .sound = true };
+    tt_cache *c = open_cache(ctx, deep(), 60);
+    const tt_layer *y = tt_cache_layer(c, 0);
+    tt_cache_on_event(c, on_event, &h);
+    for (int64_t s = 0; s < 30; s += C) {
+        run_chunk(ctx, c, &a, s);
+        if (s < 9) continue;
+        bool good = y->len == 7 * L && h.kept == 7 * L && h.nselected == L;
+        for (int64_t i = 0; i < 2 * L; i++)
+            good = good && y->src_frame[i] == i / L
+                   && y->tpos[i] == i / L + s - 7;
+        for (int64_t i = 2 * L; i < 3 * L; i++)
+            good = good && y->tpos[i] == y->src_frame[i]
+                   && y->src_frame[i] < s - 1 && reuse_of(c)[i] > 0
+                   && y->src_frame[i] >= y->src_frame[i - 1];
+        for (int64_t i = 3 * L; i < 7 * L; i++)
+            good = good && y->src_frame[i] == s - 1 + (i - 3 * L) / L
+                   && reuse_of(c)[i] == 0;
+        for (int64_t i = 7 * L; i < y->cap; i++)
+            good = good && y->src_frame[i] == -1
+                   && are_zero(ctx, y->k + i * W, 1);
+        expect(good, "the cache after chunk %d", (int)(s / C));
+        expect(plan_at(ctx, c, s, 1, false).q_t0 == s, "absolute queries");
+    }
+    expect(h.sound && h.events == 7, "every compression is sound");
+    expect(h.delta[0] == 2 && h.delta[1] == 3 && h.delta[6] == 3,
+           "sinks move by K - N, then by the chunk");
+    /* A selected token is one whole token: key and value of its frame. */
+    const int64_t slot = 2 * L + 1;
+    tt_real x[L * W];
+    fill_frame(x, y->src_frame[slot], 2, 0, 1);
+    expect(are(ctx, y->k + slot * W, x + y->sidx[slot] * W, W),
+           "key of a selected token");
+    fill_frame(x, y->src_frame[slot], 2, 0, 2);
+    expect(are(ctx, y->v + slot * W, x + y->sidx[slot] * W, W), "its value");
+    tt_cache_close(c);
+}
+
+static void check_unify(tt_ctx *ctx)
+{
+    static seen a;
+    tt_policy_options o = deep();
+    tt_policy_put(&o, "unify", true);
+    tt_cache *c = open_cache(ctx, o, 60);
+    const tt_layer *y = tt_cache_layer(c, 0);
+    for (int64_t s = 0; s < 21; s += C) run_chunk(ctx, c, &a, s);
+    bool good = true;
+    for (int64_t i = 2 * L; i < 3 * L; i++) good = good && y->tpos[i] == 16;
+    expect(good && y->tpos[3 * L] == 17, "selected tokens end before the "
+           "recent frames");
+    tt_cache_close(c);
+}
+
+/* A chunk whose keys and values are `same`. */
+static void write_same(tt_ctx *ctx, tt_cache *c, const tt_pass *p,
+                       const tt_real *q, const tt_real *same)
+{
+    const tt_real *kv = tt_send(ctx, same, C * L * W);
+    tt_cache_write(ctx, c, 0, p, &(tt_qkv){tt_send(ctx, q, C * L * W), kv, kv});
+}
+
+/* Equal scores: the lower slot. Not finite: refused. */
+static void check_ties(tt_ctx *ctx)
+{
+    static tt_real same[C * L * W], q[C * L * W];
+    tt_cache *c = open_cache(ctx, deep(), 60);
+    tt_layer *y = tt_cache_layer(c, 0);
+    for (int64_t s = 0; s < 12; s += C) {
+        const tt_pass p = { .start = s, .frames = C, .chunk = s / C };
+        fill(q, C * L * W, (uint32_t)s);
+        write_same(ctx, c, &p, q, same);
+    }
+    bool first = true;
+    for (int64_t i = 2 * L; i < 3 * L; i++)
+        first = first && y->src_frame[i] == 2 && y->sidx[i] == i - 2 * L;
+    expect(first, "equal scores keep the oldest tokens");
+    const tt_pass p = { .start = 12, .frames = C, .chunk = 4 };
+    spoil(ctx, y->k + 2 * L * W);
+    write_same(ctx, c, &p, q, same);
+    expect_status(ctx->status, TT_EFORMAT, "NaN in a key");
+    tt_cache_close(c);
+}
+
+int main(void)
+{
+    tt_ctx *ctx = test_begin("cache/deep_forcing");
+    check_compression(ctx);
+    check_unify(ctx);
+    check_ties(ctx);
+    expect_ok(ctx->status, "nothing left recorded");
+    return test_end();
+}

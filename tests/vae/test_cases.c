@@ -3,12 +3,16 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * The same code as build/run_case writes a file; this compares it. */
-#include "tests/run_case/vae_cases.c"
+#include "tests/run_case/vae_case.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/harness.h"
+#include "tether/video.h"
 
 /* README_vae.md: against the double result, or against the official float one
  * where only that exists. A double build is held to 1e-12 of the largest value

@@ -1,0 +1,271 @@
+/* vae_whole.c: reference cases of the whole VAE.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "tests/run_case/vae_case.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tether/video.h"
+
+/* ---- the whole model: where it comes from ------------------------------- */
+
+/* README_vae.md, "Procedural weights". */
+static uint64_t key_hash(const char *key)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (; *key; key++) h = (h ^ (unsigned char)*key) * 0x100000001b3u;
+    return h;
+}
+
+static float unit(uint64_t start, uint64_t i)
+{
+    const uint64_t golden = 0x9E3779B97F4A7C15u;
+    uint64_t x = start + (i + 1) * golden;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    x = x ^ (x >> 31);
+    return (float)(x >> 40) * 0x1p-23f - 1.0f;
+}
+
+static bool ends_with(const char *s, const char *end)
+{
+    const size_t n = strlen(s), m = strlen(end);
+    return n >= m && strcmp(s + n - m, end) == 0;
+}
+
+tt_tensor procedural_tensor(void *user, const char *name, int rank,
+                            const int64_t *dim)
+{
+    const procedural *p = user;
+    int64_t n = 1, fan_in = 1;
+    for (int i = 0; i < rank; i++) n *= dim[i];
+    for (int i = 1; i < rank; i++) fan_in *= dim[i];
+    const uint64_t start = key_hash(name) + p->seed * 0x9E3779B97F4A7C15u;
+    const bool gamma = ends_with(name, ".gamma");
+    const bool bias = ends_with(name, ".bias");
+    const float scale = gamma  ? 0.25f
+                        : bias ? 0.1f
+                               : (float)sqrt(3.0 / (double)fan_in);
+    float *x = tt_alloc(p->ctx, p->arena, n, sizeof *x, "procedural weights");
+    if (!x) return (tt_tensor){0};
+    for (int64_t i = 0; i < n; i++) {
+        const float v = scale * unit(start, (uint64_t)i);
+        x[i] = gamma ? 1.0f + v : v;
+    }
+    return tt_tensor_make(x, TT_F32, rank, dim);
+}
+
+tt_real *procedural_real(void *user, const char *name, int rank,
+                         const int64_t *dim)
+{
+    const procedural *p = user;
+    const tt_tensor t = procedural_tensor(user, name, rank, dim);
+    return t.data ? tt_read_real(p->ctx, p->arena, &t) : NULL;
+}
+
+static bool latent_stats(vae_case *k, double *mean, double *std, int64_t z)
+{
+    const tt_json *m = tt_json_get(k->json, "latent_mean");
+    const tt_json *s = tt_json_get(k->json, "latent_std");
+    if (!m || !s || m->count != z || s->count != z || z > 256) {
+        tt_fail(k->ctx, TT_ESHAPE, "%s: latent_mean and latent_std must hold "
+                "%lld numbers", k->dir, (long long)z);
+        return false;
+    }
+    for (int64_t i = 0; i < z; i++) {
+        mean[i] = tt_json_at(m, i)->num;
+        std[i] = tt_json_at(s, i)->num;
+    }
+    return true;
+}
+
+/* The model of the case with only the part that one run needs. */
+static tt_vae *open_model(vae_case *k, unsigned part)
+{
+    const tt_json *config = tt_json_get(k->json, "config");
+    const int64_t z = tt_json_int(config, "z_dim", 0);
+    double mean[256], std[256];
+    tt_vae *v = NULL;
+    if (!latent_stats(k, mean, std, z)) return NULL;
+    const tt_json *seed = tt_json_get(k->json, "weight_seed");
+    if (seed) {
+        v = vae_new(k->ctx, part, tt_json_int(config, "dim", 0), z);
+        if (!v) return NULL;
+        procedural p = {.ctx = k->ctx, .arena = &v->arena,
+                        .seed = (uint64_t)seed->i};
+        vae_bind(v, &(vae_source){.ctx = k->ctx, .arena = &v->arena,
+                                  .user = &p, .tensor = procedural_tensor,
+                                  .real = procedural_real});
+        vae_set_stats(k->ctx, v, mean, std);
+        return v;
+    }
+    char path[600];
+    const char *file = tt_json_str(k->json, "pth", NULL);
+    if (!file) file = tt_json_str(k->json, "weights", "weights.safetensors");
+    snprintf(path, sizeof path, "%s/%s", k->dir, file);
+    tt_weights *w = NULL;
+    if (tt_weights_open(k->ctx, &w, path, TT_MODEL_VAE, NULL)) return NULL;
+    vae_load(k->ctx, &v, w, part, mean, std);
+    return v;
+}
+
+/* ---- the whole model: taps ---------------------------------------------- */
+
+/* All frames seen under one name. */
+typedef struct tapped {
+    struct tapped *next;
+    char name[64];
+    int64_t dim[3];
+    int64_t frames, room;
+    tt_real *x;
+} tapped;
+
+typedef struct taps {
+    vae_case *k;
+    tapped *first, **end;
+} taps;
+
+static void tap(void *user, const char *path, tt_dtype dtype, int rank,
+                const int64_t *dim, const void *data)
+{
+    taps *all = user;
+    vae_case *k = all->k;
+    const char *at = strstr(path, "/frame.");
+    long long chunk = 0;
+    char point[48], name[64];
+    if (dtype != VAE_REAL || rank != 3 || !at
+        || sscanf(at, "/frame.%lld/%47[^/]", &chunk, point) != 2)
+        return;
+    if (strcmp(point, "denorm") == 0 || strcmp(point, "conv2") == 0)
+        snprintf(name, sizeof name, "%s", point);
+    else
+        snprintf(name, sizeof name, "tap.%s.c%lld", point, chunk);
+    tapped *t = all->first;
+    while (t && strcmp(t->name, name) != 0) t = t->next;
+    const int64_t n = dim[0] * dim[1] * dim[2];
+    if (!t) {
+        t = tt_alloc0(k->ctx, &k->arena, 1, sizeof *t, "a tap");
+        if (!t) return;
+        memcpy(t->name, name, sizeof name);
+        memcpy(t->dim, dim, sizeof t->dim);
+        *all->end = t;
+        all->end = &t->next;
+    }
+    if (t->frames == t->room) {
+        tt_real *x = vae_room(k, (2 * t->room + 1) * n);
+        if (!x) return;
+        if (t->frames)
+            memcpy(x, t->x, (size_t)(t->frames * n) * sizeof *x);
+        t->x = x;
+        t->room = 2 * t->room + 1;
+    }
+    memcpy(t->x + t->frames++ * n, data, (size_t)n * sizeof(tt_real));
+}
+
+/* ---- the whole model: runs ---------------------------------------------- */
+
+static tt_status keep_frame(void *user, const tt_real *rgb, int64_t height,
+                            int64_t width)
+{
+    film *f = user;
+    if (f->frames == f->room) return TT_END;
+    const int64_t n = height * width, at = f->frames++ * n * 3;
+    memcpy(f->raw + at, rgb, (size_t)n * 3 * sizeof *rgb);
+    tt_rgb8_from_real(f->rgb + at, rgb, n, 3, 1);
+    return TT_OK;
+}
+
+static void put_caches(vae_case *k, const tt_vae_decoder *d, int64_t j)
+{
+    const tt_real *frame[2];
+    int64_t dim[3];
+    int held;
+    for (int i = 0; (held = tt_vae_decoder_slot(d, i, frame, dim)) >= 0; i++) {
+        const int64_t n = dim[0] * dim[1] * dim[2];
+        char name[64];
+        tt_real *x = vae_room(k, 2 * n);
+        if (!x || held == 0) continue;
+        for (int f = 0; f < held; f++)
+            run_fetch(k->ctx, x + f * n, frame[f], n);
+        snprintf(name, sizeof name, "cache%lld.slot%d", (long long)j, i);
+        vae_put_video(k, name, x, held, dim);
+    }
+}
+
+static void run_decode(vae_case *k, const tt_json *run, const tt_vae *v)
+{
+    char full[160];
+    snprintf(full, sizeof full, "%s.z", k->run);
+    const tt_entry *e = tt_file_find(k->inputs, full);
+    if (!e || e->t.rank != 5 || e->t.dim[1] != v->z) {
+        tt_fail(k->ctx, TT_ESHAPE, "%s: no latents %s of %lld channels",
+                k->dir, full, (long long)v->z);
+        return;
+    }
+    const int64_t T = e->t.dim[2], h = e->t.dim[3], w = e->t.dim[4];
+    const int64_t F = 1 + 4 * (T - 1), pixels = 64 * h * w;
+    const tt_real *z = tt_read_real(k->ctx, &k->arena, &e->t);
+    tt_real *frame = vae_room(k, v->z * h * w);
+    film f = {.room = F, .raw = vae_room(k, F * pixels * 3),
+              .rgb = tt_alloc(k->ctx, &k->arena, F * pixels * 3, 1, "film")};
+    tt_vae_decoder *d = NULL;
+    if (!k->ctx->status) tt_vae_decoder_open(k->ctx, &d, v, h, w);
+    for (int64_t j = 0; j < T && !k->ctx->status; j++) {
+        for (int64_t c = 0; c < v->z; c++)
+            memcpy(frame + c * h * w, z + (c * T + j) * h * w,
+                   (size_t)(h * w) * sizeof *z);
+        tt_vae_decode_next(k->ctx, d, frame, keep_frame, &f);
+        if (tt_json_bool(run, "caches", false)) put_caches(k, d, j);
+    }
+    tt_vae_decoder_close(d);
+    if (!k->ctx->status && f.frames != F)
+        tt_fail(k->ctx, TT_ESHAPE, "%s: %lld frames from %lld latents",
+                k->dir, (long long)f.frames, (long long)T);
+    if (k->ctx->status) return;
+    vae_put_video(k, "video_raw", f.raw, F, (int64_t[]){8 * h, 8 * w, 3});
+    snprintf(full, sizeof full, "%s.u8", k->run);
+    tt_st_add(k->out, full, TT_U8, 4, (int64_t[]){F, 8 * h, 8 * w, 3}, f.rgb);
+}
+
+static void run_encode(vae_case *k, const tt_vae *v)
+{
+    int64_t dim[5], made = 0;
+    const tt_real *video = vae_get_frames(k, "video", dim);
+    if (!video) return;
+    const int64_t F = dim[2], H = dim[3], W = dim[4];
+    const int64_t T = 1 + (F - 1) / 4, n = (H / 8) * (W / 8);
+    tt_real *z = vae_room(k, v->z * n);
+    tt_real *all = vae_room(k, T * v->z * n);
+    tt_vae_encoder *e = NULL;
+    if (!k->ctx->status) tt_vae_encoder_open(k->ctx, &e, v, H, W);
+    for (int64_t j = 0; j < F && !k->ctx->status; j++) {
+        bool ready;
+        tt_vae_encode_next(k->ctx, e, z, &ready, video + j * H * W * 3);
+        if (ready) vae_turn(all + made++ * n * v->z, z, 1, v->z, n);
+    }
+    tt_vae_encoder_close(e);
+    if (!k->ctx->status)
+        vae_put_video(k, "z", all, made, (int64_t[]){H / 8, W / 8, v->z});
+}
+
+void vae_run_whole(vae_case *k, const tt_json *run)
+{
+    const bool decode = strcmp(tt_json_str(run, "op", ""), "decode") == 0;
+    tt_vae *v = open_model(k, decode ? TT_VAE_DECODER : TT_VAE_ENCODER);
+    taps all = {.k = k};
+    all.end = &all.first;
+    if (v && !k->ctx->status) {
+        if (tt_json_bool(run, "taps", false)) {
+            k->ctx->tap = tap;
+            k->ctx->tap_user = &all;
+        }
+        if (decode) run_decode(k, run, v);
+        else run_encode(k, v);
+        k->ctx->tap = NULL;
+    }
+    for (tapped *t = all.first; t && !k->ctx->status; t = t->next)
+        vae_put_video(k, t->name, t->x, t->frames, t->dim);
+    tt_vae_close(v);
+}

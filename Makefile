@@ -417,9 +417,9 @@ $(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
 
 # A plug-in calls functions of the program that loads it.
 $(B)/tests/validate/test_mutation $(B)/tests/validate/test_plugin: LDLIBS_ALL += $(EXPORTS)
-$(MUTANTS): tests/validate/mutants.c tests/validate/mutants.h Makefile $(wildcard include/tether/*.h)
+$(MUTANTS): $(wildcard tests/validate/mutants*.[ch]) Makefile $(wildcard include/tether/*.h)
 	@mkdir -p $(@D)
-	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -fvisibility=default -I. -shared -o $@ $< -lm
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -fvisibility=default -I. -shared -o $@ $(filter %.c,$^) -lm
 
 $(FUZZERS): $(B)/fuzz/%: $(B)/tests/fuzz/%.o $(call obj,tests/fuzz/driver.c tests/fuzz/common.c) $(LIB)
 	@mkdir -p $(@D)

@@ -170,7 +170,7 @@ LIB_SRC  := $(sort $(wildcard src/core/*.c src/ops/*.c \
               $(filter-out $(if $(MPI),,src/team/mpi.c),$(wildcard src/team/*.c)) \
               src/cache/*.c src/cache/*/*.c src/dit/*.c src/vae/*.c src/text/*.c src/rollout/*.c \
               src/analyze/*.c src/run/*.c src/validate/*.c src/validate/*/*.c))
-CLI_SRC  := $(sort $(wildcard src/cli/*.c))
+CLI_SRC  := $(sort $(wildcard src/cli/*.c src/cli/*/*.c))
 TEST_SRC := $(sort $(wildcard tests/*/test_*.c))
 CASE_SRC := $(sort $(wildcard tests/run_case/*.c))
 BITS_SRC := $(sort $(wildcard tests/bits/*.c))

@@ -7,7 +7,7 @@
 #
 # FOLDER gets tether.1, a page for each command (tether-generate.1, ...),
 # tether.bash and _tether (zsh). What they say comes from --help=man and
-# --help=words (src/cli/manual.c).
+# --help=words (src/cli/ui/manual.c).
 set -eu
 
 folder=$1

@@ -13,7 +13,7 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
-#include "cli/options.h"
+#include "cli/ui/options.h"
 #include "tether/context.h"
 #include "tether/backend.h"
 

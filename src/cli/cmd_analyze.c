@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/outputs.h"
-#include "cli/progress.h"
+#include "cli/ui/outputs.h"
+#include "cli/ui/progress.h"
 #include "tether/analyze.h"
 
 enum { RUNS_MAX = 1024 };

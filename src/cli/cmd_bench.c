@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/bench.h"
-#include "cli/outputs.h"
+#include "cli/bench/bench.h"
+#include "cli/ui/outputs.h"
 #include "tether/outfile.h"
 #include "tether/version.h"
 

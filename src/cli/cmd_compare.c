@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/generate.h"
-#include "cli/manual.h"
-#include "cli/outputs.h"
-#include "cli/progress.h"
+#include "cli/generate/generate.h"
+#include "cli/ui/manual.h"
+#include "cli/ui/outputs.h"
+#include "cli/ui/progress.h"
 #include "tether/analyze.h"
 #include "tether/outfile.h"
 #include "tether/video.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/outputs.h"
-#include "cli/progress.h"
+#include "cli/ui/outputs.h"
+#include "cli/ui/progress.h"
 #include "tether/io.h"
 
 typedef struct settings {

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/decode.h"
+#include "cli/generate/decode.h"
 #include "io/inputs.h"
-#include "cli/model.h"
-#include "cli/outputs.h"
+#include "cli/generate/model.h"
+#include "cli/ui/outputs.h"
 
 enum { SPLIT_MAX = 64 };
 

@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/generate.h"
-#include "cli/model.h"
-#include "cli/terminal.h"
+#include "cli/generate/generate.h"
+#include "cli/generate/model.h"
+#include "cli/ui/terminal.h"
 #include "tether/analyze.h"
 #include "tether/video.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/validate_files.h"
+#include "cli/validate/validate_files.h"
 
 typedef struct settings {
     const char *arith, *filter, *tol;

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/outputs.h"
-#include "cli/model.h"
-#include "cli/progress.h"
+#include "cli/ui/outputs.h"
+#include "cli/generate/model.h"
+#include "cli/ui/progress.h"
 #include "tether/io.h"
 #include "tether/text.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/model.h"
-#include "cli/outputs.h"
-#include "cli/progress.h"
+#include "cli/generate/model.h"
+#include "cli/ui/outputs.h"
+#include "cli/ui/progress.h"
 #include "tether/outfile.h"
 
 typedef struct settings {

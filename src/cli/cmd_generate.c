@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/generate_session.h"
+#include "cli/generate/generate_session.h"
 #include "tether/team.h"
 
 /* ---- options ------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 #include "cli/inspect.h"
-#include "cli/progress.h"
+#include "cli/ui/progress.h"
 #include "core/utf8.h"
 #include "tether/io.h"
 

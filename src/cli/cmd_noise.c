@@ -8,8 +8,8 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "cli/outputs.h"
-#include "cli/progress.h"
+#include "cli/ui/outputs.h"
+#include "cli/ui/progress.h"
 #include "tether/io.h"
 #include "tether/rollout.h"
 

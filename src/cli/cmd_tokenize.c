@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/model.h"
-#include "cli/progress.h"
+#include "cli/generate/model.h"
+#include "cli/ui/progress.h"
 #include "tether/text.h"
 
 typedef struct settings {

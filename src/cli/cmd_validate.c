@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/manual.h"
-#include "cli/validate_files.h"
+#include "cli/ui/manual.h"
+#include "cli/validate/validate_files.h"
 
 static const char help[] =
     "usage: tether validate --backend FILE.so [options]\n"

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
-#include "cli/model.h"
-#include "cli/progress.h"
+#include "cli/generate/model.h"
+#include "cli/ui/progress.h"
 #include "core/utf8.h"
 #include "tether/text.h"
 

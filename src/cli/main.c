@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/manual.h"
+#include "cli/ui/manual.h"
 #include "tether/backend.h"
 #include "tether/policy.h"
 #include "tether/team.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/terminal.h"
+#include "cli/ui/terminal.h"
 
 enum { PACKET = 3072,                 /* bytes that become 4096 characters    */
        LARGEST = 8 << 20 };           /* of a picture; a sheet is far smaller */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "cli/generate_session.h"
+#include "cli/generate/generate_session.h"
 #include "tether/analyze.h"
 
 /* What Ctrl-C is answered with. */

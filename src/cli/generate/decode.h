@@ -4,7 +4,7 @@
 #ifndef CLI_DECODE_H
 #define CLI_DECODE_H
 
-#include "cli/progress.h"
+#include "cli/ui/progress.h"
 #include "tether/vae.h"
 
 typedef struct decode_outputs {

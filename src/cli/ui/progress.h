@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "io/jsonout.h"
-#include "cli/options.h"
+#include "cli/ui/options.h"
 #include "tether/context.h"
 #include "tether/run.h"
 

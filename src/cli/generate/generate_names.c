@@ -10,7 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cli/generate.h"
+#include "cli/generate/generate.h"
 #include "tether/analyze.h"
 
 /* What names are made from and where they are kept. */

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/outputs.h"
-#include "cli/validate_files.h"
-#include "cli/validate_model.h"
+#include "cli/ui/outputs.h"
+#include "cli/validate/validate_files.h"
+#include "cli/validate/validate_model.h"
 #include "tether/outfile.h"
 
 #define STORED "bits_operators_v1.txt"   /* beside the built-in model         */

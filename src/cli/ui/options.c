@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Holds   nothing is stored for an option whose value does not parse. */
-#include "cli/options.h"
+#include "cli/ui/options.h"
 
 #include <errno.h>
 #include <math.h>
@@ -13,8 +13,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/manual.h"
-#include "cli/outputs.h"
+#include "cli/ui/manual.h"
+#include "cli/ui/outputs.h"
 #include "tether/classes.h"
 
 #define CLASS_HELP(name, NAME, kernels, saved, summary, machines)              \

@@ -1,7 +1,7 @@
 /* outputs.c: names of what a command writes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/outputs.h"
+#include "cli/ui/outputs.h"
 
 #include <stdio.h>
 #include <stdlib.h>

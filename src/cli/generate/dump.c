@@ -1,7 +1,7 @@
 /* dump.c: --dump and --inject, the tensors inside into and out of a file.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/dump.h"
+#include "cli/generate/dump.h"
 
 #include <fnmatch.h>
 #include <math.h>

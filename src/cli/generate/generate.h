@@ -10,7 +10,7 @@
 #ifndef CLI_GENERATE_H
 #define CLI_GENERATE_H
 
-#include "cli/options.h"
+#include "cli/ui/options.h"
 #include "tether/run.h"
 
 /* Its options are the settings of a run. */

@@ -2,12 +2,12 @@
  * were asked for, and the exit status.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/validate_files.h"
+#include "cli/validate/validate_files.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/outputs.h"
+#include "cli/ui/outputs.h"
 #include "tether/io.h"
 #include "tether/outfile.h"
 

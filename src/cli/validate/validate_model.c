@@ -1,7 +1,7 @@
 /* validate_model.c: see validate_model.h.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/validate_model.h"
+#include "cli/validate/validate_model.h"
 
 #include <string.h>
 

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/validate_files.h"
-#include "cli/validate_model.h"
+#include "cli/validate/validate_files.h"
+#include "cli/validate/validate_model.h"
 
 typedef struct settings {
     const char *backend, *arith, *only, *prompt, *cache;

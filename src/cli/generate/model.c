@@ -1,7 +1,7 @@
 /* model.c: where this program and the built-in model lie.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/model.h"
+#include "cli/generate/model.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* progress.c: what the user sees and what the log file gets while we work.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "cli/progress.h"
+#include "cli/ui/progress.h"
 
 #include <errno.h>
 #include <fcntl.h>

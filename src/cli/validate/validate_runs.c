@@ -4,7 +4,7 @@
  *
  * Our own two run inside this process on a context of their own; float64 is
  * another build of the program. */
-#include "cli/validate_runs.h"
+#include "cli/validate/validate_runs.h"
 
 #include <errno.h>
 #include <spawn.h>
@@ -15,8 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/generate.h"
-#include "cli/model.h"
+#include "cli/generate/generate.h"
+#include "cli/generate/model.h"
 
 extern char **environ;
 

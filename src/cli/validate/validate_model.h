@@ -4,7 +4,7 @@
 #ifndef CLI_VALIDATE_MODEL_H
 #define CLI_VALIDATE_MODEL_H
 
-#include "cli/model.h"
+#include "cli/generate/model.h"
 #include "tether/text.h"
 #include "tether/validate.h"
 

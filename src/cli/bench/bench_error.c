@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "cli/bench.h"
+#include "cli/bench/bench.h"
 #include "tether/mathfn.h"
 #include "tether/rollout.h"
 

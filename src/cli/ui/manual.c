@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Holds   a line of a page never begins with a control character of roff. */
-#include "cli/manual.h"
+#include "cli/ui/manual.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #ifndef CLI_MODEL_H
 #define CLI_MODEL_H
 
-#include "cli/options.h"
+#include "cli/ui/options.h"
 #include "tether/run.h"
 
 /* The folder of the built-in model: beside the source, or the one `make demo`

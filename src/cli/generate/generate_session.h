@@ -4,10 +4,10 @@
 #ifndef CLI_GENERATE_SESSION_H
 #define CLI_GENERATE_SESSION_H
 
-#include "cli/decode.h"
-#include "cli/dump.h"
-#include "cli/generate.h"
-#include "cli/progress.h"
+#include "cli/generate/decode.h"
+#include "cli/generate/dump.h"
+#include "cli/generate/generate.h"
+#include "cli/ui/progress.h"
 
 typedef struct session {
     tt_ctx *ctx;

@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/validate_files.h"
-#include "cli/validate_runs.h"
+#include "cli/validate/validate_files.h"
+#include "cli/validate/validate_runs.h"
 #include "io/json.h"
 #include "tether/outfile.h"
 

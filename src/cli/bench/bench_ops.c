@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/bench.h"
+#include "cli/bench/bench.h"
 
 typedef enum op_kind {
     LINEAR, ATTENTION, CONV, LAYER_NORM, LAYER_NORM_AFFINE, RMS_NORM,

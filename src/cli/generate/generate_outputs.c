@@ -4,12 +4,12 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Asked twice: for all videos before the work begins, and again for each. */
-#include "cli/outputs.h"
+#include "cli/ui/outputs.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/generate_session.h"
+#include "cli/generate/generate_session.h"
 #include "tether/analyze.h"
 #include "tether/outfile.h"
 #include "tether/team.h"

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/validate_files.h"
-#include "cli/validate_runs.h"
+#include "cli/validate/validate_files.h"
+#include "cli/validate/validate_runs.h"
 
 typedef struct settings {
     const char *dump, *against, *oracle, *emulated, *arith, *filter, *f64;

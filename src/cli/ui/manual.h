@@ -10,7 +10,7 @@
 #ifndef CLI_MANUAL_H
 #define CLI_MANUAL_H
 
-#include "cli/options.h"
+#include "cli/ui/options.h"
 
 /* To stdout, in the form "man" or "words"; returns the exit status, 2 when
  * there is no such form. `common` are the options of every command. */

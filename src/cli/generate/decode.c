@@ -4,13 +4,13 @@
  *
  * Holds   memory does not depend on the number of frames, except for
  *         --raw-out, whose layout [1, 3, F, H, W] needs the whole video. */
-#include "cli/decode.h"
+#include "cli/generate/decode.h"
 
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
-#include "cli/outputs.h"
+#include "cli/ui/outputs.h"
 #include "tether/outfile.h"
 #include "tether/video.h"
 

@@ -357,6 +357,14 @@ check-install: f64 staged   ## install into a folder, move it away, use it; with
 	@sh tests/install/test_install.sh $(B) > $(B)/staged/log; rc=$$?; \
 	  sed 's/^install: \([0-9]\)/\1/' $(B)/staged/log; exit $$rc
 
+# PYTHON: one that has numpy, torch, diffusers, transformers and accelerate.
+PYTHON ?= python3
+.PHONY: check-python
+check-python: all $(SHARED) f64 $(B)/demo-random/config.json   ## diffusers' and transformers' models against ours, with PYTHON
+	@PYTHON="$(PYTHON)" sh tests/python/test_tether.sh $(B)
+	@TETHER=$(B)/tether TETHER_LIB=$(SHARED) PYTHONDONTWRITEBYTECODE=1 \
+	  $(PYTHON) tests/python/check_torch.py $(B)/demo-random
+
 uninstall:   ## remove what install brought
 	@$(INSTALLER) uninstall
 

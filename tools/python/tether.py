@@ -202,6 +202,8 @@ class Library:
                 ("dtype_block", I64, (INT,)), ("dtype_size", C.c_size_t, (INT,)),
                 ("ctx_free", None, (ctx,)), ("clear", None, (ctx,)),
                 ("fail", INT, (ctx, INT, text)),
+                ("schedule_init", INT, (ctx, PTR, F64, PTR, INT, C.c_bool, I64)),
+                ("schedule_index", INT, (PTR, F64)),
                 ("ops_default", C.POINTER(Ops), ()),
                 ("ops_use", INT, (ctx, text)),
                 ("ops_class", PTR, (PTR, INT)),
@@ -525,9 +527,10 @@ class _Call:
     def silu(self, x):
         return self._in_place(x, n=np.size(x))
 
-    def rope(self, x, pos, cos=None, sin=None):
+    def rope(self, x, pos, cos=None, sin=None, pairs=None):
         """pos [T, 3]: frame, row, column. cos, sin [positions, D / 2]: the
-        angles; without them ours for all positions that occur."""
+        angles; without them ours for all positions that occur. pairs: how many
+        turn by each axis."""
         x, pos = self.reals(x), self.reals(pos, np.int32)
         T, H, D = x.shape
         if pos.shape != (T, 3) or D % 2:
@@ -537,8 +540,8 @@ class _Call:
             cos, sin = rope_table(D, int(pos.max(initial=0)) + 1)
         cos, sin = self.reals(cos, np.float64), self.reals(sin, np.float64)
         c = D // 2
-        table = RopeTable(_address(cos), _address(sin), len(cos),
-                          (c - 2 * (c // 3), c // 3, c // 3))
+        pairs = pairs or (c - 2 * (c // 3), c // 3, c // 3)
+        table = RopeTable(_address(cos), _address(sin), len(cos), pairs)
         self.fresh(x.shape)
         return self.put("y", x=x, T=T, H=H, D=D, table=table, pos=pos)
 
@@ -1000,6 +1003,31 @@ class Run:
         if self._r is None:
             raise Error("the run was made without functions to be judged")
         return _said(self.ctx, self._r)
+
+
+class _Schedule(C.Structure):
+    _fields_ = [("shift", F64), ("sigma", C.c_float * 1000),
+                ("timestep", C.c_float * 1000), ("nsteps", INT),
+                ("t", F64 * 64)]
+
+
+def schedule(steps=(1000, 750, 500, 250), shift=5.0, warp=True,
+             context_noise=0):
+    """(timesteps, sigmas) of a chunk: the denoising steps, then the context
+    pass."""
+    with Context() as ctx:
+        s, given = _Schedule(), (F64 * len(steps))(*steps)
+        ctx.call("schedule_init", C.byref(s), shift, C.addressof(given),
+                 len(steps), warp, context_noise)
+        times = [s.t[i] for i in range(s.nsteps)] + [float(context_noise)]
+        return times, [s.sigma[ctx.c.tt_schedule_index(C.byref(s), t)]
+                       for t in times]
+
+
+def watch(module, **options):
+    """Record a run of a PyTorch module: see tether_torch.py."""
+    import tether_torch
+    return tether_torch.watch(module, **options)
 
 
 # ---- the program ----------------------------------------------------------------

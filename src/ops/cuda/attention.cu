@@ -92,9 +92,7 @@ template <int Q> struct attention_block {
             stage_keys(key0, n - from, d + ATTENTION_K, slot ^ 1);
             const float *q = query + row * QUERY_PITCH + d;
             const float *k = stage + (slot * ATTENTION_KEYS + col) * KEY_PITCH;
-            UNROLL
-            for (int e = 0; e < ATTENTION_K; e += 4)
-                four_products<QUERY_PITCH, KEY_PITCH>(s, q + e, k + e);
+            products<ATTENTION_K, QUERY_PITCH, KEY_PITCH>(s, q, k);
         }
         UNROLL
         for (int i = 0; i < R; i++)
@@ -157,33 +155,23 @@ template <int Q> struct attention_block {
         copy_commit();
     }
 
-    /* One more key in every chain of this thread: its weights p in the rows, v
-     * of 8 channels. */
-    DEVICE static void add_key(float (&s)[R / 2][8], const float (&p)[R / 2],
-                               const float *v)
+    /* One more key in every chain of this thread: number e of its weights p in
+     * the rows, v of 8 channels. */
+    DEVICE static void add_key(float (&s)[R / 2][8], const float4 (&p)[R / 2],
+                               int e, const float *v)
     {
         const float4 lo = load4(v), hi = load4(v + 4);
         UNROLL
-        for (int i = 0; i < R / 2; i++)
-            UNROLL
-            for (int c = 0; c < 8; c++)
-                s[i][c] = fma_rn(entry(c < 4 ? lo : hi, c & 3), p[i], s[i][c]);
-    }
-
-    /* Four keys, whose weights are read together. */
-    DEVICE static void add_four_keys(float (&s)[R / 2][8], const float *p,
-                                     const float *v)
-    {
-        float4 quad[R / 2];
-        UNROLL
-        for (int i = 0; i < R / 2; i++)
-            quad[i] = load4(p + 8 * i * LOGIT_PITCH);
-        UNROLL
-        for (int e = 0; e < 4; e++) {
-            float w[R / 2];
-            UNROLL
-            for (int i = 0; i < R / 2; i++) w[i] = entry(quad[i], e);
-            add_key(s, w, v + e * ATTENTION_D);
+        for (int i = 0; i < R / 2; i++) {
+            const float w = entry(p[i], e);
+            s[i][0] = fma_rn(lo.x, w, s[i][0]);
+            s[i][1] = fma_rn(lo.y, w, s[i][1]);
+            s[i][2] = fma_rn(lo.z, w, s[i][2]);
+            s[i][3] = fma_rn(lo.w, w, s[i][3]);
+            s[i][4] = fma_rn(hi.x, w, s[i][4]);
+            s[i][5] = fma_rn(hi.y, w, s[i][5]);
+            s[i][6] = fma_rn(hi.z, w, s[i][6]);
+            s[i][7] = fma_rn(hi.w, w, s[i][7]);
         }
     }
 
@@ -226,16 +214,23 @@ template <int Q> struct attention_block {
                         const float4 w = load4(q + j + e);
                         l = add_rn(add_rn(add_rn(add_rn(l, w.x), w.y), w.z),
                                    w.w);
-                        add_four_keys(last, p + j + e, v + e * ATTENTION_D);
+                        float4 quad[R / 2];
+                        UNROLL
+                        for (int i = 0; i < R / 2; i++)
+                            quad[i] = load4(p + 8 * i * LOGIT_PITCH + j + e);
+                        UNROLL
+                        for (int f = 0; f < 4; f++)
+                            add_key(last, quad, f,
+                                    v + (e + f) * ATTENTION_D);
                     }
                 } else
                     for (int e = 0; e < left; e++) {
-                        float w[R / 2];
+                        float4 single[R / 2];
                         UNROLL
                         for (int i = 0; i < R / 2; i++)
-                            w[i] = p[8 * i * LOGIT_PITCH + j + e];
+                            single[i].x = p[8 * i * LOGIT_PITCH + j + e];
                         l = add_rn(l, q[j + e]);
-                        add_key(last, w, v + e * ATTENTION_D);
+                        add_key(last, single, 0, v + e * ATTENTION_D);
                     }
             }
         }

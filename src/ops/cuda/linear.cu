@@ -78,14 +78,6 @@ struct weight_row {
 
 /* ---- the chains ---------------------------------------------------------- */
 
-/* acc += TILE_K products of x and w. */
-DEVICE void chain_step(float (&acc)[8][8], const float *x, const float *w)
-{
-    UNROLL
-    for (int k = 0; k < TILE_K; k += 4)
-        four_products<TILE_PITCH, TILE_PITCH>(acc, x + k, w + k);
-}
-
 /* The last n < TILE_K products. */
 DEVICE void chain_tail(float (&acc)[8][8], const float *x, const float *w,
                        int n)
@@ -206,7 +198,8 @@ DEVICE void tile(const ARGS &a, int n, int o, int K)
             stage(s + TILE_STAGES - 1, ahead);
             const int left = K - s * TILE_K;
             if (left >= TILE_K)
-                chain_step(acc, x + slot * size, w + slot * size);
+                products<TILE_K, TILE_PITCH, TILE_PITCH>(acc, x + slot * size,
+                                                         w + slot * size);
             else
                 chain_tail(acc, x + slot * size, w + slot * size, left);
             slot = slot == TILE_STAGES - 1 ? 0 : slot + 1;

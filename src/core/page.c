@@ -219,3 +219,54 @@ void page_xml(FILE *f, const char *text)
         s += n ? n : 1;
     }
 }
+
+void page_count(FILE *f, int64_t n)
+{
+    char digits[32];
+    const int len = snprintf(digits, sizeof digits, "%lld", (long long)n);
+    for (int i = 0; i < len; i++)
+        fprintf(f, "%s%c", i && (len - i) % 3 == 0 ? "," : "", digits[i]);
+}
+
+void page_times(FILE *f, double x)
+{
+    char buf[32];
+    if (!(x >= 1000)) fprintf(f, "%.3g", x);
+    else if (x < 1e6) fprintf(f, "%.3g thousand", x / 1e3);
+    else if (x < 1e9) fprintf(f, "%.3g million", x / 1e6);
+    else fputs(page_number(buf, sizeof buf, x, 2), f);
+}
+
+/* ---- pictures ------------------------------------------------------------ */
+
+void page_text_at(FILE *f, double x, double y, const char *anchor,
+                  const char *s)
+{
+    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x,
+            y, anchor, s);
+}
+
+void page_name_at(FILE *f, int x, int y, const char *s)
+{
+    fprintf(f, "<text class=\"s\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">"
+            "%s</text>\n", x, y, s);
+}
+
+void page_turned_at(FILE *f, double x, double y, const char *s)
+{
+    fprintf(f, "<text class=\"s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" "
+            "transform=\"rotate(-90 %.1f %.1f)\">%s</text>\n", x, y, x, y, s);
+}
+
+void page_line_at(FILE *f, const char *class, double x0, double y0, double x1,
+                   double y1)
+{
+    fprintf(f, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" "
+            "y2=\"%.1f\"/>\n", class, x0, y0, x1, y1);
+}
+
+void page_begin_svg(FILE *f, double w, double h, const char *what)
+{
+    fprintf(f, "<svg role=\"img\" aria-label=\"%s\" width=\"%.0f\" "
+            "height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\">\n", what, w, h, w, h);
+}

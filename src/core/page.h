@@ -8,6 +8,7 @@
 #define CORE_PAGE_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* For <style>, one after the other. Parts of a page, by class
@@ -41,5 +42,19 @@ const char *page_number(char *buf, size_t n, double x, int digits);
 /* Text for XML and HTML: markup escaped, what XML 1.0 does not allow (control
  * characters, malformed UTF-8) as U+FFFD. */
 void page_xml(FILE *f, const char *s);
+/* 1234567 as "1,234,567". */
+void page_count(FILE *f, int64_t n);
+/* "2.4", "350", "12 thousand", "1.25 million", "4e12" */
+void page_times(FILE *f, double x);
+
+/* Pieces of an SVG: its begin, a text, the name of an axis, of one that is read
+ * from bottom to top, a line of a class. */
+void page_begin_svg(FILE *f, double w, double h, const char *what);
+void page_text_at(FILE *f, double x, double y, const char *anchor,
+                  const char *s);
+void page_name_at(FILE *f, int x, int y, const char *s);
+void page_turned_at(FILE *f, double x, double y, const char *s);
+void page_line_at(FILE *f, const char *class, double x0, double y0, double x1,
+                  double y1);
 
 #endif

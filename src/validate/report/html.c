@@ -37,25 +37,6 @@ static void put_in(FILE *f, const char *element, const char *s)
     fprintf(f, "</%s>", element);
 }
 
-/* 1234567 as "1,234,567". */
-static void put_count(FILE *f, int64_t n)
-{
-    char digits[32];
-    const int len = snprintf(digits, sizeof digits, "%lld", (long long)n);
-    for (int i = 0; i < len; i++)
-        fprintf(f, "%s%c", i && (len - i) % 3 == 0 ? "," : "", digits[i]);
-}
-
-/* "2.4", "350", "12 thousand", "1.25 million", "4e12" */
-static void put_times(FILE *f, double x)
-{
-    char buf[32];
-    if (!(x >= 1000)) fprintf(f, "%.3g", x);
-    else if (x < 1e6) fprintf(f, "%.3g thousand", x / 1e3);
-    else if (x < 1e9) fprintf(f, "%.3g million", x / 1e6);
-    else fputs(page_number(buf, sizeof buf, x, 2), f);
-}
-
 /* A path as a person would say it: "chunk.1/step.2/q#linear.3" becomes "chunk
  * 1, step 2, q, call 3 of linear"; "op.silu.zero n=1" becomes "silu by itself,
  * inputs `zero`, n=1". Names of other kinds stay. */
@@ -112,7 +93,7 @@ static void put_size(FILE *f, const tt_report *r, const tt_verdict *v)
     if (by_bits(r)) return;
     if (isfinite(v->ratio) && v->ratio > 0 && r->arith) {
         fputs(", is <b>", f);
-        put_times(f, v->ratio);
+        page_times(f, v->ratio);
         fputs(" times</b> what ", f);
         page_xml(f, r->arith->name);
         fputs(" may err on the same inputs", f);
@@ -164,7 +145,7 @@ static void put_passed(FILE *f, const tt_report *r)
         fputs("Nothing was compared, which counts as a failure.", f);
         return;
     }
-    put_count(f, r->compared);
+    page_count(f, r->compared);
     fprintf(f, " tensor%s compared, none of them is wrong.",
             r->compared == 1 ? " was" : "s were");
     if (!v) return;
@@ -176,16 +157,16 @@ static void put_passed(FILE *f, const tt_report *r)
 static void put_equal(FILE *f, const tt_report *r)
 {
     fputs(" ", f);
-    put_count(f, r->equal);
+    page_count(f, r->equal);
     fputs(" of ", f);
-    put_count(f, r->equal_of);
+    page_count(f, r->equal_of);
     fputs(" tensors equal in every bit.", f);
 }
 
 static void put_tile(FILE *f, const char *class, int64_t n, const char *word)
 {
     fprintf(f, "<div class=\"tile %s\"><b>", class);
-    put_count(f, n);
+    page_count(f, n);
     fprintf(f, "</b>%s</div>\n", word);
 }
 
@@ -328,7 +309,7 @@ static void end_rows(FILE *f)
 static void begin_folded(FILE *f, int64_t n, const char *what)
 {
     fputs("<details><summary>", f);
-    put_count(f, n);
+    page_count(f, n);
     fprintf(f, " %s</summary>\n", what);
 }
 
@@ -336,7 +317,7 @@ static void put_left(FILE *f, int64_t left)
 {
     if (left <= 0) return;
     fputs("<p class=\"soft\">", f);
-    put_count(f, left);
+    page_count(f, left);
     fputs(" more are left out of this page; <code>--json</code> has them "
           "all.</p>\n", f);
 }
@@ -428,9 +409,9 @@ static void put_group(FILE *f, const group *g)
     fputs("<tr><td>", f);
     put_in(f, "code", *g->op ? g->op : "other tensors");
     fputs("</td><td>", f);
-    put_count(f, g->compared);
+    page_count(f, g->compared);
     fprintf(f, "</td><td%s>", g->wrong ? " class=\"bad\"" : "");
-    put_count(f, g->wrong);
+    page_count(f, g->wrong);
     fprintf(f, "</td><td><span class=\"bar%s\"><i style=\"width:%.0f%%\"></i>"
             "</span><span>%s</span></td></tr>\n", g->worst > 1 ? " bad" : "",
             100 * fmin(g->worst, 1), isinf(g->worst) ? "&infin;"

@@ -12,44 +12,11 @@
 
 #include "core/page.h"
 
-static void text_at(FILE *f, double x, double y, const char *anchor,
-                    const char *s)
-{
-    fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x,
-            y, anchor, s);
-}
-
 static void count_at(FILE *f, double x, double y, const char *anchor, int64_t n)
 {
     char buf[32];
     snprintf(buf, sizeof buf, "%lld", (long long)n);
-    text_at(f, x, y, anchor, buf);
-}
-
-/* The name of an axis, and of one that is read from bottom to top. */
-static void name_at(FILE *f, int x, int y, const char *s)
-{
-    fprintf(f, "<text class=\"s\" x=\"%d\" y=\"%d\" text-anchor=\"middle\">"
-            "%s</text>\n", x, y, s);
-}
-
-static void turned_at(FILE *f, double x, double y, const char *s)
-{
-    fprintf(f, "<text class=\"s\" x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" "
-            "transform=\"rotate(-90 %.1f %.1f)\">%s</text>\n", x, y, x, y, s);
-}
-
-static void line_at(FILE *f, const char *class, double x0, double y0, double x1,
-                    double y1)
-{
-    fprintf(f, "<line class=\"%s\" x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" "
-            "y2=\"%.1f\"/>\n", class, x0, y0, x1, y1);
-}
-
-static void begin_svg(FILE *f, double w, double h, const char *what)
-{
-    fprintf(f, "<svg role=\"img\" aria-label=\"%s\" width=\"%.0f\" "
-            "height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\">\n", what, w, h, w, h);
+    page_text_at(f, x, y, anchor, buf);
 }
 
 /* ---- growth over the chunks ---------------------------------------------- */
@@ -163,19 +130,19 @@ static void put_axes(FILE *f, const plot_range *p)
     for (double d = p->lo; d <= p->hi; d += every) {
         const double y = plot_y(p, pow(10, d));
         char buf[32];
-        line_at(f, "g", LEFT, y, PLOT_W - RIGHT, y);
+        page_line_at(f, "g", LEFT, y, PLOT_W - RIGHT, y);
         snprintf(buf, sizeof buf, p->zero && d == p->lo ? "0"
                  : d == 0 ? "1" : "1e%.0f", d);
-        text_at(f, LEFT - 8, y + 4, "end", buf);
+        page_text_at(f, LEFT - 8, y + 4, "end", buf);
     }
     for (int64_t c = 0; c < p->chunks; c += round_step(p->chunks)) {
-        line_at(f, "a", plot_x(p, c), bottom, plot_x(p, c), bottom + 5);
+        page_line_at(f, "a", plot_x(p, c), bottom, plot_x(p, c), bottom + 5);
         count_at(f, plot_x(p, c), bottom + 19, "middle", c);
     }
     fprintf(f, "<path class=\"a\" d=\"M%d %dV%.0fH%d\"/>\n", LEFT, TOP, bottom,
             PLOT_W - RIGHT);
-    name_at(f, (PLOT_W + LEFT) / 2, PLOT_H - 6, "chunk");
-    turned_at(f, 14, TOP + (bottom - TOP) / 2, "relative L2 error");
+    page_name_at(f, (PLOT_W + LEFT) / 2, PLOT_H - 6, "chunk");
+    page_turned_at(f, 14, TOP + (bottom - TOP) / 2, "relative L2 error");
 }
 
 /* A single chunk has no growth: its numbers in words. */
@@ -202,7 +169,7 @@ static void put_curve(FILE *f, const tt_report *r, const char *curve)
         return;
     }
     fputs("<figure>\n", f);
-    begin_svg(f, PLOT_W, PLOT_H, "relative L2 error of every chunk");
+    page_begin_svg(f, PLOT_W, PLOT_H, "relative L2 error of every chunk");
     put_axes(f, &p);
     for (int k = LIMIT; k >= MEASURED; k--)
         if (has_line(r, curve, k)) put_line(f, r, curve, &p, k);
@@ -320,17 +287,17 @@ static void put_map_axes(FILE *f, const tt_verdict *v, const error_map *m,
     const int64_t cols = extent(v, m->split, v->rank);
     fprintf(f, "<rect class=\"a\" x=\"%d\" y=\"%d\" width=\"%.1f\" "
             "height=\"%.1f\"/>\n", MAP_LEFT, TOP, w, h);
-    text_at(f, MAP_LEFT - 6, TOP + 10, "end", "0");
+    page_text_at(f, MAP_LEFT - 6, TOP + 10, "end", "0");
     if (rows > 1 && h > 30)
         count_at(f, MAP_LEFT - 6, TOP + h, "end", rows - 1);
-    text_at(f, MAP_LEFT, TOP + h + 16, "start", "0");
+    page_text_at(f, MAP_LEFT, TOP + h + 16, "start", "0");
     if (cols > 1 && w > 30)
         count_at(f, MAP_LEFT + w, TOP + h + 16, "end", cols - 1);
     axis_word(word, sizeof word, "columns", v, m->split, v->rank);
-    text_at(f, MAP_LEFT, TOP + h + 34, "start", word);
+    page_text_at(f, MAP_LEFT, TOP + h + 34, "start", word);
     axis_word(word, sizeof word, "rows", v, 0, m->split);
-    if (h > 100) turned_at(f, 14, TOP + h / 2, word);
-    else if (rows > 1) turned_at(f, 14, TOP + h / 2, "rows");
+    if (h > 100) page_turned_at(f, 14, TOP + h / 2, word);
+    else if (rows > 1) page_turned_at(f, 14, TOP + h / 2, "rows");
 }
 
 static void bar_tick(FILE *f, double x, double y, double v, const char *more)
@@ -370,8 +337,8 @@ static void put_map(FILE *f, const tt_verdict *v, const error_map *m,
     const double sy = fmin(24, (double)MAP_BOX / m->rows);
     const double w = m->cols * sx, h = m->rows * sy, bar = fmax(h, 96);
     const double right = MAP_LEFT + fmax(w, 150) + 18;
-    begin_svg(f, right + BAR_ROOM, fmax(TOP + bar + 8, TOP + h + MAP_LOW),
-              "where the error is");
+    page_begin_svg(f, right + BAR_ROOM, fmax(TOP + bar + 8, TOP + h + MAP_LOW),
+                   "where the error is");
     fprintf(f, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%.1f\" "
             "fill=\"#fff\"/>\n", MAP_LEFT, TOP, w, h);
     put_cells(f, m, s, sx, sy);
@@ -398,10 +365,10 @@ static void put_histogram(FILE *f, const tt_verdict *v)
     int64_t top = 9;
     for (int i = 0; i < TT_ULP_BINS; i++)
         if (v->m.ulp[i] > top) top = v->m.ulp[i];
-    begin_svg(f, HIST_W, HIST_H, "how large the error is");
+    page_begin_svg(f, HIST_W, HIST_H, "how large the error is");
     for (int64_t n = 1, k = 0; n <= top; n *= 10, k++) {
         const double y = bottom - bar_height(n, top);
-        line_at(f, "g", MAP_LEFT, y, MAP_LEFT + TT_ULP_BINS * BIN, y);
+        page_line_at(f, "g", MAP_LEFT, y, MAP_LEFT + TT_ULP_BINS * BIN, y);
         if (k % (top > 100000 ? 2 : 1) == 0)
             count_at(f, MAP_LEFT - 8, y + 4, "end", n);
         if (n > INT64_MAX / 10) break;
@@ -421,11 +388,11 @@ static void put_histogram(FILE *f, const tt_verdict *v)
         "1024", NULL, NULL, "&gt; 4096"};
     for (int i = 0; i < TT_ULP_BINS; i++)
         if (word[i])
-            text_at(f, MAP_LEFT + BIN * (i + 0.5), bottom + 17, "middle",
-                    word[i]);
-    name_at(f, MAP_LEFT + TT_ULP_BINS * BIN / 2, HIST_H - 8,
-            "error up to so many ULP of float32");
-    turned_at(f, 14, TOP + (bottom - TOP) / 2, "elements");
+            page_text_at(f, MAP_LEFT + BIN * (i + 0.5), bottom + 17, "middle",
+                         word[i]);
+    page_name_at(f, MAP_LEFT + TT_ULP_BINS * BIN / 2, HIST_H - 8,
+                 "error up to so many ULP of float32");
+    page_turned_at(f, 14, TOP + (bottom - TOP) / 2, "elements");
     fputs("</svg>\n", f);
 }
 

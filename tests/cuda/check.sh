@@ -72,7 +72,8 @@ for name in $all; do add "$name"; done
 for latents in 6 9; do
     TT_SHIM_COUNT=$logs/count "$build/shim/tether" generate -q --no-decode \
         -m "$build/demo-random" -p "a cat" --size 64x64 --latents $latents \
-        --backend cuda -o "$logs/$latents.safetensors" > "$logs/bus" 2>&1
+        --checkpoint-every 0 --backend cuda \
+        -o "$logs/$latents.safetensors" > "$logs/bus" 2>&1
 done
 awk 'NR == 1 { split($0, a); next }
     {

@@ -33,5 +33,5 @@ for p in $policies; do
                 END { printf " %8.2f", 1000 * t[int((NR + 9) / 10)] }'
     done
     awk -v n="$n" '{ m[NR] = $2 / 1e6 }
-        END { printf " %10.1f %8.1f\n", m[int(n / 20)], m[n] }' "$work/chunks"
+        END { printf " %10.1f %8.1f\n", m[int((n + 19) / 20)], m[n] }' "$work/chunks"
 done

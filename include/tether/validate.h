@@ -84,7 +84,8 @@ void tt_verdict_bits(tt_verdict *v, const tt_arith *arith, const double *got,
 
 /* Judge one tensor of rows [n/c, c]: outcome, metrics, earned, ratio, where.
  *   got      the candidate      want     the oracle, float64
- *   emul     the declared arithmetic's result, float32 values
+ *   emul     as far from want as an honest program of the declared arithmetic
+ *            may be (src/ops/arith/bound.c)
  * Rule   e_r = max over row r of |emul - want|, at least the relative error
  *        of the whole tensor (rms) times the row's rms, at least half an ulp of
  *        the stored format at every element. Pass when |got - want| <=

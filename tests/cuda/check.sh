@@ -38,6 +38,10 @@ add() {   # name: what that program said
         echo "FAIL cuda/$name: ended with status $rc before its last line"
         tail -n 5 "$log"
         p=0 f=1
+    elif [ "$rc" -ne 0 ] && [ "$f" -eq 0 ]; then
+        echo "FAIL cuda/$name: ended with status $rc after its last line"
+        tail -n 5 "$log"
+        f=1
     fi
     [ "$f" -eq 0 ] || grep '^FAIL' "$log" | head -n 20
     echo "cuda/$name: $p passed, $f failed"

@@ -23,30 +23,32 @@
 
 typedef struct row {
     const char *name;
-    const char *before;          /* makes its inputs, in ../in; NULL: nothing */
+    const char *before;          /* makes its inputs, in ../in; NULL: nothing.
+                                  * ../ref is ref_data                        */
     const char *command;
     bool resumes;                /* the same with --resume, to the same files */
 } row;
 
-#define TINY "-q -t 1 --overwrite -m $R/dit/models/tiny_a --embeds " \
-             "$R/dit/roll_tether_K9/inputs.safetensors -W 16 -H 16 "
+#define TINY "-q -t 1 --overwrite -m ../ref/dit/models/tiny_a --embeds " \
+             "../ref/dit/roll_tether_K9/inputs.safetensors -W 16 -H 16 "
 #define GENERATE "generate " TINY "--latents 9 --budget 6 --sink 1 " \
                  "--memory 1 --checkpoint-every 1 --latents-out x.st "
 static const row rows[] = {
-    {"generate", NULL, GENERATE "--vae $R/vae_full_a/weights.safetensors "
+    {"generate", NULL, GENERATE "--vae ../ref/vae_full_a/weights.safetensors "
      "-o v.y4m --trace-cache t.st --record r.json", true},
     {"generate-noisy", NULL, "generate " TINY "--latents 12 --cache "
      "deep-forcing --budget 6 --sink 1 --recent 3 --compress-to 5 "
      "--checkpoint-every 1 --no-decode --latents-out x.st", true},
-    {"generate-pictures", NULL, GENERATE "--vae $R/vae_full_a/"
+    {"generate-pictures", NULL, GENERATE "--vae ../ref/vae_full_a/"
      "weights.safetensors -o p/%05d.png --contact-sheet s.png", true},
     {"decode", GENERATE "--no-decode", "decode -q -t 1 --vae "
-     "$R/vae_full_a/weights.safetensors --latents ../in/x.st -o v.y4m", false},
-    {"embed", NULL, "embed -q -t 1 -m $R/demo -p red -o e.st", false},
-    {"encode", GENERATE "--vae $R/vae_full_a/weights.safetensors -o "
-     "p/%05d.png", "encode -q -t 1 -m $R/demo -i ../in/p/00001.png -o l.st",
+     "../ref/vae_full_a/weights.safetensors --latents ../in/x.st -o v.y4m",
      false},
-    {"convert", NULL, "convert -q $R/dit/models/tiny_a -o c.safetensors",
+    {"embed", NULL, "embed -q -t 1 -m ../ref/demo -p red -o e.st", false},
+    {"encode", GENERATE "--vae ../ref/vae_full_a/weights.safetensors -o "
+     "p/%05d.png", "encode -q -t 1 -m ../ref/demo -i ../in/p/00001.png "
+     "-o l.st", false},
+    {"convert", NULL, "convert -q ../ref/dit/models/tiny_a -o c.safetensors",
      false},
     {"validate", "noise -q -W 16 -H 16 --latents 3 -o a", "diff ../in/a "
      "../in/a --json d.json --html d.html", false},
@@ -308,15 +310,16 @@ int main(int argc, char **argv)
     snprintf(program, sizeof program, "'%.*s/tether-faults'",
              end ? (int)(end - self) : 0, self ? self : "");
     snprintf(root, sizeof root, "%s", ref ? ref : "");
-    setenv("R", root, 1);
     setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
     setenv("ASAN_OPTIONS", "exitcode=77:allocator_may_return_null=1", 1);
     free(self), free(ref);
     if (folder_make()) {
         snprintf(where, sizeof where, "%s", folder);
+        expect(symlink(root, below("ref")) == 0, "a link to %s", root);
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             if (!chosen || !*chosen || strstr(chosen, rows[i].name))
                 one_row(&rows[i], step);
+        unlink(below("ref"));
         folder_remove_empty();
     }
     return test_end();

@@ -10,6 +10,7 @@
 #include "rollout/run.h"
 #include "tests/cache/shown.h"
 #include "tests/rollout/tiny.h"
+#include "tether/device.h"
 
 static void check_same_start(tt_ctx *ctx)
 {
@@ -239,11 +240,11 @@ static void check_layout(tt_ctx *ctx)
     if (expect(e && e->t.rank == 3 && !memcmp(e->t.dim, want, sizeof want),
                "layer.1.v is [heads, tokens, head width]")) {
         tt_real *v = calloc((size_t)(H * rows * D), sizeof *v);
-        bool equal = true;
+        const tt_host *held = tt_get(ctx, y->v, H * rows * D);
+        bool equal = held != NULL;
         tt_gather(v, &e->t);
-        for (int64_t i = 0; i < H * rows; i++)
-            equal = equal
-                 && !memcmp(v + i * D, y->v + (i % rows * H + i / rows) * D,
+        for (int64_t i = 0; equal && i < H * rows; i++)
+            equal = !memcmp(v + i * D, held + (i % rows * H + i / rows) * D,
                             (size_t)D * sizeof *v);
         expect(equal, "heads of layer 1");
         free(v);

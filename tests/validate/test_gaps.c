@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/arith/arith.h"
 #include "tests/harness.h"
 #include "tether/validate.h"
 
@@ -159,6 +160,29 @@ static void check(const tt_ops *ops, const char *op, char *path, size_t size)
     tt_report_free(r);
 }
 
+/* Many keys of one large logit, stored in bf16: each may be off by more than
+ * an eighth, and still no key has the whole weight. */
+static void check_likely_keys(void)
+{
+    enum { N = 1000, D = 16 };
+    static tt_real q[D], k[N * D], v[N * D], o[D];
+    for (int i = 0; i < D; i++) q[i] = 1;
+    for (int i = 0; i < N * D; i++) {
+        k[i] = (tt_real)(17.75 / D);
+        v[i] = i / D * 7 % 11 < 5 ? -1 : 1;
+    }
+    const tt_attention_args a = {
+        .o = o, .q = q, .k = k, .v = v, .T = 1, .H = 1, .N = N, .D = D,
+        .q_stride = D, .kv_stride = D, .scale = 1};
+    tt_ctx c = *ctx;
+    const tt_ops *bounds = arith_bounds(tt_arith_find("bf16-stored"));
+    c.ops = bounds;
+    bounds->attention(&c, &a);
+    expect(o[0] > 0.001 && o[0] < 0.1, "a thousand likely keys: %g",
+           (double)o[0]);
+    ctx->scratch = c.scratch;
+}
+
 int main(void)
 {
     tt_ops t[14];
@@ -189,5 +213,6 @@ int main(void)
                fault[i].what, path);
     }
     expect(ctx->nthreads == 2, "threads are as before");
+    check_likely_keys();
     return test_end();
 }

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -157,7 +158,7 @@ static bool failed(cudaError_t e)
 static bool compare(const shape &s, long wanted)
 {
     const int size = s.rows * s.cols, most = (1 << 24) / size;
-    const unsigned n = std::thread::hardware_concurrency();
+    const unsigned n = std::max(1u, std::thread::hardware_concurrency());
     std::vector<float> got((size_t)most * size);
     float *out;
     if (failed(cudaMalloc(&out, got.size() * sizeof(float)))) return false;

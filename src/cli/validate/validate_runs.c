@@ -6,6 +6,7 @@
  * another build of the program. */
 #include "cli/validate/validate_runs.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -231,24 +232,22 @@ tt_status validate_runs_make(validate_runs *w, validate_set *set,
     return run_checked(w, &emul);
 }
 
+/* Our own folder with all that runs put there, the parts of an interrupted one
+ * too. */
+static void remove_folder(const char *folder)
+{
+    char path[700];
+    DIR *d = opendir(folder);
+    for (const struct dirent *e; d && (e = readdir(d));) {
+        snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+        unlink(path);
+    }
+    if (d) closedir(d);
+    rmdir(folder);
+}
+
 void validate_runs_close(validate_runs *w)
 {
-    static const char *const name[] = {"injected", "free"};
-    static const char *const aside[] = {"latents", "video.y4m", "sheet.png"};
-    char path[700];
     tt_settings_free(&w->settings);
-    if (!w->temporary) return;
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%s.ours", w->folder, name[i]);
-        unlink(path);
-        snprintf(path, sizeof path, "%s/%s.f64", w->folder, name[i]);
-        unlink(path);
-        snprintf(path, sizeof path, "%s/%s.%s", w->folder, name[i], w->backend);
-        unlink(path);
-    }
-    for (int i = 0; i < 3; i++) {
-        snprintf(path, sizeof path, "%s/%s", w->folder, aside[i]);
-        unlink(path);
-    }
-    rmdir(w->folder);
+    if (w->temporary) remove_folder(w->folder);
 }

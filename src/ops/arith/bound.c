@@ -107,23 +107,26 @@ static void logit(const tt_arith *a, const tt_attention_args *p, int64_t h,
                + 2 * unit_of(a->stored) * fabs(k->s);
 }
 
-/* What an error of its logit makes of a weight. A large one may let another key
- * win: no weight is more than 1. */
-static double moved(const key *k, double below_top, double of_top)
+/* What an error of its logit makes of a weight: a factor exp(error) at most,
+ * and exp(most) where the others lose as much as they can. A large one may let
+ * another key win: no weight is more than 1. */
+static double moved(const key *k, double below_top, double of_top, double most)
 {
     if (k->error <= 0.125) return k->p * k->error;
-    return tt_exp(fmin(0, k->error + of_top - below_top));
+    return fmin(tt_exp(fmin(0, k->error + of_top - below_top)),
+                k->p * tt_exp(k->error + most));
 }
 
 /* Logits to weights; a hidden key has a logit that everybody gives it. */
 static void soften(const tt_attention_args *p, key *k)
 {
-    double top = -DBL_MAX, of_top = 0, l = 0;
+    double top = -DBL_MAX, of_top = 0, most = 0, l = 0;
     for (int64_t j = 0; j < p->N; j++) {
         const bool hidden = p->key_mask && !p->key_mask[j];
         k[j].p = hidden ? -FLT_MAX : k[j].s;
         if (hidden) k[j].s = k[j].error = 0;
         if (k[j].p > top) top = k[j].p, of_top = k[j].error;
+        most = fmax(most, k[j].error);
     }
     for (int64_t j = 0; j < p->N; j++) {
         k[j].off = top - k[j].p;
@@ -131,7 +134,7 @@ static void soften(const tt_attention_args *p, key *k)
     }
     for (int64_t j = 0; j < p->N; j++) {
         k[j].p /= l;
-        k[j].off = moved(&k[j], k[j].off, of_top);
+        k[j].off = moved(&k[j], k[j].off, of_top, most);
     }
 }
 

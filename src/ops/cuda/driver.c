@@ -3,7 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * `gpu` below is one per process, as the driver's own state is. It is made
- * under pthread_once; only its list of blocks changes later, under a lock.
+ * under pthread_once; only its list of blocks and what launches asked for
+ * change later, under a lock.
  * All work goes through one stream, in the order in which it was asked for;
  * tt_get alone waits. */
 #include "ops/cuda/driver.h"
@@ -43,7 +44,7 @@ static struct {
 static bool problem(const char *what, cu_result r, const char *advice)
 {
     const char *name = NULL;
-    if (gpu.call.error_name) gpu.call.error_name(r, &name);
+    if (r && gpu.call.error_name) gpu.call.error_name(r, &name);
     snprintf(gpu.problem, sizeof gpu.problem, "%s%s%s%s; %s", what,
              name ? " (" : "", name ? name : "", name ? ")" : "", advice);
     return false;
@@ -388,10 +389,14 @@ const void *cuda_keep(tt_ctx *ctx, const void *host, size_t bytes)
 
 static void ask_for_shared(tt_ctx *ctx, cuda_kernel k, int bytes)
 {
-    if (bytes <= SHARED_FREE || bytes <= gpu.shared[k]) return;
-    check(ctx, gpu.call.function_set(gpu.kernel[k], CU_FUNCTION_SHARED, bytes),
-          "asking for shared memory");
-    gpu.shared[k] = bytes;
+    if (bytes <= SHARED_FREE) return;
+    pthread_mutex_lock(&gpu.lock);
+    if (bytes > gpu.shared[k]) {
+        check(ctx, gpu.call.function_set(gpu.kernel[k], CU_FUNCTION_SHARED,
+                                         bytes), "asking for shared memory");
+        gpu.shared[k] = bytes;
+    }
+    pthread_mutex_unlock(&gpu.lock);
 }
 
 void cuda_launch(tt_ctx *ctx, cuda_kernel k, cuda_grid g, const void *args)

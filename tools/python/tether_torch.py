@@ -209,9 +209,10 @@ class Watch:
             guidance in calls of their own); batch: which of a batch
     operators   also keep operands and results of single operators of
             diffusers' modules, for judge()
-    feed    {name: array} or a dump of ours: what a module gave is replaced by
-            it after it was recorded (teacher forcing) where the name matches
-            `fed`, by default what enters the transformer"""
+    feed    {name: array} or a dump of ours: what the transformer or a module of
+            it gave is replaced by it after it was recorded (teacher forcing)
+            where the name matches `fed`, by default what enters the
+            transformer"""
 
     def __init__(self, module, names="diffusers", passes=None, every=1,
                  batch=0, feed=None, fed="*/x", operators=False):

@@ -4,7 +4,7 @@ SPDX-License-Identifier: Apache-2.0
 
     TETHER=... TETHER_LIB=... python3 tests/python/check_torch.py FOLDER
 
-`make check-python` runs it; it needs torch, diffusers, transformers and
+`make check-python` runs it; it needs numpy, torch, diffusers, transformers and
 accelerate. The weights are those of the model in FOLDER, converted by `tether
 convert`: random ones of make_checkpoint, since the VAE of ref_data/demo looks
 at one frame alone. Their three models make a whole run: prompt, one chunk of
@@ -20,14 +20,10 @@ import sys
 import tempfile
 import textwrap
 
-import numpy as np
-
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-sys.path.insert(0, "tools/python")
-import tether                                             # noqa: E402
-
 try:
     import diffusers
+    import numpy as np
     import torch
     import transformers
     from diffusers.models.autoencoders import autoencoder_kl_wan as their_vae
@@ -37,6 +33,8 @@ except ImportError as e:
     print("python/torch: 0 passed, 0 failed, 1 skipped")
     sys.exit(0)
 
+sys.path.insert(0, "tools/python")
+import tether                                             # noqa: E402
 import tether_torch                                       # noqa: E402
 
 FOLDER = sys.argv[1]

@@ -11,6 +11,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import zipfile
 
 import numpy as np
 
@@ -86,6 +87,44 @@ def test_operators():
     sentence(lambda: tether.silu(x, cls="sm10"), "sm10", "an unknown class")
 
 
+def test_sizes():
+    """Operands that are too short are refused, not read beyond their end."""
+    x, c, q = normal(5, 7), normal(7), normal(4, 2, 6)
+    frames, kernel = [normal(4, 5, 2), None], normal(3, 2, 1, 1, 2)
+    for part, f, *args in (
+            ("linear: b has 2 values, not 3", tether.linear, x, normal(3, 7),
+             normal(2)),
+            ("conv: frame 1 has 38 values, not 40", tether.conv,
+             [frames[0], normal(19, 2)], kernel),
+            ("conv: b has 1 values, not 3", tether.conv, frames, kernel, c[:1]),
+            ("must be [Hi, Wi, Cin]", tether.conv, [None, None], kernel),
+            ("layer_norm: b has 0 values, not 7", tether.layer_norm, x, c),
+            ("rms_norm: w has 6 values, not 7", tether.rms_norm, x, c[:6]),
+            ("channel_norm: gamma has 0 values", tether.channel_norm, x, None),
+            ("modulate: shift has 7 values, not 14", tether.modulate, x, x[:2],
+             c),
+            ("gate_add: gate has 7 values, not 35", tether.gate_add, x, x, c,
+             1),
+            ("gate_add: y has 28 values, not 35", tether.gate_add, x, x[:4], c),
+            ("add: y has 28 values, not 35", tether.add, x, x[:4]),
+            ("mul: y has 7 values, not 35", tether.mul, x, c),
+            ("rel_bias has 16 values, not 14", tether.attention, q, q, q, 1,
+             normal(2, 8)),
+            ("as many queries as keys", tether.attention, q[:1], q, q, 1,
+             normal(2, 7)),
+            ("key_mask has 3 values, not 4", tether.attention, q, q, q, 1, None,
+             np.ones(3)),
+            ("not in 0 ... 1", tether.rope, q, np.full((4, 3), 2),
+             np.ones((2, 3)), np.ones((2, 3))),
+            ("rope: sin has 3 values, not 6", tether.rope, q,
+             np.zeros((4, 3)), np.ones((2, 3)), np.ones((1, 3))),
+            ("col_mean: x (5, 7, 1) must be", tether.col_mean, x[..., None]),
+            ("col_moment: mean has 6 values", tether.col_moment, x, c[:6]),
+            ("col_blend: target has 8 values, not 7", tether.col_blend, x, c, c,
+             normal(8), 1)):
+        sentence(lambda: f(*args), part, f"{f.__name__}, {part}")
+
+
 def test_judging():
     # every operator's arrays there and back: golden given as a stranger's; in
     # the second round rows are wider than what is read of them
@@ -114,10 +153,51 @@ def test_judging():
         check(False, "an exception of a candidate is lost")
     except KeyError:
         check(True, "")
+
+    def stopped(x):
+        raise KeyboardInterrupt
+    try:
+        tether.check({"silu": stopped}, rounds=1)
+        check(False, "an interrupt in a candidate is lost")
+    except KeyboardInterrupt:
+        check(True, "")
     sentence(lambda: tether.check({"relu": abs}), "there are linear",
              "an unknown operator")
     sentence(lambda: tether.judge("silu", x, x, arith="fp3"), "bf16-stored",
              "an unknown arithmetic")
+
+
+def write_torch(path, storage, tensors):
+    """A PyTorch zip of bfloat16: {name of one letter: (offset, sizes, strides)
+    in the storage}, all below 256."""
+    def text(t):
+        return b"X" + len(t).to_bytes(4, "little") + t.encode()
+
+    def ints(values):
+        return b"(" + b"".join(b"K" + bytes([v]) for v in values) + b"t"
+    pickle = b"\x80\2}("
+    for name, (offset, sizes, strides) in tensors.items():
+        pickle += (text(name) + b"ctorch._utils\n_rebuild_tensor_v2\n(("
+                   + text("storage") + b"ctorch\nBFloat16Storage\n"
+                   + text("0") + text("cpu") + b"K" + bytes([len(storage)])
+                   + b"tQK" + bytes([offset]) + ints(sizes) + ints(strides)
+                   + b"\x89ccollections\nOrderedDict\n)RtR")
+    with zipfile.ZipFile(path, "w") as z:
+        z.writestr("r/data.pkl", pickle + b"u.")
+        z.writestr("r/data/0", (storage.astype("<f4").view("<u4") >> 16)
+                   .astype("<u2").tobytes())
+
+
+def test_strides(folder):
+    """bf16 that is transposed, expanded or a part of its storage."""
+    path, n = folder / "strided.pt", np.arange(1, 13)
+    write_torch(path, n, {"p": (0, (3, 4), (4, 1)), "t": (0, (4, 3), (1, 4)),
+                          "e": (11, (2, 3), (0, 0)), "c": (2, (3,), (4,))})
+    got, rows = tether.load(path), n.reshape(3, 4)
+    for name, want in (("p", rows), ("t", rows.T), ("e", np.full((2, 3), 12)),
+                       ("c", rows[:, 2])):
+        check(np.array_equal(got[name], want) and got[name].dtype == np.float32,
+              f"strided.pt, {name}: {got[name]}")
 
 
 def test_files(folder):
@@ -202,8 +282,10 @@ def test_versions():
 with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as tmp:
     tmp = pathlib.Path(tmp)
     test_operators()
+    test_sizes()
     test_judging()
     test_files(tmp)
+    test_strides(tmp)
     test_run(tmp)
     test_program(tmp)
     test_versions()

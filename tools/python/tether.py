@@ -376,28 +376,30 @@ def _read(lib, at, dtype, shape, stride=None):
         raw, shape, [s * dtype.itemsize for s in stride]).copy()
 
 
-def _tensor(lib, array):
-    """A tt_tensor of values in memory."""
-    t = Tensor(array.ctypes.data, lib.dtype_of(array), array.ndim)
-    t.native = True
+def _tensor(array, dtype, shape, scale=0):
+    """A packed tt_tensor of the values of `array`."""
+    t = Tensor(array.ctypes.data, dtype, len(shape))
+    t.scale, t.native = scale, True
     stride = 1
-    for i in reversed(range(array.ndim)):
-        t.dim[i], t.stride[i] = array.shape[i], stride
-        stride *= array.shape[i]
+    for i in reversed(range(len(shape))):
+        t.dim[i], t.stride[i] = shape[i], stride
+        stride *= shape[i]
     return t
 
 
 def _widened(lib, t):
-    """The values of a packed tt_tensor, as float32 where numpy has no such
-    type; their own type else."""
+    """The values of a tt_tensor with any strides, as float32 where numpy has
+    no such type; their own type else."""
     shape = [t.dim[i] for i in range(t.rank)]
     dtype = lib.dtypes.get(t.dtype)
-    if dtype is None or t.scale:
-        out = np.empty(shape, np.float32)
-        lib.c.tt_widen_at_f32(out.ctypes.data, C.byref(t), 0, out.size)
-        return out
-    out = np.empty(shape, dtype)
-    lib.c.tt_gather(out.ctypes.data, C.byref(t))
+    packed = np.empty(lib.c.tt_tensor_bytes(C.byref(t)), np.uint8)
+    lib.c.tt_gather(packed.ctypes.data, C.byref(t))
+    if dtype is not None and not t.scale:
+        return packed.view(dtype).reshape(shape)
+    # what widens looks at no strides
+    view = _tensor(packed, t.dtype, shape, t.scale)
+    out = np.empty(shape, np.float32)
+    lib.c.tt_widen_at_f32(out.ctypes.data, C.byref(view), 0, out.size)
     return out
 
 
@@ -417,6 +419,20 @@ class _Call:
         x = np.ascontiguousarray(x, dtype or self.lib.real)
         self.kept.append(x)
         return x
+
+    def sized(self, name, x, n, dtype=None, needed=True):
+        """Operand `name`, of which C reads n values."""
+        x = self.reals(x, dtype)
+        found = 0 if x is None else x.size
+        if found != n and (needed or x is not None):
+            raise Error(f"{self.op}: {name} has {found} values, not {n}")
+        return x
+
+    def matrix(self, x):
+        """(n, c) of x [n, c]."""
+        if np.ndim(x) != 2:
+            raise Error(f"{self.op}: x {np.shape(x)} must be [n, c]")
+        return np.shape(x)
 
     def put(self, result, **members):
         """Set members; `result` names the one that the result goes to."""
@@ -438,7 +454,7 @@ class _Call:
         w = w if w.dtype in (np.float16, np.float32) else w.astype(
             self.lib.real)
         self.kept.append(w)
-        return _tensor(self.lib, w)
+        return _tensor(w, self.lib.dtype_of(w), w.shape)
 
     def linear(self, x, w, b=None):
         x = self.reals(x)
@@ -447,7 +463,7 @@ class _Call:
                         "[o, i]")
         self.fresh((x.shape[0], np.shape(w)[0]))
         return self.put("y", x=x, n=x.shape[0], w=self.weight(w),
-                        b=self.reals(b))
+                        b=self.sized("b", b, np.shape(w)[0], needed=False))
 
     def attention(self, q, k, v, scale=None, rel_bias=None, key_mask=None):
         q, k, v = (self.reals(t) for t in (q, k, v))
@@ -455,71 +471,86 @@ class _Call:
             raise Error(f"attention: q {q.shape} must be [T, H, D], k "
                         f"{k.shape} and v {v.shape} [N, H, D]")
         (T, H, D), N = q.shape, k.shape[0]
+        if rel_bias is not None and T != N:
+            raise Error(f"attention: rel_bias needs as many queries as keys, "
+                        f"not {T} and {N}")
         scale = 1 / np.sqrt(np.float64(D)) if scale is None else scale
         self.fresh(q.shape)
         return self.put("o", q=q, k=k, v=v, T=T, N=N, H=H, D=D, q_stride=H * D,
                         kv_stride=H * D, scale=scale,
-                        rel_bias=self.reals(rel_bias),
-                        key_mask=self.reals(key_mask, np.uint8))
+                        rel_bias=self.sized("rel_bias", rel_bias,
+                                            H * (2 * N - 1), needed=False),
+                        key_mask=self.sized("key_mask", key_mask, N, np.uint8,
+                                            needed=False))
 
     def conv(self, frames, w, b=None, stride=1, pad_top=0, pad_left=0, up=1,
              out=None):
         """frames: kt of [Hi, Wi, Cin], oldest first, None for zeros; w [Cout,
         kt, kh, kw, Cin]; out (Ho, Wo), else what fits without padding behind."""
-        frames = [self.reals(f) for f in frames]
-        Hi, Wi, Cin = next(f.shape for f in frames if f is not None)
-        Cout, kt, kh, kw = np.shape(w)[:4]
-        if len(frames) != kt or np.shape(w)[4] != Cin:
+        size = next((np.shape(f) for f in frames if f is not None), None)
+        if not size or len(size) != 3:
+            raise Error(f"conv: a frame {size} must be [Hi, Wi, Cin]")
+        Hi, Wi, Cin = size
+        if np.ndim(w) != 5 or np.shape(w)[1::3] != (len(frames), Cin):
             raise Error(f"conv: w {np.shape(w)} must be [Cout, {len(frames)}, "
                         f"kh, kw, {Cin}]")
+        Cout, kt, kh, kw = np.shape(w)[:4]
+        frames = [self.sized(f"frame {i}", f, Hi * Wi * Cin, needed=False)
+                  for i, f in enumerate(frames)]
         Ho, Wo = out or ((Hi * up + 2 * pad_top - kh) // stride + 1,
                          (Wi * up + 2 * pad_left - kw) // stride + 1)
         at = (PTR * kt)(*map(_address, frames))
         self.kept.append(at)
         self.fresh((Ho, Wo, Cout))
         return self.put("y", frame=C.addressof(at), w=self.weight(w),
-                        b=self.reals(b), Hi=Hi, Wi=Wi, Cin=Cin, Ho=Ho, Wo=Wo,
+                        b=self.sized("b", b, Cout, needed=False), Hi=Hi, Wi=Wi, Cin=Cin, Ho=Ho, Wo=Wo,
                         Cout=Cout, kt=kt, kh=kh, kw=kw, stride=stride,
                         pad_top=pad_top, pad_left=pad_left, up=up)
 
-    def _norm(self, x, **more):
+    def _norm(self, x, given, **eps):
+        """given: the factors and summands of the c columns."""
         x = self.reals(x)
+        c = x.shape[-1]
         self.fresh(x.shape)
-        return self.put("y", x=x, n=x.size // x.shape[-1], c=x.shape[-1],
-                        **more)
+        return self.put("y", x=x, n=x.size // c, c=c, **eps, **{
+            name: self.sized(name, v, c) for name, v in given.items()})
 
     def layer_norm(self, x, w=None, b=None, eps=1e-6):
-        return self._norm(x, w=self.reals(w), b=self.reals(b), eps=eps)
+        given = {} if w is None and b is None else {"w": w, "b": b}
+        return self._norm(x, given, eps=eps)
 
     def rms_norm(self, x, w, eps=1e-6):
-        return self._norm(x, w=self.reals(w), eps=eps)
+        return self._norm(x, {"w": w}, eps=eps)
 
     def channel_norm(self, x, gamma):
-        return self._norm(x, gamma=self.reals(gamma))
+        return self._norm(x, {"gamma": gamma})
 
     def _in_place(self, x, **more):
         self.out = np.array(x, self.lib.real, order="C")
         return self.put("x", **more)
 
-    def _mixed(self, x, entry, rows, **more):
+    def _mixed(self, x, rows, given, **more):
+        """given: [g, c] each; without `rows`, as many rows go to each g."""
         n, c = np.size(x) // np.shape(x)[-1], np.shape(x)[-1]
-        rows = rows or -(-n // len(entry))
-        return self._in_place(x, n=n, c=c, stride=c, rows=rows, **more)
+        groups = len(np.atleast_1d(next(iter(given.values()))))
+        rows = rows or max(-(-n // max(groups, 1)), 1)
+        return self._in_place(x, n=n, c=c, stride=c, rows=rows, **more, **{
+            name: self.sized(name, v, -(-n // rows) * c)
+            for name, v in given.items()})
 
     def modulate(self, x, scale, shift, rows=None):
         """scale, shift [g, c]; row r uses r // rows."""
-        scale, shift = self.reals(scale), self.reals(shift)
-        return self._mixed(x, scale, rows, scale=scale, shift=shift)
+        return self._mixed(x, rows, {"scale": scale, "shift": shift})
 
     def gate_add(self, x, y, gate, rows=None):
-        gate = self.reals(gate)
-        return self._mixed(x, gate, rows, y=self.reals(y), gate=gate)
+        return self._mixed(x, rows, {"gate": gate},
+                           y=self.sized("y", y, np.size(x)))
 
     def add(self, x, y):
-        return self._in_place(x, y=self.reals(y), n=np.size(x))
+        n = np.size(x)
+        return self._in_place(x, y=self.sized("y", y, n), n=n)
 
-    def mul(self, x, y):
-        return self._in_place(x, y=self.reals(y), n=np.size(x))
+    mul = add
 
     def gelu_tanh(self, x):
         return self._in_place(x, n=np.size(x))
@@ -538,30 +569,39 @@ class _Call:
                         f"{pos.shape} [T, 3]")
         if cos is None:
             cos, sin = rope_table(D, int(pos.max(initial=0)) + 1)
-        cos, sin = self.reals(cos, np.float64), self.reals(sin, np.float64)
         c = D // 2
+        most = len(cos)
+        cos, sin = (self.sized(name, v, most * c, np.float64)
+                    for name, v in (("cos", cos), ("sin", sin)))
+        if pos.min(initial=0) < 0 or pos.max(initial=0) >= max(most, 1):
+            raise Error(f"rope: a position is not in 0 ... {most - 1}")
         pairs = pairs or (c - 2 * (c // 3), c // 3, c // 3)
-        table = RopeTable(_address(cos), _address(sin), len(cos), pairs)
+        if min(pairs) < 0 or sum(pairs) != c:
+            raise Error(f"rope: pairs {pairs} must add up to {c}")
+        table = RopeTable(_address(cos), _address(sin), most, pairs)
         self.fresh(x.shape)
         return self.put("y", x=x, T=T, H=H, D=D, table=table, pos=pos)
 
     def _columns(self, x):
-        x = self.reals(x)
-        self.fresh(x.shape[-1:], np.float64)
-        return dict(x=x, n=x.shape[0], c=x.shape[1])
+        n, c = self.matrix(x)
+        self.fresh((c,), np.float64)
+        return dict(x=self.reals(x), n=n, c=c)
 
     def col_mean(self, x):
         return self.put("mean", **self._columns(x))
 
     def col_moment(self, x, mean):
-        return self.put("m2", mean=self.reals(mean, np.float64),
-                        **self._columns(x))
+        more = self._columns(x)
+        return self.put("m2", mean=self.sized("mean", mean, more["c"],
+                                              np.float64), **more)
 
     def col_blend(self, x, mean, gain, target, tau):
-        mean, gain, target = (self.reals(t, np.float64)
-                              for t in (mean, gain, target))
-        return self._in_place(x, n=np.shape(x)[0], c=np.shape(x)[1], mean=mean,
-                              gain=gain, target=target, tau=tau)
+        n, c = self.matrix(x)
+        mean, gain, target = (
+            self.sized(name, v, c, np.float64) for name, v in (
+                ("mean", mean), ("gain", gain), ("target", target)))
+        return self._in_place(x, n=n, c=c, mean=mean, gain=gain,
+                              target=target, tau=tau)
 
     # -- the struct to arrays: what a candidate's function is given
 
@@ -736,7 +776,7 @@ def _called(ctx, op, f):
             if y.size != np.prod(shape, dtype=np.int64):
                 raise Error(f"{op} gave shape {y.shape}, not {shape}")
             C.memmove(to, y.ctypes.data, y.nbytes)
-        except Exception as e:              # cannot pass through C
+        except BaseException as e:          # cannot pass through C
             ctx.fail(e)
     return run
 
@@ -916,7 +956,7 @@ class Run:
             self._record(path.decode(), _read(
                 self.lib, data, self.lib.dtypes[dtype],
                 tuple(dim[i] for i in range(rank))))
-        except Exception as e:
+        except BaseException as e:          # cannot pass through C
             self.ctx.fail(e)
 
     def _replace(self, _, path, dtype, rank, dim, data):
@@ -930,7 +970,7 @@ class Run:
                 raise Error(f"{path.decode()}: {x.shape} was given for "
                             f"{[dim[i] for i in range(rank)]}")
             C.memmove(data, x.ctypes.data, x.nbytes)
-        except Exception as e:
+        except BaseException as e:          # cannot pass through C
             self.ctx.fail(e)
 
     def _shadow(self, functions, arith):

@@ -150,6 +150,14 @@ static tt_status join_team(tt_ctx *ctx, const command *c)
                    tt_team_size(ctx));
 }
 
+/* The others do not know that our command line was refused, and would wait. */
+static void leave_team(tt_ctx *ctx, int status)
+{
+    if (status && !ctx->status && tt_team_size(ctx) > 1)
+        tt_fail(ctx, TT_EINVAL, "the command line was refused");
+    tt_team_close(ctx);
+}
+
 static int run_command(int argc, char **argv)
 {
     const command *c = NULL;
@@ -163,7 +171,7 @@ static int run_command(int argc, char **argv)
     ctx.warn = warn;
     int status = join_team(&ctx, c) ? cli_failed(&ctx)
                                     : c->run(&ctx, argc - 1, argv + 1);
-    tt_team_close(&ctx);
+    leave_team(&ctx, status);
     tt_ctx_free(&ctx);
     return status;
 }

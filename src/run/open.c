@@ -174,21 +174,34 @@ static uint64_t digest_all(const tt_weights *w)
     return sum;
 }
 
+/* What is outside the identity and must be the same. A dump is here because
+ * ranks gather what it takes. */
+static const char *words_of_ranks(tt_ctx *ctx, const tt_run *r)
+{
+    const char *shares = r->s.shares ? r->s.shares : "equal";
+    const char *filter = r->s.dump_filter ? r->s.dump_filter : "*";
+    const size_t n = strlen(shares) + strlen(filter) + 256;
+    char *words = tt_alloc0(ctx, &ctx->scratch, (int64_t)n, 1,
+                            "words to compare");
+    if (words)
+        snprintf(words, n, "videos %lld latents %lld weights %016llx shares %s "
+                 "dump %s filter %s", (long long)tt_run_videos(r),
+                 (long long)r->opt.latents,
+                 (unsigned long long)digest_all(tt_dit_weights(r->dit)),
+                 shares, r->s.dump ? "yes" : "no", filter);
+    return words;
+}
+
 /* Are all ranks about to compute the same? Prompts need not be compared: rank 0
  * encodes them for all. */
 static tt_status compare_ranks(tt_ctx *ctx, const tt_run *r)
 {
-    char count[1024];
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     if (tt_team_size(ctx) == 1) return ctx->status;
     const char *all = identity_make(ctx, &ctx->scratch, r->dit, &r->opt);
     tt_team_compare(ctx, "the run", all ? all : "");
-    snprintf(count, sizeof count, "videos %lld latents %lld weights %016llx "
-             "shares %.900s", (long long)tt_run_videos(r),
-             (long long)r->opt.latents,
-             (unsigned long long)digest_all(tt_dit_weights(r->dit)),
-             r->s.shares ? r->s.shares : "equal");
-    tt_team_compare(ctx, "the run", count);
+    const char *words = words_of_ranks(ctx, r);
+    tt_team_compare(ctx, "the run", words ? words : "");
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status;
 }

@@ -140,6 +140,17 @@ static tt_status wait_for_all(tt_ctx *ctx, job *j, bool patient)
     return ctx->status;
 }
 
+/* After a failure the memory of the receives may soon be something else's. One
+ * that is under way cannot be cancelled; nobody waits for it. */
+static void cancel_receives(job *j)
+{
+    for (int i = 0, done; i < j->receives; i++) {
+        if (j->request[i] == MPI_REQUEST_NULL) continue;
+        MPI_Cancel(&j->request[i]);
+        MPI_Test(&j->request[i], &done, MPI_STATUS_IGNORE);
+    }
+}
+
 static tt_status exchange(tt_ctx *ctx, tt_team *t, const tt_parcels *out,
                           const tt_parcels *in, bool patient)
 {
@@ -148,7 +159,9 @@ static tt_status exchange(tt_ctx *ctx, tt_team *t, const tt_parcels *out,
     if (!ctx->status && in->n[t->rank])
         memcpy(in->data + in->at[t->rank], out->data + out->at[t->rank],
                (size_t)in->n[t->rank]);
-    return ctx->status ? ctx->status : wait_for_all(ctx, j, patient);
+    wait_for_all(ctx, j, patient);
+    if (ctx->status) cancel_receives(j);
+    return ctx->status;
 }
 
 /* ---- failures ------------------------------------------------------------ */

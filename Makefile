@@ -218,7 +218,8 @@ check: test   ## the same as test
 ONLY ?= core/ ops/ io/ cache/ dit/ text/
 SOME := $(foreach t,$(TESTS),$(if $(strip $(foreach w,$(ONLY),$(findstring $(w),$(subst test_,,$(t:$(B)/%=%))))),$(t)))
 SOME_NEED := $(if $(filter $(B)/tests/cli/% $(B)/tests/validate/%,$(SOME)),all $(MUTANTS)) \
-             $(if $(filter $(B)/tests/fuzz/%,$(SOME)),$(FUZZERS))
+             $(if $(filter $(B)/tests/fuzz/%,$(SOME)),$(FUZZERS)) \
+             $(if $(filter $(B)/tests/faults/%,$(SOME)),$(B)/tether-faults)
 test-some: $(SOME) $(if $(RUN),,all $(SOME_NEED))   ## the tests of ONLY="core/ io/ ...", after RUN=qemu-s390x-static, say
 	@RUN="$(RUN)" ONLY="$(ONLY)" sh tests/run.sh $(B)
 

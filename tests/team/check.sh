@@ -10,7 +10,8 @@
 # machine: latents, decoded video and trace of the policies that sum over heads
 # and of some that do not; another class; dumps; ranks on different instruction
 # sets.
-# Then what must end in one sentence: different options, a rank that is killed,
+# Then what must end in one sentence: different options, options that one rank
+# refuses, a rank that is killed,
 # from which --resume goes on; and a build without MPI. Says what was not run.
 # The last line counts.
 build=$1
@@ -24,6 +25,8 @@ export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
 export OMPI_MCA_btl_vader_single_copy_mechanism=none
+export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe   # Open MPI 5
+export PRTE_MCA_hwloc_default_binding_policy=none
 model=ref_data/demo
 prompt='a red circle moves left and bounces, on a blue background'
 words="generate -q -m $model -W 64 -H 64 --seed 1"
@@ -130,6 +133,36 @@ SCRIPT
     fi
     rm -rf "$work/x"
 
+    # another dump on rank 1: only a dump of the cache gathers it
+    cat > "$work/other" << SCRIPT
+#!/bin/sh
+case \${OMPI_COMM_WORLD_RANK:-\$PMI_RANK} in
+1) exec "$PWD/$tether" "\$@" --dump-filter '*cache*' ;;
+esac
+exec "$PWD/$tether" "\$@"
+SCRIPT
+    if generate "$work/x" "$(options tether) --dump $work/dump1" \
+        mpirun.$mpi -n 3 "$work/other"
+    then fail "$mpi: another dump on rank 1 is not refused"
+    else check "$mpi: another dump" one_sentence \
+        'rank 1.*filter is .*cache.* here and .* there'
+    fi
+    rm -rf "$work/x"
+
+    # options that rank 0 alone refuses, and rank 1 alone
+    for rank in 0 1; do
+        cat > "$work/other" << SCRIPT
+#!/bin/sh
+case \${OMPI_COMM_WORLD_RANK:-\$PMI_RANK} in
+$rank) exec "$PWD/$tether" "\$@" --no-such-option ;;
+esac
+exec "$PWD/$tether" "\$@"
+SCRIPT
+        generate "$work/x" "$(options tether)" mpirun.$mpi -n 3 "$work/other"
+        is "$mpi: rank $rank refuses its options" $? 2
+        rm -rf "$work/x"
+    done
+
     # a broken weight on rank 1
     mkdir -p "$work/model"
     cp -R "$model/." "$work/model"
@@ -149,16 +182,24 @@ SCRIPT
     rm -rf "$work/x" "$work/model"
 
     # a rank is killed in the middle; three chunks of one are there then
-    generate "$work/x" "$(options tether)" mpirun.$mpi -n 3 "$tether" &
+    cat > "$work/known" << SCRIPT
+#!/bin/sh
+case \${OMPI_COMM_WORLD_RANK:-\$PMI_RANK} in
+2) echo \$\$ > "$work/pid" ;;
+esac
+exec "$PWD/$tether" "\$@"
+SCRIPT
+    chmod +x "$work/known"
+    rm -f "$work/pid"
+    generate "$work/x" "$(options tether)" mpirun.$mpi -n 3 "$work/known" &
     job=$!
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         sleep 0.3
         size=$(stat -c %s "$work/x/l.safetensors.unfinished" 2> /dev/null)
         [ "${size:-0}" -gt 100000 ] && break
     done
-    victim=$(pgrep -f "$tether generate.*$work/x" | tail -n 1)
-    [ -n "$victim" ] && kill -9 "$victim"
-    wait $job && echo "note: $mpi: the run was over before its rank was killed"
+    kill -9 "$(cat "$work/pid")"
+    wait $job && skip "$mpi: the run was over before a rank was killed"
     check "$mpi: resumed on one rank" timeout 300 "$build/tether" $words -p "$prompt" \
         --cache tether --latents 30 -o "$work/x/v.y4m" --resume \
         --latents-out "$work/x/l.safetensors"

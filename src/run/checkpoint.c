@@ -8,7 +8,8 @@
  *         latents of their chunk: a state is never ahead of those.
  * Time    without a number of chunks a state is written when all that was made
  *         since the latest took 99 times as long as writing it did.
- * Locks   the names belong to the run that has the lock of the latents.
+ * Locks   the names belong to the run that has the lock of the latents. A file
+ *         of such a name that is no state is somebody's: see checkpoint_claim.
  * Ranks   a cache that several ranks share out is not saved; they replay.
  * Next    src/rollout/state.c */
 #include "run/parts.h"
@@ -16,6 +17,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tether/team.h"
@@ -44,11 +46,47 @@ tt_status checkpoint_open(tt_ctx *ctx, tt_run *run)
     return ctx->status;
 }
 
+/* A file that is no state, whole or damaged: those begin with the length of
+ * their header, and that with their first tensor. A folder is not replaced. */
+static bool is_foreign(const char *path)
+{
+    static const char first[] = "{\"run\":{\"dtype\":\"U8\"";
+    char text[8 + sizeof first] = {0};
+    struct stat st;
+    if (stat(path, &st) || !S_ISREG(st.st_mode)) return false;
+    FILE *f = fopen(path, "rb");
+    const size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f) fclose(f);
+    return n < sizeof text - 1 || strncmp(text + 8, first, sizeof first - 1);
+}
+
+tt_status checkpoint_claim(tt_ctx *ctx, const char *latents, bool overwrite)
+{
+    char name[4400];
+    for (int i = 1; i <= 2 && !overwrite; i++) {
+        snprintf(name, sizeof name, "%s.state%d", latents, i);
+        if (is_foreign(name))
+            return tt_fail(ctx, TT_EINVAL, "%.800s is no saved state of a run, "
+                           "and its name is needed for one: move it away, or "
+                           "use --overwrite to lose it", name);
+    }
+    return ctx->status;
+}
+
 bool checkpoint_is_there(const checkpoint *c)
 {
     for (int i = 0; i < 2; i++)
         if (c->name[i] && !access(c->name[i], F_OK)) return true;
     return false;
+}
+
+/* Is this the end of a name that a state is written under (st_write.c)? */
+static bool is_part(const char *end)
+{
+    if (strncmp(end, ".part-", 6)) return false;
+    end += 6;
+    const size_t digits = strspn(end, "0123456789");
+    return digits && (!end[digits] || !strcmp(end + digits, "h"));
 }
 
 /* Files that a killed run was writing: "<name>.part-<pid>". */
@@ -62,8 +100,7 @@ static void remove_parts(const char *name)
     DIR *d = opendir(folder ? path : ".");
     for (struct dirent *e; d && (e = readdir(d));) {
         const size_t n = strlen(base);
-        if (strncmp(e->d_name, base, n) || strncmp(e->d_name + n, ".part-", 6))
-            continue;
+        if (strncmp(e->d_name, base, n) || !is_part(e->d_name + n)) continue;
         snprintf(path, sizeof path, "%.*s%s", folder, name, e->d_name);
         unlink(path);
     }
@@ -129,13 +166,15 @@ void checkpoint_try(tt_ctx *ctx, tt_run *run)
 
 /* ---- read ---------------------------------------------------------------- */
 
-/* Chunks that a file says it stands after, -1: it is none of ours. */
+/* Chunks that a file says it stands after, -1: it is none of ours. That
+ * memory is short or the run is to stop says nothing about the file. */
 static int64_t chunks_in(tt_ctx *ctx, const char *path)
 {
     tt_file *f = NULL;
     int64_t progress[3] = {-1, 0, 0};
     if (access(path, F_OK)) return -1;
     if (tt_file_open(ctx, &f, path)) {
+        if (ctx->status == TT_ENOMEM || ctx->status == TT_EINTR) return -1;
         tt_warn(ctx, "%s", tt_message(ctx));
         tt_clear(ctx);
         return -1;
@@ -148,7 +187,8 @@ static int64_t chunks_in(tt_ctx *ctx, const char *path)
 }
 
 /* Take one; a damaged one is said and left. A run that can replay does so
- * where the program has changed what its states mean. */
+ * where the program has changed what its states mean. Once frames are counted
+ * the cache has begun to fill: half of it is no beginning. */
 static tt_status take(tt_ctx *ctx, tt_run *run, int i, int64_t chunk)
 {
     video *v = &run->now;
@@ -157,7 +197,9 @@ static tt_status take(tt_ctx *ctx, tt_run *run, int i, int64_t chunk)
         v->keep.chunk = chunk;
         return TT_OK;
     }
-    if (ctx->status == TT_EINVAL && v->noisy) return ctx->status;
+    if (tt_rollout_frames_done(v->rollout) > 0
+        || (v->noisy && ctx->status != TT_EFORMAT))
+        return ctx->status;
     tt_warn(ctx, "%s; it is left aside", tt_message(ctx));
     tt_clear(ctx);
     return TT_OK;
@@ -174,6 +216,7 @@ tt_status checkpoint_restore(tt_ctx *ctx, tt_run *run)
         if (c->name[i]) remove_parts(c->name[i]);
         if (chunk[i] > v->chunk) chunk[i] = -1;
     }
+    TT_TRY(ctx->status);
     const int newest = chunk[1] > chunk[0];
     for (int k = 0; k < 2 && !c->chunk; k++) {
         const int i = k ? 1 - newest : newest;

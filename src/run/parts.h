@@ -132,6 +132,7 @@ typedef struct video {
     bool recorded;             /* on rank 0 there is one                      */
     checkpoint keep;
     bool noisy;                /* only a saved state goes on with its cache   */
+    bool stranded;             /* so it is, and several ranks save none       */
     bool rebuilding;           /* the cache, from chunks that are there       */
 } video;
 
@@ -153,6 +154,10 @@ struct tt_run {
     video now;
 };
 
+/* May states of a run take their names beside `latents`? What lies there and
+ * is none of ours goes for `overwrite` alone.
+ * Errors  TT_EINVAL  it does not: the sentence names the file */
+tt_status checkpoint_claim(tt_ctx *ctx, const char *latents, bool overwrite);
 /* Names beside the latents; which files are there. */
 tt_status checkpoint_open(tt_ctx *ctx, tt_run *run);
 bool checkpoint_is_there(const checkpoint *c);

@@ -207,6 +207,17 @@ static tt_status refuse_noisy(tt_ctx *ctx, const tt_run *run)
     return TT_OK;
 }
 
+/* The record begins with the chunks that were there: times unknown. */
+static void record_taken(tt_ctx *ctx, tt_run *run)
+{
+    const video *v = &run->now;
+    record_next_video(&run->record);
+    for (int64_t i = 0; i < v->chunk; i++)
+        record_add_chunk(ctx, &run->record, i,
+                         tt_rollout_chunk_frames(v->rollout, i), NAN);
+    run->record.resumed_after = v->chunk;
+}
+
 /* The cache after v->chunk chunks. What was recorded must be seen again, from
  * the first chunk on; else the latest saved state shortens the way. */
 static tt_status restore_cache(tt_ctx *ctx, tt_run *run)
@@ -214,7 +225,7 @@ static tt_status restore_cache(tt_ctx *ctx, tt_run *run)
     video *v = &run->now;
     const long long chunks = tt_rollout_chunks(v->rollout);
     int64_t from = 0, saved = 0;
-    if (v->noisy && tt_team_size(ctx) > 1)
+    if (v->stranded)
         return tt_fail(ctx, TT_EUNSUPPORTED, "--cache %s goes on from a saved "
                        "state, which one rank reads, not %d",
                        v->opt.policy.name, tt_team_size(ctx));
@@ -231,6 +242,7 @@ static tt_status restore_cache(tt_ctx *ctx, tt_run *run)
                            v->files.latents, v->opt.policy.name);
         v->done = saved;
         v->chunk = from;
+        record_taken(ctx, run);
         TT_TRY(latents_file_cut(&run->file, v->done));
     }
     const long long left = v->chunk - from;
@@ -255,9 +267,9 @@ static tt_status take_up(tt_ctx *ctx, tt_run *run)
         int64_t f = tt_rollout_chunk_frames(v->rollout, v->chunk);
         if (v->done + f > file->done) break;
         v->done += f;
-        record_add_chunk(ctx, &run->record, v->chunk, f, NAN);
-        run->record.resumed_after = ++v->chunk;
+        v->chunk++;
     }
+    record_taken(ctx, run);
     if (v->chunk && v->files.dump)
         return tt_fail(ctx, TT_EINVAL, "--dump %s would lack the %lld of "
                        "%lld chunks that are done already; go on without "
@@ -358,6 +370,15 @@ static tt_status know_what_is_there(tt_ctx *ctx, tt_run *run)
                              sizeof run->now.recorded);
 }
 
+/* Several ranks save no cache: said before hours of work depend on it. */
+static void warn_stranded(tt_ctx *ctx, const video *v)
+{
+    if (!v->stranded || !v->files.latents || v->done == v->frames) return;
+    tt_warn(ctx, "--cache %s cannot be resumed after a run on %d ranks, which "
+            "save no state: an interruption loses the video; one rank saves it",
+            v->opt.policy.name, tt_team_size(ctx));
+}
+
 static tt_status open_video(tt_ctx *ctx, tt_run *run)
 {
     video *v = &run->now;
@@ -367,8 +388,8 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     run_shape(dim, run, &v->opt);
     TT_TRY(tt_team_compare(ctx, "the video", identity ? identity : ""));
     v->opt.origin = v->identity = identity;
-    v->noisy = v->files.latents && (flags & TT_KEEPS_NOISY)
-            && tt_team_size(ctx) == 1;
+    v->stranded = (flags & TT_KEEPS_NOISY) && tt_team_size(ctx) > 1;
+    v->noisy = v->files.latents && (flags & TT_KEEPS_NOISY) && !v->stranded;
     TT_TRY(checkpoint_open(ctx, run));
     run->file.may_grow = v->opt.rollouts == 1
                       && (!(flags & TT_KEEPS_NOISY)
@@ -381,6 +402,7 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     TT_TRY(know_what_is_there(ctx, run));
     if (run->file.done) TT_TRY(take_up(ctx, run));
     else checkpoint_forget(&v->keep); /* of a run that is given up */
+    warn_stranded(ctx, v);
     checkpoint_begin(ctx, run);
     const int64_t chunks = tt_rollout_chunks(v->rollout);
     v->start = tt_now();
@@ -519,13 +541,19 @@ tt_status tt_run_latents(tt_ctx *ctx, const tt_run *run, tt_tensor *out)
 
 /* ---- ending -------------------------------------------------------------- */
 
+/* Can --resume make a cache from what is on the disk? */
+static bool can_go_on(const video *v)
+{
+    return !v->stranded && (!v->noisy || checkpoint_is_there(&v->keep));
+}
+
 /* A disk that is full in the middle: what is written already is good. */
 static tt_status explain_failure(tt_ctx *ctx, const tt_run *run)
 {
     const video *v = &run->now;
     char why[sizeof ctx->message];
     if (ctx->status != TT_EIO || !run->file.file || !v->chunk
-        || (v->noisy && !checkpoint_is_there(&v->keep)))
+        || !can_go_on(v))
         return ctx->status;
     snprintf(why, sizeof why, "%s", tt_message(ctx));
     tt_clear(ctx);
@@ -547,6 +575,12 @@ static tt_status explain_stop(tt_ctx *ctx, const tt_run *run)
         return tt_fail(ctx, TT_EINTR, "interrupted after %lld of %lld chunk%s",
                        (long long)v->chunk, (long long)chunks,
                        chunks == 1 ? "" : "s");
+    if (!can_go_on(v))
+        return tt_fail(ctx, TT_EINTR, "interrupted after %lld of %lld chunks; "
+                       "they are in %s, but --cache %s cannot go on without a "
+                       "saved state; start over: --overwrite",
+                       (long long)v->chunk, (long long)chunks,
+                       run->file.unfinished, v->opt.policy.name);
     return tt_fail(ctx, TT_EINTR, "interrupted after %lld of %lld chunks; they "
                    "are in %s, and the same command with --resume goes on",
                    (long long)v->chunk, (long long)chunks,

@@ -8,11 +8,13 @@
  *   bits. */
 #include "tests/folder.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tether/backend.h"
 #include "tether/run.h"
+#include "tether/team.h"
 #include "tether/text.h"
 
 static tt_ctx *ctx;
@@ -127,6 +129,50 @@ static void check_resume(const tt_host *want, const char *cache)
     tt_run_close(run);
     unlink(at("half.safetensors"));
     tt_settings_free(&s);
+}
+
+typedef struct on_ranks {
+    tt_settings s;
+    const char *file;
+    char message[600];           /* of rank 0                                 */
+} on_ranks;
+
+/* Threads of a team cannot call expect(). */
+static void leave_on_ranks(void *user, tt_ctx *c)
+{
+    static const volatile int stop = 1;
+    on_ranks *t = user;
+    const bool first = tt_team_rank(c) == 0;
+    const tt_run_files files = {.latents = first ? t->file : NULL};
+    const tt_host *x0;
+    int64_t n;
+    tt_run *run;
+    if (!tt_run_open(c, &run, &t->s, NULL) && !tt_run_begin(c, run, 0, &files)
+        && !tt_run_next(c, run, &x0, &n)) {
+        if (first) c->interrupt = &stop;
+        tt_run_next(c, run, &x0, &n);
+    }
+    if (first) snprintf(t->message, sizeof t->message, "%s", tt_message(c));
+    tt_run_close(run);
+}
+
+/* Several ranks save no cache: nothing promises that a policy that needs it
+ * goes on, and it does not. */
+static void check_ranks(void)
+{
+    on_ranks t = {.s = settings_of(NULL, "deep-forcing"),
+                  .file = at("ranks.safetensors")};
+    expect_status(tt_team_threads(ctx, 2, leave_on_ranks, &t), TT_EINTR,
+                  "stopped on two ranks");
+    expect(strstr(t.message, "cannot go on without a saved state")
+           && !strstr(t.message, "--resume goes on"), "says: %s", t.message);
+    tt_settings_set(ctx, &t.s, "resume", NULL);
+    expect_status(tt_team_threads(ctx, 2, leave_on_ranks, &t), TT_EUNSUPPORTED,
+                  "resumed on two ranks");
+    expect(strstr(t.message, "which one rank reads, not 2"), "says: %s",
+           t.message);
+    unlink(at("ranks.safetensors.unfinished"));
+    tt_settings_free(&t.s);
 }
 
 /* A run of 6 latents, complete or left after 3, is made longer: 9. */
@@ -282,6 +328,7 @@ int main(void)
     check_growth(want, 9);
     by_hand(want, "deep-forcing");
     check_resume(want, "deep-forcing");
+    check_ranks();
     check_identity();
     by_hand(want, "tether");
     check_events(want);

@@ -42,22 +42,46 @@ static int end_of(pid_t pid)
 #define RUN "generate -m %s -p red -W 32 -H 32 -t 1 --latents 60 --no-decode " \
             "--latents-out x.st --log-json log --cache %s "
 
+/* How often a text is said. */
+static int count_of(const char *text, const char *word)
+{
+    int n = 0;
+    while (text && (text = strstr(text, word))) n++, text++;
+    return n;
+}
+
+/* Begin a run and send it the signal once `chunks` of its lines are in the
+ * log: its end. One that was faster than the signal is made again, in vain at
+ * most four times. */
+static int signal_after(int chunks, int signal, const char *policy,
+                        const char *more, bool (*late)(int status))
+{
+    char args[3000];
+    int status = 0;
+    snprintf(args, sizeof args, RUN "%s", model, policy, more);
+    for (int k = 0; k < 5; k++) {
+        if (k) unlink(at("x.st"));
+        unlink(at("log"));
+        unlink(at("stderr"));
+        const pid_t pid = begin(args);
+        for (int i = 0; i < 60000; i++, usleep(1000))
+            if (count_of(text_of(at("log")), "\"chunk\":") >= chunks) break;
+        kill(pid, signal);
+        status = end_of(pid);
+        if (!late(status)) break;
+    }
+    return status;
+}
+
+static bool has_ended(int status)
+{
+    return status == 0;
+}
+
 /* Stop a run once `chunks` of its lines are in the log. */
 static void stop_after(int chunks, const char *policy, const char *more)
 {
-    char args[3000];
-    unlink(at("log"));
-    unlink(at("stderr"));
-    snprintf(args, sizeof args, RUN "%s", model, policy, more);
-    const pid_t pid = begin(args);
-    for (int i = 0, n = 0; i < 60000 && n < chunks; i++, usleep(1000)) {
-        n = 0;
-        for (const char *c = text_of(at("log")); (c = strstr(c, "\"chunk\":"));
-             c++)
-            n++;
-    }
-    kill(pid, SIGINT);
-    const int status = end_of(pid);
+    const int status = signal_after(chunks, SIGINT, policy, more, has_ended);
     expect(status == 130, "%s: exit status %d after SIGINT: %s", policy, status,
            text_of(at("stderr")));
 }
@@ -91,8 +115,13 @@ static void damage(const char *path)
 /* Resume the stopped run; it must say this, and make the same latents. */
 static void goes_on(const char *what, const char *policy, const char *word)
 {
-    expect(run(RUN "--resume --checkpoint-every 1", model, policy) == 0
+    expect(run(RUN "--resume --checkpoint-every 1 --record run.json", model,
+               policy) == 0
            && strstr(said, word), "%s: no '%s': %s", what, word, said);
+    const char *chunks = strstr(text_of(at("run.json")), "\"resumed_after\"");
+    expect(count_of(chunks, "\"frames\":") == 20, "%s: each of 20 chunks is in "
+           "the record once: %s", what, chunks ? chunks : "no record");
+    unlink(at("run.json"));
     expect(same(at("x.st"), at("whole")), "%s: the same latents", what);
     expect(!exists(at("x.st.state1")) && !exists(at("x.st.state2")),
            "%s: states are gone at the end", what);
@@ -139,18 +168,16 @@ static void test_states(const char *policy, bool replays)
     unlink(at("whole"));
 }
 
+static bool says_nothing(int status)
+{
+    return status == 0 && !*text_of(at("stderr"));
+}
+
 /* SIGUSR1 asks how far it is, and nothing else. */
 static void test_question(void)
 {
-    char args[3000];
-    unlink(at("log"));
-    unlink(at("stderr"));
-    snprintf(args, sizeof args, RUN "-q", model, "fifo");
-    const pid_t pid = begin(args);
-    for (int i = 0; i < 10000 && !strstr(text_of(at("log")), "\"chunk\":"); i++)
-        usleep(1000);
-    kill(pid, SIGUSR1);
-    expect(end_of(pid) == 0 && exists(at("x.st")), "it goes on: %s",
+    const int status = signal_after(1, SIGUSR1, "fifo", "-q", says_nothing);
+    expect(status == 0 && exists(at("x.st")), "it goes on: %s",
            text_of(at("stderr")));
     expect(strstr(text_of(at("stderr")), "tether: chunk ")
            && strstr(text_of(at("stderr")), "/20"), "and says where: %s",
@@ -166,6 +193,23 @@ static void test_full_disk(void)
            && strstr(said, "the run goes on without saving its state"),
            "a state that cannot be written: %s", said);
     rmdir(at("x.st.state1"));
+    unlink(at("x.st"));
+}
+
+/* A file that has the name of a state and is none is not lost unasked. */
+static void test_foreign(void)
+{
+    const char *const theirs[] = {"x.st.state2", "x.st.state1.part-one"};
+    put_file(at(theirs[0]), "notes about the states of a run", 0644);
+    refuses(2, "no saved state of a run", RUN, model, "fifo");
+    refuses(2, "x.st.state2", RUN "--resume", model, "fifo");
+    expect(!strcmp(text_of(at(theirs[0])), "notes about the states of a run"),
+           "it is as it was");
+    put_file(at(theirs[1]), "no number", 0644);
+    expect(run(RUN "--overwrite --checkpoint-every 1", model, "fifo") == 0
+           && !exists(at(theirs[0])), "it may go: %s", said);
+    expect(exists(at(theirs[1])), "no part of a state stays");
+    unlink(at(theirs[1]));
     unlink(at("x.st"));
 }
 
@@ -233,7 +277,8 @@ static int kill_run(const char *command, double seconds, int kills)
 /* Until `kills` have hit a run, `n` at most in one. */
 static void test_kills(int kills, int policies, int n)
 {
-    for (int i = 0, hit = 0; hit < kills && i < kills; i++) {
+    int hit = 0;
+    for (int i = 0; hit < kills && i < kills; i++) {
         char command[3000];
         struct timespec a, b;
         command_of(command, sizeof command, tt_policy_at(i % policies),
@@ -254,6 +299,8 @@ static void test_kills(int kills, int policies, int n)
         }
         if (n > 1) fprintf(stderr, "%d kills: %s\n", hit, command);
     }
+    expect(hit > 0, "not one of %d kills came before the end of its run",
+           kills);
 }
 
 int main(int argc, char **argv)
@@ -269,6 +316,7 @@ int main(int argc, char **argv)
         test_states("tether", true);
         test_states("deep-forcing", false);
         test_full_disk();
+        test_foreign();
         test_question();
     }
     if (kills) test_kills(atoi(kills), policies, 4);

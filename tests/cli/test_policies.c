@@ -170,7 +170,7 @@ static void test_restarts(void)
 
 #define LONG "generate -m %s --embeds %s -W 96 -H 64 --latents 90 " \
              "--cache deep-forcing --no-decode --latents-out stopped " \
-             "--log-json log "
+             "--log-json log --checkpoint-every 0 "
 
 /* Is there an answer to a signal yet? Waits up to 20 ms for it. */
 static bool answered(void)

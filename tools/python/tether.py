@@ -503,8 +503,8 @@ class _Call:
         self.kept.append(at)
         self.fresh((Ho, Wo, Cout))
         return self.put("y", frame=C.addressof(at), w=self.weight(w),
-                        b=self.sized("b", b, Cout, needed=False), Hi=Hi, Wi=Wi, Cin=Cin, Ho=Ho, Wo=Wo,
-                        Cout=Cout, kt=kt, kh=kh, kw=kw, stride=stride,
+                        b=self.sized("b", b, Cout, needed=False), Hi=Hi,
+                        Wi=Wi, Cin=Cin, Ho=Ho, Wo=Wo, Cout=Cout, kt=kt, kh=kh, kw=kw, stride=stride,
                         pad_top=pad_top, pad_left=pad_left, up=up)
 
     def _norm(self, x, given, **eps):

@@ -504,8 +504,9 @@ class _Call:
         self.fresh((Ho, Wo, Cout))
         return self.put("y", frame=C.addressof(at), w=self.weight(w),
                         b=self.sized("b", b, Cout, needed=False), Hi=Hi,
-                        Wi=Wi, Cin=Cin, Ho=Ho, Wo=Wo, Cout=Cout, kt=kt, kh=kh, kw=kw, stride=stride,
-                        pad_top=pad_top, pad_left=pad_left, up=up)
+                        Wi=Wi, Cin=Cin, Ho=Ho, Wo=Wo, Cout=Cout, kt=kt,
+                        kh=kh, kw=kw, stride=stride, pad_top=pad_top,
+                        pad_left=pad_left, up=up)
 
     def _norm(self, x, given, **eps):
         """given: the factors and summands of the c columns."""

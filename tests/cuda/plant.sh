@@ -64,6 +64,7 @@ found() {   # kernel file, cases
     case $rc in
     0) echo "nothing" > "$work/seen"; return 1 ;;
     124) echo "no end" > "$work/seen"; return 1 ;;
+    126 | 127) echo "no start" > "$work/seen"; return 1 ;;
     139 | 135) echo "a page that nobody may touch" > "$work/seen" ;;
     *) echo "status $rc" > "$work/seen" ;;
     esac

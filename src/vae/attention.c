@@ -9,17 +9,16 @@
 #include <math.h>
 #include <stdio.h>
 
-void vae_bind_attn(const vae_source *s, vae_attn *a, const char *prefix,
-                   int64_t c)
+void vae_bind_attn(tt_bind *b, vae_attn *a, const char *prefix, int64_t c)
 {
     char p[128];
     a->c = c;
     snprintf(p, sizeof p, "%s.norm", prefix);
-    a->gamma = vae_bind_gamma(s, p, 3, c);
+    a->gamma = vae_bind_gamma(b, p, 3, c);
     snprintf(p, sizeof p, "%s.to_qkv", prefix);
-    vae_bind_linear(s, &a->qkv, p, 2, c, 3 * c);
+    vae_bind_linear(b, &a->qkv, p, 2, c, 3 * c);
     snprintf(p, sizeof p, "%s.proj", prefix);
-    vae_bind_linear(s, &a->proj, p, 2, c, c);
+    vae_bind_linear(b, &a->proj, p, 2, c, c);
 }
 
 void vae_attn_step(tt_ctx *ctx, tt_real *x, const vae_attn *a, int64_t h,

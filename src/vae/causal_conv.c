@@ -74,11 +74,11 @@ static void copy_element(unsigned char *d, const unsigned char *s, size_t n)
 }
 
 /* [cout, cin, taps] -> [cout, taps, cin], element type unchanged. */
-static void *repack(const vae_source *s, const tt_tensor *t, int64_t cout,
-                    int64_t cin, int64_t taps)
+static void *repack(tt_bind *b, const tt_tensor *t, int64_t cout, int64_t cin,
+                    int64_t taps)
 {
     const size_t size = tt_dtype_size(t->dtype);
-    unsigned char *out = tt_alloc(s->ctx, s->arena, cout * cin * taps, size,
+    unsigned char *out = tt_alloc(b->ctx, b->arena, cout * cin * taps, size,
                                   "repacked VAE weights");
     const unsigned char *in = t->data;
     if (!out) return NULL;
@@ -90,8 +90,8 @@ static void *repack(const vae_source *s, const tt_tensor *t, int64_t cout,
     return out;
 }
 
-void vae_bind_conv(const vae_source *s, vae_conv *c, const char *prefix,
-                   int dims, int64_t cin, int64_t cout, int kt, int k)
+void vae_bind_conv(tt_bind *b, vae_conv *c, const char *prefix, int dims,
+                   int64_t cin, int64_t cout, int kt, int k)
 {
     const int64_t stored3[5] = {cout, cin, kt, k, k};
     const int64_t stored2[4] = {cout, cin, k, k};
@@ -99,42 +99,42 @@ void vae_bind_conv(const vae_source *s, vae_conv *c, const char *prefix,
     char name[160];
     *c = (vae_conv){.cin = cin, .cout = cout, .kt = kt, .kh = k, .kw = k};
     snprintf(name, sizeof name, "%s.weight", prefix);
-    tt_tensor t = s->tensor(s->user, name, dims == 3 ? 5 : 4,
-                            dims == 3 ? stored3 : stored2);
+    tt_tensor t = tt_bind_tensor(b, name, dims == 3 ? 5 : 4,
+                                 dims == 3 ? stored3 : stored2);
     if (t.data) {
         const int64_t taps = (int64_t)kt * k * k;
         /* without a channel or a tap axis to move, the stored order is ours */
         const void *w = taps == 1 || cin == 1 ? t.data
-                                              : repack(s, &t, cout, cin, taps);
+                                              : repack(b, &t, cout, cin, taps);
         c->w = tt_tensor_like(&t, w, 5, packed);
-        c->w = tt_place(s->ctx, s->arena, &c->w);
-        if (w != t.data && s->done) s->done(s->user, &t);
+        c->w = tt_place(b->ctx, b->arena, &c->w);
+        if (w != t.data) tt_weights_release(b->w, &t);
     }
     snprintf(name, sizeof name, "%s.bias", prefix);
-    c->b = s->real(s->user, name, 1, &cout);
+    c->b = tt_bind_real(b, name, 1, &cout);
 }
 
-void vae_bind_linear(const vae_source *s, vae_linear *l, const char *prefix,
-                     int dims, int64_t in, int64_t out)
+void vae_bind_linear(tt_bind *b, vae_linear *l, const char *prefix, int dims,
+                     int64_t in, int64_t out)
 {
     const int64_t stored[5] = {out, in, 1, 1, 1};
     char name[160];
     *l = (vae_linear){0};
     snprintf(name, sizeof name, "%s.weight", prefix);
-    tt_tensor t = s->tensor(s->user, name, 2 + dims, stored);
+    tt_tensor t = tt_bind_tensor(b, name, 2 + dims, stored);
     if (t.data) l->w = tt_tensor_reshape(&t, 2, stored);
-    l->w = tt_place(s->ctx, s->arena, &l->w);
+    l->w = tt_place(b->ctx, b->arena, &l->w);
     snprintf(name, sizeof name, "%s.bias", prefix);
-    l->b = s->real(s->user, name, 1, &out);
+    l->b = tt_bind_real(b, name, 1, &out);
 }
 
-const tt_real *vae_bind_gamma(const vae_source *s, const char *prefix,
-                              int rank, int64_t c)
+const tt_real *vae_bind_gamma(tt_bind *b, const char *prefix, int rank,
+                              int64_t c)
 {
     const int64_t stored[4] = {c, 1, 1, 1};
     char name[160];
     snprintf(name, sizeof name, "%s.gamma", prefix);
-    return s->real(s->user, name, rank, stored);
+    return tt_bind_real(b, name, rank, stored);
 }
 
 /* ---- steps -------------------------------------------------------------- */

@@ -27,22 +27,22 @@ static vae_conv conv_rows(const vae_conv *c, int64_t first, int64_t n)
     return part;
 }
 
-void vae_bind_resample(const vae_source *s, vae_resample *r,
-                       const char *prefix, vae_mode mode, int64_t c)
+void vae_bind_resample(tt_bind *b, vae_resample *r, const char *prefix,
+                       vae_mode mode, int64_t c)
 {
     const bool up = mode == VAE_UP2D || mode == VAE_UP3D;
     char p[128];
     *r = (vae_resample){.mode = mode, .c = c};
     snprintf(p, sizeof p, "%s.resample.1", prefix);
-    vae_bind_conv(s, &r->space, p, 2, c, up ? c / 2 : c, 1, 3);
+    vae_bind_conv(b, &r->space, p, 2, c, up ? c / 2 : c, 1, 3);
     snprintf(p, sizeof p, "%s.time_conv", prefix);
     if (mode == VAE_UP3D) {
         vae_conv both;
-        vae_bind_conv(s, &both, p, 3, c, 2 * c, 3, 1);
+        vae_bind_conv(b, &both, p, 3, c, 2 * c, 3, 1);
         r->half[0] = conv_rows(&both, 0, c);
         r->half[1] = conv_rows(&both, c, c);
     }
-    if (mode == VAE_DOWN3D) vae_bind_conv(s, &r->time, p, 3, c, c, 3, 1);
+    if (mode == VAE_DOWN3D) vae_bind_conv(b, &r->time, p, 3, c, c, 3, 1);
 }
 
 void vae_up_space(tt_ctx *ctx, tt_real *y, const tt_real *x,

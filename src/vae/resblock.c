@@ -10,22 +10,22 @@
 
 #include <stdio.h>
 
-void vae_bind_res(const vae_source *s, vae_res *r, const char *prefix,
-                  int64_t cin, int64_t cout)
+void vae_bind_res(tt_bind *b, vae_res *r, const char *prefix, int64_t cin,
+                  int64_t cout)
 {
     char p[128];
     *r = (vae_res){.cin = cin, .cout = cout};
     snprintf(p, sizeof p, "%s.residual.0", prefix);
-    r->gamma1 = vae_bind_gamma(s, p, 4, cin);
+    r->gamma1 = vae_bind_gamma(b, p, 4, cin);
     snprintf(p, sizeof p, "%s.residual.2", prefix);
-    vae_bind_conv(s, &r->conv1, p, 3, cin, cout, 3, 3);
+    vae_bind_conv(b, &r->conv1, p, 3, cin, cout, 3, 3);
     snprintf(p, sizeof p, "%s.residual.3", prefix);
-    r->gamma2 = vae_bind_gamma(s, p, 4, cout);
+    r->gamma2 = vae_bind_gamma(b, p, 4, cout);
     snprintf(p, sizeof p, "%s.residual.6", prefix);
-    vae_bind_conv(s, &r->conv2, p, 3, cout, cout, 3, 3);
+    vae_bind_conv(b, &r->conv2, p, 3, cout, cout, 3, 3);
     if (cin == cout) return;
     snprintf(p, sizeof p, "%s.shortcut", prefix);
-    vae_bind_linear(s, &r->shortcut, p, 3, cin, cout);
+    vae_bind_linear(b, &r->shortcut, p, 3, cin, cout);
 }
 
 void vae_res_step(tt_ctx *ctx, tt_real *y, const tt_real *x, const vae_res *r,

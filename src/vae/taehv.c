@@ -22,11 +22,11 @@ static const int enc_pool[TAEHV_STAGES] = {2, 2, 1};
 
 /* [cout, frames*n, k, k], whose channel groups stand `newest` first or last,
  * as [cout, frames, k, k, n] with the oldest frame first. */
-static void *repack(const vae_source *s, const tt_tensor *t, int64_t cout,
-                    int64_t n, int frames, int64_t taps, bool newest_first)
+static void *repack(tt_bind *b, const tt_tensor *t, int64_t cout, int64_t n,
+                    int frames, int64_t taps, bool newest_first)
 {
     const size_t size = tt_dtype_size(t->dtype);
-    unsigned char *out = tt_alloc(s->ctx, s->arena, cout * frames * taps * n,
+    unsigned char *out = tt_alloc(b->ctx, b->arena, cout * frames * taps * n,
                                   size, "repacked tiny VAE weights");
     const unsigned char *in = t->data;
     for (int64_t o = 0; out && o < cout; o++)
@@ -50,7 +50,7 @@ typedef struct conv_at {
     bool no_bias, newest_first;
 } conv_at;
 
-static void bind_conv(const vae_source *s, vae_conv *c, const conv_at *a)
+static void bind_conv(tt_bind *b, vae_conv *c, const conv_at *a)
 {
     char full[96];
     const int k = a->k, frames = a->frames ? a->frames : 1;
@@ -59,75 +59,75 @@ static void bind_conv(const vae_source *s, vae_conv *c, const conv_at *a)
     *c = (vae_conv){.cin = a->n, .cout = a->cout, .kt = frames, .kh = k,
                     .kw = k};
     snprintf(full, sizeof full, "%s.%d%s.weight", a->side, a->index, a->tail);
-    const tt_tensor t = s->tensor(s->user, full, 4, stored);
-    const void *w = t.data ? repack(s, &t, a->cout, a->n, frames,
+    const tt_tensor t = tt_bind_tensor(b, full, 4, stored);
+    const void *w = t.data ? repack(b, &t, a->cout, a->n, frames,
                                     (int64_t)k * k, a->newest_first) : NULL;
     if (w) {
         c->w = tt_tensor_like(&t, w, 5, packed);
-        c->w = tt_place(s->ctx, s->arena, &c->w);
-        if (s->done) s->done(s->user, &t);
+        c->w = tt_place(b->ctx, b->arena, &c->w);
+        tt_weights_release(b->w, &t);
     }
     if (a->no_bias) return;
     snprintf(full, sizeof full, "%s.%d%s.bias", a->side, a->index, a->tail);
-    c->b = s->real(s->user, full, 1, &a->cout);
+    c->b = tt_bind_real(b, full, 1, &a->cout);
 }
 
-static void bind_mem(const vae_source *s, taehv_mem *m, const char *side,
-                     int index, int64_t n)
+static void bind_mem(tt_bind *b, taehv_mem *m, const char *side, int index,
+                     int64_t n)
 {
     static const char *const tail[] = {".conv.0", ".conv.2", ".conv.4"};
     for (int i = 0; i < 3; i++)
-        bind_conv(s, &m->c[i], &(conv_at){side, tail[i], index, n, n,
+        bind_conv(b, &m->c[i], &(conv_at){side, tail[i], index, n, n,
                                           i == 0 ? 2 : 1, 3, false, true});
 }
 
-static void bind_decoder(taehv *m, const vae_source *s)
+static void bind_decoder(taehv *m, tt_bind *b)
 {
     static const char side[] = "decoder";
-    bind_conv(s, &m->dec_in, &(conv_at){side, "", 1, .n = TAEHV_Z,
+    bind_conv(b, &m->dec_in, &(conv_at){side, "", 1, .n = TAEHV_Z,
                                         .cout = dec_width[0], .k = 3});
     for (int i = 0; i < TAEHV_STAGES; i++) {
         taehv_stage *t = &m->dec[i];
         const int64_t n = dec_width[i];
         for (int k = 0; k < 3; k++)
-            bind_mem(s, &t->mem[k], side, 3 + 6 * i + k, n);
-        bind_conv(s, &t->time, &(conv_at){side, ".conv", 7 + 6 * i, .n = n,
+            bind_mem(b, &t->mem[k], side, 3 + 6 * i + k, n);
+        bind_conv(b, &t->time, &(conv_at){side, ".conv", 7 + 6 * i, .n = n,
                                           .cout = dec_grow[i] * n, .k = 1,
                                           .no_bias = true});
-        bind_conv(s, &t->space, &(conv_at){side, "", 8 + 6 * i, .n = n,
+        bind_conv(b, &t->space, &(conv_at){side, "", 8 + 6 * i, .n = n,
                                            .cout = dec_width[i + 1], .k = 3,
                                            .no_bias = true});
     }
-    bind_conv(s, &m->dec_out, &(conv_at){side, "", 22,
+    bind_conv(b, &m->dec_out, &(conv_at){side, "", 22,
                                          .n = dec_width[TAEHV_STAGES],
                                          .cout = 3, .k = 3});
 }
 
-static void bind_encoder(taehv *m, const vae_source *s)
+static void bind_encoder(taehv *m, tt_bind *b)
 {
     enum { N = 64 };
     static const char side[] = "encoder";
-    bind_conv(s, &m->enc_in, &(conv_at){side, "", 0, .n = 3, .cout = N,
+    bind_conv(b, &m->enc_in, &(conv_at){side, "", 0, .n = 3, .cout = N,
                                         .k = 3});
     for (int i = 0; i < TAEHV_STAGES; i++) {
         taehv_stage *t = &m->enc[i];
-        bind_conv(s, &t->time, &(conv_at){side, ".conv", 2 + 5 * i, .n = N,
+        bind_conv(b, &t->time, &(conv_at){side, ".conv", 2 + 5 * i, .n = N,
                                           .cout = N, .frames = enc_pool[i],
                                           .k = 1, .no_bias = true});
-        bind_conv(s, &t->space, &(conv_at){side, "", 3 + 5 * i, .n = N,
+        bind_conv(b, &t->space, &(conv_at){side, "", 3 + 5 * i, .n = N,
                                            .cout = N, .k = 3,
                                            .no_bias = true});
         for (int k = 0; k < 3; k++)
-            bind_mem(s, &t->mem[k], side, 4 + 5 * i + k, N);
+            bind_mem(b, &t->mem[k], side, 4 + 5 * i + k, N);
     }
-    bind_conv(s, &m->enc_out, &(conv_at){side, "", 17, .n = N,
+    bind_conv(b, &m->enc_out, &(conv_at){side, "", 17, .n = N,
                                          .cout = TAEHV_Z, .k = 3});
 }
 
-void taehv_bind(taehv *m, const vae_source *s, unsigned parts)
+void taehv_bind(taehv *m, tt_bind *b, unsigned parts)
 {
-    if (parts & TT_VAE_DECODER) bind_decoder(m, s);
-    if (parts & TT_VAE_ENCODER) bind_encoder(m, s);
+    if (parts & TT_VAE_DECODER) bind_decoder(m, b);
+    if (parts & TT_VAE_ENCODER) bind_encoder(m, b);
 }
 
 /* ---- parts -------------------------------------------------------------- */

@@ -33,7 +33,7 @@ typedef struct taehv {
     taehv_stage dec[TAEHV_STAGES], enc[TAEHV_STAGES];
 } taehv;
 
-void taehv_bind(taehv *m, const vae_source *s, unsigned parts);
+void taehv_bind(taehv *m, tt_bind *b, unsigned parts);
 
 /* ---- decoder ------------------------------------------------------------ */
 

@@ -14,70 +14,69 @@
 
 /* ---- networks ----------------------------------------------------------- */
 
-static void bind_middle(const vae_source *s, vae_res *res, vae_attn *attn,
+static void bind_middle(tt_bind *b, vae_res *res, vae_attn *attn,
                         const char *side, int64_t c)
 {
     char p[64];
     snprintf(p, sizeof p, "%s.middle.0", side);
-    vae_bind_res(s, &res[0], p, c, c);
+    vae_bind_res(b, &res[0], p, c, c);
     snprintf(p, sizeof p, "%s.middle.1", side);
-    vae_bind_attn(s, attn, p, c);
+    vae_bind_attn(b, attn, p, c);
     snprintf(p, sizeof p, "%s.middle.2", side);
-    vae_bind_res(s, &res[1], p, c, c);
+    vae_bind_res(b, &res[1], p, c, c);
 }
 
-static void bind_decoder(const vae_source *s, vae_decoder_net *n, int64_t d,
-                         int64_t z)
+static void bind_decoder(tt_bind *b, vae_decoder_net *n, int64_t d, int64_t z)
 {
     const int64_t width[4] = {4 * d, 4 * d, 2 * d, d};
     const vae_mode mode[3] = {VAE_UP3D, VAE_UP3D, VAE_UP2D};
     int64_t in = 4 * d;
     char p[64];
-    vae_bind_linear(s, &n->conv2, "conv2", 3, z, z);
-    vae_bind_conv(s, &n->conv1, "decoder.conv1", 3, z, 4 * d, 3, 3);
-    bind_middle(s, n->middle, &n->attn, "decoder", 4 * d);
+    vae_bind_linear(b, &n->conv2, "conv2", 3, z, z);
+    vae_bind_conv(b, &n->conv1, "decoder.conv1", 3, z, 4 * d, 3, 3);
+    bind_middle(b, n->middle, &n->attn, "decoder", 4 * d);
     for (int i = 0; i < 4; i++) {
         for (int j = 0; j < 3; j++) {
             snprintf(p, sizeof p, "decoder.upsamples.%d", 4 * i + j);
-            vae_bind_res(s, &n->res[i][j], p, in, width[i]);
+            vae_bind_res(b, &n->res[i][j], p, in, width[i]);
             in = width[i];
         }
         if (i == 3) break;
         snprintf(p, sizeof p, "decoder.upsamples.%d", 4 * i + 3);
-        vae_bind_resample(s, &n->up[i], p, mode[i], in);
+        vae_bind_resample(b, &n->up[i], p, mode[i], in);
         in /= 2;
     }
-    n->gamma = vae_bind_gamma(s, "decoder.head.0", 4, d);
-    vae_bind_conv(s, &n->head, "decoder.head.2", 3, d, 3, 3, 3);
+    n->gamma = vae_bind_gamma(b, "decoder.head.0", 4, d);
+    vae_bind_conv(b, &n->head, "decoder.head.2", 3, d, 3, 3, 3);
 }
 
-static void bind_encoder(const vae_source *s, vae_encoder_net *n, int64_t d,
-                         int64_t z)
+static void bind_encoder(tt_bind *b, vae_encoder_net *n, int64_t d, int64_t z)
 {
     const int64_t width[4] = {d, 2 * d, 4 * d, 4 * d};
     const vae_mode mode[3] = {VAE_DOWN2D, VAE_DOWN3D, VAE_DOWN3D};
     int64_t in = d;
     char p[64];
-    vae_bind_conv(s, &n->conv1, "encoder.conv1", 3, 3, d, 3, 3);
+    vae_bind_conv(b, &n->conv1, "encoder.conv1", 3, 3, d, 3, 3);
     for (int i = 0; i < 4; i++) {
         for (int j = 0; j < 2; j++) {
             snprintf(p, sizeof p, "encoder.downsamples.%d", 3 * i + j);
-            vae_bind_res(s, &n->res[i][j], p, in, width[i]);
+            vae_bind_res(b, &n->res[i][j], p, in, width[i]);
             in = width[i];
         }
         if (i == 3) break;
         snprintf(p, sizeof p, "encoder.downsamples.%d", 3 * i + 2);
-        vae_bind_resample(s, &n->down[i], p, mode[i], in);
+        vae_bind_resample(b, &n->down[i], p, mode[i], in);
     }
-    bind_middle(s, n->middle, &n->attn, "encoder", 4 * d);
-    n->gamma = vae_bind_gamma(s, "encoder.head.0", 4, 4 * d);
-    vae_bind_conv(s, &n->head, "encoder.head.2", 3, 4 * d, 2 * z, 3, 3);
+    bind_middle(b, n->middle, &n->attn, "encoder", 4 * d);
+    n->gamma = vae_bind_gamma(b, "encoder.head.0", 4, 4 * d);
+    vae_bind_conv(b, &n->head, "encoder.head.2", 3, 4 * d, 2 * z, 3, 3);
     /* the other z rows are the log-variance, which nobody reads */
-    vae_bind_linear(s, &n->mu, "conv1", 3, 2 * z, 2 * z);
+    vae_bind_linear(b, &n->mu, "conv1", 3, 2 * z, 2 * z);
     n->mu.w.dim[0] = z;
 }
 
-tt_vae *vae_new(tt_ctx *ctx, unsigned parts, int64_t dim, int64_t z)
+/* An empty model. */
+static tt_vae *vae_new(tt_ctx *ctx, unsigned parts, int64_t dim, int64_t z)
 {
     tt_arena a = {0};
     tt_vae *v = tt_alloc0(ctx, &a, 1, sizeof *v, "VAE");
@@ -85,30 +84,7 @@ tt_vae *vae_new(tt_ctx *ctx, unsigned parts, int64_t dim, int64_t z)
     return v;
 }
 
-void vae_bind(tt_vae *v, const vae_source *s)
-{
-    if (v->parts & TT_VAE_DECODER) bind_decoder(s, &v->dec, v->dim, v->z);
-    if (v->parts & TT_VAE_ENCODER) bind_encoder(s, &v->enc, v->dim, v->z);
-}
-
 /* ---- from a checkpoint -------------------------------------------------- */
-
-static tt_tensor take_tensor(void *user, const char *name, int rank,
-                             const int64_t *dim)
-{
-    return tt_bind_tensor(user, name, rank, dim);
-}
-
-static tt_real *take_real(void *user, const char *name, int rank,
-                          const int64_t *dim)
-{
-    return tt_bind_real(user, name, rank, dim);
-}
-
-static void tensor_done(void *user, const tt_tensor *t)
-{
-    tt_weights_release(((const tt_bind *)user)->w, t);
-}
 
 /* Relatives of this VAE that must not be mistaken for it. */
 static tt_status refuse_relatives(tt_ctx *ctx, const tt_weights *w)
@@ -152,12 +128,11 @@ static tt_status bind_weights(tt_ctx *ctx, tt_vae *v, tt_weights *w)
         [TT_VAE_DECODER] = {"encoder.", "conv1.", NULL},
         [TT_VAE_ENCODER] = {"decoder.", "conv2.", NULL},
     };
-    tt_bind bind;
-    tt_bind_begin(&bind, ctx, w, &v->arena, "VAE");
-    vae_bind(v, &(vae_source){.ctx = ctx, .arena = &v->arena, .user = &bind,
-                              .tensor = take_tensor, .real = take_real,
-                              .done = tensor_done});
-    return tt_bind_end(&bind, unread[v->parts & 3]);
+    tt_bind b;
+    tt_bind_begin(&b, ctx, w, &v->arena, "VAE");
+    if (v->parts & TT_VAE_DECODER) bind_decoder(&b, &v->dec, v->dim, v->z);
+    if (v->parts & TT_VAE_ENCODER) bind_encoder(&b, &v->enc, v->dim, v->z);
+    return tt_bind_end(&b, unread[v->parts & 3]);
 }
 
 static tt_status load(tt_ctx *ctx, tt_vae **out, tt_weights *w, unsigned parts,
@@ -217,10 +192,7 @@ static tt_status load_tiny(tt_ctx *ctx, tt_vae *v, tt_weights *w)
     v->tiny = tt_alloc0(ctx, &v->arena, 1, sizeof *v->tiny, "tiny VAE");
     if (!v->tiny) return ctx->status;
     tt_bind_begin(&bind, ctx, w, &v->arena, "tiny VAE");
-    taehv_bind(v->tiny, &(vae_source){.ctx = ctx, .arena = &v->arena,
-                                      .user = &bind, .tensor = take_tensor,
-                                      .real = take_real, .done = tensor_done},
-               TT_VAE_DECODER);
+    taehv_bind(v->tiny, &bind, TT_VAE_DECODER);
     return tt_bind_end(&bind, unread);
 }
 

@@ -14,25 +14,11 @@
 #define TT_VAE_INTERNAL_H
 
 #include "tether/device.h"
+#include "tether/io.h"
 #include "tether/ops.h"
 #include "tether/vae.h"
 
 /* ---- weights ------------------------------------------------------------ */
-
-/* Where tensors come from: a checkpoint (tt_bind), or a test. `tensor` gives a
- * packed view in stored type, empty (data NULL) on a problem that the source
- * remembers; `real` gives widened values in `arena`, or NULL. */
-typedef struct vae_source {
-    tt_ctx *ctx;
-    tt_arena *arena;
-    void *user;
-    tt_tensor (*tensor)(void *user, const char *name, int rank,
-                        const int64_t *dim);
-    tt_real *(*real)(void *user, const char *name, int rank,
-                     const int64_t *dim);
-    /* the view has been copied and is not read again; may be NULL */
-    void (*done)(void *user, const tt_tensor *t);
-} vae_source;
 
 typedef struct vae_conv {
     tt_tensor w;      /* [cout, kt, kh, kw, cin], stored type                 */
@@ -76,20 +62,19 @@ typedef struct vae_resample {
 } vae_resample;
 
 /* Take a part's tensors under `prefix` (its path without trailing '.').
- * Convolutions are repacked once, into the source's arena. `dims` of a
+ * Convolutions are repacked once, into the arena of `b`. `dims` of a
  * convolution is 3 ([o, i, kt, kh, kw] stored) or 2 ([o, i, kh, kw]). */
-void vae_bind_conv(const vae_source *s, vae_conv *c, const char *prefix,
-                   int dims, int64_t cin, int64_t cout, int kt, int k);
-void vae_bind_linear(const vae_source *s, vae_linear *l, const char *prefix,
-                     int dims, int64_t in, int64_t out);
-const tt_real *vae_bind_gamma(const vae_source *s, const char *prefix,
-                              int rank, int64_t c);
-void vae_bind_res(const vae_source *s, vae_res *r, const char *prefix,
-                  int64_t cin, int64_t cout);
-void vae_bind_attn(const vae_source *s, vae_attn *a, const char *prefix,
-                   int64_t c);
-void vae_bind_resample(const vae_source *s, vae_resample *r,
-                       const char *prefix, vae_mode mode, int64_t c);
+void vae_bind_conv(tt_bind *b, vae_conv *c, const char *prefix, int dims,
+                   int64_t cin, int64_t cout, int kt, int k);
+void vae_bind_linear(tt_bind *b, vae_linear *l, const char *prefix, int dims,
+                     int64_t in, int64_t out);
+const tt_real *vae_bind_gamma(tt_bind *b, const char *prefix, int rank,
+                              int64_t c);
+void vae_bind_res(tt_bind *b, vae_res *r, const char *prefix, int64_t cin,
+                  int64_t cout);
+void vae_bind_attn(tt_bind *b, vae_attn *a, const char *prefix, int64_t c);
+void vae_bind_resample(tt_bind *b, vae_resample *r, const char *prefix,
+                       vae_mode mode, int64_t c);
 
 /* ---- memory of a causal convolution ------------------------------------- */
 
@@ -193,7 +178,7 @@ typedef struct vae_encoder_net {
 
 struct tt_vae {
     tt_arena arena;
-    tt_weights *w;          /* NULL when built from another source            */
+    tt_weights *w;          /* its own: closed with it                        */
     unsigned parts;         /* TT_VAE_DECODER, TT_VAE_ENCODER                 */
     int64_t dim, z;
     tt_host *mean, *inv;    /* [z], inv = 1/std                               */
@@ -202,10 +187,6 @@ struct tt_vae {
     struct taehv *tiny;     /* instead of dec and enc: taehv.h                */
 };
 
-/* An empty model; then take all tensors of its parts from a source whose
- * arena is the model's own. Statistics and closing are the caller's. */
-tt_vae *vae_new(tt_ctx *ctx, unsigned parts, int64_t dim, int64_t z);
-void vae_bind(tt_vae *v, const vae_source *s);
 /* As tt_vae_load_parts with latent statistics given instead of looked up. */
 tt_status vae_load(tt_ctx *ctx, tt_vae **out, tt_weights *w, unsigned parts,
                    const double *mean, const double *std);

@@ -17,7 +17,8 @@ typedef struct vae_case {
     const char *dir;
     tt_st_writer *out;
     tt_arena arena;
-    tt_file *inputs, *weights;
+    tt_file *inputs;
+    tt_weights *weights;       /* of parts, "<run>.<key>"                     */
     const char *run;           /* prefix of every name                        */
 } vae_case;
 
@@ -35,17 +36,15 @@ void vae_put_frames(vae_case *k, const char *name, const tt_real *x, int rank,
 void vae_put_video(vae_case *k, const char *name, const tt_real *x, int64_t t,
                    const int64_t hwc[3]);
 
-/* Weights made from their names: README_vae.md, "Procedural weights". */
-typedef struct procedural {
-    tt_ctx *ctx;
-    tt_arena *arena;
-    uint64_t seed;
-} procedural;
-
-tt_tensor procedural_tensor(void *user, const char *name, int rank,
-                            const int64_t *dim);
-tt_real *procedural_real(void *user, const char *name, int rank,
-                         const int64_t *dim);
+/* Weights, NULL on a failure. All tensors of a file under their own names; and
+ * tensors made from the names in dir/keys.tsv (README_vae.md, "Procedural
+ * weights"), but none whose name starts with one of `without`. */
+tt_weights *vae_part_weights(tt_ctx *ctx, const char *path);
+tt_weights *vae_made_weights(tt_ctx *ctx, const char *dir, uint64_t seed,
+                             const char *const *without);
+/* One of the latter; its values in `arena`. */
+tt_tensor vae_made_tensor(tt_ctx *ctx, tt_arena *arena, uint64_t seed,
+                          const char *name, int rank, const int64_t *dim);
 
 /* What a decoder gave. */
 typedef struct film {

@@ -99,7 +99,7 @@ tt_status run_vae_case(tt_ctx *ctx, const tt_json *json, const char *dir,
     snprintf(path, sizeof path, "%s/inputs.safetensors", dir);
     TT_TRY(tt_file_open(ctx, &k.inputs, path));
     snprintf(path, sizeof path, "%s/weights.safetensors", dir);
-    if (kinds[i].parts) tt_file_open(ctx, &k.weights, path);
+    if (kinds[i].parts) k.weights = vae_part_weights(ctx, path);
     const tt_json *run = tt_json_get(json, "runs");
     run = run ? run->first : NULL;
     for (; run && !ctx->status; run = run->next) {
@@ -107,7 +107,7 @@ tt_status run_vae_case(tt_ctx *ctx, const tt_json *json, const char *dir,
         kinds[i].run(&k, run);
         tt_arena_free(&k.arena);
     }
-    if (k.weights) tt_file_close(k.weights);
+    tt_weights_close(k.weights);
     tt_file_close(k.inputs);
     return ctx->status;
 }

@@ -32,36 +32,23 @@ static vae_slots *new_slots(vae_case *k)
 
 static const tt_tensor *weight(vae_case *k, const char *name)
 {
-    const tt_entry *e = tt_file_find(k->weights, name);
-    if (!e) tt_fail(k->ctx, TT_ESHAPE, "%s: no weight %s", k->dir, name);
-    return e ? &e->t : NULL;
+    const tt_tensor *t = tt_weights_find(k->weights, name);
+    if (!t) tt_fail(k->ctx, TT_ESHAPE, "%s: no weight %s", k->dir, name);
+    return t;
 }
 
-static tt_tensor part_tensor(void *user, const char *name, int rank,
-                             const int64_t *dim)
+static tt_bind part_begin(vae_case *k)
 {
-    vae_case *k = user;
-    const tt_tensor *t = weight(k, name);
-    bool fits = t && t->rank == rank;
-    for (int i = 0; fits && i < rank; i++) fits = t->dim[i] == dim[i];
-    if (fits) return *t;
-    tt_fail(k->ctx, TT_ESHAPE, "%s: weight %s has another shape", k->dir,
-            name);
-    return (tt_tensor){0};
+    tt_bind b;
+    tt_bind_begin(&b, k->ctx, k->weights, &k->arena, "VAE part");
+    return b;
 }
 
-static tt_real *part_real(void *user, const char *name, int rank,
-                          const int64_t *dim)
+/* Has the part all its tensors? Other runs have theirs in the same file. */
+static void part_end(const tt_bind *b)
 {
-    vae_case *k = user;
-    const tt_tensor t = part_tensor(user, name, rank, dim);
-    return t.data ? tt_read_real(k->ctx, &k->arena, &t) : NULL;
-}
-
-static vae_source part_source(vae_case *k)
-{
-    return (vae_source){.ctx = k->ctx, .arena = &k->arena, .user = k,
-                        .tensor = part_tensor, .real = part_real};
+    if (b->missing + b->misshapen)
+        tt_fail(b->ctx, TT_ESHAPE, "%s: %s", tt_weights_path(b->w), b->first);
 }
 
 /* ---- parts -------------------------------------------------------------- */
@@ -101,10 +88,11 @@ void vae_run_conv(vae_case *k, const tt_json *run)
     snprintf(name, sizeof name, "%s.weight", k->run);
     const tt_tensor *w = weight(k, name);
     if (!w || w->rank != 5 || kt > 8) return;
-    const vae_source s = part_source(k);
+    tt_bind b = part_begin(k);
     vae_slots *slots = new_slots(k);
     vae_conv c;
-    vae_bind_conv(&s, &c, k->run, 3, w->dim[1], w->dim[0], kt, ks);
+    vae_bind_conv(&b, &c, k->run, 3, w->dim[1], w->dim[0], kt, ks);
+    part_end(&b);
 
     const int64_t chunks = tt_json_get(run, "chunk_frames")->count;
     for (int64_t j = 0; j < chunks && !k->ctx->status; j++) {
@@ -150,10 +138,11 @@ void vae_run_res(vae_case *k, const tt_json *run)
     const int64_t cin = tt_json_int(run, "in_dim", 0);
     const int64_t cout = tt_json_int(run, "out_dim", 0);
     const bool cached = tt_json_bool(run, "uses_cache", false);
-    const vae_source s = part_source(k);
+    tt_bind b = part_begin(k);
     vae_slots *slots = new_slots(k);
     vae_res r;
-    vae_bind_res(&s, &r, k->run, cin, cout);
+    vae_bind_res(&b, &r, k->run, cin, cout);
+    part_end(&b);
 
     const int64_t chunks = tt_json_get(run, "chunk_frames")->count;
     for (int64_t j = 0; j < chunks && !k->ctx->status; j++) {
@@ -182,10 +171,11 @@ void vae_run_res(vae_case *k, const tt_json *run)
 
 void vae_run_attn(vae_case *k, const tt_json *run)
 {
-    const vae_source s = part_source(k);
+    tt_bind b = part_begin(k);
     int64_t dim[5];
     vae_attn a;
-    vae_bind_attn(&s, &a, k->run, tt_json_int(run, "dim", 0));
+    vae_bind_attn(&b, &a, k->run, tt_json_int(run, "dim", 0));
+    part_end(&b);
     tt_real *x = vae_get_frames(k, "x", dim);
     if (!x) return;
     for (int64_t t = 0; t < dim[2]; t++)
@@ -247,12 +237,13 @@ void vae_run_resample(vae_case *k, const tt_json *run)
         return;
     }
     const bool up = mode == VAE_UP2D || mode == VAE_UP3D;
-    const vae_source s = part_source(k);
+    tt_bind b = part_begin(k);
     vae_slots *slots = new_slots(k);
     vae_slot *slot = slots ? &slots->slot[0] : NULL;
     vae_resample r;
-    vae_bind_resample(&s, &r, k->run, (vae_mode)mode,
+    vae_bind_resample(&b, &r, k->run, (vae_mode)mode,
                       tt_json_int(run, "dim", 0));
+    part_end(&b);
 
     const int64_t chunks = tt_json_get(run, "chunk_frames")->count;
     for (int64_t j = 0; j < chunks && !k->ctx->status; j++) {

@@ -62,13 +62,25 @@ static void tiny_encode(vae_case *k, const taehv *m, const tt_tensor *in)
                   (int64_t[]){1, made, TAEHV_Z, H / 8, W / 8}, z);
 }
 
+/* One side of the model; its weights are closed when it is not used again. */
+static tt_weights *open_tiny(vae_case *k, taehv *m, bool decode)
+{
+    const char *without[] = {decode ? "encoder." : "decoder.", NULL};
+    const int64_t seed = tt_json_int(k->json, "weight_seed", 0);
+    tt_weights *w = vae_made_weights(k->ctx, k->dir, (uint64_t)seed, without);
+    tt_bind b;
+    if (!w) return NULL;
+    tt_bind_begin(&b, k->ctx, w, &k->arena, "tiny VAE");
+    taehv_bind(m, &b, decode ? TT_VAE_DECODER : TT_VAE_ENCODER);
+    tt_bind_end(&b, NULL);
+    return w;
+}
+
 void vae_run_tiny(vae_case *k, const tt_json *run)
 {
     const bool decode = strcmp(tt_json_str(run, "op", ""), "decode") == 0;
     char name[160];
     taehv m = {0};
-    procedural p = {.ctx = k->ctx, .arena = &k->arena,
-                    .seed = (uint64_t)tt_json_int(k->json, "weight_seed", 0)};
     snprintf(name, sizeof name, "%s.%s", k->run, decode ? "z" : "video");
     const tt_entry *in = tt_file_find(k->inputs, name);
     if (!in || in->t.rank != 5 || in->t.dim[0] != 1
@@ -77,10 +89,8 @@ void vae_run_tiny(vae_case *k, const tt_json *run)
                 k->dir, name);
         return;
     }
-    taehv_bind(&m, &(vae_source){.ctx = k->ctx, .arena = &k->arena, .user = &p,
-                                 .tensor = procedural_tensor,
-                                 .real = procedural_real},
-               decode ? TT_VAE_DECODER : TT_VAE_ENCODER);
-    if (decode) tiny_decode(k, &m, &in->t);
-    else tiny_encode(k, &m, &in->t);
+    tt_weights *w = open_tiny(k, &m, decode);
+    if (decode && w) tiny_decode(k, &m, &in->t);
+    if (!decode && w) tiny_encode(k, &m, &in->t);
+    tt_weights_close(w);
 }

@@ -3,67 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tests/run_case/vae_case.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tether/video.h"
 
 /* ---- the whole model: where it comes from ------------------------------- */
-
-/* README_vae.md, "Procedural weights". */
-static uint64_t key_hash(const char *key)
-{
-    uint64_t h = 0xcbf29ce484222325u;
-    for (; *key; key++) h = (h ^ (unsigned char)*key) * 0x100000001b3u;
-    return h;
-}
-
-static float unit(uint64_t start, uint64_t i)
-{
-    const uint64_t golden = 0x9E3779B97F4A7C15u;
-    uint64_t x = start + (i + 1) * golden;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    x = x ^ (x >> 31);
-    return (float)(x >> 40) * 0x1p-23f - 1.0f;
-}
-
-static bool ends_with(const char *s, const char *end)
-{
-    const size_t n = strlen(s), m = strlen(end);
-    return n >= m && strcmp(s + n - m, end) == 0;
-}
-
-tt_tensor procedural_tensor(void *user, const char *name, int rank,
-                            const int64_t *dim)
-{
-    const procedural *p = user;
-    int64_t n = 1, fan_in = 1;
-    for (int i = 0; i < rank; i++) n *= dim[i];
-    for (int i = 1; i < rank; i++) fan_in *= dim[i];
-    const uint64_t start = key_hash(name) + p->seed * 0x9E3779B97F4A7C15u;
-    const bool gamma = ends_with(name, ".gamma");
-    const bool bias = ends_with(name, ".bias");
-    const float scale = gamma  ? 0.25f
-                        : bias ? 0.1f
-                               : (float)sqrt(3.0 / (double)fan_in);
-    float *x = tt_alloc(p->ctx, p->arena, n, sizeof *x, "procedural weights");
-    if (!x) return (tt_tensor){0};
-    for (int64_t i = 0; i < n; i++) {
-        const float v = scale * unit(start, (uint64_t)i);
-        x[i] = gamma ? 1.0f + v : v;
-    }
-    return tt_tensor_make(x, TT_F32, rank, dim);
-}
-
-tt_real *procedural_real(void *user, const char *name, int rank,
-                         const int64_t *dim)
-{
-    const procedural *p = user;
-    const tt_tensor t = procedural_tensor(user, name, rank, dim);
-    return t.data ? tt_read_real(p->ctx, p->arena, &t) : NULL;
-}
 
 static bool latent_stats(vae_case *k, double *mean, double *std, int64_t z)
 {
@@ -81,6 +26,25 @@ static bool latent_stats(vae_case *k, double *mean, double *std, int64_t z)
     return true;
 }
 
+static tt_weights *open_weights(vae_case *k, unsigned part)
+{
+    static const char *const without[][3] = {
+        [TT_VAE_DECODER] = {"encoder.", "conv1.", NULL},
+        [TT_VAE_ENCODER] = {"decoder.", "conv2.", NULL},
+    };
+    const tt_json *seed = tt_json_get(k->json, "weight_seed");
+    if (seed)
+        return vae_made_weights(k->ctx, k->dir, (uint64_t)seed->i,
+                                without[part]);
+    char path[600];
+    const char *file = tt_json_str(k->json, "pth", NULL);
+    if (!file) file = tt_json_str(k->json, "weights", "weights.safetensors");
+    snprintf(path, sizeof path, "%s/%s", k->dir, file);
+    tt_weights *w = NULL;
+    tt_weights_open(k->ctx, &w, path, TT_MODEL_VAE, NULL);
+    return w;
+}
+
 /* The model of the case with only the part that one run needs. */
 static tt_vae *open_model(vae_case *k, unsigned part)
 {
@@ -89,25 +53,8 @@ static tt_vae *open_model(vae_case *k, unsigned part)
     double mean[256], std[256];
     tt_vae *v = NULL;
     if (!latent_stats(k, mean, std, z)) return NULL;
-    const tt_json *seed = tt_json_get(k->json, "weight_seed");
-    if (seed) {
-        v = vae_new(k->ctx, part, tt_json_int(config, "dim", 0), z);
-        if (!v) return NULL;
-        procedural p = {.ctx = k->ctx, .arena = &v->arena,
-                        .seed = (uint64_t)seed->i};
-        vae_bind(v, &(vae_source){.ctx = k->ctx, .arena = &v->arena,
-                                  .user = &p, .tensor = procedural_tensor,
-                                  .real = procedural_real});
-        vae_set_stats(k->ctx, v, mean, std);
-        return v;
-    }
-    char path[600];
-    const char *file = tt_json_str(k->json, "pth", NULL);
-    if (!file) file = tt_json_str(k->json, "weights", "weights.safetensors");
-    snprintf(path, sizeof path, "%s/%s", k->dir, file);
-    tt_weights *w = NULL;
-    if (tt_weights_open(k->ctx, &w, path, TT_MODEL_VAE, NULL)) return NULL;
-    vae_load(k->ctx, &v, w, part, mean, std);
+    tt_weights *w = open_weights(k, part);
+    if (w) vae_load(k->ctx, &v, w, part, mean, std);
     return v;
 }
 

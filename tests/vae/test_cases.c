@@ -118,10 +118,9 @@ static void check_generator(tt_ctx *ctx)
     test_case c;
     if (!case_open(&c, "vae_fullwidth")) return;
     const tt_json *last = tt_json_get(c.json, "last_element_of");
-    procedural p = {.ctx = ctx, .arena = &c.arena, .seed = 1};
     for (int i = 0; i < 5; i++) {
-        tt_tensor t = procedural_tensor(&p, some[i].key, some[i].rank,
-                                        some[i].dim);
+        tt_tensor t = vae_made_tensor(ctx, &c.arena, 1, some[i].key,
+                                      some[i].rank, some[i].dim);
         const float *x = t.data;
         expect(x && (double)x[tt_tensor_count(&t) - 1]
                         == tt_json_num(last, some[i].key, NAN),

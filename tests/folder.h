@@ -29,6 +29,19 @@ static inline const char *at(const char *name)
     return b;
 }
 
+/* Everything in a file as text, in a rotating buffer. */
+static inline const char *text_of(const char *path)
+{
+    static char ring[2][65536];
+    static int turn;
+    char *b = ring[turn++ % 2];
+    FILE *f = fopen(path, "rb");
+    size_t n = f ? fread(b, 1, sizeof ring[0] - 1, f) : 0;
+    b[n] = 0;
+    if (f) fclose(f);
+    return b;
+}
+
 /* Remove it with all that is in it. */
 static inline bool folder_remove(void)
 {

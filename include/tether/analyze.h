@@ -140,8 +140,6 @@ typedef struct tt_analyze_options {
     int64_t window;            /* running mean over this many frames          */
     int64_t layer;             /* this layer only; -1: all                    */
     bool average;              /* one curve per label: mean over its runs     */
-    double ends;               /* quality drift: what counts as first and last:
-                                  so many clips, or below 1 that share of them*/
     const char *const *facts;  /* head of a report: name, value, name, value,
                                   ..., NULL; NULL: none                       */
 } tt_analyze_options;
@@ -178,19 +176,6 @@ tt_status tt_analyze_pixels(tt_ctx *ctx, const char *const *video, int n,
  *   length   seconds, or below 1 a share of the video */
 tt_status tt_analyze_clips(tt_ctx *ctx, const char *folder, const char *video,
                            double length);
-
-/* F and G. Score arithmetic on the results of VBench: `path` is
- *   JSON {"subject_consistency": 0.97, ...}; VBench's own result files, where
- *        a value is a list that starts with the score, work too
- *   CSV  dimension,score
- *        -> normalised scores, quality, semantic, total
- *   CSV  video,clip,score  or JSON {"video": [clip scores]}
- *        -> quality drift: first clip minus last clip, averaged over videos
- *        (in percent points; opt->ends widens the ends)
- * Written as scores or quality_drift .csv, .json; *summary (in `mem`) says it
- * in lines. An imaging quality above 1 counts as percent. */
-tt_status tt_analyze_scores(tt_ctx *ctx, tt_arena *mem, const char **summary,
-                            const char *path, const tt_analyze_options *opt);
 
 /* ---- VBench-Long --------------------------------------------------------- */
 

@@ -17,8 +17,7 @@ static const char what[] = "an analysis";
 tt_analyze_options tt_analyze_defaults(void)
 {
     return (tt_analyze_options){.csv = true, .json = true, .svg = true,
-                                .reference = 3, .window = 1, .layer = -1,
-                                .ends = 1};
+                                .reference = 3, .window = 1, .layer = -1};
 }
 
 /* ---- A ------------------------------------------------------------------- */

@@ -93,27 +93,6 @@ static FILE *open_regular(tt_ctx *ctx, const char *path, struct stat *st)
     return f;
 }
 
-char *files_read(tt_ctx *ctx, tt_arena *mem, const char *path, size_t limit,
-                 size_t *n)
-{
-    struct stat st;
-    char *out = NULL;
-    FILE *f = open_regular(ctx, path, &st);
-    *n = 0;
-    if (ctx->status) {
-        /* said already */
-    } else if ((uint64_t)st.st_size > limit) {
-        tt_fail(ctx, TT_EFORMAT, "%s has more than %zu bytes", path, limit);
-    } else if ((out = tt_alloc(ctx, mem, (int64_t)st.st_size + 1, 1, path))) {
-        *n = fread(out, 1, (size_t)st.st_size, f);
-        out[*n] = 0;
-        if (ferror(f))
-            tt_fail(ctx, TT_EIO, "cannot read %s: %s", path, strerror(errno));
-    }
-    if (f) fclose(f);
-    return ctx->status ? NULL : out;
-}
-
 tt_status files_copy(tt_ctx *ctx, const char *to, const char *from)
 {
     tt_out out;

@@ -12,9 +12,6 @@ tt_status files_make_folder(tt_ctx *ctx, const char *path);
 const char *files_join(tt_ctx *ctx, tt_arena *mem, const char *folder,
                        const char *name, const char *ending);
 bool files_exist(const char *path);
-/* All bytes, NUL-terminated, at most `limit`. NULL on a failure. */
-char *files_read(tt_ctx *ctx, tt_arena *mem, const char *path, size_t limit,
-                 size_t *n);
 tt_status files_copy(tt_ctx *ctx, const char *to, const char *from);
 
 #endif

@@ -97,28 +97,4 @@ pixel_row pixel_measure(const uint8_t *rgb, const uint8_t *prev, int64_t w,
 /* VBench temporal_flickering: (255 - mean change) / 255; NAN for one frame. */
 double pixel_flickering(const pixel_row *row, int64_t n);
 
-/* ---- F, G: scores (score.c) ---------------------------------------------- */
-
-enum { SCORE_DIMENSIONS = 16 };
-typedef struct score_rule {
-    const char *name;       /* "subject_consistency"                          */
-    double lo, hi;          /* published range                                */
-    double weight;          /* in the quality score; 0: a semantic dimension  */
-} score_rule;
-const score_rule *score_rule_at(int i);
-/* Index of a dimension by name, spaces or underscores; -1. */
-int score_find(const char *name);
-
-typedef struct score_result {
-    double normal[SCORE_DIMENSIONS];  /* 0 for a missing dimension            */
-    double quality, semantic, total;
-} score_result;
-/* raw [SCORE_DIMENSIONS], NAN where missing. */
-score_result score_combine(const double *raw);
-double score_total(double quality, double semantic);
-/* Mean of the first k clips minus mean of the last k, k = `ends`, or below 1
- * that share of n, at least 1. */
-double score_ends(double *first, double *last, const double *clip, int64_t n,
-                  double ends);
-
 #endif

@@ -33,8 +33,6 @@ static const struct { const char *name, *columns; } tables[] = {
     {"pixels", "video,frame,r_mean,g_mean,b_mean,r_std,g_std,b_std,"
      "saturation,laplacian_variance,change"},
     {"flickering", "video,frames,temporal_flickering"},
-    {"scores", "dimension,score,normalised,weight"},
-    {"quality_drift", "video,clips,first,last,quality_drift"},
 };
 
 /* NULL: there is no table of that name. */

@@ -110,9 +110,10 @@ static const char commands[] =
     "VBench-Long cuts the videos itself into VIDEOS/split_clip: delete that\n"
     "folder after changing a video, or the old clips are scored again.\n"
     "\n"
-    "The totals, from a file {\"subject_consistency\": 0.97, ...}:\n"
+    "The totals, from a file {\"subject_consistency\": 0.97, ...}, with\n"
+    "vbench_scores.py from the folder `tools` of tether's source:\n"
     "\n"
-    "  tether analyze --scores results.json -o scores\n";
+    "  python3 vbench_scores.py results.json -o scores\n";
 
 static tt_status write_notes(tt_ctx *ctx, const char *folder, text *map,
                              int ids)

@@ -8,15 +8,14 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/ui/outputs.h"
 #include "cli/ui/progress.h"
 #include "tether/analyze.h"
 
 enum { RUNS_MAX = 1024 };
 
 typedef struct settings {
-    const char *output, *reference, *labels, *scores, *vbench, *clips;
-    double clip_length, ends;
+    const char *output, *reference, *labels, *vbench, *clips;
+    double clip_length;
     bool csv, json, svg, norm, l1, average, pixels, overwrite;
     int64_t window, layer;
 } settings;
@@ -60,12 +59,6 @@ static const opt_spec options[] = {
      "be scored by other programs"},
     {OPT_REAL, "clip-length", 0, offsetof(settings, clip_length), "X",
      "seconds of such a clip (default 2), or below 1 a share of the video"},
-    {OPT_READ, "scores", 0, offsetof(settings, scores), "FILE",
-     "scores per dimension or per clip, JSON or CSV: VBench's totals, or the "
-     "quality drift from first to last clip"},
-    {OPT_REAL, "ends", 0, offsetof(settings, ends), "X",
-     "quality drift: how many clips make the first and the last (default 1), "
-     "or below 1 which share of them"},
     {OPT_TEXT, "vbench-layout", 0, offsetof(settings, vbench), "FOLDER",
      "copy the mp4 videos of the runs into the layout VBench-Long reads, with "
      "a map from names to prompts and the commands to run"},
@@ -75,6 +68,8 @@ static const opt_spec options[] = {
 static const opt_foreign foreign[] = {
     {"png", "pictures are written as SVG; use --svg"},
     {"pdf", "pictures are written as SVG; use --svg"},
+    {"scores", "tools/vbench_scores.py of the source makes the totals and the "
+     "quality drift"},
     {NULL, NULL},
 };
 
@@ -87,8 +82,7 @@ static const opt_command analyze_command = {
              "by side.",
     .examples = "  tether analyze runs/fifo runs/tether -o compared\n"
                 "  tether analyze a.latents.safetensors --reference 21 --norm\n"
-                "  tether analyze --pixels video.y4m -o pixels\n"
-                "  tether analyze --scores results.json -o scores",
+                "  tether analyze --pixels video.y4m -o pixels",
     .options = options,
     .foreign = foreign,
     .positional_max = RUNS_MAX,
@@ -99,32 +93,16 @@ static const opt_command analyze_command = {
 static int check(settings *s, const opt_result *given)
 {
     const char *me = analyze_command.name;
-    if (!given->npositional && !s->scores)
+    if (!given->npositional)
         return opt_usage(me, "name at least one run folder");
     if ((s->pixels || s->clips) && s->vbench)
         return opt_usage(me, "--vbench-layout takes runs, --pixels and --clips "
                          "take videos: one at a time");
-    if (!(s->clip_length > 0) || !(s->ends > 0))
-        return opt_usage(me, "--clip-length and --ends must be positive");
+    if (!(s->clip_length > 0))
+        return opt_usage(me, "--clip-length must be positive");
     if (s->window < 1) return opt_usage(me, "--window must be at least 1");
     if (s->layer < -1) return opt_usage(me, "--layer counts from 0");
     if (!s->csv && !s->json && !s->svg) s->csv = s->json = s->svg = true;
-    return GO_ON;
-}
-
-/* Tables of scores must not replace the scores they are made from. */
-static int check_scores(const settings *s, const char *folder)
-{
-    static const char *const name[] = {"quality_drift", "scores"};
-    char path[4096];
-    for (int i = 0; s->scores && i < 4; i++) {
-        snprintf(path, sizeof path, "%s/%s.%s", folder, name[i / 2],
-                 i % 2 ? "csv" : "json");
-        if (outputs_hit(path, s->scores))
-            return opt_usage(analyze_command.name, "the tables in %s would "
-                             "write over %s, which --scores reads; give -o "
-                             "another folder", folder, s->scores);
-    }
     return GO_ON;
 }
 
@@ -213,7 +191,6 @@ static tt_status analyze_runs(tt_ctx *ctx, progress *p, const settings *s,
 static const char *default_folder(tt_ctx *ctx, const opt_result *given)
 {
     char buf[4096];
-    if (!given->npositional) return ".";
     const char *first = given->positional[0], *slash = strrchr(first, '/');
     size_t n = strlen(first);
     if (strlen(first) > 12 && !strcmp(first + n - 12, ".safetensors"))
@@ -228,19 +205,15 @@ static void analyze(tt_ctx *ctx, progress *p, const settings *s,
                     const opt_result *given, tt_analyze_options *opt)
 {
     const int n = given->npositional;
-    const char *summary = NULL;
-    if (s->scores)
-        tt_analyze_scores(ctx, &ctx->scratch, &summary, s->scores, opt);
-    if (summary) printf("%s", summary);
     for (int i = 0; (s->clips || s->pixels) && i < n && !ctx->status; i++) {
         note_input(p, given->positional[i], NULL);
         if (s->clips)
             tt_analyze_clips(ctx, s->clips, given->positional[i],
                              s->clip_length);
     }
-    if (!ctx->status && n && s->pixels)
+    if (!ctx->status && s->pixels)
         tt_analyze_pixels(ctx, given->positional, n, opt);
-    else if (!ctx->status && n && !s->clips)
+    else if (!ctx->status && !s->clips)
         analyze_runs(ctx, p, s, given, opt);
 }
 
@@ -264,7 +237,6 @@ static tt_analyze_options options_of(const settings *s)
     opt.average = s->average;
     opt.window = s->window;
     opt.layer = s->layer;
-    opt.ends = s->ends;
     return opt;
 }
 
@@ -272,24 +244,23 @@ static tt_analyze_options options_of(const settings *s)
 static const char *result_of(const settings *s, const char *folder)
 {
     if (s->vbench) return s->vbench;
-    return s->clips && !s->pixels && !s->scores ? s->clips : folder;
+    return s->clips && !s->pixels ? s->clips : folder;
 }
 
 int cmd_analyze(tt_ctx *ctx, int argc, char **argv)
 {
-    settings s = {.window = 1, .layer = -1, .clip_length = 2, .ends = 1};
+    settings s = {.window = 1, .layer = -1, .clip_length = 2};
     cli_common common;
     opt_result given;
     progress p;
     int status = opt_parse(&analyze_command, &s, &common, &given, argc, argv);
     if (status == GO_ON) status = check(&s, &given);
-    if (status == GO_ON) status = check_scores(&s, s.output ? s.output : ".");
     if (status != GO_ON) return status;
     if (cli_setup(ctx, &common) || progress_open(ctx, &p, &common, false))
         return cli_failed(ctx);
 
     tt_analyze_options opt = options_of(&s);
-    opt.folder = s.output ? s.output : s.scores || s.pixels ? "."
+    opt.folder = s.output ? s.output : s.pixels ? "."
                           : default_folder(ctx, &given);
     ctx->overwrite = s.overwrite;
     const char *where = result_of(&s, opt.folder);

@@ -212,19 +212,15 @@ static void test_analyze(void)
     }
     /* latents of frame f are all f: drift of the mean from frames 0, 1, 2
      * (mean 1) is |f - 1|, of the sd from sqrt(2/3) is sqrt(2/3) */
-    tt_arena mem = {0};
-    size_t n;
-    const char *csv = files_read(ctx, &mem, at("out/deep/drift.csv"),
-                                 1 << 20, &n);
-    expect(csv && strstr(csv, "\nfifo,4,3,0.816496581,"), "%s", csv);
+    const char *csv = text_of(at("out/deep/drift.csv"));
+    expect(strstr(csv, "\nfifo,4,3,0.816496581,"), "%s", csv);
     /* the summary: means over the last quarter of the frames, rounded up */
     const int64_t frames = run[0]->frames, late = (frames + 3) / 4;
     char tail[80];
     snprintf(tail, sizeof tail, ",%g,0.816496581\n",
              (double)(frames - 2) - (double)(late - 1) / 2);
-    csv = files_read(ctx, &mem, at("out/deep/summary.csv"), 1 << 20, &n);
-    expect(csv && strstr(csv, tail), "%s in %s", tail, csv);
-    tt_arena_free(&mem);
+    csv = text_of(at("out/deep/summary.csv"));
+    expect(strstr(csv, tail), "%s in %s", tail, csv);
     opt.reference = 6;
     expect_status(tt_analyze(ctx, run, 2, &opt), TT_EINVAL,
                   "a reference longer than the run");

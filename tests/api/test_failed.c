@@ -41,8 +41,6 @@ static char text[256];
     GIVES(tt_analyze, c, NULL, 0, &(tt_analyze_options){0})                    \
     GIVES(tt_analyze_pixels, c, NULL, 0, &(tt_analyze_options){0})             \
     GIVES(tt_analyze_clips, c, "folder", "video.y4m", 0.5)                     \
-    GIVES(tt_analyze_scores, c, &(tt_arena){0}, &(const char *){NULL},         \
-          "scores.json", &(tt_analyze_options){0})                             \
     GIVES(tt_vbench_layout, c, "folder", NULL, 0)                              \
     GIVES(tt_analyze_folder, c, "folder")                                      \
     GIVES(tt_report_write, c, "page.html", "title", NULL, 0,                   \

@@ -27,19 +27,6 @@ static inline bool exists(const char *path)
     return stat(path, &st) == 0;
 }
 
-/* Everything in a file as text, in a rotating buffer. */
-static inline const char *text_of(const char *path)
-{
-    static char ring[2][65536];
-    static int turn;
-    char *b = ring[turn++ % 2];
-    FILE *f = fopen(path, "rb");
-    size_t n = f ? fread(b, 1, sizeof ring[0] - 1, f) : 0;
-    b[n] = 0;
-    if (f) fclose(f);
-    return b;
-}
-
 /* Make the folder, find the program of this build. */
 static inline bool program_begin(const char *name, char **argv)
 {

@@ -127,12 +127,11 @@ static void test_folder(void)
     }
     refuses(2, "no layer 3", "analyze a -o tables --layer 3");
     refuses(1, "a is no folder", "analyze a -o a");
-    put_file(at("scores.csv"), "mine\n", 0644);
-    put_file(at("given.json"), "{\"subject_consistency\": 0.9}", 0644);
-    refuses(2, "scores.csv", "analyze --scores given.json");
-    put_file(at("scores.csv"), "", 0644);
-    expect(run("analyze --scores given.json > out") == 0
-           && *text_of(at("scores.csv")), "an empty file may go: %s", said);
+    refuses(2, "vbench_scores.py", "analyze --scores given.json");
+    put_file(at("tables/drift.csv"), "", 0644);
+    expect(run("analyze one -o tables") == 0
+           && *text_of(at("tables/drift.csv")), "an empty file may go: %s",
+           said);
     refuses(2, "K = 2", "generate " SMALL "--cache fifo --budget 2 "
             "--latents-out b --analyze not/there", model, inputs);
     refuses(1, "no/where", "generate " SMALL "--latents-out no/where/b "

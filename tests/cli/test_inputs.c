@@ -27,7 +27,6 @@ static void test_inputs(void)
     put_tensor(at("z"), "latents", 5, dim, small);
     put_file(at("text"), "a\n", 0644);
     put_file(at("tol"), "* 1 1\n", 0644);
-    put_file(at("score.csv"), "a,1\n", 0644);
     mkdir(at("sub"), 0777);
     expect(!link(at("z"), at("hard")) && !symlink("../z", at("sub/soft")),
            "links");
@@ -62,11 +61,6 @@ static void test_inputs(void)
     keeps("e", "compare --caches fifo -m %s --embeds=e --log-json e", model);
     keeps("m/config.json", "generate -m m --embeds e -o x.y4m --record "
           "m/config.json");
-    run_after("mkdir s; cp score.csv s/quality_drift.csv; cp score.csv "
-              "s/scores.csv; ",
-              "--version > /dev/null");
-    keeps("s/quality_drift.csv", "analyze --scores s/quality_drift.csv -o s");
-    keeps("s/scores.csv", "analyze --scores s/scores.csv -o s");
 }
 
 /* Numbered pictures. */

@@ -1,5 +1,5 @@
-/* fuzz_text.c: tables people and other programs write: scores of clips (CSV or
- * JSON), the facts of a run, lists of hashes.
+/* fuzz_text.c: what people and other programs write: the facts of a run, lists
+ * of hashes.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -8,19 +8,6 @@
 #include "tests/fuzz/fuzz.h"
 #include "tether/analyze.h"
 #include "tether/validate.h"
-
-static void scores(tt_ctx *ctx, const char *path, double ends)
-{
-    tt_analyze_options o = tt_analyze_defaults();
-    tt_arena mem = {0};
-    const char *summary;
-    o.folder = fuzz_folder();
-    o.csv = o.json = true;
-    o.svg = false;
-    o.ends = ends;
-    tt_analyze_scores(ctx, &mem, &summary, path, &o);
-    tt_arena_free(&mem);
-}
 
 static void hashes(tt_ctx *ctx, const char *path)
 {
@@ -46,10 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1) return 0;
     tt_ctx *ctx = fuzz_ctx();
     const char *path = fuzz_file(data + 1, size - 1, ".txt");
-    if (data[0] % 4 == 0) scores(ctx, path, 1);
-    if (data[0] % 4 == 1) scores(ctx, path, 0.25);
-    if (data[0] % 4 == 2) hashes(ctx, path);
-    if (data[0] % 4 == 3) run_facts(ctx, data + 1, size - 1);
+    if (data[0] % 2 == 0) hashes(ctx, path);
+    else run_facts(ctx, data + 1, size - 1);
     fuzz_settle();
     return 0;
 }

@@ -353,16 +353,6 @@ static void put_text(const char *path, const char *text)
     fclose(f);
 }
 
-static const char *text_of(const char *path)
-{
-    static char text[64];
-    FILE *f = fopen(path, "rb");
-    const size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    text[n] = 0;
-    if (f) fclose(f);
-    return text;
-}
-
 /* A link under the temporary name is not followed; a file of a killed process
  * is no hindrance; long names that begin alike have two. */
 static void test_planted(tt_ctx *ctx)

@@ -116,6 +116,8 @@ typedef struct tt_growth {
 tt_status tt_report_new(tt_ctx *ctx, tt_report **out, const char *title,
                         const tt_arith *arith);
 void tt_report_free(tt_report *r);
+/* The arithmetic, of a report made before it was known (NULL). */
+void tt_report_declare(tt_report *r, const tt_arith *arith);
 /* Copies the verdict. One that is TT_UNJUDGED counts as not compared. When
  * `got` is not NULL (both [n] of v's shape, kept only for a bounded number of
  * failures of more than three elements) the error's map over (row, column) and
@@ -147,6 +149,23 @@ tt_status tt_report_text(tt_ctx *ctx, const tt_report *r, const char *path,
 tt_status tt_report_json(tt_ctx *ctx, const tt_report *r, const char *path);
 tt_status tt_report_junit(tt_ctx *ctx, const tt_report *r, const char *path);
 tt_status tt_report_html(tt_ctx *ctx, const tt_report *r, const char *path);
+
+/* ---- a process of its own ------------------------------------------------ */
+
+/* Work that opens a backend, declares its arithmetic and adds to the report. */
+typedef tt_status (*tt_isolated_fn)(tt_ctx *ctx, tt_report *r, void *user);
+
+/* Do `work` in a child process, and have in `r` what it adds there, as if it
+ * were done here. A backend that crashes, exits, or stays in one call for more
+ * than `seconds` (0: for ever) is a mismatch that names operator, case and
+ * what happened; another child goes on behind that case. What it prints is
+ * kept from the reports and noted once. To be called while the program has
+ * one thread, before anything is computed. tt_opcheck, tt_opbench, the calls
+ * and the rollout may be called once each in `work`, in that order.
+ * Errors   what `work` recorded; TT_EUNSUPPORTED: a death while it was opened;
+ *          TT_EIO: no process to be had. */
+tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
+                               void *user, double seconds);
 
 /* ---- dumps --------------------------------------------------------------- */
 

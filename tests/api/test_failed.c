@@ -302,6 +302,8 @@ static char text[256];
           &(tt_model_parts){0})                                                \
     GIVES(tt_validate_rollout, c, NULL, c->ops, tt_arith_at(0),                \
           &(tt_model_parts){0}, "state")                                       \
+    GIVES(tt_validate_isolated, c, NULL, NULL, NULL, 0)                        \
+    RUNS(tt_report_declare, NULL, tt_arith_at(0))                              \
     RUNS(tt_report_free, NULL)                                                 \
     RUNS(tt_report_add, NULL, &(tt_verdict){0}, NULL, NULL)                    \
     RUNS(tt_report_grow, NULL, &(tt_growth){0})                                \

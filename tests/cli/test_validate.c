@@ -82,6 +82,58 @@ static void test_plugin(void)
            said, text_of(at("out")));
 }
 
+/* Its silu behaves for some calls, then not: a verdict with the case. */
+static void misbehaves(const char *way, const char *options, const char *word)
+{
+    char before[96];
+    snprintf(before, sizeof before, "TETHER_MUTATION=NONE TETHER_MISBEHAVES=%s ",
+             way);
+    expect(run_after(before, "validate --backend %s --op silu --rounds 2 %s "
+                     "> out", plugin, options) == 1
+           && strstr(text_of(at("out")), "wrong tensor: op.silu.zero n=32 seed "
+                     "1: ") && strstr(text_of(at("out")), word)
+           && strstr(text_of(at("out")), "silu is not called again"),
+           "%s: '%s' expected: %s%s", way, word, said, text_of(at("out")));
+}
+
+static void test_isolated(void)
+{
+    misbehaves("abort", "", "killed by signal 6");
+    misbehaves("exit", "--bench 4", "ended the process with exit status 7");
+    misbehaves("far", "", "reached outside its output, 399873 bytes behind it");
+    misbehaves("hang", "--timeout 1", "did not return within 1 seconds");
+    expect(run_after("TETHER_MUTATION=NONE TETHER_MISBEHAVES=print ",
+                     "validate --backend %s --op silu --rounds 2 > out", plugin)
+               == 0 && !*said && strstr(text_of(at("out")), "PASS: 11 tensors\n")
+           && strstr(text_of(at("out")), "silu prints, 836 bytes in all, kept "
+                     "out of this report; they begin \"hello from silu\""),
+           "prints: %s%s", said, text_of(at("out")));
+    expect(run_after("TETHER_MISBEHAVES=load ", "validate --backend %s", plugin)
+               == 3 && strstr(said, "signal 9")
+           && strstr(said, "while it was opened"), "load: %s", said);
+    expect(run_after("TETHER_MUTATION=NONE TETHER_MISBEHAVES=exit ", "validate "
+                     "--backend %s --no-operators -m %s --latents 3 --cache "
+                     "fifo > out", plugin, model) == 1
+           && strstr(text_of(at("out")), "#silu.") &&
+           strstr(text_of(at("out")), "no chunk can be made without silu"),
+           "in a model: %s%s", said, text_of(at("out")));
+    setenv("TETHER_MISBEHAVES", "hang", 1);
+    stops(SIGINT, "interrupted", "validate --backend %s --op silu", plugin);
+    unsetenv("TETHER_MISBEHAVES");
+}
+
+/* A report is the same, whoever makes it. */
+static void test_same_report(void)
+{
+    const char *const fault = "TETHER_MUTATION=SILU_SIGMOID ";
+    expect(run_after(fault, "validate --backend %s --op silu --json r1 > out1",
+                     plugin) == 1
+           && run_after(fault, "validate --backend %s --op silu --json r2 "
+                        "--no-isolate > out2", plugin) == 1
+           && same(at("out1"), at("out2")) && same(at("r1"), at("r2")),
+           "the same report: %s%s", text_of(at("out1")), text_of(at("out2")));
+}
+
 /* The stored bits are those of this build; one that differs is named. */
 static void test_manifest(void)
 {
@@ -135,6 +187,6 @@ int main(int argc, char **argv)
     if (sizeof(tt_real) == 8)
         printf("note: faults are planted in the float build\n");
     else
-        test_plugin(), test_manifest();
+        test_plugin(), test_isolated(), test_same_report(), test_manifest();
     return program_end();
 }

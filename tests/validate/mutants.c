@@ -383,5 +383,6 @@ const tt_ops *tether_backend(int version, const char **arith)
             if (!strcmp(chosen, name[i])) planted.which = i;
     }
     *arith = "f32";
+    mutant_misbehave(&table);
     return &table;
 }

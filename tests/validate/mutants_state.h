@@ -38,4 +38,7 @@ void mutant_linear(tt_ctx *ctx, const tt_linear_args *p);
 void mutant_attention(tt_ctx *ctx, const tt_attention_args *right);
 void mutant_conv(tt_ctx *ctx, const tt_conv_args *right);
 
+/* A silu that crashes, hangs or prints, where the environment asks for it. */
+void mutant_misbehave(tt_ops *table);
+
 #endif

@@ -17,7 +17,11 @@ typedef struct settings {
     uint64_t seed;
     int64_t rounds, latents, width, height, bench;
     int operators, calls, rollout;
+    double timeout;
     bool bits;
+    int isolate;
+    int argc;
+    char **argv;             /* the command                                   */
     validate_outputs out;
 } settings;
 
@@ -47,6 +51,11 @@ static const opt_spec options[] = {
     {OPT_INT, "bench", 0, offsetof(settings, bench), "N",
      "time each of their operators N times beside ours: medians, their ratio, "
      "and its range in half of the pairs"},
+    {OPT_SWITCH, "isolate", 0, offsetof(settings, isolate), NULL,
+     "in a process of its own: a backend that crashes, exits, hangs or prints "
+     "is a verdict (default: yes; no for a debugger)"},
+    {OPT_REAL, "timeout", 0, offsetof(settings, timeout), "SECONDS",
+     "what one call of it may take, 0: any time (default 120)"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
     TT_MODEL_ROW_FOLDER(settings, model),
     TT_MODEL_ROWS_DIT(settings, model),
@@ -98,13 +107,12 @@ static void note_backend(tt_ctx *ctx, tt_report *r, const tt_plugin *p)
     tt_report_fact(r, "backend", "%s", text);
 }
 
-static void note_run(tt_ctx *ctx, tt_report *r, const settings *s, int argc,
-                     char **argv)
+static void note_run(tt_ctx *ctx, tt_report *r, const settings *s)
 {
     const tt_model_paths *m = &s->model;
     const char *folder = m->model ? m->model : m->dit ? m->dit : m->checkpoint;
     tt_report_fact(r, "command", "%s",
-                   cli_command_line(ctx, "tether", argc, argv));
+                   cli_command_line(ctx, "tether", s->argc, s->argv));
     if ((s->calls || s->rollout) && !s->only)
         tt_report_fact(r, "model", "%s; %lldx%lld, %lld latent frames, cache "
                        "policy %s", folder ? folder : "the built-in one",
@@ -210,36 +218,52 @@ static void judge(tt_ctx *ctx, tt_report *r, settings *s,
         check_model(ctx, r, s, ops, arith);
 }
 
+/* In a process of its own: find it, and judge it. */
+static tt_status find_and_judge(tt_ctx *ctx, tt_report *r, void *user)
+{
+    settings *s = user;
+    tt_plugin plugin = {0};
+    TT_TRY(find_backend(ctx, s, &plugin));
+    const tt_arith *arith = declared(ctx, s, &plugin);
+    if (arith) arith = judged_by(ctx, s, &plugin, arith);
+    if (!ctx->status) {
+        tt_report_declare(r, arith);
+        note_run(ctx, r, s);
+        note_backend(ctx, r, &plugin);
+        judge(ctx, r, s, &plugin.ops, arith);
+    }
+    if (plugin.handle) tt_plugin_close(&plugin);
+    return ctx->status;
+}
+
 int validate_backend(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.seed = 1, .rounds = 8, .latents = 18, .width = 32,
                   .height = 32, .operators = 1, .calls = 1, .rollout = 1,
-                  .model = TT_MODEL_PATHS, .cache = "tether",
+                  .model = TT_MODEL_PATHS, .cache = "tether", .isolate = 1,
+                  .timeout = 120, .argc = argc, .argv = argv,
                   .prompt = "a red circle moves left on a blue background"};
     cli_common common;
     opt_result given;
-    tt_plugin plugin = {0};
     tt_report *r = NULL;
     int status = opt_parse(&backend_command, &s, &common, &given, argc, argv);
     if (status != GO_ON) return status;
     if (!s.backend || !*s.backend)
         return opt_usage("validate", "--backend needs a file or a name");
+    if (!(s.timeout >= 0))
+        return opt_usage("validate", "--timeout %g: expected seconds, or 0",
+                         s.timeout);
     common.backend = NULL;               /* the candidate, not ours */
     if (cli_setup(ctx, &common) || validate_outputs_check(ctx, &s.out)
-        || find_backend(ctx, &s, &plugin))
+        || tt_report_new(ctx, &r, s.backend, NULL))
         return validate_failed(ctx);
-    const tt_arith *arith = declared(ctx, &s, &plugin);
-    if (arith) arith = judged_by(ctx, &s, &plugin, arith);
-    if (!ctx->status) tt_report_new(ctx, &r, s.backend, arith);
-    if (ctx->status) goto done;
     cli_catch_signals(ctx);
-    note_run(ctx, r, &s, argc, argv);
-    note_backend(ctx, r, &plugin);
-    judge(ctx, r, &s, &plugin.ops, arith);
-done:
+    if (s.isolate)
+        tt_validate_isolated(ctx, r, find_and_judge, &s, s.timeout);
+    else
+        find_and_judge(ctx, r, &s);
     status = ctx->status ? validate_failed(ctx)
                          : validate_finish(ctx, r, &s.out);
     tt_report_free(r);
-    if (plugin.handle) tt_plugin_close(&plugin);
     return status;
 }

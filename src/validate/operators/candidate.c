@@ -6,37 +6,61 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-enum { PAGE = 4096 };
+#include "validate/isolate/watch.h"
+
+enum { CANARIES = 1 << 16 };
 
 /* A NaN and its neighbour: what is left untouched is not an older right
  * result, and a sum on top of it is wrong. The second call finds other ones. */
 static const uint8_t garbage[2] = {0xff, 0xc3};
 
+/* An output between canaries, and these between memory of no use at all. */
 typedef struct guarded {
-    uint8_t *raw;
-    int64_t pad, bytes;  /* canaries on each side; the output between them    */
+    uint8_t *map, *raw;
+    size_t mapped, usable;   /* bytes of either                               */
+    int64_t pad, bytes;      /* canaries before it; the output                */
 } guarded;
 
-static guarded guard(tt_ctx *ctx, const candidate_call *c, const op_call *q)
+static bool guard(tt_ctx *ctx, const candidate_call *c, const op_call *q,
+                  guarded *g)
 {
     int64_t dim[TT_MAX_RANK];
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     const int64_t n = call_count(q), bytes = (int64_t)call_out_bytes(q);
     call_shape(q, dim);
     const int64_t row = dim[0] ? bytes / dim[0] : 0;
     const int64_t odd = c->odd && n ? bytes / n : 0;
-    guarded g = {.pad = (row + PAGE) / 64 * 64 + odd, .bytes = bytes};
-    g.raw = tt_alloc(ctx, &ctx->scratch, g.bytes + 2 * g.pad, 1,
-                     "guarded output");
-    return g;
+    g->pad = (row + CANARIES) / 64 * 64 + odd;
+    g->bytes = bytes;
+    g->usable = ((size_t)(bytes + 2 * g->pad) + page - 1) / page * page;
+    g->mapped = g->usable + 2 * WATCH_MARGIN;
+    g->map = mmap(NULL, g->mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                  0);
+    if (g->map == MAP_FAILED) {
+        tt_fail(ctx, TT_ENOMEM, "no memory for a guarded output");
+        return false;
+    }
+    g->raw = g->map + WATCH_MARGIN;
+    if (mprotect(g->raw, g->usable, PROT_READ | PROT_WRITE) == 0) return true;
+    munmap(g->map, g->mapped);
+    tt_fail(ctx, TT_ENOMEM, "no memory for a guarded output");
+    return false;
+}
+
+/* Are all n bytes that one? */
+static bool all_are(const uint8_t *at, int64_t n, uint8_t canary)
+{
+    return n < 1 || (*at == canary && !memcmp(at, at + 1, (size_t)(n - 1)));
 }
 
 static bool intact(const guarded *g, uint8_t canary)
 {
-    const uint8_t *behind = g->raw + g->pad + g->bytes;
-    for (int64_t i = 0; i < g->pad; i++)
-        if (g->raw[i] != canary || behind[i] != canary) return false;
-    return true;
+    const int64_t behind = g->pad + g->bytes;
+    return all_are(g->raw, g->pad, canary)
+           && all_are(g->raw + behind, (int64_t)g->usable - behind, canary);
 }
 
 /* One call into g; says in c->why what went wrong. False: ctx has failed. */
@@ -44,11 +68,13 @@ static bool once(tt_ctx *ctx, candidate_call *c, const op_call *q, guarded *g,
                  uint8_t canary)
 {
     op_spans in;
-    if (!g->raw) return false;
-    memset(g->raw, canary, (size_t)(g->bytes + 2 * g->pad));
+    memset(g->raw, canary, g->usable);
     call_inputs(q, &in);
     const uint64_t before = spans_digest(&in);
+    watch_output(c->watch, g->raw + g->pad, g->bytes);
+    watch_begin(c->watch, q->kind, c->path);
     call_run(ctx, c->ops, q, g->raw + g->pad);
+    watch_end(c->watch);
     if (ctx->status == TT_EINTR || ctx->status == TT_ENOMEM) return false;
     if (ctx->status) {
         snprintf(c->why, sizeof c->why, "gave up: %.170s", tt_message(ctx));
@@ -59,6 +85,20 @@ static bool once(tt_ctx *ctx, candidate_call *c, const op_call *q, guarded *g,
         snprintf(c->why, sizeof c->why, "changed its inputs");
     }
     return true;
+}
+
+/* One call; a copy of its result in scratch, NULL when ctx has failed. */
+static void *result(tt_ctx *ctx, candidate_call *c, const op_call *q,
+                    uint8_t canary)
+{
+    guarded g = {0};
+    if (ctx->status || !guard(ctx, c, q, &g)) return NULL;
+    void *copy = NULL;
+    if (once(ctx, c, q, &g, canary))
+        copy = tt_alloc(ctx, &ctx->scratch, g.bytes, 1, "a result");
+    if (copy) memcpy(copy, g.raw + g.pad, (size_t)g.bytes);
+    munmap(g.map, g.mapped);
+    return copy;
 }
 
 /* The largest distance. */
@@ -75,19 +115,16 @@ bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
 {
     c->why[0] = '\0';
     c->unsteady = false;
-    guarded g = guard(ctx, c, q);
-    if (!once(ctx, c, q, &g, garbage[0])) return false;
-    c->out = g.raw + g.pad;
+    c->out = result(ctx, c, q, garbage[0]);
+    if (!c->out) return false;
     c->got = call_widen(ctx, q, c->out);
     if (!c->twice || *c->why || ctx->status) return !ctx->status;
-    guarded again = guard(ctx, c, q);
     const int before = ctx->nthreads;
     if (c->threads) ctx->nthreads = c->threads;
-    const bool made = once(ctx, c, q, &again, garbage[1]);
+    void *second = result(ctx, c, q, garbage[1]);
     ctx->nthreads = before;
-    if (!made) return false;
-    const void *second = again.raw + again.pad;
-    if (*c->why || !memcmp(c->out, second, (size_t)g.bytes))
+    if (!second) return false;
+    if (*c->why || !memcmp(c->out, second, call_out_bytes(q)))
         return !ctx->status;
     double *x = call_widen(ctx, q, second);
     if (ctx->status) return false;
@@ -95,7 +132,7 @@ bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
     /* two NaN of other bits are the same answer */
     c->unsteady = farthest(x, c->got, n) > 0;
     if (farthest(x, ours, n) > farthest(c->got, ours, n)) {
-        c->out = again.raw + again.pad;
+        c->out = second;
         c->got = x;
     }
     return true;

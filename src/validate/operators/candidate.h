@@ -12,6 +12,8 @@ typedef struct candidate_call {
     bool odd;            /* the output one element behind an aligned address  */
     bool twice;          /* call it again with the same inputs                */
     int threads;         /* of ctx->nthreads then; 0: as many                 */
+    struct watch *watch; /* who looks on; NULL: nobody                        */
+    const char *path;    /* for him                                           */
     /* found */
     void *out;           /* its result, tt_real or double, in ctx->scratch    */
     double *got;         /* [n] the same as double                            */
@@ -21,8 +23,9 @@ typedef struct candidate_call {
                             right the values are; "" else                     */
 } candidate_call;
 
-/* Run q. The output starts as garbage, with a page and a row of canaries on
- * both sides; inputs are read-only. ours: [n] as double, for `twice`.
+/* Run q. The output starts as garbage, with 64 KiB and a row of canaries on
+ * both sides, and behind these memory that cannot be touched; inputs are
+ * read-only. ours: [n] as double, for `twice`.
  * False when there is nothing to judge: ctx has failed by itself. */
 bool candidate_run(tt_ctx *ctx, candidate_call *c, const op_call *q,
                    const double *ours);

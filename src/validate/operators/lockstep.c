@@ -16,8 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "validate/isolate/watch.h"
 #include "validate/operators/lockstep.h"
 #include "validate/operators/walk.h"
+#include "validate/report/report.h"
 
 static double *widen(tt_ctx *ctx, const tt_real *x, int64_t n)
 {
@@ -203,6 +205,9 @@ static bool gave_up(lockstep *s, int i)
 static tt_status next_chunk(lockstep *s)
 {
     tt_ctx *ctx = s->ctx;
+    char path[64];
+    snprintf(path, sizeof path, "chunk.%lld/x0", (long long)s->chunk);
+    watch_place(s->watch, path);
     ctx->ops = s->lane[OURS].ops;
     tt_rollout_save(ctx, s->lane[OURS].run, s->state);
     for (int i = 0; i < RUNS && !ctx->status; i++) {
@@ -237,6 +242,21 @@ static bool open_lanes(lockstep *s, const tt_model_parts *m)
     return !ctx->status;
 }
 
+/* Are the chunks still to be run, and may everything be called that they call?
+ */
+static bool begins(tt_report *r, watch *w)
+{
+    const op_kind lost = watch_lost(w);
+    tt_verdict v = {.op = "", .outcome = TT_UNJUDGED, .path = "chunk.0/x0"};
+    if (!watch_enter(w, PART_CHUNKS, 0)) return false;
+    watch_place(w, v.path);
+    if (lost == OP_KINDS) return true;
+    snprintf(v.hint, sizeof v.hint, "not judged: no chunk can be made without "
+             "%s", op_name(lost));
+    tt_report_add(r, &v, NULL, NULL);
+    return false;
+}
+
 tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
                               const tt_ops *candidate, const tt_arith *arith,
                               const tt_model_parts *m, const char *state)
@@ -245,12 +265,16 @@ tt_status tt_validate_rollout(tt_ctx *ctx, tt_report *r,
     const tt_ops *emul = arith->bits ? arith_ours(arith) : tt_arith_ops(arith);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const tt_dit_config *c = tt_dit_get_config(m->dit);
+    watch *w = r ? r->watch : NULL;
+    watched table;
+    if (!begins(r, w)) return ctx->status;
     lockstep *s = tt_alloc0(ctx, &ctx->scratch, 1, sizeof *s, "lockstep");
     if (!s) return ctx->status;
     *s = (lockstep){.ctx = ctx, .report = r, .arith = arith, .state = state,
-                    .tie = -1, .own = -1};
+                    .watch = w, .tie = -1, .own = -1};
     s->lane[OURS].ops = arith_ours(arith);
-    s->lane[FORCED].ops = s->lane[FREE].ops = candidate;
+    s->lane[FORCED].ops = s->lane[FREE].ops =
+        watched_make(&table, w, candidate);
     s->lane[FORCED_EMUL].ops = s->lane[FREE_EMUL].ops = emul;
     const bool ready = open_lanes(s, m);
     while (ready && !ctx->status && next_chunk(s) == TT_OK) {

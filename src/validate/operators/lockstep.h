@@ -22,6 +22,7 @@ typedef struct lockstep {
     tt_report *report;
     const tt_arith *arith;
     const char *state;
+    struct watch *watch;     /* who looks on the candidate; NULL: nobody      */
     lane lane[RUNS];
     int64_t chunk, frames, n; /* n values of the chunk                        */
     int64_t tie, own;         /* layer of the candidate's first flipped pick,

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "validate/isolate/watch.h"
 #include "validate/operators/opcalls.h"
+#include "validate/report/report.h"
 
 /* The quarters of n sorted values: low, middle, high. */
 static void quarters(double q[3], double *x, int64_t n)
@@ -56,9 +58,20 @@ static double once(tt_ctx *ctx, const tt_ops *ops, const op_call *q, void *out)
     return tt_now() - start;
 }
 
+/* The same of somebody else's, watched. */
+static double once_watched(tt_ctx *ctx, watch *w, const tt_ops *ops,
+                           const op_call *q, void *out)
+{
+    watch_begin(w, q->kind, "bench");
+    const double seconds = once(ctx, ops, q, out);
+    watch_end(w);
+    return seconds;
+}
+
 /* Seconds of every run; false when theirs gave up. */
-static bool run_pairs(tt_ctx *ctx, const tt_ops *ops, const op_call *q,
-                      double *ours, double *theirs, int64_t runs)
+static bool run_pairs(tt_ctx *ctx, watch *w, const tt_ops *ops,
+                      const op_call *q, double *ours, double *theirs,
+                      int64_t runs)
 {
     void *out = ctx->status ? NULL
                             : tt_alloc(ctx, &ctx->scratch, call_count(q),
@@ -66,7 +79,7 @@ static bool run_pairs(tt_ctx *ctx, const tt_ops *ops, const op_call *q,
     for (int64_t i = -1; i < runs && !ctx->status; i++) {
         const double a = once(ctx, tt_ops_default(), q, out);
         if (ctx->status) break;
-        const double b = once(ctx, ops, q, out);
+        const double b = once_watched(ctx, w, ops, q, out);
         if (ctx->status) return false;
         if (i < 0) continue;                   /* the first warms up */
         ours[i] = a;
@@ -99,7 +112,8 @@ static void bench(tt_ctx *ctx, tt_report *r, const tt_ops *ops, op_kind op,
                             "bench");
     if (!ours) return;
     double *theirs = ours + runs, *pair = theirs + runs;
-    const bool through = run_pairs(ctx, ops, &q, ours, theirs, runs);
+    const bool through = run_pairs(ctx, r ? r->watch : NULL, ops, &q, ours,
+                                   theirs, runs);
     if (!ctx->status) {
         for (int64_t i = 0; i < runs; i++) pair[i] = theirs[i] / ours[i];
         quarters(a, ours, runs);
@@ -125,6 +139,8 @@ tt_status tt_opbench(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
     for (int op = 0; op < OP_KINDS; op++) owned += own(ops, (op_kind)op);
     for (int op = 0; op < OP_KINDS && !ctx->status; op++) {
         const op_kind kind = (op_kind)op;
+        watch *w = r ? r->watch : NULL;
+        if (!watch_may(w, kind) || !watch_enter(w, PART_BENCH, op)) continue;
         /* our own table beside itself is timed as a whole */
         if (owned && !own(ops, kind)) continue;
         if (!only || !strcmp(only, op_name(kind)))

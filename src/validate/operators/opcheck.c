@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "validate/isolate/watch.h"
 #include "validate/operators/candidate.h"
 #include "validate/operators/opcalls.h"
+#include "validate/report/report.h"
 
 typedef struct check {
     tt_ctx *ctx;
@@ -23,6 +25,7 @@ typedef struct check {
     int lay;
     bool large;          /* sizes_large, each once                            */
     int64_t *unsteady;   /* cases whose second call gave other bits           */
+    watch *watch;
 } check;
 
 /* The arrays' layout as a part of the case's name. */
@@ -46,6 +49,17 @@ static int lay_seen(op_kind op, int lay)
                   | LAY_SCALED | LAY_HEAVY);
 }
 
+/* "op.linear.normal n=1 i=3 o=2 seed 7 unaligned" */
+static void name_case(const check *k, const op_sizes *s, tt_verdict *v)
+{
+    char sizes[96];
+    *v = (tt_verdict){.op = op_name(k->op)};
+    snprintf(v->path, sizeof v->path, "op.%s.%s %s seed %llu%s",
+             op_name(k->op), input_name(k->in),
+             sizes_string(sizes, sizeof sizes, s), (unsigned long long)k->seed,
+             lay_name(lay_seen(k->op, k->lay)));
+}
+
 /* Run one case; v says how it went. got and want [n] stay in scratch. The
  * hint is found only when `why` is set: it takes many runs. */
 static void run(const check *k, const op_sizes *s, tt_verdict *v,
@@ -53,10 +67,10 @@ static void run(const check *k, const op_sizes *s, tt_verdict *v,
 {
     tt_ctx *ctx = k->ctx;
     op_call q;
-    char sizes[96];
     static const int threads[] = {3, 7, 2, 1};
     candidate_call c = {.ops = k->ops, .odd = k->lay & LAY_ODD,
-                        .twice = true, .threads = threads[k->seed % 4]};
+                        .twice = true, .threads = threads[k->seed % 4],
+                        .watch = k->watch};
     call_make(ctx, &q, k->op, k->in, s, k->seed, k->lay);
     if (ctx->status) return;
     const int64_t n = call_count(&q);
@@ -64,7 +78,11 @@ static void run(const check *k, const op_sizes *s, tt_verdict *v,
     double *e = tt_alloc(ctx, &ctx->scratch, n, sizeof *e, "emulated");
     *want = tt_alloc(ctx, &ctx->scratch, n, sizeof **want, "oracle");
     if (!ctx->status) call_double(ctx, arith_ours(k->arith), &q, ours);
-    if (ctx->status || !candidate_run(ctx, &c, &q, ours)) return;
+    if (ctx->status) return;
+    tt_verdict named;
+    name_case(k, s, &named);
+    c.path = named.path;
+    if (!candidate_run(ctx, &c, &q, ours)) return;
     *got = c.got;
     if (k->arith->bits) {
         *want = ours;
@@ -72,11 +90,7 @@ static void run(const check *k, const op_sizes *s, tt_verdict *v,
         call_oracle(ctx, &q, *want);
         call_emulate(ctx, &q, k->arith, *want, ours, e);
     }
-    *v = (tt_verdict){.op = op_name(k->op)};
-    snprintf(v->path, sizeof v->path, "op.%s.%s %s seed %llu%s",
-             op_name(k->op), input_name(k->in),
-             sizes_string(sizes, sizeof sizes, s), (unsigned long long)k->seed,
-             lay_name(lay_seen(k->op, k->lay)));
+    *v = named;
     v->rank = call_shape(&q, v->dim);
     if (!k->arith->bits)
         tt_verdict_judge(v, k->arith, *got, *want, e, n, v->dim[v->rank - 1]);
@@ -198,13 +212,15 @@ static void check_op(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const tt_opcheck_options *opt, op_kind op)
 {
     int64_t unsteady = 0;
+    watch *w = r ? r->watch : NULL;
     for (int in = 0; in <= IN_KINDS && !ctx->status; in++) {
         const bool large = in == IN_KINDS;
         const check k = {.ctx = ctx, .ops = ops, .arith = opt->arith,
                          .op = op, .in = large ? IN_NORMAL : (op_input)in,
                          .seed = opt->seed, .large = large,
-                         .unsteady = &unsteady};
-        if (input_applies(k.op, k.in))
+                         .unsteady = &unsteady, .watch = w};
+        if (input_applies(k.op, k.in) && watch_may(w, op)
+            && watch_enter(w, PART_OPERATORS, op * (IN_KINDS + 1) + in))
             check_kind(&k, r, large ? INT64_MAX : opt->rounds);
         tt_check_interrupt(ctx);
     }

@@ -16,8 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "validate/isolate/watch.h"
 #include "validate/operators/candidate.h"
 #include "validate/operators/sample.h"
+#include "validate/report/report.h"
 
 enum { HINTS_MOST = 8, TWICE_FIRST = 4 };
 #define TWICE_WORK ((int64_t)1 << 18)  /* calls below are made twice          */
@@ -29,6 +31,8 @@ struct tt_shadow {
     const tt_ops *before, *candidate;
     const tt_arith *arith;
     tt_report *report;
+    watch *watch;
+    int64_t serial;          /* of the call                                   */
     bool adopt, listening;
     char place[256];         /* ctx->path of the latest call                  */
     int64_t count[OP_KINDS]; /* calls of each operator at this place          */
@@ -128,11 +132,16 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
     ctx->ops = mine;
     candidate_call c = {.ops = at == &s->ops ? s->candidate
                                : tt_ops_class(s->candidate, at->cls),
-                        .twice = twice(s, &q)};
+                        .twice = twice(s, &q), .watch = s->watch,
+                        .path = path};
+    const bool ask = watch_enter(s->watch, PART_CALLS, s->serial++)
+                     && watch_may(s->watch, kind);
     void *ours = tt_alloc(ctx, &ctx->scratch, call_count(&q), sizeof(double),
                           "shadowed result");
     call_run(ctx, mine, &q, ours);
-    const double *wide = ctx->status ? NULL : call_widen(ctx, &q, ours);
+    if (!ask && !ctx->status) memcpy(out, ours, call_out_bytes(&q));
+    const double *wide = ctx->status || !ask ? NULL
+                                             : call_widen(ctx, &q, ours);
     if (wide && candidate_run(ctx, &c, &q, wide)) {
         judge(ctx, s, &q, &c, wide, path);
         if (!ctx->status)
@@ -184,6 +193,7 @@ tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
     s->candidate = candidate;
     s->arith = arith;
     s->report = report;
+    s->watch = report ? report->watch : NULL;
     s->adopt = adopt;
     s->listening = !ctx->tap;
     if (s->listening) ctx->tap = listen;

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "validate/isolate/mirror.h"
 #include "validate/judge.h"
 
 static error_map *map_make(tt_report *r, const tt_verdict *v,
@@ -40,6 +41,13 @@ tt_status tt_report_new(tt_ctx *ctx, tt_report **out, const char *title,
     return ctx->status;
 }
 
+void tt_report_declare(tt_report *r, const tt_arith *arith)
+{
+    if (!r) return;
+    r->arith = arith;
+    mirror_arith(r->watch, arith);
+}
+
 void tt_report_free(tt_report *r)
 {
     if (!r) return;
@@ -50,13 +58,22 @@ void tt_report_free(tt_report *r)
 void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
                    const double *want)
 {
+    error_map *map = NULL;
     if (!r) return;
+    if (got && want && v->outcome == TT_MISMATCH && r->maps < MAPS_MAX)
+        map = map_make(r, v, got, want);
+    report_put(r, v, map);
+}
+
+void report_put(tt_report *r, const tt_verdict *v, error_map *map)
+{
     verdict_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a verdict");
     if (!i) return;
     i->v = *v;
     i->v.op = v->op ? tt_strdup(r->ctx, &r->arena, v->op) : "";
-    if (got && want && v->outcome == TT_MISMATCH && r->maps < MAPS_MAX)
-        i->map = map_make(r, v, got, want);
+    i->map = map;
+    r->maps += map != NULL;
+    mirror_verdict(r->watch, v, map);
     *r->end = i;
     r->end = &i->next;
     r->count[v->outcome]++;
@@ -71,6 +88,7 @@ void tt_report_grow(tt_report *r, const tt_growth *g)
     if (!r) return;
     growth_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a curve");
     if (!i) return;
+    mirror_growth(r->watch, g);
     i->g = *g;
     i->g.curve = tt_strdup(r->ctx, &r->arena, g->curve);
     *r->growth_end = i;
@@ -84,13 +102,23 @@ bool report_curve_begins(const tt_report *r, const growth_item *i)
     return k == i;
 }
 
+/* A process that goes on after another one says again what that said. */
+static bool said_before(const tt_report *r, const char *name, const char *text)
+{
+    const note_item *i = name ? r->facts : r->notes;
+    while (i && strcmp(i->text, text)) i = i->next;
+    return r->watch && i;
+}
+
 static note_item **append(tt_report *r, note_item **end, const char *name,
                           const char *fmt, va_list ap)
 {
     char text[4096];
+    vsnprintf(text, sizeof text, fmt, ap);
+    if (said_before(r, name, text)) return end;
     note_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a note");
     if (!i) return end;
-    vsnprintf(text, sizeof text, fmt, ap);
+    mirror_text(r->watch, name, text);
     i->name = name;
     i->text = tt_strdup(r->ctx, &r->arena, text);
     if (!i->text) return end;
@@ -158,8 +186,9 @@ void report_headline(const tt_report *r, char *out, size_t n)
         snprintf(out, n, "FAIL: first wrong tensor: %s is %s%s%s", v->path,
                  tt_outcome_name(v->outcome), *v->hint ? ": " : "", v->hint);
     else
-        snprintf(out, n, "FAIL: first wrong tensor: %s at %s%s%s", v->path,
-                 *v->where ? v->where : "[]", *v->hint ? ": " : "", v->hint);
+        snprintf(out, n, "FAIL: first wrong tensor: %s%s%s%s%s", v->path,
+                 *v->where ? " at " : "", v->where, *v->hint ? ": " : "",
+                 v->hint);
 }
 
 /* ---- maps ---------------------------------------------------------------- */
@@ -210,7 +239,6 @@ static error_map *map_make(tt_report *r, const tt_verdict *v,
             const double e = value_distance(got[at], want[at]);
             if (e > *c) *c = (float)e;
         }
-    r->maps++;
     return m;
 }
 

@@ -56,7 +56,11 @@ struct tt_report {
     int64_t count[OUTCOMES], compared;
     int64_t equal, equal_of;       /* tensors equal in every bit, of how many */
     int maps;
+    struct watch *watch;           /* this is the process of a backend        */
 };
+
+/* Add a verdict whose map, in the report's arena or NULL, is made. */
+void report_put(tt_report *r, const tt_verdict *v, error_map *map);
 
 bool report_failing(tt_outcome o);
 /* Is this the first point of its curve? The points of several come in turn. */

@@ -1,0 +1,367 @@
+/* keeper.c: a backend in a process of its own, seen from outside.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The work is done in a child, with the same code and the same memory as
+ * without one; what it adds to its report comes here through a pipe
+ * (mirror.h). So nothing but the process is different for a backend that
+ * behaves. The child is made before anything was computed, when the program
+ * has one thread: a fork keeps only the thread that calls it, and OpenMP's
+ * others, or a device that was opened, would be missing in the child. For the
+ * same reason no call has a child of its own: a backend may have threads and a
+ * device, and lives as long as its process.
+ *
+ * When the child dies, or stays in a call for too long, the board says in
+ * which; that becomes a verdict, and another child goes on behind it. An
+ * operator that ends three of them, or hangs once, is not called again. */
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+#include "validate/isolate/mirror.h"
+
+enum {
+    TICK_MS = 50,
+    PATIENCE = 2,          /* seconds of a call when the user wants an end    */
+    PRINTS_MOST = 1 << 28, /* bytes printed in one call                       */
+    GOODBYE_MS = 10000     /* from the end of the work to that of the process */
+};
+
+typedef struct keeper {
+    tt_ctx *ctx;
+    tt_report *report;
+    watch w;
+    double seconds;            /* a call may take; 0: any time                */
+    FILE *prints;
+    pid_t child;
+    int events;                /* the end that is read; -1: closed            */
+    int64_t call;              /* the one in progress at the last look        */
+    double waited;             /* for it                                      */
+    bool late, loud;           /* it was stopped for that                     */
+    bool told;                 /* that the user wants an end                  */
+    bool ended;                /* MIRROR_END came                             */
+    mirror_end end;
+    size_t held;
+    char buffer[MIRROR_MOST];  /* pieces that are not complete                */
+} keeper;
+
+/* ---- the child ----------------------------------------------------------- */
+
+/* A signal handler has nowhere else to look. */
+static watch_board *volatile board_here;
+
+/* A touch beside the output says how far; then the signal comes again. */
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+    watch_board *b = board_here;
+    const int64_t at = (int64_t)(intptr_t)info->si_addr;
+    (void)context;
+    if (b->out && at < b->out && at >= b->out - 2 * WATCH_MARGIN)
+        b->beyond = at - b->out;
+    if (b->out && at >= b->out + b->bytes
+        && at < b->out + b->bytes + 2 * WATCH_MARGIN)
+        b->beyond = at - b->out - b->bytes + 1;
+    signal(number, SIG_DFL);
+}
+
+/* On a stack of its own: the backend may have used up the other one. */
+static void listen_for_faults(watch_board *b)
+{
+    static char stack[1 << 16];
+    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
+    board_here = b;
+    sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
+    action.sa_sigaction = on_fault;
+    sigaction(SIGSEGV, &action, NULL);
+    sigaction(SIGBUS, &action, NULL);
+}
+
+static void warn_outside(void *user, const char *sentence)
+{
+    dprintf(*(const int *)user, "warning: %s\n", sentence);
+}
+
+static void be_child(keeper *k, tt_isolated_fn work, void *user)
+{
+    tt_ctx *ctx = k->ctx;
+    int outside = dup(STDERR_FILENO);
+#ifdef __linux__
+    prctl(PR_SET_PDEATHSIG, SIGKILL);    /* no keeper, no limit of time */
+#endif
+    dup2(k->w.prints, STDOUT_FILENO);
+    dup2(k->w.prints, STDERR_FILENO);
+    if (!ctx->warn) {
+        ctx->warn = warn_outside;
+        ctx->warn_user = &outside;
+    }
+    listen_for_faults(k->w.board);
+    k->report->watch = &k->w;
+    watch_enter(&k->w, PART_OPEN, 0);
+    watch_begin(&k->w, OP_KINDS, NULL);  /* until its arithmetic is known */
+    work(ctx, k->report, user);
+    mirror_finish(&k->w, ctx);
+    exit(0);
+}
+
+static tt_status start(keeper *k, tt_isolated_fn work, void *user)
+{
+    int ends[2];
+    fflush(NULL);                        /* or both would write it */
+    if (pipe(ends))
+        return tt_fail(k->ctx, TT_EIO, "no pipe for the process of a backend: "
+                       "%s", strerror(errno));
+    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    k->w.events = ends[1];
+    k->child = fork();
+    if (k->child == 0) {
+        close(ends[0]);
+        be_child(k, work, user);
+    }
+    const int error = errno;
+    close(ends[1]);
+    k->events = ends[0];
+    if (k->child > 0) return TT_OK;
+    close(ends[0]);
+    return tt_fail(k->ctx, TT_EIO, "no process for a backend: %s",
+                   strerror(error));
+}
+
+/* ---- reading and waiting ------------------------------------------------- */
+
+/* Every complete piece of the buffer into the report. */
+static void take_pieces(keeper *k)
+{
+    mirror_frame f;
+    size_t at = 0;
+    while (k->held - at >= sizeof f) {
+        memcpy(&f, k->buffer + at, sizeof f);
+        const size_t whole = sizeof f + (size_t)f.size;
+        if (k->held - at < whole) break;
+        if (!mirror_take(k->report, &f, k->buffer + at + sizeof f, &k->end))
+            k->ended = true;
+        at += whole;
+    }
+    memmove(k->buffer, k->buffer + at, k->held - at);
+    k->held -= at;
+}
+
+/* What there is to read within `ms`. */
+static void listen_once(keeper *k, int ms)
+{
+    struct pollfd p = {.fd = k->events, .events = POLLIN};
+    if (poll(&p, 1, ms) <= 0 || k->events < 0) return;
+    const ssize_t n = read(k->events, k->buffer + k->held,
+                           sizeof k->buffer - k->held);
+    if (n < 0 && errno == EINTR) return;
+    if (n <= 0) {
+        close(k->events);
+        k->events = -1;
+        return;
+    }
+    k->held += (size_t)n;
+    take_pieces(k);
+}
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Stop a child that is too long in one call, or prints without end. Time in
+ * which this process stood still too (Ctrl-Z) does not count. */
+static void look_at_child(keeper *k, double passed)
+{
+    const int64_t call = atomic_load(&k->w.board->calls);
+    struct stat st;
+    k->waited = call == k->call && call % 2
+                    ? k->waited + (passed < 1 ? passed : 1) : 0;
+    k->call = call;
+    const double limit = k->told ? PATIENCE : k->seconds;
+    k->late = limit > 0 && k->waited > limit;
+    k->loud = !fstat(k->w.prints, &st) && st.st_size > PRINTS_MOST;
+    if (k->late || k->loud) kill(k->child, SIGKILL);
+}
+
+/* Until the child is gone; its wait status. */
+static int wait_for_child(keeper *k)
+{
+    int status = 0;
+    bool gone = false;
+    double last = now(), end = 0;
+    while (!gone) {
+        listen_once(k, k->events < 0 ? 1 : TICK_MS);
+        const double at = now();
+        if (!k->late && !k->loud) look_at_child(k, at - last);
+        if (k->ended && !end) end = at;
+        if (end && (at - end) * 1000 > GOODBYE_MS) kill(k->child, SIGKILL);
+        if (!k->told && k->ctx->interrupt && *k->ctx->interrupt) {
+            k->told = true;              /* the other one ends by itself */
+            kill(k->child, SIGINT);
+        }
+        last = at;
+        gone = waitpid(k->child, &status, WNOHANG) > 0;
+    }
+    for (size_t before = 0; k->events >= 0 && before != k->held + 1;) {
+        before = k->held + 1;
+        listen_once(k, 0);
+    }
+    return status;
+}
+
+/* ---- what a death means -------------------------------------------------- */
+
+/* "killed by signal 11 (Segmentation fault)" */
+static void say_how(const keeper *k, int status, char *out, size_t n)
+{
+    const int64_t beyond = k->w.board->beyond;
+    if (k->late)
+        snprintf(out, n, "did not return within %g seconds", k->seconds);
+    else if (k->loud)
+        snprintf(out, n, "printed more than %d bytes in one call", PRINTS_MOST);
+    else if (beyond)
+        snprintf(out, n, "reached outside its output, %lld bytes %s it",
+                 (long long)(beyond < 0 ? -beyond : beyond),
+                 beyond < 0 ? "before" : "behind");
+    else if (WIFSIGNALED(status))
+        snprintf(out, n, "killed by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
+    else
+        snprintf(out, n, "ended the process with exit status %d",
+                 WEXITSTATUS(status));
+}
+
+static const char *name_of(op_kind op)
+{
+    return op < OP_KINDS ? op_name(op) : "the backend";
+}
+
+/* It is not called again: the report says so once. */
+static void give_up(keeper *k, op_kind op)
+{
+    tt_verdict v = {.op = name_of(op), .outcome = TT_UNJUDGED};
+    k->w.given_up[op] = true;
+    snprintf(v.path, sizeof v.path, "%s", name_of(op));
+    snprintf(v.hint, sizeof v.hint, "not judged: it ended its process %d "
+             "time%s; %s is not called again", k->w.deaths[op],
+             k->w.deaths[op] == 1 ? "" : "s", name_of(op));
+    report_put(k->report, &v, NULL);
+}
+
+/* The verdict over a process that died, and where the next one begins. */
+static void judge_death(keeper *k, int status)
+{
+    watch_board *b = k->w.board;
+    const bool inside = atomic_load(&b->calls) % 2;
+    const op_kind op = b->op;
+    char how[120];
+    tt_verdict v = {.op = op < OP_KINDS ? op_name(op) : "",
+                    .outcome = TT_MISMATCH, .ratio = INFINITY};
+    say_how(k, status, how, sizeof how);
+    if (b->unit < WATCH_UNIT(PART_OPERATORS, 0)) {
+        tt_fail(k->ctx, TT_EUNSUPPORTED, "%s: %s while it was opened; start it "
+                "with --no-isolate under a debugger", k->report->title, how);
+        return;
+    }
+    if (b->unit >= WATCH_UNIT(PART_BENCH, 0)
+        && b->unit < WATCH_UNIT(PART_CALLS, 0)) {
+        tt_report_note(k->report, "bench %-12s theirs: %s", v.op, how);
+    } else {
+        snprintf(v.path, sizeof v.path, "%s", b->path);
+        snprintf(v.hint, sizeof v.hint, "%s%s",
+                 inside ? "" : "after the call: ", how);
+        report_put(k->report, &v, NULL);
+    }
+    k->w.resume = b->unit + 1;
+    k->w.deaths[op]++;
+    if (op < OP_KINDS && !k->w.given_up[op]
+        && (k->late || k->loud || k->w.deaths[op] >= WATCH_DEATHS))
+        give_up(k, op);
+}
+
+/* Ready the board for another child. */
+static void clear_board(keeper *k)
+{
+    watch_board *b = k->w.board;
+    atomic_store(&b->calls, 0);
+    b->op = OP_KINDS;
+    b->unit = b->out = b->beyond = 0;
+    snprintf(b->path, sizeof b->path, "the backend");
+    k->call = 0;
+    k->waited = 0;
+    k->late = k->loud = false;
+    k->held = 0;
+}
+
+/* One child after the other until the work is done. */
+static void keep(keeper *k, tt_isolated_fn work, void *user)
+{
+    while (!k->ended && !k->ctx->status) {
+        clear_board(k);
+        if (start(k, work, user)) return;
+        const int status = wait_for_child(k);
+        if (k->events >= 0) close(k->events);
+        watch_prints(k->w.board, k->w.prints, k->w.board->op);
+        if (!k->ended && k->ctx->interrupt && *k->ctx->interrupt)
+            tt_check_interrupt(k->ctx);
+        else if (!k->ended)
+            judge_death(k, status);
+        else if (status)
+            tt_report_note(k->report, "the backend's process ended badly after "
+                           "its work: %s %d", WIFSIGNALED(status) ? "signal"
+                           : "exit status", WIFSIGNALED(status)
+                           ? WTERMSIG(status) : WEXITSTATUS(status));
+        if (!k->ended && k->w.resume > WATCH_UNIT(PART_CHUNKS, 0)) return;
+    }
+    if (k->ended && k->end.status)
+        tt_fail(k->ctx, k->end.status, "%s", k->end.message);
+}
+
+static void say_prints(keeper *k)
+{
+    const watch_board *b = k->w.board;
+    if (b->printed)
+        tt_report_note(k->report, "%s prints, %lld bytes in all, kept out of "
+                       "this report; they begin \"%s\"", name_of(b->printed_by),
+                       (long long)b->printed, b->said);
+}
+
+tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
+                               void *user, double seconds)
+{
+    TT_TRY(ctx->status);
+    keeper *k = calloc(1, sizeof *k);
+    void *board = mmap(NULL, sizeof(watch_board), PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    FILE *prints = tmpfile();
+    if (!k || board == MAP_FAILED || !prints) {
+        tt_fail(ctx, TT_EIO, "cannot prepare a process for a backend: %s",
+                strerror(errno));
+    } else {
+        *k = (keeper){.ctx = ctx, .report = r, .seconds = seconds,
+                      .prints = prints, .events = -1};
+        k->w.board = board;
+        k->w.prints = fileno(prints);
+        keep(k, work, user);
+        if (!ctx->status) say_prints(k);
+    }
+    if (prints) fclose(prints);
+    if (board != MAP_FAILED) munmap(board, sizeof(watch_board));
+    free(k);
+    return ctx->status;
+}

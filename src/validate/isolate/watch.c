@@ -1,0 +1,97 @@
+/* watch.c: see watch.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "validate/isolate/watch.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool watch_enter(watch *w, watch_part part, int64_t index)
+{
+    const int64_t unit = WATCH_UNIT(part, index);
+    if (!w) return true;
+    if (unit < w->resume) return false;
+    w->board->unit = unit;
+    return true;
+}
+
+bool watch_may(const watch *w, op_kind op)
+{
+    return !w || !w->given_up[op];
+}
+
+op_kind watch_lost(const watch *w)
+{
+    op_kind op = 0;
+    while (op < OP_KINDS && watch_may(w, op)) op++;
+    return op;
+}
+
+void watch_place(watch *w, const char *path)
+{
+    if (w) snprintf(w->board->path, sizeof w->board->path, "%s", path);
+}
+
+void watch_output(watch *w, const void *out, int64_t bytes)
+{
+    if (!w) return;
+    w->board->out = (int64_t)(intptr_t)out;
+    w->board->bytes = bytes;
+}
+
+void watch_begin(watch *w, op_kind op, const char *path)
+{
+    if (!w) return;
+    w->board->op = op;
+    if (path) watch_place(w, path);
+    atomic_fetch_add(&w->board->calls, 1);
+}
+
+void watch_end(watch *w)
+{
+    if (!w) return;
+    atomic_fetch_add(&w->board->calls, 1);
+    w->board->out = 0;
+    fflush(stdout);                      /* what printf kept is its own too */
+    watch_prints(w->board, w->prints, w->board->op);
+}
+
+void watch_prints(watch_board *b, int prints, op_kind op)
+{
+    struct stat st;
+    if (fstat(prints, &st) || st.st_size <= 0) return;
+    if (!b->printed) {
+        const ssize_t n = pread(prints, b->said, sizeof b->said - 1, 0);
+        b->said[n > 0 ? n : 0] = '\0';
+        b->said[strcspn(b->said, "\r\n")] = '\0';
+        b->printed_by = op;
+    }
+    b->printed += st.st_size;
+    if (ftruncate(prints, 0) == 0) lseek(prints, 0, SEEK_SET);
+}
+
+/* ---- a table ------------------------------------------------------------- */
+
+#define WATCHED(name, NAME)                                                    \
+    static void watched_##name(tt_ctx *ctx, const tt_##name##_args *a)         \
+    {                                                                          \
+        const tt_ops *table = ctx->ops;                                        \
+        const watched *t = (const watched *)(const void *)table;               \
+        ctx->ops = t->ops;                                                     \
+        watch_begin(t->w, OP_##NAME, NULL);                                    \
+        t->ops->name(ctx, a);                                                  \
+        watch_end(t->w);                                                       \
+        ctx->ops = table;                                                      \
+    }
+TT_OPS(WATCHED)
+
+const tt_ops *watched_make(watched *t, watch *w, const tt_ops *ops)
+{
+    if (!w) return ops;
+    *t = (watched){.table = *ops, .ops = ops, .w = w};
+#define ENTRY(name, NAME) t->table.name = watched_##name;
+    TT_OPS(ENTRY)
+    return &t->table;
+}

@@ -1,0 +1,72 @@
+/* watch.h: a backend in a process of its own, seen from inside that process.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Whoever calls a backend says so on a board, memory that both processes see:
+ * what runs, and where. When the process ends in a call, or stays in one for
+ * too long, the other one (keeper.c) reads there which call it was. Every
+ * function takes NULL: then nobody watches. */
+#ifndef VALIDATE_WATCH_H
+#define VALIDATE_WATCH_H
+
+#include <stdatomic.h>
+
+#include "validate/operators/call.h"
+
+/* All work in its order, so that a later process can leave out what an earlier
+ * one did. */
+typedef enum watch_part {
+    PART_OPEN, PART_OPERATORS, PART_BENCH, PART_CALLS, PART_CHUNKS
+} watch_part;
+#define WATCH_UNIT(part, index) ((int64_t)(part) << 48 | (index))
+
+typedef struct watch_board {
+    _Atomic int64_t calls;     /* begun and ended ones: odd while one runs    */
+    int64_t unit;              /* of the work in progress                     */
+    op_kind op;                /* latest call; OP_KINDS: none yet             */
+    char path[224];            /* its place                                   */
+    int64_t out, bytes;        /* its output, as addresses; 0: not guarded    */
+    int64_t beyond;            /* bytes from there to a touch beside it       */
+    int64_t printed;           /* bytes in all                                */
+    op_kind printed_by;        /* the first                                   */
+    char said[120];            /* its first line                              */
+} watch_board;
+
+enum { WATCH_MARGIN = 1 << 20 };   /* memory around an output not to be had   */
+enum { WATCH_DEATHS = 3 };         /* of an operator, until it is given up    */
+
+typedef struct watch {
+    watch_board *board;
+    int events, prints;        /* to the keeper; what the backend prints      */
+    int64_t resume;            /* the first unit to be done                   */
+    int deaths[OP_KINDS + 1];
+    bool given_up[OP_KINDS + 1];
+} watch;
+
+/* Is this unit to be done here? Then it is the one in progress. */
+bool watch_enter(watch *w, watch_part part, int64_t index);
+/* May this operator still be called? */
+bool watch_may(const watch *w, op_kind op);
+/* The first operator that may not; OP_KINDS: all may. */
+op_kind watch_lost(const watch *w);
+
+/* Around every call of the backend. path NULL: as before. */
+void watch_begin(watch *w, op_kind op, const char *path);
+void watch_end(watch *w);
+/* A place without a call of its own: "chunk.3/x0". */
+void watch_place(watch *w, const char *path);
+/* The output of the next call, with WATCH_MARGIN on both sides. */
+void watch_output(watch *w, const void *out, int64_t bytes);
+/* Count what was printed since, which `op` did, and throw it away. */
+void watch_prints(watch_board *b, int prints, op_kind op);
+
+/* The table of a backend with a beat around each of its functions, for runs
+ * that call it themselves. `ops` stays what ctx->ops is in a function. */
+typedef struct watched {
+    tt_ops table;              /* first: ctx->ops of the run points here      */
+    const tt_ops *ops;
+    watch *w;
+} watched;
+const tt_ops *watched_make(watched *t, watch *w, const tt_ops *ops);
+
+#endif

@@ -5,7 +5,7 @@
 #   this=room/what
 #   . tests/script.sh
 #   pass; fail "what is wrong"; skip "what was not tested, and why"
-#   finish
+#   finish                 or total
 # shellcheck shell=sh disable=SC2154
 passed=0
 failed=0
@@ -28,9 +28,11 @@ is() {   # what, is, should be
     if [ "$2" = "$3" ]; then pass; else fail "$1: '$2', not '$3'"; fi
 }
 
-finish() {   # the last line, and the exit status
-    line="$this: $passed passed, $failed failed"
+last_line() {   # before the counts: and the exit status
+    line="$1$passed passed, $failed failed"
     if [ "$skipped" -gt 0 ]; then line="$line, $skipped skipped"; fi
     echo "$line"
     [ "$failed" -eq 0 ]
 }
+finish() { last_line "$this: "; }   # of a test among others
+total() { last_line ''; }           # of a make target

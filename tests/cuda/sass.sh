@@ -15,7 +15,7 @@ this=cuda/sass
 
 if [ -z "$nvcc" ]; then
     skip "nvcc is not installed"
-    finish
+    total
     exit
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/sass.XXXXXX") || exit 1
@@ -122,4 +122,4 @@ for arch in $2; do
         esac
     done
 done
-finish
+total

@@ -79,4 +79,4 @@ try 'Deep Forcing asks in another order of heads' src/team/exchange.c \
     'rows + (i * all + all - k - first) * unit, block'
 try 'a query reads the head beside it' src/dit/self_attention.c \
     'a.k = window->k + h * D;' 'a.k = window->k + (h + 1) % g->H * D;'
-finish
+total

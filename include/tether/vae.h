@@ -85,6 +85,13 @@ typedef tt_status (*tt_frame_fn)(void *user, const tt_host *rgb, int64_t height,
 tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_host *z,
                              tt_frame_fn emit, void *user);
 
+/* Begin in the middle: the pictures of latent frame `frame` are the first that
+ * are given. For a decoder that has decoded nothing. Returns the latent frame
+ * that tt_vae_decode_next is to be given first, max(0, frame - 38) (the tiny
+ * decoder: 8), -1 without a decoder; from `frame` on the bits are those of a
+ * decode from the beginning. The frames before cost 8 to 9 whole ones. */
+int64_t tt_vae_decoder_seek(tt_vae_decoder *d, int64_t frame);
+
 /* For debugging: the frames that convolution `slot` (0..31, official order)
  * remembers, oldest first, each dim = [H, W, C]. Returns their number, 0..2,
  * or -1 past the last slot. */

@@ -5,6 +5,7 @@
  * Next    decode.c */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/generate/decode.h"
@@ -19,7 +20,7 @@ typedef struct settings {
     decode_outputs out;
     const char *latents, *split;
     int64_t fps, overlap;
-    bool profile, overwrite;
+    bool profile, overwrite, resume;
 } settings;
 
 static const opt_spec options[] = {
@@ -41,6 +42,9 @@ static const opt_spec options[] = {
      "needs memory for the whole video"},
     {OPT_INT, "fps", 0, offsetof(settings, fps), "N",
      "frames per second written to the file (default 16)"},
+    {OPT_FLAG, "resume", 0, offsetof(settings, resume), NULL,
+     "go on where the same command was interrupted, to the same bytes: frames "
+     "that are done are kept in OUTPUT.frames until the video is complete"},
     {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
      "replace a file that is there; without it that is refused"},
     {OPT_GROUP, NULL, 0, 0, NULL, "How"},
@@ -88,30 +92,47 @@ static int check(const settings *s, int64_t *split, int *nsplit)
     return GO_ON;
 }
 
+/* May all of it be written? The latents are open afterwards, and the name of
+ * the frames so far is taken. */
+static tt_status open_inputs(tt_ctx *ctx, const settings *s, tt_arena *mem,
+                             decode_outputs *out, tt_file **file, tt_tensor *t)
+{
+    const int64_t dim[5] = {-1, -1, -1, -1, -1};
+    const output_name files[] = {{"-o", out->video},
+                                 {"--contact-sheet", out->sheet},
+                                 {"--raw-out", out->raw}};
+    const char *frames = decode_frames_name(ctx, mem, out, NULL);
+    const bool going_on = s->resume && frames && !access(frames, F_OK);
+    if (!s->overwrite && !going_on) /* what is there would be half of it */
+        TT_TRY(outputs_free(ctx, files, 3, "is there"));
+    TT_TRY(outputs_png(ctx, "--contact-sheet", out->sheet));
+    TT_TRY(input_open(ctx, file, t, s->latents, "latents", 5, dim));
+    if (t->dim[0] > 1) out->drop = 4 * (s->overlap - 1) + 1;
+    TT_TRY(decode_check(ctx, out, t->dim[0], t->dim[1], t->dim[3], t->dim[4]));
+    return frames_file_claim(ctx, out->keep, frames, s->resume, s->overwrite);
+}
+
 static void decode(tt_ctx *ctx, progress *p, const settings *s,
                    const int64_t *split, int nsplit)
 {
     tt_file *file = NULL;
     tt_vae *vae = NULL;
-    const int64_t dim[5] = {-1, -1, -1, -1, -1};
     tt_tensor t;
+    tt_arena mem = {0};
+    frames_file keep = {0};
     decode_outputs out = s->out;
+    const char *const wrote[] = {out.video, out.sheet, out.raw};
     out.source = s->latents;
-    const output_name files[] = {{"-o", out.video},
-                                 {"--contact-sheet", out.sheet},
-                                 {"--raw-out", out.raw}};
-    if (!s->overwrite && outputs_free(ctx, files, 3, "is there")) return;
-    if (outputs_png(ctx, "--contact-sheet", s->out.sheet)) return;
-    if (input_open(ctx, &file, &t, s->latents, "latents", 5, dim) == TT_OK) {
-        if (t.dim[0] > 1) out.drop = 4 * (s->overlap - 1) + 1;
-        decode_check(ctx, &out, t.dim[0], t.dim[1], t.dim[3], t.dim[4]);
-    }
-    if (!ctx->status && tt_model_open_vae(ctx, &vae, &s->model, NULL) == TT_OK)
+    out.keep = &keep;
+    if (!open_inputs(ctx, s, &mem, &out, &file, &t)
+        && tt_model_open_vae(ctx, &vae, &s->model, NULL) == TT_OK)
         decode_run(ctx, p, vae, &t, split, nsplit, &out);
+    frames_file_close(&keep, true);
     if (vae) tt_vae_close(vae);
     if (file) tt_file_close(file);
+    tt_arena_free(&mem);
     for (int i = 0; i < 3 && !ctx->status; i++)
-        progress_wrote(p, files[i].path);
+        progress_wrote(p, wrote[i]);
 }
 
 int cmd_decode(tt_ctx *ctx, int argc, char **argv)

@@ -92,6 +92,7 @@ static tt_status decode(session *s, int64_t i, const tt_run_files *files,
     TT_TRY(tt_run_video_at(s->ctx, s->run, i, &v));
     TT_TRY(tt_run_latents(s->ctx, s->run, &latents));
     o.title = v.text;
+    o.keep = &s->frames;
     o.comment = tt_run_comment(s->ctx, s->run, i, &s->mem);
     TT_TRY(session_check_late(s, fresh, &o));
     if (tt_run_open_vae(s->ctx, s->run, &vae) == TT_OK)
@@ -135,7 +136,7 @@ static tt_status one_video(session *s, int64_t i)
     const tt_run_files files = session_names(s, i, &v);
     s->facts.decode_seconds = 0;
     TT_TRY(session_check_names(s, &files));
-    if (i > 0) TT_TRY(tt_run_claim(ctx, s->run, i, files.latents));
+    if (i > 0) TT_TRY(session_claim(s, i, &files));
     if (!s->settings->inject && files.latents)
         ours = tt_run_made(ctx, s->run, i, files.latents);
     session_announce(s, i, &v, &files);
@@ -182,7 +183,7 @@ static tt_status check_all_names(session *s)
         const tt_arena_mark mark = tt_arena_here(&s->mem);
         const tt_run_files files = session_names(s, i, &v);
         if (!s->ctx->status) session_check_names(s, &files);
-        if (i == 0) tt_run_claim(s->ctx, s->run, 0, files.latents);
+        if (i == 0) session_claim(s, 0, &files);
         session_check_free(s, i, &files, false, &ours);
         tt_arena_reset(&s->mem, mark);
         TT_TRY(s->ctx->status);
@@ -223,6 +224,7 @@ static tt_status run_session(session *s)
 
 static void close_session(session *s)
 {
+    frames_file_close(&s->frames, true);
     tt_run_close(s->run);
     session_remove_folders(s);
     tt_arena_free(&s->mem);

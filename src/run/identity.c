@@ -23,7 +23,7 @@ static void digest_values(tt_sha256 *s, const tt_real *x, int64_t n)
 /* Of every tensor its name and shape, and values here and there: all of a
  * small one, SAMPLES pieces of a large one. Another model, also a fine-tuned
  * one, differs in them; reading everything would take as long as a chunk. */
-static void digest_weights(tt_sha256 *s, const tt_weights *w)
+void identity_weights(tt_sha256 *s, const tt_weights *w)
 {
     enum { SAMPLES = 16, PIECE = 256 }; /* a multiple of every type's block */
     tt_real buf[PIECE];
@@ -121,8 +121,8 @@ const char *identity_make(tt_ctx *ctx, tt_arena *mem, const tt_dit *dit,
     tt_sha256 weights, inputs;
     if (!l.text) return NULL;
     tt_sha256_init(&weights);
-    digest_weights(&weights, tt_dit_weights(dit));
-    if (o->vae) digest_weights(&weights, tt_vae_weights(o->vae));
+    identity_weights(&weights, tt_dit_weights(dit));
+    if (o->vae) identity_weights(&weights, tt_vae_weights(o->vae));
     tt_sha256_init(&inputs);
     digest_inputs(&inputs, o, tt_dit_get_config(dit)->in_dim * o->h * o->w);
     add(&l, "tether-run %d type %s class %s", VERSION, tt_real_name(),

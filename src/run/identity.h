@@ -4,11 +4,14 @@
 #ifndef TT_RUN_IDENTITY_H
 #define TT_RUN_IDENTITY_H
 
-#include <stddef.h>
+#include "tether/io.h"
 
 /* The first thing that differs between two lines of identity_make, in words:
  * "seed 1 there, 2 here". */
 void identity_difference(char *buf, size_t n, const char *theirs,
                          const char *ours);
+
+/* Add what tells these weights from others; NULL: nothing. */
+void identity_weights(tt_sha256 *s, const tt_weights *w);
 
 #endif

@@ -165,8 +165,9 @@ static const tt_setting fixed[] = {
 
     {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Files that are there"},
     {TT_SETTING_FLAG, "resume", 0, AT(resume), NULL,
-     "go on where the same command was interrupted, to the same bits; with a "
-     "larger --latents a finished video is made longer"},
+     "go on where the same command was interrupted, to the same bits: latents "
+     "from NAME.unfinished, decoding from OUTPUT.frames; with a larger "
+     "--latents a finished video is made longer"},
     {TT_SETTING_INT, "checkpoint-every", 0, AT(checkpoint_every), "N",
      "save the state of the run every N chunks, beside the latents; 0: never. "
      "--resume goes on from it at once (default: as often as costs 1 % of the "

@@ -10,6 +10,11 @@
  *         sees the frames in order, and one frame per stage is in memory.
  * Holds   Everything that outlives a call is in d->slots and d->frame; the
  *         slots' indices are the official ones.
+ * Seek    A picture depends on 38 latent frames before its own and on no
+ *         earlier one, because every causal convolution sees two frames back.
+ *         So a decoder that begins there shows the same bits; what it made
+ *         without a past has left the slots when the first picture is shown.
+ *         Deeper stages look back less far, and begin later.
  * Next    causal_conv.c, resblock.c, attention.c, resample.c */
 #include "vae/taehv.h"
 #include "vae/vae_internal.h"
@@ -23,6 +28,7 @@ struct tt_vae_decoder {
     const tt_vae *v;
     int64_t h, w;         /* latent size                                      */
     int64_t frame;        /* latent frames decoded so far                     */
+    int64_t shown;        /* the first one whose pictures are given           */
     vae_slots slots;
     tt_frame_fn emit;     /* of the call in progress                          */
     void *user;
@@ -33,6 +39,8 @@ struct tt_vae_decoder {
  * ends in a temporal upsampling, its slot is the one after the three pairs. */
 static const int stage_slot[STAGES] = {5, 12, 19, 25};
 #define HEAD_SLOT 31
+/* Frames there for one latent frame. */
+static const int64_t stage_rate[STAGES] = {1, 2, 4, 4};
 
 /* ---- sizes -------------------------------------------------------------- */
 
@@ -143,6 +151,40 @@ int tt_vae_decoder_slot(const tt_vae_decoder *d, int slot,
     return vae_slot_view(s, frame);
 }
 
+/* ---- begin in the middle ------------------------------------------------ */
+
+/* Latent frames before the first one shown that stage s has to see: twice its
+ * causal convolutions and those behind it, in frames of that stage. */
+static int64_t reach(int s)
+{
+    int64_t n = 0;
+    for (int i = STAGES - 1;; i--) {
+        const int end = i + 1 < STAGES ? stage_slot[i + 1] : HEAD_SLOT + 1;
+        n += 2 * (end - (i ? stage_slot[i] : 0));
+        if (i == s) break;
+        const int64_t times = stage_rate[i] / stage_rate[i - 1];
+        n = (n + times - 1) / times;
+    }
+    return (n + stage_rate[s] - 1) / stage_rate[s];
+}
+
+int64_t tt_vae_decoder_seek(tt_vae_decoder *d, int64_t frame)
+{
+    if (!d || frame < 0) return -1;
+    TT_ASSERT(d->frame == 0);
+    const int64_t n = d->v->tiny ? TAEHV_REACH : reach(0);
+    d->shown = frame;
+    d->frame = frame > n ? frame - n : 0;
+    if (d->v->tiny && frame) d->tiny.trim = 4 * (frame - d->frame);
+    return d->frame;
+}
+
+/* Is what stage s makes of this latent frame seen by anything? */
+static bool is_seen(const tt_vae_decoder *d, int s)
+{
+    return d->shown - d->frame <= reach(s);
+}
+
 /* ---- decode ------------------------------------------------------------- */
 
 static void swap(tt_real **a, tt_real **b)
@@ -170,8 +212,12 @@ static void head(tt_ctx *ctx, tt_vae_decoder *d, int t, const tt_real *x)
     const vae_decoder_net *net = &d->v->dec;
     const int64_t h = 8 * d->h, w = 8 * d->w;
     vae_slot *slot = &d->slots.slot[HEAD_SLOT];
-    tt_real *rgb = tt_values(ctx, h * w * 3);
     vae_norm_silu(ctx, slot, x, net->gamma);
+    if (d->frame < d->shown) {
+        vae_slot_push(slot);
+        return;
+    }
+    tt_real *rgb = tt_values(ctx, h * w * 3);
     vae_conv_step(ctx, rgb, &net->head, slot);
     if (TT_TAPPED(ctx)) {
         char name[32];
@@ -215,11 +261,12 @@ static void leave(tt_ctx *ctx, tt_vae_decoder *d, int s, int t, tt_real *x,
     const vae_resample *up = &d->v->dec.up[s];
     vae_slot *slot = &d->slots.slot[stage_slot[s] + 6];
     if (up->mode == VAE_UP2D || d->frame == 0) {
-        stage(ctx, d, s + 1, t, x);
+        if (is_seen(d, s + 1)) stage(ctx, d, s + 1, t, x);
         return;
     }
     vae_slot_copy(ctx, slot, x);
     vae_up_time(ctx, y, x, up, slot);
+    if (!is_seen(d, s + 1)) return;
     stage(ctx, d, s + 1, 2 * t, y);
     stage(ctx, d, s + 1, 2 * t + 1, x);
 }

@@ -42,8 +42,8 @@ static const row rows[] = {
     {"generate-pictures", NULL, GENERATE "--vae ../ref/vae_full_a/"
      "weights.safetensors -o p/%05d.png --contact-sheet s.png", true},
     {"decode", GENERATE "--no-decode", "decode -q -t 1 --vae "
-     "../ref/vae_full_a/weights.safetensors --latents ../in/x.st -o v.y4m",
-     false},
+     "../ref/vae_full_a/weights.safetensors --latents ../in/x.st -o v.y4m "
+     "--overwrite", true},
     {"embed", NULL, "embed -q -t 1 -m ../ref/demo -p red -o e.st", false},
     {"encode", GENERATE "--vae ../ref/vae_full_a/weights.safetensors -o "
      "p/%05d.png", "encode -q -t 1 -m ../ref/demo -i ../in/p/00001.png "
@@ -145,11 +145,12 @@ static long calls_of(char name[64])
 
 /* ---- what is left -------------------------------------------------------- */
 
-/* Files that a failure may leave: unfinished latents, and states. */
+/* Files that a failure may leave: unfinished latents, states, and frames. */
 static bool may_stay(const char *name)
 {
     const size_t n = strlen(name);
     return (n > 11 && !strcmp(name + n - 11, ".unfinished"))
+        || (n > 7 && !strcmp(name + n - 7, ".frames"))
         || (n > 7 && !strncmp(name + n - 7, ".state", 6));
 }
 

@@ -2,21 +2,31 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
+ * Model   every frame is kept (frames_file.h) and then goes to all outputs. To
+ *         go on, those kept go there again, and the VAE begins as many latents
+ *         before the next as its convolutions look back.
  * Holds   memory does not depend on the number of frames, except for
- *         --raw-out, whose layout [1, 3, F, H, W] needs the whole video. */
+ *         --raw-out, whose layout [1, 3, F, H, W] needs the whole video.
+ * Next    frames_file.c */
 #include "cli/generate/decode.h"
 
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
+#include "cli/cli.h"
 #include "cli/ui/outputs.h"
+#include "run/identity.h"
+#include "tether/backend.h"
 #include "tether/outfile.h"
+#include "tether/version.h"
 #include "tether/video.h"
+
+enum { FRAMES = 4 }; /* of every latent frame but the first */
 
 int64_t decode_frames(int64_t n)
 {
-    return n > 0 ? 1 + 4 * (n - 1) : 0;
+    return n > 0 ? 1 + FRAMES * (n - 1) : 0;
 }
 
 /* Frames of all clips together; 0 when nothing is left of them. */
@@ -34,6 +44,34 @@ static tt_status check_animation(tt_ctx *ctx, const char *path,
         return tt_fail(ctx, TT_EINVAL, "--animation %s: what is written is an "
                        "animated PNG; give a name that ends in .apng", path);
     return tt_video_check(ctx, path, f);
+}
+
+/* "frames/%05d.png" -> "frames.%05d.png": the folder is made with the first
+ * picture. One of dots alone has no name to build on. */
+static void beside_folder(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash || slash == path || !strchr(slash, '%')) return;
+    const char *name = slash;
+    while (name > path && name[-1] != '/') name--;
+    if (strspn(name, ".") < (size_t)(slash - name)) *slash = '.';
+}
+
+const char *decode_frames_name(tt_ctx *ctx, tt_arena *mem,
+                               const decode_outputs *o, const char *latents)
+{
+    const bool piped = o->video && !strcmp(o->video, "-");
+    const char *base = o->video && !piped ? o->video : o->animation;
+    if (!base) base = o->sheet ? o->sheet : o->raw ? o->raw
+                    : piped ? latents : NULL;
+    if (!base) return NULL;
+    const size_t n = strlen(base) + 8;
+    char *out = tt_alloc(ctx, mem, (int64_t)n, 1, "file name");
+    if (!out) return NULL;
+    snprintf(out, n, "%s", base);
+    beside_folder(out);
+    strcat(out, ".frames");
+    return out;
 }
 
 tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t clips,
@@ -63,14 +101,25 @@ typedef struct sinks {
     double start;
     int64_t width, height, frames; /* pixels, frames of the video             */
     int64_t done;                  /* frames taken                            */
-    int64_t keep, seen;            /* frames taken of a clip; decoded of it   */
+    int64_t each, seen;            /* frames taken of a clip; decoded of it   */
     tt_arena mem;
-    uint8_t *rgb;                  /* [height, width, 3]                      */
+    uint8_t *rgb;                  /* [height, width, 3], what is kept of a   */
+    float *values;                 /* frame: behind it the same before        */
+                                   /* clamping, or NULL: --raw-out alone      */
     float *raw;                    /* [3, frames, height, width] or NULL      */
     const char *raw_path, *source;
+    tt_sha256 latents;             /* of those up to this frame               */
+    frames_file *keep;             /* NULL: none is kept                      */
     tt_video *video, *animation;
     tt_sheet *sheet;
 } sinks;
+
+/* Of a frame as it is kept; 3 * width * height is a multiple of 4. */
+static size_t frame_bytes(const sinks *s)
+{
+    const size_t n = (size_t)(3 * s->width * s->height);
+    return n + (s->raw_path ? n * sizeof(float) : 0);
+}
 
 static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
                             int64_t clips, int64_t n, int64_t h, int64_t w)
@@ -80,13 +129,16 @@ static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
     s->width = 8 * w;
     s->height = 8 * h;
     s->frames = shown_frames(o, clips, n);
-    s->keep = decode_frames(n) - o->drop;
+    s->each = decode_frames(n) - o->drop;
     s->raw_path = o->raw;
     s->source = o->source;
     tt_video_format f = {.width = s->width, .height = s->height,
                          .fps = o->fps, .frames = s->frames,
                          .title = o->title, .comment = o->comment};
-    s->rgb = tt_alloc(ctx, &s->mem, s->width * s->height, 3, "a video frame");
+    s->keep = o->keep;
+    tt_sha256_init(&s->latents);
+    s->rgb = tt_alloc(ctx, &s->mem, (int64_t)frame_bytes(s), 1,
+                      "a video frame");
     if (o->raw) {
         const int64_t dim[4] = {3, s->frames, s->height, s->width};
         int64_t bytes;
@@ -95,6 +147,8 @@ static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
                            "many to hold in memory", o->raw,
                            (long long)s->frames);
         s->raw = tt_alloc(ctx, &s->mem, bytes, 1, "the video of --raw-out");
+        if (s->rgb)
+            s->values = (float *)(void *)(s->rgb + 3 * s->width * s->height);
     }
     if (o->sheet)
         tt_sheet_open(ctx, &s->sheet, o->sheet, s->width, s->height,
@@ -105,6 +159,21 @@ static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
     return ctx->status;
 }
 
+/* One frame, in s->rgb and s->values, to every output. */
+static tt_status show(sinks *s)
+{
+    const int64_t pixels = s->height * s->width;
+    for (int64_t c = 0; s->raw && c < 3; c++)
+        for (int64_t i = 0; i < pixels; i++)
+            s->raw[(c * s->frames + s->done) * pixels + i] =
+                s->values[3 * i + c];
+    s->done++;
+    if (s->video) tt_video_frame(s->video, s->rgb);
+    if (s->animation) tt_video_frame(s->animation, s->rgb);
+    if (s->sheet) tt_sheet_frame(s->sheet, s->rgb);
+    return s->ctx->status;
+}
+
 /* Receives decoder output, [height, width, 3] before clamping. */
 static tt_status take_frame(void *user, const tt_real *rgb, int64_t height,
                             int64_t width)
@@ -112,23 +181,17 @@ static tt_status take_frame(void *user, const tt_real *rgb, int64_t height,
     sinks *s = user;
     tt_ctx *ctx = s->ctx;
     const int64_t pixels = height * width;
-    if (s->seen++ >= s->keep) return ctx->status;
+    if (s->seen++ >= s->each) return ctx->status;
     for (int64_t i = 0; i < 3 * pixels; i++)
         if (!isfinite(rgb[i]))
             return tt_fail(ctx, TT_EFORMAT, "decoded frame %lld contains "
                            "values that are not finite: the VAE weights or "
                            "the latents are damaged", (long long)s->done);
     tt_rgb8_from_real(s->rgb, rgb, pixels, 3, 1);
-    if (s->raw)
-        for (int64_t c = 0; c < 3; c++)
-            for (int64_t i = 0; i < pixels; i++)
-                s->raw[(c * s->frames + s->done) * pixels + i] =
-                    (float)rgb[3 * i + c];
-    s->done++;
-    if (s->video) tt_video_frame(s->video, s->rgb);
-    if (s->animation) tt_video_frame(s->animation, s->rgb);
-    if (s->sheet) tt_sheet_frame(s->sheet, s->rgb);
-    return ctx->status;
+    for (int64_t i = 0; s->values && i < 3 * pixels; i++)
+        s->values[i] = (float)rgb[i];
+    if (s->keep) frames_file_add(s->keep, &s->latents, s->rgb);
+    return show(s);
 }
 
 static tt_status write_raw(sinks *s)
@@ -191,28 +254,144 @@ static void log_latent(sinks *s, int64_t done, int64_t all)
     progress_logged(s->progress, &j);
 }
 
-/* Clip `clip` of latents [clips, n, C, h, w]; z holds one frame. */
+/* A place in latents [clips, n, C, h, w]. */
+typedef struct place {
+    int64_t clip, frame;
+} place;
+
+/* Latent frame p, which z has room for. */
+static tt_status read_latent(sinks *s, tt_real *z, const tt_tensor *latents,
+                             place p)
+{
+    const int64_t size = latents->dim[2] * latents->dim[3] * latents->dim[4];
+    const int64_t i = p.clip * latents->dim[1] + p.frame;
+    tt_widen_at(z, latents, i * size, size);
+    return check_latent(s, z, size, i);
+}
+
+/* It counts from here on: frames that are kept belong to it and to all before
+ * it. */
+static void count_latent(sinks *s, const tt_real *z, const tt_tensor *latents)
+{
+    const int64_t size = latents->dim[2] * latents->dim[3] * latents->dim[4];
+    tt_sha256_add(&s->latents, z, (size_t)size * sizeof *z);
+}
+
+/* ---- what is there ------------------------------------------------------- */
+
+/* Frames shown of everything before p. */
+static int64_t shown_before(const sinks *s, place p)
+{
+    const int64_t n = decode_frames(p.frame);
+    return p.clip * s->each + (n < s->each ? n : s->each);
+}
+
+/* Are all frames of latent p kept? Then it counts, and *p is the next one. */
+static bool pass_kept(sinks *s, tt_real *z, const tt_tensor *latents, place *p)
+{
+    const tt_sha256 before = s->latents;
+    const int64_t first = shown_before(s, *p);
+    place next = {p->clip, p->frame + 1};
+    const int64_t end = shown_before(s, next);
+    if (s->ctx->status || read_latent(s, z, latents, *p)) return false;
+    count_latent(s, z, latents);
+    for (int64_t i = first; i < end; i++)
+        if (!frames_file_holds(s->keep, i, &s->latents, s->rgb)) {
+            s->latents = before;
+            return false;
+        }
+    if (next.frame == latents->dim[1]) next = (place){p->clip + 1, 0};
+    *p = next;
+    return true;
+}
+
+/* The outputs of the frames that are kept; the latent to go on with. */
+static place take_kept(sinks *s, tt_real *z, const tt_tensor *latents)
+{
+    place p = {0, 0};
+    frames_file *f = s->keep;
+    const int64_t there = f && f->path ? f->done : 0;
+    if (!there) return p;
+    while (p.clip < latents->dim[0] && pass_kept(s, z, latents, &p)) continue;
+    const int64_t n = shown_before(s, p);
+    if (!n && !f->overwrite && !s->ctx->status)
+        tt_fail(s->ctx, TT_EINVAL, "%s holds no frame of these latents: give "
+                "--overwrite as well to lose what it holds, or move it away",
+                f->path);
+    if (s->ctx->status) return p;
+    if (there - n >= FRAMES) /* fewer are the latent that was under way */
+        tt_warn(s->ctx, "%s: of %lld frames %lld are damaged or of other "
+                "latents; they are made again", f->path, (long long)there,
+                (long long)(there - n));
+    frames_file_cut(f, n);
+    progress_say(s->progress, "%lld of %lld frames are there; going on after "
+                 "them", (long long)n, (long long)s->frames);
+    for (int64_t i = 0; i < n && !tt_check_interrupt(s->ctx); i++)
+        if (frames_file_read(f, i, s->rgb)) show(s);
+        else tt_fail(s->ctx, TT_EIO, "cannot read %s", f->path);
+    return p;
+}
+
+/* What frames are made with. The latents are in the digests of the frames: so
+ * those of a video that is made longer still count. */
+static tt_status open_kept(sinks *s, const tt_vae *vae, int64_t clips)
+{
+    char what[400], bits[64], hex[65], cut[32] = "";
+    tt_sha256 weights;
+    if (!s->keep) return s->ctx->status;
+    tt_sha256_init(&weights);
+    identity_weights(&weights, tt_vae_weights(vae));
+    tt_sha256_hex(&weights, hex);
+    if (clips > 1) snprintf(cut, sizeof cut, " each %lld", (long long)s->each);
+    snprintf(what, sizeof what, "1 type %s class %s vae %.32s size %lldx%lld "
+             "raw %d%s", tt_real_name(),
+             tt_bits_name(s->ctx->ops, bits, sizeof bits), hex,
+             (long long)s->width, (long long)s->height, s->raw_path != NULL,
+             cut);
+    return frames_file_open(s->keep, what, frame_bytes(s), s->frames);
+}
+
+/* Worth keeping: what is not the fault of the latents or the weights. */
+static void close_kept(const sinks *s)
+{
+    const tt_status status = s->ctx->status;
+    frames_file *f = s->keep;
+    if (!f || !f->path) return;
+    const bool keep = status == TT_EINTR || status == TT_EIO
+                   || status == TT_ENOMEM || status == TT_EINVAL;
+    if (keep && f->opened && f->done)
+        progress_say(s->progress, "tether: %lld of %lld frames are kept in %s; "
+                     "%s", (long long)f->done, (long long)s->frames, f->path,
+                     "the same command with --resume goes on after them");
+    frames_file_close(f, keep);
+}
+
+/* ---- decoding ------------------------------------------------------------ */
+
+/* From latent p to the end of its clip; z holds one frame. Latents before p
+ * give no frames, and the decoder remembers them. */
 static tt_status decode_clip(sinks *s, tt_vae_decoder *d, tt_real *z,
-                             const tt_tensor *latents, int64_t clip,
+                             const tt_tensor *latents, place p,
                              const int64_t *split, int nsplit)
 {
     tt_ctx *ctx = s->ctx;
     const int64_t n = latents->dim[1], all = latents->dim[0] * n;
-    const int64_t size = latents->dim[2] * latents->dim[3] * latents->dim[4];
-    int64_t f = 0;
-    s->seen = 0;
+    int64_t f = p.frame ? tt_vae_decoder_seek(d, p.frame) : 0;
+    s->seen = decode_frames(p.frame);
     for (int turn = 0; f < n && !ctx->status; turn++) {
         int64_t stop = f + split[turn % nsplit];
         for (; f < n && f < stop && !ctx->status; f++) {
-            const int64_t i = clip * n + f;
-            tt_widen_at(z, latents, i * size, size);
-            TT_TRY(check_latent(s, z, size, i));
+            const int64_t i = p.clip * n + f;
+            TT_TRY(read_latent(s, z, latents, (place){p.clip, f}));
             TT_TRY(tt_check_interrupt(ctx));
+            if (f >= p.frame) count_latent(s, z, latents);
             TT_TRY(tt_vae_decode_next(ctx, d, z, take_frame, s));
             progress_update(s->progress, (double)(i + 1), (double)all,
-                            tt_now() - s->start, "decoding latent %lld/%lld",
+                            tt_now() - s->start, f < p.frame
+                            ? "looking back at latent %lld/%lld"
+                            : "decoding latent %lld/%lld",
                             (long long)(i + 1), (long long)all);
-            log_latent(s, i + 1, all);
+            if (f >= p.frame) log_latent(s, i + 1, all);
         }
     }
     return ctx->status;
@@ -228,12 +407,17 @@ static tt_status decode_all(sinks *s, const tt_vae *vae,
     tt_real *z = tt_alloc(ctx, &s->mem, C * h * w, sizeof *z,
                           "a latent frame");
     s->start = tt_now();
-    for (int64_t i = 0; i < latents->dim[0] && !ctx->status; i++) {
+    if (!z) return ctx->status;
+    place p = take_kept(s, z, latents);
+    s->progress->before = (double)(p.clip * latents->dim[1] + p.frame);
+    s->start = tt_now();
+    for (; p.clip < latents->dim[0] && !ctx->status;
+         p = (place){p.clip + 1, 0}) {
         tt_vae_decoder *d = NULL;
         TT_TRY(tt_vae_decoder_open(ctx, &d, vae, h, w));
         const size_t scope = latents->dim[0] == 1 ? strlen(ctx->path)
-                           : tt_scope(ctx, "clip.%lld", (long long)i);
-        decode_clip(s, d, z, latents, i, split, nsplit);
+                           : tt_scope(ctx, "clip.%lld", (long long)p.clip);
+        decode_clip(s, d, z, latents, p, split, nsplit);
         tt_scope_end(ctx, scope);
         tt_vae_decoder_close(d);
     }
@@ -246,7 +430,7 @@ tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
 {
     const int64_t n = latents->dim[1], C = latents->dim[2];
     const int64_t h = latents->dim[3], w = latents->dim[4];
-    char memory[32];
+    char memory[32], words[4400];
     sinks s;
     if (C != tt_vae_z(vae))
         return tt_fail(ctx, TT_ESHAPE, "the latents have %lld channels and "
@@ -257,8 +441,18 @@ tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
                                  tt_vae_decoder_bytes(vae, h, w)));
     sinks_open(ctx, &s, o, latents->dim[0], n, h, w);
     s.progress = p;
+    if (!ctx->status) open_kept(&s, vae, latents->dim[0]);
+    if (s.keep && s.keep->path) {
+        snprintf(words, sizeof words, "stopped at once; the frames done are "
+                 "kept in %.4200s, and the same command with --resume goes on "
+                 "after them", s.keep->path);
+        cli_stop_words(NULL, words);
+    }
     if (!ctx->status) decode_all(&s, vae, latents, split, nsplit);
+    p->before = 0;
     sinks_close(&s);
+    cli_stop_words(NULL, NULL);
+    close_kept(&s);
     if (ctx->status && o->after) progress_say(p, "tether: %s", o->after);
     return ctx->status;
 }

@@ -4,6 +4,7 @@
 #ifndef CLI_DECODE_H
 #define CLI_DECODE_H
 
+#include "cli/generate/frames_file.h"
 #include "cli/ui/progress.h"
 #include "tether/vae.h"
 
@@ -17,7 +18,14 @@ typedef struct decode_outputs {
     const char *title, *comment; /* kept inside the files; NULL: nothing      */
     int fps;
     int64_t drop;             /* frames cut from the end of every clip        */
+    frames_file *keep;        /* claimed: frames so far; NULL: none are kept  */
 } decode_outputs;
+
+/* The name of the frames_file for these outputs, in `mem`: beside the video,
+ * of pictures beside their folder; for the standard output beside `latents`.
+ * NULL: nothing is decoded. */
+const char *decode_frames_name(tt_ctx *ctx, tt_arena *mem,
+                               const decode_outputs *o, const char *latents);
 
 /* Pixel frames of n latent frames: 1 + 4 (n-1). */
 int64_t decode_frames(int64_t n);
@@ -30,7 +38,10 @@ tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t clips,
 /* Decode latents [clips, n, C, h, w] (packed, any float type), split[i %
  * nsplit] latent frames per turn; the result does not depend on the split.
  * Every clip is decoded on its own, one follows the other (CausVid). Frames go
- * out as they are decoded; on a failure nothing is left under a final name. */
+ * out as they are decoded; on a failure nothing is left under a final name.
+ * Frames that o->keep holds of these latents are not decoded again. Afterwards
+ * it is closed; after an interruption, and where files or memory failed, with
+ * what there is. */
 tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
                      const tt_tensor *latents, const int64_t *split,
                      int nsplit, const decode_outputs *o);

@@ -116,6 +116,17 @@ tt_status session_check_names(session *s, const tt_run_files *v)
     return s->ctx->status;
 }
 
+tt_status session_claim(session *s, int64_t i, const tt_run_files *v)
+{
+    const tt_settings *g = s->settings;
+    const decode_outputs o = session_outputs(s, v);
+    const char *frames = decode_frames_name(s->ctx, &s->mem, &o, v->latents);
+    frames_file_close(&s->frames, true);
+    TT_TRY(tt_run_claim(s->ctx, s->run, i, v->latents));
+    return frames_file_claim(s->ctx, &s->frames, frames, g->resume,
+                             g->overwrite);
+}
+
 tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
                              bool encoded, bool *ours)
 {

@@ -19,6 +19,7 @@ typedef struct session {
     tt_run_facts facts;  /* for records                                       */
     tt_arena mem;        /* names                                             */
     char kept[4400];     /* what a second signal leaves behind                */
+    frames_file frames;  /* of the video that is under way                    */
     tt_arena made_mem;
     struct made *made;   /* run folders that were not there before            */
 } session;
@@ -35,6 +36,8 @@ tt_run_files session_names(session *s, int64_t i, tt_run_video *v);
 decode_outputs session_outputs(session *s, const tt_run_files *v);
 /* Can everything be written? Makes the run folders. */
 tt_status session_check_names(session *s, const tt_run_files *v);
+/* These names are this run's alone from here on, until the video is done. */
+tt_status session_claim(session *s, int64_t i, const tt_run_files *v);
 /* May the files that are there be replaced? When they are this run's own, which
  * its latents tell, or when the user said so. Before the text is encoded
  * perhaps is yes. */

@@ -1,0 +1,268 @@
+/* test_frames.c: a decoding that ended in its middle goes on.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Property  outputs have the bytes of a decoding that was not interrupted,
+ *           whatever ended it, and frames that were done are not decoded again.
+ * Model     an `ffmpeg` of our own takes so many bytes and then dies, or kills
+ *           the program that feeds it: no moment depends on the clock. */
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "tests/cli/program.h"
+
+static char model[1100], vae[1100], embeds[1100];
+/* LONG: more frames than the socket to ffmpeg holds, more latents than the VAE
+ * looks back. */
+enum { LONG = 44, SHORT = 10, SIDE = 24, FRAME = 3 * SIDE * SIDE };
+
+static float wave(int64_t i)
+{
+    return (float)(i * 7919 % 1009) / 300 - 1.7f;
+}
+
+static float other_wave(int64_t i)
+{
+    return -wave(i);
+}
+
+/* A stub of ffmpeg: it reads `take` frames, then `end`; all, without. The
+ * last argument is "file:NAME". */
+static void put_ffmpeg(int take, const char *end)
+{
+    char text[400];
+    if (take < 0)
+        snprintf(text, sizeof text, "#!/bin/sh\nfor a; do :; done\n"
+                 "exec cat > \"${a#file:}\"\n");
+    else
+        snprintf(text, sizeof text, "#!/bin/sh\nfor a; do :; done\n"
+                 "head -c %d > \"${a#file:}\"\n%s\n", take * FRAME, end);
+    mkdir(at("bin"), 0777);
+    put_file(at("bin/ffmpeg"), text, 0755);
+}
+
+/* `tether decode` with our ffmpeg. */
+TT_PRINTF(1, 2)
+static int decode(const char *fmt, ...)
+{
+    char args[2000];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(args, sizeof args, fmt, ap);
+    va_end(ap);
+    return run_after("PATH=$PWD/bin:$PATH ", "decode -t 1 --vae %s %s",
+                     vae, args);
+}
+
+static void expect_same(const char *name, const char *reference_name)
+{
+    expect(same(at(name), at(reference_name)), "%s has the bytes of %s", name,
+           reference_name);
+}
+
+static int count(const char *text, const char *word)
+{
+    int n = 0;
+    while ((text = strstr(text, word))) n++, text++;
+    return n;
+}
+
+/* ---- what ends it -------------------------------------------------------- */
+
+static void make_references(void)
+{
+    int64_t dim[5] = {1, LONG, 16, SIDE / 8, SIDE / 8};
+    put_tensor(at("long"), "latents", 5, dim, wave);
+    dim[1] = SHORT;
+    put_tensor(at("l.st"), "latents", 5, dim, wave);
+    put_ffmpeg(-1, "");
+    expect(decode("-q --latents long -o r.mp4 --contact-sheet r.png "
+                  "--raw-out r.raw") == 0
+           && decode("-q --latents l.st -o r.y4m") == 0
+           && decode("-q --latents l.st -o r/%%03d.png") == 0
+           && decode("-q --latents l.st -o s.mp4") == 0, "whole decodings: %s",
+           said);
+    expect(!exists(at("r.mp4.frames")) && !exists(at("r.y4m.frames"))
+           && !exists(at("r.%03d.png.frames")), "nothing is left of them");
+}
+
+#define ALL "--latents long -o k.mp4 --contact-sheet k.png --raw-out k.raw --log-json k.log "
+static void test_encoder(void)
+{
+    put_ffmpeg(60, "exit 1");
+    expect(decode(ALL) == 1 && strstr(said, "kept in k.mp4.frames")
+           && strstr(said, "--resume goes on"), "ffmpeg dies: %s", said);
+    expect(!exists(at("k.mp4")) && !exists(at("k.png")) && !exists(at("k.raw")),
+           "no output has its final name");
+    expect(decode(ALL) == 2 && strstr(said, "go on with it by --resume"),
+           "not without a word: %s", said);
+    put_ffmpeg(110, "kill -9 $PPID\nexec cat > /dev/null");
+    expect(decode(ALL "--resume") == 128 + SIGKILL, "killed: %s", said);
+    expect(strstr(text_of(at("stderr")), "frames are there") != NULL,
+           "it went on: %s", said);
+    put_ffmpeg(-1, "");
+    run_after("rm k.log; ", "--version > /dev/null");
+    expect(decode(ALL "--resume") == 0, "to the end: %s", said);
+    const int made = count(text_of(at("k.log")), "\"decode\"");
+    expect(made > 0 && made < LONG, "%d latents were decoded", made);
+    expect_same("k.mp4", "r.mp4");
+    expect_same("k.png", "r.png");
+    expect_same("k.raw", "r.raw");
+    expect(!exists(at("k.mp4.frames")), "and no frames are kept any more");
+}
+
+/* A file that may not grow: y4m and what is kept of it alike. */
+static void test_limit(void)
+{
+    const int blocks = 20 * FRAME / 512;
+    char before[100];
+    snprintf(before, sizeof before, "ulimit -f %d; ", blocks);
+    expect(run_after(before, "decode -t 1 --vae %s --latents l.st -o y.y4m",
+                     vae) == 1 && exists(at("y.y4m.frames")), "%s", said);
+    expect(decode("--latents l.st -o y.y4m --resume") == 0
+           && strstr(said, "frames are there"), "more room: %s", said);
+    expect_same("y.y4m", "r.y4m");
+}
+
+static void test_pictures(void)
+{
+    char a[100], b[100];
+    mkdir(at("p"), 0777);
+    put_file(at("p/017.png"), "mine", 0644);
+    expect(decode("--latents l.st -o p/%%03d.png") == 1 && exists(at("p/016.png"))
+           && strstr(said, "it stays"), "a file in the way: %s", said);
+    expect(exists(at("p.%03d.png.frames")), "its frames are kept");
+    unlink(at("p/017.png"));
+    expect(decode("--latents l.st -o p/%%03d.png --resume") == 0, "without it: %s", said);
+    for (int i = 0; i < 4 * SHORT - 3; i += 9) {
+        snprintf(a, sizeof a, "p/%03d.png", i);
+        snprintf(b, sizeof b, "r/%03d.png", i);
+        expect_same(a, b);
+    }
+}
+
+/* ---- what is there ------------------------------------------------------- */
+
+/* Leave frames of d.mp4. */
+static void interrupt(void)
+{
+    put_ffmpeg(5, "exit 1");
+    expect(decode("-q --latents l.st -o d.mp4 --overwrite") == 1
+           && exists(at("d.mp4.frames")), "interrupted: %s", said);
+    put_ffmpeg(-1, "");
+}
+
+static void test_damage(void)
+{
+    interrupt();
+    const int fd = open(at("d.mp4.frames"), O_RDWR);
+    char c = 0;
+    const off_t place = 512 + 3 * (64 + FRAME) + 100;
+    expect(fd >= 0 && pread(fd, &c, 1, place) == 1, "read a byte");
+    c ^= 1;
+    expect(pwrite(fd, &c, 1, place) == 1, "damage it");
+    close(fd);
+    expect(decode("--latents l.st -o d.mp4 --resume") == 0 && strstr(said, "damaged"),
+           "a bit that turned: %s", said);
+    expect_same("d.mp4", "s.mp4");
+    unlink(at("d.mp4"));
+}
+
+static void test_others(void)
+{
+    interrupt();
+    const int fd = open(at("d.mp4.frames"), O_RDWR);
+    expect(fd >= 0 && !flock(fd, LOCK_EX), "somebody decodes");
+    expect(decode("--latents l.st -o d.mp4 --resume") == 2
+           && strstr(said, "another run is writing d.mp4.frames"), "%s", said);
+    close(fd);
+    expect(decode("--latents l.st -o d.mp4 --resume --raw-out d.raw") == 2
+           && strstr(said, "another decoding"), "other outputs: %s", said);
+    run_after("mv l.st kept.st; ", "--version > /dev/null");
+    const int64_t dim[5] = {1, SHORT, 16, SIDE / 8, SIDE / 8};
+    put_tensor(at("l.st"), "latents", 5, dim, other_wave);
+    expect(decode("--latents l.st -o d.mp4 --resume") == 2
+           && strstr(said, "no frame of these latents"), "other latents: %s",
+           said);
+    expect(exists(at("d.mp4.frames")), "the frames are still kept");
+    run_after("mv kept.st l.st; ", "--version > /dev/null");
+    expect(decode("--latents l.st -o d.mp4 --resume") == 0, "those of before: %s", said);
+    expect_same("d.mp4", "s.mp4");
+    put_file(at("e.y4m.frames"), "mine", 0644);
+    refuses(2, "move it away", "decode --vae %s --latents l.st -o e.y4m "
+            "--resume", vae);
+    expect(!strcmp(text_of(at("e.y4m.frames")), "mine"), "it stays");
+}
+
+/* ---- generate ------------------------------------------------------------ */
+
+TT_PRINTF(2, 3)
+static int generate(const char *after, const char *fmt, ...)
+{
+    char args[1000];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(args, sizeof args, fmt, ap);
+    va_end(ap);
+    return run_after("PATH=$PWD/bin:$PATH ", "generate -t 1 -m %s --embeds %s "
+                     "--vae %s -W 32 -H 32 %s%s", model, embeds, vae, args,
+                     after);
+}
+
+/* The latents are complete and stay; a longer video takes the frames of the
+ * shorter one. */
+static void test_generate(void)
+{
+    put_ffmpeg(-1, "");
+    expect(generate("", "-q -o g.mp4 --latents 12") == 0
+           && generate("", "-q -o h.mp4 --latents 15") == 0, "%s", said);
+    put_ffmpeg(30, "exit 1");
+    expect(generate("", "-o a.mp4 --latents 12") == 1
+           && strstr(said, "the latents are complete in")
+           && strstr(said, "kept in a.mp4.frames"), "ffmpeg dies: %s", said);
+    put_ffmpeg(-1, "");
+    expect(generate("", "-o a.mp4 --latents 12") == 2
+           && strstr(said, "--resume"), "not made anew: %s", said);
+    expect(generate("", "-o a.mp4 --latents 12 --resume") == 0
+           && strstr(said, "frames are there"), "%s", said);
+    expect_same("a.mp4", "g.mp4");
+    put_ffmpeg(30, "exit 1");
+    expect(generate("", "-o b.mp4 --latents 12") == 1, "%s", said);
+    put_ffmpeg(-1, "");
+    expect(generate("", "-o b.mp4 --latents 15 --resume") == 0
+           && strstr(said, "frames are there"), "longer: %s", said);
+    expect_same("b.mp4", "h.mp4");
+}
+
+/* A reader of the standard output that goes away. */
+static void test_pipe(void)
+{
+    expect(generate(" > whole.y4m", "-q -o - --latents 12 --latents-out w.st")
+           == 0, "%s", said);
+    generate(" 2> err | head -c 2000 > /dev/null", "-o - --latents 12 "
+             "--latents-out v.st");
+    expect(strstr(text_of(at("err")), "kept in v.st.frames") != NULL,
+           "a closed pipe: %s", text_of(at("err")));
+    expect(generate(" > again.y4m", "-o - --latents 12 --latents-out v.st "
+                    "--resume") == 0 && strstr(said, "frames are there"),
+           "again: %s", said);
+    expect_same("again.y4m", "whole.y4m");
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    if (!program_begin("frames", argv)) return test_end();
+    reference(model, "dit/models/tiny_a");
+    reference(vae, "vae_full_a/weights.safetensors");
+    reference(embeds, "dit/roll_tether_K9/inputs.safetensors");
+    make_references();
+    test_encoder();
+    test_limit();
+    test_pictures();
+    test_damage();
+    test_others();
+    test_generate();
+    test_pipe();
+    return program_end();
+}

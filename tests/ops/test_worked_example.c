@@ -65,6 +65,10 @@ static void two_blocks(void)
     PAGE_SAYS(o, "s of the last 44", s[1]);
     PAGE_SAYS(o, "sum of both", linear(x, x, 300, NULL));
     PAGE_SAYS(o, "not: one chain of 300", chain);
+    float part[3] = {0};
+    for (int k = 0; k < 300; k++)
+        part[k / 128] = fmaf(x[k], x[k], part[k / 128]);
+    PAGE_SAYS(o, "not: split at multiples of 128", part[0] + part[1] + part[2]);
 }
 
 /* The 16 lanes of the page, joined; sums of x, or of (x - mean)^2. */

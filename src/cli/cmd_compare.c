@@ -283,6 +283,15 @@ static int try_settings(tt_ctx *ctx, const compare *c, int i)
     return status;
 }
 
+/* Does the policy of "NAME:KNOB=VALUE" make a video of clips? */
+static bool makes_clips(const char *policy)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(policy, ":"), policy);
+    const tt_policy_class *c = tt_policy_find(name);
+    return c && c->flags & TT_RESTARTS;
+}
+
 /* A mistake in the last policy is found before the first one runs. */
 static int try_all(tt_ctx *ctx, compare *c)
 {
@@ -295,8 +304,7 @@ static int try_all(tt_ctx *ctx, compare *c)
         if (!status) continue;
         fprintf(stderr, "tether compare: that is %s, number %d of --caches; "
                 "nothing was run\n", c->policy[i], i + 1);
-        if (!strncmp(c->policy[i], "causvid", 7)
-            && !strstr(c->policy[i], "rollouts"))
+        if (makes_clips(c->policy[i]) && !strstr(c->policy[i], "rollouts"))
             fprintf(stderr, "tether compare: clips have a length of their own, "
                     "as in causvid:latents=21:rollouts=3\n");
         return status;

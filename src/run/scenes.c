@@ -41,6 +41,14 @@ static tt_status check_tags(tt_ctx *ctx, const tt_scenes *s)
     return TT_OK;
 }
 
+/* The policy that has cuts, by name. */
+static const char *with_cuts(void)
+{
+    for (int i = 0; tt_policy_at(i); i++)
+        if (tt_policy_at(i)->flags & TT_HAS_CUTS) return tt_policy_at(i)->name;
+    return "no policy";
+}
+
 /* Cuts are flushes of the cache, which one policy does. */
 static tt_status check_cuts(tt_ctx *ctx, const tt_scenes *s,
                             const tt_settings *g)
@@ -50,7 +58,7 @@ static tt_status check_cuts(tt_ctx *ctx, const tt_scenes *s,
         if (s->scene[i].cut && !(c && c->flags & TT_HAS_CUTS))
             return tt_fail(ctx, TT_EINVAL, "the cut (#) before scene %d has "
                            "no effect with --cache %s; cuts are a setting of "
-                           "infinity", i + 1, g->cache);
+                           "%s", i + 1, g->cache, with_cuts());
     return TT_OK;
 }
 

@@ -60,6 +60,8 @@ static void test_lists(void)
     LIST("has no effect", "fifo,full:sink=2");
     LIST("fifo twice", "fifo,tether,fifo");
     LIST("causvid:latents=21:rollouts=3", "fifo,causvid:budget=9");
+    LIST("causvid-rolling:foo=9, number 2", "fifo,causvid-rolling:foo=9");
+    expect(!strstr(said, "rollouts"), "it makes no clips: %s", said);
 #undef LIST
 }
 

@@ -213,7 +213,8 @@ static void test_no_effect(void)
 #define SCENE(word, cache, list)                                               \
     refuses(2, word, "generate -m %s -o y.y4m --latents 60 --cache " cache     \
             " --scene '" list "'", demo)
-    SCENE("no effect with --cache tether", "tether", "A[3s#]|B");
+    SCENE("--cache tether; cuts are a setting of infinity", "tether",
+          "A[3s#]|B");
     SCENE("[3s is no duration", "infinity", "A[3s|B");
     SCENE("[-3s] is no duration", "infinity", "A[-3s]|B");
     SCENE("[3 sec] is no duration", "infinity", "A[3 sec]|B");

@@ -73,9 +73,40 @@ static void general(char *out, const char *name)
     memcpy(out, "`", 2);
 }
 
-/* Every tensor of a dump has a row, and the row its type and rank. */
+/* The page's words for extents that are one number all through a dump. */
+static const char *const words[] = {"T", "H", "D", "F", "C", "L", "dim", "nt",
+                                    "patch", "rows", "text_len", "rgb"};
+enum { WORDS = sizeof words / sizeof *words };
+
+/* Numbers of a cell "F32 [1, T, dim]" are those of the tensor, and its words
+ * have the extents they had in the tensors before. */
+static void shape_is(const char *cell, const tt_entry *e, int64_t seen[WORDS])
+{
+    const char *s = strchr(cell, '[');
+    for (int i = 0; s && i < e->t.rank; i++) {
+        s += 1 + strspn(s + 1, " ");
+        const size_t n = strcspn(s, ",]");
+        const int64_t is = e->t.dim[i];
+        int k = 0;
+        while (k < WORDS && (strlen(words[k]) != n
+                             || strncmp(words[k], s, n))) k++;
+        /* the width of the text encoder is its own */
+        if (k < WORDS && strncmp(e->name, "text/", 5)) {
+            if (!seen[k]) seen[k] = is;
+            expect(seen[k] == is, "%s: the page's %s is %lld here, %lld above",
+                   e->name, words[k], (long long)is, (long long)seen[k]);
+        }
+        if (isdigit((unsigned char)*s))
+            expect(atoll(s) == is, "%s: the page says %.*s, it is %lld",
+                   e->name, (int)n, s, (long long)is);
+        s += n;
+    }
+}
+
+/* Every tensor of a dump has a row, and the row its type and shape. */
 static void names_of(page *names, const char *dump)
 {
+    int64_t seen[WORDS] = {0};
     tt_file *f;
     if (!expect_ok(tt_file_open(ctx, &f, at(dump)), dump)) return;
     for (int64_t i = 0; i < tt_file_count(f); i++) {
@@ -94,6 +125,7 @@ static void names_of(page *names, const char *dump)
         expect(rank == e->t.rank && !strncmp(cell, type, strlen(type)),
                "%s: the page says %.12s, it is %s of rank %d", e->name, cell,
                type, e->t.rank);
+        if (rank == e->t.rank) shape_is(cell, e, seen);
     }
     tt_file_close(f);
 }

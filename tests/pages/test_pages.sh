@@ -7,8 +7,8 @@
 #   links     every relative link of a page resolves, its #heading too
 #   paths     every path of the source tree that stands in `...` on a page
 #             exists (a trailing * is a pattern)
-#   cited     every *.md that the source, the Makefile or a script names is in
-#             the tree
+#   cited     every *.md that the source, the Makefile, a script or a page names
+#             is in the tree
 #   copied    the four files of src/ops/README.md "Elementary functions"
 #             compile without the rest, and give exp(-1)
 #   plug-in   mine.c of README.md compiles, and validate says what stands there
@@ -105,7 +105,7 @@ for page in $(pages); do
         check path_ok "$path"
     done
 done
-for source in $(sources); do
+for source in $(sources) $(pages); do
     for name in $(cited "$source"); do
         case " $written " in *" $name "*) continue ;; esac
         case $source:$name in tests/pages/* | *:share/*) continue ;; esac

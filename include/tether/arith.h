@@ -26,12 +26,31 @@ typedef struct tt_arith {
     tt_format product, stored;
     tt_class cls;        /* whose golden results stand beside the candidate's */
     bool bits;           /* every bit must be that class's: no limits         */
+    unsigned allows;     /* tt_allow, added up                                */
 } tt_arith;
+
+/* What a backend may say besides, of the machine or of its kernels: "f32+ftz",
+ * "tf32+winograd+ftz". Limits of operator calls know it; the emulated program
+ * is the same.
+ *   ftz       subnormal float32 numbers are 0, as inputs, on the way, as
+ *             results
+ *   winograd  convolutions of 3 x 3 taps and stride 1 by Winograd's method, in
+ *             tiles of up to 4 x 4
+ *   bias      biases of linear and conv are rounded as inputs of products are
+ *   saturate  what f16 cannot hold, infinity too, becomes 65504 where inputs of
+ *             products are rounded */
+typedef enum tt_allow {
+    TT_ALLOW_FTZ = 1, TT_ALLOW_WINOGRAD = 2, TT_ALLOW_BIAS = 4,
+    TT_ALLOW_SATURATE = 8, TT_ALLOW_ALL = 15
+} tt_allow;
 
 /* "f32", "tf32", "f16", "bf16", "f16-stored", "bf16-stored", then the classes
  * but f32 (classes.h); NULL past the end or when unknown. */
 const tt_arith *tt_arith_at(int i);
+/* By name; the first six also with what they allow, "bf16+bias". */
 const tt_arith *tt_arith_find(const char *name);
+/* The same and what `allow` says besides; NULL for a class. */
+const tt_arith *tt_arith_allow(const tt_arith *arith, unsigned allow);
 /* "f32, tf32, ...", for messages. */
 const char *tt_arith_names(void);
 /* The same judged by its bits: of a class, for a candidate that says that it

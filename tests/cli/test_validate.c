@@ -16,6 +16,8 @@ static void test_options(void)
 {
     refuses(3, "cannot be loaded", "validate --backend ./absent.so");
     refuses(2, "bf16-stored", "validate --backend golden --arith half");
+    refuses(2, "f32+fast", "validate --backend golden --arith f32+fast");
+    refuses(2, "declare f32", "validate check x --got y --arith f32+ftz");
     refuses(2, "no operator", "validate --backend golden --op nothing");
     refuses(2, "needs a name", "validate --backend ''");
     expect(run("validate --backend golden --op silu --bench 4 > out") == 0 &&

@@ -31,7 +31,8 @@ static const opt_spec options[] = {
      "a plug-in (see include/tether/validate.h), or a built-in table"},
     {OPT_TEXT, "arith", 0, offsetof(settings, arith), "NAME",
      "what it computes with: " VALIDATE_ARITHS " (default: what the plug-in "
-     "says, or f32). A backend of a class but f32 must have its bits"},
+     "says, or f32). The first six may be followed by +ftz, +winograd, +bias "
+     "and +saturate. A backend of a class but f32 must have its bits"},
     {OPT_FLAG, "bits", 0, offsetof(settings, bits), NULL,
      "every bit must be that of the class, also of f32"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Checks"},

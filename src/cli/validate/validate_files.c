@@ -23,6 +23,12 @@ const tt_arith *validate_arith(const char *command, const char *name)
     if (!a)
         opt_usage(command, "--arith %s is unknown; known: %s", name,
                   tt_arith_names());
+    if (a && a->allows) {
+        opt_usage(command, "--arith %s: limits of files know nothing of %s, "
+                  "which --backend allows; declare %.*s", name,
+                  strchr(name, '+'), (int)strcspn(name, "+"), name);
+        return NULL;
+    }
     return a;
 }
 

@@ -8,18 +8,46 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FORM(name, summary, product, stored)                                   \
-    {name, summary, TT_FMT_##product, TT_FMT_##stored, TT_CLASS_F32, false}
+/* Every arithmetic that is no class, and what follows it. */
+#define ROWS(X, ...)                                                           \
+    X("f32", "float32 throughout, any order of sums", F32, F32, __VA_ARGS__)   \
+    X("tf32", "matrix products of tf32 inputs (cut off), float32 sums",        \
+      TF32, F32, __VA_ARGS__)                                                  \
+    X("f16", "matrix products of f16 inputs, float32 sums", F16, F32,          \
+      __VA_ARGS__)                                                             \
+    X("bf16", "matrix products of bf16 inputs, float32 sums", BF16, F32,       \
+      __VA_ARGS__)                                                             \
+    X("f16-stored", "as f16, and every operator stores f16", F16, F16,         \
+      __VA_ARGS__)                                                             \
+    X("bf16-stored", "as bf16, and every operator stores bf16", BF16, BF16,    \
+      __VA_ARGS__)
+#define FORM(name, summary, product, stored, suffix, allows)                   \
+    {name suffix, summary, TT_FMT_##product, TT_FMT_##stored, TT_CLASS_F32,    \
+     false, allows},
 
 const tt_arith arith_list[ARITH_COUNT + 1] = {
-    FORM("f32", "float32 throughout, any order of sums", F32, F32),
-    FORM("tf32", "matrix products of tf32 inputs (cut off), float32 sums",
-         TF32, F32),
-    FORM("f16", "matrix products of f16 inputs, float32 sums", F16, F32),
-    FORM("bf16", "matrix products of bf16 inputs, float32 sums", BF16, F32),
-    FORM("f16-stored", "as f16, and every operator stores f16", F16, F16),
-    FORM("bf16-stored", "as bf16, and every operator stores bf16", BF16, BF16),
-    FORM("tf32-rounded", "as tf32, inputs rounded", TF32, F32),
+    ROWS(FORM, "", 0)
+    FORM("tf32-rounded", "as tf32, inputs rounded", TF32, F32, "", 0)
+};
+
+/* By what they allow: a bit for each of the four words. */
+static const tt_arith allowing[TT_ALLOW_ALL + 1][ARITH_COUNT] = {
+    {ROWS(FORM, "", 0)},
+    {ROWS(FORM, "+ftz", 1)},
+    {ROWS(FORM, "+winograd", 2)},
+    {ROWS(FORM, "+ftz+winograd", 3)},
+    {ROWS(FORM, "+bias", 4)},
+    {ROWS(FORM, "+ftz+bias", 5)},
+    {ROWS(FORM, "+winograd+bias", 6)},
+    {ROWS(FORM, "+ftz+winograd+bias", 7)},
+    {ROWS(FORM, "+saturate", 8)},
+    {ROWS(FORM, "+ftz+saturate", 9)},
+    {ROWS(FORM, "+winograd+saturate", 10)},
+    {ROWS(FORM, "+ftz+winograd+saturate", 11)},
+    {ROWS(FORM, "+bias+saturate", 12)},
+    {ROWS(FORM, "+ftz+bias+saturate", 13)},
+    {ROWS(FORM, "+winograd+bias+saturate", 14)},
+    {ROWS(FORM, "+ftz+winograd+bias+saturate", 15)},
 };
 
 /* A class by its limits and by its bits; those but f32 have bf16 products. */
@@ -41,11 +69,44 @@ const tt_arith *tt_arith_at(int i)
     return i > 0 && i < TT_CLASS_COUNT ? &by_limits[i] : NULL;
 }
 
+/* Words as "+ftz+bias" to what they allow; 0: one of them is none. */
+static unsigned allowed_by(const char *words)
+{
+    static const char *const word[] = {"+ftz", "+winograd", "+bias",
+                                       "+saturate"};
+    unsigned allow = 0;
+    while (*words) {
+        const size_t n = 1 + strcspn(words + 1, "+");
+        unsigned i = 0;
+        while (i < 4 && (strlen(word[i]) != n || strncmp(words, word[i], n)))
+            i++;
+        if (i == 4) return 0;
+        allow |= 1u << i;
+        words += n;
+    }
+    return allow;
+}
+
+const tt_arith *tt_arith_allow(const tt_arith *arith, unsigned allow)
+{
+    const tt_arith *list = allowing[(arith->allows | allow) & TT_ALLOW_ALL];
+    int i = 0;
+    while (i < ARITH_COUNT && (list[i].product != arith->product
+                               || list[i].stored != arith->stored)) i++;
+    return arith->cls == TT_CLASS_F32 && !arith->bits && i < ARITH_COUNT
+               ? &list[i] : NULL;
+}
+
 const tt_arith *tt_arith_find(const char *name)
 {
+    const size_t n = strcspn(name, "+");
+    const unsigned allow = allowed_by(name + n);
     const tt_arith *a = tt_arith_at(0);
-    for (int i = 1; a && strcmp(a->name, name); i++) a = tt_arith_at(i);
-    return a;
+    for (int i = 1; a && (strlen(a->name) != n || strncmp(a->name, name, n));
+         i++)
+        a = tt_arith_at(i);
+    if (!a || !name[n]) return a;
+    return allow ? tt_arith_allow(a, allow) : NULL;
 }
 
 const char *tt_arith_names(void)
@@ -72,8 +133,13 @@ const tt_arith *tt_arith_bits(const tt_arith *arith)
 
 const tt_arith *arith_plain(const tt_arith *a)
 {
+    int i = 0;
     if (a->cls != TT_CLASS_F32) return tt_arith_find("bf16");
-    return a->bits ? arith_list : a;
+    if (a->bits) return arith_list;
+    if (!a->allows) return a;
+    while (arith_list[i].product != a->product
+           || arith_list[i].stored != a->stored) i++;
+    return &arith_list[i];
 }
 
 float tt_format_round(tt_format f, float x)

@@ -33,6 +33,30 @@ static double stored_unit(const tt_ctx *ctx)
     return unit_of(a->stored);
 }
 
+/* ---- subnormal numbers that are taken for 0 ------------------------------ */
+
+#define LEAST 0x1p-126   /* normal number                                     */
+
+static bool allows(const tt_ctx *ctx, unsigned what)
+{
+    const tt_arith *a = ctx->ops->self;
+    return a->allows & what;
+}
+
+/* What is lost of an input, and at most of anything on the way; 0 where such
+ * numbers are kept. */
+static double flushed(const tt_ctx *ctx, double x)
+{
+    return allows(ctx, TT_ALLOW_FTZ) && fabs(x) < LEAST ? fabs(x) : 0;
+}
+
+static double tiny(const tt_ctx *ctx)
+{
+    return allows(ctx, TT_ALLOW_FTZ) ? LEAST : 0;
+}
+
+/* ---- products ------------------------------------------------------------ */
+
 static tt_real *weights(tt_ctx *ctx, const tt_tensor *w)
 {
     const int64_t n = tt_tensor_count(w);
@@ -41,13 +65,29 @@ static tt_real *weights(tt_ctx *ctx, const tt_tensor *w)
     return y;
 }
 
-/* A dot product and its bias. */
-static tt_real product(const tt_real *x, const tt_real *w, int64_t n,
-                       const tt_real *b)
+/* What a dot product and its bias lose with their subnormal numbers. */
+static double product_flushed(const tt_ctx *ctx, const tt_real *x,
+                              const tt_real *w, int64_t n, double bias)
 {
-    double s = b ? fabs((double)*b) : 0;
+    double s = flushed(ctx, bias) + 2 * tiny(ctx);
+    if (!tiny(ctx)) return 0;
+    for (int64_t k = 0; k < n; k++)
+        s += flushed(ctx, (double)x[k]) * fabs((double)w[k]) + tiny(ctx)
+             + flushed(ctx, (double)w[k]) * fabs((double)x[k]);
+    return s;
+}
+
+/* A dot product and its bias, which may be rounded too. */
+static tt_real product(const tt_ctx *ctx, const tt_real *x, const tt_real *w,
+                       int64_t n, const tt_real *b)
+{
+    const tt_arith *a = ctx->ops->self;
+    const double bias = b ? fabs((double)*b) : 0;
+    double s = bias;
     for (int64_t k = 0; k < n; k++) s += fabs((double)x[k] * (double)w[k]);
-    return (tt_real)(UNIT * s);
+    const double own = allows(ctx, TT_ALLOW_BIAS) ? unit_of(a->product) : 0;
+    return (tt_real)(UNIT * s + own * bias
+                     + product_flushed(ctx, x, w, n, bias));
 }
 
 static void bound_linear(tt_ctx *ctx, const tt_linear_args *p)
@@ -56,9 +96,61 @@ static void bound_linear(tt_ctx *ctx, const tt_linear_args *p)
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const tt_real *w = weights(ctx, p->w);
     for (int64_t k = 0; w && k < p->n * o; k++)
-        p->y[k] = product(p->x + k / o * i, w + k % o * i, i,
+        p->y[k] = product(ctx, p->x + k / o * i, w + k % o * i, i,
                           p->b ? p->b + k % o : NULL);
     tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* Winograd's F(4 x 4, 3 x 3), in one direction: what a rounding in front of
+ * the last transform makes of tap k, at the output of a tile that errs most.
+ * sqrt(sum_j (A_ij |B_j| G_jk)^2) with |B_j| the length of row j of the input's
+ * transform, A and G those of output and kernel. Smaller tiles err less. */
+static const double tap[3] = {2.1327, 3.2830, 8.9132};
+
+/* most [kt, Cin]: the largest input of any tile that makes output (i, j). */
+static void tile_most(tt_real *most, tt_real *x, const tt_conv_args *p,
+                      int64_t i, int64_t j)
+{
+    const int64_t c = p->Cin;
+    for (int64_t k = 0; k < p->kt * c; k++) most[k] = 0;
+    for (int at = 0; at < 9; at++) {
+        conv_gather(x, p, i + at / 3 * 3 - 3, j + at % 3 * 3 - 3);
+        for (int64_t k = 0; k < p->kt * 9 * c; k++) {
+            const int64_t to = k / (9 * c) * c + k % c;
+            if (most[to] < (tt_real)fabs((double)x[k]))
+                most[to] = (tt_real)fabs((double)x[k]);
+        }
+    }
+}
+
+/* Output channel o of a kernel w [kt, 3, 3, Cin], by squares: roundings have
+ * nothing to do with each other. */
+static double winograd(const tt_real *most, const tt_real *w,
+                       const tt_conv_args *p)
+{
+    double s = 0;
+    for (int64_t k = 0; k < (int64_t)p->kt * 9 * p->Cin; k++) {
+        const int64_t at = k / p->Cin % 9;
+        const double e = tap[at / 3] * tap[at % 3] * (double)w[k]
+            * (double)most[k / (9 * p->Cin) * p->Cin + k % p->Cin];
+        s += e * e;
+    }
+    return sqrt(s);
+}
+
+static void add_winograd(tt_ctx *ctx, const tt_conv_args *p, const tt_real *w)
+{
+    const tt_arith *a = ctx->ops->self;
+    const int64_t k = (int64_t)p->kt * 9 * p->Cin;
+    const double unit = UNIT + (a->product == TT_FMT_F32 ? 0
+                                : unit_of(a->product));
+    tt_real *x = tt_scratch(ctx, k), *most = tt_scratch(ctx, p->kt * p->Cin);
+    for (int64_t i = 0; most && i < p->Ho * p->Wo; i++) {
+        tile_most(most, x, p, i / p->Wo, i % p->Wo);
+        for (int64_t o = 0; o < p->Cout; o++)
+            p->y[i * p->Cout + o] += (tt_real)(unit * winograd(most, w + o * k,
+                                                               p));
+    }
 }
 
 static void bound_conv(tt_ctx *ctx, const tt_conv_args *p)
@@ -70,9 +162,12 @@ static void bound_conv(tt_ctx *ctx, const tt_conv_args *p)
     for (int64_t i = 0; w && x && i < p->Ho * p->Wo; i++) {
         conv_gather(x, p, i / p->Wo, i % p->Wo);
         for (int64_t o = 0; o < p->Cout; o++)
-            p->y[i * p->Cout + o] = product(x, w + o * k, k,
+            p->y[i * p->Cout + o] = product(ctx, x, w + o * k, k,
                                             p->b ? p->b + o : NULL);
     }
+    if (allows(ctx, TT_ALLOW_WINOGRAD) && p->kh == 3 && p->kw == 3
+        && p->stride == 1 && !ctx->status)
+        add_winograd(ctx, p, w);
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -86,9 +181,10 @@ typedef struct key {
 
 /* Inputs may be scaled before they are rounded; logits may be stored, before
  * and after they are scaled. */
-static void logit(const tt_arith *a, const tt_attention_args *p, int64_t h,
+static void logit(const tt_ctx *ctx, const tt_attention_args *p, int64_t h,
                   int64_t i, int64_t j, key *k)
 {
+    const tt_arith *a = ctx->ops->self;
     const tt_real *x = p->q + i * p->q_stride + h * p->D;
     const tt_real *y = p->k + j * p->kv_stride + h * p->D;
     const double scale = fabs((double)p->scale);
@@ -104,7 +200,8 @@ static void logit(const tt_arith *a, const tt_attention_args *p, int64_t h,
     k->s = s * (double)p->scale + bias;
     k->error = UNIT * (scale * sizes + fabs(bias))
                + unit_of(a->product) * scale * sqrt(squares)
-               + 2 * unit_of(a->stored) * fabs(k->s);
+               + 2 * unit_of(a->stored) * fabs(k->s)
+               + scale * product_flushed(ctx, x, y, p->D, bias) + tiny(ctx);
 }
 
 /* What an error of its logit makes of a weight: a factor exp(error) at most,
@@ -140,16 +237,20 @@ static void soften(const tt_attention_args *p, key *k)
 
 /* Output d of head h: errors of single logits, of their common factor, of the
  * weights, which may be rounded when they are divided, and of the last sum. */
-static double mixed(const tt_arith *a, const tt_attention_args *p, int64_t h,
+static double mixed(const tt_ctx *ctx, const tt_attention_args *p, int64_t h,
                     int64_t d, const key *k)
 {
+    const tt_arith *a = ctx->ops->self;
     const tt_real *v = p->v + h * p->D + d;
     double o = 0, sizes = 0, own = 0, common = 0, rounded = 0;
+    double lost = 2 * tiny(ctx);
     for (int64_t j = 0; j < p->N; j++) {
         const double t = k[j].p * (double)v[j * p->kv_stride];
         o += t;
         sizes += fabs(t);
         rounded += t * t;
+        lost += k[j].p * flushed(ctx, (double)v[j * p->kv_stride])
+                + tiny(ctx) * (1 + fabs((double)v[j * p->kv_stride]));
     }
     for (int64_t j = 0; j < p->N; j++) {
         const double apart = (double)v[j * p->kv_stride] - o;
@@ -157,21 +258,20 @@ static double mixed(const tt_arith *a, const tt_attention_args *p, int64_t h,
         common += apart * k[j].p * k[j].s;
     }
     const double unit = unit_of(a->product) + unit_of(a->stored);
-    return sqrt(own) + UNIT * sizes
+    return sqrt(own) + UNIT * sizes + lost
            + unit * (fabs(common) + fabs(o) + sqrt(rounded));
 }
 
 static void bound_attention(tt_ctx *ctx, const tt_attention_args *p)
 {
-    const tt_arith *a = ctx->ops->self;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     key *k = tt_alloc(ctx, &ctx->scratch, p->N, sizeof *k, "a row of keys");
     for (int64_t u = 0; k && u < p->T * p->H; u++) {
         const int64_t i = u / p->H, h = u % p->H;
-        for (int64_t j = 0; j < p->N; j++) logit(a, p, h, i, j, &k[j]);
+        for (int64_t j = 0; j < p->N; j++) logit(ctx, p, h, i, j, &k[j]);
         soften(p, k);
         for (int64_t d = 0; d < p->D; d++)
-            p->o[u * p->D + d] = (tt_real)mixed(a, p, h, d, k);
+            p->o[u * p->D + d] = (tt_real)mixed(ctx, p, h, d, k);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }
@@ -186,22 +286,25 @@ typedef struct moments {
 
 /* Sums of the second power may be taken around a mean that is off, step by
  * step: then the spread itself follows it. */
-static moments row(const tt_real *x, int64_t c, bool centred, double eps)
+static moments row(const tt_ctx *ctx, const tt_real *x, int64_t c, bool centred,
+                   double eps)
 {
-    double s = 0, sizes = 0, spread = 0, squares = 0;
+    double s = 0, sizes = 0, spread = 0, squares = 0, lost = 2 * tiny(ctx);
     for (int64_t i = 0; i < c; i++) {
         s += (double)x[i];
         sizes += fabs((double)x[i]);
+        lost += flushed(ctx, (double)x[i]) / (double)c;
     }
     moments m = {0};
     if (centred) m.mean = s / (double)c;
-    if (centred) m.off = UNIT * (sizes / (double)c + fabs(m.mean));
+    if (centred) m.off = UNIT * (sizes / (double)c + fabs(m.mean)) + lost;
     for (int64_t i = 0; i < c; i++) {
         const double d = (double)x[i] - m.mean;
         spread += fabs(d) / (double)c;
         squares += d * d / (double)c;
     }
-    const double off = UNIT * squares + m.off * (2 * spread + m.off);
+    const double off = UNIT * squares + m.off * (2 * spread + m.off)
+                       + 2 * tiny(ctx);
     m.scale = 1 / sqrt(squares + eps);
     m.rel = squares + eps > 0 ? off / (2 * (squares + eps)) + 3 * UNIT : 0;
     return m;
@@ -209,43 +312,47 @@ static moments row(const tt_real *x, int64_t c, bool centred, double eps)
 
 static void bound_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *p)
 {
-    (void)ctx;
     for (int64_t r = 0; r < p->n; r++) {
         const tt_real *x = p->x + r * p->c;
-        const moments m = row(x, p->c, true, p->eps);
+        const moments m = row(ctx, x, p->c, true, p->eps);
         for (int64_t i = 0; i < p->c; i++) {
             const double w = p->w ? fabs((double)p->w[i]) : 1;
             const double b = p->w ? fabs((double)p->b[i]) : 0;
             const double d = fabs((double)x[i] - m.mean);
-            p->y[r * p->c + i] = (tt_real)(w * m.scale * (m.off + d * m.rel)
-                                           + UNIT * b);
+            const double lost = flushed(ctx, (double)x[i]);
+            p->y[r * p->c + i] = (tt_real)(w * m.scale
+                                           * (m.off + d * m.rel + lost)
+                                           + UNIT * b + flushed(ctx, b)
+                                           + tiny(ctx) * (2 + w));
         }
     }
 }
 
-/* y [n, c] = x, divided by its root mean square, times w. */
-static void root_mean_square(tt_real *y, const tt_real *x, int64_t n, int64_t c,
-                             const tt_real *w, double eps)
+static void root_mean_square(const tt_ctx *ctx, const tt_rms_norm_args *p)
 {
-    for (int64_t r = 0; r < n; r++) {
-        const moments m = row(x + r * c, c, false, eps);
-        for (int64_t i = r * c; i < (r + 1) * c; i++)
-            y[i] = (tt_real)(fabs((double)x[i] * (double)w[i % c]) * m.scale
-                             * m.rel);
+    const int64_t c = p->c;
+    for (int64_t r = 0; r < p->n; r++) {
+        const moments m = row(ctx, p->x + r * c, c, false, p->eps);
+        for (int64_t i = r * c; i < (r + 1) * c; i++) {
+            const double x = (double)p->x[i], w = fabs((double)p->w[i % c]);
+            p->y[i] = (tt_real)(w * m.scale * (fabs(x) * m.rel
+                                               + flushed(ctx, x))
+                                + tiny(ctx) * (2 + w));
+        }
     }
 }
 
 static void bound_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *p)
 {
-    (void)ctx;
-    root_mean_square(p->y, p->x, p->n, p->c, p->w, p->eps);
+    root_mean_square(ctx, p);
 }
 
 /* Its floor of 1e-12 stands for an eps of its square. */
 static void bound_channel_norm(tt_ctx *ctx, const tt_channel_norm_args *p)
 {
-    (void)ctx;
-    root_mean_square(p->y, p->x, p->n, p->c, p->gamma, 1e-24 / (double)p->c);
+    root_mean_square(ctx, &(tt_rms_norm_args){
+        .y = p->y, .x = p->x, .n = p->n, .c = p->c, .w = p->gamma,
+        .eps = 1e-24 / (double)p->c});
 }
 
 /* ---- element by element: what is stored on the way ----------------------- */
@@ -255,9 +362,13 @@ static void bound_modulate(tt_ctx *ctx, const tt_modulate_args *p)
     const double unit = stored_unit(ctx);
     for (int64_t k = 0; k < p->n * p->c; k++) {
         const int64_t g = k / p->c / p->rows * p->stride + k % p->c;
-        p->x[k] = (tt_real)(unit * (fabs((double)p->x[k])
-                                    * (1 + fabs((double)p->scale[g]))
-                                    + fabs((double)p->shift[g])));
+        const double x = fabs((double)p->x[k]);
+        const double scale = fabs((double)p->scale[g]);
+        const double shift = fabs((double)p->shift[g]);
+        p->x[k] = (tt_real)(unit * (x * (1 + scale) + shift)
+                            + flushed(ctx, x) * (1 + scale)
+                            + flushed(ctx, scale) * x + flushed(ctx, shift)
+                            + 2 * tiny(ctx));
     }
 }
 
@@ -266,37 +377,46 @@ static void bound_gate_add(tt_ctx *ctx, const tt_gate_add_args *p)
     const double unit = stored_unit(ctx);
     for (int64_t k = 0; k < p->n * p->c; k++) {
         const int64_t g = k / p->c / p->rows * p->stride + k % p->c;
-        p->x[k] = (tt_real)(unit * (fabs((double)p->x[k])
-                                    + fabs((double)p->y[k]
-                                           * (double)p->gate[g])));
+        const double x = fabs((double)p->x[k]), y = fabs((double)p->y[k]);
+        const double gate = fabs((double)p->gate[g]);
+        p->x[k] = (tt_real)(unit * (x + y * gate) + flushed(ctx, x)
+                            + flushed(ctx, y) * gate + flushed(ctx, gate) * y
+                            + 2 * tiny(ctx));
     }
 }
 
 /* One rounding, which the plain program makes as well. */
 static void bound_add(tt_ctx *ctx, const tt_add_args *p)
 {
-    (void)ctx;
-    for (int64_t i = 0; i < p->n; i++) p->x[i] = 0;
+    for (int64_t i = 0; i < p->n; i++)
+        p->x[i] = (tt_real)(flushed(ctx, (double)p->x[i])
+                            + flushed(ctx, (double)p->y[i]) + tiny(ctx));
 }
 
 static void bound_mul(tt_ctx *ctx, const tt_mul_args *p)
 {
-    (void)ctx;
-    for (int64_t i = 0; i < p->n; i++) p->x[i] = 0;
+    for (int64_t i = 0; i < p->n; i++) {
+        const double x = fabs((double)p->x[i]), y = fabs((double)p->y[i]);
+        p->x[i] = (tt_real)(flushed(ctx, x) * y + flushed(ctx, y) * x
+                            + tiny(ctx));
+    }
 }
 
+/* The sigmoid of a large negative number is subnormal, times that number. */
 static void bound_silu(tt_ctx *ctx, const tt_silu_args *p)
 {
-    (void)ctx;
-    for (int64_t i = 0; i < p->n; i++) p->x[i] = 0;
+    for (int64_t i = 0; i < p->n; i++)
+        p->x[i] = (tt_real)(tiny(ctx) * (1 + fabs((double)p->x[i]))
+                            + flushed(ctx, (double)p->x[i]));
 }
 
 /* 1 + tanh(u), where tanh is near -1. */
 static void bound_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *p)
 {
-    (void)ctx;
-    for (int64_t i = 0; i < p->n; i++)
-        p->x[i] = (tt_real)(UNIT * fabs((double)p->x[i]));
+    for (int64_t i = 0; i < p->n; i++) {
+        const double x = fabs((double)p->x[i]);
+        p->x[i] = (tt_real)(UNIT * x + tiny(ctx) * (1 + x) + flushed(ctx, x));
+    }
 }
 
 static void bound_rope(tt_ctx *ctx, const tt_rope_args *p)
@@ -304,7 +424,8 @@ static void bound_rope(tt_ctx *ctx, const tt_rope_args *p)
     const double unit = stored_unit(ctx);
     for (int64_t i = 0; i < p->T * p->H * p->D; i += 2) {
         const double re = fabs((double)p->x[i]), im = fabs((double)p->x[i + 1]);
-        p->y[i] = p->y[i + 1] = (tt_real)(unit * fmax(re, im));
+        const double lost = flushed(ctx, re) + flushed(ctx, im) + 2 * tiny(ctx);
+        p->y[i] = p->y[i + 1] = (tt_real)(unit * fmax(re, im) + lost);
     }
 }
 
@@ -312,27 +433,29 @@ static void bound_rope(tt_ctx *ctx, const tt_rope_args *p)
 
 static void bound_col_mean(tt_ctx *ctx, const tt_col_mean_args *p)
 {
-    (void)ctx;
     for (int64_t i = 0; i < p->c; i++) {
-        double sizes = 0;
-        for (int64_t r = 0; r < p->n; r++)
+        double sizes = 0, lost = 0;
+        for (int64_t r = 0; r < p->n; r++) {
             sizes += fabs((double)p->x[r * p->c + i]);
-        p->mean[i] = UNIT * sizes / (double)p->n;
+            lost += flushed(ctx, (double)p->x[r * p->c + i]);
+        }
+        p->mean[i] = (UNIT * sizes + lost) / (double)p->n + tiny(ctx);
     }
 }
 
 /* The mean is rounded to float32 first. */
 static void bound_col_moment(tt_ctx *ctx, const tt_col_moment_args *p)
 {
-    (void)ctx;
     for (int64_t i = 0; i < p->c; i++) {
         const double off = 2 * fabs(p->mean[i]);
-        double sizes = 0;
+        double sizes = 0, lost = tiny(ctx);
         for (int64_t r = 0; r < p->n; r++) {
             const double d = fabs((double)p->x[r * p->c + i] - p->mean[i]);
             sizes += d * (d + off);
+            lost += 2 * d * (flushed(ctx, (double)p->x[r * p->c + i])
+                             + flushed(ctx, p->mean[i])) + tiny(ctx);
         }
-        p->m2[i] = UNIT * sizes;
+        p->m2[i] = UNIT * sizes + lost;
     }
 }
 
@@ -344,7 +467,11 @@ static void bound_col_blend(tt_ctx *ctx, const tt_col_blend_args *p)
         const double x = fabs((double)p->x[k]);
         const double edit = (x + fabs(p->mean[i])) * fabs(p->gain[i])
                             + fabs(p->target[i]);
-        p->x[k] = (tt_real)(unit * (x + p->tau * edit));
+        const double lost = flushed(ctx, x) * (1 + fabs(p->gain[i]))
+                            + flushed(ctx, p->mean[i]) * fabs(p->gain[i])
+                            + flushed(ctx, p->gain[i]) * (x + fabs(p->mean[i]))
+                            + flushed(ctx, p->target[i]) + 4 * tiny(ctx);
+        p->x[k] = (tt_real)(unit * (x + p->tau * edit) + lost);
     }
 }
 

@@ -301,7 +301,9 @@ static void allow_orders(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
     const int64_t n = call_count(q);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     double *bound = tt_alloc(ctx, &ctx->scratch, n, sizeof *bound, "bounds");
-    if (bound) call_double(ctx, arith_bounds(arith), q, bound);
+    tt_ops table = *arith_bounds(arith);
+    if (arith->allows) table.self = (void *)(uintptr_t)arith;
+    if (bound) call_double(ctx, &table, q, bound);
     for (int64_t i = 0; !ctx->status && i < n; i++) {
         const double e = out[i] - want[i];
         if (isfinite(e) && isfinite(bound[i]) && fabs(e) < bound[i])
@@ -310,8 +312,9 @@ static void allow_orders(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-void call_emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
-                  const double *want, const double *ours, double *out)
+/* What call_emulate says, of inputs as the candidate has them. */
+static void emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+                    const double *want, const double *ours, double *out)
 {
     const int64_t n = call_count(q);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
@@ -325,5 +328,77 @@ void call_emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
         if (!ctx->status) farther(out, other, want, n);
     }
     if (!ctx->status) allow_orders(ctx, q, arith, want, out);
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* ---- f16 that saturates -------------------------------------------------- */
+
+static const tt_real *clamped(tt_ctx *ctx, const tt_real *x, int64_t n)
+{
+    tt_real *y = x && n > 0 ? tt_scratch(ctx, n) : NULL;
+    for (int64_t i = 0; y && i < n; i++)
+        y[i] = x[i] > 65504 ? 65504 : x[i] < -65504 ? -65504 : x[i];
+    return y;
+}
+
+static const tt_tensor *clamped_weight(tt_ctx *ctx, const tt_tensor *w)
+{
+    const int64_t n = tt_tensor_count(w);
+    tt_tensor *t = tt_alloc0(ctx, &ctx->scratch, 1, sizeof *t, "a weight");
+    tt_real *x = tt_scratch(ctx, n);
+    if (!t || !x) return w;
+    tt_widen_at(x, w, 0, n);
+    *t = tt_tensor_make(clamped(ctx, x, n), sizeof(tt_real) == 8 ? TT_F64
+                        : TT_F32, w->rank, w->dim);
+    t->native = true;
+    return t;
+}
+
+/* The same call on inputs that f16 can hold; q itself where nothing says so. */
+static const op_call *saturated(tt_ctx *ctx, const op_call *q, op_call *own,
+                                const tt_arith *arith)
+{
+    const bool product = q->kind == OP_LINEAR || q->kind == OP_ATTENTION
+                         || q->kind == OP_CONV;
+    if (!arith || !(arith->allows & TT_ALLOW_SATURATE) || !product
+        || arith->product != TT_FMT_F16 || ctx->status) return q;
+    tt_attention_args *a = &own->attn;
+    tt_conv_args *p = &own->conv;
+    *own = *q;
+    if (q->kind == OP_ATTENTION) {
+        const int64_t row = a->H * a->D;
+        a->q = clamped(ctx, a->q, (a->T - 1) * a->q_stride + row);
+        a->k = clamped(ctx, a->k, (a->N - 1) * a->kv_stride + row);
+        a->v = clamped(ctx, a->v, (a->N - 1) * a->kv_stride + row);
+    } else if (q->kind == OP_CONV) {
+        const tt_real **frame = tt_alloc(ctx, &ctx->scratch, p->kt,
+                                         sizeof *frame, "frames");
+        for (int i = 0; frame && i < p->kt; i++)
+            frame[i] = clamped(ctx, p->frame[i], p->Hi * p->Wi * p->Cin);
+        p->frame = frame;
+        p->w = clamped_weight(ctx, p->w);
+    } else {
+        own->x = clamped(ctx, q->x, q->n * q->c);
+        own->w = clamped_weight(ctx, q->w);
+    }
+    return own;
+}
+
+void call_wanted(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+                 double *out)
+{
+    op_call own;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    call_oracle(ctx, saturated(ctx, q, &own, arith), out);
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+void call_emulate(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+                  const double *want, const double *ours, double *out)
+{
+    op_call own;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const op_call *seen = saturated(ctx, q, &own, arith);
+    emulate(ctx, seen, arith, want, seen == q ? ours : NULL, out);
     tt_arena_reset(&ctx->scratch, mark);
 }

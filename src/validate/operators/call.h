@@ -79,6 +79,10 @@ uint64_t spans_digest(const op_spans *s);
 
 /* The formula of ops.h in float64 from the same inputs, plain loops. */
 void call_oracle(tt_ctx *ctx, const op_call *q, double *out);
+/* The same as a candidate of that arithmetic has to see it: from inputs of
+ * products that do not overflow f16, where it says that it saturates. */
+void call_wanted(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+                 double *out);
 
 /* What the declared arithmetic makes of it: of two honest programs, the plain
  * one of tt_arith_ops and the golden one, the value farther from `want`. (One
@@ -102,6 +106,11 @@ void call_double(tt_ctx *ctx, const tt_ops *ops, const op_call *q, double *out);
  *            becomes a short sentence ("bias missing", "scaled by 0.5") */
 bool hint_find(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
                const double *got, const double *want, tt_verdict *v);
+
+/* Is it right if the arithmetic allowed one thing more (tt_allow)? Then v->hint
+ * names that. `last`: those whose limits are wide, else the others. */
+bool hint_allowed(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
+                  const double *got, tt_verdict *v, bool last);
 
 /* A call whose result must have the bits of class cls, and has not. */
 typedef struct hint_call {

@@ -87,7 +87,7 @@ static void run(const check *k, const op_sizes *s, tt_verdict *v,
     if (k->arith->bits) {
         *want = ours;
     } else {
-        call_oracle(ctx, &q, *want);
+        call_wanted(ctx, &q, k->arith, *want);
         call_emulate(ctx, &q, k->arith, *want, ours, e);
     }
     *v = named;

@@ -163,10 +163,10 @@ void sample_compute(tt_ctx *ctx, const sample *s, const tt_arith *arith,
         const int64_t at = i * s->width;
         const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
         if (!whole) sample_single(ctx, &one, i);
-        if (arith)
+        if (want)
             call_emulate(ctx, &one.part, arith, want + at, ours + at, out + at);
         else
-            call_oracle(ctx, &one.part, out + at);
+            call_wanted(ctx, &one.part, arith, out + at);
         tt_arena_reset(&ctx->scratch, mark);
     }
 }

@@ -26,8 +26,8 @@ void sample_take(tt_ctx *ctx, sample *s, const op_call *q, const double *got,
 
 /* Values of the chosen rows. */
 const double *sample_cut(tt_ctx *ctx, const sample *s, const double *x);
-/* [rows, width] in float64, or with arith in that arithmetic, as call_emulate
- * does; want and ours are the chosen rows and for the latter alone. */
+/* [rows, width] in float64, as call_wanted does, or with want and ours, of the
+ * chosen rows, in that arithmetic, as call_emulate does. */
 void sample_compute(tt_ctx *ctx, const sample *s, const tt_arith *arith,
                     const double *want, const double *ours, double *out);
 /* The part for one chosen row, into s->part. False: s->part is all of them. */

@@ -87,7 +87,7 @@ static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
     double *e = tt_alloc(ctx, &ctx->scratch, n, sizeof *e, "emulation");
     if (ctx->status) return;
     const double *g = sample_cut(ctx, &part, c->got);
-    sample_compute(ctx, &part, NULL, NULL, NULL, want);
+    sample_compute(ctx, &part, s->arith, NULL, NULL, want);
     sample_compute(ctx, &part, s->arith, want, sample_cut(ctx, &part, ours), e);
     if (ctx->status) return;
     snprintf(v.path, sizeof v.path, "%s", path);

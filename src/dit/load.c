@@ -278,7 +278,7 @@ static tt_status make_config(tt_ctx *ctx, tt_dit_config *c,
     if (heads && heads != c->heads)
         tt_warn(ctx, "--heads %lld ignored: %s has %lld heads",
                 (long long)heads, tt_weights_path(w), (long long)c->heads);
-    if (c->heads < 0 || c->dim % c->heads || (c->dim / c->heads) % 2)
+    if (c->heads < 1 || c->dim % c->heads || (c->dim / c->heads) % 2)
         return tt_fail(ctx, TT_ESHAPE,
                        "%s: width %lld cannot be split into %lld heads of "
                        "even width", tt_weights_path(w), (long long)c->dim,

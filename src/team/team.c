@@ -72,11 +72,12 @@ tt_status tt_team_compare(tt_ctx *ctx, const char *what, const char *text)
 {
     char name[64], mine[80], first[80];
     if (tt_team_size(ctx) == 1) return ctx->status;
-    int64_t n = text ? (int64_t)strlen(text) : 0;
+    if (!text) text = "";
+    int64_t n = (int64_t)strlen(text);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     tt_team_broadcast(ctx, &n, sizeof n);
     char *theirs = tt_alloc0(ctx, &ctx->scratch, n + 1, 1, "words of rank 0");
-    if (theirs && text && ctx->team->rank == 0) memcpy(theirs, text, (size_t)n);
+    if (theirs && ctx->team->rank == 0) memcpy(theirs, text, (size_t)n);
     tt_team_broadcast(ctx, theirs, n);
     if (!ctx->status && strcmp(theirs, text)) {
         const char *there = theirs, *here = text;

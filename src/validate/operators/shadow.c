@@ -179,9 +179,9 @@ tt_status tt_shadow_open(tt_ctx *ctx, tt_shadow **out, tt_report *report,
                          const tt_ops *candidate, const tt_arith *arith,
                          bool adopt)
 {
-    tt_shadow *s = calloc(1, sizeof *s);
     *out = NULL;
     TT_TRY(ctx->status);
+    tt_shadow *s = calloc(1, sizeof *s);
     if (!s) return tt_fail(ctx, TT_ENOMEM, "no memory to shadow a backend");
     s->ops = s->plain = shadow_ops;
     s->ops.self = s->plain.self = s;

@@ -193,8 +193,8 @@ static bool search(hint *h, op_call *part, char *out, size_t size)
         return hint_place(h, out, size) || hint_noise(h, out, size);
     char where[96] = "";
     if (h->partly) hint_where(h, where, sizeof where);
-    snprintf(out, size, "%s%s%s", h->text, where[0] ? ", " : "", where);
-    return true;
+    return snprintf(out, size, "%s%s%s", h->text, where[0] ? ", " : "", where)
+        >= 0;
 }
 
 /* Every bit counts. What is off in the last places only is no mistake of the

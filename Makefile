@@ -197,7 +197,7 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell cd "$$(dirname $(call quoted,$(realpath Makefile)))" && top=$$(git rev-parse --show-cdup 2>/dev/null) && [ -z "$$top" ] && git describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: check-faults faults-programs check-kill check-ranks check-ranks-faults build-folder check-vdp all tests test check test-some mutation check-device test-guard check-cuda check-cuda-faults check-sass cuda-shim cuda-programs check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
+.PHONY: check-static check-faults faults-programs check-kill check-ranks check-ranks-faults build-folder check-vdp all tests test check test-some mutation check-device test-guard check-cuda check-cuda-faults check-sass cuda-shim cuda-programs check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -304,6 +304,11 @@ check-faults:   ## let the n-th call for memory or a file fail, for every n, und
 
 faults-programs: $(B)/tether-faults $(B)/tests/faults/test_faults
 	@FAULTS=$(FAULTS) ROWS="$(ROWS)" $(B)/tests/faults/test_faults
+
+# ROWS chooses: gcc, clang-tidy, cppcheck; FILES: parts of paths.
+FILES ?=
+check-static:   ## what gcc -fanalyzer, clang-tidy and cppcheck say of src and tools
+	@FILES='$(FILES)' sh tests/static/check.sh $(ROWS)
 
 f64:   ## build/tether-f64, the same program in float64, for tether validate
 	@$(MAKE) --no-print-directory REAL=double tether-program

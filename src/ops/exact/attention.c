@@ -37,18 +37,24 @@ static const plan *plan_of(const exact_walk *w)
 
 /* Lay out one thread's memory at p and say how many floats that is (p NULL:
  * only count). */
-static int64_t work_at(work *w, float *p, const plan *e)
+static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
+                       int64_t group)
 {
     int64_t at = 0, D = e->walk.a->D, Dup = e->Dup, aq = e->kn->aq;
-    w->k = exact_take(p, &at, TT_KEY_BLOCK * D);
-    w->v = exact_take(p, &at, TT_KEY_BLOCK * Dup);
-    w->q = exact_take(p, &at, WALK_GROUP * D * aq);
-    w->acc = exact_take(p, &at, WALK_GROUP * Dup * aq);
-    w->m = exact_take(p, &at, WALK_GROUP * aq);
-    w->l = exact_take(p, &at, WALK_GROUP * aq);
-    w->s = exact_take(p, &at, TT_KEY_BLOCK * aq);
+    w->k = exact_take(p, &at, keys * D);
+    w->v = exact_take(p, &at, keys * Dup);
+    w->q = exact_take(p, &at, group * D * aq);
+    w->acc = exact_take(p, &at, group * Dup * aq);
+    w->m = exact_take(p, &at, group * aq);
+    w->l = exact_take(p, &at, group * aq);
+    w->s = exact_take(p, &at, keys * aq);
     w->block = exact_take(p, &at, 2 * Dup * aq);
     return at;
+}
+
+static int64_t work_at(work *w, float *p, const plan *e)
+{
+    return work_of(w, p, e, TT_KEY_BLOCK, WALK_GROUP);
 }
 
 static void queries(const exact_walk *walk, float *memory, exact_place at,
@@ -133,7 +139,7 @@ static void give(const exact_walk *walk, float *memory, int64_t g, int64_t i,
         o[d] = acc[d * aq] / w.l[g * aq + i];
 }
 
-void exact_f32_attention(tt_ctx *ctx, const tt_attention_args *a)
+static plan plan_for(const tt_attention_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     plan e = {.walk = {.a = a, .nr = kn->aq, .block = TT_KEY_BLOCK,
@@ -142,6 +148,21 @@ void exact_f32_attention(tt_ctx *ctx, const tt_attention_args *a)
               .kn = kn, .Dup = exact_round_up(a->D, kn->am)};
     work counted;
     e.walk.floats = work_at(&counted, NULL, &e);
+    return e;
+}
+
+int64_t exact_f32_attention_room(const tt_ctx *ctx, const tt_attention_args *a)
+{
+    const plan e = plan_for(a);
+    const exact_cut cut = exact_walk_cut(ctx, &e.walk);
+    work counted;
+    return cut.threads * work_of(&counted, NULL, &e,
+                                 exact_least(a->N, TT_KEY_BLOCK), cut.panels);
+}
+
+void exact_f32_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    const plan e = plan_for(a);
     exact_walk_all(ctx, &e.walk);
 }
 

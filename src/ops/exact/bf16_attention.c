@@ -121,8 +121,7 @@ static void give(const exact_walk *walk, float *memory, int64_t g, int64_t i,
         o[d] = acc[d * nr] / w.l[g * nr + i];
 }
 
-void bf16_attention(tt_ctx *ctx, const tt_attention_args *a,
-                    const tt_bf16_kernels *kn)
+static plan plan_for(const tt_attention_args *a, const tt_bf16_kernels *kn)
 {
     plan e = {.walk = {.a = a, .nr = kn->nr, .block = TT_KEY_BLOCK,
                        .queries = queries, .keys = keys, .panel = panel,
@@ -133,6 +132,19 @@ void bf16_attention(tt_ctx *ctx, const tt_attention_args *a,
     TT_ASSERT(kn->nr == e.soft->aq && TT_KEY_BLOCK % kn->mr == 0);
     work counted;
     e.walk.floats = work_at(&counted, NULL, &e);
+    return e;
+}
+
+int64_t bf16_attention_room(const tt_ctx *ctx, const tt_attention_args *a,
+                            const tt_bf16_kernels *kn)
+{
+    return plan_for(a, kn).walk.floats * ctx->nthreads;
+}
+
+void bf16_attention(tt_ctx *ctx, const tt_attention_args *a,
+                    const tt_bf16_kernels *kn)
+{
+    const plan e = plan_for(a, kn);
     exact_walk_all(ctx, &e.walk);
 }
 

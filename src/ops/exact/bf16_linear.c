@@ -130,13 +130,31 @@ static void run_job(tt_ctx *ctx, const job *q, const tt_tensor *w,
     }
 }
 
+/* Outputs packed at a time. */
+static int64_t block_cols(const tt_bf16_kernels *kn, int64_t o)
+{
+    return least(BLOCK_COLS / kn->nr * kn->nr, round_up(o, kn->nr));
+}
+
+/* Floats per thread: widened rows of w, or packed rows of x. */
+static int64_t per_thread(const tt_bf16_kernels *kn)
+{
+    const int64_t rows = UNIT_ROWS + kn->mr;
+    return (kn->nr > rows ? kn->nr : rows) * SLICE;
+}
+
+int64_t bf16_linear_room(const tt_ctx *ctx, const tt_linear_args *a,
+                         const tt_bf16_kernels *kn)
+{
+    return block_cols(kn, a->w->dim[0]) * SLICE
+           + ctx->nthreads * per_thread(kn);
+}
+
 void bf16_linear(tt_ctx *ctx, const tt_linear_args *a,
                  const tt_bf16_kernels *kn)
 {
-    int64_t o = a->w->dim[0], K = a->w->dim[1], nr = kn->nr;
-    int64_t cols = least(BLOCK_COLS / nr * nr, round_up(o, nr));
-    /* floats per thread: widened rows of w, or packed rows of x */
-    int64_t per = (nr > UNIT_ROWS + kn->mr ? nr : UNIT_ROWS + kn->mr) * SLICE;
+    int64_t o = a->w->dim[0], K = a->w->dim[1];
+    int64_t cols = block_cols(kn, o), per = per_thread(kn);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *packed = tt_scratch(ctx, cols * SLICE);
     float *own = tt_scratch(ctx, ctx->nthreads * per);

@@ -104,5 +104,10 @@ EXACT_DECLARED(conv, CONV)
     void exact_##name##_attention(tt_ctx *ctx, const tt_attention_args *a);
 TT_CLASSES(EXACT_CLASS_DECLARED)
 
+/* Values of scratch that a call writes (ops/room.h). */
+int64_t exact_f32_linear_room(const tt_ctx *ctx, const tt_linear_args *a);
+int64_t exact_f32_attention_room(const tt_ctx *ctx, const tt_attention_args *a);
+int64_t exact_conv_room(const tt_ctx *ctx, const tt_conv_args *a);
+
 #endif
 #endif

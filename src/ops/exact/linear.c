@@ -148,10 +148,17 @@ static void one_panel(const tt_kernels *kn, const tt_linear_args *a, int64_t o0,
 }
 
 /* Few rows; enough panels that every thread gets several. */
+static bool is_few(const tt_ctx *ctx, const tt_kernels *kn,
+                   const tt_linear_args *a)
+{
+    const int64_t panels = (a->w->dim[0] + kn->nr - 1) / kn->nr;
+    return a->w->dim[1] > 0 && a->n <= FEW && panels >= 4 * ctx->nthreads;
+}
+
 static bool few_rows(tt_ctx *ctx, const tt_kernels *kn, const tt_linear_args *a)
 {
     const int64_t panels = (a->w->dim[0] + kn->nr - 1) / kn->nr;
-    if (a->n > FEW || panels < 4 * ctx->nthreads) return false;
+    if (!is_few(ctx, kn, a)) return false;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *memory = tt_scratch(ctx, ctx->nthreads * 2 * OWN);
     if (memory) {
@@ -163,13 +170,27 @@ static bool few_rows(tt_ctx *ctx, const tt_kernels *kn, const tt_linear_args *a)
     return true;
 }
 
+/* Outputs packed at a time. */
+static int64_t block_cols(const tt_kernels *kn, int64_t o)
+{
+    return least(BLOCK_COLS, (o + kn->nr - 1) / kn->nr * kn->nr);
+}
+
+int64_t exact_f32_linear_room(const tt_ctx *ctx, const tt_linear_args *a)
+{
+    const tt_kernels *kn = exact_kernels();
+    const int64_t kc = least(a->w->dim[1], SLICE), panel = kn->nr * kc;
+    if (is_few(ctx, kn, a)) return ctx->nthreads * 2 * panel;
+    return block_cols(kn, a->w->dim[0]) * kc + ctx->nthreads * panel;
+}
+
 void exact_f32_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     int64_t o = a->w->dim[0], K = a->w->dim[1];
-    int64_t cols = least(BLOCK_COLS, (o + kn->nr - 1) / kn->nr * kn->nr);
+    int64_t cols = block_cols(kn, o);
     int64_t rows = (int64_t)BLOCK_PANELS * kn->mr;
-    if (K > 0 && few_rows(ctx, kn, a)) return;
+    if (few_rows(ctx, kn, a)) return;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *packed = tt_scratch(ctx, cols * SLICE);
     float *own = tt_scratch(ctx, ctx->nthreads * OWN);
@@ -221,6 +242,15 @@ static void pack_all(tt_ctx *ctx, const tt_kernels *kn, float *packed,
                    p * kn->nr, least(o - p * kn->nr, kn->nr), k0, kc,
                    wide);
     }
+}
+
+int64_t exact_conv_room(const tt_ctx *ctx, const tt_conv_args *p)
+{
+    const tt_kernels *kn = exact_kernels();
+    const int64_t K = (int64_t)p->kt * p->kh * p->kw * p->Cin;
+    const int64_t wide = (p->Cout + kn->nr - 1) / kn->nr * kn->nr;
+    const int64_t panel = kn->nr * least(K, SLICE);
+    return wide * K + (4 * kn->mr * K + panel) * ctx->nthreads;
 }
 
 void exact_conv(tt_ctx *ctx, const tt_conv_args *p)

@@ -49,15 +49,24 @@ static void walk_group(const exact_walk *w, float *memory, int64_t h,
                 a->o + (t * a->H + h) * a->D);
 }
 
+exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w)
+{
+    const int64_t T = w->a->T, panels = (T + w->nr - 1) / w->nr;
+    /* as many groups as keep all threads busy to the end */
+    const int64_t most = exact_round_up((panels + WALK_GROUP - 1) / WALK_GROUP,
+                                        ctx->nthreads);
+    exact_cut c = {.panels = (panels + most - 1) / most};
+    c.size = c.panels * w->nr;
+    c.groups = (T + c.size - 1) / c.size;
+    c.threads = exact_least(ctx->nthreads, w->a->H * c.groups);
+    return c;
+}
+
 void exact_walk_all(tt_ctx *ctx, const exact_walk *w)
 {
     const tt_attention_args *a = w->a;
-    int64_t panels = (a->T + w->nr - 1) / w->nr;
-    /* as many groups as keep all threads busy to the end */
-    int64_t groups = exact_round_up((panels + WALK_GROUP - 1) / WALK_GROUP,
-                                    ctx->nthreads);
-    int64_t size = (panels + groups - 1) / groups * w->nr;
-    groups = (a->T + size - 1) / size;
+    const exact_cut cut = exact_walk_cut(ctx, w);
+    const int64_t groups = cut.groups, size = cut.size;
     int64_t per = exact_round_up(w->floats, 16);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *memory = tt_scratch(ctx, per * ctx->nthreads);

@@ -44,6 +44,14 @@ struct exact_walk {
 
 void exact_walk_all(tt_ctx *ctx, const exact_walk *w);
 
+/* How queries are cut into groups. */
+typedef struct exact_cut {
+    int64_t size, groups;    /* queries of a group; groups of a head          */
+    int64_t panels;          /* of a group                                    */
+    int64_t threads;         /* that get one                                  */
+} exact_cut;
+exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w);
+
 /* Is more than a scale put on the logits? Only the text encoder has that. */
 static inline bool exact_adds(const tt_attention_args *a)
 {

@@ -196,6 +196,7 @@ typedef struct tt_settings {
     const char *record, *dump, *dump_filter, *trace;
     const char *inject, *inject_filter;
     const char *analyze, *label;  /* run folder; its name in legends          */
+    bool plan;                    /* its caller stops after tt_run_open       */
     bool profile;
     const char *shares;           /* of ranks                                */
     /* files that are there */

@@ -102,6 +102,7 @@
 #include "tether/mathfn.h"
 #include "tether/ops.h"
 #include "tether/outfile.h"
+#include "tether/plan.h"
 #include "tether/policy.h"
 #include "tether/rollout.h"
 #include "tether/run.h"

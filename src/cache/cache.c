@@ -76,7 +76,8 @@ static tt_status check_memory(tt_ctx *ctx, const tt_policy_class *cls,
                               const tt_policy_options *opt,
                               const tt_geometry *geo)
 {
-    const int64_t need = tt_cache_bytes(cls, opt, geo), have = machine_memory();
+    const int64_t need = tt_cache_bytes(cls, opt, geo);
+    const int64_t have = ctx->device ? 0 : machine_memory(); /* else its own */
     if (need == INT64_MAX)
         return tt_fail(ctx, TT_ENOMEM, "the KV cache would need more bytes "
                        "than a 64-bit size can hold; use a smaller picture, "

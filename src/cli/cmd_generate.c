@@ -46,7 +46,8 @@ const opt_command *generate_command(void)
 static int check_output(const tt_settings *g)
 {
     const char *const me = command.name;
-    if (!g->output && !g->sheet && !(g->no_decode && g->latents_out))
+    if (!g->output && !g->sheet && !(g->no_decode && g->latents_out)
+        && !g->plan)
         return opt_usage(me, "nothing to write: give -o PATH or "
                          "--contact-sheet FILE, or --no-decode with "
                          "--latents-out FILE");
@@ -140,6 +141,7 @@ static tt_status one_video(session *s, int64_t i)
     if (!s->settings->inject && files.latents)
         ours = tt_run_made(ctx, s->run, i, files.latents);
     session_announce(s, i, &v, &files);
+    session_say_needs(s, i);
     session_log_start(s, &v, &files);
     open_dump(s, files.dump);
     all_chunks(s, i, &files);
@@ -211,6 +213,7 @@ static tt_status run_session(session *s)
 {
     const tt_settings *g = s->settings;
     TT_TRY(open_run(s));
+    if (g->plan) return session_plan(s);
     TT_TRY(check_all_names(s));
     TT_TRY(inject_open(s->ctx, &s->inject, g->inject, g->inject_filter));
     if (tt_run_videos(s->run) == 1)  /* what is before it belongs to it */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "run/parts.h"
+#include "run/plan.h"
 #include "tether/io.h"
 #include "tether/team.h"
 
@@ -105,9 +106,11 @@ static tt_status try_vae(tt_ctx *ctx, tt_run *r)
 {
     tt_model_source from;
     tt_vae *vae = NULL;
+    const int64_t before = plan_anonymous();
     if (r->s.no_decode) return TT_OK;
     if (open_vae(ctx, r, &vae, &from) == TT_OK)
         record_input(ctx, &r->record, "VAE", from.path, from.origin);
+    plan_decoder(ctx, r, vae, before);
     if (vae) tt_vae_close(vae);
     return ctx->status;
 }
@@ -219,6 +222,7 @@ static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
     TT_TRY(open_dit(ctx, r));
     TT_TRY(run_read_inputs(ctx, r));
     TT_TRY(check_rules(ctx, r));
+    TT_TRY(plan_begin(ctx, r));
     TT_TRY(try_vae(ctx, r));
     TT_TRY(open_restart_vae(ctx, r));
     TT_TRY(check_ranks(ctx, r));

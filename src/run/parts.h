@@ -14,13 +14,15 @@
  *   video.c              one video: rollout, file of latents, stop and resume
  *   checkpoint.c         the state of its rollout on the disk, now and then
  *   latents_file.c       that file
- *   record.c             run.json */
+ *   record.c             run.json
+ *   plan.h               what it will take */
 #ifndef TT_RUN_PARTS_H
 #define TT_RUN_PARTS_H
 
 #include "run/latents_file.h"
 #include "run/record.h"
 #include "tether/analyze.h"
+#include "tether/plan.h"
 #include "tether/run.h"
 
 /* ---- settings ------------------------------------------------------------ */
@@ -151,6 +153,7 @@ struct tt_run {
     bool encoded;              /* texts and given frames                      */
     latents_file file;         /* claimed for video `claimed`                 */
     int64_t claimed;           /* -1: for none                                */
+    tt_needs needs;            /* peak 0: it could not be planned             */
     video now;
 };
 

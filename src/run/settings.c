@@ -157,6 +157,9 @@ static const tt_setting fixed[] = {
      "what the run is called in tables and legends (default: the policy)"},
     {TT_SETTING_WRITE, "trace-cache", 0, AT(trace), "FILE",
      "safetensors with every decision of the cache policy"},
+    {TT_SETTING_FLAG, "plan", 0, AT(plan), NULL,
+     "say what the run will take, in bytes per stage and in time, and stop: "
+     "nothing is written. The time is measured in about 4 seconds"},
     {TT_SETTING_FLAG, "profile", 0, AT(profile), NULL,
      "print the time per operator at the end"},
     {TT_SETTING_TEXT, "shares", 0, AT(shares), "LIST",

@@ -364,6 +364,9 @@ static char text[256];
     GIVES(tt_encode_run, c, NULL, NULL,                                        \
           &(tt_encode_input){.path = "video.y4m"}, &(tt_encode_size){0},       \
           NULL, NULL)                                                          \
+    /* plan.h */                                                               \
+    GIVES(tt_run_plan, c, NULL, &(tt_needs){0})                                \
+    GIVES(tt_run_time, c, NULL, 0.1, &(tt_needs){0})                           \
     /* video.h */                                                              \
     GIVES(tt_rgb_resize, c, NULL, 4, 4, NULL, 2, 2)                            \
     GIVES(tt_png_write, c, "picture.png", bytes, 4, 4)                         \

@@ -5,6 +5,7 @@
  *   generate_names.c     what the files of a video are called
  *   generate_outputs.c   all that is written, and whether it may be
  *   generate_say.c       what is said meanwhile
+ *   generate_plan.c      what it will take
  *   cmd_generate.c       the order of it all
  * What a run is made from, and its latents, are the library's (run.h). */
 #ifndef CLI_GENERATE_H

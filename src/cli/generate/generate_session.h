@@ -54,6 +54,10 @@ tt_run_events session_events(session *s);
 void session_stop_words(session *s);
 void session_announce(session *s, int64_t i, const tt_run_video *v,
                       const tt_run_files *files);
+/* What the run will take: one line, at its first video. */
+void session_say_needs(session *s, int64_t i);
+/* --plan: a table on the standard output, with times that are measured. */
+tt_status session_plan(session *s);
 void session_log_start(session *s, const tt_run_video *v,
                        const tt_run_files *files);
 

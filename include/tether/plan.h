@@ -1,0 +1,60 @@
+/* plan.h: what a run will take, before it takes it.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *     tt_needs n;
+ *     TT_TRY(tt_run_open(ctx, &run, &settings, NULL));
+ *     TT_TRY(tt_run_plan(ctx, run, &n));          bytes, at no cost
+ *     TT_TRY(tt_run_time(ctx, run, 3.0, &n));     and seconds, in about 3
+ *
+ * The bytes are those of the code that allocates: the models run once without
+ * memory and without arithmetic. Nothing but headers is read for it. A run that
+ * cannot fit is refused by tt_run_open. */
+#ifndef TETHER_PLAN_H
+#define TETHER_PLAN_H
+
+#include "tether/api.h"
+#include "tether/run.h"
+
+TT_API_BEGIN
+
+/* What a part of the run takes; the parts come one after the other. */
+typedef struct tt_stage {
+    int64_t mapped;        /* bytes of weights that stay in their files: the
+                              system can take their pages back                */
+    int64_t held;          /* bytes that the part adds at most               */
+    int64_t peak;          /* with all else that is held then                 */
+    int64_t addresses;     /* bytes of addresses for it                       */
+    int64_t kept;          /* of it, what scratch keeps for later parts       */
+    double operations;     /* of matrix products                              */
+    double seconds;        /* 0: not measured                                 */
+} tt_stage;
+
+/* Bytes are those that no file stands behind, unless said otherwise. Time and
+ * disk are one video's, text is of all prompts. */
+typedef struct tt_needs {
+    int64_t before;        /* the process holds already                       */
+    tt_stage text, latents, decoding;
+    int64_t cache;         /* keys and values of `latents`, with the prompt's */
+    int64_t activations;   /* the rest of it                                  */
+    int64_t peak;          /* the largest of the three peaks; 0: not known    */
+    int64_t latents_file;  /* on disk                                         */
+    int64_t states;        /* on disk, until the latents are complete         */
+    int64_t video;         /* on disk as y4m; other formats are smaller       */
+    int64_t available;     /* beyond `before`; INT64_MAX where nobody says    */
+    char limit[96];        /* who says so: "MemAvailable", "ulimit -v"        */
+} tt_needs;
+
+/* Bytes and operations; tt_run_open has found them.
+ * Errors  TT_EUNSUPPORTED  the run could not be planned */
+tt_status tt_run_plan(tt_ctx *ctx, const tt_run *run, tt_needs *out);
+/* Seconds as well: every kind of call is measured at its true shape, or at a
+ * part of it, in about `seconds` altogether. The weights it takes are read.
+ * Errors  also TT_EUNSUPPORTED  values are in memory of a device, or of a team
+ */
+tt_status tt_run_time(tt_ctx *ctx, const tt_run *run, double seconds,
+                      tt_needs *out);
+
+TT_API_END
+
+#endif

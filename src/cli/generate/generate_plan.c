@@ -1,0 +1,103 @@
+/* generate_plan.c: what a run will take, in words.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The table of --plan goes to the standard output, the line of every run to
+ * stderr.
+ * Next    src/run/plan.c */
+#include <stdio.h>
+
+#include "cli/cli.h"
+#include "cli/generate/generate_session.h"
+#include "tether/plan.h"
+
+/* PLAN  seconds that are spent on measuring */
+#define PLAN 3.0
+
+void session_say_needs(session *s, int64_t i)
+{
+    tt_ctx quiet = {.status = TT_OK};
+    tt_needs n;
+    char memory[32], disk[32], video[32];
+    if (i || tt_run_plan(&quiet, s->run, &n)) return;
+    progress_bytes(video, sizeof video, n.video);
+    progress_say(&s->progress, "plan: memory at most %s beside mapped weights, "
+                 "latents on disk %s%s%s%s", progress_bytes(memory,
+                 sizeof memory, n.peak), progress_bytes(disk, sizeof disk,
+                 n.latents_file), n.video ? ", a video at most " : "",
+                 n.video ? video : "", n.video ? " as y4m" : "");
+}
+
+static void row(const char *what, int64_t bytes, const char *words)
+{
+    char text[32];
+    if (bytes <= 0) return;
+    printf("  %-26s %9s  %13lld  %s\n", what,
+           progress_bytes(text, sizeof text, bytes), (long long)bytes, words);
+}
+
+static void time_row(const char *what, double seconds, double operations)
+{
+    char text[32];
+    if (seconds <= 0) return;
+    progress_duration(text, sizeof text, seconds);
+    printf("  %-26s %9s  %11.3f s", what, text, seconds);
+    if (operations > 0)
+        printf("  %.4g Gop, %.4g Gop/s", operations * 1e-9,
+               operations / seconds * 1e-9);
+    printf("\n");
+}
+
+static void print_memory(const tt_needs *n)
+{
+    char limit[128];
+    snprintf(limit, sizeof limit, "beyond what is held, says %s", n->limit);
+    printf("weights, mapped from their files\n");
+    row("text encoder", n->text.mapped, "");
+    row("transformer", n->latents.mapped, "");
+    row("decoder", n->decoding.mapped, "");
+    printf("memory\n");
+    row("held already", n->before, "");
+    row("text encoder", n->text.held, "");
+    row("cache", n->cache, "keys and values, with those of the prompt");
+    row("activations", n->activations, "and operators");
+    row("decoder", n->decoding.held, "history, frames, weights laid out anew");
+    row("peak: text", n->text.peak, "");
+    row("peak: latents", n->latents.peak, "");
+    row("peak: decoding", n->decoding.peak, "");
+    row("peak", n->peak, "");
+    if (n->available < INT64_MAX) row("available", n->available, limit);
+}
+
+static void print(const tt_needs *n, int64_t videos)
+{
+    const double all = n->text.seconds
+                     + (double)videos
+                       * (n->latents.seconds + n->decoding.seconds);
+    print_memory(n);
+    printf("disk, of every video\n");
+    row("latents", n->latents_file, "");
+    row("saved states, at most", n->states, "until the latents are complete");
+    row("video as y4m, at most", n->video, "");
+    printf("time%s\n", videos > 1 ? ", of every video but for the text" : "");
+    time_row("text", n->text.seconds, n->text.operations);
+    time_row("latents", n->latents.seconds, n->latents.operations);
+    time_row("decoding", n->decoding.seconds, n->decoding.operations);
+    time_row(videos > 1 ? "all videos" : "all", all, 0);
+}
+
+tt_status session_plan(session *s)
+{
+    tt_needs n;
+    if (s->ctx->device || tt_run_time(s->ctx, s->run, PLAN, &n)) {
+        if (s->ctx->status && s->ctx->status != TT_EUNSUPPORTED)
+            return s->ctx->status;
+        progress_say(&s->progress, "time is not measured: %s",
+                     s->ctx->status ? tt_message(s->ctx)
+                                    : "values are in memory of a device");
+        tt_clear(s->ctx);
+        TT_TRY(tt_run_plan(s->ctx, s->run, &n));
+    }
+    print(&n, tt_run_videos(s->run));
+    return TT_OK;
+}

@@ -1,0 +1,350 @@
+/* calibrate.c: seconds of the calls that a shadow has seen.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   Calls of one kind take a + b * size. Where the whole call is cheap
+ *         enough it is measured as it is; else two parts of it are, with fewer
+ *         rows, and attention with fewer heads too. A first round of small
+ *         calls finds out what costs how much, and the second one spends its
+ *         time in that proportion. Products take weights of the model, from
+ *         several layers in turn, so that they come from where they lie. */
+#include "run/plan.h"
+
+#include <string.h>
+
+/* PROBE   operations, about, of a call of the first round
+ * MOST    bytes that a call may take
+ * TURNS   calls of which the fastest counts: other work on the machine and
+ *         weights that must be read from the disk are not the call's */
+enum { PROBE = 1 << 26, MOST = 96 << 20, TURNS = 3, POSITIONS = 32 };
+
+typedef struct trial {
+    tt_ctx ctx;
+    tt_arena mem;
+    const shadow_call *call;
+    const tt_weights *weights; /* given back after every call; NULL: stay     */
+    int64_t heads;             /* of an attention                             */
+    int turn;
+    tt_tensor w;
+} trial;
+
+/* ---- arguments ----------------------------------------------------------- */
+
+/* Numbers in [-1, 1), the same 1024 over and over. */
+static tt_host *numbers(trial *t, int64_t n)
+{
+    enum { PIECE = 1024 };
+    tt_host *x = tt_alloc(&t->ctx, &t->mem, n, sizeof *x, "a calibration");
+    uint32_t s = 1;
+    for (int64_t i = 0; x && i < n && i < PIECE; i++) {
+        s = s * 1664525u + 1013904223u;
+        x[i] = (tt_host)((double)(int32_t)s * 0x1p-31);
+    }
+    for (int64_t at = PIECE; x && at < n; at += PIECE)
+        memcpy(x + at, x, (size_t)(n - at < PIECE ? n - at : PIECE)
+                          * sizeof *x);
+    return x;
+}
+
+static double *doubles(trial *t, int64_t n)
+{
+    double *x = tt_alloc(&t->ctx, &t->mem, n, sizeof *x, "a calibration");
+    for (int64_t i = 0; x && i < n; i++) x[i] = 0.5 + 0.001 * (double)(i % 9);
+    return x;
+}
+
+/* Once, with the arguments that stay the same; seconds. */
+#define TIMED(t, op_, ...)                                                     \
+    do {                                                                       \
+        const tt_##op_##_args args_ = {__VA_ARGS__};                           \
+        if ((t)->ctx.status) return 0;                                         \
+        const double begin_ = tt_now();                                        \
+        (t)->ctx.ops->op_(&(t)->ctx, &args_);                                  \
+        return tt_now() - begin_;                                              \
+    } while (0)
+
+static double try_linear(trial *t, int64_t n)
+{
+    const int64_t o = t->call->dim[0], K = t->call->dim[1];
+    const tt_host *x = numbers(t, n * K), *b = numbers(t, o);
+    TIMED(t, linear, .y = numbers(t, n * o), .x = x, .n = n, .w = &t->w,
+          .b = b);
+}
+
+static double try_attention(trial *t, int64_t n)
+{
+    const int64_t *dim = t->call->dim, H = t->heads, width = H * dim[1];
+    const bool bias = dim[3];
+    const int64_t T = bias ? n : dim[2];
+    const tt_host *q = numbers(t, T * width), *k = numbers(t, n * width);
+    const tt_host *v = numbers(t, n * width);
+    tt_host *rel = bias ? numbers(t, H * (2 * n - 1)) : NULL;
+    uint8_t *mask = bias ? tt_alloc(&t->ctx, &t->mem, n, 1, "a mask") : NULL;
+    if (mask) memset(mask, 1, (size_t)n);
+    TIMED(t, attention, .o = numbers(t, T * width), .q = q, .k = k, .v = v,
+          .T = T, .N = n, .H = H, .D = dim[1], .q_stride = width,
+          .kv_stride = width, .scale = (tt_real)0.1, .rel_bias = rel,
+          .key_mask = mask);
+}
+
+static double try_conv(trial *t, int64_t n)
+{
+    const int64_t *d = t->call->dim, Wo = d[5], stride = d[6], up = d[7];
+    const int64_t Hi = 1 + n * stride / up, Wi = 1 + Wo * stride / up;
+    const tt_host *x = numbers(t, Hi * Wi * d[3]), *b = numbers(t, d[4]);
+    const tt_real *frame[8] = {NULL};
+    for (int64_t i = d[0] - d[8]; i < d[0] && i < 8; i++) frame[i] = x;
+    TIMED(t, conv, .y = numbers(t, n * Wo * d[4]), .frame = frame, .w = &t->w,
+          .b = b, .Hi = Hi, .Wi = Wi, .Cin = d[3], .Ho = n, .Wo = Wo,
+          .Cout = d[4], .kt = (int)d[0], .kh = (int)d[1], .kw = (int)d[2],
+          .stride = (int)stride, .pad_top = (int)d[1] / 2,
+          .pad_left = (int)d[2] / 2, .up = (int)up);
+}
+
+#define COLUMNS                                                                \
+    const int64_t c = t->call->dim[0];                                         \
+    tt_host *x = numbers(t, n * c)
+
+static double try_layer_norm(trial *t, int64_t n)
+{
+    COLUMNS;
+    const tt_host *w = t->call->dim[1] ? numbers(t, c) : NULL;
+    TIMED(t, layer_norm, .y = numbers(t, n * c), .x = x, .n = n, .c = c,
+          .w = w, .b = w, .eps = 1e-6);
+}
+
+static double try_rms_norm(trial *t, int64_t n)
+{
+    COLUMNS;
+    TIMED(t, rms_norm, .y = x, .x = x, .n = n, .c = c, .w = numbers(t, c),
+          .eps = 1e-6);
+}
+
+static double try_channel_norm(trial *t, int64_t n)
+{
+    COLUMNS;
+    TIMED(t, channel_norm, .y = numbers(t, n * c), .x = x, .n = n, .c = c,
+          .gamma = numbers(t, c));
+}
+
+static double try_modulate(trial *t, int64_t n)
+{
+    COLUMNS;
+    const tt_host *w = numbers(t, c);
+    TIMED(t, modulate, .x = x, .n = n, .c = c, .scale = w, .shift = w,
+          .stride = c, .rows = n);
+}
+
+static double try_gate_add(trial *t, int64_t n)
+{
+    COLUMNS;
+    const tt_host *y = numbers(t, n * c);
+    TIMED(t, gate_add, .x = x, .y = y, .n = n, .c = c, .gate = numbers(t, c),
+          .stride = c, .rows = n);
+}
+
+static double try_add(trial *t, int64_t n)
+{
+    COLUMNS;
+    TIMED(t, add, .x = x, .y = numbers(t, n), .n = n * c);
+}
+
+static double try_mul(trial *t, int64_t n)
+{
+    COLUMNS;
+    TIMED(t, mul, .x = x, .y = numbers(t, n), .n = n * c);
+}
+
+static double try_gelu_tanh(trial *t, int64_t n)
+{
+    COLUMNS;
+    TIMED(t, gelu_tanh, .x = x, .n = n * c);
+}
+
+static double try_silu(trial *t, int64_t n)
+{
+    COLUMNS;
+    TIMED(t, silu, .x = x, .n = n * c);
+}
+
+static double try_rope(trial *t, int64_t n)
+{
+    const int64_t H = t->call->dim[0], D = t->call->dim[1];
+    tt_rope_table table = {0};
+    const tt_host *x = numbers(t, n * H * D);
+    int32_t *pos = tt_alloc(&t->ctx, &t->mem, 3 * n, sizeof *pos, "positions");
+    tt_rope_make(&t->ctx, &t->mem, &table, D, POSITIONS);
+    for (int64_t i = 0; pos && i < 3 * n; i++)
+        pos[i] = (int32_t)(i % POSITIONS);
+    TIMED(t, rope, .y = numbers(t, n * H * D), .x = x, .T = n, .H = H, .D = D,
+          .table = &table, .pos = pos);
+}
+
+static double try_col_mean(trial *t, int64_t n)
+{
+    COLUMNS;
+    TIMED(t, col_mean, .mean = doubles(t, c), .x = x, .n = n, .c = c);
+}
+
+static double try_col_moment(trial *t, int64_t n)
+{
+    COLUMNS;
+    const double *mean = doubles(t, c);
+    TIMED(t, col_moment, .m2 = doubles(t, c), .x = x, .mean = mean, .n = n,
+          .c = c);
+}
+
+static double try_col_blend(trial *t, int64_t n)
+{
+    COLUMNS;
+    const double *m = doubles(t, c);
+    TIMED(t, col_blend, .x = x, .n = n, .c = c, .mean = m, .gain = m,
+          .target = m, .tau = 0.5);
+}
+
+static double try_copy(trial *t, int64_t bytes)
+{
+    const int64_t n = bytes / (int64_t)sizeof(tt_host);
+    tt_host *to = numbers(t, n + 1), *from = numbers(t, n + 1);
+    if (t->ctx.status) return 0;
+    const double begin = tt_now();
+    memmove(to, from, (size_t)bytes);
+    return tt_now() - begin;
+}
+
+/* ---- one call ------------------------------------------------------------ */
+
+static double try_once(trial *t, int64_t n)
+{
+#define TRY(op, OP) [SHADOW_##OP] = try_##op,
+    static double (*const of[SHADOW_OPS])(trial *, int64_t) = {
+        TT_OPS(TRY) [SHADOW_COPY] = try_copy};
+    const shadow_call *c = t->call;
+    const tt_arena_mark m = tt_arena_here(&t->mem);
+    if (c->nw) t->w = c->w[t->turn++ % c->nw];
+    const bool stored = t->w.data;
+    if (c->nw && !stored) t->w.data = numbers(t, tt_tensor_count(&t->w));
+    const double seconds = of[c->op](t, n);
+    if (c->nw && stored) tt_weights_release(t->weights, &t->w);
+    tt_arena_reset(&t->mem, m);
+    return seconds;
+}
+
+static double try_often(trial *t, int64_t n)
+{
+    double best = try_once(t, n);
+    for (int i = 1; i < TURNS; i++) {
+        const double seconds = try_once(t, n);
+        if (seconds < best) best = seconds;
+    }
+    return best;
+}
+
+/* ---- how much of it ------------------------------------------------------ */
+
+/* Values that one unit of size brings along, and operations. */
+static double values_of(const shadow_call *c, int64_t heads)
+{
+    const int64_t *d = c->dim;
+    switch (c->op) {
+    case SHADOW_LINEAR: return (double)(d[0] + d[1]);
+    case SHADOW_ATTENTION: return 2.0 * (double)(heads * d[1]);
+    case SHADOW_CONV: return (double)(d[5] * (d[3] + d[4]));
+    case SHADOW_ROPE: return 2.0 * (double)(d[0] * d[1]);
+    case SHADOW_COPY: return 2.0 / sizeof(tt_real);
+    default: return 2.0 * (double)d[0];
+    }
+}
+
+static int64_t clamp(double x, int64_t lo, int64_t hi)
+{
+    return x < (double)lo ? lo : x > (double)hi ? hi : (int64_t)x;
+}
+
+/* The largest size up to `most` that MOST bytes hold. */
+static int64_t memory_for(const trial *t, int64_t most)
+{
+    const double each = values_of(t->call, t->heads) * sizeof(tt_real);
+    return clamp(MOST / each, 1, most);
+}
+
+/* What a call costs by itself, and per unit of its size. */
+typedef struct line {
+    double a, b;
+} line;
+
+static double all_calls(const shadow_call *c, line l)
+{
+    return l.a * c->calls + l.b * c->size;
+}
+
+/* From one small call. */
+static line first_round(trial *t)
+{
+    const shadow_call *c = t->call;
+    const double each = c->flops > 0 ? c->flops / c->size
+                                     : values_of(c, t->heads) * 32;
+    t->heads = c->op == SHADOW_ATTENTION ? 1 : 0;
+    const double share = t->heads ? 1 / (double)c->dim[0] : 1;
+    const int64_t n = memory_for(t, clamp(PROBE / (each * share), 1, c->most));
+    try_once(t, n);
+    return (line){0, try_once(t, n) / share / (double)n};
+}
+
+/* In about `budget` seconds, where a unit takes about `unit`. */
+static line second_round(trial *t, double unit, double budget)
+{
+    const shadow_call *c = t->call;
+    const double turn = budget / (TURNS + 1);
+    double heads = 1;
+    t->heads = c->op == SHADOW_ATTENTION ? c->dim[0] : 0;
+    if (t->heads) {
+        t->heads = clamp((double)t->heads * turn / (unit * (double)c->most), 1,
+                         t->heads);
+        heads = (double)c->dim[0] / (double)t->heads;
+    }
+    const int64_t most = memory_for(t, clamp(turn * heads / unit, 1, c->most));
+    int64_t least = c->least;
+    if (most < c->most) least = most / 4;
+    if (most >= c->most && 4 * least > 3 * most) least = 0;
+    const double large = heads * try_often(t, most);
+    if (least < 1) return (line){0, large / (double)most};
+    const double small = heads * try_often(t, least);
+    const double b = (large - small) / (double)(most - least);
+    if (b <= 0 || small < b * (double)least)
+        return (line){0, large / (double)most};
+    return (line){small - b * (double)least, b};
+}
+
+static void silent(void *user, const char *sentence)
+{
+    (void)user;
+    (void)sentence;
+}
+
+double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
+                 const tt_weights *weights, double budget)
+{
+    line found[SHADOW_CALLS];
+    double all = 0, sum = 0;
+    trial t = {.ctx = {.ops = ops, .nthreads = ctx->nthreads, .warn = silent,
+                       .matrix_unit = ctx->matrix_unit,
+                       .interrupt = ctx->interrupt},
+               .weights = weights};
+    for (int i = 0; i < s->ncalls && !tt_check_interrupt(&t.ctx); i++) {
+        t.call = &s->call[i];
+        found[i] = first_round(&t);
+        all += all_calls(t.call, found[i]);
+    }
+    for (int i = 0; i < s->ncalls && !tt_check_interrupt(&t.ctx); i++) {
+        t.call = &s->call[i];
+        const double share = all_calls(t.call, found[i]) / all;
+        if (share > 0.002)
+            found[i] = second_round(&t, found[i].b, share * budget);
+        sum += all_calls(t.call, found[i]);
+    }
+    if (t.ctx.status) tt_fail(ctx, t.ctx.status, "%s", tt_message(&t.ctx));
+    tt_arena_free(&t.mem);
+    tt_ctx_free(&t.ctx);
+    return ctx->status ? 0 : sum;
+}

@@ -1,0 +1,242 @@
+/* fit.c: a run that cannot fit is refused, with what would.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Every proposal has been planned itself: the same settings but for one. */
+#include "run/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "team/engine.h"
+
+static bool holds(const tt_needs *n)
+{
+    const plan_limit m = plan_memory(n->before), a = plan_addresses();
+    return n->peak - n->before <= m.bytes && n->text.addresses <= a.bytes
+        && n->latents.addresses <= a.bytes && n->decoding.addresses <= a.bytes;
+}
+
+/* A run that does not fit, and its decoder. */
+typedef struct search {
+    const tt_ctx *ctx;
+    const tt_run *run;
+    tt_vae *vae;               /* NULL: nothing is decoded                    */
+    int64_t before;            /* held before it was opened                   */
+} search;
+
+static void silent(void *user, const char *sentence)
+{
+    (void)user;
+    (void)sentence;
+}
+
+static tt_ctx aside(const tt_ctx *ctx)
+{
+    return (tt_ctx){.ops = ctx->ops, .nthreads = ctx->nthreads, .warn = silent,
+                    .matrix_unit = ctx->matrix_unit,
+                    .interrupt = ctx->interrupt};
+}
+
+/* What these options need; the text stays as it is. Peak 0: impossible. */
+static tt_needs needs_of(const search *s, const tt_rollout_options *o,
+                         bool decoded)
+{
+    tt_ctx c = aside(s->ctx);
+    const tt_needs *own = &s->run->needs;
+    tt_needs n = {.before = own->before, .text = own->text};
+    plan_latents(&c, s->run, o, 0, &n);
+    if (s->vae && decoded)
+        plan_decoding(&c, s->run, o, s->vae, s->before, 0, &n);
+    plan_sum(s->run, o, &n);
+    if (c.status) n.peak = 0;
+    tt_ctx_free(&c);
+    return n;
+}
+
+static bool would_fit(const search *s, const tt_rollout_options *o)
+{
+    const tt_needs n = needs_of(s, o, true);
+    return n.peak && holds(&n);
+}
+
+/* ---- other settings ------------------------------------------------------ */
+
+/* The options with one setting changed; false: it cannot be. */
+static bool changed(const tt_run *run, tt_rollout_options *o, const char *name,
+                    const char *value)
+{
+    tt_ctx c = {.status = TT_OK};
+    tt_settings s;
+    tt_rollout_options other;
+    tt_settings_copy(&c, &s, &run->s);
+    tt_settings_set(&c, &s, name, value);
+    tt_settings_check(&c, &s, &other);
+    *o = run->opt;
+    o->policy = other.policy;
+    const bool good = !c.status && !tt_rollout_check(&c, run->dit, o);
+    tt_settings_free(&s);
+    tt_ctx_free(&c);
+    return good;
+}
+
+/* The largest smaller budget that fits, 0: none. Budgets that are too small
+ * for their policy lie below all that are not. */
+static int64_t smaller_budget(const search *s)
+{
+    int64_t good = 0, bad = s->run->opt.policy.K;
+    bool fits = false;
+    while (good + 1 < bad) {
+        const int64_t k = good + (bad - good) / 2;
+        char value[32];
+        tt_rollout_options o;
+        snprintf(value, sizeof value, "%lld", (long long)k);
+        const bool valid = changed(s->run, &o, "budget", value);
+        if (valid && !would_fit(s, &o)) {
+            bad = k;
+            continue;
+        }
+        good = k;
+        fits = valid;
+    }
+    return fits ? good : 0;
+}
+
+/* A policy with a window of its own size, NULL: none fits. */
+static const char *other_policy(const search *s)
+{
+    static const char *const names[] = {"tether", "infinity"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        tt_rollout_options o;
+        if (strcmp(s->run->opt.policy.name, names[i])
+            && changed(s->run, &o, "cache", names[i]) && would_fit(s, &o))
+            return names[i];
+    }
+    return NULL;
+}
+
+/* The same picture in steps of 16 pixels of its width: the largest that fits.
+ * Files of noise and frames have the size they have. */
+static bool smaller_size(const search *s, int64_t *h, int64_t *w)
+{
+    const tt_rollout_options *own = &s->run->opt;
+    int64_t good = 0, bad = own->w / 2;
+    if (own->noise.noise || own->initial_frames) return false;
+    while (good + 1 < bad) {
+        const int64_t k = good + (bad - good) / 2;
+        tt_rollout_options o = *own;
+        o.w = 2 * k;
+        o.h = own->h * k / (own->w / 2) / 2 * 2;
+        if (o.h < 2) o.h = 2;
+        if (!would_fit(s, &o)) {
+            bad = k;
+            continue;
+        }
+        good = k;
+        *h = o.h;
+        *w = o.w;
+    }
+    return good > 0;
+}
+
+/* Ranks that share the cache so that each holds its part, 0: no such number.
+ * Rank 0 decodes alone. */
+static int enough_ranks(const search *s, int64_t available)
+{
+    const tt_rollout_options *o = &s->run->opt;
+    const tt_needs n = needs_of(s, o, true);
+    const int64_t rest = n.latents.held - n.cache - n.activations;
+    if (!n.peak || n.decoding.peak - n.before > available) return 0;
+    for (int size = 2; size <= 16; size++) {
+        tt_team team;
+        team_init(&team, 0, size);
+        const tt_ctx c = {.team = &team};
+        const int64_t each = tt_rollout_bytes(&c, s->run->dit, o);
+        if (each >= 0 && each + rest <= available) return size;
+    }
+    return 0;
+}
+
+/* ---- the sentence -------------------------------------------------------- */
+
+typedef struct words {
+    char text[512];
+    int n;                     /* proposals                                   */
+} words;
+
+TT_PRINTF(2, 3)
+static void propose(words *w, const char *fmt, ...)
+{
+    const size_t used = strlen(w->text);
+    va_list ap;
+    snprintf(w->text + used, sizeof w->text - used, "%s", w->n ? ", or " : "");
+    va_start(ap, fmt);
+    vsnprintf(w->text + strlen(w->text), sizeof w->text - strlen(w->text), fmt,
+              ap);
+    va_end(ap);
+    w->n++;
+}
+
+static bool fits_undecoded(const search *s)
+{
+    const tt_needs n = needs_of(s, &s->run->opt, false);
+    return s->vae && n.peak && holds(&n);
+}
+
+static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
+{
+    tt_ctx c = aside(ctx);
+    search s = {.ctx = ctx, .run = run, .before = plan_anonymous()};
+    const tt_needs *n = &run->needs;
+    const plan_limit m = plan_memory(n->before);
+    int64_t h, width;
+    if (!run->s.no_decode) tt_run_open_vae(&c, run, &s.vae);
+    if (smaller_size(&s, &h, &width))
+        propose(w, "--size %lldx%lld", (long long)(8 * width),
+                (long long)(8 * h));
+    const int64_t k = smaller_budget(&s);
+    if (k) propose(w, "--budget %lld", (long long)k);
+    const char *policy = k ? NULL : other_policy(&s);
+    if (policy) propose(w, "--cache %s", policy);
+    if (fits_undecoded(&s)) propose(w, "--no-decode");
+    const bool memory = n->peak - n->before > m.bytes;
+    const int ranks = memory ? enough_ranks(&s, m.bytes) : 0;
+    if (ranks) propose(w, "%d ranks (make MPI=1)", ranks);
+    tt_vae_close(s.vae);
+    tt_ctx_free(&c);
+}
+
+/* The stage that needs most. */
+static const char *largest(const tt_needs *n, tt_stage *stage)
+{
+    const tt_stage *const all[] = {&n->text, &n->latents, &n->decoding};
+    static const char *const names[] = {"the text encoder", "the transformer",
+                                        "the decoder"};
+    size_t most = 1;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]->peak > all[most]->peak) most = i;
+    *stage = *all[most];
+    return names[most];
+}
+
+tt_status plan_check(tt_ctx *ctx, const tt_run *run, const tt_needs *n)
+{
+    words w = {.n = 0};
+    tt_stage stage;
+    if (ctx->status || ctx->device || !n->peak || holds(n)) return ctx->status;
+    const plan_limit m = plan_memory(n->before), a = plan_addresses();
+    const char *what = largest(n, &stage);
+    const bool memory = n->peak - n->before > m.bytes;
+    find_proposals(ctx, run, &w);
+    if (ctx->status) return ctx->status;
+    return tt_fail(ctx, TT_ENOMEM, "the run cannot fit: %s needs %.4g MB%s, "
+                   "and %s leaves %.4g MB; %s%s", what,
+                   1e-6 * (double)(memory ? stage.peak - n->before
+                                          : stage.addresses),
+                   memory ? " of memory" : " of addresses",
+                   memory ? m.who : a.who,
+                   1e-6 * (double)(memory ? m.bytes : a.bytes),
+                   w.n ? "this would fit: "
+                       : "no smaller setting of it fits either", w.text);
+}

@@ -1,0 +1,417 @@
+/* plan.c: what a run will take: its stages, in shadow.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   A stage opens what it needs, as the run does, and lets the models
+ *         run in a shadow. Values are counted there. What the host itself
+ *         allocates it really has meanwhile: that is read off the process.
+ *         Once the window is full every chunk is like the ones before, so a
+ *         few of them stand for all that follow.
+ * Next    shadow.c, calibrate.c, fit.c */
+#include "run/plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tether/team.h"
+#include "tether/text.h"
+
+/* STEADY  chunks that stand for all later ones: policies act in every chunk,
+ *         every other or every third */
+enum { STEADY = 6, TEXT_ROWS = 512 };
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- weights ------------------------------------------------------------- */
+
+static int64_t weight_bytes(const tt_weights *w)
+{
+    int64_t all = 0;
+    for (int64_t i = 0; i < tt_weights_count(w); i++) {
+        const tt_tensor *t = tt_weights_find(w, tt_weights_name(w, i));
+        if (t) all += tt_tensor_bytes(t);
+    }
+    return all;
+}
+
+/* What a shadow and the process have used since `before` was held. */
+static void take_bytes(tt_stage *stage, const shadow *s, int64_t host,
+                       int64_t before)
+{
+    const int64_t own = host - before - s->fetched;
+    stage->held = s->peak + larger(own, 0);
+    stage->addresses = s->size_peak + larger(own, 0);
+    stage->operations = 0;
+    for (int i = 0; i < s->ncalls; i++) stage->operations += s->call[i].flops;
+}
+
+/* A failure in the shadow is one of the plan. */
+static tt_status hand_over(tt_ctx *ctx, const tt_ctx *from)
+{
+    if (!from->status) return ctx->status;
+    return tt_fail(ctx, from->status, "%s", tt_message(from));
+}
+
+/* ---- the text ------------------------------------------------------------ */
+
+static int64_t text_rows(const tt_run *run)
+{
+    const tt_dit_config *c = tt_dit_get_config(run->dit);
+    return c->text_len ? c->text_len : TEXT_ROWS;
+}
+
+/* Bytes of all embeddings. */
+static int64_t text_bytes(const tt_run *run)
+{
+    return run->texts.n * text_rows(run)
+           * tt_dit_get_config(run->dit)->text_dim * (int64_t)sizeof(tt_real);
+}
+
+typedef struct encoder {
+    tt_tokenizer *tok;
+    tt_weights *w;             /* the encoder's own                           */
+    tt_umt5 *enc;
+} encoder;
+
+static tt_status open_encoder(tt_ctx *ctx, encoder *e, const tt_run *run)
+{
+    char path[4096];
+    const char *weights;
+    TT_TRY(tt_model_tokenizer(ctx, path, sizeof path, &run->s.model));
+    TT_TRY(tt_tokenizer_open(ctx, &e->tok, path));
+    TT_TRY(tt_model_text_encoder(ctx, &weights, &run->s.model));
+    TT_TRY(tt_weights_open(ctx, &e->w, weights, TT_MODEL_T5, NULL));
+    return tt_umt5_load(ctx, &e->enc, e->w);
+}
+
+static void encode_all(shadow *s, const encoder *e, const tt_run *run)
+{
+    const int64_t rows = text_rows(run), dim = tt_umt5_config_of(e->enc)->dim;
+    tt_arena mem = {0};
+    tt_host *text = tt_alloc(&s->ctx, &mem, rows * dim, sizeof *text,
+                             "embeddings");
+    for (int i = 0; i < run->texts.n && text; i++) {
+        const char *prompt = run->texts.prompt[i];
+        tt_prompt_embed(&s->ctx, text, e->enc, e->tok, prompt, strlen(prompt),
+                        rows, NULL);
+    }
+    tt_arena_free(&mem);
+}
+
+tt_status plan_text(tt_ctx *ctx, const tt_run *run, double budget, tt_needs *n)
+{
+    encoder e = {0};
+    const int64_t before = plan_anonymous();
+    if (run->s.embeds) return ctx->status;
+    const double begin = tt_now();
+    shadow *s = shadow_open(ctx);
+    if (s && !open_encoder(ctx, &e, run)) {
+        n->text.mapped = weight_bytes(e.w);
+        encode_all(s, &e, run);
+        take_bytes(&n->text, s, plan_anonymous(), before);
+        n->text.kept = s->held; /* the scratch */
+        n->text.held += text_bytes(run);
+        n->text.addresses += n->text.mapped;
+        n->text.seconds = tt_now() - begin;
+        if (!hand_over(ctx, &s->ctx) && budget > 0)
+            n->text.seconds += calibrate(ctx, s, ctx->ops,
+                                         tt_weights_large(e.w) ? e.w : NULL,
+                                         budget);
+    }
+    if (e.enc) tt_umt5_close(e.enc);
+    tt_tokenizer_close(e.tok);
+    shadow_close(s);
+    return ctx->status;
+}
+
+/* ---- the latents --------------------------------------------------------- */
+
+/* A rollout in shadow. */
+typedef struct rolling {
+    shadow *s;
+    tt_rollout_options opt;
+    tt_arena mem;
+    tt_prompt **prompt;
+    int nprompt;
+    tt_rollout *rollout;
+    int64_t host;              /* bytes the process held at most              */
+    double seconds;            /* of the host's own work                      */
+} rolling;
+
+static tt_status open_rolling(rolling *r, const tt_run *run)
+{
+    tt_ctx *c = &r->s->ctx;
+    static const tt_host nothing[1];  /* not read: the device takes it */
+    tt_rollout_options *o = &r->opt;
+    const int64_t C = tt_dit_get_config(run->dit)->in_dim;
+    const int n = run_prompts_of(run);
+    r->prompt = tt_alloc0(c, &r->mem, n, sizeof *r->prompt, "prompts");
+    for (; r->prompt && r->nprompt < n && !c->status; r->nprompt++)
+        tt_prompt_make(c, &r->prompt[r->nprompt], run->dit, nothing,
+                       text_rows(run));
+    if (o->initial_frames && !o->initial) /* is not encoded yet */
+        o->initial = tt_alloc0(c, &r->mem, o->initial_frames * C * o->h * o->w,
+                               sizeof *o->initial, "given frames");
+    if (!o->vae && !o->start_frame) o->latent_restart = true;
+    TT_TRY(c->status);
+    o->prompts = (const tt_prompt *const *)r->prompt;
+    return tt_rollout_open(c, &r->rollout, run->dit, r->prompt[0], o);
+}
+
+/* Bytes that its scratch holds still. */
+static int64_t close_rolling(rolling *r)
+{
+    tt_rollout_close(r->rollout);
+    for (int i = 0; i < r->nprompt; i++) tt_prompt_free(r->prompt[i]);
+    tt_arena_free(&r->mem);
+    const int64_t kept = r->s->held;
+    shadow_close(r->s);
+    return kept;
+}
+
+/* The first chunk after which nothing grows; none when chunks differ by what
+ * happens in them. */
+static int64_t steady_from(const rolling *r)
+{
+    const tt_layer *y = tt_cache_layer(tt_rollout_cache(r->rollout), 0);
+    const int64_t window = y->cap / (y->geo->L * y->geo->chunk);
+    if (r->opt.nscenes || r->opt.rollouts > 1) return INT64_MAX / 2;
+    return window + 3;
+}
+
+static void look_at_host(rolling *r)
+{
+    r->host = larger(r->host, plan_anonymous());
+}
+
+static void roll(rolling *r, bool timed)
+{
+    tt_ctx *c = &r->s->ctx;
+    const tt_host *x;
+    int64_t frames;
+    const int64_t chunks = tt_rollout_chunks(r->rollout);
+    const int64_t steady = steady_from(r);
+    const int64_t end = steady + (timed ? STEADY : 0);
+    double begin = tt_now(), mark = 0;
+    for (int64_t i = 0; i < chunks && i < end && !c->status; i++) {
+        if (i == steady) {
+            shadow_mark(r->s);
+            mark = tt_now();
+        }
+        tt_rollout_next(c, r->rollout, &x, &frames);
+        if (i == 0) look_at_host(r);
+    }
+    look_at_host(r);
+    r->seconds = tt_now() - begin;
+    if (end >= chunks || !timed) return;
+    const double times = (double)(chunks - end) / STEADY;
+    shadow_repeat(r->s, times);
+    r->seconds += times * (tt_now() - mark);
+}
+
+static int64_t latent_bytes(const tt_run *run, const tt_rollout_options *o)
+{
+    int64_t dim[5], bytes = 0;
+    run_shape(dim, run, o);
+    return tt_checked_size(&bytes, dim, 5, sizeof(tt_real)) ? bytes : INT64_MAX;
+}
+
+tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
+                       const tt_rollout_options *o, double budget, tt_needs *n)
+{
+    const int64_t before = plan_anonymous();
+    const tt_weights *w = tt_dit_weights(run->dit);
+    rolling r = {.s = shadow_open(ctx), .opt = *o};
+    if (!r.s) return ctx->status;
+    if (!open_rolling(&r, run)) {
+        n->cache = r.s->held;
+        roll(&r, budget > 0);
+        take_bytes(&n->latents, r.s, r.host, before);
+        n->latents.held += latent_bytes(run, o);
+        n->latents.addresses += latent_bytes(run, o);
+        n->latents.mapped = weight_bytes(w);
+        n->latents.seconds = r.seconds;
+        n->activations = n->latents.held - n->cache - latent_bytes(run, o);
+    }
+    if (!hand_over(ctx, &r.s->ctx) && budget > 0)
+        n->latents.seconds += calibrate(ctx, r.s, ctx->ops,
+                                        tt_weights_crowded(w) ? w : NULL,
+                                        budget);
+    n->latents.kept = close_rolling(&r);
+    return ctx->status;
+}
+
+/* ---- the decoder --------------------------------------------------------- */
+
+static tt_status no_frame(void *user, const tt_host *rgb, int64_t height,
+                          int64_t width)
+{
+    (void)user, (void)rgb, (void)height, (void)width;
+    return TT_OK;
+}
+
+/* Frames 0 and 1 have less history than the third, which is like all later
+ * ones. */
+static void decode_some(shadow *s, const tt_vae *vae,
+                        const tt_rollout_options *o)
+{
+    tt_vae_decoder *d = NULL;
+    tt_arena mem = {0};
+    const int64_t each = o->initial_frames + o->latents;
+    const int64_t n = tt_vae_z(vae) * o->h * o->w;
+    tt_host *z = tt_alloc0(&s->ctx, &mem, n, sizeof *z, "a latent frame");
+    tt_vae_decoder_open(&s->ctx, &d, vae, o->h, o->w);
+    for (int64_t i = 0; i < each && i < 3 && !s->ctx.status; i++) {
+        shadow_mark(s);
+        tt_vae_decode_next(&s->ctx, d, z, no_frame, NULL);
+    }
+    if (each > 3) shadow_repeat(s, (double)(each - 3));
+    s->nmarked = 0;
+    shadow_repeat(s, (double)(o->rollouts - 1));
+    tt_vae_decoder_close(d);
+    tt_arena_free(&mem);
+}
+
+tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
+                        const tt_rollout_options *o, const tt_vae *vae,
+                        int64_t before, double budget, tt_needs *n)
+{
+    shadow *s = shadow_open(ctx);
+    const double begin = tt_now();
+    if (!s) return ctx->status;
+    decode_some(s, vae, o);
+    take_bytes(&n->decoding, s, plan_anonymous(), before);
+    n->decoding.kept = s->held;
+    n->decoding.held += latent_bytes(run, o) + 2 * 192 * o->h * o->w;
+    n->decoding.mapped = weight_bytes(tt_vae_weights(vae));
+    n->decoding.addresses += n->decoding.mapped + latent_bytes(run, o);
+    n->decoding.seconds = tt_now() - begin;
+    if (!hand_over(ctx, &s->ctx) && budget > 0)
+        n->decoding.seconds += calibrate(ctx, s, tt_ops_class(ctx->ops,
+                                                               TT_CLASS_F32),
+                                         NULL, budget);
+    shadow_close(s);
+    return ctx->status;
+}
+
+static void silent(void *user, const char *sentence)
+{
+    (void)user;
+    (void)sentence;
+}
+
+/* ---- all of it ----------------------------------------------------------- */
+
+static int64_t peak_of(tt_stage *stage, int64_t held, int64_t kept)
+{
+    if (!stage->held) return 0;
+    stage->peak = held + stage->held + larger(kept - stage->kept, 0);
+    return stage->peak;
+}
+
+void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n)
+{
+    const int64_t embedded = text_bytes(run);
+    n->peak = peak_of(&n->text, n->before, 0);
+    n->peak = larger(n->peak, peak_of(&n->latents, n->before + embedded,
+                                      n->text.kept));
+    n->peak = larger(n->peak, peak_of(&n->decoding, n->before + embedded,
+                                      larger(n->text.kept, n->latents.kept)));
+    n->latents_file = latent_bytes(run, o);
+    n->states = run->s.checkpoint_every ? 2 * n->cache : 0;
+    n->video = run->s.no_decode ? 0 : tt_run_frames(run) * 96 * o->h * o->w;
+    const plan_limit l = plan_memory(n->before);
+    n->available = l.bytes;
+    snprintf(n->limit, sizeof n->limit, "%s", l.who);
+}
+
+/* What is tried for a plan records its failures elsewhere. */
+static tt_ctx aside(const tt_ctx *ctx)
+{
+    return (tt_ctx){.ops = ctx->ops, .nthreads = ctx->nthreads,
+                    .matrix_unit = ctx->matrix_unit, .warn = silent,
+                    .interrupt = ctx->interrupt};
+}
+
+/* Of a team every rank holds its part: no shadow, which is alone. */
+static void share_latents(tt_ctx *ctx, const tt_run *run, tt_needs *n)
+{
+    const int64_t own = tt_rollout_bytes(ctx, run->dit, &run->opt);
+    if (tt_team_size(ctx) == 1 || own < 0) return;
+    n->latents.held -= n->cache + n->activations - own;
+    n->latents.addresses = n->latents.held;
+    n->activations = own - n->cache / tt_team_size(ctx);
+    n->cache /= tt_team_size(ctx);
+}
+
+tt_status plan_begin(tt_ctx *ctx, tt_run *run)
+{
+    tt_needs n = {.before = plan_anonymous()};
+    tt_ctx c = aside(ctx);
+    if (ctx->status) return ctx->status;
+    plan_text(&c, run, 0, &n);
+    tt_clear(&c);                /* it may be missing: said later */
+    plan_latents(&c, run, &run->opt, 0, &n);
+    share_latents(ctx, run, &n);
+    plan_sum(run, &run->opt, &n);
+    run->needs = c.status ? (tt_needs){0} : n;
+    tt_ctx_free(&c);
+    return plan_check(ctx, run, &run->needs);
+}
+
+tt_status plan_decoder(tt_ctx *ctx, tt_run *run, const tt_vae *vae,
+                       int64_t before)
+{
+    tt_needs n = run->needs;
+    tt_ctx c = aside(ctx);
+    if (ctx->status || !n.peak) return ctx->status;
+    plan_decoding(&c, run, &run->opt, vae, before, 0, &n);
+    plan_sum(run, &run->opt, &n);
+    run->needs = c.status ? (tt_needs){0} : n;
+    tt_ctx_free(&c);
+    return plan_check(ctx, run, &run->needs);
+}
+
+tt_status tt_run_plan(tt_ctx *ctx, const tt_run *run, tt_needs *out)
+{
+    *out = (tt_needs){0};
+    if (ctx->status) return ctx->status;
+    if (!run) return tt_fail(ctx, TT_EINVAL, "there is no run to plan");
+    *out = run->needs;
+    if (out->peak) return TT_OK;
+    return tt_fail(ctx, TT_EUNSUPPORTED, "the run could not be planned");
+}
+
+static tt_status time_decoding(tt_ctx *ctx, const tt_run *run, double budget,
+                               tt_needs *n)
+{
+    tt_vae *vae = NULL;
+    const int64_t before = plan_anonymous();
+    if (run->s.no_decode) return ctx->status;
+    if (!tt_run_open_vae(ctx, run, &vae))
+        plan_decoding(ctx, run, &run->opt, vae, before, budget, n);
+    tt_vae_close(vae);
+    return ctx->status;
+}
+
+tt_status tt_run_time(tt_ctx *ctx, const tt_run *run, double seconds,
+                      tt_needs *out)
+{
+    tt_needs n = {0};
+    *out = n;
+    if (ctx->status) return ctx->status;
+    if (!run) return tt_fail(ctx, TT_EINVAL, "there is no run to plan");
+    if (ctx->device || tt_team_size(ctx) > 1)
+        return tt_fail(ctx, TT_EUNSUPPORTED, "time is planned on one rank, "
+                       "with values in memory of the host");
+    n.before = run->needs.before;
+    TT_TRY(plan_text(ctx, run, 0.2 * seconds, &n));
+    TT_TRY(plan_latents(ctx, run, &run->opt, 0.5 * seconds, &n));
+    TT_TRY(time_decoding(ctx, run, 0.3 * seconds, &n));
+    plan_sum(run, &run->opt, &n);
+    *out = n;
+    return TT_OK;
+}

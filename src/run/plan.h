@@ -1,0 +1,58 @@
+/* plan.h: what the parts of a plan share.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ *   shadow.c      the models without memory and arithmetic
+ *   plan.c        the stages of a run, in shadow
+ *   calibrate.c   seconds of the calls that the shadow has seen
+ *   limits.c      memory that is there
+ *   fit.c         what would fit */
+#ifndef TT_RUN_PLAN_H
+#define TT_RUN_PLAN_H
+
+#include "run/parts.h"
+#include "run/shadow.h"
+#include "tether/plan.h"
+
+/* Bytes that can still be had, and who says so. */
+typedef struct plan_limit {
+    int64_t bytes;
+    const char *who;
+} plan_limit;
+
+/* Memory beyond `before`, which is held already; addresses. */
+plan_limit plan_memory(int64_t before);
+plan_limit plan_addresses(void);
+/* Bytes of this process that no file stands behind; 0 where nobody says. */
+int64_t plan_anonymous(void);
+
+/* The stages. A `budget` of 0 seconds: no time is measured. The one of the
+ * latents may have other options than the run's. */
+tt_status plan_text(tt_ctx *ctx, const tt_run *run, double budget,
+                    tt_needs *n);
+tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
+                       const tt_rollout_options *o, double budget,
+                       tt_needs *n);
+/* `before`: what was held before `vae` was opened. */
+tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
+                        const tt_rollout_options *o, const tt_vae *vae,
+                        int64_t before, double budget, tt_needs *n);
+/* Peaks and files from the stages. */
+void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n);
+
+/* Seconds of all calls of a shadow, whose weights are still there, with the
+ * operators `ops`, found out in about `budget`; `weights`: theirs, where a
+ * block is given back after its use, else NULL. */
+double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
+                 const tt_weights *weights, double budget);
+
+/* What tt_run_open plans: text and latents; the decoder, once it is open.
+ * Errors  TT_ENOMEM  it cannot fit */
+tt_status plan_begin(tt_ctx *ctx, tt_run *run);
+tt_status plan_decoder(tt_ctx *ctx, tt_run *run, const tt_vae *vae,
+                       int64_t before);
+
+/* TT_ENOMEM when the run cannot fit, with what would. */
+tt_status plan_check(tt_ctx *ctx, const tt_run *run, const tt_needs *n);
+
+#endif

@@ -1,0 +1,68 @@
+/* shadow.h: the models run without memory and without arithmetic.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A shadow is a device whose addresses nobody reads, and a table of operators
+ * that only take note of what they are asked. Model code that runs in its
+ * context allocates and calls what it always does: so what it would hold, and
+ * what it would compute, is counted where it is decided and nowhere else.
+ * What the host computes itself (noise, positions, choices of a policy) it
+ * really does; values it asks for are small numbers that mean nothing. */
+#ifndef TT_RUN_SHADOW_H
+#define TT_RUN_SHADOW_H
+
+#include "tether/backend.h"
+#include "tether/device.h"
+
+#define SHADOW_OP(op, OP) SHADOW_##OP,
+typedef enum shadow_op {
+    TT_OPS(SHADOW_OP)
+    SHADOW_COPY,               /* bytes that a device would move              */
+    SHADOW_OPS
+} shadow_op;
+
+enum { SHADOW_DIMS = 9, SHADOW_CALLS = 256, SHADOW_WEIGHTS = 4 };
+
+/* Calls that are alike but for one extent, their `size`: rows of a product,
+ * keys of an attention, rows of a picture, values. */
+typedef struct shadow_call {
+    shadow_op op;
+    int64_t dim[SHADOW_DIMS];  /* see shadow.c, `operators`                   */
+    double calls, size, flops; /* of all together                             */
+    int64_t least, most;       /* sizes                                       */
+    tt_tensor w[SHADOW_WEIGHTS]; /* of a product: of its first calls          */
+    int nw;
+} shadow_call;
+
+typedef struct shadow_block {
+    uintptr_t at;
+    size_t size, touched;      /* bytes; written from the first on            */
+} shadow_block;
+
+typedef struct shadow {
+    tt_ctx ctx;                /* models run in it                            */
+    const tt_ops *real;        /* whose operators would run                   */
+    tt_ops table[TT_CLASS_COUNT];
+    const tt_ops *of_class[TT_CLASS_COUNT];
+    tt_device device;
+    shadow_block *block;       /* in order of their addresses                 */
+    int blocks, room;
+    uintptr_t next;
+    int64_t size, size_peak;   /* bytes of addresses                          */
+    int64_t held, peak;        /* bytes that were written                     */
+    int64_t fetched;           /* the largest array that the host was given   */
+    shadow_call call[SHADOW_CALLS];
+    int ncalls, latest;
+    shadow_call marked[SHADOW_CALLS]; /* as they were at the mark             */
+    int nmarked;
+} shadow;
+
+/* For the operators and threads of `ctx`. NULL: no memory for it, recorded. */
+shadow *shadow_open(tt_ctx *ctx);
+void shadow_close(shadow *s);
+
+/* The calls since the mark (at first: all) are made `times` more. */
+void shadow_mark(shadow *s);
+void shadow_repeat(shadow *s, double times);
+
+#endif

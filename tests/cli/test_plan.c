@@ -1,0 +1,73 @@
+/* test_plan.c: tether generate --plan, and runs that cannot fit.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Properties  --plan prints and writes nothing; every run says in a line what
+ *             it will take; one that cannot fit ends with 1 and leaves no
+ *             file. */
+#include <dirent.h>
+
+#include "tests/cli/program.h"
+
+static char model[1100];
+
+#define RUN "generate -m %s -p red -W 32 -H 32 -t 1 --latents 9 "
+
+/* Files in the folder, but for what the shell writes. */
+static int files(void)
+{
+    int n = 0;
+    DIR *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.' && strcmp(e->d_name, "stderr")
+             && strcmp(e->d_name, "stdout");
+    if (d) closedir(d);
+    return n;
+}
+
+static void plans(void)
+{
+    static const char *const words[] = {
+        "text encoder", "transformer", "cache", "activations", "decoder",
+        "peak", "available", "latents", "saved states", "y4m", "Gop/s", "all"};
+    expect(run(RUN "--plan > %s/stdout", model, folder) == 0, "a plan: %s",
+           said);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        expect(strstr(text_of(at("stdout")), words[i]) != NULL, "it says %s: "
+               "%s", words[i], text_of(at("stdout")));
+    expect(run(RUN "--plan -o x.y4m --record r.json --analyze a > %s/stdout",
+               model, folder) == 0, "with names of outputs: %s", said);
+    expect(files() == 0, "nothing is written");
+}
+
+static void says_a_line(void)
+{
+    expect(run(RUN "-o x.y4m", model) == 0
+           && strstr(said, "plan: memory at most ") != NULL, "a line: %s",
+           said);
+    unlink(at("x.y4m"));
+    unlink(at("x.latents.safetensors"));
+}
+
+static void refusals(void)
+{
+    setenv("TT_MEMORY", "1M", 1);
+    refuses(1, "cannot fit", RUN "-o x.y4m --record r.json --analyze a", model);
+    refuses(1, "cannot fit", RUN "--plan", model);
+    expect(files() == 0, "nothing is left");
+    unsetenv("TT_MEMORY");
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    if (!program_begin("cli/test_plan", argv)) return program_end();
+    snprintf(model, sizeof model, "%s", ref_path("demo"));
+    char *whole = realpath(model, NULL);
+    if (whole) snprintf(model, sizeof model, "%s", whole);
+    free(whole);
+    plans();
+    says_a_line();
+    refusals();
+    return program_end();
+}

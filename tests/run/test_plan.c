@@ -1,0 +1,241 @@
+/* test_plan.c: what a plan says against what a run takes.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Known answers  the bytes of a process, as the system counts them; the
+ *   operations of its operators, as the profile counts them; and that what a
+ *   refusal proposes is not refused. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "run/plan.h"
+#include "tests/harness.h"
+#include "tether/plan.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
+#endif
+
+static tt_ctx *ctx;
+
+static tt_settings settings_of(const char *cache, const char *size,
+                               const char *latents)
+{
+    tt_settings s = tt_settings_defaults();
+    tt_settings_set(ctx, &s, "model", ref_path("demo"));
+    tt_settings_set(ctx, &s, "prompt", "a red circle moves left");
+    tt_settings_set(ctx, &s, "size", size);
+    tt_settings_set(ctx, &s, "latents", latents);
+    tt_settings_set(ctx, &s, "cache", cache);
+    return s;
+}
+
+/* Clips of causvid are no longer than its budget. */
+static const char *length_of(const char *policy, const char *latents)
+{
+    return strcmp(policy, "causvid") ? latents : "21";
+}
+
+/* All chunks; the most that the process held after one. */
+static int64_t all_chunks(tt_ctx *c, tt_run *run)
+{
+    const tt_host *x;
+    int64_t n, most = 0;
+    while (tt_run_next(c, run, &x, &n) == TT_OK) {
+        const int64_t held = plan_anonymous();
+        if (held > most) most = held;
+    }
+    return most;
+}
+
+static tt_status no_frame(void *user, const tt_host *rgb, int64_t h, int64_t w)
+{
+    int64_t *most = user, held = plan_anonymous();
+    (void)rgb, (void)h, (void)w;
+    if (held > *most) *most = held;
+    return TT_OK;
+}
+
+static int64_t decode(tt_ctx *c, tt_run *run)
+{
+    tt_vae *vae;
+    tt_vae_decoder *d;
+    tt_tensor x;
+    int64_t most = 0;
+    tt_run_latents(c, run, &x);
+    tt_run_open_vae(c, run, &vae);
+    tt_vae_decoder_open(c, &d, vae, x.dim[3], x.dim[4]);
+    const tt_host *z = x.data;
+    for (int i = 0; i < 4 && !c->status; i++)
+        tt_vae_decode_next(c, d, z + i * x.dim[2] * x.dim[3] * x.dim[4],
+                           no_frame, &most);
+    tt_vae_decoder_close(d);
+    tt_vae_close(vae);
+    return most;
+}
+
+/* 5 %, and what a heap and its pages may differ by from run to run. */
+static void expect_bytes(const char *what, const char *policy, int64_t planned,
+                         int64_t held)
+{
+    const double far = fabs((double)(planned - held));
+    expect(far <= 0.05 * (double)held + 2.5e5, "%s of %s: planned %lld bytes, "
+           "held %lld", what, policy, (long long)planned, (long long)held);
+}
+
+/* ---- bytes and operations ------------------------------------------------ */
+
+static void bytes_of(const char *policy, const char *size, const char *latents,
+                     bool with_decoder)
+{
+    tt_ctx c;
+    tt_run *run;
+    tt_needs n;
+    tt_settings s = settings_of(policy, size, latents);
+    if (!with_decoder) tt_settings_set(ctx, &s, "no-decode", NULL);
+    tt_ctx_init(&c);
+    c.nthreads = 2;
+    if (!expect(!tt_run_open(&c, &run, &s, NULL), "%s: %s", policy,
+                tt_message(&c))) return;
+    expect_ok(tt_run_plan(&c, run, &n), policy);
+    expect_bytes("latents", policy, n.latents.peak, all_chunks(&c, run));
+    if (with_decoder)
+        expect_bytes("decoding", policy, n.decoding.peak, decode(&c, run));
+    expect_ok(c.status, policy);
+    tt_run_close(run);
+    tt_settings_free(&s);
+    tt_ctx_free(&c);
+}
+
+/* Of matrix products so far. */
+static double operations(const tt_ctx *c)
+{
+    double all = 0;
+    for (int i = 0; i < TT_PROFILE_ROWS && c->profile[i].name; i++)
+        all += c->profile[i].flops;
+    return all;
+}
+
+/* Chunks behind the sixteenth are not planned one by one. */
+static void operations_of(const char *policy)
+{
+    tt_ctx c;
+    tt_run *run;
+    tt_needs n;
+    tt_settings s = settings_of(policy, "16x16",
+                                length_of(policy, "54"));
+    tt_settings_set(ctx, &s, "no-decode", NULL);
+    tt_ctx_init(&c);
+    if (!expect(!tt_run_open(&c, &run, &s, NULL), "%s: %s", policy,
+                tt_message(&c))) return;
+    expect_ok(tt_run_time(&c, run, 0.01, &n), policy);
+    expect(n.text.seconds > 0 && n.latents.seconds > 0
+           && isfinite(n.latents.seconds), "%s takes time", policy);
+    expect_ok(tt_run_encode(&c, run), "the text");
+    c.profiling = true;
+    all_chunks(&c, run);
+    const double made = operations(&c);
+    expect(fabs(n.latents.operations - made) <= 0.002 * made, "%s: planned "
+           "%.6g operations, made %.6g", policy, n.latents.operations, made);
+    tt_run_close(run);
+    tt_settings_free(&s);
+    tt_ctx_free(&c);
+}
+
+static void every_policy(void)
+{
+    const tt_policy_class *cls;
+    for (int i = 0; (cls = tt_policy_at(i)) != NULL; i++) {
+        if (!SANITIZED && plan_anonymous())
+            bytes_of(cls->name, "64x64", length_of(cls->name, "24"), false);
+        operations_of(cls->name);
+    }
+    if (!SANITIZED && plan_anonymous())
+        bytes_of("tether", "128x128", "6", true);
+    else
+        skip("bytes are not those of the program: a sanitizer's are among "
+             "them, or the system does not tell");
+}
+
+/* ---- refusals ------------------------------------------------------------ */
+
+/* What the process holds, and so many bytes more. */
+static void set_limit(int64_t more)
+{
+    char value[32];
+    snprintf(value, sizeof value, "%lld", (long long)(plan_anonymous() + more));
+    setenv("TT_MEMORY", value, 1);
+}
+
+/* The same run with what was proposed, and a little more than it needs. */
+static void take_up(tt_settings *s, int64_t room, const char *message,
+                    const char *option)
+{
+    char value[32] = "";
+    tt_run *run;
+    const char *at = strstr(message, option);
+    if (!expect(at != NULL, "%s is proposed: %s", option, message)) return;
+    sscanf(at + strlen(option), " %31[0-9x]", value);
+    tt_settings_set(ctx, s, option + 2, *value ? value : NULL);
+    set_limit(room + 300000);
+    expect_ok(tt_run_open(ctx, &run, s, NULL), option);
+    tt_run_close(run);
+}
+
+static void refuses(bool decoded, int64_t room, const char *what,
+                    const char *option)
+{
+    char message[sizeof ctx->message];
+    tt_run *run;
+    tt_settings s = settings_of("tether", "64x64", "27");
+    if (!decoded) tt_settings_set(ctx, &s, "no-decode", NULL);
+    set_limit(room);
+    tt_status status = tt_run_open(ctx, &run, &s, NULL);
+    snprintf(message, sizeof message, "%s", tt_message(ctx));
+    expect_status(status, TT_ENOMEM, what);
+    expect(!run && strstr(message, what), "%s is named: %s", what, message);
+    take_up(&s, room, message, option);
+    unsetenv("TT_MEMORY");
+    tt_settings_free(&s);
+}
+
+/* Limits between what the parts need, whatever the process holds already. */
+static void refusals(void)
+{
+    tt_run *run;
+    tt_needs n;
+    tt_settings s = settings_of("tether", "64x64", "27");
+    expect_ok(tt_run_open(ctx, &run, &s, NULL), "a run that fits");
+    expect_ok(tt_run_plan(ctx, run, &n), "its plan");
+    tt_run_close(run);
+    tt_settings_free(&s);
+    const int64_t small = n.latents.peak - n.before;
+    const int64_t large = n.decoding.peak - n.before;
+    if (!expect(small > 0 && large > 3 * small / 2, "the decoder needs more"))
+        return;
+    refuses(true, (small + large) / 2, "the decoder needs", "--no-decode");
+    refuses(true, (small + large) / 2, "TT_MEMORY leaves", "--size");
+    refuses(false, 4 * small / 5, "the transformer needs", "--size");
+    refuses(false, 4 * small / 5, "the transformer needs", "--budget");
+}
+
+int main(void)
+{
+    ctx = test_begin("run/test_plan");
+    if (test_guarded()) {
+        skip("plans are of memory of the host");
+        return test_end();
+    }
+    refusals();
+    every_policy();
+    return test_end();
+}

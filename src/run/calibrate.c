@@ -10,13 +10,15 @@
  *         several layers in turn, so that they come from where they lie. */
 #include "run/plan.h"
 
+#include <math.h>
 #include <string.h>
 
-/* PROBE   operations, about, of a call of the first round
+/* FIRST   seconds of a call of the first round
  * MOST    bytes that a call may take
  * TURNS   calls of which the fastest counts: other work on the machine and
  *         weights that must be read from the disk are not the call's */
-enum { PROBE = 1 << 26, MOST = 96 << 20, TURNS = 3, POSITIONS = 32 };
+enum { MOST = 96 << 20, TURNS = 3, POSITIONS = 32 };
+#define FIRST 0.02
 
 typedef struct trial {
     tt_ctx ctx;
@@ -278,32 +280,48 @@ static double all_calls(const shadow_call *c, line l)
     return l.a * c->calls + l.b * c->size;
 }
 
-/* From one small call. */
+/* The size at which a call takes about `seconds`, from n on in steps of four;
+ * *took: what it took. While a step costs little more than the one before, most
+ * of it is what a call costs whatever its size, and it goes on. */
+static int64_t grow(trial *t, int64_t n, double seconds, double *took)
+{
+    const int64_t most = memory_for(t, t->call->most);
+    double before = INFINITY;
+    *took = try_once(t, n);
+    while (n < most && (*took < seconds / 4 || *took < 2 * before)
+           && !t->ctx.status) {
+        before = *took;
+        n = n < most / 4 ? 4 * n : most;
+        *took = try_once(t, n);
+    }
+    return n;
+}
+
+/* In a call or a few; what is mapped is there afterwards. */
 static line first_round(trial *t)
 {
+    double took;
     const shadow_call *c = t->call;
-    const double each = c->flops > 0 ? c->flops / c->size
-                                     : values_of(c, t->heads) * 32;
     t->heads = c->op == SHADOW_ATTENTION ? 1 : 0;
-    const double share = t->heads ? 1 / (double)c->dim[0] : 1;
-    const int64_t n = memory_for(t, clamp(PROBE / (each * share), 1, c->most));
-    try_once(t, n);
-    return (line){0, try_once(t, n) / share / (double)n};
+    for (int i = 0; i < c->nw; i++) try_once(t, 1);
+    const int64_t n = grow(t, 1, FIRST, &took);
+    const double heads = t->heads ? (double)c->dim[0] : 1;
+    return (line){0, heads * took / (double)n};
 }
 
 /* In about `budget` seconds, where a unit takes about `unit`. */
 static line second_round(trial *t, double unit, double budget)
 {
     const shadow_call *c = t->call;
-    const double turn = budget / (TURNS + 1);
-    double heads = 1;
-    t->heads = c->op == SHADOW_ATTENTION ? c->dim[0] : 0;
+    const double turn = budget / (2 * TURNS);
+    double heads = 1, took;
     if (t->heads) {
-        t->heads = clamp((double)t->heads * turn / (unit * (double)c->most), 1,
-                         t->heads);
+        t->heads = clamp((double)c->dim[0] * turn / (unit * (double)c->most), 1,
+                         c->dim[0]);
         heads = (double)c->dim[0] / (double)t->heads;
     }
-    const int64_t most = memory_for(t, clamp(turn * heads / unit, 1, c->most));
+    const int64_t most = grow(t, clamp(turn * heads / (4 * unit), 1,
+                                       memory_for(t, c->most)), turn, &took);
     int64_t least = c->least;
     if (most < c->most) least = most / 4;
     if (most >= c->most && 4 * least > 3 * most) least = 0;
@@ -338,6 +356,7 @@ double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
     }
     for (int i = 0; i < s->ncalls && !tt_check_interrupt(&t.ctx); i++) {
         t.call = &s->call[i];
+        t.heads = t.call->op == SHADOW_ATTENTION;
         const double share = all_calls(t.call, found[i]) / all;
         if (share > 0.002)
             found[i] = second_round(&t, found[i].b, share * budget);

@@ -20,7 +20,6 @@ typedef struct tether_state {
     int64_t pending;             /* evicted frames waiting for the clean pass */
     int64_t pending_first;       /* global index the first of them goes by    */
     int64_t counter[3];          /* frames admitted, rejected, edited         */
-    int64_t reserved;
 } tether_state;
 enum { TETHER_ADMITTED, TETHER_REJECTED, TETHER_EDITED };
 

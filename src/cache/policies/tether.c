@@ -370,6 +370,7 @@ const tt_policy_class cache_tether = {
     .check = tether_check,
     .slots = cache_slots,
     .state_size = tether_state_size,
+    .state_version = 1,
     .shared_size = tether_shared_size,
     .reset = tether_reset,
     .valid = tether_valid,

@@ -391,7 +391,7 @@ void tt_recording_set_seconds(tt_recording *r, double seconds)
 
 void tt_recording_set_label(tt_ctx *ctx, tt_recording *r, const char *label)
 {
-    const char *copy = tt_strdup(ctx, &r->mem, label);
+    const char *copy = r ? tt_strdup(ctx, &r->mem, label) : NULL;
     if (copy) r->label = copy;
 }
 

@@ -90,11 +90,13 @@ tt_status cache_check_window(tt_ctx *ctx, tt_policy_options *o,
 {
     TT_TRY(cache_check_budget(ctx, o));
     if (o->K - o->S >= geo->chunk) return TT_OK;
+    int64_t least = INT64_MAX;   /* S + chunk, unless that is even more */
+    tt_checked_add(&least, o->S, geo->chunk);
     return tt_fail(ctx, TT_EINVAL,
                    "%s: the budget K = %lld must be at least S + chunk = "
                    "%lld + %lld = %lld frames", o->name, (long long)o->K,
                    (long long)o->S, (long long)geo->chunk,
-                   (long long)(o->S + geo->chunk));
+                   (long long)least);
 }
 
 tt_status cache_check_fifo(tt_ctx *ctx, tt_policy_options *o,

@@ -53,12 +53,14 @@ static tt_status check_recent(tt_ctx *ctx, tt_policy_options *o,
     const bool default_memory = o->M == -1;
     if (o->R == -1 && o->M >= 0 && o->M <= o->K && o->S <= o->K)
         o->R = o->K - o->S - o->M;
-    if (default_memory && o->R >= 0 && o->S >= 0 && o->S + o->R > o->K)
+    int64_t both = INT64_MAX;    /* S + R, unless that is even more */
+    if (o->R >= 0) tt_checked_add(&both, o->S, o->R);
+    if (default_memory && o->R >= 0 && both > o->K)
         return tt_fail(ctx, TT_EINVAL, "tether: the budget K = %lld holds "
                        "fewer frames than the sink and the recent ones, "
                        "S + R = %lld + %lld: raise it to %lld or lower those",
                        (long long)o->K, (long long)o->S, (long long)o->R,
-                       (long long)(o->S + o->R));
+                       (long long)both);
     if (o->S > o->K || o->R > o->K || o->M > o->K || o->M < -1)
         return tt_fail(ctx, TT_EINVAL,
                        "tether: sink S = %lld, memory M = %lld and recent R = "

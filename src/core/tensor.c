@@ -9,10 +9,17 @@
 
 #include "tether/status.h"
 
+/* The product; 0 where that is beyond an int64_t, as in an empty tensor: beside
+ * an extent of 0 the others may be anything. */
+static int64_t outer(int64_t n, int64_t dim)
+{
+    return tt_checked_mul(&n, n, dim) ? n : 0;
+}
+
 int64_t tt_tensor_count(const tt_tensor *t)
 {
     int64_t n = 1;
-    for (int i = 0; i < t->rank; i++) n *= t->dim[i];
+    for (int i = 0; i < t->rank; i++) n = outer(n, t->dim[i]);
     return n;
 }
 
@@ -20,13 +27,6 @@ int64_t tt_tensor_bytes(const tt_tensor *t)
 {
     return tt_tensor_count(t) / tt_dtype_block(t->dtype)
          * (int64_t)tt_dtype_size(t->dtype);
-}
-
-/* The stride of the next axis outwards; 0 where that is beyond an int64_t, as
- * in an empty tensor: beside an extent of 0 the others may be anything. */
-static int64_t outer(int64_t stride, int64_t dim)
-{
-    return tt_checked_mul(&stride, stride, dim) ? stride : 0;
 }
 
 tt_tensor tt_tensor_make(const void *data, tt_dtype dtype, int rank,

@@ -214,6 +214,21 @@ typedef struct tt_dump_options {
  * Errors  TT_EIO, TT_EFORMAT: a file that cannot be read. */
 tt_status tt_dump_compare(tt_ctx *ctx, tt_report *r, const tt_dump_options *o);
 
+/* Why the first failure of a report over a dump is wrong, found in one more run
+ * of ours with theirs given at every point: the mistakes of every operator that
+ * lies between it and the tensor before it are tried, as for a plug-in.
+ *   r      after tt_dump_compare with `injected`; *out is NULL, and the rest
+ *          does nothing, where there is nothing to explain
+ *   ops    the operators of that run: ours, and the call that is looked for is
+ *          recorded. They take the place of ctx->tap and call it.
+ *   close  the hint goes to r's first failure, when one was found; r NULL: to
+ *          nobody */
+typedef struct tt_explain tt_explain;
+tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
+                          const char *theirs);
+const tt_ops *tt_explain_ops(tt_explain *e);
+void tt_explain_close(tt_explain *e, tt_report *r);
+
 /* True when `t` has the elements of [dim] in the same order: shapes equal up to
  * axes of 1 and to merging neighbours. */
 bool tt_shape_fits(const tt_tensor *t, int rank, const int64_t *dim);

@@ -303,6 +303,9 @@ static char text[256];
           &(tt_model_parts){0})                                                \
     GIVES(tt_validate_rollout, c, NULL, c->ops, tt_arith_at(0),                \
           &(tt_model_parts){0}, "state")                                       \
+    MAKES(tt_explain_open, tt_explain, c, &made, NULL, "theirs")               \
+    RUNS(tt_explain_ops, NULL)                                                 \
+    RUNS(tt_explain_close, NULL, NULL)                                         \
     GIVES(tt_validate_isolated, c, NULL, NULL, NULL, 0)                        \
     RUNS(tt_report_declare, NULL, tt_arith_at(0))                              \
     RUNS(tt_report_free, NULL)                                                 \

@@ -124,6 +124,23 @@ static void test_isolated(void)
     unsetenv("TETHER_MISBEHAVES");
 }
 
+/* A dump of a run that fills its cache at another time: one more run of ours
+ * says so. */
+static void test_explained(void)
+{
+    char inputs[1100];
+    reference(inputs, "policy_sf_full/inputs.safetensors");
+    expect(run("generate -m %s -W 48 -H 32 --latents 3 --embeds %s --no-decode "
+               "--cache fifo --latents-out l --context-noise 5 --dump theirs "
+               "-q", model, inputs) == 0, "theirs: %s", said);
+    expect(run("validate --dump theirs -- generate -m %s -W 48 -H 32 --latents "
+               "3 --embeds %s --cache fifo > out", model, inputs) == 1
+           && strstr(text_of(at("out")), "step.4/e")
+           && strstr(text_of(at("out")), "linear 1 of 2: the pass is made at "
+                     "time 5 where 0 belongs; given theirs"),
+           "explained: %s%s", said, text_of(at("out")));
+}
+
 /* A report is the same, whoever makes it. */
 static void test_same_report(void)
 {
@@ -189,6 +206,7 @@ int main(int argc, char **argv)
     if (sizeof(tt_real) == 8)
         printf("note: faults are planted in the float build\n");
     else
-        test_plugin(), test_isolated(), test_same_report(), test_manifest();
+        test_plugin(), test_isolated(), test_same_report(), test_manifest(),
+        test_explained();
     return program_end();
 }

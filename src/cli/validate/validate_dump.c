@@ -122,6 +122,20 @@ static bool compare_injected(tt_report *r, const settings *s,
     return true;
 }
 
+/* One more run of ours says which mistake the first wrong tensor is, if it is
+ * one that is known. */
+static void explain(tt_report *r, const settings *s, validate_runs *w)
+{
+    validate_set set;
+    const bool only = w->ours_only;
+    if (tt_explain_open(w->ctx, &w->explain, r, s->dump) || !w->explain) return;
+    w->ours_only = true;
+    validate_runs_make(w, &set, "explained", s->dump);
+    w->ours_only = only;
+    tt_explain_close(w->explain, w->ctx->status ? NULL : r);
+    w->explain = NULL;
+}
+
 /* Theirs has not the bits of the class: are they those of another one? */
 static void find_class(tt_report *r, const settings *s, tt_class declared,
                        validate_runs *w)
@@ -155,6 +169,8 @@ static void compare_runs(tt_ctx *ctx, tt_report *r, const settings *s,
         tt_report_note(r, "no float64 program (tether-f64; `make f64` builds "
                        "it): our float32 run stands in for it");
     if (!s->free_only) injected = compare_injected(r, s, arith, &w);
+    if (injected && arith->cls == TT_CLASS_F32)
+        explain(r, s, &w);
     if (!ctx->status && !validate_runs_make(&w, &set, "free", NULL)) {
         tt_dump_options o = options_of(s, arith, &set, "free running");
         o.quiet = injected;

@@ -143,7 +143,8 @@ static int run_one(validate_runs *w, const one_run *r, bool only_try)
     int status = 1;
     if (tt_ctx_init(&own)) return cli_failed(&own);
     own.nthreads = ctx->nthreads;
-    own.ops = ctx->ops;
+    own.ops = w->explain && !r->program && !r->backend && !only_try
+                  ? tt_explain_ops(w->explain) : ctx->ops;
     common.quiet = true;
     common.part = true;
     if (r->backend) common.backend = r->backend;

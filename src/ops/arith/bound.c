@@ -70,7 +70,7 @@ static double product_flushed(const tt_ctx *ctx, const tt_real *x,
                               const tt_real *w, int64_t n, double bias)
 {
     double s = flushed(ctx, bias) + 2 * tiny(ctx);
-    if (!tiny(ctx)) return 0;
+    if (tiny(ctx) == 0) return 0;
     for (int64_t k = 0; k < n; k++)
         s += flushed(ctx, (double)x[k]) * fabs((double)w[k]) + tiny(ctx)
              + flushed(ctx, (double)w[k]) * fabs((double)x[k]);

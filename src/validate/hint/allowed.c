@@ -72,7 +72,7 @@ bool hint_allowed(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
         bool last;                   /* its limits are wide: tried at last    */
         const char *what;
     } list[] = {
-        {TT_ALLOW_FTZ, false, "subnormal numbers are flushed to 0"},
+        {TT_ALLOW_FTZ, false, "denormal numbers are flushed to 0"},
         {TT_ALLOW_BIAS, false, "the bias is rounded as inputs of products are"},
         {TT_ALLOW_SATURATE, false, "f16 saturates at 65504"},
         {TT_ALLOW_WINOGRAD, true, "no worse than Winograd's method"},

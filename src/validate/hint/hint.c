@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "validate/hint/hint.h"
+#include "validate/hint/chain.h"
 
 #define TIMES_EARNED 4   /* what an explanation may leave, in units of earned */
 #define TIMES_SMALLER 20
@@ -64,6 +64,7 @@ static bool explains(const hint *h, const residue *r)
 
 bool hint_settled(const hint *h)
 {
+    if (h->end) return hint_settled(h->end);
     return h->ctx->status ||
            (h->fits && !h->partly && h->best <= h->earned);
 }
@@ -72,6 +73,11 @@ static void try_args(hint *h, const double *trial, const char *fmt,
                      va_list args)
 {
     if (h->ctx->status) return;
+    if (h->end) {
+        if (chain_end(h->chain, trial, h->fault, h->end->trial))
+            try_args(h->end, h->end->trial, fmt, args);
+        return;
+    }
     residue r = measure(h, trial, NULL);
     bool partly = false;
     if (!explains(h, &r)) {
@@ -109,9 +115,11 @@ void hint_try_plain(hint *h, const op_call *q, const void *fault,
     va_list args;
     if (hint_settled(h)) return;
     plain_call(h->ctx, q, fault, h->trial);
+    h->fault = fault;
     va_start(args, fmt);
     try_args(h, h->trial, fmt, args);
     va_end(args);
+    h->fault = NULL;
 }
 
 void hint_try_each(hint *h, const hint_trial *list, size_t n)
@@ -232,4 +240,116 @@ bool hint_find(tt_ctx *ctx, const op_call *q, const tt_arith *arith,
     const bool found = search(&h, &part, v->hint, size);
     tt_arena_reset(&ctx->scratch, mark);
     return found;
+}
+
+/* ---- a chain of operators ------------------------------------------------ */
+
+/* Ready the mistakes of link i. Its own result is right, as far as a family
+ * asks that. False: the end does not depend on it. */
+static bool begin_chain(hint *h, hint *end, chain *c, int i)
+{
+    const chain_link *l = &c->link[i];
+    *h = (hint){.ctx = end->ctx, .q = &l->q, .n = call_count(&l->q),
+                .earned = end->earned, .chain = c, .end = end};
+    double *ours = hint_doubles(h, h->n);
+    h->trial = hint_doubles(h, h->n);
+    h->wrong = tt_alloc0(h->ctx, &h->ctx->scratch, h->n, sizeof *h->wrong,
+                         "hint");
+    if (h->ctx->status || !h->n) return false;
+    for (int64_t k = 0; k < h->n; k++)
+        ours[k] = call_out_is_double(&l->q)
+                      ? ((const double *)(const void *)l->out)[k]
+                      : (double)((const tt_real *)(const void *)l->out)[k];
+    h->got = h->want = ours;
+    h->rank = call_shape(&l->q, h->dim);
+    h->c = h->dim[h->rank - 1];
+    for (int64_t k = 0; k < h->n; k++)
+        if (isfinite(ours[k])) h->top = fmax(h->top, fabs(ours[k]));
+    c->at = i;
+    c->together = false;
+    if (!chain_end(c, ours, NULL, end->trial)) return false;
+    return measure(end, end->trial, NULL).rms <= end->error * 1.5;
+}
+
+/* Deviations are made on the host, of the moments of whole frames: the one
+ * mistake they are known for is tried on them. */
+static bool sample_deviation(hint *end, const chain *c, const char *name)
+{
+    enum { FRAMES_MOST = 64 };
+    if (!strstr(name, "/tame.sd_")) return false;
+    for (int64_t n = c->rows; n > 1 && n <= FRAMES_MOST * c->rows;
+         n += c->rows) {
+        const double f = sqrt((double)n / (double)(n - 1));
+        for (int64_t k = 0; k < end->n; k++)
+            end->trial[k] = f * end->want[k];
+        hint_try(end, end->trial, "sample deviation: divided by %lld - 1",
+                 (long long)n);
+    }
+    return end->fits;
+}
+
+/* The mistakes of one link; whether one explains more than all before. */
+static bool link_explains(hint *end, chain *c, int i, bool together,
+                          const char *name)
+{
+    hint h;
+    const tt_arena_mark mark = tt_arena_here(&end->ctx->scratch);
+    const double before = end->fits ? end->best : INFINITY;
+    if (begin_chain(&h, end, c, i)) {
+        c->together = together;
+        families_of_call(&h);
+        if (!together) hint_model(&h, name);
+    }
+    tt_arena_reset(&end->ctx->scratch, mark);
+    return end->fits && end->best < before;
+}
+
+/* Which of several calls of its kind. */
+static void name_link(const chain *c, int i, bool together, char *out,
+                      size_t size)
+{
+    const op_kind kind = c->link[i].q.kind;
+    int nth = 0, all = 0;
+    for (int k = 0; k < c->n; k++) {
+        nth += k < i && c->link[k].q.kind == kind;
+        all += c->link[k].q.kind == kind;
+    }
+    if (all < 2) snprintf(out, size, "%s", op_name(kind));
+    else if (together) snprintf(out, size, "every %s", op_name(kind));
+    else snprintf(out, size, "%s %d of %d", op_name(kind), nth + 1, all);
+}
+
+bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
+                const tt_verdict *v, char *out, size_t size)
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    char of[48] = "", where[96] = "";
+    int64_t worst;
+    hint end = {.ctx = ctx, .got = got, .n = 1, .rank = v->rank,
+                .earned = v->earned};
+    for (int i = 0; i < v->rank; i++) end.n *= end.dim[i] = v->dim[i];
+    end.c = v->rank ? v->dim[v->rank - 1] : 1;
+    double *want = hint_doubles(&end, end.n);
+    end.want = want;
+    end.trial = hint_doubles(&end, end.n);
+    end.wrong = tt_alloc(ctx, &ctx->scratch, end.n, sizeof *end.wrong, "hint");
+    for (int64_t i = 0; !ctx->status && i < end.n; i++)
+        want[i] = c->end_size == 8
+                      ? ((const double *)(const void *)c->end)[i]
+                      : (double)((const float *)(const void *)c->end)[i];
+    const bool wrong = !ctx->status && take_stock(&end, &worst);
+    if (wrong && sample_deviation(&end, c, name))
+        snprintf(of, sizeof of, "col_moment");
+    if (wrong)
+        for (int i = c->n - 1; i >= 0 && !hint_settled(&end); i--)
+            for (int together = c->link[i].q.kind == OP_ROPE; together >= 0;
+                 together--)
+                if (link_explains(&end, c, i, together, name))
+                    name_link(c, i, together, of, sizeof of);
+    if (end.fits && end.partly) hint_where(&end, where, sizeof where);
+    if (end.fits)
+        snprintf(out, size, "%s: %.110s%s%s", of, end.text, *where ? ", " : "",
+                 where);
+    tt_arena_reset(&ctx->scratch, mark);
+    return end.fits && !ctx->status;
 }

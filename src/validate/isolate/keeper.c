@@ -208,8 +208,8 @@ static int wait_for_child(keeper *k)
         listen_once(k, k->events < 0 ? 1 : TICK_MS);
         const double at = now();
         if (!k->late && !k->loud) look_at_child(k, at - last);
-        if (k->ended && !end) end = at;
-        if (end && (at - end) * 1000 > GOODBYE_MS) kill(k->child, SIGKILL);
+        if (k->ended && end == 0) end = at;
+        if (end > 0 && (at - end) * 1000 > GOODBYE_MS) kill(k->child, SIGKILL);
         if (!k->told && k->ctx->interrupt && *k->ctx->interrupt) {
             k->told = true;              /* the other one ends by itself */
             kill(k->child, SIGINT);
@@ -308,6 +308,25 @@ static void clear_board(keeper *k)
     k->held = 0;
 }
 
+static bool wants_end(const keeper *k)
+{
+    return k->ctx->interrupt && *k->ctx->interrupt;
+}
+
+/* What the end of a child means. */
+static void take_end(keeper *k, int status)
+{
+    if (!k->ended && wants_end(k))
+        tt_check_interrupt(k->ctx);
+    else if (!k->ended)
+        judge_death(k, status);
+    else if (status)
+        tt_report_note(k->report, "the backend's process ended badly after its "
+                       "work: %s %d", WIFSIGNALED(status) ? "signal"
+                       : "exit status", WIFSIGNALED(status)
+                       ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
 /* One child after the other until the work is done. */
 static void keep(keeper *k, tt_isolated_fn work, void *user)
 {
@@ -317,15 +336,7 @@ static void keep(keeper *k, tt_isolated_fn work, void *user)
         const int status = wait_for_child(k);
         if (k->events >= 0) close(k->events);
         watch_prints(k->w.board, k->w.prints, k->w.board->op);
-        if (!k->ended && k->ctx->interrupt && *k->ctx->interrupt)
-            tt_check_interrupt(k->ctx);
-        else if (!k->ended)
-            judge_death(k, status);
-        else if (status)
-            tt_report_note(k->report, "the backend's process ended badly after "
-                           "its work: %s %d", WIFSIGNALED(status) ? "signal"
-                           : "exit status", WIFSIGNALED(status)
-                           ? WTERMSIG(status) : WEXITSTATUS(status));
+        take_end(k, status);
         if (!k->ended && k->w.resume > WATCH_UNIT(PART_CHUNKS, 0)) return;
     }
     if (k->ended && k->end.status)

@@ -70,6 +70,8 @@ typedef struct attention_fault {
     bool scaled;              /* logits by `scale` instead                    */
     double scale;
     int64_t head, tail;       /* keys left out at the begin, at the end       */
+    int64_t gap, gap_n;       /* keys left out, from `gap` on                 */
+    int64_t twice, twice_n;   /* keys that count twice                        */
     int causal;               /* 1: keys behind the query are hidden, -1: those
                                  before it                                    */
     int64_t k_head, v_head;   /* added to the head; -1: head 0 for all        */

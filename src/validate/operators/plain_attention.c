@@ -48,7 +48,8 @@ static bool left_out(const tt_attention_args *a, const attention_fault *f,
 {
     const int64_t at = i + a->N - a->T;
     return (f->causal > 0 && j > at) || (f->causal < 0 && j < at)
-           || j < f->head || j >= a->N - f->tail;
+           || j < f->head || j >= a->N - f->tail
+           || (j >= f->gap && j < f->gap + f->gap_n);
 }
 
 static double bias_at(const tt_attention_args *a, const attention_fault *f,
@@ -77,7 +78,9 @@ void plain_logits(double *s, const tt_attention_args *a,
         double d = 0;
         for (int64_t e = 0; e < a->D; e++) d += (double)q[e] * (double)k[e];
         s[j] = masked(a, f, j) || left_out(a, f, i, j)
-                   ? -DBL_MAX : d * scale + bias_at(a, f, h, i, j);
+                   ? -DBL_MAX : d * scale + bias_at(a, f, h, i, j)
+                     + (j >= f->twice && j < f->twice + f->twice_n
+                            ? 0.6931471805599453 : 0);
     }
 }
 

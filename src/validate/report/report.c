@@ -83,6 +83,19 @@ void report_put(tt_report *r, const tt_verdict *v, error_map *map)
     if (!r->failed && report_failing(v->outcome)) r->failed = &i->v;
 }
 
+void report_say_why(tt_report *r, const char *why)
+{
+    verdict_item *i = r->first;
+    char given[192] = "";
+    while (i && &i->v != r->failed) i = i->next;
+    if (!i) return;
+    const char *at = strstr(i->v.hint, "given theirs");
+    if (at) snprintf(given, sizeof given, "; %s", at);
+    snprintf(i->v.hint, sizeof i->v.hint, "%.180s", why);
+    if (strlen(i->v.hint) + strlen(given) < sizeof i->v.hint)
+        strcat(i->v.hint, given);
+}
+
 void tt_report_grow(tt_report *r, const tt_growth *g)
 {
     if (!r) return;

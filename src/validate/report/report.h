@@ -59,6 +59,8 @@ struct tt_report {
     struct watch *watch;           /* this is the process of a backend        */
 };
 
+/* The hint of the first failure; what it was given stays. */
+void report_say_why(tt_report *r, const char *why);
 /* Add a verdict whose map, in the report's arena or NULL, is made. */
 void report_put(tt_report *r, const tt_verdict *v, error_map *map);
 

@@ -1,0 +1,294 @@
+/* test_explain.c: what mistake made a wrong tensor of a file.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Another program is played by our model with operators of its own, one of
+ * which makes a mistake of a model: it reads other keys, turns them by other
+ * places, is told another time. It writes a dump; ours runs with that given,
+ * and the first tensor that differs must be the right one and be named. */
+#include <fnmatch.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/folder.h"
+#include "tests/validate/lab.h"
+#include "tether/io.h"
+
+static tt_ctx *ctx;
+
+#ifdef TT_REAL_DOUBLE
+int main(void)
+{
+    ctx = test_begin("validate/explain");
+    printf("note: dumps are explained in the float build\n");
+    expect(tt_arith_find("f32") != NULL, "arithmetics");
+    return test_end();
+}
+#else
+
+static lab l;
+
+/* ---- the other program --------------------------------------------------- */
+
+typedef struct mistake {
+    const char *name, *in, *tensor, *hint;
+} mistake;
+
+static const mistake list[] = {
+    {"scale", "*", "chunk.0/step.0/block.0/self_attn",
+     "attention: logits are not scaled"},
+    {"last text row", "*", "chunk.0/step.0/block.0/cross_attn",
+     "attention: the last key is dropped"},
+    {"sink twice", "chunk.1/*", "chunk.1/step.0/block.0/self_attn",
+     "attention: frame 0 of the 6 that attention reads counts twice (the sink)"},
+    {"gap", "chunk.2/*", "chunk.2/step.0/block.0/self_attn",
+     "attention: frame 1 of the 9 that attention reads is not attended"},
+    {"stale", "chunk.1/*", "chunk.1/step.0/block.0/self_attn",
+     "attention: stale slot: of K and V the last slot holds the one before"},
+    {"shifted", "chunk.1/*", "chunk.1/step.0/block.0/self_attn",
+     "attention: stale slot: of K and V the second slot holds the first"},
+    {"axes", "*", "chunk.0/step.0/block.0/self_attn",
+     "every rope: axes of the positions: frame, column, row"},
+    {"origin", "chunk.0/*", "chunk.0/step.0/block.0/self_attn",
+     "frame position off by +1"},
+    {"order", "chunk.1/*", "chunk.1/step.0/block.0/self_attn",
+     "frames 0 and 2 of the 6 in memory are in each other's place"},
+    {"modulation", "*", "chunk.0/step.0/block.0/self_attn.q",
+     "modulate: scale and shift exchanged (modulation order)"},
+    {"norm", "*", "chunk.0/step.0/block.0/self_attn.q",
+     "layer_norm: mean not subtracted"},
+    {"gate", "*", "chunk.0/step.0/block.0/cross_attn.q",
+     "gate_add: gate missing"},
+    {"edited twice", "chunk.3/*",
+     "chunk.3/step.4/block.0/admit.0/tame.k/c.3",
+     "col_blend 1 of 2: applied twice"},
+    {"sample", "chunk.3/*", "chunk.3/step.4/block.0/admit.0/tame.sd_k",
+     "col_moment: sample deviation: divided by 18 - 1"},
+    {"time", "chunk.0/step.4*", "chunk.0/step.4/e",
+     "the pass is made at time 5 where 0 belongs"},
+};
+static const mistake *planted;
+static const tt_ops *ours;
+
+static bool is(const tt_ctx *c, const char *name)
+{
+    return !strcmp(planted->name, name) && !fnmatch(planted->in, c->path, 0);
+}
+
+/* Keys n of a copy of K and V, row j from row from[j]. */
+static void attend_rows(tt_ctx *c, const tt_attention_args *a,
+                        const int64_t *from, int64_t n)
+{
+    const int64_t row = a->H * a->D;
+    tt_attention_args own = *a;
+    tt_real *k = tt_scratch(c, n * row), *v = tt_scratch(c, n * row);
+    for (int64_t j = 0; v && j < n; j++) {
+        memcpy(k + j * row, a->k + from[j] * a->kv_stride,
+               (size_t)row * sizeof *k);
+        memcpy(v + j * row, a->v + from[j] * a->kv_stride,
+               (size_t)row * sizeof *v);
+    }
+    own.k = k, own.v = v, own.N = n, own.kv_stride = row;
+    if (v) ours->attention(c, &own);
+}
+
+static void attention(tt_ctx *c, const tt_attention_args *a)
+{
+    const tt_arena_mark mark = tt_arena_here(&c->scratch);
+    const bool self = a->N != 24;        /* rows of the prompt */
+    const int64_t L = a->T / 3;
+    tt_attention_args own = *a;
+    int64_t *from = tt_alloc(c, &c->scratch, a->N + L, sizeof *from, "rows");
+    int64_t n = 0;
+    for (int64_t j = 0; from && j < a->N; j++) {
+        const bool gap = self && is(c, "gap") && j / L == 1;
+        if (!gap) from[n++] = j;
+        if (self && is(c, "stale") && j >= a->N - L) from[n - 1] = j - L;
+        if (self && is(c, "shifted") && j / L == 1) from[n - 1] = j - L;
+    }
+    for (int64_t j = 0; self && is(c, "sink twice") && j < L; j++)
+        from[n++] = j;
+    if (self && is(c, "scale")) own.scale = 1;
+    if (!self && is(c, "last text row")) own.N--;
+    if (n != a->N || (self && (is(c, "stale") || is(c, "shifted"))))
+        attend_rows(c, &own, from, n);
+    else
+        ours->attention(c, &own);
+    tt_arena_reset(&c->scratch, mark);
+}
+
+static void rope(tt_ctx *c, const tt_rope_args *a)
+{
+    enum { L = 6 };                      /* tokens of a frame: 2 x 3 */
+    const tt_arena_mark mark = tt_arena_here(&c->scratch);
+    int32_t *pos = tt_alloc(c, &c->scratch, 3 * a->T, sizeof *pos, "places");
+    tt_rope_args own = *a;
+    for (int64_t i = 0; pos && i < a->T; i++) {
+        const int32_t *p = a->pos + 3 * i;
+        const bool rows = is(c, "axes");
+        pos[3 * i] = p[0];
+        pos[3 * i + 1] = p[rows ? 2 : 1];
+        pos[3 * i + 2] = p[rows ? 1 : 2];
+        if (is(c, "order") && a->T == 36 && i / L == 0)
+            pos[3 * i] = a->pos[3 * (i + 2 * L)];
+        if (is(c, "order") && a->T == 36 && i / L == 2)
+            pos[3 * i] = a->pos[3 * (i - 2 * L)];
+    }
+    own.pos = pos;
+    static int64_t turn;                 /* keys are turned behind queries */
+    for (int64_t i = 0; pos && is(c, "origin") && turn % 2 && i < a->T; i++)
+        pos[3 * i]++;
+    turn++;
+    if (pos) ours->rope(c, &own);
+    tt_arena_reset(&c->scratch, mark);
+}
+
+static void modulate(tt_ctx *c, const tt_modulate_args *a)
+{
+    tt_modulate_args own = *a;
+    if (is(c, "modulation")) own.scale = a->shift, own.shift = a->scale;
+    ours->modulate(c, &own);
+}
+
+static void layer_norm(tt_ctx *c, const tt_layer_norm_args *a)
+{
+    const tt_rms_norm_args rms = {.y = a->y, .x = a->x, .n = a->n, .c = a->c,
+                                  .w = a->w, .eps = a->eps};
+    const tt_arena_mark mark = tt_arena_here(&c->scratch);
+    tt_real *one = tt_scratch(c, a->c);
+    tt_rms_norm_args own = rms;
+    for (int64_t i = 0; one && i < a->c; i++) one[i] = 1;
+    if (!own.w) own.w = one;
+    if (is(c, "norm") && !a->b) ours->rms_norm(c, &own);
+    else ours->layer_norm(c, a);
+    tt_arena_reset(&c->scratch, mark);
+}
+
+static void col_blend(tt_ctx *c, const tt_col_blend_args *a)
+{
+    ours->col_blend(c, a);
+    if (is(c, "edited twice")) ours->col_blend(c, a);
+}
+
+static void gate_add(tt_ctx *c, const tt_gate_add_args *a)
+{
+    if (!is(c, "gate")) {
+        ours->gate_add(c, a);
+        return;
+    }
+    for (int64_t i = 0; i < a->n * a->c; i++) a->x[i] += a->y[i];
+}
+
+/* The time embedding's first layer is told another time. */
+static void linear(tt_ctx *c, const tt_linear_args *a)
+{
+    const int64_t n = a->w->dim[1], half = n / 2;
+    tt_linear_args own = *a;
+    tt_real x[512];
+    const bool sinusoid = a->n == 1 && n <= 512 && a->x[0] == 1
+                          && a->x[half] == 0;
+    if (is(c, "time") && sinusoid) {
+        for (int64_t k = 0; k < half; k++) {
+            const double at = 5 * pow(10000, -(double)k / (double)half);
+            x[k] = (tt_real)cos(at);
+            x[half + k] = (tt_real)sin(at);
+        }
+        own.x = x;
+    }
+    ours->linear(c, &own);
+}
+
+/* ---- runs ---------------------------------------------------------------- */
+
+static tt_file *given;
+
+static void write_tensor(void *user, const char *path, tt_dtype dtype, int rank,
+                         const int64_t *dim, const void *data)
+{
+    double x[1024];
+    /* chunks behind the one with the mistake show nothing more */
+    if (!strncmp(path, "chunk.", 6) && path[6] > planted->tensor[6]) l.stop = 1;
+    const int64_t n = rank == 2 ? dim[0] * dim[1] : 0;
+    if (!given && !strcmp(planted->name, "sample") && n > 0 && n <= 1024
+        && !strcmp(path, planted->tensor)) {
+        for (int64_t i = 0; i < n; i++)
+            x[i] = ((const double *)data)[i] * sqrt(18.0 / 17);
+        data = x;
+    }
+    tt_st_add(user, path, dtype, rank, dim, data);
+}
+
+static void give(void *user, const char *path, tt_dtype dtype, int rank,
+                 const int64_t *dim, void *data)
+{
+    const tt_entry *e = tt_file_find(given, path);
+    (void)user, (void)rank, (void)dim;
+    if (e && e->t.dtype == dtype)
+        memcpy(data, e->t.data, (size_t)tt_tensor_bytes(&e->t));
+}
+
+/* A rollout on these operators into a dump; with `theirs` given. */
+static void run(const tt_ops *ops, const char *out, const char *theirs)
+{
+    tt_st_writer *w;
+    const tt_ops *before = ctx->ops;
+    if (!expect_ok(tt_st_create(ctx, &w, out), out)) return;
+    given = NULL;
+    if (theirs) expect_ok(tt_file_open(ctx, &given, theirs), theirs);
+    ctx->ops = ops;
+    ctx->tap = write_tensor;
+    ctx->tap_user = w;
+    ctx->inject = theirs ? give : NULL;
+    l.stop = 0;
+    ctx->interrupt = &l.stop;
+    lab_rollout(&l);
+    ctx->interrupt = NULL;
+    if (ctx->status == TT_EINTR) tt_clear(ctx);
+    ctx->ops = before;
+    ctx->tap = NULL;
+    ctx->inject = NULL;
+    ctx->path[0] = 0;
+    expect_ok(tt_st_finish(w), out);
+    if (given) tt_file_close(given);
+}
+
+static void check(const mistake *m)
+{
+    tt_report *r = NULL;
+    tt_explain *e = NULL;
+    tt_ops theirs = *ours;
+    planted = m;
+    theirs.attention = attention, theirs.rope = rope;
+    theirs.modulate = modulate, theirs.layer_norm = layer_norm;
+    theirs.gate_add = gate_add, theirs.linear = linear;
+    theirs.col_blend = col_blend;
+    run(&theirs, at("theirs"), NULL);
+    run(ours, at("ours"), at("theirs"));
+    if (!expect_ok(tt_report_new(ctx, &r, m->name, tt_arith_find("f32")), "r"))
+        return;
+    expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .got = at("theirs"), .want = at("ours"),
+        .arith = tt_arith_find("f32"), .injected = true}), m->name);
+    expect_ok(tt_explain_open(ctx, &e, r, at("theirs")), m->name);
+    if (e) run(tt_explain_ops(e), at("again"), at("theirs"));
+    tt_explain_close(e, r);
+    const tt_verdict *v = tt_report_first(r);
+    expect(v && !strcmp(v->path, m->tensor) && strstr(v->hint, m->hint),
+           "%s: %s with '%s' expected, not %s: %s", m->name, m->tensor, m->hint,
+           v ? v->path : "a pass", v ? v->hint : "");
+    tt_report_free(r);
+}
+
+int main(int argc, char **argv)
+{
+    ctx = test_begin("validate/explain");
+    ours = tt_ops_default();
+    if (folder_make() && lab_open(&l, ctx))
+        for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+            if (argc < 2 || !strcmp(argv[1], list[i].name)) check(&list[i]);
+    lab_close(&l);
+    folder_remove();
+    return test_end();
+}
+#endif

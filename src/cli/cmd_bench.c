@@ -9,6 +9,8 @@
 #include <time.h>
 
 #include "cli/bench/bench.h"
+#include "cli/generate/generate.h"
+#include "cli/generate/model.h"
 #include "cli/ui/outputs.h"
 #include "tether/outfile.h"
 #include "tether/version.h"
@@ -28,13 +30,29 @@ static const opt_spec options[] = {
      "that is busy with other work as well"},
     {OPT_FLAG, "overwrite", 0, offsetof(bench_settings, overwrite), NULL,
      "replace a file of --json that is no result of bench, too"},
+    {OPT_GROUP, NULL, 0, 0, NULL, "Estimate"},
+    {OPT_FLAG, "estimate", 0, offsetof(bench_settings, estimate), NULL,
+     "say what `tether generate` would take here, in bytes and in time: its "
+     "--plan, of the model that -m names"},
+    {OPT_READ, "model", 'm', offsetof(bench_settings, model), "DIR",
+     "folder with all parts of a model (default: the built-in one)"},
+    {OPT_TEXT, "width", 'W', offsetof(bench_settings, width), "N",
+     "pixels, a multiple of 16 (default: what the model was trained for)"},
+    {OPT_TEXT, "height", 'H', offsetof(bench_settings, height), "N",
+     "likewise"},
+    {OPT_TEXT, "seconds", 0, offsetof(bench_settings, seconds), "X",
+     "of video at 16 frames a second (default: 21 latents)"},
+    {OPT_TEXT, "cache", 0, offsetof(bench_settings, cache), "NAME",
+     "cache policy, as in generate"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
 static const opt_command bench_command = {
     .name = "bench",
     .summary = "speed of the operators, or their error against float64",
-    .usage = "ops|error [--json FILE] [--quick] [--only TEXT]",
+    .usage = "ops|error [--json FILE] [--quick] [--only TEXT]\n"
+             "       tether bench --estimate [-m DIR] [-W N -H N] "
+             "[--seconds X]",
     .intro = "ops measures every operator at the shapes of Wan2.1-T2V-1.3B: "
              "linear layers, attention and convolutions beside the blas "
              "backend and the multiply-add peak, everything else beside the "
@@ -47,7 +65,9 @@ static const opt_command bench_command = {
     .examples = "  tether bench ops --json ops.json\n"
                 "  OPENBLAS_CORETYPE=SkylakeX tether bench ops --only linear\n"
                 "  TT_CPU=avx2 OPENBLAS_CORETYPE=Haswell tether bench ops\n"
-                "  tether bench error",
+                "  tether bench error\n"
+                "  tether bench --estimate -m Wan2.1-T2V-1.3B -W 416 -H 240 "
+                "--seconds 5",
     .options = options,
     .no_log = true,
     .positional_max = 1,
@@ -192,6 +212,36 @@ static int check(const bench_settings *s, const opt_result *given, bool errors)
     return GO_ON;
 }
 
+/* The settings of the run that is estimated. */
+static tt_status estimated(tt_ctx *ctx, const bench_settings *s, tt_settings *g)
+{
+    const char *const set[][2] = {
+        {"model", s->model}, {"width", s->width}, {"height", s->height},
+        {"seconds", s->seconds}, {"cache", s->cache}};
+    char builtin[4096];
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++)
+        if (set[i][1]) tt_settings_set(ctx, g, set[i][0], set[i][1]);
+    if (!s->model && !model_find_builtin(ctx, builtin, sizeof builtin))
+        tt_settings_set(ctx, g, "model", builtin);
+    tt_settings_set(ctx, g, "prompt", "a red circle moves left and bounces, on "
+                    "a blue background");
+    return tt_settings_set(ctx, g, "plan", NULL);
+}
+
+static int estimate(tt_ctx *ctx, const bench_settings *s,
+                    const cli_common *common, const opt_result *given)
+{
+    tt_settings g = tt_settings_defaults();
+    int status;
+    if (given->npositional)
+        return opt_usage("bench", "--estimate stands alone, without `%s`",
+                         given->positional[0]);
+    status = estimated(ctx, s, &g) ? opt_refused("bench", ctx)
+           : generate_videos(ctx, &g, common, 0, NULL);
+    tt_settings_free(&g);
+    return status;
+}
+
 int cmd_bench(tt_ctx *ctx, int argc, char **argv)
 {
     bench_settings s = {0};
@@ -199,6 +249,7 @@ int cmd_bench(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     int status = opt_parse(&bench_command, &s, &common, &given, argc, argv);
     if (status != GO_ON) return status;
+    if (s.estimate) return estimate(ctx, &s, &common, &given);
     const char *what = given.npositional == 1 ? given.positional[0] : "";
     bool errors = !strcmp(what, "error");
     if (!errors && strcmp(what, "ops") != 0)

@@ -4,7 +4,7 @@
  *
  * Properties  --plan prints and writes nothing; every run says in a line what
  *             it will take; one that cannot fit ends with 1 and leaves no
- *             file. */
+ *             file. bench --estimate is a plan of a run of that size. */
 #include <dirent.h>
 
 #include "tests/cli/program.h"
@@ -49,6 +49,18 @@ static void says_a_line(void)
     unlink(at("x.latents.safetensors"));
 }
 
+static void estimates(void)
+{
+    expect(run("bench --estimate -m %s -W 32 -H 48 --seconds 0.5625 -t 1 "
+               "> %s/stdout", model, folder) == 0 && strstr(text_of(at("stdout")), "Gop/s"),
+           "an estimate: %s", said);
+    expect(run("bench --estimate -t 1 > %s/stdout", folder) == 0,
+           "of the built-in model: %s", said);
+    refuses(2, "multiple", "bench --estimate -m %s -W 33", model);
+    refuses(2, "stands alone", "bench ops --estimate");
+    expect(files() == 0, "nothing is written");
+}
+
 static void refusals(void)
 {
     setenv("TT_MEMORY", "1M", 1);
@@ -68,6 +80,7 @@ int main(int argc, char **argv)
     free(whole);
     plans();
     says_a_line();
+    estimates();
     refusals();
     return program_end();
 }

@@ -16,6 +16,8 @@ typedef struct bench_settings {
     int64_t rounds;        /* 0: as many as the case deserves                 */
     bool quick;            /* small shapes, three rounds                      */
     bool overwrite;        /* whatever file is there                          */
+    bool estimate;         /* of a run, whose settings follow                 */
+    const char *model, *width, *height, *seconds, *cache;
     bool cpu;              /* CPU seconds of the process, not the clock's     */
     int threads[2];        /* thread counts to measure                        */
     int nthreads;          /* how many of those                               */

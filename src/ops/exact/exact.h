@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The drivers (linear.c, attention.c, conv in linear.c, rows.c) block, pack and
+ * The drivers (linear.c, conv.c, attention.c, rows.c) block, pack and
  * share work between threads; they are the same for every machine. What they
  * call per tile or per row is a tt_kernels table, one per instruction set. A
  * kernel keeps every chain of the definition: lanes of a vector are different

@@ -1,288 +1,200 @@
-/* linear.c: blocked matrix product and convolution around linear_tile.
+/* linear.c: blocked matrix product around linear_tile.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * For every slice of SLICE products (two blocks of the definition, so that the
- * outputs travel through memory half as often) and every block of outputs, the
- * weights are widened and packed once into panels [k][nr]; then threads take
- * blocks of rows and, inside a block, run all row panels against one weight
- * panel while it is in cache. Rows of x are read in place. With few rows (FEW)
- * a thread packs each panel for itself and uses it at once: a packed block
- * would cost more on its way to memory and back than it saves. Blocking is free
- * to change: it moves whole chains, never splits one. */
+ * The rows of x lie along the lanes, and the rows of weights are broadcast from
+ * where they are stored: y^T = w x^T. A weight is so never packed, which would
+ * cost as much as fifty rows do; x is, for every block of rows once, and serves
+ * all outputs. Threads take units of outputs and of rows; the outputs of a unit
+ * are transposed at its end. Blocking is free to change: it moves whole chains,
+ * never splits one. (The definition says fma(x, w, s), and a tile computes
+ * fma(w, x, s): the same number.) */
 #include "ops/exact/exact.h"
 
 #ifndef TT_REAL_DOUBLE
 
 #include "core/parallel.h"
-#include "ops/gather.h"
 
-#define BLOCK_COLS 2048  /* outputs packed at a time: 4 MB of weights         */
-#define BLOCK_PANELS 12  /* row panels per unit of work                       */
-#define SLICE (2 * TT_DOT_BLOCK) /* products packed and used at a time        */
-#define CHUNK_COLS 512   /* outputs per unit of work, at most                 */
-#define FEW 512          /* rows whose slice stays in a core's second cache   */
+/* Rows packed at a time, about: a slice of them, the weights of a tile and the
+ * outputs of a unit fit a core's second cache. */
+#define ROWS 320
+#define SLICE (2 * TT_DOT_BLOCK) /* products of a row packed together         */
+#define TILES 16 /* tiles of outputs per unit of work, at most                */
+#define UNITS 4  /* units of work per thread, at least                        */
 
-/* Floats of private memory per thread: rows to widen, or a padded row panel.
- * From scratch and not from the stack, which may be small in a thread. */
-#define OWN (EXACT_MAX_NR * SLICE)
+/* One block of rows. */
+typedef struct product {
+    const tt_kernels *kn;
+    const tt_linear_args *a;
+    int64_t n, o, K;      /* rows of the block, outputs, products             */
+    const float *x;       /* [n, K]                                           */
+    float *y;             /* [n, o]                                           */
+    int64_t lanes;        /* n, rounded up to whole panels                    */
+    int64_t high, wide;   /* outputs and lanes of a unit of work, at most     */
+    float *packed;        /* [K / SLICE][lanes / nr][SLICE][nr], x along nr;
+                           * the last slice is as long as it is               */
+    float *own;           /* [threads, own_size]: scratch of a thread         */
+    int64_t own_size;
+} product;
 
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* panel [kc, nr] = transpose of rows [o0, o0+n) of w, columns [k0, k0+kc);
- * lanes past n are zero. wide [nr, kc] receives rows that must be widened. */
-static void pack_panel(float *panel, const tt_kernels *kn, const tt_tensor *w,
-                       int64_t o0, int64_t n, int64_t k0, int64_t kc,
-                       float *wide)
+static int64_t parts(int64_t n, int64_t of)
 {
-    int64_t K = w->dim[1];
-    const float *rows = n == kn->nr ? tt_tensor_in_place(w) : NULL;
-    if (rows) {
-        kn->pack(panel, rows + o0 * K + k0, K, kc);
+    return (n + of - 1) / of;
+}
+
+static float *panel_at(const product *p, int64_t row, int64_t k0, int64_t kc)
+{
+    return p->packed + k0 * p->lanes + row * kc;
+}
+
+/* Rows [r0, r0 + nr) of x, products [k0, k0 + kc), into their panel; rows past
+ * the last are zero. */
+static void pack_x(const product *p, int64_t r0, int64_t k0, int64_t kc)
+{
+    const tt_kernels *kn = p->kn;
+    const float *from = p->x + r0 * p->K + k0;
+    float *whole = p->own + tt_thread_id() * p->own_size;   /* [nr, kc] */
+    float *panel = panel_at(p, r0, k0, kc);
+    if (r0 + kn->nr <= p->n) {
+        kn->pack(panel, from, p->K, kc);
         return;
     }
-    for (int64_t j = 0; j < kn->nr; j++) {
-        if (j < n)
-            tt_widen_at_f32(wide + j * kc, w, (o0 + j) * K + k0, kc);
+    memset(whole, 0, (size_t)(kn->nr * kc) * sizeof *whole);
+    for (int64_t r = 0; r < p->n - r0; r++)
+        memcpy(whole + r * kc, from + r * p->K, (size_t)kc * sizeof *whole);
+    kn->pack(panel, whole, kc, kc);
+}
+
+/* Weights of outputs [o0, o0 + mr), products [k0, k0 + kc): in place, or a
+ * widened copy in `copy` [mr, kc], zero past the last output. *ld: stride. */
+static const float *weights(const product *p, int64_t o0, int64_t k0,
+                            int64_t kc, float *copy, int64_t *ld)
+{
+    const float *stored = tt_tensor_in_place(p->a->w);
+    if (stored && o0 + p->kn->mr <= p->o) {
+        *ld = p->K;
+        return stored + o0 * p->K + k0;
+    }
+    for (int64_t j = 0; j < p->kn->mr; j++) {
+        if (o0 + j < p->o)
+            tt_widen_at_f32(copy + j * kc, p->a->w, (o0 + j) * p->K + k0, kc);
         else
-            memset(wide + j * kc, 0, (size_t)kc * sizeof *wide);
+            memset(copy + j * kc, 0, (size_t)kc * sizeof *copy);
     }
-    kn->pack(panel, wide, kc, kc);
+    *ld = kc;
+    return copy;
 }
 
-/* Where one product block of a unit goes. */
-typedef struct job {
-    const tt_kernels *kn;
-    const float *packed;     /* panels of this block of outputs               */
-    int64_t o0, no;          /* outputs [o0, o0 + no)                         */
-    int64_t k0, kc;          /* products [k0, k0 + kc)                        */
-    bool last;               /* the last block of products: add the bias      */
-    const float *b;
-    float *y;                /* [n, ldy]                                      */
-    int64_t ldy;
-} job;
-
-/* One full tile over the blocks of the slice, in ascending order. */
-static void slice_tile(const job *q, float *c, int64_t ldc, const float *a,
-                       int64_t lda, const float *panel, const float *bias)
+/* A slice of products of mr outputs and rows [r0, r1), added to out [mr, r1 -
+ * r0], in the blocks of the definition, ascending. */
+static void add_slice(const product *p, float *out, int64_t o0, int64_t r0,
+                      int64_t r1, int64_t k0, float *copy)
 {
-    for (int64_t k = 0; k < q->kc; k += TT_DOT_BLOCK) {
-        int64_t n = least(q->kc - k, TT_DOT_BLOCK);
-        q->kn->linear_tile(c, ldc, a + k, lda, panel + k * q->kn->nr, n,
-                           q->k0 + k > 0, k + n == q->kc ? bias : NULL);
+    const int64_t kc = least(p->K - k0, SLICE);
+    int64_t ld;
+    const float *w = weights(p, o0, k0, kc, copy, &ld);
+    for (int64_t r = r0; r < r1; r += p->kn->nr) {
+        const float *x = panel_at(p, r, k0, kc);
+        for (int64_t k = 0; k < kc; k += TT_DOT_BLOCK)
+            p->kn->linear_tile(out + r - r0, r1 - r0, w + k, ld,
+                               x + k * p->kn->nr, least(kc - k, TT_DOT_BLOCK),
+                               k0 + k > 0, NULL);
     }
 }
 
-/* rows [r0, r0+m) (m <= mr) of x against every panel in columns [c0, c1) of
- * the job. Partial tiles go through full-sized copies; a [mr, kc] is
- * scratch. */
-static void row_panel(const job *q, const float *x, int64_t ldx, int64_t r0,
-                      int64_t m, int64_t c, float *a)
+/* y [rows r0.., outputs o0..] = out^T + bias, for `no` outputs and `nrows`
+ * rows; out [no, ld], turned [ld, nr] */
+static void turn(const product *p, const float *out, int64_t ld, int64_t o0,
+                 int64_t no, int64_t r0, int64_t nrows, float *turned)
 {
-    const tt_kernels *kn = q->kn;
-    int64_t n = least(q->no - c, kn->nr);
-    const float *panel = q->packed + c * q->kc;
-    const float *bias = q->last && q->b ? q->b + q->o0 + c : NULL;
-    float *y = q->y + r0 * q->ldy + q->o0 + c;
-    if (m == kn->mr && n == kn->nr) {
-        slice_tile(q, y, q->ldy, x, ldx, panel, bias);
-        return;
-    }
-    float t[EXACT_MAX_MR * EXACT_MAX_NR];
-    float padded[EXACT_MAX_NR] = {0};
-    if (m < kn->mr) {
-        for (int64_t r = 0; r < kn->mr; r++)
-            for (int64_t k = 0; k < q->kc; k++)
-                a[r * q->kc + k] = r < m ? x[r * ldx + k] : 0.0f;
-        x = a;
-        ldx = q->kc;
-    }
-    for (int64_t r = 0; r < m; r++)
-        for (int64_t i = 0; i < n; i++)
-            t[r * kn->nr + i] = q->k0 > 0 ? y[r * q->ldy + i] : 0.0f;
-    for (int64_t r = 0; r < kn->mr; r++)
-        for (int64_t i = 0; i < kn->nr; i++)
-            if (r >= m || i >= n) t[r * kn->nr + i] = 0.0f;
-    if (bias) memcpy(padded, bias, (size_t)n * sizeof *bias);
-    slice_tile(q, t, kn->nr, x, ldx, panel, bias ? padded : NULL);
-    for (int64_t r = 0; r < m; r++)
-        memcpy(y + r * q->ldy, t + r * kn->nr, (size_t)n * sizeof *t);
-}
-
-/* One unit: rows [r0, r1) against outputs [c0, c1) of the job. */
-static void run_unit(const job *q, const float *x, int64_t ldx, int64_t r0,
-                     int64_t r1, int64_t c0, int64_t c1, float *own)
-{
-    for (int64_t c = c0; c < c1; c += q->kn->nr)
-        for (int64_t r = r0; r < r1; r += q->kn->mr)
-            row_panel(q, x + (r - r0) * ldx, ldx, r,
-                      least(r1 - r, q->kn->mr), c, own);
-}
-
-/* Outputs per unit: narrower when there are few rows, so that every thread
- * gets about four units. */
-static int64_t chunk_cols(const tt_kernels *kn, int64_t no, int64_t row_units,
-                          int nthreads)
-{
-    int64_t want = (4 * nthreads + row_units - 1) / row_units;
-    int64_t cols = least((no + want - 1) / want, CHUNK_COLS);
-    return (cols + kn->nr - 1) / kn->nr * kn->nr;
-}
-
-/* All rows against the panel of outputs [o0, o0 + nr); memory [2, OWN]. */
-static void one_panel(const tt_kernels *kn, const tt_linear_args *a, int64_t o0,
-                      float *memory)
-{
-    const int64_t o = a->w->dim[0], K = a->w->dim[1];
-    for (int64_t k0 = 0; k0 < K; k0 += SLICE) {
-        job q = {.kn = kn, .packed = memory + OWN, .o0 = o0,
-                 .no = least(o - o0, kn->nr), .k0 = k0,
-                 .kc = least(K - k0, SLICE), .b = a->b, .y = a->y, .ldy = o};
-        q.last = k0 + q.kc == K;
-        pack_panel(memory + OWN, kn, a->w, o0, q.no, k0, q.kc, memory);
-        run_unit(&q, a->x + k0, K, 0, a->n, 0, q.no, memory);
+    const int64_t nr = p->kn->nr;
+    for (int64_t c = 0; c < no; c += nr) {
+        const int64_t n = least(no - c, nr), at = o0 + c;
+        const float *b = p->a->b ? p->a->b + at : NULL;
+        p->kn->pack(turned, out + c * ld, ld, ld);
+        for (int64_t r = 0; r < nrows; r++) {
+            const float *from = turned + r * nr;
+            float *y = p->y + (r0 + r) * p->o + at;
+            for (int64_t i = 0; i < n; i++) y[i] = b ? from[i] + b[i] : from[i];
+        }
     }
 }
 
-/* Few rows; enough panels that every thread gets several. */
-static bool is_few(const tt_ctx *ctx, const tt_kernels *kn,
-                   const tt_linear_args *a)
+/* Outputs from o0 and rows from r0 on: one unit of work. */
+static void one_unit(const product *p, int64_t o0, int64_t r0)
 {
-    const int64_t panels = (a->w->dim[0] + kn->nr - 1) / kn->nr;
-    return a->w->dim[1] > 0 && a->n <= FEW && panels >= 4 * ctx->nthreads;
+    const int64_t mr = p->kn->mr, nr = p->kn->nr;
+    const int64_t no = least(p->o - o0, p->high);
+    const int64_t r1 = least(p->lanes, r0 + p->wide);
+    float *out = p->own + tt_thread_id() * p->own_size;
+    float *turned = out + parts(p->high, nr) * nr * p->wide;
+    float *copy = turned + p->wide * nr;
+    for (int64_t k0 = 0; k0 < p->K; k0 += SLICE)
+        for (int64_t j = 0; j < no; j += mr)
+            add_slice(p, out + j * (r1 - r0), o0 + j, r0, r1, k0, copy);
+    turn(p, out, r1 - r0, o0, no, r0, least(p->n, r1) - r0, turned);
 }
 
-static bool few_rows(tt_ctx *ctx, const tt_kernels *kn, const tt_linear_args *a)
+static void one_block(tt_ctx *ctx, product *p)
 {
-    const int64_t panels = (a->w->dim[0] + kn->nr - 1) / kn->nr;
-    if (!is_few(ctx, kn, a)) return false;
-    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *memory = tt_scratch(ctx, ctx->nthreads * 2 * OWN);
-    if (memory) {
-        TT_PARALLEL_FOR_DYNAMIC(ctx, a->n * a->w->dim[0] * a->w->dim[1] / 32)
-        for (int64_t p = 0; p < panels; p++)
-            one_panel(kn, a, p * kn->nr, memory + tt_thread_id() * 2 * OWN);
+    const int64_t nr = p->kn->nr, panels = p->lanes / nr;
+    const int64_t across = parts(p->lanes, p->wide);
+    TT_PARALLEL_FOR_WORK(ctx, p->lanes * p->K)
+    for (int64_t u = 0; u < panels * parts(p->K, SLICE); u++) {
+        const int64_t k0 = u / panels * SLICE;
+        pack_x(p, u % panels * nr, k0, least(p->K - k0, SLICE));
     }
-    tt_arena_reset(&ctx->scratch, mark);
-    return true;
+    TT_PARALLEL_FOR_DYNAMIC(ctx, p->lanes * p->o * p->K / 32)
+    for (int64_t u = 0; u < across * parts(p->o, p->high); u++)
+        one_unit(p, u / across * p->high, u % across * p->wide);
 }
 
-/* Outputs packed at a time. */
-static int64_t block_cols(const tt_kernels *kn, int64_t o)
+/* Blocks of rows as equal as whole panels allow; units of as many tiles as
+ * leave every thread some, and of fewer rows where there are few outputs. */
+static product plan(const tt_ctx *ctx, const tt_linear_args *a)
 {
-    return least(BLOCK_COLS, (o + kn->nr - 1) / kn->nr * kn->nr);
+    product p = {.kn = exact_kernels(), .a = a, .o = a->w->dim[0],
+                 .K = a->w->dim[1]};
+    const int64_t nr = p.kn->nr, mr = p.kn->mr, want = UNITS * ctx->nthreads;
+    const int64_t tiles = parts(p.o, mr), blocks = parts(a->n, ROWS);
+    if (blocks > 0) p.lanes = parts(parts(a->n, blocks), nr) * nr;
+    int64_t t = least(TILES, tiles / want);
+    p.high = mr * (t > 0 ? t : 1);
+    t = parts(p.lanes / nr, parts(want, parts(p.o, p.high)));
+    p.wide = nr * t;
+    p.own_size = (parts(p.high, nr) + 1) * nr * p.wide
+                 + (nr > mr ? nr : mr) * least(p.K, SLICE);
+    return p;
 }
 
 int64_t exact_f32_linear_room(const tt_ctx *ctx, const tt_linear_args *a)
 {
-    const tt_kernels *kn = exact_kernels();
-    const int64_t kc = least(a->w->dim[1], SLICE), panel = kn->nr * kc;
-    if (is_few(ctx, kn, a)) return ctx->nthreads * 2 * panel;
-    return block_cols(kn, a->w->dim[0]) * kc + ctx->nthreads * panel;
+    const product p = plan(ctx, a);
+    return p.lanes * p.K + ctx->nthreads * p.own_size;
 }
 
 void exact_f32_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
-    const tt_kernels *kn = exact_kernels();
-    int64_t o = a->w->dim[0], K = a->w->dim[1];
-    int64_t cols = block_cols(kn, o);
-    int64_t rows = (int64_t)BLOCK_PANELS * kn->mr;
-    if (few_rows(ctx, kn, a)) return;
+    if (a->n <= 0 || a->w->dim[0] <= 0) return;
+    product p = plan(ctx, a);
+    const int64_t step = p.lanes;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *packed = tt_scratch(ctx, cols * SLICE);
-    float *own = tt_scratch(ctx, ctx->nthreads * OWN);
-    if (own && K == 0)
-        for (int64_t i = 0; i < a->n * o; i++)
-            a->y[i] = a->b ? a->b[i % o] : 0.0f;
-    for (int64_t o0 = 0; own && o0 < o; o0 += cols)
-        for (int64_t k0 = 0; k0 < K; k0 += SLICE) {
-            job q = {.kn = kn, .packed = packed, .o0 = o0,
-                     .no = least(o - o0, cols), .k0 = k0,
-                     .kc = least(K - k0, SLICE), .b = a->b, .y = a->y,
-                     .ldy = o};
-            q.last = k0 + q.kc == K;
-            int64_t panels = (q.no + kn->nr - 1) / kn->nr;
-            TT_PARALLEL_FOR_WORK(ctx, q.no * q.kc)
-            for (int64_t p = 0; p < panels; p++) {
-                float *wide = own + tt_thread_id() * OWN;
-                pack_panel(packed + p * kn->nr * q.kc, kn, a->w,
-                           o0 + p * kn->nr, least(q.no - p * kn->nr, kn->nr),
-                           k0, q.kc, wide);
-            }
-            int64_t nr = (a->n + rows - 1) / rows;
-            int64_t chunk = chunk_cols(kn, q.no, nr, ctx->nthreads);
-            int64_t nc = (q.no + chunk - 1) / chunk;
-            TT_PARALLEL_FOR_DYNAMIC(ctx, a->n * q.no * q.kc / 32)
-            for (int64_t u = 0; u < nr * nc; u++) {
-                int64_t r0 = u % nr * rows, c0 = u / nr * chunk;
-                run_unit(&q, a->x + r0 * K + k0, K, r0, least(a->n, r0 + rows),
-                         c0, least(q.no, c0 + chunk),
-                         own + tt_thread_id() * OWN);
-            }
-        }
-    tt_arena_reset(&ctx->scratch, mark);
-}
-
-/* All weights of a convolution packed at once: panels of every product block,
- * block after block. [ceil(Cout/nr) * nr * K] */
-static void pack_all(tt_ctx *ctx, const tt_kernels *kn, float *packed,
-                     const tt_tensor *w2, int64_t o, int64_t K, float *own_all)
-{
-    int64_t panels = (o + kn->nr - 1) / kn->nr;
-    int64_t blocks = (K + SLICE - 1) / SLICE;
-    TT_PARALLEL_FOR_WORK(ctx, o * K)
-    for (int64_t u = 0; u < panels * blocks; u++) {
-        float *wide = own_all + tt_thread_id() * OWN;
-        int64_t p = u % panels, k0 = u / panels * SLICE;
-        int64_t kc = least(K - k0, SLICE);
-        pack_panel(packed + panels * kn->nr * k0 + p * kn->nr * kc, kn, w2,
-                   p * kn->nr, least(o - p * kn->nr, kn->nr), k0, kc,
-                   wide);
+    p.packed = tt_scratch(ctx, p.lanes * p.K);
+    p.own = tt_scratch(ctx, ctx->nthreads * p.own_size);
+    for (int64_t r = 0; p.own && p.K > 0 && r < a->n; r += step) {
+        p.n = least(a->n - r, step);
+        p.lanes = parts(p.n, p.kn->nr) * p.kn->nr;
+        p.x = a->x + r * p.K;
+        p.y = a->y + r * p.o;
+        one_block(ctx, &p);
     }
-}
-
-int64_t exact_conv_room(const tt_ctx *ctx, const tt_conv_args *p)
-{
-    const tt_kernels *kn = exact_kernels();
-    const int64_t K = (int64_t)p->kt * p->kh * p->kw * p->Cin;
-    const int64_t wide = (p->Cout + kn->nr - 1) / kn->nr * kn->nr;
-    const int64_t panel = kn->nr * least(K, SLICE);
-    return wide * K + (4 * kn->mr * K + panel) * ctx->nthreads;
-}
-
-void exact_conv(tt_ctx *ctx, const tt_conv_args *p)
-{
-    const tt_kernels *kn = exact_kernels();
-    int64_t K = (int64_t)p->kt * p->kh * p->kw * p->Cin, o = p->Cout;
-    int64_t wide = (o + kn->nr - 1) / kn->nr * kn->nr;
-    int64_t rows = 4 * kn->mr, pixels = p->Ho * p->Wo;
-    int64_t units = (pixels + rows - 1) / rows;
-    tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){o, K});
-    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *packed = tt_scratch(ctx, wide * K);
-    float *windows = tt_scratch(ctx, rows * K * ctx->nthreads);
-    float *own = tt_scratch(ctx, ctx->nthreads * OWN);
-    if (own) {
-        pack_all(ctx, kn, packed, &w2, o, K, own);
-        TT_PARALLEL_FOR_DYNAMIC(ctx, pixels * o * K / 32)
-        for (int64_t u = 0; u < units; u++) {
-            float *x = windows + rows * K * tt_thread_id();
-            int64_t r0 = u * rows, r1 = least(pixels, r0 + rows);
-            for (int64_t i = r0; i < r1; i++)
-                conv_gather(x + (i - r0) * K, p, i / p->Wo, i % p->Wo);
-            for (int64_t k0 = 0; k0 < K; k0 += SLICE) {
-                job q = {.kn = kn, .packed = packed + wide * k0, .o0 = 0,
-                         .no = o, .k0 = k0, .kc = least(K - k0, SLICE),
-                         .b = p->b, .y = p->y, .ldy = o};
-                q.last = k0 + q.kc == K;
-                run_unit(&q, x + k0, K, r0, r1, 0, o,
-                         own + tt_thread_id() * OWN);
-            }
-        }
-    }
+    for (int64_t i = 0; p.own && p.K == 0 && i < a->n * p.o; i++)
+        a->y[i] = a->b ? a->b[i % p.o] : 0.0f;
     tt_arena_reset(&ctx->scratch, mark);
 }
 

@@ -193,7 +193,7 @@ typedef struct tt_settings {
     const char *output, *animation, *sheet, *latents_out, *preview;
     bool no_decode, vbench_name;
     /* records */
-    const char *record, *dump, *dump_filter, *trace;
+    const char *record, *summary, *dump, *dump_filter, *trace;
     const char *inject, *inject_filter;
     const char *analyze, *label;  /* run folder; its name in legends          */
     bool plan;                    /* its caller stops after tt_run_open       */

@@ -129,32 +129,43 @@ static tt_status open_dump(session *s, const char *path)
     return s->ctx->status;
 }
 
-static tt_status one_video(session *s, int64_t i)
+static tt_status make_video(session *s, int64_t i, const tt_run_files *files,
+                            const tt_run_video *v)
 {
     tt_ctx *ctx = s->ctx;
-    tt_run_video v;
     bool ours = false;
-    const tt_run_files files = session_names(s, i, &v);
     s->facts.decode_seconds = 0;
-    TT_TRY(session_check_names(s, &files));
-    if (i > 0) TT_TRY(session_claim(s, i, &files));
-    if (!s->settings->inject && files.latents)
-        ours = tt_run_made(ctx, s->run, i, files.latents);
-    session_announce(s, i, &v, &files);
+    TT_TRY(session_check_names(s, files));
+    if (i > 0) TT_TRY(session_claim(s, i, files));
+    if (!s->settings->inject && files->latents)
+        ours = tt_run_made(ctx, s->run, i, files->latents);
+    session_announce(s, i, v, files);
     session_say_needs(s, i);
-    session_log_start(s, &v, &files);
-    open_dump(s, files.dump);
-    all_chunks(s, i, &files);
+    session_log_start(s, v, files);
+    open_dump(s, files->dump);
+    all_chunks(s, i, files);
     cli_stop_words(NULL, NULL);
-    if (!ctx->status) decode(s, i, &files, !ours);
+    if (!ctx->status) decode(s, i, files, !ours);
     dump_close(ctx, &s->dump);
-    write_record(s, &files);
+    write_record(s, files);
     const char *const wrote[] = {
-        files.output, files.animation, files.sheet, files.latents,
-        files.preview, files.record, files.dump, files.trace, files.analyze};
+        files->output, files->animation, files->sheet, files->latents,
+        files->preview, files->record, files->dump, files->trace,
+        files->analyze};
     for (size_t k = 0; k < sizeof wrote / sizeof *wrote && !ctx->status; k++)
         progress_wrote(&s->progress, wrote[k]);
     return ctx->status;
+}
+
+static tt_status one_video(session *s, int64_t i)
+{
+    tt_run_video v;
+    const double begin = tt_now();
+    const tt_run_files files = session_names(s, i, &v);
+    const bool there = session_is_complete(s, i, &files);
+    if (!there && !s->ctx->status) make_video(s, i, &files, &v);
+    session_result(s, i, &files, there, tt_now() - begin);
+    return s->ctx->status;
 }
 
 /* ---- the command --------------------------------------------------------- */
@@ -214,12 +225,14 @@ static tt_status run_session(session *s)
     const tt_settings *g = s->settings;
     TT_TRY(open_run(s));
     if (g->plan) return session_plan(s);
+    TT_TRY(session_check_summary(s));
     TT_TRY(check_all_names(s));
     TT_TRY(inject_open(s->ctx, &s->inject, g->inject, g->inject_filter));
     if (tt_run_videos(s->run) == 1)  /* what is before it belongs to it */
         open_dump(s, g->dump);
     TT_TRY(tt_run_encode(s->ctx, s->run));
     TT_TRY(check_all_free(s));
+    TT_TRY(session_open_list(s));
     for (int64_t i = 0; i < tt_run_videos(s->run); i++)
         TT_TRY(one_video(s, i));
     return TT_OK;
@@ -231,6 +244,7 @@ static void close_session(session *s)
     tt_run_close(s->run);
     session_remove_folders(s);
     tt_arena_free(&s->mem);
+    tt_arena_free(&s->result_mem);
 }
 
 static void no_warning(void *user, const char *sentence)
@@ -281,6 +295,7 @@ int generate_videos(tt_ctx *ctx, const tt_settings *settings,
     cli_stop_words(NULL, NULL);
     dump_close(ctx, &s.dump);
     inject_close(ctx, &s.inject);
+    session_end_list(&s);
     progress_close(&s.progress);
     if (settings->profile) profile_print(ctx);
     status = !ctx->status ? 0

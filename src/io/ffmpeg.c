@@ -152,6 +152,19 @@ static void let_it_end(tt_ctx *ctx, ffmpeg *e, int *status)
     e->pid = 0;
 }
 
+/* Are these the words of ffmpeg about a file that it could not write? Some
+ * versions say them and exit with 0, as on a full disk. Others' words, as of a
+ * library that could not be preloaded, harm no video. */
+static bool says_failure(const char *words)
+{
+    static const char *const sign[] = {
+        "No space left", "Disk quota", "File too large", "Input/output error",
+        "Error writing", "Error muxing", "Error while", "Conversion failed"};
+    for (size_t i = 0; i < sizeof sign / sizeof *sign; i++)
+        if (strstr(words, sign[i])) return true;
+    return false;
+}
+
 tt_status ffmpeg_finish(tt_ctx *ctx, ffmpeg *e)
 {
     int status = 0;
@@ -162,14 +175,17 @@ tt_status ffmpeg_finish(tt_ctx *ctx, ffmpeg *e)
     char buf[512];
     const char *line = last_words(e, buf, sizeof buf);
     const bool writes = e->verb[0] == 'w';
+    const bool bad = !WIFEXITED(status) || WEXITSTATUS(status)
+                  || (writes && says_failure(buf));
     if (e->pid) {
         /* interrupted: ffmpeg_abort ends it */
-    } else if (!WIFEXITED(status) || WEXITSTATUS(status)
-               || (writes && *line)) {
+    } else if (bad) {
         tt_fail(ctx, TT_EIO, "cannot %s %s: ffmpeg failed (%s %d)%s%.300s",
                 e->verb, e->path, WIFEXITED(status) ? "exit status" : "signal",
                 WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status),
                 *line ? ": " : "", line);
+    } else if (writes && *line) {
+        tt_warn(ctx, "ffmpeg wrote %s, and said: %.300s", e->path, line);
     }
     ffmpeg_abort(e);
     return ctx->status;

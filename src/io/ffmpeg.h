@@ -28,8 +28,8 @@ tt_status ffmpeg_start(tt_ctx *ctx, ffmpeg *e, const char *verb,
  * Errors  TT_EINTR  the user asked to stop while ffmpeg was stuck */
 tt_status ffmpeg_wait(tt_ctx *ctx, const ffmpeg *e, short events);
 /* Close our end and wait; TT_EIO with its last line unless it exits 0. A
- * writer that said anything has failed too: some versions of ffmpeg report a
- * full disk and exit 0. */
+ * writer that says that it could not write has failed too: some versions of
+ * ffmpeg report a full disk and exit 0. Other words are a warning. */
 tt_status ffmpeg_finish(tt_ctx *ctx, ffmpeg *e);
 /* Kill and reap; harmless on a zeroed ffmpeg. */
 void ffmpeg_abort(ffmpeg *e);

@@ -421,11 +421,13 @@ tt_status tt_run_claim(tt_ctx *ctx, tt_run *run, int64_t i, const char *path)
     TT_TRY(tt_run_video_at(ctx, run, i, &v));
     run_release(run);
     const char *kept = path ? tt_strdup(ctx, &run->mem, path) : NULL;
-    if (kept) TT_TRY(checkpoint_claim(ctx, kept, run->s.overwrite));
     TT_TRY(latents_file_claim(ctx, &run->file, kept, run->s.resume,
                               run->s.overwrite));
     run->claimed = i;
-    return TT_OK;
+    /* with the lock: nobody that heeds it changes them any more */
+    if (kept && checkpoint_claim(ctx, kept, run->s.overwrite))
+        run_release(run);
+    return ctx->status;
 }
 
 const char *tt_run_identity(tt_ctx *ctx, tt_run *run, int64_t i, tt_arena *mem)

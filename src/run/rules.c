@@ -30,6 +30,9 @@ static tt_status check_text(tt_ctx *ctx, const tt_settings *g)
     if (scenes && (g->prompt || g->prompt_file))
         return tt_fail(ctx, TT_EINVAL, "--scene and --scene-file bring their "
                        "own prompts; leave out -p and --prompt-file");
+    if (g->prompt && !g->prompt[strspn(g->prompt, " \t\r\n")])
+        return tt_fail(ctx, TT_EINVAL, "-p is empty: give words; embeddings of "
+                       "an empty prompt are taken from a file by --embeds");
     if (!scenes && n != 1)
         return tt_fail(ctx, TT_EINVAL, "give one of -p TEXT, --prompt-file "
                        "FILE, --embeds FILE, --scene LIST and --scene-file "
@@ -146,9 +149,6 @@ static tt_status check_pairs(tt_ctx *ctx, const tt_settings *g)
                        "done already would be without it");
     if (g->label && !g->analyze)
         return tt_fail(ctx, TT_EINVAL, "--label needs --analyze FOLDER");
-    if (g->resume && (g->prompt_file || g->num_samples > 1))
-        return tt_fail(ctx, TT_EINVAL, "--resume goes with one video; give one "
-                       "prompt and --sample I");
     if (given(g, "checkpoint-every") && g->checkpoint_every < 0)
         return tt_fail(ctx, TT_EINVAL, "--checkpoint-every needs a number of "
                        "chunks, or 0 for no saved state");

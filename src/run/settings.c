@@ -138,6 +138,9 @@ static const tt_setting fixed[] = {
     {TT_SETTING_WRITE, "record", 0, AT(record), "FILE",
      "JSON with every option, versions, hashes of all inputs (reads every "
      "weight file once more) and times"},
+    {TT_SETTING_WRITE, "summary", 0, AT(summary), "FILE",
+     "JSON with what became of every video: complete, there before, failed and "
+     "why, not begun"},
     {TT_SETTING_WRITE, "dump", 0, AT(dump), "FILE",
      "safetensors with the tensors inside, named like "
      "chunk.0/step.1/block.5/self_attn.q; with text/... of the encoder and "
@@ -169,8 +172,9 @@ static const tt_setting fixed[] = {
     {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Files that are there"},
     {TT_SETTING_FLAG, "resume", 0, AT(resume), NULL,
      "go on where the same command was interrupted, to the same bits: latents "
-     "from NAME.unfinished, decoding from OUTPUT.frames; with a larger "
-     "--latents a finished video is made longer"},
+     "from NAME.unfinished, decoding from OUTPUT.frames. Of several videos "
+     "those that are complete are left as they are. With a larger --latents "
+     "a finished video is made longer"},
     {TT_SETTING_INT, "checkpoint-every", 0, AT(checkpoint_every), "N",
      "save the state of the run every N chunks, beside the latents; 0: never. "
      "--resume goes on from it at once (default: as often as costs 1 % of the "

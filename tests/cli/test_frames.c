@@ -86,7 +86,8 @@ static void make_references(void)
            && !exists(at("r.%03d.png.frames")), "nothing is left of them");
 }
 
-#define ALL "--latents long -o k.mp4 --contact-sheet k.png --raw-out k.raw --log-json k.log "
+#define ALL "--latents long -o k.mp4 --contact-sheet k.png --raw-out k.raw " \
+            "--log-json k.log "
 static void test_encoder(void)
 {
     put_ffmpeg(60, "exit 1");
@@ -129,11 +130,13 @@ static void test_pictures(void)
     char a[100], b[100];
     mkdir(at("p"), 0777);
     put_file(at("p/017.png"), "mine", 0644);
-    expect(decode("--latents l.st -o p/%%03d.png") == 1 && exists(at("p/016.png"))
+    expect(decode("--latents l.st -o p/%%03d.png") == 1
+           && exists(at("p/016.png"))
            && strstr(said, "it stays"), "a file in the way: %s", said);
     expect(exists(at("p.%03d.png.frames")), "its frames are kept");
     unlink(at("p/017.png"));
-    expect(decode("--latents l.st -o p/%%03d.png --resume") == 0, "without it: %s", said);
+    expect(decode("--latents l.st -o p/%%03d.png --resume") == 0,
+           "without it: %s", said);
     for (int i = 0; i < 4 * SHORT - 3; i += 9) {
         snprintf(a, sizeof a, "p/%03d.png", i);
         snprintf(b, sizeof b, "r/%03d.png", i);
@@ -162,8 +165,8 @@ static void test_damage(void)
     c ^= 1;
     expect(pwrite(fd, &c, 1, place) == 1, "damage it");
     close(fd);
-    expect(decode("--latents l.st -o d.mp4 --resume") == 0 && strstr(said, "damaged"),
-           "a bit that turned: %s", said);
+    expect(decode("--latents l.st -o d.mp4 --resume") == 0
+           && strstr(said, "damaged"), "a bit that turned: %s", said);
     expect_same("d.mp4", "s.mp4");
     unlink(at("d.mp4"));
 }
@@ -186,7 +189,8 @@ static void test_others(void)
            said);
     expect(exists(at("d.mp4.frames")), "the frames are still kept");
     run_after("mv kept.st l.st; ", "--version > /dev/null");
-    expect(decode("--latents l.st -o d.mp4 --resume") == 0, "those of before: %s", said);
+    expect(decode("--latents l.st -o d.mp4 --resume") == 0,
+           "those of before: %s", said);
     expect_same("d.mp4", "s.mp4");
     put_file(at("e.y4m.frames"), "mine", 0644);
     refuses(2, "move it away", "decode --vae %s --latents l.st -o e.y4m "

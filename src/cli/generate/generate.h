@@ -6,6 +6,7 @@
  *   generate_outputs.c   all that is written, and whether it may be
  *   generate_say.c       what is said meanwhile
  *   generate_plan.c      what it will take
+ *   generate_batch.c     what became of each of several videos
  *   cmd_generate.c       the order of it all
  * What a run is made from, and its latents, are the library's (run.h). */
 #ifndef CLI_GENERATE_H

@@ -78,7 +78,7 @@ void session_remove_folders(session *s)
 }
 
 /* Everything a video writes. */
-enum { OUTPUTS = 12, BY_DECODER = 3 };
+enum { OUTPUTS = 13, BY_DECODER = 3, REPORTS = 2 };
 static void all_outputs(session *s, output_name out[OUTPUTS],
                         const tt_run_files *v)
 {
@@ -93,6 +93,7 @@ static void all_outputs(session *s, output_name out[OUTPUTS],
                                "latents.safetensors")},
         {"--analyze", names_in(ctx, &s->mem, v->analyze, "trace.safetensors")},
         {"--analyze", names_in(ctx, &s->mem, v->analyze, "run.json")},
+        {"--summary", s->settings->summary},
         {"--log-json", s->progress.log_path}};
     memcpy(out, all, sizeof all);
 }
@@ -111,7 +112,8 @@ tt_status session_check_names(session *s, const tt_run_files *v)
     TT_TRY(decode_check(s->ctx, &o, r->rollouts, r->initial_frames + r->latents,
                         r->h, r->w));
     TT_TRY(make_picture_folder(s, v));
-    for (int i = BY_DECODER; i < OUTPUTS - 1; i++) /* those are checked above */
+    /* the reports are checked above */
+    for (int i = BY_DECODER; i < OUTPUTS - REPORTS; i++)
         if (all[i].path) TT_TRY(tt_out_check(s->ctx, all[i].path));
     return s->ctx->status;
 }
@@ -137,9 +139,9 @@ tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
                     : tt_run_made_by_any(v->latents);
     if (g->overwrite || s->ctx->status || *ours) return s->ctx->status;
     all_outputs(s, all, v);
-    return outputs_free(s->ctx, all, OUTPUTS - 1, "this run did not make (its "
-                        "prompt, options, seed or weights differ, or its "
-                        "latents are gone)");
+    return outputs_free(s->ctx, all, OUTPUTS - REPORTS,
+                        "this run did not make (its prompt, options, seed or "
+                        "weights differ, or its latents are gone)");
 }
 
 tt_status session_check_late(session *s, bool fresh, const decode_outputs *o)

@@ -9,6 +9,17 @@
 #include "cli/generate/generate.h"
 #include "cli/ui/progress.h"
 
+typedef enum video_state {
+    VIDEO_NOT_BEGUN, VIDEO_COMPLETE, VIDEO_THERE, VIDEO_FAILED, VIDEO_STOPPED
+} video_state;
+
+typedef struct video_result {
+    video_state state;
+    double seconds;
+    const char *output, *latents; /* NULL: none, or not begun                 */
+    const char *why;     /* it failed or was stopped; NULL: neither           */
+} video_result;
+
 typedef struct session {
     tt_ctx *ctx;
     const tt_settings *settings;
@@ -20,6 +31,9 @@ typedef struct session {
     tt_arena mem;        /* names                                             */
     char kept[4400];     /* what a second signal leaves behind                */
     frames_file frames;  /* of the video that is under way                    */
+    int64_t videos;
+    video_result *result; /* [videos]; NULL: the work has not begun           */
+    tt_arena result_mem;
     tt_arena made_mem;
     struct made *made;   /* run folders that were not there before            */
 } session;
@@ -48,6 +62,19 @@ tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
 tt_status session_check_late(session *s, bool fresh, const decode_outputs *o);
 /* After a failure nothing is left of run folders that stayed empty. */
 void session_remove_folders(session *s);
+
+/* The list of what becomes of the videos. */
+tt_status session_open_list(session *s);
+/* With --resume and several videos: is everything of video i there? */
+bool session_is_complete(session *s, int64_t i, const tt_run_files *v);
+/* Video i is done, `there`: it was before. Of several videos one that failed is
+ * said, and the failure is forgotten so that the next can begin. */
+void session_result(session *s, int64_t i, const tt_run_files *v, bool there,
+                    double seconds);
+/* May --summary be written? */
+tt_status session_check_summary(session *s);
+/* The table and the summary; a failure when a video failed. */
+tt_status session_end_list(session *s);
 
 /* What the run says; what Ctrl-C is answered with; a video that begins. */
 tt_run_events session_events(session *s);

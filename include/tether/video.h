@@ -17,7 +17,9 @@
  *                          directory of the path is created when missing
  *   .png                   one frame
  *   -                      y4m on standard output
- * Nothing is visible under a final name before it is complete. */
+ * Nothing is visible under a final name before it is complete. Before that all
+ * but .apng can be played up to where they are: y4m, mkv, webm and gif frame by
+ * frame, mp4 by fragments of two seconds. */
 #ifndef TETHER_VIDEO_H
 #define TETHER_VIDEO_H
 
@@ -88,6 +90,9 @@ typedef struct tt_video_format {
     int64_t frames;     /* expected number; 0 when not known                  */
     const char *title;  /* kept inside mp4, mkv and webm; NULL: none          */
     const char *comment; /* how it was made: also inside PNG; NULL: none      */
+    const char *unfinished; /* y4m and what ffmpeg writes: its name until it is
+                           complete, and when it is given up; a file of that
+                           name goes. NULL: hidden, and it goes               */
 } tt_video_format;
 
 typedef struct tt_video tt_video;

@@ -34,7 +34,9 @@ static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_WRITE, "output", 'o', offsetof(settings, out.video), "PATH",
      ".apng (browsers show it), .mp4 .webm .mkv .gif (through ffmpeg), "
-     ".y4m, frames/%05d.png, or - for y4m on standard output"},
+     ".y4m, frames/%05d.png, or - for y4m on standard output. Meanwhile, and "
+     "after an interruption, it is NAME.unfinished.mp4 and so on, which can be "
+     "played up to where it is (.apng cannot)"},
     {OPT_WRITE, "contact-sheet", 0, offsetof(settings, out.sheet), "FILE",
      "PNG with evenly spaced frames"},
     {OPT_WRITE, "raw-out", 0, offsetof(settings, out.raw), "FILE",

@@ -14,16 +14,20 @@
 
 typedef struct container {
     const char *ending, *format;
-    const char *codec[10];      /* NULL-terminated arguments                  */
+    const char *codec[14];      /* NULL-terminated arguments                  */
 } container;
 
+/* bitexact: Matroska has a random number in every file otherwise. */
 static const container containers[] = {
+    /* in fragments of two seconds, which can be played before the end is
+     * there; encoder_index makes an ordinary file of it */
     {".mp4", "mp4", {"-c:v", "libx264", "-crf", "18", "-pix_fmt", "yuv420p",
-                     "-movflags", "+faststart", NULL}},
+                     "-g", "32", "-movflags",
+                     "+frag_keyframe+empty_moov+default_base_moof", NULL}},
     {".mkv", "matroska", {"-c:v", "libx264", "-crf", "18", "-pix_fmt",
-                          "yuv420p", NULL}},
+                          "yuv420p", "-fflags", "+bitexact", NULL}},
     {".webm", "webm", {"-c:v", "libvpx-vp9", "-crf", "24", "-b:v", "0",
-                       "-pix_fmt", "yuv420p", NULL}},
+                       "-pix_fmt", "yuv420p", "-fflags", "+bitexact", NULL}},
     /* one palette per frame, so that nothing has to be held back */
     {".gif", "gif", {"-vf", "split[a][b];[a]palettegen=stats_mode=single[p];"
                      "[b][p]paletteuse=new=1", "-loop", "0", NULL}},
@@ -98,6 +102,24 @@ tt_status encoder_start(tt_ctx *ctx, ffmpeg *e, const char *path,
     argv[n++] = c->format;
     argv[n++] = url;
     return ffmpeg_start(ctx, e, "write", path, argv);
+}
+
+void encoder_index(tt_ctx *ctx, const char *path, const char *from,
+                   const char *to)
+{
+    char in[4200], out[4200];
+    ffmpeg e;
+    if (ctx->status
+        || (size_t)snprintf(in, sizeof in, "file:%s", from) >= sizeof in
+        || (size_t)snprintf(out, sizeof out, "file:%s", to) >= sizeof out)
+        return;
+    const char *const argv[] = {
+        "ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", "-xerror",
+        "-y", "-f", "mp4", "-i", in, "-c", "copy", "-map_metadata", "0",
+        "-movflags", "+faststart", "-f", "mp4", out, NULL};
+    if (ffmpeg_start(ctx, &e, "write", path, argv) == TT_OK)
+        ffmpeg_finish(ctx, &e);
+    if (ctx->status && ctx->status != TT_EINTR) tt_clear(ctx);
 }
 
 tt_status encoder_write(tt_ctx *ctx, ffmpeg *e, const void *data, size_t n)

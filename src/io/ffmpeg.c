@@ -191,6 +191,21 @@ tt_status ffmpeg_finish(tt_ctx *ctx, ffmpeg *e)
     return ctx->status;
 }
 
+void ffmpeg_leave(ffmpeg *e)
+{
+    const struct timespec pause = {.tv_nsec = 10000000};
+    int status;
+    if (e->pid > 0 && e->fd >= 0) {
+        close(e->fd);
+        e->fd = -1;
+        for (int i = 0; i < 300 && e->pid > 0; i++) {
+            if (waitpid(e->pid, &status, WNOHANG) == e->pid) e->pid = 0;
+            else nanosleep(&pause, NULL);
+        }
+    }
+    ffmpeg_abort(e);
+}
+
 void ffmpeg_abort(ffmpeg *e)
 {
     if (e->pid > 0) {

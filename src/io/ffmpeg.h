@@ -31,6 +31,9 @@ tt_status ffmpeg_wait(tt_ctx *ctx, const ffmpeg *e, short events);
  * writer that says that it could not write has failed too: some versions of
  * ffmpeg report a full disk and exit 0. Other words are a warning. */
 tt_status ffmpeg_finish(tt_ctx *ctx, ffmpeg *e);
+/* Close our end of its input and let it complete what it has, at most for
+ * three seconds; then as ffmpeg_abort. */
+void ffmpeg_leave(ffmpeg *e);
 /* Kill and reap; harmless on a zeroed ffmpeg. */
 void ffmpeg_abort(ffmpeg *e);
 

@@ -134,9 +134,21 @@ static int open_direct(tt_ctx *ctx, const char *path)
 
 tt_status tt_out_open(tt_ctx *ctx, tt_out *o, const char *path)
 {
+    return place_open(ctx, o, path, NULL);
+}
+
+tt_status place_open(tt_ctx *ctx, tt_out *o, const char *path,
+                     const char *meanwhile)
+{
     memset(o, 0, sizeof *o);
     if (ctx->status) return ctx->status;
     TT_TRY(name_files(ctx, o, path));
+    if (o->temporary && meanwhile)
+        o->temporary = tt_strdup(ctx, &o->mem, meanwhile);
+    if (ctx->status) {
+        tt_out_abort(o);
+        return ctx->status;
+    }
     const int fd = o->temporary ? place_create(o->temporary)
                                 : open_direct(ctx, o->final);
     o->file = fd >= 0 ? fdopen(fd, "wb") : NULL;

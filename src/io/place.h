@@ -5,11 +5,17 @@
 #define TT_IO_PLACE_H
 
 #include "tether/context.h"
+#include "tether/outfile.h"
 
 /* Create `path` for reading and writing. What is there goes first: a killed
  * process of our number left it, or somebody planted a link, which is not
  * followed. The descriptor, or -1 and errno. */
 int place_create(const char *path);
+
+/* tt_out_open with a name of the caller's until it is complete (NULL: one of
+ * its own), on the same file system. */
+tt_status place_open(tt_ctx *ctx, tt_out *o, const char *path,
+                     const char *meanwhile);
 
 /* Is there nothing of this name, and must that be so when the file is put
  * there? Not with ctx->overwrite. */

@@ -226,13 +226,15 @@ static tt_status begin(tt_video *v)
         v->out.path = tt_strdup(ctx, &v->mem, "standard output");
         return y4m_begin(v);
     case TARGET_Y4M:
-        TT_TRY(tt_out_open(ctx, &v->out, v->path));
+        TT_TRY(place_open(ctx, &v->out, v->path, v->format.unfinished));
         return y4m_begin(v);
     case TARGET_APNG:
         TT_TRY(tt_out_open(ctx, &v->out, v->path));
         return apng_begin(ctx, &v->mem, &v->animation, &v->out, &v->format);
     case TARGET_ENCODER:
-        TT_TRY(tt_out_reserve(ctx, &v->out, v->path));
+        TT_TRY(place_open(ctx, &v->out, v->path, v->format.unfinished));
+        fclose(v->out.file); /* it said early when it cannot work */
+        v->out.file = NULL;
         lower_ending(ending, sizeof ending, v->path);
         return encoder_start(ctx, &v->encoder, v->path,
                              v->out.temporary ? v->out.temporary
@@ -283,6 +285,8 @@ tt_status tt_video_open(tt_ctx *ctx, tt_video **out, const char *path,
     v->path = tt_strdup(ctx, &v->mem, path);
     if (f->title) v->format.title = tt_strdup(ctx, &v->mem, f->title);
     if (f->comment) v->format.comment = tt_strdup(ctx, &v->mem, f->comment);
+    if (f->unfinished)
+        v->format.unfinished = tt_strdup(ctx, &v->mem, f->unfinished);
     if (!ctx->status) begin(v);
     if (t == TARGET_PATTERN && !ctx->status)
         v->is_new = place_is_new(ctx, picture_name(v, 0));
@@ -319,6 +323,34 @@ tt_status tt_video_frame(tt_video *v, const uint8_t *rgb)
     return tt_png_write_text(ctx, v->path, rgb, w, h, v->format.comment);
 }
 
+/* Of an mp4 in fragments an ordinary one, where it can be made. */
+static void make_index(tt_video *v)
+{
+    char ending[16], copy[4200];
+    struct stat st;
+    tt_out *o = &v->out;
+    lower_ending(ending, sizeof ending, v->path);
+    if (strcmp(ending, ".mp4") || !o->temporary || v->ctx->status
+        || (size_t)snprintf(copy, sizeof copy, "%s.index", o->temporary)
+           >= sizeof copy) return;
+    const int fd = place_create(copy);
+    if (fd < 0) return;
+    close(fd);
+    encoder_index(v->ctx, v->path, o->temporary, copy);
+    if (v->ctx->status || stat(copy, &st) || !st.st_size
+        || rename(copy, o->temporary)) unlink(copy);
+}
+
+/* ffmpeg says that all is well: is anything there? */
+static tt_status check_written(const tt_video *v)
+{
+    struct stat st;
+    if (v->ctx->status || !v->out.temporary || stat(v->out.temporary, &st)
+        || st.st_size) return v->ctx->status;
+    return tt_fail(v->ctx, TT_EIO, "cannot write %s: ffmpeg ended with exit "
+                   "status 0 and has written nothing", v->path);
+}
+
 tt_status tt_video_finish(tt_video *v)
 {
     if (!v) return TT_EINVAL;
@@ -333,7 +365,8 @@ tt_status tt_video_finish(tt_video *v)
                     strerror(errno));
     } else if (v->target == TARGET_ENCODER) {
         ffmpeg_finish(ctx, &v->encoder);
-        tt_out_finish(ctx, &v->out);
+        if (!check_written(v)) make_index(v);
+        if (!ctx->status) tt_out_finish(ctx, &v->out);
     } else if (v->target == TARGET_APNG) {
         apng_end(ctx, &v->animation, &v->out);
         tt_out_finish(ctx, &v->out);
@@ -347,6 +380,11 @@ tt_status tt_video_finish(tt_video *v)
 void tt_video_abort(tt_video *v)
 {
     if (!v) return;
+    if (v->format.unfinished) {
+        ffmpeg_leave(&v->encoder);
+        if (v->out.file) fflush(v->out.file);
+        v->out.temporary = NULL; /* it stays */
+    }
     ffmpeg_abort(&v->encoder);
     if (v->target != TARGET_STDOUT) tt_out_abort(&v->out);
     tt_arena mem = v->mem;

@@ -92,7 +92,11 @@ static void test_encoder(void)
 {
     put_ffmpeg(60, "exit 1");
     expect(decode(ALL) == 1 && strstr(said, "kept in k.mp4.frames")
+           && strstr(said, "can be seen in k.unfinished.mp4")
            && strstr(said, "--resume goes on"), "ffmpeg dies: %s", said);
+    struct stat st;
+    expect(!stat(at("k.unfinished.mp4"), &st) && st.st_size == 60 * FRAME,
+           "what it has written is there");
     expect(!exists(at("k.mp4")) && !exists(at("k.png")) && !exists(at("k.raw")),
            "no output has its final name");
     expect(decode(ALL) == 2 && strstr(said, "go on with it by --resume"),
@@ -109,7 +113,8 @@ static void test_encoder(void)
     expect_same("k.mp4", "r.mp4");
     expect_same("k.png", "r.png");
     expect_same("k.raw", "r.raw");
-    expect(!exists(at("k.mp4.frames")), "and no frames are kept any more");
+    expect(!exists(at("k.mp4.frames")) && !exists(at("k.unfinished.mp4")),
+           "and no frames are kept any more");
 }
 
 /* A file that may not grow: y4m and what is kept of it alike. */
@@ -119,10 +124,58 @@ static void test_limit(void)
     char before[100];
     snprintf(before, sizeof before, "ulimit -f %d; ", blocks);
     expect(run_after(before, "decode -t 1 --vae %s --latents l.st -o y.y4m",
-                     vae) == 1 && exists(at("y.y4m.frames")), "%s", said);
+                     vae) == 1 && exists(at("y.y4m.frames"))
+           && !strncmp(text_of(at("y.unfinished.y4m")), "YUV4MPEG2", 9),
+           "the limit: %s", said);
     expect(decode("--latents l.st -o y.y4m --resume") == 0
            && strstr(said, "frames are there"), "more room: %s", said);
     expect_same("y.y4m", "r.y4m");
+    expect(!exists(at("y.unfinished.y4m")), "it has its final name");
+    put_file(at("z.unfinished.y4m"), "mine", 0644);
+    expect(decode("--latents l.st -o z.y4m") == 0
+           && !strcmp(text_of(at("z.unfinished.y4m")), "mine"),
+           "somebody's file of that name: %s", said);
+    put_file(at("bin/ffmpeg"), "#!/bin/sh\nexec cat > /dev/null\n", 0755);
+    expect(decode("--latents l.st -o n.mp4") == 1 && !exists(at("n.mp4"))
+           && strstr(said, "has written nothing"), "no file: %s", said);
+}
+
+/* A real ffmpeg, whose feeder is killed: what is there can be played, also
+ * without its end. The complete file is an ordinary one. */
+static void test_real(void)
+{
+    char real[500] = "", text[1200];
+    const int status = system(for_shell("command -v ffmpeg > /dev/null"));
+    FILE *f = status ? NULL : popen("command -v ffmpeg", "r");
+    if (!f || !fgets(real, sizeof real, f)) {
+        skip("videos that are cut: ffmpeg is not installed");
+        if (f) pclose(f);
+        return;
+    }
+    pclose(f);
+    real[strcspn(real, "\n")] = 0;
+    snprintf(text, sizeof text, "#!/bin/sh\n"
+             "case \"$*\" in *' copy '*) exec %s \"$@\";; esac\n"
+             "head -c %d | %s \"$@\"\nkill -9 $PPID\n", real, 120 * FRAME,
+             real);
+    put_file(at("bin/ffmpeg"), text, 0755);
+    expect(decode("--latents long -o v.mp4") == 128 + SIGKILL, "killed: %s",
+           said);
+    snprintf(text, sizeof text, "head -c $(($(wc -c < v.unfinished.mp4) * 2 / "
+             "3)) v.unfinished.mp4 > cut.mp4; for i in v.unfinished cut; do %s "
+             "-v fatal -i $i.mp4 -f framecrc - | grep -c '^0,' > $i.frames; "
+             "done; ", real);
+    run_after(text, "--version > /dev/null");
+    expect(atoi(text_of(at("v.unfinished.frames"))) == 120, "all frames: %s",
+           text_of(at("v.unfinished.frames")));
+    expect(atoi(text_of(at("cut.frames"))) >= 32, "without the end: %s",
+           text_of(at("cut.frames")));
+    snprintf(text, sizeof text, "#!/bin/sh\nexec %s \"$@\"\n", real);
+    put_file(at("bin/ffmpeg"), text, 0755);
+    expect(decode("--latents long -o v.mp4 --resume") == 0, "%s", said);
+    run_after("grep -c moof v.mp4 > moof; ", "--version > /dev/null");
+    expect(atoi(text_of(at("moof"))) == 0 && exists(at("v.mp4")),
+           "an ordinary mp4");
 }
 
 static void test_pictures(void)
@@ -263,6 +316,7 @@ int main(int argc, char **argv)
     make_references();
     test_encoder();
     test_limit();
+    test_real();
     test_pictures();
     test_damage();
     test_others();

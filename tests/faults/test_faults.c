@@ -149,7 +149,7 @@ static long calls_of(char name[64])
 static bool may_stay(const char *name)
 {
     const size_t n = strlen(name);
-    return (n > 11 && !strcmp(name + n - 11, ".unfinished"))
+    return strstr(name, ".unfinished")
         || (n > 7 && !strcmp(name + n - 7, ".frames"))
         || (n > 7 && !strncmp(name + n - 7, ".state", 6));
 }

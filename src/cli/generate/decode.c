@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/ui/outputs.h"
@@ -110,6 +111,7 @@ typedef struct sinks {
     const char *raw_path, *source;
     tt_sha256 latents;             /* of those up to this frame               */
     frames_file *keep;             /* NULL: none is kept                      */
+    const char *unfinished;        /* the video until it is complete, or NULL */
     tt_video *video, *animation;
     tt_sheet *sheet;
 } sinks;
@@ -132,9 +134,6 @@ static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
     s->each = decode_frames(n) - o->drop;
     s->raw_path = o->raw;
     s->source = o->source;
-    tt_video_format f = {.width = s->width, .height = s->height,
-                         .fps = o->fps, .frames = s->frames,
-                         .title = o->title, .comment = o->comment};
     s->keep = o->keep;
     tt_sha256_init(&s->latents);
     s->rgb = tt_alloc(ctx, &s->mem, (int64_t)frame_bytes(s), 1,
@@ -154,9 +153,38 @@ static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
         tt_sheet_open(ctx, &s->sheet, o->sheet, s->width, s->height,
                       s->frames);
     if (s->sheet) tt_sheet_comment(s->sheet, o->comment);
-    if (o->video) tt_video_open(ctx, &s->video, o->video, &f);
-    if (o->animation) tt_video_open(ctx, &s->animation, o->animation, &f);
     return ctx->status;
+}
+
+/* "cat.mp4" -> "cat.unfinished.mp4". NULL: frames are not kept, so that nobody
+ * will go on; or the name is too long; or somebody else's file has it. */
+static const char *unfinished_name(sinks *s, const char *video)
+{
+    enum { LONGEST = 240 };
+    const char *slash = strrchr(video, '/'), *base = slash ? slash + 1 : video;
+    const char *dot = strrchr(base, '.');
+    if (!s->keep || !s->keep->path || !dot || dot == base
+        || strlen(base) > LONGEST || strchr(base, '%')
+        || !strcasecmp(dot, ".png") || !strcasecmp(dot, ".apng")) return NULL;
+    const size_t n = strlen(video) + 16;
+    char *name = tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "file name");
+    if (!name) return NULL;
+    snprintf(name, n, "%.*s.unfinished%s", (int)(dot - video), video, dot);
+    const bool ours = s->keep->there || s->keep->overwrite;
+    return ours || access(name, F_OK) ? name : NULL;
+}
+
+/* When it is known whether frames are kept. */
+static tt_status open_videos(sinks *s, const decode_outputs *o)
+{
+    tt_video_format f = {.width = s->width, .height = s->height,
+                         .fps = o->fps, .frames = s->frames,
+                         .title = o->title, .comment = o->comment};
+    if (o->animation)
+        tt_video_open(s->ctx, &s->animation, o->animation, &f);
+    if (o->video) f.unfinished = s->unfinished = unfinished_name(s, o->video);
+    if (o->video) tt_video_open(s->ctx, &s->video, o->video, &f);
+    return s->ctx->status;
 }
 
 /* One frame, in s->rgb and s->values, to every output. */
@@ -226,7 +254,6 @@ static tt_status sinks_close(sinks *s)
     tt_video_abort(s->video);
     tt_video_abort(s->animation);
     tt_sheet_abort(s->sheet);
-    tt_arena_free(&s->mem);
     return ctx->status;
 }
 
@@ -352,7 +379,7 @@ static tt_status open_kept(sinks *s, const tt_vae *vae, int64_t clips)
 }
 
 /* Worth keeping: what is not the fault of the latents or the weights. */
-static void close_kept(const sinks *s)
+static void close_kept(sinks *s)
 {
     const tt_status status = s->ctx->status;
     frames_file *f = s->keep;
@@ -360,9 +387,12 @@ static void close_kept(const sinks *s)
     const bool keep = status == TT_EINTR || status == TT_EIO
                    || status == TT_ENOMEM || status == TT_EINVAL;
     if (keep && f->opened && f->done)
-        progress_say(s->progress, "tether: %lld of %lld frames are kept in %s; "
-                     "%s", (long long)f->done, (long long)s->frames, f->path,
-                     "the same command with --resume goes on after them");
+        progress_say(s->progress, "tether: %lld of %lld frames are kept in %s"
+                     "%s%s; the same command with --resume goes on after them",
+                     (long long)f->done, (long long)s->frames, f->path,
+                     s->unfinished ? ", and can be seen in " : "",
+                     s->unfinished ? s->unfinished : "");
+    if (status && s->unfinished && !(keep && f->done)) unlink(s->unfinished);
     frames_file_close(f, keep);
 }
 
@@ -442,6 +472,7 @@ tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
     sinks_open(ctx, &s, o, latents->dim[0], n, h, w);
     s.progress = p;
     if (!ctx->status) open_kept(&s, vae, latents->dim[0]);
+    if (!ctx->status) open_videos(&s, o);
     if (s.keep && s.keep->path) {
         snprintf(words, sizeof words, "stopped at once; the frames done are "
                  "kept in %.4200s, and the same command with --resume goes on "
@@ -453,6 +484,7 @@ tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
     sinks_close(&s);
     cli_stop_words(NULL, NULL);
     close_kept(&s);
+    tt_arena_free(&s.mem);
     if (ctx->status && o->after) progress_say(p, "tether: %s", o->after);
     return ctx->status;
 }

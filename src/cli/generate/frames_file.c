@@ -125,15 +125,16 @@ tt_status frames_file_open(frames_file *f, const char *what, size_t size,
     snprintf(header, sizeof header, "%s%-*s\n", magic,
              HEADER - (int)sizeof magic, what);
     TT_ASSERT(strlen(header) == HEADER);
-    const bool whole = !fstat(f->fd, &st) && st.st_size > HEADER
+    const bool whole = !fstat(f->fd, &st) && st.st_size >= HEADER
                     && pread(f->fd, there, HEADER, 0) == HEADER;
     const bool ours = whole && !memcmp(there, header, HEADER);
-    if (whole && f->resume && !ours && !f->overwrite)
+    if (whole && st.st_size > HEADER && f->resume && !ours && !f->overwrite)
         return tt_fail(f->ctx, TT_EINVAL, "%s holds frames of another decoding "
                        "(its VAE, size, class or outputs differ): give "
                        "--overwrite as well to lose them, or move it away",
                        f->path);
     f->opened = true;
+    f->there = ours;
     if (ours && f->resume)
         f->done = (st.st_size - HEADER) / (off_t)(DIGEST + size);
     if (has_room(f, all - f->done))

@@ -106,6 +106,10 @@ static void bound_linear(tt_ctx *ctx, const tt_linear_args *p)
  * sqrt(sum_j (A_ij |B_j| G_jk)^2) with |B_j| the length of row j of the input's
  * transform, A and G those of output and kernel. Smaller tiles err less. */
 static const double tap[3] = {2.1327, 3.2830, 8.9132};
+/* The same of what is lost below the normal numbers, a step of the subnormal
+ * ones at every product and at every input: the squared length of A's last
+ * row, twice. */
+#define TILE_STEPS (2 * 131 * 0x1p-149)
 
 /* most [kt, Cin]: the largest input of any tile that makes output (i, j). */
 static void tile_most(tt_real *most, tt_real *x, const tt_conv_args *p,
@@ -148,8 +152,9 @@ static void add_winograd(tt_ctx *ctx, const tt_conv_args *p, const tt_real *w)
     for (int64_t i = 0; most && i < p->Ho * p->Wo; i++) {
         tile_most(most, x, p, i / p->Wo, i % p->Wo);
         for (int64_t o = 0; o < p->Cout; o++)
-            p->y[i * p->Cout + o] += (tt_real)(unit * winograd(most, w + o * k,
-                                                               p));
+            p->y[i * p->Cout + o] +=
+                (tt_real)(unit * winograd(most, w + o * k, p)
+                          + TILE_STEPS * (double)(p->kt * p->Cin));
     }
 }
 

@@ -56,4 +56,19 @@ static inline bool folder_remove_empty(void)
     return expect(rmdir(folder) == 0, "files left in %s", folder);
 }
 
+/* Do two files hold the same bytes? */
+static inline bool same_files(const char *a, const char *b)
+{
+    FILE *f = fopen(a, "rb"), *g = fopen(b, "rb");
+    int c = 0, d = 0;
+    while (f && g && c == d && c != EOF) {
+        c = fgetc(f);
+        d = fgetc(g);
+    }
+    const bool same = f && g && c == d;
+    if (f) fclose(f);
+    if (g) fclose(g);
+    return same;
+}
+
 #endif

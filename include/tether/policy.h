@@ -104,6 +104,13 @@ typedef struct tt_policy_preset {
     const char *settings;  /* as tt_policy_parse reads them                   */
 } tt_policy_preset;
 
+/* What of a layer's state belongs to heads: [rows, H] pieces, `unit` bytes
+ * each. */
+typedef struct tt_state_heads {
+    int64_t rows;
+    size_t unit;
+} tt_state_heads;
+
 /* What the network is doing while it calls the policy. */
 typedef struct tt_pass {
     int64_t start;         /* global index of the chunk's first frame         */
@@ -255,6 +262,10 @@ struct tt_policy_class {
                               1; saved states are checked for it              */
     int state_version;     /* raised whenever `state` gets another meaning: a
                               state saved before is refused then              */
+    /* What stands at the end of `state` and belongs to heads; all before it is
+     * the same on every rank of a team. NULL: nothing. */
+    tt_state_heads (*state_heads)(const tt_policy_options *opt,
+                                  const tt_geometry *geo);
     /* Values of `shared`; NULL: none. */
     size_t (*shared_size)(const tt_policy_options *opt, const tt_geometry *geo);
     void (*reset)(tt_ctx *ctx, tt_layer *y);                 /* may be NULL   */

@@ -199,7 +199,10 @@ int64_t tt_rollout_frames_done(const tt_rollout *r);
 /* Save and restore the state between chunks (--resume). The file holds the
  * cache, the policy state and what it was made from; loading refuses a file
  * of another run and names the first difference. The latents produced so far
- * are the caller's to keep. */
+ * are the caller's to keep.
+ * In a team rank 0 writes and reads `path`, for all; what the others give is
+ * not looked at. The file is that of one process, and any number of ranks reads
+ * it. Its failures are everybody's, and the team stands (tt_team_stands). */
 tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path);
 tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path);
 

@@ -61,6 +61,15 @@ void *tt_team_all_heads(tt_ctx *ctx, void *x, int64_t n, int64_t H,
 
 /* What rank 0 has in `data` is in everybody's, however long rank 0 takes. */
 tt_status tt_team_broadcast(tt_ctx *ctx, void *data, int64_t bytes);
+/* What belongs to head h of H, `bytes` of host memory, goes from a rank that
+ * holds the head to rank 0; or from rank 0 to all that hold it. The others'
+ * `data` stays as it is. However long rank 0 takes. */
+tt_status tt_team_bring_head(tt_ctx *ctx, void *data, int64_t bytes, int64_t H,
+                             int64_t h);
+tt_status tt_team_hand_head(tt_ctx *ctx, void *data, int64_t bytes, int64_t H,
+                            int64_t h);
+/* Is it so on any rank? */
+bool tt_team_any(tt_ctx *ctx, bool here);
 
 /* ---- failures ------------------------------------------------------------ */
 
@@ -69,6 +78,12 @@ tt_status tt_team_broadcast(tt_ctx *ctx, void *data, int64_t bytes);
  * the rank. Who waits for a rank that is silent for a minute fails as well; but
  * tt_team_broadcast, tt_team_compare and tt_team_close have patience. */
 tt_status tt_team_agree(tt_ctx *ctx);
+/* What rank 0 has tried alone, in a context of its own, has failed for all or
+ * for nobody: its failure is recorded in every rank's ctx, and the team stands.
+ * `tried` counts on rank 0 alone. */
+tt_status tt_team_follow(tt_ctx *ctx, const tt_ctx *tried);
+/* Has nobody given up? Only then may a failure be cleared. */
+bool tt_team_stands(const tt_ctx *ctx);
 
 /* Is `text`, words "name value ..." about `what`, the same on all ranks?
  * Errors  TT_EINVAL names the first rank that differs, and both values */
@@ -77,7 +92,8 @@ tt_status tt_team_compare(tt_ctx *ctx, const char *what, const char *text);
 /* ---- taps ---------------------------------------------------------------- */
 
 /* What is shared out is shown as a whole under one name; alone this is TT_TAP.
- * All ranks have a tap, or none has. What is injected counts on one rank alone.
+ * All ranks have a tap, or none has. All inject the same, or none does: what is
+ * injected into the whole comes to those who hold its parts.
  *   x [our rows, ...]; x [n, heads held, D] */
 void tt_team_tap_rows(tt_ctx *ctx, const char *name, tt_real *x, int rank,
                       const int64_t *dim);

@@ -70,6 +70,13 @@ size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo)
     return sizeof(tether_state) + (size_t)bytes;
 }
 
+tt_state_heads tether_state_heads(const tt_policy_options *o,
+                                  const tt_geometry *geo)
+{
+    return (tt_state_heads){(o->S + o->M) * 4,
+                            (size_t)geo->D * sizeof(double)};
+}
+
 size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo)
 {
     const int64_t pend[] = { o->M > 0 ? 2 : 0, geo->chunk, geo->L, geo->H,

@@ -44,6 +44,8 @@ void tether_put_back(tt_ctx *ctx, tt_layer *y);
 
 /* The class's functions of these names (policy.h). */
 size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo);
+tt_state_heads tether_state_heads(const tt_policy_options *o,
+                                  const tt_geometry *geo);
 size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo);
 void tether_reset(tt_ctx *ctx, tt_layer *y);
 bool tether_valid(const tt_layer *y);

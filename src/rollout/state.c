@@ -118,7 +118,7 @@ static void describe(lines *l, const tt_rollout *r, const tt_ops *ops,
         tt_host_little_endian() ? "" : ", big-endian",
         tt_bits_name(ops, bits, sizeof bits));
     add(l, "layers=%" PRId64 "\nheads=%" PRId64 "\nhead_dim=%" PRId64 "\n",
-        g->layers, g->H, g->D);
+        g->layers, g->heads, g->D);
     add(l, "weights=%016" PRIx64 "\n", weights);
     add(l, "latents=%" PRId64 "\nheight=%" PRId64 "\nwidth=%" PRId64 "\n", n,
         o->h, o->w);
@@ -169,7 +169,7 @@ typedef struct part {
     int rank;
     int64_t dim[3];
     void *data;                  /* NULL, and no values: an absent part       */
-    tt_real *values;             /* [rows, H, D], stored as [H, rows, D]      */
+    tt_real *values;             /* [rows, held, D], stored as [H, rows, D]   */
 } part;
 
 #define LAYER_PARTS 7
@@ -198,7 +198,28 @@ static part run_part(const tt_rollout *r, int i)
     return p;
 }
 
-/* Part i of layer y with `rows` tokens, for i < LAYER_PARTS. */
+/* The end of a layer's state, which belongs to heads. */
+static tt_state_heads state_heads(const tt_layer *y)
+{
+    const tt_policy_class *cls = tt_cache_class(y->cache);
+    return cls->state_heads ? cls->state_heads(y->opt, y->geo)
+                            : (tt_state_heads){0};
+}
+
+static size_t bytes_of_heads(const tt_layer *y, int64_t heads)
+{
+    const tt_state_heads s = state_heads(y);
+    return (size_t)(s.rows * heads) * s.unit;
+}
+
+/* Bytes of a layer's state before those of heads. */
+static size_t state_front(const tt_layer *y)
+{
+    return y->state_size - bytes_of_heads(y, y->geo->H);
+}
+
+/* Part i of layer y with `rows` tokens, of all heads of the model, for i <
+ * LAYER_PARTS. Values, and the end of the state, are those of heads held. */
 static part layer_part(tt_layer *y, int i, int64_t rows, int64_t ends[2])
 {
     static const char *const names[LAYER_PARTS] = {
@@ -209,14 +230,16 @@ static part layer_part(tt_layer *y, int i, int64_t rows, int64_t ends[2])
     case 0:
     case 1:
         p.dtype = real_type(), p.rank = 3, p.values = i == 0 ? y->k : y->v;
-        p.dim[0] = y->geo->H, p.dim[1] = rows, p.dim[2] = y->geo->D;
+        p.dim[0] = y->geo->heads, p.dim[1] = rows, p.dim[2] = y->geo->D;
         break;
     case 2: p.data = y->src_frame; break;
     case 3: p.data = y->sidx; break;
     case 4: p.data = y->tpos; break;
     case 5: p.dtype = TT_I64, p.dim[0] = 2, p.data = ends; break;
     case 6:
-        p.dtype = TT_U8, p.dim[0] = (int64_t)y->state_size;
+        p.dtype = TT_U8;
+        p.dim[0] = (int64_t)(state_front(y)
+                             + bytes_of_heads(y, y->geo->heads));
         p.data = y->state_size > 0 ? y->state : NULL;
         break;
     }
@@ -234,79 +257,133 @@ static int64_t rows_of(const tt_layer *y)
 
 /* ---- save ---------------------------------------------------------------- */
 
-static uint64_t put(tt_st_writer *w, const part *p, uint64_t digest)
+/* A file that rank 0 writes, from what all ranks bring. */
+typedef struct saving {
+    tt_ctx *ctx;
+    bool first;                  /* we are rank 0                             */
+    tt_ctx disk;                 /* its failures are the file's: the ranks go
+                                    on to the end, and all learn of it there  */
+    tt_st_writer *file;
+    uint64_t digest;
+} saving;
+
+static void put(saving *s, const part *p, const void *data)
 {
-    tt_st_add(w, p->name, p->dtype, p->rank, p->dim, p->data);
-    return state_digest(digest, p->data, part_bytes(p),
-                        tt_dtype_size(p->dtype));
+    if (!s->first) return;
+    tt_st_add(s->file, p->name, p->dtype, p->rank, p->dim, data);
+    s->digest = state_digest(s->digest, data, part_bytes(p),
+                             tt_dtype_size(p->dtype));
+}
+
+static bool holds(const tt_geometry *g, int64_t h)
+{
+    return h >= g->first && h < g->first + g->H;
 }
 
 /* One head at a time, so that no second copy of a layer is in memory. */
-static uint64_t put_heads(tt_ctx *ctx, tt_st_writer *w, const part *p,
-                          uint64_t digest)
+static void put_heads(saving *s, const part *p, const tt_geometry *g)
 {
-    const int64_t H = p->dim[0], rows = p->dim[1], D = p->dim[2];
+    tt_ctx *ctx = s->ctx;
+    const int64_t rows = p->dim[1], D = g->D, width = g->H * D;
+    const size_t bytes = (size_t)(rows * D) * sizeof(tt_host);
     const int64_t none[] = { 0, rows, D };
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    const tt_host *x = tt_get(ctx, p->values, H * rows * D);
+    const tt_host *x = tt_get(ctx, p->values, rows * width);
     tt_host *head = tt_alloc(ctx, &ctx->scratch, rows * D, sizeof *head,
                              "saved state");
-    tt_st_add(w, p->name, p->dtype, 3, none, NULL);
-    for (int64_t h = 0; h < H && x && head; h++) {
-        for (int64_t t = 0; t < rows; t++)
-            memcpy(head + t * D, x + (t * H + h) * D,
+    if (s->first) tt_st_add(s->file, p->name, p->dtype, 3, none, NULL);
+    for (int64_t h = 0; h < g->heads && !ctx->status; h++) {
+        const int64_t held = h - g->first;
+        for (int64_t t = 0; holds(g, h) && t < rows; t++)
+            memcpy(head + t * D, x + t * width + held * D,
                    (size_t)D * sizeof *head);
-        tt_st_append(w, 0, 1, head);
-        digest = state_digest(digest, head, (size_t)(rows * D) * sizeof *head,
-                              sizeof *head);
+        tt_team_bring_head(ctx, head, (int64_t)bytes, g->heads, h);
+        if (!s->first || ctx->status) continue;
+        tt_st_append(s->file, 0, 1, head);
+        s->digest = state_digest(s->digest, head, bytes, sizeof *head);
     }
     tt_arena_reset(&ctx->scratch, m);
-    return digest;
 }
 
-static uint64_t put_layer(tt_ctx *ctx, tt_st_writer *w, tt_layer *y,
-                          uint64_t digest)
+/* As one rank has it: what all have, then the pieces of all heads. */
+static void put_state(saving *s, const part *p, const tt_layer *y)
+{
+    tt_ctx *ctx = s->ctx;
+    const tt_state_heads heads = state_heads(y);
+    const size_t front = state_front(y), n = (size_t)p->dim[0];
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    char *held = (char *)y->state + front;
+    const char *all = heads.rows == 0 || !heads.unit ? held
+                    : tt_team_all_heads(ctx, held, heads.rows, y->geo->heads,
+                                        heads.unit);
+    char *state = tt_alloc(ctx, &ctx->scratch, (int64_t)n, 1, "saved state");
+    if (state && all) {
+        memcpy(state, y->state, front);
+        memcpy(state + front, all, n - front);
+        put(s, p, state);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+static void put_layer(saving *s, tt_layer *y)
 {
     int64_t ends[2] = { y->len, y->seen };
-    for (int j = 0; j < LAYER_PARTS && !ctx->status; j++) {
+    for (int j = 0; j < LAYER_PARTS && !s->ctx->status; j++) {
         const part p = layer_part(y, j, rows_of(y), ends);
-        if (p.values) digest = put_heads(ctx, w, &p, digest);
-        else if (p.data) digest = put(w, &p, digest);
+        if (p.values) put_heads(s, &p, y->geo);
+        else if (p.data == y->state && p.data) put_state(s, &p, y);
+        else if (p.data) put(s, &p, p.data);
     }
-    return digest;
 }
 
-static tt_status check_alone(tt_ctx *ctx, const char *path)
+static void begin_file(saving *s, const tt_rollout *r, const char *path)
 {
-    if (tt_team_size(ctx) == 1 || ctx->status) return ctx->status;
-    return tt_fail(ctx, TT_EUNSUPPORTED, "%s: a cache that %d ranks share out "
-                   "is neither saved nor read; one rank can", path,
-                   tt_team_size(ctx));
+    const int64_t layers = tt_cache_geometry(r->cache)->layers;
+    const int64_t n = (int64_t)strlen(r->identity);
+    const int64_t progress[3] = { r->chunk, r->rollout, r->done };
+    if (!s->first || tt_st_create(&s->disk, &s->file, path)) return;
+    /* the header's room: without it a second file would get a copy */
+    tt_st_reserve(s->file, 4096 + layers * LAYER_PARTS * 160);
+    put(s, &(part){ .name = "run", .dtype = TT_U8, .rank = 1, .dim = { n },
+                    .data = r->identity }, r->identity);
+    put(s, &(part){ .name = "progress", .dtype = TT_I64, .rank = 1,
+                    .dim = { 3 }, .data = (void *)progress }, progress);
+    for (int i = 0; i < RUN_PARTS; i++) {
+        const part p = run_part(r, i);
+        if (p.data) put(s, &p, p.data);
+    }
+}
+
+static void end_file(saving *s)
+{
+    const uint64_t h = s->digest;
+    if (!s->first) return;
+    put(s, &(part){ .name = "digest", .dtype = TT_U64, .rank = 1,
+                    .dim = { 1 }, .data = (void *)&h }, &h);
+    if (s->ctx->status) tt_st_abort(s->file);
+    else tt_st_finish(s->file);
+}
+
+/* Of rank 0 alone; ctx's memory and its failures are others. */
+static tt_ctx context_of_file(const tt_ctx *ctx)
+{
+    tt_ctx disk = *ctx;
+    disk.scratch = (tt_arena){0};
+    disk.team = NULL;
+    return disk;
 }
 
 tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
 {
-    TT_TRY(check_alone(ctx, path));
-    tt_st_writer *w;
-    const int64_t layers = tt_cache_geometry(r->cache)->layers;
-    TT_TRY(tt_st_create(ctx, &w, path));
-    /* the header's room: without it a second file would get a copy */
-    tt_st_reserve(w, 4096 + layers * LAYER_PARTS * 160);
-    const int64_t n = (int64_t)strlen(r->identity);
-    int64_t progress[3] = { r->chunk, r->rollout, r->done };
-    uint64_t h = put(w, &(part){ .name = "run", .dtype = TT_U8, .rank = 1,
-                                 .dim = { n }, .data = r->identity }, 0);
-    h = put(w, &(part){ .name = "progress", .dtype = TT_I64, .rank = 1,
-                        .dim = { 3 }, .data = progress }, h);
-    for (int i = 0; i < RUN_PARTS; i++) {
-        const part p = run_part(r, i);
-        if (p.data) h = put(w, &p, h);
-    }
-    for (int64_t i = 0; i < layers; i++)
-        h = put_layer(ctx, w, tt_cache_layer(r->cache, i), h);
-    put(w, &(part){ .name = "digest", .dtype = TT_U64, .rank = 1,
-                    .dim = { 1 }, .data = &h }, 0);
-    return tt_st_finish(w);
+    if (ctx->status) return ctx->status;
+    saving s = { .ctx = ctx, .first = tt_team_rank(ctx) == 0,
+                 .disk = context_of_file(ctx) };
+    begin_file(&s, r, path);
+    for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++)
+        put_layer(&s, tt_cache_layer(r->cache, i));
+    end_file(&s);
+    tt_arena_free(&s.disk.scratch);
+    return tt_team_follow(ctx, &s.disk);
 }
 
 /* ---- restore ------------------------------------------------------------- */
@@ -458,16 +535,21 @@ static bool metadata_fits(const tt_rollout *r, const tt_layer *y, int64_t done)
     return true;
 }
 
-/* Everything of a layer in the file but keys and values. The slots that it
- * leaves out are as in an empty cache. */
-static void gather_layer(tt_layer *y, const tt_file *f)
+/* The slots that a file leaves out are as in an empty cache. */
+static void forget_slots(tt_layer *y, int64_t rows)
 {
-    int64_t ends[2] = {0};
-    const int64_t rows = rows_in_file(f, y);
     for (int64_t i = rows; i < y->cap; i++) {
         y->src_frame[i] = TT_SRC_NONE;
         y->sidx[i] = y->tpos[i] = 0;
     }
+}
+
+/* Everything of a layer in the file but keys and values. */
+static void gather_layer(tt_layer *y, const tt_file *f)
+{
+    int64_t ends[2] = {0};
+    const int64_t rows = rows_in_file(f, y);
+    forget_slots(y, rows);
     for (int j = 2; j < LAYER_PARTS; j++) {
         const part p = layer_part(y, j, rows, ends);
         if (p.data) tt_gather(p.data, &tt_file_find(f, p.name)->t);
@@ -487,7 +569,8 @@ static tt_layer layer_in_file(tt_ctx *ctx, const tt_rollout *r,
     y.src_frame = tt_alloc(ctx, a, y.cap, sizeof *y.src_frame, "saved state");
     y.sidx = tt_alloc(ctx, a, y.cap, sizeof *y.sidx, "saved state");
     y.tpos = tt_alloc(ctx, a, y.cap, sizeof *y.tpos, "saved state");
-    y.state = tt_alloc(ctx, a, (int64_t)y.state_size, 1, "saved state");
+    y.state = tt_alloc(ctx, a, (int64_t)(state_front(&y)
+                       + bytes_of_heads(&y, y.geo->heads)), 1, "saved state");
     if (!ctx->status) gather_layer(&y, f);
     return y;
 }
@@ -518,67 +601,133 @@ static tt_status check_values(tt_ctx *ctx, const tt_rollout *r,
     return TT_OK;
 }
 
-/* Keys or values of one layer, through a buffer of one head. */
-static void load_heads(tt_ctx *ctx, const part *p, const tt_entry *e,
-                       tt_host *head)
+/* ---- load ---------------------------------------------------------------- */
+
+/* A file that rank 0 reads, for all ranks. */
+typedef struct loading {
+    tt_ctx *ctx;
+    const tt_file *file;         /* NULL: we are not rank 0                   */
+    tt_host *head;               /* room for one, [cap, D]                    */
+} loading;
+
+/* What a part has in the file is in everybody's `data`. */
+static void load_part(loading *l, const part *p, size_t bytes)
 {
-    const int64_t H = p->dim[0], rows = p->dim[1], D = p->dim[2];
-    const size_t bytes = (size_t)(rows * D) * sizeof *head;
+    if (!p->data || !bytes) return;
+    if (l->file) tt_gather(p->data, &tt_file_find(l->file, p->name)->t);
+    tt_team_broadcast(l->ctx, p->data, (int64_t)bytes);
+}
+
+/* Keys or values of one layer, through a buffer of one head. */
+static void load_heads(loading *l, const part *p, const tt_geometry *g)
+{
+    tt_ctx *ctx = l->ctx;
+    const int64_t rows = p->dim[1], D = g->D, width = g->H * D;
+    const size_t bytes = (size_t)(rows * D) * sizeof *l->head;
+    const tt_tensor *from = l->file ? &tt_file_find(l->file, p->name)->t : NULL;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_host *x = tt_room(ctx, p->values, H * rows * D);
-    for (int64_t h = 0; h < H && x; h++) {
-        const tt_tensor one = tt_tensor_like(
-            &e->t, (const char *)e->t.data + (size_t)h * bytes, 2, p->dim + 1);
-        tt_gather(head, &one);
-        for (int64_t t = 0; t < rows; t++)
-            memcpy(x + (t * H + h) * D, head + t * D,
-                   (size_t)D * sizeof *head);
+    tt_host *x = tt_room(ctx, p->values, rows * width);
+    for (int64_t h = 0; h < g->heads && x && !ctx->status; h++) {
+        if (from) {
+            const tt_tensor one = tt_tensor_like(
+                from, (const char *)from->data + (size_t)h * bytes, 2,
+                p->dim + 1);
+            tt_gather(l->head, &one);
+        }
+        tt_team_hand_head(ctx, l->head, (int64_t)bytes, g->heads, h);
+        for (int64_t t = 0; holds(g, h) && t < rows; t++)
+            memcpy(x + t * width + (h - g->first) * D, l->head + t * D,
+                   (size_t)D * sizeof *l->head);
     }
-    tt_put(ctx, p->values, x, H * rows * D);
+    tt_put(ctx, p->values, x, rows * width);
     tt_arena_reset(&ctx->scratch, m);
 }
 
-static void load_layer(tt_ctx *ctx, tt_layer *y, const tt_file *f,
-                       tt_host *head)
+/* The end of a layer's state: every head's pieces. */
+static void load_pieces(loading *l, const part *p, const tt_layer *y)
 {
-    for (int j = 0; j < 2; j++) {
-        const part p = layer_part(y, j, rows_in_file(f, y), NULL);
-        load_heads(ctx, &p, tt_file_find(f, p.name), head);
+    tt_ctx *ctx = l->ctx;
+    const tt_geometry *g = y->geo;
+    const tt_state_heads s = state_heads(y);
+    const size_t front = state_front(y);
+    const char *from = l->file ? (const char *)tt_file_find(l->file, p->name)
+                                     ->t.data + front : NULL;
+    char *to = (char *)y->state + front;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    char *head = tt_alloc(ctx, &ctx->scratch, s.rows, s.unit, "saved state");
+    for (int64_t h = 0; h < g->heads && head && !ctx->status; h++) {
+        for (int64_t i = 0; from && i < s.rows; i++)
+            memcpy(head + (size_t)i * s.unit,
+                   from + (size_t)(i * g->heads + h) * s.unit, s.unit);
+        tt_team_hand_head(ctx, head, s.rows * (int64_t)s.unit, g->heads, h);
+        for (int64_t i = 0; holds(g, h) && i < s.rows; i++)
+            memcpy(to + (size_t)(i * g->H + h - g->first) * s.unit,
+                   head + (size_t)i * s.unit, s.unit);
     }
-    gather_layer(y, f);
+    tt_arena_reset(&ctx->scratch, m);
 }
 
-static void load(tt_ctx *ctx, tt_rollout *r, const tt_file *f,
-                 const int64_t progress[3])
+static void load_state(loading *l, const part *p, tt_layer *y)
 {
+    const size_t front = state_front(y);
+    if (l->file && front)
+        memcpy(y->state, tt_file_find(l->file, p->name)->t.data, front);
+    tt_team_broadcast(l->ctx, y->state, (int64_t)front);
+    if (y->state_size > front) load_pieces(l, p, y);
+}
+
+static void load_layer(loading *l, tt_layer *y)
+{
+    int64_t ends[2] = {0}, rows = l->file ? rows_in_file(l->file, y) : 0;
+    if (tt_team_broadcast(l->ctx, &rows, sizeof rows)) return;
+    forget_slots(y, rows);
+    for (int j = 0; j < LAYER_PARTS && !l->ctx->status; j++) {
+        const part p = layer_part(y, j, rows, ends);
+        if (p.values) load_heads(l, &p, y->geo);
+        else if (p.data && p.data == y->state) load_state(l, &p, y);
+        else load_part(l, &p, part_bytes(&p));
+    }
+    y->len = ends[0];
+    y->seen = ends[1];
+}
+
+static void load(loading *l, tt_rollout *r, int64_t progress[3])
+{
+    tt_ctx *ctx = l->ctx;
     const tt_layer *first = tt_cache_layer(r->cache, 0);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_host *head = tt_alloc(ctx, &ctx->scratch, first->cap * first->geo->D,
-                             sizeof *head, "saved state");
-    if (!head) return;
+    l->head = tt_alloc(ctx, &ctx->scratch, first->cap * first->geo->D,
+                       sizeof *l->head, "saved state");
+    tt_team_broadcast(ctx, progress, 3 * sizeof *progress);
+    if (ctx->status) return;
     r->chunk = progress[0];
     r->rollout = progress[1];
     r->done = progress[2];
     for (int i = 0; i < RUN_PARTS; i++) {
         const part p = run_part(r, i);
-        if (p.data) tt_gather(p.data, &tt_file_find(f, p.name)->t);
+        load_part(l, &p, part_bytes(&p));
     }
     if (r->rollout > 0) r->given = r->start, r->ngiven = r->opt.overlap;
     tt_cache_reset(ctx, r->cache);
     for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++)
-        load_layer(ctx, tt_cache_layer(r->cache, i), f, head);
+        load_layer(l, tt_cache_layer(r->cache, i));
     tt_arena_reset(&ctx->scratch, m);
 }
 
 tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path)
 {
-    TT_TRY(check_alone(ctx, path));
-    tt_file *f;
-    int64_t progress[3];
-    TT_TRY(tt_file_open(ctx, &f, path));
-    check_file(ctx, r, f, progress, path);
-    if (!ctx->status) check_values(ctx, r, f, progress, path);
-    if (!ctx->status) load(ctx, r, f, progress);
+    if (ctx->status) return ctx->status;
+    loading l = { .ctx = ctx };
+    tt_ctx disk = context_of_file(ctx);
+    tt_file *f = NULL;
+    int64_t progress[3] = {0};
+    if (tt_team_rank(ctx) == 0 && !tt_file_open(&disk, &f, path)) {
+        check_file(&disk, r, f, progress, path);
+        if (!disk.status) check_values(&disk, r, f, progress, path);
+        l.file = f;
+    }
+    tt_arena_free(&disk.scratch);
+    if (!tt_team_follow(ctx, &disk)) load(&l, r, progress);
     tt_file_close(f);
     return ctx->status;
 }

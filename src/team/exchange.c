@@ -273,6 +273,64 @@ tt_status tt_team_broadcast(tt_ctx *ctx, void *data, int64_t bytes)
     return team_exchange(ctx, &out, &in, true);
 }
 
+/* Rank 0 may be at its disk for long; the others are not. */
+static tt_status exchange_with_first(tt_ctx *ctx, const tt_parcels *out,
+                                     const tt_parcels *in)
+{
+    return team_exchange(ctx, out, in, ctx->team->rank > 0);
+}
+
+/* The first rank that holds head h. */
+static int holder_of(const tt_team *t, int64_t H, int64_t h)
+{
+    int r = 0;
+    while (cut_heads(t, H, r).hi <= h) r++;
+    return r;
+}
+
+tt_status tt_team_bring_head(tt_ctx *ctx, void *data, int64_t bytes, int64_t H,
+                             int64_t h)
+{
+    tt_team *t = ctx->team;
+    if (tt_team_size(ctx) == 1) return ctx->status;
+    const int from = holder_of(t, H, h);
+    tt_parcels out = {.data = data}, in = {.data = data};
+    if (from == 0) return ctx->status;
+    if (t->rank == from) out.n[0] = bytes;
+    if (t->rank == 0) in.n[from] = bytes;
+    return exchange_with_first(ctx, &out, &in);
+}
+
+tt_status tt_team_hand_head(tt_ctx *ctx, void *data, int64_t bytes, int64_t H,
+                            int64_t h)
+{
+    tt_team *t = ctx->team;
+    if (tt_team_size(ctx) == 1) return ctx->status;
+    tt_parcels out = {.data = data}, in = {.data = data};
+    for (int r = 1; r < t->size; r++) {
+        const tt_range held = cut_heads(t, H, r);
+        if (h < held.lo || h >= held.hi) continue;
+        if (t->rank == 0) out.n[r] = bytes;
+        if (t->rank == r) in.n[0] = bytes;
+    }
+    return exchange_with_first(ctx, &out, &in);
+}
+
+bool tt_team_any(tt_ctx *ctx, bool here)
+{
+    tt_team *t = ctx->team;
+    if (tt_team_size(ctx) == 1) return here;
+    char word = here, words[TT_TEAM_MAX] = {0};
+    tt_parcels out = {.data = &word}, in = {.data = words};
+    for (int r = 0; r < t->size; r++) {
+        out.n[r] = in.n[r] = 1;
+        in.at[r] = r;
+    }
+    team_exchange(ctx, &out, &in, true);
+    for (int r = 0; r < t->size; r++) here = here || words[r];
+    return here;
+}
+
 tt_status tt_team_agree(tt_ctx *ctx)
 {
     return team_meet(ctx, false);

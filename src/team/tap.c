@@ -33,8 +33,11 @@ void tt_team_tap_rows(tt_ctx *ctx, const char *name, tt_real *x, int rank,
     memcpy(all, dim, (size_t)rank * sizeof *dim);
     for (int i = 1; i < rank; i++) width *= dim[i];
     all[0] = total(ctx, dim[0]);
-    x = tt_team_all_rows(ctx, x, all[0], width);
-    if (x) tt_tap_values(ctx, name, x, rank, all);
+    tt_real *whole = tt_team_all_rows(ctx, x, all[0], width);
+    if (whole) tt_tap_values(ctx, name, whole, rank, all);
+    if (whole && ctx->inject)
+        tt_copy(ctx, x, whole + tt_team_rows(ctx, all[0]).lo * width,
+                dim[0] * width);
     tt_arena_reset(&ctx->scratch, m);
 }
 
@@ -48,10 +51,16 @@ void tt_team_tap_heads(tt_ctx *ctx, const char *name, tt_real *x, int64_t n,
         return;
     }
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_host *all = tt_team_all_heads(ctx,
-                                     tt_get(ctx, x, n * cut_size(held) * D), n,
-                                     H, (size_t)D * sizeof *all);
+    const int64_t own = cut_size(held) * D;
+    tt_host *ours = tt_get(ctx, x, n * own);
+    tt_host *all = tt_team_all_heads(ctx, ours, n, H, (size_t)D * sizeof *all);
     if (all)
-        tt_tap_show(ctx, name, sizeof *all == 8 ? TT_F64 : TT_F32, all, 3, dim);
+        tt_tap_emit(ctx, name, sizeof *all == 8 ? TT_F64 : TT_F32, all, 3, dim);
+    if (all && ctx->inject) {
+        for (int64_t i = 0; i < n; i++)
+            memcpy(ours + i * own, all + (i * H + held.lo) * D,
+                   (size_t)own * sizeof *all);
+        tt_put(ctx, x, ours, n * own);
+    }
     tt_arena_reset(&ctx->scratch, m);
 }

@@ -46,6 +46,25 @@ tt_status team_exchange(tt_ctx *ctx, const tt_parcels *out,
     return ctx->status;
 }
 
+tt_status tt_team_follow(tt_ctx *ctx, const tt_ctx *tried)
+{
+    struct { tt_status status; char sentence[sizeof ctx->message]; } first;
+    memset(&first, 0, sizeof first);
+    if (ctx->status) return team_meet(ctx, true);
+    if (tt_team_rank(ctx) == 0) {
+        first.status = tried->status;
+        snprintf(first.sentence, sizeof first.sentence, "%s", tried->message);
+    }
+    TT_TRY(tt_team_broadcast(ctx, &first, sizeof first));
+    if (!first.status) return TT_OK;
+    return tt_fail(ctx, first.status, "%s", first.sentence);
+}
+
+bool tt_team_stands(const tt_ctx *ctx)
+{
+    return !ctx->team || !ctx->team->broken;
+}
+
 /* The word at `text` into buf, which is cut. */
 static const char *word_at(char *buf, size_t n, const char *text)
 {

@@ -234,6 +234,11 @@ static char text[256];
     NONE(tt_team_all_rows, c, x, 4, 1)                                         \
     NONE(tt_team_all_heads, c, x, 4, 1, 4)                                     \
     GIVES(tt_team_broadcast, c, x, 4)                                          \
+    GIVES(tt_team_bring_head, c, x, 4, 1, 0)                                   \
+    GIVES(tt_team_hand_head, c, x, 4, 1, 0)                                    \
+    RUNS(tt_team_any, c, true)                                                 \
+    GIVES(tt_team_follow, c, c)                                                \
+    RUNS(tt_team_stands, c)                                                    \
     GIVES(tt_team_agree, c)                                                    \
     GIVES(tt_team_compare, c, "the run", "seed 1")                             \
     GIVES(tt_team_open, c)                                                     \

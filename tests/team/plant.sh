@@ -1,11 +1,12 @@
 #!/bin/sh
-# plant.sh: faults planted in what ranks do, which test_ranks must find.
+# plant.sh: faults planted in what ranks do, which test_ranks and
+# test_rank_states must find.
 #
 #   sh tests/team/plant.sh BUILD
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Compiles one file with one line changed, links tests/rollout/test_ranks with
+# Compiles one file with one line changed, links a test of tests/rollout with
 # it, and runs that. A fault counts as found when the test fails. Faults are
 # such that one rank alone has none. The last line counts; the table of
 # src/team/README.md is what this says.
@@ -36,7 +37,7 @@ try() {   # title, file, text of it that stands there once, what stands instead
     }
     # shellcheck disable=SC2086
     if ! ${CC:-cc} $flags $FLAGS -I"$(dirname "$file")" -o "$work/test" \
-        "$work/${file##*/}" "$build/tests/rollout/test_ranks.o" \
+        "$work/${file##*/}" "$build/tests/rollout/$test.o" \
         "$build/tests/libcases.a" "$build/libtether.a" $LIBS \
         > "$work/log" 2>&1; then
         fail "$1 does not compile: $(head -n 1 "$work/log")"
@@ -46,14 +47,17 @@ try() {   # title, file, text of it that stands there once, what stands instead
     rc=$?
     latents=$(grep -c '^FAIL.*: latents of' "$work/log")
     reports=$(grep -c '^FAIL.*: what the policy' "$work/log")
+    states=$(grep -c '^FAIL.*\(: state after\|: injected\)' "$work/log")
     if [ $rc -ne 0 ]; then
         pass
-        echo "| $1 | $latents | $reports |"
+        if [ $test = test_ranks ]; then echo "| $1 | $latents | $reports |"
+        else echo "| $1 | $latents | $states |"; fi
     else
         fail "$1: nothing saw it"
     fi
 }
 
+test=test_ranks
 echo "| fault | latents that differ | reports that differ |"
 echo "|---|---|---|"
 team='tt_team_size(ctx) > 1'
@@ -79,4 +83,24 @@ try 'Deep Forcing asks in another order of heads' src/team/exchange.c \
     'rows + (i * all + all - k - first) * unit, block'
 try 'a query reads the head beside it' src/dit/self_attention.c \
     'a.k = window->k + h * D;' 'a.k = window->k + (h + 1) % g->H * D;'
+
+test=test_rank_states
+echo
+echo "| fault | latents that differ | states that differ |"
+echo "|---|---|---|"
+try 'a rank that holds a head does not get it' src/team/exchange.c \
+    'h < held.lo || h >= held.hi' \
+    'h < cut_first_heads(t, H, r).lo || h >= cut_first_heads(t, H, r).hi'
+try 'a head is stored as the one beside it' src/rollout/state.c \
+    'x + t * width + held * D' 'x + t * width + (held + 1) % g->H * D'
+try 'rank 0 keeps what it had of a head' src/rollout/state.c \
+    'if (!s->first || ctx->status) continue;' \
+    'if (!s->first || ctx->status || !holds(g, h)) continue;'
+try 'a head of the state of a policy goes to the one beside it' \
+    src/rollout/state.c 'to + (size_t)(i * g->H + h - g->first) * s.unit' \
+    'to + (size_t)(i * g->H + (h - g->first + 1) % g->H) * s.unit'
+try 'the state of TetherCache is that of all heads' src/cache/tether_state.c \
+    '(o->S + o->M) * 4,' '(o->S + o->M) * 0,'
+try 'what is injected stays with the whole' src/team/tap.c \
+    'if (whole && ctx->inject)' 'if (whole && !ctx->inject)'
 total

@@ -99,6 +99,15 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
            + (size_t)o->R * window_frame(o, geo);
 }
 
+/* The window: a head of a mean query, or of every query. */
+static tt_state_heads state_heads(const tt_policy_options *o,
+                                  const tt_geometry *geo)
+{
+    const size_t D = (size_t)geo->D;
+    return keeps_all(o) ? (tt_state_heads){o->R * geo->L, D * sizeof(tt_real)}
+                        : (tt_state_heads){o->R, D * sizeof(double)};
+}
+
 static bool within(int64_t v, int64_t low, int64_t high)
 {
     return v >= low && v <= high;
@@ -528,6 +537,7 @@ const tt_policy_class cache_deep_forcing = {
     .check = check,
     .slots = cache_slots,
     .state_size = state_size,
+    .state_heads = state_heads,
     .valid = valid,
     .begin = begin,
     .write = write,

@@ -194,6 +194,7 @@ static void show_vector(tt_ctx *ctx, double *x, const char *name,
     if (!TT_TAPPED(ctx)) return;
     double *all = tt_team_all_heads(ctx, x, 1, g->heads, size);
     if (all) tt_tap_emit(ctx, name, TT_F64, all, 2, dim);
+    if (all && all != x) memcpy(x, all + g->first * g->D, (size_t)g->H * size);
 }
 
 /* The edited keys and values of candidate c. */
@@ -371,6 +372,7 @@ const tt_policy_class cache_tether = {
     .slots = cache_slots,
     .state_size = tether_state_size,
     .state_version = 1,
+    .state_heads = tether_state_heads,
     .shared_size = tether_shared_size,
     .reset = tether_reset,
     .valid = tether_valid,

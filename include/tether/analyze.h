@@ -56,6 +56,8 @@ typedef struct tt_recorder_options {
     uint64_t seed;
     int64_t sample;
     const char *video, *sheet; /* made from this run; NULL: none              */
+    bool follows;            /* of a rank other than 0, whose recorder has a
+                                folder and features: writes nothing           */
 } tt_recorder_options;
 
 /* Listens to the cache (tt_cache_on_event) until finish or abort, which must

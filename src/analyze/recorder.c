@@ -15,6 +15,7 @@
 
 #include "analyze/files.h"
 #include "tether/device.h"
+#include "tether/team.h"
 
 static const char what[] = "the record of a run";
 
@@ -115,7 +116,7 @@ static tt_status open_files(tt_recorder *r)
                             in_folder(r, "chosen.safetensors")));
         TT_TRY(tt_st_add(r->chosen, "comp_chosen", TT_F64, 2, row, NULL));
     }
-    if (!o->features) return TT_OK;
+    if (!r->measures) return TT_OK;
     TT_TRY(tt_st_create(r->ctx, &r->features,
                         in_folder(r, "features.safetensors")));
     return tt_st_add(r->features, "kv_stats", TT_F32, 4, stats, NULL);
@@ -158,7 +159,9 @@ tt_status tt_recorder_open(tt_ctx *ctx, tt_recorder **out, tt_cache *cache,
     r->cache = cache;
     r->layers = geo->layers;
     r->L = geo->L;
-    r->width = geo->H * geo->D;
+    r->width = geo->heads * geo->D;
+    r->held = geo->H * geo->D;
+    r->measures = opt->follows || (opt->folder && opt->features);
     r->slots = (tt_cache_layer(cache, 0)->cap + geo->L - 1) / geo->L;
     r->last_chunk = &r->chunks;
     r->last_part = &r->parts;
@@ -170,7 +173,7 @@ tt_status tt_recorder_open(tt_ctx *ctx, tt_recorder **out, tt_cache *cache,
         tt_recorder_abort(r);
         return ctx->status;
     }
-    tt_cache_on_event(cache, on_event, r);
+    if (!opt->follows) tt_cache_on_event(cache, on_event, r);
     *out = r;
     return TT_OK;
 }
@@ -304,31 +307,31 @@ static void look_at_plan(tt_recorder *r, rec_chunk *x, const tt_layer *y)
 
 /* ---- statistics of keys and values --------------------------------------- */
 
-/* mean, sd [width] over the tokens whose source is `frame`, two passes in
- * double; NaN when there are none. sum, sq: [width] to work in. */
+/* mean, sd [held] over the tokens whose source is `frame`, two passes in
+ * double; NaN when there are none. sum, sq: [held] to work in. */
 static void column_stats(float *mean, float *sd, const tt_recorder *r,
                          const tt_layer *y, const tt_host *rows, int64_t frame,
                          double *sum, double *sq)
 {
     int64_t n = 0;
-    memset(sum, 0, (size_t)r->width * sizeof *sum);
-    memset(sq, 0, (size_t)r->width * sizeof *sq);
+    memset(sum, 0, (size_t)r->held * sizeof *sum);
+    memset(sq, 0, (size_t)r->held * sizeof *sq);
     for (int64_t i = 0; i < y->len; i++) {
         if (source(r, y, i) != frame) continue;
-        const tt_real *row = rows + i * r->width;
-        for (int64_t c = 0; c < r->width; c++) sum[c] += row[c];
+        const tt_real *row = rows + i * r->held;
+        for (int64_t c = 0; c < r->held; c++) sum[c] += row[c];
         n++;
     }
-    for (int64_t c = 0; c < r->width; c++) sum[c] /= (double)n;
+    for (int64_t c = 0; c < r->held; c++) sum[c] /= (double)n;
     for (int64_t i = 0; i < y->len; i++) {
         if (source(r, y, i) != frame) continue;
-        const tt_real *row = rows + i * r->width;
-        for (int64_t c = 0; c < r->width; c++) {
+        const tt_real *row = rows + i * r->held;
+        for (int64_t c = 0; c < r->held; c++) {
             double d = row[c] - sum[c];
             sq[c] += d * d;
         }
     }
-    for (int64_t c = 0; c < r->width; c++) {
+    for (int64_t c = 0; c < r->held; c++) {
         mean[c] = (float)sum[c];
         sd[c] = (float)sqrt(sq[c] / (double)n);
     }
@@ -338,7 +341,8 @@ static tt_status add_features(tt_recorder *r, int64_t frame)
 {
     tt_ctx *ctx = r->ctx;
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    const int64_t w = r->width;
+    const int64_t w = r->held;
+    const tt_geometry *geo = tt_cache_geometry(r->cache);
     float *row = tt_alloc(ctx, &ctx->scratch, r->layers * 4 * w, sizeof *row,
                           what);
     double *work = tt_alloc(ctx, &ctx->scratch, 2 * w, sizeof *work, what);
@@ -353,7 +357,9 @@ static tt_status add_features(tt_recorder *r, int64_t frame)
         column_stats(at + 2 * w, at + 3 * w, r, y, v, frame, work, work + w);
         tt_arena_reset(&ctx->scratch, here);
     }
-    if (work) tt_st_append(r->features, 0, 1, row);
+    row = tt_team_all_heads(ctx, row, r->layers * 4, geo->heads,
+                            (size_t)geo->D * sizeof *row);
+    if (row && r->features) tt_st_append(r->features, 0, 1, row);
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status;
 }
@@ -394,19 +400,17 @@ static rec_chunk *new_chunk(tt_recorder *r, int64_t start, int64_t frames)
     return ctx->status ? NULL : x;
 }
 
-tt_status tt_recorder_chunk(tt_recorder *r, int64_t start, int64_t frames,
-                            const tt_real *latents)
+/* The cache as it is now. */
+static void look_at_cache(tt_recorder *r, int64_t start, int64_t frames)
 {
-    if (!r) return TT_EINVAL;
     tt_ctx *ctx = r->ctx;
-    if (ctx->status) return ctx->status;
     rec_chunk *x = new_chunk(r, start, frames);
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
     const tt_layer *y = tt_cache_layer(r->cache, 0);
     int32_t *count = !x ? NULL : tt_alloc0(ctx, &ctx->scratch,
                                            x->nreadable + 3, sizeof *count,
                                            what);
-    if (!count) return ctx->status;
+    if (!count) return;
     x->ends[0] = y->seen;
     x->ends[1] = y->len / r->L;
     for (int64_t i = 0; i < r->layers; i++) {
@@ -421,9 +425,17 @@ tt_status tt_recorder_chunk(tt_recorder *r, int64_t start, int64_t frames,
     r->last_chunk = &x->next;
     r->frames = x->nreadable;
     r->nchunks++;
-    if (latents && r->latents) TT_TRY(tt_st_append(r->latents, 1, frames,
-                                                   latents));
-    for (int64_t f = 0; latents && r->features && f < frames; f++)
+}
+
+tt_status tt_recorder_chunk(tt_recorder *r, int64_t start, int64_t frames,
+                            const tt_real *latents)
+{
+    if (!r) return TT_EINVAL;
+    tt_ctx *ctx = r->ctx;
+    if (ctx->status) return ctx->status;
+    if (!r->opt.follows) look_at_cache(r, start, frames);
+    if (latents && r->latents) tt_st_append(r->latents, 1, frames, latents);
+    for (int64_t f = 0; latents && r->measures && f < frames; f++)
         TT_TRY(add_features(r, start + f));
     return ctx->status;
 }

@@ -52,7 +52,9 @@ struct tt_recorder {
     tt_arena mem;                  /* holds this struct as well               */
     tt_cache *cache;
     tt_recorder_options opt;
-    int64_t layers, slots, L, width;   /* width: H*D                          */
+    int64_t layers, slots, L;
+    int64_t width, held;           /* H*D of the model, and of heads held     */
+    bool measures;                 /* statistics of keys and values           */
     tt_event shown;                /* of layer 0: which fields, how wide      */
     bool chooses;                  /* its events choose tokens                */
     int64_t nchunks, frames;       /* frames: of the video so far             */

@@ -246,7 +246,7 @@ tt_status recorder_write_run(tt_recorder *r, const char *path)
     add_policy(&t, tt_cache_options(r->cache));
     text_add(&t, ",\n  \"sizes\": {\n    \"layers\": %lld",
              (long long)g->layers);
-    add_number(&t, "heads", (double)g->H);
+    add_number(&t, "heads", (double)g->heads);
     add_number(&t, "head_dim", (double)g->D);
     add_number(&t, "tokens_per_frame", (double)g->L);
     add_number(&t, "chunk", (double)g->chunk);

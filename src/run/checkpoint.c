@@ -10,7 +10,8 @@
  *         since the latest took 99 times as long as writing it did.
  * Locks   the names belong to the run that has the lock of the latents. A file
  *         of such a name that is no state is somebody's: see checkpoint_claim.
- * Ranks   a cache that several ranks share out is not saved; they replay.
+ * Ranks   rank 0 alone has the names, and says what happens; all bring what
+ *         they hold, and take what they need (state.c).
  * Next    src/rollout/state.c */
 #include "run/parts.h"
 
@@ -34,8 +35,8 @@ tt_status checkpoint_open(tt_ctx *ctx, tt_run *run)
 {
     video *v = &run->now;
     const char *latents = run->file.claimed ? run->file.final : NULL;
-    v->keep = (checkpoint){.every = run->s.checkpoint_every};
-    if (tt_team_size(ctx) > 1) v->keep.every = 0;
+    v->keep = (checkpoint){.every = run->s.checkpoint_every,
+                           .on = latents != NULL};
     for (int i = 0; latents && i < 2; i++) {
         const size_t n = strlen(latents) + 16;
         char *name = tt_alloc(ctx, &v->mem, (int64_t)n, 1, "file name");
@@ -43,7 +44,7 @@ tt_status checkpoint_open(tt_ctx *ctx, tt_run *run)
         snprintf(name, n, "%s.state%d", latents, i + 1);
         v->keep.name[i] = name;
     }
-    return ctx->status;
+    return tt_team_broadcast(ctx, &v->keep.on, sizeof v->keep.on);
 }
 
 /* A file that is no state, whole or damaged: those begin with the length of
@@ -123,15 +124,19 @@ void checkpoint_begin(const tt_ctx *ctx, tt_run *run)
     video *v = &run->now;
     const int64_t bytes = tt_rollout_bytes(ctx, run->dit, &v->opt);
     v->keep.at = tt_now();
-    v->keep.cost = DISK_FLUSH + (double)bytes / DISK_SPEED;
+    v->keep.cost = DISK_FLUSH + (double)(bytes * tt_team_size(ctx))
+                                / DISK_SPEED;
 }
 
-bool checkpoint_is_due(const video *v)
+/* Time is that of rank 0. */
+bool checkpoint_is_due(tt_ctx *ctx, const video *v)
 {
     const checkpoint *c = &v->keep;
-    if (!c->name[0] || !c->every) return false;
+    if (!c->on || !c->every) return false;
     if (c->every > 0) return v->chunk - c->chunk >= c->every;
-    return tt_now() - c->at >= TIMES * c->cost;
+    bool due = tt_now() - c->at >= TIMES * c->cost;
+    tt_team_broadcast(ctx, &due, sizeof due);
+    return due;
 }
 
 tt_status checkpoint_save(tt_ctx *ctx, tt_run *run)
@@ -139,8 +144,7 @@ tt_status checkpoint_save(tt_ctx *ctx, tt_run *run)
     video *v = &run->now;
     checkpoint *c = &v->keep;
     const double begin = tt_now();
-    if (ctx->status || !c->name[0] || tt_team_size(ctx) > 1
-        || (c->chunk && c->chunk == v->chunk))
+    if (ctx->status || !c->on || (c->chunk && c->chunk == v->chunk))
         return ctx->status;
     TT_TRY(tt_rollout_save(ctx, v->rollout, c->name[c->turn]));
     c->turn = 1 - c->turn;
@@ -155,7 +159,8 @@ tt_status checkpoint_save(tt_ctx *ctx, tt_run *run)
 void checkpoint_try(tt_ctx *ctx, tt_run *run)
 {
     char why[sizeof ctx->message];
-    if (ctx->status || !checkpoint_save(ctx, run)) return;
+    if (ctx->status || !checkpoint_save(ctx, run) || !tt_team_stands(ctx))
+        return;
     snprintf(why, sizeof why, "%s", tt_message(ctx));
     tt_clear(ctx);
     tt_warn(ctx, "%.600s; the run goes on without saving its state, %s", why,
@@ -197,7 +202,7 @@ static tt_status take(tt_ctx *ctx, tt_run *run, int i, int64_t chunk)
         v->keep.chunk = chunk;
         return TT_OK;
     }
-    if (tt_rollout_frames_done(v->rollout) > 0
+    if (tt_rollout_frames_done(v->rollout) > 0 || !tt_team_stands(ctx)
         || (v->noisy && ctx->status != TT_EFORMAT))
         return ctx->status;
     tt_warn(ctx, "%s; it is left aside", tt_message(ctx));
@@ -210,13 +215,12 @@ tt_status checkpoint_restore(tt_ctx *ctx, tt_run *run)
     video *v = &run->now;
     checkpoint *c = &v->keep;
     int64_t chunk[2];
-    if (tt_team_size(ctx) > 1) return ctx->status;
     for (int i = 0; i < 2; i++) {
         chunk[i] = c->name[i] ? chunks_in(ctx, c->name[i]) : -1;
         if (c->name[i]) remove_parts(c->name[i]);
         if (chunk[i] > v->chunk) chunk[i] = -1;
     }
-    TT_TRY(ctx->status);
+    TT_TRY(tt_team_broadcast(ctx, chunk, sizeof chunk));
     const int newest = chunk[1] > chunk[0];
     for (int k = 0; k < 2 && !c->chunk; k++) {
         const int i = k ? 1 - newest : newest;

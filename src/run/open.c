@@ -136,18 +136,6 @@ static tt_status share_out(tt_ctx *ctx, const tt_run *r)
     return tt_team_share(ctx, share, n);
 }
 
-/* Options that read all heads at once. */
-static tt_status check_ranks(tt_ctx *ctx, const tt_run *r)
-{
-    static const char *const alone[] = {"inject", "analyze"};
-    for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
-        if (tt_team_size(ctx) > 1 && tt_settings_was_given(&r->s, alone[i]))
-            return tt_fail(ctx, TT_EUNSUPPORTED, "--%s needs one rank, which "
-                           "has all heads; here %d ranks share them out",
-                           alone[i], tt_team_size(ctx));
-    return ctx->status;
-}
-
 static uint64_t digest_tensor(uint64_t sum, const tt_tensor *t)
 {
     enum { PIECE = 4096 };       /* a multiple of every type's block          */
@@ -177,21 +165,35 @@ static uint64_t digest_all(const tt_weights *w)
     return sum;
 }
 
+/* What is injected, byte by byte. */
+static void digest_injected(tt_ctx *ctx, char hex[65], const tt_run *r)
+{
+    tt_file *f = NULL;
+    snprintf(hex, 65, "none");
+    if (!r->s.inject || tt_file_open(ctx, &f, r->s.inject)) return;
+    tt_file_digest(hex, f);
+    tt_file_close(f);
+}
+
 /* What is outside the identity and must be the same. A dump is here because
  * ranks gather what it takes. */
 static const char *words_of_ranks(tt_ctx *ctx, const tt_run *r)
 {
     const char *shares = r->s.shares ? r->s.shares : "equal";
     const char *filter = r->s.dump_filter ? r->s.dump_filter : "*";
-    const size_t n = strlen(shares) + strlen(filter) + 256;
+    const char *into = r->s.inject_filter ? r->s.inject_filter : "*";
+    const size_t n = strlen(shares) + strlen(filter) + strlen(into) + 384;
+    char injected[65];
+    digest_injected(ctx, injected, r);
     char *words = tt_alloc0(ctx, &ctx->scratch, (int64_t)n, 1,
                             "words to compare");
     if (words)
         snprintf(words, n, "videos %lld latents %lld weights %016llx shares %s "
-                 "dump %s filter %s", (long long)tt_run_videos(r),
+                 "dump %s filter %s inject %s inject-filter %s",
+                 (long long)tt_run_videos(r),
                  (long long)r->opt.latents,
                  (unsigned long long)digest_all(tt_dit_weights(r->dit)),
-                 shares, r->s.dump ? "yes" : "no", filter);
+                 shares, r->s.dump ? "yes" : "no", filter, injected, into);
     return words;
 }
 
@@ -225,7 +227,6 @@ static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
     TT_TRY(plan_begin(ctx, r));
     TT_TRY(try_vae(ctx, r));
     TT_TRY(open_restart_vae(ctx, r));
-    TT_TRY(check_ranks(ctx, r));
     return compare_ranks(ctx, r);
 }
 

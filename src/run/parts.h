@@ -107,6 +107,7 @@ char *texts_read_file(tt_ctx *ctx, tt_arena *a, const char *path);
 typedef struct checkpoint {
     char *name[2];             /* NULL: the latents have no file              */
     int turn;                  /* the one to write next                       */
+    bool on;                   /* rank 0 has names                            */
     int64_t every;             /* chunks; 0: none; -1: as time allows         */
     int64_t chunk;             /* the latest one stands there                 */
     double at, cost;           /* seconds: when it was written, and in what   */
@@ -134,7 +135,6 @@ typedef struct video {
     bool recorded;             /* on rank 0 there is one                      */
     checkpoint keep;
     bool noisy;                /* only a saved state goes on with its cache   */
-    bool stranded;             /* so it is, and several ranks save none       */
     bool rebuilding;           /* the cache, from chunks that are there       */
 } video;
 
@@ -170,7 +170,7 @@ tt_status checkpoint_restore(tt_ctx *ctx, tt_run *run);
 /* From here on time counts. */
 void checkpoint_begin(const tt_ctx *ctx, tt_run *run);
 /* Has a new one been asked for, or become worth its time? */
-bool checkpoint_is_due(const video *v);
+bool checkpoint_is_due(tt_ctx *ctx, const video *v);
 /* Write one; nothing when the latest stands at this chunk. */
 tt_status checkpoint_save(tt_ctx *ctx, tt_run *run);
 /* The same, but a run does not end because its state cannot be written: a

@@ -87,6 +87,19 @@ static tt_status open_recorder(tt_ctx *ctx, tt_run *run)
                             &o);
 }
 
+/* The recorder of rank 0 writes; where it has a folder, the others bring what
+ * is to be known of their heads. */
+static tt_status follow_recorder(tt_ctx *ctx, video *v)
+{
+    bool whole = v->recorder && v->files.analyze;
+    v->recorded = v->recorder != NULL;
+    TT_TRY(tt_team_broadcast(ctx, &v->recorded, sizeof v->recorded));
+    TT_TRY(tt_team_broadcast(ctx, &whole, sizeof whole));
+    if (!whole || tt_team_rank(ctx) == 0) return TT_OK;
+    return tt_recorder_open(ctx, &v->recorder, tt_rollout_cache(v->rollout),
+                            &(tt_recorder_options){.follows = true});
+}
+
 /* Does the run folder hold these latents already, and what came with them? The
  * chunks of a policy that cannot be replayed cannot be recorded again. */
 static bool recorded_already(tt_ctx *ctx, tt_run *run)
@@ -225,11 +238,7 @@ static tt_status restore_cache(tt_ctx *ctx, tt_run *run)
     video *v = &run->now;
     const long long chunks = tt_rollout_chunks(v->rollout);
     int64_t from = 0, saved = 0;
-    if (v->stranded)
-        return tt_fail(ctx, TT_EUNSUPPORTED, "--cache %s goes on from a saved "
-                       "state, which one rank reads, not %d",
-                       v->opt.policy.name, tt_team_size(ctx));
-    if (v->noisy) TT_TRY(refuse_noisy(ctx, run));
+    if (v->noisy && tt_team_rank(ctx) == 0) TT_TRY(refuse_noisy(ctx, run));
     if (!v->recorded) TT_TRY(checkpoint_restore(ctx, run));
     saved = tt_rollout_frames_done(v->rollout);
     for (int64_t done = 0; done < saved; from++)
@@ -239,7 +248,8 @@ static tt_status restore_cache(tt_ctx *ctx, tt_run *run)
             return tt_fail(ctx, TT_EFORMAT, "no saved state beside %s can be "
                            "used, and --cache %s cannot go on without; start "
                            "over: --overwrite instead of --resume",
-                           v->files.latents, v->opt.policy.name);
+                           v->files.latents ? v->files.latents : "rank 0's "
+                           "latents", v->opt.policy.name);
         v->done = saved;
         v->chunk = from;
         record_taken(ctx, run);
@@ -332,7 +342,8 @@ static const char *keep_name(tt_ctx *ctx, video *v, const char *name)
 static tt_status keep_files(tt_ctx *ctx, tt_run *run, const tt_run_files *files)
 {
     video *v = &run->now;
-    tt_run_files own;
+    tt_run_files own = {0};
+    if (tt_team_rank(ctx) > 0) files = &own; /* rank 0 writes */
     if (!files) TT_TRY(own_files(ctx, run, &own));
     if (!files) files = &own;
     v->files = (tt_run_files){
@@ -366,17 +377,7 @@ static tt_status make_room(tt_ctx *ctx, tt_run *run)
 static tt_status know_what_is_there(tt_ctx *ctx, tt_run *run)
 {
     TT_TRY(tt_team_broadcast(ctx, &run->file.done, sizeof run->file.done));
-    return tt_team_broadcast(ctx, &run->now.recorded,
-                             sizeof run->now.recorded);
-}
-
-/* Several ranks save no cache: said before hours of work depend on it. */
-static void warn_stranded(tt_ctx *ctx, const video *v)
-{
-    if (!v->stranded || !v->files.latents || v->done == v->frames) return;
-    tt_warn(ctx, "--cache %s cannot be resumed after a run on %d ranks, which "
-            "save no state: an interruption loses the video; one rank saves it",
-            v->opt.policy.name, tt_team_size(ctx));
+    return follow_recorder(ctx, &run->now);
 }
 
 static tt_status open_video(tt_ctx *ctx, tt_run *run)
@@ -388,9 +389,8 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     run_shape(dim, run, &v->opt);
     TT_TRY(tt_team_compare(ctx, "the video", identity ? identity : ""));
     v->opt.origin = v->identity = identity;
-    v->stranded = (flags & TT_KEEPS_NOISY) && tt_team_size(ctx) > 1;
-    v->noisy = v->files.latents && (flags & TT_KEEPS_NOISY) && !v->stranded;
     TT_TRY(checkpoint_open(ctx, run));
+    v->noisy = v->keep.on && (flags & TT_KEEPS_NOISY);
     run->file.may_grow = v->opt.rollouts == 1
                       && (!(flags & TT_KEEPS_NOISY)
                           || checkpoint_is_there(&v->keep));
@@ -398,11 +398,9 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     TT_TRY(latents_file_open(&run->file, dim, identity));
     tt_rollout_on_progress(v->rollout, on_progress, run);
     if (!recorded_already(ctx, run)) TT_TRY(open_recorder(ctx, run));
-    v->recorded = v->recorder != NULL;
     TT_TRY(know_what_is_there(ctx, run));
     if (run->file.done) TT_TRY(take_up(ctx, run));
     else checkpoint_forget(&v->keep); /* of a run that is given up */
-    warn_stranded(ctx, v);
     checkpoint_begin(ctx, run);
     const int64_t chunks = tt_rollout_chunks(v->rollout);
     v->start = tt_now();
@@ -464,7 +462,8 @@ static tt_status take_chunk(tt_ctx *ctx, tt_run *run, const tt_host *x0,
     const tt_run_chunk c = {v->chunk, chunks, frames, v->done, seconds};
     v->chunk++;
     v->made++;
-    if (v->done < v->frames && checkpoint_is_due(v)) checkpoint_try(ctx, run);
+    if (v->done < v->frames && checkpoint_is_due(ctx, v))
+        checkpoint_try(ctx, run);
     if (run->events.chunk) run->events.chunk(run->events.user, &c);
     run_work(&run->events, (tt_run_work){.done = (double)v->chunk,
                                          .total = (double)chunks,
@@ -481,9 +480,9 @@ static tt_status next_chunk(tt_ctx *ctx, tt_run *run, const tt_host **x0,
     video *v = &run->now;
     const volatile int *interrupt = ctx->interrupt;
     const double begin = tt_now();
-    if (v->noisy && v->made && interrupt && *interrupt) {
+    if (v->noisy && v->made && tt_team_any(ctx, interrupt && *interrupt)) {
         checkpoint_save(ctx, run);
-        return tt_check_interrupt(ctx);
+        return tt_fail(ctx, TT_EINTR, "interrupted");
     }
     if (v->noisy) ctx->interrupt = NULL; /* half a chunk cannot be saved */
     tt_rollout_next(ctx, v->rollout, x0, frames);
@@ -510,7 +509,8 @@ tt_status tt_run_next(tt_ctx *ctx, tt_run *run, const tt_host **x0,
 tt_status tt_run_save(tt_ctx *ctx, tt_run *run)
 {
     if (ctx->status) return ctx->status;
-    if (!run || !run->now.rollout || !run->file.file)
+    if (!run || !run->now.rollout || !run->now.keep.on
+        || (tt_team_rank(ctx) == 0 && !run->file.file))
         return tt_fail(ctx, TT_EINVAL, "a run is saved between the chunks of a "
                        "video whose latents have a file (latents-out)");
     return checkpoint_save(ctx, run);
@@ -544,7 +544,7 @@ tt_status tt_run_latents(tt_ctx *ctx, const tt_run *run, tt_tensor *out)
 /* Can --resume make a cache from what is on the disk? */
 static bool can_go_on(const video *v)
 {
-    return !v->stranded && (!v->noisy || checkpoint_is_there(&v->keep));
+    return !v->noisy || checkpoint_is_there(&v->keep);
 }
 
 /* A disk that is full in the middle: what is written already is good. */

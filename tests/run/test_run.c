@@ -133,45 +133,86 @@ static void check_resume(const tt_host *want, const char *cache)
 
 typedef struct on_ranks {
     tt_settings s;
-    const char *file;
+    const char *file, *folder;   /* latents; run folder or NULL               */
+    int chunks;                  /* made before rank 1 is told to stop        */
     char message[600];           /* of rank 0                                 */
 } on_ranks;
 
 /* Threads of a team cannot call expect(). */
-static void leave_on_ranks(void *user, tt_ctx *c)
+static void run_on_ranks(void *user, tt_ctx *c)
 {
     static const volatile int stop = 1;
     on_ranks *t = user;
     const bool first = tt_team_rank(c) == 0;
-    const tt_run_files files = {.latents = first ? t->file : NULL};
+    const tt_run_files files = {.latents = t->file, .analyze = t->folder};
     const tt_host *x0;
     int64_t n;
     tt_run *run;
-    if (!tt_run_open(c, &run, &t->s, NULL) && !tt_run_begin(c, run, 0, &files)
-        && !tt_run_next(c, run, &x0, &n)) {
-        if (first) c->interrupt = &stop;
-        tt_run_next(c, run, &x0, &n);
-    }
+    if (!tt_run_open(c, &run, &t->s, NULL) && !tt_run_begin(c, run, 0, &files))
+        for (int i = 0; i < LATENTS; i++) {
+            if (i == t->chunks && tt_team_rank(c) == 1) c->interrupt = &stop;
+            if (tt_run_next(c, run, &x0, &n)) break;
+        }
     if (first) snprintf(t->message, sizeof t->message, "%s", tt_message(c));
     tt_run_close(run);
 }
 
-/* Several ranks save no cache: nothing promises that a policy that needs it
- * goes on, and it does not. */
+static void make_whole(on_ranks *t)
+{
+    t->chunks = LATENTS;
+    run_on_ranks(t, ctx);
+    expect_ok(ctx->status, "a run of one process");
+}
+
+/* A policy that only a saved cache goes on with: stopped on two ranks, where
+ * one hears of it, and taken up by three. */
 static void check_ranks(void)
 {
-    on_ranks t = {.s = settings_of(NULL, "deep-forcing"),
-                  .file = at("ranks.safetensors")};
-    expect_status(tt_team_threads(ctx, 2, leave_on_ranks, &t), TT_EINTR,
+    char one[600], many[600];
+    snprintf(one, sizeof one, "%s", at("one.safetensors"));
+    snprintf(many, sizeof many, "%s", at("ranks.safetensors"));
+    on_ranks t = {.s = settings_of(NULL, "deep-forcing"), .file = one};
+    make_whole(&t);
+    t.file = many;
+    t.chunks = 1;
+    expect_status(tt_team_threads(ctx, 2, run_on_ranks, &t), TT_EINTR,
                   "stopped on two ranks");
-    expect(strstr(t.message, "cannot go on without a saved state")
-           && !strstr(t.message, "--resume goes on"), "says: %s", t.message);
+    expect(strstr(t.message, "--resume goes on"), "says: %s", t.message);
+    expect(access(at("ranks.safetensors.state1"), F_OK) == 0, "a state");
     tt_settings_set(ctx, &t.s, "resume", NULL);
-    expect_status(tt_team_threads(ctx, 2, leave_on_ranks, &t), TT_EUNSUPPORTED,
-                  "resumed on two ranks");
-    expect(strstr(t.message, "which one rank reads, not 2"), "says: %s",
-           t.message);
-    unlink(at("ranks.safetensors.unfinished"));
+    t.chunks = LATENTS;
+    expect_ok(tt_team_threads(ctx, 3, run_on_ranks, &t), "taken up by three");
+    expect(same_files(many, one), "the latents of one process");
+    unlink(one);
+    unlink(many);
+    tt_settings_free(&t.s);
+}
+
+/* What a run folder holds, but for run.json, which knows the time. */
+static void check_folder(void)
+{
+    static const char *const all[] = {"trace.safetensors", "run.json",
+        "latents.safetensors", "features.safetensors"};
+    char runs[2][600];
+    on_ranks t = {.s = settings_of(NULL, "tether")};
+    for (int i = 0; i < 2; i++) {
+        snprintf(runs[i], sizeof runs[i], "%s", at(i ? "ranks" : "one"));
+        t.folder = runs[i];
+        t.chunks = LATENTS;
+        if (i == 0) make_whole(&t);
+        else expect_ok(tt_team_threads(ctx, 3, run_on_ranks, &t), "recorded");
+    }
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        char a[700], b[700];
+        snprintf(a, sizeof a, "%s/%s", runs[0], all[k]);
+        snprintf(b, sizeof b, "%s/%s", runs[1], all[k]);
+        expect(!strcmp(all[k], "run.json") || same_files(a, b), "%s of three "
+               "ranks and of one process", all[k]);
+        unlink(a);
+        unlink(b);
+    }
+    rmdir(runs[0]);
+    rmdir(runs[1]);
     tt_settings_free(&t.s);
 }
 
@@ -329,6 +370,7 @@ int main(void)
     by_hand(want, "deep-forcing");
     check_resume(want, "deep-forcing");
     check_ranks();
+    check_folder();
     check_identity();
     by_hand(want, "tether");
     check_events(want);

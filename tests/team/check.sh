@@ -8,11 +8,11 @@
 # BUILD is a build without MPI: its program makes what must come out. For every
 # MPI that is installed a program is built, and runs on 1 to 4 ranks of this
 # machine: latents, decoded video and trace of the policies that sum over heads
-# and of some that do not; another class; dumps; ranks on different instruction
-# sets.
+# and of some that do not; another class; dumps, with tensors injected; run
+# folders; ranks on different instruction sets.
 # Then what must end in one sentence: different options, options that one rank
-# refuses, a rank that is killed,
-# from which --resume goes on; and a build without MPI. Says what was not run.
+# refuses; and a build without MPI. Ranks that are killed go on from their saved
+# states on other numbers of ranks. Says what was not run.
 # The last line counts.
 build=$1
 this=ranks
@@ -102,7 +102,32 @@ for mpi in openmpi mpich; do
                 --dump-filter "$filter" --overwrite
         done
         check "$mpi: dumps of $filter" cmp "$work/dump1" "$work/dump3"
+        [ "$filter" != '*' ] || mv "$work/dump1" "$work/dumps"
     done
+
+    # values from another dump
+    # shellcheck disable=SC2086
+    for n in 1 3; do
+        check "$mpi: injected on $n ranks" timeout 300 mpirun.$mpi -n $n \
+            "$tether" $words -p 'a green square' --latents 9 --no-decode \
+            --latents-out "$work/l" --dump "$work/into$n" --overwrite \
+            --dump-filter 'chunk.2*' --inject "$work/dumps" \
+            --inject-filter '*/block.[12]/[sf]*'
+    done
+    check "$mpi: dumps of injected runs" cmp "$work/into1" "$work/into3"
+
+    # a run folder; run.json tells the time
+    for n in 1 3; do
+        # shellcheck disable=SC2086
+        check "$mpi: a run folder of $n ranks" timeout 300 mpirun.$mpi -n $n \
+            "$tether" $words -p "$prompt" --latents 18 --no-decode \
+            --latents-out "$work/l" --analyze "$work/run$n" --overwrite
+    done
+    for file in latents trace features; do
+        check "$mpi: $file of run folders" cmp "$work/run1/$file.safetensors" \
+            "$work/run3/$file.safetensors"
+    done
+    rm -rf "$work/run1" "$work/run3"
 
     # ranks on different instruction sets
     cat > "$work/mixed" << SCRIPT
@@ -181,31 +206,44 @@ SCRIPT
     fi
     rm -rf "$work/x" "$work/model"
 
-    # a rank is killed in the middle; three chunks of one are there then
+    # a rank is killed in the middle, and its run goes on with a saved state on
+    # another number of ranks: one that can also replay, and one that cannot
     cat > "$work/known" << SCRIPT
 #!/bin/sh
 case \${OMPI_COMM_WORLD_RANK:-\$PMI_RANK} in
-2) echo \$\$ > "$work/pid" ;;
+\$VICTIM) echo \$\$ > "$work/pid" ;;
 esac
 exec "$PWD/$tether" "\$@"
 SCRIPT
     chmod +x "$work/known"
-    rm -f "$work/pid"
-    generate "$work/x" "$(options tether)" mpirun.$mpi -n 3 "$work/known" &
-    job=$!
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        sleep 0.3
-        size=$(stat -c %s "$work/x/l.safetensors.unfinished" 2> /dev/null)
-        [ "${size:-0}" -gt 100000 ] && break
+    for kind in tether deep; do
+        latents=$work/$kind-killed/l.safetensors
+        again="$(options $kind) --checkpoint-every 1 --resume --latents-out $latents"
+        mkdir "$work/$kind-killed"
+        for victim in 2 0; do
+            rm -f "$work/pid"
+            before=$(ls -l --full-time "$latents".state? 2> /dev/null)
+            # shellcheck disable=SC2086
+            VICTIM=$victim timeout 300 mpirun.$mpi -n $((victim ? 3 : 2)) \
+                "$work/known" $words -p "$prompt" $again --no-decode \
+                > "$work/log" 2>&1 < /dev/null &
+            job=$!
+            for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+                sleep 0.2
+                kill -0 $job 2> /dev/null || break
+                after=$(ls -l --full-time "$latents".state? 2> /dev/null)
+                [ "$before" != "$after" ] && break
+            done
+            kill -9 "$(cat "$work/pid")"
+            wait $job && skip "$mpi: the run was over before a rank was killed"
+        done
+        # shellcheck disable=SC2086
+        check "$mpi: $kind resumed on one rank" timeout 300 "$build/tether" \
+            $words -p "$prompt" $again --no-decode
+        check "$mpi: $kind resumed: bits" cmp "$work/$kind/l.safetensors" \
+            "$latents"
+        rm -rf "$work/$kind-killed"
     done
-    kill -9 "$(cat "$work/pid")"
-    wait $job && skip "$mpi: the run was over before a rank was killed"
-    check "$mpi: resumed on one rank" timeout 300 "$build/tether" $words -p "$prompt" \
-        --cache tether --latents 30 -o "$work/x/v.y4m" --resume \
-        --latents-out "$work/x/l.safetensors"
-    check "$mpi: resumed: bits" cmp "$work/tether/l.safetensors" \
-        "$work/x/l.safetensors"
-    rm -rf "$work/x"
 
     # no MPI in the program
     generate "$work/x" "$(options tether)" mpirun.$mpi -n 4 "$build/tether"

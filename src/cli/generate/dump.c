@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tether/team.h"
 #include "tether/validate.h"
 
 /* ---- --dump -------------------------------------------------------------- */
@@ -141,7 +142,7 @@ tt_status inject_close(tt_ctx *ctx, inject *j)
     ctx->inject = NULL;
     tt_file_close(j->file);
     j->file = NULL;
-    if (!ctx->status && j->taken == 0)
+    if (!ctx->status && j->taken == 0 && tt_team_rank(ctx) == 0)
         return tt_fail(ctx, TT_EINVAL, "%s: no tensor of it was injected: no "
                        "name and shape agrees with this run%s", j->name,
                        j->filter ? " and --inject-filter" : "");

@@ -37,7 +37,7 @@ typedef struct inject {
  * another shape or is not finite is left alone, with a warning. */
 tt_status inject_open(tt_ctx *ctx, inject *j, const char *path,
                       const char *filter);
-/* TT_EINVAL when not one tensor was injected. */
+/* TT_EINVAL when not one tensor was injected; rank 0 alone sees all. */
 tt_status inject_close(tt_ctx *ctx, inject *j);
 
 #endif

@@ -89,6 +89,21 @@ bool tt_team_stands(const tt_ctx *ctx);
  * Errors  TT_EINVAL names the first rank that differs, and both values */
 tt_status tt_team_compare(tt_ctx *ctx, const char *what, const char *text);
 
+/* ---- time ---------------------------------------------------------------- */
+
+/* Seconds of a rank. An exchange takes what the rank that comes last spends in
+ * it; what another spends there beyond that, it waits for others. All else
+ * counts as computing, files too. */
+typedef struct tt_team_time {
+    double compute, exchange, waiting;
+} tt_team_time;
+
+/* Of all ranks since the last call, of[tt_team_size]; it also counts in what
+ * they have spent. With of NULL the time before this call is forgotten, and
+ * nobody is asked. */
+tt_status tt_team_measure(tt_ctx *ctx, tt_team_time *of);
+tt_team_time tt_team_spent(const tt_ctx *ctx, int rank);
+
 /* ---- taps ---------------------------------------------------------------- */
 
 /* What is shared out is shown as a whole under one name; alone this is TT_TAP.

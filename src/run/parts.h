@@ -14,6 +14,7 @@
  *   video.c              one video: rollout, file of latents, stop and resume
  *   checkpoint.c         the state of its rollout on the disk, now and then
  *   latents_file.c       that file
+ *   ranks.c              what ranks do with their time
  *   record.c             run.json
  *   plan.h               what it will take */
 #ifndef TT_RUN_PARTS_H
@@ -178,6 +179,10 @@ tt_status checkpoint_save(tt_ctx *ctx, tt_run *run);
 void checkpoint_try(tt_ctx *ctx, tt_run *run);
 /* Remove both, and what killed runs left of them. */
 void checkpoint_forget(checkpoint *c);
+
+/* Every rank's time since the last call in detail, and in `line`, which goes
+ * behind what is said of a chunk; empty for one rank. */
+tt_status ranks_measure(tt_ctx *ctx, const tt_run *run, char *line, size_t n);
 
 void run_say(const tt_run_events *e, bool detail, const char *fmt, ...)
     TT_PRINTF(3, 4);

@@ -402,6 +402,7 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     if (run->file.done) TT_TRY(take_up(ctx, run));
     else checkpoint_forget(&v->keep); /* of a run that is given up */
     checkpoint_begin(ctx, run);
+    tt_team_measure(ctx, NULL); /* of chunks alone */
     const int64_t chunks = tt_rollout_chunks(v->rollout);
     v->start = tt_now();
     v->before = (double)v->chunk;
@@ -451,6 +452,7 @@ static tt_status take_chunk(tt_ctx *ctx, tt_run *run, const tt_host *x0,
                             int64_t frames, double seconds)
 {
     video *v = &run->now;
+    char ranks[120];
     const int64_t chunks = tt_rollout_chunks(v->rollout);
     memcpy(v->latents + v->done * v->frame_size, x0,
            (size_t)(frames * v->frame_size) * sizeof *x0);
@@ -464,13 +466,14 @@ static tt_status take_chunk(tt_ctx *ctx, tt_run *run, const tt_host *x0,
     v->made++;
     if (v->done < v->frames && checkpoint_is_due(ctx, v))
         checkpoint_try(ctx, run);
+    TT_TRY(ranks_measure(ctx, run, ranks, sizeof ranks));
     if (run->events.chunk) run->events.chunk(run->events.user, &c);
     run_work(&run->events, (tt_run_work){.done = (double)v->chunk,
                                          .total = (double)chunks,
                                          .before = v->before,
                                          .seconds = tt_now() - v->start},
-             "chunk %lld/%lld done in %.2f s", (long long)v->chunk,
-             (long long)chunks, seconds);
+             "chunk %lld/%lld done in %.2f s%s", (long long)v->chunk,
+             (long long)chunks, seconds, ranks);
     return ctx->status;
 }
 

@@ -12,6 +12,8 @@ typedef struct tt_parcels {
     int64_t at[TT_TEAM_MAX], n[TT_TEAM_MAX];
 } tt_parcels;
 
+enum { TEAM_TIMED = 2048 };
+
 typedef struct tt_team tt_team;
 struct tt_team {
     int rank, size;
@@ -19,6 +21,10 @@ struct tt_team {
     double patience;           /* seconds a rank may be silent                */
     bool broken;               /* somebody failed: nobody waits any more      */
     void *impl;                /* the engine's                                */
+    double since;              /* when time began, see tt_team_measure        */
+    int timed;                 /* exchanges since then                        */
+    float took[TEAM_TIMED];    /* seconds of each; the last: of all the rest  */
+    tt_team_time spent[TT_TEAM_MAX];
     /* The only thing an engine does: every rank's `out` into all `in`. A
      * patient exchange waits as long as it takes.
      * Errors  what another rank gave up with, and then `broken` is set; else

@@ -41,8 +41,10 @@ tt_status team_exchange(tt_ctx *ctx, const tt_parcels *out,
     const double begin = tt_now();
     if (!ctx->status) t->exchange(ctx, t, out, in, patient);
     if (ctx->status) give_up(ctx);
-    if (ctx->profiling)
-        tt_profile_add(ctx, "between ranks", tt_now() - begin, 0);
+    const double took = tt_now() - begin;
+    t->took[t->timed] += (float)took;
+    if (t->timed < TEAM_TIMED - 1) t->timed++;
+    if (ctx->profiling) tt_profile_add(ctx, "between ranks", took, 0);
     return ctx->status;
 }
 
@@ -64,6 +66,85 @@ bool tt_team_stands(const tt_ctx *ctx)
 {
     return !ctx->team || !ctx->team->broken;
 }
+
+/* ---- time ---------------------------------------------------------------- */
+
+/* What ranks tell each other. */
+typedef struct clock_words {
+    double all;                  /* seconds since the last time               */
+    float took[TEAM_TIMED];      /* of them those of every exchange           */
+} clock_words;
+
+static void begin_time(tt_team *t, double at)
+{
+    t->since = at;
+    t->timed = 0;
+    memset(t->took, 0, sizeof t->took);
+}
+
+static tt_status gather_clocks(tt_ctx *ctx, clock_words *of)
+{
+    tt_team *t = ctx->team;
+    const double here = tt_now();
+    clock_words mine = {.all = here - t->since};
+    tt_parcels out = {.data = (char *)&mine}, in = {.data = (char *)of};
+    memcpy(mine.took, t->took, sizeof mine.took);
+    for (int r = 0; r < t->size; r++) {
+        out.n[r] = in.n[r] = sizeof mine;
+        in.at[r] = r * (int64_t)sizeof mine;
+    }
+    begin_time(t, here);
+    return team_exchange(ctx, &out, &in, true);
+}
+
+/* Every exchange takes the least of what ranks spent in it. */
+static void split_time(tt_team_time *of, const clock_words *all, int size)
+{
+    for (int r = 0; r < size; r++) of[r] = (tt_team_time){0};
+    for (int i = 0; i < TEAM_TIMED; i++) {
+        double least = all[0].took[i];
+        for (int r = 1; r < size; r++)
+            if (all[r].took[i] < least) least = all[r].took[i];
+        for (int r = 0; r < size; r++) {
+            of[r].exchange += least;
+            of[r].waiting += all[r].took[i] - least;
+        }
+    }
+    for (int r = 0; r < size; r++)
+        of[r].compute = all[r].all - of[r].exchange - of[r].waiting;
+}
+
+static void add_time(tt_team_time *sum, const tt_team_time *t)
+{
+    sum->compute += t->compute;
+    sum->exchange += t->exchange;
+    sum->waiting += t->waiting;
+}
+
+tt_status tt_team_measure(tt_ctx *ctx, tt_team_time *of)
+{
+    tt_team *t = ctx->team;
+    if (t && !of) begin_time(t, tt_now());
+    if (tt_team_size(ctx) == 1 && of) of[0] = (tt_team_time){0};
+    if (tt_team_size(ctx) == 1 || !of) return ctx->status;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    clock_words *all = tt_alloc0(ctx, &ctx->scratch, t->size, sizeof *all,
+                                 "times of ranks");
+    if (!gather_clocks(ctx, all)) {
+        split_time(of, all, t->size);
+        for (int r = 0; r < t->size; r++) add_time(&t->spent[r], &of[r]);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}
+
+tt_team_time tt_team_spent(const tt_ctx *ctx, int rank)
+{
+    const bool there = ctx->team && rank >= 0 && rank < ctx->team->size;
+    return there ? ctx->team->spent[rank] : (tt_team_time){0};
+}
+
+/* ---- failures ------------------------------------------------------------ */
 
 /* The word at `text` into buf, which is cut. */
 static const char *word_at(char *buf, size_t n, const char *text)

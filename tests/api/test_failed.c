@@ -239,6 +239,8 @@ static char text[256];
     RUNS(tt_team_any, c, true)                                                 \
     GIVES(tt_team_follow, c, c)                                                \
     RUNS(tt_team_stands, c)                                                    \
+    GIVES(tt_team_measure, c, &(tt_team_time){0})                              \
+    RUNS(tt_team_spent, c, 0)                                                  \
     GIVES(tt_team_agree, c)                                                    \
     GIVES(tt_team_compare, c, "the run", "seed 1")                             \
     GIVES(tt_team_open, c)                                                     \

@@ -232,6 +232,65 @@ static void wait_long(void *user, tt_ctx *c)
     tt_team_broadcast(c, &word, sizeof word);
 }
 
+/* ---- time ---------------------------------------------------------------- */
+
+/* An engine whose other ranks had ten seconds. They spent 1 and 2 of them in
+ * the first exchange, 1 and 5 in the second. */
+static tt_status tell_clocks(tt_ctx *c, tt_team *t, const tt_parcels *out,
+                             const tt_parcels *in, bool patient)
+{
+    static const float took[2][2] = {{1, 1}, {2, 5}};
+    const double all = 10;
+    (void)c, (void)patient;
+    memset(in->data, 0, (size_t)in->n[0] * 3);
+    memcpy(in->data + in->at[t->rank], out->data, (size_t)out->n[t->rank]);
+    for (int r = 1; r < 3; r++) {
+        memcpy(in->data + in->at[r], &all, sizeof all);
+        memcpy(in->data + in->at[r] + sizeof all, took[r - 1], sizeof took[0]);
+    }
+    return TT_OK;
+}
+
+/* Rank 0 has had ten seconds, and spent 3 and 2 of them in the exchanges. */
+static void set_clock(tt_team *t)
+{
+    t->since = tt_now() - 10;
+    t->timed = 2;
+    t->took[0] = 3;
+    t->took[1] = 2;
+}
+
+static void check_time(void)
+{
+    static tt_team t;
+    tt_ctx c = *ctx;
+    tt_team_time of[3];
+    c.team = &t;
+    c.scratch = (tt_arena){0};
+    team_init(&t, 0, 3);
+    t.exchange = tell_clocks;
+    expect_ok(tt_team_measure(&c, NULL), "time begins");
+    set_clock(&t);
+    expect_ok(tt_team_measure(&c, of), "measured");
+    for (int r = 0; r < 3; r++)
+        expect(of[r].exchange == 1 + 1, "rank %d moved values for %g s", r,
+               of[r].exchange);
+    expect(of[0].waiting == 3 && of[1].waiting == 0 && of[2].waiting == 5,
+           "they waited %g, %g and %g s", of[0].waiting, of[1].waiting,
+           of[2].waiting);
+    expect(of[0].compute >= 5 && of[1].compute == 8 && of[2].compute == 3,
+           "they computed %g, %g and %g s", of[0].compute, of[1].compute,
+           of[2].compute);
+    set_clock(&t);
+    tt_team_measure(&c, of);
+    expect(tt_team_spent(&c, 2).waiting == 10
+           && tt_team_spent(&c, 1).compute == 16, "and twice as much twice");
+    expect(tt_team_spent(&c, 3).compute == 0, "no such rank");
+    for (int i = 0; i < 2 * TEAM_TIMED; i++) tt_team_agree(&c);
+    expect(t.timed == TEAM_TIMED - 1, "more exchanges than are told apart");
+    tt_arena_free(&c.scratch);
+}
+
 /* ---- shares, opening ----------------------------------------------------- */
 
 static void bad_share(void *user, tt_ctx *c)
@@ -298,6 +357,7 @@ int main(void)
     check_bad_share(1, 0, 2, "rank 1 is 0");
     check_bad_share(1.5, 1, 2, "rank 0 is 1.5");
     check_bad_share(1, 1, 1, "1 shares for 2 ranks");
+    check_time();
     check_open();
     return test_end();
 }

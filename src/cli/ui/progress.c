@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "core/utf8.h"
 #include "tether/backend.h"
+#include "tether/team.h"
 #include "tether/threads.h"
 #include "tether/version.h"
 
@@ -200,7 +201,7 @@ const char *progress_bytes(char *buf, size_t n, int64_t bytes)
 void progress_update(progress *p, double done, double total, double seconds,
                      const char *fmt, ...)
 {
-    char what[128], eta[32], memory[32], status[256];
+    char what[192], eta[32], memory[32], status[320];
     va_list ap;
     bool whole = done == (double)(int64_t)done; /* a unit was finished */
     double pause = p->terminal ? 0.1 : 2;
@@ -279,6 +280,20 @@ tt_run_events progress_of_a_run(progress *p)
                            .work = work_of_a_run};
 }
 
+/* What the ranks of a run did while they made chunks. */
+static void ranks_print(const tt_ctx *ctx)
+{
+    const int size = tt_team_size(ctx);
+    if (size == 1) return;
+    fprintf(stderr, "%-16s %10s %10s %10s\n", "rank, seconds", "compute",
+            "exchange", "waiting");
+    for (int r = 0; r < size; r++) {
+        const tt_team_time t = tt_team_spent(ctx, r);
+        fprintf(stderr, "%-16d %10.3f %10.3f %10.3f\n", r, t.compute,
+                t.exchange, t.waiting);
+    }
+}
+
 void profile_print(const tt_ctx *ctx)
 {
     bool printed[TT_PROFILE_ROWS] = {false};
@@ -303,4 +318,5 @@ void profile_print(const tt_ctx *ctx)
                 r->seconds > 0 ? r->flops / r->seconds * 1e-9 : 0);
     }
     fprintf(stderr, "%-16s %10.3f\n", "total", total);
+    ranks_print(ctx);
 }

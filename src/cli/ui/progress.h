@@ -59,7 +59,8 @@ void progress_logged(progress *p, json_out *j);
 /* What a run says (run.h), on the terminal: `user` is a progress. */
 tt_run_events progress_of_a_run(progress *p);
 
-/* Seconds, share and calls per operator, largest first, on stderr. */
+/* Seconds, share and calls per operator, largest first, on stderr; and what
+ * each rank did, when there are several. */
 void profile_print(const tt_ctx *ctx);
 
 /* "12.3 kB", "31 MB", "1.89 GB" */

@@ -246,6 +246,13 @@ test-guard: tests $(B)/demo-random/config.json   ## the model on memory that onl
 check-ranks: all   ## `mpirun tether generate` on 1 to 4 ranks: one process's bits?
 	@sh tests/team/check.sh $(B)
 
+# RANK_KILLS of them, drawn from RANK_SEED.
+RANK_KILLS ?= 100
+RANK_SEED  ?= 1
+.PHONY: check-ranks-kill
+check-ranks-kill: all   ## kill ranks at 100 random moments: do other numbers of ranks go on to the same bytes?
+	@sh tests/team/kill.sh $(B) $(RANK_KILLS) $(RANK_SEED)
+
 check-ranks-faults: tests   ## plant faults in what ranks do; are all of them found?
 	@CC="$(CC)" FLAGS="$(OMP_FLAGS)" LIBS="$(LDLIBS_ALL)" sh tests/team/plant.sh $(B)
 

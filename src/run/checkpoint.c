@@ -134,9 +134,8 @@ bool checkpoint_is_due(tt_ctx *ctx, const video *v)
     const checkpoint *c = &v->keep;
     if (!c->on || !c->every) return false;
     if (c->every > 0) return v->chunk - c->chunk >= c->every;
-    bool due = tt_now() - c->at >= TIMES * c->cost;
-    tt_team_broadcast(ctx, &due, sizeof due);
-    return due;
+    return tt_team_any(ctx, tt_team_rank(ctx) == 0
+                            && tt_now() - c->at >= TIMES * c->cost);
 }
 
 tt_status checkpoint_save(tt_ctx *ctx, tt_run *run)

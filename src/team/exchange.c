@@ -326,7 +326,7 @@ bool tt_team_any(tt_ctx *ctx, bool here)
         out.n[r] = in.n[r] = 1;
         in.at[r] = r;
     }
-    team_exchange(ctx, &out, &in, true);
+    team_exchange(ctx, &out, &in, false);
     for (int r = 0; r < t->size; r++) here = here || words[r];
     return here;
 }

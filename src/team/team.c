@@ -94,7 +94,7 @@ static tt_status gather_clocks(tt_ctx *ctx, clock_words *of)
         in.at[r] = r * (int64_t)sizeof mine;
     }
     begin_time(t, here);
-    return team_exchange(ctx, &out, &in, true);
+    return team_exchange(ctx, &out, &in, false);
 }
 
 /* Every exchange takes the least of what ranks spent in it. */

@@ -67,20 +67,27 @@ static bool all_latents(session *s, const char *path)
     return all;
 }
 
-bool session_is_complete(session *s, int64_t i, const tt_run_files *v)
+static bool is_complete(session *s, int64_t i, const tt_run_files *v)
 {
     const char *run = names_in(s->ctx, &s->mem, v->analyze, "run.json");
     const char *const file[] = {v->sheet, v->animation, v->record, v->dump,
                                 v->trace, run};
     const decode_outputs o = session_outputs(s, v);
     const char *frames = decode_frames_name(s->ctx, &s->mem, &o, v->latents);
-    if (!s->settings->resume || s->videos == 1 || !v->latents
-        || s->ctx->status || (frames && has_bytes(frames))
+    if (!v->latents || s->ctx->status || (frames && has_bytes(frames))
         || !video_is_there(s, v->output)) return false;
     for (size_t k = 0; k < sizeof file / sizeof *file; k++)
         if (file[k] && !has_bytes(file[k])) return false;
     return tt_run_made(s->ctx, s->run, i, v->latents)
         && all_latents(s, v->latents);
+}
+
+bool session_is_complete(session *s, int64_t i, const tt_run_files *v)
+{
+    if (!s->settings->resume || s->videos == 1) return false;
+    bool complete = is_complete(s, i, v);
+    tt_team_broadcast(s->ctx, &complete, sizeof complete); /* rank 0 knows */
+    return complete && !s->ctx->status;
 }
 
 /* ---- what became of one -------------------------------------------------- */
@@ -119,7 +126,7 @@ void session_result(session *s, int64_t i, const tt_run_files *v, bool there,
                         .latents = keep(s, v->latents),
                         .why = status ? keep(s, why) : NULL};
     log_video(s, i);
-    if (there)
+    if (there && tt_team_rank(s->ctx) == 0)
         progress_say(&s->progress, "video %lld of %lld is complete: %s",
                      (long long)i + 1, (long long)s->videos,
                      v->output ? v->output : v->latents);

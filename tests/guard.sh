@@ -33,7 +33,7 @@ trap 'rm -f "$log"' EXIT
 for t in core/test_core core/test_guard dit/test_cases dit/test_load \
     cache/test_cases cache/test_grab cache/test_policy cache/test_windows \
     cache/test_deep_forcing cache/test_options \
-    text/test_umt5 vae/test_cases vae/test_stream \
+    text/test_umt5 vae/test_cases vae/test_stream vae/test_bands \
     rollout/test_cases rollout/test_policies rollout/test_policy_runs \
     rollout/test_rollout rollout/test_class rollout/test_scenes \
     rollout/test_memory analyze/test_recorder validate/test_dump \

@@ -3,9 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A rank is a process with the whole model, perhaps on a machine of its own. It
- * computes a part of the token rows of every linear layer, and holds the keys
- * and values of a part of the heads. Ranks hand values to each other and never
- * add up what others have added in parts: so no bit depends on their number.
+ * computes a part of the token rows of every linear layer, holds the keys and
+ * values of a part of the heads, and decodes a band of every picture. Ranks
+ * hand values to each other and never add up what others have added in parts:
+ * so no bit depends on their number.
  * All of them know the latents; rank 0 alone writes and prints.
  *
  * A context without a team is alone: it is rank 0 of 1, has all rows and heads,
@@ -38,6 +39,17 @@ tt_range tt_team_heads(const tt_ctx *ctx, int64_t H);
  * line h * T + row, which lies in the heads we hold. */
 tt_range tt_team_queries(const tt_ctx *ctx, int64_t H, int64_t T, int64_t h);
 
+/* A picture in bands of lines. The rows that are shared out are those of the
+ * smallest picture, and each is `each` lines of a larger one: so all sizes are
+ * cut at the same places. */
+typedef struct tt_band {
+    int64_t of;              /* lines of the picture                          */
+    int64_t first, lines;    /* ours; perhaps none                            */
+    int64_t above, below;    /* 1: a line of another rank is beside ours      */
+    int64_t each;            /* 0: the picture is not cut, all is ours        */
+} tt_band;
+tt_band tt_team_band(const tt_ctx *ctx, int64_t T, int64_t each);
+
 /* ---- exchanges ----------------------------------------------------------- */
 
 /* All ranks call these in the same order. What comes out is in ctx->scratch,
@@ -55,6 +67,15 @@ tt_real *tt_team_answers_to_rows(tt_ctx *ctx, tt_real *x, int64_t T, int64_t H,
                                  int64_t D);
 /* x [our rows of T, width] gives [T, width]. */
 tt_real *tt_team_all_rows(tt_ctx *ctx, tt_real *x, int64_t T, int64_t width);
+/* The same for lines: x [our lines, width] gives [all lines, width]; and on
+ * rank 0 alone, where the others get nothing to read. */
+tt_real *tt_team_all_lines(tt_ctx *ctx, tt_real *x, const tt_band *b,
+                           int64_t width);
+tt_real *tt_team_lines_to_first(tt_ctx *ctx, tt_real *x, const tt_band *b,
+                                int64_t width);
+/* In place in x [above + our lines + below, width]: the lines of the other
+ * ranks come from them. */
+void tt_team_halo(tt_ctx *ctx, tt_real *x, const tt_band *b, int64_t width);
 /* Host memory: x [n, heads held] of `unit` bytes gives [n, H]. */
 void *tt_team_all_heads(tt_ctx *ctx, void *x, int64_t n, int64_t H,
                         size_t unit);

@@ -17,7 +17,8 @@
  * normalises. One call takes one frame; the history of every causal
  * convolution stays in the decoder or encoder, so memory does not depend on
  * the length and the result does not depend on how frames are split over
- * calls.
+ * calls. On several ranks (team.h) all decode together, each a band of every
+ * picture, and rank 0 hands the pictures out; the small decoder runs on rank 0.
  * Vectors ref_data/vae_full_a, vae_pth, vae_fullwidth */
 #ifndef TETHER_VAE_H
 #define TETHER_VAE_H
@@ -60,7 +61,8 @@ int64_t tt_vae_dim(const tt_vae *v);
 /* ---- decoder ------------------------------------------------------------ */
 
 /* Start a video of latent size h x w (frames are 8h x 8w). All history is
- * allocated here. `v` must outlive the decoder. */
+ * allocated here; on several ranks that of our band. `v` must outlive the
+ * decoder. */
 tt_status tt_vae_decoder_open(tt_ctx *ctx, tt_vae_decoder **out,
                               const tt_vae *v, int64_t h, int64_t w);
 void tt_vae_decoder_close(tt_vae_decoder *d); /* NULL is fine */
@@ -93,8 +95,8 @@ tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_host *z,
 int64_t tt_vae_decoder_seek(tt_vae_decoder *d, int64_t frame);
 
 /* For debugging: the frames that convolution `slot` (0..31, official order)
- * remembers, oldest first, each dim = [H, W, C]. Returns their number, 0..2,
- * or -1 past the last slot. */
+ * remembers, oldest first: our lines of them, each dim = [H, W, C]. Returns
+ * their number, 0..2, or -1 past the last slot. */
 int tt_vae_decoder_slot(const tt_vae_decoder *d, int slot,
                         const tt_real *frame[2], int64_t dim[3]);
 

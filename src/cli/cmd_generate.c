@@ -80,6 +80,14 @@ static int check_settings(const tt_settings *g, const cli_common *common)
 
 /* ---- one video ----------------------------------------------------------- */
 
+/* Is anything decoded? Rank 0 alone has names of files; all ranks decode. */
+static bool decodes(tt_ctx *ctx, const decode_outputs *o)
+{
+    bool any = o->video || o->animation || o->sheet;
+    tt_team_broadcast(ctx, &any, sizeof any);
+    return any;
+}
+
 static tt_status decode(session *s, int64_t i, const tt_run_files *files,
                         bool fresh)
 {
@@ -89,7 +97,7 @@ static tt_status decode(session *s, int64_t i, const tt_run_files *files,
     tt_tensor latents;
     tt_vae *vae = NULL;
     const double begin = tt_now();
-    if (!o.video && !o.animation && !o.sheet) return s->ctx->status;
+    if (!decodes(s->ctx, &o)) return s->ctx->status;
     TT_TRY(tt_run_video_at(s->ctx, s->run, i, &v));
     TT_TRY(tt_run_latents(s->ctx, s->run, &latents));
     o.title = v.text;

@@ -167,7 +167,7 @@ void tt_attention(tt_ctx *ctx, const tt_attention_args *a)
 
 void tt_conv(tt_ctx *ctx, const tt_conv_args *a)
 {
-    if (ctx->status) return;
+    if (ctx->status || a->Ho == 0) return;
     int64_t taps = (int64_t)a->kt * a->kh * a->kw;
     TT_ASSERT(tt_tensor_count(a->w) == a->Cout * taps * a->Cin);
     CALL(conv, 2.0 * (double)(a->Ho * a->Wo)

@@ -42,6 +42,39 @@ void run_work(const tt_run_events *e, tt_run_work w, const char *fmt, ...)
     e->work(e->user, &w);
 }
 
+/* ---- digests ------------------------------------------------------------- */
+
+static uint64_t digest_tensor(uint64_t sum, const tt_tensor *t)
+{
+    enum { PIECE = 4096 };       /* a multiple of every type's block          */
+    tt_real buf[PIECE];
+    const int64_t n = tt_tensor_count(t);
+    for (int64_t at = 0, k; at < n; at += k) {
+        k = n - at < PIECE ? n - at : PIECE;
+        tt_widen_at(buf, t, at, k);
+        for (int64_t i = 0; i < k; i++) {
+            uint64_t bits = 0;
+            memcpy(&bits, &buf[i], sizeof buf[i]);
+            sum = (sum ^ bits) * UINT64_C(1099511628211);
+        }
+    }
+    return sum;
+}
+
+/* Of every value, in seconds, where ranks compare it: the samples of an
+ * identity tell models apart, but do not find one damaged byte in the copy of
+ * one machine. */
+static uint64_t digest_all(const tt_ctx *ctx, const tt_weights *w)
+{
+    uint64_t sum = UINT64_C(14695981039346656037);
+    if (tt_team_size(ctx) == 1) return 0;
+    for (int64_t i = 0; i < tt_weights_count(w); i++) {
+        const tt_tensor *t = tt_weights_find(w, tt_weights_name(w, i));
+        if (t && tt_dtype_is_real(t->dtype)) sum = digest_tensor(sum, t);
+    }
+    return sum;
+}
+
 /* ---- models -------------------------------------------------------------- */
 
 static tt_status open_dit(tt_ctx *ctx, tt_run *r)
@@ -98,6 +131,7 @@ static tt_status open_restart_vae(tt_ctx *ctx, tt_run *r)
     if (r->s.no_decode) /* else it is in the record already */
         record_input(ctx, &r->record, "VAE", from.path, from.origin);
     r->opt.vae = r->restart_vae;
+    r->vae_sum = digest_all(ctx, tt_vae_weights(r->restart_vae));
     return ctx->status;
 }
 
@@ -108,8 +142,10 @@ static tt_status try_vae(tt_ctx *ctx, tt_run *r)
     tt_vae *vae = NULL;
     const int64_t before = plan_anonymous();
     if (r->s.no_decode) return TT_OK;
-    if (open_vae(ctx, r, &vae, &from) == TT_OK)
+    if (open_vae(ctx, r, &vae, &from) == TT_OK) {
         record_input(ctx, &r->record, "VAE", from.path, from.origin);
+        r->vae_sum = digest_all(ctx, tt_vae_weights(vae));
+    }
     plan_decoder(ctx, r, vae, before);
     if (vae) tt_vae_close(vae);
     return ctx->status;
@@ -136,35 +172,6 @@ static tt_status share_out(tt_ctx *ctx, const tt_run *r)
     return tt_team_share(ctx, share, n);
 }
 
-static uint64_t digest_tensor(uint64_t sum, const tt_tensor *t)
-{
-    enum { PIECE = 4096 };       /* a multiple of every type's block          */
-    tt_real buf[PIECE];
-    const int64_t n = tt_tensor_count(t);
-    for (int64_t at = 0, k; at < n; at += k) {
-        k = n - at < PIECE ? n - at : PIECE;
-        tt_widen_at(buf, t, at, k);
-        for (int64_t i = 0; i < k; i++) {
-            uint64_t bits = 0;
-            memcpy(&bits, &buf[i], sizeof buf[i]);
-            sum = (sum ^ bits) * UINT64_C(1099511628211);
-        }
-    }
-    return sum;
-}
-
-/* Of every value, in seconds: the samples of an identity tell models apart, but
- * do not find one damaged byte in the copy of one machine. */
-static uint64_t digest_all(const tt_weights *w)
-{
-    uint64_t sum = UINT64_C(14695981039346656037);
-    for (int64_t i = 0; i < tt_weights_count(w); i++) {
-        const tt_tensor *t = tt_weights_find(w, tt_weights_name(w, i));
-        if (t && tt_dtype_is_real(t->dtype)) sum = digest_tensor(sum, t);
-    }
-    return sum;
-}
-
 /* What is injected, byte by byte. */
 static void digest_injected(tt_ctx *ctx, char hex[65], const tt_run *r)
 {
@@ -188,12 +195,13 @@ static const char *words_of_ranks(tt_ctx *ctx, const tt_run *r)
     char *words = tt_alloc0(ctx, &ctx->scratch, (int64_t)n, 1,
                             "words to compare");
     if (words)
-        snprintf(words, n, "videos %lld latents %lld weights %016llx shares %s "
-                 "dump %s filter %s inject %s inject-filter %s",
-                 (long long)tt_run_videos(r),
-                 (long long)r->opt.latents,
-                 (unsigned long long)digest_all(tt_dit_weights(r->dit)),
-                 shares, r->s.dump ? "yes" : "no", filter, injected, into);
+        snprintf(words, n, "videos %lld latents %lld weights %016llx vae "
+                 "%016llx shares %s dump %s filter %s inject %s "
+                 "inject-filter %s",
+                 (long long)tt_run_videos(r), (long long)r->opt.latents,
+                 (unsigned long long)digest_all(ctx, tt_dit_weights(r->dit)),
+                 (unsigned long long)r->vae_sum, shares,
+                 r->s.dump ? "yes" : "no", filter, injected, into);
     return words;
 }
 

@@ -150,6 +150,7 @@ struct tt_run {
     given_frames given;
     tt_scenes scenes;          /* none: n = 0                                 */
     tt_vae *restart_vae;       /* causvid: for the frames between rollouts    */
+    uint64_t vae_sum;          /* digest of the VAE that ranks decode with    */
     record record;
     bool encoded;              /* texts and given frames                      */
     latents_file file;         /* claimed for video `claimed`                 */

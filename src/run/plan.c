@@ -362,6 +362,21 @@ tt_status plan_begin(tt_ctx *ctx, tt_run *run)
     return plan_check(ctx, run, &run->needs);
 }
 
+/* A band of the lines, and two rows for those beside it; the tiny decoder (dim
+ * 0) is rank 0's. */
+static void share_decoding(tt_ctx *ctx, const tt_run *run, const tt_vae *vae,
+                           tt_needs *n)
+{
+    const int64_t h = run->opt.h, w = run->opt.w;
+    const tt_range own = tt_team_rows(ctx, h);
+    const int64_t rows = own.hi - own.lo + 2;
+    if (tt_vae_dim(vae) == 0 || rows >= h) return;
+    const int64_t others = tt_vae_decoder_bytes(vae, h, w)
+                         - tt_vae_decoder_bytes(vae, rows, w);
+    n->decoding.held -= others;
+    n->decoding.addresses -= others;
+}
+
 tt_status plan_decoder(tt_ctx *ctx, tt_run *run, const tt_vae *vae,
                        int64_t before)
 {
@@ -369,6 +384,7 @@ tt_status plan_decoder(tt_ctx *ctx, tt_run *run, const tt_vae *vae,
     tt_ctx c = aside(ctx);
     if (ctx->status || !n.peak) return ctx->status;
     plan_decoding(&c, run, &run->opt, vae, before, 0, &n);
+    share_decoding(ctx, run, vae, &n);
     plan_sum(run, &run->opt, &n);
     run->needs = c.status ? (tt_needs){0} : n;
     tt_ctx_free(&c);

@@ -3,9 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Model   all three are cuts of a line at the same proportions: rows of a
- *         chunk, heads, and the line `head * T + row` of all queries. A piece
- *         of the last lies in the heads that the second, rounded outwards,
- *         gives to the same rank.
+ *         chunk or of a latent frame, heads, and the line `head * T + row` of
+ *         all queries. A piece of the last lies in the heads that the second,
+ *         rounded outwards, gives to the same rank.
  * Next    exchange.c */
 #include "team/cuts.h"
 
@@ -76,6 +76,18 @@ tt_range tt_team_queries(const tt_ctx *ctx, int64_t H, int64_t T, int64_t h)
 {
     const tt_team *t = ctx->team;
     return t ? cut_queries(t, H, T, h, t->rank) : (tt_range){0, T};
+}
+
+tt_band tt_team_band(const tt_ctx *ctx, int64_t T, int64_t each)
+{
+    const tt_range own = tt_team_rows(ctx, T);
+    tt_band b = {.of = T * each, .first = own.lo * each,
+                 .lines = cut_size(own) * each};
+    if (tt_team_size(ctx) == 1) return b;
+    b.each = each;
+    b.above = b.lines > 0 && own.lo > 0;
+    b.below = b.lines > 0 && own.hi < T;
+    return b;
 }
 
 tt_status tt_team_share(tt_ctx *ctx, const double *share, int n)

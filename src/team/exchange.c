@@ -193,28 +193,96 @@ tt_real *tt_team_answers_to_rows(tt_ctx *ctx, tt_real *x, int64_t T, int64_t H,
     return heads_to_rows(ctx, list, T, H, D);
 }
 
+/* ---- lines to the neighbours --------------------------------------------- */
+
+/* Line 0 of a parcel goes up or comes from above, line 1 down or from below.
+ * Ranks without lines are nobody's neighbours. */
+static void to_neighbours(const tt_team *t, tt_parcels *p, const tt_band *b,
+                          int64_t size)
+{
+    const tt_range own = cut_rows(t, b->of / b->each, t->rank);
+    for (int r = 0; r < t->size; r++) {
+        const tt_range his = cut_rows(t, b->of / b->each, r);
+        const bool both = cut_size(his) > 0 && cut_size(own) > 0;
+        p->at[r] = both && his.lo == own.hi ? size : 0;
+        p->n[r] = both && (his.lo == own.hi || his.hi == own.lo) ? size : 0;
+    }
+}
+
+static void take_line(tt_ctx *ctx, char *to, const tt_real *x, int64_t width)
+{
+    const tt_host *line = tt_get(ctx, x, width);
+    if (line) copy(to, line, width * (int64_t)sizeof *line);
+}
+
+void tt_team_halo(tt_ctx *ctx, tt_real *x, const tt_band *b, int64_t width)
+{
+    if (!b->each) return;
+    const int64_t size = width * (int64_t)sizeof *x;
+    const int64_t end = b->above + b->lines;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_parcels out, in;
+    to_neighbours(ctx->team, &out, b, size);
+    to_neighbours(ctx->team, &in, b, size);
+    tt_host *ours = tt_scratch(ctx, 2 * width);
+    tt_host *theirs = tt_scratch(ctx, 2 * width);
+    out.data = (char *)ours;
+    in.data = (char *)theirs;
+    if (b->lines > 0 && theirs) {
+        take_line(ctx, out.data, x + b->above * width, width);
+        take_line(ctx, out.data + size, x + (end - 1) * width, width);
+    }
+    if (!team_exchange(ctx, &out, &in, false)) {
+        if (b->above) tt_put(ctx, x, theirs, width);
+        if (b->below) tt_put(ctx, x + end * width, theirs + width, width);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+}
+
 /* ---- everything to everybody --------------------------------------------- */
 
-tt_real *tt_team_all_rows(tt_ctx *ctx, tt_real *x, int64_t T, int64_t width)
+/* Our rows of T to all, or to rank 0 alone. */
+static tt_real *gather(tt_ctx *ctx, tt_real *x, int64_t T, int64_t width,
+                       bool all)
 {
     tt_team *t = ctx->team;
-    if (tt_team_size(ctx) == 1) return ctx->status ? NULL : x;
     const int64_t size = width * (int64_t)sizeof *x;
     const int64_t own = cut_size(cut_rows(t, T, t->rank));
-    tt_real *y = tt_values(ctx, T * width);
+    const int64_t n = all || t->rank == 0 ? T * width : 0;
+    tt_real *y = tt_values(ctx, n);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     tt_parcels out, in;
     int64_t nin = 0;
     for (int r = 0; r < t->size; r++) {
-        add(&out, r, &(int64_t){0}, own * size);
-        add(&in, r, &nin, cut_size(cut_rows(t, T, r)) * size);
+        add(&out, r, &(int64_t){0}, all || r == 0 ? own * size : 0);
+        add(&in, r, &nin, n ? cut_size(cut_rows(t, T, r)) * size : 0);
     }
-    tt_host *to = tt_room(ctx, y, T * width);
+    tt_host *to = tt_room(ctx, y, n);
     out.data = (char *)tt_get(ctx, x, own * width);
     in.data = (char *)to;
-    if (!team_exchange(ctx, &out, &in, false)) tt_put(ctx, y, to, T * width);
+    if (!team_exchange(ctx, &out, &in, false)) tt_put(ctx, y, to, n);
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status ? NULL : y;
+}
+
+tt_real *tt_team_all_rows(tt_ctx *ctx, tt_real *x, int64_t T, int64_t width)
+{
+    if (tt_team_size(ctx) == 1) return ctx->status ? NULL : x;
+    return gather(ctx, x, T, width, true);
+}
+
+tt_real *tt_team_all_lines(tt_ctx *ctx, tt_real *x, const tt_band *b,
+                           int64_t width)
+{
+    if (!b->each) return ctx->status ? NULL : x;
+    return gather(ctx, x, b->of / b->each, b->each * width, true);
+}
+
+tt_real *tt_team_lines_to_first(tt_ctx *ctx, tt_real *x, const tt_band *b,
+                                int64_t width)
+{
+    if (!b->each) return ctx->status ? NULL : x;
+    return gather(ctx, x, b->of / b->each, b->each * width, false);
 }
 
 /* Columns [first, first + k) of n rows of `all` units into a packed block, or

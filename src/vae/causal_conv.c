@@ -7,7 +7,8 @@
  *         frame the input is zero: NULL history, which tt_conv skips without
  *         changing a bit.
  * Holds   slot.count grows 0, 1, 2 and stays; frames move by swapping
- *         pointers only. */
+ *         pointers only. A frame becomes history with its lines of other
+ *         ranks: they come once. */
 #include "vae/vae_internal.h"
 
 #include <stdio.h>
@@ -15,12 +16,12 @@
 
 /* ---- slots -------------------------------------------------------------- */
 
-int64_t vae_slots_add(tt_ctx *ctx, tt_arena *a, vae_slots *s, int64_t h,
+int64_t vae_slots_add(tt_ctx *ctx, tt_arena *a, vae_slots *s, tt_band h,
                       int64_t w, int64_t c)
 {
     TT_ASSERT(s->count < VAE_MAX_SLOTS);
     vae_slot *slot = &s->slot[s->count++];
-    const int64_t n = h * w * c;
+    const int64_t n = (h.above + h.lines + h.below) * w * c;
     int i = 0;
     while (i < s->nsizes && s->size[i] != n) i++;
     const bool fresh = i == s->nsizes;
@@ -30,7 +31,8 @@ int64_t vae_slots_add(tt_ctx *ctx, tt_arena *a, vae_slots *s, int64_t h,
         s->size[i] = n;
         s->spare[i] = NULL;
     }
-    *slot = (vae_slot){.dim = {h, w, c}, .spare = &s->spare[i]};
+    *slot = (vae_slot){.dim = {h.lines, w, c}, .band = h,
+                       .spare = &s->spare[i]};
     if (a) {
         slot->older = tt_values_in(ctx, a, n, "history of the VAE");
         slot->newer = tt_values_in(ctx, a, n, "history of the VAE");
@@ -56,8 +58,8 @@ void vae_slot_copy(tt_ctx *ctx, const vae_slot *s, const tt_real *x)
 int vae_slot_view(const vae_slot *s, const tt_real *frame[2])
 {
     int n = 0;
-    if (s->count == 2) frame[n++] = s->older;
-    if (s->count >= 1) frame[n++] = s->newer;
+    if (s->count == 2) frame[n++] = vae_slot_lines(s, s->older);
+    if (s->count >= 1) frame[n++] = vae_slot_lines(s, s->newer);
     return n;
 }
 
@@ -139,24 +141,41 @@ const tt_real *vae_bind_gamma(tt_bind *b, const char *prefix, int rank,
 
 /* ---- steps -------------------------------------------------------------- */
 
+/* Frames are [above + H + below, W, C]: where there is a line above, the window
+ * of our first line begins on it instead of on padding. */
+static void conv_band(tt_ctx *ctx, tt_real *y, const tt_real *const *frame,
+                      const vae_conv *c, const tt_band *h, int64_t w)
+{
+    tt_conv(ctx, &(tt_conv_args){.y = y, .frame = frame, .w = &c->w, .b = c->b,
+                                 .Hi = h->above + h->lines + h->below, .Wi = w,
+                                 .Cin = c->cin, .Ho = h->lines, .Wo = w,
+                                 .Cout = c->cout, .kt = c->kt, .kh = c->kh,
+                                 .kw = c->kw, .stride = 1, .up = 1,
+                                 .pad_top = c->kh / 2 - (int)h->above,
+                                 .pad_left = c->kw / 2});
+}
+
 void vae_conv_frame(tt_ctx *ctx, tt_real *y, const tt_real *const *frame,
                     const vae_conv *c, int64_t h, int64_t w)
 {
-    tt_conv(ctx, &(tt_conv_args){.y = y, .frame = frame, .w = &c->w, .b = c->b,
-                                 .Hi = h, .Wi = w, .Cin = c->cin,
-                                 .Ho = h, .Wo = w, .Cout = c->cout,
-                                 .kt = c->kt, .kh = c->kh, .kw = c->kw,
-                                 .stride = 1, .up = 1,
-                                 .pad_top = c->kh / 2, .pad_left = c->kw / 2});
+    const tt_band whole = vae_whole(h);
+    conv_band(ctx, y, frame, c, &whole, w);
 }
 
 void vae_conv_step(tt_ctx *ctx, tt_real *y, const vae_conv *c, vae_slot *s)
 {
+    TT_ASSERT(c->kt == 3 && c->cin == s->dim[2]);
+    tt_team_halo(ctx, *s->spare, &s->band, s->dim[1] * c->cin);
     const tt_real *const frame[3] = {s->count == 2 ? s->older : NULL,
                                      s->count >= 1 ? s->newer : NULL,
-                                     vae_slot_input(s)};
-    TT_ASSERT(c->kt == 3 && c->cin == s->dim[2]);
-    vae_conv_frame(ctx, y, frame, c, s->dim[0], s->dim[1]);
+                                     *s->spare};
+    conv_band(ctx, y, frame, c, &s->band, s->dim[1]);
+    vae_slot_push(s);
+}
+
+void vae_conv_pass(tt_ctx *ctx, vae_slot *s)
+{
+    tt_team_halo(ctx, *s->spare, &s->band, s->dim[1] * s->dim[2]);
     vae_slot_push(s);
 }
 

@@ -8,6 +8,8 @@
  *         temporal upsampling runs to its picture before its sibling starts.
  *         No layer can tell the difference, because a causal convolution only
  *         sees the frames in order, and one frame per stage is in memory.
+ *         On several ranks every frame is a band of one, cut at the same
+ *         places in all sizes; rank 0 gets the pictures.
  * Holds   Everything that outlives a call is in d->slots and d->frame; the
  *         slots' indices are the official ones.
  * Seek    A picture depends on 38 latent frames before its own and on no
@@ -27,6 +29,7 @@ struct tt_vae_decoder {
     tt_arena arena;
     const tt_vae *v;
     int64_t h, w;         /* latent size                                      */
+    tt_band band[STAGES]; /* lines of a stage's frames that are ours          */
     int64_t frame;        /* latent frames decoded so far                     */
     int64_t shown;        /* the first one whose pictures are given           */
     vae_slots slots;
@@ -57,20 +60,20 @@ static int64_t width_out(const tt_vae *v, int s)
     return times[s] * v->dim;
 }
 
-/* All slots in order; bytes they take. a NULL: plan only. */
+/* All slots in order; bytes they take. h: lines of every stage. a NULL: plan
+ * only. */
 static int64_t add_slots(tt_ctx *ctx, tt_arena *a, vae_slots *s,
-                         const tt_vae *v, int64_t h, int64_t w)
+                         const tt_vae *v, const tt_band *h, int64_t w)
 {
-    int64_t bytes = vae_slots_add(ctx, a, s, h, w, v->z);
+    int64_t bytes = vae_slots_add(ctx, a, s, h[0], w, v->z);
     for (int i = 1; i < stage_slot[1]; i++)
-        bytes += vae_slots_add(ctx, a, s, h, w, 4 * v->dim);
+        bytes += vae_slots_add(ctx, a, s, h[0], w, 4 * v->dim);
     for (int stage = 1; stage < STAGES; stage++) {
         const int first = stage_slot[stage];
         const int end = stage < 3 ? stage_slot[stage + 1] : HEAD_SLOT + 1;
-        h *= 2;
         w *= 2;
         for (int i = first; i < end; i++)
-            bytes += vae_slots_add(ctx, a, s, h, w,
+            bytes += vae_slots_add(ctx, a, s, h[stage], w,
                                    i == first ? width_in(v, stage)
                                               : width_out(v, stage));
     }
@@ -95,7 +98,9 @@ int64_t tt_vae_decoder_bytes(const tt_vae *v, int64_t h, int64_t w)
     vae_slots plan = {0};
     if (v->tiny) return taehv_decoder_bytes(h, w);
     const int64_t n = h * w, real = (int64_t)sizeof(tt_real);
-    int64_t bytes = add_slots(NULL, NULL, &plan, v, h, w);
+    const tt_band whole[STAGES] = {vae_whole(h), vae_whole(2 * h),
+                                   vae_whole(4 * h), vae_whole(8 * h)};
+    int64_t bytes = add_slots(NULL, NULL, &plan, v, whole, w);
     /* two frames per stage, the shortcut of stage 1, the picture */
     for (int s = 0; s < STAGES; s++)
         bytes += 2 * width_out(v, s) * (n << 2 * s) * real;
@@ -121,11 +126,12 @@ tt_status tt_vae_decoder_open(tt_ctx *ctx, tt_vae_decoder **out,
     tt_vae_decoder *d = tt_alloc0(ctx, &a, 1, sizeof *d, "VAE decoder");
     if (!d) return ctx->status;
     *d = (tt_vae_decoder){.arena = a, .v = v, .h = h, .w = w};
-    if (v->tiny)
+    for (int s = 0; s < STAGES; s++) d->band[s] = tt_team_band(ctx, h, 1 << s);
+    if (!v->tiny)
+        add_slots(ctx, &d->arena, &d->slots, v, d->band, w);
+    else if (tt_team_rank(ctx) == 0)
         taehv_decoder_init(ctx, &d->tiny, &d->arena, v->tiny, h, w,
                            TAEHV_TRIM);
-    else
-        add_slots(ctx, &d->arena, &d->slots, v, h, w);
     if (ctx->status) {
         tt_vae_decoder_close(d);
         return ctx->status;
@@ -194,36 +200,36 @@ static void swap(tt_real **a, tt_real **b)
     *b = t;
 }
 
-/* Tap after upsamples.`layer`, the t-th frame of this latent frame there. */
-static void tap_layer(tt_ctx *ctx, int layer, int t, tt_real *x,
-                      const int64_t dim[2], int64_t c)
+/* Tap x, our lines of a frame of stage s, as a whole. */
+static void tap(tt_ctx *ctx, const tt_vae_decoder *d, const char *name, int s,
+                tt_real *x, int64_t c)
+{
+    if (!TT_TAPPED(ctx)) return;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const int64_t w = d->w << s;
+    const tt_band *b = &d->band[s];
+    tt_real *whole = tt_team_all_lines(ctx, x, b, w * c);
+    TT_TAP(ctx, name, whole, d->h << s, w, c);
+    if (ctx->inject && whole != x) /* every rank injects */
+        tt_copy(ctx, x, whole + b->first * w * c, b->lines * w * c);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+/* After upsamples.`layer`, the t-th frame of this latent frame there. */
+static void tap_layer(tt_ctx *ctx, const tt_vae_decoder *d, int layer, int t,
+                      tt_real *x, int64_t c)
 {
     if (!TT_TAPPED(ctx)) return;
     char name[32];
     if (layer < 3) snprintf(name, sizeof name, "up.%d", layer);
     else snprintf(name, sizeof name, "up.%d/t.%d", layer, t);
-    TT_TAP(ctx, name, x, dim[0], dim[1], c);
+    tap(ctx, d, name, (layer + 1) / 4, x, c);
 }
 
-/* Norm, SiLU and the last convolution; the t-th picture of this latent frame
- * goes to the caller. */
-static void head(tt_ctx *ctx, tt_vae_decoder *d, int t, const tt_real *x)
+/* A picture goes to the caller. */
+static void show(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *rgb)
 {
-    const vae_decoder_net *net = &d->v->dec;
     const int64_t h = 8 * d->h, w = 8 * d->w;
-    vae_slot *slot = &d->slots.slot[HEAD_SLOT];
-    vae_norm_silu(ctx, slot, x, net->gamma);
-    if (d->frame < d->shown) {
-        vae_slot_push(slot);
-        return;
-    }
-    tt_real *rgb = tt_values(ctx, h * w * 3);
-    vae_conv_step(ctx, rgb, &net->head, slot);
-    if (TT_TAPPED(ctx)) {
-        char name[32];
-        snprintf(name, sizeof name, "rgb/t.%d", t);
-        TT_TAP(ctx, name, rgb, h, w, 3);
-    }
     const tt_host *picture = tt_get(ctx, rgb, h * w * 3);
     if (!picture) return;
     if (!vae_all_finite(picture, h * w * 3)) {
@@ -239,6 +245,28 @@ static void head(tt_ctx *ctx, tt_vae_decoder *d, int t, const tt_real *x)
     if (s) tt_fail(ctx, s, "the receiver of decoded frames gave up");
 }
 
+/* Norm, SiLU and the last convolution; the t-th picture of this latent frame
+ * goes to the caller. */
+static void head(tt_ctx *ctx, tt_vae_decoder *d, int t, const tt_real *x)
+{
+    const vae_decoder_net *net = &d->v->dec;
+    vae_slot *slot = &d->slots.slot[HEAD_SLOT];
+    const int64_t w = slot->dim[1];
+    char name[32], word = 0;
+    vae_norm_silu(ctx, slot, x, net->gamma);
+    if (d->frame < d->shown) {
+        vae_conv_pass(ctx, slot);
+        return;
+    }
+    tt_real *rgb = tt_values(ctx, slot->dim[0] * w * 3);
+    vae_conv_step(ctx, rgb, &net->head, slot);
+    snprintf(name, sizeof name, "rgb/t.%d", t);
+    tap(ctx, d, name, STAGES - 1, rgb, 3);
+    rgb = tt_team_lines_to_first(ctx, rgb, &slot->band, w * 3);
+    if (tt_team_rank(ctx) == 0) show(ctx, d, rgb);
+    tt_team_broadcast(ctx, &word, 1); /* whom it goes to may be slow */
+}
+
 static void stage(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
                   const tt_real *x);
 
@@ -250,7 +278,7 @@ static void blocks(tt_ctx *ctx, tt_vae_decoder *d, int s, int t, tt_real **x,
         vae_slot *slot = &d->slots.slot[stage_slot[s] + 2 * i];
         vae_res_step(ctx, *y, *x, &d->v->dec.res[s][i], slot);
         swap(x, y);
-        tap_layer(ctx, 4 * s + i, t, *x, slot->dim, width_out(d->v, s));
+        tap_layer(ctx, d, 4 * s + i, t, *x, width_out(d->v, s));
     }
 }
 
@@ -277,15 +305,28 @@ static void stage(tt_ctx *ctx, tt_vae_decoder *d, int s, int t,
                   const tt_real *x)
 {
     const tt_vae *v = d->v;
-    const int64_t h = d->h << s, w = d->w << s, n = h * w * width_out(v, s);
+    const int64_t n = d->band[s].lines * (d->w << s) * width_out(v, s);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     tt_real *a = tt_values(ctx, n), *b = tt_values(ctx, n);
-    vae_up_space(ctx, a, x, &v->dec.up[s - 1], h / 2, w / 2);
-    tap_layer(ctx, 4 * s - 1, t, a, (int64_t[]){h, w}, width_in(v, s));
+    vae_up_space(ctx, a, x, &v->dec.up[s - 1], d->band[s - 1],
+                 d->w << (s - 1));
+    tap_layer(ctx, d, 4 * s - 1, t, a, width_in(v, s));
     blocks(ctx, d, s, t, &a, &b);
     if (s == STAGES - 1) head(ctx, d, t, a);
     else leave(ctx, d, s, t, a, b);
     tt_arena_reset(&ctx->scratch, m);
+}
+
+/* z in the VAE's own scale, as rank 0 has it; the receiver of the frame before
+ * may have been slow. */
+static void denormalise(tt_ctx *ctx, const tt_vae_decoder *d, tt_real *zd,
+                        const tt_host *z)
+{
+    const int64_t n = d->h * d->w, all = n * d->v->z;
+    tt_host *host = tt_room(ctx, zd, all);
+    if (host) vae_denormalise(host, z, d->v, n);
+    tt_team_broadcast(ctx, host, all * (int64_t)sizeof *host);
+    tt_put(ctx, zd, host, all);
 }
 
 /* From the latent frame to the end of stage 0, all at latent resolution. */
@@ -293,27 +334,26 @@ static void front(tt_ctx *ctx, tt_vae_decoder *d, const tt_host *z)
 {
     const tt_vae *v = d->v;
     const vae_decoder_net *net = &v->dec;
-    const int64_t h = d->h, w = d->w, n = h * w, c = 4 * v->dim;
+    const tt_band band = d->band[0];
+    const int64_t w = d->w, n = band.lines * w, c = 4 * v->dim;
     vae_slot *slot = d->slots.slot;
-    tt_real *zd = tt_values(ctx, n * v->z);
+    tt_real *zd = tt_values(ctx, d->h * w * v->z);
     tt_real *a = tt_values(ctx, n * c), *b = tt_values(ctx, n * c);
-    tt_host *host = tt_room(ctx, zd, n * v->z);
-    if (!host) return;
+    if (ctx->status) return;
 
-    vae_denormalise(host, z, v, n);
-    tt_put(ctx, zd, host, n * v->z);
-    TT_TAP(ctx, "denorm", zd, h, w, v->z);
-    tt_linear(ctx, vae_slot_input(&slot[0]), zd, n, &net->conv2.w,
-              net->conv2.b);
-    TT_TAP(ctx, "conv2", vae_slot_input(&slot[0]), h, w, v->z);
+    denormalise(ctx, d, zd, z);
+    TT_TAP(ctx, "denorm", zd, d->h, w, v->z);
+    tt_linear(ctx, vae_slot_input(&slot[0]), zd + band.first * w * v->z, n,
+              &net->conv2.w, net->conv2.b);
+    tap(ctx, d, "conv2", 0, vae_slot_input(&slot[0]), v->z);
     vae_conv_step(ctx, a, &net->conv1, &slot[0]);
-    TT_TAP(ctx, "conv1", a, h, w, c);
+    tap(ctx, d, "conv1", 0, a, c);
     vae_res_step(ctx, b, a, &net->middle[0], &slot[1]);
-    TT_TAP(ctx, "middle.0", b, h, w, c);
-    vae_attn_step(ctx, b, &net->attn, h, w);
-    TT_TAP(ctx, "middle.1", b, h, w, c);
+    tap(ctx, d, "middle.0", 0, b, c);
+    vae_attn_step(ctx, b, &net->attn, band, w);
+    tap(ctx, d, "middle.1", 0, b, c);
     vae_res_step(ctx, a, b, &net->middle[1], &slot[3]);
-    TT_TAP(ctx, "middle.2", a, h, w, c);
+    tap(ctx, d, "middle.2", 0, a, c);
     blocks(ctx, d, 0, 0, &a, &b);
     leave(ctx, d, 0, 0, a, b);
 }
@@ -342,8 +382,9 @@ tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_host *z,
     d->emit = emit;
     d->user = user;
     const tt_ops *before = tt_float_begin(ctx); /* the official VAE is float */
-    if (d->v->tiny) taehv_decode(ctx, &d->tiny, z, emit_tiny, d);
-    else front(ctx, d, z);
+    if (!d->v->tiny) front(ctx, d, z);
+    else if (tt_team_rank(ctx) == 0)
+        taehv_decode(ctx, &d->tiny, z, emit_tiny, d);
     tt_float_end(ctx, before);
     d->frame++;
     tt_scope_end(ctx, scope);

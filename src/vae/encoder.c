@@ -49,17 +49,17 @@ static int64_t width_out(const tt_vae *v, int s)
 static void add_slots(tt_ctx *ctx, tt_arena *a, vae_slots *s, const tt_vae *v,
                       int64_t h, int64_t w)
 {
-    vae_slots_add(ctx, a, s, h, w, 3);
+    vae_slots_add(ctx, a, s, vae_whole(h), w, 3);
     for (int stage = 0; stage < STAGES; stage++) {
         for (int i = 0; i < 4; i++)
-            vae_slots_add(ctx, a, s, h >> stage, w >> stage,
+            vae_slots_add(ctx, a, s, vae_whole(h >> stage), w >> stage,
                           i == 0 ? width_in(v, stage) : width_out(v, stage));
         if (stage == 1 || stage == 2)
-            vae_slots_add(ctx, a, s, h >> (stage + 1), w >> (stage + 1),
-                          width_out(v, stage));
+            vae_slots_add(ctx, a, s, vae_whole(h >> (stage + 1)),
+                          w >> (stage + 1), width_out(v, stage));
     }
     while (s->count <= HEAD_SLOT)
-        vae_slots_add(ctx, a, s, h >> 3, w >> 3, 4 * v->dim);
+        vae_slots_add(ctx, a, s, vae_whole(h >> 3), w >> 3, 4 * v->dim);
 }
 
 tt_status tt_vae_encoder_open(tt_ctx *ctx, tt_vae_encoder **out,
@@ -123,7 +123,7 @@ static void back(tt_ctx *ctx, tt_vae_encoder *e, tt_real *x, tt_real *y)
 
     vae_res_step(ctx, y, x, &net->middle[0], &slot[0]);
     TT_TAP(ctx, "middle.0", y, h, w, 4 * v->dim);
-    vae_attn_step(ctx, y, &net->attn, h, w);
+    vae_attn_step(ctx, y, &net->attn, vae_whole(h), w);
     TT_TAP(ctx, "middle.1", y, h, w, 4 * v->dim);
     vae_res_step(ctx, x, y, &net->middle[1], &slot[2]);
     TT_TAP(ctx, "middle.2", x, h, w, 4 * v->dim);

@@ -45,29 +45,46 @@ void vae_bind_resample(tt_bind *b, vae_resample *r, const char *prefix,
     if (mode == VAE_DOWN3D) vae_bind_conv(b, &r->time, p, 3, c, c, 3, 1);
 }
 
-void vae_up_space(tt_ctx *ctx, tt_real *y, const tt_real *x,
-                  const vae_resample *r, int64_t h, int64_t w)
+/* x with the lines beside it. */
+static const tt_real *with_halo(tt_ctx *ctx, const tt_real *x,
+                                const tt_band *h, int64_t width)
 {
-    const tt_real *const frame[1] = {x};
+    if (!h->each) return x;
+    tt_real *y = tt_values(ctx, (h->above + h->lines + h->below) * width);
+    if (y) tt_copy(ctx, y + h->above * width, x, h->lines * width);
+    tt_team_halo(ctx, y, h, width);
+    return y;
+}
+
+void vae_up_space(tt_ctx *ctx, tt_real *y, const tt_real *x,
+                  const vae_resample *r, tt_band h, int64_t w)
+{
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const tt_real *const frame[1] = {with_halo(ctx, x, &h, w * r->c)};
     const vae_conv *c = &r->space;
+    /* the line above is two lines of the doubled picture */
     tt_conv(ctx, &(tt_conv_args){.y = y, .frame = frame, .w = &c->w, .b = c->b,
-                                 .Hi = h, .Wi = w, .Cin = c->cin,
-                                 .Ho = 2 * h, .Wo = 2 * w, .Cout = c->cout,
-                                 .kt = 1, .kh = 3, .kw = 3, .stride = 1,
-                                 .pad_top = 1, .pad_left = 1, .up = 2});
+                                 .Hi = h.above + h.lines + h.below, .Wi = w,
+                                 .Cin = c->cin, .Ho = 2 * h.lines, .Wo = 2 * w,
+                                 .Cout = c->cout, .kt = 1, .kh = 3, .kw = 3,
+                                 .stride = 1, .pad_top = 1 - 2 * (int)h.above,
+                                 .pad_left = 1, .up = 2});
+    tt_arena_reset(&ctx->scratch, m);
 }
 
 void vae_up_time(tt_ctx *ctx, tt_real *earlier, tt_real *later,
                  const vae_resample *r, vae_slot *s)
 {
-    const tt_real *const frame[3] = {s->count == 2 ? s->older : NULL,
-                                     s->count >= 1 ? s->newer : NULL,
+    tt_real *const older = vae_slot_lines(s, s->older);
+    tt_real *const newer = vae_slot_lines(s, s->newer);
+    const tt_real *const frame[3] = {s->count == 2 ? older : NULL,
+                                     s->count >= 1 ? newer : NULL,
                                      vae_slot_input(s)};
     vae_conv_frame(ctx, earlier, frame, &r->half[0], s->dim[0], s->dim[1]);
     vae_conv_frame(ctx, later, frame, &r->half[1], s->dim[0], s->dim[1]);
-    if (s->count == 0 && s->newer) {
+    if (s->count == 0 && newer) {
         /* the official slot is [zero, x] from its first frame on */
-        tt_zero(ctx, s->newer, s->dim[0] * s->dim[1] * s->dim[2]);
+        tt_zero(ctx, newer, s->dim[0] * s->dim[1] * s->dim[2]);
         s->count = 1;
     }
     vae_slot_push(s);

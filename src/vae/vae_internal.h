@@ -8,6 +8,7 @@
  *         a time; what it must remember of earlier frames lies in a vae_slot.
  *         Stepping singly is exact: a causal convolution reads two frames
  *         back, whatever number of frames a call brings.
+ *         A part's frame is a tt_band of a picture (team.h): alone all of it.
  * Holds   Parts own nothing: weights live in the model's arena or in the
  *         mapped checkpoint, slots in the decoder's or encoder's arena. */
 #ifndef TT_VAE_INTERNAL_H
@@ -16,6 +17,7 @@
 #include "tether/device.h"
 #include "tether/io.h"
 #include "tether/ops.h"
+#include "tether/team.h"
 #include "tether/vae.h"
 
 /* ---- weights ------------------------------------------------------------ */
@@ -82,11 +84,19 @@ void vae_bind_resample(tt_bind *b, vae_resample *r, const char *prefix,
  * into *spare, a frame that all slots of one size share; a step then swaps it
  * with the oldest frame, so nothing is ever copied. */
 typedef struct vae_slot {
-    tt_real *older, *newer; /* [H, W, C]; valid are the newest `count`        */
+    tt_real *older, *newer; /* [above + H + below, W, C]; valid are the newest
+                               `count`                                        */
     tt_real **spare;
     int64_t dim[3];         /* H, W, C                                        */
+    tt_band band;           /* its H lines                                    */
     int count;              /* 0, 1 or 2                                      */
 } vae_slot;
+
+/* A whole picture of h lines. */
+static inline tt_band vae_whole(int64_t h)
+{
+    return (tt_band){.of = h, .lines = h};
+}
 
 #define VAE_MAX_SLOTS 32
 #define VAE_MAX_SIZES 8
@@ -99,15 +109,20 @@ typedef struct vae_slots {
     int nsizes;
 } vae_slots;
 
-/* Append a slot for frames [h, w, c]; its two frames, and the spare of a new
- * size, come from `a`. `s` must not move afterwards. a NULL: only count, and
- * return the bytes the slot adds. */
-int64_t vae_slots_add(tt_ctx *ctx, tt_arena *a, vae_slots *s, int64_t h,
+/* Append a slot for a band of frames [h, w, c]; its two frames, and the spare
+ * of a new size, come from `a`. `s` must not move afterwards. a NULL: only
+ * count, and return the bytes the slot adds. */
+int64_t vae_slots_add(tt_ctx *ctx, tt_arena *a, vae_slots *s, tt_band h,
                       int64_t w, int64_t c);
+/* Our lines of a frame of the slot. */
+static inline tt_real *vae_slot_lines(const vae_slot *s, tt_real *frame)
+{
+    return frame ? frame + s->band.above * s->dim[1] * s->dim[2] : NULL;
+}
 /* Where the next input of this slot's convolution is to be written. */
 static inline tt_real *vae_slot_input(const vae_slot *s)
 {
-    return s->spare ? *s->spare : NULL;
+    return s->spare ? vae_slot_lines(s, *s->spare) : NULL;
 }
 /* Write x there. */
 void vae_slot_copy(tt_ctx *ctx, const vae_slot *s, const tt_real *x);
@@ -125,6 +140,8 @@ void vae_conv_frame(tt_ctx *ctx, tt_real *y, const tt_real *const *frame,
 /* The same with the input in the slot's spare frame and history in the slot;
  * the input then becomes history. kt is 3. */
 void vae_conv_step(tt_ctx *ctx, tt_real *y, const vae_conv *c, vae_slot *s);
+/* The input becomes history, and nothing is made of it. */
+void vae_conv_pass(tt_ctx *ctx, vae_slot *s);
 /* slot input = silu(norm(x)), what stands before every 3x3x3 convolution. */
 void vae_norm_silu(tt_ctx *ctx, vae_slot *s, const tt_real *x,
                    const tt_real *gamma);
@@ -132,13 +149,14 @@ void vae_norm_silu(tt_ctx *ctx, vae_slot *s, const tt_real *x,
 /* y = conv2(silu(norm2(conv1(silu(norm1(x)))))) + shortcut(x). Two slots. */
 void vae_res_step(tt_ctx *ctx, tt_real *y, const tt_real *x, const vae_res *r,
                   vae_slot *s);
-/* x += proj(attention(norm(x))) over the h*w positions of one frame. */
-void vae_attn_step(tt_ctx *ctx, tt_real *x, const vae_attn *a, int64_t h,
+/* x += proj(attention(norm(x))) over the positions of one frame, of which x is
+ * a band. */
+void vae_attn_step(tt_ctx *ctx, tt_real *x, const vae_attn *a, tt_band h,
                    int64_t w);
 
-/* y [2h, 2w, c/2] = conv(nearest 2x of x [h, w, c]). */
+/* y [2h, 2w, c/2] = conv(nearest 2x of the band x [h, w, c]). */
 void vae_up_space(tt_ctx *ctx, tt_real *y, const tt_real *x,
-                  const vae_resample *r, int64_t h, int64_t w);
+                  const vae_resample *r, tt_band h, int64_t w);
 /* Two frames from the one in the slot's spare frame (UP3D, any chunk but the
  * first; the first passes unchanged and leaves no trace). */
 void vae_up_time(tt_ctx *ctx, tt_real *earlier, tt_real *later,

@@ -232,6 +232,10 @@ static char text[256];
     NONE(tt_team_to_rows, c, x, 4, 1, 1)                                       \
     NONE(tt_team_answers_to_rows, c, x, 4, 1, 1)                               \
     NONE(tt_team_all_rows, c, x, 4, 1)                                         \
+    RUNS(tt_team_band, c, 4, 1)                                                \
+    NONE(tt_team_all_lines, c, x, &(tt_band){.lines = 4}, 1)                   \
+    NONE(tt_team_lines_to_first, c, x, &(tt_band){.lines = 4}, 1)              \
+    RUNS(tt_team_halo, c, x, &(tt_band){.lines = 4}, 1)                        \
     NONE(tt_team_all_heads, c, x, 4, 1, 4)                                     \
     GIVES(tt_team_broadcast, c, x, 4)                                          \
     GIVES(tt_team_bring_head, c, x, 4, 1, 0)                                   \

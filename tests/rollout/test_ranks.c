@@ -142,6 +142,23 @@ static void check(tt_ctx *ctx, const char *name, tt_rollout_options o,
 
 /* ---- what is rolled out -------------------------------------------------- */
 
+/* Between two rollouts all ranks decode, and rank 0 encodes. */
+static void check_restart(tt_ctx *ctx, tt_rollout_options o, const int *sizes)
+{
+    tt_weights *w;
+    tt_vae *vae = NULL;
+    if (!expect_ok(tt_weights_open(ctx, &w,
+                       ref_path("vae_full_a/weights.safetensors"),
+                       TT_MODEL_VAE, NULL), "VAE")
+        || !expect_ok(tt_vae_load_parts(ctx, &vae, w, TT_VAE_DECODER
+                                        | TT_VAE_ENCODER), "VAE"))
+        return;
+    o.latent_restart = false;
+    o.vae = vae;
+    check(ctx, "causvid, restarted by the VAE", o, sizes);
+    tt_vae_close(vae);
+}
+
 /* Evicts as soon as possible: after 9 frames, or after 6. */
 static tt_rollout_options evicting(const char *name)
 {
@@ -187,6 +204,7 @@ static void check_settings(tt_ctx *ctx, const int *sizes)
     o.policy.K = 7;
     o.policy.S = 1;
     check(ctx, "fifo, first frame alone", o, sizes);
+    check_restart(ctx, evicting("causvid"), sizes);
 }
 
 static void check_classes(tt_ctx *ctx, const int *sizes)

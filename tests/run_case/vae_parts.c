@@ -104,7 +104,8 @@ void vae_run_conv(vae_case *k, const tt_json *run)
         tt_real *y = vae_room(k, t * dim[3] * dim[4] * c.cout);
         if (padded) {
             if (slots->count == 0)
-                vae_slots_add(k->ctx, &k->arena, slots, dim[3], dim[4], c.cin);
+                vae_slots_add(k->ctx, &k->arena, slots, vae_whole(dim[3]),
+                              dim[4], c.cin);
             conv_steps(k, &c, &slots->slot[0], y, x, t);
         } else {
             conv_windows(k, &c, y, x, t, stride, dim);
@@ -152,8 +153,10 @@ void vae_run_res(vae_case *k, const tt_json *run)
         tt_real *x = vae_get_frames(k, name, dim);
         if (!x) return;
         if (slots->count == 0) {
-            vae_slots_add(k->ctx, &k->arena, slots, dim[3], dim[4], cin);
-            vae_slots_add(k->ctx, &k->arena, slots, dim[3], dim[4], cout);
+            vae_slots_add(k->ctx, &k->arena, slots, vae_whole(dim[3]), dim[4],
+                          cin);
+            vae_slots_add(k->ctx, &k->arena, slots, vae_whole(dim[3]), dim[4],
+                          cout);
         }
         const int64_t n = dim[3] * dim[4];
         tt_real *y = vae_room(k, dim[2] * n * cout);
@@ -179,8 +182,8 @@ void vae_run_attn(vae_case *k, const tt_json *run)
     tt_real *x = vae_get_frames(k, "x", dim);
     if (!x) return;
     for (int64_t t = 0; t < dim[2]; t++)
-        vae_attn_step(k->ctx, x + t * dim[3] * dim[4] * a.c, &a, dim[3],
-                      dim[4]);
+        vae_attn_step(k->ctx, x + t * dim[3] * dim[4] * a.c, &a,
+                      vae_whole(dim[3]), dim[4]);
     vae_put_frames(k, "y", x, 5, dim);
 }
 
@@ -194,13 +197,14 @@ static int64_t up_chunk(vae_case *k, tt_real *y, const tt_real *x, int64_t t,
     tt_real *pair = vae_room(k, 2 * n);
     for (int64_t i = 0; i < t && pair; i++, x += n) {
         if (!doubles) {
-            vae_up_space(k->ctx, y + i * out, x, r, h, w);
+            vae_up_space(k->ctx, y + i * out, x, r, vae_whole(h), w);
             continue;
         }
         vae_slot_copy(k->ctx, s, x);
         vae_up_time(k->ctx, pair, pair + n, r, s);
-        vae_up_space(k->ctx, y + 2 * i * out, pair, r, h, w);
-        vae_up_space(k->ctx, y + (2 * i + 1) * out, pair + n, r, h, w);
+        vae_up_space(k->ctx, y + 2 * i * out, pair, r, vae_whole(h), w);
+        vae_up_space(k->ctx, y + (2 * i + 1) * out, pair + n, r, vae_whole(h),
+                     w);
     }
     return doubles ? 2 * t : t;
 }
@@ -254,8 +258,8 @@ void vae_run_resample(vae_case *k, const tt_json *run)
         if (!x) return;
         const int64_t h = dim[3], w = dim[4];
         if (j == 0)
-            vae_slots_add(k->ctx, &k->arena, slots, up ? h : h / 2,
-                          up ? w : w / 2, r.c);
+            vae_slots_add(k->ctx, &k->arena, slots,
+                          vae_whole(up ? h : h / 2), up ? w : w / 2, r.c);
         tt_real *y = vae_room(k, 8 * dim[2] * h * w * r.c);
         const int64_t t =
             up ? up_chunk(k, y, x, dim[2], &r, slot, j == 0)

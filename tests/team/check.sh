@@ -8,8 +8,9 @@
 # BUILD is a build without MPI: its program makes what must come out. For every
 # MPI that is installed a program is built, and runs on 1 to 4 ranks of this
 # machine: latents, decoded video and trace of the policies that sum over heads
-# and of some that do not; another class; dumps, with tensors injected; run
-# folders; ranks on different instruction sets.
+# and of some that do not; another class; dumps, with tensors injected, and with
+# the VAE's values; run folders; more ranks than a latent frame has rows; ranks
+# on different instruction sets.
 # Then what must end in one sentence: different options, options that one rank
 # refuses; and a build without MPI. Ranks that are killed go on from their saved
 # states on other numbers of ranks. Says what was not run.
@@ -104,6 +105,14 @@ for mpi in openmpi mpich; do
         check "$mpi: dumps of $filter" cmp "$work/dump1" "$work/dump3"
         [ "$filter" != '*' ] || mv "$work/dump1" "$work/dumps"
     done
+    for n in 1 5; do
+        # shellcheck disable=SC2086
+        check "$mpi: four rows on $n ranks" timeout 300 mpirun.$mpi -n $n \
+            "$tether" $words -H 32 -p "$prompt" --latents 9 -o "$work/v$n.y4m" \
+            --dump "$work/dump$n" --dump-filter 'vae*' --overwrite
+    done
+    check "$mpi: four rows: video" cmp "$work/v1.y4m" "$work/v5.y4m"
+    check "$mpi: four rows: dump" cmp "$work/dump1" "$work/dump5"
 
     # values from another dump
     # shellcheck disable=SC2086
@@ -200,11 +209,7 @@ SCRIPT
         rm -rf "$work/x"
     done
 
-    # a broken weight on rank 1
-    mkdir -p "$work/model"
-    cp -R "$model/." "$work/model"
-    printf '\377' | dd of="$work/model/diffusion_pytorch_model.safetensors" \
-        bs=1 seek=200001 conv=notrunc 2> /dev/null
+    # a broken weight on rank 1, of the transformer and of the VAE
     cat > "$work/other" << SCRIPT
 #!/bin/sh
 case \${OMPI_COMM_WORLD_RANK:-\$PMI_RANK} in
@@ -212,11 +217,18 @@ case \${OMPI_COMM_WORLD_RANK:-\$PMI_RANK} in
 esac
 exec "$PWD/$tether" "\$@"
 SCRIPT
-    if generate "$work/x" "$(options tether)" mpirun.$mpi -n 3 "$work/other"
-    then fail "$mpi: another weight on rank 1 is not refused"
-    else check "$mpi: another weight" one_sentence 'rank 1.*weights is'
-    fi
-    rm -rf "$work/x" "$work/model"
+    for file in diffusion_pytorch_model Wan2.1_VAE; do
+        mkdir -p "$work/model"
+        cp -R "$model/." "$work/model"
+        printf '\377' | dd of="$work/model/$file.safetensors" \
+            bs=1 seek=200001 conv=notrunc 2> /dev/null
+        if generate "$work/x" "$(options tether)" mpirun.$mpi -n 3 "$work/other"
+        then fail "$mpi: another weight of $file on rank 1 is not refused"
+        else check "$mpi: another weight of $file" one_sentence \
+            'rank 1.*\(weights\|vae\) is'
+        fi
+        rm -rf "$work/x" "$work/model"
+    done
 
     # a rank is killed in the middle, and its run goes on with a saved state on
     # another number of ranks: one that can also replay, and one that cannot

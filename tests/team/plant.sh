@@ -1,15 +1,15 @@
 #!/bin/sh
-# plant.sh: faults planted in what ranks do, which test_ranks and
-# test_rank_states must find.
+# plant.sh: faults planted in what ranks do, which test_ranks, test_rank_states
+# and test_bands must find.
 #
 #   sh tests/team/plant.sh BUILD
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Compiles one file with one line changed, links a test of tests/rollout with
-# it, and runs that. A fault counts as found when the test fails. Faults are
-# such that one rank alone has none. The last line counts; the table of
-# src/team/README.md is what this says.
+# Compiles one file with one line changed, links the test with it, and runs
+# that. A fault counts as found when the test fails. Faults are such that one
+# rank alone has none. The last line counts; the tables of src/team/README.md
+# are what this says.
 build=$1
 this=team/plant
 . tests/script.sh
@@ -37,7 +37,7 @@ try() {   # title, file, text of it that stands there once, what stands instead
     }
     # shellcheck disable=SC2086
     if ! ${CC:-cc} $flags $FLAGS -I"$(dirname "$file")" -o "$work/test" \
-        "$work/${file##*/}" "$build/tests/rollout/$test.o" \
+        "$work/${file##*/}" "$build/tests/$test.o" \
         "$build/tests/libcases.a" "$build/libtether.a" $LIBS \
         > "$work/log" 2>&1; then
         fail "$1 does not compile: $(head -n 1 "$work/log")"
@@ -45,19 +45,16 @@ try() {   # title, file, text of it that stands there once, what stands instead
     fi
     timeout 300 "$work/test" > "$work/log" 2>&1
     rc=$?
-    latents=$(grep -c '^FAIL.*: latents of' "$work/log")
-    reports=$(grep -c '^FAIL.*: what the policy' "$work/log")
-    states=$(grep -c '^FAIL.*\(: state after\|: injected\)' "$work/log")
     if [ $rc -ne 0 ]; then
         pass
-        if [ $test = test_ranks ]; then echo "| $1 | $latents | $reports |"
-        else echo "| $1 | $latents | $states |"; fi
+        echo "| $1 | $(grep -c "^FAIL.*: $made" "$work/log") |" \
+            "$(grep -c "^FAIL.*: $inside" "$work/log") |"
     else
         fail "$1: nothing saw it"
     fi
 }
 
-test=test_ranks
+test=rollout/test_ranks made='latents of' inside='what the policy'
 echo "| fault | latents that differ | reports that differ |"
 echo "|---|---|---|"
 team='tt_team_size(ctx) > 1'
@@ -84,7 +81,8 @@ try 'Deep Forcing asks in another order of heads' src/team/exchange.c \
 try 'a query reads the head beside it' src/dit/self_attention.c \
     'a.k = window->k + h * D;' 'a.k = window->k + (h + 1) % g->H * D;'
 
-test=test_rank_states
+test=rollout/test_rank_states made='latents of'
+inside='\(state after\|injected\)'
 echo
 echo "| fault | latents that differ | states that differ |"
 echo "|---|---|---|"
@@ -103,4 +101,30 @@ try 'the state of TetherCache is that of all heads' src/cache/tether_state.c \
     '(o->S + o->M) * 4,' '(o->S + o->M) * 0,'
 try 'what is injected stays with the whole' src/team/tap.c \
     'if (whole && ctx->inject)' 'if (whole && !ctx->inject)'
+
+echo
+test=vae/test_bands made=pictures inside='history of'
+echo "| fault | teams whose pictures differ | ranks whose history differs |"
+echo "|---|---|---|"
+try 'lines beside a band are those of an earlier frame' src/vae/causal_conv.c \
+    'tt_team_halo(ctx, *s->spare, &s->band, s->dim[1] * c->cin);' \
+    'if (s->count < 2)
+         tt_team_halo(ctx, *s->spare, &s->band, s->dim[1] * c->cin);'
+try 'lines beside a band are off by one' src/team/exchange.c \
+    'x + (end - 1) * width' 'x + (end - 1 - (b->lines > 1)) * width'
+try 'the line above comes from below' src/team/exchange.c \
+    'if (b->above) tt_put(ctx, x, theirs,' \
+    'if (b->above) tt_put(ctx, x, theirs + (b->below ? width : 0),'
+try 'a frame that is not shown keeps old lines beside it' src/vae/decoder.c \
+    'vae_conv_pass(ctx, slot);' 'vae_slot_push(slot);'
+try 'a band is padded where there is a line' src/vae/causal_conv.c \
+    'c->kh / 2 - (int)h->above' 'c->kh / 2'
+try 'a doubled line stands for one' src/vae/resample.c \
+    '1 - 2 * (int)h.above' '1 - (int)h.above'
+try 'queries are those of the first band' src/vae/attention.c \
+    'qkv + h.first * w * 3 * c' 'qkv'
+try 'keys are those of our band' src/vae/attention.c \
+    '.T = n, .N = all' '.T = n, .N = n ? n : all'
+try 'latents are those of the first band' src/vae/decoder.c \
+    'zd + band.first * w * v->z' 'zd'
 total

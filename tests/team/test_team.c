@@ -101,6 +101,30 @@ static tt_real *answers_of(tt_ctx *c, const sizes *s)
     return x;
 }
 
+/* Lines of a band with those beside it, from the rows of T; all lines; and on
+ * rank 0. */
+static int wrong_lines(tt_ctx *c, const sizes *s)
+{
+    enum { EACH = 2 };
+    const tt_band b = tt_team_band(c, s->T, EACH);
+    const sizes line = {.T = s->T * EACH, .H = 1, .D = s->D};
+    const tt_range one = {0, 1}, all = {0, b.of};
+    const tt_range seen = {b.first - b.above, b.first + b.lines + b.below};
+    tt_real *x = tt_values(c, (seen.hi - seen.lo) * s->D);
+    if (!x) return 1;
+    tt_real *own = x + b.above * s->D;
+    for (int64_t i = 0; i < b.lines * s->D; i++)
+        own[i] = value(b.first + i / s->D, 0, i % s->D);
+    tt_team_halo(c, x, &b, s->D);
+    int wrong = wrong_in(x, &line, seen, one);
+    if (tt_team_size(c) > 1 && b.lines)
+        wrong += (seen.lo > 0) != b.above || (seen.hi < b.of) != b.below;
+    wrong += wrong_in(tt_team_all_lines(c, own, &b, s->D), &line, all, one);
+    x = tt_team_lines_to_first(c, own, &b, s->D);
+    if (tt_team_rank(c) == 0) wrong += wrong_in(x, &line, all, one);
+    return wrong;
+}
+
 static void exchange_all(void *user, tt_ctx *c)
 {
     sizes *s = user;
@@ -122,6 +146,7 @@ static void exchange_all(void *user, tt_ctx *c)
     else
         *wrong += tt_team_answers_to_rows(c, x, s->T, s->H, s->D) != x;
     if (tt_team_size(c) > 1) *wrong += wrong_in(y, s, own, every);
+    *wrong += wrong_lines(c, s);
     int64_t word = tt_team_rank(c) ? 0 : 4711;
     tt_team_broadcast(c, &word, sizeof word);
     *wrong += word != 4711;

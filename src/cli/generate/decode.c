@@ -20,6 +20,7 @@
 #include "run/identity.h"
 #include "tether/backend.h"
 #include "tether/outfile.h"
+#include "tether/team.h"
 #include "tether/version.h"
 #include "tether/video.h"
 
@@ -439,6 +440,7 @@ static tt_status decode_all(sinks *s, const tt_vae *vae,
     s->start = tt_now();
     if (!z) return ctx->status;
     place p = take_kept(s, z, latents);
+    TT_TRY(tt_team_broadcast(ctx, &p, sizeof p)); /* rank 0 keeps them */
     s->progress->before = (double)(p.clip * latents->dim[1] + p.frame);
     s->start = tt_now();
     for (; p.clip < latents->dim[0] && !ctx->status;
@@ -466,9 +468,10 @@ tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
         return tt_fail(ctx, TT_ESHAPE, "the latents have %lld channels and "
                        "the VAE takes %lld: they belong to different models",
                        (long long)C, (long long)tt_vae_z(vae));
-    progress_note(p, "decoder needs about %s",
+    progress_note(p, "decoder needs about %s%s",
                   progress_bytes(memory, sizeof memory,
-                                 tt_vae_decoder_bytes(vae, h, w)));
+                                 tt_vae_decoder_bytes(vae, h, w)),
+                  tt_team_size(ctx) > 1 ? " on all ranks together" : "");
     sinks_open(ctx, &s, o, latents->dim[0], n, h, w);
     s.progress = p;
     if (!ctx->status) open_kept(&s, vae, latents->dim[0]);

@@ -129,13 +129,13 @@ for mpi in openmpi mpich; do
     # shellcheck disable=SC2086
     timeout 300 mpirun.$mpi -n 3 "$tether" generate -v -m $model -W 64 \
         -H 64 -p "$prompt" --latents 9 --no-decode --latents-out "$work/l" \
-        --overwrite --profile > "$work/log" 2>&1
+        --overwrite --profile > "$work/said" 2>&1
     is "$mpi: a row per rank" "$(grep -c \
-        '^[012]  *[0-9.]*  *[0-9.]*  *[0-9.]*$' "$work/log")" 3
+        '^[012]  *[0-9.]*  *[0-9.]*  *[0-9.]*$' "$work/said")" 3
     is "$mpi: a line per rank and chunk" "$(grep -c \
-        '^rank [012]: .* compute, .* exchange, .* waiting$' "$work/log")" 9
+        '^rank [012]: .* compute, .* exchange, .* waiting$' "$work/said")" 9
     check "$mpi: in the progress" grep -q 'ranks: .*% compute, .*% waiting' \
-        "$work/log"
+        "$work/said"
 
     # a run folder; run.json tells the time
     for n in 1 3; do

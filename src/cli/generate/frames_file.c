@@ -56,7 +56,10 @@ static tt_status check_content(tt_ctx *ctx, const frames_file *f)
 {
     char head[sizeof magic] = "";
     struct stat st;
-    const bool file = !fstat(f->fd, &st) && S_ISREG(st.st_mode);
+    if (fstat(f->fd, &st))
+        return tt_fail(ctx, TT_EIO, "cannot read %s: %s", f->path,
+                       strerror(errno));
+    const bool file = S_ISREG(st.st_mode);
     if (file && (!st.st_size || f->overwrite)) return TT_OK;
     const ssize_t n = file ? pread(f->fd, head, sizeof magic - 1, 0) : 0;
     if (n < (ssize_t)sizeof magic - 1 || memcmp(head, magic, (size_t)n))

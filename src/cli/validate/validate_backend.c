@@ -20,6 +20,7 @@ typedef struct settings {
     double timeout;
     bool bits;
     int isolate;
+    char folder[512], state[540]; /* where rollouts keep their state          */
     int argc;
     char **argv;             /* the command                                   */
     validate_outputs out;
@@ -128,27 +129,16 @@ static void note_run(tt_ctx *ctx, tt_report *r, const settings *s)
 static void check_model(tt_ctx *ctx, tt_report *r, settings *s,
                         const tt_ops *ops, const tt_arith *arith)
 {
-    char private[512], state[540];
-    const char *tmp = getenv("TMPDIR");
     validate_model p = {0};
     tt_model_parts m = {.prompt = s->prompt, .rollout = tt_rollout_defaults()};
     if (validate_model_sizes(ctx, &m, s->cache, s->latents, s->width,
                              s->height, s->seed)) return;
-    snprintf(private, sizeof private, "%s/tether-validate-XXXXXX",
-             tmp && *tmp ? tmp : "/tmp");
-    if (!mkdtemp(private)) {
-        tt_fail(ctx, TT_EIO, "%s: cannot make a temporary folder: %s", private,
-                strerror(errno));
-        return;
-    }
-    snprintf(state, sizeof state, "%s/rollout.state", private);
     if (validate_model_open(ctx, &p, &m, &s->model) == TT_OK) {
         if (s->calls) tt_validate_calls(ctx, r, ops, arith, &m);
         if (s->rollout && !ctx->status)
-            tt_validate_rollout(ctx, r, ops, arith, &m, state);
+            tt_validate_rollout(ctx, r, ops, arith, &m, s->state);
     }
     validate_model_close(&p);
-    rmdir(private);
 }
 
 /* ---- the command --------------------------------------------------------- */
@@ -237,6 +227,29 @@ static tt_status find_and_judge(tt_ctx *ctx, tt_report *r, void *user)
     return ctx->status;
 }
 
+/* A folder of our own, made and removed by the process that outlives a backend
+ * which ends its own. */
+static tt_status make_folder(tt_ctx *ctx, settings *s)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(s->folder, sizeof s->folder, "%s/tether-validate-XXXXXX",
+             tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(s->folder)) {
+        tt_fail(ctx, TT_EIO, "%s: cannot make a temporary folder: %s",
+                s->folder, strerror(errno));
+        s->folder[0] = '\0';
+    }
+    snprintf(s->state, sizeof s->state, "%s/rollout.state", s->folder);
+    return ctx->status;
+}
+
+static void remove_folder(const settings *s)
+{
+    if (!s->folder[0]) return;
+    remove(s->state);
+    rmdir(s->folder);
+}
+
 int validate_backend(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.seed = 1, .rounds = 8, .latents = 18, .width = 32,
@@ -259,10 +272,12 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
         || tt_report_new(ctx, &r, s.backend, NULL))
         return validate_failed(ctx);
     cli_catch_signals(ctx);
-    if (s.isolate)
+    if (s.rollout && !s.only) make_folder(ctx, &s);
+    if (s.isolate && !ctx->status)
         tt_validate_isolated(ctx, r, find_and_judge, &s, s.timeout);
-    else
+    else if (!ctx->status)
         find_and_judge(ctx, r, &s);
+    remove_folder(&s);
     status = ctx->status ? validate_failed(ctx)
                          : validate_finish(ctx, r, &s.out);
     tt_report_free(r);

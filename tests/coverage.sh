@@ -8,7 +8,7 @@
 # Lines and branches of src, headers too, without third_party, as gcov counts
 # them; what several files include is counted once. A branch counts when it was
 # taken. What no build without CUDA, MPI or another CPU compiles is not there.
-# Fails under LINES (default 92) and BRANCHES (80) percent.
+# Fails under LINES_MIN (default 92) and BRANCHES_MIN (80) percent.
 build=$1
 find "$build/src" -name '*.gcno' | sort | while read -r data; do
     gcov -t -b -c "$data" 2>/dev/null

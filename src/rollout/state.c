@@ -313,6 +313,8 @@ static void put_state(saving *s, const part *p, const tt_layer *y)
     const size_t front = state_front(y), n = (size_t)p->dim[0];
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     char *held = (char *)y->state + front;
+    char word = 0;                     /* rank 0 may be at its disk for long */
+    if (heads.rows && heads.unit) tt_team_broadcast(ctx, &word, sizeof word);
     const char *all = heads.rows == 0 || !heads.unit ? held
                     : tt_team_all_heads(ctx, held, heads.rows, y->geo->heads,
                                         heads.unit);

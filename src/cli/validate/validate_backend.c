@@ -10,6 +10,7 @@
 
 #include "cli/validate/validate_files.h"
 #include "cli/validate/validate_model.h"
+#include "cli/validate/validate_runs.h"
 
 typedef struct settings {
     const char *backend, *arith, *only, *prompt, *cache;
@@ -54,8 +55,8 @@ static const opt_spec options[] = {
      "time each of their operators N times beside ours: medians, their ratio, "
      "and its range in half of the pairs"},
     {OPT_SWITCH, "isolate", 0, offsetof(settings, isolate), NULL,
-     "in a process of its own: a backend that crashes, exits, hangs or prints "
-     "is a verdict (default: yes; no for a debugger)"},
+     "in a process of its own: a backend that crashes, exits or hangs is a "
+     "verdict, one that prints a note (default: yes; no for a debugger)"},
     {OPT_REAL, "timeout", 0, offsetof(settings, timeout), "SECONDS",
      "what one call of it may take, 0: any time (default 120)"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
@@ -243,13 +244,6 @@ static tt_status make_folder(tt_ctx *ctx, settings *s)
     return ctx->status;
 }
 
-static void remove_folder(const settings *s)
-{
-    if (!s->folder[0]) return;
-    remove(s->state);
-    rmdir(s->folder);
-}
-
 int validate_backend(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.seed = 1, .rounds = 8, .latents = 18, .width = 32,
@@ -277,7 +271,7 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
         tt_validate_isolated(ctx, r, find_and_judge, &s, s.timeout);
     else if (!ctx->status)
         find_and_judge(ctx, r, &s);
-    remove_folder(&s);
+    if (s.folder[0]) validate_remove_folder(s.folder);
     status = ctx->status ? validate_failed(ctx)
                          : validate_finish(ctx, r, &s.out);
     tt_report_free(r);

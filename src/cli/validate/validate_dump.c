@@ -130,9 +130,14 @@ static void explain(tt_report *r, const settings *s, validate_runs *w)
     const bool only = w->ours_only;
     if (tt_explain_open(w->ctx, &w->explain, r, s->dump) || !w->explain) return;
     w->ours_only = true;
-    validate_runs_make(w, &set, "explained", s->dump);
+    const tt_status bad = validate_runs_make(w, &set, "explained", s->dump);
     w->ours_only = only;
-    tt_explain_close(w->explain, w->ctx->status ? NULL : r);
+    if (bad && bad != TT_EINTR) {      /* a verdict without a name stays one */
+        tt_report_note(r, "the first wrong tensor is not explained: %s",
+                       tt_message(w->ctx));
+        tt_clear(w->ctx);
+    }
+    tt_explain_close(w->explain, bad ? NULL : r);
     w->explain = NULL;
 }
 

@@ -233,9 +233,7 @@ tt_status validate_runs_make(validate_runs *w, validate_set *set,
     return run_checked(w, &emul);
 }
 
-/* Our own folder with all that runs put there, the parts of an interrupted one
- * too. */
-static void remove_folder(const char *folder)
+void validate_remove_folder(const char *folder)
 {
     char path[700];
     DIR *d = opendir(folder);
@@ -250,5 +248,5 @@ static void remove_folder(const char *folder)
 void validate_runs_close(validate_runs *w)
 {
     tt_settings_free(&w->settings);
-    if (w->temporary) remove_folder(w->folder);
+    if (w->temporary) validate_remove_folder(w->folder);
 }

@@ -42,6 +42,10 @@ tt_status validate_runs_make(validate_runs *w, validate_set *set,
                              const char *name, const char *inject);
 void validate_runs_close(validate_runs *w);
 
+/* A folder of our own with all that runs put there, the parts of an interrupted
+ * one too. */
+void validate_remove_folder(const char *folder);
+
 /* The float64 program: `given`, or tether-f64 beside the running program or one
  * folder up, or this program when it computes in float64. "" when there is
  * none; TT_EINVAL when `given` cannot be run. */

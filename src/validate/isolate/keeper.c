@@ -101,6 +101,8 @@ static void be_child(keeper *k, tt_isolated_fn work, void *user)
 #ifdef __linux__
     prctl(PR_SET_PDEATHSIG, SIGKILL);    /* no keeper, no limit of time */
 #endif
+    signal(SIGINT, SIG_IGN);             /* a terminal says them to both; */
+    signal(SIGHUP, SIG_IGN);             /* the keeper says SIGTERM */
     dup2(k->w.prints, STDOUT_FILENO);
     dup2(k->w.prints, STDERR_FILENO);
     if (!ctx->warn) {
@@ -212,10 +214,11 @@ static int wait_for_child(keeper *k)
         if (end > 0 && (at - end) * 1000 > GOODBYE_MS) kill(k->child, SIGKILL);
         if (!k->told && k->ctx->interrupt && *k->ctx->interrupt) {
             k->told = true;              /* the other one ends by itself */
-            kill(k->child, SIGINT);
+            kill(k->child, SIGTERM);
         }
         last = at;
-        gone = waitpid(k->child, &status, WNOHANG) > 0;
+        const pid_t who = waitpid(k->child, &status, WNOHANG);
+        gone = who > 0 || (who < 0 && errno != EINTR);
     }
     for (size_t before = 0; k->events >= 0 && before != k->held + 1;) {
         before = k->held + 1;
@@ -257,9 +260,9 @@ static void give_up(keeper *k, op_kind op)
     tt_verdict v = {.op = name_of(op), .outcome = TT_UNJUDGED};
     k->w.given_up[op] = true;
     snprintf(v.path, sizeof v.path, "%s", name_of(op));
-    snprintf(v.hint, sizeof v.hint, "not judged: it ended its process %d "
-             "time%s; %s is not called again", k->w.deaths[op],
-             k->w.deaths[op] == 1 ? "" : "s", name_of(op));
+    snprintf(v.hint, sizeof v.hint, "not judged: its process %s %d time%s; %s "
+             "is not called again", k->late || k->loud ? "was ended" : "ended",
+             k->w.deaths[op], k->w.deaths[op] == 1 ? "" : "s", name_of(op));
     report_put(k->report, &v, NULL);
 }
 
@@ -268,8 +271,10 @@ static void judge_death(keeper *k, int status)
 {
     watch_board *b = k->w.board;
     const bool inside = atomic_load(&b->calls) % 2;
-    const op_kind op = b->op;
+    const op_kind op = b->op < OP_KINDS ? b->op : OP_KINDS;
     char how[120];
+    b->path[sizeof b->path - 1] = '\0';  /* the backend can write here too */
+    b->said[sizeof b->said - 1] = '\0';
     tt_verdict v = {.op = op < OP_KINDS ? op_name(op) : "",
                     .outcome = TT_MISMATCH, .ratio = INFINITY};
     say_how(k, status, how, sizeof how);
@@ -278,15 +283,13 @@ static void judge_death(keeper *k, int status)
                 "with --no-isolate under a debugger", k->report->title, how);
         return;
     }
-    if (b->unit >= WATCH_UNIT(PART_BENCH, 0)
-        && b->unit < WATCH_UNIT(PART_CALLS, 0)) {
-        tt_report_note(k->report, "bench %-12s theirs: %s", v.op, how);
-    } else {
-        snprintf(v.path, sizeof v.path, "%s", b->path);
-        snprintf(v.hint, sizeof v.hint, "%s%s",
-                 inside ? "" : "after the call: ", how);
-        report_put(k->report, &v, NULL);
-    }
+    const bool bench = b->unit >= WATCH_UNIT(PART_BENCH, 0)
+                       && b->unit < WATCH_UNIT(PART_CALLS, 0);
+    snprintf(v.path, sizeof v.path, "%s%s", bench ? "bench." : "",
+             bench ? v.op : b->path);
+    snprintf(v.hint, sizeof v.hint, "%s%s", inside ? "" : "after the call: ",
+             how);
+    report_put(k->report, &v, NULL);
     k->w.resume = b->unit + 1;
     k->w.deaths[op]++;
     if (op < OP_KINDS && !k->w.given_up[op]
@@ -352,15 +355,34 @@ static void say_prints(keeper *k)
                        (long long)b->printed, b->said);
 }
 
+/* A file without a name, where TMPDIR says. */
+static FILE *nameless(tt_ctx *ctx)
+{
+    const char *tmp = getenv("TMPDIR");
+    char path[512];
+    snprintf(path, sizeof path, "%s/tether-prints-XXXXXX",
+             tmp && *tmp ? tmp : "/tmp");
+    const int fd = mkstemp(path);
+    if (fd < 0)
+        tt_fail(ctx, TT_EIO, "%s: no file for what a backend prints: %s", path,
+                strerror(errno));
+    else
+        unlink(path);
+    return fd < 0 ? NULL : fdopen(fd, "w+");
+}
+
 tt_status tt_validate_isolated(tt_ctx *ctx, tt_report *r, tt_isolated_fn work,
                                void *user, double seconds)
 {
     TT_TRY(ctx->status);
+    signal(SIGCHLD, SIG_DFL);            /* ignored: nobody to be waited for */
     keeper *k = calloc(1, sizeof *k);
     void *board = mmap(NULL, sizeof(watch_board), PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    FILE *prints = tmpfile();
-    if (!k || board == MAP_FAILED || !prints) {
+    FILE *prints = nameless(ctx);
+    if (ctx->status) {
+        ;
+    } else if (!k || board == MAP_FAILED || !prints) {
         tt_fail(ctx, TT_EIO, "cannot prepare a process for a backend: %s",
                 strerror(errno));
     } else {

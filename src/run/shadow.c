@@ -158,14 +158,16 @@ static void shadow_linear(tt_ctx *ctx, const tt_linear_args *a)
                   * (double)K, DIMS(o, K, (int64_t)a->w->dtype)), a->w);
 }
 
-/* heads, width, queries, bias; size: keys */
+/* heads, width, queries, bias; size: keys. With a bias the queries are as many
+ * as the keys, and prompts of all lengths one kind. */
 static void shadow_attention(tt_ctx *ctx, const tt_attention_args *a)
 {
     const int64_t width = a->H * a->D;
     write(ctx, a->o, a->T * width);
     use_scratch(ctx, ops_attention_room(ctx, ctx->ops->self, a));
     note(ctx, SHADOW_ATTENTION, a->N, 4.0 * (double)(a->T * width)
-         * (double)a->N, DIMS(a->H, a->D, a->T, a->rel_bias != NULL));
+         * (double)a->N, DIMS(a->H, a->D, a->rel_bias ? 0 : a->T,
+                              a->rel_bias != NULL));
 }
 
 /* kernel, channels, width, stride, upsampling, frames that are there; size:

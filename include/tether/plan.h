@@ -5,7 +5,7 @@
  *     tt_needs n;
  *     TT_TRY(tt_run_open(ctx, &run, &settings, NULL));
  *     TT_TRY(tt_run_plan(ctx, run, &n));          bytes, at no cost
- *     TT_TRY(tt_run_time(ctx, run, 3.0, &n));     and seconds, in about 3
+ *     TT_TRY(tt_run_time(ctx, run, 3.0, &n));     and seconds, in 3 or more
  *
  * The bytes are those of the code that allocates: the models run once without
  * memory and without arithmetic. Nothing but headers is read for it. A run that
@@ -42,14 +42,15 @@ typedef struct tt_needs {
     int64_t states;        /* on disk, until the latents are complete         */
     int64_t video;         /* on disk as y4m; other formats are smaller       */
     int64_t available;     /* beyond `before`; INT64_MAX where nobody says    */
-    char limit[96];        /* who says so: "MemAvailable", "ulimit -v"        */
+    char limit[96];        /* who says so: "TT_MEMORY"                        */
 } tt_needs;
 
 /* Bytes and operations; tt_run_open has found them.
  * Errors  TT_EUNSUPPORTED  the run could not be planned */
 tt_status tt_run_plan(tt_ctx *ctx, const tt_run *run, tt_needs *out);
 /* Seconds as well: every kind of call is measured at its true shape, or at a
- * part of it, in about `seconds` altogether. The weights it takes are read.
+ * part of it, in about `seconds` altogether, or more where single calls are
+ * slow, as golden's are. The weights it takes are read.
  * Errors  also TT_EUNSUPPORTED  values are in memory of a device, or of a team
  */
 tt_status tt_run_time(tt_ctx *ctx, const tt_run *run, double seconds,

@@ -164,7 +164,8 @@ static const tt_setting fixed[] = {
      "safetensors with every decision of the cache policy"},
     {TT_SETTING_FLAG, "plan", 0, AT(plan), NULL,
      "say what the run will take, in bytes per stage and in time, and stop: "
-     "nothing is written. The time is measured in about 4 seconds"},
+     "nothing is written but --log-json. The time is measured in about 4 "
+     "seconds, with golden in more"},
     {TT_SETTING_FLAG, "profile", 0, AT(profile), NULL,
      "print the time per operator at the end"},
     {TT_SETTING_TEXT, "shares", 0, AT(shares), "LIST",

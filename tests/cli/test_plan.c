@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Properties  --plan prints and writes nothing; every run says in a line what
- *             it will take; one that cannot fit ends with 1 and leaves no
+ * Properties  --plan prints and writes its log alone; every run says in a line
+ *             what it will take; one that cannot fit ends with 1 and leaves no
  *             file. bench --estimate is a plan of a run of that size. */
 #include <dirent.h>
 
@@ -38,6 +38,8 @@ static void plans(void)
     expect(run(RUN "--plan -o x.y4m --record r.json --analyze a > %s/stdout",
                model, folder) == 0, "with names of outputs: %s", said);
     expect(files() == 0, "nothing is written");
+    expect(run(RUN "--plan --log-json log > %s/stdout", model, folder) == 0
+           && files() == 1 && !unlink(at("log")), "but the log: %s", said);
 }
 
 static void says_a_line(void)
@@ -52,8 +54,8 @@ static void says_a_line(void)
 static void estimates(void)
 {
     expect(run("bench --estimate -m %s -W 32 -H 48 --seconds 0.5625 -t 1 "
-               "> %s/stdout", model, folder) == 0 && strstr(text_of(at("stdout")), "Gop/s"),
-           "an estimate: %s", said);
+               "> %s/stdout", model, folder) == 0
+           && strstr(text_of(at("stdout")), "Gop/s"), "an estimate: %s", said);
     expect(run("bench --estimate -t 1 > %s/stdout", folder) == 0,
            "of the built-in model: %s", said);
     refuses(2, "multiple", "bench --estimate -m %s -W 33", model);

@@ -11,9 +11,10 @@
 
 #include "team/engine.h"
 
-static bool holds(const tt_needs *n)
+static bool holds(const tt_run *run, const tt_needs *n)
 {
-    const plan_limit m = plan_memory(n->before), a = plan_addresses();
+    const plan_limit m = plan_memory(n->before);
+    const plan_limit a = plan_addresses(run->mapped);
     return n->peak - n->before <= m.bytes && n->text.addresses <= a.bytes
         && n->latents.addresses <= a.bytes && n->decoding.addresses <= a.bytes;
 }
@@ -58,7 +59,7 @@ static tt_needs needs_of(const search *s, const tt_rollout_options *o,
 static bool would_fit(const search *s, const tt_rollout_options *o)
 {
     const tt_needs n = needs_of(s, o, true);
-    return n.peak && holds(&n);
+    return n.peak && holds(s->run, &n);
 }
 
 /* ---- other settings ------------------------------------------------------ */
@@ -181,7 +182,7 @@ static void propose(words *w, const char *fmt, ...)
 static bool fits_undecoded(const search *s)
 {
     const tt_needs n = needs_of(s, &s->run->opt, false);
-    return s->vae && n.peak && holds(&n);
+    return s->vae && n.peak && holds(s->run, &n);
 }
 
 static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
@@ -207,36 +208,73 @@ static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
     tt_ctx_free(&c);
 }
 
-/* The stage that needs most. */
-static const char *largest(const tt_needs *n, tt_stage *stage)
+/* The stage that needs most, of memory or of addresses. */
+static const char *largest(const tt_needs *n, bool memory, int64_t *most)
 {
-    const tt_stage *const all[] = {&n->text, &n->latents, &n->decoding};
-    static const char *const names[] = {"the text encoder", "the transformer",
+    const tt_stage *const all[] = {&n->latents, &n->text, &n->decoding};
+    static const char *const names[] = {"the transformer", "the text encoder",
                                         "the decoder"};
-    size_t most = 1;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i]->peak > all[most]->peak) most = i;
-    *stage = *all[most];
-    return names[most];
+    const char *name = names[0];
+    *most = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        const int64_t each = memory ? all[i]->peak - n->before
+                                    : all[i]->addresses;
+        if (each <= *most) continue;
+        *most = each;
+        name = names[i];
+    }
+    return name;
+}
+
+/* Who needs how much, and who leaves less; how the user may know better. */
+typedef struct shortage {
+    char text[256], better[64];
+} shortage;
+
+static shortage shortage_of(const tt_run *run, const tt_needs *n)
+{
+    shortage s = {.better = ""};
+    plan_limit l = plan_addresses(run->mapped); /* stays; free memory may not */
+    int64_t most;
+    const char *what = largest(n, false, &most);
+    const bool memory = most <= l.bytes;
+    if (memory) {
+        what = largest(n, true, &most);
+        l = plan_memory(n->before);
+    }
+    snprintf(s.text, sizeof s.text, "%s needs %.4g MB%s, and %s leaves %.4g MB",
+             what, 1e-6 * (double)most, memory ? " of memory" : " of addresses",
+             l.who, 1e-6 * (double)l.bytes);
+    if (memory && strcmp(l.who, "TT_MEMORY"))
+        snprintf(s.better, sizeof s.better, "; TT_MEMORY=%lldM if you know "
+                 "better", 1 + (long long)(1.05e-6 * (double)n->peak));
+    return s;
+}
+
+/* Would all but the latents, which may be there already? */
+static bool rest_holds(const tt_run *run, const tt_needs *n)
+{
+    tt_needs rest = *n;
+    rest.latents = (tt_stage){0};
+    rest.peak = n->text.peak > n->decoding.peak ? n->text.peak
+                                                : n->decoding.peak;
+    return holds(run, &rest);
 }
 
 tt_status plan_check(tt_ctx *ctx, const tt_run *run, const tt_needs *n)
 {
     words w = {.n = 0};
-    tt_stage stage;
-    if (ctx->status || ctx->device || !n->peak || holds(n)) return ctx->status;
-    const plan_limit m = plan_memory(n->before), a = plan_addresses();
-    const char *what = largest(n, &stage);
-    const bool memory = n->peak - n->before > m.bytes;
+    if (ctx->status || ctx->device || !n->peak || holds(run, n))
+        return ctx->status;
+    const shortage s = shortage_of(run, n);
+    if (run->s.resume && rest_holds(run, n)) {
+        tt_warn(ctx, "%s: it cannot make latents that are missing", s.text);
+        return TT_OK;
+    }
     find_proposals(ctx, run, &w);
     if (ctx->status) return ctx->status;
-    return tt_fail(ctx, TT_ENOMEM, "the run cannot fit: %s needs %.4g MB%s, "
-                   "and %s leaves %.4g MB; %s%s", what,
-                   1e-6 * (double)(memory ? stage.peak - n->before
-                                          : stage.addresses),
-                   memory ? " of memory" : " of addresses",
-                   memory ? m.who : a.who,
-                   1e-6 * (double)(memory ? m.bytes : a.bytes),
+    return tt_fail(ctx, TT_ENOMEM, "the run cannot fit: %s; %s%s%s", s.text,
                    w.n ? "this would fit: "
-                       : "no smaller setting of it fits either", w.text);
+                       : "no smaller setting of it fits either", w.text,
+                   s.better);
 }

@@ -2,9 +2,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Four may set an end: the machine (MemAvailable and free swap), a control
- * group and those that contain it, ulimit, and TT_MEMORY in the environment,
- * in bytes or with K, M or G behind the number. */
+ * Three may set an end: the machine (MemAvailable and free swap), a control
+ * group and those that contain it, and ulimit -v. TT_MEMORY in the environment,
+ * in bytes or with K, M or G behind the number, stands for the first two: the
+ * user may know what the system cannot tell. ulimit -d is left alone, because
+ * mapped weights do not count there. */
 #include "run/plan.h"
 
 #include <stdio.h>
@@ -34,6 +36,11 @@ int64_t plan_anonymous(void)
     return 1024 * (exact ? exact : line_of("/proc/self/status", "RssAnon:"));
 }
 
+int64_t plan_mapped(void)
+{
+    return 1024 * line_of("/proc/self/status", "VmSize:");
+}
+
 static void lower(plan_limit *to, int64_t bytes, const char *who)
 {
     if (bytes < 0) bytes = 0;
@@ -53,6 +60,16 @@ static int64_t number_in(const char *folder, const char *name)
     return n;
 }
 
+/* Pages of files of a group and of those in it: version 1 counts its own under
+ * the plain names, version 2 has no others. */
+static int64_t pages_of_files(const char *path)
+{
+    const int64_t all = line_of(path, "total_inactive_file ")
+                      + line_of(path, "total_active_file ");
+    return all ? all : line_of(path, "inactive_file ")
+                     + line_of(path, "active_file ");
+}
+
 /* A group's limit, less what it uses beside pages of files. */
 static void ask_group(plan_limit *to, const char *folder)
 {
@@ -63,7 +80,7 @@ static void ask_group(plan_limit *to, const char *folder)
     if (used < 0) used = number_in(folder, "memory.usage_in_bytes");
     if (most < 0 || used < 0) return;
     snprintf(path, sizeof path, "%s/memory.stat", folder);
-    used -= line_of(path, "inactive_file ") + line_of(path, "active_file ");
+    used -= pages_of_files(path);
     lower(to, most - (used > 0 ? used : 0), "the memory of its control group");
 }
 
@@ -114,23 +131,25 @@ plan_limit plan_memory(int64_t before)
     plan_limit least = {INT64_MAX, ""};
     const int64_t free_now = line_of("/proc/meminfo", "MemAvailable:");
     const int64_t asked = asked_for();
+    if (asked >= 0) {
+        lower(&least, asked - before, "TT_MEMORY");
+        return least;
+    }
     if (free_now > 0)
         lower(&least, 1024 * (free_now + line_of("/proc/meminfo", "SwapFree:")),
               "the machine (MemAvailable)");
     ask_all_groups(&least);
-    if (asked >= 0) lower(&least, asked - before, "TT_MEMORY");
+    /* What was taken since is missing there, and part of what is planned. */
+    const int64_t since = plan_anonymous() - before;
+    if (since > 0 && least.bytes < INT64_MAX - since) least.bytes += since;
     return least;
 }
 
-plan_limit plan_addresses(void)
+plan_limit plan_addresses(int64_t before)
 {
     plan_limit least = {INT64_MAX, ""};
     struct rlimit r;
-    const int64_t all = 1024 * line_of("/proc/self/status", "VmSize:");
-    const int64_t data = 1024 * line_of("/proc/self/status", "VmData:");
     if (!getrlimit(RLIMIT_AS, &r) && r.rlim_cur != RLIM_INFINITY)
-        lower(&least, (int64_t)r.rlim_cur - all, "ulimit -v");
-    if (!getrlimit(RLIMIT_DATA, &r) && r.rlim_cur != RLIM_INFINITY)
-        lower(&least, (int64_t)r.rlim_cur - data, "ulimit -d");
+        lower(&least, (int64_t)r.rlim_cur - before, "ulimit -v");
     return least;
 }

@@ -156,6 +156,7 @@ struct tt_run {
     latents_file file;         /* claimed for video `claimed`                 */
     int64_t claimed;           /* -1: for none                                */
     tt_needs needs;            /* peak 0: it could not be planned             */
+    int64_t mapped;            /* addresses that were taken before            */
     video now;
 };
 

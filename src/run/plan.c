@@ -352,6 +352,7 @@ tt_status plan_begin(tt_ctx *ctx, tt_run *run)
     tt_needs n = {.before = plan_anonymous()};
     tt_ctx c = aside(ctx);
     if (ctx->status) return ctx->status;
+    run->mapped = plan_mapped();
     plan_text(&c, run, 0, &n);
     tt_clear(&c);                /* it may be missing: said later */
     plan_latents(&c, run, &run->opt, 0, &n);
@@ -359,6 +360,7 @@ tt_status plan_begin(tt_ctx *ctx, tt_run *run)
     plan_sum(run, &run->opt, &n);
     run->needs = c.status ? (tt_needs){0} : n;
     tt_ctx_free(&c);
+    if (run->s.resume && !run->s.no_decode) return TT_OK; /* with the decoder */
     return plan_check(ctx, run, &run->needs);
 }
 

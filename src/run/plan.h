@@ -20,11 +20,14 @@ typedef struct plan_limit {
     const char *who;
 } plan_limit;
 
-/* Memory beyond `before`, which is held already; addresses. */
+/* Beyond what was held, or mapped, `before` the first stage was planned: what
+ * the process took since is there for the stages. */
 plan_limit plan_memory(int64_t before);
-plan_limit plan_addresses(void);
+plan_limit plan_addresses(int64_t before);
 /* Bytes of this process that no file stands behind; 0 where nobody says. */
 int64_t plan_anonymous(void);
+/* Bytes of its addresses. */
+int64_t plan_mapped(void);
 
 /* The stages. A `budget` of 0 seconds: no time is measured. The one of the
  * latents may have other options than the run's. */
@@ -52,7 +55,8 @@ tt_status plan_begin(tt_ctx *ctx, tt_run *run);
 tt_status plan_decoder(tt_ctx *ctx, tt_run *run, const tt_vae *vae,
                        int64_t before);
 
-/* TT_ENOMEM when the run cannot fit, with what would. */
+/* TT_ENOMEM when the run cannot fit, with what would. A run that goes on may
+ * have all its latents: it is warned of a transformer that does not fit. */
 tt_status plan_check(tt_ctx *ctx, const tt_run *run, const tt_needs *n);
 
 #endif

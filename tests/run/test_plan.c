@@ -4,7 +4,9 @@
  *
  * Known answers  the bytes of a process, as the system counts them; the
  *   operations of its operators, as the profile counts them; and that what a
- *   refusal proposes is not refused. */
+ *   refusal proposes is not refused.
+ * Properties  no limit counts twice what the process took itself; latents that
+ *   may be there are no reason to refuse. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -208,6 +210,34 @@ static void refuses(bool decoded, int64_t room, const char *what,
     tt_settings_free(&s);
 }
 
+/* Latents that are there need no transformer. */
+static void warns_only(void *user, const char *sentence)
+{
+    int *times = user;
+    expect(strstr(sentence, "the transformer needs") != NULL, "%s", sentence);
+    ++*times;
+}
+
+static void resumes(int64_t room)
+{
+    tt_ctx c;
+    tt_run *run;
+    int times = 0;
+    tt_settings s = settings_of("tether", "64x64", "27");
+    tt_settings_set(ctx, &s, "no-decode", NULL);
+    tt_settings_set(ctx, &s, "resume", NULL);
+    tt_ctx_init(&c);
+    c.warn = warns_only;
+    c.warn_user = &times;
+    set_limit(room);
+    expect(!tt_run_open(&c, &run, &s, NULL), "it goes on: %s", tt_message(&c));
+    expect(times == 1, "warned %d times", times);
+    tt_run_close(run);
+    unsetenv("TT_MEMORY");
+    tt_settings_free(&s);
+    tt_ctx_free(&c);
+}
+
 /* Limits between what the parts need, whatever the process holds already. */
 static void refusals(void)
 {
@@ -226,6 +256,47 @@ static void refusals(void)
     refuses(true, (small + large) / 2, "TT_MEMORY leaves", "--size");
     refuses(false, 4 * small / 5, "the transformer needs", "--size");
     refuses(false, 4 * small / 5, "the transformer needs", "--budget");
+    resumes(4 * small / 5);
+}
+
+/* What the process took since is there for the run, and the user knows more
+ * than the system: less, or more. */
+static void limits(void)
+{
+    const int64_t now = plan_anonymous(), much = INT64_C(1) << 50;
+    const plan_limit l = plan_memory(now);
+    if (now && l.bytes < much)
+        expect(plan_memory(now - much).bytes > much / 2, "%s counts what was "
+               "taken since", l.who);
+    static const char *const words[] = {"1500", "2K", "1.5M", "7000000G"};
+    static const int64_t bytes[] = {1500, 2000, 1500000,
+                                    INT64_C(7000000000000000)};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        setenv("TT_MEMORY", words[i], 1);
+        expect(plan_memory(1000).bytes == bytes[i] - 1000, "TT_MEMORY=%s is "
+               "%lld", words[i], (long long)plan_memory(1000).bytes);
+    }
+    unsetenv("TT_MEMORY");
+}
+
+/* ---- kinds of calls ------------------------------------------------------ */
+
+/* Prompts of all lengths are one kind, which keys alone tell apart. */
+static void lengths(void)
+{
+    const tt_real bias[1] = {0};
+    shadow *s = shadow_open(ctx);
+    if (!expect(s != NULL, "a shadow")) return;
+    for (int64_t n = 1; n <= SHADOW_CALLS + 1; n++) {
+        const tt_attention_args a = {.T = n, .N = n, .H = 2, .D = 8,
+                                     .rel_bias = bias};
+        s->ctx.ops->attention(&s->ctx, &a);
+    }
+    expect_ok(s->ctx.status, "prompts of many lengths");
+    expect(s->ncalls == 1 && s->call[0].most == SHADOW_CALLS + 1,
+           "%d kinds, up to %lld keys", s->ncalls,
+           (long long)s->call[0].most);
+    shadow_close(s);
 }
 
 int main(void)
@@ -235,6 +306,8 @@ int main(void)
         skip("plans are of memory of the host");
         return test_end();
     }
+    limits();
+    lengths();
     refusals();
     every_policy();
     return test_end();

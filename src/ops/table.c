@@ -250,10 +250,16 @@ void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
     RUN(col_blend, x, n, c, mean, gain, target, tau);
 }
 
+/* Is it a table of the backend `name`? A double build has no exact. */
+static bool is_of(const tt_ops *ops, const char *name)
+{
+    const tt_ops *t = tt_ops_find(name);
+    return t && ops == tt_ops_class(t, ops->cls);
+}
+
 const char *tt_bits_name(const tt_ops *ops, char *buf, size_t n)
 {
-    const bool ours = ops == tt_ops_class(tt_ops_find("golden"), ops->cls)
-                   || ops == tt_ops_class(tt_ops_find("exact"), ops->cls);
+    const bool ours = is_of(ops, "golden") || is_of(ops, "exact");
     snprintf(buf, n, "%s%s%s", tt_class_saved(ops->cls), ours ? "" : " of ",
              ours ? "" : ops->name);
     return buf;

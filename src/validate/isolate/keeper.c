@@ -285,8 +285,8 @@ static void judge_death(keeper *k, int status)
     }
     const bool bench = b->unit >= WATCH_UNIT(PART_BENCH, 0)
                        && b->unit < WATCH_UNIT(PART_CALLS, 0);
-    snprintf(v.path, sizeof v.path, "%s%s", bench ? "bench." : "",
-             bench ? v.op : b->path);
+    if (bench) snprintf(v.path, sizeof v.path, "bench.%s", v.op);
+    else snprintf(v.path, sizeof v.path, "%s", b->path);
     snprintf(v.hint, sizeof v.hint, "%s%s", inside ? "" : "after the call: ",
              how);
     report_put(k->report, &v, NULL);

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #ifndef MSG_NOSIGNAL
 #define MSG_NOSIGNAL 0 /* SO_NOSIGPIPE on the socket instead */
@@ -119,6 +120,8 @@ void encoder_index(tt_ctx *ctx, const char *path, const char *from,
         "-movflags", "+faststart", "-f", "mp4", out, NULL};
     if (ffmpeg_start(ctx, &e, "write", path, argv) == TT_OK)
         ffmpeg_finish(ctx, &e);
+    ffmpeg_abort(&e);
+    if (ctx->status) unlink(to); /* ffmpeg leaves what it has written */
     if (ctx->status && ctx->status != TT_EINTR) tt_clear(ctx);
 }
 

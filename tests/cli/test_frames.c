@@ -178,6 +178,19 @@ static void test_real(void)
            "an ordinary mp4");
 }
 
+/* An ffmpeg that dies while it makes the index leaves half of a copy. */
+static void test_index(void)
+{
+    put_file(at("bin/ffmpeg"), "#!/bin/sh\nfor a; do :; done\n"
+             "case \"$*\" in *' copy '*) head -c 100 /dev/zero > "
+             "\"${a#file:}\"; exit 1;; esac\nexec cat > \"${a#file:}\"\n",
+             0755);
+    expect(decode("--latents l.st -o i.mp4") == 0, "without index: %s", said);
+    expect_same("i.mp4", "s.mp4");
+    expect(!exists(at("i.unfinished.mp4.index")), "no copy is left");
+    put_ffmpeg(-1, "");
+}
+
 static void test_pictures(void)
 {
     char a[100], b[100];
@@ -317,6 +330,7 @@ int main(int argc, char **argv)
     test_encoder();
     test_limit();
     test_real();
+    test_index();
     test_pictures();
     test_damage();
     test_others();

@@ -191,6 +191,23 @@ static void test_index(void)
     put_ffmpeg(-1, "");
 }
 
+/* The video of a link is made where the link points to. */
+static void test_link(void)
+{
+    mkdir(at("far"), 0777);
+    expect(!symlink("far/to.mp4", at("link.mp4")), "a link");
+    put_ffmpeg(5, "exit 1");
+    expect(decode("--latents l.st -o link.mp4") == 1
+           && exists(at("far/to.unfinished.mp4"))
+           && !exists(at("link.unfinished.mp4")), "interrupted: %s", said);
+    put_ffmpeg(-1, "");
+    expect(decode("--latents l.st -o link.mp4 --resume") == 0, "%s", said);
+    expect_same("far/to.mp4", "s.mp4");
+    expect(!exists(at("far/to.unfinished.mp4"))
+           && !unlink(at("link.mp4")), "the link stays one");
+    expect(exists(at("far/to.mp4")), "and its end is the video");
+}
+
 static void test_pictures(void)
 {
     char a[100], b[100];
@@ -331,6 +348,7 @@ int main(int argc, char **argv)
     test_limit();
     test_real();
     test_index();
+    test_link();
     test_pictures();
     test_damage();
     test_others();

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -157,11 +158,22 @@ static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
     return ctx->status;
 }
 
+/* Where the video ends: of a link what it points to, on whose file system the
+ * unfinished one must lie. */
+static const char *linked(sinks *s, const char *video)
+{
+    struct stat st;
+    return !lstat(video, &st) && S_ISLNK(st.st_mode)
+         ? tt_out_target(s->ctx, &s->mem, video) : video;
+}
+
 /* "cat.mp4" -> "cat.unfinished.mp4". NULL: frames are not kept, so that nobody
  * will go on; or the name is too long; or somebody else's file has it. */
-static const char *unfinished_name(sinks *s, const char *video)
+static const char *unfinished_name(sinks *s, const char *output)
 {
     enum { LONGEST = 240 };
+    const char *video = linked(s, output);
+    if (!video) return NULL;
     const char *slash = strrchr(video, '/'), *base = slash ? slash + 1 : video;
     const char *dot = strrchr(base, '.');
     if (!s->keep || !s->keep->path || !dot || dot == base

@@ -217,6 +217,16 @@ static void test_pictures(void)
            && exists(at("p/016.png"))
            && strstr(said, "it stays"), "a file in the way: %s", said);
     expect(exists(at("p.%03d.png.frames")), "its frames are kept");
+    expect(decode("--latents l.st -o p/%%03d.png --resume") == 1
+           && !strcmp(text_of(at("p/017.png")), "mine"),
+           "going on neither: %s", said);
+    expect(!truncate(at("p.%03d.png.frames"), 512 + 5 * (64 + FRAME)),
+           "frames are lost whose pictures are there");
+    expect(decode("--latents l.st -o p/%%03d.png --resume") == 1
+           && strstr(said, "5 of 37 frames are there")
+           && strstr(said, "p/017.png") && exists(at("p/016.png"))
+           && !strcmp(text_of(at("p/017.png")), "mine"),
+           "its own pictures are made again: %s", said);
     unlink(at("p/017.png"));
     expect(decode("--latents l.st -o p/%%03d.png --resume") == 0,
            "without it: %s", said);

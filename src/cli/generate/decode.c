@@ -114,6 +114,8 @@ typedef struct sinks {
     tt_sha256 latents;             /* of those up to this frame               */
     frames_file *keep;             /* NULL: none is kept                      */
     const char *unfinished;        /* the video until it is complete, or NULL */
+    const char *pictures;          /* gone on with: their pattern, or NULL    */
+    int64_t sure;                  /* pictures that are certainly its own     */
     tt_video *video, *animation;
     tt_sheet *sheet;
 } sinks;
@@ -183,8 +185,19 @@ static const char *unfinished_name(sinks *s, const char *output)
     char *name = tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "file name");
     if (!name) return NULL;
     snprintf(name, n, "%.*s.unfinished%s", (int)(dot - video), video, dot);
-    const bool ours = s->keep->there || s->keep->overwrite;
-    return ours || access(name, F_OK) ? name : NULL;
+    return s->keep->there || access(name, F_OK) ? name : NULL;
+}
+
+/* Going on with numbered pictures? The last frame that is kept may be one that
+ * could not be written, as somebody's file had the name. */
+static void find_pictures(sinks *s, const char *video)
+{
+    const size_t n = strlen(video);
+    const frames_file *f = s->keep;
+    if (!f || !f->path || !f->done || s->ctx->overwrite || n < 4
+        || strcasecmp(video + n - 4, ".png") || !strchr(video, '%')) return;
+    s->pictures = video;
+    s->sure = f->done - 1;
 }
 
 /* When it is known whether frames are kept. */
@@ -196,14 +209,43 @@ static tt_status open_videos(sinks *s, const decode_outputs *o)
     if (o->animation)
         tt_video_open(s->ctx, &s->animation, o->animation, &f);
     if (o->video) f.unfinished = s->unfinished = unfinished_name(s, o->video);
+    if (o->video) find_pictures(s, o->video);
     if (o->video) tt_video_open(s->ctx, &s->video, o->video, &f);
     return s->ctx->status;
+}
+
+/* Does this picture show the frame in s->rgb? */
+static bool shows_frame(sinks *s, const char *name)
+{
+    tt_arena mem = {0};
+    uint8_t *rgb;
+    int64_t w, h;
+    const bool same = !tt_picture_read(s->ctx, &mem, &rgb, &w, &h, name)
+        && w == s->width && h == s->height
+        && !memcmp(rgb, s->rgb, (size_t)(3 * w * h));
+    tt_clear(s->ctx);
+    tt_arena_free(&mem);
+    return same;
+}
+
+/* Numbered pictures that are gone on with: one that shows another frame is
+ * somebody's. */
+static tt_status keep_picture(sinks *s)
+{
+    char name[4096];
+    if (s->ctx->status || !s->pictures || s->done < s->sure
+        || !tt_pattern_name(name, sizeof name, s->pictures, s->done)
+        || access(name, F_OK) || shows_frame(s, name)) return s->ctx->status;
+    return tt_fail(s->ctx, TT_EIO, "cannot write %s: a file of that name is "
+                   "there that shows another frame, and it stays; give another "
+                   "name, or --overwrite", name);
 }
 
 /* One frame, in s->rgb and s->values, to every output. */
 static tt_status show(sinks *s)
 {
     const int64_t pixels = s->height * s->width;
+    TT_TRY(keep_picture(s));
     for (int64_t c = 0; s->raw && c < 3; c++)
         for (int64_t i = 0; i < pixels; i++)
             s->raw[(c * s->frames + s->done) * pixels + i] =

@@ -94,19 +94,39 @@ static int check(const settings *s, int64_t *split, int *nsplit)
     return GO_ON;
 }
 
+/* Going on with the frames of `first`: is `path` of the same decoding? `first`
+ * itself is; another output is there once `first` is complete, and both are
+ * then no older than the frames. */
+static bool is_of_it(const char *path, const char *first, const char *frames)
+{
+    if (!first || !path || path == first) return first && path;
+    return outputs_since(path, frames) && outputs_since(first, frames);
+}
+
+/* What is there would be half of it, and stays if it is somebody's. */
+static tt_status check_free(tt_ctx *ctx, const settings *s,
+                            const decode_outputs *out, const char *frames)
+{
+    const output_name files[] = {{"-o", out->video},
+                                 {"--contact-sheet", out->sheet},
+                                 {"--raw-out", out->raw}};
+    const bool going_on = s->resume && frames && !access(frames, F_OK);
+    const char *first = !going_on ? NULL : out->video ? out->video
+                      : out->sheet ? out->sheet : out->raw;
+    for (int i = 0; i < 3 && !s->overwrite; i++)
+        if (!is_of_it(files[i].path, first, frames))
+            TT_TRY(outputs_free(ctx, files + i, 1, "is there"));
+    return ctx->status;
+}
+
 /* May all of it be written? The latents are open afterwards, and the name of
  * the frames so far is taken. */
 static tt_status open_inputs(tt_ctx *ctx, const settings *s, tt_arena *mem,
                              decode_outputs *out, tt_file **file, tt_tensor *t)
 {
     const int64_t dim[5] = {-1, -1, -1, -1, -1};
-    const output_name files[] = {{"-o", out->video},
-                                 {"--contact-sheet", out->sheet},
-                                 {"--raw-out", out->raw}};
     const char *frames = decode_frames_name(ctx, mem, out, NULL);
-    const bool going_on = s->resume && frames && !access(frames, F_OK);
-    if (!s->overwrite && !going_on) /* what is there would be half of it */
-        TT_TRY(outputs_free(ctx, files, 3, "is there"));
+    TT_TRY(check_free(ctx, s, out, frames));
     TT_TRY(outputs_png(ctx, "--contact-sheet", out->sheet));
     TT_TRY(input_open(ctx, file, t, s->latents, "latents", 5, dim));
     if (t->dim[0] > 1) out->drop = 4 * (s->overlap - 1) + 1;

@@ -291,6 +291,19 @@ static void test_others(void)
     expect(!strcmp(text_of(at("e.y4m.frames")), "mine"), "it stays");
 }
 
+/* A file of others that is named only when the decoding goes on: it stays. */
+static void test_strangers(void)
+{
+    unlink(at("d.mp4"));
+    interrupt();
+    put_file(at("mine.png"), "mine", 0644);
+    expect(decode("--latents l.st -o d.mp4 --resume --contact-sheet mine.png")
+           == 2 && strstr(said, "--contact-sheet would replace mine.png")
+           && !strcmp(text_of(at("mine.png")), "mine"), "a sheet: %s", said);
+    expect(decode("--latents l.st -o d.mp4 --resume") == 0, "%s", said);
+    expect_same("d.mp4", "s.mp4");
+}
+
 /* ---- generate ------------------------------------------------------------ */
 
 TT_PRINTF(2, 3)
@@ -362,6 +375,7 @@ int main(int argc, char **argv)
     test_pictures();
     test_damage();
     test_others();
+    test_strangers();
     test_generate();
     test_pipe();
     return program_end();

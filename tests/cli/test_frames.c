@@ -291,9 +291,14 @@ static void test_others(void)
     expect(!strcmp(text_of(at("e.y4m.frames")), "mine"), "it stays");
 }
 
-/* A file of others that is named only when the decoding goes on: it stays. */
+/* Files of others that stay: one beside the video, one that is named only when
+ * the decoding goes on. */
 static void test_strangers(void)
 {
+    put_file(at("o.unfinished.mp4"), "mine", 0644);
+    expect(decode("--latents l.st -o o.mp4 --overwrite") == 0
+           && !strcmp(text_of(at("o.unfinished.mp4")), "mine"),
+           "beside the video: %s", said);
     unlink(at("d.mp4"));
     interrupt();
     put_file(at("mine.png"), "mine", 0644);
@@ -302,6 +307,23 @@ static void test_strangers(void)
            && !strcmp(text_of(at("mine.png")), "mine"), "a sheet: %s", said);
     expect(decode("--latents l.st -o d.mp4 --resume") == 0, "%s", said);
     expect_same("d.mp4", "s.mp4");
+}
+
+/* Video and sheet are complete, the third output is not: all go on. */
+static void test_last(void)
+{
+#define LAST "--latents l.st -o t.mp4 --contact-sheet t.png --raw-out t/r"
+    mkdir(at("t"), 0777);
+    put_file(at("bin/ffmpeg"), "#!/bin/sh\nfor a; do :; done\n"
+             "rmdir t 2> /dev/null\n"
+             "exec cat > \"${a#file:}\"\n", 0755);
+    expect(decode(LAST) == 1 && exists(at("t.mp4")) && exists(at("t.png"))
+           && strstr(said, "--resume goes on")
+           && !strstr(said, "can be seen in"), "no folder: %s", said);
+    mkdir(at("t"), 0777);
+    put_ffmpeg(-1, "");
+    expect(decode(LAST " --resume") == 0 && exists(at("t/r")), "%s", said);
+    expect_same("t.mp4", "s.mp4");
 }
 
 /* ---- generate ------------------------------------------------------------ */
@@ -376,6 +398,7 @@ int main(int argc, char **argv)
     test_damage();
     test_others();
     test_strangers();
+    test_last();
     test_generate();
     test_pipe();
     return program_end();

@@ -433,6 +433,12 @@ static tt_status open_kept(sinks *s, const tt_vae *vae, int64_t clips)
     return frames_file_open(s->keep, what, frame_bytes(s), s->frames);
 }
 
+/* The video may be complete already, and have its final name. */
+static const char *unfinished_there(const sinks *s)
+{
+    return s->unfinished && !access(s->unfinished, F_OK) ? s->unfinished : NULL;
+}
+
 /* Worth keeping: what is not the fault of the latents or the weights. */
 static void close_kept(sinks *s)
 {
@@ -441,12 +447,12 @@ static void close_kept(sinks *s)
     if (!f || !f->path) return;
     const bool keep = status == TT_EINTR || status == TT_EIO
                    || status == TT_ENOMEM || status == TT_EINVAL;
+    const char *seen = unfinished_there(s);
     if (keep && f->opened && f->done)
         progress_say(s->progress, "tether: %lld of %lld frames are kept in %s"
                      "%s%s; the same command with --resume goes on after them",
                      (long long)f->done, (long long)s->frames, f->path,
-                     s->unfinished ? ", and can be seen in " : "",
-                     s->unfinished ? s->unfinished : "");
+                     seen ? ", and can be seen in " : "", seen ? seen : "");
     if (status && s->unfinished && !(keep && f->done)) unlink(s->unfinished);
     frames_file_close(f, keep);
 }

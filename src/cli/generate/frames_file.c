@@ -121,7 +121,7 @@ static tt_status begin_anew(frames_file *f, const char *header)
 tt_status frames_file_open(frames_file *f, const char *what, size_t size,
                            int64_t all)
 {
-    char header[HEADER + 1], there[HEADER];
+    char header[HEADER + 1], there[HEADER] = "";
     struct stat st;
     if (!f->path || f->ctx->status) return f->ctx->status;
     f->size = size;
@@ -137,7 +137,7 @@ tt_status frames_file_open(frames_file *f, const char *what, size_t size,
                        "--overwrite as well to lose them, or move it away",
                        f->path);
     f->opened = true;
-    f->there = ours;
+    f->there = !memcmp(there, magic, sizeof magic - 1);
     if (ours && f->resume)
         f->done = (st.st_size - HEADER) / (off_t)(DIGEST + size);
     if (has_room(f, all - f->done))
@@ -221,7 +221,7 @@ void frames_file_close(frames_file *f, bool keep)
     if (!f->path) return;
     const bool empty = f->opened ? !keep || !f->done
                                  : !fstat(f->fd, &st) && !st.st_size;
-    if (empty) unlink(f->path);
+    if (empty && still_called(f->fd, f->path)) unlink(f->path);
     close(f->fd);
     f->path = NULL;
     tt_arena_free(&f->mem);

@@ -27,7 +27,7 @@ typedef struct frames_file {
     int fd;                 /* holds the lock; only with a path               */
     bool resume, overwrite; /* what may become of frames that are there       */
     size_t size;            /* bytes of a frame                               */
-    bool there;             /* a decoding like this one began here before     */
+    bool there;             /* a decoding began here before                   */
     int64_t done;           /* frames in the file                             */
     bool opened;            /* by frames_file_open                            */
     bool full;              /* it could not be written: no more go in         */

@@ -107,7 +107,8 @@ static void test_one_fails(void)
 
 static void test_killed(void)
 {
-    put_ffmpeg("case $a in *k-1.*) head -c 2000; kill -9 $PPID;; esac");
+    put_ffmpeg("case $a in *k-1.*) head -c 2000; kill -9 $PPID; exit;; "
+               "esac");
     expect(three("-o k.mp4 --resume") == 128 + SIGKILL, "killed: %s", said);
     expect(exists(at("k-0.mp4")) && !exists(at("k-1.mp4")), "in the second");
     put_ffmpeg("");
@@ -116,6 +117,12 @@ static void test_killed(void)
     expect_same("k", "mp4");
     expect(three("-o k.mp4 --resume --latents 9") == 0
            && strstr(said, "3 videos: 3 complete"), "longer: %s", said);
+    run_after("touch -t 200001010000 k-1.mp4; ", "--version > /dev/null");
+    expect(three("-o k.mp4 --resume --latents 9") == 0
+           && strstr(said, "3 videos: 1 complete, 2 there before"),
+           "older than its latents, that of a shorter run: %s", said);
+    expect(three("-o k.mp4 --resume --overwrite --latents 9") == 0
+           && strstr(said, "3 videos: 3 complete"), "decoded again: %s", said);
 }
 
 /* ---- others -------------------------------------------------------------- */

@@ -41,14 +41,23 @@ static bool has_bytes(const char *path)
     return !stat(path, &st) && S_ISREG(st.st_mode) && st.st_size > 0;
 }
 
+/* Is `path` there, and not older than the latents it is made from? An older
+ * one shows the shorter video that these latents went on from. */
+static bool shows(const char *path, const char *latents)
+{
+    return has_bytes(path) && outputs_since(path, latents);
+}
+
 /* Of numbered pictures the first and the last. */
-static bool video_is_there(const session *s, const char *path)
+static bool video_is_there(const session *s, const tt_run_files *v)
 {
     char name[4096];
-    if (!path || has_bytes(path)) return true;
-    return tt_pattern_name(name, sizeof name, path, 0) && has_bytes(name)
+    const char *path = v->output;
+    if (!path || shows(path, v->latents)) return true;
+    return tt_pattern_name(name, sizeof name, path, 0)
+        && shows(name, v->latents)
         && tt_pattern_name(name, sizeof name, path, tt_run_frames(s->run) - 1)
-        && has_bytes(name);
+        && shows(name, v->latents);
 }
 
 /* As many latents as this run makes? Those of a shorter one are its own too. */
@@ -70,12 +79,14 @@ static bool all_latents(session *s, const char *path)
 static bool is_complete(session *s, int64_t i, const tt_run_files *v)
 {
     const char *run = names_in(s->ctx, &s->mem, v->analyze, "run.json");
-    const char *const file[] = {v->sheet, v->animation, v->record, v->dump,
-                                v->trace, run};
+    const char *const late[] = {v->sheet, v->animation, v->record};
+    const char *const file[] = {v->dump, v->trace, run};
     const decode_outputs o = session_outputs(s, v);
     const char *frames = decode_frames_name(s->ctx, &s->mem, &o, v->latents);
     if (!v->latents || s->ctx->status || (frames && has_bytes(frames))
-        || !video_is_there(s, v->output)) return false;
+        || !video_is_there(s, v)) return false;
+    for (size_t k = 0; k < sizeof late / sizeof *late; k++)
+        if (late[k] && !shows(late[k], v->latents)) return false;
     for (size_t k = 0; k < sizeof file / sizeof *file; k++)
         if (file[k] && !has_bytes(file[k])) return false;
     return tt_run_made(s->ctx, s->run, i, v->latents)
@@ -84,7 +95,8 @@ static bool is_complete(session *s, int64_t i, const tt_run_files *v)
 
 bool session_is_complete(session *s, int64_t i, const tt_run_files *v)
 {
-    if (!s->settings->resume || s->videos == 1) return false;
+    const tt_settings *g = s->settings;
+    if (!g->resume || g->overwrite || s->videos == 1) return false;
     bool complete = is_complete(s, i, v);
     tt_team_broadcast(s->ctx, &complete, sizeof complete); /* rank 0 knows */
     return complete && !s->ctx->status;

@@ -125,6 +125,19 @@ static void test_killed(void)
            && strstr(said, "3 videos: 3 complete"), "decoded again: %s", said);
 }
 
+/* A summary that cannot be written does not hide why the work ended. */
+static void test_summary(void)
+{
+    if (access("/dev/full", W_OK)) {
+        skip("a summary that is lost: there is no /dev/full");
+        return;
+    }
+    put_ffmpeg("case $* in *' copy '*) ;; *i-1.*) kill -TERM $PPID;; esac");
+    expect(three("-o i.mp4 --summary /dev/full") == 128 + SIGTERM
+           && strstr(said, "cannot write /dev/full"), "stopped: %s", said);
+    put_ffmpeg("");
+}
+
 /* ---- others -------------------------------------------------------------- */
 
 static void test_locked(void)
@@ -167,6 +180,7 @@ int main(int argc, char **argv)
            "--latents-out other.st") == 0, "whole calls: %s", said);
     test_one_fails();
     test_killed();
+    test_summary();
     test_locked();
     test_words();
     return program_end();

@@ -224,6 +224,14 @@ tt_status session_check_summary(session *s)
     return tt_out_check(s->ctx, g->summary);
 }
 
+static void summary_is_lost(tt_ctx *ctx)
+{
+    char why[sizeof ctx->message];
+    snprintf(why, sizeof why, "%s", tt_message(ctx));
+    tt_clear(ctx);
+    tt_warn(ctx, "%s", why);
+}
+
 tt_status session_end_list(session *s)
 {
     tt_ctx *ctx = s->ctx;
@@ -238,8 +246,9 @@ tt_status session_end_list(session *s)
     if (s->videos > 1) say_table(s);
     if (s->settings->summary) write_summary(s, s->settings->summary);
     ctx->overwrite = replaces;
-    if (ctx->status) return ctx->status;
-    if (s->settings->summary)
+    if (ctx->status && !status) return ctx->status;
+    if (ctx->status) summary_is_lost(ctx); /* why the work ended says more */
+    else if (s->settings->summary)
         progress_wrote(&s->progress, s->settings->summary);
     if (status) return tt_fail(ctx, status, "%s", why);
     if (failed)

@@ -26,8 +26,8 @@ static float other_wave(int64_t i)
     return -wave(i);
 }
 
-/* A stub of ffmpeg: it reads `take` frames, then `end`; all, without. The
- * last argument is "file:NAME". */
+/* An ffmpeg of our own: it keeps `take` frames (-1: all) of its input in the
+ * file that its last argument names ("file:NAME"), then does `end`. */
 static void put_ffmpeg(int take, const char *end)
 {
     char text[400];

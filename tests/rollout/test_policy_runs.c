@@ -12,25 +12,9 @@
 #include "tests/rollout/tiny.h"
 #include "tether/vae.h"
 
-enum { CLIP = 9 };               /* frames of a rollout in restart tests */
-
-/* A run that evicts after 9 frames, or after 6 (infinity). */
 static tt_rollout_options evicting(const char *name)
 {
-    tt_rollout_options o = options(name, 9, 1);
-    if (!strcmp(name, "full")) o.policy = tt_policy_defaults("full");
-    if (!strcmp(name, "infinity")) o.policy.K = 6;
-    if (!strcmp(name, "deep-forcing")) {
-        o.policy.R = 4;
-        tt_policy_put(&o.policy, "compress-to", 7);
-        tt_policy_put(&o.policy, "max-reuse", 2);
-    }
-    if (!strcmp(name, "causvid")) {
-        o.latents = CLIP;
-        o.rollouts = 3;
-        o.latent_restart = true;
-    }
-    return o;
+    return evicting_for(name, FRAMES, 3);
 }
 
 static size_t all_bytes(const tt_rollout_options *o)

@@ -145,24 +145,9 @@ static void check(tt_ctx *ctx, const char *name, tt_rollout_options o,
 
 /* ---- what is rolled out -------------------------------------------------- */
 
-/* Evicts after two or three chunks. */
 static tt_rollout_options evicting(const char *name)
 {
-    tt_rollout_options o = options(name, 9, 1);
-    o.latents = 3 * CHUNKS;
-    if (!strcmp(name, "full")) o.policy = tt_policy_defaults("full");
-    if (!strcmp(name, "infinity")) o.policy.K = 6;
-    if (!strcmp(name, "deep-forcing")) {
-        o.policy.R = 4;
-        tt_policy_put(&o.policy, "compress-to", 7);
-        tt_policy_put(&o.policy, "max-reuse", 2);
-    }
-    if (!strcmp(name, "causvid")) {
-        o.latents = 9;
-        o.rollouts = 2;
-        o.latent_restart = true;
-    }
-    return o;
+    return evicting_for(name, 3 * CHUNKS, 2);
 }
 
 static tt_rollout_options with(const char *name, const char *knob, double value)

@@ -159,24 +159,9 @@ static void check_restart(tt_ctx *ctx, tt_rollout_options o, const int *sizes)
     tt_vae_close(vae);
 }
 
-/* Evicts as soon as possible: after 9 frames, or after 6. */
 static tt_rollout_options evicting(const char *name)
 {
-    tt_rollout_options o = options(name, 9, 1);
-    o.latents = 18;
-    if (!strcmp(name, "full")) o.policy = tt_policy_defaults("full");
-    if (!strcmp(name, "infinity")) o.policy.K = 6;
-    if (!strcmp(name, "deep-forcing")) {
-        o.policy.R = 4;
-        tt_policy_put(&o.policy, "compress-to", 7);
-        tt_policy_put(&o.policy, "max-reuse", 2);
-    }
-    if (!strcmp(name, "causvid")) {
-        o.latents = 9;
-        o.rollouts = 2;
-        o.latent_restart = true;
-    }
-    return o;
+    return evicting_for(name, 18, 2);
 }
 
 static tt_rollout_options with(const char *name, const char *knob, double value)

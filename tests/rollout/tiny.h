@@ -14,6 +14,7 @@
 #include "tether/rollout.h"
 
 enum { C = 16, HH = 4, WW = 6, SIZE = C * HH * WW, FRAMES = 24 };
+enum { CLIP = 9 };               /* frames of a rollout in restart tests */
 
 static tt_dit *model;
 static tt_prompt *prompt;
@@ -42,6 +43,28 @@ static inline tt_rollout_options options(const char *policy, int64_t K,
     o.policy = tt_policy_defaults(policy);
     o.policy.K = K;
     o.policy.S = S;
+    return o;
+}
+
+/* Evicts as soon as possible: after 9 frames, or after 6 (infinity). */
+static inline tt_rollout_options evicting_for(const char *name, int64_t latents,
+                                              int64_t rollouts)
+{
+    tt_rollout_options o = options(name, 9, 1);
+    const char *is = o.policy.name;
+    o.latents = latents;
+    if (!strcmp(is, "full")) o.policy = tt_policy_defaults("full");
+    if (!strcmp(is, "infinity")) o.policy.K = 6;
+    if (!strcmp(is, "deep-forcing")) {
+        o.policy.R = 4;
+        tt_policy_put(&o.policy, "compress-to", 7);
+        tt_policy_put(&o.policy, "max-reuse", 2);
+    }
+    if (!strcmp(is, "causvid")) {
+        o.latents = CLIP;
+        o.rollouts = rollouts;
+        o.latent_restart = true;
+    }
     return o;
 }
 

@@ -18,16 +18,11 @@
 build=$1
 this=ranks
 . tests/script.sh
+. tests/team/mpi.sh
 work=$(mktemp -d "${TMPDIR:-/tmp}/ranks.XXXXXX") || exit 1
 tmp=$work
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' HUP INT TERM
-export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
-export OMPI_MCA_btl_vader_single_copy_mechanism=none
-export PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe   # Open MPI 5
-export PRTE_MCA_hwloc_default_binding_policy=none
 model=ref_data/demo
 prompt='a red circle moves left and bounces, on a blue background'
 words="generate -q -m $model -W 64 -H 64 --seed 1"

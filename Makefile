@@ -197,7 +197,7 @@ LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 GIT_REV := $(shell cd "$$(dirname $(call quoted,$(realpath Makefile)))" && top=$$(git rev-parse --show-cdup 2>/dev/null) && [ -z "$$top" ] && git describe --always --dirty 2>/dev/null || echo unknown)
 
 # ---- targets -------------------------------------------------------------
-.PHONY: check-san check-static coverage coverage-report check-faults faults-programs check-kill check-ranks check-ranks-faults build-folder check-vdp all tests test check test-some mutation check-device test-guard check-cuda check-cuda-faults check-sass cuda-shim cuda-programs check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
+.PHONY: check-san check-static coverage coverage-report check-faults faults-programs check-disk check-kill check-ranks check-ranks-faults build-folder check-vdp all tests test check test-some mutation check-device test-guard check-cuda check-cuda-faults check-sass cuda-shim cuda-programs check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
 all: config $(B)/tether tools   ## build the program and the tools
 	@ln -sfn $(FLAVOUR)/tether build/tether
 
@@ -304,13 +304,17 @@ check-kill: all $(B)/tests/cli/test_checkpoint   ## kill runs at 300 random mome
 	@TT_KILLS=$(KILLS) $(B)/tests/cli/test_checkpoint
 
 # Every call for memory or a file fails once (tests/faults); FAULTS=10: every
-# tenth, ROWS="decode embed": these commands.
+# tenth, ROWS="decode embed": these commands, PART=2/4: a quarter of their calls.
 FAULTS ?= all
+PART   ?=
 check-faults:   ## let the n-th call for memory or a file fail, for every n, under the sanitizers
 	@$(MAKE) --no-print-directory SAN=address,undefined OMP=no OPT=-O1 faults-programs
 
 faults-programs: $(B)/tether-faults $(B)/tests/faults/test_faults
-	@FAULTS=$(FAULTS) ROWS="$(ROWS)" $(B)/tests/faults/test_faults
+	@FAULTS=$(FAULTS) ROWS="$(ROWS)" PART=$(PART) $(B)/tests/faults/test_faults
+
+check-disk: all $(B)/tests/faults/test_disk   ## fill small disks with what every command writes; ROWS chooses commands
+	@DISK=1 ROWS="$(ROWS)" $(B)/tests/faults/test_disk
 
 # ROWS="clang thread" chooses a row, ONLY="io/ text/" the tests.
 check-san:   ## the tests under the sanitizers of gcc and clang, a sample under valgrind

@@ -59,11 +59,12 @@ static tt_status check_log(tt_ctx *ctx, const char *path)
 /* Take the log for this run: a file is locked until it is closed, and what it
  * holds goes only then. False: another run has it, errno is EWOULDBLOCK; or it
  * cannot be written. */
-static bool take_log(int fd, bool append)
+static bool take_log(progress *p, int fd, bool append)
 {
     struct stat st;
     if (fstat(fd, &st) || !S_ISREG(st.st_mode)) return true;
     if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) return false;
+    p->log_whole = append ? st.st_size : 0;
     return append || !ftruncate(fd, 0);
 }
 
@@ -74,7 +75,8 @@ static tt_status open_log(progress *p, bool append)
     const bool named = strcmp(path, "-") != 0;
     const int fd = named ? open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC,
                                 0666) : dup(STDOUT_FILENO);
-    if (fd >= 0 && (!named || take_log(fd, append))) p->log = fdopen(fd, "a");
+    if (fd >= 0 && (!named || take_log(p, fd, append)))
+        p->log = fdopen(fd, "a");
     if (p->log) return TT_OK;
     const int error = errno;
     if (fd >= 0) close(fd);
@@ -116,11 +118,27 @@ tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
     return TT_OK;
 }
 
+/* Who reads a log takes it line by line: half of one goes. */
+static void drop_half_line(const progress *p, int fd)
+{
+    struct stat st;
+    const bool half = !fstat(fd, &st) && S_ISREG(st.st_mode)
+                   && st.st_size > p->log_whole;
+    if (half && ftruncate(fd, p->log_whole))
+        tt_warn(p->ctx, "%s ends with half a line", p->log_path);
+}
+
 /* Full disks are reported, whatever was muted: the log is a result. */
 static void close_log(progress *p, bool failed)
 {
     const int error = errno;
-    if (fclose(p->log) && !failed)
+    const int fd = failed ? dup(fileno(p->log)) : -1;
+    const bool late = fclose(p->log) != 0; /* it may write once more */
+    if (fd >= 0) {
+        drop_half_line(p, fd);
+        close(fd);
+    }
+    if (late && !failed)
         tt_warn(p->ctx, "cannot write %s: %s", p->log_path, strerror(errno));
     if (failed)
         tt_warn(p->ctx, "cannot write %s: %s; the log ends here", p->log_path,
@@ -241,8 +259,10 @@ json_out *progress_log(progress *p, json_out *j, const char *event)
 
 void progress_logged(progress *p, json_out *j)
 {
+    struct stat st;
     json_end(j);
     if (fflush(p->log) || ferror(p->log)) close_log(p, true);
+    else if (!fstat(fileno(p->log), &st)) p->log_whole = st.st_size;
 }
 
 void progress_log_wrote(progress *p, const char *path)

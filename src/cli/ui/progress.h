@@ -22,6 +22,7 @@ typedef struct progress {
     double before;       /* units that were done when the clock began         */
     FILE *log;           /* NULL: none                                        */
     const char *log_path;
+    off_t log_whole;     /* bytes of its whole lines; of a pipe nothing       */
     tt_ctx *ctx;
     void (*outer_warn)(void *user, const char *sentence); /* ctx's before     */
     void *outer_user;
@@ -29,8 +30,8 @@ typedef struct progress {
 
 /* Opens the log: a fresh file, or continued when `append`. Its first line is
  * the event "begin", its last one, written by progress_close, "end" with `ok`
- * and `error`. A log that cannot be written ends with a warning and does not
- * stop the work. */
+ * and `error`. A log that cannot be written ends behind its last whole line,
+ * with a warning, and does not stop the work. */
 tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
                         bool append);
 void progress_close(progress *p);

@@ -153,6 +153,7 @@ static int run_one(validate_runs *w, const one_run *r, bool only_try)
     else if (only_try) status = generate_try(&own, &s, &common);
     else if (r->program) status = run_there(&own, &s, &common, r->program);
     else status = generate_videos(&own, &s, &common, w->argc, w->argv);
+    w->cause = own.status;
     tt_settings_free(&s);
     tt_ctx_free(&own);
     return status;
@@ -200,6 +201,13 @@ tt_status validate_runs_open(tt_ctx *ctx, validate_runs *w, const char *f64,
     return TT_OK;
 }
 
+/* No room for what a run writes says nothing about theirs. */
+static tt_status kind_of(const validate_runs *w, int status)
+{
+    return status == 2 ? TT_EINVAL
+         : w->cause == TT_EIO || w->cause == TT_ENOMEM ? w->cause : TT_EFORMAT;
+}
+
 static tt_status run_checked(validate_runs *w, const one_run *r)
 {
     const int status = run_one(w, r, false);
@@ -207,9 +215,9 @@ static tt_status run_checked(validate_runs *w, const one_run *r)
     if (status >= 128)
         return tt_fail(w->ctx, TT_EINTR, "interrupted in a run of our own; "
                        "nothing was compared");
-    return tt_fail(w->ctx, status == 2 ? TT_EINVAL : TT_EFORMAT,
-                   "our own run failed (%s, exit status %d)", r->program
-                   ? r->program : r->backend ? r->backend : "as given", status);
+    return tt_fail(w->ctx, kind_of(w, status), "our own run failed (%s, exit "
+                   "status %d)", r->program ? r->program
+                   : r->backend ? r->backend : "as given", status);
 }
 
 tt_status validate_runs_make(validate_runs *w, validate_set *set,

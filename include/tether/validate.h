@@ -118,6 +118,17 @@ tt_status tt_report_new(tt_ctx *ctx, tt_report **out, const char *title,
 void tt_report_free(tt_report *r);
 /* The arithmetic, of a report made before it was known (NULL). */
 void tt_report_declare(tt_report *r, const tt_arith *arith);
+/* Keep the verdict of this path alone; calls of a model that have another one
+ * are not made by the candidate. NULL: all. The text is not copied. */
+void tt_report_only(tt_report *r, const char *path);
+/* Write calls that fail, the first of each operator in a model, as case folders
+ * (tt_cases_operators) with the candidate's result, got.safetensors, into this
+ * folder, which is made. NULL: none. The text is not copied. */
+void tt_report_cases(tt_report *r, const char *folder);
+/* Called now and then while tt_validate_isolated waits, with what is checked at
+ * the moment. */
+typedef void (*tt_place_fn)(void *user, const char *path);
+void tt_report_watch(tt_report *r, tt_place_fn fn, void *user);
 /* Copies the verdict. One that is TT_UNJUDGED counts as not compared. When
  * `got` is not NULL (both [n] of v's shape, kept only for a bounded number of
  * failures of more than three elements) the error's map over (row, column) and
@@ -243,6 +254,11 @@ const char *tt_tap_operators(const char *path);
  * what is in one). */
 tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
                              int64_t each);
+/* The same of another kind of input, "<dir>/op_<operator>_<kind>_<i>", where an
+ * operator is defined on it; NULL: of all kinds but the ordinary one.
+ * Errors  TT_EINVAL: no such kind. */
+tt_status tt_cases_inputs(tt_ctx *ctx, const char *dir, uint64_t seed,
+                          int64_t each, const char *kind);
 /* The tensors of a dump whose names match one of the globs (NULL-terminated),
  * as a file of their own; *count of them. */
 tt_status tt_dump_cut(tt_ctx *ctx, const char *out, const char *dump,
@@ -269,6 +285,8 @@ typedef struct tt_opcheck_options {
     uint64_t seed;
     int64_t rounds;          /* random shapes per operator and kind of input  */
     const char *only;        /* NULL or an operator's name                    */
+    bool small;              /* leave the large sizes out                     */
+    const char *one;         /* NULL or a case: that one alone, as it is      */
 } tt_opcheck_options;
 /* Every operator of `ops` on random and pathological inputs, odd and tiny
  * sizes, canaries around outputs and NaN around inputs, every call made twice.
@@ -279,6 +297,11 @@ typedef struct tt_opcheck_options {
  * second call are a note as long as both are right. */
 tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const tt_opcheck_options *opt);
+
+/* The cases that these options choose, in their order; arith is not asked. */
+typedef void (*tt_case_fn)(void *user, const char *op, const char *name);
+tt_status tt_opcheck_list(tt_ctx *ctx, const tt_opcheck_options *opt,
+                          tt_case_fn fn, void *user);
 
 /* Time every operator that the table brings itself `runs` times (at least 4)
  * beside ours, in turn, and note both medians, their ratio and the range of the

@@ -16,6 +16,7 @@ static const char help[] =
     "       tether validate --manifest [FILE] [options]\n"
     "       tether validate export FOLDER [options]\n"
     "       tether validate check FOLDER --got FOLDER2 [options]\n"
+    "       tether validate compare BEFORE.json AFTER.json [options]\n"
     "\n"
     "Is another implementation of the model right to within what its\n"
     "arithmetic allows, and if not, which tensor is the first to be wrong?\n"
@@ -25,10 +26,11 @@ static const char help[] =
     "  --manifest  are the bits of this build the stored ones\n"
     "  export      cases: inputs, weights and expected results as folders\n"
     "  check       outputs that were computed elsewhere from such cases\n"
+    "  compare     what a change broke, mended and made worse: two reports\n"
     "\n"
     "`tether validate WAY --help` explains one (WAY: --backend, --dump, "
-    "--manifest,\nexport, check). Exit status: 0 everything passed, 1 a "
-    "mismatch, 2 usage, 3 data that\ncannot be read.\n";
+    "--manifest,\nexport, check, compare). Exit status: 0 everything passed, "
+    "1 a mismatch,\n2 usage, 3 data that cannot be read.\n";
 
 /* "--name", "--name=..." */
 static bool is_option(const char *arg, const char *name)
@@ -58,7 +60,8 @@ int cmd_validate(tt_ctx *ctx, int argc, char **argv)
     static const struct {
         const char *word;
         int (*run)(tt_ctx *ctx, int argc, char **argv);
-    } way[] = {{"export", validate_export}, {"check", validate_check}},
+    } way[] = {{"export", validate_export}, {"check", validate_check},
+               {"compare", validate_compare}},
       option[] = {{"dump", validate_dump}, {"backend", validate_backend},
                   {"manifest", validate_manifest}};
     for (size_t i = 0; argc > 1 && i < sizeof way / sizeof way[0]; i++)
@@ -72,11 +75,13 @@ int cmd_validate(tt_ctx *ctx, int argc, char **argv)
     for (size_t i = 0; i < sizeof option / sizeof option[0]; i++)
         if (is_given(argc, argv, option[i].word))
             return option[i].run(ctx, argc, argv);
+    if (is_given(argc, argv, "list")) return validate_backend(ctx, argc, argv);
     if (argc > 1 && !strncmp(argv[1], "--help=", 7)) {
-        static const char *const words[] = {"export", "check", "--backend",
-                                            "--dump", "--manifest"};
+        static const char *const words[] = {"export", "check", "compare",
+                                            "--backend", "--dump",
+                                            "--manifest"};
         return manual_text("validate", "is another implementation right, and "
-                           "if not, where is it wrong", help, words, 5,
+                           "if not, where is it wrong", help, words, 6,
                            argv[1] + 7);
     }
     if (argc > 1 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
@@ -85,8 +90,8 @@ int cmd_validate(tt_ctx *ctx, int argc, char **argv)
     }
     if (argc > 1)
         return opt_usage("validate", "%s is not one of --backend, --dump, "
-                         "--manifest, export and check, and none of them was "
-                         "given", argv[1]);
+                         "--manifest, export, check and compare, and none of "
+                         "them was given", argv[1]);
     return opt_usage("validate", "expected --backend, --dump, "
-                     "--manifest, export or check");
+                     "--manifest, export, check or compare");
 }

@@ -301,11 +301,13 @@ static char text[256];
     GIVES(tt_dump_compare, c, NULL,                                            \
           &(tt_dump_options){.got = "a", .want = "b"})                         \
     GIVES(tt_cases_operators, c, "folder", 1, 1)                               \
+    GIVES(tt_cases_inputs, c, "folder", 1, 1, NULL)                            \
     GIVES(tt_dump_cut, c, "out", "dump", (const char *[]){"*", NULL},          \
           &(int64_t){0})                                                       \
     GIVES(tt_digest_operators, c, 1, 1, NULL, NULL)                            \
     GIVES(tt_digest_model, c, &(tt_model_parts){0}, NULL, NULL)                \
     GIVES(tt_opcheck, c, NULL, c->ops, &(tt_opcheck_options){0})               \
+    GIVES(tt_opcheck_list, c, &(tt_opcheck_options){0}, NULL, NULL)            \
     GIVES(tt_opbench, c, NULL, c->ops, NULL, 4)                                \
     MAKES(tt_shadow_open, tt_shadow, c, &made, NULL, c->ops, tt_arith_at(0),   \
           false)                                                               \
@@ -319,6 +321,9 @@ static char text[256];
     RUNS(tt_explain_close, NULL, NULL)                                         \
     GIVES(tt_validate_isolated, c, NULL, NULL, NULL, 0)                        \
     RUNS(tt_report_declare, NULL, tt_arith_at(0))                              \
+    RUNS(tt_report_only, NULL, "path")                                         \
+    RUNS(tt_report_cases, NULL, "folder")                                      \
+    RUNS(tt_report_watch, NULL, NULL, NULL)                                    \
     RUNS(tt_report_free, NULL)                                                 \
     RUNS(tt_report_add, NULL, &(tt_verdict){0}, NULL, NULL)                    \
     RUNS(tt_report_grow, NULL, &(tt_growth){0})                                \

@@ -153,6 +153,59 @@ static void test_same_report(void)
            "the same report: %s%s", text_of(at("out1")), text_of(at("out2")));
 }
 
+/* The printed command checks one failing case alone; what fails becomes a
+ * folder that fails too; a list names the same cases; two reports say what a
+ * change did. */
+static void test_again(void)
+{
+    const char *const fault = "TETHER_MUTATION=SILU_SIGMOID ";
+    char again[1400] = "";
+    expect(run_after(fault, "validate --backend %s --op silu --rounds 2 --json "
+                     "bad.json --export failed > out", plugin) == 1, "a fault");
+    const char *at_it = strstr(text_of(at("out")), "this one alone: tether ");
+    if (!expect(at_it != NULL, "no command: %s", text_of(at("out")))) return;
+    sscanf(at_it, "this one alone: tether %1300[^\n]", again);
+    expect(strstr(again, "op.silu.normal n=1 seed 1") && !strstr(again, "--js"),
+           "which case: %s", again);
+    expect(run_after(fault, "%s > out", again) == 1
+           && strstr(text_of(at("out")), "1 compared: 0 pass, 1 mismatch"),
+           "one case: %s%s", said, text_of(at("out")));
+    expect(run_after(fault, "validate --backend %s "
+                     "--case '#silu.0' " SMALL
+                     " --export failed2 > out", plugin, model) == 1
+           && strstr(text_of(at("out")), "1 compared: 0 pass, 1 mismatch")
+           && run("validate check failed2 --got failed2 > out2") == 1
+           && strstr(text_of(at("out2")), "1 compared"),
+           "one call: %s%s", text_of(at("out")), text_of(at("out2")));
+    expect(run("validate check failed --got failed --case op.silu.zero_n=1_seed"
+               "_1 > out") == 1 && strstr(text_of(at("out")), "1 mismatch"),
+           "a folder: %s%s", said, text_of(at("out")));
+    refuses(3, "no case x", "validate check failed --got failed --case x");
+    refuses(2, "is no case", "validate --backend golden --case op.silu.x");
+    refuses(2, "is no case", "validate --backend golden --case 'op.silu.normal "
+            "n=9999999 seed 1'");
+    expect(run("validate --backend golden --case chunk.9/nothing -m %s "
+               "--latents 3 > out", model) == 1
+           && strstr(text_of(at("out")), "no such call"), "a name: %s", said);
+    expect(run_after("TETHER_MUTATION=NONE ", "validate --backend %s --op silu "
+                     "--rounds 2 --json good.json > out", plugin) == 0
+           && run("validate compare bad.json good.json > out") == 0
+           && strstr(text_of(at("out")), "mended  op.silu.normal")
+           && strstr(text_of(at("out")), "0 broken"), "mended: %s%s", said,
+           text_of(at("out")));
+    expect(run("validate compare good.json bad.json > out") == 1
+           && strstr(text_of(at("out")), "broken  op.silu.normal"), "broken");
+    refuses(3, "no report", "validate compare good.json %s/config.json", model);
+    expect(run("validate --list --op silu > out") == 0
+           && strstr(text_of(at("out")), "\"op.silu.normal n=12 seed 1\""),
+           "a list: %s", text_of(at("out")));
+    expect(run("validate export odd --inputs one-hot --each 1") == 0
+           && strstr(said, "wrote 16 cases") && run("validate export odd "
+           "--inputs all --each 1") == 0 && strstr(said, "wrote 133 cases"),
+           "kinds of inputs: %s", said);
+    refuses(2, "one-hot", "validate export odd --inputs hot");
+}
+
 /* The stored bits are those of this build; one that differs is named. */
 static void test_manifest(void)
 {
@@ -206,7 +259,8 @@ int main(int argc, char **argv)
     if (sizeof(tt_real) == 8)
         printf("note: faults are planted in the float build\n");
     else
-        test_plugin(), test_isolated(), test_same_report(), test_manifest(),
+        test_plugin(), test_isolated(), test_same_report(), test_again(),
+        test_manifest(),
         test_explained();
     return program_end();
 }

@@ -91,7 +91,7 @@ class RopeTable(C.Structure):
 
 class OpcheckOptions(C.Structure):
     _fields_ = [("arith", PTR), ("seed", C.c_uint64), ("rounds", I64),
-                ("only", STR)]
+                ("only", STR), ("small", C.c_bool), ("one", STR)]
 
 
 def _args(*fields):

@@ -11,9 +11,13 @@
 #include "cli/validate/validate_files.h"
 #include "cli/validate/validate_model.h"
 #include "cli/validate/validate_runs.h"
+#include "core/utf8.h"
+#include "io/jsonout.h"
 
 typedef struct settings {
     const char *backend, *arith, *only, *prompt, *cache;
+    const char *one, *cases;
+    bool quick, list;
     tt_model_paths model;
     uint64_t seed;
     int64_t rounds, latents, width, height, bench;
@@ -47,6 +51,18 @@ static const opt_spec options[] = {
      "whole chunks, teacher forced and free running (default: yes)"},
     {OPT_TEXT, "op", 0, offsetof(settings, only), "NAME",
      "only this operator's random checks"},
+    {OPT_TEXT, "case", 0, offsetof(settings, one), "NAME",
+     "only this case, as reports and --list name it: of an operator, a call of "
+     "a model (the candidate makes no other one) or a tensor of a chunk"},
+    {OPT_FLAG, "quick", 0, offsetof(settings, quick), NULL,
+     "some seconds: --rounds 2 without large sizes, --latents 9, --no-rollout; "
+     "what is given besides wins"},
+    {OPT_FLAG, "list", 0, offsetof(settings, list), NULL,
+     "check nothing: print the operators, which of them are the backend's own, "
+     "their cases and what can be declared, as JSON"},
+    {OPT_TEXT, "export", 0, offsetof(settings, cases), "FOLDER",
+     "write what fails as cases with the candidate's results (`validate check "
+     "FOLDER --got FOLDER`), the first call of each operator of a model"},
     {OPT_U64, "seed", 's', offsetof(settings, seed), "S",
      "of the random checks (default 1); printed with every failure"},
     {OPT_INT, "rounds", 0, offsetof(settings, rounds), "N",
@@ -90,7 +106,9 @@ static const opt_command backend_command = {
                 "  tether validate --backend ./mine.so\n"
                 "  tether validate --backend ./mine.so --arith bf16 --html "
                 "report.html\n"
-                "  tether validate --backend blas --bench 20",
+                "  tether validate --backend blas --bench 20\n"
+                "  tether validate --backend ./mine.so --case 'op.silu.normal "
+                "n=1 seed 1'",
     .options = options,
     .no_log = true,
 };
@@ -204,7 +222,7 @@ static void judge(tt_ctx *ctx, tt_report *r, settings *s,
     if (s->operators)
         tt_opcheck(ctx, r, ops, &(tt_opcheck_options){
             .arith = arith, .seed = s->seed, .rounds = s->rounds,
-            .only = s->only});
+            .only = s->only, .small = s->quick, .one = s->one});
     if (s->bench && !ctx->status) tt_opbench(ctx, r, ops, s->only, s->bench);
     if ((s->calls || s->rollout) && !s->only && !ctx->status)
         check_model(ctx, r, s, ops, arith);
@@ -228,6 +246,112 @@ static tt_status find_and_judge(tt_ctx *ctx, tt_report *r, void *user)
     return ctx->status;
 }
 
+/* ---- one case, a list, progress ------------------------------------------ */
+
+/* --case: the part of the checks that makes it, and no other. */
+static void choose_case(settings *s, tt_report *r)
+{
+    if (!s->one) return;
+    const bool op = !strncmp(s->one, "op.", 3);
+    s->operators = op;
+    s->calls = !op && strchr(s->one, '#');
+    s->rollout = !op && !s->calls;
+    s->bench = 0;
+    s->only = NULL;
+    tt_report_only(r, s->one);
+}
+
+/* How to have the first failure alone, or that --case was nowhere. */
+static void note_again(tt_ctx *ctx, tt_report *r, const settings *s)
+{
+    const tt_verdict *v = tt_report_first(r);
+    if (s->one && !tt_report_compared(r) && !v)
+        tt_report_note(r, "%s: there is no such call and no such tensor in "
+                       "this run; names are those of a report of the same "
+                       "settings", s->one);
+    if (v && !s->one)
+        validate_again(ctx, r, "tether", s->argc, s->argv, "--case", v->path);
+}
+
+static void list_case(void *user, const char *op, const char *name)
+{
+    json_out *j = ((void **)user)[0];
+    if (!strcmp(op, ((void **)user)[1])) json_str(j, NULL, name);
+}
+
+/* Has the backend a function of its own there? */
+static bool owns(const tt_plugin *p, const char *name)
+{
+#define OWN(op, OP)                                                            \
+    if (!strcmp(name, #op)) return p->ops.op != tt_ops_default()->op;
+    TT_OPS(OWN)
+#undef OWN
+    return false;
+}
+
+/* Schema "tether-validate-list/1": what can be checked and declared. */
+static int list(tt_ctx *ctx, const settings *s)
+{
+    static const char *const word[] = {"ftz", "winograd", "bias", "saturate"};
+#define NAME(op, OP) #op,
+    static const char *const name[] = {TT_OPS(NAME)};
+#undef NAME
+    const tt_opcheck_options opt = {.seed = s->seed, .rounds = s->rounds,
+                                    .small = s->quick};
+    tt_plugin p = {0};
+    json_out j;
+    if (s->backend && find_backend(ctx, s, &p)) return validate_failed(ctx);
+    json_begin(&j, stdout, true);
+    json_str(&j, "schema", "tether-validate-list/1");
+    json_str(&j, "backend", s->backend);
+    json_str(&j, "arith", p.arith ? p.arith->name : NULL);
+    json_open(&j, "declarable", '{');
+    for (int i = 0; tt_arith_at(i); i++)
+        json_str(&j, tt_arith_at(i)->name, tt_arith_at(i)->summary);
+    json_close(&j, '}');
+    json_open(&j, "words", '[');
+    for (int i = 0; i < 4; i++) json_str(&j, NULL, word[i]);
+    json_close(&j, ']');
+    json_open(&j, "operators", '[');
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+        if (s->only && strcmp(s->only, name[i])) continue;
+        json_open(&j, NULL, '{');
+        json_str(&j, "name", name[i]);
+        if (s->backend) json_bool(&j, "own", owns(&p, name[i]));
+        json_open(&j, "cases", '[');
+        const void *const to[] = {&j, name[i]};
+        tt_opcheck_list(ctx, &opt, list_case, (void *)to);
+        json_close(&j, ']');
+        json_close(&j, '}');
+    }
+    json_close(&j, ']');
+    json_end(&j);
+    if (p.handle) tt_plugin_close(&p);
+    return VALIDATE_PASS;
+}
+
+/* What is checked at the moment: on a terminal in place, elsewhere a line every
+ * ten seconds. */
+typedef struct seen {
+    bool terminal, drawn;
+    double begun, said;
+} seen;
+
+static void show_place(void *user, const char *path)
+{
+    seen *p = user;
+    const double now = tt_now();
+    char line[72];
+    if (now - p->said < (p->terminal ? 0.2 : 10)) return;
+    p->said = now;
+    snprintf(line, sizeof line, "%s", path);
+    utf8_plain(line);
+    fprintf(stderr, p->terminal ? "\r\033[K%.0f s  %s"
+                                : "tether: checking, %.0f s: %s\n",
+            now - p->begun, line);
+    p->drawn = p->terminal;
+}
+
 /* A folder of our own, made and removed by the process that outlives a backend
  * which ends its own. */
 static tt_status make_folder(tt_ctx *ctx, settings *s)
@@ -244,6 +368,31 @@ static tt_status make_folder(tt_ctx *ctx, settings *s)
     return ctx->status;
 }
 
+/* The checks, in a process of the backend's own or here. */
+static void check_all(tt_ctx *ctx, tt_report *r, settings *s, bool quiet)
+{
+    const char *term = getenv("TERM");
+    seen place = {.begun = tt_now(), .said = tt_now(),
+                  .terminal = isatty(2) && term && strcmp(term, "dumb")};
+    if (!quiet) tt_report_watch(r, show_place, &place);
+    tt_report_cases(r, s->cases);
+    if (s->isolate)
+        tt_validate_isolated(ctx, r, find_and_judge, s, s->timeout);
+    else
+        find_and_judge(ctx, r, s);
+    if (place.drawn) fputs("\r\033[K", stderr);
+    note_again(ctx, r, s);
+}
+
+/* --quick: what was not given otherwise. */
+static void make_quick(settings *s, const opt_result *given)
+{
+    if (!s->quick) return;
+    if (!opt_given(given, "rounds")) s->rounds = 2;
+    if (!opt_given(given, "latents")) s->latents = 9;
+    if (!opt_given(given, "rollout")) s->rollout = 0;
+}
+
 int validate_backend(tt_ctx *ctx, int argc, char **argv)
 {
     settings s = {.seed = 1, .rounds = 8, .latents = 18, .width = 32,
@@ -256,6 +405,8 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
     tt_report *r = NULL;
     int status = opt_parse(&backend_command, &s, &common, &given, argc, argv);
     if (status != GO_ON) return status;
+    make_quick(&s, &given);
+    if (s.list && (!s.backend || *s.backend)) return list(ctx, &s);
     if (!s.backend || !*s.backend)
         return opt_usage("validate", "--backend needs a file or a name");
     if (!(s.timeout >= 0))
@@ -266,11 +417,9 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
         || tt_report_new(ctx, &r, s.backend, NULL))
         return validate_failed(ctx);
     cli_catch_signals(ctx);
+    choose_case(&s, r);
     if (s.rollout && !s.only) make_folder(ctx, &s);
-    if (s.isolate && !ctx->status)
-        tt_validate_isolated(ctx, r, find_and_judge, &s, s.timeout);
-    else if (!ctx->status)
-        find_and_judge(ctx, r, &s);
+    if (!ctx->status) check_all(ctx, r, &s, common.quiet);
     if (s.folder[0]) validate_remove_folder(s.folder);
     status = ctx->status ? validate_failed(ctx)
                          : validate_finish(ctx, r, &s.out);

@@ -25,7 +25,7 @@
 /* ---- export -------------------------------------------------------------- */
 
 typedef struct export_settings {
-    const char *f64;
+    const char *f64, *inputs;
     int64_t each;
     uint64_t seed;
 } export_settings;
@@ -35,6 +35,10 @@ static const opt_spec export_options[] = {
      "cases per operator (default 3)"},
     {OPT_U64, "seed", 's', offsetof(export_settings, seed), "S",
      "of sizes and inputs of the operators (default 1)"},
+    {OPT_TEXT, "inputs", 0, offsetof(export_settings, inputs), "KIND",
+     "operators on inputs of this kind instead of ordinary ones (zero, "
+     "denormal, one-hot ..., as the operator checks name them); all: on every "
+     "kind"},
     {OPT_READ, "f64", 0, offsetof(export_settings, f64), "PROGRAM",
      "the float64 program (default: tether-f64 beside this one)"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
@@ -278,7 +282,12 @@ int validate_export(tt_ctx *ctx, int argc, char **argv)
         return opt_usage("validate export", "after -- expected `generate` and "
                          "its options, not `%s`", argv[run + 1]);
     if (cli_setup(ctx, &common)) return validate_failed(ctx);
-    tt_cases_operators(ctx, given.positional[0], s.seed, s.each);
+    const bool all = s.inputs && !strcmp(s.inputs, "all");
+    if (!s.inputs || all)
+        tt_cases_operators(ctx, given.positional[0], s.seed, s.each);
+    if (s.inputs)
+        tt_cases_inputs(ctx, given.positional[0], s.seed, s.each,
+                        all ? NULL : s.inputs);
     if (nrun && !ctx->status)
         export_model(ctx, given.positional[0], &s, nrun, argv + run + 1);
     char **name;
@@ -294,7 +303,7 @@ int validate_export(tt_ctx *ctx, int argc, char **argv)
 /* ---- check --------------------------------------------------------------- */
 
 typedef struct check_settings {
-    const char *got, *arith;
+    const char *got, *arith, *one;
     bool partial;
     int64_t by_bits;           /* cases, found on the way                     */
     validate_outputs out;
@@ -307,6 +316,8 @@ static const opt_spec check_options[] = {
      "what they were computed with: " VALIDATE_ARITHS " (default f32), judged "
      "by its limits; by every bit where a result and its case both name this "
      "class in their metadata (class)"},
+    {OPT_TEXT, "case", 0, offsetof(check_settings, one), "NAME",
+     "only this case"},
     {OPT_FLAG, "partial", 0, offsetof(check_settings, partial), NULL,
      "results may lack cases and kinds of tensors"},
     VALIDATE_OUTPUT_OPTIONS(check_settings, out),
@@ -366,6 +377,17 @@ static bool check_case(tt_ctx *ctx, tt_report *r, check_settings *s,
     return true;
 }
 
+/* The command for the first wrong case alone. */
+static void note_again(tt_ctx *ctx, tt_report *r, const check_settings *s,
+                       int argc, char **argv)
+{
+    const tt_verdict *v = tt_report_first(r);
+    char name[224];
+    if (s->one || !v) return;
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(v->path, "/"), v->path);
+    validate_again(ctx, r, "tether validate", argc, argv, "--case", name);
+}
+
 int validate_check(tt_ctx *ctx, int argc, char **argv)
 {
     check_settings s = {.arith = "f32"};
@@ -373,7 +395,7 @@ int validate_check(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     tt_report *r;
     char title[600], **name;
-    int64_t n = 0, answered = 0;
+    int64_t n = 0, asked = 0, answered = 0;
     int status = opt_parse(&check_command, &s, &common, &given, argc, argv);
     if (status != GO_ON) return status;
     if (given.npositional != 1 || !s.got)
@@ -393,13 +415,19 @@ int validate_check(tt_ctx *ctx, int argc, char **argv)
         tt_fail(ctx, TT_EIO, "--got %s: there is no such folder", s.got);
     if (!ctx->status) list_cases(ctx, &name, &n, dir);
     for (int64_t i = 0; i < n && !ctx->status; i++)
-        answered += check_case(ctx, r, &s, arith, dir, name[i]);
+        if (!s.one || !strcmp(s.one, name[i])) {
+            answered += check_case(ctx, r, &s, arith, dir, name[i]);
+            asked++;
+        }
+    if (s.one && !asked && !ctx->status)
+        tt_fail(ctx, TT_EIO, "%s has no case %s", dir, s.one);
     if (!answered && !ctx->status)
         tt_fail(ctx, TT_EIO, "%s holds results for none of the %lld cases in "
                 "%s: expected CASE.safetensors or CASE/got.safetensors", s.got,
-                (long long)n, dir);
+                (long long)asked, dir);
     tt_report_note(r, "coverage: results of %lld of %lld cases",
-                   (long long)answered, (long long)n);
+                   (long long)answered, (long long)asked);
+    note_again(ctx, r, &s, argc, argv);
     if (s.by_bits)
         tt_report_note(r, "%lld of them by every bit of class %s, which they "
                        "and their cases name", (long long)s.by_bits,

@@ -79,3 +79,42 @@ int validate_finish(tt_ctx *ctx, const tt_report *r,
     if (ctx->status) return validate_failed(ctx);
     return tt_report_passed(r) ? VALIDATE_PASS : VALIDATE_MISMATCH;
 }
+
+/* Words of `arg` that a rerun has in another way, 0: none of it. */
+static int words_left_out(const char *arg, const char *option)
+{
+    static const char *const valued[] = {"--json", "--junit", "--html",
+                                         "--export", "--bench"};
+    static const char *const flag[] = {"--isolate", "--no-isolate", "--all",
+                                       "--overwrite", "-q", "--quiet"};
+    const size_t n = strcspn(arg, "=");
+    const int words = arg[n] == '=' ? 1 : 2;
+    if (strlen(option) == n && !strncmp(arg, option, n)) return words;
+    for (size_t i = 0; i < sizeof valued / sizeof *valued; i++)
+        if (strlen(valued[i]) == n && !strncmp(arg, valued[i], n)) return words;
+    for (size_t i = 0; i < sizeof flag / sizeof *flag; i++)
+        if (!strcmp(arg, flag[i])) return 1;
+    return 0;
+}
+
+void validate_again(tt_ctx *ctx, tt_report *r, const char *program, int argc,
+                    char **argv, const char *option, const char *name)
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    char **word = tt_alloc(ctx, &ctx->scratch, argc + 2, sizeof *word, "words");
+    int n = 0, i = 0;
+    char *chosen[2] = {tt_strdup(ctx, &ctx->scratch, option),
+                       tt_strdup(ctx, &ctx->scratch, name)};
+    if (ctx->status) return;
+    for (; i < argc && strcmp(argv[i], "--"); i++) {
+        const int skip = words_left_out(argv[i], option);
+        if (skip) i += skip - 1;
+        else word[n++] = argv[i];
+    }
+    word[n++] = chosen[0];
+    word[n++] = chosen[1];
+    for (; i < argc; i++) word[n++] = argv[i];
+    tt_report_note(r, "this one alone: %s",
+                   cli_command_line(ctx, program, n, word));
+    tt_arena_reset(&ctx->scratch, mark);
+}

@@ -43,6 +43,10 @@ int validate_finish(tt_ctx *ctx, const tt_report *r,
                     const validate_outputs *out);
 /* The exit status of the failure in ctx, after printing it. */
 int validate_failed(const tt_ctx *ctx);
+/* A note with the command that checks one tensor alone: this one, with `option`
+ * `name` in the place of any other, and without what changes no verdict. */
+void validate_again(tt_ctx *ctx, tt_report *r, const char *program, int argc,
+                    char **argv, const char *option, const char *name);
 /* The names of --arith, for help. */
 #define VALIDATE_CLASS(name, ...) " " #name
 #define VALIDATE_ARITHS                                                        \
@@ -60,6 +64,8 @@ const tt_arith *validate_claimed(tt_ctx *ctx, const tt_arith *arith,
 int validate_dump(tt_ctx *ctx, int argc, char **argv);
 int validate_export(tt_ctx *ctx, int argc, char **argv);
 int validate_check(tt_ctx *ctx, int argc, char **argv);
+/* `validate compare`, in validate_compare.c. */
+int validate_compare(tt_ctx *ctx, int argc, char **argv);
 
 /* `validate --backend`, in validate_backend.c. */
 int validate_backend(tt_ctx *ctx, int argc, char **argv);

@@ -200,6 +200,16 @@ static void look_at_child(keeper *k, double passed)
     if (k->late || k->loud) kill(k->child, SIGKILL);
 }
 
+/* The other process writes that text meanwhile: a copy is shown. */
+static void show_place(const keeper *k)
+{
+    char path[sizeof k->w.board->path];
+    if (!k->report->place) return;
+    memcpy(path, k->w.board->path, sizeof path);
+    path[sizeof path - 1] = '\0';
+    k->report->place(k->report->place_user, path);
+}
+
 /* Until the child is gone; its wait status. */
 static int wait_for_child(keeper *k)
 {
@@ -210,6 +220,7 @@ static int wait_for_child(keeper *k)
         listen_once(k, k->events < 0 ? 1 : TICK_MS);
         const double at = now();
         if (!k->late && !k->loud) look_at_child(k, at - last);
+        show_place(k);
         if (k->ended && end == 0) end = at;
         if (end > 0 && (at - end) * 1000 > GOODBYE_MS) kill(k->child, SIGKILL);
         if (!k->told && k->ctx->interrupt && *k->ctx->interrupt) {

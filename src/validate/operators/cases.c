@@ -9,7 +9,8 @@
  *   expected_f64.safetensors   float64 from the same inputs
  *   expected_<arith>.safetensors   as far from that as an honest program of
  *                              every declarable arithmetic may be
- * Inputs are the ordinary values of opcheck's generator, from the seed. */
+ *   got.safetensors            of a case that a backend failed: its result
+ * Inputs are those of opcheck's generator, from the seed, or of a model. */
 #include <inttypes.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -19,7 +20,8 @@
 
 #include "tether/io.h"
 #include "tether/outfile.h"
-#include "validate/operators/opcalls.h"
+#include "validate/operators/opcase.h"
+#include "validate/report/report.h"
 
 static const tt_dtype real_type = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
 
@@ -134,14 +136,27 @@ static tt_status write_output(tt_ctx *ctx, const char *dir, const char *suffix,
     return tt_st_finish(w);
 }
 
+/* Where a case comes from. */
+typedef struct origin {
+    const char *sizes;   /* NULL: a call of a model                           */
+    uint64_t seed;
+    const char *name;    /* in a report; NULL: of no report                   */
+} origin;
+
 static tt_status write_json(tt_ctx *ctx, const char *path, const op_call *q,
-                            const char *sizes, uint64_t seed)
+                            const origin *from)
 {
     tt_out o;
     TT_TRY(tt_out_open(ctx, &o, path));
-    fprintf(o.file, "{\n \"kind\": \"operator\",\n \"op\": \"%s\",\n"
-            " \"sizes\": \"%s\",\n \"seed\": %" PRIu64, op_name(q->kind),
-            sizes, seed);
+    fprintf(o.file, "{\n \"kind\": \"operator\",\n \"op\": \"%s\"",
+            op_name(q->kind));
+    if (from->name) fprintf(o.file, ",\n \"case\": \"%s\"", from->name);
+    if (from->sizes)
+        fprintf(o.file, ",\n \"sizes\": \"%s\",\n \"seed\": %" PRIu64,
+                from->sizes, from->seed);
+    const tt_tensor *w = q->kind == OP_CONV ? q->conv.w : q->w;
+    if (w && w->scale != 1)
+        fprintf(o.file, ",\n \"w_scale\": %.9g", (double)w->scale);
     if (q->kind == OP_LAYER_NORM || q->kind == OP_RMS_NORM)
         fprintf(o.file, ",\n \"eps\": %.17g", q->eps);
     if (q->kind == OP_COL_BLEND) fprintf(o.file, ",\n \"tau\": %.17g", q->tau);
@@ -170,7 +185,7 @@ static tt_status make_folder(tt_ctx *ctx, const char *path)
 }
 
 static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
-                            const char *sizes, uint64_t seed)
+                            const origin *from)
 {
     char path[1200], suffix[64];
     const int64_t n = call_count(q);
@@ -181,7 +196,7 @@ static tt_status write_case(tt_ctx *ctx, const char *dir, const op_call *q,
     snprintf(path, sizeof path, "%s/inputs.safetensors", dir);
     TT_TRY(write_inputs(ctx, path, q));
     snprintf(path, sizeof path, "%s/case.json", dir);
-    TT_TRY(write_json(ctx, path, q, sizes, seed));
+    TT_TRY(write_json(ctx, path, q, from));
     call_run(ctx, ctx->ops, q, y);
     TT_TRY(write_output(ctx, dir, "", type, q, y));
     call_oracle(ctx, q, y);
@@ -208,11 +223,88 @@ tt_status tt_cases_operators(tt_ctx *ctx, const char *dir, uint64_t seed,
         snprintf(path, sizeof path, "%s/op_%s_%lld", dir, op_name(q.kind),
                  (long long)(i % each));
         if (!ctx->status)
-            write_case(ctx, path, &q, sizes_string(sizes, sizeof sizes, &s),
-                       own);
+            write_case(ctx, path, &q, &(origin){
+                .sizes = sizes_string(sizes, sizeof sizes, &s), .seed = own});
         tt_arena_reset(&ctx->scratch, mark);
     }
     return ctx->status;
+}
+
+/* Every operator on one kind of input, as the operator checks draw them. */
+static void write_kind(tt_ctx *ctx, const char *dir, uint64_t seed,
+                       int64_t each, op_input in)
+{
+    char path[1100], sizes[200], name[OP_CASE_NAME];
+    for (int64_t i = 0; i < OP_KINDS * each && !ctx->status; i++) {
+        const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+        const op_kind op = (op_kind)(i / each);
+        op_call q;
+        op_case c;
+        if (!input_applies(op, in)) continue;
+        op_case_round(&c, op, in, seed, false, i % each);
+        op_case_name(name, sizeof name, &c);
+        call_make(ctx, &q, op, in, &c.sizes, c.seed, c.lay);
+        snprintf(path, sizeof path, "%s/op_%s_%s_%lld", dir, op_name(op),
+                 input_name(in), (long long)(i % each));
+        if (!ctx->status)
+            write_case(ctx, path, &q, &(origin){
+                .sizes = sizes_string(sizes, sizeof sizes, &c.sizes),
+                .seed = c.seed, .name = name});
+        tt_arena_reset(&ctx->scratch, mark);
+    }
+}
+
+tt_status tt_cases_inputs(tt_ctx *ctx, const char *dir, uint64_t seed,
+                          int64_t each, const char *kind)
+{
+    char known[200] = "";
+    bool any = false;
+    TT_TRY(ctx->status);
+    TT_TRY(make_folder(ctx, dir));
+    for (int in = IN_NORMAL + 1; in < IN_KINDS; in++) {
+        const char *name = input_name((op_input)in);
+        snprintf(strchr(known, 0), sizeof known - strlen(known), ", %s", name);
+        if (kind && strcmp(kind, name)) continue;
+        any = true;
+        write_kind(ctx, dir, seed, each, (op_input)in);
+    }
+    if (!any)
+        tt_fail(ctx, TT_EINVAL, "there are no inputs of kind \"%s\"; known are "
+                "%s", kind, known + 2);
+    return ctx->status;
+}
+
+/* Letters, digits and a few signs of a path; others become _. */
+static void folder_name(char *out, size_t n, const char *path)
+{
+    size_t i = 0;
+    for (; path[i] && i + 1 < n; i++)
+        out[i] = strchr(" /#", path[i]) ? '_' : path[i];
+    out[i] = 0;
+}
+
+void case_keep(tt_ctx *ctx, tt_report *r, const op_call *q, const op_case *c,
+               const tt_verdict *v, const double *got)
+{
+    char dir[1000], name[OP_CASE_NAME], path[1100], sizes[200];
+    tt_st_writer *w;
+    int64_t dim[TT_MAX_RANK];
+    if (!r || !r->cases || ctx->status || !got) return;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    origin from = {.name = v->path};
+    if (c) {
+        from.sizes = sizes_string(sizes, sizeof sizes, &c->sizes);
+        from.seed = c->seed;
+    }
+    folder_name(name, sizeof name, v->path);
+    snprintf(dir, sizeof dir, "%s/%s", r->cases, name);
+    snprintf(path, sizeof path, "%s/got.safetensors", dir);
+    if (!make_folder(ctx, r->cases) && !write_case(ctx, dir, q, &from)
+        && !tt_st_create(ctx, &w, path)) {
+        tt_st_add(w, "y", TT_F64, call_shape(q, dim), dim, got);
+        tt_st_finish(w);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
 }
 
 /* ---- pieces of dumps ----------------------------------------------------- */

@@ -12,66 +12,39 @@
 
 #include "validate/isolate/watch.h"
 #include "validate/operators/candidate.h"
-#include "validate/operators/opcalls.h"
+#include "validate/operators/opcase.h"
 #include "validate/report/report.h"
 
 typedef struct check {
     tt_ctx *ctx;
     const tt_ops *ops;
     const tt_arith *arith;
-    op_kind op;
-    op_input in;
-    uint64_t seed;
-    int lay;
+    op_case at;
     bool large;          /* sizes_large, each once                            */
     int64_t *unsteady;   /* cases whose second call gave other bits           */
     watch *watch;
 } check;
 
-/* The arrays' layout as a part of the case's name. */
-static const char *lay_name(int lay)
+/* The verdict of a case, before it is known. */
+static void name_case(const check *k, tt_verdict *v)
 {
-    static const char *const name[LAYS] = {
-        "", " unaligned", " wide", " unaligned wide", " in place",
-        " unaligned in place", " wide in place", " unaligned wide in place"};
-    return lay & LAY_SCALED ? " scaled weight"
-           : lay & LAY_HEAVY ? " large weights" : name[lay];
-}
-
-/* The part of a layout that makes a difference to an operator. */
-static int lay_seen(op_kind op, int lay)
-{
-    const bool rows = op == OP_ATTENTION || op == OP_MODULATE ||
-                      op == OP_GATE_ADD;
-    const bool place = op == OP_LAYER_NORM || op == OP_RMS_NORM ||
-                       op == OP_CHANNEL_NORM || op == OP_ROPE;
-    return lay & (LAY_ODD | (rows ? LAY_WIDE : 0) | (place ? LAY_IN_PLACE : 0)
-                  | LAY_SCALED | LAY_HEAVY);
-}
-
-/* "op.linear.normal n=1 i=3 o=2 seed 7 unaligned" */
-static void name_case(const check *k, const op_sizes *s, tt_verdict *v)
-{
-    char sizes[96];
-    *v = (tt_verdict){.op = op_name(k->op)};
-    snprintf(v->path, sizeof v->path, "op.%s.%s %s seed %llu%s",
-             op_name(k->op), input_name(k->in),
-             sizes_string(sizes, sizeof sizes, s), (unsigned long long)k->seed,
-             lay_name(lay_seen(k->op, k->lay)));
+    *v = (tt_verdict){.op = op_name(k->at.op)};
+    op_case_name(v->path, sizeof v->path, &k->at);
 }
 
 /* Run one case; v says how it went. got and want [n] stay in scratch. The
  * hint is found only when `why` is set: it takes many runs. */
-static void run(const check *k, const op_sizes *s, tt_verdict *v,
-                double **got, double **want, bool why)
+static void run(const check *k, tt_verdict *v, double **got, double **want,
+                bool why)
 {
     tt_ctx *ctx = k->ctx;
     op_call q;
     static const int threads[] = {3, 7, 2, 1};
-    candidate_call c = {.ops = k->ops, .odd = k->lay & LAY_ODD,
-                        .twice = true, .threads = threads[k->seed % 4],
+    candidate_call c = {.ops = k->ops, .odd = k->at.lay & LAY_ODD,
+                        .twice = true, .threads = threads[k->at.seed % 4],
                         .watch = k->watch};
-    call_make(ctx, &q, k->op, k->in, s, k->seed, k->lay);
+    call_make(ctx, &q, k->at.op, k->at.in, &k->at.sizes, k->at.seed,
+              k->at.lay);
     if (ctx->status) return;
     const int64_t n = call_count(&q);
     double *ours = tt_alloc(ctx, &ctx->scratch, n, sizeof *ours, "golden");
@@ -80,7 +53,7 @@ static void run(const check *k, const op_sizes *s, tt_verdict *v,
     if (!ctx->status) call_double(ctx, arith_ours(k->arith), &q, ours);
     if (ctx->status) return;
     tt_verdict named;
-    name_case(k, s, &named);
+    name_case(k, &named);
     c.path = named.path;
     if (!candidate_run(ctx, &c, &q, ours)) return;
     *got = c.got;
@@ -99,80 +72,85 @@ static void run(const check *k, const op_sizes *s, tt_verdict *v,
     *k->unsteady += c.unsteady;
 }
 
-static bool fails(const check *k, const op_sizes *s)
+static bool fails(const check *k)
 {
     const tt_arena_mark mark = tt_arena_here(&k->ctx->scratch);
     tt_verdict v = {.outcome = TT_PASS};
     double *got, *want;
-    run(k, s, &v, &got, &want, false);
+    run(k, &v, &got, &want, false);
     tt_arena_reset(&k->ctx->scratch, mark);
     return v.outcome == TT_MISMATCH;
 }
 
 /* Does it fail with size i made v? Then it stays so. */
-static bool fails_at(const check *k, op_sizes *s, int i, int64_t v)
+static bool fails_at(check *k, int i, int64_t v)
 {
+    op_sizes *s = &k->at.sizes;
     const int64_t now = s->v[i];
     s->v[i] = v;
-    if (v >= s->least[i] && v < now && fails(k, s)) return true;
+    if (v >= s->least[i] && v < now && fails(k)) return true;
     s->v[i] = now;
     return false;
 }
 
-/* The smallest sizes near s that still fail; large ones shrink in halves. */
-static void reduce(const check *k, op_sizes *s)
+/* The smallest sizes near that still fail; large ones shrink in halves. */
+static void reduce(check *k)
 {
     enum { LARGE = 1030 };
+    const op_sizes *s = &k->at.sizes;
     for (bool smaller = true; smaller && !k->ctx->status;) {
         smaller = false;
         for (int i = 0; i < s->n && !smaller; i++) {
             const int64_t now = s->v[i];
-            smaller = fails_at(k, s, i, s->least[i])
-                      || fails_at(k, s, i, now / 2);
+            smaller = fails_at(k, i, s->least[i]) || fails_at(k, i, now / 2);
             for (int64_t c = now > LARGE ? now / 4 : 1; c && !smaller; c /= 2)
-                smaller = fails_at(k, s, i, now - c);
+                smaller = fails_at(k, i, now - c);
         }
     }
 }
 
+/* A failure into the report, and as a folder where that is wanted. */
+static void put_failure(const check *k, tt_report *r, const tt_verdict *v,
+                        const double *got, const double *want)
+{
+    op_call q;
+    tt_report_add(r, v, got, want);
+    if (!r || !r->cases) return;
+    call_make(k->ctx, &q, k->at.op, k->at.in, &k->at.sizes, k->at.seed,
+              k->at.lay);
+    case_keep(k->ctx, r, &q, &k->at, v, got);
+}
+
 /* A case that failed, made smaller, into the report. */
-static void report_failure(const check *k, tt_report *r, const op_sizes *drawn,
-                           tt_verdict *v, double *got, double *want)
+static void report_failure(const check *k, tt_report *r, tt_verdict *v,
+                           double *got, double *want)
 {
     int64_t again = 0;                   /* its own calls count as no cases */
     char sizes[96];
     check small = *k;
-    op_sizes s = *drawn;
     tt_verdict less = {0};
     double *less_got = NULL, *less_want = NULL;
     small.unsteady = &again;
-    reduce(&small, &s);
+    reduce(&small);
     /* A few elements can be explained by much: the hint is that of the case as
      * drawn, and the reduced one's only without. */
-    run(&small, &s, &less, &less_got, &less_want, !v->hint[0]);
+    run(&small, &less, &less_got, &less_want, !v->hint[0]);
     if (k->ctx->status) return;
     if (less.outcome != TT_MISMATCH) {
-        tt_report_add(r, v, got, want);
+        put_failure(k, r, v, got, want);
         return;
     }
     if (v->hint[0] && strcmp(less.path, v->path))
         snprintf(less.hint, sizeof less.hint, "%.120s (at %.60s)", v->hint,
-                 sizes_string(sizes, sizeof sizes, drawn));
+                 sizes_string(sizes, sizeof sizes, &k->at.sizes));
     else if (v->hint[0])
         memcpy(less.hint, v->hint, sizeof less.hint);
-    tt_report_add(r, &less, less_got, less_want);
-}
-
-/* Every way to lay out a call is met in LAYS rounds, in the first two none and
- * all of them. */
-static int lay_of(int64_t round)
-{
-    const int i = (int)(round % LAYS);
-    return i % 2 ? LAYS - 1 - i / 2 : i / 2;
+    put_failure(&small, r, &less, less_got, less_want);
 }
 
 /* All rounds of one operator on one kind of input, or all its large sizes. */
-static void check_kind(const check *base, tt_report *r, int64_t rounds)
+static void check_kind(const check *base, tt_report *r, uint64_t seed,
+                       int64_t rounds)
 {
     tt_ctx *ctx = base->ctx;
     tt_verdict worst = {0};
@@ -181,17 +159,13 @@ static void check_kind(const check *base, tt_report *r, int64_t rounds)
     for (int64_t i = 0; i < rounds && !ctx->status; i++) {
         const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
         check k = *base;
-        op_sizes s;
         tt_verdict v = {0};
         double *got = NULL, *want = NULL;
-        k.seed = base->seed + (uint64_t)i;
-        uint64_t rng = k.seed * 1000 + (uint64_t)(k.op * IN_KINDS) + k.in;
-        k.lay = lay_of(i);
-        if (k.large && !sizes_large(&s, &k.lay, k.op, i)) break;
-        if (!k.large) sizes_draw(&s, k.op, &rng);
-        run(&k, &s, &v, &got, &want, true);
+        if (!op_case_round(&k.at, base->at.op, base->at.in, seed, k.large, i))
+            break;
+        run(&k, &v, &got, &want, true);
         if (v.outcome == TT_MISMATCH && !ctx->status) {
-            report_failure(&k, r, &s, &v, got, want);
+            report_failure(&k, r, &v, got, want);
             tt_arena_reset(&ctx->scratch, mark);
             return;                      /* one failure of a kind is enough */
         }
@@ -216,12 +190,13 @@ static void check_op(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
     for (int in = 0; in <= IN_KINDS && !ctx->status; in++) {
         const bool large = in == IN_KINDS;
         const check k = {.ctx = ctx, .ops = ops, .arith = opt->arith,
-                         .op = op, .in = large ? IN_NORMAL : (op_input)in,
-                         .seed = opt->seed, .large = large,
-                         .unsteady = &unsteady, .watch = w};
-        if (input_applies(k.op, k.in) && watch_may(w, op)
+                         .at = {.op = op, .in = large ? IN_NORMAL
+                                                      : (op_input)in},
+                         .large = large, .unsteady = &unsteady, .watch = w};
+        if (large && opt->small) continue;
+        if (input_applies(op, k.at.in) && watch_may(w, op)
             && watch_enter(w, PART_OPERATORS, op * (IN_KINDS + 1) + in))
-            check_kind(&k, r, large ? INT64_MAX : opt->rounds);
+            check_kind(&k, r, opt->seed, large ? INT64_MAX : opt->rounds);
         tt_check_interrupt(ctx);
     }
     if (unsteady)
@@ -230,10 +205,36 @@ static void check_op(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                        "%lld cases", op_name(op), (long long)unsteady);
 }
 
+/* The one case of this name, as it is. */
+static tt_status check_one(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
+                           const tt_opcheck_options *opt)
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    int64_t unsteady = 0;
+    tt_verdict v = {0};
+    double *got = NULL, *want = NULL;
+    check k = {.ctx = ctx, .ops = ops, .arith = opt->arith,
+               .unsteady = &unsteady, .watch = r ? r->watch : NULL};
+    if (!op_case_read(&k.at, opt->one))
+        return tt_fail(ctx, TT_EINVAL, "\"%s\" is no case of the operator "
+                       "checks; expected a name as reports and --list give it, "
+                       "\"op.silu.normal n=1 seed 1\"", opt->one);
+    if (!watch_enter(k.watch, PART_OPERATORS, 0)) return ctx->status;
+    run(&k, &v, &got, &want, true);
+    if (!ctx->status && v.outcome == TT_MISMATCH)
+        put_failure(&k, r, &v, got, want);
+    else if (!ctx->status)
+        tt_report_add(r, &v, NULL, NULL);
+    tt_arena_reset(&ctx->scratch, mark);
+    return ctx->status;
+}
+
 tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
                      const tt_opcheck_options *opt)
 {
     bool any = false;
+    TT_TRY(ctx->status);
+    if (opt->one) return check_one(ctx, r, ops, opt);
     for (int op = 0; op < OP_KINDS; op++) {
         if (opt->only && strcmp(opt->only, op_name((op_kind)op))) continue;
         any = true;
@@ -242,5 +243,26 @@ tt_status tt_opcheck(tt_ctx *ctx, tt_report *r, const tt_ops *ops,
     if (!any)
         return tt_fail(ctx, TT_EINVAL, "no operator is called \"%s\"; see "
                        "include/tether/ops.h for their names", opt->only);
+    return ctx->status;
+}
+
+tt_status tt_opcheck_list(tt_ctx *ctx, const tt_opcheck_options *opt,
+                          tt_case_fn fn, void *user)
+{
+    TT_TRY(ctx->status);
+    for (int i = 0; i < OP_KINDS * (IN_KINDS + 1); i++) {
+        const op_kind op = (op_kind)(i / (IN_KINDS + 1));
+        const bool large = i % (IN_KINDS + 1) == IN_KINDS;
+        const op_input in = large ? IN_NORMAL : (op_input)(i % (IN_KINDS + 1));
+        char name[OP_CASE_NAME];
+        op_case c;
+        if (!input_applies(op, in) || (large && opt->small)) continue;
+        for (int64_t k = 0; (large || k < opt->rounds)
+                            && op_case_round(&c, op, in, opt->seed, large, k);
+             k++) {
+            op_case_name(name, sizeof name, &c);
+            fn(user, op_name(op), name);
+        }
+    }
     return ctx->status;
 }

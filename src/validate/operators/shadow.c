@@ -18,6 +18,7 @@
 
 #include "validate/isolate/watch.h"
 #include "validate/operators/candidate.h"
+#include "validate/operators/opcase.h"
 #include "validate/operators/sample.h"
 #include "validate/report/report.h"
 
@@ -38,6 +39,7 @@ struct tt_shadow {
     int64_t count[OP_KINDS]; /* calls of each operator at this place          */
     int64_t hints[OP_KINDS]; /* looked for: one takes as long as many calls   */
     int64_t calls[OP_KINDS]; /* in all                                        */
+    int64_t kept[OP_KINDS];  /* failures                                      */
     int64_t twice[OP_KINDS], unsteady[OP_KINDS], sampled[OP_KINDS];
 };
 
@@ -56,6 +58,14 @@ static uint64_t seed_of(const char *path)
     return spans_digest(&(op_spans){.n = 1, .at = {path}, .size = {n}});
 }
 
+/* The first failing call of each operator, as a case. */
+static void keep(tt_ctx *ctx, tt_shadow *s, const op_call *q,
+                 const tt_verdict *v, const double *got)
+{
+    if (v->outcome == TT_MISMATCH && !s->kept[q->kind]++)
+        case_keep(ctx, s->report, q, NULL, v, got);
+}
+
 /* Every bit of every row: no oracle is needed. */
 static void judge_bits(tt_ctx *ctx, tt_shadow *s, const op_call *q,
                        const candidate_call *c, const double *ours,
@@ -70,6 +80,7 @@ static void judge_bits(tt_ctx *ctx, tt_shadow *s, const op_call *q,
                           && s->hints[q->kind]++ < HINTS_MOST);
     s->unsteady[q->kind] += c->unsteady;
     tt_report_add(s->report, &v, c->got, ours);
+    keep(ctx, s, q, &v, c->got);
 }
 
 static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
@@ -111,6 +122,7 @@ static void judge(tt_ctx *ctx, tt_shadow *s, const op_call *q,
     s->sampled[q->kind] += part.row != NULL;
     s->unsteady[q->kind] += c->unsteady;
     tt_report_add(s->report, &v, g, want);
+    keep(ctx, s, q, &v, c->got);
 }
 
 /* One call of the model. */
@@ -134,8 +146,10 @@ static void shadow(tt_ctx *ctx, op_kind kind, const void *args)
                                : tt_ops_class(s->candidate, at->cls),
                         .twice = twice(s, &q), .watch = s->watch,
                         .path = path};
+    const char *only = s->report ? s->report->only : NULL;
     const bool ask = watch_enter(s->watch, PART_CALLS, s->serial++)
-                     && watch_may(s->watch, kind);
+                     && watch_may(s->watch, kind)
+                     && (!only || !strcmp(only, path));
     void *ours = tt_alloc(ctx, &ctx->scratch, call_count(&q), sizeof(double),
                           "shadowed result");
     call_run(ctx, mine, &q, ours);

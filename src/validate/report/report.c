@@ -48,6 +48,23 @@ void tt_report_declare(tt_report *r, const tt_arith *arith)
     mirror_arith(r->watch, arith);
 }
 
+void tt_report_only(tt_report *r, const char *path)
+{
+    if (r) r->only = path;
+}
+
+void tt_report_cases(tt_report *r, const char *folder)
+{
+    if (r) r->cases = folder;
+}
+
+void tt_report_watch(tt_report *r, tt_place_fn fn, void *user)
+{
+    if (!r) return;
+    r->place = fn;
+    r->place_user = user;
+}
+
 void tt_report_free(tt_report *r)
 {
     if (!r) return;
@@ -67,6 +84,7 @@ void tt_report_add(tt_report *r, const tt_verdict *v, const double *got,
 
 void report_put(tt_report *r, const tt_verdict *v, error_map *map)
 {
+    if (r->only && strcmp(r->only, v->path)) return;
     verdict_item *i = tt_alloc0(r->ctx, &r->arena, 1, sizeof *i, "a verdict");
     if (!i) return;
     i->v = *v;

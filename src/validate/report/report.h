@@ -57,6 +57,10 @@ struct tt_report {
     int64_t equal, equal_of;       /* tensors equal in every bit, of how many */
     int maps;
     struct watch *watch;           /* this is the process of a backend        */
+    const char *only;              /* path of the verdict to keep; NULL: all  */
+    tt_place_fn place;             /* to be told what is checked; NULL: nobody*/
+    void *place_user;
+    const char *cases;             /* folder for failing calls; NULL: none    */
 };
 
 /* The hint of the first failure; what it was given stays. */

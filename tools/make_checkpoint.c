@@ -235,30 +235,35 @@ static const char **text_option(options *o, const char *name)
     return NULL;
 }
 
+/* Is it an option that takes a value, and this one of its values? */
+static bool take(options *o, const char *name, const char *v)
+{
+    int64_t *size = size_option(o, name);
+    const char **text = text_option(o, name);
+    if (size) {
+        char *end;
+        *size = strtoll(v, &end, 10);
+        return !*end && *size >= 1 && *size <= 1 << 24;
+    }
+    if (!strcmp(name, "--dtype")) {
+        o->dtype = !strcmp(v, "f32") ? TT_F32 : !strcmp(v, "bf16") ? TT_BF16
+                   : !strcmp(v, "f16") ? TT_F16 : TT_NONE;
+        return o->dtype != TT_NONE;
+    }
+    if (text) *text = v;
+    else if (!strcmp(name, "--seed")) o->seed = strtoll(v, NULL, 10);
+    else return false;
+    return true;
+}
+
 static bool parse(options *o, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
-        const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
-        int64_t *size = size_option(o, a);
-        const char **text = text_option(o, a);
+        const char *a = argv[i];
         if (!strcmp(a, "--ema")) o->wrapper = "generator_ema";
         else if (!strcmp(a, "--generator")) o->wrapper = "generator";
         else if (*a != '-' && !o->dir) o->dir = a;
-        else if (!v) return false;
-        else if (size) {
-            char *end;
-            *size = strtoll(v, &end, 10);
-            if (*end || *size < 1 || *size > 1 << 24) return false;
-            i++;
-        } else if (text) *text = v, i++;
-        else if (!strcmp(a, "--seed")) o->seed = strtoll(v, NULL, 10), i++;
-        else if (!strcmp(a, "--dtype")) {
-            o->dtype = !strcmp(v, "f32") ? TT_F32 : !strcmp(v, "bf16") ? TT_BF16
-                       : !strcmp(v, "f16") ? TT_F16 : TT_NONE;
-            if (!o->dtype) return false;
-            i++;
-        } else
-            return false;
+        else if (++i == argc || !take(o, a, argv[i])) return false;
     }
     return (o->preset != NULL) == (o->dir != NULL)
            && (o->preset || o->file_dit || o->file_t5 || o->file_vae

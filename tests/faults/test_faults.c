@@ -8,13 +8,15 @@
  *           says one error. No sanitizer complains. Under a final name is what
  *           the command makes without a fault, or nothing. No temporary file is
  *           left, and what knows --resume goes on with it to the same bytes.
- * FAULTS    every call: all; else every n-th (1000 without it). ROWS chooses
- *           commands by their names, PART=2/4 the second quarter of the calls
- *           of each. */
+ * FAULTS    every call: all; paths: one call of every path to one (wrap.c);
+ *           else every n-th (1000 without it). ROWS chooses commands by their
+ *           names, PART=2/4 the second quarter of the calls of each. */
 #include "tests/faults/command.h"
 
 static bool every_call;          /* or a sample                               */
 static long call;                /* that fails in the next command; 0: none   */
+static long path_call[1 << 16];  /* the first one of every path               */
+static int path_calls = -1;      /* how many; unless FAULTS=paths             */
 
 static void in_command(void)
 {
@@ -22,6 +24,7 @@ static void in_command(void)
     snprintf(number, sizeof number, "%ld", call);
     setenv("TT_FAULT", number, 1);
     setenv("TT_FAULT_LOG", below("calls"), 1);
+    if (path_calls >= 0) setenv("TT_FAULT_PATHS", below("paths"), 1);
 }
 
 static int run_with(long n, const row *r)
@@ -91,6 +94,27 @@ static void part(long calls, long *first, long *last)
     *last = calls * i / n;
 }
 
+/* ---- the first call of every path ---------------------------------------- */
+
+static void read_paths(void)
+{
+    FILE *f = path_calls < 0 ? NULL : fopen(below("paths"), "r");
+    path_calls = f ? 0 : path_calls;
+    while (f && path_calls < 1 << 16
+           && fscanf(f, "%ld", &path_call[path_calls]) == 1) path_calls++;
+    expect(path_calls != 0, "a call is on a path");
+    if (f) fclose(f);
+}
+
+static bool is_first(long n)
+{
+    for (int i = 0; i < path_calls; i++)
+        if (path_call[i] == n) return true;
+    return path_calls < 0;
+}
+
+/* ---- every call ---------------------------------------------------------- */
+
 static void one_row(const row *r, long step)
 {
     char name[64];
@@ -102,7 +126,9 @@ static void one_row(const row *r, long step)
                         "%s makes as many calls again: %s", r->name, said)) {
         empty(below("got"));
         part(calls, &first, &last);
+        read_paths();
         for (long n = first + 1 + calls % 7 % step; n <= last; n += step) {
+            if (!is_first(n)) continue;
             one_fault(r, n, false);
             if (n % 8 == 0) one_fault(r, n, true);
             if (r->resumes && (!every_call || n % 4 == 0)) one_kill(r, n);
@@ -113,15 +139,18 @@ static void one_row(const row *r, long step)
     }
     row_end();
     unlink(below("calls"));
+    unlink(below("paths"));
 }
 
 int main(int argc, char **argv)
 {
     const char *every = getenv("FAULTS");
-    const bool all = every && !strcmp(every, "all");
+    const bool paths = every && !strcmp(every, "paths");
+    const bool all = paths || (every && !strcmp(every, "all"));
     const long step = all ? 1 : every && atol(every) > 0 ? atol(every) : 1000;
     (void)argc;
     every_call = every != NULL;
+    path_calls = paths ? 0 : -1;
     before_run = in_command;
     if (command_begin("faults/faults", argv, "tether-faults"))
         for (int i = 0; i < ROWS; i++)

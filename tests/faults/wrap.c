@@ -8,14 +8,22 @@
  * TT_FAULT=N        call N fails, counted from 1
  * TT_FAULT_FROM=1   and so do all that follow
  * TT_FAULT_KILL=1   it is not made: the program is killed in its place
- * TT_FAULT_LOG=FILE the number of calls, and the name of call N, at the end */
+ * TT_FAULT_LOG=FILE the number of calls, and the name of call N, at the end
+ * TT_FAULT_PATHS=FILE  without a fault: the number of the first call of every
+ *                   path, a line each. A path is where the call is made, and
+ *                   where each function that leads to it is called (glibc) */
 #include <dirent.h>
 #include <errno.h>
+#ifdef __GLIBC__
+#include <execinfo.h>
+#endif
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +38,10 @@ static bool kills;
 static const char *log_name;
 static atomic_long calls;
 static const char *failed = "none";
+static FILE *paths;
+static bool over;                /* libgcov's own calls come last             */
+
+FILE *__real_fopen64(const char *path, const char *mode);
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -38,11 +50,15 @@ __attribute__((constructor)) static void begin(void)
     from = getenv("TT_FAULT_FROM") != NULL;
     kills = getenv("TT_FAULT_KILL") != NULL;
     log_name = getenv("TT_FAULT_LOG");
+    const char *list = getenv("TT_FAULT_PATHS");
+    paths = list && !wanted ? __real_fopen64(list, "w") : NULL;
 }
 
 __attribute__((destructor)) static void end(void)
 {
     char text[100];
+    over = true;
+    if (paths) (fclose)(paths);
     if (!log_name) return;
     const int n = snprintf(text, sizeof text, "%ld %s\n",
                            (long)atomic_load(&calls), failed);
@@ -50,9 +66,48 @@ __attribute__((destructor)) static void end(void)
     if (f) fprintf(f, "%.*s", n, text), (fclose)(f);
 }
 
+#ifdef __GLIBC__
+
+/* A hash of the places that lead to this call. */
+static uint64_t path_here(void)
+{
+    void *at[64];
+    const int n = backtrace(at, 64);
+    uint64_t h = 14695981039346656037u;
+    for (int i = 0; i < n; i++) h = (h ^ (uintptr_t)at[i]) * 1099511628211u;
+    return h | 1;
+}
+
+/* Call n goes into the list when no call before it had its path. */
+static void note_path(long n)
+{
+    enum { MOST = 1 << 16 };
+    static uint64_t seen[MOST];
+    static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+    const uint64_t h = path_here();
+    pthread_mutex_lock(&one);
+    size_t i = h % MOST;
+    for (int k = 0; k < MOST && seen[i] && seen[i] != h; k++)
+        i = (i + 1) % MOST;
+    if (!seen[i]) fprintf(paths, "%ld\n", n);
+    seen[i] = h;
+    pthread_mutex_unlock(&one);
+}
+
+#else
+
+static void note_path(long n)
+{
+    fprintf(paths, "%ld\n", n);
+}
+
+#endif
+
 static bool fails(const char *name)
 {
+    if (over) return false;
     const long n = atomic_fetch_add(&calls, 1) + 1;
+    if (paths) note_path(n);
     if (!wanted || (from ? n < wanted : n != wanted)) return false;
     if (n == wanted) failed = name;
     if (kills) kill(getpid(), SIGKILL);

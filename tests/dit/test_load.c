@@ -130,6 +130,21 @@ static void test_config(void)
     refused("broken JSON", "config.json", NULL);
     write_config("{\"num_heads\": 2, \"qk_norm\": false}");
     refused("no qk_norm", "qk_norm", NULL);
+    write_config("{\"num_heads\": 2, \"qk_norm\": \"rms_norm\"}");
+    refused("norm of each head", "qk_norm must be on", NULL);
+    write_config("{\"num_heads\": 2, \"cross_attn_norm\": null}");
+    refused("no cross_attn_norm", "cross_attn_norm must be on", NULL);
+    write_config("{\"num_heads\": 2, \"patch_size\": [1, 2]}");
+    refused("two patch sizes", "patch_size", "[1, 2, 2]");
+    write_config("{\"num_heads\": 0}");
+    refused("no heads", "num_heads is missing or not a positive", NULL);
+    write_config("{\"num_heads\": 2, \"attention_head_dim\": 7}");
+    refused("another head width", "num_attention_heads * attention_head_dim is "
+            "14", "48");
+    write_config("{\"num_heads\": 2, \"eps\": 1}");
+    refused("eps 1", "eps must lie between 0 and 1", NULL);
+    write_config("{\"num_heads\": 2, \"eps\": 0}");
+    refused("eps 0", "eps must lie between 0 and 1", NULL);
     write_config("{\"num_heads\": 2, \"text_len\": -8}");
     refused("text_len", "text_len", NULL);
     write_config("{\"num_heads\": 2, \"text_len\": 1000000}");

@@ -81,6 +81,9 @@ static void check_lists(tt_ctx *ctx)
     refused(ctx, "A|B|", "scene 3 has no text");
     refused(ctx, "A[3s][4s]|B", "two durations");
     refused(ctx, "A[99999999s]|B", "too long");
+#define LONG "A[1000000s]|"
+    refused(ctx, LONG LONG LONG LONG LONG LONG LONG LONG LONG LONG LONG LONG
+            LONG "B", "scene 14 would begin after more than 16777216 chunks");
 
     /* Equal texts are one prompt. */
     tt_arena a = {0};

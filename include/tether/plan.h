@@ -36,6 +36,7 @@ typedef struct tt_needs {
     int64_t before;        /* the process holds already                       */
     tt_stage text, latents, decoding;
     int64_t cache;         /* keys and values of `latents`, with the prompt's */
+    int64_t heads;         /* of every layer, that are held                   */
     int64_t activations;   /* the rest of it                                  */
     int64_t peak;          /* the largest of the three peaks; 0: not known    */
     int64_t latents_file;  /* on disk                                         */
@@ -45,7 +46,7 @@ typedef struct tt_needs {
     char limit[96];        /* who says so: "TT_MEMORY"                        */
 } tt_needs;
 
-/* Bytes and operations; tt_run_open has found them.
+/* Bytes and operations, of this rank; tt_run_open has found them.
  * Errors  TT_EUNSUPPORTED  the run could not be planned */
 tt_status tt_run_plan(tt_ctx *ctx, const tt_run *run, tt_needs *out);
 /* Seconds as well: every kind of call is measured at its true shape, or at a
@@ -55,6 +56,32 @@ tt_status tt_run_plan(tt_ctx *ctx, const tt_run *run, tt_needs *out);
  */
 tt_status tt_run_time(tt_ctx *ctx, const tt_run *run, double seconds,
                       tt_needs *out);
+
+/* One rank of several equal ones, whether they are there or not. */
+typedef struct tt_share_of {
+    int rank, size;
+    double seconds;        /* to measure in; 0: no time is measured           */
+    bool cpu;              /* CPU seconds of the process, not the clock's     */
+} tt_share_of;
+
+/* What it does for a chunk, once the window is full. */
+typedef struct tt_share {
+    double seconds;        /* of computing                                    */
+    double operations;     /* of matrix products                              */
+    double exchanges;      /* in which all ranks take part                    */
+    double messages, sent; /* to other ranks; bytes                           */
+    double moved;          /* bytes: of every exchange what is sent or what is
+                              received, whichever is more                     */
+    int64_t heads;         /* held                                            */
+    int64_t held, cache;   /* bytes, and those of keys and values             */
+} tt_share;
+
+/* Of a chunk, the mean of some whose turn the policy makes; with `decoding` of
+ * its frames as pictures. The rank is that of the real code, which runs in
+ * shadow: nothing is taken from a table.
+ * Errors  TT_EINVAL  no such rank */
+tt_status tt_run_share(tt_ctx *ctx, const tt_run *run, const tt_share_of *of,
+                       bool decoding, tt_share *out);
 
 TT_API_END
 

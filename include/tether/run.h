@@ -25,6 +25,7 @@
 
 #include "tether/api.h"
 #include "tether/rollout.h"
+#include "tether/team.h"
 
 TT_API_BEGIN
 
@@ -246,6 +247,8 @@ typedef struct tt_run_chunk {
     int64_t chunk, chunks;       /* its number, from 0; of how many           */
     int64_t frames, done;        /* of it; of the video, with it              */
     double seconds;              /* it took                                   */
+    const tt_team_time *rank;    /* what ranks did since the one before       */
+    int nranks;                  /* 0: there are no others                    */
 } tt_run_chunk;
 
 /* Every function may be NULL. */

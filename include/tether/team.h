@@ -89,6 +89,10 @@ tt_status tt_team_bring_head(tt_ctx *ctx, void *data, int64_t bytes, int64_t H,
                              int64_t h);
 tt_status tt_team_hand_head(tt_ctx *ctx, void *data, int64_t bytes, int64_t H,
                             int64_t h);
+/* What all ranks have at `mine`, of `bytes` each and in their order; however
+ * long the others take. */
+tt_status tt_team_gather(tt_ctx *ctx, void *all, const void *mine,
+                         int64_t bytes);
 /* Is it so on any rank? */
 bool tt_team_any(tt_ctx *ctx, bool here);
 
@@ -117,6 +121,8 @@ tt_status tt_team_compare(tt_ctx *ctx, const char *what, const char *text);
  * counts as computing, files too. */
 typedef struct tt_team_time {
     double compute, exchange, waiting;
+    double cpu;              /* of its process, on all cores                  */
+    int64_t sent, messages;  /* bytes to other ranks, and in how many parcels */
 } tt_team_time;
 
 /* Of all ranks since the last call, of[tt_team_size]; it also counts in what

@@ -25,6 +25,7 @@ typedef struct trial {
     tt_arena mem;
     const shadow_call *call;
     const tt_weights *weights; /* given back after every call; NULL: stay     */
+    plan_clock now;
     int64_t heads;             /* of an attention                             */
     int turn;
     tt_tensor w;
@@ -60,9 +61,9 @@ static double *doubles(trial *t, int64_t n)
     do {                                                                       \
         const tt_##op_##_args args_ = {__VA_ARGS__};                           \
         if ((t)->ctx.status) return 0;                                         \
-        const double begin_ = tt_now();                                        \
+        const double begin_ = (t)->now();                                      \
         (t)->ctx.ops->op_(&(t)->ctx, &args_);                                  \
-        return tt_now() - begin_;                                              \
+        return (t)->now() - begin_;                                            \
     } while (0)
 
 static double try_linear(trial *t, int64_t n)
@@ -209,9 +210,9 @@ static double try_copy(trial *t, int64_t bytes)
     const int64_t n = bytes / (int64_t)sizeof(tt_host);
     tt_host *to = numbers(t, n + 1), *from = numbers(t, n + 1);
     if (t->ctx.status) return 0;
-    const double begin = tt_now();
+    const double begin = t->now();
     memmove(to, from, (size_t)bytes);
-    return tt_now() - begin;
+    return t->now() - begin;
 }
 
 /* ---- one call ------------------------------------------------------------ */
@@ -334,6 +335,12 @@ static line second_round(trial *t, double unit, double budget)
     return (line){small - b * (double)least, b};
 }
 
+/* Exchanges are a link's; and there may be ranks without rows. */
+static bool is_work(const shadow_call *c)
+{
+    return c->op != SHADOW_EXCHANGE && c->calls > 0 && c->most > 0;
+}
+
 static void silent(void *user, const char *sentence)
 {
     (void)user;
@@ -341,21 +348,24 @@ static void silent(void *user, const char *sentence)
 }
 
 double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
-                 const tt_weights *weights, double budget)
+                 const tt_weights *weights, plan_clock now, double budget)
 {
     line found[SHADOW_CALLS];
     double all = 0, sum = 0;
     trial t = {.ctx = {.ops = ops, .nthreads = ctx->nthreads, .warn = silent,
                        .matrix_unit = ctx->matrix_unit,
                        .interrupt = ctx->interrupt},
-               .weights = weights};
+               .weights = weights, .now = now};
     for (int i = 0; i < s->ncalls && !tt_check_interrupt(&t.ctx); i++) {
         t.call = &s->call[i];
+        found[i] = (line){0, 0};
+        if (!is_work(t.call)) continue;
         found[i] = first_round(&t);
         all += all_calls(t.call, found[i]);
     }
     for (int i = 0; i < s->ncalls && !tt_check_interrupt(&t.ctx); i++) {
         t.call = &s->call[i];
+        if (!is_work(t.call)) continue;
         t.heads = t.call->op == SHADOW_ATTENTION;
         const double share = all_calls(t.call, found[i]) / all;
         if (share > 0.002)

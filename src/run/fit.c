@@ -36,7 +36,7 @@ static void silent(void *user, const char *sentence)
 static tt_ctx aside(const tt_ctx *ctx)
 {
     return (tt_ctx){.ops = ctx->ops, .nthreads = ctx->nthreads, .warn = silent,
-                    .matrix_unit = ctx->matrix_unit,
+                    .matrix_unit = ctx->matrix_unit, .team = ctx->team,
                     .interrupt = ctx->interrupt};
 }
 
@@ -141,20 +141,21 @@ static bool smaller_size(const search *s, int64_t *h, int64_t *w)
     return good > 0;
 }
 
-/* Ranks that share the cache so that each holds its part, 0: no such number.
- * Rank 0 decodes alone. */
+/* Ranks of which the first, who has most, has room for its part; 0: no such
+ * number. */
 static int enough_ranks(const search *s, int64_t available)
 {
-    const tt_rollout_options *o = &s->run->opt;
-    const tt_needs n = needs_of(s, o, true);
-    const int64_t rest = n.latents.held - n.cache - n.activations;
-    if (!n.peak || n.decoding.peak - n.before > available) return 0;
-    for (int size = 2; size <= 16; size++) {
+    static const int sizes[] = {2, 3, 4, 6, 8, 12, 16};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         tt_team team;
-        team_init(&team, 0, size);
-        const tt_ctx c = {.team = &team};
-        const int64_t each = tt_rollout_bytes(&c, s->run->dit, o);
-        if (each >= 0 && each + rest <= available) return size;
+        tt_ctx c = aside(s->ctx);
+        search part = *s;
+        if (sizes[i] <= tt_team_size(s->ctx)) continue;
+        team_init(&team, 0, sizes[i]);
+        c.team = &team;
+        part.ctx = &c;
+        const tt_needs n = needs_of(&part, &s->run->opt, true);
+        if (n.peak && n.peak - n.before <= available) return sizes[i];
     }
     return 0;
 }

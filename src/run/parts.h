@@ -182,9 +182,10 @@ void checkpoint_try(tt_ctx *ctx, tt_run *run);
 /* Remove both, and what killed runs left of them. */
 void checkpoint_forget(checkpoint *c);
 
-/* Every rank's time since the last call in detail, and in `line`, which goes
- * behind what is said of a chunk; empty for one rank. */
-tt_status ranks_measure(tt_ctx *ctx, const tt_run *run, char *line, size_t n);
+/* Every rank's time since the last call, of[TT_TEAM_MAX]; in detail, and in
+ * `line`, which goes behind what is said of a chunk; empty for one rank. */
+tt_status ranks_measure(tt_ctx *ctx, const tt_run *run, tt_team_time *of,
+                        char *line, size_t n);
 
 void run_say(const tt_run_events *e, bool detail, const char *fmt, ...)
     TT_PRINTF(3, 4);

@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "tether/team.h"
 #include "tether/text.h"
@@ -105,7 +106,7 @@ tt_status plan_text(tt_ctx *ctx, const tt_run *run, double budget, tt_needs *n)
 {
     encoder e = {0};
     const int64_t before = plan_anonymous();
-    if (run->s.embeds) return ctx->status;
+    if (run->s.embeds || tt_team_rank(ctx) > 0) return ctx->status;
     const double begin = tt_now();
     shadow *s = shadow_open(ctx);
     if (s && !open_encoder(ctx, &e, run)) {
@@ -119,7 +120,7 @@ tt_status plan_text(tt_ctx *ctx, const tt_run *run, double budget, tt_needs *n)
         if (!hand_over(ctx, &s->ctx) && budget > 0)
             n->text.seconds += calibrate(ctx, s, ctx->ops,
                                          tt_weights_large(e.w) ? e.w : NULL,
-                                         budget);
+                                         tt_now, budget);
     }
     if (e.enc) tt_umt5_close(e.enc);
     tt_tokenizer_close(e.tok);
@@ -172,11 +173,16 @@ static int64_t close_rolling(rolling *r)
     return kept;
 }
 
+static const tt_layer *layer_of(const rolling *r)
+{
+    return tt_cache_layer(tt_rollout_cache(r->rollout), 0);
+}
+
 /* The first chunk after which nothing grows; none when chunks differ by what
  * happens in them. */
 static int64_t steady_from(const rolling *r)
 {
-    const tt_layer *y = tt_cache_layer(tt_rollout_cache(r->rollout), 0);
+    const tt_layer *y = layer_of(r);
     const int64_t window = y->cap / (y->geo->L * y->geo->chunk);
     if (r->opt.nscenes || r->opt.rollouts > 1) return INT64_MAX / 2;
     return window + 3;
@@ -228,6 +234,7 @@ tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
     if (!r.s) return ctx->status;
     if (!open_rolling(&r, run)) {
         n->cache = r.s->held;
+        n->heads = layer_of(&r)->geo->H;
         roll(&r, budget > 0);
         take_bytes(&n->latents, r.s, r.host, before);
         n->latents.held += latent_bytes(run, o);
@@ -239,7 +246,7 @@ tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
     if (!hand_over(ctx, &r.s->ctx) && budget > 0)
         n->latents.seconds += calibrate(ctx, r.s, ctx->ops,
                                         tt_weights_crowded(w) ? w : NULL,
-                                        budget);
+                                        tt_now, budget);
     n->latents.kept = close_rolling(&r);
     return ctx->status;
 }
@@ -268,11 +275,16 @@ static void decode_some(shadow *s, const tt_vae *vae,
         shadow_mark(s);
         tt_vae_decode_next(&s->ctx, d, z, no_frame, NULL);
     }
+    tt_vae_decoder_close(d);
+    tt_arena_free(&mem);
+}
+
+static void repeat_frames(shadow *s, const tt_rollout_options *o)
+{
+    const int64_t each = o->initial_frames + o->latents;
     if (each > 3) shadow_repeat(s, (double)(each - 3));
     s->nmarked = 0;
     shadow_repeat(s, (double)(o->rollouts - 1));
-    tt_vae_decoder_close(d);
-    tt_arena_free(&mem);
 }
 
 tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
@@ -283,6 +295,7 @@ tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
     const double begin = tt_now();
     if (!s) return ctx->status;
     decode_some(s, vae, o);
+    repeat_frames(s, o);
     take_bytes(&n->decoding, s, plan_anonymous(), before);
     n->decoding.kept = s->held;
     n->decoding.held += latent_bytes(run, o) + 2 * 192 * o->h * o->w;
@@ -292,7 +305,7 @@ tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
     if (!hand_over(ctx, &s->ctx) && budget > 0)
         n->decoding.seconds += calibrate(ctx, s, tt_ops_class(ctx->ops,
                                                                TT_CLASS_F32),
-                                         NULL, budget);
+                                         NULL, tt_now, budget);
     shadow_close(s);
     return ctx->status;
 }
@@ -301,6 +314,118 @@ static void silent(void *user, const char *sentence)
 {
     (void)user;
     (void)sentence;
+}
+
+/* ---- one rank of several ------------------------------------------------- */
+
+double plan_cpu(void)
+{
+    struct timespec t;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t)) return tt_now();
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* What the shadow has counted is that of a chunk. */
+static void take_share(tt_share *out, const shadow *s)
+{
+    for (int i = 0; i < s->ncalls; i++) {
+        const shadow_call *c = &s->call[i];
+        out->operations += c->flops;
+        if (c->op != SHADOW_EXCHANGE) continue;
+        out->exchanges += c->calls;
+        out->messages += c->calls * (double)c->dim[0];
+        out->sent += c->sent;
+        out->moved += c->size;
+    }
+    out->held = s->peak;
+}
+
+/* The mean of the first STEADY chunks with a full window, or of the last ones
+ * where there are none; seconds of the host's own work. */
+static double roll_share(rolling *r, plan_clock now)
+{
+    tt_ctx *c = &r->s->ctx;
+    const tt_host *x;
+    int64_t frames;
+    const int64_t chunks = tt_rollout_chunks(r->rollout);
+    int64_t from = steady_from(r), n = STEADY;
+    double begin = 0;
+    if (n > chunks) n = chunks;
+    if (from > chunks - n) from = chunks - n;
+    for (int64_t i = 0; i < from + n && !c->status; i++) {
+        if (i == from) shadow_mark(r->s);
+        if (i == from) begin = now();
+        tt_rollout_next(c, r->rollout, &x, &frames);
+    }
+    shadow_keep(r->s, 1.0 / (double)n);
+    return (now() - begin) / (double)n;
+}
+
+static tt_status share_latents(tt_ctx *ctx, const tt_run *run,
+                               const tt_share_of *of, tt_share *out)
+{
+    const plan_clock now = of->cpu ? plan_cpu : tt_now;
+    const tt_weights *w = tt_dit_weights(run->dit);
+    rolling r = {.s = shadow_open(ctx), .opt = run->opt};
+    if (!r.s) return ctx->status;
+    if (!open_rolling(&r, run)) {
+        out->cache = r.s->held;
+        out->heads = layer_of(&r)->geo->H;
+        out->seconds = roll_share(&r, now);
+        take_share(out, r.s);
+    }
+    if (!hand_over(ctx, &r.s->ctx) && of->seconds > 0)
+        out->seconds += calibrate(ctx, r.s, ctx->ops,
+                                  tt_weights_crowded(w) ? w : NULL, now,
+                                  of->seconds);
+    close_rolling(&r);
+    return ctx->status;
+}
+
+/* The third latent frame, which is like all later ones, as often as a chunk has
+ * frames. */
+static tt_status share_decoding(tt_ctx *ctx, const tt_run *run,
+                                const tt_share_of *of, tt_share *out)
+{
+    const plan_clock now = of->cpu ? plan_cpu : tt_now;
+    tt_rollout_options o = run->opt;
+    tt_vae *vae = NULL;
+    shadow *s = shadow_open(ctx);
+    o.initial_frames = 0;
+    o.latents = 3;
+    o.rollouts = 1;
+    if (s && !tt_run_open_vae(ctx, run, &vae)) {
+        decode_some(s, vae, &o);
+        shadow_keep(s, (double)o.chunk);
+        take_share(out, s);
+        if (!hand_over(ctx, &s->ctx) && of->seconds > 0)
+            out->seconds = calibrate(ctx, s, tt_ops_class(ctx->ops,
+                                                          TT_CLASS_F32),
+                                     NULL, now, of->seconds);
+    }
+    shadow_close(s);
+    tt_vae_close(vae);
+    return ctx->status;
+}
+
+tt_status tt_run_share(tt_ctx *ctx, const tt_run *run, const tt_share_of *of,
+                       bool decoding, tt_share *out)
+{
+    tt_team team;
+    *out = (tt_share){0};
+    if (ctx->status) return ctx->status;
+    if (!run) return tt_fail(ctx, TT_EINVAL, "there is no run to plan");
+    if (of->size < 1 || of->size > TT_TEAM_MAX || of->rank < 0
+        || of->rank >= of->size)
+        return tt_fail(ctx, TT_EINVAL, "rank %d of %d: 1 to %d ranks can be "
+                       "planned", of->rank, of->size, TT_TEAM_MAX);
+    tt_team *own = ctx->team;
+    team_init(&team, of->rank, of->size);
+    ctx->team = &team;           /* it is only looked at */
+    if (decoding) share_decoding(ctx, run, of, out);
+    else share_latents(ctx, run, of, out);
+    ctx->team = own;
+    return ctx->status;
 }
 
 /* ---- all of it ----------------------------------------------------------- */
@@ -312,6 +437,13 @@ static int64_t peak_of(tt_stage *stage, int64_t held, int64_t kept)
     return stage->peak;
 }
 
+/* Rank 0, which has its part of the heads, writes those of all. */
+static int64_t whole_cache(const tt_run *run, const tt_needs *n)
+{
+    const int64_t heads = tt_dit_get_config(run->dit)->heads;
+    return n->heads ? n->cache / n->heads * heads : n->cache;
+}
+
 void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n)
 {
     const int64_t embedded = text_bytes(run);
@@ -321,7 +453,7 @@ void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n)
     n->peak = larger(n->peak, peak_of(&n->decoding, n->before + embedded,
                                       larger(n->text.kept, n->latents.kept)));
     n->latents_file = latent_bytes(run, o);
-    n->states = run->s.checkpoint_every ? 2 * n->cache : 0;
+    n->states = run->s.checkpoint_every ? 2 * whole_cache(run, n) : 0;
     n->video = run->s.no_decode ? 0 : tt_run_frames(run) * 96 * o->h * o->w;
     const plan_limit l = plan_memory(n->before);
     n->available = l.bytes;
@@ -333,18 +465,7 @@ static tt_ctx aside(const tt_ctx *ctx)
 {
     return (tt_ctx){.ops = ctx->ops, .nthreads = ctx->nthreads,
                     .matrix_unit = ctx->matrix_unit, .warn = silent,
-                    .interrupt = ctx->interrupt};
-}
-
-/* Of a team every rank holds its part: no shadow, which is alone. */
-static void share_latents(tt_ctx *ctx, const tt_run *run, tt_needs *n)
-{
-    const int64_t own = tt_rollout_bytes(ctx, run->dit, &run->opt);
-    if (tt_team_size(ctx) == 1 || own < 0) return;
-    n->latents.held -= n->cache + n->activations - own;
-    n->latents.addresses = n->latents.held;
-    n->activations = own - n->cache / tt_team_size(ctx);
-    n->cache /= tt_team_size(ctx);
+                    .interrupt = ctx->interrupt, .team = ctx->team};
 }
 
 tt_status plan_begin(tt_ctx *ctx, tt_run *run)
@@ -356,27 +477,11 @@ tt_status plan_begin(tt_ctx *ctx, tt_run *run)
     plan_text(&c, run, 0, &n);
     tt_clear(&c);                /* it may be missing: said later */
     plan_latents(&c, run, &run->opt, 0, &n);
-    share_latents(ctx, run, &n);
     plan_sum(run, &run->opt, &n);
     run->needs = c.status ? (tt_needs){0} : n;
     tt_ctx_free(&c);
     if (run->s.resume && !run->s.no_decode) return TT_OK; /* with the decoder */
     return plan_check(ctx, run, &run->needs);
-}
-
-/* A band of the lines, and two rows for those beside it; the tiny decoder (dim
- * 0) is rank 0's. */
-static void share_decoding(tt_ctx *ctx, const tt_run *run, const tt_vae *vae,
-                           tt_needs *n)
-{
-    const int64_t h = run->opt.h, w = run->opt.w;
-    const tt_range own = tt_team_rows(ctx, h);
-    const int64_t rows = own.hi - own.lo + 2;
-    if (tt_vae_dim(vae) == 0 || rows >= h) return;
-    const int64_t others = tt_vae_decoder_bytes(vae, h, w)
-                         - tt_vae_decoder_bytes(vae, rows, w);
-    n->decoding.held -= others;
-    n->decoding.addresses -= others;
 }
 
 tt_status plan_decoder(tt_ctx *ctx, tt_run *run, const tt_vae *vae,
@@ -386,7 +491,6 @@ tt_status plan_decoder(tt_ctx *ctx, tt_run *run, const tt_vae *vae,
     tt_ctx c = aside(ctx);
     if (ctx->status || !n.peak) return ctx->status;
     plan_decoding(&c, run, &run->opt, vae, before, 0, &n);
-    share_decoding(ctx, run, vae, &n);
     plan_sum(run, &run->opt, &n);
     run->needs = c.status ? (tt_needs){0} : n;
     tt_ctx_free(&c);
@@ -399,6 +503,7 @@ tt_status tt_run_plan(tt_ctx *ctx, const tt_run *run, tt_needs *out)
     if (ctx->status) return ctx->status;
     if (!run) return tt_fail(ctx, TT_EINVAL, "there is no run to plan");
     *out = run->needs;
+    out->text.seconds = out->latents.seconds = out->decoding.seconds = 0;
     if (out->peak) return TT_OK;
     return tt_fail(ctx, TT_EUNSUPPORTED, "the run could not be planned");
 }

@@ -43,11 +43,15 @@ tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
 /* Peaks and files from the stages. */
 void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n);
 
+/* tt_now, or what the process has computed. */
+typedef double (*plan_clock)(void);
+double plan_cpu(void);
+
 /* Seconds of all calls of a shadow, whose weights are still there, with the
  * operators `ops`, found out in about `budget`; `weights`: theirs, where a
- * block is given back after its use, else NULL. */
+ * block is given back after its use, else NULL. Exchanges take none. */
 double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
-                 const tt_weights *weights, double budget);
+                 const tt_weights *weights, plan_clock now, double budget);
 
 /* What tt_run_open plans: text and latents; the decoder, once it is open.
  * Errors  TT_ENOMEM  it cannot fit */

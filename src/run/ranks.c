@@ -33,9 +33,9 @@ static void range_of(char *buf, size_t n, const tt_team_time *of, int size,
     else snprintf(buf, n, "%d-%d%% %s", least, most, name[part]);
 }
 
-tt_status ranks_measure(tt_ctx *ctx, const tt_run *run, char *line, size_t n)
+tt_status ranks_measure(tt_ctx *ctx, const tt_run *run, tt_team_time *of,
+                        char *line, size_t n)
 {
-    tt_team_time of[TT_TEAM_MAX];
     char part[PARTS][32];
     const int size = tt_team_size(ctx);
     *line = 0;

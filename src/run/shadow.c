@@ -292,6 +292,39 @@ static void zero(tt_ctx *ctx, void *to, size_t bytes)
     touch(of(ctx), to, (int64_t)bytes);
 }
 
+/* ---- ranks --------------------------------------------------------------- */
+
+/* Parcels are packed and unpacked, which copies them, and go to all at once;
+ * calls with as many messages are alike. */
+static tt_status exchange(tt_ctx *ctx, tt_team *t, const tt_parcels *out,
+                          const tt_parcels *in, bool patient)
+{
+    const team_load x = team_load_of(t, out, in);
+    const int64_t own = in->n[t->rank];
+    const int64_t size = x.sent > x.received ? x.sent : x.received;
+    (void)patient;
+    note(ctx, SHADOW_COPY, x.sent + own + x.received, 0, DIMS(1));
+    shadow_call *c = note(ctx, SHADOW_EXCHANGE, size, 0, DIMS(x.messages));
+    if (c) c->sent += (double)x.sent;
+    return ctx->status;
+}
+
+static void give_up(tt_team *t, tt_status status, const char *sentence)
+{
+    (void)t, (void)status, (void)sentence;
+}
+
+static void join(shadow *s, const tt_team *real)
+{
+    if (!real) return;
+    team_init(&s->team, real->rank, real->size);
+    memcpy(s->team.share, real->share, sizeof s->team.share);
+    s->team.imagined = true;
+    s->team.exchange = exchange;
+    s->team.give_up = give_up;
+    s->ctx.team = &s->team;
+}
+
 /* ---- opening and closing ------------------------------------------------- */
 
 static void silent(void *user, const char *sentence)
@@ -331,6 +364,7 @@ shadow *shadow_open(tt_ctx *ctx)
     s->ctx = (tt_ctx){.ops = &s->table[ctx->ops->cls], .device = &s->device,
                       .nthreads = ctx->nthreads, .interrupt = ctx->interrupt,
                       .matrix_unit = ctx->matrix_unit, .warn = silent};
+    join(s, ctx->team);
     return s;
 }
 
@@ -357,5 +391,18 @@ void shadow_repeat(shadow *s, double times)
         c->calls += times * (c->calls - m->calls);
         c->size += times * (c->size - m->size);
         c->flops += times * (c->flops - m->flops);
+        c->sent += times * (c->sent - m->sent);
+    }
+}
+
+void shadow_keep(shadow *s, double times)
+{
+    for (int i = 0; i < s->ncalls; i++) {
+        shadow_call *c = &s->call[i];
+        const shadow_call m = i < s->nmarked ? s->marked[i] : (shadow_call){0};
+        c->calls = times * (c->calls - m.calls);
+        c->size = times * (c->size - m.size);
+        c->flops = times * (c->flops - m.flops);
+        c->sent = times * (c->sent - m.sent);
     }
 }

@@ -7,10 +7,15 @@
  * context allocates and calls what it always does: so what it would hold, and
  * what it would compute, is counted where it is decided and nowhere else.
  * What the host computes itself (noise, positions, choices of a policy) it
- * really does; values it asks for are small numbers that mean nothing. */
+ * really does; values it asks for are small numbers that mean nothing.
+ *
+ * A shadow of one rank of several holds and computes the part of that rank, and
+ * takes note of what it would exchange. It needs no other rank for that: what
+ * comes from whom follows from the cuts. */
 #ifndef TT_RUN_SHADOW_H
 #define TT_RUN_SHADOW_H
 
+#include "team/engine.h"
 #include "tether/backend.h"
 #include "tether/device.h"
 
@@ -18,6 +23,7 @@
 typedef enum shadow_op {
     TT_OPS(SHADOW_OP)
     SHADOW_COPY,               /* bytes that a device would move              */
+    SHADOW_EXCHANGE,           /* bytes to other ranks, or from them          */
     SHADOW_OPS
 } shadow_op;
 
@@ -29,6 +35,7 @@ typedef struct shadow_call {
     shadow_op op;
     int64_t dim[SHADOW_DIMS];  /* see shadow.c, `operators`                   */
     double calls, size, flops; /* of all together                             */
+    double sent;               /* bytes, of exchanges                         */
     int64_t least, most;       /* sizes                                       */
     tt_tensor w[SHADOW_WEIGHTS]; /* of a product: of its first calls          */
     int nw;
@@ -45,6 +52,7 @@ typedef struct shadow {
     tt_ops table[TT_CLASS_COUNT];
     const tt_ops *of_class[TT_CLASS_COUNT];
     tt_device device;
+    tt_team team;              /* of the rank, where there are several        */
     shadow_block *block;       /* in order of their addresses                 */
     int blocks, room;
     uintptr_t next;
@@ -57,12 +65,15 @@ typedef struct shadow {
     int nmarked;
 } shadow;
 
-/* For the operators and threads of `ctx`. NULL: no memory for it, recorded. */
+/* For the operators, threads and rank of `ctx`. NULL: no memory for it,
+ * recorded. */
 shadow *shadow_open(tt_ctx *ctx);
 void shadow_close(shadow *s);
 
 /* The calls since the mark (at first: all) are made `times` more. */
 void shadow_mark(shadow *s);
 void shadow_repeat(shadow *s, double times);
+/* Only the calls since the mark count, and they `times`. */
+void shadow_keep(shadow *s, double times);
 
 #endif

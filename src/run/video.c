@@ -452,7 +452,9 @@ static tt_status take_chunk(tt_ctx *ctx, tt_run *run, const tt_host *x0,
                             int64_t frames, double seconds)
 {
     video *v = &run->now;
+    tt_team_time of[TT_TEAM_MAX];
     char ranks[120];
+    const int nranks = tt_team_size(ctx) > 1 ? tt_team_size(ctx) : 0;
     const int64_t chunks = tt_rollout_chunks(v->rollout);
     memcpy(v->latents + v->done * v->frame_size, x0,
            (size_t)(frames * v->frame_size) * sizeof *x0);
@@ -461,12 +463,13 @@ static tt_status take_chunk(tt_ctx *ctx, tt_run *run, const tt_host *x0,
     TT_TRY(look_at_chunk(v, v->done, frames, x0));
     record_add_chunk(ctx, &run->record, v->chunk, frames, seconds);
     v->done += frames;
-    const tt_run_chunk c = {v->chunk, chunks, frames, v->done, seconds};
+    const tt_run_chunk c = {v->chunk, chunks, frames, v->done, seconds, of,
+                            nranks};
     v->chunk++;
     v->made++;
     if (v->done < v->frames && checkpoint_is_due(ctx, v))
         checkpoint_try(ctx, run);
-    TT_TRY(ranks_measure(ctx, run, ranks, sizeof ranks));
+    TT_TRY(ranks_measure(ctx, run, of, ranks, sizeof ranks));
     if (run->events.chunk) run->events.chunk(run->events.user, &c);
     run_work(&run->events, (tt_run_work){.done = (double)v->chunk,
                                          .total = (double)chunks,

@@ -20,10 +20,13 @@ struct tt_team {
     int64_t share[TT_TEAM_MAX + 1]; /* of the ranks before r; [size]: of all  */
     double patience;           /* seconds a rank may be silent                */
     bool broken;               /* somebody failed: nobody waits any more      */
+    bool imagined;             /* a plan's: values stay where they are        */
     void *impl;                /* the engine's                                */
     double since;              /* when time began, see tt_team_measure        */
     int timed;                 /* exchanges since then                        */
     float took[TEAM_TIMED];    /* seconds of each; the last: of all the rest  */
+    double cpu;                /* of the process, at that time                */
+    int64_t sent, messages;    /* since then                                  */
     tt_team_time spent[TT_TEAM_MAX];
     /* The only thing an engine does: every rank's `out` into all `in`. A
      * patient exchange waits as long as it takes.
@@ -35,6 +38,14 @@ struct tt_team {
     void (*give_up)(tt_team *t, tt_status status, const char *sentence);
     void (*close)(tt_ctx *ctx, tt_team *t);
 };
+
+/* What a rank sends to the others. */
+typedef struct team_load {
+    int64_t sent, received;    /* bytes                                       */
+    int64_t messages;          /* that are sent                               */
+} team_load;
+team_load team_load_of(const tt_team *t, const tt_parcels *out,
+                       const tt_parcels *in);
 
 /* Equal shares. */
 void team_init(tt_team *t, int rank, int size);

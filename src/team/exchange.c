@@ -20,9 +20,27 @@ static void add(tt_parcels *p, int rank, int64_t *used, int64_t n)
     *used += n;
 }
 
+/* In a plan they take room among the values that are imagined. */
 static char *room(tt_ctx *ctx, tt_parcels *p, int64_t bytes)
 {
-    return p->data = tt_alloc(ctx, &ctx->scratch, bytes, 1, "parcels");
+    const int64_t n = bytes / (int64_t)sizeof(tt_real);
+    p->data = NULL;
+    if (!ctx->team->imagined)
+        return p->data = tt_alloc(ctx, &ctx->scratch, bytes, 1, "parcels");
+    tt_zero(ctx, tt_values(ctx, n), n);
+    return NULL;
+}
+
+/* Values that are packed, and room for those that come; NULL in a plan, where
+ * nothing moves. */
+static tt_host *packed(tt_ctx *ctx, const tt_real *x, int64_t n)
+{
+    return ctx->team->imagined ? NULL : tt_get(ctx, x, n);
+}
+
+static tt_host *coming(tt_ctx *ctx, tt_real *x, int64_t n)
+{
+    return ctx->team->imagined ? NULL : tt_room(ctx, x, n);
 }
 
 static void copy(void *to, const void *from, int64_t bytes)
@@ -62,8 +80,8 @@ tt_real *tt_team_to_heads(tt_ctx *ctx, tt_real *x, int64_t T, int64_t H,
         add(&in, r, &nin, cut_size(cut_rows(t, T, r)) * held * D
                           * (int64_t)sizeof *y);
     }
-    const tt_host *from = tt_get(ctx, x, rows * H * D);
-    tt_host *to = tt_room(ctx, y, n);   /* parcels lie in it as they should */
+    const tt_host *from = packed(ctx, x, rows * H * D);
+    tt_host *to = coming(ctx, y, n);    /* parcels lie in it as they should */
     in.data = (char *)to;
     if (room(ctx, &out, nout) && from) pack_heads(t, &out, from, T, H, D);
     if (!team_exchange(ctx, &out, &in, false)) tt_put(ctx, y, to, n);
@@ -152,10 +170,10 @@ static tt_real *heads_to_rows(tt_ctx *ctx, const head *list, int64_t T,
     }
     room(ctx, &out, nout);
     room(ctx, &in, nin);
-    tt_host *to = tt_room(ctx, y, n);
+    tt_host *to = coming(ctx, y, n);
     if (list && to) pack_answers(t, &out, list, T, H, D);
     if (!team_exchange(ctx, &out, &in, false)) {
-        unpack_answers(t, to, &in, T, H, D);
+        if (to) unpack_answers(t, to, &in, T, H, D);
         tt_put(ctx, y, to, n);
     }
     tt_arena_reset(&ctx->scratch, m);
@@ -168,7 +186,7 @@ tt_real *tt_team_to_rows(tt_ctx *ctx, tt_real *x, int64_t T, int64_t H,
     tt_team *t = ctx->team;
     if (tt_team_size(ctx) == 1) return ctx->status ? NULL : x;
     const int64_t held = cut_size(cut_heads(t, H, t->rank));
-    const tt_host *from = tt_get(ctx, x, T * held * D);
+    const tt_host *from = packed(ctx, x, T * held * D);
     head *list = tt_alloc(ctx, &ctx->scratch, held, sizeof *list, "heads");
     for (int64_t h = 0; h < held && list && from; h++)
         list[h] = (head){from + h * D, 0, held * D};
@@ -181,8 +199,8 @@ tt_real *tt_team_answers_to_rows(tt_ctx *ctx, tt_real *x, int64_t T, int64_t H,
     tt_team *t = ctx->team;
     if (tt_team_size(ctx) == 1) return ctx->status ? NULL : x;
     const tt_range heads = cut_heads(t, H, t->rank);
-    const tt_host *from = tt_get(ctx, x, cut_size(cut_rows(t, H * T, t->rank))
-                                         * D);
+    const tt_host *from = packed(ctx, x,
+                                 cut_size(cut_rows(t, H * T, t->rank)) * D);
     head *list = tt_alloc(ctx, &ctx->scratch, cut_size(heads), sizeof *list,
                           "heads");
     for (int64_t h = heads.lo; h < heads.hi && list && from; h++) {
@@ -257,8 +275,8 @@ static tt_real *gather(tt_ctx *ctx, tt_real *x, int64_t T, int64_t width,
         add(&out, r, &(int64_t){0}, all || r == 0 ? own * size : 0);
         add(&in, r, &nin, n ? cut_size(cut_rows(t, T, r)) * size : 0);
     }
-    tt_host *to = tt_room(ctx, y, n);
-    out.data = (char *)tt_get(ctx, x, own * width);
+    tt_host *to = coming(ctx, y, n);
+    out.data = (char *)packed(ctx, x, own * width);
     in.data = (char *)to;
     if (!team_exchange(ctx, &out, &in, false)) tt_put(ctx, y, to, n);
     tt_arena_reset(&ctx->scratch, m);
@@ -321,7 +339,8 @@ void *tt_team_all_heads(tt_ctx *ctx, void *x, int64_t n, int64_t H,
     if (room(ctx, &out, nout))
         take_columns(out.data, x, n, cut_size(held), ours.lo - held.lo,
                      cut_size(ours), size);
-    if (!team_exchange(ctx, &out, &in, false))
+    if (t->imagined && y) memset(y, 0x3c, (size_t)(n * H * size)); /* small */
+    if (!team_exchange(ctx, &out, &in, false) && in.data)
         for (int r = 0; r < t->size; r++) {
             const tt_range his = cut_first_heads(t, H, r);
             put_columns(y, in.data + in.at[r], n, H, his.lo, cut_size(his),
@@ -384,17 +403,33 @@ tt_status tt_team_hand_head(tt_ctx *ctx, void *data, int64_t bytes, int64_t H,
     return exchange_with_first(ctx, &out, &in);
 }
 
+/* The same `bytes` of us for everybody. */
+static tt_status all_words(tt_ctx *ctx, void *all, const void *mine,
+                           int64_t bytes, bool patient)
+{
+    const tt_team *t = ctx->team;
+    tt_parcels out = {.data = (char *)mine}, in = {.data = all};
+    for (int r = 0; r < t->size; r++) {
+        out.n[r] = in.n[r] = bytes;
+        in.at[r] = r * bytes;
+    }
+    return team_exchange(ctx, &out, &in, patient);
+}
+
+tt_status tt_team_gather(tt_ctx *ctx, void *all, const void *mine,
+                         int64_t bytes)
+{
+    if (tt_team_size(ctx) > 1) return all_words(ctx, all, mine, bytes, true);
+    if (!ctx->status) copy(all, mine, bytes);
+    return ctx->status;
+}
+
 bool tt_team_any(tt_ctx *ctx, bool here)
 {
-    tt_team *t = ctx->team;
+    const tt_team *t = ctx->team;
     if (tt_team_size(ctx) == 1) return here;
     char word = here, words[TT_TEAM_MAX] = {0};
-    tt_parcels out = {.data = &word}, in = {.data = words};
-    for (int r = 0; r < t->size; r++) {
-        out.n[r] = in.n[r] = 1;
-        in.at[r] = r;
-    }
-    team_exchange(ctx, &out, &in, false);
+    all_words(ctx, words, &word, 1, false);
     for (int r = 0; r < t->size; r++) here = here || words[r];
     return here;
 }
@@ -406,13 +441,7 @@ tt_status tt_team_agree(tt_ctx *ctx)
 
 tt_status team_meet(tt_ctx *ctx, bool patient)
 {
-    tt_team *t = ctx->team;
-    if (tt_team_size(ctx) == 1) return ctx->status;
     char word = 0, words[TT_TEAM_MAX];
-    tt_parcels out = {.data = &word}, in = {.data = words};
-    for (int r = 0; r < t->size; r++) {
-        out.n[r] = in.n[r] = 1;
-        in.at[r] = r;
-    }
-    return team_exchange(ctx, &out, &in, patient);
+    if (tt_team_size(ctx) == 1) return ctx->status;
+    return all_words(ctx, words, &word, 1, patient);
 }

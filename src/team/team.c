@@ -34,14 +34,30 @@ static void give_up(tt_ctx *ctx)
     t->give_up(t, ctx->status, sentence);
 }
 
+team_load team_load_of(const tt_team *t, const tt_parcels *out,
+                       const tt_parcels *in)
+{
+    team_load x = {0, 0, 0};
+    for (int r = 0; r < t->size; r++) {
+        if (r == t->rank) continue;
+        x.sent += out->n[r];
+        x.received += in->n[r];
+        x.messages += out->n[r] > 0;
+    }
+    return x;
+}
+
 tt_status team_exchange(tt_ctx *ctx, const tt_parcels *out,
                         const tt_parcels *in, bool patient)
 {
     tt_team *t = ctx->team;
     const double begin = tt_now();
+    const team_load load = team_load_of(t, out, in);
     if (!ctx->status) t->exchange(ctx, t, out, in, patient);
     if (ctx->status) give_up(ctx);
     const double took = tt_now() - begin;
+    t->sent += load.sent;
+    t->messages += load.messages;
     t->took[t->timed] += (float)took;
     if (t->timed < TEAM_TIMED - 1) t->timed++;
     if (ctx->profiling) tt_profile_add(ctx, "between ranks", took, 0);
@@ -73,12 +89,24 @@ bool tt_team_stands(const tt_ctx *ctx)
 typedef struct clock_words {
     double all;                  /* seconds since the last time               */
     float took[TEAM_TIMED];      /* of them those of every exchange           */
+    double cpu;
+    int64_t sent, messages;
 } clock_words;
+
+/* CPU seconds of the process. */
+static double cpu_now(void)
+{
+    struct timespec t;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t)) return 0;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 static void begin_time(tt_team *t, double at)
 {
     t->since = at;
     t->timed = 0;
+    t->cpu = cpu_now();
+    t->sent = t->messages = 0;
     memset(t->took, 0, sizeof t->took);
 }
 
@@ -86,7 +114,8 @@ static tt_status gather_clocks(tt_ctx *ctx, clock_words *of)
 {
     tt_team *t = ctx->team;
     const double here = tt_now();
-    clock_words mine = {.all = here - t->since};
+    clock_words mine = {.all = here - t->since, .cpu = cpu_now() - t->cpu,
+                        .sent = t->sent, .messages = t->messages};
     tt_parcels out = {.data = (char *)&mine}, in = {.data = (char *)of};
     memcpy(mine.took, t->took, sizeof mine.took);
     for (int r = 0; r < t->size; r++) {
@@ -94,7 +123,9 @@ static tt_status gather_clocks(tt_ctx *ctx, clock_words *of)
         in.at[r] = r * (int64_t)sizeof mine;
     }
     begin_time(t, here);
-    return team_exchange(ctx, &out, &in, false);
+    team_exchange(ctx, &out, &in, false);
+    t->sent = t->messages = 0;   /* these words are no part of the work */
+    return ctx->status;
 }
 
 /* Every exchange takes the least of what ranks spent in it. */
@@ -110,8 +141,12 @@ static void split_time(tt_team_time *of, const clock_words *all, int size)
             of[r].waiting += all[r].took[i] - least;
         }
     }
-    for (int r = 0; r < size; r++)
+    for (int r = 0; r < size; r++) {
         of[r].compute = all[r].all - of[r].exchange - of[r].waiting;
+        of[r].cpu = all[r].cpu;
+        of[r].sent = all[r].sent;
+        of[r].messages = all[r].messages;
+    }
 }
 
 static void add_time(tt_team_time *sum, const tt_team_time *t)
@@ -119,6 +154,9 @@ static void add_time(tt_team_time *sum, const tt_team_time *t)
     sum->compute += t->compute;
     sum->exchange += t->exchange;
     sum->waiting += t->waiting;
+    sum->cpu += t->cpu;
+    sum->sent += t->sent;
+    sum->messages += t->messages;
 }
 
 tt_status tt_team_measure(tt_ctx *ctx, tt_team_time *of)

@@ -240,6 +240,7 @@ static char text[256];
     GIVES(tt_team_broadcast, c, x, 4)                                          \
     GIVES(tt_team_bring_head, c, x, 4, 1, 0)                                   \
     GIVES(tt_team_hand_head, c, x, 4, 1, 0)                                    \
+    GIVES(tt_team_gather, c, x, x, 4)                                          \
     RUNS(tt_team_any, c, true)                                                 \
     GIVES(tt_team_follow, c, c)                                                \
     RUNS(tt_team_stands, c)                                                    \
@@ -386,6 +387,8 @@ static char text[256];
     /* plan.h */                                                               \
     GIVES(tt_run_plan, c, NULL, &(tt_needs){0})                                \
     GIVES(tt_run_time, c, NULL, 0.1, &(tt_needs){0})                           \
+    GIVES(tt_run_share, c, NULL, &(tt_share_of){.size = 1}, false,             \
+          &(tt_share){0})                                                      \
     /* video.h */                                                              \
     GIVES(tt_rgb_resize, c, NULL, 4, 4, NULL, 2, 2)                            \
     GIVES(tt_png_write, c, "picture.png", bytes, 4, 4)                         \

@@ -10,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/generate/generate_session.h"
 #include "tether/plan.h"
+#include "tether/team.h"
 
 /* PLAN  seconds that are spent on measuring */
 #define PLAN 3.0
@@ -69,6 +70,26 @@ static void print_memory(const tt_needs *n)
     if (n->available < INT64_MAX) row("available", n->available, limit);
 }
 
+/* Rank 0 is in the table above. */
+static tt_status print_ranks(tt_ctx *ctx, const tt_needs *own)
+{
+    const int size = tt_team_size(ctx);
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    if (size == 1) return ctx->status;
+    tt_needs *all = tt_alloc(ctx, &ctx->scratch, size, sizeof *all, "plans");
+    if (!tt_team_gather(ctx, all, own, sizeof *own)) {
+        printf("%-12s %14s %14s %14s %14s %14s\n", "rank, bytes", "cache",
+               "activations", "latents", "decoding", "peak");
+        for (int r = 0; r < size; r++)
+            printf("%-12d %14lld %14lld %14lld %14lld %14lld\n", r,
+                   (long long)all[r].cache, (long long)all[r].activations,
+                   (long long)all[r].latents.peak,
+                   (long long)all[r].decoding.peak, (long long)all[r].peak);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+    return ctx->status;
+}
+
 static void print(const tt_needs *n, int64_t videos)
 {
     const double all = n->text.seconds
@@ -79,7 +100,9 @@ static void print(const tt_needs *n, int64_t videos)
     row("latents", n->latents_file, "");
     row("saved states, at most", n->states, "until the latents are complete");
     row("video as y4m, at most", n->video, "");
-    printf("time%s\n", videos > 1 ? ", of every video but for the text" : "");
+    if (all > 0)
+        printf("time%s\n", videos > 1 ? ", of every video but for the text"
+                                      : "");
     time_row("text", n->text.seconds, n->text.operations);
     time_row("latents", n->latents.seconds, n->latents.operations);
     time_row("decoding", n->decoding.seconds, n->decoding.operations);
@@ -99,5 +122,5 @@ tt_status session_plan(session *s)
         TT_TRY(tt_run_plan(s->ctx, s->run, &n));
     }
     print(&n, tt_run_videos(s->run));
-    return TT_OK;
+    return print_ranks(s->ctx, &n);
 }

@@ -42,6 +42,25 @@ static void work(void *user, const tt_run_work *w)
     e.work(e.user, w);
 }
 
+static void log_ranks(json_out *j, const tt_run_chunk *c)
+{
+    if (!c->nranks) return;
+    json_open(j, "ranks", '[');
+    for (int r = 0; r < c->nranks; r++) {
+        const tt_team_time *t = &c->rank[r];
+        json_open(j, NULL, '{');
+        json_int(j, "rank", r);
+        json_real(j, "compute_seconds", t->compute);
+        json_real(j, "exchange_seconds", t->exchange);
+        json_real(j, "waiting_seconds", t->waiting);
+        json_real(j, "cpu_seconds", t->cpu);
+        json_int(j, "sent_bytes", t->sent);
+        json_int(j, "messages", t->messages);
+        json_close(j, '}');
+    }
+    json_close(j, ']');
+}
+
 static void log_chunk(void *user, const tt_run_chunk *c)
 {
     session *s = user;
@@ -54,6 +73,7 @@ static void log_chunk(void *user, const tt_run_chunk *c)
     json_int(&j, "latents_done", c->done);
     json_real(&j, "chunk_seconds", c->seconds);
     json_int(&j, "peak_memory_bytes", tt_peak_memory());
+    log_ranks(&j, c);
     progress_logged(&s->progress, &j);
 }
 

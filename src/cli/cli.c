@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tether/validate.h"
+#include "tether/team.h"
 
 /* ---- signals ------------------------------------------------------------- */
 
@@ -121,6 +122,14 @@ tt_status cli_setup(tt_ctx *ctx, const cli_common *common)
 int cli_stopped(void)
 {
     return 128 + (stop_signal ? stop_signal : SIGINT);
+}
+
+tt_status cli_alone(tt_ctx *ctx, const char *command)
+{
+    if (ctx->status || tt_team_size(ctx) == 1) return ctx->status;
+    return tt_fail(ctx, TT_EINVAL, "tether %s runs on one rank, not %d: only "
+                   "`tether generate` shares out its work, and `tether bench "
+                   "--ranks` measures for it", command, tt_team_size(ctx));
 }
 
 int cli_failed(const tt_ctx *ctx)

@@ -35,6 +35,9 @@ int cmd_bench(tt_ctx *ctx, int argc, char **argv);
 /* Apply the common options: threads, backend. */
 tt_status cli_setup(tt_ctx *ctx, const cli_common *common);
 
+/* TT_EINVAL where mpirun started several: the command is for one rank. */
+tt_status cli_alone(tt_ctx *ctx, const char *command);
+
 /* Print the recorded failure as "tether: error: ..." on stderr and return the
  * exit status that belongs to it: 2 for TT_EINVAL, 130 for TT_EINTR, else 1.*/
 int cli_failed(const tt_ctx *ctx);

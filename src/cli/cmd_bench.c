@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Next    bench_ops.c, bench_error.c */
+ * Next    bench_ops.c, bench_error.c, bench_ranks.c */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +13,7 @@
 #include "cli/generate/model.h"
 #include "cli/ui/outputs.h"
 #include "tether/outfile.h"
+#include "tether/team.h"
 #include "tether/version.h"
 
 static const opt_spec options[] = {
@@ -34,6 +35,14 @@ static const opt_spec options[] = {
     {OPT_FLAG, "estimate", 0, offsetof(bench_settings, estimate), NULL,
      "say what `tether generate` would take here, in bytes and in time: its "
      "--plan, of the model that -m names"},
+    {OPT_FLAG, "ranks", 0, offsetof(bench_settings, ranks), NULL,
+     "say what a chunk would take on 2 to 64 machines like this one, over "
+     "links of 1 to 100 Gbit/s; mpirun with 2 ranks or more measures its own"},
+    {OPT_TEXT, "link", 0, offsetof(bench_settings, link), "GBIT,US",
+     "with --ranks: gigabits per second that come through, and microseconds of "
+     "a message"},
+    {OPT_FLAG, "no-decode", 0, offsetof(bench_settings, no_decode), NULL,
+     "with --ranks: latents alone"},
     {OPT_READ, "model", 'm', offsetof(bench_settings, model), "DIR",
      "folder with all parts of a model (default: the built-in one)"},
     {OPT_TEXT, "width", 'W', offsetof(bench_settings, width), "N",
@@ -52,7 +61,9 @@ static const opt_command bench_command = {
     .summary = "speed of the operators, or their error against float64",
     .usage = "ops|error [--json FILE] [--quick] [--only TEXT]\n"
              "       tether bench --estimate [-m DIR] [-W N -H N] "
-             "[--seconds X]",
+             "[--seconds X]\n"
+             "       tether bench --ranks [-m DIR] [-W N -H N] "
+             "[--link GBIT,US]",
     .intro = "ops measures every operator at the shapes of Wan2.1-T2V-1.3B: "
              "linear layers, attention and convolutions beside the blas "
              "backend and the multiply-add peak, everything else beside the "
@@ -67,7 +78,9 @@ static const opt_command bench_command = {
                 "  TT_CPU=avx2 OPENBLAS_CORETYPE=Haswell tether bench ops\n"
                 "  tether bench error\n"
                 "  tether bench --estimate -m Wan2.1-T2V-1.3B -W 416 -H 240 "
-                "--seconds 5",
+                "--seconds 5\n"
+                "  tether bench --ranks -m Wan2.1-T2V-1.3B -W 832 -H 480 "
+                "--link 10,50",
     .options = options,
     .no_log = true,
     .positional_max = 1,
@@ -171,8 +184,11 @@ const tt_ops *bench_backend(const bench_settings *s, const char *name)
     return NULL;
 }
 
-static tt_status run(tt_ctx *ctx, const bench_settings *s, bool errors)
+/* settings: of the run whose ranks are asked for, else NULL. */
+static tt_status run(tt_ctx *ctx, const bench_settings *s, bench_kind kind,
+                     const tt_settings *settings)
 {
+    static const char *const names[] = {"ops", "errors", "ranks"};
     tt_out file = {0};
     json_out out, *j = NULL;
     if (s->json) {
@@ -184,8 +200,10 @@ static tt_status run(tt_ctx *ctx, const bench_settings *s, bool errors)
         json_begin(j, file.file, true);
     }
     describe(ctx, s, j);
-    if (j) json_open(j, errors ? "errors" : "ops", '[');
-    errors ? bench_error(ctx, s, j) : bench_ops(ctx, s, j);
+    if (j) json_open(j, names[kind], '[');
+    if (kind == BENCH_OPS) bench_ops(ctx, s, j);
+    else if (kind == BENCH_ERRORS) bench_error(ctx, s, j);
+    else bench_ranks(ctx, s, settings, j);
     if (j) {
         json_close(j, ']');
         json_end(j);
@@ -228,16 +246,34 @@ static tt_status estimated(tt_ctx *ctx, const bench_settings *s, tt_settings *g)
     return tt_settings_set(ctx, g, "plan", NULL);
 }
 
+/* What a rank of several would take. Latents for a full window, and for turns
+ * of the policy. */
+static tt_status of_ranks(tt_ctx *ctx, const bench_settings *s, tt_settings *g)
+{
+    bench_settings own = *s;
+    if (tt_team_rank(ctx) > 0) own.json = NULL; /* rank 0 writes */
+    if (!s->seconds) tt_settings_set(ctx, g, "latents", "60");
+    if (s->no_decode) tt_settings_set(ctx, g, "no-decode", NULL);
+    ctx->overwrite = s->overwrite;
+    cli_catch_signals(ctx);
+    return run(ctx, &own, BENCH_RANKS, g);
+}
+
 static int estimate(tt_ctx *ctx, const bench_settings *s,
                     const cli_common *common, const opt_result *given)
 {
     tt_settings g = tt_settings_defaults();
-    int status;
+    int status = bench_ranks_check(s);
     if (given->npositional)
-        return opt_usage("bench", "--estimate stands alone, without `%s`",
+        return opt_usage("bench", "--%s stands alone, without `%s`",
+                         s->ranks ? "ranks" : "estimate",
                          given->positional[0]);
-    status = estimated(ctx, s, &g) ? opt_refused("bench", ctx)
-           : generate_videos(ctx, &g, common, 0, NULL);
+    if (status != GO_ON) return status;
+    if (estimated(ctx, s, &g)) status = opt_refused("bench", ctx);
+    else if (!s->ranks) status = generate_videos(ctx, &g, common, 0, NULL);
+    else if (cli_setup(ctx, common) || of_ranks(ctx, s, &g))
+        status = cli_failed(ctx);
+    else status = 0;
     tt_settings_free(&g);
     return status;
 }
@@ -249,7 +285,9 @@ int cmd_bench(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     int status = opt_parse(&bench_command, &s, &common, &given, argc, argv);
     if (status != GO_ON) return status;
-    if (s.estimate) return estimate(ctx, &s, &common, &given);
+    if (!s.ranks && cli_alone(ctx, "bench")) return cli_failed(ctx);
+    if (s.estimate || s.ranks || s.link)
+        return estimate(ctx, &s, &common, &given);
     const char *what = given.npositional == 1 ? given.positional[0] : "";
     bool errors = !strcmp(what, "error");
     if (!errors && strcmp(what, "ops") != 0)
@@ -270,6 +308,6 @@ int cmd_bench(tt_ctx *ctx, int argc, char **argv)
     cli_catch_signals(ctx);
     ctx->overwrite = s.overwrite;
     ask_backends(ctx, &s);
-    run(ctx, &s, errors);
+    run(ctx, &s, errors ? BENCH_ERRORS : BENCH_OPS, NULL);
     return ctx->status ? cli_failed(ctx) : 0;
 }

@@ -144,10 +144,8 @@ static void warn(void *user, const char *sentence)
 static tt_status join_team(tt_ctx *ctx, const command *c)
 {
     TT_TRY(tt_team_open(ctx));
-    if (tt_team_size(ctx) == 1 || c->run == cmd_generate) return TT_OK;
-    return tt_fail(ctx, TT_EINVAL, "tether %s runs on one rank, not %d: only "
-                   "`tether generate` shares out its work", c->name,
-                   tt_team_size(ctx));
+    if (c->run == cmd_generate || c->run == cmd_bench) return TT_OK;
+    return cli_alone(ctx, c->name);
 }
 
 /* The others do not know that our command line was refused, and would wait. */

@@ -6,9 +6,12 @@
 
 #include "cli/cli.h"
 #include "tether/machine.h"
+#include "tether/run.h"
 
 #define BENCH_ROUNDS_MAX 31
 #define BENCH_BACKENDS_MAX 8
+
+typedef enum bench_kind { BENCH_OPS, BENCH_ERRORS, BENCH_RANKS } bench_kind;
 
 typedef struct bench_settings {
     const char *json;      /* file for the results, NULL: none                */
@@ -17,6 +20,9 @@ typedef struct bench_settings {
     bool quick;            /* small shapes, three rounds                      */
     bool overwrite;        /* whatever file is there                          */
     bool estimate;         /* of a run, whose settings follow                 */
+    bool ranks;            /* of several machines, likewise                   */
+    const char *link;      /* between them; NULL: measured                    */
+    bool no_decode;
     const char *model, *width, *height, *seconds, *cache;
     bool cpu;              /* CPU seconds of the process, not the clock's     */
     int threads[2];        /* thread counts to measure                        */
@@ -47,6 +53,12 @@ void bench_fill(tt_real *x, int64_t n, uint32_t seed);
  * to stdout and its rows into the open array of j (NULL: no file). */
 tt_status bench_ops(tt_ctx *ctx, const bench_settings *s, json_out *j);
 tt_status bench_error(tt_ctx *ctx, const bench_settings *s, json_out *j);
+
+/* What a chunk of a run takes on many machines: a table, and rows into the open
+ * array of j. Under mpirun all ranks call it. GO_ON or a status. */
+tt_status bench_ranks(tt_ctx *ctx, const bench_settings *s,
+                      const tt_settings *settings, json_out *j);
+int bench_ranks_check(const bench_settings *s);
 
 /* Has bench_ops a case with s->only in its name? */
 bool bench_ops_has(const bench_settings *s);

@@ -198,7 +198,8 @@ static void print_page(void)
     manual_item("TT_CPU", "the instruction set to use: avx2, avx512, amx ...; "
                 "a value that is not known is an error that lists them");
     manual_item("TT_MEMORY", "memory that generate may take, like 20G, "
-                "whatever the machine and its control groups say");
+                "whatever the machine and its control groups say; a "
+                "value that cannot be read is an error");
     manual_item("TMPDIR", "where validate keeps what it compares");
     manual_item("NO_COLOR", "no colours on the terminal");
     manual_section("FILES");

@@ -126,6 +126,15 @@ static int64_t asked_for(void)
     return n >= 0 && n < 9e18 ? (int64_t)n : -1;
 }
 
+tt_status plan_memory_check(tt_ctx *ctx)
+{
+    const char *text = getenv("TT_MEMORY");
+    if (ctx->status || !text || !*text || asked_for() >= 0) return ctx->status;
+    return tt_fail(ctx, TT_EINVAL, "TT_MEMORY=%.60s is no amount of memory: "
+                   "give a number of bytes, or one with K, M or G behind it "
+                   "like 20G, or leave it unset", text);
+}
+
 plan_limit plan_memory(int64_t before)
 {
     plan_limit least = {INT64_MAX, ""};

@@ -472,7 +472,7 @@ tt_status plan_begin(tt_ctx *ctx, tt_run *run)
 {
     tt_needs n = {.before = plan_anonymous()};
     tt_ctx c = aside(ctx);
-    if (ctx->status) return ctx->status;
+    TT_TRY(plan_memory_check(ctx));
     run->mapped = plan_mapped();
     plan_text(&c, run, 0, &n);
     tt_clear(&c);                /* it may be missing: said later */

@@ -24,6 +24,8 @@ typedef struct plan_limit {
  * the process took since is there for the stages. */
 plan_limit plan_memory(int64_t before);
 plan_limit plan_addresses(int64_t before);
+/* Errors  TT_EINVAL  TT_MEMORY is set and cannot be read */
+tt_status plan_memory_check(tt_ctx *ctx);
 /* Bytes of this process that no file stands behind; 0 where nobody says. */
 int64_t plan_anonymous(void);
 /* Bytes of its addresses. */

@@ -89,6 +89,13 @@ static void refusals(void)
     setenv("TT_MEMORY", "1M", 1);
     refuses(1, "cannot fit", RUN "-o x.y4m --record r.json --analyze a", model);
     refuses(1, "cannot fit", RUN "--plan", model);
+    static const char *const slips[] = {"lots", "20GB", "-1", "nan", "1 G"};
+    for (int i = 0; i < 5; i++) {
+        setenv("TT_MEMORY", slips[i], 1);
+        refuses(2, "is no amount of memory", RUN "-o x.y4m", model);
+    }
+    setenv("TT_MEMORY", "", 1);
+    expect(run(RUN "--plan", model) == 0, "empty: as if unset: %s", said);
     expect(files() == 0, "nothing is left");
     unsetenv("TT_MEMORY");
 }

@@ -57,6 +57,8 @@ void tt_vae_close(tt_vae *v); /* NULL is fine */
 const tt_weights *tt_vae_weights(const tt_vae *v);
 int64_t tt_vae_z(const tt_vae *v);
 int64_t tt_vae_dim(const tt_vae *v);
+/* Add what tells its latent mean and std from others to a digest. */
+void tt_vae_add_stats(const tt_vae *v, tt_sha256 *s);
 
 /* ---- decoder ------------------------------------------------------------ */
 

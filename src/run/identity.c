@@ -45,6 +45,12 @@ void identity_weights(tt_sha256 *s, const tt_weights *w)
     }
 }
 
+void identity_vae(tt_sha256 *s, const tt_vae *v)
+{
+    identity_weights(s, tt_vae_weights(v));
+    tt_vae_add_stats(v, s);
+}
+
 /* Numbers that came from elsewhere: embeddings, noise, given latents. */
 static void digest_inputs(tt_sha256 *s, const tt_rollout_options *o,
                           int64_t frame_size)
@@ -122,7 +128,7 @@ const char *identity_make(tt_ctx *ctx, tt_arena *mem, const tt_dit *dit,
     if (!l.text) return NULL;
     tt_sha256_init(&weights);
     identity_weights(&weights, tt_dit_weights(dit));
-    if (o->vae) identity_weights(&weights, tt_vae_weights(o->vae));
+    if (o->vae) identity_vae(&weights, o->vae);
     tt_sha256_init(&inputs);
     digest_inputs(&inputs, o, tt_dit_get_config(dit)->in_dim * o->h * o->w);
     add(&l, "tether-run %d type %s class %s", VERSION, tt_real_name(),

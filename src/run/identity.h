@@ -5,6 +5,7 @@
 #define TT_RUN_IDENTITY_H
 
 #include "tether/io.h"
+#include "tether/vae.h"
 
 /* The first thing that differs between two lines of identity_make, in words:
  * "seed 1 there, 2 here". */
@@ -13,5 +14,7 @@ void identity_difference(char *buf, size_t n, const char *theirs,
 
 /* Add what tells these weights from others; NULL: nothing. */
 void identity_weights(tt_sha256 *s, const tt_weights *w);
+/* The same of a VAE, with the latent statistics of its config.json. */
+void identity_vae(tt_sha256 *s, const tt_vae *v);
 
 #endif

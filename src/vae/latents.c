@@ -120,6 +120,13 @@ void vae_set_stats(tt_ctx *ctx, tt_vae *v, const double *mean,
     }
 }
 
+void tt_vae_add_stats(const tt_vae *v, tt_sha256 *s)
+{
+    if (!v || !v->mean) return; /* the tiny one has none */
+    tt_sha256_add(s, v->mean, (size_t)v->z * sizeof *v->mean);
+    tt_sha256_add(s, v->inv, (size_t)v->z * sizeof *v->inv);
+}
+
 void vae_denormalise(tt_host *y, const tt_host *z, const tt_vae *v, int64_t n)
 {
     for (int64_t p = 0; p < n; p++)

@@ -287,6 +287,7 @@ static char text[256];
     NONE(tt_vae_weights, NULL)                                                 \
     RUNS(tt_vae_z, NULL)                                                       \
     RUNS(tt_vae_dim, NULL)                                                     \
+    RUNS(tt_vae_add_stats, NULL, NULL)                                         \
     RUNS(tt_vae_decoder_close, NULL)                                           \
     RUNS(tt_vae_decoder_bytes, NULL, 8, 8)                                     \
     RUNS(tt_vae_decoder_seek, NULL, 1)                                         \

@@ -17,6 +17,19 @@ static void test_overwrite(void)
            "the same run again: %s", said);
     expect(run("%s", tiny_run("-o a.y4m -t 2 --resume")) == 0,
            "the same with --resume: %s", said);
+    expect(run("%s", tiny_run("-o a.y4m --contact-sheet n.png --resume")) == 0
+           && same(at("n.png"), at("a.png")), "a sheet named later: %s", said);
+    static const char *const later[] = {"--contact-sheet", "--animation",
+                                        "--record"};
+    static const char *const name[] = {"o.png", "o.apng", "o.json"};
+    for (int i = 0; i < 3; i++) {
+        char more[100];
+        put_file(at(name[i]), "mine", 0644);
+        snprintf(more, sizeof more, "-o a.y4m %s %s --resume", later[i],
+                 name[i]);
+        refuses(2, "of this program", "%s", tiny_run(more));
+        expect(!strcmp(text_of(at(name[i])), "mine"), "%s stays", name[i]);
+    }
     refuses(2, "-o would replace a.y4m", "%s", tiny_run("-o a.y4m -s 1"));
     refuses(2, "--overwrite", "%s", tiny_run("-o a.y4m --cache fifo"));
     expect(same(at("a.y4m"), at("a.kept")), "the video is kept");

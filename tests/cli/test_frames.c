@@ -291,6 +291,55 @@ static void test_others(void)
     expect(!strcmp(text_of(at("e.y4m.frames")), "mine"), "it stays");
 }
 
+/* No output and no input may have the name of the frames. */
+static void test_names(void)
+{
+    refuses(2, "--raw-out and the frames so far would both write",
+            "decode --vae %s --latents l.st -o n.y4m --raw-out n.y4m.frames",
+            vae);
+    static const char *const more[] = {
+        "-o n.y4m --latents-out n.y4m.frames", "-o n.y4m --dump n.y4m.frames",
+        "-o - --latents-out n.st --dump n.st.frames",
+        "-o n.y4m --latents-out n.st --trace-cache n.st.unfinished",
+        "-o n.y4m --latents-out n.st --record ./n.st.state2"};
+    for (int i = 0; i < 5; i++)
+        refuses(2, "would both write", "generate -q -m %s --embeds %s --vae %s "
+                "-W 32 -H 32 --latents 6 %s", model, embeds, vae, more[i]);
+    run_after("cp l.st i.y4m.frames; ", "--version > /dev/null");
+    refuses(2, "would be kept under that name", "decode --vae %s --latents "
+            "i.y4m.frames -o i.y4m --overwrite", vae);
+    expect(same(at("i.y4m.frames"), at("l.st")), "the input is as it was");
+    unlink(at("i.y4m.frames"));
+}
+
+/* The config.json beside the VAE says what its latents mean: frames of another
+ * one are none of ours. */
+static void test_config(void)
+{
+    char text[800] = "{\"latents_mean\": [0";
+    for (int i = 1; i < 16; i++) strcat(text, ",0");
+    strcat(text, "], \"latents_std\": [1");
+    for (int i = 1; i < 16; i++) strcat(text, ",1");
+    strcat(text, "]}");
+    char copy[1400];
+    snprintf(copy, sizeof copy, "mkdir v && cp %s v/w.st; ", vae);
+    run_after(copy, "--version > /dev/null");
+    put_ffmpeg(5, "exit 1");
+    expect(run_after("PATH=$PWD/bin:$PATH ", "decode -q -t 1 --vae v/w.st "
+                     "--latents l.st -o c.mp4") == 1
+           && exists(at("c.mp4.frames")), "interrupted: %s", said);
+    put_file(at("v/config.json"), text, 0644);
+    put_ffmpeg(-1, "");
+    expect(run_after("PATH=$PWD/bin:$PATH ", "decode -q -t 1 --vae v/w.st "
+                     "--latents l.st -o c.mp4 --resume") == 2
+           && strstr(said, "another decoding"), "another config: %s", said);
+    unlink(at("v/config.json"));
+    expect(run_after("PATH=$PWD/bin:$PATH ", "decode -t 1 --vae v/w.st "
+                     "--latents l.st -o c.mp4 --resume") == 0
+           && strstr(said, "frames are there"), "its own: %s", said);
+    expect_same("c.mp4", "s.mp4");
+}
+
 /* Files of others that stay: one beside the video, one that is named only when
  * the decoding goes on. */
 static void test_strangers(void)
@@ -397,6 +446,8 @@ int main(int argc, char **argv)
     test_pictures();
     test_damage();
     test_others();
+    test_names();
+    test_config();
     test_strangers();
     test_last();
     test_generate();

@@ -86,10 +86,15 @@ tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t clips,
         return tt_fail(ctx, TT_EINVAL, "clips of %lld frames have none left "
                        "without the last %lld", (long long)decode_frames(n),
                        (long long)o->drop);
+    tt_arena mem = {0};
     const output_name all[] = {{"-o", o->video}, {"--animation", o->animation},
                                {"--contact-sheet", o->sheet},
-                               {"--raw-out", o->raw}};
-    TT_TRY(outputs_differ(ctx, all, sizeof all / sizeof *all));
+                               {"--raw-out", o->raw},
+                               {"the frames so far",
+                                decode_frames_name(ctx, &mem, o, NULL)}};
+    outputs_differ(ctx, all, sizeof all / sizeof *all);
+    tt_arena_free(&mem);
+    TT_TRY(ctx->status);
     if (o->video) TT_TRY(tt_video_check(ctx, o->video, &f));
     if (o->animation) TT_TRY(check_animation(ctx, o->animation, &f));
     if (o->sheet) TT_TRY(tt_out_check(ctx, o->sheet));
@@ -422,7 +427,7 @@ static tt_status open_kept(sinks *s, const tt_vae *vae, int64_t clips)
     tt_sha256 weights;
     if (!s->keep) return s->ctx->status;
     tt_sha256_init(&weights);
-    identity_weights(&weights, tt_vae_weights(vae));
+    identity_vae(&weights, vae);
     tt_sha256_hex(&weights, hex);
     if (clips > 1) snprintf(cut, sizeof cut, " each %lld", (long long)s->each);
     snprintf(what, sizeof what, "1 type %s class %s vae %.32s size %lldx%lld "

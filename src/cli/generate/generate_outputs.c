@@ -98,15 +98,35 @@ static void all_outputs(session *s, output_name out[OUTPUTS],
     memcpy(out, all, sizeof all);
 }
 
+/* Names that a video takes until it is complete. */
+enum { HELPERS = 4 };
+static void all_helpers(session *s, output_name out[HELPERS],
+                        const tt_run_files *v, const decode_outputs *o)
+{
+    static const char *const ending[HELPERS] = {
+        "", ".unfinished", ".state1", ".state2"};
+    const size_t n = v->latents ? strlen(v->latents) + 16 : 0;
+    out[0] = (output_name){"the frames so far",
+                           decode_frames_name(s->ctx, &s->mem, o, v->latents)};
+    for (int i = 1; i < HELPERS; i++) {
+        char *name = n ? tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "file name")
+                       : NULL;
+        if (name) snprintf(name, n, "%s%s", v->latents, ending[i]);
+        out[i] = (output_name){i > 1 ? "a saved state" : "the latents so far",
+                               name};
+    }
+}
+
 tt_status session_check_names(session *s, const tt_run_files *v)
 {
-    output_name all[OUTPUTS];
+    output_name all[OUTPUTS + HELPERS];
     const tt_rollout_options *r = tt_run_rollout(s->run);
     decode_outputs o = session_outputs(s, v);
     all_outputs(s, all, v);
     if (v->analyze) TT_TRY(make_run_folder(s, v->analyze));
     TT_TRY(s->ctx->status);
-    TT_TRY(outputs_differ(s->ctx, all, OUTPUTS));
+    all_helpers(s, all + OUTPUTS, v, &o);
+    TT_TRY(outputs_differ(s->ctx, all, OUTPUTS + HELPERS));
     TT_TRY(outputs_png(s->ctx, "--preview", v->preview));
     TT_TRY(outputs_png(s->ctx, "--contact-sheet", v->sheet));
     TT_TRY(decode_check(s->ctx, &o, r->rollouts, r->initial_frames + r->latents,
@@ -129,6 +149,18 @@ tt_status session_claim(session *s, int64_t i, const tt_run_files *v)
                              g->overwrite);
 }
 
+/* Made by this run, as its latents are? One that is newly named may be there:
+ * a picture that we made says with which settings. */
+static tt_status check_pictures(session *s, const tt_run_files *v)
+{
+    TT_TRY(outputs_kind(s->ctx, "--contact-sheet", v->sheet, "parameters",
+                        "contact sheet"));
+    TT_TRY(outputs_kind(s->ctx, "--animation", v->animation, "parameters",
+                        "animation"));
+    return outputs_kind(s->ctx, "--record", v->record, "\"command_line\"",
+                        "record");
+}
+
 tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
                              bool encoded, bool *ours)
 {
@@ -137,7 +169,8 @@ tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
     *ours = g->inject || !v->latents ? false /* nobody knows what was */
           : encoded ? tt_run_made(s->ctx, s->run, i, v->latents)
                     : tt_run_made_by_any(v->latents);
-    if (g->overwrite || s->ctx->status || *ours) return s->ctx->status;
+    if (g->overwrite || s->ctx->status) return s->ctx->status;
+    if (*ours) return check_pictures(s, v);
     all_outputs(s, all, v);
     return outputs_free(s->ctx, all, OUTPUTS - REPORTS,
                         "this run did not make (its prompt, options, seed or "

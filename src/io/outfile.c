@@ -60,17 +60,32 @@ static unsigned number_of(const char *name)
     return h;
 }
 
-/* The limit of a name is 255 bytes: a long one is cut. */
-static void name_temporary(char *out, size_t n, const char *final, size_t dir)
+/* The limit of a name is 255 bytes: a long one is cut. `id`: "", or what makes
+ * it this process's. */
+static void name_temporary(char *out, size_t n, const char *final,
+                           const char *id)
 {
     enum { LONGEST = 200 };
+    const size_t dir = directory_length(final);
     const char *base = final + dir;
-    const long id = (long)getpid();
     if (strlen(base) <= LONGEST)
-        snprintf(out, n, "%.*s.%s.%ld.part", (int)dir, final, base, id);
+        snprintf(out, n, "%.*s.%s%s.part", (int)dir, final, base, id);
     else
-        snprintf(out, n, "%.*s.%.*s~%08x.%ld.part", (int)dir, final,
+        snprintf(out, n, "%.*s.%.*s~%08x%s.part", (int)dir, final,
                  LONGEST - 9, base, number_of(base), id);
+}
+
+/* One name for all processes, so that what a killed one left goes; another one
+ * where a living one has it, or where nobody will hold its lock. */
+static int open_temporary(tt_out *o, bool held)
+{
+    char id[32];
+    const size_t n = strlen(o->final) + 32;
+    const int fd = held ? place_take(o->temporary) : -1;
+    if (fd >= 0 || (held && errno != EWOULDBLOCK)) return fd;
+    snprintf(id, sizeof id, ".%ld", (long)getpid());
+    name_temporary(o->temporary, n, o->final, id);
+    return place_create(o->temporary);
 }
 
 /* Fill the names. `temporary` stays NULL for a target written directly. */
@@ -102,7 +117,7 @@ static tt_status name_files(tt_ctx *ctx, tt_out *o, const char *path)
     size_t n = strlen(o->final) + 32;
     o->temporary = tt_alloc(ctx, &o->mem, (int64_t)n, 1, "file name");
     if (!o->temporary) goto fail;
-    name_temporary(o->temporary, n, o->final, dir);
+    name_temporary(o->temporary, n, o->final, "");
     o->is_new = place_is_new(ctx, o->final);
     return TT_OK;
 fail:
@@ -132,13 +147,8 @@ static int open_direct(tt_ctx *ctx, const char *path)
     return fd;
 }
 
-tt_status tt_out_open(tt_ctx *ctx, tt_out *o, const char *path)
-{
-    return place_open(ctx, o, path, NULL);
-}
-
-tt_status place_open(tt_ctx *ctx, tt_out *o, const char *path,
-                     const char *meanwhile)
+static tt_status open_as(tt_ctx *ctx, tt_out *o, const char *path,
+                         const char *meanwhile, bool held)
 {
     memset(o, 0, sizeof *o);
     if (ctx->status) return ctx->status;
@@ -146,23 +156,38 @@ tt_status place_open(tt_ctx *ctx, tt_out *o, const char *path,
     if (o->temporary && meanwhile)
         o->temporary = tt_strdup(ctx, &o->mem, meanwhile);
     if (ctx->status) {
+        o->temporary = NULL; /* another process's may have the name */
         tt_out_abort(o);
         return ctx->status;
     }
-    const int fd = o->temporary ? place_create(o->temporary)
-                                : open_direct(ctx, o->final);
+    const int fd = !o->temporary ? open_direct(ctx, o->final)
+                 : meanwhile ? place_create(o->temporary)
+                 : open_temporary(o, held);
     o->file = fd >= 0 ? fdopen(fd, "wb") : NULL;
     if (!o->file) {
         open_failed(ctx, path, errno);
-        if (fd >= 0) close(fd);
+        if (fd < 0) o->temporary = NULL;
         tt_out_abort(o);
+        if (fd >= 0) close(fd);
     }
     return ctx->status;
 }
 
+tt_status tt_out_open(tt_ctx *ctx, tt_out *o, const char *path)
+{
+    return open_as(ctx, o, path, NULL, true);
+}
+
+tt_status place_open(tt_ctx *ctx, tt_out *o, const char *path,
+                     const char *meanwhile)
+{
+    return open_as(ctx, o, path, meanwhile, false); /* ffmpeg's, maybe */
+}
+
 tt_status tt_out_reserve(tt_ctx *ctx, tt_out *o, const char *path)
 {
-    TT_TRY(tt_out_open(ctx, o, path));   /* says early when it cannot work */
+    /* says early when it cannot work */
+    TT_TRY(open_as(ctx, o, path, NULL, false));
     fclose(o->file);
     o->file = NULL;
     return TT_OK;
@@ -236,6 +261,8 @@ tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
     }
     int bad = flush_to_disk(o);
     int error = errno;
+    /* keeps the lock of the temporary name until it is gone */
+    const int held = o->file && o->temporary ? dup(fileno(o->file)) : -1;
     if (o->file && fclose(o->file) && !bad) {
         bad = 1;
         error = errno;
@@ -252,13 +279,14 @@ tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
     else
         o->temporary = NULL;
     tt_out_abort(o);
+    if (held >= 0) close(held);
     return ctx->status;
 }
 
 void tt_out_abort(tt_out *o)
 {
+    if (o->temporary) unlink(o->temporary); /* while its lock is held */
     if (o->file) fclose(o->file);
-    if (o->temporary) unlink(o->temporary);
     tt_arena mem = o->mem;
     tt_arena_free(&mem);
     memset(o, 0, sizeof *o);

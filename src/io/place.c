@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,49 @@ int place_create(const char *path)
     const int fd = open(path, flags, 0666);
     if (fd >= 0 || errno != EEXIST || unlink(path)) return fd;
     return open(path, flags, 0666);
+}
+
+/* Is `fd` still the file of that name? Yes, where nobody can tell. */
+static bool still_called(int fd, const char *path)
+{
+    struct stat a, b;
+    if (fstat(fd, &a)) return true;
+    if (lstat(path, &b)) return errno != ENOENT;
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+static bool take_lock(int fd)
+{
+    return !flock(fd, LOCK_EX | LOCK_NB);
+}
+
+/* What a killed process has left under the name goes, and a link that somebody
+ * planted; false: a living one may be writing it. */
+static bool remove_left(const char *path)
+{
+    const int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    const bool link = fd < 0 && errno == ELOOP;
+    const bool gone = (link || (fd >= 0 && take_lock(fd))) && !unlink(path);
+    if (fd >= 0) close(fd);
+    return gone;
+}
+
+int place_take(const char *path)
+{
+    enum { TRIES = 5 };
+    for (int i = 0; i < TRIES; i++) {
+        const int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd < 0 && errno != EEXIST) return -1;
+        if (fd < 0 && !remove_left(path)) break;
+        if (fd < 0) continue;
+        const bool locked = take_lock(fd), ours = still_called(fd, path);
+        if (locked && ours) return fd;
+        if (ours) unlink(path);
+        close(fd);
+        if (ours) break; /* no locks here */
+    }
+    errno = EWOULDBLOCK;
+    return -1;
 }
 
 bool place_is_new(const tt_ctx *ctx, const char *path)

@@ -12,8 +12,14 @@
  * followed. The descriptor, or -1 and errno. */
 int place_create(const char *path);
 
-/* tt_out_open with a name of the caller's until it is complete (NULL: one of
- * its own), on the same file system. */
+/* The same for a name that several processes may want at a time: it is locked
+ * until the descriptor is closed, so that what a killed one left is known. -1
+ * and EWOULDBLOCK: a living one has it, or the file system has no locks. */
+int place_take(const char *path);
+
+/* tt_out_open with a name of the caller's until it is complete (NULL: one that
+ * is this process's alone), on the same file system. The file may be closed and
+ * written by another program. */
 tt_status place_open(tt_ctx *ctx, tt_out *o, const char *path,
                      const char *meanwhile);
 

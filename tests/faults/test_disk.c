@@ -178,11 +178,11 @@ static void limits(const row *r, long largest, long n)
 /* File systems of one page and more, until one is large enough. */
 static void disks(const row *r, long sum)
 {
-    enum { SIZES = 48, PAGES = 10000 };
-    const long step = 1 + sum / PAGE / SIZES;
+    enum { SIZES = 48 };
+    const long step = 1 + sum / PAGE / SIZES, end = 100 + 4 * sum / PAGE;
     long pages = 1;
     bool enough = false;
-    for (; !enough && pages < PAGES; pages += step) {
+    for (; !enough && pages < end; pages += step) {
         if (!expect(set_disk(pages * PAGE), "a file system of %ld pages: %s",
                     pages, strerror(errno))) return;
         enough = one_size(r, "a disk", pages * PAGE);

@@ -357,10 +357,10 @@ static void put_text(const char *path, const char *text)
  * is no hindrance; long names that begin alike have two. */
 static void test_planted(tt_ctx *ctx)
 {
-    char name[64], one[320], two[320];
+    static const char *const name = ".e.part";
+    char one[320], two[320];
     tt_out o, p;
     put_text(at("victim"), "precious");
-    snprintf(name, sizeof name, ".e.%ld.part", (long)getpid());
     for (int i = 0; i < 2; i++) {
         if (i) put_text(at(name), "left");
         else expect(!symlink(at("victim"), at(name)), "plant a link");
@@ -371,6 +371,14 @@ static void test_planted(tt_ctx *ctx)
         expect(!strcmp(text_of(at("e")), "new") && !exists(at(name)),
                "written under its name");
     }
+    expect_ok(tt_out_open(ctx, &o, at("e")), "open");
+    expect_ok(tt_out_open(ctx, &p, at("e")), "the same by somebody else");
+    expect(exists(at(name)) && strcmp(o.temporary, p.temporary),
+           "what is being written stays: %s", p.temporary);
+    tt_out_abort(&p);
+    tt_out_write(ctx, &o, "one", 3);
+    expect_ok(tt_out_finish(ctx, &o), "finish");
+    expect(!strcmp(text_of(at("e")), "one"), "written");
     for (int i = 0; i < 2; i++) {
         char *c = i ? two : one;
         const size_t n = (size_t)snprintf(c, sizeof one, "%s", at(""));

@@ -49,6 +49,7 @@ typedef struct dump_run {
     bool blind;                /* they do not say what they picked            */
     int64_t rounded, exact;    /* tensors of theirs so far that were rounded
                                   to the declared format before writing       */
+    int64_t named;             /* wrong tensors that named.c was asked about  */
 } dump_run;
 
 /* Called for every name in order: remembers where picks part. */

@@ -6,6 +6,9 @@
  *         wrong tensor and the named one before it, in a run with theirs given
  *         at every point. When the tensor is shown, the mistakes of each of
  *         them are tried (chain.h).
+ *         Beside them, what a mistake of the model may have taken instead:
+ *         keys and values of passes before, modulations of other blocks. So
+ *         the trials wait until all blocks of the pass have been seen.
  * Holds   calls are kept only where the path of the run leads to the name, and
  *         no more than are needed: a named point throws away what came before
  *         it. */
@@ -19,6 +22,8 @@
 
 #define BYTES_MOST ((size_t)1 << 28)   /* of a chain                          */
 #define WORK_MOST ((int64_t)1 << 24)   /* multiply-adds of one trial          */
+#define PASSES 4                       /* whose keys and values are kept      */
+#define SUM_MOST ((size_t)1 << 24)     /* bytes of a modulation               */
 
 struct tt_explain {
     tt_ops table;
@@ -27,23 +32,36 @@ struct tt_explain {
     char name[224];            /* of the wrong tensor                         */
     double *got, earned;       /* theirs                                      */
     int64_t n;
-    bool done;
+    bool done, waiting;        /* the chain is whole; is not yet tried        */
+    bool named;                /* a name was shown since the latest call      */
+    tt_verdict v;
     tt_tap_fn tap;             /* whose place we take                         */
     void *tap_user;
     tt_arena arena;            /* of the chain                                */
+    tt_arena lasting;          /* of sums and tables of modulation            */
+    tt_arena pass[PASSES];     /* of chain.other                              */
+    tt_arena of_keys[PASSES], keys;    /* of chain.keys; of those under way   */
+    char path[256];            /* under which calls are counted ...           */
+    int nth[OP_KINDS];         /* ... of each kind                            */
+    chain_other last_keys;
     size_t bytes;
     chain c;
-    char found[160];
+    char found[192];
 };
 
 /* ---- what operators read ------------------------------------------------- */
 
+static void *copy_of(tt_ctx *ctx, tt_arena *mem, const void *from, size_t n)
+{
+    void *to = tt_alloc(ctx, mem, (int64_t)n, 1, "a chain");
+    if (to) memcpy(to, from, n);
+    return to;
+}
+
 static void *kept(tt_explain *e, tt_ctx *ctx, const void *from, size_t n)
 {
-    void *to = tt_alloc(ctx, &e->arena, (int64_t)n, 1, "a chain");
-    if (to) memcpy(to, from, n);
     e->bytes += n;
-    return to;
+    return copy_of(ctx, &e->arena, from, n);
 }
 
 static void forget(tt_explain *e)
@@ -66,6 +84,8 @@ static chain_link *begin_link(tt_explain *e, tt_ctx *ctx, op_kind kind,
                               const void *args)
 {
     void *at[SPANS_MAX];
+    if (e->named && !e->done) forget(e);
+    e->named = false;
     chain_link *l = &e->c.link[e->c.n];
     if (e->done || e->c.n == LINKS_MOST || e->bytes > BYTES_MOST || ctx->status
         || strncmp(ctx->path, e->name, strlen(ctx->path))) return NULL;
@@ -86,11 +106,142 @@ static chain_link *begin_link(tt_explain *e, tt_ctx *ctx, op_kind kind,
     return ctx->status ? NULL : l;
 }
 
+/* The modulation, or another sum, of which later calls may read rows. */
+static void keep_sum(tt_explain *e, tt_ctx *ctx, const chain_link *l)
+{
+    if (l->q.kind != OP_ADD || e->c.sums == SUMS_MOST || l->bytes > SUM_MOST)
+        return;
+    chain_sum *s = &e->c.sum[e->c.sums];
+    *s = (chain_sum){.was = l->out_was, .bytes = l->bytes,
+                     .count = call_count(&l->q),
+                     .copy = copy_of(ctx, &e->lasting, l->out_was, l->bytes)};
+    e->c.sums += s->copy != NULL;
+}
+
 static void end_link(tt_explain *e, tt_ctx *ctx, chain_link *l)
 {
     if (!l || ctx->status) return;
+    keep_sum(e, ctx, l);
     l->out = kept(e, ctx, l->out_was, l->bytes);
     e->c.n += l->out != NULL;
+}
+
+/* ---- the same elsewhere -------------------------------------------------- */
+
+/* "block.3" of a name, n letters; NULL: of no block. */
+static const char *block_of(const char *name, size_t *n)
+{
+    const char *at = strstr(name, "block.");
+    *n = at ? strcspn(at, "/") : 0;
+    return at;
+}
+
+static bool same_block(const char *a, const char *b)
+{
+    size_t n, m;
+    const char *x = block_of(a, &n), *y = block_of(b, &m);
+    return x && y && n == m && !memcmp(x, y, n);
+}
+
+static void take_other(tt_ctx *ctx, tt_arena *mem, chain_other *o,
+                       const op_call *q)
+{
+    op_spans was;
+    void *at[SPANS_MAX], *copy[SPANS_MAX];
+    tt_arena_free(mem);
+    memset(o, 0, sizeof *o);
+    o->q = *q;
+    call_inputs(q, &was);
+    for (int i = 0; i < was.n; i++) {
+        at[i] = (void *)(uintptr_t)was.at[i];
+        copy[i] = constant(q, at[i]) ? at[i]
+                  : copy_of(ctx, mem, at[i], was.size[i]);
+    }
+    chain_move(ctx, mem, &o->q, at, copy, was.n);
+    snprintf(o->path, sizeof o->path, "%.95s", ctx->path);
+}
+
+/* Keys and values of a pass that are not those of the pass before it. */
+static void keep_pass(tt_explain *e, tt_ctx *ctx, const op_call *q, bool cross)
+{
+    chain *c = &e->c;
+    const tt_attention_args *a = &q->attn;
+    const size_t n = (size_t)(a->N * a->kv_stride) * sizeof *a->k;
+    if (cross && c->others && c->other[c->others - 1].q.attn.N == a->N
+        && !memcmp(c->other[c->others - 1].q.attn.k, a->k,
+                   n - (size_t)(a->kv_stride - a->H * a->D) * sizeof *a->k))
+        return;
+    if (c->others == PASSES) {
+        const tt_arena first = e->pass[0], key = e->of_keys[0];
+        const size_t rest = PASSES - 1;
+        memmove(c->other, c->other + 1, rest * sizeof *c->other);
+        memmove(c->keys, c->keys + 1, rest * sizeof *c->keys);
+        memmove(e->pass, e->pass + 1, rest * sizeof *e->pass);
+        memmove(e->of_keys, e->of_keys + 1, rest * sizeof *e->of_keys);
+        e->pass[rest] = first;
+        e->of_keys[rest] = key;
+        c->others--;
+    }
+    take_other(ctx, &e->pass[c->others], &c->other[c->others], q);
+    c->keys[c->others].q.kind = OP_ADD;              /* no keys known */
+    if (!cross && e->last_keys.q.x && e->last_keys.q.n == a->N) {
+        tt_arena_free(&e->of_keys[c->others]);
+        c->keys[c->others] = e->last_keys;           /* theirs from here on */
+        e->of_keys[c->others] = e->keys;
+        e->last_keys.q.x = NULL;
+        e->keys = (tt_arena){0};
+    }
+    c->others++;
+}
+
+/* A modulation's table of another block. */
+static void keep_table(tt_explain *e, tt_ctx *ctx, const op_call *q)
+{
+    chain *c = &e->c;
+    const int64_t n = q->n * q->c;
+    if (c->tables == OTHERS_MOST || (size_t)n * sizeof *q->y > SUM_MOST) return;
+    for (int i = 0; i < c->tables; i++)
+        if (same_block(c->table[i].path, ctx->path)) return;
+    chain_other *o = &c->table[c->tables];
+    o->q = *q;
+    o->q.y = copy_of(ctx, &e->lasting, q->y, (size_t)n * sizeof *q->y);
+    snprintf(o->path, sizeof o->path, "%.95s", ctx->path);
+    c->tables += o->q.y != NULL;
+}
+
+/* A call that is no part of the chain: what it reads may be what theirs did. */
+static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
+                       const void *args)
+{
+    op_call q;
+    const char *last = strrchr(e->name, '/');
+    if (e->found[0] || (e->done && !e->waiting) || ctx->status) return;
+    if (strcmp(ctx->path, e->path)) {
+        memset(e->nth, 0, sizeof e->nth);
+        snprintf(e->path, sizeof e->path, "%s", ctx->path);
+    }
+    const int nth = e->nth[kind]++;
+    const bool cross = last && !strcmp(last, "/cross_attn");
+    const bool self = last && !strcmp(last, "/self_attn");
+    const bool here = !strncmp(ctx->path, e->name, strlen(ctx->path));
+    if (kind == OP_ATTENTION && here && !e->done) {
+        call_take(&q, kind, args);
+        if (q.attn.rel_bias && call_cost(&q) <= WORK_MOST) {
+            keep_pass(e, ctx, &q, true);
+            snprintf(e->c.other[e->c.others - 1].path, 32, "block.%d", nth);
+        }
+    }
+    if (here) return;
+    if (kind != OP_ADD && kind != OP_ROPE && kind != OP_ATTENTION) return;
+    call_take(&q, kind, args);
+    if (call_cost(&q) > WORK_MOST) return;
+    if (kind == OP_ADD && nth == 0 && !same_block(ctx->path, e->name))
+        keep_table(e, ctx, &q);
+    if (e->done || !same_block(ctx->path, e->name)) return;
+    if (kind == OP_ROPE && nth == 0 && self)
+        take_other(ctx, &e->keys, &e->last_keys, &q);
+    if (kind == OP_ATTENTION && nth == (cross ? 1 : 0) && (self || cross))
+        keep_pass(e, ctx, &q, cross);
 }
 
 /* ---- the named tensor ---------------------------------------------------- */
@@ -103,12 +254,12 @@ static int64_t work(const chain *c)
 }
 
 /* It is there: `data` is what ours made of theirs. */
-static void explain(tt_explain *e, tt_ctx *ctx, tt_dtype type, int rank,
-                    const int64_t *dim, const void *data)
+static void end_chain(tt_explain *e, tt_ctx *ctx, tt_dtype type, int rank,
+                      const int64_t *dim, const void *data)
 {
-    tt_verdict v = {.rank = rank, .earned = e->earned};
     int64_t n = 1;
-    for (int i = 0; i < rank; i++) n *= v.dim[i] = dim[i];
+    e->v = (tt_verdict){.rank = rank, .earned = e->earned};
+    for (int i = 0; i < rank; i++) n *= e->v.dim[i] = dim[i];
     e->done = true;
     if (n != e->n || (type != TT_F32 && type != TT_F64)
         || work(&e->c) > WORK_MOST) return;
@@ -117,8 +268,15 @@ static void explain(tt_explain *e, tt_ctx *ctx, tt_dtype type, int rank,
     e->c.end_size = type == TT_F64 ? 8 : 4;
     e->c.end_bytes = (size_t)n * e->c.end_size;
     e->c.end = kept(e, ctx, data, e->c.end_bytes);
-    if (e->c.end)
-        hint_chain(ctx, &e->c, e->name, e->got, &v, e->found, sizeof e->found);
+    e->waiting = e->c.end != NULL;
+}
+
+/* When the blocks of its pass are through. */
+static void explain(tt_explain *e, tt_ctx *ctx)
+{
+    e->waiting = false;
+    hint_chain(ctx, &e->c, e->name, e->got, &e->v, e->found, sizeof e->found);
+    forget(e);
 }
 
 static void look(void *user, const char *path, tt_dtype dtype, int rank,
@@ -127,8 +285,13 @@ static void look(void *user, const char *path, tt_dtype dtype, int rank,
     tt_explain *e = user;
     if (e->tap) e->tap(e->tap_user, path, dtype, rank, dim, data);
     if (!e->done && !strcmp(path, e->name))
-        explain(e, e->ctx, dtype, rank, dim, data);
-    forget(e);
+        end_chain(e, e->ctx, dtype, rank, dim, data);
+    /* several may be shown in a row, of calls that came before the first */
+    e->named = true;
+    if (e->done && !e->waiting) forget(e);
+    else if (e->waiting && !(strstr(e->name, "/block.")
+                             && strstr(path, "/block.")))
+        explain(e, e->ctx);
 }
 
 /* Parts of a run set the tap aside and put it back. */
@@ -150,6 +313,7 @@ static void listen(tt_explain *e, tt_ctx *ctx)
         const tt_ops *table = ctx->ops;                                        \
         tt_explain *e = table->self;                                           \
         listen(e, ctx);                                                        \
+        keep_other(e, ctx, OP_##NAME, a);                                      \
         chain_link *l = begin_link(e, ctx, OP_##NAME, a);                      \
         ctx->ops = e->ours;                                                    \
         e->ours->name(ctx, a);                                                 \
@@ -207,6 +371,12 @@ void tt_explain_close(tt_explain *e, tt_report *r)
     if (!e) return;
     if (r && *e->found) report_say_why(r, e->found);
     forget(e);
+    for (int i = 0; i < PASSES; i++) {
+        tt_arena_free(&e->pass[i]);
+        tt_arena_free(&e->of_keys[i]);
+    }
+    tt_arena_free(&e->keys);
+    tt_arena_free(&e->lasting);
     free(e->got);
     free(e);
 }

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "validate/files/dump.h"
+#include "validate/files/named.h"
 #include "validate/operators/call.h"
 
 /* Everything about one tensor; the arrays are [n], in scratch. */
@@ -449,9 +449,15 @@ static void explain_whole(tt_verdict *v, const pair *p)
 
 static void explain(dump_run *d, tt_verdict *v, const pair *p)
 {
-    if (v->outcome != TT_MISMATCH || *v->hint || p->n == 0) return;
+    char known[160];
+    if (v->outcome != TT_MISMATCH || p->n == 0) return;
     const tt_arena_mark mark = tt_arena_here(&d->ctx->scratch);
-    if (v->m.broken && v->m.nan + v->m.inf > 0)
+    if (d->named++ < NAMED_MOST
+        && named_explain(d, p->ours, p->got, p->want, known, sizeof known))
+        snprintf(v->hint, sizeof v->hint, "%s", known);
+    else if (*v->hint) {
+        /* judge_pick has said what there is to be said */
+    } else if (v->m.broken && v->m.nan + v->m.inf > 0)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " NaN and %" PRId64
                  " infinite values", v->m.nan, v->m.inf);
     else if (!tt_dtype_is_real(p->ours->t.dtype))

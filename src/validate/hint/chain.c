@@ -3,11 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "validate/hint/chain.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
-
-#include "tether/mathfn.h"
 
 /* Results that are not those of the run; NULL: as they were. */
 typedef struct changes {
@@ -137,122 +133,53 @@ bool chain_end(chain *c, const double *trial, const void *fault, double *out)
     return any && !ctx->status;
 }
 
-/* ---- mistakes of a model ------------------------------------------------- */
-
-#define F(...) &(attention_fault){__VA_ARGS__}
-
-/* Frames of L keys: one is not there, one counts twice. */
-static void frames(hint *h, int64_t L)
+static const char *was_at(const chain_link *l, const void *copy)
 {
-    const tt_attention_args *a = &h->q->attn;
-    const int64_t n = a->N / L;
-    for (int64_t i = 0; i < n && n > 1; i++) {
-        hint_try_fault(h, F(.gap = i * L, .gap_n = L), "frame %lld of the %lld "
-                       "that attention reads is not attended", (long long)i,
-                       (long long)n);
-        hint_try_fault(h, F(.twice = i * L, .twice_n = L), "frame %lld of the "
-                       "%lld that attention reads counts twice%s",
-                       (long long)i, (long long)n, i ? "" : " (the sink)");
+    for (int i = 0; i < l->was.n; i++)
+        if (l->copy[i] == copy) return l->was.at[i];
+    return NULL;
+}
+
+const char *chain_was(const chain *c, const void *copy)
+{
+    return was_at(&c->link[c->at], copy);
+}
+
+const char *chain_rope_of(const chain *c, int i)
+{
+    const chain_link *l = &c->link[i];
+    for (int k = i + 1; l->q.kind == OP_ROPE && k < c->n; k++) {
+        const chain_link *a = &c->link[k];
+        if (a->q.kind != OP_ATTENTION) continue;
+        if (was_at(a, a->q.attn.k) == l->out_was) return "keys";
+        if (was_at(a, a->q.attn.q) == l->out_was) return "queries";
     }
-    for (int64_t m = 2; m < n && m <= 6; m++) {
-        hint_try_fault(h, F(.gap = 0, .gap_n = m * L), "the first %lld of %lld "
-                       "frames are not attended", (long long)m, (long long)n);
-        hint_try_fault(h, F(.twice = 0, .twice_n = m * L), "the first %lld of "
-                       "%lld frames (the sink) count twice", (long long)m,
-                       (long long)n);
+    return NULL;
+}
+
+const char *chain_beside(const chain *c)
+{
+    const char *of = c && !c->together ? chain_rope_of(c, c->at) : NULL;
+    if (!of) return "";
+    return *of == 'q' ? " beside the keys" : " beside the queries";
+}
+
+static bool reads(const chain_link *l, const char *at, size_t n)
+{
+    for (int i = 0; i < l->was.n; i++) {
+        const char *p = l->was.at[i];
+        if (p >= at && p < at + n) return true;
     }
+    return false;
 }
 
-/* Keys at the places of others: the memory in another order. */
-static void exchanged(hint *h, int64_t L)
+bool chain_modulation(const chain *c, int i)
 {
-    const op_call *q = h->q;
-    const int64_t n = q->n / L;
-    int32_t *pos = tt_alloc(h->ctx, &h->ctx->scratch, 3 * q->n, sizeof *pos,
-                            "positions");
-    for (int64_t i = 0; pos && i < n; i++)
-        for (int64_t j = i + 1; j < n && j <= i + 8; j++) {
-            op_call own = *q;
-            memcpy(pos, q->pos, (size_t)(3 * q->n) * sizeof *pos);
-            for (int64_t k = 0; k < L; k++) {
-                const int32_t t = pos[3 * (i * L + k)];
-                pos[3 * (i * L + k)] = pos[3 * (j * L + k)];
-                pos[3 * (j * L + k)] = t;
-            }
-            own.pos = pos;
-            hint_try_call(h, &own, "frames %lld and %lld of the %lld in memory "
-                          "are in each other's place", (long long)i,
-                          (long long)j, (long long)n);
-        }
-}
-
-/* Tokens of a frame: those that share the first's position in time. */
-static int64_t frame_of(const op_call *q)
-{
-    int64_t L = 1;
-    while (L < q->n && q->pos[3 * L] == q->pos[0]) L++;
-    return L;
-}
-
-/* The sinusoid of time t [half cosines, half sines] in every row. */
-static void at_time(tt_real *x, int64_t n, int64_t c, double t, bool turned)
-{
-    const int64_t half = c / 2;
-    for (int64_t i = 0; i < n * half; i++) {
-        const int64_t k = i % half;
-        double s, o;
-        tt_sincos(t * tt_pow(10000, -(double)k / (double)half), &s, &o);
-        x[i / half * c + k] = (tt_real)(turned ? s : o);
-        x[i / half * c + half + k] = (tt_real)(turned ? o : s);
-    }
-}
-
-/* The time that row 0 was made of: its lowest frequency turns less than once.
- */
-static double time_of(const op_call *q)
-{
-    const int64_t half = q->c / 2;
-    const double f = tt_pow(10000, -(double)(half - 1) / (double)half);
-    return atan2((double)q->x[q->c - 1], (double)q->x[half - 1]) / f;
-}
-
-static void times(hint *h)
-{
-    enum { STEPS = 1000 };
-    const op_call *q = h->q;
-    tt_real *x = tt_scratch(h->ctx, q->n * q->c);
-    op_call own = *q;
-    if (!x || q->c < 4) return;
-    const double t = time_of(q), right = fabs(t - rint(t)) < 0.01 ? rint(t) : t;
-    own.x = x;
-    at_time(x, q->n, q->c, right, true);
-    hint_try_call(h, &own, "sines and cosines of the time are exchanged");
-    at_time(x, q->n, q->c, right / 1000, false);
-    hint_try_call(h, &own, "the time is divided by 1000");
-    at_time(x, q->n, q->c, (double)tt_format_round(TT_FMT_BF16, (float)right),
-            false);
-    hint_try_call(h, &own, "the time is rounded to bf16");
-    for (int i = 0; i <= STEPS && !hint_settled(h); i++) {
-        if (i == (int)right) continue;
-        at_time(x, q->n, q->c, i, false);
-        hint_try_call(h, &own, "the pass is made at time %d where %.6g belongs",
-                      i, right);
-    }
-}
-
-void hint_model(hint *h, const char *name)
-{
-    const op_call *q = h->q;
-    const size_t n = strlen(name);
-    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
-    if (q->kind == OP_ATTENTION && !q->attn.rel_bias)
-        for (int64_t d = 1; d <= 4; d++)
-            if (q->attn.T % d == 0 && q->attn.N % (q->attn.T / d) == 0
-                && q->attn.N / (q->attn.T / d) <= 64)
-                frames(h, q->attn.T / d);
-    if (q->kind == OP_ROPE && q->n % frame_of(q) == 0
-        && q->n / frame_of(q) <= 32)
-        exchanged(h, frame_of(q));
-    if (q->kind == OP_LINEAR && n > 2 && !strcmp(name + n - 2, "/e")) times(h);
-    tt_arena_reset(&h->ctx->scratch, mark);
+    const chain_link *l = &c->link[i];
+    bool any = false;
+    if (l->q.kind != OP_ADD) return false;
+    for (int k = i + 1; k < c->n; k++)
+        any |= c->link[k].q.kind == OP_MODULATE
+               && reads(&c->link[k], l->out_was, l->bytes);
+    return any;
 }

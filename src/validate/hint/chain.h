@@ -14,7 +14,7 @@
 
 #include "validate/hint/hint.h"
 
-enum { LINKS_MOST = 24 };
+enum { LINKS_MOST = 24, OTHERS_MOST = 8, SUMS_MOST = 4 };
 
 /* One call: copies of what it read, and of its result. */
 typedef struct chain_link {
@@ -26,6 +26,21 @@ typedef struct chain_link {
     size_t bytes;
 } chain_link;
 
+/* An operator of another pass or block, with copies of what it read. */
+typedef struct chain_other {
+    op_call q;
+    char path[96];
+} chain_other;
+
+/* A result of `add`, which may be the modulation that later ones read rows of.
+ */
+typedef struct chain_sum {
+    const char *was;
+    size_t bytes;
+    const tt_real *copy;
+    int64_t count;
+} chain_sum;
+
 typedef struct chain {
     tt_ctx *ctx;
     int n;
@@ -36,6 +51,11 @@ typedef struct chain {
     int at;                  /* the link under trial                          */
     int64_t rows;            /* of the latest col_moment                      */
     bool together;           /* all rope calls make the same mistake          */
+    int others, sums;        /* latest last; of attention, of its keys' rope,
+                                and of the sums of modulations                */
+    chain_other other[OTHERS_MOST], keys[OTHERS_MOST], table[OTHERS_MOST];
+    int tables;
+    chain_sum sum[SUMS_MOST];
 } chain;
 
 /* The operands of q that are at `from` are at `to`. */
@@ -52,8 +72,18 @@ bool chain_end(chain *c, const double *trial, const void *fault, double *out);
 bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
                 const tt_verdict *v, char *out, size_t size);
 
-/* Mistakes of a model, not of an operator: frames of keys that are missing,
- * counted twice, or at each other's place; a pass at another time. */
+/* Mistakes of a model, not of an operator (model.c, window.c): another row of
+ * the modulation, a pass at another time; frames of keys that are missing,
+ * counted twice, stale, or at each other's place. */
 void hint_model(hint *h, const char *name);
+void hint_window(hint *h);
+/* Is this link the sum of a modulation that others of the chain read? */
+bool chain_modulation(const chain *c, int i);
+/* "queries" or "keys" of attention that a rope call rotates; NULL: neither. */
+const char *chain_rope_of(const chain *c, int i);
+/* What its positions are seen from: " beside the keys"; "" of no chain. */
+const char *chain_beside(const chain *c);
+/* Where an operand of the link under trial was before it was copied. */
+const char *chain_was(const chain *c, const void *copy);
 
 #endif

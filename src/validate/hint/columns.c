@@ -67,6 +67,35 @@ static void find_tau(hint *h)
     hint_try(h, h->trial, "tau is %.4g instead of %.4g", tau, q->tau);
 }
 
+/* Mean and deviation of a channel of x [n, c]. */
+static double deviation(const double *x, int64_t n, int64_t c, double *mean)
+{
+    double m2 = 0;
+    *mean = 0;
+    for (int64_t r = 0; r < n; r++) *mean += x[r * c] / (double)n;
+    for (int64_t r = 0; r < n; r++) m2 += pow(x[r * c] - *mean, 2);
+    return sqrt(m2 / (double)n);
+}
+
+/* The whole edit again, with the statistics of what it gave. */
+static void edited_again(hint *h)
+{
+    const op_call *q = h->q;
+    double *x = hint_doubles(h, h->n), *y = h->trial, mean;
+    for (int64_t k = 0; x && k < h->n; k++) x[k] = (double)q->x[k];
+    plain_call(h->ctx, q, NULL, y);
+    for (int64_t i = 0; x && i < q->c; i++) {
+        const double was = deviation(x + i, q->n, q->c, &mean);
+        const double sd = deviation(y + i, q->n, q->c, &mean);
+        if (!(sd > 0)) return;
+        for (int64_t k = i; k < h->n; k += q->c)
+            y[k] = (1 - q->tau) * y[k]
+                   + q->tau * ((y[k] - mean) * q->gain[i] * was / sd
+                               + q->target[i]);
+    }
+    hint_try(h, y, "the edit is applied twice");
+}
+
 void hint_columns(hint *h)
 {
     if (h->q->kind != OP_COL_BLEND) {
@@ -92,5 +121,6 @@ void hint_columns(hint *h)
         {true, F(.blend = BLEND_TWICE), "applied twice"},
     };
     HINT_TRY_EACH(h, list);
+    edited_again(h);
     if (h->n > 4) find_tau(h);
 }

@@ -74,17 +74,19 @@ static void frames(hint *h)
         "frames shifted by one (one too new: frame phase)",
         "frames shifted by one, the oldest repeated",
         "the newest frame in place of all",
-        "history ignored (zeros before this frame)"};
+        "history ignored (zeros before this frame)",
+        "the older frames are in each other's place"};
     const tt_conv_args *a = &h->q->conv;
     const int last = a->kt - 1;
     const tt_real *frame[16], *old = NULL;
     op_call q = *h->q;
     q.conv.frame = frame;
     if (last < 1 || last > 15) return;
-    for (int form = 0; form < 6; form++) {
+    for (int form = 0; form < 7; form++) {
         for (int i = 0; i <= last; i++) {
             const int from[] = {last - i, i - 1, i < last ? i + 1 : i,
-                                i ? i - 1 : 0, last, i < last ? -1 : i};
+                                i ? i - 1 : 0, last, i < last ? -1 : i,
+                                i < last ? last - 1 - i : i};
             frame[i] = from[form] < 0 ? NULL : a->frame[from[form]];
         }
         hint_try_call(h, &q, "%s", what[form]);

@@ -74,6 +74,8 @@ static void try_args(hint *h, const double *trial, const char *fmt,
 {
     if (h->ctx->status) return;
     if (h->end) {
+        /* of several calls only a fault can be imitated */
+        if (h->chain->together && !h->fault) return;
         if (chain_end(h->chain, trial, h->fault, h->end->trial))
             try_args(h->end, h->end->trial, fmt, args);
         return;
@@ -296,9 +298,11 @@ static bool link_explains(hint *end, chain *c, int i, bool together,
     const tt_arena_mark mark = tt_arena_here(&end->ctx->scratch);
     const double before = end->fits ? end->best : INFINITY;
     if (begin_chain(&h, end, c, i)) {
+        const bool read = h.q->kind == OP_ATTENTION || h.q->kind == OP_ROPE;
         c->together = together;
-        families_of_call(&h);
-        if (!together) hint_model(&h, name);
+        if (!read) hint_model(&h, name);      /* says more than a family */
+        if (!hint_settled(&h)) families_of_call(&h);
+        if (read && !together) hint_model(&h, name);
     }
     tt_arena_reset(&end->ctx->scratch, mark);
     return end->fits && end->best < before;
@@ -314,7 +318,10 @@ static void name_link(const chain *c, int i, bool together, char *out,
         nth += k < i && c->link[k].q.kind == kind;
         all += c->link[k].q.kind == kind;
     }
-    if (all < 2) snprintf(out, size, "%s", op_name(kind));
+    const char *of = chain_rope_of(c, i);
+    if (chain_modulation(c, i)) snprintf(out, size, "modulation");
+    else if (of && !together) snprintf(out, size, "rope of the %s", of);
+    else if (all < 2) snprintf(out, size, "%s", op_name(kind));
     else if (together) snprintf(out, size, "every %s", op_name(kind));
     else snprintf(out, size, "%s %d of %d", op_name(kind), nth + 1, all);
 }
@@ -348,7 +355,7 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
                     name_link(c, i, together, of, sizeof of);
     if (end.fits && end.partly) hint_where(&end, where, sizeof where);
     if (end.fits)
-        snprintf(out, size, "%s: %.110s%s%s", of, end.text, *where ? ", " : "",
+        snprintf(out, size, "%s: %.125s%s%s", of, end.text, *where ? ", " : "",
                  where);
     tt_arena_reset(&ctx->scratch, mark);
     return end.fits && !ctx->status;

@@ -108,7 +108,12 @@ void hint_norm(hint *h)
     };
     HINT_TRY_EACH(h, first);
     if (channel) channel_eps(h);
-    const double eps = channel ? 0 : find_eps(h);
+    /* of a chain the result is not known, from which eps could be found */
+    for (int e = 2; h->chain && !channel && e <= 12; e++)
+        if (fabs(log10(q->eps) + e) > 0.1)
+            hint_try_fault(h, F(.other_eps = true, .eps = pow(10, -e)),
+                           "eps is 1e-%d instead of %.3g", e, q->eps);
+    const double eps = channel || h->chain ? 0 : find_eps(h);
     if (eps > 0 && eps < 1)
         hint_try_fault(h, F(.other_eps = true, .eps = eps),
                        "eps is %.3g instead of %.3g", eps, q->eps);

@@ -69,6 +69,7 @@ static confined narrowest(const hint *h)
     for (int i = 0; hit && i < h->rank; i++) {
         confined f = confine(h, i, hit);
         if (f.count == f.b) continue;
+        if (!f.step && 2 * f.count > f.b) continue;   /* says nothing */
         if (best.axis < 0 || f.count * best.b < best.count * f.b) best = f;
     }
     return best;
@@ -242,7 +243,9 @@ bool hint_noise(const hint *h, char *out, size_t size)
     /* rounding errs to both sides and does not follow the value */
     const double bits = -0.5 * log2(err / want) - 1.8;
     const bool even = fabs((double)up - (double)n / 2) < 2.5 * sqrt((double)n);
-    if (bits < 3 || !even || fabs(cross) > 0.4 * sqrt(err * want)) return false;
+    /* of a file anything may lie between: few bits are another mistake */
+    if (bits < (h->q ? 3 : 5.5) || !even) return false;
+    if (fabs(cross) > 0.4 * sqrt(err * want)) return false;
     snprintf(out, size, "low precision: error like rounding to %.0f bits (f32 "
              "has 24, f16 and tf32 11, bf16 8) somewhere inside", bits + 1);
     return true;

@@ -1,7 +1,7 @@
 /* rope.c: how a rotary embedding goes wrong.
  *
  * SPDX-License-Identifier: Apache-2.0 */
-#include "validate/hint/hint.h"
+#include "validate/hint/chain.h"
 
 #define F(...) &(rope_fault){__VA_ARGS__}
 
@@ -13,7 +13,8 @@ static void positions(hint *h)
             rope_fault f = {0};
             f.step[a] = step;
             if (step)
-                hint_try_fault(h, &f, "%s position off by %+d", axis[a], step);
+                hint_try_fault(h, &f, "%s position off by %+d%s", axis[a],
+                               step, chain_beside(h->chain));
         }
     for (int step = -1; step <= 1; step += 2)
         hint_try_fault(h, F(.step = {step, step, step}),
@@ -44,6 +45,8 @@ void hint_rope(hint *h)
         {true, F(.factor = 2), "positions doubled"},
         {true, F(.even_split = true),
          "pairs split differently between frame, row and column"},
+        {true, F(.turned = true), "height and width of the grid exchanged: "
+         "rows and columns are counted in lines as long as it is high"},
         {true, F(.one_spectrum = true),
          "frequencies counted over the whole head, not per axis"},
     };

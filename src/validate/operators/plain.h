@@ -145,6 +145,7 @@ typedef struct rope_fault {
     bool back;                /* sign of the angle flipped                    */
     double factor;            /* of the positions, when not 0                 */
     bool swap;                /* sin and cos exchanged                        */
+    bool turned;              /* rows and columns of a grid turned round      */
 } rope_fault;
 
 void plain_rope(const op_call *q, const rope_fault *f, double *out);

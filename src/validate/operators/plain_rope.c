@@ -5,6 +5,15 @@
 
 #include "tether/mathfn.h"
 
+/* Position of token t on an axis where rows are as long as columns belong: the
+ * last token is at the end of its frame. */
+static double turned_position(const op_call *q, int64_t t, int axis)
+{
+    const int32_t *p = q->pos + 3 * t, *end = q->pos + 3 * (q->n - 1);
+    const int64_t at = (int64_t)p[1] * (end[2] + 1) + p[2];
+    return (double)(axis == 1 ? at / (end[1] + 1) : at % (end[1] + 1));
+}
+
 /* Angle of pair j of token t. */
 static double angle(const op_call *q, const rope_fault *f, int64_t t, int64_t j)
 {
@@ -22,6 +31,7 @@ static double angle(const op_call *q, const rope_fault *f, int64_t t, int64_t j)
     while (group < 2 && at >= n[group]) at -= n[group++];
     double p = (double)q->pos[3 * t + axis[group]] + f->step[group];
     if (f->by_row) p = (double)t;
+    if (f->turned && group > 0) p = turned_position(q, t, group);
     if (f->factor != 0) p *= f->factor;
     const double e = f->one_spectrum ? (double)j / (double)all
                                      : (double)at / (double)n[group];

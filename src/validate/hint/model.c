@@ -1,0 +1,281 @@
+/* model.c: mistakes of a model that lie between its operators: which row of
+ * the modulation, which time, which patch order, whose statistics.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Next    window.c, mistakes in what attention reads of the cache */
+#include "validate/hint/chain.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tether/mathfn.h"
+
+static bool ends_with(const char *s, const char *end)
+{
+    const size_t n = strlen(s), k = strlen(end);
+    return n >= k && !strcmp(s + n - k, end);
+}
+
+/* ---- rows of the modulation ---------------------------------------------- */
+
+/* The sum whose row an operand is; NULL: not known. */
+static const chain_sum *sum_of(const chain *c, const void *operand)
+{
+    const char *was = chain_was(c, operand);
+    for (int i = c->sums - 1; was && i >= 0; i--)
+        if (was >= c->sum[i].was && was < c->sum[i].was + c->sum[i].bytes)
+            return &c->sum[i];
+    return NULL;
+}
+
+static const char *row_name(int64_t row, int64_t rows)
+{
+    static const char *const six[] = {"shift 1", "scale 1", "gate 1",
+                                      "shift 2", "scale 2", "gate 2"};
+    static const char *const two[] = {"shift", "scale"};
+    return rows == 6 ? six[row] : two[row];
+}
+
+static int64_t row_of(const chain *c, const chain_sum *s, const void *operand,
+                      int64_t width)
+{
+    return (chain_was(c, operand) - s->was)
+           / ((int64_t)sizeof(tt_real) * width);
+}
+
+static void rows_of_modulate(hint *h, const chain_sum *s, int64_t rows)
+{
+    const op_call *q = h->q;
+    const int64_t scale = row_of(h->chain, s, q->a, q->c);
+    const int64_t shift = row_of(h->chain, s, q->b, q->c);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < rows; j++) {
+            op_call own = *q;
+            own.a = s->copy + i * q->c;
+            own.b = s->copy + j * q->c;
+            if ((i == scale && j == shift) || (i == shift && j == scale))
+                continue;        /* right; a mistake that modulate knows */
+            hint_try_call(h, &own, "takes %s and %s of the modulation where %s "
+                          "and %s belong", row_name(i, rows),
+                          row_name(j, rows), row_name(scale, rows),
+                          row_name(shift, rows));
+        }
+}
+
+static void rows_of_modulation(hint *h)
+{
+    const op_call *q = h->q;
+    const chain_sum *s = sum_of(h->chain, q->a);
+    const int64_t rows = s ? s->count / q->c : 0;
+    if (q->n > q->rows || (rows != 6 && rows != 2)) return;
+    if (q->kind == OP_MODULATE) {
+        if (sum_of(h->chain, q->b) == s) rows_of_modulate(h, s, rows);
+        return;
+    }
+    const int64_t gate = row_of(h->chain, s, q->a, q->c);
+    for (int64_t i = 0; i < rows; i++) {
+        op_call own = *q;
+        own.a = s->copy + i * q->c;
+        if (i != gate)
+            hint_try_call(h, &own, "takes %s of the modulation where %s "
+                          "belongs", row_name(i, rows), row_name(gate, rows));
+    }
+}
+
+/* Of a sum: the table of another block, what is added through SiLU first; of a
+ * residual: a gate that does not belong. */
+static void sums(hint *h)
+{
+    const op_call *q = h->q;
+    const chain *c = h->chain;
+    const int64_t n = q->n * q->c;
+    op_call own = *q;
+    for (int i = 0; i < c->tables; i++) {
+        const chain_other *o = &c->table[i];
+        const char *block = strstr(o->path, "block.");
+        own.y = o->q.y;
+        if (block && o->q.n * o->q.c == n)
+            hint_try_call(h, &own, "that of %s is taken", block);
+    }
+    tt_real *x = tt_scratch(h->ctx, n);
+    own = *q;
+    own.x = x;
+    for (int64_t i = 0; x && i < n; i++)
+        x[i] = q->x[i] / (1 + (tt_real)tt_exp(-(double)q->x[i]));
+    if (x && chain_modulation(c, c->at))
+        hint_try_call(h, &own, "SiLU is applied to the time embedding first");
+    own = *q;
+    own.y = x;
+    for (int k = 0; x && k < c->sums; k++) {
+        const chain_sum *s = &c->sum[k];
+        const int64_t width = h->end->c, rows = s->count / width;
+        if ((rows != 6 && rows != 2) || n % width || s->count % width) continue;
+        for (int64_t r = 0; r < rows; r++) {
+            for (int64_t i = 0; i < n; i++)
+                x[i] = q->y[i] * s->copy[r * width + i % width];
+            hint_try_call(h, &own, "%s of the modulation is applied where none "
+                          "belongs", row_name(r, rows));
+        }
+    }
+}
+
+/* ---- the time ------------------------------------------------------------ */
+
+typedef enum wave { WAVE_RIGHT, WAVE_TURNED, WAVE_PAIRS, WAVE_LAST } wave;
+
+/* The sinusoid of time t [half cosines, half sines] in every row. */
+static void at_time(tt_real *x, int64_t n, int64_t c, double t, wave how)
+{
+    const int64_t half = c / 2;
+    for (int64_t i = 0; i < n * half; i++) {
+        const int64_t k = i % half, row = i / half * c;
+        const double steps = (double)(how == WAVE_LAST ? half - 1 : half);
+        double s, o;
+        tt_sincos(t * tt_pow(10000, -(double)k / steps), &s, &o);
+        const int64_t at = how == WAVE_PAIRS ? 2 * k : k;
+        const int64_t far = how == WAVE_PAIRS ? 1 : half;
+        x[row + at] = (tt_real)(how == WAVE_TURNED ? s : o);
+        x[row + at + far] = (tt_real)(how == WAVE_TURNED ? o : s);
+    }
+}
+
+/* The time that row 0 was made of: its lowest frequency turns less than once.
+ */
+static double time_of(const op_call *q)
+{
+    const int64_t half = q->c / 2;
+    const double f = tt_pow(10000, -(double)(half - 1) / (double)half);
+    return atan2((double)q->x[q->c - 1], (double)q->x[half - 1]) / f;
+}
+
+static void other_waves(hint *h, tt_real *x, double right)
+{
+    const op_call *q = h->q;
+    const struct { double t; wave how; const char *what; } list[] = {
+        {right, WAVE_TURNED, "sines and cosines of the time are exchanged"},
+        {right, WAVE_PAIRS, "sines and cosines of the time are interleaved"},
+        {right, WAVE_LAST, "frequencies of the time are counted by half - 1"},
+        {right / 1000, WAVE_RIGHT, "the time is divided by 1000"},
+        {floor(right), WAVE_RIGHT, "the time is cut to a whole number"},
+        {rint(right), WAVE_RIGHT, "the time is rounded to a whole number"},
+        {(double)tt_format_round(TT_FMT_BF16, (float)right), WAVE_RIGHT,
+         "the time is rounded to bf16"},
+    };
+    op_call own = *q;
+    own.x = x;
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+        at_time(x, q->n, q->c, list[i].t, list[i].how);
+        hint_try_call(h, &own, "%s", list[i].what);
+    }
+}
+
+static void times(hint *h)
+{
+    enum { STEPS = 1000 };
+    const op_call *q = h->q;
+    tt_real *x = tt_scratch(h->ctx, q->n * q->c);
+    op_call own = *q;
+    if (!x || q->c < 4) return;
+    const double t = time_of(q), right = fabs(t - rint(t)) < 0.01 ? rint(t) : t;
+    own.x = x;
+    other_waves(h, x, right);
+    for (int i = 0; i <= STEPS && !hint_settled(h); i++) {
+        if (i == (int)right) continue;
+        at_time(x, q->n, q->c, i, WAVE_RIGHT);
+        hint_try_call(h, &own, "the pass is made at time %d where %.6g belongs",
+                      i, right);
+    }
+}
+
+/* ---- operands in another order ------------------------------------------- */
+
+/* Features of a patch are [channel, row, column]. */
+static void patches(hint *h)
+{
+    static const char *const what[] = {
+        "rows and columns of a patch are exchanged",
+        "a patch is read channel fastest (its order is channel, row, column)"};
+    const op_call *q = h->q;
+    const int64_t C = q->c / 4;
+    op_call own = *q;
+    tt_real *x = tt_scratch(h->ctx, q->n * q->c);
+    for (int how = 0; x && q->c % 4 == 0 && how < 2; how++) {
+        for (int64_t i = 0; i < q->n * q->c; i++) {
+            const int64_t k = i % q->c, p = k % 4, turned = p % 2 * 2 + p / 2;
+            x[i - k + (how ? p * C + k / 4 : k - p + turned)] = q->x[i];
+        }
+        own.x = x;
+        hint_try_call(h, &own, "%s", what[how]);
+    }
+}
+
+/* The output of attention, [rows, H, D], read as [rows, D, H] and the like. */
+static void heads(hint *h)
+{
+    const op_call *q = h->q;
+    const chain *c = h->chain;
+    const tt_attention_args *a = NULL;
+    for (int i = 0; i < c->at; i++)
+        if (c->link[i].q.kind == OP_ATTENTION
+            && c->link[i].out_was == chain_was(c, q->x))
+            a = &c->link[i].q.attn;
+    tt_real *x = a && a->H > 1 ? tt_scratch(h->ctx, q->n * q->c) : NULL;
+    op_call own = *q;
+    for (int how = 0; x && how < 2; how++) {
+        const int64_t n = how ? a->D : a->H, m = q->c / n;
+        for (int64_t i = 0; i < q->n * q->c; i++) {
+            const int64_t k = i % q->c;
+            x[i - k + k % m * n + k / m] = q->x[i];
+        }
+        own.x = x;
+        hint_try_call(h, &own, "its input is read as [D, H]: heads and "
+                      "channels are exchanged");
+    }
+}
+
+/* Every head has a statistic of its own; weights of all channels, or those of
+ * the first head for all. */
+static void norm_of_heads(hint *h)
+{
+    const op_call *q = h->q;
+    double *y = hint_doubles(h, h->n);
+    for (int64_t g = 2; y && g <= 64 && g <= q->c / 4; g++) {
+        if (q->c % g) continue;
+        const int64_t D = q->c / g;
+        for (int first = 0; first < 2; first++) {
+            for (int64_t i = 0; i < q->n * g; i++) {
+                const tt_real *x = q->x + i * D;
+                const tt_real *w = q->a + (first ? 0 : i % g * D);
+                double s = 0;
+                for (int64_t k = 0; k < D; k++) s += pow((double)x[k], 2);
+                s = 1 / sqrt(s / (double)D + q->eps);
+                for (int64_t k = 0; k < D; k++)
+                    y[i * D + k] = (double)x[k] * s * (double)w[k];
+            }
+            hint_try(h, y, "every one of %lld heads is normalised for itself%s",
+                     (long long)g, first ? ", with the first one's weights"
+                                         : "");
+        }
+    }
+}
+
+void hint_model(hint *h, const char *name)
+{
+    const op_call *q = h->q;
+    const tt_arena_mark mark = tt_arena_here(&h->ctx->scratch);
+    switch (q->kind) {
+    case OP_ATTENTION: case OP_ROPE: hint_window(h); break;
+    case OP_MODULATE: case OP_GATE_ADD: rows_of_modulation(h); break;
+    case OP_ADD: sums(h); break;
+    case OP_RMS_NORM: if (q->a) norm_of_heads(h); break;
+    case OP_LINEAR:
+        if (ends_with(name, "/e")) times(h);
+        else if (ends_with(name, "tokens")) patches(h);
+        else heads(h);
+        break;
+    default: break;
+    }
+    tt_arena_reset(&h->ctx->scratch, mark);
+}

@@ -1,0 +1,356 @@
+/* window.c: mistakes in what attention reads of the cache: frames that are
+ * missing, counted twice, stale, shifted, in another order, at another time;
+ * another prompt.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Model   keys are rotated behind the cache. So a window is imitated with the
+ *         rope call that made its keys: rows of the cache change, and the
+ *         positions with them or not, and keys are made again. What stood in
+ *         the cache in the pass before was kept (chain.other, chain.keys). */
+#include "validate/hint/chain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define F(...) &(attention_fault){__VA_ARGS__}
+#define WORK_MOST ((int64_t)1 << 32)     /* of all trials of a family         */
+
+/* ---- frames as a whole --------------------------------------------------- */
+
+/* Frames of L keys: some are not there, some count twice. */
+static void frames(hint *h, int64_t L)
+{
+    const tt_attention_args *a = &h->q->attn;
+    const int64_t n = a->N / L;
+    for (int64_t i = 0; i < n && n > 1; i++) {
+        hint_try_fault(h, F(.gap = i * L, .gap_n = L), "frame %lld of the %lld "
+                       "that attention reads is not attended", (long long)i,
+                       (long long)n);
+        hint_try_fault(h, F(.twice = i * L, .twice_n = L), "frame %lld of the "
+                       "%lld that attention reads counts twice%s",
+                       (long long)i, (long long)n, i ? "" : " (the sink)");
+    }
+    for (int64_t m = 2; m < n && m <= 6; m++) {
+        for (int64_t i = 0; i + m <= n && i < 32; i++)
+            hint_try_fault(h, F(.gap = i * L, .gap_n = m * L), "frames %lld to "
+                           "%lld of the %lld that attention reads are not "
+                           "attended", (long long)i, (long long)(i + m - 1),
+                           (long long)n);
+        hint_try_fault(h, F(.twice = 0, .twice_n = m * L), "the first %lld of "
+                       "%lld frames (the sink) count twice", (long long)m,
+                       (long long)n);
+    }
+}
+
+/* Of a prompt's rows the last ones, padding as a rule. */
+static void masked(hint *h)
+{
+    const int64_t N = h->q->attn.N;
+    for (int64_t n = 1; n < N && call_cost(h->q) * N < WORK_MOST; n++)
+        hint_try_fault(h, F(.tail = n), "the last %lld of %lld keys are not "
+                       "attended (padding is masked?)", (long long)n,
+                       (long long)N);
+}
+
+/* ---- positions ----------------------------------------------------------- */
+
+/* Tokens of a frame: those that share the first's position in time. */
+static int64_t frame_of(const op_call *q)
+{
+    int64_t L = 1;
+    while (L < q->n && q->pos[3 * L] == q->pos[0]) L++;
+    return L;
+}
+
+/* Frame i at the time of from[i]. */
+static void try_times(hint *h, int32_t *pos, const int32_t *time, int64_t L,
+                      const char *what)
+{
+    op_call own = *h->q;
+    memcpy(pos, own.pos, (size_t)(3 * own.n) * sizeof *pos);
+    for (int64_t i = 0; i < own.n; i++) pos[3 * i] = time[i / L];
+    own.pos = pos;
+    hint_try_call(h, &own, "%s", what);
+}
+
+/* Frames at the places of others: the memory in another order. Two of them are
+ * exchanged, or a few moved on by one place. */
+static void reordered(hint *h, int64_t L)
+{
+    enum { REACH = 8, MOVED = 6 };
+    const op_call *q = h->q;
+    const int64_t n = q->n / L;
+    char what[120];
+    int32_t *pos = tt_alloc(h->ctx, &h->ctx->scratch, 3 * q->n, sizeof *pos,
+                            "positions");
+    int32_t *t = tt_alloc(h->ctx, &h->ctx->scratch, n, sizeof *t, "times");
+    for (int64_t i = 0; pos && t && i < n; i++)
+        for (int64_t j = i + 1; j < n && j <= i + REACH; j++)
+            for (int back = -1; back < 2; back++) {
+                if (back >= 0 && (j < i + 2 || j > i + MOVED)) continue;
+                for (int64_t k = 0; k < n; k++) t[k] = q->pos[3 * k * L];
+                if (back < 0) {
+                    t[i] = q->pos[3 * j * L];
+                    t[j] = q->pos[3 * i * L];
+                    snprintf(what, sizeof what, "frames %lld and %lld of the "
+                             "%lld in memory are in each other's place",
+                             (long long)i, (long long)j, (long long)n);
+                } else {
+                    const int64_t m = j - i + 1;
+                    for (int64_t k = 0; k < m; k++)
+                        t[i + k] = q->pos[3 * (i + (k + (back ? 1 : m - 1))
+                                                   % m) * L];
+                    snprintf(what, sizeof what, "frames %lld to %lld of the "
+                             "%lld in memory are in another order: moved round "
+                             "by one place", (long long)i, (long long)j,
+                             (long long)n);
+                }
+                try_times(h, pos, t, L, what);
+            }
+}
+
+static void other_times(hint *h, int64_t L)
+{
+    enum { FAR = 32, NEAR = 3 };
+    const op_call *q = h->q;
+    const int64_t n = q->n / L;
+    int32_t *pos = tt_alloc(h->ctx, &h->ctx->scratch, 3 * q->n, sizeof *pos,
+                            "positions");
+    int32_t *t = tt_alloc(h->ctx, &h->ctx->scratch, n, sizeof *t, "times");
+    if (!pos || !t) return;
+    const int32_t last = q->pos[3 * (n - 1) * L];
+    for (int64_t k = 0; k < n; k++) t[k] = last - (int32_t)(n - 1 - k);
+    if (t[0] >= 0)
+        try_times(h, pos, t, L, "frames are counted by their slot in the "
+                  "window (relative positions) where each has its own");
+    for (int k = -FAR; k <= FAR; k++) {
+        rope_fault f = {.step = {k, 0, 0}};
+        if (abs(k) > NEAR)
+            hint_try_fault(h, &f, "frame position off by %+d%s", k,
+                           chain_beside(h->chain));
+    }
+}
+
+/* ---- another window ------------------------------------------------------ */
+
+typedef struct window {
+    hint *h;
+    const op_call *rope;       /* that made the keys                          */
+    int64_t L, n, own;         /* tokens of a frame, frames, of this chunk    */
+    int64_t row;               /* H D                                         */
+    tt_real *x, *k, *v;        /* [N, H, D] of the trial                      */
+    int32_t *pos;
+    const chain_other *keys, *past;    /* the pass before                     */
+    int64_t past_n;
+} window;
+
+static void begin_trial(window *w)
+{
+    const tt_attention_args *a = &w->h->q->attn;
+    const size_t bytes = (size_t)(a->N * w->row) * sizeof(tt_real);
+    memcpy(w->x, w->rope->x, bytes);
+    memcpy(w->v, a->v, bytes);
+    memcpy(w->pos, w->rope->pos, (size_t)(3 * a->N) * sizeof *w->pos);
+}
+
+/* Rows of one array [.., row] to another. */
+static void put(const window *w, tt_real *to, int64_t at, const tt_real *from,
+                int64_t frame, int64_t m)
+{
+    const int64_t size = w->L * w->row;
+    memmove(to + at * size, from + frame * size,
+            (size_t)(m * size) * sizeof *to);
+}
+
+static void put_times(const window *w, int64_t at, const int32_t *from,
+                      int64_t frame, int64_t m)
+{
+    for (int64_t i = 0; i < m * w->L; i++)
+        w->pos[3 * (at * w->L + i)] = from[3 * (frame * w->L + i)];
+}
+
+static void end_trial(window *w, const char *what)
+{
+    op_call own = *w->h->q, rope = *w->rope;
+    rope.x = w->x;
+    rope.pos = w->pos;
+    call_run(w->h->ctx, tt_ops_default(), &rope, w->k);
+    own.attn.k = w->k;
+    own.attn.v = w->v;
+    hint_try_call(w->h, &own, "%s", what);
+}
+
+enum { ONLY_K = 1, ONLY_V = 2, BOTH = 3 };
+static const char *const whose[] = {"", "K", "V", "K and V"};
+
+/* Places [a, a + m) hold what stood at [b, b + m) in the pass before. */
+static void replaced(window *w, int64_t a, int64_t b, int64_t m)
+{
+    char what[192], at[40], was[40];
+    const tt_real *x = w->keys->q.x, *v = w->past->q.attn.v;
+    for (int which = BOTH; which >= ONLY_K; which--)
+        for (int times = 0; times < 2; times++) {
+            if (times && !(which & ONLY_K)) continue;
+            begin_trial(w);
+            if (which & ONLY_K) put(w, w->x, a, x, b, m);
+            if (which & ONLY_V) put(w, w->v, a, v, b, m);
+            if (times) put_times(w, a, w->keys->q.pos, b, m);
+            snprintf(at, sizeof at, m > 1 ? "places %lld to %lld" : "place "
+                     "%lld", (long long)a, (long long)(a + m - 1));
+            snprintf(was, sizeof was, m > 1 ? "places %lld to %lld" : "place "
+                     "%lld", (long long)b, (long long)(b + m - 1));
+            if (a == b && m == w->n)
+                snprintf(what, sizeof what, "%s are stale: those of the pass "
+                         "before, %s", whose[which], w->past->path);
+            else if (a == b)
+                snprintf(what, sizeof what, "%s at %s of the window's %lld "
+                         "frames are stale: another frame was evicted, or none "
+                         "written", whose[which], at, (long long)w->n);
+            else
+                snprintf(what, sizeof what, "%s at %s of the window's %lld "
+                         "frames are what stood at %s in the pass before "
+                         "(eviction)", whose[which], at, (long long)w->n, was);
+            end_trial(w, what);
+        }
+}
+
+static void others(window *w)
+{
+    enum { RUN = 3 };
+    const int64_t n = w->n, p = w->past_n;
+    if (p == n) replaced(w, 0, 0, n);
+    if (call_cost(w->h->q) * n * p * RUN * 4 > WORK_MOST) return;
+    for (int64_t m = 1; m <= RUN; m++)
+        for (int64_t a = 0; a + m <= n; a++)
+            for (int64_t b = 0; b + m <= p && !hint_settled(w->h); b++)
+                replaced(w, a, b, m);
+}
+
+/* The chunk's rows a frame too early; behind them nothing was written, or what
+ * stood there. */
+static void shifted(window *w)
+{
+    const int64_t from = w->n - w->own;
+    char what[140];
+    for (int which = BOTH; from > 0 && which >= ONLY_K; which--)
+        for (int times = 0; times < 2; times++)
+            for (int rest = 0; rest < 3; rest++) {
+                const bool stood = w->past && w->past_n == w->n;
+                if (rest == 2 && !stood) continue;
+                if (times && !(which & ONLY_K)) continue;
+                begin_trial(w);
+                const size_t bytes = (size_t)(w->L * w->row) * sizeof *w->x;
+                tt_real *end[] = {w->x + (w->n - 1) * w->L * w->row,
+                                  w->v + (w->n - 1) * w->L * w->row};
+                if (which & ONLY_K) put(w, w->x, from - 1, w->x, from, w->own);
+                if (which & ONLY_V) put(w, w->v, from - 1, w->v, from, w->own);
+                if (times) put_times(w, from - 1, w->rope->pos, from, w->own);
+                for (int i = 0; i < 2; i++) {
+                    if (!(which >> i & 1)) continue;
+                    if (rest == 0) memset(end[i], 0, bytes);
+                    if (rest == 2)
+                        memcpy(end[i], (i ? w->past->q.attn.v : w->keys->q.x)
+                               + (w->n - 1) * w->L * w->row, bytes);
+                }
+                snprintf(what, sizeof what, "%s of the chunk are written "
+                         "one slot (frame) too early in the cache",
+                         whose[which]);
+                end_trial(w, what);
+            }
+}
+
+/* The rope call whose result attention reads as keys; NULL: there is none. */
+static const op_call *rope_of(const hint *h)
+{
+    const chain *c = h->chain;
+    const char *was = chain_was(c, h->q->attn.k);
+    for (int i = 0; i < c->at; i++)
+        if (c->link[i].q.kind == OP_ROPE && c->link[i].out_was == was
+            && c->link[i].q.n == h->q->attn.N)
+            return &c->link[i].q;
+    return NULL;
+}
+
+static void of_cache(hint *h)
+{
+    const tt_attention_args *a = &h->q->attn;
+    const chain *c = h->chain;
+    window w = {.h = h, .rope = rope_of(h), .row = a->H * a->D};
+    if (!w.rope || a->kv_stride != w.row) return;
+    w.L = frame_of(w.rope);
+    if (a->N % w.L || a->T % w.L) return;
+    w.n = a->N / w.L;
+    w.own = a->T / w.L;
+    w.x = tt_scratch(h->ctx, a->N * w.row);
+    w.k = tt_scratch(h->ctx, a->N * w.row);
+    w.v = tt_scratch(h->ctx, a->N * w.row);
+    w.pos = tt_alloc(h->ctx, &h->ctx->scratch, 3 * a->N, sizeof *w.pos,
+                     "positions");
+    if (h->ctx->status || w.n > 64) return;
+    if (c->others > 0) {
+        w.past = &c->other[c->others - 1];
+        w.keys = &c->keys[c->others - 1];
+        w.past_n = w.keys->q.kind == OP_ROPE
+                       ? w.keys->q.n / w.L : 0;
+        if (!w.past_n || w.past->q.attn.N != w.keys->q.n) w.past = NULL;
+    }
+    if (w.past) others(&w);
+    shifted(&w);
+}
+
+/* Keys and values of the text that an earlier chunk was made with. */
+static void of_prompt(hint *h)
+{
+    const tt_attention_args *a = &h->q->attn;
+    for (int i = h->chain->others - 1; i >= 0; i--) {
+        const chain_other *o = &h->chain->other[i];
+        op_call own = *h->q;
+        if (o->q.attn.N != a->N || o->q.attn.kv_stride != a->kv_stride)
+            continue;
+        own.attn.k = o->q.attn.k;
+        own.attn.v = o->q.attn.v;
+        hint_try_call(h, &own, "K and V are those of another prompt, that of "
+                      "%s", o->path);
+    }
+}
+
+/* The relative bias of another block of the text encoder. */
+static void of_bias(hint *h)
+{
+    const tt_attention_args *a = &h->q->attn;
+    for (int i = 0; i < h->chain->others; i++) {
+        const chain_other *o = &h->chain->other[i];
+        op_call own = *h->q;
+        own.attn.rel_bias = o->q.attn.rel_bias;
+        if (own.attn.rel_bias && o->q.attn.N == a->N && o->q.attn.H == a->H)
+            hint_try_call(h, &own, "the relative bias is that of %s", o->path);
+    }
+}
+
+void hint_window(hint *h)
+{
+    const op_call *q = h->q;
+    if (q->kind == OP_ROPE) {
+        const int64_t L = frame_of(q);
+        if (q->n % L || q->n / L > 32) return;
+        reordered(h, L);
+        other_times(h, L);
+        return;
+    }
+    if (q->attn.rel_bias) {
+        of_bias(h);
+        return;
+    }
+    for (int64_t d = 1; d <= 4; d++)
+        if (q->attn.T % d == 0 && q->attn.N % (q->attn.T / d) == 0
+            && q->attn.N / (q->attn.T / d) <= 64)
+            frames(h, q->attn.T / d);
+    if (rope_of(h)) {
+        of_cache(h);
+        return;
+    }
+    of_prompt(h);
+    masked(h);
+}

@@ -227,6 +227,12 @@ test-some: $(SOME) $(if $(RUN),,all $(SOME_NEED))   ## the tests of ONLY="core/ 
 mutation: tests   ## plant every fault, 100 seeds without one: ref_data/mutation.md
 	@$(B)/tests/validate/test_mutation --all ref_data/mutation.md
 
+# The same of whole models: one file of src changed at a time, found from dumps.
+.PHONY: mutation-models
+mutation-models: tests   ## plant mistakes of models, TABLE=file of what is said of them
+	@CC="$(CC)" CFLAGS="$(CFLAGS_ALL)" LIBS="$(LDLIBS_ALL) $(EXPORTS)" \
+	  sh tests/validate/models.sh $(B) $(or $(TABLE),build/models.tsv) $(or $(WAY),generate) $(ONLY_MODELS)
+
 tools: $(TOOLS)
 
 # FIGURES chooses: policies retention demo, and what takes longer (the header of

@@ -67,6 +67,17 @@ static const mistake list[] = {
      "col_moment: sample deviation: divided by 18 - 1"},
     {"time", "chunk.0/step.4*", "chunk.0/step.4/e",
      "the pass is made at time 5 where 0 belongs"},
+    {"gates", "chunk.0/step.0/block.0", "chunk.0/step.0/block.0/cross_attn.q",
+     "gate_add: takes gate 2 of the modulation where gate 1 belongs"},
+    {"pass before", "chunk.0/step.1/block.0",
+     "chunk.0/step.1/block.0/self_attn",
+     "K and V are stale: those of the pass before, chunk.0/step.0/block.0"},
+    {"flow", "*", "chunk.0/step.0/x0", "sign of the flow: x + sigma flow"},
+    {"level", "*", "chunk.0/step.1/x", "re-noised at the noise level sigma"},
+    {"alpha", "*", "chunk.3/step.4/block.0/admit.0/grab.score",
+     "alpha is 0.175 where 0.35 belongs"},
+    {"mass", "*", "chunk.3/step.4/block.0/admit.0/grab.mass",
+     "GRAB's mass have a factor of 2"},
 };
 static const mistake *planted;
 static const tt_ops *ours;
@@ -93,6 +104,19 @@ static void attend_rows(tt_ctx *c, const tt_attention_args *a,
     if (v) ours->attention(c, &own);
 }
 
+/* Keys and values of the first pass, in the second. */
+static void pass_before(const tt_ctx *c, tt_attention_args *a)
+{
+    static tt_real k[4096], v[4096];
+    const int64_t n = a->N * a->kv_stride;
+    if (is(c, "pass before")) {
+        a->k = k, a->v = v;
+    } else if (!strcmp(c->path, "chunk.0/step.0/block.0") && n <= 4096) {
+        memcpy(k, a->k, (size_t)n * sizeof *k);
+        memcpy(v, a->v, (size_t)n * sizeof *v);
+    }
+}
+
 static void attention(tt_ctx *c, const tt_attention_args *a)
 {
     const tt_arena_mark mark = tt_arena_here(&c->scratch);
@@ -110,6 +134,7 @@ static void attention(tt_ctx *c, const tt_attention_args *a)
     for (int64_t j = 0; self && is(c, "sink twice") && j < L; j++)
         from[n++] = j;
     if (self && is(c, "scale")) own.scale = 1;
+    if (self) pass_before(c, &own);
     if (!self && is(c, "last text row")) own.N--;
     if (n != a->N || (self && (is(c, "stale") || is(c, "shifted"))))
         attend_rows(c, &own, from, n);
@@ -173,8 +198,11 @@ static void col_blend(tt_ctx *c, const tt_col_blend_args *a)
 
 static void gate_add(tt_ctx *c, const tt_gate_add_args *a)
 {
+    static int64_t nth;                  /* gate 1 and gate 2 in turn */
+    tt_gate_add_args own = *a;
+    if (is(c, "gates")) own.gate += (nth++ % 2 ? -3 : 3) * a->c;
     if (!is(c, "gate")) {
-        ours->gate_add(c, a);
+        ours->gate_add(c, &own);
         return;
     }
     for (int64_t i = 0; i < a->n * a->c; i++) a->x[i] += a->y[i];
@@ -203,18 +231,51 @@ static void linear(tt_ctx *c, const tt_linear_args *a)
 
 static tt_file *given;
 
+static double seen[2][4096];             /* the latest x0 or mass, and x */
+
+/* What a mistake makes of a tensor that no operator of ours is asked for. */
+static bool spoil(double *y, const double *x, const char *path, int64_t n)
+{
+    const char *name = planted->name, *last = strrchr(path, '/');
+    const bool here = !strcmp(path, planted->tensor);
+    bool any = true;
+    for (int64_t i = 0; i < n; i++) {
+        if (here && !strcmp(name, "sample")) y[i] = x[i] * sqrt(18.0 / 17);
+        else if (here && !strcmp(name, "flow")) y[i] = 2 * seen[1][i] - x[i];
+        else if (here && !strcmp(name, "level"))
+            y[i] = 1.1 * x[i] - 0.1 * seen[0][i];
+        else if (here && !strcmp(name, "alpha"))
+            y[i] = (x[i] + seen[0][i]) / 2;
+        else if (here && !strcmp(name, "mass"))
+            y[i] = x[i] * x[i];
+        else any = false;
+    }
+    double sum = 0;
+    for (int64_t i = 0; any && i < n; i++) sum += y[i];
+    for (int64_t i = 0; any && !strcmp(name, "mass") && i < n; i++)
+        y[i] /= sum;
+    if (last && (!strcmp(last, "/x0") || !strcmp(last, "/grab.mass")))
+        memcpy(seen[0], x, (size_t)n * sizeof *x);
+    if (last && !strcmp(last, "/x")) memcpy(seen[1], x, (size_t)n * sizeof *x);
+    return any;
+}
+
 static void write_tensor(void *user, const char *path, tt_dtype dtype, int rank,
                          const int64_t *dim, const void *data)
 {
-    double x[1024];
+    static double x[4096], y[4096];
+    static float single[4096];
+    int64_t n = 1;
     /* chunks behind the one with the mistake show nothing more */
     if (!strncmp(path, "chunk.", 6) && path[6] > planted->tensor[6]) l.stop = 1;
-    const int64_t n = rank == 2 ? dim[0] * dim[1] : 0;
-    if (!given && !strcmp(planted->name, "sample") && n > 0 && n <= 1024
-        && !strcmp(path, planted->tensor)) {
-        for (int64_t i = 0; i < n; i++)
-            x[i] = ((const double *)data)[i] * sqrt(18.0 / 17);
-        data = x;
+    for (int i = 0; i < rank; i++) n *= dim[i];
+    const bool real = dtype == TT_F32 || dtype == TT_F64;
+    for (int64_t i = 0; real && n <= 4096 && i < n; i++)
+        x[i] = dtype == TT_F64 ? ((const double *)data)[i]
+                               : (double)((const float *)data)[i];
+    if (!given && real && n <= 4096 && spoil(y, x, path, n)) {
+        for (int64_t i = 0; i < n; i++) single[i] = (float)y[i];
+        data = dtype == TT_F64 ? (const void *)y : single;
     }
     tt_st_add(user, path, dtype, rank, dim, data);
 }

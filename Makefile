@@ -245,7 +245,7 @@ figures: all   ## compute the figures of the pages again, compare them
 check-device: $(B)/gen/cache_policies.h   ## does clang find that a room of the model touches a value?
 	@CLANG="$(CLANG)" sh tests/core/test_device.sh $(B)
 
-test-guard: tests $(B)/demo-random/config.json   ## the model on memory that only operators can reach
+test-guard: tests $(B)/tether-guard $(B)/demo-random/config.json   ## the tests on memory that only operators can reach
 	@sh tests/guard.sh $(B)
 
 # Both MPIs where they are installed, on this machine.
@@ -443,6 +443,12 @@ $(B)/tether: $(call obj,$(CLI_SRC)) $(LIB)
 $(B)/tether-faults: LDLIBS_ALL += $(EXPORTS) $(patsubst %,-Wl$(comma)--wrap=%,$(shell cat tests/faults/calls.txt))
 $(B)/tether-faults: $(call obj,$(CLI_SRC) tests/faults/wrap.c) $(LIB) tests/faults/calls.txt
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o %.a,$^) $(LDLIBS_ALL)
+
+# ... and on the guard device, for `make test-guard`.
+GUARDED := tt_ctx_init_$(if $(filter double,$(REAL)),f64,f32) tt_ops_use
+$(B)/tether-guard: LDLIBS_ALL += $(EXPORTS) $(patsubst %,-Wl$(comma)--wrap=%,$(GUARDED))
+$(B)/tether-guard: $(call obj,$(CLI_SRC) tests/guarded.c tests/guard.c) $(LIB)
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
 
 $(B)/run_case: $(call obj,$(CASE_SRC)) $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * One file in memory is mapped twice. Values have addresses of the first
+ * One piece of memory is mapped twice. Values have addresses of the first
  * mapping, which nobody may read or write; operators and the verbs of device.h
  * add a constant and reach the same bytes through the second. Where a room of
  * the model touches a value the program dies at that line. */
@@ -13,8 +13,9 @@
 #include "tether/device.h"
 
 /* Values of `ctx` from now on are the guard's, its operators those of ctx->ops
- * behind the guard; the numbers they compute stay the same. False where the
- * system cannot do it. */
+ * behind the guard; the numbers they compute stay the same. The first memory
+ * of values makes a file of the name TT_GUARD_USED. False where the system
+ * cannot do it. */
 bool guard_install(tt_ctx *ctx);
 
 /* While strict, an operator or verb that is given values in host memory, or

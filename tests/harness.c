@@ -18,6 +18,8 @@
 static tt_ctx ctx;
 static const char *program = "test";
 static int passed, failed, skipped;
+/* A file: values were on the guard, here or in a program that we started. */
+static char used[256];
 
 tt_ctx *test_begin(const char *name)
 {
@@ -30,6 +32,8 @@ tt_ctx *test_begin(const char *name)
     }
     const char *backend = getenv("TT_TEST_BACKEND");
     if (test_guarded()) {
+        tmp_path(used, sizeof used, "used");
+        setenv("TT_GUARD_USED", used, 1);
         if (guard_install(&ctx)) return &ctx;
         skip("this system cannot map memory twice");
         exit(test_end());
@@ -49,6 +53,10 @@ bool test_guarded(void)
 
 int test_end(void)
 {
+    if (test_guarded() && !skipped)
+        expect(access(used, F_OK) == 0, "no values were on the guard device: "
+               "say why in tests/guard.sh");
+    if (*used) unlink(used);
     printf("%s: %d passed, %d failed", program, passed, failed);
     if (skipped) printf(", %d skipped", skipped);
     printf("\n");

@@ -11,13 +11,15 @@
 # build folder as argument, under the same convention. As many run at once as
 # there are cores, at most 8 (JOBS=n: n): most of them are small, and use one
 # core most of the time. What they write stands in a folder of this run, which
-# they must leave empty; their output is kept in BUILD/test.out.
+# they must leave empty; their output is kept in BUILD/test.out (guard.out).
 #
 # A program that is not at its end after LIMIT seconds (default 1200) is stopped,
 # and fails by name.
 #
 # ONLY="io/ text/" runs the programs with such a word in their names and nothing
-# else; RUN stands before each of them (an emulator, for cross builds).
+# else; RUN stands before each of them (an emulator, for cross builds). With
+# GUARDED=FILE programs in C run on the guard device (tests/guard.sh), but for
+# those whose names are the first words of lines of FILE.
 
 build=$1
 self=$0
@@ -62,6 +64,7 @@ if [ "${2:-}" = --one ]; then
 fi
 
 chosen() {   # path
+    [ -n "${GUARDED:-}" ] && grep -q "^${1%.c} " "$GUARDED" && return 1
     [ -z "${ONLY:-}" ] && return
     for word in $ONLY; do
         case $1 in *"$word"*) return 0 ;; esac
@@ -76,13 +79,17 @@ programs() {
         name=${name%%/*}/${name##*/test_}
         chosen "$name" && echo "${name%.c} ${RUN:-} '$build/${src%.c}'"
     done
-    for t in tests/*/test_*.sh; do
+    [ -n "${GUARDED:-}" ] || for t in tests/*/test_*.sh; do
         name=${t#tests/}
         name=${name%%/*}/${name##*/test_}
         [ -f "$t" ] && [ -z "${RUN:-}" ] && chosen "${name%.sh}" &&
             echo "$t sh '$t' '$build'"
     done
     [ -z "${ONLY:-}" ] || return
+    [ -z "${GUARDED:-}" ] || {
+        echo "bits '$build/check_bits' --guard --demo '$build/demo-random'"
+        return
+    }
     # the bits of this build; a double build has no stored ones
     version=$("$build/tether" --version)
     case $version in
@@ -136,8 +143,10 @@ if [ -n "$left" ]; then
     echo "FAIL run.sh: tests left files behind: $left"
     echo "0 1 0 run.sh" > "$OUT/left.count"
 fi
-rm -rf "$build/test.out"
-cp -R "$OUT" "$build/test.out"
+kept=$build/test.out
+[ -z "${GUARDED:-}" ] || kept=$build/guard.out
+rm -rf "$kept"
+cp -R "$OUT" "$kept"
 grep -h '^SKIP ' "$OUT"/*.log
 cat "$OUT"/*.count | awk '
     {

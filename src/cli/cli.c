@@ -113,7 +113,7 @@ tt_status cli_setup(tt_ctx *ctx, const cli_common *common)
     const tt_arith *arith =
         common->backend && !strncmp(common->backend, "arith-", 6)
         ? tt_arith_find(common->backend + 6) : NULL;
-    if (arith) ctx->ops = tt_arith_ops(arith);
+    if (arith) ctx->ops = tt_arith_ops(arith), ctx->device = NULL;
     else if (common->backend) TT_TRY(tt_ops_use(ctx, common->backend));
     TT_TRY(tt_level_check(ctx));
     return common->cls ? set_class(ctx, common->cls) : TT_OK;

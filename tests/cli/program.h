@@ -31,11 +31,11 @@ static inline bool exists(const char *path)
 static inline bool program_begin(const char *name, char **argv)
 {
     ctx = test_begin(name);
-    /* build/<flavour>/tests/cli/test_x -> build/<flavour>/tether */
+    /* build/<flavour>/tests/cli/test_x -> build/<flavour>/tether[-guard] */
     char *self = realpath(argv[0], NULL);
     char *end = self ? strstr(self, "/tests/cli/") : NULL;
-    if (end) snprintf(tether, sizeof tether, "%.*s/tether",
-                      (int)(end - self), self);
+    if (end) snprintf(tether, sizeof tether, "%.*s/tether%s",
+                      (int)(end - self), self, test_guarded() ? "-guard" : "");
     free(self);
     return folder_make() &&
            expect(access(tether, X_OK) == 0, "%s is there", tether);

@@ -202,7 +202,7 @@ static void test_generate(void)
     char g[1600], command[1400];
     snprintf(command, sizeof command, "%.*s/tools/make_checkpoint --preset "
              "demo %s > /dev/null 2>&1",
-             (int)(strlen(tether) - strlen("/tether")), tether, at("demo"));
+             (int)(strrchr(tether, '/') - tether), tether, at("demo"));
     if (!expect(system(for_shell(command)) == 0, "the demo model")) return;
     snprintf(g, sizeof g, "generate -q -m %s -p \"a cat\" --latents 3 "
              "--no-decode", at("demo"));

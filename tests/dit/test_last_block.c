@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tether/device.h"
 #include "tether/dit.h"
 
 enum { F = 3, GRID_H = 2, GRID_W = 3, ROWS = 5 };
@@ -109,9 +110,11 @@ int main(void)
     for (int64_t i = 0; i < c->layers; i++) {
         const tt_layer *a = tt_cache_layer(whole, i);
         const tt_layer *b = tt_cache_layer(least, i);
-        const size_t bytes = (size_t)(a->cap * c->dim) * sizeof *a->k;
-        expect_bits("keys", b->k, a->k, bytes);
-        expect_bits("values", b->v, a->v, bytes);
+        const int64_t n = a->cap * c->dim;
+        const size_t bytes = (size_t)n * sizeof *a->k;
+        expect_bits("keys", tt_get(ctx, b->k, n), tt_get(ctx, a->k, n), bytes);
+        expect_bits("values", tt_get(ctx, b->v, n), tt_get(ctx, a->v, n),
+                    bytes);
         expect_bits("state", b->state, a->state, a->state_size);
     }
     tt_prompt_free(prompt);

@@ -71,14 +71,17 @@ static void check_cuts(int size, int64_t H, int64_t T)
 static tt_real *rows_of(tt_ctx *c, const sizes *s)
 {
     const tt_range own = tt_team_rows(c, s->T);
-    tt_real *x = tt_values(c, (own.hi - own.lo) * s->H * s->D);
-    for (int64_t i = 0; x && i < (own.hi - own.lo) * s->H * s->D; i++)
-        x[i] = value(own.lo + i / s->D / s->H, i / s->D % s->H, i % s->D);
+    const int64_t n = (own.hi - own.lo) * s->H * s->D;
+    tt_real *x = tt_values(c, n);
+    tt_host *y = tt_room(c, x, n);
+    for (int64_t i = 0; y && i < n; i++)
+        y[i] = value(own.lo + i / s->D / s->H, i / s->D % s->H, i % s->D);
+    tt_put(c, x, y, n);
     return x;
 }
 
 /* Are these the heads [h0, h1) of rows [lo, hi)? */
-static int wrong_in(const tt_real *x, const sizes *s, tt_range rows,
+static int wrong_in(const tt_host *x, const sizes *s, tt_range rows,
                     tt_range heads)
 {
     int wrong = x == NULL;
@@ -89,15 +92,26 @@ static int wrong_in(const tt_real *x, const sizes *s, tt_range rows,
     return wrong;
 }
 
+/* The same of values. */
+static int wrong_values(tt_ctx *c, const tt_real *x, const sizes *s,
+                        tt_range rows, tt_range heads)
+{
+    const int64_t n = (rows.hi - rows.lo) * (heads.hi - heads.lo) * s->D;
+    return wrong_in(x ? tt_get(c, x, n) : NULL, s, rows, heads);
+}
+
 static tt_real *answers_of(tt_ctx *c, const sizes *s)
 {
     const tt_range heads = tt_team_heads(c, s->H);
-    tt_real *x = tt_values(c, s->T * s->H * s->D), *at = x;
-    for (int64_t h = heads.lo; x && h < heads.hi; h++) {
+    const int64_t n = s->T * s->H * s->D;
+    tt_real *x = tt_values(c, n);
+    tt_host *y = tt_room(c, x, n), *at = y;
+    for (int64_t h = heads.lo; y && h < heads.hi; h++) {
         const tt_range q = tt_team_queries(c, s->H, s->T, h);
         for (int64_t t = q.lo; t < q.hi; t++)
             for (int64_t d = 0; d < s->D; d++) *at++ = value(t, h, d);
     }
+    tt_put(c, x, y, at - y);
     return x;
 }
 
@@ -113,15 +127,18 @@ static int wrong_lines(tt_ctx *c, const sizes *s)
     tt_real *x = tt_values(c, (seen.hi - seen.lo) * s->D);
     if (!x) return 1;
     tt_real *own = x + b.above * s->D;
-    for (int64_t i = 0; i < b.lines * s->D; i++)
-        own[i] = value(b.first + i / s->D, 0, i % s->D);
+    tt_host *y = tt_room(c, own, b.lines * s->D);
+    for (int64_t i = 0; y && i < b.lines * s->D; i++)
+        y[i] = value(b.first + i / s->D, 0, i % s->D);
+    tt_put(c, own, y, b.lines * s->D);
     tt_team_halo(c, x, &b, s->D);
-    int wrong = wrong_in(x, &line, seen, one);
+    int wrong = wrong_values(c, x, &line, seen, one);
     if (tt_team_size(c) > 1 && b.lines)
         wrong += (seen.lo > 0) != b.above || (seen.hi < b.of) != b.below;
-    wrong += wrong_in(tt_team_all_lines(c, own, &b, s->D), &line, all, one);
+    wrong += wrong_values(c, tt_team_all_lines(c, own, &b, s->D), &line, all,
+                          one);
     x = tt_team_lines_to_first(c, own, &b, s->D);
-    if (tt_team_rank(c) == 0) wrong += wrong_in(x, &line, all, one);
+    if (tt_team_rank(c) == 0) wrong += wrong_values(c, x, &line, all, one);
     return wrong;
 }
 
@@ -134,18 +151,20 @@ static void exchange_all(void *user, tt_ctx *c)
     const tt_range every = {0, s->H}, heads = tt_team_heads(c, s->H);
     tt_real *x = rows_of(c, s);
     tt_real *y = tt_team_to_heads(c, x, s->T, s->H, s->D);
-    *wrong += wrong_in(y, s, all, heads);
-    *wrong += wrong_in(tt_team_to_rows(c, y, s->T, s->H, s->D), s, own, every);
-    *wrong += wrong_in(tt_team_all_rows(c, x, s->T, s->H * s->D), s, all,
-                       every);
-    *wrong += wrong_in(tt_team_all_heads(c, y, s->T, s->H,
-                                         (size_t)s->D * sizeof *y),
+    *wrong += wrong_values(c, y, s, all, heads);
+    *wrong += wrong_values(c, tt_team_to_rows(c, y, s->T, s->H, s->D), s, own,
+                           every);
+    *wrong += wrong_values(c, tt_team_all_rows(c, x, s->T, s->H * s->D), s,
+                           all, every);
+    tt_host *held = tt_get(c, y, s->T * (heads.hi - heads.lo) * s->D);
+    *wrong += wrong_in(tt_team_all_heads(c, held, s->T, s->H,
+                                         (size_t)s->D * sizeof *held),
                        s, all, every);
     if (tt_team_size(c) > 1)
         y = tt_team_answers_to_rows(c, answers_of(c, s), s->T, s->H, s->D);
     else
         *wrong += tt_team_answers_to_rows(c, x, s->T, s->H, s->D) != x;
-    if (tt_team_size(c) > 1) *wrong += wrong_in(y, s, own, every);
+    if (tt_team_size(c) > 1) *wrong += wrong_values(c, y, s, own, every);
     *wrong += wrong_lines(c, s);
     int64_t word = tt_team_rank(c) ? 0 : 4711;
     tt_team_broadcast(c, &word, sizeof word);
@@ -185,8 +204,7 @@ static void fail_alone(void *user, tt_ctx *c)
 {
     trial *x = user;
     const int64_t n = tt_team_rows(c, 10).hi - tt_team_rows(c, 10).lo;
-    tt_real *rows = tt_values(c, n);
-    if (rows) memset(rows, 0, (size_t)n * sizeof *rows);
+    tt_real *rows = tt_values0_in(c, &c->scratch, n, "rows");
     if (tt_team_rank(c) == x->rank) tt_fail(c, x->status, "the disk is full");
     else tt_team_all_rows(c, rows, 10, 1);
     remember(x, c);

@@ -57,6 +57,23 @@ least() {   # kernel: share of multiply-adds that its inner loop has at least
     esac
 }
 
+# All of them, as many at a time as there are cores: $work/sm_80/linear.cubin
+# and what was said; without a cubin it did not compile.
+for arch in $2; do
+    mkdir "$work/sm_$arch"
+    for source in src/ops/cuda/*.cu; do
+        code=sm_$arch
+        case $source in
+        */wgmma_*) [ "$arch" -ne 90 ] || code=sm_90a ;;
+        esac
+        echo "$code '$source' '$work/sm_$arch/$(basename "$source" .cu)'"
+    done
+done > "$work/all"
+# shellcheck disable=SC2016
+xargs -P "$(getconf _NPROCESSORS_ONLN)" -L 1 sh -c '"$1" $2 -arch="$3" \
+    -Xptxas -v -cubin -o "$5.cubin" "$4" > "$5.log" 2>&1' nvcc "$nvcc" "$3" \
+    < "$work/all"
+
 "$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/nvcc \1; nothing ran on a GPU/p'
 for arch in $2; do
     for size in "$tile" "$mma" "$mma_attention"; do
@@ -73,14 +90,8 @@ for arch in $2; do
     echo "sm_$arch: heads of 128 by attention_$q"
     seen=
     for source in src/ops/cuda/*.cu; do
-        out=$work/$(basename "$source" .cu)
-        code=sm_$arch
-        case $source in
-        */wgmma_*) [ "$arch" -ne 90 ] || code=sm_90a ;;
-        esac
-        # shellcheck disable=SC2086
-        if ! "$nvcc" $3 -arch="$code" -Xptxas -v -cubin -o "$out.cubin" \
-            "$source" > "$out.log" 2>&1; then
+        out=$work/sm_$arch/$(basename "$source" .cu)
+        if [ ! -f "$out.cubin" ]; then
             fail "sm_$arch: $source does not compile: $(head -n 1 "$out.log")"
             continue
         fi

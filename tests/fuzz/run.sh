@@ -1,5 +1,5 @@
 #!/bin/sh
-# run.sh: fuzz every target for some seconds, one after the other.
+# run.sh: fuzz every target for some seconds, JOBS at a time (as many as cores).
 #
 # SPDX-License-Identifier: Apache-2.0
 #
@@ -52,18 +52,28 @@ seed() {   # name -> corpus folder with the files of ref_data
     return 0
 }
 
-failed=0
-for name in $names; do
-    seed "$name"
-    log=$here/$name.log
-    "$here/fuzz_$name" -max_total_time="$seconds" -max_len=65536 -timeout=5 \
+# --one: fuzz a target, say what came of it.
+one() {   # name
+    seed "$1"
+    log=$here/$1.log
+    "$here/fuzz_$1" -max_total_time="$seconds" -max_len=65536 -timeout=5 \
         -rss_limit_mb=1024 -malloc_limit_mb=512 -print_final_stats=1 \
-        -artifact_prefix="$here/findings/$name-" "$here/corpus/$name" \
+        -artifact_prefix="$here/findings/$1-" "$here/corpus/$1" \
         > "$log" 2>&1
     rc=$?
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     peak=$(sed -n 's/^stat::peak_rss_mb: *//p' "$log")
-    echo "fuzz $name: status $rc, ${runs:-0} runs, peak ${peak:-?} MB"
-    [ "$rc" -eq 0 ] || { failed=1; grep -E 'SUMMARY|ERROR|runtime error|fuzz target' "$log" | head -n 5; }
-done
-exit $failed
+    echo "fuzz $1: status $rc, ${runs:-0} runs, peak ${peak:-?} MB"
+    [ "$rc" -eq 0 ] && return
+    grep -E 'SUMMARY|ERROR|runtime error|fuzz target' "$log" | head -n 5
+    return 1
+}
+
+if [ "${1:-}" = --one ]; then
+    one "$2"
+    exit
+fi
+
+# shellcheck disable=SC2086
+printf '%s\n' $names | xargs -P "${JOBS:-$(getconf _NPROCESSORS_ONLN)}" -L 1 \
+    sh "$0" "$here" "$seconds" --one || exit 1

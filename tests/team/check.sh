@@ -70,14 +70,11 @@ for mpi in openmpi mpich; do
         skip "$mpi is not installed: nothing of it was run"
         continue
     fi
-    if ! make --no-print-directory MPI=1 MPICC=mpicc.$mpi CC="${CC:-gcc}" \
-        tether-program > "$work/make" 2>&1; then
+    if ! mpi_build $mpi > "$work/make" 2>&1; then
         fail "$mpi: no build: $(tail -n 1 "$work/make")"
         continue
     fi
     grep 'warning:' "$work/make"
-    tether=$(make --no-print-directory MPI=1 MPICC=mpicc.$mpi \
-        CC="${CC:-gcc}" build-folder)/tether
     for kind in $kinds; do
         case $kind in tether) sizes='1 2 3 4' ;; *) sizes='2 3' ;; esac
         for n in $sizes; do

@@ -55,17 +55,14 @@ for mpi in openmpi mpich; do
     if ! command -v mpicc.$mpi > /dev/null || ! command -v mpirun.$mpi \
         > /dev/null; then
         skip "$mpi is not installed: nothing of it was run"
-    elif ! make --no-print-directory MPI=1 MPICC=mpicc.$mpi CC="${CC:-gcc}" \
-        tether-program > "$work/make" 2>&1; then
+    elif ! mpi_build $mpi > "$work/make" 2>&1; then
         fail "$mpi: no build: $(tail -n 1 "$work/make")"
     else
         mpis="$mpis $mpi"
-        where=$(make --no-print-directory MPI=1 MPICC=mpicc.$mpi \
-            CC="${CC:-gcc}" build-folder)
         cat > "$work/$mpi" << SCRIPT
 #!/bin/sh
 echo \$\$ > "$work/pid.\${OMPI_COMM_WORLD_RANK:-\${PMI_RANK:-0}}"
-exec "$PWD/$where/tether" "\$@"
+exec "$PWD/$tether" "\$@"
 SCRIPT
         chmod +x "$work/$mpi"
     fi

@@ -16,7 +16,7 @@ mkdir -p "$folder"
 cells=$(printf '\t')
 
 # The ways of `validate` have tables of their own.
-ways='--backend --dump --manifest export check'
+ways='--backend --dump --manifest export check compare'
 
 # ---- pages ---------------------------------------------------------------
 "$@" --help=words > "$folder/words"

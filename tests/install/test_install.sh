@@ -330,7 +330,11 @@ if [ -z "$double" ]; then
     check "a plug-in" $CC -std=c11 -Wall -Wextra -Werror -shared -fPIC \
         -I"$root/include" -o mine.so plugin.c
     check "validate --backend" hidden "$tether" validate --backend ./mine.so \
-        --op silu --no-calls --no-rollout
+        --op silu --no-calls --no-rollout --json report.json
+    check "validate compare" hidden "$tether" validate compare report.json \
+        report.json
+    check "validate export" hidden "$tether" validate export cases --each 1 -q
+    check "a page about comparing" test -s "$man/tether-validate-compare.1"
 fi
 
 # ---- and away again --------------------------------------------------------

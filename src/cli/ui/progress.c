@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -254,6 +255,7 @@ json_out *progress_log(progress *p, json_out *j, const char *event)
     json_begin(j, p->log, false);
     json_str(j, "event", event);
     json_real(j, "seconds", tt_now() - p->start);
+    json_real(j, "cpu_seconds", (double)clock() / CLOCKS_PER_SEC);
     return j;
 }
 

@@ -52,7 +52,8 @@ void progress_log_wrote(progress *p, const char *path);
 void progress_update(progress *p, double done, double total, double seconds,
                      const char *fmt, ...) TT_PRINTF(5, 6);
 
-/* One event line of the log; NULL when there is no log. Finish the object
+/* One event line of the log, with the seconds since the beginning and those
+ * that the process has computed; NULL when there is no log. Finish the object
  * with progress_logged. */
 json_out *progress_log(progress *p, json_out *j, const char *event);
 void progress_logged(progress *p, json_out *j);

@@ -102,6 +102,16 @@ static void encode_all(shadow *s, const encoder *e, const tt_run *run)
     tt_arena_free(&mem);
 }
 
+/* One thread's own seconds, which other programs lengthen least; of several
+ * threads those of the clock on the wall. */
+static double stage_seconds(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
+                            const tt_weights *weights, double budget)
+{
+    const plan_clock now = ctx->nthreads == 1 ? plan_cpu : tt_now;
+    return calibrate(ctx, s, ops, weights, now, budget)
+         + calibrate_pages(ctx, s, now);
+}
+
 tt_status plan_text(tt_ctx *ctx, const tt_run *run, double budget, tt_needs *n)
 {
     encoder e = {0};
@@ -118,9 +128,8 @@ tt_status plan_text(tt_ctx *ctx, const tt_run *run, double budget, tt_needs *n)
         n->text.addresses += n->text.mapped;
         n->text.seconds = tt_now() - begin;
         if (!hand_over(ctx, &s->ctx) && budget > 0)
-            n->text.seconds += calibrate(ctx, s, ctx->ops,
-                                         tt_weights_large(e.w) ? e.w : NULL,
-                                         tt_now, budget);
+            n->text.seconds += stage_seconds(
+                ctx, s, ctx->ops, tt_weights_large(e.w) ? e.w : NULL, budget);
     }
     if (e.enc) tt_umt5_close(e.enc);
     tt_tokenizer_close(e.tok);
@@ -244,9 +253,8 @@ tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
         n->activations = n->latents.held - n->cache - latent_bytes(run, o);
     }
     if (!hand_over(ctx, &r.s->ctx) && budget > 0)
-        n->latents.seconds += calibrate(ctx, r.s, ctx->ops,
-                                        tt_weights_crowded(w) ? w : NULL,
-                                        tt_now, budget);
+        n->latents.seconds += stage_seconds(
+            ctx, r.s, ctx->ops, tt_weights_crowded(w) ? w : NULL, budget);
     n->latents.kept = close_rolling(&r);
     return ctx->status;
 }
@@ -303,9 +311,8 @@ tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
     n->decoding.addresses += n->decoding.mapped + latent_bytes(run, o);
     n->decoding.seconds = tt_now() - begin;
     if (!hand_over(ctx, &s->ctx) && budget > 0)
-        n->decoding.seconds += calibrate(ctx, s, tt_ops_class(ctx->ops,
-                                                               TT_CLASS_F32),
-                                         NULL, tt_now, budget);
+        n->decoding.seconds += stage_seconds(
+            ctx, s, tt_ops_class(ctx->ops, TT_CLASS_F32), NULL, budget);
     shadow_close(s);
     return ctx->status;
 }

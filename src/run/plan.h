@@ -54,6 +54,9 @@ double plan_cpu(void);
  * block is given back after its use, else NULL. Exchanges take none. */
 double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
                  const tt_weights *weights, plan_clock now, double budget);
+/* Seconds that the system takes to find and clear the pages of a shadow's
+ * peak, when each is written for the first time. */
+double calibrate_pages(tt_ctx *ctx, const shadow *s, plan_clock now);
 
 /* What tt_run_open plans: text and latents; the decoder, once it is open.
  * Errors  TT_ENOMEM  it cannot fit */

@@ -255,7 +255,7 @@ check-ranks: all   ## `mpirun tether generate` on 1 to 4 ranks: one process's bi
 # RANK_KILLS of them, drawn from RANK_SEED.
 RANK_KILLS ?= 100
 RANK_SEED  ?= 1
-.PHONY: check-ranks-kill
+.PHONY: check-long check-ranks-kill
 check-ranks-kill: all   ## kill ranks at 100 random moments: do other numbers of ranks go on to the same bytes?
 	@sh tests/team/kill.sh $(B) $(RANK_KILLS) $(RANK_SEED)
 
@@ -308,6 +308,10 @@ check-vdp: $(B)/tests/ops/test_vdp_unit   ## is class vdp this CPU's VDPBF16PS? 
 KILLS ?= 300
 check-kill: all $(B)/tests/cli/test_checkpoint   ## kill runs at 300 random moments: do all go on to the same bytes?
 	@TT_KILLS=$(KILLS) $(B)/tests/cli/test_checkpoint
+
+# LATENTS=960 for shorter runs, LIMIT=3 (percent) beside other programs.
+check-long: all   ## do 3,000 latents cost what the first ones cost, under every policy with a window?
+	@LIMIT=$(or $(LIMIT),1) sh tools/long_runs.sh $(B) $(or $(LATENTS),3000)
 
 # Every call for memory or a file fails once (tests/faults); FAULTS=10: every
 # tenth, ROWS="decode embed": these commands, PART=2/4: a quarter of their calls.

@@ -6,17 +6,24 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Without options: the demo model at 64x64, 128x128 and 192x192. With options
-# one run of them; a large model says its time only on a machine without other
-# work. Peaks are anonymous memory, which no file stands behind, in MB: the
-# program is asked for it a few hundred times a second. Needs Linux.
+# one run of them; --latents 3 and --steps 1000 shorten it. Peaks are anonymous
+# memory, which no file stands behind, in MB. One thread, unless -t says
+# otherwise: then seconds are those that the process computes, which other work
+# on the machine changes by some percent only. With -t 2 they are those of the
+# clock on the wall, which needs a machine without other work. The plan is made
+# before the run and after it, and its mean time is compared. The system is
+# asked for the memory every STEP=0.02 seconds. Status 1 when a peak is off by
+# more than 5 % and 1 MB, or the time by more than LIMIT=15 %. Needs Linux.
 build=$1
 [ $# -ge 1 ] && shift
+limit=${LIMIT:-15} step=${STEP:-0.02} pid= status=0
 work=$(mktemp -d "${TMPDIR:-/tmp}/plan.XXXXXX") || exit 1
-trap 'rm -rf "$work"' EXIT
+trap '[ -z "$pid" ] || kill -KILL "$pid"; rm -rf "$work"' EXIT
+trap 'exit 1' HUP INT TERM
 
 # The number of the row that begins so, in bytes or seconds.
-row() {   # name column
-    awk -v name="$1" -v column="$2" '{
+row() {   # plan name
+    awk -v name="$2" '{
         line = $0
         sub(/^ +/, "", line)
         if (index(line, name "  ") == 1) {
@@ -25,7 +32,7 @@ row() {   # name column
             print part[1]
             exit
         }
-    }' "$work/plan"
+    }' "$work/$1"
 }
 
 # The largest RssAnon of a process, in kB, until it ends.
@@ -35,39 +42,62 @@ watch() {   # pid
         while read -r name kb rest; do
             [ "$name" = RssAnon: ] && [ "$kb" -gt "$most" ] && most=$kb
         done < "/proc/$1/status" 2> /dev/null
-        sleep 0.003
+        sleep "$step"
     done
     echo "$most" > "$work/most"
 }
 
+# Seconds of the whole run.
+took() {   # seconds or cpu_seconds
+    sed -n 's/.*"event": *"end".*"'"$1"'": *\([0-9.e+-]*\),.*/\1/p' "$work/log"
+}
+
 compare() {   # words of generate
-    "$build/tether" generate --plan "$@" > "$work/plan" || exit 1
-    rm -f "$work"/x.*
-    begin=$(date +%s.%N)
-    "$build/tether" generate "$@" -q --overwrite --latents-out "$work/x.st" \
-        -o "$work/x.y4m" &
+    clock=seconds
+    case " $* " in
+    *' -t 1 '*) clock=cpu_seconds ;;
+    esac
+    video="-o $work/x.y4m"
+    case " $* " in
+    *' --no-decode '*) video= ;;
+    esac
+    "$build/tether" generate --plan "$@" > "$work/before" || exit 1
+    # shellcheck disable=SC2086
+    "$build/tether" generate "$@" -q --overwrite $video \
+        --latents-out "$work/x.st" --log-json "$work/log" &
     pid=$!
     watch "$pid"
     wait "$pid" || exit 1
-    end=$(date +%s.%N)
-    awk -v planned="$(row peak)" -v kb="$(cat "$work/most")" \
-        -v seconds="$(row all)" -v begin="$begin" -v end="$end" 'BEGIN {
+    pid=
+    "$build/tether" generate --plan "$@" > "$work/after" || exit 1
+    awk -v planned="$(row before peak)" -v kb="$(cat "$work/most")" \
+        -v before="$(row before all)" -v after="$(row after all)" \
+        -v took="$(took $clock)" -v limit="$limit" 'BEGIN {
         held = kb * 1024
-        took = end - begin
-        printf "%10.1f %10.1f %+7.1f %% %10.1f %10.1f %+7.1f %%\n",
-            planned / 1e6, held / 1e6, 100 * (planned / held - 1), seconds,
-            took, 100 * (seconds / took - 1) }'
+        seconds = (before + after) / 2
+        more = planned - held
+        off = 100 * (seconds / took - 1)
+        bad = (more < 0 ? -more : more) > 0.05 * held + 1e6 \
+              || (off < 0 ? -off : off) > limit
+        printf "%10.1f %10.1f %+7.1f %% %10.2f %10.2f %+7.1f %%%s\n",
+            planned / 1e6, held / 1e6, 100 * more / held, seconds, took, off,
+            bad ? "  OFF" : ""
+        exit bad }' || status=1
 }
 
 printf '%-10s %10s %10s %9s %10s %10s %9s\n' size planned peak off planned \
     took off
 if [ $# -gt 0 ]; then
     printf '%-10s ' given
-    compare "$@"
-    exit
+    case " $* " in
+    *' -t '*) compare "$@" ;;
+    *) compare -t 1 "$@" ;;
+    esac
+    exit $status
 fi
 for size in 64x64 128x128 192x192; do
     printf '%-10s ' "$size"
-    compare -m ref_data/demo -p "a red circle moves left" --size "$size" \
+    compare -t 1 -m ref_data/demo -p "a red circle moves left" --size "$size" \
         --latents 30
 done
+exit $status

@@ -4,6 +4,8 @@
 #ifndef TT_TEAM_ENGINE_H
 #define TT_TEAM_ENGINE_H
 
+#include <time.h>
+
 #include "tether/team.h"
 
 /* Bytes [at[r], at[r] + n[r]) of data go to rank r, or come from it. */
@@ -29,7 +31,7 @@ struct tt_team {
     int64_t sent, messages;    /* since then                                  */
     tt_team_time spent[TT_TEAM_MAX];
     /* The only thing an engine does: every rank's `out` into all `in`. A
-     * patient exchange waits as long as it takes.
+     * patient exchange waits as long as it takes, while the others live.
      * Errors  what another rank gave up with, and then `broken` is set; else
      *         TT_EIO names the rank that is silent */
     tt_status (*exchange)(tt_ctx *ctx, tt_team *t, const tt_parcels *out,
@@ -47,6 +49,8 @@ typedef struct team_load {
 team_load team_load_of(const tt_team *t, const tt_parcels *out,
                        const tt_parcels *in);
 
+/* So many seconds from now, for pthread_cond_timedwait. */
+struct timespec team_after(double seconds);
 /* Equal shares. */
 void team_init(tt_team *t, int rank, int size);
 /* Every rank's `out` into all `in`; who has failed tells the others. */

@@ -4,16 +4,23 @@
  *
  * Model   a message to and from every rank, and a look at them again and again
  *         with short sleeps in between: a rank that waits leaves its cores to
- *         others, hears of failures, and knows who is silent. The main thread
- *         alone calls MPI.
- * Holds   ranks other than 0 print nothing. Who fails tells all; rank 0 says
- *         why and ends the job. MPI_Abort is the end after every failure,
- *         because a message that nobody waits for may be on its way. */
+ *         others and hears of failures. Beside these parcels there are words.
+ *         Who waits for seconds asks all others whether they are there, and
+ *         everybody answers: in an exchange the main thread does, at other
+ *         times a second one. So a rank that takes long is known from one that
+ *         hangs, and from one that waits as we do.
+ * Holds   one thread at a time calls MPI, the one that holds `call`. Ranks
+ *         other than 0 print nothing. Who fails tells all; rank 0 says why and
+ *         ends the job. MPI_Abort is the end after every failure, because a
+ *         message that nobody waits for may be on its way. */
 #include <mpi.h>
 #ifdef __linux__
 #include <sched.h>
 #endif
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,41 +29,212 @@
 
 #include "team/engine.h"
 
-enum { PARCEL = 1, FAILURE = 2 };
+enum { PARCEL = 1, WORD = 2 };
 enum { MESSAGE = 1 << 30 };      /* bytes; MPI counts in int                  */
+enum { ROUND = 4 };              /* seconds between questions                 */
+enum { LONG = 4 };               /* times our patience, for who computes      */
+enum { ABORT = 9 };              /* seconds until ranks other than 0 end all  */
+enum { LAST = 4 };               /* until MPI must have ended a job           */
 
-typedef struct failure {
-    int status;
+typedef enum kind { QUESTION, WAITS, COMPUTES, FAREWELL, FAILURE } kind;
+
+typedef struct word {
+    int kind;
+    int status;                  /* of a failure, and what it was             */
     char sentence[1024];
-} failure;
+} word;
+
+/* What another rank has said. */
+typedef struct peer {
+    double heard;                /* when it answered last                     */
+    bool computes;               /* and that it was in no exchange            */
+} peer;
 
 typedef struct job {
     tt_team team;                /* first: a team is its job                  */
     FILE *words;                 /* what stderr was                           */
     MPI_Request *request;        /* receives, then sends                      */
-    int *peer;                   /* of every request                          */
+    int *of;                     /* the rank of every request                 */
     int requests, receives, room;
-    failure told;                /* on its way to all                         */
+    peer peer[TT_TEAM_MAX];
+    double asked;                /* when we asked last                        */
+    word learned;                /* FAILURE: from another                     */
+    int teacher;                 /* the rank it came from                     */
+    word told;                   /* FAILURE: on its way to all                */
     MPI_Request telling[TT_TEAM_MAX];
+    int left;                    /* ranks that said farewell                  */
+    pthread_mutex_t call;
+    pthread_t answering;
+    pthread_cond_t end;          /* of that thread, when `leaving`            */
+    bool leaving;
 } job;
+
+/* ---- words --------------------------------------------------------------- */
+
+/* Nobody waits until it has gone. */
+static void say(int r, kind what)
+{
+    static const word words[] = {{.kind = QUESTION}, {.kind = WAITS},
+                                 {.kind = COMPUTES}, {.kind = FAREWELL}};
+    MPI_Request q;
+    MPI_Isend(&words[what], offsetof(word, sentence), MPI_BYTE, r, WORD,
+              MPI_COMM_WORLD, &q);
+    MPI_Request_free(&q);
+}
+
+static void say_to_all(const job *j, kind what)
+{
+    for (int r = 0; r < j->team.size; r++)
+        if (r != j->team.rank) say(r, what);
+}
+
+/* Rank 0 has a sentence, and prints it. */
+static bool has_said(const job *j)
+{
+    return j->learned.kind == FAILURE && j->teacher == 0;
+}
+
+static void take_word(job *j, int r, const word *w, kind answer)
+{
+    peer *p = &j->peer[r];
+    p->heard = tt_now();
+    if (w->kind == QUESTION) say(r, answer);
+    if (w->kind == WAITS || w->kind == COMPUTES)
+        p->computes = w->kind == COMPUTES;
+    if (w->kind == FAREWELL) j->left++;
+    if (w->kind != FAILURE || has_said(j)) return;
+    j->learned = *w;
+    j->teacher = r;
+}
+
+/* All that have come; questions are answered. */
+static void read_words(job *j, kind answer)
+{
+    for (;;) {
+        int there = 0;
+        MPI_Status from;
+        word w;
+        MPI_Iprobe(MPI_ANY_SOURCE, WORD, MPI_COMM_WORLD, &there, &from);
+        if (!there) return;
+        MPI_Recv(&w, sizeof w, MPI_BYTE, from.MPI_SOURCE, WORD, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+        take_word(j, from.MPI_SOURCE, &w, answer);
+    }
+}
+
+/* While the main thread is elsewhere. */
+static void *answer_questions(void *of)
+{
+    job *j = of;
+    pthread_mutex_lock(&j->call);
+    while (!j->leaving) {
+        const struct timespec t = team_after(1);
+        pthread_cond_timedwait(&j->end, &j->call, &t);
+        if (!j->leaving) read_words(j, COMPUTES);
+    }
+    pthread_mutex_unlock(&j->call);
+    return NULL;
+}
+
+/* The second thread; signals are the main one's. */
+static bool begin_answers(job *j)
+{
+    sigset_t all, before;
+    pthread_mutex_init(&j->call, NULL);
+    pthread_cond_init(&j->end, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int rc = pthread_create(&j->answering, NULL, answer_questions, j);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc == 0;
+}
+
+static void end_answers(job *j)
+{
+    pthread_mutex_lock(&j->call);
+    j->leaving = true;
+    pthread_cond_signal(&j->end);
+    pthread_mutex_unlock(&j->call);
+    pthread_join(j->answering, NULL);
+}
+
+/* ---- who is missing ------------------------------------------------------ */
+
+/* Seconds without a word of rank r, counted from `begin` at the earliest. */
+static double silence(const job *j, int r, double begin)
+{
+    const double heard = j->peer[r].heard;
+    return tt_now() - (heard > begin ? heard : begin);
+}
+
+/* The first rank that was silent for so long; TT_TEAM_MAX: all others were,
+ * and are several; -1: nobody. */
+static int find_silent(const job *j, double begin, double seconds)
+{
+    int first = -1, n = 0;
+    for (int r = 0; r < j->team.size; r++) {
+        if (r == j->team.rank || silence(j, r, begin) <= seconds) continue;
+        if (n++ == 0) first = r;
+    }
+    return n > 1 && n == j->team.size - 1 ? TT_TEAM_MAX : first;
+}
+
+static tt_status name_silent(tt_ctx *ctx, const job *j, int r, double begin)
+{
+    if (r < TT_TEAM_MAX)
+        return tt_fail(ctx, TT_EIO, "rank %d has been silent for %.0f s", r,
+                       silence(j, r, begin));
+    for (r = 0; r == j->team.rank; r++) continue;
+    return tt_fail(ctx, TT_EIO, "rank %d has heard no other rank for %.0f s",
+                   j->team.rank, silence(j, r, begin));
+}
+
+/* Of those that are there: who computes; else the one whose parcel is not. */
+static tt_status name_late(tt_ctx *ctx, const job *j, int open, double begin)
+{
+    int late = open;
+    for (int r = j->team.size; r-- > 0;)
+        if (r != j->team.rank && j->peer[r].computes) late = r;
+    return tt_fail(ctx, TT_EIO, "rank %d is there, but the others have waited "
+                   "%.0f s for it", late, tt_now() - begin);
+}
+
+/* Waiting since `begin` for a parcel of, or to, rank `open`. A launcher that
+ * lost a machine interrupts us, and kills us after a second: until then we can
+ * say who is missing. */
+static tt_status look_around(tt_ctx *ctx, job *j, double begin, int open,
+                             bool patient)
+{
+    const double now = tt_now(), patience = j->team.patience;
+    const bool stopped = ctx->interrupt && *ctx->interrupt;
+    if (now - begin > ROUND && now - j->asked > ROUND) {
+        j->asked = now;
+        say_to_all(j, QUESTION);
+    }
+    const int r = find_silent(j, begin, stopped ? 2.5 * ROUND : patience);
+    if (r >= 0) return name_silent(ctx, j, r, begin);
+    if (!patient && now - begin > LONG * patience)
+        return name_late(ctx, j, open, begin);
+    return TT_OK;
+}
 
 /* ---- one exchange -------------------------------------------------------- */
 
-static MPI_Request *next_request(tt_ctx *ctx, job *j, int peer)
+static MPI_Request *next_request(tt_ctx *ctx, job *j, int rank)
 {
     if (j->requests == j->room) {
         const size_t room = 2 * (size_t)j->room + 64;
         MPI_Request *r = realloc(j->request, room * sizeof *r);
         if (r) j->request = r;
-        int *p = realloc(j->peer, room * sizeof *p);
-        if (p) j->peer = p;
+        int *p = realloc(j->of, room * sizeof *p);
+        if (p) j->of = p;
         if (!r || !p) {
             tt_fail(ctx, TT_ENOMEM, "out of memory for messages");
             return NULL;
         }
         j->room = (int)room;
     }
-    j->peer[j->requests] = peer;
+    j->of[j->requests] = rank;
     return &j->request[j->requests++];
 }
 
@@ -90,15 +268,11 @@ static void start_all(tt_ctx *ctx, job *j, const tt_parcels *out,
 /* Has anybody given up? */
 static tt_status listen(tt_ctx *ctx, job *j)
 {
-    int there = 0;
-    failure f;
-    MPI_Iprobe(MPI_ANY_SOURCE, FAILURE, MPI_COMM_WORLD, &there,
-               MPI_STATUS_IGNORE);
-    if (!there) return TT_OK;
-    MPI_Recv(&f, sizeof f, MPI_BYTE, MPI_ANY_SOURCE, FAILURE, MPI_COMM_WORLD,
-             MPI_STATUS_IGNORE);
+    read_words(j, WAITS);
+    if (j->learned.kind != FAILURE) return TT_OK;
     j->team.broken = true;
-    return tt_fail(ctx, (tt_status)f.status, "%s", f.sentence);
+    return tt_fail(ctx, (tt_status)j->learned.status, "%s",
+                   j->learned.sentence);
 }
 
 /* The first of n requests that is not done; n when all are. */
@@ -110,12 +284,6 @@ static int first_open(MPI_Request *request, int n)
         if (!done) break;
     }
     return i;
-}
-
-static tt_status silent_rank(tt_ctx *ctx, const job *j, int i)
-{
-    return tt_fail(ctx, TT_EIO, "rank %d has been silent for %g s", j->peer[i],
-                   j->team.patience);
 }
 
 /* The first looks follow each other at once, then there are 50 microseconds
@@ -132,9 +300,8 @@ static tt_status wait_for_all(tt_ctx *ctx, job *j, bool patient)
     for (long looks = 0; !ctx->status; looks++) {
         const int i = first_open(j->request, j->requests);
         if (i == j->requests) return TT_OK;
-        if (looks % 16 == 15) listen(ctx, j);
-        if (!patient && tt_now() - begin > j->team.patience)
-            silent_rank(ctx, j, i);
+        if (looks % 16 == 15 && !listen(ctx, j))
+            look_around(ctx, j, begin, j->of[i], patient);
         rest(looks);
     }
     return ctx->status;
@@ -155,12 +322,14 @@ static tt_status exchange(tt_ctx *ctx, tt_team *t, const tt_parcels *out,
                           const tt_parcels *in, bool patient)
 {
     job *j = (job *)t;
+    pthread_mutex_lock(&j->call);
     start_all(ctx, j, out, in);
     if (!ctx->status && in->n[t->rank])
         memcpy(in->data + in->at[t->rank], out->data + out->at[t->rank],
                (size_t)in->n[t->rank]);
     wait_for_all(ctx, j, patient);
     if (ctx->status) cancel_receives(j);
+    pthread_mutex_unlock(&j->call);
     return ctx->status;
 }
 
@@ -169,43 +338,79 @@ static tt_status exchange(tt_ctx *ctx, tt_team *t, const tt_parcels *out,
 static void give_up(tt_team *t, tt_status status, const char *sentence)
 {
     job *j = (job *)t;
-    j->told.status = status;
+    j->told = (word){.kind = FAILURE, .status = status};
     snprintf(j->told.sentence, sizeof j->told.sentence, "%s", sentence);
+    pthread_mutex_lock(&j->call);
     for (int r = 0; r < t->size; r++) {
         j->telling[r] = MPI_REQUEST_NULL;
         if (r != t->rank)
-            MPI_Isend(&j->told, sizeof j->told, MPI_BYTE, r, FAILURE,
+            MPI_Isend(&j->told, sizeof j->told, MPI_BYTE, r, WORD,
                       MPI_COMM_WORLD, &j->telling[r]);
     }
+    pthread_mutex_unlock(&j->call);
 }
 
-/* After a failure. Rank 0 has printed its sentence; the others wait for the end
- * that it makes of all, and speak up if it does not come. */
+/* Of a launcher that is cut off neither end of MPI comes back. */
+static void end_at_last(double seconds)
+{
+    signal(SIGALRM, SIG_DFL);
+    alarm((unsigned)seconds);
+}
+
+/* After a failure. Rank 0 has printed its sentence; the others wait a little
+ * for the end that it makes of all. If it does not come one of them speaks up,
+ * the first that is left, unless it knows from rank 0 what happened. */
 static void end_job(tt_ctx *ctx, job *j)
 {
     const struct timespec pause = {0, 10000000};
     const double begin = tt_now();
-    while (j->told.status && tt_now() - begin < 2
+    if (j->team.rank == 0 && j->told.kind != FAILURE)
+        give_up(&j->team, ctx->status, tt_message(ctx));
+    while (j->told.kind == FAILURE && tt_now() - begin < 2
            && first_open(j->telling, j->team.size) < j->team.size)
         nanosleep(&pause, NULL);
-    while (j->team.rank > 0 && tt_now() - begin < j->team.patience / 2)
+    while (j->team.rank > 0 && tt_now() - begin < ABORT + j->team.rank) {
+        read_words(j, WAITS);
         nanosleep(&pause, NULL);
-    if (j->team.rank > 0 && j->words)
+    }
+    if (j->team.rank > 0 && j->words && !has_said(j))
         fprintf(j->words, "tether: error: %s\n",
                 *j->told.sentence ? j->told.sentence : tt_message(ctx));
     if (j->words) fflush(j->words);
+    end_at_last(LAST);
     MPI_Abort(MPI_COMM_WORLD, ctx->status == TT_EINVAL ? 2
                               : ctx->status == TT_EINTR ? 130 : 1);
+}
+
+/* All words have come when all have said farewell. */
+static void part(tt_ctx *ctx, job *j)
+{
+    const double begin = tt_now();
+    say_to_all(j, FAREWELL);
+    for (long looks = 0; j->left < j->team.size - 1; looks++) {
+        if (listen(ctx, j)) return;
+        if (tt_now() - begin > j->team.patience) {
+            tt_fail(ctx, TT_EIO, "a rank does not end");
+            return;
+        }
+        rest(looks);
+    }
 }
 
 static void close_team(tt_ctx *ctx, tt_team *t)
 {
     job *j = (job *)t;
     fflush(stdout);
+    end_answers(j);
+    if (!t->broken && !ctx->status) part(ctx, j);
     if (t->broken || ctx->status) end_job(ctx, j);
+    end_at_last(t->patience);
     MPI_Finalize();
+    alarm(0);
+    pthread_cond_destroy(&j->end);
+    pthread_mutex_destroy(&j->call);
     free(j->request);
-    free(j->peer);
+    free(j->of);
     free(j);
 }
 
@@ -233,6 +438,20 @@ static void be_silent(job *j)
     close(nothing);
 }
 
+/* Open MPI 4 needs minutes to see that a machine has gone. Later ones take its
+ * options apart before a rank sees them. */
+static void ask_for_keepalive(tt_ctx *ctx, const job *j, int ranks)
+{
+#if defined OPEN_MPI && OMPI_MAJOR_VERSION < 5
+    if (j->team.rank == 0 && ranks < j->team.size
+        && !getenv("OMPI_MCA_oob_tcp_keepalive_time"))
+        tt_warn(ctx, "mpirun would wait minutes for a machine that has gone; "
+                "start it with --mca oob_tcp_keepalive_time 5 --mca "
+                "oob_tcp_keepalive_intvl 5 --mca oob_tcp_keepalive_probes 2");
+#endif
+    (void)ctx, (void)j, (void)ranks;
+}
+
 /* Ranks of one machine share its CPUs. Open MPI binds each to one core where
  * nothing else is said. */
 static void share_threads(tt_ctx *ctx, const job *j)
@@ -243,6 +462,7 @@ static void share_threads(tt_ctx *ctx, const job *j)
                         MPI_INFO_NULL, &machine);
     MPI_Comm_size(machine, &ranks);
     MPI_Comm_free(&machine);
+    ask_for_keepalive(ctx, j, ranks);
 #ifdef __linux__
     cpu_set_t mine;
     const int all = (int)sysconf(_SC_NPROCESSORS_ONLN);
@@ -259,25 +479,31 @@ static void share_threads(tt_ctx *ctx, const job *j)
     if (ctx->nthreads < 1) ctx->nthreads = 1;
 }
 
+static bool begin_team(job *j, int rank, int size)
+{
+    team_init(&j->team, rank, size);
+    j->team.exchange = exchange;
+    j->team.give_up = give_up;
+    j->team.close = close_team;
+    return begin_answers(j);
+}
+
 tt_status team_open_mpi(tt_ctx *ctx, tt_team **out)
 {
     int have, rank, size;
     *out = NULL;
     if (!launched()) return TT_OK;
-    MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &have);
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_SERIALIZED, &have);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     job *j = calloc(1, sizeof *j);
-    if (!j || size > TT_TEAM_MAX || have < MPI_THREAD_FUNNELED) {
+    if (!j || size > TT_TEAM_MAX || have < MPI_THREAD_SERIALIZED
+        || !begin_team(j, rank, size)) {
         fprintf(stderr, "tether: error: rank %d of %d cannot begin: at most %d "
-                "ranks, and an MPI that allows threads, are needed\n", rank,
-                size, TT_TEAM_MAX);
+                "ranks, an MPI that allows threads, and room for one are "
+                "needed\n", rank, size, TT_TEAM_MAX);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    team_init(&j->team, rank, size);
-    j->team.exchange = exchange;
-    j->team.give_up = give_up;
-    j->team.close = close_team;
     *out = &j->team;
     if (rank > 0) be_silent(j);
     share_threads(ctx, j);

@@ -12,12 +12,22 @@
 #include "team/engine.h"
 #include "tether/version.h"
 
-enum { PATIENCE = 60 };
+enum { PATIENCE = 40 };          /* all have ended after a minute             */
 
 void team_init(tt_team *t, int rank, int size)
 {
     *t = (tt_team){.rank = rank, .size = size, .patience = PATIENCE};
     for (int r = 0; r < size; r++) t->share[r + 1] = r + 1;
+}
+
+struct timespec team_after(double seconds)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    const double end = (double)t.tv_nsec * 1e-9 + seconds;
+    t.tv_sec += (time_t)end;
+    t.tv_nsec = (long)((end - (double)(time_t)end) * 1e9);
+    return t;
 }
 
 /* ---- failures ------------------------------------------------------------ */

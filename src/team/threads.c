@@ -27,16 +27,6 @@ typedef struct hall {
 
 /* ---- meetings ------------------------------------------------------------ */
 
-static struct timespec after(double seconds)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    const double end = (double)t.tv_nsec * 1e-9 + seconds;
-    t.tv_sec += (time_t)end;
-    t.tv_nsec = (long)((end - (double)(time_t)end) * 1e9);
-    return t;
-}
-
 static tt_status silent_rank(tt_ctx *ctx, const tt_team *t, const hall *h)
 {
     int r = 0;
@@ -49,7 +39,7 @@ static tt_status silent_rank(tt_ctx *ctx, const tt_team *t, const hall *h)
 static tt_status wait_for_all(tt_ctx *ctx, const tt_team *t, hall *h,
                               bool patient)
 {
-    const struct timespec end = after(t->patience);
+    const struct timespec end = team_after(t->patience);
     const int64_t meeting = h->meeting;
     int late = 0;
     if (h->failed) return tt_fail(ctx, h->failed, "%s", h->sentence);

@@ -17,6 +17,8 @@ static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
 static int64_t count_finite(const tt_ctx *ctx, const tt_host *x, int64_t n);
 static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
                          int64_t n, const char *what);
+static void check_pass(tt_ctx *ctx, const tt_dit *m, const tt_real *tokens,
+                       int64_t ntokens, const tt_host *flow, int64_t nflow);
 static void release_block(const tt_dit *m, const dit_block *b);
 
 tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
@@ -59,17 +61,8 @@ tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
         const tt_host *rows = tt_get(ctx, y, T * 4 * c->in_dim);
         if (rows) tt_dit_unpatch(flow, rows, F, c->in_dim, h, w);
     }
-    /* A token that is not finite makes its flow so, through the head's norm:
-     * tokens, of which there are many, are fetched where that says so, and
-     * where there is no flow. */
-    const int64_t n = F * c->in_dim * h * w;
-    if (!flow || count_finite(ctx, flow, n) < n)
-        check_finite(ctx, m, tt_get(ctx, tokens, part.T * c->dim),
-                     part.T * c->dim, "tokens after the last block");
-    if (flow) {
-        check_finite(ctx, m, flow, n, "flow");
-        TT_TAP_HOST(ctx, "flow", flow, F, c->in_dim, h, w);
-    }
+    check_pass(ctx, m, tokens, part.T * c->dim, flow, F * c->in_dim * h * w);
+    if (flow) TT_TAP_HOST(ctx, "flow", flow, F, c->in_dim, h, w);
     tt_arena_reset(&ctx->scratch, mark);
     return tt_team_agree(ctx);
 }
@@ -256,4 +249,21 @@ static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
                 "transformer: %s is not finite although all weights of %s "
                 "are: the text states or latents given hold NaN or Inf, or "
                 "the values overflow", what, tt_weights_path(m->w));
+}
+
+/* A token that is not finite makes its flow so, through the head's norm:
+ * tokens, of which there are many, are fetched where that says so, and where
+ * there is no flow. NaN of one rank come to all in a layer. If its weights are
+ * to blame it says so, and the others hear it when they agree. */
+static void check_pass(tt_ctx *ctx, const tt_dit *m, const tt_real *tokens,
+                       int64_t ntokens, const tt_host *flow, int64_t nflow)
+{
+    if (flow && count_finite(ctx, flow, nflow) == nflow) return;
+    const tt_host *x = tt_get(ctx, tokens, ntokens);
+    if (!tt_team_any(ctx, count_finite(ctx, x, ntokens) < ntokens) && !flow)
+        return;
+    const bool blamed = bad_weight(ctx, m) != NULL;
+    if (tt_team_any(ctx, blamed) && !blamed) return;
+    check_finite(ctx, m, x, ntokens, "tokens after the last block");
+    if (flow) check_finite(ctx, m, flow, nflow, "flow");
 }

@@ -252,6 +252,11 @@ test-guard: tests $(B)/tether-guard $(B)/demo-random/config.json   ## the tests 
 check-ranks: all   ## `mpirun tether generate` on 1 to 4 ranks: one process's bits?
 	@sh tests/team/check.sh $(B)
 
+# As root, with `ip`; says so where it cannot.
+.PHONY: check-ranks-hosts
+check-ranks-hosts: all   ## three hosts, as network namespaces: one process's bits, and a cable that is cut
+	@sh tests/team/hosts.sh $(B)
+
 # RANK_KILLS of them, drawn from RANK_SEED.
 RANK_KILLS ?= 100
 RANK_SEED  ?= 1

@@ -211,6 +211,8 @@ typedef struct tt_dump_options {
                                 is compared for itself and nothing follows
                                 from a tie                                    */
     bool quiet;              /* curve and notes only, no verdicts             */
+    const char *operands;    /* the case folder whose operator made "y": its
+                                mistakes are tried on its inputs; NULL: none  */
 } tt_dump_options;
 
 /* Compare in ours' order. Shapes may differ by axes of 1 and by axes merged

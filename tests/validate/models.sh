@@ -23,8 +23,9 @@ trap 'rm -rf "$tmp"' EXIT
 model="-m ref_data/policy_models/a -W 48 -H 32 --latents 15 -q -t 1"
 text="--embeds ref_data/policy_sf_full/inputs.safetensors"
 scenes="--embeds ref_data/policy_inf_scenes_k6/inputs.safetensors"
-demo="-m ref_data/demo -W 32 -H 32 --latents 9 --cache fifo:budget=6:sink=0 -q -t 1"
+demo="-W 32 -H 32 --latents 9 --cache fifo:budget=6:sink=0 -q -t 1"
 ours=$here/$build/tether
+"$build/tools/make_checkpoint" --preset demo "$tmp/random" > /dev/null
 
 # The run of a row: $@ before it, what makes the output behind it.
 in_run() {   # run command...
@@ -37,7 +38,9 @@ in_run() {   # run command...
     fifo) "$@" $model $text --cache fifo:budget=6:sink=2 ;;
     scenes) "$@" $model $scenes --cache fifo:budget=6:sink=2 \
         --scene 'A[1.5s] | B' ;;
-    text | vae | video) "$@" $demo -p 'a cat' -o "$tmp/video.y4m" --overwrite ;;
+    vae) "$@" -m "$tmp/random" $demo -p 'a cat' -o "$tmp/video.y4m" \
+        --overwrite ;;
+    text | video) "$@" -m ref_data/demo $demo -p 'a cat' -o "$tmp/video.y4m" --overwrite ;;
     esac
 }
 filter() {

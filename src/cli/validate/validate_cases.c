@@ -350,6 +350,7 @@ static bool check_case(tt_ctx *ctx, tt_report *r, check_settings *s,
                        const tt_arith *arith, const char *dir, const char *name)
 {
     char got[1200], want[1200], oracle[1200], emul[1200], prefix[300];
+    char folder[1100];
     snprintf(want, sizeof want, "%s/%s/expected.safetensors", dir, name);
     if (!is_file(want)) return false;
     snprintf(oracle, sizeof oracle, "%s/%s/expected_f64.safetensors", dir,
@@ -357,6 +358,7 @@ static bool check_case(tt_ctx *ctx, tt_report *r, check_settings *s,
     snprintf(emul, sizeof emul, "%s/%s/expected_%s.safetensors", dir, name,
              arith->name);
     snprintf(prefix, sizeof prefix, "%s/", name);
+    snprintf(folder, sizeof folder, "%s/%s", dir, name);
     snprintf(got, sizeof got, "%s/%s.safetensors", s->got, name);
     if (!is_file(got))
         snprintf(got, sizeof got, "%s/%s/got.safetensors", s->got, name);
@@ -373,7 +375,8 @@ static bool check_case(tt_ctx *ctx, tt_report *r, check_settings *s,
     tt_dump_compare(ctx, r, &(tt_dump_options){
         .got = got, .want = want, .oracle = is_file(oracle) ? oracle : NULL,
         .emul = has ? emul : !strcmp(arith->name, "f32") ? want : NULL,
-        .arith = judged, .prefix = prefix, .partial = s->partial});
+        .arith = judged, .prefix = prefix, .partial = s->partial,
+        .operands = folder});
     return true;
 }
 

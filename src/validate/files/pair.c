@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "validate/files/named.h"
-#include "validate/operators/call.h"
+#include "validate/operators/opcalls.h"
 
 /* Everything about one tensor; the arrays are [n], in scratch. */
 typedef struct pair {
@@ -447,6 +447,18 @@ static void explain_whole(tt_verdict *v, const pair *p)
              got, want);
 }
 
+/* The mistakes of its operator, where a case says what it read, else of any
+ * tensor. */
+static bool explain_values(dump_run *d, tt_verdict *v, const pair *p)
+{
+    op_call q;
+    const bool known = d->opt->operands && !strcmp(p->ours->name, "y")
+                       && case_read(d->ctx, &q, d->opt->operands, v->dim,
+                                    v->rank);
+    return hint_find(d->ctx, known ? &q : NULL, d->opt->arith, p->got, p->want,
+                     v);
+}
+
 static void explain(dump_run *d, tt_verdict *v, const pair *p)
 {
     char known[160];
@@ -463,7 +475,7 @@ static void explain(dump_run *d, tt_verdict *v, const pair *p)
     else if (!tt_dtype_is_real(p->ours->t.dtype))
         explain_whole(v, p);
     else if (!explain_stale(d, v, p)
-             && !hint_find(d->ctx, NULL, d->opt->arith, p->got, p->want, v)
+             && !explain_values(d, v, p)
              && !d->limits)
         snprintf(v->hint, sizeof v->hint, "%" PRId64 " of %" PRId64 " values "
                  "differ", v->m.differ, p->n);

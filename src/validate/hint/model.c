@@ -121,6 +121,25 @@ static void sums(hint *h)
     }
 }
 
+/* GELU of the factor that has none, and none of the other. */
+static void other_factor(hint *h)
+{
+    const op_call *q = h->q;
+    const chain *c = h->chain;
+    const int64_t n = q->n * q->c;
+    double *y = hint_doubles(h, n);
+    for (int i = 0; y && i < c->at; i++) {
+        const chain_link *l = &c->link[i];
+        op_call gelu = l->q;
+        if (gelu.kind != OP_GELU_TANH || gelu.n * gelu.c != n) continue;
+        gelu.x = q->x;
+        plain_call(h->ctx, &gelu, NULL, y);
+        for (int64_t k = 0; k < n; k++) y[k] *= (double)l->q.x[k];
+        hint_try(h, y, "GELU is applied to the other factor (gate and fc1 "
+                 "exchanged)");
+    }
+}
+
 /* ---- the time ------------------------------------------------------------ */
 
 typedef enum wave { WAVE_RIGHT, WAVE_TURNED, WAVE_PAIRS, WAVE_LAST } wave;
@@ -269,6 +288,7 @@ void hint_model(hint *h, const char *name)
     case OP_ATTENTION: case OP_ROPE: hint_window(h); break;
     case OP_MODULATE: case OP_GATE_ADD: rows_of_modulation(h); break;
     case OP_ADD: sums(h); break;
+    case OP_MUL: other_factor(h); break;
     case OP_RMS_NORM: if (q->a) norm_of_heads(h); break;
     case OP_LINEAR:
         if (ends_with(name, "/e")) times(h);

@@ -56,6 +56,11 @@ void call_make(tt_ctx *ctx, op_call *q, op_kind op, op_input in,
 uint64_t case_make(tt_ctx *ctx, op_call *q, op_sizes *s, uint64_t seed,
                    int64_t each, int64_t i);
 
+/* The call of a case folder whose result has this shape, in ctx->scratch; false
+ * where the folder holds none. */
+bool case_read(tt_ctx *ctx, op_call *q, const char *dir, const int64_t *dim,
+               int rank);
+
 uint64_t rng_next(uint64_t *state);             /* splitmix64                 */
 int64_t rng_below(uint64_t *state, int64_t n);  /* 0 .. n-1                   */
 double rng_normal(uint64_t *state);             /* variance 1, |x| < 6        */

@@ -216,7 +216,7 @@ static void mass(double *out, const round_of *r, const double *q, int64_t from,
 /* A factor of the logits, from the masses themselves. */
 static bool other_factor(named *t, const round_of *r, double *trial)
 {
-    double gg = 0, gw = 0, ww = 0, mg = 0, mw = 0;
+    double gw = 0, ww = 0, mg = 0, mw = 0;
     const double n = (double)t->n, D = r->H ? (double)(r->width / r->H) : 0;
     for (int64_t i = 0; i < t->n; i++) {
         if (!(t->got[i] > 0 && t->want[i] > 0)) return false;
@@ -224,7 +224,7 @@ static bool other_factor(named *t, const round_of *r, double *trial)
     }
     for (int64_t i = 0; i < t->n; i++) {
         const double g = tt_log(t->got[i]) - mg, w = tt_log(t->want[i]) - mw;
-        gg += g * g, gw += g * w, ww += w * w;
+        gw += g * w, ww += w * w;
     }
     if (!(ww > 0) || t->n < 4) return false;
     const double f = gw / ww;

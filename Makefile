@@ -409,6 +409,11 @@ check-python: all $(SHARED) f64 $(B)/demo-random/config.json   ## diffusers' and
 	  TETHER=$(B)/tether TETHER_LIB=$(SHARED) PYTHONDONTWRITEBYTECODE=1 \
 	  $(PYTHON) tests/python/check_torch.py $(B)/demo-random
 
+# The dial of every row; some minutes.
+.PHONY: thresholds
+thresholds: tests   ## the smallest fault that is found, per operator: src/validate/thresholds.md
+	@$(B)/tests/validate/test_thresholds --all src/validate/thresholds.md
+
 uninstall:   ## remove what install brought
 	@$(INSTALLER) uninstall
 

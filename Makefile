@@ -400,7 +400,7 @@ check-install: f64 staged   ## install into a folder, move it away, use it; with
 
 # PYTHON: one that has numpy, torch, diffusers, transformers and accelerate.
 PYTHON ?= python3
-.PHONY: check-python
+.PHONY: check-python check-python-wide
 check-python: all $(SHARED) f64 $(B)/demo-random/config.json   ## diffusers' and transformers' models against ours, with PYTHON
 	@PYTHON="$(PYTHON)" sh tests/python/test_tether.sh $(B)
 	@command -v "$(PYTHON)" > /dev/null || { \
@@ -408,6 +408,18 @@ check-python: all $(SHARED) f64 $(B)/demo-random/config.json   ## diffusers' and
 	  echo "python/torch: 0 passed, 0 failed, 1 skipped"; exit 0; }; \
 	  TETHER=$(B)/tether TETHER_LIB=$(SHARED) PYTHONDONTWRITEBYTECODE=1 \
 	  $(PYTHON) tests/python/check_torch.py $(B)/demo-random
+
+# One layer of the transformer with the widths of the 1.3B model, behind a small
+# text encoder.
+WIDE := $(B)/wide-random
+check-python-wide: all $(SHARED) f64 $(B)/demo-random/config.json   ## a layer of diffusers' transformer at real width
+	@mkdir -p $(WIDE)/google/umt5-xxl
+	@cp $(B)/demo-random/google/umt5-xxl/spiece.model $(WIDE)/google/umt5-xxl
+	@$(B)/tools/make_checkpoint --layers 1 --text-len 32 --t5-layers 1 --t5-vocab 640 --t5-heads 4 --t5-ffn 256 \
+	  --dit $(WIDE)/diffusion_pytorch_model.safetensors --config $(WIDE)/config.json \
+	  --t5 $(WIDE)/models_t5_umt5-xxl-enc-bf16.safetensors > /dev/null 2>&1
+	@TETHER=$(B)/tether TETHER_LIB=$(SHARED) PYTHONDONTWRITEBYTECODE=1 \
+	  $(PYTHON) tests/python/check_torch.py $(WIDE) wide
 
 # The dial of every row; some minutes.
 .PHONY: thresholds

@@ -29,6 +29,7 @@ core/mathfn           functions of one number
 core/threads          how many threads there are
 cli/plan              values in memory of a device are not planned for
 cli/validate          gives operators values of the host
+faults/disk           programs of their own
 faults/faults         a program of its own, tether-faults
 fuzz/regressions      readers
 io/convert            files
@@ -56,7 +57,9 @@ rollout/page          numbers of the host
 rollout/scenes        texts of scenes
 rollout/schedule      numbers of the host
 run/plan              values in memory of a device are not planned for
+run/rules             settings, none of which gets as far as a run
 run/settings          names and their values
+run/share             values in memory of a device are not planned for
 text/clean            text
 text/tokenizer        text
 validate/backend      gives operators values of the host

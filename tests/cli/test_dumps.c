@@ -412,7 +412,7 @@ static void test_vae_case(void)
     tt_file *f;
     int rgb = 0;
     expect(run("validate export pictures --each 1 -- generate -m %s --vae %s "
-               "--embeds %s -W 48 -H 32 -t 1 --latents 3 --cache full "
+               "--embeds %s -W 16 -H 16 -t 1 --latents 3 --cache full "
                "-o out.y4m", model, vae, inputs) == 0, "export: %s", said);
     if (!expect(exists(at("pictures/model_vae/case.json")), "%s", case_))
         return;

@@ -104,13 +104,10 @@ for mpi in openmpi mpich; do
         skip "$mpi is not installed: nothing of it was run"
         continue
     fi
-    if ! make --no-print-directory MPI=1 MPICC=mpicc.$mpi CC="${CC:-gcc}" \
-        tether-program > "$work/make" 2>&1; then
+    if ! mpi_build $mpi > "$work/make" 2>&1; then
         fail "$mpi: no build: $(tail -n 1 "$work/make")"
         continue
     fi
-    tether=$(make --no-print-directory MPI=1 MPICC=mpicc.$mpi \
-        CC="${CC:-gcc}" build-folder)/tether
     launch=$(net_launch $mpi "$work/agent")
     check "$mpi: three hosts" generate "$work/x" --latents 24
     check "$mpi: three hosts: bits" same "$work/x"

@@ -12,7 +12,7 @@
 #include "team/engine.h"
 #include "tether/version.h"
 
-enum { PATIENCE = 40 };          /* all have ended after a minute             */
+enum { PATIENCE = 35 };          /* all have ended after a minute             */
 
 void team_init(tt_team *t, int rank, int size)
 {

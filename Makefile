@@ -264,6 +264,12 @@ RANK_SEED  ?= 1
 check-ranks-kill: all   ## kill ranks at 100 random moments: do other numbers of ranks go on to the same bytes?
 	@sh tests/team/kill.sh $(B) $(RANK_KILLS) $(RANK_SEED)
 
+# RANK_FAULTS of all kinds: kills, hangs, NaN, full disks, cut cables.
+RANK_FAULTS ?= 100
+.PHONY: check-ranks-random
+check-ranks-random: all   ## 100 random faults of ranks, of five kinds: does one sentence name the rank, and do others go on?
+	@sh tests/team/kill.sh $(B) $(RANK_FAULTS) $(RANK_SEED) "kill stop nan full cut"
+
 check-ranks-faults: tests   ## plant faults in what ranks do; are all of them found?
 	@CC="$(CC)" FLAGS="$(OMP_FLAGS)" LIBS="$(LDLIBS_ALL)" sh tests/team/plant.sh $(B)
 

@@ -1,30 +1,63 @@
 #!/bin/sh
-# kill.sh: ranks that are killed at random moments, and their runs go on.
+# kill.sh: ranks that meet a fault at a random moment, and their runs go on.
 #
-#   sh tests/team/kill.sh BUILD FAULTS [SEED]
+#   sh tests/team/kill.sh BUILD FAULTS [SEED [KINDS]]
 #
 # SPDX-License-Identifier: Apache-2.0
 #
 # BUILD is a build without MPI: its program makes what must come out, and is the
 # one process among the numbers of ranks. A video is begun on 1 to 5 ranks of an
-# MPI that is installed. Up to three times one of them, any of them, gets
-# `kill -9` at a moment of its run; each time another number of ranks goes on
-# with --resume, from a saved state where there is one. The last ends: are its
-# files those of one process, byte for byte, and is nothing else left? Until
-# FAULTS kills came before the end of their runs. A run of deep-forcing that has
+# MPI that is installed. Up to three times one of them, any of them, meets a
+# fault at a moment of its run; each time another number of ranks goes on with
+# --resume, from a saved state where there is one. The last ends: are its files
+# those of one process, byte for byte, and is nothing else left? Until FAULTS
+# faults came before the end of their runs. A run of deep-forcing that has
 # chunks but no state yet refuses to go on, and starts over. The last line
 # counts.
+#
+# KINDS of faults, between blanks; one word alone is drawn always:
+#   kill   the rank gets kill -9
+#   stop   it gets kill -STOP
+#   nan    its weights in memory become NaN, all of them
+#   full   the disk of rank 0 is full: a small one in memory; needs root
+#   cut    the cable of its host is cut: ranks then run on three hosts (net.sh)
+# After each of them all processes must have ended within a minute; of a rank
+# that hangs, computes NaN or is cut off one sentence must name it.
 build=$1
 faults=${2:-100}
 seed=${3:-1}
+harms=${4:-kill}
 this=ranks-kill
 . tests/script.sh
 . tests/team/mpi.sh
+. tests/team/net.sh
 work=$(mktemp -d "${TMPDIR:-/tmp}/kills.XXXXXX") || exit 1
 tmp=$work/check
 mkdir "$tmp"
-trap 'rm -rf "$work"' EXIT
+leave() {
+    [ -z "$hosts" ] || net_close
+    umount "$work/disk" 2> /dev/null
+    rm -rf "$work"
+}
+hosts=
+trap leave EXIT
 trap 'exit 130' HUP INT TERM
+x=$work/disk/x
+mkdir "$work/disk"
+
+without() {   # kind, what is missing: it is not drawn
+    skip "no fault of the kind $1: $2"
+    harms=$(echo " $harms " | sed "s/ $1 / /")
+}
+case $harms in *full*)
+    mount -t tmpfs -o size=32m tether "$work/disk" 2> /dev/null ||
+        without full "no disk in memory can be mounted here" ;;
+esac
+case $harms in *cut*)
+    if missing=$(net_missing); then without cut "hosts need $missing"
+    else net_open "$work" && hosts=1; fi ;;
+esac
+nharms=$(echo "$harms" | wc -w)
 
 draw() {   # a number below $1 into $drawn
     seed=$(((seed * 1103515245 + 12345) % 2147483648))
@@ -78,16 +111,23 @@ exec "$PWD/$build/tether" "\$@"
 SCRIPT
 chmod +x "$work/alone"
 
-run() {   # options; on $ranks ranks, to the end or until a signal
-    more=$1
-    rm -f "$work"/pid.*
+next_run() {
+    rm -f "$work"/pid.* "$work/log"
     draw 2
     for mpi in $mpis; do [ $drawn -eq 0 ] || break; done
-    if [ "$ranks" -eq 1 ]; then set -- "$work/alone"
-    else set -- "mpirun.$mpi" -n "$ranks" "$work/$mpi"; fi
+}
+
+run() {   # options; on $ranks ranks, to the end or until a signal
+    more=$1
+    launch=mpirun.$mpi
+    [ -z "$hosts" ] || launch=$(net_launch "$mpi" "$work/agent")
     # shellcheck disable=SC2086
-    exec timeout 300 "$@" $words -p "$prompt" $more \
-        --latents-out "$work/x/l.st" --resume < /dev/null > "$work/log" 2>&1
+    if [ "$ranks" -eq 1 ]; then set -- "$work/alone"
+    else set -- $launch -n "$ranks" "$work/$mpi"; fi
+    [ -z "$hosts" ] || set -- ip netns exec "$net_name-1" "$@"
+    # shellcheck disable=SC2086
+    exec timeout -k 5 300 "$@" $words -p "$prompt" $more \
+        --latents-out "$x/l.st" --resume < /dev/null > "$work/log" 2>&1
 }
 
 now() {   # milliseconds
@@ -101,22 +141,100 @@ states=0
 late=0
 slowest=0
 
-# Kill one of `ranks` after $1 milliseconds: rc of its run. False: it had begun
-# to end, or had not begun.
+# All of them are finite, and no byte of NaN is.
+poison() {   # process
+    range=$(awk '/diffusion_pytorch_model/ { print $1; exit }' "/proc/$1/maps")
+    [ -n "$range" ] || return 1
+    at=$((0x${range%-*} / 4096 + 2))
+    n=$((0x${range#*-} / 4096 - at))
+    head -c $((n * 4096)) /dev/zero | tr '\000' '\377' |
+        dd of="/proc/$1/mem" bs=4096 seek=$at conv=notrunc iflag=fullblock
+}
+
+harm() {   # kind, rank, its process
+    case $1 in
+    kill) kill -9 "$3" ;;
+    stop) kill -STOP "$3" ;;
+    nan) kill -0 "$3" && { poison "$3" || :; } ;;  # it may end meanwhile
+    full) kill -0 "$3" && ! cat /dev/zero > "$work/disk/fill" ;;
+    cut) kill -0 "$3" && link $((1 + $2 % 3)) down ;;
+    esac 2> /dev/null
+}
+
+# The words of the kind of a fault: who is named, and why. Policies that score
+# keys see NaN before the network does, on all ranks.
+keys='keys or queries hold NaN\|queries or keys hold NaN'
+words_of() {   # kind, rank
+    case $1$2 in
+    stop*) echo "rank $2 has been silent for [0-9]* s" ;;
+    nan0) echo "tensor .* holds NaN\\|$keys" ;;
+    nan*) echo "rank $2: .*tensor .* holds NaN\\|$keys" ;;
+    full*) echo 'No space left on device' ;;
+    cut*) echo 'rank [0-9] has .* for [0-9]* s' ;;
+    esac
+}
+
+# Ranks of the run that are there.
+still_there() {
+    for file in "$work"/pid.*; do
+        kill -0 "$(cat "$file")" 2> /dev/null && echo "$file"
+    done
+}
+
+look_at_end() {   # kind, rank
+    while [ -n "$(still_there)" ] && [ $(($(now) - begin)) -lt 60000 ]; do
+        sleep 0.2
+    done
+    took=$(($(now) - begin))
+    is "$story: $1 of rank $2 of $ranks ($mpi): there after $took ms" \
+        "$(still_there)" ''
+    [ "$1" != kill ] || return
+    is "$story: $1 of rank $2 of $ranks ($mpi): sentences with its words \
+($(grep 'tether: error' "$work/log"))" "$(tr '\r' '\n' < "$work/log" |
+        grep 'tether: error: ' | grep -c "$(words_of "$1" "$2")")" 1
+}
+
+# One process that hangs is nobody's; others wait for the first chunk, since
+# before it ranks compare their weights and MPI may still begin.
+draw_harm() {
+    draw "$nharms"
+    # shellcheck disable=SC2086
+    set -- $harms
+    shift "$drawn"
+    harm=$1
+    case $ranks$harm in 1stop | 1cut) harm=kill ;; esac
+    [ "$harm" != kill ] || return
+    until grep -q 'chunk [0-9]*/' "$work/log" 2> /dev/null; do
+        kill -0 "$job" 2> /dev/null || return 1
+        sleep 0.05
+    done
+}
+
+# A fault of one of `ranks` after $1 milliseconds: rc of its run. False: it had
+# begun to end, or had not begun.
 strike() {
     rc=
+    draw_harm || return 1
+    [ $harm = kill ] || set -- $(($1 / 4))   # one chunk is done
     sleep "$(awk "BEGIN { print $1 / 1000 }")"
     draw "$ranks"
-    victim=$(cat "$work/pid.$drawn" 2> /dev/null) || return 1
-    kill -9 "$victim" 2> /dev/null || return 1
+    rank=$drawn
+    victim=$(cat "$work/pid.$rank" 2> /dev/null) || return 1
     begin=$(now)
+    harm $harm "$rank" "$victim" || return 1
     wait "$job" 2> /dev/null
     rc=$?
     took=$(($(now) - begin))
+    [ $rc -eq 0 ] || look_at_end $harm "$rank"
+    kill -CONT "$victim" 2> /dev/null   # it had ended before
+    rm -f "$work/disk/fill"
+    [ $harm != cut ] || link $((1 + rank % 3)) up
     [ $took -lt 60000 ] || fail "$story: it took $took ms to end"
     [ $rc -ne 0 ] || return 1
     [ $took -le $slowest ] || slowest=$took
+    eval "met_$harm=\$((met_$harm + 1))"
 }
+met_kill=0 met_stop=0 met_nan=0 met_full=0 met_cut=0
 
 look_at_log() {
     if grep -q 'from their saved state\|rebuilding the cache' "$work/log"; then
@@ -131,14 +249,14 @@ must_start_over() {
     case $kind in 1|3) ;; *) return 1 ;; esac
     grep -q 'no saved cache.*start over: --overwrite' "$work/log" || return 1
     over=$((over + 1))
-    rm -rf "$work/x"
-    mkdir "$work/x"
+    rm -rf "$x"
+    mkdir "$x"
 }
 over=0
 
 whole() {   # kind
-    cmp "$work/want.$1/l.st" "$work/x/l.st" &&
-        [ "$(ls "$work/x")" = l.st ]
+    cmp "$work/want.$1/l.st" "$x/l.st" &&
+        [ "$(ls "$x")" = l.st ]
 }
 
 video() {   # kind
@@ -148,8 +266,8 @@ video() {   # kind
     draw 3
     kills=$((1 + drawn))
     story="kind $kind, draws from $seed"
-    rm -rf "$work/x"
-    mkdir "$work/x"
+    rm -rf "$x"
+    mkdir "$x"
     chain=
     while :; do
         before=${ranks:-0}
@@ -157,6 +275,7 @@ video() {   # kind
         ranks=$((1 + drawn))
         [ $ranks -ne "$before" ] || ranks=$((1 + ranks % 5))
         chain="$chain $ranks"
+        next_run
         (run "$again") &
         job=$!
         if [ $kills -gt 0 ]; then
@@ -184,20 +303,22 @@ video() {   # kind
 
 kind=0
 while [ $kind -lt $nkinds ]; do
-    mkdir "$work/x"
+    mkdir "$x"
     ranks=1
+    next_run
     (run "$(options $kind)")
-    check "kind $kind alone: $(tail -n 1 "$work/log")" test -s "$work/x/l.st"
-    mv "$work/x" "$work/want.$kind"
+    check "kind $kind alone: $(tail -n 1 "$work/log")" test -s "$x/l.st"
+    mv "$x" "$work/want.$kind"
     kind=$((kind + 1))
 done
 for ranks in 1 3; do   # how long a run takes here
-    mkdir "$work/x"
+    mkdir "$x"
     begin=$(now)
+    next_run
     (run "$(options 0) --checkpoint-every 1")
     eval "usual_$((ranks > 1))=$(($(now) - begin))"
     check "on $ranks ranks" whole 0
-    rm -rf "$work/x"
+    rm -rf "$x"
 done
 
 videos=0
@@ -206,8 +327,8 @@ while [ $hit -lt "$faults" ] && [ $videos -lt $((4 * faults)) ]; do
     video "$drawn"
     videos=$((videos + 1))
     [ $((videos % 10)) -ne 0 ] ||
-        echo "$hit kills in $videos videos, $failed failed"
+        echo "$hit faults in $videos videos, $failed failed"
 done
-check "not one of $faults kills came before the end of its run" [ $hit -gt 0 ]
-echo "$hit ranks killed in $videos videos; $taken runs went on from chunks, $states of them from a state alone; the others ended after $slowest ms at most; $late kills came too late, $over runs had no state yet and started over"
+check "not one of $faults faults came before the end of its run" [ $hit -gt 0 ]
+echo "$hit faults in $videos videos (kill $met_kill, stop $met_stop, nan $met_nan, full $met_full, cut $met_cut); $taken runs went on from chunks, $states of them from a state alone; the others ended after $slowest ms at most; $late came too late, $over runs had no state yet and started over"
 total

@@ -6,26 +6,35 @@
  * it may stand alone or inside an HTML page. */
 #include "analyze/figure.h"
 
+#include <math.h>
+
 static void add_rect(text *t, const fig_item *i)
 {
     text_add(t, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
              "fill=\"#%06x\"/>\n", i->x, i->y, i->w, i->h, i->paint);
 }
 
+/* In tenths, each point from the one before: half the bytes. */
 static void add_line(text *t, const fig_item *i)
 {
     double dash[4];
-    text_add(t, "<polyline fill=\"none\" stroke=\"#%06x\" stroke-width=\"%.2f"
-             "\" stroke-linejoin=\"round\" stroke-linecap=\"round\"", i->paint,
-             i->width);
+    const double w = 10 * i->width;
+    long x = 0, y = 0;
+    text_add(t, "<path transform=\"scale(.1)\" fill=\"none\" stroke=\"#%06x\" "
+             "stroke-width=\"%.0f\" stroke-linejoin=\"round\" "
+             "stroke-linecap=\"round\"", i->paint, w);
     if (figure_dashes(i->dash, dash))
-        text_add(t, " stroke-dasharray=\"%.2f %.2f %.2f %.2f\"",
-                 dash[0] * i->width, dash[1] * i->width, dash[2] * i->width,
-                 dash[3] * i->width);
-    text_add(t, " points=\"");
-    for (int64_t k = 0; k < i->n; k++)
-        text_add(t, "%s%.2f,%.2f", k ? " " : "", i->xy[2 * k],
-                 i->xy[2 * k + 1]);
+        text_add(t, " stroke-dasharray=\"%.0f %.0f %.0f %.0f\"", dash[0] * w,
+                 dash[1] * w, dash[2] * w, dash[3] * w);
+    text_add(t, " d=\"M");
+    for (int64_t k = 0; k < i->n; k++) {
+        const long dx = lround(10 * i->xy[2 * k]) - x;
+        const long dy = lround(10 * i->xy[2 * k + 1]) - y;
+        text_add(t, "%s%ld%s%ld", k == 1 ? "l" : dx < 0 || !k ? "" : " ", dx,
+                 dy < 0 ? "" : " ", dy);
+        x += dx;
+        y += dy;
+    }
     text_add(t, "\"/>\n");
 }
 

@@ -63,6 +63,7 @@ run/share             values in memory of a device are not planned for
 text/clean            text
 text/tokenizer        text
 validate/backend      gives operators values of the host
+validate/case_hints   gives operators values of the host
 validate/classes      gives operators values of the host
 validate/dump         files
 validate/explain      gives operators values of the host
@@ -72,6 +73,7 @@ validate/hints        gives operators values of the host
 validate/honest       gives operators values of the host
 validate/mutation     gives operators values of the host
 validate/plugin       gives operators values of the host
+validate/thresholds   gives operators values of the host
 validate/watch        gives operators values of the host
 END
 while read -r name why; do

@@ -11,7 +11,8 @@
 # in every chunk or state dies of it. MODEL chooses another model. Times are CPU
 # milliseconds of the process, medians. When a run has three of its quarters, a
 # second one begins. Both then share the machine until the first one ends, so
-# other work on it changes both alike. One line a policy:
+# other work on it changes both alike. With taskset they share one core, whose
+# neighbours are not those of another one: CPU=0. One line a policy:
 #
 #   first, last    a chunk of the second run behind its window; one of the last
 #                  quarter; by how much it takes more
@@ -39,10 +40,12 @@ trap 'exit 1' HUP INT TERM
 each=20                                 # chunks between two states
 window=20                               # chunks until every window is full
 all=$((latents / 3))
+pin=
+! taskset -c "${CPU:-0}" true 2> /dev/null || pin="taskset -c ${CPU:-0}"
 
 run() {   # name policy
     rm -f "$work/$1"*
-    (ulimit -n 24; exec "$build/tether" generate -q -t 1 -m "$model" -p red \
+    (ulimit -n 24; exec $pin "$build/tether" generate -q -t 1 -m "$model" -p red \
         --size "$size" --latents "$latents" --cache "$2" --no-decode \
         --checkpoint-every $each --latents-out "$work/$1" \
         --log-json "$work/$1.log") 2> "$work/$1.err" &

@@ -205,7 +205,7 @@ draw_harm() {
     shift "$drawn"
     harm=$1
     case $ranks$harm in 1stop | 1cut) harm=kill ;; esac
-    [ "$harm" != kill ] || return
+    [ "$harm" != kill ] || return 0
     until grep -q 'chunk [0-9]*/' "$work/log" 2> /dev/null; do
         kill -0 "$job" 2> /dev/null || return 1
         sleep 0.05

@@ -160,6 +160,12 @@ static void test_others(void)
     expect(run("convert o.st -o c3 --log-json - > log") == 0
            && holds("log", "{\"event\"") && !exists(at("-")),
            "--log-json -: %s", said);
+    char others[2001];
+    memset(others, 'x', 2000);
+    others[2000] = 0;
+    put_file(at("many"), others, 0644);
+    run_after("ulimit -f 1; ", "convert o.st -o c4 --log-json - >> many");
+    expect(!strcmp(text_of(at("many")), others), "a full file of others stays");
     for (int i = 0; i < 2; i++)
         expect(run("convert o.st -o c3 --overwrite --log-json log") == 0,
                "a log again: %s", said);

@@ -119,12 +119,13 @@ tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
     return TT_OK;
 }
 
-/* Who reads a log takes it line by line: half of one goes. */
+/* Who reads a log takes it line by line: half of one goes. Standard output may
+ * be a file that others write too, and stays as it is. */
 static void drop_half_line(const progress *p, int fd)
 {
     struct stat st;
-    const bool half = !fstat(fd, &st) && S_ISREG(st.st_mode)
-                   && st.st_size > p->log_whole;
+    const bool half = strcmp(p->log_path, "-") && !fstat(fd, &st)
+                   && S_ISREG(st.st_mode) && st.st_size > p->log_whole;
     if (half && ftruncate(fd, p->log_whole))
         tt_warn(p->ctx, "%s ends with half a line", p->log_path);
 }

@@ -30,8 +30,8 @@ typedef struct progress {
 
 /* Opens the log: a fresh file, or continued when `append`. Its first line is
  * the event "begin", its last one, written by progress_close, "end" with `ok`
- * and `error`. A log that cannot be written ends behind its last whole line,
- * with a warning, and does not stop the work. */
+ * and `error`. A log that cannot be written ends behind its last whole line
+ * (not on standard output), with a warning, and does not stop the work. */
 tt_status progress_open(tt_ctx *ctx, progress *p, const cli_common *common,
                         bool append);
 void progress_close(progress *p);

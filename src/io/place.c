@@ -34,13 +34,15 @@ static bool take_lock(int fd)
 }
 
 /* What a killed process has left under the name goes, and a link that somebody
- * planted; false: a living one may be writing it. */
+ * planted; false: a living one may be writing it. Between open and lock the
+ * name may have become another process's: it then stays, and is tried again. */
 static bool remove_left(const char *path)
 {
     const int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    const bool link = fd < 0 && errno == ELOOP;
-    const bool gone = (link || (fd >= 0 && take_lock(fd))) && !unlink(path);
-    if (fd >= 0) close(fd);
+    if (fd < 0) return errno == ENOENT || (errno == ELOOP && !unlink(path));
+    const bool locked = take_lock(fd);
+    const bool gone = locked && (!still_called(fd, path) || !unlink(path));
+    close(fd);
     return gone;
 }
 
@@ -52,11 +54,12 @@ int place_take(const char *path)
         if (fd < 0 && errno != EEXIST) return -1;
         if (fd < 0 && !remove_left(path)) break;
         if (fd < 0) continue;
-        const bool locked = take_lock(fd), ours = still_called(fd, path);
-        if (locked && ours) return fd;
-        if (ours) unlink(path);
+        const bool locked = take_lock(fd);
+        const bool other = !locked && errno == EWOULDBLOCK; /* removes it */
+        if (locked && still_called(fd, path)) return fd;
+        if (!locked && !other) unlink(path); /* no locks here */
         close(fd);
-        if (ours) break; /* no locks here */
+        if (!locked && !other) break;
     }
     errno = EWOULDBLOCK;
     return -1;

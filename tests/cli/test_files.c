@@ -20,9 +20,9 @@ static void test_overwrite(void)
     expect(run("%s", tiny_run("-o a.y4m --contact-sheet n.png --resume")) == 0
            && same(at("n.png"), at("a.png")), "a sheet named later: %s", said);
     static const char *const later[] = {"--contact-sheet", "--animation",
-                                        "--record"};
-    static const char *const name[] = {"o.png", "o.apng", "o.json"};
-    for (int i = 0; i < 3; i++) {
+                                        "--record", "--trace-cache"};
+    static const char *const name[] = {"o.png", "o.apng", "o.json", "o.st"};
+    for (int i = 0; i < 4; i++) {
         char more[100];
         put_file(at(name[i]), "mine", 0644);
         snprintf(more, sizeof more, "-o a.y4m %s %s --resume", later[i],

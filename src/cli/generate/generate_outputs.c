@@ -150,13 +150,15 @@ tt_status session_claim(session *s, int64_t i, const tt_run_files *v)
 }
 
 /* Made by this run, as its latents are? One that is newly named may be there:
- * a picture that we made says with which settings. */
-static tt_status check_pictures(session *s, const tt_run_files *v)
+ * a picture that we made says with which settings, a trace what it holds. */
+static tt_status check_named(session *s, const tt_run_files *v)
 {
     TT_TRY(outputs_kind(s->ctx, "--contact-sheet", v->sheet, "parameters",
                         "contact sheet"));
     TT_TRY(outputs_kind(s->ctx, "--animation", v->animation, "parameters",
                         "animation"));
+    TT_TRY(outputs_kind(s->ctx, "--trace-cache", v->trace, "\"chunk_frames\"",
+                        "trace"));
     return outputs_kind(s->ctx, "--record", v->record, "\"command_line\"",
                         "record");
 }
@@ -170,7 +172,7 @@ tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
           : encoded ? tt_run_made(s->ctx, s->run, i, v->latents)
                     : tt_run_made_by_any(v->latents);
     if (g->overwrite || s->ctx->status) return s->ctx->status;
-    if (*ours) return check_pictures(s, v);
+    if (*ours) return check_named(s, v);
     all_outputs(s, all, v);
     return outputs_free(s->ctx, all, OUTPUTS - REPORTS,
                         "this run did not make (its prompt, options, seed or "

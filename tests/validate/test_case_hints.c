@@ -1,5 +1,6 @@
 /* test_case_hints.c: a case folder is read back as the call it was written
- * from, and mistakes in results of it are named.
+ * from, and mistakes in results of it are named; so are those between tensors
+ * of a dump, and not where the mistake lies before.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
@@ -85,6 +86,74 @@ static void check_case(op_kind kind)
     tt_file_close(f);
 }
 
+/* ---- rules between tensors of a dump ------------------------------------- */
+
+enum { SIX = 6 };
+#define ROUND "chunk.3/step.4/block.0/admit.0/"
+#define STEP "chunk.0/step.0/"
+
+typedef struct row {
+    const char *name;
+    float value[SIX];
+} row;
+
+static void put_dump(const char *path, const row *r, int n)
+{
+    const int64_t dim[] = {1, 1, 1, SIX};
+    tt_st_writer *w;
+    if (!expect_ok(tt_st_create(ctx, &w, path), path)) return;
+    for (int i = 0; i < n; i++)
+        tt_st_add(w, r[i].name, TT_F32, 4, dim, r[i].value);
+    expect_ok(tt_st_finish(w), path);
+}
+
+/* Their last tensor beside ours of its name: what is said of it. A hint that
+ * begins with `not` must not be there. */
+static void check_rule(const char *what, const row *theirs, int n,
+                       const row *ours, const char *hint)
+{
+    const bool none = !strncmp(hint, "not ", 4);
+    char got[300];
+    tt_report *r = NULL;
+    snprintf(got, sizeof got, "%s", at("theirs"));
+    put_dump(got, theirs, n);
+    put_dump(at("ours"), ours, 1);
+    if (!expect_ok(tt_report_new(ctx, &r, what, tt_arith_find("f32")), what))
+        return;
+    expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
+        .got = got, .want = at("ours"), .arith = tt_arith_find("f32")}), what);
+    const tt_verdict *v = tt_report_first(r);
+    if (expect(v != NULL, "%s passes", what))
+        expect(!strstr(v->hint, hint + (none ? 4 : 0)) == none,
+               "%s: '%s' expected, not '%s'", what, hint, v->hint);
+    tt_report_free(r);
+}
+
+static void check_rules(void)
+{
+    const row step[] = {{STEP "x", {1, -2, 3, -4, 5, 6}},
+                        {STEP "flow", {2, 2, -4, 0, 1, -2}},
+                        {STEP "x0", {0, -3, 5, -4, 4.5F, 7}}};
+    const row score[] = {{ROUND "grab.mass", {.3F, .1F, .2F, .2F, .1F, .1F}},
+                         {ROUND "grab.div", {1, 0, .5F, .5F, 1, 0}},
+                         {ROUND "grab.score",
+                          {.8F, .1F, .45F, .45F, .6F, .1F}}};
+    const row keep[] = {{ROUND "grab.score", {1, 2, 3, 4, 5, 6}},
+                        {ROUND "grab.keep", {0, 0, 0, 1, 1, 1}}};
+    const row other_level = {STEP "x0", {-1, -4, 7, -4, 4, 8}};
+    const row other_flow = {STEP "x0", {4, -2, 3, -1, 5.5F, 4}};
+    const row other_alpha = {ROUND "grab.score",
+                             {.5F, .1F, .3F, .3F, .3F, .1F}};
+    const row other_mass = {ROUND "grab.score",
+                            {.6F, .4F, .35F, .45F, .5F, .2F}};
+    const row highest = {ROUND "grab.keep", {1, 1, 1, 0, 0, 0}};
+    check_rule("level", step, 3, &other_level, "sigma is 0.5 where 1 belongs");
+    check_rule("flow before", step, 3, &other_flow, "not sigma is");
+    check_rule("alpha", score, 3, &other_alpha, "alpha is 0.5 where 0.2");
+    check_rule("mass before", score, 3, &other_mass, "not alpha is");
+    check_rule("scores before", keep, 2, &highest, "not tie rule");
+}
+
 int main(void)
 {
     ctx = test_begin("validate/case_hints");
@@ -99,6 +168,7 @@ int main(void)
         }
         expect(!case_read(ctx, &q, at("none"), dim, 1) && !ctx->status,
                "a folder that is not there is no case");
+        check_rules();
     }
     folder_remove();
     return test_end();

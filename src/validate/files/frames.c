@@ -27,16 +27,38 @@ typedef struct round_of {
 /* ---- keys of a frame ----------------------------------------------------- */
 
 /* Means over the tokens of `rows` [L, width]. */
-static double *mean_of(const named *t, const double *rows, int64_t L,
-                       int64_t width)
+static void mean_into(double *m, const double *rows, int64_t L, int64_t width)
 {
-    double *m = rows ? named_room(t, width) : NULL;
-    for (int64_t i = 0; m && i < width; i++) {
+    for (int64_t i = 0; i < width; i++) {
         m[i] = 0;
         for (int64_t r = 0; r < L; r++) m[i] += rows[r * width + i];
         m[i] /= (double)L;
     }
+}
+
+static double *mean_of(const named *t, const double *rows, int64_t L,
+                       int64_t width)
+{
+    double *m = rows ? named_room(t, width) : NULL;
+    if (m) mean_into(m, rows, L, width);
     return m;
+}
+
+/* The same of rows from first * L on, of all `frames` frames of a tensor; its
+ * values, which may be many, do not stay in scratch. NULL: no such shape. */
+static double *mean_in(const named *t, const char *name, int64_t first,
+                       int64_t frames, int64_t width)
+{
+    tt_ctx *ctx = t->d->ctx;
+    int64_t n;
+    double *m = named_room(t, width);
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const double *rows = m ? named_read(t, name, &n) : NULL;
+    const int64_t L = rows ? n / frames / width : 0;
+    const bool is = L > 0 && n == L * frames * width;
+    if (is) mean_into(m, rows + first * L * width, L, width);
+    tt_arena_reset(&ctx->scratch, mark);
+    return is ? m : NULL;
 }
 
 /* The mean keys or values ('k', 'v') of a frame as its chunk's last pass made
@@ -47,7 +69,7 @@ static double *plain_mean(const named *t, char what, int64_t frame,
     int64_t first = 0;
     for (int64_t c = 0; c <= t->chunk; c++) {
         char name[224];
-        int64_t s = 0, n;
+        int64_t s = 0;
         snprintf(name, sizeof name, "chunk.%lld/step.0/x", (long long)c);
         const tt_entry *x = named_find(t, name);
         if (!x || x->t.rank != 4) return NULL;
@@ -62,10 +84,7 @@ static double *plain_mean(const named *t, char what, int64_t frame,
         snprintf(name, sizeof name, "chunk.%lld/step.%lld/block.%lld/"
                  "self_attn.%c", (long long)c, (long long)s - 1,
                  (long long)t->block, what);
-        const double *rows = named_read(t, name, &n);
-        const int64_t L = n / F / width;
-        if (!rows || n != L * F * width) return NULL;
-        return mean_of(t, rows + (frame - first) * L * width, L, width);
+        return mean_in(t, name, frame - first, F, width);
     }
     return NULL;
 }
@@ -104,15 +123,13 @@ static double *edited_mean(const named *t, char what, int64_t frame,
     for (int64_t c = t->chunk; c >= 0; c--)
         for (int64_t a = c == t->chunk ? sub - 1 : 15; a >= 0; a--) {
             char round[128], name[224];
-            int64_t n;
             if (!round_name(t, c, a, round, sizeof round)) continue;
             const int64_t at = place_in(t, round, frame);
             if (at < 0) continue;
             snprintf(name, sizeof name, "%stame.%c/c.%lld", round, what,
                      (long long)at);
-            const double *rows = named_read(t, name, &n);
-            if (rows && n % width == 0) return mean_of(t, rows, n / width,
-                                                       width);
+            double *m = mean_in(t, name, 0, 1, width);
+            if (m) return m;
         }
     return plain_mean(t, what, frame, width);
 }
@@ -254,15 +271,14 @@ static bool mass_is(named *t, const double *trial, const char *what)
 static bool other_queries(named *t, const round_of *r, const double *q,
                           int64_t T, double *trial)
 {
-    for (int64_t F = 2; F <= 8; F++) {
+    for (int64_t i = 4; i < 18; i++) {
+        const int64_t F = i / 2, L = T / F, at = i % 2 ? 0 : T - L;
         if (T % F) continue;
-        const int64_t L = T / F;
-        mass(trial, r, mean_of(t, q + (T - L) * r->width, L, r->width), 0,
-             r->width);
-        if (mass_is(t, trial, "queries of the last frame alone"))
-            return true;
-        mass(trial, r, mean_of(t, q, L, r->width), 0, r->width);
-        if (mass_is(t, trial, "queries of the first frame alone"))
+        const double *one = mean_of(t, q + at * r->width, L, r->width);
+        if (!one) return false;
+        mass(trial, r, one, 0, r->width);
+        if (mass_is(t, trial, at ? "queries of the last frame alone"
+                                 : "queries of the first frame alone"))
             return true;
     }
     const double *mean = mean_of(t, q, T, r->width);
@@ -386,6 +402,8 @@ bool frames_score(named *t)
         dd += div[i] * div[i];
     }
     if (!(dd > 0)) return false;
+    for (int64_t i = 0; i < t->n; i++) trial[i] = m[i] + wd / dd * div[i];
+    if (!named_rule(t, trial)) return false;
     for (int64_t i = 0; i < t->n; i++) trial[i] = m[i] + gd / dd * div[i];
     if (!named_gives(t, trial)) return false;
     snprintf(t->out, t->size, "score = mass + alpha diversity: alpha is %.5g "
@@ -420,6 +438,8 @@ bool frames_keep(named *t)
     }
     if (!s || kept != M) return false;
     const char *what = NULL;
+    /* those are right by their scores: the mistake lies before */
+    if (picks_are(t, s, M, false, false)) return false;
     if (picks_are(t, s, M, false, true))
         what = "of equal scores the later candidate is kept, where the first "
                "belongs (tie rule)";

@@ -105,6 +105,8 @@ static bool in_x0(named *t)
     double *trial = named_room(t, n);
     if (!x || !f || !trial) return false;
     const double s = level(t->got, x, f, n), right = level(t->want, x, f, n);
+    for (int64_t i = 0; i < n; i++) trial[i] = x[i] - right * f[i];
+    if (!named_rule(t, trial)) return false;
     for (int64_t i = 0; i < n; i++) trial[i] = x[i] - s * f[i];
     if (!named_gives(t, trial)) return false;
     if (fabs(s + right) < 1e-4 * fabs(right))
@@ -232,6 +234,13 @@ static bool in_flow(named *t)
     return false;
 }
 
+/* The number behind a word of a name, -1: none. */
+static int64_t number_in(const char *name, const char *word)
+{
+    const char *at = strstr(name, word), *end;
+    return at ? dump_number(at + strlen(word), &end) : -1;
+}
+
 /* ---- the VAE's scale ----------------------------------------------------- */
 
 /* Latent frame `frame` of the video, [C, h, w], as the last pass of its chunk
@@ -281,10 +290,10 @@ static bool in_denorm(named *t)
         "multiplied by 1 / std where it is divided by that",
         "the mean is not added", "normalised where it is denormalised",
         "the mean is added before std is multiplied"};
-    const char *at = t->name + strlen("vae/frame."), *end;
     const int64_t C = t->rank == 3 ? t->dim[2] : 0;
-    if (!C || t->n / C < 4) return false;
-    const double *z = latent(t, dump_number(at, &end), t->n);
+    const int64_t frame = number_in(t->name, "vae/frame.");
+    if (!C || t->n / C < 4 || frame < 0) return false;
+    const double *z = latent(t, frame, t->n);
     double *trial = named_room(t, t->n);
     for (int how = 0; z && trial && how < 7; how++) {
         for (int64_t i = 0; i < t->n; i++) {
@@ -330,13 +339,6 @@ static bool ends_with(const char *s, const char *end)
 {
     const size_t n = strlen(s), k = strlen(end);
     return n >= k && !strcmp(s + n - k, end);
-}
-
-/* The number behind a word of a name, -1: none. */
-static int64_t number_in(const char *name, const char *word)
-{
-    const char *at = strstr(name, word), *end;
-    return at ? dump_number(at + strlen(word), &end) : -1;
 }
 
 bool named_explain(dump_run *d, const tt_entry *ours, const double *got,

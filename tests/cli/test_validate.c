@@ -204,6 +204,50 @@ static void test_again(void)
            "--inputs all --each 1") == 0 && strstr(said, "wrote 133 cases"),
            "kinds of inputs: %s", said);
     refuses(2, "one-hot", "validate export odd --inputs hot");
+    /* a weight without scale has none in the file */
+    expect(!strstr(text_of(at("odd/op_conv_one-hot_0/case.json")), "_scale"),
+           "a scale: %s", text_of(at("odd/op_conv_one-hot_0/case.json")));
+    refuses(2, "no operator", "validate --list --op nothing");
+    refuses(3, "cannot make", "validate --backend golden --op silu --rounds 1 "
+            "--export out");
+    expect(run("validate --backend golden --op silu --rounds 1 --export none > "
+               "out") == 0 && !exists(at("none")), "an empty folder: %s", said);
+}
+
+/* One verdict of a report. */
+static void put_report(const char *name, const char *outcome, const char *ratio)
+{
+    char text[200];
+    snprintf(text, sizeof text, "{\"schema\": \"tether-validate/1\", "
+             "\"verdicts\": [{\"path\": \"x\", \"outcome\": \"%s\", "
+             "\"ratio\": %s}]}", outcome, ratio);
+    put_file(at(name), text, 0644);
+}
+
+static void compares(const char *two, int status, const char *words)
+{
+    expect(run("validate compare %s > out", two) == status
+           && strstr(text_of(at("out")), words), "%s: %d and '%s' expected: "
+           "%s%s", two, status, words, said, text_of(at("out")));
+}
+
+/* What is not judged is neither better nor worse than what is; a file that is
+ * no report is none of no verdicts. */
+static void test_compare(void)
+{
+    put_report("right", "pass", "0.3");
+    put_report("wrong", "mismatch", "5");
+    put_report("open", "not judged", "0");
+    put_file(at("empty.json"), "{\"schema\": \"tether-validate/1\", "
+             "\"verdicts\": []}", 0644);
+    put_file(at("number"), "{\"schema\": \"tether-validate/1\", "
+             "\"verdicts\": 5}", 0644);
+    compares("right open", 1, "1 gone, 0 mended, 0 worse, 0 better");
+    compares("open right", 0, "0 worse, 0 better");
+    compares("right empty.json", 1, "1 gone");
+    compares("wrong empty.json", 0, "1 gone");
+    compares("wrong open", 0, "1 gone, 0 mended, 0 worse, 0 better");
+    refuses(3, "no list", "validate compare right number");
 }
 
 /* The stored bits are those of this build; one that differs is named. */
@@ -260,6 +304,7 @@ int main(int argc, char **argv)
         printf("note: faults are planted in the float build\n");
     else
         test_plugin(), test_isolated(), test_same_report(), test_again(),
+        test_compare(),
         test_manifest(),
         test_explained();
     return program_end();

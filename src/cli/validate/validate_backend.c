@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/validate/validate_files.h"
@@ -62,7 +63,8 @@ static const opt_spec options[] = {
      "their cases and what can be declared, as JSON"},
     {OPT_TEXT, "export", 0, offsetof(settings, cases), "FOLDER",
      "write what fails as cases with the candidate's results (`validate check "
-     "FOLDER --got FOLDER`), the first call of each operator of a model"},
+     "FOLDER --got FOLDER`), the first call of each operator of a model; cases "
+     "that are there stay"},
     {OPT_U64, "seed", 's', offsetof(settings, seed), "S",
      "of the random checks (default 1); printed with every failure"},
     {OPT_INT, "rounds", 0, offsetof(settings, rounds), "N",
@@ -300,6 +302,12 @@ static int list(tt_ctx *ctx, const settings *s)
                                     .small = s->quick};
     tt_plugin p = {0};
     json_out j;
+    bool known = !s->only;
+    for (size_t i = 0; i < sizeof name / sizeof *name; i++)
+        known = known || !strcmp(s->only, name[i]);
+    if (!known)
+        return opt_usage("validate", "no operator is called \"%s\"; --list "
+                         "without --op has their names", s->only);
     if (s->backend && find_backend(ctx, s, &p)) return validate_failed(ctx);
     json_begin(&j, stdout, true);
     json_str(&j, "schema", "tether-validate-list/1");
@@ -368,6 +376,20 @@ static tt_status make_folder(tt_ctx *ctx, settings *s)
     return ctx->status;
 }
 
+/* --export: its folder, before checks that may take long. True: it was not
+ * there. */
+static bool make_export(tt_ctx *ctx, const settings *s)
+{
+    struct stat st;
+    if (!s->cases || ctx->status) return false;
+    if (!mkdir(s->cases, 0777)) return true;
+    const int why = errno;
+    if (stat(s->cases, &st) || !S_ISDIR(st.st_mode))
+        tt_fail(ctx, TT_EIO, "--export %s: cannot make this folder: %s; choose "
+                "another", s->cases, strerror(why));
+    return false;
+}
+
 /* The checks, in a process of the backend's own or here. */
 static void check_all(tt_ctx *ctx, tt_report *r, settings *s, bool quiet)
 {
@@ -419,7 +441,9 @@ int validate_backend(tt_ctx *ctx, int argc, char **argv)
     cli_catch_signals(ctx);
     choose_case(&s, r);
     if (s.rollout && !s.only) make_folder(ctx, &s);
+    const bool made = make_export(ctx, &s);
     if (!ctx->status) check_all(ctx, r, &s, common.quiet);
+    if (made) rmdir(s.cases);            /* as long as nothing is in it */
     if (s.folder[0]) validate_remove_folder(s.folder);
     status = ctx->status ? validate_failed(ctx)
                          : validate_finish(ctx, r, &s.out);

@@ -43,24 +43,31 @@ enum { BROKEN, GONE, MENDED, WORSE, BETTER, BITS, CHANGES };
 
 typedef struct comparison {
     double factor;
-    int64_t count[CHANGES], same, added;
+    int64_t count[CHANGES], same, added, lost;
 } comparison;
-
-static const tt_json *verdicts(tt_ctx *ctx, tt_arena *mem, const char *path)
-{
-    const tt_json *root = NULL, *list = NULL;
-    if (tt_json_file(ctx, mem, &root, path, (size_t)1 << 30)) return NULL;
-    if (!strncmp(tt_json_str(root, "schema", ""), "tether-validate/", 16))
-        list = tt_json_get(root, "verdicts");
-    if (!list)
-        tt_fail(ctx, TT_EFORMAT, "%s is no report of tether validate --json: "
-                "its schema is \"%s\"", path, tt_json_str(root, "schema", ""));
-    return list;
-}
 
 static const char *path_of(const tt_json *v)
 {
     return tt_json_str(v, "path", "");
+}
+
+static const tt_json *verdicts(tt_ctx *ctx, tt_arena *mem, const char *path)
+{
+    const tt_json *root = NULL;
+    if (tt_json_file(ctx, mem, &root, path, (size_t)1 << 30)) return NULL;
+    const tt_json *list = tt_json_get(root, "verdicts");
+    if (strncmp(tt_json_str(root, "schema", ""), "tether-validate/", 16)) {
+        tt_fail(ctx, TT_EFORMAT, "%s is no report of tether validate --json: "
+                "its schema is \"%s\"", path, tt_json_str(root, "schema", ""));
+        return NULL;
+    }
+    bool whole = list && list->kind == TT_JSON_ARRAY;
+    for (const tt_json *v = whole ? list->first : NULL; v; v = v->next)
+        whole = whole && *path_of(v) && *tt_json_str(v, "outcome", "");
+    if (!whole)
+        tt_fail(ctx, TT_EFORMAT, "%s: \"verdicts\" is no list of verdicts with "
+                "path and outcome; write the report again with --json", path);
+    return whole ? list : NULL;
 }
 
 /* Bytes of a path that name the tensor. */
@@ -98,6 +105,11 @@ static bool wrong(const tt_json *v)
     return !right(v) && strcmp(tt_json_str(v, "outcome", ""), "not judged");
 }
 
+static bool judged(const tt_json *v)
+{
+    return right(v) || wrong(v);
+}
+
 /* Infinite errors are null. */
 static double ratio(const tt_json *v)
 {
@@ -123,11 +135,14 @@ static void say(comparison *c, int what, const tt_json *a, const tt_json *b)
     fputc('\n', stdout);
 }
 
-/* What became of a; NULL: b is gone. */
+/* What became of a; NULL: b is gone. What was not judged has no error. */
 static void judge(comparison *c, const tt_json *a, const tt_json *b)
 {
     const bool equal = !strcmp(tt_json_str(a, "bits", ""), "equal");
-    if (!b) say(c, GONE, a, NULL);
+    if (!b || (judged(a) && !judged(b))) {
+        say(c, GONE, a, NULL);
+        c->lost += right(a);
+    } else if (!judged(a) && right(b)) c->added++;
     else if (right(a) && wrong(b)) say(c, BROKEN, a, b);
     else if (wrong(a) && right(b)) say(c, MENDED, a, b);
     else if (ratio(b) > c->factor * ratio(a)) say(c, WORSE, a, b);
@@ -163,5 +178,5 @@ int validate_compare(tt_ctx *ctx, int argc, char **argv)
            (long long)c.count[MENDED], (long long)c.count[WORSE],
            (long long)c.count[BETTER], (long long)c.count[BITS],
            (long long)c.same, (long long)c.added);
-    return c.count[BROKEN] + c.count[GONE] ? VALIDATE_MISMATCH : VALIDATE_PASS;
+    return c.count[BROKEN] + c.lost ? VALIDATE_MISMATCH : VALIDATE_PASS;
 }

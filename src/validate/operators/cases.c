@@ -155,7 +155,7 @@ static tt_status write_json(tt_ctx *ctx, const char *path, const op_call *q,
         fprintf(o.file, ",\n \"sizes\": \"%s\",\n \"seed\": %" PRIu64,
                 from->sizes, from->seed);
     const tt_tensor *w = q->kind == OP_CONV ? q->conv.w : q->w;
-    if (w && w->scale != 1)
+    if (w && w->scale != 0 && w->scale != 1)      /* 0: it has none */
         fprintf(o.file, ",\n \"w_scale\": %.9g", (double)w->scale);
     if (q->kind == OP_LAYER_NORM || q->kind == OP_RMS_NORM)
         fprintf(o.file, ",\n \"eps\": %.17g", q->eps);

@@ -82,15 +82,31 @@ static bool read_attention(const reader *r, tt_attention_args *a)
     return a->q && a->k && a->v;
 }
 
+/* The number of that name, if there is one; false: too large for a kernel. */
+static bool read_small(const reader *r, const char *name, int *n)
+{
+    enum { MOST = 64 };
+    const int64_t v = tt_json_int(r->json, name, *n);
+    if (v < -MOST || v > MOST) return false;
+    *n = (int)v;
+    return true;
+}
+
 static bool read_conv(const reader *r, op_call *q, const int64_t *dim)
 {
     const tt_json *k = tt_json_get(r->json, "kernel");
     bool all = true;
     const tt_tensor *w = weight(r);
-    const int kt = k && k->first ? (int)k->first->num : 0;
+    const int kt = k && k->first && k->first->i > 0 && k->first->i <= 16
+                       ? (int)k->first->i : 0;
+    int stride = 1, up = 1, top = 0, left = 0;
     char name[32];
-    if (!w || w->rank != 5 || kt < 1 || kt > 16 || kt != w->dim[1]
+    if (!w || w->rank != 5 || kt < 1 || kt != w->dim[1]
         || w->dim[2] > 64 || w->dim[3] > 64)
+        return false;
+    if (!read_small(r, "stride", &stride) || !read_small(r, "up", &up)
+        || !read_small(r, "pad_top", &top)
+        || !read_small(r, "pad_left", &left))
         return false;
     const tt_real **frame = tt_alloc(r->ctx, &r->ctx->scratch, kt,
                                      sizeof *frame, "frames");
@@ -100,10 +116,7 @@ static bool read_conv(const reader *r, op_call *q, const int64_t *dim)
         .Hi = extent(r, name, 0), .Wi = extent(r, name, 1),
         .Cin = extent(r, name, 2), .Ho = dim[0], .Wo = dim[1], .Cout = dim[2],
         .kt = kt, .kh = (int)w->dim[2], .kw = (int)w->dim[3],
-        .stride = (int)tt_json_int(r->json, "stride", 1),
-        .up = (int)tt_json_int(r->json, "up", 1),
-        .pad_top = (int)tt_json_int(r->json, "pad_top", 0),
-        .pad_left = (int)tt_json_int(r->json, "pad_left", 0)};
+        .stride = stride, .up = up, .pad_top = top, .pad_left = left};
     for (int i = 0; frame && i < kt; i++) {
         snprintf(name, sizeof name, "frame.%d", i);
         frame[i] = values(r, name, q->conv.Hi * q->conv.Wi * q->conv.Cin);
@@ -111,7 +124,7 @@ static bool read_conv(const reader *r, op_call *q, const int64_t *dim)
     }
     return frame && all && q->conv.stride > 0
            && (q->conv.up == 1 || q->conv.up == 2) && q->conv.Cin > 0
-           && q->conv.Cin == w->dim[4]           && q->conv.Cout == w->dim[0];
+           && q->conv.Cin == w->dim[4] && q->conv.Cout == w->dim[0];
 }
 
 static bool read_rope(const reader *r, op_call *q)

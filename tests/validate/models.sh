@@ -110,7 +110,8 @@ while IFS=$tab read -r name run file script first words; do
     line=$(head -1 "$tmp/report")
     said=${line#FAIL: first wrong tensor: }
     tensor=$(echo "$said" | sed 's/ at \[.*//;s/: .*//')
-    hint=$(echo "$said" | sed -n 's/^[^ :]*\( at \[[^]]*\]\)*: //p')
+    hint=$(echo "$said" |
+        sed -nE 's/^[^ :]*( at \[[^]]*\]| is misshapen)*: //p')
     case $tensor in
     $first*) where=right ;;
     *) where="not $first" ;;

@@ -65,8 +65,7 @@ typedef struct job {
     int left;                    /* ranks that said farewell                  */
     pthread_mutex_t call;
     pthread_t answering;
-    pthread_cond_t end;          /* of that thread, when `leaving`            */
-    bool leaving;
+    bool leaving;                /* that thread is to end                     */
 } job;
 
 /* ---- words --------------------------------------------------------------- */
@@ -122,15 +121,18 @@ static void read_words(job *j, kind answer)
     }
 }
 
-/* While the main thread is elsewhere. */
+/* While the main thread is elsewhere. Its pauses do not grow when somebody sets
+ * the time of day back. */
 static void *answer_questions(void *of)
 {
+    const struct timespec pause = {0, 100000000};
     job *j = of;
     pthread_mutex_lock(&j->call);
     while (!j->leaving) {
-        const struct timespec t = team_after(1);
-        pthread_cond_timedwait(&j->end, &j->call, &t);
-        if (!j->leaving) read_words(j, COMPUTES);
+        read_words(j, COMPUTES);
+        pthread_mutex_unlock(&j->call);
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&j->call);
     }
     pthread_mutex_unlock(&j->call);
     return NULL;
@@ -141,7 +143,6 @@ static bool begin_answers(job *j)
 {
     sigset_t all, before;
     pthread_mutex_init(&j->call, NULL);
-    pthread_cond_init(&j->end, NULL);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int rc = pthread_create(&j->answering, NULL, answer_questions, j);
@@ -153,7 +154,6 @@ static void end_answers(job *j)
 {
     pthread_mutex_lock(&j->call);
     j->leaving = true;
-    pthread_cond_signal(&j->end);
     pthread_mutex_unlock(&j->call);
     pthread_join(j->answering, NULL);
 }
@@ -407,7 +407,6 @@ static void close_team(tt_ctx *ctx, tt_team *t)
     end_at_last(t->patience);
     MPI_Finalize();
     alarm(0);
-    pthread_cond_destroy(&j->end);
     pthread_mutex_destroy(&j->call);
     free(j->request);
     free(j->of);
@@ -506,6 +505,8 @@ tt_status team_open_mpi(tt_ctx *ctx, tt_team **out)
     }
     *out = &j->team;
     if (rank > 0) be_silent(j);
+    pthread_mutex_lock(&j->call);
     share_threads(ctx, j);
+    pthread_mutex_unlock(&j->call);
     return TT_OK;
 }

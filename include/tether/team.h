@@ -101,8 +101,9 @@ bool tt_team_any(tt_ctx *ctx, bool here);
 /* Who has failed says so to all at the next exchange, here or when the team is
  * closed; the others then fail with the same status and a sentence that names
  * the rank. Who waits for a rank that is silent for 35 s fails as well. One
- * that is there and does not come has 140 s; and tt_team_broadcast,
- * tt_team_compare and tt_team_close have patience with it. */
+ * that computes, reads or writes is waited for; but when all wait for 140 s and
+ * nothing comes they fail, in other calls than tt_team_broadcast,
+ * tt_team_compare and tt_team_close. */
 tt_status tt_team_agree(tt_ctx *ctx);
 /* What rank 0 has tried alone, in a context of its own, has failed for all or
  * for nobody: its failure is recorded in every rank's ctx, and the team stands.

@@ -32,7 +32,7 @@
 enum { PARCEL = 1, WORD = 2 };
 enum { MESSAGE = 1 << 30 };      /* bytes; MPI counts in int                  */
 enum { ROUND = 4 };              /* seconds between questions                 */
-enum { LONG = 4 };               /* times our patience, for who computes      */
+enum { LONG = 4 };               /* times our patience, when all wait         */
 enum { ABORT = 9 };              /* seconds until ranks other than 0 end all  */
 enum { LAST = 4 };               /* until MPI must have ended a job           */
 
@@ -47,7 +47,7 @@ typedef struct word {
 /* What another rank has said. */
 typedef struct peer {
     double heard;                /* when it answered last                     */
-    bool computes;               /* and that it was in no exchange            */
+    double computed;             /* and that it was in no exchange            */
 } peer;
 
 typedef struct job {
@@ -98,8 +98,7 @@ static void take_word(job *j, int r, const word *w, kind answer)
     peer *p = &j->peer[r];
     p->heard = tt_now();
     if (w->kind == QUESTION) say(r, answer);
-    if (w->kind == WAITS || w->kind == COMPUTES)
-        p->computes = w->kind == COMPUTES;
+    if (w->kind == COMPUTES) p->computed = p->heard;
     if (w->kind == FAREWELL) j->left++;
     if (w->kind != FAILURE || has_said(j)) return;
     j->learned = *w;
@@ -189,14 +188,13 @@ static tt_status name_silent(tt_ctx *ctx, const job *j, int r, double begin)
                    j->team.rank, silence(j, r, begin));
 }
 
-/* Of those that are there: who computes; else the one whose parcel is not. */
-static tt_status name_late(tt_ctx *ctx, const job *j, int open, double begin)
+/* Seconds in which all that are there have waited, and nobody computed. A rank
+ * that does is waited for, however slow its machine is. */
+static double standstill(const job *j, double begin)
 {
-    int late = open;
-    for (int r = j->team.size; r-- > 0;)
-        if (r != j->team.rank && j->peer[r].computes) late = r;
-    return tt_fail(ctx, TT_EIO, "rank %d is there, but the others have waited "
-                   "%.0f s for it", late, tt_now() - begin);
+    for (int r = 0; r < j->team.size; r++)
+        if (j->peer[r].computed > begin) begin = j->peer[r].computed;
+    return tt_now() - begin;
 }
 
 /* Waiting since `begin` for a parcel of, or to, rank `open`. A launcher that
@@ -213,9 +211,9 @@ static tt_status look_around(tt_ctx *ctx, job *j, double begin, int open,
     }
     const int r = find_silent(j, begin, stopped ? 2.5 * ROUND : patience);
     if (r >= 0) return name_silent(ctx, j, r, begin);
-    if (!patient && now - begin > LONG * patience)
-        return name_late(ctx, j, open, begin);
-    return TT_OK;
+    if (patient || standstill(j, begin) <= LONG * patience) return TT_OK;
+    return tt_fail(ctx, TT_EIO, "rank %d is there, but the others have waited "
+                   "%.0f s for it", open, now - begin);
 }
 
 /* ---- one exchange -------------------------------------------------------- */

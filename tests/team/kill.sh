@@ -36,12 +36,15 @@ tmp=$work/check
 mkdir "$tmp"
 leave() {
     [ -z "$hosts" ] || net_close
-    umount "$work/disk" 2> /dev/null
+    umount "$work/disk" || umount -l "$work/disk"
     rm -rf "$work"
-}
+} 2> /dev/null
 hosts=
+job=
 trap leave EXIT
-trap 'exit 130' HUP INT TERM
+# A job in the background hears no Ctrl-C; its files keep the disk busy.
+trap '[ -z "$job" ] || { kill "$job" && wait "$job"; } 2> /dev/null
+    exit 130' HUP INT TERM
 x=$work/disk/x
 mkdir "$work/disk"
 
@@ -55,7 +58,14 @@ case $harms in *full*)
 esac
 case $harms in *cut*)
     if missing=$(net_missing); then without cut "hosts need $missing"
-    else net_open "$work" && hosts=1; fi ;;
+    else
+        hosts=1
+        net_open "$work" || {
+            fail "no hosts"
+            total
+            exit
+        }
+    fi ;;
 esac
 nharms=$(echo "$harms" | wc -w)
 

@@ -24,11 +24,12 @@ net_missing() {
     elif ! command -v unshare > /dev/null 2>&1; then echo "unshare"
     elif ! ip netns add "$net_name-try" 2> /dev/null; then
         echo "a machine that lets us make network namespaces"
-    elif ! ip netns exec "$net_name-try" unshare -u true 2> /dev/null ||
+    elif ! ip netns exec "$net_name-try" unshare -u sh -c \
+        'echo host0 > /proc/sys/kernel/hostname' 2> /dev/null ||
         ! ip -n "$net_name-try" link add type bridge 2> /dev/null ||
         ! ip -n "$net_name-try" link add type veth 2> /dev/null; then
         ip netns del "$net_name-try"
-        echo "bridges and veth links in network namespaces"
+        echo "names, bridges and veth links in network namespaces"
     else
         ip netns del "$net_name-try"
         return 1
@@ -115,6 +116,9 @@ net_processes() {
 }
 
 net_close() {
+    for process in $(net_processes 2> /dev/null); do
+        kill -9 "$process" 2> /dev/null
+    done
     for host in 0 1 2 3; do
         [ ! -e "/run/netns/$net_name-$host" ] ||
             ip netns del "$net_name-$host"

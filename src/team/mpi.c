@@ -41,6 +41,7 @@ typedef enum kind { QUESTION, WAITS, COMPUTES, FAREWELL, FAILURE } kind;
 typedef struct word {
     int kind;
     int status;                  /* of a failure, and what it was             */
+    int lost;                    /* the rank that is silent, -1: none         */
     char sentence[1024];
 } word;
 
@@ -62,6 +63,7 @@ typedef struct job {
     int teacher;                 /* the rank it came from                     */
     word told;                   /* FAILURE: on its way to all                */
     MPI_Request telling[TT_TEAM_MAX];
+    int lost;                    /* the rank that we found silent, -1: none   */
     int left;                    /* ranks that said farewell                  */
     pthread_mutex_t call;
     pthread_t answering;
@@ -210,10 +212,26 @@ static tt_status look_around(tt_ctx *ctx, job *j, double begin, int open,
         say_to_all(j, QUESTION);
     }
     const int r = find_silent(j, begin, stopped ? 2.5 * ROUND : patience);
-    if (r >= 0) return name_silent(ctx, j, r, begin);
+    if (r >= 0) {
+        j->lost = r;
+        return name_silent(ctx, j, r, begin);
+    }
     if (patient || standstill(j, begin) <= LONG * patience) return TT_OK;
     return tt_fail(ctx, TT_EIO, "rank %d is there, but the others have waited "
                    "%.0f s for it", open, now - begin);
+}
+
+/* Only rank 0 is heard. */
+static void be_silent(job *j)
+{
+    const int copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    const int nothing = open("/dev/null", O_WRONLY);
+    j->words = copy >= 0 ? fdopen(copy, "w") : NULL;
+    fflush(stdout);
+    if (nothing < 0) return;
+    dup2(nothing, STDOUT_FILENO);
+    dup2(nothing, STDERR_FILENO);
+    close(nothing);
 }
 
 /* ---- one exchange -------------------------------------------------------- */
@@ -263,11 +281,13 @@ static void start_all(tt_ctx *ctx, job *j, const tt_parcels *out,
         start(ctx, j, out, (t->rank + i) % t->size, true);
 }
 
-/* Has anybody given up? */
+/* Has anybody given up? Rank 0 that hung, and wakes when all are ended, leaves
+ * it to those who missed it to say so. */
 static tt_status listen(tt_ctx *ctx, job *j)
 {
     read_words(j, WAITS);
     if (j->learned.kind != FAILURE) return TT_OK;
+    if (j->team.rank == 0 && j->learned.lost == 0) be_silent(j);
     j->team.broken = true;
     return tt_fail(ctx, (tt_status)j->learned.status, "%s",
                    j->learned.sentence);
@@ -336,7 +356,7 @@ static tt_status exchange(tt_ctx *ctx, tt_team *t, const tt_parcels *out,
 static void give_up(tt_team *t, tt_status status, const char *sentence)
 {
     job *j = (job *)t;
-    j->told = (word){.kind = FAILURE, .status = status};
+    j->told = (word){.kind = FAILURE, .status = status, .lost = j->lost};
     snprintf(j->told.sentence, sizeof j->told.sentence, "%s", sentence);
     pthread_mutex_lock(&j->call);
     for (int r = 0; r < t->size; r++) {
@@ -356,8 +376,9 @@ static void end_at_last(double seconds)
 }
 
 /* After a failure. Rank 0 has printed its sentence; the others wait a little
- * for the end that it makes of all. If it does not come one of them speaks up,
- * the first that is left, unless it knows from rank 0 what happened. */
+ * for the end that it makes of all, but not for a rank 0 that is silent. If it
+ * does not come one of them speaks up, the first that is left, unless it knows
+ * from rank 0 what happened. */
 static void end_job(tt_ctx *ctx, job *j)
 {
     const struct timespec pause = {0, 10000000};
@@ -367,7 +388,8 @@ static void end_job(tt_ctx *ctx, job *j)
     while (j->told.kind == FAILURE && tt_now() - begin < 2
            && first_open(j->telling, j->team.size) < j->team.size)
         nanosleep(&pause, NULL);
-    while (j->team.rank > 0 && tt_now() - begin < ABORT + j->team.rank) {
+    const double wait = j->team.rank + (j->lost == 0 ? 0 : ABORT);
+    while (j->team.rank > 0 && tt_now() - begin < wait) {
         read_words(j, WAITS);
         nanosleep(&pause, NULL);
     }
@@ -422,19 +444,6 @@ static bool launched(void)
     return getenv("PMIX_RANK") != NULL;
 }
 
-/* Only rank 0 is heard. */
-static void be_silent(job *j)
-{
-    const int copy = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
-    const int nothing = open("/dev/null", O_WRONLY);
-    j->words = copy >= 0 ? fdopen(copy, "w") : NULL;
-    fflush(stdout);
-    if (nothing < 0) return;
-    dup2(nothing, STDOUT_FILENO);
-    dup2(nothing, STDERR_FILENO);
-    close(nothing);
-}
-
 /* Open MPI 4 needs minutes to see that a machine has gone. Later ones take its
  * options apart before a rank sees them. */
 static void ask_for_keepalive(tt_ctx *ctx, const job *j, int ranks)
@@ -482,6 +491,7 @@ static bool begin_team(job *j, int rank, int size)
     j->team.exchange = exchange;
     j->team.give_up = give_up;
     j->team.close = close_team;
+    j->lost = -1;
     return begin_answers(j);
 }
 

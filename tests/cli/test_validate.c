@@ -153,6 +153,20 @@ static void test_same_report(void)
            "the same report: %s%s", text_of(at("out1")), text_of(at("out2")));
 }
 
+/* Paste a printed command, whose paths are quoted where they must be. */
+static int paste(const char *before, const char *words)
+{
+    char command[3000];
+    setenv("TETHER", tether, 1);
+    setenv("FOLDER", folder, 1);
+    snprintf(command, sizeof command, "cd \"$FOLDER\" && %s \"$TETHER\" %s > "
+             "out 2> stderr", before, words);
+    fflush(stdout);
+    const int status = system(command);
+    snprintf(said, sizeof said, "%.8000s", text_of(at("stderr")));
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
 /* The printed command checks one failing case alone; what fails becomes a
  * folder that fails too; a list names the same cases; two reports say what a
  * change did. */
@@ -167,7 +181,7 @@ static void test_again(void)
     sscanf(at_it, "this one alone: tether %1300[^\n]", again);
     expect(strstr(again, "op.silu.normal n=1 seed 1") && !strstr(again, "--js"),
            "which case: %s", again);
-    expect(run_after(fault, "%s > out", again) == 1
+    expect(paste(fault, again) == 1
            && strstr(text_of(at("out")), "1 compared: 0 pass, 1 mismatch"),
            "one case: %s%s", said, text_of(at("out")));
     expect(run_after(fault, "validate --backend %s "

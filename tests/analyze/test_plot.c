@@ -193,6 +193,27 @@ static void make_figure(tt_ctx *ctx, figure *f)
     expect_ok(plot_draw(f, ctx, &s), "draw");
 }
 
+/* Lines are paths in tenths, each point from the one before. */
+static void check_paths(const char *svg, const figure *f)
+{
+    int wrong = 0;
+    for (const fig_item *i = f->first; i && !wrong; i = i->next) {
+        long at[2] = {0, 0};
+        if (i->kind != FIG_LINE) continue;
+        svg = strstr(svg, " d=\"M");
+        if (!expect(svg != NULL, "a path is missing")) return;
+        svg += strlen(" d=\"M");
+        for (int64_t k = 0; k < 2 * i->n; k++) {
+            char *end;
+            at[k % 2] += strtol(svg + (k == 2 && *svg == 'l'), &end, 10);
+            wrong += fabs((double)at[k % 2] / 10 - i->xy[k]) > 0.051;
+            svg = end;
+        }
+        wrong += *svg != '"';
+    }
+    expect(!wrong, "paths go through the points of their lines");
+}
+
 static void test_svg(tt_ctx *ctx, const figure *f)
 {
     text t;
@@ -203,6 +224,7 @@ static void test_svg(tt_ctx *ctx, const figure *f)
     expect(strstr(t.at, "<title>Title &amp; &lt;tags&gt;") != NULL, "title");
     expect(strstr(t.at, "nan") == NULL && strstr(t.at, "inf") == NULL,
            "all numbers are finite");
+    check_paths(t.at, f);
     int rects = 0; /* equal neighbours are one rectangle, empty cells none */
     for (const char *s = t.at; (s = strstr(s, "fill=\"#0000ff\"")); s++)
         rects++;

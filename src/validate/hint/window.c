@@ -82,7 +82,7 @@ static void reordered(hint *h, int64_t L)
     enum { REACH = 8, MOVED = 6 };
     const op_call *q = h->q;
     const int64_t n = q->n / L;
-    char what[120];
+    char what[160];
     int32_t *pos = tt_alloc(h->ctx, &h->ctx->scratch, 3 * q->n, sizeof *pos,
                             "positions");
     int32_t *t = tt_alloc(h->ctx, &h->ctx->scratch, n, sizeof *t, "times");

@@ -22,7 +22,7 @@ static inline bool folder_make(void)
 /* "<folder>/<name>" in one of a few rotating buffers. */
 static inline const char *at(const char *name)
 {
-    static char ring[16][512];
+    static char ring[16][1024];
     static int turn;
     char *b = ring[turn++ % 16];
     snprintf(b, sizeof ring[0], "%s/%s", folder, name);

@@ -18,7 +18,7 @@ static char model[1100];
 /* A child that is the program itself, so that a signal hits nothing else. */
 static pid_t begin(const char *args)
 {
-    char line[4000], command[5200];
+    char line[6000], command[8200];
     snprintf(line, sizeof line, "cd %s && exec %s %s 2>> %s/stderr", folder,
              tether, args, folder);
     snprintf(command, sizeof command, "%s", for_shell(line));

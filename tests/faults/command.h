@@ -232,7 +232,7 @@ static inline const char *wrong_file(const char *in, bool unfinished)
         char name[1000], got[1300];
         struct stat st;
         if (is_dots(e->d_name)) continue;
-        snprintf(name, sizeof name, "%s%s%.300s", in, *in ? "/" : "",
+        snprintf(name, sizeof name, "%.600s%s%.300s", in, *in ? "/" : "",
                  e->d_name);
         snprintf(got, sizeof got, "%s/%s", below("got"), name);
         if (!stat(got, &st) && S_ISDIR(st.st_mode)) {
@@ -258,7 +258,7 @@ static inline bool complete(const char *in)
         char name[1000], got[1300];
         struct stat st;
         if (is_dots(e->d_name)) continue;
-        snprintf(name, sizeof name, "%s%s%.300s", in, *in ? "/" : "",
+        snprintf(name, sizeof name, "%.600s%s%.300s", in, *in ? "/" : "",
                  e->d_name);
         snprintf(got, sizeof got, "%s/%s", below("got"), name);
         if (!strcmp(name, PREVIEW)) continue;

@@ -89,7 +89,7 @@ static bool decodes(tt_ctx *ctx, const decode_outputs *o)
 }
 
 static tt_status decode(session *s, int64_t i, const tt_run_files *files,
-                        bool fresh)
+                        ledger *list)
 {
     static const int64_t split[1] = {1};
     decode_outputs o = session_outputs(s, files);
@@ -103,7 +103,7 @@ static tt_status decode(session *s, int64_t i, const tt_run_files *files,
     o.title = v.text;
     o.keep = &s->frames;
     o.comment = tt_run_comment(s->ctx, s->run, i, &s->mem);
-    TT_TRY(session_check_late(s, fresh, &o));
+    TT_TRY(session_check_late(s, list, &o));
     if (tt_run_open_vae(s->ctx, s->run, &vae) == TT_OK)
         decode_run(s->ctx, &s->progress, vae, &latents, split, 1, &o);
     tt_vae_close(vae);
@@ -137,25 +137,33 @@ static tt_status open_dump(session *s, const char *path)
     return s->ctx->status;
 }
 
+static tt_status make_files(session *s, int64_t i, const tt_run_files *files)
+{
+    tt_ctx *ctx = s->ctx;
+    ledger list = {.fd = -1};
+    if (!s->settings->inject) session_open_files(s, i, files, true, &list);
+    ledger_watch(&list);
+    open_dump(s, files->dump);
+    all_chunks(s, i, files);
+    cli_stop_words(NULL, NULL);
+    if (!ctx->status) decode(s, i, files, &list);
+    dump_close(ctx, &s->dump);
+    write_record(s, files);
+    ledger_close(&list);
+    return ctx->status;
+}
+
 static tt_status make_video(session *s, int64_t i, const tt_run_files *files,
                             const tt_run_video *v)
 {
     tt_ctx *ctx = s->ctx;
-    bool ours = false;
     s->facts.decode_seconds = 0;
     TT_TRY(session_check_names(s, files));
     if (i > 0) TT_TRY(session_claim(s, i, files));
-    if (!s->settings->inject && files->latents)
-        ours = tt_run_made(ctx, s->run, i, files->latents);
     session_announce(s, i, v, files);
     session_say_needs(s, i);
     session_log_start(s, v, files);
-    open_dump(s, files->dump);
-    all_chunks(s, i, files);
-    cli_stop_words(NULL, NULL);
-    if (!ctx->status) decode(s, i, files, !ours);
-    dump_close(ctx, &s->dump);
-    write_record(s, files);
+    make_files(s, i, files);
     const char *const wrote[] = {
         files->output, files->animation, files->sheet, files->latents,
         files->preview, files->record, files->dump, files->trace,
@@ -200,12 +208,11 @@ static tt_status check_all_names(session *s)
     const int64_t all = tt_run_videos(s->run);
     for (int64_t i = 0; i < all; i += s->settings->num_samples) {
         tt_run_video v;
-        bool ours;
         const tt_arena_mark mark = tt_arena_here(&s->mem);
         const tt_run_files files = session_names(s, i, &v);
         if (!s->ctx->status) session_check_names(s, &files);
         if (i == 0) session_claim(s, 0, &files);
-        session_check_free(s, i, &files, false, &ours);
+        session_check_free(s, i, &files, false);
         tt_arena_reset(&s->mem, mark);
         TT_TRY(s->ctx->status);
     }
@@ -218,10 +225,9 @@ static tt_status check_all_free(session *s)
 {
     for (int64_t i = 0; i < tt_run_videos(s->run); i++) {
         tt_run_video v;
-        bool ours;
         const tt_arena_mark mark = tt_arena_here(&s->mem);
         const tt_run_files files = session_names(s, i, &v);
-        session_check_free(s, i, &files, true, &ours);
+        session_check_free(s, i, &files, true);
         tt_arena_reset(&s->mem, mark);
         TT_TRY(s->ctx->status);
     }

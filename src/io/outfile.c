@@ -269,7 +269,7 @@ tt_status tt_out_finish(tt_ctx *ctx, tt_out *o)
     }
     o->file = NULL;
     if (!bad && o->temporary
-        && place_rename(o->temporary, o->final, o->is_new)) {
+        && place_rename(ctx, o->temporary, o->final, o->is_new)) {
         bad = 1;
         error = errno;
     }

@@ -106,8 +106,13 @@ static void flush_folder(const char *path)
     close(fd);
 }
 
-int place_rename(const char *from, const char *to, bool new_name)
+int place_rename(const tt_ctx *ctx, const char *from, const char *to,
+                 bool new_name)
 {
+    if (ctx && ctx->place && !ctx->place(ctx->place_user, from, to)) {
+        errno = EEXIST;
+        return -1;
+    }
     if (rename_to(from, to, new_name)) return -1;
     flush_folder(to);
     return 0;

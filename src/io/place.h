@@ -28,9 +28,10 @@ tt_status place_open(tt_ctx *ctx, tt_out *o, const char *path,
 bool place_is_new(const tt_ctx *ctx, const char *path);
 
 /* Give file `from` the name `to`, on the disk as well. What is there is
- * replaced, or, where the name must be new, stays: -1 and errno, EEXIST when it
- * is taken. */
-int place_rename(const char *from, const char *to, bool new_name);
+ * replaced, or, where the name must be new or ctx->place says no, stays: -1 and
+ * errno, EEXIST when it is taken. ctx NULL: nobody is asked. */
+int place_rename(const tt_ctx *ctx, const char *from, const char *to,
+                 bool new_name);
 
 /* The same for a name that must be new, where the system cannot rename so. */
 int place_link(const char *from, const char *to);

@@ -203,6 +203,7 @@ tt_status latents_file_claim(tt_ctx *ctx, latents_file *f, const char *path,
     snprintf(f->unfinished, n, "%s.unfinished", f->final);
     TT_TRY(lock_unfinished(f));
     TT_TRY(check_unfinished(f));
+    f->is_new = !overwrite && access(f->final, F_OK);
     return check_complete(f);
 }
 
@@ -451,7 +452,10 @@ tt_status latents_file_finish(latents_file *f)
     f->file = NULL;
     bool bad = fclose(file) != 0;
     if (f->complete) return TT_OK;
-    if (bad || place_rename(f->unfinished, f->final, false)) return failed(f);
+    if (bad) return failed(f);
+    if (place_rename(NULL, f->unfinished, f->final, f->is_new))
+        return tt_fail(f->ctx, TT_EIO, "cannot write %s: %s", f->path,
+                       place_reason());
     f->empty = false;
     return TT_OK;
 }

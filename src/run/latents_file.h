@@ -26,6 +26,7 @@ typedef struct latents_file {
     bool resume, overwrite; /* what may become of work that is there          */
     bool may_grow;          /* a shorter one of the same run goes on          */
     bool claimed;
+    bool is_new;            /* nothing had the final name when it was claimed */
     int lock;               /* descriptor that holds it; only when claimed    */
     bool empty;             /* nothing to keep under the unfinished name      */
     int64_t frames;         /* of the video                                   */

@@ -27,7 +27,7 @@ static void test_overwrite(void)
         put_file(at(name[i]), "mine", 0644);
         snprintf(more, sizeof more, "-o a.y4m %s %s --resume", later[i],
                  name[i]);
-        refuses(2, "of this program", "%s", tiny_run(more));
+        refuses(2, "does not list it", "%s", tiny_run(more));
         expect(!strcmp(text_of(at(name[i])), "mine"), "%s stays", name[i]);
     }
     refuses(2, "-o would replace a.y4m", "%s", tiny_run("-o a.y4m -s 1"));
@@ -66,6 +66,73 @@ static void test_overwrite(void)
         expect(run("%s > piped", tiny_run(i ? "-o - -s 4 --latents-out p1"
                                             : "-o - -s 5 --latents-out p2"))
                == 0, "standard output: %s", said);
+}
+
+/* Latents of this very run are complete; what else is there is not its own. */
+static void test_theirs(void)
+{
+    static const char *const more[] = {
+        "--latents-out t --resume -o v8.y4m", "--latents-out t -o v8.y4m",
+        "--latents-out t --resume -o v8.y4m --latents 9",
+        "--latents-out t --resume -o t.y4m --analyze ro",
+        "--latents-out t --resume -o t.y4m --trace-cache ro/trace.safetensors",
+        "--latents-out t --resume -o t.y4m --record v8.json",
+        "--latents-out t --resume -o t.y4m --dump v8.dump",
+        "--latents-out t --resume -o t.y4m --preview=v8.png",
+        "--latents-out t --resume -o t.y4m --contact-sheet v8.png",
+        "--latents-out t --resume -o t.y4m --animation v8.apng",
+        "--latents-out t --resume -o op/%05d.png"};
+    expect(run("%s", tiny_run("-o t.y4m --latents-out t")) == 0, "%s", said);
+    expect(run("%s", tiny_run("-s 8 -o v8.y4m --analyze ro --record v8.json "
+                              "--dump v8.dump --contact-sheet v8.png "
+                              "--animation v8.apng")) == 0
+           && run("%s", tiny_run("-s 8 -o op/%05d.png")) == 0, "%s", said);
+    run_after("mkdir kept; mv v8.l* kept; cp -r v8.* ro op kept; ",
+              "--version > /dev/null");
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        refuses(2, "this run did not make: t.files does not list it", "%s",
+                tiny_run(more[i]));
+    run_after("diff -r kept/ro ro > d; diff -r kept/op op >> d; for f in v8.*; "
+              "do cmp kept/$f $f >> d; done; ", "--version > /dev/null");
+    expect(!*text_of(at("d")), "all stay: %s", text_of(at("d")));
+    unlink(at("op/00000.png"));
+    refuses(2, "would replace op/00001.png", "%s", tiny_run(more[10]));
+}
+
+/* Its own files, wherever they went; and those of them that were changed. */
+static void test_own(void)
+{
+    run_after("mkdir mv; cp t.y4m mv; mv t t.files mv; cp mv/t.y4m mv/u.y4m; ",
+              "--version > /dev/null");
+    expect(run("%s", tiny_run("--latents-out mv/t --resume -o mv/u.y4m")) == 0
+           && run("%s", tiny_run("--latents-out mv/t --resume -o mv/t.y4m "
+                                 "--latents 9")) == 0, "copies: %s", said);
+    expect(run("%s", tiny_run("-o t9.y4m --latents 9")) == 0
+           && same(at("mv/t.y4m"), at("t9.y4m")), "made longer: %s", said);
+    FILE *f = fopen(at("mv/u.y4m"), "r+b");
+    expect(f && !fseek(f, 5000, SEEK_SET) && fputs("mine", f) >= 0
+           && !fclose(f), "edited");
+    refuses(2, "would replace mv/u.y4m", "%s",
+            tiny_run("--latents-out mv/t --resume -o mv/u.y4m --latents 9"));
+    unlink(at("mv/t.files"));
+    refuses(2, "would replace mv/t.y4m", "%s",
+            tiny_run("--latents-out mv/t --resume -o mv/t.y4m --latents 9"));
+    put_file(at("mv/t.files"), "mine", 0644);
+    refuses(2, "is no list of the files of a run", "%s",
+            tiny_run("--latents-out mv/t --resume -o mv/n.y4m --latents 9"));
+    expect(run("%s", tiny_run("--latents-out mv/t --resume -o mv/t.y4m "
+                              "--latents 9 --overwrite")) == 0
+           && run("%s", tiny_run("--latents-out mv/t --resume -o mv/t.y4m "
+                                 "--latents 9")) == 0, "a new list: %s", said);
+    refuses(2, "-o and the list of this run's files would both write", "%s",
+            tiny_run("--latents-out w.y4m --resume -o w.y4m.files"));
+    expect(run("%s", tiny_run("-o q/%05d.png --latents-out q.st")) == 0
+           && run("%s", tiny_run("-o q/%05d.png --latents-out q.st --resume "
+                                 "--latents 9")) == 0
+           && exists(at("q/00032.png")), "pictures: %s", said);
+    put_file(at("q/00040.png"), "mine", 0644);
+    refuses(2, "would replace q/00040.png", "%s",
+            tiny_run("-o q/%05d.png --latents-out q.st --resume --latents 12"));
 }
 
 static void test_finished(void)
@@ -129,6 +196,11 @@ static void test_unfinished(void)
     expect(run("%s", tiny_run("--no-decode --latents-out u --overwrite")) == 0
            && same(at("u"), at("u.whole")) && !exists(at("u.unfinished")),
            "--overwrite: %s", said);
+    expect(run("%s", tiny_run("--no-decode --latents-out x --preview=x.png"))
+           == 0, "a preview: %s", said);
+    unfinish("x");
+    expect(run("%s", tiny_run("--no-decode --latents-out x --preview=x.png "
+                              "--resume")) == 0, "its own preview: %s", said);
 
     put_file(at("d.unfinished"), "this is something else altogether", 0644);
     refuses(2, "in the way", "%s", tiny_run("--no-decode --latents-out d"));
@@ -182,6 +254,8 @@ int main(int argc, char **argv)
     (void)argc;
     if (!files_begin("files", argv)) return test_end();
     test_overwrite();
+    test_theirs();
+    test_own();
     test_finished();
     test_unfinished();
     test_links();

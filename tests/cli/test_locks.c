@@ -60,28 +60,50 @@ static void test_two_at_once(void)
            "a killed run leaves no lock: %s", said);
 }
 
-/* A run with other latents has made the video while this one went on. */
-static void test_late(void)
+/* A run of many chunks; after the first of them somebody puts a file under
+ * `name`. */
+static void put_between(const char *outputs, const char *name)
 {
-    char command[6000];
+    char command[6000], args[1000];
+    snprintf(args, sizeof args, "%s --cache fifo --latents 240 --log-json "
+             "late.log 2> late.said & echo $! > pid; wait $!", outputs);
     snprintf(command, sizeof command, "cd %s && { %s %s; "
-             "echo $? > late.status; }", folder, tether,
-             tiny_run("-o late.y4m --cache fifo --latents 240 --log-json "
-                      "late.log 2> late.said & echo $! > pid; wait $!"));
+             "echo $? > late.status; }", folder, tether, tiny_run(args));
+    unlink(at("late.log"));
     const pid_t shell = fork();
     if (!shell) _exit(system(for_shell(command)) != 0);
     for (int i = 0; i < 3000 && !strstr(text_of(at("late.log")), "\"chunk\"");
          i++) usleep(10000);
     const pid_t pid = atoi(text_of(at("pid")));
     expect(pid > 1 && !kill(pid, SIGSTOP), "stopped in between");
-    put_file(at("late.y4m"), "mine", 0644);
+    put_file(at(name), "mine", 0644);
     if (pid > 1) kill(pid, SIGCONT);
     if (shell > 0) waitpid(shell, NULL, 0);
+}
+
+/* A run with other latents has made a file while this one went on. */
+static void test_late(void)
+{
+    put_between("-o late.y4m", "late.y4m");
     expect(atoi(text_of(at("late.status"))) == 2
            && strstr(text_of(at("late.said")), "another run has made")
            && strstr(text_of(at("late.y4m")), "mine"),
            "what came in between is kept: %s", text_of(at("late.said")));
     expect(exists(at("late.latents.safetensors")), "and so are the latents");
+    put_between("--no-decode --latents-out late", "late");
+    expect(atoi(text_of(at("late.status"))) == 1
+           && strstr(text_of(at("late.said")), "made meanwhile, and it stays")
+           && !strcmp(text_of(at("late")), "mine"), "latents: %s",
+           text_of(at("late.said")));
+    unlink(at("late"));
+    expect(run("%s", tiny_run("--no-decode --latents-out late --cache fifo "
+                              "--latents 240 --resume --record late.json"))
+           == 0 && !exists(at("late.unfinished")), "complete: %s", said);
+    put_between("--no-decode --latents-out late --record late.json",
+                "late.json");
+    expect(atoi(text_of(at("late.status"))) == 1
+           && !strcmp(text_of(at("late.json")), "mine"), "in the place of a "
+           "file of its own: %s", text_of(at("late.said")));
 }
 
 int main(int argc, char **argv)

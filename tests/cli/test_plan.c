@@ -52,6 +52,7 @@ static void says_a_line(void)
            said);
     unlink(at("x.y4m"));
     unlink(at("x.latents.safetensors"));
+    unlink(at("x.latents.safetensors.files"));
 }
 
 static void estimates(void)

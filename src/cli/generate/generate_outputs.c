@@ -13,6 +13,7 @@
 #include "tether/analyze.h"
 #include "tether/outfile.h"
 #include "tether/team.h"
+#include "tether/video.h"
 
 tt_run_files session_names(session *s, int64_t i, tt_run_video *v)
 {
@@ -78,7 +79,7 @@ void session_remove_folders(session *s)
 }
 
 /* Everything a video writes. */
-enum { OUTPUTS = 13, BY_DECODER = 3, REPORTS = 2 };
+enum { OUTPUTS = 15, BY_DECODER = 3, REPORTS = 2 };
 static void all_outputs(session *s, output_name out[OUTPUTS],
                         const tt_run_files *v)
 {
@@ -92,6 +93,10 @@ static void all_outputs(session *s, output_name out[OUTPUTS],
         {"--analyze", names_in(ctx, &s->mem, v->analyze,
                                "latents.safetensors")},
         {"--analyze", names_in(ctx, &s->mem, v->analyze, "trace.safetensors")},
+        {"--analyze", names_in(ctx, &s->mem, v->analyze,
+                               "features.safetensors")},
+        {"--analyze", names_in(ctx, &s->mem, v->analyze,
+                               "chosen.safetensors")},
         {"--analyze", names_in(ctx, &s->mem, v->analyze, "run.json")},
         {"--summary", s->settings->summary},
         {"--log-json", s->progress.log_path}};
@@ -99,12 +104,12 @@ static void all_outputs(session *s, output_name out[OUTPUTS],
 }
 
 /* Names that a video takes until it is complete. */
-enum { HELPERS = 4 };
+enum { HELPERS = 5 };
 static void all_helpers(session *s, output_name out[HELPERS],
                         const tt_run_files *v, const decode_outputs *o)
 {
     static const char *const ending[HELPERS] = {
-        "", ".unfinished", ".state1", ".state2"};
+        "", ".files", ".unfinished", ".state1", ".state2"};
     const size_t n = v->latents ? strlen(v->latents) + 16 : 0;
     out[0] = (output_name){"the frames so far",
                            decode_frames_name(s->ctx, &s->mem, o, v->latents)};
@@ -112,8 +117,9 @@ static void all_helpers(session *s, output_name out[HELPERS],
         char *name = n ? tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "file name")
                        : NULL;
         if (name) snprintf(name, n, "%s%s", v->latents, ending[i]);
-        out[i] = (output_name){i > 1 ? "a saved state" : "the latents so far",
-                               name};
+        out[i] = (output_name){i > 2 ? "a saved state" : i > 1
+                               ? "the latents so far"
+                               : "the list of this run's files", name};
     }
 }
 
@@ -149,43 +155,76 @@ tt_status session_claim(session *s, int64_t i, const tt_run_files *v)
                              g->overwrite);
 }
 
-/* Made by this run, as its latents are? One that is newly named may be there:
- * a picture that we made says with which settings, a trace what it holds. */
-static tt_status check_named(session *s, const tt_run_files *v)
+/* Refuse the first of the files that is somebody's. The list tells of those
+ * that are ours. */
+static tt_status check_files(session *s, ledger *l, const output_name *name,
+                             size_t n, const char *who)
 {
-    TT_TRY(outputs_kind(s->ctx, "--contact-sheet", v->sheet, "parameters",
-                        "contact sheet"));
-    TT_TRY(outputs_kind(s->ctx, "--animation", v->animation, "parameters",
-                        "animation"));
-    TT_TRY(outputs_kind(s->ctx, "--trace-cache", v->trace, "\"chunk_frames\"",
-                        "trace"));
-    return outputs_kind(s->ctx, "--record", v->record, "\"command_line\"",
-                        "record");
+    char picture[4096];
+    const int64_t frames = tt_run_frames(s->run);
+    for (size_t i = 0; i < n && !s->ctx->status; i++) {
+        const char *path = name[i].path;
+        int64_t k = 0;
+        if (!path || !strcmp(path, "-")) continue;
+        while (ledger_may(l, path) && k < frames
+               && tt_pattern_name(picture, sizeof picture, name[i].path, k++))
+            path = picture;
+        if (!ledger_may(l, path))
+            tt_fail(s->ctx, TT_EINVAL, "%s would replace %s, which %s; give "
+                    "another name, or --overwrite", name[i].option, path, who);
+    }
+    return s->ctx->status;
+}
+
+tt_status session_open_files(session *s, int64_t i, const tt_run_files *v,
+                             bool encoded, ledger *l)
+{
+    const char *list = ledger_name(s->ctx, &s->mem, v->latents);
+    const char *run = list && encoded
+                    ? tt_run_identity(s->ctx, s->run, i, &s->mem) : NULL;
+    return ledger_open(s->ctx, l, list, run);
+}
+
+static tt_status check_latents(session *s, int64_t i, const char *path,
+                               bool encoded)
+{
+    const output_name latents = {"--latents-out", path};
+    if (!path || (encoded ? tt_run_made(s->ctx, s->run, i, path)
+                          : tt_run_made_by_any(path))) return s->ctx->status;
+    return outputs_free(s->ctx, &latents, 1, "this run did not make (its "
+                        "prompt, options, seed or weights differ)");
 }
 
 tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
-                             bool encoded, bool *ours)
+                             bool encoded)
 {
     output_name all[OUTPUTS];
     const tt_settings *g = s->settings;
-    *ours = g->inject || !v->latents ? false /* nobody knows what was */
-          : encoded ? tt_run_made(s->ctx, s->run, i, v->latents)
-                    : tt_run_made_by_any(v->latents);
+    char who[4400];
+    ledger files;
     if (g->overwrite || s->ctx->status) return s->ctx->status;
-    if (*ours) return check_named(s, v);
     all_outputs(s, all, v);
-    return outputs_free(s->ctx, all, OUTPUTS - REPORTS,
-                        "this run did not make (its prompt, options, seed or "
-                        "weights differ, or its latents are gone)");
+    if (g->inject)
+        return outputs_free(s->ctx, all, OUTPUTS - REPORTS, "is there, and "
+                            "with --inject nobody knows which run made it");
+    all[BY_DECODER].path = NULL; /* the latents, which tell it themselves */
+    TT_TRY(session_open_files(s, i, v, encoded, &files));
+    snprintf(who, sizeof who, "this run did not make: %.4200s does not list it "
+             "(its prompt, options, seed or weights differ, or it is of "
+             "another program)", files.path ? files.path : "");
+    check_files(s, &files, all, OUTPUTS - REPORTS, who);
+    ledger_close(&files);
+    return check_latents(s, i, v->latents, encoded);
 }
 
-tt_status session_check_late(session *s, bool fresh, const decode_outputs *o)
+tt_status session_check_late(session *s, ledger *files,
+                             const decode_outputs *o)
 {
     const output_name late[3] = {{"-o", o->video},
                                  {"--animation", o->animation},
                                  {"--contact-sheet", o->sheet}};
-    if (s->settings->overwrite || !fresh
-        || !outputs_free(s->ctx, late, 3, "another run has made meanwhile"))
+    if (s->settings->overwrite || s->ctx->status
+        || !check_files(s, files, late, 3, "another run has made meanwhile"))
         return s->ctx->status;
     if (o->after) progress_say(&s->progress, "tether: %s", o->after);
     return s->ctx->status;

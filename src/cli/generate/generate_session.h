@@ -7,6 +7,7 @@
 #include "cli/generate/decode.h"
 #include "cli/generate/dump.h"
 #include "cli/generate/generate.h"
+#include "cli/generate/ledger.h"
 #include "cli/ui/progress.h"
 
 typedef enum video_state {
@@ -52,14 +53,18 @@ decode_outputs session_outputs(session *s, const tt_run_files *v);
 tt_status session_check_names(session *s, const tt_run_files *v);
 /* These names are this run's alone from here on, until the video is done. */
 tt_status session_claim(session *s, int64_t i, const tt_run_files *v);
-/* May the files that are there be replaced? When they are this run's own, which
- * its latents tell, or when the user said so. Before the text is encoded
- * perhaps is yes. */
+/* The list of the files that video i has made; before the text is encoded, of
+ * those that any run has made beside these latents. */
+tt_status session_open_files(session *s, int64_t i, const tt_run_files *v,
+                             bool encoded, ledger *l);
+/* May the files that are there be replaced? When they are this run's own, or
+ * when the user said so. Before the text is encoded perhaps is yes. */
 tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
-                             bool encoded, bool *ours);
+                             bool encoded);
 /* The latents are this run's alone. A run with other latents may have made a
  * video of the same name in these hours, and that stays. */
-tt_status session_check_late(session *s, bool fresh, const decode_outputs *o);
+tt_status session_check_late(session *s, ledger *files,
+                             const decode_outputs *o);
 /* After a failure nothing is left of run folders that stayed empty. */
 void session_remove_folders(session *s);
 

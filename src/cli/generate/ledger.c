@@ -1,0 +1,214 @@
+/* ledger.c: which files a run has made.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "cli/generate/ledger.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tether/io.h"
+
+#ifdef __APPLE__
+#define st_mtim st_mtimespec
+#endif
+
+/* HASH_MAX  bytes of a file that are read again, ten seconds' work */
+#define HASH_MAX ((off_t)1 << 30)
+enum { HEX = 64, RUN = 16, FACTS = LEDGER_LINE - RUN - 2 };
+static const char head[] = "tether-files 1\n";
+enum { HEAD = sizeof head - 1 };
+
+/* ---- a file -------------------------------------------------------------- */
+
+static void hash(char hex[HEX + 1], const char *path)
+{
+    char some[1 << 14];
+    tt_sha256 s;
+    size_t n;
+    FILE *f = fopen(path, "rb");
+    tt_sha256_init(&s);
+    while (f && (n = fread(some, 1, sizeof some, f)) > 0)
+        tt_sha256_add(&s, some, n);
+    tt_sha256_hex(&s, hex);
+    if (!f || ferror(f)) hex[0] = '?'; /* none that is listed */
+    if (f) fclose(f);
+}
+
+/* "size time", of one width. */
+static void facts_of(char out[FACTS - HEX], const struct stat *st)
+{
+    snprintf(out, FACTS - HEX, "%20lld %20lld", (long long)st->st_size,
+             (long long)st->st_mtim.tv_sec * 1000000000LL
+             + (long long)st->st_mtim.tv_nsec);
+}
+
+static void make_line(const ledger *l, char line[LEDGER_LINE + 1],
+                      const char *path, const struct stat *st)
+{
+    char hex[HEX + 1], facts[FACTS - HEX];
+    memset(hex, '0', HEX);
+    hex[HEX] = 0;
+    if (st->st_size <= HASH_MAX) hash(hex, path);
+    facts_of(facts, st);
+    snprintf(line, LEDGER_LINE + 1, "%s %s %s\n", hex, facts, l->run);
+}
+
+/* ---- the list ------------------------------------------------------------ */
+
+const char *ledger_name(tt_ctx *ctx, tt_arena *mem, const char *base)
+{
+    const size_t n = base ? strlen(base) + 8 : 0;
+    char *name = n ? tt_alloc(ctx, mem, (int64_t)n, 1, "file name") : NULL;
+    if (name) snprintf(name, n, "%s.files", base);
+    return name;
+}
+
+static bool reserve(ledger *l, size_t lines)
+{
+    if (lines <= l->room) return true;
+    char *more = realloc(l->line, lines * 2 * LEDGER_LINE);
+    if (!more) return false;
+    l->line = more;
+    l->room = lines * 2;
+    return true;
+}
+
+/* Half a line at the end was torn off by a crash. */
+static tt_status read_lines(ledger *l, int fd, off_t size)
+{
+    const size_t n = size > HEAD ? (size_t)(size - HEAD) / LEDGER_LINE : 0;
+    if (n && reserve(l, n)
+        && pread(fd, l->line, n * LEDGER_LINE, HEAD)
+           == (ssize_t)(n * LEDGER_LINE))
+        l->n = n;
+    if (l->n == n) return TT_OK;
+    return tt_fail(l->ctx, TT_EIO, "cannot read %s", l->path);
+}
+
+static tt_status read_list(ledger *l, int fd)
+{
+    char there[HEAD] = "";
+    struct stat st;
+    const bool known = !fstat(fd, &st) && S_ISREG(st.st_mode);
+    if (known && !st.st_size) return TT_OK;
+    if (known && pread(fd, there, HEAD, 0) == HEAD
+        && !memcmp(there, head, HEAD)) return read_lines(l, fd, st.st_size);
+    if (known && l->ctx->overwrite) return TT_OK; /* written anew */
+    return tt_fail(l->ctx, TT_EINVAL, "%s is no list of the files of a run, "
+                   "and its name is needed for one: move it away%s", l->path,
+                   known ? ", or use --overwrite to lose it" : "");
+}
+
+tt_status ledger_open(tt_ctx *ctx, ledger *l, const char *path,
+                      const char *run)
+{
+    char hex[HEX + 1];
+    tt_sha256 s;
+    *l = (ledger){.ctx = ctx, .fd = -1};
+    if (!path || ctx->status) return ctx->status;
+    l->path = tt_strdup(ctx, &l->mem, path);
+    if (!l->path) return ctx->status;
+    if (run) {
+        tt_sha256_init(&s);
+        tt_sha256_add(&s, run, strlen(run));
+        tt_sha256_hex(&s, hex);
+        snprintf(l->run, sizeof l->run, "%.*s", RUN, hex);
+    }
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno != ENOENT)
+        tt_fail(ctx, TT_EIO, "cannot read %s: %s", path, strerror(errno));
+    if (fd >= 0) read_list(l, fd);
+    if (fd >= 0) close(fd);
+    if (ctx->status) ledger_close(l);
+    return ctx->status;
+}
+
+/* Size and run are right; is the rest? Content is looked at once. */
+static bool is_it(const char *line, const char *facts, const char *path,
+                  char hex[HEX + 1])
+{
+    if (!memcmp(line + HEX + 1, facts, FACTS - HEX - 1)) return true;
+    if (strspn(line, "0") >= HEX) return false; /* was not hashed */
+    if (!*hex) hash(hex, path);
+    return !memcmp(line, hex, HEX);
+}
+
+static bool lists(const ledger *l, const char *path, const struct stat *st)
+{
+    char facts[FACTS - HEX], hex[HEX + 1] = "";
+    facts_of(facts, st);
+    for (size_t i = 0; i < l->n; i++) {
+        const char *line = l->line + i * LEDGER_LINE;
+        if (!memcmp(line + HEX + 1, facts, 20)
+            && (!*l->run || !memcmp(line + FACTS + 1, l->run, RUN))
+            && is_it(line, facts, path, hex)) return true;
+    }
+    return false;
+}
+
+bool ledger_may(ledger *l, const char *path)
+{
+    struct stat st;
+    if (stat(path, &st)) return errno == ENOENT || errno == ENOTDIR;
+    return !S_ISREG(st.st_mode) || !st.st_size || lists(l, path, &st);
+}
+
+/* ---- adding -------------------------------------------------------------- */
+
+static bool write_line(ledger *l, const char *line)
+{
+    const off_t at = HEAD + (off_t)l->n * LEDGER_LINE;
+    if (l->fd < 0) {
+        l->fd = open(l->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+        if (l->fd < 0 || pwrite(l->fd, head, HEAD, 0) != HEAD) return false;
+    }
+    return pwrite(l->fd, line, LEDGER_LINE, at) == LEDGER_LINE
+        && !ftruncate(l->fd, at + LEDGER_LINE) && !fsync(l->fd);
+}
+
+static void add(ledger *l, const char *path)
+{
+    char line[LEDGER_LINE + 1];
+    struct stat st;
+    if (l->lost || stat(path, &st) || lists(l, path, &st)) return;
+    make_line(l, line, path, &st);
+    if (reserve(l, l->n + 1) && write_line(l, line)) {
+        memcpy(l->line + l->n++ * LEDGER_LINE, line, LEDGER_LINE);
+        return;
+    }
+    tt_warn(l->ctx, "cannot write %s: %s; the same command will not know what "
+            "it made, and ask for --overwrite", l->path, strerror(errno));
+    l->lost = true;
+}
+
+static bool place(void *user, const char *from, const char *to)
+{
+    ledger *l = user;
+    if (!l->ctx->overwrite && !ledger_may(l, to)) return false;
+    add(l, from);
+    return true;
+}
+
+void ledger_watch(ledger *l)
+{
+    if (!l->path || !*l->run) return;
+    l->ctx->place = place;
+    l->ctx->place_user = l;
+}
+
+void ledger_close(ledger *l)
+{
+    if (l->ctx && l->ctx->place_user == l) {
+        l->ctx->place = NULL;
+        l->ctx->place_user = NULL;
+    }
+    if (l->path && l->fd >= 0) close(l->fd);
+    free(l->line);
+    tt_arena_free(&l->mem);
+    *l = (ledger){.fd = -1};
+}

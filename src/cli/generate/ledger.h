@@ -1,0 +1,56 @@
+/* ledger.h: which files a run has made.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Latents tell which run made them; a y4m tells nothing, and any program writes
+ * a PNG. So a list is kept beside the latents, in "NAME.files": one line for
+ * every file that was put under its final name, written before it gets it. A
+ * line holds
+ *
+ *     SHA-256, size in bytes, time of change in ns, digest of the run
+ *
+ * and no name: a video may be renamed, moved and copied, and is still known. A
+ * file that no line tells of is somebody's. Of one larger than HASH_MAX the
+ * SHA-256 is all zeros, and its time of change must be the same. */
+#ifndef CLI_LEDGER_H
+#define CLI_LEDGER_H
+
+#include "tether/context.h"
+
+enum { LEDGER_LINE = 124 };
+
+typedef struct ledger {
+    tt_ctx *ctx;
+    const char *path;           /* NULL: nothing is known, and nothing kept   */
+    char run[17];               /* "": of any run                             */
+    char *line;                 /* [n * LEDGER_LINE]                          */
+    size_t n, room;
+    int fd;                     /* -1: nothing was added                      */
+    bool lost;                  /* it could not be written, and that was said */
+    tt_arena mem;
+} ledger;
+
+/* "NAME" -> "NAME.files", in `mem`; NULL for NULL. */
+const char *ledger_name(tt_ctx *ctx, tt_arena *mem, const char *base);
+
+/* Read the list `path`; it need not be there.
+ *   run     what the run is made from, in one line; NULL: lines of every run
+ *           count, and none is added
+ * Errors  TT_EINVAL  a file of that name is no such list, and ctx->overwrite
+ *                    is not set */
+tt_status ledger_open(tt_ctx *ctx, ledger *l, const char *path,
+                      const char *run);
+
+/* Is nothing lost when `path` is replaced? Nothing is there, or an empty file,
+ * or no file; or it is in the list. */
+bool ledger_may(ledger *l, const char *path);
+
+/* From here to ledger_close every file that the context puts under a final name
+ * gets a line, and replaces none that ledger_may refuses, but with
+ * ctx->overwrite. */
+void ledger_watch(ledger *l);
+
+/* Harmless on a zeroed ledger. */
+void ledger_close(ledger *l);
+
+#endif

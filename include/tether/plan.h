@@ -35,6 +35,7 @@ typedef struct tt_stage {
 typedef struct tt_needs {
     int64_t before;        /* the process holds already                       */
     tt_stage text, latents, decoding;
+    double reading;        /* seconds beside theirs: weights out of files     */
     int64_t cache;         /* keys and values of `latents`, with the prompt's */
     int64_t heads;         /* of every layer, that are held                   */
     int64_t activations;   /* the rest of it                                  */

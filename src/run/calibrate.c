@@ -15,10 +15,14 @@
 
 /* FIRST   seconds of a call of the first round
  * MOST    bytes that a call may take
+ * LONGEST seconds for reading weights of a kind, or of a model
+ * NEAR    bytes that the near caches hold; OTHERS fill them with something else
  * TURNS   calls of which the middle one counts: a run makes good and bad ones,
  *         but one that waits for the disk or for another program is not its */
-enum { MOST = 96 << 20, TURNS = 3, POSITIONS = 32 };
+enum { MOST = 96 << 20, TURNS = 3, POSITIONS = 32, NEAR = 1 << 20,
+       OTHERS = 16 << 20 };
 #define FIRST 0.02
+#define LONGEST 0.5
 
 typedef struct trial {
     tt_ctx ctx;
@@ -27,8 +31,9 @@ typedef struct trial {
     const tt_weights *weights; /* given back after every call; NULL: stay     */
     plan_clock now;
     int64_t heads;             /* of an attention                             */
-    int turn;
+    int turn, nw;              /* weights of the call that take turns         */
     tt_tensor w;
+    void *others;              /* bytes that no call takes                    */
 } trial;
 
 /* ---- arguments ----------------------------------------------------------- */
@@ -56,11 +61,35 @@ static double *doubles(trial *t, int64_t n)
     return x;
 }
 
+/* Values that one unit of size brings along. */
+static double values_of(const shadow_call *c, int64_t heads)
+{
+    const int64_t *d = c->dim;
+    switch (c->op) {
+    case SHADOW_LINEAR: return (double)(d[0] + d[1]);
+    case SHADOW_ATTENTION: return 2.0 * (double)(heads * d[1]);
+    case SHADOW_CONV: return (double)(d[5] * (d[8] * d[3] + d[4]));
+    case SHADOW_ROPE: return 2.0 * (double)(d[0] * d[1]);
+    case SHADOW_COPY: return 2.0 / sizeof(tt_real);
+    default: return 2.0 * (double)d[0];
+    }
+}
+
+/* Between two calls that share a large array the run fills the near caches with
+ * others. */
+static void push_away(const trial *t, int64_t n)
+{
+    const double bytes = values_of(t->call, t->heads) * sizeof(tt_real);
+    if (t->others && bytes * (double)n > NEAR)
+        memset(t->others, t->turn & 1, OTHERS);
+}
+
 /* Once, with the arguments that stay the same; seconds. */
 #define TIMED(t, op_, ...)                                                     \
     do {                                                                       \
         const tt_##op_##_args args_ = {__VA_ARGS__};                           \
         if ((t)->ctx.status) return 0;                                         \
+        push_away((t), n);                                                     \
         const double begin_ = (t)->now();                                      \
         (t)->ctx.ops->op_(&(t)->ctx, &args_);                                  \
         return (t)->now() - begin_;                                            \
@@ -211,6 +240,7 @@ static double try_copy(trial *t, int64_t bytes)
     const int64_t n = bytes / (int64_t)sizeof(tt_host);
     tt_host *to = numbers(t, n + 1), *from = numbers(t, n + 1);
     if (t->ctx.status) return 0;
+    push_away(t, bytes);
     const double begin = t->now();
     memmove(to, from, (size_t)bytes);
     return t->now() - begin;
@@ -225,7 +255,7 @@ static double try_once(trial *t, int64_t n)
         TT_OPS(TRY) [SHADOW_COPY] = try_copy};
     const shadow_call *c = t->call;
     const tt_arena_mark m = tt_arena_here(&t->mem);
-    if (c->nw) t->w = c->w[t->turn++ % c->nw];
+    if (c->nw) t->w = c->w[t->turn++ % t->nw];
     const bool stored = t->w.data;
     if (c->nw && !stored) t->w.data = numbers(t, tt_tensor_count(&t->w));
     const double seconds = of[c->op](t, n);
@@ -247,20 +277,6 @@ static double try_often(trial *t, int64_t n)
 }
 
 /* ---- how much of it ------------------------------------------------------ */
-
-/* Values that one unit of size brings along, and operations. */
-static double values_of(const shadow_call *c, int64_t heads)
-{
-    const int64_t *d = c->dim;
-    switch (c->op) {
-    case SHADOW_LINEAR: return (double)(d[0] + d[1]);
-    case SHADOW_ATTENTION: return 2.0 * (double)(heads * d[1]);
-    case SHADOW_CONV: return (double)(d[5] * (d[8] * d[3] + d[4]));
-    case SHADOW_ROPE: return 2.0 * (double)(d[0] * d[1]);
-    case SHADOW_COPY: return 2.0 / sizeof(tt_real);
-    default: return 2.0 * (double)d[0];
-    }
-}
 
 static int64_t clamp(double x, int64_t lo, int64_t hi)
 {
@@ -306,8 +322,13 @@ static line first_round(trial *t)
 {
     double took;
     const shadow_call *c = t->call;
+    const double begin = tt_now();
     t->heads = c->op == SHADOW_ATTENTION ? 1 : 0;
-    for (int i = 0; i < c->nw; i++) try_once(t, 1);
+    t->turn = t->nw = 0;
+    while (t->nw < c->nw && (t->nw < 2 || tt_now() - begin < LONGEST)) {
+        t->nw++;
+        try_once(t, 1);
+    }
     const int64_t n = grow(t, 1, FIRST, &took);
     const double heads = t->heads ? (double)c->dim[0] : 1;
     return (line){0, heads * took / (double)n};
@@ -354,22 +375,26 @@ double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
                  const tt_weights *weights, plan_clock now, double budget)
 {
     line found[SHADOW_CALLS];
+    int nw[SHADOW_CALLS] = {0};
     double all = 0, sum = 0;
     trial t = {.ctx = {.ops = ops, .nthreads = ctx->nthreads, .warn = silent,
                        .matrix_unit = ctx->matrix_unit,
                        .interrupt = ctx->interrupt},
                .weights = weights, .now = now};
+    t.others = tt_alloc(&t.ctx, &t.mem, OTHERS, 1, "a calibration");
     for (int i = 0; i < s->ncalls && !tt_check_interrupt(&t.ctx); i++) {
         t.call = &s->call[i];
         found[i] = (line){0, 0};
         if (!is_work(t.call)) continue;
         found[i] = first_round(&t);
+        nw[i] = t.nw;
         all += all_calls(t.call, found[i]);
     }
     for (int i = 0; i < s->ncalls && !tt_check_interrupt(&t.ctx); i++) {
         t.call = &s->call[i];
         if (!is_work(t.call)) continue;
         t.heads = t.call->op == SHADOW_ATTENTION;
+        t.nw = nw[i];
         const double share = all_calls(t.call, found[i]) / all;
         if (share > 0.002)
             found[i] = second_round(&t, found[i].b, share * budget);
@@ -381,14 +406,82 @@ double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
     return ctx->status ? 0 : sum;
 }
 
+/* ---- the first touch ----------------------------------------------------- */
+
+/* A quarter of the pages, or more: those that a program has just given back
+ * are at hand, and others take up to ten times as long. */
 double calibrate_pages(tt_ctx *ctx, const shadow *s, plan_clock now)
 {
-    enum { SOME = 32 << 20, PAGE = 4096 };
+    enum { LEAST = 1 << 20, ALL = 256 << 20, MORE = 1 << 30, PAGE = 4096 };
     tt_arena fresh = {0};
-    volatile char *x = tt_alloc(ctx, &fresh, SOME, 1, "a calibration");
+    const int64_t n = s->peak < ALL ? clamp((double)s->peak, LEAST, ALL)
+                                    : clamp(s->peak / 4.0, ALL, MORE);
+    volatile char *x = tt_alloc(ctx, &fresh, n, 1, "a calibration");
     const double begin = now();
-    for (int i = 0; x && i < SOME; i += PAGE) x[i] = 1;
+    for (int64_t i = 0; x && i < n; i += PAGE) x[i] = 1;
     const double seconds = now() - begin;
     tt_arena_free(&fresh);
-    return seconds / SOME * (double)s->peak;
+    return seconds / (double)n * (double)s->peak;
+}
+
+/* A piece of a matrix, whose bytes stand behind one another in a file. */
+typedef struct piece {
+    const tt_tensor *of;
+    int64_t first, end, step;  /* elements; a page apart                      */
+    double bytes;
+} piece;
+
+/* The one in the middle of part i of n equal ones of all matrices. */
+static piece piece_at(const shadow *s, int i, int n)
+{
+    enum { PAGE = 4096, PIECE = 256 * PAGE };
+    double at = s->matrix_bytes * (i + 0.5) / n;
+    int k = 0;
+    for (; k < s->matrices - 1; k++) {
+        const double bytes = (double)tt_tensor_bytes(&s->matrix[k]);
+        if (at < bytes) break;
+        at -= bytes;
+    }
+    const tt_tensor *t = &s->matrix[k];
+    const int64_t count = tt_tensor_count(t), block = tt_dtype_block(t->dtype);
+    const double each = (double)tt_tensor_bytes(t) / (double)count;
+    const int64_t step = ((int64_t)(PAGE / each) + block - 1) / block * block;
+    int64_t first = (int64_t)(at / each) / step * step;
+    int64_t end = first + PIECE / PAGE * step;
+    if (end > count) end = count;
+    if (first >= end) first = 0;
+    return (piece){t, first, end, step, each * (double)(end - first)};
+}
+
+static double read_piece(const piece *p, plan_clock now)
+{
+    tt_host x[256];            /* no type has a larger block                  */
+    const int64_t block = tt_dtype_block(p->of->dtype);
+    const double begin = now();
+    for (int64_t i = p->first; i + block <= p->end; i += p->step)
+        tt_widen_at(x, p->of, i, block);
+    return now() - begin;
+}
+
+/* A model that lies in memory is read in no time, one on a disk in minutes, and
+ * of many a part is in memory: so pieces are read that are spread over it. */
+double calibrate_reading(tt_ctx *ctx, const shadow *s,
+                         const tt_weights *weights, plan_clock now)
+{
+    enum { PIECES = 128, ENOUGH = 16 };
+    double seconds = 0, bytes = 0;
+    const double begin = tt_now();
+    for (int i = 0; i < PIECES && s->matrices; i++) {
+        const int turn = i * 37 % PIECES; /* none beside the one before */
+        const piece p = piece_at(s, turn, PIECES);
+        if (i >= ENOUGH && tt_now() - begin > LONGEST) break;
+        if (tt_check_interrupt(ctx)) return 0;
+        seconds += read_piece(&p, now);
+        bytes += p.bytes;
+        if (!weights) continue;
+        tt_weights_release(weights, p.of);
+        seconds -= read_piece(&p, now);
+        tt_weights_release(weights, p.of);
+    }
+    return bytes > 0 && seconds > 0 ? seconds / bytes * s->matrix_bytes : 0;
 }

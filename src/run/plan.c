@@ -104,12 +104,17 @@ static void encode_all(shadow *s, const encoder *e, const tt_run *run)
 
 /* One thread's own seconds, which other programs lengthen least; of several
  * threads those of the clock on the wall. */
+static plan_clock clock_of(const tt_ctx *ctx)
+{
+    return ctx->nthreads == 1 ? plan_cpu : tt_now;
+}
+
 static double stage_seconds(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
                             const tt_weights *weights, double budget)
 {
-    const plan_clock now = ctx->nthreads == 1 ? plan_cpu : tt_now;
-    return calibrate(ctx, s, ops, weights, now, budget)
-         + calibrate_pages(ctx, s, now);
+    const plan_clock now = clock_of(ctx);
+    const double pages = calibrate_pages(ctx, s, now);
+    return pages + calibrate(ctx, s, ops, weights, now, budget);
 }
 
 tt_status plan_text(tt_ctx *ctx, const tt_run *run, double budget, tt_needs *n)
@@ -127,9 +132,11 @@ tt_status plan_text(tt_ctx *ctx, const tt_run *run, double budget, tt_needs *n)
         n->text.held += text_bytes(run);
         n->text.addresses += n->text.mapped;
         n->text.seconds = tt_now() - begin;
-        if (!hand_over(ctx, &s->ctx) && budget > 0)
-            n->text.seconds += stage_seconds(
-                ctx, s, ctx->ops, tt_weights_large(e.w) ? e.w : NULL, budget);
+        if (!hand_over(ctx, &s->ctx) && budget > 0) {
+            const tt_weights *w = tt_weights_large(e.w) ? e.w : NULL;
+            n->reading += calibrate_reading(ctx, s, w, clock_of(ctx));
+            n->text.seconds += stage_seconds(ctx, s, ctx->ops, w, budget);
+        }
     }
     if (e.enc) tt_umt5_close(e.enc);
     tt_tokenizer_close(e.tok);
@@ -252,9 +259,11 @@ tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
         n->latents.seconds = r.seconds;
         n->activations = n->latents.held - n->cache - latent_bytes(run, o);
     }
-    if (!hand_over(ctx, &r.s->ctx) && budget > 0)
-        n->latents.seconds += stage_seconds(
-            ctx, r.s, ctx->ops, tt_weights_crowded(w) ? w : NULL, budget);
+    if (!hand_over(ctx, &r.s->ctx) && budget > 0) {
+        const tt_weights *given = tt_weights_crowded(w) ? w : NULL;
+        n->reading += calibrate_reading(ctx, r.s, given, clock_of(ctx));
+        n->latents.seconds += stage_seconds(ctx, r.s, ctx->ops, given, budget);
+    }
     n->latents.kept = close_rolling(&r);
     return ctx->status;
 }

@@ -55,8 +55,15 @@ double plan_cpu(void);
 double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
                  const tt_weights *weights, plan_clock now, double budget);
 /* Seconds that the system takes to find and clear the pages of a shadow's
- * peak, when each is written for the first time. */
+ * peak, when each is written for the first time. Before `calibrate`, which
+ * leaves pages behind that are at hand. */
 double calibrate_pages(tt_ctx *ctx, const shadow *s, plan_clock now);
+/* Seconds until all matrices of a shadow were read from their files, or from
+ * what the system has kept of them, for the first time. Also before
+ * `calibrate`, which reads some. With `weights` (see there) only what a second
+ * reading does not take. */
+double calibrate_reading(tt_ctx *ctx, const shadow *s,
+                         const tt_weights *weights, plan_clock now);
 
 /* What tt_run_open plans: text and latents; the decoder, once it is open.
  * Errors  TT_ENOMEM  it cannot fit */

@@ -122,12 +122,44 @@ static shadow_call *note(tt_ctx *ctx, shadow_op op, int64_t size, double flops,
 
 #define DIMS(...) ((const int64_t[SHADOW_DIMS]){__VA_ARGS__})
 
+static bool more_matrices(shadow *s)
+{
+    const int room = s->matrix_room ? 2 * s->matrix_room : 256;
+    tt_tensor *more = realloc(s->matrix, (size_t)room * sizeof *more);
+    if (!more) return false;
+    s->matrix = more;
+    s->matrix_room = room;
+    return true;
+}
+
+/* Take note of a matrix that is used for the first time. */
+static void list_matrix(tt_ctx *ctx, const tt_tensor *w)
+{
+    shadow *s = of(ctx);
+    int i = s->matrix_latest; /* layers repeat theirs in order */
+    for (int asked = 0; asked < s->matrices; asked++) {
+        i = i + 1 < s->matrices ? i + 1 : 0;
+        if (s->matrix[i].data != w->data) continue;
+        s->matrix_latest = i;
+        return;
+    }
+    if (s->matrices == s->matrix_room && !more_matrices(s)) {
+        tt_fail(ctx, TT_ENOMEM, "out of memory for the plan of a run");
+        return;
+    }
+    s->matrix_latest = s->matrices;
+    s->matrix[s->matrices++] = *w;
+    s->matrix_bytes += (double)tt_tensor_bytes(w);
+}
+
 /* Values of a shadow, which may be the matrix of a product, have no data. */
 static void remember(tt_ctx *ctx, shadow_call *c, const tt_tensor *w)
 {
+    const bool shade = find(of(ctx), (uintptr_t)w->data);
+    if (!shade) list_matrix(ctx, w);
     if (!c || c->nw == SHADOW_WEIGHTS) return;
     c->w[c->nw] = *w;
-    if (find(of(ctx), (uintptr_t)w->data)) c->w[c->nw].data = NULL;
+    if (shade) c->w[c->nw].data = NULL;
     c->nw++;
 }
 
@@ -373,6 +405,7 @@ void shadow_close(shadow *s)
     if (!s) return;
     tt_ctx_free(&s->ctx);
     free(s->block);
+    free(s->matrix);
     free(s);
 }
 

@@ -27,7 +27,7 @@ typedef enum shadow_op {
     SHADOW_OPS
 } shadow_op;
 
-enum { SHADOW_DIMS = 9, SHADOW_CALLS = 256, SHADOW_WEIGHTS = 4 };
+enum { SHADOW_DIMS = 9, SHADOW_CALLS = 256, SHADOW_WEIGHTS = 8 };
 
 /* Calls that are alike but for one extent, their `size`: rows of a product,
  * keys of an attention, rows of a picture, values. */
@@ -61,6 +61,9 @@ typedef struct shadow {
     int64_t fetched;           /* the largest array that the host was given   */
     shadow_call call[SHADOW_CALLS];
     int ncalls, latest;
+    tt_tensor *matrix;         /* of all products, each once; files hold them */
+    int matrices, matrix_room, matrix_latest;
+    double matrix_bytes;
     shadow_call marked[SHADOW_CALLS]; /* as they were at the mark             */
     int nmarked;
 } shadow;

@@ -142,6 +142,7 @@ static void operations_of(const char *policy)
     expect_ok(tt_run_time(&c, run, 0.01, &n), policy);
     expect(n.text.seconds > 0 && n.latents.seconds > 0
            && isfinite(n.latents.seconds), "%s takes time", policy);
+    expect(n.reading > 0 && isfinite(n.reading), "and reading the weights");
     expect_ok(tt_run_encode(&c, run), "the text");
     c.profiling = true;
     all_chunks(&c, run);

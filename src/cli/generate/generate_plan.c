@@ -92,7 +92,7 @@ static tt_status print_ranks(tt_ctx *ctx, const tt_needs *own)
 
 static void print(const tt_needs *n, int64_t videos)
 {
-    const double all = n->text.seconds
+    const double all = n->reading + n->text.seconds
                      + (double)videos
                        * (n->latents.seconds + n->decoding.seconds);
     print_memory(n);
@@ -103,6 +103,7 @@ static void print(const tt_needs *n, int64_t videos)
     if (all > 0)
         printf("time%s\n", videos > 1 ? ", of every video but for the text"
                                       : "");
+    time_row("weights, read once", n->reading, 0);
     time_row("text", n->text.seconds, n->text.operations);
     time_row("latents", n->latents.seconds, n->latents.operations);
     time_row("decoding", n->decoding.seconds, n->decoding.operations);

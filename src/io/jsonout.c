@@ -10,21 +10,36 @@
 
 #include "core/utf8.h"
 
-void json_string(FILE *f, const char *text)
+/* Bytes at the start of s that stand in a JSON string as they are. */
+static size_t plain_length(const char *s)
 {
-    const unsigned char *s = (const unsigned char *)text;
+    size_t n = 0;
+    for (int k; s[n]; n += (size_t)k) {
+        const unsigned char c = (unsigned char)s[n];
+        k = utf8_length(s + n);
+        if (!k || c < 0x20 || c == '"' || c == '\\' || c == 0x7f) break;
+    }
+    return n;
+}
+
+static void put_escaped(FILE *f, unsigned char c)
+{
+    if (c == '"' || c == '\\')
+        fprintf(f, "\\%c", c);
+    else if (c == '\n')
+        fputs("\\n", f);
+    else
+        fprintf(f, "\\u%04x", c);
+}
+
+void json_string(FILE *f, const char *s)
+{
     fputc('"', f);
     while (*s) {
-        int n = utf8_length((const char *)s);
-        if (*s == '"' || *s == '\\')
-            fprintf(f, "\\%c", *s);
-        else if (*s == '\n')
-            fputs("\\n", f);
-        else if (n == 0 || *s < 0x20 || *s == 0x7f)
-            fprintf(f, "\\u%04x", *s);
-        else
-            fwrite(s, 1, (size_t)n, f);
-        s += n ? n : 1;
+        const size_t n = plain_length(s);
+        if (n) fwrite(s, 1, n, f);
+        s += n;
+        if (*s) put_escaped(f, (unsigned char)*s++);
     }
     fputc('"', f);
 }

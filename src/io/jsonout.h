@@ -20,7 +20,7 @@
 #include <stdio.h>
 
 /* One string in quotes. */
-void json_string(FILE *f, const char *text);
+void json_string(FILE *f, const char *s);
 
 typedef struct json_out {
     FILE *file;

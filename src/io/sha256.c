@@ -27,26 +27,27 @@ static uint32_t rotr(uint32_t x, int n)
 
 static void compress(uint32_t h[8], const uint8_t *p)
 {
-    uint32_t w[64], v[8];
+    uint32_t w[64];
     for (int i = 0; i < 16; i++)
         w[i] = (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16
                | (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
     for (int i = 16; i < 64; i++) {
-        uint32_t a = w[i - 15], b = w[i - 2];
-        w[i] = w[i - 16] + w[i - 7] + (rotr(a, 7) ^ rotr(a, 18) ^ a >> 3)
-               + (rotr(b, 17) ^ rotr(b, 19) ^ b >> 10);
+        uint32_t x = w[i - 15], y = w[i - 2];
+        w[i] = w[i - 16] + w[i - 7] + (rotr(x, 7) ^ rotr(x, 18) ^ x >> 3)
+               + (rotr(y, 17) ^ rotr(y, 19) ^ y >> 10);
     }
-    memcpy(v, h, sizeof v);
+    /* eight words that move on by one in every round, in registers */
+    uint32_t a = h[0], b = h[1], c = h[2], d = h[3];
+    uint32_t e = h[4], f = h[5], g = h[6], last = h[7];
     for (int i = 0; i < 64; i++) {
-        uint32_t a = v[0], e = v[4];
-        uint32_t t1 = v[7] + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25))
-                      + ((e & v[5]) ^ (~e & v[6])) + round_constant[i] + w[i];
+        uint32_t t1 = last + (rotr(e, 6) ^ rotr(e, 11) ^ rotr(e, 25))
+                      + ((e & f) ^ (~e & g)) + round_constant[i] + w[i];
         uint32_t t2 = (rotr(a, 2) ^ rotr(a, 13) ^ rotr(a, 22))
-                      + ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-        memmove(v + 1, v, 7 * sizeof *v);
-        v[4] += t1;
-        v[0] = t1 + t2;
+                      + ((a & b) ^ (a & c) ^ (b & c));
+        last = g, g = f, f = e, e = d + t1;
+        d = c, c = b, b = a, a = t1 + t2;
     }
+    const uint32_t v[8] = {a, b, c, d, e, f, g, last};
     for (int i = 0; i < 8; i++) h[i] += v[i];
 }
 

@@ -18,12 +18,21 @@
 typedef union cell {
     struct {
         union cell *before, *after;
+        size_t room;
     } list;
     long double align;
 } cell;
 
+/* Thousands of small blocks, the lists behind the hashes of three bytes, have
+ * one size, which the longest list needs. They are cut from slabs, which are
+ * blocks themselves, and go with them. */
+enum { SMALL = 192, SLAB = 64 << 10 };
+#define SMALL_CELLS ((SMALL + sizeof(cell) - 1) / sizeof(cell) + 1)
+
 static _Thread_local struct {
     cell *first;
+    cell *slab;                 /* the rest of the latest one                */
+    size_t left;                /* cells of it                               */
     jmp_buf refused;
 } pool;
 
@@ -42,21 +51,51 @@ static void unlink_cell(cell *c)
     if (c->list.after) c->list.after->list.before = c->list.before;
 }
 
-static void *pool_realloc(void *p, size_t n)
+static cell *large_block(cell *old, size_t n)
 {
-    cell *old = p ? (cell *)p - 1 : NULL;
     if (old) unlink_cell(old);
     cell *c = realloc(old, n + sizeof *c);
     if (c || old) link_cell(c ? c : old);
     if (!c) longjmp(pool.refused, 1);
+    c->list.room = n;
+    return c;
+}
+
+static cell *small_block(void)
+{
+    if (pool.left < SMALL_CELLS) {
+        pool.slab = large_block(NULL, SLAB) + 1;
+        pool.left = SLAB / sizeof(cell);
+    }
+    cell *c = pool.slab;
+    pool.slab += SMALL_CELLS;
+    pool.left -= SMALL_CELLS;
+    c->list.room = SMALL;
+    return c;
+}
+
+static void *pool_realloc(void *p, size_t n)
+{
+    cell *old = p ? (cell *)p - 1 : NULL;
+    if (old && n <= old->list.room) return p;
+    if (old && old->list.room > SMALL) return large_block(old, n) + 1;
+    cell *c = n <= SMALL ? small_block() : large_block(NULL, n);
+    if (old) memcpy(c + 1, p, old->list.room);
     return c + 1;
 }
 
 static void pool_free(void *p)
 {
-    if (!p) return;
-    unlink_cell((cell *)p - 1);
-    free((cell *)p - 1);
+    cell *c = p ? (cell *)p - 1 : NULL;
+    if (!c || c->list.room <= SMALL) return;
+    unlink_cell(c);
+    free(c);
+}
+
+static void pool_empty(void)
+{
+    while (pool.first) pool_free(pool.first + 1);
+    pool.left = 0;
 }
 #define STBIW_MALLOC(n) pool_realloc(NULL, n)
 #define STBIW_REALLOC(p, n) pool_realloc(p, n)
@@ -92,7 +131,7 @@ static uint8_t *compress(const uint8_t *rgb, int64_t width, int64_t height,
                                        (int)height, 3, size);
     uint8_t *whole = p ? malloc((size_t)*size) : NULL;
     if (whole) memcpy(whole, p, (size_t)*size);
-    pool_free(p);
+    pool_empty();
     return whole;
 }
 
@@ -102,7 +141,7 @@ static uint8_t *try_compress(const uint8_t *rgb, int64_t width, int64_t height,
 {
     if (!setjmp(pool.refused))
         return compress(rgb, width, height, stride, size);
-    while (pool.first) pool_free(pool.first + 1);
+    pool_empty();
     return NULL;
 }
 

@@ -2,11 +2,13 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   "<path>.part-<pid>" collects the data while the header is still
- *         unknown. Finishing puts the header into the room left in front
+ * Model   "<path>.part" collects the data while the header is still unknown.
+ *         Finishing puts the header into the room left in front
  *         (tt_st_reserve); when there is none or too little, it writes
- *         "<path>.part-<pid>h" = header + data. Either is flushed to the disk
- *         and renamed to <path>.
+ *         "<path>.parth" = header + data. Either is flushed to the disk and
+ *         renamed to <path>. A lock tells a living writer from a killed one,
+ *         whose files go with the next; beside a living one, and where nobody
+ *         holds locks, it is "<path>.part-<pid>" and "...h".
  * Holds   tensors lie in the order of tt_st_add without gaps; the header is
  *         padded with spaces so that the data starts at a multiple of 8. */
 #include <errno.h>
@@ -112,11 +114,21 @@ static tt_status put_values(tt_st_writer *w, const void *data, size_t n,
     return TT_OK;
 }
 
-/* A fresh file, for reading as well. */
-static tt_status create(tt_st_writer *w, int *fd, const char *path)
+/* A fresh file for the data, for reading as well, and the name of one for
+ * header and data: under the lock of the first, whoever left one was killed. */
+static tt_status create(tt_st_writer *w, size_t n)
 {
-    *fd = place_create(path);
-    return *fd < 0 ? cannot(w, "create a file in its folder") : TT_OK;
+    snprintf(w->data_path, n, "%s.part", w->final);
+    w->fd = place_take(w->data_path);
+    const bool held = w->fd >= 0;
+    if (!held && errno == EWOULDBLOCK) {
+        snprintf(w->data_path, n, "%s.part-%ld", w->final, (long)getpid());
+        w->fd = place_create(w->data_path);
+    }
+    if (w->fd < 0) return cannot(w, "create a file in its folder");
+    snprintf(w->full_path, n, "%sh", w->data_path);
+    if (held) unlink(w->full_path);
+    return TT_OK;
 }
 
 /* ---- create -------------------------------------------------------------- */
@@ -145,10 +157,8 @@ static tt_status prepare(tt_st_writer *w, const char *path)
     w->buf = tt_alloc(w->ctx, &w->arena, BUFFER, 1, "a write buffer");
     if (w->ctx->status) return w->ctx->status;
     TT_TRY(check_target(w));
-    snprintf(w->data_path, n, "%s.part-%ld", w->final, (long)getpid());
-    snprintf(w->full_path, n, "%s.part-%ldh", w->final, (long)getpid());
     w->is_new = place_is_new(w->ctx, w->final);
-    return create(w, &w->fd, w->data_path);
+    return create(w, n);
 }
 
 tt_status tt_st_create(tt_ctx *ctx, tt_st_writer **out, const char *path)
@@ -439,8 +449,8 @@ static tt_status copy_data(tt_st_writer *w, int to)
 /* The header does not fit in front: a second file gets both. */
 static tt_status finish_copy(tt_st_writer *w, const text *header)
 {
-    int fd;
-    TT_TRY(create(w, &fd, w->full_path));
+    const int fd = place_create(w->full_path);
+    if (fd < 0) return cannot(w, "create a file in its folder");
     tt_status s = write_header(w, fd, header, 0);
     if (!s) s = copy_data(w, fd);
     if (!s && fsync(fd)) s = cannot(w, "flush");
@@ -457,13 +467,15 @@ static tt_status finish_in_place(tt_st_writer *w, const text *header)
     TT_TRY(write_header(w, w->fd, header,
                         (size_t)w->room - 8 - header->n));
     if (fsync(w->fd)) return cannot(w, "flush");
-    int fd = w->fd;
+    const int held = dup(w->fd); /* keeps its lock until the name is gone */
+    const int fd = w->fd;
     w->fd = -1; /* from here on not ours to remove */
-    if (!close(fd)
-        && !place_rename(w->ctx, w->data_path, w->final, w->is_new))
-        return TT_OK;
-    cannot(w, "take that name");
-    unlink(w->data_path);
+    if (close(fd)
+        || place_rename(w->ctx, w->data_path, w->final, w->is_new)) {
+        cannot(w, "take that name");
+        unlink(w->data_path);
+    }
+    if (held >= 0) close(held);
     return w->ctx->status;
 }
 
@@ -492,8 +504,8 @@ void tt_st_abort(tt_st_writer *w)
 {
     if (!w) return;
     if (w->fd >= 0) {
+        unlink(w->data_path); /* while its lock is held */
         close(w->fd);
-        unlink(w->data_path);
     }
     tt_arena_free(&w->arena);
     free(w);

@@ -329,7 +329,7 @@ check-long: all   ## do 3,000 latents cost what the first ones cost, under every
 FAULTS ?= all
 PART   ?=
 check-faults:   ## let the n-th call for memory or a file fail, for every n, under the sanitizers
-	@$(MAKE) --no-print-directory SAN=address,undefined OMP=no OPT=-O1 faults-programs
+	@$(MAKE) --no-print-directory SAN=address,undefined OMP=no OPT=-O2 faults-programs
 
 faults-programs: $(B)/tether-faults $(B)/tests/faults/test_faults
 	@FAULTS=$(FAULTS) ROWS="$(ROWS)" PART=$(PART) $(B)/tests/faults/test_faults

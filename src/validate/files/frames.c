@@ -170,11 +170,13 @@ static const double *queries(const named *t, round_of *r, int64_t *T)
 
 /* Mean keys of all candidates. What is done to those of members and evicted
  * frames: */
-enum { KEYS_RIGHT, KEYS_UNEDITED, KEYS_NEXT, KEYS_BEFORE, KEYS_SLOT, KEYS };
+enum { KEYS_RIGHT, KEYS_UNEDITED, KEYS_NEXT, KEYS_BEFORE, KEYS_SLOT,
+       KEYS_MOVED, KEYS };
 
 /* The frame that stood where member i stands before the last round; itself
- * when that was no admission. */
-static int64_t stood_there(const named *t, const round_of *r, int64_t i)
+ * when that did not admit it or, with `moved`, when it did. */
+static int64_t stood_there(const named *t, const round_of *r, int64_t i,
+                           bool moved)
 {
     char round[128], name[224];
     int64_t n, slot = 0;
@@ -187,7 +189,8 @@ static int64_t stood_there(const named *t, const round_of *r, int64_t i)
     for (int64_t k = 0; c && keep && k < n; k++) {
         if (!keep[k]) continue;
         if ((int64_t)c[k] == frame)
-            return k < r->M || slot >= r->M ? frame : (int64_t)c[slot];
+            return (k < r->M) != moved || slot >= r->M ? frame
+                                                       : (int64_t)c[slot];
         slot++;
     }
     return frame;
@@ -200,7 +203,8 @@ static bool find_keys(const named *t, round_of *r, int how)
         int64_t frame = (int64_t)r->index[i];
         if (!member && how == KEYS_NEXT) frame++;
         if (!member && how == KEYS_BEFORE) frame--;
-        if (member && how == KEYS_SLOT) frame = stood_there(t, r, i);
+        if (member && (how == KEYS_SLOT || how == KEYS_MOVED))
+            frame = stood_there(t, r, i, how == KEYS_MOVED);
         r->mean[i] = !member || how == KEYS_UNEDITED
                          ? plain_mean(t, 'k', frame, r->width)
                          : edited_mean(t, 'k', frame, r->width, r->sub);
@@ -302,7 +306,10 @@ bool frames_mass(named *t)
         "", "keys of members as they were before TAME edited them",
         "keys of the frame behind each evicted one (slot off by one)",
         "keys of the frame before each evicted one (slot off by one)",
-        "keys of a new member are stale: those of the frame that left its slot"
+        "keys of a new member are stale: those of the frame that left its "
+        "slot",
+        "mean keys of a member that moved on are stale: those of the frame "
+        "that left its slot"
     };
     round_of r;
     int64_t T = 0;
@@ -385,6 +392,30 @@ bool frames_diversity(named *t)
     return false;
 }
 
+/* The parts of the score weighed otherwise. */
+static bool other_score(named *t, const double *m, const double *div,
+                        double alpha, double *trial)
+{
+    const struct { double mass, div; const char *what; } list[] = {
+        {alpha, 1, "alpha weighs the mass where it weighs the diversity"},
+        {0, 1, "the diversity alone"},
+        {0, alpha, "the mass is left out"},
+        {1 - alpha, alpha, "the mass has a weight of 1 - alpha"},
+        {alpha, 1 - alpha, "mass and diversity weigh alpha and 1 - alpha"},
+        {-1, alpha, "sign of the mass flipped"}};
+    for (size_t k = 0; k <= sizeof list / sizeof list[0]; k++) {
+        const bool product = k == sizeof list / sizeof list[0];
+        for (int64_t i = 0; i < t->n; i++)
+            trial[i] = product ? m[i] * div[i]
+                               : list[k].mass * m[i] + list[k].div * div[i];
+        if (!named_gives(t, trial)) continue;
+        snprintf(t->out, t->size, "score = mass + alpha diversity: %s",
+                 product ? "the product of both" : list[k].what);
+        return true;
+    }
+    return false;
+}
+
 /* score = mass + alpha div */
 bool frames_score(named *t)
 {
@@ -405,7 +436,7 @@ bool frames_score(named *t)
     for (int64_t i = 0; i < t->n; i++) trial[i] = m[i] + wd / dd * div[i];
     if (!named_rule(t, trial)) return false;
     for (int64_t i = 0; i < t->n; i++) trial[i] = m[i] + gd / dd * div[i];
-    if (!named_gives(t, trial)) return false;
+    if (!named_gives(t, trial)) return other_score(t, m, div, wd / dd, trial);
     snprintf(t->out, t->size, "score = mass + alpha diversity: alpha is %.5g "
              "where %.5g belongs", gd / dd, wd / dd);
     return true;
@@ -461,9 +492,14 @@ bool frames_index(named *t)
         n += d != 0;
     }
     if (t->n < 2 || n < 2) return false;
-    snprintf(t->out, t->size, "%lld of %lld candidates are numbered %+.0f: the "
-             "first index of the evicted frames is off", (long long)n,
-             (long long)t->n, off);
+    /* candidates are the members of the memory, then the evicted frames */
+    const bool members = t->got[0] != t->want[0];
+    const bool evicted = t->got[t->n - 1] != t->want[t->n - 1];
+    snprintf(t->out, t->size, "%lld of %lld candidates are numbered %+.0f: %s",
+             (long long)n, (long long)t->n, off,
+             members && evicted ? "all of them"
+             : evicted ? "the first index of the evicted frames is off"
+                       : "what the memory says of its members is off");
     return true;
 }
 
@@ -566,5 +602,34 @@ bool frames_pool(named *t)
              a, b, right & p.sink && !(set & right & p.sink)
              ? ": without the sink"
              : !(set & p.members) ? ": without the memory" : "");
+    return true;
+}
+
+bool frames_within(named *t, double *trial)
+{
+    round_of r;
+    pool p;
+    char name[224], last[] = "tame.mean_?";
+    last[sizeof last - 2] = t->name[strlen(t->name) - 1];
+    named mean = *t;
+    double *none = named_room(t, t->n);
+    mean.want = named_like(t, named_beside(t, last, name, sizeof name), t->n);
+    mean.got = none;             /* of any error: how large is it beside 0?   */
+    for (int64_t k = 0; none && k < t->n; k++) none[k] = 0;
+    if (!none || !mean.want || !begin_round(t, &r) || !begin_pool(t, &r, &p))
+        return false;
+    const unsigned set = right_set(&mean, &p, trial);
+    for (int64_t k = 0; k < t->n; k++) {
+        double m = 0, between = 0;
+        int n = 0;
+        for (int64_t i = 0; i < p.n; i++)
+            if (set >> i & 1) m += p.mean[i][k], n++;
+        for (int64_t i = 0; i < p.n; i++)
+            if (set >> i & 1) between += pow(p.mean[i][k] - m / n, 2) / n;
+        trial[k] = sqrt(fmax(0, t->want[k] * t->want[k] - between));
+    }
+    if (!set || !named_gives(t, trial)) return false;
+    snprintf(t->out, t->size, "the variances of the frames are averaged: what "
+             "their means differ is left out");
     return true;
 }

@@ -157,6 +157,22 @@ static double level_of(const named *t, int64_t step)
     return level(v[0], v[1], v[2], t->n);
 }
 
+/* Noise is added to what the step before read, not to its x0. */
+static bool from_noisy(named *t, const double *x0, double *trial)
+{
+    char name[224];
+    const double s = level_of(t, t->step);
+    snprintf(name, sizeof name, "chunk.%lld/step.%lld/x", (long long)t->chunk,
+             (long long)t->step - 1);
+    const double *x = named_like(t, name, t->n);
+    for (int64_t i = 0; x && i < t->n; i++)
+        trial[i] = t->want[i] + (1 - s) * (x[i] - x0[i]);
+    if (!x || !named_gives(t, trial)) return false;
+    snprintf(t->out, t->size, "the noise is added to the noisy latents of the "
+             "step before, where it is to their x0");
+    return true;
+}
+
 /* x = (1 - sigma) x0 + sigma noise, of the x0 of the step before. */
 static bool in_x(named *t)
 {
@@ -171,9 +187,11 @@ static bool in_x(named *t)
     if (!x0 || !first || !trial) return false;
     if (mixed(t, trial, first, x0, &a, &b)) {
         snprintf(t->out, t->size, "re-noised with the noise that the chunk "
-                 "began with, where fresh noise belongs");
+                 "began with (an Euler step gives the same), where fresh noise "
+                 "belongs");
         return true;
     }
+    if (from_noisy(t, x0, trial)) return true;
     if (!mixed(t, trial, t->want, x0, &a, &b)) return false;
     const double s = level_of(t, t->step), past = level_of(t, t->step - 1);
     if (isnan(s))
@@ -185,8 +203,11 @@ static bool in_x(named *t)
                  ? ": that of the step before" : "");
     else
         snprintf(t->out, t->size, "re-noised with %.5g x0 + %.5g noise, where "
-                 "1 - sigma and sigma belong: %.5g and %.5g",
-                 a * (1 - s) + b, a * s, 1 - s, s);
+                 "1 - sigma and sigma belong: %.5g and %.5g%s",
+                 a * (1 - s) + b, a * s, 1 - s, s,
+                 fabs(hypot(a * (1 - s) + b, a * s) - 1) < 1e-4
+                     ? " (the variance is kept: another kind of schedule)"
+                     : "");
     return true;
 }
 
@@ -317,6 +338,20 @@ static bool in_denorm(named *t)
 
 /* ---- deviations ---------------------------------------------------------- */
 
+/* A variance where its root belongs, or the root of that. */
+static bool in_root(named *t, double *trial)
+{
+    for (int root = 0; root < 2; root++) {
+        for (int64_t i = 0; i < t->n; i++)
+            trial[i] = root ? sqrt(t->want[i]) : t->want[i] * t->want[i];
+        if (!named_gives(t, trial)) continue;
+        snprintf(t->out, t->size, "%s", root ? "the root of the deviation"
+                 : "the variance where its square root belongs");
+        return true;
+    }
+    return false;
+}
+
 /* A deviation of n values divided by n - 1: the factor tells n. */
 static bool in_deviation(named *t)
 {
@@ -324,6 +359,7 @@ static bool in_deviation(named *t)
     const double f = ww > 0 ? dot(t->got, t->want, t->n) / ww : 0;
     const double n = f > 1 ? f * f / (f * f - 1) : 0;
     double *trial = named_room(t, t->n);
+    if (trial && (in_root(t, trial) || frames_within(t, trial))) return true;
     if (!trial || n < 1.5 || n > 1e5 || fabs(n / rint(n) - 1) > 1e-3)
         return false;
     for (int64_t i = 0; i < t->n; i++)

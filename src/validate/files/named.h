@@ -46,6 +46,8 @@ bool frames_score(named *t);
 bool frames_keep(named *t);
 bool frames_index(named *t);
 bool frames_pool(named *t);
+/* A deviation within the frames of the pool alone. */
+bool frames_within(named *t, double *trial);
 
 /* What mistake makes their tensor of this name out of theirs before it; false:
  * none that is known. */

@@ -116,6 +116,12 @@ static void heads(hint *h)
 {
     const tt_attention_args *a = &h->q->attn;
     hint_try_fault(h, F(.swap_kv = true), "K and V exchanged");
+    if (a->T == a->N && a->q_stride == a->kv_stride) {
+        op_call own = *h->q;
+        own.attn.q = a->k;
+        own.attn.k = a->q;
+        hint_try_call(h, &own, "Q and K exchanged");
+    }
     for (int64_t s = 1; s < a->H && s <= 4; s++) {
         hint_try_fault(h, F(.k_head = s, .v_head = s),
                        "K and V of another head (%+lld)", (long long)s);
@@ -178,10 +184,15 @@ static void key_range(hint *h)
         if (tail[j] < tail[begin]) begin = j;
     }
     tt_arena_reset(&h->ctx->scratch, mark);
+    /* what a chain's attention gave is not known: whole chunks are tried */
+    if (h->chain && T < N) stop = N - T;
     hint_try_fault(h, F(.tail = 1), "the last key is dropped");
     if (stop > 0 && stop < N)
         hint_try_fault(h, F(.tail = N - stop), "the last %lld of %lld keys are "
-                       "dropped", (long long)(N - stop), (long long)N);
+                       "dropped%s", (long long)(N - stop), (long long)N,
+                       stop != N - T ? "" : 2 * T < N || h->q->attn.rel_bias
+                       ? " (those of the queries' own tokens)"
+                       : " (those of the queries' own tokens), or hold others");
     hint_try_fault(h, F(.head = 1), "the first key is dropped");
     if (begin > 0 && begin < N)
         hint_try_fault(h, F(.head = begin), "the first %lld of %lld keys are "

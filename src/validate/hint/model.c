@@ -280,6 +280,47 @@ static void norm_of_heads(hint *h)
     }
 }
 
+static bool same_shape(const tt_tensor *a, const tt_tensor *b)
+{
+    return a->rank == b->rank
+           && !memcmp(a->dim, b->dim, (size_t)a->rank * sizeof *a->dim);
+}
+
+/* Could the weights of `o` be taken for those of `q`? */
+static bool takes_the_same(const op_call *o, const op_call *q)
+{
+    if (o->kind != q->kind) return false;
+    switch (q->kind) {
+    case OP_LINEAR:
+        return same_shape(o->w, q->w) && !o->b == !q->b;
+    case OP_CONV:
+        return same_shape(o->conv.w, q->conv.w) && !o->conv.b == !q->conv.b;
+    case OP_RMS_NORM: case OP_CHANNEL_NORM:
+        return o->c == q->c && o->a && q->a && o->a != q->a;
+    default: return false;
+    }
+}
+
+/* Weights of another call of its kind and shape: of k for q, of one half for
+ * the other. */
+static void siblings(hint *h)
+{
+    const chain *c = h->chain;
+    int nth = 0;
+    for (int i = 0; i < c->n; i++) {
+        const op_call *o = &c->link[i].q;
+        op_call own = *h->q;
+        nth += o->kind == own.kind;
+        if (i == c->at || !takes_the_same(o, &own)) continue;
+        if (own.kind == OP_LINEAR) own.w = o->w, own.b = o->b;
+        else if (own.kind == OP_CONV)
+            own.conv.w = o->conv.w, own.conv.b = o->conv.b;
+        else own.a = o->a;
+        hint_try_call(h, &own, "takes the weights of %s %d",
+                      op_name(own.kind), nth);
+    }
+}
+
 void hint_model(hint *h, const char *name)
 {
     const op_call *q = h->q;
@@ -297,5 +338,6 @@ void hint_model(hint *h, const char *name)
         break;
     default: break;
     }
+    siblings(h);
     tt_arena_reset(&h->ctx->scratch, mark);
 }

@@ -77,7 +77,9 @@ void hint_norm(hint *h)
         {layer, F(.mean = MEAN_NONE), "mean not subtracted (RMS norm)"},
         {layer, F(.mean = MEAN_OF_X), "mean square instead of variance"},
         {!layer, F(.mean = MEAN_BOTH), "mean subtracted (layer norm)"},
-        {!channel, F(.other_eps = true), "eps is not added"},
+        {!channel, F(.other_eps = true), h->chain
+             ? "eps is not added, or what is normalised is scaled up"
+             : "eps is not added"},
         {channel, F(.factor = 1), "factor sqrt(C) missing"},
         {channel, F(.factor = c), "factor C instead of sqrt(C)"},
     }, second[] = {

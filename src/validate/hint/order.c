@@ -16,6 +16,7 @@
 
 #define SAMPLES 256
 #define WHOLE 64
+#define FRAMES 21
 
 /* Where element i takes its value from. */
 typedef int64_t (*source_fn)(const int64_t *p, int64_t i);
@@ -168,6 +169,16 @@ static void split_axes(hint *h)
                  (long long)(R / f));
         try_map(h, from_transposed, (int64_t[]){1, f, 1, R / f, c}, what);
     }
+    for (int64_t n = 2; n <= FRAMES && R / n > 3; n++)
+        for (int64_t f = 2; R % n == 0 && f < R / n && f <= 512; f++) {
+            if (R / n % f) continue;
+            snprintf(what, sizeof what, "rows of each of %lld frames are "
+                     "[%lld, %lld] where [%lld, %lld] belongs (tokens run down "
+                     "the columns)", (long long)n, (long long)(R / n / f),
+                     (long long)f, (long long)f, (long long)(R / n / f));
+            try_map(h, from_transposed, (int64_t[]){n, f, 1, R / n / f, c},
+                    what);
+        }
     if (c % 2) return;
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = h->want[i ^ 1];
     hint_try(h, h->trial, "neighbouring channels exchanged");

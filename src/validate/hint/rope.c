@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "validate/hint/chain.h"
 
+#include <string.h>
+
 #define F(...) &(rope_fault){__VA_ARGS__}
 
 static void positions(hint *h)
@@ -27,6 +29,27 @@ static void positions(hint *h)
                        axis[order[o][1]], axis[order[o][2]]);
 }
 
+/* Of c pairs each axis has a third; who has what is left over? Or frames have
+ * half of them, or an eighth. */
+static void splits(hint *h)
+{
+    const int64_t c = h->q->D / 2, third = c / 3, more = third + (c % 3 == 2);
+    const int64_t *right = h->q->table->pairs, list[][3] = {
+        {third, third, c - 2 * third}, {third, c - 2 * third, third},
+        {c - 2 * more, more, more}, {more, more, c - 2 * more},
+        {c - 2 * (c / 4), c / 4, c / 4}, {c - 2 * (7 * c / 16), 7 * c / 16,
+                                          7 * c / 16}};
+    for (size_t i = 0; c >= 4 && i < sizeof list / sizeof list[0]; i++) {
+        const int64_t *n = list[i];
+        if (memcmp(n, right, sizeof list[i]))
+            hint_try_fault(h, F(.pairs = n), "pairs split %lld, %lld, %lld "
+                           "between frame, row and column, where %lld, %lld, "
+                           "%lld belong", (long long)n[0], (long long)n[1],
+                           (long long)n[2], (long long)right[0],
+                           (long long)right[1], (long long)right[2]);
+    }
+}
+
 void hint_rope(hint *h)
 {
     static const double bases[] = {1000, 500000, 1000000, 100, 256, 5000,
@@ -43,8 +66,6 @@ void hint_rope(hint *h)
          "positions count tokens instead of frame, row, column"},
         {true, F(.factor = 0.5), "positions halved"},
         {true, F(.factor = 2), "positions doubled"},
-        {true, F(.even_split = true),
-         "pairs split differently between frame, row and column"},
         {true, F(.turned = true), "height and width of the grid exchanged: "
          "rows and columns are counted in lines as long as it is high"},
         {true, F(.one_spectrum = true),
@@ -55,6 +76,7 @@ void hint_rope(hint *h)
     hint_try_fault(h, F(.swap = true), "sine and cosine exchanged");
     positions(h);
     HINT_TRY_EACH(h, others);
+    splits(h);
     for (size_t i = 0; i < sizeof bases / sizeof bases[0]; i++)
         hint_try_fault(h, F(.base = bases[i]), "base %g instead of 10000",
                        bases[i]);

@@ -77,6 +77,16 @@ static void name_factor(const hint *h, double s, char *out, size_t size)
         if (width[i] >= 2) name_by(s, width[i], 0, out, size);
 }
 
+/* A number fitted to a handful of values that lie close together leaves little
+ * of any error: of so few it must leave nothing. */
+static bool by_chance(const hint *h)
+{
+    enum { HANDFUL = 32 };
+    for (int64_t i = 0; h->n < HANDFUL && i < h->n; i++)
+        if (value_distance(h->got[i], h->trial[i]) > 4 * h->earned) return true;
+    return false;
+}
+
 static void factors(hint *h)
 {
     const moments m = sum(h->got, h->want, h->n, 1);
@@ -85,22 +95,25 @@ static void factors(hint *h)
     const double s = m.gw / m.ww;
     name_factor(h, s, name, sizeof name);
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = s * h->want[i];
-    hint_try(h, h->trial, fabs(s - 1) < 1e-3 ? "scaled by %.8g%s"
-                                           : "scaled by %.5g%s", s, name);
+    if (!by_chance(h))
+        hint_try(h, h->trial, fabs(s - 1) < 1e-3 ? "scaled by %.8g%s"
+                                               : "scaled by %.5g%s", s, name);
     if (h->n < 6) return;
 
     const double var = m.ww - m.w * m.w / m.n;
     const double shift = (m.g - m.w) / m.n;
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = h->want[i] + shift;
-    hint_try(h, h->trial, "the constant %.5g is added", shift);
+    if (!by_chance(h))
+        hint_try(h, h->trial, "the constant %.5g is added", shift);
     if (var <= 0) return;
     const double slope = (m.gw - m.g * m.w / m.n) / var;
     const double at0 = (m.g - slope * m.w) / m.n;
     name_factor(h, slope, name, sizeof name);
     for (int64_t i = 0; i < h->n; i++)
         h->trial[i] = slope * h->want[i] + at0;
-    hint_try(h, h->trial, "scaled by %.5g%s, and %.5g added", slope, name,
-             at0);
+    if (!by_chance(h))
+        hint_try(h, h->trial, "scaled by %.5g%s, and %.5g added", slope, name,
+                 at0);
 }
 
 /* A number of its own for every line: fitted on half of the elements of each
@@ -140,6 +153,27 @@ static bool most_moved(const lines *l, double neutral)
     for (int64_t i = 0; i < l->n; i++)
         moved += fabs(l->value[i] - neutral) > far / 16;
     return 2 * moved >= l->n;
+}
+
+/* A factor and a constant for every channel. */
+static void channels(hint *h)
+{
+    const int64_t R = h->n / h->c;
+    int64_t moved = 0;           /* a few are told by their place             */
+    if (h->c < 2 || R < 12) return;
+    for (int64_t k = 0; k < h->c; k++) {
+        bool any = false;
+        for (int64_t i = k; i < h->n; i += h->c) any |= h->wrong[i];
+        moved += any;
+        const moments m = sum(h->got + k, h->want + k, (R + 1) / 2, 2 * h->c);
+        const double var = m.ww - m.w * m.w / m.n;
+        const double s = var > 0 ? (m.gw - m.g * m.w / m.n) / var : 1;
+        for (int64_t i = k; i < h->n; i += h->c)
+            h->trial[i] = s * h->want[i] + (m.g - s * m.w) / m.n;
+    }
+    if (2 * moved >= h->c)
+        hint_try(h, h->trial, "every channel has a factor and a constant of "
+                 "its own: another mean and deviation, or weight and bias?");
 }
 
 static void factors_along(hint *h, bool rows)
@@ -227,4 +261,5 @@ void hint_values(hint *h)
     limited(h);
     factors_along(h, false);
     factors_along(h, true);
+    channels(h);
 }

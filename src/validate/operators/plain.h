@@ -139,7 +139,7 @@ typedef struct rope_fault {
     const int *axis;          /* [3] whose position turns each group of pairs */
     bool halves;              /* pairs (j, j + D/2)                           */
     bool single;              /* angles in float32                            */
-    bool even_split;          /* D/6 pairs for each axis                      */
+    const int64_t *pairs;     /* [3] of each axis                             */
     bool one_spectrum;        /* theta from the index over all pairs          */
     bool by_row;              /* positions counted by token                   */
     bool back;                /* sign of the angle flipped                    */

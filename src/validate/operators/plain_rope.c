@@ -22,10 +22,7 @@ static double angle(const op_call *q, const rope_fault *f, int64_t t, int64_t j)
     const int64_t all = q->D / 2;
     int64_t n[3] = {q->table->pairs[0], q->table->pairs[1],
                     q->table->pairs[2]};
-    if (f->even_split && all >= 3) {
-        n[1] = n[2] = all / 3 + (all % 3 == 2);
-        n[0] = all - n[1] - n[2];
-    }
+    for (int i = 0; f->pairs && i < 3; i++) n[i] = f->pairs[i];
     int group = 0;
     int64_t at = j;
     while (group < 2 && at >= n[group]) at -= n[group++];

@@ -5,9 +5,10 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every line of models.txt changes one file of src. It is compiled alone and
-# linked before the library, so that its functions win. The program that comes
-# out makes a run with a dump, and `tether validate` judges that dump:
+# Every line of models.txt, or of the file MISTAKES (models_other.txt), changes
+# one file of src. It is compiled alone and linked before the library, so that
+# its functions win. The program that comes out makes a run with a dump, and
+# `tether validate` judges that dump:
 #   WAY generate  beside runs of our own that read theirs
 #   WAY against   beside a dump of ours, files only
 # TABLE gets a row per fault: found in which tensor, and what was said of it.
@@ -81,7 +82,10 @@ validate() {   # run file
 
 plant() {   # file script: the program with that fault as $tmp/tether
     mkdir -p "$tmp/src/$(dirname "$1")"
-    sed "$2" "src/$1" > "$tmp/src/$1"
+    case $2 in
+    "-z "*) sed -z "${2#-z }" "src/$1" > "$tmp/src/$1" ;;
+    *) sed "$2" "src/$1" > "$tmp/src/$1" ;;
+    esac
     cmp -s "src/$1" "$tmp/src/$1" && { echo "nothing was changed"; return 1; }
     $CC $CFLAGS -O0 -g0 -w -c "$tmp/src/$1" -o "$tmp/one.o" \
         2> "$tmp/log" || { head -3 "$tmp/log"; return 1; }
@@ -90,7 +94,7 @@ plant() {   # file script: the program with that fault as $tmp/tether
 }
 
 : > "$table"
-grep -v '^#' tests/validate/models.txt | grep . > "$tmp/rows"
+grep -v '^#' "${MISTAKES:-tests/validate/models.txt}" | grep . > "$tmp/rows"
 [ $# -gt 0 ] && {
     for n; do grep "^$n$tab" "$tmp/rows"; done > "$tmp/some"
     mv "$tmp/some" "$tmp/rows"

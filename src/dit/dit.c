@@ -43,7 +43,7 @@ tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
     tt_real *tokens = all ? all + own.lo * c->dim : NULL; /* [own rows, dim] */
 
     /* nobody reads the tokens after it, but a tap of any rank may */
-    const bool whole = flow || TT_TAPPED(ctx) || tt_team_size(ctx) > 1;
+    const bool whole = flow || tt_team_any(ctx, TT_TAPPED(ctx));
     const bool crowded = tt_weights_crowded(m->w);
     for (int64_t i = 0; i < c->layers; i++) {
         const tt_dit_context text = {prompt->k[i], prompt->v[i], prompt->rows};

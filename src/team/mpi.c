@@ -36,7 +36,9 @@ enum { LONG = 4 };               /* times our patience, when all wait         */
 enum { ABORT = 9 };              /* seconds until ranks other than 0 end all  */
 enum { LAST = 4 };               /* until MPI must have ended a job           */
 
-typedef enum kind { QUESTION, WAITS, COMPUTES, FAREWELL, FAILURE } kind;
+typedef enum kind {
+    QUESTION, WAITS, COMPUTES, FAREWELL, SPOKEN, FAILURE
+} kind;
 
 typedef struct word {
     int kind;
@@ -65,6 +67,7 @@ typedef struct job {
     MPI_Request telling[TT_TEAM_MAX];
     int lost;                    /* the rank that we found silent, -1: none   */
     int left;                    /* ranks that said farewell                  */
+    bool spoken;                 /* another has printed the sentence of all   */
     pthread_mutex_t call;
     pthread_t answering;
     bool leaving;                /* that thread is to end                     */
@@ -76,7 +79,8 @@ typedef struct job {
 static void say(int r, kind what)
 {
     static const word words[] = {{.kind = QUESTION}, {.kind = WAITS},
-                                 {.kind = COMPUTES}, {.kind = FAREWELL}};
+                                 {.kind = COMPUTES}, {.kind = FAREWELL},
+                                 {.kind = SPOKEN}};
     MPI_Request q;
     MPI_Isend(&words[what], offsetof(word, sentence), MPI_BYTE, r, WORD,
               MPI_COMM_WORLD, &q);
@@ -102,6 +106,7 @@ static void take_word(job *j, int r, const word *w, kind answer)
     if (w->kind == QUESTION) say(r, answer);
     if (w->kind == COMPUTES) p->computed = p->heard;
     if (w->kind == FAREWELL) j->left++;
+    if (w->kind == SPOKEN) j->spoken = true;
     if (w->kind != FAILURE || has_said(j)) return;
     j->learned = *w;
     j->teacher = r;
@@ -375,6 +380,15 @@ static void end_at_last(double seconds)
     alarm((unsigned)seconds);
 }
 
+/* A rank other than 0 prints why all end, and tells the others that it does. */
+static void speak_up(const tt_ctx *ctx, const job *j)
+{
+    say_to_all(j, SPOKEN);
+    fprintf(j->words, "tether: error: %s\n",
+            *j->told.sentence ? j->told.sentence : tt_message(ctx));
+    fflush(j->words);
+}
+
 /* After a failure. Rank 0 has printed its sentence; the others wait a little
  * for the end that it makes of all, but not for a rank 0 that is silent. If it
  * does not come one of them speaks up, the first that is left, unless it knows
@@ -393,10 +407,8 @@ static void end_job(tt_ctx *ctx, job *j)
         read_words(j, WAITS);
         nanosleep(&pause, NULL);
     }
-    if (j->team.rank > 0 && j->words && !has_said(j))
-        fprintf(j->words, "tether: error: %s\n",
-                *j->told.sentence ? j->told.sentence : tt_message(ctx));
-    if (j->words) fflush(j->words);
+    if (j->team.rank > 0 && j->words && !has_said(j) && !j->spoken)
+        speak_up(ctx, j);
     end_at_last(LAST);
     MPI_Abort(MPI_COMM_WORLD, ctx->status == TT_EINVAL ? 2
                               : ctx->status == TT_EINTR ? 130 : 1);

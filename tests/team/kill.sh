@@ -201,9 +201,10 @@ look_at_end() {   # kind, rank
     is "$story: $1 of rank $2 of $ranks ($mpi): there after $took ms" \
         "$(still_there)" ''
     [ "$1" != kill ] || return
+    tr '\r' '\n' < "$work/log" | grep -v 'chunk [0-9]*/' > "$work/said"
     is "$story: $1 of rank $2 of $ranks ($mpi): sentences with its words \
-($(grep 'tether: error' "$work/log"))" "$(tr '\r' '\n' < "$work/log" |
-        grep 'tether: error: ' | grep -c "$(words_of "$1" "$2")")" 1
+($(tail -n 12 "$work/said"))" "$(grep 'tether: error: ' "$work/said" |
+        grep -c "$(words_of "$1" "$2")")" 1
 }
 
 # One process that hangs is nobody's; others wait for the first chunk, since

@@ -124,6 +124,8 @@ tt_status tt_team_compare(tt_ctx *ctx, const char *what, const char *text);
 typedef struct tt_team_time {
     double compute, exchange, waiting;
     double cpu;              /* of its process, on all cores                  */
+    double moving;           /* of them in exchanges: copies, and looks for   */
+                             /* what has not come                             */
     int64_t sent, messages;  /* bytes to other ranks, and in how many parcels */
 } tt_team_time;
 

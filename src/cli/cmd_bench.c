@@ -53,6 +53,8 @@ static const opt_spec options[] = {
      "of video at 16 frames a second (default: 21 latents)"},
     {OPT_TEXT, "cache", 0, offsetof(bench_settings, cache), "NAME",
      "cache policy, as in generate"},
+    {OPT_TEXT, "steps", 0, offsetof(bench_settings, steps), "LIST",
+     "denoising steps, as in generate"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
@@ -235,7 +237,8 @@ static tt_status estimated(tt_ctx *ctx, const bench_settings *s, tt_settings *g)
 {
     const char *const set[][2] = {
         {"model", s->model}, {"width", s->width}, {"height", s->height},
-        {"seconds", s->seconds}, {"cache", s->cache}};
+        {"seconds", s->seconds}, {"cache", s->cache},
+        {"steps", s->steps}};
     char builtin[4096];
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         if (set[i][1]) tt_settings_set(ctx, g, set[i][0], set[i][1]);

@@ -28,6 +28,7 @@ struct tt_team {
     int timed;                 /* exchanges since then                        */
     float took[TEAM_TIMED];    /* seconds of each; the last: of all the rest  */
     double cpu;                /* of the process, at that time                */
+    double moving;             /* CPU seconds in exchanges since then         */
     int64_t sent, messages;    /* since then                                  */
     tt_team_time spent[TT_TEAM_MAX];
     /* The only thing an engine does: every rank's `out` into all `in`. A

@@ -30,6 +30,14 @@ struct timespec team_after(double seconds)
     return t;
 }
 
+/* CPU seconds of the process. */
+static double cpu_now(void)
+{
+    struct timespec t;
+    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t)) return 0;
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* ---- failures ------------------------------------------------------------ */
 
 /* Tell the others that we failed, once. */
@@ -61,13 +69,14 @@ tt_status team_exchange(tt_ctx *ctx, const tt_parcels *out,
                         const tt_parcels *in, bool patient)
 {
     tt_team *t = ctx->team;
-    const double begin = tt_now();
+    const double begin = tt_now(), cpu = cpu_now();
     const team_load load = team_load_of(t, out, in);
     if (!ctx->status) t->exchange(ctx, t, out, in, patient);
     if (ctx->status) give_up(ctx);
     const double took = tt_now() - begin;
     t->sent += load.sent;
     t->messages += load.messages;
+    t->moving += cpu_now() - cpu;
     t->took[t->timed] += (float)took;
     if (t->timed < TEAM_TIMED - 1) t->timed++;
     if (ctx->profiling) tt_profile_add(ctx, "between ranks", took, 0);
@@ -99,23 +108,16 @@ bool tt_team_stands(const tt_ctx *ctx)
 typedef struct clock_words {
     double all;                  /* seconds since the last time               */
     float took[TEAM_TIMED];      /* of them those of every exchange           */
-    double cpu;
+    double cpu, moving;
     int64_t sent, messages;
 } clock_words;
-
-/* CPU seconds of the process. */
-static double cpu_now(void)
-{
-    struct timespec t;
-    if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t)) return 0;
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static void begin_time(tt_team *t, double at)
 {
     t->since = at;
     t->timed = 0;
     t->cpu = cpu_now();
+    t->moving = 0;
     t->sent = t->messages = 0;
     memset(t->took, 0, sizeof t->took);
 }
@@ -125,7 +127,8 @@ static tt_status gather_clocks(tt_ctx *ctx, clock_words *of)
     tt_team *t = ctx->team;
     const double here = tt_now();
     clock_words mine = {.all = here - t->since, .cpu = cpu_now() - t->cpu,
-                        .sent = t->sent, .messages = t->messages};
+                        .moving = t->moving, .sent = t->sent,
+                        .messages = t->messages};
     tt_parcels out = {.data = (char *)&mine}, in = {.data = (char *)of};
     memcpy(mine.took, t->took, sizeof mine.took);
     for (int r = 0; r < t->size; r++) {
@@ -135,6 +138,7 @@ static tt_status gather_clocks(tt_ctx *ctx, clock_words *of)
     begin_time(t, here);
     team_exchange(ctx, &out, &in, false);
     t->sent = t->messages = 0;   /* these words are no part of the work */
+    t->moving = 0;
     return ctx->status;
 }
 
@@ -154,6 +158,7 @@ static void split_time(tt_team_time *of, const clock_words *all, int size)
     for (int r = 0; r < size; r++) {
         of[r].compute = all[r].all - of[r].exchange - of[r].waiting;
         of[r].cpu = all[r].cpu;
+        of[r].moving = all[r].moving;
         of[r].sent = all[r].sent;
         of[r].messages = all[r].messages;
     }
@@ -165,6 +170,7 @@ static void add_time(tt_team_time *sum, const tt_team_time *t)
     sum->exchange += t->exchange;
     sum->waiting += t->waiting;
     sum->cpu += t->cpu;
+    sum->moving += t->moving;
     sum->sent += t->sent;
     sum->messages += t->messages;
 }

@@ -135,7 +135,7 @@ for mpi in openmpi mpich; do
         --no-decode --latents-out "$work/l" --overwrite \
         --log-json "$work/log.json" > "$work/said" 2>&1
     is "$mpi: ranks in the log" "$(grep -c \
-        '"ranks": .*"rank": 2, .*"waiting_seconds": .*"sent_bytes": ' \
+        '"rank": 2, .*"waiting_seconds": .*"exchange_cpu_seconds": ' \
         "$work/log.json")" 3
     if [ -r /proc/self/status ]; then
         check "$mpi: plans of ranks" env MPIRUN=mpirun.$mpi sh \

@@ -301,6 +301,7 @@ static void set_clock(tt_team *t)
     t->timed = 2;
     t->took[0] = 3;
     t->took[1] = 2;
+    t->moving = 1.5;
 }
 
 static void check_time(void)
@@ -324,13 +325,17 @@ static void check_time(void)
     expect(of[0].compute >= 5 && of[1].compute == 8 && of[2].compute == 3,
            "they computed %g, %g and %g s", of[0].compute, of[1].compute,
            of[2].compute);
+    expect(of[0].moving == 1.5 && t.moving == 0, "%g CPU seconds in them",
+           of[0].moving);
     set_clock(&t);
     tt_team_measure(&c, of);
+    expect(tt_team_spent(&c, 0).moving == 3, "and those twice as much");
     expect(tt_team_spent(&c, 2).waiting == 10
            && tt_team_spent(&c, 1).compute == 16, "and twice as much twice");
     expect(tt_team_spent(&c, 3).compute == 0, "no such rank");
     for (int i = 0; i < 2 * TEAM_TIMED; i++) tt_team_agree(&c);
     expect(t.timed == TEAM_TIMED - 1, "more exchanges than are told apart");
+    expect(t.moving > 0, "they take CPU seconds");
     tt_arena_free(&c.scratch);
 }
 

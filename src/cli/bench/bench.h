@@ -23,7 +23,7 @@ typedef struct bench_settings {
     bool ranks;            /* of several machines, likewise                   */
     const char *link;      /* between them; NULL: measured                    */
     bool no_decode;
-    const char *model, *width, *height, *seconds, *cache;
+    const char *model, *width, *height, *seconds, *cache, *steps;
     bool cpu;              /* CPU seconds of the process, not the clock's     */
     int threads[2];        /* thread counts to measure                        */
     int nthreads;          /* how many of those                               */

@@ -56,6 +56,15 @@ static link line_of(double gbit)
     return l;
 }
 
+/* The most that a rank has sent: one without rows sends nothing. */
+static double most_sent(const tt_team_time *of, int size)
+{
+    int64_t most = 0;
+    for (int r = 0; r < size; r++)
+        if (of[r].sent > most) most = of[r].sent;
+    return (double)most;
+}
+
 /* What moving T rows of the model takes between these ranks, and what meeting
  * takes. */
 static tt_status measure_link(tt_ctx *ctx, const tt_run *run, link *l)
@@ -83,7 +92,7 @@ static tt_status measure_link(tt_ctx *ctx, const tt_run *run, link *l)
     TT_TRY(tt_team_measure(ctx, of));
     double seconds = of[0].exchange - TURNS * others * l->latency;
     if (seconds < 0.1 * of[0].exchange) seconds = 0.1 * of[0].exchange;
-    l->rate = (double)of[0].sent / seconds;
+    l->rate = most_sent(of, tt_team_size(ctx)) / seconds;
     snprintf(l->name, sizeof l->name, "this link");
     return ctx->status;
 }

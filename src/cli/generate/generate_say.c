@@ -54,6 +54,7 @@ static void log_ranks(json_out *j, const tt_run_chunk *c)
         json_real(j, "exchange_seconds", t->exchange);
         json_real(j, "waiting_seconds", t->waiting);
         json_real(j, "cpu_seconds", t->cpu);
+        json_real(j, "exchange_cpu_seconds", t->moving);
         json_int(j, "sent_bytes", t->sent);
         json_int(j, "messages", t->messages);
         json_close(j, '}');

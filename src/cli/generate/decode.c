@@ -4,7 +4,8 @@
  *
  * Model   every frame is kept (frames_file.h) and then goes to all outputs. To
  *         go on, those kept go there again, and the VAE begins as many latents
- *         before the next as its convolutions look back.
+ *         before the next as its convolutions look back. Latents may come while
+ *         we decode: a turn ends where there are no more of them yet.
  * Holds   memory does not depend on the number of frames, except for
  *         --raw-out, whose layout [1, 3, F, H, W] needs the whole video.
  * Next    frames_file.c */
@@ -341,27 +342,53 @@ static void log_latent(sinks *s, int64_t done, int64_t all)
     progress_logged(s->progress, &j);
 }
 
+/* ---- a decoding ---------------------------------------------------------- */
+
 /* A place in latents [clips, n, C, h, w]. */
 typedef struct place {
     int64_t clip, frame;
 } place;
 
-/* Latent frame p, which z has room for. */
-static tt_status read_latent(sinks *s, tt_real *z, const tt_tensor *latents,
-                             place p)
+struct decoding {
+    sinks s;
+    tt_arena own;                  /* this very structure                     */
+    const tt_vae *vae;
+    tt_tensor latents;             /* those to come have their room           */
+    tt_real *z;                    /* one of them                             */
+    place next;                    /* whose frames are to come                */
+    bool taking;                   /* frames that are kept may come first     */
+    double before;                 /* latents whose frames were kept          */
+    double spent;                  /* seconds in turns that are over          */
+    tt_vae_decoder *decoder;       /* of clip next.clip; NULL: none yet       */
+    int64_t fed;                   /* the latent frame that it is given next  */
+    char words[4400];              /* said at a second signal                 */
+};
+
+static int64_t number_of(const decoding *d, place p)
 {
-    const int64_t size = latents->dim[2] * latents->dim[3] * latents->dim[4];
-    const int64_t i = p.clip * latents->dim[1] + p.frame;
-    tt_widen_at(z, latents, i * size, size);
-    return check_latent(s, z, size, i);
+    return p.clip * d->latents.dim[1] + p.frame;
+}
+
+static int64_t latents_of(const decoding *d)
+{
+    return d->latents.dim[0] * d->latents.dim[1];
+}
+
+/* Latent frame p into d->z. */
+static tt_status read_latent(decoding *d, place p)
+{
+    const int64_t *dim = d->latents.dim, size = dim[2] * dim[3] * dim[4];
+    const int64_t i = number_of(d, p);
+    tt_widen_at(d->z, &d->latents, i * size, size);
+    return check_latent(&d->s, d->z, size, i);
 }
 
 /* It counts from here on: frames that are kept belong to it and to all before
  * it. */
-static void count_latent(sinks *s, const tt_real *z, const tt_tensor *latents)
+static void count_latent(decoding *d)
 {
-    const int64_t size = latents->dim[2] * latents->dim[3] * latents->dim[4];
-    tt_sha256_add(&s->latents, z, (size_t)size * sizeof *z);
+    const int64_t *dim = d->latents.dim, size = dim[2] * dim[3] * dim[4];
+    tt_sha256_add(&d->s.latents, d->z, (size_t)size * sizeof *d->z);
 }
 
 /* ---- what is there ------------------------------------------------------- */
@@ -373,39 +400,38 @@ static int64_t shown_before(const sinks *s, place p)
     return p.clip * s->each + (n < s->each ? n : s->each);
 }
 
-/* Are all frames of latent p kept? Then it counts, and *p is the next one. */
-static bool pass_kept(sinks *s, tt_real *z, const tt_tensor *latents, place *p)
+/* Are all frames of the next latent kept? Then it counts, and is passed. */
+static bool pass_kept(decoding *d)
 {
+    sinks *s = &d->s;
     const tt_sha256 before = s->latents;
-    const int64_t first = shown_before(s, *p);
-    place next = {p->clip, p->frame + 1};
+    const int64_t first = shown_before(s, d->next);
+    place next = {d->next.clip, d->next.frame + 1};
     const int64_t end = shown_before(s, next);
-    if (s->ctx->status || read_latent(s, z, latents, *p)) return false;
-    count_latent(s, z, latents);
+    if (s->ctx->status || read_latent(d, d->next)) return false;
+    count_latent(d);
     for (int64_t i = first; i < end; i++)
         if (!frames_file_holds(s->keep, i, &s->latents, s->rgb)) {
             s->latents = before;
             return false;
         }
-    if (next.frame == latents->dim[1]) next = (place){p->clip + 1, 0};
-    *p = next;
+    if (next.frame == d->latents.dim[1]) next = (place){next.clip + 1, 0};
+    d->next = next;
     return true;
 }
 
-/* The outputs of the frames that are kept; the latent to go on with. */
-static place take_kept(sinks *s, tt_real *z, const tt_tensor *latents)
+/* Of the frames that are kept n are of these latents: no more of them go to
+ * the outputs. */
+static tt_status end_kept(decoding *d, int64_t n)
 {
-    place p = {0, 0};
+    sinks *s = &d->s;
     frames_file *f = s->keep;
-    const int64_t there = f && f->path ? f->done : 0;
-    if (!there) return p;
-    while (p.clip < latents->dim[0] && pass_kept(s, z, latents, &p)) continue;
-    const int64_t n = shown_before(s, p);
-    if (!n && !f->overwrite && !s->ctx->status)
-        tt_fail(s->ctx, TT_EINVAL, "%s holds no frame of these latents: give "
-                "--overwrite as well to lose what it holds, or move it away",
-                f->path);
-    if (s->ctx->status) return p;
+    const int64_t there = f->done;
+    d->taking = false;
+    if (!n && !f->overwrite)
+        return tt_fail(s->ctx, TT_EINVAL, "%s holds no frame of these latents: "
+                       "give --overwrite as well to lose what it holds, or "
+                       "move it away", f->path);
     if (there - n >= FRAMES) /* fewer are the latent that was under way */
         tt_warn(s->ctx, "%s: of %lld frames %lld are damaged or of other "
                 "latents; they are made again", f->path, (long long)there,
@@ -413,21 +439,52 @@ static place take_kept(sinks *s, tt_real *z, const tt_tensor *latents)
     frames_file_cut(f, n);
     progress_say(s->progress, "%lld of %lld frames are there; going on after "
                  "them", (long long)n, (long long)s->frames);
-    for (int64_t i = 0; i < n && !tt_check_interrupt(s->ctx); i++)
-        if (frames_file_read(f, i, s->rgb)) show(s);
+    return TT_OK;
+}
+
+/* The outputs of the frames that are kept, as far as `ready` latents tell whose
+ * they are. */
+static tt_status take_kept(decoding *d, int64_t ready)
+{
+    sinks *s = &d->s;
+    frames_file *f = s->keep;
+    if (!f || !f->path || !f->done) {
+        d->taking = false;
+        return s->ctx->status;
+    }
+    while (number_of(d, d->next) < ready && pass_kept(d)) continue;
+    TT_TRY(s->ctx->status);
+    const int64_t n = shown_before(s, d->next);
+    if (n >= f->done || number_of(d, d->next) < ready) TT_TRY(end_kept(d, n));
+    while (s->done < n && !tt_check_interrupt(s->ctx))
+        if (frames_file_read(f, s->done, s->rgb)) show(s);
         else tt_fail(s->ctx, TT_EIO, "cannot read %s", f->path);
-    return p;
+    return s->ctx->status;
+}
+
+/* Rank 0 keeps them: the others go by what it found. */
+static tt_status go_past_kept(decoding *d, int64_t ready)
+{
+    take_kept(d, ready);
+    int64_t turn[3] = {d->next.clip, d->next.frame, d->taking};
+    TT_TRY(tt_team_broadcast(d->s.ctx, turn, sizeof turn));
+    d->next = (place){turn[0], turn[1]};
+    d->taking = turn[2] != 0;
+    d->before = (double)number_of(d, d->next);
+    return TT_OK;
 }
 
 /* What frames are made with. The latents are in the digests of the frames: so
  * those of a video that is made longer still count. */
-static tt_status open_kept(sinks *s, const tt_vae *vae, int64_t clips)
+static tt_status open_kept(decoding *d)
 {
+    sinks *s = &d->s;
+    const int64_t clips = d->latents.dim[0];
     char what[400], bits[64], hex[65], cut[32] = "";
     tt_sha256 weights;
     if (!s->keep) return s->ctx->status;
     tt_sha256_init(&weights);
-    identity_vae(&weights, vae);
+    identity_vae(&weights, d->vae);
     tt_sha256_hex(&weights, hex);
     if (clips > 1) snprintf(cut, sizeof cut, " each %lld", (long long)s->each);
     snprintf(what, sizeof what, "1 type %s class %s vae %.32s size %lldx%lld "
@@ -464,60 +521,139 @@ static void close_kept(sinks *s)
 
 /* ---- decoding ------------------------------------------------------------ */
 
-/* From latent p to the end of its clip; z holds one frame. Latents before p
- * give no frames, and the decoder remembers them. */
-static tt_status decode_clip(sinks *s, tt_vae_decoder *d, tt_real *z,
-                             const tt_tensor *latents, place p,
-                             const int64_t *split, int nsplit)
+/* From the next latent on. Latents before it give no frames, and the decoder
+ * remembers them. */
+static tt_status open_decoder(decoding *d)
 {
-    tt_ctx *ctx = s->ctx;
-    const int64_t n = latents->dim[1], all = latents->dim[0] * n;
-    int64_t f = p.frame ? tt_vae_decoder_seek(d, p.frame) : 0;
-    s->seen = decode_frames(p.frame);
-    for (int turn = 0; f < n && !ctx->status; turn++) {
-        int64_t stop = f + split[turn % nsplit];
-        for (; f < n && f < stop && !ctx->status; f++) {
-            const int64_t i = p.clip * n + f;
-            TT_TRY(read_latent(s, z, latents, (place){p.clip, f}));
-            TT_TRY(tt_check_interrupt(ctx));
-            if (f >= p.frame) count_latent(s, z, latents);
-            TT_TRY(tt_vae_decode_next(ctx, d, z, take_frame, s));
-            progress_update(s->progress, (double)(i + 1), (double)all,
-                            tt_now() - s->start, f < p.frame
-                            ? "looking back at latent %lld/%lld"
-                            : "decoding latent %lld/%lld",
-                            (long long)(i + 1), (long long)all);
-            if (f >= p.frame) log_latent(s, i + 1, all);
-        }
-    }
+    const int64_t *dim = d->latents.dim, at = d->next.frame;
+    TT_TRY(tt_vae_decoder_open(d->s.ctx, &d->decoder, d->vae, dim[3], dim[4]));
+    d->fed = at ? tt_vae_decoder_seek(d->decoder, at) : 0;
+    d->s.seen = decode_frames(at);
+    return TT_OK;
+}
+
+static void close_decoder(decoding *d)
+{
+    tt_vae_decoder_close(d->decoder);
+    d->decoder = NULL;
+}
+
+static tt_status run_decoder(decoding *d)
+{
+    tt_ctx *ctx = d->s.ctx;
+    const size_t scope = d->latents.dim[0] == 1 ? strlen(ctx->path)
+                       : tt_scope(ctx, "clip.%lld", (long long)d->next.clip);
+    tt_vae_decode_next(ctx, d->decoder, d->z, take_frame, &d->s);
+    tt_scope_end(ctx, scope);
     return ctx->status;
 }
 
-static tt_status decode_all(sinks *s, const tt_vae *vae,
-                            const tt_tensor *latents, const int64_t *split,
-                            int nsplit)
+/* Give the decoder one latent frame: the next one, or one before it. */
+static tt_status decode_latent(decoding *d)
 {
+    sinks *s = &d->s;
+    const int64_t n = d->latents.dim[1], all = latents_of(d);
+    if (!d->decoder) TT_TRY(open_decoder(d));
+    const place p = {d->next.clip, d->fed};
+    const bool shown = p.frame == d->next.frame;
+    const int64_t i = number_of(d, p);
+    TT_TRY(read_latent(d, p));
+    TT_TRY(tt_check_interrupt(s->ctx));
+    if (shown) count_latent(d);
+    TT_TRY(run_decoder(d));
+    d->fed++;
+    progress_update(s->progress, (double)(i + 1), (double)all,
+                    tt_now() - s->start, shown ? "decoding latent %lld/%lld"
+                    : "looking back at latent %lld/%lld", (long long)(i + 1),
+                    (long long)all);
+    if (!shown) return TT_OK;
+    log_latent(s, i + 1, all);
+    d->next.frame++;
+    if (d->next.frame < n) return TT_OK;
+    d->next = (place){p.clip + 1, 0};
+    close_decoder(d);
+    return TT_OK;
+}
+
+tt_status decode_up_to(decoding *d, int64_t ready)
+{
+    sinks *s = &d->s;
     tt_ctx *ctx = s->ctx;
-    const int64_t C = latents->dim[2], h = latents->dim[3];
-    const int64_t w = latents->dim[4];
-    tt_real *z = tt_alloc(ctx, &s->mem, C * h * w, sizeof *z,
-                          "a latent frame");
+    TT_TRY(ctx->status);
     s->start = tt_now();
-    if (!z) return ctx->status;
-    place p = take_kept(s, z, latents);
-    TT_TRY(tt_team_broadcast(ctx, &p, sizeof p)); /* rank 0 keeps them */
-    s->progress->before = (double)(p.clip * latents->dim[1] + p.frame);
-    s->start = tt_now();
-    for (; p.clip < latents->dim[0] && !ctx->status;
-         p = (place){p.clip + 1, 0}) {
-        tt_vae_decoder *d = NULL;
-        TT_TRY(tt_vae_decoder_open(ctx, &d, vae, h, w));
-        const size_t scope = latents->dim[0] == 1 ? strlen(ctx->path)
-                           : tt_scope(ctx, "clip.%lld", (long long)p.clip);
-        decode_clip(s, d, z, latents, p, split, nsplit);
-        tt_scope_end(ctx, scope);
-        tt_vae_decoder_close(d);
-    }
+    if (d->taking) TT_TRY(go_past_kept(d, ready));
+    s->start = tt_now() - d->spent;
+    s->progress->before = d->before;
+    while (number_of(d, d->next) < ready && !ctx->status) decode_latent(d);
+    s->progress->before = 0;
+    d->spent = tt_now() - s->start;
+    return ctx->status;
+}
+
+double decode_seconds(const decoding *d)
+{
+    return d->spent;
+}
+
+void decode_stop_words(decoding *d)
+{
+    const frames_file *f = d->s.keep;
+    if (!f || !f->path) return;
+    snprintf(d->words, sizeof d->words, "stopped at once; the frames done are "
+             "kept in %.4200s, and the same command with --resume goes on "
+             "after them", f->path);
+    cli_stop_words(NULL, d->words);
+}
+
+static tt_status begin(decoding *d, progress *p, const decode_outputs *o)
+{
+    tt_ctx *ctx = d->s.ctx;
+    const int64_t *dim = d->latents.dim;
+    char memory[32];
+    if (dim[2] != tt_vae_z(d->vae))
+        return tt_fail(ctx, TT_ESHAPE, "the latents have %lld channels and "
+                       "the VAE takes %lld: they belong to different models",
+                       (long long)dim[2], (long long)tt_vae_z(d->vae));
+    progress_note(p, "decoder needs about %s%s",
+                  progress_bytes(memory, sizeof memory,
+                                 tt_vae_decoder_bytes(d->vae, dim[3], dim[4])),
+                  tt_team_size(ctx) > 1 ? " on all ranks together" : "");
+    TT_TRY(sinks_open(ctx, &d->s, o, dim[0], dim[1], dim[3], dim[4]));
+    d->s.progress = p;
+    d->z = tt_alloc(ctx, &d->s.mem, dim[2] * dim[3] * dim[4], sizeof *d->z,
+                    "a latent frame");
+    TT_TRY(open_kept(d));
+    return open_videos(&d->s, o);
+}
+
+tt_status decode_begin(tt_ctx *ctx, decoding **out, progress *p,
+                       const tt_vae *vae, const tt_tensor *latents,
+                       const decode_outputs *o)
+{
+    tt_arena mem = {0};
+    *out = NULL;
+    TT_TRY(ctx->status);
+    decoding *d = tt_alloc0(ctx, &mem, 1, sizeof *d, "a decoding");
+    if (!d) return ctx->status;
+    *d = (decoding){.s = {.ctx = ctx, .progress = p, .keep = o->keep},
+                    .own = mem, .vae = vae, .latents = *latents,
+                    .taking = true};
+    if (begin(d, p, o)) return decode_end(d);
+    *out = d;
+    return TT_OK;
+}
+
+tt_status decode_end(decoding *d)
+{
+    sinks *s = &d->s;
+    tt_ctx *ctx = s->ctx;
+    close_decoder(d);
+    sinks_close(s);
+    cli_stop_words(NULL, NULL);
+    close_kept(s);
+    tt_arena_free(&s->mem);
+    tt_arena own = d->own;
+    tt_arena_free(&own);
     return ctx->status;
 }
 
@@ -525,34 +661,17 @@ tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
                      const tt_tensor *latents, const int64_t *split,
                      int nsplit, const decode_outputs *o)
 {
-    const int64_t n = latents->dim[1], C = latents->dim[2];
-    const int64_t h = latents->dim[3], w = latents->dim[4];
-    char memory[32], words[4400];
-    sinks s;
-    if (C != tt_vae_z(vae))
-        return tt_fail(ctx, TT_ESHAPE, "the latents have %lld channels and "
-                       "the VAE takes %lld: they belong to different models",
-                       (long long)C, (long long)tt_vae_z(vae));
-    progress_note(p, "decoder needs about %s%s",
-                  progress_bytes(memory, sizeof memory,
-                                 tt_vae_decoder_bytes(vae, h, w)),
-                  tt_team_size(ctx) > 1 ? " on all ranks together" : "");
-    sinks_open(ctx, &s, o, latents->dim[0], n, h, w);
-    s.progress = p;
-    if (!ctx->status) open_kept(&s, vae, latents->dim[0]);
-    if (!ctx->status) open_videos(&s, o);
-    if (s.keep && s.keep->path) {
-        snprintf(words, sizeof words, "stopped at once; the frames done are "
-                 "kept in %.4200s, and the same command with --resume goes on "
-                 "after them", s.keep->path);
-        cli_stop_words(NULL, words);
+    decoding *d;
+    if (!decode_begin(ctx, &d, p, vae, latents, o)) {
+        const int64_t all = latents_of(d);
+        decode_stop_words(d);
+        for (int64_t at = 0, turn = 0; at < all && !ctx->status; turn++) {
+            const int64_t n = split[turn % nsplit];
+            at = n < all - at ? at + n : all;
+            decode_up_to(d, at);
+        }
+        decode_end(d);
     }
-    if (!ctx->status) decode_all(&s, vae, latents, split, nsplit);
-    p->before = 0;
-    sinks_close(&s);
-    cli_stop_words(NULL, NULL);
-    close_kept(&s);
-    tt_arena_free(&s.mem);
     if (ctx->status && o->after) progress_say(p, "tether: %s", o->after);
     return ctx->status;
 }

@@ -35,13 +35,31 @@ int64_t decode_frames(int64_t n);
 tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t clips,
                        int64_t n, int64_t h, int64_t w);
 
-/* Decode latents [clips, n, C, h, w] (packed, any float type), split[i %
- * nsplit] latent frames per turn; the result does not depend on the split.
- * Every clip is decoded on its own, one follows the other (CausVid). Frames go
- * out as they are decoded; on a failure nothing is left under a final name.
- * Frames that o->keep holds of these latents are not decoded again. Afterwards
- * it is closed; after an interruption, and where files or memory failed, with
- * what there is. */
+/* One decoding of latents [clips, n, C, h, w] (packed, any float type). Every
+ * clip is decoded on its own, one follows the other (CausVid). Frames go out as
+ * they are decoded; on a failure nothing is left under a final name. Frames
+ * that o->keep holds of these latents are not decoded again. */
+typedef struct decoding decoding;
+
+/* Open every output. `latents`, `vae`, `p` and the texts of `o` stay until the
+ * end; the values of latents may come later.
+ * Errors  what was opened is closed again, and *out is NULL */
+tt_status decode_begin(tt_ctx *ctx, decoding **out, progress *p,
+                       const tt_vae *vae, const tt_tensor *latents,
+                       const decode_outputs *o);
+/* Decode what is new of the first `ready` latent frames of all clips. */
+tt_status decode_up_to(decoding *d, int64_t ready);
+/* Seconds in it so far. */
+double decode_seconds(const decoding *d);
+/* What a second signal is answered with, when nothing else is under way. */
+void decode_stop_words(decoding *d);
+/* Complete the outputs, or with a failure recorded give them up. o->keep is
+ * closed; after an interruption, and where files or memory failed, with what
+ * there is. */
+tt_status decode_end(decoding *d);
+
+/* All of it, split[i % nsplit] latent frames per turn; the result does not
+ * depend on the split. */
 tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
                      const tt_tensor *latents, const int64_t *split,
                      int nsplit, const decode_outputs *o);

@@ -494,7 +494,10 @@ $(B)/tests/libcases.a: $(call obj,tests/harness.c tests/cases.c tests/guard.c $(
 	$(call run,AR,$@)ar rcs $@ $^
 
 $(TESTS): $(B)/tests/%: $(B)/tests/%.o $(B)/tests/libcases.a $(LIB)
-	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
+	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter-out %.o,$^) $(LDLIBS_ALL)
+
+# Its ranks are threads that call the command.
+$(B)/tests/cli/test_during: $(filter-out %/main.o,$(call obj,$(CLI_SRC)))
 
 # A plug-in calls functions of the program that loads it.
 $(B)/tests/validate/test_mutation $(B)/tests/validate/test_plugin: LDLIBS_ALL += $(EXPORTS)

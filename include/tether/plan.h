@@ -18,7 +18,8 @@
 
 TT_API_BEGIN
 
-/* What a part of the run takes; the parts come one after the other. */
+/* What a part of the run takes; the parts come one after the other, but for
+ * those of `during`. */
 typedef struct tt_stage {
     int64_t mapped;        /* bytes of weights that stay in their files: the
                               system can take their pages back                */
@@ -34,6 +35,7 @@ typedef struct tt_stage {
  * disk are one video's, text is of all prompts. */
 typedef struct tt_needs {
     int64_t before;        /* the process holds already                       */
+    bool during;           /* latents and frames take turns: one peak of both */
     tt_stage text, latents, decoding;
     double reading;        /* seconds beside theirs: weights out of files     */
     int64_t cache;         /* keys and values of `latents`, with the prompt's */

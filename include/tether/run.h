@@ -192,6 +192,7 @@ typedef struct tt_settings {
     const char *restart;
     /* output */
     const char *output, *animation, *sheet, *latents_out, *preview;
+    const char *decode;           /* "after" the latents, or "during"         */
     bool no_decode, vbench_name;
     /* records */
     const char *record, *summary, *dump, *dump_filter, *trace;
@@ -247,7 +248,7 @@ typedef struct tt_run_chunk {
     int64_t chunk, chunks;       /* its number, from 0; of how many           */
     int64_t frames, done;        /* of it; of the video, with it              */
     double seconds;              /* it took                                   */
-    const tt_team_time *rank;    /* what ranks did since the one before       */
+    const tt_team_time *rank;    /* what ranks did for it                     */
     int nranks;                  /* 0: there are no others                    */
 } tt_run_chunk;
 
@@ -257,6 +258,8 @@ typedef struct tt_run_events {
     /* A sentence; `detail`: for those who want to know more. */
     void (*say)(void *user, bool detail, const char *sentence);
     void (*work)(void *user, const tt_run_work *w);
+    /* The chunk is kept. What fails in it, recorded in the run's context, ends
+     * the video, and its sentence says what was kept. */
     void (*chunk)(void *user, const tt_run_chunk *c);
 } tt_run_events;
 
@@ -364,6 +367,8 @@ typedef struct tt_run_standing {
     bool whole_chunks;           /* it stops between chunks alone, because its
                                     cache must be saved                       */
     int64_t saved;               /* chunks of the latest saved state; 0: none */
+    int64_t done;                /* latent frames that are ready ...          */
+    tt_tensor latents;           /* ... of all, [rollouts, n0+n, C, h, w]     */
 } tt_run_standing;
 tt_run_standing tt_run_stand(const tt_run *run);
 

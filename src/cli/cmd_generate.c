@@ -5,8 +5,9 @@
  * The order of things: settings; a run, which opens every file that is needed
  * later; names of what will be written; text, and the encoder is closed; for
  * every video its latents, on disk when complete; then the cache is gone and
- * the VAE decodes. (The transformer's weights stay mapped for the next video;
- * the system drops their pages when it needs to.)
+ * the VAE decodes, or with --decode during it has decoded chunk by chunk. (The
+ * transformer's weights stay mapped for the next video; the system drops their
+ * pages when it needs to.)
  * Next    src/run/open.c */
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +25,8 @@ static opt_command command = {
     .intro = "The prompt is encoded, then the transformer makes the video "
              "chunk by chunk with a cache of past frames, then the VAE "
              "decodes it. The text encoder is closed before the transformer "
-             "runs, and the latents are on disk before decoding starts.",
+             "runs, and the latents are on disk before decoding starts (with "
+             "--decode during those of a chunk before its own).",
     .examples =
     "  tether generate -m Wan2.1-T2V-1.3B --checkpoint self_forcing_dmd.pt \\\n"
     "      -p \"a cat walks on grass\" -o cat.mp4\n"
@@ -80,43 +82,14 @@ static int check_settings(const tt_settings *g, const cli_common *common)
 
 /* ---- one video ----------------------------------------------------------- */
 
-/* Is anything decoded? Rank 0 alone has names of files; all ranks decode. */
-static bool decodes(tt_ctx *ctx, const decode_outputs *o)
-{
-    bool any = o->video || o->animation || o->sheet;
-    tt_team_broadcast(ctx, &any, sizeof any);
-    return any;
-}
-
-static tt_status decode(session *s, int64_t i, const tt_run_files *files,
-                        ledger *list)
-{
-    static const int64_t split[1] = {1};
-    decode_outputs o = session_outputs(s, files);
-    tt_run_video v;
-    tt_tensor latents;
-    tt_vae *vae = NULL;
-    const double begin = tt_now();
-    if (!decodes(s->ctx, &o)) return s->ctx->status;
-    TT_TRY(tt_run_video_at(s->ctx, s->run, i, &v));
-    TT_TRY(tt_run_latents(s->ctx, s->run, &latents));
-    o.title = v.text;
-    o.keep = &s->frames;
-    o.comment = tt_run_comment(s->ctx, s->run, i, &s->mem);
-    TT_TRY(session_check_late(s, list, &o));
-    if (tt_run_open_vae(s->ctx, s->run, &vae) == TT_OK)
-        decode_run(s->ctx, &s->progress, vae, &latents, split, 1, &o);
-    tt_vae_close(vae);
-    s->facts.decode_seconds = tt_now() - begin;
-    return s->ctx->status;
-}
-
-static tt_status all_chunks(session *s, int64_t i, const tt_run_files *files)
+static tt_status all_chunks(session *s, int64_t i, const tt_run_files *files,
+                            ledger *list)
 {
     const tt_host *x0;
     int64_t frames;
     TT_TRY(tt_run_begin(s->ctx, s->run, i, files));
     session_stop_words(s);
+    TT_TRY(session_decode_begin(s, i, files, list));
     while (tt_run_next(s->ctx, s->run, &x0, &frames) == TT_OK) continue;
     return s->ctx->status;
 }
@@ -144,9 +117,9 @@ static tt_status make_files(session *s, int64_t i, const tt_run_files *files)
     if (!s->settings->inject) session_open_files(s, i, files, true, &list);
     ledger_watch(&list);
     open_dump(s, files->dump);
-    all_chunks(s, i, files);
+    all_chunks(s, i, files, &list);
     cli_stop_words(NULL, NULL);
-    if (!ctx->status) decode(s, i, files, &list);
+    session_decode_end(s);
     dump_close(ctx, &s->dump);
     write_record(s, files);
     ledger_close(&list);
@@ -157,7 +130,6 @@ static tt_status make_video(session *s, int64_t i, const tt_run_files *files,
                             const tt_run_video *v)
 {
     tt_ctx *ctx = s->ctx;
-    s->facts.decode_seconds = 0;
     TT_TRY(session_check_names(s, files));
     if (i > 0) TT_TRY(session_claim(s, i, files));
     session_announce(s, i, v, files);

@@ -201,7 +201,10 @@ static tt_status y4m_frame(tt_video *v, const uint8_t *rgb)
     int64_t n = v->format.width * v->format.height;
     tt_yuv_from_rgb(v->planes, v->planes + n, v->planes + 2 * n, rgb, n);
     tt_out_write(v->ctx, &v->out, "FRAME\n", 6);
-    return tt_out_write(v->ctx, &v->out, v->planes, (size_t)(3 * n));
+    TT_TRY(tt_out_write(v->ctx, &v->out, v->planes, (size_t)(3 * n)));
+    if (!fflush(v->out.file)) return TT_OK; /* to who looks on */
+    return tt_fail(v->ctx, TT_EIO, "cannot write %s: %s", v->out.path,
+                   strerror(errno));
 }
 
 bool tt_pattern_name(char *buf, size_t n, const char *pattern, int64_t index)

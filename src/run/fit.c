@@ -19,12 +19,23 @@ static bool holds(const tt_run *run, const tt_needs *n)
         && n->latents.addresses <= a.bytes && n->decoding.addresses <= a.bytes;
 }
 
+/* Would all but the latents, which may be there already? */
+static bool rest_holds(const tt_run *run, const tt_needs *n)
+{
+    tt_needs rest = *n;
+    rest.latents = (tt_stage){0};
+    rest.peak = n->text.peak > n->decoding.peak ? n->text.peak
+                                                : n->decoding.peak;
+    return holds(run, &rest);
+}
+
 /* A run that does not fit, and its decoder. */
 typedef struct search {
     const tt_ctx *ctx;
     const tt_run *run;
     tt_vae *vae;               /* NULL: nothing is decoded                    */
     int64_t before;            /* held before it was opened                   */
+    bool during;               /* latents and frames take turns               */
 } search;
 
 static void silent(void *user, const char *sentence)
@@ -46,7 +57,8 @@ static tt_needs needs_of(const search *s, const tt_rollout_options *o,
 {
     tt_ctx c = aside(s->ctx);
     const tt_needs *own = &s->run->needs;
-    tt_needs n = {.before = own->before, .text = own->text};
+    tt_needs n = {.before = own->before, .during = s->during,
+                  .text = own->text};
     plan_latents(&c, s->run, o, 0, &n);
     if (s->vae && decoded)
         plan_decoding(&c, s->run, o, s->vae, s->before, 0, &n);
@@ -186,14 +198,26 @@ static bool fits_undecoded(const search *s)
     return s->vae && n.peak && holds(s->run, &n);
 }
 
+static bool fits_decoded_after(const search *s)
+{
+    search other = *s;
+    other.during = false;
+    if (!s->during) return false;
+    const tt_needs n = needs_of(&other, &s->run->opt, true);
+    return n.peak && (holds(s->run, &n)
+                      || (s->run->s.resume && rest_holds(s->run, &n)));
+}
+
 static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
 {
     tt_ctx c = aside(ctx);
-    search s = {.ctx = ctx, .run = run, .before = plan_anonymous()};
     const tt_needs *n = &run->needs;
+    search s = {.ctx = ctx, .run = run, .before = plan_anonymous(),
+                .during = n->during};
     const plan_limit m = plan_memory(n->before);
     int64_t h, width;
     if (!run->s.no_decode) tt_run_open_vae(&c, run, &s.vae);
+    if (fits_decoded_after(&s)) propose(w, "--decode after");
     if (smaller_size(&s, &h, &width))
         propose(w, "--size %lldx%lld", (long long)(8 * width),
                 (long long)(8 * h));
@@ -222,7 +246,8 @@ static const char *largest(const tt_needs *n, bool memory, int64_t *most)
                                     : all[i]->addresses;
         if (each <= *most) continue;
         *most = each;
-        name = names[i];
+        name = n->during && n->decoding.held && all[i] != &n->text
+             ? "the transformer with the decoder" : names[i];
     }
     return name;
 }
@@ -250,16 +275,6 @@ static shortage shortage_of(const tt_run *run, const tt_needs *n)
         snprintf(s.better, sizeof s.better, "; TT_MEMORY=%lldM if you know "
                  "better", 1 + (long long)(1.05e-6 * (double)n->peak));
     return s;
-}
-
-/* Would all but the latents, which may be there already? */
-static bool rest_holds(const tt_run *run, const tt_needs *n)
-{
-    tt_needs rest = *n;
-    rest.latents = (tt_stage){0};
-    rest.peak = n->text.peak > n->decoding.peak ? n->text.peak
-                                                : n->decoding.peak;
-    return holds(run, &rest);
 }
 
 tt_status plan_check(tt_ctx *ctx, const tt_run *run, const tt_needs *n)

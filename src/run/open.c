@@ -196,11 +196,11 @@ static const char *words_of_ranks(tt_ctx *ctx, const tt_run *r)
                             "words to compare");
     if (words)
         snprintf(words, n, "videos %lld latents %lld weights %016llx vae "
-                 "%016llx shares %s dump %s filter %s inject %s "
+                 "%016llx decode %s shares %s dump %s filter %s inject %s "
                  "inject-filter %s",
                  (long long)tt_run_videos(r), (long long)r->opt.latents,
                  (unsigned long long)digest_all(ctx, tt_dit_weights(r->dit)),
-                 (unsigned long long)r->vae_sum, shares,
+                 (unsigned long long)r->vae_sum, r->s.decode, shares,
                  r->s.dump ? "yes" : "no", filter, injected, into);
     return words;
 }

@@ -132,6 +132,7 @@ typedef struct video {
     int64_t made;              /* chunks of this session                      */
     double begun, start;       /* when it was begun; when its chunks were     */
     double before;             /* chunks that were done then                  */
+    double elsewhere;          /* seconds in what is told of chunks           */
     tt_recorder *recorder;     /* NULL: no trace or run folder asked for      */
     bool recorded;             /* on rank 0 there is one                      */
     checkpoint keep;

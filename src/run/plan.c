@@ -318,6 +318,8 @@ tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
     n->decoding.held += latent_bytes(run, o) + 2 * 192 * o->h * o->w;
     n->decoding.mapped = weight_bytes(tt_vae_weights(vae));
     n->decoding.addresses += n->decoding.mapped + latent_bytes(run, o);
+    if (n->during)
+        n->decoding.addresses += n->latents.addresses - latent_bytes(run, o);
     n->decoding.seconds = tt_now() - begin;
     if (!hand_over(ctx, &s->ctx) && budget > 0)
         n->decoding.seconds += stage_seconds(
@@ -453,6 +455,17 @@ static int64_t peak_of(tt_stage *stage, int64_t held, int64_t kept)
     return stage->peak;
 }
 
+/* Both are held at once, with one scratch and the same latents. */
+static void join_peaks(tt_needs *n, int64_t held, int64_t latents)
+{
+    int64_t kept = larger(n->latents.kept, n->decoding.kept);
+    if (!n->during || !n->decoding.held) return;
+    kept = larger(kept, n->text.kept);
+    n->decoding.peak = held + n->latents.held - n->latents.kept + kept
+                     + n->decoding.held - n->decoding.kept - latents;
+    n->latents.peak = n->decoding.peak;
+}
+
 /* Rank 0, which has its part of the heads, writes those of all. */
 static int64_t whole_cache(const tt_run *run, const tt_needs *n)
 {
@@ -468,12 +481,20 @@ void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n)
                                       n->text.kept));
     n->peak = larger(n->peak, peak_of(&n->decoding, n->before + embedded,
                                       larger(n->text.kept, n->latents.kept)));
+    join_peaks(n, n->before + embedded, latent_bytes(run, o));
+    n->peak = larger(n->peak, n->decoding.peak);
     n->latents_file = latent_bytes(run, o);
     n->states = run->s.checkpoint_every ? 2 * whole_cache(run, n) : 0;
     n->video = run->s.no_decode ? 0 : tt_run_frames(run) * 96 * o->h * o->w;
     const plan_limit l = plan_memory(n->before);
     n->available = l.bytes;
     snprintf(n->limit, sizeof n->limit, "%s", l.who);
+}
+
+tt_needs plan_nothing(const tt_run *run, int64_t before)
+{
+    return (tt_needs){.before = before, .during = !run->s.no_decode
+                      && !strcmp(run->s.decode, "during")};
 }
 
 /* What is tried for a plan records its failures elsewhere. */
@@ -486,7 +507,7 @@ static tt_ctx aside(const tt_ctx *ctx)
 
 tt_status plan_begin(tt_ctx *ctx, tt_run *run)
 {
-    tt_needs n = {.before = plan_anonymous()};
+    tt_needs n = plan_nothing(run, plan_anonymous());
     tt_ctx c = aside(ctx);
     TT_TRY(plan_memory_check(ctx));
     run->mapped = plan_mapped();
@@ -539,14 +560,14 @@ static tt_status time_decoding(tt_ctx *ctx, const tt_run *run, double budget,
 tt_status tt_run_time(tt_ctx *ctx, const tt_run *run, double seconds,
                       tt_needs *out)
 {
-    tt_needs n = {0};
-    *out = n;
+    tt_needs n;
+    *out = (tt_needs){0};
     if (ctx->status) return ctx->status;
     if (!run) return tt_fail(ctx, TT_EINVAL, "there is no run to plan");
     if (ctx->device || tt_team_size(ctx) > 1)
         return tt_fail(ctx, TT_EUNSUPPORTED, "time is planned on one rank, "
                        "with values in memory of the host");
-    n.before = run->needs.before;
+    n = plan_nothing(run, run->needs.before);
     TT_TRY(plan_text(ctx, run, 0.2 * seconds, &n));
     TT_TRY(plan_latents(ctx, run, &run->opt, 0.5 * seconds, &n));
     TT_TRY(time_decoding(ctx, run, 0.3 * seconds, &n));

@@ -42,6 +42,8 @@ tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
 tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
                         const tt_rollout_options *o, const tt_vae *vae,
                         int64_t before, double budget, tt_needs *n);
+/* Nothing is known yet but this. */
+tt_needs plan_nothing(const tt_run *run, int64_t before);
 /* Peaks and files from the stages. */
 void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n);
 

@@ -220,7 +220,8 @@ static tt_status check_words(tt_ctx *ctx, const tt_settings *g)
 {
     const struct { const char *option, *word, *a, *b; } word[] = {
         {"cut-rule", g->cut_rule, "official", "readme"},
-        {"restart", g->restart, "vae", "latent"}};
+        {"restart", g->restart, "vae", "latent"},
+        {"decode", g->decode, "after", "during"}};
     for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
         if (strcmp(word[i].word, word[i].a) && strcmp(word[i].word, word[i].b))
             return tt_fail(ctx, TT_EINVAL, "--%s is %s or %s, but `%s` was "

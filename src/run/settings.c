@@ -128,6 +128,10 @@ static const tt_setting fixed[] = {
      "latents [1, n0+n, C, h, w], complete before decoding starts (default: "
      "beside the output, ending in .latents.safetensors; with -o - "
      "tether-SEED.latents.safetensors)"},
+    {TT_SETTING_TEXT, "decode", 0, AT(decode), "after|during",
+     "when frames are made: after all latents (default: less memory), or "
+     "during the work, those of a chunk as soon as it is done. The bits are "
+     "the same"},
     {TT_SETTING_FLAG, "no-decode", 0, AT(no_decode), NULL,
      "stop after the latents"},
     {TT_SETTING_MAYBE, "preview", 0, AT(preview), "FILE.png",
@@ -409,7 +413,7 @@ tt_settings tt_settings_defaults(void)
         .model = TT_MODEL_PATHS, .num_samples = 1, .seed_rule = "plain",
         .steps = "1000,750,500,250", .warp = 1, .shift = 5, .chunk = 3,
         .cache = "tether", .cut_rule = "official", .rollouts = 1, .overlap = 3,
-        .restart = "vae", .checkpoint_every = -1,
+        .restart = "vae", .decode = "after", .checkpoint_every = -1,
     };
 }
 

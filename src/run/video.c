@@ -402,7 +402,6 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     if (run->file.done) TT_TRY(take_up(ctx, run));
     else checkpoint_forget(&v->keep); /* of a run that is given up */
     checkpoint_begin(ctx, run);
-    tt_team_measure(ctx, NULL); /* of chunks alone */
     const int64_t chunks = tt_rollout_chunks(v->rollout);
     v->start = tt_now();
     v->before = (double)v->chunk;
@@ -470,14 +469,32 @@ static tt_status take_chunk(tt_ctx *ctx, tt_run *run, const tt_host *x0,
     if (v->done < v->frames && checkpoint_is_due(ctx, v))
         checkpoint_try(ctx, run);
     TT_TRY(ranks_measure(ctx, run, of, ranks, sizeof ranks));
-    if (run->events.chunk) run->events.chunk(run->events.user, &c);
     run_work(&run->events, (tt_run_work){.done = (double)v->chunk,
                                          .total = (double)chunks,
                                          .before = v->before,
                                          .seconds = tt_now() - v->start},
              "chunk %lld/%lld done in %.2f s%s", (long long)v->chunk,
              (long long)chunks, seconds, ranks);
+    const double begin = tt_now();
+    if (run->events.chunk) run->events.chunk(run->events.user, &c);
+    v->elsewhere += tt_now() - begin;
     return ctx->status;
+}
+
+/* Who was told of a chunk has failed, and the chunk is done: a policy that
+ * cannot make its cache again needs the state. Ranks that have heard of the
+ * failure cannot save one. */
+static tt_status save_after(tt_ctx *ctx, tt_run *run, int64_t done)
+{
+    char why[sizeof ctx->message];
+    const tt_status status = ctx->status;
+    if (!run->now.noisy || run->now.done == done || tt_team_size(ctx) > 1)
+        return status;
+    snprintf(why, sizeof why, "%s", tt_message(ctx));
+    tt_clear(ctx);
+    checkpoint_try(ctx, run);
+    tt_clear(ctx);
+    return tt_fail(ctx, status, "%s", why);
 }
 
 static tt_status next_chunk(tt_ctx *ctx, tt_run *run, const tt_host **x0,
@@ -485,7 +502,9 @@ static tt_status next_chunk(tt_ctx *ctx, tt_run *run, const tt_host **x0,
 {
     video *v = &run->now;
     const volatile int *interrupt = ctx->interrupt;
+    const int64_t done = v->done;
     const double begin = tt_now();
+    tt_team_measure(ctx, NULL); /* of the chunk alone */
     if (v->noisy && v->made && tt_team_any(ctx, interrupt && *interrupt)) {
         checkpoint_save(ctx, run);
         return tt_fail(ctx, TT_EINTR, "interrupted");
@@ -494,7 +513,8 @@ static tt_status next_chunk(tt_ctx *ctx, tt_run *run, const tt_host **x0,
     tt_rollout_next(ctx, v->rollout, x0, frames);
     ctx->interrupt = interrupt;
     TT_TRY(ctx->status);
-    return take_chunk(ctx, run, *x0, *frames, tt_now() - begin);
+    if (!take_chunk(ctx, run, *x0, *frames, tt_now() - begin)) return TT_OK;
+    return save_after(ctx, run, done);
 }
 
 tt_status tt_run_next(tt_ctx *ctx, tt_run *run, const tt_host **x0,
@@ -522,26 +542,32 @@ tt_status tt_run_save(tt_ctx *ctx, tt_run *run)
     return checkpoint_save(ctx, run);
 }
 
+static tt_tensor latents_of(const tt_run *run)
+{
+    int64_t dim[5];
+    run_shape(dim, run, &run->now.opt);
+    return tt_tensor_make(run->now.latents,
+                          sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5, dim);
+}
+
 tt_run_standing tt_run_stand(const tt_run *run)
 {
     const video *v = run ? &run->now : NULL;
     if (!v || !v->rollout) return (tt_run_standing){0};
     return (tt_run_standing){v->chunk, tt_rollout_chunks(v->rollout),
                              run->file.file ? run->file.unfinished : NULL,
-                             v->noisy, v->keep.chunk};
+                             v->noisy, v->keep.chunk, v->done,
+                             latents_of(run)};
 }
 
 tt_status tt_run_latents(tt_ctx *ctx, const tt_run *run, tt_tensor *out)
 {
-    int64_t dim[5];
     if (ctx->status) return ctx->status;
     if (!run || run->now.number < 0 || !run->now.latents
         || run->now.done < run->now.frames)
         return tt_fail(ctx, TT_EINVAL, "the latents of the video are not "
                        "complete; tt_run_next returns TT_END when they are");
-    run_shape(dim, run, &run->now.opt);
-    *out = tt_tensor_make(run->now.latents,
-                          sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5, dim);
+    *out = latents_of(run);
     return TT_OK;
 }
 
@@ -606,7 +632,7 @@ tt_status video_end(tt_ctx *ctx, tt_run *run)
     if (v->rollout) {
         if (ctx->status || !whole) tt_recorder_abort(v->recorder);
         else if (v->recorder) tt_recorder_finish(v->recorder);
-        run->record.rollout_seconds = tt_now() - v->begun;
+        run->record.rollout_seconds = tt_now() - v->begun - v->elsewhere;
     }
     v->recorder = NULL;
     tt_rollout_close(v->rollout);

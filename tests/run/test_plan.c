@@ -85,6 +85,26 @@ static int64_t decode(tt_ctx *c, tt_run *run)
     return most;
 }
 
+/* Chunks and their frames in turns. */
+static int64_t both(tt_ctx *c, tt_run *run)
+{
+    tt_vae *vae;
+    tt_vae_decoder *d;
+    const tt_host *x;
+    int64_t n, most = 0;
+    tt_run_begin(c, run, 0, NULL);
+    const tt_tensor all = tt_run_stand(run).latents;
+    tt_run_open_vae(c, run, &vae);
+    tt_vae_decoder_open(c, &d, vae, all.dim[3], all.dim[4]);
+    while (tt_run_next(c, run, &x, &n) == TT_OK)
+        for (int64_t i = 0; i < n && !c->status; i++)
+            tt_vae_decode_next(c, d, x + i * all.dim[2] * all.dim[3]
+                                         * all.dim[4], no_frame, &most);
+    tt_vae_decoder_close(d);
+    tt_vae_close(vae);
+    return most;
+}
+
 /* 5 %, and what a heap and its pages may differ by from run to run. */
 static void expect_bytes(const char *what, const char *policy, int64_t planned,
                          int64_t held)
@@ -113,6 +133,25 @@ static void bytes_of(const char *policy, const char *size, const char *latents,
     if (with_decoder)
         expect_bytes("decoding", policy, n.decoding.peak, decode(&c, run));
     expect_ok(c.status, policy);
+    tt_run_close(run);
+    tt_settings_free(&s);
+    tt_ctx_free(&c);
+}
+
+static void bytes_of_both(const char *size, const char *latents)
+{
+    tt_ctx c;
+    tt_run *run;
+    tt_needs n;
+    tt_settings s = settings_of("tether", size, latents);
+    tt_settings_set(ctx, &s, "decode", "during");
+    tt_ctx_init(&c);
+    c.nthreads = 2;
+    expect_ok(tt_run_open(&c, &run, &s, NULL), "latents and frames in turns");
+    expect_ok(tt_run_plan(&c, run, &n), "their plan");
+    expect_bytes("both", "during", n.peak, both(&c, run));
+    expect(n.latents.peak == n.peak && n.decoding.peak == n.peak,
+           "one peak of both");
     tt_run_close(run);
     tt_settings_free(&s);
     tt_ctx_free(&c);
@@ -162,9 +201,10 @@ static void every_policy(void)
             bytes_of(cls->name, "64x64", length_of(cls->name, "24"), false);
         operations_of(cls->name);
     }
-    if (!SANITIZED && plan_anonymous())
+    if (!SANITIZED && plan_anonymous()) {
         bytes_of("tether", "128x128", "6", true);
-    else
+        bytes_of_both("128x128", "24");
+    } else
         skip("bytes are not those of the program: a sanitizer's are among "
              "them, or the system does not tell");
 }
@@ -187,20 +227,21 @@ static void take_up(tt_settings *s, int64_t room, const char *message,
     tt_run *run;
     const char *at = strstr(message, option);
     if (!expect(at != NULL, "%s is proposed: %s", option, message)) return;
-    sscanf(at + strlen(option), " %31[0-9x]", value);
+    sscanf(at + strlen(option), " %31[0-9a-z]", value);
     tt_settings_set(ctx, s, option + 2, *value ? value : NULL);
     set_limit(room + 300000);
     expect_ok(tt_run_open(ctx, &run, s, NULL), option);
     tt_run_close(run);
 }
 
-static void refuses(bool decoded, int64_t room, const char *what,
+/* `decoded`: after or during; NULL: not. */
+static void refuses(const char *decoded, int64_t room, const char *what,
                     const char *option)
 {
     char message[sizeof ctx->message];
     tt_run *run;
     tt_settings s = settings_of("tether", "64x64", "27");
-    if (!decoded) tt_settings_set(ctx, &s, "no-decode", NULL);
+    tt_settings_set(ctx, &s, decoded ? "decode" : "no-decode", decoded);
     set_limit(room);
     tt_status status = tt_run_open(ctx, &run, &s, NULL);
     snprintf(message, sizeof message, "%s", tt_message(ctx));
@@ -253,10 +294,14 @@ static void refusals(void)
     const int64_t large = n.decoding.peak - n.before;
     if (!expect(small > 0 && large > 3 * small / 2, "the decoder needs more"))
         return;
-    refuses(true, (small + large) / 2, "the decoder needs", "--no-decode");
-    refuses(true, (small + large) / 2, "TT_MEMORY leaves", "--size");
-    refuses(false, 4 * small / 5, "the transformer needs", "--size");
-    refuses(false, 4 * small / 5, "the transformer needs", "--budget");
+    refuses("after", (small + large) / 2, "the decoder needs", "--no-decode");
+    refuses("after", (small + large) / 2, "TT_MEMORY leaves", "--size");
+    refuses(NULL, 4 * small / 5, "the transformer needs", "--size");
+    refuses(NULL, 4 * small / 5, "the transformer needs", "--budget");
+    refuses("during", large + small / 3, "the transformer with the decoder "
+            "needs", "--decode");
+    refuses("during", small + small / 3, "the transformer with the decoder "
+            "needs", "--no-decode");
     resumes(4 * small / 5);
 }
 

@@ -106,6 +106,16 @@ for mpi in openmpi mpich; do
     check "$mpi: four rows: video" cmp "$work/v1.y4m" "$work/v5.y4m"
     check "$mpi: four rows: dump" cmp "$work/dump1" "$work/dump5"
 
+    # frames in turns with the latents
+    for n in 1 3; do
+        # shellcheck disable=SC2086
+        check "$mpi: frames during the work of $n ranks" timeout 300 \
+            mpirun.$mpi -n $n "$tether" $words -H 32 -p "$prompt" --latents 9 \
+            -o "$work/during$n.y4m" --decode during --overwrite
+        check "$mpi: frames during the work of $n ranks: video" cmp \
+            "$work/v1.y4m" "$work/during$n.y4m"
+    done
+
     # values from another dump
     # shellcheck disable=SC2086
     for n in 1 3; do

@@ -4,6 +4,7 @@
  *
  *   generate_names.c     what the files of a video are called
  *   generate_outputs.c   all that is written, and whether it may be
+ *   generate_decode.c    its frames, after the latents or during them
  *   generate_say.c       what is said meanwhile
  *   generate_plan.c      what it will take
  *   generate_batch.c     what became of each of several videos

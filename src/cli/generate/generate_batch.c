@@ -48,14 +48,14 @@ static bool shows(const char *path, const char *latents)
     return has_bytes(path) && outputs_since(path, latents);
 }
 
-/* Of numbered pictures the first and the last. */
+/* Of numbered pictures the first and the last; the first one may have been
+ * there before the latents were complete. */
 static bool video_is_there(const session *s, const tt_run_files *v)
 {
     char name[4096];
     const char *path = v->output;
     if (!path || shows(path, v->latents)) return true;
-    return tt_pattern_name(name, sizeof name, path, 0)
-        && shows(name, v->latents)
+    return tt_pattern_name(name, sizeof name, path, 0) && has_bytes(name)
         && tt_pattern_name(name, sizeof name, path, tt_run_frames(s->run) - 1)
         && shows(name, v->latents);
 }

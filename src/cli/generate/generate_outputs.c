@@ -223,9 +223,6 @@ tt_status session_check_late(session *s, ledger *files,
     const output_name late[3] = {{"-o", o->video},
                                  {"--animation", o->animation},
                                  {"--contact-sheet", o->sheet}};
-    if (s->settings->overwrite || s->ctx->status
-        || !check_files(s, files, late, 3, "another run has made meanwhile"))
-        return s->ctx->status;
-    if (o->after) progress_say(&s->progress, "tether: %s", o->after);
-    return s->ctx->status;
+    if (s->settings->overwrite) return s->ctx->status;
+    return check_files(s, files, late, 3, "another run has made meanwhile");
 }

@@ -64,8 +64,9 @@ static void print_memory(const tt_needs *n)
     row("activations", n->activations, "and operators");
     row("decoder", n->decoding.held, "history, frames, weights laid out anew");
     row("peak: text", n->text.peak, "");
-    row("peak: latents", n->latents.peak, "");
-    row("peak: decoding", n->decoding.peak, "");
+    if (n->during) row("peak: latents, decoding", n->decoding.peak, "at once");
+    else row("peak: latents", n->latents.peak, "");
+    if (!n->during) row("peak: decoding", n->decoding.peak, "");
     row("peak", n->peak, "");
     if (n->available < INT64_MAX) row("available", n->available, limit);
 }

@@ -39,7 +39,8 @@ static void work(void *user, const tt_run_work *w)
 {
     session *s = user;
     const tt_run_events e = progress_of_a_run(&s->progress);
-    e.work(e.user, w);
+    const tt_run_work all = session_work(s, w);
+    e.work(e.user, &all);
 }
 
 static void log_ranks(json_out *j, const tt_run_chunk *c)
@@ -62,11 +63,9 @@ static void log_ranks(json_out *j, const tt_run_chunk *c)
     json_close(j, ']');
 }
 
-static void log_chunk(void *user, const tt_run_chunk *c)
+static void log_chunk(session *s, const tt_run_chunk *c)
 {
-    session *s = user;
     json_out j;
-    session_stop_words(s);
     if (!progress_log(&s->progress, &j, "chunk")) return;
     json_int(&j, "chunk", c->chunk);
     json_int(&j, "chunks", c->chunks);
@@ -76,6 +75,14 @@ static void log_chunk(void *user, const tt_run_chunk *c)
     json_int(&j, "peak_memory_bytes", tt_peak_memory());
     log_ranks(&j, c);
     progress_logged(&s->progress, &j);
+}
+
+static void take_chunk(void *user, const tt_run_chunk *c)
+{
+    session *s = user;
+    session_stop_words(s);
+    log_chunk(s, c);
+    session_decode_chunk(s);
 }
 
 /* "video 2 of 4", and its prompt. */
@@ -149,5 +156,5 @@ void session_log_start(session *s, const tt_run_video *v,
 
 tt_run_events session_events(session *s)
 {
-    return (tt_run_events){s, say, work, log_chunk};
+    return (tt_run_events){s, say, work, take_chunk};
 }

@@ -21,6 +21,19 @@ typedef struct video_result {
     const char *why;     /* it failed or was stopped; NULL: neither           */
 } video_result;
 
+/* When the frames of a video are made. */
+typedef struct decode_turns {
+    int64_t video;
+    tt_run_files files;
+    ledger *list;        /* of the files that this run has made              */
+    bool decodes, during;
+    tt_vae *vae;
+    decoding *decoding;  /* NULL: its time has not come                       */
+    int64_t chunks, before; /* of the video; that were there                  */
+    int64_t ready;       /* latents of earlier turns                          */
+    double begin;        /* when the clock of the progress began              */
+} decode_turns;
+
 typedef struct session {
     tt_ctx *ctx;
     const tt_settings *settings;
@@ -32,6 +45,7 @@ typedef struct session {
     tt_arena mem;        /* names                                             */
     char kept[4400];     /* what a second signal leaves behind                */
     frames_file frames;  /* of the video that is under way                    */
+    decode_turns turns;
     int64_t videos;
     video_result *result; /* [videos]; NULL: the work has not begun           */
     tt_arena result_mem;
@@ -65,6 +79,17 @@ tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
  * video of the same name in these hours, and that stays. */
 tt_status session_check_late(session *s, ledger *files,
                              const decode_outputs *o);
+/* The video was begun: with --decode during its outputs are opened, and get
+ * what is there. */
+tt_status session_decode_begin(session *s, int64_t i, const tt_run_files *files,
+                               ledger *list);
+/* A chunk is done; of the last one the frames come with the end. */
+tt_status session_decode_chunk(session *s);
+/* The rest of the frames; after a failure the outputs are given up. */
+tt_status session_decode_end(session *s);
+/* The same work with the decoding that belongs to its chunks. */
+tt_run_work session_work(const session *s, const tt_run_work *w);
+
 /* After a failure nothing is left of run folders that stayed empty. */
 void session_remove_folders(session *s);
 

@@ -218,36 +218,61 @@ const char *progress_bytes(char *buf, size_t n, int64_t bytes)
     return buf;
 }
 
-void progress_update(progress *p, double done, double total, double seconds,
-                     const char *fmt, ...)
+/* Where it stands in the work that it is a part of. */
+static tt_run_work place_of(const progress *p, double done, double total,
+                            double seconds)
 {
-    char what[192], eta[32], memory[32], status[320];
-    va_list ap;
+    const progress_part *x = &p->part;
+    if (!(x->last > x->first))
+        return (tt_run_work){.done = done, .total = total,
+                             .before = p->before, .seconds = seconds};
+    const double share = done <= x->first ? 0 : done >= x->last ? 1
+                       : (done - x->first) / (x->last - x->first);
+    return (tt_run_work){.done = share < 1 ? x->from + share * (x->to - x->from)
+                                           : x->to,
+                         .total = x->total, .before = x->before,
+                         .seconds = tt_now() - x->begin};
+}
+
+static void update(progress *p, const tt_run_work *w)
+{
+    char eta[32], memory[32], status[320];
+    const double done = w->done, before = w->before;
     bool whole = done == (double)(int64_t)done; /* a unit was finished */
     double pause = p->terminal ? 0.1 : 2;
-    const double share = total > 0 ? 100 * done / total : 0;
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof what, fmt, ap);
-    va_end(ap);
-    if (done > p->before)
+    const double share = w->total > 0 ? 100 * done / w->total : 0;
+    if (done > before)
         progress_duration(eta, sizeof eta,
-                          seconds * (total - done) / (done - p->before));
+                          w->seconds * (w->total - done) / (done - before));
     else
         snprintf(eta, sizeof eta, "?");
     progress_bytes(memory, sizeof memory, tt_peak_memory());
-    snprintf(status, sizeof status, "%s, %.0f%%, eta %s, %s", what, share, eta,
-             memory);
+    snprintf(status, sizeof status, "%s, %.0f%%, eta %s, %s", w->what, share,
+             eta, memory);
     cli_status(status);
 
-    if (p->quiet || (!p->terminal && (!whole || done <= p->before))) return;
-    if (done < total && tt_now() - p->painted < pause) return;
+    if (p->quiet || (!p->terminal && (!whole || done <= before))) return;
+    if (done < w->total && tt_now() - p->painted < pause) return;
     p->painted = tt_now();
     fprintf(stderr, "%s%s%s%s  %3.0f%%  eta %s  %s%s",
-            p->terminal ? "\r" : "", p->colour ? "\033[1m" : "", what,
+            p->terminal ? "\r" : "", p->colour ? "\033[1m" : "", w->what,
             p->colour ? "\033[0m" : "", share, eta, memory,
             p->terminal ? "\033[K" : "\n");
     p->drawn = p->terminal;
     fflush(stderr);
+}
+
+void progress_update(progress *p, double done, double total, double seconds,
+                     const char *fmt, ...)
+{
+    char what[192];
+    tt_run_work w = place_of(p, done, total, seconds);
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(what, sizeof what, fmt, ap);
+    va_end(ap);
+    w.what = what;
+    update(p, &w);
 }
 
 json_out *progress_log(progress *p, json_out *j, const char *event)

@@ -168,6 +168,7 @@ static void expect_kept(const char *what)
 }
 
 #define GOES_ON "-o k.mp4 --latents-out k.st --log-json k.log "
+/* A state of every other chunk may be behind the frames. */
 static void test_ends(const char *cache, const char *mp4, const char *latents)
 {
     static const char *const ends[] = {
@@ -180,7 +181,7 @@ static void test_ends(const char *cache, const char *mp4, const char *latents)
         put_ffmpeg(30, ends[i / 2]);
         const int got = generate("", GOES_ON "--decode during --cache %s "
                                  "--checkpoint-every %d", cache,
-                                 status[i / 2] > 130);
+                                 status[i / 2] == 128 + SIGKILL ? 2 : 0);
         expect(got == status[i / 2], "%s: %d, %s", what, got, said);
         expect_kept(what);
         if (got < 128 + SIGKILL)
@@ -197,7 +198,8 @@ static void test_ends(const char *cache, const char *mp4, const char *latents)
                && strstr(said, "frames are there"), "%s: %s", what, said);
         const int made = count(text_of(at("k.log")), "\"decode\"");
         const int chunks = count(text_of(at("k.log")), "\"chunk\":");
-        expect(made > 0 && made < LATENTS && chunks > 0 && chunks < LATENTS / 3,
+        expect(made > 0 && made <= LATENTS - 8 /* 29 frames */ && chunks > 0
+               && chunks < LATENTS / 3,
                "%s: %d latents were decoded, %d chunks made", what, made,
                chunks);
         expect_same("k.mp4", mp4);
@@ -292,12 +294,12 @@ static void on_ranks(void *user, tt_ctx *c)
     char video[600], latents[600];
     const char *name = user;
     const bool first = tt_team_rank(c) == 0;
-    snprintf(video, sizeof video, "%s/%s.y4m", folder, name);
+    snprintf(video, sizeof video, "%s/%s", folder, name);
     snprintf(latents, sizeof latents, "%s/%s.st", folder, name);
     char *argv[] = {"generate", "-q", "-t", "1", "-m", model, "--embeds",
                     embeds, "--vae", vae, "-W", "32", "-H", "32", "--latents",
                     "24", "--decode", "during", "-o", video, "--latents-out",
-                    latents, NULL};
+                    latents, "--resume", NULL};
     const int argc = (int)(sizeof argv / sizeof *argv) - 1;
     const int status = cmd_generate(c, argc, argv);
     if (first) expect(status == 0, "%s: %d, %s", name, status, tt_message(c));
@@ -305,14 +307,22 @@ static void on_ranks(void *user, tt_ctx *c)
 
 static void test_ranks(void)
 {
+    char path[5000], name[2][20], latents[64];
+    snprintf(path, sizeof path, "%s/bin:%.4000s", folder, getenv("PATH"));
+    setenv("PATH", path, 1);
     for (int n = 1; n <= 3; n++) {
-        char name[20], video[40], latents[40];
-        snprintf(name, sizeof name, "ranks%d", n);
-        snprintf(video, sizeof video, "%s.y4m", name);
-        snprintf(latents, sizeof latents, "%s.st", name);
-        expect_ok(tt_team_threads(ctx, n, on_ranks, name), name);
-        expect_same(video, "after-p.y4m");
-        expect_same(latents, "after.st");
+        snprintf(name[0], sizeof name[0], "ranks%d.y4m", n);
+        snprintf(name[1], sizeof name[1], "ranks%d.mp4", n);
+        put_ffmpeg(30, "exit 1");
+        expect(generate("", "-q -o %s --latents-out %s.st --decode during",
+                        name[1], name[1]) == 1, "one process begins: %s", said);
+        put_ffmpeg(-1, "");
+        for (int i = 0; i < 2; i++) { /* from the beginning; going on */
+            snprintf(latents, sizeof latents, "%s.st", name[i]);
+            expect_ok(tt_team_threads(ctx, n, on_ranks, name[i]), name[i]);
+            expect_same(name[i], i ? "after.mp4" : "after-p.y4m");
+            expect_same(latents, "after.st");
+        }
     }
 }
 

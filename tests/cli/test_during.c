@@ -239,14 +239,18 @@ static void test_pictures(void)
     char a[100], b[100];
     mkdir(at("p"), 0777);
     put_file(at("p/040.png"), "mine", 0644);
+    expect(generate("", PICTURES) == 2 && strstr(said, "would replace p/040")
+           && !strcmp(text_of(at("p/040.png")), "mine")
+           && !exists(at("p/000.png")), "somebody's picture: %s", said);
+    unlink(at("p/040.png"));
+    mkdir(at("p/040.png"), 0777);
     for (int i = 0; i < 2; i++)
         expect(generate("", i ? PICTURES "--resume" : PICTURES) == 1
-               && strstr(said, "it stays") && exists(at("p/039.png"))
+               && strstr(said, "p/040.png") && exists(at("p/039.png"))
                && strstr(said, i ? "resuming after 4 of 8 chunks"
-                                 : "4 of 8 chunks are in p.st.unfinished")
-               && !strcmp(text_of(at("p/040.png")), "mine"),
-               "a file in the way: %s", said);
-    unlink(at("p/040.png"));
+                                 : "4 of 8 chunks are in p.st.unfinished"),
+               "a folder in the way: %s", said);
+    rmdir(at("p/040.png"));
     expect(generate("", PICTURES) == 2, "not without a word: %s", said);
     expect(generate("", PICTURES "--resume") == 0
            && strstr(said, "frames are there"), "its own pictures: %s", said);

@@ -9,9 +9,11 @@
 
 #include "cli/cli.h"
 #include "cli/generate/decode.h"
+#include "cli/generate/ledger.h"
 #include "io/inputs.h"
 #include "cli/generate/model.h"
 #include "cli/ui/outputs.h"
+#include "tether/video.h"
 
 enum { SPLIT_MAX = 64 };
 
@@ -94,44 +96,59 @@ static int check(const settings *s, int64_t *split, int *nsplit)
     return GO_ON;
 }
 
-/* Going on with the frames of `first`: is `path` of the same decoding? `first`
- * itself is; another output is there once `first` is complete, and both are
- * then no older than the frames. */
-static bool is_of_it(const char *path, const char *first, const char *frames)
+/* Outputs that an interrupted decoding has completed are listed beside its
+ * frames. */
+static tt_status open_list(tt_ctx *ctx, const settings *s, tt_arena *mem,
+                           const char *frames, ledger *list)
 {
-    if (!first || !path || path == first) return first && path;
-    return outputs_since(path, frames) && outputs_since(first, frames);
+    TT_TRY(ledger_open(ctx, list, ledger_name(ctx, mem, frames), "decode"));
+    if (!s->resume || !frames || access(frames, F_OK)) ledger_forget(list);
+    return ctx->status;
 }
 
 /* What is there would be half of it, and stays if it is somebody's. */
 static tt_status check_free(tt_ctx *ctx, const settings *s,
-                            const decode_outputs *out, const char *frames)
+                            const decode_outputs *out, ledger *list)
 {
     const output_name files[] = {{"-o", out->video},
                                  {"--contact-sheet", out->sheet},
                                  {"--raw-out", out->raw}};
-    const bool going_on = s->resume && frames && !access(frames, F_OK);
-    const char *first = !going_on ? NULL : out->video ? out->video
-                      : out->sheet ? out->sheet : out->raw;
-    for (int i = 0; i < 3 && !s->overwrite; i++)
-        if (!is_of_it(files[i].path, first, frames))
+    char first[4096];
+    for (int i = 0; i < 3 && !s->overwrite; i++) {
+        const char *path = files[i].path;
+        const bool several = path
+                          && tt_pattern_name(first, sizeof first, path, 0);
+        if (path && (!ledger_may(list, path)
+                     || (several && !ledger_may(list, first))))
             TT_TRY(outputs_free(ctx, files + i, 1, "is there"));
+    }
     return ctx->status;
 }
 
 /* May all of it be written? The latents are open afterwards, and the name of
  * the frames so far is taken. */
 static tt_status open_inputs(tt_ctx *ctx, const settings *s, tt_arena *mem,
-                             decode_outputs *out, tt_file **file, tt_tensor *t)
+                             decode_outputs *out, tt_file **file, tt_tensor *t,
+                             ledger *list)
 {
     const int64_t dim[5] = {-1, -1, -1, -1, -1};
     const char *frames = decode_frames_name(ctx, mem, out, NULL);
-    TT_TRY(check_free(ctx, s, out, frames));
+    TT_TRY(open_list(ctx, s, mem, frames, list));
+    TT_TRY(check_free(ctx, s, out, list));
     TT_TRY(outputs_png(ctx, "--contact-sheet", out->sheet));
     TT_TRY(input_open(ctx, file, t, s->latents, "latents", 5, dim));
     if (t->dim[0] > 1) out->drop = 4 * (s->overlap - 1) + 1;
     TT_TRY(decode_check(ctx, out, t->dim[0], t->dim[1], t->dim[3], t->dim[4]));
     return frames_file_claim(ctx, out->keep, frames, s->resume, s->overwrite);
+}
+
+/* The list is of use as long as there are frames to go on with. */
+static void close_list(tt_arena *mem, const decode_outputs *out, ledger *list)
+{
+    tt_ctx own = {.status = TT_OK};
+    const char *frames = decode_frames_name(&own, mem, out, NULL);
+    if (frames && access(frames, F_OK)) ledger_remove(list);
+    else ledger_close(list);
 }
 
 static void decode(tt_ctx *ctx, progress *p, const settings *s,
@@ -142,14 +159,18 @@ static void decode(tt_ctx *ctx, progress *p, const settings *s,
     tt_tensor t;
     tt_arena mem = {0};
     frames_file keep = {0};
+    ledger list = {.fd = -1};
     decode_outputs out = s->out;
     const char *const wrote[] = {out.video, out.sheet, out.raw};
     out.source = s->latents;
     out.keep = &keep;
-    if (!open_inputs(ctx, s, &mem, &out, &file, &t)
-        && tt_model_open_vae(ctx, &vae, &s->model, NULL) == TT_OK)
+    if (!open_inputs(ctx, s, &mem, &out, &file, &t, &list)
+        && tt_model_open_vae(ctx, &vae, &s->model, NULL) == TT_OK) {
+        ledger_watch(&list);
         decode_run(ctx, p, vae, &t, split, nsplit, &out);
+    }
     frames_file_close(&keep, true);
+    close_list(&mem, &out, &list);
     if (vae) tt_vae_close(vae);
     if (file) tt_file_close(file);
     tt_arena_free(&mem);

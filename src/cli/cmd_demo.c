@@ -13,6 +13,7 @@
 
 #include "cli/cli.h"
 #include "cli/generate/generate.h"
+#include "cli/generate/ledger.h"
 #include "cli/generate/model.h"
 #include "cli/ui/terminal.h"
 #include "tether/analyze.h"
@@ -139,35 +140,39 @@ static const char *video_file(tt_ctx *ctx, const char *folder, char *buf,
     return buf;
 }
 
+/* "FOLDER/demo.latents.safetensors" and what is behind it. */
+static const char *latents_of(char buf[4200], const char *folder,
+                              const char *more)
+{
+    snprintf(buf, 4200, "%s/demo.latents.safetensors%s", folder, more);
+    return buf;
+}
+
 /* Did an earlier demo write into this folder? */
 static bool own_folder(const char *folder)
 {
-    static const char *const name[] = {"demo.latents.safetensors",
-                                       "demo.latents.safetensors.unfinished"};
     char path[4200];
-    bool own = false;
-    for (int i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "%s/%s", folder, name[i]);
-        own = own || access(path, F_OK) == 0;
-    }
-    return own;
+    return tt_run_made_by_any(latents_of(path, folder, ""))
+        || tt_run_made_by_any(latents_of(path, folder, ".unfinished"));
 }
 
-/* What stands in a folder that no demo has written into is the user's. */
+/* What no demo has written into this folder is the user's. */
 static tt_status keep_files(tt_ctx *ctx, const char *folder)
 {
-    static const char *const name[] = {"demo.mp4", "demo.apng", "sheet.png",
-                                       "run.json"};
+    static const char *const name[] = {
+        "demo.mp4", "demo.y4m", "demo.apng", "sheet.png", "run.json"};
     char path[4200];
-    if (own_folder(folder)) return TT_OK;
-    for (size_t i = 0; i < sizeof name / sizeof *name; i++) {
+    ledger list;
+    TT_TRY(ledger_open(ctx, &list, latents_of(path, folder, ".files"), NULL));
+    for (size_t i = 0; i < sizeof name / sizeof *name && !ctx->status; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, name[i]);
-        if (access(path, F_OK) == 0)
-            return tt_fail(ctx, TT_EINVAL, "%s is there, and demo replaces "
-                           "files only beside its own demo.latents."
-                           "safetensors; give another folder with -o", path);
+        if (!ledger_may(&list, path))
+            tt_fail(ctx, TT_EINVAL, "%s is there, and demo replaces only what "
+                    "a demo has made; move it away, or give another folder "
+                    "with -o", path);
     }
-    return TT_OK;
+    ledger_close(&list);
+    return ctx->status;
 }
 
 /* What is generated: the demo's own settings and names beside each other. */

@@ -277,6 +277,12 @@ static void test_program(void)
     expect(!exists(at("film.y4m")), "and none is made");
     expect(exists(at("out/sheet.png")) && exists(at("out/run.json")),
            "the sheet and the record");
+    expect(run("demo -q -m %s --latents 3 -s 4 -o out", model) == 0,
+           "in the place of another demo: %s", said);
+    put_file(at("out/sheet.png"), "mine", 0644);
+    refuses(2, "out/sheet.png is there, and demo replaces only", "demo -q -m "
+            "%s --latents 3 -o out", model);
+    expect(!strcmp(text_of(at("out/sheet.png")), "mine"), "it stays");
 }
 
 int main(int argc, char **argv)

@@ -354,8 +354,15 @@ static void test_strangers(void)
     expect(decode("--latents l.st -o d.mp4 --resume --contact-sheet mine.png")
            == 2 && strstr(said, "--contact-sheet would replace mine.png")
            && !strcmp(text_of(at("mine.png")), "mine"), "a sheet: %s", said);
+    put_file(at("d.mp4"), "mine", 0644);
+    expect(decode("--latents l.st -o d.mp4 --resume") == 2
+           && strstr(said, "-o would replace d.mp4, which is there")
+           && !strcmp(text_of(at("d.mp4")), "mine"), "the video: %s", said);
+    unlink(at("d.mp4"));
     expect(decode("--latents l.st -o d.mp4 --resume") == 0, "%s", said);
     expect_same("d.mp4", "s.mp4");
+    refuses(2, "--raw-out and the list of outputs so far", "decode --vae %s "
+            "--latents l.st -o n.y4m --raw-out n.y4m.frames.files", vae);
 }
 
 /* Video and sheet are complete, the third output is not: all go on. */
@@ -371,7 +378,12 @@ static void test_last(void)
            && !strstr(said, "can be seen in"), "no folder: %s", said);
     mkdir(at("t"), 0777);
     put_ffmpeg(-1, "");
-    expect(decode(LAST " --resume") == 0 && exists(at("t/r")), "%s", said);
+    run_after("mv t.png t.kept; cp l.st t.png; ", "--version > /dev/null");
+    expect(decode(LAST " --resume") == 2 && same(at("t.png"), at("l.st")),
+           "one of them is somebody's: %s", said);
+    run_after("cp t.kept t.png; ", "--version > /dev/null");
+    expect(decode(LAST " --resume") == 0 && exists(at("t/r"))
+           && !exists(at("t.mp4.frames.files")), "%s", said);
     expect_same("t.mp4", "s.mp4");
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/generate/ledger.h"
 #include "cli/ui/outputs.h"
 #include "run/identity.h"
 #include "tether/backend.h"
@@ -88,11 +89,13 @@ tt_status decode_check(tt_ctx *ctx, const decode_outputs *o, int64_t clips,
                        "without the last %lld", (long long)decode_frames(n),
                        (long long)o->drop);
     tt_arena mem = {0};
+    const char *frames = decode_frames_name(ctx, &mem, o, NULL);
     const output_name all[] = {{"-o", o->video}, {"--animation", o->animation},
                                {"--contact-sheet", o->sheet},
                                {"--raw-out", o->raw},
-                               {"the frames so far",
-                                decode_frames_name(ctx, &mem, o, NULL)}};
+                               {"the frames so far", frames},
+                               {"the list of outputs so far",
+                                ledger_name(ctx, &mem, frames)}};
     outputs_differ(ctx, all, sizeof all / sizeof *all);
     tt_arena_free(&mem);
     TT_TRY(ctx->status);

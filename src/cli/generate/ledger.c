@@ -96,8 +96,9 @@ static tt_status read_list(ledger *l, int fd)
     struct stat st;
     const bool known = !fstat(fd, &st) && S_ISREG(st.st_mode);
     if (known && !st.st_size) return TT_OK;
-    if (known && pread(fd, there, HEAD, 0) == HEAD
-        && !memcmp(there, head, HEAD)) return read_lines(l, fd, st.st_size);
+    l->there = known && pread(fd, there, HEAD, 0) == HEAD
+            && !memcmp(there, head, HEAD);
+    if (l->there) return read_lines(l, fd, st.st_size);
     if (known && l->ctx->overwrite) return TT_OK; /* written anew */
     return tt_fail(l->ctx, TT_EINVAL, "%s is no list of the files of a run, "
                    "and its name is needed for one: move it away%s", l->path,
@@ -199,6 +200,17 @@ void ledger_watch(ledger *l)
     if (!l->path || !*l->run) return;
     l->ctx->place = place;
     l->ctx->place_user = l;
+}
+
+void ledger_forget(ledger *l)
+{
+    l->n = 0;
+}
+
+void ledger_remove(ledger *l)
+{
+    if (l->path && (l->there || l->n)) unlink(l->path);
+    ledger_close(l);
 }
 
 void ledger_close(ledger *l)

@@ -26,6 +26,7 @@ typedef struct ledger {
     char *line;                 /* [n * LEDGER_LINE]                          */
     size_t n, room;
     int fd;                     /* -1: nothing was added                      */
+    bool there;                 /* it was before                              */
     bool lost;                  /* it could not be written, and that was said */
     tt_arena mem;
 } ledger;
@@ -50,7 +51,11 @@ bool ledger_may(ledger *l, const char *path);
  * ctx->overwrite. */
 void ledger_watch(ledger *l);
 
-/* Harmless on a zeroed ledger. */
+/* Files of the list, but for those that follow, count no more. */
+void ledger_forget(ledger *l);
+
+/* Leave; the list stays, or goes. Harmless on a zeroed ledger. */
 void ledger_close(ledger *l);
+void ledger_remove(ledger *l);
 
 #endif

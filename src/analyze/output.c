@@ -121,12 +121,18 @@ static tt_status keep(tt_ctx *ctx, const tt_analyze_options *opt,
 tt_status output_keep(tt_ctx *ctx, const tt_analyze_options *opt,
                       const char *const *name)
 {
+    char first[80];
     for (; *name && !ctx->overwrite; name++) {
         const char *columns = columns_of(*name);
         if (opt->csv && columns)
             TT_TRY(keep(ctx, opt, *name, ".csv", columns, true));
+        const int n = columns ? (int)strcspn(columns, ",") : 0;
+        if (columns)
+            snprintf(first, sizeof first, TABLE_JSON "\"%.*s\", \"%.*s\"",
+                     n, columns, (int)strcspn(columns + n + 1, ","),
+                     columns + n + 1);
         if (opt->json && columns)
-            TT_TRY(keep(ctx, opt, *name, ".json", TABLE_JSON, true));
+            TT_TRY(keep(ctx, opt, *name, ".json", first, true));
         if (opt->svg) TT_TRY(keep(ctx, opt, *name, ".svg", FIGURE_SVG, false));
     }
     return ctx->status;

@@ -43,7 +43,8 @@ char *tt_out_target(tt_ctx *ctx, tt_arena *mem, const char *path)
     enum { LINKS_MAX = 40 }; /* as many as systems follow */
     char *real = realpath(path, NULL); /* NULL while the file is missing */
     char *out = tt_strdup(ctx, mem, real ? real : path);
-    for (int i = 0; !real && out && i < LINKS_MAX; i++) {
+    /* a link to a pipe is there, and leads to no name */
+    for (int i = 0; !real && out && access(path, F_OK) && i < LINKS_MAX; i++) {
         char *next = read_link(ctx, mem, out);
         if (!next) break;
         out = next;

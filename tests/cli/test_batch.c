@@ -128,6 +128,12 @@ static void test_killed(void)
 /* A summary that cannot be written does not hide why the work ended. */
 static void test_summary(void)
 {
+    expect(three("-o y.y4m --summary y.json") == 0
+           && three("-o y.y4m --summary y.json --resume") == 0,
+           "its own: %s", said);
+    expect(three("-o z.y4m -s 9 --summary y.json") == 2
+           && strstr(said, "--summary would replace y.json"), "another's: %s",
+           said);
     if (access("/dev/full", W_OK)) {
         skip("a summary that is lost: there is no /dev/full");
         return;

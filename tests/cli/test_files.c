@@ -231,6 +231,9 @@ static void test_links(void)
                && is_link(at("v.y4m")) && is_link(at("v.st"))
                && exists(at("disk/v.y4m")) && exists(at("disk/v.st")),
                "links are followed, round %d: %s", i, said);
+    expect(exists(at("disk/v.st.files"))
+           && run("%s", tiny_run("-o v.y4m --latents-out disk/v.st --resume"))
+              == 0, "the list is where the latents are: %s", said);
     refuses(2, "would replace v.y4m", "%s",
             tiny_run("-o v.y4m --latents-out v.st -s 1"));
     /* one file under two names: a link to nothing yet, and a link to it */

@@ -39,6 +39,8 @@ static void test_reports(void)
     if (sizeof(tt_real) == 4)
         report_keeps("b.json", "bench ops --quick --rounds 1 --only gelu -t 1 "
                      "--json b.json");
+    put_file(at("o.xml"), "<?xml version=\"1.0\"?>\n<testsuites>\n", 0644);
+    refuses(2, "o.xml, which is no JUnit report", "diff r1 r1 --junit o.xml");
     refuses(2, "both write", "diff r1 r1 --html same --json ./same");
     refuses(3, "directory does not exist", "diff r1 r1 --html no/where/r.html");
     put_file(at("c.html"), "<html>mine</html>", 0644);
@@ -78,6 +80,7 @@ static void test_compare(void)
     expect(compares("-o r.html --overwrite") == 0
            && strstr(text_of(at("r.html")), "<html"), "--overwrite: %s", said);
     expect(compares("-o r.html --resume") == 0, "--resume: %s", said);
+    refuses(2, "r.html, which is no HTML report", "diff r1 r1 --html r.html");
     expect(compares("-o s.html --runs r_runs -s 3") == 2
            && strstr(said, "would replace r_runs/0-fifo"), "other runs: %s",
            said);
@@ -166,9 +169,19 @@ static void test_others(void)
     put_file(at("notes"), "mine\n", 0644);
     refuses(2, "--log-json would replace notes", "convert o.st -o c2 "
             "--log-json notes");
+    put_file(at("notes"), "{\"event\": \"of another program\"}\n", 0644);
+    refuses(2, "--log-json would replace notes", "convert o.st -o c2 "
+            "--log-json notes");
     expect(run("convert o.st -o c3 --log-json - > log") == 0
            && holds("log", "{\"event\"") && !exists(at("-")),
            "--log-json -: %s", said);
+    mkdir(at("px"), 0777);
+    put_file(at("px/pixels.json"), "{\"columns\": [\"mine\"]}", 0644);
+    refuses(2, "pixels.json would be replaced", "analyze --pixels o.y4m -o px");
+    unlink(at("px/pixels.json"));
+    for (int i = 0; i < 2; i++)
+        expect(run("analyze --pixels o.y4m -o px") == 0
+               && exists(at("px/pixels.json")), "its own: %s", said);
     char others[2001];
     memset(others, 'x', 2000);
     others[2000] = 0;

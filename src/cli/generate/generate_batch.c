@@ -214,6 +214,18 @@ static void write_summary(session *s, const char *path)
     tt_out_finish(s->ctx, &o);
 }
 
+/* It is in the list of the first video. */
+static void list_summary(session *s)
+{
+    tt_run_video v;
+    ledger list = {.fd = -1};
+    const tt_run_files files = session_names(s, 0, &v);
+    if (!s->settings->inject) session_open_files(s, 0, &files, true, &list);
+    ledger_watch(&list);
+    write_summary(s, s->settings->summary);
+    ledger_close(&list);
+}
+
 tt_status session_check_summary(session *s)
 {
     const tt_settings *g = s->settings;
@@ -242,9 +254,9 @@ tt_status session_end_list(session *s)
     tt_clear(ctx);
     const int64_t failed = count(s, VIDEO_FAILED);
     const bool replaces = ctx->overwrite;
-    ctx->overwrite = true; /* an earlier summary: session_check_summary */
+    ctx->overwrite = true; /* an earlier summary: session_check_free */
     if (s->videos > 1) say_table(s);
-    if (s->settings->summary) write_summary(s, s->settings->summary);
+    if (s->settings->summary) list_summary(s);
     ctx->overwrite = replaces;
     if (ctx->status && !status) return ctx->status;
     if (ctx->status) summary_is_lost(ctx); /* why the work ended says more */

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/generate/generate_session.h"
 #include "tether/analyze.h"
@@ -79,7 +80,7 @@ void session_remove_folders(session *s)
 }
 
 /* Everything a video writes. */
-enum { OUTPUTS = 15, BY_DECODER = 3, REPORTS = 2 };
+enum { OUTPUTS = 15, BY_DECODER = 3, SUMMARY = 13, REPORTS = 2, LOGS = 1 };
 static void all_outputs(session *s, output_name out[OUTPUTS],
                         const tt_run_files *v)
 {
@@ -103,20 +104,29 @@ static void all_outputs(session *s, output_name out[OUTPUTS],
     memcpy(out, all, sizeof all);
 }
 
-/* Names that a video takes until it is complete. */
+/* Where the latents are, when their name is a link. */
+static const char *linked(session *s, const char *path)
+{
+    struct stat st;
+    return path && !lstat(path, &st) && S_ISLNK(st.st_mode)
+         ? tt_out_target(s->ctx, &s->mem, path) : path;
+}
+
+/* Names that a video takes until it is complete, and its list. */
 enum { HELPERS = 5 };
 static void all_helpers(session *s, output_name out[HELPERS],
                         const tt_run_files *v, const decode_outputs *o)
 {
     static const char *const ending[HELPERS] = {
         "", ".files", ".unfinished", ".state1", ".state2"};
-    const size_t n = v->latents ? strlen(v->latents) + 16 : 0;
+    const char *latents = linked(s, v->latents);
+    const size_t n = latents ? strlen(latents) + 16 : 0;
     out[0] = (output_name){"the frames so far",
                            decode_frames_name(s->ctx, &s->mem, o, v->latents)};
     for (int i = 1; i < HELPERS; i++) {
         char *name = n ? tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "file name")
                        : NULL;
-        if (name) snprintf(name, n, "%s%s", v->latents, ending[i]);
+        if (name) snprintf(name, n, "%s%s", latents, ending[i]);
         out[i] = (output_name){i > 2 ? "a saved state" : i > 1
                                ? "the latents so far"
                                : "the list of this run's files", name};
@@ -179,7 +189,7 @@ static tt_status check_files(session *s, ledger *l, const output_name *name,
 tt_status session_open_files(session *s, int64_t i, const tt_run_files *v,
                              bool encoded, ledger *l)
 {
-    const char *list = ledger_name(s->ctx, &s->mem, v->latents);
+    const char *list = ledger_name(s->ctx, &s->mem, linked(s, v->latents));
     const char *run = list && encoded
                     ? tt_run_identity(s->ctx, s->run, i, &s->mem) : NULL;
     return ledger_open(s->ctx, l, list, run);
@@ -207,12 +217,13 @@ tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
     if (g->inject)
         return outputs_free(s->ctx, all, OUTPUTS - REPORTS, "is there, and "
                             "with --inject nobody knows which run made it");
+    if (i > 0) all[SUMMARY].path = NULL; /* one of all videos */
     all[BY_DECODER].path = NULL; /* the latents, which tell it themselves */
     TT_TRY(session_open_files(s, i, v, encoded, &files));
     snprintf(who, sizeof who, "this run did not make: %.4200s does not list it "
              "(its prompt, options, seed or weights differ, or it is of "
              "another program)", files.path ? files.path : "");
-    check_files(s, &files, all, OUTPUTS - REPORTS, who);
+    check_files(s, &files, all, OUTPUTS - LOGS, who);
     ledger_close(&files);
     return check_latents(s, i, v->latents, encoded);
 }

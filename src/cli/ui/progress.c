@@ -44,7 +44,7 @@ static void note_threads(progress *p, const cli_common *common)
 /* An earlier log may go; any other file of that name stays. */
 static tt_status check_log(tt_ctx *ctx, const char *path)
 {
-    static const char begin[] = "{\"event\"";
+    static const char begin[] = "{\"event\": \"begin\"";
     char head[sizeof begin] = "";
     struct stat st;
     if (!strcmp(path, "-") || stat(path, &st) || !S_ISREG(st.st_mode)

@@ -50,8 +50,9 @@ tt_status validate_outputs_check(tt_ctx *ctx, const validate_outputs *out)
 {
     const output_name all[] = {{"--json", out->json}, {"--junit", out->junit},
                                {"--html", out->html}};
-    static const char *const mark[] = {"\"tether-validate/", "<testsuites",
-                                       "content=\"tether "};
+    static const char *const mark[] = {"\"tether-validate/",
+                                       "<testsuites name=\"tether\"",
+                                       "name=\"verdict\""};
     static const char *const kind[] = {"JSON report", "JUnit report",
                                        "HTML report"};
     TT_TRY(outputs_differ(ctx, all, 3));

@@ -486,9 +486,10 @@ tt_status tt_report_html(tt_ctx *ctx, const tt_report *r, const char *path)
     TT_TRY(report_open(ctx, &o, path));
     fprintf(o.f, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta "
             "charset=\"utf-8\">\n<meta name=\"generator\" "
-            "content=\"tether %s\">\n<meta name=\"viewport\" "
+            "content=\"tether %s\">\n<meta name=\"verdict\" content=\"%s\">\n"
+            "<meta name=\"viewport\" "
             "content=\"width=device-width, initial-scale=1\">\n<title>",
-            tt_version());
+            tt_version(), tt_report_passed(r) ? "PASS" : "FAIL");
     fputs(tt_report_passed(r) ? "PASS: " : "FAIL: ", o.f);
     page_xml(o.f, r->title);
     fprintf(o.f, "</title>\n<style>%s%s%s</style>\n</head>\n<body>\n",

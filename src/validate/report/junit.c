@@ -66,7 +66,8 @@ tt_status tt_report_junit(tt_ctx *ctx, const tt_report *r, const char *path)
         failures += report_failing(i->v.outcome);
         cases++;
     }
-    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+          "<testsuites name=\"tether\">\n"
           "  <testsuite name=\"", o.f);
     page_xml(o.f, r->title);
     fprintf(o.f, "\" tests=\"%lld\" failures=\"%lld\" errors=\"0\" "

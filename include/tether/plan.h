@@ -37,7 +37,7 @@ typedef struct tt_needs {
     int64_t before;        /* the process holds already                       */
     bool during;           /* latents and frames take turns: one peak of both */
     tt_stage text, latents, decoding;
-    double reading;        /* seconds beside theirs: weights out of files     */
+    double reading;        /* seconds beside theirs: opening, weights         */
     int64_t cache;         /* keys and values of `latents`, with the prompt's */
     int64_t heads;         /* of every layer, that are held                   */
     int64_t activations;   /* the rest of it                                  */

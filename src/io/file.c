@@ -209,6 +209,19 @@ void file_release(const tt_file *f, const tt_tensor *t)
     for (int64_t i = 0; i < f->nshards; i++) file_release(f->shard[i], t);
 }
 
+/* Of a quantised type the bytes before an element are near enough. */
+void file_expect(const tt_file *f, const tt_tensor *t, int64_t first,
+                 int64_t n)
+{
+    const int64_t count = tt_tensor_count(t), bytes = tt_tensor_bytes(t);
+    if (!t->data || !tt_tensor_packed(t) || count < 1) return;
+    const double each = (double)bytes / (double)count;
+    const char *at = (const char *)t->data + (int64_t)(each * (double)first);
+    if (io_map_expect(&f->map, at, (int64_t)(each * (double)n))) return;
+    for (int64_t i = 0; i < f->nshards; i++)
+        file_expect(f->shard[i], t, first, n);
+}
+
 /* ---- questions ----------------------------------------------------------- */
 
 const char *tt_file_format(const tt_file *f)

@@ -58,6 +58,10 @@ tt_status io_cut_off(tt_ctx *ctx, const tt_file *f, int64_t whole);
 /* If the packed view lies in a mapping of f, its pages leave the resident set
  * (io_map_release). */
 void file_release(const tt_file *f, const tt_tensor *t);
+/* n of its elements, from `first` on, will be read soon: a disk that is asked
+ * for many places at once is not waited for at each. */
+void file_expect(const tt_file *f, const tt_tensor *t, int64_t first,
+                 int64_t n);
 
 /* The elements in row-major order, bytes as they are (tt_gather without a
  * change of byte order). */

@@ -63,13 +63,19 @@ void io_map_close(io_map *m)
     *m = (io_map){nothing, 0, NULL};
 }
 
+static bool lies_in(const io_map *m, const void *p, int64_t n)
+{
+    const uintptr_t base = (uintptr_t)m->base, at = (uintptr_t)p;
+    return m->base && at >= base && at - base < (uint64_t)m->size
+           && (uint64_t)n <= (uint64_t)m->size - (at - base);
+}
+
 /* Of a read-only private mapping nothing can be lost: the next touch maps the
  * same page of the file again. */
 bool io_map_release(const io_map *m, const void *p, int64_t n)
 {
     uintptr_t base = (uintptr_t)m->base, at = (uintptr_t)p;
-    if (!m->base || at < base || at - base >= (uint64_t)m->size) return false;
-    if ((uint64_t)n > (uint64_t)m->size - (at - base)) return false;
+    if (!lies_in(m, p, n)) return false;
     long page = sysconf(_SC_PAGESIZE);
     if (page <= 0) return true;
     uintptr_t size = (uintptr_t)page;
@@ -78,6 +84,18 @@ bool io_map_release(const io_map *m, const void *p, int64_t n)
     if (from < to)
         (void)madvise((char *)m->base + (from - base), to - from,
                       MADV_DONTNEED);
+    return true;
+}
+
+bool io_map_expect(const io_map *m, const void *p, int64_t n)
+{
+    const uintptr_t base = (uintptr_t)m->base, at = (uintptr_t)p;
+    const long page = sysconf(_SC_PAGESIZE);
+    if (!lies_in(m, p, n)) return false;
+    if (page <= 0) return true;
+    const uintptr_t from = (at - base) / (uintptr_t)page * (uintptr_t)page;
+    (void)madvise((char *)m->base + from, at - base - from + (uintptr_t)n,
+                  MADV_WILLNEED);
     return true;
 }
 

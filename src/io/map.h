@@ -20,6 +20,8 @@ void io_map_close(io_map *m);
  * [p, p + n). Their content stays, in the page cache or on the disk. False
  * when it lies elsewhere. */
 bool io_map_release(const io_map *m, const void *p, int64_t n);
+/* If it lies there: let the system read its pages soon, without waiting. */
+bool io_map_expect(const io_map *m, const void *p, int64_t n);
 
 /* Is this more than 1 GB, and more than the memory that is free or could be
  * freed? `meminfo` is Linux's /proc/meminfo; unreadable: yes, if large. */

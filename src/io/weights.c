@@ -371,6 +371,12 @@ void tt_weights_release(const tt_weights *w, const tt_tensor *t)
     file_release(w->file, t);
 }
 
+void weights_expect(const tt_weights *w, const tt_tensor *t, int64_t first,
+                    int64_t n)
+{
+    file_expect(w->file, t, first, n);
+}
+
 bool tt_weights_large(const tt_weights *w)
 {
     if (!w) return false;

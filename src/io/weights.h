@@ -35,6 +35,10 @@ weight *weights_item(const tt_weights *w, const char *name);
  * its 8-bit weights are scaled. */
 tt_status weights_apply_scales(tt_weights *w, bool marker, bool *changed);
 
+/* See file_expect. */
+void weights_expect(const tt_weights *w, const tt_tensor *t, int64_t first,
+                    int64_t n);
+
 /* Make it packed, copying into w's arena if it is strided; NULL on TT_ENOMEM.
  * Ask only when the shape is the expected one: a few bytes of file can
  * describe a tensor of any size (stride 0). */

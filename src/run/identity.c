@@ -9,6 +9,7 @@
 
 #include "run/identity.h"
 #include "run/parts.h"
+#include "io/weights.h"
 #include "tether/version.h"
 #include "tether/backend.h"
 
@@ -20,27 +21,58 @@ static void digest_values(tt_sha256 *s, const tt_real *x, int64_t n)
     if (x) tt_sha256_add(s, x, (size_t)n * sizeof *x);
 }
 
+enum { SAMPLES = 16, PIECE = 256 }; /* a multiple of every type's block */
+
+/* Pieces of a tensor; the elements of each. */
+static int64_t pieces_of(const tt_tensor *t, int64_t *size)
+{
+    const int64_t n = tt_tensor_count(t);
+    *size = n < PIECE ? n : PIECE;
+    return n > PIECE ? SAMPLES : n > 0;
+}
+
+/* Where piece k begins. */
+static int64_t piece_at(const tt_tensor *t, int64_t size, int64_t k)
+{
+    const int64_t at = (tt_tensor_count(t) - size) / (SAMPLES - 1) * k;
+    return at - at % tt_dtype_block(t->dtype);
+}
+
+static const tt_tensor *weight_at(const tt_weights *w, int64_t i)
+{
+    const tt_tensor *t = tt_weights_find(w, tt_weights_name(w, i));
+    return t && tt_dtype_is_real(t->dtype) ? t : NULL;
+}
+
+static void expect_weights(const tt_weights *w)
+{
+    for (int64_t i = 0; i < tt_weights_count(w); i++) {
+        const tt_tensor *t = weight_at(w, i);
+        int64_t size;
+        const int64_t n = t ? pieces_of(t, &size) : 0;
+        for (int64_t k = 0; k < n; k++)
+            weights_expect(w, t, piece_at(t, size, k), size);
+    }
+}
+
 /* Of every tensor its name and shape, and values here and there: all of a
  * small one, SAMPLES pieces of a large one. Another model, also a fine-tuned
  * one, differs in them; reading everything would take as long as a chunk. */
 void identity_weights(tt_sha256 *s, const tt_weights *w)
 {
-    enum { SAMPLES = 16, PIECE = 256 }; /* a multiple of every type's block */
     tt_real buf[PIECE];
+    if (w) expect_weights(w);
     for (int64_t i = 0; w && i < tt_weights_count(w); i++) {
         const char *name = tt_weights_name(w, i);
-        const tt_tensor *t = tt_weights_find(w, name);
-        if (!t || !tt_dtype_is_real(t->dtype)) continue;
-        const int64_t n = tt_tensor_count(t), block = tt_dtype_block(t->dtype);
-        const int64_t piece = n < PIECE ? n : PIECE;
+        const tt_tensor *t = weight_at(w, i);
+        int64_t size;
+        if (!t) continue;
         tt_sha256_add(s, name, strlen(name) + 1);
         tt_sha256_add(s, t->dim, (size_t)t->rank * sizeof *t->dim);
-        for (int64_t k = 0; k < SAMPLES && piece; k++) {
-            int64_t at = (n - piece) / (SAMPLES - 1) * k;
-            at -= at % block;
-            tt_widen_at(buf, t, at, piece);
-            digest_values(s, buf, piece);
-            if (n == piece) break;
+        const int64_t n = pieces_of(t, &size);
+        for (int64_t k = 0; k < n; k++) {
+            tt_widen_at(buf, t, piece_at(t, size, k), size);
+            digest_values(s, buf, size);
         }
     }
 }

@@ -248,10 +248,13 @@ tt_status tt_run_open(tt_ctx *ctx, tt_run **out, const tt_settings *s,
     record_begin(&r->record);
     if (events) r->events = *events;
     r->claimed = r->now.number = -1;
+    const plan_clock now = plan_clock_of(ctx);
+    const double begin = now();
     if (open_run(ctx, r, s)) {
         tt_run_close(r);
         return ctx->status;
     }
+    r->opening = now() - begin;
     *out = r;
     return TT_OK;
 }

@@ -158,6 +158,7 @@ struct tt_run {
     int64_t claimed;           /* -1: for none                                */
     tt_needs needs;            /* peak 0: it could not be planned             */
     int64_t mapped;            /* addresses that were taken before            */
+    double opening;            /* seconds of tt_run_open                      */
     video now;
 };
 

@@ -102,9 +102,7 @@ static void encode_all(shadow *s, const encoder *e, const tt_run *run)
     tt_arena_free(&mem);
 }
 
-/* One thread's own seconds, which other programs lengthen least; of several
- * threads those of the clock on the wall. */
-static plan_clock clock_of(const tt_ctx *ctx)
+plan_clock plan_clock_of(const tt_ctx *ctx)
 {
     return ctx->nthreads == 1 ? plan_cpu : tt_now;
 }
@@ -112,7 +110,7 @@ static plan_clock clock_of(const tt_ctx *ctx)
 static double stage_seconds(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
                             const tt_weights *weights, double budget)
 {
-    const plan_clock now = clock_of(ctx);
+    const plan_clock now = plan_clock_of(ctx);
     const double pages = calibrate_pages(ctx, s, now);
     return pages + calibrate(ctx, s, ops, weights, now, budget);
 }
@@ -134,7 +132,7 @@ tt_status plan_text(tt_ctx *ctx, const tt_run *run, double budget, tt_needs *n)
         n->text.seconds = tt_now() - begin;
         if (!hand_over(ctx, &s->ctx) && budget > 0) {
             const tt_weights *w = tt_weights_large(e.w) ? e.w : NULL;
-            n->reading += calibrate_reading(ctx, s, w, clock_of(ctx));
+            n->reading += calibrate_reading(ctx, s, w, plan_clock_of(ctx));
             n->text.seconds += stage_seconds(ctx, s, ctx->ops, w, budget);
         }
     }
@@ -261,7 +259,7 @@ tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
     }
     if (!hand_over(ctx, &r.s->ctx) && budget > 0) {
         const tt_weights *given = tt_weights_crowded(w) ? w : NULL;
-        n->reading += calibrate_reading(ctx, r.s, given, clock_of(ctx));
+        n->reading += calibrate_reading(ctx, r.s, given, plan_clock_of(ctx));
         n->latents.seconds += stage_seconds(ctx, r.s, ctx->ops, given, budget);
     }
     n->latents.kept = close_rolling(&r);
@@ -550,9 +548,13 @@ static tt_status time_decoding(tt_ctx *ctx, const tt_run *run, double budget,
 {
     tt_vae *vae = NULL;
     const int64_t before = plan_anonymous();
+    const plan_clock now = plan_clock_of(ctx);
     if (run->s.no_decode) return ctx->status;
-    if (!tt_run_open_vae(ctx, run, &vae))
-        plan_decoding(ctx, run, &run->opt, vae, before, budget, n);
+    const double begin = now();
+    const bool there = !tt_run_open_vae(ctx, run, &vae);
+    const double opening = now() - begin;
+    if (there) plan_decoding(ctx, run, &run->opt, vae, before, budget, n);
+    n->decoding.seconds += opening;
     tt_vae_close(vae);
     return ctx->status;
 }
@@ -568,6 +570,7 @@ tt_status tt_run_time(tt_ctx *ctx, const tt_run *run, double seconds,
         return tt_fail(ctx, TT_EUNSUPPORTED, "time is planned on one rank, "
                        "with values in memory of the host");
     n = plan_nothing(run, run->needs.before);
+    n.reading = run->opening;
     TT_TRY(plan_text(ctx, run, 0.2 * seconds, &n));
     TT_TRY(plan_latents(ctx, run, &run->opt, 0.5 * seconds, &n));
     TT_TRY(time_decoding(ctx, run, 0.3 * seconds, &n));

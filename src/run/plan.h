@@ -50,6 +50,9 @@ void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n);
 /* tt_now, or what the process has computed. */
 typedef double (*plan_clock)(void);
 double plan_cpu(void);
+/* One thread's own seconds, which other programs lengthen least; of several
+ * threads those of the clock on the wall. */
+plan_clock plan_clock_of(const tt_ctx *ctx);
 
 /* Seconds of all calls of a shadow, whose weights are still there, with the
  * operators `ops`, found out in about `budget`; `weights`: theirs, where a

@@ -31,7 +31,7 @@ static void plans(void)
     static const char *const words[] = {
         "text encoder", "transformer", "cache", "activations", "decoder",
         "peak", "available", "latents", "saved states", "y4m",
-        "weights, read once", "Gop/s", "all"};
+        "opening, reading weights", "Gop/s", "all"};
     setenv("TT_MEMORY", "1G", 1);
     expect(run(RUN "--plan > %s/stdout", model, folder) == 0, "a plan: %s",
            said);

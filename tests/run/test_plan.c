@@ -181,7 +181,8 @@ static void operations_of(const char *policy)
     expect_ok(tt_run_time(&c, run, 0.01, &n), policy);
     expect(n.text.seconds > 0 && n.latents.seconds > 0
            && isfinite(n.latents.seconds), "%s takes time", policy);
-    expect(n.reading > 0 && isfinite(n.reading), "and reading the weights");
+    expect(run->opening > 0 && n.reading > run->opening
+           && isfinite(n.reading), "and opening and reading the weights");
     expect_ok(tt_run_encode(&c, run), "the text");
     c.profiling = true;
     all_chunks(&c, run);
@@ -345,6 +346,40 @@ static void lengths(void)
     shadow_close(s);
 }
 
+static double standing(void)
+{
+    return 5;
+}
+
+static double ticking(void)
+{
+    static double t;
+    return t += 1;
+}
+
+/* Every matrix is read once, however often it is used: with a clock that ticks
+ * when it is asked, a piece takes 1, and holds one of these whole at most. */
+static void reading(void)
+{
+    enum { O = 96, K = 64, N = 3 };
+    static float m[N][O * K];
+    const int64_t dim[] = {O, K};
+    shadow *s = shadow_open(ctx);
+    if (!expect(s != NULL, "a shadow")) return;
+    tt_real *x = tt_values(&s->ctx, O);
+    for (int i = 0; i < 3 * N; i++) {
+        const tt_tensor w = tt_tensor_make(m[i % N], TT_F32, 2, dim);
+        tt_linear(&s->ctx, x, x, 1, &w, NULL);
+    }
+    expect_ok(s->ctx.status, "products in shadow");
+    expect(s->matrices == N && s->matrix_bytes == sizeof m, "%d matrices of "
+           "%g bytes", s->matrices, s->matrix_bytes);
+    expect(calibrate_reading(ctx, s, NULL, standing) == 0, "in no time");
+    const double seconds = calibrate_reading(ctx, s, NULL, ticking);
+    expect(seconds >= N && seconds < 128 * N, "%g pieces", seconds);
+    shadow_close(s);
+}
+
 int main(void)
 {
     ctx = test_begin("run/test_plan");
@@ -354,6 +389,7 @@ int main(void)
     }
     limits();
     lengths();
+    reading();
     refusals();
     every_policy();
     return test_end();

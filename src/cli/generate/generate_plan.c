@@ -104,7 +104,7 @@ static void print(const tt_needs *n, int64_t videos)
     if (all > 0)
         printf("time%s\n", videos > 1 ? ", of every video but for the text"
                                       : "");
-    time_row("weights, read once", n->reading, 0);
+    time_row("opening, reading weights", n->reading, 0);
     time_row("text", n->text.seconds, n->text.operations);
     time_row("latents", n->latents.seconds, n->latents.operations);
     time_row("decoding", n->decoding.seconds, n->decoding.operations);

@@ -11,7 +11,8 @@
 # otherwise: then seconds are those that the process computes, which other work
 # on the machine changes by some percent only. With -t 2 they are those of the
 # clock on the wall, which needs a machine without other work. The plan is made
-# before the run and after it, and its mean time is compared. The system is
+# before the run and after it, and its mean time is compared; the second one
+# waits, because pages that a run has just given back come faster. The system is
 # asked for the memory every STEP=0.02 seconds. Status 1 when a peak is off by
 # more than 5 % and 1 MB, or the time by more than LIMIT=15 %. Needs Linux.
 build=$1
@@ -69,6 +70,7 @@ compare() {   # words of generate
     watch "$pid"
     wait "$pid" || exit 1
     pid=
+    sleep 5
     "$build/tether" generate --plan "$@" > "$work/after" || exit 1
     awk -v planned="$(row before peak)" -v kb="$(cat "$work/most")" \
         -v before="$(row before all)" -v after="$(row after all)" \

@@ -326,10 +326,11 @@ check-long: all   ## do 3,000 latents cost what the first ones cost, under every
 
 # Every call for memory or a file fails once (tests/faults); FAULTS=10: every
 # tenth, ROWS="decode embed": these commands, PART=2/4: a quarter of their calls.
+# The program without sanitizers then goes on with what is left: half the time.
 FAULTS ?= all
 PART   ?=
-check-faults:   ## let the n-th call for memory or a file fail, for every n, under the sanitizers
-	@$(MAKE) --no-print-directory SAN=address,undefined OMP=no OPT=-O2 faults-programs
+check-faults: $(B)/tether   ## let the n-th call for memory or a file fail, for every n, under the sanitizers
+	@RESUMER="$(CURDIR)/$<" $(MAKE) --no-print-directory SAN=address,undefined OMP=no OPT=-O2 faults-programs
 
 faults-programs: $(B)/tether-faults $(B)/tests/faults/test_faults
 	@FAULTS=$(FAULTS) ROWS="$(ROWS)" PART=$(PART) $(B)/tests/faults/test_faults

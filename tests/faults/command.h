@@ -77,6 +77,7 @@ static const row rows[] = {
 enum { ROWS = sizeof rows / sizeof *rows };
 
 static char program[1100], where[300], said[65536];
+static char resumer[1100];       /* the program that goes on after a fault    */
 static void (*before_run)(void);  /* called in the process of a command       */
 static void (*before_again)(void); /* before what failed is run again         */
 
@@ -164,16 +165,17 @@ static inline void listen_to(int fd)
     close(fd);
 }
 
-/* `tether <command> more` in folder `in`; its exit status, 128 + n of signal
+/* `<tether> <command> more` in folder `in`; its exit status, 128 + n of signal
  * n. */
-static inline int run(const char *in, const char *command, const char *more)
+static inline int run_by(const char *tether, const char *in,
+                         const char *command, const char *more)
 {
     char line[4000];
     int ends[2], status = 0;
     /* options go before the dashes that begin another command */
     const char *dashes = strstr(command, " -- ");
     const int n = dashes ? (int)(dashes - command) : (int)strlen(command);
-    snprintf(line, sizeof line, "exec %s %.*s %s%s", program, n, command, more,
+    snprintf(line, sizeof line, "exec %s %.*s %s%s", tether, n, command, more,
              command + n);
     mkdir(below(in), 0700);
     fflush(stdout);
@@ -192,6 +194,11 @@ static inline int run(const char *in, const char *command, const char *more)
     listen_to(ends[0]);
     waitpid(pid, &status, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static inline int run(const char *in, const char *command, const char *more)
+{
+    return run_by(program, in, command, more);
 }
 
 /* ---- what is left -------------------------------------------------------- */
@@ -300,10 +307,11 @@ static inline const char *judge(const row *r, int status)
  * when there is none yet, and is begun again. */
 static inline int go_on(const row *r)
 {
-    const int bad = run("got", r->command, r->resumes ? "--resume" : "");
+    const char *more = r->resumes ? "--resume" : "";
+    const int bad = run_by(resumer, "got", r->command, more);
     return bad && strstr(r->command, "deep-forcing")
         && strstr(said, "no saved cache") && strstr(said, "start over")
-         ? run("got", r->command, "") : bad;
+         ? run_by(resumer, "got", r->command, "") : bad;
 }
 
 /* What is wrong with the same command after a failure, or NULL. */
@@ -319,7 +327,8 @@ static inline const char *judge_again(const row *r)
 
 /* ---- the program --------------------------------------------------------- */
 
-/* The folder of this test, and the program `name` of this build. */
+/* The folder of this test, and the program `name` of this build. RESUMER: a
+ * faster one of the same version, or nothing. */
 static inline bool command_begin(const char *test, char **argv,
                                  const char *name)
 {
@@ -329,6 +338,11 @@ static inline bool command_begin(const char *test, char **argv,
     char *end = self ? strstr(self, "/tests/faults/") : NULL;
     snprintf(program, sizeof program, "'%.*s/%s'",
              end ? (int)(end - self) : 0, self ? self : "", name);
+    const char *faster = getenv("RESUMER");
+    char *path = faster && *faster ? realpath(faster, NULL) : NULL;
+    snprintf(resumer, sizeof resumer, path ? "'%.1000s'" : "%.1090s",
+             path ? path : program);
+    free(path);
     setenv("SOURCE_DATE_EPOCH", "1700000000", 1);
     setenv("ASAN_OPTIONS", "exitcode=77:allocator_may_return_null=1", 1);
     const bool made = folder_make();

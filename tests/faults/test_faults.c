@@ -10,7 +10,8 @@
  *           left, and what knows --resume goes on with it to the same bytes.
  * FAULTS    every call: all; paths: one call of every path to one (wrap.c);
  *           else every n-th (1000 without it). ROWS chooses commands by their
- *           names, PART=2/4 the second quarter of the calls of each. */
+ *           names, PART=2/4 the second quarter of the calls of each; RESUMER
+ *           is a faster program that goes on with what a failure left. */
 #include "tests/faults/command.h"
 
 static bool every_call;          /* or a sample                               */

@@ -83,7 +83,17 @@ static void values(void)
     memset(got, 0, sizeof got);
     says("zero (not computed?)");
     for (int i = 0; i < N; i++) got[i] *= 1 + 0.01 * uniform();
-    says("low precision");
+    says("a function in another form");      /* a file does not say which */
+    for (int i = 0; i < N; i++)
+        got[i] = want[i] * (1 + 0.1 * (i % D)) + 0.2 * (i % D) - 0.3;
+    says("every channel has a factor and a constant of its own");
+    /* six values close together: nearly a constant, and no constant */
+    for (int i = 0; i < N; i++) want[i] = 0.2 + 0.01 * uniform();
+    for (int i = 0; i < N; i++) got[i] = want[i] + 0.5 + 0.01 * uniform();
+    says_shape(NULL, 1, (int64_t[]){6});
+    for (int i = 0; i < N; i++) want[i] = 0.2 + 0.01 * uniform();
+    for (int i = 0; i < N; i++) got[i] = want[i] + 0.5;
+    says_shape("the constant 0.5 is added", 1, (int64_t[]){6});
     for (int i = 0; i < N; i++) got[i] = 4 * uniform();
     says(NULL);
 }
@@ -126,6 +136,10 @@ static void order(void)
     /* [T, H, D] with T = 3 frames of 4: transposed inside */
     EACH(t, h, d) got[at(t % 4 * 3 + t / 4, h, d)] = want[at(t, h, d)];
     says_shape("rows are [4, 3] where [3, 4]", 2, (int64_t[]){T, H * D});
+    EACH(t, h, d)
+        got[at(t / 4 * 4 + t % 2 * 2 + t / 2 % 2, h, d)] = want[at(t, h, d)];
+    says_shape("rows of each of 3 frames are [2, 2]", 2,
+               (int64_t[]){T, H * D});
 }
 
 static void places(void)

@@ -252,7 +252,7 @@ void hint_values(hint *h)
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = 0;
     hint_try(h, h->trial, "zero (not computed?)");
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = h->got[0];
-    if (h->n > 3)
+    if (h->n > 3 && !by_chance(h))
         hint_try(h, h->trial, "all %.6g (not written?)", h->got[0]);
     for (int64_t i = 0; i < h->n; i++) h->trial[i] = -h->want[i];
     hint_try(h, h->trial, "sign flipped");

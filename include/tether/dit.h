@@ -84,7 +84,7 @@ tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
 /* sinusoid [nt, freq_dim], e [nt, dim], e0 [nt, 6, dim]; any may be NULL. */
 void tt_dit_time(tt_ctx *ctx, const tt_dit *m, double *sinusoid, tt_real *e,
                  tt_real *e0, const double *t, int64_t nt);
-/* tokens [F*L, dim] from x [F, C, h, w]. */
+/* tokens [F*L, dim] from x [F, C, h, w]; of a team our rows of them. */
 void tt_dit_patch(tt_ctx *ctx, const tt_dit *m, tt_real *tokens,
                   const tt_host *x, int64_t F, int64_t h, int64_t w);
 /* context [rows, dim] from text [rows, text_dim]. */

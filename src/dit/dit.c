@@ -38,9 +38,8 @@ tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
     tt_real *e0 = tt_values(ctx, nt * 6 * c->dim);      /* [nt, 6, dim]      */
     tt_dit_time(ctx, m, NULL, e, e0, call->t, nt);
 
-    tt_real *all = tt_values(ctx, T * c->dim);          /* [T, dim]          */
-    tt_dit_patch(ctx, m, all, x, F, h, w);
-    tt_real *tokens = all ? all + own.lo * c->dim : NULL; /* [own rows, dim] */
+    tt_real *tokens = tt_values(ctx, part.T * c->dim);  /* [own rows, dim]   */
+    tt_dit_patch(ctx, m, tokens, x, F, h, w);
 
     /* nobody reads the tokens after it, but a tap of any rank may */
     const bool whole = flow || tt_team_any(ctx, TT_TAPPED(ctx));

@@ -34,13 +34,15 @@ void tt_dit_patch(tt_ctx *ctx, const tt_dit *m, tt_real *tokens,
 {
     if (ctx->status) return;
     const int64_t C = m->cfg.in_dim, T = F * (h / 2) * (w / 2);
+    const tt_range own = tt_team_rows(ctx, T);          /* alone: all rows   */
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *rows = tt_values(ctx, T * C * 4);          /* [T, C*4]          */
     tt_host *host = tt_room(ctx, rows, T * C * 4);
     if (host) gather_patches(host, x, F, C, h, w);
     tt_put(ctx, rows, host, T * C * 4);
-    dit_apply(ctx, tokens, rows, T, &m->patch);
-    TT_TAP(ctx, "tokens", tokens, T, m->cfg.dim);
+    dit_apply(ctx, tokens, dit_row(rows, own.lo, C * 4), own.hi - own.lo,
+              &m->patch);
+    TT_TAP_ROWS(ctx, "tokens", tokens, own.hi - own.lo, m->cfg.dim);
     tt_arena_reset(&ctx->scratch, mark);
 }
 

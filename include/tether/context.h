@@ -65,6 +65,7 @@ typedef struct tt_ctx {
 
     bool overwrite;            /* files of others under an output's name are
                                   replaced, also those that appear meanwhile  */
+    bool finishing;            /* stop later: what is begun must be completed */
     const volatile int *interrupt; /* non-NULL and non-zero: stop soon        */
     void (*warn)(void *user, const char *sentence); /* NULL: to stderr        */
     void *warn_user;

@@ -73,7 +73,7 @@ void tt_warn(tt_ctx *ctx, const char *fmt, ...)
 
 tt_status tt_check_interrupt(tt_ctx *ctx)
 {
-    if (ctx->interrupt && *ctx->interrupt)
+    if (ctx->interrupt && *ctx->interrupt && !ctx->finishing)
         return tt_fail(ctx, TT_EINTR, "interrupted");
     return ctx->status;
 }

@@ -509,9 +509,9 @@ static tt_status next_chunk(tt_ctx *ctx, tt_run *run, const tt_host **x0,
         checkpoint_save(ctx, run);
         return tt_fail(ctx, TT_EINTR, "interrupted");
     }
-    if (v->noisy) ctx->interrupt = NULL; /* half a chunk cannot be saved */
+    ctx->finishing = v->noisy; /* half a chunk cannot be saved */
     tt_rollout_next(ctx, v->rollout, x0, frames);
-    ctx->interrupt = interrupt;
+    ctx->finishing = false;
     TT_TRY(ctx->status);
     if (!take_chunk(ctx, run, *x0, *frames, tt_now() - begin)) return TT_OK;
     return save_after(ctx, run, done);

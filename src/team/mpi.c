@@ -205,8 +205,8 @@ static double standstill(const job *j, double begin)
 }
 
 /* Waiting since `begin` for a parcel of, or to, rank `open`. A launcher that
- * lost a machine interrupts us, and kills us after a second: until then we can
- * say who is missing. */
+ * lost a machine interrupts us, and kills us after seconds: until then we can
+ * say who is missing, in a chunk that must be finished too. */
 static tt_status look_around(tt_ctx *ctx, job *j, double begin, int open,
                              bool patient)
 {

@@ -82,8 +82,8 @@ class Ctx(C.Structure):
                 ("tap_cache", C.c_bool), ("inject", TAP), ("inject_user", PTR),
                 ("path", C.c_char * 256), ("profiling", C.c_bool),
                 ("profile", ProfileRow * 48), ("overwrite", C.c_bool),
-                ("interrupt", PTR), ("warn", WARN), ("warn_user", PTR),
-                ("place", PTR), ("place_user", PTR)]
+                ("finishing", C.c_bool), ("interrupt", PTR), ("warn", WARN),
+                ("warn_user", PTR), ("place", PTR), ("place_user", PTR)]
 
 
 class RopeTable(C.Structure):

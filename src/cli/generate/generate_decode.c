@@ -81,12 +81,11 @@ tt_status session_decode_chunk(session *s)
 {
     decode_turns *t = &s->turns;
     const tt_run_standing at = tt_run_stand(s->run);
-    const volatile int *interrupt = s->ctx->interrupt;
     if (!t->during || at.chunk == at.chunks || s->ctx->status)
         return s->ctx->status;
-    if (at.whole_chunks) s->ctx->interrupt = NULL;
+    s->ctx->finishing = at.whole_chunks;
     take_turn(s, at.chunk, at.done);
-    s->ctx->interrupt = interrupt;
+    s->ctx->finishing = false;
     return s->ctx->status;
 }
 

@@ -83,6 +83,8 @@ static void values(void)
     memset(got, 0, sizeof got);
     says("zero (not computed?)");
     for (int i = 0; i < N; i++) got[i] *= 1 + 0.01 * uniform();
+    says("low precision: error like rounding to 8 bits");
+    for (int i = 0; i < N; i++) got[i] = want[i] * (1 + 0.0005 * uniform());
     says("a function in another form");      /* a file does not say which */
     for (int i = 0; i < N; i++)
         got[i] = want[i] * (1 + 0.1 * (i % D)) + 0.2 * (i % D) - 0.3;

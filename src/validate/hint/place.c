@@ -250,11 +250,11 @@ bool hint_noise(const hint *h, char *out, size_t size)
     /* of a file anything may lie between: few bits are another mistake */
     if (bits < (h->q ? 3 : 5.5) || !even) return false;
     if (fabs(cross) > 0.4 * sqrt(err * want)) return false;
-    if (h->q)
+    if (h->q || bits + 1 < 8.5) /* few functions differ by as much as bf16 */
         snprintf(out, size, "low precision: error like rounding to %.0f bits "
                  "(f32 has 24, f16 and tf32 11, bf16 8) somewhere inside",
                  bits + 1);
-    else                /* behind a product all small errors look alike */
+    else             /* behind a product all small errors look alike */
         snprintf(out, size, "a small error without a pattern, 2^-%.0f of the "
                  "values: a function in another form (GELU by erf or tanh, "
                  "exp, eps) or low precision somewhere inside", bits + 1);

@@ -2,13 +2,14 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   "<path>.part" collects the data while the header is still unknown.
+ * Model   "<path>.part-0" collects the data while the header is still unknown.
  *         Finishing puts the header into the room left in front
  *         (tt_st_reserve); when there is none or too little, it writes
- *         "<path>.parth" = header + data. Either is flushed to the disk and
+ *         "<path>.part-0h" = header + data. Either is flushed to the disk and
  *         renamed to <path>. A lock tells a living writer from a killed one,
  *         whose files go with the next; beside a living one, and where nobody
- *         holds locks, it is "<path>.part-<pid>" and "...h".
+ *         holds locks, it is "<path>.part-<pid>" and "...h". "<path>.part" may
+ *         be half of somebody's download.
  * Holds   tensors lie in the order of tt_st_add without gaps; the header is
  *         padded with spaces so that the data starts at a multiple of 8. */
 #include <errno.h>
@@ -118,7 +119,7 @@ static tt_status put_values(tt_st_writer *w, const void *data, size_t n,
  * header and data: under the lock of the first, whoever left one was killed. */
 static tt_status create(tt_st_writer *w, size_t n)
 {
-    snprintf(w->data_path, n, "%s.part", w->final);
+    snprintf(w->data_path, n, "%s.part-0", w->final);
     w->fd = place_take(w->data_path);
     const bool held = w->fd >= 0;
     if (!held && errno == EWOULDBLOCK) {

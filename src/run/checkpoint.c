@@ -84,17 +84,13 @@ bool checkpoint_is_there(const checkpoint *c)
 /* Is this the end of a name that a state is written under (st_write.c)? */
 static bool is_part(const char *end)
 {
-    if (strncmp(end, ".part", 5)) return false;
-    end += 5;
-    if (*end == '-') {
-        const size_t digits = strspn(end + 1, "0123456789");
-        if (!digits) return false;
-        end += 1 + digits;
-    }
-    return !*end || !strcmp(end, "h");
+    if (strncmp(end, ".part-", 6)) return false;
+    end += 6;
+    const size_t digits = strspn(end, "0123456789");
+    return digits && (!end[digits] || !strcmp(end + digits, "h"));
 }
 
-/* Files that a killed run was writing: "<name>.part", "<name>.part-<pid>". */
+/* Files that a killed run was writing: "<name>.part-0" or "...-<pid>". */
 static void remove_parts(const char *name)
 {
     char path[4400];

@@ -157,28 +157,30 @@ static void leave(const char *name)
 }
 
 /* What a killed process left goes with the next writer of that name; what a
- * living one writes stays. */
+ * living one writes stays, and so does half a download. */
 static void left_files(void)
 {
     const int64_t d[] = {1};
     const float x[] = {1, 2};
     tt_st_writer *w[2];
+    leave("k.part-0");
+    leave("k.part-0h");
     leave("k.part");
-    leave("k.parth");
     for (int i = 0; i < 2; i++) {
         expect_ok(tt_st_create(ctx, &w[i], at("k")), "create");
         expect_ok(tt_st_reserve(w[i], 1000), "room for its header");
         expect_ok(tt_st_add(w[i], "x", TT_F32, 1, d, &x[i]), "add");
     }
-    expect(files_in_dir() == 2, "two temporary files: %d", files_in_dir());
+    expect(files_in_dir() == 3, "two temporary files: %d", files_in_dir());
     tt_st_abort(w[1]);
-    expect(files_in_dir() == 1, "one of them: %d", files_in_dir());
+    expect(files_in_dir() == 2, "one of them: %d", files_in_dir());
     expect_ok(tt_st_finish(w[0]), "finish");
     tt_file *r;
     if (!expect_ok(tt_file_open(ctx, &r, at("k")), "read back")) return;
     expect_values("the first", &tt_file_find(r, "x")->t, x, sizeof *x);
     tt_file_close(r);
     unlink(at("k"));
+    expect(!unlink(at("k.part")), "half of somebody's download stays");
     expect(files_in_dir() == 0, "nothing is left: %d", files_in_dir());
 }
 
@@ -193,7 +195,7 @@ static void other_files(void)
     FILE *f = fopen(at("victim"), "w");
     fputs("old", f);
     fclose(f);
-    expect(!symlink(at("victim"), at("a.part")), "plant a link");
+    expect(!symlink(at("victim"), at("a.part-0")), "plant a link");
     for (int i = 0; i < 3; i++) {
         ctx->overwrite = i == 2;
         if (i == 1) unlink(at("a"));
@@ -318,7 +320,7 @@ static void reserved(void)
         expect_ok(tt_st_create(ctx, &w, path), "create");
         expect_ok(tt_st_reserve(w, room), "reserve");
         tt_st_add(w, "x", TT_F32, 2, dim, f);
-        snprintf(part, sizeof part, "%s.part", path);
+        snprintf(part, sizeof part, "%s.part-0", path);
         stat(part, &before);
         expect_ok(tt_st_finish(w), "finish");
         expect(stat(path, &after) == 0

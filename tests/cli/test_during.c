@@ -295,15 +295,16 @@ static void test_words(void)
 
 static void on_ranks(void *user, tt_ctx *c)
 {
-    char video[600], latents[600];
+    char video[600], latents[600], summary[600];
     const char *name = user;
     const bool first = tt_team_rank(c) == 0;
     snprintf(video, sizeof video, "%s/%s", folder, name);
     snprintf(latents, sizeof latents, "%s/%s.st", folder, name);
+    snprintf(summary, sizeof summary, "%s/%s.json", folder, name);
     char *argv[] = {"generate", "-q", "-t", "1", "-m", model, "--embeds",
                     embeds, "--vae", vae, "-W", "32", "-H", "32", "--latents",
                     "24", "--decode", "during", "-o", video, "--latents-out",
-                    latents, "--resume", NULL};
+                    latents, "--summary", summary, "--resume", NULL};
     const int argc = (int)(sizeof argv / sizeof *argv) - 1;
     const int status = cmd_generate(c, argc, argv);
     if (first) expect(status == 0, "%s: %d, %s", name, status, tt_message(c));
@@ -321,7 +322,9 @@ static void test_ranks(void)
         expect(generate("", "-q -o %s --latents-out %s.st --decode during",
                         name[1], name[1]) == 1, "one process begins: %s", said);
         put_ffmpeg(-1, "");
-        for (int i = 0; i < 2; i++) { /* from the beginning; going on */
+        /* its summary is rank 0's, and the others do not ask whose it is */
+        expect_ok(tt_team_threads(ctx, n, on_ranks, name[0]), name[0]);
+        for (int i = 0; i < 2; i++) { /* once more; going on */
             snprintf(latents, sizeof latents, "%s.st", name[i]);
             expect_ok(tt_team_threads(ctx, n, on_ranks, name[i]), name[i]);
             expect_same(name[i], i ? "after.mp4" : "after-p.y4m");

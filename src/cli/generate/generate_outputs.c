@@ -212,7 +212,8 @@ tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
     const tt_settings *g = s->settings;
     char who[4400];
     ledger files;
-    if (g->overwrite || s->ctx->status) return s->ctx->status;
+    if (g->overwrite || s->ctx->status || tt_team_rank(s->ctx) > 0)
+        return s->ctx->status; /* rank 0 writes, and has the list */
     all_outputs(s, all, v);
     if (g->inject)
         return outputs_free(s->ctx, all, OUTPUTS - REPORTS, "is there, and "

@@ -88,8 +88,8 @@ static tt_status all_chunks(session *s, int64_t i, const tt_run_files *files,
     const tt_host *x0;
     int64_t frames;
     TT_TRY(tt_run_begin(s->ctx, s->run, i, files));
-    session_stop_words(s);
     TT_TRY(session_decode_begin(s, i, files, list));
+    session_stop_words(s);
     while (tt_run_next(s->ctx, s->run, &x0, &frames) == TT_OK) continue;
     return s->ctx->status;
 }

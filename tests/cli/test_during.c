@@ -211,6 +211,31 @@ static void test_ends(const char *cache, const char *mp4, const char *latents)
     }
 }
 
+/* Frames of 60 to 81 that come before the first new chunk: nothing waits for a
+ * cache then, and Ctrl-C is heard at once. */
+static void test_first_turn(void)
+{
+#define NOISY "-o h.mp4 --latents-out h.st --log-json h.log --cache " \
+              "deep-forcing "
+    put_ffmpeg(60, "kill -2 $PPID\nexec cat > /dev/null");
+    expect(generate("", NOISY "--decode during") == 128 + SIGINT
+           && strstr(said, "of 8 chunks; they are in h.st."), "%s", said);
+    unlink(at("h.mp4.frames"));
+    unlink(at("h.log"));
+    put_ffmpeg(5, "kill -2 $PPID\nexec cat > /dev/null");
+    expect(generate("", NOISY "--decode during --resume") == 128 + SIGINT
+           && strstr(said, "frames are kept in h.mp4.frames")
+           && !strstr(said, "after this chunk"), "%s", said);
+    const char *log = text_of(at("h.log"));
+    expect(count(log, "\"decode\"") < 18 && !strstr(log, "\"chunk\":"),
+           "stopped after %d latents", count(log, "\"decode\""));
+    put_ffmpeg(-1, "");
+    expect(generate("", NOISY "--decode during --resume") == 0
+           && strstr(said, "frames are there"), "%s", said);
+    expect_same("h.mp4", "after-n.mp4");
+    expect_same("h.st", "after.noisy");
+}
+
 /* Half of the latents of a run that was to decode after all of them. */
 static void test_change(void)
 {
@@ -346,6 +371,7 @@ int main(int argc, char **argv)
     test_viewer();
     test_ends("tether", "after.mp4", "after.st");
     test_ends("deep-forcing", "after-n.mp4", "after.noisy");
+    test_first_turn();
     test_change();
     test_pictures();
     test_batch();

@@ -76,14 +76,14 @@ static tt_status take_turn(session *s, int64_t chunk, int64_t ready)
 }
 
 /* A cache that must be saved is saved by the run: it hears of Ctrl-C after the
- * turn. */
+ * turn. Before the first new chunk there is none. */
 tt_status session_decode_chunk(session *s)
 {
     decode_turns *t = &s->turns;
     const tt_run_standing at = tt_run_stand(s->run);
     if (!t->during || at.chunk == at.chunks || s->ctx->status)
         return s->ctx->status;
-    s->ctx->finishing = at.whole_chunks;
+    s->ctx->finishing = at.whole_chunks && at.chunk > t->before;
     take_turn(s, at.chunk, at.done);
     s->ctx->finishing = false;
     return s->ctx->status;
@@ -103,6 +103,7 @@ tt_status session_decode_begin(session *s, int64_t i, const tt_run_files *files,
              && !strcmp(s->settings->decode, "during");
     if (!t->during) return s->ctx->status;
     TT_TRY(open_decoding(s, &at.latents));
+    decode_stop_words(t->decoding);
     return session_decode_chunk(s);
 }
 

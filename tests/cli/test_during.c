@@ -236,6 +236,22 @@ static void test_first_turn(void)
     expect_same("h.st", "after.noisy");
 }
 
+/* Frames of a chunk that nobody reads: Ctrl-C ends the wait for the reader, and
+ * the cache of that chunk is saved. */
+static void test_stalled(void)
+{
+#define SLOW "--chunk 12 --budget 24 --recent 12 --cache deep-forcing -o "
+    put_ffmpeg(5, "kill -2 $PPID\nexec sleep 5");
+    expect(generate("", SLOW "i.mp4 --latents-out i.st --decode during")
+           == 128 + SIGINT && exists(at("i.st.state1")), "%s", said);
+    put_ffmpeg(-1, "");
+    expect(generate("", SLOW "i.mp4 --latents-out i.st --resume") == 0
+           && strstr(said, "resuming after 1 of 2 chunks")
+           && generate("", SLOW "i2.mp4 --latents-out i2.st") == 0, "%s", said);
+    expect_same("i.mp4", "i2.mp4");
+    expect_same("i.st", "i2.st");
+}
+
 /* Half of the latents of a run that was to decode after all of them. */
 static void test_change(void)
 {
@@ -372,6 +388,7 @@ int main(int argc, char **argv)
     test_ends("tether", "after.mp4", "after.st");
     test_ends("deep-forcing", "after-n.mp4", "after.noisy");
     test_first_turn();
+    test_stalled();
     test_change();
     test_pictures();
     test_batch();

@@ -75,15 +75,17 @@ static tt_status take_turn(session *s, int64_t chunk, int64_t ready)
     return s->ctx->status;
 }
 
-/* A cache that must be saved is saved by the run: it hears of Ctrl-C after the
- * turn. Before the first new chunk there is none. */
+/* One process saves its cache after a turn that was interrupted. Ranks cannot:
+ * where a cache must be saved, which it need not before the first new chunk,
+ * they hear of Ctrl-C after the turn. */
 tt_status session_decode_chunk(session *s)
 {
     decode_turns *t = &s->turns;
     const tt_run_standing at = tt_run_stand(s->run);
     if (!t->during || at.chunk == at.chunks || s->ctx->status)
         return s->ctx->status;
-    s->ctx->finishing = at.whole_chunks && at.chunk > t->before;
+    s->ctx->finishing = at.whole_chunks && at.chunk > t->before
+                     && tt_team_size(s->ctx) > 1;
     take_turn(s, at.chunk, at.done);
     s->ctx->finishing = false;
     return s->ctx->status;

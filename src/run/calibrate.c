@@ -410,12 +410,14 @@ double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
 
 /* A quarter of the pages, or more: those that a program has just given back
  * are at hand, and others take up to ten times as long. */
-double calibrate_pages(tt_ctx *ctx, const shadow *s, plan_clock now)
+double calibrate_pages(tt_ctx *ctx, const shadow *s, int64_t room,
+                       plan_clock now)
 {
     enum { LEAST = 1 << 20, ALL = 256 << 20, MORE = 1 << 30, PAGE = 4096 };
     tt_arena fresh = {0};
-    const int64_t n = s->peak < ALL ? clamp((double)s->peak, LEAST, ALL)
-                                    : clamp(s->peak / 4.0, ALL, MORE);
+    const int64_t some = s->peak < ALL ? clamp((double)s->peak, LEAST, ALL)
+                                       : clamp(s->peak / 4.0, ALL, MORE);
+    const int64_t n = clamp(room / 4.0, LEAST, some);
     volatile char *x = tt_alloc(ctx, &fresh, n, 1, "a calibration");
     const double begin = now();
     for (int64_t i = 0; x && i < n; i += PAGE) x[i] = 1;
@@ -431,10 +433,12 @@ typedef struct piece {
     double bytes;
 } piece;
 
-/* The one in the middle of part i of n equal ones of all matrices. */
+/* The one in the middle of part i of n equal ones of all matrices: 1 MiB, or as
+ * much as the part has, because no byte is read twice for the first time. */
 static piece piece_at(const shadow *s, int i, int n)
 {
-    enum { PAGE = 4096, PIECE = 256 * PAGE };
+    enum { PAGE = 4096, PAGES = 256 };
+    const int64_t pages = clamp(s->matrix_bytes / n / PAGE, 1, PAGES);
     double at = s->matrix_bytes * (i + 0.5) / n;
     int k = 0;
     for (; k < s->matrices - 1; k++) {
@@ -447,7 +451,7 @@ static piece piece_at(const shadow *s, int i, int n)
     const double each = (double)tt_tensor_bytes(t) / (double)count;
     const int64_t step = ((int64_t)(PAGE / each) + block - 1) / block * block;
     int64_t first = (int64_t)(at / each) / step * step;
-    int64_t end = first + PIECE / PAGE * step;
+    int64_t end = first + pages * step;
     if (end > count) end = count;
     if (first >= end) first = 0;
     return (piece){t, first, end, step, each * (double)(end - first)};

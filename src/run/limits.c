@@ -135,19 +135,26 @@ tt_status plan_memory_check(tt_ctx *ctx)
                    "like 20G, or leave it unset", text);
 }
 
-plan_limit plan_memory(int64_t before)
+plan_limit plan_machine(void)
 {
     plan_limit least = {INT64_MAX, ""};
     const int64_t free_now = line_of("/proc/meminfo", "MemAvailable:");
+    if (free_now > 0)
+        lower(&least, 1024 * (free_now + line_of("/proc/meminfo", "SwapFree:")),
+              "the machine (MemAvailable)");
+    ask_all_groups(&least);
+    return least;
+}
+
+plan_limit plan_memory(int64_t before)
+{
+    plan_limit least = {INT64_MAX, ""};
     const int64_t asked = asked_for();
     if (asked >= 0) {
         lower(&least, asked - before, "TT_MEMORY");
         return least;
     }
-    if (free_now > 0)
-        lower(&least, 1024 * (free_now + line_of("/proc/meminfo", "SwapFree:")),
-              "the machine (MemAvailable)");
-    ask_all_groups(&least);
+    least = plan_machine();
     /* What was taken since is missing there, and part of what is planned. */
     const int64_t since = plan_anonymous() - before;
     if (since > 0 && least.bytes < INT64_MAX - since) least.bytes += since;

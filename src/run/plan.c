@@ -111,7 +111,8 @@ static double stage_seconds(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
                             const tt_weights *weights, double budget)
 {
     const plan_clock now = plan_clock_of(ctx);
-    const double pages = calibrate_pages(ctx, s, now);
+    const double pages = calibrate_pages(ctx, s, plan_machine().bytes,
+                                         now);
     return pages + calibrate(ctx, s, ops, weights, now, budget);
 }
 

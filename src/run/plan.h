@@ -23,6 +23,8 @@ typedef struct plan_limit {
 /* Beyond what was held, or mapped, `before` the first stage was planned: what
  * the process took since is there for the stages. */
 plan_limit plan_memory(int64_t before);
+/* What the machine and the control groups have, whatever TT_MEMORY says. */
+plan_limit plan_machine(void);
 plan_limit plan_addresses(int64_t before);
 /* Errors  TT_EINVAL  TT_MEMORY is set and cannot be read */
 tt_status plan_memory_check(tt_ctx *ctx);
@@ -60,9 +62,11 @@ plan_clock plan_clock_of(const tt_ctx *ctx);
 double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
                  const tt_weights *weights, plan_clock now, double budget);
 /* Seconds that the system takes to find and clear the pages of a shadow's
- * peak, when each is written for the first time. Before `calibrate`, which
- * leaves pages behind that are at hand. */
-double calibrate_pages(tt_ctx *ctx, const shadow *s, plan_clock now);
+ * peak, when each is written for the first time. `room`: bytes that are there,
+ * of which it takes a quarter at most. Before `calibrate`, which leaves pages
+ * behind that are at hand. */
+double calibrate_pages(tt_ctx *ctx, const shadow *s, int64_t room,
+                       plan_clock now);
 /* Seconds until all matrices of a shadow were read from their files, or from
  * what the system has kept of them, for the first time. Also before
  * `calibrate`, which reads some. With `weights` (see there) only what a second

@@ -9,6 +9,7 @@ Known answers  formulas of ops.h in numpy's float64; the golden operators
   themselves, given as somebody else's; runs of the program."""
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import zipfile
@@ -279,6 +280,19 @@ def test_versions():
     tether.OPS["silu"] = fields
 
 
+def test_members():
+    """Ctx names the members of tt_ctx in their order. The size alone does not
+    hold it: a flag that is missing may lie in padding."""
+    header = pathlib.Path("include/tether/context.h").read_text()
+    body = re.search(r"struct tt_ctx \{(.*?)\n\} tt_ctx;", header, re.S)[1]
+    members = re.sub(r"/\*.*?\*/", "", body, flags=re.S).split(";")[:-1]
+    names = [re.search(r"\(\*(\w+)\)\(|(\w+)(?:\[\w+\])?$", m.strip())
+             for m in members]
+    names = [m[1] or m[2] for m in names]
+    mine = [name for name, _ in tether.Ctx._fields_]
+    check(names == mine, f"members of tt_ctx: {names}, of Ctx: {mine}")
+
+
 with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as tmp:
     tmp = pathlib.Path(tmp)
     test_operators()
@@ -289,5 +303,6 @@ with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as tmp:
     test_run(tmp)
     test_program(tmp)
     test_versions()
+    test_members()
 print(f"python/tether: {counts[0]} passed, {counts[1]} failed")
 sys.exit(counts[1] > 0)

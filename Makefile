@@ -416,17 +416,20 @@ check-python: all $(SHARED) f64 $(B)/demo-random/config.json   ## diffusers' and
 	  TETHER=$(B)/tether TETHER_LIB=$(SHARED) PYTHONDONTWRITEBYTECODE=1 \
 	  $(PYTHON) tests/python/check_torch.py $(B)/demo-random
 
-# One layer of the transformer with the widths of the 1.3B model, behind a small
-# text encoder.
+# The widths of the published files: one layer of umT5-XXL and of the 1.3B
+# transformer, all of the VAE's decoder. Its pictures are smaller, since it takes
+# longest.
 WIDE := $(B)/wide-random
-check-python-wide: all $(SHARED) f64 $(B)/demo-random/config.json   ## a layer of diffusers' transformer at real width
+check-python-wide: all $(SHARED) f64 $(B)/demo-random/config.json   ## the same at real width, a layer of each transformer
 	@mkdir -p $(WIDE)/google/umt5-xxl
 	@cp $(B)/demo-random/google/umt5-xxl/spiece.model $(WIDE)/google/umt5-xxl
-	@$(B)/tools/make_checkpoint --layers 1 --text-len 32 --t5-layers 1 --t5-vocab 640 --t5-heads 4 --t5-ffn 256 \
+	@$(B)/tools/make_checkpoint --layers 1 --text-len 32 --t5-layers 1 --t5-vocab 640 \
 	  --dit $(WIDE)/diffusion_pytorch_model.safetensors --config $(WIDE)/config.json \
-	  --t5 $(WIDE)/models_t5_umt5-xxl-enc-bf16.safetensors > /dev/null 2>&1
-	@TETHER=$(B)/tether TETHER_LIB=$(SHARED) PYTHONDONTWRITEBYTECODE=1 \
-	  $(PYTHON) tests/python/check_torch.py $(WIDE) wide
+	  --t5 $(WIDE)/models_t5_umt5-xxl-enc-bf16.safetensors \
+	  --vae $(WIDE)/Wan2.1_VAE.safetensors > /dev/null 2>&1
+	@for part in wide wide-vae; do \
+	  TETHER=$(B)/tether TETHER_LIB=$(SHARED) PYTHONDONTWRITEBYTECODE=1 \
+	  $(PYTHON) tests/python/check_torch.py $(WIDE) $$part || exit 1; done
 
 # The dial of every row; some minutes.
 .PHONY: thresholds

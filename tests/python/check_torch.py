@@ -2,16 +2,17 @@
 
 SPDX-License-Identifier: Apache-2.0
 
-    TETHER=... TETHER_LIB=... python3 tests/python/check_torch.py FOLDER [wide]
+    TETHER=... TETHER_LIB=... python3 tests/python/check_torch.py FOLDER \
+        [wide|wide-vae]
 
 `make check-python` runs it; it needs numpy, torch, diffusers, transformers and
 accelerate. The weights are those of the model in FOLDER, converted by `tether
 convert`: random ones of make_checkpoint, since the VAE of ref_data/demo looks
 at one frame alone. Their three models make a whole run: prompt, one chunk of
 all frames, pictures. `tether validate` judges every tensor. Then faults are
-planted in copies of their modules, and must be found. `wide`: transformer and
-text encoder alone, no faults, for layers of real width (`make
-check-python-wide`)."""
+planted in copies of their modules, and must be found. `wide` and `wide-vae`
+are for models of real width (`make check-python-wide`): smaller pictures and no
+faults; in `wide` no VAE, and therefore more tokens."""
 import contextlib
 import inspect
 import json
@@ -42,11 +43,12 @@ import tether_torch                                       # noqa: E402
 FOLDER = sys.argv[1]
 PROMPT = "a red circle moves left and bounces, on a blue background"
 FRAMES = 3
-WIDE = sys.argv[2:] == ["wide"]
-SIDE = 32 if WIDE else 64
+WIDE = len(sys.argv) > 2
+DECODED = sys.argv[2:] != ["wide"]
+SIDE = 64 if not WIDE else 16 if DECODED else 32
 SIZE = ["-W", SIDE, "-H", SIDE]
 KINDS = (("transformer", "dit"), ("text_encoder", "text-encoder")) + (
-    () if WIDE else (("vae", "vae"),))
+    (("vae", "vae"),) if DECODED else ())
 STEPS = (1000, 500)
 counts = [0, 0]
 torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
@@ -124,9 +126,9 @@ def words(tmp):
     return ["-m", FOLDER, "-p", PROMPT, "--latents", FRAMES, "--chunk", FRAMES,
             *SIZE, "--steps", ",".join(map(str, STEPS)), "-q",
             "--noise", tmp / "noise.safetensors",
-            *([] if WIDE else ["-o", tmp / "out.apng"]),
+            *(["-o", tmp / "out.apng"] if DECODED else []),
             "--latents-out", tmp / "latents.safetensors", "--overwrite",
-            *(["--no-decode"] if WIDE else [])]
+            *([] if DECODED else ["--no-decode"])]
 
 
 def run(parts, tmp, config):
@@ -144,7 +146,7 @@ def run(parts, tmp, config):
         seen.tensors["text/prompt_embeds"] = text
         z = tether_torch.sample(parts["transformer"], seen, text[0], noise,
                                 STEPS)
-        if WIDE:
+        if not DECODED:
             return seen
         vae = parts["vae"]
         shape = (1, -1, 1, 1, 1)
@@ -241,7 +243,7 @@ def main(tmp):
                   "--steps", len(STEPS), "-o", tmp / "noise.safetensors")
 
     # the loader in the other direction: what they saved gives our bits
-    back = ["generate", *words(tmp), *([] if WIDE else ["--no-decode"])]
+    back = ["generate", *words(tmp), *(["--no-decode"] if DECODED else [])]
     sums = []
     for more in ([], ["--dit", tmp / "transformer", "--text-encoder",
                       tmp / "text_encoder"]):
@@ -264,7 +266,7 @@ def main(tmp):
     r32 = seen.report(words(tmp))
     judged = [(at, r.headline) for at, r in seen.judge() if not r]
     print(len(seen.operators.calls), "single operators, f32")
-    check(len(seen.operators.calls) > (4 if WIDE else 100) and not judged,
+    check(len(seen.operators.calls) > (100 if DECODED else 4) and not judged,
           f"single operators: {judged}")
     diffusers.models.embeddings.Timesteps.forward = right
     print("sinusoid in double, f32:", r32.headline)

@@ -117,6 +117,9 @@ static void test_own(void)
     unlink(at("mv/t.files"));
     refuses(2, "would replace mv/t.y4m", "%s",
             tiny_run("--latents-out mv/t --resume -o mv/t.y4m --latents 9"));
+    put_file(at("mv/t.files"), "tether-fi", 0644); /* torn off */
+    refuses(2, "would replace mv/t.y4m", "%s",
+            tiny_run("--latents-out mv/t --resume -o mv/t.y4m --latents 9"));
     put_file(at("mv/t.files"), "mine", 0644);
     refuses(2, "is no list of the files of a run", "%s",
             tiny_run("--latents-out mv/t --resume -o mv/n.y4m --latents 9"));

@@ -95,9 +95,10 @@ static tt_status read_list(ledger *l, int fd)
     char there[HEAD] = "";
     struct stat st;
     const bool known = !fstat(fd, &st) && S_ISREG(st.st_mode);
-    if (known && !st.st_size) return TT_OK;
-    l->there = known && pread(fd, there, HEAD, 0) == HEAD
-            && !memcmp(there, head, HEAD);
+    const ssize_t n = known ? pread(fd, there, HEAD, 0) : -1;
+    const bool ours = n >= 0 && !memcmp(there, head, (size_t)n);
+    if (ours && n == st.st_size && n < HEAD) return TT_OK; /* torn off */
+    l->there = ours && n == HEAD;
     if (l->there) return read_lines(l, fd, st.st_size);
     if (known && l->ctx->overwrite) return TT_OK; /* written anew */
     return tt_fail(l->ctx, TT_EINVAL, "%s is no list of the files of a run, "
@@ -176,9 +177,10 @@ static void add(ledger *l, const char *path)
 {
     char line[LEDGER_LINE + 1];
     struct stat st;
-    if (l->lost || stat(path, &st) || lists(l, path, &st)) return;
-    make_line(l, line, path, &st);
-    if (reserve(l, l->n + 1) && write_line(l, line)) {
+    const bool there = !stat(path, &st);
+    if (l->lost || (there && lists(l, path, &st))) return;
+    if (there) make_line(l, line, path, &st);
+    if (there && reserve(l, l->n + 1) && write_line(l, line)) {
         memcpy(l->line + l->n++ * LEDGER_LINE, line, LEDGER_LINE);
         return;
     }

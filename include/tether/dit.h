@@ -48,7 +48,8 @@ const tt_weights *tt_dit_weights(const tt_dit *m); /* what it was bound from */
 /* What depends on the prompt alone: context = text embedding of all text_len
  * rows, and per block the cross-attention k, v. Computed once per prompt.
  *   text [rows, text_dim], rows <= text_len (zero-padded to text_len)
- * Borrows nothing: text may go, m must stay.
+ * Borrows nothing: text may go, m must stay. In a team every rank makes it from
+ * the whole text and holds its part of the rows.
  * Errors  TT_ESHAPE  more rows than text_len; TT_EFORMAT  NaN in the result */
 typedef struct tt_prompt tt_prompt;
 tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
@@ -74,7 +75,8 @@ typedef struct tt_dit_call {
  * Taps    e, e0, tokens, block.<i>/..., head, flow below the current scope.
  * In a team every rank calls it and has the whole flow; several timesteps are
  * for one rank.
- * Errors  TT_ESHAPE  sizes that do not fit model or cache
+ * Errors  TT_ESHAPE  sizes that do not fit model or cache, or a prompt that was
+ *                    made on other ranks
  *         TT_EFORMAT a NaN or infinity came out; names the tensor to blame */
 tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
                          const tt_host *x, const tt_dit_call *call);
@@ -87,7 +89,7 @@ void tt_dit_time(tt_ctx *ctx, const tt_dit *m, double *sinusoid, tt_real *e,
 /* tokens [F*L, dim] from x [F, C, h, w]; of a team our rows of them. */
 void tt_dit_patch(tt_ctx *ctx, const tt_dit *m, tt_real *tokens,
                   const tt_host *x, int64_t F, int64_t h, int64_t w);
-/* context [rows, dim] from text [rows, text_dim]. */
+/* context [rows, dim] from text [rows, text_dim]; of a team our rows. */
 void tt_dit_text(tt_ctx *ctx, const tt_dit *m, tt_real *context,
                  const tt_real *text, int64_t rows);
 /* Self-attention's q, k (after RMSNorm, unrotated), v [T, H, D] of block i. */
@@ -108,14 +110,15 @@ typedef struct tt_dit_part {
 void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                            const tt_real *x, const tt_dit_part *part);
 
-/* What cross-attention of a block reads: k, v [rows, H, D]. */
+/* What cross-attention of a block reads: k, v [rows, H, D]; in a team our part
+ * of the rows (tt_team_rows). */
 typedef struct tt_dit_context {
-    const tt_real *k, *v;
-    int64_t rows;
+    tt_real *k, *v;
+    int64_t rows;            /* of all ranks                                  */
 } tt_dit_context;
 
-/* Cross-attention of block i: k, v [rows, H, D] from context, then y [T, dim]
- * from x [T, dim]. */
+/* Cross-attention of block i: k, v [rows, H, D] from context, of a team our
+ * rows; then y [T, dim] from x [T, dim]. */
 void tt_dit_cross_kv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *k,
                      tt_real *v, const tt_real *context, int64_t rows);
 void tt_dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,

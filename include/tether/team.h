@@ -4,9 +4,9 @@
  *
  * A rank is a process with the whole model, perhaps on a machine of its own. It
  * computes a part of the token rows of every linear layer, holds the keys and
- * values of a part of the heads, and decodes a band of every picture. Ranks
- * hand values to each other and never add up what others have added in parts:
- * so no bit depends on their number.
+ * values of a part of the heads and of a part of the prompt, and decodes a band
+ * of every picture. Ranks hand values to each other and never add up what
+ * others have added in parts: so no bit depends on their number.
  * All of them know the latents; rank 0 alone writes and prints.
  *
  * A context without a team is alone: it is rank 0 of 1, has all rows and heads,

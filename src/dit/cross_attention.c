@@ -5,7 +5,8 @@
  * Source  Wan2.1 wan/modules/model.py, WanT2VCrossAttention.
  * Model   No rotation, no mask: all text_len rows take part, those behind the
  *         prompt included. k and v depend on the prompt alone and are made
- *         once (tt_prompt_make).
+ *         once (tt_prompt_make). Ranks share them out by rows and put those of
+ *         one layer together, for as long as it needs them.
  * Next    head.c */
 #include <math.h>
 
@@ -21,8 +22,8 @@ void tt_dit_cross_kv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *k,
     dit_apply(ctx, k, context, rows, &c->k);
     tt_rms_norm(ctx, k, k, rows, dim, c->norm_k, m->cfg.eps);
     dit_apply(ctx, v, context, rows, &c->v);
-    TT_TAP(ctx, "cross_attn.k", k, rows, H, D);
-    TT_TAP(ctx, "cross_attn.v", v, rows, H, D);
+    TT_TAP_ROWS(ctx, "cross_attn.k", k, rows, H, D);
+    TT_TAP_ROWS(ctx, "cross_attn.v", v, rows, H, D);
     tt_scope_end(ctx, scope);
 }
 
@@ -40,9 +41,11 @@ void tt_dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     dit_apply(ctx, q, x, T, &c->q);
     tt_rms_norm(ctx, q, q, T, dim, c->norm_q, m->cfg.eps);
     TT_TAP_ROWS(ctx, "cross_attn.q", q, T, H, D);
+    const tt_real *k = tt_team_all_rows(ctx, text->k, text->rows, dim);
+    const tt_real *v = tt_team_all_rows(ctx, text->v, text->rows, dim);
     tt_attention(ctx, &(tt_attention_args){
-        .o = o, .q = q, .k = text->k, .v = text->v, .T = T, .N = text->rows,
-        .H = H, .D = D, .q_stride = dim, .kv_stride = dim,
+        .o = o, .q = q, .k = k, .v = v, .T = T, .N = text->rows, .H = H, .D = D,
+        .q_stride = dim, .kv_stride = dim,
         .scale = (tt_real)(1 / sqrt((double)D))});
     dit_apply(ctx, y, o, T, &c->o);
     TT_TAP_ROWS(ctx, "cross_attn", y, T, dim);

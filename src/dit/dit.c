@@ -83,6 +83,21 @@ const tt_weights *tt_dit_weights(const tt_dit *m)
 
 /* ---- what depends on the prompt alone ------------------------------------ */
 
+/* Our rows of the text states. Those past the prompt are zero; they are
+ * embedded and attended to like any other: upstream has no text mask. */
+static tt_real *pad_text(tt_ctx *ctx, const tt_host *text, int64_t rows,
+                         tt_range own, int64_t dim)
+{
+    const int64_t n = own.hi - own.lo;
+    const int64_t end = rows < own.hi ? rows : own.hi;
+    const int64_t given = end > own.lo ? end - own.lo : 0;
+    tt_real *x = tt_values(ctx, n * dim);               /* [own rows, dim]   */
+    if (!x) return NULL;
+    tt_put(ctx, x, text && given ? text + own.lo * dim : NULL, given * dim);
+    tt_zero(ctx, x + given * dim, (n - given) * dim);
+    return x;
+}
+
 tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
                          const tt_host *text, int64_t rows)
 {
@@ -98,32 +113,29 @@ tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
     tt_arena arena = {0};
     tt_prompt *p = tt_alloc0(ctx, &arena, 1, sizeof *p, "prompt");
     if (!p) return ctx->status;
+    const tt_range own = tt_team_rows(ctx, n);          /* alone: all rows   */
+    const int64_t held = own.hi - own.lo, size = held * c->dim;
     p->arena = arena;
     p->rows = n;
+    p->own = own;
     p->layers = c->layers;
     p->dim = c->dim;
-    p->context = tt_values_in(ctx, &p->arena, n * c->dim, "prompt context");
+    p->context = tt_values_in(ctx, &p->arena, size, "prompt context");
     p->k = tt_alloc0(ctx, &p->arena, c->layers, sizeof *p->k, "prompt keys");
     p->v = tt_alloc0(ctx, &p->arena, c->layers, sizeof *p->v, "prompt values");
 
-    /* Rows past the prompt are zero states. They are embedded and attended to
-     * like any other: upstream has no text mask. */
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *padded = tt_values(ctx, n * c->text_dim);  /* [n, text_dim]     */
-    tt_put(ctx, padded, text, rows * c->text_dim);
-    if (padded)
-        tt_zero(ctx, padded + rows * c->text_dim, (n - rows) * c->text_dim);
-    tt_dit_text(ctx, m, p->context, padded, n);
+    tt_dit_text(ctx, m, p->context, pad_text(ctx, text, rows, own, c->text_dim),
+                held);
     tt_arena_reset(&ctx->scratch, mark);
 
     for (int64_t i = 0; i < c->layers && !ctx->status; i++) {
-        p->k[i] = tt_values_in(ctx, &p->arena, n * c->dim, "prompt keys");
-        p->v[i] = tt_values_in(ctx, &p->arena, n * c->dim, "prompt values");
-        tt_dit_cross_kv(ctx, m, i, p->k[i], p->v[i], p->context, n);
+        p->k[i] = tt_values_in(ctx, &p->arena, size, "prompt keys");
+        p->v[i] = tt_values_in(ctx, &p->arena, size, "prompt values");
+        tt_dit_cross_kv(ctx, m, i, p->k[i], p->v[i], p->context, held);
     }
     mark = tt_arena_here(&ctx->scratch);
-    check_finite(ctx, m, tt_get(ctx, p->context, n * c->dim), n * c->dim,
-                 "text context");
+    check_finite(ctx, m, tt_get(ctx, p->context, size), size, "text context");
     tt_arena_reset(&ctx->scratch, mark);
     if (ctx->status) {
         tt_prompt_free(p);
@@ -161,12 +173,31 @@ static tt_status check_latent(tt_ctx *ctx, int64_t h, int64_t w, int64_t nt,
     return TT_OK;
 }
 
+static tt_status check_prompt(tt_ctx *ctx, const tt_dit *m, const tt_prompt *p)
+{
+    const tt_range own = tt_team_rows(ctx, p->rows);
+    if (p->layers != m->cfg.layers || p->dim != m->cfg.dim)
+        return tt_fail(ctx, TT_ESHAPE,
+                       "the prompt was made for %lld layers of width %lld, but "
+                       "this transformer has %lld of %lld: make it with the "
+                       "same model", (long long)p->layers, (long long)p->dim,
+                       (long long)m->cfg.layers, (long long)m->cfg.dim);
+    if (p->own.lo != own.lo || p->own.hi != own.hi)
+        return tt_fail(ctx, TT_ESHAPE,
+                       "the prompt holds rows %lld to %lld of %lld, but those "
+                       "of rank %d of %d are %lld to %lld: every rank makes "
+                       "its own", (long long)p->own.lo,
+                       (long long)p->own.hi - 1, (long long)p->rows,
+                       tt_team_rank(ctx), tt_team_size(ctx), (long long)own.lo,
+                       (long long)own.hi - 1);
+    return TT_OK;
+}
+
 static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
                             const tt_dit_call *call)
 {
     TT_TRY(ctx->status);
     const tt_geometry *g = tt_cache_geometry(call->cache);
-    const tt_prompt *prompt = call->prompt;
     const tt_pass *pass = call->pass;
     const int64_t H = m->cfg.heads, D = m->cfg.dim / m->cfg.heads;
     const tt_range held = tt_team_heads(ctx, H);
@@ -192,14 +223,7 @@ static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
                        (long long)pass->start,
                        (long long)(pass->start + pass->frames - 1),
                        (long long)g->chunk, (long long)g->frames);
-    if (prompt->layers != m->cfg.layers || prompt->dim != m->cfg.dim)
-        return tt_fail(ctx, TT_ESHAPE,
-                       "the prompt was made for %lld layers of width %lld, but "
-                       "this transformer has %lld of %lld: make it with the "
-                       "same model", (long long)prompt->layers,
-                       (long long)prompt->dim, (long long)m->cfg.layers,
-                       (long long)m->cfg.dim);
-    return TT_OK;
+    return check_prompt(ctx, m, call->prompt);
 }
 
 /* The first NaN or infinity in a tensor of the checkpoint: its name, or NULL

@@ -99,6 +99,6 @@ void tt_dit_text(tt_ctx *ctx, const tt_dit *m, tt_real *context,
     dit_apply(ctx, hidden, text, rows, &m->text0);
     tt_gelu_tanh(ctx, hidden, rows * m->cfg.dim);
     dit_apply(ctx, context, hidden, rows, &m->text2);
-    TT_TAP(ctx, "context", context, rows, m->cfg.dim);
+    TT_TAP_ROWS(ctx, "context", context, rows, m->cfg.dim);
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -160,14 +160,13 @@ typedef struct rolling {
 static tt_status open_rolling(rolling *r, const tt_run *run)
 {
     tt_ctx *c = &r->s->ctx;
-    static const tt_host nothing[1];  /* not read: the device takes it */
     tt_rollout_options *o = &r->opt;
     const int64_t C = tt_dit_get_config(run->dit)->in_dim;
     const int n = run_prompts_of(run);
     r->prompt = tt_alloc0(c, &r->mem, n, sizeof *r->prompt, "prompts");
     for (; r->prompt && r->nprompt < n && !c->status; r->nprompt++)
-        tt_prompt_make(c, &r->prompt[r->nprompt], run->dit, nothing,
-                       text_rows(run));
+        tt_prompt_make(c, &r->prompt[r->nprompt], run->dit, NULL,
+                       text_rows(run)); /* no text: it would not be read */
     if (o->initial_frames && !o->initial) /* is not encoded yet */
         o->initial = tt_alloc0(c, &r->mem, o->initial_frames * C * o->h * o->w,
                                sizeof *o->initial, "given frames");

@@ -73,18 +73,21 @@ static void keep(tt_ctx *ctx, step *s, const tt_real *x0, int64_t n,
 static void make_chunk(void *user, tt_ctx *ctx)
 {
     step *s = user;
+    tt_prompt *own;
     tt_rollout *r;
     const tt_host *x0;
     const bool first = tt_team_rank(ctx) == 0;
     uint64_t reported = 14695981039346656037u;
     int64_t n;
     if (s->share) tt_team_share(ctx, s->share, tt_team_size(ctx));
-    if (tt_rollout_open(ctx, &r, model, prompt, s->opt)) return;
+    make_prompt(ctx, &own);
+    tt_rollout_open(ctx, &r, model, own, s->opt);
     tt_cache_on_event(tt_rollout_cache(r), listen, &reported);
     if (s->from) tt_rollout_restore(ctx, r, first ? s->from : NULL);
     if (!tt_rollout_next(ctx, r, &x0, &n)) keep(ctx, s, x0, n, reported);
     tt_rollout_save(ctx, r, first ? s->to : NULL);
     tt_rollout_close(r);
+    tt_prompt_free(own);
 }
 
 /* ---- chains -------------------------------------------------------------- */
@@ -125,7 +128,7 @@ static void check_chunk(tt_ctx *ctx, const char *name, int i, int size)
 static void check(tt_ctx *ctx, const char *name, tt_rollout_options o,
                   const double *share)
 {
-    static const int sizes[CHUNKS] = {2, 3, 5, 6, 1, 3}, three[] = {3, 3, 3};
+    static const int sizes[CHUNKS] = {2, 5, 12, 6, 1, 3}, three[] = {3, 3, 3};
     const int n = share ? 3 : CHUNKS;
     char from[600], to[600];
     make_alone(ctx, name, &o);
@@ -171,10 +174,12 @@ static void fail_and_go_on(void *user, tt_ctx *ctx)
     const int rank = tt_team_rank(ctx);
     const char *path = rank ? NULL : f->path;
     tt_rollout_options o = evicting("tether");
+    tt_prompt *own;
     tt_rollout *r;
     const tt_host *x0;
     int64_t n;
-    if (tt_rollout_open(ctx, &r, model, prompt, &o)) return;
+    make_prompt(ctx, &own);
+    tt_rollout_open(ctx, &r, model, own, &o);
     tt_rollout_next(ctx, r, &x0, &n);
     f->status[rank] = tt_rollout_save(ctx, r, path);
     f->stands[rank] = tt_team_stands(ctx);
@@ -182,6 +187,7 @@ static void fail_and_go_on(void *user, tt_ctx *ctx)
     if (f->status[rank] == tt_rollout_restore(ctx, r, path)) tt_clear(ctx);
     f->goes_on[rank] = !tt_rollout_next(ctx, r, &x0, &n);
     tt_rollout_close(r);
+    tt_prompt_free(own);
 }
 
 static void check_failing(tt_ctx *ctx)
@@ -260,5 +266,7 @@ int main(void)
     check(ctx, "tether, 3:1:4", evicting("tether"), shares);
     check_failing(ctx);
     check_injected(ctx);
+    tt_prompt_free(prompt);
+    tt_dit_close(model);
     return test_end();
 }

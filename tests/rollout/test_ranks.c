@@ -7,7 +7,7 @@
  * policies report the same values and keep the same tokens. What is reported
  * counts: a sum over heads that is made in parts leaves latents as they are
  * and shows in the masses of GRAB. Taps count too: rank 0 sees whole tensors,
- * in the order of one rank.
+ * in the order of one rank. A prompt that another team made is refused.
  *
  *     test_ranks --all    more policies' settings, and every number to 13 */
 #include "tests/rollout/tiny.h"
@@ -88,6 +88,7 @@ static void look_at_cache(outcome *x, tt_cache *c)
 /* Threads of a team cannot call expect(). */
 static tt_status roll(tt_ctx *ctx, outcome *x, const tt_rollout_options *o)
 {
+    tt_prompt *own;
     tt_rollout *r;
     const tt_host *x0;
     int64_t n;
@@ -98,7 +99,8 @@ static tt_status roll(tt_ctx *ctx, outcome *x, const tt_rollout_options *o)
         ctx->tap_user = &x->taps;
         ctx->tap_cache = true;
     }
-    TT_TRY(tt_rollout_open(ctx, &r, model, prompt, o));
+    make_prompt(ctx, &own);
+    tt_rollout_open(ctx, &r, model, own, o);
     tt_cache_on_event(tt_rollout_cache(r), listen, x);
     while (tt_rollout_next(ctx, r, &x0, &n) == TT_OK) {
         memcpy(x->latents + x->frames * SIZE, x0,
@@ -107,6 +109,7 @@ static tt_status roll(tt_ctx *ctx, outcome *x, const tt_rollout_options *o)
         look_at_cache(x, tt_rollout_cache(r));
     }
     tt_rollout_close(r);
+    tt_prompt_free(own);
     ctx->tap = NULL;
     return ctx->status;
 }
@@ -130,6 +133,24 @@ static void check_ranks(tt_ctx *ctx, const char *name,
         expect(x->events == alone.events && x->reported == alone.reported,
                "%s: what the policy reports at rank %d of %d", name, r, size);
     }
+}
+
+/* A rank that holds all rows of the prompt is not one of two. */
+static void roll_foreign(void *user, tt_ctx *ctx)
+{
+    const tt_rollout_options *o = user;
+    tt_rollout *r;
+    const tt_host *x0;
+    int64_t n;
+    tt_rollout_open(ctx, &r, model, prompt, o);
+    tt_rollout_next(ctx, r, &x0, &n);
+    tt_rollout_close(r);
+}
+
+static void check_foreign(tt_ctx *ctx, tt_rollout_options o)
+{
+    expect_status(tt_team_threads(ctx, 2, roll_foreign, &o), TT_ESHAPE,
+                  "the prompt holds rows 0 to 23 of 24");
 }
 
 static void check(tt_ctx *ctx, const char *name, tt_rollout_options o,
@@ -206,7 +227,7 @@ static void check_classes(tt_ctx *ctx, const int *sizes)
 
 int main(int argc, char **argv)
 {
-    static const int few[] = {1, 2, 3, 5, 6, 0}, two[] = {2, 3, 0};
+    static const int few[] = {1, 2, 3, 5, 6, 12, 0}, two[] = {2, 3, 0};
     static const int every[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0};
     const bool all = argc > 1 && !strcmp(argv[1], "--all");
     tt_ctx *ctx = test_begin("rollout/ranks");
@@ -220,5 +241,8 @@ int main(int argc, char **argv)
     check(ctx, "tether, tapped", evicting("tether"), all ? every : two);
     tapped = false;
     check_classes(ctx, all ? every : two);
+    check_foreign(ctx, evicting("tether"));
+    tt_prompt_free(prompt);
+    tt_dit_close(model);
     return test_end();
 }

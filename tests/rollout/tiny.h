@@ -19,17 +19,23 @@ enum { CLIP = 9 };               /* frames of a rollout in restart tests */
 static tt_dit *model;
 static tt_prompt *prompt;
 
-static inline void load(tt_ctx *ctx)
+/* What a rank holds of the prompt is its own: each makes it. */
+static inline tt_status make_prompt(tt_ctx *ctx, tt_prompt **out)
 {
-    static tt_real text[24 * 48];
-    tt_weights *w;
+    tt_real text[24 * 48];
     for (int i = 0; i < 24 * 48; i++)
         text[i] = (tt_real)(i * 37 % 101) / 50 - 1;
+    return tt_prompt_make(ctx, out, model, text, 24);
+}
+
+static inline void load(tt_ctx *ctx)
+{
+    tt_weights *w;
     if (!expect_ok(tt_weights_open(ctx, &w, ref_path("dit/models/tiny_b"),
                                    TT_MODEL_DIT, NULL), "weights")
         || !expect_ok(tt_dit_load(ctx, &model, w, NULL, 0), "model"))
         exit(1);
-    expect_ok(tt_prompt_make(ctx, &prompt, model, text, 24), "prompt");
+    expect_ok(make_prompt(ctx, &prompt), "prompt");
 }
 
 static inline tt_rollout_options options(const char *policy, int64_t K,

@@ -5,7 +5,8 @@
  * Known answers  bytes and parcels that a rank of a team of threads sends for a
  *   chunk and for its pictures: to the last one, for every rank. The operations
  *   of one rank are those of the plan of a run.
- * Properties  ranks share the operations; none holds more than it must. */
+ * Properties  ranks share the operations, the cache and the keys and values of
+ *   the prompt; none holds more than it must. */
 #include <math.h>
 #include <string.h>
 
@@ -156,6 +157,15 @@ static void operations(tt_run *run)
                "rank %d holds %lld heads, %lld of %lld bytes", r,
                (long long)x.heads, (long long)x.cache, (long long)whole.cache);
         sum += x.operations;
+    }
+    /* of keys and values of 21 frames of 4 tokens and of 32 rows of text */
+    const double shared = 6 * 2 * (21 * 4 + 32) * 128 * sizeof(tt_real);
+    for (int r = 0; r < 4; r++) {
+        x = share_of(run, r, 4);
+        expect(x.heads == 1
+               && (double)(whole.cache - x.cache) > 0.74 * shared,
+               "rank %d of 4 holds %lld of %lld bytes", r,
+               (long long)x.cache, (long long)whole.cache);
     }
     /* more only for what each of them makes: the vectors of time */
     expect(sum >= whole.operations && sum < 1.02 * whole.operations,

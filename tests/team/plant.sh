@@ -73,6 +73,14 @@ try 'heads come back in another order' src/team/exchange.c \
     '((i - own.lo) * H + h) * D' '((i - own.lo) * H + H - 1 - h) * D'
 try 'values are those of the keys' src/dit/self_attention.c \
     'v = tt_team_to_heads(ctx, v,' "v = tt_team_to_heads(ctx, $team ? k : v,"
+try 'values of the prompt are its keys' src/dit/cross_attention.c \
+    'v = tt_team_all_rows(ctx, text->v,' \
+    "v = tt_team_all_rows(ctx, $team ? text->k : text->v,"
+try 'a rank holds the first rows of the prompt' src/dit/dit.c \
+    'text + own.lo * dim' 'text'
+try 'the text ends too early for a rank' src/dit/dit.c \
+    'end > own.lo ? end - own.lo : 0' \
+    'end > own.lo ? end - own.lo - (own.lo > 0) : 0'
 try 'Deep Forcing divides by the heads held' \
     src/cache/policies/deep_forcing.c '(double)geo->heads' '(double)geo->H'
 try 'Deep Forcing asks in another order of heads' src/team/exchange.c \

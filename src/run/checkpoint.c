@@ -8,6 +8,8 @@
  *         latents of their chunk: a state is never ahead of those.
  * Time    without a number of chunks a state is written when all that was made
  *         since the latest took 99 times as long as writing it did.
+ * First   a policy that cannot go on without a state has one behind its first
+ *         chunk, unless none are wanted: the cache is small there.
  * Locks   the names belong to the run that has the lock of the latents. A file
  *         of such a name that is no state is somebody's: see checkpoint_claim.
  * Ranks   rank 0 alone has the names, and says what happens; all bring what
@@ -133,6 +135,7 @@ bool checkpoint_is_due(tt_ctx *ctx, const video *v)
 {
     const checkpoint *c = &v->keep;
     if (!c->on || !c->every) return false;
+    if (v->noisy && !c->chunk) return true;
     if (c->every > 0) return v->chunk - c->chunk >= c->every;
     return tt_team_any(ctx, tt_team_rank(ctx) == 0
                             && tt_now() - c->at >= TIMES * c->cost);
@@ -147,11 +150,14 @@ tt_status checkpoint_save(tt_ctx *ctx, tt_run *run)
         return ctx->status;
     TT_TRY(tt_rollout_save(ctx, v->rollout, c->name[c->turn]));
     c->turn = 1 - c->turn;
-    c->chunk = v->chunk;
     c->at = tt_now();
-    c->cost = c->at - begin;
+    const double took = c->at - begin;
+    /* The cache of the first one may be nearly empty: the next one will not
+     * take less than was reckoned for a full cache. */
+    if (c->chunk || took > c->cost) c->cost = took;
+    c->chunk = v->chunk;
     run_say(&run->events, true, "state of %lld chunks saved in %.2f s",
-            (long long)c->chunk, c->cost);
+            (long long)c->chunk, took);
     return TT_OK;
 }
 

@@ -220,8 +220,8 @@ void identity_difference(char *buf, size_t n, const char *theirs,
 {
     static const struct { const char *key, *words; } digests[] = {
         {"weights", "other weights"}, {"scenes", "other scenes"},
-        {"inputs", "another prompt, or other embeddings, noise or given "
-                   "frames"}};
+        {"inputs", "another prompt, or other embeddings, noise, given frames "
+                   "or injected tensors"}};
     const char *at = ours;
     while (*at && *at == theirs[at - ours]) at++;
     while (at > ours && (at[-1] != ' ' || !key_length(at))) at--;

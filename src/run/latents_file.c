@@ -32,11 +32,58 @@ static size_t fill_of(int64_t n)
     return 20 - (size_t)snprintf(NULL, 0, "%lld", (long long)n);
 }
 
+/* ---- marks --------------------------------------------------------------- */
+
+/* "frames digest", of one width: digits, a space, half of a SHA-256. */
+enum { DIGITS = 20, MARK = DIGITS + 1 + 32 };
+static const char *const mark_names[2] = {"kept_1", "kept_2"};
+
+static void make_mark(char text[MARK + 1], int64_t frames, const tt_sha256 *of)
+{
+    tt_sha256 s = *of;
+    char hex[65];
+    tt_sha256_hex(&s, hex);
+    snprintf(text, MARK + 1, "%0*llu %.32s", DIGITS,
+             (unsigned long long)frames, hex);
+}
+
+/* Say in the file how many frames are done, in the mark whose turn it is. */
+static tt_status put_mark(latents_file *f)
+{
+    char text[MARK + 1];
+    make_mark(text, f->summed, &f->sum);
+    const off_t at = f->mark[f->turn];
+    f->turn = 1 - f->turn;
+    return pwrite(f->lock, text, MARK, at) == MARK ? TT_OK : failed(f);
+}
+
+/* Go on with the digest up to `frames` of `fd`, or from the first one. */
+static tt_status sum_up_to(latents_file *f, int fd, int64_t frames)
+{
+    char some[1 << 14];
+    if (frames < f->summed || !f->summed) {
+        tt_sha256_init(&f->sum);
+        f->summed = 0;
+    }
+    size_t n = (size_t)(frames - f->summed) * f->frame_bytes;
+    off_t at = (off_t)(f->header_bytes + (size_t)f->summed * f->frame_bytes);
+    for (ssize_t k; n; n -= (size_t)k, at += k) {
+        k = pread(fd, some, n < sizeof some ? n : sizeof some, at);
+        if (k <= 0)
+            return tt_fail(f->ctx, TT_EIO, "cannot read %s: %s", f->path,
+                           k ? strerror(errno) : "it ends too early");
+        tt_sha256_add(&f->sum, some, (size_t)k);
+    }
+    f->summed = frames;
+    return TT_OK;
+}
+
 /* 8 bytes of length, then JSON padded with spaces to a multiple of 8. */
 static char *make_header(latents_file *f, const int64_t dim[5],
                          const char *run)
 {
     char *text = NULL, *header = NULL;
+    char mark[MARK + 1];
     size_t n = 0;
     json_out j;
     FILE *m = open_memstream(&text, &n);
@@ -47,6 +94,8 @@ static char *make_header(latents_file *f, const int64_t dim[5],
     }
     json_begin(&j, m, false);
     json_open(&j, "__metadata__", '{');
+    make_mark(mark, f->summed, &f->sum);
+    for (int i = 0; i < 2; i++) json_str(&j, mark_names[i], mark);
     json_str(&j, "run", run);
     json_close(&j, '}');
     json_open(&j, "latents", '{');
@@ -76,6 +125,9 @@ static char *make_header(latents_file *f, const int64_t dim[5],
             header[i] = (char)(uint8_t)((uint64_t)padded >> (8 * i));
         memset(header + 8, ' ', padded);
         memcpy(header + 8, text, n);
+        const char *first = strstr(header + 8, mark);
+        f->mark[0] = first - header;
+        f->mark[1] = strstr(first + 1, mark) - header;
         f->header_bytes = padded + 8;
     }
     free(text);
@@ -264,6 +316,68 @@ static bool same_run(latents_file *f, int fd, const int64_t dim[5],
     return true;
 }
 
+static int64_t frames_in_mark(const char *mark)
+{
+    return strspn(mark, "0123456789") == DIGITS ? strtoll(mark, NULL, 10) : -1;
+}
+
+static tt_status not_as_written(latents_file *f, const char *path)
+{
+    return tt_fail(f->ctx, TT_EFORMAT, "%s is damaged: its frames are not "
+                   "those that were written; start over with --overwrite "
+                   "instead of --resume", path);
+}
+
+/* Of f->done frames behind `fd`, keep those that a mark vouches for. A file
+ * that ends before both marks was cut by somebody. */
+static tt_status check_frames(latents_file *f, int fd, const char *path)
+{
+    char mark[2][MARK + 1] = {"", ""}, ours[MARK + 1];
+    int64_t n[2], good = -1, bad = 0;
+    for (int i = 0; i < 2; i++) {
+        const bool whole = pread(fd, mark[i], MARK, f->mark[i]) == MARK;
+        n[i] = whole ? frames_in_mark(mark[i]) : -1;
+    }
+    for (int k = 0; k < 2; k++) {
+        const int i = n[0] <= n[1] ? k : 1 - k;
+        if (n[i] < 0 || n[i] > f->done) continue;
+        TT_TRY(sum_up_to(f, fd, n[i]));
+        make_mark(ours, n[i], &f->sum);
+        if (memcmp(ours, mark[i], MARK)) bad = n[i];
+        else good = n[i];
+        f->turn = good == n[i] ? 1 - i : i;
+    }
+    if (good < 0 && n[0] > f->done && n[1] > f->done) {
+        tt_warn(f->ctx, "%s has lost its end, and what is left of it cannot be "
+                "checked", path);
+        return sum_up_to(f, fd, f->done);
+    }
+    if (good < 0) return not_as_written(f, path);
+    if (good < bad)
+        tt_warn(f->ctx, "%s is damaged: its frames are as they were written up "
+                "to number %lld; the others are made again", path,
+                (long long)good);
+    f->done = good;
+    return sum_up_to(f, fd, good);
+}
+
+/* Nothing that is there is taken. */
+static void forget_frames(latents_file *f)
+{
+    tt_sha256_init(&f->sum);
+    f->summed = f->done = 0;
+    f->turn = 0;
+}
+
+/* Nobody goes on from damaged frames; with `overwrite` they may go. */
+static bool lost(latents_file *f)
+{
+    if (!f->overwrite || f->ctx->status != TT_EFORMAT) return false;
+    tt_clear(f->ctx);
+    forget_frames(f);
+    return true;
+}
+
 /* The work under the unfinished name. */
 static tt_status take_unfinished(latents_file *f, const int64_t dim[5],
                                  const char *run, bool *taken)
@@ -272,6 +386,8 @@ static tt_status take_unfinished(latents_file *f, const int64_t dim[5],
     char what[200];
     if (f->empty) return TT_OK;
     *taken = same_run(f, f->lock, dim, run, &frames);
+    if (*taken && check_frames(f, f->lock, f->unfinished))
+        *taken = !lost(f);
     if (*taken || f->overwrite) return f->ctx->status;
     snprintf(what, sizeof what, "another length: %lld frames there, %lld here",
              (long long)f->length, (long long)dim[1]);
@@ -286,18 +402,25 @@ static tt_status take_unfinished(latents_file *f, const int64_t dim[5],
 /* The complete file, whose video may not have been decoded, or a shorter one
  * of the same run to go on from: `shorter`. One of another run will be
  * replaced: whether it may be is asked before. */
-static void take_complete(latents_file *f, const int64_t dim[5],
-                          const char *run, FILE **shorter)
+static tt_status take_complete(latents_file *f, const int64_t dim[5],
+                               const char *run, FILE **shorter)
 {
     int64_t frames;
     FILE *file = fopen(f->final, "rb");
-    if (!file) return;
-    const bool ours = same_run(f, fileno(file), dim, run, &frames)
-                   && f->done == frames;
+    if (!file) return f->ctx->status;
+    bool ours = same_run(f, fileno(file), dim, run, &frames)
+             && f->done == frames;
+    if (ours) {
+        check_frames(f, fileno(file), f->final);
+        if (!f->ctx->status && f->done < frames) not_as_written(f, f->final);
+        ours = !f->ctx->status;
+        if (!ours) lost(f);
+    }
     f->complete = ours && frames == f->frames;
     if (f->complete) f->file = file;
     else if (ours) *shorter = file;
     else fclose(file);
+    return f->ctx->status;
 }
 
 /* The frames of a shorter file, behind the header. */
@@ -311,7 +434,9 @@ static tt_status copy_frames(latents_file *f, FILE *from)
         bad = fread(some, 1, k, from) != k
            || fwrite(some, 1, k, f->file) != k;
     }
-    return bad || fflush(f->file) ? failed(f) : TT_OK;
+    if (bad || fflush(f->file) || fsync(fileno(f->file))) return failed(f);
+    TT_TRY(put_mark(f));
+    return put_mark(f);
 }
 
 /* The claimed file as a stream; its lock stays when the stream is closed. */
@@ -340,10 +465,12 @@ static tt_status begin_anew(latents_file *f, const char *header)
 }
 
 /* The work under the unfinished name gets the length that it is to have now. */
-static tt_status go_on(latents_file *f, const char *header)
+static tt_status go_on(latents_file *f, const int64_t dim[5], const char *run)
 {
-    const ssize_t n = pwrite(f->lock, header, f->header_bytes, 0);
-    if (n != (ssize_t)f->header_bytes) return failed(f);
+    const char *header = f->length == dim[1] ? NULL : make_header(f, dim, run);
+    TT_TRY(f->ctx->status);
+    if (header && pwrite(f->lock, header, f->header_bytes, 0)
+               != (ssize_t)f->header_bytes) return failed(f);
     return latents_file_cut(f, f->done);
 }
 
@@ -354,15 +481,16 @@ tt_status latents_file_open(latents_file *f, const int64_t dim[5],
     FILE *shorter = NULL;
     set_sizes(f, dim);
     if (!f->claimed || f->ctx->status) return f->ctx->status;
+    forget_frames(f);
     char *header = make_header(f, dim, run);
     TT_TRY(f->ctx->status);
     if (f->resume) {
         TT_TRY(take_unfinished(f, dim, run, &taken));
-        if (!taken) take_complete(f, dim, run, &shorter);
+        if (!taken) TT_TRY(take_complete(f, dim, run, &shorter));
         if (f->complete) return TT_OK;
     }
-    if (open_unfinished(f) == TT_OK && taken) return go_on(f, header);
-    if (!shorter) f->done = 0;
+    if (open_unfinished(f) == TT_OK && taken) return go_on(f, dim, run);
+    if (!shorter) forget_frames(f);
     f->empty = f->done == 0;
     if (!f->ctx->status && !begin_anew(f, header) && shorter)
         copy_frames(f, shorter);
@@ -410,6 +538,10 @@ tt_status latents_file_cut(latents_file *f, int64_t frames)
 {
     if (!f->file || f->complete || f->ctx->status) return f->ctx->status;
     off_t end = (off_t)(f->header_bytes + (size_t)frames * f->frame_bytes);
+    if (frames != f->summed) {
+        TT_TRY(sum_up_to(f, f->lock, frames));
+        TT_TRY(put_mark(f));
+    }
     f->done = frames;
     f->empty = frames == 0;
     if (fflush(f->file) || ftruncate(fileno(f->file), end)
@@ -419,13 +551,14 @@ tt_status latents_file_cut(latents_file *f, int64_t frames)
 }
 
 /* Little-endian, whatever the host. */
-static bool put_values(FILE *file, const tt_real *x, size_t n)
+static bool put_values(FILE *file, tt_sha256 *sum, const tt_real *x, size_t n)
 {
     tt_real some[1024];
     for (size_t k; n > 0; x += k, n -= k) {
         k = n < 1024 ? n : 1024;
         memcpy(some, x, k * sizeof *x);
         tt_swap_stored(some, sizeof *x == 8 ? TT_F64 : TT_F32, (int64_t)k);
+        tt_sha256_add(sum, some, k * sizeof *x);
         if (fwrite(some, sizeof *x, k, file) != k) return false;
     }
     return true;
@@ -436,12 +569,12 @@ tt_status latents_file_append(latents_file *f, const tt_real *frames,
 {
     size_t values = (size_t)n * f->frame_bytes / sizeof *frames;
     if (!f->file || f->ctx->status) return f->ctx->status;
-    if (!put_values(f->file, frames, values) || fflush(f->file)
+    if (!put_values(f->file, &f->sum, frames, values) || fflush(f->file)
         || fsync(fileno(f->file)))
         return failed(f);
-    f->done += n;
+    f->summed = f->done += n;
     f->empty = false;
-    return TT_OK;
+    return put_mark(f);
 }
 
 tt_status latents_file_finish(latents_file *f)
@@ -450,9 +583,11 @@ tt_status latents_file_finish(latents_file *f)
     TT_ASSERT(f->done == f->frames);
     FILE *file = f->file;
     f->file = NULL;
-    bool bad = fclose(file) != 0;
+    bool bad = !f->complete && (put_mark(f) || put_mark(f)
+                                || fsync(fileno(file)));
+    bad = fclose(file) || bad;
     if (f->complete) return TT_OK;
-    if (bad) return failed(f);
+    if (bad) return f->ctx->status ? f->ctx->status : failed(f);
     if (place_rename(NULL, f->unfinished, f->final, f->is_new))
         return tt_fail(f->ctx, TT_EIO, "cannot write %s: %s", f->path,
                        place_reason());

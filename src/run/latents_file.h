@@ -9,14 +9,20 @@
  * frame the file is complete and gets its final name. A link is followed: both
  * names are beside the file it leads to.
  *
+ * Two marks in the header take turns: a number of frames and their digest,
+ * written when the frames are on the disk. One that is torn leaves the other.
+ * Frames behind both are made again.
+ *
  * One run at a time: from claim to close the file is locked (flock), under
  * either name. The system takes the lock back when a program dies. */
 #ifndef TT_RUN_LATENTS_FILE_H
 #define TT_RUN_LATENTS_FILE_H
 
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "tether/context.h"
+#include "tether/io.h"
 
 typedef struct latents_file {
     tt_ctx *ctx;
@@ -32,6 +38,10 @@ typedef struct latents_file {
     int64_t frames;         /* of the video                                   */
     int64_t done;           /* frames in the file                             */
     size_t frame_bytes, header_bytes;
+    tt_sha256 sum;          /* of the frames that are done                    */
+    int64_t summed;         /* how many those are                             */
+    off_t mark[2];          /* where the marks are in the header              */
+    int turn;               /* the mark to write next                         */
     bool complete;          /* resumed, and it has its final name already     */
     const char *theirs;     /* what the file there is made from; NULL: unknown*/
     int64_t length;         /* frames of a rollout that it is to have         */
@@ -57,7 +67,8 @@ tt_status latents_file_claim(tt_ctx *ctx, latents_file *f, const char *path,
  * shorter.
  * Errors  TT_EINVAL   the unfinished file belongs to another run, and
  *                     `overwrite` was not given; the sentence names the first
- *                     thing that differs */
+ *                     thing that differs
+ *         TT_EFORMAT  frames in it are not those that were written */
 tt_status latents_file_open(latents_file *f, const int64_t dim[5],
                             const char *run);
 tt_status latents_file_read(latents_file *f, tt_real *frames);

@@ -406,6 +406,7 @@ static const char *origin_of(tt_ctx *ctx, const tt_run *run, int prompt,
     char hex[65];
     const int64_t n = run->texts.rows * run->texts.dim;
     tt_sha256_init(&h);
+    if (run->s.inject) tt_sha256_add(&h, "inject", 6);
     tt_sha256_add(&h, run->texts.text + prompt * n,
                   (size_t)(run_prompts_of(run) * n) * sizeof *run->texts.text);
     tt_sha256_hex(&h, hex);

@@ -4,6 +4,7 @@
 #include "run/parts.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "io/jsonout.h"
 #include "io/map.h"
@@ -32,6 +33,7 @@ void record_input(tt_ctx *ctx, record *r, const char *role, const char *path,
     f->role = role;
     f->path = tt_strdup(ctx, &r->mem, path);
     f->origin = origin ? tt_strdup(ctx, &r->mem, origin) : NULL;
+    f->there = !stat(path, &f->was) && S_ISREG(f->was.st_mode);
     *r->last_file = f;
     r->last_file = &f->next;
 }
@@ -80,6 +82,27 @@ static void digest(tt_ctx *ctx, char hex[65], const char *path)
     io_map_close(&m);
 }
 
+/* Is the file the one that was opened? */
+static bool is_unchanged(const record_file *f)
+{
+    struct stat now;
+    return !f->there
+        || (!stat(f->path, &now) && now.st_ino == f->was.st_ino
+            && now.st_dev == f->was.st_dev && now.st_size == f->was.st_size
+            && now.st_mtime == f->was.st_mtime);
+}
+
+/* The digest of what the run has read; none where that cannot be had. */
+static void digest_of_input(tt_ctx *ctx, char hex[65], const record_file *f)
+{
+    const bool before = is_unchanged(f);
+    if (before) digest(ctx, hex, f->path);
+    if (before && is_unchanged(f) && (*hex || !f->there)) return;
+    hex[0] = 0;
+    tt_warn(ctx, "%s was replaced, changed or removed after it was opened: the "
+            "record has no digest of it", f->path);
+}
+
 static void write_program(tt_ctx *ctx, json_out *j)
 {
     char cpu[256], library[256];
@@ -103,7 +126,7 @@ static void write_inputs(tt_ctx *ctx, json_out *j, const record *r)
     json_open(j, "inputs", '[');
     for (const record_file *f = r->files; f; f = f->next) {
         char hex[65];
-        digest(ctx, hex, f->path);
+        digest_of_input(ctx, hex, f);
         json_open(j, NULL, '{');
         json_str(j, "role", f->role);
         json_str(j, "path", f->path);

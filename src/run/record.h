@@ -7,12 +7,16 @@
 #ifndef TT_RUN_RECORD_H
 #define TT_RUN_RECORD_H
 
+#include <sys/stat.h>
+
 #include "tether/context.h"
 
 typedef struct record_file {
     const char *role;          /* "transformer", "noise"                      */
     const char *path;
     const char *origin;        /* "Wan names, torch zip", or NULL             */
+    struct stat was;           /* the file when it was opened                 */
+    bool there;                /* and one it was, not a folder or a pipe      */
     struct record_file *next;
 } record_file;
 

@@ -185,7 +185,8 @@ static const tt_setting fixed[] = {
     {TT_SETTING_INT, "checkpoint-every", 0, AT(checkpoint_every), "N",
      "save the state of the run every N chunks, beside the latents; 0: never. "
      "--resume goes on from it at once (default: as often as costs 1 % of the "
-     "time)"},
+     "time). A policy that cannot go on without a state also saves its first "
+     "chunk"},
     {TT_SETTING_FLAG, "overwrite", 0, AT(overwrite), NULL,
      "replace files of other runs, discard unfinished work. Without it only "
      "the run that made a file may replace it"},

@@ -7,7 +7,8 @@
  *         bits (tt_rollout_replay). A state that was saved beside them now and
  *         then (checkpoint.c) leaves only the chunks behind it to replay.
  *         Where a policy cannot replay (deep-forcing), those are made again,
- *         and an interruption waits for the end of the chunk and saves.
+ *         and an interruption waits for the end of the chunk and saves. A run
+ *         that was killed before its first state starts over by itself.
  * Next    checkpoint.c, src/rollout/rollout.c */
 #include "run/parts.h"
 
@@ -373,9 +374,28 @@ static tt_status make_room(tt_ctx *ctx, tt_run *run)
     return ctx->status;
 }
 
+/* Only a state goes on with the policy, and the run was killed before the first
+ * one, which comes behind its first chunk. Two chunks without a state are work
+ * that nobody loses unasked. */
+static bool starts_over(const tt_run *run)
+{
+    const video *v = &run->now;
+    const latents_file *f = &run->file;
+    return v->noisy && f->done && !f->complete
+        && f->done < tt_rollout_chunk_frames(v->rollout, 0)
+                     + tt_rollout_chunk_frames(v->rollout, 1)
+        && !checkpoint_is_there(&v->keep);
+}
+
 /* Files are rank 0's: the others go by what it found. */
 static tt_status know_what_is_there(tt_ctx *ctx, tt_run *run)
 {
+    if (starts_over(run)) {
+        tt_warn(ctx, "no saved cache is beside %.800s, and --cache %s cannot "
+                "go on without one; the run loses a chunk at most and starts "
+                "over", run->file.unfinished, run->now.opt.policy.name);
+        TT_TRY(latents_file_cut(&run->file, 0));
+    }
     TT_TRY(tt_team_broadcast(ctx, &run->file.done, sizeof run->file.done));
     return follow_recorder(ctx, &run->now);
 }

@@ -3,9 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Properties  two states take turns; --resume goes on from the newest that is
- *             whole and makes no clean pass before it; damage is said; whatever
+ *             whole and makes no clean pass before it; damage is said, of the
+ *             latents too, and nobody goes on from damaged ones; whatever
  *             moment a run is killed at, what it was to make comes out byte
- *             for byte, and nothing else is left.
+ *             for byte, and nothing else is left. A policy that needs a state
+ *             has one behind its first chunk; killed before that, a run starts
+ *             over and says so.
  * TT_KILLS    kills in all, one a policy without it; make check-kill: 300. */
 #include <signal.h>
 #include <time.h>
@@ -98,18 +101,23 @@ static const char *newest(void)
     return at(first ? "x.st.state1" : "x.st.state2");
 }
 
-/* Flip a bit in the middle. */
-static void damage(const char *path)
+/* Flip a bit of the byte that lies `share` of the file behind its beginning. */
+static void damage_at(const char *path, double share)
 {
     FILE *f = fopen(path, "r+b");
     if (!f) return;
     fseek(f, 0, SEEK_END);
-    const long middle = ftell(f) / 2;
-    fseek(f, middle, SEEK_SET);
+    const long place = (long)(share * (double)(ftell(f) - 1));
+    fseek(f, place, SEEK_SET);
     const int c = fgetc(f);
-    fseek(f, middle, SEEK_SET);
+    fseek(f, place, SEEK_SET);
     fputc(c ^ 1, f);
     fclose(f);
+}
+
+static void damage(const char *path)
+{
+    damage_at(path, 0.5);
 }
 
 /* Resume the stopped run; it must say this, and make the same latents. */
@@ -164,6 +172,76 @@ static void test_states(const char *policy, bool replays)
     expect(run(RUN "-q --overwrite --checkpoint-every 100", model, policy) == 0
            && !exists(at("x.st.state1")) && same(at("x.st"), at("whole")),
            "%s: started over: %s", policy, said);
+    unlink(at("x.st"));
+    unlink(at("whole"));
+}
+
+/* Bytes of so many frames of unfinished latents, with their header; 0: there
+ * is none. */
+static long bytes_of(int frames)
+{
+    unsigned char size[8] = {0};
+    FILE *f = fopen(at("x.st.unfinished"), "rb");
+    const bool read = f && fread(size, 1, sizeof size, f) == sizeof size;
+    if (f) fclose(f);
+    return read ? 8 + size[0] + 256L * size[1]
+                  + frames * 16 * 4 * 4 * (long)sizeof(tt_real) : 0;
+}
+
+/* Keep so many frames, and no state. */
+static void leave_alone(int frames)
+{
+    const long n = bytes_of(frames);
+    expect(n && !truncate(at("x.st.unfinished"), n), "%d frames", frames);
+    unlink(at("x.st.state1"));
+    unlink(at("x.st.state2"));
+}
+
+/* By time a run of a second saves nothing; where nothing but a state goes on,
+ * one is there after the first chunk. A kill before it loses that chunk, and
+ * only that is begun again unasked. */
+static void test_first_state(void)
+{
+    static const char policy[] = "deep-forcing";
+    static const int lost[] = {1, 3, 5};
+    expect(run(RUN "-q --checkpoint-every 0", model, policy) == 0
+           && rename(at("x.st"), at("whole")) == 0, "whole: %s", said);
+
+    int status = signal_after(1, SIGKILL, policy, "", has_ended);
+    expect(status == 128 + SIGKILL && exists(at("x.st.state1")),
+           "killed after a chunk (%d): a state is there", status);
+    goes_on("a chunk", policy, "resuming after");
+    status = signal_after(1, SIGKILL, policy, "--checkpoint-every 100",
+                          has_ended);
+    expect(status == 128 + SIGKILL && exists(at("x.st.state1"))
+           && !exists(at("x.st.state2")), "the same of 100 (%d)", status);
+    goes_on("a chunk of 100", policy, "resuming after 1 of 20");
+
+    for (int i = 0; i < 3; i++) {
+        stop_after(3, policy, "--checkpoint-every 1");
+        leave_alone(6);
+        refuses(2, "no saved cache", RUN "--resume", model, policy);
+        leave_alone(lost[i]);
+        goes_on("nothing", policy, "starts over");
+    }
+    unlink(at("whole"));
+}
+
+/* Latents that are not those that were written. */
+static void test_latents(const char *policy)
+{
+    expect(run(RUN "-q --checkpoint-every 0", model, policy) == 0
+           && rename(at("x.st"), at("whole")) == 0, "whole: %s", said);
+    stop_after(8, policy, "--checkpoint-every 0");
+    damage_at(at("x.st.unfinished"), 1);
+    goes_on("the last frame", policy, "the others are made again");
+    stop_after(8, policy, "--checkpoint-every 0");
+    damage_at(at("x.st.unfinished"), 0.7);
+    refuses(1, "not those that were written", RUN "--resume", model, policy);
+    expect(run(RUN "-q --resume --overwrite", model, policy) == 0
+           && same(at("x.st"), at("whole")), "started over: %s", said);
+    damage_at(at("x.st"), 0.7);
+    refuses(1, "not those that were written", RUN "--resume", model, policy);
     unlink(at("x.st"));
     unlink(at("whole"));
 }
@@ -248,10 +326,26 @@ static void keep(const char *as)
     }
 }
 
+/* Has a kill left a frame or more that a mark of the header vouches for, and no
+ * state? */
+static bool lacks_state(void)
+{
+    char header[4096] = "";
+    long n = 0;
+    FILE *f = fopen(at("x.st.unfinished"), "rb");
+    const bool read = f && fread(header, 1, 8, f) == 8
+                   && fread(header, 1, sizeof header - 1, f) > 0;
+    if (f) fclose(f);
+    for (const char *p = header; (p = strstr(p, "\"kept_")); p++)
+        if (strtol(p + strlen("\"kept_1\": \""), NULL, 10) > n) n = 1;
+    return read && n && !exists(at("x.st.state1")) && !exists(at("x.st.state2"));
+}
+
 /* Kill the command at `kills` random moments, resumed each time, then let it
- * end: are its files those of `want-`, and is no other there? Kills that came
- * before its end are counted. */
-static int kill_run(const char *command, double seconds, int kills)
+ * end: are its files those of `want-`, and is no other there? One that `needs`
+ * a state and has none starts over, in words. Kills that came before its end
+ * are counted. */
+static int kill_run(const char *command, double seconds, int kills, bool needs)
 {
     int hit = 0;
     const uint64_t from = seed;
@@ -261,9 +355,14 @@ static int kill_run(const char *command, double seconds, int kills)
         kill(pid, SIGKILL);
         hit += end_of(pid) == 128 + SIGKILL;
     }
+    const bool anew = needs && lacks_state();
+    unlink(at("stderr"));
     const int status = end_of(begin(command));
-    expect(status == 0, "status %d after %d kills, draws from %llu: %s", status,
-           hit, (unsigned long long)from, text_of(at("stderr")));
+    expect(status == 0 && anew == (count_of(text_of(at("stderr")),
+                                            "starts over") > 0),
+           "status %d after %d kills, draws from %llu, %s: %s", status, hit,
+           (unsigned long long)from, anew ? "no state" : "nothing is lost",
+           text_of(at("stderr")));
     for (int i = 0; i < MADE; i++) {
         char name[32];
         snprintf(name, sizeof name, "want-%s", made[i]);
@@ -284,8 +383,8 @@ static void test_kills(int kills, int policies, int n)
     for (int i = 0; hit < kills && i < kills; i++) {
         char command[3000];
         struct timespec a, b;
-        command_of(command, sizeof command, tt_policy_at(i % policies),
-                   i + i / policies);
+        const tt_policy_class *c = tt_policy_at(i % policies);
+        command_of(command, sizeof command, c, i + i / policies);
         unlink(at("stderr"));
         clock_gettime(CLOCK_MONOTONIC, &a);
         expect(end_of(begin(command)) == 0, "%s: %s", command,
@@ -293,7 +392,8 @@ static void test_kills(int kills, int policies, int n)
         clock_gettime(CLOCK_MONOTONIC, &b);
         keep("want-");
         hit += kill_run(command, (double)(b.tv_sec - a.tv_sec)
-                                 + 1e-9 * (double)(b.tv_nsec - a.tv_nsec), n);
+                                 + 1e-9 * (double)(b.tv_nsec - a.tv_nsec), n,
+                        c->flags & TT_KEEPS_NOISY);
         for (int k = 0; k < MADE; k++) {
             char name[32];
             snprintf(name, sizeof name, "want-%s", made[k]);
@@ -318,10 +418,12 @@ int main(int argc, char **argv)
     if (!kills) {
         test_states("tether", true);
         test_states("deep-forcing", false);
+        test_latents("fifo");
         test_full_disk();
         test_foreign();
         test_question();
     }
+    test_first_state();
     if (kills) test_kills(atoi(kills), policies, 4);
     else test_kills(policies, policies, 1);
     return program_end();

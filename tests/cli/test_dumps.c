@@ -23,16 +23,43 @@ static int validate(const char *args)
     return run("%s -- " RUN "> out", args, model, inputs);
 }
 
+/* Equal latents; the headers tell what was injected from what was not. */
+static bool same_latents(const char *a, const char *b)
+{
+    tt_file *f[2] = {0};
+    const tt_entry *e[2] = {0};
+    const char *names[2] = {a, b};
+    for (int i = 0; i < 2; i++)
+        if (!tt_file_open(ctx, &f[i], at(names[i])))
+            e[i] = tt_file_find(f[i], "latents");
+    const bool equal = e[0] && e[1]
+        && tt_tensor_count(&e[0]->t) == tt_tensor_count(&e[1]->t)
+        && !memcmp(e[0]->t.data, e[1]->t.data,
+                   (size_t)tt_tensor_count(&e[0]->t) * sizeof(tt_real));
+    for (int i = 0; i < 2; i++) tt_file_close(f[i]);
+    return equal;
+}
+
+/* What was begun with injected tensors does not go on without. */
+static void test_inject_is_another_run(void)
+{
+    expect(run(RUN WRITE "li --inject ours", model, inputs) == 0
+           && rename(at("li"), at("li.unfinished")) == 0, "%s", said);
+    refuses(2, "injected tensors", RUN "--no-decode --latents-out li --resume",
+            model, inputs);
+    unlink(at("li.unfinished"));
+}
+
 static void make_dumps(void)
 {
     expect(run(RUN WRITE "l1 --dump ours", model, inputs) == 0, "%s", said);
     expect(run(RUN WRITE "l2 --dump again --inject ours", model, inputs) == 0,
            "%s", said);
-    expect(same(at("ours"), at("again")) && same(at("l1"), at("l2")),
+    expect(same(at("ours"), at("again")) && same_latents("l1", "l2"),
            "injecting what was computed changes nothing");
     expect(run(RUN WRITE "l2 --dump bf16 --backend arith-bf16", model, inputs)
            == 0, "%s", said);
-    expect(!same(at("l1"), at("l2")), "the emulation is no float32");
+    expect(!same_latents("l1", "l2"), "the emulation is no float32");
     expect(run(RUN WRITE "l2 --dump caches --dump-filter 'chunk.*/cache.*'",
                model, inputs) == 0, "%s", said);
 }
@@ -444,6 +471,7 @@ int main(int argc, char **argv)
     reference(inputs, "policy_sf_full/inputs.safetensors");
     reference(vae, "vae_full_a/weights.safetensors");
     make_dumps();
+    test_inject_is_another_run();
     test_points();
     test_names();
     test_example();

@@ -11,9 +11,9 @@
 # fault at a moment of its run; each time another number of ranks goes on with
 # --resume, from a saved state where there is one. The last ends: are its files
 # those of one process, byte for byte, and is nothing else left? Until FAULTS
-# faults came before the end of their runs. A run of deep-forcing that has
-# chunks but no state yet refuses to go on, and starts over. The last line
-# counts.
+# faults came before the end of their runs. A run of deep-forcing that has a
+# chunk but no state yet starts over. One whose states could not be written
+# refuses to go on, and is begun again. The last line counts.
 #
 # KINDS of faults, between blanks; one word alone is drawn always:
 #   kill   the rank gets kill -9
@@ -250,6 +250,7 @@ strike() {
 met_kill=0 met_stop=0 met_nan=0 met_full=0 met_cut=0
 
 look_at_log() {
+    ! grep -q 'chunk at most and starts over' "$work/log" || over=$((over + 1))
     if grep -q 'from their saved state\|rebuilding the cache' "$work/log"; then
         taken=$((taken + 1))
         grep -q 'from their saved state' "$work/log" && states=$((states + 1))

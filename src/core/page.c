@@ -208,7 +208,8 @@ void page_xml(FILE *f, const char *text)
     const unsigned char *s = (const unsigned char *)text;
     while (*s) {
         const int n = utf8_length((const char *)s);
-        if (n == 0 || xml_refuses(s, n)) fputs("\xef\xbf\xbd", f);
+        if (n == 0 || xml_refuses(s, n) || utf8_turns((const char *)s))
+            fputs("\xef\xbf\xbd", f);
         else if (*s == '<') fputs("&lt;", f);
         else if (*s == '>') fputs("&gt;", f);
         else if (*s == '&') fputs("&amp;", f);

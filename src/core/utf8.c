@@ -63,12 +63,20 @@ int utf8_length(const char *s)
     return utf8_decode(&cp, (const unsigned char *)s, 4);
 }
 
+bool utf8_turns(const char *s)
+{
+    uint32_t cp;
+    const int n = utf8_decode(&cp, (const unsigned char *)s, 4);
+    return n && ((cp >= 0x202a && cp <= 0x202e)
+                 || (cp >= 0x2066 && cp <= 0x2069));
+}
+
 int utf8_shown(const char *s)
 {
     const unsigned char *p = (const unsigned char *)s;
     const int n = utf8_length(s);
     const bool c1 = n == 2 && p[0] == 0xc2 && p[1] < 0xa0;
-    return *p < 0x20 || *p == 0x7f || c1 ? 0 : n;
+    return *p < 0x20 || *p == 0x7f || c1 || utf8_turns(s) ? 0 : n;
 }
 
 void utf8_plain(char *s)

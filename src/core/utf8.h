@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 /* Length of the well-formed sequence at the start of s[0..n), 0 when there is
@@ -21,8 +22,11 @@ size_t utf8_check(const unsigned char *s, size_t n);
 /* Length of the well-formed sequence at s, which ends with a NUL; 0 when it is
  * malformed, 1 at the NUL. */
 int utf8_length(const char *s);
-/* The same, but 0 also for a control character (C0, DEL, C1): what must not
- * reach a terminal. */
+/* Does s begin with a character that turns the direction of what follows
+ * (U+202A to U+202E, U+2066 to U+2069)? A name can look like another by it. */
+bool utf8_turns(const char *s);
+/* utf8_length, but 0 also for what utf8_turns tells, and for a control
+ * character (C0, DEL, C1): what must not reach a terminal. */
 int utf8_shown(const char *s);
 /* Make a string fit for a terminal: every byte of what utf8_shown does not let
  * through becomes '?'. The other one prints it so. */

@@ -4,8 +4,8 @@
  *
  * Model   ffmpeg is asked for a stream of binary PPM pictures, because each
  *         says its size before its rgb24 bytes.
- * Holds   ffmpeg may open the named file and nothing else: a playlist cannot
- *         make it reach for the network. */
+ * Holds   ffmpeg may open the named file and nothing else: of formats that name
+ *         other files, playlists and lists of parts, it gets none to read. */
 #include "io/ffmpeg_in.h"
 
 #include <errno.h>
@@ -15,6 +15,13 @@
 
 #include "io/picture.h"
 
+/* Containers that hold what they show, by the names of their readers. */
+static const char containers[] =
+    "mov,matroska,webm,avi,gif,apng,flv,mpeg,mpegts,mpegvideo,ogg,asf,ivf,obu,"
+    "av1,h264,hevc,vvc,m4v,mjpeg,dv,mxf,nut,rm,webp_pipe,bmp_pipe,tiff_pipe";
+
+/* Every picture gets a tick of its own, longer than any picture is shown, and
+ * so comes once: the option that says so has another name in each version. */
 tt_status ffmpeg_in_start(tt_ctx *ctx, ffmpeg_in *v, const char *path)
 {
     char url[4200];
@@ -29,9 +36,10 @@ tt_status ffmpeg_in_start(tt_ctx *ctx, ffmpeg_in *v, const char *path)
                        path);
     const char *const argv[] = {
         "ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error",
-        "-protocol_whitelist", "file", "-i", url, "-map", "0:v:0", "-an",
-        "-sn", "-vsync", "passthrough", "-f", "image2pipe", "-c:v", "ppm",
-        "-pix_fmt", "rgb24", "-protocol_whitelist", "pipe", "pipe:1", NULL};
+        "-protocol_whitelist", "file", "-format_whitelist", containers, "-i",
+        url, "-map", "0:v:0", "-an", "-sn", "-vf", "settb=1000,setpts=N", "-r",
+        "1/1000", "-f", "image2pipe", "-c:v", "ppm", "-pix_fmt", "rgb24",
+        "-protocol_whitelist", "pipe", "pipe:1", NULL};
     return ffmpeg_start(ctx, &v->child, "read", path, argv);
 }
 

@@ -5,7 +5,8 @@
  * Holds   nothing is decoded before the file is known to be one of the two
  *         formats, a PNG is whole (chunk lengths and CRCs), and the size is
  *         inside the bounds of video.h. No single allocation of the decoder
- *         exceeds ALLOC_MAX, whatever the file says.
+ *         exceeds ALLOC_MAX, whatever the file says. A JPEG has few scans:
+ *         each may go over the whole picture and take ten bytes.
  * Source  torchvision's transforms on Image.open(...).convert("RGB"):
  *         alpha is dropped, not blended; orientation tags are not read. */
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 #include "io/picture.h"
 #include "tether/video.h"
 
-enum { FILE_MAX = 1 << 28, ALLOC_MAX = 1 << 30 };
+enum { FILE_MAX = 1 << 28, ALLOC_MAX = 1 << 30, SCANS_MAX = 200 };
 
 /* Zeroed: what a damaged file leaves unwritten is the same every time. */
 static void *bounded_alloc(size_t n)
@@ -126,6 +127,20 @@ static const char *png_damage(const uint8_t *p, size_t n)
     return "it ends before its IEND chunk";
 }
 
+/* Beginnings of scans (SOS, its length) anywhere in the file, in a thumbnail
+ * too: picture data cannot look like one. */
+static const char *jpeg_damage(const uint8_t *p, size_t n)
+{
+    int scans = 0;
+    for (size_t i = 0; i + 4 <= n; i++) {
+        const uint8_t *at = memchr(p + i, 0xff, n - i - 3);
+        if (!at) break;
+        i = (size_t)(at - p);
+        scans += at[1] == 0xda && at[2] == 0 && at[3] >= 8 && at[3] <= 14;
+    }
+    return scans > SCANS_MAX ? "it has more than 200 scans" : NULL;
+}
+
 /* ---- reading ------------------------------------------------------------- */
 
 tt_status picture_check_size(tt_ctx *ctx, const char *path, int64_t width,
@@ -152,13 +167,16 @@ tt_status tt_picture_read(tt_ctx *ctx, tt_arena *a, uint8_t **rgb,
     const uint8_t *p = map.data;
     const int n = map.size > FILE_MAX ? 0 : (int)map.size;
     const picture_kind kind = picture_sniff(p, (size_t)n);
-    const char *damage = kind == PICTURE_PNG ? png_damage(p, (size_t)n) : NULL;
+    const char *damage = kind == PICTURE_PNG ? png_damage(p, (size_t)n)
+                       : kind == PICTURE_JPEG ? jpeg_damage(p, (size_t)n)
+                                              : NULL;
 
     if (kind == PICTURE_NONE)
         tt_fail(ctx, TT_EFORMAT, "%s is neither a PNG nor a JPEG picture "
                 "of less than 256 MB", path);
     else if (damage)
-        tt_fail(ctx, TT_EFORMAT, "%s: damaged PNG: %s", path, damage);
+        tt_fail(ctx, TT_EFORMAT, "%s: damaged %s: %s", path,
+                kind == PICTURE_PNG ? "PNG" : "JPEG", damage);
     else if (!stbi_info_from_memory(p, n, &w, &h, &channels))
         tt_fail(ctx, TT_EFORMAT, "%s: damaged picture: its header cannot be "
                 "read", path);

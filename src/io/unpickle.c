@@ -17,6 +17,7 @@
 #define STACK_LIMIT 1000000
 #define MEMO_LIMIT 10000000
 #define OBJECT_LIMIT 10000000
+#define PROBES 256 /* numbers in order need a few, chosen ones any number */
 #define CHUNK 65536
 
 typedef struct memo_slot {
@@ -140,13 +141,34 @@ static pickle_value *pop_mark(pickle_machine *m, int64_t *n)
     return m->stack + from;
 }
 
-/* The slot of key, or the free one where it belongs (open addressing). */
+/* The slot of key, or the free one where it belongs (open addressing); NULL
+ * when it is far away, because numbers were chosen to collide. */
 static memo_slot *slot(memo_slot *memo, int64_t cap, uint32_t key)
 {
     uint64_t i = key * UINT64_C(0x9E3779B97F4A7C15) >> 32;
-    for (i &= (uint64_t)cap - 1; memo[i].used && memo[i].key != key;)
-        i = (i + 1) & ((uint64_t)cap - 1);
-    return &memo[i];
+    for (int k = 0; k < PROBES; k++, i++) {
+        memo_slot *s = &memo[i & ((uint64_t)cap - 1)];
+        if (!s->used || s->key == key) return s;
+    }
+    return NULL;
+}
+
+/* A table of twice the size. */
+static bool grow_memo(pickle_machine *m)
+{
+    const int64_t cap = m->memo_cap ? 2 * m->memo_cap : 256;
+    memo_slot *memo = tt_alloc0(m->ctx, m->arena, cap, sizeof *memo,
+                                "pickle memo");
+    if (!memo) return false;
+    for (int64_t i = 0; i < m->memo_cap; i++) {
+        if (!m->memo[i].used) continue;
+        memo_slot *s = slot(memo, cap, m->memo[i].key);
+        if (!s) return pickle_refuse(m, "memo numbers that collide");
+        *s = m->memo[i];
+    }
+    m->memo = memo;
+    m->memo_cap = cap;
+    return true;
 }
 
 static bool put_memo(pickle_machine *m, uint32_t key)
@@ -154,17 +176,9 @@ static bool put_memo(pickle_machine *m, uint32_t key)
     const pickle_value *v = top(m, 1);
     if (!v) return false;
     if (m->nmemo == MEMO_LIMIT) return pickle_refuse(m, "memo too large");
-    if (2 * (m->nmemo + 1) > m->memo_cap) {
-        int64_t cap = m->memo_cap ? 2 * m->memo_cap : 256;
-        memo_slot *memo = tt_alloc0(m->ctx, m->arena, cap, sizeof *memo,
-                                    "pickle memo");
-        if (!memo) return false;
-        for (int64_t i = 0; i < m->memo_cap; i++)
-            if (m->memo[i].used) *slot(memo, cap, m->memo[i].key) = m->memo[i];
-        m->memo = memo;
-        m->memo_cap = cap;
-    }
+    if (2 * (m->nmemo + 1) > m->memo_cap && !grow_memo(m)) return false;
     memo_slot *s = slot(m->memo, m->memo_cap, key);
+    if (!s) return pickle_refuse(m, "memo numbers that collide");
     m->nmemo += !s->used;
     *s = (memo_slot){*v, key, true};
     return true;

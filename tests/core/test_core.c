@@ -21,6 +21,11 @@ static void test_status(void)
             "a\n\033[2Jb\177\xc2\x9b\xc3\xa9\x9b");
     expect(!strcmp(tt_message(ctx), "tensor 'a??[2Jb???\xc3\xa9?'"),
            "a name cannot command the terminal: %s", tt_message(ctx));
+    tt_clear(ctx);
+    tt_fail(ctx, TT_EFORMAT,
+            "a\xe2\x80\xae" "gnp.y4m \xe2\x81\xa6\xe2\x80\x93");
+    expect(!strcmp(tt_message(ctx), "a???gnp.y4m ???\xe2\x80\x93"),
+           "nor look like another: %s", tt_message(ctx));
     expect(tt_scratch(ctx, 4) == NULL, "no allocation while failed");
     tt_real x[2] = {1, 2};
     const tt_real same[2] = {1, 2};

@@ -247,6 +247,35 @@ static void opcodes(void)
     }
 }
 
+/* `n` numbers of the memo, put in turn: every one that ends the hash in the
+ * same place, or each in order. */
+static tt_status memo_of(int n, bool chosen, tt_file **f)
+{
+    static char text[5 * 6000 + 4] = "\x80\2}";
+    size_t used = 3;
+    uint32_t key = 0;
+    for (int i = 0; i < n; key++) {
+        if (chosen && key * UINT64_C(0x9E3779B97F4A7C15) >> 32 & 0x3fff)
+            continue;
+        text[used++] = 'r';
+        for (int k = 0; k < 4; k++) text[used++] = (char)(key >> 8 * k & 255);
+        i++;
+    }
+    text[used++] = '.';
+    return open_pickle(f, text, used);
+}
+
+static void collisions(void)
+{
+    tt_file *f;
+    expect(memo_of(6000, true, &f) == TT_EFORMAT
+           && strstr(tt_message(ctx), "collide"), "chosen numbers: %s",
+           tt_message(ctx));
+    tt_clear(ctx);
+    if (expect_ok(memo_of(6000, false, &f), "numbers in order"))
+        tt_file_close(f);
+}
+
 /* Few bytes that describe many values: time and memory stay small. */
 static void bombs(void)
 {
@@ -358,6 +387,7 @@ int main(void)
     repeated_key();
     opcodes();
     bombs();
+    collisions();
     containers();
     unlink(path);
     return test_end();

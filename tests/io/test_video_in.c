@@ -480,6 +480,12 @@ static void test_hostile(void)
         }
         expect(good < 1500, "some were refused (%d were not)", good);
     }
+    /* a JPEG with more scans than any picture needs */
+    static uint8_t scans[3 + 201 * 4] = {0xff, 0xd8, 0xff};
+    for (int i = 0; i < 201; i++)
+        memcpy(scans + 2 + 4 * i, "\xff\xda\0\x08", 4);
+    put(at("scans.jpg"), scans, sizeof scans);
+    expect_refused(at("scans.jpg"), TT_EFORMAT, "more than 200 scans");
     /* a JPEG table with 16 * 255 symbols */
     memcpy(mutated, jpeg, sizeof jpeg);
     for (size_t k = 0; k + 20 < sizeof jpeg; k++)
@@ -514,6 +520,10 @@ static void test_ffmpeg(void)
     expect_refused(at("text.mp4"), TT_EIO, "ffmpeg failed");
     expect_refused(folder, TT_EIO, "cannot read");
     expect_ok(write_video(at("m.gif"), 32, 16, 5, wrote), "gif");
+    /* a list of other files is not followed */
+    static const char list[] = "ffconcat version 1.0\nfile m.gif\n";
+    put(at("list.mp4"), list, sizeof list - 1);
+    expect_refused(at("list.mp4"), TT_EIO, "ffmpeg failed");
     expect(read_video(at("m.gif"), got, sizeof got, &w, &h) == 5 && w == 32
            && h == 16, "5 frames of 32x16: %s", tt_message(ctx));
     double sum = 0;

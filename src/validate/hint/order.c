@@ -147,7 +147,7 @@ static void axes(hint *h)
 static void split_axes(hint *h)
 {
     const int64_t R = h->n / h->c, c = h->c;
-    char what[160];
+    char what[192];
     for (int64_t f = 2; f < c; f++) {
         if (c % f) continue;
         if (f == 2) snprintf(what, sizeof what, "interleaved pairs where "

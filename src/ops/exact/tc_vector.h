@@ -88,7 +88,7 @@ INLINE bool any_beyond(vh d, vh range)
 /* Bits beyond the 24 highest are cleared first: x becomes as many ones. */
 INLINE vs vs_cut(vi v)
 {
-    vi sign = v >> 31, m = (v ^ sign) - sign;
+    vi sign = v >> 31, m = (vi)((vu)(v ^ sign) - (vu)sign);
     vu x = (vu)m >> 24;
     x |= x >> 1;
     x |= x >> 2;
@@ -158,14 +158,15 @@ INLINE vi add_up(tc_unit unit, float *c, vs before, vi e, const float *a,
 {
     const int F = unit.bits;
     const vs scale = (vs)(((uint32_t)(254 + F) << 23) - (vu)e);
-    vi own = __builtin_convertvector(before * scale, vi), sum = {0};
+    const vu own = (vu)__builtin_convertvector(before * scale, vi);
+    vu sum = {0};
     UNROLL_ALL
     for (int k = 0; k < unit.block; k++)
-        sum += __builtin_convertvector(vs_load(b + k * TC_NR) * a[k] * scale,
-                                       vi);
-    vi all = (vi)((vu)sum + (vu)own);
-    vs_store(c, VS_CUT(all) * (vs)(e - (F << 23)));
-    return (sum ^ all) & (own ^ all);
+        sum += (vu)__builtin_convertvector(
+            vs_load(b + k * TC_NR) * a[k] * scale, vi);
+    const vu all = sum + own;
+    vs_store(c, VS_CUT((vi)all) * (vs)((vu)e - ((uint32_t)F << 23)));
+    return (vi)((sum ^ all) & (own ^ all));
 }
 
 /* E_LOW and E_HIGH - E_LOW in all lanes. */

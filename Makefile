@@ -395,7 +395,7 @@ staged: override F64 = $(STAGED_F64)
 staged: all $(SHARED) $(PUBLIC) | $(if $(filter check-install,$(MAKECMDGOALS)),f64)
 	@rm -rf $(B)/staged
 	@mkdir -p $(B)/staged
-	@echo '$(CC) $(if $(SAN),-fsanitize=$(SAN))' > $(B)/staged/compiler
+	@echo '$(CC) $(if $(SAN),-fsanitize=$(SAN)) $(filter --coverage,$(CFLAGS))' > $(B)/staged/compiler
 	@echo $(VERSION) > $(B)/staged/version
 	@$(INSTALLER) install > /dev/null
 

@@ -21,6 +21,7 @@
 # was taken, those of macros too (TT_TRY: both the success and the failure).
 # Fails when a row does, and under LINES_MIN (default 92) and BRANCHES_MIN (80)
 # percent.
+export LIMIT="${LIMIT:-7200}"     # seconds of a test (tests/run.sh)
 flags='--coverage -fprofile-update=single -include tests/coverage.h'
 
 counting() {   # arguments of make

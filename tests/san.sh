@@ -15,6 +15,7 @@
 # threads of a team alone. clang's says it (libarcher, which comes with it) when
 # its own code is left out.
 words=$*
+export LIMIT="${LIMIT:-7200}"     # seconds of a test (tests/run.sh)
 passed=0
 failed=0
 skipped=0

@@ -44,6 +44,8 @@ static const row rows[] = {
     {"generate-noisy", NULL, "generate " TINY "--latents 12 --cache "
      "deep-forcing --budget 6 --sink 1 --recent 3 --compress-to 5 "
      "--checkpoint-every 1 --no-decode --latents-out x.st", true, false},
+    {"generate-during", NULL, GENERATE VAE "-o v.y4m --decode during", true,
+     false},
     {"generate-pictures", NULL, GENERATE VAE "-o p/%05d.png --contact-sheet "
      "s.png", true, false},
     {"generate-all", NULL, GENERATE VAE "-o v.y4m --animation a.apng "
@@ -312,12 +314,17 @@ static inline const char *judge(const row *r, int status)
     return wrong_file("", r->resumes || strstr(r->command, "x.st"));
 }
 
-/* The same command after a failure or a kill. A policy that needs a state says
- * when there is none yet, and is begun again. */
+/* The same command after a kill. */
+static inline int resume(const row *r)
+{
+    return run_by(resumer, "got", r->command, r->resumes ? "--resume" : "");
+}
+
+/* The same after a failure: a run that went on without states, because they
+ * could not be written, is begun again where its policy needs one. */
 static inline int go_on(const row *r)
 {
-    const char *more = r->resumes ? "--resume" : "";
-    const int bad = run_by(resumer, "got", r->command, more);
+    const int bad = resume(r);
     return bad && strstr(r->command, "deep-forcing")
         && strstr(said, "no saved cache") && strstr(said, "start over")
          ? run_by(resumer, "got", r->command, "") : bad;

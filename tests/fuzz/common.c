@@ -104,7 +104,7 @@ const char *fuzz_file(const uint8_t *data, size_t size, const char *suffix)
         files[i].suffix = suffix;
     }
     FILE *f = fopen(path, "wb");
-    if (!f || fwrite(data, 1, size, f) != size || fclose(f)) abort();
+    if (!f || (size && fwrite(data, 1, size, f) != size) || fclose(f)) abort();
     return path;
 }
 

@@ -298,16 +298,27 @@ if have g++; then
 #include <tether/validate.h>
 int main() { tt_ctx c; return tt_ctx_init(&c) || !tt_outcome_name(TT_PASS); }
 END
+    # a library with a sanitizer wants the same one in the program
+    cxx=g++
+    case $CC in *-fsanitize*)
+        case ${CC%% *} in *clang*) cxx=clang++ ;; esac
+        cxx="$cxx ${CC#* }" ;;
+    esac
     # shellcheck disable=SC2086
-    check "a program in C++" eval "g++ -std=c++17 $real use.cc -o use \
+    check "a program in C++" eval "$cxx -std=c++17 $real use.cc -o use \
         $(flags "$root" --shared)"
     check "a program in C++ runs" env LD_LIBRARY_PATH="$root/lib" ./use
 else
     skip "headers in C++: no g++"
 fi
 
-# No names but ours, and all that the headers declare.
-foreign() { sed 's/.* //; /^tt_/d; /:$/d; /^$/d; /^_init$/d; /^_fini$/d'; }
+# No names but ours and, where lines are counted (tests/coverage.sh), gcov's;
+# and all that the headers declare.
+gcov='^$'
+case $CC in *--coverage*) gcov='^__gcov_\|^mangle_path$' ;; esac
+foreign() {
+    sed "s/.* //; /^tt_/d; /:\$/d; /^\$/d; /^_init\$/d; /^_fini\$/d; /$gcov/d"
+}
 for library in "$root/lib/libtether.so" "$root/lib/libtether.a"; do
     dynamic=
     case $library in *.so) dynamic=-D ;; esac

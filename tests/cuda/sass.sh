@@ -8,7 +8,8 @@
 # Nothing runs on a GPU. For every compute capability: each kernel compiles, has
 # no spilled register and no stack, and its shared memory is there on that GPU;
 # where cuobjdump is, the share of multiply-adds in the inner loop of the three
-# kernels of products is at least what it was. The last line counts.
+# kernels of products is at least what it was. The programs that measure compile
+# too, as tools/gpu/measure.sh compiles them. The last line counts.
 nvcc=$1
 this=cuda/sass
 . tests/script.sh
@@ -19,6 +20,7 @@ if [ -z "$nvcc" ]; then
     exit
 fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/sass.XXXXXX") || exit 1
+tmp=$work                   # of check
 trap 'rm -rf "$work"' EXIT
 dump=${CUOBJDUMP:-$(dirname "$nvcc")/cuobjdump}
 command -v "$dump" > /dev/null 2>&1 || dump=cuobjdump
@@ -131,6 +133,14 @@ for arch in $2; do
         *" $name "*) pass ;;
         *) fail "sm_$arch: there is no kernel $name" ;;
         esac
+    done
+    for source in tools/gpu/*.cu; do
+        [ "$arch" -ne 90 ] && code=sm_$arch || code=sm_90a
+        # shellcheck disable=SC2086
+        check "sm_$arch: $source" "$nvcc" -O2 $3 -arch="$code" -c \
+            -o "$work/measure.o" "$source"
+        ! grep -q warning "$tmp/log" ||
+            fail "sm_$arch: $source: $(grep -m 1 warning "$tmp/log")"
     done
 done
 total

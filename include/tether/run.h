@@ -336,6 +336,11 @@ const char *tt_run_identity(tt_ctx *ctx, tt_run *run, int64_t i,
 /* Is `path` the complete file of latents of video i of this very run? With
  * `resume` also of a shorter one, which the run would go on from. */
 bool tt_run_made(tt_ctx *ctx, tt_run *run, int64_t i, const char *path);
+/* What makes the file of latents `path` another run's, in words; in `mem`:
+ * "seed: 1 there, 2 here". NULL where tt_run_made is true, or nothing is there.
+ * Errors  those of tt_run_encode */
+const char *tt_run_difference(tt_ctx *ctx, tt_run *run, int64_t i,
+                              const char *path, tt_arena *mem);
 /* Is there a file of latents of any run at `path`? */
 bool tt_run_made_by_any(const char *path);
 

@@ -217,7 +217,8 @@ static tt_status check_unfinished(latents_file *f)
     struct stat st;
     const content c = content_of(f->lock);
     f->empty = c == NOTHING;
-    if (c == NOTHING && f->resume && !fstat(f->lock, &st) && st.st_size)
+    f->told = c == NOTHING && f->resume && !fstat(f->lock, &st) && st.st_size;
+    if (f->told)
         tt_warn(f->ctx, "%s holds no frame to go on from; the run begins anew",
                 f->unfinished);
     if (c == NOTHING || f->overwrite) return TT_OK;
@@ -261,20 +262,20 @@ tt_status latents_file_claim(tt_ctx *ctx, latents_file *f, const char *path,
 
 /* ---- begin, or go on ----------------------------------------------------- */
 
-/* The header of `fd` as JSON; NULL where there is none of our size. */
-static const tt_json *read_header(latents_file *f, int fd)
+/* The header of `fd` as JSON, and its bytes; NULL where there is none. */
+static const tt_json *read_header(latents_file *f, int fd, size_t *bytes)
 {
     tt_ctx own = {.status = TT_OK}; /* another file is no failure */
     const tt_json *j = NULL;
     uint8_t size[8];
     uint64_t n = 0;
-    char *text = tt_alloc0(f->ctx, &f->mem, (int64_t)f->header_bytes, 1,
-                           "header");
-    if (!text || fd < 0 || pread(fd, size, sizeof size, 0) != sizeof size)
-        return NULL;
+    *bytes = 0;
+    if (fd < 0 || pread(fd, size, sizeof size, 0) != sizeof size) return NULL;
     for (int i = 0; i < 8; i++) n |= (uint64_t)size[i] << (8 * i);
-    if (n + 8 != f->header_bytes || pread(fd, text, n, 8) != (ssize_t)n)
-        return NULL;
+    if (n > HEADER_MAX) return NULL;
+    char *text = tt_alloc0(f->ctx, &f->mem, (int64_t)n + 1, 1, "header");
+    if (!text || pread(fd, text, n, 8) != (ssize_t)n) return NULL;
+    *bytes = n + 8;
     tt_json_parse(&own, &f->mem, &j, text, n, f->path);
     tt_arena_free(&own.scratch);
     return own.status ? NULL : j;
@@ -284,12 +285,15 @@ static const tt_json *read_header(latents_file *f, int fd)
 static int64_t frames_of(latents_file *f, int fd, const int64_t dim[5],
                          const char *run)
 {
-    const tt_json *j = read_header(f, fd), *t = tt_json_get(j, "latents");
+    size_t bytes;
+    const tt_json *j = read_header(f, fd, &bytes);
+    const tt_json *t = tt_json_get(j, "latents");
     const tt_json *shape = tt_json_get(t, "shape");
     const char *real = sizeof(tt_real) == 8 ? "F64" : "F32";
     int64_t there[5];
     f->theirs = tt_json_str(tt_json_get(j, "__metadata__"), "run", NULL);
-    if (!f->theirs || strcmp(f->theirs, run)
+    f->length = 0;
+    if (!f->theirs || strcmp(f->theirs, run) || bytes != f->header_bytes
         || strcmp(tt_json_str(t, "dtype", ""), real)) return 0;
     for (int i = 0; i < 5; i++) {
         const tt_json *x = tt_json_at(shape, i);
@@ -314,6 +318,21 @@ static bool same_run(latents_file *f, int fd, const int64_t dim[5],
             / (int64_t)f->frame_bytes;
     if (f->done > *frames) f->done = *frames;
     return true;
+}
+
+/* Why the file behind f->theirs is not this run's. */
+static void name_difference(const latents_file *f, const int64_t dim[5],
+                            const char *run, char *buf, size_t n)
+{
+    if (!f->theirs)
+        snprintf(buf, n, "it does not say which run made it");
+    else if (strcmp(f->theirs, run))
+        identity_difference(buf, n, f->theirs, run);
+    else if (f->length && f->length != dim[1])
+        snprintf(buf, n, "another length: %lld latents there, %lld here",
+                 (long long)f->length, (long long)dim[1]);
+    else
+        snprintf(buf, n, "it is damaged");
 }
 
 static int64_t frames_in_mark(const char *mark)
@@ -389,11 +408,7 @@ static tt_status take_unfinished(latents_file *f, const int64_t dim[5],
     if (*taken && check_frames(f, f->lock, f->unfinished))
         *taken = !lost(f);
     if (*taken || f->overwrite) return f->ctx->status;
-    snprintf(what, sizeof what, "another length: %lld frames there, %lld here",
-             (long long)f->length, (long long)dim[1]);
-    if (!f->theirs) snprintf(what, sizeof what, "its header differs");
-    else if (strcmp(f->theirs, run))
-        identity_difference(what, sizeof what, f->theirs, run);
+    name_difference(f, dim, run, what, sizeof what);
     return tt_fail(f->ctx, TT_EINVAL, "%s was begun by another run (%s): give "
                    "exactly the same command, another name, or --overwrite to "
                    "start over", f->unfinished, what);
@@ -499,7 +514,7 @@ tt_status latents_file_open(latents_file *f, const int64_t dim[5],
 }
 
 bool latents_file_is(tt_ctx *ctx, const char *path, const int64_t dim[5],
-                     const char *run, bool may_grow)
+                     const char *run, bool may_grow, char *why, size_t n)
 {
     latents_file f = {.ctx = ctx, .path = path, .lock = -1,
                       .may_grow = may_grow};
@@ -508,6 +523,7 @@ bool latents_file_is(tt_ctx *ctx, const char *path, const int64_t dim[5],
     set_sizes(&f, dim);
     const bool is = fd >= 0 && make_header(&f, dim, run)
                  && same_run(&f, fd, dim, run, &frames) && f.done == frames;
+    if (!is && why) name_difference(&f, dim, run, why, n);
     if (fd >= 0) close(fd);
     tt_arena_free(&f.mem);
     return is;

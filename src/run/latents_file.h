@@ -35,6 +35,7 @@ typedef struct latents_file {
     bool is_new;            /* nothing had the final name when it was claimed */
     int lock;               /* descriptor that holds it; only when claimed    */
     bool empty;             /* nothing to keep under the unfinished name      */
+    bool told;              /* ... and a warning has said so                  */
     int64_t frames;         /* of the video                                   */
     int64_t done;           /* frames in the file                             */
     size_t frame_bytes, header_bytes;
@@ -83,9 +84,9 @@ tt_status latents_file_finish(latents_file *f);
 void latents_file_close(latents_file *f);
 
 /* Is there a complete file `path` of this very run, or, with `may_grow`, of a
- * shorter one? */
+ * shorter one? If not, why[n] says what differs; it may be NULL. */
 bool latents_file_is(tt_ctx *ctx, const char *path, const int64_t dim[5],
-                     const char *run, bool may_grow);
+                     const char *run, bool may_grow, char *why, size_t n);
 /* Is there any file of a run at `path`? */
 bool latents_file_of_a_run(const char *path);
 

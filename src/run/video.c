@@ -387,6 +387,16 @@ static bool starts_over(const tt_run *run)
         && !checkpoint_is_there(&v->keep);
 }
 
+/* --resume may stand in every command; one that finds nothing says where it
+ * has looked. */
+static void say_nothing_there(const tt_run *run)
+{
+    const latents_file *f = &run->file;
+    if (f->claimed && f->resume && !f->done && !f->told && !f->ctx->status)
+        run_say(&run->events, false, "nothing to resume in %s or %s; starting "
+                "from the beginning", f->unfinished, f->path);
+}
+
 /* Files are rank 0's: the others go by what it found. */
 static tt_status know_what_is_there(tt_ctx *ctx, tt_run *run)
 {
@@ -416,6 +426,7 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
                           || checkpoint_is_there(&v->keep));
     TT_TRY(tt_rollout_open(ctx, &v->rollout, run->dit, v->prompt[0], &v->opt));
     TT_TRY(latents_file_open(&run->file, dim, identity));
+    say_nothing_there(run);
     tt_rollout_on_progress(v->rollout, on_progress, run);
     if (!recorded_already(ctx, run)) TT_TRY(open_recorder(ctx, run));
     TT_TRY(know_what_is_there(ctx, run));

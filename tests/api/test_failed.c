@@ -372,6 +372,7 @@ static char text[256];
     GIVES(tt_run_claim, c, NULL, 0, "latents.safetensors")                     \
     NONE(tt_run_identity, c, NULL, 0, &(tt_arena){0})                          \
     RUNS(tt_run_made, c, NULL, 0, "latents.safetensors")                       \
+    NONE(tt_run_difference, c, NULL, 0, "latents.safetensors", &(tt_arena){0}) \
     RUNS(tt_run_made_by_any, NULL)                                             \
     GIVES(tt_run_begin, c, NULL, 0, NULL)                                      \
     GIVES(tt_run_next, c, NULL, &(const tt_host *){NULL}, &(int64_t){0})       \

@@ -138,18 +138,52 @@ static void test_own(void)
             tiny_run("-o q/%05d.png --latents-out q.st --resume --latents 12"));
 }
 
+/* Zeros in the file `name`, `at_end` bytes before its end. */
+static void put_zeros(const char *name, long at_end, size_t n)
+{
+    static const char zero[1 << 14];
+    FILE *f = fopen(at(name), "r+b");
+    expect(f && n <= sizeof zero && !fseek(f, -at_end, SEEK_END)
+           && fwrite(zero, 1, n, f) == n && !fclose(f), "zeros in %s", name);
+}
+
+/* The same text and the same model, with other values. */
+static void put_other_inputs(void)
+{
+    run_after("cp e e2; cp -r m m2; ", "--version > /dev/null");
+    put_zeros("e2", 296960, 1024); /* its text */
+    put_zeros("m2/diffusion_pytorch_model.safetensors", 1 << 14, 1 << 14);
+}
+
+/* A file that is complete and another run's, or nothing: what is said. */
 static void test_finished(void)
 {
+    static const char *const other[][2] = {
+        {"-s 9", "seed: 0 there, 9 here"},
+        {"--cache fifo", "cache: tether there, fifo here"},
+        {"--shift 3", "shift: 5 there, 3 here"},
+        {"--steps 1000,500", "steps: 1000,750,500,250 there, 1000,500 here"}};
+    char more[300], words[300];
     expect(run("%s", tiny_run("--no-decode --latents-out f")) == 0, "%s", said);
     run_after("cp f f.kept; ", "--version > /dev/null");
-    refuses(2, "would replace f", "%s",
-            tiny_run("--no-decode --latents-out f -s 9 --resume"));
-    refuses(2, "would replace f", "%s",
-            tiny_run("--no-decode --latents-out f --cache fifo --resume"));
-    refuses(2, "would replace f", "%s",
+    for (int i = 0; i < 2; i++)
+        for (size_t k = 0; k < sizeof other / sizeof *other; k++) {
+            snprintf(more, sizeof more, "--no-decode --latents-out f %s %s",
+                     i ? "--resume" : "", other[k][0]);
+            snprintf(words, sizeof words, "--latents-out would replace f, "
+                     "which this run did not make (%s)", other[k][1]);
+            refuses(2, words, "%s", tiny_run(more));
+        }
+    refuses(2, "(another length: 6 latents there, 9 here)", "%s",
             tiny_run("--no-decode --latents-out f --latents 9"));
-    refuses(2, "would replace f", "%s",
+    refuses(2, "(another length: 6 latents there, 3 here)", "%s",
             tiny_run("--no-decode --latents-out f --latents 3 --resume"));
+    put_other_inputs();
+    refuses(2, "(another prompt, or other embeddings", "generate -q -t 1 -m m "
+            "--embeds e2 -W 32 -H 32 --latents 6 --no-decode --latents-out f "
+            "--resume");
+    refuses(2, "(other weights)", "generate -q -t 1 -m m2 --embeds e -W 32 -H "
+            "32 --latents 6 --no-decode --latents-out f");
     expect(same(at("f"), at("f.kept")) && !exists(at("f.unfinished")),
            "a finished run is kept");
     expect(run("%s", tiny_run("--no-decode --latents-out f --resume")) == 0
@@ -165,6 +199,31 @@ static void test_finished(void)
             tiny_run("--no-decode --latents-out g --resume"));
     expect(run("%s", tiny_run("--no-decode --latents-out g --resume "
                               "--overwrite")) == 0, "--overwrite: %s", said);
+}
+
+/* --resume beside nothing, or beside what --overwrite gives up. */
+static void test_nothing(void)
+{
+    static const char words[] = "e0.unfinished or e0; "
+                                "starting from the beginning";
+    const char *args = "generate -t 1 --embeds e -m m -W 32 -H 32 --latents 6 "
+                       "--no-decode --latents-out e0";
+    for (int i = 0; i < 2; i++) {
+        expect(run("%s --resume%s", args, i ? " -s 1 --overwrite" : "") == 0,
+               "%s", said);
+        expect(strstr(said, "nothing to resume in ") && strstr(said, words)
+               && !strstr(strstr(said, words) + 1, words),
+               "it says where it has looked, round %d: %s", i, said);
+    }
+    expect(run("%s -s 1 --resume", args) == 0
+           && !strstr(said, "nothing to resume"), "its own: %s", said);
+    put_file(at("e0.unfinished"), "\x60\x01", 0644);
+    unlink(at("e0"));
+    expect(run("%s --resume", args) == 0 && strstr(said, "begins anew")
+           && !strstr(said, "nothing to resume"), "said once: %s", said);
+    unlink(at("e0"));
+    expect(run("%s", args) == 0 && !strstr(said, "nothing to resume"),
+           "nobody asked: %s", said);
 }
 
 /* ---- unfinished work ----------------------------------------------------- */
@@ -263,6 +322,7 @@ int main(int argc, char **argv)
     test_theirs();
     test_own();
     test_finished();
+    test_nothing();
     test_unfinished();
     test_links();
     return program_end();

@@ -262,6 +262,10 @@ static void test_damage(void)
            && strstr(said, "damaged"), "a bit that turned: %s", said);
     expect_same("d.mp4", "s.mp4");
     unlink(at("d.mp4"));
+    expect(decode("--latents l.st -o d.mp4 --resume") == 0
+           && strstr(said, "nothing to resume in d.mp4.frames; starting from "
+                     "the beginning"), "no frames: %s", said);
+    unlink(at("d.mp4"));
 }
 
 static void test_others(void)

@@ -660,6 +660,15 @@ tt_status decode_end(decoding *d)
     return ctx->status;
 }
 
+/* Of `tether decode`; after latents that were made just now it is no news. */
+static void say_nothing_there(const sinks *s)
+{
+    const frames_file *f = s->keep;
+    if (f && f->path && f->resume && !f->done)
+        progress_say(s->progress, "nothing to resume in %s; starting from the "
+                     "beginning", f->path);
+}
+
 tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
                      const tt_tensor *latents, const int64_t *split,
                      int nsplit, const decode_outputs *o)
@@ -667,6 +676,7 @@ tt_status decode_run(tt_ctx *ctx, progress *p, const tt_vae *vae,
     decoding *d;
     if (!decode_begin(ctx, &d, p, vae, latents, o)) {
         const int64_t all = latents_of(d);
+        say_nothing_there(&d->s);
         decode_stop_words(d);
         for (int64_t at = 0, turn = 0; at < all && !ctx->status; turn++) {
             const int64_t n = split[turn % nsplit];

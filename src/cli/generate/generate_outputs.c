@@ -195,14 +195,24 @@ tt_status session_open_files(session *s, int64_t i, const tt_run_files *v,
     return ledger_open(s->ctx, l, list, run);
 }
 
+/* What differs, as far as it is known. */
+static const char *difference(session *s, int64_t i, const char *latents,
+                              bool encoded)
+{
+    const char *words = encoded && latents
+        ? tt_run_difference(s->ctx, s->run, i, latents, &s->mem) : NULL;
+    return words ? words : "its prompt, options, seed or weights differ";
+}
+
 static tt_status check_latents(session *s, int64_t i, const char *path,
-                               bool encoded)
+                               const char *differs, bool encoded)
 {
     const output_name latents = {"--latents-out", path};
+    char who[300];
     if (!path || (encoded ? tt_run_made(s->ctx, s->run, i, path)
                           : tt_run_made_by_any(path))) return s->ctx->status;
-    return outputs_free(s->ctx, &latents, 1, "this run did not make (its "
-                        "prompt, options, seed or weights differ)");
+    snprintf(who, sizeof who, "this run did not make (%s)", differs);
+    return outputs_free(s->ctx, &latents, 1, who);
 }
 
 tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
@@ -221,12 +231,13 @@ tt_status session_check_free(session *s, int64_t i, const tt_run_files *v,
     if (i > 0) all[SUMMARY].path = NULL; /* one of all videos */
     all[BY_DECODER].path = NULL; /* the latents, which tell it themselves */
     TT_TRY(session_open_files(s, i, v, encoded, &files));
+    const char *differs = difference(s, i, v->latents, encoded);
     snprintf(who, sizeof who, "this run did not make: %.4200s does not list it "
-             "(its prompt, options, seed or weights differ, or it is of "
-             "another program)", files.path ? files.path : "");
+             "(%s; or it is of another program)", files.path ? files.path : "",
+             differs);
     check_files(s, &files, all, OUTPUTS - LOGS, who);
     ledger_close(&files);
-    return check_latents(s, i, v->latents, encoded);
+    return check_latents(s, i, v->latents, differs, encoded);
 }
 
 tt_status session_check_late(session *s, ledger *files,

@@ -90,8 +90,17 @@ static void make_references(void)
             "--log-json k.log "
 static void test_encoder(void)
 {
-    put_ffmpeg(60, "exit 1");
-    expect(decode(ALL) == 1 && strstr(said, "kept in k.mp4.frames")
+    put_ffmpeg(0, "exit 1");
+    expect(decode("--latents long -o k.mp4") == 1 && exists(at("k.mp4.frames"))
+           && exists(at("k.unfinished.mp4"))
+           && strstr(said, "kept in k.mp4.frames; the same command"),
+           "nothing can be seen in an empty file: %s", said);
+    unlink(at("k.mp4.frames"));
+    unlink(at("k.unfinished.mp4"));
+    put_ffmpeg(60, "printf '\\0\\0\\0\\10moof\\0\\0\\0\\377mdat' | "
+               "dd of=\"${a#file:}\" conv=notrunc 2> /dev/null\nexit 1");
+    expect(decode(ALL) == 1
+           && strstr(said, "kept in k.mp4.frames")
            && strstr(said, "can be seen in k.unfinished.mp4")
            && strstr(said, "--resume goes on"), "ffmpeg dies: %s", said);
     struct stat st;

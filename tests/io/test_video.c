@@ -15,6 +15,7 @@
 
 #include "tests/folder.h"
 #include "io/place.h"
+#include "io/shows.h"
 #include "tether/outfile.h"
 
 
@@ -503,6 +504,35 @@ static void test_preview(void)
 }
 
 /* Only where ffmpeg is installed; without it the refusal names a way out. */
+/* The smallest files with a picture; without their last byte they have none. */
+static void test_shows(tt_ctx *ctx)
+{
+#define BYTES(text) text, sizeof text - 1
+    static const struct { const char *name, *bytes; size_t n; } file[] = {
+        {"s.mp4", BYTES("\0\0\0\12ftyp\0\0" "\0\0\0\10moov"
+                        "\0\0\0\11moof\0" "\0\0\0\12mdat\1\2")},
+        {"s.webm", BYTES("\x1a\x45\xdf\xa3\x82\0\0" "\x18\x53\x80\x67"
+                         "\x01\xff\xff\xff\xff\xff\xff\xff"
+                         "\xec\x40\x03\x1f\x43\xb6" "\x1f\x43\xb6\x75\xff"
+                         "\xe7\x81\0" "\xa3\x85\x81\0\0\x80\1")},
+        {"s.gif", BYTES("GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff"
+                        "!\xf9\4\0\0\0\0\0,\0\0\0\0\1\0\1\0\0"
+                        "\2\2\x44\1\0")}};
+#undef BYTES
+    for (size_t i = 0; i < sizeof file / sizeof *file; i++)
+        for (size_t k = 0; k <= file[i].n; k++) {
+            FILE *f = fopen(at(file[i].name), "wb");
+            expect(f && fwrite(file[i].bytes, 1, k, f) == k && !fclose(f)
+                   && shows_picture(at(file[i].name)) == (k == file[i].n),
+                   "%s, %zu of %zu bytes", file[i].name, k, file[i].n);
+        }
+    expect_ok(write_video(ctx, at("s.y4m"), 1), "y4m");
+    expect(shows_picture(at("s.y4m")), "a y4m of one frame");
+    expect(!truncate(at("s.y4m"), size_of(at("s.y4m")) - 1)
+           && !shows_picture(at("s.y4m")), "and of less");
+    expect(!shows_picture(at("none.mp4")), "no file");
+}
+
 static void test_ffmpeg(tt_ctx *ctx)
 {
     tt_video_format f = {.width = 32, .height = 16, .fps = 16, .frames = 5};
@@ -515,8 +545,11 @@ static void test_ffmpeg(tt_ctx *ctx)
     tt_clear(ctx);
     expect_ok(write_video(ctx, at("m.mp4"), 5), "mp4");
     expect(size_of(at("m.mp4")) > 300, "mp4 written");
+    expect_ok(write_video(ctx, at("m.mkv"), 5), "mkv");
+    expect(shows_picture(at("m.mkv")), "mkv written");
     expect_ok(write_video(ctx, at("m.gif"), 5), "gif");
-    expect(size_of(at("m.gif")) > 100, "gif written");
+    expect(size_of(at("m.gif")) > 100 && shows_picture(at("m.gif")),
+           "gif written");
 }
 
 int main(void)
@@ -545,6 +578,7 @@ int main(void)
     test_no_space(ctx);
     test_sheet(ctx);
     test_preview();
+    test_shows(ctx);
     test_ffmpeg(ctx);
 
     folder_remove();

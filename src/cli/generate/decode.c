@@ -20,6 +20,7 @@
 #include "cli/cli.h"
 #include "cli/generate/ledger.h"
 #include "cli/ui/outputs.h"
+#include "io/shows.h"
 #include "run/identity.h"
 #include "tether/backend.h"
 #include "tether/outfile.h"
@@ -498,12 +499,6 @@ static tt_status open_kept(decoding *d)
     return frames_file_open(s->keep, what, frame_bytes(s), s->frames);
 }
 
-/* The video may be complete already, and have its final name. */
-static const char *unfinished_there(const sinks *s)
-{
-    return s->unfinished && !access(s->unfinished, F_OK) ? s->unfinished : NULL;
-}
-
 /* Worth keeping: what is not the fault of the latents or the weights. */
 static void close_kept(sinks *s)
 {
@@ -512,7 +507,9 @@ static void close_kept(sinks *s)
     if (!f || !f->path) return;
     const bool keep = status == TT_EINTR || status == TT_EIO
                    || status == TT_ENOMEM || status == TT_EINVAL;
-    const char *seen = unfinished_there(s);
+    /* it may be complete already, and have its final name */
+    const char *seen = s->unfinished && shows_picture(s->unfinished)
+                     ? s->unfinished : NULL;
     if (keep && f->opened && f->done)
         progress_say(s->progress, "tether: %lld of %lld frames are kept in %s"
                      "%s%s; the same command with --resume goes on after them",

@@ -56,7 +56,8 @@ static bool is_foreign(const char *path)
     static const char first[] = "{\"run\":{\"dtype\":\"U8\"";
     char text[8 + sizeof first] = {0};
     struct stat st;
-    if (stat(path, &st) || !S_ISREG(st.st_mode)) return false;
+    if (stat(path, &st) || S_ISDIR(st.st_mode)) return false;
+    if (!S_ISREG(st.st_mode)) return true;
     FILE *f = fopen(path, "rb");
     const size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
     if (f) fclose(f);

@@ -191,12 +191,27 @@ static tt_status refuse_link(latents_file *f)
                    "remove it, or give another name", f->unfinished);
 }
 
+/* Nothing else is opened: a pipe would wait, a device may do anything. */
+static tt_status refuse_kind(latents_file *f)
+{
+    struct stat st;
+    if (lstat(f->unfinished, &st) || S_ISREG(st.st_mode)
+        || S_ISLNK(st.st_mode)) return f->ctx->status;
+    const char *kind = S_ISDIR(st.st_mode) ? "a folder"
+                     : S_ISFIFO(st.st_mode) ? "a named pipe"
+                     : S_ISSOCK(st.st_mode) ? "a socket" : "a device";
+    return tt_fail(f->ctx, TT_EINVAL, "%s is %s, and its name is needed for a "
+                   "regular file, the latents so far: move it away, or give "
+                   "another name", f->unfinished, kind);
+}
+
 static tt_status lock_unfinished(latents_file *f)
 {
     enum { TRIES = 5 };
     for (int i = 0; i < TRIES; i++) {
-        f->lock = open(f->unfinished, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
-                       0666);
+        TT_TRY(refuse_kind(f));
+        f->lock = open(f->unfinished, O_RDWR | O_CREAT | O_NOFOLLOW
+                       | O_NONBLOCK | O_CLOEXEC, 0666);
         if (f->lock < 0 && errno == ELOOP) return refuse_link(f);
         if (f->lock < 0) return failed(f);
         if (!lock(f->lock)) break;

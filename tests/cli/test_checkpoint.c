@@ -289,6 +289,9 @@ static void test_foreign(void)
     expect(exists(at(theirs[1])), "no part of a state stays");
     unlink(at(theirs[1]));
     unlink(at("x.st"));
+    expect(!mkfifo(at(theirs[0]), 0600), "a named pipe");
+    refuses(2, "x.st.state2 is no saved state", RUN, model, "fifo");
+    expect(exists(at(theirs[0])) && !unlink(at(theirs[0])), "it is there");
 }
 
 /* ---- kills at random moments --------------------------------------------- */

@@ -275,6 +275,25 @@ static void test_unfinished(void)
            && strstr(said, "begins anew"), "less than a header: %s", said);
 }
 
+/* A name of the run that is no file's: refused at once, and left. */
+static void test_kinds(void)
+{
+    static const char *const more[] = {"", "--resume", "--overwrite"};
+    static const char *const kind[] = {
+        "k.unfinished is a named pipe", "k.unfinished is a folder"};
+    const char *name = at("k.unfinished");
+    for (int i = 0; i < 2; i++) {
+        char args[100];
+        expect(!(i ? mkdir(name, 0700) : mkfifo(name, 0600)), "%s", kind[i]);
+        for (int k = 0; k < 3; k++) {
+            snprintf(args, sizeof args, "--no-decode --latents-out k %s",
+                     more[k]);
+            refuses(2, kind[i], "%s", tiny_run(args));
+        }
+        expect(exists(name) && !remove(name), "it stays: %s", kind[i]);
+    }
+}
+
 /* ---- links --------------------------------------------------------------- */
 
 static bool is_link(const char *path)
@@ -324,6 +343,7 @@ int main(int argc, char **argv)
     test_finished();
     test_nothing();
     test_unfinished();
+    test_kinds();
     test_links();
     return program_end();
 }

@@ -5,6 +5,7 @@
 
 #include "ops/exact/bf16.h"
 #include "ops/exact/exact.h"
+#include "ops/exact/tc.h"
 
 #ifndef TT_REAL_DOUBLE
 
@@ -15,6 +16,8 @@ int64_t ops_linear_room(tt_ctx *ctx, const tt_ops *ops, const tt_linear_args *a)
         return bf16_linear_room(ctx, a, exact_bf16_kernels(ctx));
     if (ops->linear == exact_vdp_linear)
         return bf16_linear_room(ctx, a, exact_vdp_kernels(ctx));
+    if (ops->linear == exact_sm80_linear || ops->linear == exact_sm90_linear)
+        return exact_tc_linear_room(ctx, a);
     return 0;
 }
 
@@ -27,6 +30,9 @@ int64_t ops_attention_room(tt_ctx *ctx, const tt_ops *ops,
         return bf16_attention_room(ctx, a, exact_bf16_kernels(ctx));
     if (ops->attention == exact_vdp_attention)
         return bf16_attention_room(ctx, a, exact_vdp_kernels(ctx));
+    if (ops->attention == exact_sm80_attention
+        || ops->attention == exact_sm90_attention)
+        return exact_tc_attention_room(ctx, a);
     return 0;
 }
 

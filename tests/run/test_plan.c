@@ -116,23 +116,26 @@ static void expect_bytes(const char *what, const char *policy, int64_t planned,
 
 /* ---- bytes and operations ------------------------------------------------ */
 
-static void bytes_of(const char *policy, const char *size, const char *latents,
-                     bool with_decoder)
+static void bytes_of(const char *policy, tt_class cls, const char *size,
+                     const char *latents, bool with_decoder)
 {
     tt_ctx c;
     tt_run *run;
     tt_needs n;
+    char what[64];
     tt_settings s = settings_of(policy, size, latents);
+    snprintf(what, sizeof what, "%s, class %s", policy, tt_class_name(cls));
     if (!with_decoder) tt_settings_set(ctx, &s, "no-decode", NULL);
     tt_ctx_init(&c);
     c.nthreads = 2;
-    if (!expect(!tt_run_open(&c, &run, &s, NULL), "%s: %s", policy,
+    c.ops = tt_ops_class(c.ops, cls);
+    if (!expect(!tt_run_open(&c, &run, &s, NULL), "%s: %s", what,
                 tt_message(&c))) return;
-    expect_ok(tt_run_plan(&c, run, &n), policy);
-    expect_bytes("latents", policy, n.latents.peak, all_chunks(&c, run));
+    expect_ok(tt_run_plan(&c, run, &n), what);
+    expect_bytes("latents", what, n.latents.peak, all_chunks(&c, run));
     if (with_decoder)
-        expect_bytes("decoding", policy, n.decoding.peak, decode(&c, run));
-    expect_ok(c.status, policy);
+        expect_bytes("decoding", what, n.decoding.peak, decode(&c, run));
+    expect_ok(c.status, what);
     tt_run_close(run);
     tt_settings_free(&s);
     tt_ctx_free(&c);
@@ -194,16 +197,29 @@ static void operations_of(const char *policy)
     tt_ctx_free(&c);
 }
 
+/* Their operators take scratch of their own. */
+static void every_class(void)
+{
+    const tt_class_info *info;
+    for (int i = 1; (info = tt_class_at(i)) != NULL; i++) {
+        if (!tt_ops_class(ctx->ops, (tt_class)i)) continue;
+        bytes_of("tether", (tt_class)i, "32x32", "9", false);
+        bytes_of("tether", (tt_class)i, "64x64", "24", false);
+    }
+}
+
 static void every_policy(void)
 {
     const tt_policy_class *cls;
     for (int i = 0; (cls = tt_policy_at(i)) != NULL; i++) {
         if (!SANITIZED && plan_anonymous())
-            bytes_of(cls->name, "64x64", length_of(cls->name, "24"), false);
+            bytes_of(cls->name, TT_CLASS_F32, "64x64",
+                     length_of(cls->name, "24"), false);
         operations_of(cls->name);
     }
     if (!SANITIZED && plan_anonymous()) {
-        bytes_of("tether", "128x128", "6", true);
+        bytes_of("tether", TT_CLASS_F32, "128x128", "6", true);
+        every_class();
         bytes_of_both("128x128", "24");
     } else
         skip("bytes are not those of the program: a sanitizer's are among "

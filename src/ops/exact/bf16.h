@@ -89,7 +89,7 @@ void bf16_linear(tt_ctx *ctx, const tt_linear_args *a,
                  const tt_bf16_kernels *kn);
 void bf16_attention(tt_ctx *ctx, const tt_attention_args *a,
                     const tt_bf16_kernels *kn);
-/* Floats of scratch that a call takes (ops/room.h). */
+/* Floats of scratch that a call writes (ops/room.h). */
 int64_t bf16_linear_room(const tt_ctx *ctx, const tt_linear_args *a,
                          const tt_bf16_kernels *kn);
 int64_t bf16_attention_room(const tt_ctx *ctx, const tt_attention_args *a,

@@ -38,19 +38,25 @@ static const plan *plan_of(const exact_walk *w)
 
 /* Lay out one thread's memory at p and say how many floats that is (p NULL:
  * only count). Packed values take at most a float each. */
-static int64_t work_at(work *w, float *p, const plan *e)
+static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
+                       int64_t group)
 {
     int64_t at = 0, nr = e->walk.nr;
-    w->k = exact_take(p, &at, TT_KEY_BLOCK * e->Dk);
-    w->v = exact_take(p, &at, TT_KEY_BLOCK * e->Dm);
-    w->q = exact_take(p, &at, WALK_GROUP * e->Dk * nr);
-    w->p = exact_take(p, &at, TT_KEY_BLOCK * nr);
-    w->acc = exact_take(p, &at, WALK_GROUP * e->Dm * nr);
-    w->m = exact_take(p, &at, WALK_GROUP * nr);
-    w->l = exact_take(p, &at, WALK_GROUP * nr);
-    w->s = exact_take(p, &at, TT_KEY_BLOCK * nr);
+    w->k = exact_take(p, &at, keys * e->Dk);
+    w->v = exact_take(p, &at, keys * e->Dm);
+    w->q = exact_take(p, &at, group * e->Dk * nr);
+    w->p = exact_take(p, &at, keys * nr);
+    w->acc = exact_take(p, &at, group * e->Dm * nr);
+    w->m = exact_take(p, &at, group * nr);
+    w->l = exact_take(p, &at, group * nr);
+    w->s = exact_take(p, &at, keys * nr);
     w->block = exact_take(p, &at, e->Dm * nr);
     return at;
+}
+
+static int64_t work_at(work *w, float *p, const plan *e)
+{
+    return work_of(w, p, e, TT_KEY_BLOCK, WALK_GROUP);
 }
 
 static void queries(const exact_walk *walk, float *memory, exact_place at,
@@ -138,7 +144,12 @@ static plan plan_for(const tt_attention_args *a, const tt_bf16_kernels *kn)
 int64_t bf16_attention_room(const tt_ctx *ctx, const tt_attention_args *a,
                             const tt_bf16_kernels *kn)
 {
-    return plan_for(a, kn).walk.floats * ctx->nthreads;
+    const plan e = plan_for(a, kn);
+    const exact_cut cut = exact_walk_cut(ctx, &e.walk);
+    const int64_t n = exact_least(a->N, TT_KEY_BLOCK);
+    work counted;
+    return cut.threads * work_of(&counted, NULL, &e,
+                                 exact_round_up(n, BF16_GROUP), cut.panels);
 }
 
 void bf16_attention(tt_ctx *ctx, const tt_attention_args *a,

@@ -136,28 +136,39 @@ static int64_t block_cols(const tt_bf16_kernels *kn, int64_t o)
     return least(BLOCK_COLS / kn->nr * kn->nr, round_up(o, kn->nr));
 }
 
-/* Floats per thread: widened rows of w, or packed rows of x. */
-static int64_t per_thread(const tt_bf16_kernels *kn)
+/* Floats of packed outputs, and beside them of each thread: widened rows of w,
+ * or packed rows of x. No more than the call writes (ops/room.h). */
+typedef struct size {
+    int64_t packed, own;
+} size;
+
+static size size_of(const tt_linear_args *a, const tt_bf16_kernels *kn)
 {
-    const int64_t rows = UNIT_ROWS + kn->mr;
-    return (kn->nr > rows ? kn->nr : rows) * SLICE;
+    const int64_t K = a->w->dim[1];
+    const int64_t up = round_up(least(K > 0 ? K : 1, SLICE), BF16_GROUP);
+    const int64_t cols = block_cols(kn, a->w->dim[0]);
+    const int64_t rows = round_up(least(a->n, UNIT_ROWS), kn->mr) * kn->size;
+    const int64_t wide = kn->nr * (int64_t)sizeof(float);
+    return (size){up * cols * kn->size / (int64_t)sizeof(float),
+                  up * (rows > wide ? rows : wide) / (int64_t)sizeof(float)};
 }
 
 int64_t bf16_linear_room(const tt_ctx *ctx, const tt_linear_args *a,
                          const tt_bf16_kernels *kn)
 {
-    return block_cols(kn, a->w->dim[0]) * SLICE
-           + ctx->nthreads * per_thread(kn);
+    const size s = size_of(a, kn);
+    return s.packed + ctx->nthreads * s.own;
 }
 
 void bf16_linear(tt_ctx *ctx, const tt_linear_args *a,
                  const tt_bf16_kernels *kn)
 {
     int64_t o = a->w->dim[0], K = a->w->dim[1];
-    int64_t cols = block_cols(kn, o), per = per_thread(kn);
+    const int64_t cols = block_cols(kn, o);
+    const size s = size_of(a, kn);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *packed = tt_scratch(ctx, cols * SLICE);
-    float *own = tt_scratch(ctx, ctx->nthreads * per);
+    float *packed = tt_scratch(ctx, s.packed);
+    float *own = tt_scratch(ctx, ctx->nthreads * s.own);
     if (own && K == 0)
         for (int64_t i = 0; i < a->n * o; i++)
             a->y[i] = a->b ? 0.0f + a->b[i % o] : 0.0f;
@@ -167,7 +178,7 @@ void bf16_linear(tt_ctx *ctx, const tt_linear_args *a,
                      .no = least(o - o0, cols), .k0 = k0,
                      .kc = least(K - k0, SLICE), .y = a->y, .ldy = o};
             q.bias = k0 + q.kc == K ? a->b : NULL;
-            run_job(ctx, &q, a->w, a->x, a->n, own, per);
+            run_job(ctx, &q, a->w, a->x, a->n, own, s.own);
         }
     tt_arena_reset(&ctx->scratch, mark);
 }

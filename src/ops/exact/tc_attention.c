@@ -36,18 +36,24 @@ static const plan *plan_of(const exact_walk *w)
 
 /* Lay out one thread's memory at p and say how many floats that is (p NULL:
  * only count). */
-static int64_t work_at(work *w, float *p, const plan *e)
+static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
+                       int64_t group)
 {
     int64_t at = 0, D = e->walk.a->D;
-    w->k = exact_take(p, &at, TC_ROWS_FLOATS(TC_KEY_BLOCK, e->Dk));
-    w->v = exact_take(p, &at, TC_ROWS_FLOATS(D, TC_KEY_BLOCK));
-    w->q = exact_take(p, &at, WALK_GROUP * TC_LANES_FLOATS(e->Dk));
-    w->p = exact_take(p, &at, TC_LANES_FLOATS(TC_KEY_BLOCK));
-    w->acc = exact_take(p, &at, WALK_GROUP * D * TC_NR);
-    w->m = exact_take(p, &at, WALK_GROUP * TC_NR);
-    w->l = exact_take(p, &at, WALK_GROUP * TC_LANES * TC_NR);
-    w->s = exact_take(p, &at, TC_KEY_BLOCK * TC_NR);
+    w->k = exact_take(p, &at, TC_ROWS_FLOATS(keys, e->Dk));
+    w->v = exact_take(p, &at, TC_ROWS_FLOATS(D, keys));
+    w->q = exact_take(p, &at, group * TC_LANES_FLOATS(e->Dk));
+    w->p = exact_take(p, &at, TC_LANES_FLOATS(keys));
+    w->acc = exact_take(p, &at, group * D * TC_NR);
+    w->m = exact_take(p, &at, group * TC_NR);
+    w->l = exact_take(p, &at, group * TC_LANES * TC_NR);
+    w->s = exact_take(p, &at, keys * TC_NR);
     return at;
+}
+
+static int64_t work_at(work *w, float *p, const plan *e)
+{
+    return work_of(w, p, e, TC_KEY_BLOCK, WALK_GROUP);
 }
 
 static tc_rows rows_at(float *p, int64_t m, int64_t K)
@@ -122,7 +128,7 @@ static void give(const exact_walk *walk, float *memory, int64_t g, int64_t i,
     for (int64_t d = 0; d < D; d++) o[d] = (acc[d * TC_NR] + 0.0f) / sum;
 }
 
-void exact_tc_attention(tt_ctx *ctx, const tt_attention_args *a, int unit)
+static plan plan_for(const tt_attention_args *a, int unit)
 {
     plan e = {.walk = {.a = a, .nr = TC_NR, .block = TC_KEY_BLOCK,
                        .queries = queries, .keys = keys, .panel = panel,
@@ -131,6 +137,22 @@ void exact_tc_attention(tt_ctx *ctx, const tt_attention_args *a, int unit)
               .Dk = exact_round_up(a->D, TC_GROUP)};
     work counted;
     e.walk.floats = work_at(&counted, NULL, &e);
+    return e;
+}
+
+int64_t exact_tc_attention_room(const tt_ctx *ctx, const tt_attention_args *a)
+{
+    const plan e = plan_for(a, 0);
+    const exact_cut cut = exact_walk_cut(ctx, &e.walk);
+    const int64_t n = exact_least(a->N, TC_KEY_BLOCK);
+    work counted;
+    return cut.threads * work_of(&counted, NULL, &e,
+                                 exact_round_up(n, TC_GROUP), cut.panels);
+}
+
+void exact_tc_attention(tt_ctx *ctx, const tt_attention_args *a, int unit)
+{
+    const plan e = plan_for(a, unit);
     exact_walk_all(ctx, &e.walk);
 }
 

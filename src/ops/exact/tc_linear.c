@@ -87,14 +87,36 @@ static void run_job(tt_ctx *ctx, const job *q, float *own, int64_t per)
     }
 }
 
+/* Floats of packed outputs, and beside them of each thread: rows, or outputs
+ * that are widened. No more than the call writes (ops/room.h). */
+typedef struct size {
+    int64_t packed, own;
+} size;
+
+static size size_of(const tt_linear_args *a)
+{
+    const int64_t o = a->w->dim[0], K = a->w->dim[1];
+    const int64_t up = (least(K > 0 ? K : 1, SLICE) + TC_GROUP - 1) / TC_GROUP
+                       * TC_GROUP;
+    const int64_t panels = (least(o, BLOCK_COLS) + TC_NR - 1) / TC_NR;
+    const int64_t rows = TC_ROWS_FLOATS(least(a->n, UNIT_ROWS), up);
+    const int64_t wide = TC_NR * up;
+    return (size){panels * TC_LANES_FLOATS(up), rows > wide ? rows : wide};
+}
+
+int64_t exact_tc_linear_room(const tt_ctx *ctx, const tt_linear_args *a)
+{
+    const size s = size_of(a);
+    return s.packed + ctx->nthreads * s.own;
+}
+
 void exact_tc_linear(tt_ctx *ctx, const tt_linear_args *a, int unit)
 {
     int64_t o = a->w->dim[0], K = a->w->dim[1];
-    int64_t per = TC_ROWS_FLOATS(UNIT_ROWS, SLICE);   /* or [TC_NR, SLICE] */
-    int64_t panels = (least(o, BLOCK_COLS) + TC_NR - 1) / TC_NR;
+    const size s = size_of(a);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *packed = tt_scratch(ctx, panels * TC_LANES_FLOATS(SLICE));
-    float *own = tt_scratch(ctx, ctx->nthreads * per);
+    float *packed = tt_scratch(ctx, s.packed);
+    float *own = tt_scratch(ctx, ctx->nthreads * s.own);
     if (own && K == 0)
         for (int64_t i = 0; i < a->n * o; i++)
             a->y[i] = a->b ? 0.0f + a->b[i % o] : 0.0f;
@@ -105,7 +127,7 @@ void exact_tc_linear(tt_ctx *ctx, const tt_linear_args *a, int unit)
                       .no = least(o - o0, BLOCK_COLS),
                      .k0 = k0, .kc = least(K - k0, SLICE)};
             q.up = (q.kc + TC_GROUP - 1) / TC_GROUP * TC_GROUP;
-            run_job(ctx, &q, own, per);
+            run_job(ctx, &q, own, s.own);
         }
     tt_arena_reset(&ctx->scratch, mark);
 }

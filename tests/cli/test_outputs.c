@@ -27,6 +27,7 @@ static void report_keeps(const char *name, const char *args)
 static void test_reports(void)
 {
     char line[3000];
+    static const char turned[] = "a\xe2\x80\xae" "b";
     const int64_t dim[2] = {4, 4};
     put_tensor(at("r1"), "x", 2, dim, small);
     report_keeps("r.html", "diff r1 r1 --html r.html");
@@ -39,6 +40,16 @@ static void test_reports(void)
     if (sizeof(tt_real) == 4)
         report_keeps("b.json", "bench ops --quick --rounds 1 --only gelu -t 1 "
                      "--json b.json");
+    put_tensor(at(turned), "<i>\xe2\x81\xa6x", 2, dim, small);
+    expect(run("diff %s %s --html t.html --junit t.xml --all > t.md", turned,
+               turned) == 0, "%s", said);
+    static const char *const page[] = {"t.html", "t.xml"};
+    for (int i = 0; i < 2; i++)
+        expect(!strstr(text_of(at(page[i])), "\xe2\x80\xae")
+               && !strstr(text_of(at(page[i])), "\xe2\x81\xa6")
+               && !strstr(text_of(at(page[i])), "<i>")
+               && strstr(text_of(at(page[i])), "&lt;i&gt;\xef\xbf\xbdx"),
+               "names in %s are shown as they are read", page[i]);
     put_file(at("o.xml"), "<?xml version=\"1.0\"?>\n<testsuites>\n", 0644);
     refuses(2, "o.xml, which is no JUnit report", "diff r1 r1 --junit o.xml");
     refuses(2, "both write", "diff r1 r1 --html same --json ./same");

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/page.h"
 #include "tests/harness.h"
 #include "tether/backend.h"
 
@@ -34,6 +35,28 @@ static void test_status(void)
     tt_clear(ctx);
     tt_add(ctx, x, same, 2);
     expect(x[0] == 2 && x[1] == 4, "and work again after tt_clear");
+}
+
+/* Text of a file in a page: no tags, and no characters that turn what stands
+ * behind them, each end of both ranges. */
+static void test_page(void)
+{
+    static const struct { const char *text, *want; } row[] = {
+        {"<a href='x'>\n", "&lt;a href=&#39;x&#39;&gt;&#10;"},
+        {"a\xe2\x80\xae" "gnp.y4m", "a\xef\xbf\xbdgnp.y4m"},
+        {"\xe2\x80\xa9\xe2\x80\xaa", "\xe2\x80\xa9\xef\xbf\xbd"},
+        {"\xe2\x81\xa5\xe2\x81\xa6", "\xe2\x81\xa5\xef\xbf\xbd"},
+        {"\xe2\x81\xa9\xe2\x81\xaa", "\xef\xbf\xbd\xe2\x81\xaa"},
+        {"\xc2\x9b\x1b\xff\xc3\xa9", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
+                                     "\xc3\xa9"}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        char got[100] = "";
+        FILE *f = fmemopen(got, sizeof got, "w");
+        if (!expect(f != NULL, "a page")) return;
+        page_xml(f, row[i].text);
+        fclose(f);
+        expect(!strcmp(got, row[i].want), "page %zu: %s", i, got);
+    }
 }
 
 /* Beside an extent of 0 the others may be anything. */
@@ -272,6 +295,7 @@ int main(void)
 {
     ctx = test_begin("core/core");
     test_status();
+    test_page();
     test_empty();
     test_sizes();
     test_arena();

@@ -349,6 +349,71 @@ static void check_events(const tt_host *want)
     tt_settings_free(&s);
 }
 
+static bool copy_file(const char *from, const char *to)
+{
+    char some[1 << 14];
+    FILE *f = fopen(from, "rb"), *g = fopen(to, "wb");
+    bool ok = f && g;
+    for (size_t n; ok && (n = fread(some, 1, sizeof some, f)) > 0;)
+        ok = fwrite(some, 1, n, g) == n;
+    if (f) fclose(f);
+    return (!g || !fclose(g)) && ok;
+}
+
+/* What a record says of the input `path`; "none" when it has no digest. */
+static void recorded_digest(char hex[65], tt_run *run, const char *path)
+{
+    const tt_json *j = NULL;
+    tt_arena mem = {0};
+    hex[0] = 0;
+    expect_ok(tt_run_record(ctx, run, at("run.json"), NULL), "a record");
+    expect_ok(tt_json_file(ctx, &mem, &j, at("run.json"), 1 << 20), "JSON");
+    const tt_json *in = tt_json_get(j, "inputs"), *one;
+    for (int i = 0; (one = tt_json_at(in, i)); i++)
+        if (!strcmp(tt_json_str(one, "path", ""), path))
+            snprintf(hex, 65, "%s", tt_json_str(one, "sha256", "none"));
+    tt_arena_free(&mem);
+    unlink(at("run.json"));
+}
+
+static void count_warning(void *user, const char *sentence)
+{
+    int *n = user;
+    *n += strstr(sentence, "the record has no digest of it") != NULL;
+}
+
+/* Weights that were replaced, and then removed, while the run went on: their
+ * record does not tell of files that the run has not read. */
+static void check_replaced(void)
+{
+    static const char from[] = "ref_data/demo/"
+                               "diffusion_pytorch_model.safetensors";
+    char weights[600], other[600], hex[65], want[65];
+    int warnings = 0;
+    const tt_ctx before = *ctx;
+    snprintf(weights, sizeof weights, "%s", at("w.safetensors"));
+    snprintf(other, sizeof other, "%s", at("other"));
+    expect(copy_file(from, weights) && copy_file(from, other), "copies");
+    tt_settings s = settings_of(NULL, "tether");
+    tt_settings_set(ctx, &s, "checkpoint", weights);
+    tt_run *run = open_run(&s);
+    expect_ok(tt_run_begin(ctx, run, 0, NULL), "begun");
+    ctx->warn = count_warning;
+    ctx->warn_user = &warnings;
+    recorded_digest(want, run, weights);
+    expect(strlen(want) == 64 && !warnings, "the digest of what was read");
+    expect(!rename(other, weights), "replaced");
+    recorded_digest(hex, run, weights);
+    expect(!strcmp(hex, "none") && warnings == 1, "replaced: %s", hex);
+    unlink(weights);
+    recorded_digest(hex, run, weights);
+    expect(!strcmp(hex, "none") && warnings == 2, "removed: %s", hex);
+    ctx->warn = before.warn;
+    ctx->warn_user = before.warn_user;
+    tt_run_close(run);
+    tt_settings_free(&s);
+}
+
 int main(void)
 {
     static tt_host want[ALL], got[ALL];
@@ -375,6 +440,7 @@ int main(void)
     check_identity();
     by_hand(want, "tether");
     check_events(want);
+    check_replaced();
     folder_remove_empty();
     return test_end();
 }

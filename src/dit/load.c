@@ -169,7 +169,7 @@ static int64_t number(const tt_json *root, const char *wan,
 {
     const tt_json *v = tt_json_get(root, wan);
     if (!v) v = tt_json_get(root, diffusers);
-    return v && v->kind == TT_JSON_NUMBER && v->is_int ? v->i : -1;
+    return tt_json_whole(v, -1);
 }
 
 /* Things this program could only do wrong. */
@@ -185,7 +185,7 @@ static tt_status refuse_config(tt_ctx *ctx, const tt_json *root,
     const int64_t want[3] = {1, 2, 2};
     for (int64_t i = 0; p && i < 3; i++) {
         const tt_json *v = tt_json_at(p, i);
-        if (p->count != 3 || !v || !v->is_int || v->i != want[i])
+        if (tt_json_count(p) != 3 || tt_json_whole(v, 0) != want[i])
             return tt_fail(ctx, TT_EUNSUPPORTED,
                            "%s: patch_size must be [1, 2, 2]", path);
     }
@@ -193,9 +193,9 @@ static tt_status refuse_config(tt_ctx *ctx, const tt_json *root,
     for (int i = 0; i < 2; i++) {
         const tt_json *v = tt_json_get(root, on[i]);
         const bool off = v && (v->kind == TT_JSON_NULL
-                               || (v->kind == TT_JSON_BOOL && v->num == 0)
+                               || (v->kind == TT_JSON_BOOL && !v->as.yes)
                                || (v->kind == TT_JSON_STRING
-                                   && strcmp(v->str, "rms_norm_across_heads")));
+                                   && strcmp(v->as.str, "rms_norm_across_heads")));
         if (off)
             return tt_fail(ctx, TT_EUNSUPPORTED,
                            "%s: %s must be on (RMSNorm over all heads "

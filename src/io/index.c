@@ -25,17 +25,17 @@ static tt_status refuse(tt_ctx *ctx, const tt_file *f, const char *key,
 /* A file name that cannot leave the folder and can be shown in a message. */
 static bool plain_name(const tt_json *v)
 {
-    for (size_t i = 0; i < v->len; i++)
-        if ((uint8_t)v->str[i] < 0x20 || v->str[i] == 0x7f) return false;
-    return v->len > 0 && strlen(v->str) == v->len && strcmp(v->str, ".")
-           && !strstr(v->str, "..") && !strpbrk(v->str, "/\\");
+    for (size_t i = 0; i < v->n; i++)
+        if ((uint8_t)v->as.str[i] < 0x20 || v->as.str[i] == 0x7f) return false;
+    return v->n > 0 && strlen(v->as.str) == v->n && strcmp(v->as.str, ".")
+           && !strstr(v->as.str, "..") && !strpbrk(v->as.str, "/\\");
 }
 
 static int by_file(const void *a, const void *b)
 {
     const tt_json *x = *(const tt_json *const *)a;
     const tt_json *y = *(const tt_json *const *)b;
-    return strcmp(x->str, y->str);
+    return strcmp(x->as.str, y->as.str);
 }
 
 /* members[0..n) sorted by file name: open every file once. */
@@ -53,7 +53,7 @@ static tt_status open_shards(tt_ctx *ctx, tt_file *f,
     if (!f->shard) return ctx->status;
     for (int64_t i = 0; i < n; i++) {
         if (i > 0 && by_file(&member[i - 1], &member[i]) == 0) continue;
-        char *path = io_join(ctx, &f->arena, dir, member[i]->str);
+        char *path = io_join(ctx, &f->arena, dir, member[i]->as.str);
         if (!path) return ctx->status;
         TT_TRY(file_open_shard(ctx, &f->shard[f->nshards], path));
         f->nshards++;
@@ -76,16 +76,34 @@ static const tt_file *shard_named(const tt_file *f, const char *name)
     return NULL;
 }
 
+/* Every tensor that `map` names, in the file it names. */
+static tt_status find_all(tt_ctx *ctx, const tt_entry **found, const tt_file *f,
+                          const tt_json *map)
+{
+    int64_t n = 0;
+    for (const tt_json *v = tt_json_first(map); v; v = tt_json_next(v)) {
+        const tt_file *s = shard_named(f, v->as.str);
+        found[n] = s ? tt_file_find(s, v->key) : NULL;
+        if (!found[n++]) return refuse(ctx, f, v->key, "not in the file it "
+                                       "names");
+    }
+    return TT_OK;
+}
+
+/* Entries are much larger than their names: memory for them is asked for when
+ * there are as many tensors. */
 static tt_status read_map(tt_ctx *ctx, tt_file *f, const tt_json *map)
 {
     tt_arena *a = &ctx->scratch;
+    const int64_t count = tt_json_count(map);
     const tt_json **member =
-        tt_alloc(ctx, a, map->count, sizeof *member, "weight_map");
+        tt_alloc(ctx, a, count, sizeof *member, "weight_map");
+    const tt_entry **found =
+        tt_alloc(ctx, a, count, sizeof *found, "weight_map");
     char *dir = io_folder_of(ctx, a, f->path);
     int64_t n = 0;
-    if (!member || !dir || !file_alloc_entries(ctx, f, map->count))
-        return ctx->status;
-    for (const tt_json *v = map->first; v; v = v->next) {
+    if (!member || !found || !dir) return ctx->status;
+    for (const tt_json *v = tt_json_first(map); v; v = tt_json_next(v)) {
         if (v->kind != TT_JSON_STRING)
             return refuse(ctx, f, v->key, "expected a file name");
         if (!plain_name(v))
@@ -95,14 +113,10 @@ static tt_status read_map(tt_ctx *ctx, tt_file *f, const tt_json *map)
     }
     if (n > 1) qsort(member, (size_t)n, sizeof *member, by_file);
     TT_TRY(open_shards(ctx, f, member, n, dir));
-    n = 0;
-    for (const tt_json *v = map->first; v; v = v->next) {
-        const tt_file *s = shard_named(f, v->str);
-        const tt_entry *e = s ? tt_file_find(s, v->key) : NULL;
-        if (!e) return refuse(ctx, f, v->key, "not in the file it names");
-        f->entry[n++] = *e;
-    }
-    return TT_OK;
+    TT_TRY(find_all(ctx, found, f, map));
+    if (file_alloc_entries(ctx, f, n))
+        for (int64_t i = 0; i < n; i++) f->entry[i] = *found[i];
+    return ctx->status;
 }
 
 tt_status index_read(tt_ctx *ctx, tt_file *f)

@@ -13,22 +13,6 @@
 #include "io/json_lex.h"
 #include "io/map.h"
 
-static void read_integer(tt_json *v)
-{
-    int64_t x = 0;
-    bool minus = v->str[0] == '-';
-    for (size_t i = minus; i < v->len; i++) {
-        char c = v->str[i];
-        if (c < '0' || c > '9') return;
-        /* count downwards: the most negative number has no positive twin */
-        if (x < (INT64_MIN + (c - '0')) / 10) return;
-        x = x * 10 - (c - '0');
-    }
-    if (!minus && x == INT64_MIN) return;
-    v->is_int = true;
-    v->i = minus ? x : -x;
-}
-
 typedef struct builder {
     tt_json *node; /* all values, in order of appearance */
     int64_t used;
@@ -36,13 +20,13 @@ typedef struct builder {
     size_t pooled;
 } builder;
 
-static const char *keep(builder *b, const io_lex *l, size_t *len)
+static const char *keep(builder *b, const io_lex *l, uint32_t *len)
 {
     char *to = b->pool + b->pooled;
     size_t n = io_lex_decode(to, l->str, l->len);
     to[n] = '\0';
     b->pooled += n + 1;
-    if (len) *len = n;
+    if (len) *len = (uint32_t)n;
     return to;
 }
 
@@ -51,23 +35,24 @@ static void fill(builder *b, tt_json *v, io_lex_event e, const io_lex *l)
     switch (e) {
     case JSON_OBJECT: v->kind = TT_JSON_OBJECT; break;
     case JSON_ARRAY: v->kind = TT_JSON_ARRAY; break;
-    case JSON_STRING:
-        v->kind = TT_JSON_STRING;
-        v->str = keep(b, l, &v->len);
+    case JSON_STRING: case JSON_NUMBER:
+        v->kind = e == JSON_STRING ? TT_JSON_STRING : TT_JSON_NUMBER;
+        v->as.str = keep(b, l, &v->n);
         break;
-    case JSON_NUMBER:
-        v->kind = TT_JSON_NUMBER;
-        v->str = keep(b, l, &v->len);
-        v->num = strtod(v->str, NULL);
-        read_integer(v);
-        break;
-    case JSON_TRUE: v->kind = TT_JSON_BOOL; v->num = 1; break;
+    case JSON_TRUE: v->kind = TT_JSON_BOOL; v->as.yes = true; break;
     case JSON_FALSE: v->kind = TT_JSON_BOOL; break;
     default: v->kind = TT_JSON_NULL; break;
     }
 }
 
-/* Second pass: hang every value below its container. */
+/* The innermost container is complete. */
+static void close(builder *b, tt_json *open, tt_json *last)
+{
+    open->as.span = &b->node[b->used] - open;
+    if (last) last->last = true;
+}
+
+/* Second pass: the values, and where each container ends. */
 static const tt_json *build(builder *b, io_lex *l)
 {
     tt_json *open[JSON_MAX_DEPTH + 1], *last[JSON_MAX_DEPTH + 1];
@@ -83,6 +68,7 @@ static const tt_json *build(builder *b, io_lex *l)
             continue;
         }
         if (e == JSON_OBJECT_END || e == JSON_ARRAY_END) {
+            close(b, open[d], last[d]);
             d--;
             continue;
         }
@@ -90,12 +76,9 @@ static const tt_json *build(builder *b, io_lex *l)
         v->key = key;
         key = NULL;
         fill(b, v, e, l);
-        if (d > 0) {
-            open[d]->count++;
-            if (last[d]) last[d]->next = v;
-            else open[d]->first = v;
-            last[d] = v;
-        }
+        last[d] = v;
+        if (d > 0) open[d]->n++;
+        else v->last = true;
         if (e == JSON_OBJECT || e == JSON_ARRAY) {
             d++;
             open[d] = v;
@@ -129,8 +112,12 @@ tt_status tt_json_parse(tt_ctx *ctx, tt_arena *a, const tt_json **root,
     int64_t nodes = 0, bytes = 0;
     *root = NULL;
     tt_arena lexing = {0}; /* not ctx->scratch: `a` may be that */
+    if (!ctx->status && n > UINT32_MAX)
+        tt_fail(ctx, TT_EFORMAT, "%s: JSON of %zu bytes, less than 4 GB are "
+                "read", what, n);
     if (io_lex_begin(&l, ctx, &lexing, what, text, n)
         && count(&l, &nodes, &bytes)) {
+        tt_arena_free(&lexing); /* the second pass takes as much again */
         b.node = tt_alloc0(ctx, a, nodes, sizeof *b.node, what);
         b.pool = tt_alloc(ctx, a, bytes, 1, what);
         if (b.node && b.pool
@@ -159,10 +146,59 @@ tt_status tt_json_file(tt_ctx *ctx, tt_arena *a, const tt_json **root,
 
 /* ---- questions ----------------------------------------------------------- */
 
+static bool is(const tt_json *v, tt_json_kind kind)
+{
+    return v && v->kind == kind;
+}
+
+int64_t tt_json_count(const tt_json *v)
+{
+    return is(v, TT_JSON_ARRAY) || is(v, TT_JSON_OBJECT) ? v->n : 0;
+}
+
+const tt_json *tt_json_first(const tt_json *v)
+{
+    return tt_json_count(v) ? v + 1 : NULL;
+}
+
+const tt_json *tt_json_next(const tt_json *v)
+{
+    if (v->last) return NULL;
+    return v + (is(v, TT_JSON_ARRAY) || is(v, TT_JSON_OBJECT) ? v->as.span : 1);
+}
+
+const tt_json *tt_json_at(const tt_json *a, int64_t i)
+{
+    if (!is(a, TT_JSON_ARRAY) || i < 0) return NULL;
+    const tt_json *v = tt_json_first(a);
+    while (v && i-- > 0) v = tt_json_next(v);
+    return v;
+}
+
+double tt_json_real(const tt_json *v)
+{
+    return is(v, TT_JSON_NUMBER) ? strtod(v->as.str, NULL) : 0;
+}
+
+int64_t tt_json_whole(const tt_json *v, int64_t otherwise)
+{
+    int64_t x = 0;
+    if (!is(v, TT_JSON_NUMBER)) return otherwise;
+    const bool minus = v->as.str[0] == '-';
+    for (const char *p = v->as.str + minus; *p; p++) {
+        if (*p < '0' || *p > '9') return otherwise;
+        /* count downwards: the most negative number has no positive twin */
+        if (x < (INT64_MIN + (*p - '0')) / 10) return otherwise;
+        x = x * 10 - (*p - '0');
+    }
+    if (!minus && x == INT64_MIN) return otherwise;
+    return minus ? x : -x;
+}
+
 const tt_json *tt_json_get(const tt_json *o, const char *key)
 {
-    if (!o || o->kind != TT_JSON_OBJECT) return NULL;
-    for (const tt_json *v = o->first; v; v = v->next)
+    if (!is(o, TT_JSON_OBJECT)) return NULL;
+    for (const tt_json *v = tt_json_first(o); v; v = tt_json_next(v))
         if (!strcmp(v->key, key)) return v;
     return NULL;
 }
@@ -170,32 +206,23 @@ const tt_json *tt_json_get(const tt_json *o, const char *key)
 double tt_json_num(const tt_json *o, const char *key, double otherwise)
 {
     const tt_json *v = tt_json_get(o, key);
-    return v && v->kind == TT_JSON_NUMBER ? v->num : otherwise;
+    return is(v, TT_JSON_NUMBER) ? tt_json_real(v) : otherwise;
 }
 
 int64_t tt_json_int(const tt_json *o, const char *key, int64_t otherwise)
 {
-    const tt_json *v = tt_json_get(o, key);
-    return v && v->is_int ? v->i : otherwise;
+    return tt_json_whole(tt_json_get(o, key), otherwise);
 }
 
 bool tt_json_bool(const tt_json *o, const char *key, bool otherwise)
 {
     const tt_json *v = tt_json_get(o, key);
-    return v && v->kind == TT_JSON_BOOL ? v->num > 0 : otherwise;
+    return is(v, TT_JSON_BOOL) ? v->as.yes : otherwise;
 }
 
 const char *tt_json_str(const tt_json *o, const char *key,
                         const char *otherwise)
 {
     const tt_json *v = tt_json_get(o, key);
-    return v && v->kind == TT_JSON_STRING ? v->str : otherwise;
-}
-
-const tt_json *tt_json_at(const tt_json *a, int64_t i)
-{
-    if (!a || a->kind != TT_JSON_ARRAY || i < 0) return NULL;
-    const tt_json *v = a->first;
-    while (v && i-- > 0) v = v->next;
-    return v;
+    return is(v, TT_JSON_STRING) ? v->as.str : otherwise;
 }

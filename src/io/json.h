@@ -5,7 +5,7 @@
  * RFC 8259 without any leniency: no comments, trailing commas, NaN, leading
  * zeros, raw control characters or unknown escapes; valid UTF-8; duplicate
  * keys refused (compared after decoding); nesting at most 64; nothing but
- * white space after the value. Values live in the caller's arena. */
+ * white space after the value; less than 4 GB. Values live in the caller's arena. */
 #ifndef TT_IO_JSON_H
 #define TT_IO_JSON_H
 
@@ -16,17 +16,18 @@ typedef enum tt_json_kind {
     TT_JSON_OBJECT
 } tt_json_kind;
 
+/* Values lie in order of appearance, a container before what is in it. They are
+ * as small as that allows: a file may hold one for every two of its bytes. */
 typedef struct tt_json {
-    tt_json_kind kind;
     const char *key;       /* member name inside an object, else NULL         */
-    const char *str;       /* STRING: decoded, NUL-terminated; NUMBER: text   */
-    size_t len;            /* bytes of str                                    */
-    double num;            /* NUMBER; BOOL: 0 or 1                            */
-    bool is_int;           /* NUMBER written without . or exponent, in int64  */
-    int64_t i;             /* its value                                       */
-    int64_t count;         /* members or elements                             */
-    const struct tt_json *first; /* first child                               */
-    const struct tt_json *next;  /* next sibling                              */
+    union {
+        const char *str;   /* STRING: decoded; NUMBER: text; NUL-terminated   */
+        int64_t span;      /* ARRAY, OBJECT: values up to its end, with itself */
+        bool yes;          /* BOOL                                            */
+    } as;
+    uint32_t n;            /* bytes of str; members or elements               */
+    uint8_t kind;          /* tt_json_kind                                    */
+    bool last;             /* of its siblings                                 */
 } tt_json;
 
 /* Parse text[0..n). `what` names the source in error sentences. */
@@ -44,7 +45,16 @@ int64_t tt_json_int(const tt_json *o, const char *key, int64_t otherwise);
 bool tt_json_bool(const tt_json *o, const char *key, bool otherwise);
 const char *tt_json_str(const tt_json *o, const char *key,
                         const char *otherwise);
+
+/* Without a member's name. NULL stands for a value that is absent. */
+int64_t tt_json_count(const tt_json *v);          /* 0: no array or object    */
+const tt_json *tt_json_first(const tt_json *v);   /* child; NULL: none        */
+const tt_json *tt_json_next(const tt_json *v);    /* sibling; NULL: none      */
 /* i-th element of an array, NULL when out of range. */
 const tt_json *tt_json_at(const tt_json *a, int64_t i);
+/* A number; 0 for anything else. */
+double tt_json_real(const tt_json *v);
+/* A number written without . or exponent, in int64. */
+int64_t tt_json_whole(const tt_json *v, int64_t otherwise);
 
 #endif

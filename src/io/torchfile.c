@@ -8,7 +8,8 @@
  * Holds   the walk is bounded: values may be shared or contain themselves, so
  *         its depth, its visits and the text it produces all have limits; so
  *         have the bytes of all tensors together, since shared and expanded
- *         (stride 0) ones let a few bytes of file stand for any number. */
+ *         (stride 0) ones let a few bytes of file stand for any number. Values,
+ *         names and entries share a budget, a multiple of the pickle. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,9 @@
 #include "io/unpickle.h"
 
 #define DEPTH_LIMIT 32
+#define KEY_LIMIT 1024 /* bytes; to sort them takes as long as their length */
+/* An entry of tt_file and its place among the sorted names. */
+#define ENTRY_BYTES ((int64_t)sizeof(tt_entry) + 24)
 
 typedef struct frame {
     const pickle_value *value; /* a dictionary, list or tuple */
@@ -30,7 +34,8 @@ typedef struct walk {
     tt_ctx *ctx;
     tt_file *f;
     tt_arena *arena;
-    int64_t visits, max_visits, bytes, max_bytes;
+    int64_t visits, max_visits;
+    int64_t budget;             /* bytes of memory                           */
     int64_t count, slots, text; /* found: tensors, path elements, bytes       */
     int64_t values, max_values; /* bytes of the tensors, once gathered        */
     bool filling;
@@ -73,18 +78,30 @@ static bool same_key(const keyed *x, const keyed *y)
     return key_order(x, &z) == 0;
 }
 
-/* Python keeps the first place and the last value of a repeated key. */
-static bool unique_keys(walk *w, pickle_list *d)
+static bool check_keys(walk *w, const pickle_list *d)
 {
-    int64_t n = d->count / 2, kept = 0;
+    const int64_t n = d->count / 2;
     for (int64_t i = 0; i < n; i++) {
         const pickle_value *k = &d->item[2 * i];
         if (k->kind != PV_STR && k->kind != PV_INT)
             return refuse(w, "a key that is neither text nor integer");
+        if (k->kind == PV_STR && k->len > KEY_LIMIT)
+            return refuse(w, "a key of more than 1024 bytes");
         if (k->kind == PV_STR && memchr(k->as.s, '\0', k->len))
             return refuse(w, "a key that contains a NUL character");
     }
+    if (n * (int64_t)sizeof(keyed) > w->budget)
+        return refuse(w, "more keys than a dictionary of tensors needs");
+    return true;
+}
+
+/* Python keeps the first place and the last value of a repeated key. */
+static bool unique_keys(walk *w, pickle_list *d)
+{
+    int64_t n = d->count / 2, kept = 0;
+    if (!check_keys(w, d)) return false;
     if (n < 2) return true;
+    const tt_arena_mark mark = tt_arena_here(w->arena);
     keyed *s = tt_alloc(w->ctx, w->arena, n, sizeof *s, "dictionary keys");
     bool *drop = tt_alloc0(w->ctx, w->arena, n, sizeof *drop, "dictionary");
     if (!s || !drop) return false;
@@ -105,6 +122,7 @@ static bool unique_keys(walk *w, pickle_list *d)
         kept++;
     }
     d->count = 2 * kept;
+    tt_arena_reset(w->arena, mark);
     return true;
 }
 
@@ -162,7 +180,7 @@ static bool found(walk *w, const frame *last, const tt_tensor *t)
             const frame *f = i < w->depth ? &w->frame[i] : last;
             w->text += 2 * ((int64_t)f->nkey + 1);
         }
-        if (w->text + 8 * w->slots > w->max_bytes)
+        if (w->text + 8 * w->slots + ENTRY_BYTES * (w->count + 1) > w->budget)
             return refuse(w, "more names than a dictionary of tensors needs");
     }
     w->count++;
@@ -237,15 +255,20 @@ tt_status torch_read(tt_ctx *ctx, tt_file *f)
     pickle_value root;
     tt_arena a = {0};
     f->format = "torch zip";
-    if (!torchzip_read(ctx, &zip, &a, f)
-        && !unpickle(ctx, &root, &a, &zip, f)) {
-        walk w = {.ctx = ctx, .f = f, .arena = &a};
+    if (torchzip_read(ctx, &zip, &a, f)) {
+        tt_arena_free(&a);
+        return ctx->status;
+    }
+    /* What PyTorch writes takes 8 times its size, a list of tensors without
+     * names 14 times. */
+    int64_t budget = 16 * zip.pickle->size + (1 << 20);
+    if (!unpickle(ctx, &root, &a, &zip, f, &budget)) {
+        walk w = {.ctx = ctx, .f = f, .arena = &a, .budget = budget};
         /* A tensor takes over 50 bytes of pickle; sharing may multiply that,
          * but not without end. */
         w.max_visits = 2 * zip.pickle->size + 64;
         w.max_values = f->map.size > INT64_MAX / 32
                            ? INT64_MAX : 16 * f->map.size + (1 << 20);
-        w.max_bytes = 64 * zip.pickle->size + (1 << 16);
         collect(&w, &root);
     }
     tt_arena_free(&a);

@@ -15,16 +15,9 @@
 
 #define PICKLE_LIMIT ((int64_t)512 << 20)
 #define STACK_LIMIT 1000000
-#define MEMO_LIMIT 10000000
 #define OBJECT_LIMIT 10000000
-#define PROBES 256 /* numbers in order need a few, chosen ones any number */
 #define CHUNK 65536
-
-typedef struct memo_slot {
-    pickle_value value;
-    uint32_t key;
-    bool used;
-} memo_slot;
+#define MEMO_PAGE 1024
 
 bool pickle_refuse(pickle_machine *m, const char *why)
 {
@@ -35,14 +28,23 @@ bool pickle_refuse(pickle_machine *m, const char *why)
 
 /* ---- memory -------------------------------------------------------------- */
 
+static void *claim(pickle_machine *m, size_t bytes)
+{
+    if ((int64_t)bytes > m->budget) {
+        pickle_refuse(m, "more values than a dictionary of tensors needs");
+        return NULL;
+    }
+    m->budget -= (int64_t)bytes;
+    return tt_alloc(m->ctx, m->arena, (int64_t)bytes, 1, "pickled values");
+}
+
 /* Arena pieces are 64 bytes at least; values are much smaller. */
 static void *cut(pickle_machine *m, int64_t count, size_t size)
 {
     size_t n = ((size_t)count * size + 7) & ~(size_t)7;
-    if (n > CHUNK / 4)
-        return tt_alloc(m->ctx, m->arena, count, size, "pickled values");
+    if (n > CHUNK / 4) return claim(m, n);
     if (n > m->left) {
-        m->chunk = tt_alloc(m->ctx, m->arena, CHUNK, 1, "pickled values");
+        m->chunk = claim(m, CHUNK);
         m->left = m->chunk ? CHUNK : 0;
         if (!m->chunk) return NULL;
     }
@@ -141,54 +143,26 @@ static pickle_value *pop_mark(pickle_machine *m, int64_t *n)
     return m->stack + from;
 }
 
-/* The slot of key, or the free one where it belongs (open addressing); NULL
- * when it is far away, because numbers were chosen to collide. */
-static memo_slot *slot(memo_slot *memo, int64_t cap, uint32_t key)
-{
-    uint64_t i = key * UINT64_C(0x9E3779B97F4A7C15) >> 32;
-    for (int k = 0; k < PROBES; k++, i++) {
-        memo_slot *s = &memo[i & ((uint64_t)cap - 1)];
-        if (!s->used || s->key == key) return s;
-    }
-    return NULL;
-}
-
-/* A table of twice the size. */
-static bool grow_memo(pickle_machine *m)
-{
-    const int64_t cap = m->memo_cap ? 2 * m->memo_cap : 256;
-    memo_slot *memo = tt_alloc0(m->ctx, m->arena, cap, sizeof *memo,
-                                "pickle memo");
-    if (!memo) return false;
-    for (int64_t i = 0; i < m->memo_cap; i++) {
-        if (!m->memo[i].used) continue;
-        memo_slot *s = slot(memo, cap, m->memo[i].key);
-        if (!s) return pickle_refuse(m, "memo numbers that collide");
-        *s = m->memo[i];
-    }
-    m->memo = memo;
-    m->memo_cap = cap;
-    return true;
-}
-
+/* Picklers number what they remember from 0, without a gap. */
 static bool put_memo(pickle_machine *m, uint32_t key)
 {
     const pickle_value *v = top(m, 1);
     if (!v) return false;
-    if (m->nmemo == MEMO_LIMIT) return pickle_refuse(m, "memo too large");
-    if (2 * (m->nmemo + 1) > m->memo_cap && !grow_memo(m)) return false;
-    memo_slot *s = slot(m->memo, m->memo_cap, key);
-    if (!s) return pickle_refuse(m, "memo numbers that collide");
-    m->nmemo += !s->used;
-    *s = (memo_slot){*v, key, true};
+    if (key > m->nmemo) return pickle_refuse(m, "a gap in the memo's numbers");
+    if (key == m->nmemo) {
+        pickle_value **page = &m->memo[key / MEMO_PAGE];
+        if (key % MEMO_PAGE == 0) *page = cut(m, MEMO_PAGE, sizeof *v);
+        if (!*page) return false;
+        m->nmemo++;
+    }
+    m->memo[key / MEMO_PAGE][key % MEMO_PAGE] = *v;
     return true;
 }
 
 static bool get_memo(pickle_machine *m, uint32_t key)
 {
-    memo_slot *s = m->memo ? slot(m->memo, m->memo_cap, key) : NULL;
-    if (!s || !s->used) return pickle_refuse(m, "an unset memo entry");
-    return push(m, &s->value);
+    if (key >= m->nmemo) return pickle_refuse(m, "an unset memo entry");
+    return push(m, &m->memo[key / MEMO_PAGE][key % MEMO_PAGE]);
 }
 
 /* ---- opcodes that read text ---------------------------------------------- */
@@ -419,14 +393,18 @@ static bool run(pickle_machine *m, pickle_value *root)
 }
 
 tt_status unpickle(tt_ctx *ctx, pickle_value *root, tt_arena *a,
-                   const torchzip *z, const tt_file *f)
+                   const torchzip *z, const tt_file *f, int64_t *budget)
 {
     pickle_machine m = {.ctx = ctx, .arena = a, .zip = z, .f = f,
-                        .text = z->pickle->data, .n = z->pickle->size};
+                        .text = z->pickle->data, .n = z->pickle->size,
+                        .budget = *budget};
     if (ctx->status) return ctx->status;
     if (m.n > PICKLE_LIMIT)
         return tt_fail(ctx, TT_EFORMAT, "%s: data.pkl has %lld bytes, at most "
                        "512 MB are read", f->path, (long long)m.n);
-    run(&m, root);
+    /* an entry takes two bytes of pickle */
+    m.memo = cut(&m, m.n / 2 / MEMO_PAGE + 1, sizeof *m.memo);
+    if (m.memo) run(&m, root);
+    *budget = m.budget;
     return ctx->status;
 }

@@ -51,16 +51,18 @@ typedef struct pickle_machine {
     int64_t floor;      /* stack entries below the innermost mark            */
     int64_t *mark;      /* earlier floors                                    */
     int64_t nmarks, mark_cap;
-    struct memo_slot *memo;
-    int64_t nmemo, memo_cap;
+    pickle_value **memo; /* in pages                                         */
+    int64_t nmemo;
     int64_t objects;    /* made so far                                       */
+    int64_t budget;     /* bytes of memory that are left                     */
     char *chunk;        /* where small values are cut from                   */
     size_t left;
 } pickle_machine;
 
-/* Run z->pickle. All values live in `a`. The root is a dictionary. */
+/* Run z->pickle. All values live in `a`, and take their bytes from *budget. The
+ * root is a dictionary. */
 tt_status unpickle(tt_ctx *ctx, pickle_value *root, tt_arena *a,
-                   const torchzip *z, const tt_file *f);
+                   const torchzip *z, const tt_file *f, int64_t *budget);
 
 /* pickle_torch.c: what the tags mean. Each returns false (recorded). */
 bool pickle_refuse(pickle_machine *m, const char *why);

@@ -311,8 +311,7 @@ static int64_t frames_of(latents_file *f, int fd, const int64_t dim[5],
     if (!f->theirs || strcmp(f->theirs, run) || bytes != f->header_bytes
         || strcmp(tt_json_str(t, "dtype", ""), real)) return 0;
     for (int i = 0; i < 5; i++) {
-        const tt_json *x = tt_json_at(shape, i);
-        there[i] = x && x->is_int ? x->i : 0;
+        there[i] = tt_json_whole(tt_json_at(shape, i), 0);
         if (i != 1 && there[i] != dim[i]) return 0;
     }
     f->length = there[1];

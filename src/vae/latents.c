@@ -47,20 +47,20 @@ static tt_status read_list(tt_ctx *ctx, double *out, const tt_json *root,
                            const char *file)
 {
     const tt_json *list = tt_json_get(root, key);
-    if (!list || list->kind != TT_JSON_ARRAY || list->count != z)
+    if (!list || list->kind != TT_JSON_ARRAY || tt_json_count(list) != z)
         return tt_fail(ctx, TT_ESHAPE,
                        "%s: %s must be a list of %lld numbers, one for each "
                        "latent channel of the VAE beside it; correct the list "
                        "or put the config.json that belongs to these weights "
                        "there", file, key, (long long)z);
     int64_t i = 0;
-    for (const tt_json *v = list->first; v; v = v->next, i++) {
-        const float f = (float)v->num;
+    for (const tt_json *v = tt_json_first(list); v; v = tt_json_next(v), i++) {
+        const float f = (float)tt_json_real(v);
         if (v->kind != TT_JSON_NUMBER || !isfinite(f) || (positive && !(f > 0)))
             return tt_fail(ctx, TT_EFORMAT,
                            "%s: %s[%lld] is not a %s number", file, key,
                            (long long)i, positive ? "positive" : "finite");
-        out[i] = v->num;
+        out[i] = tt_json_real(v);
     }
     return TT_OK;
 }

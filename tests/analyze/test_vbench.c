@@ -91,8 +91,8 @@ static void test_layout(void)
     if (expect_ok(tt_json_file(ctx, &mem, &map,
                                at("layout/prompts.json"), 1 << 20),
                   "the map is JSON"))
-        expect(map->count == 3, "three prompts, %lld entries",
-               (long long)map->count);
+        expect(tt_json_count(map) == 3, "three prompts, %lld entries",
+               (long long)tt_json_count(map));
     tt_arena_free(&mem);
     expect_status(tt_vbench_layout(ctx, out, list, 4), TT_EINVAL,
                   "a folder that is not empty");

@@ -310,7 +310,7 @@ static void test_images(void)
               "the record is valid JSON");
     expect(tt_json_int(tt_json_get(j, "video"), "sample", -1) == 1
            && tt_json_num(tt_json_get(j, "options"), "tau", -1) == 0.35
-           && tt_json_get(j, "inputs") && tt_json_get(j, "inputs")->count == 2,
+           && tt_json_count(tt_json_get(j, "inputs")) == 2,
            "the record holds sample, effective options and inputs");
     tt_arena_free(&a);
 }

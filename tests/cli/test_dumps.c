@@ -373,10 +373,12 @@ static void case_facts(void)
         expect(tt_json_int(net, "heads", 0) == 2
                && tt_json_int(net, "dim", 0) == 40
                && tt_json_num(net, "eps", 0) == 1e-6, "%s: network", path);
-        expect(grid && grid->count == 2 && grid->first->num == 2
-               && grid->first->next->num == 3, "%s: grid", path);
+        expect(tt_json_count(grid) == 2
+               && tt_json_real(tt_json_at(grid, 0)) == 2
+               && tt_json_real(tt_json_at(grid, 1)) == 3, "%s: grid", path);
         if (i < 2) expect(tt_json_num(j, "t", -1) == 1000, "%s: t", path);
-        else expect(t && t->count == 5 && t->first->next->num == 937.5,
+        else expect(tt_json_count(t) == 5
+                    && tt_json_real(tt_json_at(t, 1)) == 937.5,
                     "%s: timesteps", path);
         tt_arena_free(&mem);
     }

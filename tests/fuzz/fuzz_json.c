@@ -14,7 +14,8 @@ static void walk(const tt_json *v)
         tt_json_str(v, keys[i], "");
         tt_json_at(tt_json_get(v, keys[i]), 2);
     }
-    for (const tt_json *c = v->first; c; c = c->next) walk(c); /* at most 64 */
+    for (const tt_json *c = tt_json_first(v); c; c = tt_json_next(c))
+        walk(c); /* at most 64 */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -120,8 +120,8 @@ int main(int argc, char **argv)
     if (expect_ok(tt_json_file(ctx, &arena, &root,
                                ref_path("formats/manifest.json"), 64 << 20),
                   "manifest.json"))
-        for (const tt_json *f = tt_json_get(root, "files")->first; f;
-             f = f->next)
+        for (const tt_json *f = tt_json_first(tt_json_get(root, "files")); f;
+             f = tt_json_next(f))
             if (strcmp(tt_json_str(f, "kind", ""), "index"))
                 one_file(tt_json_str(f, "file", ""), tmp, rounds);
     unlink(tmp);

@@ -34,8 +34,8 @@ static bool same_hex(const char *hex, const void *data, size_t n)
 static bool same_path(const tt_entry *e, const tt_json *path)
 {
     int i = 0;
-    for (const tt_json *k = path->first; k; k = k->next, i++)
-        if (i >= e->npath || strcmp(e->path[i], k->str)) return false;
+    for (const tt_json *k = tt_json_first(path); k; k = tt_json_next(k), i++)
+        if (i >= e->npath || strcmp(e->path[i], k->as.str)) return false;
     return i == e->npath;
 }
 
@@ -76,13 +76,13 @@ static void check_tensor(const char *file, const tt_file *f,
             same++;
         }
     if (!expect(same == 1, "%s: %d tensors called %s", file, same,
-                tt_json_at(path, 0)->str))
+                tt_json_at(path, 0)->as.str))
         return;
     expect(!strcmp(tt_dtype_name(e->t.dtype), tt_json_str(want, "dtype", "")),
            "%s: %s: type %s", file, e->name, tt_dtype_name(e->t.dtype));
-    bool ok = e->t.rank == shape->count;
+    bool ok = e->t.rank == tt_json_count(shape);
     for (int i = 0; ok && i < e->t.rank; i++)
-        ok = e->t.dim[i] == tt_json_at(shape, i)->i;
+        ok = e->t.dim[i] == tt_json_whole(tt_json_at(shape, i), 0);
     if (!expect(ok, "%s: %s: wrong shape", file, e->name)) return;
     size_t nbytes = (size_t)tt_tensor_bytes(&e->t);
     void *data = tt_alloc(ctx, &arena, (int64_t)nbytes, 1, "values");
@@ -123,10 +123,10 @@ static void check_file(const tt_json *want)
         tt_clear(ctx);
     } else if (expect_ok(s, name)) {
         const tt_json *tensors = tt_json_get(want, "tensors");
-        expect(tt_file_count(f) == tensors->count,
+        expect(tt_file_count(f) == tt_json_count(tensors),
                "%s: %lld tensors, expected %lld", name,
-               (long long)tt_file_count(f), (long long)tensors->count);
-        for (const tt_json *t = tensors->first; t; t = t->next)
+               (long long)tt_file_count(f), (long long)tt_json_count(tensors));
+        for (const tt_json *t = tt_json_first(tensors); t; t = tt_json_next(t))
             check_tensor(name, f, t);
     }
     tt_file_close(f);
@@ -245,8 +245,8 @@ int main(void)
                                ref_path("formats/manifest.json"), 64 << 20),
                   "manifest.json")) {
         limit_memory();
-        for (const tt_json *f = tt_json_get(root, "files")->first; f;
-             f = f->next)
+        for (const tt_json *f = tt_json_first(tt_json_get(root, "files")); f;
+             f = tt_json_next(f))
             check_file(f);
     }
     check_pair("views.pth", "views_expected.safetensors");

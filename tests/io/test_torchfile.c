@@ -126,8 +126,12 @@ static const row rows[] = {
     ROW("text that is not UTF-8", "}X\1\0\0\0\xffNs.", -1),
     ROW("sparse memo", "}r\xff\xff\xff\xff" "j\xff\xff\xff\xff" K1("a") "Ns0.",
         -1),
-    ROW("sparse memo, used", "}r\xff\xff\xff\xff" K1("a") K1("b")
-        "r\xfe\xff\xff\xffs.", 0),
+    ROW("memo from 1", "}q\1" K1("a") T1 "s.", -1),
+    ROW("memo with a gap", "}q\0" K1("a") "q\2" T1 "s.", -1),
+    ROW("memo used", "}q\0" K1("a") "q\1" T1 "q\2sh\1h\2s.", 1),
+    ROW("memo set again", "}(" K1("a") "q\0N" K1("b") "q\0" T1 "h\0" T1 "u.", 1),
+    ROW("memo used twice", "}(" K1("a") "q\0" T1 "q\1" K1("b") "h\1h\0h\1u.",
+        2),
     ROW("contains itself", "}q\0" K1("a") "h\0s.", -1),
     ROW("list contains itself", "}" K1("a") "]q\0h\0as.", -1),
     ROW("shared dictionary", "}(" K1("a") "}q\0" K1("x") T1 "s" K1("b")
@@ -247,33 +251,52 @@ static void opcodes(void)
     }
 }
 
-/* `n` numbers of the memo, put in turn: every one that ends the hash in the
- * same place, or each in order. */
-static tt_status memo_of(int n, bool chosen, tt_file **f)
+/* Numbers 0 to 2999 are remembered, and one of them is a key. */
+static void memo(void)
 {
-    static char text[5 * 6000 + 4] = "\x80\2}";
-    size_t used = 3;
-    uint32_t key = 0;
-    for (int i = 0; i < n; key++) {
-        if (chosen && key * UINT64_C(0x9E3779B97F4A7C15) >> 32 & 0x3fff)
-            continue;
-        text[used++] = 'r';
-        for (int k = 0; k < 4; k++) text[used++] = (char)(key >> 8 * k & 255);
-        i++;
+    static char text[8 * 3000 + 300] = "\x80\2}" K1("k") "(";
+    static const char tensor[] = T1;
+    size_t used = 10;
+    for (int i = 0; i < 3000; i++) {
+        const char put[] = {'M', (char)(i & 255), (char)(i >> 8), 'r',
+                            (char)(i & 255), (char)(i >> 8), 0, 0};
+        memcpy(text + used, put, sizeof put);
+        used += sizeof put;
     }
-    text[used++] = '.';
-    return open_pickle(f, text, used);
+    memcpy(text + used, "ts(j\xc4\x9\0\0", 8); /* 2500 */
+    used += 8;
+    memcpy(text + used, tensor, sizeof tensor - 1);
+    used += sizeof tensor - 1;
+    memcpy(text + used, "u.", 2);
+    tt_file *f;
+    if (!expect_ok(open_pickle(&f, text, used + 2), "numbers in order"))
+        return;
+    expect(tt_file_count(f) == 1 && tt_file_find(f, "2500"), "2500 is a key");
+    tt_file_close(f);
 }
 
-static void collisions(void)
+/* A key is read when it has 1024 bytes: what sorts keys takes as long as they
+ * are, as often as a few bytes of the memo repeat one. */
+static void long_keys(void)
 {
-    tt_file *f;
-    expect(memo_of(6000, true, &f) == TT_EFORMAT
-           && strstr(tt_message(ctx), "collide"), "chosen numbers: %s",
-           tt_message(ctx));
-    tt_clear(ctx);
-    if (expect_ok(memo_of(6000, false, &f), "numbers in order"))
-        tt_file_close(f);
+    static char text[1400];
+    static const char tensor[] = T1;
+    for (int n = 1024; n <= 1025; n++) {
+        memcpy(text, "\x80\2}X", 4);
+        const char length[] = {(char)(n & 255), (char)(n >> 8), 0, 0};
+        memcpy(text + 4, length, sizeof length);
+        memset(text + 8, 'k', (size_t)n);
+        memcpy(text + 8 + n, tensor, sizeof tensor - 1);
+        memcpy(text + 8 + n + sizeof tensor - 1, "s.", 2);
+        tt_file *f;
+        const tt_status s =
+            open_pickle(&f, text, 8 + (size_t)n + sizeof tensor + 1);
+        expect(n == 1024 ? s == TT_OK : s == TT_EFORMAT
+               && strstr(tt_message(ctx), "a key of more than 1024 bytes"),
+               "a key of %d bytes: %s", n, tt_message(ctx));
+        tt_clear(ctx);
+        if (s == TT_OK) tt_file_close(f);
+    }
 }
 
 /* Few bytes that describe many values: time and memory stay small. */
@@ -387,7 +410,8 @@ int main(void)
     repeated_key();
     opcodes();
     bombs();
-    collisions();
+    memo();
+    long_keys();
     containers();
     unlink(path);
     return test_end();

@@ -68,7 +68,8 @@ static void from_float(test_case *in, const char *name, const tt_file *f,
     const test_case c = *in;
     tt_file *b = run_in(cls, c.dir);
     const tt_json *sizes = tt_json_get(c.json, "chunk_sizes");
-    if (f && b && expect(sizes && sizes->count > 0, "%s: chunk sizes", name)) {
+    if (f && b
+        && expect(tt_json_count(sizes) > 0, "%s: chunk sizes", name)) {
         const tt_entry *ef = tt_file_find(f, "latents");
         const tt_entry *eb = tt_file_find(b, "latents");
         const float *x = tt_read_real(ctx, &in->arena, &ef->t);
@@ -77,10 +78,10 @@ static void from_float(test_case *in, const char *name, const tt_file *f,
         const int64_t given = tt_json_int(c.json, "initial_frames", 0) * frame;
         int64_t at = tt_tensor_count(&ef->t); /* given frames may come first */
         double low = INFINITY, high = 0;
-        for (int64_t i = 0; i < sizes->count; i++)
-            at -= tt_json_at(sizes, i)->i * frame;
-        for (int64_t i = 0; i < sizes->count; i++) {
-            const int64_t n = tt_json_at(sizes, i)->i * frame;
+        for (int64_t i = 0; i < tt_json_count(sizes); i++)
+            at -= tt_json_whole(tt_json_at(sizes, i), 0) * frame;
+        for (int64_t i = 0; i < tt_json_count(sizes); i++) {
+            const int64_t n = tt_json_whole(tt_json_at(sizes, i), 0) * frame;
             const double d = distance(y + at, x + at, n);
             if (d > 0 && d < low) low = d;
             if (d > high) high = d;

@@ -117,7 +117,7 @@ static void tame_case(unit *u, const tt_json *sub)
 static void each_subcase(unit *u, void (*run)(unit *, const tt_json *))
 {
     const tt_json *subs = tt_json_get(u->json, "subcases");
-    for (const tt_json *s = subs ? subs->first : NULL; s; s = s->next) {
+    for (const tt_json *s = tt_json_first(subs); s; s = tt_json_next(s)) {
         const tt_arena_mark m = tt_arena_here(&u->ctx->scratch);
         run(u, s);
         tt_arena_reset(&u->ctx->scratch, m);
@@ -137,21 +137,23 @@ static void put_tables(unit *u, double shift)
     snprintf(name, sizeof name, "timesteps_shift%g", shift);
     put(u, "", name, TT_F32, 1, &n, s.timestep);
     const tt_json *lists = tt_json_get(u->json, "lists");
-    for (int64_t l = 0; lists && l < lists->count; l++) {
+    for (int64_t l = 0; lists && l < tt_json_count(lists); l++) {
         const tt_json *list = tt_json_at(lists, l);
         float t[TT_MAX_STEPS];
-        for (int64_t i = 0; i < list->count && i < TT_MAX_STEPS; i++)
-            t[i] = (float)tt_schedule_warp(&s, (int)tt_json_at(list, i)->i);
+        const int64_t steps = tt_json_count(list);
+        for (int64_t i = 0; i < steps && i < TT_MAX_STEPS; i++)
+            t[i] = (float)tt_schedule_warp(
+                &s, (int)tt_json_whole(tt_json_at(list, i), 0));
         snprintf(name, sizeof name, "warped_shift%g_list%d", shift, (int)l);
-        put(u, "", name, TT_F32, 1, &list->count, t);
+        put(u, "", name, TT_F32, 1, &steps, t);
     }
 }
 
 static void scheduler_case(unit *u)
 {
     const tt_json *shifts = tt_json_get(u->json, "shifts");
-    for (int64_t i = 0; shifts && i < shifts->count; i++)
-        put_tables(u, tt_json_at(shifts, i)->num);
+    for (int64_t i = 0; shifts && i < tt_json_count(shifts); i++)
+        put_tables(u, tt_json_real(tt_json_at(shifts, i)));
 
     const tt_tensor *tt = find(u, "", "t"), *tx = find(u, "", "x");
     const tt_real *t = read_real(u, tt, "t"), *x = read_real(u, tx, "x");
@@ -184,11 +186,11 @@ static void noise_case(unit *u)
     const int64_t chunk = tt_json_int(u->json, "chunk", 3);
     const int64_t gaps = tt_json_int(u->json, "steps", 4) - 1;
     const tt_json *s = tt_json_get(u->json, "seed");
-    const uint64_t seed = s ? (uint64_t)strtoull(s->str, NULL, 10) : 0;
+    const uint64_t seed = s ? (uint64_t)strtoull(s->as.str, NULL, 10) : 0;
     const uint32_t sample = (uint32_t)tt_json_int(u->json, "sample", 0);
     int64_t dim[5] = { 1, n };
     for (int i = 0; i < 3; i++)
-        dim[2 + i] = tt_json_at(shape, i) ? tt_json_at(shape, i)->i : 0;
+        dim[2 + i] = tt_json_whole(tt_json_at(shape, i), 0);
     const int64_t e = dim[2] * dim[3] * dim[4];
     float *noise = tt_alloc(u->ctx, &u->arena, n * e, sizeof *noise, "noise");
     float *re = tt_alloc(u->ctx, &u->arena, n * gaps * e, sizeof *re, "noise");

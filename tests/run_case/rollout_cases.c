@@ -26,14 +26,15 @@ static tt_status read_options(tt_ctx *ctx, tt_rollout_options *o,
 {
     const tt_json *shape = tt_json_get(j, "latent_shape");
     const tt_json *list = tt_json_get(j, "denoising_step_list");
-    if (!shape || shape->count != 3 || !list || list->count < 1
-        || list->count > TT_MAX_STEPS)
+    if (tt_json_count(shape) != 3 || tt_json_count(list) < 1
+        || tt_json_count(list) > TT_MAX_STEPS)
         return tt_fail(ctx, TT_EFORMAT, "the case lacks latent_shape or "
                        "denoising_step_list");
-    o->h = tt_json_at(shape, 1)->i;
-    o->w = tt_json_at(shape, 2)->i;
-    o->nsteps = (int)list->count;
-    for (int i = 0; i < o->nsteps; i++) o->steps[i] = tt_json_at(list, i)->num;
+    o->h = tt_json_whole(tt_json_at(shape, 1), 0);
+    o->w = tt_json_whole(tt_json_at(shape, 2), 0);
+    o->nsteps = (int)tt_json_count(list);
+    for (int i = 0; i < o->nsteps; i++)
+        o->steps[i] = tt_json_real(tt_json_at(list, i));
     o->latents = tt_json_int(j, "num_latents", 0);
     o->chunk = tt_json_int(j, "chunk", 3);
     o->warp = tt_json_bool(j, "warp_denoising_step", true);
@@ -220,8 +221,8 @@ static bool wanted(const rolled *r, const tt_json *json, int64_t chunk)
 {
     chunk %= r->chunks / r->rollouts;
     const tt_json *list = tt_json_get(json, "detail_chunks");
-    for (int64_t i = 0; list && i < list->count; i++)
-        if (tt_json_at(list, i)->i == chunk) return true;
+    for (int64_t i = 0; list && i < tt_json_count(list); i++)
+        if (tt_json_whole(tt_json_at(list, i), 0) == chunk) return true;
     return false;
 }
 

@@ -102,10 +102,10 @@ tt_real *run_alloc(run_io *io, int64_t n)
 int64_t *run_ints(run_io *io, const char *key, int64_t *n)
 {
     const tt_json *a = tt_json_get(io->json, key);
-    *n = a ? a->count : 0;
+    *n = tt_json_count(a);
     int64_t *x = a ? tt_alloc(io->ctx, &io->arena, *n, sizeof *x, key) : NULL;
     if (!x) *n = 0;
-    for (int64_t i = 0; i < *n; i++) x[i] = tt_json_at(a, i)->i;
+    for (int64_t i = 0; i < *n; i++) x[i] = tt_json_whole(tt_json_at(a, i), 0);
     return x;
 }
 

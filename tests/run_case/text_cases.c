@@ -184,8 +184,8 @@ static void table(run_io *io, const tt_tokenizer *tok, const char *name,
 static void tokenizer(run_io *io)
 {
     const tt_json *models = tt_json_get(io->json, "models");
-    const tt_json *m = models ? models->first : NULL;
-    for (; m && !io->ctx->status; m = m->next) {
+    const tt_json *m = tt_json_first(models);
+    for (; m && !io->ctx->status; m = tt_json_next(m)) {
         static const char *const part[] = {"", "_invalid_utf8", "_wan512"};
         char path[1024];
         tt_tokenizer *tok;

@@ -100,9 +100,8 @@ tt_status run_vae_case(tt_ctx *ctx, const tt_json *json, const char *dir,
     TT_TRY(tt_file_open(ctx, &k.inputs, path));
     snprintf(path, sizeof path, "%s/weights.safetensors", dir);
     if (kinds[i].parts) k.weights = vae_part_weights(ctx, path);
-    const tt_json *run = tt_json_get(json, "runs");
-    run = run ? run->first : NULL;
-    for (; run && !ctx->status; run = run->next) {
+    const tt_json *run = tt_json_first(tt_json_get(json, "runs"));
+    for (; run && !ctx->status; run = tt_json_next(run)) {
         k.run = tt_json_str(run, "run", "");
         kinds[i].run(&k, run);
         tt_arena_free(&k.arena);

@@ -79,9 +79,10 @@ static void conv_steps(vae_case *k, const vae_conv *c, vae_slot *slot,
 void vae_run_conv(vae_case *k, const tt_json *run)
 {
     const tt_json *kernel = tt_json_get(run, "kernel");
-    const int kt = (int)tt_json_at(kernel, 0)->i;
-    const int ks = (int)tt_json_at(kernel, 1)->i;
-    const int64_t stride = tt_json_at(tt_json_get(run, "stride"), 0)->i;
+    const int kt = (int)tt_json_whole(tt_json_at(kernel, 0), 0);
+    const int ks = (int)tt_json_whole(tt_json_at(kernel, 1), 0);
+    const tt_json *strides = tt_json_get(run, "stride");
+    const int64_t stride = tt_json_whole(tt_json_at(strides, 0), 0);
     const bool padded = tt_json_int(run, "pad_time_left", 0) > 0;
     const bool cached = tt_json_bool(run, "uses_cache", false);
     char name[96];
@@ -94,7 +95,7 @@ void vae_run_conv(vae_case *k, const tt_json *run)
     vae_bind_conv(&b, &c, k->run, 3, w->dim[1], w->dim[0], kt, ks);
     part_end(&b);
 
-    const int64_t chunks = tt_json_get(run, "chunk_frames")->count;
+    const int64_t chunks = tt_json_count(tt_json_get(run, "chunk_frames"));
     for (int64_t j = 0; j < chunks && !k->ctx->status; j++) {
         int64_t dim[5];
         snprintf(name, sizeof name, "x%lld", (long long)j);
@@ -145,7 +146,7 @@ void vae_run_res(vae_case *k, const tt_json *run)
     vae_bind_res(&b, &r, k->run, cin, cout);
     part_end(&b);
 
-    const int64_t chunks = tt_json_get(run, "chunk_frames")->count;
+    const int64_t chunks = tt_json_count(tt_json_get(run, "chunk_frames"));
     for (int64_t j = 0; j < chunks && !k->ctx->status; j++) {
         int64_t dim[5];
         char name[96];
@@ -249,7 +250,7 @@ void vae_run_resample(vae_case *k, const tt_json *run)
                       tt_json_int(run, "dim", 0));
     part_end(&b);
 
-    const int64_t chunks = tt_json_get(run, "chunk_frames")->count;
+    const int64_t chunks = tt_json_count(tt_json_get(run, "chunk_frames"));
     for (int64_t j = 0; j < chunks && !k->ctx->status; j++) {
         int64_t dim[5];
         char name[96];

@@ -14,14 +14,14 @@ static bool latent_stats(vae_case *k, double *mean, double *std, int64_t z)
 {
     const tt_json *m = tt_json_get(k->json, "latent_mean");
     const tt_json *s = tt_json_get(k->json, "latent_std");
-    if (!m || !s || m->count != z || s->count != z || z > 256) {
+    if (tt_json_count(m) != z || tt_json_count(s) != z || z > 256) {
         tt_fail(k->ctx, TT_ESHAPE, "%s: latent_mean and latent_std must hold "
                 "%lld numbers", k->dir, (long long)z);
         return false;
     }
     for (int64_t i = 0; i < z; i++) {
-        mean[i] = tt_json_at(m, i)->num;
-        std[i] = tt_json_at(s, i)->num;
+        mean[i] = tt_json_real(tt_json_at(m, i));
+        std[i] = tt_json_real(tt_json_at(s, i));
     }
     return true;
 }
@@ -34,7 +34,8 @@ static tt_weights *open_weights(vae_case *k, unsigned part)
     };
     const tt_json *seed = tt_json_get(k->json, "weight_seed");
     if (seed)
-        return vae_made_weights(k->ctx, k->dir, (uint64_t)seed->i,
+        return vae_made_weights(k->ctx, k->dir,
+                                (uint64_t)tt_json_whole(seed, 0),
                                 without[part]);
     char path[600];
     const char *file = tt_json_str(k->json, "pth", NULL);

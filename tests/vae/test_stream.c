@@ -78,7 +78,7 @@ static film decode(const tt_vae *v, const latents *z, const tt_json *group)
     film f = {0}, other = {0};
     tt_vae_decoder *d = NULL, *e = NULL;
     const int64_t n = tt_vae_z(v) * z->h * z->w;
-    int64_t i = 0, left = group ? tt_json_at(group, 0)->i : z->T;
+    int64_t i = 0, left = group ? tt_json_whole(tt_json_at(group, 0), 0) : z->T;
     expect_ok(tt_vae_decoder_open(ctx, &d, v, z->h, z->w), "open");
     expect_ok(tt_vae_decoder_open(ctx, &e, v, z->h, z->w), "open");
     for (int64_t t = 0; t < z->T; t++) {
@@ -87,8 +87,7 @@ static film decode(const tt_vae *v, const latents *z, const tt_json *group)
         expect(f.frames - before == (t ? 4 : 1), "frames of latent %lld",
                (long long)t);
         if (--left == 0 && group) {
-            const tt_json *next = tt_json_at(group, ++i);
-            left = next ? next->i : 0;
+            left = tt_json_whole(tt_json_at(group, ++i), 0);
             tt_arena_free(&ctx->scratch);
             tt_vae_decode_next(ctx, e, z->z + (z->T - 1) * n, keep, &other);
         }
@@ -110,7 +109,7 @@ static void check_splits(test_case *c, const tt_vae *v)
 {
     const tt_json *run = tt_json_get(c->json, "runs");
     int splits = 0;
-    for (run = run ? run->first : NULL; run; run = run->next) {
+    for (run = tt_json_first(run); run; run = tt_json_next(run)) {
         const tt_json *split = tt_json_get(run, "splits");
         char name[64];
         latents z;
@@ -118,10 +117,11 @@ static void check_splits(test_case *c, const tt_vae *v)
         snprintf(name, sizeof name, "%s.z", tt_json_str(run, "run", ""));
         if (!read_latents(c, &z, name)) continue;
         film whole = decode(v, &z, NULL);
-        for (split = split->first; split; split = split->next, splits++) {
+        for (split = tt_json_first(split); split; splits++) {
             film f = decode(v, &z, split);
             same_film("split of a decode", f, whole);
             free(f.x);
+            split = tt_json_next(split);
         }
         free(whole.x);
     }

@@ -96,8 +96,8 @@ static void put_numbers(json_out *j, const char *key, const tt_json *list)
 {
     const bool named = list && list->kind == TT_JSON_OBJECT;
     json_open(j, key, named ? '{' : '[');
-    for (const tt_json *v = list ? list->first : NULL; v; v = v->next)
-        json_real(j, named ? v->key : NULL, v->num);
+    for (const tt_json *v = tt_json_first(list); v; v = tt_json_next(v))
+        json_real(j, named ? v->key : NULL, tt_json_real(v));
     json_close(j, named ? '}' : ']');
 }
 
@@ -114,7 +114,8 @@ static void put_facts(json_out *j, const piece *p, const tt_json *run)
     json_int(j, NULL, tt_json_int(video, "width", 0) / 16);
     json_close(j, ']');
     if (!p->timed) return;
-    if (p->one_pass && t && t->first) json_real(j, "t", t->first->num);
+    const tt_json *first = tt_json_first(t);
+    if (p->one_pass && first) json_real(j, "t", tt_json_real(first));
     else put_numbers(j, "timesteps", t);
 }
 

@@ -62,7 +62,7 @@ static const tt_json *verdicts(tt_ctx *ctx, tt_arena *mem, const char *path)
         return NULL;
     }
     bool whole = list && list->kind == TT_JSON_ARRAY;
-    for (const tt_json *v = whole ? list->first : NULL; v; v = v->next)
+    for (const tt_json *v = tt_json_first(list); v; v = tt_json_next(v))
         whole = whole && *path_of(v) && *tt_json_str(v, "outcome", "");
     if (!whole)
         tt_fail(ctx, TT_EFORMAT, "%s: \"verdicts\" is no list of verdicts with "
@@ -87,9 +87,9 @@ static const tt_json *counterpart(const tt_json *list, const tt_json *of,
                                   const tt_json *v)
 {
     int64_t before = 0;
-    for (const tt_json *i = of->first; i != v; i = i->next)
+    for (const tt_json *i = tt_json_first(of); i != v; i = tt_json_next(i))
         before += !strncmp(path_of(v), "op.", 3) && same_key(i, v);
-    for (const tt_json *i = list->first; i; i = i->next)
+    for (const tt_json *i = tt_json_first(list); i; i = tt_json_next(i))
         if (same_key(i, v) && before-- == 0) return i;
     return NULL;
 }
@@ -166,9 +166,9 @@ int validate_compare(tt_ctx *ctx, int argc, char **argv)
     comparison c = {.factor = s.factor};
     const tt_json *a = verdicts(ctx, &mem, given.positional[0]);
     const tt_json *b = a ? verdicts(ctx, &mem, given.positional[1]) : NULL;
-    for (const tt_json *v = b ? a->first : NULL; v; v = v->next)
+    for (const tt_json *v = b ? tt_json_first(a) : NULL; v; v = tt_json_next(v))
         judge(&c, v, counterpart(b, a, v));
-    for (const tt_json *v = b ? b->first : NULL; v; v = v->next)
+    for (const tt_json *v = tt_json_first(b); v; v = tt_json_next(v))
         c.added += !counterpart(a, b, v);
     tt_arena_free(&mem);
     if (ctx->status) return validate_failed(ctx);

@@ -94,11 +94,11 @@ static bool read_small(const reader *r, const char *name, int *n)
 
 static bool read_conv(const reader *r, op_call *q, const int64_t *dim)
 {
-    const tt_json *k = tt_json_get(r->json, "kernel");
+    const tt_json *kernel = tt_json_get(r->json, "kernel");
+    const int64_t first = tt_json_whole(tt_json_first(kernel), 0);
     bool all = true;
     const tt_tensor *w = weight(r);
-    const int kt = k && k->first && k->first->i > 0 && k->first->i <= 16
-                       ? (int)k->first->i : 0;
+    const int kt = first > 0 && first <= 16 ? (int)first : 0;
     int stride = 1, up = 1, top = 0, left = 0;
     char name[32];
     if (!w || w->rank != 5 || kt < 1 || kt != w->dim[1]

@@ -369,6 +369,7 @@ tt_status tt_run_save(tt_ctx *ctx, tt_run *run);
 typedef struct tt_run_standing {
     int64_t chunk, chunks;       /* done, of                                  */
     const char *unfinished;      /* file of the latents so far, NULL: none    */
+    const char *command;         /* what goes on with it, in words            */
     bool whole_chunks;           /* it stops between chunks alone, because its
                                     cache must be saved                       */
     int64_t saved;               /* chunks of the latest saved state; 0: none */

@@ -138,6 +138,7 @@ typedef struct video {
     checkpoint keep;
     bool noisy;                /* only a saved state goes on with its cache   */
     bool rebuilding;           /* the cache, from chunks that are there       */
+    char command[96];          /* what goes on with it, in words              */
 } video;
 
 struct tt_run {

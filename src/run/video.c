@@ -410,6 +410,25 @@ static tt_status know_what_is_there(tt_ctx *ctx, tt_run *run)
     return follow_recorder(ctx, &run->now);
 }
 
+/* What goes on with it: files that only a whole run can fill are left out. */
+static void name_command(video *v)
+{
+    const bool all = v->noisy && v->recorder;
+    const char *const lost[] = {
+        v->files.dump ? "--dump" : NULL,
+        all && v->files.trace ? "--trace-cache" : NULL,
+        all && v->files.analyze ? "--analyze" : NULL};
+    const char *between = " instead of ";
+    snprintf(v->command, sizeof v->command, "the same command with --resume");
+    for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
+        const size_t n = strlen(v->command);
+        if (!lost[i]) continue;
+        snprintf(v->command + n, sizeof v->command - n, "%s%s", between,
+                 lost[i]);
+        between = " and ";
+    }
+}
+
 static tt_status open_video(tt_ctx *ctx, tt_run *run)
 {
     video *v = &run->now;
@@ -429,6 +448,7 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     say_nothing_there(run);
     tt_rollout_on_progress(v->rollout, on_progress, run);
     if (!recorded_already(ctx, run)) TT_TRY(open_recorder(ctx, run));
+    name_command(v);
     TT_TRY(know_what_is_there(ctx, run));
     if (run->file.done) TT_TRY(take_up(ctx, run));
     else checkpoint_forget(&v->keep); /* of a run that is given up */
@@ -587,7 +607,7 @@ tt_run_standing tt_run_stand(const tt_run *run)
     if (!v || !v->rollout) return (tt_run_standing){0};
     return (tt_run_standing){v->chunk, tt_rollout_chunks(v->rollout),
                              run->file.file ? run->file.unfinished : NULL,
-                             v->noisy, v->keep.chunk, v->done,
+                             v->command, v->noisy, v->keep.chunk, v->done,
                              latents_of(run)};
 }
 
@@ -621,10 +641,9 @@ static tt_status explain_failure(tt_ctx *ctx, const tt_run *run)
     snprintf(why, sizeof why, "%s", tt_message(ctx));
     tt_clear(ctx);
     return tt_fail(ctx, TT_EIO, "%.600s; %lld of %lld chunks are in %s, and "
-                   "the same command with --resume goes on", why,
-                   (long long)v->chunk,
+                   "%s goes on", why, (long long)v->chunk,
                    (long long)tt_rollout_chunks(v->rollout),
-                   run->file.unfinished);
+                   run->file.unfinished, v->command);
 }
 
 /* Interrupted: say what was kept and how to go on. */
@@ -645,9 +664,8 @@ static tt_status explain_stop(tt_ctx *ctx, const tt_run *run)
                        (long long)v->chunk, (long long)chunks,
                        run->file.unfinished, v->opt.policy.name);
     return tt_fail(ctx, TT_EINTR, "interrupted after %lld of %lld chunks; they "
-                   "are in %s, and the same command with --resume goes on",
-                   (long long)v->chunk, (long long)chunks,
-                   run->file.unfinished);
+                   "are in %s, and %s goes on", (long long)v->chunk,
+                   (long long)chunks, run->file.unfinished, v->command);
 }
 
 tt_status video_end(tt_ctx *ctx, tt_run *run)

@@ -263,6 +263,33 @@ static void test_question(void)
     unlink(at("x.st"));
 }
 
+/* A file that only a whole run can fill is no part of what is said to go on. */
+static void test_whole_files(void)
+{
+    static const struct { const char *policy, *option, *words; } row[] = {
+        {"fifo", "--dump d --dump-filter none", "--resume instead of --dump"},
+        {"fifo", "--trace-cache d", "--resume"},
+        {"deep-forcing", "--trace-cache d",
+         "--resume instead of --trace-cache"}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        char words[100];
+        snprintf(words, sizeof words, "the same command with %s goes on",
+                 row[i].words);
+        const int status = signal_after(4, SIGINT, row[i].policy,
+                                        row[i].option, has_ended);
+        expect(status == 130 && strstr(text_of(at("stderr")), words),
+               "%s: status %d, not \"%s\": %s", row[i].option, status, words,
+               text_of(at("stderr")));
+        const bool whole = strstr(row[i].words, "instead");
+        expect(run(RUN "-q --resume %s", model, row[i].policy, row[i].option)
+               == (whole ? 2 : 0), "%s: %s", row[i].option, said);
+        expect(run(RUN "-q --resume", model, row[i].policy) == 0,
+               "goes on without %s: %s", row[i].option, said);
+        unlink(at("x.st"));
+        unlink(at("d"));
+    }
+}
+
 /* A state that cannot be written ends no run. */
 static void test_full_disk(void)
 {
@@ -425,6 +452,7 @@ int main(int argc, char **argv)
         test_full_disk();
         test_foreign();
         test_question();
+        test_whole_files();
     }
     test_first_state();
     if (kills) test_kills(atoi(kills), policies, 4);

@@ -123,6 +123,7 @@ typedef struct sinks {
     const char *raw_path, *source;
     tt_sha256 latents;             /* of those up to this frame               */
     frames_file *keep;             /* NULL: none is kept                      */
+    const char *command;           /* what goes on with them, in words        */
     const char *unfinished;        /* the video until it is complete, or NULL */
     const char *pictures;          /* gone on with: their pattern, or NULL    */
     int64_t sure;                  /* pictures that are certainly its own     */
@@ -149,6 +150,7 @@ static tt_status sinks_open(tt_ctx *ctx, sinks *s, const decode_outputs *o,
     s->raw_path = o->raw;
     s->source = o->source;
     s->keep = o->keep;
+    s->command = o->command ? o->command : "the same command with --resume";
     tt_sha256_init(&s->latents);
     s->rgb = tt_alloc(ctx, &s->mem, (int64_t)frame_bytes(s), 1,
                       "a video frame");
@@ -512,9 +514,10 @@ static void close_kept(sinks *s)
                      ? s->unfinished : NULL;
     if (keep && f->opened && f->done)
         progress_say(s->progress, "tether: %lld of %lld frames are kept in %s"
-                     "%s%s; the same command with --resume goes on after them",
+                     "%s%s; %s goes on after them",
                      (long long)f->done, (long long)s->frames, f->path,
-                     seen ? ", and can be seen in " : "", seen ? seen : "");
+                     seen ? ", and can be seen in " : "", seen ? seen : "",
+                     s->command);
     if (status && s->unfinished && !(keep && f->done)) unlink(s->unfinished);
     frames_file_close(f, keep);
 }
@@ -600,8 +603,8 @@ void decode_stop_words(decoding *d)
     const frames_file *f = d->s.keep;
     if (!f || !f->path) return;
     snprintf(d->words, sizeof d->words, "stopped at once; the frames done are "
-             "kept in %.4200s, and the same command with --resume goes on "
-             "after them", f->path);
+             "kept in %.4200s, and %s goes on after them", f->path,
+             d->s.command);
     cli_stop_words(NULL, d->words);
 }
 

@@ -14,6 +14,8 @@ typedef struct decode_outputs {
     const char *sheet;        /* contact sheet PNG; NULL: none                */
     const char *raw;          /* safetensors with video_raw; NULL: none       */
     const char *after;        /* said when decoding fails; NULL: nothing      */
+    const char *command;      /* what goes on with it, in words; NULL: the
+                                 same one with --resume                       */
     const char *source;       /* file of the latents, for messages, or NULL   */
     const char *title, *comment; /* kept inside the files; NULL: nothing      */
     int fps;

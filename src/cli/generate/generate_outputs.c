@@ -30,6 +30,8 @@ decode_outputs session_outputs(session *s, const tt_run_files *v)
 {
     decode_outputs o = {.video = v->output, .animation = v->animation,
                         .sheet = v->sheet, .fps = 16,
+                        .command = v->dump ? "the same command with --resume "
+                                             "instead of --dump" : NULL,
                         .drop = tt_run_dropped(s->run)};
     if (v->latents) {
         size_t n = strlen(v->latents) + 128;

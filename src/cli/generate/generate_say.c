@@ -12,8 +12,8 @@ void session_stop_words(session *s)
 {
     const tt_run_standing at = tt_run_stand(s->run);
     if (at.whole_chunks && at.saved)
-        snprintf(s->kept, sizeof s->kept, "stopped at once; the same command "
-                 "with --resume goes on after chunk %lld, whose state is saved",
+        snprintf(s->kept, sizeof s->kept, "stopped at once; %s goes on after "
+                 "chunk %lld, whose state is saved", at.command,
                  (long long)at.saved);
     else if (at.whole_chunks)
         snprintf(s->kept, sizeof s->kept, "stopped at once; %.4200s cannot be "
@@ -21,8 +21,9 @@ void session_stop_words(session *s)
                  at.unfinished ? at.unfinished : "");
     else
         snprintf(s->kept, sizeof s->kept, "stopped at once; the chunks done "
-                 "are in %.4200s, and the same command with --resume goes on",
-                 at.unfinished ? at.unfinished : "");
+                 "are in %.4200s, and %s goes on",
+                 at.unfinished ? at.unfinished : "",
+                 at.command ? at.command : "");
     cli_stop_words(at.whole_chunks ? "stopping after this chunk, whose cache "
                                      "must be saved" : NULL,
                    at.unfinished && at.chunk > 0 ? s->kept : NULL);

@@ -71,19 +71,26 @@ static void on_question(int number)
     errno = error;
 }
 
+/* What the parent ignores stays ignored: nohup(1) wants no end at all, and the
+ * Ctrl-C of a terminal is not meant for what a script runs in the background. */
+static void catch(int number, const struct sigaction *action)
+{
+    struct sigaction before;
+    if (!sigaction(number, NULL, &before) && before.sa_handler != SIG_IGN)
+        sigaction(number, action, NULL);
+}
+
 void cli_catch_signals(tt_ctx *ctx)
 {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_flags = SA_RESTART;
     action.sa_handler = on_question;
-    sigaction(SIGUSR1, &action, NULL);
+    catch(SIGUSR1, &action);
     action.sa_handler = on_signal;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    struct sigaction before; /* nohup(1) and its like want no end at all */
-    if (!sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN)
-        sigaction(SIGHUP, &action, NULL);
+    catch(SIGINT, &action);
+    catch(SIGTERM, &action);
+    catch(SIGHUP, &action);
     ctx->interrupt = &stop_signal;
 }
 

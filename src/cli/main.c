@@ -281,7 +281,7 @@ int main(int argc, char **argv)
     if ((fflush(stdout) || ferror(stdout)) && !status && errno != EPIPE) {
         /* a reader that has seen enough (`--help | head`) is no failure */
         fprintf(stderr, "tether: error: cannot write standard output: %s\n",
-                strerror(errno));
+                errno ? strerror(errno) : "an earlier write has failed");
         status = 1;
     }
     return status;

@@ -31,6 +31,7 @@ static inline bool exists(const char *path)
 static inline bool program_begin(const char *name, char **argv)
 {
     ctx = test_begin(name);
+    signal(SIGINT, SIG_DFL); /* who runs us in the background ignores it */
     /* build/<flavour>/tests/cli/test_x -> build/<flavour>/tether[-guard] */
     char *self = realpath(argv[0], NULL);
     char *end = self ? strstr(self, "/tests/cli/") : NULL;

@@ -141,6 +141,13 @@ static const char *jpeg_damage(const uint8_t *p, size_t n)
     return scans > SCANS_MAX ? "it has more than 200 scans" : NULL;
 }
 
+/* A block of 64 pixels takes one bit at least, and 12 bytes a pixel of memory:
+ * a few bytes do not get it for a picture that they cannot hold. */
+static bool jpeg_can_hold(int bytes, int w, int h)
+{
+    return 64 * (8 * (int64_t)bytes) >= (int64_t)w * h;
+}
+
 /* ---- reading ------------------------------------------------------------- */
 
 tt_status picture_check_size(tt_ctx *ctx, const char *path, int64_t width,
@@ -181,6 +188,9 @@ tt_status tt_picture_read(tt_ctx *ctx, tt_arena *a, uint8_t **rgb,
         tt_fail(ctx, TT_EFORMAT, "%s: damaged picture: its header cannot be "
                 "read", path);
     if (!ctx->status) picture_check_size(ctx, path, w, h);
+    if (!ctx->status && kind == PICTURE_JPEG && !jpeg_can_hold(n, w, h))
+        tt_fail(ctx, TT_EFORMAT, "%s: damaged JPEG: %dx%d pixels do not go "
+                "into its %d bytes", path, w, h, n);
     if (!ctx->status) {
         pixels = stbi_load_from_memory(p, n, &w, &h, &channels, 3);
         if (!pixels)

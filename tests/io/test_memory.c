@@ -13,6 +13,7 @@
 
 #include "io/file.h"
 #include "tests/harness.h"
+#include "tether/video.h"
 
 enum { SIZE = 1 << 20, SLACK = 4 << 20 };
 
@@ -232,6 +233,50 @@ static void numbered(const char *name, const char *value, size_t length)
     check(name, 17);
 }
 
+/* ---- pictures ------------------------------------------------------------ */
+
+/* A progressive JPEG of three colours and no data. */
+static tt_status jpeg(int side, const char *path)
+{
+    static const unsigned char frame[] = {0xff, 0xc2, 0, 17, 8},
+        colours[] = {3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0,
+                     0xff, 0xc4, 0, 20, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                     0, 0, 0, 0, 0,
+                     0xff, 0xda, 0, 12, 3, 1, 0, 2, 0, 3, 0, 0, 0, 0,
+                     0xff, 0xd9};
+    n = 0;
+    PUT("\xff\xd8\xff\xdb\0\x43\0");
+    for (int i = 0; i < 64; i++) number(1, 1);
+    put(frame, sizeof frame);
+    for (int i = 0; i < 2; i++) {
+        number((size_t)side >> 8, 1);
+        number((size_t)side & 255, 1);
+    }
+    put(colours, sizeof colours);
+    FILE *f = fopen(path, "wb");
+    if (!expect(f && fwrite(text, 1, n, f) == n && fclose(f) == 0, "%s", path))
+        return TT_EIO;
+    tt_arena a = {0};
+    uint8_t *rgb;
+    int64_t w, h;
+    const tt_status s = tt_picture_read(ctx, &a, &rgb, &w, &h, path);
+    tt_arena_free(&a);
+    return s;
+}
+
+/* 8192x8192 pixels would take 800 MB. */
+static void pictures(void)
+{
+    char path[600];
+    tmp_path(path, sizeof path, "memory.jpg");
+    expect_ok(jpeg(256, path), "a JPEG whose bytes may be enough");
+    expect(jpeg(8192, path) == TT_EFORMAT
+           && strstr(tt_message(ctx), "do not go into"),
+           "a JPEG of %zu bytes: %s", n, tt_message(ctx));
+    tt_clear(ctx);
+    unlink(path);
+}
+
 int main(void)
 {
     ctx = test_begin("io/memory");
@@ -256,6 +301,7 @@ int main(void)
     PICKLE("a long name, and a text", "h\3" TEXT);
     numbered("numbered values", "N", 1);
     numbered("numbered tensors", "h\0", 2);
+    pictures();
     free(text);
     return test_end();
 }

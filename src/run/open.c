@@ -116,6 +116,7 @@ static tt_status open_restart_vae(tt_ctx *ctx, tt_run *r)
 {
     tt_model_source from = {0};
     const tt_rollout_options *o = &r->opt;
+    const int64_t before = plan_anonymous();
     if (o->rollouts == 1 || o->start_frame || o->latent_restart)
         return ctx->status;
     if (tt_model_open_vae_part(ctx, &r->restart_vae, &r->s.model,
@@ -132,7 +133,8 @@ static tt_status open_restart_vae(tt_ctx *ctx, tt_run *r)
         record_input(ctx, &r->record, "VAE", from.path, from.origin);
     r->opt.vae = r->restart_vae;
     r->vae_sum = digest_all(ctx, tt_vae_weights(r->restart_vae));
-    return ctx->status;
+    r->restart_bytes = plan_anonymous() - before;
+    return plan_restarts(ctx, r);
 }
 
 /* Open and close the VAE: a missing one is an error now, not in hours. */

@@ -152,6 +152,7 @@ struct tt_run {
     given_frames given;
     tt_scenes scenes;          /* none: n = 0                                 */
     tt_vae *restart_vae;       /* causvid: for the frames between rollouts    */
+    int64_t restart_bytes;     /* that it holds                               */
     uint64_t vae_sum;          /* digest of the VAE that ranks decode with    */
     record record;
     bool encoded;              /* texts and given frames                      */

@@ -473,13 +473,13 @@ static int64_t whole_cache(const tt_run *run, const tt_needs *n)
 
 void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n)
 {
-    const int64_t embedded = text_bytes(run);
-    n->peak = peak_of(&n->text, n->before, 0);
-    n->peak = larger(n->peak, peak_of(&n->latents, n->before + embedded,
-                                      n->text.kept));
-    n->peak = larger(n->peak, peak_of(&n->decoding, n->before + embedded,
+    const int64_t before = n->before + run->restart_bytes;
+    const int64_t held = before + text_bytes(run);
+    n->peak = peak_of(&n->text, before, 0);
+    n->peak = larger(n->peak, peak_of(&n->latents, held, n->text.kept));
+    n->peak = larger(n->peak, peak_of(&n->decoding, held,
                                       larger(n->text.kept, n->latents.kept)));
-    join_peaks(n, n->before + embedded, latent_bytes(run, o));
+    join_peaks(n, held, latent_bytes(run, o));
     n->peak = larger(n->peak, n->decoding.peak);
     n->latents_file = latent_bytes(run, o);
     n->states = run->s.checkpoint_every ? 2 * whole_cache(run, n) : 0;
@@ -526,6 +526,19 @@ tt_status plan_decoder(tt_ctx *ctx, tt_run *run, const tt_vae *vae,
     tt_ctx c = aside(ctx);
     if (ctx->status || !n.peak) return ctx->status;
     plan_decoding(&c, run, &run->opt, vae, before, 0, &n);
+    plan_sum(run, &run->opt, &n);
+    run->needs = c.status ? (tt_needs){0} : n;
+    tt_ctx_free(&c);
+    return plan_check(ctx, run, &run->needs);
+}
+
+tt_status plan_restarts(tt_ctx *ctx, tt_run *run)
+{
+    tt_needs n = run->needs;
+    tt_ctx c = aside(ctx);
+    if (ctx->status || !n.peak) return ctx->status;
+    n.latents = (tt_stage){0};
+    plan_latents(&c, run, &run->opt, 0, &n);
     plan_sum(run, &run->opt, &n);
     run->needs = c.status ? (tt_needs){0} : n;
     tt_ctx_free(&c);

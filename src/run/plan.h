@@ -74,11 +74,13 @@ double calibrate_pages(tt_ctx *ctx, const shadow *s, int64_t room,
 double calibrate_reading(tt_ctx *ctx, const shadow *s,
                          const tt_weights *weights, plan_clock now);
 
-/* What tt_run_open plans: text and latents; the decoder, once it is open.
+/* What tt_run_open plans: text and latents; the decoder, once it is open; the
+ * latents with the VAE that clips restart with, which stays open.
  * Errors  TT_ENOMEM  it cannot fit */
 tt_status plan_begin(tt_ctx *ctx, tt_run *run);
 tt_status plan_decoder(tt_ctx *ctx, tt_run *run, const tt_vae *vae,
                        int64_t before);
+tt_status plan_restarts(tt_ctx *ctx, tt_run *run);
 
 /* TT_ENOMEM when the run cannot fit, with what would. A run that goes on may
  * have all its latents: it is warned of a transformer that does not fit. */

@@ -160,6 +160,28 @@ static void bytes_of_both(const char *size, const char *latents)
     tt_ctx_free(&c);
 }
 
+/* Between two clips the VAE works beside the cache, and it stays open. What it
+ * takes for that alone is free again after the chunk. */
+static void bytes_of_restarts(void)
+{
+    tt_ctx c;
+    tt_run *run;
+    tt_needs n;
+    tt_settings s = settings_of("causvid", "64x64", "6");
+    tt_settings_set(ctx, &s, "rollouts", "2");
+    tt_settings_set(ctx, &s, "no-decode", NULL);
+    tt_ctx_init(&c);
+    expect_ok(tt_run_open(&c, &run, &s, NULL), "clips");
+    expect_ok(tt_run_plan(&c, run, &n), "their plan");
+    const int64_t held = all_chunks(&c, run);
+    expect(n.latents.peak > held && n.latents.peak < 2 * held, "planned %lld "
+           "bytes of clips, held %lld behind a chunk",
+           (long long)n.latents.peak, (long long)held);
+    tt_run_close(run);
+    tt_settings_free(&s);
+    tt_ctx_free(&c);
+}
+
 /* Of matrix products so far. */
 static double operations(const tt_ctx *c)
 {
@@ -221,6 +243,7 @@ static void every_policy(void)
         bytes_of("tether", TT_CLASS_F32, "128x128", "6", true);
         every_class();
         bytes_of_both("128x128", "24");
+        bytes_of_restarts();
     } else
         skip("bytes are not those of the program: a sanitizer's are among "
              "them, or the system does not tell");

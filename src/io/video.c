@@ -326,22 +326,34 @@ tt_status tt_video_frame(tt_video *v, const uint8_t *rgb)
     return tt_png_write_text(ctx, v->path, rgb, w, h, v->format.comment);
 }
 
+/* A copy with an index in the place of the file; false: there is none. */
+static bool replace_indexed(tt_video *v, const char *file)
+{
+    char copy[4200];
+    struct stat st;
+    if ((size_t)snprintf(copy, sizeof copy, "%s.index", file) >= sizeof copy)
+        return false;
+    const int fd = place_create(copy);
+    if (fd < 0) return false;
+    close(fd);
+    encoder_index(v->ctx, v->path, file, copy);
+    if (!v->ctx->status && !stat(copy, &st) && st.st_size
+        && !rename(copy, file)) return true;
+    unlink(copy);
+    return false;
+}
+
 /* Of an mp4 in fragments an ordinary one, where it can be made. */
 static void make_index(tt_video *v)
 {
-    char ending[16], copy[4200];
-    struct stat st;
-    tt_out *o = &v->out;
+    char ending[16];
+    const char *file = v->out.temporary;
     lower_ending(ending, sizeof ending, v->path);
-    if (strcmp(ending, ".mp4") || !o->temporary || v->ctx->status
-        || (size_t)snprintf(copy, sizeof copy, "%s.index", o->temporary)
-           >= sizeof copy) return;
-    const int fd = place_create(copy);
-    if (fd < 0) return;
-    close(fd);
-    encoder_index(v->ctx, v->path, o->temporary, copy);
-    if (v->ctx->status || stat(copy, &st) || !st.st_size
-        || rename(copy, o->temporary)) unlink(copy);
+    if (strcmp(ending, ".mp4") || !file || v->ctx->status) return;
+    if (!replace_indexed(v, file) && !v->ctx->status)
+        tt_warn(v->ctx, "%s stays in fragments: no copy of it with an index "
+                "could be made, for which there must be room; all its frames "
+                "are there", v->path);
 }
 
 /* ffmpeg says that all is well: is anything there? */

@@ -263,6 +263,7 @@ int main(int argc, char **argv)
                                            NULL};
     int status = 0;
     open_standard();
+    signal(SIGUSR1, SIG_IGN); /* a question that not every command answers */
     /* A reader that goes away is a write error with a sentence. */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* so is a file above the limit of ulimit -f */

@@ -263,6 +263,22 @@ static void test_question(void)
     unlink(at("x.st"));
 }
 
+/* A command that has no answer is not ended by the question. */
+static void test_no_answer(void)
+{
+    expect(run(RUN "-q --analyze run", model, "fifo") == 0, "a run: %s", said);
+    unlink(at("x.st"));
+    unlink(at("log"));
+    unlink(at("stderr"));
+    const pid_t pid = begin("analyze run -o an --log-json log");
+    for (int i = 0; i < 60000; i++, usleep(100))
+        if (count_of(text_of(at("log")), "begin")) break;
+    kill(pid, SIGUSR1);
+    const int status = end_of(pid);
+    expect(status == 0, "analyze: exit status %d after SIGUSR1: %s", status,
+           text_of(at("stderr")));
+}
+
 /* A file that only a whole run can fill is no part of what is said to go on. */
 static void test_whole_files(void)
 {
@@ -453,6 +469,7 @@ int main(int argc, char **argv)
         test_foreign();
         test_question();
         test_whole_files();
+        test_no_answer();
     }
     test_first_state();
     if (kills) test_kills(atoi(kills), policies, 4);

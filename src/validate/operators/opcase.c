@@ -69,7 +69,7 @@ bool op_case_read(op_case *c, const char *name)
             return false;
         c->sizes.v[i] = v;
     }
-    at = strstr(at, " seed ");
+    at = at ? strstr(at, " seed ") : NULL;
     if (!at || sscanf(at, " seed %" SCNu64, &c->seed) != 1) return false;
     for (size_t i = 0; i < sizeof lays / sizeof *lays; i++) {
         c->lay = lays[i];

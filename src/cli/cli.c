@@ -72,7 +72,7 @@ static void on_question(int number)
 }
 
 /* What the parent ignores stays ignored: nohup(1) wants no end at all, and the
- * Ctrl-C of a terminal is not meant for what a script runs in the background. */
+ * Ctrl-C of a terminal does not mean what a script runs in the background. */
 static void catch(int number, const struct sigaction *action)
 {
     struct sigaction before;

@@ -195,7 +195,8 @@ static tt_status refuse_config(tt_ctx *ctx, const tt_json *root,
         const bool off = v && (v->kind == TT_JSON_NULL
                                || (v->kind == TT_JSON_BOOL && !v->as.yes)
                                || (v->kind == TT_JSON_STRING
-                                   && strcmp(v->as.str, "rms_norm_across_heads")));
+                                   && strcmp(v->as.str,
+                                             "rms_norm_across_heads")));
         if (off)
             return tt_fail(ctx, TT_EUNSUPPORTED,
                            "%s: %s must be on (RMSNorm over all heads "

@@ -5,7 +5,8 @@
  * RFC 8259 without any leniency: no comments, trailing commas, NaN, leading
  * zeros, raw control characters or unknown escapes; valid UTF-8; duplicate
  * keys refused (compared after decoding); nesting at most 64; nothing but
- * white space after the value; less than 4 GB. Values live in the caller's arena. */
+ * white space after the value; less than 4 GB. Values live in the caller's
+ * arena. */
 #ifndef TT_IO_JSON_H
 #define TT_IO_JSON_H
 
@@ -22,7 +23,7 @@ typedef struct tt_json {
     const char *key;       /* member name inside an object, else NULL         */
     union {
         const char *str;   /* STRING: decoded; NUMBER: text; NUL-terminated   */
-        int64_t span;      /* ARRAY, OBJECT: values up to its end, with itself */
+        int64_t span;      /* ARRAY, OBJECT: values to its end, itself too  */
         bool yes;          /* BOOL                                            */
     } as;
     uint32_t n;            /* bytes of str; members or elements               */

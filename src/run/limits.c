@@ -41,6 +41,14 @@ int64_t plan_mapped(void)
     return 1024 * line_of("/proc/self/status", "VmSize:");
 }
 
+int64_t plan_stacks(int threads)
+{
+    struct rlimit r;
+    const int64_t more = threads - line_of("/proc/self/status", "Threads:");
+    const bool set = !getrlimit(RLIMIT_STACK, &r) && r.rlim_cur < 1 << 30;
+    return more > 0 ? more * (set ? (int64_t)r.rlim_cur : 8 << 20) : 0;
+}
+
 static void lower(plan_limit *to, int64_t bytes, const char *who)
 {
     if (bytes < 0) bytes = 0;

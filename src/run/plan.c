@@ -252,7 +252,8 @@ tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
         roll(&r, budget > 0);
         take_bytes(&n->latents, r.s, r.host, before);
         n->latents.held += latent_bytes(run, o);
-        n->latents.addresses += latent_bytes(run, o);
+        n->latents.addresses += latent_bytes(run, o) + text_bytes(run)
+                              + n->text.kept;
         n->latents.mapped = weight_bytes(w);
         n->latents.seconds = r.seconds;
         n->activations = n->latents.held - n->cache - latent_bytes(run, o);
@@ -315,7 +316,9 @@ tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
     n->decoding.kept = s->held;
     n->decoding.held += latent_bytes(run, o) + 2 * 192 * o->h * o->w;
     n->decoding.mapped = weight_bytes(tt_vae_weights(vae));
-    n->decoding.addresses += n->decoding.mapped + latent_bytes(run, o);
+    n->decoding.addresses += n->decoding.mapped + latent_bytes(run, o)
+                           + text_bytes(run) + 2 * 192 * o->h * o->w
+                           + larger(n->text.kept, n->latents.kept);
     if (n->during)
         n->decoding.addresses += n->latents.addresses - latent_bytes(run, o);
     n->decoding.seconds = tt_now() - begin;
@@ -508,7 +511,7 @@ tt_status plan_begin(tt_ctx *ctx, tt_run *run)
     tt_needs n = plan_nothing(run, plan_anonymous());
     tt_ctx c = aside(ctx);
     TT_TRY(plan_memory_check(ctx));
-    run->mapped = plan_mapped();
+    run->mapped = plan_mapped() + plan_stacks(ctx->nthreads);
     plan_text(&c, run, 0, &n);
     tt_clear(&c);                /* it may be missing: said later */
     plan_latents(&c, run, &run->opt, 0, &n);

@@ -32,6 +32,8 @@ tt_status plan_memory_check(tt_ctx *ctx);
 int64_t plan_anonymous(void);
 /* Bytes of its addresses. */
 int64_t plan_mapped(void);
+/* Those of the stacks of threads that do not run yet. */
+int64_t plan_stacks(int threads);
 
 /* The stages. A `budget` of 0 seconds: no time is measured. The one of the
  * latents may have other options than the run's. */

@@ -86,7 +86,7 @@ void cli_catch_signals(tt_ctx *ctx)
     memset(&action, 0, sizeof action);
     action.sa_flags = SA_RESTART;
     action.sa_handler = on_question;
-    catch(SIGUSR1, &action);
+    sigaction(SIGUSR1, &action, NULL);   /* main ignores it: no command ends */
     action.sa_handler = on_signal;
     catch(SIGINT, &action);
     catch(SIGTERM, &action);

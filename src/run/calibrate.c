@@ -266,7 +266,7 @@ static double try_once(trial *t, int64_t n)
 
 static double try_often(trial *t, int64_t n)
 {
-    double took[TURNS];
+    double took[TURNS] = {0};
     for (int i = 0; i < TURNS; i++) {
         const double seconds = try_once(t, n);
         int at = i;
@@ -374,7 +374,7 @@ static void silent(void *user, const char *sentence)
 double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
                  const tt_weights *weights, plan_clock now, double budget)
 {
-    line found[SHADOW_CALLS];
+    line found[SHADOW_CALLS] = {{0, 0}};
     int nw[SHADOW_CALLS] = {0};
     double all = 0, sum = 0;
     trial t = {.ctx = {.ops = ops, .nthreads = ctx->nthreads, .warn = silent,
@@ -384,7 +384,6 @@ double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
     t.others = tt_alloc(&t.ctx, &t.mem, OTHERS, 1, "a calibration");
     for (int i = 0; i < s->ncalls && !tt_check_interrupt(&t.ctx); i++) {
         t.call = &s->call[i];
-        found[i] = (line){0, 0};
         if (!is_work(t.call)) continue;
         found[i] = first_round(&t);
         nw[i] = t.nw;

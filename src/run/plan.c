@@ -516,7 +516,8 @@ tt_status plan_begin(tt_ctx *ctx, tt_run *run)
     tt_clear(&c);                /* it may be missing: said later */
     plan_latents(&c, run, &run->opt, 0, &n);
     plan_sum(run, &run->opt, &n);
-    run->needs = c.status ? (tt_needs){0} : n;
+    run->needs = n;
+    if (c.status) run->needs = (tt_needs){0};
     tt_ctx_free(&c);
     if (run->s.resume && !run->s.no_decode) return TT_OK; /* with the decoder */
     return plan_check(ctx, run, &run->needs);

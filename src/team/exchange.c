@@ -272,7 +272,8 @@ static tt_real *gather(tt_ctx *ctx, tt_real *x, int64_t T, int64_t width,
     tt_parcels out, in;
     int64_t nin = 0;
     for (int r = 0; r < t->size; r++) {
-        add(&out, r, &(int64_t){0}, all || r == 0 ? own * size : 0);
+        int64_t nout = 0;
+        add(&out, r, &nout, all || r == 0 ? own * size : 0);
         add(&in, r, &nin, n ? cut_size(cut_rows(t, T, r)) * size : 0);
     }
     tt_host *to = coming(ctx, y, n);

@@ -41,7 +41,7 @@ static void test_reports(void)
         report_keeps("b.json", "bench ops --quick --rounds 1 --only gelu -t 1 "
                      "--json b.json");
     put_tensor(at(turned), "<i>\xe2\x81\xa6x", 2, dim, small);
-    expect(run("diff %s %s --html t.html --junit t.xml --all > t.md", turned,
+    expect(run("diff %s %s --html t.html --junit t.xml --all > t.txt", turned,
                turned) == 0, "%s", said);
     static const char *const page[] = {"t.html", "t.xml"};
     for (int i = 0; i < 2; i++)

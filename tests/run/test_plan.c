@@ -259,7 +259,7 @@ static void set_limit(int64_t more)
     setenv("TT_MEMORY", value, 1);
 }
 
-/* The same run with what was proposed, and a little more than it needs. */
+/* The same run with what was proposed. */
 static void take_up(tt_settings *s, int64_t room, const char *message,
                     const char *option)
 {
@@ -269,7 +269,7 @@ static void take_up(tt_settings *s, int64_t room, const char *message,
     if (!expect(at != NULL, "%s is proposed: %s", option, message)) return;
     sscanf(at + strlen(option), " %31[0-9a-z]", value);
     tt_settings_set(ctx, s, option + 2, *value ? value : NULL);
-    set_limit(room + 300000);
+    set_limit(room);
     expect_ok(tt_run_open(ctx, &run, s, NULL), option);
     tt_run_close(run);
 }

@@ -506,6 +506,13 @@ static tt_ctx aside(const tt_ctx *ctx)
                     .interrupt = ctx->interrupt, .team = ctx->team};
 }
 
+/* What planning `c` has found out, or nothing. */
+static void take_needs(tt_run *run, const tt_needs *n, const tt_ctx *c)
+{
+    run->needs = *n;
+    if (c->status) run->needs = (tt_needs){0};
+}
+
 tt_status plan_begin(tt_ctx *ctx, tt_run *run)
 {
     tt_needs n = plan_nothing(run, plan_anonymous());
@@ -516,8 +523,7 @@ tt_status plan_begin(tt_ctx *ctx, tt_run *run)
     tt_clear(&c);                /* it may be missing: said later */
     plan_latents(&c, run, &run->opt, 0, &n);
     plan_sum(run, &run->opt, &n);
-    run->needs = n;
-    if (c.status) run->needs = (tt_needs){0};
+    take_needs(run, &n, &c);
     tt_ctx_free(&c);
     if (run->s.resume && !run->s.no_decode) return TT_OK; /* with the decoder */
     return plan_check(ctx, run, &run->needs);
@@ -531,7 +537,7 @@ tt_status plan_decoder(tt_ctx *ctx, tt_run *run, const tt_vae *vae,
     if (ctx->status || !n.peak) return ctx->status;
     plan_decoding(&c, run, &run->opt, vae, before, 0, &n);
     plan_sum(run, &run->opt, &n);
-    run->needs = c.status ? (tt_needs){0} : n;
+    take_needs(run, &n, &c);
     tt_ctx_free(&c);
     return plan_check(ctx, run, &run->needs);
 }
@@ -544,7 +550,7 @@ tt_status plan_restarts(tt_ctx *ctx, tt_run *run)
     n.latents = (tt_stage){0};
     plan_latents(&c, run, &run->opt, 0, &n);
     plan_sum(run, &run->opt, &n);
-    run->needs = c.status ? (tt_needs){0} : n;
+    take_needs(run, &n, &c);
     tt_ctx_free(&c);
     return plan_check(ctx, run, &run->needs);
 }

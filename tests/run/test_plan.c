@@ -338,7 +338,7 @@ static void refusals(void)
     refuses("after", (small + large) / 2, "TT_MEMORY leaves", "--size");
     refuses(NULL, 4 * small / 5, "the transformer needs", "--size");
     refuses(NULL, 4 * small / 5, "the transformer needs", "--budget");
-    refuses("during", large + small / 3, "the transformer with the decoder "
+    refuses("during", large + small / 2, "the transformer with the decoder "
             "needs", "--decode");
     refuses("during", small + small / 3, "the transformer with the decoder "
             "needs", "--no-decode");

@@ -38,6 +38,7 @@ io/detect             files
 io/formats            files
 io/json               files
 io/manifest           files
+io/memory             files
 io/safetensors        files
 io/st_write           files
 io/torchfile          files

@@ -14,7 +14,7 @@
 # before the run and after it, and its mean time is compared; the second one
 # waits, because pages that a run has just given back come faster. The system is
 # asked for the memory every STEP=0.02 seconds. Status 1 when a peak is off by
-# more than 5 % and 1 MB, or the time by more than LIMIT=15 %. Needs Linux.
+# more than 5 %, or the time by more than LIMIT=15 %. Needs Linux.
 build=$1
 [ $# -ge 1 ] && shift
 limit=${LIMIT:-15} step=${STEP:-0.02} pid= status=0
@@ -79,7 +79,7 @@ compare() {   # words of generate
         seconds = (before + after) / 2
         more = planned - held
         off = 100 * (seconds / took - 1)
-        bad = (more < 0 ? -more : more) > 0.05 * held + 1e6 \
+        bad = (more < 0 ? -more : more) > 0.05 * held \
               || (off < 0 ? -off : off) > limit
         printf "%10.1f %10.1f %+7.1f %% %10.2f %10.2f %+7.1f %%%s\n",
             planned / 1e6, held / 1e6, 100 * more / held, seconds, took, off,

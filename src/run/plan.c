@@ -449,10 +449,19 @@ tt_status tt_run_share(tt_ctx *ctx, const tt_run *run, const tt_share_of *of,
 
 /* ---- all of it ----------------------------------------------------------- */
 
+/* What the program and the C library's heap hold beside the blocks of a plan:
+ * measured, and much in small runs alone. */
+static int64_t beside(int64_t held)
+{
+    const int64_t gaps = held / 40, most = 1 << 20;
+    return 300000 + (gaps < most ? gaps : most);
+}
+
 static int64_t peak_of(tt_stage *stage, int64_t held, int64_t kept)
 {
     if (!stage->held) return 0;
-    stage->peak = held + stage->held + larger(kept - stage->kept, 0);
+    stage->peak = held + stage->held + larger(kept - stage->kept, 0)
+                + beside(stage->held);
     return stage->peak;
 }
 
@@ -464,6 +473,7 @@ static void join_peaks(tt_needs *n, int64_t held, int64_t latents)
     kept = larger(kept, n->text.kept);
     n->decoding.peak = held + n->latents.held - n->latents.kept + kept
                      + n->decoding.held - n->decoding.kept - latents;
+    n->decoding.peak += beside(n->latents.held + n->decoding.held);
     n->latents.peak = n->decoding.peak;
 }
 

@@ -449,19 +449,20 @@ tt_status tt_run_share(tt_ctx *ctx, const tt_run *run, const tt_share_of *of,
 
 /* ---- all of it ----------------------------------------------------------- */
 
-/* What the program and the C library's heap hold beside the blocks of a plan:
- * measured, and much in small runs alone. */
-static int64_t beside(int64_t held)
+/* What the program and the C library's heap hold beside the blocks of a plan,
+ * as measured; and the gaps that the decoder's blocks leave there. */
+enum { BESIDE = 300000 };
+
+static int64_t decoder_gaps(const tt_needs *n)
 {
-    const int64_t gaps = held / 40, most = 1 << 20;
-    return 300000 + (gaps < most ? gaps : most);
+    const int64_t gaps = n->decoding.held / 40, most = 1 << 20;
+    return gaps < most ? gaps : most;
 }
 
 static int64_t peak_of(tt_stage *stage, int64_t held, int64_t kept)
 {
     if (!stage->held) return 0;
-    stage->peak = held + stage->held + larger(kept - stage->kept, 0)
-                + beside(stage->held);
+    stage->peak = held + stage->held + larger(kept - stage->kept, 0) + BESIDE;
     return stage->peak;
 }
 
@@ -473,7 +474,7 @@ static void join_peaks(tt_needs *n, int64_t held, int64_t latents)
     kept = larger(kept, n->text.kept);
     n->decoding.peak = held + n->latents.held - n->latents.kept + kept
                      + n->decoding.held - n->decoding.kept - latents;
-    n->decoding.peak += beside(n->latents.held + n->decoding.held);
+    n->decoding.peak += BESIDE + decoder_gaps(n);
     n->latents.peak = n->decoding.peak;
 }
 
@@ -490,7 +491,7 @@ void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n)
     const int64_t held = before + text_bytes(run);
     n->peak = peak_of(&n->text, before, 0);
     n->peak = larger(n->peak, peak_of(&n->latents, held, n->text.kept));
-    n->peak = larger(n->peak, peak_of(&n->decoding, held,
+    n->peak = larger(n->peak, peak_of(&n->decoding, held + decoder_gaps(n),
                                       larger(n->text.kept, n->latents.kept)));
     join_peaks(n, held, latent_bytes(run, o));
     n->peak = larger(n->peak, n->decoding.peak);

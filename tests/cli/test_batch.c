@@ -9,7 +9,7 @@
 #include <sys/file.h>
 
 #include "io/json.h"
-#include "tests/cli/program.h"
+#include "tests/cli/ffmpeg.h"
 
 static char model[1100], vae[1100], embeds[1100];
 
@@ -25,16 +25,6 @@ static int three(const char *fmt, ...)
     return run_after("PATH=$PWD/bin:$PATH ", "generate -t 1 -m %s --embeds %s "
                      "--vae %s -W 16 -H 16 --latents 6 --num-samples 3 %s",
                      model, embeds, vae, args);
-}
-
-/* It copies its input, `before` that a command. */
-static void put_ffmpeg(const char *before)
-{
-    char text[400];
-    mkdir(at("bin"), 0777);
-    snprintf(text, sizeof text, "#!/bin/sh\nfor a; do :; done\n%s\n"
-             "exec cat > \"${a#file:}\"\n", before);
-    put_file(at("bin/ffmpeg"), text, 0755);
 }
 
 static void expect_same(const char *kind, const char *ending)
@@ -107,11 +97,11 @@ static void test_one_fails(void)
 
 static void test_killed(void)
 {
-    put_ffmpeg("case $a in *k-1.*) head -c 2000; kill -9 $PPID; exit;; "
+    put_ffmpeg(-1, "case $a in *k-1.*) head -c 2000; kill -9 $PPID; exit;; "
                "esac");
     expect(three("-o k.mp4 --resume") == 128 + SIGKILL, "killed: %s", said);
     expect(exists(at("k-0.mp4")) && !exists(at("k-1.mp4")), "in the second");
-    put_ffmpeg("");
+    put_ffmpeg(-1, "");
     expect(three("-o k.mp4 --resume") == 0
            && strstr(said, "video 1 of 3 is complete"), "resumed: %s", said);
     expect_same("k", "mp4");
@@ -138,10 +128,10 @@ static void test_summary(void)
         skip("a summary that is lost: there is no /dev/full");
         return;
     }
-    put_ffmpeg("case $* in *' copy '*) ;; *i-1.*) kill -TERM $PPID;; esac");
+    put_ffmpeg(-1, "case $* in *' copy '*) ;; *i-1.*) kill -TERM $PPID;; esac");
     expect(three("-o i.mp4 --summary /dev/full") == 128 + SIGTERM
            && strstr(said, "cannot write /dev/full"), "stopped: %s", said);
-    put_ffmpeg("");
+    put_ffmpeg(-1, "");
 }
 
 /* ---- others -------------------------------------------------------------- */
@@ -160,7 +150,7 @@ static void test_locked(void)
 
 static void test_words(void)
 {
-    put_ffmpeg("echo 'a library could not be preloaded' >&2");
+    put_ffmpeg(-1, "echo 'a library could not be preloaded' >&2");
     expect(three("-o w.mp4") == 0 && strstr(said, "could not be preloaded"),
            "words that harm nothing: %s", said);
     expect_same("w", "mp4");
@@ -181,7 +171,7 @@ int main(int argc, char **argv)
     reference(model, "dit/models/tiny_a");
     reference(vae, "vae_full_a/weights.safetensors");
     reference(embeds, "dit/roll_tether_K9/inputs.safetensors");
-    put_ffmpeg("");
+    put_ffmpeg(-1, "");
     expect(three("-q -o whole.y4m") == 0 && three("-q -o whole.mp4 --resume "
            "--latents-out other.st") == 0, "whole calls: %s", said);
     test_one_fails();

@@ -9,7 +9,7 @@
  * Model       an `ffmpeg` of our own takes so many frames and then dies, or
  *             kills the program that feeds it, and a reader of a pipe is slower
  *             than its writer: no moment depends on the clock. */
-#include "tests/cli/program.h"
+#include "tests/cli/ffmpeg.h"
 
 #include "cli/cli.h"
 #include "tether/team.h"
@@ -30,21 +30,6 @@ static int generate(const char *after, const char *fmt, ...)
     return run_after("PATH=$PWD/bin:$PATH ", "generate -t 1 -m %s --embeds %s "
                      "--vae %s -W %d -H %d --latents %d %s%s", model, embeds,
                      vae, SIDE, SIDE, LATENTS, args, after);
-}
-
-/* An ffmpeg that keeps `take` frames (-1: all) of its input in the file that
- * its last argument names ("file:NAME"), then does `end`. */
-static void put_ffmpeg(int take, const char *end)
-{
-    char text[400];
-    if (take < 0)
-        snprintf(text, sizeof text, "#!/bin/sh\nfor a; do :; done\n"
-                 "exec cat > \"${a#file:}\"\n");
-    else
-        snprintf(text, sizeof text, "#!/bin/sh\nfor a; do :; done\n"
-                 "head -c %d > \"${a#file:}\"\n%s\n", take * FRAME, end);
-    mkdir(at("bin"), 0777);
-    put_file(at("bin/ffmpeg"), text, 0755);
 }
 
 static void expect_same(const char *name, const char *reference_name)
@@ -178,7 +163,7 @@ static void test_ends(const char *cache, const char *mp4, const char *latents)
         char what[100];
         snprintf(what, sizeof what, "--cache %s, %s, then %s", cache,
                  ends[i / 2], when[i % 2]);
-        put_ffmpeg(30, ends[i / 2]);
+        put_ffmpeg(30 * FRAME, ends[i / 2]);
         const int got = generate("", GOES_ON "--decode during --cache %s "
                                  "--checkpoint-every %d", cache,
                                  status[i / 2] == 128 + SIGKILL ? 2 : 0);
@@ -217,12 +202,12 @@ static void test_first_turn(void)
 {
 #define NOISY "-o h.mp4 --latents-out h.st --log-json h.log --cache " \
               "deep-forcing "
-    put_ffmpeg(60, "kill -2 $PPID\nexec cat > /dev/null");
+    put_ffmpeg(60 * FRAME, "kill -2 $PPID\nexec cat > /dev/null");
     expect(generate("", NOISY "--decode during") == 128 + SIGINT
            && strstr(said, "of 8 chunks; they are in h.st."), "%s", said);
     unlink(at("h.mp4.frames"));
     unlink(at("h.log"));
-    put_ffmpeg(5, "kill -2 $PPID\nexec cat > /dev/null");
+    put_ffmpeg(5 * FRAME, "kill -2 $PPID\nexec cat > /dev/null");
     expect(generate("", NOISY "--decode during --resume") == 128 + SIGINT
            && strstr(said, "frames are kept in h.mp4.frames")
            && !strstr(said, "after this chunk"), "%s", said);
@@ -241,7 +226,7 @@ static void test_first_turn(void)
 static void test_stalled(void)
 {
 #define SLOW "--chunk 12 --budget 24 --recent 12 --cache deep-forcing -o "
-    put_ffmpeg(5, "kill -2 $PPID\nexec sleep 5");
+    put_ffmpeg(5 * FRAME, "kill -2 $PPID\nexec sleep 5");
     expect(generate("", SLOW "i.mp4 --latents-out i.st --decode during")
            == 128 + SIGINT && exists(at("i.st.state1")), "%s", said);
     put_ffmpeg(-1, "");
@@ -359,7 +344,7 @@ static void test_ranks(void)
     for (int n = 1; n <= 3; n++) {
         snprintf(name[0], sizeof name[0], "ranks%d.y4m", n);
         snprintf(name[1], sizeof name[1], "ranks%d.mp4", n);
-        put_ffmpeg(30, "exit 1");
+        put_ffmpeg(30 * FRAME, "exit 1");
         expect(generate("", "-q -o %s --latents-out %s.st --decode during",
                         name[1], name[1]) == 1, "one process begins: %s", said);
         put_ffmpeg(-1, "");

@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include "tests/cli/program.h"
+#include "tests/cli/ffmpeg.h"
 
 static char model[1100], vae[1100], embeds[1100];
 /* LONG: more frames than the socket to ffmpeg holds, more latents than the VAE
@@ -24,21 +24,6 @@ static float wave(int64_t i)
 static float other_wave(int64_t i)
 {
     return -wave(i);
-}
-
-/* An ffmpeg of our own: it keeps `take` frames (-1: all) of its input in the
- * file that its last argument names ("file:NAME"), then does `end`. */
-static void put_ffmpeg(int take, const char *end)
-{
-    char text[400];
-    if (take < 0)
-        snprintf(text, sizeof text, "#!/bin/sh\nfor a; do :; done\n"
-                 "exec cat > \"${a#file:}\"\n");
-    else
-        snprintf(text, sizeof text, "#!/bin/sh\nfor a; do :; done\n"
-                 "head -c %d > \"${a#file:}\"\n%s\n", take * FRAME, end);
-    mkdir(at("bin"), 0777);
-    put_file(at("bin/ffmpeg"), text, 0755);
 }
 
 /* `tether decode` with our ffmpeg. */
@@ -97,7 +82,8 @@ static void test_encoder(void)
            "nothing can be seen in an empty file: %s", said);
     unlink(at("k.mp4.frames"));
     unlink(at("k.unfinished.mp4"));
-    put_ffmpeg(60, "printf '\\0\\0\\0\\10moof\\0\\0\\0\\377mdat' | "
+    put_ffmpeg(60 * FRAME,
+               "printf '\\0\\0\\0\\10moof\\0\\0\\0\\377mdat' | "
                "dd of=\"${a#file:}\" conv=notrunc 2> /dev/null\nexit 1");
     expect(decode(ALL) == 1
            && strstr(said, "kept in k.mp4.frames")
@@ -110,7 +96,7 @@ static void test_encoder(void)
            "no output has its final name");
     expect(decode(ALL) == 2 && strstr(said, "go on with it by --resume"),
            "not without a word: %s", said);
-    put_ffmpeg(110, "kill -9 $PPID\nexec cat > /dev/null");
+    put_ffmpeg(110 * FRAME, "kill -9 $PPID\nexec cat > /dev/null");
     expect(decode(ALL "--resume") == 128 + SIGKILL, "killed: %s", said);
     expect(strstr(text_of(at("stderr")), "frames are there") != NULL,
            "it went on: %s", said);
@@ -207,7 +193,7 @@ static void test_link(void)
 {
     mkdir(at("far"), 0777);
     expect(!symlink("far/to.mp4", at("link.mp4")), "a link");
-    put_ffmpeg(5, "exit 1");
+    put_ffmpeg(5 * FRAME, "exit 1");
     expect(decode("--latents l.st -o link.mp4") == 1
            && exists(at("far/to.unfinished.mp4"))
            && !exists(at("link.unfinished.mp4")), "interrupted: %s", said);
@@ -253,7 +239,7 @@ static void test_pictures(void)
 /* Leave frames of d.mp4. */
 static void interrupt(void)
 {
-    put_ffmpeg(5, "exit 1");
+    put_ffmpeg(5 * FRAME, "exit 1");
     expect(decode("-q --latents l.st -o d.mp4 --overwrite") == 1
            && exists(at("d.mp4.frames")), "interrupted: %s", said);
     put_ffmpeg(-1, "");
@@ -339,7 +325,7 @@ static void test_config(void)
     char copy[1400];
     snprintf(copy, sizeof copy, "mkdir v && cp %s v/w.st; ", vae);
     run_after(copy, "--version > /dev/null");
-    put_ffmpeg(5, "exit 1");
+    put_ffmpeg(5 * FRAME, "exit 1");
     expect(run_after("PATH=$PWD/bin:$PATH ", "decode -q -t 1 --vae v/w.st "
                      "--latents l.st -o c.mp4") == 1
            && exists(at("c.mp4.frames")), "interrupted: %s", said);
@@ -424,7 +410,7 @@ static void test_generate(void)
     put_ffmpeg(-1, "");
     expect(generate("", "-q -o g.mp4 --latents 12") == 0
            && generate("", "-q -o h.mp4 --latents 15") == 0, "%s", said);
-    put_ffmpeg(30, "exit 1");
+    put_ffmpeg(30 * FRAME, "exit 1");
     expect(generate("", "-o a.mp4 --latents 12") == 1
            && strstr(said, "the latents are complete in")
            && strstr(said, "kept in a.mp4.frames"), "ffmpeg dies: %s", said);
@@ -434,7 +420,7 @@ static void test_generate(void)
     expect(generate("", "-o a.mp4 --latents 12 --resume") == 0
            && strstr(said, "frames are there"), "%s", said);
     expect_same("a.mp4", "g.mp4");
-    put_ffmpeg(30, "exit 1");
+    put_ffmpeg(30 * FRAME, "exit 1");
     expect(generate("", "-o b.mp4 --latents 12") == 1, "%s", said);
     put_ffmpeg(-1, "");
     expect(generate("", "-o b.mp4 --latents 15 --resume") == 0

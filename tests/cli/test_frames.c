@@ -342,9 +342,22 @@ static void test_config(void)
 }
 
 /* Files of others that stay: one beside the video, one that is named only when
- * the decoding goes on. */
+ * the decoding goes on. Without its frames an unfinished video is such a file
+ * too. */
 static void test_strangers(void)
 {
+    unlink(at("d.mp4"));
+    interrupt();
+    unlink(at("d.mp4.frames"));
+    for (int i = 0; i < 2; i++)
+        expect(decode("--latents l.st -o d.mp4 %s", i ? "--overwrite" : "") == 0
+               && strstr(said, "warning: d.unfinished.mp4 is there without "
+                         "d.mp4.frames") && exists(at("d.unfinished.mp4")),
+               "its frames were removed: %s", said);
+    expect_same("d.mp4", "s.mp4");
+    unlink(at("d.unfinished.mp4"));
+    expect(decode("--latents l.st -o d.mp4 --overwrite") == 0
+           && !strstr(said, "d.unfinished.mp4"), "and it: %s", said);
     put_file(at("o.unfinished.mp4"), "mine", 0644);
     expect(decode("--latents l.st -o o.mp4 --overwrite") == 0
            && !strcmp(text_of(at("o.unfinished.mp4")), "mine"),

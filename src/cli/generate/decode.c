@@ -182,7 +182,8 @@ static const char *linked(sinks *s, const char *video)
 }
 
 /* "cat.mp4" -> "cat.unfinished.mp4". NULL: frames are not kept, so that nobody
- * will go on; or the name is too long; or somebody else's file has it. */
+ * will go on; or the name is too long; or a file has it that is somebody's, or
+ * of a decoding whose frames were removed. */
 static const char *unfinished_name(sinks *s, const char *output)
 {
     enum { LONGEST = 240 };
@@ -197,7 +198,11 @@ static const char *unfinished_name(sinks *s, const char *output)
     char *name = tt_alloc(s->ctx, &s->mem, (int64_t)n, 1, "file name");
     if (!name) return NULL;
     snprintf(name, n, "%.*s.unfinished%s", (int)(dot - video), video, dot);
-    return s->keep->there || access(name, F_OK) ? name : NULL;
+    if (s->keep->there || access(name, F_OK)) return name;
+    tt_warn(s->ctx, "%s is there without %s and may be anybody's: it stays, "
+            "and this video can be seen when it is complete", name,
+            s->keep->path);
+    return NULL;
 }
 
 /* Going on with numbered pictures? The last frame that is kept may be one that

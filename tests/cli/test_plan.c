@@ -39,6 +39,10 @@ static void plans(void)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         expect(strstr(text_of(at("stdout")), words[i]) != NULL, "it says %s: "
                "%s", words[i], text_of(at("stdout")));
+    expect(strstr(text_of(at("stdout")), "\ndisk\n") != NULL
+           && run(RUN "--plan --num-samples 2 > %s/stdout", model, folder) == 0
+           && strstr(text_of(at("stdout")), "\ndisk, of every video\n"),
+           "of one video, and of two: %s%s", said, text_of(at("stdout")));
     expect(run(RUN "--plan -o x.y4m --record r.json --analyze a > %s/stdout",
                model, folder) == 0, "with names of outputs: %s", said);
     expect(files() == 0, "nothing is written");

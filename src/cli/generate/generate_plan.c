@@ -97,7 +97,7 @@ static void print(const tt_needs *n, int64_t videos)
                      + (double)videos
                        * (n->latents.seconds + n->decoding.seconds);
     print_memory(n);
-    printf("disk, of every video\n");
+    printf("disk%s\n", videos > 1 ? ", of every video" : "");
     row("latents", n->latents_file, "");
     row("saved states, at most", n->states, "until the latents are complete");
     row("video as y4m, at most", n->video, "");

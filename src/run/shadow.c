@@ -52,20 +52,23 @@ static void touch(shadow *s, const void *p, int64_t bytes)
     if (s->held > s->peak) s->peak = s->held;
 }
 
-static bool more_room(shadow *s)
+/* A full array with room for twice as much; NULL: there is no memory for it. */
+static void *grown(void *array, int *room, size_t each)
 {
-    const int room = s->room ? 2 * s->room : 64;
-    shadow_block *more = realloc(s->block, (size_t)room * sizeof *more);
-    if (!more) return false;
-    s->block = more;
-    s->room = room;
-    return true;
+    const int more = *room ? 2 * *room : 64;
+    void *all = realloc(array, (size_t)more * each);
+    if (all) *room = more;
+    return all;
 }
 
 static void *take(const tt_device *d, size_t bytes)
 {
     shadow *s = d->self;
-    if (s->blocks == s->room && !more_room(s)) return NULL;
+    if (s->blocks == s->room) {
+        shadow_block *more = grown(s->block, &s->room, sizeof *more);
+        if (!more) return NULL;
+        s->block = more;
+    }
     if (bytes > UINTPTR_MAX - HUGE_PAGE - s->next) return NULL;
     s->block[s->blocks++] = (shadow_block){.at = s->next, .size = bytes};
     void *p = (void *)s->next; /* an address that is never followed */
@@ -122,16 +125,6 @@ static shadow_call *note(tt_ctx *ctx, shadow_op op, int64_t size, double flops,
 
 #define DIMS(...) ((const int64_t[SHADOW_DIMS]){__VA_ARGS__})
 
-static bool more_matrices(shadow *s)
-{
-    const int room = s->matrix_room ? 2 * s->matrix_room : 256;
-    tt_tensor *more = realloc(s->matrix, (size_t)room * sizeof *more);
-    if (!more) return false;
-    s->matrix = more;
-    s->matrix_room = room;
-    return true;
-}
-
 /* Take note of a matrix that is used for the first time. */
 static void list_matrix(tt_ctx *ctx, const tt_tensor *w)
 {
@@ -143,10 +136,12 @@ static void list_matrix(tt_ctx *ctx, const tt_tensor *w)
         s->matrix_latest = i;
         return;
     }
-    if (s->matrices == s->matrix_room && !more_matrices(s)) {
-        tt_fail(ctx, TT_ENOMEM, "out of memory for the plan of a run");
-        return;
+    if (s->matrices == s->matrix_room) {
+        tt_tensor *more = grown(s->matrix, &s->matrix_room, sizeof *more);
+        if (more) s->matrix = more;
+        else tt_fail(ctx, TT_ENOMEM, "out of memory for the plan of a run");
     }
+    if (ctx->status) return;
     s->matrix_latest = s->matrices;
     s->matrix[s->matrices++] = *w;
     s->matrix_bytes += (double)tt_tensor_bytes(w);

@@ -3,10 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Next    bench_ops.c, bench_error.c, bench_ranks.c */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cli/bench/bench.h"
 #include "cli/generate/generate.h"
@@ -19,7 +21,8 @@
 static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Benchmark"},
     {OPT_WRITE, "json", 0, offsetof(bench_settings, json), "FILE",
-     "write every figure as JSON; a file that is there is replaced"},
+     "write every figure as JSON; a file that is there is replaced. - is the "
+     "standard output, and the table goes to the standard error"},
     {OPT_TEXT, "only", 0, offsetof(bench_settings, only), "TEXT",
      "only cases whose name contains this"},
     {OPT_INT, "rounds", 0, offsetof(bench_settings, rounds), "N",
@@ -186,6 +189,33 @@ const tt_ops *bench_backend(const bench_settings *s, const char *name)
     return NULL;
 }
 
+/* "-" is the standard output; the table then goes where messages go. */
+static tt_status open_json(tt_ctx *ctx, tt_out *o, const char *path)
+{
+    if (strcmp(path, "-")) return tt_out_open(ctx, o, path);
+    fflush(stdout);
+    const int fd = dup(STDOUT_FILENO);
+    if (fd >= 0 && dup2(STDERR_FILENO, STDOUT_FILENO) >= 0)
+        o->file = fdopen(fd, "wb");
+    return o->file ? TT_OK
+         : tt_fail(ctx, TT_EIO, "cannot write the standard output: %s",
+                   strerror(errno));
+}
+
+/* A reader that has seen enough (`| head`) is no failure. */
+static tt_status close_json(tt_ctx *ctx, tt_out *o)
+{
+    if (o->path) return tt_out_finish(ctx, o);
+    errno = 0;
+    const bool bad = fflush(o->file) || ferror(o->file);
+    const int error = errno;
+    fclose(o->file);
+    if (bad && error != EPIPE)
+        tt_fail(ctx, TT_EIO, "cannot write the standard output: %s",
+                error ? strerror(error) : "an earlier write has failed");
+    return ctx->status;
+}
+
 /* settings: of the run whose ranks are asked for, else NULL. */
 static tt_status run(tt_ctx *ctx, const bench_settings *s, bench_kind kind,
                      const tt_settings *settings)
@@ -197,7 +227,7 @@ static tt_status run(tt_ctx *ctx, const bench_settings *s, bench_kind kind,
         if (!s->overwrite)
             TT_TRY(outputs_kind(ctx, "--json", s->json, "\"instruction_sets\"",
                                 "result of bench"));
-        TT_TRY(tt_out_open(ctx, &file, s->json));
+        TT_TRY(open_json(ctx, &file, s->json));
         j = &out;
         json_begin(j, file.file, true);
     }
@@ -209,7 +239,7 @@ static tt_status run(tt_ctx *ctx, const bench_settings *s, bench_kind kind,
     if (j) {
         json_close(j, ']');
         json_end(j);
-        tt_out_finish(ctx, &file);
+        close_json(ctx, &file);
     }
     return ctx->status;
 }

@@ -9,6 +9,21 @@
 
 /* ---- reports ------------------------------------------------------------- */
 
+/* "-" is the standard output, and no file. */
+static void test_standard_output(void)
+{
+#define BENCH "bench ops --quick --rounds 1 --only gelu -t 1 "
+    expect(run(BENCH "--json - > b.out") == 0 && !exists(at("-"))
+           && !strncmp(text_of(at("b.out")), "{\n", 2)
+           && strstr(text_of(at("b.out")), "\"operator\": \"gelu_tanh\"")
+           && !strstr(text_of(at("b.out")), "speed-up")
+           && strstr(said, "speed-up"), "JSON alone: %s%s", said,
+           text_of(at("b.out")));
+    if (access("/dev/full", W_OK)) return;
+    refuses(1, "standard output: an earlier write", BENCH "> /dev/full");
+    refuses(1, "standard output: No space left", BENCH "--json - > /dev/full");
+}
+
 /* `args` with --overwrite or an earlier report writes `name`; over anything
  * else it refuses. An exit status of 1 is a verdict. */
 static void report_keeps(const char *name, const char *args)
@@ -50,9 +65,7 @@ static void test_reports(void)
                && !strstr(text_of(at(page[i])), "<i>")
                && strstr(text_of(at(page[i])), "&lt;i&gt;\xef\xbf\xbdx"),
                "names in %s are shown as they are read", page[i]);
-    if (sizeof(tt_real) == 4 && !access("/dev/full", W_OK))
-        refuses(1, "standard output: an earlier write", "bench ops --quick "
-                "--rounds 1 --only gelu -t 1 > /dev/full");
+    if (sizeof(tt_real) == 4) test_standard_output();
     put_file(at("o.xml"), "<?xml version=\"1.0\"?>\n<testsuites>\n", 0644);
     refuses(2, "o.xml, which is no JUnit report", "diff r1 r1 --junit o.xml");
     refuses(2, "both write", "diff r1 r1 --html same --json ./same");

@@ -2,7 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Exit status: 0 ok, 1 failure at run time, 2 usage, 128+n on signal n.
+ * Exit status: 0 ok, 1 failure at run time, 2 usage, 128+n on signal n; of
+ * validate and diff, where 1 is a verdict, 3 a failure.
  * Messages go to stderr, data to stdout.
  * Next    cmd_generate.c */
 #include <errno.h>
@@ -255,6 +256,19 @@ static void open_standard(void)
     if (fd > 2) close(fd);
 }
 
+/* What is on its way out must arrive; a reader that has seen enough (`--help |
+ * head`) is no failure. */
+static int flushed(int status, const char *name)
+{
+    static const char *const judges[] = {"validate", "diff", NULL};
+    errno = 0;
+    if ((!fflush(stdout) && !ferror(stdout)) || status || errno == EPIPE)
+        return status;
+    fprintf(stderr, "tether: error: cannot write standard output: %s\n",
+            errno ? strerror(errno) : "an earlier write has failed");
+    return is_one_of(name, judges) ? 3 : 1;
+}
+
 int main(int argc, char **argv)
 {
     static const char *const helps[] = {"--help", "-h", "help", "--help=man",
@@ -278,12 +292,5 @@ int main(int argc, char **argv)
         print_version();
     else
         status = run_command(argc, argv);
-    errno = 0;
-    if ((fflush(stdout) || ferror(stdout)) && !status && errno != EPIPE) {
-        /* a reader that has seen enough (`--help | head`) is no failure */
-        fprintf(stderr, "tether: error: cannot write standard output: %s\n",
-                errno ? strerror(errno) : "an earlier write has failed");
-        status = 1;
-    }
-    return status;
+    return flushed(status, argv[1]);
 }

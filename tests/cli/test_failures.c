@@ -466,6 +466,8 @@ static void test_slips(void)
     refuses(2, "argument 2 is empty", "diff a ''");
     expect(run("diff z z > /dev/full") == 3 && strstr(said, "cannot write the "
            "standard output: No space left"), "a full disk: %s", said);
+    refuses(3, "standard output: No space left", "validate --list > /dev/full");
+    refuses(1, "standard output: No space left", "demo --list > /dev/full");
     run_after("{ sleep 0.3; ", "--help 2> told; echo $? > rc; } | true;");
     expect(!*text_of(at("told")) && *text_of(at("rc")) == '0', "`--help | "
            "head`: %s", text_of(at("told")));

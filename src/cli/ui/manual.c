@@ -87,7 +87,9 @@ void manual_end(const char *page)
 {
     manual_section("EXIT STATUS");
     printf("0 success, 1 failure, 2 wrong usage%s, 128+n after signal n.\n",
-           strstr(page, "validate") ? ", 3 data that cannot be judged" : "");
+           strstr(page, "validate") || strstr(page, "diff")
+               ? ", 3 data that cannot be read or a report that cannot be "
+                 "written" : "");
     manual_section("SEE ALSO");
     if (strcmp(page, "tether") != 0) printf(".BR tether (1)\n");
     else printf("Every command has a page of its own: "

@@ -319,6 +319,16 @@ static void test_manifest(void)
     expect(run("validate --manifest mine --write --each 1 --class f32 > out")
                == 0 && strstr(text_of(at("out")), "wrote mine: 16 hashes"),
            "--write says so: %s%s", said, text_of(at("out")));
+    refuses(2, "would replace the stored digests",
+            "validate --manifest --write --class none");
+    mkdir(at("ref_data"), 0777);
+    mkdir(at("ref_data/demo"), 0777);
+    put_file(at("ref_data/bits_operators_v1.txt"), "mine", 0644);
+    expect(run("validate --manifest --write --overwrite --each 1 --class f32 "
+               "> out") == 0
+           && strstr(text_of(at("ref_data/bits_operators_v1.txt")),
+                     "f32 op_silu_0 y "), "with consent: %s", said);
+    run_after("rm -r ref_data; ", "--version > /dev/null");
     refuses(3, "no stored digests", "validate --manifest absent");
     refuses(2, "f32, amx, vdp, sm80, sm90",
             "validate --manifest absent --class f16");

@@ -36,7 +36,8 @@ static const opt_spec options[] = {
     {OPT_FLAG, "write", 0, offsetof(settings, write), NULL,
      "store what `golden` computes instead of comparing"},
     {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
-     "with --write: replace a file that is no such table, too"},
+     "with --write: replace the stored digests where no FILE is named, and a "
+     "file that is no such table"},
     {OPT_TEXT, "class", 0, offsetof(settings, cls), "NAME",
      "one class of " CLASS_LIST " (default: all)"},
     {OPT_INT, "each", 0, offsetof(settings, each), "N",
@@ -196,8 +197,13 @@ static int report(check *c)
     return c->failed || !c->passed ? VALIDATE_MISMATCH : VALIDATE_PASS;
 }
 
+/* The stored digests are for every build. */
 static int check_settings(const settings *s, tt_class *only)
 {
+    if (s->write && !*s->manifest && !s->overwrite)
+        return opt_usage("validate", "--manifest --write without a FILE would "
+                         "replace the stored digests; name a FILE, or give "
+                         "--overwrite");
     if (s->cls && !tt_class_find(only, s->cls))
         return opt_usage("validate", "--class %s: known are %s", s->cls,
                          tt_class_names());

@@ -44,8 +44,8 @@ static bool y4m_shows(const video_file *v)
     long long w, h;
     const ssize_t n = pread(v->fd, head, sizeof head - 1, 0);
     const char *end = n > 0 ? strchr(head, '\n') : NULL;
-    if (!end || sscanf(head, "YUV4MPEG2 W%9lld H%9lld", &w, &h) != 2)
-        return false;
+    if (!end || sscanf(head, "YUV4MPEG2 W%9lld H%9lld", &w, &h) != 2
+        || w < 1 || h < 1) return false;
     const uint64_t first = (uint64_t)(end + 1 - head) + strlen("FRAME\n");
     return v->size >= first + 3 * (uint64_t)w * (uint64_t)h;
 }

@@ -503,7 +503,6 @@ static void test_preview(void)
     }
 }
 
-/* Only where ffmpeg is installed; without it the refusal names a way out. */
 /* The smallest files with a picture; without their last byte they have none. */
 static void test_shows(tt_ctx *ctx)
 {
@@ -530,9 +529,13 @@ static void test_shows(tt_ctx *ctx)
     expect(shows_picture(at("s.y4m")), "a y4m of one frame");
     expect(!truncate(at("s.y4m"), size_of(at("s.y4m")) - 1)
            && !shows_picture(at("s.y4m")), "and of less");
+    FILE *f = fopen(at("s.y4m"), "wb");
+    expect(f && fprintf(f, "YUV4MPEG2 W-4 H2 F16:1\nFRAME\n%24s", "") > 0
+           && !fclose(f) && !shows_picture(at("s.y4m")), "a side below zero");
     expect(!shows_picture(at("none.mp4")), "no file");
 }
 
+/* Only where ffmpeg is installed; without it the refusal names a way out. */
 static void test_ffmpeg(tt_ctx *ctx)
 {
     tt_video_format f = {.width = 32, .height = 16, .fps = 16, .frames = 5};

@@ -11,7 +11,8 @@
 
 static const char *const targets[] = {"safetensors", "index", "zip", "pickle",
                                       "gguf", "spm", "json", "picture", "y4m",
-                                      "dump", "trace", "state", "text"};
+                                      "shows", "dump", "trace", "state",
+                                      "text"};
 
 int main(int argc, char **argv)
 {

@@ -86,16 +86,14 @@ programs() {
             echo "$t sh '$t' '$build'"
     done
     [ -z "${ONLY:-}" ] || return
-    [ -z "${GUARDED:-}" ] || {
-        echo "bits '$build/check_bits' --guard --demo '$build/demo-random'"
-        return
-    }
     # the bits of this build; a double build has no stored ones
     version=$("$build/tether" --version)
     case $version in
     *"compute type double"* | *"compute type f64"*) ;;
-    *) echo "bits '$build/check_bits' --demo '$build/demo-random'" ;;
+    *) echo "bits '$build/check_bits' ${GUARDED:+--guard }--demo" \
+        "'$build/demo-random'" ;;
     esac
+    [ -z "${GUARDED:-}" ] || return
     # the reference cases on the other backends that run here
     for backend in golden blas; do
         case $version in *"$backend (default)"*) continue ;; esac

@@ -72,8 +72,27 @@ else
     skip "the revision: no git"
 fi
 
-# ---- uninstall -------------------------------------------------------------
+# ---- the stored bits -------------------------------------------------------
+# Those of a float build: test-guard compares no others. Every other program is
+# left out here.
 cd "$clone" || exit 1
+mkdir "$tmp/fake"
+for name in tests/*/test_*.c; do
+    name=${name#tests/}
+    echo "${name%%/*}/${name##*/test_} no" | sed 's/\.c / /'
+done > "$tmp/none"
+echo 'echo "bits: 1 passed, 0 failed"' > "$tmp/fake/check_bits"
+guarded() {   # compute type -> how often check_bits runs
+    echo "echo compute type $1" > "$tmp/fake/tether"
+    chmod +x "$tmp/fake/"*
+    ONLY='' RUN='' GUARDED=$tmp/none sh tests/run.sh "$tmp/fake" \
+        > "$tmp/log" 2>&1
+    grep -c 'check_bits. --guard' "$tmp/fake/guard.out/programs"
+}
+is "test-guard of a float build" "$(guarded float)" 1
+is "test-guard of a double build" "$(guarded double)" 0
+
+# ---- uninstall -------------------------------------------------------------
 version=$(sed -n 's/^.define TT_VERSION "\(.*\)"/\1/p' \
     include/tether/version.h)
 installer() {   # install or uninstall

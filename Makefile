@@ -407,28 +407,28 @@ check-install: f64 staged   ## install into a folder, move it away, use it; with
 
 # PYTHON: one that has numpy, torch, diffusers, transformers and accelerate.
 PYTHON ?= python3
+WITH_PYTHON = command -v "$(PYTHON)" > /dev/null || { \
+  echo "SKIP python/torch: $(PYTHON) is not installed"; \
+  echo "python/torch: 0 passed, 0 failed, 1 skipped"; exit 0; }; \
+  TETHER=$(B)/tether TETHER_LIB=$(SHARED) PYTHONDONTWRITEBYTECODE=1; \
+  export TETHER TETHER_LIB PYTHONDONTWRITEBYTECODE;
 .PHONY: check-python check-python-wide
 check-python: all $(SHARED) f64 $(B)/demo-random/config.json   ## diffusers' and transformers' models against ours, with PYTHON
 	@PYTHON="$(PYTHON)" sh tests/python/test_tether.sh $(B)
-	@command -v "$(PYTHON)" > /dev/null || { \
-	  echo "SKIP python/torch: $(PYTHON) is not installed"; \
-	  echo "python/torch: 0 passed, 0 failed, 1 skipped"; exit 0; }; \
-	  TETHER=$(B)/tether TETHER_LIB=$(SHARED) PYTHONDONTWRITEBYTECODE=1 \
-	  $(PYTHON) tests/python/check_torch.py $(B)/demo-random
+	@$(WITH_PYTHON) $(PYTHON) tests/python/check_torch.py $(B)/demo-random
 
 # The widths of the published files: one layer of umT5-XXL and of the 1.3B
 # transformer, all of the VAE's decoder. Its pictures are smaller, since it takes
 # longest.
 WIDE := $(B)/wide-random
 check-python-wide: all $(SHARED) f64 $(B)/demo-random/config.json   ## the same at real width, a layer of each transformer
-	@mkdir -p $(WIDE)/google/umt5-xxl
-	@cp $(B)/demo-random/google/umt5-xxl/spiece.model $(WIDE)/google/umt5-xxl
-	@$(B)/tools/make_checkpoint --layers 1 --text-len 32 --t5-layers 1 --t5-vocab 640 \
+	@$(WITH_PYTHON) mkdir -p $(WIDE)/google/umt5-xxl && \
+	  cp $(B)/demo-random/google/umt5-xxl/spiece.model $(WIDE)/google/umt5-xxl && \
+	  $(B)/tools/make_checkpoint --layers 1 --text-len 32 --t5-layers 1 --t5-vocab 640 \
 	  --dit $(WIDE)/diffusion_pytorch_model.safetensors --config $(WIDE)/config.json \
 	  --t5 $(WIDE)/models_t5_umt5-xxl-enc-bf16.safetensors \
-	  --vae $(WIDE)/Wan2.1_VAE.safetensors > /dev/null 2>&1
-	@for part in wide wide-vae; do \
-	  TETHER=$(B)/tether TETHER_LIB=$(SHARED) PYTHONDONTWRITEBYTECODE=1 \
+	  --vae $(WIDE)/Wan2.1_VAE.safetensors > /dev/null 2>&1 && \
+	  for part in wide wide-vae; do \
 	  $(PYTHON) tests/python/check_torch.py $(WIDE) $$part || exit 1; done
 
 # The dial of every row; some minutes.

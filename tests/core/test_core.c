@@ -94,6 +94,44 @@ static void test_sizes(void)
     expect(!tt_checked_mul(&out, -1, 1), "negative product");
 }
 
+/* A turn of a loop: `common`, above it a then b, given back, then c. True when
+ * no page of it is new: those of the system are zero. */
+static bool take_turn(tt_arena *arena, int64_t common, int64_t a, int64_t b,
+                      int64_t c)
+{
+    tt_alloc(ctx, arena, common, 1, "common");
+    const tt_arena_mark m = tt_arena_here(arena);
+    char *first = tt_alloc(ctx, arena, a, 1, "first");
+    char *second = tt_alloc(ctx, arena, b, 1, "second");
+    bool old = first[a - 1] && second[b - 1];
+    memset(first, 1, (size_t)a);
+    memset(second, 2, (size_t)b);
+    expect(first[0] == 1 && first[a - 1] == 1, "two of a turn are apart");
+    tt_arena_reset(arena, m);
+    char *third = tt_alloc(ctx, arena, c, 1, "third");
+    old = old && third[c - 1];
+    memset(third, 3, (size_t)c);
+    tt_arena_reset(arena, (tt_arena_mark){0});
+    return old;
+}
+
+/* From its third turn on a loop takes no memory from the system, and the peak
+ * is what it needs at most; blocks are of 1 MiB or more. */
+static void test_arena_turns(void)
+{
+    enum { MB = 1 << 20, TURNS = 3 };
+    tt_arena a = {0};
+    for (int64_t b = 7 * MB; b < 20 * MB; b += 3 * MB) {
+        const size_t most = (size_t)(1 * MB + 5 * MB + b);
+        for (int i = 1; i < TURNS; i++) take_turn(&a, MB, 5 * MB, b, 11 * MB);
+        expect(take_turn(&a, MB, 5 * MB, b, 11 * MB), "new pages in turn %d, "
+               "%lld MiB", TURNS, (long long)(b / MB));
+        expect(a.peak <= most + 2 * MB, "peak %zu of %zu", a.peak, most);
+        expect(a.total == 0 && a.spare_bytes <= a.peak, "all is given back");
+    }
+    tt_arena_free(&a);
+}
+
 static void test_arena(void)
 {
     tt_arena a = {0};
@@ -299,6 +337,7 @@ int main(void)
     test_empty();
     test_sizes();
     test_arena();
+    test_arena_turns();
     test_round_trips();
     test_rounding();
     test_fp8();

@@ -5,10 +5,9 @@
  * Holds   a block never moves, so pointers survive growth. Blocks above the
  *         mark of a reset are kept aside; what is kept never raises the peak.
  *         A loop that marks and resets goes to the system in its first turns
- *         alone: what no kept block holds comes from one that reaches up to
- *         the peak, and of a block that is too small the rest goes back. Pages
- *         are found and cleared once so, which was a tenth of a layer's time.
- */
+ *         alone: an empty arena begins with one block of its peak, and of a
+ *         block that turns out too small the rest goes back. So pages are found
+ *         and cleared once, which was a tenth of a layer's time. */
 #include "tether/arena.h"
 
 #include <stdlib.h>
@@ -142,10 +141,16 @@ static block *block_up_to_peak(tt_arena *a, size_t need)
     return block_new(a, a->peak - a->total);
 }
 
+/* Is nothing in use, and what is kept more than one block? */
+static bool in_pieces(const tt_arena *a)
+{
+    return a->total == 0 && a->spare && a->spare->below && !a->device;
+}
+
 static block *block_for(tt_arena *a, size_t need)
 {
     cut_top(a);
-    block *b = take_spare(a, need);
+    block *b = in_pieces(a) ? NULL : take_spare(a, need);
     if (!b) b = block_up_to_peak(a, need);
     return b ? b : block_new(a, need);
 }

@@ -49,6 +49,13 @@ static void take_bytes(tt_stage *stage, const shadow *s, int64_t host,
     for (int i = 0; i < s->ncalls; i++) stage->operations += s->call[i].flops;
 }
 
+/* What its scratch has had at most, it keeps for what comes next. */
+static int64_t scratch_peak(const shadow *s)
+{
+    const tt_arena *host = &s->ctx.scratch;
+    return (int64_t)(host->values ? host->values->peak : 0);
+}
+
 /* A failure in the shadow is one of the plan. */
 static tt_status hand_over(tt_ctx *ctx, const tt_ctx *from)
 {
@@ -127,7 +134,7 @@ tt_status plan_text(tt_ctx *ctx, const tt_run *run, double budget, tt_needs *n)
         n->text.mapped = weight_bytes(e.w);
         encode_all(s, &e, run);
         take_bytes(&n->text, s, plan_anonymous(), before);
-        n->text.kept = s->held; /* the scratch */
+        n->text.kept = scratch_peak(s);
         n->text.held += text_bytes(run);
         n->text.addresses += n->text.mapped;
         n->text.seconds = tt_now() - begin;
@@ -176,13 +183,13 @@ static tt_status open_rolling(rolling *r, const tt_run *run)
     return tt_rollout_open(c, &r->rollout, run->dit, r->prompt[0], o);
 }
 
-/* Bytes that its scratch holds still. */
+/* Bytes that its scratch keeps. */
 static int64_t close_rolling(rolling *r)
 {
     tt_rollout_close(r->rollout);
     for (int i = 0; i < r->nprompt; i++) tt_prompt_free(r->prompt[i]);
     tt_arena_free(&r->mem);
-    const int64_t kept = r->s->held;
+    const int64_t kept = scratch_peak(r->s);
     shadow_close(r->s);
     return kept;
 }
@@ -313,7 +320,7 @@ tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
     decode_some(s, vae, o);
     repeat_frames(s, o);
     take_bytes(&n->decoding, s, plan_anonymous(), before);
-    n->decoding.kept = s->held;
+    n->decoding.kept = scratch_peak(s);
     n->decoding.held += latent_bytes(run, o) + 2 * 192 * o->h * o->w;
     n->decoding.mapped = weight_bytes(tt_vae_weights(vae));
     n->decoding.addresses += n->decoding.mapped + latent_bytes(run, o)

@@ -94,24 +94,27 @@ static void test_sizes(void)
     expect(!tt_checked_mul(&out, -1, 1), "negative product");
 }
 
-/* A turn of a loop: `common`, above it a then b, given back, then c. True when
- * no page of it is new: those of the system are zero. */
-static bool take_turn(tt_arena *arena, int64_t common, int64_t a, int64_t b,
-                      int64_t c)
+/* A turn of a loop: above what is common, phases of up to four arrays that are
+ * given back. True when no page of it is new: those of the system are zero. */
+enum { MB = 1 << 20, PHASES = 3, ARRAYS = 4 };
+static bool take_turn(tt_arena *a, int64_t size[PHASES][ARRAYS])
 {
-    tt_alloc(ctx, arena, common, 1, "common");
-    const tt_arena_mark m = tt_arena_here(arena);
-    char *first = tt_alloc(ctx, arena, a, 1, "first");
-    char *second = tt_alloc(ctx, arena, b, 1, "second");
-    bool old = first[a - 1] && second[b - 1];
-    memset(first, 1, (size_t)a);
-    memset(second, 2, (size_t)b);
-    expect(first[0] == 1 && first[a - 1] == 1, "two of a turn are apart");
-    tt_arena_reset(arena, m);
-    char *third = tt_alloc(ctx, arena, c, 1, "third");
-    old = old && third[c - 1];
-    memset(third, 3, (size_t)c);
-    tt_arena_reset(arena, (tt_arena_mark){0});
+    bool old = true;
+    tt_alloc(ctx, a, MB, 1, "common");
+    const tt_arena_mark m = tt_arena_here(a);
+    for (int i = 0; i < PHASES; i++) {
+        char *x[ARRAYS];
+        for (int k = 0; k < ARRAYS; k++) {
+            x[k] = tt_alloc(ctx, a, size[i][k], 1, "an array");
+            old = old && x[k][0] && x[k][size[i][k] - 1];
+            memset(x[k], k + 1, (size_t)size[i][k]);
+        }
+        for (int k = 0; k < ARRAYS; k++)
+            expect(x[k][0] == k + 1 && x[k][size[i][k] - 1] == k + 1,
+                   "array %d of phase %d is written by another", k, i);
+        tt_arena_reset(a, m);
+    }
+    tt_arena_reset(a, (tt_arena_mark){0});
     return old;
 }
 
@@ -119,14 +122,26 @@ static bool take_turn(tt_arena *arena, int64_t common, int64_t a, int64_t b,
  * is what it needs at most; blocks are of 1 MiB or more. */
 static void test_arena_turns(void)
 {
-    enum { MB = 1 << 20, TURNS = 3 };
+    enum { LOOPS = 20, TURNS = 3, SPARE = 6 * MB };
     tt_arena a = {0};
-    for (int64_t b = 7 * MB; b < 20 * MB; b += 3 * MB) {
-        const size_t most = (size_t)(1 * MB + 5 * MB + b);
-        for (int i = 1; i < TURNS; i++) take_turn(&a, MB, 5 * MB, b, 11 * MB);
-        expect(take_turn(&a, MB, 5 * MB, b, 11 * MB), "new pages in turn %d, "
-               "%lld MiB", TURNS, (long long)(b / MB));
-        expect(a.peak <= most + 2 * MB, "peak %zu of %zu", a.peak, most);
+    uint32_t seed = 1;
+    size_t most = 0;
+    for (int loop = 0; loop < LOOPS; loop++) {
+        int64_t size[PHASES][ARRAYS];
+        for (int i = 0; i < PHASES; i++) {
+            size_t sum = MB;
+            for (int k = 0; k < ARRAYS; k++) {
+                seed = seed * 1664525u + 1013904223u;
+                size[i][k] = MB / 4 + (int64_t)(seed >> 10) % (4 * MB);
+                size[i][k] += loop * (MB / 4);
+                sum += (size_t)size[i][k];
+            }
+            if (sum > most) most = sum;
+        }
+        for (int turn = 1; turn < TURNS; turn++) take_turn(&a, size);
+        expect(take_turn(&a, size), "new pages in turn %d of loop %d", TURNS,
+               loop);
+        expect(a.peak <= most + SPARE, "peak %zu of %zu", a.peak, most);
         expect(a.total == 0 && a.spare_bytes <= a.peak, "all is given back");
     }
     tt_arena_free(&a);

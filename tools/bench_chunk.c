@@ -21,6 +21,9 @@
  * the clean pass before: every one of them is admitted, and edited by TAME, in
  * the measured chunk and in the one before it.
  *
+ * --keep-keys 1 keeps rotated keys from pass to pass, as `tether generate` does
+ * where the plan has room for it. Here nobody plans: the default is 0.
+ *
  * --cache-only N measures what the policy does, without the network: N chunks
  * of `passes` passes with random queries, keys and values. What it takes then
  * is a few hundredths of a second per layer, too little to be told from noise
@@ -42,7 +45,7 @@ static const char usage[] =
     "usage: bench_chunk -m DIR|FILE [-W 832] [-H 480] [--cache POLICY]\n"
     "                   [--budget 21] [--passes 1..5] [-t N] [--backend NAME]\n"
     "                   [--class NAME] [--heads N] [--prime 2] [--admit 0|1]\n"
-    "                   [--cache-only N] [--profile 0|1]\n"
+    "                   [--cache-only N] [--profile 0|1] [--keep-keys 0|1]\n"
     "POLICY  a name, then :OPTION=VALUE for sink, recent, memory, alpha, tau,\n"
     "        pool, compress-to, fusion, memrope-method, adaptive\n";
 
@@ -64,6 +67,7 @@ typedef struct bench {
     int64_t W, H, heads;
     int passes, prime, admit;
     int profile;             /* operators are timed one by one                */
+    int keep;                /* --keep-keys: rotated ones, from pass to pass  */
     int repeats;             /* --cache-only                                  */
     tt_real *q, *k, *v;      /* [CHUNK*L, H, D] for it                        */
 } bench;
@@ -390,6 +394,7 @@ static bool parse(bench *b, int argc, char **argv, int64_t *K)
         else if (!strcmp(o, "--prime")) b->prime = atoi(v);
         else if (!strcmp(o, "--admit")) b->admit = atoi(v);
         else if (!strcmp(o, "--profile")) b->profile = atoi(v);
+        else if (!strcmp(o, "--keep-keys")) b->keep = atoi(v);
         else if (!strcmp(o, "--cache-only")) b->repeats = atoi(v);
         else if (!strcmp(o, "-t")) b->ctx->nthreads = atoi(v);
         else if (!strcmp(o, "--backend")) tt_ops_use(b->ctx, v);
@@ -471,6 +476,7 @@ static tt_status open_cache(bench *b, int64_t K)
         return tt_fail(b->ctx, TT_EINVAL, "a budget of %lld frames is too "
                        "small", (long long)K);
     TT_TRY(tt_cache_open(b->ctx, &b->cache, NULL, &b->policy, &b->geo));
+    if (b->keep) TT_TRY(tt_cache_keep_keys(b->ctx, b->cache));
     if (b->repeats) TT_TRY(make_tokens(b));
     double t0 = tt_now();
     fill_cache(b);

@@ -17,6 +17,13 @@
  *     plan     which slots attention reads, in which order, at which positions
  *     done     after attention: work that must not influence this pass
  *
+ * Keys, once rotated, may be kept for the later passes of their chunk
+ * (tt_cache_keep_keys). A policy need not know, if it heeds one rule: only
+ * `begin` and `commit` change keys of other slots than the chunk's own, the
+ * last frames*L live ones. `write` and `done` may write to those alone; in the
+ * context pass `done` may change any. A plan may differ from pass to pass, and
+ * so may src_frame, sidx, tpos and len: that is seen, and all is rotated anew.
+ *
  * Every policy, from the plain sliding window to TetherCache, is a
  * tt_policy_class with a table of knobs and some of these functions; most of
  * their work is done by the tt_layer_* helpers below. src/cache/policies/ has
@@ -255,6 +262,9 @@ struct tt_policy_class {
                        const tt_geometry *geo);
     /* Token slots of a layer. */
     int64_t (*slots)(const tt_policy_options *opt, const tt_geometry *geo);
+    /* Of these, how many a plan reads at most: what kept keys need. NULL: all.
+     */
+    int64_t (*reads)(const tt_policy_options *opt, const tt_geometry *geo);
     /* Bytes of `state`. NULL: state_bytes of them, whatever the options. */
     size_t (*state_size)(const tt_policy_options *opt, const tt_geometry *geo);
     size_t state_bytes;
@@ -382,6 +392,10 @@ int tt_policy_describe(char *buf, size_t n, const tt_policy_options *opt);
  *         allocated. *out is then NULL. */
 tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
                         const tt_policy_options *opt, const tt_geometry *geo);
+/* From here on keep the rotated keys of all layers from pass to pass of a
+ * chunk: half as much memory again. No bit depends on it.
+ * Errors  TT_ENOMEM: the cache goes on without, once the failure is cleared */
+tt_status tt_cache_keep_keys(tt_ctx *ctx, tt_cache *c);
 void tt_cache_close(tt_cache *c);
 /* A new video: zeroed k, v, metadata and state. */
 void tt_cache_reset(tt_ctx *ctx, tt_cache *c);
@@ -391,6 +405,8 @@ int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
 const tt_policy_class *tt_cache_class(const tt_cache *c);
 const tt_policy_options *tt_cache_options(const tt_cache *c);
 const tt_geometry *tt_cache_geometry(const tt_cache *c);
+/* To look at, and to write to between two passes: keys kept of the layer are
+ * rotated anew. Who writes later again asks for it again. */
 tt_layer *tt_cache_layer(tt_cache *c, int64_t layer);
 const tt_rope_table *tt_cache_rope(const tt_cache *c);
 
@@ -399,9 +415,9 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                     const tt_qkv *x);
 
 /* What attention reads now: keys rotated as planned, values, and the chunk's
- * queries rotated. k is in ctx->scratch; v points into the cache when the plan
- * is one segment, else it is gathered too. With a failure recorded in ctx, n
- * is 0 and nothing is read.
+ * queries rotated. k is in ctx->scratch, or kept until the layer is read again;
+ * v points into the cache when the plan is one segment, else it is gathered
+ * too. With a failure recorded in ctx, n is 0 and nothing is read.
  *   q_out, q_in [frames*L, H, D] (may be the same array) */
 typedef struct tt_kv_view {
     const tt_real *k, *v;  /* [n, H, D]                                       */

@@ -135,6 +135,8 @@ typedef struct tt_rollout_options {
     const tt_vae *vae;           /* both halves; makes it otherwise           */
     bool latent_restart;         /* neither: reuse the latent as it is. Not
                                     what CausVid does                         */
+    bool keep_keys;              /* rotated keys, from pass to pass of a chunk
+                                    (policy.h); no bit depends on it. false   */
     const char *origin;          /* NULL, or what else the run is made from
                                     (prompt, files): a saved state of another
                                     origin is refused                         */

@@ -4,12 +4,13 @@
  *
  * Model   one k and one v buffer per layer hold unrotated keys and values; the
  *         policy moves tokens about in them (layer.c) and says what attention
- *         reads (relrope.c). There is no second copy of a cache: at 1.3B and
- *         832x480, 21 frames take 12.1 GB.
+ *         reads (relrope.c). At 1.3B and 832x480, 21 frames take 12.1 GB. There
+ *         is no second copy, unless rotated keys are kept: then half of it.
  * Holds   never-written slots are zero (upstream leaves the previous video in
  *         them; it shows only where a policy reads a slot it never wrote).
  * Next    relrope.c, fifo.c, tether.c */
 #include "cache/classes.h"
+#include "cache/kept.h"
 #include "tether/device.h"
 
 #include <string.h>
@@ -24,6 +25,7 @@ struct tt_cache {
     tt_policy_options opt;
     tt_geometry geo;
     tt_layer *layer;             /* [geo.layers] */
+    cache_kept *kept;            /* [geo.layers], or NULL */
     size_t state_size;
     tt_real *shared;
     tt_rope_table rope;
@@ -170,6 +172,24 @@ tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
     return TT_OK;
 }
 
+tt_status tt_cache_keep_keys(tt_ctx *ctx, tt_cache *c)
+{
+    if (ctx->status) return ctx->status;
+    if (!c) return tt_fail(ctx, TT_EINVAL, "there is no cache to keep keys of");
+    if (c->kept) return TT_OK;
+    cache_kept *kept = tt_alloc0(ctx, &c->arena, c->geo.layers, sizeof *kept,
+                                 "kept keys");
+    for (int64_t i = 0; i < c->geo.layers && !ctx->status; i++)
+        kept_make(ctx, &c->arena, &kept[i], &c->layer[i]);
+    if (!ctx->status) c->kept = kept;
+    return ctx->status;
+}
+
+cache_kept *cache_kept_of(tt_cache *c, int64_t layer)
+{
+    return c->kept ? &c->kept[layer] : NULL;
+}
+
 void tt_cache_close(tt_cache *c)
 {
     if (!c) return;
@@ -212,9 +232,17 @@ const tt_rope_table *tt_cache_rope(const tt_cache *c)
     return c ? &c->rope : NULL;
 }
 
-tt_layer *tt_cache_layer(tt_cache *c, int64_t layer)
+tt_layer *cache_layer(const tt_cache *c, int64_t layer)
 {
     return c && layer >= 0 && layer < c->geo.layers ? &c->layer[layer] : NULL;
+}
+
+/* Who asks may write to it. */
+tt_layer *tt_cache_layer(tt_cache *c, int64_t layer)
+{
+    tt_layer *y = cache_layer(c, layer);
+    if (y) kept_forget(cache_kept_of(c, layer));
+    return y;
 }
 
 /* ---- the policy's calls -------------------------------------------------- */
@@ -245,6 +273,7 @@ static void begin_chunk(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 {
     const tt_policy_class *cls = tt_cache_class(y->cache);
     const int64_t L = y->geo->L;
+    kept_forget(cache_kept_of(y->cache, y->index));
     if (cls->begin) cls->begin(ctx, y, p, x);
     else tt_layer_roll(ctx, y, y->opt->S * L, p->frames * L);
     y->seen = p->start + p->frames;
@@ -257,7 +286,9 @@ static void store_chunk(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     if (ctx->status) return;
     if (cls->write) cls->write(ctx, y, p, x);
     else tt_layer_put(ctx, y, p, x);
-    if (p->context && cls->commit && !ctx->status) cls->commit(ctx, y, p, x);
+    if (!p->context || !cls->commit || ctx->status) return;
+    kept_forget(cache_kept_of(y->cache, y->index));
+    cls->commit(ctx, y, p, x);
 }
 
 /* May this layer be told of this pass? */
@@ -279,7 +310,7 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                     const tt_qkv *x)
 {
     if (ctx->status) return;
-    tt_layer *y = tt_cache_layer(c, layer);
+    tt_layer *y = cache_layer(c, layer);
     if (check_pass(ctx, c, y, p)) return;
     const stopwatch w = start_policy(ctx);
     y->first = p->start + p->frames > y->seen;
@@ -291,7 +322,7 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
 void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p)
 {
     if (ctx->status || !c->cls->done) return;
-    tt_layer *y = tt_cache_layer(c, layer);
+    tt_layer *y = cache_layer(c, layer);
     if (check_pass(ctx, c, y, p)) return;
     const stopwatch w = start_policy(ctx);
     c->cls->done(ctx, y, p);
@@ -314,7 +345,7 @@ void tt_cache_report(tt_cache *c, const tt_event *e)
 
 bool tt_cache_show(tt_cache *c, int64_t layer, tt_event *out)
 {
-    const tt_layer *y = tt_cache_layer(c, layer);
+    const tt_layer *y = cache_layer(c, layer);
     *out = (tt_event){ .layer = layer };
     if (!y || !c->cls->shown) return false;
     out->kind = c->cls->shown;

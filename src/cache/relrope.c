@@ -1,5 +1,6 @@
 /* relrope.c: what attention reads. Gather the planned slots and rotate the
- * keys to the positions the policy gives them now.
+ * keys to the positions the policy gives them now; those that a pass before
+ * has left rotated stay (kept.h).
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -9,29 +10,35 @@
  *         stores rotated keys, which gives the same bits: the rotation is done
  *         in double from the unrotated key and rounded once).
  * Next    tether.c */
+#include "cache/kept.h"
 #include "tether/device.h"
-#include "tether/policy.h"
 
-/* Frame, row and column of n tokens; token i of `sidx` NULL is i mod L. */
-static void fill_positions(int32_t *pos, const tt_geometry *geo, int64_t n,
+/* Tokens [lo, hi) of a segment. */
+typedef struct rows {
+    int64_t lo, hi;
+} rows;
+
+/* Frame, row and column of those tokens, of which the first of all is at frame
+ * t0; token i of `sidx` NULL is i mod L. */
+static void fill_positions(int32_t *pos, const tt_geometry *geo, rows r,
                            int64_t t0, const int32_t *sidx,
                            const int32_t *tpos)
 {
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = r.lo; i < r.hi; i++, pos += 3) {
         const int64_t s = sidx ? sidx[i] : i % geo->L;
-        pos[3 * i + 0] = tpos ? tpos[i] : (int32_t)(t0 + i / geo->L);
-        pos[3 * i + 1] = (int32_t)(s / geo->grid_w);
-        pos[3 * i + 2] = (int32_t)(s % geo->grid_w);
+        pos[0] = tpos ? tpos[i] : (int32_t)(t0 + i / geo->L);
+        pos[1] = (int32_t)(s / geo->grid_w);
+        pos[2] = (int32_t)(s % geo->grid_w);
     }
 }
 
 /* Policies move positions on by rules. Where those start from the numbers of a
  * saved state, it may show here only that no run leaves such numbers. */
 static tt_status check_times(tt_ctx *ctx, const tt_cache *c, const tt_layer *y,
-                             const tt_segment *s)
+                             const tt_segment *s, rows r)
 {
     const int64_t n = tt_cache_rope(c)->npos;
-    for (int64_t i = s->slot; i < s->slot + s->ntokens; i++)
+    for (int64_t i = s->slot + r.lo; i < s->slot + r.hi; i++)
         if (y->tpos[i] < 0 || y->tpos[i] >= n)
             return tt_fail(ctx, TT_EFORMAT, "layer %lld: cache %s gives token "
                            "%lld the frame position %d, outside 0..%lld; if "
@@ -42,24 +49,28 @@ static tt_status check_times(tt_ctx *ctx, const tt_cache *c, const tt_layer *y,
     return TT_OK;
 }
 
-static void rotate_segment(tt_ctx *ctx, const tt_cache *c, tt_real *out,
-                           const tt_layer *y, const tt_segment *s)
+/* `out` is where the whole segment goes. */
+static void rotate_rows(tt_ctx *ctx, const tt_cache *c, tt_real *out,
+                        const tt_layer *y, const tt_segment *s, rows r)
 {
     const tt_geometry *geo = y->geo;
-    const tt_real *k = y->k + s->slot * geo->H * geo->D;
+    const int64_t width = geo->H * geo->D, n = r.hi - r.lo;
+    const tt_real *k = y->k + (s->slot + r.lo) * width;
+    if (n <= 0) return;
+    out += r.lo * width;
     if (s->t0 == TT_T_NONE) {
-        tt_copy(ctx, out, k, s->ntokens * geo->H * geo->D);
+        tt_copy(ctx, out, k, n * width);
         return;
     }
     const bool own = s->t0 == TT_T_PER_TOKEN;
-    if (own && check_times(ctx, c, y, s)) return;
+    if (own && check_times(ctx, c, y, s, r)) return;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    int32_t *pos = tt_alloc(ctx, &ctx->scratch, s->ntokens, 3 * sizeof *pos,
+    int32_t *pos = tt_alloc(ctx, &ctx->scratch, n, 3 * sizeof *pos,
                             "positions");
     if (ctx->status) return;
-    fill_positions(pos, geo, s->ntokens, s->t0, y->sidx + s->slot,
+    fill_positions(pos, geo, r, s->t0, y->sidx + s->slot,
                    own ? y->tpos + s->slot : NULL);
-    tt_rope(ctx, out, k, s->ntokens, geo->H, geo->D, tt_cache_rope(c), pos);
+    tt_rope(ctx, out, k, n, geo->H, geo->D, tt_cache_rope(c), pos);
     tt_arena_reset(&ctx->scratch, m);
 }
 
@@ -72,7 +83,7 @@ static void rotate_queries(tt_ctx *ctx, const tt_cache *c, tt_real *out,
     int32_t *pos = tt_alloc(ctx, &ctx->scratch, n, 3 * sizeof *pos,
                             "positions");
     if (ctx->status) return;
-    fill_positions(pos, geo, n, t0, NULL, NULL);
+    fill_positions(pos, geo, (rows){ 0, n }, t0, NULL, NULL);
     tt_rope(ctx, out, in, n, geo->H, geo->D, tt_cache_rope(c), pos);
     tt_arena_reset(&ctx->scratch, m);
 }
@@ -90,32 +101,70 @@ static int64_t check_plan(const tt_plan *plan, const tt_layer *y)
     return n;
 }
 
+/* Where a segment meets the chunk's own slots, the last live ones. */
+static rows own_rows(const tt_layer *y, const tt_pass *p, const tt_segment *s)
+{
+    rows r = { y->len - p->frames * y->geo->L - s->slot, y->len - s->slot };
+    if (r.lo < 0) r.lo = 0;
+    if (r.hi > s->ntokens) r.hi = s->ntokens;
+    return r;
+}
+
+/* The keys of a plan of n tokens, rotated. */
+static const tt_real *rotate_keys(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
+                                  const tt_pass *p, const tt_plan *plan,
+                                  int64_t n)
+{
+    const int64_t width = y->geo->H * y->geo->D;
+    cache_kept *kept = cache_kept_of(c, y->index);
+    if (kept && n > kept->room) kept = NULL;
+    const bool there = kept && kept_holds(kept, y, plan);
+    kept_forget(kept);
+    tt_real *k = kept ? kept->k : tt_values(ctx, n * width);
+    if (ctx->status) return NULL;
+    int64_t at = 0;
+    for (int i = 0; i < plan->nsegments; i++) {
+        const tt_segment *s = &plan->segment[i];
+        const rows all = { 0, s->ntokens };
+        rotate_rows(ctx, c, k + at * width, y, s,
+                    there ? own_rows(y, p, s) : all);
+        at += s->ntokens;
+    }
+    if (kept && !ctx->status) kept_note(kept, y, plan, p);
+    return k;
+}
+
+/* Values of a plan: in place, or one segment behind the other. */
+static const tt_real *gather_values(tt_ctx *ctx, const tt_layer *y,
+                                    const tt_plan *plan, int64_t n)
+{
+    const int64_t width = y->geo->H * y->geo->D;
+    if (plan->nsegments == 1) return y->v + plan->segment[0].slot * width;
+    tt_real *v = tt_values(ctx, n * width);
+    if (ctx->status) return NULL;
+    int64_t at = 0;
+    for (int i = 0; i < plan->nsegments; i++) {
+        const tt_segment *s = &plan->segment[i];
+        tt_copy(ctx, v + at * width, y->v + s->slot * width,
+                s->ntokens * width);
+        at += s->ntokens;
+    }
+    return v;
+}
+
 void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                    tt_kv_view *out, tt_real *q_out, const tt_real *q_in)
 {
     *out = (tt_kv_view){0};
     if (ctx->status) return;
-    const tt_layer *y = tt_cache_layer(c, layer);
-    const int64_t width = y->geo->H * y->geo->D;
+    const tt_layer *y = cache_layer(c, layer);
     tt_plan plan = {0};
     tt_cache_class(c)->plan(ctx, y, p, &plan);
     if (ctx->status) return;
     const int64_t n = check_plan(&plan, y);
-    const bool gather = plan.nsegments > 1;
 
-    tt_real *k = tt_values(ctx, n * width);
-    tt_real *v = gather ? tt_values(ctx, n * width)
-                        : y->v + plan.segment[0].slot * width;
-    if (ctx->status) return;
-    int64_t at = 0;
-    for (int i = 0; i < plan.nsegments; i++) {
-        const tt_segment *s = &plan.segment[i];
-        rotate_segment(ctx, c, k + at * width, y, s);
-        if (gather)
-            tt_copy(ctx, v + at * width, y->v + s->slot * width,
-                    s->ntokens * width);
-        at += s->ntokens;
-    }
+    const tt_real *k = rotate_keys(ctx, c, y, p, &plan, n);
+    const tt_real *v = gather_values(ctx, y, &plan, n);
     rotate_queries(ctx, c, q_out, q_in, p->frames, plan.q_t0);
     if (!ctx->status) *out = (tt_kv_view){ k, v, n };
 }

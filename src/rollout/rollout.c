@@ -178,18 +178,20 @@ int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
     const int64_t cache = tt_cache_bytes(cls, &policy, &geo);
     /* Per token of a chunk: the residual stream, its normed copy, q, k, v, the
      * attention's output and two temporaries, or the feed-forward's hidden
-     * values; per cached token a rotated key. A team cuts all of it, but for
-     * the chunk's tokens, and has q, k and v of heads besides those of rows. */
+     * values; per cached token a rotated key, of one layer or of all. A team
+     * cuts all of it, but for the chunk's tokens, and has q, k and v of heads
+     * besides those of rows. */
     const bool alone = tt_team_size(ctx) == 1;
     const tt_range own = tt_team_rows(ctx, geo.chunk * geo.L);
     const int64_t width = geo.H * geo.D;
     const int64_t token[] = { own.hi - own.lo, 8 * c->dim + c->ffn_dim };
-    const int64_t window[] = { cls->slots(&policy, &geo), width };
+    const int64_t window[] = { cls->slots(&policy, &geo), width,
+                               opt->keep_keys ? geo.layers : 1 };
     const int64_t chunk[] = { geo.chunk, geo.L,
                               alone ? 0 : c->dim + 4 * width };
     int64_t a, b, d, all;
     if (!tt_checked_size(&a, token, 2, sizeof(tt_real))
-        || !tt_checked_size(&b, window, 2, sizeof(tt_real))
+        || !tt_checked_size(&b, window, 3, sizeof(tt_real))
         || !tt_checked_size(&d, chunk, 3, sizeof(tt_real))
         || !tt_checked_add(&all, a, b) || !tt_checked_add(&all, all, d)
         || !tt_checked_add(&all, all, cache))
@@ -276,6 +278,7 @@ tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
     r->ngiven = opt->initial_frames;
     r->opt.policy.context_noise = opt->context_noise;
     tt_cache_open(ctx, &r->cache, NULL, &r->opt.policy, &geo);
+    if (opt->keep_keys) tt_cache_keep_keys(ctx, r->cache);
     allocate(ctx, r);
     if (!ctx->status) r->identity = state_identity(ctx, r);
     if (!ctx->status) warn_about_scenes(ctx, r);

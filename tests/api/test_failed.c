@@ -183,6 +183,7 @@ static char text[256];
     /* policy.h */                                                             \
     MAKES(tt_cache_open, tt_cache, c, &made, NULL, NULL, NULL)                 \
     RUNS(tt_cache_reset, c, NULL)                                              \
+    WANTS(tt_cache_keep_keys, c, NULL)                                         \
     GIVES(tt_policy_set, c, &(tt_policy_options){0}, "tau", "1")               \
     GIVES(tt_policy_parse, c, &(tt_policy_options){0}, "tether")               \
     GIVES(tt_policy_check, c, &(tt_policy_options){0}, NULL)                   \

@@ -88,6 +88,18 @@ static void check_resume(tt_ctx *ctx, const tt_rollout_options *o,
     free(want), free(got);
 }
 
+/* The same with keys that stay rotated, also behind a state that was loaded. */
+static void check_kept(tt_ctx *ctx, const char *name)
+{
+    tt_rollout_options o = evicting(name);
+    tt_real *plain = whole(ctx, &o);
+    o.keep_keys = true;
+    tt_real *kept = whole(ctx, &o);
+    expect_bits(name, plain, kept, all_bytes(&o));
+    check_resume(ctx, &o, 3);
+    free(plain), free(kept);
+}
+
 /* One policy is another's special case. */
 static void check_equal(tt_ctx *ctx, const char *what, tt_rollout_options a,
                         tt_rollout_options b)
@@ -484,6 +496,7 @@ int main(void)
         const char *name = tt_policy_at(i)->name;
         check_same_start(ctx, name, full);
         check_threads(ctx, name);
+        check_kept(ctx, name);
         o = evicting(name);
         check_resume(ctx, &o, 2);
         check_resume(ctx, &o, 5);

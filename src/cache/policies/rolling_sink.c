@@ -27,6 +27,11 @@ static int64_t slots(const tt_policy_options *o, const tt_geometry *geo)
     return 2 * o->K * geo->L;
 }
 
+static int64_t reads(const tt_policy_options *o, const tt_geometry *geo)
+{
+    return o->K * geo->L;
+}
+
 /* First slot of what attention reads. */
 static int64_t window(const tt_layer *y)
 {
@@ -113,6 +118,7 @@ const tt_policy_class cache_rolling_sink = {
     .knobs = knobs,
     .check = check,
     .slots = slots,
+    .reads = reads,
     .valid = valid,
     .begin = begin,
     .plan = plan,

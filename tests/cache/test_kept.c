@@ -1,0 +1,491 @@
+/* test_kept.c: keys that stay rotated from pass to pass, without a network.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Property: for every policy and what its knobs make of it, through warm-up,
+ * full window, scenes, a chunk without a clean pass, a new video and a hand in
+ * the cache, a cache that keeps its keys shows attention the bits of one that
+ * does not. A policy that breaks the rule of policy.h is found by that, and one
+ * that does odd things within it is none.
+ * Known answers: the tokens that are rotated in each pass. */
+#include "tests/cache/drive.h"
+#include "tether/backend.h"
+
+enum { LAYERS = 2, CHUNKS = 14, PASSES = 4 };
+
+/* One cache that keeps, one that does not. */
+typedef struct pair {
+    tt_cache *kept, *plain;
+    int differ;                  /* views that were not the same              */
+    int looked;
+} pair;
+
+static bool open_pair(tt_ctx *ctx, pair *p, const tt_policy_class *cls,
+                      tt_policy_options o, const tt_geometry *g)
+{
+    const char *name = cls ? cls->name : o.name;
+    *p = (pair){ .differ = 0 };
+    if (!expect_ok(tt_cache_open(ctx, &p->kept, cls, &o, g), name)
+        || !expect_ok(tt_cache_open(ctx, &p->plain, cls, &o, g), name))
+        return false;
+    return expect_ok(tt_cache_keep_keys(ctx, p->kept), name)
+           && expect_ok(tt_cache_keep_keys(ctx, p->kept), "twice is once");
+}
+
+static void close_pair(pair *p)
+{
+    tt_cache_close(p->kept);
+    tt_cache_close(p->plain);
+}
+
+/* ---- one pass in both ---------------------------------------------------- */
+
+/* What one cache shows in a layer. */
+static void show(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
+                 seen *out)
+{
+    static tt_real x[3][C * L * W];
+    const int64_t n = p->frames * L * W;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const tt_real *sent[3];
+    tt_kv_view view;
+    for (int i = 0; i < 3; i++) {
+        fill(x[i], n, (uint32_t)(p->start * 64 + p->step * 8 + layer * 4 + i));
+        sent[i] = tt_send(ctx, x[i], n);
+    }
+    tt_real *turned = tt_values(ctx, n);
+    tt_cache_write(ctx, c, layer, p, &(tt_qkv){sent[0], sent[1], sent[2]});
+    tt_cache_read(ctx, c, layer, p, &view, turned, sent[0]);
+    out->n = view.n;
+    if (!ctx->status) {
+        take(ctx, out->q, turned, n);
+        take(ctx, out->k, view.k, view.n * W);
+        take(ctx, out->v, view.v, view.n * W);
+    }
+    tt_cache_done(ctx, c, layer, p);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+static void pass_of(tt_ctx *ctx, pair *p, tt_pass at)
+{
+    static seen a, b;
+    for (int64_t l = 0; l < LAYERS && !ctx->status; l++) {
+        show(ctx, p->kept, l, &at, &a);
+        show(ctx, p->plain, l, &at, &b);
+        const size_t n = (size_t)(a.n * W) * sizeof *a.k;
+        const size_t q = (size_t)(at.frames * L * W) * sizeof *a.q;
+        p->differ += a.n != b.n || memcmp(a.k, b.k, n) || memcmp(a.v, b.v, n)
+                     || memcmp(a.q, b.q, q);
+        p->looked++;
+    }
+}
+
+/* ---- chunks -------------------------------------------------------------- */
+
+static tt_pass pass_at(int64_t chunk, int step)
+{
+    return (tt_pass){ .start = chunk * C, .frames = C, .chunk = chunk,
+                      .step = step, .context = step == PASSES - 1,
+                      .last = step == PASSES - 1 };
+}
+
+static void chunk_of(tt_ctx *ctx, pair *p, int64_t chunk)
+{
+    for (int step = 0; step < PASSES; step++)
+        pass_of(ctx, p, pass_at(chunk, step));
+}
+
+/* A given chunk has one pass more, which need not be a clean one. */
+static void given_of(tt_ctx *ctx, pair *p, int64_t chunk)
+{
+    for (int step = 0; step < 2; step++) {
+        tt_pass at = pass_at(chunk, step);
+        at.last = step == 1;
+        pass_of(ctx, p, at);
+    }
+}
+
+static void scene_of(tt_ctx *ctx, pair *p, int64_t chunk)
+{
+    for (int step = 0; step < PASSES; step++) {
+        tt_pass at = pass_at(chunk, step);
+        at.prompt_changed = true;
+        at.cut = chunk % 2;
+        pass_of(ctx, p, at);
+    }
+}
+
+/* Somebody else writes to a key of a layer, in both. */
+static void touch(tt_ctx *ctx, pair *p, int64_t token)
+{
+    tt_cache *const both[] = { p->kept, p->plain };
+    for (int i = 0; i < 2; i++) {
+        const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+        tt_real *k = tt_cache_layer(both[i], 1)->k + token * W;
+        tt_host *h = tt_get(ctx, k, W);
+        for (int j = 0; h && j < W; j++) h[j] += 1;
+        tt_put(ctx, k, h, W);
+        tt_arena_reset(&ctx->scratch, m);
+    }
+}
+
+/* Between two passes of a chunk. */
+static void touched_of(tt_ctx *ctx, pair *p, int64_t chunk)
+{
+    for (int step = 0; step < PASSES; step++) {
+        pass_of(ctx, p, pass_at(chunk, step));
+        touch(ctx, p, step);
+    }
+}
+
+/* One that was given up in the middle, then the next one. */
+static void abandoned_of(tt_ctx *ctx, pair *p, int64_t chunk)
+{
+    pass_of(ctx, p, pass_at(chunk, 0));
+    pass_of(ctx, p, pass_at(chunk, 1));
+}
+
+/* The clean pass is not the last one. */
+static void again_of(tt_ctx *ctx, pair *p, int64_t chunk)
+{
+    pass_of(ctx, p, pass_at(chunk, 0));
+    pass_of(ctx, p, pass_at(chunk, PASSES - 1));
+    pass_of(ctx, p, pass_at(chunk, 1));
+    pass_of(ctx, p, pass_at(chunk, PASSES - 1));
+}
+
+static void videos(tt_ctx *ctx, pair *p, int64_t chunks)
+{
+    const char *name = tt_cache_class(p->kept)->name;
+    const bool ends = !strcmp(name, "tether"); /* refuses it otherwise */
+    for (int64_t i = 0; i < chunks; i++) chunk_of(ctx, p, i);
+    tt_cache_reset(ctx, p->kept);
+    tt_cache_reset(ctx, p->plain);
+    for (int64_t i = 0; i < chunks; i++) {
+        if (i == 1) given_of(ctx, p, i);
+        else if (i == 3 || i == 6) scene_of(ctx, p, i);
+        else if (i == 5) touched_of(ctx, p, i);
+        else if (i == 7) again_of(ctx, p, i);
+        else if (i == 8 && !ends) abandoned_of(ctx, p, i);
+        else chunk_of(ctx, p, i);
+    }
+}
+
+/* ---- every policy -------------------------------------------------------- */
+
+static void policy_of(tt_ctx *ctx, const char *text)
+{
+    tt_policy_options o;
+    pair p;
+    if (!expect_ok(tt_policy_parse(ctx, &o, text), text)) return;
+    const bool clip = (tt_policy_find(o.name)->flags & TT_RESTARTS) != 0;
+    const int64_t chunks = clip ? 7 : CHUNKS;
+    tt_geometry g = geometry(chunks * C);
+    g.scenes = 3;
+    if (!open_pair(ctx, &p, NULL, o, &g)) return;
+    videos(ctx, &p, chunks);
+    expect_ok(ctx->status, text);
+    expect(p.looked > 200 || clip, "%s: %d views", text, p.looked);
+    expect(p.differ == 0, "%s: %d of %d views differ where keys are kept", text,
+           p.differ, p.looked);
+    close_pair(&p);
+}
+
+static void every_policy(tt_ctx *ctx)
+{
+    static const char *const knobs[] = {
+        "fifo:budget=7:sink=2", "fifo:budget=-1", "causvid-rolling:budget=7",
+        "infinity:budget=7:sink=2", "infinity:sink=0:raw-slot0=1",
+        "memrope:budget=9:sink=2", "memrope:adaptive=1",
+        "memrope:memrope-method=eviction:budget=7",
+        "deep-sink:budget=7:sink=2",
+        "deep-forcing:budget=9:sink=2:recent=3:compress-to=6",
+        "deep-forcing:budget=9:sink=2:recent=3:compress-to=6:unify=1",
+        "deep-forcing:budget=9:sink=2:recent=4:compress-to=6:fusion=max",
+        "rolling-sink:budget=9", "tether:budget=10:sink=2:recent=3",
+        "tether:budget=10:sink=2:recent=3:tau=0",
+        "tether:budget=10:sink=2:recent=3:pool=frame:tau=0.6",
+        "tether:budget=12:sink=3:recent=9"};
+    const tt_policy_class *cls;
+    for (int i = 0; (cls = tt_policy_at(i)) != NULL; i++)
+        policy_of(ctx, cls->name);
+    for (size_t i = 0; i < sizeof knobs / sizeof *knobs; i++)
+        policy_of(ctx, knobs[i]);
+}
+
+/* ---- policies of our own ------------------------------------------------- */
+
+static int64_t own_slots(const tt_policy_options *o, const tt_geometry *g)
+{
+    (void)o;
+    return 6 * g->L;
+}
+
+static int64_t own_positions(const tt_policy_options *o, const tt_geometry *g)
+{
+    (void)o;
+    return g->frames;
+}
+
+static void own_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                     tt_plan *out)
+{
+    (void)ctx;
+    out->nsegments = 1;
+    out->segment[0] = (tt_segment){ 0, y->len, TT_T_PER_TOKEN };
+    out->q_t0 = p->start;
+}
+
+/* The key of token 0 is another one. */
+static void turn_key(tt_ctx *ctx, tt_layer *y)
+{
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_host *h = tt_get(ctx, y->k, W);
+    for (int j = 0; h && j < W; j++) h[j] = 1 - h[j];
+    tt_put(ctx, y->k, h, W);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+/* Breaks the rule: an old key, in a later pass, in its place. */
+static void stale_write(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                        const tt_qkv *x)
+{
+    tt_layer_put(ctx, y, p, x);
+    if (p->start >= C && p->step == 2) turn_key(ctx, y);
+}
+
+static void stale_done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
+{
+    if (p->start >= C && p->step == 1) turn_key(ctx, y);
+}
+
+/* Within it. */
+static void fair_done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
+{
+    if (p->context) turn_key(ctx, y);
+}
+
+static void fair_commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                        const tt_qkv *x)
+{
+    (void)p, (void)x;
+    turn_key(ctx, y);
+}
+
+/* Old tokens are moved about, placed and timed anew in later passes. */
+static void moving_write(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                         const tt_qkv *x)
+{
+    int32_t times[L];
+    tt_layer_put(ctx, y, p, x);
+    if (p->start < C) return;
+    memcpy(times, y->tpos, sizeof times);
+    if (p->step == 1) tt_layer_move(ctx, y, 0, L, L);
+    memcpy(y->tpos, times, sizeof times);
+    if (p->step == 2) y->sidx[1] = 5;
+    if (p->step == 3) y->tpos[2]++;
+}
+
+/* Metadata tell nothing, and a chunk begins with an old key that changes. */
+static void bare_begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                       const tt_qkv *x)
+{
+    (void)x;
+    if (y->len < y->cap) y->len += p->frames * L;
+    else turn_key(ctx, y);
+}
+
+static void bare_write(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                       const tt_qkv *x)
+{
+    const int64_t n = p->frames * L * W, at = y->len * W - n;
+    tt_copy(ctx, y->k + at, x->k, n);
+    tt_copy(ctx, y->v + at, x->v, n);
+}
+
+/* Another order and other times in every pass. */
+static void odd_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                     tt_plan *out)
+{
+    const int64_t old = y->len - p->frames * L;
+    own_plan(ctx, y, p, out);
+    if (p->step == 0 || !old) return;
+    out->nsegments = 2;
+    out->segment[0] = (tt_segment){ old + 1, y->len - old - 1, TT_T_NONE };
+    out->segment[1] = (tt_segment){ p->step / 2, old - p->step / 2, p->step };
+}
+
+/* Slots that are read twice need more room than a layer has. */
+static void double_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                        tt_plan *out)
+{
+    own_plan(ctx, y, p, out);
+    out->nsegments = 2;
+    out->segment[1] = out->segment[0];
+}
+
+/* Two segments that cut frames, the same in every pass: of the later one the
+ * chunk's own tokens begin in its middle. */
+static void cutting_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                         tt_plan *out)
+{
+    const int64_t at = y->len - p->frames * L - 2;
+    own_plan(ctx, y, p, out);
+    if (at < 0) return;
+    out->nsegments = 2;
+    out->segment[0] = (tt_segment){ at, y->len - at, 3 };
+    out->segment[1] = (tt_segment){ 0, at, TT_T_PER_TOKEN };
+}
+
+#define OWN .summary = "a test", .slots = own_slots, .positions = own_positions
+static const tt_policy_class stale_policies[] = {
+    {.name = "stale-write", OWN, .write = stale_write, .plan = own_plan},
+    {.name = "stale-done", OWN, .done = stale_done, .plan = own_plan},
+};
+static const tt_policy_class fair_policies[] = {
+    {.name = "fair-done", OWN, .done = fair_done, .plan = own_plan},
+    {.name = "fair-commit", OWN, .commit = fair_commit, .plan = own_plan},
+    {.name = "moving", OWN, .write = moving_write, .plan = own_plan},
+    {.name = "bare", OWN, .begin = bare_begin, .write = bare_write,
+     .plan = own_plan},
+    {.name = "odd", OWN, .plan = odd_plan},
+    {.name = "double", OWN, .plan = double_plan},
+    {.name = "cutting", OWN, .plan = cutting_plan},
+};
+
+static void own_of(tt_ctx *ctx, const tt_policy_class *cls, bool stale)
+{
+    const tt_geometry g = geometry(CHUNKS * C);
+    const tt_policy_options o = { .name = "ignored", .K = 6, .S = 1 };
+    pair p;
+    if (!open_pair(ctx, &p, cls, o, &g)) return;
+    videos(ctx, &p, CHUNKS);
+    expect_ok(ctx->status, cls->name);
+    expect((p.differ > 0) == stale, "%s: %d of %d views differ", cls->name,
+           p.differ, p.looked);
+    close_pair(&p);
+}
+
+static void own_policies(tt_ctx *ctx)
+{
+    for (size_t i = 0; i < sizeof fair_policies / sizeof *fair_policies; i++)
+        own_of(ctx, &fair_policies[i], false);
+    for (size_t i = 0; i < sizeof stale_policies / sizeof *stale_policies; i++)
+        own_of(ctx, &stale_policies[i], true);
+}
+
+/* ---- what is rotated ----------------------------------------------------- */
+
+static const tt_ops *real_ops;
+static int64_t tokens;
+
+static void counting_rope(tt_ctx *ctx, const tt_rope_args *a)
+{
+    tokens += a->T;
+    real_ops->rope(ctx, a);
+}
+
+/* Keys rotated in every pass of a chunk, of both layers. */
+static void expect_rotated(tt_ctx *ctx, tt_cache *c, int64_t chunk,
+                           const int64_t want[PASSES])
+{
+    static seen out;
+    for (int step = 0; step < PASSES; step++) {
+        const tt_pass at = pass_at(chunk, step);
+        tokens = 0;
+        for (int64_t l = 0; l < LAYERS; l++) show(ctx, c, l, &at, &out);
+        const int64_t keys = tokens - LAYERS * C * L;
+        expect(keys == LAYERS * L * want[step], "%s: chunk %d, pass %d rotates "
+               "%d keys, expected %d", tt_cache_class(c)->name, (int)chunk,
+               step, (int)keys, (int)(LAYERS * L * want[step]));
+    }
+}
+
+/* Frames whose keys are rotated in the passes of a chunk with a full window;
+ * the clean pass of a policy that commits rotates all. */
+static void counts_of(tt_ctx *ctx, const char *text, bool keep,
+                      const int64_t want[PASSES])
+{
+    static seen out;
+    tt_ops counting = *real_ops;
+    tt_policy_options o;
+    if (!expect_ok(tt_policy_parse(ctx, &o, text), text)) return;
+    tt_cache *c = open_cache(ctx, o, 60);
+    if (!c) return;
+    if (keep) expect_ok(tt_cache_keep_keys(ctx, c), text);
+    for (int64_t s = 0; s < 8; s++) run_chunk(ctx, c, &out, s * C);
+    counting.rope = counting_rope;
+    ctx->ops = &counting;
+    expect_rotated(ctx, c, 8, want);
+    ctx->ops = real_ops;
+    tt_cache_close(c);
+}
+
+static void counts(tt_ctx *ctx)
+{
+    real_ops = ctx->ops;
+    counts_of(ctx, "fifo:budget=9", false, (int64_t[]){ 9, 9, 9, 9 });
+    counts_of(ctx, "fifo:budget=9", true, (int64_t[]){ 9, C, C, C });
+    counts_of(ctx, "infinity:budget=9", true, (int64_t[]){ 9, C, C, C });
+    counts_of(ctx, "memrope:budget=9", true, (int64_t[]){ 9, C, C, C });
+    counts_of(ctx, "rolling-sink:budget=9", true, (int64_t[]){ 9, C, C, C });
+    counts_of(ctx, "tether:budget=10:sink=2:recent=3", true,
+              (int64_t[]){ 10, C, C, 10 });
+}
+
+/* ---- failures ------------------------------------------------------------ */
+
+/* In pass 1 rows go elsewhere, and the last ones fail. */
+static void failing_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                         tt_plan *out)
+{
+    own_plan(ctx, y, p, out);
+    out->segment[0].t0 = 0;
+    if (p->step != 1) return;
+    out->nsegments = 2;
+    out->segment[0] = (tt_segment){ L, y->len - L, 5 };
+    out->segment[1] = (tt_segment){ 0, L, TT_T_PER_TOKEN };
+}
+
+static const tt_policy_class failing = {
+    .name = "failing", OWN, .write = bare_write, .begin = bare_begin,
+    .plan = failing_plan,
+};
+
+/* A pass that fails in the middle of its keys leaves nothing to trust. */
+static void failure(tt_ctx *ctx)
+{
+    const tt_geometry g = geometry(CHUNKS * C);
+    const tt_policy_options o = { .name = "ignored", .K = 6, .S = 1 };
+    static seen a;
+    pair p;
+    if (!open_pair(ctx, &p, &failing, o, &g)) return;
+    pass_of(ctx, &p, pass_at(0, 0));
+    tt_cache_layer(p.kept, 0)->tpos[1] = -1;
+    pass_of(ctx, &p, pass_at(1, 0));
+    const tt_pass at = pass_at(1, 1);
+    show(ctx, p.kept, 0, &at, &a);
+    expect_status(ctx->status, TT_EFORMAT, "a time that cannot be");
+    tt_clear(ctx);
+    pass_of(ctx, &p, pass_at(1, 2));
+    expect(p.differ == 0, "a pass behind one that failed");
+    close_pair(&p);
+}
+
+/* A window that chunks do not fill exactly is among them. */
+static void silent(void *user, const char *sentence)
+{
+    (void)user, (void)sentence;
+}
+
+int main(void)
+{
+    tt_ctx *ctx = test_begin("kept");
+    ctx->warn = silent;
+    every_policy(ctx);
+    own_policies(ctx);
+    failure(ctx);
+    if (test_guarded()) skip("operators cannot be counted on a device");
+    else counts(ctx);
+    return test_end();
+}

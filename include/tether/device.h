@@ -36,6 +36,8 @@ typedef struct tt_device {
     void (*get)(tt_ctx *ctx, void *to, const void *from, size_t bytes);
     void (*copy)(tt_ctx *ctx, void *to, const void *from, size_t bytes);
     void (*zero)(tt_ctx *ctx, void *to, size_t bytes);
+    /* Bytes of it that nobody has taken; NULL: it cannot say. */
+    int64_t (*room)(const tt_device *d);
 } tt_device;
 
 /* n values in arena `a`, undefined or zero; in ctx->scratch. */

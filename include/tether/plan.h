@@ -41,6 +41,7 @@ typedef struct tt_needs {
     int64_t cache;         /* keys and values of `latents`, with the prompt's */
     int64_t heads;         /* of every layer, that are held                   */
     int64_t activations;   /* the rest of it                                  */
+    bool keys;             /* ... with rotated keys, which are kept           */
     int64_t peak;          /* the largest of the three peaks; 0: not known    */
     int64_t latents_file;  /* on disk                                         */
     int64_t states;        /* on disk, until the latents are complete         */
@@ -76,7 +77,8 @@ typedef struct tt_share {
     double moved;          /* bytes: of every exchange what is sent or what is
                               received, whichever is more                     */
     int64_t heads;         /* held                                            */
-    int64_t held, cache;   /* bytes, and those of keys and values             */
+    int64_t held, cache;   /* bytes, and those of keys and values; none for
+                              rotated keys that need not be kept              */
 } tt_share;
 
 /* Of a chunk, the mean of some whose turn the policy makes; with `decoding` of

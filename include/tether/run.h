@@ -201,6 +201,7 @@ typedef struct tt_settings {
     bool plan;                    /* its caller stops after tt_run_open       */
     bool profile;
     const char *shares;           /* of ranks                                */
+    const char *keep_keys;        /* "auto", "yes" or "no"                   */
     /* files that are there */
     bool resume, overwrite;
     int64_t checkpoint_every;     /* -1: as time allows                       */

@@ -125,7 +125,9 @@ void checkpoint_forget(checkpoint *c)
 void checkpoint_begin(const tt_ctx *ctx, tt_run *run)
 {
     video *v = &run->now;
-    const int64_t bytes = tt_rollout_bytes(ctx, run->dit, &v->opt);
+    tt_rollout_options o = v->opt;
+    o.keep_keys = false;         /* a state has none */
+    const int64_t bytes = tt_rollout_bytes(ctx, run->dit, &o);
     v->keep.at = tt_now();
     v->keep.cost = DISK_FLUSH + (double)(bytes * tt_team_size(ctx))
                                 / DISK_SPEED;

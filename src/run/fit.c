@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "team/engine.h"
+#include "tether/device.h"
 
 /* With what the C library takes for itself and the gaps that it leaves between
  * blocks: as measured, of small runs; blocks of 32 MB and more leave none. */
@@ -45,6 +46,22 @@ static bool holds_with_spare(const tt_run *run, const tt_needs *n)
     return holds(run, &more);
 }
 
+bool plan_keeps(const tt_ctx *ctx, const tt_run *run, const tt_needs *n)
+{
+    const tt_device *d = ctx->device;
+    const int64_t weights = n->latents.mapped
+                          + (n->during ? n->decoding.mapped : 0);
+    const int64_t held = with_spare(n->latents.peak - n->before)
+                       * tt_team_size(ctx);
+    if (d) return d->room && held + weights <= d->room(d);
+    tt_needs own = *n;
+    own.text = (tt_stage){0};
+    if (!n->during) own.decoding = (tt_stage){0};
+    own.peak = n->latents.peak;
+    return held + weights <= plan_memory(n->before).bytes
+        && holds_with_spare(run, &own);
+}
+
 /* Would all but the latents, which may be there already? */
 static bool rest_holds(const tt_run *run, const tt_needs *n)
 {
@@ -77,11 +94,19 @@ static tt_ctx aside(const tt_ctx *ctx)
                     .interrupt = ctx->interrupt};
 }
 
-/* What these options need; the text stays as it is. Peak 0: impossible. */
-static tt_needs needs_of(const search *s, const tt_rollout_options *o,
+static bool must_keep(const tt_run *run)
+{
+    return !strcmp(run->s.keep_keys, "yes");
+}
+
+/* What these options need; the text stays as it is. Keys that may be kept are
+ * not. Peak 0: impossible. */
+static tt_needs needs_of(const search *s, const tt_rollout_options *given,
                          bool decoded)
 {
     tt_ctx c = aside(s->ctx);
+    tt_rollout_options mine = *given, *o = &mine;
+    mine.keep_keys = given->keep_keys && must_keep(s->run);
     const tt_needs *own = &s->run->needs;
     tt_needs n = {.before = own->before, .during = s->during,
                   .text = own->text};
@@ -235,6 +260,14 @@ static bool fits_decoded_after(const search *s)
                       || (s->run->s.resume && rest_holds(s->run, &n)));
 }
 
+/* Keys are kept because the user wants it. */
+static bool fits_unkept(const search *s)
+{
+    tt_rollout_options o = s->run->opt;
+    o.keep_keys = false;
+    return must_keep(s->run) && would_fit(s, &o);
+}
+
 static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
 {
     tt_ctx c = aside(ctx);
@@ -244,6 +277,7 @@ static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
     const plan_limit m = plan_memory(n->before);
     int64_t h, width;
     if (!run->s.no_decode) tt_run_open_vae(&c, run, &s.vae);
+    if (fits_unkept(&s)) propose(w, "--keep-keys no");
     if (fits_decoded_after(&s)) propose(w, "--decode after");
     if (smaller_size(&s, &h, &width))
         propose(w, "--size %lldx%lld", (long long)(8 * width),

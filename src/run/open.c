@@ -237,7 +237,8 @@ static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
     TT_TRY(plan_begin(ctx, r));
     TT_TRY(try_vae(ctx, r));
     TT_TRY(open_restart_vae(ctx, r));
-    return compare_ranks(ctx, r);
+    TT_TRY(compare_ranks(ctx, r));
+    return plan_agree(ctx, r);
 }
 
 tt_status tt_run_open(tt_ctx *ctx, tt_run **out, const tt_settings *s,

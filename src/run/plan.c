@@ -264,6 +264,7 @@ tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
         n->latents.mapped = weight_bytes(w);
         n->latents.seconds = r.seconds;
         n->activations = n->latents.held - n->cache - latent_bytes(run, o);
+        n->keys = o->keep_keys;
     }
     if (!hand_over(ctx, &r.s->ctx) && budget > 0) {
         const tt_weights *given = tt_weights_crowded(w) ? w : NULL;
@@ -394,6 +395,7 @@ static tt_status share_latents(tt_ctx *ctx, const tt_run *run,
     const tt_weights *w = tt_dit_weights(run->dit);
     rolling r = {.s = shadow_open(ctx), .opt = run->opt};
     if (!r.s) return ctx->status;
+    if (strcmp(run->s.keep_keys, "yes")) r.opt.keep_keys = false; /* least */
     if (!open_rolling(&r, run)) {
         out->cache = r.s->held;
         out->heads = layer_of(&r)->geo->H;
@@ -524,6 +526,23 @@ static tt_ctx aside(const tt_ctx *ctx)
                     .interrupt = ctx->interrupt, .team = ctx->team};
 }
 
+/* The latents planned anew without kept keys. */
+static void drop_keys(tt_ctx *c, tt_run *run, tt_needs *n)
+{
+    run->opt.keep_keys = false;
+    n->latents = (tt_stage){0};
+    plan_latents(c, run, &run->opt, 0, n);
+    plan_sum(run, &run->opt, n);
+}
+
+/* What the user leaves to us. */
+static void settle_keys(const tt_ctx *ctx, tt_ctx *c, tt_run *run,
+                        tt_needs *n)
+{
+    if (!run->opt.keep_keys || strcmp(run->s.keep_keys, "auto")) return;
+    if (c->status || !plan_keeps(ctx, run, n)) drop_keys(c, run, n);
+}
+
 /* What planning `c` has found out, or nothing. */
 static void take_needs(tt_run *run, const tt_needs *n, const tt_ctx *c)
 {
@@ -541,6 +560,7 @@ tt_status plan_begin(tt_ctx *ctx, tt_run *run)
     tt_clear(&c);                /* it may be missing: said later */
     plan_latents(&c, run, &run->opt, 0, &n);
     plan_sum(run, &run->opt, &n);
+    settle_keys(ctx, &c, run, &n);
     take_needs(run, &n, &c);
     tt_ctx_free(&c);
     if (run->s.resume && !run->s.no_decode) return TT_OK; /* with the decoder */
@@ -555,6 +575,7 @@ tt_status plan_decoder(tt_ctx *ctx, tt_run *run, const tt_vae *vae,
     if (ctx->status || !n.peak) return ctx->status;
     plan_decoding(&c, run, &run->opt, vae, before, 0, &n);
     plan_sum(run, &run->opt, &n);
+    settle_keys(ctx, &c, run, &n);
     take_needs(run, &n, &c);
     tt_ctx_free(&c);
     return plan_check(ctx, run, &run->needs);
@@ -568,9 +589,23 @@ tt_status plan_restarts(tt_ctx *ctx, tt_run *run)
     n.latents = (tt_stage){0};
     plan_latents(&c, run, &run->opt, 0, &n);
     plan_sum(run, &run->opt, &n);
+    settle_keys(ctx, &c, run, &n);
     take_needs(run, &n, &c);
     tt_ctx_free(&c);
     return plan_check(ctx, run, &run->needs);
+}
+
+tt_status plan_agree(tt_ctx *ctx, tt_run *run)
+{
+    const bool keep = run->opt.keep_keys;
+    if (tt_team_size(ctx) == 1 || !tt_team_any(ctx, !keep) || !keep)
+        return ctx->status;
+    tt_needs n = run->needs;
+    tt_ctx c = aside(ctx);
+    drop_keys(&c, run, &n);
+    take_needs(run, &n, &c);
+    tt_ctx_free(&c);
+    return ctx->status;
 }
 
 tt_status tt_run_plan(tt_ctx *ctx, const tt_run *run, tt_needs *out)

@@ -103,7 +103,7 @@ static void digest_of_input(tt_ctx *ctx, char hex[65], const record_file *f)
             "record has no digest of it", f->path);
 }
 
-static void write_program(tt_ctx *ctx, json_out *j)
+static void write_program(tt_ctx *ctx, json_out *j, const tt_run *run)
 {
     char cpu[256], library[256];
     json_open(j, "program", '{');
@@ -118,6 +118,7 @@ static void write_program(tt_ctx *ctx, json_out *j)
     json_str(j, "determinism", tt_determinism(ctx->ops));
     json_str(j, "cpu", tt_cpu_features(cpu, sizeof cpu));
     json_int(j, "threads", ctx->nthreads);
+    json_bool(j, "keys_kept", run->now.opt.keep_keys);
     json_close(j, '}');
 }
 
@@ -257,7 +258,7 @@ tt_status tt_run_record(tt_ctx *ctx, tt_run *run, const char *path,
     if (facts->argc) json_str(&j, NULL, "tether");
     for (int i = 0; i < facts->argc; i++) json_str(&j, NULL, facts->argv[i]);
     json_close(&j, ']');
-    write_program(ctx, &j);
+    write_program(ctx, &j, run);
     json_str(&j, "identity", run->now.identity);
     write_settings(&j, &run->s);
     write_video(&j, run);

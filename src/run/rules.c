@@ -215,18 +215,22 @@ static tt_status fill_sampler(tt_ctx *ctx, tt_settings *g,
     return TT_OK;
 }
 
-/* Options that are one of two words. */
+/* Options that are one of two words, or of three. */
 static tt_status check_words(tt_ctx *ctx, const tt_settings *g)
 {
     const struct { const char *option, *word, *a, *b; } word[] = {
         {"cut-rule", g->cut_rule, "official", "readme"},
         {"restart", g->restart, "vae", "latent"},
         {"decode", g->decode, "after", "during"}};
+    const char *keep = g->keep_keys;
     for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
         if (strcmp(word[i].word, word[i].a) && strcmp(word[i].word, word[i].b))
             return tt_fail(ctx, TT_EINVAL, "--%s is %s or %s, but `%s` was "
                            "given", word[i].option, word[i].a, word[i].b,
                            word[i].word);
+    if (strcmp(keep, "auto") && strcmp(keep, "yes") && strcmp(keep, "no"))
+        return tt_fail(ctx, TT_EINVAL, "--keep-keys is auto, yes or no, but "
+                       "`%s` was given", keep);
     return TT_OK;
 }
 
@@ -246,6 +250,7 @@ tt_status tt_settings_check(tt_ctx *ctx, tt_settings *g,
     TT_TRY(check_effect(ctx, g));
     TT_TRY(fill_sampler(ctx, g, opt));
     opt->policy.context_noise = g->context_noise;
+    opt->keep_keys = strcmp(g->keep_keys, "no") != 0;
     return TT_OK;
 }
 

@@ -172,6 +172,10 @@ static const tt_setting fixed[] = {
      "seconds, with golden in more"},
     {TT_SETTING_FLAG, "profile", 0, AT(profile), NULL,
      "print the time per operator at the end"},
+    {TT_SETTING_TEXT, "keep-keys", 0, AT(keep_keys), "auto|yes|no",
+     "keep the rotated keys of the window from pass to pass of a chunk, and do "
+     "not rotate all in each: half as much memory again as the cache. auto "
+     "(default): where the plan has room for it. No bit depends on it"},
     {TT_SETTING_TEXT, "shares", 0, AT(shares), "LIST",
      "how mpirun's ranks share the work: 4,4,1 gives the third a ninth "
      "(default: equal). No bit depends on it"},
@@ -414,7 +418,8 @@ tt_settings tt_settings_defaults(void)
         .model = TT_MODEL_PATHS, .num_samples = 1, .seed_rule = "plain",
         .steps = "1000,750,500,250", .warp = 1, .shift = 5, .chunk = 3,
         .cache = "tether", .cut_rule = "official", .rollouts = 1, .overlap = 3,
-        .restart = "vae", .decode = "after", .checkpoint_every = -1,
+        .restart = "vae", .decode = "after", .keep_keys = "auto",
+        .checkpoint_every = -1,
     };
 }
 

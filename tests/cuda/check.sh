@@ -93,6 +93,17 @@ if [ $? -eq 0 ]; then passed=$((passed + 1)); else
 fi
 cat "$logs/chunk"
 
+# rotated keys that stay on the device: the same bytes
+for keep in yes no; do
+    "$build/shim/tether" generate -q --no-decode -m "$build/demo-random" \
+        -p "a cat" --size 16x16 --latents 6 --backend cuda \
+        --keep-keys $keep --latents-out "$logs/keep-$keep" 2>> "$logs/keep"
+done
+if cmp -s "$logs/keep-yes" "$logs/keep-no"; then passed=$((passed + 1)); else
+    failed=$((failed + 1))
+    echo "FAIL cuda/keep-keys: $(cat "$logs/keep")"
+fi
+
 # what the program says of itself, and where there is no driver
 told() {   # name, words that it says, command...
     name=$1

@@ -117,7 +117,8 @@ static void expect_bytes(const char *what, const char *policy, int64_t planned,
 /* ---- bytes and operations ------------------------------------------------ */
 
 static void bytes_of(const char *policy, tt_class cls, const char *size,
-                     const char *latents, bool with_decoder)
+                     const char *latents, bool with_decoder,
+                     const char *keep)
 {
     tt_ctx c;
     tt_run *run;
@@ -126,12 +127,14 @@ static void bytes_of(const char *policy, tt_class cls, const char *size,
     tt_settings s = settings_of(policy, size, latents);
     snprintf(what, sizeof what, "%s, class %s", policy, tt_class_name(cls));
     if (!with_decoder) tt_settings_set(ctx, &s, "no-decode", NULL);
+    tt_settings_set(ctx, &s, "keep-keys", keep);
     tt_ctx_init(&c);
     c.nthreads = 2;
     c.ops = tt_ops_class(c.ops, cls);
     if (!expect(!tt_run_open(&c, &run, &s, NULL), "%s: %s", what,
                 tt_message(&c))) return;
     expect_ok(tt_run_plan(&c, run, &n), what);
+    expect(n.keys == !strcmp(keep, "yes"), "%s: keys are kept or not", what);
     expect_bytes("latents", what, n.latents.peak, all_chunks(&c, run));
     if (with_decoder)
         expect_bytes("decoding", what, n.decoding.peak, decode(&c, run));
@@ -225,8 +228,8 @@ static void every_class(void)
     const tt_class_info *info;
     for (int i = 1; (info = tt_class_at(i)) != NULL; i++) {
         if (!tt_ops_class(ctx->ops, (tt_class)i)) continue;
-        bytes_of("tether", (tt_class)i, "32x32", "9", false);
-        bytes_of("tether", (tt_class)i, "64x64", "24", false);
+        bytes_of("tether", (tt_class)i, "32x32", "9", false, "no");
+        bytes_of("tether", (tt_class)i, "64x64", "24", false, "no");
     }
 }
 
@@ -234,13 +237,13 @@ static void every_policy(void)
 {
     const tt_policy_class *cls;
     for (int i = 0; (cls = tt_policy_at(i)) != NULL; i++) {
-        if (!SANITIZED && plan_anonymous())
+        for (int k = 0; k < 2 && !SANITIZED && plan_anonymous(); k++)
             bytes_of(cls->name, TT_CLASS_F32, "64x64",
-                     length_of(cls->name, "24"), false);
+                     length_of(cls->name, "24"), false, k ? "yes" : "no");
         operations_of(cls->name);
     }
     if (!SANITIZED && plan_anonymous()) {
-        bytes_of("tether", TT_CLASS_F32, "128x128", "6", true);
+        bytes_of("tether", TT_CLASS_F32, "128x128", "6", true, "yes");
         every_class();
         bytes_of_both("128x128", "24");
         bytes_of_restarts();
@@ -282,6 +285,8 @@ static void refuses(const char *decoded, int64_t room, const char *what,
     tt_run *run;
     tt_settings s = settings_of("tether", "64x64", "27");
     tt_settings_set(ctx, &s, decoded ? "decode" : "no-decode", decoded);
+    if (!strcmp(option, "--keep-keys"))
+        tt_settings_set(ctx, &s, "keep-keys", "yes");
     set_limit(room);
     tt_status status = tt_run_open(ctx, &run, &s, NULL);
     snprintf(message, sizeof message, "%s", tt_message(ctx));
@@ -326,6 +331,7 @@ static void refusals(void)
     tt_run *run;
     tt_needs n;
     tt_settings s = settings_of("tether", "64x64", "27");
+    tt_settings_set(ctx, &s, "keep-keys", "no");
     expect_ok(tt_run_open(ctx, &run, &s, NULL), "a run that fits");
     expect_ok(tt_run_plan(ctx, run, &n), "its plan");
     tt_run_close(run);
@@ -342,7 +348,52 @@ static void refusals(void)
             "needs", "--decode");
     refuses("during", small + small / 3, "the transformer with the decoder "
             "needs", "--no-decode");
+    refuses(NULL, small + small / 9, "the transformer needs", "--keep-keys");
     resumes(4 * small / 5);
+}
+
+/* ---- keys that are kept -------------------------------------------------- */
+
+/* Are they, with so much room? The bytes of the plan are those of the answer.
+ */
+static bool kept_with(const char *keep, const char *decode, int64_t room,
+                      tt_needs *n)
+{
+    tt_run *run;
+    tt_settings s = settings_of("tether", "64x64", "27");
+    tt_settings_set(ctx, &s, decode ? "decode" : "no-decode", decode);
+    tt_settings_set(ctx, &s, "keep-keys", keep);
+    set_limit(room);
+    expect_ok(tt_run_open(ctx, &run, &s, NULL), keep);
+    expect_ok(tt_run_plan(ctx, run, n), keep);
+    const bool kept = tt_run_rollout(run)->keep_keys;
+    expect(n->keys == kept, "%s: the plan knows", keep);
+    tt_run_close(run);
+    unsetenv("TT_MEMORY");
+    tt_settings_free(&s);
+    return kept;
+}
+
+/* Where there is room for the latents with them and for the weights. */
+static void keys_of(const char *decode)
+{
+    const int64_t much = INT64_C(1) << 40;
+    tt_needs with, without, n;
+    expect(kept_with("yes", decode, much, &with), "yes");
+    expect(!kept_with("no", decode, much, &without), "no");
+    const int64_t each = 21 * 16 * 128 * 6 * (int64_t)sizeof(tt_real);
+    const int64_t more = with.latents.held - without.latents.held;
+    expect(more > each / 2 && more < each, "%lld bytes more",
+           (long long)more);
+    expect(with.cache == without.cache && with.states == without.states,
+           "the cache is the same");
+    const int64_t need = with.latents.peak - with.before
+                       + with.latents.mapped
+                       + (with.during ? with.decoding.mapped : 0);
+    expect(kept_with("auto", decode, need + need / 5 + (1 << 20), &n)
+           && n.peak >= with.peak - (1 << 18), "room enough");
+    expect(!kept_with("auto", decode, need, &n)
+           && n.peak <= without.peak + (1 << 18), "none to spare");
 }
 
 /* What the process took since is there for the run, and the user knows more
@@ -445,6 +496,8 @@ int main(void)
     reading();
     pages();
     refusals();
+    keys_of(NULL);
+    keys_of("during");
     every_policy();
     return test_end();
 }

@@ -127,6 +127,7 @@ int main(void)
     rule("prompt-file", "prompts.txt", "give one of -p TEXT");
     rule("cache", "unknown", "unknown");
     rule("overlap", "2", "has no effect");
+    rule("keep-keys", "perhaps", "auto, yes or no");
     rule("label", "mine", "needs --analyze");
     rule("steps", "1000,x", "numbers like");
     tt_settings_free(&s);

@@ -8,6 +8,8 @@
  * Properties  ranks share the operations, the cache and the keys and values of
  *   the prompt; none holds more than it must. */
 #include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/harness.h"
@@ -180,6 +182,47 @@ static void operations(tt_run *run)
     tt_clear(ctx);
 }
 
+/* ---- what ranks decide together ------------------------------------------ */
+
+static const char *const *choice; /* --keep-keys of each rank                */
+static atomic_int kept, planned;  /* ranks that keep, that are planned to     */
+
+static void choose(void *user, tt_ctx *c)
+{
+    tt_run *run;
+    tt_needs n = {.keys = false};
+    tt_settings own;
+    tt_settings_copy(c, &own, user);
+    tt_settings_set(c, &own, "keep-keys", choice[tt_team_rank(c)]);
+    tt_run_open(c, &run, &own, NULL);
+    tt_run_plan(c, run, &n);
+    atomic_fetch_add(&kept, run && tt_run_rollout(run)->keep_keys);
+    atomic_fetch_add(&planned, n.keys);
+    tt_run_close(run);
+    tt_settings_free(&own);
+}
+
+/* Keys are kept by all ranks or by none. */
+static void agree(tt_settings *s)
+{
+    static const struct {
+        const char *of[3];
+        int kept;
+    } cases[] = {
+        {{"yes", "yes", "yes"}, 3}, {{"auto", "yes", "no"}, 0},
+        {{"no", "yes", "yes"}, 0}, {{"auto", "auto", "yes"}, 3},
+    };
+    setenv("TT_MEMORY", "100G", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        choice = cases[i].of;
+        kept = planned = 0;
+        expect_ok(tt_team_threads(ctx, 3, choose, s), "ranks that choose");
+        expect(kept == cases[i].kept && planned == kept, "choice %d: %d ranks "
+               "keep, %d are planned to", (int)i, (int)kept, (int)planned);
+    }
+    unsetenv("TT_MEMORY");
+}
+
 int main(void)
 {
     static const char *const policies[] = {"tether", "deep-forcing"};
@@ -195,6 +238,7 @@ int main(void)
         chunks_of(run, &s, policies[i], i ? 2 : 3);
         if (i == 0) pictures_of(run, &s, 3);
         if (i == 0) operations(run);
+        if (i == 0) agree(&s);
         tt_run_close(run);
         tt_settings_free(&s);
     }

@@ -312,9 +312,19 @@ static void cuda_zero(tt_ctx *ctx, void *to, size_t bytes)
     else memset(to, 0, bytes);
 }
 
+static int64_t cuda_room(const tt_device *d)
+{
+    size_t left = 0, all = 0;
+    (void)d;
+    if (gpu.call.context_use(gpu.context) || gpu.call.mem_info(&left, &all))
+        return 0;
+    return (int64_t)left;
+}
+
 static const tt_device cuda_device = {
     .name = "cuda", .alloc = cuda_alloc, .free = cuda_free, .put = cuda_move,
     .get = cuda_move, .copy = cuda_move, .zero = cuda_zero,
+    .room = cuda_room,
 };
 
 /* ---- what stays on the GPU ----------------------------------------------- */

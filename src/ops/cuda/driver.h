@@ -41,6 +41,7 @@ enum { CU_FUNCTION_SHARED = 8 };     /* attribute of a function               */
     X(stream_create, cuStreamCreate, (cu_stream *s, unsigned flags))           \
     X(stream_wait, cuStreamSynchronize, (cu_stream s))                         \
     X(mem_alloc, cuMemAlloc_v2, (cu_ptr *p, size_t bytes))                     \
+    X(mem_info, cuMemGetInfo_v2, (size_t *left, size_t *all))                  \
     X(mem_free, cuMemFree_v2, (cu_ptr p))                                      \
     X(put, cuMemcpyHtoDAsync_v2, (cu_ptr to, const void *from, size_t bytes,   \
                                   cu_stream s))                                \

@@ -35,7 +35,7 @@ REAL    ?= float#  float | double (a double build checks algorithms, not speed)
 OMP     ?= auto#   auto | no
 V       ?=#        V=1 shows whole commands
 SAN     ?=#        e.g. SAN=address,undefined
-CUDA    ?=#        1: with the backend cuda; its kernels need nvcc
+CUDA    ?=#        1: with the backend cuda; its kernels need nvcc, of CUDA 12 or 13
 MPI     ?=#        1: `mpirun tether generate`; MPICC=mpicc.mpich chooses one
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -107,6 +107,7 @@ endif
 # The backend cuda. Its driver is loaded when it is used: nothing is linked.
 CUDA_SRC   := $(sort $(wildcard src/ops/cuda/*.cu))
 CUDA_ARCHS ?= 80 86 89 90#  compiled for; the last one as PTX for newer ones
+# NVCC=/usr/local/cuda-12.4/bin/nvcc chooses one
 NVCC       ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 NVCC_FLAGS := -std=c++17 -Iinclude -Isrc
 ifneq ($(CUDA),)
@@ -567,7 +568,12 @@ LAST := compute_$(lastword $(CUDA_ARCHS))
 GENCODE := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=$(LAST),code=$(LAST)
 # wgmma is there for sm_90a alone; other GPUs get kernels without a body.
 $(B)/images/wgmma_%: GENCODE := $(patsubst %=compute_90$(comma)code=sm_90,%=compute_90a$(comma)code=sm_90a,$(GENCODE))
-$(IMAGES): $(B)/images/%.fatbin: src/ops/cuda/%.cu $(wildcard src/ops/cuda/*.h) Makefile
+# Another compiler makes them anew.
+$(B)/images/nvcc: always
+	@mkdir -p $(@D)
+	@echo "$(NVCC) $(CUDA_ARCHS)" | cmp -s - $@ || echo "$(NVCC) $(CUDA_ARCHS)" > $@
+.PHONY: always
+$(IMAGES): $(B)/images/%.fatbin: src/ops/cuda/%.cu $(wildcard src/ops/cuda/*.h) $(B)/images/nvcc Makefile
 	@mkdir -p $(@D)
 	$(call run,NVCC,$<)$(NVCC) $(NVCC_FLAGS) $(GENCODE) -fatbin -o $@ $<
 endif
@@ -595,10 +601,11 @@ $(SHIM_HOST): $(B)/shim/%.o: %.c $(B)/gen/cuda_images.h Makefile
 	@for n in $(basename $(notdir $(CUDA_SRC))); do echo shim > $(B)/shim/images/$$n.fatbin; done
 	$(call run,CC,$<)$(CC) $(CFLAGS_ALL) $(WARN_SOURCE) -DTT_CUDA -I$(B)/gen -DTT_CUDA_IMAGES='"$(B)/shim/images"' -MMD -MP -c -o $@ $<
 
-SHIM_PROGRAMS := $(addprefix $(B)/shim/,tether check_kernels check_bits)
+SHIM_PROGRAMS := $(addprefix $(B)/shim/,tether check_kernels check_waits check_bits)
 $(B)/shim/tether: LDLIBS_ALL += $(EXPORTS)
 $(B)/shim/tether: $(call obj,$(CLI_SRC))
 $(B)/shim/check_kernels: $(call obj,tests/cuda/check_kernels.c) $(B)/tests/libcases.a
+$(B)/shim/check_waits: $(call obj,tests/cuda/check_waits.c) $(B)/tests/libcases.a
 $(B)/shim/check_bits: $(call obj,$(BITS_SRC)) $(B)/tests/libcases.a
 $(SHIM_PROGRAMS): $(SHIM_HOST) $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $(filter %.o,$^) $(filter-out $(LIB),$(filter %.a,$^)) $(LIB) $(LDLIBS_ALL)

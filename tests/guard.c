@@ -152,14 +152,15 @@ static const tt_device device = {
 #define GUARD_gelu_tanh(P, W, F) P(x)
 #define GUARD_silu(P, W, F) P(x)
 #define GUARD_rope(P, W, F) P(y) P(x)
-#define GUARD_col_mean(P, W, F) P(x)
-#define GUARD_col_moment(P, W, F) P(x)
+#define GUARD_col_mean(P, W, F) P(x) EITHER(mean)
+#define GUARD_col_moment(P, W, F) P(x) EITHER(m2) EITHER(mean)
 #define GUARD_col_blend(P, W, F) P(x)
 
 #define FRAMES 8
 #define VALUES(of)                                                             \
     check(ctx, own.of, true, what, #of);                                       \
     own.of = real(own.of);
+#define EITHER(of) own.of = real(own.of); /* statistics: on either side      */
 #define WEIGHT(of)                                                             \
     weight = *own.of;                                                          \
     check(ctx, weight.data, true, what, #of);                                  \

@@ -15,7 +15,11 @@
  *     tt_put(ctx, x, h, n);                what was written is in x
  *     const tt_real *x = tt_send(ctx, h, n);   h for operators to read
  *
- * Copies live in ctx->scratch. Every verb does nothing, or gives NULL, while
+ *     tt_wide *s = tt_wides(ctx, n);       statistics, where the values are
+ *     double *h = tt_get_wides(ctx, s, n); to read them
+ *
+ * Whoever gets waits for the device: statistics are got together. Copies live
+ * in ctx->scratch. Every verb does nothing, or gives NULL, while
  * ctx->status is set, and is ordered with the operators around it. */
 #ifndef TETHER_DEVICE_H
 #define TETHER_DEVICE_H
@@ -45,7 +49,11 @@ tt_real *tt_values_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what);
 tt_real *tt_values0_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what);
 tt_real *tt_values(tt_ctx *ctx, int64_t n);
 
+/* n statistics in ctx->scratch, undefined. */
+tt_wide *tt_wides(tt_ctx *ctx, int64_t n);
+
 tt_host *tt_get(tt_ctx *ctx, const tt_real *x, int64_t n);
+double *tt_get_wides(tt_ctx *ctx, const tt_wide *x, int64_t n);
 tt_host *tt_room(tt_ctx *ctx, tt_real *x, int64_t n);
 void tt_put(tt_ctx *ctx, tt_real *x, const tt_host *h, int64_t n);
 const tt_real *tt_send(tt_ctx *ctx, const tt_host *h, int64_t n);

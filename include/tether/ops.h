@@ -12,7 +12,8 @@
  *
  * Arrays are packed tt_real, last extent fastest, unless said otherwise: values
  * in memory of the context's device (device.h). Arrays of double, positions,
- * masks, lists of frames and the table of angles are the host's. Large weights
+ * masks, lists of frames and the table of angles are the host's; those of
+ * tt_wide, statistics of columns, may be on either side. Large weights
  * are tt_tensor views in their stored type (bf16, f16, f32 ...) and are
  * widened inside the operator. Outputs must not overlap inputs unless an
  * operator says "in place".
@@ -221,23 +222,23 @@ void tt_rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T, int64_t H,
 
 /* mean[c] over the n rows of x; double sums, rows ascending; n >= 1. */
 typedef struct tt_col_mean_args {
-    double *mean;            /* [c]                                           */
+    tt_wide *mean;           /* [c]                                           */
     const tt_real *x;        /* [n, c]                                        */
     int64_t n, c;
 } tt_col_mean_args;
-void tt_col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
+void tt_col_mean(tt_ctx *ctx, tt_wide *mean, const tt_real *x, int64_t n,
                  int64_t c);
 
 /* m2[c] = sum over rows of (x - mean)^2, in double.
  * Order  a chain of fma(d, d, sum) over ascending rows, from 0. */
 typedef struct tt_col_moment_args {
-    double *m2;              /* [c]                                           */
+    tt_wide *m2;             /* [c]                                           */
     const tt_real *x;        /* [n, c]                                        */
-    const double *mean;      /* [c]                                           */
+    const tt_wide *mean;     /* [c]                                           */
     int64_t n, c;
 } tt_col_moment_args;
-void tt_col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
-                   const double *mean, int64_t n, int64_t c);
+void tt_col_moment(tt_ctx *ctx, tt_wide *m2, const tt_real *x,
+                   const tt_wide *mean, int64_t n, int64_t c);
 
 /* x = (1-tau) x + tau (gain (x - mean) + target) in place, per channel.
  * Order  in double, rounded once: a = fma(gain, x - mean, target), then

@@ -36,20 +36,7 @@ void grab_begin(tt_ctx *ctx, grab_round *r, int64_t room, int64_t M, int64_t L,
 }
 
 /* Eq. 4. */
-void grab_pool(tt_ctx *ctx, grab_round *r, const tt_real *k,
-               const int64_t *index, int64_t n)
-{
-    const int64_t width = r->H * r->D;
-    for (int64_t i = 0; i < n; i++) {
-        double *kbar = tt_alloc(ctx, &ctx->scratch, width, sizeof *kbar,
-                                "mean key");
-        tt_col_mean(ctx, kbar, k + i * r->L * width, r->L, width);
-        if (ctx->status) return;
-        grab_pool_known(r, kbar, index[i]);
-    }
-}
-
-void grab_pool_known(grab_round *r, const double *kbar, int64_t index)
+void grab_pool(grab_round *r, const double *kbar, int64_t index)
 {
     if (!r->keep) return;        /* grab_begin failed */
     r->kbar[r->P] = kbar;

@@ -25,12 +25,9 @@ typedef struct grab_round {
 void grab_begin(tt_ctx *ctx, grab_round *r, int64_t room, int64_t M, int64_t L,
                 int64_t H, int64_t D);
 
-/* The candidate pool (eq. 4), grown one group at a time: n frames whose keys
- * lie one after the other at k [n, L, H, D], with global frames index[0..n). */
-void grab_pool(tt_ctx *ctx, grab_round *r, const tt_real *k,
-               const int64_t *index, int64_t n);
-/* One more candidate, whose mean key [H, D] is known already. */
-void grab_pool_known(grab_round *r, const double *kbar, int64_t index);
+/* The candidate pool (eq. 4), grown one by one: the frame of that global
+ * number, whose mean key is kbar [H, D]. */
+void grab_pool(grab_round *r, const double *kbar, int64_t index);
 
 /* mass[c] = softmax over c of ell(c) / max(temperature, 1e-6), where ell(c) is
  * the mean of <q,k>/sqrt(D) over heads, queries and keys of candidate c

@@ -15,6 +15,8 @@
 
 #include <math.h>
 
+#include "tether/device.h"
+
 /* tame.py: lower bound of a standard deviation. */
 #define SD_MIN 1e-6
 
@@ -30,21 +32,28 @@ static void allocate(tt_ctx *ctx, tame_stats *out, int64_t c)
     out->sd = tt_alloc(ctx, &ctx->scratch, c, sizeof(double), "statistics");
 }
 
-void tame_learn(tt_ctx *ctx, tame_moments *out, const tt_real *x, int64_t L,
+void tame_learn(tt_ctx *ctx, tt_wide *out, const tt_real *x, int64_t L,
                 int64_t c)
 {
-    tt_col_mean(ctx, out->mean, x, L, c);
-    tt_col_moment(ctx, out->m2, x, out->mean, L, c);
+    if (ctx->status) return;
+    tt_col_mean(ctx, out, x, L, c);
+    tt_col_moment(ctx, out + c, x, out, L, c);
 }
 
 /* Eq. 12. */
+tame_stats tame_of(double *m, int64_t n, int64_t c)
+{
+    for (int64_t i = 0; i < c; i++) m[c + i] = deviation(m[c + i], n);
+    return (tame_stats){ m, m + c };
+}
+
 void tame_stat(tt_ctx *ctx, tame_stats *out, const tt_real *x, int64_t n,
                int64_t c)
 {
-    allocate(ctx, out, c);
-    tame_learn(ctx, &(tame_moments){ out->mean, out->sd }, x, n, c);
-    for (int64_t i = 0; i < c && !ctx->status; i++)
-        out->sd[i] = deviation(out->sd[i], n);
+    tt_wide *there = tt_wides(ctx, 2 * c);
+    tame_learn(ctx, there, x, n, c);
+    double *m = tt_get_wides(ctx, there, 2 * c);
+    if (m) *out = tame_of(m, n, c);
 }
 
 /* Eq. 11, and eq. 12 over it. */
@@ -67,15 +76,14 @@ void tame_trusted(tt_ctx *ctx, tame_stats *out, const tame_moments *frame,
 
 /* Eq. 13. */
 bool tame_edit(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-               const tame_stats *trusted, double tau)
+               const tame_stats *own, const tame_stats *trusted, double tau)
 {
-    if (!trusted || tau == 0) return false;
+    if (!trusted || tau == 0 || ctx->status) return false;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tame_stats own;
-    tame_stat(ctx, &own, x, n, c);
-    for (int64_t i = 0; i < c && !ctx->status; i++)
-        own.sd[i] = trusted->sd[i] / own.sd[i];
-    tt_col_blend(ctx, x, n, c, own.mean, own.sd, trusted->mean, tau);
+    double *gain = tt_alloc(ctx, &ctx->scratch, c, sizeof *gain, "gains");
+    for (int64_t i = 0; i < c && gain; i++)
+        gain[i] = trusted->sd[i] / own->sd[i];
+    tt_col_blend(ctx, x, n, c, own->mean, gain, trusted->mean, tau);
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status == TT_OK;
 }

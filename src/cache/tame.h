@@ -18,13 +18,16 @@ typedef struct tame_moments {
     double *mean, *m2;           /* [c]                                       */
 } tame_moments;
 
-/* out = moments of the frame x [L, c]. */
-void tame_learn(tt_ctx *ctx, tame_moments *out, const tt_real *x, int64_t L,
-                int64_t c);
-
-/* Stat(x), x [n, c], n >= 1 (eq. 12).
+/* The moments of the frame x [L, c], where its values are: mean, then m2.
  * Order  tt_col_mean, tt_col_moment: double, two passes, so that a constant
  *        channel has exactly its value as mean and 0 as deviation. */
+void tame_learn(tt_ctx *ctx, tt_wide *out, const tt_real *x, int64_t L,
+                int64_t c);
+
+/* Moments m [2, c] of n tokens become their statistics, in place. */
+tame_stats tame_of(double *m, int64_t n, int64_t c);
+
+/* Stat(x), x [n, c], n >= 1 (eq. 12): the two above, with a wait for x. */
 void tame_stat(tt_ctx *ctx, tame_stats *out, const tt_real *x, int64_t n,
                int64_t c);
 
@@ -35,11 +38,11 @@ void tame_trusted(tt_ctx *ctx, tame_stats *out, const tame_moments *frame,
                   int64_t F, int64_t L, int64_t c);
 
 /* y = (1-tau) x + tau (sd_T (x - mu_x) / sd_x + mu_T) per channel, in place
- * (eq. 13), x [n, c]. In double, rounded once.
+ * (eq. 13), x [n, c], own = Stat(x). In double, rounded once.
  * Returns  true when something was edited: not for tau = 0, nor with
  *          trusted = NULL.
  * Source  tame.py.   Vectors  ref_data/dit/tame_unit */
 bool tame_edit(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-               const tame_stats *trusted, double tau);
+               const tame_stats *own, const tame_stats *trusted, double tau);
 
 #endif

@@ -28,12 +28,28 @@ tt_real *tt_values(tt_ctx *ctx, int64_t n)
     return tt_values_in(ctx, &ctx->scratch, n, "scratch");
 }
 
+tt_wide *tt_wides(tt_ctx *ctx, int64_t n)
+{
+    tt_arena *a = &ctx->scratch;
+    tt_arena *values = ctx->device ? tt_arena_values(ctx, a) : a;
+    return values ? tt_alloc(ctx, values, n, sizeof(tt_wide), "scratch") : NULL;
+}
+
 tt_host *tt_get(tt_ctx *ctx, const tt_real *x, int64_t n)
 {
     if (ctx->status) return NULL;
     if (!ctx->device) return (tt_host *)x;
     tt_host *h = tt_scratch(ctx, n);
     if (h) ctx->device->get(ctx, h, x, bytes_of(n));
+    return ctx->status ? NULL : h;
+}
+
+double *tt_get_wides(tt_ctx *ctx, const tt_wide *x, int64_t n)
+{
+    if (ctx->status) return NULL;
+    if (!ctx->device) return (double *)x;
+    double *h = tt_alloc(ctx, &ctx->scratch, n, sizeof *h, "scratch");
+    if (h) ctx->device->get(ctx, h, x, (size_t)n * sizeof *h);
     return ctx->status ? NULL : h;
 }
 

@@ -231,14 +231,14 @@ void tt_rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T, int64_t H,
     RUN(rope, y, x, T, H, D, table, pos);
 }
 
-void tt_col_mean(tt_ctx *ctx, double *mean, const tt_real *x, int64_t n,
+void tt_col_mean(tt_ctx *ctx, tt_wide *mean, const tt_real *x, int64_t n,
                  int64_t c)
 {
     RUN(col_mean, mean, x, n, c);
 }
 
-void tt_col_moment(tt_ctx *ctx, double *m2, const tt_real *x,
-                   const double *mean, int64_t n, int64_t c)
+void tt_col_moment(tt_ctx *ctx, tt_wide *m2, const tt_real *x,
+                   const tt_wide *mean, int64_t n, int64_t c)
 {
     RUN(col_moment, m2, x, mean, n, c);
 }

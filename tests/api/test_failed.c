@@ -74,7 +74,9 @@ static char text[256];
     NONE(tt_values_in, c, &(tt_arena){0}, 4, "numbers")                        \
     NONE(tt_values0_in, c, &(tt_arena){0}, 4, "numbers")                       \
     NONE(tt_values, c, 4)                                                      \
+    NONE(tt_wides, c, 4)                                                       \
     NONE(tt_get, c, x, 4)                                                      \
+    NONE(tt_get_wides, c, NULL, 4)                                             \
     NONE(tt_room, c, x, 4)                                                     \
     NONE(tt_send, c, x, 4)                                                     \
     RUNS(tt_place, c, &(tt_arena){0}, &(tt_tensor){0})                         \

@@ -49,7 +49,8 @@ add() {   # name: what that program said
     failed=$((failed + f))
 }
 
-all="kernels attention_sm_80 attention_sm_86 linear_sm_80 wgmma"
+all="waits kernels attention_sm_80 attention_sm_86 linear_sm_80 wgmma"
+start waits "$build/shim/check_waits"
 # shellcheck disable=SC2086
 start kernels "$build/shim/check_kernels" $brief
 # other GPUs: smaller blocks of attention, other steps of tensor cores

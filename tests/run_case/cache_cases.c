@@ -84,7 +84,11 @@ static void grab_case(unit *u, const tt_json *sub)
     grab_round r;
     double margin;
     grab_begin(ctx, &r, P, tt_json_int(sub, "memory_size", 0), L, H, D);
-    grab_pool(ctx, &r, k, index, P);
+    for (int64_t c = 0; c < P; c++) {
+        double *kbar = tt_alloc(ctx, &u->arena, H * D, sizeof *kbar, "mean key");
+        tt_col_mean(ctx, kbar, k + c * L * H * D, L, H * D);
+        grab_pool(&r, kbar, index[c]);
+    }
     grab_importance(ctx, &r, qbar, tt_json_num(sub, "score_temperature", 1));
     grab_diversity(ctx, &r);
     grab_score(ctx, &r, tt_json_num(sub, "alpha", 0));
@@ -106,10 +110,11 @@ static void tame_case(unit *u, const tt_json *sub)
     tt_real *x = read_real(u, tx, "x");
     if (!x) return;
     const int64_t c = tx->dim[2] * tx->dim[3];
-    tame_stats trusted;
+    tame_stats own, trusted;
     if (tt) tame_stat(ctx, &trusted, read_real(u, tt, "trusted"), tt->dim[1],
                       c);
-    tame_edit(ctx, x, tx->dim[1], c, tt ? &trusted : NULL,
+    tame_stat(ctx, &own, x, tx->dim[1], c);
+    tame_edit(ctx, x, tx->dim[1], c, &own, tt ? &trusted : NULL,
               tt_json_num(sub, "tau", 0));
     put(u, id, "y", REAL_TYPE, 4, tx->dim, x);
 }

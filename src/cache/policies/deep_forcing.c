@@ -170,6 +170,18 @@ static void chunk_positions(int32_t *pos, const tt_layer *y, const tt_pass *p)
     }
 }
 
+/* What the window keeps of rotated queries of that many frames, got at once. */
+static const void *asked_of(tt_ctx *ctx, const tt_layer *y, const tt_real *q,
+                            int64_t frames)
+{
+    const int64_t L = y->geo->L, width = y->geo->H * y->geo->D;
+    if (keeps_all(y->opt)) return tt_get(ctx, q, frames * L * width);
+    tt_wide *mean = tt_wides(ctx, frames * width);
+    for (int64_t f = 0; mean && f < frames; f++)
+        tt_col_mean(ctx, mean + f * width, q + f * L * width, L, width);
+    return tt_get_wides(ctx, mean, frames * width);
+}
+
 /* Append the pass's rotated queries to the window, which holds the last R
  * frames of whatever pass. In the first pass of a chunk that is (R 4, C 3) one
  * clean frame of the chunk before and three noisy ones. */
@@ -177,7 +189,7 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                              const tt_real *q)
 {
     const tt_geometry *geo = y->geo;
-    const int64_t L = geo->L, width = geo->H * geo->D, n = p->frames * L;
+    const int64_t width = geo->H * geo->D, n = p->frames * geo->L;
     const int64_t R = y->opt->R;
     const size_t frame = window_frame(y->opt, geo);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
@@ -195,14 +207,11 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     memmove(window, window + (size_t)drop * frame,
             (size_t)(s->window - drop) * frame);
     s->window -= drop;
-    for (int64_t f = 0; f < p->frames; f++) {
-        char *to = window + (size_t)(s->window++) * frame;
-        const tt_real *from = rotated + f * L * width;
-        const tt_host *all = keeps_all(y->opt) ? tt_get(ctx, from, L * width)
-                                               : NULL;
-        if (all) memcpy(to, all, frame);
-        else tt_col_mean(ctx, (double *)(void *)to, from, L, width);
-    }
+    const void *asked = asked_of(ctx, y, rotated, p->frames);
+    if (asked)
+        memcpy(window + (size_t)s->window * frame, asked,
+               (size_t)p->frames * frame);
+    s->window += p->frames;
     tt_arena_reset(&ctx->scratch, m);
 }
 
@@ -235,7 +244,7 @@ static tt_tensor question(tt_ctx *ctx, const tt_layer *y)
 
 /* dot [n, rows] of n <= L tokens with unrotated keys k and positions pos. A dot
  * product goes through all heads: each rank takes some of the tokens. */
-static const tt_host *ask(tt_ctx *ctx, const tt_layer *y, const tt_real *k,
+static const tt_real *ask(tt_ctx *ctx, const tt_layer *y, const tt_real *k,
                           const int32_t *pos, int64_t n,
                           const tt_tensor *asked)
 {
@@ -247,28 +256,37 @@ static const tt_host *ask(tt_ctx *ctx, const tt_layer *y, const tt_real *k,
     tt_rope(ctx, rotated, k, n, geo->H, geo->D, tt_cache_rope(y->cache), pos);
     rotated = tt_team_to_rows(ctx, rotated, n, geo->heads, geo->D);
     tt_linear(ctx, dot, rotated, own.hi - own.lo, asked, NULL);
-    dot = tt_team_all_rows(ctx, dot, n, rows);
-    return tt_get(ctx, dot, n * rows);
+    return tt_team_all_rows(ctx, dot, n, rows);
 }
 
-/* phi of n tokens with unrotated keys k and positions pos, a frame's worth at
- * a time. */
-static void score(tt_ctx *ctx, double *phi, const tt_layer *y, const tt_real *k,
-                  const int32_t *pos, int64_t n, const tt_tensor *asked)
+/* phi of n tokens from their dot products d [n, rows]. */
+static void best_of(double *phi, const tt_host *d, int64_t n, int64_t rows,
+                    const tt_geometry *geo)
+{
+    const double norm = sqrt((double)geo->D) * (double)geo->heads;
+    for (int64_t i = 0; d && i < n; i++) {
+        double best = d[i * rows];
+        for (int64_t r = 1; r < rows; r++)
+            if (d[i * rows + r] > best) best = d[i * rows + r];
+        phi[i] = best / norm;
+    }
+}
+
+/* Of n tokens with unrotated keys k and positions pos, a frame's worth at a
+ * time: phi, or with one question the products alone, dots [n], which stay
+ * where they are. */
+static void score(tt_ctx *ctx, double *phi, tt_real *dots, const tt_layer *y,
+                  const tt_real *k, const int32_t *pos, int64_t n,
+                  const tt_tensor *asked)
 {
     const tt_geometry *geo = y->geo;
     const int64_t L = geo->L, width = geo->H * geo->D, rows = asked->dim[0];
-    const double norm = sqrt((double)geo->D) * (double)geo->heads;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     for (int64_t at = 0; at < n && !ctx->status; at += L) {
         const int64_t b = n - at < L ? n - at : L;
-        const tt_host *d = ask(ctx, y, k + at * width, pos + 3 * at, b, asked);
-        for (int64_t i = 0; d && i < b; i++) {
-            double best = d[i * rows];
-            for (int64_t r = 1; r < rows; r++)
-                if (d[i * rows + r] > best) best = d[i * rows + r];
-            phi[at + i] = best / norm;
-        }
+        const tt_real *d = ask(ctx, y, k + at * width, pos + 3 * at, b, asked);
+        if (rows == 1) tt_copy(ctx, dots + at, d, b);
+        else best_of(phi + at, tt_get(ctx, d, b * rows), b, rows, geo);
         tt_arena_reset(&ctx->scratch, m);
     }
 }
@@ -375,6 +393,7 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
     c->chosen = tt_alloc(ctx, a, n, sizeof *c->chosen, "scores");
     int32_t *pos = tt_alloc(ctx, a, 3 * n, sizeof *pos, "positions");
     const tt_tensor asked = question(ctx, y);
+    tt_real *dots = tt_values(ctx, n);
     if (ctx->status) return;
 
     for (int64_t i = 0; i < y->len; i++) {
@@ -385,8 +404,10 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
     }
     chunk_positions(pos + 3 * y->len, y, p);
     for (int64_t i = 0; i < n; i++) c->frame[i] = pos[3 * i];
-    score(ctx, c->phi, y, y->k, pos, y->len, &asked);
-    score(ctx, c->phi + y->len, y, k, pos + 3 * y->len, fresh, &asked);
+    score(ctx, c->phi, dots, y, y->k, pos, y->len, &asked);
+    score(ctx, c->phi + y->len, dots + y->len, y, k, pos + 3 * y->len, fresh,
+          &asked);
+    if (asked.dim[0] == 1) best_of(c->phi, tt_get(ctx, dots, n), n, 1, y->geo);
 }
 
 /* Sinks, selected tokens, recent frames, room for the chunk; the rest is zeros.

@@ -67,19 +67,16 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 /* to = rate * mean + (1 - rate) * to for the L*W values of a memory frame.
  * The mean has one value per channel, or (adaptive) per position and channel;
  * so has the rate: one, or one per token. In double, rounded once. */
-static void blend(tt_ctx *ctx, tt_real *frame, const double *mean,
-                  int64_t nmean, const double *rate, int64_t nrate, int64_t L,
-                  int64_t width)
+static void blend(tt_host *to, const double *mean, int64_t nmean,
+                  const double *rate, int64_t nrate, int64_t L, int64_t width)
 {
-    tt_host *to = tt_get(ctx, frame, L * width);
-    for (int64_t l = 0; to && l < L; l++) {
+    for (int64_t l = 0; l < L; l++) {
         const double a = rate[l % nrate];
         for (int64_t c = 0; c < width; c++) {
             const int64_t i = l * width + c;
             to[i] = (tt_host)(a * mean[i % nmean] + (1 - a) * (double)to[i]);
         }
     }
-    tt_put(ctx, frame, to, L * width);
 }
 
 /* How far the mean key of a head is from its short key: far [L, heads held]. */
@@ -133,28 +130,30 @@ static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n)
     const int64_t rows = adaptive ? n / L : n, nmean = adaptive ? frame : width;
     const int64_t nshort = adaptive ? L : 1;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    double *mean_k = tt_alloc(ctx, &ctx->scratch, nmean, sizeof *mean_k,
-                              "memory mean");
-    double *mean_v = tt_alloc(ctx, &ctx->scratch, nmean, sizeof *mean_v,
-                              "memory mean");
+    tt_wide *mean = tt_wides(ctx, 2 * nmean);
     double *fast = tt_alloc(ctx, &ctx->scratch, L, sizeof *fast, "rates");
-    tt_col_mean(ctx, mean_k, y->k + from * width, rows, nmean);
-    tt_col_mean(ctx, mean_v, y->v + from * width, rows, nmean);
     if (ctx->status) return;
+    tt_col_mean(ctx, mean, y->k + from * width, rows, nmean);
+    tt_col_mean(ctx, mean + nmean, y->v + from * width, rows, nmean);
 
     state *s = y->state;
     const int64_t at_long = from - 2 * L, at_short = from - L;
+    const double *mean_k = tt_get_wides(ctx, mean, 2 * nmean);
+    tt_host *k = tt_get(ctx, y->k + at_long * width, 2 * frame);
+    tt_host *v = tt_get(ctx, y->v + at_long * width, 2 * frame);
     double slow = y->opt->own[ALPHA_LONG].x;
     fast[0] = y->opt->own[ALPHA_SHORT].x;
     if (adaptive)
-        adaptive_rate(ctx, fast, mean_k,
-                      tt_get(ctx, y->k + at_short * width, frame), geo);
+        adaptive_rate(ctx, fast, mean_k, k ? k + frame : NULL, geo);
     if (ctx->status) return;
     for (int64_t l = 0; !s->filled && l < nshort; l++) slow = fast[l] = 1;
-    blend(ctx, y->k + at_long * width, mean_k, nmean, &slow, 1, L, width);
-    blend(ctx, y->v + at_long * width, mean_v, nmean, &slow, 1, L, width);
-    blend(ctx, y->k + at_short * width, mean_k, nmean, fast, nshort, L, width);
-    blend(ctx, y->v + at_short * width, mean_v, nmean, fast, nshort, L, width);
+    const double *mean_v = mean_k + nmean;
+    blend(k, mean_k, nmean, &slow, 1, L, width);
+    blend(v, mean_v, nmean, &slow, 1, L, width);
+    blend(k + frame, mean_k, nmean, fast, nshort, L, width);
+    blend(v + frame, mean_v, nmean, fast, nshort, L, width);
+    tt_put(ctx, y->k + at_long * width, k, 2 * frame);
+    tt_put(ctx, y->v + at_long * width, v, 2 * frame);
     for (int64_t i = 0; i < L; i++) {
         y->src_frame[at_long + i] = TT_SRC_LONG;
         y->src_frame[at_short + i] = TT_SRC_SHORT;

@@ -102,8 +102,9 @@ static void evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 }
 
 static void fill(tt_layer *y);
-static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                  const double *qbar, int64_t first, int64_t n, int64_t sub);
+static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, double *known,
+                  int64_t first, int64_t n, int64_t sub);
+static double *learn(tt_ctx *ctx, tt_layer *y, const tt_real *q, int64_t nq);
 
 /* Steps 3-5, in the clean pass. */
 static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
@@ -112,17 +113,14 @@ static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
     if (!s->filled && y->len == y->cap) fill(y);
     if (!s->filled || s->pending == 0) return;
 
-    const int64_t width = tether_width(y);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    double *qbar = tt_alloc(ctx, &ctx->scratch, width, sizeof *qbar,
-                            "mean query");
     /* Paper: the queries of the current frame. Code, and we: of the chunk. */
-    tt_col_mean(ctx, qbar, x->q, p->frames * y->geo->L, width);
+    double *known = learn(ctx, y, x->q, p->frames * y->geo->L);
     /* Paper: one evicted frame at a time. Code: the whole chunk at once. */
     const bool by_frame = y->opt->own[TETHER_POOL].n == TETHER_BY_FRAME;
     const int64_t step = by_frame ? 1 : s->pending;
     for (int64_t i = 0; i < s->pending && !ctx->status; i += step)
-        admit(ctx, y, p, qbar, i, step, i / step);
+        admit(ctx, y, p, known, i, step, i / step);
     s->pending = 0;
     tt_arena_reset(&ctx->scratch, m);
 }
@@ -140,26 +138,86 @@ static void fill(tt_layer *y)
 
 /* ---- one admission round ------------------------------------------------- */
 
-static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first);
+static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, double *pend,
+                 int64_t first);
 static void write_back(tt_ctx *ctx, tt_layer *y, const grab_round *r,
                        int64_t first);
 static void record(tt_layer *y, const tt_pass *p, const grab_round *r,
                    int64_t sub, double margin);
 
-/* Bring the moments of the sink and of all members up to date. Only frames
- * admitted since the last round are read; sink and survivors never change. */
-static void learn(tt_ctx *ctx, tt_layer *y)
+/* Members whose moments nobody has computed: frames admitted since the last
+ * round, and at the first one all. Sink and survivors never change. */
+static int64_t unknown(const tt_layer *y)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < regions(y).recent; i++) n += !tether_known(y)[i];
+    return n;
+}
+
+/* Moments of keys and of values, one frame, where they are: [4, width]. */
+static void learn_frame(tt_ctx *ctx, const tt_layer *y, tt_wide *to,
+                        const tt_real *k, const tt_real *v)
 {
     const int64_t L = y->geo->L, w = tether_width(y);
-    for (int64_t i = 0; i < regions(y).recent && !ctx->status; i++) {
+    tame_learn(ctx, to, k, L, w);
+    tame_learn(ctx, to + 2 * w, v, L, w);
+}
+
+static void learn_members(tt_ctx *ctx, const tt_layer *y, tt_wide *to)
+{
+    const int64_t size = tether_frame(y);
+    for (int64_t i = 0; i < regions(y).recent; i++) {
         if (tether_known(y)[i]) continue;
-        double *m = tether_moments(y, i);
-        const int64_t at = i * tether_frame(y);
-        tame_learn(ctx, &(tame_moments){ m, m + w }, y->k + at, L, w);
-        tame_learn(ctx, &(tame_moments){ m + 2 * w, m + 3 * w }, y->v + at, L,
-                   w);
-        tether_known(y)[i] = 1;
+        learn_frame(ctx, y, to, y->k + i * size, y->v + i * size);
+        to += 4 * tether_width(y);
     }
+}
+
+/* What was computed of the unknown members, at x, is theirs. */
+static void keep_moments(tt_layer *y, const double *x)
+{
+    const int64_t size = 4 * tether_width(y);
+    for (int64_t i = 0; i < regions(y).recent; i++) {
+        if (tether_known(y)[i]) continue;
+        memcpy(tether_moments(y, i), x, (size_t)size * sizeof *x);
+        tether_known(y)[i] = 1;
+        x += size;
+    }
+}
+
+/* All that the rounds of a chunk ask of values, asked at once, so that a device
+ * is waited for once: the mean [width] of the nq queries, then the moments
+ * [4, width] of every pending frame (without an edit its mean key alone).
+ * Brings those of sink and members up to date. */
+static double *learn(tt_ctx *ctx, tt_layer *y, const tt_real *q, int64_t nq)
+{
+    const int64_t w = tether_width(y), pending = tether_of(y)->pending;
+    const int64_t n = 1 + 4 * (pending + unknown(y));
+    tt_wide *all = tt_wides(ctx, n * w), *to = all;
+    if (!all) return NULL;
+    tt_col_mean(ctx, to, q, nq, w);
+    to += w;
+    for (int64_t i = 0; i < pending; i++, to += 4 * w) {
+        const tt_real *k = tether_pend_k(y, i);
+        if (y->opt->own[TETHER_TAU].x != 0)
+            learn_frame(ctx, y, to, k, tether_pend_v(y, i));
+        else tt_col_mean(ctx, to, k, y->geo->L, w);
+    }
+    learn_members(ctx, y, to);
+    double *known = tt_get_wides(ctx, all, n * w);
+    if (known) keep_moments(y, known + (1 + 4 * pending) * w);
+    return known;
+}
+
+/* The members that the round before admitted, where a chunk has several. */
+static void learn_admitted(tt_ctx *ctx, tt_layer *y)
+{
+    const int64_t n = 4 * unknown(y) * tether_width(y);
+    tt_wide *to = n > 0 ? tt_wides(ctx, n) : NULL;
+    if (!to) return;
+    learn_members(ctx, y, to);
+    const double *known = tt_get_wides(ctx, to, n);
+    if (known) keep_moments(y, known);
 }
 
 /* Taps of a round, under admit.<round>. */
@@ -209,32 +267,29 @@ static void show_edited(tt_ctx *ctx, const tt_layer *y, int64_t c, int64_t i)
     tt_team_tap_heads(ctx, name, tether_pend_v(y, i), g->L, g->heads, g->D);
 }
 
-/* Steps 3, 4, 5 for the pending frames [first, first + n) against the
- * members. */
-static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
-                  const double *qbar, int64_t first, int64_t n, int64_t sub)
+/* Steps 3, 4, 5 for the pending frames [first, first + n) against the members,
+ * by what `learn` gave. */
+static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, double *known,
+                  int64_t first, int64_t n, int64_t sub)
 {
+    const int64_t width = tether_width(y);
+    double *pend = known + (1 + 4 * first) * width;
     const tt_policy_options *o = y->opt;
     const tt_geometry *geo = y->geo;
     const tt_regions g = regions(y);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     tether_state *s = tether_of(y);
-    int64_t *evicted = tt_alloc(ctx, &ctx->scratch, n, sizeof *evicted,
-                                "candidates");
-    for (int64_t i = 0; i < n && evicted; i++)
-        evicted[i] = s->pending_first + first + i;
-
     grab_round r;
     double margin;
     grab_begin(ctx, &r, o->M + n, o->M, geo->L, geo->H, geo->D);
     r.heads = geo->heads;
     TT_ASSERT(s->filled && s->occupancy == o->M);
-    learn(ctx, y);
+    learn_admitted(ctx, y);
     for (int64_t i = 0; i < o->M; i++)
-        grab_pool_known(&r, tether_moments(y, g.memory + i),
-                        tether_members(y)[i]);
-    grab_pool(ctx, &r, tether_pend_k(y, first), evicted, n);
-    grab_importance(ctx, &r, qbar, o->own[TETHER_TEMPERATURE].x);
+        grab_pool(&r, tether_moments(y, g.memory + i), tether_members(y)[i]);
+    for (int64_t i = 0; i < n; i++)
+        grab_pool(&r, pend + 4 * i * width, s->pending_first + first + i);
+    grab_importance(ctx, &r, known, o->own[TETHER_TEMPERATURE].x);
     grab_diversity(ctx, &r);
     grab_score(ctx, &r, o->own[TETHER_ALPHA].x);
     const size_t scope = tt_scope(ctx, "admit.%lld", (long long)sub);
@@ -242,7 +297,7 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     grab_select(ctx, &r, &margin);
     show_keep(ctx, &r);
 
-    edit(ctx, y, &r, first);
+    edit(ctx, y, &r, pend, first);
     tt_scope_end(ctx, scope);
     if (ctx->status) return;
     write_back(ctx, y, &r, first);
@@ -253,7 +308,8 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 /* Step 4. TAME on every admitted frame, in place, still set aside. One
  * snapshot of the pool serves the round: frames admitted together do not see
  * each other. */
-static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first)
+static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, double *pend,
+                 int64_t first)
 {
     const tt_geometry *geo = y->geo;
     const int64_t width = tether_width(y);
@@ -278,9 +334,13 @@ static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, int64_t first)
     show_vector(ctx, v.sd, "tame.sd_v", geo);
     for (int64_t c = s->occupancy; c < r->P; c++) {
         if (!r->keep[c]) continue;
-        const int64_t i = first + c - s->occupancy;
-        bool did = tame_edit(ctx, tether_pend_k(y, i), geo->L, width, &k, tau);
-        did |= tame_edit(ctx, tether_pend_v(y, i), geo->L, width, &v, tau);
+        const int64_t i = first + c - s->occupancy, L = geo->L;
+        double *m = pend + 4 * (i - first) * width;
+        const tame_stats of_k = tame_of(m, L, width);
+        const tame_stats of_v = tame_of(m + 2 * width, L, width);
+        bool did = tame_edit(ctx, tether_pend_k(y, i), L, width, &of_k, &k,
+                             tau);
+        did |= tame_edit(ctx, tether_pend_v(y, i), L, width, &of_v, &v, tau);
         s->counter[TETHER_EDITED] += did;
         show_edited(ctx, y, c, i);
     }

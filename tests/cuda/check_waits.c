@@ -1,0 +1,105 @@
+/* check_waits.c: how often each policy waits for the GPU, pass by pass.
+ *
+ *   check_waits
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Whole rollouts on the backend cuda, whose GPU is the shim: driver.cpp counts
+ * every wait. A pass waits once, for what the head gives or, in the clean pass,
+ * for its tokens. What is beyond that are waits of the policy, which here are
+ * held to a number a layer: so many in some pass, and never more. */
+#include <dlfcn.h>
+
+#include "tests/rollout/tiny.h"
+
+enum { FIRST, MIDDLE, CLEAN, PASSES };
+
+/* Settings that evict, and what the policy then waits for in a layer. */
+static const struct row {
+    const char *policy, *knob;
+    double value;
+    int64_t waits[PASSES];
+} rows[] = {
+    /* one, when the clean pass scores and edits */
+    {"tether", NULL, 0, {0, 0, 1}},
+    {"tether", "tau", 0, {0, 0, 1}},
+    /* frame by frame: the second is judged by the first one edited */
+    {"tether", "pool", 1, {0, 0, 3}},
+    /* means and both averages, when a chunk evicts: the host blends them */
+    {"memrope", NULL, 0, {3, 0, 0}},
+    {"memrope", "adaptive", 1, {3, 0, 0}},
+    {"memrope", "memrope-method", 1, {0, 0, 0}},
+    /* queries are remembered in every pass, the first one compresses */
+    {"deep-forcing", NULL, 0, {2, 1, 1}},
+};
+
+typedef long waits_fn(void);
+static waits_fn *waits;
+
+typedef struct seen {
+    long before;
+    int64_t layers, most[PASSES];
+} seen;
+
+/* After each pass. */
+static void count(void *user, const tt_progress *p)
+{
+    seen *s = user;
+    const int pass = p->step == p->steps ? CLEAN
+                     : p->step == 1 ? FIRST : MIDDLE;
+    const long now = waits(), own = now - s->before - 1;
+    s->before = now;
+    expect(own >= 0, "%ld waits of a pass", own + 1);
+    if (own > s->most[pass] * s->layers)
+        s->most[pass] = (own + s->layers - 1) / s->layers;
+}
+
+static void check(tt_ctx *ctx, const char *policy, const struct row *row)
+{
+    static tt_real out[4 * FRAMES * SIZE];
+    static const int64_t none[PASSES];
+    const int64_t *want = row ? row->waits : none;
+    tt_rollout_options o = evicting_for(policy, FRAMES, 3);
+    if (row && row->knob) tt_policy_put(&o.policy, row->knob, row->value);
+    tt_rollout *r = start(ctx, &o);
+    seen s = {.before = waits(),
+              .layers = tt_cache_geometry(tt_rollout_cache(r))->layers};
+    tt_rollout_on_progress(r, count, &s);
+    go(ctx, r, out, 100);
+    tt_rollout_close(r);
+    char what[80];
+    snprintf(what, sizeof what, "%s%s%s", policy, row && row->knob ? " " : "",
+             row && row->knob ? row->knob : "");
+    printf("waits a layer, %s: %lld, %lld, %lld\n", what,
+           (long long)s.most[FIRST], (long long)s.most[MIDDLE],
+           (long long)s.most[CLEAN]);
+    for (int i = 0; i < PASSES; i++)
+        expect(s.most[i] == want[i], "%s: %lld waits a layer in pass %d, not "
+               "%lld", what, (long long)s.most[i], i, (long long)want[i]);
+}
+
+static bool listed(const char *policy)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i].policy, policy)) return true;
+    return false;
+}
+
+int main(void)
+{
+    tt_ctx *ctx = test_begin("cuda/waits");
+    if (!expect_ok(tt_ops_use(ctx, "cuda"), "the backend cuda opens"))
+        return test_end();
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void *found = driver ? dlsym(driver, "shim_waits") : NULL;
+    memcpy(&waits, &found, sizeof found);
+    if (!expect(waits != NULL, "the driver is the shim")) return test_end();
+    load(ctx);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        check(ctx, rows[i].policy, &rows[i]);
+    for (int i = 0; tt_policy_at(i); i++)
+        if (!listed(tt_policy_at(i)->name))
+            check(ctx, tt_policy_at(i)->name, NULL);
+    tt_prompt_free(prompt);
+    return test_end();
+}

@@ -85,7 +85,8 @@ static void grab_case(unit *u, const tt_json *sub)
     double margin;
     grab_begin(ctx, &r, P, tt_json_int(sub, "memory_size", 0), L, H, D);
     for (int64_t c = 0; c < P; c++) {
-        double *kbar = tt_alloc(ctx, &u->arena, H * D, sizeof *kbar, "mean key");
+        double *kbar = tt_alloc(ctx, &u->arena, H * D, sizeof *kbar,
+                                "mean key");
         tt_col_mean(ctx, kbar, k + c * L * H * D, L, H * D);
         grab_pool(&r, kbar, index[c]);
     }

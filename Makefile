@@ -285,7 +285,7 @@ build-folder:
 RUN  ?=
 BITS ?=
 ROWS ?=
-# EXTENT=all: every digest of ref_data, which takes hours.
+# EXTENT=all: every digest of ref_data, 20 minutes of one core.
 EXTENT ?=
 check-cuda:   ## the CUDA kernels on the CPU, thread by thread: golden's bits?
 	@if ! command -v $(firstword $(CXX)) >/dev/null 2>&1; then \

@@ -31,6 +31,8 @@ static const struct row {
     {"memrope", "memrope-method", 1, {0, 0, 0}},
     /* queries are remembered in every pass, the first one compresses */
     {"deep-forcing", NULL, 0, {2, 1, 1}},
+    /* ... by the products of all queries, frame by frame */
+    {"deep-forcing", "fusion", 1, {13, 1, 1}},
 };
 
 typedef long waits_fn(void);

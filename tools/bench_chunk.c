@@ -21,8 +21,8 @@
  * the clean pass before: every one of them is admitted, and edited by TAME, in
  * the measured chunk and in the one before it.
  *
- * --keep-keys 1 keeps rotated keys from pass to pass, as `tether generate` does
- * where the plan has room for it. Here nobody plans: the default is 0.
+ * --keep-keys 1 keeps rotated keys from pass to pass, as `tether generate
+ * --keep-keys yes` does.
  *
  * --cache-only N measures what the policy does, without the network: N chunks
  * of `passes` passes with random queries, keys and values. What it takes then

@@ -46,20 +46,15 @@ static bool holds_with_spare(const tt_run *run, const tt_needs *n)
     return holds(run, &more);
 }
 
-bool plan_keeps(const tt_ctx *ctx, const tt_run *run, const tt_needs *n)
+/* Host memory has better uses: there the rotations take less than one percent
+ * of a chunk. */
+bool plan_keeps(const tt_ctx *ctx, const tt_needs *n)
 {
     const tt_device *d = ctx->device;
+    if (!d || !d->room) return false;
     const int64_t weights = n->latents.mapped
                           + (n->during ? n->decoding.mapped : 0);
-    const int64_t held = with_spare(n->latents.peak - n->before)
-                       * tt_team_size(ctx);
-    if (d) return d->room && held + weights <= d->room(d);
-    tt_needs own = *n;
-    own.text = (tt_stage){0};
-    if (!n->during) own.decoding = (tt_stage){0};
-    own.peak = n->latents.peak;
-    return held + weights <= plan_memory(n->before).bytes
-        && holds_with_spare(run, &own);
+    return with_spare(n->latents.peak - n->before) + weights <= d->room(d);
 }
 
 /* Would all but the latents, which may be there already? */

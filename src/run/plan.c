@@ -540,7 +540,7 @@ static void settle_keys(const tt_ctx *ctx, tt_ctx *c, tt_run *run,
                         tt_needs *n)
 {
     if (!run->opt.keep_keys || strcmp(run->s.keep_keys, "auto")) return;
-    if (c->status || !plan_keeps(ctx, run, n)) drop_keys(c, run, n);
+    if (c->status || !plan_keeps(ctx, n)) drop_keys(c, run, n);
 }
 
 /* What planning `c` has found out, or nothing. */
@@ -555,6 +555,8 @@ tt_status plan_begin(tt_ctx *ctx, tt_run *run)
     tt_needs n = plan_nothing(run, plan_anonymous());
     tt_ctx c = aside(ctx);
     TT_TRY(plan_memory_check(ctx));
+    if (!ctx->device && !strcmp(run->s.keep_keys, "auto"))
+        run->opt.keep_keys = false;
     run->mapped = plan_mapped() + plan_stacks(ctx->nthreads);
     plan_text(&c, run, 0, &n);
     tt_clear(&c);                /* it may be missing: said later */

@@ -87,10 +87,9 @@ tt_status plan_restarts(tt_ctx *ctx, tt_run *run);
 /* Keys that `auto` keeps are kept by all ranks or by none. */
 tt_status plan_agree(tt_ctx *ctx, tt_run *run);
 
-/* Is there room to spare for the latents as planned, with keys that are kept,
- * and for the weights, which the system should not have to read again? Ranks
- * count as if one machine had them all. */
-bool plan_keeps(const tt_ctx *ctx, const tt_run *run, const tt_needs *n);
+/* Has the device room to spare for the latents as planned, with keys that are
+ * kept, and for the weights? */
+bool plan_keeps(const tt_ctx *ctx, const tt_needs *n);
 
 /* TT_ENOMEM when the run cannot fit, with what would. A run that goes on may
  * have all its latents: it is warned of a transformer that does not fit. */

@@ -175,7 +175,7 @@ static const tt_setting fixed[] = {
     {TT_SETTING_TEXT, "keep-keys", 0, AT(keep_keys), "auto|yes|no",
      "keep the rotated keys of the window from pass to pass of a chunk, and do "
      "not rotate all in each: half as much memory again as the cache. auto "
-     "(default): where the plan has room for it. No bit depends on it"},
+     "(default): on a GPU that has room for it. No bit depends on it"},
     {TT_SETTING_TEXT, "shares", 0, AT(shares), "LIST",
      "how mpirun's ranks share the work: 4,4,1 gives the third a ninth "
      "(default: equal). No bit depends on it"},

@@ -374,7 +374,7 @@ static bool kept_with(const char *keep, const char *decode, int64_t room,
     return kept;
 }
 
-/* Where there is room for the latents with them and for the weights. */
+/* Where somebody asks for them: they are half a cache more. */
 static void keys_of(const char *decode)
 {
     const int64_t much = INT64_C(1) << 40;
@@ -387,13 +387,8 @@ static void keys_of(const char *decode)
            (long long)more);
     expect(with.cache == without.cache && with.states == without.states,
            "the cache is the same");
-    const int64_t need = with.latents.peak - with.before
-                       + with.latents.mapped
-                       + (with.during ? with.decoding.mapped : 0);
-    expect(kept_with("auto", decode, need + need / 5 + (1 << 20), &n)
-           && n.peak >= with.peak - (1 << 18), "room enough");
-    expect(!kept_with("auto", decode, need, &n)
-           && n.peak <= without.peak + (1 << 18), "none to spare");
+    expect(!kept_with("auto", decode, much, &n)
+           && n.peak <= without.peak + (1 << 18), "not in host memory");
 }
 
 /* What the process took since is there for the run, and the user knows more

@@ -210,7 +210,7 @@ static void agree(tt_settings *s)
         int kept;
     } cases[] = {
         {{"yes", "yes", "yes"}, 3}, {{"auto", "yes", "no"}, 0},
-        {{"no", "yes", "yes"}, 0}, {{"auto", "auto", "yes"}, 3},
+        {{"no", "yes", "yes"}, 0}, {{"auto", "auto", "auto"}, 0},
     };
     setenv("TT_MEMORY", "100G", 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -325,6 +325,7 @@ void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p)
     tt_layer *y = cache_layer(c, layer);
     if (check_pass(ctx, c, y, p)) return;
     const stopwatch w = start_policy(ctx);
+    if (p->context) kept_forget(cache_kept_of(c, layer));
     c->cls->done(ctx, y, p);
     stop_policy(ctx, w);
 }

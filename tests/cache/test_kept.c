@@ -40,6 +40,8 @@ static void close_pair(pair *p)
 
 /* ---- one pass in both ---------------------------------------------------- */
 
+static bool unread;  /* clean passes store alone, as in a model's last layer */
+
 /* What one cache shows in a layer. */
 static void show(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                  seen *out)
@@ -48,16 +50,17 @@ static void show(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     const int64_t n = p->frames * L * W;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     const tt_real *sent[3];
-    tt_kv_view view;
+    tt_kv_view view = {0};
     for (int i = 0; i < 3; i++) {
         fill(x[i], n, (uint32_t)(p->start * 64 + p->step * 8 + layer * 4 + i));
         sent[i] = tt_send(ctx, x[i], n);
     }
     tt_real *turned = tt_values(ctx, n);
     tt_cache_write(ctx, c, layer, p, &(tt_qkv){sent[0], sent[1], sent[2]});
-    tt_cache_read(ctx, c, layer, p, &view, turned, sent[0]);
+    if (!unread || !p->context)
+        tt_cache_read(ctx, c, layer, p, &view, turned, sent[0]);
     out->n = view.n;
-    if (!ctx->status) {
+    if (!ctx->status && view.n) {
         take(ctx, out->q, turned, n);
         take(ctx, out->k, view.k, view.n * W);
         take(ctx, out->v, view.v, view.n * W);
@@ -154,6 +157,13 @@ static void again_of(tt_ctx *ctx, pair *p, int64_t chunk)
     pass_of(ctx, p, pass_at(chunk, PASSES - 1));
 }
 
+static void stored_of(tt_ctx *ctx, pair *p, int64_t chunk)
+{
+    unread = true;
+    again_of(ctx, p, chunk);
+    unread = false;
+}
+
 static void videos(tt_ctx *ctx, pair *p, int64_t chunks)
 {
     const char *name = tt_cache_class(p->kept)->name;
@@ -166,6 +176,7 @@ static void videos(tt_ctx *ctx, pair *p, int64_t chunks)
         else if (i == 3 || i == 6) scene_of(ctx, p, i);
         else if (i == 5) touched_of(ctx, p, i);
         else if (i == 7) again_of(ctx, p, i);
+        else if (i == 9) stored_of(ctx, p, i);
         else if (i == 8 && !ends) abandoned_of(ctx, p, i);
         else chunk_of(ctx, p, i);
     }

@@ -4,10 +4,11 @@
  *
  * Holds   a block never moves, so pointers survive growth. Blocks above the
  *         mark of a reset are kept aside; what is kept never raises the peak.
- *         A loop that marks and resets goes to the system in its first turns
- *         alone: an empty arena begins with one block of its peak, and of a
- *         block that turns out too small the rest goes back. So pages are found
- *         and cleared once, which was a tenth of a layer's time. */
+ *         A loop whose turns begin with an empty arena goes to the system in
+ *         its first turns alone: such an arena begins with one block of its
+ *         peak, and of a block that turns out too small the rest goes back. So
+ *         pages are found and cleared once, which was a tenth of a layer's
+ *         time. Other loops may ask for blocks in every turn. */
 #include "tether/arena.h"
 
 #include <stdlib.h>
@@ -254,7 +255,7 @@ void tt_arena_free(tt_arena *a)
     free_list(a, a->top);
     free_list(a, a->spare);
     a->top = a->spare = NULL;
-    a->used = a->total = a->spare_bytes = 0;
+    a->used = a->total = a->spare_bytes = a->peak = 0;
 }
 
 tt_host *tt_scratch(tt_ctx *ctx, int64_t n)

@@ -147,6 +147,23 @@ static void test_arena_turns(void)
     tt_arena_free(&a);
 }
 
+/* The smallest spare block that is large enough is taken. */
+static void test_arena_fit(void)
+{
+    tt_arena a = {0};
+    tt_alloc(ctx, &a, 20 * MB, 1, "a peak");
+    tt_arena_free(&a);
+    expect(a.peak == 0 && a.total == 0, "a free arena is a new one");
+    char *base = tt_alloc(ctx, &a, MB, 1, "base");
+    const tt_arena_mark m = tt_arena_here(&a);
+    char *large = tt_alloc(ctx, &a, 8 * MB, 1, "large");
+    char *small = tt_alloc(ctx, &a, 3 * MB, 1, "small");
+    tt_arena_reset(&a, m);
+    expect(tt_alloc(ctx, &a, 2 * MB, 1, "two") == small, "not the larger one");
+    expect(base && large, "blocks");
+    tt_arena_free(&a);
+}
+
 static void test_arena(void)
 {
     tt_arena a = {0};
@@ -353,6 +370,7 @@ int main(void)
     test_sizes();
     test_arena();
     test_arena_turns();
+    test_arena_fit();
     test_round_trips();
     test_rounding();
     test_fp8();

@@ -185,8 +185,9 @@ int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
     const tt_range own = tt_team_rows(ctx, geo.chunk * geo.L);
     const int64_t width = geo.H * geo.D;
     const int64_t token[] = { own.hi - own.lo, 8 * c->dim + c->ffn_dim };
-    const int64_t window[] = { cls->slots(&policy, &geo), width,
-                               opt->keep_keys ? geo.layers : 1 };
+    const int64_t read = opt->keep_keys && cls->reads
+                       ? cls->reads(&policy, &geo) : cls->slots(&policy, &geo);
+    const int64_t window[] = { read, width, opt->keep_keys ? geo.layers : 1 };
     const int64_t chunk[] = { geo.chunk, geo.L,
                               alone ? 0 : c->dim + 4 * width };
     int64_t a, b, d, all;

@@ -54,7 +54,8 @@ bool plan_keeps(const tt_ctx *ctx, const tt_needs *n)
     if (!d || !d->room) return false;
     const int64_t weights = n->latents.mapped
                           + (n->during ? n->decoding.mapped : 0);
-    return with_spare(n->latents.peak - n->before) + weights <= d->room(d);
+    return with_spare(n->latents.peak - n->before) + weights
+           <= d->room(d) / tt_team_size(ctx);
 }
 
 /* Would all but the latents, which may be there already? */

@@ -603,6 +603,8 @@ tt_status plan_agree(tt_ctx *ctx, tt_run *run)
     if (tt_team_size(ctx) == 1 || !tt_team_any(ctx, !keep) || !keep)
         return ctx->status;
     tt_needs n = run->needs;
+    run->opt.keep_keys = false;
+    if (!n.peak) return ctx->status;      /* it could not be planned */
     tt_ctx c = aside(ctx);
     drop_keys(&c, run, &n);
     take_needs(run, &n, &c);

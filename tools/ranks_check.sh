@@ -7,10 +7,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # PROGRAM is a build with MPI. The options are those that bench and generate
-# share: -m, -W, -H, --cache, --steps, --class. The last of LATENTS=9 latents
-# are compared, which a cache with a small budget makes like all later ones:
-# --cache fifo:budget=6:sink=3. Every rank has one thread. Numbers of ranks take
-# turns, TURNS=2 times, and of each the turn counts in which it took least.
+# share: -m, -W, -H, --cache, --steps, --class. The last chunk of LATENTS=15
+# latents is compared, which a cache with a small budget makes like all later
+# ones: --cache fifo:budget=6:sink=3. Every rank has one thread. Numbers of ranks
+# take turns, TURNS=2 times, and of each the turn counts in which it took least.
 #
 #   compute     CPU seconds of all ranks, without those in exchanges
 #   efficiency  of computing: one process, divided by that
@@ -21,14 +21,32 @@
 #
 # EMBEDS=FILE stands for the prompt, MPIRUN="mpirun ..." for the launcher, FIRST
 # for words before all: "chrt -f 1" keeps others of the machine away. Status 1
-# when a plan of the computing is more than LIMIT=10 % off.
+# when a plan of the computing is more than LIMIT=10 % off, or with RATE one of
+# the wall.
+#
+# RATE=MBIT puts ranks on three hosts with cables of so many Mbit/s: network
+# namespaces, which need root and Open MPI.
 program=$1 ranks=$2
 shift 2
 # shellcheck source=tests/team/mpi.sh
 . tests/team/mpi.sh
+# shellcheck source=tests/team/net.sh
+. tests/team/net.sh
 work=$(mktemp -d "${TMPDIR:-/tmp}/ranks.XXXXXX") || exit 1
-trap 'rm -rf "$work"' EXIT
+trap 'net_close; rm -rf "$work"' EXIT
 trap 'exit 130' HUP INT TERM
+if [ -n "$RATE" ]; then
+    if missing=$(net_missing); then
+        echo "hosts need $missing"
+        exit 1
+    fi
+    net_open "$work" && net_rate "$RATE" || exit 1
+    MPIRUN=$(net_launch openmpi "$work/agent")
+    case $program in
+    /*) ;;
+    *) program=$PWD/$program ;;
+    esac
+fi
 cores=${CORES:-$(getconf _NPROCESSORS_ONLN)}
 if [ -n "$EMBEDS" ]; then text="--embeds $EMBEDS"
 else text='-p red'; fi
@@ -38,6 +56,7 @@ start() {   # ranks, words of tether
     shift
     # shellcheck disable=SC2086
     if [ "$n" -eq 1 ]; then $FIRST "$program" "$@"
+    elif [ -n "$RATE" ]; then on 1 $FIRST $MPIRUN -n "$n" "$program" "$@"
     else $FIRST ${MPIRUN:-mpirun} -n "$n" "$program" "$@"; fi
 }
 
@@ -51,7 +70,7 @@ run() {   # ranks, options
     shift
     # shellcheck disable=SC2086
     start "$n" generate "$@" $text -q -t 1 --no-decode --overwrite \
-        --latents "${LATENTS:-9}" --latents-out "$work/x.st" \
+        --latents "${LATENTS:-15}" --latents-out "$work/x.st" \
         --log-json "$work/log" < /dev/null || exit 1
     grep '"event": "chunk"' "$work/log" | tail -n 2 > "$work/last"
     took=$(tail -n 1 "$work/last" | number chunk_seconds)
@@ -94,7 +113,8 @@ for n in $ranks; do
     sort -n "$work/took.$n" | head -n 1 > "$work/best"
     awk '{ print $2 }' "$work/took.$n" | sort -n | head -n 1 >> "$work/best"
     [ -n "$alone" ] || alone=$(awk 'NR == 1 { print $1 }' "$work/best")
-    awk -v n="$n" -v alone="$alone" -v cores="$cores" -v limit="${LIMIT:-10}" '
+    awk -v n="$n" -v alone="$alone" -v cores="$cores" -v limit="${LIMIT:-10}" \
+        -v rate="$RATE" '
         FILENAME ~ /best$/ { if (FNR == 1) sum = $1; else took = $1; next }
         { planned = n * $1
           share = n > cores ? n / cores : 1
@@ -104,6 +124,7 @@ for n in $ranks; do
             printf "%5d %9.2f %10.3f %9.2f %+6.1f %% %9.2f %9.2f %+6.1f %%\n",
                 n, sum, alone / sum, planned, off, took, wall,
                 100 * (wall / took - 1)
+            if (rate) off = 100 * (wall / took - 1)
             exit (off < 0 ? -off : off) > limit }' "$work/best" \
         "$work/plan.$n" || status=1
 done

@@ -136,6 +136,21 @@ static double element(const unsigned char *p, tt_dtype t)
     }
 }
 
+/* In a form that compilers make vectors of: weights are widened in every pass,
+ * and are most of what is. */
+static void widen_bf16(float *restrict dst, const unsigned char *restrict p,
+                       int64_t n)
+{
+    const bool little = tt_host_little_endian();
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t h;
+        memcpy(&h, p + 2 * i, 2);
+        if (!little) h = (uint16_t)(h << 8 | h >> 8);
+        const uint32_t u = (uint32_t)h << 16;
+        memcpy(&dst[i], &u, 4);
+    }
+}
+
 void tt_widen_f32(float *dst, const void *src, tt_dtype t, int64_t n)
 {
     const unsigned char *p = src;
@@ -144,11 +159,7 @@ void tt_widen_f32(float *dst, const void *src, tt_dtype t, int64_t n)
     if (t == TT_F32 && tt_host_little_endian()) {
         if (n > 0) memcpy(dst, src, (size_t)n * 4);
     } else if (t == TT_BF16) {
-        for (int64_t i = 0; i < n; i++) {
-            uint32_t u = (uint32_t)p[2 * i] << 16
-                         | (uint32_t)p[2 * i + 1] << 24;
-            memcpy(&dst[i], &u, 4);
-        }
+        widen_bf16(dst, p, n);
     } else if (t == TT_F16) {
         for (int64_t i = 0; i < n; i++)
             dst[i] = f16_value((uint32_t)p[2 * i]

@@ -348,7 +348,7 @@ static void refusals(void)
             "needs", "--decode");
     refuses("during", small + small / 3, "the transformer with the decoder "
             "needs", "--no-decode");
-    refuses(NULL, small + small / 9, "the transformer needs", "--keep-keys");
+    refuses(NULL, small + small / 10, "the transformer needs", "--keep-keys");
     resumes(4 * small / 5);
 }
 

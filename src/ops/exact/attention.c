@@ -22,7 +22,6 @@ typedef struct plan {
 
 /* One thread's memory. */
 typedef struct work {
-    float *k, *v;        /* [TT_KEY_BLOCK, D], [TT_KEY_BLOCK, Dup]            */
     float *q;            /* [WALK_GROUP, D, aq]                               */
     float *acc;          /* [WALK_GROUP, Dup, aq]                             */
     float *m, *l;        /* [WALK_GROUP, aq]                                  */
@@ -41,8 +40,6 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
                        int64_t group)
 {
     int64_t at = 0, D = e->walk.a->D, Dup = e->Dup, aq = e->kn->aq;
-    w->k = exact_take(p, &at, keys * D);
-    w->v = exact_take(p, &at, keys * Dup);
     w->q = exact_take(p, &at, group * D * aq);
     w->acc = exact_take(p, &at, group * Dup * aq);
     w->m = exact_take(p, &at, group * aq);
@@ -71,28 +68,49 @@ static void queries(const exact_walk *walk, float *memory, exact_place at,
                 i < here ? a->q[(at.i0 + i) * a->q_stride + at.h * D + d] : 0;
 }
 
-/* Contiguous copies; keys past n are zero so that full score tiles can be
- * computed. */
-static void keys(const exact_walk *walk, float *memory, exact_place at)
+/* What is laid out of a block of n keys: k [n in whole tiles, D], zero past n,
+ * so that full score tiles can be computed; behind it v [Dup / am, n, am]. */
+static int64_t room(const exact_walk *walk, int64_t n)
+{
+    const plan *e = plan_of(walk);
+    return exact_round_up(n, e->kn->am) * walk->a->D + n * e->Dup;
+}
+
+static int64_t values_at(const exact_walk *walk, int64_t n)
+{
+    return exact_round_up(n, plan_of(walk)->kn->am) * walk->a->D;
+}
+
+/* n of the am channels of a tile, the others zero; whole tiles at once. */
+static inline void put(float *to, const float *from, int64_t n, int64_t am)
+{
+    if (n == 8 && am == 8) {
+        memcpy(to, from, 8 * sizeof *to);
+    } else {
+        for (int64_t i = 0; i < am; i++) to[i] = i < n ? from[i] : 0;
+    }
+}
+
+static void keys(const exact_walk *walk, float *laid, exact_place at)
 {
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
-    int64_t D = a->D, Dup = e->Dup;
-    size_t nbytes = (size_t)D * sizeof *memory;
-    work w;
-    work_at(&w, memory, e);
+    const int64_t D = a->D, am = e->kn->am;
+    const int64_t from = at.j0 * a->kv_stride + at.h * D;
+    float *v = laid + values_at(walk, at.n);
     for (int64_t j = 0; j < at.n; j++) {
-        int64_t from = (at.j0 + j) * a->kv_stride + at.h * D;
-        memcpy(w.k + j * D, a->k + from, nbytes);
-        memcpy(w.v + j * Dup, a->v + from, nbytes);
-        for (int64_t d = D; d < Dup; d++) w.v[j * Dup + d] = 0;
+        const float *kj = a->k + from + j * a->kv_stride;
+        const float *vj = a->v + from + j * a->kv_stride;
+        memcpy(laid + j * D, kj, (size_t)D * sizeof *laid);
+        for (int64_t d = 0; d < e->Dup; d += am)
+            put(v + d * at.n + j * am, vj + d, exact_least(D - d, am), am);
     }
-    for (int64_t j = at.n; j < exact_round_up(at.n, e->kn->am); j++)
-        memset(w.k + j * D, 0, nbytes);
+    memset(laid + at.n * D, 0,
+           (size_t)(values_at(walk, at.n) - at.n * D) * sizeof *laid);
 }
 
 /* block [Dup, aq] = dot of the n weights in s with the channels of v. */
-static void values(const plan *e, work *w, int64_t n)
+static void values(const plan *e, work *w, const float *v, int64_t n)
 {
     const tt_kernels *kn = e->kn;
     int64_t D = e->walk.a->D, Dup = e->Dup, aq = kn->aq;
@@ -101,14 +119,15 @@ static void values(const plan *e, work *w, int64_t n)
     for (int64_t j = 0; j < n; j += TT_DOT_BLOCK) {
         float *part = w->block + (j > 0) * Dup * aq;
         for (int64_t d = 0; d < D; d += kn->am)
-            kn->value_tile(part + d * aq, w->v + j * Dup + d, w->s + j * aq,
-                           Dup, exact_least(n - j, TT_DOT_BLOCK));
+            kn->value_tile(part + d * aq, v + d * n + j * kn->am, w->s + j * aq,
+                           kn->am, exact_least(n - j, TT_DOT_BLOCK));
         /* fma(block, 1, part) is block + part */
         if (j > 0) kn->merge(w->block, part, one, Dup, false);
     }
 }
 
-static void panel(const exact_walk *walk, float *memory, exact_place at)
+static void panel(const exact_walk *walk, float *memory, float *laid,
+                  exact_place at)
 {
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
@@ -119,11 +138,11 @@ static void panel(const exact_walk *walk, float *memory, exact_place at)
     work w;
     work_at(&w, memory, e);
     for (int64_t j = 0; j < at.n; j += kn->am)
-        kn->score_tile(w.s + j * aq, w.k + j * D, w.q + at.g * D * aq, D);
+        kn->score_tile(w.s + j * aq, laid + j * D, w.q + at.g * D * aq, D);
     if (!plain) exact_add_bias(walk, at, w.s);
     kn->soften(w.s, at.n, plain ? a->scale : 1.0f, w.m + at.g * aq,
                w.l + at.g * aq, alpha, first);
-    values(e, &w, at.n);
+    values(e, &w, laid + values_at(walk, at.n), at.n);
     kn->merge(w.acc + at.g * e->Dup * aq, w.block, alpha, e->Dup, first);
 }
 
@@ -143,8 +162,8 @@ static plan plan_for(const tt_attention_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     plan e = {.walk = {.a = a, .nr = kn->aq, .block = TT_KEY_BLOCK,
-                       .queries = queries, .keys = keys, .panel = panel,
-                       .give = give},
+                       .queries = queries, .room = room, .keys = keys,
+                       .panel = panel, .give = give},
               .kn = kn, .Dup = exact_round_up(a->D, kn->am)};
     work counted;
     e.walk.floats = work_at(&counted, NULL, &e);
@@ -156,7 +175,8 @@ int64_t exact_f32_attention_room(const tt_ctx *ctx, const tt_attention_args *a)
     const plan e = plan_for(a);
     const exact_cut cut = exact_walk_cut(ctx, &e.walk);
     work counted;
-    return cut.threads * work_of(&counted, NULL, &e,
+    return cut.laid +
+           cut.threads * work_of(&counted, NULL, &e,
                                  exact_least(a->N, TT_KEY_BLOCK), cut.panels);
 }
 

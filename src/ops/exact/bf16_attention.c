@@ -21,8 +21,6 @@ typedef struct plan {
 
 /* One thread's memory. */
 typedef struct work {
-    float *k;          /* rows  [Dk/32, TT_KEY_BLOCK, 32]                     */
-    float *v;          /* rows  [TT_KEY_BLOCK/32, Dm, 32]                     */
     float *q;          /* lanes [WALK_GROUP][Dk, nr]                          */
     float *p;          /* lanes [TT_KEY_BLOCK, nr]                            */
     float *acc;        /* [WALK_GROUP, Dm, nr]                                */
@@ -42,8 +40,6 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
                        int64_t group)
 {
     int64_t at = 0, nr = e->walk.nr;
-    w->k = exact_take(p, &at, keys * e->Dk);
-    w->v = exact_take(p, &at, keys * e->Dm);
     w->q = exact_take(p, &at, group * e->Dk * nr);
     w->p = exact_take(p, &at, keys * nr);
     w->acc = exact_take(p, &at, group * e->Dm * nr);
@@ -71,16 +67,34 @@ static void queries(const exact_walk *walk, float *memory, exact_place at,
                       here, a->D);
 }
 
-static void keys(const exact_walk *walk, float *memory, exact_place at)
+/* Floats of packed values. */
+static int64_t floats(const plan *e, int64_t n)
+{
+    return n * e->kn->size / (int64_t)sizeof(float);
+}
+
+/* What is laid out of a block of n keys: k as rows [Dk/32, n in whole tiles,
+ * 32], and behind it v as rows [n/32, Dm, 32]. */
+static int64_t values_at(const plan *e, int64_t n)
+{
+    return floats(e, exact_round_up(n, e->kn->mr) * e->Dk);
+}
+
+static int64_t room(const exact_walk *walk, int64_t n)
+{
+    const plan *e = plan_of(walk);
+    return values_at(e, n) + floats(e, exact_round_up(n, BF16_GROUP) * e->Dm);
+}
+
+static void keys(const exact_walk *walk, float *laid, exact_place at)
 {
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
     int64_t from = at.j0 * a->kv_stride + at.h * a->D;
-    work w;
-    work_at(&w, memory, e);
-    e->kn->pack_rows(w.k, exact_round_up(at.n, e->kn->mr), a->k + from,
+    e->kn->pack_rows(laid, exact_round_up(at.n, e->kn->mr), a->k + from,
                      a->kv_stride, at.n, a->D);
-    e->kn->pack_cols(w.v, e->Dm, a->v + from, a->kv_stride, a->D, at.n);
+    e->kn->pack_cols(laid + values_at(e, at.n), e->Dm, a->v + from,
+                     a->kv_stride, a->D, at.n);
 }
 
 /* c [m, nr] = m packed rows (whole tiles) times K products of lanes */
@@ -96,7 +110,8 @@ static void product(const plan *e, float *c, const float *rows, int64_t m,
     kn->end(state);
 }
 
-static void panel(const exact_walk *walk, float *memory, exact_place at)
+static void panel(const exact_walk *walk, float *memory, float *laid,
+                  exact_place at)
 {
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
@@ -105,13 +120,13 @@ static void panel(const exact_walk *walk, float *memory, exact_place at)
     bool first = at.j0 == 0, plain = !exact_adds(a);
     work w;
     work_at(&w, memory, e);
-    product(e, w.s, w.k, exact_round_up(at.n, e->kn->mr),
+    product(e, w.s, laid, exact_round_up(at.n, e->kn->mr),
             w.q + at.g * e->Dk * nr, a->D);
     if (!plain) exact_add_bias(walk, at, w.s);
     e->soft->soften(w.s, at.n, plain ? a->scale : 1.0f, w.m + at.g * nr,
                     w.l + at.g * nr, alpha, first);
     e->kn->pack_weights(w.p, w.s, at.n);
-    product(e, w.block, w.v, e->Dm, w.p, at.n);
+    product(e, w.block, laid + values_at(e, at.n), e->Dm, w.p, at.n);
     e->soft->merge(w.acc + at.g * e->Dm * nr, w.block, alpha, e->Dm, first);
 }
 
@@ -130,8 +145,8 @@ static void give(const exact_walk *walk, float *memory, int64_t g, int64_t i,
 static plan plan_for(const tt_attention_args *a, const tt_bf16_kernels *kn)
 {
     plan e = {.walk = {.a = a, .nr = kn->nr, .block = TT_KEY_BLOCK,
-                       .queries = queries, .keys = keys, .panel = panel,
-                       .give = give},
+                       .queries = queries, .room = room, .keys = keys,
+                       .panel = panel, .give = give},
               .soft = exact_kernels(), .kn = kn,
               .Dk = exact_round_up(a->D, BF16_GROUP),
               .Dm = exact_round_up(a->D, kn->mr)};
@@ -148,7 +163,8 @@ int64_t bf16_attention_room(const tt_ctx *ctx, const tt_attention_args *a,
     const exact_cut cut = exact_walk_cut(ctx, &e.walk);
     const int64_t n = exact_least(a->N, TT_KEY_BLOCK);
     work counted;
-    return cut.threads * work_of(&counted, NULL, &e,
+    return cut.laid +
+           cut.threads * work_of(&counted, NULL, &e,
                                  exact_round_up(n, BF16_GROUP), cut.panels);
 }
 

@@ -19,8 +19,6 @@ typedef struct plan {
 
 /* One thread's memory. */
 typedef struct work {
-    float *k;          /* rows  [Dk/16, TC_KEY_BLOCK, 16]                     */
-    float *v;          /* rows  [TC_KEY_BLOCK/16, D, 16]                      */
     float *q;          /* lanes [WALK_GROUP][Dk, TC_NR]                       */
     float *p;          /* lanes [TC_KEY_BLOCK, TC_NR]                         */
     float *acc;        /* [WALK_GROUP, D, TC_NR]                              */
@@ -40,8 +38,6 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
                        int64_t group)
 {
     int64_t at = 0, D = e->walk.a->D;
-    w->k = exact_take(p, &at, TC_ROWS_FLOATS(keys, e->Dk));
-    w->v = exact_take(p, &at, TC_ROWS_FLOATS(D, keys));
     w->q = exact_take(p, &at, group * TC_LANES_FLOATS(e->Dk));
     w->p = exact_take(p, &at, TC_LANES_FLOATS(keys));
     w->acc = exact_take(p, &at, group * D * TC_NR);
@@ -80,20 +76,33 @@ static void queries(const exact_walk *walk, float *memory, exact_place at,
            (size_t)(a->D * TC_NR) * sizeof *w.acc);
 }
 
-static void keys(const exact_walk *walk, float *memory, exact_place at)
+/* What is laid out of a block of n keys: k as rows [Dk/16, n, 16], and behind
+ * it v as rows [n/16, D, 16]. */
+static int64_t room(const exact_walk *walk, int64_t n)
+{
+    return TC_ROWS_FLOATS(n, plan_of(walk)->Dk) +
+           TC_ROWS_FLOATS(walk->a->D, exact_round_up(n, TC_GROUP));
+}
+
+static tc_rows values_at(const plan *e, float *laid, int64_t n)
+{
+    return rows_at(laid + TC_ROWS_FLOATS(n, e->Dk), e->walk.a->D,
+                   exact_round_up(n, TC_GROUP));
+}
+
+static void keys(const exact_walk *walk, float *laid, exact_place at)
 {
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
     int64_t D = a->D, from = at.j0 * a->kv_stride + at.h * D;
-    work w;
-    work_at(&w, memory, e);
-    e->kn->pack_rows(rows_at(w.k, at.n, e->Dk), at.n, a->k + from,
+    e->kn->pack_rows(rows_at(laid, at.n, e->Dk), at.n, a->k + from,
                      a->kv_stride, at.n, D);
-    e->kn->pack_cols(rows_at(w.v, D, exact_round_up(at.n, TC_GROUP)), D,
-                     a->v + from, a->kv_stride, D, at.n);
+    e->kn->pack_cols(values_at(e, laid, at.n), D, a->v + from, a->kv_stride, D,
+                     at.n);
 }
 
-static void panel(const exact_walk *walk, float *memory, exact_place at)
+static void panel(const exact_walk *walk, float *memory, float *laid,
+                  exact_place at)
 {
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
@@ -105,14 +114,14 @@ static void panel(const exact_walk *walk, float *memory, exact_place at)
     float *acc = w.acc + at.g * D * TC_NR;
     tc_lanes p = lanes_at(w.p, up);
     memset(w.s, 0, (size_t)(at.n * TC_NR) * sizeof *w.s);
-    e->kn->tile[e->unit](w.s, at.n, rows_at(w.k, at.n, e->Dk),
+    e->kn->tile[e->unit](w.s, at.n, rows_at(laid, at.n, e->Dk),
                          lanes_at(w.q + at.g * TC_LANES_FLOATS(e->Dk), e->Dk),
                          e->Dk / TC_GROUP);
     if (exact_adds(a)) exact_add_bias(walk, at, w.s);
     e->kn->soften(p, w.s, at.n, scale, w.m + at.g * TC_NR,
                   w.l + at.g * TC_LANES * TC_NR, alpha, at.j0 == 0);
     e->kn->shrink(acc, alpha, D);
-    e->kn->tile[e->unit](acc, D, rows_at(w.v, D, up), p, up / TC_GROUP);
+    e->kn->tile[e->unit](acc, D, values_at(e, laid, at.n), p, up / TC_GROUP);
 }
 
 static void give(const exact_walk *walk, float *memory, int64_t g, int64_t i,
@@ -131,8 +140,8 @@ static void give(const exact_walk *walk, float *memory, int64_t g, int64_t i,
 static plan plan_for(const tt_attention_args *a, int unit)
 {
     plan e = {.walk = {.a = a, .nr = TC_NR, .block = TC_KEY_BLOCK,
-                       .queries = queries, .keys = keys, .panel = panel,
-                       .give = give},
+                       .queries = queries, .room = room, .keys = keys,
+                       .panel = panel, .give = give},
               .kn = exact_tc_kernels(), .unit = unit,
               .Dk = exact_round_up(a->D, TC_GROUP)};
     work counted;
@@ -146,7 +155,8 @@ int64_t exact_tc_attention_room(const tt_ctx *ctx, const tt_attention_args *a)
     const exact_cut cut = exact_walk_cut(ctx, &e.walk);
     const int64_t n = exact_least(a->N, TC_KEY_BLOCK);
     work counted;
-    return cut.threads * work_of(&counted, NULL, &e,
+    return cut.laid +
+           cut.threads * work_of(&counted, NULL, &e,
                                  exact_round_up(n, TC_GROUP), cut.panels);
 }
 

@@ -9,6 +9,8 @@
 
 #include "core/parallel.h"
 
+#define UNITS 2 /* groups per thread in the heads of a time, at least */
+
 void exact_add_bias(const exact_walk *w, exact_place at, float *s)
 {
     const tt_attention_args *a = w->a;
@@ -25,9 +27,22 @@ void exact_add_bias(const exact_walk *w, exact_place at, float *s)
         }
 }
 
+/* Floats of the blocks of one head. */
+static int64_t head_room(const exact_walk *w)
+{
+    const int64_t rest = w->a->N % w->block;
+    return w->a->N / w->block * w->room(w, w->block) + w->room(w, rest);
+}
+
+/* The block that begins with key j0. */
+static float *block_at(const exact_walk *w, float *head, int64_t j0)
+{
+    return head + j0 / w->block * w->room(w, w->block);
+}
+
 /* Queries [i0, i1) of head h: at most WALK_GROUP panels. */
-static void walk_group(const exact_walk *w, float *memory, int64_t h,
-                       int64_t i0, int64_t i1)
+static void walk_group(const exact_walk *w, float *memory, float *laid,
+                       int64_t h, int64_t i0, int64_t i1)
 {
     const tt_attention_args *a = w->a;
     const int64_t nr = w->nr, panels = (i1 - i0 + nr - 1) / nr;
@@ -38,10 +53,9 @@ static void walk_group(const exact_walk *w, float *memory, int64_t h,
     }
     for (at.j0 = 0; at.j0 < a->N; at.j0 += w->block) {
         at.n = exact_least(a->N - at.j0, w->block);
-        w->keys(w, memory, at);
         for (at.g = 0; at.g < panels; at.g++) {
             at.i0 = i0 + at.g * nr;
-            w->panel(w, memory, at);
+            w->panel(w, memory, block_at(w, laid, at.j0), at);
         }
     }
     for (int64_t t = i0; t < i1; t++)
@@ -52,32 +66,52 @@ static void walk_group(const exact_walk *w, float *memory, int64_t h,
 exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w)
 {
     const int64_t T = w->a->T, panels = (T + w->nr - 1) / w->nr;
+    const int64_t units = UNITS * ctx->nthreads;
     /* as many groups as keep all threads busy to the end */
     const int64_t most = exact_round_up((panels + WALK_GROUP - 1) / WALK_GROUP,
                                         ctx->nthreads);
     exact_cut c = {.panels = (panels + most - 1) / most};
     c.size = c.panels * w->nr;
     c.groups = (T + c.size - 1) / c.size;
-    c.threads = exact_least(ctx->nthreads, w->a->H * c.groups);
+    c.heads = exact_least(w->a->H, (units + c.groups - 1) / c.groups);
+    c.threads = exact_least(ctx->nthreads, c.heads * c.groups);
+    c.laid = c.heads * head_room(w);
     return c;
+}
+
+/* Heads [h0, h0 + heads). */
+static void walk_heads(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
+                       float *memory, float *laid, int64_t h0, int64_t heads)
+{
+    const tt_attention_args *a = w->a;
+    const int64_t blocks = (a->N + w->block - 1) / w->block;
+    const int64_t per = exact_round_up(w->floats, 16), room = head_room(w);
+    TT_PARALLEL_FOR_WORK(ctx, heads * a->N * a->D)
+    for (int64_t u = 0; u < heads * blocks; u++) {
+        const int64_t h = u / blocks, j0 = u % blocks * w->block;
+        const exact_place at = {.h = h0 + h, .j0 = j0,
+                                .n = exact_least(a->N - j0, w->block)};
+        w->keys(w, block_at(w, laid + h * room, j0), at);
+    }
+    TT_PARALLEL_FOR_DYNAMIC(ctx, heads * a->T * a->N * a->D / 16)
+    for (int64_t u = 0; u < heads * cut.groups; u++) {
+        const int64_t h = u / cut.groups, i0 = u % cut.groups * cut.size;
+        walk_group(w, memory + per * tt_thread_id(), laid + h * room, h0 + h,
+                   i0, exact_least(a->T, i0 + cut.size));
+    }
 }
 
 void exact_walk_all(tt_ctx *ctx, const exact_walk *w)
 {
-    const tt_attention_args *a = w->a;
+    if (w->a->T <= 0 || w->a->H <= 0) return;
     const exact_cut cut = exact_walk_cut(ctx, w);
-    const int64_t groups = cut.groups, size = cut.size;
-    int64_t per = exact_round_up(w->floats, 16);
+    const int64_t H = w->a->H, per = exact_round_up(w->floats, 16);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *memory = tt_scratch(ctx, per * ctx->nthreads);
-    if (memory) {
-        TT_PARALLEL_FOR_DYNAMIC(ctx, a->H * a->T * a->N * a->D / 16)
-        for (int64_t u = 0; u < a->H * groups; u++) {
-            int64_t i0 = u % groups * size;
-            walk_group(w, memory + per * tt_thread_id(), u / groups, i0,
-                       exact_least(a->T, i0 + size));
-        }
-    }
+    const int64_t room = exact_round_up(cut.laid, 16);
+    float *laid = tt_scratch(ctx, room + per * ctx->nthreads);
+    for (int64_t h = 0; laid && h < H; h += cut.heads)
+        walk_heads(ctx, w, cut, laid + room, laid, h,
+                   exact_least(H - h, cut.heads));
     tt_arena_reset(&ctx->scratch, mark);
 }
 

@@ -2,10 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A unit of work is one head and a group of query panels (nr queries each,
- * along the vector). The group walks the key blocks of the definition together,
- * so that a block of K and V is laid out once and then serves every panel of
- * the group from cache. What a layout and a block's sums are is the class's. */
+ * The keys and values of a head are laid out once, by all threads, block after
+ * block of the definition. Then a unit of work is a group of query panels (nr
+ * queries each, along the vector) that walks the blocks together, so that a
+ * block serves every panel of the group from a core's own cache. Where a head
+ * has too few groups for all threads, several heads are taken at a time. What a
+ * layout and a block's sums are is the class's. */
 #ifndef TT_OPS_EXACT_WALK_H
 #define TT_OPS_EXACT_WALK_H
 
@@ -23,7 +25,8 @@ typedef struct exact_place {
 } exact_place;
 
 /* A class's part; a driver has it as its first member. `memory` is that of one
- * thread, `floats` long and not set to anything. */
+ * thread, `floats` long, and `laid` that of a block's keys and values; neither
+ * is set to anything. */
 typedef struct exact_walk exact_walk;
 struct exact_walk {
     const tt_attention_args *a;
@@ -33,10 +36,13 @@ struct exact_walk {
     /* Lay out `here` queries (at most nr) of panel g, whose sums begin. */
     void (*queries)(const exact_walk *w, float *memory, exact_place at,
                     int64_t here);
+    /* Floats that n keys and values take when they are laid out. */
+    int64_t (*room)(const exact_walk *w, int64_t n);
     /* Lay out the block's keys and values. */
-    void (*keys)(const exact_walk *w, float *memory, exact_place at);
+    void (*keys)(const exact_walk *w, float *laid, exact_place at);
     /* Panel g against the block. */
-    void (*panel)(const exact_walk *w, float *memory, exact_place at);
+    void (*panel)(const exact_walk *w, float *memory, float *laid,
+                  exact_place at);
     /* o [D] of query i of panel g, after the last block. */
     void (*give)(const exact_walk *w, float *memory, int64_t g, int64_t i,
                  float *o);
@@ -48,7 +54,9 @@ void exact_walk_all(tt_ctx *ctx, const exact_walk *w);
 typedef struct exact_cut {
     int64_t size, groups;    /* queries of a group; groups of a head          */
     int64_t panels;          /* of a group                                    */
-    int64_t threads;         /* that get one                                  */
+    int64_t heads;           /* taken at a time                               */
+    int64_t threads;         /* that get a group                              */
+    int64_t laid;            /* floats of the keys and values of those heads  */
 } exact_cut;
 exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w);
 

@@ -534,7 +534,8 @@ $(B)/src/io/picture.o: CFLAGS_ALL += -fwrapv
 # Kernels: one instruction set per file, chosen at run time. None of these flags
 # may change a value (no fast-math, contraction stays off).
 KERNEL_FLAGS := $(if $(filter -O2 -O3,$(OPT)),-O3) -fno-trapping-math
-$(B)/src/ops/machine.o $(B)/src/core/widen.o: CFLAGS_ALL += $(KERNEL_FLAGS)
+$(B)/src/ops/machine.o $(B)/src/core/widen.o $(B)/src/ops/exact/product.o: \
+    CFLAGS_ALL += $(KERNEL_FLAGS)
 $(B)/src/ops/exact/kernels_%.o: CFLAGS_ALL += $(KERNEL_FLAGS)
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
 $(B)/src/ops/exact/kernels_avx2.o $(B)/src/ops/exact/kernels_bf16_avx2.o \

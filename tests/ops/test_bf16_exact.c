@@ -53,7 +53,8 @@ static const int64_t linear[][3] = {
 };
 static const int64_t attention[][4] = {
     {1, 1, 1, 1},   {5, 7, 2, 3},     {49, 513, 1, 16}, {50, 1030, 2, 40},
-    {96, 512, 1, 32}, {13, 13, 4, 16}, {400, 77, 1, 10}, {0},
+    {96, 512, 1, 32}, {13, 13, 4, 16}, {400, 77, 1, 10}, {2, 44000, 1, 3},
+    {0},
 };
 
 /* Levels: with what each class has of its own last. */
@@ -103,10 +104,10 @@ static void test_hair(void)
 /* The portable tile on its packed floats, with faults on request. */
 static bool fault_flush, fault_order;
 
-static void faulty_tile(float *c, int64_t ldc, const void *rows, int64_t m,
+static void faulty_tile(float *c, int64_t ldc, bf16_rows rows,
                         const void *lanes, int64_t groups, bool add)
 {
-    const float *a = rows, *b = lanes;
+    const float *a = rows.at, *b = lanes;
     const tt_bf16_kernels *kn = &tt_bf16_generic;
     for (int r = 0; r < kn->mr; r++)
         for (int i = 0; i < kn->nr; i++)
@@ -114,7 +115,7 @@ static void faulty_tile(float *c, int64_t ldc, const void *rows, int64_t m,
                 float half[2] = {0, 0};
                 for (int k = 0; k < 32; k++) {
                     float *s = &half[fault_order ? k / 16 : k % 2];
-                    float x = a[(g * m + r) * 32 + k];
+                    float x = a[g * rows.group + r * rows.row + k];
                     float y = b[(g * 32 + k) * kn->nr + i];
                     float plain = fmaf(x, y, *s);
                     *s = !fault_flush ? bf16_fma(x, y, *s)

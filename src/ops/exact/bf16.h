@@ -9,6 +9,7 @@
  * which leaves every sum as it is.
  *     rows   [K/32][m][32]   m rows, a group of 32 products of a row together
  *     lanes  the kernel's own, nr results wide
+ * Stored bf16 weights are rows as they lie, [m][K], for a kernel that says so.
  * What a packed value looks like is the kernel's own business too: float for
  * vector units, bf16 for matrix units. */
 #ifndef TT_OPS_EXACT_BF16_H
@@ -22,10 +23,26 @@
 #define BF16_MAX_MR 32
 #define BF16_MAX_NR 48
 
+/* Rows of a tile: value k of row r is at[r * row + k / 32 * group + k % 32]. */
+typedef struct bf16_rows {
+    const void *at;
+    int64_t row, group;
+} bf16_rows;
+
+/* Rows [r0, ..) of a packed form of m. */
+static inline bf16_rows bf16_packed(const void *a, int64_t m, int64_t r0,
+                                    int size)
+{
+    return (bf16_rows){(const char *)a + r0 * BF16_GROUP * size, BF16_GROUP,
+                       m * BF16_GROUP};
+}
+
 typedef struct tt_bf16_kernels {
     const char *name;
     int mr, nr;   /* nr is also aq of the float kernels used beside           */
     int size;     /* bytes of a packed value                                  */
+    bool stored;  /* takes rows of any strides, and of stored bf16 at any
+                   * address; subnormal ones it reads as zeros. Else packed   */
 
     /* rows: row r, product k is x[r*ld + k] (pack_rows) or x[k*ld + r]
      * (pack_cols) for r < rows and k < K; else zero. */
@@ -38,16 +55,11 @@ typedef struct tt_bf16_kernels {
     void (*pack_lanes)(void *b, const float *x, int64_t ld, int64_t lanes,
                        int64_t K);
     void (*pack_weights)(void *b, const float *p, int64_t K);
-    /* pack_lanes of stored bf16 numbers, at any address; NULL: they are widened
-     * first. Subnormal ones stay: the kernel reads them as zeros. */
-    void (*pack_stored)(void *b, const uint16_t *w, int64_t ld, int64_t lanes,
-                        int64_t K);
 
     /* c [mr, nr] (row stride ldc) = the class's chain over mr rows, nr lanes
-     * and `groups` groups; goes on from c when `add`. `a` points at the first
-     * of the mr rows in a packed form of m. */
-    void (*tile)(float *c, int64_t ldc, const void *a, int64_t m,
-                 const void *b, int64_t groups, bool add);
+     * and `groups` groups; goes on from c when `add`. */
+    void (*tile)(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
+                 int64_t groups, bool add);
     /* Around calls of tile in one thread; no other arithmetic in between. */
     unsigned (*begin)(void);
     void (*end)(unsigned state);

@@ -8,8 +8,8 @@
  * TILE_ZERO(t), TILE_LOAD(t, at, stride), TILE_DOT(c, a, b), TILE_STORE(t, at,
  * stride), begin and end.
  *
- * A tile is 16 rows of 64 bytes. In the packing of bf16_pairs.h a group of 16
- * rows is one tile as it stands, and 16 lanes of a group are a tile of stride
+ * A tile is 16 rows of 64 bytes. A group of 16 rows is one, packed or stored,
+ * and in the packing of bf16_pairs.h 16 lanes of a group are a tile of stride
  * 4*NR bytes. TDPBF16PS then is one group of the class:
  *     e, o = 0; e[n] = fma(a[2k], b[k][2n], e[n]), o[n] likewise, k = 0..15;
  *     c[n] = c[n] + (e[n] + o[n])       with results flushed at every step. */
@@ -18,14 +18,14 @@
 
 #define MR 32
 #define TILE_ROWS 16
-#define TILE_BYTES (TILE_ROWS * 64)
 
 /* Tiles 0-2 and 3-5 are the results of the upper and lower 16 rows, 6 holds
  * rows, 7 lanes. Going back through the lanes saves one load in eight. */
-static void tile(float *c, int64_t ldc, const void *rows, int64_t m,
-                 const void *lanes, int64_t groups, bool add)
+static void tile(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
+                 int64_t groups, bool add)
 {
-    const char *a = rows, *b = lanes;
+    const char *a = rows.at, *b = lanes;
+    const int64_t row = 2 * rows.row;
     char *up = (char *)c, *low = (char *)(c + TILE_ROWS * ldc);
     int64_t step = ldc * (int64_t)sizeof *c;
     TILE_STATE;
@@ -45,20 +45,20 @@ static void tile(float *c, int64_t ldc, const void *rows, int64_t m,
         TILE_ZERO(5);
     }
     for (int64_t g = 0; g < groups; g++) {
-        TILE_LOAD(6, a, 64);
+        TILE_LOAD(6, a, row);
         TILE_LOAD(7, b, 4 * NR);
         TILE_DOT(0, 6, 7);
         TILE_LOAD(7, b + 64, 4 * NR);
         TILE_DOT(1, 6, 7);
         TILE_LOAD(7, b + 128, 4 * NR);
         TILE_DOT(2, 6, 7);
-        TILE_LOAD(6, a + TILE_BYTES, 64);
+        TILE_LOAD(6, a + TILE_ROWS * row, row);
         TILE_DOT(5, 6, 7);
         TILE_LOAD(7, b + 64, 4 * NR);
         TILE_DOT(4, 6, 7);
         TILE_LOAD(7, b, 4 * NR);
         TILE_DOT(3, 6, 7);
-        a += m * 2 * BF16_GROUP;
+        a += 2 * rows.group;
         b += PAIRS * 4 * NR;
     }
     TILE_STORE(0, up, step);
@@ -70,4 +70,5 @@ static void tile(float *c, int64_t ldc, const void *rows, int64_t m,
 }
 
 #define BF16_AMX                                                               \
-    .mr = MR, .nr = NR, .tile = tile, .begin = begin, .end = end, BF16_PACKING
+    .mr = MR, .nr = NR, .stored = true, .tile = tile, .begin = begin,          \
+    .end = end, BF16_PACKING

@@ -104,9 +104,8 @@ static void product(const plan *e, float *c, const float *rows, int64_t m,
     const tt_bf16_kernels *kn = e->kn;
     unsigned state = kn->begin();
     for (int64_t r = 0; r < m; r += kn->mr)
-        kn->tile(c + r * kn->nr, kn->nr,
-                 (const char *)rows + r * BF16_GROUP * kn->size, m, lanes,
-                 exact_round_up(K, BF16_GROUP) / BF16_GROUP, false);
+        kn->tile(c + r * kn->nr, kn->nr, bf16_packed(rows, m, r, kn->size),
+                 lanes, exact_round_up(K, BF16_GROUP) / BF16_GROUP, false);
     kn->end(state);
 }
 

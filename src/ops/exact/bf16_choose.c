@@ -48,8 +48,7 @@ static void answer(const tt_bf16_kernels *kn, float *y, const float *x,
             kn->pack_lanes(b, w + c * K + k0, K, kn->nr, kc);
             unsigned state = kn->begin();
             for (int64_t r = 0; r < M; r += kn->mr)
-                kn->tile(y + r * N + c, N,
-                         (const char *)a + r * BF16_GROUP * kn->size, M, b,
+                kn->tile(y + r * N + c, N, bf16_packed(a, M, r, kn->size), b,
                          kc / BF16_GROUP, slice > 0);
             kn->end(state);
         }

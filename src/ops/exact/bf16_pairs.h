@@ -17,25 +17,46 @@ static int64_t padded(int64_t K)
     return (K + BF16_GROUP - 1) / BF16_GROUP * BF16_GROUP;
 }
 
-static uint32_t as_bf16(float x)
+/* As bf16 in the upper half of each lane; the lower one holds what is left. A
+ * subnormal stays: these instructions read it as zero. */
+static inline __m512i rounded(__m512 x)
 {
-    uint32_t u;
-    x = bf16_round(x);
-    memcpy(&u, &x, 4);
-    return u >> 16;
+    const __m512i u = _mm512_castps_si512(x);
+    const __m512i last = _mm512_and_si512(_mm512_srli_epi32(u, 16),
+                                          _mm512_set1_epi32(1));
+    const __m512i up = _mm512_add_epi32(last, _mm512_set1_epi32(0x7fff));
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    return _mm512_mask_or_epi32(_mm512_add_epi32(u, up), nan, u,
+                                _mm512_set1_epi32(0x400000));
 }
 
-static void round_row(uint16_t *restrict y, const float *restrict x, int64_t n)
+/* n <= 32 values of a row: the upper halves of two vectors. */
+static inline void round_row(uint16_t *y, const float *x, int64_t n)
 {
-    for (int64_t i = 0; i < n; i++) y[i] = (uint16_t)as_bf16(x[i]);
+    static const uint16_t upper[BF16_GROUP] = {
+        1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+        33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63,
+    };
+    const __mmask32 here = (__mmask32)((UINT64_C(1) << n) - 1);
+    const __m512i a = rounded(_mm512_maskz_loadu_ps((__mmask16)here, x));
+    const __m512i b = rounded(_mm512_maskz_loadu_ps((__mmask16)(here >> 16),
+                                                    x + 16));
+    _mm512_mask_storeu_epi16(y, here,
+                             _mm512_permutex2var_epi16(
+                                 a, _mm512_loadu_si512(upper), b));
 }
 
-/* Pairs of products of n lanes: y[i] = (even[i], odd[i]). */
-static void round_pairs(uint32_t *restrict y, const float *restrict even,
-                        const float *restrict odd, int64_t n)
+/* Pairs of products of n <= 16 lanes: y[i] = (even[i], odd[i]). */
+static inline void round_pairs(uint32_t *y, const float *even, const float *odd,
+                               int64_t n)
 {
-    for (int64_t i = 0; i < n; i++)
-        y[i] = as_bf16(even[i]) | as_bf16(odd[i]) << 16;
+    const __mmask16 here = (__mmask16)((1u << n) - 1);
+    const __m512i e = rounded(_mm512_maskz_loadu_ps(here, even));
+    const __m512i o = rounded(_mm512_maskz_loadu_ps(here, odd));
+    _mm512_mask_storeu_epi32(y, here,
+                             _mm512_mask_blend_epi16(0xaaaaaaaa,
+                                                     _mm512_srli_epi32(e, 16),
+                                                     o));
 }
 
 static void pack_rows(void *a, int64_t m, const float *x, int64_t ld,
@@ -59,6 +80,7 @@ static void pack_cols(void *a, int64_t m, const float *x, int64_t ld,
 {
     static const float zeros[BLOCK];
     uint32_t pair[PAIRS][BLOCK];
+    float turned[BLOCK * PAIRS];
     for (int64_t k0 = 0; k0 < K; k0 += BF16_GROUP)
         for (int64_t r = 0; r < m; r += BLOCK) {
             int64_t n = rows - r < BLOCK ? rows - r : BLOCK;
@@ -70,8 +92,11 @@ static void pack_cols(void *a, int64_t m, const float *x, int64_t ld,
                 if (k < K && n > 0)
                     round_pairs(pair[i], at, k + 1 < K ? at + ld : zeros, n);
             }
-            transpose16((float *)a + (k0 * m / 2 + r * PAIRS), PAIRS,
-                        (const float *)pair, BLOCK);
+            float *to = (float *)a + (k0 * m / 2 + r * PAIRS);
+            const bool whole = m - r >= BLOCK;
+            transpose16(whole ? to : turned, PAIRS, (const float *)pair, BLOCK);
+            if (!whole)
+                memcpy(to, turned, (size_t)((m - r) * PAIRS) * sizeof *to);
         }
 }
 
@@ -92,11 +117,12 @@ static void pack_lanes(void *b, const float *x, int64_t ld, int64_t lanes,
 
 static void pack_weights(void *b, const float *p, int64_t K)
 {
-    static const float zeros[NR];
+    static const float zeros[BLOCK];
     uint32_t *to = b;
     for (int64_t k = 0; k < padded(K); k += 2, to += NR)
-        round_pairs(to, k < K ? p + k * NR : zeros,
-                    k + 1 < K ? p + (k + 1) * NR : zeros, NR);
+        for (int i = 0; i < NR; i += BLOCK)
+            round_pairs(to + i, k < K ? p + k * NR + i : zeros,
+                        k + 1 < K ? p + (k + 1) * NR + i : zeros, BLOCK);
 }
 
 #define BF16_PACKING                                                           \

@@ -33,17 +33,17 @@
 
 /* ---- class vdp: one chain, the odd product of a pair first --------------- */
 
-static void tile_vdp(float *c, int64_t ldc, const void *rows, int64_t m,
-                     const void *lanes, int64_t groups, bool add)
+static void tile_vdp(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
+                     int64_t groups, bool add)
 {
-    const float *a = rows, *b = lanes;
+    const float *a = rows.at, *b = lanes;
     ROWS(TAKE)
     for (int64_t g = 0; g < groups; g++) {
         for (int i = 0; i < BF16_GROUP; i++) {
             const int k = i ^ 1;
             PRODUCT
         }
-        a += m * BF16_GROUP;
+        a += rows.group;
         b += NR * BF16_GROUP;
     }
     ROWS(GIVE)
@@ -72,10 +72,10 @@ static void tile_vdp(float *c, int64_t ldc, const void *rows, int64_t m,
         PRODUCT                                                                \
     }
 
-static void tile_amx(float *c, int64_t ldc, const void *rows, int64_t m,
-                     const void *lanes, int64_t groups, bool add)
+static void tile_amx(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
+                     int64_t groups, bool add)
 {
-    const float *a = rows, *b = lanes;
+    const float *a = rows.at, *b = lanes;
     _Alignas(64) float even[MR * NR], sum[MR * NR];
     for (int r = 0; r < MR; r++)
         for (int i = 0; i < NR; i += W)
@@ -91,7 +91,7 @@ static void tile_amx(float *c, int64_t ldc, const void *rows, int64_t m,
             CHAIN(1)
             ROWS(FINISH)
         }
-        a += m * BF16_GROUP;
+        a += rows.group;
         b += NR * BF16_GROUP;
     }
     for (int r = 0; r < MR; r++)

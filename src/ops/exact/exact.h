@@ -109,5 +109,15 @@ int64_t exact_f32_linear_room(const tt_ctx *ctx, const tt_linear_args *a);
 int64_t exact_f32_attention_room(const tt_ctx *ctx, const tt_attention_args *a);
 int64_t exact_conv_room(const tt_ctx *ctx, const tt_conv_args *a);
 
+static inline int64_t exact_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t exact_round_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b * b;
+}
+
 #endif
 #endif

@@ -20,18 +20,32 @@
 #define SOFT (AQ / VS) /* vectors that hold one value of every query */
 _Static_assert(SOFT * VS == AQ && SOFT <= SIDE, "queries in whole vectors");
 
+/* The largest logit of every query, of n > 0. A positive scale keeps the order
+ * of numbers, rounded or not: their maximum is scaled alone. */
+INLINE void largest(vs *top, const float *s, int64_t n, float scale)
+{
+    const float each = scale > 0 ? 1.0f : scale;
+    EACH(SOFT) top[i] = vs_load(s + i * VS) * each;
+    if (scale > 0)
+        for (int64_t j = 1; j < n; j++)
+            EACH(SOFT) top[i] = VS_MORE(vs_load(s + j * AQ + i * VS), top[i]);
+    else
+        for (int64_t j = 1; j < n; j++)
+            EACH(SOFT) top[i] = VS_MORE(vs_load(s + j * AQ + i * VS) * scale,
+                                        top[i]);
+    if (scale > 0) EACH(SOFT) top[i] *= scale;
+}
+
 static void k_soften(float *restrict s, int64_t n, float scale,
                      float *restrict m, float *restrict l,
                      float *restrict alpha, bool first)
 {
     vs top[SOFT], sum[SOFT], p[SOFT];
+    largest(top, s, n, scale);
     for (int i = 0; i < SOFT; i++) {
-        top[i] = first ? vs_load(s + i * VS) * scale : vs_load(m + i * VS);
+        if (!first) top[i] = VS_MORE(top[i], vs_load(m + i * VS));
         sum[i] = vs_all(0);
     }
-    for (int64_t j = 0; j < n; j++)
-        EACH(SOFT) top[i] = VS_MORE(vs_load(s + j * AQ + i * VS) * scale,
-                                    top[i]);
     for (int64_t j = 0; j < n; j++, s += AQ) {
         EACH(SOFT) p[i] = vs_load(s + i * VS) * scale - top[i];
         vs_exp(p, SOFT);

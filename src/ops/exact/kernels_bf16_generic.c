@@ -80,10 +80,10 @@ static void amx_careful(float s[STEP][NR], const float *a, const float *b)
         }
 }
 
-static void tile_amx(float *c, int64_t ldc, const void *rows, int64_t m,
-                     const void *lanes, int64_t groups, bool add)
+static void tile_amx(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
+                     int64_t groups, bool add)
 {
-    const float *a = rows, *b = lanes;
+    const float *a = rows.at, *b = lanes;
     for (int64_t g = 0; g < groups; g++) {
         const bool safe = whole_products(a, b);
         for (int r0 = 0; r0 < MR; r0 += STEP) {
@@ -95,7 +95,7 @@ static void tile_amx(float *c, int64_t ldc, const void *rows, int64_t m,
                     *y = bf16_add(g || add ? *y : 0, s[r][i]);
                 }
         }
-        a += m * BF16_GROUP;
+        a += rows.group;
         b += NR * BF16_GROUP;
     }
 }
@@ -134,10 +134,10 @@ static void vdp_careful(float s[STEP][NR], const float *a, const float *b)
     }
 }
 
-static void tile_vdp(float *c, int64_t ldc, const void *rows, int64_t m,
-                     const void *lanes, int64_t groups, bool add)
+static void tile_vdp(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
+                     int64_t groups, bool add)
 {
-    const float *a = rows, *b = lanes;
+    const float *a = rows.at, *b = lanes;
     float s[MR][NR] = {{0}};
     for (int r = 0; add && r < MR; r++) memcpy(s[r], c + r * ldc, sizeof s[r]);
     bool sums = whole_sums(s);
@@ -147,7 +147,7 @@ static void tile_vdp(float *c, int64_t ldc, const void *rows, int64_t m,
             (safe && sums ? vdp_plain : vdp_careful)
                 (s + r, a + r * BF16_GROUP, b);
         if (!safe || !sums) sums = whole_sums(s);
-        a += m * BF16_GROUP;
+        a += rows.group;
         b += NR * BF16_GROUP;
     }
     for (int r = 0; r < MR; r++) memcpy(c + r * ldc, s[r], sizeof s[r]);

@@ -24,9 +24,19 @@
     V x##r = add ? _mm512_loadu_ps(c + r * ldc) : _mm512_setzero_ps();         \
     V y##r = add ? _mm512_loadu_ps(c + r * ldc + 16) : _mm512_setzero_ps();    \
     V z##r = add ? _mm512_loadu_ps(c + r * ldc + 32) : _mm512_setzero_ps();
+/* The next pair of row r. Three pointers reach eight rows. */
+#define pair(r) word(ROW_##r)
+#define ROW_0 a
+#define ROW_1 a + row
+#define ROW_2 a + 2 * row
+#define ROW_3 a3
+#define ROW_4 a3 + row
+#define ROW_5 a3 + 2 * row
+#define ROW_6 a6
+#define ROW_7 a6 + row
 #define STEP(r)                                                                \
     {                                                                          \
-        __m512i v = _mm512_set1_epi32(a[r * PAIRS + k]);                       \
+        __m512i v = _mm512_set1_epi32(pair(r));                                \
         x##r = DP(x##r, v, b0);                                                \
         y##r = DP(y##r, v, b1);                                                \
         z##r = DP(z##r, v, b2);                                                \
@@ -36,38 +46,28 @@
     _mm512_storeu_ps(c + r * ldc + 16, y##r);                                  \
     _mm512_storeu_ps(c + r * ldc + 32, z##r);
 
-static void tile(float *c, int64_t ldc, const void *rows, int64_t m,
-                 const void *lanes, int64_t groups, bool add)
+static int32_t word(const char *at)
 {
-    const int32_t *a = rows, *b = lanes;
+    int32_t w;
+    memcpy(&w, at, sizeof w);
+    return w;
+}
+
+static void tile(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
+                 int64_t groups, bool add)
+{
+    const int32_t *b = lanes;
+    const char *a = rows.at;
+    const int64_t row = 2 * rows.row, next = 2 * (rows.group - BF16_GROUP);
     ROWS(DECLARE)
-    for (int64_t g = 0; g < groups; g++) {
-        for (int k = 0; k < PAIRS; k++, b += NR) {
+    for (int64_t g = 0; g < groups; g++, a += next)
+        for (int k = 0; k < PAIRS; k++, a += 4, b += NR) {
+            const char *a3 = a + 3 * row, *a6 = a + 6 * row;
             __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + 16);
             __m512i b2 = _mm512_loadu_si512(b + 32);
             ROWS(STEP)
         }
-        a += m * PAIRS;
-    }
     ROWS(GIVE)
-}
-
-/* Stored weights go to the instruction as they are. Their address may be odd,
- * so whole blocks are read as vectors and ends copied by bytes. */
-static void pack_stored(void *b, const uint16_t *w, int64_t ld, int64_t lanes,
-                        int64_t K)
-{
-    uint16_t row[NR][BF16_GROUP];
-    const char *at = (const char *)w;
-    for (int64_t k0 = 0; k0 < K; k0 += BF16_GROUP) {
-        int64_t n = K - k0 < BF16_GROUP ? K - k0 : BF16_GROUP;
-        if (n < BF16_GROUP || lanes < NR) memset(row, 0, sizeof row);
-        for (int64_t j = 0; j < lanes; j++)
-            memcpy(row[j], at + 2 * (j * ld + k0), 2 * (size_t)n);
-        for (int64_t j = 0; j < NR; j += BLOCK)
-            transpose16((float *)b + k0 / 2 * NR + j, NR,
-                        (const float *)row[j], PAIRS);
-    }
 }
 
 static unsigned begin(void)
@@ -82,7 +82,7 @@ static void end(unsigned state)
 
 const tt_bf16_kernels tt_vdp_avx512bf16 = {
     .name = "avx512bf16", .mr = MR, .nr = NR, .tile = tile, .begin = begin,
-    .end = end, .pack_stored = pack_stored, BF16_PACKING,
+    .end = end, .stored = true, BF16_PACKING,
 };
 
 bool vdp_present(void)
@@ -100,7 +100,8 @@ static double cost(const tt_bf16_kernels *kn, float *c, const float *zeros)
     const unsigned state = kn->begin();
     clock_gettime(CLOCK_MONOTONIC, &from);
     for (int i = 0; i < TILES; i++)
-        kn->tile(c, kn->nr, zeros, kn->mr, zeros, GROUPS, false);
+        kn->tile(c, kn->nr, bf16_packed(zeros, kn->mr, 0, kn->size), zeros,
+                 GROUPS, false);
     clock_gettime(CLOCK_MONOTONIC, &to);
     kn->end(state);
     return ((double)(to.tv_sec - from.tv_sec) * 1e9 +

@@ -77,15 +77,5 @@ static inline float *exact_take(float *p, int64_t *at, int64_t n)
     return mine;
 }
 
-static inline int64_t exact_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t exact_round_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b * b;
-}
-
 #endif
 #endif

@@ -1,0 +1,154 @@
+/* product.c: see product.h.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ops/exact/product.h"
+
+#ifndef TT_REAL_DOUBLE
+
+#include "core/parallel.h"
+
+/* Rows laid out at a time, about: a slice of them, the weights of a tile and
+ * the outputs of a unit fit a core's second cache. */
+#define ROWS 320
+#define SLICE PRODUCT_SLICE
+#define TILES 16 /* tiles of outputs per unit of work, at most                */
+#define UNITS 4  /* units of work per thread, at least                        */
+
+/* One block of rows. */
+typedef struct block {
+    const exact_product *p;
+    const tt_kernels *kn; /* its `pack` turns outputs                         */
+    int64_t n, o, K;      /* rows of the block, outputs, products             */
+    const float *x;       /* [n, K]                                           */
+    float *y;             /* [n, o]                                           */
+    int64_t lanes;        /* n, rounded up to whole panels                    */
+    int64_t high, wide;   /* outputs and lanes of a unit of work, at most     */
+    char *laid;           /* [K / SLICE][lanes / nr] panels of x              */
+    float *own;           /* [threads, own_size]: scratch of a thread         */
+    int64_t own_size;
+} block;
+
+static int64_t parts(int64_t n, int64_t of)
+{
+    return (n + of - 1) / of;
+}
+
+/* The panel that begins with a row. */
+static char *panel_at(const block *b, int64_t row, int64_t k0, int64_t kc)
+{
+    return b->laid + k0 * b->lanes * b->p->size +
+           row / b->p->nr * exact_panel_bytes(b->p, kc);
+}
+
+/* y [rows r0.., outputs o0..] = out^T + bias, for `no` outputs and `nrows`
+ * rows; out [no, ld], turned [ld, nr] */
+static void turn(const block *b, const float *out, int64_t ld, int64_t o0,
+                 int64_t no, int64_t r0, int64_t nrows, float *turned)
+{
+    const int64_t nr = b->kn->nr;
+    for (int64_t c = 0; c < no; c += nr) {
+        const int64_t n = exact_least(no - c, nr), at = o0 + c;
+        const float *bias = b->p->a->b ? b->p->a->b + at : NULL;
+        b->kn->pack(turned, out + c * ld, ld, ld);
+        for (int64_t r = 0; r < nrows; r++) {
+            const float *from = turned + r * nr;
+            float *y = b->y + (r0 + r) * b->o + at;
+            for (int64_t i = 0; i < n; i++)
+                y[i] = bias ? from[i] + bias[i] : from[i];
+        }
+    }
+}
+
+/* Outputs from o0 and rows from r0 on: one unit of work. */
+static void one_unit(const block *b, int64_t o0, int64_t r0)
+{
+    const int64_t mr = b->p->mr, nr = b->kn->nr;
+    const int64_t no = exact_least(b->o - o0, b->high);
+    const int64_t r1 = exact_least(b->lanes, r0 + b->wide);
+    float *out = b->own + tt_thread_id() * b->own_size;
+    float *turned = out + parts(b->high, nr) * nr * b->wide;
+    float *copy = turned + b->wide * nr;
+    exact_slice at = {.n = r1 - r0};
+    for (at.k0 = 0; at.k0 < b->K; at.k0 += SLICE) {
+        at.kc = exact_least(b->K - at.k0, SLICE);
+        const char *panels = panel_at(b, r0, at.k0, at.kc);
+        for (int64_t j = 0; j < no; j += mr) {
+            at.o0 = o0 + j;
+            b->p->slice(b->p, out + j * at.n, panels, at, copy);
+        }
+    }
+    turn(b, out, at.n, o0, no, r0, exact_least(b->n, r1) - r0, turned);
+}
+
+static void one_block(tt_ctx *ctx, block *b)
+{
+    const int64_t nr = b->p->nr, panels = b->lanes / nr;
+    const int64_t across = parts(b->lanes, b->wide);
+    TT_PARALLEL_FOR_WORK(ctx, b->lanes * b->K)
+    for (int64_t u = 0; u < panels * parts(b->K, SLICE); u++) {
+        const int64_t r = u % panels * nr, k0 = u / panels * SLICE;
+        const int64_t kc = exact_least(b->K - k0, SLICE);
+        b->p->rows(b->p, panel_at(b, r, k0, kc), b->x + r * b->K + k0, b->K,
+                   exact_least(b->n - r, nr), kc,
+                   b->own + tt_thread_id() * b->own_size);
+    }
+    TT_PARALLEL_FOR_DYNAMIC(ctx, b->lanes * b->o * b->K / 32)
+    for (int64_t u = 0; u < across * parts(b->o, b->high); u++)
+        one_unit(b, u / across * b->high, u % across * b->wide);
+}
+
+/* Blocks of rows as equal as whole panels allow; units of as many tiles as
+ * leave every thread some, and the same; of fewer rows where there are few
+ * outputs. */
+static block plan(const tt_ctx *ctx, const exact_product *p)
+{
+    const tt_linear_args *a = p->a;
+    block b = {.p = p, .kn = exact_kernels(), .o = a->w->dim[0],
+               .K = a->w->dim[1]};
+    const int64_t want = UNITS * ctx->nthreads;
+    const int64_t tiles = parts(b.o, p->mr), blocks = parts(a->n, ROWS);
+    int64_t units = parts(tiles, TILES);
+    units = exact_round_up(units > want ? units : want, ctx->nthreads);
+    if (blocks > 0) b.lanes = parts(parts(a->n, blocks), p->nr) * p->nr;
+    b.high = p->mr * parts(tiles, units);
+    b.wide = p->nr * parts(b.lanes / p->nr, parts(want, parts(b.o, b.high)));
+    b.own_size = (parts(b.high, b.kn->nr) + 1) * b.kn->nr * b.wide + p->copy;
+    return b;
+}
+
+/* Floats of all panels of a block. */
+static int64_t laid_room(const block *b)
+{
+    const int64_t bytes = b->lanes / b->p->nr * exact_panel_bytes(b->p, b->K);
+    return bytes / (int64_t)sizeof(float);
+}
+
+int64_t exact_product_room(const tt_ctx *ctx, const exact_product *p)
+{
+    const block b = plan(ctx, p);
+    return laid_room(&b) + ctx->nthreads * b.own_size;
+}
+
+void exact_product_all(tt_ctx *ctx, const exact_product *p)
+{
+    const tt_linear_args *a = p->a;
+    if (a->n <= 0 || a->w->dim[0] <= 0) return;
+    block b = plan(ctx, p);
+    const int64_t step = b.lanes;
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    float *room = tt_scratch(ctx, exact_product_room(ctx, p));
+    if (room) b.own = room + laid_room(&b);
+    b.laid = (char *)room;
+    for (int64_t r = 0; room && r < a->n; r += step) {
+        b.n = exact_least(a->n - r, step);
+        b.lanes = parts(b.n, p->nr) * p->nr;
+        b.x = a->x + r * b.K;
+        b.y = a->y + r * b.o;
+        one_block(ctx, &b);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+#else
+typedef int tt_no_exact_product;
+#endif

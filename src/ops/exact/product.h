@@ -1,0 +1,66 @@
+/* product.h: how a linear layer walks through its outputs, in every class.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The rows of x lie along the lanes, and the rows of weights are broadcast from
+ * where they are stored: y^T = w x^T. A weight so needs no layout of its own,
+ * which would cost as much as fifty rows do; x gets one, for every block of
+ * rows once, and it serves all outputs. Threads take units of outputs and of
+ * rows; the outputs of a unit are turned and get their bias at its end.
+ * Blocking is free to change: it moves whole chains, never splits one. */
+#ifndef TT_OPS_EXACT_PRODUCT_H
+#define TT_OPS_EXACT_PRODUCT_H
+
+#include "ops/exact/exact.h"
+
+#ifndef TT_REAL_DOUBLE
+
+#define PRODUCT_SLICE (2 * TT_DOT_BLOCK) /* products of a row taken together  */
+
+/* Where a step of the walk stands. */
+typedef struct exact_slice {
+    int64_t o0;          /* first output of mr; past the last they count as 0 */
+    int64_t k0, kc;      /* products [k0, k0 + kc)                            */
+    int64_t n;           /* rows of x, in whole panels                        */
+} exact_slice;
+
+/* A class's part; a driver has it as its first member. */
+typedef struct exact_product exact_product;
+struct exact_product {
+    const tt_linear_args *a;
+    int64_t mr, nr;      /* outputs and rows of x of a tile                   */
+    int64_t group;       /* products are laid out in multiples of it          */
+    int64_t size;        /* bytes of a value of x that is laid out            */
+    int64_t copy;        /* floats for the weights of a tile, of one slice    */
+    /* Lay out n rows of x (at most nr; [n, ld]), kc products; past n they are
+     * zero. Of the thread's own: nr * kc floats. */
+    void (*rows)(const exact_product *p, void *panel, const float *x,
+                 int64_t ld, int64_t n, int64_t kc, float *own);
+    /* out [mr, at.n] = what is there (from k0 > 0 on) and a slice of products,
+     * with panels of x that lie behind each other. */
+    void (*slice)(const exact_product *p, float *out, const char *panels,
+                  exact_slice at, float *copy);
+};
+
+/* Bytes of a panel of kc products. */
+static inline int64_t exact_panel_bytes(const exact_product *p, int64_t kc)
+{
+    return (kc + p->group - 1) / p->group * p->group * p->nr * p->size;
+}
+
+/* The weights of the next tile will be wanted: `bytes` of each of mr rows. */
+static inline void exact_ask_weights(const exact_product *p, const char *row,
+                                     int64_t stride, int64_t bytes)
+{
+    for (int64_t j = 0; j < p->mr; j++, row += stride)
+        for (int64_t at = 0; at < bytes; at += 64)
+            __builtin_prefetch(row + at, 0, 2);
+}
+
+/* y = x w^T + b; K > 0. */
+void exact_product_all(tt_ctx *ctx, const exact_product *p);
+/* Floats of scratch that it writes. */
+int64_t exact_product_room(const tt_ctx *ctx, const exact_product *p);
+
+#endif
+#endif

@@ -154,7 +154,7 @@ static const tt_device device = {
 #define GUARD_rope(P, W, F) P(y) P(x)
 #define GUARD_col_mean(P, W, F) P(x) EITHER(mean)
 #define GUARD_col_moment(P, W, F) P(x) EITHER(m2) EITHER(mean)
-#define GUARD_col_blend(P, W, F) P(x)
+#define GUARD_col_blend(P, W, F) P(x) EITHER(mean) EITHER(gain) EITHER(target)
 
 #define FRAMES 8
 #define VALUES(of)                                                             \

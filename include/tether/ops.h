@@ -240,18 +240,20 @@ typedef struct tt_col_moment_args {
 void tt_col_moment(tt_ctx *ctx, tt_wide *m2, const tt_real *x,
                    const tt_wide *mean, int64_t n, int64_t c);
 
-/* x = (1-tau) x + tau (gain (x - mean) + target) in place, per channel.
+/* x = (1-tau) x + tau (gain (x - mean) + target) in place, per channel. Without
+ * gain and mean, both NULL, a moving average: x = (1-tau) x + tau target.
  * Order  in double, rounded once: a = fma(gain, x - mean, target), then
- *        fma(tau, a, (1 - tau) * x). */
+ *        fma(tau, a, (1 - tau) * x); of an average both products are rounded,
+ *        tau * target + (1 - tau) * x. */
 typedef struct tt_col_blend_args {
     tt_real *x;              /* [n, c]                                        */
     int64_t n, c;
-    const double *mean, *gain, *target; /* [c]                                */
+    const tt_wide *mean, *gain, *target; /* [c]                               */
     double tau;
 } tt_col_blend_args;
 void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                  const double *mean, const double *gain, const double *target,
-                  double tau);
+                  const tt_wide *mean, const tt_wide *gain,
+                  const tt_wide *target, double tau);
 
 /* A part of a model that is defined in float (the VAE) stands between these:
  *     const tt_ops *before = tt_float_begin(ctx);

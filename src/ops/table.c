@@ -244,8 +244,8 @@ void tt_col_moment(tt_ctx *ctx, tt_wide *m2, const tt_real *x,
 }
 
 void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
-                  const double *mean, const double *gain, const double *target,
-                  double tau)
+                  const tt_wide *mean, const tt_wide *gain,
+                  const tt_wide *target, double tau)
 {
     RUN(col_blend, x, n, c, mean, gain, target, tau);
 }

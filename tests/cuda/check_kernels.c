@@ -405,15 +405,16 @@ static void test_attention(void)
 
 enum {
     LAYER_NORM, LAYER_NORM_AFFINE, RMS_NORM, CHANNEL_NORM,
-    LAYER_NORM_IN_PLACE, RMS_NORM_IN_PLACE, CHANNEL_NORM_IN_PLACE, MODULATE, GATE_ADD, ADD, MUL, GELU, SILU, COL_MEAN, COL_MOMENT, COL_BLEND, ROW_OPS
+    LAYER_NORM_IN_PLACE, RMS_NORM_IN_PLACE, CHANNEL_NORM_IN_PLACE, MODULATE, GATE_ADD, ADD, MUL, GELU, SILU, COL_MEAN, COL_MOMENT, COL_BLEND, COL_AVERAGE, ROW_OPS
 };
 static const char *const row_names[ROW_OPS] = {
     "layer_norm", "layer_norm affine", "rms_norm", "channel_norm",
     "layer_norm in place", "rms_norm in place", "channel_norm in place",
     "modulate", "gate_add", "add", "mul", "gelu_tanh",
-    "silu", "col_mean", "col_moment", "col_blend",
+    "silu", "col_mean", "col_moment", "col_blend", "col_blend average",
 };
 
+#define AVERAGE_TAU 0.1
 typedef struct row_shape {
     int op;
     int64_t n, c, rows;
@@ -454,8 +455,19 @@ static void call_row(void *const *p, const void *shape)
     case SILU: tt_silu(ctx, p[0], n * c); break;
     case COL_MEAN: tt_col_mean(ctx, p[4], p[1], n, c); break;
     case COL_MOMENT: tt_col_moment(ctx, p[4], p[1], p[5], n, c); break;
-    default: tt_col_blend(ctx, p[0], n, c, p[4], p[5], p[6], 0.35);
+    case COL_BLEND:
+        tt_col_blend(ctx, p[0], n, c, p[4], p[5], p[6], 0.35);
+        break;
+    default: tt_col_blend(ctx, p[0], n, c, NULL, NULL, p[6], AVERAGE_TAU);
     }
+}
+
+/* Of a row's average little but the rounding of its products is left. */
+static void cancel_average(operand *target, const operand *x)
+{
+    double *to = target->data;
+    for (int64_t i = 0; i < target->n; i++)
+        to[i] = -(1 - AVERAGE_TAU) * (double)((float *)x->data)[i] / AVERAGE_TAU;
 }
 
 static void test_rows(void)
@@ -475,8 +487,10 @@ static void test_rows(void)
                     floats(op < MODULATE ? s.c : groups, NORMAL),
                     written(doubles(s.c)), doubles(s.c), doubles(s.c),
                 };
+                if (op == COL_AVERAGE && kind == CANCEL)
+                    cancel_average(&o[6], &o[0]);
                 /* statistics may be on either side */
-                o[4].host = o[5].host = i % 2;
+                o[4].host = o[5].host = o[6].host = i % 2;
                 check(call_row, &s, o, "%s %lldx%lld kind %d", row_names[op],
                       (long long)s.n, (long long)s.c, kind);
             }

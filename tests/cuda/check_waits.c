@@ -25,9 +25,9 @@ static const struct row {
     {"tether", "tau", 0, {0, 0, 1}},
     /* frame by frame: the second is judged by the first one edited */
     {"tether", "pool", 1, {0, 0, 3}},
-    /* means and both averages, when a chunk evicts: the host blends them */
-    {"memrope", NULL, 0, {3, 0, 0}},
-    {"memrope", "adaptive", 1, {3, 0, 0}},
+    /* rates that need all distances, when a chunk evicts */
+    {"memrope", NULL, 0, {0, 0, 0}},
+    {"memrope", "adaptive", 1, {1, 0, 0}},
     {"memrope", "memrope-method", 1, {0, 0, 0}},
     /* queries are remembered in every pass, the first one compresses */
     {"deep-forcing", NULL, 0, {2, 1, 1}},

@@ -209,6 +209,9 @@ static void columns(void)
                  (double[]){0.5}, 0.35);
     PAGE_SAYS(o, "col_blend of 1.5: mean 0.25, gain 1.25, target 0.5, tau 0.35",
               y);
+    y = 1.5f;
+    tt_col_blend(ctx, &y, 1, 1, NULL, NULL, (double[]){0.5}, 0.35);
+    PAGE_SAYS(o, "col_blend of 1.5 without gain: target 0.5, tau 0.35", y);
 }
 
 static float gelu(float x)

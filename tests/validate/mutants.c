@@ -341,6 +341,10 @@ static void col_blend(tt_ctx *ctx, const tt_col_blend_args *p)
         for (int64_t i = 0; i < p->c; i++) {
             const int64_t k = r % n * p->c + i;
             const double v = (double)p->x[k];
+            if (!p->gain) {
+                p->x[k] = (tt_real)(tau * p->target[i] + (1 - tau) * v);
+                continue;
+            }
             const double g = PLANTED(BLEND_GAIN) ? 1 / p->gain[i] : p->gain[i];
             const double m = PLANTED(BLEND_MEAN) ? 0 : p->mean[i];
             const double a = fma(g, v - m, p->target[i]);

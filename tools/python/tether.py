@@ -598,9 +598,12 @@ class _Call:
                                               np.float64), **more)
 
     def col_blend(self, x, mean, gain, target, tau):
+        """mean and gain None: a moving average."""
         n, c = self.matrix(x)
+        if (mean is None) != (gain is None):
+            raise Error("col_blend: mean and gain come together")
         mean, gain, target = (
-            self.sized(name, v, c, np.float64) for name, v in (
+            self.sized(name, v, c, np.float64, v is target) for name, v in (
                 ("mean", mean), ("gain", gain), ("target", target)))
         return self._in_place(x, n=n, c=c, mean=mean, gain=gain,
                               target=target, tau=tau)

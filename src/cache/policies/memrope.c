@@ -64,19 +64,11 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 
 /* ---- the averages -------------------------------------------------------- */
 
-/* to = rate * mean + (1 - rate) * to for the L*W values of a memory frame.
- * The mean has one value per channel, or (adaptive) per position and channel;
- * so has the rate: one, or one per token. In double, rounded once. */
-static void blend(tt_host *to, const double *mean, int64_t nmean,
-                  const double *rate, int64_t nrate, int64_t L, int64_t width)
+/* Statistics that hold two means of a frame, and two frames of values. */
+static int64_t with_short(int64_t frame)
 {
-    for (int64_t l = 0; l < L; l++) {
-        const double a = rate[l % nrate];
-        for (int64_t c = 0; c < width; c++) {
-            const int64_t i = l * width + c;
-            to[i] = (tt_host)(a * mean[i % nmean] + (1 - a) * (double)to[i]);
-        }
-    }
+    return 2 * frame
+           + 2 * frame * (int64_t)sizeof(tt_real) / (int64_t)sizeof(tt_wide);
 }
 
 /* How far the mean key of a head is from its short key: far [L, heads held]. */
@@ -104,7 +96,7 @@ static void adaptive_rate(tt_ctx *ctx, double *rate, const double *mean,
     double top = 0;
     double *held = tt_alloc(ctx, &ctx->scratch, geo->L * geo->H, sizeof *held,
                             "distances");
-    if (held && short_k) distances(held, mean, short_k, geo);
+    if (held) distances(held, mean, short_k, geo);
     const double *far = tt_team_all_heads(ctx, held, geo->L, geo->heads,
                                           sizeof *far);
     for (int64_t l = 0; far && l < geo->L; l++) {
@@ -118,42 +110,66 @@ static void adaptive_rate(tt_ctx *ctx, double *rate, const double *mean,
         rate[l] = low + rate[l] / (top + 1e-8) * (high - low);
 }
 
+/* The short keys and values, where each token has a rate of its own: the host
+ * blends them as tt_col_blend does. It gets the means [2, frame] and, behind
+ * them, both frames at once, so that a device is waited for once. */
+static void blend_adaptive(tt_ctx *ctx, tt_layer *y, tt_wide *mean,
+                           int64_t at_short)
+{
+    const tt_geometry *geo = y->geo;
+    const int64_t L = geo->L, width = geo->H * geo->D, frame = L * width;
+    const bool filled = ((const state *)y->state)->filled;
+    tt_real *k = y->k + at_short * width, *v = y->v + at_short * width;
+    tt_real *behind = (tt_real *)(mean + 2 * frame);
+    double *rate = tt_alloc(ctx, &ctx->scratch, L, sizeof *rate, "rates");
+    tt_copy(ctx, behind, k, frame);
+    tt_copy(ctx, behind + frame, v, frame);
+    double *of = tt_get_wides(ctx, mean, with_short(frame));
+    if (ctx->status) return;
+    tt_host *to = (tt_host *)(of + 2 * frame);
+    rate[0] = y->opt->own[ALPHA_SHORT].x;
+    adaptive_rate(ctx, rate, of, to, geo);
+    for (int64_t i = 0; !ctx->status && i < 2 * frame; i++) {
+        const double a = filled ? rate[i % frame / width] : 1;
+        to[i] = (tt_host)(a * of[i] + (1 - a) * (double)to[i]);
+    }
+    tt_put(ctx, k, to, frame);
+    tt_put(ctx, v, to + frame, frame);
+}
+
+/* Keys and values of the memory frame at slot `at`: x = rate * mean +
+ * (1 - rate) * x, in double, rounded once. A mean has c values: one per channel,
+ * or (adaptive) one per position and channel. */
+static void blend(tt_ctx *ctx, tt_layer *y, int64_t at, const tt_wide *mean,
+                  int64_t c, double rate)
+{
+    const int64_t width = y->geo->H * y->geo->D, n = y->geo->L * width / c;
+    tt_col_blend(ctx, y->k + at * width, n, c, NULL, NULL, mean, rate);
+    tt_col_blend(ctx, y->v + at * width, n, c, NULL, NULL, mean + c, rate);
+}
+
 /* Average the n tokens at slot `from` into the two memory frames before it.
  * Code: the first time the two frames that stood there are overwritten and
  * lost, not averaged. We: as the code. */
 static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n)
 {
-    const tt_geometry *geo = y->geo;
-    const int64_t L = geo->L, width = geo->H * geo->D, frame = L * width;
+    const int64_t L = y->geo->L, width = y->geo->H * y->geo->D;
     const bool adaptive = y->opt->own[ADAPTIVE].n;
     /* Over all evicted tokens, space and time; adaptive: over frames only. */
-    const int64_t rows = adaptive ? n / L : n, nmean = adaptive ? frame : width;
-    const int64_t nshort = adaptive ? L : 1;
-    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_wide *mean = tt_wides(ctx, 2 * nmean);
-    double *fast = tt_alloc(ctx, &ctx->scratch, L, sizeof *fast, "rates");
-    if (ctx->status) return;
-    tt_col_mean(ctx, mean, y->k + from * width, rows, nmean);
-    tt_col_mean(ctx, mean + nmean, y->v + from * width, rows, nmean);
-
-    state *s = y->state;
+    const int64_t rows = adaptive ? n / L : n, c = adaptive ? L * width : width;
     const int64_t at_long = from - 2 * L, at_short = from - L;
-    const double *mean_k = tt_get_wides(ctx, mean, 2 * nmean);
-    tt_host *k = tt_get(ctx, y->k + at_long * width, 2 * frame);
-    tt_host *v = tt_get(ctx, y->v + at_long * width, 2 * frame);
-    double slow = y->opt->own[ALPHA_LONG].x;
-    fast[0] = y->opt->own[ALPHA_SHORT].x;
-    if (adaptive)
-        adaptive_rate(ctx, fast, mean_k, k ? k + frame : NULL, geo);
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    state *s = y->state;
+    tt_wide *mean = tt_wides(ctx, adaptive ? with_short(c) : 2 * c);
+    if (!mean) return;
+    tt_col_mean(ctx, mean, y->k + from * width, rows, c);
+    tt_col_mean(ctx, mean + c, y->v + from * width, rows, c);
+    blend(ctx, y, at_long, mean, c, s->filled ? y->opt->own[ALPHA_LONG].x : 1);
+    if (adaptive) blend_adaptive(ctx, y, mean, at_short);
+    else
+        blend(ctx, y, at_short, mean, c,
+              s->filled ? y->opt->own[ALPHA_SHORT].x : 1);
     if (ctx->status) return;
-    for (int64_t l = 0; !s->filled && l < nshort; l++) slow = fast[l] = 1;
-    const double *mean_v = mean_k + nmean;
-    blend(k, mean_k, nmean, &slow, 1, L, width);
-    blend(v, mean_v, nmean, &slow, 1, L, width);
-    blend(k + frame, mean_k, nmean, fast, nshort, L, width);
-    blend(v + frame, mean_v, nmean, fast, nshort, L, width);
-    tt_put(ctx, y->k + at_long * width, k, 2 * frame);
-    tt_put(ctx, y->v + at_long * width, v, 2 * frame);
     for (int64_t i = 0; i < L; i++) {
         y->src_frame[at_long + i] = TT_SRC_LONG;
         y->src_frame[at_short + i] = TT_SRC_SHORT;

@@ -470,11 +470,12 @@ static void bound_col_blend(tt_ctx *ctx, const tt_col_blend_args *p)
     for (int64_t k = 0; k < p->n * p->c; k++) {
         const int64_t i = k % p->c;
         const double x = fabs((double)p->x[k]);
-        const double edit = (x + fabs(p->mean[i])) * fabs(p->gain[i])
-                            + fabs(p->target[i]);
-        const double lost = flushed(ctx, x) * (1 + fabs(p->gain[i]))
-                            + flushed(ctx, p->mean[i]) * fabs(p->gain[i])
-                            + flushed(ctx, p->gain[i]) * (x + fabs(p->mean[i]))
+        const double gain = p->gain ? fabs(p->gain[i]) : 0;
+        const double mean = p->gain ? fabs(p->mean[i]) : 0;
+        const double edit = (x + mean) * gain + fabs(p->target[i]);
+        const double lost = flushed(ctx, x) * (1 + gain)
+                            + flushed(ctx, mean) * gain
+                            + flushed(ctx, gain) * (x + mean)
                             + flushed(ctx, p->target[i]) + 4 * tiny(ctx);
         p->x[k] = (tt_real)(unit * (x + p->tau * edit) + lost);
     }

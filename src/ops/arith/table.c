@@ -319,9 +319,10 @@ static void arith_col_blend(tt_ctx *ctx, const tt_col_blend_args *p)
 {
     const arith a = declared(ctx);
     for (int64_t i = 0; i < p->n * p->c; i++) {
+        const int64_t c = i % p->c;
         const float v = (float)p->x[i], t = (float)p->tau;
-        const float m = (float)p->mean[i % p->c], g = (float)p->gain[i % p->c];
-        const float y = ((float)v - m) * g + (float)p->target[i % p->c];
+        float y = (float)p->target[c];
+        if (p->gain) y += (v - (float)p->mean[c]) * (float)p->gain[c];
         p->x[i] = put(a, (1 - t) * v + t * y);
     }
 }

@@ -129,9 +129,13 @@ KERNEL(col_blend, tt_col_blend_args, ELEMENT_THREADS, 1)
     const double rest = add_rn(1.0, -a.tau);
     for (int64_t e = grid_thread(); e < a.n * a.c; e += grid_threads()) {
         const int64_t i = e % a.c;
-        const double v = wide(a.x[e]);
+        const double v = wide(a.x[e]), kept = mul_rn(rest, v);
+        if (!a.gain) {                            /* a moving average */
+            a.x[e] = narrow(add_rn(mul_rn(a.tau, a.target[i]), kept));
+            continue;
+        }
         const double edit = fma_rn(a.gain[i], add_rn(v, -a.mean[i]),
                                    a.target[i]);
-        a.x[e] = narrow(fma_rn(a.tau, edit, mul_rn(rest, v)));
+        a.x[e] = narrow(fma_rn(a.tau, edit, kept));
     }
 }

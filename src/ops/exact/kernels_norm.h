@@ -270,10 +270,23 @@ INLINE void blend_rows(float *x, int64_t c, const double *mean,
         }
 }
 
+/* A moving average of one row. */
+INLINE void average_row(float *x, int64_t c, const double *target, double tau)
+{
+    int64_t i = 0;
+    for (; i + VD <= c; i += VD) {
+        vd rest = (1 - tau) * VD_WIDEN(vf_load(x + i));
+        vf_store(x + i, narrow(tau * vd_load(target + i) + rest));
+    }
+    for (; i < c; i++)
+        x[i] = (float)(tau * target[i] + (1 - tau) * (double)x[i]);
+}
+
 static void k_col_blend(float *x, int64_t n, int64_t c, const double *mean,
                         const double *gain, const double *target, double tau)
 {
     int64_t r = 0;
+    for (; !gain && r < n; r++, x += c) average_row(x, c, target, tau);
     for (; r + BLEND <= n; r += BLEND, x += BLEND * c)
         blend_rows(x, c, mean, gain, target, tau, BLEND,
                    look_ahead(r, n, BLEND, c));

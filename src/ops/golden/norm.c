@@ -100,8 +100,13 @@ void golden_col_blend(tt_ctx *ctx, const tt_col_blend_args *a)
         tt_real *x = a->x + r * a->c;
         for (int64_t i = 0; i < a->c; i++) {
             double v = (double)x[i];
+            double rest = (1 - a->tau) * v;
+            if (!a->gain) {                       /* a moving average */
+                x[i] = (tt_real)(a->tau * a->target[i] + rest);
+                continue;
+            }
             double edit = fma(a->gain[i], v - a->mean[i], a->target[i]);
-            x[i] = (tt_real)fma(a->tau, edit, (1 - a->tau) * v);
+            x[i] = (tt_real)fma(a->tau, edit, rest);
         }
     }
 }

@@ -102,25 +102,26 @@ void hint_columns(hint *h)
         mean_or_moment(h);
         return;
     }
+    const bool edit = h->q->gain != NULL;
     const hint_trial list[] = {
         {true, F(.blend = BLEND_INVERSE_TAU), "tau and 1 - tau exchanged"},
         {true, F(.blend = BLEND_NOT), "not applied: the output is the input"},
         {true, F(.blend = BLEND_FULL), "tau is taken as 1"},
-        {true, F(.blend = BLEND_GAIN_INVERSE), "gain inverted"},
-        {true, F(.blend = BLEND_NO_GAIN), "gain missing"},
-        {true, F(.blend = BLEND_NO_MEAN), "mean not subtracted"},
+        {edit, F(.blend = BLEND_GAIN_INVERSE), "gain inverted"},
+        {edit, F(.blend = BLEND_NO_GAIN), "gain missing"},
+        {edit, F(.blend = BLEND_NO_MEAN), "mean not subtracted"},
         {true, F(.blend = BLEND_NO_TARGET), "target not added"},
-        {true, F(.blend = BLEND_SWAPPED), "mean and target exchanged"},
-        {true, F(.blend = BLEND_KEEP_MEAN),
+        {edit, F(.blend = BLEND_SWAPPED), "mean and target exchanged"},
+        {edit, F(.blend = BLEND_KEEP_MEAN),
          "the old mean is added back instead of the target"},
         {true, F(.blend = BLEND_ADDED),
          "added to x instead of blended (1 - tau missing)"},
-        {true, F(.blend = BLEND_GAIN_ROOT), "root of the gain"},
-        {true, F(.blend = BLEND_GAIN_SQUARE), "gain squared"},
+        {edit, F(.blend = BLEND_GAIN_ROOT), "root of the gain"},
+        {edit, F(.blend = BLEND_GAIN_SQUARE), "gain squared"},
         {true, F(.blend = BLEND_TAU_SQUARE), "tau applied twice"},
         {true, F(.blend = BLEND_TWICE), "applied twice"},
     };
     HINT_TRY_EACH(h, list);
-    edited_again(h);
+    if (edit) edited_again(h);
     if (h->n > 4) find_tau(h);
 }

@@ -186,7 +186,7 @@ static bool complete(const op_call *q)
     case OP_ADD: case OP_MUL: return q->y != NULL;
     case OP_RMS_NORM: case OP_CHANNEL_NORM: return q->a != NULL;
     case OP_COL_MOMENT: return q->mean != NULL;
-    case OP_COL_BLEND: return q->mean && q->gain && q->target;
+    case OP_COL_BLEND: return q->target && !q->mean == !q->gain;
     default: return true;
     }
 }

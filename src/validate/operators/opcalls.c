@@ -352,6 +352,7 @@ static void make_params(maker *m, op_call *q)
     q->gain = doubles(m, q->c, 1);
     q->target = doubles(m, q->c, 0);
     q->tau = 0.35;
+    if (rng_below(&m->rng, 4) == 0) q->mean = q->gain = NULL; /* an average */
 }
 
 static void make_rows(maker *m, op_call *q, const op_sizes *s)

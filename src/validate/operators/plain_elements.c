@@ -158,8 +158,9 @@ static double column(const op_call *q, const column_fault *f, int64_t i)
 
 static double blend(const op_call *q, blend_fault f, double x, int64_t i)
 {
-    double tau = q->tau, rest = 1 - tau, gain = q->gain[i];
-    double mean = q->mean[i], target = q->target[i];
+    const bool average = !q->gain;
+    double tau = q->tau, rest = 1 - tau, gain = average ? 0 : q->gain[i];
+    double mean = average ? 0 : q->mean[i], target = q->target[i];
     switch (f) {
     case BLEND_INVERSE_TAU: tau = rest; rest = q->tau; break;
     case BLEND_NOT: return x;
@@ -168,7 +169,7 @@ static double blend(const op_call *q, blend_fault f, double x, int64_t i)
     case BLEND_NO_GAIN: gain = 1; break;
     case BLEND_NO_MEAN: mean = 0; break;
     case BLEND_NO_TARGET: target = 0; break;
-    case BLEND_SWAPPED: mean = q->target[i]; target = q->mean[i]; break;
+    case BLEND_SWAPPED: target = mean; mean = q->target[i]; break;
     case BLEND_KEEP_MEAN: target = mean; break;
     case BLEND_ADDED: rest = 1; break;
     case BLEND_GAIN_ROOT: gain = sqrt(gain); break;
@@ -177,7 +178,7 @@ static double blend(const op_call *q, blend_fault f, double x, int64_t i)
     case BLEND_TWICE: x = blend(q, BLEND_RIGHT, x, i); break;
     default: break;
     }
-    return rest * x + tau * (gain * (x - mean) + target);
+    return rest * x + tau * (average ? target : gain * (x - mean) + target);
 }
 
 void plain_columns(const op_call *q, const column_fault *f, double *out)

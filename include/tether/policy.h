@@ -156,6 +156,8 @@ typedef struct tt_layer {
     int32_t *tpos;         /* [cap]                                           */
     void *state;           /* the policy's own, zeroed at reset; saved as plain
                               bytes, so no pointers in it                     */
+    tt_real *of_heads;     /* values_of_heads: the end of `state` that belongs
+                              to heads, where values are                      */
     tt_real *shared;       /* one buffer of values for all layers
                               (shared_size): this layer's from write to done,
                               then the next one's. Not saved                  */
@@ -276,6 +278,9 @@ struct tt_policy_class {
      * the same on every rank of a team. NULL: nothing. */
     tt_state_heads (*state_heads)(const tt_policy_options *opt,
                                   const tt_geometry *geo);
+    /* That end holds values, or statistics of them. Where there is a device it
+     * is memory of it, and `state` ends before it. */
+    bool values_of_heads;
     /* Values of `shared`; NULL: none. */
     size_t (*shared_size)(const tt_policy_options *opt, const tt_geometry *geo);
     void (*reset)(tt_ctx *ctx, tt_layer *y);                 /* may be NULL   */

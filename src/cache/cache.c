@@ -27,6 +27,7 @@ struct tt_cache {
     tt_layer *layer;             /* [geo.layers] */
     cache_kept *kept;            /* [geo.layers], or NULL */
     size_t state_size;
+    int64_t of_heads;            /* values at the end of it, see policy.h */
     tt_real *shared;
     tt_rope_table rope;
     tt_event_fn event_fn;
@@ -43,6 +44,20 @@ static size_t shared_size(const tt_policy_class *cls,
                           const tt_policy_options *opt, const tt_geometry *geo)
 {
     return cls->shared_size ? cls->shared_size(opt, geo) : 0;
+}
+
+static int64_t of_heads(const tt_policy_class *cls,
+                        const tt_policy_options *opt, const tt_geometry *geo)
+{
+    if (!cls->values_of_heads) return 0;
+    const tt_state_heads s = cls->state_heads(opt, geo);
+    return s.rows * geo->H * (int64_t)(s.unit / sizeof(tt_real));
+}
+
+/* Bytes of a layer's state before those values. */
+static size_t state_front(const tt_cache *c)
+{
+    return c->state_size - (size_t)c->of_heads * sizeof(tt_real);
 }
 
 int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
@@ -132,8 +147,14 @@ static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i)
     y->src_frame = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
     y->sidx = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
     y->tpos = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
-    y->state = tt_alloc0(ctx, &c->arena, (int64_t)c->state_size, 1,
-                         "cache policy");
+    const size_t front = state_front(c);
+    y->state = tt_alloc0(ctx, &c->arena, (int64_t)(ctx->device ? front
+                         : c->state_size), 1, "cache policy");
+    if (c->of_heads > 0 && ctx->device)
+        y->of_heads = tt_values0_in(ctx, &c->arena, c->of_heads,
+                                    "cache policy");
+    else if (c->of_heads > 0 && y->state)
+        y->of_heads = (tt_real *)((char *)y->state + front);
     if (!ctx->status) start_layer(ctx, y);
 }
 
@@ -156,6 +177,7 @@ tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
     *c = (tt_cache){ .arena = arena, .cls = cls, .opt = checked, .geo = *geo };
     if (!geo->heads) c->geo.heads = geo->H;
     c->state_size = state_size(cls, &c->opt, &c->geo);
+    c->of_heads = of_heads(cls, &c->opt, &c->geo);
     c->layer = tt_alloc0(ctx, &c->arena, geo->layers, sizeof *c->layer,
                          "cache");
     c->shared = tt_values0_in(ctx, &c->arena,
@@ -207,7 +229,8 @@ void tt_cache_reset(tt_ctx *ctx, tt_cache *c)
         tt_zero(ctx, y->v, n);
         memset(y->sidx, 0, (size_t)y->cap * sizeof *y->sidx);
         memset(y->tpos, 0, (size_t)y->cap * sizeof *y->tpos);
-        if (c->state_size) memset(y->state, 0, c->state_size);
+        if (c->state_size) memset(y->state, 0, state_front(c));
+        tt_zero(ctx, y->of_heads, c->of_heads);
         start_layer(ctx, y);
     }
 }

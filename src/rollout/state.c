@@ -167,6 +167,12 @@ static void put_heads(saving *s, const part *p, const tt_geometry *g)
     tt_arena_reset(&ctx->scratch, m);
 }
 
+/* Values of it, where that is what it is. */
+static int64_t values_of_heads(const tt_layer *y)
+{
+    return (int64_t)(bytes_of_heads(y, y->geo->H) / sizeof(tt_real));
+}
+
 /* As one rank has it: what all have, then the pieces of all heads. */
 static void put_state(saving *s, const part *p, const tt_layer *y)
 {
@@ -174,7 +180,9 @@ static void put_state(saving *s, const part *p, const tt_layer *y)
     const tt_state_heads heads = state_heads(y);
     const size_t front = state_front(y), n = (size_t)p->dim[0];
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    char *held = (char *)y->state + front;
+    void *held = y->of_heads ? (void *)tt_get(ctx, y->of_heads,
+                                              values_of_heads(y))
+                             : (char *)y->state + front;
     char word = 0;                     /* rank 0 may be at its disk for long */
     if (heads.rows && heads.unit) tt_team_broadcast(ctx, &word, sizeof word);
     const char *all = heads.rows == 0 || !heads.unit ? held
@@ -517,8 +525,10 @@ static void load_pieces(loading *l, const part *p, const tt_layer *y)
     const size_t front = state_front(y);
     const char *from = l->file ? (const char *)tt_file_find(l->file, p->name)
                                      ->t.data + front : NULL;
-    char *to = (char *)y->state + front;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_host *values = y->of_heads ? tt_room(ctx, y->of_heads,
+                                            values_of_heads(y)) : NULL;
+    char *to = values ? (char *)values : (char *)y->state + front;
     char *head = tt_alloc(ctx, &ctx->scratch, s.rows, s.unit, "saved state");
     for (int64_t h = 0; h < g->heads && head && !ctx->status; h++) {
         for (int64_t i = 0; from && i < s.rows; i++)
@@ -529,6 +539,7 @@ static void load_pieces(loading *l, const part *p, const tt_layer *y)
             memcpy(to + (size_t)(i * g->H + h - g->first) * s.unit,
                    head + (size_t)i * s.unit, s.unit);
     }
+    if (values) tt_put(ctx, y->of_heads, values, values_of_heads(y));
     tt_arena_reset(&ctx->scratch, m);
 }
 

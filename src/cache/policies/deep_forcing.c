@@ -29,10 +29,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Behind the struct follow
+/* Behind the struct follows
  *   int64_t reuse[cap]
- *   sum: double qwin[R][H*D], the mean query of each frame
- *   max: tt_host qwin[R*L][H*D], every query
+ * and, as values of heads,
+ *   sum: tt_wide qwin[R][H*D], the mean query of each frame
+ *   max: tt_real qwin[R*L][H*D], every query
  * with the oldest frame first. */
 typedef struct state {
     int64_t events;              /* compressions so far                       */
@@ -65,7 +66,6 @@ static int64_t *reuse_of(const tt_layer *y)
 {
     return (int64_t *)(state_of(y) + 1);
 }
-static void *window_of(const tt_layer *y) { return reuse_of(y) + y->cap; }
 
 static int64_t compress_to(const tt_policy_options *o)
 {
@@ -77,13 +77,13 @@ static bool keeps_all(const tt_policy_options *o)
     return o->own[FUSION].n == MAX;
 }
 
-/* Bytes of one frame of the query window. */
-static size_t window_frame(const tt_policy_options *o,
-                           const tt_geometry *geo)
+/* Values of one frame of the query window. */
+static int64_t window_frame(const tt_policy_options *o,
+                            const tt_geometry *geo)
 {
-    const size_t width = (size_t)(geo->H * geo->D);
-    return keeps_all(o) ? (size_t)geo->L * width * sizeof(tt_real)
-                        : width * sizeof(double);
+    const int64_t width = geo->H * geo->D;
+    return keeps_all(o) ? geo->L * width
+                        : width * (int64_t)(sizeof(tt_wide) / sizeof(tt_real));
 }
 
 static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
@@ -96,7 +96,7 @@ static size_t state_size(const tt_policy_options *o, const tt_geometry *geo)
         || !tt_checked_size(&window, frames, 4, sizeof(double)))
         return SIZE_MAX / 4;
     return sizeof(state) + (size_t)reuse
-           + (size_t)o->R * window_frame(o, geo);
+           + (size_t)(o->R * window_frame(o, geo)) * sizeof(tt_real);
 }
 
 /* The window: a head of a mean query, or of every query. */
@@ -105,7 +105,7 @@ static tt_state_heads state_heads(const tt_policy_options *o,
 {
     const size_t D = (size_t)geo->D;
     return keeps_all(o) ? (tt_state_heads){o->R * geo->L, D * sizeof(tt_real)}
-                        : (tt_state_heads){o->R, D * sizeof(double)};
+                        : (tt_state_heads){o->R, D * sizeof(tt_wide)};
 }
 
 static bool within(int64_t v, int64_t low, int64_t high)
@@ -170,18 +170,6 @@ static void chunk_positions(int32_t *pos, const tt_layer *y, const tt_pass *p)
     }
 }
 
-/* What the window keeps of rotated queries of that many frames, got at once. */
-static const void *asked_of(tt_ctx *ctx, const tt_layer *y, const tt_real *q,
-                            int64_t frames)
-{
-    const int64_t L = y->geo->L, width = y->geo->H * y->geo->D;
-    if (keeps_all(y->opt)) return tt_get(ctx, q, frames * L * width);
-    tt_wide *mean = tt_wides(ctx, frames * width);
-    for (int64_t f = 0; mean && f < frames; f++)
-        tt_col_mean(ctx, mean + f * width, q + f * L * width, L, width);
-    return tt_get_wides(ctx, mean, frames * width);
-}
-
 /* Append the pass's rotated queries to the window, which holds the last R
  * frames of whatever pass. In the first pass of a chunk that is (R 4, C 3) one
  * clean frame of the chunk before and three noisy ones. */
@@ -189,57 +177,60 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                              const tt_real *q)
 {
     const tt_geometry *geo = y->geo;
-    const int64_t width = geo->H * geo->D, n = p->frames * geo->L;
-    const int64_t R = y->opt->R;
-    const size_t frame = window_frame(y->opt, geo);
+    const int64_t L = geo->L, width = geo->H * geo->D, n = p->frames * L;
+    const int64_t frame = window_frame(y->opt, geo);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_real *rotated = tt_values(ctx, n * width);
     int32_t *pos = tt_alloc(ctx, &ctx->scratch, 3 * n, sizeof *pos,
                             "positions");
     if (ctx->status) return;
     chunk_positions(pos, y, p);
-    tt_rope(ctx, rotated, q, n, geo->H, geo->D, tt_cache_rope(y->cache), pos);
 
     state *s = state_of(y);
-    char *window = window_of(y);
-    int64_t drop = s->window + p->frames - R;
+    int64_t drop = s->window + p->frames - y->opt->R;
     if (drop < 0) drop = 0;
-    memmove(window, window + (size_t)drop * frame,
-            (size_t)(s->window - drop) * frame);
     s->window -= drop;
-    const void *asked = asked_of(ctx, y, rotated, p->frames);
-    if (asked)
-        memcpy(window + (size_t)s->window * frame, asked,
-               (size_t)p->frames * frame);
+    tt_real *fresh = y->of_heads + s->window * frame;
+    tt_copy(ctx, y->of_heads, y->of_heads + drop * frame, s->window * frame);
+    tt_real *rotated = keeps_all(y->opt) ? fresh : tt_values(ctx, n * width);
+    tt_rope(ctx, rotated, q, n, geo->H, geo->D, tt_cache_rope(y->cache), pos);
+    for (int64_t f = 0; !keeps_all(y->opt) && f < p->frames; f++)
+        tt_col_mean(ctx, (tt_wide *)fresh + f * width, rotated + f * L * width,
+                    L, width);
     s->window += p->frames;
     tt_arena_reset(&ctx->scratch, m);
 }
 
 /* ---- score --------------------------------------------------------------- */
 
-/* What scoring asks with: rows of queries [n, heads*D], of all heads. For the
- * sum over the window, sum first: one row. */
+/* For the sum over the window, sum first: one row, of all heads. */
+static const tt_real *sum_of_queries(tt_ctx *ctx, const tt_layer *y)
+{
+    const tt_geometry *geo = y->geo;
+    const int64_t frames = state_of(y)->window, width = geo->H * geo->D;
+    const double *mean = tt_get_wides(ctx, (const tt_wide *)y->of_heads,
+                                      frames * width);
+    tt_host *total = tt_scratch(ctx, width);
+    for (int64_t c = 0; mean && total && c < width; c++) {
+        double sum = 0;
+        for (int64_t f = 0; f < frames; f++) sum += mean[f * width + c];
+        total[c] = (tt_host)(sum * (double)geo->L);
+    }
+    total = tt_team_all_heads(ctx, total, 1, geo->heads,
+                              (size_t)geo->D * sizeof *total);
+    return tt_send(ctx, total, geo->heads * geo->D);
+}
+
+/* What scoring asks with: rows of queries [n, heads*D], of all heads. */
 static tt_tensor question(tt_ctx *ctx, const tt_layer *y)
 {
     const tt_geometry *geo = y->geo;
-    const int64_t L = geo->L, width = geo->H * geo->D;
-    const int64_t frames = state_of(y)->window;
-    int64_t dim[2] = { frames * L, geo->heads * geo->D };
-    tt_host *rows = window_of(y);
-    if (!keeps_all(y->opt)) {
-        const double *mean = window_of(y);
-        dim[0] = 1;
-        tt_host *total = tt_scratch(ctx, width);
-        for (int64_t c = 0; total && c < width; c++) {
-            double sum = 0;
-            for (int64_t f = 0; f < frames; f++) sum += mean[f * width + c];
-            total[c] = (tt_host)(sum * (double)L);
-        }
-        rows = total;
-    }
-    rows = tt_team_all_heads(ctx, rows, dim[0], geo->heads,
-                             (size_t)geo->D * sizeof *rows);
-    return tt_values_view(tt_send(ctx, rows, dim[0] * dim[1]), 2, dim);
+    const int64_t n = state_of(y)->window * geo->L;
+    if (!keeps_all(y->opt))
+        return tt_values_view(sum_of_queries(ctx, y), 2,
+                              (int64_t[]){1, geo->heads * geo->D});
+    tt_real *rows = tt_team_to_rows(ctx, y->of_heads, n, geo->heads, geo->D);
+    rows = tt_team_all_rows(ctx, rows, n, geo->heads * geo->D);
+    return tt_values_view(rows, 2, (int64_t[]){n, geo->heads * geo->D});
 }
 
 /* dot [n, rows] of n <= L tokens with unrotated keys k and positions pos. A dot
@@ -559,6 +550,7 @@ const tt_policy_class cache_deep_forcing = {
     .slots = cache_slots,
     .state_size = state_size,
     .state_heads = state_heads,
+    .values_of_heads = true,
     .valid = valid,
     .begin = begin,
     .write = write,

@@ -24,6 +24,13 @@
  * --keep-keys 1 keeps rotated keys from pass to pass, as `tether generate
  * --keep-keys yes` does.
  *
+ * --serve 1 measures when it is asked, for tools/bench/compare.py, which lets
+ * programs take turns: once it has said "ready", every line of the standard
+ * input is a unit of work and its answer is one line of wall and CPU seconds.
+ *   layer             a noisy pass of the chunk, as with --passes
+ *   linear ROWS W N   one of N products by W of block 0: q, ffn0, ffn2
+ *   peak              in place of seconds, GFLOP of multiply-adds in each
+ *
  * --cache-only N measures what the policy does, without the network: N chunks
  * of `passes` passes with random queries, keys and values. What it takes then
  * is a few hundredths of a second per layer, too little to be told from noise
@@ -36,7 +43,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "tether/tether.h"
+#include "dit/model.h"
+#include "lib/bench_lib.h"
 
 /* LAYERS  of the 1.3B model */
 enum { CHUNK = 3, ROWS = 512, REPEATS_MAX = 100, LAYERS = 30 };
@@ -46,6 +54,7 @@ static const char usage[] =
     "                   [--budget 21] [--passes 1..5] [-t N] [--backend NAME]\n"
     "                   [--class NAME] [--heads N] [--prime 2] [--admit 0|1]\n"
     "                   [--cache-only N] [--profile 0|1] [--keep-keys 0|1]\n"
+    "                   [--serve 0|1]\n"
     "POLICY  a name, then :OPTION=VALUE for sink, recent, memory, alpha, tau,\n"
     "        pool, compress-to, fusion, memrope-method, adaptive\n";
 
@@ -68,6 +77,7 @@ typedef struct bench {
     int passes, prime, admit;
     int profile;             /* operators are timed one by one                */
     int keep;                /* --keep-keys: rotated ones, from pass to pass  */
+    int serve;               /* work is asked for on the standard input       */
     int repeats;             /* --cache-only                                  */
     tt_real *q, *k, *v;      /* [CHUNK*L, H, D] for it                        */
 } bench;
@@ -365,6 +375,61 @@ static void measure(bench *b)
            (long long)(after[2] - before[2]));
 }
 
+/* ---- --serve ------------------------------------------------------------- */
+
+static void answer(double wall, double cpu)
+{
+    printf("%.9f %.9f\n", wall, cpu);
+    fflush(stdout);
+}
+
+static void serve_layer(bench *b, int step)
+{
+    const double cpu = cpu_now(), wall = run_pass(b, step, false);
+    answer(wall, cpu_now() - cpu);
+}
+
+/* The first product, which finds memory, is not counted. */
+static void serve_linear(bench *b, int64_t rows, const char *name, int n)
+{
+    const dit_block *k = &b->net->block[0];
+    const dit_linear *l = !strcmp(name, "ffn0") ? &k->ffn0
+                        : !strcmp(name, "ffn2") ? &k->ffn2 : &k->self.q;
+    const tt_arena_mark m = tt_arena_here(&b->ctx->scratch);
+    const int64_t in = l->w.dim[1], out = l->w.dim[0];
+    tt_real *x = tt_values(b->ctx, rows * in);
+    tt_real *y = tt_values(b->ctx, rows * out);
+    double wall = 0, cpu = 0;
+    if (b->ctx->status) return;
+    fill_values(b->ctx, x, rows * in, 1005);
+    for (int i = -1; i < n; i++) {
+        if (i == 0) {
+            wall = tt_now();
+            cpu = cpu_now();
+        }
+        dit_apply(b->ctx, y, x, rows, l);
+    }
+    answer((tt_now() - wall) / n, (cpu_now() - cpu) / n);
+    tt_arena_reset(&b->ctx->scratch, m);
+}
+
+static void serve(bench *b)
+{
+    char line[80], name[16];
+    long long rows;
+    int n, step = 0;
+    printf("ready tether %s (%s)\n", tt_version(), tt_git_revision());
+    fflush(stdout);
+    while (!b->ctx->status && fgets(line, sizeof line, stdin)) {
+        if (sscanf(line, "linear %lld %15s %d", &rows, name, &n) == 3)
+            serve_linear(b, rows, name, n);
+        else if (!strcmp(line, "peak\n"))
+            answer(bench_fma_peak(b->ctx, &(bench_args){.cpu = false}) * 1e-9,
+                   bench_fma_peak(b->ctx, &(bench_args){.cpu = true}) * 1e-9);
+        else serve_layer(b, step++ % 4);
+    }
+}
+
 /* ---- options ------------------------------------------------------------- */
 
 static void use_class(tt_ctx *ctx, const char *name)
@@ -395,6 +460,7 @@ static bool parse(bench *b, int argc, char **argv, int64_t *K)
         else if (!strcmp(o, "--admit")) b->admit = atoi(v);
         else if (!strcmp(o, "--profile")) b->profile = atoi(v);
         else if (!strcmp(o, "--keep-keys")) b->keep = atoi(v);
+        else if (!strcmp(o, "--serve")) b->serve = atoi(v);
         else if (!strcmp(o, "--cache-only")) b->repeats = atoi(v);
         else if (!strcmp(o, "-t")) b->ctx->nthreads = atoi(v);
         else if (!strcmp(o, "--backend")) tt_ops_use(b->ctx, v);
@@ -507,6 +573,7 @@ int main(int argc, char **argv)
         return die(ctx);
     prime(&b);
     if (b.repeats) measure_cache(&b);
+    else if (b.serve) serve(&b);
     else measure(&b);
     if (ctx->status) return die(ctx);
     print_memory();

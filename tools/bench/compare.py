@@ -72,7 +72,8 @@ class Side:
             words = [os.path.join(o.build, "tools", "bench_chunk"),
                      "-m", model(o, "f32" if kind == "f32" else "bf16"),
                      "--class", kind, "-t", o.threads, "-W", o.W, "-H", o.H,
-                     "--budget", o.K, "--serve", 1] + o.tether.split()
+                     "--budget", o.K, "--prime", 0, "--serve", 1,
+                     *o.tether.split()]
         else:
             words = [o.python, "-W", "ignore", os.path.join(HERE, "peers.py"),
                      name, 3 * L, o.K * L, o.threads]

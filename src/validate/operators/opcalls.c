@@ -352,7 +352,8 @@ static void make_params(maker *m, op_call *q)
     q->gain = doubles(m, q->c, 1);
     q->target = doubles(m, q->c, 0);
     q->tau = 0.35;
-    if (rng_below(&m->rng, 4) == 0) q->mean = q->gain = NULL; /* an average */
+    /* An average; none of the calls whose bits are stored is one. */
+    if (rng_below(&m->rng, 4) == 3) q->mean = q->gain = NULL;
 }
 
 static void make_rows(maker *m, op_call *q, const op_sizes *s)

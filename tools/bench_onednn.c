@@ -5,7 +5,7 @@
  * usage: bench_onednn [-t N] [--rounds N] [--quick] [--cpu] [--json FILE]
  *
  * y [n, out] = x [n, in] w^T, x and y float32, at the shapes of the model, in
- * every class. Ours reads the weights as stored; oneDNN is measured
+ * every class. Ours has the weights as stored; oneDNN is measured
  *     plain    weights as a checkpoint stores them, [out, in]
  *     packed   weights brought into the layout it likes best beforehand, the
  *              time for that not counted

@@ -161,7 +161,8 @@ typedef struct tt_layer {
     tt_real *shared;       /* one buffer of values for all layers
                               (shared_size): this layer's from write to done,
                               then the next one's. Not saved                  */
-    size_t state_size;     /* bytes of `state`                                */
+    size_t state_size;     /* bytes of `state`, with those of `of_heads` where
+                              they lie elsewhere                              */
     tt_cache *cache;       /* for tt_cache_report and tt_cache_rope           */
 } tt_layer;
 

@@ -131,7 +131,7 @@ static void one_linear(const int64_t *shape, int kind, int odd)
     int64_t n = shape[0], o = shape[1], i = shape[2];
     tt_dtype t = types[(odd + kind) % 2];
     float *w = fill(&a, o * i, kind, 1);
-    char *raw = (char *)tt_alloc(ctx, &a, o * i + 1, 4, "w") + 1;
+    char *raw = (char *)tt_alloc(ctx, &a, o * i + 1, 4, "w") + n % 2;
     for (int64_t k = 0; k < o * i; k++) {
         uint16_t h = tt_bf16_from_f32(w[k]);
         if (t == TT_F32) memcpy(raw + 4 * k, &w[k], 4);

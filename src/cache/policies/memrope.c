@@ -138,7 +138,7 @@ static void blend_adaptive(tt_ctx *ctx, tt_layer *y, tt_wide *mean,
 }
 
 /* Keys and values of the memory frame at slot `at`: x = rate * mean +
- * (1 - rate) * x, in double, rounded once. A mean has c values: one per channel,
+ * (1 - rate) * x, in double, rounded once. A mean has c values: per channel,
  * or (adaptive) one per position and channel. */
 static void blend(tt_ctx *ctx, tt_layer *y, int64_t at, const tt_wide *mean,
                   int64_t c, double rate)

@@ -79,6 +79,7 @@ static plan plan_for(const tt_linear_args *a, const tt_bf16_kernels *kn)
     e.stored = kn->stored && w->dtype == TT_BF16 && w->scale == 0 &&
                w->dim[1] % BF16_GROUP == 0;
     if (!e.stored || w->dim[0] % kn->mr) e.walk.copy = (up + kc) * kn->mr;
+    e.walk.packs = !e.stored;
     return e;
 }
 

@@ -40,7 +40,7 @@ static inline void round_row(uint16_t *y, const float *x, int64_t n)
     const __mmask32 here = (__mmask32)((UINT64_C(1) << n) - 1);
     const __m512i a = rounded(_mm512_maskz_loadu_ps((__mmask16)here, x));
     const __m512i b = rounded(_mm512_maskz_loadu_ps((__mmask16)(here >> 16),
-                                                    x + 16));
+                                                    n > 16 ? x + 16 : x));
     _mm512_mask_storeu_epi16(y, here,
                              _mm512_permutex2var_epi16(
                                  a, _mm512_loadu_si512(upper), b));

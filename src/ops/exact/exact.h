@@ -2,11 +2,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The drivers (linear.c, conv.c, attention.c, rows.c) block, pack and
- * share work between threads; they are the same for every machine. What they
- * call per tile or per row is a tt_kernels table, one per instruction set. A
- * kernel keeps every chain of the definition: lanes of a vector are different
- * outputs, never parts of one sum. */
+ * The drivers (linear.c around product.c, attention.c around walk.c, conv.c,
+ * rows.c) block, pack and share work between threads; they are the same for
+ * every machine. What they call per tile or per row is a tt_kernels table, one
+ * per instruction set. A kernel keeps every chain of the definition: lanes of a
+ * vector are different outputs, never parts of one sum. */
 #ifndef TT_OPS_EXACT_H
 #define TT_OPS_EXACT_H
 

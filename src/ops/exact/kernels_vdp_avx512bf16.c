@@ -25,18 +25,18 @@
     V y##r = add ? _mm512_loadu_ps(c + r * ldc + 16) : _mm512_setzero_ps();    \
     V z##r = add ? _mm512_loadu_ps(c + r * ldc + 32) : _mm512_setzero_ps();
 /* The next pair of row r. Three pointers reach eight rows. */
-#define pair(r) word(ROW_##r)
+#define PAIR(r) word(ROW_##r)
 #define ROW_0 a
-#define ROW_1 a + row
-#define ROW_2 a + 2 * row
+#define ROW_1 (a + row)
+#define ROW_2 (a + 2 * row)
 #define ROW_3 a3
-#define ROW_4 a3 + row
-#define ROW_5 a3 + 2 * row
+#define ROW_4 (a3 + row)
+#define ROW_5 (a3 + 2 * row)
 #define ROW_6 a6
-#define ROW_7 a6 + row
+#define ROW_7 (a6 + row)
 #define STEP(r)                                                                \
     {                                                                          \
-        __m512i v = _mm512_set1_epi32(pair(r));                                \
+        __m512i v = _mm512_set1_epi32(PAIR(r));                                \
         x##r = DP(x##r, v, b0);                                                \
         y##r = DP(y##r, v, b1);                                                \
         z##r = DP(z##r, v, b2);                                                \

@@ -8,7 +8,8 @@
 #include "core/parallel.h"
 
 /* Rows laid out at a time, about: a slice of them, the weights of a tile and
- * the outputs of a unit fit a core's second cache. */
+ * the outputs of a unit fit a core's second cache. Where weights must be
+ * packed, which is done for every block, they are twice as many. */
 #define ROWS 320
 #define SLICE PRODUCT_SLICE
 #define TILES 16 /* tiles of outputs per unit of work, at most                */
@@ -106,7 +107,8 @@ static block plan(const tt_ctx *ctx, const exact_product *p)
     block b = {.p = p, .kn = exact_kernels(), .o = a->w->dim[0],
                .K = a->w->dim[1]};
     const int64_t want = UNITS * ctx->nthreads;
-    const int64_t tiles = parts(b.o, p->mr), blocks = parts(a->n, ROWS);
+    const int64_t tiles = parts(b.o, p->mr);
+    const int64_t blocks = parts(a->n, p->packs ? 2 * ROWS : ROWS);
     int64_t units = parts(tiles, TILES);
     units = exact_round_up(units > want ? units : want, ctx->nthreads);
     if (blocks > 0) b.lanes = parts(parts(a->n, blocks), p->nr) * p->nr;
@@ -125,6 +127,7 @@ static int64_t laid_room(const block *b)
 
 int64_t exact_product_room(const tt_ctx *ctx, const exact_product *p)
 {
+    if (p->a->n <= 0 || p->a->w->dim[0] <= 0) return 0;
     const block b = plan(ctx, p);
     return laid_room(&b) + ctx->nthreads * b.own_size;
 }

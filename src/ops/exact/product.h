@@ -1,13 +1,15 @@
-/* product.h: how a linear layer walks through its outputs, in every class.
+/* product.h: how a linear layer walks through its outputs.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The rows of x lie along the lanes, and the rows of weights are broadcast from
- * where they are stored: y^T = w x^T. A weight so needs no layout of its own,
- * which would cost as much as fifty rows do; x gets one, for every block of
- * rows once, and it serves all outputs. Threads take units of outputs and of
- * rows; the outputs of a unit are turned and get their bias at its end.
- * Blocking is free to change: it moves whole chains, never splits one. */
+ * The rows of x lie along the lanes, and the rows of weights are broadcast,
+ * from where they are stored if a kernel can read them there: y^T = w x^T. A
+ * weight then needs no layout of its own, which would cost as much as fifty
+ * rows do; x gets one, for every block of rows once, and it serves all outputs.
+ * Weights that must be widened or rounded are, tile by tile, for every block.
+ * Threads take units of outputs and of rows; the outputs of a unit are turned
+ * and get their bias at its end. Blocking is free to change: it moves whole
+ * chains, never splits one. */
 #ifndef TT_OPS_EXACT_PRODUCT_H
 #define TT_OPS_EXACT_PRODUCT_H
 
@@ -32,6 +34,7 @@ struct exact_product {
     int64_t group;       /* products are laid out in multiples of it          */
     int64_t size;        /* bytes of a value of x that is laid out            */
     int64_t copy;        /* floats for the weights of a tile, of one slice    */
+    bool packs;          /* weights go there in whole                         */
     /* Lay out n rows of x (at most nr; [n, ld]), kc products; past n they are
      * zero. Of the thread's own: nr * kc floats. */
     void (*rows)(const exact_product *p, void *panel, const float *x,
@@ -52,9 +55,9 @@ static inline int64_t exact_panel_bytes(const exact_product *p, int64_t kc)
 static inline void exact_ask_weights(const exact_product *p, const char *row,
                                      int64_t stride, int64_t bytes)
 {
-    for (int64_t j = 0; j < p->mr; j++, row += stride)
+    for (int64_t j = 0; j < p->mr; j++)
         for (int64_t at = 0; at < bytes; at += 64)
-            __builtin_prefetch(row + at, 0, 2);
+            __builtin_prefetch(row + j * stride + at, 0, 2);
 }
 
 /* y = x w^T + b; K > 0. */

@@ -32,7 +32,7 @@ const char *op_name(op_kind k);
  *   rope          x [n = T, H, D], table, pos        c = H*D
  *   col_mean      x [n, c]                           out double [c]
  *   col_moment    x, mean                            out double [c]
- *   col_blend     x in place, mean, gain, target, tau */
+ *   col_blend     x in place, mean and gain or neither, target, tau */
 typedef struct op_call {
     op_kind kind;
     int64_t n, c;

@@ -114,9 +114,15 @@ static inline int64_t exact_least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* a / b, rounded up */
+static inline int64_t exact_parts(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
 static inline int64_t exact_round_up(int64_t a, int64_t b)
 {
-    return (a + b - 1) / b * b;
+    return exact_parts(a, b) * b;
 }
 
 #endif

@@ -29,11 +29,6 @@ typedef struct block {
     int64_t own_size;
 } block;
 
-static int64_t parts(int64_t n, int64_t of)
-{
-    return (n + of - 1) / of;
-}
-
 /* The panel that begins with a row. */
 static char *panel_at(const block *b, int64_t row, int64_t k0, int64_t kc)
 {
@@ -67,7 +62,7 @@ static void one_unit(const block *b, int64_t o0, int64_t r0)
     const int64_t no = exact_least(b->o - o0, b->high);
     const int64_t r1 = exact_least(b->lanes, r0 + b->wide);
     float *out = b->own + tt_thread_id() * b->own_size;
-    float *turned = out + parts(b->high, nr) * nr * b->wide;
+    float *turned = out + exact_parts(b->high, nr) * nr * b->wide;
     float *copy = turned + b->wide * nr;
     exact_slice at = {.n = r1 - r0};
     for (at.k0 = 0; at.k0 < b->K; at.k0 += SLICE) {
@@ -84,9 +79,9 @@ static void one_unit(const block *b, int64_t o0, int64_t r0)
 static void one_block(tt_ctx *ctx, block *b)
 {
     const int64_t nr = b->p->nr, panels = b->lanes / nr;
-    const int64_t across = parts(b->lanes, b->wide);
+    const int64_t across = exact_parts(b->lanes, b->wide);
     TT_PARALLEL_FOR_WORK(ctx, b->lanes * b->K)
-    for (int64_t u = 0; u < panels * parts(b->K, SLICE); u++) {
+    for (int64_t u = 0; u < panels * exact_parts(b->K, SLICE); u++) {
         const int64_t r = u % panels * nr, k0 = u / panels * SLICE;
         const int64_t kc = exact_least(b->K - k0, SLICE);
         b->p->rows(b->p, panel_at(b, r, k0, kc), b->x + r * b->K + k0, b->K,
@@ -94,7 +89,7 @@ static void one_block(tt_ctx *ctx, block *b)
                    b->own + tt_thread_id() * b->own_size);
     }
     TT_PARALLEL_FOR_DYNAMIC(ctx, b->lanes * b->o * b->K / 32)
-    for (int64_t u = 0; u < across * parts(b->o, b->high); u++)
+    for (int64_t u = 0; u < across * exact_parts(b->o, b->high); u++)
         one_unit(b, u / across * b->high, u % across * b->wide);
 }
 
@@ -107,14 +102,17 @@ static block plan(const tt_ctx *ctx, const exact_product *p)
     block b = {.p = p, .kn = exact_kernels(), .o = a->w->dim[0],
                .K = a->w->dim[1]};
     const int64_t want = UNITS * ctx->nthreads;
-    const int64_t tiles = parts(b.o, p->mr);
-    const int64_t blocks = parts(a->n, p->packs ? 2 * ROWS : ROWS);
-    int64_t units = parts(tiles, TILES);
+    const int64_t tiles = exact_parts(b.o, p->mr);
+    const int64_t blocks = exact_parts(a->n, p->packs ? 2 * ROWS : ROWS);
+    int64_t units = exact_parts(tiles, TILES);
     units = exact_round_up(units > want ? units : want, ctx->nthreads);
-    if (blocks > 0) b.lanes = parts(parts(a->n, blocks), p->nr) * p->nr;
-    b.high = p->mr * parts(tiles, units);
-    b.wide = p->nr * parts(b.lanes / p->nr, parts(want, parts(b.o, b.high)));
-    b.own_size = (parts(b.high, b.kn->nr) + 1) * b.kn->nr * b.wide + p->copy;
+    if (blocks > 0)
+        b.lanes = exact_round_up(exact_parts(a->n, blocks), p->nr);
+    b.high = p->mr * exact_parts(tiles, units);
+    const int64_t across = exact_parts(want, exact_parts(b.o, b.high));
+    b.wide = p->nr * exact_parts(b.lanes / p->nr, across);
+    b.own_size = (exact_round_up(b.high, b.kn->nr) + b.kn->nr) * b.wide
+                 + p->copy;
     return b;
 }
 
@@ -144,7 +142,7 @@ void exact_product_all(tt_ctx *ctx, const exact_product *p)
     b.laid = (char *)room;
     for (int64_t r = 0; room && r < a->n; r += step) {
         b.n = exact_least(a->n - r, step);
-        b.lanes = parts(b.n, p->nr) * p->nr;
+        b.lanes = exact_parts(b.n, p->nr) * p->nr;
         b.x = a->x + r * b.K;
         b.y = a->y + r * b.o;
         one_block(ctx, &b);

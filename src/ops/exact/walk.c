@@ -63,32 +63,27 @@ static void walk_group(const exact_walk *w, float *memory, float *laid,
                 a->o + (t * a->H + h) * a->D);
 }
 
-static int64_t parts(int64_t n, int64_t of)
-{
-    return (n + of - 1) / of;
-}
-
 /* How many heads to take at a time: no more than are needed for every thread to
  * have work as long as with all heads at once. */
 static int64_t heads_of(int64_t H, int64_t groups, int64_t threads)
 {
-    int64_t h = exact_least(H, parts(UNITS * threads, groups));
-    const int64_t turns = parts(H * groups, threads);
-    while (h < H && H / h * parts(h * groups, threads)
-                    + parts(H % h * groups, threads) > turns)
+    int64_t h = exact_least(H, exact_parts(UNITS * threads, groups));
+    const int64_t turns = exact_parts(H * groups, threads);
+    while (h < H && H / h * exact_parts(h * groups, threads)
+                    + exact_parts(H % h * groups, threads) > turns)
         h++;
     return h;
 }
 
 exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w)
 {
-    const int64_t T = w->a->T > 0 ? w->a->T : 1, panels = parts(T, w->nr);
+    const int64_t T = w->a->T > 0 ? w->a->T : 1, panels = exact_parts(T, w->nr);
     /* as many groups as keep all threads busy to the end */
-    const int64_t most = exact_round_up(parts(panels, WALK_GROUP),
+    const int64_t most = exact_round_up(exact_parts(panels, WALK_GROUP),
                                         ctx->nthreads);
-    exact_cut c = {.panels = parts(panels, most)};
+    exact_cut c = {.panels = exact_parts(panels, most)};
     c.size = c.panels * w->nr;
-    c.groups = parts(T, c.size);
+    c.groups = exact_parts(T, c.size);
     c.heads = heads_of(w->a->H, c.groups, ctx->nthreads);
     c.threads = exact_least(ctx->nthreads, c.heads * c.groups);
     c.laid = c.heads * head_room(w);

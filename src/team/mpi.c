@@ -205,8 +205,10 @@ static double standstill(const job *j, double begin)
 }
 
 /* Waiting since `begin` for a parcel of, or to, rank `open`. A launcher that
- * lost a machine interrupts us, and kills us after seconds: until then we can
- * say who is missing, in a chunk that must be finished too. */
+ * lost a machine interrupts us ten seconds later at the earliest, and kills us
+ * after five more: until then we can say who is missing, in a chunk that must be
+ * finished too. So ranks then have half a round to answer, not all our
+ * patience, and `begin` may lie seconds behind the loss. */
 static tt_status look_around(tt_ctx *ctx, job *j, double begin, int open,
                              bool patient)
 {
@@ -216,7 +218,7 @@ static tt_status look_around(tt_ctx *ctx, job *j, double begin, int open,
         j->asked = now;
         say_to_all(j, QUESTION);
     }
-    const int r = find_silent(j, begin, stopped ? 2.5 * ROUND : patience);
+    const int r = find_silent(j, begin, stopped ? 1.5 * ROUND : patience);
     if (r >= 0) {
         j->lost = r;
         return name_silent(ctx, j, r, begin);

@@ -22,7 +22,7 @@
  * the measured chunk and in the one before it.
  *
  * --keep-keys 1 keeps rotated keys from pass to pass, as `tether generate
- * --keep-keys yes` does.
+ * --keep-keys yes` does; --kv-dir FOLDER has the cache in files.
  *
  * --serve 1 measures when it is asked, for tools/bench/compare.py, which lets
  * programs take turns: once it has said "ready", every line of the standard
@@ -54,7 +54,7 @@ static const char usage[] =
     "                   [--budget 21] [--passes 1..5] [-t N] [--backend NAME]\n"
     "                   [--class NAME] [--heads N] [--prime 2] [--admit 0|1]\n"
     "                   [--cache-only N] [--profile 0|1] [--keep-keys 0|1]\n"
-    "                   [--serve 0|1]\n"
+    "                   [--kv-dir FOLDER] [--serve 0|1]\n"
     "POLICY  a name, then :OPTION=VALUE for sink, recent, memory, alpha, tau,\n"
     "        pool, compress-to, fusion, memrope-method, adaptive\n";
 
@@ -72,7 +72,7 @@ typedef struct bench {
     double *qbar;            /* [layers, H*D] of the latest tapped pass       */
     int64_t start;           /* first frame of the next chunk                 */
     /* options */
-    const char *model;
+    const char *model, *kv_dir;
     int64_t W, H, heads;
     int passes, prime, admit;
     int profile;             /* operators are timed one by one                */
@@ -460,6 +460,7 @@ static bool parse(bench *b, int argc, char **argv, int64_t *K)
         else if (!strcmp(o, "--admit")) b->admit = atoi(v);
         else if (!strcmp(o, "--profile")) b->profile = atoi(v);
         else if (!strcmp(o, "--keep-keys")) b->keep = atoi(v);
+        else if (!strcmp(o, "--kv-dir")) b->kv_dir = v;
         else if (!strcmp(o, "--serve")) b->serve = atoi(v);
         else if (!strcmp(o, "--cache-only")) b->repeats = atoi(v);
         else if (!strcmp(o, "-t")) b->ctx->nthreads = atoi(v);
@@ -541,7 +542,8 @@ static tt_status open_cache(bench *b, int64_t K)
     if (b->start < CHUNK)
         return tt_fail(b->ctx, TT_EINVAL, "a budget of %lld frames is too "
                        "small", (long long)K);
-    TT_TRY(tt_cache_open(b->ctx, &b->cache, NULL, &b->policy, &b->geo));
+    TT_TRY(tt_cache_open_in(b->ctx, &b->cache, NULL, &b->policy, &b->geo,
+                            b->kv_dir));
     if (b->keep) TT_TRY(tt_cache_keep_keys(b->ctx, b->cache));
     if (b->repeats) TT_TRY(make_tokens(b));
     double t0 = tt_now();

@@ -29,6 +29,8 @@ typedef struct tt_arena {
     size_t fail_after;          /* tests: fail the n-th allocation; 0 = never */
     const struct tt_device *device; /* its blocks are memory of this device   */
     struct tt_arena *values;    /* blocks of the context's device, if any     */
+    const char *folder;         /* its blocks are files in this folder, without
+                                   a name; NULL: memory. Borrowed            */
 } tt_arena;
 
 typedef struct tt_arena_mark {
@@ -41,7 +43,7 @@ typedef struct tt_arena_mark {
 /* n elements of `size` bytes, uninitialised, 64-byte aligned. NULL with
  * TT_ENOMEM recorded in ctx (naming `what` and the bytes) when it fails, and
  * NULL at once while ctx already carries a failure. n = 0 gives a pointer
- * that must not be read. */
+ * that must not be read. TT_EIO, naming the folder, where blocks are files. */
 void *tt_alloc(struct tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
                const char *what);
 /* The same, zeroed. */

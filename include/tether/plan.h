@@ -39,6 +39,8 @@ typedef struct tt_needs {
     tt_stage text, latents, decoding;
     double reading;        /* seconds beside theirs: opening, weights         */
     int64_t cache;         /* keys and values of `latents`, with the prompt's */
+    int64_t cache_files;   /* on disk: keys and values of the latents, where
+                              kv_dir is set; not in `cache` then              */
     int64_t heads;         /* of every layer, that are held                   */
     int64_t activations;   /* the rest of it                                  */
     bool keys;             /* ... with rotated keys, which are kept           */

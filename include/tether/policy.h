@@ -398,6 +398,15 @@ int tt_policy_describe(char *buf, size_t n, const tt_policy_options *opt);
  *         allocated. *out is then NULL. */
 tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
                         const tt_policy_options *opt, const tt_geometry *geo);
+/* The same in files of `folder`, which have no name and are gone with the cache
+ * or the process. The system keeps of them in memory what it has room for.
+ * NULL: in memory. No bit depends on it.
+ * Errors  also TT_EIO: no such folder, or its disk is full; TT_EUNSUPPORTED:
+ *         values are in memory of a device */
+tt_status tt_cache_open_in(tt_ctx *ctx, tt_cache **out,
+                           const tt_policy_class *cls,
+                           const tt_policy_options *opt, const tt_geometry *geo,
+                           const char *folder);
 /* From here on keep the rotated keys of all layers from pass to pass of a
  * chunk: half as much memory again. No bit depends on it.
  * Errors  TT_ENOMEM: the cache goes on without, once the failure is cleared */

@@ -202,6 +202,7 @@ typedef struct tt_settings {
     bool profile;
     const char *shares;           /* of ranks                                */
     const char *keep_keys;        /* "auto", "yes" or "no"                   */
+    const char *kv_dir;           /* folder whose files hold the cache        */
     /* files that are there */
     bool resume, overwrite;
     int64_t checkpoint_every;     /* -1: as time allows                       */

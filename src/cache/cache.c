@@ -161,6 +161,14 @@ static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i)
 tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
                         const tt_policy_options *opt, const tt_geometry *geo)
 {
+    return tt_cache_open_in(ctx, out, cls, opt, geo, NULL);
+}
+
+tt_status tt_cache_open_in(tt_ctx *ctx, tt_cache **out,
+                           const tt_policy_class *cls,
+                           const tt_policy_options *opt, const tt_geometry *geo,
+                           const char *folder)
+{
     *out = NULL;
     if (ctx->status) return ctx->status;
     tt_policy_options checked = *opt;
@@ -169,9 +177,12 @@ tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
     checked.cls = cls;
     TT_TRY(cache_check_geometry(ctx, geo));
     TT_TRY(tt_policy_check(ctx, &checked, geo));
-    TT_TRY(check_memory(ctx, cls, &checked, geo));
+    if (folder && ctx->device)
+        return tt_fail(ctx, TT_EUNSUPPORTED, "%s: keys and values cannot lie "
+                       "there, %s has them", folder, ctx->device->name);
+    if (!folder) TT_TRY(check_memory(ctx, cls, &checked, geo));
 
-    tt_arena arena = {0};
+    tt_arena arena = {.folder = folder};
     tt_cache *c = tt_alloc0(ctx, &arena, 1, sizeof *c, "cache");
     if (!c) return ctx->status;
     *c = (tt_cache){ .arena = arena, .cls = cls, .opt = checked, .geo = *geo };

@@ -8,9 +8,16 @@
  *         its first turns alone: such an arena begins with one block of its
  *         peak, and of a block that turns out too small the rest goes back. So
  *         pages are found and cleared once, which was a tenth of a layer's
- *         time. Other loops may ask for blocks in every turn. */
+ *         time. Other loops may ask for blocks in every turn.
+ *         A block that is a file has lost its name before anything is in it, so
+ *         nothing is left of it however the process ends; and all of its disk
+ *         is there before anything is written, so a full disk is an error here
+ *         and not a signal later. */
 #include "tether/arena.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,11 +48,45 @@ static block *device_block(const tt_device *d, size_t size)
     return NULL;
 }
 
+/* A new file of `folder` that nobody else can open; -1 with errno: none. */
+static int nameless(const char *folder)
+{
+    char path[4096];
+    if ((size_t)snprintf(path, sizeof path, "%s/tether-XXXXXX", folder)
+        >= sizeof path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    const int fd = mkstemp(path);
+    if (fd >= 0) unlink(path);
+    return fd;
+}
+
+/* Memory that a new file of `folder` stands behind; NULL with errno. */
+static void *file_block(const char *folder, size_t bytes)
+{
+    const int fd = nameless(folder);
+    if (fd < 0) return NULL;
+    void *p = MAP_FAILED;
+    const int refused = posix_fallocate(fd, 0, (off_t)bytes);
+    if (!refused)
+        p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const int why = refused ? refused : errno;
+    close(fd);
+    errno = why;
+    return p == MAP_FAILED ? NULL : p;
+}
+
 static block *block_new(const tt_arena *a, size_t size)
 {
     if (a->device) return device_block(a->device, size);
     size_t bytes = size + HEADER;
     if (bytes < size) return NULL;
+    if (a->folder) {
+        block *f = file_block(a->folder, bytes);
+        if (f) *f = (block){.size = size, .data = (char *)f + HEADER};
+        return f;
+    }
 #ifdef MAP_ANONYMOUS
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -72,7 +113,8 @@ static void block_free(const tt_arena *a, block *b)
 #ifdef MAP_ANONYMOUS
     munmap(b, b->size + HEADER);
 #else
-    free(b);
+    if (a->folder) munmap(b, b->size + HEADER);
+    else free(b);
 #endif
 }
 
@@ -156,6 +198,18 @@ static block *block_for(tt_arena *a, size_t need)
     return b ? b : block_new(a, need);
 }
 
+static void no_block(tt_ctx *ctx, const tt_arena *a, size_t need,
+                     const char *what)
+{
+    const double more = (double)need / 1e6, there = (double)a->total / 1e6;
+    if (a->folder)
+        tt_fail(ctx, TT_EIO, "%s: %s needs a file of %.1f MB there, beside "
+                "%.1f MB: %s", a->folder, what, more, there, strerror(errno));
+    else
+        tt_fail(ctx, TT_ENOMEM, "out of memory: %s needs %.1f MB more; %.1f MB "
+                "are already in use there", what, more, there);
+}
+
 void *tt_alloc(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
                const char *what)
 {
@@ -185,9 +239,7 @@ void *tt_alloc(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
         }
     }
     if (refuse) {
-        tt_fail(ctx, TT_ENOMEM,
-                "out of memory: %s needs %.1f MB more; %.1f MB are already in "
-                "use there", what, (double)need / 1e6, (double)a->total / 1e6);
+        no_block(ctx, a, need, what);
         return NULL;
     }
     void *p = a->top->data + a->used;

@@ -278,7 +278,7 @@ tt_status tt_rollout_open(tt_ctx *ctx, tt_rollout **out, const tt_dit *m,
     r->given = opt->initial;
     r->ngiven = opt->initial_frames;
     r->opt.policy.context_noise = opt->context_noise;
-    tt_cache_open(ctx, &r->cache, NULL, &r->opt.policy, &geo);
+    tt_cache_open_in(ctx, &r->cache, NULL, &r->opt.policy, &geo, opt->kv_dir);
     if (opt->keep_keys) tt_cache_keep_keys(ctx, r->cache);
     allocate(ctx, r);
     if (!ctx->status) r->identity = state_identity(ctx, r);

@@ -6,9 +6,12 @@
  * room to spare, because a plan may be 5 % off. */
 #include "run/plan.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "team/engine.h"
 #include "tether/device.h"
@@ -264,6 +267,17 @@ static bool fits_unkept(const search *s)
     return must_keep(s->run) && would_fit(s, &o);
 }
 
+/* ... or keys and values in files, of so many bytes. */
+static bool fits_on_disk(const search *s, int64_t *bytes)
+{
+    tt_rollout_options o = s->run->opt;
+    if (o.kv_dir || must_keep(s->run)) return false;
+    o.kv_dir = ".";
+    const tt_needs n = needs_of(s, &o, true);
+    *bytes = n.cache_files;
+    return n.peak && holds_with_spare(s->run, &n);
+}
+
 static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
 {
     tt_ctx c = aside(ctx);
@@ -271,10 +285,13 @@ static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
     search s = {.ctx = ctx, .run = run, .before = plan_anonymous(),
                 .during = n->during};
     const plan_limit m = plan_memory(n->before);
-    int64_t h, width;
+    int64_t h, width, bytes;
     if (!run->s.no_decode) tt_run_open_vae(&c, run, &s.vae);
     if (fits_unkept(&s)) propose(w, "--keep-keys no");
     if (fits_decoded_after(&s)) propose(w, "--decode after");
+    if (fits_on_disk(&s, &bytes))
+        propose(w, "--kv-dir FOLDER, which needs %.4g GB of disk",
+                1e-9 * (double)bytes);
     if (smaller_size(&s, &h, &width))
         propose(w, "--size %lldx%lld", (long long)(8 * width),
                 (long long)(8 * h));
@@ -334,9 +351,25 @@ static shortage shortage_of(const tt_run *run, const tt_needs *n)
     return s;
 }
 
+/* The folder of the cache, before anything is computed for it. */
+static tt_status check_folder(tt_ctx *ctx, const char *folder, int64_t bytes)
+{
+    struct statvfs disk;
+    if (!folder || !bytes) return ctx->status;
+    if (statvfs(folder, &disk) || access(folder, W_OK | X_OK))
+        return tt_fail(ctx, TT_EIO, "--kv-dir %s: %s", folder, strerror(errno));
+    const double there = (double)disk.f_bavail * (double)disk.f_frsize;
+    if (there < (double)bytes)
+        return tt_fail(ctx, TT_EIO, "--kv-dir %s: keys and values need %.4g MB "
+                       "of its disk, which has %.4g MB left", folder,
+                       1e-6 * (double)bytes, 1e-6 * there);
+    return TT_OK;
+}
+
 tt_status plan_check(tt_ctx *ctx, const tt_run *run, const tt_needs *n)
 {
     words w = {.n = 0};
+    TT_TRY(check_folder(ctx, run->opt.kv_dir, n->cache_files));
     if (ctx->status || ctx->device || !n->peak || holds(run, n))
         return ctx->status;
     const shortage s = shortage_of(run, n);

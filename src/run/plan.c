@@ -178,6 +178,7 @@ static tt_status open_rolling(rolling *r, const tt_run *run)
         o->initial = tt_alloc0(c, &r->mem, o->initial_frames * C * o->h * o->w,
                                sizeof *o->initial, "given frames");
     if (!o->vae && !o->start_frame) o->latent_restart = true;
+    o->kv_dir = NULL;                     /* a shadow has no files */
     TT_TRY(c->status);
     o->prompts = (const tt_prompt *const *)r->prompt;
     return tt_rollout_open(c, &r->rollout, run->dit, r->prompt[0], o);
@@ -246,6 +247,18 @@ static int64_t latent_bytes(const tt_run *run, const tt_rollout_options *o)
     return tt_checked_size(&bytes, dim, 5, sizeof(tt_real)) ? bytes : INT64_MAX;
 }
 
+/* The cache lies in files: mapped, as weights are. What the policy keeps on the
+ * host was read off the process, and is in `held` alone. */
+static void move_to_disk(tt_needs *n, tt_cache *c)
+{
+    const tt_layer *y = tt_cache_layer(c, 0);
+    const tt_policy_options *opt = tt_cache_options(c);
+    n->cache_files = tt_cache_bytes(tt_cache_class(c), opt, y->geo);
+    n->cache -= y->geo->layers * 2 * y->cap * y->geo->H * y->geo->D
+              * (int64_t)sizeof(tt_real);
+    n->latents.held -= n->cache_files;
+}
+
 tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
                        const tt_rollout_options *o, double budget, tt_needs *n)
 {
@@ -263,6 +276,7 @@ tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
                               + n->text.kept;
         n->latents.mapped = weight_bytes(w);
         n->latents.seconds = r.seconds;
+        if (o->kv_dir) move_to_disk(n, tt_rollout_cache(r.rollout));
         n->activations = n->latents.held - n->cache - latent_bytes(run, o);
         n->keys = o->keep_keys;
     }
@@ -491,7 +505,8 @@ static void join_peaks(tt_needs *n, int64_t held, int64_t latents)
 static int64_t whole_cache(const tt_run *run, const tt_needs *n)
 {
     const int64_t heads = tt_dit_get_config(run->dit)->heads;
-    return n->heads ? n->cache / n->heads * heads : n->cache;
+    const int64_t all = n->cache + n->cache_files;
+    return n->heads ? all / n->heads * heads : all;
 }
 
 void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n)

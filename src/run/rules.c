@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tether/device.h"
+
 enum { FPS = 16 };
 
 static bool given(const tt_settings *g, const char *name)
@@ -147,6 +149,12 @@ static tt_status check_pairs(tt_ctx *ctx, const tt_settings *g)
     if (g->inject && g->resume)
         return tt_fail(ctx, TT_EINVAL, "--inject and --resume: chunks that are "
                        "done already would be without it");
+    if (g->kv_dir && !strcmp(g->keep_keys, "yes"))
+        return tt_fail(ctx, TT_EINVAL, "--kv-dir is for want of memory, and "
+                       "--keep-keys yes takes half as much again");
+    if (g->kv_dir && ctx->device)
+        return tt_fail(ctx, TT_EINVAL, "--kv-dir: keys and values are in "
+                       "memory of %s, not in the host's", ctx->device->name);
     if (g->label && !g->analyze)
         return tt_fail(ctx, TT_EINVAL, "--label needs --analyze FOLDER");
     if (given(g, "checkpoint-every") && g->checkpoint_every < 0)
@@ -251,6 +259,7 @@ tt_status tt_settings_check(tt_ctx *ctx, tt_settings *g,
     TT_TRY(fill_sampler(ctx, g, opt));
     opt->policy.context_noise = g->context_noise;
     opt->keep_keys = strcmp(g->keep_keys, "no") != 0;
+    opt->kv_dir = g->kv_dir;
     return TT_OK;
 }
 

@@ -176,6 +176,11 @@ static const tt_setting fixed[] = {
      "keep the rotated keys of the window from pass to pass of a chunk, and do "
      "not rotate all in each: half as much memory again as the cache. auto "
      "(default): on a GPU that has room for it. No bit depends on it"},
+    {TT_SETTING_TEXT, "kv-dir", 0, AT(kv_dir), "FOLDER",
+     "keep keys and values in files of this folder, not in memory: for a "
+     "machine whose memory the cache does not fit into. It needs a fast disk "
+     "with room for the cache (--plan says how much); the files have no name "
+     "and are gone when the run ends, however it ends. No bit depends on it"},
     {TT_SETTING_TEXT, "shares", 0, AT(shares), "LIST",
      "how mpirun's ranks share the work: 4,4,1 gives the third a ninth "
      "(default: equal). No bit depends on it"},

@@ -184,6 +184,7 @@ static char text[256];
     RUNS(tt_plugin_close, &(tt_plugin){0})                                     \
     /* policy.h */                                                             \
     MAKES(tt_cache_open, tt_cache, c, &made, NULL, NULL, NULL)                 \
+    MAKES(tt_cache_open_in, tt_cache, c, &made, NULL, NULL, NULL, NULL)        \
     RUNS(tt_cache_reset, c, NULL)                                              \
     WANTS(tt_cache_keep_keys, c, NULL)                                         \
     GIVES(tt_policy_set, c, &(tt_policy_options){0}, "tau", "1")               \

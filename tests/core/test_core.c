@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "core/page.h"
-#include "tests/harness.h"
+#include "tests/folder.h"
 #include "tether/backend.h"
 
 static tt_ctx *ctx;
@@ -161,6 +161,20 @@ static void test_arena_fit(void)
     tt_arena_reset(&a, m);
     expect(tt_alloc(ctx, &a, 2 * MB, 1, "two") == small, "not the larger one");
     expect(base && large, "blocks");
+    tt_arena_free(&a);
+}
+
+/* Blocks that are files: zero, and without a name. */
+static void test_arena_files(void)
+{
+    tt_arena a = {.folder = folder};
+    const char *p = tt_alloc(ctx, &a, 3 * MB, 1, "in a file");
+    expect(p && !p[0] && !memcmp(p, p + 1, 3 * MB - 1), "zero");
+    expect(rmdir(folder) == 0, "no name is left in the folder");
+    expect(!tt_alloc(ctx, &a, 3 * MB, 1, "more"), "no folder any more");
+    expect(ctx->status == TT_EIO && strstr(tt_message(ctx), folder), "said: %s",
+           tt_message(ctx));
+    tt_clear(ctx);
     tt_arena_free(&a);
 }
 
@@ -371,6 +385,7 @@ int main(void)
     test_arena();
     test_arena_turns();
     test_arena_fit();
+    if (folder_make()) test_arena_files();
     test_round_trips();
     test_rounding();
     test_fp8();

@@ -7,8 +7,10 @@
  * threads nor an interruption change a bit; scenes change what comes after
  * them and nothing else; a CausVid clip begins with the end of the one
  * before. */
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/folder.h"
 #include "tests/rollout/tiny.h"
 #include "tether/vae.h"
 
@@ -88,11 +90,23 @@ static void check_resume(tt_ctx *ctx, const tt_rollout_options *o,
     free(want), free(got);
 }
 
+/* The same with keys and values in files. */
+static void check_files(tt_ctx *ctx, tt_rollout_options o, const tt_real *plain)
+{
+    o.kv_dir = folder;
+    tt_real *files = whole(ctx, &o);
+    expect_bits("keys and values in files", plain, files, all_bytes(&o));
+    check_resume(ctx, &o, 3);
+    free(files);
+    expect(!rmdir(folder) && !mkdir(folder, 0700), "nothing is left there");
+}
+
 /* The same with keys that stay rotated, also behind a state that was loaded. */
 static void check_kept(tt_ctx *ctx, const char *name)
 {
     tt_rollout_options o = evicting(name);
     tt_real *plain = whole(ctx, &o);
+    check_files(ctx, o, plain);
     o.keep_keys = true;
     tt_real *kept = whole(ctx, &o);
     expect_bits(name, plain, kept, all_bytes(&o));
@@ -486,6 +500,7 @@ int main(void)
     static tt_real text[24 * 48];
     tt_ctx *ctx = test_begin("rollout/policy_runs");
     load(ctx);
+    folder_make();
     for (int i = 0; i < 24 * 48; i++)
         text[i] = (tt_real)(i * 53 % 97) / 48 - 1;
     expect_ok(tt_prompt_make(ctx, &second, model, text, 24), "second prompt");
@@ -524,5 +539,6 @@ int main(void)
     tt_prompt_free(second);
     tt_prompt_free(prompt);
     tt_dit_close(model);
+    folder_remove_empty();
     return test_end();
 }

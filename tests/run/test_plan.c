@@ -118,7 +118,7 @@ static void expect_bytes(const char *what, const char *policy, int64_t planned,
 
 static void bytes_of(const char *policy, tt_class cls, const char *size,
                      const char *latents, bool with_decoder,
-                     const char *keep)
+                     const char *keep, const char *files)
 {
     tt_ctx c;
     tt_run *run;
@@ -128,6 +128,7 @@ static void bytes_of(const char *policy, tt_class cls, const char *size,
     snprintf(what, sizeof what, "%s, class %s", policy, tt_class_name(cls));
     if (!with_decoder) tt_settings_set(ctx, &s, "no-decode", NULL);
     tt_settings_set(ctx, &s, "keep-keys", keep);
+    if (files) tt_settings_set(ctx, &s, "kv-dir", files);
     tt_ctx_init(&c);
     c.nthreads = 2;
     c.ops = tt_ops_class(c.ops, cls);
@@ -135,7 +136,10 @@ static void bytes_of(const char *policy, tt_class cls, const char *size,
                 tt_message(&c))) return;
     expect_ok(tt_run_plan(&c, run, &n), what);
     expect(n.keys == !strcmp(keep, "yes"), "%s: keys are kept or not", what);
-    expect_bytes("latents", what, n.latents.peak, all_chunks(&c, run));
+    expect((n.cache_files > 0) == (files != NULL), "%s: %lld bytes in files",
+           what, (long long)n.cache_files);
+    expect_bytes("latents", what, n.latents.peak + n.cache_files,
+                 all_chunks(&c, run) + n.cache_files);
     if (with_decoder)
         expect_bytes("decoding", what, n.decoding.peak, decode(&c, run));
     expect_ok(c.status, what);
@@ -228,8 +232,8 @@ static void every_class(void)
     const tt_class_info *info;
     for (int i = 1; (info = tt_class_at(i)) != NULL; i++) {
         if (!tt_ops_class(ctx->ops, (tt_class)i)) continue;
-        bytes_of("tether", (tt_class)i, "32x32", "9", false, "no");
-        bytes_of("tether", (tt_class)i, "64x64", "24", false, "no");
+        bytes_of("tether", (tt_class)i, "32x32", "9", false, "no", NULL);
+        bytes_of("tether", (tt_class)i, "64x64", "24", false, "no", NULL);
     }
 }
 
@@ -239,11 +243,13 @@ static void every_policy(void)
     for (int i = 0; (cls = tt_policy_at(i)) != NULL; i++) {
         for (int k = 0; k < 2 && !SANITIZED && plan_anonymous(); k++)
             bytes_of(cls->name, TT_CLASS_F32, "64x64",
-                     length_of(cls->name, "24"), false, k ? "yes" : "no");
+                     length_of(cls->name, "24"), false, k ? "yes" : "no",
+                     NULL);
         operations_of(cls->name);
     }
     if (!SANITIZED && plan_anonymous()) {
-        bytes_of("tether", TT_CLASS_F32, "128x128", "6", true, "yes");
+        bytes_of("tether", TT_CLASS_F32, "128x128", "6", true, "yes", NULL);
+        bytes_of("tether", TT_CLASS_F32, "128x128", "24", false, "no", ".");
         every_class();
         bytes_of_both("128x128", "24");
         bytes_of_restarts();
@@ -270,7 +276,8 @@ static void take_up(tt_settings *s, int64_t room, const char *message,
     tt_run *run;
     const char *at = strstr(message, option);
     if (!expect(at != NULL, "%s is proposed: %s", option, message)) return;
-    sscanf(at + strlen(option), " %31[0-9a-z]", value);
+    if (strstr(at, "FOLDER") == at + strlen(option) + 1) strcpy(value, ".");
+    else sscanf(at + strlen(option), " %31[0-9a-z]", value);
     tt_settings_set(ctx, s, option + 2, *value ? value : NULL);
     set_limit(room);
     expect_ok(tt_run_open(ctx, &run, s, NULL), option);
@@ -325,6 +332,17 @@ static void resumes(int64_t room)
     tt_ctx_free(&c);
 }
 
+/* Before anything is computed. */
+static void no_folder(void)
+{
+    tt_run *run;
+    tt_settings s = settings_of("tether", "64x64", "27");
+    tt_settings_set(ctx, &s, "no-decode", NULL);
+    tt_settings_set(ctx, &s, "kv-dir", "/no/folder");
+    expect_status(tt_run_open(ctx, &run, &s, NULL), TT_EIO, "no folder");
+    tt_settings_free(&s);
+}
+
 /* Limits between what the parts need, whatever the process holds already. */
 static void refusals(void)
 {
@@ -344,6 +362,8 @@ static void refusals(void)
     refuses("after", (small + large) / 2, "TT_MEMORY leaves", "--size");
     refuses(NULL, 4 * small / 5, "the transformer needs", "--size");
     refuses(NULL, 4 * small / 5, "the transformer needs", "--budget");
+    refuses(NULL, 4 * small / 5, "the transformer needs", "--kv-dir");
+    no_folder();
     refuses("during", large + small / 2, "the transformer with the decoder "
             "needs", "--decode");
     refuses("during", small + small / 3, "the transformer with the decoder "

@@ -52,6 +52,10 @@ static block *device_block(const tt_device *d, size_t size)
 static int nameless(const char *folder)
 {
     char path[4096];
+#ifdef O_TMPFILE
+    const int own = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (own >= 0) return own; /* else a file system that has no such files */
+#endif
     if ((size_t)snprintf(path, sizeof path, "%s/tether-XXXXXX", folder)
         >= sizeof path) {
         errno = ENAMETOOLONG;

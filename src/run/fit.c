@@ -355,9 +355,12 @@ static shortage shortage_of(const tt_run *run, const tt_needs *n)
 static tt_status check_folder(tt_ctx *ctx, const char *folder, int64_t bytes)
 {
     struct statvfs disk;
+    char path[4096];
     if (!folder || !bytes) return ctx->status;
-    if (statvfs(folder, &disk) || access(folder, W_OK | X_OK))
-        return tt_fail(ctx, TT_EIO, "--kv-dir %s: %s", folder, strerror(errno));
+    snprintf(path, sizeof path, "%s/.", folder); /* it is no file */
+    if (statvfs(path, &disk) || access(path, W_OK | X_OK))
+        return tt_fail(ctx, TT_EIO, "--kv-dir %s: %s; give a folder that is "
+                       "there and can be written to", folder, strerror(errno));
     const double there = (double)disk.f_bavail * (double)disk.f_frsize;
     if (there < (double)bytes)
         return tt_fail(ctx, TT_EIO, "--kv-dir %s: keys and values need %.4g MB "

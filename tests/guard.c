@@ -130,9 +130,28 @@ static void guard_zero(tt_ctx *ctx, void *to, size_t bytes)
     memset(real(to), 0, bytes);
 }
 
+static const tt_device device;
+
+/* Behind the guard: the host's. */
+#define VERB(verb, to, from, by, ...)                                          \
+    static void guard_##verb(tt_ctx *ctx, const tt_##verb##_args *a)           \
+    {                                                                          \
+        check(ctx, a->to, true, #verb, #to);                                   \
+        check(ctx, a->from, true, #verb, #from);                               \
+        ctx->device = NULL;                                                    \
+        tt_##by(ctx, real(a->to), real(a->from), __VA_ARGS__);                 \
+        ctx->device = &device;                                                 \
+    }
+VERB(total, y, s, total, a->n, a->c, a->times)
+VERB(most, y, x, most, a->n, a->c)
+VERB(choose, list, x, choose, a->may, a->n, a->count)
+VERB(pick, to, from, pick_indices, real(a->list), a->n, a->c, a->step)
+
 static const tt_device device = {
     .name = "guard", .alloc = guard_alloc, .free = guard_free,
     .put = guard_put, .get = guard_get, .copy = guard_copy, .zero = guard_zero,
+    .total = guard_total, .most = guard_most, .choose = guard_choose,
+    .pick = guard_pick,
 };
 
 /* ---- operators ----------------------------------------------------------- */
@@ -151,7 +170,7 @@ static const tt_device device = {
 #define GUARD_mul(P, W, F) P(x) P(y)
 #define GUARD_gelu_tanh(P, W, F) P(x)
 #define GUARD_silu(P, W, F) P(x)
-#define GUARD_rope(P, W, F) P(y) P(x)
+#define GUARD_rope(P, W, F) P(y) P(x) EITHER(pos)
 #define GUARD_col_mean(P, W, F) P(x) EITHER(mean)
 #define GUARD_col_moment(P, W, F) P(x) EITHER(m2) EITHER(mean)
 #define GUARD_col_blend(P, W, F) P(x) EITHER(mean) EITHER(gain) EITHER(target)
@@ -160,7 +179,7 @@ static const tt_device device = {
 #define VALUES(of)                                                             \
     check(ctx, own.of, true, what, #of);                                       \
     own.of = real(own.of);
-#define EITHER(of) own.of = real(own.of); /* statistics: on either side      */
+#define EITHER(of) own.of = real(own.of); /* on either side                  */
 #define WEIGHT(of)                                                             \
     weight = *own.of;                                                          \
     check(ctx, weight.data, true, what, #of);                                  \

@@ -18,8 +18,11 @@
  *     tt_wide *s = tt_wides(ctx, n);       statistics, where the values are
  *     double *h = tt_get_wides(ctx, s, n); to read them
  *
- * Whoever gets waits for the device: statistics are got together. Copies live
- * in ctx->scratch. Every verb does nothing, or gives NULL, while
+ *     tt_index *i = tt_indices(ctx, n);    numbers of rows, in the same way
+ *
+ * Whoever gets waits for the device: statistics are got together. Or the device
+ * chooses by them itself (tt_choose), and the host sees later what it chose.
+ * Copies live in ctx->scratch. Every verb does nothing, or gives NULL, while
  * ctx->status is set, and is ordered with the operators around it. */
 #ifndef TETHER_DEVICE_H
 #define TETHER_DEVICE_H
@@ -28,6 +31,45 @@
 #include "tether/context.h"
 
 TT_API_BEGIN
+
+/* ---- what is chosen where the values are --------------------------------- */
+
+/* y[i] = times * (the sum of s[r][i], r ascending), in double, rounded once. */
+typedef struct tt_total_args {
+    tt_real *y;              /* [c]                                           */
+    const tt_wide *s;        /* [n, c]                                        */
+    int64_t n, c;
+    double times;
+} tt_total_args;
+
+/* y[r] = the largest number of row r, +0 for either zero. NaN where the row
+ * begins with one; others are passed over. */
+typedef struct tt_most_args {
+    tt_real *y;              /* [n]                                           */
+    const tt_real *x;        /* [n, c]                                        */
+    int64_t n, c;
+} tt_most_args;
+
+/* The rows that stay, ascending: those that must, and the best of those that
+ * compete, the largest x first, of equal ones the lower row; what is not finite
+ * comes last. Behind them stands the first row that need not stay and whose x
+ * is not finite; n: there is none. */
+enum { TT_LEAVES, TT_COMPETES, TT_STAYS };
+typedef struct tt_choose_args {
+    tt_index *list;          /* [count + 1]                                   */
+    const tt_real *x;        /* [n]                                           */
+    const uint8_t *may;      /* [n] of the host, one of the three             */
+    int64_t n, count;        /* so many can stay                              */
+} tt_choose_args;
+
+/* Row i of `to` = row list[i] of `from`: c words of 4 bytes, `step` words from
+ * row to row. They do not overlap. */
+typedef struct tt_pick_args {
+    void *to;                /* [n, step]                                     */
+    const void *from;
+    const tt_index *list;    /* [n]                                           */
+    int64_t n, c, step;
+} tt_pick_args;
 
 /* What a device does; `to` and `from` may be anywhere inside its blocks. */
 typedef struct tt_device {
@@ -40,6 +82,10 @@ typedef struct tt_device {
     void (*get)(tt_ctx *ctx, void *to, const void *from, size_t bytes);
     void (*copy)(tt_ctx *ctx, void *to, const void *from, size_t bytes);
     void (*zero)(tt_ctx *ctx, void *to, size_t bytes);
+    void (*total)(tt_ctx *ctx, const tt_total_args *a);
+    void (*most)(tt_ctx *ctx, const tt_most_args *a);
+    void (*choose)(tt_ctx *ctx, const tt_choose_args *a);
+    void (*pick)(tt_ctx *ctx, const tt_pick_args *a);
     /* Bytes of it that nobody has taken; NULL: it cannot say. */
     int64_t (*room)(const tt_device *d);
 } tt_device;
@@ -49,14 +95,18 @@ tt_real *tt_values_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what);
 tt_real *tt_values0_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what);
 tt_real *tt_values(tt_ctx *ctx, int64_t n);
 
-/* n statistics in ctx->scratch, undefined. */
+/* n statistics, or numbers of rows, in ctx->scratch, undefined. */
 tt_wide *tt_wides(tt_ctx *ctx, int64_t n);
+tt_index *tt_indices(tt_ctx *ctx, int64_t n);
+tt_index *tt_indices_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what);
 
 tt_host *tt_get(tt_ctx *ctx, const tt_real *x, int64_t n);
 double *tt_get_wides(tt_ctx *ctx, const tt_wide *x, int64_t n);
+int32_t *tt_get_indices(tt_ctx *ctx, const tt_index *x, int64_t n);
 tt_host *tt_room(tt_ctx *ctx, tt_real *x, int64_t n);
 void tt_put(tt_ctx *ctx, tt_real *x, const tt_host *h, int64_t n);
 const tt_real *tt_send(tt_ctx *ctx, const tt_host *h, int64_t n);
+void tt_put_indices(tt_ctx *ctx, tt_index *x, const int32_t *h, int64_t n);
 
 /* Values as the weight of a linear layer, or of another operator. */
 tt_tensor tt_values_view(const tt_real *x, int rank, const int64_t *dim);
@@ -68,6 +118,18 @@ tt_tensor tt_place(tt_ctx *ctx, tt_arena *a, const tt_tensor *t);
 /* to = from; they may overlap. to = 0. */
 void tt_copy(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
 void tt_zero(tt_ctx *ctx, tt_real *to, int64_t n);
+
+void tt_total(tt_ctx *ctx, tt_real *y, const tt_wide *s, int64_t n, int64_t c,
+              double times);
+void tt_most(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n, int64_t c);
+void tt_choose(tt_ctx *ctx, tt_index *list, const tt_real *x,
+               const uint8_t *may, int64_t n, int64_t count);
+/* Rows of c values; the first c of `step` numbers. */
+void tt_pick(tt_ctx *ctx, tt_real *to, const tt_real *from,
+               const tt_index *list, int64_t n, int64_t c);
+void tt_pick_indices(tt_ctx *ctx, tt_index *to, const tt_index *from,
+                       const tt_index *list, int64_t n, int64_t c,
+                       int64_t step);
 
 TT_API_END
 

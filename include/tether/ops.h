@@ -214,11 +214,12 @@ typedef struct tt_rope_args {
     const tt_real *x;        /* [T, H, D]                                     */
     int64_t T, H, D;
     const tt_rope_table *table;
-    const int32_t *pos;      /* [T, 3] frame, row, column positions, each below
-                                table->npos (asserted)                        */
+    const tt_index *pos;     /* [T, 3] frame, row, column positions, each below
+                                table->npos (asserted of the host's); of the
+                                host or where the values are                  */
 } tt_rope_args;
 void tt_rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T, int64_t H,
-             int64_t D, const tt_rope_table *table, const int32_t *pos);
+             int64_t D, const tt_rope_table *table, const tt_index *pos);
 
 /* mean[c] over the n rows of x; double sums, rows ascending; n >= 1. */
 typedef struct tt_col_mean_args {

@@ -21,18 +21,22 @@ TT_API_BEGIN
  * same numbers in host memory: where values are in memory of a device
  * (device.h) a tt_real * cannot be read. `make check-device` compiles the rooms
  * of the model with a tt_real that must not be dereferenced. tt_wide is a
- * statistic of values, double in every build, where the values are. */
+ * statistic of values, double in every build, where the values are; a tt_index
+ * is a row's number there. */
 #if defined(TT_CHECK_DEVICE)
 typedef float tt_host;
 typedef float __attribute__((noderef)) tt_real;
 typedef double __attribute__((noderef)) tt_wide;
+typedef int32_t __attribute__((noderef)) tt_index;
 #define TT_REAL_NAME "f32"
 #elif defined(TT_REAL_DOUBLE)
 typedef double tt_real, tt_host, tt_wide;
+typedef int32_t tt_index;
 #define TT_REAL_NAME "f64"
 #else
 typedef float tt_real, tt_host;
 typedef double tt_wide;
+typedef int32_t tt_index;
 #define TT_REAL_NAME "f32"
 #endif
 

@@ -10,6 +10,7 @@
  *         stores rotated keys, which gives the same bits: the rotation is done
  *         in double from the unrotated key and rounded once).
  * Next    tether.c */
+#include "cache/classes.h"
 #include "cache/kept.h"
 #include "tether/device.h"
 
@@ -32,13 +33,23 @@ static void fill_positions(int32_t *pos, const tt_geometry *geo, rows r,
     }
 }
 
+void cache_positions_before(int32_t *pos, const tt_layer *y, int64_t live,
+                            int64_t start, int64_t fresh)
+{
+    fill_positions(pos, y->geo, (rows){ 0, live }, 0, y->sidx, y->tpos);
+    fill_positions(pos + 3 * live, y->geo, (rows){ 0, fresh }, start, NULL,
+                   NULL);
+}
+
 /* Policies move positions on by rules. Where those start from the numbers of a
  * saved state, it may show here only that no run leaves such numbers. */
 static tt_status check_times(tt_ctx *ctx, const tt_cache *c, const tt_layer *y,
                              const tt_segment *s, rows r)
 {
     const int64_t n = tt_cache_rope(c)->npos;
-    for (int64_t i = s->slot + r.lo; i < s->slot + r.hi; i++)
+    const int64_t lo = y->unseen.live ? 0 : s->slot + r.lo;
+    const int64_t hi = y->unseen.live ? y->unseen.live : s->slot + r.hi;
+    for (int64_t i = lo; i < hi; i++)
         if (y->tpos[i] < 0 || y->tpos[i] >= n)
             return tt_fail(ctx, TT_EFORMAT, "layer %lld: cache %s gives token "
                            "%lld the frame position %d, outside 0..%lld; if "
@@ -47,6 +58,51 @@ static tt_status check_times(tt_ctx *ctx, const tt_cache *c, const tt_layer *y,
                            tt_cache_class(c)->name, (long long)i,
                            (int)y->tpos[i], (long long)(n - 1));
     return TT_OK;
+}
+
+/* Where the host has not seen what was chosen: the positions of all tokens
+ * there were go to the device, which takes those of the rows. Segments that do
+ * not go by token have a time by slot, and places by token. */
+static const tt_index *unseen_positions(tt_ctx *ctx, const tt_layer *y,
+                                        const tt_segment *s, rows r)
+{
+    const int64_t L = y->geo->L, n = r.hi - r.lo, live = y->unseen.live;
+    const int64_t all = live + y->unseen.fresh;
+    const int64_t by_slot = s->t0 == TT_T_PER_TOKEN ? 0 : 1;
+    int32_t *pos = tt_alloc(ctx, &ctx->scratch, all, 3 * sizeof *pos,
+                            "positions");
+    tt_index *before = tt_indices(ctx, 3 * all), *out = tt_indices(ctx, 3 * n);
+    if (ctx->status) return NULL;
+    cache_positions_before(pos, y, live, y->unseen.start, all - live);
+    tt_put_indices(ctx, before, pos, 3 * all);
+    for (int64_t i = 0; by_slot && i < n; i++)
+        pos[3 * i] = (int32_t)(s->t0 + (r.lo + i) / L);
+    if (by_slot) tt_put_indices(ctx, out, pos, 3 * n);
+    tt_pick_indices(ctx, out + by_slot, before + by_slot,
+                      y->from + s->slot + r.lo, n, 3 - by_slot, 3);
+    return out;
+}
+
+/* [n, 3] of the rows, in ctx->scratch. */
+static const tt_index *positions(tt_ctx *ctx, const tt_cache *c,
+                                 const tt_layer *y, const tt_segment *s, rows r)
+{
+    const tt_geometry *geo = y->geo;
+    const bool own = s->t0 == TT_T_PER_TOKEN;
+    const int64_t in_chunk = s->slot + r.lo - (y->len - y->unseen.fresh);
+    if (own && check_times(ctx, c, y, s, r)) return NULL;
+    if (y->unseen.live && !(own && in_chunk >= 0))
+        return unseen_positions(ctx, y, s, r);
+    int32_t *pos = tt_alloc(ctx, &ctx->scratch, r.hi - r.lo, 3 * sizeof *pos,
+                            "positions");
+    if (ctx->status) return NULL;
+    if (y->unseen.live)
+        fill_positions(pos, geo, (rows){ in_chunk, in_chunk + r.hi - r.lo },
+                       y->unseen.start, NULL, NULL);
+    else
+        fill_positions(pos, geo, r, s->t0, y->sidx + s->slot,
+                       own ? y->tpos + s->slot : NULL);
+    return pos;
 }
 
 /* `out` is where the whole segment goes. */
@@ -62,14 +118,8 @@ static void rotate_rows(tt_ctx *ctx, const tt_cache *c, tt_real *out,
         tt_copy(ctx, out, k, n * width);
         return;
     }
-    const bool own = s->t0 == TT_T_PER_TOKEN;
-    if (own && check_times(ctx, c, y, s, r)) return;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    int32_t *pos = tt_alloc(ctx, &ctx->scratch, n, 3 * sizeof *pos,
-                            "positions");
-    if (ctx->status) return;
-    fill_positions(pos, geo, r, s->t0, y->sidx + s->slot,
-                   own ? y->tpos + s->slot : NULL);
+    const tt_index *pos = positions(ctx, c, y, s, r);
     tt_rope(ctx, out, k, n, geo->H, geo->D, tt_cache_rope(c), pos);
     tt_arena_reset(&ctx->scratch, m);
 }

@@ -3,6 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "tether/device.h"
 
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static size_t bytes_of(int64_t n)
@@ -35,6 +37,17 @@ tt_wide *tt_wides(tt_ctx *ctx, int64_t n)
     return values ? tt_alloc(ctx, values, n, sizeof(tt_wide), "scratch") : NULL;
 }
 
+tt_index *tt_indices_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what)
+{
+    tt_arena *values = ctx->device ? tt_arena_values(ctx, a) : a;
+    return values ? tt_alloc(ctx, values, n, sizeof(tt_index), what) : NULL;
+}
+
+tt_index *tt_indices(tt_ctx *ctx, int64_t n)
+{
+    return tt_indices_in(ctx, &ctx->scratch, n, "scratch");
+}
+
 tt_host *tt_get(tt_ctx *ctx, const tt_real *x, int64_t n)
 {
     if (ctx->status) return NULL;
@@ -49,6 +62,15 @@ double *tt_get_wides(tt_ctx *ctx, const tt_wide *x, int64_t n)
     if (ctx->status) return NULL;
     if (!ctx->device) return (double *)x;
     double *h = tt_alloc(ctx, &ctx->scratch, n, sizeof *h, "scratch");
+    if (h) ctx->device->get(ctx, h, x, (size_t)n * sizeof *h);
+    return ctx->status ? NULL : h;
+}
+
+int32_t *tt_get_indices(tt_ctx *ctx, const tt_index *x, int64_t n)
+{
+    if (ctx->status) return NULL;
+    if (!ctx->device) return (int32_t *)x;
+    int32_t *h = tt_alloc(ctx, &ctx->scratch, n, sizeof *h, "scratch");
     if (h) ctx->device->get(ctx, h, x, (size_t)n * sizeof *h);
     return ctx->status ? NULL : h;
 }
@@ -73,6 +95,13 @@ const tt_real *tt_send(tt_ctx *ctx, const tt_host *h, int64_t n)
     tt_real *x = tt_values(ctx, n);
     tt_put(ctx, x, h, n);
     return ctx->status ? NULL : x;
+}
+
+void tt_put_indices(tt_ctx *ctx, tt_index *x, const int32_t *h, int64_t n)
+{
+    if (ctx->status || n == 0) return;
+    if (ctx->device) ctx->device->put(ctx, x, h, (size_t)n * sizeof *h);
+    else memcpy(x, h, (size_t)n * sizeof *h);
 }
 
 tt_tensor tt_values_view(const tt_real *x, int rank, const int64_t *dim)
@@ -116,4 +145,111 @@ void tt_tap_values(tt_ctx *ctx, const char *name, tt_real *x, int rank,
     if (h) tt_tap_emit(ctx, name, real, h, rank, dim);
     if (ctx->inject) tt_put(ctx, x, h, n);
     tt_arena_reset(&ctx->scratch, m);
+}
+
+/* ---- what is chosen where the values are --------------------------------- */
+
+static void host_total(tt_ctx *ctx, const tt_total_args *a)
+{
+    (void)ctx;
+    for (int64_t i = 0; i < a->c; i++) {
+        double sum = 0;
+        for (int64_t r = 0; r < a->n; r++) sum += a->s[r * a->c + i];
+        a->y[i] = (tt_real)(sum * a->times);
+    }
+}
+
+static void host_most(tt_ctx *ctx, const tt_most_args *a)
+{
+    (void)ctx;
+    for (int64_t r = 0; r < a->n; r++) {
+        const tt_real *x = a->x + r * a->c;
+        tt_real best = x[0];
+        for (int64_t i = 1; i < a->c; i++)
+            if (x[i] > best) best = x[i];
+        a->y[r] = best + 0;                       /* -0 becomes +0 */
+    }
+}
+
+typedef struct rival {
+    tt_real x;
+    int64_t row;
+} rival;
+
+static int by_x(const void *a, const void *b)
+{
+    const rival *x = a, *y = b;
+    if (x->x != y->x) return x->x > y->x ? -1 : 1;
+    return x->row < y->row ? -1 : 1;
+}
+
+static void host_choose(tt_ctx *ctx, const tt_choose_args *a)
+{
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    rival *list = tt_alloc(ctx, &ctx->scratch, a->n, sizeof *list, "rivals");
+    uint8_t *may = tt_alloc(ctx, &ctx->scratch, a->n, 1, "rivals");
+    int64_t rivals = 0, left = a->count, strange = a->n;
+    if (ctx->status) return;
+    memcpy(may, a->may, (size_t)a->n);
+    for (int64_t i = a->n - 1; i >= 0; i--) {
+        const bool finite = isfinite(a->x[i]);
+        if (may[i] != TT_STAYS && !finite) strange = i;
+        if (may[i] == TT_STAYS) left--;
+        if (may[i] == TT_COMPETES)
+            list[rivals++] = (rival){finite ? a->x[i] : -(tt_real)INFINITY, i};
+    }
+    qsort(list, (size_t)rivals, sizeof *list, by_x);
+    for (int64_t i = 0; i < left; i++) may[list[i].row] = TT_STAYS;
+    for (int64_t i = 0, to = 0; i < a->n; i++)
+        if (may[i] == TT_STAYS) a->list[to++] = (tt_index)i;
+    a->list[a->count] = (tt_index)strange;
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+static void host_pick(tt_ctx *ctx, const tt_pick_args *a)
+{
+    (void)ctx;
+    for (int64_t i = 0; i < a->n; i++)
+        memcpy((char *)a->to + 4 * i * a->step,
+               (const char *)a->from + 4 * a->list[i] * a->step,
+               4 * (size_t)a->c);
+}
+
+/* A verb: its parameters are the members of its struct, in order. */
+#define RUN(verb, ...)                                                         \
+    do {                                                                       \
+        if (ctx->status) return;                                               \
+        const tt_##verb##_args args_ = {__VA_ARGS__};                          \
+        (ctx->device ? ctx->device->verb : host_##verb)(ctx, &args_);          \
+    } while (0)
+
+void tt_total(tt_ctx *ctx, tt_real *y, const tt_wide *s, int64_t n, int64_t c,
+              double times)
+{
+    RUN(total, y, s, n, c, times);
+}
+
+void tt_most(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n, int64_t c)
+{
+    RUN(most, y, x, n, c);
+}
+
+void tt_choose(tt_ctx *ctx, tt_index *list, const tt_real *x,
+               const uint8_t *may, int64_t n, int64_t count)
+{
+    RUN(choose, list, x, may, n, count);
+}
+
+void tt_pick(tt_ctx *ctx, tt_real *to, const tt_real *from,
+               const tt_index *list, int64_t n, int64_t c)
+{
+    const int64_t words = c * (int64_t)sizeof *to / 4;
+    RUN(pick, to, from, list, n, words, words);
+}
+
+void tt_pick_indices(tt_ctx *ctx, tt_index *to, const tt_index *from,
+                       const tt_index *list, int64_t n, int64_t c,
+                       int64_t step)
+{
+    RUN(pick, to, from, list, n, c, step);
 }

@@ -226,7 +226,7 @@ void tt_silu(tt_ctx *ctx, tt_real *x, int64_t n)
 }
 
 void tt_rope(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T, int64_t H,
-             int64_t D, const tt_rope_table *table, const int32_t *pos)
+             int64_t D, const tt_rope_table *table, const tt_index *pos)
 {
     RUN(rope, y, x, T, H, D, table, pos);
 }

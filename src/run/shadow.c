@@ -323,6 +323,27 @@ static void zero(tt_ctx *ctx, void *to, size_t bytes)
     touch(of(ctx), to, (int64_t)bytes);
 }
 
+/* What is chosen is known to nobody. */
+static void total(tt_ctx *ctx, const tt_total_args *a)
+{
+    touch(of(ctx), a->y, a->c * (int64_t)sizeof *a->y);
+}
+
+static void most(tt_ctx *ctx, const tt_most_args *a)
+{
+    touch(of(ctx), a->y, a->n * (int64_t)sizeof *a->y);
+}
+
+static void choose(tt_ctx *ctx, const tt_choose_args *a)
+{
+    touch(of(ctx), a->list, (a->count + 1) * (int64_t)sizeof *a->list);
+}
+
+static void pick(tt_ctx *ctx, const tt_pick_args *a)
+{
+    copy(ctx, a->to, a->from, (size_t)(4 * a->n * a->step));
+}
+
 /* ---- ranks --------------------------------------------------------------- */
 
 /* Parcels are packed and unpacked, which copies them, and go to all at once;
@@ -391,7 +412,8 @@ shadow *shadow_open(tt_ctx *ctx)
     fill_table(s, ctx->ops);
     s->device = (tt_device){.name = "plan", .self = s, .alloc = take,
                             .free = give, .put = put, .get = get, .copy = copy,
-                            .zero = zero};
+                            .zero = zero, .total = total, .most = most,
+                            .choose = choose, .pick = pick};
     s->ctx = (tt_ctx){.ops = &s->table[ctx->ops->cls], .device = &s->device,
                       .nthreads = ctx->nthreads, .interrupt = ctx->interrupt,
                       .matrix_unit = ctx->matrix_unit, .warn = silent};

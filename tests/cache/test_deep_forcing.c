@@ -112,12 +112,63 @@ static void check_unify(tt_ctx *ctx)
     tt_cache_close(c);
 }
 
-/* A chunk whose keys and values are `same`. */
+static bool same_layers(tt_ctx *ctx, const tt_layer *a, const tt_layer *b)
+{
+    const size_t n = (size_t)a->cap * sizeof *a->tpos;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const tt_host *k = tt_get(ctx, b->k, b->cap * W);
+    const tt_host *v = tt_get(ctx, b->v, b->cap * W);
+    const bool same = a->len == b->len && k && are(ctx, a->k, k, a->cap * W)
+                      && are(ctx, a->v, v, a->cap * W)
+                      && !memcmp(a->src_frame, b->src_frame, n)
+                      && !memcmp(a->sidx, b->sidx, n)
+                      && !memcmp(a->tpos, b->tpos, n);
+    tt_arena_reset(&ctx->scratch, m);
+    return same;
+}
+
+/* On a device a choice is seen with the last pass; at once where somebody
+ * listens. Attention reads the same in every pass, kept keys or not. */
+static void check_unseen(tt_ctx *ctx, const char *knob, double value,
+                         int64_t recent)
+{
+    static seen a, b;
+    tt_policy_options o = deep();
+    o.R = recent;
+    tt_policy_put(&o, knob, value);
+    heard h = { .sound = true };
+    tt_cache *at_once = open_cache(ctx, o, 60), *later = open_cache(ctx, o, 60);
+    tt_cache_on_event(at_once, on_event, &h);
+    tt_cache_keep_keys(ctx, later);
+    for (int64_t s = 0; s < 24; s += C) {
+        for (int step = 0; step < 3; step++) {
+            run_pass(ctx, at_once, &a, s, C, step, step == 2);
+            run_pass(ctx, later, &b, s, C, step, step == 2);
+            const size_t n = (size_t)(a.n * W) * sizeof *a.k;
+            expect(a.n == b.n && !memcmp(a.k, b.k, n) && !memcmp(a.v, b.v, n)
+                   && !memcmp(a.q, b.q, sizeof a.q),
+                   "%s: what is read in pass %d of frame %d", knob, step,
+                   (int)s);
+        }
+        for (int l = 0; l < 2; l++)
+            expect(same_layers(ctx, tt_cache_layer(at_once, l),
+                               tt_cache_layer(later, l)),
+                   "%s: layer %d behind frame %d", knob, l, (int)s);
+        expect(!memcmp(reuse_of(at_once), reuse_of(later),
+                       (size_t)(9 * L) * sizeof(int64_t)), "%s: reuse", knob);
+    }
+    expect(h.events > 2, "compressions");
+    tt_cache_close(at_once);
+    tt_cache_close(later);
+}
+
+/* A chunk of one pass whose keys and values are `same`. */
 static void write_same(tt_ctx *ctx, tt_cache *c, const tt_pass *p,
                        const tt_real *q, const tt_real *same)
 {
     const tt_real *kv = tt_send(ctx, same, C * L * W);
     tt_cache_write(ctx, c, 0, p, &(tt_qkv){tt_send(ctx, q, C * L * W), kv, kv});
+    tt_cache_done(ctx, c, 0, p);
 }
 
 /* Equal scores: the lower slot. Not finite: refused. */
@@ -127,7 +178,8 @@ static void check_ties(tt_ctx *ctx)
     tt_cache *c = open_cache(ctx, deep(), 60);
     tt_layer *y = tt_cache_layer(c, 0);
     for (int64_t s = 0; s < 12; s += C) {
-        const tt_pass p = { .start = s, .frames = C, .chunk = s / C };
+        const tt_pass p = { .start = s, .frames = C, .chunk = s / C,
+                            .last = true };
         fill(q, C * L * W, (uint32_t)s);
         write_same(ctx, c, &p, q, same);
     }
@@ -135,7 +187,7 @@ static void check_ties(tt_ctx *ctx)
     for (int64_t i = 2 * L; i < 3 * L; i++)
         first = first && y->src_frame[i] == 2 && y->sidx[i] == i - 2 * L;
     expect(first, "equal scores keep the oldest tokens");
-    const tt_pass p = { .start = 12, .frames = C, .chunk = 4 };
+    const tt_pass p = { .start = 12, .frames = C, .chunk = 4, .last = true };
     spoil(ctx, y->k + 2 * L * W);
     write_same(ctx, c, &p, q, same);
     expect_status(ctx->status, TT_EFORMAT, "NaN in a key");
@@ -147,6 +199,10 @@ int main(void)
     tt_ctx *ctx = test_begin("cache/deep_forcing");
     check_compression(ctx);
     check_unify(ctx);
+    check_unseen(ctx, "max-reuse", 1, 4);
+    check_unseen(ctx, "fusion", 1, 3);
+    check_unseen(ctx, "unify", true, 4);
+    check_unseen(ctx, "unify", true, 3);
     check_ties(ctx);
     expect_ok(ctx->status, "nothing left recorded");
     return test_end();

@@ -29,10 +29,10 @@ static const struct row {
     {"memrope", NULL, 0, {0, 0, 0}},
     {"memrope", "adaptive", 1, {1, 0, 0}},
     {"memrope", "memrope-method", 1, {0, 0, 0}},
-    /* remembered queries, then scores, when a chunk compresses */
-    {"deep-forcing", NULL, 0, {2, 0, 0}},
-    /* the products of all queries, frame by frame */
-    {"deep-forcing", "fusion", 1, {12, 0, 0}},
+    /* what a device chose when a chunk compressed */
+    {"deep-forcing", NULL, 0, {0, 0, 1}},
+    {"deep-forcing", "fusion", 1, {0, 0, 1}},
+    {"deep-forcing", "unify", 1, {0, 0, 1}},
 };
 
 typedef long waits_fn(void);

@@ -26,7 +26,6 @@
 #include "tether/team.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Behind the struct follows
@@ -142,11 +141,13 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                              const tt_real *q);
 static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                      const tt_real *k);
+static void see(tt_ctx *ctx, tt_layer *y);
 
 static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                   const tt_qkv *x)
 {
     const int64_t n = p->frames * y->geo->L;
+    see(ctx, y);                                 /* no clean pass has         */
     remember_queries(ctx, y, p, x->q);           /* before they are asked     */
     if (ctx->status) return;
     if (y->len + n > y->cap) compress(ctx, y, p, x->k);
@@ -157,17 +158,6 @@ static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
 {
     if (!y->first) remember_queries(ctx, y, p, x->q);
     if (!ctx->status) tt_layer_put(ctx, y, p, x);
-}
-
-/* Positions [n][3] of the chunk's tokens in the video. */
-static void chunk_positions(int32_t *pos, const tt_layer *y, const tt_pass *p)
-{
-    const int64_t L = y->geo->L, w = y->geo->grid_w;
-    for (int64_t i = 0; i < p->frames * L; i++) {
-        pos[3 * i + 0] = (int32_t)(p->start + i / L);
-        pos[3 * i + 1] = (int32_t)(i % L / w);
-        pos[3 * i + 2] = (int32_t)(i % L % w);
-    }
 }
 
 /* Append the pass's rotated queries to the window, which holds the last R
@@ -183,7 +173,7 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     int32_t *pos = tt_alloc(ctx, &ctx->scratch, 3 * n, sizeof *pos,
                             "positions");
     if (ctx->status) return;
-    chunk_positions(pos, y, p);
+    cache_positions_before(pos, y, 0, p->start, n);
 
     state *s = state_of(y);
     int64_t drop = s->window + p->frames - y->opt->R;
@@ -202,33 +192,20 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 
 /* ---- score --------------------------------------------------------------- */
 
-/* For the sum over the window, sum first: one row, of all heads. */
-static const tt_real *sum_of_queries(tt_ctx *ctx, const tt_layer *y)
-{
-    const tt_geometry *geo = y->geo;
-    const int64_t frames = state_of(y)->window, width = geo->H * geo->D;
-    const double *mean = tt_get_wides(ctx, (const tt_wide *)y->of_heads,
-                                      frames * width);
-    tt_host *total = tt_scratch(ctx, width);
-    for (int64_t c = 0; mean && total && c < width; c++) {
-        double sum = 0;
-        for (int64_t f = 0; f < frames; f++) sum += mean[f * width + c];
-        total[c] = (tt_host)(sum * (double)geo->L);
-    }
-    total = tt_team_all_heads(ctx, total, 1, geo->heads,
-                              (size_t)geo->D * sizeof *total);
-    return tt_send(ctx, total, geo->heads * geo->D);
-}
-
-/* What scoring asks with: rows of queries [n, heads*D], of all heads. */
+/* What scoring asks with: rows of queries [n, heads*D], of all heads. For the
+ * sum over the window, sum first: one row. */
 static tt_tensor question(tt_ctx *ctx, const tt_layer *y)
 {
     const tt_geometry *geo = y->geo;
-    const int64_t n = state_of(y)->window * geo->L;
-    if (!keeps_all(y->opt))
-        return tt_values_view(sum_of_queries(ctx, y), 2,
-                              (int64_t[]){1, geo->heads * geo->D});
-    tt_real *rows = tt_team_to_rows(ctx, y->of_heads, n, geo->heads, geo->D);
+    const int64_t frames = state_of(y)->window, width = geo->H * geo->D;
+    const int64_t n = keeps_all(y->opt) ? frames * geo->L : 1;
+    tt_real *rows = y->of_heads;
+    if (!keeps_all(y->opt)) {
+        rows = tt_values(ctx, width);
+        tt_total(ctx, rows, (const tt_wide *)y->of_heads, frames, width,
+                 (double)geo->L);
+    }
+    rows = tt_team_to_rows(ctx, rows, n, geo->heads, geo->D);
     rows = tt_team_all_rows(ctx, rows, n, geo->heads * geo->D);
     return tt_values_view(rows, 2, (int64_t[]){n, geo->heads * geo->D});
 }
@@ -250,118 +227,57 @@ static const tt_real *ask(tt_ctx *ctx, const tt_layer *y, const tt_real *k,
     return tt_team_all_rows(ctx, dot, n, rows);
 }
 
-/* phi of n tokens from their dot products d [n, rows]. */
-static void best_of(double *phi, const tt_host *d, int64_t n, int64_t rows,
-                    const tt_geometry *geo)
-{
-    const double norm = sqrt((double)geo->D) * (double)geo->heads;
-    for (int64_t i = 0; d && i < n; i++) {
-        double best = d[i * rows];
-        for (int64_t r = 1; r < rows; r++)
-            if (d[i * rows + r] > best) best = d[i * rows + r];
-        phi[i] = best / norm;
-    }
-}
-
-/* Of n tokens with unrotated keys k and positions pos, a frame's worth at a
- * time: phi, or with one question the products alone, dots [n], which stay
- * where they are. */
-static void score(tt_ctx *ctx, double *phi, tt_real *dots, const tt_layer *y,
+/* The largest product of each of n tokens with unrotated keys k and positions
+ * pos, a frame's worth at a time. */
+static void score(tt_ctx *ctx, tt_real *best, const tt_layer *y,
                   const tt_real *k, const int32_t *pos, int64_t n,
                   const tt_tensor *asked)
 {
     const tt_geometry *geo = y->geo;
-    const int64_t L = geo->L, width = geo->H * geo->D, rows = asked->dim[0];
+    const int64_t L = geo->L, width = geo->H * geo->D;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     for (int64_t at = 0; at < n && !ctx->status; at += L) {
         const int64_t b = n - at < L ? n - at : L;
         const tt_real *d = ask(ctx, y, k + at * width, pos + 3 * at, b, asked);
-        if (rows == 1) tt_copy(ctx, dots + at, d, b);
-        else best_of(phi + at, tt_get(ctx, d, b * rows), b, rows, geo);
+        tt_most(ctx, best + at, d, b, asked->dim[0]);
         tt_arena_reset(&ctx->scratch, m);
     }
 }
 
-/* ---- select -------------------------------------------------------------- */
+/* ---- compress ------------------------------------------------------------ */
 
-/* Everything about one compression; arrays are [n], in ctx->scratch. */
+/* Everything about one compression; arrays are in ctx->scratch. */
 typedef struct compression {
     int64_t n;                   /* source: live tokens, then the chunk's     */
     int64_t sink, recent;        /* tokens kept at both ends                  */
     int64_t count;               /* tokens to select                          */
-    double *phi;
-    int64_t *frame, *reuse;      /* position and reuse before the event       */
-    int64_t *chosen;             /* [count] ascending                         */
+    tt_real *best;               /* [n] phi sqrt(D) H                         */
+    int64_t *frame, *reuse;      /* [n] position and reuse before the event   */
 } compression;
-
-typedef struct ranked {
-    double phi;
-    int64_t token;
-} ranked;
-
-/* Largest score first. Code: ties undefined. We: the lower slot first. */
-static int by_score(const void *a, const void *b)
-{
-    const ranked *x = a, *y = b;
-    if (x->phi != y->phi) return x->phi > y->phi ? -1 : 1;
-    return x->token < y->token ? -1 : 1;
-}
-
-static int by_slot(const void *a, const void *b)
-{
-    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-/* The best of what lies between sinks and recent frames and was not selected
- * max_reuse times; fewer when there are fewer. */
-static void choose(tt_ctx *ctx, compression *c, int64_t max_reuse)
-{
-    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    ranked *list = tt_alloc(ctx, &ctx->scratch, c->n, sizeof *list,
-                            "candidates");
-    int64_t n = 0;
-    for (int64_t j = c->sink; list && j < c->n - c->recent; j++) {
-        if (!isfinite(c->phi[j])) {
-            tt_fail(ctx, TT_EFORMAT, "deep-forcing: the score of token %lld is "
-                    "not finite: the keys or queries hold NaN or Inf",
-                    (long long)j);
-            return;
-        }
-        if (max_reuse == 0 || c->reuse[j] < max_reuse)
-            list[n++] = (ranked){ c->phi[j], j };
-    }
-    if (ctx->status) return;
-    qsort(list, (size_t)n, sizeof *list, by_score);
-    if (c->count > n) c->count = n;
-    for (int64_t i = 0; i < c->count; i++) c->chosen[i] = list[i].token;
-    qsort(c->chosen, (size_t)c->count, sizeof *c->chosen, by_slot);
-    tt_arena_reset(&ctx->scratch, m);
-}
-
-/* ---- compress ------------------------------------------------------------ */
 
 static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
                     const tt_pass *p, const tt_real *k);
+static void choose(tt_ctx *ctx, compression *c, tt_layer *y);
 static void rebuild(tt_ctx *ctx, tt_layer *y, const compression *c,
                     const tt_pass *p);
 static int64_t move_sinks(tt_layer *y, const tt_pass *p);
-static void unify(tt_layer *y, const compression *c);
-static void record(tt_layer *y, const tt_pass *p, const compression *c,
-                   int64_t delta);
+static void record(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                   const compression *c, int64_t delta);
 
+/* What a device has chosen is seen when the chunk's last pass is done, or at
+ * once where somebody listens. */
 static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                      const tt_real *k)
 {
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     compression c;
     measure(ctx, &c, y, p, k);               /* phi of all tokens             */
-    choose(ctx, &c, y->opt->own[MAX_REUSE].n); /* the best between the ends */
+    choose(ctx, &c, y);                      /* the best between the ends     */
     if (ctx->status) return;
     rebuild(ctx, y, &c, p);                  /* sinks, chosen, recent         */
     const int64_t delta = move_sinks(y, p);
-    if (y->opt->own[UNIFY].n) unify(y, &c);
-    record(y, p, &c, delta);
+    if (!ctx->device || cache_heard(y->cache)) see(ctx, y);
+    if (cache_heard(y->cache)) record(ctx, y, p, &c, delta);
     state_of(y)->events++;
     tt_arena_reset(&ctx->scratch, m);
 }
@@ -378,54 +294,103 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
     int64_t budget = compress_to(o) * L;
     if (budget < c->sink + c->recent) budget = c->sink + c->recent;
     c->count = budget - c->sink - c->recent;
-    c->phi = tt_alloc(ctx, a, n, sizeof *c->phi, "scores");
     c->frame = tt_alloc(ctx, a, n, sizeof *c->frame, "scores");
     c->reuse = tt_alloc0(ctx, a, n, sizeof *c->reuse, "scores");
-    c->chosen = tt_alloc(ctx, a, n, sizeof *c->chosen, "scores");
     int32_t *pos = tt_alloc(ctx, a, 3 * n, sizeof *pos, "positions");
     const tt_tensor asked = question(ctx, y);
-    tt_real *dots = tt_values(ctx, n);
+    c->best = tt_values(ctx, n);
     if (ctx->status) return;
 
-    for (int64_t i = 0; i < y->len; i++) {
-        pos[3 * i + 0] = y->tpos[i];
-        pos[3 * i + 1] = (int32_t)(y->sidx[i] / y->geo->grid_w);
-        pos[3 * i + 2] = (int32_t)(y->sidx[i] % y->geo->grid_w);
-        c->reuse[i] = reuse_of(y)[i];
-    }
-    chunk_positions(pos + 3 * y->len, y, p);
+    cache_positions_before(pos, y, y->len, p->start, fresh);
+    memcpy(c->reuse, reuse_of(y), (size_t)y->len * sizeof *c->reuse);
     for (int64_t i = 0; i < n; i++) c->frame[i] = pos[3 * i];
-    score(ctx, c->phi, dots, y, y->k, pos, y->len, &asked);
-    score(ctx, c->phi + y->len, dots + y->len, y, k, pos + 3 * y->len, fresh,
-          &asked);
-    if (asked.dim[0] == 1) best_of(c->phi, tt_get(ctx, dots, n), n, 1, y->geo);
+    score(ctx, c->best, y, y->k, pos, y->len, &asked);
+    score(ctx, c->best + y->len, y, k, pos + 3 * y->len, fresh, &asked);
 }
 
-/* Sinks, selected tokens, recent frames, room for the chunk; the rest is zeros.
- * Tokens only move towards the front, so this works in place. */
+/* The best of what lies between sinks and recent frames and was not selected
+ * max_reuse times; fewer when there are fewer. Code: ties undefined. We: the
+ * lower slot first. */
+static void choose(tt_ctx *ctx, compression *c, tt_layer *y)
+{
+    const int64_t most = y->opt->own[MAX_REUSE].n;
+    uint8_t *may = tt_alloc(ctx, &ctx->scratch, c->n, 1, "candidates");
+    int64_t candidates = 0;
+    if (ctx->status) return;
+    memset(may, TT_STAYS, (size_t)c->n);
+    for (int64_t j = c->sink; j < c->n - c->recent; j++) {
+        const bool fit = most == 0 || c->reuse[j] < most;
+        may[j] = fit ? TT_COMPETES : TT_LEAVES;
+        candidates += fit;
+    }
+    if (c->count > candidates) c->count = candidates;
+    tt_choose(ctx, y->from, c->best, may, c->n,
+              c->sink + c->count + c->recent);
+}
+
+/* Keys and values: sinks, selected tokens, recent frames, room for the chunk;
+ * the rest is zeros. Of metadata, `see`. */
 static void rebuild(tt_ctx *ctx, tt_layer *y, const compression *c,
                     const tt_pass *p)
 {
-    const int64_t L = y->geo->L, width = y->geo->H * y->geo->D;
-    const int64_t fresh = p->frames * L, old = c->recent - fresh;
-    int64_t *reuse = reuse_of(y), to = c->sink;
-    for (int64_t i = 0; i < c->count; i++, to++) {
-        tt_layer_move(ctx, y, to, c->chosen[i], 1);
-        reuse[to] = reuse[c->chosen[i]] + 1;
+    const int64_t width = y->geo->H * y->geo->D, n = c->count * width;
+    const int64_t fresh = p->frames * y->geo->L, old = c->recent - fresh;
+    const int64_t to = c->sink + c->count, len = to + c->recent;
+    tt_real *const kv[] = { y->k, y->v };
+    tt_real *chosen = tt_values(ctx, n);
+    for (int i = 0; i < 2; i++) {
+        tt_pick(ctx, chosen, kv[i], y->from + c->sink, c->count, width);
+        tt_copy(ctx, kv[i] + to * width, kv[i] + (y->len - old) * width,
+                old * width);
+        tt_copy(ctx, kv[i] + c->sink * width, chosen, n);
+        tt_zero(ctx, kv[i] + len * width, (y->cap - len) * width);
     }
-    tt_layer_move(ctx, y, to, y->len - old, old);
-    memmove(reuse + to, reuse + y->len - old, (size_t)old * sizeof *reuse);
-    to += old;
-    memset(reuse + to, 0, (size_t)(y->cap - to) * sizeof *reuse);
-    y->len = to + fresh;
+    y->unseen.live = y->len;
+    y->unseen.fresh = fresh;
+    y->unseen.start = p->start;
+    y->unseen.recent = c->recent;
+    y->len = len;
+}
 
-    const int64_t rest = (y->cap - y->len) * width;
-    tt_zero(ctx, y->k + y->len * width, rest);
-    tt_zero(ctx, y->v + y->len * width, rest);
+static void unify(tt_layer *y, int64_t sink, int64_t count);
+
+/* Look at a choice: metadata moves as keys and values have. A token comes from
+ * its own slot or from behind it, so this works in place. */
+static void see(tt_ctx *ctx, tt_layer *y)
+{
+    const int64_t L = y->geo->L, live = y->unseen.live;
+    const int64_t n = live + y->unseen.fresh;
+    const int64_t sink = y->opt->S * L;
+    const int64_t recent = y->len - y->unseen.recent;
+    int64_t *reuse = reuse_of(y);
+    if (live == 0) return;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const int32_t *from = tt_get_indices(ctx, y->from, y->len + 1);
+    y->unseen.live = 0;
+    if (from && from[y->len] < n)
+        tt_fail(ctx, TT_EFORMAT, "deep-forcing: the score of token %lld is "
+                "not finite: the keys or queries hold NaN or Inf",
+                (long long)from[y->len]);
+    if (ctx->status || from[y->len] > n) return;   /* > n: a plan's device    */
+    for (int64_t i = sink; i < y->len; i++) {
+        const int64_t j = from[i], k = j - live;
+        const int64_t frame = y->unseen.start + k / L;
+        y->src_frame[i] = k < 0 ? y->src_frame[j] : (int32_t)frame;
+        y->sidx[i] = k < 0 ? y->sidx[j] : (int32_t)(k % L);
+        y->tpos[i] = k < 0 ? y->tpos[j] : (int32_t)frame;
+        reuse[i] = k < 0 ? reuse[j] + (i < recent) : 0;
+    }
     for (int64_t i = y->len; i < y->cap; i++) {
         y->src_frame[i] = TT_SRC_NONE;
-        y->sidx[i] = y->tpos[i] = 0;
+        reuse[i] = y->sidx[i] = y->tpos[i] = 0;
     }
+    if (y->opt->own[UNIFY].n) unify(y, sink, recent - sink);
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
+{
+    if (p->context || p->last) see(ctx, y);
 }
 
 /* Paper: the sinks move to where the recent frames begin (eq. 5). Code: the
@@ -445,14 +410,19 @@ static int64_t move_sinks(tt_layer *y, const tt_pass *p)
     return delta;
 }
 
-/* The selected tokens, in slot order, fill the frame positions right before
- * the recent ones. */
-static void unify(tt_layer *y, const compression *c)
+/* The first position of the selected tokens: in slot order they fill the frame
+ * positions right before the recent ones. */
+static int64_t united(int64_t recent, int64_t count, int64_t L)
+{
+    return recent - (count + L - 1) / L;
+}
+
+static void unify(tt_layer *y, int64_t sink, int64_t count)
 {
     const int64_t L = y->geo->L;
-    const int64_t first = y->tpos[c->sink + c->count] - (c->count + L - 1) / L;
-    for (int64_t i = 0; i < c->count; i++)
-        y->tpos[c->sink + i] = (int32_t)(first + i / L);
+    const int64_t first = united(y->tpos[sink + count], count, L);
+    for (int64_t i = 0; i < count; i++)
+        y->tpos[sink + i] = (int32_t)(first + i / L);
 }
 
 /* ---- what it reports ----------------------------------------------------- */
@@ -478,15 +448,25 @@ static const tt_field fields[] = {
 };
 static const tt_event_kind events[] = {{"comp", fields}, {0}};
 
-static void record(tt_layer *y, const tt_pass *p, const compression *c,
-                   int64_t delta)
+/* What has been chosen is still to be read where nothing was copied. */
+static void record(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
+                   const compression *c, int64_t delta)
 {
+    const double norm = sqrt((double)y->geo->D) * (double)y->geo->heads;
+    const tt_host *best = tt_get(ctx, c->best, c->n);
+    const int32_t *from = tt_get_indices(ctx, y->from, y->len);
+    double *phi = tt_alloc(ctx, &ctx->scratch, c->n, sizeof *phi, "scores");
+    int64_t *chosen = tt_alloc(ctx, &ctx->scratch, c->n, sizeof *chosen,
+                               "scores");
+    if (ctx->status) return;
+    for (int64_t i = 0; i < c->n; i++) phi[i] = (double)best[i] / norm;
+    for (int64_t i = 0; i < c->count; i++) chosen[i] = from[c->sink + i];
     tt_cache_report(y->cache, &(tt_event){
         .kind = &events[0], .layer = y->index, .chunk = p->chunk,
         .value = {
-            [EVENT] = {&state_of(y)->events, 1}, [SCORE] = {c->phi, c->n},
+            [EVENT] = {&state_of(y)->events, 1}, [SCORE] = {phi, c->n},
             [FRAME] = {c->frame, c->n}, [REUSE_BEFORE] = {c->reuse, c->n},
-            [SELECTED] = {c->chosen, c->count}, [KEPT] = {&y->len, 1},
+            [SELECTED] = {chosen, c->count}, [KEPT] = {&y->len, 1},
             [SINK_DELTA] = {&delta, 1},
         },
     });
@@ -503,6 +483,25 @@ static void show(const tt_layer *y, tt_event *out)
 {
     out->value[0].at = reuse_of(y);
     out->value[0].n = y->cap;
+}
+
+/* ---- plan ---------------------------------------------------------------- */
+
+/* As cache_plan_absolute. Tokens that move up do so by slot, whichever they
+ * are: before they are seen, that is a segment of its own. */
+static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p, tt_plan *out)
+{
+    cache_plan_absolute(ctx, y, p, out);
+    if (y->unseen.live == 0 || !y->opt->own[UNIFY].n) return;
+    const int64_t L = y->geo->L, sink = y->opt->S * L;
+    const int64_t recent = y->len - y->unseen.recent, count = recent - sink;
+    const int64_t behind = y->unseen.fresh - y->unseen.recent;
+    const int64_t first = behind < 0 ? y->tpos[y->unseen.live + behind]
+                                     : y->unseen.start;
+    out->nsegments = 3;
+    out->segment[0] = (tt_segment){ 0, sink, TT_T_PER_TOKEN };
+    out->segment[1] = (tt_segment){ sink, count, united(first, count, L) };
+    out->segment[2] = (tt_segment){ recent, y->len - recent, TT_T_PER_TOKEN };
 }
 
 /* ---- positions ----------------------------------------------------------- */
@@ -545,7 +544,7 @@ const tt_policy_class cache_deep_forcing = {
     .summary = "a moving sink, the tokens recent queries look at, recent "
                "frames (Deep Forcing)",
     .knobs = knobs,
-    .flags = TT_KEEPS_NOISY,
+    .flags = TT_KEEPS_NOISY | TT_CHOOSES_UNSEEN,
     .check = check,
     .slots = cache_slots,
     .state_size = state_size,
@@ -554,7 +553,8 @@ const tt_policy_class cache_deep_forcing = {
     .valid = valid,
     .begin = begin,
     .write = write,
-    .plan = cache_plan_absolute,
+    .plan = plan,
+    .done = done,
     .positions = positions,
     .events = events,
     .shown = &shown,

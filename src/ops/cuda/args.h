@@ -10,6 +10,7 @@
 #ifndef TT_CUDA_ARGS_H
 #define TT_CUDA_ARGS_H
 
+#include "tether/device.h"
 #include "tether/ops.h"
 
 /* y [n, o] = x [n, k] w [o, k]^T + b */
@@ -136,6 +137,18 @@ typedef struct cuda_widen_args {
     float scale, unused;     /* unused is 0                                   */
 } cuda_widen_args;
 
+/* As tt_choose_args, the rules on the device. Those that compete are between
+ * `first` and `end`; so many of them stay as `best` says. */
+#define CHOOSE_THREADS 256
+#define CHOOSE_SHARED (2 * CHOOSE_THREADS * 4)
+typedef struct cuda_choose_args {
+    int32_t *list;
+    const float *x;
+    const uint8_t *may;
+    uint8_t *stays;          /* [n]                                           */
+    int64_t n, count, first, end, best;
+} cuda_choose_args;
+
 /* Every kernel: X(name). */
 #define CUDA_KERNELS(X)                                                        \
     X(linear) X(linear_vec) X(conv) X(conv_vec)                                \
@@ -144,6 +157,7 @@ typedef struct cuda_widen_args {
     X(mma_attention) X(mma_attention_128)                                      \
     X(layer_norm) X(rms_norm) X(channel_norm)                                  \
     X(col_mean) X(col_moment) X(col_blend)                                     \
+    X(total) X(most) X(choose_rows) X(choose_list) X(pick)                   \
     X(modulate) X(gate_add) X(add) X(mul) X(gelu_tanh) X(silu) X(rope)         \
     X(widen_f64) X(widen_f32) X(widen_bf16) X(widen_f16)                       \
     X(widen_f8_e5m2) X(widen_f8_e4m3) X(widen_q8_0) X(widen_q4_0)              \

@@ -65,4 +65,10 @@ TT_OPS(CUDA_DECLARED)
 void cuda_mma_linear(tt_ctx *ctx, const tt_linear_args *a);
 void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a);
 
+/* Verbs of the device that are kernels. */
+void cuda_total(tt_ctx *ctx, const tt_total_args *a);
+void cuda_most(tt_ctx *ctx, const tt_most_args *a);
+void cuda_choose(tt_ctx *ctx, const tt_choose_args *a);
+void cuda_pick(tt_ctx *ctx, const tt_pick_args *a);
+
 #endif

@@ -457,14 +457,57 @@ void cuda_rope(tt_ctx *ctx, const tt_rope_args *a)
     const tt_rope_table *table = a->table;
     const int64_t n = a->T * a->H * a->D, angles = table->npos * (a->D / 2);
     if (cuda_open(ctx, ctx->ops)) return;
-    for (int64_t i = 0; i < 3 * a->T; i++)
+    const bool there = cuda_holds(a->pos);
+    for (int64_t i = 0; !there && i < 3 * a->T; i++)
         TT_ASSERT(a->pos[i] >= 0 && a->pos[i] < table->npos);
     cuda_rope_args d = {
         .y = a->y, .x = a->x, .T = a->T, .H = a->H, .D = a->D,
         .cos = cuda_keep(ctx, table->cos, (size_t)angles * sizeof *table->cos),
         .sin = cuda_keep(ctx, table->sin, (size_t)angles * sizeof *table->sin),
-        .pos = cuda_keep(ctx, a->pos, (size_t)(3 * a->T) * sizeof *a->pos),
+        .pos = there ? a->pos
+                     : cuda_keep(ctx, a->pos,
+                                 (size_t)(3 * a->T) * sizeof *a->pos),
         .row0 = table->pairs[0], .col0 = table->pairs[0] + table->pairs[1],
     };
     RUN(rope, each(n / 2), d, WRITE(d.y, n), READ(d.x, n));
+}
+
+/* ---- verbs of the device ------------------------------------------------- */
+
+void cuda_total(tt_ctx *ctx, const tt_total_args *a)
+{
+    tt_total_args d = *a;
+    RUN(total, columns(a->c), d, WRITE(d.y, a->c), READ(d.s, a->n * a->c));
+}
+
+void cuda_most(tt_ctx *ctx, const tt_most_args *a)
+{
+    tt_most_args d = *a;
+    RUN(most, rows(a->n), d, WRITE(d.y, a->n), READ(d.x, a->n * a->c));
+}
+
+void cuda_choose(tt_ctx *ctx, const tt_choose_args *a)
+{
+    const int64_t n = a->n;
+    call c = begin(ctx);
+    cuda_choose_args d = {.list = a->list, .x = a->x, .may = a->may, .n = n,
+                          .count = a->count, .first = n, .best = a->count};
+    for (int64_t i = 0; i < n; i++) {
+        d.best -= a->may[i] == TT_STAYS;
+        if (a->may[i] != TT_COMPETES) continue;
+        if (d.first == n) d.first = i;
+        d.end = i + 1;
+    }
+    d.stays = room(&c, n);
+    PLACE(&c, WRITE(d.list, a->count + 1), READ(d.x, n), READ(d.may, n));
+    launch(&c, CUDA_choose_rows, each(n), &d);
+    cuda_launch(ctx, CUDA_choose_list,
+                (cuda_grid){1, 1, CHOOSE_THREADS, CHOOSE_SHARED}, &d);
+    end(&c);
+}
+
+void cuda_pick(tt_ctx *ctx, const tt_pick_args *a)
+{
+    tt_pick_args d = *a;
+    RUN(pick, each(a->n * a->c), d, READ(d.list, a->n));
 }

@@ -1,0 +1,95 @@
+/* choose.cu: what a device chooses by itself.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The loops are those of core/device.c. A row is among the best when fewer
+ * others are better than may stay: each thread counts them, so nothing is
+ * sorted. One block then writes the list, a stretch of rows a thread. */
+#include "ops/cuda/kernel.h"
+
+#define LANES 16
+#define LOWEST float_of(0xff800000u)              /* -infinity */
+
+KERNEL(total, tt_total_args, COLUMN_THREADS, 1)
+{
+    const int64_t i = grid_thread();
+    if (i >= a.c) return;
+    double sum = 0.0;
+    for (int64_t r = 0; r < a.n; r++) sum = add_rn(sum, a.s[r * a.c + i]);
+    a.y[i] = narrow(mul_rn(sum, a.times));
+}
+
+/* A maximum has no order, but for a NaN in front. */
+KERNEL(most, tt_most_args, ROW_THREADS, 1)
+{
+    const int64_t row = grid_thread() / LANES;
+    const float *x = a.x + least(row, a.n - 1) * a.c;
+    float best = LOWEST;
+    for (int64_t i = threadIdx.x % LANES; i < a.c; i += LANES)
+        if (x[i] > best) best = x[i];
+    UNROLL
+    for (int h = LANES / 2; h > 0; h /= 2) {
+        const float other = lane_xor(best, h);
+        if (other > best) best = other;
+    }
+    if (row >= a.n || threadIdx.x % LANES) return;
+    a.y[row] = x[0] != x[0] ? x[0] : add_rn(best, 0.0f);
+}
+
+DEVICE bool is_finite(float x)
+{
+    return (bits_of(x) >> 23 & 255) != 255;
+}
+
+DEVICE float rank_of(float x)
+{
+    return is_finite(x) ? x : LOWEST;
+}
+
+KERNEL(choose_rows, cuda_choose_args, ELEMENT_THREADS, 1)
+{
+    for (int64_t i = grid_thread(); i < a.n; i += grid_threads()) {
+        int64_t better = 0;
+        const bool competes = a.may[i] == TT_COMPETES;
+        const float x = rank_of(a.x[i]);
+        for (int64_t j = a.first; j < (competes ? a.end : 0); j++) {
+            const float y = rank_of(a.x[j]);
+            better += a.may[j] == TT_COMPETES && (y > x || (y == x && j < i));
+        }
+        a.stays[i] = competes ? better < a.best : a.may[i] == TT_STAYS;
+    }
+}
+
+KERNEL(choose_list, cuda_choose_args, CHOOSE_THREADS, 1)
+{
+    SHARED(int32_t, stay);                        /* rows that do, by thread */
+    int32_t *const strange = stay + CHOOSE_THREADS;
+    const int64_t each = (a.n + CHOOSE_THREADS - 1) / CHOOSE_THREADS;
+    const int64_t begin = least(threadIdx.x * each, a.n);
+    const int64_t end = least(begin + each, a.n);
+    int32_t count = 0, first = (int32_t)a.n;
+    for (int64_t i = end - 1; i >= begin; i--) {
+        count += a.stays[i];
+        if (a.may[i] != TT_STAYS && !is_finite(a.x[i])) first = (int32_t)i;
+    }
+    stay[threadIdx.x] = count;
+    strange[threadIdx.x] = first;
+    __syncthreads();
+    int64_t to = 0;
+    for (unsigned t = 0; t < threadIdx.x; t++) to += stay[t];
+    for (int64_t i = begin; i < end; i++)
+        if (a.stays[i]) a.list[to++] = (int32_t)i;
+    if (threadIdx.x) return;
+    for (int t = 1; t < CHOOSE_THREADS; t++) first = least(first, strange[t]);
+    a.list[a.count] = first;
+}
+
+KERNEL(pick, tt_pick_args, ELEMENT_THREADS, 1)
+{
+    int32_t *const to = (int32_t *)a.to;
+    const int32_t *const from = (const int32_t *)a.from;
+    for (int64_t e = grid_thread(); e < a.n * a.c; e += grid_threads()) {
+        const int64_t i = e / a.c, w = e - i * a.c;
+        to[i * a.step + w] = from[a.list[i] * a.step + w];
+    }
+}

@@ -97,18 +97,20 @@ static void check_compression(tt_ctx *ctx)
     tt_cache_close(c);
 }
 
-static void check_unify(tt_ctx *ctx)
+static void check_unify(tt_ctx *ctx, int64_t recent)
 {
     static seen a;
     tt_policy_options o = deep();
+    o.R = recent;
     tt_policy_put(&o, "unify", true);
     tt_cache *c = open_cache(ctx, o, 60);
     const tt_layer *y = tt_cache_layer(c, 0);
     for (int64_t s = 0; s < 21; s += C) run_chunk(ctx, c, &a, s);
     bool good = true;
-    for (int64_t i = 2 * L; i < 3 * L; i++) good = good && y->tpos[i] == 16;
-    expect(good && y->tpos[3 * L] == 17, "selected tokens end before the "
-           "recent frames");
+    for (int64_t i = 2 * L; i < (7 - recent) * L; i++)
+        good = good && y->tpos[i] == 14 + i / L;
+    expect(good && y->tpos[(7 - recent) * L] == 21 - recent,
+           "selected tokens end before the recent frames");
     tt_cache_close(c);
 }
 
@@ -198,7 +200,8 @@ int main(void)
 {
     tt_ctx *ctx = test_begin("cache/deep_forcing");
     check_compression(ctx);
-    check_unify(ctx);
+    check_unify(ctx, 4);
+    check_unify(ctx, C);
     check_unseen(ctx, "max-reuse", 1, 4);
     check_unseen(ctx, "fusion", 1, 3);
     check_unseen(ctx, "unify", true, 4);

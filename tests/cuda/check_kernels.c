@@ -557,13 +557,14 @@ static operand bytes(int64_t n, int most)
     return o;
 }
 
-/* Few different numbers, so that many are equal; some are not finite. */
+/* Few different numbers, so that many are equal, the largest -0; some are not
+ * finite. */
 static operand scores(int64_t n, bool finite)
 {
     operand o = floats(n, NORMAL);
     float *x = o.data;
     for (int64_t i = 0; i < n; i++) {
-        x[i] = (float)(int)(uniform() * 20) - 10;
+        x[i] = -(float)(int)(uniform() * 20);
         if (!finite && i % 7 == 5) x[i] = i % 2 ? NAN : INFINITY;
     }
     return o;

@@ -6,9 +6,9 @@ SPDX-License-Identifier: Apache-2.0
 
 Every side is a process that is kept alive and asked for one unit of work at a
 time over a pipe; every other round has the order reversed. tether's side is
-tools/bench_chunk of the build: one layer with random weights, and what the
-cache, patches and head do, which the peers (peers.py) are spared. A side that
-cannot be started is named and left out. The multiply-add peak is tether's.
+tools/bench_chunk of the build: one layer with random weights, and what its
+cache does, which the peers (peers.py) are spared. A side that cannot be
+started is named and left out. The multiply-add peak is tether's.
 
 On a machine that is busy with other work, --threads 1 --cpu takes CPU seconds
 for all figures. "cores" is CPU seconds / seconds: less than --threads says how

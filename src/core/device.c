@@ -6,6 +6,16 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include "core/parallel.h"
+
+#define PIECE 65536         /* bytes that a thread copies at a time           */
+#define FAR ((int64_t)8 << 20)  /* from here on a copy passes by the caches:
+                                 * they could not hold it, and what a store
+                                 * fetches to overwrite it is saved           */
 
 static size_t bytes_of(int64_t n)
 {
@@ -120,11 +130,53 @@ tt_tensor tt_place(tt_ctx *ctx, tt_arena *a, const tt_tensor *t)
     return placed;
 }
 
+static void copy_piece(char *to, const char *from, int64_t n, bool far)
+{
+#ifdef __SSE2__
+    for (; far && n >= 16 && (uintptr_t)to % 16 == 0; n -= 16) {
+        _mm_stream_si128((__m128i *)(void *)to,
+                         _mm_loadu_si128((const __m128i *)(const void *)from));
+        to += 16;
+        from += 16;
+    }
+    if (far) _mm_sfence();
+#else
+    (void)far;
+#endif
+    memcpy(to, from, (size_t)n);
+}
+
+/* n bytes that do not overlap, by all threads. */
+static void copy_apart(const tt_ctx *ctx, char *to, const char *from, int64_t n)
+{
+    TT_PARALLEL_FOR_WORK(ctx, n / (int64_t)sizeof(float))
+    for (int64_t i = 0; i < n; i += PIECE)
+        copy_piece(to + i, from + i, n - i < PIECE ? n - i : PIECE, n >= FAR);
+}
+
+/* Down to lower addresses, as caches move, in steps as wide as the move. */
+static void copy_down(const tt_ctx *ctx, char *to, const char *from, int64_t n)
+{
+    const int64_t step = from - to;
+    for (int64_t i = 0; i < n; i += step)
+        copy_apart(ctx, to + i, from + i, n - i < step ? n - i : step);
+}
+
+static void copy_host(const tt_ctx *ctx, tt_real *to, const tt_real *from,
+                      int64_t n)
+{
+    if (to + n <= from || from + n <= to)
+        copy_apart(ctx, (char *)to, (const char *)from, (int64_t)bytes_of(n));
+    else if (from - to >= PIECE)
+        copy_down(ctx, (char *)to, (const char *)from, (int64_t)bytes_of(n));
+    else memmove(to, from, bytes_of(n));
+}
+
 void tt_copy(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n)
 {
     if (ctx->status || n == 0 || to == from) return;
     if (ctx->device) ctx->device->copy(ctx, to, from, bytes_of(n));
-    else memmove(to, from, bytes_of(n));
+    else copy_host(ctx, to, from, n);
 }
 
 void tt_zero(tt_ctx *ctx, tt_real *to, int64_t n)

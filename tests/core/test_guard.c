@@ -102,6 +102,34 @@ static void test_choice(void)
     tt_arena_reset(&ctx->scratch, m);
 }
 
+/* Copies of every kind against memmove: few and many values, apart and over
+ * each other in both directions, by one thread and by three. */
+static void test_copies(void)
+{
+    static const struct { int64_t to, from, n; } c[] = {
+        {0, 9, 7}, {9, 0, 9}, {0, 1, 100000}, {1, 0, 100000},
+        {3, 20003, 100000}, {0, 20000, 300001}, {20001, 1, 100000},
+        {300000, 0, 300000}, {1, 300002, 300001}, {0, 2200001, 2200001},
+        {4400001, 2, 2200003}, {5, 2200004, 4400003}};
+    enum { ALL = 7000000 };
+    const int threads = ctx->nthreads;
+    for (size_t i = 0; i < 2 * sizeof c / sizeof *c; i++) {
+        const size_t k = i / 2;
+        const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+        tt_real *x = some(ALL);
+        tt_host *want = tt_scratch(ctx, ALL);
+        for (int64_t j = 0; want && j < ALL; j++) want[j] = (tt_host)(j + 1);
+        if (want)
+            memmove(want + c[k].to, want + c[k].from,
+                    (size_t)c[k].n * sizeof *want);
+        ctx->nthreads = i % 2 ? 3 : 1;
+        tt_copy(ctx, x + c[k].to, x + c[k].from, c[k].n);
+        expect(holds(x, want, ALL), "copy %zu, %d threads", k, ctx->nthreads);
+        ctx->nthreads = threads;
+        tt_arena_reset(&ctx->scratch, m);
+    }
+}
+
 /* One mark serves both kinds of blocks, and blocks are used again. */
 static void test_marks(void)
 {
@@ -186,11 +214,13 @@ int main(void)
     if (!ctx->device) {
         test_verbs();
         test_choice();
+        test_copies();
         test_marks();
     }
     if (ctx->device || guard_install(ctx)) {
         test_verbs();
         test_choice();
+        test_copies();
         test_marks();
         test_guard();
     } else {

@@ -542,11 +542,13 @@ $(B)/src/ops/exact/kernels_avx2.o $(B)/src/ops/exact/kernels_bf16_avx2.o \
 $(B)/src/ops/exact/kernels_tc_avx2.o: \
     CFLAGS_ALL += -mavx2 -mfma
 $(B)/src/ops/exact/kernels_avx512.o $(B)/src/ops/exact/kernels_bf16_avx512.o \
-$(B)/src/ops/exact/kernels_tc_avx512.o $(B)/src/ops/exact/kernels_vdp_avx512bf16.o \
+$(B)/src/ops/exact/kernels_tc_avx512.o \
+$(B)/src/ops/exact/kernels_vdp_avx512bf16.o $(B)/src/ops/exact/kernels_vdp_peak.o \
 $(B)/src/ops/exact/kernels_bf16_amx.o $(B)/src/ops/exact/kernels_bf16_amx_model.o: \
     CFLAGS_ALL += -mavx512f -mavx512dq \
     -mavx512vl -mavx512bw -mfma -mprefer-vector-width=512
-$(B)/src/ops/exact/kernels_vdp_avx512bf16.o: CFLAGS_ALL += $(VDP_FLAGS)
+$(B)/src/ops/exact/kernels_vdp_avx512bf16.o \
+$(B)/src/ops/exact/kernels_vdp_peak.o: CFLAGS_ALL += $(VDP_FLAGS)
 $(B)/src/ops/exact/kernels_bf16_amx.o: CFLAGS_ALL += $(if $(AMX_DEFS),$(AMX_FLAGS))
 endif
 

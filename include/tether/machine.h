@@ -16,6 +16,9 @@ TT_API_BEGIN
  * rounds each. Returns the number of floating-point operations done. */
 double tt_machine_fma(tt_ctx *ctx, int64_t n);
 
+/* The same of VDPBF16PS; 0 where class vdp does without it. */
+double tt_machine_vdp(tt_ctx *ctx, int64_t n);
+
 typedef enum tt_stream {
     TT_STREAM_SCALE,  /* x *= 1:      one array read and written              */
     TT_STREAM_ADD,    /* x += y:      two read, one of them written           */

@@ -4,7 +4,7 @@
 #include "tether/machine.h"
 
 #include "core/parallel.h"
-#include "ops/exact/exact.h"
+#include "ops/exact/bf16.h"
 
 #define PIECE 65536   /* values per unit of streaming */
 
@@ -23,6 +23,24 @@ double tt_machine_fma(tt_ctx *ctx, int64_t n)
     (void)ctx;
     (void)n;
     return 0;   /* a double build checks algorithms, not speed */
+#endif
+}
+
+double tt_machine_vdp(tt_ctx *ctx, int64_t n)
+{
+#if defined(TT_HAVE_AVX512BF16) && !defined(TT_REAL_DOUBLE)
+    if (exact_vdp_kernels(ctx) != &tt_vdp_avx512bf16) return 0;
+    double flops = 0;
+    TT_PARALLEL_FOR(ctx)
+    for (int t = 0; t < ctx->nthreads; t++) {
+        double mine = vdp_loop(n);
+        if (t == 0) flops = mine * ctx->nthreads;
+    }
+    return flops;
+#else
+    (void)ctx;
+    (void)n;
+    return 0;
 #endif
 }
 

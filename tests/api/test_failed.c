@@ -154,6 +154,7 @@ static char text[256];
     RUNS(tt_manifest_free, &(tt_manifest){0})                                  \
     /* machine.h */                                                            \
     RUNS(tt_machine_fma, c, 4)                                                 \
+    RUNS(tt_machine_vdp, c, 4)                                                 \
     RUNS(tt_machine_stream, c, TT_STREAM_COPY, NULL, NULL, 4)                  \
     /* ops.h */                                                                \
     GIVES(tt_ops_use, c, "golden")                                             \

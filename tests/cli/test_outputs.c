@@ -19,6 +19,14 @@ static void test_standard_output(void)
            && !strstr(text_of(at("b.out")), "speed-up")
            && strstr(said, "speed-up"), "JSON alone: %s%s", said,
            text_of(at("b.out")));
+    static const char *const peak[] = {"fma_peak", "memory_read",
+                                       "memory_copy", "vdp_peak"};
+    const int peaks = strstr(said, "VDPBF16PS") ? 4 : 3;
+    for (int i = 0; i < 4; i++)
+        expect((strstr(text_of(at("b.out")), peak[i]) != NULL) == (i < peaks),
+               "%s in JSON: %s", peak[i], text_of(at("b.out")));
+    expect(strstr(said, "of multiply-adds") && strstr(said, "GB/s read"),
+           "peaks in the table: %s", said);
     if (access("/dev/full", W_OK)) return;
     refuses(1, "standard output: an earlier write", BENCH "> /dev/full");
     refuses(1, "standard output: No space left", BENCH "--json - > /dev/full");

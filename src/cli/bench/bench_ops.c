@@ -72,6 +72,9 @@ static const bench_case quick_cases[] = {
     {"rope", ROPE, 4680, 1536, 0, TT_STREAM_COPY},
 };
 
+/* What the machine does at most: operations or bytes a second. */
+typedef enum limit { FMA, VDP, READ, COPY, LIMITS } limit;
+
 /* A case and its data, all in scratch. */
 typedef struct job {
     const bench_case *c;
@@ -86,6 +89,7 @@ typedef struct job {
     tt_real *forget;        /* [FORGET], to push the operands out of caches   */
     int64_t count;          /* values streamed                                */
     double flops;           /* of the matrix products                         */
+    limit top;              /* what bounds them                               */
 } job;
 
 static bool is_product(const bench_case *c)
@@ -251,15 +255,17 @@ static void print_head(void)
            "spread", "speed-up");
 }
 
-/* rate: GFLOP/s of products, GB/s of the rest; of peak: of the multiply-add
- * peak, or of the streaming rate; other: blas, or the streaming loop. */
+/* rate: GFLOP/s of products, GB/s of the rest; of peak: of the peak of the
+ * class's instruction, or of the streaming rate; other: blas, or the streaming
+ * loop. */
 static void report(const tt_ctx *ctx, const job *j, const bench_times *mine,
-                   const bench_times *other, double peak, json_out *out)
+                   const bench_times *other, const double *peaks, json_out *out)
 {
     const bench_case *c = j->c;
     char shape[64];
     shape_text(shape, sizeof shape, c);
     bool product = is_product(c);
+    const double peak = peaks[j->top];
     double t = bench_median(mine), o = bench_median(other);
     double work = product ? j->flops
                           : (double)j->count * bytes_per_value(c->traffic);
@@ -282,7 +288,8 @@ static void report(const tt_ctx *ctx, const job *j, const bench_times *mine,
     json_real(out, "ms", t * 1e3);
     json_real(out, "spread", bench_spread(mine));
     json_real(out, product ? "gflops" : "gbytes_per_s", work / t * 1e-9);
-    json_real(out, product ? "of_fma_peak" : "of_stream", share);
+    json_real(out, !product ? "of_stream"
+                   : j->top == VDP ? "of_vdp_peak" : "of_fma_peak", share);
     if (other->n) {
         json_str(out, "other", product ? "blas" : "stream");
         json_real(out, "other_ms", o * 1e3);
@@ -293,12 +300,14 @@ static void report(const tt_ctx *ctx, const job *j, const bench_times *mine,
 }
 
 static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
-                     const double *peak, json_out *out)
+                     double peak[][LIMITS], json_out *out)
 {
     const tt_ops *exact = bench_backend(s, tt_ops_default()->name);
     const tt_ops *blas = bench_backend(s, "blas");
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    job j = {.c = c};
+    /* no other class has an instruction of its own, and no convolution */
+    const bool own = exact->cls == TT_CLASS_VDP && c->op != CONV;
+    job j = {.c = c, .top = own && peak[0][VDP] > 0 ? VDP : FMA};
     is_product(c) ? prepare_product(ctx, &j) : prepare_rows(ctx, &j);
     for (int i = 0; i < s->nthreads && !ctx->status; i++) {
         bench_times mine = {.n = 0}, other = {.n = 0};
@@ -318,16 +327,54 @@ static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-/* The best of some runs: a peak is a limit, not a typical value. */
-static double fma_peak(tt_ctx *ctx, const bench_settings *s)
+static double one_run(tt_ctx *ctx, const bench_settings *s, limit kind,
+                      tt_real *x, tt_real *y)
 {
-    double best = 0;
-    for (int r = 0; r < 10 && !tt_check_interrupt(ctx); r++) {
-        double start = bench_now(s), flops = tt_machine_fma(ctx, 20000000);
-        double rate = flops / (bench_now(s) - start);
-        best = rate > best ? rate : best;
-    }
-    return best;
+    const int64_t n = s->quick ? 2000000 : 20000000;
+    if (kind == FMA) return tt_machine_fma(ctx, n);
+    if (kind == VDP) return tt_machine_vdp(ctx, n);
+    const tt_stream as = kind == READ ? TT_STREAM_READ : TT_STREAM_COPY;
+    tt_machine_stream(ctx, as, x, y, FORGET);
+    return bytes_per_value(as) * (double)FORGET;
+}
+
+/* The best of some runs: a peak is a limit, not a typical value. */
+static void find_peaks(tt_ctx *ctx, const bench_settings *s,
+                       double peak[LIMITS])
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *x = values(ctx, FORGET, 4), *y = values(ctx, FORGET, 5);
+    for (limit k = FMA; k < LIMITS; k++)
+        for (int r = 0; r < 10 && !tt_check_interrupt(ctx); r++) {
+            double start = bench_now(s), did = one_run(ctx, s, k, x, y);
+            double rate = did / (bench_now(s) - start);
+            peak[k] = rate > peak[k] ? rate : peak[k];
+        }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+static void json_peak(json_out *j, const tt_ctx *ctx, const char *name,
+                      const char *key, double rate)
+{
+    if (!j || rate <= 0) return;
+    json_open(j, NULL, '{');
+    json_str(j, "operator", name);
+    json_int(j, "threads", ctx->nthreads);
+    json_real(j, key, rate * 1e-9);
+    json_close(j, '}');
+}
+
+static void report_peaks(const tt_ctx *ctx, const double *peak, json_out *j)
+{
+    printf("peak with %d thread%s: %.1f GF/s of multiply-adds", ctx->nthreads,
+           ctx->nthreads > 1 ? "s" : "", peak[FMA] * 1e-9);
+    if (peak[VDP] > 0) printf(", %.1f of VDPBF16PS", peak[VDP] * 1e-9);
+    printf("; memory %.1f GB/s read, %.1f copied (both ways)\n",
+           peak[READ] * 1e-9, peak[COPY] * 1e-9);
+    json_peak(j, ctx, "fma_peak", "gflops", peak[FMA]);
+    json_peak(j, ctx, "vdp_peak", "gflops", peak[VDP]);
+    json_peak(j, ctx, "memory_read", "gbytes_per_s", peak[READ]);
+    json_peak(j, ctx, "memory_copy", "gbytes_per_s", peak[COPY]);
 }
 
 static const bench_case *all_cases(const bench_settings *s, size_t *n)
@@ -350,19 +397,12 @@ tt_status bench_ops(tt_ctx *ctx, const bench_settings *s, json_out *j)
 {
     size_t n;
     const bench_case *cases = all_cases(s, &n);
-    double peak[2] = {0};
+    double peak[2][LIMITS] = {{0}};
     for (int i = 0; i < s->nthreads; i++) {
         ctx->nthreads = s->threads[i];
-        peak[i] = fma_peak(ctx, s);
+        find_peaks(ctx, s, peak[i]);
         TT_TRY(ctx->status);
-        printf("multiply-add peak with %d thread%s: %.1f GF/s\n",
-               ctx->nthreads, ctx->nthreads > 1 ? "s" : "", peak[i] * 1e-9);
-        if (!j) continue;
-        json_open(j, NULL, '{');
-        json_str(j, "operator", "fma_peak");
-        json_int(j, "threads", ctx->nthreads);
-        json_real(j, "gflops", peak[i] * 1e-9);
-        json_close(j, '}');
+        report_peaks(ctx, peak[i], j);
     }
     print_head();
     for (size_t i = 0; i < n && !ctx->status; i++)

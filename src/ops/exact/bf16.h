@@ -86,6 +86,8 @@ extern const tt_bf16_kernels tt_vdp_avx512bf16;
 bool vdp_present(void);
 /* Which of the two does more products a second? Timed once, 0.2 ms. */
 bool vdp_faster(void);
+/* n rounds of independent ones, for tt_machine_vdp; as fma_loop. */
+double vdp_loop(int64_t n);
 #endif
 
 /* Do both give the same bits where they most easily differ? */

@@ -175,7 +175,7 @@ static void compare_runs(tt_ctx *ctx, tt_report *r, const settings *s,
         tt_report_note(r, "no float64 program (tether-f64; `make f64` builds "
                        "it): our float32 run stands in for it");
     if (!s->free_only) injected = compare_injected(r, s, arith, &w);
-    if (injected && arith->cls == TT_CLASS_F32)
+    if (injected && (arith->bits || arith->cls == TT_CLASS_F32))
         explain(r, s, &w);
     if (!ctx->status && !validate_runs_make(&w, &set, "free", NULL)) {
         tt_dump_options o = options_of(s, arith, &set, "free running");

@@ -9,6 +9,8 @@
  *         Beside them, what a mistake of the model may have taken instead:
  *         keys and values of passes before, modulations of other blocks. So
  *         the trials wait until all blocks of the pass have been seen.
+ *         Where every bit counts, the classes are tried first (classes.c), of
+ *         large layers on the first rows alone.
  * Holds   calls are kept only where the path of the run leads to the name, and
  *         no more than are needed: a named point throws away what came before
  *         it. */
@@ -26,12 +28,14 @@
 #define SUM_MOST ((size_t)1 << 24)     /* bytes of a modulation               */
 
 struct tt_explain {
-    tt_ops table;
-    const tt_ops *ours;
+    tt_ops table, plain;       /* of the class, and f32                       */
+    const tt_ops *of_class[TT_CLASS_COUNT];
+    const tt_arith *arith;
     tt_ctx *ctx;               /* of the run                                  */
     char name[224];            /* of the wrong tensor                         */
     double *got, earned;       /* theirs                                      */
     int64_t n;
+    int64_t of, rows;          /* of the chain's first product; kept of them  */
     bool done, waiting;        /* the chain is whole; is not yet tried        */
     bool named;                /* a name was shown since the latest call      */
     tt_verdict v;
@@ -69,6 +73,34 @@ static void forget(tt_explain *e)
     tt_arena_free(&e->arena);
     e->c.n = 0;
     e->bytes = 0;
+    e->of = 0;
+}
+
+/* Rows of its result, or what they are a divisor of. */
+static int64_t *rows_of(op_call *q)
+{
+    switch (q->kind) {
+    case OP_ATTENTION: return &q->attn.T;
+    case OP_ADD: case OP_MUL: case OP_GELU_TANH: case OP_SILU: return &q->c;
+    default: return &q->n;
+    }
+}
+
+/* Each bit of a large product's first rows says as much as all of them, so the
+ * chain begins there and has these alone. False: one row is too much work. */
+static bool cut(tt_explain *e, op_call *q)
+{
+    int64_t *n = rows_of(q);
+    if (!e->arith->bits || q->kind == OP_CONV) return true;
+    if (!e->of && (q->kind == OP_LINEAR || q->kind == OP_ATTENTION)) {
+        const int64_t most = WORK_MOST / (call_cost(q) / *n);
+        if (!most) return false;
+        if (most < *n) forget(e);
+        e->of = *n;
+        e->rows = most < *n ? most : *n;
+    }
+    if (e->of && *n % e->of == 0) *n = *n / e->of * e->rows;
+    return true;
 }
 
 /* Is this memory of the model, that no operator writes to? */
@@ -86,11 +118,17 @@ static chain_link *begin_link(tt_explain *e, tt_ctx *ctx, op_kind kind,
     void *at[SPANS_MAX];
     if (e->named && !e->done) forget(e);
     e->named = false;
+    op_call q;
+    const char *out_was = call_take(&q, kind, args);
+    if (e->done || ctx->status
+        || strncmp(ctx->path, e->name, strlen(ctx->path))
+        || !cut(e, &q) || e->c.n == LINKS_MOST || e->bytes > BYTES_MOST)
+        return NULL;
     chain_link *l = &e->c.link[e->c.n];
-    if (e->done || e->c.n == LINKS_MOST || e->bytes > BYTES_MOST || ctx->status
-        || strncmp(ctx->path, e->name, strlen(ctx->path))) return NULL;
     memset(l, 0, sizeof *l);
-    l->out_was = call_take(&l->q, kind, args);
+    l->q = q;
+    l->ops = tt_ops_class(tt_ops_default(), ctx->ops->cls);
+    l->out_was = out_was;
     l->bytes = call_out_bytes(&l->q);
     if (kind == OP_COL_MOMENT) e->c.rows = l->q.n;
     call_inputs(&l->q, &l->was);
@@ -261,8 +299,11 @@ static void end_chain(tt_explain *e, tt_ctx *ctx, tt_dtype type, int rank,
     e->v = (tt_verdict){.rank = rank, .earned = e->earned};
     for (int i = 0; i < rank; i++) n *= e->v.dim[i] = dim[i];
     e->done = true;
+    const bool part = e->of && e->rows < e->of;
     if (n != e->n || (type != TT_F32 && type != TT_F64)
-        || work(&e->c) > WORK_MOST) return;
+        || (part && n % e->of) || work(&e->c) > WORK_MOST * (part ? 4 : 1))
+        return;
+    if (part) n = n / e->of * e->rows;
     e->c.ctx = ctx;
     e->c.end_was = data;
     e->c.end_size = type == TT_F64 ? 8 : 4;
@@ -275,7 +316,12 @@ static void end_chain(tt_explain *e, tt_ctx *ctx, tt_dtype type, int rank,
 static void explain(tt_explain *e, tt_ctx *ctx)
 {
     e->waiting = false;
-    hint_chain(ctx, &e->c, e->name, e->got, &e->v, e->found, sizeof e->found);
+    const bool whole = !e->of || e->rows == e->of;
+    if ((!e->arith->bits || !hint_chain_class(ctx, &e->c, e->arith->cls, e->got,
+                                              e->found, sizeof e->found))
+        && whole)
+        hint_chain(ctx, &e->c, e->name, e->got, &e->v, e->found,
+                   sizeof e->found);
     forget(e);
 }
 
@@ -311,12 +357,13 @@ static void listen(tt_explain *e, tt_ctx *ctx)
     static void record_##name(tt_ctx *ctx, const tt_##name##_args *a)          \
     {                                                                          \
         const tt_ops *table = ctx->ops;                                        \
+        const tt_ops *ours = tt_ops_class(tt_ops_default(), table->cls);       \
         tt_explain *e = table->self;                                           \
         listen(e, ctx);                                                        \
         keep_other(e, ctx, OP_##NAME, a);                                      \
         chain_link *l = begin_link(e, ctx, OP_##NAME, a);                      \
-        ctx->ops = e->ours;                                                    \
-        e->ours->name(ctx, a);                                                 \
+        ctx->ops = ours;                                                       \
+        ours->name(ctx, a);                                                    \
         ctx->ops = table;                                                      \
         end_link(e, ctx, l);                                                   \
     }
@@ -349,12 +396,16 @@ tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
     if (!e) return tt_fail(ctx, TT_ENOMEM, "no memory to explain a tensor");
     snprintf(e->name, sizeof e->name, "%s", v->path);
     e->earned = v->earned;
-    e->ours = tt_ops_default();
-    e->table = *e->ours;
+    e->arith = r->arith;
+    e->table = *tt_ops_default();
     e->table.self = e;
-    e->table.of_class = NULL;
+    e->table.of_class = e->of_class;
 #define ENTRY(name, NAME) e->table.name = record_##name;
     TT_OPS(ENTRY)
+    e->plain = e->table;
+    e->table.cls = arith_ours(r->arith)->cls;
+    e->of_class[TT_CLASS_F32] = &e->plain;
+    e->of_class[e->table.cls] = &e->table;
     read_theirs(ctx, e, theirs);
     if (!e->got) tt_explain_close(e, NULL);
     else *out = e;

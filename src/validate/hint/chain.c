@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "validate/hint/chain.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Results that are not those of the run; NULL: as they were. */
@@ -50,8 +51,9 @@ void chain_move(tt_ctx *ctx, tt_arena *mem, op_call *q, void *const *from,
     if (frame) q->conv.frame = frame;
 }
 
-/* Link j again on what changed before it; NULL: nothing that it reads did. */
-static char *again(chain *c, int j, const changes *now)
+/* Link j again on what changed before it; NULL: nothing that it reads did. On
+ * other operators than ours in any case. */
+static char *again(chain *c, int j, const changes *now, const tt_ops *other)
 {
     chain_link *l = &c->link[j];
     tt_ctx *ctx = c->ctx;
@@ -72,10 +74,10 @@ static char *again(chain *c, int j, const changes *now)
                          l->was.at[s], l->was.size[s]);
     }
     op_call q = l->q;
-    if (!any) return NULL;
+    if (!any && !other) return NULL;
     chain_move(ctx, &ctx->scratch, &q, l->copy, own, l->was.n);
     char *out = tt_alloc(ctx, &ctx->scratch, (int64_t)l->bytes, 1, "a result");
-    call_run(ctx, tt_ops_default(), &q, out);
+    call_run(ctx, other ? other : l->ops, &q, out);
     return ctx->status ? NULL : out;
 }
 
@@ -109,28 +111,48 @@ static void spread(chain *c, const void *fault, changes *now)
     }
 }
 
-bool chain_end(chain *c, const double *trial, const void *fault, double *out)
+/* The end with these results in it; false: it has none of them. */
+static bool finish(chain *c, const changes *now, double *out)
 {
     tt_ctx *ctx = c->ctx;
-    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    changes now = {{NULL}};
     bool any = false;
-    now.out[c->at] = narrowed(c, c->at, trial);
-    if (c->together && fault) spread(c, fault, &now);
-    for (int j = 0; j < c->n && !ctx->status; j++)
-        if (!now.out[j]) now.out[j] = again(c, j, &now);
     char *end = tt_alloc(ctx, &ctx->scratch, (int64_t)c->end_bytes, 1,
                          "the end of a chain");
     if (end) memcpy(end, c->end, c->end_bytes);
     for (int j = 0; end && j < c->n; j++)
-        any |= patch(&c->link[j], now.out[j], end, c->end, c->end_was,
+        any |= patch(&c->link[j], now->out[j], end, c->end, c->end_was,
                      c->end_bytes);
     for (size_t i = 0; any && i < c->end_bytes / c->end_size; i++)
         out[i] = c->end_size == 8 ? ((const double *)(const void *)end)[i]
                                   : (double)((const float *)(const void *)end)
                                         [i];
-    tt_arena_reset(&ctx->scratch, mark);
     return any && !ctx->status;
+}
+
+bool chain_end(chain *c, const double *trial, const void *fault, double *out)
+{
+    tt_ctx *ctx = c->ctx;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    changes now = {{NULL}};
+    now.out[c->at] = narrowed(c, c->at, trial);
+    if (c->together && fault) spread(c, fault, &now);
+    for (int j = 0; j < c->n && !ctx->status; j++)
+        if (!now.out[j]) now.out[j] = again(c, j, &now, NULL);
+    const bool any = finish(c, &now, out);
+    tt_arena_reset(&ctx->scratch, mark);
+    return any;
+}
+
+bool chain_end_on(chain *c, unsigned links, const tt_ops *ops, double *out)
+{
+    tt_ctx *ctx = c->ctx;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    changes now = {{NULL}};
+    for (int j = 0; j < c->n && !ctx->status; j++)
+        now.out[j] = again(c, j, &now, links >> j & 1 ? ops : NULL);
+    const bool any = finish(c, &now, out);
+    tt_arena_reset(&ctx->scratch, mark);
+    return any;
 }
 
 static const char *was_at(const chain_link *l, const void *copy)
@@ -182,4 +204,21 @@ bool chain_modulation(const chain *c, int i)
         any |= c->link[k].q.kind == OP_MODULATE
                && reads(&c->link[k], l->out_was, l->bytes);
     return any;
+}
+
+void chain_link_name(const chain *c, int i, bool together, char *out,
+                     size_t size)
+{
+    const op_kind kind = c->link[i].q.kind;
+    int nth = 0, all = 0;
+    for (int k = 0; k < c->n; k++) {
+        nth += k < i && c->link[k].q.kind == kind;
+        all += c->link[k].q.kind == kind;
+    }
+    const char *of = chain_rope_of(c, i);
+    if (chain_modulation(c, i)) snprintf(out, size, "modulation");
+    else if (of && !together) snprintf(out, size, "rope of the %s", of);
+    else if (all < 2) snprintf(out, size, "%s", op_name(kind));
+    else if (together) snprintf(out, size, "every %s", op_name(kind));
+    else snprintf(out, size, "%s %d of %d", op_name(kind), nth + 1, all);
 }

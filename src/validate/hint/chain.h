@@ -19,6 +19,7 @@ enum { LINKS_MOST = 24, OTHERS_MOST = 8, SUMS_MOST = 4 };
 /* One call: copies of what it read, and of its result. */
 typedef struct chain_link {
     op_call q;               /* reads the copies                              */
+    const tt_ops *ops;       /* ours, of the class that it is made in         */
     op_spans was;            /* where what it read was                        */
     void *copy[SPANS_MAX];   /* weights and tables of angles: itself          */
     const char *out_was;     /* where its result was                          */
@@ -66,11 +67,21 @@ void chain_move(tt_ctx *ctx, tt_arena *mem, op_call *q, void *const *from,
  * `together` other calls of its kind make the same mistake `fault`. False: the
  * end does not depend on it. */
 bool chain_end(chain *c, const double *trial, const void *fault, double *out);
+/* The same when the links of this set, bit i for link i, run on `ops`. */
+bool chain_end_on(chain *c, unsigned links, const tt_ops *ops, double *out);
 
 /* A sentence with the mistake, of an operator of c, that gives `got` in the
  * named tensor; false: none does. v has its shape, and what may be erred. */
 bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
                 const tt_verdict *v, char *out, size_t size);
+
+/* A sentence with the class, or the change of class cls, that gives every bit
+ * of `got` in the end when products of c compute it; false: none does. */
+bool hint_chain_class(tt_ctx *ctx, chain *c, tt_class cls, const double *got,
+                      char *out, size_t size);
+/* "linear 2 of 3"; `together`: "every rope". */
+void chain_link_name(const chain *c, int i, bool together, char *out,
+                     size_t size);
 
 /* Mistakes of a model, not of an operator (model.c, window.c): another row of
  * the modulation, a pass at another time; frames of keys that are missing,

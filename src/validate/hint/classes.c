@@ -3,8 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Other classes, and the class with one change at a time. Only what gives every
- * bit of the result is named; a small result may be that of several. */
-#include "validate/hint/hint.h"
+ * bit of the result is named; a small result may be that of several. Of a call
+ * its result is compared, of a tensor of a dump what the operators behind the
+ * changed ones make of theirs (chain.h). */
+#include "validate/hint/chain.h"
 #include "validate/operators/opcalls.h"
 
 #include <math.h>
@@ -14,6 +16,7 @@
 #ifndef TT_REAL_DOUBLE
 
 #include "ops/bf16.h"
+#include "ops/golden/tensor_core.h"
 
 /* The changes of a tensor core that takes L products and keeps F bits, and
  * those of the other classes: X(id, class, factor, sentence, rule ...). */
@@ -117,14 +120,32 @@ static bool f32_gives(tt_ctx *ctx, const op_call *q, const double *got)
     return v.bits == TT_BITS_EQUAL;
 }
 
+static golden_class class_of(const guess *g)
+{
+    golden_class class = *golden_class_of(g->cls);
+    if (g->change) class.chain = g->change->chain;
+    if (g->change && g->change->factor) class.factor = g->change->factor;
+    return class;
+}
+
 static bool gives(tt_ctx *ctx, const guess *g, const op_call *q,
                   const double *got)
 {
     if (!g->change && g->cls == TT_CLASS_F32) return f32_gives(ctx, q, got);
-    golden_class class = *golden_class_of(g->cls);
-    if (g->change) class.chain = g->change->chain;
-    if (g->change && g->change->factor) class.factor = g->change->factor;
+    const golden_class class = class_of(g);
     return plain_class_gives(ctx, q, &class, got);
+}
+
+/* Everything but class cls as it is; how many. */
+static int guesses(guess *list, tt_class cls)
+{
+    int n = 0;
+    for (int c = 0; c < TT_CLASS_COUNT; c++)
+        if ((tt_class)c != cls) list[n++] = (guess){(tt_class)c, NULL};
+    for (int i = 0; i < CHANGE_COUNT; i++)
+        if (!strcmp(changes[i].class, tt_class_name(cls)))
+            list[n++] = (guess){cls, &changes[i]};
+    return n;
 }
 
 /* Those of n that give this result, in front. */
@@ -163,34 +184,142 @@ static int ask(const hint_call *h, guess *list, int n)
 }
 
 /* One more explanation; the same sentence once. */
-static void say(hint_call *h, const guess *g)
+static void say(char *out, size_t size, const guess *g, int parts)
 {
     char text[120];
-    const size_t used = strlen(h->out);
-    if (g->change)
-        snprintf(text, sizeof text, g->change->what, g->change->rule->parts);
+    const size_t used = strlen(out);
+    if (g->change) snprintf(text, sizeof text, g->change->what, parts);
     else
         snprintf(text, sizeof text, "it computes class %s",
                  tt_class_name(g->cls));
-    if (strstr(h->out, text) || used + strlen(text) + 5 > h->size) return;
-    snprintf(h->out + used, h->size - used, "%s%s", used ? " or " : "", text);
+    if (strstr(out, text) || used + strlen(text) + 5 > size) return;
+    snprintf(out + used, size - used, "%s%s", used ? " or " : "", text);
 }
 
 bool hint_classes(hint_call *h)
 {
     guess list[TT_CLASS_COUNT + CHANGE_COUNT];
-    int n = 0;
     h->out[0] = 0;
     if (h->q->kind != OP_LINEAR && h->q->kind != OP_ATTENTION) return false;
-    for (int c = 0; c < TT_CLASS_COUNT; c++)
-        if ((tt_class)c != h->cls) list[n++] = (guess){(tt_class)c, NULL};
-    for (int i = 0; i < CHANGE_COUNT; i++)
-        if (!strcmp(changes[i].class, tt_class_name(h->cls)))
-            list[n++] = (guess){h->cls, &changes[i]};
-    n = keep(h->ctx, list, n, h->q, h->got);
+    int n = keep(h->ctx, list, guesses(list, h->cls), h->q, h->got);
     if (n > 1 && h->ops && h->q->kind == OP_LINEAR) n = ask(h, list, n);
-    for (int i = 0; i < n; i++) say(h, &list[i]);
+    for (int i = 0; i < n; i++)
+        say(h->out, h->size, &list[i],
+            list[i].change ? list[i].change->rule->parts : 0);
     return n && !h->ctx->status;
+}
+
+/* ---- somewhere before a tensor of a dump --------------------------------- */
+
+static void guess_linear(tt_ctx *ctx, const tt_linear_args *a)
+{
+    const golden_class *class = ctx->ops->self;
+    if (class->attend == golden_tensor_core_attend)
+        golden_tensor_core_linear(ctx, a, class);
+    else
+        golden_factors_linear(ctx, a, class);
+}
+
+static void guess_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    golden_factors_attention(ctx, a, ctx->ops->self);
+}
+
+/* Do these links of c, computed so, give every bit of its end? */
+static bool end_gives(chain *c, unsigned links, const guess *g,
+                      const double *got, double *end)
+{
+    golden_class class = class_of(g);
+    tt_ops t = *tt_ops_class(tt_ops_default(), g->cls);
+    if (g->change) {
+        t.self = &class;
+        t.linear = guess_linear;
+        if (class.attend) t.attention = guess_attention;
+    }
+    bool same = chain_end_on(c, links, &t, end);
+    for (size_t i = 0; same && i < c->end_bytes / c->end_size; i++)
+        same = value_same_bits(got[i], end[i]);
+    return same;
+}
+
+/* In how many parts the longest of these sums is split. */
+static int parts_of(const chain *c, unsigned links, const guess *g)
+{
+    int64_t most = 0;
+    if (!g->change || !g->change->rule->parts) return 0;
+    for (int i = 0; i < c->n; i++) {
+        const op_call *q = &c->link[i].q;
+        if (!(links >> i & 1) || q->kind != OP_LINEAR) continue;
+        const int64_t part = plain_part(g->change->rule, q->c);
+        if ((q->c + part - 1) / part > most) most = (q->c + part - 1) / part;
+    }
+    return (int)most;
+}
+
+/* Products of the class: all linear layers, attention as well, each alone. */
+static int sets_of(const chain *c, tt_class cls, unsigned *set)
+{
+    unsigned linear = 0, attention = 0;
+    int n = 0;
+    for (int i = 0; i < c->n; i++) {
+        const op_kind kind = c->link[i].q.kind;
+        if (c->link[i].ops->cls != cls) continue;
+        if (kind == OP_LINEAR) linear |= 1u << i;
+        if (kind == OP_ATTENTION) attention |= 1u << i;
+    }
+    const unsigned all = linear | attention;
+    if (linear & (linear - 1)) set[n++] = linear;
+    if (linear && attention) set[n++] = all;
+    for (int i = c->n - 1; i >= 0; i--)
+        if (all >> i & 1) set[n++] = 1u << i;
+    return n;
+}
+
+static void say_where(const chain *c, unsigned links, char *out, size_t size)
+{
+    int i = 0;
+    bool attention = false;
+    while (!(links >> i & 1)) i++;
+    for (int k = 0; k < c->n; k++)
+        attention |= links >> k & 1 && c->link[k].q.kind == OP_ATTENTION;
+    if (links == 1u << i) chain_link_name(c, i, false, out, size);
+    else
+        snprintf(out, size, "every linear%s", attention ? " and attention"
+                                                        : "");
+}
+
+/* Of a large tensor c has the first rows: is anything wrong in them? */
+static bool wrong(const chain *c, const double *got)
+{
+    for (size_t i = 0; i < c->end_bytes / c->end_size; i++) {
+        const void *at = c->end + i * c->end_size;
+        const double ours = c->end_size == 8 ? *(const double *)at
+                                             : (double)*(const float *)at;
+        if (!value_same_bits(got[i], ours)) return true;
+    }
+    return false;
+}
+
+bool hint_chain_class(tt_ctx *ctx, chain *c, tt_class cls, const double *got,
+                      char *out, size_t size)
+{
+    guess list[TT_CLASS_COUNT + CHANGE_COUNT];
+    unsigned set[LINKS_MOST + 2];
+    char why[128] = "", of[48];
+    const int n = guesses(list, cls), sets = sets_of(c, cls, set);
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    double *end = tt_alloc(ctx, &ctx->scratch,
+                           (int64_t)(c->end_bytes / c->end_size), sizeof *end,
+                           "an end");
+    for (int s = 0; end && s < sets && !*why && wrong(c, got); s++) {
+        for (int i = 0; i < n && !ctx->status; i++)
+            if (end_gives(c, set[s], &list[i], got, end))
+                say(why, sizeof why, &list[i], parts_of(c, set[s], &list[i]));
+        say_where(c, set[s], of, sizeof of);
+    }
+    if (*why) snprintf(out, size, "%s: %s", of, why);
+    tt_arena_reset(&ctx->scratch, mark);
+    return *why && !ctx->status;
 }
 
 #else
@@ -198,6 +327,13 @@ bool hint_classes(hint_call *h)
 bool hint_classes(hint_call *h)
 {
     h->out[0] = 0;
+    return false;
+}
+
+bool hint_chain_class(tt_ctx *ctx, chain *c, tt_class cls, const double *got,
+                      char *out, size_t size)
+{
+    (void)ctx, (void)c, (void)cls, (void)got, (void)out, (void)size;
     return false;
 }
 

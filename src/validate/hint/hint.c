@@ -308,24 +308,6 @@ static bool link_explains(hint *end, chain *c, int i, bool together,
     return end->fits && end->best < before;
 }
 
-/* Which of several calls of its kind. */
-static void name_link(const chain *c, int i, bool together, char *out,
-                      size_t size)
-{
-    const op_kind kind = c->link[i].q.kind;
-    int nth = 0, all = 0;
-    for (int k = 0; k < c->n; k++) {
-        nth += k < i && c->link[k].q.kind == kind;
-        all += c->link[k].q.kind == kind;
-    }
-    const char *of = chain_rope_of(c, i);
-    if (chain_modulation(c, i)) snprintf(out, size, "modulation");
-    else if (of && !together) snprintf(out, size, "rope of the %s", of);
-    else if (all < 2) snprintf(out, size, "%s", op_name(kind));
-    else if (together) snprintf(out, size, "every %s", op_name(kind));
-    else snprintf(out, size, "%s %d of %d", op_name(kind), nth + 1, all);
-}
-
 bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
                 const tt_verdict *v, char *out, size_t size)
 {
@@ -352,7 +334,7 @@ bool hint_chain(tt_ctx *ctx, chain *c, const char *name, const double *got,
             for (int together = c->link[i].q.kind == OP_ROPE; together >= 0;
                  together--)
                 if (link_explains(&end, c, i, together, name))
-                    name_link(c, i, together, of, sizeof of);
+                    chain_link_name(c, i, together, of, sizeof of);
     if (end.fits && end.partly) hint_where(&end, where, sizeof where);
     if (end.fits)
         snprintf(out, size, "%s: %.125s%s%s", of, end.text, *where ? ", " : "",

@@ -234,6 +234,8 @@ typedef struct sum_rule {
 /* c + sum over k < n of a[k * step] b[k]. */
 float plain_chain(const sum_rule *r, float c, const float *a, int64_t step,
                   const float *b, int64_t n);
+/* Terms of a part where a sum of n terms is split. */
+int64_t plain_part(const sum_rule *r, int64_t n);
 /* Factors in other formats, arith_cut_tf32 among them; none is flushed. */
 float plain_factor_bf16(float x);
 float plain_factor_tf32(float x);

@@ -137,14 +137,18 @@ static float chain_of(const sum_rule *r, float c, const float *a, int64_t step,
     }
 }
 
+int64_t plain_part(const sum_rule *r, int64_t n)
+{
+    const int64_t tile = r->tile ? r->tile : 16;
+    return ((n + r->parts - 1) / r->parts + tile - 1) / tile * tile;
+}
+
 float plain_chain(const sum_rule *r, float c, const float *a, int64_t step,
                   const float *b, int64_t n)
 {
     if (r->order != SUM_CORE && !r->keep) c = bf16_flush(c);
     if (!r->parts) return chain_of(r, c, a, step, b, n);
-    const int64_t tile = r->tile ? r->tile : 16;
-    const int64_t part = ((n + r->parts - 1) / r->parts + tile - 1) / tile
-                         * tile;
+    const int64_t part = plain_part(r, n);
     for (int64_t k = 0; k < n; k += part) {
         const int64_t some = n - k < part ? n - k : part;
         const float s = chain_of(r, k ? 0 : c, a + k * step, step, b + k, some);

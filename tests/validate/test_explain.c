@@ -5,13 +5,15 @@
  * Another program is played by our model with operators of its own, one of
  * which makes a mistake of a model: it reads other keys, turns them by other
  * places, is told another time. It writes a dump; ours runs with that given,
- * and the first tensor that differs must be the right one and be named. */
+ * and the first tensor that differs must be the right one and be named. Where
+ * bits count, the other program computes sums of a class in another way. */
 #include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/folder.h"
+#include "tests/validate/class_mutants.h"
 #include "tests/validate/lab.h"
 #include "tether/io.h"
 
@@ -314,23 +316,18 @@ static void run(const tt_ops *ops, const char *out, const char *theirs)
     if (given) tt_file_close(given);
 }
 
-static void check(const mistake *m)
+/* Their dump against ours in that arithmetic. */
+static void judge(const mistake *m, const tt_ops *theirs, const tt_arith *arith)
 {
     tt_report *r = NULL;
     tt_explain *e = NULL;
-    tt_ops theirs = *ours;
     planted = m;
-    theirs.attention = attention, theirs.rope = rope;
-    theirs.modulate = modulate, theirs.layer_norm = layer_norm;
-    theirs.gate_add = gate_add, theirs.linear = linear;
-    theirs.col_blend = col_blend;
-    run(&theirs, at("theirs"), NULL);
-    run(ours, at("ours"), at("theirs"));
-    if (!expect_ok(tt_report_new(ctx, &r, m->name, tt_arith_find("f32")), "r"))
-        return;
+    run(theirs, at("theirs"), NULL);
+    run(tt_ops_class(ours, arith->cls), at("ours"), at("theirs"));
+    if (!expect_ok(tt_report_new(ctx, &r, m->name, arith), "r")) return;
     expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
-        .got = at("theirs"), .want = at("ours"),
-        .arith = tt_arith_find("f32"), .injected = true}), m->name);
+        .got = at("theirs"), .want = at("ours"), .arith = arith,
+        .injected = true}), m->name);
     expect_ok(tt_explain_open(ctx, &e, r, at("theirs")), m->name);
     if (e) run(tt_explain_ops(e), at("again"), at("theirs"));
     tt_explain_close(e, r);
@@ -341,6 +338,60 @@ static void check(const mistake *m)
     tt_report_free(r);
 }
 
+static void check(const mistake *m)
+{
+    tt_ops theirs = *ours;
+    theirs.attention = attention, theirs.rope = rope;
+    theirs.modulate = modulate, theirs.layer_norm = layer_norm;
+    theirs.gate_add = gate_add, theirs.linear = linear;
+    theirs.col_blend = col_blend;
+    judge(m, &theirs, tt_arith_find("f32"));
+}
+
+/* ---- every bit of a class ------------------------------------------------ */
+
+/* Mutants of class_mutants.h. */
+static const mistake sums[] = {
+    {"SM90_SPLIT", "*", "chunk.0/step.0/e",
+     "linear: split-K: sums of 2 parts are added in float32"},
+    {"SM80_SPLIT", "*/block.0", "chunk.0/step.0/block.0/self_attn.q",
+     "linear: split-K: sums of 3 parts are added in float32"},
+    {"VDP_SPLIT", "*/block.1", "chunk.0/step.0/block.1/self_attn.q",
+     "linear: split-K: sums of 2 parts are added in float32"},
+    {"SM90_BITS", "*", "chunk.0/step.0/e",
+     "linear: 24 fraction bits where 25 belong"},
+    {"SM90_AMPERE", "*", "chunk.0/step.0/e", "linear: it computes class sm80"},
+    /* the second layer of the FFN alone */
+    {"SM90_F16", "ffn.2", "chunk.0/step.0/block.0/ffn",
+     "linear 2 of 2: sums are kept in f16"},
+};
+
+static void class_linear(tt_ctx *c, const tt_linear_args *a)
+{
+    enum { FFN_DIM = 208 };
+    const tt_ops *theirs = c->ops;
+    if (!strcmp(planted->in, "ffn.2") ? a->w->dim[1] == FFN_DIM
+                                      : !fnmatch(planted->in, c->path, 0)) {
+        class_mutant_linear(c, a);
+        return;
+    }
+    c->ops = tt_ops_class(ours, theirs->cls);
+    c->ops->linear(c, a);
+    c->ops = theirs;
+}
+
+static void check_sums(const mistake *m)
+{
+    tt_ops theirs;
+    for (int i = 0; i < CLASS_MUTANTS; i++) {
+        const class_mutant *fault = &class_mutants[i];
+        if (strcmp(fault->name, m->name) || !class_mutant_table(&theirs, fault))
+            continue;
+        theirs.linear = class_linear;
+        judge(m, &theirs, tt_arith_bits(tt_arith_find(fault->cls)));
+    }
+}
+
 int main(int argc, char **argv)
 {
     ctx = test_begin("validate/explain");
@@ -348,6 +399,8 @@ int main(int argc, char **argv)
     if (folder_make() && lab_open(&l, ctx))
         for (size_t i = 0; i < sizeof list / sizeof *list; i++)
             if (argc < 2 || !strcmp(argv[1], list[i].name)) check(&list[i]);
+    for (size_t i = 0; l.text && i < sizeof sums / sizeof *sums; i++)
+        if (argc < 2 || !strcmp(argv[1], sums[i].name)) check_sums(&sums[i]);
     lab_close(&l);
     folder_remove();
     return test_end();

@@ -93,7 +93,8 @@ static bool cut(tt_explain *e, op_call *q)
     int64_t *n = rows_of(q);
     if (!e->arith->bits || q->kind == OP_CONV) return true;
     if (!e->of && (q->kind == OP_LINEAR || q->kind == OP_ATTENTION)) {
-        const int64_t most = WORK_MOST / (call_cost(q) / *n);
+        const int64_t width = q->attn.H * q->attn.D; /* a linear comes behind */
+        const int64_t most = WORK_MOST / (call_cost(q) / *n + width * width);
         if (!most) return false;
         if (most < *n) forget(e);
         e->of = *n;
@@ -282,6 +283,12 @@ static void keep_other(tt_explain *e, tt_ctx *ctx, op_kind kind,
         keep_pass(e, ctx, &q, cross);
 }
 
+/* Are rows of the chain left out? */
+static bool part(const tt_explain *e)
+{
+    return e->of && e->rows < e->of;
+}
+
 /* ---- the named tensor ---------------------------------------------------- */
 
 static int64_t work(const chain *c)
@@ -299,11 +306,10 @@ static void end_chain(tt_explain *e, tt_ctx *ctx, tt_dtype type, int rank,
     e->v = (tt_verdict){.rank = rank, .earned = e->earned};
     for (int i = 0; i < rank; i++) n *= e->v.dim[i] = dim[i];
     e->done = true;
-    const bool part = e->of && e->rows < e->of;
     if (n != e->n || (type != TT_F32 && type != TT_F64)
-        || (part && n % e->of) || work(&e->c) > WORK_MOST * (part ? 4 : 1))
-        return;
-    if (part) n = n / e->of * e->rows;
+        || work(&e->c) > WORK_MOST * (e->arith->bits ? 4 : 1)
+        || (part(e) && n % e->of)) return;
+    if (part(e)) n = n / e->of * e->rows;
     e->c.ctx = ctx;
     e->c.end_was = data;
     e->c.end_size = type == TT_F64 ? 8 : 4;
@@ -316,10 +322,10 @@ static void end_chain(tt_explain *e, tt_ctx *ctx, tt_dtype type, int rank,
 static void explain(tt_explain *e, tt_ctx *ctx)
 {
     e->waiting = false;
-    const bool whole = !e->of || e->rows == e->of;
-    if ((!e->arith->bits || !hint_chain_class(ctx, &e->c, e->arith->cls, e->got,
-                                              e->found, sizeof e->found))
-        && whole)
+    const bool named = e->arith->bits
+        && hint_chain_class(ctx, &e->c, e->arith->cls, e->got, e->found,
+                            sizeof e->found);
+    if (!named && !part(e) && work(&e->c) <= WORK_MOST)
         hint_chain(ctx, &e->c, e->name, e->got, &e->v, e->found,
                    sizeof e->found);
     forget(e);

@@ -256,8 +256,14 @@ static int parts_of(const chain *c, unsigned links, const guess *g)
     return (int)most;
 }
 
-/* Products of the class: all linear layers, attention as well, each alone. */
-static int sets_of(const chain *c, tt_class cls, unsigned *set)
+/* Some products of a chain, bit i for link i, and what they are called. */
+typedef struct link_set {
+    unsigned links;
+    char name[48];
+} link_set;
+
+/* Those of the class: all linear layers, attention as well, each alone. */
+static int sets_of(const chain *c, tt_class cls, link_set *set)
 {
     unsigned linear = 0, attention = 0;
     int n = 0;
@@ -267,25 +273,16 @@ static int sets_of(const chain *c, tt_class cls, unsigned *set)
         if (kind == OP_LINEAR) linear |= 1u << i;
         if (kind == OP_ATTENTION) attention |= 1u << i;
     }
-    const unsigned all = linear | attention;
-    if (linear & (linear - 1)) set[n++] = linear;
-    if (linear && attention) set[n++] = all;
-    for (int i = c->n - 1; i >= 0; i--)
-        if (all >> i & 1) set[n++] = 1u << i;
+    if (linear) set[n++] = (link_set){linear, "linear"};
+    if (linear && attention)
+        set[n++] = (link_set){linear | attention, "linear and attention"};
+    for (int i = c->n - 1; i >= 0; i--) {
+        if (!((linear | attention) >> i & 1) || linear == 1u << i) continue;
+        set[n].links = 1u << i;
+        chain_link_name(c, i, false, set[n].name, sizeof set[n].name);
+        n++;
+    }
     return n;
-}
-
-static void say_where(const chain *c, unsigned links, char *out, size_t size)
-{
-    int i = 0;
-    bool attention = false;
-    while (!(links >> i & 1)) i++;
-    for (int k = 0; k < c->n; k++)
-        attention |= links >> k & 1 && c->link[k].q.kind == OP_ATTENTION;
-    if (links == 1u << i) chain_link_name(c, i, false, out, size);
-    else
-        snprintf(out, size, "every linear%s", attention ? " and attention"
-                                                        : "");
 }
 
 /* Of a large tensor c has the first rows: is anything wrong in them? */
@@ -304,8 +301,8 @@ bool hint_chain_class(tt_ctx *ctx, chain *c, tt_class cls, const double *got,
                       char *out, size_t size)
 {
     guess list[TT_CLASS_COUNT + CHANGE_COUNT];
-    unsigned set[LINKS_MOST + 2];
-    char why[128] = "", of[48];
+    link_set set[LINKS_MOST + 2];
+    char why[128] = "";
     const int n = guesses(list, cls), sets = sets_of(c, cls, set);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     double *end = tt_alloc(ctx, &ctx->scratch,
@@ -313,11 +310,11 @@ bool hint_chain_class(tt_ctx *ctx, chain *c, tt_class cls, const double *got,
                            "an end");
     for (int s = 0; end && s < sets && !*why && wrong(c, got); s++) {
         for (int i = 0; i < n && !ctx->status; i++)
-            if (end_gives(c, set[s], &list[i], got, end))
-                say(why, sizeof why, &list[i], parts_of(c, set[s], &list[i]));
-        say_where(c, set[s], of, sizeof of);
+            if (end_gives(c, set[s].links, &list[i], got, end))
+                say(why, sizeof why, &list[i],
+                    parts_of(c, set[s].links, &list[i]));
+        if (*why) snprintf(out, size, "%s: %s", set[s].name, why);
     }
-    if (*why) snprintf(out, size, "%s: %s", of, why);
     tt_arena_reset(&ctx->scratch, mark);
     return *why && !ctx->status;
 }

@@ -323,7 +323,7 @@ static void judge(const mistake *m, const tt_ops *theirs, const tt_arith *arith)
     tt_explain *e = NULL;
     planted = m;
     run(theirs, at("theirs"), NULL);
-    run(tt_ops_class(ours, arith->cls), at("ours"), at("theirs"));
+    run(tt_ops_class(tt_ops_default(), arith->cls), at("ours"), at("theirs"));
     if (!expect_ok(tt_report_new(ctx, &r, m->name, arith), "r")) return;
     expect_ok(tt_dump_compare(ctx, r, &(tt_dump_options){
         .got = at("theirs"), .want = at("ours"), .arith = arith,
@@ -338,14 +338,15 @@ static void judge(const mistake *m, const tt_ops *theirs, const tt_arith *arith)
     tt_report_free(r);
 }
 
-static void check(const mistake *m)
+static void check(const mistake *m, const tt_arith *arith)
 {
+    ours = tt_ops_class(tt_ops_default(), arith->cls);
     tt_ops theirs = *ours;
     theirs.attention = attention, theirs.rope = rope;
     theirs.modulate = modulate, theirs.layer_norm = layer_norm;
     theirs.gate_add = gate_add, theirs.linear = linear;
     theirs.col_blend = col_blend;
-    judge(m, &theirs, tt_arith_find("f32"));
+    judge(m, &theirs, arith);
 }
 
 /* ---- every bit of a class ------------------------------------------------ */
@@ -375,7 +376,7 @@ static void class_linear(tt_ctx *c, const tt_linear_args *a)
         class_mutant_linear(c, a);
         return;
     }
-    c->ops = tt_ops_class(ours, theirs->cls);
+    c->ops = tt_ops_class(tt_ops_default(), theirs->cls);
     c->ops->linear(c, a);
     c->ops = theirs;
 }
@@ -395,11 +396,15 @@ static void check_sums(const mistake *m)
 int main(int argc, char **argv)
 {
     ctx = test_begin("validate/explain");
-    ours = tt_ops_default();
-    if (folder_make() && lab_open(&l, ctx))
-        for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-            if (argc < 2 || !strcmp(argv[1], list[i].name)) check(&list[i]);
-    for (size_t i = 0; l.text && i < sizeof sums / sizeof *sums; i++)
+    const tt_arith *f32 = tt_arith_find("f32");
+    const tt_arith *vdp = tt_arith_bits(tt_arith_find("vdp"));
+    const bool ready = folder_make() && lab_open(&l, ctx);
+    for (size_t i = 0; ready && i < sizeof list / sizeof *list; i++) {
+        if (argc > 1 && strcmp(argv[1], list[i].name)) continue;
+        check(&list[i], f32);
+        if (i % 4 == 0) check(&list[i], vdp);
+    }
+    for (size_t i = 0; ready && i < sizeof sums / sizeof *sums; i++)
         if (argc < 2 || !strcmp(argv[1], sums[i].name)) check_sums(&sums[i]);
     lab_close(&l);
     folder_remove();

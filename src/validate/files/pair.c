@@ -455,8 +455,11 @@ static bool explain_values(dump_run *d, tt_verdict *v, const pair *p)
     const bool known = d->opt->operands && !strcmp(p->ours->name, "y")
                        && case_read(d->ctx, &q, d->opt->operands, v->dim,
                                     v->rank);
-    return hint_find(d->ctx, known ? &q : NULL, d->opt->arith, p->got, p->want,
-                     v);
+    const tt_arith *a = d->opt->arith;
+    if (known && a && a->bits
+        && hint_classes(&(hint_call){d->ctx, &q, NULL, a->cls, p->got, v->hint,
+                                     sizeof v->hint})) return true;
+    return hint_find(d->ctx, known ? &q : NULL, a, p->got, p->want, v);
 }
 
 static void explain(dump_run *d, tt_verdict *v, const pair *p)

@@ -104,10 +104,10 @@ static void test_hair(void)
 /* The portable tile on its packed floats, with faults on request. */
 static bool fault_flush, fault_order;
 
-static void faulty_tile(float *c, int64_t ldc, bf16_rows rows,
+static void faulty_tile(float *c, const void *rows_at, bf16_rows rows,
                         const void *lanes, int64_t groups, bool add)
 {
-    const float *a = rows.at, *b = lanes;
+    const float *a = rows_at, *b = lanes;
     const tt_bf16_kernels *kn = &tt_bf16_generic;
     for (int r = 0; r < kn->mr; r++)
         for (int i = 0; i < kn->nr; i++)
@@ -121,7 +121,7 @@ static void faulty_tile(float *c, int64_t ldc, bf16_rows rows,
                     *s = !fault_flush ? bf16_fma(x, y, *s)
                          : fabsf(plain) < FLT_MIN ? copysignf(0, plain) : plain;
                 }
-                float *to = &c[r * ldc + i];
+                float *to = &c[r * kn->nr + i];
                 *to = bf16_add(g || add ? *to : 0, bf16_add(half[0], half[1]));
             }
 }
@@ -158,10 +158,55 @@ static void test_question(void)
              "of the instructions where there is AVX-512", name);
 }
 
+/* ---- softmax of one block ------------------------------------------------ */
+
+#if defined(TT_HAVE_AVX512BF16)
+/* What kernels that soften for themselves give is what the float kernels and a
+ * packing of their weights give; they say no where a weight is near FLT_MIN. */
+static void one_softening(const tt_bf16_kernels *kn, int64_t n, float least,
+                          bool first)
+{
+    enum { KEYS = 64, NR = BF16_MAX_NR };
+    static float s[KEYS * NR], kept[2][3][NR];
+    static uint32_t lanes[2][KEYS * NR];
+    const tt_kernels *soft = exact_kernels();
+    for (int64_t i = 0; i < n * NR; i++)
+        s[i] = 4 * (i < NR ? least : (float)(uniform() * (double)least));
+    for (int i = 0; i < NR; i++) {
+        s[(n - 1) * NR + i] = n > 1 || !first ? 0 : s[i];
+        for (int v = 0; v < 3; v++)
+            kept[0][v][i] = kept[1][v][i] = v ? 1 + (float)uniform() : -0.5f;
+    }
+    memset(lanes, 0x5a, sizeof lanes);
+    const bool did = kn->soften(lanes[1], s, n, 0.25f, kept[1][0], kept[1][1],
+                                kept[1][2], first);
+    expect(did == (least >= -87 || n == 1), "%lld keys down to %a: %d",
+           (long long)n, (double)least, did);
+    if (!did) return;
+    soft->soften(s, n, 0.25f, kept[0][0], kept[0][1], kept[0][2], first);
+    kn->pack_weights(lanes[0], s, n);
+    expect_bits("weights of a block", lanes[1], lanes[0], sizeof lanes[0]);
+    expect_bits("maximum, sum, factor", kept[1], kept[0], sizeof kept[0]);
+}
+
+static void test_soften(void)
+{
+    static const float least[] = {-1, -20, -86.99999f, -87, -87.00001f, -90};
+    if (!vdp_present()) return;
+    for (int i = 0; i < 6; i++)
+        for (int64_t n = 1; n <= 64; n += n < 4 ? 1 : 29)
+            for (int first = 0; first < 2; first++)
+                one_softening(&tt_vdp_avx512bf16, n, least[i], first);
+}
+#endif
+
 int main(void)
 {
     ctx = test_begin("ops/bf16_exact");
     test_hair();
+#if defined(TT_HAVE_AVX512BF16)
+    test_soften();
+#endif
     test_question();
     test_linear();
     test_carried();

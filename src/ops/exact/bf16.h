@@ -23,25 +23,27 @@
 #define BF16_MAX_MR 32
 #define BF16_MAX_NR 48
 
-/* Rows of a tile: value k of row r is at[r * row + k / 32 * group + k % 32]. */
+/* Rows of a tile: value k of row r is a[r * row + k / 32 * group + k % 32]. */
 typedef struct bf16_rows {
-    const void *at;
     int64_t row, group;
 } bf16_rows;
 
-/* Rows [r0, ..) of a packed form of m. */
-static inline bf16_rows bf16_packed(const void *a, int64_t m, int64_t r0,
-                                    int size)
+/* Those of a packed form of m, of which row r is at bf16_row(). */
+static inline bf16_rows bf16_packed(int64_t m)
 {
-    return (bf16_rows){(const char *)a + r0 * BF16_GROUP * size, BF16_GROUP,
-                       m * BF16_GROUP};
+    return (bf16_rows){BF16_GROUP, m * BF16_GROUP};
+}
+
+static inline const void *bf16_row(const void *a, int64_t r, int size)
+{
+    return (const char *)a + r * BF16_GROUP * size;
 }
 
 typedef struct tt_bf16_kernels {
     const char *name;
     int mr, nr;   /* nr is also aq of the float kernels used beside           */
     int size;     /* bytes of a packed value                                  */
-    bool stored;  /* takes rows of any strides, and of stored bf16 at any
+    bool stored;  /* takes rows in one piece (group 32), stored bf16 at any
                    * address; subnormal ones it reads as zeros. Else packed   */
 
     /* rows: row r, product k is x[r*ld + k] (pack_rows) or x[k*ld + r]
@@ -56,10 +58,17 @@ typedef struct tt_bf16_kernels {
                        int64_t K);
     void (*pack_weights)(void *b, const float *p, int64_t K);
 
-    /* c [mr, nr] (row stride ldc) = the class's chain over mr rows, nr lanes
-     * and `groups` groups; goes on from c when `add`. */
-    void (*tile)(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
+    /* c [mr, nr] = the class's chain over mr rows, nr lanes and `groups`
+     * groups; goes on from c when `add`. Arguments that do not fit registers
+     * of the CPU (a larger struct) cost more than the call: they may be copied
+     * by vectors, behind the sums of the tile before. */
+    void (*tile)(float *c, const void *a, bf16_rows rows, const void *lanes,
                  int64_t groups, bool add);
+    /* soften of tt_kernels whose weights go to lanes, rounded; s is what tile
+     * gave. False: nothing was done, some weight is too near FLT_MIN. NULL:
+     * always so. */
+    bool (*soften)(void *lanes, const float *s, int64_t n, float scale,
+                   float *m, float *l, float *alpha, bool first);
     /* Around calls of tile in one thread; no other arithmetic in between. */
     unsigned (*begin)(void);
     void (*end)(unsigned state);

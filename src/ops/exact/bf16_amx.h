@@ -21,13 +21,13 @@
 
 /* Tiles 0-2 and 3-5 are the results of the upper and lower 16 rows, 6 holds
  * rows, 7 lanes. Going back through the lanes saves one load in eight. */
-static void tile(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
-                 int64_t groups, bool add)
+static void tile(float *c, const void *rows_at, bf16_rows rows,
+                 const void *lanes, int64_t groups, bool add)
 {
-    const char *a = rows.at, *b = lanes;
+    const char *a = rows_at, *b = lanes;
     const int64_t row = 2 * rows.row;
-    char *up = (char *)c, *low = (char *)(c + TILE_ROWS * ldc);
-    int64_t step = ldc * (int64_t)sizeof *c;
+    char *up = (char *)c, *low = (char *)(c + TILE_ROWS * NR);
+    const int64_t step = NR * (int64_t)sizeof *c;
     TILE_STATE;
     if (add) {
         TILE_LOAD(0, up, step);

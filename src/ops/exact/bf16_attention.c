@@ -104,8 +104,8 @@ static void product(const plan *e, float *c, const float *rows, int64_t m,
     const tt_bf16_kernels *kn = e->kn;
     unsigned state = kn->begin();
     for (int64_t r = 0; r < m; r += kn->mr)
-        kn->tile(c + r * kn->nr, kn->nr, bf16_packed(rows, m, r, kn->size),
-                 lanes, exact_round_up(K, BF16_GROUP) / BF16_GROUP, false);
+        kn->tile(c + r * kn->nr, bf16_row(rows, r, kn->size), bf16_packed(m),
+                 lanes, exact_parts(K, BF16_GROUP), false);
     kn->end(state);
 }
 
@@ -122,9 +122,12 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
     product(e, w.s, laid, exact_round_up(at.n, e->kn->mr),
             w.q + at.g * e->Dk * nr, a->D);
     if (!plain) exact_add_bias(walk, at, w.s);
-    e->soft->soften(w.s, at.n, plain ? a->scale : 1.0f, w.m + at.g * nr,
-                    w.l + at.g * nr, alpha, first);
-    e->kn->pack_weights(w.p, w.s, at.n);
+    float *m = w.m + at.g * nr, *l = w.l + at.g * nr;
+    if (!plain || !e->kn->soften ||
+        !e->kn->soften(w.p, w.s, at.n, a->scale, m, l, alpha, first)) {
+        e->soft->soften(w.s, at.n, plain ? a->scale : 1.0f, m, l, alpha, first);
+        e->kn->pack_weights(w.p, w.s, at.n);
+    }
     product(e, w.block, laid + values_at(e, at.n), e->Dm, w.p, at.n);
     e->soft->merge(w.acc + at.g * e->Dm * nr, w.block, alpha, e->Dm, first);
 }

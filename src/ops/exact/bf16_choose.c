@@ -39,18 +39,23 @@ static void question(float *x, float *w)
 static void answer(const tt_bf16_kernels *kn, float *y, const float *x,
                    const float *w)
 {
-    float a[M * K], b[K * N];
-    for (int slice = 0; slice < 2; slice++) {
-        int64_t k0 = slice ? BF16_GROUP : 0;
-        int64_t kc = slice ? K - BF16_GROUP : BF16_GROUP;
-        kn->pack_rows(a, M, x + k0, K, M, kc);
-        for (int64_t c = 0; c < N; c += kn->nr) {
-            kn->pack_lanes(b, w + c * K + k0, K, kn->nr, kc);
+    const int64_t first = BF16_GROUP, rest = K - BF16_GROUP, mr = kn->mr;
+    float a[M * K], more[M * K], b[N * K], next[N * K], c[M * N];
+    kn->pack_rows(a, M, x, K, M, first);
+    kn->pack_rows(more, M, x + first, K, M, rest);
+    for (int64_t n = 0; n < N; n += kn->nr) {
+        kn->pack_lanes(b, w + n * K, K, kn->nr, first);
+        kn->pack_lanes(next, w + n * K + first, K, kn->nr, rest);
+        for (int64_t r = 0; r < M; r += mr) {
             unsigned state = kn->begin();
-            for (int64_t r = 0; r < M; r += kn->mr)
-                kn->tile(y + r * N + c, N, bf16_packed(a, M, r, kn->size), b,
-                         kc / BF16_GROUP, slice > 0);
+            kn->tile(c, bf16_row(a, r, kn->size), bf16_packed(M), b, 1,
+                     false);
+            kn->tile(c, bf16_row(more, r, kn->size), bf16_packed(M), next,
+                     rest / BF16_GROUP, true);
             kn->end(state);
+            for (int64_t i = 0; i < mr; i++)
+                memcpy(y + (r + i) * N + n, c + i * kn->nr,
+                       (size_t)kn->nr * sizeof *y);
         }
     }
 }

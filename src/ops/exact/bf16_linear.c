@@ -27,8 +27,9 @@ static void rows(const exact_product *p, void *panel, const float *x,
     plan_of(p)->kn->pack_lanes(panel, x, ld, n, kc);
 }
 
-/* The weights of a tile: in place, or packed in `copy`. */
-static bf16_rows weights(const plan *e, exact_slice at, float *copy)
+/* The weights of a tile and their strides: in place, or packed in `copy`. */
+static const void *weights(const plan *e, exact_slice at, float *copy,
+                           bf16_rows *rows)
 {
     const tt_bf16_kernels *kn = e->kn;
     const tt_tensor *w = e->walk.a->w;
@@ -38,7 +39,8 @@ static bf16_rows weights(const plan *e, exact_slice at, float *copy)
         if (at.o0 + 2 * kn->mr <= w->dim[0])
             exact_ask_weights(&e->walk, from + 2 * kn->mr * K, 2 * K,
                               2 * at.kc);
-        return (bf16_rows){from, K, BF16_GROUP};
+        *rows = (bf16_rows){K, BF16_GROUP};
+        return from;
     }
     const float *from = tt_tensor_in_place(w);
     if (from) {
@@ -50,19 +52,21 @@ static bf16_rows weights(const plan *e, exact_slice at, float *copy)
                             at.kc);
         kn->pack_rows(copy, kn->mr, wide, at.kc, n, at.kc);
     }
-    return bf16_packed(copy, kn->mr, 0, kn->size);
+    *rows = bf16_packed(kn->mr);
+    return copy;
 }
 
 static void slice(const exact_product *p, float *out, const char *panels,
                   exact_slice at, float *copy)
 {
     const tt_bf16_kernels *kn = plan_of(p)->kn;
-    const int64_t groups = exact_round_up(at.kc, BF16_GROUP) / BF16_GROUP;
-    const bf16_rows w = weights(plan_of(p), at, copy);
+    const int64_t groups = exact_parts(at.kc, BF16_GROUP);
+    const int64_t bytes = exact_panel_bytes(p, at.kc);
+    bf16_rows rows;
+    const void *w = weights(plan_of(p), at, copy, &rows);
     const unsigned state = kn->begin();
-    for (int64_t r = 0; r < at.n; r += kn->nr)
-        kn->tile(out + r, at.n, w,
-                 panels + r / kn->nr * exact_panel_bytes(p, at.kc), groups,
+    for (int64_t r = 0; r < at.n / kn->nr; r++)
+        kn->tile(out + r * at.apart, w, rows, panels + r * bytes, groups,
                  at.k0 > 0);
     kn->end(state);
 }

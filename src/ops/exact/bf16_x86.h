@@ -11,13 +11,13 @@
 
 #define NONE(r) V x##r = ZERO(), y##r = x##r, z##r = x##r;
 #define TAKE(r)                                                                \
-    V x##r = add ? LOAD(c + r * ldc) : ZERO();                                 \
-    V y##r = add ? LOAD(c + r * ldc + W) : ZERO();                             \
-    V z##r = add ? LOAD(c + r * ldc + 2 * W) : ZERO();
+    V x##r = add ? LOAD(c + r * NR) : ZERO();                                 \
+    V y##r = add ? LOAD(c + r * NR + W) : ZERO();                             \
+    V z##r = add ? LOAD(c + r * NR + 2 * W) : ZERO();
 #define GIVE(r)                                                                \
-    STORE(c + r * ldc, x##r);                                                  \
-    STORE(c + r * ldc + W, y##r);                                              \
-    STORE(c + r * ldc + 2 * W, z##r);
+    STORE(c + r * NR, x##r);                                                  \
+    STORE(c + r * NR + W, y##r);                                              \
+    STORE(c + r * NR + 2 * W, z##r);
 #define STEP(r)                                                                \
     {                                                                          \
         V v = SET1(a[r * BF16_GROUP + k]);                                     \
@@ -33,10 +33,10 @@
 
 /* ---- class vdp: one chain, the odd product of a pair first --------------- */
 
-static void tile_vdp(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
-                     int64_t groups, bool add)
+static void tile_vdp(float *c, const void *rows_at, bf16_rows rows,
+                     const void *lanes, int64_t groups, bool add)
 {
-    const float *a = rows.at, *b = lanes;
+    const float *a = rows_at, *b = lanes;
     ROWS(TAKE)
     for (int64_t g = 0; g < groups; g++) {
         for (int i = 0; i < BF16_GROUP; i++) {
@@ -72,14 +72,14 @@ static void tile_vdp(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
         PRODUCT                                                                \
     }
 
-static void tile_amx(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
-                     int64_t groups, bool add)
+static void tile_amx(float *c, const void *rows_at, bf16_rows rows,
+                     const void *lanes, int64_t groups, bool add)
 {
-    const float *a = rows.at, *b = lanes;
+    const float *a = rows_at, *b = lanes;
     _Alignas(64) float even[MR * NR], sum[MR * NR];
     for (int r = 0; r < MR; r++)
         for (int i = 0; i < NR; i += W)
-            STORE(sum + r * NR + i, add ? LOAD(c + r * ldc + i) : ZERO());
+            STORE(sum + r * NR + i, add ? LOAD(c + r * NR + i) : ZERO());
     for (int64_t g = 0; g < groups; g++) {
         {
             ROWS(NONE)
@@ -96,7 +96,7 @@ static void tile_amx(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
     }
     for (int r = 0; r < MR; r++)
         for (int i = 0; i < NR; i += W)
-            STORE(c + r * ldc + i, LOAD(sum + r * NR + i));
+            STORE(c + r * NR + i, LOAD(sum + r * NR + i));
 }
 
 static unsigned begin(void)

@@ -9,32 +9,13 @@
  * along the lanes of the attention kernels. */
 #include "ops/exact/exact.h"
 #include "ops/exact/kernels_norm.h"
-#include "ops/exact/kernels_vector.h"
 
 #ifndef AQ
 #error "kernels.h: define AQ before including"
 #endif
+#include "ops/exact/kernels_soften.h"
 
 /* ---- attention ----------------------------------------------------------- */
-
-#define SOFT (AQ / VS) /* vectors that hold one value of every query */
-_Static_assert(SOFT * VS == AQ && SOFT <= SIDE, "queries in whole vectors");
-
-/* The largest logit of every query, of n > 0. A positive scale keeps the order
- * of numbers, rounded or not: their maximum is scaled alone. */
-INLINE void largest(vs *top, const float *s, int64_t n, float scale)
-{
-    const float each = scale > 0 ? 1.0f : scale;
-    EACH(SOFT) top[i] = vs_load(s + i * VS) * each;
-    if (scale > 0)
-        for (int64_t j = 1; j < n; j++)
-            EACH(SOFT) top[i] = VS_MORE(vs_load(s + j * AQ + i * VS), top[i]);
-    else
-        for (int64_t j = 1; j < n; j++)
-            EACH(SOFT) top[i] = VS_MORE(vs_load(s + j * AQ + i * VS) * scale,
-                                        top[i]);
-    if (scale > 0) EACH(SOFT) top[i] *= scale;
-}
 
 static void k_soften(float *restrict s, int64_t n, float scale,
                      float *restrict m, float *restrict l,
@@ -52,15 +33,7 @@ static void k_soften(float *restrict s, int64_t n, float scale,
         EACH(SOFT) vs_store(s + i * VS, p[i]);
         EACH(SOFT) sum[i] += p[i];
     }
-    EACH(SOFT) p[i] = first ? vs_all(0) : vs_load(m + i * VS) - top[i];
-    if (!first) vs_exp(p, SOFT);
-    for (int i = 0; i < SOFT; i++) {
-        int at = i * VS;
-        vs_store(alpha + at, p[i]);
-        vs_store(l + at,
-                 first ? sum[i] : VS_FMA(vs_load(l + at), p[i], sum[i]));
-        vs_store(m + at, top[i]);
-    }
+    soften_end(top, sum, m, l, alpha, first);
 }
 
 static void k_merge(float *restrict acc, const float *restrict block,

@@ -80,10 +80,10 @@ static void amx_careful(float s[STEP][NR], const float *a, const float *b)
         }
 }
 
-static void tile_amx(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
-                     int64_t groups, bool add)
+static void tile_amx(float *c, const void *rows_at, bf16_rows rows,
+                     const void *lanes, int64_t groups, bool add)
 {
-    const float *a = rows.at, *b = lanes;
+    const float *a = rows_at, *b = lanes;
     for (int64_t g = 0; g < groups; g++) {
         const bool safe = whole_products(a, b);
         for (int r0 = 0; r0 < MR; r0 += STEP) {
@@ -91,7 +91,7 @@ static void tile_amx(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
             (safe ? amx_plain : amx_careful)(s, a + r0 * BF16_GROUP, b);
             for (int r = 0; r < STEP; r++)
                 for (int i = 0; i < NR; i++) {
-                    float *y = &c[(r0 + r) * ldc + i];
+                    float *y = &c[(r0 + r) * NR + i];
                     *y = bf16_add(g || add ? *y : 0, s[r][i]);
                 }
         }
@@ -134,12 +134,12 @@ static void vdp_careful(float s[STEP][NR], const float *a, const float *b)
     }
 }
 
-static void tile_vdp(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
-                     int64_t groups, bool add)
+static void tile_vdp(float *c, const void *rows_at, bf16_rows rows,
+                     const void *lanes, int64_t groups, bool add)
 {
-    const float *a = rows.at, *b = lanes;
+    const float *a = rows_at, *b = lanes;
     float s[MR][NR] = {{0}};
-    for (int r = 0; add && r < MR; r++) memcpy(s[r], c + r * ldc, sizeof s[r]);
+    for (int r = 0; add && r < MR; r++) memcpy(s[r], c + r * NR, sizeof s[r]);
     bool sums = whole_sums(s);
     for (int64_t g = 0; g < groups; g++) {
         const bool safe = whole_products(a, b);
@@ -150,7 +150,7 @@ static void tile_vdp(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
         a += rows.group;
         b += NR * BF16_GROUP;
     }
-    for (int r = 0; r < MR; r++) memcpy(c + r * ldc, s[r], sizeof s[r]);
+    for (int r = 0; r < MR; r++) memcpy(c + r * NR, s[r], sizeof s[r]);
 }
 
 const tt_bf16_kernels tt_bf16_generic = BF16_KERNELS(amx, "generic");

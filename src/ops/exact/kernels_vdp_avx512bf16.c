@@ -15,15 +15,18 @@
 #define FILL 0x8000u /* -0 */
 #include "ops/exact/bf16_pairs.h"
 
+#define AQ NR
+#include "ops/exact/kernels_soften.h"
+
 #define MR 8
 #define ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
 #define V __m512
 #define DP(c, v, b) _mm512_dpbf16_ps(c, (__m512bh)(v), (__m512bh)(b))
 
 #define DECLARE(r)                                                             \
-    V x##r = add ? _mm512_loadu_ps(c + r * ldc) : _mm512_setzero_ps();         \
-    V y##r = add ? _mm512_loadu_ps(c + r * ldc + 16) : _mm512_setzero_ps();    \
-    V z##r = add ? _mm512_loadu_ps(c + r * ldc + 32) : _mm512_setzero_ps();
+    V x##r = add ? _mm512_loadu_ps(c + r * NR) : _mm512_setzero_ps();          \
+    V y##r = add ? _mm512_loadu_ps(c + r * NR + 16) : _mm512_setzero_ps();     \
+    V z##r = add ? _mm512_loadu_ps(c + r * NR + 32) : _mm512_setzero_ps();
 /* The next pair of row r. Three pointers reach eight rows. */
 #define PAIR(r) word(ROW_##r)
 #define ROW_0 a
@@ -42,9 +45,9 @@
         z##r = DP(z##r, v, b2);                                                \
     }
 #define GIVE(r)                                                                \
-    _mm512_storeu_ps(c + r * ldc, x##r);                                       \
-    _mm512_storeu_ps(c + r * ldc + 16, y##r);                                  \
-    _mm512_storeu_ps(c + r * ldc + 32, z##r);
+    _mm512_storeu_ps(c + r * NR, x##r);                                        \
+    _mm512_storeu_ps(c + r * NR + 16, y##r);                                   \
+    _mm512_storeu_ps(c + r * NR + 32, z##r);
 
 static int32_t word(const char *at)
 {
@@ -53,21 +56,110 @@ static int32_t word(const char *at)
     return w;
 }
 
-static void tile(float *c, int64_t ldc, bf16_rows rows, const void *lanes,
-                 int64_t groups, bool add)
+/* `parts` of the products, each of `pairs`; rows and parts of a row lie `row`
+ * and `part` bytes apart. */
+INLINE void sums(float *c, const char *a, int64_t row, int64_t part,
+                 const int32_t *b, int64_t parts, int64_t pairs, bool add)
 {
-    const int32_t *b = lanes;
-    const char *a = rows.at;
-    const int64_t row = 2 * rows.row, next = 2 * (rows.group - BF16_GROUP);
     ROWS(DECLARE)
-    for (int64_t g = 0; g < groups; g++, a += next)
-        for (int k = 0; k < PAIRS; k++, a += 4, b += NR) {
+    for (int64_t g = 0; g < parts; g++, a += part - 4 * pairs)
+        for (int64_t k = 0; k < pairs; k++, a += 4, b += NR) {
             const char *a3 = a + 3 * row, *a6 = a + 6 * row;
             __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + 16);
             __m512i b2 = _mm512_loadu_si512(b + 32);
             ROWS(STEP)
         }
     ROWS(GIVE)
+}
+
+/* Packed rows, and rows in one piece: what is constant of the one and the other
+ * leaves registers for all addresses. */
+static void tile(float *c, const void *a, bf16_rows rows, const void *lanes,
+                 int64_t groups, bool add)
+{
+    if (rows.row == BF16_GROUP)
+        sums(c, a, 2 * BF16_GROUP, 2 * rows.group, lanes, groups, PAIRS,
+             add);
+    else
+        sums(c, a, 2 * rows.row, 0, lanes, 1, groups * PAIRS, add);
+}
+
+/* The largest and the smallest logit of every query; n > 0. From the last key
+ * to the first: the last ones are in the first cache still, and the first ones
+ * will be when the weights begin with them. */
+INLINE void range(vs *top, vs *low, const float *s, int64_t n)
+{
+    EACH(SOFT) top[i] = low[i] = vs_load(s + (n - 1) * NR + i * VS);
+    for (int64_t j = n - 2; j >= 0; j--)
+        EACH(SOFT) {
+            const vs v = vs_load(s + j * NR + i * VS);
+            top[i] = VS_MORE(v, top[i]);
+            low[i] = VS_LESS(v, low[i]);
+        }
+}
+
+/* Is low * scale - top at least -87 for every query? */
+INLINE bool all_near(const vs *low, float scale, const vs *top)
+{
+    __mmask16 far = 0;
+    EACH(SOFT)
+        far |= _mm512_cmp_ps_mask((__m512)(low[i] * scale - top[i]),
+                                  _mm512_set1_ps(-87.0f), _CMP_NGE_UQ);
+    return !far;
+}
+
+/* The weights of a key. */
+INLINE void weigh(vs *p, vs *sum, const float *s, float scale, const vs *top)
+{
+    EACH(SOFT) p[i] = vs_load(s + i * VS) * scale - top[i];
+    vs_exp_near(p, SOFT);
+    EACH(SOFT) sum[i] += p[i];
+}
+
+/* VCVTNE2PS2BF16 rounds as the class does, but for numbers near FLT_MIN. */
+INLINE void give_pairs(uint16_t *y, const vs *even, const vs *odd)
+{
+    static const uint16_t beside[BF16_GROUP] = {
+        0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
+        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31,
+    };
+    const __m512i to = _mm512_loadu_si512(beside);
+    EACH(SOFT) {
+        __m512bh both = _mm512_cvtne2ps_pbh((__m512)odd[i], (__m512)even[i]);
+        _mm512_storeu_si512(y + i * BF16_GROUP,
+                            _mm512_permutexvar_epi16(to, (__m512i)both));
+    }
+}
+
+/* Weights go from registers to lanes. A NaN logit is a bf16 number still, so
+ * that its lowest bits are zero as vs_exp_near asks. */
+static bool soften(void *lanes, const float *s, int64_t n, float scale,
+                   float *restrict m, float *restrict l, float *restrict alpha,
+                   bool first)
+{
+    vs top[SOFT], low[SOFT], sum[SOFT], even[SOFT], odd[SOFT];
+    uint16_t *y = lanes;
+    int64_t j = 0;
+    if (!(scale > 0)) return false;
+    range(top, low, s, n);
+    EACH(SOFT) top[i] *= scale;
+    EACH(SOFT) if (!first) top[i] = VS_MORE(top[i], vs_load(m + i * VS));
+    if (!all_near(low, scale, top)) return false;
+    EACH(SOFT) sum[i] = vs_all(0);
+    for (; j + 2 <= n; j += 2, s += 2 * NR, y += 2 * NR) {
+        weigh(even, sum, s, scale, top);
+        weigh(odd, sum, s + NR, scale, top);
+        give_pairs(y, even, odd);
+    }
+    if (j < n) {
+        weigh(even, sum, s, scale, top);
+        EACH(SOFT) odd[i] = vs_all(0);
+        give_pairs(y, even, odd);
+        j += 2, y += 2 * NR;
+    }
+    memset(y, 0, (size_t)((padded(n) - j) * NR) * sizeof *y);
+    soften_end(top, sum, m, l, alpha, first);
+    return true;
 }
 
 static unsigned begin(void)
@@ -81,8 +173,9 @@ static void end(unsigned state)
 }
 
 const tt_bf16_kernels tt_vdp_avx512bf16 = {
-    .name = "avx512bf16", .mr = MR, .nr = NR, .tile = tile, .begin = begin,
-    .end = end, .stored = true, BF16_PACKING,
+    .name = "avx512bf16", .mr = MR, .nr = NR, .tile = tile,
+    .soften = soften, .begin = begin, .end = end,
+    .stored = true, BF16_PACKING,
 };
 
 bool vdp_present(void)
@@ -100,8 +193,7 @@ static double cost(const tt_bf16_kernels *kn, float *c, const float *zeros)
     const unsigned state = kn->begin();
     clock_gettime(CLOCK_MONOTONIC, &from);
     for (int i = 0; i < TILES; i++)
-        kn->tile(c, kn->nr, bf16_packed(zeros, kn->mr, 0, kn->size), zeros,
-                 GROUPS, false);
+        kn->tile(c, zeros, bf16_packed(kn->mr), zeros, GROUPS, false);
     clock_gettime(CLOCK_MONOTONIC, &to);
     kn->end(state);
     return ((double)(to.tv_sec - from.tv_sec) * 1e9 +

@@ -183,37 +183,53 @@ INLINE vs vs_more(vs a, vs b)
 }
 #endif
 
-/* x = exp_f32 (core/mathfn.h) of every lane of n vectors, operation by
- * operation; n is a constant. Each is one long chain of dependent operations,
- * so several are taken side by side. The last two multiplications of exp_f32,
- * by powers of two whose product is 2^k, round once: so may any instruction
- * that does both. */
-INLINE void vs_exp(vs *x, int n)
+/* Of exp_f32 (core/mathfn.h) of every lane of n vectors, operation by operation:
+ * x = p of p * 2^k, and the sum whose lowest bits are k. n is a constant. Each
+ * is one long chain of dependent operations, so several are taken side by
+ * side. */
+INLINE void vs_exp_parts(vs *x, vs *shifted, int n)
 {
     static const float factor[] = {1.98412698e-4f, 1.38888889e-3f,
                                    8.33333333e-3f, 4.16666667e-2f,
                                    1.66666667e-1f, 0.5f};
-    vs shifted[SIDE], k[SIDE], r[SIDE], p[SIDE];
-    EACH(n) r[i] = VS_MORE(vs_all(-104.0f), VS_LESS(vs_all(89.0f), x[i]));
-    EACH(n) shifted[i] = VS_FMA(r[i], vs_all(1.44269502e+00f),
+    vs k[SIDE], p[SIDE];
+    EACH(n) shifted[i] = VS_FMA(x[i], vs_all(1.44269502e+00f),
                                 vs_all(12582912.0f));
     EACH(n) k[i] = shifted[i] - 12582912.0f;
-    EACH(n) r[i] = VS_FMA(k[i], vs_all(-0x1.62e400p-1f), r[i]);
-    EACH(n) r[i] = VS_FMA(k[i], vs_all(-0x1.7f7d1cp-20f), r[i]);
+    EACH(n) x[i] = VS_FMA(k[i], vs_all(-0x1.62e400p-1f), x[i]);
+    EACH(n) x[i] = VS_FMA(k[i], vs_all(-0x1.7f7d1cp-20f), x[i]);
     EACH(n) p[i] = vs_all(2.48015873e-5f);
     UNROLL
     for (int j = 0; j < 6; j++)
-        EACH(n) p[i] = VS_FMA(p[i], r[i], vs_all(factor[j]));
-    EACH(n) p[i] = 1.0f + VS_FMA(p[i], r[i] * r[i], r[i]);
+        EACH(n) p[i] = VS_FMA(p[i], x[i], vs_all(factor[j]));
+    EACH(n) x[i] = 1.0f + VS_FMA(p[i], x[i] * x[i], x[i]);
+}
+
+/* x = exp_f32. Its last two multiplications, by powers of two whose product is
+ * 2^k, round once: so may any instruction that does both. */
+INLINE void vs_exp(vs *x, int n)
+{
+    vs shifted[SIDE];
+    EACH(n) x[i] = VS_MORE(vs_all(-104.0f), VS_LESS(vs_all(89.0f), x[i]));
+    vs_exp_parts(x, shifted, n);
 #ifdef VS_SCALE
-    EACH(n) x[i] = VS_SCALE(p[i], k[i]);
+    EACH(n) x[i] = VS_SCALE(x[i], shifted[i] - 12582912.0f);
 #else
     EACH(n) {
         vi whole = (vi)shifted[i] - 0x4b400000, half = whole >> 1;
-        x[i] = p[i] * (vs)((half + 127) << 23) *
+        x[i] = x[i] * (vs)((half + 127) << 23) *
                (vs)((whole - half + 127) << 23);
     }
 #endif
+}
+
+/* The same where -87 <= x <= 0: no result is subnormal, and k may be added to
+ * the exponent of p. A NaN stays one if its 9 lowest bits are zero. */
+INLINE void vs_exp_near(vs *x, int n)
+{
+    vs shifted[SIDE];
+    vs_exp_parts(x, shifted, n);
+    EACH(n) x[i] = (vs)((vi)x[i] + ((vi)shifted[i] << 23));
 }
 
 #endif

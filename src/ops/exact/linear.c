@@ -65,10 +65,10 @@ static void slice(const exact_product *p, float *out, const char *panels,
         exact_ask_weights(p, (const char *)(w + p->mr * ld),
                           ld * (int64_t)sizeof *w,
                           at.kc * (int64_t)sizeof *w);
-    for (int64_t r = 0; r < at.n; r += p->nr) {
+    for (int64_t r = 0; r < at.n; r += p->nr, out += at.apart) {
         const float *x = (const float *)(const void *)panels + r * at.kc;
         for (int64_t k = 0; k < at.kc; k += TT_DOT_BLOCK)
-            kn->linear_tile(out + r, at.n, w + k, ld, x + k * p->nr,
+            kn->linear_tile(out, p->nr, w + k, ld, x + k * p->nr,
                             exact_least(at.kc - k, TT_DOT_BLOCK),
                             at.k0 + k > 0, NULL);
     }

@@ -36,12 +36,12 @@ static char *panel_at(const block *b, int64_t row, int64_t k0, int64_t kc)
            row / b->p->nr * exact_panel_bytes(b->p, kc);
 }
 
-/* y [rows r0.., outputs o0..] = out^T + bias, for `no` outputs and `nrows`
- * rows; out [no, ld], turned [ld, nr] */
-static void turn(const block *b, const float *out, int64_t ld, int64_t o0,
-                 int64_t no, int64_t r0, int64_t nrows, float *turned)
+/* y [rows r0.., outputs o0..] = out^T + bias, for `no` outputs and the `nrows`
+ * rows of a panel; out [no, nr of a panel], turned [that nr, nr] */
+static void turn(const block *b, const float *out, int64_t o0, int64_t no,
+                 int64_t r0, int64_t nrows, float *turned)
 {
-    const int64_t nr = b->kn->nr;
+    const int64_t nr = b->kn->nr, ld = b->p->nr;
     for (int64_t c = 0; c < no; c += nr) {
         const int64_t n = exact_least(no - c, nr), at = o0 + c;
         const float *bias = b->p->a->b ? b->p->a->b + at : NULL;
@@ -58,22 +58,25 @@ static void turn(const block *b, const float *out, int64_t ld, int64_t o0,
 /* Outputs from o0 and rows from r0 on: one unit of work. */
 static void one_unit(const block *b, int64_t o0, int64_t r0)
 {
-    const int64_t mr = b->p->mr, nr = b->kn->nr;
+    const int64_t mr = b->p->mr, nr = b->p->nr;
     const int64_t no = exact_least(b->o - o0, b->high);
     const int64_t r1 = exact_least(b->lanes, r0 + b->wide);
     float *out = b->own + tt_thread_id() * b->own_size;
-    float *turned = out + exact_parts(b->high, nr) * nr * b->wide;
-    float *copy = turned + b->wide * nr;
-    exact_slice at = {.n = r1 - r0};
+    exact_slice at = {.n = r1 - r0,
+                      .apart = exact_round_up(b->high, b->kn->nr) * nr};
+    float *turned = out + exact_parts(b->wide, nr) * at.apart;
+    float *copy = turned + nr * b->kn->nr;
     for (at.k0 = 0; at.k0 < b->K; at.k0 += SLICE) {
         at.kc = exact_least(b->K - at.k0, SLICE);
         const char *panels = panel_at(b, r0, at.k0, at.kc);
         for (int64_t j = 0; j < no; j += mr) {
             at.o0 = o0 + j;
-            b->p->slice(b->p, out + j * at.n, panels, at, copy);
+            b->p->slice(b->p, out + j * nr, panels, at, copy);
         }
     }
-    turn(b, out, at.n, o0, no, r0, exact_least(b->n, r1) - r0, turned);
+    for (int64_t r = r0; r < exact_least(b->n, r1); r += nr)
+        turn(b, out + (r - r0) / nr * at.apart, o0, no, r,
+             exact_least(b->n - r, nr), turned);
 }
 
 static void one_block(tt_ctx *ctx, block *b)
@@ -111,7 +114,7 @@ static block plan(const tt_ctx *ctx, const exact_product *p)
     b.high = p->mr * exact_parts(tiles, units);
     const int64_t across = exact_parts(want, exact_parts(b.o, b.high));
     b.wide = p->nr * exact_parts(b.lanes / p->nr, across);
-    b.own_size = (exact_round_up(b.high, b.kn->nr) + b.kn->nr) * b.wide
+    b.own_size = exact_round_up(b.high, b.kn->nr) * b.wide + p->nr * b.kn->nr
                  + p->copy;
     return b;
 }

@@ -24,6 +24,7 @@ typedef struct exact_slice {
     int64_t o0;          /* first output of mr; past the last they count as 0 */
     int64_t k0, kc;      /* products [k0, k0 + kc)                            */
     int64_t n;           /* rows of x, in whole panels                        */
+    int64_t apart;       /* floats between the sums of two panels             */
 } exact_slice;
 
 /* A class's part; a driver has it as its first member. */
@@ -39,8 +40,8 @@ struct exact_product {
      * zero. Of the thread's own: nr * kc floats. */
     void (*rows)(const exact_product *p, void *panel, const float *x,
                  int64_t ld, int64_t n, int64_t kc, float *own);
-    /* out [mr, at.n] = what is there (from k0 > 0 on) and a slice of products,
-     * with panels of x that lie behind each other. */
+    /* out [n / nr], [mr, nr] each = what is there (from k0 > 0 on) and a slice
+     * of products, with panels of x that lie behind each other. */
     void (*slice)(const exact_product *p, float *out, const char *panels,
                   exact_slice at, float *copy);
 };

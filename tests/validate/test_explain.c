@@ -351,7 +351,7 @@ static void check(const mistake *m, const tt_arith *arith)
 
 /* ---- every bit of a class ------------------------------------------------ */
 
-/* Mutants of class_mutants.h. */
+/* Mutants of class_mutants.h, and one of class f32. */
 static const mistake sums[] = {
     {"SM90_SPLIT", "*", "chunk.0/step.0/e",
      "linear: split-K: sums of 2 parts are added in float32"},
@@ -362,6 +362,8 @@ static const mistake sums[] = {
     {"SM90_BITS", "*", "chunk.0/step.0/e",
      "linear: 24 fraction bits where 25 belong"},
     {"SM90_AMPERE", "*", "chunk.0/step.0/e", "linear: it computes class sm80"},
+    {"F32_SPLIT", "*", "chunk.0/step.0/e",
+     "linear: split-K: sums of 2 parts are added in float32"},
     /* the second layer of the FFN alone */
     {"SM90_F16", "ffn.2", "chunk.0/step.0/block.0/ffn",
      "linear 2 of 2: sums are kept in f16"},
@@ -381,9 +383,30 @@ static void class_linear(tt_ctx *c, const tt_linear_args *a)
     c->ops = theirs;
 }
 
+/* Two parts, whole tiles of 16 and at most 256 terms, each a chain. */
+static void split_linear(tt_ctx *c, const tt_linear_args *a)
+{
+    const int64_t o = a->w->dim[0], n = a->w->dim[1];
+    const int64_t first = (n + 31) / 32 * 16;
+    const tt_arena_mark mark = tt_arena_here(&c->scratch);
+    tt_real *w = tt_scratch(c, o * n);
+    if (w) tt_widen_at(w, a->w, 0, o * n);
+    for (int64_t i = 0; w && i < a->n * o; i++) {
+        float s[2] = {0, 0};
+        for (int64_t k = 0; k < n; k++)
+            s[k >= first] = fmaf(a->x[i / o * n + k], w[i % o * n + k],
+                                 s[k >= first]);
+        a->y[i] = s[0] + s[1] + (a->b ? a->b[i % o] : 0);
+    }
+    tt_arena_reset(&c->scratch, mark);
+}
+
 static void check_sums(const mistake *m)
 {
-    tt_ops theirs;
+    tt_ops theirs = *tt_ops_default();
+    theirs.linear = split_linear;
+    if (!strcmp(m->name, "F32_SPLIT"))
+        judge(m, &theirs, tt_arith_bits(tt_arith_find("f32")));
     for (int i = 0; i < CLASS_MUTANTS; i++) {
         const class_mutant *fault = &class_mutants[i];
         if (strcmp(fault->name, m->name) || !class_mutant_table(&theirs, fault))

@@ -66,6 +66,13 @@ static const kernels_test test = {
     .spread = spread, .linear = linear, .attention = attention, .square = 40,
 };
 
+/* Outputs that are stored around the caches (8 MB), in whole lines and not. */
+static void test_far(void)
+{
+    one_linear((int64_t[]){1457, 1456, 2}, 0, 1);
+    one_linear((int64_t[]){1457, 1457, 2}, 0, 0);
+}
+
 /* The first group leaves 2^-112 + 2^-130 and the second, of larger products
  * alone, takes 2^-112 away: what remains is flushed. */
 static void test_carried(void)
@@ -209,6 +216,7 @@ int main(void)
 #endif
     test_question();
     test_linear();
+    test_far();
     test_carried();
     test_attention();
     return test_end();

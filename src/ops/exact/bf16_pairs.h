@@ -107,8 +107,14 @@ static void pack_lanes(void *b, const float *x, int64_t ld, int64_t lanes,
     for (int64_t k0 = 0; k0 < K; k0 += BF16_GROUP) {
         int64_t n = K - k0 < BF16_GROUP ? K - k0 : BF16_GROUP;
         if (n < BF16_GROUP || lanes < NR) memset(row, 0, sizeof row);
-        for (int64_t j = 0; j < lanes; j++)
-            round_row(row[j], x + j * ld + k0, n);
+        for (int64_t j = 0; j < lanes; j++) {
+            const float *at = x + j * ld + k0;
+            if (k0 + 2 * BF16_GROUP <= K) { /* too many streams to foresee */
+                __builtin_prefetch(at + BF16_GROUP, 0, 2);
+                __builtin_prefetch(at + BF16_GROUP + 16, 0, 2);
+            }
+            round_row(row[j], at, n);
+        }
         for (int64_t j = 0; j < NR; j += BLOCK)
             transpose16((float *)b + k0 / 2 * NR + j, NR,
                         (const float *)row[j], PAIRS);

@@ -32,6 +32,11 @@ typedef struct tt_kernels {
                         const float *bias);
     /* panel [kc, nr] = transpose of src [nr, kc] (row stride ld) */
     void (*pack)(float *panel, const float *src, int64_t ld, int64_t kc);
+    /* y [rows, cols] (row stride ldy) = transpose of src [cols, rows] (row
+     * stride ld) + bias [cols] (NULL: none); `far`: no cache will keep y until
+     * it is read */
+    void (*turn)(float *y, int64_t ldy, const float *src, int64_t ld,
+                 int64_t rows, int64_t cols, const float *bias, bool far);
 
     /* Attention works on `aq` queries along the lanes and `am` keys (scores)
      * or channels (values) along the rows.

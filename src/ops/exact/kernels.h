@@ -58,6 +58,45 @@ static inline void pack_columns(float *restrict panel,
         for (int j = 0; j < nr; j++) panel[k * nr + j] = src[j * ld + k];
 }
 
+/* ---- linear -------------------------------------------------------------- */
+
+/* A block of y; TURN(dst, dst_ld, src, src_ld) transposes VS x VS. */
+INLINE void turn_block(float *restrict y, int64_t ldy, const float *src,
+                       int64_t ld, int64_t rows, int64_t cols,
+                       const float *bias, bool far)
+{
+#ifdef TURN
+    if (rows >= VS && cols >= VS) {
+        float t[VS * VS];
+        const vs b = bias ? vs_load(bias) : vs_all(0);
+        TURN(t, VS, src, ld);
+        for (int r = 0; r < VS; r++, y += ldy) {
+            const vs v = vs_load(t + r * VS);
+            if (far) VS_AROUND(y, bias ? v + b : v);
+            else vs_store(y, bias ? v + b : v);
+        }
+        return;
+    }
+#endif
+    (void)far;
+    for (int64_t r = 0; r < rows && r < VS; r++)
+        for (int64_t c = 0; c < cols && c < VS; c++)
+            y[r * ldy + c] = bias ? src[c * ld + r] + bias[c] : src[c * ld + r];
+}
+
+static void k_turn(float *y, int64_t ldy, const float *src, int64_t ld,
+                   int64_t rows, int64_t cols, const float *bias, bool far)
+{
+    /* lines must begin where a vector does */
+    const uintptr_t at = (uintptr_t)y | (uintptr_t)ldy * sizeof *y;
+    far = far && at % sizeof(vs) == 0;
+    for (int64_t r = 0; r < rows; r += VS)
+        for (int64_t c = 0; c < cols; c += VS)
+            turn_block(y + r * ldy + c, ldy, src + c * ld + r, ld, rows - r,
+                       cols - c, bias ? bias + c : NULL, far);
+    if (far) VS_AROUND_END();
+}
+
 /* ---- elements ------------------------------------------------------------ */
 
 static void k_modulate(float *restrict x, int64_t c,
@@ -129,9 +168,10 @@ static void k_rope(float *y, const float *x, int64_t H, int64_t D,
 }
 
 #define KERNELS_COMMON                                                         \
-    .soften = k_soften, .merge = k_merge, .layer_norm = k_layer_norm,          \
-    .rms_norm = k_rms_norm, .channel_norm = k_channel_norm,                    \
-    .modulate = k_modulate, .gate_add = k_gate_add, .add = k_add,              \
-    .mul = k_mul, .gelu_tanh = k_gelu_tanh, .silu = k_silu, .rope = k_rope,    \
+    .turn = k_turn, .soften = k_soften, .merge = k_merge,                      \
+    .layer_norm = k_layer_norm, .rms_norm = k_rms_norm,                        \
+    .channel_norm = k_channel_norm, .modulate = k_modulate,                    \
+    .gate_add = k_gate_add, .add = k_add, .mul = k_mul,                        \
+    .gelu_tanh = k_gelu_tanh, .silu = k_silu, .rope = k_rope,                  \
     .col_mean = k_col_mean, .col_moment = k_col_moment,                        \
     .col_blend = k_col_blend

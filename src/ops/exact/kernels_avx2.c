@@ -11,6 +11,7 @@
 #include "ops/exact/transpose_avx2.h"
 
 #define AQ 24
+#define TURN transpose8
 #include "ops/exact/kernels.h"
 
 #define ROWS6(X)                                                               \

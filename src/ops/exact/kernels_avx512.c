@@ -13,6 +13,7 @@
 #include "ops/exact/transpose_avx512.h"
 
 #define AQ 48
+#define TURN transpose16
 #include "ops/exact/kernels.h"
 
 #define ROWS14(X)                                                              \

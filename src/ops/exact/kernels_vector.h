@@ -12,7 +12,10 @@
  *     VD_FMA, VF_FMA, VS_FMA(a, b, c)   a*b + c rounded once
  *     VD_WIDEN(v)                       a vf as doubles
  *     VS_LESS(a, b), VS_MORE(a, b)      a < b ? a : b,  a > b ? a : b
- *     VS_SCALE(p, n)                    p * 2^n rounded once; optional */
+ *     VS_SCALE(p, n)                    p * 2^n rounded once; optional
+ *     VS_AROUND(at, v)                  a store to where vectors begin, around
+ *                                       the caches if the CPU can; then
+ *                                       VS_AROUND_END() */
 #ifndef TT_OPS_KERNELS_VECTOR_H
 #define TT_OPS_KERNELS_VECTOR_H
 
@@ -29,6 +32,8 @@
 #define VS_LESS(a, b) (vs)_mm512_min_ps(a, b)
 #define VS_MORE(a, b) (vs)_mm512_max_ps(a, b)
 #define VS_SCALE(p, n) (vs)_mm512_scalef_ps(p, n)
+#define VS_AROUND(at, v) _mm512_stream_ps(at, (__m512)(v))
+#define VS_AROUND_END() _mm_sfence()
 
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
@@ -39,6 +44,8 @@
 #define VD_WIDEN(v) (vd)_mm256_cvtps_pd(v)
 #define VS_LESS(a, b) (vs)_mm256_min_ps(a, b)
 #define VS_MORE(a, b) (vs)_mm256_max_ps(a, b)
+#define VS_AROUND(at, v) _mm256_stream_ps(at, (__m256)(v))
+#define VS_AROUND_END() _mm_sfence()
 
 #elif defined(__aarch64__)
 #include <arm_neon.h>
@@ -59,6 +66,10 @@
 #define VECTORS_PLAIN
 #endif
 #define VS (2 * VD)
+#ifndef VS_AROUND
+#define VS_AROUND(at, v) vs_store(at, v)
+#define VS_AROUND_END() (void)0
+#endif
 
 /* Vectors of long chains taken side by side, as registers allow. */
 #if VD == 8
@@ -183,10 +194,10 @@ INLINE vs vs_more(vs a, vs b)
 }
 #endif
 
-/* Of exp_f32 (core/mathfn.h) of every lane of n vectors, operation by operation:
- * x = p of p * 2^k, and the sum whose lowest bits are k. n is a constant. Each
- * is one long chain of dependent operations, so several are taken side by
- * side. */
+/* Of exp_f32 (core/mathfn.h) of every lane of n vectors, operation by
+ * operation: x = p of p * 2^k, and the sum whose lowest bits are k. n is a
+ * constant. Each is one long chain of dependent operations, so several are
+ * taken side by side. */
 INLINE void vs_exp_parts(vs *x, vs *shifted, int n)
 {
     static const float factor[] = {1.98412698e-4f, 1.38888889e-3f,

@@ -362,7 +362,7 @@ static void test_classes(void)
 /* Layers that are too large to be tried whole: rows of them. */
 static void test_large_layers(void)
 {
-    const char *large = "generate -m %s -W 160 -H 160 -t 1 --latents 3 "
+    const char *large = "generate -m %s -W 192 -H 192 -t 1 --latents 3 "
                         "--steps 1000 -p x ";
     char all[1100], way[1400];
     if (test_guarded()) return;

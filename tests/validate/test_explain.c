@@ -364,7 +364,9 @@ static const mistake sums[] = {
     {"SM90_AMPERE", "*", "chunk.0/step.0/e", "linear: it computes class sm80"},
     {"F32_SPLIT", "*", "chunk.0/step.0/e",
      "linear: split-K: sums of 2 parts are added in float32"},
-    /* the second layer of the FFN alone */
+    /* one layer of the FFN alone */
+    {"SM90_F16", "ffn.0", "chunk.0/step.0/block.0/ffn",
+     "linear 1 of 2: sums are kept in f16"},
     {"SM90_F16", "ffn.2", "chunk.0/step.0/block.0/ffn",
      "linear 2 of 2: sums are kept in f16"},
 };
@@ -373,8 +375,9 @@ static void class_linear(tt_ctx *c, const tt_linear_args *a)
 {
     enum { FFN_DIM = 208 };
     const tt_ops *theirs = c->ops;
-    if (!strcmp(planted->in, "ffn.2") ? a->w->dim[1] == FFN_DIM
-                                      : !fnmatch(planted->in, c->path, 0)) {
+    if (!strcmp(planted->in, "ffn.0") ? a->w->dim[0] == FFN_DIM
+        : !strcmp(planted->in, "ffn.2") ? a->w->dim[1] == FFN_DIM
+        : !fnmatch(planted->in, c->path, 0)) {
         class_mutant_linear(c, a);
         return;
     }

@@ -307,7 +307,7 @@ static void end_chain(tt_explain *e, tt_ctx *ctx, tt_dtype type, int rank,
     for (int i = 0; i < rank; i++) n *= e->v.dim[i] = dim[i];
     e->done = true;
     if (n != e->n || (type != TT_F32 && type != TT_F64)
-        || work(&e->c) > WORK_MOST * (e->arith->bits ? 4 : 1)
+        || work(&e->c) > WORK_MOST * (e->arith->bits ? 3 : 1)
         || (part(e) && n % e->of)) return;
     if (part(e)) n = n / e->of * e->rows;
     e->c.ctx = ctx;

@@ -132,28 +132,6 @@ static void guard_zero(tt_ctx *ctx, void *to, size_t bytes)
 
 static const tt_device device;
 
-/* Behind the guard: the host's. */
-#define VERB(verb, to, from, by, ...)                                          \
-    static void guard_##verb(tt_ctx *ctx, const tt_##verb##_args *a)           \
-    {                                                                          \
-        check(ctx, a->to, true, #verb, #to);                                   \
-        check(ctx, a->from, true, #verb, #from);                               \
-        ctx->device = NULL;                                                    \
-        tt_##by(ctx, real(a->to), real(a->from), __VA_ARGS__);                 \
-        ctx->device = &device;                                                 \
-    }
-VERB(total, y, s, total, a->n, a->c, a->times)
-VERB(most, y, x, most, a->n, a->c)
-VERB(choose, list, x, choose, a->may, a->n, a->count)
-VERB(pick, to, from, pick_indices, real(a->list), a->n, a->c, a->step)
-
-static const tt_device device = {
-    .name = "guard", .alloc = guard_alloc, .free = guard_free,
-    .put = guard_put, .get = guard_get, .copy = guard_copy, .zero = guard_zero,
-    .total = guard_total, .most = guard_most, .choose = guard_choose,
-    .pick = guard_pick,
-};
-
 /* ---- operators ----------------------------------------------------------- */
 
 /* The values an operator is given; weights W come from files or are values,
@@ -211,6 +189,29 @@ static const tt_device device = {
         ctx->device = &device;                                                 \
     }
 TT_OPS(BEHIND)
+
+/* Verbs likewise. */
+#define VERB(verb, ...)                                                        \
+    static void guard_##verb(tt_ctx *ctx, const tt_##verb##_args *a)           \
+    {                                                                          \
+        static const char what[] = #verb;                                      \
+        tt_##verb##_args own = *a;                                             \
+        __VA_ARGS__                                                            \
+        ctx->device = NULL;                                                    \
+        tt_##verb(ctx, &own);                                                  \
+        ctx->device = &device;                                                 \
+    }
+VERB(total, VALUES(y) VALUES(s))
+VERB(most, VALUES(y) VALUES(x))
+VERB(choose, VALUES(list) VALUES(x))
+VERB(pick, VALUES(to) VALUES(from) VALUES(list))
+
+static const tt_device device = {
+    .name = "guard", .alloc = guard_alloc, .free = guard_free,
+    .put = guard_put, .get = guard_get, .copy = guard_copy, .zero = guard_zero,
+    .total = guard_total, .most = guard_most, .choose = guard_choose,
+    .pick = guard_pick,
+};
 
 /* ---- install ------------------------------------------------------------- */
 

@@ -18,7 +18,7 @@
  *     tt_wide *s = tt_wides(ctx, n);       statistics, where the values are
  *     double *h = tt_get_wides(ctx, s, n); to read them
  *
- *     tt_index *i = tt_indices(ctx, n);    numbers of rows, in the same way
+ *     tt_index *i = tt_indices(ctx, a, n); numbers of rows, in the same way
  *
  * Whoever gets waits for the device: statistics are got together. Or the device
  * chooses by them itself (tt_choose), and the host sees later what it chose.
@@ -32,7 +32,7 @@
 
 TT_API_BEGIN
 
-/* ---- what is chosen where the values are --------------------------------- */
+/* ---- what a policy would have to get otherwise --------------------------- */
 
 /* y[i] = times * (the sum of s[r][i], r ascending), in double, rounded once. */
 typedef struct tt_total_args {
@@ -50,23 +50,22 @@ typedef struct tt_most_args {
     int64_t n, c;
 } tt_most_args;
 
-/* The rows that stay, ascending: those that must, and the best of those that
- * compete, the largest x first, of equal ones the lower row; what is not finite
- * comes last. Behind them stands the first row that need not stay and whose x
- * is not finite; n: there is none. */
+/* The `count` rows that stay, ascending: those that must, and the best of those
+ * that compete, by x, of equal ones the lower; what is not finite comes last.
+ * Then the first row that need not stay and whose x is not finite, or n. */
 enum { TT_LEAVES, TT_COMPETES, TT_STAYS };
 typedef struct tt_choose_args {
     tt_index *list;          /* [count + 1]                                   */
     const tt_real *x;        /* [n]                                           */
     const uint8_t *may;      /* [n] of the host, one of the three             */
-    int64_t n, count;        /* so many can stay                              */
+    int64_t n, count;
 } tt_choose_args;
 
-/* Row i of `to` = row list[i] of `from`: c words of 4 bytes, `step` words from
- * row to row. They do not overlap. */
+/* Row i = row list[i] of `from`: c words of 4 bytes, `step` words apart. The
+ * arrays do not overlap. */
 typedef struct tt_pick_args {
-    void *to;                /* [n, step]                                     */
-    const void *from;
+    tt_index *to;            /* [n, step]                                     */
+    const tt_index *from;    /* [..., step]                                   */
     const tt_index *list;    /* [n]                                           */
     int64_t n, c, step;
 } tt_pick_args;
@@ -95,10 +94,9 @@ tt_real *tt_values_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what);
 tt_real *tt_values0_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what);
 tt_real *tt_values(tt_ctx *ctx, int64_t n);
 
-/* n statistics, or numbers of rows, in ctx->scratch, undefined. */
+/* n statistics in ctx->scratch, numbers of rows in `a`: undefined. */
 tt_wide *tt_wides(tt_ctx *ctx, int64_t n);
-tt_index *tt_indices(tt_ctx *ctx, int64_t n);
-tt_index *tt_indices_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what);
+tt_index *tt_indices(tt_ctx *ctx, tt_arena *a, int64_t n);
 
 tt_host *tt_get(tt_ctx *ctx, const tt_real *x, int64_t n);
 double *tt_get_wides(tt_ctx *ctx, const tt_wide *x, int64_t n);
@@ -119,17 +117,10 @@ tt_tensor tt_place(tt_ctx *ctx, tt_arena *a, const tt_tensor *t);
 void tt_copy(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
 void tt_zero(tt_ctx *ctx, tt_real *to, int64_t n);
 
-void tt_total(tt_ctx *ctx, tt_real *y, const tt_wide *s, int64_t n, int64_t c,
-              double times);
-void tt_most(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n, int64_t c);
-void tt_choose(tt_ctx *ctx, tt_index *list, const tt_real *x,
-               const uint8_t *may, int64_t n, int64_t count);
-/* Rows of c values; the first c of `step` numbers. */
-void tt_pick(tt_ctx *ctx, tt_real *to, const tt_real *from,
-               const tt_index *list, int64_t n, int64_t c);
-void tt_pick_indices(tt_ctx *ctx, tt_index *to, const tt_index *from,
-                       const tt_index *list, int64_t n, int64_t c,
-                       int64_t step);
+void tt_total(tt_ctx *ctx, const tt_total_args *a);
+void tt_most(tt_ctx *ctx, const tt_most_args *a);
+void tt_choose(tt_ctx *ctx, const tt_choose_args *a);
+void tt_pick(tt_ctx *ctx, const tt_pick_args *a);
 
 TT_API_END
 

@@ -149,7 +149,7 @@ static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i)
     y->sidx = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
     y->tpos = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
     if (c->cls->flags & TT_CHOOSES_UNSEEN)
-        y->from = tt_indices_in(ctx, &c->arena, cap + 1, "cache");
+        y->from = tt_indices(ctx, &c->arena, cap + 1);
     const size_t front = state_front(c);
     y->state = tt_alloc0(ctx, &c->arena, (int64_t)(ctx->device ? front
                          : c->state_size), 1, "cache policy");

@@ -71,15 +71,17 @@ static const tt_index *unseen_positions(tt_ctx *ctx, const tt_layer *y,
     const int64_t by_slot = s->t0 == TT_T_PER_TOKEN ? 0 : 1;
     int32_t *pos = tt_alloc(ctx, &ctx->scratch, all, 3 * sizeof *pos,
                             "positions");
-    tt_index *before = tt_indices(ctx, 3 * all), *out = tt_indices(ctx, 3 * n);
+    tt_index *before = tt_indices(ctx, &ctx->scratch, 3 * all);
+    tt_index *out = tt_indices(ctx, &ctx->scratch, 3 * n);
     if (ctx->status) return NULL;
     cache_positions_before(pos, y, live, y->unseen.start, all - live);
     tt_put_indices(ctx, before, pos, 3 * all);
     for (int64_t i = 0; by_slot && i < n; i++)
         pos[3 * i] = (int32_t)(s->t0 + (r.lo + i) / L);
     if (by_slot) tt_put_indices(ctx, out, pos, 3 * n);
-    tt_pick_indices(ctx, out + by_slot, before + by_slot,
-                      y->from + s->slot + r.lo, n, 3 - by_slot, 3);
+    tt_pick(ctx, &(tt_pick_args){ out + by_slot, before + by_slot,
+                                  y->from + s->slot + r.lo, n, 3 - by_slot,
+                                  3 });
     return out;
 }
 

@@ -47,15 +47,10 @@ tt_wide *tt_wides(tt_ctx *ctx, int64_t n)
     return values ? tt_alloc(ctx, values, n, sizeof(tt_wide), "scratch") : NULL;
 }
 
-tt_index *tt_indices_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what)
+tt_index *tt_indices(tt_ctx *ctx, tt_arena *a, int64_t n)
 {
     tt_arena *values = ctx->device ? tt_arena_values(ctx, a) : a;
-    return values ? tt_alloc(ctx, values, n, sizeof(tt_index), what) : NULL;
-}
-
-tt_index *tt_indices(tt_ctx *ctx, int64_t n)
-{
-    return tt_indices_in(ctx, &ctx->scratch, n, "scratch");
+    return values ? tt_alloc(ctx, values, n, sizeof(tt_index), "lists") : NULL;
 }
 
 tt_host *tt_get(tt_ctx *ctx, const tt_real *x, int64_t n)
@@ -199,7 +194,7 @@ void tt_tap_values(tt_ctx *ctx, const char *name, tt_real *x, int rank,
     tt_arena_reset(&ctx->scratch, m);
 }
 
-/* ---- what is chosen where the values are --------------------------------- */
+/* ---- what a policy would have to get otherwise --------------------------- */
 
 static void host_total(tt_ctx *ctx, const tt_total_args *a)
 {
@@ -262,46 +257,17 @@ static void host_pick(tt_ctx *ctx, const tt_pick_args *a)
 {
     (void)ctx;
     for (int64_t i = 0; i < a->n; i++)
-        memcpy((char *)a->to + 4 * i * a->step,
-               (const char *)a->from + 4 * a->list[i] * a->step,
-               4 * (size_t)a->c);
+        memcpy(a->to + i * a->step, a->from + a->list[i] * a->step,
+               (size_t)a->c * sizeof *a->to);
 }
 
-/* A verb: its parameters are the members of its struct, in order. */
-#define RUN(verb, ...)                                                         \
-    do {                                                                       \
+#define VERB(verb)                                                             \
+    void tt_##verb(tt_ctx *ctx, const tt_##verb##_args *a)                     \
+    {                                                                          \
         if (ctx->status) return;                                               \
-        const tt_##verb##_args args_ = {__VA_ARGS__};                          \
-        (ctx->device ? ctx->device->verb : host_##verb)(ctx, &args_);          \
-    } while (0)
-
-void tt_total(tt_ctx *ctx, tt_real *y, const tt_wide *s, int64_t n, int64_t c,
-              double times)
-{
-    RUN(total, y, s, n, c, times);
-}
-
-void tt_most(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n, int64_t c)
-{
-    RUN(most, y, x, n, c);
-}
-
-void tt_choose(tt_ctx *ctx, tt_index *list, const tt_real *x,
-               const uint8_t *may, int64_t n, int64_t count)
-{
-    RUN(choose, list, x, may, n, count);
-}
-
-void tt_pick(tt_ctx *ctx, tt_real *to, const tt_real *from,
-               const tt_index *list, int64_t n, int64_t c)
-{
-    const int64_t words = c * (int64_t)sizeof *to / 4;
-    RUN(pick, to, from, list, n, words, words);
-}
-
-void tt_pick_indices(tt_ctx *ctx, tt_index *to, const tt_index *from,
-                       const tt_index *list, int64_t n, int64_t c,
-                       int64_t step)
-{
-    RUN(pick, to, from, list, n, c, step);
-}
+        (ctx->device ? ctx->device->verb : host_##verb)(ctx, a);               \
+    }
+VERB(total)
+VERB(most)
+VERB(choose)
+VERB(pick)

@@ -75,17 +75,15 @@ static char text[256];
     NONE(tt_values0_in, c, &(tt_arena){0}, 4, "numbers")                       \
     NONE(tt_values, c, 4)                                                      \
     NONE(tt_wides, c, 4)                                                       \
-    NONE(tt_indices, c, 4)                                                     \
-    NONE(tt_indices_in, c, &(tt_arena){0}, 4, "rows")                          \
+    NONE(tt_indices, c, &(tt_arena){0}, 4)                                     \
     NONE(tt_get, c, x, 4)                                                      \
     NONE(tt_get_wides, c, NULL, 4)                                             \
     NONE(tt_get_indices, c, NULL, 4)                                           \
     RUNS(tt_put_indices, c, NULL, NULL, 4)                                     \
-    RUNS(tt_total, c, NULL, NULL, 4, 4, 1)                                     \
-    RUNS(tt_most, c, NULL, NULL, 4, 4)                                         \
-    RUNS(tt_choose, c, NULL, NULL, NULL, 4, 2)                                 \
-    RUNS(tt_pick, c, NULL, NULL, NULL, 4, 4)                                   \
-    RUNS(tt_pick_indices, c, NULL, NULL, NULL, 4, 4, 4)                        \
+    RUNS(tt_total, c, NULL)                                                    \
+    RUNS(tt_most, c, NULL)                                                     \
+    RUNS(tt_choose, c, NULL)                                                   \
+    RUNS(tt_pick, c, NULL)                                                     \
     NONE(tt_room, c, x, 4)                                                     \
     NONE(tt_send, c, x, 4)                                                     \
     RUNS(tt_place, c, &(tt_arena){0}, &(tt_tensor){0})                         \

@@ -512,40 +512,28 @@ static void test_gates(void)
 /* ---- what is chosen ------------------------------------------------------ */
 
 typedef struct choice {
+    enum { TOTAL, MOST, CHOOSE, PICK } verb;
     int64_t n, c, count;
 } choice;
 
 /* The verb of the GPU, or that of the host. */
-#define ON_EITHER(call)                                                        \
-    do {                                                                       \
-        const tt_device *gpu_ = ctx->device;                                   \
-        if (strcmp(ctx->ops->name, "cuda")) ctx->device = NULL;                \
-        call;                                                                  \
-        ctx->device = gpu_;                                                    \
-    } while (0)
-
-static void call_total(void *const *p, const void *shape)
+static void call_verb(void *const *p, const void *shape)
 {
     const choice *s = shape;
-    ON_EITHER(tt_total(ctx, p[0], p[1], s->n, s->c, 3.7));
-}
-
-static void call_most(void *const *p, const void *shape)
-{
-    const choice *s = shape;
-    ON_EITHER(tt_most(ctx, p[0], p[1], s->n, s->c));
-}
-
-static void call_choose(void *const *p, const void *shape)
-{
-    const choice *s = shape;
-    ON_EITHER(tt_choose(ctx, p[0], p[1], p[2], s->n, s->count));
-}
-
-static void call_pick(void *const *p, const void *shape)
-{
-    const choice *s = shape;
-    ON_EITHER(tt_pick(ctx, p[0], p[1], p[2], s->count, s->c));
+    const tt_device *gpu = ctx->device;
+    if (strcmp(ctx->ops->name, "cuda")) ctx->device = NULL;
+    switch (s->verb) {
+    case TOTAL:
+        tt_total(ctx, &(tt_total_args){p[0], p[1], s->n, s->c, 3.7});
+        break;
+    case MOST: tt_most(ctx, &(tt_most_args){p[0], p[1], s->n, s->c}); break;
+    case CHOOSE:
+        tt_choose(ctx, &(tt_choose_args){p[0], p[1], p[2], s->n, s->count});
+        break;
+    default:
+        tt_pick(ctx, &(tt_pick_args){p[0], p[1], p[2], s->count, s->c, s->c});
+    }
+    ctx->device = gpu;
 }
 
 static operand bytes(int64_t n, int most)
@@ -570,22 +558,22 @@ static operand scores(int64_t n, bool finite)
     return o;
 }
 
-/* The first half of those that compete stays. */
+/* Half of those that compete stay. */
 static void test_choose(int64_t n, bool finite)
 {
+    choice s = {CHOOSE, n, 1, 0};
     operand may = bytes(n, 3);
-    const uint8_t *b = may.data;
-    int64_t rivals = 0, stay = 0;
+    int64_t rivals = 1;
     for (int64_t i = 0; i < n; i++) {
-        rivals += b[i] == TT_COMPETES;
-        stay += b[i] == TT_STAYS;
+        const uint8_t b = ((uint8_t *)may.data)[i];
+        rivals += b == TT_COMPETES;
+        s.count += b == TT_STAYS;
     }
     may.host = true;
-    const choice s = {n, 1, stay + (rivals + 1) / 2};
+    s.count += rivals / 2;
     operand o[OPERANDS] = {written(bytes(4 * (s.count + 1), 256)),
                            scores(n, finite), may};
-    check(call_choose, &s, o, "choose of %lld%s", (long long)n,
-          finite ? "" : ", not all finite");
+    check(call_verb, &s, o, "choose of %lld finite %d", (long long)n, finite);
 }
 
 static void test_choices(void)
@@ -594,27 +582,24 @@ static void test_choices(void)
         {1, 1, 1}, {4, 96, 9}, {3, 37, 2}, {70, 65, 40}, {5, 3000, 300},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        const choice s = {shapes[i][0], shapes[i][1], shapes[i][2]};
+        choice s = {TOTAL, shapes[i][0], shapes[i][1], shapes[i][2]};
         operand sum[OPERANDS] = {output(s.c), doubles(s.n * s.c)};
         double *of = sum[1].data;
         for (int64_t k = 0; k < s.n * s.c; k++)
             of[k % s.n * s.c + k / s.n] = number(CANCEL);
-        sum[1].host = i % 2;
-        check(call_total, &s, sum, "total %lldx%lld", (long long)s.n,
-              (long long)s.c);
+        check(call_verb, &s, sum, "total %d", (int)i);
+        s.verb = MOST;
         for (int finite = 0; finite < 2; finite++) {
             operand o[OPERANDS] = {output(s.n), scores(s.n * s.c, finite)};
-            check(call_most, &s, o, "most %lldx%lld", (long long)s.n,
-                  (long long)s.c);
+            check(call_verb, &s, o, "most %d finite %d", (int)i, finite);
         }
+        s.verb = PICK;
         operand list = bytes(4 * s.count, 1);
-        int32_t *row = list.data;
         for (int64_t k = 0; k < s.count; k++)
-            row[k] = (int32_t)(uniform() * (double)s.n);
+            ((int32_t *)list.data)[k] = (int32_t)(uniform() * (double)s.n);
         operand o[OPERANDS] = {output(s.count * s.c),
                                floats(s.n * s.c, NORMAL), list};
-        check(call_pick, &s, o, "pick %lld of %lldx%lld", (long long)s.count,
-              (long long)s.n, (long long)s.c);
+        check(call_verb, &s, o, "pick %d", (int)i);
     }
     for (int64_t n = 1; n < 3000; n = 3 * n + 2)
         for (int finite = 0; finite < 2; finite++) test_choose(n, finite);

@@ -202,8 +202,8 @@ static tt_tensor question(tt_ctx *ctx, const tt_layer *y)
     tt_real *rows = y->of_heads;
     if (!keeps_all(y->opt)) {
         rows = tt_values(ctx, width);
-        tt_total(ctx, rows, (const tt_wide *)y->of_heads, frames, width,
-                 (double)geo->L);
+        tt_total(ctx, &(tt_total_args){ rows, (const tt_wide *)y->of_heads,
+                                        frames, width, (double)geo->L });
     }
     rows = tt_team_to_rows(ctx, rows, n, geo->heads, geo->D);
     rows = tt_team_all_rows(ctx, rows, n, geo->heads * geo->D);
@@ -239,7 +239,7 @@ static void score(tt_ctx *ctx, tt_real *best, const tt_layer *y,
     for (int64_t at = 0; at < n && !ctx->status; at += L) {
         const int64_t b = n - at < L ? n - at : L;
         const tt_real *d = ask(ctx, y, k + at * width, pos + 3 * at, b, asked);
-        tt_most(ctx, best + at, d, b, asked->dim[0]);
+        tt_most(ctx, &(tt_most_args){ best + at, d, b, asked->dim[0] });
         tt_arena_reset(&ctx->scratch, m);
     }
 }
@@ -324,8 +324,8 @@ static void choose(tt_ctx *ctx, compression *c, tt_layer *y)
         candidates += fit;
     }
     if (c->count > candidates) c->count = candidates;
-    tt_choose(ctx, y->from, c->best, may, c->n,
-              c->sink + c->count + c->recent);
+    tt_choose(ctx, &(tt_choose_args){ y->from, c->best, may, c->n,
+                                      c->sink + c->count + c->recent });
 }
 
 /* Keys and values: sinks, selected tokens, recent frames, room for the chunk;
@@ -336,10 +336,13 @@ static void rebuild(tt_ctx *ctx, tt_layer *y, const compression *c,
     const int64_t width = y->geo->H * y->geo->D, n = c->count * width;
     const int64_t fresh = p->frames * y->geo->L, old = c->recent - fresh;
     const int64_t to = c->sink + c->count, len = to + c->recent;
+    const int64_t words = width * (int64_t)(sizeof *y->k / sizeof *y->from);
     tt_real *const kv[] = { y->k, y->v };
     tt_real *chosen = tt_values(ctx, n);
     for (int i = 0; i < 2; i++) {
-        tt_pick(ctx, chosen, kv[i], y->from + c->sink, c->count, width);
+        tt_pick(ctx, &(tt_pick_args){ (tt_index *)chosen, (tt_index *)kv[i],
+                                      y->from + c->sink, c->count, words,
+                                      words });
         tt_copy(ctx, kv[i] + to * width, kv[i] + (y->len - old) * width,
                 old * width);
         tt_copy(ctx, kv[i] + c->sink * width, chosen, n);

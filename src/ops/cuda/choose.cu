@@ -86,10 +86,8 @@ KERNEL(choose_list, cuda_choose_args, CHOOSE_THREADS, 1)
 
 KERNEL(pick, tt_pick_args, ELEMENT_THREADS, 1)
 {
-    int32_t *const to = (int32_t *)a.to;
-    const int32_t *const from = (const int32_t *)a.from;
     for (int64_t e = grid_thread(); e < a.n * a.c; e += grid_threads()) {
         const int64_t i = e / a.c, w = e - i * a.c;
-        to[i * a.step + w] = from[a.list[i] * a.step + w];
+        a.to[i * a.step + w] = a.from[a.list[i] * a.step + w];
     }
 }

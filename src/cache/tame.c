@@ -56,22 +56,24 @@ void tame_stat(tt_ctx *ctx, tame_stats *out, const tt_real *x, int64_t n,
     if (m) *out = tame_of(m, n, c);
 }
 
-/* Eq. 11, and eq. 12 over it. */
+/* Eq. 11, and eq. 12 over it. Frame by frame: sums of different channels do not
+ * wait for each other. */
 void tame_trusted(tt_ctx *ctx, tame_stats *out, const tame_moments *frame,
                   int64_t F, int64_t L, int64_t c)
 {
     allocate(ctx, out, c);
-    for (int64_t i = 0; i < c && !ctx->status; i++) {
-        double mean = 0, m2 = 0;
-        for (int64_t f = 0; f < F; f++) mean += frame[f].mean[i];
-        mean /= (double)F;
-        for (int64_t f = 0; f < F; f++) {
-            const double d = frame[f].mean[i] - mean;
-            m2 += frame[f].m2[i] + (double)L * d * d;
+    if (ctx->status) return;
+    double *restrict mean = out->mean, *restrict m2 = out->sd;
+    for (int64_t i = 0; i < c; i++) mean[i] = m2[i] = 0;
+    for (int64_t f = 0; f < F; f++)
+        for (int64_t i = 0; i < c; i++) mean[i] += frame[f].mean[i];
+    for (int64_t i = 0; i < c; i++) mean[i] /= (double)F;
+    for (int64_t f = 0; f < F; f++)
+        for (int64_t i = 0; i < c; i++) {
+            const double d = frame[f].mean[i] - mean[i];
+            m2[i] += frame[f].m2[i] + (double)L * d * d;
         }
-        out->mean[i] = mean;
-        out->sd[i] = deviation(m2, F * L);
-    }
+    for (int64_t i = 0; i < c; i++) m2[i] = deviation(m2[i], F * L);
 }
 
 /* Eq. 13. */

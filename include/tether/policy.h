@@ -340,8 +340,8 @@ void tt_layer_move(tt_ctx *ctx, tt_layer *y, int64_t to, int64_t from,
  * Needs keep + n <= cap. True when something was dropped. */
 bool tt_layer_roll(tt_ctx *ctx, tt_layer *y, int64_t keep, int64_t n);
 /* Store the chunk's k (unless chunk_k is set) and v in the last live slots,
- * with metadata src_frame = tpos = start + i/L, sidx = i mod L; these wait while
- * a choice is unseen. */
+ * with metadata src_frame = tpos = start + i/L, sidx = i mod L; these wait
+ * while a choice is unseen. */
 void tt_layer_put(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
 /* Could a run have left the policy's state that is in this layer? Asks the
  * class: state_flags, then `valid`. */

@@ -206,8 +206,8 @@ static double standstill(const job *j, double begin)
 
 /* Waiting since `begin` for a parcel of, or to, rank `open`. A launcher that
  * lost a machine interrupts us ten seconds later at the earliest, and kills us
- * after five more: until then we can say who is missing, in a chunk that must be
- * finished too. So ranks then have half a round to answer, not all our
+ * after five more: until then we can say who is missing, in a chunk that must
+ * be finished too. So ranks then have half a round to answer, not all our
  * patience, and `begin` may lie seconds behind the loss. */
 static tt_status look_around(tt_ctx *ctx, job *j, double begin, int open,
                              bool patient)

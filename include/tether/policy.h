@@ -150,8 +150,6 @@ typedef struct tt_layer {
                               runs, without this chunk                        */
     bool first;            /* this pass is the first of its chunk             */
     tt_real *k, *v;        /* [cap, H, D], zeroed at reset                    */
-    const tt_real *chunk_k;/* what `write` set where the chunk's keys stay out
-                              of their slots until `done`; NULL: they do not  */
     int32_t *src_frame;    /* [cap] global frame a token came from, or one of
                               TT_SRC_* below                                  */
     int32_t *sidx;         /* [cap]                                           */
@@ -339,9 +337,8 @@ void tt_layer_move(tt_ctx *ctx, tt_layer *y, int64_t to, int64_t from,
  * they are; then len grows by n. The new slots still hold old data.
  * Needs keep + n <= cap. True when something was dropped. */
 bool tt_layer_roll(tt_ctx *ctx, tt_layer *y, int64_t keep, int64_t n);
-/* Store the chunk's k (unless chunk_k is set) and v in the last live slots,
- * with metadata src_frame = tpos = start + i/L, sidx = i mod L; these wait
- * while a choice is unseen. */
+/* Store the chunk's k, v in the last live slots, with metadata src_frame =
+ * tpos = start + i/L, sidx = i mod L; these wait while a choice is unseen. */
 void tt_layer_put(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
 /* Could a run have left the policy's state that is in this layer? Asks the
  * class: state_flags, then `valid`. */
@@ -439,8 +436,7 @@ const tt_geometry *tt_cache_geometry(const tt_cache *c);
 tt_layer *tt_cache_layer(tt_cache *c, int64_t layer);
 const tt_rope_table *tt_cache_rope(const tt_cache *c);
 
-/* begin, write and commit, as far as they belong to this pass. x stays as it is
- * until tt_cache_done. */
+/* begin, write and commit, as far as they belong to this pass. */
 void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                     const tt_qkv *x);
 

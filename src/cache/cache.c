@@ -351,7 +351,6 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     if (check_pass(ctx, c, y, p)) return;
     const stopwatch w = start_policy(ctx);
     y->first = p->start + p->frames > y->seen;
-    y->chunk_k = NULL;
     if (y->first) begin_chunk(ctx, y, p, x);
     store_chunk(ctx, y, p, x);
     stop_policy(ctx, w);
@@ -365,7 +364,6 @@ void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p)
     const stopwatch w = start_policy(ctx);
     if (p->context) kept_forget(cache_kept_of(c, layer));
     c->cls->done(ctx, y, p);
-    y->chunk_k = NULL;
     stop_policy(ctx, w);
 }
 

@@ -107,24 +107,14 @@ static const tt_index *positions(tt_ctx *ctx, const tt_cache *c,
     return pos;
 }
 
-/* Keys of a slot and of those behind it that are in one place with it. */
-static const tt_real *keys_at(const tt_layer *y, const tt_pass *p, int64_t slot)
-{
-    const int64_t width = y->geo->H * y->geo->D;
-    const int64_t chunk = y->len - p->frames * y->geo->L;
-    return y->chunk_k && slot >= chunk ? y->chunk_k + (slot - chunk) * width
-                                       : y->k + slot * width;
-}
-
 /* `out` is where the whole segment goes. */
 static void rotate_rows(tt_ctx *ctx, const tt_cache *c, tt_real *out,
-                        const tt_layer *y, const tt_pass *p,
-                        const tt_segment *s, rows r)
+                        const tt_layer *y, const tt_segment *s, rows r)
 {
     const tt_geometry *geo = y->geo;
     const int64_t width = geo->H * geo->D, n = r.hi - r.lo;
+    const tt_real *k = y->k + (s->slot + r.lo) * width;
     if (n <= 0) return;
-    const tt_real *k = keys_at(y, p, s->slot + r.lo);
     out += r.lo * width;
     if (s->t0 == TT_T_NONE) {
         tt_copy(ctx, out, k, n * width);
@@ -187,11 +177,9 @@ static const tt_real *rotate_keys(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
     int64_t at = 0;
     for (int i = 0; i < plan->nsegments; i++) {
         const tt_segment *s = &plan->segment[i];
-        const rows own = own_rows(y, p, s);
-        rows rest = { 0, s->ntokens };
-        if (own.lo < rest.hi) rest.hi = own.lo;
-        if (!there) rotate_rows(ctx, c, k + at * width, y, p, s, rest);
-        rotate_rows(ctx, c, k + at * width, y, p, s, own);
+        const rows all = { 0, s->ntokens };
+        rotate_rows(ctx, c, k + at * width, y, s,
+                    there ? own_rows(y, p, s) : all);
         at += s->ntokens;
     }
     if (kept && !ctx->status) kept_note(kept, y, plan, p);

@@ -6,9 +6,7 @@
  *         tell. But keys and values of a noisy chunk are read by one layer in
  *         one pass and never again. So the chunk has its slots while a layer
  *         attends, the pending frames have them otherwise, and the buffer for
- *         the exchange is one chunk of one layer. Keys of the passes between
- *         the first and the last need no slots: they are rotated from where
- *         they are. The moments are 1.4 % of a
+ *         the exchange is one chunk of one layer. The moments are 1.4 % of a
  *         chunk at 1.3B and 832x480; without them a round would read S + M
  *         frames again. */
 #include "cache/tether_state.h"
@@ -92,7 +90,7 @@ size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo)
 void tether_set_aside(tt_ctx *ctx, tt_layer *y, int64_t slot)
 {
     const int64_t size = tether_frame(y), n = tether_of(y)->pending * size;
-    if (!y->chunk_k) tt_copy(ctx, tether_pend_k(y, 0), y->k + slot * size, n);
+    tt_copy(ctx, tether_pend_k(y, 0), y->k + slot * size, n);
     tt_copy(ctx, tether_pend_v(y, 0), y->v + slot * size, n);
 }
 
@@ -100,7 +98,7 @@ void tether_put_back(tt_ctx *ctx, tt_layer *y)
 {
     const int64_t size = tether_frame(y), pending = tether_of(y)->pending;
     const int64_t slot = y->len / y->geo->L - pending, n = pending * size;
-    if (!y->chunk_k) tt_copy(ctx, y->k + slot * size, tether_pend_k(y, 0), n);
+    tt_copy(ctx, y->k + slot * size, tether_pend_k(y, 0), n);
     tt_copy(ctx, y->v + slot * size, tether_pend_v(y, 0), n);
 }
 

@@ -60,10 +60,8 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
 {
     const int64_t L = y->geo->L;
-    if (!y->first && tether_of(y)->pending > 0) {
-        if (!p->context && !p->last) y->chunk_k = x->k;
+    if (!y->first && tether_of(y)->pending > 0)
         tether_set_aside(ctx, y, y->len / L - p->frames);
-    }
     tt_layer_put(ctx, y, p, x);
 }
 

@@ -411,7 +411,7 @@ tt_status tt_cache_open(tt_ctx *ctx, tt_cache **out, const tt_policy_class *cls,
                         const tt_policy_options *opt, const tt_geometry *geo);
 /* The same in files of `folder`, which have no name and are gone with the cache
  * or the process. The system keeps of them in memory what it has room for.
- * NULL: in memory. No bit depends on it.
+ * NULL: in memory. Borrowed until close. No bit depends on it.
  * Errors  also TT_EIO: no such folder, or its disk is full; TT_EUNSUPPORTED:
  *         values are in memory of a device */
 tt_status tt_cache_open_in(tt_ctx *ctx, tt_cache **out,

@@ -138,7 +138,7 @@ typedef struct tt_rollout_options {
     bool keep_keys;              /* rotated keys, from pass to pass of a chunk
                                     (policy.h); no bit depends on it. false   */
     const char *kv_dir;          /* NULL, or a folder: its files hold the cache
-                                    (tt_cache_open_in)                        */
+                                    (tt_cache_open_in). Borrowed until close  */
     const char *origin;          /* NULL, or what else the run is made from
                                     (prompt, files): a saved state of another
                                     origin is refused                         */

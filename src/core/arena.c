@@ -11,8 +11,8 @@
  *         time. Other loops may ask for blocks in every turn.
  *         A block that is a file has lost its name before anything is in it, so
  *         nothing is left of it however the process ends; and all of its disk
- *         is there before anything is written, so a full disk is an error here
- *         and not a signal later. */
+ *         is there before anything is written, where the system can promise
+ *         that: so a full disk is an error here and not a signal later. */
 #include "tether/arena.h"
 
 #include <errno.h>
@@ -66,13 +66,23 @@ static int nameless(const char *folder)
     return fd;
 }
 
+/* All of the file's disk, where the system can promise it; an errno. */
+static int reserve(int fd, size_t bytes)
+{
+#ifndef __APPLE__
+    const int refused = posix_fallocate(fd, 0, (off_t)bytes);
+    if (refused != EOPNOTSUPP && refused != EINVAL) return refused;
+#endif
+    return ftruncate(fd, (off_t)bytes) ? errno : 0;
+}
+
 /* Memory that a new file of `folder` stands behind; NULL with errno. */
 static void *file_block(const char *folder, size_t bytes)
 {
     const int fd = nameless(folder);
     if (fd < 0) return NULL;
     void *p = MAP_FAILED;
-    const int refused = posix_fallocate(fd, 0, (off_t)bytes);
+    const int refused = reserve(fd, bytes);
     if (!refused)
         p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     const int why = refused ? refused : errno;
@@ -228,6 +238,7 @@ void *tt_alloc(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
     size_t need = ((size_t)bytes + ALIGN - 1) / ALIGN * ALIGN;
     if (need == 0) need = ALIGN;
     bool refuse = a->fail_after && --a->fail_after == 0;
+    if (refuse) errno = ENOMEM;
     if (!refuse && (!a->top || a->top->size - a->used < need)) {
         size_t at_least = need > BLOCK_MIN ? need : BLOCK_MIN;
         block *b = block_for(a, at_least);

@@ -351,12 +351,14 @@ static shortage shortage_of(const tt_run *run, const tt_needs *n)
     return s;
 }
 
-/* The folder of the cache, before anything is computed for it. */
-static tt_status check_folder(tt_ctx *ctx, const char *folder, int64_t bytes)
+/* The folder of the cache, before anything is computed for it. A run that goes
+ * on may need none. */
+static tt_status check_folder(tt_ctx *ctx, const tt_run *run, int64_t bytes)
 {
     struct statvfs disk;
     char path[4096];
-    if (!folder || !bytes) return ctx->status;
+    const char *folder = run->opt.kv_dir;
+    if (!folder || !bytes || run->s.resume) return ctx->status;
     snprintf(path, sizeof path, "%s/.", folder); /* it is no file */
     if (statvfs(path, &disk) || access(path, W_OK | X_OK))
         return tt_fail(ctx, TT_EIO, "--kv-dir %s: %s; give a folder that is "
@@ -372,7 +374,7 @@ static tt_status check_folder(tt_ctx *ctx, const char *folder, int64_t bytes)
 tt_status plan_check(tt_ctx *ctx, const tt_run *run, const tt_needs *n)
 {
     words w = {.n = 0};
-    TT_TRY(check_folder(ctx, run->opt.kv_dir, n->cache_files));
+    TT_TRY(check_folder(ctx, run, n->cache_files));
     if (ctx->status || ctx->device || !n->peak || holds(run, n))
         return ctx->status;
     const shortage s = shortage_of(run, n);

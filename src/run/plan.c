@@ -160,6 +160,7 @@ typedef struct rolling {
     tt_prompt **prompt;
     int nprompt;
     tt_rollout *rollout;
+    int64_t prompts;           /* bytes of their keys and values              */
     int64_t host;              /* bytes the process held at most              */
     double seconds;            /* of the host's own work                      */
 } rolling;
@@ -180,6 +181,7 @@ static tt_status open_rolling(rolling *r, const tt_run *run)
     if (!o->vae && !o->start_frame) o->latent_restart = true;
     o->kv_dir = NULL;                     /* a shadow has no files */
     TT_TRY(c->status);
+    r->prompts = r->s->held;
     o->prompts = (const tt_prompt *const *)r->prompt;
     return tt_rollout_open(c, &r->rollout, run->dit, r->prompt[0], o);
 }
@@ -247,15 +249,15 @@ static int64_t latent_bytes(const tt_run *run, const tt_rollout_options *o)
     return tt_checked_size(&bytes, dim, 5, sizeof(tt_real)) ? bytes : INT64_MAX;
 }
 
-/* The cache lies in files: mapped, as weights are. What the policy keeps on the
- * host was read off the process, and is in `held` alone. */
-static void move_to_disk(tt_needs *n, tt_cache *c)
+/* The cache lies in files: mapped, as weights are. `n->cache` then has keys and
+ * values of the prompts alone. What the policy keeps on the host was read off
+ * the process, and is in `held` alone. */
+static void move_to_disk(const rolling *r, tt_needs *n)
 {
-    const tt_layer *y = tt_cache_layer(c, 0);
-    const tt_policy_options *opt = tt_cache_options(c);
-    n->cache_files = tt_cache_bytes(tt_cache_class(c), opt, y->geo);
-    n->cache -= y->geo->layers * 2 * y->cap * y->geo->H * y->geo->D
-              * (int64_t)sizeof(tt_real);
+    tt_cache *c = tt_rollout_cache(r->rollout);
+    n->cache_files = tt_cache_bytes(tt_cache_class(c), tt_cache_options(c),
+                                    tt_cache_geometry(c));
+    n->cache = r->prompts;
     n->latents.held -= n->cache_files;
 }
 
@@ -276,7 +278,7 @@ tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
                               + n->text.kept;
         n->latents.mapped = weight_bytes(w);
         n->latents.seconds = r.seconds;
-        if (o->kv_dir) move_to_disk(n, tt_rollout_cache(r.rollout));
+        if (o->kv_dir) move_to_disk(&r, n);
         n->activations = n->latents.held - n->cache - latent_bytes(run, o);
         n->keys = o->keep_keys;
     }

@@ -149,6 +149,8 @@ static tt_status check_pairs(tt_ctx *ctx, const tt_settings *g)
     if (g->inject && g->resume)
         return tt_fail(ctx, TT_EINVAL, "--inject and --resume: chunks that are "
                        "done already would be without it");
+    if (g->kv_dir && !*g->kv_dir)
+        return tt_fail(ctx, TT_EINVAL, "--kv-dir needs a folder");
     if (g->kv_dir && !strcmp(g->keep_keys, "yes"))
         return tt_fail(ctx, TT_EINVAL, "--kv-dir is for want of memory, and "
                        "--keep-keys yes takes half as much again");

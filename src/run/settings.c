@@ -179,8 +179,9 @@ static const tt_setting fixed[] = {
     {TT_SETTING_TEXT, "kv-dir", 0, AT(kv_dir), "FOLDER",
      "keep keys and values in files of this folder, not in memory: for a "
      "machine whose memory the cache does not fit into. It needs a fast disk "
-     "with room for the cache (--plan says how much); the files have no name "
-     "and are gone when the run ends, however it ends. No bit depends on it"},
+     "with room for the cache (--plan says how much), not a folder that is "
+     "memory itself (tmpfs). The files have no name and are gone when the run "
+     "ends, however it ends. No bit depends on it"},
     {TT_SETTING_TEXT, "shares", 0, AT(shares), "LIST",
      "how mpirun's ranks share the work: 4,4,1 gives the third a ninth "
      "(default: equal). No bit depends on it"},

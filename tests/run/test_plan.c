@@ -237,6 +237,37 @@ static void every_class(void)
     }
 }
 
+static tt_needs needs_in(const char *files, const char *policy)
+{
+    tt_run *run;
+    tt_needs n = {0};
+    tt_settings s = settings_of(policy, "128x128", "24");
+    tt_settings_set(ctx, &s, "no-decode", NULL);
+    if (files) tt_settings_set(ctx, &s, "kv-dir", files);
+    expect_ok(tt_run_open(ctx, &run, &s, NULL), policy);
+    expect_ok(tt_run_plan(ctx, run, &n), policy);
+    tt_run_close(run);
+    tt_settings_free(&s);
+    return n;
+}
+
+/* What goes to the disk is the cache, all of it and once. */
+static void bytes_in_files(void)
+{
+    static const char *const policies[] = {"tether", "deep-forcing:fusion=max",
+                                           "memrope"};
+    for (int i = 0; i < 3; i++) {
+        const tt_needs a = needs_in(NULL, policies[i]);
+        const tt_needs b = needs_in(".", policies[i]);
+        const int64_t files = b.cache_files, less = a.latents.peak
+                                                  - b.latents.peak;
+        expect_bytes("in files", policies[i], files + b.cache, a.cache);
+        expect_bytes("less memory", policies[i], less, files);
+        expect_bytes("states", policies[i], b.states, a.states);
+        expect(b.cache > 0 && b.cache < a.cache / 4, "those of the prompt");
+    }
+}
+
 static void every_policy(void)
 {
     const tt_policy_class *cls;
@@ -249,7 +280,8 @@ static void every_policy(void)
     }
     if (!SANITIZED && plan_anonymous()) {
         bytes_of("tether", TT_CLASS_F32, "128x128", "6", true, "yes", NULL);
-        bytes_of("tether", TT_CLASS_F32, "128x128", "24", false, "no", ".");
+        bytes_of("tether", TT_CLASS_F32, "64x64", "24", false, "no", ".");
+        bytes_in_files();
         every_class();
         bytes_of_both("128x128", "24");
         bytes_of_restarts();

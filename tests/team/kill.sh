@@ -201,7 +201,7 @@ look_at_end() {   # kind, rank
     is "$story: $1 of rank $2 of $ranks ($mpi): there after $took ms" \
         "$(still_there)" ''
     [ "$1" != kill ] || return
-    grep -q "^wrote $x/l.st" "$work/log" && return   # all was done: MPI ends
+    [ "$1" = cut ] && grep -q "^wrote $x/l.st" "$work/log" && return   # done
     tr '\r' '\n' < "$work/log" | grep -v 'chunk [0-9]*/' > "$work/said"
     is "$story: $1 of rank $2 of $ranks ($mpi): sentences with its words \
 ($(tail -n 12 "$work/said"))" "$(grep 'tether: error: ' "$work/said" |

@@ -90,10 +90,16 @@ static void check_resume(tt_ctx *ctx, const tt_rollout_options *o,
     free(want), free(got);
 }
 
-/* The same with keys and values in files. */
+/* The same with keys and values in files, which no device has. */
 static void check_files(tt_ctx *ctx, tt_rollout_options o, const tt_real *plain)
 {
+    tt_rollout *r;
     o.kv_dir = folder;
+    if (ctx->device) {
+        expect_status(tt_rollout_open(ctx, &r, model, prompt, &o),
+                      TT_EUNSUPPORTED, "files for a device");
+        return;
+    }
     tt_real *files = whole(ctx, &o);
     expect_bits("keys and values in files", plain, files, all_bytes(&o));
     check_resume(ctx, &o, 3);

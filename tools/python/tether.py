@@ -62,7 +62,8 @@ class Arena(C.Structure):
     _fields_ = [("top", PTR)] + [
         (n, C.c_size_t) for n in ("used", "total", "peak")] + [
         ("spare", PTR), ("spare_bytes", C.c_size_t),
-        ("fail_after", C.c_size_t), ("device", PTR), ("values", PTR)]
+        ("fail_after", C.c_size_t), ("device", PTR), ("values", PTR),
+        ("folder", C.c_char_p)]
 
 
 class ProfileRow(C.Structure):

@@ -305,7 +305,8 @@ static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
     const tt_ops *exact = bench_backend(s, tt_ops_default()->name);
     const tt_ops *blas = bench_backend(s, "blas");
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    /* no other class has an instruction of its own, and no convolution */
+    /* of the other classes no instruction's peak is measured; convolutions are
+     * float in all */
     const bool own = exact->cls == TT_CLASS_VDP && c->op != CONV;
     job j = {.c = c, .top = own && peak[0][VDP] > 0 ? VDP : FMA};
     is_product(c) ? prepare_product(ctx, &j) : prepare_rows(ctx, &j);

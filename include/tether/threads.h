@@ -20,14 +20,16 @@ TT_API_BEGIN
 /* Let threads that wait sleep. A program calls this first in main.
  *
  * OpenMP reads OMP_WAIT_POLICY while it is loaded, and nothing can change its
- * mind later. So this sets the variable to `passive` and starts the program
- * anew, in the same process, with the same arguments. It returns, having done
+ * mind later. So this sets the variable to `passive`, lets GNU's OpenMP look
+ * some 50 us before it sleeps (GOMP_SPINCOUNT), and starts the program anew,
+ * in the same process, with the same arguments. It returns, having done
  * nothing, where the environment already says how threads wait
- * (OMP_WAIT_POLICY, GOMP_SPINCOUNT, KMP_BLOCKTIME, KMP_LIBRARY), in a build
- * without OpenMP, under valgrind, and on systems that have neither /proc/self
- * nor glibc. What was opened, locked
- * or printed before is not undone: hence first in main. An OMP_NUM_THREADS
- * above 4096 becomes 4096. */
+ * (OMP_WAIT_POLICY, GOMP_SPINCOUNT, KMP_BLOCKTIME, KMP_LIBRARY) or to which
+ * processors they are bound (OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY,
+ * KMP_AFFINITY), in a build without OpenMP, under valgrind, and on systems that
+ * have neither /proc/self nor glibc. What was opened, locked or printed before
+ * is not undone: hence first in main. An OMP_NUM_THREADS above 4096 becomes
+ * 4096. */
 void tt_threads_sleep(void);
 
 /* What the default number of threads is made from. */

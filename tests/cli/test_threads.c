@@ -5,6 +5,8 @@
 
 #include "tests/cli/program.h"
 
+#define FRESH "env -u OMP_WAIT_POLICY -u GOMP_SPINCOUNT " /* starts anew      */
+
 /* CPU seconds of a small video: other programs hardly change them. */
 static double cpu_of(const char *environment, const char *threads)
 {
@@ -24,7 +26,7 @@ static double cpu_of(const char *environment, const char *threads)
 static void no_circles(void)
 {
     const double one = cpu_of("", "-t 1");
-    const double two = cpu_of("env -u OMP_WAIT_POLICY ", "-t 2");
+    const double two = cpu_of(FRESH, "-t 2");
     expect(two < 1.5 * one + 0.1, "%.2f s of CPU time with one thread, "
            "%.2f s with two", one, two);
 }
@@ -51,10 +53,26 @@ static void says_how_many(void)
 /* The second start has the arguments of the first: blanks, empty ones. */
 static void keeps_arguments(void)
 {
-    expect(run_after("env -u OMP_WAIT_POLICY ", "noise -W 8 -H 8 --latents 1 "
+    expect(run_after(FRESH, "noise -W 8 -H 8 --latents 1 "
                      "--chunk 1 -o 'a  b.safetensors'") == 0
            && exists(at("a  b.safetensors")), "blanks: %s", said);
     refuses(2, "argument 9 is empty", "noise -W 8 -H 8 --latents 1 -o x ''");
+}
+
+/* A bound thread that starts us anew would leave us its processor alone. */
+static void keeps_processors(void)
+{
+#ifdef _OPENMP
+    char free_of[64] = "", bound[64] = "";
+    expect(run_after(FRESH, TINY " -v") == 0 && strstr(said, "threads: "),
+           "-v: %s", said);
+    sscanf(strstr(said, "threads: "), "threads: %63[0-9]", free_of);
+    expect(run_after(FRESH "OMP_PROC_BIND=true ", TINY " -v") == 0
+           && strstr(said, "threads: "), "OMP_PROC_BIND: %s", said);
+    sscanf(strstr(said, "threads: "), "threads: %63[0-9]", bound);
+    expect(!strcmp(free_of, bound), "%s threads, %s when bound", free_of,
+           bound);
+#endif
 }
 
 /* Under valgrind there is no second start; the loader complains once for each
@@ -62,8 +80,8 @@ static void keeps_arguments(void)
 static void stays_in_valgrind(void)
 {
     const char *library = "/not/there/vgpreload_core.so";
-    expect(run_after("env -u OMP_WAIT_POLICY LD_PRELOAD=/not/there/"
-                     "vgpreload_core.so ", TINY) == 0, "preload: %s", said);
+    expect(run_after(FRESH "LD_PRELOAD=/not/there/vgpreload_core.so ",
+                     TINY) == 0, "preload: %s", said);
     const char *once = strstr(said, library);
     expect(!once || !strstr(once + 1, library), "started twice: %s", said);
 }
@@ -77,6 +95,7 @@ int main(int argc, char **argv)
     no_circles();
     says_how_many();
     keeps_arguments();
+    keeps_processors();
     stays_in_valgrind();
     free(demo);
     return program_end();

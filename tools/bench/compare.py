@@ -142,7 +142,7 @@ def measure(o, sides, todo):
     for turn in range(-1, o.rounds):            # the first is not counted
         for name, request, _ in todo:
             for s in sides[::-1] if turn % 2 else sides:
-                time.sleep(0.2)                 # others' threads fall asleep
+                time.sleep(0.6)                 # others' threads fall asleep
                 t = s.ask(request)
                 if turn >= 0:
                     took[name][s.name].append(t)

@@ -51,6 +51,7 @@ ops/bf16_exact        gives operators values of the host
 ops/classes           gives operators values of the host
 ops/tensor_core       gives operators values of the host
 ops/tensor_core_exact gives operators values of the host
+ops/tuning            gives operators values of the host
 ops/vdp_unit          gives operators values of the host
 ops/worked_example    gives operators values of the host
 rollout/noise         random numbers

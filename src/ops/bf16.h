@@ -12,9 +12,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "ops/frozen.h"
 #include "tether/ops.h"
-
-#define BF16_GROUP 32 /* products between two additions to a result           */
 
 /* x rounded to bf16, nearest even; what is subnormal as bf16 counts as zero
  * with its sign. NaN stays NaN, large values become infinite. */

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "ops/frozen.h"
 #include "tether/ops.h"
 
 /* a*b + c with one rounding, in the compute type. */
@@ -41,7 +42,6 @@ static inline tt_real dot_real(const tt_real *a, const tt_real *b, int64_t n)
 }
 
 /* stat: join 16 interleaved double lanes. */
-#define TT_LANES 16
 static inline double join_lanes(const double *lane)
 {
     double l[TT_LANES];

@@ -13,16 +13,15 @@
 #include <stdint.h>
 #include <string.h>
 
-#define TC_KEY_BLOCK 128  /* keys between two looks at the running maximum    */
-#define TC_LANES 8        /* partial sums of the denominator                  */
-#define TC_MAX_BLOCK 16
+#include "ops/frozen.h"
+
 #define TC_LOG2E 0x1.715476p+0f
 
 /* A kind of tensor core: products of one step, fraction bits they keep. */
 typedef struct tc_unit {
     int block, bits;
 } tc_unit;
-static const tc_unit tc_sm80 = {8, 24}, tc_sm90 = {16, 25};
+static const tc_unit tc_sm80 = TC_SM80, tc_sm90 = TC_SM90;
 
 static inline uint32_t tc_bits(float x)
 {

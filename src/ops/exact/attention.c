@@ -22,9 +22,9 @@ typedef struct plan {
 
 /* One thread's memory. */
 typedef struct work {
-    float *q;            /* [WALK_GROUP, D, aq]                               */
-    float *acc;          /* [WALK_GROUP, Dup, aq]                             */
-    float *m, *l;        /* [WALK_GROUP, aq]                                  */
+    float *q;            /* [group, D, aq]                                   */
+    float *acc;          /* [group, Dup, aq]                                 */
+    float *m, *l;        /* [group, aq]                                      */
     float *s;            /* [TT_KEY_BLOCK, aq]                                */
     float *block;        /* [2, Dup, aq]                                      */
 } work;
@@ -51,7 +51,7 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
 
 static int64_t work_at(work *w, float *p, const plan *e)
 {
-    return work_of(w, p, e, TT_KEY_BLOCK, WALK_GROUP);
+    return work_of(w, p, e, TT_KEY_BLOCK, e->walk.tuned->group);
 }
 
 static void queries(const exact_walk *walk, float *memory, exact_place at,
@@ -161,7 +161,8 @@ static void give(const exact_walk *walk, float *memory, int64_t g, int64_t i,
 static plan plan_for(const tt_attention_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    plan e = {.walk = {.a = a, .nr = kn->aq, .block = TT_KEY_BLOCK,
+    plan e = {.walk = {.a = a, .tuned = exact_tuned(kn->level),
+                       .nr = kn->aq, .block = TT_KEY_BLOCK,
                        .queries = queries, .room = room, .keys = keys,
                        .panel = panel, .give = give},
               .kn = kn, .Dup = exact_round_up(a->D, kn->am)};

@@ -41,6 +41,7 @@ static inline const void *bf16_row(const void *a, int64_t r, int size)
 
 typedef struct tt_bf16_kernels {
     const char *name;
+    exact_level level;   /* its row of tuning.h                               */
     int mr, nr;   /* nr is also aq of the float kernels used beside           */
     int size;     /* bytes of a packed value                                  */
     bool stored;  /* takes rows in one piece (group 32), stored bf16 at any

@@ -70,5 +70,5 @@ static void tile(float *c, const void *rows_at, bf16_rows rows,
 }
 
 #define BF16_AMX                                                               \
-    .mr = MR, .nr = NR, .stored = true, .tile = tile, .begin = begin,          \
-    .end = end, BF16_PACKING
+    .level = EXACT_AMX, .mr = MR, .nr = NR, .stored = true, .tile = tile,      \
+    .begin = begin, .end = end, BF16_PACKING

@@ -21,10 +21,10 @@ typedef struct plan {
 
 /* One thread's memory. */
 typedef struct work {
-    float *q;          /* lanes [WALK_GROUP][Dk, nr]                          */
+    float *q;          /* lanes [group][Dk, nr]                              */
     float *p;          /* lanes [TT_KEY_BLOCK, nr]                            */
-    float *acc;        /* [WALK_GROUP, Dm, nr]                                */
-    float *m, *l;      /* [WALK_GROUP, nr]                                    */
+    float *acc;        /* [group, Dm, nr]                                    */
+    float *m, *l;      /* [group, nr]                                        */
     float *s;          /* [TT_KEY_BLOCK, nr]                                  */
     float *block;      /* [Dm, nr]                                            */
 } work;
@@ -52,7 +52,7 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
 
 static int64_t work_at(work *w, float *p, const plan *e)
 {
-    return work_of(w, p, e, TT_KEY_BLOCK, WALK_GROUP);
+    return work_of(w, p, e, TT_KEY_BLOCK, e->walk.tuned->group);
 }
 
 static void queries(const exact_walk *walk, float *memory, exact_place at,
@@ -146,7 +146,8 @@ static void give(const exact_walk *walk, float *memory, int64_t g, int64_t i,
 
 static plan plan_for(const tt_attention_args *a, const tt_bf16_kernels *kn)
 {
-    plan e = {.walk = {.a = a, .nr = kn->nr, .block = TT_KEY_BLOCK,
+    plan e = {.walk = {.a = a, .tuned = exact_tuned(kn->level),
+                       .nr = kn->nr, .block = TT_KEY_BLOCK,
                        .queries = queries, .room = room, .keys = keys,
                        .panel = panel, .give = give},
               .soft = exact_kernels(), .kn = kn,

@@ -74,9 +74,10 @@ static void slice(const exact_product *p, float *out, const char *panels,
 static plan plan_for(const tt_linear_args *a, const tt_bf16_kernels *kn)
 {
     const tt_tensor *w = a->w;
-    const int64_t kc = exact_least(w->dim[1], PRODUCT_SLICE);
+    const exact_tuning *tuned = exact_tuned(kn->level);
+    const int64_t kc = exact_slice_of(tuned, w->dim[1]);
     const int64_t up = exact_round_up(kc, BF16_GROUP);
-    plan e = {.walk = {.a = a, .mr = kn->mr, .nr = kn->nr,
+    plan e = {.walk = {.a = a, .tuned = tuned, .mr = kn->mr, .nr = kn->nr,
                        .group = BF16_GROUP, .size = kn->size,
                        .rows = rows, .slice = slice},
               .kn = kn};

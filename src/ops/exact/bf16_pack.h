@@ -112,9 +112,10 @@ FILLED(amx, 0.0f)
 FILLED(vdp, -0.0f)
 
 /* The kernels of a class that are written with float multiply-adds. */
-#define BF16_KERNELS(class, name_)                                             \
+#define BF16_KERNELS(class, name_, level_)                                     \
     {                                                                          \
-        .name = name_, .mr = MR, .nr = NR, .size = sizeof(float),              \
+        .name = name_, .level = EXACT_##level_, .mr = MR, .nr = NR,            \
+        .size = sizeof(float),                                                 \
         .pack_rows = rows_##class, .pack_cols = cols_##class,                  \
         .pack_lanes = pack_lanes, .pack_weights = pack_weights,                \
         .tile = tile_##class, .begin = begin, .end = end,                      \

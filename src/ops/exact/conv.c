@@ -13,12 +13,6 @@
 #include "core/parallel.h"
 #include "ops/gather.h"
 
-#define SLICE (2 * TT_DOT_BLOCK) /* products packed and used at a time        */
-
-/* Floats of private memory per thread: rows to widen, or a padded row panel.
- * From scratch and not from the stack, which may be small in a thread. */
-#define OWN (EXACT_MAX_NR * SLICE)
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -111,60 +105,84 @@ static void run_slice(const job *q, const float *x, int64_t ldx, int64_t r0,
                       least(r1 - r, q->kn->mr), c, own);
 }
 
-/* All weights of a convolution packed at once: panels of every product block,
- * block after block. [ceil(Cout/nr) * nr * K] */
-static void pack_all(tt_ctx *ctx, const tt_kernels *kn, float *packed,
-                     const tt_tensor *w2, int64_t o, int64_t K, float *own_all)
+/* How a convolution is cut, and its memory. */
+typedef struct plan {
+    const tt_kernels *kn;
+    int64_t K, o, pixels;
+    int64_t wide;            /* o in whole panels                             */
+    int64_t slice;           /* products packed and used at a time            */
+    int64_t rows;            /* pixels of a unit                              */
+    float *packed;           /* [wide * K], slice after slice                 */
+    float *windows;          /* [threads, rows, K]                            */
+    float *own;              /* [threads, own_size]: rows to widen, or a padded
+                              * row panel; a thread's stack may be small      */
+    int64_t own_size;
+} plan;
+
+static plan plan_for(const tt_conv_args *p)
 {
-    int64_t panels = (o + kn->nr - 1) / kn->nr;
-    int64_t blocks = (K + SLICE - 1) / SLICE;
-    TT_PARALLEL_FOR_WORK(ctx, o * K)
-    for (int64_t u = 0; u < panels * blocks; u++) {
-        float *wide = own_all + tt_thread_id() * OWN;
-        int64_t p = u % panels, k0 = u / panels * SLICE;
-        int64_t kc = least(K - k0, SLICE);
-        pack_panel(packed + panels * kn->nr * k0 + p * kn->nr * kc, kn, w2,
-                   p * kn->nr, least(o - p * kn->nr, kn->nr), k0, kc,
-                   wide);
+    const tt_kernels *kn = exact_kernels();
+    const exact_tuning *t = exact_tuned(kn->level);
+    plan e = {.kn = kn, .K = (int64_t)p->kt * p->kh * p->kw * p->Cin,
+              .o = p->Cout, .pixels = p->Ho * p->Wo,
+              .wide = exact_round_up(p->Cout, kn->nr),
+              .rows = t->conv_tiles * kn->mr};
+    e.slice = least(e.K, t->conv_slice * TT_DOT_BLOCK);
+    e.own_size = (kn->nr > kn->mr ? kn->nr : kn->mr) * e.slice;
+    return e;
+}
+
+/* All weights of a convolution packed at once: panels of every product block,
+ * block after block. */
+static void pack_all(tt_ctx *ctx, const plan *e, const tt_tensor *w2)
+{
+    const int64_t nr = e->kn->nr, panels = e->wide / nr, K = e->K;
+    TT_PARALLEL_FOR_WORK(ctx, e->o * K)
+    for (int64_t u = 0; u < panels * exact_parts(K, e->slice); u++) {
+        const int64_t o0 = u % panels * nr, k0 = u / panels * e->slice;
+        const int64_t kc = least(K - k0, e->slice);
+        pack_panel(e->packed + e->wide * k0 + o0 * kc, e->kn, w2, o0,
+                   least(e->o - o0, nr), k0, kc,
+                   e->own + tt_thread_id() * e->own_size);
+    }
+}
+
+/* Pixels [r0, r1): one unit. */
+static void one_unit(const plan *e, const tt_conv_args *p, int64_t r0,
+                     int64_t r1)
+{
+    const int64_t K = e->K;
+    float *x = e->windows + e->rows * K * tt_thread_id();
+    for (int64_t i = r0; i < r1; i++)
+        conv_gather(x + (i - r0) * K, p, i / p->Wo, i % p->Wo);
+    for (int64_t k0 = 0; k0 < K; k0 += e->slice) {
+        job q = {.kn = e->kn, .packed = e->packed + e->wide * k0, .o = e->o,
+                 .k0 = k0, .kc = least(K - k0, e->slice), .y = p->y};
+        q.b = k0 + q.kc == K ? p->b : NULL;
+        run_slice(&q, x + k0, K, r0, r1,
+                  e->own + tt_thread_id() * e->own_size);
     }
 }
 
 int64_t exact_conv_room(const tt_ctx *ctx, const tt_conv_args *p)
 {
-    const tt_kernels *kn = exact_kernels();
-    const int64_t K = (int64_t)p->kt * p->kh * p->kw * p->Cin;
-    const int64_t wide = (p->Cout + kn->nr - 1) / kn->nr * kn->nr;
-    const int64_t panel = kn->nr * least(K, SLICE);
-    return wide * K + (4 * kn->mr * K + panel) * ctx->nthreads;
+    const plan e = plan_for(p);
+    return e.wide * e.K + (e.rows * e.K + e.own_size) * ctx->nthreads;
 }
 
 void exact_conv(tt_ctx *ctx, const tt_conv_args *p)
 {
-    const tt_kernels *kn = exact_kernels();
-    int64_t K = (int64_t)p->kt * p->kh * p->kw * p->Cin, o = p->Cout;
-    int64_t wide = (o + kn->nr - 1) / kn->nr * kn->nr;
-    int64_t rows = 4 * kn->mr, pixels = p->Ho * p->Wo;
-    int64_t units = (pixels + rows - 1) / rows;
-    tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){o, K});
+    plan e = plan_for(p);
+    const tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){e.o, e.K});
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    float *packed = tt_scratch(ctx, wide * K);
-    float *windows = tt_scratch(ctx, rows * K * ctx->nthreads);
-    float *own = tt_scratch(ctx, ctx->nthreads * OWN);
-    if (own) {
-        pack_all(ctx, kn, packed, &w2, o, K, own);
-        TT_PARALLEL_FOR_DYNAMIC(ctx, pixels * o * K / 32)
-        for (int64_t u = 0; u < units; u++) {
-            float *x = windows + rows * K * tt_thread_id();
-            int64_t r0 = u * rows, r1 = least(pixels, r0 + rows);
-            for (int64_t i = r0; i < r1; i++)
-                conv_gather(x + (i - r0) * K, p, i / p->Wo, i % p->Wo);
-            for (int64_t k0 = 0; k0 < K; k0 += SLICE) {
-                job q = {.kn = kn, .packed = packed + wide * k0, .o = o,
-                         .k0 = k0, .kc = least(K - k0, SLICE), .y = p->y};
-                q.b = k0 + q.kc == K ? p->b : NULL;
-                run_slice(&q, x + k0, K, r0, r1, own + tt_thread_id() * OWN);
-            }
-        }
+    e.packed = tt_scratch(ctx, e.wide * e.K);
+    e.windows = tt_scratch(ctx, e.rows * e.K * ctx->nthreads);
+    e.own = tt_scratch(ctx, ctx->nthreads * e.own_size);
+    if (e.own) {
+        pack_all(ctx, &e, &w2);
+        TT_PARALLEL_FOR_DYNAMIC(ctx, e.pixels * e.o * e.K / 32)
+        for (int64_t u = 0; u < exact_parts(e.pixels, e.rows); u++)
+            one_unit(&e, p, u * e.rows, least(e.pixels, (u + 1) * e.rows));
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -12,6 +12,7 @@
 
 #include "ops/backends.h"
 #include "ops/exact/level.h"
+#include "ops/exact/tuning.h"
 
 #include <string.h>
 
@@ -22,6 +23,7 @@
 
 typedef struct tt_kernels {
     const char *name;
+    exact_level level;   /* its row of tuning.h                               */
 
     /* c [mr, nr] (row stride ldc) = chain over k < kc of a[r][k] b[k][lane],
      * from 0; added to c when `add`; then + bias[lane] when bias is given.

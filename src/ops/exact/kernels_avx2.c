@@ -126,7 +126,7 @@ static double fma_loop(int64_t n)
 }
 
 const tt_kernels tt_kernels_avx2 = {
-    .name = "avx2",
+    .name = "avx2", .level = EXACT_AVX2,
     .mr = 6, .nr = 16, .linear_tile = linear_tile, .pack = pack,
     .am = 4, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     .fma_loop = fma_loop,

@@ -133,7 +133,7 @@ static double fma_loop(int64_t n)
 }
 
 const tt_kernels tt_kernels_avx512 = {
-    .name = "avx512",
+    .name = "avx512", .level = EXACT_AVX512,
     .mr = 14, .nr = 32, .linear_tile = linear_tile, .pack = pack,
     .am = 8, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     .fma_loop = fma_loop,

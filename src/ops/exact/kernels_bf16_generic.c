@@ -153,8 +153,8 @@ static void tile_vdp(float *c, const void *rows_at, bf16_rows rows,
     for (int r = 0; r < MR; r++) memcpy(c + r * NR, s[r], sizeof s[r]);
 }
 
-const tt_bf16_kernels tt_bf16_generic = BF16_KERNELS(amx, "generic");
-const tt_bf16_kernels tt_vdp_generic = BF16_KERNELS(vdp, "generic");
+const tt_bf16_kernels tt_bf16_generic = BF16_KERNELS(amx, "generic", GENERIC);
+const tt_bf16_kernels tt_vdp_generic = BF16_KERNELS(vdp, "generic", GENERIC);
 
 #else
 typedef int tt_no_bf16_generic;

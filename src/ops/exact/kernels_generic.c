@@ -73,7 +73,7 @@ static double fma_loop(int64_t n)
 }
 
 const tt_kernels tt_kernels_generic = {
-    .name = "generic",
+    .name = "generic", .level = EXACT_GENERIC,
     .mr = MR, .nr = NR, .linear_tile = linear_tile, .pack = pack,
     .am = AM, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     .fma_loop = fma_loop,

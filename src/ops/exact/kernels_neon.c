@@ -113,7 +113,7 @@ static double fma_loop(int64_t n)
 }
 
 const tt_kernels tt_kernels_neon = {
-    .name = "neon",
+    .name = "neon", .level = EXACT_NEON,
     .mr = 8, .nr = 12, .linear_tile = linear_tile, .pack = pack,
     .am = 4, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     .fma_loop = fma_loop,

@@ -173,8 +173,8 @@ static void end(unsigned state)
 }
 
 const tt_bf16_kernels tt_vdp_avx512bf16 = {
-    .name = "avx512bf16", .mr = MR, .nr = NR, .tile = tile,
-    .soften = soften, .begin = begin, .end = end,
+    .name = "avx512bf16", .level = EXACT_AVX512BF16, .mr = MR, .nr = NR,
+    .tile = tile, .soften = soften, .begin = begin, .end = end,
     .stored = true, BF16_PACKING,
 };
 

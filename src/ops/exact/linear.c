@@ -77,9 +77,10 @@ static void slice(const exact_product *p, float *out, const char *panels,
 static plan plan_for(const tt_linear_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    const int64_t kc = exact_least(a->w->dim[1], PRODUCT_SLICE);
-    return (plan){.walk = {.a = a, .mr = kn->mr, .nr = kn->nr, .group = 1,
-                           .size = sizeof(float),
+    const exact_tuning *tuned = exact_tuned(kn->level);
+    const int64_t kc = exact_slice_of(tuned, a->w->dim[1]);
+    return (plan){.walk = {.a = a, .tuned = tuned, .mr = kn->mr, .nr = kn->nr,
+                           .group = 1, .size = sizeof(float),
                            .copy = (kn->nr > kn->mr ? kn->nr : kn->mr) * kc,
                            .rows = rows, .slice = slice},
                   .kn = kn};

@@ -7,29 +7,18 @@
 
 #include "core/parallel.h"
 
-/* Rows laid out at a time, about: a slice of them, the weights of a tile and
- * the outputs of a unit fit a core's second cache. Where weights must be
- * packed, which is done for every block, they are twice as many. */
-#define ROWS 320
-#define SLICE PRODUCT_SLICE
-#define TILES 16 /* tiles of outputs per unit of work, at most                */
-#define UNITS 4  /* units of work per thread, at least                        */
-
-/* Bytes of outputs that no cache keeps until all are there. Stored around the
- * caches they save reading their lines: 2.5 % of the time of 1536 -> 1536. */
-#define FAR ((int64_t)8 << 20)
-
 /* One block of rows. */
 typedef struct block {
     const exact_product *p;
     const tt_kernels *kn; /* turns outputs                                    */
     int64_t n, o, K;      /* rows of the block, outputs, products             */
+    int64_t slice;        /* products that are taken together                 */
     const float *x;       /* [n, K]                                           */
     float *y;             /* [n, o]                                           */
     bool far;             /* y is                                             */
     int64_t lanes;        /* n, rounded up to whole panels                    */
     int64_t high, wide;   /* outputs and lanes of a unit of work, at most     */
-    char *laid;           /* [K / SLICE][lanes / nr] panels of x              */
+    char *laid;           /* [K / slice][lanes / nr] panels of x              */
     float *own;           /* [threads, own_size]: scratch of a thread         */
     int64_t own_size;
 } block;
@@ -51,8 +40,8 @@ static void one_unit(const block *b, int64_t o0, int64_t r0)
     exact_slice at = {.n = r1 - r0, .apart = b->high * nr};
     float *copy = out + b->high * b->wide;
     const float *bias = b->p->a->b ? b->p->a->b + o0 : NULL;
-    for (at.k0 = 0; at.k0 < b->K; at.k0 += SLICE) {
-        at.kc = exact_least(b->K - at.k0, SLICE);
+    for (at.k0 = 0; at.k0 < b->K; at.k0 += b->slice) {
+        at.kc = exact_least(b->K - at.k0, b->slice);
         const char *panels = panel_at(b, r0, at.k0, at.kc);
         for (int64_t j = 0; j < no; j += mr) {
             at.o0 = o0 + j;
@@ -69,9 +58,9 @@ static void one_block(tt_ctx *ctx, block *b)
     const int64_t nr = b->p->nr, panels = b->lanes / nr;
     const int64_t across = exact_parts(b->lanes, b->wide);
     TT_PARALLEL_FOR_WORK(ctx, b->lanes * b->K)
-    for (int64_t u = 0; u < panels * exact_parts(b->K, SLICE); u++) {
-        const int64_t r = u % panels * nr, k0 = u / panels * SLICE;
-        const int64_t kc = exact_least(b->K - k0, SLICE);
+    for (int64_t u = 0; u < panels * exact_parts(b->K, b->slice); u++) {
+        const int64_t r = u % panels * nr, k0 = u / panels * b->slice;
+        const int64_t kc = exact_least(b->K - k0, b->slice);
         b->p->rows(b->p, panel_at(b, r, k0, kc), b->x + r * b->K + k0, b->K,
                    exact_least(b->n - r, nr), kc,
                    b->own + tt_thread_id() * b->own_size);
@@ -87,13 +76,15 @@ static void one_block(tt_ctx *ctx, block *b)
 static block plan(const tt_ctx *ctx, const exact_product *p)
 {
     const tt_linear_args *a = p->a;
+    const exact_tuning *t = p->tuned;
     block b = {.p = p, .kn = exact_kernels(), .o = a->w->dim[0],
-               .K = a->w->dim[1],
-               .far = a->n * a->w->dim[0] * (int64_t)sizeof *a->y >= FAR};
-    const int64_t want = UNITS * ctx->nthreads;
+               .K = a->w->dim[1], .slice = exact_slice_of(t, a->w->dim[1]),
+               .far = a->n * a->w->dim[0] * (int64_t)sizeof *a->y >= t->far};
+    const int64_t want = t->units * ctx->nthreads;
     const int64_t tiles = exact_parts(b.o, p->mr);
-    const int64_t blocks = exact_parts(a->n, p->packs ? 2 * ROWS : ROWS);
-    int64_t units = exact_parts(tiles, TILES);
+    const int64_t blocks = exact_parts(a->n, p->packs ? t->packed_rows
+                                                     : t->rows);
+    int64_t units = exact_parts(tiles, t->tiles);
     units = exact_round_up(units > want ? units : want, ctx->nthreads);
     if (blocks > 0)
         b.lanes = exact_round_up(exact_parts(a->n, blocks), p->nr);

@@ -17,8 +17,6 @@
 
 #ifndef TT_REAL_DOUBLE
 
-#define PRODUCT_SLICE (2 * TT_DOT_BLOCK) /* products of a row taken together  */
-
 /* Where a step of the walk stands. */
 typedef struct exact_slice {
     int64_t o0;          /* first output of mr; past the last they count as 0 */
@@ -31,6 +29,7 @@ typedef struct exact_slice {
 typedef struct exact_product exact_product;
 struct exact_product {
     const tt_linear_args *a;
+    const exact_tuning *tuned;
     int64_t mr, nr;      /* outputs and rows of x of a tile                   */
     int64_t group;       /* products are laid out in multiples of it          */
     int64_t size;        /* bytes of a value of x that is laid out            */
@@ -45,6 +44,12 @@ struct exact_product {
     void (*slice)(const exact_product *p, float *out, const char *panels,
                   exact_slice at, float *copy);
 };
+
+/* Products of a row that are taken together, of K. */
+static inline int64_t exact_slice_of(const exact_tuning *tuned, int64_t K)
+{
+    return exact_least(K, tuned->slice * TT_DOT_BLOCK);
+}
 
 /* Bytes of a panel of kc products. */
 static inline int64_t exact_panel_bytes(const exact_product *p, int64_t kc)

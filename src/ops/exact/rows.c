@@ -7,9 +7,6 @@
 
 #include "core/parallel.h"
 
-#define PIECE 16384   /* elements per unit of the element-wise loops */
-#define COLS 64       /* channels per unit of the column statistics, at least */
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -72,33 +69,37 @@ void exact_gate_add(tt_ctx *ctx, const tt_gate_add_args *a)
 void exact_add(tt_ctx *ctx, const tt_add_args *a)
 {
     const tt_kernels *kn = exact_kernels();
+    const int64_t piece = exact_tuned(kn->level)->piece;
     TT_PARALLEL_FOR_WORK(ctx, a->n)
-    for (int64_t i = 0; i < a->n; i += PIECE)
-        kn->add(a->x + i, a->y + i, least(a->n - i, PIECE));
+    for (int64_t i = 0; i < a->n; i += piece)
+        kn->add(a->x + i, a->y + i, least(a->n - i, piece));
 }
 
 void exact_mul(tt_ctx *ctx, const tt_mul_args *a)
 {
     const tt_kernels *kn = exact_kernels();
+    const int64_t piece = exact_tuned(kn->level)->piece;
     TT_PARALLEL_FOR_WORK(ctx, a->n)
-    for (int64_t i = 0; i < a->n; i += PIECE)
-        kn->mul(a->x + i, a->y + i, least(a->n - i, PIECE));
+    for (int64_t i = 0; i < a->n; i += piece)
+        kn->mul(a->x + i, a->y + i, least(a->n - i, piece));
 }
 
 void exact_gelu_tanh(tt_ctx *ctx, const tt_gelu_tanh_args *a)
 {
     const tt_kernels *kn = exact_kernels();
+    const int64_t piece = exact_tuned(kn->level)->piece;
     TT_PARALLEL_FOR_WORK(ctx, 8 * a->n)
-    for (int64_t i = 0; i < a->n; i += PIECE)
-        kn->gelu_tanh(a->x + i, least(a->n - i, PIECE));
+    for (int64_t i = 0; i < a->n; i += piece)
+        kn->gelu_tanh(a->x + i, least(a->n - i, piece));
 }
 
 void exact_silu(tt_ctx *ctx, const tt_silu_args *a)
 {
     const tt_kernels *kn = exact_kernels();
+    const int64_t piece = exact_tuned(kn->level)->piece;
     TT_PARALLEL_FOR_WORK(ctx, 8 * a->n)
-    for (int64_t i = 0; i < a->n; i += PIECE)
-        kn->silu(a->x + i, least(a->n - i, PIECE));
+    for (int64_t i = 0; i < a->n; i += piece)
+        kn->silu(a->x + i, least(a->n - i, piece));
 }
 
 /* cs, sn [D/2] of one token at pos = (frame, row, column). */
@@ -135,16 +136,17 @@ void exact_rope(tt_ctx *ctx, const tt_rope_args *a)
 }
 
 /* Channels per unit: whole rows are read faster than narrow columns. */
-static int64_t unit_cols(const tt_ctx *ctx, int64_t c)
+static int64_t unit_cols(const tt_ctx *ctx, const tt_kernels *kn, int64_t c)
 {
+    const int64_t least_cols = exact_tuned(kn->level)->cols;
     int64_t w = (c + ctx->nthreads - 1) / ctx->nthreads;
-    return w < COLS ? COLS : (w + 15) / 16 * 16;
+    return w < least_cols ? least_cols : (w + 15) / 16 * 16;
 }
 
 void exact_col_mean(tt_ctx *ctx, const tt_col_mean_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    int64_t w = unit_cols(ctx, a->c);
+    int64_t w = unit_cols(ctx, kn, a->c);
     TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
     for (int64_t i = 0; i < a->c; i += w)
         kn->col_mean(a->mean + i, a->x + i, a->n, a->c, least(a->c - i, w));
@@ -153,7 +155,7 @@ void exact_col_mean(tt_ctx *ctx, const tt_col_mean_args *a)
 void exact_col_moment(tt_ctx *ctx, const tt_col_moment_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    int64_t w = unit_cols(ctx, a->c);
+    int64_t w = unit_cols(ctx, kn, a->c);
     TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
     for (int64_t i = 0; i < a->c; i += w)
         kn->col_moment(a->m2 + i, a->x + i, a->mean + i, a->n, a->c,

@@ -19,11 +19,11 @@ typedef struct plan {
 
 /* One thread's memory. */
 typedef struct work {
-    float *q;          /* lanes [WALK_GROUP][Dk, TC_NR]                       */
+    float *q;          /* lanes [group][Dk, TC_NR]                           */
     float *p;          /* lanes [TC_KEY_BLOCK, TC_NR]                         */
-    float *acc;        /* [WALK_GROUP, D, TC_NR]                              */
-    float *m;          /* [WALK_GROUP, TC_NR]                                 */
-    float *l;          /* [WALK_GROUP, TC_LANES, TC_NR]                       */
+    float *acc;        /* [group, D, TC_NR]                                  */
+    float *m;          /* [group, TC_NR]                                     */
+    float *l;          /* [group, TC_LANES, TC_NR]                           */
     float *s;          /* [TC_KEY_BLOCK, TC_NR]                               */
 } work;
 
@@ -49,7 +49,7 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
 
 static int64_t work_at(work *w, float *p, const plan *e)
 {
-    return work_of(w, p, e, TC_KEY_BLOCK, WALK_GROUP);
+    return work_of(w, p, e, TC_KEY_BLOCK, e->walk.tuned->group);
 }
 
 static tc_rows rows_at(float *p, int64_t m, int64_t K)
@@ -139,7 +139,8 @@ static void give(const exact_walk *walk, float *memory, int64_t g, int64_t i,
 
 static plan plan_for(const tt_attention_args *a, int unit)
 {
-    plan e = {.walk = {.a = a, .nr = TC_NR, .block = TC_KEY_BLOCK,
+    plan e = {.walk = {.a = a, .tuned = exact_tuned(exact_kernels()->level),
+                       .nr = TC_NR, .block = TC_KEY_BLOCK,
                        .queries = queries, .room = room, .keys = keys,
                        .panel = panel, .give = give},
               .kn = exact_tc_kernels(), .unit = unit,

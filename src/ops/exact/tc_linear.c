@@ -10,10 +10,6 @@
 
 #include "core/parallel.h"
 
-#define SLICE 512        /* products packed at a time: whole groups           */
-#define BLOCK_COLS 1024  /* outputs packed at a time                          */
-#define UNIT_ROWS 64     /* rows of a unit of work                            */
-
 static int64_t least(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -23,6 +19,7 @@ static int64_t least(int64_t a, int64_t b)
 typedef struct job {
     const tt_tc_kernels *kn;
     const tt_linear_args *a;
+    const exact_tuning *tuned;
     int unit;
     float *packed;           /* lanes, panel after panel                      */
     int64_t o0, no;          /* outputs [o0, o0 + no)                         */
@@ -52,8 +49,9 @@ static void one_panel(const job *q, tc_rows rows, int64_t r0, int64_t m,
     int64_t o = q->a->w->dim[0], n = least(q->no - c, TC_NR);
     bool last = q->k0 + q->kc == q->a->w->dim[1];
     const float *b = last && q->a->b ? q->a->b + q->o0 + c : NULL;
-    float sum[UNIT_ROWS * TC_NR] = {0};
+    float sum[EXACT_MAX_TC_ROWS * TC_NR];
     float *y = q->a->y + r0 * o + q->o0 + c;
+    memset(sum, 0, (size_t)(m * TC_NR) * sizeof *sum);
     for (int64_t r = 0; q->k0 && r < m; r++)
         memcpy(sum + r * TC_NR, y + r * o, (size_t)n * sizeof *y);
     q->kn->tile[q->unit](sum, m, rows, panel(q, c), q->up / TC_GROUP);
@@ -73,12 +71,12 @@ static void run_job(tt_ctx *ctx, const job *q, float *own, int64_t per)
     for (int64_t p = 0; p < panels; p++)
         pack_panel(q, p * TC_NR, own + tt_thread_id() * per);
     /* a few rows are shared out by outputs */
-    int64_t units = (n + UNIT_ROWS - 1) / UNIT_ROWS;
+    const int64_t rows_of = q->tuned->tc_rows, units = exact_parts(n, rows_of);
     int64_t parts = units < 4 * ctx->nthreads
                         ? least(panels, 4 * ctx->nthreads) : 1;
     TT_PARALLEL_FOR_DYNAMIC(ctx, n * q->no * q->kc / 4)
     for (int64_t u = 0; u < units * parts; u++) {
-        int64_t r0 = u / parts * UNIT_ROWS, m = least(n - r0, UNIT_ROWS);
+        int64_t r0 = u / parts * rows_of, m = least(n - r0, rows_of);
         float *x = own + tt_thread_id() * per;
         tc_rows rows = {x, (int32_t *)(x + m * q->up)};
         q->kn->pack_rows(rows, m, q->a->x + r0 * K + q->k0, K, m, q->kc);
@@ -93,13 +91,19 @@ typedef struct size {
     int64_t packed, own;
 } size;
 
+static const exact_tuning *tuned_here(void)
+{
+    return exact_tuned(exact_kernels()->level);
+}
+
 static size size_of(const tt_linear_args *a)
 {
+    const exact_tuning *t = tuned_here();
     const int64_t o = a->w->dim[0], K = a->w->dim[1];
-    const int64_t up = (least(K > 0 ? K : 1, SLICE) + TC_GROUP - 1) / TC_GROUP
-                       * TC_GROUP;
-    const int64_t panels = (least(o, BLOCK_COLS) + TC_NR - 1) / TC_NR;
-    const int64_t rows = TC_ROWS_FLOATS(least(a->n, UNIT_ROWS), up);
+    const int64_t up = least(exact_round_up(K > 0 ? K : 1, TC_GROUP),
+                             t->tc_slice * TC_GROUP);
+    const int64_t panels = least(exact_parts(o, TC_NR), t->tc_panels);
+    const int64_t rows = TC_ROWS_FLOATS(least(a->n, t->tc_rows), up);
     const int64_t wide = TC_NR * up;
     return (size){panels * TC_LANES_FLOATS(up), rows > wide ? rows : wide};
 }
@@ -113,6 +117,8 @@ int64_t exact_tc_linear_room(const tt_ctx *ctx, const tt_linear_args *a)
 void exact_tc_linear(tt_ctx *ctx, const tt_linear_args *a, int unit)
 {
     int64_t o = a->w->dim[0], K = a->w->dim[1];
+    const exact_tuning *t = tuned_here();
+    const int64_t cols = t->tc_panels * TC_NR, slice = t->tc_slice * TC_GROUP;
     const size s = size_of(a);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *packed = tt_scratch(ctx, s.packed);
@@ -120,12 +126,11 @@ void exact_tc_linear(tt_ctx *ctx, const tt_linear_args *a, int unit)
     if (own && K == 0)
         for (int64_t i = 0; i < a->n * o; i++)
             a->y[i] = a->b ? 0.0f + a->b[i % o] : 0.0f;
-    for (int64_t o0 = 0; own && o0 < o; o0 += BLOCK_COLS)
-        for (int64_t k0 = 0; k0 < K; k0 += SLICE) {
-            job q = {.kn = exact_tc_kernels(), .a = a, .unit = unit,
-                     .packed = packed, .o0 = o0,
-                      .no = least(o - o0, BLOCK_COLS),
-                     .k0 = k0, .kc = least(K - k0, SLICE)};
+    for (int64_t o0 = 0; own && o0 < o; o0 += cols)
+        for (int64_t k0 = 0; k0 < K; k0 += slice) {
+            job q = {.kn = exact_tc_kernels(), .a = a, .tuned = t, .unit = unit,
+                     .packed = packed, .o0 = o0, .no = least(o - o0, cols),
+                     .k0 = k0, .kc = least(K - k0, slice)};
             q.up = (q.kc + TC_GROUP - 1) / TC_GROUP * TC_GROUP;
             run_job(ctx, &q, own, s.own);
         }

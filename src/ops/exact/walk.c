@@ -9,8 +9,6 @@
 
 #include "core/parallel.h"
 
-#define UNITS 2 /* groups per thread in the heads of a time, or more */
-
 void exact_add_bias(const exact_walk *w, exact_place at, float *s)
 {
     const tt_attention_args *a = w->a;
@@ -40,7 +38,7 @@ static float *block_at(const exact_walk *w, float *head, int64_t j0)
     return head + j0 / w->block * w->room(w, w->block);
 }
 
-/* Queries [i0, i1) of head h: at most WALK_GROUP panels. */
+/* Queries [i0, i1) of head h: one group of panels. */
 static void walk_group(const exact_walk *w, float *memory, float *laid,
                        int64_t h, int64_t i0, int64_t i1)
 {
@@ -63,11 +61,13 @@ static void walk_group(const exact_walk *w, float *memory, float *laid,
                 a->o + (t * a->H + h) * a->D);
 }
 
-/* How many heads to take at a time: no more than are needed for every thread to
- * have work as long as with all heads at once. */
-static int64_t heads_of(int64_t H, int64_t groups, int64_t threads)
+/* How many heads to take at a time: so many that each thread has a few groups,
+ * and no more than are needed for every thread to have work as long as with all
+ * heads at once. */
+static int64_t heads_of(int64_t H, int64_t groups, int64_t threads,
+                        int64_t each)
 {
-    int64_t h = exact_least(H, exact_parts(UNITS * threads, groups));
+    int64_t h = exact_least(H, exact_parts(each * threads, groups));
     const int64_t turns = exact_parts(H * groups, threads);
     while (h < H && H / h * exact_parts(h * groups, threads)
                     + exact_parts(H % h * groups, threads) > turns)
@@ -79,12 +79,13 @@ exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w)
 {
     const int64_t T = w->a->T > 0 ? w->a->T : 1, panels = exact_parts(T, w->nr);
     /* as many groups as keep all threads busy to the end */
-    const int64_t most = exact_round_up(exact_parts(panels, WALK_GROUP),
+    const int64_t most = exact_round_up(exact_parts(panels, w->tuned->group),
                                         ctx->nthreads);
     exact_cut c = {.panels = exact_parts(panels, most)};
     c.size = c.panels * w->nr;
     c.groups = exact_parts(T, c.size);
-    c.heads = heads_of(w->a->H, c.groups, ctx->nthreads);
+    c.heads = heads_of(w->a->H, c.groups, ctx->nthreads,
+                       w->tuned->head_groups);
     c.threads = exact_least(ctx->nthreads, c.heads * c.groups);
     c.laid = c.heads * head_room(w);
     return c;

@@ -15,8 +15,6 @@
 
 #ifndef TT_REAL_DOUBLE
 
-#define WALK_GROUP 8     /* query panels that share a key block, at most      */
-
 /* Where a step of the walk stands. */
 typedef struct exact_place {
     int64_t h;           /* head                                              */
@@ -30,6 +28,7 @@ typedef struct exact_place {
 typedef struct exact_walk exact_walk;
 struct exact_walk {
     const tt_attention_args *a;
+    const exact_tuning *tuned;
     int64_t nr;          /* queries of a panel                                */
     int64_t block;       /* keys of a block                                   */
     int64_t floats;

@@ -1,0 +1,196 @@
+/* test_tuning.c: what may be tuned changes no bit.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Every field of ops/exact/tuning.h is taken to its ends and to an odd number,
+ * in every class: all operators that read one give the bits of golden. Field by
+ * field at the best level, all at once at every level and with 1 and 3 threads,
+ * for the drivers are the same at all of them. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/exact/tuning.h"
+#include "tests/harness.h"
+#include "tether/backend.h"
+
+#ifndef TT_REAL_DOUBLE
+
+static tt_ctx *ctx;
+
+/* Several panels, slices, blocks of keys and of windows, and ends of each. */
+enum { ROWS = 101, OUT = 70, IN = 600,
+       T = 101, N = 530, HEADS = 3, D = 16,
+       SIDE = 11, CIN = 24, COUT = 37, WINDOW = 27 * CIN,
+       GATES = 40000, WIDE = 200 };
+
+typedef struct data {
+    float x[ROWS * IN], w[OUT * IN], b[OUT];
+    uint16_t narrow[OUT * IN];
+    float q[T * HEADS * D], k[N * HEADS * D], v[N * HEADS * D];
+    float frame[3][SIDE * SIDE * CIN], kernel[COUT * WINDOW];
+    float gates[GATES], table[50 * WIDE];
+} data;
+
+typedef struct results {
+    float linear[2][ROWS * OUT], attention[T * HEADS * D];
+    float conv[SIDE * SIDE * COUT], gates[4][GATES];
+    double mean[WIDE], moment[WIDE];
+} results;
+
+static data in;
+
+static void fill(void *to, size_t size, uint32_t s)
+{
+    float *x = to;
+    for (size_t i = 0; i < size / sizeof *x; i++) {
+        s = s * 1664525u + 1013904223u;
+        x[i] = (float)(int32_t)s * 0x1p-31f;
+    }
+}
+
+static void products(results *r)
+{
+    const tt_tensor w = tt_tensor_make(in.w, TT_F32, 2, (int64_t[]){OUT, IN});
+    const tt_tensor b = tt_tensor_make(in.narrow, TT_BF16, 2,
+                                       (int64_t[]){OUT, IN});
+    tt_linear(ctx, r->linear[0], in.x, ROWS, &w, in.b);
+    tt_linear(ctx, r->linear[1], in.x, ROWS, &b, NULL);
+    tt_attention(ctx, &(tt_attention_args){
+        .o = r->attention, .q = in.q, .k = in.k, .v = in.v, .T = T, .N = N,
+        .H = HEADS, .D = D, .q_stride = HEADS * D, .kv_stride = HEADS * D,
+        .scale = 1 / sqrtf(D)});
+}
+
+static void others(results *r)
+{
+    const tt_tensor w = tt_tensor_make(
+        in.kernel, TT_F32, 5, (int64_t[]){COUT, 3, 3, 3, CIN});
+    tt_conv(ctx, &(tt_conv_args){
+        .y = r->conv, .frame = (const float *[]){in.frame[0], in.frame[1],
+                                                 in.frame[2]},
+        .w = &w, .b = in.b, .Hi = SIDE, .Wi = SIDE, .Cin = CIN, .Ho = SIDE,
+        .Wo = SIDE, .Cout = COUT, .kt = 3, .kh = 3, .kw = 3, .stride = 1,
+        .pad_top = 1, .pad_left = 1, .up = 1});
+    for (int i = 0; i < 4; i++)
+        memcpy(r->gates[i], in.gates, sizeof in.gates);
+    tt_gelu_tanh(ctx, r->gates[0], GATES);
+    tt_silu(ctx, r->gates[1], GATES);
+    tt_add(ctx, r->gates[2], in.gates, GATES);
+    tt_mul(ctx, r->gates[3], in.gates, GATES);
+    tt_col_mean(ctx, r->mean, in.table, 50, WIDE);
+    tt_col_moment(ctx, r->moment, in.table, r->mean, 50, WIDE);
+}
+
+/* The class decides products alone. */
+static void run(const tt_ops *table, tt_class cls, results *r)
+{
+    memset(r, 0x5a, sizeof *r);
+    ctx->ops = tt_ops_class(table, cls);
+    products(r);
+    if (cls == TT_CLASS_F32) others(r);
+}
+
+static void compare(const char *what, long long value, tt_class cls,
+                    const results *want)
+{
+    static results got;
+    run(tt_ops_find("exact"), cls, &got);
+    expect(!memcmp(&got, want, sizeof got), "%s %s = %lld", tt_class_name(cls),
+           what, value);
+}
+
+/* The row of now at every level, with and without threads. */
+static void compare_levels(const char *what, int64_t value, tt_class cls,
+                           const results *want)
+{
+    static const char *const levels[] = {"generic", "avx2", "avx512",
+                                         "avx512bf16", "amx-model"};
+    const int n = cls == TT_CLASS_AMX ? 5 : cls == TT_CLASS_VDP ? 4 : 3;
+    const int threads = ctx->nthreads;
+    char name[80];
+    for (int l = 0; l < n; l++)
+        for (int t = 1; t <= 3; t += 2) {
+            setenv("TT_CPU", levels[l], 1);
+            exact_level_reread();
+            ctx->nthreads = t;
+            snprintf(name, sizeof name, "%s, %d threads, %s", levels[l], t,
+                     what);
+            compare(name, value, cls, want);
+        }
+    unsetenv("TT_CPU");
+    exact_level_reread();
+    ctx->nthreads = threads;
+}
+
+static int64_t *field(exact_tuning *row, int i)
+{
+#define OFFSET(name, least, most) offsetof(exact_tuning, name),
+    static const size_t at[] = {EXACT_TUNING(OFFSET)};
+    return (int64_t *)(void *)((char *)row + at[i]);
+}
+
+static void one_class(tt_class cls)
+{
+#define ENDS(name, least, most) {#name, {least, 3, most}},
+    static const struct {
+        const char *name;
+        int64_t value[3];
+    } fields[] = {EXACT_TUNING(ENDS)};
+    enum { FIELDS = sizeof fields / sizeof fields[0] };
+    static results want;
+    run(tt_ops_find("golden"), cls, &want);
+    compare_levels("the table", 0, cls, &want);
+    for (int e = 0; e < 3; e++) {
+        exact_tuning all = {0};
+        for (int i = 0; i < FIELDS; i++) {
+            exact_tuning row = *exact_tuned(EXACT_AVX512);
+            *field(&all, i) = *field(&row, i) = fields[i].value[e];
+            exact_tune(&row);
+            compare(fields[i].name, (long long)fields[i].value[e], cls, &want);
+            exact_tune(NULL);
+        }
+        exact_tune(&all);
+        compare_levels("every field, value", e, cls, &want);
+        exact_tune(NULL);
+    }
+}
+
+/* A field that EXACT_TUNING forgets would not be taken to its ends. */
+static void test_fields(void)
+{
+#define COUNT(name, least, most) +1
+    expect(sizeof(exact_tuning) == (0 EXACT_TUNING(COUNT)) * sizeof(int64_t),
+           "EXACT_TUNING names every field");
+    for (int l = 0; l < EXACT_BEST; l++) {
+        const exact_tuning *t = exact_tuned((exact_level)l);
+#define WITHIN(name, least, most)                                              \
+        expect(t->name >= (least) && t->name <= (most), #name " of level %d", l);
+        EXACT_TUNING(WITHIN)
+    }
+}
+
+int main(void)
+{
+    ctx = test_begin("ops/tuning");
+    fill(&in, sizeof in, 7);
+    for (int i = 0; i < OUT * IN; i++)
+        in.narrow[i] = tt_bf16_from_f32(in.w[i]);
+    test_fields();
+    for (int c = 0; c < TT_CLASS_COUNT; c++)
+        if (tt_ops_class(tt_ops_find("exact"), (tt_class)c))
+            one_class((tt_class)c);
+    return test_end();
+}
+
+#else
+
+int main(void)
+{
+    test_begin("ops/tuning");
+    expect(!tt_ops_find("exact"), "a double build has no exact backend");
+    return test_end();
+}
+
+#endif

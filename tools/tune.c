@@ -115,7 +115,8 @@ static double seconds(tt_ctx *ctx, const work *q)
 
 /* ---- fields -------------------------------------------------------------- */
 
-#define FIELD(name, least, most) {#name, offsetof(exact_tuning, name), least, most},
+#define FIELD(name, least, most)                                               \
+    {#name, offsetof(exact_tuning, name), least, most},
 static const struct {
     const char *name;
     size_t at;

@@ -19,8 +19,10 @@
 
 static tt_ctx *ctx;
 
-/* Several panels, slices, blocks of keys and of windows, and ends of each. */
-enum { ROWS = 101, OUT = 70, IN = 600,
+/* Several panels, slices, blocks of keys and of windows, and ends of each. Of
+ * 89 and 88 rows the last panel is one too wide for a narrow tile of AVX-512,
+ * and just fits it. */
+enum { ROWS = 89, OUT = 70, IN = 600,
        T = 101, N = 530, HEADS = 3, D = 16,
        SIDE = 11, CIN = 24, COUT = 37, WINDOW = 27 * CIN,
        GATES = 40000, WIDE = 200 };
@@ -56,7 +58,7 @@ static void products(results *r)
     const tt_tensor b = tt_tensor_make(in.narrow, TT_BF16, 2,
                                        (int64_t[]){OUT, IN});
     tt_linear(ctx, r->linear[0], in.x, ROWS, &w, in.b);
-    tt_linear(ctx, r->linear[1], in.x, ROWS, &b, NULL);
+    tt_linear(ctx, r->linear[1], in.x, ROWS - 1, &b, NULL);
     tt_attention(ctx, &(tt_attention_args){
         .o = r->attention, .q = in.q, .k = in.k, .v = in.v, .T = T, .N = N,
         .H = HEADS, .D = D, .q_stride = HEADS * D, .kv_stride = HEADS * D,
@@ -166,7 +168,7 @@ static void test_fields(void)
     for (int l = 0; l < EXACT_BEST; l++) {
         const exact_tuning *t = exact_tuned((exact_level)l);
 #define WITHIN(name, least, most)                                              \
-        expect(t->name >= (least) && t->name <= (most), #name " of level %d", l);
+        expect(t->name >= (least) && t->name <= (most), #name ", level %d", l);
         EXACT_TUNING(WITHIN)
     }
 }

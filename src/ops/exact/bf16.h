@@ -65,6 +65,10 @@ typedef struct tt_bf16_kernels {
      * by vectors, behind the sums of the tile before. */
     void (*tile)(float *c, const void *a, bf16_rows rows, const void *lanes,
                  int64_t groups, bool add);
+    /* The same of the first `few` lanes alone; as linear_few of tt_kernels. */
+    int few;
+    void (*tile_few)(float *c, const void *a, bf16_rows rows, const void *lanes,
+                     int64_t groups, bool add);
     /* soften of tt_kernels whose weights go to lanes, rounded; s is what tile
      * gave. False: nothing was done, some weight is too near FLT_MIN. NULL:
      * always so. */

@@ -32,6 +32,12 @@ typedef struct tt_kernels {
     void (*linear_tile)(float *c, int64_t ldc, const float *a, int64_t lda,
                         const float *b, int64_t kc, bool add,
                         const float *bias);
+    /* The same of the first `few` lanes alone, in less time; the others of c
+     * are written or not. 0: there is none. */
+    int few;
+    void (*linear_few)(float *c, int64_t ldc, const float *a, int64_t lda,
+                       const float *b, int64_t kc, bool add,
+                       const float *bias);
     /* panel [kc, nr] = transpose of src [nr, kc] (row stride ld) */
     void (*pack)(float *panel, const float *src, int64_t ld, int64_t kc);
     /* y [rows, cols] (row stride ldy) = transpose of src [cols, rows] (row

@@ -2,7 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * linear     14 rows x 32 lanes: 28 accumulators, the rows broadcast in place.
+ * linear     14 rows x 32 lanes: 28 accumulators, the rows broadcast in place;
+ *            or 24 lanes, half of whose vectors are as cheap as two halves
+ *            are dear on CPUs that do AVX-512 in halves.
  * attention  8 rows x 48 queries: 24 accumulators.
  * All loops over rows are written out by macro so that every accumulator is a
  * register at any optimisation level worth the name. */
@@ -16,50 +18,57 @@
 #define TURN transpose16
 #include "ops/exact/kernels.h"
 
-#define ROWS14(X)                                                              \
-    X(0, p0[k]) X(1, p0[k + ld]) X(2, p0[k + 2 * ld])                          \
-    X(3, p1[k]) X(4, p1[k + ld]) X(5, p1[k + 2 * ld])                          \
-    X(6, p2[k]) X(7, p2[k + ld]) X(8, p2[k + 2 * ld])                          \
-    X(9, p3[k]) X(10, p3[k + ld]) X(11, p3[k + 2 * ld])                        \
-    X(12, p4[k]) X(13, p4[k + ld])
-
-static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
-                        const float *b, int64_t kc, bool add,
-                        const float *bias)
-{
-    const float *p0 = a, *p1 = a + 3 * ld, *p2 = a + 6 * ld;
-    const float *p3 = a + 9 * ld, *p4 = a + 12 * ld;
-#define X(r, at) __m512 s##r = _mm512_setzero_ps(), t##r = s##r;
-    ROWS14(X)
-#undef X
-    for (int64_t k = 0; k < kc; k++, b += 32) {
-        __m512 b0 = _mm512_loadu_ps(b), b1 = _mm512_loadu_ps(b + 16);
-#define X(r, at)                                                               \
+#define ROWS14(X, P)                                                           \
+    X(0, p0[k], P) X(1, p0[k + ld], P) X(2, p0[k + 2 * ld], P)                 \
+    X(3, p1[k], P) X(4, p1[k + ld], P) X(5, p1[k + 2 * ld], P)                 \
+    X(6, p2[k], P) X(7, p2[k + ld], P) X(8, p2[k + 2 * ld], P)                 \
+    X(9, p3[k], P) X(10, p3[k + ld], P) X(11, p3[k + 2 * ld], P)               \
+    X(12, p4[k], P) X(13, p4[k + ld], P)
+#define HALF_mm512 __m512
+#define HALF_mm256 __m256
+#define LOW_mm512(x) (x)
+#define LOW_mm256(x) _mm512_castps512_ps256(x)
+#define BEGIN14(r, at, P)                                                      \
+    __m512 s##r = _mm512_setzero_ps();                                         \
+    HALF##P t##r = P##_setzero_ps();
+#define STEP14(r, at, P)                                                       \
     {                                                                          \
         __m512 x = _mm512_set1_ps(at);                                         \
         s##r = _mm512_fmadd_ps(x, b0, s##r);                                   \
-        t##r = _mm512_fmadd_ps(x, b1, t##r);                                   \
+        t##r = P##_fmadd_ps(LOW##P(x), b1, t##r);                              \
     }
-        ROWS14(X)
-#undef X
-    }
-#define X(r, at)                                                               \
+#define GIVE14(r, at, P)                                                       \
     {                                                                          \
         float *y = c + r * ldc;                                                \
         if (add) {                                                             \
             s##r = _mm512_add_ps(_mm512_loadu_ps(y), s##r);                    \
-            t##r = _mm512_add_ps(_mm512_loadu_ps(y + 16), t##r);               \
+            t##r = P##_add_ps(P##_loadu_ps(y + 16), t##r);                     \
         }                                                                      \
         if (bias) {                                                            \
             s##r = _mm512_add_ps(s##r, _mm512_loadu_ps(bias));                 \
-            t##r = _mm512_add_ps(t##r, _mm512_loadu_ps(bias + 16));            \
+            t##r = P##_add_ps(t##r, P##_loadu_ps(bias + 16));                  \
         }                                                                      \
         _mm512_storeu_ps(y, s##r);                                             \
-        _mm512_storeu_ps(y + 16, t##r);                                        \
+        P##_storeu_ps(y + 16, t##r);                                           \
     }
-    ROWS14(X)
-#undef X
-}
+
+/* The second half of the lanes in vectors of P. */
+#define LINEAR_TILE(name, P)                                                   \
+    static void name(float *c, int64_t ldc, const float *a, int64_t ld,        \
+                     const float *b, int64_t kc, bool add, const float *bias)  \
+    {                                                                          \
+        const float *p0 = a, *p1 = a + 3 * ld, *p2 = a + 6 * ld;               \
+        const float *p3 = a + 9 * ld, *p4 = a + 12 * ld;                       \
+        ROWS14(BEGIN14, P)                                                     \
+        for (int64_t k = 0; k < kc; k++, b += 32) {                            \
+            __m512 b0 = _mm512_loadu_ps(b);                                    \
+            HALF##P b1 = P##_loadu_ps(b + 16);                                 \
+            ROWS14(STEP14, P)                                                  \
+        }                                                                      \
+        ROWS14(GIVE14, P)                                                      \
+    }
+LINEAR_TILE(linear_tile, _mm512)
+LINEAR_TILE(linear_few, _mm256)
 
 static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 {
@@ -135,6 +144,7 @@ static double fma_loop(int64_t n)
 const tt_kernels tt_kernels_avx512 = {
     .name = "avx512", .level = EXACT_AVX512,
     .mr = 14, .nr = 32, .linear_tile = linear_tile, .pack = pack,
+    .few = 24, .linear_few = linear_few,
     .am = 8, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     .fma_loop = fma_loop,
     KERNELS_COMMON,

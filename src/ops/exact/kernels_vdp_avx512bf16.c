@@ -19,14 +19,15 @@
 #include "ops/exact/kernels_soften.h"
 
 #define MR 8
-#define ROWS(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7)
+#define ROWS(X, P)                                                             \
+    X(0, P) X(1, P) X(2, P) X(3, P) X(4, P) X(5, P) X(6, P) X(7, P)
 #define V __m512
 #define DP(c, v, b) _mm512_dpbf16_ps(c, (__m512bh)(v), (__m512bh)(b))
 
-#define DECLARE(r)                                                             \
+#define DECLARE(r, P)                                                          \
     V x##r = add ? _mm512_loadu_ps(c + r * NR) : _mm512_setzero_ps();          \
     V y##r = add ? _mm512_loadu_ps(c + r * NR + 16) : _mm512_setzero_ps();     \
-    V z##r = add ? _mm512_loadu_ps(c + r * NR + 32) : _mm512_setzero_ps();
+    LAST##P z##r = add ? P##_loadu_ps(c + r * NR + 32) : P##_setzero_ps();
 /* The next pair of row r. Three pointers reach eight rows. */
 #define PAIR(r) word(ROW_##r)
 #define ROW_0 a
@@ -37,17 +38,28 @@
 #define ROW_5 (a3 + 2 * row)
 #define ROW_6 a6
 #define ROW_7 (a6 + row)
-#define STEP(r)                                                                \
+#define STEP(r, P)                                                             \
     {                                                                          \
         __m512i v = _mm512_set1_epi32(PAIR(r));                                \
         x##r = DP(x##r, v, b0);                                                \
         y##r = DP(y##r, v, b1);                                                \
-        z##r = DP(z##r, v, b2);                                                \
+        z##r = P##_dpbf16_ps(z##r, (LAST##P##bh)LOW##P(v), (LAST##P##bh)b2);   \
     }
-#define GIVE(r)                                                                \
+#define GIVE(r, P)                                                             \
     _mm512_storeu_ps(c + r * NR, x##r);                                        \
     _mm512_storeu_ps(c + r * NR + 16, y##r);                                   \
-    _mm512_storeu_ps(c + r * NR + 32, z##r);
+    P##_storeu_ps(c + r * NR + 32, z##r);
+/* The last third of the lanes, in whole vectors or in halves. */
+#define LAST_mm512 __m512
+#define LAST_mm256 __m256
+#define LAST_mm512bh __m512bh
+#define LAST_mm256bh __m256bh
+#define LAST_mm512i __m512i
+#define LAST_mm256i __m256i
+#define LOW_mm512(v) (v)
+#define LOW_mm256(v) _mm512_castsi512_si256(v)
+#define LOAD_mm512(b) _mm512_loadu_si512(b)
+#define LOAD_mm256(b) _mm256_loadu_si256((const void *)(b))
 
 static int32_t word(const char *at)
 {
@@ -58,31 +70,38 @@ static int32_t word(const char *at)
 
 /* `parts` of the products, each of `pairs`; rows and parts of a row lie `row`
  * and `part` bytes apart. */
-INLINE void sums(float *c, const char *a, int64_t row, int64_t part,
-                 const int32_t *b, int64_t parts, int64_t pairs, bool add)
-{
-    ROWS(DECLARE)
-    for (int64_t g = 0; g < parts; g++, a += part - 4 * pairs)
-        for (int64_t k = 0; k < pairs; k++, a += 4, b += NR) {
-            const char *a3 = a + 3 * row, *a6 = a + 6 * row;
-            __m512i b0 = _mm512_loadu_si512(b), b1 = _mm512_loadu_si512(b + 16);
-            __m512i b2 = _mm512_loadu_si512(b + 32);
-            ROWS(STEP)
-        }
-    ROWS(GIVE)
-}
+#define SUMS(name, P)                                                          \
+    INLINE void name(float *c, const char *a, int64_t row, int64_t part,       \
+                     const int32_t *b, int64_t parts, int64_t pairs, bool add) \
+    {                                                                          \
+        ROWS(DECLARE, P)                                                       \
+        for (int64_t g = 0; g < parts; g++, a += part - 4 * pairs)             \
+            for (int64_t k = 0; k < pairs; k++, a += 4, b += NR) {             \
+                const char *a3 = a + 3 * row, *a6 = a + 6 * row;               \
+                __m512i b0 = _mm512_loadu_si512(b);                            \
+                __m512i b1 = _mm512_loadu_si512(b + 16);                       \
+                LAST##P##i b2 = LOAD##P(b + 32);                               \
+                ROWS(STEP, P)                                                  \
+            }                                                                  \
+        ROWS(GIVE, P)                                                          \
+    }
+SUMS(sums, _mm512)
+SUMS(sums_few, _mm256)
 
 /* Packed rows, and rows in one piece: what is constant of the one and the other
  * leaves registers for all addresses. */
-static void tile(float *c, const void *a, bf16_rows rows, const void *lanes,
-                 int64_t groups, bool add)
-{
-    if (rows.row == BF16_GROUP)
-        sums(c, a, 2 * BF16_GROUP, 2 * rows.group, lanes, groups, PAIRS,
-             add);
-    else
-        sums(c, a, 2 * rows.row, 0, lanes, 1, groups * PAIRS, add);
-}
+#define TILE(name, sums)                                                       \
+    static void name(float *c, const void *a, bf16_rows rows,                  \
+                     const void *lanes, int64_t groups, bool add)              \
+    {                                                                          \
+        if (rows.row == BF16_GROUP)                                            \
+            sums(c, a, 2 * BF16_GROUP, 2 * rows.group, lanes, groups, PAIRS,   \
+                 add);                                                         \
+        else                                                                   \
+            sums(c, a, 2 * rows.row, 0, lanes, 1, groups * PAIRS, add);        \
+    }
+TILE(tile, sums)
+TILE(tile_few, sums_few)
 
 /* The largest and the smallest logit of every query; n > 0. From the last key
  * to the first: the last ones are in the first cache still, and the first ones
@@ -174,7 +193,8 @@ static void end(unsigned state)
 
 const tt_bf16_kernels tt_vdp_avx512bf16 = {
     .name = "avx512bf16", .level = EXACT_AVX512BF16, .mr = MR, .nr = NR,
-    .tile = tile, .soften = soften, .begin = begin, .end = end,
+    .tile = tile, .few = 40, .tile_few = tile_few, .soften = soften,
+    .begin = begin, .end = end,
     .stored = true, BF16_PACKING,
 };
 

@@ -67,10 +67,11 @@ static void slice(const exact_product *p, float *out, const char *panels,
                           at.kc * (int64_t)sizeof *w);
     for (int64_t r = 0; r < at.n; r += p->nr, out += at.apart) {
         const float *x = (const float *)(const void *)panels + r * at.kc;
+        const bool few = at.live - r <= kn->few;
         for (int64_t k = 0; k < at.kc; k += TT_DOT_BLOCK)
-            kn->linear_tile(out, p->nr, w + k, ld, x + k * p->nr,
-                            exact_least(at.kc - k, TT_DOT_BLOCK),
-                            at.k0 + k > 0, NULL);
+            (few ? kn->linear_few : kn->linear_tile)(
+                out, p->nr, w + k, ld, x + k * p->nr,
+                exact_least(at.kc - k, TT_DOT_BLOCK), at.k0 + k > 0, NULL);
     }
 }
 

@@ -37,7 +37,8 @@ static void one_unit(const block *b, int64_t o0, int64_t r0)
     const int64_t no = exact_least(b->o - o0, b->high);
     const int64_t r1 = exact_least(b->lanes, r0 + b->wide);
     float *out = b->own + tt_thread_id() * b->own_size;
-    exact_slice at = {.n = r1 - r0, .apart = b->high * nr};
+    exact_slice at = {.n = r1 - r0, .live = exact_least(b->n - r0, r1 - r0),
+                      .apart = b->high * nr};
     float *copy = out + b->high * b->wide;
     const float *bias = b->p->a->b ? b->p->a->b + o0 : NULL;
     for (at.k0 = 0; at.k0 < b->K; at.k0 += b->slice) {

@@ -22,6 +22,7 @@ typedef struct exact_slice {
     int64_t o0;          /* first output of mr; past the last they count as 0 */
     int64_t k0, kc;      /* products [k0, k0 + kc)                            */
     int64_t n;           /* rows of x, in whole panels                        */
+    int64_t live;        /* of them; sums of the others are not read          */
     int64_t apart;       /* floats between the sums of two panels             */
 } exact_slice;
 

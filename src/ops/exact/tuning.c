@@ -1,9 +1,6 @@
 /* tuning.c: see tuning.h.
  *
- * SPDX-License-Identifier: Apache-2.0
- *
- * Rows that tools/tune has not been run for are those of AVX-512: README.md
- * says which. */
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "ops/exact/tuning.h"
 
 #include <stddef.h>

@@ -70,6 +70,33 @@ typedef struct tt_pick_args {
     int64_t n, c, step;
 } tt_pick_args;
 
+/* far[r] = how far row r of `mean` is from that of x, in double: the root of a
+ * sum of squares, i ascending, each rounded before it is added. */
+typedef struct tt_apart_args {
+    tt_wide *far;            /* [n]                                           */
+    const tt_wide *mean;     /* [n, c]                                        */
+    const tt_real *x;        /* [n, c]                                        */
+    int64_t n, c;
+} tt_apart_args;
+
+/* rate[r] = low + m[r] / (top + 1e-8) * (high - low), m[r] the mean of row r
+ * (a sum, i ascending), top the largest of them, at least 0; in double. */
+typedef struct tt_rates_args {
+    tt_wide *rate;           /* [n]                                           */
+    const tt_wide *far;      /* [n, c]                                        */
+    int64_t n, c;
+    double low, high;
+} tt_rates_args;
+
+/* x = rate[r] mean + (1 - rate[r]) x in place, row by row: the moving average
+ * of tt_col_blend, every value with a mean of its own. */
+typedef struct tt_follow_args {
+    tt_real *x;              /* [n, c]                                        */
+    const tt_wide *mean;     /* [n, c]                                        */
+    const tt_wide *rate;     /* [n]                                           */
+    int64_t n, c;
+} tt_follow_args;
+
 /* What a device does; `to` and `from` may be anywhere inside its blocks. */
 typedef struct tt_device {
     const char *name;
@@ -85,6 +112,9 @@ typedef struct tt_device {
     void (*most)(tt_ctx *ctx, const tt_most_args *a);
     void (*choose)(tt_ctx *ctx, const tt_choose_args *a);
     void (*pick)(tt_ctx *ctx, const tt_pick_args *a);
+    void (*apart)(tt_ctx *ctx, const tt_apart_args *a);
+    void (*rates)(tt_ctx *ctx, const tt_rates_args *a);
+    void (*follow)(tt_ctx *ctx, const tt_follow_args *a);
     /* Bytes of it that nobody has taken; NULL: it cannot say. */
     int64_t (*room)(const tt_device *d);
 } tt_device;
@@ -104,6 +134,7 @@ int32_t *tt_get_indices(tt_ctx *ctx, const tt_index *x, int64_t n);
 tt_host *tt_room(tt_ctx *ctx, tt_real *x, int64_t n);
 void tt_put(tt_ctx *ctx, tt_real *x, const tt_host *h, int64_t n);
 const tt_real *tt_send(tt_ctx *ctx, const tt_host *h, int64_t n);
+void tt_put_wides(tt_ctx *ctx, tt_wide *x, const double *h, int64_t n);
 void tt_put_indices(tt_ctx *ctx, tt_index *x, const int32_t *h, int64_t n);
 
 /* Values as the weight of a linear layer, or of another operator. */
@@ -121,6 +152,9 @@ void tt_total(tt_ctx *ctx, const tt_total_args *a);
 void tt_most(tt_ctx *ctx, const tt_most_args *a);
 void tt_choose(tt_ctx *ctx, const tt_choose_args *a);
 void tt_pick(tt_ctx *ctx, const tt_pick_args *a);
+void tt_apart(tt_ctx *ctx, const tt_apart_args *a);
+void tt_rates(tt_ctx *ctx, const tt_rates_args *a);
+void tt_follow(tt_ctx *ctx, const tt_follow_args *a);
 
 TT_API_END
 

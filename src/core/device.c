@@ -102,6 +102,13 @@ const tt_real *tt_send(tt_ctx *ctx, const tt_host *h, int64_t n)
     return ctx->status ? NULL : x;
 }
 
+void tt_put_wides(tt_ctx *ctx, tt_wide *x, const double *h, int64_t n)
+{
+    if (ctx->status || n == 0) return;
+    if (ctx->device) ctx->device->put(ctx, x, h, (size_t)n * sizeof *h);
+    else memcpy(x, h, (size_t)n * sizeof *h);
+}
+
 void tt_put_indices(tt_ctx *ctx, tt_index *x, const int32_t *h, int64_t n)
 {
     if (ctx->status || n == 0) return;
@@ -261,6 +268,44 @@ static void host_pick(tt_ctx *ctx, const tt_pick_args *a)
                (size_t)a->c * sizeof *a->to);
 }
 
+static void host_apart(tt_ctx *ctx, const tt_apart_args *a)
+{
+    TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
+    for (int64_t r = 0; r < a->n; r++) {
+        double sum = 0;
+        for (int64_t i = r * a->c; i < (r + 1) * a->c; i++) {
+            const double d = a->mean[i] - (double)a->x[i];
+            sum += d * d;
+        }
+        a->far[r] = sqrt(sum);
+    }
+}
+
+static void host_rates(tt_ctx *ctx, const tt_rates_args *a)
+{
+    (void)ctx;
+    double top = 0;
+    for (int64_t r = 0; r < a->n; r++) {
+        double sum = 0;
+        for (int64_t i = 0; i < a->c; i++) sum += a->far[r * a->c + i];
+        a->rate[r] = sum / (double)a->c;
+        if (a->rate[r] > top) top = a->rate[r];
+    }
+    for (int64_t r = 0; r < a->n; r++)
+        a->rate[r] = a->low + a->rate[r] / (top + 1e-8) * (a->high - a->low);
+}
+
+static void host_follow(tt_ctx *ctx, const tt_follow_args *a)
+{
+    TT_PARALLEL_FOR_WORK(ctx, a->n * a->c)
+    for (int64_t r = 0; r < a->n; r++) {
+        const double rate = a->rate[r];
+        for (int64_t i = r * a->c; i < (r + 1) * a->c; i++)
+            a->x[i] = (tt_real)(rate * a->mean[i]
+                                + (1 - rate) * (double)a->x[i]);
+    }
+}
+
 #define VERB(verb)                                                             \
     void tt_##verb(tt_ctx *ctx, const tt_##verb##_args *a)                     \
     {                                                                          \
@@ -271,3 +316,6 @@ VERB(total)
 VERB(most)
 VERB(choose)
 VERB(pick)
+VERB(apart)
+VERB(rates)
+VERB(follow)

@@ -344,6 +344,21 @@ static void pick(tt_ctx *ctx, const tt_pick_args *a)
     copy(ctx, a->to, a->from, (size_t)(4 * a->n * a->step));
 }
 
+static void apart(tt_ctx *ctx, const tt_apart_args *a)
+{
+    touch(of(ctx), a->far, a->n * (int64_t)sizeof *a->far);
+}
+
+static void rates(tt_ctx *ctx, const tt_rates_args *a)
+{
+    touch(of(ctx), a->rate, a->n * (int64_t)sizeof *a->rate);
+}
+
+static void follow(tt_ctx *ctx, const tt_follow_args *a)
+{
+    note(ctx, SHADOW_COL_BLEND, a->n, 0, DIMS(a->c));
+}
+
 /* ---- ranks --------------------------------------------------------------- */
 
 /* Parcels are packed and unpacked, which copies them, and go to all at once;
@@ -413,7 +428,8 @@ shadow *shadow_open(tt_ctx *ctx)
     s->device = (tt_device){.name = "plan", .self = s, .alloc = take,
                             .free = give, .put = put, .get = get, .copy = copy,
                             .zero = zero, .total = total, .most = most,
-                            .choose = choose, .pick = pick};
+                            .choose = choose, .pick = pick,
+                            .apart = apart, .rates = rates, .follow = follow};
     s->ctx = (tt_ctx){.ops = &s->table[ctx->ops->cls], .device = &s->device,
                       .nthreads = ctx->nthreads, .interrupt = ctx->interrupt,
                       .matrix_unit = ctx->matrix_unit, .warn = silent};

@@ -94,6 +94,28 @@ static void test_choice(void)
     tt_arena_reset(&ctx->scratch, m);
 }
 
+/* Distances 5 and 13 of two tokens of one head: rates from 1 to 3. */
+static void test_averages(void)
+{
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const double mean[4] = {3, 4, 17, 0}, want[2] = {1 + 5. / (13 + 1e-8) * 2,
+                                                     1 + 13. / (13 + 1e-8) * 2};
+    tt_wide *of = tt_wides(ctx, 4), *far = tt_wides(ctx, 2);
+    tt_wide *rate = tt_wides(ctx, 2);
+    tt_real *x = tt_values(ctx, 4);
+    tt_put(ctx, x, (tt_host[]){0, 0, 5, 5}, 4);
+    tt_put_wides(ctx, of, mean, 4);
+    tt_apart(ctx, &(tt_apart_args){far, of, x, 2, 2});
+    tt_rates(ctx, &(tt_rates_args){rate, far, 2, 1, 1, 3});
+    const double *got = tt_get_wides(ctx, rate, 2);
+    expect(got && got[0] == want[0] && got[1] == want[1], "rates");
+    tt_put_wides(ctx, rate, (double[]){1, 0.5}, 2);
+    tt_follow(ctx, &(tt_follow_args){x, of, rate, 2, 2});
+    expect(holds(x, (tt_host[]){3, 4, 11, 2.5}, 4), "an average a row");
+    expect_ok(ctx->status, "averages");
+    tt_arena_reset(&ctx->scratch, m);
+}
+
 /* Copies of every kind against memmove: few and many values, apart and over
  * each other in both directions, by one thread and by three. */
 static void test_copies(void)
@@ -206,12 +228,14 @@ int main(void)
     if (!ctx->device) {
         test_verbs();
         test_choice();
+        test_averages();
         test_copies();
         test_marks();
     }
     if (ctx->device || guard_install(ctx)) {
         test_verbs();
         test_choice();
+        test_averages();
         test_copies();
         test_marks();
         test_guard();

@@ -512,7 +512,7 @@ static void test_gates(void)
 /* ---- what is chosen ------------------------------------------------------ */
 
 typedef struct choice {
-    enum { TOTAL, MOST, CHOOSE, PICK } verb;
+    enum { TOTAL, MOST, CHOOSE, PICK, APART, RATES, FOLLOW } verb;
     int64_t n, c, count;
 } choice;
 
@@ -529,6 +529,15 @@ static void call_verb(void *const *p, const void *shape)
     case MOST: tt_most(ctx, &(tt_most_args){p[0], p[1], s->n, s->c}); break;
     case CHOOSE:
         tt_choose(ctx, &(tt_choose_args){p[0], p[1], p[2], s->n, s->count});
+        break;
+    case APART:
+        tt_apart(ctx, &(tt_apart_args){p[0], p[1], p[2], s->n, s->c});
+        break;
+    case RATES:
+        tt_rates(ctx, &(tt_rates_args){p[0], p[1], s->n, s->c, 0.01, 0.5});
+        break;
+    case FOLLOW:
+        tt_follow(ctx, &(tt_follow_args){p[0], p[1], p[2], s->n, s->c});
         break;
     default:
         tt_pick(ctx, &(tt_pick_args){p[0], p[1], p[2], s->count, s->c, s->c});
@@ -558,6 +567,33 @@ static operand scores(int64_t n, bool finite)
     return o;
 }
 
+/* Averages with rates: little but the rounding of their products is left. */
+static void test_averages(int64_t n, int64_t c, int kind)
+{
+    choice s = {APART, n, c, 0};
+    operand far[OPERANDS] = {written(doubles(n)), doubles(n * c),
+                             floats(n * c, kind)};
+    check(call_verb, &s, far, "apart %lldx%lld kind %d", (long long)n,
+          (long long)c, kind);
+    s.verb = RATES;
+    operand rates[OPERANDS] = {written(doubles(n)), doubles(n * c)};
+    double *x = rates[1].data;
+    for (int64_t i = 0; i < n * c; i++)
+        x[i] = kind == CANCEL ? number(kind) : fabs(number(kind));
+    check(call_verb, &s, rates, "rates %lldx%lld kind %d", (long long)n,
+          (long long)c, kind);
+    s.verb = FOLLOW;
+    operand o[OPERANDS] = {written(floats(n * c, kind)), doubles(n * c),
+                           doubles(n)};
+    double *mean = o[1].data, *rate = o[2].data;
+    for (int64_t i = 0; kind == CANCEL && i < n * c; i++) {
+        const double r = rate[i / c] = 0.1 + 0.01 * (double)(i / c % 50);
+        mean[i] = -(1 - r) * (double)((float *)o[0].data)[i] / r;
+    }
+    check(call_verb, &s, o, "follow %lldx%lld kind %d", (long long)n,
+          (long long)c, kind);
+}
+
 /* Half of those that compete stay. */
 static void test_choose(int64_t n, bool finite)
 {
@@ -580,6 +616,7 @@ static void test_choices(void)
 {
     static const int64_t shapes[][3] = {
         {1, 1, 1}, {4, 96, 9}, {3, 37, 2}, {70, 65, 40}, {5, 3000, 300},
+        {600, 3, 7},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         choice s = {TOTAL, shapes[i][0], shapes[i][1], shapes[i][2]};
@@ -600,6 +637,8 @@ static void test_choices(void)
         operand o[OPERANDS] = {output(s.count * s.c),
                                floats(s.n * s.c, NORMAL), list};
         check(call_verb, &s, o, "pick %d", (int)i);
+        for (int kind = 0; kind <= CANCEL; kind++)
+            test_averages(s.n, s.c, kind);
     }
     for (int64_t n = 1; n < 3000; n = 3 * n + 2)
         for (int finite = 0; finite < 2; finite++) test_choose(n, finite);

@@ -25,9 +25,8 @@ static const struct row {
     {"tether", "tau", 0, {0, 0, 1}},
     /* frame by frame: the second is judged by the first one edited */
     {"tether", "pool", 1, {0, 0, 3}},
-    /* rates that need all distances, when a chunk evicts */
     {"memrope", NULL, 0, {0, 0, 0}},
-    {"memrope", "adaptive", 1, {1, 0, 0}},
+    {"memrope", "adaptive", 1, {0, 0, 0}},
     {"memrope", "memrope-method", 1, {0, 0, 0}},
     /* what a device chose when a chunk compressed */
     {"deep-forcing", NULL, 0, {0, 0, 1}},

@@ -18,9 +18,6 @@
 #include "tether/device.h"
 #include "tether/team.h"
 
-#include <math.h>
-#include <string.h>
-
 typedef struct state {
     int64_t filled;              /* the two memory frames hold averages       */
 } state;
@@ -64,77 +61,35 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 
 /* ---- the averages -------------------------------------------------------- */
 
-/* Statistics that hold two means of a frame, and two frames of values. */
-static int64_t with_short(int64_t frame)
+/* Distances [L, heads held] of all heads: a team exchanges them on the host. */
+static const tt_wide *of_all_heads(tt_ctx *ctx, const tt_wide *far,
+                                   const tt_geometry *geo)
 {
-    return 2 * frame
-           + 2 * frame * (int64_t)sizeof(tt_real) / (int64_t)sizeof(tt_wide);
+    if (tt_team_size(ctx) == 1) return far;
+    double *held = tt_get_wides(ctx, far, geo->L * geo->H);
+    const double *all = tt_team_all_heads(ctx, held, geo->L, geo->heads,
+                                          sizeof *all);
+    tt_wide *there = tt_wides(ctx, geo->L * geo->heads);
+    tt_put_wides(ctx, there, all, geo->L * geo->heads);
+    return there;
 }
 
-/* How far the mean key of a head is from its short key: far [L, heads held]. */
-static void distances(double *far, const double *mean, const tt_host *short_k,
-                      const tt_geometry *geo)
-{
-    for (int64_t i = 0; i < geo->L * geo->H; i++) {
-        double norm2 = 0;
-        for (int64_t d = 0; d < geo->D; d++) {
-            const double x = mean[i * geo->D + d]
-                             - (double)short_k[i * geo->D + d];
-            norm2 += x * x;
-        }
-        far[i] = sqrt(norm2);
-    }
-}
-
-/* The adaptive short rate: tokens whose mean key is far from their short key
- * follow faster. m[l] = mean over heads of ||mean - short||; with the largest
- * m as 1, the rate goes from 0.1 alpha to 5 alpha. */
-static void adaptive_rate(tt_ctx *ctx, double *rate, const double *mean,
-                          const tt_host *short_k, const tt_geometry *geo)
-{
-    const double alpha = rate[0];
-    double top = 0;
-    double *held = tt_alloc(ctx, &ctx->scratch, geo->L * geo->H, sizeof *held,
-                            "distances");
-    if (held) distances(held, mean, short_k, geo);
-    const double *far = tt_team_all_heads(ctx, held, geo->L, geo->heads,
-                                          sizeof *far);
-    for (int64_t l = 0; far && l < geo->L; l++) {
-        double sum = 0;
-        for (int64_t h = 0; h < geo->heads; h++) sum += far[l * geo->heads + h];
-        rate[l] = sum / (double)geo->heads;
-        if (rate[l] > top) top = rate[l];
-    }
-    const double low = 0.1 * alpha, high = 5 * alpha;
-    for (int64_t l = 0; far && l < geo->L; l++)
-        rate[l] = low + rate[l] / (top + 1e-8) * (high - low);
-}
-
-/* The short keys and values, where each token has a rate of its own: the host
- * blends them as tt_col_blend does. It gets the means [2, frame] and, behind
- * them, both frames at once, so that a device is waited for once. */
-static void blend_adaptive(tt_ctx *ctx, tt_layer *y, tt_wide *mean,
-                           int64_t at_short)
+/* The short keys and values at slot `at`, where tokens whose mean key is far
+ * from their short key follow faster: m = mean over heads of ||mean - short||;
+ * with the largest m of all as 1, the rate goes from 0.1 alpha to 5 alpha. */
+static void blend_adaptive(tt_ctx *ctx, tt_layer *y, int64_t at,
+                           const tt_wide *mean)
 {
     const tt_geometry *geo = y->geo;
-    const int64_t L = geo->L, width = geo->H * geo->D, frame = L * width;
-    const bool filled = ((const state *)y->state)->filled;
-    tt_real *k = y->k + at_short * width, *v = y->v + at_short * width;
-    tt_real *behind = (tt_real *)(mean + 2 * frame);
-    double *rate = tt_alloc(ctx, &ctx->scratch, L, sizeof *rate, "rates");
-    tt_copy(ctx, behind, k, frame);
-    tt_copy(ctx, behind + frame, v, frame);
-    double *of = tt_get_wides(ctx, mean, with_short(frame));
-    if (ctx->status) return;
-    tt_host *to = (tt_host *)(of + 2 * frame);
-    rate[0] = y->opt->own[ALPHA_SHORT].x;
-    adaptive_rate(ctx, rate, of, to, geo);
-    for (int64_t i = 0; !ctx->status && i < 2 * frame; i++) {
-        const double a = filled ? rate[i % frame / width] : 1;
-        to[i] = (tt_host)(a * of[i] + (1 - a) * (double)to[i]);
-    }
-    tt_put(ctx, k, to, frame);
-    tt_put(ctx, v, to + frame, frame);
+    const int64_t L = geo->L, width = geo->H * geo->D;
+    const double alpha = y->opt->own[ALPHA_SHORT].x;
+    tt_real *k = y->k + at * width, *v = y->v + at * width;
+    tt_wide *far = tt_wides(ctx, L * geo->H), *rate = tt_wides(ctx, L);
+    tt_apart(ctx, &(tt_apart_args){far, mean, k, L * geo->H, geo->D});
+    tt_rates(ctx, &(tt_rates_args){rate, of_all_heads(ctx, far, geo), L,
+                                   geo->heads, 0.1 * alpha, 5 * alpha});
+    tt_follow(ctx, &(tt_follow_args){k, mean, rate, L, width});
+    tt_follow(ctx, &(tt_follow_args){v, mean + L * width, rate, L, width});
 }
 
 /* Keys and values of the memory frame at slot `at`: x = rate * mean +
@@ -160,12 +115,12 @@ static void absorb(tt_ctx *ctx, tt_layer *y, int64_t from, int64_t n)
     const int64_t at_long = from - 2 * L, at_short = from - L;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     state *s = y->state;
-    tt_wide *mean = tt_wides(ctx, adaptive ? with_short(c) : 2 * c);
+    tt_wide *mean = tt_wides(ctx, 2 * c);
     if (!mean) return;
     tt_col_mean(ctx, mean, y->k + from * width, rows, c);
     tt_col_mean(ctx, mean + c, y->v + from * width, rows, c);
     blend(ctx, y, at_long, mean, c, s->filled ? y->opt->own[ALPHA_LONG].x : 1);
-    if (adaptive) blend_adaptive(ctx, y, mean, at_short);
+    if (adaptive && s->filled) blend_adaptive(ctx, y, at_short, mean);
     else
         blend(ctx, y, at_short, mean, c,
               s->filled ? y->opt->own[ALPHA_SHORT].x : 1);

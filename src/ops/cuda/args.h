@@ -149,6 +149,10 @@ typedef struct cuda_choose_args {
     int64_t n, count, first, end, best;
 } cuda_choose_args;
 
+/* Rates need the largest number of all: one block finds it. */
+#define RATES_THREADS 256
+#define RATES_SHARED (RATES_THREADS * 8)
+
 /* Every kernel: X(name). */
 #define CUDA_KERNELS(X)                                                        \
     X(linear) X(linear_vec) X(conv) X(conv_vec)                                \
@@ -157,7 +161,8 @@ typedef struct cuda_choose_args {
     X(mma_attention) X(mma_attention_128)                                      \
     X(layer_norm) X(rms_norm) X(channel_norm)                                  \
     X(col_mean) X(col_moment) X(col_blend)                                     \
-    X(total) X(most) X(choose_rows) X(choose_list) X(pick)                   \
+    X(total) X(most) X(choose_rows) X(choose_list) X(pick)                     \
+    X(apart) X(rates) X(follow)                                                \
     X(modulate) X(gate_add) X(add) X(mul) X(gelu_tanh) X(silu) X(rope)         \
     X(widen_f64) X(widen_f32) X(widen_bf16) X(widen_f16)                       \
     X(widen_f8_e5m2) X(widen_f8_e4m3) X(widen_q8_0) X(widen_q4_0)              \

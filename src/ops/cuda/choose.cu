@@ -91,3 +91,46 @@ KERNEL(pick, tt_pick_args, ELEMENT_THREADS, 1)
         a.to[i * a.step + w] = a.from[a.list[i] * a.step + w];
     }
 }
+
+/* ---- averages whose rates the device finds ------------------------------- */
+
+KERNEL(apart, tt_apart_args, COLUMN_THREADS, 1)
+{
+    const int64_t row = grid_thread();
+    if (row >= a.n) return;
+    double sum = 0.0;
+    for (int64_t i = row * a.c; i < (row + 1) * a.c; i++) {
+        const double d = add_rn(a.mean[i], -wide(a.x[i]));
+        sum = add_rn(sum, mul_rn(d, d));
+    }
+    a.far[row] = sqrt_rn(sum);
+}
+
+KERNEL(rates, tt_rates_args, RATES_THREADS, 1)
+{
+    SHARED(double, tops);                         /* the largest, by thread */
+    double top = 0.0;
+    for (int64_t r = threadIdx.x; r < a.n; r += RATES_THREADS) {
+        double sum = 0.0;
+        for (int64_t i = r * a.c; i < (r + 1) * a.c; i++)
+            sum = add_rn(sum, a.far[i]);
+        a.rate[r] = div_rn(sum, wide(a.c));
+        if (a.rate[r] > top) top = a.rate[r];
+    }
+    tops[threadIdx.x] = top;
+    __syncthreads();
+    for (int t = 0; t < RATES_THREADS; t++)
+        if (tops[t] > top) top = tops[t];
+    const double all = add_rn(top, 1e-8), range = add_rn(a.high, -a.low);
+    for (int64_t r = threadIdx.x; r < a.n; r += RATES_THREADS)
+        a.rate[r] = add_rn(a.low, mul_rn(div_rn(a.rate[r], all), range));
+}
+
+KERNEL(follow, tt_follow_args, ELEMENT_THREADS, 1)
+{
+    for (int64_t e = grid_thread(); e < a.n * a.c; e += grid_threads()) {
+        const double rate = a.rate[e / a.c], rest = add_rn(1.0, -rate);
+        a.x[e] = narrow(add_rn(mul_rn(rate, a.mean[e]),
+                               mul_rn(rest, wide(a.x[e]))));
+    }
+}

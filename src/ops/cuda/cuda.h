@@ -70,5 +70,8 @@ void cuda_total(tt_ctx *ctx, const tt_total_args *a);
 void cuda_most(tt_ctx *ctx, const tt_most_args *a);
 void cuda_choose(tt_ctx *ctx, const tt_choose_args *a);
 void cuda_pick(tt_ctx *ctx, const tt_pick_args *a);
+void cuda_apart(tt_ctx *ctx, const tt_apart_args *a);
+void cuda_rates(tt_ctx *ctx, const tt_rates_args *a);
+void cuda_follow(tt_ctx *ctx, const tt_follow_args *a);
 
 #endif

@@ -511,3 +511,27 @@ void cuda_pick(tt_ctx *ctx, const tt_pick_args *a)
     tt_pick_args d = *a;
     RUN(pick, each(a->n * a->c), d, READ(d.list, a->n));
 }
+
+void cuda_apart(tt_ctx *ctx, const tt_apart_args *a)
+{
+    tt_apart_args d = *a;
+    RUN(apart, columns(a->n), d, WRITE(d.far, a->n), READ(d.mean, a->n * a->c),
+        READ(d.x, a->n * a->c));
+}
+
+void cuda_rates(tt_ctx *ctx, const tt_rates_args *a)
+{
+    call c = begin(ctx);
+    tt_rates_args d = *a;
+    PLACE(&c, WRITE(d.rate, a->n), READ(d.far, a->n * a->c));
+    cuda_launch(ctx, CUDA_rates,
+                (cuda_grid){1, 1, RATES_THREADS, RATES_SHARED}, &d);
+    end(&c);
+}
+
+void cuda_follow(tt_ctx *ctx, const tt_follow_args *a)
+{
+    tt_follow_args d = *a;
+    RUN(follow, each(a->n * a->c), d, CHANGE(d.x, a->n * a->c),
+        READ(d.mean, a->n * a->c), READ(d.rate, a->n));
+}

@@ -95,7 +95,7 @@ _tether()
     else
         case \${COMP_WORDS[1]}:\$option in
         validate:validate) list='$ways' ;;
-        bench:bench) list='ops error' ;;
+        bench:bench) list='pass ops error' ;;
 END
     for command in $commands; do
         option_values "$command"

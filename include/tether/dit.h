@@ -41,9 +41,16 @@ typedef struct tt_dit tt_dit;
  *         TT_EINVAL  the head count is nowhere to be found */
 tt_status tt_dit_load(tt_ctx *ctx, tt_dit **out, tt_weights *w,
                       const char *config_path, int64_t heads);
+/* For measuring without a file: of the sizes of `c`, with values that follow
+ * from them and say nothing. The layers take turns with the weights of the
+ * first `distinct` ones, so that few of them stand for all.
+ * Errors  TT_EINVAL  no transformer has these sizes */
+tt_status tt_dit_random(tt_ctx *ctx, tt_dit **out, const tt_dit_config *c,
+                        int64_t distinct);
 void tt_dit_close(tt_dit *m);
 const tt_dit_config *tt_dit_get_config(const tt_dit *m);
-const tt_weights *tt_dit_weights(const tt_dit *m); /* what it was bound from */
+const tt_weights *tt_dit_weights(const tt_dit *m); /* what it was bound from;
+                                         NULL of a random one */
 
 /* What depends on the prompt alone: context = text embedding of all text_len
  * rows, and per block the cross-attention k, v. Computed once per prompt.

@@ -63,6 +63,11 @@ tt_status tt_run_plan(tt_ctx *ctx, const tt_run *run, tt_needs *out);
 tt_status tt_run_time(tt_ctx *ctx, const tt_run *run, double seconds,
                       tt_needs *out);
 
+/* Bytes that this process can still have, and who says so ("TT_MEMORY", the
+ * machine, a control group); INT64_MAX where nobody says.
+ * Errors  TT_EINVAL  TT_MEMORY is set and cannot be read */
+tt_status tt_memory_left(tt_ctx *ctx, int64_t *bytes, const char **who);
+
 /* One rank of several equal ones, whether they are there or not. */
 typedef struct tt_share_of {
     int rank, size;

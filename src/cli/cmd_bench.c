@@ -1,8 +1,8 @@
-/* cmd_bench.c: tether bench, speed and error of the operators.
+/* cmd_bench.c: tether bench, speed of a pass and of the operators, their error.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Next    bench_ops.c, bench_error.c, bench_ranks.c */
+ * Next    bench_pass.c, bench_ops.c, bench_error.c, bench_ranks.c */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +34,14 @@ static const opt_spec options[] = {
      "that is busy with other work as well"},
     {OPT_FLAG, "overwrite", 0, offsetof(bench_settings, overwrite), NULL,
      "replace a file of --json that is no result of bench, too"},
+    {OPT_GROUP, NULL, 0, 0, NULL, "A whole pass"},
+    {OPT_INT, "layers", 0, offsetof(bench_settings, layers), "N",
+     "of generated weights (default 30, as the model has; fewer take less time "
+     "and memory, and a layer takes what it takes)"},
+    {OPT_INT, "passes", 0, offsetof(bench_settings, passes), "N",
+     "measured, the last one clean: 2 to 5 (default 2; 5 are a whole chunk)"},
+    {OPT_INT, "prime", 0, offsetof(bench_settings, prime), "N",
+     "chunks of two passes before them, which do not count (default 1)"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Estimate"},
     {OPT_FLAG, "estimate", 0, offsetof(bench_settings, estimate), NULL,
      "say what `tether generate` would take here, in bytes and in time: its "
@@ -46,30 +54,46 @@ static const opt_spec options[] = {
      "a message"},
     {OPT_FLAG, "no-decode", 0, offsetof(bench_settings, no_decode), NULL,
      "with --ranks: latents alone"},
+    {OPT_GROUP, NULL, 0, 0, NULL, "Model and size, of pass and estimates"},
     {OPT_READ, "model", 'm', offsetof(bench_settings, model), "DIR",
-     "folder with all parts of a model (default: the built-in one)"},
+     "folder of a model (default: of an estimate the built-in one, of pass "
+     "generated weights of the sizes of Wan2.1-T2V-1.3B)"},
     {OPT_TEXT, "width", 'W', offsetof(bench_settings, width), "N",
-     "pixels, a multiple of 16 (default: what the model was trained for)"},
+     "pixels, a multiple of 16 (default: of an estimate what the model was "
+     "trained for, of pass 416x240)"},
     {OPT_TEXT, "height", 'H', offsetof(bench_settings, height), "N",
      "likewise"},
     {OPT_TEXT, "seconds", 0, offsetof(bench_settings, seconds), "X",
-     "of video at 16 frames a second (default: 21 latents)"},
+     "of an estimate: video at 16 frames a second (default: 21 latents)"},
     {OPT_TEXT, "cache", 0, offsetof(bench_settings, cache), "NAME",
-     "cache policy, as in generate"},
+     "cache policy, as in generate; of pass also NAME:OPTION=VALUE, like "
+     "tether:budget=12"},
     {OPT_TEXT, "steps", 0, offsetof(bench_settings, steps), "LIST",
-     "denoising steps, as in generate"},
+     "of an estimate: denoising steps, as in generate"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };
 
 static const opt_command bench_command = {
     .name = "bench",
-    .summary = "speed of the operators, or their error against float64",
-    .usage = "ops|error [--json FILE] [--quick] [--only TEXT]\n"
+    .summary = "speed of a whole pass and of the operators, and their error",
+    .usage = "pass [-m DIR] [-W N -H N] [--cache NAME] [--json FILE]\n"
+             "       tether bench ops|error [--json FILE] [--quick] "
+             "[--only TEXT]\n"
              "       tether bench --estimate [-m DIR] [-W N -H N] "
              "[--seconds X]\n"
              "       tether bench --ranks [-m DIR] [-W N -H N] "
              "[--link GBIT,US]",
-    .intro = "ops measures what the machine can do at most (multiply-adds, "
+    .intro = "pass says how long a pass of a chunk takes in the middle of a "
+             "long video, when the cache is full: a noisy pass (of which a "
+             "chunk has four) and the clean one behind them. It says what "
+             "of that linear layers, attention, small operators and the cache "
+             "policy take, what is between them, and which share of the "
+             "peak of this machine's instruction they reach. As it stands it "
+             "takes 4.2 GB and a minute or two on two cores; "
+             "--quick (208x112) some seconds; -W 832 -H 480 14 GB and ten "
+             "minutes, with --layers 3 a tenth of both. Its last line is a "
+             "digest of the result, which is the same on every machine. "
+             "ops measures what the machine can do at most (multiply-adds, "
              "VDPBF16PS where class vdp uses it, memory) and every operator at "
              "the shapes of Wan2.1-T2V-1.3B: linear layers, attention and "
              "convolutions beside the blas backend and the peak of their "
@@ -80,7 +104,12 @@ static const opt_command bench_command = {
              "error compares float results with float64 sums at the lengths "
              "that occur. OPENBLAS_CORETYPE and TT_CPU are read by the "
              "backends as always.",
-    .examples = "  tether bench ops --json ops.json\n"
+    .examples = "  tether bench pass\n"
+                "  tether bench pass --class vdp --json pass.json\n"
+                "  tether bench pass -W 832 -H 480 --layers 3\n"
+                "  tether bench pass -m Wan2.1-T2V-1.3B -W 416 -H 240 "
+                "--passes 5\n"
+                "  tether bench ops --json ops.json\n"
                 "  OPENBLAS_CORETYPE=SkylakeX tether bench ops --only linear\n"
                 "  TT_CPU=avx2 OPENBLAS_CORETYPE=Haswell tether bench ops\n"
                 "  tether bench error\n"
@@ -222,7 +251,8 @@ static tt_status close_json(tt_ctx *ctx, tt_out *o)
 static tt_status run(tt_ctx *ctx, const bench_settings *s, bench_kind kind,
                      const tt_settings *settings)
 {
-    static const char *const names[] = {"ops", "errors", "ranks"};
+    static const char *const names[] = {"ops", "errors", "ranks", "pass"};
+    const bool one = kind == BENCH_PASS; /* an object, not rows of a list */
     tt_out file = {0};
     json_out out, *j = NULL;
     if (s->json) {
@@ -234,34 +264,56 @@ static tt_status run(tt_ctx *ctx, const bench_settings *s, bench_kind kind,
         json_begin(j, file.file, true);
     }
     describe(ctx, s, j);
-    if (j) json_open(j, names[kind], '[');
+    if (j) json_open(j, names[kind], one ? '{' : '[');
     if (kind == BENCH_OPS) bench_ops(ctx, s, j);
+    else if (one) bench_pass(ctx, s, j);
     else if (kind == BENCH_ERRORS) bench_error(ctx, s, j);
     else bench_ranks(ctx, s, settings, j);
     if (j) {
-        json_close(j, ']');
+        json_close(j, one ? '}' : ']');
         json_end(j);
         close_json(ctx, &file);
     }
     return ctx->status;
 }
 
-/* GO_ON or a status. */
-static int check(const bench_settings *s, const opt_result *given, bool errors)
+/* What each kind of benchmark does not heed. */
+static const char *without_effect(bench_kind kind, const opt_result *given)
 {
-    const bool rounds = opt_given(given, "rounds");
-    if (rounds && (s->rounds < 1 || s->rounds > BENCH_ROUNDS_MAX))
+    enum { OPS = 1 << BENCH_OPS, ERRORS = 1 << BENCH_ERRORS,
+           RANKS = 1 << BENCH_RANKS, PASS = 1 << BENCH_PASS,
+           ESTIMATE = 1 << BENCH_ESTIMATE };
+    static const struct { const char *name; int of; } heeded[] = {
+        {"json", OPS | ERRORS | RANKS | PASS}, {"only", OPS}, {"rounds", OPS},
+        {"quick", OPS | ERRORS | RANKS | PASS}, {"cpu", OPS | RANKS},
+        {"layers", PASS}, {"passes", PASS}, {"prime", PASS},
+        {"link", RANKS}, {"no-decode", RANKS},
+        {"model", RANKS | PASS | ESTIMATE}, {"width", RANKS | PASS | ESTIMATE},
+        {"height", RANKS | PASS | ESTIMATE}, {"seconds", RANKS | ESTIMATE},
+        {"cache", RANKS | PASS | ESTIMATE}, {"steps", RANKS | ESTIMATE}};
+    for (size_t i = 0; i < sizeof heeded / sizeof *heeded; i++)
+        if (!(heeded[i].of & 1 << kind) && opt_given(given, heeded[i].name))
+            return heeded[i].name;
+    return NULL;
+}
+
+/* GO_ON or a status. */
+static int check(bench_settings *s, const opt_result *given, bench_kind kind)
+{
+    static const char *const names[] = {"ops", "error", "--ranks", "pass",
+                                        "--estimate"};
+    const char *idle = without_effect(kind, given);
+    if (idle)
+        return opt_usage("bench", "--%s has no effect with `bench %s`", idle,
+                         names[kind]);
+    if (opt_given(given, "rounds")
+        && (s->rounds < 1 || s->rounds > BENCH_ROUNDS_MAX))
         return opt_usage("bench", "--rounds must be 1 to %d, but %lld was "
                          "given", BENCH_ROUNDS_MAX, (long long)s->rounds);
-    static const char *const of_ops[] = {"rounds", "only", "cpu"};
-    for (int i = 0; errors && i < 3; i++)
-        if (opt_given(given, of_ops[i]))
-            return opt_usage("bench", "--%s has no effect with `bench error`",
-                             of_ops[i]);
-    if (s->only && !errors && !bench_ops_has(s))
+    if (s->only && !bench_ops_has(s))
         return opt_usage("bench", "--only %s: no case has that in its name; "
                          "`tether bench ops --quick` shows them all", s->only);
-    return GO_ON;
+    return kind == BENCH_PASS ? bench_pass_check(s) : GO_ON;
 }
 
 /* The settings of the run that is estimated. */
@@ -294,8 +346,8 @@ static tt_status of_ranks(tt_ctx *ctx, const bench_settings *s, tt_settings *g)
     return run(ctx, &own, BENCH_RANKS, g);
 }
 
-static int estimate(tt_ctx *ctx, const bench_settings *s,
-                    const cli_common *common, const opt_result *given)
+static int estimate(tt_ctx *ctx, bench_settings *s, const cli_common *common,
+                    const opt_result *given)
 {
     tt_settings g = tt_settings_defaults();
     int status = bench_ranks_check(s);
@@ -303,6 +355,8 @@ static int estimate(tt_ctx *ctx, const bench_settings *s,
         return opt_usage("bench", "--%s stands alone, without `%s`",
                          s->ranks ? "ranks" : "estimate",
                          given->positional[0]);
+    if (status == GO_ON)
+        status = check(s, given, s->ranks ? BENCH_RANKS : BENCH_ESTIMATE);
     if (status != GO_ON) return status;
     if (estimated(ctx, s, &g)) status = opt_refused("bench", ctx);
     else if (!s->ranks) status = generate_videos(ctx, &g, common, 0, NULL);
@@ -313,22 +367,33 @@ static int estimate(tt_ctx *ctx, const bench_settings *s,
     return status;
 }
 
+/* What the word says; false: nothing is measured under it. */
+static bool find_kind(bench_kind *kind, const opt_result *given)
+{
+    static const struct { const char *name; bench_kind kind; } kinds[] = {
+        {"pass", BENCH_PASS}, {"ops", BENCH_OPS}, {"error", BENCH_ERRORS}};
+    for (int i = 0; given->npositional == 1 && i < 3; i++) {
+        *kind = kinds[i].kind;
+        if (!strcmp(given->positional[0], kinds[i].name)) return true;
+    }
+    return false;
+}
+
 int cmd_bench(tt_ctx *ctx, int argc, char **argv)
 {
-    bench_settings s = {0};
+    bench_settings s = {.layers = BENCH_USUAL, .passes = 2, .prime = 1};
     cli_common common;
     opt_result given;
+    bench_kind kind;
     int status = opt_parse(&bench_command, &s, &common, &given, argc, argv);
     if (status != GO_ON) return status;
     if (!s.ranks && cli_alone(ctx, "bench")) return cli_failed(ctx);
     if (s.estimate || s.ranks || s.link)
         return estimate(ctx, &s, &common, &given);
-    const char *what = given.npositional == 1 ? given.positional[0] : "";
-    bool errors = !strcmp(what, "error");
-    if (!errors && strcmp(what, "ops") != 0)
-        return opt_usage("bench", "say what to measure: `tether bench ops` or "
-                         "`tether bench error`");
-    status = check(&s, &given, errors);
+    if (!find_kind(&kind, &given))
+        return opt_usage("bench", "say what to measure: `tether bench pass`, "
+                         "`tether bench ops` or `tether bench error`");
+    status = check(&s, &given, kind);
     if (status != GO_ON) return status;
     if (sizeof(tt_real) != sizeof(float)) {
         fprintf(stderr, "tether: error: bench needs a float build; this one "
@@ -337,12 +402,13 @@ int cmd_bench(tt_ctx *ctx, int argc, char **argv)
     }
     if (cli_setup(ctx, &common)) return cli_failed(ctx);
     if (!s.rounds) s.rounds = s.quick ? 3 : 7;
+    s.quiet = common.quiet;
     s.threads[0] = common.threads ? ctx->nthreads : 1;
     s.threads[1] = ctx->nthreads;
     s.nthreads = s.threads[0] == s.threads[1] ? 1 : 2;
     cli_catch_signals(ctx);
     ctx->overwrite = s.overwrite;
-    ask_backends(ctx, &s);
-    run(ctx, &s, errors ? BENCH_ERRORS : BENCH_OPS, NULL);
+    if (kind != BENCH_PASS) ask_backends(ctx, &s);
+    run(ctx, &s, kind, NULL);
     return ctx->status ? cli_failed(ctx) : 0;
 }

@@ -177,3 +177,12 @@ plan_limit plan_addresses(int64_t before)
         lower(&least, (int64_t)r.rlim_cur - before, "ulimit -v");
     return least;
 }
+
+tt_status tt_memory_left(tt_ctx *ctx, int64_t *bytes, const char **who)
+{
+    TT_TRY(plan_memory_check(ctx));
+    const plan_limit l = plan_memory(plan_anonymous());
+    *bytes = l.bytes;
+    *who = l.who;
+    return TT_OK;
+}

@@ -96,6 +96,7 @@ static char text[256];
     RUNS(tt_zero, c, NULL, 4)                                                  \
     /* dit.h */                                                                \
     MAKES(tt_dit_load, tt_dit, c, &made, NULL, NULL, 0)                        \
+    MAKES(tt_dit_random, tt_dit, c, &made, NULL, 1)                            \
     MAKES(tt_prompt_make, tt_prompt, c, &made, NULL, NULL, 4)                  \
     GIVES(tt_dit_forward, c, NULL, NULL, NULL, NULL)                           \
     RUNS(tt_dit_time, c, NULL, NULL, NULL, NULL, NULL, 1)                      \
@@ -407,6 +408,7 @@ static char text[256];
     GIVES(tt_run_time, c, NULL, 0.1, &(tt_needs){0})                           \
     GIVES(tt_run_share, c, NULL, &(tt_share_of){.size = 1}, false,             \
           &(tt_share){0})                                                      \
+    GIVES(tt_memory_left, c, (int64_t[1]){0}, (const char *[1]){NULL})         \
     /* video.h */                                                              \
     GIVES(tt_rgb_resize, c, NULL, 4, 4, NULL, 2, 2)                            \
     GIVES(tt_png_write, c, "picture.png", bytes, 4, 4)                         \

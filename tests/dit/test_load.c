@@ -228,6 +228,27 @@ static void test_text_len(void)
     free(text);
 }
 
+/* Without a file: its sizes are those asked for, its numbers finite, and every
+ * layer has weights. */
+static void test_random(void)
+{
+    tt_dit *m;
+    tt_prompt *p;
+    tt_dit_config c = {.dim = 8, .ffn_dim = 16, .heads = 2, .layers = 3,
+                       .freq_dim = 4, .in_dim = 2, .text_dim = 6,
+                       .text_len = 4, .eps = 1e-6};
+    const tt_real text[12] = {1, -1, 2};
+    if (!expect_ok(tt_dit_random(ctx, &m, &c, 2), "a random one")) return;
+    expect(tt_dit_get_config(m)->layers == 3 && !tt_dit_weights(m), "sizes");
+    expect_ok(tt_prompt_make(ctx, &p, m, text, 2), "its prompt is finite");
+    tt_prompt_free(p);
+    tt_dit_close(m);
+    c.heads = 3;
+    expect_status(tt_dit_random(ctx, &m, &c, 2), TT_EINVAL, "3 heads of 8");
+    c.heads = 2;
+    expect_status(tt_dit_random(ctx, &m, &c, 0), TT_EINVAL, "no weights");
+}
+
 int main(void)
 {
     ctx = test_begin("dit/load");
@@ -242,6 +263,7 @@ int main(void)
     test_config();
     test_nan();
     test_text_len();
+    test_random();
 
     unlink(weights_path);
     unlink(config_path);

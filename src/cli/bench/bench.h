@@ -10,8 +10,17 @@
 
 #define BENCH_ROUNDS_MAX 31
 #define BENCH_BACKENDS_MAX 8
+#define BENCH_USUAL INT64_MIN            /* nobody has said how many          */
+#define BENCH_FORGET ((int64_t)32 << 20) /* values: more than caches hold     */
 
-typedef enum bench_kind { BENCH_OPS, BENCH_ERRORS, BENCH_RANKS } bench_kind;
+typedef enum bench_kind {
+    BENCH_OPS, BENCH_ERRORS, BENCH_RANKS, BENCH_PASS, BENCH_ESTIMATE
+} bench_kind;
+
+/* What the machine does at most: operations or bytes a second. */
+typedef enum bench_limit {
+    BENCH_FMA, BENCH_VDP, BENCH_READ, BENCH_COPY, BENCH_LIMITS
+} bench_limit;
 
 typedef struct bench_settings {
     const char *json;      /* file for the results, NULL: none                */
@@ -24,6 +33,9 @@ typedef struct bench_settings {
     const char *link;      /* between them; NULL: measured                    */
     bool no_decode;
     const char *model, *width, *height, *seconds, *cache, *steps;
+    int64_t layers, passes, prime;       /* of bench pass                     */
+    int64_t W, H;          /* of it: width and height as numbers              */
+    bool quiet;
     bool cpu;              /* CPU seconds of the process, not the clock's     */
     int threads[2];        /* thread counts to measure                        */
     int nthreads;          /* how many of those                               */
@@ -49,6 +61,15 @@ double bench_spread(const bench_times *b);
 /* Values in [-1, 1), the same every time. */
 void bench_fill(tt_real *x, int64_t n, uint32_t seed);
 
+/* Bytes a stream of this kind moves per value. */
+double bench_stream_bytes(tt_stream kind);
+/* Raises each of them to what it is now: a peak is a limit, not a typical
+ * value. Then a line for people, and rows for the open array of j, if any. */
+void bench_find_peaks(tt_ctx *ctx, const bench_settings *s,
+                      double peak[BENCH_LIMITS]);
+void bench_print_peaks(const tt_ctx *ctx, const double *peak);
+void bench_log_peaks(const tt_ctx *ctx, const double *peak, json_out *j);
+
 /* Speed of every operator, and errors against float64. Each writes its table
  * to stdout and its rows into the open array of j (NULL: no file). */
 tt_status bench_ops(tt_ctx *ctx, const bench_settings *s, json_out *j);
@@ -59,6 +80,11 @@ tt_status bench_error(tt_ctx *ctx, const bench_settings *s, json_out *j);
 tt_status bench_ranks(tt_ctx *ctx, const bench_settings *s,
                       const tt_settings *settings, json_out *j);
 int bench_ranks_check(const bench_settings *s);
+
+/* Seconds of passes of a chunk, with a full cache: a table, and members of the
+ * open object of j. bench_pass_check reads the words: GO_ON or a status. */
+tt_status bench_pass(tt_ctx *ctx, const bench_settings *s, json_out *j);
+int bench_pass_check(bench_settings *s);
 
 /* Has bench_ops a case with s->only in its name? */
 bool bench_ops_has(const bench_settings *s);

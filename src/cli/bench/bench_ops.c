@@ -29,7 +29,6 @@ typedef struct bench_case {
 } bench_case;
 
 #define HEAD_DIM 128
-#define FORGET ((int64_t)32 << 20)   /* values: 128 MB, more than caches hold */
 
 static const bench_case full_cases[] = {
     {"linear", LINEAR, 4680, 1536, 1536, 0},
@@ -72,9 +71,6 @@ static const bench_case quick_cases[] = {
     {"rope", ROPE, 4680, 1536, 0, TT_STREAM_COPY},
 };
 
-/* What the machine does at most: operations or bytes a second. */
-typedef enum limit { FMA, VDP, READ, COPY, LIMITS } limit;
-
 /* A case and its data, all in scratch. */
 typedef struct job {
     const bench_case *c;
@@ -86,10 +82,10 @@ typedef struct job {
     tt_rope_table table;
     int32_t *pos;
     double *mean, *gain, *target;
-    tt_real *forget;        /* [FORGET], to push the operands out of caches   */
+    tt_real *forget;        /* [BENCH_FORGET], fills the caches               */
     int64_t count;          /* values streamed                                */
     double flops;           /* of the matrix products                         */
-    limit top;              /* what bounds them                               */
+    bench_limit top;        /* what bounds them                               */
 } job;
 
 static bool is_product(const bench_case *c)
@@ -153,7 +149,7 @@ static void prepare_rows(tt_ctx *ctx, job *j)
     j->x = values(ctx, j->count, 1);
     j->y = values(ctx, j->count, 2);
     j->w = values(ctx, 2 * c->b, 3);
-    j->forget = values(ctx, FORGET, 4);
+    j->forget = values(ctx, BENCH_FORGET, 4);
     double **stat[3] = {&j->mean, &j->gain, &j->target};
     for (int i = 0; i < 3; i++) {
         *stat[i] = tt_alloc(ctx, &ctx->scratch, c->b, sizeof(double), "bench");
@@ -210,7 +206,7 @@ static void refresh(tt_ctx *ctx, job *j)
 {
     if (is_product(j->c)) return;
     bench_fill(j->x, j->count, 1);
-    tt_machine_stream(ctx, TT_STREAM_READ, j->forget, NULL, FORGET);
+    tt_machine_stream(ctx, TT_STREAM_READ, j->forget, NULL, BENCH_FORGET);
 }
 
 static double time_side(tt_ctx *ctx, const bench_settings *s, job *j,
@@ -224,13 +220,6 @@ static double time_side(tt_ctx *ctx, const bench_settings *s, job *j,
     else
         tt_machine_stream(ctx, j->c->traffic, j->x, j->y, j->count);
     return bench_now(s) - start;
-}
-
-/* Bytes a stream of this kind moves per value. */
-static double bytes_per_value(tt_stream kind)
-{
-    const double arrays[] = {2, 3, 2, 1};
-    return arrays[kind] * sizeof(tt_real);
 }
 
 /* ---- table --------------------------------------------------------------- */
@@ -268,7 +257,7 @@ static void report(const tt_ctx *ctx, const job *j, const bench_times *mine,
     const double peak = peaks[j->top];
     double t = bench_median(mine), o = bench_median(other);
     double work = product ? j->flops
-                          : (double)j->count * bytes_per_value(c->traffic);
+                          : (double)j->count * bench_stream_bytes(c->traffic);
     double share = product ? work / t / peak : o / t;
     printf("%-18s %-26s %3d %10.3f %5.1f%% %6.1f %s %6.1f%% ", c->name, shape,
            ctx->nthreads, t * 1e3, 100 * bench_spread(mine), work / t * 1e-9,
@@ -289,7 +278,8 @@ static void report(const tt_ctx *ctx, const job *j, const bench_times *mine,
     json_real(out, "spread", bench_spread(mine));
     json_real(out, product ? "gflops" : "gbytes_per_s", work / t * 1e-9);
     json_real(out, !product ? "of_stream"
-                   : j->top == VDP ? "of_vdp_peak" : "of_fma_peak", share);
+                   : j->top == BENCH_VDP ? "of_vdp_peak" : "of_fma_peak",
+                  share);
     if (other->n) {
         json_str(out, "other", product ? "blas" : "stream");
         json_real(out, "other_ms", o * 1e3);
@@ -300,7 +290,7 @@ static void report(const tt_ctx *ctx, const job *j, const bench_times *mine,
 }
 
 static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
-                     double peak[][LIMITS], json_out *out)
+                     double peak[][BENCH_LIMITS], json_out *out)
 {
     const tt_ops *exact = bench_backend(s, tt_ops_default()->name);
     const tt_ops *blas = bench_backend(s, "blas");
@@ -308,7 +298,8 @@ static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
     /* of the other classes no instruction's peak is measured; convolutions are
      * float in all */
     const bool own = exact->cls == TT_CLASS_VDP && c->op != CONV;
-    job j = {.c = c, .top = own && peak[0][VDP] > 0 ? VDP : FMA};
+    job j = {.c = c, .top = own && peak[0][BENCH_VDP] > 0 ? BENCH_VDP
+                                                          : BENCH_FMA};
     is_product(c) ? prepare_product(ctx, &j) : prepare_rows(ctx, &j);
     for (int i = 0; i < s->nthreads && !ctx->status; i++) {
         bench_times mine = {.n = 0}, other = {.n = 0};
@@ -326,56 +317,6 @@ static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
         if (!ctx->status) report(ctx, &j, &mine, &other, peak[i], out);
     }
     tt_arena_reset(&ctx->scratch, mark);
-}
-
-static double one_run(tt_ctx *ctx, const bench_settings *s, limit kind,
-                      tt_real *x, tt_real *y)
-{
-    const int64_t n = s->quick ? 2000000 : 20000000;
-    if (kind == FMA) return tt_machine_fma(ctx, n);
-    if (kind == VDP) return tt_machine_vdp(ctx, n);
-    const tt_stream as = kind == READ ? TT_STREAM_READ : TT_STREAM_COPY;
-    tt_machine_stream(ctx, as, x, y, FORGET);
-    return bytes_per_value(as) * (double)FORGET;
-}
-
-/* The best of some runs: a peak is a limit, not a typical value. */
-static void find_peaks(tt_ctx *ctx, const bench_settings *s,
-                       double peak[LIMITS])
-{
-    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *x = values(ctx, FORGET, 4), *y = values(ctx, FORGET, 5);
-    for (limit k = FMA; k < LIMITS; k++)
-        for (int r = 0; r < 10 && !tt_check_interrupt(ctx); r++) {
-            double start = bench_now(s), did = one_run(ctx, s, k, x, y);
-            double rate = did / (bench_now(s) - start);
-            peak[k] = rate > peak[k] ? rate : peak[k];
-        }
-    tt_arena_reset(&ctx->scratch, mark);
-}
-
-static void json_peak(json_out *j, const tt_ctx *ctx, const char *name,
-                      const char *key, double rate)
-{
-    if (!j || rate <= 0) return;
-    json_open(j, NULL, '{');
-    json_str(j, "operator", name);
-    json_int(j, "threads", ctx->nthreads);
-    json_real(j, key, rate * 1e-9);
-    json_close(j, '}');
-}
-
-static void report_peaks(const tt_ctx *ctx, const double *peak, json_out *j)
-{
-    printf("peak with %d thread%s: %.1f GF/s of multiply-adds", ctx->nthreads,
-           ctx->nthreads > 1 ? "s" : "", peak[FMA] * 1e-9);
-    if (peak[VDP] > 0) printf(", %.1f of VDPBF16PS", peak[VDP] * 1e-9);
-    printf("; memory %.1f GB/s read, %.1f copied (both ways)\n",
-           peak[READ] * 1e-9, peak[COPY] * 1e-9);
-    json_peak(j, ctx, "fma_peak", "gflops", peak[FMA]);
-    json_peak(j, ctx, "vdp_peak", "gflops", peak[VDP]);
-    json_peak(j, ctx, "memory_read", "gbytes_per_s", peak[READ]);
-    json_peak(j, ctx, "memory_copy", "gbytes_per_s", peak[COPY]);
 }
 
 static const bench_case *all_cases(const bench_settings *s, size_t *n)
@@ -398,12 +339,13 @@ tt_status bench_ops(tt_ctx *ctx, const bench_settings *s, json_out *j)
 {
     size_t n;
     const bench_case *cases = all_cases(s, &n);
-    double peak[2][LIMITS] = {{0}};
+    double peak[2][BENCH_LIMITS] = {{0}};
     for (int i = 0; i < s->nthreads; i++) {
         ctx->nthreads = s->threads[i];
-        find_peaks(ctx, s, peak[i]);
+        bench_find_peaks(ctx, s, peak[i]);
         TT_TRY(ctx->status);
-        report_peaks(ctx, peak[i], j);
+        bench_print_peaks(ctx, peak[i]);
+        bench_log_peaks(ctx, peak[i], j);
     }
     print_head();
     for (size_t i = 0; i < n && !ctx->status; i++)

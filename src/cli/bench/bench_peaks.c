@@ -1,0 +1,74 @@
+/* bench_peaks.c: what the machine does at most, as measured in this run.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "cli/bench/bench.h"
+
+double bench_stream_bytes(tt_stream kind)
+{
+    const double arrays[] = {2, 3, 2, 1};
+    return arrays[kind] * sizeof(tt_real);
+}
+
+static tt_real *values(tt_ctx *ctx, uint32_t seed)
+{
+    tt_real *x = tt_scratch(ctx, BENCH_FORGET);
+    if (x) bench_fill(x, BENCH_FORGET, seed);
+    return x;
+}
+
+static double one_run(tt_ctx *ctx, const bench_settings *s, bench_limit kind,
+                      tt_real *x, tt_real *y)
+{
+    const int64_t n = s->quick ? 2000000 : 20000000;
+    if (kind == BENCH_FMA) return tt_machine_fma(ctx, n);
+    if (kind == BENCH_VDP) return tt_machine_vdp(ctx, n);
+    const tt_stream as = kind == BENCH_READ ? TT_STREAM_READ : TT_STREAM_COPY;
+    tt_machine_stream(ctx, as, x, y, BENCH_FORGET);
+    return bench_stream_bytes(as) * (double)BENCH_FORGET;
+}
+
+/* The best of some runs. */
+void bench_find_peaks(tt_ctx *ctx, const bench_settings *s,
+                      double peak[BENCH_LIMITS])
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *x = values(ctx, 4), *y = values(ctx, 5);
+    for (bench_limit k = BENCH_FMA; k < BENCH_LIMITS; k++)
+        for (int r = 0; r < 10 && !tt_check_interrupt(ctx); r++) {
+            double start = bench_now(s), did = one_run(ctx, s, k, x, y);
+            double rate = did / (bench_now(s) - start);
+            peak[k] = rate > peak[k] ? rate : peak[k];
+        }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+static void json_peak(json_out *j, const tt_ctx *ctx, const char *name,
+                      const char *key, double rate)
+{
+    if (!j || rate <= 0) return;
+    json_open(j, NULL, '{');
+    json_str(j, "operator", name);
+    json_int(j, "threads", ctx->nthreads);
+    json_real(j, key, rate * 1e-9);
+    json_close(j, '}');
+}
+
+void bench_print_peaks(const tt_ctx *ctx, const double *peak)
+{
+    printf("peak with %d thread%s: %.1f GF/s of multiply-adds", ctx->nthreads,
+           ctx->nthreads > 1 ? "s" : "", peak[BENCH_FMA] * 1e-9);
+    if (peak[BENCH_VDP] > 0)
+        printf(", %.1f of VDPBF16PS", peak[BENCH_VDP] * 1e-9);
+    printf("; memory %.1f GB/s read, %.1f copied (both ways)\n",
+           peak[BENCH_READ] * 1e-9, peak[BENCH_COPY] * 1e-9);
+}
+
+void bench_log_peaks(const tt_ctx *ctx, const double *peak, json_out *j)
+{
+    json_peak(j, ctx, "fma_peak", "gflops", peak[BENCH_FMA]);
+    json_peak(j, ctx, "vdp_peak", "gflops", peak[BENCH_VDP]);
+    json_peak(j, ctx, "memory_read", "gbytes_per_s", peak[BENCH_READ]);
+    json_peak(j, ctx, "memory_copy", "gbytes_per_s", peak[BENCH_COPY]);
+}

@@ -38,7 +38,7 @@ typedef enum tt_class {
 /* What program and plug-in must agree on before one calls the other. Whoever
  * changes a struct below, that of a device or a rule of the table raises the
  * version. */
-#define TT_OPS_VERSION 6
+#define TT_OPS_VERSION 7
 typedef struct tt_abi {
     int32_t version;
     int32_t real, table, context, tensor; /* bytes of tt_real, tt_ops, tt_ctx,
@@ -55,6 +55,7 @@ struct tt_ops {
     const char *name;
     const char *summary;
     tt_class cls;
+    bool by_class;           /* its conv takes by_class and bf16              */
     /* [TT_CLASS_COUNT]: the same backend in every class, this table included,
      * NULL in a class it has not; NULL altogether: has this class alone      */
     const tt_ops *const *of_class;
@@ -105,6 +106,14 @@ const char *tt_ops_library(tt_ctx *ctx, char *text, size_t size);
 /* The same backend in another class; NULL when it has none ("blas", and every
  * backend of a double build, have class f32 alone). */
 const tt_ops *tt_ops_class(const tt_ops *ops, tt_class cls);
+
+/* A part of a model with a class of its own (the VAE) stands between these:
+ *     const tt_ops *before = tt_class_begin(ctx, cls);
+ *     ...
+ *     tt_class_end(ctx, before);
+ * A backend that has no table of that class fails there (TT_EUNSUPPORTED). */
+const tt_ops *tt_class_begin(tt_ctx *ctx, tt_class cls);
+void tt_class_end(tt_ctx *ctx, const tt_ops *before);
 
 /* A row of classes.h, in words. */
 typedef struct tt_class_info {

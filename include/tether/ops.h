@@ -21,7 +21,8 @@
  * The order of every sum is part of the meaning. The orders are defined once,
  * with an example of each, in src/ops/README.md; "Order dot" and "Order stat"
  * below are the names used there. The other classes (classes.h) differ in the
- * dot products of tt_linear and tt_attention alone: src/ops/golden/README.md.
+ * dot products of tt_linear and tt_attention, and of a tt_conv that asks for it
+ * (by_class), alone: src/ops/golden/README.md.
  * Threads never share one sum, so their number cannot change a bit. Sign and
  * payload of a NaN are not part of any class. */
 #ifndef TETHER_OPS_H
@@ -80,7 +81,8 @@ void tt_attention(tt_ctx *ctx, const tt_attention_args *a);
  *   y[i][j][o] = b[o] + sum_{a,u,v,c} w[o][a][u][v][c]
  *                * frame_a[i*stride+u-pad_top][j*stride+v-pad_left][c]
  * Order  dot over k = (a, u, v, c) ascending; taps on padding or on a NULL
- *        frame take part as zeros. */
+ *        frame take part as zeros. In class f32 whatever the table's class is,
+ *        or `by_class`: tt_linear of that class over the windows. */
 typedef struct tt_conv_args {
     tt_real *y;                   /* [Ho, Wo, Cout]                           */
     const tt_real *const *frame;  /* kt input frames [Hi, Wi, Cin], oldest
@@ -96,6 +98,9 @@ typedef struct tt_conv_args {
                                      zero as well                             */
     int up;                       /* 1, or 2: the input is seen as its nearest
                                      2x upsampling, out[i][j] = in[i/2][j/2]  */
+    bool by_class;                /* asked only of a table that says so       */
+    bool bf16;                    /* frames hold bf16 numbers, packed, where
+                                     tt_real is float; asked as by_class is   */
 } tt_conv_args;
 void tt_conv(tt_ctx *ctx, const tt_conv_args *a);
 
@@ -255,15 +260,6 @@ typedef struct tt_col_blend_args {
 void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
                   const tt_wide *mean, const tt_wide *gain,
                   const tt_wide *target, double tau);
-
-/* A part of a model that is defined in float (the VAE) stands between these:
- *     const tt_ops *before = tt_float_begin(ctx);
- *     ...
- *     tt_float_end(ctx, before);
- * In the float class they do nothing. A backend that has no table of the float
- * class fails there (TT_EUNSUPPORTED). */
-const tt_ops *tt_float_begin(tt_ctx *ctx);
-void tt_float_end(tt_ctx *ctx, const tt_ops *before);
 
 TT_API_END
 

@@ -24,6 +24,7 @@
 #define TETHER_VAE_H
 
 #include "tether/api.h"
+#include "tether/backend.h"
 #include "tether/context.h"
 #include "tether/io.h"
 
@@ -53,6 +54,11 @@ tt_status tt_vae_load(tt_ctx *ctx, tt_vae **out, tt_weights *w);
  * exactly like the other; it has no latent statistics and cannot encode. */
 tt_status tt_vae_load_tiny(tt_ctx *ctx, tt_vae **out, tt_weights *w);
 void tt_vae_close(tt_vae *v); /* NULL is fine */
+/* Compute convolutions, linear layers and attention in this class, whatever
+ * that of the context is; f32 at first. Before a decoder or encoder is opened.
+ * Errors  TT_EINVAL  the context's backend has no convolutions of the class */
+tt_status tt_vae_use_class(tt_ctx *ctx, tt_vae *v, tt_class cls);
+tt_class tt_vae_class(const tt_vae *v);
 /* What it was bound from; NULL when it came from elsewhere. */
 const tt_weights *tt_vae_weights(const tt_vae *v);
 int64_t tt_vae_z(const tt_vae *v);

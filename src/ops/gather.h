@@ -11,6 +11,25 @@
 
 #include "tether/ops.h"
 
+/* The numbers of a frame from number `at` on: n of them. */
+static inline void conv_take(tt_real *x, const tt_conv_args *p,
+                             const tt_real *frame, int64_t at, int64_t n)
+{
+    const char *stored = (const char *)frame + 2 * at;
+    if (!p->bf16) {
+        memcpy(x, frame + at, (size_t)n * sizeof *x);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t half;
+        memcpy(&half, stored + 2 * i, sizeof half);
+        const uint32_t bits = (uint32_t)half << 16;
+        float wide;
+        memcpy(&wide, &bits, sizeof wide);
+        x[i] = (tt_real)wide;
+    }
+}
+
 /* The window of output pixel (i, j) as one vector x [kt, kh, kw, Cin], zeros
  * where it lies on padding or on a NULL frame. */
 static inline void conv_gather(tt_real *x, const tt_conv_args *p, int64_t i,
@@ -26,8 +45,9 @@ static inline void conv_gather(tt_real *x, const tt_conv_args *p, int64_t i,
                     s >= p->Wi * p->up)
                     memset(x, 0, nbytes);
                 else
-                    memcpy(x, p->frame[a] + ((r / p->up) * p->Wi + s / p->up) *
-                           p->Cin, nbytes);
+                    conv_take(x, p, p->frame[a],
+                              ((r / p->up) * p->Wi + s / p->up) * p->Cin,
+                              p->Cin);
             }
 }
 

@@ -38,7 +38,20 @@ int64_t ops_attention_room(tt_ctx *ctx, const tt_ops *ops,
 
 int64_t ops_conv_room(tt_ctx *ctx, const tt_ops *ops, const tt_conv_args *a)
 {
-    return ops->conv == exact_conv ? exact_conv_room(ctx, a) : 0;
+    const bool amx = ops->conv == exact_amx_conv;
+    const bool vdp = ops->conv == exact_vdp_conv;
+    const bool tc = ops->conv == exact_sm80_conv
+                 || ops->conv == exact_sm90_conv;
+    if (ops->conv == exact_f32_conv || ((amx || vdp || tc) && !a->by_class))
+        return exact_f32_conv_room(ctx, a);
+    if (!amx && !vdp && !tc) return 0;
+    const tt_bf16_kernels *kn = amx ? exact_bf16_kernels(ctx)
+                              : vdp ? exact_vdp_kernels(ctx) : NULL;
+    if (kn && bf16_conv_takes(a, kn)) return bf16_conv_room(ctx, a, kn);
+    const int64_t dim[2] = {a->Cout, (int64_t)a->kt * a->kh * a->kw * a->Cin};
+    const tt_tensor w = tt_tensor_reshape(a->w, 2, dim);
+    const tt_linear_args rows = {.n = exact_windows(a), .w = &w};
+    return exact_windows_room(a) + ops_linear_room(ctx, ops, &rows);
 }
 
 #else

@@ -111,21 +111,20 @@ const char *tt_class_names(void)
     return names + 2;
 }
 
-const tt_ops *tt_float_begin(tt_ctx *ctx)
+const tt_ops *tt_class_begin(tt_ctx *ctx, tt_class cls)
 {
-    const tt_ops *before = ctx->ops;
-    const tt_ops *f32 = tt_ops_class(before, TT_CLASS_F32);
-    if (f32)
-        ctx->ops = f32;
+    const tt_ops *before = ctx->ops, *own = tt_ops_class(before, cls);
+    if (own)
+        ctx->ops = own;
     else
-        tt_fail(ctx, TT_EUNSUPPORTED, "backend %s computes in class %s alone, "
-                "and this part of the model is defined in float: its table of "
-                "class f32 is missing (of_class)", before->name,
-                tt_class_name(before->cls));
+        tt_fail(ctx, TT_EUNSUPPORTED, "backend %s computes in class %s, "
+                "and this part of the model is computed in class %s: its table "
+                "of that class is missing (of_class)", before->name,
+                tt_class_name(before->cls), tt_class_name(cls));
     return before;
 }
 
-void tt_float_end(tt_ctx *ctx, const tt_ops *before)
+void tt_class_end(tt_ctx *ctx, const tt_ops *before)
 {
     ctx->ops = before;
 }

@@ -381,11 +381,11 @@ tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_host *z,
     const size_t scope = tt_scope(ctx, "vae/frame.%lld", (long long)d->frame);
     d->emit = emit;
     d->user = user;
-    const tt_ops *before = tt_float_begin(ctx); /* the official VAE is float */
+    const tt_ops *before = tt_class_begin(ctx, d->v->cls);
     if (!d->v->tiny) front(ctx, d, z);
     else if (tt_team_rank(ctx) == 0)
         taehv_decode(ctx, &d->tiny, z, emit_tiny, d);
-    tt_float_end(ctx, before);
+    tt_class_end(ctx, before);
     d->frame++;
     tt_scope_end(ctx, scope);
     tt_arena_reset(&ctx->scratch, m);

@@ -197,7 +197,7 @@ tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_host *z,
     tt_real *a = tt_values(ctx, n * d), *b = tt_values(ctx, n * d);
     e->z = z;
     e->ready = false;
-    const tt_ops *before = tt_float_begin(ctx); /* the official VAE is float */
+    const tt_ops *before = tt_class_begin(ctx, e->v->cls);
     tt_put(ctx, vae_slot_input(&e->slots.slot[0]), rgb, n * 3);
     vae_conv_step(ctx, a, &e->v->enc.conv1, &e->slots.slot[0]);
     if (TT_TAPPED(ctx)) {
@@ -206,7 +206,7 @@ tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_host *z,
         TT_TAP(ctx, name, a, e->height, e->width, d);
     }
     stage(ctx, e, 0, k, a, b);
-    tt_float_end(ctx, before);
+    tt_class_end(ctx, before);
     e->frame++;
     *ready = e->ready && !ctx->status;
     tt_scope_end(ctx, scope);

@@ -68,7 +68,8 @@ void vae_up_space(tt_ctx *ctx, tt_real *y, const tt_real *x,
                                  .Cin = c->cin, .Ho = 2 * h.lines, .Wo = 2 * w,
                                  .Cout = c->cout, .kt = 1, .kh = 3, .kw = 3,
                                  .stride = 1, .pad_top = 1 - 2 * (int)h.above,
-                                 .pad_left = 1, .up = 2});
+                                 .pad_left = 1, .up = 2,
+                                 .by_class = true});
     tt_arena_reset(&ctx->scratch, m);
 }
 
@@ -100,7 +101,8 @@ void vae_down_space(tt_ctx *ctx, tt_real *y, const tt_real *x,
                                  .Hi = h, .Wi = w, .Cin = c->cin,
                                  .Ho = h / 2, .Wo = w / 2, .Cout = c->cout,
                                  .kt = 1, .kh = 3, .kw = 3, .stride = 2,
-                                 .pad_top = 0, .pad_left = 0, .up = 1});
+                                 .pad_top = 0, .pad_left = 0, .up = 1,
+                                 .by_class = true});
 }
 
 bool vae_down_time(tt_ctx *ctx, tt_real *y, const vae_resample *r, vae_slot *s,

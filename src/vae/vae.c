@@ -219,6 +219,27 @@ const tt_weights *tt_vae_weights(const tt_vae *v)
     return v ? v->w : NULL;
 }
 
+tt_status tt_vae_use_class(tt_ctx *ctx, tt_vae *v, tt_class cls)
+{
+    const tt_ops *ops = tt_ops_class(ctx->ops, cls);
+    const char *name = tt_class_name(cls);
+    if (ctx->status) return ctx->status;
+    if (!ops && sizeof(tt_real) == 8)
+        return tt_fail(ctx, TT_EINVAL, "a VAE of class %s needs a program "
+                       "built with float; this one computes in double", name);
+    if (!ops || (cls != TT_CLASS_F32 && !ops->by_class))
+        return tt_fail(ctx, TT_EINVAL, "backend %s has no convolutions of "
+                       "class %s; leave the VAE in f32, or use --backend "
+                       "exact or golden", ctx->ops->name, name);
+    v->cls = cls;
+    return TT_OK;
+}
+
+tt_class tt_vae_class(const tt_vae *v)
+{
+    return v ? v->cls : TT_CLASS_F32;
+}
+
 int64_t tt_vae_z(const tt_vae *v)
 {
     return v ? v->z : 0;

@@ -14,6 +14,7 @@
 #ifndef TT_VAE_INTERNAL_H
 #define TT_VAE_INTERNAL_H
 
+#include "tether/backend.h"
 #include "tether/device.h"
 #include "tether/io.h"
 #include "tether/ops.h"
@@ -203,6 +204,7 @@ struct tt_vae {
     vae_decoder_net dec;
     vae_encoder_net enc;
     struct taehv *tiny;     /* instead of dec and enc: taehv.h                */
+    tt_class cls;           /* of its products                                */
 };
 
 /* As tt_vae_load_parts with latent statistics given instead of looked up. */

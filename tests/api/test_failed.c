@@ -165,8 +165,8 @@ static char text[256];
     RUNS(tt_ops_close, tt_ops_find("golden"))                                  \
     GIVES(tt_level_check, c)                                                   \
     RUNS(tt_ops_library, c, text, sizeof text)                                 \
-    RUNS(tt_float_begin, c)                                                    \
-    RUNS(tt_float_end, c, c->ops)                                              \
+    RUNS(tt_class_begin, c, TT_CLASS_F32)                                      \
+    RUNS(tt_class_end, c, c->ops)                                              \
     RUNS(tt_linear, c, NULL, NULL, 4, NULL, NULL)                              \
     RUNS(tt_attention, c, NULL)                                                \
     RUNS(tt_conv, c, NULL)                                                     \

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Equal bits for every instruction set of this CPU and 1 and 3 threads, in
- * linear layers and in attention, over the values and shapes of a test (struct
+ * linear layers, convolutions and attention, over the values and shapes of a test (struct
  * kernels_test). A NaN equals a NaN: its sign and payload are not part of a
  * class. Included by one file each, which says what `test` is. */
 #ifndef TT_TESTS_OPS_KERNELS_H
@@ -153,6 +153,66 @@ static void test_linear(void)
     for (int s = 0; test.linear[s][0]; s++)
         for (int kind = 0; kind < test.kinds; kind++)
             one_linear(test.linear[s], kind, s % 2);
+}
+
+/* ---- convolutions -------------------------------------------------------- */
+
+/* Hi, Wi, Cin, Cout, kt, kh, kw, stride, up, pad, frames that are not there:
+ * channels that a tile reads in place and others, blocks that end with a line
+ * and a column, all that the VAE has. */
+static const int conv[][11] = {
+    {3, 5, 32, 50, 3, 3, 3, 1, 1, 1, 0}, {19, 21, 32, 7, 1, 3, 3, 1, 2, 1, 0},
+    {6, 4, 64, 96, 3, 1, 1, 1, 1, 0, 1}, {7, 9, 32, 33, 1, 3, 3, 2, 1, 0, 0},
+    {9, 90, 320, 1, 1, 1, 3, 1, 1, 1, 0}, {5, 6, 5, 49, 2, 3, 2, 1, 1, 1, 1},
+    {1, 1, 32, 1, 3, 3, 3, 1, 1, 1, 2},
+};
+
+static void call_conv(void *user, float *out)
+{
+    tt_conv_args c = *(tt_conv_args *)user;
+    c.y = out;
+    tt_conv(ctx, &c);
+}
+
+static void one_conv(const int *v, int kind, bool bf16)
+{
+    tt_arena a = {0};
+    const int64_t size = v[0] * v[1] * v[2], K = v[4] * v[5] * v[6] * v[2];
+    const float *frame[3] = {NULL};
+    for (int i = v[10]; i < v[4]; i++) {
+        float *x = fill(&a, size, kind, 0);
+        uint16_t *h = (uint16_t *)(void *)x;
+        for (int64_t k = 0; bf16 && k < size; k++) {
+            const uint16_t half = tt_bf16_from_f32(x[k]);
+            memcpy(h + k, &half, sizeof half);
+        }
+        frame[i] = x;
+    }
+    const int halo = bf16 ? v[9] : 0; /* a line of the rank above is there */
+    const tt_tensor w = tt_tensor_make(fill(&a, K * v[3], kind, 1), TT_F32, 5,
+                                       (int64_t[]){v[3], v[4], v[5], v[6],
+                                                   v[2]});
+    tt_conv_args c = {.frame = frame, .w = &w, .Hi = v[0], .Wi = v[1],
+                      .b = kind % 2 ? fill(&a, v[3], kind, 0) : NULL,
+                      .Cin = v[2], .Cout = v[3], .kt = v[4], .kh = v[5],
+                      .kw = v[6], .stride = v[7], .up = v[8],
+                      .pad_top = v[9] - halo * v[8], .pad_left = v[9],
+                      .by_class = true, .bf16 = bf16};
+    c.Ho = (v[0] * v[8] + 2 * v[9] - halo * v[8] - v[5]) / v[7] + 1;
+    c.Wo = (v[1] * v[8] + 2 * v[9] - v[6]) / v[7] + 1;
+    if (v[7] == 2) c.Ho = v[0] / 2, c.Wo = v[1] / 2;
+    char name[96];
+    snprintf(name, sizeof name, "conv %dx%dx%d to %d kind %d%s", v[0], v[1],
+             v[2], v[3], kind, bf16 ? " of bf16" : "");
+    if (c.Ho > 0) compare(name, call_conv, &c, c.Ho * c.Wo * v[3]);
+    tt_arena_free(&a);
+}
+
+static void test_conv(void)
+{
+    for (size_t s = 0; s < sizeof conv / sizeof *conv; s++)
+        for (int kind = 0; kind < test.kinds; kind++)
+            one_conv(conv[s], kind, (kind + s) % 2);
 }
 
 /* ---- attention ----------------------------------------------------------- */

@@ -154,11 +154,11 @@ static void test_scope(void)
     const tt_ops *bf16 = ctx->ops;
     float x = 0x1.001p0f, one = 1;
     expect(same(linear(&x, &one, 1, NULL), 1), "rounded in the class");
-    const tt_ops *before = tt_float_begin(ctx);
+    const tt_ops *before = tt_class_begin(ctx, TT_CLASS_F32);
     expect(ctx->ops->cls == TT_CLASS_F32 && !strcmp(ctx->ops->name, bf16->name),
            "the same backend in float");
     expect(same(linear(&x, &one, 1, NULL), x), "not rounded in float");
-    tt_float_end(ctx, before);
+    tt_class_end(ctx, before);
     expect(ctx->ops == bf16, "back");
 }
 
@@ -170,13 +170,13 @@ static void test_alone(void)
     alone.of_class = NULL;
     alone.name = "alone";
     ctx->ops = &alone;
-    const tt_ops *back = tt_float_begin(ctx);
+    const tt_ops *back = tt_class_begin(ctx, TT_CLASS_F32);
     expect(ctx->status == TT_EUNSUPPORTED
            && strstr(tt_message(ctx), "backend alone"), "%s", tt_message(ctx));
     float x = 1, y = 2;
     tt_add(ctx, &x, &y, 1);
     expect(ctx->ops && x == 1, "nothing is computed after that");
-    tt_float_end(ctx, back);
+    tt_class_end(ctx, back);
     expect(ctx->ops == &alone, "back");
     tt_clear(ctx);
     ctx->ops = before;

@@ -216,6 +216,7 @@ int main(void)
 #endif
     test_question();
     test_linear();
+    test_conv();
     test_far();
     test_carried();
     test_attention();

@@ -4,7 +4,9 @@
  *
  * Every class answers to its name and to the one it is saved under. Its chain
  * goes on from any c: from +0 it is tt_linear without a bias, and two parts of
- * whole blocks are the whole. */
+ * whole blocks are the whole. A convolution by class is tt_linear over windows.
+ */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -93,12 +95,100 @@ static void test_chain(tt_class cls)
            "the step between factors");
 }
 
+/* ---- convolution --------------------------------------------------------- */
+
+enum { SIDE = 5, CIN = 3, COUT = 2, KT = 2, KW = 3, PIXELS = 4 * SIDE * SIDE,
+       K = KT * KW * KW * CIN };
+
+/* Number k of the window of output (i, j), said without conv_gather. */
+static double in_window(const tt_conv_args *p, int64_t i, int64_t j, int64_t k)
+{
+    const int64_t c = k % CIN, v = k / CIN % KW, u = k / CIN / KW % KW;
+    const int64_t r = i * p->stride + u - p->pad_top;
+    const int64_t s = j * p->stride + v - p->pad_left;
+    const tt_real *x = p->frame[k / CIN / KW / KW];
+    if (!x || r < 0 || s < 0 || r >= SIDE * p->up || s >= SIDE * p->up) return 0;
+    return (double)x[(r / p->up * SIDE + s / p->up) * CIN + c];
+}
+
+/* By class: tt_linear of the class over the windows, bit by bit, and as near
+ * to float64 as its factors and sums allow: each factor is within 2^-9 of
+ * itself, or 2^-24 where none is rounded; a sum of K terms errs by at most 2^-22
+ * of their magnitudes for each. Otherwise the sum of class f32. */
+static void check_conv(tt_class cls, const tt_conv_args *p, const tt_real *w)
+{
+    static tt_real y[PIXELS * COUT], want[PIXELS * COUT], x[PIXELS * K];
+    const double each = cls == TT_CLASS_F32 ? 0x1p-24 : 0x1p-9;
+    const double share = 2 * each + each * each + K * 0x1p-22;
+    const int64_t n = p->Ho * p->Wo;
+    tt_conv_args a = *p;
+    a.y = y;
+    const tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){COUT, K});
+    for (int64_t r = 0; r < n; r++)
+        for (int64_t k = 0; k < K; k++)
+            x[r * K + k] = (tt_real)in_window(p, r / p->Wo, r % p->Wo, k);
+    tt_conv(ctx, &a);
+    tt_linear(ctx, want, x, n, &w2, p->b);
+    expect(!memcmp(y, want, (size_t)(n * COUT) * sizeof *y), "%s: a linear "
+           "layer over windows", tt_class_name(cls));
+    for (int64_t r = 0; r < n * COUT; r++) {
+        double sum = (double)p->b[r % COUT], size = fabs(sum);
+        for (int64_t k = 0; k < K; k++) {
+            const double term = (double)x[r / COUT * K + k]
+                              * (double)w[r % COUT * K + k];
+            sum += term;
+            size += fabs(term);
+        }
+        expect(fabs((double)y[r] - sum) <= share * size, "%s: %g, float64 %g",
+               tt_class_name(cls), (double)y[r], sum);
+    }
+    a.by_class = false;
+    tt_conv(ctx, &a);
+    const tt_ops *before = tt_class_begin(ctx, TT_CLASS_F32);
+    a.y = want;
+    tt_conv(ctx, &a);
+    tt_class_end(ctx, before);
+    expect(!memcmp(y, want, (size_t)(n * COUT) * sizeof *y),
+           "%s: class f32 unless asked", tt_class_name(cls));
+}
+
+static void test_conv(const char *backend, tt_class cls)
+{
+    const tt_ops *ops = tt_ops_find(backend);
+    tt_real frames[KT][SIDE * SIDE * CIN], w[COUT * K], b[COUT] = {2, -0.5f};
+    ops = ops ? tt_ops_class(ops, cls) : NULL;
+    if (!ops) return;
+    expect(ops->by_class, "%s has it", backend);
+    ctx->ops = ops;
+    for (int i = 0; i < KT * SIDE * SIDE * CIN; i++) frames[0][i] = number();
+    for (int i = 0; i < COUT * K; i++) w[i] = number();
+    const tt_tensor wt = tt_tensor_make(w, sizeof *w == 8 ? TT_F64 : TT_F32, 5,
+                                        (int64_t[]){COUT, KT, KW, KW, CIN});
+    const tt_real *both[KT] = {frames[0], frames[1]};
+    const tt_real *one[KT] = {NULL, frames[1]};
+    tt_conv_args a = {.frame = both, .w = &wt, .b = b, .Hi = SIDE, .Wi = SIDE,
+                      .Cin = CIN, .Ho = SIDE, .Wo = SIDE, .Cout = COUT,
+                      .kt = KT, .kh = KW, .kw = KW, .stride = 1, .pad_top = 1,
+                      .pad_left = 1, .up = 1, .by_class = true};
+    check_conv(cls, &a, w);
+    a.frame = one;
+    a.up = 2, a.Ho = a.Wo = 2 * SIDE;
+    check_conv(cls, &a, w);
+    a.up = 1, a.stride = 2, a.Ho = a.Wo = SIDE / 2;
+    a.pad_top = a.pad_left = 0;
+    check_conv(cls, &a, w);
+}
+
 int main(void)
 {
     ctx = test_begin("ops/classes");
     test_names();
     test_tables();
     for (int c = 0; c < TT_CLASS_COUNT; c++) test_chain((tt_class)c);
+    for (int c = 0; c < TT_CLASS_COUNT; c++) {
+        test_conv("golden", (tt_class)c);
+        test_conv("exact", (tt_class)c);
+    }
     expect_ok(ctx->status, "no failure");
     return test_end();
 }

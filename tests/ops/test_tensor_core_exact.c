@@ -112,6 +112,7 @@ int main(void)
     ctx = test_begin("ops/tensor_core_exact");
     test_kinds();
     test_linear();
+    test_conv();
     test_beyond();
     test_attention();
     return test_end();

@@ -97,8 +97,10 @@ class OpcheckOptions(C.Structure):
 
 
 def _args(*fields):
-    """P reals, D doubles, N a count, I an int, R a tt_real, S a double."""
-    kinds = {"P": PTR, "D": PTR, "N": I64, "I": INT, "S": F64, "R": None}
+    """P reals, D doubles, N a count, I an int, B a bool, R a tt_real, S a
+    double."""
+    kinds = {"P": PTR, "D": PTR, "N": I64, "I": INT, "B": C.c_bool, "S": F64,
+             "R": None}
     return [(name, kinds[kind]) for kind, names in fields
             for name in names.split()]
 
@@ -109,7 +111,8 @@ OPS = {
     "attention": _args(("P", "o q k v"), ("N", "T N H D q_stride kv_stride"),
                        ("R", "scale"), ("P", "rel_bias key_mask")),
     "conv": _args(("P", "y frame w b"), ("N", "Hi Wi Cin Ho Wo Cout"),
-                  ("I", "kt kh kw stride pad_top pad_left up")),
+                  ("I", "kt kh kw stride pad_top pad_left up"),
+                  ("B", "by_class bf16")),
     "layer_norm": _args(("P", "y x"), ("N", "n c"), ("P", "w b"), ("S", "eps")),
     "rms_norm": _args(("P", "y x"), ("N", "n c"), ("P", "w"), ("S", "eps")),
     "channel_norm": _args(("P", "y x"), ("N", "n c"), ("P", "gamma")),
@@ -131,7 +134,7 @@ OPS = {
 
 class Ops(C.Structure):
     _fields_ = [("abi", Abi), ("name", STR), ("summary", STR), ("cls", INT),
-                ("of_class", PTR), ("self", PTR), ("open", PTR),
+                ("by_class", C.c_bool), ("of_class", PTR), ("self", PTR), ("open", PTR),
                 ("close", PTR), ("library", PTR)] + [(op, PTR) for op in OPS]
 
 

@@ -6,7 +6,7 @@
  * once per call into panels [k][nr]; then threads take blocks of pixels, gather
  * their windows, and run them against all panels, one slice after another.
  * Blocking is free to change: it moves whole chains, never splits one. */
-#include "ops/exact/exact.h"
+#include "ops/exact/bf16.h"
 
 #ifndef TT_REAL_DOUBLE
 
@@ -164,13 +164,13 @@ static void one_unit(const plan *e, const tt_conv_args *p, int64_t r0,
     }
 }
 
-int64_t exact_conv_room(const tt_ctx *ctx, const tt_conv_args *p)
+int64_t exact_f32_conv_room(const tt_ctx *ctx, const tt_conv_args *p)
 {
     const plan e = plan_for(p);
     return e.wide * e.K + (e.rows * e.K + e.own_size) * ctx->nthreads;
 }
 
-void exact_conv(tt_ctx *ctx, const tt_conv_args *p)
+void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
 {
     plan e = plan_for(p);
     const tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){e.o, e.K});
@@ -185,6 +185,71 @@ void exact_conv(tt_ctx *ctx, const tt_conv_args *p)
             one_unit(&e, p, u * e.rows, least(e.pixels, (u + 1) * e.rows));
     }
     tt_arena_reset(&ctx->scratch, mark);
+}
+
+/* ---- the classes --------------------------------------------------------- */
+
+#define WINDOWS ((int64_t)1 << 22) /* floats of windows at a time, about      */
+
+int64_t exact_windows(const tt_conv_args *p)
+{
+    const int64_t K = (int64_t)p->kt * p->kh * p->kw * p->Cin;
+    const int64_t n = WINDOWS / (K ? K : 1);
+    return exact_least(p->Ho * p->Wo, n > EXACT_MAX_NR ? n : EXACT_MAX_NR);
+}
+
+int64_t exact_windows_room(const tt_conv_args *p)
+{
+    return exact_windows(p) * p->kt * p->kh * p->kw * p->Cin;
+}
+
+void exact_windows_conv(tt_ctx *ctx, const tt_conv_args *p,
+                        void (*linear)(tt_ctx *ctx, const tt_linear_args *a))
+{
+    const int64_t K = (int64_t)p->kt * p->kh * p->kw * p->Cin;
+    const int64_t pixels = p->Ho * p->Wo, step = exact_windows(p);
+    const tt_tensor w = tt_tensor_reshape(p->w, 2, (int64_t[]){p->Cout, K});
+    tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    float *x = tt_scratch(ctx, exact_windows_room(p));
+    for (int64_t r = 0; x && r < pixels; r += step) {
+        const int64_t n = exact_least(pixels - r, step);
+        TT_PARALLEL_FOR_WORK(ctx, n * K)
+        for (int64_t i = 0; i < n; i++)
+            conv_gather(x + i * K, p, (r + i) / p->Wo, (r + i) % p->Wo);
+        linear(ctx, &(tt_linear_args){p->y + r * p->Cout, x, n, &w, p->b});
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+static void conv_bf16(tt_ctx *ctx, const tt_conv_args *p,
+                      const tt_bf16_kernels *kn,
+                      void (*linear)(tt_ctx *ctx, const tt_linear_args *a))
+{
+    if (!p->by_class) exact_f32_conv(ctx, p);
+    else if (bf16_conv_takes(p, kn)) bf16_conv(ctx, p, kn);
+    else exact_windows_conv(ctx, p, linear);
+}
+
+void exact_amx_conv(tt_ctx *ctx, const tt_conv_args *p)
+{
+    conv_bf16(ctx, p, exact_bf16_kernels(ctx), exact_amx_linear);
+}
+
+void exact_vdp_conv(tt_ctx *ctx, const tt_conv_args *p)
+{
+    conv_bf16(ctx, p, exact_vdp_kernels(ctx), exact_vdp_linear);
+}
+
+void exact_sm80_conv(tt_ctx *ctx, const tt_conv_args *p)
+{
+    if (p->by_class) exact_windows_conv(ctx, p, exact_sm80_linear);
+    else exact_f32_conv(ctx, p);
+}
+
+void exact_sm90_conv(tt_ctx *ctx, const tt_conv_args *p)
+{
+    if (p->by_class) exact_windows_conv(ctx, p, exact_sm90_linear);
+    else exact_f32_conv(ctx, p);
 }
 
 #else

@@ -108,19 +108,26 @@ const tt_kernels *exact_kernels_up_to(exact_level level);
 #define EXACT_DECLARED(op, OP)                                                 \
     void exact_##op(tt_ctx *ctx, const tt_##op##_args *a);
 TT_OPS_ROWS(EXACT_DECLARED)
-EXACT_DECLARED(conv, CONV)
 
 /* Of every class; those whose row (tether/classes.h) says `golden` are not
  * defined. */
 #define EXACT_CLASS_DECLARED(name, ...)                                        \
     void exact_##name##_linear(tt_ctx *ctx, const tt_linear_args *a);          \
-    void exact_##name##_attention(tt_ctx *ctx, const tt_attention_args *a);
+    void exact_##name##_attention(tt_ctx *ctx, const tt_attention_args *a);    \
+    void exact_##name##_conv(tt_ctx *ctx, const tt_conv_args *a);
 TT_CLASSES(EXACT_CLASS_DECLARED)
 
 /* Values of scratch that a call writes (ops/room.h). */
 int64_t exact_f32_linear_room(const tt_ctx *ctx, const tt_linear_args *a);
 int64_t exact_f32_attention_room(const tt_ctx *ctx, const tt_attention_args *a);
-int64_t exact_conv_room(const tt_ctx *ctx, const tt_conv_args *a);
+int64_t exact_f32_conv_room(const tt_ctx *ctx, const tt_conv_args *a);
+
+/* Convolution as a linear layer over windows that are written down, so many at
+ * a time; floats of them. */
+void exact_windows_conv(tt_ctx *ctx, const tt_conv_args *p,
+                        void (*linear)(tt_ctx *ctx, const tt_linear_args *a));
+int64_t exact_windows(const tt_conv_args *p);
+int64_t exact_windows_room(const tt_conv_args *p);
 
 static inline int64_t exact_least(int64_t a, int64_t b)
 {

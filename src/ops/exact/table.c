@@ -37,17 +37,18 @@ const tt_kernels *exact_kernels(void)
 
 static const tt_ops *const of_class[TT_CLASS_COUNT] = {TT_CLASSES(IN_CLASS)};
 
-/* A class without kernels here takes golden's two functions. */
+/* A class without kernels here takes golden's functions. */
 #define TABLE(name_, NAME, kernels, ...)                                       \
     [TT_CLASS_##NAME] = {                                                      \
         .abi = TT_ABI,                                                         \
         .name = "exact",                                                       \
         .summary = SUMMARY,                                                    \
         .cls = TT_CLASS_##NAME,                                                \
+        .by_class = true,                                                      \
         .of_class = of_class,                                                  \
         .linear = kernels##_##name_##_linear,                                  \
         .attention = kernels##_##name_##_attention,                            \
-        .conv = exact_conv,                                                    \
+        .conv = kernels##_##name_##_conv,                                      \
         TT_OPS_ROWS(EXACT)                                                     \
     },
 

@@ -9,7 +9,7 @@
 #define GOLDEN_DECLARED(op, OP)                                                \
     void golden_##op(tt_ctx *ctx, const tt_##op##_args *a);
 TT_OPS_ROWS(GOLDEN_DECLARED)
-GOLDEN_DECLARED(conv, CONV)
+GOLDEN_DECLARED(conv, CONV) /* in class f32                                   */
 /* A table's entry. */
 #define GOLDEN(op, OP) .op = golden_##op,
 
@@ -46,8 +46,15 @@ struct golden_class {
 #define GOLDEN_CLASS_DECLARED(name, NAME, ...)                                 \
     extern const golden_class golden_##name;                                   \
     void golden_##name##_linear(tt_ctx *ctx, const tt_linear_args *a);         \
-    void golden_##name##_attention(tt_ctx *ctx, const tt_attention_args *a);
+    void golden_##name##_attention(tt_ctx *ctx, const tt_attention_args *a);   \
+    void golden_##name##_conv(tt_ctx *ctx, const tt_conv_args *p);
 TT_CLASSES(GOLDEN_CLASS_DECLARED)
+/* Those that this build has. */
+#ifdef TT_REAL_DOUBLE
+#define GOLDEN_BUILT(X) X(f32, F32, golden)
+#else
+#define GOLDEN_BUILT(X) TT_CLASSES(X)
+#endif
 
 /* What a class is made of; NULL in a double build but for f32. */
 const golden_class *golden_class_of(tt_class cls);

@@ -9,15 +9,9 @@
 
 #define SUMMARY "the definitions as plain loops: one set of bits, slow"
 
-#ifdef TT_REAL_DOUBLE
-#define BUILT(X) X(f32, F32, golden)
-#else
-#define BUILT(X) TT_CLASSES(X)
-#endif
-
 #define IN_CLASS(name, NAME, ...)                                              \
     [TT_CLASS_##NAME] = &tt_ops_golden_of[TT_CLASS_##NAME],
-static const tt_ops *const of_class[TT_CLASS_COUNT] = {BUILT(IN_CLASS)};
+static const tt_ops *const of_class[TT_CLASS_COUNT] = {GOLDEN_BUILT(IN_CLASS)};
 
 #define TABLE(name_, NAME, ...)                                                \
     [TT_CLASS_##NAME] = {                                                      \
@@ -25,17 +19,20 @@ static const tt_ops *const of_class[TT_CLASS_COUNT] = {BUILT(IN_CLASS)};
         .name = "golden",                                                      \
         .summary = SUMMARY,                                                    \
         .cls = TT_CLASS_##NAME,                                                \
+        .by_class = true,                                                      \
         .of_class = of_class,                                                  \
         .linear = golden_##name_##_linear,                                     \
         .attention = golden_##name_##_attention,                               \
-        .conv = golden_conv,                                                   \
+        .conv = golden_##name_##_conv,                                         \
         TT_OPS_ROWS(GOLDEN)                                                    \
     },
 
-const tt_ops tt_ops_golden_of[TT_CLASS_COUNT] = {BUILT(TABLE)};
+const tt_ops tt_ops_golden_of[TT_CLASS_COUNT] = {GOLDEN_BUILT(TABLE)};
 
 #define CLASS(name, NAME, ...) [TT_CLASS_##NAME] = &golden_##name,
-static const golden_class *const classes[TT_CLASS_COUNT] = {BUILT(CLASS)};
+static const golden_class *const classes[TT_CLASS_COUNT] = {
+    GOLDEN_BUILT(CLASS)
+};
 
 const golden_class *golden_class_of(tt_class cls)
 {

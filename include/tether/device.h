@@ -115,6 +115,8 @@ typedef struct tt_device {
     void (*apart)(tt_ctx *ctx, const tt_apart_args *a);
     void (*rates)(tt_ctx *ctx, const tt_rates_args *a);
     void (*follow)(tt_ctx *ctx, const tt_follow_args *a);
+    /* See tt_narrow; NULL: the host does it. */
+    void (*narrow)(tt_ctx *ctx, void *to, const tt_real *from, int64_t n);
     /* Bytes of it that nobody has taken; NULL: it cannot say. */
     int64_t (*room)(const tt_device *d);
 } tt_device;
@@ -143,6 +145,10 @@ tt_tensor tt_values_view(const tt_real *x, int rank, const int64_t *dim);
 /* The same stored values for operators to read: *t on the host, else a copy of
  * a packed view in the device's part of `a`. */
 tt_tensor tt_place(tt_ctx *ctx, tt_arena *a, const tt_tensor *t);
+
+/* to = from as packed bf16 numbers, nearest even; they do not overlap. Two of
+ * them take the room of a value where tt_real is float. */
+void tt_narrow(tt_ctx *ctx, void *to, const tt_real *from, int64_t n);
 
 /* to = from; they may overlap. to = 0. */
 void tt_copy(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);

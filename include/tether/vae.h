@@ -103,8 +103,9 @@ tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_host *z,
 int64_t tt_vae_decoder_seek(tt_vae_decoder *d, int64_t frame);
 
 /* For debugging: the frames that convolution `slot` (0..31, official order)
- * remembers, oldest first: our lines of them, each dim = [H, W, C]. Returns
- * their number, 0..2, or -1 past the last slot. */
+ * remembers, oldest first: our lines of them, each dim = [H, W, C]; of a class
+ * other than f32 packed bf16 numbers where W * C is even. Returns their number,
+ * 0..2, or -1 past the last slot. */
 int tt_vae_decoder_slot(const tt_vae_decoder *d, int slot,
                         const tt_real *frame[2], int64_t dim[3]);
 

@@ -181,6 +181,49 @@ void tt_copy(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n)
     else copy_host(ctx, to, from, n);
 }
 
+/* A NaN stays one: its upper half gets the bit that makes it quiet. */
+static void narrow_piece(uint16_t *restrict to, const tt_real *restrict from,
+                         int64_t n)
+{
+    TT_SIMD
+    for (int64_t i = 0; i < n; i++) {
+        const float x = (float)from[i];
+        uint32_t u;
+        memcpy(&u, &x, sizeof u);
+        const uint32_t up = u + 0x7fffu + (u >> 16 & 1u);
+        to[i] = (uint16_t)((x != x ? u | 0x400000u : up) >> 16);
+    }
+}
+
+static void narrow_host(const tt_ctx *ctx, uint16_t *to, const tt_real *from,
+                        int64_t n)
+{
+    TT_PARALLEL_FOR_WORK(ctx, n)
+    for (int64_t i = 0; i < n; i += PIECE)
+        narrow_piece(to + i, from + i, n - i < PIECE ? n - i : PIECE);
+}
+
+void tt_narrow(tt_ctx *ctx, void *to, const tt_real *from, int64_t n)
+{
+    if (ctx->status || n == 0) return;
+    if (!ctx->device) {
+        narrow_host(ctx, to, from, n);
+        return;
+    }
+    if (ctx->device->narrow) {
+        ctx->device->narrow(ctx, to, from, n);
+        return;
+    }
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    const tt_host *h = tt_get(ctx, from, n);
+    uint16_t *half = tt_alloc(ctx, &ctx->scratch, n, sizeof *half, "scratch");
+    if (h && half) {
+        narrow_host(ctx, half, h, n);
+        ctx->device->put(ctx, to, half, (size_t)n * sizeof *half);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+}
+
 void tt_zero(tt_ctx *ctx, tt_real *to, int64_t n)
 {
     if (ctx->status || n == 0) return;

@@ -23,6 +23,8 @@
 #ifdef _OPENMP
 #include <omp.h>
 #define TT_PRAGMA(x) _Pragma(#x)
+/* Iterations that may be done side by side, whatever the compiler thinks. */
+#define TT_SIMD TT_PRAGMA(omp simd)
 #define TT_PARALLEL_FOR(ctx)                                                   \
     TT_PRAGMA(omp parallel for schedule(static) num_threads((ctx)->nthreads))
 /* The same, but alone when waking the other threads would cost more than the
@@ -40,6 +42,7 @@ static inline int tt_thread_id(void)
 }
 #else
 /* so that a context which is only asked for its threads counts as used */
+#define TT_SIMD
 #define TT_PARALLEL_FOR(ctx) if ((void)(ctx), 1)
 #define TT_PARALLEL_FOR_WORK(ctx, work) if ((void)(ctx), 1)
 #define TT_PARALLEL_FOR_DYNAMIC(ctx, work) if ((void)(ctx), 1)

@@ -131,7 +131,8 @@ static double try_conv(trial *t, int64_t n)
           .b = b, .Hi = Hi, .Wi = Wi, .Cin = d[3], .Ho = n, .Wo = Wo,
           .Cout = d[4], .kt = (int)d[0], .kh = (int)d[1], .kw = (int)d[2],
           .stride = (int)stride, .pad_top = (int)d[1] / 2,
-          .pad_left = (int)d[2] / 2, .up = (int)up);
+          .pad_left = (int)d[2] / 2, .up = (int)up, .by_class = d[9] != 0,
+          .bf16 = d[10] != 0);
 }
 
 #define COLUMNS                                                                \

@@ -348,7 +348,7 @@ tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
     n->decoding.seconds = tt_now() - begin;
     if (!hand_over(ctx, &s->ctx) && budget > 0)
         n->decoding.seconds += stage_seconds(
-            ctx, s, tt_ops_class(ctx->ops, TT_CLASS_F32), NULL, budget);
+            ctx, s, tt_ops_class(ctx->ops, tt_vae_class(vae)), NULL, budget);
     shadow_close(s);
     return ctx->status;
 }
@@ -444,7 +444,7 @@ static tt_status share_decoding(tt_ctx *ctx, const tt_run *run,
         take_share(out, s);
         if (!hand_over(ctx, &s->ctx) && of->seconds > 0)
             out->seconds = calibrate(ctx, s, tt_ops_class(ctx->ops,
-                                                          TT_CLASS_F32),
+                                                          tt_vae_class(vae)),
                                      NULL, now, of->seconds);
     }
     shadow_close(s);

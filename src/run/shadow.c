@@ -197,8 +197,8 @@ static void shadow_attention(tt_ctx *ctx, const tt_attention_args *a)
                               a->rel_bias != NULL));
 }
 
-/* kernel, channels, width, stride, upsampling, frames that are there; size:
- * output rows */
+/* kernel, channels, width, stride, upsampling, frames that are there, whose
+ * sums, type of the frames; size: output rows */
 static void shadow_conv(tt_ctx *ctx, const tt_conv_args *a)
 {
     const int64_t taps = (int64_t)a->kt * a->kh * a->kw;
@@ -209,7 +209,7 @@ static void shadow_conv(tt_ctx *ctx, const tt_conv_args *a)
     remember(ctx, note(ctx, SHADOW_CONV, a->Ho, 2.0 * (double)(a->Ho * a->Wo)
                   * (double)(a->Cout * a->Cin * taps),
                   DIMS(a->kt, a->kh, a->kw, a->Cin, a->Cout, a->Wo, a->stride,
-                       a->up, there)), a->w);
+                       a->up, there, a->by_class, a->bf16)), a->w);
 }
 
 /* The others: columns; size: rows. */
@@ -316,6 +316,11 @@ static void copy(tt_ctx *ctx, void *to, const void *from, size_t bytes)
     (void)from;
     touch(of(ctx), to, (int64_t)bytes);
     note(ctx, SHADOW_COPY, (int64_t)bytes, 0, DIMS(1));
+}
+
+static void narrow(tt_ctx *ctx, void *to, const tt_real *from, int64_t n)
+{
+    copy(ctx, to, from, 2 * (size_t)n);
 }
 
 static void zero(tt_ctx *ctx, void *to, size_t bytes)
@@ -429,7 +434,8 @@ shadow *shadow_open(tt_ctx *ctx)
                             .free = give, .put = put, .get = get, .copy = copy,
                             .zero = zero, .total = total, .most = most,
                             .choose = choose, .pick = pick,
-                            .apart = apart, .rates = rates, .follow = follow};
+                            .apart = apart, .rates = rates, .follow = follow,
+                            .narrow = narrow};
     s->ctx = (tt_ctx){.ops = &s->table[ctx->ops->cls], .device = &s->device,
                       .nthreads = ctx->nthreads, .interrupt = ctx->interrupt,
                       .matrix_unit = ctx->matrix_unit, .warn = silent};

@@ -27,7 +27,7 @@ typedef enum shadow_op {
     SHADOW_OPS
 } shadow_op;
 
-enum { SHADOW_DIMS = 9, SHADOW_CALLS = 256, SHADOW_WEIGHTS = 8 };
+enum { SHADOW_DIMS = 11, SHADOW_CALLS = 256, SHADOW_WEIGHTS = 8 };
 
 /* Calls that are alike but for one extent, their `size`: rows of a product,
  * keys of an attention, rows of a picture, values. */

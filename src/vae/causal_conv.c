@@ -21,7 +21,9 @@ int64_t vae_slots_add(tt_ctx *ctx, tt_arena *a, vae_slots *s, tt_band h,
 {
     TT_ASSERT(s->count < VAE_MAX_SLOTS);
     vae_slot *slot = &s->slot[s->count++];
-    const int64_t n = (h.above + h.lines + h.below) * w * c;
+    const bool bf16 = s->bf16 && w * c % 2 == 0;
+    const int64_t width = bf16 ? w * c / 2 : w * c;
+    const int64_t n = (h.above + h.lines + h.below) * width;
     int i = 0;
     while (i < s->nsizes && s->size[i] != n) i++;
     const bool fresh = i == s->nsizes;
@@ -31,8 +33,8 @@ int64_t vae_slots_add(tt_ctx *ctx, tt_arena *a, vae_slots *s, tt_band h,
         s->size[i] = n;
         s->spare[i] = NULL;
     }
-    *slot = (vae_slot){.dim = {h.lines, w, c}, .band = h,
-                       .spare = &s->spare[i]};
+    *slot = (vae_slot){.dim = {h.lines, w, c}, .width = width, .band = h,
+                       .spare = &s->spare[i], .bf16 = bf16};
     if (a) {
         slot->older = tt_values_in(ctx, a, n, "history of the VAE");
         slot->newer = tt_values_in(ctx, a, n, "history of the VAE");
@@ -50,9 +52,17 @@ void vae_slot_push(vae_slot *s)
     if (s->count < 2) s->count++;
 }
 
+tt_real *vae_slot_draft(tt_ctx *ctx, const vae_slot *s)
+{
+    return s->bf16 ? tt_values(ctx, s->dim[0] * s->dim[1] * s->dim[2])
+                   : vae_slot_input(s);
+}
+
 void vae_slot_copy(tt_ctx *ctx, const vae_slot *s, const tt_real *x)
 {
-    tt_copy(ctx, vae_slot_input(s), x, s->dim[0] * s->dim[1] * s->dim[2]);
+    const int64_t n = s->dim[0] * s->dim[1] * s->dim[2];
+    if (s->bf16) tt_narrow(ctx, vae_slot_input(s), x, n);
+    else tt_copy(ctx, vae_slot_input(s), x, n);
 }
 
 int vae_slot_view(const vae_slot *s, const tt_real *frame[2])
@@ -144,40 +154,62 @@ const tt_real *vae_bind_gamma(tt_bind *b, const char *prefix, int rank,
 /* Frames are [above + H + below, W, C]: where there is a line above, the window
  * of our first line begins on it instead of on padding. */
 static void conv_band(tt_ctx *ctx, tt_real *y, const tt_real *const *frame,
-                      const vae_conv *c, const tt_band *h, int64_t w)
+                      const vae_conv *c, const vae_slot *s, const tt_band *h)
 {
+    const int64_t w = s->dim[1];
     tt_conv(ctx, &(tt_conv_args){.y = y, .frame = frame, .w = &c->w, .b = c->b,
                                  .Hi = h->above + h->lines + h->below, .Wi = w,
                                  .Cin = c->cin, .Ho = h->lines, .Wo = w,
                                  .Cout = c->cout, .kt = c->kt, .kh = c->kh,
                                  .kw = c->kw, .stride = 1, .up = 1,
-                                 .by_class = true,
+                                 .by_class = true, .bf16 = s->bf16,
                                  .pad_top = c->kh / 2 - (int)h->above,
                                  .pad_left = c->kw / 2});
 }
 
 void vae_conv_frame(tt_ctx *ctx, tt_real *y, const tt_real *const *frame,
-                    const vae_conv *c, int64_t h, int64_t w)
+                    const vae_conv *c, const vae_slot *s)
 {
-    const tt_band whole = vae_whole(h);
-    conv_band(ctx, y, frame, c, &whole, w);
+    const tt_band whole = vae_whole(s->dim[0]);
+    conv_band(ctx, y, frame, c, s, &whole);
 }
 
 void vae_conv_step(tt_ctx *ctx, tt_real *y, const vae_conv *c, vae_slot *s)
 {
     TT_ASSERT(c->kt == 3 && c->cin == s->dim[2]);
-    tt_team_halo(ctx, *s->spare, &s->band, s->dim[1] * c->cin);
+    tt_team_halo(ctx, *s->spare, &s->band, s->width);
     const tt_real *const frame[3] = {s->count == 2 ? s->older : NULL,
                                      s->count >= 1 ? s->newer : NULL,
                                      *s->spare};
-    conv_band(ctx, y, frame, c, &s->band, s->dim[1]);
+    conv_band(ctx, y, frame, c, s, &s->band);
     vae_slot_push(s);
 }
 
 void vae_conv_pass(tt_ctx *ctx, vae_slot *s)
 {
-    tt_team_halo(ctx, *s->spare, &s->band, s->dim[1] * s->dim[2]);
+    tt_team_halo(ctx, *s->spare, &s->band, s->width);
     vae_slot_push(s);
+}
+
+/* Values that are rounded at a time: what they pass through stays in caches. */
+#define PIECE ((int64_t)1 << 19)
+
+/* The input of a slot of bf16 numbers. */
+static void norm_silu_bf16(tt_ctx *ctx, const vae_slot *s, const tt_real *x,
+                           const tt_real *gamma)
+{
+    const int64_t n = s->dim[0] * s->dim[1], c = s->dim[2];
+    const int64_t step = PIECE < n * c ? PIECE / c + 1 : n;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    uint16_t *in = (uint16_t *)(void *)vae_slot_input(s);
+    tt_real *y = tt_values(ctx, step * c);
+    for (int64_t r = 0; in && y && r < n; r += step) {
+        const int64_t rows = n - r < step ? n - r : step;
+        tt_channel_norm(ctx, y, x + r * c, rows, c, gamma);
+        tt_silu(ctx, y, rows * c);
+        tt_narrow(ctx, in + r * c, y, rows * c);
+    }
+    tt_arena_reset(&ctx->scratch, m);
 }
 
 void vae_norm_silu(tt_ctx *ctx, vae_slot *s, const tt_real *x,
@@ -185,6 +217,10 @@ void vae_norm_silu(tt_ctx *ctx, vae_slot *s, const tt_real *x,
 {
     const int64_t n = s->dim[0] * s->dim[1], c = s->dim[2];
     tt_real *in = vae_slot_input(s);
+    if (s->bf16) {
+        norm_silu_bf16(ctx, s, x, gamma);
+        return;
+    }
     tt_channel_norm(ctx, in, x, n, c, gamma);
     tt_silu(ctx, in, n * c);
 }

@@ -95,7 +95,7 @@ int64_t tt_vae_decoder_bytes(const tt_vae *v, int64_t h, int64_t w)
 {
     if (!v) return -1;
     if (!size_fits(v, h, w)) return -1;
-    vae_slots plan = {0};
+    vae_slots plan = {.bf16 = v->cls != TT_CLASS_F32};
     if (v->tiny) return taehv_decoder_bytes(h, w);
     const int64_t n = h * w, real = (int64_t)sizeof(tt_real);
     const tt_band whole[STAGES] = {vae_whole(h), vae_whole(2 * h),
@@ -125,7 +125,8 @@ tt_status tt_vae_decoder_open(tt_ctx *ctx, tt_vae_decoder **out,
                        (long long)h, (long long)w);
     tt_vae_decoder *d = tt_alloc0(ctx, &a, 1, sizeof *d, "VAE decoder");
     if (!d) return ctx->status;
-    *d = (tt_vae_decoder){.arena = a, .v = v, .h = h, .w = w};
+    *d = (tt_vae_decoder){.arena = a, .v = v, .h = h, .w = w,
+                          .slots = {.bf16 = v->cls != TT_CLASS_F32}};
     for (int s = 0; s < STAGES; s++) d->band[s] = tt_team_band(ctx, h, 1 << s);
     if (!v->tiny)
         add_slots(ctx, &d->arena, &d->slots, v, d->band, w);
@@ -343,9 +344,11 @@ static void front(tt_ctx *ctx, tt_vae_decoder *d, const tt_host *z)
 
     denormalise(ctx, d, zd, z);
     TT_TAP(ctx, "denorm", zd, d->h, w, v->z);
-    tt_linear(ctx, vae_slot_input(&slot[0]), zd + band.first * w * v->z, n,
-              &net->conv2.w, net->conv2.b);
-    tap(ctx, d, "conv2", 0, vae_slot_input(&slot[0]), v->z);
+    tt_real *in = vae_slot_draft(ctx, &slot[0]);
+    tt_linear(ctx, in, zd + band.first * w * v->z, n, &net->conv2.w,
+              net->conv2.b);
+    tap(ctx, d, "conv2", 0, in, v->z);
+    vae_slot_copy(ctx, &slot[0], in);
     vae_conv_step(ctx, a, &net->conv1, &slot[0]);
     tap(ctx, d, "conv1", 0, a, c);
     vae_res_step(ctx, b, a, &net->middle[0], &slot[1]);

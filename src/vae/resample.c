@@ -81,11 +81,11 @@ void vae_up_time(tt_ctx *ctx, tt_real *earlier, tt_real *later,
     const tt_real *const frame[3] = {s->count == 2 ? older : NULL,
                                      s->count >= 1 ? newer : NULL,
                                      vae_slot_input(s)};
-    vae_conv_frame(ctx, earlier, frame, &r->half[0], s->dim[0], s->dim[1]);
-    vae_conv_frame(ctx, later, frame, &r->half[1], s->dim[0], s->dim[1]);
+    vae_conv_frame(ctx, earlier, frame, &r->half[0], s);
+    vae_conv_frame(ctx, later, frame, &r->half[1], s);
     if (s->count == 0 && newer) {
         /* the official slot is [zero, x] from its first frame on */
-        tt_zero(ctx, newer, s->dim[0] * s->dim[1] * s->dim[2]);
+        tt_zero(ctx, newer, s->dim[0] * s->width);
         s->count = 1;
     }
     vae_slot_push(s);
@@ -113,7 +113,7 @@ bool vae_down_time(tt_ctx *ctx, tt_real *y, const vae_resample *r, vae_slot *s,
     const bool out = first_chunk || k % 2 == 1;
     if (first_chunk) tt_copy(ctx, y, frame[2], n);
     else if (out)
-        vae_conv_frame(ctx, y, frame, &r->time, s->dim[0], s->dim[1]);
+        vae_conv_frame(ctx, y, frame, &r->time, s);
     vae_slot_push(s);
     return out;
 }

@@ -83,14 +83,18 @@ void vae_bind_resample(tt_bind *b, vae_resample *r, const char *prefix,
 
 /* The last two inputs of one convolution. The next input is written straight
  * into *spare, a frame that all slots of one size share; a step then swaps it
- * with the oldest frame, so nothing is ever copied. */
+ * with the oldest frame, so nothing is ever copied. In a class whose factors are
+ * bf16 frames may hold bf16 numbers, two in the room of a value: rounded once,
+ * and not by every product. */
 typedef struct vae_slot {
     tt_real *older, *newer; /* [above + H + below, W, C]; valid are the newest
                                `count`                                        */
     tt_real **spare;
     int64_t dim[3];         /* H, W, C                                        */
+    int64_t width;          /* values that a line has the room of             */
     tt_band band;           /* its H lines                                    */
     int count;              /* 0, 1 or 2                                      */
+    bool bf16;
 } vae_slot;
 
 /* A whole picture of h lines. */
@@ -108,6 +112,7 @@ typedef struct vae_slots {
     tt_real *spare[VAE_MAX_SIZES];
     int64_t size[VAE_MAX_SIZES];
     int nsizes;
+    bool bf16;              /* frames of slots whose lines have even numbers  */
 } vae_slots;
 
 /* Append a slot for a band of frames [h, w, c]; its two frames, and the spare
@@ -118,13 +123,17 @@ int64_t vae_slots_add(tt_ctx *ctx, tt_arena *a, vae_slots *s, tt_band h,
 /* Our lines of a frame of the slot. */
 static inline tt_real *vae_slot_lines(const vae_slot *s, tt_real *frame)
 {
-    return frame ? frame + s->band.above * s->dim[1] * s->dim[2] : NULL;
+    return frame ? frame + s->band.above * s->width : NULL;
 }
-/* Where the next input of this slot's convolution is to be written. */
+/* Where the next input of this slot's convolution is to be: as values, where
+ * the slot is not bf16. */
 static inline tt_real *vae_slot_input(const vae_slot *s)
 {
     return s->spare ? vae_slot_lines(s, *s->spare) : NULL;
 }
+/* Where to write it as values before it is copied there: in scratch, or there
+ * itself. */
+tt_real *vae_slot_draft(tt_ctx *ctx, const vae_slot *s);
 /* Write x there. */
 void vae_slot_copy(tt_ctx *ctx, const vae_slot *s, const tt_real *x);
 /* Make the input just written the newest frame. */
@@ -134,10 +143,11 @@ int vae_slot_view(const vae_slot *s, const tt_real *frame[2]);
 
 /* ---- parts -------------------------------------------------------------- */
 
-/* y [H, W, cout] = one output frame from kt input frames [H, W, cin], oldest
- * first, NULL for zeros; same-size spatial padding. */
+/* y [H, W, cout] = one output frame from kt input frames of the slot, oldest
+ * first, NULL for zeros, without lines of other ranks; same-size spatial
+ * padding. */
 void vae_conv_frame(tt_ctx *ctx, tt_real *y, const tt_real *const *frame,
-                    const vae_conv *c, int64_t h, int64_t w);
+                    const vae_conv *c, const vae_slot *s);
 /* The same with the input in the slot's spare frame and history in the slot;
  * the input then becomes history. kt is 3. */
 void vae_conv_step(tt_ctx *ctx, tt_real *y, const vae_conv *c, vae_slot *s);

@@ -301,6 +301,8 @@ static char text[256];
     MAKES(tt_vae_encoder_open, tt_vae_encoder, c, &made, NULL, 64, 64)         \
     GIVES(tt_vae_encode_next, c, NULL, NULL, &(bool){false}, NULL)             \
     RUNS(tt_vae_close, NULL)                                                   \
+    GIVES(tt_vae_use_class, c, NULL, TT_CLASS_F32)                             \
+    RUNS(tt_vae_class, NULL)                                                   \
     NONE(tt_vae_weights, NULL)                                                 \
     RUNS(tt_vae_z, NULL)                                                       \
     RUNS(tt_vae_dim, NULL)                                                     \

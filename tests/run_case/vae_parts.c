@@ -62,7 +62,8 @@ static void conv_windows(vae_case *k, const vae_conv *c, tt_real *y,
         const tt_real *frame[8];
         for (int a = 0; a < c->kt; a++)
             frame[a] = x + (i * stride + a) * n * c->cin;
-        vae_conv_frame(k->ctx, y + i * n * c->cout, frame, c, dim[3], dim[4]);
+        vae_conv_frame(k->ctx, y + i * n * c->cout, frame, c,
+                       &(vae_slot){.dim = {dim[3], dim[4], c->cin}});
     }
 }
 

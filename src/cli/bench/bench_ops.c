@@ -137,7 +137,7 @@ static void prepare_product(tt_ctx *ctx, job *j)
             .y = j->y, .frame = j->frame, .w = &j->weights, .Hi = c->a,
             .Wi = c->b, .Cin = c->c, .Ho = c->a, .Wo = c->b, .Cout = c->c,
             .kt = 3, .kh = 3, .kw = 3, .stride = 1, .up = 1, .pad_top = 1,
-            .pad_left = 1};
+            .pad_left = 1, .by_class = ctx->ops->by_class};
         j->flops = 2.0 * (double)n * (double)k;
     }
 }
@@ -295,9 +295,8 @@ static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
     const tt_ops *exact = bench_backend(s, tt_ops_default()->name);
     const tt_ops *blas = bench_backend(s, "blas");
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    /* of the other classes no instruction's peak is measured; convolutions are
-     * float in all */
-    const bool own = exact->cls == TT_CLASS_VDP && c->op != CONV;
+    /* of the other classes no instruction's peak is measured */
+    const bool own = exact->cls == TT_CLASS_VDP;
     job j = {.c = c, .top = own && peak[0][BENCH_VDP] > 0 ? BENCH_VDP
                                                           : BENCH_FMA};
     is_product(c) ? prepare_product(ctx, &j) : prepare_rows(ctx, &j);

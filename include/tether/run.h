@@ -24,6 +24,7 @@
 #define TETHER_RUN_H
 
 #include "tether/api.h"
+#include "tether/backend.h"
 #include "tether/rollout.h"
 #include "tether/team.h"
 
@@ -37,10 +38,16 @@ TT_API_BEGIN
 typedef struct tt_model_paths {
     const char *model, *dit, *vae, *tiny_vae;
     const char *text_encoder, *tokenizer, *checkpoint;
+    const char *vae_class; /* of classes.h; f32 where it is not given         */
     int ema;          /* -1: generator_ema when present                       */
     int64_t heads;    /* 0: not given                                         */
 } tt_model_paths;
 #define TT_MODEL_PATHS {.ema = -1}
+
+/* The class that vae_class names.
+ * Errors  TT_EINVAL  there is none of that name */
+tt_status tt_model_vae_class(tt_ctx *ctx, tt_class *cls,
+                             const tt_model_paths *p);
 
 /* The file a part was read from, and how: "Wan names, torch zip". */
 typedef struct tt_model_source {
@@ -122,6 +129,11 @@ const char *tt_setting_show(const tt_setting *row, const void *base, char *buf,
     {TT_SETTING_READ, "tiny-vae", 0, offsetof(type, member.tiny_vae), "FILE",  \
      "decode with TAEHV (taew2_1) instead: a fast preview that differs "       \
      "visibly from the VAE's frames"}
+#define TT_MODEL_ROW_VAE_CLASS(type, member)                                   \
+    {TT_SETTING_TEXT, "vae-class", 0, offsetof(type, member.vae_class),        \
+     "NAME", "how the VAE computes, one of --class (default f32, as the "      \
+     "official code does). vdp takes half of the time and less memory where "  \
+     "the CPU has VDPBF16PS, and pixels differ a little"}
 #define TT_MODEL_ROWS_TEXT(type, member)                                       \
     {TT_SETTING_READ, "text-encoder", 0, offsetof(type, member.text_encoder),  \
      "FILE", "umT5 encoder weights (default: found in -m)"},                   \

@@ -33,6 +33,7 @@ static const opt_spec options[] = {
     TT_MODEL_ROW_FOLDER(settings, model),
     TT_MODEL_ROW_VAE(settings, model),
     TT_MODEL_ROW_TINY_VAE(settings, model),
+    TT_MODEL_ROW_VAE_CLASS(settings, model),
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_WRITE, "output", 'o', offsetof(settings, out.video), "PATH",
      ".apng (browsers show it), .mp4 .webm .mkv .gif (through ffmpeg), "

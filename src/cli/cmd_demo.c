@@ -20,7 +20,7 @@
 #include "tether/video.h"
 
 typedef struct settings {
-    const char *output, *model, *prompt;
+    const char *output, *model, *prompt, *vae_class;
     uint64_t seed;
     int64_t latents;
     bool list, resume;
@@ -41,6 +41,8 @@ static const opt_spec options[] = {
      "latent frames, a multiple of 3 (default 42: 165 frames, 10.3 s)"},
     {OPT_FLAG, "resume", 0, offsetof(settings, resume), NULL,
      "go on with an interrupted demo; a finished one is decoded again"},
+    {OPT_TEXT, "vae-class", 0, offsetof(settings, vae_class), "NAME",
+     "how the VAE computes, one of --class (default f32)"},
     {OPT_FLAG, "list", 0, offsetof(settings, list), NULL,
      "print prompts to try, and the words the model knows"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
@@ -196,6 +198,7 @@ static tt_status fill_settings(tt_ctx *ctx, tt_settings *run,
         {"resume", s->resume ? "yes" : "no"}};
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         tt_settings_set(ctx, run, set[i].name, set[i].text);
+    if (s->vae_class) tt_settings_set(ctx, run, "vae-class", s->vae_class);
     return ctx->status;
 }
 

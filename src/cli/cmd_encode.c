@@ -39,6 +39,7 @@ static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Model"},
     TT_MODEL_ROW_FOLDER(settings, model),
     TT_MODEL_ROW_VAE(settings, model),
+    TT_MODEL_ROW_VAE_CLASS(settings, model),
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_WRITE, "output", 'o', offsetof(settings, output), "FILE",
      "safetensors with latents [1, n, C, h, w]"},

@@ -97,6 +97,7 @@ static void describe(lines *l, const tt_rollout *r, const tt_ops *ops,
 {
     const tt_rollout_options *o = &r->opt;
     const tt_geometry *g = tt_cache_geometry(r->cache);
+    const bool own = o->vae && tt_vae_class(o->vae) != TT_CLASS_F32;
     char bits[64];
     const int64_t n = o->latents, gaps = o->nsteps - 1;
     add(l, "format=%d\n", FORMAT);
@@ -129,9 +130,10 @@ static void describe(lines *l, const tt_rollout *r, const tt_ops *ops,
     for (int i = 0; i < o->nscenes; i++)
         add(l, "%" PRId64 ":%d%s,", o->scenes[i].chunk, o->scenes[i].prompt,
             o->scenes[i].cut ? "#" : "");
-    add(l, "\nrollouts=%" PRId64 "\noverlap=%" PRId64 "\nrestart=%s\n"
+    add(l, "\nrollouts=%" PRId64 "\noverlap=%" PRId64 "\nrestart=%s%s%s\n"
         "start_frames=%016" PRIx64 "\norigin=%s\n", o->rollouts, o->overlap,
-        o->latent_restart ? "latent" : "vae",
+        o->latent_restart ? "latent" : "vae", own ? " in " : "",
+        own ? tt_class_saved(tt_vae_class(o->vae)) : "",
         probe_values(r, o->start_frame, o->rollouts - 1),
         o->origin ? o->origin : "");
 }

@@ -133,6 +133,8 @@ static void add_settings(line *l, const tt_rollout_options *o)
         o->shift);
     for (int i = 0; i < o->nsteps; i++)
         add(l, "%s%.17g", i ? "," : "", o->steps[i]);
+    if (o->vae && tt_vae_class(o->vae) != TT_CLASS_F32)
+        add(l, " vae-class %s", tt_class_saved(tt_vae_class(o->vae)));
     if (o->rollouts > 1)
         add(l, " rollouts %lld latents %lld overlap %lld restart %d",
             (long long)o->rollouts, (long long)o->latents,
@@ -190,7 +192,7 @@ static size_t key_length(const char *s)
     static const char *const keys[] = {
         "tether-run", "type", "class", "weights", "inputs", "seed", "sample",
         "size", "chunk", "first", "context-noise", "warp", "shift", "steps",
-        "rollouts", "latents", "overlap", "restart", "scenes", "policy"};
+        "vae-class", "rollouts", "latents", "overlap", "restart", "scenes", "policy"};
     const size_t n = word_end(s), equals = strcspn(s, "=");
     if (equals < n) return equals;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -266,11 +268,12 @@ const char *tt_run_comment(tt_ctx *ctx, tt_run *run, int64_t i, tt_arena *mem)
         snprintf(text, size, "%s\nSteps: %d, Sampler: Self-Forcing, CFG scale: "
                  "1, Seed: %llu, Size: %lldx%lld, Model: %.*s, Sample: %u, "
                  "Latents: %lld, Chunk: %lld, Shift: %g, Cache: %s, Budget: "
-                 "%lld, Backend: %s %s, Version: tether %s", prompt, o->nsteps,
+                 "%lld, Backend: %s %s%s%s, Version: tether %s", prompt, o->nsteps,
                  (unsigned long long)v.seed, (long long)(8 * o->w),
                  (long long)(8 * o->h), n, model, (uint32_t)v.sample,
                  (long long)o->latents, (long long)o->chunk, o->shift,
                  o->policy.name, (long long)o->policy.K, ctx->ops->name,
-                 tt_class_name(ctx->ops->cls), tt_version());
+                 tt_class_name(ctx->ops->cls), p->vae_class ? ", VAE: " : "",
+                 p->vae_class ? p->vae_class : "", tt_version());
     return text;
 }

@@ -97,6 +97,29 @@ tt_status tt_model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
     return tt_dit_load(ctx, out, w, separate ? config : NULL, p->heads);
 }
 
+tt_status tt_model_vae_class(tt_ctx *ctx, tt_class *cls,
+                             const tt_model_paths *p)
+{
+    *cls = TT_CLASS_F32;
+    if (!p->vae_class || ctx->status || tt_class_find(cls, p->vae_class))
+        return ctx->status;
+    return tt_fail(ctx, TT_EINVAL, "--vae-class %s is not known; the classes "
+                   "are %s", p->vae_class, tt_class_names());
+}
+
+/* An open VAE gets its class. */
+static tt_status use_class(tt_ctx *ctx, tt_vae **v, const tt_model_paths *p)
+{
+    tt_class cls;
+    if (!*v) return ctx->status;
+    if (!tt_model_vae_class(ctx, &cls, p)) tt_vae_use_class(ctx, *v, cls);
+    if (ctx->status) {
+        tt_vae_close(*v);
+        *v = NULL;
+    }
+    return ctx->status;
+}
+
 tt_status tt_model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
                             tt_model_source *source)
 {
@@ -106,7 +129,8 @@ tt_status tt_model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
     *out = NULL;
     TT_TRY(tt_weights_open(ctx, &w, p->tiny_vae, TT_MODEL_TINY_VAE, NULL));
     tell_source(source, w);
-    return tt_vae_load_tiny(ctx, out, w);
+    tt_vae_load_tiny(ctx, out, w);
+    return use_class(ctx, out, p);
 }
 
 tt_status tt_model_open_vae_part(tt_ctx *ctx, tt_vae **out,
@@ -121,7 +145,8 @@ tt_status tt_model_open_vae_part(tt_ctx *ctx, tt_vae **out,
     tt_weights *w;
     TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_VAE, NULL));
     tell_source(source, w);
-    return tt_vae_load_parts(ctx, out, w, parts);
+    tt_vae_load_parts(ctx, out, w, parts);
+    return use_class(ctx, out, p);
 }
 
 tt_status tt_model_tokenizer(tt_ctx *ctx, char *buf, size_t n,

@@ -191,7 +191,7 @@ static const char *words_of_ranks(tt_ctx *ctx, const tt_run *r)
     const char *shares = r->s.shares ? r->s.shares : "equal";
     const char *filter = r->s.dump_filter ? r->s.dump_filter : "*";
     const char *into = r->s.inject_filter ? r->s.inject_filter : "*";
-    const size_t n = strlen(shares) + strlen(filter) + strlen(into) + 384;
+    const size_t n = strlen(shares) + strlen(filter) + strlen(into) + 416;
     char injected[65];
     digest_injected(ctx, injected, r);
     char *words = tt_alloc0(ctx, &ctx->scratch, (int64_t)n, 1,
@@ -199,11 +199,12 @@ static const char *words_of_ranks(tt_ctx *ctx, const tt_run *r)
     if (words)
         snprintf(words, n, "videos %lld latents %lld weights %016llx vae "
                  "%016llx decode %s shares %s dump %s filter %s inject %s "
-                 "inject-filter %s",
+                 "inject-filter %s vae-class %s",
                  (long long)tt_run_videos(r), (long long)r->opt.latents,
                  (unsigned long long)digest_all(ctx, tt_dit_weights(r->dit)),
                  (unsigned long long)r->vae_sum, r->s.decode, shares,
-                 r->s.dump ? "yes" : "no", filter, injected, into);
+                 r->s.dump ? "yes" : "no", filter, injected, into,
+                 r->s.model.vae_class ? r->s.model.vae_class : "f32");
     return words;
 }
 

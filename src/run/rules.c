@@ -241,7 +241,8 @@ static tt_status check_words(tt_ctx *ctx, const tt_settings *g)
     if (strcmp(keep, "auto") && strcmp(keep, "yes") && strcmp(keep, "no"))
         return tt_fail(ctx, TT_EINVAL, "--keep-keys is auto, yes or no, but "
                        "`%s` was given", keep);
-    return TT_OK;
+    tt_class vae;
+    return tt_model_vae_class(ctx, &vae, &g->model);
 }
 
 tt_status tt_settings_check(tt_ctx *ctx, tt_settings *g,

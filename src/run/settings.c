@@ -21,6 +21,7 @@ static const tt_setting fixed[] = {
     TT_MODEL_ROWS_DIT(tt_settings, model),
     TT_MODEL_ROW_VAE(tt_settings, model),
     TT_MODEL_ROW_TINY_VAE(tt_settings, model),
+    TT_MODEL_ROW_VAE_CLASS(tt_settings, model),
     TT_MODEL_ROWS_TEXT(tt_settings, model),
 
     {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Text (one of these)"},

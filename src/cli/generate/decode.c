@@ -491,16 +491,19 @@ static tt_status open_kept(decoding *d)
 {
     sinks *s = &d->s;
     const int64_t clips = d->latents.dim[0];
-    char what[400], bits[64], hex[65], cut[32] = "";
+    char what[400], bits[64], hex[65], cut[32] = "", own[32] = "";
+    const tt_class cls = tt_vae_class(d->vae);
     tt_sha256 weights;
     if (!s->keep) return s->ctx->status;
     tt_sha256_init(&weights);
     identity_vae(&weights, d->vae);
     tt_sha256_hex(&weights, hex);
     if (clips > 1) snprintf(cut, sizeof cut, " each %lld", (long long)s->each);
-    snprintf(what, sizeof what, "1 type %s class %s vae %.32s size %lldx%lld "
-             "raw %d%s", tt_real_name(),
-             tt_bits_name(s->ctx->ops, bits, sizeof bits), hex,
+    if (cls != TT_CLASS_F32)
+        snprintf(own, sizeof own, " in %s", tt_class_saved(cls));
+    snprintf(what, sizeof what, "1 type %s class %s vae %.32s%s size "
+             "%lldx%lld raw %d%s", tt_real_name(),
+             tt_bits_name(s->ctx->ops, bits, sizeof bits), hex, own,
              (long long)s->width, (long long)s->height, s->raw_path != NULL,
              cut);
     return frames_file_open(s->keep, what, frame_bytes(s), s->frames);

@@ -208,13 +208,17 @@ VERB(pick, VALUES(to) VALUES(from) VALUES(list))
 VERB(apart, VALUES(far) VALUES(mean) VALUES(x))
 VERB(rates, VALUES(rate) VALUES(far))
 VERB(follow, VALUES(x) VALUES(mean) VALUES(rate))
+VERB(trust, VALUES(mean) VALUES(sd) VALUES(m))
+VERB(gain, VALUES(gain) VALUES(sd) VALUES(m2))
+VERB(judge, VALUES(list) VALUES(score) VALUES(q) VALUES(m) VALUES(time))
 
 static const tt_device device = {
     .name = "guard", .alloc = guard_alloc, .free = guard_free,
     .put = guard_put, .get = guard_get, .copy = guard_copy, .zero = guard_zero,
     .total = guard_total, .most = guard_most, .choose = guard_choose,
     .pick = guard_pick, .apart = guard_apart, .rates = guard_rates,
-    .follow = guard_follow,
+    .follow = guard_follow, .trust = guard_trust, .gain = guard_gain,
+    .judge = guard_judge,
 };
 
 /* ---- install ------------------------------------------------------------- */

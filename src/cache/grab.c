@@ -15,7 +15,7 @@
  * Next    tame.c */
 #include "cache/grab.h"
 
-#include "tether/mathfn.h"
+#include "core/relevance.h"
 #include "tether/team.h"
 
 #include <math.h>
@@ -44,16 +44,6 @@ void grab_pool(grab_round *r, const double *kbar, int64_t index)
     r->P++;
 }
 
-/* In place: x[i] = exp(x[i] - max) / sum. */
-static void softmax(double *x, int64_t n)
-{
-    double top = x[0], sum = 0;
-    for (int64_t i = 1; i < n; i++)
-        if (x[i] > top) top = x[i];
-    for (int64_t i = 0; i < n; i++) sum += x[i] = tt_exp(x[i] - top);
-    for (int64_t i = 0; i < n; i++) x[i] /= sum;
-}
-
 /* The mean query, then the mean keys of all candidates: [1 + P, heads, D] of
  * all heads, because a sum over parts of them would be another sum. */
 static const double *all_means(tt_ctx *ctx, const grab_round *r,
@@ -70,6 +60,17 @@ static const double *all_means(tt_ctx *ctx, const grab_round *r,
                              (size_t)r->D * sizeof *held);
 }
 
+/* Summed over all heads at once: sum_h <qbar_h, kbar_h> is one product. */
+double grab_norm(int64_t heads, int64_t D)
+{
+    return (double)heads * sqrt((double)D);
+}
+
+double grab_temperature(double temperature)
+{
+    return temperature > 1e-6 ? temperature : 1e-6; /* grab.py */
+}
+
 /* Eq. 6. */
 void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
                      double temperature)
@@ -78,9 +79,8 @@ void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
     if (!ctx->status && r->P == 0) return;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     const double *q = all_means(ctx, r, qbar);
-    /* Summed over all heads at once: sum_h <qbar_h, kbar_h> is one product. */
-    const double norm = (double)r->heads * sqrt((double)r->D);
-    const double t = temperature > 1e-6 ? temperature : 1e-6; /* grab.py */
+    const double norm = grab_norm(r->heads, r->D);
+    const double t = grab_temperature(temperature);
     for (int64_t c = 0; q && c < r->P; c++) {
         const double *k = q + (1 + c) * width;
         double dot = 0;
@@ -88,44 +88,16 @@ void grab_importance(tt_ctx *ctx, grab_round *r, const double *qbar,
         r->mass[c] = dot / norm / t;
     }
     tt_arena_reset(&ctx->scratch, m);
-    if (q) softmax(r->mass, r->P);
+    if (q) relevance_softmax(r->mass, r->P);
 }
 
-/* Eq. 7, the temporal scale: half the span of the candidates, at least 1. */
-static double time_scale(const int64_t *index, int64_t n)
-{
-    int64_t lo = index[0], hi = index[0];
-    for (int64_t i = 1; i < n; i++) {
-        if (index[i] < lo) lo = index[i];
-        if (index[i] > hi) hi = index[i];
-    }
-    const double half = 0.5 * (double)(hi - lo + 1);
-    return half > 1 ? half : 1;
-}
-
-/* Eq. 8, redundancy of candidate c: the heaviest neighbour, by importance
- * times closeness in time. */
-static double redundancy(const grab_round *r, int64_t c, double sigma)
-{
-    double most = 0;
-    for (int64_t o = 0; o < r->P; o++) {
-        if (o == c) continue;
-        const double gap = fabs((double)(r->index[c] - r->index[o]));
-        const double sim = tt_exp(-gap / sigma) * r->mass[o];
-        if (sim > most) most = sim;
-    }
-    return most;
-}
-
-/* Eq. 9. */
+/* Eqs. 7-9. */
 void grab_diversity(tt_ctx *ctx, grab_round *r)
 {
     if (ctx->status || r->P == 0) return;
-    const double sigma = time_scale(r->index, r->P);
-    for (int64_t c = 0; c < r->P; c++) {
-        const double d = 1 - redundancy(r, c, sigma);
-        r->div[c] = d > 0 ? d : 0;
-    }
+    const double sigma = relevance_scale(r->index, r->P);
+    for (int64_t c = 0; c < r->P; c++)
+        r->div[c] = relevance_div(r->index, r->mass, r->P, c, sigma);
 }
 
 /* Eq. 5. */

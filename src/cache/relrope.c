@@ -81,7 +81,7 @@ static const tt_index *unseen_positions(tt_ctx *ctx, const tt_layer *y,
     if (by_slot) tt_put_indices(ctx, out, pos, 3 * n);
     tt_pick(ctx, &(tt_pick_args){ out + by_slot, before + by_slot,
                                   y->from + s->slot + r.lo, n, 3 - by_slot,
-                                  3 });
+                                  3, 3 });
     return out;
 }
 

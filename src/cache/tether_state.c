@@ -42,10 +42,9 @@ int64_t *tether_known(const tt_layer *y)
     return tether_pend_src(y) + y->geo->chunk;
 }
 
-double *tether_moments(const tt_layer *y, int64_t slot)
+tt_wide *tether_moments(const tt_layer *y, int64_t slot)
 {
-    const int64_t trusted = y->opt->S + y->opt->M;
-    return (double *)(tether_known(y) + trusted) + slot * 4 * tether_width(y);
+    return (tt_wide *)y->of_heads + slot * 4 * tether_width(y);
 }
 
 tt_real *tether_pend_k(const tt_layer *y, int64_t frame)

@@ -13,7 +13,8 @@
  *   int64_t members[M]            global frame of every memory slot, or -1
  *   int64_t pend_src[chunk]       src_frame of every pending frame
  *   int64_t known[S+M]            see tether_known
- *   double  moments[S+M, 4, H*D]  k mean, k m2, v mean, v m2 of a slot */
+ *   double  moments[S+M, 4, H*D]  k mean, k m2, v mean, v m2 of a slot, where
+ *                                 values are */
 typedef struct tether_state {
     int64_t filled;              /* the warm-up is over                       */
     int64_t occupancy;           /* memory slots in use                       */
@@ -32,7 +33,7 @@ int64_t *tether_members(const tt_layer *y);
 int64_t *tether_pend_src(const tt_layer *y);
 /* 1 when the moments of trusted slot i (sink, then memory) are up to date. */
 int64_t *tether_known(const tt_layer *y);
-double *tether_moments(const tt_layer *y, int64_t slot);
+tt_wide *tether_moments(const tt_layer *y, int64_t slot);
 /* Keys and values of a pending frame, in tt_layer.shared: there from write to
  * done. Between passes they are in the slots of the chunk, which
  * tether_set_aside and tether_put_back move them out of and into. */

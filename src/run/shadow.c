@@ -346,7 +346,7 @@ static void choose(tt_ctx *ctx, const tt_choose_args *a)
 
 static void pick(tt_ctx *ctx, const tt_pick_args *a)
 {
-    copy(ctx, a->to, a->from, (size_t)(4 * a->n * a->step));
+    copy(ctx, a->to, a->from, (size_t)(4 * a->n * a->to_step));
 }
 
 static void apart(tt_ctx *ctx, const tt_apart_args *a)
@@ -362,6 +362,22 @@ static void rates(tt_ctx *ctx, const tt_rates_args *a)
 static void follow(tt_ctx *ctx, const tt_follow_args *a)
 {
     note(ctx, SHADOW_COL_BLEND, a->n, 0, DIMS(a->c));
+}
+
+static void trust(tt_ctx *ctx, const tt_trust_args *a)
+{
+    touch(of(ctx), a->mean, a->c * (int64_t)sizeof *a->mean);
+    touch(of(ctx), a->sd, a->c * (int64_t)sizeof *a->sd);
+}
+
+static void gain(tt_ctx *ctx, const tt_gain_args *a)
+{
+    touch(of(ctx), a->gain, a->c * (int64_t)sizeof *a->gain);
+}
+
+static void judge(tt_ctx *ctx, const tt_judge_args *a)
+{
+    touch(of(ctx), a->list, (a->n - 1) * (int64_t)sizeof *a->list);
 }
 
 /* ---- ranks --------------------------------------------------------------- */
@@ -435,6 +451,7 @@ shadow *shadow_open(tt_ctx *ctx)
                             .zero = zero, .total = total, .most = most,
                             .choose = choose, .pick = pick,
                             .apart = apart, .rates = rates, .follow = follow,
+                            .trust = trust, .gain = gain, .judge = judge,
                             .narrow = narrow};
     s->ctx = (tt_ctx){.ops = &s->table[ctx->ops->cls], .device = &s->device,
                       .nthreads = ctx->nthreads, .interrupt = ctx->interrupt,

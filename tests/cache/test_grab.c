@@ -99,9 +99,11 @@ static void check_edit(tt_ctx *ctx, double tau)
     fill(x, N * W, 3);
     fill(t, NT * W, 4);
     for (int i = 0; i < NT * W; i++) t[i] = 3 + t[i] * (tt_real)2.5;
+    static double own[2 * W];
     tame_stat(ctx, &before, x, N, W);
+    tame_learn(ctx, own, x, N, W);
     tame_stat(ctx, &trusted, t, NT, W);
-    const bool did = tame_edit(ctx, x, N, W, &before, &trusted, tau);
+    const bool did = tame_edit(ctx, x, N, W, own, &trusted, tau);
     tame_stat(ctx, &after, x, N, W);
     if (!expect(!ctx->status && did == (tau > 0), "edited")) return;
     const double tol = sizeof(tt_real) == 8 ? 1e-14 : 1e-6;

@@ -80,7 +80,7 @@ static void test_choice(void)
         (uint8_t[]){MAY, MAY}, 2, 1});
     expect(listed(list, (int32_t[]){1, 0}, 2), "the infinite one is told");
     tt_put_indices(ctx, list, (int32_t[]){7, 8, 5, 6, 1}, 5);
-    tt_pick(ctx, &(tt_pick_args){list + 5, list, list + 4, 1, 1, 2});
+    tt_pick(ctx, &(tt_pick_args){list + 5, list, list + 4, 1, 1, 2, 2});
     expect(listed(list + 5, (int32_t[]){5}, 1), "a part of a row");
     tt_real *y = tt_values(ctx, 2);
     const tt_host rows[4] = {-3, -1, -(tt_host)0., (tt_host)NAN};
@@ -113,6 +113,30 @@ static void test_averages(void)
     tt_follow(ctx, &(tt_follow_args){x, of, rate, 2, 2});
     expect(holds(x, (tt_host[]){3, 4, 11, 2.5}, 4), "an average a row");
     expect_ok(ctx->status, "averages");
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+/* Two frames of 2 tokens, means 1 and 3, sums of squares 4 and 8: 2, and the
+ * root of (4 + 2 + 8 + 2) / 4. Of three keys the one of the lowest product is
+ * far enough in time from both. */
+static void test_statistics(void)
+{
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_wide *x = tt_wides(ctx, 4), *y = tt_wides(ctx, 3);
+    tt_put_wides(ctx, x, (double[]){1, 4, 3, 8}, 4);
+    tt_trust(ctx, &(tt_trust_args){y, y + 1, x, 2, 2, 1, 2});
+    tt_gain(ctx, &(tt_gain_args){y + 2, y + 1, x + 3, 2, 1});
+    const double *got = tt_get_wides(ctx, y, 3);
+    expect(got && got[0] == 2 && got[1] == 2 && got[2] == 1, "statistics");
+    tt_index *list = tt_indices(ctx, &ctx->scratch, 3);
+    tt_index *time = tt_indices(ctx, &ctx->scratch, 4);
+    tt_put_indices(ctx, time, (int32_t[]){0, 10, 20, 30}, 4);
+    tt_put_wides(ctx, x, (double[]){-9, 5, 1, 4}, 4);
+    tt_put_wides(ctx, y, (double[]){1}, 1);
+    tt_judge(ctx, &(tt_judge_args){list, tt_wides(ctx, 3), y, x, time, 1, 4, 1,
+                                   1, 1, 1, 0});
+    expect(listed(list, (int32_t[]){0, 1, 3}, 3), "who leaves");
+    expect_ok(ctx->status, "statistics");
     tt_arena_reset(&ctx->scratch, m);
 }
 
@@ -229,6 +253,7 @@ int main(void)
         test_verbs();
         test_choice();
         test_averages();
+        test_statistics();
         test_copies();
         test_marks();
     }
@@ -236,6 +261,7 @@ int main(void)
         test_verbs();
         test_choice();
         test_averages();
+        test_statistics();
         test_copies();
         test_marks();
         test_guard();

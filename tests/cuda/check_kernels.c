@@ -512,7 +512,8 @@ static void test_gates(void)
 /* ---- what is chosen ------------------------------------------------------ */
 
 typedef struct choice {
-    enum { TOTAL, MOST, CHOOSE, PICK, APART, RATES, FOLLOW } verb;
+    enum { TOTAL, MOST, CHOOSE, PICK, APART, RATES, FOLLOW, TRUST,
+           GAIN, JUDGE } verb;
     int64_t n, c, count;
 } choice;
 
@@ -536,11 +537,23 @@ static void call_verb(void *const *p, const void *shape)
     case RATES:
         tt_rates(ctx, &(tt_rates_args){p[0], p[1], s->n, s->c, 0.01, 0.5});
         break;
+    case TRUST:
+        tt_trust(ctx, &(tt_trust_args){p[0], p[1], p[2], s->n, 3, s->c,
+                                       2 * s->c + 1});
+        break;
+    case GAIN:
+        tt_gain(ctx, &(tt_gain_args){p[0], p[1], p[2], s->n, s->c});
+        break;
+    case JUDGE:
+        tt_judge(ctx, &(tt_judge_args){p[0], p[1], p[2], p[3], p[4], s->count,
+                                       s->n, s->c, s->c + 1, 3, 0.07, 0.35});
+        break;
     case FOLLOW:
         tt_follow(ctx, &(tt_follow_args){p[0], p[1], p[2], s->n, s->c});
         break;
     default:
-        tt_pick(ctx, &(tt_pick_args){p[0], p[1], p[2], s->count, s->c, s->c});
+        tt_pick(ctx, &(tt_pick_args){p[0], p[1], p[2], s->count, s->c, s->c,
+                                     s->c});
     }
     ctx->device = gpu;
 }
@@ -594,6 +607,44 @@ static void test_averages(int64_t n, int64_t c, int kind)
           (long long)c, kind);
 }
 
+/* Statistics of frames of 3 tokens; moments are squares. */
+static void test_statistics(int64_t n, int64_t c, int kind)
+{
+    choice s = {TRUST, n, c, 0};
+    operand o[OPERANDS] = {written(doubles(c)), written(doubles(c)),
+                           doubles(n * (2 * c + 1))};
+    double *m = o[2].data;
+    for (int64_t i = 0; i < o[2].n; i++)
+        m[i] = i % (2 * c + 1) < c ? number(kind) : fabs(number(kind)) / 9;
+    check(call_verb, &s, o, "trust %lldx%lld kind %d", (long long)n,
+          (long long)c, kind);
+    s.verb = GAIN;
+    operand gain[OPERANDS] = {written(doubles(c)), doubles(c), doubles(c)};
+    double *m2 = gain[2].data;
+    for (int64_t i = 0; i < c; i++) m2[i] = fabs(number(kind));
+    check(call_verb, &s, gain, "gain %lldx%lld kind %d", (long long)n,
+          (long long)c, kind);
+}
+
+/* n frames, of which some need not be judged; a few are equal, and in kind 1
+ * of one time, or far from each other in what they are worth. */
+static void test_judge(int64_t n, int64_t c, int kind)
+{
+    choice s = {JUDGE, n, c, n / 4};
+    operand o[OPERANDS] = {written(bytes(4 * (n - 1), 256)),
+                           written(doubles(n - s.count)), doubles(c),
+                           doubles(n * (c + 1)), bytes(4 * n, 1)};
+    double *m = o[3].data, *q = o[2].data;
+    for (int64_t i = 0; i < c; i++) q[i] = kind == 2 ? 400 * q[i] : q[i];
+    for (int64_t i = s.count + 3; i < n; i += 5)
+        memcpy(m + i * (c + 1), m + (i - 2) * (c + 1), (size_t)c * sizeof *m);
+    if (kind == 3) m[(n - 1) * (c + 1)] = NAN;
+    for (int64_t i = 0; i < n; i++)
+        ((int32_t *)o[4].data)[i] = (int32_t)(kind == 1 ? 9 : 2 * i + i % 3);
+    check(call_verb, &s, o, "judge %lldx%lld kind %d", (long long)n,
+          (long long)c, kind);
+}
+
 /* Half of those that compete stay. */
 static void test_choose(int64_t n, bool finite)
 {
@@ -639,6 +690,9 @@ static void test_choices(void)
         check(call_verb, &s, o, "pick %d", (int)i);
         for (int kind = 0; kind <= CANCEL; kind++)
             test_averages(s.n, s.c, kind);
+        for (int kind = 0; kind <= CANCEL; kind++)
+            test_statistics(s.n, s.c, kind);
+        for (int kind = 0; kind < 4; kind++) test_judge(s.n + 1, s.c, kind);
     }
     for (int64_t n = 1; n < 3000; n = 3 * n + 2)
         for (int finite = 0; finite < 2; finite++) test_choose(n, finite);

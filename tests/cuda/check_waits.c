@@ -23,8 +23,8 @@ static const struct row {
     /* one, when the clean pass scores and edits */
     {"tether", NULL, 0, {0, 0, 1}},
     {"tether", "tau", 0, {0, 0, 1}},
-    /* frame by frame: the second is judged by the first one edited */
-    {"tether", "pool", 1, {0, 0, 3}},
+    /* frame by frame, where the device goes ahead */
+    {"tether", "pool", 1, {0, 0, 1}},
     {"memrope", NULL, 0, {0, 0, 0}},
     {"memrope", "adaptive", 1, {0, 0, 0}},
     {"memrope", "memrope-method", 1, {0, 0, 0}},

@@ -121,6 +121,20 @@ DEVICE uint32_t bits_of(float a)
     return bits;
 }
 
+DEVICE double double_of(uint64_t bits)
+{
+    double a;
+    memcpy(&a, &bits, 8);
+    return a;
+}
+
+DEVICE uint64_t bits_of(double a)
+{
+    uint64_t bits;
+    memcpy(&bits, &a, 8);
+    return bits;
+}
+
 template <class T> static inline T lane_xor(T v, int m)
 {
     char *slots = shim_slots();

@@ -64,6 +64,8 @@ float integer(int n);
 float narrow(double a);
 float float_of(uint32_t bits);
 uint32_t bits_of(float a);
+double double_of(uint64_t bits);
+uint64_t bits_of(double a);
 float4 four(float x, float y, float z, float w);
 float lane_xor(float v, int m);
 double lane_xor(double v, int m);

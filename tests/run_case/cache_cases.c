@@ -12,6 +12,7 @@
 
 #include "cache/grab.h"
 #include "cache/tame.h"
+#include "tether/device.h"
 #include "tether/rollout.h"
 
 #define REAL_TYPE (sizeof(tt_real) == 8 ? TT_F64 : TT_F32)
@@ -111,11 +112,12 @@ static void tame_case(unit *u, const tt_json *sub)
     tt_real *x = read_real(u, tx, "x");
     if (!x) return;
     const int64_t c = tx->dim[2] * tx->dim[3];
-    tame_stats own, trusted;
+    tame_stats trusted;
+    tt_wide *own = tt_wides(ctx, 2 * c);
     if (tt) tame_stat(ctx, &trusted, read_real(u, tt, "trusted"), tt->dim[1],
                       c);
-    tame_stat(ctx, &own, x, tx->dim[1], c);
-    tame_edit(ctx, x, tx->dim[1], c, &own, tt ? &trusted : NULL,
+    tame_learn(ctx, own, x, tx->dim[1], c);
+    tame_edit(ctx, x, tx->dim[1], c, own, tt ? &trusted : NULL,
               tt_json_num(sub, "tau", 0));
     put(u, id, "y", REAL_TYPE, 4, tx->dim, x);
 }

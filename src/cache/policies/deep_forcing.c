@@ -342,7 +342,7 @@ static void rebuild(tt_ctx *ctx, tt_layer *y, const compression *c,
     for (int i = 0; i < 2; i++) {
         tt_pick(ctx, &(tt_pick_args){ (tt_index *)chosen, (tt_index *)kv[i],
                                       y->from + c->sink, c->count, words,
-                                      words });
+                                      words, words });
         tt_copy(ctx, kv[i] + to * width, kv[i] + (y->len - old) * width,
                 old * width);
         tt_copy(ctx, kv[i] + c->sink * width, chosen, n);

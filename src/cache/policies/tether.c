@@ -29,7 +29,6 @@
 #include "tether/team.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* First frame slots of the regions (eq. 3), and their end K. */
 typedef struct tt_regions {
@@ -102,9 +101,28 @@ static void evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 }
 
 static void fill(tt_layer *y);
-static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, double *known,
+
+/* What the rounds of a chunk know. Moments [4, width] a frame, where values
+ * are: of the pending frames, and as they will be edited; NULL when nobody has
+ * foreseen that. Means [width], of the host. */
+typedef struct knowledge {
+    tt_wide *pend, *after;
+    bool edited;                 /* the pending frames are, too               */
+    const double *query, *pending, *later; /* of queries; keys of `pend`, and of
+                                              `after`                         */
+    const double **member;       /* [M] keys; NULL: to be asked for           */
+} knowledge;
+
+static void learn(tt_ctx *ctx, tt_layer *y, knowledge *k, const tt_real *q,
+                  int64_t nq);
+static void learn_admitted(tt_ctx *ctx, tt_layer *y, knowledge *k);
+static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, knowledge *k,
                   int64_t first, int64_t n, int64_t sub);
-static double *learn(tt_ctx *ctx, tt_layer *y, const tt_real *q, int64_t nq);
+
+static bool by_frame(const tt_layer *y)
+{
+    return y->opt->own[TETHER_POOL].n == TETHER_BY_FRAME;
+}
 
 /* Steps 3-5, in the clean pass. */
 static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
@@ -114,13 +132,15 @@ static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
     if (!s->filled || s->pending == 0) return;
 
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    knowledge k;
     /* Paper: the queries of the current frame. Code, and we: of the chunk. */
-    double *known = learn(ctx, y, x->q, p->frames * y->geo->L);
+    learn(ctx, y, &k, x->q, p->frames * y->geo->L);
     /* Paper: one evicted frame at a time. Code: the whole chunk at once. */
-    const bool by_frame = y->opt->own[TETHER_POOL].n == TETHER_BY_FRAME;
-    const int64_t step = by_frame ? 1 : s->pending;
-    for (int64_t i = 0; i < s->pending && !ctx->status; i += step)
-        admit(ctx, y, p, known, i, step, i / step);
+    const int64_t step = by_frame(y) ? 1 : s->pending;
+    for (int64_t i = 0; i < s->pending && !ctx->status; i += step) {
+        learn_admitted(ctx, y, &k);
+        admit(ctx, y, p, &k, i, step, i / step);
+    }
     s->pending = 0;
     tt_arena_reset(&ctx->scratch, m);
 }
@@ -138,20 +158,19 @@ static void fill(tt_layer *y)
 
 /* ---- one admission round ------------------------------------------------- */
 
-static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, double *pend,
-                 int64_t first);
+static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r,
+                 const knowledge *k, int64_t first);
 static void write_back(tt_ctx *ctx, tt_layer *y, const grab_round *r,
-                       int64_t first);
+                       knowledge *k, int64_t first);
 static void record(tt_layer *y, const tt_pass *p, const grab_round *r,
                    int64_t sub, double margin);
 
-/* Members whose moments nobody has computed: frames admitted since the last
- * round, and at the first one all. Sink and survivors never change. */
-static int64_t unknown(const tt_layer *y)
+/* Moments of frames move as all values do. */
+static void copy_moments(tt_ctx *ctx, tt_wide *to, const tt_wide *from,
+                         int64_t n)
 {
-    int64_t n = 0;
-    for (int64_t i = 0; i < regions(y).recent; i++) n += !tether_known(y)[i];
-    return n;
+    const int64_t each = sizeof *to / sizeof(tt_real);
+    tt_copy(ctx, (tt_real *)to, (const tt_real *)from, n * each);
 }
 
 /* Moments of keys and of values, one frame, where they are: [4, width]. */
@@ -163,61 +182,190 @@ static void learn_frame(tt_ctx *ctx, const tt_layer *y, tt_wide *to,
     tame_learn(ctx, to + 2 * w, v, L, w);
 }
 
-static void learn_members(tt_ctx *ctx, const tt_layer *y, tt_wide *to)
+/* Of members whose moments nobody has computed: frames admitted since the last
+ * round, and at the first one all. Sink and survivors never change. */
+static void learn_members(tt_ctx *ctx, tt_layer *y)
 {
     const int64_t size = tether_frame(y);
-    for (int64_t i = 0; i < regions(y).recent; i++) {
+    for (int64_t i = 0; i < regions(y).recent && !ctx->status; i++) {
         if (tether_known(y)[i]) continue;
-        learn_frame(ctx, y, to, y->k + i * size, y->v + i * size);
-        to += 4 * tether_width(y);
+        learn_frame(ctx, y, tether_moments(y, i), y->k + i * size,
+                    y->v + i * size);
+        tether_known(y)[i] = 1;
     }
 }
 
-/* What was computed of the unknown members, at x, is theirs. */
-static void keep_moments(tt_layer *y, const double *x)
+/* The statistics of F frames by their moments, of keys and of values. */
+static void trusted_of(tt_ctx *ctx, const tt_layer *y, const tt_wide *m,
+                       tame_stats out[2])
 {
-    const int64_t size = 4 * tether_width(y);
-    for (int64_t i = 0; i < regions(y).recent; i++) {
-        if (tether_known(y)[i]) continue;
-        memcpy(tether_moments(y, i), x, (size_t)size * sizeof *x);
-        tether_known(y)[i] = 1;
-        x += size;
+    const int64_t F = regions(y).recent, L = y->geo->L, w = tether_width(y);
+    tame_trusted(ctx, &out[0], m, F, L, w, 4 * w);
+    tame_trusted(ctx, &out[1], m + 2 * w, F, L, w, 4 * w);
+}
+
+/* Pending frame i, by its own moments. */
+static bool edit_frame(tt_ctx *ctx, tt_layer *y, int64_t i, const tt_wide *own,
+                       const tame_stats trusted[2])
+{
+    const int64_t L = y->geo->L, w = tether_width(y);
+    const double tau = y->opt->own[TETHER_TAU].x;
+    bool did = tame_edit(ctx, tether_pend_k(y, i), L, w, own, &trusted[0], tau);
+    did |= tame_edit(ctx, tether_pend_v(y, i), L, w, own + 2 * w, &trusted[1],
+                     tau);
+    return did;
+}
+
+/* Sink, members and one candidate as the device knows them. */
+typedef struct pool {
+    tt_wide *moments;            /* [S+M+1, 4, width]                         */
+    tt_index *time;              /* [S+M+1] global frames                     */
+} pool;
+
+static pool make_pool(tt_ctx *ctx, const tt_layer *y)
+{
+    const int64_t n = regions(y).recent + 1;
+    return (pool){tt_wides(ctx, n * 4 * tether_width(y)),
+                  tt_indices(ctx, &ctx->scratch, n)};
+}
+
+static void first_pool(tt_ctx *ctx, const tt_layer *y, const pool *p)
+{
+    const int64_t F = regions(y).recent, S = y->opt->S;
+    int32_t *time = tt_alloc0(ctx, &ctx->scratch, F, sizeof *time, "frames");
+    for (int64_t i = S; i < F && time; i++)
+        time[i] = (int32_t)tether_members(y)[i - S];
+    tt_put_indices(ctx, p->time, time, F);
+    copy_moments(ctx, p->moments, tether_moments(y, 0),
+                 F * 4 * tether_width(y));
+}
+
+/* The pool of the next round: what GRAB keeps of the candidates. */
+static void next_pool(tt_ctx *ctx, const tt_layer *y, const pool *to,
+                      const pool *from, const tt_wide *query,
+                      const tt_wide *after)
+{
+    const tt_geometry *g = y->geo;
+    const int64_t F = regions(y).recent, w = tether_width(y), row = 8 * w;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_index *list = tt_indices(ctx, &ctx->scratch, F);
+    tt_judge(ctx, &(tt_judge_args){
+        .list = list, .score = tt_wides(ctx, F + 1 - y->opt->S), .q = query,
+        .m = from->moments, .time = from->time, .first = y->opt->S,
+        .n = F + 1, .c = w, .step = 4 * w,
+        .norm = grab_norm(g->heads, g->D),
+        .temperature = grab_temperature(y->opt->own[TETHER_TEMPERATURE].x),
+        .alpha = y->opt->own[TETHER_ALPHA].x});
+    copy_moments(ctx, from->moments + F * 4 * w, after, 4 * w);
+    tt_pick(ctx, &(tt_pick_args){(tt_index *)to->moments,
+                                 (tt_index *)from->moments, list, F, row, row,
+                                 row});
+    tt_pick(ctx, &(tt_pick_args){to->time, from->time, list, F, 1, 1, 1});
+    tt_arena_reset(&ctx->scratch, m);
+}
+
+/* Frame by frame, the second is judged by the first one edited, and edited by a
+ * pool that may hold it. So that nobody waits for that, the device goes ahead:
+ * every pending frame is edited in its place, whether it will be admitted or
+ * not, and the device itself finds the pool of the next. Nobody is judged by
+ * the last one. What it finds, the rounds of the host find again. */
+static tt_wide *foresee(tt_ctx *ctx, tt_layer *y, const tt_wide *pend,
+                        const tt_wide *query)
+{
+    const int64_t F = regions(y).recent, each = 4 * tether_width(y);
+    const int64_t pending = tether_of(y)->pending;
+    pool now = make_pool(ctx, y), next = make_pool(ctx, y);
+    tt_wide *after = tt_wides(ctx, pending * each);
+    first_pool(ctx, y, &now);
+    for (int64_t i = 0; i < pending && !ctx->status; i++) {
+        const int32_t time = (int32_t)(tether_of(y)->pending_first + i);
+        const pool old = now;
+        tame_stats trusted[2];
+        copy_moments(ctx, now.moments + F * each, pend + i * each, each);
+        tt_put_indices(ctx, now.time + F, &time, 1);
+        trusted_of(ctx, y, now.moments, trusted);
+        edit_frame(ctx, y, i, pend + i * each, trusted);
+        if (i == pending - 1) break;
+        learn_frame(ctx, y, after + i * each, tether_pend_k(y, i),
+                    tether_pend_v(y, i));
+        next_pool(ctx, y, &next, &now, query, after + i * each);
+        now = next;
+        next = old;
     }
+    return after;
+}
+
+/* The first [width] of n frames' moments, one behind the other. */
+static void take_means(tt_ctx *ctx, const tt_layer *y, tt_wide **to,
+                       const tt_wide *from, int64_t n)
+{
+    const int64_t w = tether_width(y);
+    if (n == 0) return;
+    int32_t *rows = tt_alloc(ctx, &ctx->scratch, n, sizeof *rows, "means");
+    tt_index *list = tt_indices(ctx, &ctx->scratch, n);
+    for (int64_t i = 0; i < n && rows; i++) rows[i] = (int32_t)i;
+    tt_put_indices(ctx, list, rows, n);
+    tt_pick(ctx, &(tt_pick_args){(tt_index *)*to, (tt_index *)from, list, n,
+                                 2 * w, 8 * w, 2 * w});
+    *to += n * w;
+}
+
+/* Can the device go ahead? Not where somebody looks at every round, nor in a
+ * team, whose heads meet on the host. */
+static bool goes_ahead(tt_ctx *ctx, const tt_layer *y)
+{
+    return by_frame(y) && y->opt->own[TETHER_TAU].x != 0 && !TT_TAPPED(ctx)
+           && tt_team_size(ctx) == 1;
 }
 
 /* All that the rounds of a chunk ask of values, asked at once, so that a device
- * is waited for once: the mean [width] of the nq queries, then the moments
- * [4, width] of every pending frame (without an edit its mean key alone).
- * Brings those of sink and members up to date. */
-static double *learn(tt_ctx *ctx, tt_layer *y, const tt_real *q, int64_t nq)
+ * is waited for once: the means of the nq queries and of keys. Brings the
+ * moments of sink and members up to date. */
+static void learn(tt_ctx *ctx, tt_layer *y, knowledge *k, const tt_real *q,
+                  int64_t nq)
 {
-    const int64_t w = tether_width(y), pending = tether_of(y)->pending;
-    const int64_t n = 1 + 4 * (pending + unknown(y));
-    tt_wide *all = tt_wides(ctx, n * w), *to = all;
-    if (!all) return NULL;
-    tt_col_mean(ctx, to, q, nq, w);
-    to += w;
-    for (int64_t i = 0; i < pending; i++, to += 4 * w) {
-        const tt_real *k = tether_pend_k(y, i);
-        if (y->opt->own[TETHER_TAU].x != 0)
-            learn_frame(ctx, y, to, k, tether_pend_v(y, i));
-        else tt_col_mean(ctx, to, k, y->geo->L, w);
+    const int64_t w = tether_width(y), M = y->opt->M;
+    const int64_t pending = tether_of(y)->pending;
+    const bool edits = y->opt->own[TETHER_TAU].x != 0;
+    const int64_t n = 1 + M + 2 * pending;
+    tt_wide *means = tt_wides(ctx, n * w), *to = means + w;
+    *k = (knowledge){.pend = tt_wides(ctx, 4 * pending * w)};
+    k->member = tt_alloc(ctx, &ctx->scratch, M, sizeof *k->member, "members");
+    if (ctx->status) return;
+    tt_col_mean(ctx, means, q, nq, w);
+    for (int64_t i = 0; i < pending; i++) {
+        const tt_real *key = tether_pend_k(y, i);
+        tt_wide *own = k->pend + i * 4 * w;
+        if (edits || by_frame(y))
+            learn_frame(ctx, y, own, key, tether_pend_v(y, i));
+        else tt_col_mean(ctx, own, key, y->geo->L, w);
     }
-    learn_members(ctx, y, to);
-    double *known = tt_get_wides(ctx, all, n * w);
-    if (known) keep_moments(y, known + (1 + 4 * pending) * w);
-    return known;
+    learn_members(ctx, y);
+    take_means(ctx, y, &to, tether_moments(y, y->opt->S), M);
+    take_means(ctx, y, &to, k->pend, pending);
+    if (by_frame(y) && !edits) k->after = k->pend;
+    k->edited = goes_ahead(ctx, y);
+    if (k->edited) k->after = foresee(ctx, y, k->pend, means);
+    if (k->after) take_means(ctx, y, &to, k->after, pending - 1);
+    const double *h = tt_get_wides(ctx, means, to - means);
+    if (!h) return;
+    k->query = h;
+    for (int64_t i = 0; i < M; i++) k->member[i] = h + (1 + i) * w;
+    k->pending = h + (1 + M) * w;
+    k->later = k->after ? k->pending + pending * w : NULL;
 }
 
-/* The members that the round before admitted, where a chunk has several. */
-static void learn_admitted(tt_ctx *ctx, tt_layer *y)
+/* The member that the round before admitted, unforeseen: one wait more. */
+static void learn_admitted(tt_ctx *ctx, tt_layer *y, knowledge *k)
 {
-    const int64_t n = 4 * unknown(y) * tether_width(y);
-    tt_wide *to = n > 0 ? tt_wides(ctx, n) : NULL;
-    if (!to) return;
-    learn_members(ctx, y, to);
-    const double *known = tt_get_wides(ctx, to, n);
-    if (known) keep_moments(y, known);
+    const int64_t S = y->opt->S, w = tether_width(y);
+    learn_members(ctx, y);
+    for (int64_t i = 0; i < y->opt->M && !ctx->status; i++) {
+        if (k->member[i]) continue;
+        tt_wide *mean = tt_wides(ctx, w);
+        copy_moments(ctx, mean, tether_moments(y, S + i), w);
+        k->member[i] = tt_get_wides(ctx, mean, w);
+    }
 }
 
 /* Taps of a round, under admit.<round>. */
@@ -244,15 +392,17 @@ static void show_keep(tt_ctx *ctx, const grab_round *r)
 }
 
 /* One vector of the heads held. */
-static void show_vector(tt_ctx *ctx, double *x, const char *name,
+static void show_vector(tt_ctx *ctx, tt_wide *there, const char *name,
                         const tt_geometry *g)
 {
-    const int64_t dim[] = { g->heads, g->D };
-    const size_t size = (size_t)g->D * sizeof *x;
+    const int64_t dim[] = { g->heads, g->D }, n = g->H * g->D;
     if (!TT_TAPPED(ctx)) return;
-    double *all = tt_team_all_heads(ctx, x, 1, g->heads, size);
-    if (all) tt_tap_emit(ctx, name, TT_F64, all, 2, dim);
-    if (all && all != x) memcpy(x, all + g->first * g->D, (size_t)g->H * size);
+    double *x = tt_get_wides(ctx, there, n);
+    double *all = tt_team_all_heads(ctx, x, 1, g->heads,
+                                    (size_t)g->D * sizeof *x);
+    if (!all) return;
+    tt_tap_emit(ctx, name, TT_F64, all, 2, dim);
+    tt_put_wides(ctx, there, all == x ? x : all + g->first * g->D, n);
 }
 
 /* The edited keys and values of candidate c. */
@@ -269,14 +419,12 @@ static void show_edited(tt_ctx *ctx, const tt_layer *y, int64_t c, int64_t i)
 
 /* Steps 3, 4, 5 for the pending frames [first, first + n) against the members,
  * by what `learn` gave. */
-static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, double *known,
+static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, knowledge *k,
                   int64_t first, int64_t n, int64_t sub)
 {
     const int64_t width = tether_width(y);
-    double *pend = known + (1 + 4 * first) * width;
     const tt_policy_options *o = y->opt;
     const tt_geometry *geo = y->geo;
-    const tt_regions g = regions(y);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     tether_state *s = tether_of(y);
     grab_round r;
@@ -284,12 +432,11 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, double *known,
     grab_begin(ctx, &r, o->M + n, o->M, geo->L, geo->H, geo->D);
     r.heads = geo->heads;
     TT_ASSERT(s->filled && s->occupancy == o->M);
-    learn_admitted(ctx, y);
     for (int64_t i = 0; i < o->M; i++)
-        grab_pool(&r, tether_moments(y, g.memory + i), tether_members(y)[i]);
-    for (int64_t i = 0; i < n; i++)
-        grab_pool(&r, pend + 4 * i * width, s->pending_first + first + i);
-    grab_importance(ctx, &r, known, o->own[TETHER_TEMPERATURE].x);
+        grab_pool(&r, k->member[i], tether_members(y)[i]);
+    for (int64_t i = first; i < first + n; i++)
+        grab_pool(&r, k->pending + i * width, s->pending_first + i);
+    grab_importance(ctx, &r, k->query, o->own[TETHER_TEMPERATURE].x);
     grab_diversity(ctx, &r);
     grab_score(ctx, &r, o->own[TETHER_ALPHA].x);
     const size_t scope = tt_scope(ctx, "admit.%lld", (long long)sub);
@@ -297,10 +444,10 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, double *known,
     grab_select(ctx, &r, &margin);
     show_keep(ctx, &r);
 
-    edit(ctx, y, &r, pend, first);
+    edit(ctx, y, &r, k, first);
     tt_scope_end(ctx, scope);
     if (ctx->status) return;
-    write_back(ctx, y, &r, first);
+    write_back(ctx, y, &r, k, first);
     record(y, p, &r, sub, margin);
     tt_arena_reset(&ctx->scratch, m);
 }
@@ -308,72 +455,70 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, double *known,
 /* Step 4. TAME on every admitted frame, in place, still set aside. One
  * snapshot of the pool serves the round: frames admitted together do not see
  * each other. */
-static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r, double *pend,
-                 int64_t first)
+static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r,
+                 const knowledge *k, int64_t first)
 {
     const tt_geometry *geo = y->geo;
-    const int64_t width = tether_width(y);
-    const double tau = y->opt->own[TETHER_TAU].x;
     tether_state *s = tether_of(y);
-    /* Sink and memory lie next to each other: one range of slots. */
-    const int64_t F = regions(y).recent;
-    if (ctx->status || tau == 0) return;
-    tame_stats k, v;
-    tame_moments *frame = tt_alloc(ctx, &ctx->scratch, 2 * F, sizeof *frame,
-                                   "trusted frames");
-    for (int64_t i = 0; i < F && frame; i++) {
-        double *m = tether_moments(y, i);
-        frame[i] = (tame_moments){ m, m + width };
-        frame[F + i] = (tame_moments){ m + 2 * width, m + 3 * width };
+    tame_stats trusted[2];
+    if (ctx->status || y->opt->own[TETHER_TAU].x == 0) return;
+    if (!k->edited) {
+        trusted_of(ctx, y, tether_moments(y, 0), trusted);
+        show_vector(ctx, trusted[0].mean, "tame.mean_k", geo);
+        show_vector(ctx, trusted[0].sd, "tame.sd_k", geo);
+        show_vector(ctx, trusted[1].mean, "tame.mean_v", geo);
+        show_vector(ctx, trusted[1].sd, "tame.sd_v", geo);
     }
-    tame_trusted(ctx, &k, frame, F, geo->L, width);
-    tame_trusted(ctx, &v, frame + F, F, geo->L, width);
-    show_vector(ctx, k.mean, "tame.mean_k", geo);
-    show_vector(ctx, k.sd, "tame.sd_k", geo);
-    show_vector(ctx, v.mean, "tame.mean_v", geo);
-    show_vector(ctx, v.sd, "tame.sd_v", geo);
     for (int64_t c = s->occupancy; c < r->P; c++) {
         if (!r->keep[c]) continue;
-        const int64_t i = first + c - s->occupancy, L = geo->L;
-        double *m = pend + 4 * (i - first) * width;
-        const tame_stats of_k = tame_of(m, L, width);
-        const tame_stats of_v = tame_of(m + 2 * width, L, width);
-        bool did = tame_edit(ctx, tether_pend_k(y, i), L, width, &of_k, &k,
-                             tau);
-        did |= tame_edit(ctx, tether_pend_v(y, i), L, width, &of_v, &v, tau);
-        s->counter[TETHER_EDITED] += did;
+        const int64_t i = first + c - s->occupancy;
+        const tt_wide *own = k->pend + i * 4 * tether_width(y);
+        s->counter[TETHER_EDITED] += k->edited
+                                     || edit_frame(ctx, y, i, own, trusted);
         show_edited(ctx, y, c, i);
     }
+}
+
+/* Pending frame i becomes the member of that slot. */
+static void enter(tt_ctx *ctx, tt_layer *y, knowledge *k, int64_t slot,
+                  int64_t i)
+{
+    const int64_t L = y->geo->L, w = tether_width(y), size = tether_frame(y);
+    const int64_t to = y->opt->S + slot;
+    const int32_t src = (int32_t)tether_pend_src(y)[i];
+    const bool known = k->after && i < tether_of(y)->pending - 1;
+    tt_copy(ctx, y->k + to * size, tether_pend_k(y, i), size);
+    tt_copy(ctx, y->v + to * size, tether_pend_v(y, i), size);
+    for (int64_t t = to * L; t < (to + 1) * L; t++)
+        y->src_frame[t] = y->tpos[t] = src;
+    if (known)
+        copy_moments(ctx, tether_moments(y, to), k->after + i * 4 * w, 4 * w);
+    k->member[slot] = known ? k->later + i * w : NULL;
+    tether_known(y)[to] = known;
+    tether_of(y)->counter[TETHER_ADMITTED]++;
 }
 
 /* Step 5. New memory = the kept candidates in candidate order. Survivors only
  * ever move towards the front, so this works in place. */
 static void write_back(tt_ctx *ctx, tt_layer *y, const grab_round *r,
-                       int64_t first)
+                       knowledge *k, int64_t first)
 {
-    const tt_regions g = regions(y);
-    const int64_t L = y->geo->L, size = tether_frame(y);
+    const int64_t memory = regions(y).memory, L = y->geo->L;
     const int64_t members = tether_of(y)->occupancy;
     tether_state *s = tether_of(y);
     int64_t slot = 0;
     for (int64_t c = 0; c < r->P; c++) {
-        const int64_t to = g.memory + slot, evicted = first + c - members;
+        const int64_t to = memory + slot;
         if (!r->keep[c]) {
             s->counter[TETHER_REJECTED] += c >= members;
             continue;
         }
-        if (c < members) {
-            tt_layer_move(ctx, y, to * L, (g.memory + c) * L, L);
-            memmove(tether_moments(y, to), tether_moments(y, g.memory + c),
-                    (size_t)(4 * tether_width(y)) * sizeof(double));
-        } else {
-            const int32_t src = (int32_t)tether_pend_src(y)[evicted];
-            tt_copy(ctx, y->k + to * size, tether_pend_k(y, evicted), size);
-            tt_copy(ctx, y->v + to * size, tether_pend_v(y, evicted), size);
-            for (int64_t i = to * L; i < (to + 1) * L; i++)
-                y->src_frame[i] = y->tpos[i] = src;
-            tether_known(y)[to] = 0;
-            s->counter[TETHER_ADMITTED]++;
+        if (c >= members) enter(ctx, y, k, slot, first + c - members);
+        else if (to != memory + c) {
+            tt_layer_move(ctx, y, to * L, (memory + c) * L, L);
+            copy_moments(ctx, tether_moments(y, to),
+                         tether_moments(y, memory + c), 4 * tether_width(y));
+            k->member[slot] = k->member[c];
         }
         tether_members(y)[slot++] = r->index[c];
     }
@@ -433,6 +578,7 @@ const tt_policy_class cache_tether = {
     .state_size = tether_state_size,
     .state_version = 1,
     .state_heads = tether_state_heads,
+    .values_of_heads = true,
     .shared_size = tether_shared_size,
     .reset = tether_reset,
     .valid = tether_valid,

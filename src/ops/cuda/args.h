@@ -153,6 +153,13 @@ typedef struct cuda_choose_args {
 #define RATES_THREADS 256
 #define RATES_SHARED (RATES_THREADS * 8)
 
+/* As tt_judge_args, with room for a number a candidate. */
+#define JUDGE_THREADS 64
+typedef struct cuda_judge_args {
+    tt_judge_args is;
+    double *mass;            /* [n - first]                                   */
+} cuda_judge_args;
+
 /* Every kernel: X(name). */
 #define CUDA_KERNELS(X)                                                        \
     X(linear) X(linear_vec) X(conv) X(conv_vec)                                \
@@ -162,7 +169,7 @@ typedef struct cuda_choose_args {
     X(layer_norm) X(rms_norm) X(channel_norm)                                  \
     X(col_mean) X(col_moment) X(col_blend)                                     \
     X(total) X(most) X(choose_rows) X(choose_list) X(pick)                     \
-    X(apart) X(rates) X(follow)                                                \
+    X(apart) X(rates) X(follow) X(trust) X(gain) X(judge)                      \
     X(modulate) X(gate_add) X(add) X(mul) X(gelu_tanh) X(silu) X(rope)         \
     X(widen_f64) X(widen_f32) X(widen_bf16) X(widen_f16)                       \
     X(widen_f8_e5m2) X(widen_f8_e4m3) X(widen_q8_0) X(widen_q4_0)              \

@@ -326,7 +326,8 @@ static const tt_device cuda_device = {
     .get = cuda_move, .copy = cuda_move, .zero = cuda_zero,
     .room = cuda_room, .total = cuda_total, .most = cuda_most,
     .choose = cuda_choose, .pick = cuda_pick, .apart = cuda_apart,
-    .rates = cuda_rates, .follow = cuda_follow,
+    .rates = cuda_rates, .follow = cuda_follow, .trust = cuda_trust,
+    .gain = cuda_gain, .judge = cuda_judge,
 };
 
 /* ---- what stays on the GPU ----------------------------------------------- */

@@ -50,6 +50,12 @@ DEVICE float integer(int n) { return __int2float_rn(n); }  /* |n| < 2^24 */
 DEVICE float narrow(double a) { return __double2float_rn(a); }
 DEVICE float float_of(uint32_t bits) { return __uint_as_float(bits); }
 DEVICE uint32_t bits_of(float a) { return __float_as_uint(a); }
+DEVICE double double_of(uint64_t bits)
+{
+    return __longlong_as_double((int64_t)bits);
+}
+
+DEVICE uint64_t bits_of(double a) { return (uint64_t)__double_as_longlong(a); }
 DEVICE float4 four(float x, float y, float z, float w)
 {
     return make_float4(x, y, z, w);

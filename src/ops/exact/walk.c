@@ -81,9 +81,8 @@ exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w)
     /* as many groups as keep all threads busy to the end */
     const int64_t most = exact_round_up(exact_parts(panels, w->tuned->group),
                                         ctx->nthreads);
-    exact_cut c = {.panels = exact_parts(panels, most)};
-    c.size = c.panels * w->nr;
-    c.groups = exact_parts(T, c.size);
+    exact_cut c = {.all = panels, .panels = exact_parts(panels, most)};
+    c.groups = exact_parts(panels, c.panels);
     c.heads = heads_of(w->a->H, c.groups, ctx->nthreads,
                        w->tuned->head_groups);
     c.threads = exact_least(ctx->nthreads, c.heads * c.groups);
@@ -107,9 +106,11 @@ static void walk_heads(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
     }
     TT_PARALLEL_FOR_DYNAMIC(ctx, heads * a->T * a->N * a->D / 16)
     for (int64_t u = 0; u < heads * cut.groups; u++) {
-        const int64_t h = u / cut.groups, i0 = u % cut.groups * cut.size;
+        const int64_t h = u / cut.groups, g = u % cut.groups;
+        const int64_t i0 = g * cut.all / cut.groups * w->nr;
+        const int64_t i1 = (g + 1) * cut.all / cut.groups * w->nr;
         walk_group(w, memory + per * tt_thread_id(), laid + h * room, h0 + h,
-                   i0, exact_least(a->T, i0 + cut.size));
+                   i0, exact_least(a->T, i1));
     }
 }
 

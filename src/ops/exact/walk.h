@@ -51,8 +51,10 @@ void exact_walk_all(tt_ctx *ctx, const exact_walk *w);
 
 /* How queries are cut into groups. */
 typedef struct exact_cut {
-    int64_t size, groups;    /* queries of a group; groups of a head          */
-    int64_t panels;          /* of a group                                    */
+    int64_t all, groups;     /* panels and groups of a head: groups differ by
+                                one panel at most, so that all threads end
+                                together                                      */
+    int64_t panels;          /* of a group, at most                           */
     int64_t heads;           /* taken at a time                               */
     int64_t threads;         /* that get a group                              */
     int64_t laid;            /* floats of the keys and values of those heads  */

@@ -83,9 +83,9 @@ void vae_bind_resample(tt_bind *b, vae_resample *r, const char *prefix,
 
 /* The last two inputs of one convolution. The next input is written straight
  * into *spare, a frame that all slots of one size share; a step then swaps it
- * with the oldest frame, so nothing is ever copied. In a class whose factors are
- * bf16 frames may hold bf16 numbers, two in the room of a value: rounded once,
- * and not by every product. */
+ * with the oldest frame, so nothing is ever copied. In a class whose factors
+ * are bf16 frames hold bf16 numbers, two in the room of a value: what every
+ * product would round is rounded once. */
 typedef struct vae_slot {
     tt_real *older, *newer; /* [above + H + below, W, C]; valid are the newest
                                `count`                                        */

@@ -96,6 +96,7 @@ static char text[256];
     RUNS(tt_place, c, &(tt_arena){0}, &(tt_tensor){0})                         \
     RUNS(tt_put, c, NULL, NULL, 4)                                             \
     RUNS(tt_copy, c, NULL, x, 4)                                               \
+    RUNS(tt_narrow, c, NULL, x, 4)                                             \
     RUNS(tt_zero, c, NULL, 4)                                                  \
     /* dit.h */                                                                \
     MAKES(tt_dit_load, tt_dit, c, &made, NULL, NULL, 0)                        \
@@ -367,6 +368,7 @@ static char text[256];
     GIVES(tt_model_text_encoder, c, &(const char *){NULL},                     \
           &(tt_model_paths){0})                                                \
     RUNS(tt_model_text_len, c, &(tt_model_paths){0})                           \
+    GIVES(tt_model_vae_class, c, &(tt_class){0}, &(tt_model_paths){0})         \
     GIVES(tt_model_size, c, &(int64_t){0}, &(int64_t){0},                      \
           &(tt_model_paths){0})                                                \
     GIVES(tt_setting_store, c, tt_settings_find("latents"),                    \

@@ -12,6 +12,7 @@
 
 #include "ops/golden/golden.h"
 #include "tests/harness.h"
+#include "tether/device.h"
 
 static tt_ctx *ctx;
 
@@ -111,6 +112,33 @@ static double in_window(const tt_conv_args *p, int64_t i, int64_t j, int64_t k)
     return (double)x[(r / p->up * SIDE + s / p->up) * CIN + c];
 }
 
+/* Frames that are rounded beforehand: those of bf16 numbers mean the same. */
+static void check_bf16(const tt_conv_args *p)
+{
+    static tt_real y[PIXELS * COUT], want[PIXELS * COUT];
+    tt_real half[KT][SIDE * SIDE * CIN], wide[KT][SIDE * SIDE * CIN];
+    const tt_real *from[KT], *round[KT];
+    if (sizeof(tt_real) == 8) return;
+    for (int i = 0; i < KT; i++) {
+        const int64_t n = SIDE * SIDE * CIN;
+        from[i] = p->frame[i] ? half[i] : NULL;
+        round[i] = p->frame[i] ? wide[i] : NULL;
+        if (!from[i]) continue;
+        tt_narrow(ctx, half[i], p->frame[i], n);
+        tt_widen(wide[i], half[i], TT_BF16, n);
+        for (int64_t k = 0; k < n; k++)
+            expect((float)wide[i][k] == tt_f32_from_bf16(
+                       tt_bf16_from_f32((float)p->frame[i][k])), "narrowed");
+    }
+    tt_conv_args a = *p;
+    a.y = want, a.frame = round;
+    tt_conv(ctx, &a);
+    a.y = y, a.frame = from, a.bf16 = true;
+    tt_conv(ctx, &a);
+    expect(!memcmp(y, want, (size_t)(a.Ho * a.Wo * COUT) * sizeof *y),
+           "frames of bf16 numbers");
+}
+
 /* By class: tt_linear of the class over the windows, bit by bit, and as near
  * to float64 as its factors and sums allow: each factor is within 2^-9 of
  * itself, or 2^-24 where none is rounded; a sum of K terms errs by at most 2^-22
@@ -142,6 +170,7 @@ static void check_conv(tt_class cls, const tt_conv_args *p, const tt_real *w)
         expect(fabs((double)y[r] - sum) <= share * size, "%s: %g, float64 %g",
                tt_class_name(cls), (double)y[r], sum);
     }
+    check_bf16(p);
     a.by_class = false;
     tt_conv(ctx, &a);
     const tt_ops *before = tt_class_begin(ctx, TT_CLASS_F32);
@@ -160,7 +189,8 @@ static void test_conv(const char *backend, tt_class cls)
     if (!ops) return;
     expect(ops->by_class, "%s has it", backend);
     ctx->ops = ops;
-    for (int i = 0; i < KT * SIDE * SIDE * CIN; i++) frames[0][i] = number();
+    for (int i = 0; i < KT; i++)
+        for (int k = 0; k < SIDE * SIDE * CIN; k++) frames[i][k] = number();
     for (int i = 0; i < COUT * K; i++) w[i] = number();
     const tt_tensor wt = tt_tensor_make(w, sizeof *w == 8 ? TT_F64 : TT_F32, 5,
                                         (int64_t[]){COUT, KT, KW, KW, CIN});

@@ -27,7 +27,7 @@
     {OPT_TEXT, "backend", 0, offsetof(cli_common, backend), "NAME",            \
      "operator set; `tether --version` lists those built in"},                 \
     {OPT_TEXT, "class", 0, offsetof(cli_common, cls), "NAME",                  \
-     "how linear layers and attention compute (not the VAE's: --vae-class):"         \
+     "how linear layers and attention compute (the VAE has --vae-class):"      \
      TT_CLASSES(CLASS_HELP)},                                                  \
     {OPT_FLAG, "quiet", 'q', offsetof(cli_common, quiet), NULL,                \
      "errors and warnings only"},                                              \

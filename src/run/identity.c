@@ -192,7 +192,8 @@ static size_t key_length(const char *s)
     static const char *const keys[] = {
         "tether-run", "type", "class", "weights", "inputs", "seed", "sample",
         "size", "chunk", "first", "context-noise", "warp", "shift", "steps",
-        "vae-class", "rollouts", "latents", "overlap", "restart", "scenes", "policy"};
+        "vae-class", "rollouts", "latents", "overlap", "restart", "scenes",
+        "policy"};
     const size_t n = word_end(s), equals = strcspn(s, "=");
     if (equals < n) return equals;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -268,8 +269,8 @@ const char *tt_run_comment(tt_ctx *ctx, tt_run *run, int64_t i, tt_arena *mem)
         snprintf(text, size, "%s\nSteps: %d, Sampler: Self-Forcing, CFG scale: "
                  "1, Seed: %llu, Size: %lldx%lld, Model: %.*s, Sample: %u, "
                  "Latents: %lld, Chunk: %lld, Shift: %g, Cache: %s, Budget: "
-                 "%lld, Backend: %s %s%s%s, Version: tether %s", prompt, o->nsteps,
-                 (unsigned long long)v.seed, (long long)(8 * o->w),
+                 "%lld, Backend: %s %s%s%s, Version: tether %s", prompt,
+                 o->nsteps, (unsigned long long)v.seed, (long long)(8 * o->w),
                  (long long)(8 * o->h), n, model, (uint32_t)v.sample,
                  (long long)o->latents, (long long)o->chunk, o->shift,
                  o->policy.name, (long long)o->policy.K, ctx->ops->name,

@@ -6,8 +6,8 @@
  * them: what may be tuned is exact/tuning.h. Two more, TT_DOT_BLOCK and
  * TT_KEY_BLOCK, are in tether/ops.h, where plug-ins find them. All backends
  * take them from here, so that comparing backends does not tell a change:
- * tests/ops/test_worked_example.c, test_bf16.c and test_tensor_core.c do, and
- * make check-bits. */
+ * tests/ops/test_tuning.c has the numbers, test_worked_example.c, test_bf16.c,
+ * test_tensor_core.c and make check-bits what they do. */
 #ifndef TT_OPS_FROZEN_H
 #define TT_OPS_FROZEN_H
 

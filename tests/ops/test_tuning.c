@@ -5,13 +5,15 @@
  * Every field of ops/exact/tuning.h is taken to its ends and to an odd number,
  * in every class: all operators that read one give the bits of golden. Field by
  * field at the best level, all at once at every level and with 1 and 3 threads,
- * for the drivers are the same at all of them. */
+ * for the drivers are the same at all of them. And what is part of the bits is
+ * what it was. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ops/exact/tuning.h"
+#include "ops/tensor_core.h"
 #include "tests/harness.h"
 #include "tether/backend.h"
 
@@ -173,9 +175,22 @@ static void test_fields(void)
     }
 }
 
+/* What is not to be tuned; all backends take it from one header. */
+static void test_frozen(void)
+{
+    const tc_unit sm80 = TC_SM80, sm90 = TC_SM90;
+    expect(TT_DOT_BLOCK == 256 && TT_KEY_BLOCK == 512 && TT_LANES == 16,
+           "class f32");
+    expect(BF16_GROUP == 32, "classes amx and vdp");
+    expect(TC_KEY_BLOCK == 128 && TC_LANES == 8 && sm80.block == 8
+           && sm80.bits == 24 && sm90.block == 16 && sm90.bits == 25,
+           "classes sm80 and sm90");
+}
+
 int main(void)
 {
     ctx = test_begin("ops/tuning");
+    test_frozen();
     fill(&in, sizeof in, 7);
     for (int i = 0; i < OUT * IN; i++)
         in.narrow[i] = tt_bf16_from_f32(in.w[i]);

@@ -3,24 +3,33 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ops/exact/tuning.h"
 
-#include <stddef.h>
-
-#define MB ((int64_t)1 << 20)
-
-#define ROW                                                                    \
+/* What all had before there was a tuner. */
+#define UNTUNED                                                                \
     {.rows = 320, .packed_rows = 640, .slice = 2, .tiles = 16, .units = 4,     \
-     .far = 8 * MB, .group = 8, .head_groups = 2, .conv_tiles = 4,             \
+     .far = 8388608, .group = 8, .head_groups = 2, .conv_tiles = 4,            \
      .conv_slice = 2, .tc_slice = 32, .tc_panels = 32, .tc_rows = 64,          \
      .piece = 16384, .cols = 64}
 
 static const exact_tuning table[EXACT_BEST] = {
-    [EXACT_GENERIC] = ROW,
-    [EXACT_NEON] = ROW,
-    [EXACT_AVX2] = ROW,
-    [EXACT_AVX512] = ROW,
-    [EXACT_AVX512BF16] = ROW,
-    [EXACT_AMX_MODEL] = ROW,
-    [EXACT_AMX] = ROW,
+    [EXACT_GENERIC] = UNTUNED,
+    [EXACT_NEON] = UNTUNED,
+    [EXACT_AVX2] =
+        {.rows = 320, .packed_rows = 640, .slice = 2, .tiles = 16, .units = 4,
+         .far = 8388608, .group = 8, .head_groups = 2, .conv_tiles = 12,
+         .conv_slice = 2, .tc_slice = 32, .tc_panels = 32, .tc_rows = 64,
+         .piece = 16384, .cols = 64},
+    [EXACT_AVX512] =
+        {.rows = 320, .packed_rows = 640, .slice = 2, .tiles = 16, .units = 4,
+         .far = 8388608, .group = 8, .head_groups = 3, .conv_tiles = 3,
+         .conv_slice = 2, .tc_slice = 32, .tc_panels = 32, .tc_rows = 64,
+         .piece = 16384, .cols = 64},
+    [EXACT_AVX512BF16] =
+        {.rows = 320, .packed_rows = 640, .slice = 2, .tiles = 16, .units = 4,
+         .far = 8388608, .group = 8, .head_groups = 6, .conv_tiles = 3,
+         .conv_slice = 2, .tc_slice = 32, .tc_panels = 32, .tc_rows = 64,
+         .piece = 16384, .cols = 64},
+    [EXACT_AMX_MODEL] = UNTUNED,
+    [EXACT_AMX] = UNTUNED,
 };
 
 static const exact_tuning *instead;

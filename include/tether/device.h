@@ -152,7 +152,7 @@ typedef struct tt_device {
     void (*gain)(tt_ctx *ctx, const tt_gain_args *a);
     void (*judge)(tt_ctx *ctx, const tt_judge_args *a);
     /* See tt_narrow; NULL: the host does it. */
-    void (*narrow)(tt_ctx *ctx, void *to, const tt_real *from, int64_t n);
+    void (*narrow)(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
     /* Bytes of it that nobody has taken; NULL: it cannot say. */
     int64_t (*room)(const tt_device *d);
 } tt_device;
@@ -184,7 +184,7 @@ tt_tensor tt_place(tt_ctx *ctx, tt_arena *a, const tt_tensor *t);
 
 /* to = from as packed bf16 numbers, nearest even; they do not overlap. Two of
  * them take the room of a value where tt_real is float. */
-void tt_narrow(tt_ctx *ctx, void *to, const tt_real *from, int64_t n);
+void tt_narrow(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
 
 /* to = from; they may overlap. to = 0. */
 void tt_copy(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);

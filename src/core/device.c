@@ -204,11 +204,11 @@ static void narrow_host(const tt_ctx *ctx, uint16_t *to, const tt_real *from,
         narrow_piece(to + i, from + i, n - i < PIECE ? n - i : PIECE);
 }
 
-void tt_narrow(tt_ctx *ctx, void *to, const tt_real *from, int64_t n)
+void tt_narrow(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n)
 {
     if (ctx->status || n == 0) return;
     if (!ctx->device) {
-        narrow_host(ctx, to, from, n);
+        narrow_host(ctx, (uint16_t *)(void *)to, from, n);
         return;
     }
     if (ctx->device->narrow) {

@@ -318,7 +318,7 @@ static void copy(tt_ctx *ctx, void *to, const void *from, size_t bytes)
     note(ctx, SHADOW_COPY, (int64_t)bytes, 0, DIMS(1));
 }
 
-static void narrow(tt_ctx *ctx, void *to, const tt_real *from, int64_t n)
+static void narrow(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n)
 {
     copy(ctx, to, from, 2 * (size_t)n);
 }

@@ -199,15 +199,16 @@ static void norm_silu_bf16(tt_ctx *ctx, const vae_slot *s, const tt_real *x,
                            const tt_real *gamma)
 {
     const int64_t n = s->dim[0] * s->dim[1], c = s->dim[2];
-    const int64_t step = PIECE < n * c ? PIECE / c + 1 : n;
+    /* even, so that two numbers that share a value stay together */
+    const int64_t step = PIECE < n * c ? (PIECE / c / 2 + 1) * 2 : n;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    uint16_t *in = (uint16_t *)(void *)vae_slot_input(s);
+    tt_real *in = vae_slot_input(s);
     tt_real *y = tt_values(ctx, step * c);
     for (int64_t r = 0; in && y && r < n; r += step) {
         const int64_t rows = n - r < step ? n - r : step;
         tt_channel_norm(ctx, y, x + r * c, rows, c, gamma);
         tt_silu(ctx, y, rows * c);
-        tt_narrow(ctx, in + r * c, y, rows * c);
+        tt_narrow(ctx, in + r * c / 2, y, rows * c);
     }
     tt_arena_reset(&ctx->scratch, m);
 }

@@ -2,8 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * linear     7 rows x 12 lanes: 21 accumulators; with 8 rows compilers keep one
- *            of them in memory, as all factors are loaded first.
+ * linear     7 rows x 12 lanes: 21 accumulators; with 8 rows gcc keeps three
+ *            of them in memory, as it loads all factors first.
  * attention  4 rows x 16 queries: 16 accumulators; 16 queries because the
  *            bf16 class shares its softmax with the portable kernels.
  * NEON is part of every AArch64 CPU, so there is nothing to ask at run time. */

@@ -139,6 +139,27 @@ static void check_bf16(const tt_conv_args *p)
            "frames of bf16 numbers");
 }
 
+/* Ties, both zeros, the largest, what is not finite, subnormals: tt_narrow is
+ * tt_bf16_from_f32. */
+static void test_narrow(void)
+{
+    enum { N = 4096 };
+    static tt_real x[N];
+    static uint16_t y[N];
+    for (int i = 0; i < N; i++) {
+        const uint32_t low[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff};
+        const uint32_t u = ((uint32_t)i * 1048573u) << 12 >> 16 << 16
+                         | low[i % 6];
+        float v;
+        memcpy(&v, &u, sizeof v);
+        x[i] = i < 2 ? (i ? (tt_real)NAN : (tt_real)-INFINITY) : (tt_real)v;
+    }
+    tt_narrow(ctx, y, x, N);
+    for (int i = 0; i < N; i++)
+        expect(y[i] == tt_bf16_from_f32((float)x[i]), "narrowed: %a is %x",
+               (double)x[i], y[i]);
+}
+
 /* By class: tt_linear of the class over the windows, bit by bit, and as near
  * to float64 as its factors and sums allow: each factor is within 2^-9 of
  * itself, or 2^-24 where none is rounded; a sum of K terms errs by at most 2^-22
@@ -214,6 +235,7 @@ int main(void)
     ctx = test_begin("ops/classes");
     test_names();
     test_tables();
+    test_narrow();
     for (int c = 0; c < TT_CLASS_COUNT; c++) test_chain((tt_class)c);
     for (int c = 0; c < TT_CLASS_COUNT; c++) {
         test_conv("golden", (tt_class)c);

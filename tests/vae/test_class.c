@@ -180,7 +180,8 @@ static void check_distance(void)
     if (!case_open(&c, "vae_fullwidth")) return;
     const tt_entry *e = tt_file_find(c.expected_f64, "dec_t2.video_raw");
     tt_weights *w = vae_made_weights(ctx, c.dir, 1, without);
-    if (expect(e && w, "the case") && expect_ok(tt_vae_load(ctx, &v, w), "VAE"))
+    if (expect(e && w, "the case")
+        && expect_ok(tt_vae_load(ctx, &v, w), "VAE"))
         for (int cls = 0; cls <= TT_CLASS_VDP; cls++) {
             if (!tt_ops_class(ctx->ops, (tt_class)cls)) continue;
             tt_vae_use_class(ctx, v, (tt_class)cls);
@@ -204,8 +205,8 @@ int main(void)
     for (int i = 0; i < T * Z * H * W; i++)
         latents[i] = (tt_real)(i * 7919 % 997) / 400 - (tt_real)1.2;
     if (expect_ok(tt_weights_open(ctx, &w, path, TT_MODEL_VAE, NULL), path)
-        && expect_ok(tt_vae_load_parts(ctx, &v, w,
-                                       TT_VAE_DECODER | TT_VAE_ENCODER), path)) {
+        && expect_ok(tt_vae_load_parts(ctx, &v, w, TT_VAE_DECODER
+                                       | TT_VAE_ENCODER), path)) {
         for (int c = 1; sizeof(tt_real) == 4 && c < TT_CLASS_COUNT; c++)
             check_class(v, (tt_class)c);
         check_refused(v);

@@ -127,6 +127,7 @@ static void bytes_of(const char *policy, tt_class cls, const char *size,
     tt_settings s = settings_of(policy, size, latents);
     snprintf(what, sizeof what, "%s, class %s", policy, tt_class_name(cls));
     if (!with_decoder) tt_settings_set(ctx, &s, "no-decode", NULL);
+    else tt_settings_set(ctx, &s, "vae-class", tt_class_name(cls));
     tt_settings_set(ctx, &s, "keep-keys", keep);
     if (files) tt_settings_set(ctx, &s, "kv-dir", files);
     tt_ctx_init(&c);

@@ -87,6 +87,7 @@ static void check_refused(void)
          false},
         {"rollouts=2 restart=odd", "--restart is vae or latent, but `odd`",
          false},
+        {"vae-class=half", "--vae-class half is not known; the classes", false},
         {"scene=a cut-rule=odd", "--cut-rule is official or readme, but", true},
         {"steps=1000,x", "--steps needs up to", false},
         {"shift=0", "--shift must be positive, but 0 was given", false},

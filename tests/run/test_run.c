@@ -255,6 +255,25 @@ static void check_growth(const tt_host *want, int chunks)
 }
 
 /* The identity follows whatever decides about the bits. */
+/* The VAE's class is part of latents that it had to do with. */
+static void check_vae_class(void)
+{
+    static const char *const cls[] = {"f32", "vdp"};
+    tt_arena mem = {0};
+    for (int i = 0; i < 4 && sizeof(tt_real) == 4 && !test_guarded(); i++) {
+        tt_settings s = settings_of(NULL, "causvid");
+        if (i > 1) tt_settings_set(ctx, &s, "rollouts", "2");
+        tt_settings_set(ctx, &s, "vae-class", cls[i % 2]);
+        tt_run *run = open_run(&s);
+        const char *line = tt_run_identity(ctx, run, 0, &mem);
+        expect(line && !strstr(line, " vae-class vdp ") == (i < 3),
+               "%s: %s", cls[i % 2], line ? line : "none");
+        tt_run_close(run);
+        tt_settings_free(&s);
+    }
+    tt_arena_free(&mem);
+}
+
 static void check_identity(void)
 {
     static const struct { const char *name, *text; bool same; } change[] = {
@@ -263,7 +282,8 @@ static void check_identity(void)
         {"sample", "1", false},
         {"prompt", "a green triangle", false}, {"tau", "0.6", false},
         {"shift", "4", false}, {"steps", "1000,500", false},
-        {"cache", "fifo", false}, {"context-noise", "10", false}};
+        {"cache", "fifo", false}, {"context-noise", "10", false},
+        {"vae-class", "f32", true}};
     tt_arena mem = {0};
     tt_settings s = settings_of(NULL, "tether");
     tt_run *run = open_run(&s);
@@ -438,6 +458,7 @@ int main(void)
     check_ranks();
     check_folder();
     check_identity();
+    check_vae_class();
     by_hand(want, "tether");
     check_events(want);
     check_replaced();

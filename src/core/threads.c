@@ -75,9 +75,9 @@ static char **split_arguments(char *text, size_t size)
 static bool is_bound(void)
 {
     const char *bind = getenv("OMP_PROC_BIND");
-    return (is_set("OMP_PROC_BIND") && strcasecmp(bind, "false")) ||
-           is_set("OMP_PLACES") || is_set("GOMP_CPU_AFFINITY") ||
-           is_set("KMP_AFFINITY");
+    return (is_set("OMP_PROC_BIND") && strcasecmp(bind, "false"))
+           || is_set("OMP_PLACES") || is_set("GOMP_CPU_AFFINITY")
+           || is_set("KMP_AFFINITY");
 }
 
 /* valgrind looks at this program, and would not look at what it becomes. */

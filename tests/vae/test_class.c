@@ -207,7 +207,9 @@ int main(void)
     if (expect_ok(tt_weights_open(ctx, &w, path, TT_MODEL_VAE, NULL), path)
         && expect_ok(tt_vae_load_parts(ctx, &v, w, TT_VAE_DECODER
                                        | TT_VAE_ENCODER), path)) {
-        for (int c = 1; sizeof(tt_real) == 4 && c < TT_CLASS_COUNT; c++)
+        /* under the guard values are out of reach of tables but its own */
+        const bool all = sizeof(tt_real) == 4 && !test_guarded();
+        for (int c = 1; all && c < TT_CLASS_COUNT; c++)
             check_class(v, (tt_class)c);
         check_refused(v);
     }

@@ -235,13 +235,14 @@ static void tune_field(tt_ctx *ctx, int f, exact_tuning *row)
 typedef struct choice {
     exact_tuning row;
     bool only[FIELDS], some;
-    int64_t set[FIELDS];     /* 0: as it is                                   */
+    int64_t set[FIELDS];     /* -1: as it is                                  */
 } choice;
 
 /* Takes its own options out of argv. */
 static bool parse(choice *c, int threads, int argc, char **argv)
 {
     int rest = 1;
+    for (int f = 0; f < FIELDS; f++) c->set[f] = -1;
     for (int i = 1; i < argc; i++) {
         const char *v = i + 1 < argc ? argv[i + 1] : "";
         const size_t n = strcspn(v, "=");
@@ -251,7 +252,7 @@ static bool parse(choice *c, int threads, int argc, char **argv)
         } else if (!strcmp(argv[i], "--only") && f >= 0) {
             c->only[f] = c->some = true;
         } else if (!strcmp(argv[i], "--set") && f >= 0 && v[n]) {
-            c->set[f] = atoll(v + n + 1);
+            c->set[f] = strtoll(v + n + 1, NULL, 10);
             if (c->set[f] < fields[f].least || c->set[f] > fields[f].most)
                 return false;
         } else {
@@ -280,7 +281,7 @@ static void tune(tt_ctx *ctx, choice *c, exact_level level)
 {
     c->row = *exact_tuned(level);
     for (int f = 0; f < FIELDS; f++)
-        if (c->set[f]) *value(&c->row, f) = c->set[f];
+        if (c->set[f] >= 0) *value(&c->row, f) = c->set[f];
     for (int f = 0; f < FIELDS && !ctx->status; f++)
         if (!c->some || c->only[f]) tune_field(ctx, f, &c->row);
     for (int f = 0; f < FIELDS; f++)

@@ -62,7 +62,8 @@ typedef struct tt_choose_args {
     int64_t n, count;
 } tt_choose_args;
 
-/* Row i = row list[i] of `from`: c words of 4 bytes, `step` words apart. The
+/* Row i = row list[i] of `from`: c words of 4 bytes, rows `step` words apart
+ * there and `to_step` here, where what lies between them stays as it is. The
  * arrays do not overlap. */
 typedef struct tt_pick_args {
     tt_index *to;            /* [n, to_step]                                  */

@@ -98,9 +98,10 @@ typedef struct tt_conv_args {
                                      zero as well                             */
     int up;                       /* 1, or 2: the input is seen as its nearest
                                      2x upsampling, out[i][j] = in[i/2][j/2]  */
-    bool by_class;                /* asked only of a table that says so       */
+    bool by_class;                /* in class f32 it says nothing; in another
+                                     it is asked only of a table that says so */
     bool bf16;                    /* frames hold bf16 numbers, packed, where
-                                     tt_real is float; asked as by_class is   */
+                                     tt_real is float: only with by_class     */
 } tt_conv_args;
 void tt_conv(tt_ctx *ctx, const tt_conv_args *a);
 

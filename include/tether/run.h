@@ -132,8 +132,8 @@ const char *tt_setting_show(const tt_setting *row, const void *base, char *buf,
 #define TT_MODEL_ROW_VAE_CLASS(type, member)                                   \
     {TT_SETTING_TEXT, "vae-class", 0, offsetof(type, member.vae_class),        \
      "NAME", "how the VAE computes, one of --class (default f32, as the "      \
-     "official code does). vdp takes half of the time and less memory where "  \
-     "the CPU has VDPBF16PS, and pixels differ a little"}
+     "official code does). Of the published VAE vdp takes half of the time "   \
+     "and of the memory where the CPU has VDPBF16PS; pixels differ a little"}
 #define TT_MODEL_ROWS_TEXT(type, member)                                       \
     {TT_SETTING_READ, "text-encoder", 0, offsetof(type, member.text_encoder),  \
      "FILE", "umT5 encoder weights (default: found in -m)"},                   \

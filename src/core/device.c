@@ -107,14 +107,14 @@ void tt_put_wides(tt_ctx *ctx, tt_wide *x, const double *h, int64_t n)
 {
     if (ctx->status || n == 0) return;
     if (ctx->device) ctx->device->put(ctx, x, h, (size_t)n * sizeof *h);
-    else memcpy(x, h, (size_t)n * sizeof *h);
+    else if (x != h) memcpy(x, h, (size_t)n * sizeof *h);
 }
 
 void tt_put_indices(tt_ctx *ctx, tt_index *x, const int32_t *h, int64_t n)
 {
     if (ctx->status || n == 0) return;
     if (ctx->device) ctx->device->put(ctx, x, h, (size_t)n * sizeof *h);
-    else memcpy(x, h, (size_t)n * sizeof *h);
+    else if (x != h) memcpy(x, h, (size_t)n * sizeof *h);
 }
 
 tt_tensor tt_values_view(const tt_real *x, int rank, const int64_t *dim)

@@ -50,8 +50,12 @@ int64_t ops_conv_room(tt_ctx *ctx, const tt_ops *ops, const tt_conv_args *a)
     if (kn && bf16_conv_takes(a, kn)) return bf16_conv_room(ctx, a, kn);
     const int64_t dim[2] = {a->Cout, (int64_t)a->kt * a->kh * a->kw * a->Cin};
     const tt_tensor w = tt_tensor_reshape(a->w, 2, dim);
-    const tt_linear_args rows = {.n = exact_windows(a), .w = &w};
-    return exact_windows_room(a) + ops_linear_room(ctx, ops, &rows);
+    const int64_t n = exact_windows(a), all = a->Ho * a->Wo;
+    const tt_linear_args rows = {.n = n, .w = &w};
+    const tt_linear_args rest = {.n = n > 0 ? all % n : 0, .w = &w};
+    const int64_t most = ops_linear_room(ctx, ops, &rows);
+    const int64_t last = ops_linear_room(ctx, ops, &rest);
+    return exact_windows_room(a) + (most > last ? most : last);
 }
 
 #else

@@ -258,6 +258,8 @@ const char *tt_run_comment(tt_ctx *ctx, tt_run *run, int64_t i, tt_arena *mem)
     if (tt_run_video_at(ctx, run, i, &v)) return NULL;
     const tt_rollout_options *o = &run->opt;
     const tt_model_paths *p = &run->s.model;
+    tt_class vae;
+    const bool own = !tt_model_vae_class(ctx, &vae, p) && vae != TT_CLASS_F32;
     const char *prompt = v.text ? v.text : "(from embeddings)";
     const char *from = p->checkpoint ? p->checkpoint : p->model ? p->model
                      : p->dit ? p->dit : "unknown";
@@ -274,7 +276,7 @@ const char *tt_run_comment(tt_ctx *ctx, tt_run *run, int64_t i, tt_arena *mem)
                  (long long)(8 * o->h), n, model, (uint32_t)v.sample,
                  (long long)o->latents, (long long)o->chunk, o->shift,
                  o->policy.name, (long long)o->policy.K, ctx->ops->name,
-                 tt_class_name(ctx->ops->cls), p->vae_class ? ", VAE: " : "",
-                 p->vae_class ? p->vae_class : "", tt_version());
+                 tt_class_name(ctx->ops->cls), own ? ", VAE: " : "",
+                 own ? tt_class_name(vae) : "", tt_version());
     return text;
 }

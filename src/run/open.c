@@ -193,6 +193,8 @@ static const char *words_of_ranks(tt_ctx *ctx, const tt_run *r)
     const char *into = r->s.inject_filter ? r->s.inject_filter : "*";
     const size_t n = strlen(shares) + strlen(filter) + strlen(into) + 416;
     char injected[65];
+    tt_class vae;
+    tt_model_vae_class(ctx, &vae, &r->s.model);
     digest_injected(ctx, injected, r);
     char *words = tt_alloc0(ctx, &ctx->scratch, (int64_t)n, 1,
                             "words to compare");
@@ -204,7 +206,7 @@ static const char *words_of_ranks(tt_ctx *ctx, const tt_run *r)
                  (unsigned long long)digest_all(ctx, tt_dit_weights(r->dit)),
                  (unsigned long long)r->vae_sum, r->s.decode, shares,
                  r->s.dump ? "yes" : "no", filter, injected, into,
-                 r->s.model.vae_class ? r->s.model.vae_class : "f32");
+                 tt_class_name(vae));
     return words;
 }
 

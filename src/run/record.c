@@ -113,8 +113,9 @@ static void write_program(tt_ctx *ctx, json_out *j, const tt_run *run)
     json_str(j, "compute_type", tt_real_name());
     json_str(j, "backend", ctx->ops->name);
     json_str(j, "class", tt_class_name(ctx->ops->cls));
-    if (run->s.model.vae_class)
-        json_str(j, "vae_class", run->s.model.vae_class);
+    tt_class vae;
+    if (!tt_model_vae_class(ctx, &vae, &run->s.model) && vae != TT_CLASS_F32)
+        json_str(j, "vae_class", tt_class_name(vae));
     if (tt_ops_library(ctx, library, sizeof library))
         json_str(j, "library", library);
     json_str(j, "determinism", tt_determinism(ctx->ops));

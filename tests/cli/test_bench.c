@@ -81,8 +81,8 @@ static void test_json(void)
 /* The digest behind "flow f32 ". */
 static const char *flow_of(const char *more, char sha[65])
 {
-    expect(run("bench pass --quick -q -W 16 -H 16 --layers 1 --prime 0 --class f32 %s"
-               " > out", more) == 0, "generated weights: %s", said);
+    expect(run("bench pass --quick -q -W 16 -H 16 --layers 1 --prime 0 "
+               "--class f32 %s > out", more) == 0, "generated weights: %s", said);
     const char *line = strstr(text_of(at("out")), "\nflow f32 ");
     snprintf(sha, 65, "%.64s", line ? line + 10 : "");
     expect(strlen(sha) == 64, "a digest: %s", text_of(at("out")));
@@ -111,8 +111,8 @@ static void test_files(void)
     setenv("TT_MEMORY", "1K", 1);
     refuses(1, "TT_MEMORY leaves", PASS "-m %s > out", model);
     unsetenv("TT_MEMORY");
-    stops(SIGINT, "interrupted", "bench pass --quick -W 128 -H 128 -m %s --prime 100 "
-          "--json stopped.json", model);
+    stops(SIGINT, "interrupted", "bench pass --quick -W 128 -H 128 -m %s "
+          "--prime 100 --json stopped.json", model);
     expect(!exists(at("stopped.json")), "nor after an interruption");
 }
 

@@ -82,6 +82,11 @@ static void test_choice(void)
     tt_put_indices(ctx, list, (int32_t[]){7, 8, 5, 6, 1}, 5);
     tt_pick(ctx, &(tt_pick_args){list + 5, list, list + 4, 1, 1, 2, 2});
     expect(listed(list + 5, (int32_t[]){5}, 1), "a part of a row");
+    tt_index *wide = tt_indices(ctx, &ctx->scratch, 5);
+    tt_put_indices(ctx, list, (int32_t[]){7, 8, 5, 6, 1, 0}, 6);
+    tt_put_indices(ctx, wide, (int32_t[]){-1, -1, -1, -1, -1}, 5);
+    tt_pick(ctx, &(tt_pick_args){wide, list, list + 4, 2, 1, 2, 3});
+    expect(listed(wide, (int32_t[]){5, -1, -1, 7, -1}, 5), "rows apart");
     tt_real *y = tt_values(ctx, 2);
     const tt_host rows[4] = {-3, -1, -(tt_host)0., (tt_host)NAN};
     tt_most(ctx, &(tt_most_args){y, tt_send(ctx, rows, 4), 2, 2});

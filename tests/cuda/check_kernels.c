@@ -626,8 +626,8 @@ static void test_statistics(int64_t n, int64_t c, int kind)
           (long long)c, kind);
 }
 
-/* n frames, of which some need not be judged; a few are equal, and in kind 1
- * of one time, or far from each other in what they are worth. */
+/* n frames, of which some need not be judged; a few are equal. Kind 1: of one
+ * time; 2: far from each other in what they are worth; 3: one is NaN. */
 static void test_judge(int64_t n, int64_t c, int kind)
 {
     choice s = {JUDGE, n, c, n / 4};

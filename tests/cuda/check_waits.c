@@ -19,19 +19,21 @@ static const struct row {
     const char *policy, *knob;
     double value;
     int64_t waits[PASSES];
+    const char *zero;        /* a second knob, at 0                           */
 } rows[] = {
     /* one, when the clean pass scores and edits */
-    {"tether", NULL, 0, {0, 0, 1}},
-    {"tether", "tau", 0, {0, 0, 1}},
-    /* frame by frame, where the device goes ahead */
-    {"tether", "pool", 1, {0, 0, 1}},
-    {"memrope", NULL, 0, {0, 0, 0}},
-    {"memrope", "adaptive", 1, {0, 0, 0}},
-    {"memrope", "memrope-method", 1, {0, 0, 0}},
+    {"tether", NULL, 0, {0, 0, 1}, NULL},
+    {"tether", NULL, 0, {0, 0, 1}, "tau"},
+    /* frame by frame, where the device goes ahead if it edits */
+    {"tether", "pool", 1, {0, 0, 1}, NULL},
+    {"tether", "pool", 1, {0, 0, 1}, "tau"},
+    {"memrope", NULL, 0, {0, 0, 0}, NULL},
+    {"memrope", "adaptive", 1, {0, 0, 0}, NULL},
+    {"memrope", "memrope-method", 1, {0, 0, 0}, NULL},
     /* what a device chose when a chunk compressed */
-    {"deep-forcing", NULL, 0, {0, 0, 1}},
-    {"deep-forcing", "fusion", 1, {0, 0, 1}},
-    {"deep-forcing", "unify", 1, {0, 0, 1}},
+    {"deep-forcing", NULL, 0, {0, 0, 1}, NULL},
+    {"deep-forcing", "fusion", 1, {0, 0, 1}, NULL},
+    {"deep-forcing", "unify", 1, {0, 0, 1}, NULL},
 };
 
 typedef long waits_fn(void);
@@ -62,6 +64,7 @@ static void check(tt_ctx *ctx, const char *policy, const struct row *row)
     const int64_t *want = row ? row->waits : none;
     tt_rollout_options o = evicting_for(policy, FRAMES, 3);
     if (row && row->knob) tt_policy_put(&o.policy, row->knob, row->value);
+    if (row && row->zero) tt_policy_put(&o.policy, row->zero, 0);
     tt_rollout *r = start(ctx, &o);
     seen s = {.before = waits(),
               .layers = tt_cache_geometry(tt_rollout_cache(r))->layers};
@@ -69,8 +72,9 @@ static void check(tt_ctx *ctx, const char *policy, const struct row *row)
     go(ctx, r, out, 100);
     tt_rollout_close(r);
     char what[80];
-    snprintf(what, sizeof what, "%s%s%s", policy, row && row->knob ? " " : "",
-             row && row->knob ? row->knob : "");
+    snprintf(what, sizeof what, "%s%s%s%s%s", policy,
+             row && row->knob ? " " : "", row && row->knob ? row->knob : "",
+             row && row->zero ? " no " : "", row && row->zero ? row->zero : "");
     printf("waits a layer, %s: %lld, %lld, %lld\n", what,
            (long long)s.most[FIRST], (long long)s.most[MIDDLE],
            (long long)s.most[CLEAN]);

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Equal bits for every instruction set of this CPU and 1 and 3 threads, in
- * linear layers, convolutions and attention, over the values and shapes of a test (struct
- * kernels_test). A NaN equals a NaN: its sign and payload are not part of a
+ * linear layers, convolutions and attention, over the values and shapes of a
+ * test (struct kernels_test). A NaN equals a NaN: its sign and payload are not part of a
  * class. Included by one file each, which says what `test` is. */
 #ifndef TT_TESTS_OPS_KERNELS_H
 #define TT_TESTS_OPS_KERNELS_H

@@ -154,7 +154,7 @@ static void test_narrow(void)
         memcpy(&v, &u, sizeof v);
         x[i] = i < 2 ? (i ? (tt_real)NAN : (tt_real)-INFINITY) : (tt_real)v;
     }
-    tt_narrow(ctx, y, x, N);
+    tt_narrow(ctx, (tt_real *)(void *)y, x, N);
     for (int i = 0; i < N; i++)
         expect(y[i] == tt_bf16_from_f32((float)x[i]), "narrowed: %a is %x",
                (double)x[i], y[i]);

@@ -134,8 +134,8 @@ OPS = {
 
 class Ops(C.Structure):
     _fields_ = [("abi", Abi), ("name", STR), ("summary", STR), ("cls", INT),
-                ("by_class", C.c_bool), ("of_class", PTR), ("self", PTR), ("open", PTR),
-                ("close", PTR), ("library", PTR)] + [(op, PTR) for op in OPS]
+                ("by_class", C.c_bool), ("of_class", PTR), ("self", PTR),
+                ("open", PTR), ("close", PTR), ("library", PTR)] + [(op, PTR) for op in OPS]
 
 
 # ---- the library and the program -----------------------------------------------

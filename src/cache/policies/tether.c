@@ -191,7 +191,7 @@ static void learn_members(tt_ctx *ctx, tt_layer *y)
         if (tether_known(y)[i]) continue;
         learn_frame(ctx, y, tether_moments(y, i), y->k + i * size,
                     y->v + i * size);
-        tether_known(y)[i] = 1;
+        tether_known(y)[i] = !ctx->status;
     }
 }
 

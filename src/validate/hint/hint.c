@@ -273,8 +273,8 @@ static bool begin_chain(hint *h, hint *end, chain *c, int i)
     return measure(end, end->trial, NULL).rms <= end->error * 1.5;
 }
 
-/* Deviations are made on the host, of the moments of whole frames: the one
- * mistake they are known for is tried on them. */
+/* Deviations are made of the moments of whole frames: the one mistake they are
+ * known for is tried on them. */
 static bool sample_deviation(hint *end, const chain *c, const char *name)
 {
     enum { FRAMES_MOST = 64 };

@@ -131,8 +131,8 @@ void tt_threads_sleep(void)
     char *text = read_arguments(&size);
     char **argv = text ? split_arguments(text, size) : NULL;
     ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    const bool once = !setenv(settled[0], "passive", 1) &&
-                      !setenv(settled[1], LOOKS, 1);
+    const bool once = !setenv(settled[0], "passive", 1)
+                      && !setenv(settled[1], LOOKS, 1);
     if (once && (!argv || n <= 0)) start_without_proc();
     else if (once) {
         path[n] = '\0';

@@ -107,7 +107,8 @@ const char *tt_ops_library(tt_ctx *ctx, char *text, size_t size);
  * backend of a double build, have class f32 alone). */
 const tt_ops *tt_ops_class(const tt_ops *ops, tt_class cls);
 
-/* A part of a model with a class of its own (the VAE) stands between these:
+/* A part of a model with a class of its own (the VAE), in which convolutions
+ * sum as well, stands between these, one at a time:
  *     const tt_ops *before = tt_class_begin(ctx, cls);
  *     ...
  *     tt_class_end(ctx, before);

@@ -56,6 +56,7 @@ typedef struct tt_ctx {
     void *tap_user;
     bool tap_cache;            /* the tap also wants what is in the KV cache at
                                   the end of each chunk (large)               */
+    bool by_class;             /* tt_class_begin: convolutions sum by class   */
     tt_inject_fn inject;       /* NULL: off                                   */
     void *inject_user;
     char path[256];            /* current scope, without trailing '/'         */

@@ -114,6 +114,7 @@ const char *tt_class_names(void)
 const tt_ops *tt_class_begin(tt_ctx *ctx, tt_class cls)
 {
     const tt_ops *before = ctx->ops, *own = tt_ops_class(before, cls);
+    ctx->by_class = cls != TT_CLASS_F32;
     if (own)
         ctx->ops = own;
     else
@@ -126,6 +127,7 @@ const tt_ops *tt_class_begin(tt_ctx *ctx, tt_class cls)
 
 void tt_class_end(tt_ctx *ctx, const tt_ops *before)
 {
+    ctx->by_class = false;
     ctx->ops = before;
 }
 
@@ -168,9 +170,11 @@ void tt_conv(tt_ctx *ctx, const tt_conv_args *a)
 {
     if (ctx->status || a->Ho == 0) return;
     int64_t taps = (int64_t)a->kt * a->kh * a->kw;
+    tt_conv_args own = *a;
+    own.by_class |= ctx->by_class;
     TT_ASSERT(tt_tensor_count(a->w) == a->Cout * taps * a->Cin);
     CALL(conv, 2.0 * (double)(a->Ho * a->Wo)
-               * (double)(a->Cout * a->Cin * taps), a);
+               * (double)(a->Cout * a->Cin * taps), &own);
 }
 
 void tt_layer_norm(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,

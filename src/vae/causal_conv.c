@@ -162,7 +162,7 @@ static void conv_band(tt_ctx *ctx, tt_real *y, const tt_real *const *frame,
                                  .Cin = c->cin, .Ho = h->lines, .Wo = w,
                                  .Cout = c->cout, .kt = c->kt, .kh = c->kh,
                                  .kw = c->kw, .stride = 1, .up = 1,
-                                 .by_class = true, .bf16 = s->bf16,
+                                 .bf16 = s->bf16,
                                  .pad_top = c->kh / 2 - (int)h->above,
                                  .pad_left = c->kw / 2});
 }

@@ -68,8 +68,7 @@ void vae_up_space(tt_ctx *ctx, tt_real *y, const tt_real *x,
                                  .Cin = c->cin, .Ho = 2 * h.lines, .Wo = 2 * w,
                                  .Cout = c->cout, .kt = 1, .kh = 3, .kw = 3,
                                  .stride = 1, .pad_top = 1 - 2 * (int)h.above,
-                                 .pad_left = 1, .up = 2,
-                                 .by_class = true});
+                                 .pad_left = 1, .up = 2});
     tt_arena_reset(&ctx->scratch, m);
 }
 
@@ -101,8 +100,7 @@ void vae_down_space(tt_ctx *ctx, tt_real *y, const tt_real *x,
                                  .Hi = h, .Wi = w, .Cin = c->cin,
                                  .Ho = h / 2, .Wo = w / 2, .Cout = c->cout,
                                  .kt = 1, .kh = 3, .kw = 3, .stride = 2,
-                                 .pad_top = 0, .pad_left = 0, .up = 1,
-                                 .by_class = true});
+                                 .pad_top = 0, .pad_left = 0, .up = 1});
 }
 
 bool vae_down_time(tt_ctx *ctx, tt_real *y, const vae_resample *r, vae_slot *s,

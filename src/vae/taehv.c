@@ -149,7 +149,6 @@ void taehv_conv(tt_ctx *ctx, tt_real *y, const tt_real *const *frame,
                                  .Ho = h * up / stride, .Wo = w * up / stride,
                                  .Cout = c->cout, .kt = c->kt, .kh = c->kh,
                                  .kw = c->kw, .stride = stride, .up = up,
-                                 .by_class = true,
                                  .pad_top = c->kh / 2, .pad_left = c->kw / 2});
 }
 

@@ -4,8 +4,8 @@
  *
  * Properties  in every class but f32: exact gives golden's bits, at 1 and 3
  *             threads, whatever goes on between two latents, decoding and
- *             encoding; the decoder takes less memory; a backend without
- *             convolutions of the class says so.
+ *             encoding; all convolutions are of the class; the decoder takes
+ *             less memory; a backend without convolutions of the class says so.
  * Distance    of a decode by the model of full width from float64, printed of
  *             those whose kernels are fast; the others round alike. A
  *             product of rounded factors is 2^-8 off at most, and a picture is
@@ -108,6 +108,52 @@ static void check_class(tt_vae *v, tt_class cls)
     const film back = decode(&mem, v, false);
     expect_bits("f32 again", back.raw, f32.raw,
                 PICTURES * 3 * SIZE * sizeof *back.raw);
+    tt_arena_free(&mem);
+}
+
+/* ---- who computes -------------------------------------------------------- */
+
+static int convolutions[TT_CLASS_COUNT], asked;
+
+static void spy_conv(tt_ctx *c, const tt_conv_args *a)
+{
+    convolutions[c->ops->cls]++;
+    asked += a->by_class;
+    tt_ops_class(tt_ops_find("exact"), c->ops->cls)->conv(c, a);
+}
+
+/* Every convolution of a decode and an encode is one of that class, and asks
+ * for its sum. */
+static void check_computed(tt_vae *v)
+{
+    const tt_ops *before = ctx->ops, *exact = tt_ops_find("exact");
+    static tt_ops own[2];
+    const tt_ops *of_class[TT_CLASS_COUNT] = {&own[0]};
+    tt_arena mem = {0};
+    of_class[TT_CLASS_VDP] = &own[1];
+    for (int i = 0; i < 2; i++) {
+        own[i] = *tt_ops_class(exact, i ? TT_CLASS_VDP : TT_CLASS_F32);
+        own[i].conv = spy_conv;
+        own[i].of_class = of_class;
+    }
+    ctx->ops = &own[0];
+    for (int i = 0; i < 2; i++) {
+        const tt_class cls = i ? TT_CLASS_VDP : TT_CLASS_F32;
+        memset(convolutions, 0, sizeof convolutions);
+        asked = 0;
+        expect_ok(tt_vae_use_class(ctx, v, cls), "a class");
+        decode(&mem, v, false);
+        const int decoding = convolutions[cls];
+        encode(&mem, v);
+        const int n = convolutions[cls], others = convolutions[i ? 0
+                                                           : TT_CLASS_VDP];
+        expect(decoding > 0 && n > decoding && !others && asked == (i ? n : 0)
+               && !ctx->by_class, "%s: %d and %d convolutions, %d by class, "
+               "%d of another", tt_class_name(cls), decoding, n - decoding,
+               asked, others);
+    }
+    tt_vae_use_class(ctx, v, TT_CLASS_F32);
+    ctx->ops = before;
     tt_arena_free(&mem);
 }
 
@@ -232,6 +278,7 @@ int main(void)
         const bool all = sizeof(tt_real) == 4 && !test_guarded();
         for (int c = 1; all && c < TT_CLASS_COUNT; c++)
             check_class(v, (tt_class)c);
+        if (all) check_computed(v);
         if (all) check_pieces();
         check_refused(v);
     }

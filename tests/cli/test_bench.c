@@ -61,10 +61,11 @@ static void test_json(void)
            > tt_json_num(member(p, "noisy"), "seconds", 9)
            && tt_json_whole(member(p, "width"), 0) == 32
            && tt_json_whole(member(p, "tokens"), 0) == 12
-           && tt_json_whole(member(p, "frames_in_cache"), 0) == 21
-           && tt_json_num(p, "memory_bytes", 0) > 1e6, "what was measured");
-    if (!test_guarded())
-        expect(tt_json_count(member(p, "peaks")) >= 3, "and peaks");
+           && tt_json_whole(member(p, "frames_in_cache"), 0) == 21,
+           "what was measured");
+    if (!test_guarded()) /* a device has neither peaks nor values here */
+        expect(tt_json_count(member(p, "peaks")) >= 3
+               && tt_json_num(p, "memory_bytes", 0) > 1e6, "and peaks");
     const char *flow = tt_json_str(p, "flow", "none");
     char line[100];
     snprintf(line, sizeof line, "\nflow f32 %s\n", flow);
@@ -108,9 +109,11 @@ static void test_files(void)
             "> out", model);
     refuses(2, "nothing", PASS "-m %s --cache tether:nothing=1 > out", model);
     expect(!exists(at("new.json")), "after a failure there is no file");
-    setenv("TT_MEMORY", "1K", 1);
-    refuses(1, "TT_MEMORY leaves", PASS "-m %s > out", model);
-    unsetenv("TT_MEMORY");
+    if (!test_guarded()) { /* values of a device take none of ours */
+        setenv("TT_MEMORY", "1K", 1);
+        refuses(1, "TT_MEMORY leaves", PASS "-m %s > out", model);
+        unsetenv("TT_MEMORY");
+    }
     stops(SIGINT, "interrupted", "bench pass --quick -W 128 -H 128 -m %s "
           "--prime 100 --json stopped.json", model);
     expect(!exists(at("stopped.json")), "nor after an interruption");

@@ -224,7 +224,7 @@ tt_status tt_vae_use_class(tt_ctx *ctx, tt_vae *v, tt_class cls)
     const tt_ops *ops = tt_ops_class(ctx->ops, cls);
     const char *name = tt_class_name(cls);
     if (ctx->status) return ctx->status;
-    if (!ops && sizeof(tt_real) == 8)
+    if (cls != TT_CLASS_F32 && sizeof(tt_real) == 8)
         return tt_fail(ctx, TT_EINVAL, "a VAE of class %s needs a program "
                        "built with float; this one computes in double", name);
     if (!ops || (cls != TT_CLASS_F32 && !ops->by_class))

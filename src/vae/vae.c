@@ -231,6 +231,7 @@ tt_status tt_vae_use_class(tt_ctx *ctx, tt_vae *v, tt_class cls)
         return tt_fail(ctx, TT_EINVAL, "backend %s has no convolutions of "
                        "class %s; leave the VAE in f32, or use --backend "
                        "exact or golden", ctx->ops->name, name);
+    if (ops != ctx->ops) TT_TRY(tt_ops_open(ctx, ops));
     v->cls = cls;
     return TT_OK;
 }

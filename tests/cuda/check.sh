@@ -109,6 +109,31 @@ then passed=$((passed + 1)); else
     echo "FAIL cuda/keep-keys: $(cat "$logs/keep")"
 fi
 
+# the VAE in a class: the pictures, and their latents, that the CPU has. Of
+# widths that are whole eights, and of others. What goes out are pictures.
+for class in sm80 sm90; do
+    for vae in vae_full_a vae_pth; do
+        at=$logs/$vae.$class
+        for backend in exact cuda; do
+            export TT_SHIM_GPU=${class#sm} TT_SHIM_COUNT=$at.$backend.count
+            set -- -q --vae ref_data/$vae/weights.safetensors \
+                --vae-class $class --backend $backend
+            "$build/shim/tether" decode "$@" --latents "$logs/keep-8000000000" \
+                --raw-out "$at.$backend.raw" -o "$at.$backend.y4m" &&
+                "$build/shim/tether" encode "$@" -i "$at.$backend.y4m" \
+                    -o "$at.$backend.z"
+        done > "$at" 2>&1
+        if cmp "$at.exact.raw" "$at.cuda.raw" >> "$at" 2>&1 &&
+            cmp "$at.exact.z" "$at.cuda.z" >> "$at" 2>&1 &&
+            head -n 1 "$at.cuda.count" | grep -q '21 gets .* 21 waits'
+        then passed=$((passed + 1)); else
+            failed=$((failed + 1))
+            echo "FAIL cuda/$vae in $class: $(cat "$at" "$at.cuda.count")"
+        fi
+    done
+done
+unset TT_SHIM_GPU TT_SHIM_COUNT
+
 # what the program says of itself, and where there is no driver
 told() {   # name, words that it says, command...
     name=$1
@@ -125,6 +150,10 @@ told() {   # name, words that it says, command...
 mkdir "$logs/none"
 echo none > "$logs/none/libcuda.so.1"
 told version 'cuda (not run on hardware)' "$build/shim/tether" --version
+told vae-class 'compute in class sm90, not in sm80; ask for class sm90' \
+    "$build/shim/tether" decode -q --backend cuda --vae-class sm80 --vae \
+    ref_data/vae_full_a/weights.safetensors --latents "$logs/keep-8000000000" \
+    -o "$logs/none.y4m"
 told driver 'libcuda.so.1 was not found; install the NVIDIA driver' \
     env LD_LIBRARY_PATH="$logs/none" "$build/shim/tether" noise -q -W 16 -H 16 \
     --latents 1 --chunk 1 --overwrite --backend cuda -o "$logs/noise"

@@ -206,8 +206,9 @@ static void check(call_fn *f, const void *shape, operand *o, const char *fmt,
     va_end(ap);
     const bool asked_for = !only || strstr(what, only);
     static int turn;
-    turn += cls != TT_CLASS_F32;
-    if (brief && (turn + turn / KINDS) % 3) {
+    const bool kinds = cls != TT_CLASS_F32 && strstr(what, " kind ");
+    turn += kinds;
+    if (brief && kinds && (turn + turn / KINDS) % 3) {
         for (int k = 0; k < OPERANDS; k++) free(o[k].data);
         return;
     }
@@ -298,12 +299,23 @@ static void test_stored(void)
         }
 }
 
+/* A convolution, the type of its weights, and bytes of a frame's begin that it
+ * does not see. */
+typedef struct conv_shape {
+    tt_conv_args a;
+    tt_dtype type;
+    int64_t skew;
+} conv_shape;
+
 static void call_conv(void *const *p, const void *shape)
 {
-    tt_conv_args a = *(const tt_conv_args *)shape;
+    const conv_shape *s = shape;
+    tt_conv_args a = s->a;
     const int64_t dim[] = {a.Cout, a.kt, a.kh, a.kw, a.Cin};
-    const tt_real *frame[3] = {p[3], p[4], p[5]};
-    const tt_tensor w = tt_tensor_make(p[1], TT_F32, 5, dim);
+    const tt_real *frame[4];
+    const tt_tensor w = tt_tensor_make(p[1], s->type, 5, dim);
+    for (int i = 0; i < 4; i++)
+        frame[i] = p[3 + i] ? (void *)((char *)p[3 + i] + s->skew) : NULL;
     a.y = p[0];
     a.w = &w;
     a.b = p[2];
@@ -311,31 +323,76 @@ static void call_conv(void *const *p, const void *shape)
     tt_conv(ctx, &a);
 }
 
+/* Values as packed bf16 numbers. */
+static operand narrowed(operand o)
+{
+    char *x = o.data;
+    for (int64_t i = 0; i < o.n; i++) {
+        float v;
+        memcpy(&v, x + 4 * i, sizeof v);
+        const uint16_t half = tt_bf16_from_f32(v);
+        memcpy(x + 2 * i, &half, sizeof half);
+    }
+    return (operand){.type = BYTES, .n = 2 * o.n, .data = x};
+}
+
+static void check_conv(const conv_shape *s, int x, int w, int frames, bool bias,
+                       const char *name)
+{
+    const tt_conv_args *c = &s->a;
+    const int64_t k = (int64_t)c->kt * c->kh * c->kw * c->Cin;
+    operand o[OPERANDS] = {output(c->Ho * c->Wo * c->Cout),
+                           floats(c->Cout * k, w)};
+    if (s->type == TT_BF16) o[1] = narrowed(o[1]);
+    if (bias) o[2] = floats(c->Cout, NORMAL);
+    for (int f = 0; f < c->kt; f++) {
+        if (!(frames >> f & 1)) continue;
+        o[3 + f] = floats(c->Hi * c->Wi * c->Cin + s->skew, x);
+        if (c->bf16) o[3 + f] = narrowed(o[3 + f]);
+    }
+    check(call_conv, s, o, "conv %s", name);
+}
+
+/* Of another class also by that class's sum, of frames of values and of bf16
+ * numbers. */
 static void test_conv(void)
 {
-    for (int v = 0; v < 24; v++) {
-        tt_conv_args c = {.kt = v % 3 ? 3 : 1, .kh = v % 4 ? 3 : 1,
-                          .stride = v % 8 == 7 ? 2 : 1,
-                          .up = v % 5 == 4 ? 2 : 1};
-        c.kw = c.kh;
-        c.Hi = 1 + v % 12;
-        c.Wi = 17 - v % 7;
-        c.Cin = v % 2 ? 24 : 7;
-        c.Cout = v % 3 ? v % 4 ? 132 : 20 : 3;
-        c.pad_top = c.pad_left = c.stride == 2 ? 0 : c.kh / 2;
-        c.Ho = (c.Hi * c.up + c.stride - 1) / c.stride;
-        c.Wo = c.Wi * c.up / c.stride;
-        const int64_t k = (int64_t)c.kt * c.kh * c.kw * c.Cin;
-        const int x = c.stride == 2 ? NORMAL : v / 2 % KINDS;
-        const int w = c.stride == 2 ? NORMAL : v % KINDS;
-        operand o[OPERANDS] = {output(c.Ho * c.Wo * c.Cout),
-                               floats(c.Cout * k, w)};
-        if (v % 2) o[2] = floats(c.Cout, NORMAL);
-        for (int f = 0; f < c.kt; f++)
-            if (f || v % 4 < 2)
-                o[3 + f] = floats(c.Hi * c.Wi * c.Cin, x);
-        check(call_conv, &c, o, "conv variant %d", v);
+    const int ways = cls == TT_CLASS_F32 ? 1 : 3;
+    for (int v = 0; v < 24 * ways; v++) {
+        const int way = v / 24, n = v % 24;
+        conv_shape s = {{.kt = n % 3 ? 3 : 1, .kh = n % 4 ? 3 : 1,
+                         .stride = n % 8 == 7 ? 2 : 1,
+                         .up = n % 5 == 4 ? 2 : 1,
+                         .by_class = way > 0, .bf16 = way > 1},
+                        way == 2 && n % 2 ? TT_BF16 : TT_F32, 0};
+        tt_conv_args *c = &s.a;
+        char name[64];
+        if (way && n == 4) c->kt = 4;
+        c->kw = c->kh;
+        c->Hi = 1 + n % 12;
+        c->Wi = 17 - n % 7;
+        c->Cin = n % 2 ? 24 : way && n % 4 ? 16 : 7;
+        c->Cout = n % 3 ? n % 4 ? 132 : 20 : 3;
+        c->pad_top = c->pad_left = c->stride == 2 ? 0 : c->kh / 2;
+        c->Ho = (c->Hi * c->up + c->stride - 1) / c->stride;
+        c->Wo = c->Wi * c->up / c->stride;
+        const int x = c->stride == 2 ? NORMAL : n / 2 % KINDS;
+        const int w = c->stride == 2 ? NORMAL : way > 1 ? x : n % KINDS;
+        if (way > 1 && n % 12 == 5) s.skew = 4;
+        snprintf(name, sizeof name, "variant %d%s%s", n,
+                 c->by_class ? " by class" : "", c->bf16 ? " of bf16" : "");
+        check_conv(&s, x, w, n % 4 < 2 ? 15 : 14, n % 2, name);
     }
+}
+
+/* Windows that are written down in more than one piece. */
+static void test_pieces(void)
+{
+    const conv_shape s = {{.kt = 3, .kh = 7, .kw = 7, .stride = 1, .up = 1,
+                           .Hi = 65, .Wi = 70, .Cin = 7, .Ho = 65, .Wo = 70,
+                           .Cout = 3, .pad_top = 3, .pad_left = 3,
+                           .by_class = true}, TT_F32, 0};
+    check_conv(&s, NORMAL, NORMAL, 15, true, "in pieces");
 }
 
 /* ---- attention ----------------------------------------------------------- */
@@ -513,7 +570,7 @@ static void test_gates(void)
 
 typedef struct choice {
     enum { TOTAL, MOST, CHOOSE, PICK, APART, RATES, FOLLOW, TRUST,
-           GAIN, JUDGE } verb;
+           GAIN, JUDGE, NARROW } verb;
     int64_t n, c, count;
 } choice;
 
@@ -548,6 +605,7 @@ static void call_verb(void *const *p, const void *shape)
         tt_judge(ctx, &(tt_judge_args){p[0], p[1], p[2], p[3], p[4], s->count,
                                        s->n, s->c, s->c + 1, 3, 0.07, 0.35});
         break;
+    case NARROW: tt_narrow(ctx, p[0], p[1], s->n); break;
     case FOLLOW:
         tt_follow(ctx, &(tt_follow_args){p[0], p[1], p[2], s->n, s->c});
         break;
@@ -645,6 +703,21 @@ static void test_judge(int64_t n, int64_t c, int kind)
           (long long)c, kind);
 }
 
+/* Numbers of every size; ties; one NaN, for a payload is nobody's. */
+static void test_narrow(int64_t n)
+{
+    const choice s = {NARROW, n, 1, 0};
+    operand o[OPERANDS] = {written(bytes(2 * n, 256)), floats(n, NORMAL)};
+    float *x = o[1].data;
+    for (int64_t i = 0; i < n; i++) {
+        const uint32_t u = (uint32_t)i * 65521u, low = i % 3 ? 0x8000u : u;
+        const uint32_t bits = (u & 0xffff0000u) | (low & 0xffffu);
+        memcpy(x + i, &bits, sizeof bits);
+        if (isnan(x[i])) memcpy(x + i, &(uint32_t){0x7fff0000u}, 4);
+    }
+    check(call_verb, &s, o, "narrow %lld", (long long)n);
+}
+
 /* Half of those that compete stay. */
 static void test_choose(int64_t n, bool finite)
 {
@@ -694,6 +767,7 @@ static void test_choices(void)
             test_statistics(s.n, s.c, kind);
         for (int kind = 0; kind < 4; kind++) test_judge(s.n + 1, s.c, kind);
     }
+    for (int64_t n = 1; n < 70000; n = 256 * n - 1) test_narrow(n);
     for (int64_t n = 1; n < 3000; n = 3 * n + 2)
         for (int finite = 0; finite < 2; finite++) test_choose(n, finite);
 }
@@ -769,6 +843,8 @@ static void test_classes(void)
         cls = (tt_class)c;
         test_linear();
         test_stored();
+        test_conv();
+        test_pieces();
         test_attention();
     }
     expect(n == 1, "%d classes of tensor cores, not one", n);

@@ -89,6 +89,31 @@ typedef struct cuda_mma_linear_args {
     int64_t n, o, k;
 } cuda_mma_linear_args;
 
+/* As cuda_conv_args, of factors; Cin is a multiple of 8. */
+typedef struct cuda_mma_conv_args {
+    float *y;
+    const uint16_t *frame[CUDA_FRAMES];
+    const uint16_t *w;
+    const float *b;
+    int64_t Hi, Wi, Cin, Ho, Wo, Cout;
+    int64_t kt, kh, kw, stride, pad_top, pad_left, up;
+} cuda_mma_conv_args;
+
+/* to [n, width]: the windows of pixels from `first` on, each filled up with
+ * zeros to `width`, a multiple of 8. Cin may be any. */
+typedef struct cuda_windows_args {
+    uint16_t *to;
+    cuda_mma_conv_args of;
+    int64_t first, n, width;
+} cuda_windows_args;
+
+/* to [n] = from as bf16 numbers. */
+typedef struct cuda_narrow_args {
+    uint16_t *to;
+    const float *from;
+    int64_t n;
+} cuda_narrow_args;
+
 /* q, k and v: factors [rows, H, width], zeros from D on; width is a multiple of
  * 16. */
 typedef struct cuda_mma_attention_args {
@@ -164,13 +189,14 @@ typedef struct cuda_judge_args {
 #define CUDA_KERNELS(X)                                                        \
     X(linear) X(linear_vec) X(conv) X(conv_vec)                                \
     X(attention) X(attention_64) X(attention_32) X(attention_16)               \
-    X(factors) X(mma_linear) X(wgmma_linear)                                   \
+    X(factors) X(mma_linear) X(wgmma_linear) X(mma_conv) X(windows)            \
     X(mma_attention) X(mma_attention_128)                                      \
     X(layer_norm) X(rms_norm) X(channel_norm)                                  \
     X(col_mean) X(col_moment) X(col_blend)                                     \
     X(total) X(most) X(choose_rows) X(choose_list) X(pick)                     \
     X(apart) X(rates) X(follow) X(trust) X(gain) X(judge)                      \
     X(modulate) X(gate_add) X(add) X(mul) X(gelu_tanh) X(silu) X(rope)         \
+    X(narrow_bf16)                                                             \
     X(widen_f64) X(widen_f32) X(widen_bf16) X(widen_f16)                       \
     X(widen_f8_e5m2) X(widen_f8_e4m3) X(widen_q8_0) X(widen_q4_0)              \
     X(widen_q4_1) X(widen_q5_0) X(widen_q5_1) X(widen_q2_k) X(widen_q3_k)      \

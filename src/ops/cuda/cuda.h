@@ -58,12 +58,13 @@ static inline int64_t cuda_blocks(int64_t n, int64_t per)
     return (n + per - 1) / per;
 }
 
-/* cuda_OP, and linear and attention of tensor cores. */
+/* cuda_OP, and those of tensor cores. */
 #define CUDA_DECLARED(op, OP)                                                  \
     void cuda_##op(tt_ctx *ctx, const tt_##op##_args *a);
 TT_OPS(CUDA_DECLARED)
 void cuda_mma_linear(tt_ctx *ctx, const tt_linear_args *a);
 void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a);
+void cuda_mma_conv(tt_ctx *ctx, const tt_conv_args *a);
 
 /* Verbs of the device that are kernels. */
 void cuda_total(tt_ctx *ctx, const tt_total_args *a);
@@ -76,5 +77,6 @@ void cuda_follow(tt_ctx *ctx, const tt_follow_args *a);
 void cuda_trust(tt_ctx *ctx, const tt_trust_args *a);
 void cuda_gain(tt_ctx *ctx, const tt_gain_args *a);
 void cuda_judge(tt_ctx *ctx, const tt_judge_args *a);
+void cuda_narrow(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
 
 #endif

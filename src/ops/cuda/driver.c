@@ -146,7 +146,7 @@ static tt_status check_class(tt_ctx *ctx, tt_class cls)
     if (cls == TT_CLASS_F32 || cls == own) return TT_OK;
     return tt_fail(ctx, TT_EUNSUPPORTED, "backend cuda: the tensor cores of %s "
                    "(compute capability %d.%d) compute in class %s, not in %s; "
-                   "use --class %s or f32, or another backend", gpu.name,
+                   "ask for class %s or f32, or another backend", gpu.name,
                    gpu.major, gpu.minor, tt_class_name(own), tt_class_name(cls),
                    tt_class_name(own));
 }
@@ -327,7 +327,7 @@ static const tt_device cuda_device = {
     .room = cuda_room, .total = cuda_total, .most = cuda_most,
     .choose = cuda_choose, .pick = cuda_pick, .apart = cuda_apart,
     .rates = cuda_rates, .follow = cuda_follow, .trust = cuda_trust,
-    .gain = cuda_gain, .judge = cuda_judge,
+    .gain = cuda_gain, .judge = cuda_judge, .narrow = cuda_narrow,
 };
 
 /* ---- what stays on the GPU ----------------------------------------------- */

@@ -197,7 +197,7 @@ static const float *weights(call *c, const tt_tensor *w)
     return a.to;
 }
 
-/* ---- products in class f32, convolution in every class ------------------- */
+/* ---- products in class f32 ----------------------------------------------- */
 
 void cuda_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
@@ -360,6 +360,72 @@ void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a)
     end(&c);
 }
 
+/* A frame of a convolution as factors: one that holds them where it lies. */
+static const uint16_t *frame_factors(call *c, const tt_conv_args *a,
+                                     const tt_real *frame)
+{
+    const int64_t n = a->Hi * a->Wi * a->Cin;
+    const uint16_t *stored = (const void *)frame;
+    if (!frame) return NULL;
+    if (!a->bf16) return factors(c, frame, 1, 1, n, n, up_to(n, 8));
+    PLACE(c, READ(stored, n));
+    return stored;
+}
+
+/* Factors of windows that are written down at a time, about. */
+#define WINDOWS ((int64_t)1 << 22)
+
+/* The class's linear layer over windows of any width. */
+static void windows_conv(call *c, const cuda_mma_conv_args *d, int64_t width)
+{
+    const int64_t pixels = d->Ho * d->Wo;
+    const int64_t fit = WINDOWS / (width ? width : 1);
+    const int64_t most = fit > TILE_ROWS ? fit : TILE_ROWS;
+    const int64_t step = pixels < most ? pixels : most;
+    cuda_windows_args v = {.to = room(c, 2 * step * width), .of = *d,
+                           .width = width};
+    for (; v.first < pixels; v.first += step) {
+        v.n = pixels - v.first < step ? pixels - v.first : step;
+        launch(c, CUDA_windows, each(v.n * width / 8), &v);
+        const cuda_mma_linear_args l = {
+            .y = d->y + v.first * d->Cout, .x = v.to, .w = d->w, .b = d->b,
+            .n = v.n, .o = d->Cout, .k = width,
+        };
+        cuda_launch(c->ctx, CUDA_mma_linear, tiles(v.n, l.o, MMA_SHARED), &l);
+    }
+}
+
+void cuda_mma_conv(tt_ctx *ctx, const tt_conv_args *a)
+{
+    const int64_t k = (int64_t)a->kt * a->kh * a->kw * a->Cin;
+    const int64_t pixels = a->Ho * a->Wo, width = up_to(k, 8);
+    const tt_tensor w = tt_tensor_reshape(a->w, 2, (int64_t[]){a->Cout, k});
+    bool eights = k > 0 && a->Cin % 8 == 0;
+    if (!a->by_class) {
+        cuda_conv(ctx, a);
+        return;
+    }
+    call c = begin(ctx);
+    TT_ASSERT(a->kt <= CUDA_FRAMES);
+    cuda_mma_conv_args d = {
+        .y = a->y, .w = weight_factors(&c, &w, width), .b = a->b,
+        .Hi = a->Hi, .Wi = a->Wi, .Cin = a->Cin,
+        .Ho = a->Ho, .Wo = a->Wo, .Cout = a->Cout,
+        .kt = a->kt, .kh = a->kh, .kw = a->kw, .stride = a->stride,
+        .pad_top = a->pad_top, .pad_left = a->pad_left, .up = a->up,
+    };
+    PLACE(&c, WRITE(d.y, pixels * a->Cout), READ(d.b, a->Cout));
+    for (int i = 0; i < a->kt; i++) {
+        d.frame[i] = frame_factors(&c, a, a->frame[i]);
+        eights = eights && aligned(d.frame[i]);
+    }
+    if (eights)
+        cuda_launch(ctx, CUDA_mma_conv, tiles(pixels, a->Cout, MMA_SHARED), &d);
+    else
+        windows_conv(&c, &d, width);
+    end(&c);
+}
+
 /* ---- rows and columns ---------------------------------------------------- */
 
 void cuda_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a)
@@ -473,6 +539,12 @@ void cuda_rope(tt_ctx *ctx, const tt_rope_args *a)
 }
 
 /* ---- verbs of the device ------------------------------------------------- */
+
+void cuda_narrow(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n)
+{
+    cuda_narrow_args d = {(void *)to, from, n};
+    RUN(narrow_bf16, each(n), d, WRITE(d.to, n), READ(d.from, n));
+}
 
 void cuda_total(tt_ctx *ctx, const tt_total_args *a)
 {

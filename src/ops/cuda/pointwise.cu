@@ -52,6 +52,11 @@ KERNEL(silu, tt_silu_args, ELEMENT_THREADS, 1)
         a.x[i] = div_rn(a.x[i], add_rn(1.0f, exp_f32(-a.x[i])));
 }
 
+KERNEL(narrow_bf16, cuda_narrow_args, ELEMENT_THREADS, 1)
+{
+    for (EACH(i, a.n)) a.to[i] = (uint16_t)two_factors(a.from[i], 0.0f);
+}
+
 KERNEL(rope, cuda_rope_args, ELEMENT_THREADS, 1)
 {
     const int64_t pairs = a.D / 2;

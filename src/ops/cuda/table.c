@@ -6,7 +6,7 @@
 #define SUMMARY "the definitions on a GPU: the same bits (not run on hardware)"
 #define ENTRY(op, OP) .op = cuda_##op,
 
-/* X(NAME, whose linear and attention) */
+/* X(NAME, whose linear, attention and conv) */
 #define CUDA_CLASSES(X) X(F32, cuda) X(SM80, cuda_mma) X(SM90, cuda_mma)
 
 #define IN_CLASS(NAME, products)                                               \
@@ -19,12 +19,13 @@ static const tt_ops *const of_class[TT_CLASS_COUNT] = {CUDA_CLASSES(IN_CLASS)};
         .name = "cuda",                                                        \
         .summary = SUMMARY,                                                    \
         .cls = TT_CLASS_##NAME,                                                \
+        .by_class = true,                                                      \
         .of_class = of_class,                                                  \
         .open = cuda_open,                                                     \
         .library = cuda_library,                                               \
         .linear = products##_linear,                                           \
         .attention = products##_attention,                                     \
-        .conv = cuda_conv,                                                     \
+        .conv = products##_conv,                                               \
         TT_OPS_ROWS(ENTRY)                                                     \
     },
 

@@ -1,0 +1,166 @@
+/* mma_conv.cu: convolution in the classes sm80 and sm90: mma_linear.cu over
+ * windows.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Golden: ops/golden/conv.c, conv_by. Blocks, warps and steps are those of
+ * mma_linear.cu; its rows are the windows of pixels. No window is written down:
+ * 8 factors of one tap lie together in a frame, and are copied from there.
+ *
+ * Holds   k = (frame, u, v, channel) ascends in steps of 16, each output is one
+ *         chain. Zeros of padding and of NULL frames are factors as all others
+ *         are. A step may end inside of a tap; only behind the last one it is
+ *         filled up, as a tail in mma_linear.cu. Pixels behind the end read
+ *         what their windows meet, columns the last one: neither is stored. */
+#include "ops/cuda/mma.h"
+
+/* ---- windows ------------------------------------------------------------- */
+
+/* The first row and column that the window of a pixel reads. */
+struct corner { int i, j; };
+
+DEVICE corner corner_of(const cuda_mma_conv_args &a, int pixel)
+{
+    const int wo = (int)a.Wo, stride = (int)a.stride;
+    return {pixel / wo * stride - (int)a.pad_top,
+            pixel % wo * stride - (int)a.pad_left};
+}
+
+/* A number of a window; behind the last one frame is kt or more. */
+struct tap { int frame, u, v, channel; };
+
+/* The number n further on. */
+DEVICE void go_on(const cuda_mma_conv_args &a, tap &t, int n)
+{
+    for (t.channel += n; t.channel >= (int)a.Cin; t.channel -= (int)a.Cin) {
+        if (++t.v < (int)a.kw) continue;
+        t.v = 0;
+        if (++t.u < (int)a.kh) continue;
+        t.u = 0;
+        t.frame++;
+    }
+}
+
+/* Where a number of the window at p lies, as in ops/gather.h; NULL: it is 0. */
+DEVICE const bf16 *factor_at(const cuda_mma_conv_args &a, corner p, tap t)
+{
+    const int row = p.i + t.u, col = p.j + t.v;
+    const int twice = (int)a.up - 1;                 /* up is 1 or 2          */
+    if (t.frame >= (int)a.kt || !a.frame[t.frame] || row < 0 || col < 0 ||
+        row >= (int)a.Hi << twice || col >= (int)a.Wi << twice)
+        return nullptr;
+    return a.frame[t.frame] +
+           ((row >> twice) * a.Wi + (col >> twice)) * a.Cin + t.channel;
+}
+
+/* Windows written down, for channels that are not whole eights. */
+KERNEL(windows, cuda_windows_args, ELEMENT_THREADS, 1)
+{
+    const int64_t eights = a.width / 8, all = a.n * eights;
+    for (int64_t e = grid_thread(); e < all; e += grid_threads()) {
+        const corner p = corner_of(a.of, (int)(a.first + e / eights));
+        tap t = {0, 0, 0, 0};
+        go_on(a.of, t, (int)(e % eights * 8));
+        uint32_t two[4] = {0, 0, 0, 0};
+        UNROLL
+        for (int i = 0; i < 8; i++, go_on(a.of, t, 1)) {
+            const bf16 *x = factor_at(a.of, p, t);
+            if (x) two[i / 2] |= (uint32_t)*x << i % 2 * 16;
+        }
+        *(uint4 *)(a.to + 8 * e) = uint4{two[0], two[1], two[2], two[3]};
+    }
+}
+
+/* ---- convolution --------------------------------------------------------- */
+
+#define SIZE ((TILE_ROWS + TILE_COLS) * MMA_PITCH)    /* numbers of a stage   */
+
+/* What a thread brings of every step: the 8 factors at `at` of two pixels and
+ * of two rows of weights. */
+struct bringer {
+    corner p[2];
+    const bf16 *w[2];
+    tap at;
+    int64_t k;
+};
+
+DEVICE bringer bringer_of(const cuda_mma_conv_args &a, int row0, int col0,
+                          int64_t K)
+{
+    const int r = threadIdx.x / 4, c = threadIdx.x % 4 * 8;
+    bringer b;
+    UNROLL
+    for (int h = 0; h < 2; h++) {
+        const int64_t col = least((int64_t)col0 + r + 64 * h, a.Cout - 1);
+        b.p[h] = corner_of(a, row0 + r + 64 * h);
+        b.w[h] = a.w + col * K;
+    }
+    b.at = {0, 0, 0, 0};
+    go_on(a, b.at, c);
+    b.k = c;
+    return b;
+}
+
+/* The next MMA_K products of all rows and columns of the tile. */
+DEVICE void stage(const cuda_mma_conv_args &a, bf16 *to, bringer &b, int64_t K)
+{
+    to += threadIdx.x / 4 * MMA_PITCH + threadIdx.x % 4 * 8;
+    UNROLL
+    for (int h = 0; h < 2; h++) {
+        const bf16 *x = factor_at(a, b.p[h], b.at);
+        stage8(to + 64 * h * MMA_PITCH, x, x != nullptr);
+        stage8(to + (TILE_ROWS + 64 * h) * MMA_PITCH, b.w[h] + b.k, b.k < K);
+    }
+    go_on(a, b.at, MMA_K);
+    b.k += MMA_K;
+}
+
+DEVICE void store(const cuda_mma_conv_args &a, const sums (&acc)[4][4],
+                  int64_t row0, int64_t col0)
+{
+    const int l = threadIdx.x & 31;
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        UNROLL
+        for (int j = 0; j < 4; j++)
+            UNROLL
+            for (int e = 0; e < 4; e++) {
+                const int64_t row = row0 + 16 * i + sum_row(l, e);
+                const int64_t col = col0 + 8 * j + sum_col(l, e);
+                if (row >= a.Ho * a.Wo || col >= a.Cout) continue;
+                const float s = add_rn(acc[i][j].r[e], 0.0f);
+                a.y[row * a.Cout + col] = a.b ? add_rn(s, a.b[col]) : s;
+            }
+}
+
+KERNEL(mma_conv, cuda_mma_conv_args, TILE_THREADS, 2)
+{
+    SHARED(bf16, mem);
+    const int64_t K = a.kt * a.kh * a.kw * a.Cin;
+    const int row0 = blockIdx.y * TILE_ROWS, col0 = blockIdx.x * TILE_COLS;
+    const int warp = threadIdx.x / 32;
+    const int row = warp / 4 * 64, col = warp % 4 * 32;
+    const int steps = (int)((K + MMA_K - 1) / MMA_K);
+    /* a warp whose outputs lie behind the end brings factors only */
+    const bool live = row0 + row < a.Ho * a.Wo && col0 + col < a.Cout;
+    bringer b = bringer_of(a, row0, col0, K);
+    sums acc[4][4];
+    UNROLL
+    for (int i = 0; i < 4; i++) clear(acc[i]);
+    for (int s = 0; s < MMA_STAGES - 1; s++) {
+        if (s < steps) stage(a, mem + s * SIZE, b, K);
+        copy_commit();
+    }
+    for (int s = 0; s < steps; s++) {
+        const int ahead = s + MMA_STAGES - 1;
+        copy_wait<MMA_STAGES - 2>();
+        __syncthreads();
+        if (ahead < steps) stage(a, mem + ahead % MMA_STAGES * SIZE, b, K);
+        copy_commit();
+        const bf16 *x = mem + s % MMA_STAGES * SIZE + row * MMA_PITCH;
+        const bf16 *w = mem + s % MMA_STAGES * SIZE +
+                        (TILE_ROWS + col) * MMA_PITCH;
+        if (live) multiply(acc, x, w);
+    }
+    store(a, acc, row0 + row, col0 + col);
+}

@@ -377,11 +377,13 @@ static void test_conv(void)
         c->Ho = (c->Hi * c->up + c->stride - 1) / c->stride;
         c->Wo = c->Wi * c->up / c->stride;
         const int x = c->stride == 2 ? NORMAL : n / 2 % KINDS;
-        const int w = c->stride == 2 ? NORMAL : way > 1 ? x : n % KINDS;
+        const int w = c->kt == 4 ? SPECIAL : c->stride == 2 ? NORMAL
+                    : way > 1 ? x : n % KINDS;
         if (way > 1 && n % 12 == 5) s.skew = 4;
         snprintf(name, sizeof name, "variant %d%s%s", n,
                  c->by_class ? " by class" : "", c->bf16 ? " of bf16" : "");
-        check_conv(&s, x, w, n % 4 < 2 ? 15 : 14, n % 2, name);
+        check_conv(&s, x, w, n % 4 < 2 ? 15 : 14, (n + way / 2) % 2,
+                   name);
     }
 }
 

@@ -122,7 +122,7 @@ make_layer() {
 generate() {   # name, seconds, backend
     run "$1" "$2" "$build/tether" generate -q -m "$demo" -p "a cat" \
         --size 64x64 --latents 9 --no-decode --profile --backend "$3" \
-        --overwrite -o "$out/$3.safetensors"
+        --overwrite --latents-out "$out/$3.safetensors"
 }
 
 # Do two logs have the same digest of a flow?
@@ -149,7 +149,15 @@ right() {
     done
     generate demo_gpu 30 cuda
     generate demo_cpu 30 exact
-    run demo_equal 30 cmp "$out/cuda.safetensors" "$out/exact.safetensors"
+    # the begin of the file names the backend; its end is 9 latents
+    run demo_equal 30 sh -c 'tail -c 36864 "$1/cuda.safetensors" > "$1/flow" &&
+        tail -c 36864 "$1/exact.safetensors" | cmp - "$1/flow"' - "$out"
+    for b in cuda exact; do
+        run "vae_$b" 60 "$build/tether" decode -q -m "$demo" --backend $b \
+            --vae-class "$class" --latents "$out/exact.safetensors" \
+            --overwrite --raw-out "$out/$b.raw"
+    done
+    run vae_equal 30 cmp "$out/cuda.raw" "$out/exact.raw"
     make_layer
     for c in f32 $class; do
         for b in cuda exact; do
@@ -183,11 +191,14 @@ fast() {
         run "chunk_$c" 90 "$build/tools/bench_chunk" -m "$model" \
             --backend cuda --class "$c" --profile 0
     done
-    run noise 30 "$build/tether" noise -q -W 832 -H 480 --latents 21 \
-        --overwrite -o "$out/noise.safetensors"
-    run decode 120 "$build/tether" decode -q -m "$model" --backend cuda \
-        --latents "$out/noise.safetensors" --overwrite \
-        --raw-out "$out/frames.raw"
+    run latents 60 "$build/tether" generate -q -m "$demo" -p "a cat" \
+        --size 832x480 --latents 21 --no-decode --backend cuda --overwrite \
+        --latents-out "$out/latents.safetensors"
+    for c in f32 $class; do
+        run "decode_$c" 120 "$build/tether" decode -q -m "$model" \
+            --backend cuda --vae-class "$c" --overwrite \
+            --latents "$out/latents.safetensors" --raw-out "$out/frames.raw"
+    done
 }
 
 $what

@@ -191,8 +191,10 @@ void vae_conv_pass(tt_ctx *ctx, vae_slot *s)
     vae_slot_push(s);
 }
 
-/* Values that are rounded at a time: what they pass through stays in caches. */
+/* Values that are rounded at a time: what they pass through stays in caches. A
+ * device takes more of them, for it has to be told each time. */
 #define PIECE ((int64_t)1 << 19)
+#define DEVICE_PIECE ((int64_t)1 << 22)
 
 /* The input of a slot of bf16 numbers. */
 static void norm_silu_bf16(tt_ctx *ctx, const vae_slot *s, const tt_real *x,
@@ -200,7 +202,8 @@ static void norm_silu_bf16(tt_ctx *ctx, const vae_slot *s, const tt_real *x,
 {
     const int64_t n = s->dim[0] * s->dim[1], c = s->dim[2];
     /* even, so that two numbers that share a value stay together */
-    const int64_t step = PIECE < n * c ? (PIECE / c / 2 + 1) * 2 : n;
+    const int64_t piece = ctx->device ? DEVICE_PIECE : PIECE;
+    const int64_t step = piece < n * c ? (piece / c / 2 + 1) * 2 : n;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     tt_real *in = vae_slot_input(s);
     tt_real *y = tt_values(ctx, step * c);

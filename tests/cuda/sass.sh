@@ -54,6 +54,7 @@ least() {   # kernel: share of multiply-adds that its inner loop has at least
     conv_vec) echo 0.70 ;;
     attention_64) echo 0.86 ;;
     mma_linear) echo 0.17 ;;
+    mma_conv) echo 0.16 ;;
     mma_attention_128) echo 0.58 ;;
     *) echo 0 ;;
     esac
@@ -128,7 +129,8 @@ for arch in $2; do
         done < "$out.table"
         [ -s "$out.table" ] || fail "sm_$arch: $source has no kernel"
     done
-    for name in linear_vec conv_vec attention_64 mma_linear mma_attention_128; do
+    for name in linear_vec conv_vec attention_64 mma_linear mma_conv \
+        mma_attention_128; do
         case " $seen " in
         *" $name "*) pass ;;
         *) fail "sm_$arch: there is no kernel $name" ;;

@@ -48,7 +48,7 @@ static const command commands[] = {
      cmd_diff},
     {"demo", "a video and a contact sheet from the small built-in model",
      cmd_demo},
-    {"bench", "speed of the operators, or their error against float64",
+    {"bench", "speed of a whole pass and of the operators, and their error",
      cmd_bench},
 };
 enum { NCOMMANDS = sizeof commands / sizeof commands[0] };

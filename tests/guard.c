@@ -254,6 +254,7 @@ bool guard_install(tt_ctx *ctx)
         if (!inner) continue;
         table[c] = *inner;
         table[c].self = (void *)(uintptr_t)inner;
+        table[c].fused = NULL;
 #define ENTRY(op, OP) table[c].op = guard_##op;
         TT_OPS(ENTRY)
         table[c].of_class = of_class;

@@ -49,6 +49,7 @@ ops/backends          gives operators values of the host
 ops/bf16              gives operators values of the host
 ops/bf16_exact        gives operators values of the host
 ops/classes           gives operators values of the host
+ops/fused             gives operators values of the host
 ops/tensor_core       gives operators values of the host
 ops/tensor_core_exact gives operators values of the host
 ops/tuning            gives operators values of the host

@@ -38,7 +38,7 @@ typedef enum tt_class {
 /* What program and plug-in must agree on before one calls the other. Whoever
  * changes a struct below, that of a device or a rule of the table raises the
  * version. */
-#define TT_OPS_VERSION 7
+#define TT_OPS_VERSION 8
 typedef struct tt_abi {
     int32_t version;
     int32_t real, table, context, tensor; /* bytes of tt_real, tt_ops, tt_ctx,
@@ -50,6 +50,16 @@ typedef struct tt_abi {
                 (int32_t)sizeof(tt_ops), (int32_t)sizeof(tt_ctx),              \
                 (int32_t)sizeof(tt_tensor), 0 TT_OPS(TT_ABI_ARGS)}
 
+/* Two operators in one ("Two operators in one" of ops.h): bits as if one were
+ * called after the other. All are there. */
+typedef struct tt_fused {
+    void (*linear_gelu)(tt_ctx *ctx, const tt_linear_args *a);
+    void (*linear_add)(tt_ctx *ctx, const tt_linear_args *a,
+                       const tt_gate_add_args *to);
+    void (*norm_modulate)(tt_ctx *ctx, const tt_layer_norm_args *a,
+                          const tt_modulate_args *to);
+} tt_fused;
+
 struct tt_ops {
     tt_abi abi;              /* TT_ABI                                        */
     const char *name;
@@ -59,6 +69,7 @@ struct tt_ops {
     /* [TT_CLASS_COUNT]: the same backend in every class, this table included,
      * NULL in a class it has not; NULL altogether: has this class alone      */
     const tt_ops *const *of_class;
+    const tt_fused *fused;   /* NULL: pairs are called one after the other    */
 
     /* The backend's own: an operator finds it as ctx->ops->self. */
     void *self;

@@ -262,6 +262,24 @@ void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
                   const tt_wide *mean, const tt_wide *gain,
                   const tt_wide *target, double tau);
 
+/* ---- two operators in one ------------------------------------------------ */
+
+/* Each of these is two operators one after the other, with the bits of both. A
+ * backend that has the pair in one (tt_fused) never stores what stands between
+ * them; any other is called twice, and need not know. */
+
+/* y = gelu_tanh(x w^T + b); parameters as of tt_linear. */
+void tt_linear_gelu(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                    const tt_tensor *w, const tt_real *b);
+/* tt_linear, then tt_gate_add of its result; tt_add where to->gate is NULL.
+ * to: its y, n and c are those of the product. y holds nothing afterwards. */
+void tt_linear_add(tt_ctx *ctx, const tt_linear_args *a,
+                   const tt_gate_add_args *to);
+/* tt_layer_norm, then tt_modulate of its result.
+ * to: its x, n and c are y, n and c of the norm. */
+void tt_norm_modulate(tt_ctx *ctx, const tt_layer_norm_args *a,
+                      const tt_modulate_args *to);
+
 TT_API_END
 
 #endif

@@ -27,15 +27,32 @@ tt_real *dit_modulation(tt_ctx *ctx, const tt_real *modulation,
     return m;
 }
 
+void dit_finish(tt_ctx *ctx, const tt_gate_add_args *to, const tt_real *x,
+                const dit_linear *l, const char *name)
+{
+    if (ctx->status) return;
+    if (to->x && !TT_TAPPED(ctx)) {
+        const tt_linear_args a = {to->y, x, to->n, &l->w, l->b};
+        tt_linear_add(ctx, &a, to);
+        return;
+    }
+    dit_apply(ctx, to->y, x, to->n, l);
+    TT_TAP_ROWS(ctx, name, to->y, to->n, to->c);
+    if (to->x && to->gate)
+        tt_gate_add(ctx, to->x, to->y, to->n, to->c, to->gate, to->stride,
+                    to->rows);
+    else if (to->x)
+        tt_add(ctx, to->x, to->y, to->n * to->c);
+}
+
 /* y = ffn2(gelu(ffn0(x))) */
-static void feed_forward(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t T,
-                         const dit_block *b, int64_t ffn_dim)
+static void feed_forward(tt_ctx *ctx, const tt_gate_add_args *to,
+                         const tt_real *x, const dit_block *b, int64_t ffn_dim)
 {
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *hidden = tt_values(ctx, T * ffn_dim);  /* [T, ffn_dim]          */
-    dit_apply(ctx, hidden, x, T, &b->ffn0);
-    tt_gelu_tanh(ctx, hidden, T * ffn_dim);
-    dit_apply(ctx, y, hidden, T, &b->ffn2);
+    tt_real *hidden = tt_values(ctx, to->n * ffn_dim);  /* [T, ffn_dim]      */
+    dit_apply_gelu(ctx, hidden, x, to->n, &b->ffn0);
+    dit_finish(ctx, to, hidden, &b->ffn2, "ffn");
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -65,10 +82,11 @@ static void branch_input(tt_ctx *ctx, tt_real *a, const tt_real *x,
                          const tt_dit *m, const tt_dit_part *part,
                          const times *t, int scale, int shift)
 {
-    const int64_t dim = m->cfg.dim;
-    tt_layer_norm(ctx, a, x, part->T, dim, NULL, NULL, m->cfg.eps);
-    tt_modulate(ctx, a, part->T, dim, dit_row(t->mod, scale, dim),
-                dit_row(t->mod, shift, dim), t->stride, t->per);
+    const int64_t dim = m->cfg.dim, T = part->T;
+    tt_norm_modulate(
+        ctx, &(tt_layer_norm_args){a, x, T, dim, NULL, NULL, m->cfg.eps},
+        &(tt_modulate_args){a, T, dim, dit_row(t->mod, scale, dim),
+                            dit_row(t->mod, shift, dim), t->stride, t->per});
 }
 
 void dit_block_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
@@ -97,23 +115,22 @@ void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
     tt_real *a = tt_values(ctx, T * dim);           /* [T, dim] branch input */
     tt_real *y = tt_values(ctx, T * dim);           /* [T, dim] its output   */
 
+    tt_gate_add_args to = {x, y, T, dim, dit_row(t.mod, GATE1, dim), t.stride,
+                           t.per};
+
     /* x += SelfAttn(LN(x) (1 + scale1) + shift1) gate1 */
     branch_input(ctx, a, x, m, part, &t, SCALE1, SHIFT1);
-    tt_dit_self_attention(ctx, m, i, y, a, part);
-    tt_gate_add(ctx, x, y, T, dim, dit_row(t.mod, GATE1, dim), t.stride,
-                t.per);
+    dit_self_attention(ctx, m, i, &to, a, part);
 
     /* x += CrossAttn(LN3(x)) */
     tt_layer_norm(ctx, a, x, T, dim, b->norm3_w, b->norm3_b, m->cfg.eps);
-    tt_dit_cross_attention(ctx, m, i, y, a, T, text);
-    tt_add(ctx, x, y, T * dim);
+    to.gate = NULL;
+    dit_cross_attention(ctx, m, i, &to, a, text);
 
     /* x += FFN(LN(x) (1 + scale2) + shift2) gate2 */
     branch_input(ctx, a, x, m, part, &t, SCALE2, SHIFT2);
-    feed_forward(ctx, y, a, T, b, m->cfg.ffn_dim);
-    TT_TAP_ROWS(ctx, "ffn", y, T, dim);
-    tt_gate_add(ctx, x, y, T, dim, dit_row(t.mod, GATE2, dim), t.stride,
-                t.per);
+    to.gate = dit_row(t.mod, GATE2, dim);
+    feed_forward(ctx, &to, a, b, m->cfg.ffn_dim);
 
     TT_TAP_ROWS(ctx, "out", x, T, dim);
     tt_arena_reset(&ctx->scratch, mark);

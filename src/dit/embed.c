@@ -96,8 +96,7 @@ void tt_dit_text(tt_ctx *ctx, const tt_dit *m, tt_real *context,
     if (ctx->status) return;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *hidden = tt_values(ctx, rows * m->cfg.dim);   /* [rows, dim]    */
-    dit_apply(ctx, hidden, text, rows, &m->text0);
-    tt_gelu_tanh(ctx, hidden, rows * m->cfg.dim);
+    dit_apply_gelu(ctx, hidden, text, rows, &m->text0);
     dit_apply(ctx, context, hidden, rows, &m->text2);
     TT_TAP_ROWS(ctx, "context", context, rows, m->cfg.dim);
     tt_arena_reset(&ctx->scratch, mark);

@@ -20,9 +20,10 @@ void tt_dit_head(tt_ctx *ctx, const tt_dit *m, tt_real *y, const tt_real *x,
         dit_modulation(ctx, m->head_modulation, e, ne, MOD_ROWS, dim, true);
     tt_real *a = tt_values(ctx, T * dim);           /* [T, dim]              */
 
-    tt_layer_norm(ctx, a, x, T, dim, NULL, NULL, m->cfg.eps);
-    tt_modulate(ctx, a, T, dim, dit_row(mod, SCALE, dim),
-                dit_row(mod, SHIFT, dim), MOD_ROWS * dim, T / ne);
+    tt_norm_modulate(
+        ctx, &(tt_layer_norm_args){a, x, T, dim, NULL, NULL, m->cfg.eps},
+        &(tt_modulate_args){a, T, dim, dit_row(mod, SCALE, dim),
+                            dit_row(mod, SHIFT, dim), MOD_ROWS * dim, T / ne});
     dit_apply(ctx, y, a, T, &m->head);
     TT_TAP_ROWS(ctx, "head", y, T, 4 * m->cfg.in_dim);
     tt_arena_reset(&ctx->scratch, mark);

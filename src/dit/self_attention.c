@@ -98,11 +98,12 @@ void dit_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
-                           const tt_real *x, const tt_dit_part *p)
+void dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i,
+                        const tt_gate_add_args *to, const tt_real *x,
+                        const tt_dit_part *p)
 {
     if (check_part(ctx, p)) return;
-    const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H, T = p->T;
+    const int64_t H = m->cfg.heads, D = m->cfg.dim / H;
     const int64_t all = dit_chunk_rows(p);
     const tt_geometry *g = tt_cache_geometry(p->cache);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
@@ -115,7 +116,14 @@ void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     tt_cache_done(ctx, p->cache, i, p->pass);
     o = tt_team_answers_to_rows(ctx, o, all, H, D);  /* [T, H, D]             */
 
-    dit_apply(ctx, y, o, T, &m->block[i].self.o);
-    TT_TAP_ROWS(ctx, "self_attn", y, T, dim);
+    dit_finish(ctx, to, o, &m->block[i].self.o, "self_attn");
     tt_arena_reset(&ctx->scratch, mark);
+}
+
+void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
+                           const tt_real *x, const tt_dit_part *p)
+{
+    if (ctx->status) return;
+    const tt_gate_add_args to = {.y = y, .n = p->T, .c = m->cfg.dim};
+    dit_self_attention(ctx, m, i, &to, x, p);
 }

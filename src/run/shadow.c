@@ -429,6 +429,7 @@ static void fill_table(shadow *s, const tt_ops *real)
         if (!inner) continue;
         s->table[c] = *inner;
         s->table[c].self = (void *)(uintptr_t)inner;
+        s->table[c].fused = NULL; /* two calls take no less than one */
         TT_OPS(ENTRY)
         s->table[c].of_class = s->of_class;
         s->of_class[c] = &s->table[c];

@@ -64,9 +64,36 @@ static void relative_bias(tt_ctx *ctx, tt_real *out, const tt_real *values,
     tt_put(ctx, out, bias, n);
 }
 
-/* branch = Wo attention(rms_norm(x)). */
-static void attention_branch(tt_ctx *ctx, const run *r, const umt5_block *p)
+static void tap(tt_ctx *ctx, const run *r, tt_real *data, int64_t block,
+                const char *suffix)
 {
+    char name[32];
+    if (!TT_TAPPED(ctx)) return;
+    snprintf(name, sizeof name, "block.%lld%s", (long long)block, suffix);
+    TT_TAP(ctx, name, data, r->B, r->L, r->enc->cfg.dim);
+}
+
+/* branch = in w^T, which taps see, and x += branch. Where nobody looks, branch
+ * is only room. */
+static void finish(tt_ctx *ctx, const run *r, const tt_real *in,
+                   const tt_tensor *w, int64_t block, const char *suffix)
+{
+    const int64_t C = r->enc->cfg.dim, n = r->B * r->L;
+    if (!TT_TAPPED(ctx)) {
+        tt_linear_add(ctx, &(tt_linear_args){r->branch, in, n, w, NULL},
+                      &(tt_gate_add_args){.x = r->x, .y = r->branch, .n = n,
+                                          .c = C});
+        return;
+    }
+    tt_linear(ctx, r->branch, in, n, w, NULL);
+    tap(ctx, r, r->branch, block, suffix);
+    tt_add(ctx, r->x, r->branch, n * C);
+}
+
+/* x += Wo attention(rms_norm(x)). */
+static void attention_branch(tt_ctx *ctx, const run *r, int64_t block)
+{
+    const umt5_block *p = &r->enc->block[block];
     const tt_umt5_config *c = &r->enc->cfg;
     const int64_t n = r->B * r->L, A = c->dim_attn, D = A / c->heads;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
@@ -90,13 +117,14 @@ static void attention_branch(tt_ctx *ctx, const run *r, const umt5_block *p)
             .key_mask = r->key_mask + b * r->L};
         tt_attention(ctx, &args);
     }
-    tt_linear(ctx, r->branch, o, n, &p->o, NULL);
+    finish(ctx, r, o, &p->o, block, ".attn");
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-/* branch = fc2(fc1(h) * gelu(gate(h))), h = rms_norm(x). */
-static void ffn_branch(tt_ctx *ctx, const run *r, const umt5_block *p)
+/* x += fc2(fc1(h) * gelu(gate(h))), h = rms_norm(x). */
+static void ffn_branch(tt_ctx *ctx, const run *r, int64_t block)
 {
+    const umt5_block *p = &r->enc->block[block];
     const tt_umt5_config *c = &r->enc->cfg;
     const int64_t n = r->B * r->L, F = c->dim_ffn;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
@@ -104,21 +132,11 @@ static void ffn_branch(tt_ctx *ctx, const run *r, const umt5_block *p)
     tt_real *g = tt_values(ctx, n * F);                      /* [n, F]      */
     tt_real *u = tt_values(ctx, n * F);
     tt_rms_norm(ctx, h, r->x, n, c->dim, p->norm2, EPS);
-    tt_linear(ctx, g, h, n, &p->gate, NULL);
-    tt_gelu_tanh(ctx, g, n * F);
+    tt_linear_gelu(ctx, g, h, n, &p->gate, NULL);
     tt_linear(ctx, u, h, n, &p->fc1, NULL);
     tt_mul(ctx, u, g, n * F);
-    tt_linear(ctx, r->branch, u, n, &p->fc2, NULL);
+    finish(ctx, r, u, &p->fc2, block, ".ffn");
     tt_arena_reset(&ctx->scratch, mark);
-}
-
-static void tap(tt_ctx *ctx, const run *r, tt_real *data, int64_t block,
-                const char *suffix)
-{
-    char name[32];
-    if (!TT_TAPPED(ctx)) return;
-    snprintf(name, sizeof name, "block.%lld%s", (long long)block, suffix);
-    TT_TAP(ctx, name, data, r->B, r->L, r->enc->cfg.dim);
 }
 
 /* A block is used once per prompt: 0.4 GB that need not stay resident. */
@@ -150,12 +168,8 @@ static void forward(tt_ctx *ctx, const run *r)
     for (int64_t i = 0; i < enc->cfg.layers; i++) {
         if (tt_check_interrupt(ctx)) return;
         tell(enc, i);
-        attention_branch(ctx, r, &enc->block[i]);
-        tap(ctx, r, r->branch, i, ".attn");
-        tt_add(ctx, r->x, r->branch, n * C);
-        ffn_branch(ctx, r, &enc->block[i]);
-        tap(ctx, r, r->branch, i, ".ffn");
-        tt_add(ctx, r->x, r->branch, n * C);
+        attention_branch(ctx, r, i);
+        ffn_branch(ctx, r, i);
         tap(ctx, r, r->x, i, "");
         if (large) release_block(enc, &enc->block[i]);
     }

@@ -41,7 +41,7 @@ void vae_attn_step(tt_ctx *ctx, tt_real *x, const vae_attn *a, tt_band h,
                               .T = n, .N = all, .H = 1, .D = c,
                               .q_stride = 3 * c, .kv_stride = 3 * c,
                               .scale = (tt_real)(1 / sqrt((double)c))});
-    tt_linear(ctx, qkv, y, n, &a->proj.w, a->proj.b);
-    tt_add(ctx, x, qkv, n * c);
+    tt_linear_add(ctx, &(tt_linear_args){qkv, y, n, &a->proj.w, a->proj.b},
+                  &(tt_gate_add_args){.x = x, .y = qkv, .n = n, .c = c});
     tt_arena_reset(&ctx->scratch, m);
 }

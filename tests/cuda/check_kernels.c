@@ -80,6 +80,7 @@ typedef struct operand {
     int64_t n;
     bool host, written;
     void *data;
+    bool room;               /* holds nothing afterwards                      */
 } operand;
 
 #define OPERANDS 8
@@ -180,7 +181,7 @@ static void compare(const char *what, const char *order, const operand *o,
 {
     for (int i = 0; i < OPERANDS; i++) {
         int64_t at = 0;
-        if (o[i].type == NONE) continue;
+        if (o[i].type == NONE || o[i].room) continue;
         const bool ok = same(&o[i], o[i].written ? want[i] : o[i].data, got[i],
                              &at);
         expect(ok, "%s, %s: %s %d differs at %lld", what, order,
@@ -224,7 +225,7 @@ static void check(call_fn *f, const void *shape, operand *o, const char *fmt,
     for (int k = 0; k < OPERANDS; k++) free(o[k].data);
 }
 
-/* ---- linear and convolution ---------------------------------------------- */
+/* ---- linear -------------------------------------------------------------- */
 
 typedef struct linear_shape {
     int64_t n, o, k;
@@ -298,6 +299,95 @@ static void test_stored(void)
                   tt_dtype_name(s.type), scaled ? ", scaled" : "");
         }
 }
+
+/* ---- linear and what follows --------------------------------------------- */
+
+typedef struct fused_shape {
+    linear_shape is;
+    enum { GELU_OF, ADDED, GATED, FUSED } then;
+    int64_t stride, rows;
+} fused_shape;
+static const char *const fused_names[FUSED] = {"gelu", "add", "gate"};
+
+/* y, x, w, b; what y is added to, and its gates. */
+static void call_fused(void *const *p, const void *shape)
+{
+    const fused_shape *s = shape;
+    const int64_t n = s->is.n, o = s->is.o;
+    const tt_tensor w = tt_tensor_make(p[2], TT_F32, 2,
+                                       (int64_t[]){o, s->is.k});
+    const tt_linear_args a = {p[0], p[1], n, &w, p[3]};
+    const tt_gate_add_args to = {p[4], p[0], n, o, p[5], s->stride, s->rows};
+    if (s->then == GELU_OF) tt_linear_gelu(ctx, p[0], p[1], n, &w, p[3]);
+    else tt_linear_add(ctx, &a, &to);
+}
+
+static void test_fused_kind(const linear_shape *is, int then, int kind)
+{
+    const int64_t n = is->n, o = is->o, k = is->k;
+    /* a stride that is no multiple of 4 */
+    const fused_shape s = {*is, then, 2 * o + (kind == BIG), n / 3 + 1};
+    operand p[OPERANDS] = {
+        output(n * o), floats(n * k, kind),
+        floats(o * k, kind == BIG ? NORMAL : kind),
+    };
+    p[0].room = then != GELU_OF;
+    if (kind % 2) p[3] = floats(o, kind);
+    if (then != GELU_OF) p[4] = written(floats(n * o, kind));
+    if (then == GATED)
+        p[5] = floats((n - 1) / s.rows * s.stride + o,
+                      kind == UNDERFLOW ? NORMAL : kind);
+    check(call_fused, &s, p, "linear %s %lldx%lldx%lld kind %d",
+          fused_names[then], (long long)n, (long long)o, (long long)k, kind);
+}
+
+/* y, x, w, b, scale, shift. */
+static void call_modulated(void *const *p, const void *shape)
+{
+    const fused_shape *s = shape;
+    const int64_t n = s->is.n, c = s->is.o;
+    tt_norm_modulate(ctx,
+                     &(tt_layer_norm_args){p[0], p[1], n, c, p[2], p[3], 1e-6},
+                     &(tt_modulate_args){p[0], n, c, p[4], p[5], s->stride,
+                                         s->rows});
+}
+
+static void test_modulated(int64_t n, int64_t c, int kind, bool affine)
+{
+    const fused_shape s = {{n, c, 0, 0, 0}, FUSED, 2 * c, n / 3 + 1};
+    const int64_t reach = (n - 1) / s.rows * s.stride + c;
+    operand p[OPERANDS] = {output(n * c), floats(n * c, kind)};
+    if (affine) p[2] = floats(c, kind);
+    if (affine) p[3] = floats(c, NORMAL);
+    p[4] = floats(reach, kind);
+    p[5] = floats(reach, NORMAL);
+    check(call_modulated, &s, p, "norm_modulate%s %lldx%lld kind %d",
+          affine ? " affine" : "", (long long)n, (long long)c, kind);
+}
+
+/* Numbers of its own: those of the cases behind it stay what they are. */
+static void test_fused(void)
+{
+    static const linear_shape shapes[] = {
+        {1, 1, 1, 0, 0}, {5, 7, 300, 0, 0}, {130, 132, 520, 0, 0},
+        {67, 129, 20, 0, 0}, {33, 36, 8, 0, 0},
+    };
+    const uint64_t held = state;
+    expect(tt_ops_class(tt_ops_find("cuda"), cls)->fused != NULL,
+           "%s: cuda has pairs in one", tt_class_name(cls));
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int kind = 0; kind < KINDS; kind++) {
+            const linear_shape *s = &shapes[i];
+            for (int then = 0; then < FUSED; then++)
+                test_fused_kind(s, then, kind);
+            if (cls != TT_CLASS_F32) continue;
+            test_modulated(s->n, s->o, kind, false);
+            test_modulated(s->n, s->o, kind, true);
+        }
+    state = held;
+}
+
+/* ---- convolution --------------------------------------------------------- */
 
 /* A convolution, the type of its weights, and bytes of a frame's begin that it
  * does not see. */
@@ -847,6 +937,7 @@ static void test_classes(void)
         test_stored();
         test_conv();
         test_pieces();
+        test_fused();
         test_attention();
     }
     expect(n == 1, "%d classes of tensor cores, not one", n);
@@ -862,6 +953,7 @@ int main(int argc, char **argv)
         return test_end();
     test_linear();
     test_stored();
+    test_fused();
     test_conv();
     test_attention();
     test_rows();

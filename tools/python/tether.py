@@ -135,7 +135,7 @@ OPS = {
 
 class Ops(C.Structure):
     _fields_ = [("abi", Abi), ("name", STR), ("summary", STR), ("cls", INT),
-                ("by_class", C.c_bool), ("of_class", PTR), ("self", PTR),
+                ("by_class", C.c_bool), ("of_class", PTR), ("fused", PTR), ("self", PTR),
                 ("open", PTR), ("close", PTR), ("library", PTR)] + [(op, PTR) for op in OPS]
 
 
@@ -764,7 +764,7 @@ def _table(ctx, functions):
     table = Ops.from_buffer_copy(ctx.c.tt_ops_default().contents)
     table.name, table.summary = b"Python", b""
     table.of_class = table.self = table.open = table.close = None
-    table.library = None
+    table.fused = table.library = None
     for op, f in functions.items():
         if op not in OPS:
             raise Error(f'no operator is called "{op}"; there are '

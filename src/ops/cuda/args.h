@@ -13,11 +13,22 @@
 #include "tether/device.h"
 #include "tether/ops.h"
 
+/* What follows every output of linear: nothing, gelu_tanh, or it is added to
+ * x [n, o] in place of being stored, as it is or by tt_gate_add's gates. */
+enum { CUDA_PLAIN, CUDA_GELU, CUDA_ADD, CUDA_GATE };
+typedef struct cuda_epilogue {
+    int64_t kind;
+    float *x;                /* NULL but of CUDA_ADD and CUDA_GATE            */
+    const float *gate;
+    int64_t stride, rows;
+} cuda_epilogue;
+
 /* y [n, o] = x [n, k] w [o, k]^T + b */
 typedef struct cuda_linear_args {
     float *y;
     const float *x, *w, *b;  /* b may be NULL                                 */
     int64_t n, o, k;
+    cuda_epilogue then;
 } cuda_linear_args;
 
 #define CUDA_FRAMES 4        /* time taps of a convolution, at most           */
@@ -87,6 +98,7 @@ typedef struct cuda_mma_linear_args {
     const uint16_t *x, *w;
     const float *b;
     int64_t n, o, k;
+    cuda_epilogue then;
 } cuda_mma_linear_args;
 
 /* As cuda_conv_args, of factors; Cin is a multiple of 8. */
@@ -144,6 +156,12 @@ typedef struct cuda_mma_attention_args {
 #define MMA_ROW (MMA_CHANNELS + 8)
 #define MMA_THREADS (MMA_QUERIES * 2)
 #define MMA_ATTENTION_SHARED ((2 * MMA_KEYS + MMA_QUERIES) * MMA_ROW * 2)
+
+/* A norm and the modulation of its rows; without, then.scale is NULL. */
+typedef struct cuda_layer_norm_args {
+    tt_layer_norm_args is;
+    tt_modulate_args then;
+} cuda_layer_norm_args;
 
 typedef struct cuda_rope_args {
     float *y;                /* [T, H, D]                                     */

@@ -66,6 +66,16 @@ void cuda_mma_linear(tt_ctx *ctx, const tt_linear_args *a);
 void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a);
 void cuda_mma_conv(tt_ctx *ctx, const tt_conv_args *a);
 
+/* Two operators in one (tt_fused). */
+void cuda_linear_gelu(tt_ctx *ctx, const tt_linear_args *a);
+void cuda_linear_add(tt_ctx *ctx, const tt_linear_args *a,
+                     const tt_gate_add_args *to);
+void cuda_mma_linear_gelu(tt_ctx *ctx, const tt_linear_args *a);
+void cuda_mma_linear_add(tt_ctx *ctx, const tt_linear_args *a,
+                         const tt_gate_add_args *to);
+void cuda_norm_modulate(tt_ctx *ctx, const tt_layer_norm_args *a,
+                        const tt_modulate_args *to);
+
 /* Verbs of the device that are kernels. */
 void cuda_total(tt_ctx *ctx, const tt_total_args *a);
 void cuda_most(tt_ctx *ctx, const tt_most_args *a);

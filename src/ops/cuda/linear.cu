@@ -6,11 +6,13 @@
  * a thread 8 x 8 of them: acc is the chain `s` of dot_real, one per output, and
  * the sum over blocks of TT_DOT_BLOCK products stands in y itself. The
  * products of a step lie in shared memory; while one step is computed the
- * next ones are on their way.
+ * next ones are on their way. What follows a sum (epilogue.h) does so when all
+ * sums of the thread are complete.
  *
  * Holds   k ascends in one thread, so the order is that of the loop. A tail of
  *         k is never filled up with zeros: -0 + 0 would be +0. Rows and columns
  *         behind the end are computed from the last one and not stored. */
+#include "ops/cuda/epilogue.h"
 #include "ops/cuda/tile.h"
 
 /* ---- where a row of x lies ----------------------------------------------- */
@@ -142,6 +144,21 @@ DEVICE void flush(float *y, int64_t pitch, const float *b, int rows, int cols,
         }
 }
 
+/* ---- which outputs a thread has ------------------------------------------ */
+
+/* The first of its 8 x 8 outputs, in the 64 x 32 of its warp. */
+DEVICE int own_row()
+{
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    return 64 * (warp >> 2) + (lane & 7);
+}
+
+DEVICE int own_col()
+{
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    return 32 * (warp & 3) + 4 * (lane >> 3);
+}
+
 /* ---- a tile -------------------------------------------------------------- */
 
 /* One tile of y [n, o] = rows of k products times w [o, k]. ROW makes row r of
@@ -151,7 +168,7 @@ template <bool VEC, class ROW, class ARGS>
 DEVICE void tile(const ARGS &a, int n, int o, int K)
 {
     SHARED(float, mem);
-    const int t = threadIdx.x, lane = t & 31, warp = t >> 5;
+    const int t = threadIdx.x;
     const int row0 = blockIdx.y * TILE_ROWS, col0 = blockIdx.x * TILE_COLS;
     const int size = (TILE_ROWS + TILE_COLS) * TILE_PITCH;
 
@@ -176,9 +193,7 @@ DEVICE void tile(const ARGS &a, int n, int o, int K)
         copy_commit();
     };
 
-    /* its outputs: 8 x 8 of the 64 x 32 of its warp */
-    const int row = 64 * (warp >> 2) + (lane & 7);
-    const int col = 32 * (warp & 3) + 4 * (lane >> 3);
+    const int row = own_row(), col = own_col();
     float *y = a.y + (int64_t)(row0 + row) * o + col0 + col;
     const float *b = a.b ? a.b + col0 + col : nullptr;
     const float *x = mem + row * TILE_PITCH;
@@ -211,9 +226,41 @@ DEVICE void tile(const ARGS &a, int n, int o, int K)
     } while (s0 < steps);
 }
 
+/* ---- what follows -------------------------------------------------------- */
+
+/* Four outputs at once. */
+DEVICE void put4(const cuda_epilogue &e, float *y, int row, int col, int64_t o)
+{
+    const int64_t at = row * o + col;
+    const float4 v = load4(y + at);
+    float4 x = four(0.0f, 0.0f, 0.0f, 0.0f), g = x;
+    if (e.x) x = load4(e.x + at);
+    if (e.kind == CUDA_GATE) g = load4(gates(e, row) + col);
+    store4(e.x ? e.x + at : y + at,
+           four(followed(e, v.x, x.x, g.x), followed(e, v.y, x.y, g.y),
+                followed(e, v.z, x.z, g.z), followed(e, v.w, x.w, g.w)));
+}
+
+/* The sums of a thread stand in y, where it alone has been: they are taken up
+ * again, when the registers of its chains are free. */
+template <bool VEC> DEVICE void follow(const cuda_linear_args &a)
+{
+    const int n = (int)a.n, o = (int)a.o;
+    const int row0 = blockIdx.y * TILE_ROWS + own_row();
+    const int col0 = blockIdx.x * TILE_COLS + own_col();
+    for (int i = 0; i < 8; i++)
+        for (int j = 0; j < 8; j += VEC ? 4 : 1) {
+            const int row = row0 + tile_row(i), col = col0 + tile_col(j);
+            if (row >= n || col >= o) continue;
+            if constexpr (VEC) put4(a.then, a.y, row, col, a.o);
+            else put(a.then, a.y, row, col, a.o, a.y[row * a.o + col]);
+        }
+}
+
 template <bool VEC> DEVICE void linear_tile(const cuda_linear_args &a)
 {
     tile<VEC, matrix_row>(a, (int)a.n, (int)a.o, (int)a.k);
+    if (a.then.kind != CUDA_PLAIN) follow<VEC>(a);
 }
 
 template <bool VEC> DEVICE void conv_tile(const cuda_conv_args &a)

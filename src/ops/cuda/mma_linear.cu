@@ -11,6 +11,7 @@
  *         filled up with zeros on both sides, which change nothing but the sign
  *         of a zero, and the + 0 at the end makes that +. Rows and columns
  *         behind the end are computed from the last one and not stored. */
+#include "ops/cuda/epilogue.h"
 #include "ops/cuda/mma.h"
 
 /* ---- factors ------------------------------------------------------------- */
@@ -54,7 +55,7 @@ DEVICE void stage(const cuda_mma_linear_args &a, bf16 *to, int row0, int col0,
 }
 
 DEVICE void store(const cuda_mma_linear_args &a, const sums (&acc)[4][4],
-                  int64_t row0, int64_t col0)
+                  int row0, int64_t col0)
 {
     const int l = threadIdx.x & 31;
     UNROLL
@@ -63,11 +64,11 @@ DEVICE void store(const cuda_mma_linear_args &a, const sums (&acc)[4][4],
         for (int j = 0; j < 4; j++)
             UNROLL
             for (int e = 0; e < 4; e++) {
-                const int64_t row = row0 + 16 * i + sum_row(l, e);
+                const int row = row0 + 16 * i + sum_row(l, e);
                 const int64_t col = col0 + 8 * j + sum_col(l, e);
                 if (row >= a.n || col >= a.o) continue;
                 const float s = add_rn(acc[i][j].r[e], 0.0f);
-                a.y[row * a.o + col] = a.b ? add_rn(s, a.b[col]) : s;
+                put(a.then, a.y, row, col, a.o, a.b ? add_rn(s, a.b[col]) : s);
             }
 }
 

@@ -58,18 +58,24 @@ DEVICE double row_scale(double moment, int64_t c, double eps)
     return div_rn(1.0, sqrt_rn(add_rn(div_rn(moment, wide(c)), eps)));
 }
 
-KERNEL(layer_norm, tt_layer_norm_args, ROW_THREADS, 1)
+KERNEL(layer_norm, cuda_layer_norm_args, ROW_THREADS, 1)
 {
-    const row_lane r(a.n);
-    const float *x = a.x + r.row * a.c;
-    float *y = a.y + r.row * a.c;
-    const double mean = row_mean(x, a.c, r.first);
-    const double moment = row_moment(x, a.c, r.first, mean);
-    const double scale = row_scale(moment, a.c, a.eps);
+    const tt_layer_norm_args &n = a.is;
+    const tt_modulate_args &m = a.then;
+    const row_lane r(n.n);
+    const float *x = n.x + r.row * n.c;
+    float *y = n.y + r.row * n.c;
+    const double mean = row_mean(x, n.c, r.first);
+    const double moment = row_moment(x, n.c, r.first, mean);
+    const double scale = row_scale(moment, n.c, n.eps);
+    const int64_t group = m.scale ? r.row / m.rows * m.stride : 0;
     if (!r.live) return;
-    for (int64_t i = r.first; i < a.c; i += LANES) {
-        const float xhat = narrow(mul_rn(add_rn(wide(x[i]), -mean), scale));
-        y[i] = a.w ? fma_rn(xhat, a.w[i], a.b[i]) : xhat;
+    for (int64_t i = r.first; i < n.c; i += LANES) {
+        float v = narrow(mul_rn(add_rn(wide(x[i]), -mean), scale));
+        if (n.w) v = fma_rn(v, n.w[i], n.b[i]);
+        if (m.scale)
+            v = fma_rn(v, add_rn(1.0f, m.scale[group + i]), m.shift[group + i]);
+        y[i] = v;
     }
 }
 

@@ -197,19 +197,63 @@ static const float *weights(call *c, const tt_tensor *w)
     return a.to;
 }
 
+/* ---- what follows linear ------------------------------------------------- */
+
+/* Values that a group's pointer of n rows reaches. */
+static int64_t grouped(int64_t n, int64_t c, int64_t stride, int64_t group)
+{
+    return n ? (n - 1) / group * stride + c : 0;
+}
+
+static const cuda_epilogue plain = {.kind = CUDA_PLAIN};
+static const cuda_epilogue gelu = {.kind = CUDA_GELU};
+
+static cuda_epilogue added(const tt_gate_add_args *to)
+{
+    return (cuda_epilogue){to->gate ? CUDA_GATE : CUDA_ADD, to->x, to->gate,
+                           to->stride, to->rows};
+}
+
+/* Its arrays, of n rows of o. */
+static void place_epilogue(call *c, cuda_epilogue *e, int64_t n, int64_t o)
+{
+    if (e->gate)
+        PLACE(c, READ(e->gate, grouped(n, o, e->stride, e->rows)));
+    PLACE(c, CHANGE(e->x, n * o));
+}
+
 /* ---- products in class f32 ----------------------------------------------- */
 
-void cuda_linear(tt_ctx *ctx, const tt_linear_args *a)
+static void linear(tt_ctx *ctx, const tt_linear_args *a, cuda_epilogue then)
 {
     const int64_t o = a->w->dim[0], k = a->w->dim[1];
     call c = begin(ctx);
-    cuda_linear_args d = {a->y, a->x, weights(&c, a->w), a->b, a->n, o, k};
+    cuda_linear_args d = {a->y, a->x, weights(&c, a->w), a->b, a->n, o, k,
+                          then};
     PLACE(&c, WRITE(d.y, a->n * o), READ(d.x, a->n * k), READ(d.b, o));
+    place_epilogue(&c, &d.then, a->n, o);
     const bool vec = k % 4 == 0 && o % 4 == 0 && aligned(d.y) && aligned(d.x) &&
-                     aligned(d.w) && aligned(d.b);
+                     aligned(d.w) && aligned(d.b) && aligned(d.then.x) &&
+                     aligned(d.then.gate) && d.then.stride % 4 == 0;
     cuda_launch(ctx, vec ? CUDA_linear_vec : CUDA_linear,
                 tiles(a->n, o, TILE_SHARED), &d);
     end(&c);
+}
+
+void cuda_linear(tt_ctx *ctx, const tt_linear_args *a)
+{
+    linear(ctx, a, plain);
+}
+
+void cuda_linear_gelu(tt_ctx *ctx, const tt_linear_args *a)
+{
+    linear(ctx, a, gelu);
+}
+
+void cuda_linear_add(tt_ctx *ctx, const tt_linear_args *a,
+                     const tt_gate_add_args *to)
+{
+    linear(ctx, a, added(to));
 }
 
 void cuda_conv(tt_ctx *ctx, const tt_conv_args *a)
@@ -322,21 +366,39 @@ static const uint16_t *weight_factors(call *c, const tt_tensor *w,
     return factors(c, weights(c, w), o, 1, k, k, width);
 }
 
-void cuda_mma_linear(tt_ctx *ctx, const tt_linear_args *a)
+static void mma_linear(tt_ctx *ctx, const tt_linear_args *a,
+                       cuda_epilogue then)
 {
     const int64_t o = a->w->dim[0], k = a->w->dim[1], width = up_to(k, 8);
     call c = begin(ctx);
     cuda_mma_linear_args d = {
         .y = a->y, .x = factors(&c, a->x, a->n, 1, k, k, width),
         .w = weight_factors(&c, a->w, width), .b = a->b,
-        .n = a->n, .o = o, .k = width,
+        .n = a->n, .o = o, .k = width, .then = then,
     };
     PLACE(&c, WRITE(d.y, a->n * o), READ(d.b, o));
+    place_epilogue(&c, &d.then, a->n, o);
     if (cuda_wgmma())
         cuda_launch(ctx, CUDA_wgmma_linear, tiles(a->n, o, WGMMA_SHARED), &d);
     else
         cuda_launch(ctx, CUDA_mma_linear, tiles(a->n, o, MMA_SHARED), &d);
     end(&c);
+}
+
+void cuda_mma_linear(tt_ctx *ctx, const tt_linear_args *a)
+{
+    mma_linear(ctx, a, plain);
+}
+
+void cuda_mma_linear_gelu(tt_ctx *ctx, const tt_linear_args *a)
+{
+    mma_linear(ctx, a, gelu);
+}
+
+void cuda_mma_linear_add(tt_ctx *ctx, const tt_linear_args *a,
+                         const tt_gate_add_args *to)
+{
+    mma_linear(ctx, a, added(to));
 }
 
 void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a)
@@ -428,11 +490,27 @@ void cuda_mma_conv(tt_ctx *ctx, const tt_conv_args *a)
 
 /* ---- rows and columns ---------------------------------------------------- */
 
+static void layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a,
+                       const tt_modulate_args *to)
+{
+    const int64_t n = a->n, c = a->c;
+    const int64_t reach = to->scale ? grouped(n, c, to->stride, to->rows) : 0;
+    cuda_layer_norm_args d = {*a, *to};
+    d.then.x = NULL;                     /* y, on which side it may be        */
+    RUN(layer_norm, rows(n), d, WRITE(d.is.y, n * c), READ(d.is.x, n * c),
+        READ(d.is.w, c), READ(d.is.b, c), READ(d.then.scale, reach),
+        READ(d.then.shift, reach));
+}
+
 void cuda_layer_norm(tt_ctx *ctx, const tt_layer_norm_args *a)
 {
-    tt_layer_norm_args d = *a;
-    RUN(layer_norm, rows(a->n), d, WRITE(d.y, a->n * a->c),
-        READ(d.x, a->n * a->c), READ(d.w, a->c), READ(d.b, a->c));
+    layer_norm(ctx, a, &(tt_modulate_args){0});
+}
+
+void cuda_norm_modulate(tt_ctx *ctx, const tt_layer_norm_args *a,
+                        const tt_modulate_args *to)
+{
+    layer_norm(ctx, a, to);
 }
 
 void cuda_rms_norm(tt_ctx *ctx, const tt_rms_norm_args *a)
@@ -471,12 +549,6 @@ void cuda_col_blend(tt_ctx *ctx, const tt_col_blend_args *a)
 }
 
 /* ---- elements ------------------------------------------------------------ */
-
-/* Values that a group's pointer of n rows reaches. */
-static int64_t grouped(int64_t n, int64_t c, int64_t stride, int64_t group)
-{
-    return n ? (n - 1) / group * stride + c : 0;
-}
 
 void cuda_modulate(tt_ctx *ctx, const tt_modulate_args *a)
 {

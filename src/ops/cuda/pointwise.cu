@@ -4,8 +4,7 @@
  *
  * Golden: ops/golden/pointwise.c. One thread an element, in strides of the
  * grid: no order is involved. */
-#include "ops/cuda/exp.h"
-#include "ops/cuda/kernel.h"
+#include "ops/cuda/epilogue.h"
 
 #define EACH(i, n) int64_t i = grid_thread(); i < (n); i += grid_threads()
 
@@ -38,12 +37,7 @@ KERNEL(mul, tt_mul_args, ELEMENT_THREADS, 1)
 
 KERNEL(gelu_tanh, tt_gelu_tanh_args, ELEMENT_THREADS, 1)
 {
-    const float k = -0x1.988454p+0f, cubic = 0x1.6e4e26p-5f;
-    for (EACH(i, a.n)) {
-        const float v = a.x[i];
-        const float u = mul_rn(fma_rn(mul_rn(cubic, mul_rn(v, v)), v, v), k);
-        a.x[i] = div_rn(v, add_rn(1.0f, exp_f32(u)));
-    }
+    for (EACH(i, a.n)) a.x[i] = gelu_f32(a.x[i]);
 }
 
 KERNEL(silu, tt_silu_args, ELEMENT_THREADS, 1)

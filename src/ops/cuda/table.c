@@ -13,6 +13,10 @@
     [TT_CLASS_##NAME] = &tt_ops_cuda_of[TT_CLASS_##NAME],
 static const tt_ops *const of_class[TT_CLASS_COUNT] = {CUDA_CLASSES(IN_CLASS)};
 
+#define FUSED(products)                                                        \
+    (&(const tt_fused){products##_linear_gelu, products##_linear_add,          \
+                       cuda_norm_modulate})
+
 #define TABLE(NAME, products)                                                  \
     [TT_CLASS_##NAME] = {                                                      \
         .abi = TT_ABI,                                                         \
@@ -21,6 +25,7 @@ static const tt_ops *const of_class[TT_CLASS_COUNT] = {CUDA_CLASSES(IN_CLASS)};
         .cls = TT_CLASS_##NAME,                                                \
         .by_class = true,                                                      \
         .of_class = of_class,                                                  \
+        .fused = FUSED(products),                                              \
         .open = cuda_open,                                                     \
         .library = cuda_library,                                               \
         .linear = products##_linear,                                           \

@@ -9,6 +9,7 @@
  * the others are on their way.
  *
  * Holds   as mma_linear.cu: k ascends in steps of 16. */
+#include "ops/cuda/epilogue.h"
 #include "ops/cuda/wgmma.h"
 
 #define SIZE ((TILE_ROWS + TILE_COLS) * SWIZZLED_K)   /* numbers of a stage   */
@@ -33,17 +34,17 @@ DEVICE void stage(const cuda_mma_linear_args &a, bf16 *to, int step)
 
 /* The sums of warpgroup rows [row0, row0 + 64) into y. */
 DEVICE void store(const cuda_mma_linear_args &a, const float (&acc)[64],
-                  int64_t row0)
+                  int row0)
 {
     const int l = threadIdx.x & 31, warp = threadIdx.x / 32 % 4;
     UNROLL
     for (int i = 0; i < 64; i++) {
-        const int64_t row = row0 + 16 * warp + sum_row(l, i % 4);
+        const int row = row0 + 16 * warp + sum_row(l, i % 4);
         const int64_t col = (int64_t)blockIdx.x * TILE_COLS + i / 4 * 8 +
                             sum_col(l, i % 4);
         if (row >= a.n || col >= a.o) continue;
         const float s = add_rn(acc[i], 0.0f);
-        a.y[row * a.o + col] = a.b ? add_rn(s, a.b[col]) : s;
+        put(a.then, a.y, row, col, a.o, a.b ? add_rn(s, a.b[col]) : s);
     }
 }
 #endif
@@ -79,6 +80,6 @@ KERNEL(wgmma_linear, cuda_mma_linear_args, TILE_THREADS, 1)
     }
     wgmma_wait<0>();
     wgmma_end(acc);
-    store(a, acc, (int64_t)blockIdx.y * TILE_ROWS + own);
+    store(a, acc, blockIdx.y * TILE_ROWS + own);
 #endif
 }

@@ -91,6 +91,7 @@ const tt_ops *watched_make(watched *t, watch *w, const tt_ops *ops)
 {
     if (!w) return ops;
     *t = (watched){.table = *ops, .ops = ops, .w = w};
+    t->table.fused = NULL;
 #define ENTRY(name, NAME) t->table.name = watched_##name;
     TT_OPS(ENTRY)
     return &t->table;

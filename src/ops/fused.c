@@ -1,0 +1,68 @@
+/* fused.c: wrappers of two operators in one.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A backend that says nothing of a pair is called twice, through the wrappers
+ * of the two operators: the same calls, in the same order, as if a model had
+ * made them itself. */
+#include "tether/backend.h"
+
+/* Run a pair that the backend has in one, timed when asked. */
+#define CALL(pair, flops, ...)                                                 \
+    do {                                                                       \
+        const double start_ = ctx->profiling ? tt_now() : 0.0;                 \
+        ctx->ops->fused->pair(ctx, __VA_ARGS__);                               \
+        if (ctx->profiling)                                                    \
+            tt_profile_add(ctx, #pair, tt_now() - start_, (flops));            \
+    } while (0)
+
+static double products(const tt_linear_args *a)
+{
+    return 2.0 * (double)a->n * (double)a->w->dim[0] * (double)a->w->dim[1];
+}
+
+void tt_linear_gelu(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
+                    const tt_tensor *w, const tt_real *b)
+{
+    if (ctx->status) return;
+    const tt_linear_args a = {y, x, n, w, b};
+    TT_ASSERT(w->rank == 2 && tt_tensor_packed(w));
+    if (!ctx->ops->fused) {
+        tt_linear(ctx, y, x, n, w, b);
+        tt_gelu_tanh(ctx, y, n * w->dim[0]);
+    } else if (n) {
+        CALL(linear_gelu, products(&a), &a);
+    }
+}
+
+void tt_linear_add(tt_ctx *ctx, const tt_linear_args *a,
+                   const tt_gate_add_args *to)
+{
+    if (ctx->status) return;
+    TT_ASSERT(a->w->rank == 2 && tt_tensor_packed(a->w));
+    TT_ASSERT(to->y == a->y && to->n == a->n && to->c == a->w->dim[0]);
+    if (ctx->ops->fused) {
+        if (a->n) CALL(linear_add, products(a), a, to);
+        return;
+    }
+    tt_linear(ctx, a->y, a->x, a->n, a->w, a->b);
+    if (to->gate)
+        tt_gate_add(ctx, to->x, to->y, to->n, to->c, to->gate, to->stride,
+                    to->rows);
+    else
+        tt_add(ctx, to->x, to->y, to->n * to->c);
+}
+
+void tt_norm_modulate(tt_ctx *ctx, const tt_layer_norm_args *a,
+                      const tt_modulate_args *to)
+{
+    if (ctx->status) return;
+    TT_ASSERT(to->x == a->y && to->n == a->n && to->c == a->c);
+    if (ctx->ops->fused) {
+        CALL(norm_modulate, 0, a, to);
+        return;
+    }
+    tt_layer_norm(ctx, a->y, a->x, a->n, a->c, a->w, a->b, a->eps);
+    tt_modulate(ctx, to->x, to->n, to->c, to->scale, to->shift, to->stride,
+                to->rows);
+}

@@ -90,6 +90,7 @@ while IFS='|' read -r file cases n old new what; do
     kernel=$file
     case $file in                    # whose kernels show a header's faults
     exp.h) kernel=pointwise.cu ;;
+    epilogue.h) kernel=linear.cu ;;
     tile.h) kernel=linear.cu ;;
     mma.h) kernel=mma_linear.cu ;;
     wgmma.h) kernel=wgmma_linear.cu ;;

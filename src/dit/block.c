@@ -27,32 +27,32 @@ tt_real *dit_modulation(tt_ctx *ctx, const tt_real *modulation,
     return m;
 }
 
-void dit_finish(tt_ctx *ctx, const tt_gate_add_args *to, const tt_real *x,
-                const dit_linear *l, const char *name)
+void dit_finish(tt_ctx *ctx, tt_real *y, const tt_gate_add_args *to,
+                const tt_real *x, int64_t n, const dit_linear *l,
+                const char *name)
 {
     if (ctx->status) return;
-    if (to->x && !TT_TAPPED(ctx)) {
-        const tt_linear_args a = {to->y, x, to->n, &l->w, l->b};
-        tt_linear_add(ctx, &a, to);
+    if (to && !TT_TAPPED(ctx)) {
+        tt_linear_add(ctx, &(tt_linear_args){y, x, n, &l->w, l->b}, to);
         return;
     }
-    dit_apply(ctx, to->y, x, to->n, l);
-    TT_TAP_ROWS(ctx, name, to->y, to->n, to->c);
-    if (to->x && to->gate)
-        tt_gate_add(ctx, to->x, to->y, to->n, to->c, to->gate, to->stride,
-                    to->rows);
-    else if (to->x)
-        tt_add(ctx, to->x, to->y, to->n * to->c);
+    dit_apply(ctx, y, x, n, l);
+    TT_TAP_ROWS(ctx, name, y, n, l->w.dim[0]);
+    if (to && to->gate)
+        tt_gate_add(ctx, to->x, y, n, to->c, to->gate, to->stride, to->rows);
+    else if (to)
+        tt_add(ctx, to->x, y, n * to->c);
 }
 
-/* y = ffn2(gelu(ffn0(x))) */
-static void feed_forward(tt_ctx *ctx, const tt_gate_add_args *to,
-                         const tt_real *x, const dit_block *b, int64_t ffn_dim)
+/* y = ffn2(gelu(ffn0(x))), then `to` */
+static void feed_forward(tt_ctx *ctx, tt_real *y, const tt_gate_add_args *to,
+                         const tt_real *x, int64_t T, const dit_block *b,
+                         int64_t ffn_dim)
 {
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_real *hidden = tt_values(ctx, to->n * ffn_dim);  /* [T, ffn_dim]      */
-    dit_apply_gelu(ctx, hidden, x, to->n, &b->ffn0);
-    dit_finish(ctx, to, hidden, &b->ffn2, "ffn");
+    tt_real *hidden = tt_values(ctx, T * ffn_dim);  /* [T, ffn_dim]          */
+    dit_apply_gelu(ctx, hidden, x, T, &b->ffn0);
+    dit_finish(ctx, y, to, hidden, T, &b->ffn2, "ffn");
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -120,17 +120,17 @@ void tt_dit_block(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *x,
 
     /* x += SelfAttn(LN(x) (1 + scale1) + shift1) gate1 */
     branch_input(ctx, a, x, m, part, &t, SCALE1, SHIFT1);
-    dit_self_attention(ctx, m, i, &to, a, part);
+    dit_self_attention(ctx, m, i, y, &to, a, part);
 
     /* x += CrossAttn(LN3(x)) */
     tt_layer_norm(ctx, a, x, T, dim, b->norm3_w, b->norm3_b, m->cfg.eps);
     to.gate = NULL;
-    dit_cross_attention(ctx, m, i, &to, a, text);
+    dit_cross_attention(ctx, m, i, y, &to, a, T, text);
 
     /* x += FFN(LN(x) (1 + scale2) + shift2) gate2 */
     branch_input(ctx, a, x, m, part, &t, SCALE2, SHIFT2);
     to.gate = dit_row(t.mod, GATE2, dim);
-    feed_forward(ctx, &to, a, b, m->cfg.ffn_dim);
+    feed_forward(ctx, y, &to, a, T, b, m->cfg.ffn_dim);
 
     TT_TAP_ROWS(ctx, "out", x, T, dim);
     tt_arena_reset(&ctx->scratch, mark);

@@ -27,13 +27,13 @@ void tt_dit_cross_kv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *k,
     tt_scope_end(ctx, scope);
 }
 
-void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i,
+void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                          const tt_gate_add_args *to, const tt_real *x,
-                         const tt_dit_context *text)
+                         int64_t T, const tt_dit_context *text)
 {
     if (ctx->status) return;
     const dit_attention *c = &m->block[i].cross;
-    const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H, T = to->n;
+    const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H;
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *q = tt_values(ctx, T * dim);           /* [T, H, D]             */
     tt_real *o = tt_values(ctx, T * dim);           /* [T, H, D]             */
@@ -47,7 +47,7 @@ void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i,
         .o = o, .q = q, .k = k, .v = v, .T = T, .N = text->rows, .H = H, .D = D,
         .q_stride = dim, .kv_stride = dim,
         .scale = (tt_real)(1 / sqrt((double)D))});
-    dit_finish(ctx, to, o, &c->o, "cross_attn");
+    dit_finish(ctx, y, to, o, T, &c->o, "cross_attn");
     tt_arena_reset(&ctx->scratch, mark);
 }
 
@@ -55,7 +55,5 @@ void tt_dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                             const tt_real *x, int64_t T,
                             const tt_dit_context *text)
 {
-    if (ctx->status) return;
-    const tt_gate_add_args to = {.y = y, .n = T, .c = m->cfg.dim};
-    dit_cross_attention(ctx, m, i, &to, x, text);
+    dit_cross_attention(ctx, m, i, y, NULL, x, T, text);
 }

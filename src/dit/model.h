@@ -69,19 +69,20 @@ static inline void dit_apply_gelu(tt_ctx *ctx, tt_real *y, const tt_real *x,
     tt_linear_gelu(ctx, y, x, n, &l->w, l->b);
 }
 
-/* The last layer of a branch: to->y = x l.w^T + l.b, which taps see as `name`,
- * then to->x += y gate; without gate to->x += y, and where to->x is NULL y is
- * all. Where nobody looks, y is only room when there is a to->x. */
-void dit_finish(tt_ctx *ctx, const tt_gate_add_args *to, const tt_real *x,
-                const dit_linear *l, const char *name);
+/* The last layer of a branch: y = x l.w^T + l.b for n rows, which taps see as
+ * `name`; then, unless `to` is NULL, what it says: to->x += y gate, or += y
+ * without gate. With `to`, y is only room where nobody looks. */
+void dit_finish(tt_ctx *ctx, tt_real *y, const tt_gate_add_args *to,
+                const tt_real *x, int64_t n, const dit_linear *l,
+                const char *name);
 
-/* tt_dit_self_attention and tt_dit_cross_attention that end so; T is to->n. */
-void dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i,
+/* tt_dit_self_attention and tt_dit_cross_attention that end so. */
+void dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                         const tt_gate_add_args *to, const tt_real *x,
                         const tt_dit_part *p);
-void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i,
+void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                          const tt_gate_add_args *to, const tt_real *x,
-                         const tt_dit_context *text);
+                         int64_t T, const tt_dit_context *text);
 
 /* m[g] = modulation + e[g] for every time entry g; lives in ctx->scratch.
  *   result [ne, rows, dim]   modulation [rows, dim]

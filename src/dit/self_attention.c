@@ -98,7 +98,7 @@ void dit_store(tt_ctx *ctx, const tt_dit *m, int64_t i, const tt_real *x,
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-void dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i,
+void dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                         const tt_gate_add_args *to, const tt_real *x,
                         const tt_dit_part *p)
 {
@@ -116,14 +116,12 @@ void dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i,
     tt_cache_done(ctx, p->cache, i, p->pass);
     o = tt_team_answers_to_rows(ctx, o, all, H, D);  /* [T, H, D]             */
 
-    dit_finish(ctx, to, o, &m->block[i].self.o, "self_attn");
+    dit_finish(ctx, y, to, o, p->T, &m->block[i].self.o, "self_attn");
     tt_arena_reset(&ctx->scratch, mark);
 }
 
 void tt_dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                            const tt_real *x, const tt_dit_part *p)
 {
-    if (ctx->status) return;
-    const tt_gate_add_args to = {.y = y, .n = p->T, .c = m->cfg.dim};
-    dit_self_attention(ctx, m, i, &to, x, p);
+    dit_self_attention(ctx, m, i, y, NULL, x, p);
 }

@@ -897,7 +897,7 @@ static void test_rope(void)
             const int64_t n = s->T * s->H * s->D, angles = s->npos * s->D / 2;
             operand o[OPERANDS] = {output(n), floats(n, kind), doubles(angles),
                                    doubles(angles)};
-            o[4] = (operand){BYTES, 12 * s->T, true, false, NULL};
+            o[4] = (operand){.type = BYTES, .n = 12 * s->T, .host = true};
             if (kind == KINDS) cancel_pairs(&o[1], &o[2], &o[3]);
             int32_t *pos = malloc((size_t)(12 * s->T));
             TT_ASSERT(pos);

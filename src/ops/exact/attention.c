@@ -62,10 +62,11 @@ static void queries(const exact_walk *walk, float *memory, exact_place at,
     int64_t D = a->D, aq = e->kn->aq;
     work w;
     work_at(&w, memory, e);
-    for (int64_t d = 0; d < D; d++)
-        for (int64_t i = 0; i < aq; i++)
-            w.q[(at.g * D + d) * aq + i] =
-                i < here ? a->q[(at.i0 + i) * a->q_stride + at.h * D + d] : 0;
+    float *q = w.q + at.g * D * aq;
+    e->kn->turn(q, aq, a->q + at.i0 * a->q_stride + at.h * D, a->q_stride, D,
+                here, NULL, false);
+    for (int64_t d = 0; here < aq && d < D; d++)
+        memset(q + d * aq + here, 0, (size_t)(aq - here) * sizeof *q);
 }
 
 /* What is laid out of a block of n keys: k [n in whole tiles, D], zero past n,
@@ -146,16 +147,15 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
     kn->merge(w.acc + at.g * e->Dup * aq, w.block, alpha, e->Dup, first);
 }
 
-static void give(const exact_walk *walk, float *memory, int64_t g, int64_t i,
-                 float *o)
+static void give(const exact_walk *walk, float *memory, exact_place at,
+                 int64_t here)
 {
     const plan *e = plan_of(walk);
-    int64_t aq = e->kn->aq;
+    const int64_t aq = e->kn->aq;
     work w;
     work_at(&w, memory, e);
-    const float *acc = w.acc + g * e->Dup * aq + i;
-    for (int64_t d = 0; d < walk->a->D; d++)
-        o[d] = acc[d * aq] / w.l[g * aq + i];
+    exact_give(walk, e->kn, w.acc + at.g * e->Dup * aq, w.l + at.g * aq, at,
+               here);
 }
 
 static plan plan_for(const tt_attention_args *a)

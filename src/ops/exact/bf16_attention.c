@@ -132,16 +132,15 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
     e->soft->merge(w.acc + at.g * e->Dm * nr, w.block, alpha, e->Dm, first);
 }
 
-static void give(const exact_walk *walk, float *memory, int64_t g, int64_t i,
-                 float *o)
+static void give(const exact_walk *walk, float *memory, exact_place at,
+                 int64_t here)
 {
     const plan *e = plan_of(walk);
     const int64_t nr = walk->nr;
     work w;
     work_at(&w, memory, e);
-    const float *acc = w.acc + g * e->Dm * nr + i;
-    for (int64_t d = 0; d < walk->a->D; d++)
-        o[d] = acc[d * nr] / w.l[g * nr + i];
+    exact_give(walk, e->soft, w.acc + at.g * e->Dm * nr, w.l + at.g * nr, at,
+               here);
 }
 
 static plan plan_for(const tt_attention_args *a, const tt_bf16_kernels *kn)

@@ -62,6 +62,8 @@ typedef struct tt_kernels {
     /* acc [D, aq] = fma(acc, alpha, block), or = block when `first` */
     void (*merge)(float *acc, const float *block, const float *alpha,
                   int64_t D, bool first);
+    /* acc [D, aq] /= l [aq] */
+    void (*divide)(float *acc, const float *l, int64_t D);
 
     /* Rows [n, c] and elements: see ops/golden for the formulas. */
     void (*layer_norm)(float *y, const float *x, int64_t n, int64_t c,

@@ -49,6 +49,12 @@ static void k_merge(float *restrict acc, const float *restrict block,
                                              block[d * AQ + i]);
 }
 
+static void k_divide(float *restrict acc, const float *restrict l, int64_t D)
+{
+    for (int64_t d = 0; d < D; d++)
+        for (int i = 0; i < AQ; i++) acc[d * AQ + i] /= l[i];
+}
+
 /* Columns [k0, kc) of a panel, for the ends that a vector transpose leaves. */
 static inline void pack_columns(float *restrict panel,
                                 const float *restrict src, int64_t ld,
@@ -168,7 +174,7 @@ static void k_rope(float *y, const float *x, int64_t H, int64_t D,
 }
 
 #define KERNELS_COMMON                                                         \
-    .turn = k_turn, .soften = k_soften, .merge = k_merge,                      \
+    .turn = k_turn, .soften = k_soften, .merge = k_merge, .divide = k_divide,  \
     .layer_norm = k_layer_norm, .rms_norm = k_rms_norm,                        \
     .channel_norm = k_channel_norm, .modulate = k_modulate,                    \
     .gate_add = k_gate_add, .add = k_add, .mul = k_mul,                        \

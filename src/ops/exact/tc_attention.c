@@ -124,17 +124,27 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
     e->kn->tile[e->unit](acc, D, values_at(e, laid, at.n), p, up / TC_GROUP);
 }
 
-static void give(const exact_walk *walk, float *memory, int64_t g, int64_t i,
-                 float *o)
+/* o [D] of query i of panel g. */
+static void give_one(const exact_walk *walk, const work *w, int64_t g,
+                     int64_t i, float *o)
 {
     int64_t D = walk->a->D;
     float l[TC_LANES];
+    for (int s = 0; s < TC_LANES; s++)
+        l[s] = w->l[(g * TC_LANES + s) * TC_NR + i];
+    const float sum = tc_join(l), *acc = w->acc + g * D * TC_NR + i;
+    for (int64_t d = 0; d < D; d++) o[d] = (acc[d * TC_NR] + 0.0f) / sum;
+}
+
+static void give(const exact_walk *walk, float *memory, exact_place at,
+                 int64_t here)
+{
+    const tt_attention_args *a = walk->a;
     work w;
     work_at(&w, memory, plan_of(walk));
-    for (int s = 0; s < TC_LANES; s++)
-        l[s] = w.l[(g * TC_LANES + s) * TC_NR + i];
-    const float sum = tc_join(l), *acc = w.acc + g * D * TC_NR + i;
-    for (int64_t d = 0; d < D; d++) o[d] = (acc[d * TC_NR] + 0.0f) / sum;
+    for (int64_t i = 0; i < here; i++)
+        give_one(walk, &w, at.g, i,
+                 a->o + ((at.i0 + i) * a->H + at.h) * a->D);
 }
 
 static plan plan_for(const tt_attention_args *a, int unit)

@@ -25,6 +25,15 @@ void exact_add_bias(const exact_walk *w, exact_place at, float *s)
         }
 }
 
+void exact_give(const exact_walk *w, const tt_kernels *kn, float *acc,
+                const float *l, exact_place at, int64_t here)
+{
+    const int64_t D = w->a->D, width = w->a->H * D;
+    kn->divide(acc, l, D);
+    kn->turn(w->a->o + at.i0 * width + at.h * D, width, acc, w->nr, here, D,
+             NULL, false);
+}
+
 /* Floats of the blocks of one head. */
 static int64_t head_room(const exact_walk *w)
 {
@@ -56,9 +65,10 @@ static void walk_group(const exact_walk *w, float *memory, float *laid,
             w->panel(w, memory, block_at(w, laid, at.j0), at);
         }
     }
-    for (int64_t t = i0; t < i1; t++)
-        w->give(w, memory, (t - i0) / nr, (t - i0) % nr,
-                a->o + (t * a->H + h) * a->D);
+    for (at.g = 0; at.g < panels; at.g++) {
+        at.i0 = i0 + at.g * nr;
+        w->give(w, memory, at, exact_least(i1 - at.i0, nr));
+    }
 }
 
 /* How many heads to take at a time: so many that each thread has a few groups,

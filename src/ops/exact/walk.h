@@ -42,9 +42,9 @@ struct exact_walk {
     /* Panel g against the block. */
     void (*panel)(const exact_walk *w, float *memory, float *laid,
                   exact_place at);
-    /* o [D] of query i of panel g, after the last block. */
-    void (*give)(const exact_walk *w, float *memory, int64_t g, int64_t i,
-                 float *o);
+    /* The answers of panel g, `here` queries, after the last block. */
+    void (*give)(const exact_walk *w, float *memory, exact_place at,
+                 int64_t here);
 };
 
 void exact_walk_all(tt_ctx *ctx, const exact_walk *w);
@@ -69,6 +69,11 @@ static inline bool exact_adds(const tt_attention_args *a)
 
 /* Scale, bias and mask in place: s [n, nr]. */
 void exact_add_bias(const exact_walk *w, exact_place at, float *s);
+
+/* Answers of the queries of a panel from their sums acc [D, nr], divided by
+ * l [nr]; acc is used up. */
+void exact_give(const exact_walk *w, const tt_kernels *kn, float *acc,
+                const float *l, exact_place at, int64_t here);
 
 /* The next n floats of memory p (NULL: only counted); *at of it are taken. */
 static inline float *exact_take(float *p, int64_t *at, int64_t n)

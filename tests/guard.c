@@ -137,7 +137,7 @@ static const tt_device device;
 /* The values an operator is given; weights W come from files or are values,
  * frames F are a list of the host. */
 #define GUARD_linear(P, W, F) P(y) P(x) P(b) W(w)
-#define GUARD_attention(P, W, F) P(o) P(q) P(k) P(v) P(rel_bias)
+#define GUARD_attention(P, W, F) P(o) P(q) P(k) P(v) P(rel_bias) P(laid)
 #define GUARD_conv(P, W, F) P(y) P(b) W(w) F(frame, kt)
 #define GUARD_layer_norm(P, W, F) P(y) P(x) P(w) P(b)
 #define GUARD_rms_norm(P, W, F) P(y) P(x) P(w)

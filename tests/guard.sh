@@ -50,6 +50,7 @@ ops/bf16              gives operators values of the host
 ops/bf16_exact        gives operators values of the host
 ops/classes           gives operators values of the host
 ops/fused             gives operators values of the host
+ops/laid              gives operators values of the host
 ops/tensor_core       gives operators values of the host
 ops/tensor_core_exact gives operators values of the host
 ops/tuning            gives operators values of the host

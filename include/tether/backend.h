@@ -81,6 +81,10 @@ struct tt_ops {
     /* What it calls and the CPU that chose its kernels for, "OpenBLAS 0.3.21
      * ... Zen", into `text`. NULL: all our own. */
     const char *(*library)(tt_ctx *ctx, char *text, size_t size);
+    /* Values that N keys and values of a head of width D take as attention
+     * lays them out, no fewer than those of fewer keys. NULL: nothing that it
+     * lays out can stay; so in tables that hand arguments to several others. */
+    int64_t (*laid)(tt_ctx *ctx, int64_t N, int64_t D);
 
 #define TT_OPS_FUNCTION(op, OP)                                                \
     void (*op)(tt_ctx *ctx, const tt_##op##_args *a);

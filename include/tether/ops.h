@@ -59,7 +59,8 @@ void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
  * heads*head_dim (a fused qkv matrix): the strides count elements between
  * tokens.
  * Order  one chain over D for a logit, dot for values, keys in blocks of
- *        TT_KEY_BLOCK: "Attention" of src/ops/README.md. */
+ *        TT_KEY_BLOCK: "Attention" of src/ops/README.md.
+ * Without queries it lays out and does nothing else. */
 typedef struct tt_attention_args {
     tt_real *o;              /* [T, H, D], stride H*D                         */
     const tt_real *q;        /* [T, H, D], stride q_stride                    */
@@ -73,6 +74,12 @@ typedef struct tt_attention_args {
                                 the logit of query i, key j (then T = N)      */
     const uint8_t *key_mask; /* NULL or [N]: 0 replaces the bias by the most
                                 negative finite tt_real                       */
+    /* Keys and values as the backend lays them out, from call to call; where
+     * tt_ops.laid says how many numbers that are, else NULL. */
+    tt_real *laid;           /* NULL or [H, laid(N, D)]: left for later calls */
+    int64_t good;            /* a multiple of TT_KEY_BLOCK: leading keys whose
+                                part of `laid` is there from a call of the same
+                                N, H and D; nobody reads their k and v        */
 } tt_attention_args;
 void tt_attention(tt_ctx *ctx, const tt_attention_args *a);
 

@@ -17,9 +17,9 @@
  *     plan     which slots attention reads, in which order, at which positions
  *     done     after attention: work that must not influence this pass
  *
- * Keys, once rotated, may be kept for the later passes of their chunk
+ * Keys, once rotated, and values may be kept for later passes of their chunk
  * (tt_cache_keep_keys). A policy need not know, if it heeds one rule: only
- * `begin` and `commit` change keys of other slots than the chunk's own, the
+ * `begin` and `commit` change either in other slots than the chunk's own, the
  * last frames*L live ones. `write` and `done` may write to those alone; in the
  * context pass `done` may change any. A plan may differ from pass to pass, and
  * so may src_frame, sidx, tpos and len: that is seen, and all is rotated anew.
@@ -419,7 +419,9 @@ tt_status tt_cache_open_in(tt_ctx *ctx, tt_cache **out,
                            const tt_policy_options *opt, const tt_geometry *geo,
                            const char *folder);
 /* From here on keep the rotated keys of all layers from pass to pass of a
- * chunk: half as much memory again. No bit depends on it.
+ * chunk: half as much memory again. Or what attention lays out of keys and
+ * values, where operators of `ctx` do that (tt_ops.laid) and a window is longer
+ * than TT_KEY_BLOCK: as much memory again in class f32. No bit depends on it.
  * Errors  TT_ENOMEM: the cache goes on without, once the failure is cleared */
 tt_status tt_cache_keep_keys(tt_ctx *ctx, tt_cache *c);
 void tt_cache_close(tt_cache *c);
@@ -443,11 +445,15 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
 /* What attention reads now: keys rotated as planned, values, and the chunk's
  * queries rotated. k is in ctx->scratch, or kept until the layer is read again;
  * v points into the cache when the plan is one segment, else it is gathered
- * too. With a failure recorded in ctx, n is 0 and nothing is read.
+ * too. Of the first `good` tokens nothing but what `laid` has may be read;
+ * attention is given both, over all of the window, before tt_cache_done. With a
+ * failure recorded in ctx, n is 0 and nothing is read.
  *   q_out, q_in [frames*L, H, D] (may be the same array) */
 typedef struct tt_kv_view {
     const tt_real *k, *v;  /* [n, H, D]                                       */
     int64_t n;
+    tt_real *laid;         /* as in tt_attention_args; NULL: none is kept     */
+    int64_t good;
 } tt_kv_view;
 void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                    tt_kv_view *out, tt_real *q_out, const tt_real *q_in);

@@ -358,9 +358,11 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
 
 void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p)
 {
-    if (ctx->status || !c->cls->done) return;
+    if (ctx->status) return;
     tt_layer *y = cache_layer(c, layer);
     if (check_pass(ctx, c, y, p)) return;
+    kept_done(cache_kept_of(c, layer));
+    if (!c->cls->done) return;
     const stopwatch w = start_policy(ctx);
     if (p->context) kept_forget(cache_kept_of(c, layer));
     c->cls->done(ctx, y, p);

@@ -3,24 +3,44 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "cache/kept.h"
 
+#include "tether/backend.h"
 #include "tether/device.h"
 
 #include <string.h>
 
+static int64_t room(const tt_policy_class *cls, const tt_policy_options *opt,
+                    const tt_geometry *geo)
+{
+    return cls->reads ? cls->reads(opt, geo) : cls->slots(opt, geo);
+}
+
+int64_t kept_values(tt_ctx *ctx, const tt_policy_class *cls,
+                    const tt_policy_options *opt, const tt_geometry *geo,
+                    bool *laid)
+{
+    const int64_t n = room(cls, opt, geo);
+    *laid = ctx->ops->laid && n > TT_KEY_BLOCK;
+    return geo->H * (*laid ? ctx->ops->laid(ctx, n, geo->D) : n * geo->D);
+}
+
 void kept_make(tt_ctx *ctx, tt_arena *a, cache_kept *s, const tt_layer *y)
 {
     const tt_policy_class *cls = tt_cache_class(y->cache);
-    *s = (cache_kept){ .room = cls->reads ? cls->reads(y->opt, y->geo)
-                                          : y->cap };
+    bool laid;
+    const int64_t n = kept_values(ctx, cls, y->opt, y->geo, &laid);
+    *s = (cache_kept){ .room = room(cls, y->opt, y->geo), .D = y->geo->D,
+                       .each = n / y->geo->H };
     for (int i = 0; i < 3; i++)
         s->meta[i] = tt_alloc(ctx, a, y->cap, sizeof *s->meta[i],
                               "kept keys");
-    s->k = tt_values_in(ctx, a, s->room * y->geo->H * y->geo->D, "kept keys");
+    tt_real *x = tt_values_in(ctx, a, n, "kept keys");
+    if (laid) s->laid = x;
+    else s->k = x;
 }
 
 void kept_forget(cache_kept *s)
 {
-    if (s) s->good = false;
+    if (s) s->good = s->noted = false;
 }
 
 static bool same_plan(const tt_plan *a, const tt_plan *b)
@@ -34,24 +54,40 @@ static bool same_plan(const tt_plan *a, const tt_plan *b)
     return same;
 }
 
-bool kept_holds(const cache_kept *s, const tt_layer *y, const tt_plan *plan)
+bool kept_takes(tt_ctx *ctx, const cache_kept *s, int64_t n)
+{
+    if (s->k) return n <= s->room;
+    return ctx->ops->laid && ctx->ops->laid(ctx, n, s->D) <= s->each;
+}
+
+bool kept_holds(tt_ctx *ctx, const cache_kept *s, const tt_layer *y,
+                const tt_plan *plan)
 {
     const int32_t *const now[] = { y->src_frame, y->sidx, y->tpos };
-    bool same = s->good && s->len == y->len && same_plan(&s->plan, plan);
+    bool same = s->good && (s->k || s->ops == ctx->ops) && s->len == y->len
+                && same_plan(&s->plan, plan);
     for (int i = 0; same && i < 3; i++)
         same = !memcmp(s->meta[i], now[i], (size_t)y->len * sizeof **now);
     return same;
 }
 
 /* Behind the clean pass a chunk has no other one. */
-void kept_note(cache_kept *s, const tt_layer *y, const tt_plan *plan,
-               const tt_pass *p)
+void kept_note(tt_ctx *ctx, cache_kept *s, const tt_layer *y,
+               const tt_plan *plan, const tt_pass *p)
 {
     const int32_t *const now[] = { y->src_frame, y->sidx, y->tpos };
-    s->good = !p->context && !p->last;
-    if (!s->good) return;
+    s->noted = !p->context && !p->last;
+    if (!s->noted) return;
     for (int i = 0; i < 3; i++)
         memcpy(s->meta[i], now[i], (size_t)y->len * sizeof **now);
     s->plan = *plan;
     s->len = y->len;
+    s->ops = ctx->ops;
+}
+
+void kept_done(cache_kept *s)
+{
+    if (!s || !s->noted) return;
+    s->good = true;
+    s->noted = false;
 }

@@ -162,43 +162,82 @@ static rows own_rows(const tt_layer *y, const tt_pass *p, const tt_segment *s)
     return r;
 }
 
-/* The keys of a plan of n tokens, rotated. */
-static const tt_real *rotate_keys(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
-                                  const tt_pass *p, const tt_plan *plan,
-                                  int64_t n)
+/* Tokens of a plan before the first of the chunk's own, in whole blocks. */
+static int64_t leading(const tt_layer *y, const tt_pass *p, const tt_plan *plan)
 {
-    const int64_t width = y->geo->H * y->geo->D;
-    cache_kept *kept = cache_kept_of(c, y->index);
-    if (kept && n > kept->room) kept = NULL;
-    const bool there = kept && kept_holds(kept, y, plan);
-    kept_forget(kept);
-    tt_real *k = kept ? kept->k : tt_values(ctx, n * width);
-    if (ctx->status) return NULL;
     int64_t at = 0;
     for (int i = 0; i < plan->nsegments; i++) {
-        const tt_segment *s = &plan->segment[i];
-        const rows all = { 0, s->ntokens };
-        rotate_rows(ctx, c, k + at * width, y, s,
-                    there ? own_rows(y, p, s) : all);
+        const rows own = own_rows(y, p, &plan->segment[i]);
+        if (own.lo < own.hi) return (at + own.lo) / TT_KEY_BLOCK * TT_KEY_BLOCK;
+        at += plan->segment[i].ntokens;
+    }
+    return at / TT_KEY_BLOCK * TT_KEY_BLOCK;
+}
+
+/* What is kept for a plan. */
+typedef struct reading {
+    const tt_plan *plan;
+    int64_t n;                   /* its tokens                                */
+    cache_kept *kept;            /* NULL: nothing                             */
+    bool there;                  /* all rows but the chunk's own ...          */
+    int64_t good;                /* ... or the first rows, laid out           */
+} reading;
+
+static reading look_up(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
+                       const tt_pass *p, const tt_plan *plan)
+{
+    reading r = { .plan = plan, .n = check_plan(plan, y),
+                  .kept = cache_kept_of(c, y->index) };
+    if (!r.kept) return r;
+    const bool there = kept_holds(ctx, r.kept, y, plan);
+    kept_forget(r.kept);
+    if (!kept_takes(ctx, r.kept, r.n)) r.kept = NULL;
+    r.there = r.kept && r.kept->k && there;
+    if (r.kept && r.kept->laid && there) r.good = leading(y, p, plan);
+    return r;
+}
+
+/* Rows of a segment, whose first is row `at` of all, that must be made. */
+static rows new_rows(const reading *r, const tt_layer *y, const tt_pass *p,
+                     const tt_segment *s, int64_t at)
+{
+    if (r->there) return own_rows(y, p, s);
+    return (rows){ r->good > at ? r->good - at : 0, s->ntokens };
+}
+
+/* The keys of a plan, rotated. */
+static const tt_real *rotate_keys(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
+                                  const tt_pass *p, const reading *r)
+{
+    const int64_t width = y->geo->H * y->geo->D;
+    tt_real *k = r->kept && r->kept->k ? r->kept->k
+                                       : tt_values(ctx, r->n * width);
+    if (ctx->status) return NULL;
+    int64_t at = 0;
+    for (int i = 0; i < r->plan->nsegments; i++) {
+        const tt_segment *s = &r->plan->segment[i];
+        rotate_rows(ctx, c, k + at * width, y, s, new_rows(r, y, p, s, at));
         at += s->ntokens;
     }
-    if (kept && !ctx->status) kept_note(kept, y, plan, p);
     return k;
 }
 
 /* Values of a plan: in place, or one segment behind the other. */
 static const tt_real *gather_values(tt_ctx *ctx, const tt_layer *y,
-                                    const tt_plan *plan, int64_t n)
+                                    const reading *r)
 {
     const int64_t width = y->geo->H * y->geo->D;
+    const tt_plan *plan = r->plan;
     if (plan->nsegments == 1) return y->v + plan->segment[0].slot * width;
-    tt_real *v = tt_values(ctx, n * width);
+    tt_real *v = tt_values(ctx, r->n * width);
     if (ctx->status) return NULL;
     int64_t at = 0;
     for (int i = 0; i < plan->nsegments; i++) {
         const tt_segment *s = &plan->segment[i];
-        tt_copy(ctx, v + at * width, y->v + s->slot * width,
-                s->ntokens * width);
+        const int64_t lo = r->good > at ? r->good - at : 0;
+        if (lo < s->ntokens)
+            tt_copy(ctx, v + (at + lo) * width, y->v + (s->slot + lo) * width,
+                    (s->ntokens - lo) * width);
         at += s->ntokens;
     }
     return v;
@@ -213,10 +252,15 @@ void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     tt_plan plan = {0};
     tt_cache_class(c)->plan(ctx, y, p, &plan);
     if (ctx->status) return;
-    const int64_t n = check_plan(&plan, y);
-
-    const tt_real *k = rotate_keys(ctx, c, y, p, &plan, n);
-    const tt_real *v = gather_values(ctx, y, &plan, n);
+    const reading r = look_up(ctx, c, y, p, &plan);
+    const tt_real *k = rotate_keys(ctx, c, y, p, &r);
+    const tt_real *v = gather_values(ctx, y, &r);
     rotate_queries(ctx, c, q_out, q_in, p->frames, plan.q_t0);
-    if (!ctx->status) *out = (tt_kv_view){ k, v, n };
+    if (ctx->status) return;
+    *out = (tt_kv_view){ .k = k, .v = v, .n = r.n };
+    if (!r.kept) return;
+    kept_note(ctx, r.kept, y, &plan, p);
+    /* what no later pass will read need not stay */
+    if (r.good > 0 || r.kept->noted) out->laid = r.kept->laid;
+    out->good = r.good;
 }

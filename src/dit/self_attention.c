@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "dit/model.h"
+#include "tether/backend.h"
 
 void tt_dit_qkv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *q, tt_real *k,
                 tt_real *v, const tt_real *x, int64_t T)
@@ -49,7 +50,9 @@ static void attend(tt_ctx *ctx, tt_real *o, const tt_real *q,
     tt_attention_args a = {
         .o = o, .q = q, .k = window->k, .v = window->v, .T = T,
         .N = window->n, .H = g->H, .D = D, .q_stride = width,
-        .kv_stride = width, .scale = (tt_real)(1 / sqrt((double)D))};
+        .kv_stride = width, .scale = (tt_real)(1 / sqrt((double)D)),
+        .laid = window->laid, .good = window->good};
+    const int64_t each = a.laid ? ctx->ops->laid(ctx, a.N, D) : 0;
     if (tt_team_size(ctx) == 1) {
         tt_attention(ctx, &a);
         return;
@@ -60,6 +63,7 @@ static void attend(tt_ctx *ctx, tt_real *o, const tt_real *q,
         a.q = q + own.lo * width + h * D;
         a.k = window->k + h * D;
         a.v = window->v + h * D;
+        if (a.laid) a.laid = window->laid + h * each;
         a.T = own.hi - own.lo;
         tt_attention(ctx, &a);
         a.o += a.T * D;

@@ -159,7 +159,7 @@ void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
 
 void tt_attention(tt_ctx *ctx, const tt_attention_args *a)
 {
-    if (ctx->status || a->T == 0) return;
+    if (ctx->status || (a->T == 0 && !a->laid)) return;
     TT_ASSERT(a->N >= 1 && a->H >= 1 && a->D >= 1);
     TT_ASSERT(!a->rel_bias || a->T == a->N);
     CALL(attention, 4.0 * (double)a->T * (double)a->N * (double)(a->H * a->D),

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "cache/classes.h"
+#include "cache/kept.h"
 #include "tether/team.h"
 
 #define MAX_FRAMES ((int64_t)1 << 24)
@@ -166,7 +167,8 @@ tt_status tt_rollout_check(tt_ctx *ctx, const tt_dit *m,
 int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
                          const tt_rollout_options *opt)
 {
-    tt_ctx probe = { .warn = silent, .team = ctx->team };
+    tt_ctx probe = { .warn = silent, .team = ctx->team, .ops = ctx->ops,
+                     .matrix_unit = ctx->matrix_unit };
     tt_policy_options policy = opt->policy;
     const tt_policy_class *cls = tt_policy_class_of(&policy);
     if (!cls || check_options(&probe, opt)) return -1;
@@ -178,24 +180,28 @@ int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
     const int64_t cache = tt_cache_bytes(cls, &policy, &geo);
     /* Per token of a chunk: the residual stream, its normed copy, q, k, v, the
      * attention's output and two temporaries, or the feed-forward's hidden
-     * values; per cached token a rotated key, of one layer or of all. A team
-     * cuts all of it, but for the chunk's tokens, and has q, k and v of heads
-     * besides those of rows. */
+     * values; per cached token a rotated key, of one layer or of all, or of one
+     * and what is laid out of all. A team cuts all of it, but for the chunk's
+     * tokens, and has q, k and v of heads besides those of rows. */
     const bool alone = tt_team_size(ctx) == 1;
     const tt_range own = tt_team_rows(ctx, geo.chunk * geo.L);
     const int64_t width = geo.H * geo.D;
     const int64_t token[] = { own.hi - own.lo, 8 * c->dim + c->ffn_dim };
     const int64_t read = opt->keep_keys && cls->reads
                        ? cls->reads(&policy, &geo) : cls->slots(&policy, &geo);
-    const int64_t window[] = { read, width, opt->keep_keys ? geo.layers : 1 };
+    bool laid = false;
+    const int64_t kept[] = { geo.layers, opt->keep_keys ? kept_values(
+                             &probe, cls, &policy, &geo, &laid) : 0 };
+    const int64_t window[] = { read, opt->keep_keys && !laid ? 0 : width };
     const int64_t chunk[] = { geo.chunk, geo.L,
                               alone ? 0 : c->dim + 4 * width };
-    int64_t a, b, d, all;
+    int64_t a, b, d, e, all;
     if (!tt_checked_size(&a, token, 2, sizeof(tt_real))
-        || !tt_checked_size(&b, window, 3, sizeof(tt_real))
+        || !tt_checked_size(&e, kept, 2, sizeof(tt_real))
+        || !tt_checked_size(&b, window, 2, sizeof(tt_real))
         || !tt_checked_size(&d, chunk, 3, sizeof(tt_real))
         || !tt_checked_add(&all, a, b) || !tt_checked_add(&all, all, d)
-        || !tt_checked_add(&all, all, cache))
+        || !tt_checked_add(&all, all, e) || !tt_checked_add(&all, all, cache))
         return INT64_MAX;
     return all;
 }

@@ -153,7 +153,7 @@ static tt_status check_pairs(tt_ctx *ctx, const tt_settings *g)
         return tt_fail(ctx, TT_EINVAL, "--kv-dir needs a folder");
     if (g->kv_dir && !strcmp(g->keep_keys, "yes"))
         return tt_fail(ctx, TT_EINVAL, "--kv-dir is for want of memory, and "
-                       "--keep-keys yes takes half as much again");
+                       "--keep-keys yes takes more of it");
     if (g->kv_dir && ctx->device)
         return tt_fail(ctx, TT_EINVAL, "--kv-dir: keys and values are in "
                        "memory of %s, not in the host's", ctx->device->name);

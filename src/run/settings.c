@@ -175,8 +175,10 @@ static const tt_setting fixed[] = {
      "print the time per operator at the end"},
     {TT_SETTING_TEXT, "keep-keys", 0, AT(keep_keys), "auto|yes|no",
      "keep the rotated keys of the window from pass to pass of a chunk, and do "
-     "not rotate all in each: half as much memory again as the cache. auto "
-     "(default): on a GPU that has room for it. No bit depends on it"},
+     "not rotate all in each: half as much memory again as the cache. The "
+     "backend exact keeps keys and values as attention lays them out: as much "
+     "memory again, in class vdp half. auto (default): on a GPU that has room "
+     "for it. No bit depends on it"},
     {TT_SETTING_TEXT, "kv-dir", 0, AT(kv_dir), "FOLDER",
      "keep keys and values in files of this folder, not in memory: for a "
      "machine whose memory the cache does not fit into. It needs a fast disk "

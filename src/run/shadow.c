@@ -191,6 +191,9 @@ static void shadow_attention(tt_ctx *ctx, const tt_attention_args *a)
 {
     const int64_t width = a->H * a->D;
     write(ctx, a->o, a->T * width);
+    if (a->laid)
+        write(ctx, a->laid, a->H * ctx->ops->laid(ctx, a->N, a->D));
+    if (a->T == 0) return;
     use_scratch(ctx, ops_attention_room(ctx, ctx->ops->self, a));
     note(ctx, SHADOW_ATTENTION, a->N, 4.0 * (double)(a->T * width)
          * (double)a->N, DIMS(a->H, a->D, a->rel_bias ? 0 : a->T,

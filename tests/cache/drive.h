@@ -14,13 +14,18 @@
 #include "tether/device.h"
 #include "tether/policy.h"
 
-enum { H = 2, D = 12, L = 6, C = 3, W = H * D };
+/* Of a frame; a program may have others. */
+#ifndef GRID_H
+#define GRID_H 2
+#define GRID_W 3
+#endif
+enum { H = 2, D = 12, L = GRID_H * GRID_W, C = 3, W = H * D };
 
 static inline tt_geometry geometry(int64_t frames)
 {
-    return (tt_geometry){ .layers = 2, .H = H, .D = D, .grid_h = 2,
-                          .grid_w = 3, .L = L, .chunk = C, .first_chunk = C,
-                          .frames = frames };
+    return (tt_geometry){ .layers = 2, .H = H, .D = D, .grid_h = GRID_H,
+                          .grid_w = GRID_W, .L = L, .chunk = C,
+                          .first_chunk = C, .frames = frames };
 }
 
 static inline tt_policy_options options(const char *name, int64_t K, int64_t S,

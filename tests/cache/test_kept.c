@@ -1,24 +1,39 @@
-/* test_kept.c: keys that stay rotated from pass to pass, without a network.
+/* test_kept.c: what stays from pass to pass, without a network: rotated keys,
+ * or keys and values as attention lays them out.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * Property: for every policy and what its knobs make of it, through warm-up,
  * full window, scenes, a chunk without a clean pass, a new video and a hand in
  * the cache, a cache that keeps its keys shows attention the bits of one that
- * does not. A policy that breaks the rule of policy.h is found by that, and one
- * that does odd things within it is none.
+ * does not, and attention gives the same answers. A policy that breaks the rule
+ * of policy.h is found by that, and one that does odd things within it is none.
+ * Both ways: `laying` is whether the operators lay out what can stay.
  * Known answers: the tokens that are rotated in each pass. */
+
+/* Three frames fill a block of keys. */
+#define GRID_H 11
+#define GRID_W 16
 #include "tests/cache/drive.h"
 #include "tether/backend.h"
 
-enum { LAYERS = 2, CHUNKS = 14, PASSES = 4 };
+enum { LAYERS = 2, CHUNKS = 14, PASSES = 4, ASKED = 5 };
+
+static bool laying;
 
 /* One cache that keeps, one that does not. */
 typedef struct pair {
     tt_cache *kept, *plain;
     int differ;                  /* views that were not the same              */
     int looked;
+    int reused;                  /* that had keys laid out before             */
 } pair;
+
+typedef struct shown {
+    seen view;
+    int64_t good;
+    tt_real o[ASKED * W];        /* answers to the first queries              */
+} shown;
 
 static bool open_pair(tt_ctx *ctx, pair *p, const tt_policy_class *cls,
                       tt_policy_options o, const tt_geometry *g)
@@ -42,9 +57,29 @@ static void close_pair(pair *p)
 
 static bool unread;  /* clean passes store alone, as in a model's last layer */
 
+static bool gives_up; /* between reading and attention */
+
+static void attend(tt_ctx *ctx, const tt_kv_view *view, const tt_real *q,
+                   shown *out)
+{
+    if (gives_up) tt_fail(ctx, TT_EINVAL, "given up");
+    tt_real *o = tt_values(ctx, ASKED * W);
+    tt_attention(ctx, &(tt_attention_args){
+        .o = o, .q = q, .k = view->k, .v = view->v, .T = ASKED, .N = view->n,
+        .H = H, .D = D, .q_stride = W, .kv_stride = W, .scale = 1,
+        .laid = view->laid, .good = view->good});
+    out->good = view->good;
+    out->view.n = view->n;
+    if (ctx->status) return;
+    const int64_t lo = view->good * W;
+    take(ctx, out->o, o, ASKED * W);
+    take(ctx, out->view.k + lo, view->k + lo, view->n * W - lo);
+    take(ctx, out->view.v + lo, view->v + lo, view->n * W - lo);
+}
+
 /* What one cache shows in a layer. */
 static void show(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
-                 seen *out)
+                 shown *out)
 {
     static tt_real x[3][C * L * W];
     const int64_t n = p->frames * L * W;
@@ -59,26 +94,34 @@ static void show(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     tt_cache_write(ctx, c, layer, p, &(tt_qkv){sent[0], sent[1], sent[2]});
     if (!unread || !p->context)
         tt_cache_read(ctx, c, layer, p, &view, turned, sent[0]);
-    out->n = view.n;
+    out->view.n = out->good = 0;
     if (!ctx->status && view.n) {
-        take(ctx, out->q, turned, n);
-        take(ctx, out->k, view.k, view.n * W);
-        take(ctx, out->v, view.v, view.n * W);
+        take(ctx, out->view.q, turned, n);
+        attend(ctx, &view, turned, out);
     }
     tt_cache_done(ctx, c, layer, p);
     tt_arena_reset(&ctx->scratch, m);
 }
 
+static bool same(const shown *a, const shown *b, const tt_pass *at)
+{
+    const seen *x = &a->view, *y = &b->view;
+    const int64_t lo = a->good * W;
+    const size_t n = (size_t)(x->n * W - lo) * sizeof *x->k;
+    const size_t q = (size_t)(at->frames * L * W) * sizeof *x->q;
+    return x->n == y->n && !memcmp(x->k + lo, y->k + lo, n)
+        && !memcmp(x->v + lo, y->v + lo, n) && !memcmp(x->q, y->q, q)
+        && (!x->n || !memcmp(a->o, b->o, sizeof a->o));
+}
+
 static void pass_of(tt_ctx *ctx, pair *p, tt_pass at)
 {
-    static seen a, b;
+    static shown a, b;
     for (int64_t l = 0; l < LAYERS && !ctx->status; l++) {
         show(ctx, p->kept, l, &at, &a);
         show(ctx, p->plain, l, &at, &b);
-        const size_t n = (size_t)(a.n * W) * sizeof *a.k;
-        const size_t q = (size_t)(at.frames * L * W) * sizeof *a.q;
-        p->differ += a.n != b.n || memcmp(a.k, b.k, n) || memcmp(a.v, b.v, n)
-                     || memcmp(a.q, b.q, q);
+        p->differ += !same(&a, &b, &at);
+        p->reused += a.good > 0;
         p->looked++;
     }
 }
@@ -199,6 +242,8 @@ static void policy_of(tt_ctx *ctx, const char *text)
     expect(p.looked > 200 || clip, "%s: %d views", text, p.looked);
     expect(p.differ == 0, "%s: %d of %d views differ where keys are kept", text,
            p.differ, p.looked);
+    expect((p.reused > 0) == laying, "%s: %d views of what was laid out", text,
+           p.reused);
     close_pair(&p);
 }
 
@@ -247,14 +292,20 @@ static void own_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
     out->q_t0 = p->start;
 }
 
-/* The key of token 0 is another one. */
-static void turn_key(tt_ctx *ctx, tt_layer *y)
+/* A token is another one. */
+static void turn(tt_ctx *ctx, tt_real *x)
 {
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_host *h = tt_get(ctx, y->k, W);
+    tt_host *h = tt_get(ctx, x, W);
     for (int j = 0; h && j < W; j++) h[j] = 1 - h[j];
-    tt_put(ctx, y->k, h, W);
+    tt_put(ctx, x, h, W);
     tt_arena_reset(&ctx->scratch, m);
+}
+
+/* The key of token 0. */
+static void turn_key(tt_ctx *ctx, tt_layer *y)
+{
+    turn(ctx, y->k);
 }
 
 /* Breaks the rule: an old key, in a later pass, in its place. */
@@ -270,10 +321,17 @@ static void stale_done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
     if (p->start >= C && p->step == 1) turn_key(ctx, y);
 }
 
+/* An old value: seen where values are not laid out. */
+static void stale_value(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
+{
+    if (p->start >= C && p->step == 1) turn(ctx, y->v);
+}
+
 /* Within it. */
 static void fair_done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
     if (p->context) turn_key(ctx, y);
+    if (p->context) turn(ctx, y->v);
 }
 
 static void fair_commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
@@ -281,6 +339,7 @@ static void fair_commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 {
     (void)p, (void)x;
     turn_key(ctx, y);
+    turn(ctx, y->v);
 }
 
 /* Old tokens are moved about, placed and timed anew in later passes. */
@@ -353,6 +412,9 @@ static const tt_policy_class stale_policies[] = {
     {.name = "stale-write", OWN, .write = stale_write, .plan = own_plan},
     {.name = "stale-done", OWN, .done = stale_done, .plan = own_plan},
 };
+static const tt_policy_class stale_values = {
+    .name = "stale-value", OWN, .done = stale_value, .plan = own_plan,
+};
 static const tt_policy_class fair_policies[] = {
     {.name = "fair-done", OWN, .done = fair_done, .plan = own_plan},
     {.name = "fair-commit", OWN, .commit = fair_commit, .plan = own_plan},
@@ -383,6 +445,7 @@ static void own_policies(tt_ctx *ctx)
         own_of(ctx, &fair_policies[i], false);
     for (size_t i = 0; i < sizeof stale_policies / sizeof *stale_policies; i++)
         own_of(ctx, &stale_policies[i], true);
+    own_of(ctx, &stale_values, laying);
 }
 
 /* ---- what is rotated ----------------------------------------------------- */
@@ -396,19 +459,27 @@ static void counting_rope(tt_ctx *ctx, const tt_rope_args *a)
     real_ops->rope(ctx, a);
 }
 
+/* Of n frames but the chunk's own, those in blocks that are laid out. */
+static int64_t tokens_of(int64_t n, int64_t all)
+{
+    if (!laying || n == all) return n * L;
+    return all * L - (all - n) * L / TT_KEY_BLOCK * TT_KEY_BLOCK;
+}
+
 /* Keys rotated in every pass of a chunk, of both layers. */
 static void expect_rotated(tt_ctx *ctx, tt_cache *c, int64_t chunk,
                            const int64_t want[PASSES])
 {
-    static seen out;
+    static shown out;
     for (int step = 0; step < PASSES; step++) {
         const tt_pass at = pass_at(chunk, step);
         tokens = 0;
         for (int64_t l = 0; l < LAYERS; l++) show(ctx, c, l, &at, &out);
         const int64_t keys = tokens - LAYERS * C * L;
-        expect(keys == LAYERS * L * want[step], "%s: chunk %d, pass %d rotates "
-               "%d keys, expected %d", tt_cache_class(c)->name, (int)chunk,
-               step, (int)keys, (int)(LAYERS * L * want[step]));
+        const int64_t expected = LAYERS * tokens_of(want[step], want[0]);
+        expect(keys == expected, "%s: chunk %d, pass %d rotates %d keys, "
+               "expected %d", tt_cache_class(c)->name, (int)chunk, step,
+               (int)keys, (int)expected);
     }
 }
 
@@ -468,7 +539,7 @@ static void failure(tt_ctx *ctx)
 {
     const tt_geometry g = geometry(CHUNKS * C);
     const tt_policy_options o = { .name = "ignored", .K = 6, .S = 1 };
-    static seen a;
+    static shown a;
     pair p;
     if (!open_pair(ctx, &p, &failing, o, &g)) return;
     pass_of(ctx, &p, pass_at(0, 0));
@@ -483,6 +554,65 @@ static void failure(tt_ctx *ctx)
     close_pair(&p);
 }
 
+/* Nor does one between reading and attention. */
+static void given_up(tt_ctx *ctx)
+{
+    const tt_geometry g = geometry(CHUNKS * C);
+    const tt_policy_options o = { .name = "ignored", .K = 6, .S = 1 };
+    static shown a;
+    pair p;
+    if (!open_pair(ctx, &p, &fair_policies[1], o, &g)) return;
+    chunk_of(ctx, &p, 0);
+    const tt_pass at = pass_at(1, 0);
+    for (int64_t l = 0; l < LAYERS; l++) {
+        show(ctx, p.plain, l, &at, &a);
+        gives_up = true;
+        show(ctx, p.kept, l, &at, &a);
+        gives_up = false;
+        tt_clear(ctx);
+    }
+    pass_of(ctx, &p, pass_at(1, 1));
+    expect(p.differ == 0, "a pass behind one without attention");
+    close_pair(&p);
+}
+
+/* ---- operators ----------------------------------------------------------- */
+
+/* The same operators, which lay out nothing that can stay. */
+static void without(tt_ctx *ctx)
+{
+    const tt_ops *before = ctx->ops;
+    tt_ops table = *before;
+    table.laid = NULL;
+    ctx->ops = &table;
+    laying = false;
+    every_policy(ctx);
+    own_policies(ctx);
+    failure(ctx);
+    given_up(ctx);
+    if (test_guarded()) skip("operators cannot be counted on a device");
+    else counts(ctx);
+    ctx->ops = before;
+}
+
+/* As they are, and in every class. */
+static void with(tt_ctx *ctx)
+{
+    const tt_ops *before = ctx->ops;
+    laying = true;
+    every_policy(ctx);
+    own_policies(ctx);
+    failure(ctx);
+    given_up(ctx);
+    if (!test_guarded()) counts(ctx);
+    for (int c = 1; c < TT_CLASS_COUNT; c++) {
+        ctx->ops = tt_ops_class(before, (tt_class)c);
+        policy_of(ctx, "fifo:budget=7");
+        policy_of(ctx, "tether:budget=10:sink=2:recent=3");
+        ctx->ops = before;
+    }
+}
+
 /* A window that chunks do not fill exactly is among them. */
 static void silent(void *user, const char *sentence)
 {
@@ -493,10 +623,7 @@ int main(void)
 {
     tt_ctx *ctx = test_begin("kept");
     ctx->warn = silent;
-    every_policy(ctx);
-    own_policies(ctx);
-    failure(ctx);
-    if (test_guarded()) skip("operators cannot be counted on a device");
-    else counts(ctx);
+    without(ctx);
+    if (ctx->ops->laid) with(ctx);
     return test_end();
 }

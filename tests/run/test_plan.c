@@ -281,6 +281,8 @@ static void every_policy(void)
     }
     if (!SANITIZED && plan_anonymous()) {
         bytes_of("tether", TT_CLASS_F32, "128x128", "6", true, "yes", NULL);
+        bytes_of("tether", TT_CLASS_F32, "128x128", "24", false, "yes", NULL);
+        bytes_of("tether", TT_CLASS_VDP, "128x128", "24", false, "yes", NULL);
         bytes_of("tether", TT_CLASS_F32, "64x64", "24", false, "no", ".");
         bytes_in_files();
         every_class();

@@ -110,7 +110,8 @@ def _args(*fields):
 OPS = {
     "linear": _args(("P", "y x"), ("N", "n"), ("P", "w b")),
     "attention": _args(("P", "o q k v"), ("N", "T N H D q_stride kv_stride"),
-                       ("R", "scale"), ("P", "rel_bias key_mask")),
+                       ("R", "scale"), ("P", "rel_bias key_mask laid"),
+                       ("N", "good")),
     "conv": _args(("P", "y frame w b"), ("N", "Hi Wi Cin Ho Wo Cout"),
                   ("I", "kt kh kw stride pad_top pad_left up"),
                   ("B", "by_class bf16")),
@@ -136,7 +137,8 @@ OPS = {
 class Ops(C.Structure):
     _fields_ = [("abi", Abi), ("name", STR), ("summary", STR), ("cls", INT),
                 ("by_class", C.c_bool), ("of_class", PTR), ("fused", PTR), ("self", PTR),
-                ("open", PTR), ("close", PTR), ("library", PTR)] + [(op, PTR) for op in OPS]
+                ("open", PTR), ("close", PTR), ("library", PTR),
+                ("laid", PTR)] + [(op, PTR) for op in OPS]
 
 
 # ---- the library and the program -----------------------------------------------

@@ -171,6 +171,12 @@ static plan plan_for(const tt_attention_args *a)
     return e;
 }
 
+int64_t exact_f32_attention_laid(const tt_attention_args *a)
+{
+    const plan e = plan_for(a);
+    return exact_walk_laid(&e.walk);
+}
+
 int64_t exact_f32_attention_room(const tt_ctx *ctx, const tt_attention_args *a)
 {
     const plan e = plan_for(a);

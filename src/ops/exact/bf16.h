@@ -125,6 +125,8 @@ int64_t bf16_conv_room(const tt_ctx *ctx, const tt_conv_args *p,
                        const tt_bf16_kernels *kn);
 int64_t bf16_linear_room(const tt_ctx *ctx, const tt_linear_args *a,
                          const tt_bf16_kernels *kn);
+int64_t bf16_attention_laid(const tt_attention_args *a,
+                            const tt_bf16_kernels *kn);
 int64_t bf16_attention_room(const tt_ctx *ctx, const tt_attention_args *a,
                             const tt_bf16_kernels *kn);
 

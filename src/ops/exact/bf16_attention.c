@@ -158,6 +158,13 @@ static plan plan_for(const tt_attention_args *a, const tt_bf16_kernels *kn)
     return e;
 }
 
+int64_t bf16_attention_laid(const tt_attention_args *a,
+                            const tt_bf16_kernels *kn)
+{
+    const plan e = plan_for(a, kn);
+    return exact_walk_laid(&e.walk);
+}
+
 int64_t bf16_attention_room(const tt_ctx *ctx, const tt_attention_args *a,
                             const tt_bf16_kernels *kn)
 {

@@ -119,8 +119,12 @@ TT_OPS_ROWS(EXACT_DECLARED)
     void exact_##name##_conv(tt_ctx *ctx, const tt_conv_args *a);
 TT_CLASSES(EXACT_CLASS_DECLARED)
 
+/* tt_ops.laid of every class. */
+int64_t exact_laid(tt_ctx *ctx, int64_t N, int64_t D);
+
 /* Values of scratch that a call writes (ops/room.h). */
 int64_t exact_f32_linear_room(const tt_ctx *ctx, const tt_linear_args *a);
+int64_t exact_f32_attention_laid(const tt_attention_args *a);
 int64_t exact_f32_attention_room(const tt_ctx *ctx, const tt_attention_args *a);
 int64_t exact_f32_conv_room(const tt_ctx *ctx, const tt_conv_args *a);
 

@@ -160,6 +160,12 @@ static plan plan_for(const tt_attention_args *a, int unit)
     return e;
 }
 
+int64_t exact_tc_attention_laid(const tt_attention_args *a)
+{
+    const plan e = plan_for(a, 0);
+    return exact_walk_laid(&e.walk);
+}
+
 int64_t exact_tc_attention_room(const tt_ctx *ctx, const tt_attention_args *a)
 {
     const plan e = plan_for(a, 0);

@@ -34,8 +34,7 @@ void exact_give(const exact_walk *w, const tt_kernels *kn, float *acc,
              NULL, false);
 }
 
-/* Floats of the blocks of one head. */
-static int64_t head_room(const exact_walk *w)
+int64_t exact_walk_laid(const exact_walk *w)
 {
     const int64_t rest = w->a->N % w->block;
     return w->a->N / w->block * w->room(w, w->block) + w->room(w, rest);
@@ -93,10 +92,12 @@ exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w)
                                         ctx->nthreads);
     exact_cut c = {.all = panels, .panels = exact_parts(panels, most)};
     c.groups = exact_parts(panels, c.panels);
-    c.heads = heads_of(w->a->H, c.groups, ctx->nthreads,
-                       w->tuned->head_groups);
+    /* all at once where little is to be laid out */
+    c.heads = w->a->good > 0 ? w->a->H
+                             : heads_of(w->a->H, c.groups, ctx->nthreads,
+                                        w->tuned->head_groups);
     c.threads = exact_least(ctx->nthreads, c.heads * c.groups);
-    c.laid = c.heads * head_room(w);
+    c.laid = w->a->laid ? 0 : c.heads * exact_walk_laid(w);
     return c;
 }
 
@@ -105,11 +106,13 @@ static void walk_heads(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
                        float *memory, float *laid, int64_t h0, int64_t heads)
 {
     const tt_attention_args *a = w->a;
-    const int64_t blocks = (a->N + w->block - 1) / w->block;
-    const int64_t per = exact_round_up(w->floats, 16), room = head_room(w);
-    TT_PARALLEL_FOR_WORK(ctx, heads * a->N * a->D)
+    const int64_t good = a->good / w->block;
+    const int64_t blocks = exact_parts(a->N, w->block) - good;
+    const int64_t per = exact_round_up(w->floats, 16);
+    const int64_t room = exact_walk_laid(w);
+    TT_PARALLEL_FOR_WORK(ctx, heads * (a->N - a->good) * a->D)
     for (int64_t u = 0; u < heads * blocks; u++) {
-        const int64_t h = u / blocks, j0 = u % blocks * w->block;
+        const int64_t h = u / blocks, j0 = (good + u % blocks) * w->block;
         const exact_place at = {.h = h0 + h, .j0 = j0,
                                 .n = exact_least(a->N - j0, w->block)};
         w->keys(w, block_at(w, laid + h * room, j0), at);
@@ -126,14 +129,16 @@ static void walk_heads(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
 
 void exact_walk_all(tt_ctx *ctx, const exact_walk *w)
 {
-    if (w->a->T <= 0 || w->a->H <= 0) return;
+    float *const stays = w->a->laid;
+    if ((w->a->T <= 0 && !stays) || w->a->H <= 0) return;
     const exact_cut cut = exact_walk_cut(ctx, w);
     const int64_t H = w->a->H, per = exact_round_up(w->floats, 16);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const int64_t room = exact_round_up(cut.laid, 16);
     float *laid = tt_scratch(ctx, room + per * ctx->nthreads);
     for (int64_t h = 0; laid && h < H; h += cut.heads)
-        walk_heads(ctx, w, cut, laid + room, laid, h,
+        walk_heads(ctx, w, cut, laid + room,
+                   stays ? stays + h * exact_walk_laid(w) : laid, h,
                    exact_least(H - h, cut.heads));
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -7,7 +7,8 @@
  * queries each, along the vector) that walks the blocks together, so that a
  * block serves every panel of the group from a core's own cache. Where a head
  * has too few groups for all threads, several heads are taken at a time. What a
- * layout and a block's sums are is the class's. */
+ * layout and a block's sums are is the class's. What is laid out may stay for
+ * later calls, which then lay out the blocks behind it alone. */
 #ifndef TT_OPS_EXACT_WALK_H
 #define TT_OPS_EXACT_WALK_H
 
@@ -49,6 +50,9 @@ struct exact_walk {
 
 void exact_walk_all(tt_ctx *ctx, const exact_walk *w);
 
+/* Floats of the keys and values of a head. */
+int64_t exact_walk_laid(const exact_walk *w);
+
 /* How queries are cut into groups. */
 typedef struct exact_cut {
     int64_t all, groups;     /* panels and groups of a head: groups differ by
@@ -57,7 +61,8 @@ typedef struct exact_cut {
     int64_t panels;          /* of a group, at most                           */
     int64_t heads;           /* taken at a time                               */
     int64_t threads;         /* that get a group                              */
-    int64_t laid;            /* floats of the keys and values of those heads  */
+    int64_t laid;            /* floats of the keys and values of those heads,
+                                unless they stay in a->laid                   */
 } exact_cut;
 exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w);
 

@@ -406,6 +406,7 @@ tt_status tt_explain_open(tt_ctx *ctx, tt_explain **out, const tt_report *r,
     e->table = *tt_ops_default();
     e->table.self = e;
     e->table.of_class = e->of_class;
+    e->table.laid = NULL;
 #define ENTRY(name, NAME) e->table.name = record_##name;
     TT_OPS(ENTRY)
     e->plain = e->table;

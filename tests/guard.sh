@@ -56,6 +56,7 @@ ops/tensor_core_exact gives operators values of the host
 ops/tuning            gives operators values of the host
 ops/vdp_unit          gives operators values of the host
 ops/worked_example    gives operators values of the host
+rollout/foresight     has a device of its own
 rollout/noise         random numbers
 rollout/page          numbers of the host
 rollout/scenes        texts of scenes

@@ -62,13 +62,13 @@ typedef struct tt_choose_args {
     int64_t n, count;
 } tt_choose_args;
 
-/* Row i = row list[i] of `from`: c words of 4 bytes, rows `step` words apart
- * there and `to_step` here, where what lies between them stays as it is. The
- * arrays do not overlap. */
+/* Row i = row list[i] of `from`, or row i where there is no list: c words of 4
+ * bytes, rows `step` words apart there and `to_step` here, where what lies
+ * between them stays as it is. The arrays do not overlap. */
 typedef struct tt_pick_args {
     tt_index *to;            /* [n, to_step]                                  */
     const tt_index *from;    /* [..., step]                                   */
-    const tt_index *list;    /* [n]                                           */
+    const tt_index *list;    /* [n], or NULL                                  */
     int64_t n, c, step, to_step;
 } tt_pick_args;
 

@@ -308,7 +308,8 @@ static void host_pick(tt_ctx *ctx, const tt_pick_args *a)
 {
     (void)ctx;
     for (int64_t i = 0; i < a->n; i++)
-        memcpy(a->to + i * a->to_step, a->from + a->list[i] * a->step,
+        memcpy(a->to + i * a->to_step,
+               a->from + (a->list ? a->list[i] : i) * a->step,
                (size_t)a->c * sizeof *a->to);
 }
 

@@ -1,47 +1,56 @@
-/* check_waits.c: how often each policy waits for the GPU, pass by pass.
+/* check_waits.c: how often each policy waits for the GPU, and what the host
+ * gives it, pass by pass.
  *
  *   check_waits
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * Whole rollouts on the backend cuda, whose GPU is the shim: driver.cpp counts
- * every wait. A pass waits once, for what the head gives or, in the clean pass,
- * for its tokens. What is beyond that are waits of the policy, which here are
- * held to a number a layer: so many in some pass, and never more. */
+ * every wait and every put. A pass waits once, for what the head gives or, in
+ * the clean pass, for its tokens, and is given patches and the time. What is
+ * beyond that are waits and lists of the policy, which here are held to a number
+ * a layer: so many in some pass, and never more. Tables that all layers share
+ * come on top, fewer than there are layers. */
 #include <dlfcn.h>
 
 #include "tests/rollout/tiny.h"
 
 enum { FIRST, MIDDLE, CLEAN, PASSES };
 
-/* Settings that evict, and what the policy then waits for in a layer. */
+/* Settings that evict, how often the policy then waits in a layer, and how many
+ * lists it gives it. */
 static const struct row {
     const char *policy, *knob;
     double value;
-    int64_t waits[PASSES];
+    int64_t waits[PASSES], given[PASSES];
     const char *zero;        /* a second knob, at 0                           */
 } rows[] = {
     /* one, when the clean pass scores and edits */
-    {"tether", NULL, 0, {0, 0, 1}, NULL},
-    {"tether", NULL, 0, {0, 0, 1}, "tau"},
-    /* frame by frame, where the device goes ahead if it edits */
-    {"tether", "pool", 1, {0, 0, 1}, NULL},
-    {"tether", "pool", 1, {0, 0, 1}, "tau"},
-    {"memrope", NULL, 0, {0, 0, 0}, NULL},
-    {"memrope", "adaptive", 1, {0, 0, 0}, NULL},
-    {"memrope", "memrope-method", 1, {0, 0, 0}, NULL},
-    /* what a device chose when a chunk compressed */
-    {"deep-forcing", NULL, 0, {0, 0, 1}, NULL},
-    {"deep-forcing", "fusion", 1, {0, 0, 1}, NULL},
-    {"deep-forcing", "unify", 1, {0, 0, 1}, NULL},
+    {"tether", NULL, 0, {0, 0, 1}, {0, 0, 0}, NULL},
+    {"tether", NULL, 0, {0, 0, 1}, {0, 0, 0}, "tau"},
+    /* frame by frame, where the device goes ahead if it edits: which frames
+     * there are in the memory of this layer */
+    {"tether", "pool", 1, {0, 0, 1}, {0, 0, 1}, NULL},
+    {"tether", "pool", 1, {0, 0, 1}, {0, 0, 0}, "tau"},
+    {"memrope", NULL, 0, {0, 0, 0}, {0, 0, 0}, NULL},
+    {"memrope", "adaptive", 1, {0, 0, 0}, {0, 0, 0}, NULL},
+    {"memrope", "memrope-method", 1, {0, 0, 0}, {0, 0, 0}, NULL},
+    /* what a device chose when a chunk compressed; given which tokens compete,
+     * their positions, and in each pass the positions to choose from; those
+     * that move up are three segments */
+    {"deep-forcing", NULL, 0, {0, 0, 1}, {3, 1, 1}, NULL},
+    {"deep-forcing", "fusion", 1, {0, 0, 1}, {3, 1, 1}, NULL},
+    {"deep-forcing", "unify", 1, {0, 0, 1}, {6, 4, 4}, NULL},
 };
 
-typedef long waits_fn(void);
-static waits_fn *waits;
+#define SHARED_PUTS 2        /* patches and the time                          */
+
+typedef long count_fn(void);
+static count_fn *waits, *given;
 
 typedef struct seen {
-    long before;
-    int64_t layers, most[PASSES];
+    long waits, given;
+    int64_t layers, most[PASSES], most_given[PASSES];
 } seen;
 
 /* After each pass. */
@@ -50,11 +59,16 @@ static void count(void *user, const tt_progress *p)
     seen *s = user;
     const int pass = p->step == p->steps ? CLEAN
                      : p->step == 1 ? FIRST : MIDDLE;
-    const long now = waits(), own = now - s->before - 1;
-    s->before = now;
+    const long own = waits() - s->waits - 1;
+    /* the clean pass asks nothing of the last layer's attention */
+    const long lists = (given() - s->given - SHARED_PUTS)
+                       / (s->layers - (pass == CLEAN));
+    s->waits += own + 1;
+    s->given = given();
     expect(own >= 0, "%ld waits of a pass", own + 1);
     if (own > s->most[pass] * s->layers)
         s->most[pass] = (own + s->layers - 1) / s->layers;
+    if (p->chunk > 0 && lists > s->most_given[pass]) s->most_given[pass] = lists;
 }
 
 static void check(tt_ctx *ctx, const char *policy, const struct row *row)
@@ -62,11 +76,12 @@ static void check(tt_ctx *ctx, const char *policy, const struct row *row)
     static tt_real out[4 * FRAMES * SIZE];
     static const int64_t none[PASSES];
     const int64_t *want = row ? row->waits : none;
+    const int64_t *lists = row ? row->given : none;
     tt_rollout_options o = evicting_for(policy, FRAMES, 3);
     if (row && row->knob) tt_policy_put(&o.policy, row->knob, row->value);
     if (row && row->zero) tt_policy_put(&o.policy, row->zero, 0);
     tt_rollout *r = start(ctx, &o);
-    seen s = {.before = waits(),
+    seen s = {.waits = waits(), .given = given(),
               .layers = tt_cache_geometry(tt_rollout_cache(r))->layers};
     tt_rollout_on_progress(r, count, &s);
     go(ctx, r, out, 100);
@@ -75,12 +90,15 @@ static void check(tt_ctx *ctx, const char *policy, const struct row *row)
     snprintf(what, sizeof what, "%s%s%s%s%s", policy,
              row && row->knob ? " " : "", row && row->knob ? row->knob : "",
              row && row->zero ? " no " : "", row && row->zero ? row->zero : "");
-    printf("waits a layer, %s: %lld, %lld, %lld\n", what,
-           (long long)s.most[FIRST], (long long)s.most[MIDDLE],
-           (long long)s.most[CLEAN]);
-    for (int i = 0; i < PASSES; i++)
+    for (int i = 0; i < PASSES; i++) {
+        printf("a layer of %s, pass %d: %lld waits, %lld lists\n", what, i,
+               (long long)s.most[i], (long long)s.most_given[i]);
         expect(s.most[i] == want[i], "%s: %lld waits a layer in pass %d, not "
                "%lld", what, (long long)s.most[i], i, (long long)want[i]);
+        expect(s.most_given[i] == lists[i], "%s: %lld lists a layer in pass "
+               "%d, not %lld", what, (long long)s.most_given[i], i,
+               (long long)lists[i]);
+    }
 }
 
 static bool listed(const char *policy)
@@ -98,7 +116,9 @@ int main(void)
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
     void *found = driver ? dlsym(driver, "shim_waits") : NULL;
     memcpy(&waits, &found, sizeof found);
-    if (!expect(waits != NULL, "the driver is the shim")) return test_end();
+    found = driver ? dlsym(driver, "shim_given") : NULL;
+    memcpy(&given, &found, sizeof found);
+    if (!expect(waits && given, "the driver is the shim")) return test_end();
     load(ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         check(ctx, rows[i].policy, &rows[i]);

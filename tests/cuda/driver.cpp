@@ -39,15 +39,15 @@ std::map<uintptr_t, size_t> blocks;
 std::map<std::string, function> functions;
 
 struct counts {
-    long launches, puts, gets, waits, allocs, put_bytes, get_bytes;
+    long launches, puts, gets, waits, allocs, put_bytes, get_bytes, words;
     ~counts()
     {
         const char *name = getenv("TT_SHIM_COUNT");
         FILE *f = name ? fopen(name, "a") : nullptr;
         if (!f) return;
         fprintf(f, "%ld launches, %ld puts of %ld bytes, %ld gets of %ld bytes,"
-                " %ld waits, %ld allocations\n", launches, puts, put_bytes,
-                gets, get_bytes, waits, allocs);
+                " %ld waits, %ld allocations, %ld puts of few words\n", launches,
+                puts, put_bytes, gets, get_bytes, waits, allocs, words);
         fclose(f);
     }
 } count;
@@ -104,10 +104,16 @@ bool pointers_are_ours(const void *args, size_t bytes)
 
 }  // namespace
 
-/* For check_waits.c. */
+/* For check_waits.c: waits, and what the host gave, as a transfer or among the
+ * arguments of a kernel. */
 extern "C" __attribute__((visibility("default"))) long shim_waits()
 {
     return count.waits;
+}
+
+extern "C" __attribute__((visibility("default"))) long shim_given()
+{
+    return count.puts + count.words;
 }
 
 API cuInit(unsigned) { return OK; }
@@ -280,6 +286,7 @@ API cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
         return FAILED;
     }
     count.launches++;
+    count.words += k->name == "words";
     shim_run(k->kernel, k->name.c_str(), dim3(gx, gy, gz), dim3(bx, by, bz),
              shared, args[0]);
     return OK;

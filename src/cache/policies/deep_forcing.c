@@ -213,7 +213,7 @@ static tt_tensor question(tt_ctx *ctx, const tt_layer *y)
 /* dot [n, rows] of n <= L tokens with unrotated keys k and positions pos. A dot
  * product goes through all heads: each rank takes some of the tokens. */
 static const tt_real *ask(tt_ctx *ctx, const tt_layer *y, const tt_real *k,
-                          const int32_t *pos, int64_t n,
+                          const tt_index *pos, int64_t n,
                           const tt_tensor *asked)
 {
     const tt_geometry *geo = y->geo;
@@ -230,7 +230,7 @@ static const tt_real *ask(tt_ctx *ctx, const tt_layer *y, const tt_real *k,
 /* The largest product of each of n tokens with unrotated keys k and positions
  * pos, a frame's worth at a time. */
 static void score(tt_ctx *ctx, tt_real *best, const tt_layer *y,
-                  const tt_real *k, const int32_t *pos, int64_t n,
+                  const tt_real *k, const tt_index *pos, int64_t n,
                   const tt_tensor *asked)
 {
     const tt_geometry *geo = y->geo;
@@ -297,15 +297,21 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
     c->frame = tt_alloc(ctx, a, n, sizeof *c->frame, "scores");
     c->reuse = tt_alloc0(ctx, a, n, sizeof *c->reuse, "scores");
     int32_t *pos = tt_alloc(ctx, a, 3 * n, sizeof *pos, "positions");
+    tt_index *there = tt_indices(ctx, a, 3 * n);
     const tt_tensor asked = question(ctx, y);
     c->best = tt_values(ctx, n);
+    const int64_t end = tt_cache_rope(y->cache)->npos;
     if (ctx->status) return;
 
     cache_positions_before(pos, y, y->len, p->start, fresh);
     memcpy(c->reuse, reuse_of(y), (size_t)y->len * sizeof *c->reuse);
-    for (int64_t i = 0; i < n; i++) c->frame[i] = pos[3 * i];
-    score(ctx, c->best, y, y->k, pos, y->len, &asked);
-    score(ctx, c->best + y->len, y, k, pos + 3 * y->len, fresh, &asked);
+    for (int64_t i = 0; i < n; i++) {
+        c->frame[i] = pos[3 * i];
+        TT_ASSERT(c->frame[i] >= 0 && c->frame[i] < end);
+    }
+    tt_put_indices(ctx, there, pos, 3 * n);
+    score(ctx, c->best, y, y->k, there, y->len, &asked);
+    score(ctx, c->best + y->len, y, k, there + 3 * y->len, fresh, &asked);
 }
 
 /* The best of what lies between sinks and recent frames and was not selected

@@ -111,6 +111,7 @@ typedef struct knowledge {
     const double *query, *pending, *later; /* of queries; keys of `pend`, and of
                                               `after`                         */
     const double **member;       /* [M] keys; NULL: to be asked for           */
+    const double *kept;          /* lists of `foresee`, or NULL               */
 } knowledge;
 
 static void learn(tt_ctx *ctx, tt_layer *y, knowledge *k, const tt_real *q,
@@ -219,36 +220,39 @@ static bool edit_frame(tt_ctx *ctx, tt_layer *y, int64_t i, const tt_wide *own,
 /* Sink, members and one candidate as the device knows them. */
 typedef struct pool {
     tt_wide *moments;            /* [S+M+1, 4, width]                         */
-    tt_index *time;              /* [S+M+1] global frames                     */
+    tt_index *time;              /* global frames: [S+M], then of all pending
+                                    ones from the candidate on                */
 } pool;
 
 static pool make_pool(tt_ctx *ctx, const tt_layer *y)
 {
-    const int64_t n = regions(y).recent + 1;
-    return (pool){tt_wides(ctx, n * 4 * tether_width(y)),
-                  tt_indices(ctx, &ctx->scratch, n)};
+    const int64_t F = regions(y).recent;
+    return (pool){tt_wides(ctx, (F + 1) * 4 * tether_width(y)),
+                  tt_indices(ctx, &ctx->scratch, F + tether_of(y)->pending)};
 }
 
 static void first_pool(tt_ctx *ctx, const tt_layer *y, const pool *p)
 {
     const int64_t F = regions(y).recent, S = y->opt->S;
-    int32_t *time = tt_alloc0(ctx, &ctx->scratch, F, sizeof *time, "frames");
-    for (int64_t i = S; i < F && time; i++)
-        time[i] = (int32_t)tether_members(y)[i - S];
-    tt_put_indices(ctx, p->time, time, F);
+    const int64_t n = F + tether_of(y)->pending;
+    int32_t *time = tt_alloc0(ctx, &ctx->scratch, n, sizeof *time, "frames");
+    for (int64_t i = S; i < n && time; i++)
+        time[i] = (int32_t)(i < F ? tether_members(y)[i - S]
+                                  : tether_of(y)->pending_first + i - F);
+    tt_put_indices(ctx, p->time, time, n);
     copy_moments(ctx, p->moments, tether_moments(y, 0),
                  F * 4 * tether_width(y));
 }
 
-/* The pool of the next round: what GRAB keeps of the candidates. */
+/* The pool of the next round, before which `left` frames are pending: what GRAB
+ * keeps of the candidates, the rows in `list`. */
 static void next_pool(tt_ctx *ctx, const tt_layer *y, const pool *to,
                       const pool *from, const tt_wide *query,
-                      const tt_wide *after)
+                      const tt_wide *after, tt_index *list, int64_t left)
 {
     const tt_geometry *g = y->geo;
     const int64_t F = regions(y).recent, w = tether_width(y), row = 8 * w;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    tt_index *list = tt_indices(ctx, &ctx->scratch, F);
     tt_judge(ctx, &(tt_judge_args){
         .list = list, .score = tt_wides(ctx, F + 1 - y->opt->S), .q = query,
         .m = from->moments, .time = from->time, .first = y->opt->S,
@@ -261,16 +265,27 @@ static void next_pool(tt_ctx *ctx, const tt_layer *y, const pool *to,
                                  (tt_index *)from->moments, list, F, row, row,
                                  row});
     tt_pick(ctx, &(tt_pick_args){to->time, from->time, list, F, 1, 1, 1});
+    tt_pick(ctx, &(tt_pick_args){to->time + F, from->time + F + 1, NULL, left,
+                                 1, 1, 1});
     tt_arena_reset(&ctx->scratch, m);
+}
+
+/* Statistics that take the room of a list of S+M rows, so that both can be got
+ * at once. */
+static int64_t list_room(const tt_layer *y)
+{
+    const int64_t each = sizeof(tt_wide) / sizeof(tt_index);
+    return (regions(y).recent + each - 1) / each;
 }
 
 /* Frame by frame, the second is judged by the first one edited, and edited by a
  * pool that may hold it. So that nobody waits for that, the device goes ahead:
  * every pending frame is edited in its place, whether it will be admitted or
  * not, and the device itself finds the pool of the next. Nobody is judged by
- * the last one. What it finds, the rounds of the host find again. */
+ * the last one. What it finds, the rounds of the host find again: whom it keeps
+ * is in `kept`, for `compare`. */
 static tt_wide *foresee(tt_ctx *ctx, tt_layer *y, const tt_wide *pend,
-                        const tt_wide *query)
+                        const tt_wide *query, tt_wide *kept)
 {
     const int64_t F = regions(y).recent, each = 4 * tether_width(y);
     const int64_t pending = tether_of(y)->pending;
@@ -278,17 +293,16 @@ static tt_wide *foresee(tt_ctx *ctx, tt_layer *y, const tt_wide *pend,
     tt_wide *after = tt_wides(ctx, pending * each);
     first_pool(ctx, y, &now);
     for (int64_t i = 0; i < pending && !ctx->status; i++) {
-        const int32_t time = (int32_t)(tether_of(y)->pending_first + i);
         const pool old = now;
         tame_stats trusted[2];
         copy_moments(ctx, now.moments + F * each, pend + i * each, each);
-        tt_put_indices(ctx, now.time + F, &time, 1);
         trusted_of(ctx, y, now.moments, trusted);
         edit_frame(ctx, y, i, pend + i * each, trusted);
         if (i == pending - 1) break;
         learn_frame(ctx, y, after + i * each, tether_pend_k(y, i),
                     tether_pend_v(y, i));
-        next_pool(ctx, y, &next, &now, query, after + i * each);
+        next_pool(ctx, y, &next, &now, query, after + i * each,
+                  (tt_index *)(kept + i * list_room(y)), pending - 1 - i);
         now = next;
         next = old;
     }
@@ -300,12 +314,7 @@ static void take_means(tt_ctx *ctx, const tt_layer *y, tt_wide **to,
                        const tt_wide *from, int64_t n)
 {
     const int64_t w = tether_width(y);
-    if (n == 0) return;
-    int32_t *rows = tt_alloc(ctx, &ctx->scratch, n, sizeof *rows, "means");
-    tt_index *list = tt_indices(ctx, &ctx->scratch, n);
-    for (int64_t i = 0; i < n && rows; i++) rows[i] = (int32_t)i;
-    tt_put_indices(ctx, list, rows, n);
-    tt_pick(ctx, &(tt_pick_args){(tt_index *)*to, (tt_index *)from, list, n,
+    tt_pick(ctx, &(tt_pick_args){(tt_index *)*to, (tt_index *)from, NULL, n,
                                  2 * w, 8 * w, 2 * w});
     *to += n * w;
 }
@@ -327,8 +336,8 @@ static void learn(tt_ctx *ctx, tt_layer *y, knowledge *k, const tt_real *q,
     const int64_t w = tether_width(y), M = y->opt->M;
     const int64_t pending = tether_of(y)->pending;
     const bool edits = y->opt->own[TETHER_TAU].x != 0;
-    const int64_t n = 1 + M + 2 * pending;
-    tt_wide *means = tt_wides(ctx, n * w), *to = means + w;
+    const int64_t n = (1 + M + 2 * pending) * w + pending * list_room(y);
+    tt_wide *means = tt_wides(ctx, n), *to = means + w;
     *k = (knowledge){.pend = tt_wides(ctx, 4 * pending * w)};
     k->member = tt_alloc(ctx, &ctx->scratch, M, sizeof *k->member, "members");
     if (ctx->status) return;
@@ -345,10 +354,13 @@ static void learn(tt_ctx *ctx, tt_layer *y, knowledge *k, const tt_real *q,
     take_means(ctx, y, &to, k->pend, pending);
     if (by_frame(y) && !edits) k->after = k->pend;
     k->edited = goes_ahead(ctx, y);
-    if (k->edited) k->after = foresee(ctx, y, k->pend, means);
+    tt_wide *kept = to + (pending - 1) * w;
+    if (k->edited) k->after = foresee(ctx, y, k->pend, means, kept);
     if (k->after) take_means(ctx, y, &to, k->after, pending - 1);
+    if (k->edited) to += (pending - 1) * list_room(y);
     const double *h = tt_get_wides(ctx, means, to - means);
     if (!h) return;
+    k->kept = k->edited ? h + (kept - means) : NULL;
     k->query = h;
     for (int64_t i = 0; i < M; i++) k->member[i] = h + (1 + i) * w;
     k->pending = h + (1 + M) * w;
@@ -417,6 +429,30 @@ static void show_edited(tt_ctx *ctx, const tt_layer *y, int64_t c, int64_t i)
     tt_team_tap_heads(ctx, name, tether_pend_v(y, i), g->L, g->heads, g->D);
 }
 
+/* Round `sub` of the host keeps whom the device kept when it went ahead, or
+ * what it edited is wrong. A plan's device knows nobody: its rows are none of
+ * ours. */
+static void compare(tt_ctx *ctx, const tt_layer *y, const grab_round *r,
+                    const knowledge *k, int64_t sub)
+{
+    const int64_t S = y->opt->S;
+    int64_t at = 0;
+    if (ctx->status || !k->kept || sub == tether_of(y)->pending - 1) return;
+    const int32_t *list = (const int32_t *)(const void *)
+                          (k->kept + sub * list_room(y));
+    if (list[0] >= S + r->P) return;
+    for (int64_t i = 0; i < S + r->P && !ctx->status; i++) {
+        if (i >= S && !r->keep[i - S]) continue;
+        if (list[at++] != i)
+            tt_fail(ctx, TT_EFORMAT, "tether: layer %lld, round %lld: %s keeps "
+                    "row %lld, but the host row %lld; its kernels do not "
+                    "compute what they should: use another backend, and report "
+                    "this", (long long)y->index, (long long)sub,
+                    ctx->device ? ctx->device->name : "the operator judge",
+                    (long long)list[at - 1], (long long)i);
+    }
+}
+
 /* Steps 3, 4, 5 for the pending frames [first, first + n) against the members,
  * by what `learn` gave. */
 static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, knowledge *k,
@@ -443,6 +479,7 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, knowledge *k,
     show_scores(ctx, &r);
     grab_select(ctx, &r, &margin);
     show_keep(ctx, &r);
+    compare(ctx, y, &r, k, sub);
 
     edit(ctx, y, &r, k, first);
     tt_scope_end(ctx, scope);

@@ -203,6 +203,15 @@ typedef struct cuda_judge_args {
     double *mass;            /* [n - first]                                   */
 } cuda_judge_args;
 
+/* Words that travel as arguments of their kernel, one to a number, because two
+ * side by side would look like a pointer. */
+#define FEW_WORDS 64
+typedef struct cuda_words_args {
+    uint32_t *to;
+    int64_t n;
+    uint64_t word[FEW_WORDS];
+} cuda_words_args;
+
 /* Every kernel: X(name). */
 #define CUDA_KERNELS(X)                                                        \
     X(linear) X(linear_vec) X(conv) X(conv_vec)                                \
@@ -214,7 +223,7 @@ typedef struct cuda_judge_args {
     X(total) X(most) X(choose_rows) X(choose_list) X(pick)                     \
     X(apart) X(rates) X(follow) X(trust) X(gain) X(judge)                      \
     X(modulate) X(gate_add) X(add) X(mul) X(gelu_tanh) X(silu) X(rope)         \
-    X(narrow_bf16)                                                             \
+    X(narrow_bf16) X(words)                                                    \
     X(widen_f64) X(widen_f32) X(widen_bf16) X(widen_f16)                       \
     X(widen_f8_e5m2) X(widen_f8_e4m3) X(widen_q8_0) X(widen_q4_0)              \
     X(widen_q4_1) X(widen_q5_0) X(widen_q5_1) X(widen_q2_k) X(widen_q3_k)      \

@@ -88,7 +88,8 @@ KERNEL(pick, tt_pick_args, ELEMENT_THREADS, 1)
 {
     for (int64_t e = grid_thread(); e < a.n * a.c; e += grid_threads()) {
         const int64_t i = e / a.c, w = e - i * a.c;
-        a.to[i * a.to_step + w] = a.from[a.list[i] * a.step + w];
+        const int64_t row = a.list ? a.list[i] : i;
+        a.to[i * a.to_step + w] = a.from[row * a.step + w];
     }
 }
 

@@ -262,8 +262,22 @@ bool cuda_holds(const void *p)
     return b != NULL;
 }
 
+/* A few words go as arguments of a kernel: a launch, and no transfer. */
+static void put_words(tt_ctx *ctx, void *to, const void *from, size_t bytes)
+{
+    uint32_t word[FEW_WORDS];
+    cuda_words_args a = {.to = to, .n = (int64_t)(bytes / sizeof *word)};
+    memcpy(word, from, bytes);
+    for (int64_t i = 0; i < a.n; i++) a.word[i] = word[i];
+    cuda_launch(ctx, CUDA_words, (cuda_grid){1, 1, FEW_WORDS, 0}, &a);
+}
+
 static void put(tt_ctx *ctx, void *to, const void *from, size_t bytes)
 {
+    if (bytes <= FEW_WORDS * 4 && bytes % 4 == 0 && (uintptr_t)to % 4 == 0) {
+        put_words(ctx, to, from, bytes);
+        return;
+    }
     check(ctx, gpu.call.put(device_address(to), from, bytes, gpu.stream),
           "a copy to the GPU");
 }

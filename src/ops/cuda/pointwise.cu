@@ -63,3 +63,9 @@ KERNEL(rope, cuda_rope_args, ELEMENT_THREADS, 1)
         a.y[2 * e + 1] = narrow(fma_rn(re, s, mul_rn(im, c)));
     }
 }
+
+KERNEL(words, cuda_words_args, FEW_WORDS, 1)
+{
+    const int64_t i = threadIdx.x;
+    if (i < a.n) a.to[i] = (uint32_t)a.word[i];
+}

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/cache/judged.h"
 #include "tests/harness.h"
 #include "tether/backend.h"
 #include "tether/device.h"
@@ -702,8 +703,8 @@ static void call_verb(void *const *p, const void *shape)
         tt_follow(ctx, &(tt_follow_args){p[0], p[1], p[2], s->n, s->c});
         break;
     default:
-        tt_pick(ctx, &(tt_pick_args){p[0], p[1], p[2], s->count, s->c, s->c,
-                                     s->c});
+        tt_pick(ctx, &(tt_pick_args){p[0], p[1], p[2], s->count, s->c, s->c + 3,
+                                     s->c + 1});
     }
     ctx->device = gpu;
 }
@@ -828,6 +829,49 @@ static void test_choose(int64_t n, bool finite)
     check(call_verb, &s, o, "choose of %lld finite %d", (long long)n, finite);
 }
 
+/* Some rows, and with no list the first ones. */
+static void test_pick(int64_t n, int64_t c, int64_t count)
+{
+    choice s = {PICK, n, c, count};
+    operand list = bytes(4 * count, 1);
+    for (int64_t k = 0; k < count; k++)
+        ((int32_t *)list.data)[k] = (int32_t)(uniform() * (double)n);
+    operand o[OPERANDS] = {output(count * (c + 1)),
+                           floats(n * (c + 3), NORMAL), list};
+    check(call_verb, &s, o, "pick %lldx%lld", (long long)n, (long long)c);
+    s.count = n;
+    operand whole[OPERANDS] = {output(n * (c + 1)),
+                               floats(n * (c + 3), NORMAL)};
+    check(call_verb, &s, whole, "pick all of %lldx%lld", (long long)n,
+          (long long)c);
+}
+
+/* Rounds as the policy would decide them. */
+static void test_judged(void)
+{
+    static const char *const orders[] = {"forward", "reverse", "random"};
+    if (only && !strstr("judge", only)) return;
+    for (int i = 0; i < 3; i++) {
+        setenv("TT_SHIM_ORDER", orders[i], 1);
+        check_all_judged(ctx);
+    }
+}
+
+static void call_nothing(void *const *p, const void *shape)
+{
+    (void)p, (void)shape;
+}
+
+/* What is only put there and got: a few words, and more. */
+static void test_words(void)
+{
+    static const int64_t n[] = {1, 2, 5, 63, 64, 65, 3000};
+    for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
+        operand o[OPERANDS] = {floats(n[i], WIDE)};
+        check(call_nothing, NULL, o, "words %lld", (long long)n[i]);
+    }
+}
+
 static void test_choices(void)
 {
     static const int64_t shapes[][3] = {
@@ -846,13 +890,7 @@ static void test_choices(void)
             operand o[OPERANDS] = {output(s.n), scores(s.n * s.c, finite)};
             check(call_verb, &s, o, "most %d finite %d", (int)i, finite);
         }
-        s.verb = PICK;
-        operand list = bytes(4 * s.count, 1);
-        for (int64_t k = 0; k < s.count; k++)
-            ((int32_t *)list.data)[k] = (int32_t)(uniform() * (double)s.n);
-        operand o[OPERANDS] = {output(s.count * s.c),
-                               floats(s.n * s.c, NORMAL), list};
-        check(call_verb, &s, o, "pick %d", (int)i);
+        test_pick(s.n, s.c, s.count);
         for (int kind = 0; kind <= CANCEL; kind++)
             test_averages(s.n, s.c, kind);
         for (int kind = 0; kind <= CANCEL; kind++)
@@ -959,6 +997,8 @@ int main(int argc, char **argv)
     test_rows();
     test_gates();
     test_choices();
+    test_judged();
+    test_words();
     test_rope();
     test_classes();
     return test_end();

@@ -66,6 +66,7 @@ int shim_gpu();
 /* ---- kernel.h ------------------------------------------------------------ */
 #define DEVICE inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL_1
 #define UNROLL_2
 
 #define KERNEL(name, type, nthreads, nblocks)                                  \

@@ -42,6 +42,7 @@ extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 #define DEVICE inline
 #define UNROLL
+#define UNROLL_1
 #define UNROLL_2
 #define KERNEL(name, type, threads, blocks) void name(const type &a)
 #define SHARED(type, name) type *const name = (type *)shared_memory()

@@ -21,6 +21,7 @@
 
 #define DEVICE __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
+#define UNROLL_1 _Pragma("unroll 1")      /* not at all */
 #define UNROLL_2 _Pragma("unroll 2")
 
 /* A kernel of the struct `type`, in blocks of `threads` threads; `blocks` of

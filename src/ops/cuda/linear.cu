@@ -249,6 +249,7 @@ template <bool VEC> DEVICE void follow(const cuda_linear_args &a)
     const int row0 = blockIdx.y * TILE_ROWS + own_row();
     const int col0 = blockIdx.x * TILE_COLS + own_col();
     for (int i = 0; i < 8; i++)
+        UNROLL_1
         for (int j = 0; j < 8; j += VEC ? 4 : 1) {
             const int row = row0 + tile_row(i), col = col0 + tile_col(j);
             if (row >= n || col >= o) continue;

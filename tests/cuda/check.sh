@@ -49,7 +49,7 @@ add() {   # name: what that program said
     failed=$((failed + f))
 }
 
-all="waits kernels attention_sm_80 attention_sm_86 linear_sm_80 wgmma"
+all="waits kernels attention_sm_80 attention_sm_86 linear_sm_80 conv_sm_80 wgmma"
 start waits "$build/shim/check_waits"
 # shellcheck disable=SC2086
 start kernels "$build/shim/check_kernels" $brief
@@ -57,6 +57,7 @@ start kernels "$build/shim/check_kernels" $brief
 start attention_sm_80 env TT_SHIM_GPU=80 "$build/shim/check_kernels" $brief attention
 start attention_sm_86 env TT_SHIM_GPU=86 "$build/shim/check_kernels" $brief attention
 start linear_sm_80 env TT_SHIM_GPU=80 "$build/shim/check_kernels" $brief "sm80 linear"
+start conv_sm_80 env TT_SHIM_GPU=80 "$build/shim/check_kernels" "sm80 conv"
 start wgmma env TT_CUDA_LINEAR=wgmma "$build/shim/check_kernels" $brief "sm90 linear"
 for class in f32 sm80 sm90; do
     gpu=90
@@ -117,7 +118,7 @@ for class in sm80 sm90; do
     for vae in vae_full_a vae_pth; do
         at=$logs/$vae.$class
         for backend in exact cuda; do
-            export TT_SHIM_GPU=${class#sm} TT_SHIM_COUNT=$at.$backend.count
+            export TT_SHIM_GPU=${class#sm} TT_SHIM_COUNT="$at.$backend.count"
             set -- -q --vae ref_data/$vae/weights.safetensors \
                 --vae-class $class --backend $backend
             "$build/shim/tether" decode "$@" --latents "$logs/keep-8000000000" \

@@ -44,6 +44,7 @@ typedef struct tt_needs {
     int64_t heads;         /* of every layer, that are held                   */
     int64_t activations;   /* the rest of it                                  */
     bool keys;             /* ... with rotated keys, which are kept           */
+    bool laid;             /* ... or laid out for attention, with values      */
     int64_t peak;          /* the largest of the three peaks; 0: not known    */
     int64_t latents_file;  /* on disk                                         */
     int64_t states;        /* on disk, until the latents are complete         */

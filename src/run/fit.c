@@ -49,12 +49,19 @@ static bool holds_with_spare(const tt_run *run, const tt_needs *n)
     return holds(run, &more);
 }
 
-/* Host memory has better uses: there the rotations take less than one percent
- * of a chunk. */
+/* Mapped weights have the other half. Rotated keys alone are not worth it: to
+ * rotate them takes less than one percent of a chunk. */
+static bool host_keeps(const tt_ctx *ctx, const tt_needs *n)
+{
+    const int64_t room = plan_memory(n->before).bytes / tt_team_size(ctx);
+    return n->laid && n->peak - n->before <= room / 2;
+}
+
 bool plan_keeps(const tt_ctx *ctx, const tt_needs *n)
 {
     const tt_device *d = ctx->device;
-    if (!d || !d->room) return false;
+    if (!d) return host_keeps(ctx, n);
+    if (!d->room) return false;
     const int64_t weights = n->latents.mapped
                           + (n->during ? n->decoding.mapped : 0);
     return with_spare(n->latents.peak - n->before) + weights

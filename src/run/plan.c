@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cache/kept.h"
 #include "tether/team.h"
 #include "tether/text.h"
 
@@ -202,6 +203,12 @@ static const tt_layer *layer_of(const rolling *r)
     return tt_cache_layer(tt_rollout_cache(r->rollout), 0);
 }
 
+static bool lays_out(const rolling *r)
+{
+    const cache_kept *k = cache_kept_of(tt_rollout_cache(r->rollout), 0);
+    return k && k->laid;
+}
+
 /* The first chunk after which nothing grows; none when chunks differ by what
  * happens in them. */
 static int64_t steady_from(const rolling *r)
@@ -281,6 +288,7 @@ tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
         if (o->kv_dir) move_to_disk(&r, n);
         n->activations = n->latents.held - n->cache - latent_bytes(run, o);
         n->keys = o->keep_keys;
+        n->laid = lays_out(&r);
     }
     if (!hand_over(ctx, &r.s->ctx) && budget > 0) {
         const tt_weights *given = tt_weights_crowded(w) ? w : NULL;
@@ -552,6 +560,12 @@ static void drop_keys(tt_ctx *c, tt_run *run, tt_needs *n)
     plan_sum(run, &run->opt, n);
 }
 
+/* Rotated keys alone stay on a device only: on the host that saves nothing. */
+static bool may_keep(const tt_ctx *ctx, const tt_run *run)
+{
+    return !run->opt.kv_dir && (ctx->device || ctx->ops->laid);
+}
+
 /* What the user leaves to us. */
 static void settle_keys(const tt_ctx *ctx, tt_ctx *c, tt_run *run,
                         tt_needs *n)
@@ -572,7 +586,7 @@ tt_status plan_begin(tt_ctx *ctx, tt_run *run)
     tt_needs n = plan_nothing(run, plan_anonymous());
     tt_ctx c = aside(ctx);
     TT_TRY(plan_memory_check(ctx));
-    if (!ctx->device && !strcmp(run->s.keep_keys, "auto"))
+    if (!strcmp(run->s.keep_keys, "auto") && !may_keep(ctx, run))
         run->opt.keep_keys = false;
     run->mapped = plan_mapped() + plan_stacks(ctx->nthreads);
     plan_text(&c, run, 0, &n);

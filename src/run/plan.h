@@ -88,7 +88,8 @@ tt_status plan_restarts(tt_ctx *ctx, tt_run *run);
 tt_status plan_agree(tt_ctx *ctx, tt_run *run);
 
 /* Has the device room to spare for the latents as planned, with keys that are
- * kept, and for the weights? Ranks count as if all of them shared it. */
+ * kept, and for the weights? On the host keys are kept with values, laid out,
+ * if half of the memory holds all. Ranks count as if all of them shared it. */
 bool plan_keeps(const tt_ctx *ctx, const tt_needs *n);
 
 /* TT_ENOMEM when the run cannot fit, with what would. A run that goes on may

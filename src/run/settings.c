@@ -177,8 +177,9 @@ static const tt_setting fixed[] = {
      "keep the rotated keys of the window from pass to pass of a chunk, and do "
      "not rotate all in each: half as much memory again as the cache. The "
      "backend exact keeps keys and values as attention lays them out: as much "
-     "memory again, in class vdp half. auto (default): on a GPU that has room "
-     "for it. No bit depends on it"},
+     "memory again, in class vdp half. auto (default): so where a run takes no "
+     "more than half of the memory with it, and on a GPU that has room. No bit "
+     "depends on it"},
     {TT_SETTING_TEXT, "kv-dir", 0, AT(kv_dir), "FOLDER",
      "keep keys and values in files of this folder, not in memory: for a "
      "machine whose memory the cache does not fit into. It needs a fast disk "

@@ -244,6 +244,7 @@ static tt_needs needs_in(const char *files, const char *policy)
     tt_needs n = {0};
     tt_settings s = settings_of(policy, "128x128", "24");
     tt_settings_set(ctx, &s, "no-decode", NULL);
+    tt_settings_set(ctx, &s, "keep-keys", files ? "auto" : "no");
     if (files) tt_settings_set(ctx, &s, "kv-dir", files);
     expect_ok(tt_run_open(ctx, &run, &s, NULL), policy);
     expect_ok(tt_run_plan(ctx, run, &n), policy);
@@ -411,11 +412,11 @@ static void refusals(void)
 
 /* Are they, with so much room? The bytes of the plan are those of the answer.
  */
-static bool kept_with(const char *keep, const char *decode, int64_t room,
-                      tt_needs *n)
+static bool kept_with(const char *keep, const char *size, const char *decode,
+                      int64_t room, tt_needs *n)
 {
     tt_run *run;
-    tt_settings s = settings_of("tether", "64x64", "27");
+    tt_settings s = settings_of("tether", size, "27");
     tt_settings_set(ctx, &s, decode ? "decode" : "no-decode", decode);
     tt_settings_set(ctx, &s, "keep-keys", keep);
     set_limit(room);
@@ -434,16 +435,33 @@ static void keys_of(const char *decode)
 {
     const int64_t much = INT64_C(1) << 40;
     tt_needs with, without, n;
-    expect(kept_with("yes", decode, much, &with), "yes");
-    expect(!kept_with("no", decode, much, &without), "no");
+    expect(kept_with("yes", "64x64", decode, much, &with), "yes");
+    expect(!kept_with("no", "64x64", decode, much, &without), "no");
     const int64_t each = 21 * 16 * 128 * 6 * (int64_t)sizeof(tt_real);
     const int64_t more = with.latents.held - without.latents.held;
     expect(more > each / 2 && more < each, "%lld bytes more",
            (long long)more);
     expect(with.cache == without.cache && with.states == without.states,
            "the cache is the same");
-    expect(!kept_with("auto", decode, much, &n)
+    expect(!kept_with("auto", "64x64", decode, much, &n)
            && n.peak <= without.peak + (1 << 18), "not in host memory");
+}
+
+/* Laid out for attention with values they are, where half of the memory holds
+ * all. */
+static void laid_of(const char *decode)
+{
+    const int64_t much = INT64_C(1) << 40;
+    tt_needs with, n;
+    const bool laid = ctx->ops->laid != NULL;
+    kept_with("yes", "128x128", decode, much, &with);
+    const int64_t all = with.peak - with.before;
+    expect(with.laid == laid, "windows of more than a block are laid out");
+    expect(kept_with("auto", "128x128", decode, much, &n) == laid, "kept");
+    expect(kept_with("auto", "128x128", decode, 2 * all + all / 8, &n) == laid,
+           "half of the memory is enough");
+    expect(!kept_with("auto", "128x128", decode, 2 * all - all / 8, &n)
+           && n.peak < with.peak, "less is not");
 }
 
 /* What the process took since is there for the run, and the user knows more
@@ -548,6 +566,8 @@ int main(void)
     refusals();
     keys_of(NULL);
     keys_of("during");
+    laid_of(NULL);
+    laid_of("during");
     every_policy();
     return test_end();
 }

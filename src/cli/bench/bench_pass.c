@@ -117,13 +117,15 @@ static void look_for_peaks(measure *m)
     tt_arena_free(&m->ctx->scratch);
 }
 
+/* What is laid out stays where `tether generate` lets it stay. */
 static tt_status fits(measure *m)
 {
     const char *who;
     int64_t left;
-    const steady *b = &m->b;
-    const int64_t need = steady_bytes(&m->b);
+    steady *b = &m->b;
+    const int64_t need = steady_bytes(b), laid = steady_laid(b);
     TT_TRY(tt_memory_left(m->ctx, &left, &who));
+    b->keep = laid > 0 && !m->ctx->device && need + laid <= left / 2;
     if (m->ctx->device || need <= left) return TT_OK;
     return tt_fail(m->ctx, TT_ENOMEM, "cache and activations of %lld layers at "
                    "%lldx%lld take %.1f GB, but %s leaves %.1f GB: a smaller "

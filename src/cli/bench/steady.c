@@ -263,6 +263,17 @@ int64_t steady_bytes(steady *b)
            + (prompt + work) * (int64_t)sizeof(tt_real);
 }
 
+int64_t steady_laid(const steady *b)
+{
+    const tt_policy_class *cls = b->policy.cls;
+    const tt_ops *ops = b->ctx->ops;
+    const int64_t n = cls->reads ? cls->reads(&b->policy, &b->geo)
+                                 : cls->slots(&b->policy, &b->geo);
+    if (!ops->laid || n <= TT_KEY_BLOCK) return 0;
+    return b->geo.layers * b->geo.H * ops->laid(b->ctx, n, b->geo.D)
+           * (int64_t)sizeof(tt_real);
+}
+
 tt_status steady_inputs(steady *b)
 {
     const int64_t n = CHUNK * b->cfg->in_dim * (b->H / 8) * (b->W / 8);

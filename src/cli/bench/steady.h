@@ -75,6 +75,9 @@ void steady_close(steady *b);
 
 /* Bytes that it will hold, about, once the model is there; before inputs. */
 int64_t steady_bytes(steady *b);
+/* Bytes more with `keep`, where attention's layout of keys and values would
+ * stay; 0: it would not. */
+int64_t steady_laid(const steady *b);
 
 /* The chunks before the measured ones; each pass is told to `done`. */
 typedef void (*steady_done)(void *user, double seconds);

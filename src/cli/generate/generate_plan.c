@@ -62,8 +62,9 @@ static void print_memory(const tt_needs *n)
     row("text encoder", n->text.held, "");
     row("cache", n->cache, "keys and values, with those of the prompt");
     row("activations", n->activations,
-        n->keys ? "operators, and rotated keys, which are kept"
-                : "and operators");
+        n->laid ? "operators, and keys and values laid out, which are kept"
+        : n->keys ? "operators, and rotated keys, which are kept"
+                  : "and operators");
     row("decoder", n->decoding.held, "history, frames, weights laid out anew");
     row("peak: text", n->text.peak, "");
     if (n->during) row("peak: latents, decoding", n->decoding.peak, "at once");

@@ -74,7 +74,8 @@ static void pass_done(void *user, double seconds)
 
 static part part_of(const char *operator)
 {
-    if (!strcmp(operator, "linear")) return LINEAR;
+    /* alone, or with what follows it (tt_fused) */
+    if (!strncmp(operator, "linear", strlen("linear"))) return LINEAR;
     if (!strcmp(operator, "attention")) return ATTENTION;
     return !strcmp(operator, "cache policy") ? POLICY : SMALL;
 }

@@ -766,7 +766,7 @@ def _table(ctx, functions):
     table = Ops.from_buffer_copy(ctx.c.tt_ops_default().contents)
     table.name, table.summary = b"Python", b""
     table.of_class = table.self = table.open = table.close = None
-    table.fused = table.library = None
+    table.fused = table.laid = table.library = None
     for op, f in functions.items():
         if op not in OPS:
             raise Error(f'no operator is called "{op}"; there are '

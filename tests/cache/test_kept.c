@@ -595,6 +595,37 @@ static void without(tt_ctx *ctx)
     ctx->ops = before;
 }
 
+/* A cache made in one class, passes of a chunk in two others: what one class
+ * laid out is none of the other's, and may not fit where it would stay. */
+static void classes_of(tt_ctx *ctx, tt_class made, tt_class first,
+                       tt_class second)
+{
+    const tt_ops *before = ctx->ops;
+    const tt_geometry g = geometry(CHUNKS * C);
+    const tt_policy_options o = { .name = "ignored", .K = 6, .S = 1 };
+    pair p;
+    ctx->ops = tt_ops_class(before, made);
+    if (!open_pair(ctx, &p, &fair_policies[1], o, &g)) return;
+    chunk_of(ctx, &p, 0);
+    for (int step = 0; step < PASSES; step++) {
+        ctx->ops = tt_ops_class(before, step < PASSES / 2 ? first : second);
+        pass_of(ctx, &p, pass_at(1, step));
+    }
+    expect(p.differ == 0, "%s, then %s, in a cache of %s: %d views differ",
+           tt_class_name(first), tt_class_name(second), tt_class_name(made),
+           p.differ);
+    close_pair(&p);
+    ctx->ops = before;
+}
+
+static void classes_change(tt_ctx *ctx)
+{
+    enum { N = TT_CLASS_COUNT };
+    for (int i = 0; i < N * N * N; i++)
+        classes_of(ctx, (tt_class)(i / N / N), (tt_class)(i / N % N),
+                   (tt_class)(i % N));
+}
+
 /* As they are, and in every class. */
 static void with(tt_ctx *ctx)
 {
@@ -605,6 +636,7 @@ static void with(tt_ctx *ctx)
     failure(ctx);
     given_up(ctx);
     if (!test_guarded()) counts(ctx);
+    classes_change(ctx);
     for (int c = 1; c < TT_CLASS_COUNT; c++) {
         ctx->ops = tt_ops_class(before, (tt_class)c);
         policy_of(ctx, "fifo:budget=7");

@@ -162,6 +162,9 @@ void tt_attention(tt_ctx *ctx, const tt_attention_args *a)
     if (ctx->status || (a->T == 0 && !a->laid)) return;
     TT_ASSERT(a->N >= 1 && a->H >= 1 && a->D >= 1);
     TT_ASSERT(!a->rel_bias || a->T == a->N);
+    TT_ASSERT(!a->laid || ctx->ops->laid);
+    TT_ASSERT(!a->good || (a->laid && a->good <= a->N
+                           && a->good % TT_KEY_BLOCK == 0));
     CALL(attention, 4.0 * (double)a->T * (double)a->N * (double)(a->H * a->D),
          a);
 }

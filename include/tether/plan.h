@@ -43,8 +43,9 @@ typedef struct tt_needs {
                               kv_dir is set; not in `cache` then              */
     int64_t heads;         /* of every layer, that are held                   */
     int64_t activations;   /* the rest of it                                  */
-    bool keys;             /* ... with rotated keys, which are kept           */
-    bool laid;             /* ... or laid out for attention, with values      */
+    bool keys;             /* ... with what is kept of a window, see
+                              tt_cache_keep_keys                              */
+    bool laid;             /* ... keys and values laid out for attention      */
     int64_t peak;          /* the largest of the three peaks; 0: not known    */
     int64_t latents_file;  /* on disk                                         */
     int64_t states;        /* on disk, until the latents are complete         */

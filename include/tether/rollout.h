@@ -135,7 +135,8 @@ typedef struct tt_rollout_options {
     const tt_vae *vae;           /* both halves; makes it otherwise           */
     bool latent_restart;         /* neither: reuse the latent as it is. Not
                                     what CausVid does                         */
-    bool keep_keys;              /* rotated keys, from pass to pass of a chunk
+    bool keep_keys;              /* rotated keys, or what is laid out of keys
+                                    and values, from pass to pass of a chunk
                                     (policy.h); no bit depends on it. false   */
     const char *kv_dir;          /* NULL, or a folder: its files hold the cache
                                     (tt_cache_open_in). Borrowed until close  */

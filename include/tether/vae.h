@@ -56,7 +56,8 @@ tt_status tt_vae_load_tiny(tt_ctx *ctx, tt_vae **out, tt_weights *w);
 void tt_vae_close(tt_vae *v); /* NULL is fine */
 /* Compute convolutions, linear layers and attention in this class, whatever
  * that of the context is; f32 at first. Before a decoder or encoder is opened.
- * Errors  TT_EINVAL  the context's backend has no convolutions of the class */
+ * Errors  TT_EINVAL  the context's backend has no convolutions of the class
+ *         TT_EUNSUPPORTED  this machine cannot compute in it */
 tt_status tt_vae_use_class(tt_ctx *ctx, tt_vae *v, tt_class cls);
 tt_class tt_vae_class(const tt_vae *v);
 /* What it was bound from; NULL when it came from elsewhere. */

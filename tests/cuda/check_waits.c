@@ -68,7 +68,8 @@ static void count(void *user, const tt_progress *p)
     expect(own >= 0, "%ld waits of a pass", own + 1);
     if (own > s->most[pass] * s->layers)
         s->most[pass] = (own + s->layers - 1) / s->layers;
-    if (p->chunk > 0 && lists > s->most_given[pass]) s->most_given[pass] = lists;
+    if (p->chunk > 0 && lists > s->most_given[pass])
+        s->most_given[pass] = lists;
 }
 
 static void check(tt_ctx *ctx, const char *policy, const struct row *row)

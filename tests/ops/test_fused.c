@@ -139,7 +139,8 @@ static void check_operators(const char *backend)
             fill_all();
             forget_profile();
             expect_bits("a pair", paired(form, &w), want, sizeof want);
-            expect(gelus == (fuses && form == 0) && norms == (fuses && form == 3)
+            expect(gelus == (fuses && form == 0)
+                   && norms == (fuses && form == 3)
                    && adds == (fuses && (form == 1 || form == 2)),
                    "%s, form %d: %d, %d and %d pairs in one", backend, form,
                    gelus, adds, norms);
@@ -156,7 +157,8 @@ static void check_operators(const char *backend)
 
 /* ---- models -------------------------------------------------------------- */
 
-enum { F = 3, L = 6, T = F * L, TEXT = 5, BLOCKS = 2, LOOKS = 3, SEEN = 1 << 16 };
+enum { F = 3, L = 6, T = F * L, TEXT = 5, BLOCKS = 2, LOOKS = 3,
+       SEEN = 1 << 16 };
 
 /* What stood at the taps of branches, and the hand that changes it there. */
 static tt_real seen[SEEN];

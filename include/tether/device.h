@@ -135,6 +135,7 @@ typedef struct tt_judge_args {
 typedef struct tt_device {
     const char *name;
     void *self;
+    bool imagined;           /* a plan's: nothing is ever computed there      */
     /* `bytes` of its memory, aligned to 64 bytes; NULL: there is none left. */
     void *(*alloc)(const tt_device *d, size_t bytes);
     void (*free)(const tt_device *d, void *block, size_t bytes);

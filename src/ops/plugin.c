@@ -35,6 +35,15 @@ static tt_status check_abi(tt_ctx *ctx, const char *path, const tt_abi *theirs)
     return TT_OK;
 }
 
+static tt_status check_fused(tt_ctx *ctx, const tt_fused *f, const char *path)
+{
+    if (!f || (f->linear_gelu && f->linear_add && f->norm_modulate))
+        return ctx->status;
+    return tt_fail(ctx, TT_EFORMAT, "%s: has some of the pairs of operators in "
+                   "one (tt_fused) and not all; fill all, or leave `fused` "
+                   "NULL", path);
+}
+
 /* Entries the plug-in left out come from ours of its class, and so does what
  * the model computes in another class. The class is that of the table or, when
  * that says nothing, the one it declares by name. */
@@ -50,6 +59,9 @@ static tt_status complete(tt_ctx *ctx, tt_plugin *p, const char *path,
         return tt_fail(ctx, TT_EFORMAT, "%s: is of class %d, which this "
                        "program does not have", path, (int)cls);
     *t = *theirs;
+    TT_TRY(check_fused(ctx, t->fused, path));
+    /* what our attention lays out another one cannot read */
+    if (t->laid == ours->laid) t->laid = NULL;
     t->cls = cls;
     if (!t->name) t->name = "plug-in";
     if (!t->summary) t->summary = "";

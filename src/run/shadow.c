@@ -450,9 +450,10 @@ shadow *shadow_open(tt_ctx *ctx)
     s->real = ctx->ops;
     s->next = HUGE_PAGE;
     fill_table(s, ctx->ops);
-    s->device = (tt_device){.name = "plan", .self = s, .alloc = take,
-                            .free = give, .put = put, .get = get, .copy = copy,
-                            .zero = zero, .total = total, .most = most,
+    s->device = (tt_device){.name = "plan", .self = s, .imagined = true,
+                            .alloc = take, .free = give, .put = put,
+                            .get = get, .copy = copy, .zero = zero,
+                            .total = total, .most = most,
                             .choose = choose, .pick = pick,
                             .apart = apart, .rates = rates, .follow = follow,
                             .trust = trust, .gain = gain, .judge = judge,

@@ -64,6 +64,17 @@ static void test_abi(tt_ops *table)
     table->abi.version = TT_OPS_VERSION;
 }
 
+static void gelu_pair(tt_ctx *c, const tt_linear_args *a)
+{
+    (void)c, (void)a;
+}
+
+static int64_t lay(tt_ctx *c, int64_t N, int64_t D)
+{
+    (void)c;
+    return N * D;
+}
+
 static void test_lifetime(tt_ops *table)
 {
     tt_plugin p;
@@ -101,6 +112,27 @@ static void test_filled(tt_ops *table)
     *table = whole;
 }
 
+/* Pairs of operators are all there or none, and what our attention lays out is
+ * not given to theirs. */
+static void test_beside(tt_ops *table)
+{
+    const tt_ops whole = *table;
+    const tt_fused part = {.linear_gelu = gelu_pair};
+    tt_plugin p;
+    table->fused = &part;
+    refused(TT_EFORMAT, "some of the pairs", "fused");
+    table->fused = NULL;
+    table->laid = tt_ops_default()->laid;
+    expect_ok(tt_plugin_open(ctx, &p, path), "a copy of our table");
+    expect(!p.ops.laid, "lays out nothing that stays");
+    tt_plugin_close(&p);
+    table->laid = lay;
+    expect_ok(tt_plugin_open(ctx, &p, path), "a layout of its own");
+    expect(p.ops.laid == lay, "is taken as it is");
+    tt_plugin_close(&p);
+    *table = whole;
+}
+
 int main(int argc, char **argv)
 {
     const char *slash = strrchr(argv[0], '/');
@@ -117,6 +149,7 @@ int main(int argc, char **argv)
         test_abi(get());
         test_lifetime(get());
         test_filled(get());
+        test_beside(get());
         tt_plugin p;
         expect_ok(tt_plugin_open(ctx, &p, path), "as it was");
         tt_plugin_close(&p);

@@ -440,7 +440,7 @@ static void compare(tt_ctx *ctx, const tt_layer *y, const grab_round *r,
     if (ctx->status || !k->kept || sub == tether_of(y)->pending - 1) return;
     const int32_t *list = (const int32_t *)(const void *)
                           (k->kept + sub * list_room(y));
-    if (list[0] >= S + r->P) return;
+    if (ctx->device && ctx->device->imagined) return;
     for (int64_t i = 0; i < S + r->P && !ctx->status; i++) {
         if (i >= S && !r->keep[i - S]) continue;
         if (list[at++] != i)

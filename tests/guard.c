@@ -203,7 +203,8 @@ TT_OPS(BEHIND)
     }
 VERB(total, VALUES(y) VALUES(s))
 VERB(most, VALUES(y) VALUES(x))
-VERB(choose, VALUES(list) VALUES(x))
+VERB(choose, VALUES(list) VALUES(then) VALUES(x) VALUES(used))
+VERB(locate, VALUES(to))
 VERB(pick, VALUES(to) VALUES(from) VALUES(list))
 VERB(apart, VALUES(far) VALUES(mean) VALUES(x))
 VERB(rates, VALUES(rate) VALUES(far))
@@ -216,9 +217,9 @@ static const tt_device device = {
     .name = "guard", .alloc = guard_alloc, .free = guard_free,
     .put = guard_put, .get = guard_get, .copy = guard_copy, .zero = guard_zero,
     .total = guard_total, .most = guard_most, .choose = guard_choose,
-    .pick = guard_pick, .apart = guard_apart, .rates = guard_rates,
-    .follow = guard_follow, .trust = guard_trust, .gain = guard_gain,
-    .judge = guard_judge,
+    .locate = guard_locate, .pick = guard_pick, .apart = guard_apart,
+    .rates = guard_rates, .follow = guard_follow, .trust = guard_trust,
+    .gain = guard_gain, .judge = guard_judge,
 };
 
 /* ---- install ------------------------------------------------------------- */

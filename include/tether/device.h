@@ -51,16 +51,25 @@ typedef struct tt_most_args {
     int64_t n, c;
 } tt_most_args;
 
-/* The `count` rows that stay, ascending: those that must, and the best of those
- * that compete, by x, of equal ones the lower; what is not finite comes last.
- * Then the first row that need not stay and whose x is not finite, or n. */
-enum { TT_LEAVES, TT_COMPETES, TT_STAYS };
+/* The `count` of n rows that stay, ascending. Rows before `first` and from `end`
+ * on stay. Of those between, the ones that were chosen fewer than `most` times
+ * (0: all) compete: the best stay, by x, of equal ones the lower; what is not
+ * finite comes last. Then the first row between whose x is not finite, or n. */
 typedef struct tt_choose_args {
     tt_index *list;          /* [count + 1]                                   */
+    tt_index *then;          /* [count] how often those have been chosen now  */
     const tt_real *x;        /* [n]                                           */
-    const uint8_t *may;      /* [n] of the host, one of the three             */
-    int64_t n, count;
+    const tt_index *used;    /* [known] how often rows were; others, never    */
+    int64_t n, known, count, first, end, most;
 } tt_choose_args;
+
+/* Where n tokens are, from token `first` on of frames of L, w in a row: frame
+ * position, row and column. Frame f has the position time[f], or t0 + f. */
+typedef struct tt_locate_args {
+    tt_index *to;            /* [n, 3]                                        */
+    const int32_t *time;     /* of the host, or NULL                          */
+    int64_t t0, first, n, L, w;
+} tt_locate_args;
 
 /* Row i = row list[i] of `from`, or row i where there is no list: c words of 4
  * bytes, rows `step` words apart there and `to_step` here, where what lies
@@ -146,6 +155,7 @@ typedef struct tt_device {
     void (*total)(tt_ctx *ctx, const tt_total_args *a);
     void (*most)(tt_ctx *ctx, const tt_most_args *a);
     void (*choose)(tt_ctx *ctx, const tt_choose_args *a);
+    void (*locate)(tt_ctx *ctx, const tt_locate_args *a);
     void (*pick)(tt_ctx *ctx, const tt_pick_args *a);
     void (*apart)(tt_ctx *ctx, const tt_apart_args *a);
     void (*rates)(tt_ctx *ctx, const tt_rates_args *a);
@@ -195,6 +205,7 @@ void tt_zero(tt_ctx *ctx, tt_real *to, int64_t n);
 void tt_total(tt_ctx *ctx, const tt_total_args *a);
 void tt_most(tt_ctx *ctx, const tt_most_args *a);
 void tt_choose(tt_ctx *ctx, const tt_choose_args *a);
+void tt_locate(tt_ctx *ctx, const tt_locate_args *a);
 void tt_pick(tt_ctx *ctx, const tt_pick_args *a);
 void tt_apart(tt_ctx *ctx, const tt_apart_args *a);
 void tt_rates(tt_ctx *ctx, const tt_rates_args *a);

@@ -170,6 +170,14 @@ typedef struct tt_layer {
      * the `fresh` ones of the chunk, frames `start` and on. The last `recent`
      * slots hold the last tokens, whatever was chosen. */
     tt_index *from;        /* [cap + 1], where values are                     */
+    tt_index *where;       /* [cap, 3] position, row and column of each token,
+                              as attention is to find them; NULL without the
+                              flag                                            */
+    tt_index *used;        /* [cap] how often each of the first `counted` ones
+                              was chosen; no other was                        */
+    int64_t counted;
+    bool placed;           /* these tell what the metadata does. Where not, at
+                              reset and behind a load, `begin` fills them     */
     struct {
         int64_t live, fresh, start, recent;
     } unseen;

@@ -130,6 +130,7 @@ static void make_rope(tt_ctx *ctx, tt_cache *c)
 static void start_layer(tt_ctx *ctx, tt_layer *y)
 {
     y->len = y->seen = y->unseen.live = 0;
+    y->placed = false;
     for (int64_t i = 0; i < y->cap; i++) y->src_frame[i] = TT_SRC_NONE;
     const tt_policy_class *cls = tt_cache_class(y->cache);
     if (cls->reset) cls->reset(ctx, y);
@@ -148,8 +149,11 @@ static void open_layer(tt_ctx *ctx, tt_cache *c, int64_t i)
     y->src_frame = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
     y->sidx = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
     y->tpos = tt_alloc0(ctx, &c->arena, cap, sizeof(int32_t), "cache");
-    if (c->cls->flags & TT_CHOOSES_UNSEEN)
+    if (c->cls->flags & TT_CHOOSES_UNSEEN) {
         y->from = tt_indices(ctx, &c->arena, cap + 1);
+        y->where = tt_indices(ctx, &c->arena, 3 * cap);
+        y->used = tt_indices(ctx, &c->arena, cap);
+    }
     const size_t front = state_front(c);
     y->state = tt_alloc0(ctx, &c->arena, (int64_t)(ctx->device ? front
                          : c->state_size), 1, "cache policy");

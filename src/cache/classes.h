@@ -49,10 +49,6 @@ int64_t cache_positions_window(const tt_policy_options *o,
                                const tt_geometry *geo);
 /* Does somebody listen to tt_cache_report? */
 bool cache_heard(const tt_cache *c);
-/* Positions [live + fresh, 3] of the tokens whose metadata is in the layer and
- * of a chunk that begins with frame `start`. */
-void cache_positions_before(int32_t *pos, const tt_layer *y, int64_t live,
-                            int64_t start, int64_t fresh);
 /* K frames of L tokens, or all frames of the video without a window. */
 int64_t cache_slots(const tt_policy_options *o, const tt_geometry *geo);
 

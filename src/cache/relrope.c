@@ -20,25 +20,17 @@ typedef struct rows {
 } rows;
 
 /* Frame, row and column of those tokens, of which the first of all is at frame
- * t0; token i of `sidx` NULL is i mod L. */
+ * t0. */
 static void fill_positions(int32_t *pos, const tt_geometry *geo, rows r,
                            int64_t t0, const int32_t *sidx,
                            const int32_t *tpos)
 {
     for (int64_t i = r.lo; i < r.hi; i++, pos += 3) {
-        const int64_t s = sidx ? sidx[i] : i % geo->L;
+        const int64_t s = sidx[i];
         pos[0] = tpos ? tpos[i] : (int32_t)(t0 + i / geo->L);
         pos[1] = (int32_t)(s / geo->grid_w);
         pos[2] = (int32_t)(s % geo->grid_w);
     }
-}
-
-void cache_positions_before(int32_t *pos, const tt_layer *y, int64_t live,
-                            int64_t start, int64_t fresh)
-{
-    fill_positions(pos, y->geo, (rows){ 0, live }, 0, y->sidx, y->tpos);
-    fill_positions(pos + 3 * live, y->geo, (rows){ 0, fresh }, start, NULL,
-                   NULL);
 }
 
 /* Policies move positions on by rules. Where those start from the numbers of a
@@ -60,48 +52,55 @@ static tt_status check_times(tt_ctx *ctx, const tt_cache *c, const tt_layer *y,
     return TT_OK;
 }
 
-/* Where the host has not seen what was chosen: the positions of all tokens
- * there were go to the device, which takes those of the rows. Segments that do
- * not go by token have a time by slot, and places by token. */
-static const tt_index *unseen_positions(tt_ctx *ctx, const tt_layer *y,
-                                        const tt_segment *s, rows r)
+/* Are these rows tokens of whole frames, each at one position? */
+static bool by_frames(const tt_layer *y, const tt_segment *s, rows r)
 {
-    const int64_t L = y->geo->L, n = r.hi - r.lo, live = y->unseen.live;
-    const int64_t all = live + y->unseen.fresh;
-    const int64_t by_slot = s->t0 == TT_T_PER_TOKEN ? 0 : 1;
-    int32_t *pos = tt_alloc(ctx, &ctx->scratch, all, 3 * sizeof *pos,
-                            "positions");
-    tt_index *before = tt_indices(ctx, &ctx->scratch, 3 * all);
-    tt_index *out = tt_indices(ctx, &ctx->scratch, 3 * n);
-    if (ctx->status) return NULL;
-    cache_positions_before(pos, y, live, y->unseen.start, all - live);
-    tt_put_indices(ctx, before, pos, 3 * all);
-    for (int64_t i = 0; by_slot && i < n; i++)
-        pos[3 * i] = (int32_t)(s->t0 + (r.lo + i) / L);
-    if (by_slot) tt_put_indices(ctx, out, pos, 3 * n);
-    tt_pick(ctx, &(tt_pick_args){ out + by_slot, before + by_slot,
-                                  y->from + s->slot + r.lo, n, 3 - by_slot,
-                                  3, 3 });
-    return out;
+    const int64_t L = y->geo->L;
+    const int32_t *sidx = y->sidx + s->slot, *tpos = y->tpos + s->slot;
+    bool so = true;
+    for (int64_t i = r.lo; i < r.hi && so; i++)
+        so = sidx[i] == (s->slot + i) % L
+             && (s->t0 == TT_T_PER_TOKEN
+                 ? i == r.lo || sidx[i] == 0 || tpos[i] == tpos[i - 1]
+                 : sidx[i] == i % L);
+    return so;
 }
 
-/* [n, 3] of the rows, in ctx->scratch. */
+/* A device finds them by itself. */
+static const tt_index *located(tt_ctx *ctx, const tt_layer *y,
+                               const tt_segment *s, rows r)
+{
+    const tt_geometry *geo = y->geo;
+    const int64_t L = geo->L, at = s->slot + r.lo, skip = at % L;
+    tt_locate_args a = { .to = tt_indices(ctx, &ctx->scratch,
+                                          3 * (r.hi - r.lo)),
+                         .first = r.lo, .t0 = s->t0, .n = r.hi - r.lo, .L = L,
+                         .w = geo->grid_w };
+    if (s->t0 == TT_T_PER_TOKEN) {
+        const int64_t frames = (skip + a.n + L - 1) / L;
+        int32_t *time = tt_alloc(ctx, &ctx->scratch, frames, sizeof *time,
+                                 "positions");
+        for (int64_t f = 0; time && f < frames; f++)
+            time[f] = y->tpos[f ? at - skip + f * L : at];
+        a.time = time;
+        a.first = skip;
+    }
+    if (!ctx->status) tt_locate(ctx, &a);
+    return a.to;
+}
+
+/* [n, 3] of the rows, in ctx->scratch or where the policy has them. */
 static const tt_index *positions(tt_ctx *ctx, const tt_cache *c,
                                  const tt_layer *y, const tt_segment *s, rows r)
 {
     const tt_geometry *geo = y->geo;
     const bool own = s->t0 == TT_T_PER_TOKEN;
-    const int64_t in_chunk = s->slot + r.lo - (y->len - y->unseen.fresh);
     if (own && check_times(ctx, c, y, s, r)) return NULL;
-    if (y->unseen.live && !(own && in_chunk >= 0))
-        return unseen_positions(ctx, y, s, r);
+    if (own && y->where) return y->where + 3 * (s->slot + r.lo);
+    if (ctx->device && by_frames(y, s, r)) return located(ctx, y, s, r);
     int32_t *pos = tt_alloc(ctx, &ctx->scratch, r.hi - r.lo, 3 * sizeof *pos,
                             "positions");
-    if (ctx->status) return NULL;
-    if (y->unseen.live)
-        fill_positions(pos, geo, (rows){ in_chunk, in_chunk + r.hi - r.lo },
-                       y->unseen.start, NULL, NULL);
-    else
+    if (pos)
         fill_positions(pos, geo, r, s->t0, y->sidx + s->slot,
                        own ? y->tpos + s->slot : NULL);
     return pos;
@@ -132,10 +131,9 @@ static void rotate_queries(tt_ctx *ctx, const tt_cache *c, tt_real *out,
     const tt_geometry *geo = tt_cache_geometry(c);
     const int64_t n = frames * geo->L;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    int32_t *pos = tt_alloc(ctx, &ctx->scratch, n, 3 * sizeof *pos,
-                            "positions");
-    if (ctx->status) return;
-    fill_positions(pos, geo, (rows){ 0, n }, t0, NULL, NULL);
+    tt_index *pos = tt_indices(ctx, &ctx->scratch, 3 * n);
+    tt_locate(ctx, &(tt_locate_args){ .to = pos, .t0 = t0, .n = n, .L = geo->L,
+                                      .w = geo->grid_w });
     tt_rope(ctx, out, in, n, geo->H, geo->D, tt_cache_rope(c), pos);
     tt_arena_reset(&ctx->scratch, m);
 }

@@ -281,27 +281,46 @@ static int by_x(const void *a, const void *b)
     return x->row < y->row ? -1 : 1;
 }
 
+static int32_t used_of(const tt_choose_args *a, int64_t row)
+{
+    return row < a->known ? a->used[row] : 0;
+}
+
 static void host_choose(tt_ctx *ctx, const tt_choose_args *a)
 {
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     rival *list = tt_alloc(ctx, &ctx->scratch, a->n, sizeof *list, "rivals");
-    uint8_t *may = tt_alloc(ctx, &ctx->scratch, a->n, 1, "rivals");
+    bool *stays = tt_alloc(ctx, &ctx->scratch, a->n, sizeof *stays, "rivals");
     int64_t rivals = 0, left = a->count, strange = a->n;
     if (ctx->status) return;
-    memcpy(may, a->may, (size_t)a->n);
     for (int64_t i = a->n - 1; i >= 0; i--) {
         const bool finite = isfinite(a->x[i]);
-        if (may[i] != TT_STAYS && !finite) strange = i;
-        if (may[i] == TT_STAYS) left--;
-        if (may[i] == TT_COMPETES)
+        stays[i] = i < a->first || i >= a->end;
+        left -= stays[i];
+        if (!stays[i] && !finite) strange = i;
+        if (!stays[i] && (a->most == 0 || used_of(a, i) < a->most))
             list[rivals++] = (rival){finite ? a->x[i] : -(tt_real)INFINITY, i};
     }
     qsort(list, (size_t)rivals, sizeof *list, by_x);
-    for (int64_t i = 0; i < left; i++) may[list[i].row] = TT_STAYS;
-    for (int64_t i = 0, to = 0; i < a->n; i++)
-        if (may[i] == TT_STAYS) a->list[to++] = (tt_index)i;
+    for (int64_t i = 0; i < left; i++) stays[list[i].row] = true;
+    for (int64_t i = 0, to = 0; i < a->n; i++) {
+        if (!stays[i]) continue;
+        a->list[to] = (tt_index)i;
+        a->then[to++] = used_of(a, i) + (i >= a->first && i < a->end);
+    }
     a->list[a->count] = (tt_index)strange;
     tt_arena_reset(&ctx->scratch, m);
+}
+
+static void host_locate(tt_ctx *ctx, const tt_locate_args *a)
+{
+    (void)ctx;
+    for (int64_t i = 0; i < a->n; i++) {
+        const int64_t f = (a->first + i) / a->L, s = (a->first + i) % a->L;
+        a->to[3 * i] = a->time ? a->time[f] : (tt_index)(a->t0 + f);
+        a->to[3 * i + 1] = (tt_index)(s / a->w);
+        a->to[3 * i + 2] = (tt_index)(s % a->w);
+    }
 }
 
 static void host_pick(tt_ctx *ctx, const tt_pick_args *a)
@@ -422,6 +441,7 @@ static void host_judge(tt_ctx *ctx, const tt_judge_args *a)
 VERB(total)
 VERB(most)
 VERB(choose)
+VERB(locate)
 VERB(pick)
 VERB(apart)
 VERB(rates)

@@ -345,6 +345,12 @@ static void most(tt_ctx *ctx, const tt_most_args *a)
 static void choose(tt_ctx *ctx, const tt_choose_args *a)
 {
     touch(of(ctx), a->list, (a->count + 1) * (int64_t)sizeof *a->list);
+    touch(of(ctx), a->then, a->count * (int64_t)sizeof *a->then);
+}
+
+static void locate(tt_ctx *ctx, const tt_locate_args *a)
+{
+    touch(of(ctx), a->to, 3 * a->n * (int64_t)sizeof *a->to);
 }
 
 static void pick(tt_ctx *ctx, const tt_pick_args *a)
@@ -454,8 +460,8 @@ shadow *shadow_open(tt_ctx *ctx)
                             .alloc = take, .free = give, .put = put,
                             .get = get, .copy = copy, .zero = zero,
                             .total = total, .most = most,
-                            .choose = choose, .pick = pick,
-                            .apart = apart, .rates = rates, .follow = follow,
+                            .choose = choose, .locate = locate,
+                            .pick = pick, .apart = apart, .rates = rates, .follow = follow,
                             .trust = trust, .gain = gain, .judge = judge,
                             .narrow = narrow};
     s->ctx = (tt_ctx){.ops = &s->table[ctx->ops->cls], .device = &s->device,

@@ -84,6 +84,7 @@ static char text[256];
     RUNS(tt_total, c, NULL)                                                    \
     RUNS(tt_most, c, NULL)                                                     \
     RUNS(tt_choose, c, NULL)                                                   \
+    RUNS(tt_locate, c, NULL)                                                   \
     RUNS(tt_pick, c, NULL)                                                     \
     RUNS(tt_apart, c, NULL)                                                    \
     RUNS(tt_rates, c, NULL)                                                    \

@@ -67,18 +67,35 @@ static bool listed(const tt_index *list, const int32_t *want, int64_t n)
 /* What a policy would have to get otherwise. */
 static void test_choice(void)
 {
-    enum { GO = TT_LEAVES, MAY = TT_COMPETES, STAY = TT_STAYS };
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     const tt_host x[8] = {9, 1, 5, 5, 7, 5, (tt_host)NAN, 0};
-    const uint8_t may[8] = {GO, STAY, MAY, MAY, MAY, MAY, STAY, MAY};
-    tt_index *list = tt_indices(ctx, &ctx->scratch, 7);
-    tt_choose(ctx, &(tt_choose_args){list, tt_send(ctx, x, 8), may, 8, 5});
-    expect(listed(list, (int32_t[]){1, 2, 3, 4, 6, 8}, 6),
-           "those that must stay and the best, equal ones from below");
-    tt_choose(ctx, &(tt_choose_args){
-        list, tt_send(ctx, (tt_host[]){(tt_host)INFINITY, 1}, 2),
-        (uint8_t[]){MAY, MAY}, 2, 1});
-    expect(listed(list, (int32_t[]){1, 0}, 2), "the infinite one is told");
+    tt_index *list = tt_indices(ctx, &ctx->scratch, 8);
+    tt_index *used = tt_indices(ctx, &ctx->scratch, 7);
+    tt_index *then = tt_indices(ctx, &ctx->scratch, 7);
+    tt_put_indices(ctx, used, (int32_t[]){4, 1, 0, 3, 2, 1, 9}, 7);
+    tt_choose_args a = {.list = list, .then = then, .x = tt_send(ctx, x, 8),
+                        .used = used, .n = 8, .known = 6, .count = 5,
+                        .first = 1, .end = 6, .most = 3};
+    tt_choose(ctx, &a);
+    expect(listed(list, (int32_t[]){0, 2, 4, 6, 7, 8}, 6),
+           "those outside and the best, equal ones from below");
+    expect(listed(then, (int32_t[]){4, 1, 3, 0, 0}, 5),
+           "counts of the chosen go up, unknown ones are 0");
+    a.most = 0;
+    a.count = 7;
+    a.end = 7;
+    a.known = 7;
+    tt_choose(ctx, &a);
+    expect(listed(list, (int32_t[]){0, 1, 2, 3, 4, 5, 7, 6}, 8),
+           "what is not finite comes last, and is told");
+    tt_index *at = tt_indices(ctx, &ctx->scratch, 12);
+    tt_locate(ctx, &(tt_locate_args){ .to = at, .t0 = 7, .first = 5, .n = 4,
+                                      .L = 6, .w = 3});
+    expect(listed(at, (int32_t[]){7, 1, 2, 8, 0, 0, 8, 0, 1, 8, 0, 2}, 12),
+           "from inside a frame");
+    tt_locate(ctx, &(tt_locate_args){ .to = at, .time = (int32_t[]){9, 2},
+                                      .first = 5, .n = 2, .L = 6, .w = 3});
+    expect(listed(at, (int32_t[]){9, 1, 2, 2, 0, 0}, 6), "times of frames");
     tt_put_indices(ctx, list, (int32_t[]){7, 8, 5, 6, 1}, 5);
     tt_pick(ctx, &(tt_pick_args){list + 5, list, list + 4, 1, 1, 2, 2});
     expect(listed(list + 5, (int32_t[]){5}, 1), "a part of a row");

@@ -662,7 +662,7 @@ static void test_gates(void)
 /* ---- what is chosen ------------------------------------------------------ */
 
 typedef struct choice {
-    enum { TOTAL, MOST, CHOOSE, PICK, APART, RATES, FOLLOW, TRUST,
+    enum { TOTAL, MOST, CHOOSE, LOCATE, PICK, APART, RATES, FOLLOW, TRUST,
            GAIN, JUDGE, NARROW } verb;
     int64_t n, c, count;
 } choice;
@@ -679,7 +679,13 @@ static void call_verb(void *const *p, const void *shape)
         break;
     case MOST: tt_most(ctx, &(tt_most_args){p[0], p[1], s->n, s->c}); break;
     case CHOOSE:
-        tt_choose(ctx, &(tt_choose_args){p[0], p[1], p[2], s->n, s->count});
+        tt_choose(ctx, &(tt_choose_args){p[0], p[1], p[2], p[3], s->n,
+                                         s->n * 5 / 6, s->count, s->n / 8,
+                                         s->n - s->n / 8, s->c});
+        break;
+    case LOCATE:
+        tt_locate(ctx, &(tt_locate_args){p[0], p[1], 7, s->count, s->n, s->c,
+                                         s->c < 4 ? 1 : 4});
         break;
     case APART:
         tt_apart(ctx, &(tt_apart_args){p[0], p[1], p[2], s->n, s->c});
@@ -812,21 +818,44 @@ static void test_narrow(int64_t n)
 }
 
 /* Half of those that compete stay. */
-static void test_choose(int64_t n, bool finite)
+static operand numbers(int64_t n, int most)
 {
-    choice s = {CHOOSE, n, 1, 0};
-    operand may = bytes(n, 3);
-    int64_t rivals = 1;
-    for (int64_t i = 0; i < n; i++) {
-        const uint8_t b = ((uint8_t *)may.data)[i];
-        rivals += b == TT_COMPETES;
-        s.count += b == TT_STAYS;
-    }
-    may.host = true;
-    s.count += rivals / 2;
+    operand o = bytes(4 * n, 1);
+    for (int64_t i = 0; i < n; i++)
+        ((int32_t *)o.data)[i] = (int32_t)(uniform() * most);
+    return o;
+}
+
+/* Rows at both ends stay; of those between, some were chosen too often, or
+ * none was. */
+static void test_choose(int64_t n, int64_t most, bool finite)
+{
+    choice s = {CHOOSE, n, most, n / 8 + n / 8};
+    const int64_t low = n / 8, end = n - n / 8, known = n * 5 / 6;
+    operand used = numbers(known, 4);
+    int64_t rivals = 0;
+    for (int64_t i = low; i < end; i++)
+        rivals += most == 0 || i >= known
+                  || ((int32_t *)used.data)[i] < most;
+    s.count += (rivals + 1) / 2;
     operand o[OPERANDS] = {written(bytes(4 * (s.count + 1), 256)),
-                           scores(n, finite), may};
-    check(call_verb, &s, o, "choose of %lld finite %d", (long long)n, finite);
+                           written(bytes(4 * s.count, 256)),
+                           scores(n, finite), used};
+    check(call_verb, &s, o, "choose of %lld, %lld times, finite %d",
+          (long long)n, (long long)most, finite);
+}
+
+/* n tokens from inside a frame of L, with times and without. */
+static void test_locate(int64_t n, int64_t L)
+{
+    choice s = {LOCATE, n, L, L - 1};
+    operand time = numbers(n / L + 2, 1000);
+    time.host = true;
+    operand o[OPERANDS] = {written(bytes(12 * n, 256)), time};
+    check(call_verb, &s, o, "locate %lld of %lld", (long long)n, (long long)L);
+    operand without[OPERANDS] = {written(bytes(12 * n, 256))};
+    check(call_verb, &s, without, "locate %lld of %lld without times",
+          (long long)n, (long long)L);
 }
 
 /* Some rows, and with no list the first ones. */
@@ -899,7 +928,11 @@ static void test_choices(void)
     }
     for (int64_t n = 1; n < 70000; n = 256 * n - 1) test_narrow(n);
     for (int64_t n = 1; n < 3000; n = 3 * n + 2)
-        for (int finite = 0; finite < 2; finite++) test_choose(n, finite);
+        for (int most = 0; most < 4; most += 2)
+            for (int finite = 0; finite < 2; finite++)
+                test_choose(n, most, finite);
+    for (int64_t L = 1; L < 2000; L = 6 * L + 1) test_locate(9 * L + 2, L);
+    test_locate(400, 3);
 }
 
 typedef struct rope_shape {

@@ -45,6 +45,7 @@ static void own_zero(tt_ctx *ctx, void *to, size_t bytes)
 OWN(total)
 OWN(most)
 OWN(choose)
+OWN(locate)
 OWN(pick)
 OWN(apart)
 OWN(rates)
@@ -67,9 +68,9 @@ static const tt_device device = {
     .name = "the device of this test", .alloc = own_alloc, .free = own_free,
     .put = own_copy, .get = own_copy, .copy = own_copy, .zero = own_zero,
     .total = own_total, .most = own_most, .choose = own_choose,
-    .pick = own_pick, .apart = own_apart, .rates = own_rates,
-    .follow = own_follow, .trust = own_trust, .gain = own_gain,
-    .judge = own_judge,
+    .locate = own_locate, .pick = own_pick, .apart = own_apart,
+    .rates = own_rates, .follow = own_follow, .trust = own_trust,
+    .gain = own_gain, .judge = own_judge,
 };
 
 static tt_rollout_options frame_by_frame(void)

@@ -143,15 +143,51 @@ static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                      const tt_real *k);
 static void see(tt_ctx *ctx, tt_layer *y);
 
+/* Where n tokens are of frames whose first is at t0. */
+static void locate(tt_ctx *ctx, tt_index *to, const tt_layer *y, int64_t t0,
+                   int64_t n)
+{
+    tt_locate(ctx, &(tt_locate_args){ .to = to, .t0 = t0, .n = n,
+                                      .L = y->geo->L, .w = y->geo->grid_w });
+}
+
+/* What the metadata says, once; from then on it is moved along. */
+static void place(tt_ctx *ctx, tt_layer *y)
+{
+    const int64_t n = y->len, w = y->geo->grid_w;
+    if (y->placed || ctx->status) return;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    int32_t *pos = tt_alloc(ctx, &ctx->scratch, n, 3 * sizeof *pos,
+                            "positions");
+    int32_t *used = tt_alloc(ctx, &ctx->scratch, n, sizeof *used, "positions");
+    if (ctx->status) return;
+    for (int64_t i = 0; i < n; i++) {
+        pos[3 * i] = y->tpos[i];
+        pos[3 * i + 1] = (int32_t)(y->sidx[i] / w);
+        pos[3 * i + 2] = (int32_t)(y->sidx[i] % w);
+        used[i] = (int32_t)reuse_of(y)[i];
+    }
+    tt_put_indices(ctx, y->where, pos, 3 * n);
+    tt_put_indices(ctx, y->used, used, n);
+    y->counted = n;
+    y->placed = true;
+    tt_arena_reset(&ctx->scratch, m);
+}
+
 static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                   const tt_qkv *x)
 {
     const int64_t n = p->frames * y->geo->L;
     see(ctx, y);                                 /* no clean pass has         */
+    place(ctx, y);
     remember_queries(ctx, y, p, x->q);           /* before they are asked     */
     if (ctx->status) return;
-    if (y->len + n > y->cap) compress(ctx, y, p, x->k);
-    else tt_layer_roll(ctx, y, 0, n);
+    if (y->len + n > y->cap) {
+        compress(ctx, y, p, x->k);
+        return;
+    }
+    locate(ctx, y->where + 3 * y->len, y, p->start, n);
+    tt_layer_roll(ctx, y, 0, n);
 }
 
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
@@ -170,10 +206,9 @@ static void remember_queries(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     const int64_t L = geo->L, width = geo->H * geo->D, n = p->frames * L;
     const int64_t frame = window_frame(y->opt, geo);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    int32_t *pos = tt_alloc(ctx, &ctx->scratch, 3 * n, sizeof *pos,
-                            "positions");
+    tt_index *pos = tt_indices(ctx, &ctx->scratch, 3 * n);
     if (ctx->status) return;
-    cache_positions_before(pos, y, 0, p->start, n);
+    locate(ctx, pos, y, p->start, n);
 
     state *s = state_of(y);
     int64_t drop = s->window + p->frames - y->opt->R;
@@ -251,6 +286,8 @@ typedef struct compression {
     int64_t n;                   /* source: live tokens, then the chunk's     */
     int64_t sink, recent;        /* tokens kept at both ends                  */
     int64_t count;               /* tokens to select                          */
+    tt_index *where, *used;      /* [n, 3], [n] places and, when it is chosen,
+                                    reuse behind the event                    */
     tt_real *best;               /* [n] phi sqrt(D) H                         */
     int64_t *frame, *reuse;      /* [n] position and reuse before the event   */
 } compression;
@@ -260,7 +297,10 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
 static void choose(tt_ctx *ctx, compression *c, tt_layer *y);
 static void rebuild(tt_ctx *ctx, tt_layer *y, const compression *c,
                     const tt_pass *p);
-static int64_t move_sinks(tt_layer *y, const tt_pass *p);
+static void replace(tt_ctx *ctx, tt_layer *y, const compression *c, int64_t len,
+                    int64_t start);
+static int64_t united(int64_t recent, int64_t count, int64_t L);
+static int64_t move_sinks(tt_ctx *ctx, tt_layer *y, const tt_pass *p);
 static void record(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                    const compression *c, int64_t delta);
 
@@ -275,7 +315,7 @@ static void compress(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     choose(ctx, &c, y);                      /* the best between the ends     */
     if (ctx->status) return;
     rebuild(ctx, y, &c, p);                  /* sinks, chosen, recent         */
-    const int64_t delta = move_sinks(y, p);
+    const int64_t delta = move_sinks(ctx, y, p);
     if (!ctx->device || cache_heard(y->cache)) see(ctx, y);
     if (cache_heard(y->cache)) record(ctx, y, p, &c, delta);
     state_of(y)->events++;
@@ -296,22 +336,22 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
     c->count = budget - c->sink - c->recent;
     c->frame = tt_alloc(ctx, a, n, sizeof *c->frame, "scores");
     c->reuse = tt_alloc0(ctx, a, n, sizeof *c->reuse, "scores");
-    int32_t *pos = tt_alloc(ctx, a, 3 * n, sizeof *pos, "positions");
-    tt_index *there = tt_indices(ctx, a, 3 * n);
+    c->where = tt_indices(ctx, a, 3 * n);
+    c->used = tt_indices(ctx, a, n);
     const tt_tensor asked = question(ctx, y);
     c->best = tt_values(ctx, n);
     const int64_t end = tt_cache_rope(y->cache)->npos;
     if (ctx->status) return;
 
-    cache_positions_before(pos, y, y->len, p->start, fresh);
     memcpy(c->reuse, reuse_of(y), (size_t)y->len * sizeof *c->reuse);
     for (int64_t i = 0; i < n; i++) {
-        c->frame[i] = pos[3 * i];
+        c->frame[i] = i < y->len ? y->tpos[i] : p->start + (i - y->len) / L;
         TT_ASSERT(c->frame[i] >= 0 && c->frame[i] < end);
     }
-    tt_put_indices(ctx, there, pos, 3 * n);
-    score(ctx, c->best, y, y->k, there, y->len, &asked);
-    score(ctx, c->best + y->len, y, k, there + 3 * y->len, fresh, &asked);
+    tt_pick(ctx, &(tt_pick_args){ c->where, y->where, NULL, y->len, 3, 3, 3 });
+    locate(ctx, c->where + 3 * y->len, y, p->start, fresh);
+    score(ctx, c->best, y, y->k, c->where, y->len, &asked);
+    score(ctx, c->best + y->len, y, k, c->where + 3 * y->len, fresh, &asked);
 }
 
 /* The best of what lies between sinks and recent frames and was not selected
@@ -320,18 +360,15 @@ static void measure(tt_ctx *ctx, compression *c, const tt_layer *y,
 static void choose(tt_ctx *ctx, compression *c, tt_layer *y)
 {
     const int64_t most = y->opt->own[MAX_REUSE].n;
-    uint8_t *may = tt_alloc(ctx, &ctx->scratch, c->n, 1, "candidates");
+    const int64_t end = c->n - c->recent;
     int64_t candidates = 0;
-    if (ctx->status) return;
-    memset(may, TT_STAYS, (size_t)c->n);
-    for (int64_t j = c->sink; j < c->n - c->recent; j++) {
-        const bool fit = most == 0 || c->reuse[j] < most;
-        may[j] = fit ? TT_COMPETES : TT_LEAVES;
-        candidates += fit;
-    }
+    for (int64_t j = c->sink; j < end; j++)
+        candidates += most == 0 || c->reuse[j] < most;
     if (c->count > candidates) c->count = candidates;
-    tt_choose(ctx, &(tt_choose_args){ y->from, c->best, may, c->n,
-                                      c->sink + c->count + c->recent });
+    tt_choose(ctx, &(tt_choose_args){
+        .list = y->from, .then = c->used, .x = c->best, .used = y->used,
+        .n = c->n, .known = y->counted, .count = c->sink + c->count + c->recent,
+        .first = c->sink, .end = end, .most = most});
 }
 
 /* Keys and values: sinks, selected tokens, recent frames, room for the chunk;
@@ -354,11 +391,30 @@ static void rebuild(tt_ctx *ctx, tt_layer *y, const compression *c,
         tt_copy(ctx, kv[i] + c->sink * width, chosen, n);
         tt_zero(ctx, kv[i] + len * width, (y->cap - len) * width);
     }
+    replace(ctx, y, c, len, p->start);
     y->unseen.live = y->len;
     y->unseen.fresh = fresh;
     y->unseen.start = p->start;
     y->unseen.recent = c->recent;
     y->len = len;
+}
+
+/* Places and counts go along. Tokens that move up do so by slot, whichever they
+ * are. */
+static void replace(tt_ctx *ctx, tt_layer *y, const compression *c, int64_t len,
+                    int64_t start)
+{
+    const int64_t L = y->geo->L, behind = c->n - c->recent - y->len;
+    const int64_t recent = behind < 0 ? y->tpos[y->len + behind]
+                                      : start + behind / L;
+    tt_pick(ctx, &(tt_pick_args){ y->where, c->where, y->from, len, 3, 3, 3 });
+    tt_pick(ctx, &(tt_pick_args){ y->used, c->used, NULL, len, 1, 1, 1 });
+    y->counted = len;
+    if (!y->opt->own[UNIFY].n) return;
+    tt_index *up = tt_indices(ctx, &ctx->scratch, 3 * c->count);
+    locate(ctx, up, y, united(recent, c->count, L), c->count);
+    tt_pick(ctx, &(tt_pick_args){ y->where + 3 * c->sink, up, NULL, c->count, 1,
+                                  3, 3 });
 }
 
 static void unify(tt_layer *y, int64_t sink, int64_t count);
@@ -405,7 +461,7 @@ static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 /* Paper: the sinks move to where the recent frames begin (eq. 5). Code: the
  * first time by K - N (its 21 - N), then by what `desired` has grown. We: as
  * the code. */
-static int64_t move_sinks(tt_layer *y, const tt_pass *p)
+static int64_t move_sinks(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
     const tt_policy_options *o = y->opt;
     const int64_t L = y->geo->L, sink = o->S * L;
@@ -416,6 +472,7 @@ static int64_t move_sinks(tt_layer *y, const tt_pass *p)
                                          : desired - s->base;
     s->base = desired;
     for (int64_t i = 0; i < sink; i++) y->tpos[i] += (int32_t)delta;
+    if (sink > 0) locate(ctx, y->where, y, y->tpos[0], sink);
     return delta;
 }
 
@@ -494,25 +551,6 @@ static void show(const tt_layer *y, tt_event *out)
     out->value[0].n = y->cap;
 }
 
-/* ---- plan ---------------------------------------------------------------- */
-
-/* As cache_plan_absolute. Tokens that move up do so by slot, whichever they
- * are: before they are seen, that is a segment of its own. */
-static void plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p, tt_plan *out)
-{
-    cache_plan_absolute(ctx, y, p, out);
-    if (y->unseen.live == 0 || !y->opt->own[UNIFY].n) return;
-    const int64_t L = y->geo->L, sink = y->opt->S * L;
-    const int64_t recent = y->len - y->unseen.recent, count = recent - sink;
-    const int64_t behind = y->unseen.fresh - y->unseen.recent;
-    const int64_t first = behind < 0 ? y->tpos[y->unseen.live + behind]
-                                     : y->unseen.start;
-    out->nsegments = 3;
-    out->segment[0] = (tt_segment){ 0, sink, TT_T_PER_TOKEN };
-    out->segment[1] = (tt_segment){ sink, count, united(first, count, L) };
-    out->segment[2] = (tt_segment){ recent, y->len - recent, TT_T_PER_TOKEN };
-}
-
 /* ---- positions ----------------------------------------------------------- */
 
 /* Sinks stay before the chunk unless N < S: the first move is by K - N. */
@@ -562,7 +600,7 @@ const tt_policy_class cache_deep_forcing = {
     .valid = valid,
     .begin = begin,
     .write = write,
-    .plan = plan,
+    .plan = cache_plan_absolute,
     .done = done,
     .positions = positions,
     .events = events,

@@ -46,17 +46,33 @@ DEVICE float rank_of(float x)
     return is_finite(x) ? x : LOWEST;
 }
 
+DEVICE int32_t used_of(const tt_choose_args *a, int64_t row)
+{
+    return row < a->known ? a->used[row] : 0;
+}
+
+DEVICE bool between(const tt_choose_args *a, int64_t row)
+{
+    return row >= a->first && row < a->end;
+}
+
+DEVICE bool competes(const tt_choose_args *a, int64_t row)
+{
+    return between(a, row) && (a->most == 0 || used_of(a, row) < a->most);
+}
+
 KERNEL(choose_rows, cuda_choose_args, ELEMENT_THREADS, 1)
 {
-    for (int64_t i = grid_thread(); i < a.n; i += grid_threads()) {
+    const float *const at = a.is.x;
+    for (int64_t i = grid_thread(); i < a.is.n; i += grid_threads()) {
         int64_t better = 0;
-        const bool competes = a.may[i] == TT_COMPETES;
-        const float x = rank_of(a.x[i]);
-        for (int64_t j = a.first; j < (competes ? a.end : 0); j++) {
-            const float y = rank_of(a.x[j]);
-            better += a.may[j] == TT_COMPETES && (y > x || (y == x && j < i));
+        const bool rival = competes(&a.is, i);
+        const float x = rank_of(at[i]);
+        for (int64_t j = a.is.first; j < (rival ? a.is.end : 0); j++) {
+            const float y = rank_of(at[j]);
+            better += competes(&a.is, j) && (y > x || (y == x && j < i));
         }
-        a.stays[i] = competes ? better < a.best : a.may[i] == TT_STAYS;
+        a.stays[i] = rival ? better < a.best : !between(&a.is, i);
     }
 }
 
@@ -64,24 +80,37 @@ KERNEL(choose_list, cuda_choose_args, CHOOSE_THREADS, 1)
 {
     SHARED(int32_t, stay);                        /* rows that do, by thread */
     int32_t *const strange = stay + CHOOSE_THREADS;
-    const int64_t each = (a.n + CHOOSE_THREADS - 1) / CHOOSE_THREADS;
-    const int64_t begin = least(threadIdx.x * each, a.n);
-    const int64_t end = least(begin + each, a.n);
-    int32_t count = 0, first = (int32_t)a.n;
+    const int64_t n = a.is.n, each = (n + CHOOSE_THREADS - 1) / CHOOSE_THREADS;
+    const int64_t begin = least(threadIdx.x * each, n);
+    const int64_t end = least(begin + each, n);
+    int32_t count = 0, first = (int32_t)n;
     for (int64_t i = end - 1; i >= begin; i--) {
         count += a.stays[i];
-        if (a.may[i] != TT_STAYS && !is_finite(a.x[i])) first = (int32_t)i;
+        if (between(&a.is, i) && !is_finite(a.is.x[i])) first = (int32_t)i;
     }
     stay[threadIdx.x] = count;
     strange[threadIdx.x] = first;
     __syncthreads();
     int64_t to = 0;
     for (unsigned t = 0; t < threadIdx.x; t++) to += stay[t];
-    for (int64_t i = begin; i < end; i++)
-        if (a.stays[i]) a.list[to++] = (int32_t)i;
+    for (int64_t i = begin; i < end; i++) {
+        if (!a.stays[i]) continue;
+        a.is.list[to] = (int32_t)i;
+        a.is.then[to++] = used_of(&a.is, i) + between(&a.is, i);
+    }
     if (threadIdx.x) return;
     for (int t = 1; t < CHOOSE_THREADS; t++) first = least(first, strange[t]);
-    a.list[a.count] = first;
+    a.is.list[a.is.count] = first;
+}
+
+KERNEL(locate, cuda_locate_args, ELEMENT_THREADS, 1)
+{
+    for (int64_t i = grid_thread(); i < a.n; i += grid_threads()) {
+        const int64_t f = (a.first + i) / a.L, s = (a.first + i) % a.L;
+        a.to[3 * i] = (int32_t)(a.times ? a.time[f] : a.t0 + f);
+        a.to[3 * i + 1] = (int32_t)(s / a.w);
+        a.to[3 * i + 2] = (int32_t)(s % a.w);
+    }
 }
 
 KERNEL(pick, tt_pick_args, ELEMENT_THREADS, 1)

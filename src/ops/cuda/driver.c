@@ -339,9 +339,10 @@ static const tt_device cuda_device = {
     .name = "cuda", .alloc = cuda_alloc, .free = cuda_free, .put = cuda_move,
     .get = cuda_move, .copy = cuda_move, .zero = cuda_zero,
     .room = cuda_room, .total = cuda_total, .most = cuda_most,
-    .choose = cuda_choose, .pick = cuda_pick, .apart = cuda_apart,
-    .rates = cuda_rates, .follow = cuda_follow, .trust = cuda_trust,
-    .gain = cuda_gain, .judge = cuda_judge, .narrow = cuda_narrow,
+    .choose = cuda_choose, .locate = cuda_locate, .pick = cuda_pick,
+    .apart = cuda_apart, .rates = cuda_rates, .follow = cuda_follow,
+    .trust = cuda_trust, .gain = cuda_gain, .judge = cuda_judge,
+    .narrow = cuda_narrow,
 };
 
 /* ---- what stays on the GPU ----------------------------------------------- */

@@ -632,22 +632,31 @@ void cuda_most(tt_ctx *ctx, const tt_most_args *a)
 
 void cuda_choose(tt_ctx *ctx, const tt_choose_args *a)
 {
-    const int64_t n = a->n;
     call c = begin(ctx);
-    cuda_choose_args d = {.list = a->list, .x = a->x, .may = a->may, .n = n,
-                          .count = a->count, .first = n, .best = a->count};
-    for (int64_t i = 0; i < n; i++) {
-        d.best -= a->may[i] == TT_STAYS;
-        if (a->may[i] != TT_COMPETES) continue;
-        if (d.first == n) d.first = i;
-        d.end = i + 1;
-    }
-    d.stays = room(&c, n);
-    PLACE(&c, WRITE(d.list, a->count + 1), READ(d.x, n), READ(d.may, n));
-    launch(&c, CUDA_choose_rows, each(n), &d);
+    cuda_choose_args d = {*a, room(&c, a->n),
+                          a->count - a->first - (a->n - a->end)};
+    PLACE(&c, WRITE(d.is.list, a->count + 1), WRITE(d.is.then, a->count),
+          READ(d.is.x, a->n), READ(d.is.used, a->known));
+    launch(&c, CUDA_choose_rows, each(a->n), &d);
     cuda_launch(ctx, CUDA_choose_list,
                 (cuda_grid){1, 1, CHOOSE_THREADS, CHOOSE_SHARED}, &d);
     end(&c);
+}
+
+/* Some frames at a time, whose positions go as arguments. */
+void cuda_locate(tt_ctx *ctx, const tt_locate_args *a)
+{
+    for (int64_t at = 0, n; at < a->n; at += n) {
+        const int64_t f = (a->first + at) / a->L;
+        n = (f + FEW_TIMES) * a->L - a->first - at;
+        if (n > a->n - at) n = a->n - at;
+        cuda_locate_args d = {.to = a->to + 3 * at, .t0 = a->t0 + f,
+                              .first = a->first + at - f * a->L, .n = n,
+                              .L = a->L, .w = a->w};
+        d.times = a->time ? (d.first + n - 1) / a->L + 1 : 0;
+        for (int64_t i = 0; i < d.times; i++) d.time[i] = a->time[f + i];
+        RUN(locate, each(n), d, WRITE(d.to, 3 * n));
+    }
 }
 
 void cuda_pick(tt_ctx *ctx, const tt_pick_args *a)

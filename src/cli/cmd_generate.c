@@ -115,6 +115,7 @@ static tt_status make_files(session *s, int64_t i, const tt_run_files *files)
     tt_ctx *ctx = s->ctx;
     ledger list = {.fd = -1};
     if (!s->settings->inject) session_open_files(s, i, files, true, &list);
+    ledger_set_way(&list, session_way(s));
     ledger_watch(&list);
     open_dump(s, files->dump);
     all_chunks(s, i, files, &list);

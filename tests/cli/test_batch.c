@@ -148,6 +148,24 @@ static void test_locked(void)
     expect_same("l", "y4m");
 }
 
+/* A video that was decoded in another class is not this one: it is decoded
+ * again. */
+static void test_vae_class(void)
+{
+    static const char *const as[] = {"-o v.y4m --contact-sheet v.png",
+                                     "-o v/%03d.png --decode during"};
+    static const struct { const char *class; bool there; } turn[] = {
+        {"", false}, {"--vae-class f32", true}, {"--vae-class vdp", false},
+        {"--vae-class vdp", true}, {"", false}};
+    if (sizeof(tt_real) == 8) return; /* which has class f32 alone */
+    for (size_t i = 0; i < sizeof as / sizeof *as; i++)
+        for (size_t k = 0; k < sizeof turn / sizeof *turn; k++)
+            expect(three("%s --resume %s", as[i], turn[k].class) == 0
+                   && strstr(said, turn[k].there ? "3 there before"
+                                                 : "3 complete"),
+                   "%s, turn %zu: %s", as[i], k, said);
+}
+
 static void test_words(void)
 {
     put_ffmpeg(-1, "echo 'a library could not be preloaded' >&2");
@@ -178,6 +196,7 @@ int main(int argc, char **argv)
     test_killed();
     test_summary();
     test_locked();
+    test_vae_class();
     test_words();
     return program_end();
 }

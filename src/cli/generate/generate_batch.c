@@ -60,6 +60,31 @@ static bool video_is_there(const session *s, const tt_run_files *v)
         && shows(name, v->latents);
 }
 
+/* Did the VAE make them in the class that is asked for? */
+static bool in_class(session *s, const ledger *l, const char *path)
+{
+    const char *ours = session_way(s);
+    bool others = false;
+    for (int c = 0; c < TT_CLASS_COUNT && !ours; c++)
+        others = others || ledger_made(l, path, tt_class_saved((tt_class)c));
+    return ours ? ledger_made(l, path, ours) : !others;
+}
+
+static bool all_in_class(session *s, int64_t i, const tt_run_files *v)
+{
+    char name[4096];
+    ledger list;
+    const bool several = v->output && tt_pattern_name(
+        name, sizeof name, v->output, tt_run_frames(s->run) - 1);
+    const char *const frames[] = {several ? name : v->output, v->sheet,
+                                  v->animation};
+    bool all = !session_open_files(s, i, v, true, &list);
+    for (size_t k = 0; all && k < sizeof frames / sizeof *frames; k++)
+        all = !frames[k] || in_class(s, &list, frames[k]);
+    ledger_close(&list);
+    return all;
+}
+
 /* As many latents as this run makes? Those of a shorter one are its own too. */
 static bool all_latents(session *s, const char *path)
 {
@@ -90,7 +115,7 @@ static bool is_complete(session *s, int64_t i, const tt_run_files *v)
     for (size_t k = 0; k < sizeof file / sizeof *file; k++)
         if (file[k] && !has_bytes(file[k])) return false;
     return tt_run_made(s->ctx, s->run, i, v->latents)
-        && all_latents(s, v->latents);
+        && all_latents(s, v->latents) && all_in_class(s, i, v);
 }
 
 bool session_is_complete(session *s, int64_t i, const tt_run_files *v)

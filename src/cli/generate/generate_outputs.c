@@ -197,6 +197,14 @@ tt_status session_open_files(session *s, int64_t i, const tt_run_files *v,
     return ledger_open(s->ctx, l, list, run);
 }
 
+const char *session_way(const session *s)
+{
+    tt_ctx none = {.status = TT_OK}; /* the rules have looked at it */
+    tt_class cls;
+    tt_model_vae_class(&none, &cls, &s->settings->model);
+    return cls == TT_CLASS_F32 ? NULL : tt_class_saved(cls);
+}
+
 /* What differs, as far as it is known. */
 static const char *difference(session *s, int64_t i, const char *latents,
                               bool encoded)

@@ -47,15 +47,15 @@ static void facts_of(char out[FACTS - HEX], const struct stat *st)
              + (long long)st->st_mtim.tv_nsec);
 }
 
-static void make_line(const ledger *l, char line[LEDGER_LINE + 1],
-                      const char *path, const struct stat *st)
+static void make_line(char line[LEDGER_LINE + 1], const char *path,
+                      const struct stat *st)
 {
     char hex[HEX + 1], facts[FACTS - HEX];
     memset(hex, '0', HEX);
     hex[HEX] = 0;
     if (st->st_size <= HASH_MAX) hash(hex, path);
     facts_of(facts, st);
-    snprintf(line, LEDGER_LINE + 1, "%s %s %s\n", hex, facts, l->run);
+    snprintf(line, LEDGER_LINE + 1, "%s %s %*s\n", hex, facts, RUN, "");
 }
 
 /* ---- the list ------------------------------------------------------------ */
@@ -106,21 +106,25 @@ static tt_status read_list(ledger *l, int fd)
                    known ? ", or use --overwrite to lose it" : "");
 }
 
-tt_status ledger_open(tt_ctx *ctx, ledger *l, const char *path,
-                      const char *run)
+static void digest_of(char out[RUN + 1], const char *run, const char *way)
 {
     char hex[HEX + 1];
     tt_sha256 s;
+    tt_sha256_init(&s);
+    tt_sha256_add(&s, run, strlen(run));
+    tt_sha256_add(&s, way, strlen(way));
+    tt_sha256_hex(&s, hex);
+    snprintf(out, RUN + 1, "%.*s", RUN, hex);
+}
+
+tt_status ledger_open(tt_ctx *ctx, ledger *l, const char *path,
+                      const char *run)
+{
     *l = (ledger){.ctx = ctx, .fd = -1};
     if (!path || ctx->status) return ctx->status;
     l->path = tt_strdup(ctx, &l->mem, path);
     if (!l->path) return ctx->status;
-    if (run) {
-        tt_sha256_init(&s);
-        tt_sha256_add(&s, run, strlen(run));
-        tt_sha256_hex(&s, hex);
-        snprintf(l->run, sizeof l->run, "%.*s", RUN, hex);
-    }
+    if (run) digest_of(l->run, run, "");
     const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 && errno != ENOENT)
         tt_fail(ctx, TT_EIO, "cannot read %s: %s", path, strerror(errno));
@@ -140,14 +144,16 @@ static bool is_it(const char *line, const char *facts, const char *path,
     return !memcmp(line, hex, HEX);
 }
 
-static bool lists(const ledger *l, const char *path, const struct stat *st)
+/* "": of any run. */
+static bool lists(const ledger *l, const char *path, const struct stat *st,
+                  const char *run)
 {
     char facts[FACTS - HEX], hex[HEX + 1] = "";
     facts_of(facts, st);
     for (size_t i = 0; i < l->n; i++) {
         const char *line = l->line + i * LEDGER_LINE;
         if (!memcmp(line + HEX + 1, facts, 20)
-            && (!*l->run || !memcmp(line + FACTS + 1, l->run, RUN))
+            && (!*run || !memcmp(line + FACTS + 1, run, RUN))
             && is_it(line, facts, path, hex)) return true;
     }
     return false;
@@ -157,20 +163,38 @@ bool ledger_may(ledger *l, const char *path)
 {
     struct stat st;
     if (stat(path, &st)) return errno == ENOENT || errno == ENOTDIR;
-    return !S_ISREG(st.st_mode) || !st.st_size || lists(l, path, &st);
+    return !S_ISREG(st.st_mode) || !st.st_size || lists(l, path, &st, l->run);
+}
+
+void ledger_set_way(ledger *l, const char *way)
+{
+    *l->way = 0;
+    if (*l->run && way) digest_of(l->way, l->run, way);
+}
+
+bool ledger_made(const ledger *l, const char *path, const char *way)
+{
+    char both[RUN + 1];
+    struct stat st;
+    digest_of(both, l->run, way);
+    return !stat(path, &st) && lists(l, path, &st, both);
 }
 
 /* ---- adding -------------------------------------------------------------- */
 
-static bool write_line(ledger *l, const char *line)
+static bool write_line(ledger *l, char *line, const char *run)
 {
     const off_t at = HEAD + (off_t)l->n * LEDGER_LINE;
+    memcpy(line + FACTS + 1, run, RUN);
+    if (!reserve(l, l->n + 1)) return false;
     if (l->fd < 0) {
         l->fd = open(l->path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
         if (l->fd < 0 || pwrite(l->fd, head, HEAD, 0) != HEAD) return false;
     }
-    return pwrite(l->fd, line, LEDGER_LINE, at) == LEDGER_LINE
-        && !ftruncate(l->fd, at + LEDGER_LINE) && !fsync(l->fd);
+    if (pwrite(l->fd, line, LEDGER_LINE, at) != LEDGER_LINE
+        || ftruncate(l->fd, at + LEDGER_LINE) || fsync(l->fd)) return false;
+    memcpy(l->line + l->n++ * LEDGER_LINE, line, LEDGER_LINE);
+    return true;
 }
 
 static void add(ledger *l, const char *path)
@@ -178,12 +202,12 @@ static void add(ledger *l, const char *path)
     char line[LEDGER_LINE + 1];
     struct stat st;
     const bool there = !stat(path, &st);
-    if (l->lost || (there && lists(l, path, &st))) return;
-    if (there) make_line(l, line, path, &st);
-    if (there && reserve(l, l->n + 1) && write_line(l, line)) {
-        memcpy(l->line + l->n++ * LEDGER_LINE, line, LEDGER_LINE);
-        return;
-    }
+    const bool known = there && lists(l, path, &st, l->run);
+    const bool all = known && (!*l->way || lists(l, path, &st, l->way));
+    if (l->lost || all) return;
+    if (there) make_line(line, path, &st);
+    if (there && (known || write_line(l, line, l->run))
+        && (!*l->way || write_line(l, line, l->way))) return;
     tt_warn(l->ctx, "cannot write %s: %s; the same command will not know what "
             "it made, and ask for --overwrite", l->path, strerror(errno));
     l->lost = true;

@@ -11,7 +11,8 @@
  *
  * and no name: a video may be renamed, moved and copied, and is still known. A
  * file that no line tells of is somebody's. Of one larger than HASH_MAX the
- * SHA-256 is all zeros, and its time of change must be the same. */
+ * SHA-256 is all zeros, and its time of change must be the same. A file made
+ * in one of several ways has a second line, with a digest of run and way. */
 #ifndef CLI_LEDGER_H
 #define CLI_LEDGER_H
 
@@ -23,6 +24,7 @@ typedef struct ledger {
     tt_ctx *ctx;
     const char *path;           /* NULL: nothing is known, and nothing kept   */
     char run[17];               /* "": of any run                             */
+    char way[17];               /* of the files now made; "": there is one    */
     char *line;                 /* [n * LEDGER_LINE]                          */
     size_t n, room;
     int fd;                     /* -1: nothing was added                      */
@@ -50,6 +52,11 @@ bool ledger_may(ledger *l, const char *path);
  * gets a line, and replaces none that ledger_may refuses, but with
  * ctx->overwrite. */
 void ledger_watch(ledger *l);
+
+/* Files are made in this way from here on; NULL: in the only one. */
+void ledger_set_way(ledger *l, const char *way);
+/* Has the list of a run `path` as made in this way? */
+bool ledger_made(const ledger *l, const char *path, const char *way);
 
 /* Files of the list, but for those that follow, count no more. */
 void ledger_forget(ledger *l);

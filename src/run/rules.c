@@ -62,6 +62,13 @@ static tt_status check_noise(tt_ctx *ctx, const tt_settings *g)
     return TT_OK;
 }
 
+/* Does it decode, or encode? Rollouts after the first may. */
+static bool uses_vae(const tt_settings *g)
+{
+    return !g->no_decode || g->image || g->initial_video
+        || (g->rollouts > 1 && strcmp(g->restart, "latent"));
+}
+
 /* Options that another option makes useless. */
 static tt_status check_effect(tt_ctx *ctx, const tt_settings *g)
 {
@@ -79,6 +86,9 @@ static tt_status check_effect(tt_ctx *ctx, const tt_settings *g)
     if (!g->scene && given(g, "cut-rule"))
         return tt_fail(ctx, TT_EINVAL, "--cut-rule has no effect without "
                        "--scene LIST");
+    if (g->model.vae_class && !uses_vae(g))
+        return tt_fail(ctx, TT_EINVAL, "--vae-class has no effect with "
+                       "--no-decode, where nothing else needs the VAE");
     return TT_OK;
 }
 

@@ -42,7 +42,8 @@ static const opt_spec options[] = {
     TT_MODEL_ROW_VAE_CLASS(settings, model),
     {OPT_GROUP, NULL, 0, 0, NULL, "Output"},
     {OPT_WRITE, "output", 'o', offsetof(settings, output), "FILE",
-     "safetensors with latents [1, n, C, h, w]"},
+     "safetensors with latents [1, n, C, h, w]; its metadata name the class of "
+     "the VAE where that is not f32 (vae_class)"},
     {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
      "replace a file that is there; without it that is refused"},
     {OPT_FLAG, "profile", 0, offsetof(settings, profile), NULL,
@@ -94,6 +95,7 @@ static int check(const settings *s, const opt_result *given)
 typedef struct sink {
     tt_ctx *ctx;
     const char *path;
+    const char *vae_class;      /* NULL: f32                                  */
     tt_st_writer *file;         /* NULL before the first latent               */
     int64_t dim[5];
 } sink;
@@ -106,6 +108,7 @@ static tt_status take_latent(void *user, const tt_real *z, int64_t C,
         const int64_t dim[5] = {1, 0, C, h, w};
         memcpy(s->dim, dim, sizeof dim);
         TT_TRY(tt_st_create(s->ctx, &s->file, s->path));
+        if (s->vae_class) tt_st_meta(s->file, "vae_class", s->vae_class);
         TT_TRY(tt_st_add(s->file, "latents",
                          sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5, dim,
                          NULL));
@@ -124,6 +127,8 @@ static void encode(tt_ctx *ctx, progress *p, const settings *s)
     if (tt_out_check(ctx, s->output) || tt_encode_measure(ctx, &size, &s->in)
         || tt_model_open_vae_part(ctx, &vae, &s->model, TT_VAE_ENCODER, NULL))
         return;
+    if (tt_vae_class(vae) != TT_CLASS_F32)
+        out.vae_class = tt_class_name(tt_vae_class(vae));
     tt_encode_run(ctx, &events, vae, &s->in, &size, take_latent, &out);
     if (ctx->status) tt_st_abort(out.file);
     else tt_st_finish(out.file);

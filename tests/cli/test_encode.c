@@ -127,6 +127,31 @@ static void write_inputs(void)
     expect_ok(tt_st_finish(w), "raw");
 }
 
+/* The class of the VAE that a file names; NULL: none. */
+static const char *class_of(const char *path)
+{
+    static char text[64];
+    tt_file *f = NULL;
+    if (!expect_ok(tt_file_open(ctx, &f, path), path)) return NULL;
+    const char *is = tt_file_meta(f, "vae_class");
+    if (is) snprintf(text, sizeof text, "%s", is);
+    tt_file_close(f);
+    return is ? text : NULL;
+}
+
+static void test_class(void)
+{
+    char e[900];
+    if (sizeof(tt_real) == 8) return; /* which has class f32 alone */
+    snprintf(e, sizeof e, "encode -q --vae %s -i %s --frames 1",
+             ref_path("vae_full_a/weights.safetensors"), at("v.y4m"));
+    expect(run("%s -o %s", e, at("c32")) == 0 && !class_of(at("c32")),
+           "f32 is not named: %s", said);
+    expect(run("%s --vae-class vdp -o %s", e, at("cv")) == 0, "%s", said);
+    const char *is = class_of(at("cv"));
+    expect(is && !strcmp(is, "vdp"), "class %s", is ? is : "is not named");
+}
+
 static void test_ways_in(void)
 {
     char vae[700];
@@ -323,6 +348,7 @@ int main(int argc, char **argv)
         case_close(&c);
     }
     test_ways_in();
+    test_class();
     test_refusals();
     test_generate();
     test_pipes();

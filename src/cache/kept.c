@@ -60,12 +60,22 @@ bool kept_takes(tt_ctx *ctx, const cache_kept *s, int64_t n)
     return ctx->ops->laid && ctx->ops->laid(ctx, n, s->D) <= s->each;
 }
 
+static bool trusts_unit(const tt_ctx *ctx)
+{
+    return ctx->matrix_unit > 0;
+}
+
+static bool same_layout(const tt_ctx *ctx, const cache_kept *s)
+{
+    return s->ops == ctx->ops && s->unit == trusts_unit(ctx);
+}
+
 bool kept_holds(tt_ctx *ctx, const cache_kept *s, const tt_layer *y,
                 const tt_plan *plan)
 {
     const int32_t *const now[] = { y->src_frame, y->sidx, y->tpos };
-    bool same = s->good && (s->k || s->ops == ctx->ops) && s->len == y->len
-                && same_plan(&s->plan, plan);
+    bool same = s->good && (s->k || same_layout(ctx, s))
+                && s->len == y->len && same_plan(&s->plan, plan);
     for (int i = 0; same && i < 3; i++)
         same = !memcmp(s->meta[i], now[i], (size_t)y->len * sizeof **now);
     return same;
@@ -83,6 +93,7 @@ void kept_note(tt_ctx *ctx, cache_kept *s, const tt_layer *y,
     s->plan = *plan;
     s->len = y->len;
     s->ops = ctx->ops;
+    s->unit = trusts_unit(ctx);
 }
 
 void kept_done(cache_kept *s)

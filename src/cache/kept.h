@@ -23,7 +23,8 @@ typedef struct cache_kept {
     tt_real *k;                  /* [room, H, D], or NULL                     */
     tt_real *laid;               /* [H, each], or NULL                        */
     int64_t each, D;
-    const tt_ops *ops;           /* that laid it out                          */
+    const tt_ops *ops;           /* that laid it out ...                      */
+    bool unit;                   /* ... and whether for the matrix unit       */
     int64_t room;                /* tokens a plan may have                    */
     int32_t *meta[3];            /* [cap] src_frame, sidx, tpos as they were  */
     tt_plan plan;

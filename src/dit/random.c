@@ -7,6 +7,7 @@
  * their place alone, so results have the same bits everywhere. */
 #include <math.h>
 
+#include "core/counter.h"
 #include "core/parallel.h"
 #include "dit/model.h"
 
@@ -17,16 +18,6 @@ typedef struct maker {
     tt_dit *m;
     uint64_t key;              /* of the values made next                     */
 } maker;
-
-/* Uniform in [-1, 1), from a counter (splitmix64). */
-static float uniform(uint64_t key, int64_t i)
-{
-    uint64_t x = key + (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    x ^= x >> 31;
-    return (float)(x >> 40) * 0x1p-23f - 1;
-}
 
 static uint64_t next_key(maker *k)
 {
@@ -44,7 +35,7 @@ static tt_real *vector(maker *k, int64_t n, double base, double deviation)
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_host *v = x ? tt_room(ctx, x, n) : NULL;
     for (int64_t i = 0; v && i < n; i++)
-        v[i] = (tt_host)(base + spread * (double)uniform(key, i));
+        v[i] = (tt_host)(base + spread * (double)counter_uniform(key, i));
     if (v) tt_put(ctx, x, v, n);
     tt_arena_reset(&ctx->scratch, mark);
     return x;
@@ -63,7 +54,7 @@ static tt_tensor matrix(maker *k, int64_t out, int64_t in)
     if (w) {
         TT_PARALLEL_FOR_WORK(ctx, out * in)
         for (int64_t i = 0; i < out * in; i++)
-            w[i] = spread * uniform(key, i);
+            w[i] = spread * counter_uniform(key, i);
     }
     const tt_tensor made = tt_tensor_make(w, TT_F32, 2,
                                           (const int64_t[]){out, in});

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "checkpoint.h"
+#include "core/counter.h"
 
 int64_t ck_count(const ck_spec *s)
 {
@@ -21,22 +22,12 @@ static uint64_t name_hash(const char *name)
     return h;
 }
 
-/* Uniform in [-1, 1) from a counter (splitmix64). */
-static float uniform(uint64_t key, int64_t i)
-{
-    uint64_t x = key + (uint64_t)(i + 1) * 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    x ^= x >> 31;
-    return (float)(x >> 40) * 0x1p-23f - 1;
-}
-
 void ck_fill(void *out, const ck_spec *s, tt_dtype type, uint64_t seed,
              int64_t first, int64_t n)
 {
     const uint64_t key = name_hash(s->name) ^ seed * 0xD1342543DE82EF95u;
     for (int64_t i = 0; i < n; i++) {
-        const float x = s->base + s->spread * uniform(key, first + i);
+        const float x = s->base + s->spread * counter_uniform(key, first + i);
         if (type == TT_F32) ((float *)out)[i] = x;
         else if (type == TT_BF16) ((uint16_t *)out)[i] = tt_bf16_from_f32(x);
         else ((uint16_t *)out)[i] = tt_f16_from_f32(x);

@@ -12,7 +12,9 @@
  *         A block that is a file has lost its name before anything is in it, so
  *         nothing is left of it however the process ends; and all of its disk
  *         is there before anything is written, where the system can promise
- *         that: so a full disk is an error here and not a signal later. */
+ *         that: so a full disk is an error here and not a signal later. Its
+ *         bytes are zeros before anybody writes them, and zeros are not written
+ *         over zeros: that would be the whole file, and send it to the disk. */
 #include "tether/arena.h"
 
 #include <errno.h>
@@ -32,6 +34,7 @@
 typedef struct tt_arena_block {
     struct tt_arena_block *below;
     size_t size;   /* usable bytes */
+    size_t fresh;  /* those from here on hold zeros; size: none is known to */
     char *data;    /* behind this header, or memory of a device */
 } block;
 
@@ -42,7 +45,7 @@ static block *device_block(const tt_device *d, size_t size)
 {
     block *b = malloc(sizeof *b);
     if (!b) return NULL;
-    *b = (block){.size = size, .data = d->alloc(d, size)};
+    *b = (block){.size = size, .fresh = size, .data = d->alloc(d, size)};
     if (b->data) return b;
     free(b);
     return NULL;
@@ -113,7 +116,7 @@ static block *block_new(const tt_arena *a, size_t size)
     if (!p) return NULL;
 #endif
     block *b = p;
-    *b = (block){.size = size, .data = (char *)b + HEADER};
+    *b = (block){.size = size, .fresh = size, .data = (char *)b + HEADER};
     return b;
 }
 
@@ -204,8 +207,16 @@ static bool in_pieces(const tt_arena *a)
     return a->total == 0 && a->spare && a->spare->below && !a->device;
 }
 
+/* What was given out of the newest block may hold anything. */
+static void soil(const tt_arena *a)
+{
+    block *b = a->top;
+    if (b && a->used > b->fresh) b->fresh = a->used;
+}
+
 static block *block_for(tt_arena *a, size_t need)
 {
+    soil(a);
     cut_top(a);
     block *b = in_pieces(a) ? NULL : take_spare(a, need);
     if (!b) b = block_up_to_peak(a, need);
@@ -265,8 +276,9 @@ void *tt_alloc(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
 void *tt_alloc0(tt_ctx *ctx, tt_arena *a, int64_t n, size_t size,
                 const char *what)
 {
-    void *p = tt_alloc(ctx, a, n, size, what);
-    if (p) memset(p, 0, (size_t)n * size);
+    char *p = tt_alloc(ctx, a, n, size, what);
+    if (p && (size_t)(p - a->top->data) < a->top->fresh)
+        memset(p, 0, (size_t)n * size);
     return p;
 }
 
@@ -286,6 +298,7 @@ tt_arena_mark tt_arena_here(const tt_arena *a)
 
 static void reset(tt_arena *a, block *top, size_t used)
 {
+    soil(a);
     while (a->top && a->top != top) {
         block *b = a->top;
         a->top = b->below;

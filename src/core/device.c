@@ -31,6 +31,7 @@ tt_real *tt_values_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what)
 
 tt_real *tt_values0_in(tt_ctx *ctx, tt_arena *a, int64_t n, const char *what)
 {
+    if (a->folder) return tt_alloc0(ctx, a, n, sizeof(tt_real), what);
     tt_real *x = tt_values_in(ctx, a, n, what);
     tt_zero(ctx, x, n);
     return x;

@@ -7,6 +7,7 @@
 
 #include "core/page.h"
 #include "tests/folder.h"
+#include "tether/device.h"
 #include "tether/backend.h"
 
 static tt_ctx *ctx;
@@ -161,6 +162,42 @@ static void test_arena_fit(void)
     tt_arena_reset(&a, m);
     expect(tt_alloc(ctx, &a, 2 * MB, 1, "two") == small, "not the larger one");
     expect(base && large, "blocks");
+    tt_arena_free(&a);
+}
+
+/* KB of files that this process has touched; 0 where no system tells. */
+static long touched(void)
+{
+    long sum = 0, kb;
+    char line[256];
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "RssFile: %ld", &kb) == 1
+            || sscanf(line, "RssShmem: %ld", &kb) == 1) sum += kb;
+    if (f) fclose(f);
+    return sum;
+}
+
+/* Zeros of a new file are not written again, those behind a reset are. */
+static void test_arena_zeros(void)
+{
+    tt_arena a = {.folder = folder};
+    char *first = tt_alloc(ctx, &a, 100, 1, "first");
+    const tt_arena_mark m = tt_arena_here(&a);
+    char *rest = tt_alloc(ctx, &a, MB / 2, 1, "of the same block");
+    const long before = touched();
+    char *p = tt_alloc0(ctx, &a, 16 * MB, 1, "zeros");
+    tt_real *x = tt_values0_in(ctx, &a, 2 * MB, "values");
+    expect(touched() - before < 1024, "%ld KB are touched", touched() - before);
+    if (!expect(first && rest && p && x, "%s", tt_message(ctx))) return;
+    memset(rest, 1, MB / 2);
+    memset(p, 1, 16 * MB);
+    tt_arena_reset(&a, m);
+    for (size_t n = MB / 2; n <= 16 * MB; n *= 32) {
+        const char *again = tt_alloc0(ctx, &a, (int64_t)n, 1, "zeros");
+        expect(again && (again == rest || again == p) && !again[0]
+               && !memcmp(again, again + 1, n - 1), "%zu bytes again", n);
+    }
     tt_arena_free(&a);
 }
 
@@ -385,7 +422,10 @@ int main(void)
     test_arena();
     test_arena_turns();
     test_arena_fit();
-    if (folder_make()) test_arena_files();
+    if (folder_make()) {
+        test_arena_zeros();
+        test_arena_files();
+    }
     test_round_trips();
     test_rounding();
     test_fp8();

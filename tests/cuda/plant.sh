@@ -92,7 +92,7 @@ while IFS='|' read -r file cases n old new what; do
     exp.h) kernel=pointwise.cu ;;
     epilogue.h) kernel=linear.cu ;;
     tile.h) kernel=linear.cu ;;
-    mma.h) kernel=mma_linear.cu ;;
+    mma.h | mma_tile.h) kernel=mma_linear.cu ;;
     wgmma.h) kernel=wgmma_linear.cu ;;
     esac
     rm -rf "$work/planted" "$work/src/ops/cuda/"*

@@ -1,4 +1,4 @@
-/* mma.h: what linear and attention on tensor cores share.
+/* mma.h: what linear, convolution and attention on tensor cores share.
  *
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef TT_CUDA_MMA_H
@@ -30,28 +30,6 @@ template <int N> DEVICE void clear(sums (&s)[N])
     for (int i = 0; i < N; i++)
         UNROLL
         for (int e = 0; e < 4; e++) s[i].r[e] = 0.0f;
-}
-
-/* The chains of 64 x 32 outputs go on over MMA_K products of x and w. */
-DEVICE void multiply(sums (&acc)[4][4], const bf16 *x, const bf16 *w)
-{
-    const int l = threadIdx.x & 31;
-    UNROLL
-    for (int k = 0; k < MMA_K; k += 16) {
-        factors_of p[4], q[2];
-        UNROLL
-        for (int i = 0; i < 4; i++)
-            p[i] = load4x(x + (16 * i + a_row(l)) * MMA_PITCH + k + a_col(l));
-        UNROLL
-        for (int j = 0; j < 2; j++)
-            q[j] = load4x(w + (16 * j + b_row(l)) * MMA_PITCH + k + b_col(l));
-        UNROLL
-        for (int i = 0; i < 4; i++)
-            UNROLL
-            for (int j = 0; j < 4; j++)
-                mma(acc[i][j], p[i], q[j / 2].r[j % 2 * 2],
-                    q[j / 2].r[j % 2 * 2 + 1]);
-    }
 }
 
 #endif

@@ -4,15 +4,15 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Golden: ops/golden/conv.c, conv_by. Blocks, warps and steps are those of
- * mma_linear.cu; its rows are the windows of pixels. No window is written down:
+ * mma_tile.h; its rows are the windows of pixels. No window is written down:
  * 8 factors of one tap lie together in a frame, and are copied from there.
  *
- * Holds   k = (frame, u, v, channel) ascends in steps of 16, each output is one
- *         chain. Zeros of padding and of NULL frames are factors as all others
- *         are. A step may end inside of a tap; only behind the last one it is
- *         filled up, as a tail in mma_linear.cu. Pixels behind the end read
- *         what their windows meet, columns the last one: neither is stored. */
-#include "ops/cuda/mma.h"
+ * Holds   k = (frame, u, v, channel). Zeros of padding and of NULL frames are
+ *         factors as all others are. A step may end inside of a tap; only
+ *         behind the last one it is filled up, as a tail in mma_linear.cu.
+ *         Pixels behind the end read what their windows meet, columns the last
+ *         one: neither is stored. */
+#include "ops/cuda/mma_tile.h"
 
 /* ---- windows ------------------------------------------------------------- */
 
@@ -73,8 +73,6 @@ KERNEL(windows, cuda_windows_args, ELEMENT_THREADS, 1)
 
 /* ---- convolution --------------------------------------------------------- */
 
-#define SIZE ((TILE_ROWS + TILE_COLS) * MMA_PITCH)    /* numbers of a stage   */
-
 /* What a thread brings of every step: the 8 factors at `at` of two pixels and
  * of two rows of weights. */
 struct bringer {
@@ -84,9 +82,9 @@ struct bringer {
     int64_t k;
 };
 
-DEVICE bringer bringer_of(const cuda_mma_conv_args &a, int row0, int col0,
-                          int64_t K)
+DEVICE bringer bringer_of(const cuda_mma_conv_args &a, int64_t K)
 {
+    const int row0 = blockIdx.y * TILE_ROWS, col0 = blockIdx.x * TILE_COLS;
     const int r = threadIdx.x / 4, c = threadIdx.x % 4 * 8;
     bringer b;
     UNROLL
@@ -115,52 +113,13 @@ DEVICE void stage(const cuda_mma_conv_args &a, bf16 *to, bringer &b, int64_t K)
     b.k += MMA_K;
 }
 
-DEVICE void store(const cuda_mma_conv_args &a, const sums (&acc)[4][4],
-                  int64_t row0, int64_t col0)
-{
-    const int l = threadIdx.x & 31;
-    UNROLL
-    for (int i = 0; i < 4; i++)
-        UNROLL
-        for (int j = 0; j < 4; j++)
-            UNROLL
-            for (int e = 0; e < 4; e++) {
-                const int64_t row = row0 + 16 * i + sum_row(l, e);
-                const int64_t col = col0 + 8 * j + sum_col(l, e);
-                if (row >= a.Ho * a.Wo || col >= a.Cout) continue;
-                const float s = add_rn(acc[i][j].r[e], 0.0f);
-                a.y[row * a.Cout + col] = a.b ? add_rn(s, a.b[col]) : s;
-            }
-}
-
 KERNEL(mma_conv, cuda_mma_conv_args, TILE_THREADS, 2)
 {
-    SHARED(bf16, mem);
     const int64_t K = a.kt * a.kh * a.kw * a.Cin;
-    const int row0 = blockIdx.y * TILE_ROWS, col0 = blockIdx.x * TILE_COLS;
-    const int warp = threadIdx.x / 32;
-    const int row = warp / 4 * 64, col = warp % 4 * 32;
-    const int steps = (int)((K + MMA_K - 1) / MMA_K);
-    /* a warp whose outputs lie behind the end brings factors only */
-    const bool live = row0 + row < a.Ho * a.Wo && col0 + col < a.Cout;
-    bringer b = bringer_of(a, row0, col0, K);
-    sums acc[4][4];
-    UNROLL
-    for (int i = 0; i < 4; i++) clear(acc[i]);
-    for (int s = 0; s < MMA_STAGES - 1; s++) {
-        if (s < steps) stage(a, mem + s * SIZE, b, K);
-        copy_commit();
-    }
-    for (int s = 0; s < steps; s++) {
-        const int ahead = s + MMA_STAGES - 1;
-        copy_wait<MMA_STAGES - 2>();
-        __syncthreads();
-        if (ahead < steps) stage(a, mem + ahead % MMA_STAGES * SIZE, b, K);
-        copy_commit();
-        const bf16 *x = mem + s % MMA_STAGES * SIZE + row * MMA_PITCH;
-        const bf16 *w = mem + s % MMA_STAGES * SIZE +
-                        (TILE_ROWS + col) * MMA_PITCH;
-        if (live) multiply(acc, x, w);
-    }
-    store(a, acc, row0 + row, col0 + col);
+    bringer b = bringer_of(a, K);
+    mma_tile(a.Ho * a.Wo, a.Cout, K, a.b,
+             [&](bf16 *to, int) { stage(a, to, b, K); },
+             [&](int row, int64_t col, float v) {
+                 a.y[row * a.Cout + col] = v;
+             });
 }

@@ -67,12 +67,12 @@ void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a);
 void cuda_mma_conv(tt_ctx *ctx, const tt_conv_args *a);
 
 /* Two operators in one (tt_fused). */
-void cuda_linear_gelu(tt_ctx *ctx, const tt_linear_args *a);
-void cuda_linear_add(tt_ctx *ctx, const tt_linear_args *a,
-                     const tt_gate_add_args *to);
-void cuda_mma_linear_gelu(tt_ctx *ctx, const tt_linear_args *a);
-void cuda_mma_linear_add(tt_ctx *ctx, const tt_linear_args *a,
-                         const tt_gate_add_args *to);
+#define CUDA_PAIRS(linear)                                                     \
+    void cuda_##linear##_gelu(tt_ctx *ctx, const tt_linear_args *a);           \
+    void cuda_##linear##_add(tt_ctx *ctx, const tt_linear_args *a,             \
+                             const tt_gate_add_args *to);
+CUDA_PAIRS(linear)
+CUDA_PAIRS(mma_linear)
 void cuda_norm_modulate(tt_ctx *ctx, const tt_layer_norm_args *a,
                         const tt_modulate_args *to);
 

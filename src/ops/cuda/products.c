@@ -1,0 +1,345 @@
+/* products.c: linear, convolution and attention, in class f32 and in those of
+ * tensor cores.
+ *
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "ops/cuda/call.h"
+
+/* ---- grids --------------------------------------------------------------- */
+
+static cuda_grid tiles(int64_t n, int64_t o, int64_t shared)
+{
+    return (cuda_grid){o ? cuda_blocks(o, TILE_COLS) : 0,
+                       cuda_blocks(n, TILE_ROWS), TILE_THREADS, shared};
+}
+
+static bool aligned(const void *p)
+{
+    return (uintptr_t)p % 16 == 0;
+}
+
+/* ---- weights ------------------------------------------------------------- */
+
+/* The kernel that widens a type; 0, which is another one, where none does. */
+static cuda_kernel widens(tt_dtype type)
+{
+    static const cuda_kernel kernel[TT_DTYPE_COUNT] = {
+        [TT_F64] = CUDA_widen_f64, [TT_F32] = CUDA_widen_f32,
+        [TT_BF16] = CUDA_widen_bf16, [TT_F16] = CUDA_widen_f16,
+        [TT_F8_E5M2] = CUDA_widen_f8_e5m2, [TT_F8_E4M3] = CUDA_widen_f8_e4m3,
+        [TT_Q8_0] = CUDA_widen_q8_0, [TT_Q4_0] = CUDA_widen_q4_0,
+        [TT_Q4_1] = CUDA_widen_q4_1, [TT_Q5_0] = CUDA_widen_q5_0,
+        [TT_Q5_1] = CUDA_widen_q5_1, [TT_Q2_K] = CUDA_widen_q2_k,
+        [TT_Q3_K] = CUDA_widen_q3_k, [TT_Q4_K] = CUDA_widen_q4_k,
+        [TT_Q5_K] = CUDA_widen_q5_k, [TT_Q6_K] = CUDA_widen_q6_k,
+    };
+    return kernel[type];
+}
+
+/* What no kernel reads (integers, odd addresses) is widened by the host: slow,
+ * the same bits. */
+static const float *widen_on_host(call *c, const tt_tensor *w)
+{
+    const int64_t n = tt_tensor_count(w);
+    tt_tensor here = *w;
+    if (cuda_holds(w->data)) {
+        const int64_t bytes = tt_tensor_bytes(w);
+        void *stored = tt_scratch(c->ctx, (bytes + 3) / 4);
+        if (stored)
+            c->ctx->device->get(c->ctx, stored, w->data, (size_t)bytes);
+        here.data = stored;
+    }
+    tt_host *wide = tt_scratch(c->ctx, n);
+    if (!wide) return NULL;
+    tt_widen_at_f32(wide, &here, 0, n);
+    PLACE(c, READ(wide, n));
+    return wide;
+}
+
+/* The weights as floats on the GPU. */
+static const float *weights(call *c, const tt_tensor *w)
+{
+    const int64_t n = tt_tensor_count(w);
+    const cuda_kernel k = widens(w->dtype);
+    const char *stored = w->data;
+    if (!k) return widen_on_host(c, w);
+    PLACE(c, READ(stored, tt_tensor_bytes(w)));
+    if (tt_dtype_block(w->dtype) == 1 &&
+        (uintptr_t)stored % tt_dtype_size(w->dtype))
+        return widen_on_host(c, w);
+    if (w->dtype == TT_F32 && w->scale == 0)
+        return (const float *)(const void *)stored;
+    cuda_widen_args a = {room(c, 4 * n), stored, n, w->scale, 0};
+    launch(c, k, each(n), &a);
+    return a.to;
+}
+
+/* ---- what follows linear ------------------------------------------------- */
+
+static cuda_epilogue added(const tt_gate_add_args *to)
+{
+    return (cuda_epilogue){to->gate ? CUDA_GATE : CUDA_ADD, to->x, to->gate,
+                           to->stride, to->rows};
+}
+
+/* Its arrays, of n rows of o. */
+static void place_epilogue(call *c, cuda_epilogue *e, int64_t n, int64_t o)
+{
+    if (e->gate)
+        PLACE(c, READ(e->gate, grouped(n, o, e->stride, e->rows)));
+    PLACE(c, CHANGE(e->x, n * o));
+}
+
+/* linear and its pairs, of a function that takes what follows. */
+#define LINEAR(name)                                                           \
+    void cuda_##name(tt_ctx *ctx, const tt_linear_args *a)                     \
+    {                                                                          \
+        name(ctx, a, (cuda_epilogue){.kind = CUDA_PLAIN});                     \
+    }                                                                          \
+    void cuda_##name##_gelu(tt_ctx *ctx, const tt_linear_args *a)              \
+    {                                                                          \
+        name(ctx, a, (cuda_epilogue){.kind = CUDA_GELU});                      \
+    }                                                                          \
+    void cuda_##name##_add(tt_ctx *ctx, const tt_linear_args *a,               \
+                           const tt_gate_add_args *to)                         \
+    {                                                                          \
+        name(ctx, a, added(to));                                               \
+    }
+
+/* ---- products in class f32 ----------------------------------------------- */
+
+static void linear(tt_ctx *ctx, const tt_linear_args *a, cuda_epilogue then)
+{
+    const int64_t o = a->w->dim[0], k = a->w->dim[1];
+    call c = begin(ctx);
+    cuda_linear_args d = {a->y, a->x, weights(&c, a->w), a->b, a->n, o, k,
+                          then};
+    PLACE(&c, WRITE(d.y, a->n * o), READ(d.x, a->n * k), READ(d.b, o));
+    place_epilogue(&c, &d.then, a->n, o);
+    const bool vec = k % 4 == 0 && o % 4 == 0 && aligned(d.y) && aligned(d.x) &&
+                     aligned(d.w) && aligned(d.b) && aligned(d.then.x) &&
+                     aligned(d.then.gate) && d.then.stride % 4 == 0;
+    cuda_launch(ctx, vec ? CUDA_linear_vec : CUDA_linear,
+                tiles(a->n, o, TILE_SHARED), &d);
+    end(&c);
+}
+
+LINEAR(linear)
+
+/* What conv's kernels know of its extents. */
+#define EXTENTS(a)                                                             \
+    .Hi = (a)->Hi, .Wi = (a)->Wi, .Cin = (a)->Cin,                             \
+    .Ho = (a)->Ho, .Wo = (a)->Wo, .Cout = (a)->Cout,                           \
+    .kt = (a)->kt, .kh = (a)->kh, .kw = (a)->kw, .stride = (a)->stride,        \
+    .pad_top = (a)->pad_top, .pad_left = (a)->pad_left, .up = (a)->up
+
+void cuda_conv(tt_ctx *ctx, const tt_conv_args *a)
+{
+    const int64_t taps = (int64_t)a->kt * a->kh * a->kw;
+    const int64_t pixels = a->Ho * a->Wo;
+    call c = begin(ctx);
+    TT_ASSERT(a->kt <= CUDA_FRAMES);
+    cuda_conv_args d = {
+        .y = a->y, .w = weights(&c, a->w), .b = a->b,
+        EXTENTS(a),
+    };
+    PLACE(&c, WRITE(d.y, pixels * a->Cout), READ(d.b, a->Cout));
+    bool vec = a->Cin % 4 == 0 && a->Cout % 4 == 0 && taps > 0 &&
+               aligned(d.y) && aligned(d.w) && aligned(d.b);
+    for (int i = 0; i < a->kt; i++) {
+        d.frame[i] = a->frame[i];
+        PLACE(&c, READ(d.frame[i], a->Hi * a->Wi * a->Cin));
+        vec = vec && aligned(d.frame[i]);
+    }
+    cuda_launch(ctx, vec ? CUDA_conv_vec : CUDA_conv,
+                tiles(pixels, a->Cout, TILE_SHARED), &d);
+    end(&c);
+}
+
+/* The kernel for heads of 128 that fits into this GPU's shared memory. */
+static bool attention_128(const cuda_attention_args *d, cuda_kernel *k,
+                          cuda_grid *g)
+{
+    static const struct {
+        int64_t queries;
+        cuda_kernel kernel;
+    } kinds[] = {
+        {64, CUDA_attention_64}, {32, CUDA_attention_32},
+        {16, CUDA_attention_16},
+    };
+    if (d->D != ATTENTION_D || d->rel_bias || d->key_mask || d->q_stride % 4 ||
+        d->kv_stride % 4 || !aligned(d->o) || !aligned(d->q) ||
+        !aligned(d->k) || !aligned(d->v))
+        return false;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const int64_t queries = kinds[i].queries;
+        *g = (cuda_grid){cuda_blocks(d->T, queries), d->H, ATTENTION_THREADS,
+                         ATTENTION_SHARED(queries)};
+        *k = kinds[i].kernel;
+        if (g->shared <= cuda_shared_most()) return true;
+    }
+    return false;
+}
+
+void cuda_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    const int64_t width = a->H * a->D;
+    const int64_t keys = (a->N - 1) * a->kv_stride + width;
+    call c = begin(ctx);
+    cuda_attention_args d = {
+        .o = a->o, .q = a->q, .k = a->k, .v = a->v,
+        .T = a->T, .N = a->N, .H = a->H, .D = a->D,
+        .q_stride = a->q_stride, .kv_stride = a->kv_stride,
+        .rel_bias = a->rel_bias, .key_mask = a->key_mask, .scale = a->scale,
+    };
+    PLACE(&c, WRITE(d.o, a->T * width),
+          READ(d.q, (a->T - 1) * a->q_stride + width), READ(d.k, keys),
+          READ(d.v, keys), READ(d.rel_bias, a->H * (2 * a->N - 1)),
+          READ(d.key_mask, a->N));
+    cuda_kernel k = CUDA_attention;
+    cuda_grid g;
+    if (!attention_128(&d, &k, &g)) {
+        k = CUDA_attention;
+        g = (cuda_grid){cuda_blocks(a->T * a->H, ATTENTION_WARPS), 1,
+                        ATTENTION_WARPS * 32,
+                        ATTENTION_WARPS * (TT_KEY_BLOCK + a->D) * 4};
+    }
+    cuda_launch(ctx, k, g, &d);
+    end(&c);
+}
+
+/* ---- products in the classes sm80 and sm90 ------------------------------- */
+
+static int64_t up_to(int64_t n, int64_t unit)
+{
+    return cuda_blocks(n, unit) * unit;
+}
+
+/* n rows of `heads` times k numbers as factors, each head filled up to `width`.
+ */
+static const uint16_t *factors(call *c, const float *x, int64_t n,
+                               int64_t heads, int64_t k, int64_t stride,
+                               int64_t width)
+{
+    cuda_factors_args d = {NULL, x, n, heads, k, stride, width};
+    PLACE(c, READ(d.from, n ? (n - 1) * stride + heads * k : 0));
+    d.to = room(c, 2 * n * heads * width);
+    launch(c, CUDA_factors, each(n * heads * (width / 8)), &d);
+    return d.to;
+}
+
+/* Weights [o, k] as factors, rows filled up to `width`: those stored so where
+ * they lie. */
+static const uint16_t *weight_factors(call *c, const tt_tensor *w,
+                                      int64_t width)
+{
+    const int64_t o = w->dim[0], k = w->dim[1];
+    if (w->dtype == TT_BF16 && w->scale == 0 && k == width &&
+        cuda_holds(w->data) && aligned(w->data))
+        return w->data;
+    return factors(c, weights(c, w), o, 1, k, k, width);
+}
+
+static void mma_linear(tt_ctx *ctx, const tt_linear_args *a,
+                       cuda_epilogue then)
+{
+    const int64_t o = a->w->dim[0], k = a->w->dim[1], width = up_to(k, 8);
+    call c = begin(ctx);
+    cuda_mma_linear_args d = {
+        .y = a->y, .x = factors(&c, a->x, a->n, 1, k, k, width),
+        .w = weight_factors(&c, a->w, width), .b = a->b,
+        .n = a->n, .o = o, .k = width, .then = then,
+    };
+    PLACE(&c, WRITE(d.y, a->n * o), READ(d.b, o));
+    place_epilogue(&c, &d.then, a->n, o);
+    if (cuda_wgmma())
+        cuda_launch(ctx, CUDA_wgmma_linear, tiles(a->n, o, WGMMA_SHARED), &d);
+    else
+        cuda_launch(ctx, CUDA_mma_linear, tiles(a->n, o, MMA_SHARED), &d);
+    end(&c);
+}
+
+LINEAR(mma_linear)
+
+void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    const int64_t H = a->H, D = a->D, width = up_to(D, 16);
+    const bool fast = D == MMA_CHANNELS && !a->rel_bias && !a->key_mask;
+    call c = begin(ctx);
+    cuda_mma_attention_args d = {
+        .o = a->o, .q = factors(&c, a->q, a->T, H, D, a->q_stride, width),
+        .k = factors(&c, a->k, a->N, H, D, a->kv_stride, width),
+        .v = factors(&c, a->v, a->N, H, D, a->kv_stride, width),
+        .T = a->T, .N = a->N, .H = H, .D = D, .width = width,
+        .rel_bias = a->rel_bias, .key_mask = a->key_mask, .scale = a->scale,
+    };
+    PLACE(&c, WRITE(d.o, a->T * H * D), READ(d.rel_bias, H * (2 * a->N - 1)),
+          READ(d.key_mask, a->N));
+    const cuda_grid g = {cuda_blocks(a->T, MMA_QUERIES),
+                         H * cuda_blocks(D, MMA_CHANNELS), MMA_THREADS,
+                         MMA_ATTENTION_SHARED};
+    cuda_launch(ctx, fast ? CUDA_mma_attention_128 : CUDA_mma_attention, g, &d);
+    end(&c);
+}
+
+/* A frame of a convolution as factors: one that holds them where it lies. */
+static const uint16_t *frame_factors(call *c, const tt_conv_args *a,
+                                     const tt_real *frame)
+{
+    const int64_t n = a->Hi * a->Wi * a->Cin;
+    const uint16_t *stored = (const void *)frame;
+    if (!frame) return NULL;
+    if (!a->bf16) return factors(c, frame, 1, 1, n, n, up_to(n, 8));
+    PLACE(c, READ(stored, n));
+    return stored;
+}
+
+/* Factors of windows that are written down at a time, about. */
+#define WINDOWS ((int64_t)1 << 22)
+
+/* The class's linear layer over windows of any width. */
+static void windows_conv(call *c, const cuda_mma_conv_args *d, int64_t width)
+{
+    const int64_t pixels = d->Ho * d->Wo;
+    const int64_t fit = WINDOWS / (width ? width : 1);
+    const int64_t most = fit > TILE_ROWS ? fit : TILE_ROWS;
+    const int64_t step = pixels < most ? pixels : most;
+    cuda_windows_args v = {.to = room(c, 2 * step * width), .of = *d,
+                           .width = width};
+    for (; v.first < pixels; v.first += step) {
+        v.n = pixels - v.first < step ? pixels - v.first : step;
+        launch(c, CUDA_windows, each(v.n * width / 8), &v);
+        const cuda_mma_linear_args l = {
+            .y = d->y + v.first * d->Cout, .x = v.to, .w = d->w, .b = d->b,
+            .n = v.n, .o = d->Cout, .k = width,
+        };
+        cuda_launch(c->ctx, CUDA_mma_linear, tiles(v.n, l.o, MMA_SHARED), &l);
+    }
+}
+
+void cuda_mma_conv(tt_ctx *ctx, const tt_conv_args *a)
+{
+    const int64_t k = (int64_t)a->kt * a->kh * a->kw * a->Cin;
+    const int64_t pixels = a->Ho * a->Wo, width = up_to(k, 8);
+    const tt_tensor w = tt_tensor_reshape(a->w, 2, (int64_t[]){a->Cout, k});
+    bool eights = k > 0 && a->Cin % 8 == 0;
+    if (!a->by_class) {
+        cuda_conv(ctx, a);
+        return;
+    }
+    call c = begin(ctx);
+    TT_ASSERT(a->kt <= CUDA_FRAMES);
+    cuda_mma_conv_args d = {
+        .y = a->y, .w = weight_factors(&c, &w, width), .b = a->b,
+        EXTENTS(a),
+    };
+    PLACE(&c, WRITE(d.y, pixels * a->Cout), READ(d.b, a->Cout));
+    for (int i = 0; i < a->kt; i++) {
+        d.frame[i] = frame_factors(&c, a, a->frame[i]);
+        eights = eights && aligned(d.frame[i]);
+    }
+    if (eights)
+        cuda_launch(ctx, CUDA_mma_conv, tiles(pixels, a->Cout, MMA_SHARED), &d);
+    else
+        windows_conv(&c, &d, width);
+    end(&c);
+}

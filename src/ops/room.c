@@ -7,10 +7,20 @@
 #include "ops/exact/exact.h"
 #include "ops/exact/tc.h"
 
+#ifdef TT_CUDA
+#include "ops/cuda/cuda.h"
+#define IF_CUDA(op)                                                            \
+    if (ops->op == cuda_mma_##op) return cuda_mma_##op##_room(a);              \
+    if (ops->op == cuda_##op) return cuda_##op##_room(a);
+#else
+#define IF_CUDA(op)
+#endif
+
 #ifndef TT_REAL_DOUBLE
 
 int64_t ops_linear_room(tt_ctx *ctx, const tt_ops *ops, const tt_linear_args *a)
 {
+    IF_CUDA(linear)
     if (ops->linear == exact_f32_linear) return exact_f32_linear_room(ctx, a);
     if (ops->linear == exact_amx_linear)
         return bf16_linear_room(ctx, a, exact_bf16_kernels(ctx));
@@ -24,6 +34,7 @@ int64_t ops_linear_room(tt_ctx *ctx, const tt_ops *ops, const tt_linear_args *a)
 int64_t ops_attention_room(tt_ctx *ctx, const tt_ops *ops,
                            const tt_attention_args *a)
 {
+    IF_CUDA(attention)
     if (ops->attention == exact_f32_attention)
         return exact_f32_attention_room(ctx, a);
     if (ops->attention == exact_amx_attention)
@@ -38,6 +49,7 @@ int64_t ops_attention_room(tt_ctx *ctx, const tt_ops *ops,
 
 int64_t ops_conv_room(tt_ctx *ctx, const tt_ops *ops, const tt_conv_args *a)
 {
+    IF_CUDA(conv)
     const bool amx = ops->conv == exact_amx_conv;
     const bool vdp = ops->conv == exact_vdp_conv;
     const bool tc = ops->conv == exact_sm80_conv

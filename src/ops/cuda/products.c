@@ -55,6 +55,17 @@ static const float *widen_on_host(call *c, const tt_tensor *w)
     return wide;
 }
 
+/* Are they floats as they stand? */
+static bool plain(const tt_tensor *w)
+{
+    return w->dtype == TT_F32 && w->scale == 0;
+}
+
+static int64_t weights_room(const tt_tensor *w)
+{
+    return plain(w) ? 0 : tt_tensor_count(w);
+}
+
 /* The weights as floats on the GPU. */
 static const float *weights(call *c, const tt_tensor *w)
 {
@@ -66,7 +77,7 @@ static const float *weights(call *c, const tt_tensor *w)
     if (tt_dtype_block(w->dtype) == 1 &&
         (uintptr_t)stored % tt_dtype_size(w->dtype))
         return widen_on_host(c, w);
-    if (w->dtype == TT_F32 && w->scale == 0)
+    if (plain(w))
         return (const float *)(const void *)stored;
     cuda_widen_args a = {room(c, 4 * n), stored, n, w->scale, 0};
     launch(c, k, each(n), &a);
@@ -214,6 +225,12 @@ static int64_t up_to(int64_t n, int64_t unit)
     return cuda_blocks(n, unit) * unit;
 }
 
+/* Values that take as much as n rows of `width` factors. */
+static int64_t factors_room(int64_t n, int64_t width)
+{
+    return (n * width + 1) / 2;
+}
+
 /* n rows of `heads` times k numbers as factors, each head filled up to `width`.
  */
 static const uint16_t *factors(call *c, const float *x, int64_t n,
@@ -222,9 +239,21 @@ static const uint16_t *factors(call *c, const float *x, int64_t n,
 {
     cuda_factors_args d = {NULL, x, n, heads, k, stride, width};
     PLACE(c, READ(d.from, n ? (n - 1) * stride + heads * k : 0));
-    d.to = room(c, 2 * n * heads * width);
+    d.to = room(c, 4 * factors_room(n * heads, width));
     launch(c, CUDA_factors, each(n * heads * (width / 8)), &d);
     return d.to;
+}
+
+/* Are weights [o, k] factors as they stand? */
+static bool rounded(const tt_tensor *w, int64_t width)
+{
+    return w->dtype == TT_BF16 && w->scale == 0 && w->dim[1] == width;
+}
+
+static int64_t weight_factors_room(const tt_tensor *w, int64_t width)
+{
+    if (rounded(w, width)) return 0;
+    return weights_room(w) + factors_room(w->dim[0], width);
 }
 
 /* Weights [o, k] as factors, rows filled up to `width`: those stored so where
@@ -233,8 +262,7 @@ static const uint16_t *weight_factors(call *c, const tt_tensor *w,
                                       int64_t width)
 {
     const int64_t o = w->dim[0], k = w->dim[1];
-    if (w->dtype == TT_BF16 && w->scale == 0 && k == width &&
-        cuda_holds(w->data) && aligned(w->data))
+    if (rounded(w, width) && cuda_holds(w->data) && aligned(w->data))
         return w->data;
     return factors(c, weights(c, w), o, 1, k, k, width);
 }
@@ -296,15 +324,21 @@ static const uint16_t *frame_factors(call *c, const tt_conv_args *a,
 /* Factors of windows that are written down at a time, about. */
 #define WINDOWS ((int64_t)1 << 22)
 
+/* Rows of windows that are written down at a time. */
+static int64_t windows_step(int64_t pixels, int64_t width)
+{
+    const int64_t fit = WINDOWS / (width ? width : 1);
+    const int64_t most = fit > TILE_ROWS ? fit : TILE_ROWS;
+    return pixels < most ? pixels : most;
+}
+
 /* The class's linear layer over windows of any width. */
 static void windows_conv(call *c, const cuda_mma_conv_args *d, int64_t width)
 {
     const int64_t pixels = d->Ho * d->Wo;
-    const int64_t fit = WINDOWS / (width ? width : 1);
-    const int64_t most = fit > TILE_ROWS ? fit : TILE_ROWS;
-    const int64_t step = pixels < most ? pixels : most;
-    cuda_windows_args v = {.to = room(c, 2 * step * width), .of = *d,
-                           .width = width};
+    const int64_t step = windows_step(pixels, width);
+    cuda_windows_args v = {.to = room(c, 4 * factors_room(step, width)),
+                           .of = *d, .width = width};
     for (; v.first < pixels; v.first += step) {
         v.n = pixels - v.first < step ? pixels - v.first : step;
         launch(c, CUDA_windows, each(v.n * width / 8), &v);
@@ -342,4 +376,48 @@ void cuda_mma_conv(tt_ctx *ctx, const tt_conv_args *a)
     else
         windows_conv(&c, &d, width);
     end(&c);
+}
+
+/* ---- room (ops/room.h) --------------------------------------------------- */
+
+int64_t cuda_linear_room(const tt_linear_args *a)
+{
+    return weights_room(a->w);
+}
+
+int64_t cuda_attention_room(const tt_attention_args *a)
+{
+    (void)a;
+    return 0;
+}
+
+int64_t cuda_conv_room(const tt_conv_args *a)
+{
+    return weights_room(a->w);
+}
+
+int64_t cuda_mma_linear_room(const tt_linear_args *a)
+{
+    const int64_t width = up_to(a->w->dim[1], 8);
+    return factors_room(a->n, width) + weight_factors_room(a->w, width);
+}
+
+int64_t cuda_mma_attention_room(const tt_attention_args *a)
+{
+    return factors_room((a->T + 2 * a->N) * a->H, up_to(a->D, 16));
+}
+
+int64_t cuda_mma_conv_room(const tt_conv_args *a)
+{
+    if (!a->by_class) return cuda_conv_room(a);
+    const int64_t k = (int64_t)a->kt * a->kh * a->kw * a->Cin;
+    const int64_t pixels = a->Ho * a->Wo, width = up_to(k, 8);
+    const tt_tensor w = tt_tensor_reshape(a->w, 2, (int64_t[]){a->Cout, k});
+    int64_t all = weight_factors_room(&w, width);
+    for (int i = 0; i < a->kt && !a->bf16; i++)
+        if (a->frame[i])
+            all += factors_room(1, up_to(a->Hi * a->Wi * a->Cin, 8));
+    if (a->Cin % 8)
+        all += factors_room(windows_step(pixels, width), width);
+    return all;
 }

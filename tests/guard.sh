@@ -29,6 +29,7 @@ core/mathfn           functions of one number
 core/threads          how many threads there are
 cli/plan              values in memory of a device are not planned for
 cli/validate          gives operators values of the host
+dit/prompt            gives operators values of the host
 faults/disk           programs of their own
 faults/faults         a program of its own, tether-faults
 fuzz/regressions      readers

@@ -77,9 +77,10 @@ typedef struct tt_attention_args {
     /* Keys and values as the backend lays them out, from call to call; where
      * tt_ops.laid says how many numbers that are, else NULL. */
     tt_real *laid;           /* NULL or [H, laid(N, D)]: left for later calls */
-    int64_t good;            /* a multiple of TT_KEY_BLOCK: leading keys whose
-                                part of `laid` is there from a call of the same
-                                N, H and D; nobody reads their k and v        */
+    int64_t good;            /* a multiple of TT_KEY_BLOCK, or N: leading keys
+                                whose part of `laid` is there from a call of
+                                the same N, H and D; nobody reads their k and
+                                v, which are NULL where all are there         */
 } tt_attention_args;
 void tt_attention(tt_ctx *ctx, const tt_attention_args *a);
 

@@ -5,26 +5,52 @@
  * Source  Wan2.1 wan/modules/model.py, WanT2VCrossAttention.
  * Model   No rotation, no mask: all text_len rows take part, those behind the
  *         prompt included. k and v depend on the prompt alone and are made
- *         once (tt_prompt_make). Ranks share them out by rows and put those of
- *         one layer together, for as long as it needs them.
+ *         once (tt_prompt_make), and laid out once where the operators do
+ *         that. Ranks share them out by rows and put those of one layer
+ *         together, for as long as it needs them.
  * Next    head.c */
 #include <math.h>
 
 #include "dit/model.h"
 
+void dit_cross_kv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *k,
+                  tt_real *v, const tt_real *context, int64_t rows)
+{
+    if (ctx->status) return;
+    const dit_attention *c = &m->block[i].cross;
+    dit_apply(ctx, k, context, rows, &c->k);
+    tt_rms_norm(ctx, k, k, rows, m->cfg.dim, c->norm_k, m->cfg.eps);
+    dit_apply(ctx, v, context, rows, &c->v);
+}
+
 void tt_dit_cross_kv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *k,
                      tt_real *v, const tt_real *context, int64_t rows)
 {
     if (ctx->status) return;
-    const dit_attention *c = &m->block[i].cross;
-    const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H;
+    const int64_t H = m->cfg.heads, D = m->cfg.dim / H;
     const size_t scope = tt_scope(ctx, "block.%lld", (long long)i);
-    dit_apply(ctx, k, context, rows, &c->k);
-    tt_rms_norm(ctx, k, k, rows, dim, c->norm_k, m->cfg.eps);
-    dit_apply(ctx, v, context, rows, &c->v);
+    dit_cross_kv(ctx, m, i, k, v, context, rows);
     TT_TAP_ROWS(ctx, "cross_attn.k", k, rows, H, D);
     TT_TAP_ROWS(ctx, "cross_attn.v", v, rows, H, D);
     tt_scope_end(ctx, scope);
+}
+
+static tt_attention_args over_text(const tt_dit *m, int64_t rows)
+{
+    const int64_t dim = m->cfg.dim, H = m->cfg.heads, D = dim / H;
+    return (tt_attention_args){
+        .N = rows, .H = H, .D = D, .q_stride = dim, .kv_stride = dim,
+        .scale = (tt_real)(1 / sqrt((double)D))};
+}
+
+void dit_cross_lay(tt_ctx *ctx, const tt_dit *m, tt_real *laid,
+                   const tt_real *k, const tt_real *v, int64_t rows)
+{
+    tt_attention_args a = over_text(m, rows);
+    a.k = k;
+    a.v = v;
+    a.laid = laid;
+    tt_attention(ctx, &a);
 }
 
 void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
@@ -41,12 +67,18 @@ void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     dit_apply(ctx, q, x, T, &c->q);
     tt_rms_norm(ctx, q, q, T, dim, c->norm_q, m->cfg.eps);
     TT_TAP_ROWS(ctx, "cross_attn.q", q, T, H, D);
-    const tt_real *k = tt_team_all_rows(ctx, text->k, text->rows, dim);
-    const tt_real *v = tt_team_all_rows(ctx, text->v, text->rows, dim);
-    tt_attention(ctx, &(tt_attention_args){
-        .o = o, .q = q, .k = k, .v = v, .T = T, .N = text->rows, .H = H, .D = D,
-        .q_stride = dim, .kv_stride = dim,
-        .scale = (tt_real)(1 / sqrt((double)D))});
+    tt_attention_args a = over_text(m, text->rows);
+    a.o = o;
+    a.q = q;
+    a.T = T;
+    if (text->laid) {
+        a.laid = text->laid;
+        a.good = text->rows;
+    } else {
+        a.k = tt_team_all_rows(ctx, text->k, text->rows, dim);
+        a.v = tt_team_all_rows(ctx, text->v, text->rows, dim);
+    }
+    tt_attention(ctx, &a);
     dit_finish(ctx, y, to, o, T, &c->o, "cross_attn");
     tt_arena_reset(&ctx->scratch, mark);
 }

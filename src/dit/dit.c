@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "dit/model.h"
+#include "tether/backend.h"
 
 static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
                             const tt_dit_call *call);
@@ -20,6 +21,16 @@ static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
 static void check_pass(tt_ctx *ctx, const tt_dit *m, const tt_real *tokens,
                        int64_t ntokens, const tt_host *flow, int64_t nflow);
 static void release_block(const tt_dit *m, const dit_block *b);
+
+static void whole_block(tt_ctx *ctx, const tt_dit *m, int64_t i,
+                        tt_real *tokens, const tt_dit_part *part,
+                        const tt_real *e0, int64_t nt, const tt_prompt *prompt)
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const tt_dit_context text = dit_context_of(ctx, m, prompt, i);
+    tt_dit_block(ctx, m, i, tokens, part, e0, nt, &text);
+    tt_arena_reset(&ctx->scratch, mark);
+}
 
 tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
                          const tt_host *x, const tt_dit_call *call)
@@ -45,9 +56,8 @@ tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
     const bool whole = flow || tt_team_any(ctx, TT_TAPPED(ctx));
     const bool crowded = tt_weights_crowded(m->w);
     for (int64_t i = 0; i < c->layers; i++) {
-        const tt_dit_context text = {prompt->k[i], prompt->v[i], prompt->rows};
         if (whole || i + 1 < c->layers)
-            tt_dit_block(ctx, m, i, tokens, &part, e0, nt, &text);
+            whole_block(ctx, m, i, tokens, &part, e0, nt, prompt);
         else
             dit_block_store(ctx, m, i, tokens, &part, e0, nt);
         if (crowded) release_block(m, &m->block[i]);
@@ -98,6 +108,70 @@ static tt_real *pad_text(tt_ctx *ctx, const tt_host *text, int64_t rows,
     return x;
 }
 
+/* Keys and values of block i: as attention lays them out, or as they are. */
+static void keep_block(tt_ctx *ctx, const tt_dit *m, tt_prompt *p, int64_t i)
+{
+    const int64_t H = m->cfg.heads, n = p->own.hi - p->own.lo;
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_real *k, *v;
+    if (p->laid) {
+        k = tt_values(ctx, n * p->dim);
+        v = tt_values(ctx, n * p->dim);
+    } else {
+        k = p->k[i] = tt_values_in(ctx, &p->arena, n * p->dim, "prompt keys");
+        v = p->v[i] = tt_values_in(ctx, &p->arena, n * p->dim, "prompt values");
+    }
+    tt_dit_cross_kv(ctx, m, i, k, v, p->context, n);
+    if (p->laid && !ctx->status) {
+        const int64_t each = p->ops->laid(ctx, p->rows, p->dim / H);
+        p->laid[i] = tt_values_in(ctx, &p->arena, H * each, "prompt keys");
+        dit_cross_lay(ctx, m, p->laid[i], k, v, p->rows);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+tt_dit_context dit_context_of(tt_ctx *ctx, const tt_dit *m, const tt_prompt *p,
+                              int64_t i)
+{
+    const tt_ops *now = ctx->ops;
+    tt_dit_context text = {.rows = p->rows};
+    if (!p->laid) {
+        text.k = p->k[i];
+        text.v = p->v[i];
+    } else if (p->ops == now) {
+        text.laid = p->laid[i];
+    } else {
+        text.k = tt_values(ctx, p->rows * p->dim);
+        text.v = tt_values(ctx, p->rows * p->dim);
+        ctx->ops = p->ops;
+        dit_cross_kv(ctx, m, i, text.k, text.v, p->context, p->rows);
+        ctx->ops = now;
+    }
+    return text;
+}
+
+/* Room for what depends on the text of n rows: of each layer as it is made. */
+static tt_prompt *new_prompt(tt_ctx *ctx, const tt_dit_config *c, int64_t n)
+{
+    tt_arena arena = {0};
+    tt_prompt *p = tt_alloc0(ctx, &arena, 1, sizeof *p, "prompt");
+    if (!p) return NULL;
+    p->arena = arena;
+    p->rows = n;
+    p->own = tt_team_rows(ctx, n);                      /* alone: all rows   */
+    p->layers = c->layers;
+    p->dim = c->dim;
+    p->ops = ctx->ops;
+    p->context = tt_values_in(ctx, &p->arena, (p->own.hi - p->own.lo) * c->dim,
+                              "prompt context");
+    tt_real ***const list[] = {&p->k, &p->v, &p->laid};
+    const bool lays = p->ops->laid && tt_team_size(ctx) == 1;
+    for (int i = lays ? 2 : 0; i < (lays ? 3 : 2); i++)
+        *list[i] = tt_alloc0(ctx, &p->arena, c->layers, sizeof **list[i],
+                             "prompt");
+    return p;
+}
+
 tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
                          const tt_host *text, int64_t rows)
 {
@@ -110,30 +184,17 @@ tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
                        "text states: %lld rows, but this transformer takes 1 "
                        "to %lld (text_len); shorten the prompt or set text_len "
                        "in config.json", (long long)rows, (long long)n);
-    tt_arena arena = {0};
-    tt_prompt *p = tt_alloc0(ctx, &arena, 1, sizeof *p, "prompt");
+    tt_prompt *p = new_prompt(ctx, c, n);
     if (!p) return ctx->status;
-    const tt_range own = tt_team_rows(ctx, n);          /* alone: all rows   */
-    const int64_t held = own.hi - own.lo, size = held * c->dim;
-    p->arena = arena;
-    p->rows = n;
-    p->own = own;
-    p->layers = c->layers;
-    p->dim = c->dim;
-    p->context = tt_values_in(ctx, &p->arena, size, "prompt context");
-    p->k = tt_alloc0(ctx, &p->arena, c->layers, sizeof *p->k, "prompt keys");
-    p->v = tt_alloc0(ctx, &p->arena, c->layers, sizeof *p->v, "prompt values");
+    const int64_t held = p->own.hi - p->own.lo, size = held * c->dim;
 
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    tt_dit_text(ctx, m, p->context, pad_text(ctx, text, rows, own, c->text_dim),
-                held);
+    tt_dit_text(ctx, m, p->context,
+                pad_text(ctx, text, rows, p->own, c->text_dim), held);
     tt_arena_reset(&ctx->scratch, mark);
 
-    for (int64_t i = 0; i < c->layers && !ctx->status; i++) {
-        p->k[i] = tt_values_in(ctx, &p->arena, size, "prompt keys");
-        p->v[i] = tt_values_in(ctx, &p->arena, size, "prompt values");
-        tt_dit_cross_kv(ctx, m, i, p->k[i], p->v[i], p->context, held);
-    }
+    for (int64_t i = 0; i < c->layers && !ctx->status; i++)
+        keep_block(ctx, m, p, i);
     mark = tt_arena_here(&ctx->scratch);
     check_finite(ctx, m, tt_get(ctx, p->context, size), size, "text context");
     tt_arena_reset(&ctx->scratch, mark);

@@ -51,7 +51,11 @@ struct tt_prompt {
     tt_range own;                   /* of them: what a rank holds             */
     int64_t layers, dim;            /* of the model it was made for           */
     tt_real *context;               /* [own rows, dim]                        */
-    tt_real **k, **v;               /* [layers] of [own rows, H, D]           */
+    tt_real **k, **v;               /* [layers] of [own rows, H, D]; or, where
+                                       a rank alone has operators that lay them
+                                       out for attention, NULL and            */
+    tt_real **laid;                 /* [layers] of [H, tt_ops.laid], of `ops` */
+    const tt_ops *ops;              /* that made it                           */
     tt_arena arena;
 };
 
@@ -83,6 +87,17 @@ void dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
 void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
                          const tt_gate_add_args *to, const tt_real *x,
                          int64_t T, const tt_dit_context *text);
+
+/* tt_dit_cross_kv that nobody taps; and what attention lays out of its k and v
+ * [rows, H, D]. */
+void dit_cross_kv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *k,
+                  tt_real *v, const tt_real *context, int64_t rows);
+void dit_cross_lay(tt_ctx *ctx, const tt_dit *m, tt_real *laid,
+                   const tt_real *k, const tt_real *v, int64_t rows);
+/* What block i reads of a prompt. Operators other than those that laid it out
+ * read k and v, which those make again, in ctx->scratch. */
+tt_dit_context dit_context_of(tt_ctx *ctx, const tt_dit *m, const tt_prompt *p,
+                              int64_t i);
 
 /* m[g] = modulation + e[g] for every time entry g; lives in ctx->scratch.
  *   result [ne, rows, dim]   modulation [rows, dim]

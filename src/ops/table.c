@@ -164,7 +164,8 @@ void tt_attention(tt_ctx *ctx, const tt_attention_args *a)
     TT_ASSERT(!a->rel_bias || a->T == a->N);
     TT_ASSERT(!a->laid || ctx->ops->laid);
     TT_ASSERT(!a->good || (a->laid && a->good <= a->N
-                           && a->good % TT_KEY_BLOCK == 0));
+                           && (a->good % TT_KEY_BLOCK == 0
+                               || a->good == a->N)));
     CALL(attention, 4.0 * (double)a->T * (double)a->N * (double)(a->H * a->D),
          a);
 }

@@ -72,7 +72,8 @@ static void run(void *user, tt_ctx *ctx)
     tt_real *x = tt_scratch(ctx, T * dim);
     tt_real *e0 = tt_scratch(ctx, b->ne * 6 * dim);
     tt_cache *cache = open_cache(ctx);
-    const tt_dit_context text = {own_text(ctx, 5), own_text(ctx, 7), ROWS};
+    const tt_dit_context text = {.k = own_text(ctx, 5),
+                                 .v = own_text(ctx, 7), .rows = ROWS};
     if (ctx->status) return;
     fill(e0, b->ne * 6 * dim, 3);
     for (int64_t i = 0; i < CALLS && !ctx->status; i++) {

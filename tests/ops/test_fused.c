@@ -250,8 +250,8 @@ static int64_t blocks(void *model, tt_real *out)
     tt_cache *cache = NULL;
     tt_cache_open(ctx, &cache, NULL, &o, &geo);
     const tt_dit_part part = {0, T, cache, &p};
-    tt_dit_context text = {tt_scratch(ctx, TEXT * dim),
-                           tt_scratch(ctx, TEXT * dim), TEXT};
+    tt_dit_context text = {.k = tt_scratch(ctx, TEXT * dim),
+                           .v = tt_scratch(ctx, TEXT * dim), .rows = TEXT};
     tt_real *e0 = tt_scratch(ctx, 6 * F * dim);
     tt_real *e = tt_scratch(ctx, dim);
     if (ctx->status) return 0;

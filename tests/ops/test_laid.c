@@ -79,6 +79,7 @@ static void calls(const char *what, int64_t n)
         a.laid = laid;
         if (!queries) a.T = 0;
         tt_attention(ctx, &a);
+        later_call(what, laid, n, n);
         for (int64_t good = n / TT_KEY_BLOCK * TT_KEY_BLOCK; good >= 0;
              good -= TT_KEY_BLOCK)
             later_call(what, laid, n, good);

@@ -195,7 +195,7 @@ static void cross_attn(run_io *io, tt_dit *m)
     tt_real *y = run_alloc(io, s[1] * c->dim);
     tt_real *y2 = run_alloc(io, s2[1] * c->dim);
     tt_dit_cross_kv(io->ctx, m, i, k, v, context, r[1]);
-    const tt_dit_context text = {k, v, r[1]};
+    const tt_dit_context text = {.k = k, .v = v, .rows = r[1]};
     tt_dit_cross_attention(io->ctx, m, i, y, x, s[1], &text);
     tt_dit_cross_attention(io->ctx, m, i, y2, x2, s2[1], &text);
     run_put(io, "y", y, 1, s[1], c->dim);
@@ -346,7 +346,7 @@ static void block(run_io *io, tt_dit *m)
         tt_dit_block(io->ctx, m, i, x + j * T * c->dim,
                      &(tt_dit_part){.T = T, .cache = cache, .pass = &p},
                      e0 + j * n[1] * n[2] * n[3], n[1],
-                     &(tt_dit_context){k, v, r[1]});
+                     &(tt_dit_context){.k = k, .v = v, .rows = r[1]});
     }
     tt_real *ck = run_alloc(io, cap * c->dim);
     tt_real *cv = run_alloc(io, cap * c->dim);

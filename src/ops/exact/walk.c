@@ -106,7 +106,7 @@ static void walk_heads(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
                        float *memory, float *laid, int64_t h0, int64_t heads)
 {
     const tt_attention_args *a = w->a;
-    const int64_t good = a->good / w->block;
+    const int64_t good = exact_parts(a->good, w->block);
     const int64_t blocks = exact_parts(a->N, w->block) - good;
     const int64_t per = exact_round_up(w->floats, 16);
     const int64_t room = exact_walk_laid(w);

@@ -138,7 +138,7 @@ tt_dit_context dit_context_of(tt_ctx *ctx, const tt_dit *m, const tt_prompt *p,
     if (!p->laid) {
         text.k = p->k[i];
         text.v = p->v[i];
-    } else if (p->ops == now) {
+    } else if (p->ops == now && p->unit == (ctx->matrix_unit > 0)) {
         text.laid = p->laid[i];
     } else {
         text.k = tt_values(ctx, p->rows * p->dim);
@@ -162,6 +162,7 @@ static tt_prompt *new_prompt(tt_ctx *ctx, const tt_dit_config *c, int64_t n)
     p->layers = c->layers;
     p->dim = c->dim;
     p->ops = ctx->ops;
+    p->unit = ctx->matrix_unit > 0;
     p->context = tt_values_in(ctx, &p->arena, (p->own.hi - p->own.lo) * c->dim,
                               "prompt context");
     tt_real ***const list[] = {&p->k, &p->v, &p->laid};

@@ -55,7 +55,8 @@ struct tt_prompt {
                                        a rank alone has operators that lay them
                                        out for attention, NULL and            */
     tt_real **laid;                 /* [layers] of [H, tt_ops.laid], of `ops` */
-    const tt_ops *ops;              /* that made it                           */
+    const tt_ops *ops;              /* that made it ...                       */
+    bool unit;                      /* ... and whether for the matrix unit    */
     tt_arena arena;
 };
 

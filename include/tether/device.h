@@ -51,10 +51,11 @@ typedef struct tt_most_args {
     int64_t n, c;
 } tt_most_args;
 
-/* The `count` of n rows that stay, ascending. Rows before `first` and from `end`
- * on stay. Of those between, the ones that were chosen fewer than `most` times
- * (0: all) compete: the best stay, by x, of equal ones the lower; what is not
- * finite comes last. Then the first row between whose x is not finite, or n. */
+/* The `count` of n rows that stay, ascending. Rows before `first` and from
+ * `end` on stay. Of those between, the ones that were chosen fewer than `most`
+ * times (0: all) compete: the best stay, by x, of equal ones the lower; what is
+ * not finite comes last. Then the first row between whose x is not finite, or
+ * n. */
 typedef struct tt_choose_args {
     tt_index *list;          /* [count + 1]                                   */
     tt_index *then;          /* [count] how often those have been chosen now  */

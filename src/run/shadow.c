@@ -461,9 +461,9 @@ shadow *shadow_open(tt_ctx *ctx)
                             .get = get, .copy = copy, .zero = zero,
                             .total = total, .most = most,
                             .choose = choose, .locate = locate,
-                            .pick = pick, .apart = apart, .rates = rates, .follow = follow,
-                            .trust = trust, .gain = gain, .judge = judge,
-                            .narrow = narrow};
+                            .pick = pick, .apart = apart, .rates = rates,
+                            .follow = follow, .trust = trust, .gain = gain,
+                            .judge = judge, .narrow = narrow};
     s->ctx = (tt_ctx){.ops = &s->table[ctx->ops->cls], .device = &s->device,
                       .nthreads = ctx->nthreads, .interrupt = ctx->interrupt,
                       .matrix_unit = ctx->matrix_unit, .warn = silent};

@@ -225,8 +225,8 @@ typedef struct cuda_words_args {
     X(mma_attention) X(mma_attention_128)                                      \
     X(layer_norm) X(rms_norm) X(channel_norm)                                  \
     X(col_mean) X(col_moment) X(col_blend)                                     \
-    X(total) X(most) X(choose_rows) X(choose_list) X(locate) X(pick)                   \
-    X(apart) X(rates) X(follow) X(trust) X(gain) X(judge)                      \
+    X(total) X(most) X(choose_rows) X(choose_list) X(locate) X(pick) X(apart)  \
+    X(rates) X(follow) X(trust) X(gain) X(judge)                               \
     X(modulate) X(gate_add) X(add) X(mul) X(gelu_tanh) X(silu) X(rope)         \
     X(narrow_bf16) X(words)                                                    \
     X(widen_f64) X(widen_f32) X(widen_bf16) X(widen_f16)                       \

@@ -468,7 +468,8 @@ static double read_piece(const piece *p, plan_clock now)
 }
 
 /* A model that lies in memory is read in no time, one on a disk in minutes, and
- * of many a part is in memory: so pieces are read that are spread over it. */
+ * of many a part is in memory: so pieces are read that are spread over it. The
+ * system keeps those: the run will wait for the others. */
 double calibrate_reading(tt_ctx *ctx, const shadow *s,
                          const tt_weights *weights, plan_clock now)
 {
@@ -487,5 +488,6 @@ double calibrate_reading(tt_ctx *ctx, const shadow *s,
         seconds -= read_piece(&p, now);
         tt_weights_release(weights, p.of);
     }
-    return bytes > 0 && seconds > 0 ? seconds / bytes * s->matrix_bytes : 0;
+    if (bytes <= 0 || seconds <= 0) return 0;
+    return seconds / bytes * fmax(s->matrix_bytes - bytes, 0);
 }

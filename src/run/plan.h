@@ -70,9 +70,9 @@ double calibrate(tt_ctx *ctx, const shadow *s, const tt_ops *ops,
 double calibrate_pages(tt_ctx *ctx, const shadow *s, int64_t room,
                        plan_clock now);
 /* Seconds until all matrices of a shadow were read from their files, or from
- * what the system has kept of them, for the first time. Also before
- * `calibrate`, which reads some. With `weights` (see there) only what a second
- * reading does not take. */
+ * what the system has kept of them, for the first time; less the pieces that
+ * this reads, which it keeps. Also before `calibrate`, which reads some. With
+ * `weights` (see there) only what a second reading does not take. */
 double calibrate_reading(tt_ctx *ctx, const shadow *s,
                          const tt_weights *weights, plan_clock now);
 

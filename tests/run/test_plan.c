@@ -515,8 +515,7 @@ static double ticking(void)
     return t += 1;
 }
 
-/* Every matrix is read once, however often it is used: with a clock that ticks
- * when it is asked, a piece takes 1, and of these few bytes holds a page. */
+/* Every matrix is read once, however often it is used. */
 static void reading(void)
 {
     enum { O = 96, K = 64, N = 3 };
@@ -533,9 +532,27 @@ static void reading(void)
     expect(s->matrices == N && s->matrix_bytes == sizeof m, "%d matrices of "
            "%g bytes", s->matrices, s->matrix_bytes);
     expect(calibrate_reading(ctx, s, NULL, standing) == 0, "in no time");
+    expect(calibrate_reading(ctx, s, NULL, ticking) == 0,
+           "nothing is left to be read");
+    shadow_close(s);
+}
+
+/* With a clock that ticks when it is asked, a MiB takes 1. Reading stops at 128
+ * of them at the latest, and at 16 at the soonest. */
+static void reading_more(void)
+{
+    enum { MIB = 160, K = 1 << 10, O = (MIB << 20) / K };
+    static uint8_t m[O * K];
+    const int64_t dim[] = {O, K};
+    shadow *s = shadow_open(ctx);
+    if (!expect(s != NULL, "a shadow")) return;
+    tt_real *x = tt_values(&s->ctx, O);
+    const tt_tensor w = tt_tensor_make(m, TT_F8_E4M3, 2, dim);
+    tt_linear(&s->ctx, x, x, 1, &w, NULL);
+    expect_ok(s->ctx.status, "a product in shadow");
     const double seconds = calibrate_reading(ctx, s, NULL, ticking);
-    expect(seconds >= sizeof m / 4096 && seconds < 128 * N, "%g pieces",
-           seconds);
+    expect(seconds >= MIB - 128 && seconds <= MIB - 16, "%g of %d MiB are left",
+           seconds, MIB);
     shadow_close(s);
 }
 
@@ -562,6 +579,7 @@ int main(void)
     limits();
     lengths();
     reading();
+    reading_more();
     pages();
     refusals();
     keys_of(NULL);

@@ -64,8 +64,8 @@ void tt_linear(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
 typedef struct tt_attention_args {
     tt_real *o;              /* [T, H, D], stride H*D                         */
     const tt_real *q;        /* [T, H, D], stride q_stride                    */
-    const tt_real *k;        /* [N, H, D], stride kv_stride                   */
-    const tt_real *v;        /* [N, H, D], stride kv_stride                   */
+    const tt_real *k;        /* [N - good, H, D], stride kv_stride: from key  */
+    const tt_real *v;        /* number `good` on, NULL where there is none    */
     int64_t T, N;            /* queries, keys; N >= 1                         */
     int64_t H, D;
     int64_t q_stride, kv_stride;
@@ -79,8 +79,7 @@ typedef struct tt_attention_args {
     tt_real *laid;           /* NULL or [H, laid(N, D)]: left for later calls */
     int64_t good;            /* a multiple of TT_KEY_BLOCK, or N: leading keys
                                 whose part of `laid` is there from a call of
-                                the same N, H and D; nobody reads their k and
-                                v, which are NULL where all are there         */
+                                the same N, H and D. Without `laid` 0         */
 } tt_attention_args;
 void tt_attention(tt_ctx *ctx, const tt_attention_args *a);
 

@@ -150,6 +150,9 @@ typedef struct tt_layer {
                               runs, without this chunk                        */
     bool first;            /* this pass is the first of its chunk             */
     tt_real *k, *v;        /* [cap, H, D], zeroed at reset                    */
+    const tt_real *own_k, *own_v; /* [frames*L, H, D]: what the last live slots
+                              should hold, while something else waits there;
+                              a `write` sets them, until done. Else NULL      */
     int32_t *src_frame;    /* [cap] global frame a token came from, or one of
                               TT_SRC_* below                                  */
     int32_t *sidx;         /* [cap]                                           */
@@ -345,8 +348,9 @@ void tt_layer_move(tt_ctx *ctx, tt_layer *y, int64_t to, int64_t from,
  * they are; then len grows by n. The new slots still hold old data.
  * Needs keep + n <= cap. True when something was dropped. */
 bool tt_layer_roll(tt_ctx *ctx, tt_layer *y, int64_t keep, int64_t n);
-/* Store the chunk's k, v in the last live slots, with metadata src_frame =
- * tpos = start + i/L, sidx = i mod L; these wait while a choice is unseen. */
+/* Store the chunk's k, v in the last live slots, unless own_k is set, with
+ * metadata src_frame = tpos = start + i/L, sidx = i mod L; these wait while a
+ * choice is unseen. */
 void tt_layer_put(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
 /* Could a run have left the policy's state that is in this layer? Asks the
  * class: state_flags, then `valid`. */
@@ -446,19 +450,20 @@ const tt_geometry *tt_cache_geometry(const tt_cache *c);
 tt_layer *tt_cache_layer(tt_cache *c, int64_t layer);
 const tt_rope_table *tt_cache_rope(const tt_cache *c);
 
-/* begin, write and commit, as far as they belong to this pass. */
+/* begin, write and commit, as far as they belong to this pass. x stays what it
+ * is until tt_cache_done. */
 void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                     const tt_qkv *x);
 
 /* What attention reads now: keys rotated as planned, values, and the chunk's
  * queries rotated. k is in ctx->scratch, or kept until the layer is read again;
- * v points into the cache when the plan is one segment, else it is gathered
- * too. Of the first `good` tokens nothing but what `laid` has may be read;
- * attention is given both, over all of the window, before tt_cache_done. With a
- * failure recorded in ctx, n is 0 and nothing is read.
+ * v points into the cache when the plan is one segment that is all there, else
+ * it is gathered too. Of the first `good` tokens there is nothing but what
+ * `laid` has; attention is given both, over all of the window, before
+ * tt_cache_done. With a failure recorded in ctx, n is 0 and nothing is read.
  *   q_out, q_in [frames*L, H, D] (may be the same array) */
 typedef struct tt_kv_view {
-    const tt_real *k, *v;  /* [n, H, D]                                       */
+    const tt_real *k, *v;  /* [n - good, H, D]: from token `good` on          */
     int64_t n;
     tt_real *laid;         /* as in tt_attention_args; NULL: none is kept     */
     int64_t good;

@@ -355,6 +355,7 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     if (check_pass(ctx, c, y, p)) return;
     const stopwatch w = start_policy(ctx);
     y->first = p->start + p->frames > y->seen;
+    y->own_k = y->own_v = NULL;
     if (y->first) begin_chunk(ctx, y, p, x);
     store_chunk(ctx, y, p, x);
     stop_policy(ctx, w);
@@ -366,11 +367,13 @@ void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p)
     tt_layer *y = cache_layer(c, layer);
     if (check_pass(ctx, c, y, p)) return;
     kept_done(cache_kept_of(c, layer));
-    if (!c->cls->done) return;
-    const stopwatch w = start_policy(ctx);
-    if (p->context) kept_forget(cache_kept_of(c, layer));
-    c->cls->done(ctx, y, p);
-    stop_policy(ctx, w);
+    if (c->cls->done) {
+        const stopwatch w = start_policy(ctx);
+        if (p->context) kept_forget(cache_kept_of(c, layer));
+        c->cls->done(ctx, y, p);
+        stop_policy(ctx, w);
+    }
+    y->own_k = y->own_v = NULL;
 }
 
 /* ---- events -------------------------------------------------------------- */

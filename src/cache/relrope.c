@@ -106,15 +106,13 @@ static const tt_index *positions(tt_ctx *ctx, const tt_cache *c,
     return pos;
 }
 
-/* `out` is where the whole segment goes. */
+/* Of rows that lie at k. */
 static void rotate_rows(tt_ctx *ctx, const tt_cache *c, tt_real *out,
-                        const tt_layer *y, const tt_segment *s, rows r)
+                        const tt_real *k, const tt_layer *y,
+                        const tt_segment *s, rows r)
 {
     const tt_geometry *geo = y->geo;
     const int64_t width = geo->H * geo->D, n = r.hi - r.lo;
-    const tt_real *k = y->k + (s->slot + r.lo) * width;
-    if (n <= 0) return;
-    out += r.lo * width;
     if (s->t0 == TT_T_NONE) {
         tt_copy(ctx, out, k, n * width);
         return;
@@ -203,18 +201,54 @@ static rows new_rows(const reading *r, const tt_layer *y, const tt_pass *p,
     return (rows){ r->good > at ? r->good - at : 0, s->ntokens };
 }
 
-/* The keys of a plan, rotated. */
+/* Where rows of a segment lie: those before `cut` in their slots, those from it
+ * on where the pass has them. */
+typedef struct source {
+    const tt_real *slots, *own;
+    int64_t cut;
+} source;
+
+static source source_of(const tt_layer *y, const tt_pass *p,
+                        const tt_segment *s, const tt_real *all,
+                        const tt_real *own)
+{
+    const int64_t width = y->geo->H * y->geo->D;
+    const int64_t cut = y->len - p->frames * y->geo->L - s->slot;
+    return (source){all + s->slot * width, own, own ? cut : s->ntokens};
+}
+
+/* The rows from r.lo on that lie together. */
+static rows together(rows r, const source *from)
+{
+    if (r.lo < from->cut && from->cut < r.hi) r.hi = from->cut;
+    return r;
+}
+
+static const tt_real *row_at(const source *from, int64_t row, int64_t width)
+{
+    return row < from->cut ? from->slots + row * width
+                           : from->own + (row - from->cut) * width;
+}
+
+/* The keys of a plan, rotated: what is to be laid out, or all. */
 static const tt_real *rotate_keys(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
                                   const tt_pass *p, const reading *r)
 {
     const int64_t width = y->geo->H * y->geo->D;
-    tt_real *k = r->kept && r->kept->k ? r->kept->k
-                                       : tt_values(ctx, r->n * width);
+    const int64_t n = r->n - r->good;
+    tt_real *k = r->kept && r->kept->k ? r->kept->k : tt_values(ctx, n * width);
     if (ctx->status) return NULL;
-    int64_t at = 0;
+    int64_t at = -r->good;
     for (int i = 0; i < r->plan->nsegments; i++) {
         const tt_segment *s = &r->plan->segment[i];
-        rotate_rows(ctx, c, k + at * width, y, s, new_rows(r, y, p, s, at));
+        const source from = source_of(y, p, s, y->k, y->own_k);
+        rows left = new_rows(r, y, p, s, at + r->good);
+        while (left.lo < left.hi) {
+            const rows now = together(left, &from);
+            rotate_rows(ctx, c, k + (at + now.lo) * width,
+                        row_at(&from, now.lo, width), y, s, now);
+            left.lo = now.hi;
+        }
         at += s->ntokens;
     }
     return k;
@@ -222,20 +256,25 @@ static const tt_real *rotate_keys(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
 
 /* Values of a plan: in place, or one segment behind the other. */
 static const tt_real *gather_values(tt_ctx *ctx, const tt_layer *y,
-                                    const reading *r)
+                                    const tt_pass *p, const reading *r)
 {
     const int64_t width = y->geo->H * y->geo->D;
     const tt_plan *plan = r->plan;
-    if (plan->nsegments == 1) return y->v + plan->segment[0].slot * width;
-    tt_real *v = tt_values(ctx, r->n * width);
+    if (plan->nsegments == 1 && !y->own_v)
+        return y->v + (plan->segment[0].slot + r->good) * width;
+    tt_real *v = tt_values(ctx, (r->n - r->good) * width);
     if (ctx->status) return NULL;
-    int64_t at = 0;
+    int64_t at = -r->good;
     for (int i = 0; i < plan->nsegments; i++) {
         const tt_segment *s = &plan->segment[i];
-        const int64_t lo = r->good > at ? r->good - at : 0;
-        if (lo < s->ntokens)
-            tt_copy(ctx, v + (at + lo) * width, y->v + (s->slot + lo) * width,
-                    (s->ntokens - lo) * width);
+        const source from = source_of(y, p, s, y->v, y->own_v);
+        rows left = {at < 0 ? -at : 0, s->ntokens};
+        while (left.lo < left.hi) {
+            const rows now = together(left, &from);
+            tt_copy(ctx, v + (at + now.lo) * width,
+                    row_at(&from, now.lo, width), (now.hi - now.lo) * width);
+            left.lo = now.hi;
+        }
         at += s->ntokens;
     }
     return v;
@@ -252,7 +291,7 @@ void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     if (ctx->status) return;
     const reading r = look_up(ctx, c, y, p, &plan);
     const tt_real *k = rotate_keys(ctx, c, y, p, &r);
-    const tt_real *v = gather_values(ctx, y, &r);
+    const tt_real *v = gather_values(ctx, y, p, &r);
     rotate_queries(ctx, c, q_out, q_in, p->frames, plan.q_t0);
     if (ctx->status) return;
     *out = (tt_kv_view){ .k = k, .v = v, .n = r.n };

@@ -6,9 +6,10 @@
  *         tell. But keys and values of a noisy chunk are read by one layer in
  *         one pass and never again. So the chunk has its slots while a layer
  *         attends, the pending frames have them otherwise, and the buffer for
- *         the exchange is one chunk of one layer. The moments are 1.4 % of a
- *         chunk at 1.3B and 832x480; without them a round would read S + M
- *         frames again. */
+ *         the exchange is one chunk of one layer. Where what is read stays laid
+ *         out, a noisy chunk behind the first pass needs no slots at all, and
+ *         nothing is exchanged. The moments are 1.4 % of a chunk at 1.3B and
+ *         832x480; without them a round would read S + M frames again. */
 #include "cache/tether_state.h"
 #include "tether/device.h"
 

@@ -35,8 +35,9 @@ int64_t *tether_pend_src(const tt_layer *y);
 int64_t *tether_known(const tt_layer *y);
 tt_wide *tether_moments(const tt_layer *y, int64_t slot);
 /* Keys and values of a pending frame, in tt_layer.shared: there from write to
- * done. Between passes they are in the slots of the chunk, which
- * tether_set_aside and tether_put_back move them out of and into. */
+ * done. Between passes, and while own_k of tt_layer is set, they are in the
+ * slots of the chunk, which tether_set_aside and tether_put_back move them out
+ * of and into. */
 tt_real *tether_pend_k(const tt_layer *y, int64_t frame);
 tt_real *tether_pend_v(const tt_layer *y, int64_t frame);
 void tether_set_aside(tt_ctx *ctx, tt_layer *y, int64_t slot); /* from frame

@@ -77,8 +77,8 @@ static void attend(tt_ctx *ctx, const tt_kv_view *view, const tt_real *q,
     if (ctx->status) return;
     const int64_t lo = view->good * W;
     take(ctx, out->o, o, ASKED * W);
-    take(ctx, out->view.k + lo, view->k + lo, view->n * W - lo);
-    take(ctx, out->view.v + lo, view->v + lo, view->n * W - lo);
+    take(ctx, out->view.k + lo, view->k, view->n * W - lo);
+    take(ctx, out->view.v + lo, view->v, view->n * W - lo);
 }
 
 /* What one cache shows in a layer. */
@@ -132,11 +132,12 @@ static void pass_of(tt_ctx *ctx, pair *p, tt_pass at)
 
 /* ---- chunks -------------------------------------------------------------- */
 
+/* That the clean pass is the last one is said in every other chunk. */
 static tt_pass pass_at(int64_t chunk, int step)
 {
     return (tt_pass){ .start = chunk * C, .frames = C, .chunk = chunk,
                       .step = step, .context = step == PASSES - 1,
-                      .last = step == PASSES - 1 };
+                      .last = step == PASSES - 1 && chunk % 2 };
 }
 
 static void chunk_of(tt_ctx *ctx, pair *p, int64_t chunk)

@@ -23,6 +23,7 @@
  * Next    grab.c, tame.c, tether_state.h */
 #include "cache/classes.h"
 #include "cache/grab.h"
+#include "cache/kept.h"
 #include "cache/tame.h"
 #include "cache/tether_state.h"
 #include "tether/device.h"
@@ -55,12 +56,19 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     else evict(ctx, y, p);                               /* 1 evict           */
 }
 
-/* Step 2, in every pass. */
+/* Step 2, in every pass. The evicted frames make room for the chunk; or stay,
+ * where nobody reads it but the one who lays it out. */
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
 {
     const int64_t L = y->geo->L;
-    if (!y->first && tether_of(y)->pending > 0)
+    const bool waits = !y->first && tether_of(y)->pending > 0;
+    if (waits && !p->context && !p->last
+        && kept_goes_on(ctx, cache_kept_of(y->cache, y->index))) {
+        y->own_k = x->k;
+        y->own_v = x->v;
+    } else if (waits) {
         tether_set_aside(ctx, y, y->len / L - p->frames);
+    }
     tt_layer_put(ctx, y, p, x);
 }
 
@@ -70,7 +78,7 @@ static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
     if (tether_of(y)->pending == 0) return;
     if (p->last) tether_of(y)->pending = 0;
-    else tether_put_back(ctx, y);
+    else if (!y->own_k) tether_put_back(ctx, y);
 }
 
 /* Step 1. The chunk's f frames push out the f oldest recent ones, which wait

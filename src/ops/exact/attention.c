@@ -97,7 +97,7 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
     const int64_t D = a->D, am = e->kn->am;
-    const int64_t from = at.j0 * a->kv_stride + at.h * D;
+    const int64_t from = exact_first(walk, at);
     float *v = laid + values_at(walk, at.n);
     for (int64_t j = 0; j < at.n; j++) {
         const float *kj = a->k + from + j * a->kv_stride;

@@ -90,7 +90,7 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
 {
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
-    int64_t from = at.j0 * a->kv_stride + at.h * a->D;
+    const int64_t from = exact_first(walk, at);
     e->kn->pack_rows(laid, exact_round_up(at.n, e->kn->mr), a->k + from,
                      a->kv_stride, at.n, a->D);
     e->kn->pack_cols(laid + values_at(e, at.n), e->Dm, a->v + from,

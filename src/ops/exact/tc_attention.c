@@ -94,7 +94,7 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
 {
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
-    int64_t D = a->D, from = at.j0 * a->kv_stride + at.h * D;
+    const int64_t D = a->D, from = exact_first(walk, at);
     e->kn->pack_rows(rows_at(laid, at.n, e->Dk), at.n, a->k + from,
                      a->kv_stride, at.n, D);
     e->kn->pack_cols(values_at(e, laid, at.n), D, a->v + from, a->kv_stride, D,

@@ -66,6 +66,12 @@ typedef struct exact_cut {
 } exact_cut;
 exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w);
 
+/* Where the block's first key and value begin in a->k and a->v. */
+static inline int64_t exact_first(const exact_walk *w, exact_place at)
+{
+    return (at.j0 - w->a->good) * w->a->kv_stride + at.h * w->a->D;
+}
+
 /* Is more than a scale put on the logits? Only the text encoder has that. */
 static inline bool exact_adds(const tt_attention_args *a)
 {

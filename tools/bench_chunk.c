@@ -200,7 +200,7 @@ static void serve_layer(steady *b, int step)
     const double t = steady_time(step, false);
     const tt_pass p = steady_next(b, step, false);
     const tt_dit_part part = {.T = T, .cache = b->cache, .pass = &p};
-    const tt_dit_context text = dit_context_of(ctx, b->net, b->prompt, 0);
+    const tt_dit_context text = dit_context_of(ctx, b->prompt, 0);
     tt_real *e0 = tt_values(ctx, 6 * dim), *x = tt_values(ctx, T * dim);
     tt_dit_time(ctx, b->net, NULL, NULL, e0, &t, 1);
     tt_dit_patch(ctx, b->net, x, b->x, CHUNK, b->H / 8, b->W / 8);

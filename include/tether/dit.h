@@ -55,8 +55,9 @@ const tt_weights *tt_dit_weights(const tt_dit *m); /* what it was bound from;
 /* What depends on the prompt alone: context = text embedding of all text_len
  * rows, and per block the cross-attention k, v. Computed once per prompt.
  *   text [rows, text_dim], rows <= text_len (zero-padded to text_len)
- * Borrows nothing: text may go, m must stay. In a team every rank makes it from
- * the whole text and holds its part of the rows.
+ * Borrows m and the operators of ctx, which must stay: those make k and v anew
+ * for operators that lay them out differently. text may go. In a team every
+ * rank makes it from the whole text and holds its part of the rows.
  * Errors  TT_ESHAPE  more rows than text_len; TT_EFORMAT  NaN in the result */
 typedef struct tt_prompt tt_prompt;
 tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,

@@ -27,7 +27,7 @@ static void whole_block(tt_ctx *ctx, const tt_dit *m, int64_t i,
                         const tt_real *e0, int64_t nt, const tt_prompt *prompt)
 {
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const tt_dit_context text = dit_context_of(ctx, m, prompt, i);
+    const tt_dit_context text = dit_context_of(ctx, prompt, i);
     tt_dit_block(ctx, m, i, tokens, part, e0, nt, &text);
     tt_arena_reset(&ctx->scratch, mark);
 }
@@ -126,12 +126,12 @@ static void keep_block(tt_ctx *ctx, const tt_dit *m, tt_prompt *p, int64_t i)
         const int64_t each = p->ops->laid(ctx, p->rows, p->dim / H);
         p->laid[i] = tt_values_in(ctx, &p->arena, H * each, "prompt keys");
         dit_cross_lay(ctx, m, p->laid[i], k, v, p->rows);
+        p->unit = ctx->matrix_unit > 0;  /* the operators have asked by now  */
     }
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-tt_dit_context dit_context_of(tt_ctx *ctx, const tt_dit *m, const tt_prompt *p,
-                              int64_t i)
+tt_dit_context dit_context_of(tt_ctx *ctx, const tt_prompt *p, int64_t i)
 {
     const tt_ops *now = ctx->ops;
     tt_dit_context text = {.rows = p->rows};
@@ -144,15 +144,16 @@ tt_dit_context dit_context_of(tt_ctx *ctx, const tt_dit *m, const tt_prompt *p,
         text.k = tt_values(ctx, p->rows * p->dim);
         text.v = tt_values(ctx, p->rows * p->dim);
         ctx->ops = p->ops;
-        dit_cross_kv(ctx, m, i, text.k, text.v, p->context, p->rows);
+        dit_cross_kv(ctx, p->of, i, text.k, text.v, p->context, p->rows);
         ctx->ops = now;
     }
     return text;
 }
 
 /* Room for what depends on the text of n rows: of each layer as it is made. */
-static tt_prompt *new_prompt(tt_ctx *ctx, const tt_dit_config *c, int64_t n)
+static tt_prompt *new_prompt(tt_ctx *ctx, const tt_dit *m, int64_t n)
 {
+    const tt_dit_config *c = &m->cfg;
     tt_arena arena = {0};
     tt_prompt *p = tt_alloc0(ctx, &arena, 1, sizeof *p, "prompt");
     if (!p) return NULL;
@@ -161,8 +162,8 @@ static tt_prompt *new_prompt(tt_ctx *ctx, const tt_dit_config *c, int64_t n)
     p->own = tt_team_rows(ctx, n);                      /* alone: all rows   */
     p->layers = c->layers;
     p->dim = c->dim;
+    p->of = m;
     p->ops = ctx->ops;
-    p->unit = ctx->matrix_unit > 0;
     p->context = tt_values_in(ctx, &p->arena, (p->own.hi - p->own.lo) * c->dim,
                               "prompt context");
     tt_real ***const list[] = {&p->k, &p->v, &p->laid};
@@ -185,7 +186,7 @@ tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
                        "text states: %lld rows, but this transformer takes 1 "
                        "to %lld (text_len); shorten the prompt or set text_len "
                        "in config.json", (long long)rows, (long long)n);
-    tt_prompt *p = new_prompt(ctx, c, n);
+    tt_prompt *p = new_prompt(ctx, m, n);
     if (!p) return ctx->status;
     const int64_t held = p->own.hi - p->own.lo, size = held * c->dim;
 

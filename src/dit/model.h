@@ -55,8 +55,9 @@ struct tt_prompt {
                                        a rank alone has operators that lay them
                                        out for attention, NULL and            */
     tt_real **laid;                 /* [layers] of [H, tt_ops.laid], of `ops` */
-    const tt_ops *ops;              /* that made it ...                       */
-    bool unit;                      /* ... and whether for the matrix unit    */
+    const tt_dit *of;               /* made it, ...                           */
+    const tt_ops *ops;              /* ... with these, ...                    */
+    bool unit;                      /* ... for the matrix unit or not         */
     tt_arena arena;
 };
 
@@ -97,8 +98,7 @@ void dit_cross_lay(tt_ctx *ctx, const tt_dit *m, tt_real *laid,
                    const tt_real *k, const tt_real *v, int64_t rows);
 /* What block i reads of a prompt. Operators other than those that laid it out
  * read k and v, which those make again, in ctx->scratch. */
-tt_dit_context dit_context_of(tt_ctx *ctx, const tt_dit *m, const tt_prompt *p,
-                              int64_t i);
+tt_dit_context dit_context_of(tt_ctx *ctx, const tt_prompt *p, int64_t i);
 
 /* m[g] = modulation + e[g] for every time entry g; lives in ctx->scratch.
  *   result [ne, rows, dim]   modulation [rows, dim]

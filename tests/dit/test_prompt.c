@@ -148,6 +148,32 @@ static void laid_once(int cls, int64_t rows)
     tt_prompt_free(p);
 }
 
+/* The first operator finds out whether there is a matrix unit. */
+static void asking(tt_ctx *c, const tt_attention_args *a)
+{
+    if (!c->matrix_unit) c->matrix_unit = 1;
+    counted(c, a);
+}
+
+/* A prompt that is made before anybody has asked. */
+static void unit_unasked(void)
+{
+    tt_ops table = *tt_ops_default();
+    const int before = ctx->matrix_unit;
+    tt_host flow[FLOW];
+    if (!table.laid) return;
+    table.attention = asking;
+    text_rows = 5;
+    ctx->matrix_unit = 0;
+    tt_prompt *p = prompt_of(&table, 5, 5);
+    memset(&seen, 0, sizeof seen);
+    flow_of(&table, p, flow);
+    expect(seen.texts > 0 && seen.anew == 0, "%lld laid out anew, by those who "
+           "laid them out", (long long)seen.anew);
+    ctx->matrix_unit = before;
+    tt_prompt_free(p);
+}
+
 /* What was laid out for a matrix unit is not read without it. Class f32 has
  * none, so the answer may change on every machine. */
 static void unit_changes(void)
@@ -189,6 +215,7 @@ int main(void)
         for (int to = 0; to < TT_CLASS_COUNT; to++)
             if (to != cls && of_class("golden", to)) of_another(cls, to, 5);
     }
+    unit_unasked();
     unit_changes();
     ctx->ops = tt_ops_default();
     tt_dit_close(model);

@@ -83,7 +83,8 @@ struct tt_ops {
     const char *(*library)(tt_ctx *ctx, char *text, size_t size);
     /* Values that N keys and values of a head of width D take as attention
      * lays them out, no fewer than those of fewer keys. NULL: nothing that it
-     * lays out can stay; so in tables that hand arguments to several others. */
+     * lays out can stay; so in tables that hand arguments to several others,
+     * and in a copy whose `attention` is another. */
     int64_t (*laid)(tt_ctx *ctx, int64_t N, int64_t D);
 
 #define TT_OPS_FUNCTION(op, OP)                                                \

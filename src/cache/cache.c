@@ -29,6 +29,7 @@ struct tt_cache {
     size_t state_size;
     int64_t of_heads;            /* values at the end of it, see policy.h */
     tt_real *shared;
+    bool untouched;              /* since it was opened                       */
     tt_rope_table rope;
     tt_event_fn event_fn;
     void *event_user;
@@ -68,7 +69,7 @@ int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
     int64_t meta[] = { 3, cap };
     const int64_t shared = (int64_t)shared_size(cls, opt, geo);
     int64_t a, b, all, once;
-    if (cls->flags & TT_CHOOSES_UNSEEN) meta[0]++;
+    if (cls->flags & TT_CHOOSES_UNSEEN) meta[0] += 5;
     if (!tt_checked_size(&a, kv, 4, sizeof(tt_real))
         || !tt_checked_size(&b, meta, 2, sizeof(int32_t))
         || !tt_checked_add(&a, a, b)
@@ -192,7 +193,8 @@ tt_status tt_cache_open_in(tt_ctx *ctx, tt_cache **out,
     tt_arena arena = {.folder = folder};
     tt_cache *c = tt_alloc0(ctx, &arena, 1, sizeof *c, "cache");
     if (!c) return ctx->status;
-    *c = (tt_cache){ .arena = arena, .cls = cls, .opt = checked, .geo = *geo };
+    *c = (tt_cache){ .arena = arena, .cls = cls, .opt = checked, .geo = *geo,
+                     .untouched = true };
     if (!geo->heads) c->geo.heads = geo->H;
     c->state_size = state_size(cls, &c->opt, &c->geo);
     c->of_heads = of_heads(cls, &c->opt, &c->geo);
@@ -239,7 +241,7 @@ void tt_cache_close(tt_cache *c)
 
 void tt_cache_reset(tt_ctx *ctx, tt_cache *c)
 {
-    if (ctx->status) return;
+    if (ctx->status || c->untouched) return;
     for (int64_t i = 0; i < c->geo.layers; i++) {
         tt_layer *y = &c->layer[i];
         const int64_t n = y->cap * c->geo.H * c->geo.D;
@@ -282,7 +284,10 @@ tt_layer *cache_layer(const tt_cache *c, int64_t layer)
 tt_layer *tt_cache_layer(tt_cache *c, int64_t layer)
 {
     tt_layer *y = cache_layer(c, layer);
-    if (y) kept_forget(cache_kept_of(c, layer));
+    if (!y) return NULL;
+    kept_forget(cache_kept_of(c, layer));
+    if (!y->unseen.live) y->placed = false;
+    c->untouched = false;
     return y;
 }
 
@@ -356,6 +361,7 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     const stopwatch w = start_policy(ctx);
     y->first = p->start + p->frames > y->seen;
     y->own_k = y->own_v = NULL;
+    c->untouched = false;
     if (y->first) begin_chunk(ctx, y, p, x);
     store_chunk(ctx, y, p, x);
     stop_policy(ctx, w);

@@ -96,7 +96,8 @@ static const tt_index *positions(tt_ctx *ctx, const tt_cache *c,
     const tt_geometry *geo = y->geo;
     const bool own = s->t0 == TT_T_PER_TOKEN;
     if (own && check_times(ctx, c, y, s, r)) return NULL;
-    if (own && y->where) return y->where + 3 * (s->slot + r.lo);
+    if (own && y->where && (y->placed || y->unseen.live))
+        return y->where + 3 * (s->slot + r.lo);
     if (ctx->device && by_frames(y, s, r)) return located(ctx, y, s, r);
     int32_t *pos = tt_alloc(ctx, &ctx->scratch, r.hi - r.lo, 3 * sizeof *pos,
                             "positions");

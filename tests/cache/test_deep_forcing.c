@@ -197,6 +197,78 @@ static void check_ties(tt_ctx *ctx)
     tt_cache_close(c);
 }
 
+/* The keys that a pass behind `start` would read of layer 0. */
+static int64_t read_keys(tt_ctx *ctx, tt_cache *c, int64_t start, tt_real *k)
+{
+    static tt_real q[C * L * W];
+    const tt_pass p = { .start = start, .frames = C, .chunk = start / C };
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_kv_view view;
+    fill(q, C * L * W, 1);
+    tt_cache_read(ctx, c, 0, &p, &view, tt_values(ctx, C * L * W),
+                  tt_send(ctx, q, C * L * W));
+    take(ctx, k, view.k, view.n * W);
+    tt_arena_reset(&ctx->scratch, m);
+    return view.n * W;
+}
+
+/* The places that move along with tokens are those of the metadata; and one
+ * that somebody else writes there counts, now and in the next chunk. */
+static void check_places(tt_ctx *ctx)
+{
+    static tt_real a[64 * L * W], b[64 * L * W];
+    static seen s;
+    enum { moved = 5 * L + 1 };  /* a recent one                              */
+    bool equal = true;
+    tt_cache *c = open_cache(ctx, deep(), 60);
+    for (int64_t start = 0; start < 24; start += C) {
+        run_chunk(ctx, c, &s, start);
+        const int64_t n = read_keys(ctx, c, start, a);
+        tt_cache_layer(c, 0);
+        equal = equal && n > 0 && n == read_keys(ctx, c, start, b)
+                && !memcmp(a, b, (size_t)n * sizeof *a);
+        run_pass(ctx, c, &s, start, C, 2, true);
+    }
+    expect(equal, "places are those of the metadata");
+    tt_layer *y = tt_cache_layer(c, 0);
+    y->tpos[moved] += 1;
+    int64_t n = read_keys(ctx, c, 21, b);
+    expect(memcmp(a + moved * W, b + moved * W, W * sizeof *a)
+           && !memcmp(a, b, moved * W * sizeof *a)
+           && !memcmp(a + (moved + 1) * W, b + (moved + 1) * W,
+                      (size_t)(n - (moved + 1) * W) * sizeof *a),
+           "the token that was moved, and no other");
+    run_chunk(ctx, c, &s, 24);
+    n = read_keys(ctx, c, 24, a);
+    tt_cache_layer(c, 0);
+    read_keys(ctx, c, 24, b);
+    expect(!memcmp(a, b, (size_t)n * sizeof *a), "and is placed there");
+    tt_cache_close(c);
+}
+
+/* A cache that was looked at alone may have been written to. */
+static void check_reset(tt_ctx *ctx)
+{
+    static const tt_real one[W] = {1};
+    tt_cache *c = open_cache(ctx, deep(), 60);
+    tt_put(ctx, tt_cache_layer(c, 1)->k, one, W);
+    tt_cache_reset(ctx, c);
+    expect(are_zero(ctx, tt_cache_layer(c, 1)->k, W), "a reset erases it");
+    tt_cache_close(c);
+}
+
+/* Three lists of metadata, and five of what a device chooses by. */
+static void check_bytes(void)
+{
+    const tt_policy_options o = deep();
+    const tt_geometry g = geometry(60);
+    const tt_policy_class *cls = tt_policy_class_of(&o);
+    const int64_t token = 2 * W * (int64_t)sizeof(tt_real) + 8 * 4;
+    expect(tt_cache_bytes(cls, &o, &g) / g.layers
+           - (int64_t)cls->state_size(&o, &g) == cls->slots(&o, &g) * token,
+           "all that lies beside a token is counted");
+}
+
 int main(void)
 {
     tt_ctx *ctx = test_begin("cache/deep_forcing");
@@ -208,6 +280,9 @@ int main(void)
     check_unseen(ctx, "unify", true, 4);
     check_unseen(ctx, "unify", true, 3);
     check_ties(ctx);
+    check_places(ctx);
+    check_reset(ctx);
+    check_bytes();
     expect_ok(ctx->status, "nothing left recorded");
     return test_end();
 }

@@ -460,7 +460,7 @@ static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 
 /* Paper: the sinks move to where the recent frames begin (eq. 5). Code: the
  * first time by K - N (its 21 - N), then by what `desired` has grown. We: as
- * the code. */
+ * the code. They are whole frames, one behind the other. */
 static int64_t move_sinks(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
     const tt_policy_options *o = y->opt;

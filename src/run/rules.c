@@ -87,8 +87,9 @@ static tt_status check_effect(tt_ctx *ctx, const tt_settings *g)
         return tt_fail(ctx, TT_EINVAL, "--cut-rule has no effect without "
                        "--scene LIST");
     if (g->model.vae_class && !uses_vae(g))
-        return tt_fail(ctx, TT_EINVAL, "--vae-class has no effect with "
-                       "--no-decode, where nothing else needs the VAE");
+        return tt_fail(ctx, TT_EINVAL, "--vae-class has no effect where "
+                       "nothing is decoded (--no-decode, `validate` without an "
+                       "output) and nothing else needs the VAE");
     return TT_OK;
 }
 

@@ -985,7 +985,7 @@ static void call_nothing(void *const *p, const void *shape)
 /* What is only put there and got: a few words, and more. */
 static void test_words(void)
 {
-    static const int64_t n[] = {1, 2, 5, 63, 64, 65, 3000};
+    static const int64_t n[] = {1, 2, 5, 64, 255, 256, 257, 3000};
     for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
         operand o[OPERANDS] = {floats(n[i], WIDE)};
         check(call_nothing, NULL, o, "words %lld", (long long)n[i]);

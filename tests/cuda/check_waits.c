@@ -65,8 +65,8 @@ static void count(void *user, const tt_progress *p)
     s->given = given();
     const long moved = transfers() - s->transfers;
     s->transfers += moved;
-    expect(p->chunk == 0 || moved == 1, "%ld transfers to the GPU in pass %d of "
-           "chunk %lld, not the patches alone", moved, pass,
+    expect(p->chunk == 0 || moved == 1, "%ld transfers to the GPU in pass %d "
+           "of chunk %lld, not the patches alone", moved, pass,
            (long long)p->chunk);
     expect(own >= 0, "%ld waits of a pass", own + 1);
     if (own > s->most[pass] * s->layers)
@@ -125,7 +125,8 @@ int main(void)
     memcpy(&given, &found, sizeof found);
     found = driver ? dlsym(driver, "shim_transfers") : NULL;
     memcpy(&transfers, &found, sizeof found);
-    if (!expect(waits && given && transfers, "the driver is the shim")) return test_end();
+    if (!expect(waits && given && transfers, "the driver is the shim"))
+        return test_end();
     load(ctx);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         check(ctx, rows[i].policy, &rows[i]);

@@ -133,8 +133,8 @@ equal_flow() {   # name, log, log
 
 # Cases of every kernel that this GPU takes, wgmma's aside: numbers of kind 0,
 # and operators whose cases have no kinds.
-sanitized='for cases in "kind 0" "conv variant 1" stored total most choose pick \
-    narrow words; do
+sanitized='for cases in "kind 0" "conv variant 1" stored total most choose \
+    locate pick narrow words; do
         compute-sanitizer --tool "$1" --error-exitcode 1 "$2" "$cases" || exit
     done'
 

@@ -84,7 +84,7 @@ struct tt_ops {
     /* Values that N keys and values of a head of width D take as attention
      * lays them out, no fewer than those of fewer keys. NULL: nothing that it
      * lays out can stay; so in tables that hand arguments to several others,
-     * and in a copy whose `attention` is another. */
+     * and in a copy whose `attention` does not hand them on. */
     int64_t (*laid)(tt_ctx *ctx, int64_t N, int64_t D);
 
 #define TT_OPS_FUNCTION(op, OP)                                                \

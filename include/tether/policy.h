@@ -445,8 +445,10 @@ int64_t tt_cache_bytes(const tt_policy_class *cls, const tt_policy_options *opt,
 const tt_policy_class *tt_cache_class(const tt_cache *c);
 const tt_policy_options *tt_cache_options(const tt_cache *c);
 const tt_geometry *tt_cache_geometry(const tt_cache *c);
-/* To look at, and to write to between two passes: keys kept of the layer are
- * rotated anew. Who writes later again asks for it again. */
+/* To look at; NULL: no such layer. */
+const tt_layer *tt_cache_look(const tt_cache *c, int64_t layer);
+/* To write to between two passes: keys kept of the layer are rotated anew. Who
+ * writes later again asks for it again. */
 tt_layer *tt_cache_layer(tt_cache *c, int64_t layer);
 const tt_rope_table *tt_cache_rope(const tt_cache *c);
 

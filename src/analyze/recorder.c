@@ -162,7 +162,7 @@ tt_status tt_recorder_open(tt_ctx *ctx, tt_recorder **out, tt_cache *cache,
     r->width = geo->heads * geo->D;
     r->held = geo->H * geo->D;
     r->measures = opt->follows || (opt->folder && opt->features);
-    r->slots = (tt_cache_layer(cache, 0)->cap + geo->L - 1) / geo->L;
+    r->slots = (tt_cache_look(cache, 0)->cap + geo->L - 1) / geo->L;
     r->last_chunk = &r->chunks;
     r->last_part = &r->parts;
     r->last_choice = &r->choices;
@@ -347,7 +347,7 @@ static tt_status add_features(tt_recorder *r, int64_t frame)
                           what);
     double *work = tt_alloc(ctx, &ctx->scratch, 2 * w, sizeof *work, what);
     for (int64_t i = 0; work && i < r->layers; i++) {
-        const tt_layer *y = tt_cache_layer(r->cache, i);
+        const tt_layer *y = tt_cache_look(r->cache, i);
         const tt_arena_mark here = tt_arena_here(&ctx->scratch);
         const tt_host *k = tt_get(ctx, y->k, y->len * w);
         const tt_host *v = tt_get(ctx, y->v, y->len * w);
@@ -406,7 +406,7 @@ static void look_at_cache(tt_recorder *r, int64_t start, int64_t frames)
     tt_ctx *ctx = r->ctx;
     rec_chunk *x = new_chunk(r, start, frames);
     tt_arena_mark m = tt_arena_here(&ctx->scratch);
-    const tt_layer *y = tt_cache_layer(r->cache, 0);
+    const tt_layer *y = tt_cache_look(r->cache, 0);
     int32_t *count = !x ? NULL : tt_alloc0(ctx, &ctx->scratch,
                                            x->nreadable + 3, sizeof *count,
                                            what);
@@ -414,7 +414,7 @@ static void look_at_cache(tt_recorder *r, int64_t start, int64_t frames)
     x->ends[0] = y->seen;
     x->ends[1] = y->len / r->L;
     for (int64_t i = 0; i < r->layers; i++) {
-        y = tt_cache_layer(r->cache, i);
+        y = tt_cache_look(r->cache, i);
         look_at_slots(r, x, y, count);
         name_regions(r, x, y);
         look_at_plan(r, x, y);

@@ -72,7 +72,7 @@ static void count_frames(rec_choice *x, const choice *c, tally t)
 static void write_chosen(tt_recorder *r, const tt_event *e, const choice *c,
                          int64_t first)
 {
-    const tt_layer *y = tt_cache_layer(r->cache, e->layer);
+    const tt_layer *y = tt_cache_look(r->cache, e->layer);
     for (int64_t i = 0; r->chosen && i < c->nselected; i++) {
         const int64_t k = c->selected[i];
         const double row[6] = {

@@ -280,6 +280,11 @@ tt_layer *cache_layer(const tt_cache *c, int64_t layer)
     return c && layer >= 0 && layer < c->geo.layers ? &c->layer[layer] : NULL;
 }
 
+const tt_layer *tt_cache_look(const tt_cache *c, int64_t layer)
+{
+    return cache_layer(c, layer);
+}
+
 /* Who asks may write to it. */
 tt_layer *tt_cache_layer(tt_cache *c, int64_t layer)
 {

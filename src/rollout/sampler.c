@@ -116,7 +116,7 @@ static void show_cache(tt_ctx *ctx, tt_rollout *r)
     if (!ctx->tap || !ctx->tap_cache || ctx->status) return;
     const tt_geometry *g = tt_cache_geometry(r->cache);
     for (int64_t i = 0; i < g->layers; i++) {
-        const tt_layer *y = tt_cache_layer(r->cache, i);
+        const tt_layer *y = tt_cache_look(r->cache, i);
         const size_t scope = tt_scope(ctx, "chunk.%lld/cache.%lld",
                                       (long long)r->chunk, (long long)i);
         tt_tap_show(ctx, "frame", TT_I32, y->src_frame, 1, &y->len);

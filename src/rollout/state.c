@@ -82,7 +82,7 @@ static size_t state_front(const tt_layer *y)
 
 /* Part i of layer y with `rows` tokens, of all heads of the model, for i <
  * LAYER_PARTS. Values, and the end of the state, are those of heads held. */
-static part layer_part(tt_layer *y, int i, int64_t rows, int64_t ends[2])
+static part layer_part(const tt_layer *y, int i, int64_t rows, int64_t ends[2])
 {
     static const char *const names[LAYER_PARTS] = {
         "k", "v", "src_frame", "sidx", "tpos", "ends", "state" };
@@ -197,7 +197,7 @@ static void put_state(saving *s, const part *p, const tt_layer *y)
     tt_arena_reset(&ctx->scratch, m);
 }
 
-static void put_layer(saving *s, tt_layer *y)
+static void put_layer(saving *s, const tt_layer *y)
 {
     int64_t ends[2] = { y->len, y->seen };
     for (int j = 0; j < LAYER_PARTS && !s->ctx->status; j++) {
@@ -253,7 +253,7 @@ tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
                  .disk = context_of_file(ctx) };
     begin_file(&s, r, path);
     for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++)
-        put_layer(&s, tt_cache_layer(r->cache, i));
+        put_layer(&s, tt_cache_look(r->cache, i));
     end_file(&s);
     tt_arena_free(&s.disk.scratch);
     return tt_team_follow(ctx, &s.disk);
@@ -280,7 +280,7 @@ static const tt_entry *get(tt_ctx *ctx, const tt_file *f, const part *p,
 
 /* Tokens that the file has of a layer; what does not fit is the layer's own
  * number, which no entry will have. */
-static int64_t rows_in_file(const tt_file *f, tt_layer *y)
+static int64_t rows_in_file(const tt_file *f, const tt_layer *y)
 {
     const part p = layer_part(y, 2, y->cap, NULL);
     const tt_entry *e = tt_file_find(f, p.name);
@@ -322,7 +322,7 @@ static tt_status check_identity(tt_ctx *ctx, const char *theirs, size_t n,
 }
 
 /* The digest of the file's layer, continued from *h. */
-static tt_status check_layer(tt_ctx *ctx, tt_layer *y, const tt_file *f,
+static tt_status check_layer(tt_ctx *ctx, const tt_layer *y, const tt_file *f,
                              uint64_t *h, const char *path)
 {
     int64_t ends[2];
@@ -365,7 +365,7 @@ static tt_status check_file(tt_ctx *ctx, const tt_rollout *r, const tt_file *f,
         h = state_digest(h, e->t.data, part_bytes(&p), 1);
     }
     for (int64_t i = 0; i < tt_cache_geometry(r->cache)->layers; i++)
-        TT_TRY(check_layer(ctx, tt_cache_layer(r->cache, i), f, &h, path));
+        TT_TRY(check_layer(ctx, tt_cache_look(r->cache, i), f, &h, path));
     e = get(ctx, f, &(part){ .name = "digest", .dtype = TT_U64, .rank = 1,
                              .dim = { 1 } }, path);
     if (!e) return ctx->status;
@@ -436,7 +436,7 @@ static void gather_layer(tt_layer *y, const tt_file *f)
 static tt_layer layer_in_file(tt_ctx *ctx, const tt_rollout *r,
                               const tt_file *f, int64_t i)
 {
-    tt_layer y = *tt_cache_layer(r->cache, i);
+    tt_layer y = *tt_cache_look(r->cache, i);
     tt_arena *a = &ctx->scratch;
     y.k = y.v = NULL;
     y.src_frame = tt_alloc(ctx, a, y.cap, sizeof *y.src_frame, "saved state");
@@ -570,7 +570,7 @@ static void load_layer(loading *l, tt_layer *y)
 static void load(loading *l, tt_rollout *r, int64_t progress[3])
 {
     tt_ctx *ctx = l->ctx;
-    const tt_layer *first = tt_cache_layer(r->cache, 0);
+    const tt_layer *first = tt_cache_look(r->cache, 0);
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     l->head = tt_alloc(ctx, &ctx->scratch, first->cap * first->geo->D,
                        sizeof *l->head, "saved state");

@@ -307,8 +307,9 @@ static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
     const char *policy = k ? NULL : other_policy(&s);
     if (policy) propose(w, "--cache %s", policy);
     if (fits_undecoded(&s))
-        propose(w, run->s.model.vae_class ? "--no-decode without --vae-class"
-                                          : "--no-decode");
+        propose(w, "--no-decode%s",
+                run->s.model.vae_class && !settings_encode(&run->s)
+                    ? " without --vae-class" : "");
     const bool memory = n->peak - n->before > m.bytes;
     const int ranks = memory ? enough_ranks(&s, m.bytes) : 0;
     if (ranks) propose(w, "%d ranks (make MPI=1)", ranks);

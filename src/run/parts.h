@@ -31,6 +31,8 @@
 /* Those about cache policies; called by tt_settings_check. */
 tt_status settings_fill_policy(tt_ctx *ctx, tt_settings *s,
                                tt_policy_options *p);
+/* Does it need the VAE whether it decodes or not? */
+bool settings_encode(const tt_settings *s);
 /* One row per knob that any policy has, at most `room`: their number. */
 int settings_knob_rows(tt_setting *rows, int room);
 /* `text`, then a line per policy, or preset. */

@@ -62,10 +62,10 @@ static tt_status check_noise(tt_ctx *ctx, const tt_settings *g)
     return TT_OK;
 }
 
-/* Does it decode, or encode? Rollouts after the first may. */
-static bool uses_vae(const tt_settings *g)
+/* Rollouts after the first may, too. */
+bool settings_encode(const tt_settings *g)
 {
-    return !g->no_decode || g->image || g->initial_video
+    return g->image || g->initial_video
         || (g->rollouts > 1 && strcmp(g->restart, "latent"));
 }
 
@@ -86,7 +86,7 @@ static tt_status check_effect(tt_ctx *ctx, const tt_settings *g)
     if (!g->scene && given(g, "cut-rule"))
         return tt_fail(ctx, TT_EINVAL, "--cut-rule has no effect without "
                        "--scene LIST");
-    if (g->model.vae_class && !uses_vae(g))
+    if (g->model.vae_class && g->no_decode && !settings_encode(g))
         return tt_fail(ctx, TT_EINVAL, "--vae-class has no effect where "
                        "nothing is decoded (--no-decode, `validate` without an "
                        "output) and nothing else needs the VAE");

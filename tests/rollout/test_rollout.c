@@ -100,6 +100,21 @@ static const char *state_path(void)
     return path;
 }
 
+/* Restores it, and sees whether the new cache was erased once more: then what
+ * is in its last slot against the rule is gone. */
+static void restore(tt_ctx *ctx, tt_rollout *r)
+{
+    const tt_layer *y = tt_cache_look(tt_rollout_cache(r), 0);
+    tt_real *last = y->k + y->cap * y->geo->H * y->geo->D - 1;
+    tt_host x = 1;
+    tt_put(ctx, last, &x, 1);
+    expect_ok(tt_rollout_restore(ctx, r, state_path()), "restore");
+    const tt_host *is = tt_get(ctx, last, 1);
+    expect(is && (y->len == y->cap || *is == x), "erased before it is loaded");
+    x = 0;
+    if (y->len < y->cap) tt_put(ctx, last, &x, 1);
+}
+
 static void check_resume(tt_ctx *ctx, const tt_rollout_options *o,
                          int64_t chunks)
 {
@@ -110,7 +125,7 @@ static void check_resume(tt_ctx *ctx, const tt_rollout_options *o,
     tt_rollout_close(r);
 
     r = start(ctx, o);
-    expect_ok(tt_rollout_restore(ctx, r, state_path()), "restore");
+    restore(ctx, r);
     expect(tt_rollout_frames_done(r) == n, "frames done");
     go(ctx, r, got + n * SIZE, 100);
     tt_rollout_close(r);

@@ -234,7 +234,10 @@ static bool end_gives(chain *c, unsigned links, const guess *g,
     if (g->change) {
         t.self = &class;
         t.linear = guess_linear;
-        if (class.attend) t.attention = guess_attention;
+        if (class.attend) {
+            t.attention = guess_attention;
+            t.laid = NULL;
+        }
     }
     bool same = chain_end_on(c, links, &t, end);
     for (size_t i = 0; same && i < c->end_bytes / c->end_size; i++)

@@ -77,6 +77,7 @@ static void check_cache(void)
     tt_cache_open(ctx, &c, NULL, &opt, &geo);
     if (!expect_ok(ctx->status, "a cache")) return;
     expect(!tt_cache_layer(c, 2) && !tt_cache_layer(c, -1), "no such layer");
+    expect(!tt_cache_look(c, 2) && !tt_cache_look(c, -1), "nor to look at");
     tt_cache_write(ctx, c, 2, &first, &qkv);
     refused(ctx->status, "only 2 layers", "layer 2 of 2");
     tt_cache_write(ctx, c, 0, &wide, &qkv);

@@ -219,6 +219,7 @@ static char text[256];
     NONE(tt_cache_class, NULL)                                                 \
     NONE(tt_cache_options, NULL)                                               \
     NONE(tt_cache_geometry, NULL)                                              \
+    NONE(tt_cache_look, NULL, 0)                                               \
     NONE(tt_cache_layer, NULL, 0)                                              \
     NONE(tt_cache_rope, NULL)                                                  \
     RUNS(tt_cache_on_event, NULL, NULL, NULL)                                  \

@@ -226,11 +226,19 @@ void tt_narrow(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n)
     tt_arena_reset(&ctx->scratch, m);
 }
 
+/* By all threads: of a new cache this is where its pages are first touched. */
+static void zero_host(const tt_ctx *ctx, tt_real *to, int64_t n)
+{
+    TT_PARALLEL_FOR_WORK(ctx, n)
+    for (int64_t i = 0; i < n; i += PIECE)
+        memset(to + i, 0, bytes_of(n - i < PIECE ? n - i : PIECE));
+}
+
 void tt_zero(tt_ctx *ctx, tt_real *to, int64_t n)
 {
     if (ctx->status || n == 0) return;
     if (ctx->device) ctx->device->zero(ctx, to, bytes_of(n));
-    else memset(to, 0, bytes_of(n));
+    else zero_host(ctx, to, n);
 }
 
 void tt_tap_values(tt_ctx *ctx, const char *name, tt_real *x, int rank,

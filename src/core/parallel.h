@@ -20,6 +20,12 @@
 /* About a tenth of a millisecond on one core. */
 #define TT_SMALL_WORK 131072
 
+/* Do several threads share a loop that is worth so much? */
+static inline bool tt_shares(const tt_ctx *ctx, int64_t work)
+{
+    return ctx->nthreads > 1 && work > TT_SMALL_WORK;
+}
+
 #ifdef _OPENMP
 #include <omp.h>
 #define TT_PRAGMA(x) _Pragma(#x)
@@ -36,6 +42,19 @@
 #define TT_PARALLEL_FOR_DYNAMIC(ctx, work)                                     \
     TT_PRAGMA(omp parallel for schedule(dynamic, 1)                            \
                   num_threads((ctx)->nthreads) if((work) > TT_SMALL_WORK))
+/* Several loops that need no order among them, in one go:
+ *     TT_PARALLEL_WORK(ctx, work)
+ *     {
+ *         TT_SHARED
+ *         for ...
+ *         TT_SHARED
+ *         for ...
+ *     }
+ * A thread that finds no iteration of a loop takes some of the next one. */
+#define TT_PARALLEL_WORK(ctx, work)                                            \
+    TT_PRAGMA(omp parallel num_threads((ctx)->nthreads)                        \
+                  if((work) > TT_SMALL_WORK))
+#define TT_SHARED TT_PRAGMA(omp for schedule(dynamic, 1) nowait)
 static inline int tt_thread_id(void)
 {
     return omp_get_thread_num();
@@ -44,8 +63,10 @@ static inline int tt_thread_id(void)
 /* so that a context which is only asked for its threads counts as used */
 #define TT_SIMD
 #define TT_PARALLEL_FOR(ctx) if ((void)(ctx), 1)
-#define TT_PARALLEL_FOR_WORK(ctx, work) if ((void)(ctx), 1)
-#define TT_PARALLEL_FOR_DYNAMIC(ctx, work) if ((void)(ctx), 1)
+#define TT_PARALLEL_FOR_WORK(ctx, work) if ((void)(ctx), (void)(work), 1)
+#define TT_PARALLEL_FOR_DYNAMIC(ctx, work) if ((void)(ctx), (void)(work), 1)
+#define TT_PARALLEL_WORK(ctx, work) if ((void)(ctx), (void)(work), 1)
+#define TT_SHARED
 static inline int tt_thread_id(void)
 {
     return 0;

@@ -17,6 +17,7 @@ typedef struct block {
     float *y;             /* [n, o]                                           */
     bool far;             /* y is                                             */
     int64_t lanes;        /* n, rounded up to whole panels                    */
+    bool ahead;           /* the next one is laid out meanwhile               */
     int64_t high, wide;   /* outputs and lanes of a unit of work, at most     */
     char *laid;           /* [K / slice][lanes / nr] panels of x              */
     float *own;           /* [threads, own_size]: scratch of a thread         */
@@ -54,21 +55,50 @@ static void one_unit(const block *b, int64_t o0, int64_t r0)
                     exact_least(b->n - r, nr), no, bias, b->far);
 }
 
-static void one_block(tt_ctx *ctx, block *b)
+/* What the units of a block are worth, for parallel.h. */
+static int64_t unit_work(const block *b)
+{
+    return b->lanes * b->o * b->K / 32;
+}
+
+/* Slices of panels. */
+static int64_t pieces(const block *b)
+{
+    return b->lanes / b->p->nr * exact_parts(b->K, b->slice);
+}
+
+/* Lay out a slice of a panel. */
+static void lay(const block *b, int64_t u)
 {
     const int64_t nr = b->p->nr, panels = b->lanes / nr;
-    const int64_t across = exact_parts(b->lanes, b->wide);
+    const int64_t r = u % panels * nr, k0 = u / panels * b->slice;
+    const int64_t kc = exact_least(b->K - k0, b->slice);
+    b->p->rows(b->p, panel_at(b, r, k0, kc), b->x + r * b->K + k0, b->K,
+               exact_least(b->n - r, nr), kc,
+               b->own + tt_thread_id() * b->own_size);
+}
+
+static void lay_block(tt_ctx *ctx, const block *b)
+{
     TT_PARALLEL_FOR_WORK(ctx, b->lanes * b->K)
-    for (int64_t u = 0; u < panels * exact_parts(b->K, b->slice); u++) {
-        const int64_t r = u % panels * nr, k0 = u / panels * b->slice;
-        const int64_t kc = exact_least(b->K - k0, b->slice);
-        b->p->rows(b->p, panel_at(b, r, k0, kc), b->x + r * b->K + k0, b->K,
-                   exact_least(b->n - r, nr), kc,
-                   b->own + tt_thread_id() * b->own_size);
+    for (int64_t u = 0; u < pieces(b); u++) lay(b, u);
+}
+
+/* The units of a block, and behind them what is to be laid out of the next one,
+ * if any: so nobody waits for the last unit. */
+static void one_block(tt_ctx *ctx, const block *b, const block *next)
+{
+    const int64_t across = exact_parts(b->lanes, b->wide);
+    const int64_t units = across * exact_parts(b->o, b->high);
+    const int64_t after = next ? pieces(next) : 0;
+    TT_PARALLEL_WORK(ctx, unit_work(b))
+    {
+        TT_SHARED
+        for (int64_t u = 0; u < units; u++)
+            one_unit(b, u / across * b->high, u % across * b->wide);
+        TT_SHARED
+        for (int64_t u = 0; u < after; u++) lay(next, u);
     }
-    TT_PARALLEL_FOR_DYNAMIC(ctx, b->lanes * b->o * b->K / 32)
-    for (int64_t u = 0; u < across * exact_parts(b->o, b->high); u++)
-        one_unit(b, u / across * b->high, u % across * b->wide);
 }
 
 /* Blocks of rows as equal as whole panels allow; units of as many tiles as
@@ -93,39 +123,64 @@ static block plan(const tt_ctx *ctx, const exact_product *p)
     const int64_t across = exact_parts(want, exact_parts(b.o, b.high));
     b.wide = p->nr * exact_parts(b.lanes / p->nr, across);
     b.own_size = b.high * b.wide + p->copy;
+    b.ahead = tt_shares(ctx, unit_work(&b));
     return b;
 }
 
-/* Floats of all panels of a block. */
-static int64_t laid_room(const block *b)
+/* Floats of the panels of so many rows. */
+static int64_t laid_room(const block *b, int64_t rows)
 {
-    const int64_t bytes = b->lanes / b->p->nr * exact_panel_bytes(b->p, b->K);
-    return bytes / (int64_t)sizeof(float);
+    const int64_t panels = exact_parts(rows, b->p->nr);
+    return panels * exact_panel_bytes(b->p, b->K) / (int64_t)sizeof(float);
+}
+
+/* Of all that is laid out at a time: one block, or two in turns. */
+static int64_t all_room(const block *b)
+{
+    const int64_t more = exact_least(b->p->a->n - b->lanes, b->lanes);
+    return laid_room(b, b->lanes)
+           + (b->ahead && more > 0 ? laid_room(b, more) : 0);
 }
 
 int64_t exact_product_room(const tt_ctx *ctx, const exact_product *p)
 {
     if (p->a->n <= 0 || p->a->w->dim[0] <= 0) return 0;
     const block b = plan(ctx, p);
-    return laid_room(&b) + ctx->nthreads * b.own_size;
+    return all_room(&b) + ctx->nthreads * b.own_size;
+}
+
+/* Block i of rows, and n <= 0 behind the last. */
+static block block_of(const block *all, float *room, int64_t i)
+{
+    const tt_linear_args *a = all->p->a;
+    const int64_t r = i * all->lanes;
+    block b = *all;
+    b.n = exact_least(a->n - r, all->lanes);
+    if (b.n <= 0) return b;
+    b.lanes = exact_round_up(b.n, b.p->nr);
+    b.x = a->x + r * b.K;
+    b.y = a->y + r * b.o;
+    if (b.ahead && i % 2) room += laid_room(all, all->lanes);
+    b.laid = (char *)room;
+    return b;
 }
 
 void exact_product_all(tt_ctx *ctx, const exact_product *p)
 {
     const tt_linear_args *a = p->a;
     if (a->n <= 0 || a->w->dim[0] <= 0) return;
-    block b = plan(ctx, p);
-    const int64_t step = b.lanes;
+    block all = plan(ctx, p);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *room = tt_scratch(ctx, exact_product_room(ctx, p));
-    if (room) b.own = room + laid_room(&b);
-    b.laid = (char *)room;
-    for (int64_t r = 0; room && r < a->n; r += step) {
-        b.n = exact_least(a->n - r, step);
-        b.lanes = exact_parts(b.n, p->nr) * p->nr;
-        b.x = a->x + r * b.K;
-        b.y = a->y + r * b.o;
-        one_block(ctx, &b);
+    if (room) {
+        all.own = room + all_room(&all);
+        block b = block_of(&all, room, 0);
+        for (int64_t i = 1; b.n > 0; i++) {
+            const block next = block_of(&all, room, i);
+            if (i == 1 || !b.ahead) lay_block(ctx, &b);
+            one_block(ctx, &b, b.ahead && next.n > 0 ? &next : NULL);
+            b = next;
+        }
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -84,6 +84,12 @@ static int64_t heads_of(int64_t H, int64_t groups, int64_t threads,
     return h;
 }
 
+/* What the groups of so many heads are worth, for parallel.h. */
+static int64_t group_work(const tt_attention_args *a, int64_t heads)
+{
+    return heads * a->T * a->N * a->D / 16;
+}
+
 exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w)
 {
     const int64_t T = w->a->T > 0 ? w->a->T : 1, panels = exact_parts(T, w->nr);
@@ -97,33 +103,86 @@ exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w)
                              : heads_of(w->a->H, c.groups, ctx->nthreads,
                                         w->tuned->head_groups);
     c.threads = exact_least(ctx->nthreads, c.heads * c.groups);
-    c.laid = w->a->laid ? 0 : c.heads * exact_walk_laid(w);
+    c.ahead = tt_shares(ctx, group_work(w->a, c.heads));
+    const int64_t held = exact_least(c.ahead ? 2 * c.heads : c.heads, w->a->H);
+    c.laid = w->a->laid ? 0 : held * exact_walk_laid(w);
     return c;
 }
 
-/* Heads [h0, h0 + heads). */
-static void walk_heads(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
-                       float *memory, float *laid, int64_t h0, int64_t heads)
+/* Heads that are taken together. */
+typedef struct batch {
+    int64_t h0, heads;       /* [h0, h0 + heads)                              */
+    float *laid;             /* [heads, exact_walk_laid()]                    */
+} batch;
+
+/* Batch i; no heads behind the last. The memory `laid` is that of all heads, or
+ * of those that are laid out at a time. */
+static batch batch_of(const exact_walk *w, exact_cut cut, float *laid,
+                      int64_t i)
+{
+    const int64_t h0 = i * cut.heads;
+    const int64_t at = w->a->laid ? h0 : cut.ahead ? i % 2 * cut.heads : 0;
+    return (batch){.h0 = h0, .heads = exact_least(w->a->H - h0, cut.heads),
+                   .laid = laid + at * exact_walk_laid(w)};
+}
+
+/* Blocks of keys of a head that are to be laid out. */
+static int64_t new_blocks(const exact_walk *w)
+{
+    return exact_parts(w->a->N, w->block) - exact_parts(w->a->good, w->block);
+}
+
+static void lay(const exact_walk *w, const batch *b, int64_t u)
+{
+    const int64_t blocks = new_blocks(w), h = u / blocks;
+    const int64_t j0 = (exact_parts(w->a->good, w->block) + u % blocks)
+                       * w->block;
+    const exact_place at = {.h = b->h0 + h, .j0 = j0,
+                            .n = exact_least(w->a->N - j0, w->block)};
+    w->keys(w, block_at(w, b->laid + h * exact_walk_laid(w), j0), at);
+}
+
+static void lay_batch(tt_ctx *ctx, const exact_walk *w, const batch *b)
 {
     const tt_attention_args *a = w->a;
-    const int64_t good = exact_parts(a->good, w->block);
-    const int64_t blocks = exact_parts(a->N, w->block) - good;
+    TT_PARALLEL_FOR_WORK(ctx, b->heads * (a->N - a->good) * a->D)
+    for (int64_t u = 0; u < b->heads * new_blocks(w); u++) lay(w, b, u);
+}
+
+/* The groups of a batch, and behind them what is to be laid out of the next
+ * one, if any: so nobody waits for the last group. */
+static void one_batch(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
+                      float *memory, const batch *b, const batch *next)
+{
+    const tt_attention_args *a = w->a;
     const int64_t per = exact_round_up(w->floats, 16);
-    const int64_t room = exact_walk_laid(w);
-    TT_PARALLEL_FOR_WORK(ctx, heads * (a->N - a->good) * a->D)
-    for (int64_t u = 0; u < heads * blocks; u++) {
-        const int64_t h = u / blocks, j0 = (good + u % blocks) * w->block;
-        const exact_place at = {.h = h0 + h, .j0 = j0,
-                                .n = exact_least(a->N - j0, w->block)};
-        w->keys(w, block_at(w, laid + h * room, j0), at);
+    const int64_t after = next ? next->heads * new_blocks(w) : 0;
+    TT_PARALLEL_WORK(ctx, group_work(a, b->heads))
+    {
+        TT_SHARED
+        for (int64_t u = 0; u < b->heads * cut.groups; u++) {
+            const int64_t h = u / cut.groups, g = u % cut.groups;
+            const int64_t i0 = g * cut.all / cut.groups * w->nr;
+            const int64_t i1 = (g + 1) * cut.all / cut.groups * w->nr;
+            walk_group(w, memory + per * tt_thread_id(),
+                       b->laid + h * exact_walk_laid(w), b->h0 + h, i0,
+                       exact_least(a->T, i1));
+        }
+        TT_SHARED
+        for (int64_t u = 0; u < after; u++) lay(w, next, u);
     }
-    TT_PARALLEL_FOR_DYNAMIC(ctx, heads * a->T * a->N * a->D / 16)
-    for (int64_t u = 0; u < heads * cut.groups; u++) {
-        const int64_t h = u / cut.groups, g = u % cut.groups;
-        const int64_t i0 = g * cut.all / cut.groups * w->nr;
-        const int64_t i1 = (g + 1) * cut.all / cut.groups * w->nr;
-        walk_group(w, memory + per * tt_thread_id(), laid + h * room, h0 + h,
-                   i0, exact_least(a->T, i1));
+}
+
+static void all_batches(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
+                        float *memory, float *laid)
+{
+    batch b = batch_of(w, cut, laid, 0);
+    for (int64_t i = 1; b.heads > 0; i++) {
+        const batch next = batch_of(w, cut, laid, i);
+        if (i == 1 || !cut.ahead) lay_batch(ctx, w, &b);
+        one_batch(ctx, w, cut, memory, &b,
+                  cut.ahead && next.heads > 0 ? &next : NULL);
+        b = next;
     }
 }
 
@@ -132,14 +191,11 @@ void exact_walk_all(tt_ctx *ctx, const exact_walk *w)
     float *const stays = w->a->laid;
     if ((w->a->T <= 0 && !stays) || w->a->H <= 0) return;
     const exact_cut cut = exact_walk_cut(ctx, w);
-    const int64_t H = w->a->H, per = exact_round_up(w->floats, 16);
+    const int64_t per = exact_round_up(w->floats, 16);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     const int64_t room = exact_round_up(cut.laid, 16);
-    float *laid = tt_scratch(ctx, room + per * ctx->nthreads);
-    for (int64_t h = 0; laid && h < H; h += cut.heads)
-        walk_heads(ctx, w, cut, laid + room,
-                   stays ? stays + h * exact_walk_laid(w) : laid, h,
-                   exact_least(H - h, cut.heads));
+    float *own = tt_scratch(ctx, room + per * ctx->nthreads);
+    if (own) all_batches(ctx, w, cut, own + room, stays ? stays : own);
     tt_arena_reset(&ctx->scratch, mark);
 }
 

@@ -6,9 +6,11 @@
  * block of the definition. Then a unit of work is a group of query panels (nr
  * queries each, along the vector) that walks the blocks together, so that a
  * block serves every panel of the group from a core's own cache. Where a head
- * has too few groups for all threads, several heads are taken at a time. What a
+ * has too few groups for all threads, several heads are taken at a time.
+ * Threads that find no group of these any more lay out the next ones. What a
  * layout and a block's sums are is the class's. What is laid out may stay for
- * later calls, which then lay out the blocks behind it alone. */
+ * later calls, which then lay out the blocks behind it alone.
+ */
 #ifndef TT_OPS_EXACT_WALK_H
 #define TT_OPS_EXACT_WALK_H
 
@@ -61,6 +63,7 @@ typedef struct exact_cut {
     int64_t panels;          /* of a group, at most                           */
     int64_t heads;           /* taken at a time                               */
     int64_t threads;         /* that get a group                              */
+    bool ahead;              /* the next heads are laid out meanwhile         */
     int64_t laid;            /* floats of the keys and values of those heads,
                                 unless they stay in a->laid                   */
 } exact_cut;

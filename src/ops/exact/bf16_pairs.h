@@ -11,6 +11,7 @@
 #define NR 48
 #define PAIRS (BF16_GROUP / 2)
 #define BLOCK 16
+#define AHEAD 4 /* rows: each is a stream, too short to be foreseen           */
 
 static int64_t padded(int64_t K)
 {
@@ -37,26 +38,41 @@ static inline void round_row(uint16_t *y, const float *x, int64_t n)
         1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
         33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63,
     };
+    const __m512i to = _mm512_loadu_si512(upper);
+    if (n == BF16_GROUP) {
+        const __m512i a = rounded(_mm512_loadu_ps(x));
+        const __m512i b = rounded(_mm512_loadu_ps(x + 16));
+        _mm512_storeu_si512(y, _mm512_permutex2var_epi16(a, to, b));
+        return;
+    }
     const __mmask32 here = (__mmask32)((UINT64_C(1) << n) - 1);
     const __m512i a = rounded(_mm512_maskz_loadu_ps((__mmask16)here, x));
     const __m512i b = rounded(_mm512_maskz_loadu_ps((__mmask16)(here >> 16),
                                                     n > 16 ? x + 16 : x));
-    _mm512_mask_storeu_epi16(y, here,
-                             _mm512_permutex2var_epi16(
-                                 a, _mm512_loadu_si512(upper), b));
+    _mm512_mask_storeu_epi16(y, here, _mm512_permutex2var_epi16(a, to, b));
 }
 
-/* Pairs of products of n <= 16 lanes: y[i] = (even[i], odd[i]). */
+/* Pairs of products of 16 lanes: (even, odd). */
+static inline __m512i pairs_of(__m512 even, __m512 odd)
+{
+    return _mm512_mask_blend_epi16(0xaaaaaaaa,
+                                   _mm512_srli_epi32(rounded(even), 16),
+                                   rounded(odd));
+}
+
+/* Of n <= 16 lanes: y[i] = (even[i], odd[i]). What is stored through a mask
+ * cannot be read before it has reached the cache. */
 static inline void round_pairs(uint32_t *y, const float *even, const float *odd,
                                int64_t n)
 {
     const __mmask16 here = (__mmask16)((1u << n) - 1);
-    const __m512i e = rounded(_mm512_maskz_loadu_ps(here, even));
-    const __m512i o = rounded(_mm512_maskz_loadu_ps(here, odd));
-    _mm512_mask_storeu_epi32(y, here,
-                             _mm512_mask_blend_epi16(0xaaaaaaaa,
-                                                     _mm512_srli_epi32(e, 16),
-                                                     o));
+    if (n == BLOCK)
+        _mm512_storeu_si512(y, pairs_of(_mm512_loadu_ps(even),
+                                        _mm512_loadu_ps(odd)));
+    else
+        _mm512_mask_storeu_epi32(y, here,
+                                 pairs_of(_mm512_maskz_loadu_ps(here, even),
+                                          _mm512_maskz_loadu_ps(here, odd)));
 }
 
 static void pack_rows(void *a, int64_t m, const float *x, int64_t ld,
@@ -68,6 +84,10 @@ static void pack_rows(void *a, int64_t m, const float *x, int64_t ld,
             uint16_t *y = to + k0 * m + r * BF16_GROUP;
             int64_t n = r >= rows ? 0
                         : K - k0 < BF16_GROUP ? K - k0 : BF16_GROUP;
+            if (r + AHEAD < rows) {
+                __builtin_prefetch(x + (r + AHEAD) * ld + k0);
+                __builtin_prefetch(x + (r + AHEAD) * ld + k0 + 16);
+            }
             if (n > 0) round_row(y, x + r * ld + k0, n);
             for (int64_t k = n; k < BF16_GROUP; k++)
                 y[k] = k & 1 && k == n ? 0 : FILL;
@@ -87,8 +107,9 @@ static void pack_cols(void *a, int64_t m, const float *x, int64_t ld,
             for (int64_t i = 0; i < PAIRS; i++) {
                 int64_t k = k0 + 2 * i;
                 const float *at = x + k * ld + r;
-                for (int64_t j = 0; j < BLOCK; j++)
-                    pair[i][j] = FILL * 0x10001u;
+                if (n < BLOCK || k >= K)
+                    for (int64_t j = 0; j < BLOCK; j++)
+                        pair[i][j] = FILL * 0x10001u;
                 if (k < K && n > 0)
                     round_pairs(pair[i], at, k + 1 < K ? at + ld : zeros, n);
             }

@@ -16,17 +16,17 @@ static const exact_tuning table[EXACT_BEST] = {
     [EXACT_AVX2] =
         {.rows = 320, .packed_rows = 640, .slice = 2, .tiles = 16, .units = 4,
          .far = 8388608, .group = 8, .head_groups = 2, .conv_tiles = 12,
-         .conv_slice = 2, .tc_slice = 32, .tc_panels = 32, .tc_rows = 64,
+         .conv_slice = 2, .tc_slice = 32, .tc_panels = 64, .tc_rows = 64,
          .piece = 16384, .cols = 64},
     [EXACT_AVX512] =
         {.rows = 320, .packed_rows = 640, .slice = 2, .tiles = 16, .units = 4,
          .far = 8388608, .group = 8, .head_groups = 3, .conv_tiles = 3,
-         .conv_slice = 2, .tc_slice = 32, .tc_panels = 32, .tc_rows = 64,
+         .conv_slice = 2, .tc_slice = 32, .tc_panels = 64, .tc_rows = 64,
          .piece = 16384, .cols = 64},
     [EXACT_AVX512BF16] =
         {.rows = 320, .packed_rows = 640, .slice = 2, .tiles = 16, .units = 4,
          .far = 8388608, .group = 8, .head_groups = 6, .conv_tiles = 3,
-         .conv_slice = 2, .tc_slice = 32, .tc_panels = 32, .tc_rows = 64,
+         .conv_slice = 2, .tc_slice = 32, .tc_panels = 64, .tc_rows = 64,
          .piece = 16384, .cols = 64},
     [EXACT_AMX_MODEL] = UNTUNED,
     [EXACT_AMX] = UNTUNED,

@@ -39,7 +39,7 @@ typedef struct data {
 
 typedef struct results {
     float linear[2][ROWS * OUT], attention[T * HEADS * D];
-    float conv[SIDE * SIDE * COUT], gates[4][GATES];
+    float conv[2][SIDE * SIDE * COUT], gates[4][GATES];
     double mean[WIDE], moment[WIDE];
 } results;
 
@@ -67,16 +67,23 @@ static void products(results *r)
         .scale = 1 / sqrtf(D)});
 }
 
-static void others(results *r)
+/* In float32, and in the class where that has one. */
+static void conv(float *y, bool by_class)
 {
     const tt_tensor w = tt_tensor_make(
         in.kernel, TT_F32, 5, (int64_t[]){COUT, 3, 3, 3, CIN});
     tt_conv(ctx, &(tt_conv_args){
-        .y = r->conv, .frame = (const float *[]){in.frame[0], in.frame[1],
-                                                 in.frame[2]},
+        .y = y, .frame = (const float *[]){in.frame[0], in.frame[1],
+                                           in.frame[2]},
         .w = &w, .b = in.b, .Hi = SIDE, .Wi = SIDE, .Cin = CIN, .Ho = SIDE,
         .Wo = SIDE, .Cout = COUT, .kt = 3, .kh = 3, .kw = 3, .stride = 1,
-        .pad_top = 1, .pad_left = 1, .up = 1});
+        .pad_top = 1, .pad_left = 1, .up = 1, .by_class = by_class});
+}
+
+static void others(results *r)
+{
+    conv(r->conv[0], false);
+    if (ctx->ops->by_class) conv(r->conv[1], true);
     for (int i = 0; i < 4; i++)
         memcpy(r->gates[i], in.gates, sizeof in.gates);
     tt_gelu_tanh(ctx, r->gates[0], GATES);
@@ -87,13 +94,12 @@ static void others(results *r)
     tt_col_moment(ctx, r->moment, in.table, r->mean, 50, WIDE);
 }
 
-/* The class decides products alone. */
 static void run(const tt_ops *table, tt_class cls, results *r)
 {
     memset(r, 0x5a, sizeof *r);
     ctx->ops = tt_ops_class(table, cls);
     products(r);
-    if (cls == TT_CLASS_F32) others(r);
+    others(r);
 }
 
 static void compare(const char *what, long long value, tt_class cls,

@@ -39,6 +39,7 @@ typedef struct tt_model_paths {
     const char *model, *dit, *vae, *tiny_vae;
     const char *text_encoder, *tokenizer, *checkpoint;
     const char *vae_class; /* of classes.h; f32 where it is not given         */
+    const char *history_dir; /* of tt_vae_use_folder                          */
     int ema;          /* -1: generator_ema when present                       */
     int64_t heads;    /* 0: not given                                         */
 } tt_model_paths;
@@ -134,6 +135,12 @@ const char *tt_setting_show(const tt_setting *row, const void *base, char *buf,
      "NAME", "how the VAE computes, one of --class (default f32, as the "      \
      "official code does). Of the published VAE vdp takes half of the time "   \
      "and of the memory where the CPU has VDPBF16PS; pixels differ a little"}
+#define TT_MODEL_ROW_HISTORY_DIR(type, member)                                 \
+    {TT_SETTING_TEXT, "history-dir", 0, offsetof(type, member.history_dir),    \
+     "FOLDER", "keep what the VAE remembers of earlier frames in files of "    \
+     "this folder, not in memory: 3.8 GB at 832x480, in a --vae-class half. "  \
+     "It needs a fast disk, not a folder that is memory itself (tmpfs). The "  \
+     "files have no name and are gone at the end. No bit depends on it"}
 #define TT_MODEL_ROWS_TEXT(type, member)                                       \
     {TT_SETTING_READ, "text-encoder", 0, offsetof(type, member.text_encoder),  \
      "FILE", "umT5 encoder weights (default: found in -m)"},                   \

@@ -60,6 +60,13 @@ void tt_vae_close(tt_vae *v); /* NULL is fine */
  *         TT_EUNSUPPORTED  this machine cannot compute in it */
 tt_status tt_vae_use_class(tt_ctx *ctx, tt_vae *v, tt_class cls);
 tt_class tt_vae_class(const tt_vae *v);
+/* What decoders and encoders that are opened from now on remember of earlier
+ * frames lies in files of `folder` (borrowed), which have no name and are gone
+ * with them; NULL: in memory, as at first. For a machine that the history of
+ * large pictures does not fit into: 3.8 GB at 832x480. No bit depends on it.
+ * Errors  TT_EUNSUPPORTED  values are in memory of a device */
+tt_status tt_vae_use_folder(tt_ctx *ctx, tt_vae *v, const char *folder);
+const char *tt_vae_folder(const tt_vae *v);
 /* What it was bound from; NULL when it came from elsewhere. */
 const tt_weights *tt_vae_weights(const tt_vae *v);
 int64_t tt_vae_z(const tt_vae *v);
@@ -71,14 +78,17 @@ void tt_vae_add_stats(const tt_vae *v, tt_sha256 *s);
 
 /* Start a video of latent size h x w (frames are 8h x 8w). All history is
  * allocated here; on several ranks that of our band. `v` must outlive the
- * decoder. */
+ * decoder.
+ * Errors  TT_EIO  tt_vae_use_folder's folder is not there, or its disk full */
 tt_status tt_vae_decoder_open(tt_ctx *ctx, tt_vae_decoder **out,
                               const tt_vae *v, int64_t h, int64_t w);
 void tt_vae_decoder_close(tt_vae_decoder *d); /* NULL is fine */
-/* Bytes a decoder of this size needs at its peak: history and frames in
- * flight, without weights and the operators' own scratch. -1 when the size
- * does not fit 64 bits. */
+/* Bytes a decoder of this size needs at its peak: history, if it is in memory,
+ * and frames in flight, without weights and the operators' own scratch. -1 when
+ * the size does not fit 64 bits. */
 int64_t tt_vae_decoder_bytes(const tt_vae *v, int64_t h, int64_t w);
+/* Bytes of its history, in memory or in files; on several ranks of our band. */
+int64_t tt_vae_decoder_history(const tt_vae_decoder *d);
 
 /* Receives one decoded frame: rgb [8h, 8w, 3], before clamping; valid during
  * the call. A non-OK return stops the decode. */

@@ -59,6 +59,7 @@ static const opt_spec options[] = {
     {OPT_TEXT, "split", 0, offsetof(settings, split), "LIST",
      "latent frames per turn, repeated (default 1); the result is the same "
      "for every split"},
+    TT_MODEL_ROW_HISTORY_DIR(settings, model),
     {OPT_FLAG, "profile", 0, offsetof(settings, profile), NULL,
      "print the time per operator at the end"},
     {OPT_END, NULL, 0, 0, NULL, NULL},

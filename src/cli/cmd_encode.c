@@ -46,6 +46,7 @@ static const opt_spec options[] = {
      "the VAE where that is not f32 (vae_class)"},
     {OPT_FLAG, "overwrite", 0, offsetof(settings, overwrite), NULL,
      "replace a file that is there; without it that is refused"},
+    TT_MODEL_ROW_HISTORY_DIR(settings, model),
     {OPT_FLAG, "profile", 0, offsetof(settings, profile), NULL,
      "print the time per operator at the end"},
     {OPT_END, NULL, 0, 0, NULL, NULL},

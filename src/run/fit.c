@@ -6,13 +6,11 @@
  * room to spare, because a plan may be 5 % off. */
 #include "run/plan.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
+#include "core/folder.h"
 #include "team/engine.h"
 #include "tether/device.h"
 
@@ -285,6 +283,19 @@ static bool fits_on_disk(const search *s, int64_t *bytes)
     return n.peak && holds_with_spare(s->run, &n);
 }
 
+/* ... or what the decoder remembers. */
+static bool fits_remembered(const search *s, int64_t *bytes)
+{
+    if (!s->vae || tt_vae_folder(s->vae)) return false;
+    tt_ctx c = aside(s->ctx);
+    tt_vae_use_folder(&c, s->vae, ".");
+    const tt_needs n = needs_of(s, &s->run->opt, true);
+    tt_vae_use_folder(&c, s->vae, NULL);
+    tt_ctx_free(&c);
+    *bytes = n.history_files;
+    return n.peak && holds_with_spare(s->run, &n);
+}
+
 static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
 {
     tt_ctx c = aside(ctx);
@@ -298,6 +309,9 @@ static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
     if (fits_decoded_after(&s)) propose(w, "--decode after");
     if (fits_on_disk(&s, &bytes))
         propose(w, "--kv-dir FOLDER, which needs %.4g GB of disk",
+                1e-9 * (double)bytes);
+    if (fits_remembered(&s, &bytes))
+        propose(w, "--history-dir FOLDER, which needs %.4g GB of disk",
                 1e-9 * (double)bytes);
     if (smaller_size(&s, &h, &width))
         propose(w, "--size %lldx%lld", (long long)(8 * width),
@@ -361,30 +375,25 @@ static shortage shortage_of(const tt_run *run, const tt_needs *n)
     return s;
 }
 
-/* The folder of the cache, before anything is computed for it. A run that goes
- * on may need none. */
-static tt_status check_folder(tt_ctx *ctx, const tt_run *run, int64_t bytes)
+/* The folders of a run, before anything is computed for it. One that goes on
+ * may need none. */
+static tt_status check_folders(tt_ctx *ctx, const tt_run *run,
+                               const tt_needs *n)
 {
-    struct statvfs disk;
-    char path[4096];
-    const char *folder = run->opt.kv_dir;
-    if (!folder || !bytes || run->s.resume) return ctx->status;
-    snprintf(path, sizeof path, "%s/.", folder); /* it is no file */
-    if (statvfs(path, &disk) || access(path, W_OK | X_OK))
-        return tt_fail(ctx, TT_EIO, "--kv-dir %s: %s; give a folder that is "
-                       "there and can be written to", folder, strerror(errno));
-    const double there = (double)disk.f_bavail * (double)disk.f_frsize;
-    if (there < (double)bytes)
-        return tt_fail(ctx, TT_EIO, "--kv-dir %s: keys and values need %.4g MB "
-                       "of its disk, which has %.4g MB left", folder,
-                       1e-6 * (double)bytes, 1e-6 * there);
-    return TT_OK;
+    const struct { const char *folder, *what; int64_t bytes; } all[] = {
+        {run->opt.kv_dir, "keys and values", n->cache_files},
+        {run->s.model.history_dir, "the VAE's history", n->history_files}};
+    for (int i = 0; i < 2 && !run->s.resume; i++)
+        if (all[i].folder && all[i].bytes)
+            TT_TRY(folder_check(ctx, all[i].folder, all[i].bytes,
+                                all[i].what));
+    return ctx->status;
 }
 
 tt_status plan_check(tt_ctx *ctx, const tt_run *run, const tt_needs *n)
 {
     words w = {.n = 0};
-    TT_TRY(check_folder(ctx, run, n->cache_files));
+    TT_TRY(check_folders(ctx, run, n));
     if (ctx->status || ctx->device || !n->peak || holds(run, n))
         return ctx->status;
     const shortage s = shortage_of(run, n);

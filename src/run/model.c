@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/folder.h"
 #include "io/json.h"
 
 static bool exists(const char *path)
@@ -107,12 +108,15 @@ tt_status tt_model_vae_class(tt_ctx *ctx, tt_class *cls,
                    "are %s", p->vae_class, tt_class_names());
 }
 
-/* An open VAE gets its class. */
-static tt_status use_class(tt_ctx *ctx, tt_vae **v, const tt_model_paths *p)
+/* An open VAE gets its class, and its folder. */
+static tt_status settle(tt_ctx *ctx, tt_vae **v, const tt_model_paths *p)
 {
     tt_class cls;
     if (!*v) return ctx->status;
     if (!tt_model_vae_class(ctx, &cls, p)) tt_vae_use_class(ctx, *v, cls);
+    if (p->history_dir)
+        folder_check(ctx, p->history_dir, 0, "the VAE's history");
+    tt_vae_use_folder(ctx, *v, p->history_dir);
     if (ctx->status) {
         tt_vae_close(*v);
         *v = NULL;
@@ -130,7 +134,7 @@ tt_status tt_model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
     TT_TRY(tt_weights_open(ctx, &w, p->tiny_vae, TT_MODEL_TINY_VAE, NULL));
     tell_source(source, w);
     tt_vae_load_tiny(ctx, out, w);
-    return use_class(ctx, out, p);
+    return settle(ctx, out, p);
 }
 
 tt_status tt_model_open_vae_part(tt_ctx *ctx, tt_vae **out,
@@ -146,7 +150,7 @@ tt_status tt_model_open_vae_part(tt_ctx *ctx, tt_vae **out,
     TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_VAE, NULL));
     tell_source(source, w);
     tt_vae_load_parts(ctx, out, w, parts);
-    return use_class(ctx, out, p);
+    return settle(ctx, out, p);
 }
 
 tt_status tt_model_tokenizer(tt_ctx *ctx, char *buf, size_t n,

@@ -309,9 +309,9 @@ static tt_status no_frame(void *user, const tt_host *rgb, int64_t height,
 }
 
 /* Frames 0 and 1 have less history than the third, which is like all later
- * ones. */
+ * ones. *history: bytes of it, which a shadow holds as if no file did. */
 static void decode_some(shadow *s, const tt_vae *vae,
-                        const tt_rollout_options *o)
+                        const tt_rollout_options *o, int64_t *history)
 {
     tt_vae_decoder *d = NULL;
     tt_arena mem = {0};
@@ -323,6 +323,7 @@ static void decode_some(shadow *s, const tt_vae *vae,
         shadow_mark(s);
         tt_vae_decode_next(&s->ctx, d, z, no_frame, NULL);
     }
+    *history = tt_vae_decoder_history(d);
     tt_vae_decoder_close(d);
     tt_arena_free(&mem);
 }
@@ -341,10 +342,13 @@ tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
 {
     shadow *s = shadow_open(ctx);
     const double begin = tt_now();
+    int64_t history;
     if (!s) return ctx->status;
-    decode_some(s, vae, o);
+    decode_some(s, vae, o, &history);
     repeat_frames(s, o);
     take_bytes(&n->decoding, s, plan_anonymous(), before);
+    n->history_files = tt_vae_folder(vae) ? history : 0;
+    n->decoding.held -= n->history_files;
     n->decoding.kept = scratch_peak(s);
     n->decoding.held += latent_bytes(run, o) + 2 * 192 * o->h * o->w;
     n->decoding.mapped = weight_bytes(tt_vae_weights(vae));
@@ -442,12 +446,13 @@ static tt_status share_decoding(tt_ctx *ctx, const tt_run *run,
     const plan_clock now = of->cpu ? plan_cpu : tt_now;
     tt_rollout_options o = run->opt;
     tt_vae *vae = NULL;
+    int64_t history;
     shadow *s = shadow_open(ctx);
     o.initial_frames = 0;
     o.latents = 3;
     o.rollouts = 1;
     if (s && !tt_run_open_vae(ctx, run, &vae)) {
-        decode_some(s, vae, &o);
+        decode_some(s, vae, &o, &history);
         shadow_keep(s, (double)o.chunk);
         take_share(out, s);
         if (!hand_over(ctx, &s->ctx) && of->seconds > 0)

@@ -86,10 +86,12 @@ static tt_status check_effect(tt_ctx *ctx, const tt_settings *g)
     if (!g->scene && given(g, "cut-rule"))
         return tt_fail(ctx, TT_EINVAL, "--cut-rule has no effect without "
                        "--scene LIST");
-    if (g->model.vae_class && g->no_decode && !settings_encode(g))
-        return tt_fail(ctx, TT_EINVAL, "--vae-class has no effect where "
-                       "nothing is decoded (--no-decode, `validate` without an "
-                       "output) and nothing else needs the VAE");
+    const char *of_vae = g->model.vae_class ? "vae-class"
+                       : g->model.history_dir ? "history-dir" : NULL;
+    if (of_vae && g->no_decode && !settings_encode(g))
+        return tt_fail(ctx, TT_EINVAL, "--%s has no effect where nothing is "
+                       "decoded (--no-decode, `validate` without an output) "
+                       "and nothing else needs the VAE", of_vae);
     return TT_OK;
 }
 
@@ -168,6 +170,8 @@ static tt_status check_pairs(tt_ctx *ctx, const tt_settings *g)
     if (g->kv_dir && ctx->device)
         return tt_fail(ctx, TT_EINVAL, "--kv-dir: keys and values are in "
                        "memory of %s, not in the host's", ctx->device->name);
+    if (g->model.history_dir && !*g->model.history_dir)
+        return tt_fail(ctx, TT_EINVAL, "--history-dir needs a folder");
     if (g->label && !g->analyze)
         return tt_fail(ctx, TT_EINVAL, "--label needs --analyze FOLDER");
     if (given(g, "checkpoint-every") && g->checkpoint_every < 0)

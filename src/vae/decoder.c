@@ -27,6 +27,8 @@
 
 struct tt_vae_decoder {
     tt_arena arena;
+    tt_arena past;        /* of the slots; maybe files                        */
+    int64_t history;      /* bytes in it                                      */
     const tt_vae *v;
     int64_t h, w;         /* latent size                                      */
     tt_band band[STAGES]; /* lines of a stage's frames that are ours          */
@@ -96,11 +98,12 @@ int64_t tt_vae_decoder_bytes(const tt_vae *v, int64_t h, int64_t w)
     if (!v) return -1;
     if (!size_fits(v, h, w)) return -1;
     vae_slots plan = {.bf16 = v->cls != TT_CLASS_F32};
-    if (v->tiny) return taehv_decoder_bytes(h, w);
+    if (v->tiny) return taehv_decoder_bytes(h, w, !v->folder);
     const int64_t n = h * w, real = (int64_t)sizeof(tt_real);
     const tt_band whole[STAGES] = {vae_whole(h), vae_whole(2 * h),
                                    vae_whole(4 * h), vae_whole(8 * h)};
     int64_t bytes = add_slots(NULL, NULL, &plan, v, whole, w);
+    if (v->folder) bytes = 0;
     /* two frames per stage, the shortcut of stage 1, the picture */
     for (int s = 0; s < STAGES; s++)
         bytes += 2 * width_out(v, s) * (n << 2 * s) * real;
@@ -125,14 +128,15 @@ tt_status tt_vae_decoder_open(tt_ctx *ctx, tt_vae_decoder **out,
                        (long long)h, (long long)w);
     tt_vae_decoder *d = tt_alloc0(ctx, &a, 1, sizeof *d, "VAE decoder");
     if (!d) return ctx->status;
-    *d = (tt_vae_decoder){.arena = a, .v = v, .h = h, .w = w,
+    *d = (tt_vae_decoder){.arena = a, .past = {.folder = v->folder}, .v = v,
+                          .h = h, .w = w,
                           .slots = {.bf16 = v->cls != TT_CLASS_F32}};
     for (int s = 0; s < STAGES; s++) d->band[s] = tt_team_band(ctx, h, 1 << s);
     if (!v->tiny)
-        add_slots(ctx, &d->arena, &d->slots, v, d->band, w);
+        d->history = add_slots(ctx, &d->past, &d->slots, v, d->band, w);
     else if (tt_team_rank(ctx) == 0)
-        taehv_decoder_init(ctx, &d->tiny, &d->arena, v->tiny, h, w,
-                           TAEHV_TRIM);
+        d->history = taehv_decoder_init(ctx, &d->tiny, &d->past, v->tiny, h, w,
+                                        TAEHV_TRIM);
     if (ctx->status) {
         tt_vae_decoder_close(d);
         return ctx->status;
@@ -144,8 +148,14 @@ tt_status tt_vae_decoder_open(tt_ctx *ctx, tt_vae_decoder **out,
 void tt_vae_decoder_close(tt_vae_decoder *d)
 {
     if (!d) return;
+    tt_arena_free(&d->past);
     tt_arena a = d->arena;
     tt_arena_free(&a);
+}
+
+int64_t tt_vae_decoder_history(const tt_vae_decoder *d)
+{
+    return d ? d->history : 0;
 }
 
 int tt_vae_decoder_slot(const tt_vae_decoder *d, int slot,

@@ -17,6 +17,7 @@
 
 struct tt_vae_encoder {
     tt_arena arena;
+    tt_arena past;         /* of the slots; maybe files                       */
     const tt_vae *v;
     int64_t height, width; /* pixels                                          */
     int64_t frame;         /* pixel frames seen so far                        */
@@ -82,8 +83,9 @@ tt_status tt_vae_encoder_open(tt_ctx *ctx, tt_vae_encoder **out,
     tt_vae_encoder *e = tt_alloc0(ctx, &a, 1, sizeof *e, "VAE encoder");
     if (!e) return ctx->status;
     *e = (tt_vae_encoder){
-        .arena = a, .v = v, .height = height, .width = width};
-    add_slots(ctx, &e->arena, &e->slots, v, height, width);
+        .arena = a, .past = {.folder = v->folder}, .v = v, .height = height,
+        .width = width};
+    add_slots(ctx, &e->past, &e->slots, v, height, width);
     if (ctx->status) {
         tt_vae_encoder_close(e);
         return ctx->status;
@@ -95,6 +97,7 @@ tt_status tt_vae_encoder_open(tt_ctx *ctx, tt_vae_encoder **out,
 void tt_vae_encoder_close(tt_vae_encoder *e)
 {
     if (!e) return;
+    tt_arena_free(&e->past);
     tt_arena a = e->arena;
     tt_arena_free(&a);
 }
@@ -182,8 +185,6 @@ tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_host *z,
     *ready = false;
     TT_TRY(ctx->status);
     const int64_t n = e->height * e->width, d = e->v->dim;
-    *ready = false;
-    if (ctx->status) return ctx->status;
     if (!vae_all_finite(rgb, n * 3))
         return tt_fail(ctx, TT_EFORMAT,
                        "picture frame %lld holds NaN or infinite values, which "

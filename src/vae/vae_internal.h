@@ -215,6 +215,7 @@ struct tt_vae {
     vae_encoder_net enc;
     struct taehv *tiny;     /* instead of dec and enc: taehv.h                */
     tt_class cls;           /* of its products                                */
+    const char *folder;     /* of the files that hold histories; NULL: none   */
 };
 
 /* As tt_vae_load_parts with latent statistics given instead of looked up. */

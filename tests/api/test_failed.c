@@ -312,12 +312,15 @@ static char text[256];
     RUNS(tt_vae_close, NULL)                                                   \
     GIVES(tt_vae_use_class, c, NULL, TT_CLASS_F32)                             \
     RUNS(tt_vae_class, NULL)                                                   \
+    GIVES(tt_vae_use_folder, c, NULL, "folder")                                \
+    NONE(tt_vae_folder, NULL)                                                  \
     NONE(tt_vae_weights, NULL)                                                 \
     RUNS(tt_vae_z, NULL)                                                       \
     RUNS(tt_vae_dim, NULL)                                                     \
     RUNS(tt_vae_add_stats, NULL, NULL)                                         \
     RUNS(tt_vae_decoder_close, NULL)                                           \
     RUNS(tt_vae_decoder_bytes, NULL, 8, 8)                                     \
+    RUNS(tt_vae_decoder_history, NULL)                                         \
     RUNS(tt_vae_decoder_seek, NULL, 1)                                         \
     RUNS(tt_vae_decoder_slot, NULL, 0, (const tt_real *[2]){NULL, NULL},       \
          (int64_t[3]){0})                                                      \

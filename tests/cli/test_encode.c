@@ -167,6 +167,10 @@ static void test_ways_in(void)
            == 0 && run("encode -q --vae %s -i - -o %s < %s", vae, at("d"),
                        at("v.y4m")) == 0, "y4m: %s", said);
     expect_same("y4m and standard input", at("c"), at("d"), 4);
+    if (!test_guarded())
+        expect(run("encode -q --vae %s -i %s -o %s --history-dir %s", vae,
+                   at("v.y4m"), at("kept"), folder) == 0
+               && same_files(at("c"), at("kept")), "history in files: %s", said);
 
     /* y4m costs colour precision: at most 2 steps of 255 in any value */
     tt_arena a = {0};

@@ -295,6 +295,22 @@ static void test_others(void)
     expect(!strcmp(text_of(at("e.y4m.frames")), "mine"), "it stays");
 }
 
+/* What the VAE remembers is in files, which no device has. */
+static void test_history(void)
+{
+    if (test_guarded()) {
+        refuses(1, "cannot lie there", "decode --vae %s --latents l.st -o h.mp4 "
+                "--history-dir .", vae);
+        return;
+    }
+    expect(decode("--latents l.st -o h.mp4 --history-dir .") == 0, "in files: "
+           "%s", said);
+    expect_same("h.mp4", "s.mp4");
+    unlink(at("h.mp4"));
+    refuses(1, "nowhere: No such file", "decode --vae %s --latents l.st -o "
+            "h.mp4 --history-dir nowhere", vae);
+}
+
 /* No output and no input may have the name of the frames. */
 static void test_names(void)
 {
@@ -475,6 +491,7 @@ int main(int argc, char **argv)
     test_pictures();
     test_damage();
     test_others();
+    test_history();
     test_names();
     test_config();
     test_strangers();

@@ -130,6 +130,7 @@ static void bytes_of(const char *policy, tt_class cls, const char *size,
     else tt_settings_set(ctx, &s, "vae-class", tt_class_name(cls));
     tt_settings_set(ctx, &s, "keep-keys", keep);
     if (files) tt_settings_set(ctx, &s, "kv-dir", files);
+    if (files && with_decoder) tt_settings_set(ctx, &s, "history-dir", files);
     tt_ctx_init(&c);
     c.nthreads = 2;
     c.ops = tt_ops_class(c.ops, cls);
@@ -141,8 +142,11 @@ static void bytes_of(const char *policy, tt_class cls, const char *size,
            what, (long long)n.cache_files);
     expect_bytes("latents", what, n.latents.peak + n.cache_files,
                  all_chunks(&c, run) + n.cache_files);
+    expect((n.history_files > 0) == (files && with_decoder), "%s: %lld bytes "
+           "of history in files", what, (long long)n.history_files);
     if (with_decoder)
-        expect_bytes("decoding", what, n.decoding.peak, decode(&c, run));
+        expect_bytes("decoding", what, n.decoding.peak + n.history_files,
+                     decode(&c, run) + n.history_files);
     expect_ok(c.status, what);
     tt_run_close(run);
     tt_settings_free(&s);
@@ -285,6 +289,8 @@ static void every_policy(void)
         bytes_of("tether", TT_CLASS_F32, "128x128", "24", false, "yes", NULL);
         bytes_of("tether", TT_CLASS_VDP, "128x128", "24", false, "yes", NULL);
         bytes_of("tether", TT_CLASS_F32, "64x64", "24", false, "no", ".");
+        bytes_of("tether", TT_CLASS_F32, "128x128", "6", true, "no", ".");
+        bytes_of("tether", TT_CLASS_VDP, "128x128", "6", true, "no", ".");
         bytes_in_files();
         every_class();
         bytes_of_both("128x128", "24");
@@ -377,6 +383,10 @@ static void no_folder(void)
     tt_settings_set(ctx, &s, "kv-dir", "/no/folder");
     expect_status(tt_run_open(ctx, &run, &s, NULL), TT_EIO, "no folder");
     tt_settings_free(&s);
+    s = settings_of("tether", "64x64", "27");
+    tt_settings_set(ctx, &s, "history-dir", "/no/folder");
+    expect_status(tt_run_open(ctx, &run, &s, NULL), TT_EIO, "no folder either");
+    tt_settings_free(&s);
 }
 
 /* Limits between what the parts need, whatever the process holds already. */
@@ -396,6 +406,7 @@ static void refusals(void)
         return;
     refuses("after", (small + large) / 2, "the decoder needs", "--no-decode");
     refuses("after", (small + large) / 2, "TT_MEMORY leaves", "--size");
+    refuses("after", (small + large) / 2, "the decoder needs", "--history-dir");
     refuses(NULL, 4 * small / 5, "the transformer needs", "--size");
     refuses(NULL, 4 * small / 5, "the transformer needs", "--budget");
     refuses(NULL, 4 * small / 5, "the transformer needs", "--kv-dir");

@@ -58,6 +58,8 @@ static void check_refused(void)
          true},
         {"no-decode=yes vae-class=vdp",
          "--vae-class has no effect where nothing", false},
+        {"no-decode=yes history-dir=.",
+         "--history-dir has no effect where nothing", false},
         {"no-decode=yes vae-class=vdp cache=causvid rollouts=2 restart=latent",
          "--vae-class has no effect where", false},
         {"size=64x64 width=64", "give --size or -W and -H, not both", false},

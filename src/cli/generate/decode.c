@@ -625,10 +625,12 @@ static tt_status begin(decoding *d, progress *p, const decode_outputs *o)
         return tt_fail(ctx, TT_ESHAPE, "the latents have %lld channels and "
                        "the VAE takes %lld: they belong to different models",
                        (long long)dim[2], (long long)tt_vae_z(d->vae));
-    progress_note(p, "decoder needs about %s%s",
+    const char *folder = tt_vae_folder(d->vae);
+    progress_note(p, "decoder needs about %s%s%s%s",
                   progress_bytes(memory, sizeof memory,
                                  tt_vae_decoder_bytes(d->vae, dim[3], dim[4])),
-                  tt_team_size(ctx) > 1 ? " on all ranks together" : "");
+                  tt_team_size(ctx) > 1 ? " on all ranks together" : "",
+                  folder ? ", and files in " : "", folder ? folder : "");
     TT_TRY(sinks_open(ctx, &d->s, o, dim[0], dim[1], dim[3], dim[4]));
     d->s.progress = p;
     d->z = tt_alloc(ctx, &d->s.mem, dim[2] * dim[3] * dim[4], sizeof *d->z,

@@ -102,6 +102,7 @@ static void print(const tt_needs *n, int64_t videos)
     print_memory(n);
     printf("disk%s\n", videos > 1 ? ", of every video" : "");
     row("cache", n->cache_files, "in files that go when the run ends");
+    row("history of the VAE", n->history_files, "in files as well");
     row("latents", n->latents_file, "");
     row("saved states, at most", n->states, "until the latents are complete");
     row("video as y4m, at most", n->video, "");

@@ -78,6 +78,21 @@ is "CPU seconds of linear layers" \
     "$(compare --python "$tmp/none" --cpu --rows 91 | head -n 2 | tail -n 1)" \
     "tether-f32 250.00 250.00 .. 250.00 500.00 1.06 1.7 0.01 1.00 2.00"
 
+# A side that ends in the middle takes nothing away from the others.
+cat > "$tmp/short" << 'END'
+#!/bin/sh
+echo ready short
+read -r work && echo "1 1"
+END
+chmod +x "$tmp/short"
+side=tether-vdp
+is "the row of vdp beside one that ends" \
+    "$(compare --python "$tmp/short" | tail -n 1)" \
+    "tether-vdp 40.00 16.00 .. 90.00 250.00 5.14 670.5 6.71 0.10 1.00"
+is "who ended" "$(grep 'left out' "$tmp/out")" \
+    "left out: torch-f32 ended in: layer"
+is "who has a row" "$(grep -c '^torch' "$tmp/out")" 1
+
 # ---- a peer says what it misses --------------------------------------------
 is "without torch" "$(PYTHONDONTWRITEBYTECODE=1 "$python" -S \
     tools/bench/peers.py torch-f32 3 3 1)" "skip No module named 'torch'"

@@ -77,7 +77,7 @@ class Side:
         else:
             words = [o.python, "-W", "ignore", os.path.join(HERE, "peers.py"),
                      name, 3 * L, o.K * L, o.threads]
-        self.name, self.said = name, ""
+        self.name, self.said, self.ended = name, "", None
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             [str(w) for w in words], text=True, stdin=subprocess.PIPE,
@@ -94,13 +94,18 @@ class Side:
         return False
 
     def ask(self, work):
-        """Seconds and CPU seconds."""
+        """Seconds and CPU seconds. None: it has ended, and will not be asked
+        again."""
+        if self.ended:
+            return None
         try:
             self.process.stdin.write(work + "\n")
             self.process.stdin.flush()
             wall, cpu = self.process.stdout.readline().split()
         except (OSError, ValueError):
-            sys.exit("%s ended in: %s" % (self.name, work))
+            self.ended = work
+            print("left out: %s ended in: %s" % (self.name, work), flush=True)
+            return None
         return float(wall), float(cpu)
 
 
@@ -131,13 +136,14 @@ def jobs(o):
 def peak(o, sides):
     """GFLOP/s."""
     for s in sides:
-        if s.name.startswith("tether"):
-            wall, cpu = s.ask("peak")
-            return cpu * o.threads if o.cpu else wall
+        answer = s.ask("peak") if s.name.startswith("tether") else None
+        if answer:
+            return answer[1] * o.threads if o.cpu else answer[0]
     return 0
 
 
 def measure(o, sides, todo):
+    """Answers by work and side; of a side that ended none."""
     took = {name: {s.name: [] for s in sides} for name, _, _ in todo}
     for turn in range(-1, o.rounds):            # the first is not counted
         for name, request, _ in todo:
@@ -146,7 +152,8 @@ def measure(o, sides, todo):
                 t = s.ask(request)
                 if turn >= 0:
                     took[name][s.name].append(t)
-    return took
+    return {name: {s.name: t[s.name] for s in sides if not s.ended}
+            for name, t in took.items()}
 
 
 def table(o, name, work, took, top):
@@ -186,13 +193,18 @@ def main():
               else "wall seconds", *peaks))
     for name, _, work in todo:
         rows += table(o, name, work, took[name], max(peaks))
+    if not rows:
+        sys.exit("no side came to its end")
     if o.json:
         with open(o.json, "w") as f:
             json.dump({"sides": {s.name: s.said for s in sides},
                        "threads": o.threads, "cpu": o.cpu, "peaks": peaks,
                        "rows": rows}, f, indent=1)
     for s in sides:
-        s.process.stdin.close()
+        if s.ended:
+            s.process.kill()
+        else:
+            s.process.stdin.close()
         s.process.wait()
 
 

@@ -25,6 +25,7 @@ cache/cases           which frames a plan keeps, and no keys
 cache/grab            attention of the host, given as numbers
 cache/options         options
 core/core             arenas, tensors and text
+core/folder           files in place of memory
 core/mathfn           functions of one number
 core/threads          how many threads there are
 cli/plan              values in memory of a device are not planned for

@@ -41,7 +41,8 @@ typedef struct tt_needs {
     int64_t cache;         /* keys and values of `latents`, with the prompt's */
     int64_t cache_files;   /* on disk: keys and values of the latents, where
                               kv_dir is set; not in `cache` then              */
-    int64_t history_files; /* on disk: the decoder's, where history_dir is    */
+    int64_t history_files; /* on disk: what the VAE remembers, where
+                              history_dir is set; not in `held` then          */
     int64_t heads;         /* of every layer, that are held                   */
     int64_t activations;   /* the rest of it                                  */
     bool keys;             /* ... with what is kept of a window, see

@@ -55,6 +55,8 @@ static block *device_block(const tt_device *d, size_t size)
 static int nameless(const char *folder)
 {
     char path[4096];
+    errno = ENOENT;
+    if (!*folder) return -1; /* and no file beside the root */
 #ifdef O_TMPFILE
     const int own = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (own >= 0) return own; /* else a file system that has no such files */
@@ -321,7 +323,8 @@ tt_arena *tt_arena_values(tt_ctx *ctx, tt_arena *a)
 {
     if (ctx->status) return NULL;
     if (!a->values) a->values = calloc(1, sizeof *a->values);
-    if (a->values) a->values->device = ctx->device;
+    const tt_device *d = ctx->device;
+    if (a->values) a->values->device = a->folder && d->files ? d->files : d;
     else tt_fail(ctx, TT_ENOMEM, "out of memory: an arena of %s",
                  ctx->device->name);
     return a->values;

@@ -22,17 +22,16 @@ static double room_of(const char *folder)
 }
 
 tt_status folder_check(tt_ctx *ctx, const char *folder, int64_t bytes,
-                       const char *what)
+                       const char *who)
 {
     if (ctx->status) return ctx->status;
     const double room = room_of(folder);
     if (room < 0)
-        return tt_fail(ctx, TT_EIO, "%s: %s; give a folder for %s that is "
-                       "there and can be written to", folder, strerror(errno),
-                       what);
+        return tt_fail(ctx, TT_EIO, "%s %s: %s; give a folder that is there "
+                       "and can be written to", who, folder, strerror(errno));
     if (room < (double)bytes)
-        return tt_fail(ctx, TT_EIO, "%s: %.4g MB of its disk are needed for "
-                       "%s, and %.4g MB are left", folder,
-                       1e-6 * (double)bytes, what, 1e-6 * room);
+        return tt_fail(ctx, TT_EIO, "%s %s: %.4g MB of its disk are needed, "
+                       "and %.4g MB are left", who, folder,
+                       1e-6 * (double)bytes, 1e-6 * room);
     return TT_OK;
 }

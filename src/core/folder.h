@@ -6,10 +6,10 @@
 
 #include "tether/context.h"
 
-/* Can files of `bytes` bytes be made there? `what` is to be in them.
+/* Can files of `bytes` bytes be made there? `who` asks for it: an option.
  * Errors  TT_EIO  there is no such folder, it cannot be written to, or its disk
  *                 has less room */
 tt_status folder_check(tt_ctx *ctx, const char *folder, int64_t bytes,
-                       const char *what);
+                       const char *who);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/folder.h"
 #include "team/engine.h"
@@ -296,6 +297,16 @@ static bool fits_remembered(const search *s, int64_t *bytes)
     return n.peak && holds_with_spare(s->run, &n);
 }
 
+/* What has no effect then is refused. */
+static const char *of_vae_alone(const tt_settings *s)
+{
+    const bool cls = s->model.vae_class, files = s->model.history_dir;
+    if (settings_encode(s)) return "";
+    return cls && files ? " without --vae-class and --history-dir"
+         : cls ? " without --vae-class"
+         : files ? " without --history-dir" : "";
+}
+
 static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
 {
     tt_ctx c = aside(ctx);
@@ -321,9 +332,7 @@ static void find_proposals(const tt_ctx *ctx, const tt_run *run, words *w)
     const char *policy = k ? NULL : other_policy(&s);
     if (policy) propose(w, "--cache %s", policy);
     if (fits_undecoded(&s))
-        propose(w, "--no-decode%s",
-                run->s.model.vae_class && !settings_encode(&run->s)
-                    ? " without --vae-class" : "");
+        propose(w, "--no-decode%s", of_vae_alone(&run->s));
     const bool memory = n->peak - n->before > m.bytes;
     const int ranks = memory ? enough_ranks(&s, m.bytes) : 0;
     if (ranks) propose(w, "%d ranks (make MPI=1)", ranks);
@@ -375,18 +384,26 @@ static shortage shortage_of(const tt_run *run, const tt_needs *n)
     return s;
 }
 
+static bool same_disk(const char *a, const char *b)
+{
+    struct stat x, y;
+    return a && b && !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev;
+}
+
 /* The folders of a run, before anything is computed for it. One that goes on
  * may need none. */
 static tt_status check_folders(tt_ctx *ctx, const tt_run *run,
                                const tt_needs *n)
 {
-    const struct { const char *folder, *what; int64_t bytes; } all[] = {
-        {run->opt.kv_dir, "keys and values", n->cache_files},
-        {run->s.model.history_dir, "the VAE's history", n->history_files}};
-    for (int i = 0; i < 2 && !run->s.resume; i++)
-        if (all[i].folder && all[i].bytes)
-            TT_TRY(folder_check(ctx, all[i].folder, all[i].bytes,
-                                all[i].what));
+    const char *keys = run->opt.kv_dir, *history = run->s.model.history_dir;
+    const bool both = n->during && same_disk(keys, history);
+    const int64_t more = both ? n->history_files : 0;
+    if (run->s.resume) return ctx->status;
+    if (keys && n->cache_files)
+        TT_TRY(folder_check(ctx, keys, n->cache_files + more,
+                            both ? "--kv-dir and --history-dir" : "--kv-dir"));
+    if (history && n->history_files)
+        TT_TRY(folder_check(ctx, history, n->history_files, "--history-dir"));
     return ctx->status;
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/folder.h"
 #include "io/json.h"
 
 static bool exists(const char *path)
@@ -114,8 +113,6 @@ static tt_status settle(tt_ctx *ctx, tt_vae **v, const tt_model_paths *p)
     tt_class cls;
     if (!*v) return ctx->status;
     if (!tt_model_vae_class(ctx, &cls, p)) tt_vae_use_class(ctx, *v, cls);
-    if (p->history_dir)
-        folder_check(ctx, p->history_dir, 0, "the VAE's history");
     tt_vae_use_folder(ctx, *v, p->history_dir);
     if (ctx->status) {
         tt_vae_close(*v);

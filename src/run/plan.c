@@ -286,6 +286,7 @@ tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
         n->latents.mapped = weight_bytes(w);
         n->latents.seconds = r.seconds;
         if (o->kv_dir) move_to_disk(&r, n);
+        n->history_files = larger(n->history_files, r.s->disk_peak);
         n->activations = n->latents.held - n->cache - latent_bytes(run, o);
         n->keys = o->keep_keys;
         n->laid = lays_out(&r);
@@ -309,9 +310,9 @@ static tt_status no_frame(void *user, const tt_host *rgb, int64_t height,
 }
 
 /* Frames 0 and 1 have less history than the third, which is like all later
- * ones. *history: bytes of it, which a shadow holds as if no file did. */
+ * ones. */
 static void decode_some(shadow *s, const tt_vae *vae,
-                        const tt_rollout_options *o, int64_t *history)
+                        const tt_rollout_options *o)
 {
     tt_vae_decoder *d = NULL;
     tt_arena mem = {0};
@@ -323,7 +324,6 @@ static void decode_some(shadow *s, const tt_vae *vae,
         shadow_mark(s);
         tt_vae_decode_next(&s->ctx, d, z, no_frame, NULL);
     }
-    *history = tt_vae_decoder_history(d);
     tt_vae_decoder_close(d);
     tt_arena_free(&mem);
 }
@@ -342,13 +342,11 @@ tt_status plan_decoding(tt_ctx *ctx, const tt_run *run,
 {
     shadow *s = shadow_open(ctx);
     const double begin = tt_now();
-    int64_t history;
     if (!s) return ctx->status;
-    decode_some(s, vae, o, &history);
+    decode_some(s, vae, o);
     repeat_frames(s, o);
     take_bytes(&n->decoding, s, plan_anonymous(), before);
-    n->history_files = tt_vae_folder(vae) ? history : 0;
-    n->decoding.held -= n->history_files;
+    n->history_files = larger(n->history_files, s->disk_peak);
     n->decoding.kept = scratch_peak(s);
     n->decoding.held += latent_bytes(run, o) + 2 * 192 * o->h * o->w;
     n->decoding.mapped = weight_bytes(tt_vae_weights(vae));
@@ -446,13 +444,12 @@ static tt_status share_decoding(tt_ctx *ctx, const tt_run *run,
     const plan_clock now = of->cpu ? plan_cpu : tt_now;
     tt_rollout_options o = run->opt;
     tt_vae *vae = NULL;
-    int64_t history;
     shadow *s = shadow_open(ctx);
     o.initial_frames = 0;
     o.latents = 3;
     o.rollouts = 1;
     if (s && !tt_run_open_vae(ctx, run, &vae)) {
-        decode_some(s, vae, &o, &history);
+        decode_some(s, vae, &o);
         shadow_keep(s, (double)o.chunk);
         take_share(out, s);
         if (!hand_over(ctx, &s->ctx) && of->seconds > 0)

@@ -172,6 +172,10 @@ static tt_status check_pairs(tt_ctx *ctx, const tt_settings *g)
                        "memory of %s, not in the host's", ctx->device->name);
     if (g->model.history_dir && !*g->model.history_dir)
         return tt_fail(ctx, TT_EINVAL, "--history-dir needs a folder");
+    if (g->model.history_dir && ctx->device)
+        return tt_fail(ctx, TT_EINVAL, "--history-dir: what the VAE remembers "
+                       "is in memory of %s, not in the host's",
+                       ctx->device->name);
     if (g->label && !g->analyze)
         return tt_fail(ctx, TT_EINVAL, "--label needs --analyze FOLDER");
     if (given(g, "checkpoint-every") && g->checkpoint_every < 0)

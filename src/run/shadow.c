@@ -43,7 +43,7 @@ static shadow_block *find(const shadow *s, uintptr_t p)
 static void touch(shadow *s, const void *p, int64_t bytes)
 {
     shadow_block *b = find(s, (uintptr_t)p);
-    if (!b) return;
+    if (!b || b->file) return;
     const size_t end = (uintptr_t)p - b->at + (size_t)bytes;
     if (end <= b->touched) return;
     const int64_t before = resident(b);
@@ -78,11 +78,23 @@ static void *take(const tt_device *d, size_t bytes)
     return p;
 }
 
+static void *take_file(const tt_device *d, size_t bytes)
+{
+    shadow *s = d->self;
+    void *p = take(d, bytes);
+    if (!p) return NULL;
+    s->block[s->blocks - 1].file = true;
+    s->disk += (int64_t)bytes;
+    if (s->disk > s->disk_peak) s->disk_peak = s->disk;
+    return p;
+}
+
 static void give(const tt_device *d, void *block, size_t bytes)
 {
     shadow *s = d->self;
     shadow_block *b = find(s, (uintptr_t)block);
     if (!b) return;
+    if (b->file) s->disk -= (int64_t)bytes;
     s->held -= resident(b);
     s->size -= (int64_t)bytes;
     const int behind = s->blocks - (int)(b - s->block) - 1;
@@ -464,6 +476,9 @@ shadow *shadow_open(tt_ctx *ctx)
                             .pick = pick, .apart = apart, .rates = rates,
                             .follow = follow, .trust = trust, .gain = gain,
                             .judge = judge, .narrow = narrow};
+    s->files = s->device;
+    s->files.alloc = take_file;
+    s->device.files = &s->files;
     s->ctx = (tt_ctx){.ops = &s->table[ctx->ops->cls], .device = &s->device,
                       .nthreads = ctx->nthreads, .interrupt = ctx->interrupt,
                       .matrix_unit = ctx->matrix_unit, .warn = silent};

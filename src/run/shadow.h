@@ -44,6 +44,7 @@ typedef struct shadow_call {
 typedef struct shadow_block {
     uintptr_t at;
     size_t size, touched;      /* bytes; written from the first on            */
+    bool file;
 } shadow_block;
 
 typedef struct shadow {
@@ -51,13 +52,14 @@ typedef struct shadow {
     const tt_ops *real;        /* whose operators would run                   */
     tt_ops table[TT_CLASS_COUNT];
     const tt_ops *of_class[TT_CLASS_COUNT];
-    tt_device device;
+    tt_device device, files;
     tt_team team;              /* of the rank, where there are several        */
     shadow_block *block;       /* in order of their addresses                 */
     int blocks, room;
     uintptr_t next;
     int64_t size, size_peak;   /* bytes of addresses                          */
-    int64_t held, peak;        /* bytes that were written                     */
+    int64_t held, peak;        /* bytes that were written, of no file         */
+    int64_t disk, disk_peak;   /* bytes of files                              */
     int64_t fetched;           /* the largest array that the host was given   */
     shadow_call call[SHADOW_CALLS];
     int ncalls, latest;

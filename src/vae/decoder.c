@@ -27,8 +27,7 @@
 
 struct tt_vae_decoder {
     tt_arena arena;
-    tt_arena past;        /* of the slots; maybe files                        */
-    int64_t history;      /* bytes in it                                      */
+    tt_arena past;        /* of the slots, or of `tiny`; maybe files          */
     const tt_vae *v;
     int64_t h, w;         /* latent size                                      */
     tt_band band[STAGES]; /* lines of a stage's frames that are ours          */
@@ -133,10 +132,10 @@ tt_status tt_vae_decoder_open(tt_ctx *ctx, tt_vae_decoder **out,
                           .slots = {.bf16 = v->cls != TT_CLASS_F32}};
     for (int s = 0; s < STAGES; s++) d->band[s] = tt_team_band(ctx, h, 1 << s);
     if (!v->tiny)
-        d->history = add_slots(ctx, &d->past, &d->slots, v, d->band, w);
+        add_slots(ctx, &d->past, &d->slots, v, d->band, w);
     else if (tt_team_rank(ctx) == 0)
-        d->history = taehv_decoder_init(ctx, &d->tiny, &d->past, v->tiny, h, w,
-                                        TAEHV_TRIM);
+        taehv_decoder_init(ctx, &d->tiny, &d->past, v->tiny, h, w,
+                           TAEHV_TRIM);
     if (ctx->status) {
         tt_vae_decoder_close(d);
         return ctx->status;
@@ -151,11 +150,6 @@ void tt_vae_decoder_close(tt_vae_decoder *d)
     tt_arena_free(&d->past);
     tt_arena a = d->arena;
     tt_arena_free(&a);
-}
-
-int64_t tt_vae_decoder_history(const tt_vae_decoder *d)
-{
-    return d ? d->history : 0;
 }
 
 int tt_vae_decoder_slot(const tt_vae_decoder *d, int slot,

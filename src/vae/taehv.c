@@ -172,18 +172,14 @@ void taehv_mem_step(tt_ctx *ctx, tt_real *x, const taehv_mem *b,
 
 /* ---- decoder ------------------------------------------------------------ */
 
-int64_t taehv_decoder_init(tt_ctx *ctx, taehv_decoder *d, tt_arena *a,
-                           const taehv *m, int64_t h, int64_t w, int64_t trim)
+void taehv_decoder_init(tt_ctx *ctx, taehv_decoder *d, tt_arena *a,
+                        const taehv *m, int64_t h, int64_t w, int64_t trim)
 {
-    int64_t all = 0;
     *d = (taehv_decoder){.m = m, .h = h, .w = w, .trim = trim};
-    for (int i = 0; i < TAEHV_STAGES; i++) {
-        const int64_t n = (h * w << 2 * i) * dec_width[i];
+    for (int i = 0; i < TAEHV_STAGES; i++)
         for (int k = 0; k < 3; k++)
-            d->before[i][k] = tt_values_in(ctx, a, n, "tiny VAE memory");
-        all += 3 * n;
-    }
-    return all * (int64_t)sizeof(tt_real);
+            d->before[i][k] = tt_values_in(ctx, a, (h * w << 2 * i)
+                                           * dec_width[i], "tiny VAE memory");
 }
 
 int64_t taehv_decoder_bytes(int64_t h, int64_t w, bool memory)

@@ -50,10 +50,9 @@ typedef struct taehv_decoder {
     void *user;
 } taehv_decoder;
 
-/* Memory from `a`, whose bytes are returned. `trim` is the number of frames to
- * leave out (3 in use). */
-int64_t taehv_decoder_init(tt_ctx *ctx, taehv_decoder *d, tt_arena *a,
-                           const taehv *m, int64_t h, int64_t w, int64_t trim);
+/* Memory from `a`. `trim` is the number of frames to leave out (3 in use). */
+void taehv_decoder_init(tt_ctx *ctx, taehv_decoder *d, tt_arena *a,
+                        const taehv *m, int64_t h, int64_t w, int64_t trim);
 /* Bytes of frames in flight, and with `memory` of what it remembers. */
 int64_t taehv_decoder_bytes(int64_t h, int64_t w, bool memory);
 /* z [16, h, w] gives 4 frames [8h, 8w, 3], before clamping to [0, 1]. */

@@ -244,12 +244,12 @@ tt_class tt_vae_class(const tt_vae *v)
 tt_status tt_vae_use_folder(tt_ctx *ctx, tt_vae *v, const char *folder)
 {
     if (ctx->status) return ctx->status;
-    if (folder && ctx->device)
+    if (folder && ctx->device && !ctx->device->files)
         return tt_fail(ctx, TT_EUNSUPPORTED, "%s: what the VAE remembers "
                        "cannot lie there, it is in memory of %s", folder,
                        ctx->device->name);
-    v->folder = folder;
-    return TT_OK;
+    v->folder = folder ? tt_strdup(ctx, &v->arena, folder) : NULL;
+    return ctx->status;
 }
 
 const char *tt_vae_folder(const tt_vae *v)

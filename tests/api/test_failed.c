@@ -320,7 +320,6 @@ static char text[256];
     RUNS(tt_vae_add_stats, NULL, NULL)                                         \
     RUNS(tt_vae_decoder_close, NULL)                                           \
     RUNS(tt_vae_decoder_bytes, NULL, 8, 8)                                     \
-    RUNS(tt_vae_decoder_history, NULL)                                         \
     RUNS(tt_vae_decoder_seek, NULL, 1)                                         \
     RUNS(tt_vae_decoder_slot, NULL, 0, (const tt_real *[2]){NULL, NULL},       \
          (int64_t[3]){0})                                                      \

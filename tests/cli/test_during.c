@@ -83,7 +83,8 @@ static void test_bytes(void)
     make_both("-o %s-i.y4m --initial-latents after.st --latents-out %s-i.st");
     static const char *const all[] = {
         "%s.mp4", "%s.apng", "%s.png", "%s.st", "%s.trace", "%s-n.mp4",
-        "%s.noisy", "%s-p.y4m", "%s-1.y4m", "%s-1.st", "%s.pipe", "%s.pipe.st", "%s-i.y4m", "%s-i.st",
+        "%s.noisy", "%s-p.y4m", "%s-1.y4m", "%s-1.st", "%s.pipe", "%s.pipe.st",
+        "%s-i.y4m", "%s-i.st",
         "%s.run/features.safetensors", "%s.run/trace.safetensors"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) expect_both(all[i]);
     for (int i = 0; i < FRAMES; i++) {
@@ -94,17 +95,29 @@ static void test_bytes(void)
            && !exists(at("during.st.unfinished")), "nothing is left of them");
 }
 
+#define CLIPS "generate -q -t 1 -m %s --embeds %s --vae %s -W 48 -H 32 " \
+              "--cache causvid --latents 9 --budget 9 --rollouts 3 "
 /* Clips share frames, and each is decoded on its own. */
 static void test_clips(void)
 {
     for (int i = 0; i < 2; i++)
-        expect(run("generate -q -t 1 -m %s --embeds %s --vae %s -W 48 -H 32 "
-                   "--cache causvid --latents 9 --budget 9 --rollouts 3 -o "
-                   "%s-c.y4m --decode %s --dump %s-c.dump --dump-filter "
-                   "'clip*rgb*'", model, embeds, vae, when[i], when[i],
-                   when[i]) == 0, "clips: %s", said);
+        expect(run(CLIPS "-o %s-c.y4m --decode %s --dump %s-c.dump "
+                   "--dump-filter 'clip*rgb*'", model, embeds, vae, when[i],
+                   when[i], when[i]) == 0, "clips: %s", said);
     expect_both("%s-c.y4m");
     expect_both("%s-c.dump");
+}
+
+/* The same with keys, values and what the VAE remembers in files. */
+static void test_files(void)
+{
+    if (test_guarded()) return; /* no device has files */
+    mkdir(at("kept"), 0777);
+    expect(run(CLIPS "-o files-c.y4m --decode during --kv-dir kept "
+                     "--history-dir kept", model, embeds, vae) == 0,
+           "in files: %s", said);
+    expect_same("files-c.y4m", "after-c.y4m");
+    expect(rmdir(at("kept")) == 0, "nothing is left in their folder");
 }
 
 /* ---- order --------------------------------------------------------------- */
@@ -368,6 +381,7 @@ int main(int argc, char **argv)
     reference(embeds, "dit/roll_tether_K9/inputs.safetensors");
     test_bytes();
     test_clips();
+    test_files();
     test_order();
     test_viewer();
     test_ends("tether", "after.mp4", "after.st");

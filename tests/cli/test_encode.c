@@ -170,7 +170,7 @@ static void test_ways_in(void)
     if (!test_guarded())
         expect(run("encode -q --vae %s -i %s -o %s --history-dir %s", vae,
                    at("v.y4m"), at("kept"), folder) == 0
-               && same_files(at("c"), at("kept")), "history in files: %s", said);
+               && same_files(at("c"), at("kept")), "in files: %s", said);
 
     /* y4m costs colour precision: at most 2 steps of 255 in any value */
     tt_arena a = {0};

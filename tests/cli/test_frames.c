@@ -299,16 +299,16 @@ static void test_others(void)
 static void test_history(void)
 {
     if (test_guarded()) {
-        refuses(1, "cannot lie there", "decode --vae %s --latents l.st -o h.mp4 "
-                "--history-dir .", vae);
+        refuses(1, "cannot lie there", "decode --vae %s --latents l.st "
+                "-o h.mp4 --history-dir .", vae);
         return;
     }
     expect(decode("--latents l.st -o h.mp4 --history-dir .") == 0, "in files: "
            "%s", said);
     expect_same("h.mp4", "s.mp4");
     unlink(at("h.mp4"));
-    refuses(1, "nowhere: No such file", "decode --vae %s --latents l.st -o "
-            "h.mp4 --history-dir nowhere", vae);
+    refuses(1, "nowhere: history of the VAE needs a file", "decode --vae %s "
+            "--latents l.st -o h.mp4 --history-dir nowhere", vae);
 }
 
 /* No output and no input may have the name of the frames. */

@@ -145,6 +145,8 @@ static void bytes_of(const char *policy, tt_class cls, const char *size,
     expect((n.history_files > 0) == (files && with_decoder), "%s: %lld bytes "
            "of history in files", what, (long long)n.history_files);
     if (with_decoder)
+        /* beside the history, wherever it is: a small decoder's gaps in the
+         * heap are planned for at their most */
         expect_bytes("decoding", what, n.decoding.peak + n.history_files,
                      decode(&c, run) + n.history_files);
     expect_ok(c.status, what);
@@ -174,7 +176,7 @@ static void bytes_of_both(const char *size, const char *latents)
 
 /* Between two clips the VAE works beside the cache, and it stays open. What it
  * takes for that alone is free again after the chunk. */
-static void bytes_of_restarts(void)
+static void bytes_of_restarts(const char *files, tt_needs *out)
 {
     tt_ctx c;
     tt_run *run;
@@ -182,6 +184,7 @@ static void bytes_of_restarts(void)
     tt_settings s = settings_of("causvid", "64x64", "6");
     tt_settings_set(ctx, &s, "rollouts", "2");
     tt_settings_set(ctx, &s, "no-decode", NULL);
+    if (files) tt_settings_set(ctx, &s, "history-dir", files);
     tt_ctx_init(&c);
     expect_ok(tt_run_open(&c, &run, &s, NULL), "clips");
     expect_ok(tt_run_plan(&c, run, &n), "their plan");
@@ -189,9 +192,46 @@ static void bytes_of_restarts(void)
     expect(n.latents.peak > held && n.latents.peak < 2 * held, "planned %lld "
            "bytes of clips, held %lld behind a chunk",
            (long long)n.latents.peak, (long long)held);
+    *out = n;
     tt_run_close(run);
     tt_settings_free(&s);
     tt_ctx_free(&c);
+}
+
+/* What the VAE of a restart remembers is planned as files, where it is. */
+static void bytes_of_all_restarts(void)
+{
+    tt_needs memory, files;
+    bytes_of_restarts(NULL, &memory);
+    bytes_of_restarts(".", &files);
+    const int64_t less = memory.latents.peak - files.latents.peak;
+    expect(memory.history_files == 0 && files.history_files > 0,
+           "%lld bytes of history", (long long)files.history_files);
+    expect(less > files.history_files / 2 && less <= files.history_files,
+           "%lld bytes less for %lld in files", (long long)less,
+           (long long)files.history_files);
+}
+
+/* One latent frame leaves most of the history untouched. */
+static void bytes_of_one(void)
+{
+    tt_run *run;
+    tt_needs memory, files;
+    for (int i = 0; i < 2; i++) {
+        tt_settings s = settings_of("tether", "128x128", "1");
+        tt_settings_set(ctx, &s, "chunk", "1");
+        if (i) tt_settings_set(ctx, &s, "history-dir", ".");
+        expect_ok(tt_run_open(ctx, &run, &s, NULL), "one frame");
+        expect_ok(tt_run_plan(ctx, run, i ? &files : &memory), "its plan");
+        tt_run_close(run);
+        tt_settings_free(&s);
+    }
+    expect(files.decoding.held > 0
+           && files.decoding.held < memory.decoding.held
+           && memory.decoding.held - files.decoding.held < files.history_files,
+           "planned %lld bytes, with files %lld and %lld",
+           (long long)memory.decoding.held, (long long)files.decoding.held,
+           (long long)files.history_files);
 }
 
 /* Of matrix products so far. */
@@ -294,7 +334,8 @@ static void every_policy(void)
         bytes_in_files();
         every_class();
         bytes_of_both("128x128", "24");
-        bytes_of_restarts();
+        bytes_of_all_restarts();
+        bytes_of_one();
     } else
         skip("bytes are not those of the program: a sanitizer's are among "
              "them, or the system does not tell");
@@ -342,6 +383,24 @@ static void refuses(const char *decoded, int64_t room, const char *what,
     expect_status(status, TT_ENOMEM, what);
     expect(!run && strstr(message, what), "%s is named: %s", what, message);
     take_up(&s, room, message, option);
+    unsetenv("TT_MEMORY");
+    tt_settings_free(&s);
+}
+
+/* What would be refused for another reason is not proposed. */
+static void refuses_history(int64_t room)
+{
+    char message[sizeof ctx->message];
+    tt_run *run;
+    tt_settings s = settings_of("tether", "64x64", "27");
+    tt_settings_set(ctx, &s, "history-dir", ".");
+    tt_settings_set(ctx, &s, "decode", "during");
+    set_limit(room);
+    tt_status status = tt_run_open(ctx, &run, &s, NULL);
+    snprintf(message, sizeof message, "%s", tt_message(ctx));
+    expect_status(status, TT_ENOMEM, "history in files");
+    expect(strstr(message, "--no-decode without --history-dir")
+           && !strstr(message, "--history-dir FOLDER"), "%s", message);
     unsetenv("TT_MEMORY");
     tt_settings_free(&s);
 }
@@ -416,6 +475,7 @@ static void refusals(void)
     refuses("during", small + small / 3, "the transformer with the decoder "
             "needs", "--no-decode");
     refuses(NULL, small + small / 10, "the transformer needs", "--keep-keys");
+    refuses_history(small + small / 3);
     resumes(4 * small / 5);
 }
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/folder.h"
 #include "tests/harness.h"
 #include "tests/run_case/vae_case.h"
 #include "tether/team.h"
@@ -156,7 +157,9 @@ static void check_ranks(trial *t, int size)
     }
 }
 
-static void check(const tt_vae *v, int64_t h, int64_t shown, const int *sizes)
+/* `inside`: a folder whose files hold what the ranks remember; NULL: none. */
+static void check_in(const char *inside, tt_vae *v, int64_t h, int64_t shown,
+                     const int *sizes)
 {
     const int64_t frames = v == tiny ? 4 * LATENTS - 3 : PICTURES;
     trial t = {.v = v, .h = h, .shown = shown};
@@ -164,8 +167,24 @@ static void check(const tt_vae *v, int64_t h, int64_t shown, const int *sizes)
     expect_ok(ctx->status, "one rank");
     expect(alone.frames == frames - (shown ? 4 * shown - 3 : 0), "frames");
     if (v == vae) t.one = one;
+    if (inside) tt_vae_use_folder(ctx, v, inside);
     for (; *sizes; sizes++) check_ranks(&t, *sizes);
+    if (inside) tt_vae_use_folder(ctx, v, NULL);
     tt_vae_decoder_close(one);
+}
+
+static void check(tt_vae *v, int64_t h, int64_t shown, const int *sizes)
+{
+    check_in(NULL, v, h, shown, sizes);
+}
+
+/* Each rank has files of its own. */
+static void check_files(const int *sizes)
+{
+    if (ctx->device || !folder_make()) return;
+    check_in(folder, vae, 5, 0, sizes);
+    check_in(folder, vae, 5, LATENTS - 1, sizes);
+    folder_remove_empty();
 }
 
 /* ---- failures ------------------------------------------------------------ */
@@ -223,6 +242,7 @@ int main(void)
     check(vae, 5, 0, three);
     tapped = false;
     check(vae, 5, LATENTS - 1, three);
+    check_files(three);
     check_stop();
     if (sizeof(tt_real) == 4) {
         expect_ok(tt_vae_use_class(ctx, vae, TT_CLASS_VDP), "a class");

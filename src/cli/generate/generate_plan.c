@@ -65,7 +65,9 @@ static void print_memory(const tt_needs *n)
         n->laid ? "operators, and keys and values laid out, which are kept"
         : n->keys ? "operators, and rotated keys, which are kept"
                   : "and operators");
-    row("decoder", n->decoding.held, "history, frames, weights laid out anew");
+    row("decoder", n->decoding.held, n->history_files
+            ? "frames, weights laid out anew"
+            : "history, frames, weights laid out anew");
     row("peak: text", n->text.peak, "");
     if (n->during) row("peak: latents, decoding", n->decoding.peak, "at once");
     else row("peak: latents", n->latents.peak, "");
@@ -102,7 +104,8 @@ static void print(const tt_needs *n, int64_t videos)
     print_memory(n);
     printf("disk%s\n", videos > 1 ? ", of every video" : "");
     row("cache", n->cache_files, "in files that go when the run ends");
-    row("history of the VAE", n->history_files, "in files as well");
+    row("history of the VAE", n->history_files,
+        "in files that go when the run ends");
     row("latents", n->latents_file, "");
     row("saved states, at most", n->states, "until the latents are complete");
     row("video as y4m, at most", n->video, "");

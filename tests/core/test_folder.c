@@ -32,7 +32,10 @@ int main(void)
     if (!folder_make()) return test_end();
     expect_ok(folder_check(ctx, folder, 1, "--some-dir"), "a folder");
     refused(at("nobody"), 0, "No such file");
-    refused("tests/folder.h", 0, "Not a directory");
+    FILE *f = fopen(at("file"), "wb");
+    if (expect(f != NULL, "a file")) fclose(f);
+    refused(at("file"), 0, "Not a directory");
+    unlink(at("file"));
     refused(folder, INT64_MAX, "of its disk are needed");
     memset(longest, 'x', sizeof longest - 1);
     longest[sizeof longest - 1] = 0;

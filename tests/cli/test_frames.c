@@ -308,7 +308,7 @@ static void test_history(void)
     expect_same("h.mp4", "s.mp4");
     unlink(at("h.mp4"));
     refuses(1, "nowhere: history of the VAE needs a file", "decode --vae %s "
-            "--latents l.st -o h.mp4 --history-dir nowhere", vae);
+            "--latents l.st -o h.y4m --history-dir nowhere", vae);
 }
 
 /* No output and no input may have the name of the frames. */

@@ -73,9 +73,12 @@ LINEAR_TILE(linear_few, _mm256)
 static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 {
     int64_t k = 0;
-    for (; k + 16 <= kc; k += 16)
+    for (; k + 16 <= kc; k += 16) {
+        for (int j = 0; j < 32 && k + 32 < kc; j++) /* too many to foresee */
+            __builtin_prefetch(src + j * ld + k + 32, 0, 2);
         for (int j = 0; j < 32; j += 16)
             transpose16(panel + k * 32 + j, 32, src + j * ld + k, ld);
+    }
     pack_columns(panel, src, ld, k, kc, 32);
 }
 

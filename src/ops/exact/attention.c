@@ -70,7 +70,9 @@ static void queries(const exact_walk *walk, float *memory, exact_place at,
 }
 
 /* What is laid out of a block of n keys: k [n in whole tiles, D], zero past n,
- * so that full score tiles can be computed; behind it v [Dup / am, n, am]. */
+ * so that full score tiles can be computed; behind it v, for every TT_DOT_BLOCK
+ * keys [Dup / am, keys, am]. Every tile finds its part behind that of the one
+ * before. */
 static int64_t room(const exact_walk *walk, int64_t n)
 {
     const plan *e = plan_of(walk);
@@ -103,8 +105,11 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
         const float *kj = a->k + from + j * a->kv_stride;
         const float *vj = a->v + from + j * a->kv_stride;
         memcpy(laid + j * D, kj, (size_t)D * sizeof *laid);
+        const int64_t first = j / TT_DOT_BLOCK * TT_DOT_BLOCK;
+        const int64_t n = exact_least(at.n - first, TT_DOT_BLOCK);
+        float *to = v + first * e->Dup + (j - first) * am;
         for (int64_t d = 0; d < e->Dup; d += am)
-            put(v + d * at.n + j * am, vj + d, exact_least(D - d, am), am);
+            put(to + d * n, vj + d, exact_least(D - d, am), am);
     }
     memset(laid + at.n * D, 0,
            (size_t)(values_at(walk, at.n) - at.n * D) * sizeof *laid);
@@ -119,9 +124,10 @@ static void values(const plan *e, work *w, const float *v, int64_t n)
     for (int64_t i = 0; i < aq; i++) one[i] = 1.0f;
     for (int64_t j = 0; j < n; j += TT_DOT_BLOCK) {
         float *part = w->block + (j > 0) * Dup * aq;
+        const int64_t here = exact_least(n - j, TT_DOT_BLOCK);
         for (int64_t d = 0; d < D; d += kn->am)
-            kn->value_tile(part + d * aq, v + d * n + j * kn->am, w->s + j * aq,
-                           kn->am, exact_least(n - j, TT_DOT_BLOCK));
+            kn->value_tile(part + d * aq, v + j * Dup + d * here,
+                           w->s + j * aq, kn->am, here);
         /* fma(block, 1, part) is block + part */
         if (j > 0) kn->merge(w->block, part, one, Dup, false);
     }

@@ -72,7 +72,8 @@ static int32_t word(const char *at)
  * and `part` bytes apart. */
 #define SUMS(name, P)                                                          \
     INLINE void name(float *c, const char *a, int64_t row, int64_t part,       \
-                     const int32_t *b, int64_t parts, int64_t pairs, bool add) \
+                     const int32_t *b, int64_t parts, int64_t pairs, bool add, \
+                     bool packed)                                              \
     {                                                                          \
         ROWS(DECLARE, P)                                                       \
         for (int64_t g = 0; g < parts; g++, a += part - 4 * pairs)             \
@@ -81,6 +82,7 @@ static int32_t word(const char *at)
                 __m512i b0 = _mm512_loadu_si512(b);                            \
                 __m512i b1 = _mm512_loadu_si512(b + 16);                       \
                 LAST##P##i b2 = LOAD##P(b + 32);                               \
+                if (packed) __builtin_prefetch(a + 8 * row + 28 * k, 0, 2);    \
                 ROWS(STEP, P)                                                  \
             }                                                                  \
         ROWS(GIVE, P)                                                          \
@@ -96,9 +98,9 @@ SUMS(sums_few, _mm256)
     {                                                                          \
         if (rows.row == BF16_GROUP)                                            \
             sums(c, a, 2 * BF16_GROUP, 2 * rows.group, lanes, groups, PAIRS,   \
-                 add);                                                         \
+                 add, true);                                                   \
         else                                                                   \
-            sums(c, a, 2 * rows.row, 0, lanes, 1, groups * PAIRS, add);        \
+            sums(c, a, 2 * rows.row, 0, lanes, 1, groups * PAIRS, add, false); \
     }
 TILE(tile, sums)
 TILE(tile_few, sums_few)

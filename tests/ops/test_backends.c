@@ -208,6 +208,8 @@ static void test_attention(void)
         {1, 1, 1, 1},   {5, 7, 2, 3},     {49, 513, 1, 16}, {50, 1030, 3, 40},
         {96, 512, 2, 8}, {13, 13, 4, 16}, {400, 77, 1, 10},
         {9, 20, 1, 384}, {50, 530, 2, 300},   /* wider than TT_DOT_BLOCK */
+        {17, 300, 2, 22}, {50, 1023, 1, 37},  /* blocks that end in a second
+                                                 TT_DOT_BLOCK of values */
     };
     for (size_t s = 0; s < sizeof shape / sizeof shape[0]; s++)
         for (int kind = 0; kind < KINDS; kind++)

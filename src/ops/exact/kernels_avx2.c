@@ -28,7 +28,7 @@ static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
 #undef X
     for (int64_t k = 0; k < kc; k++, b += 16) {
         __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);
-        __builtin_prefetch(b + 64 * 16, 0, 2);
+        ask_behind(b, AHEAD);
 #define X(r, at)                                                               \
     {                                                                          \
         __m256 x = _mm256_set1_ps(at);                                         \
@@ -65,16 +65,17 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     pack_columns(panel, src, ld, k, kc, 16);
 }
 
-/* Four broadcast rows against 24 lanes; `at(r)` is the scalar of row r. What
- * lies behind those rows is the next tile's, and asked for. */
-#define TILE_4x24(out, lanes, count, at, behind)                               \
+/* Four broadcast rows against 24 lanes; `at(r)` is the scalar of row r. The
+ * rows lie in `count` * 4 floats, and behind them are those of the next tile
+ * (of a block's last tile: of the next block), which are asked for. */
+#define TILE_4x24(out, lanes, count, at, rows)                                 \
     do {                                                                       \
         FOUR(DECLARE, at)                                                      \
         for (int64_t k = 0; k < (count); k++) {                                \
             __m256 b0 = _mm256_loadu_ps((lanes) + k * 24);                     \
             __m256 b1 = _mm256_loadu_ps((lanes) + k * 24 + 8);                 \
             __m256 b2 = _mm256_loadu_ps((lanes) + k * 24 + 16);                \
-            __builtin_prefetch((behind) + k * 4, 0, 2);                        \
+            ask_behind(rows, 16 * ((count) + k));                              \
             FOUR(STEP, at)                                                     \
         }                                                                      \
         FOUR(STORE, out)                                                       \
@@ -97,14 +98,14 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 static void score_tile(float *s, const float *key, const float *q, int64_t D)
 {
 #define KEY(r) key[r * D + k]
-    TILE_4x24(s, q, D, KEY, key + 4 * D);
+    TILE_4x24(s, q, D, KEY, key);
 }
 
 static void value_tile(float *o, const float *v4, const float *p, int64_t D,
                        int64_t n)
 {
 #define VALUE(r) v4[k * D + r]
-    TILE_4x24(o, p, n, VALUE, v4 + 4 * n);
+    TILE_4x24(o, p, n, VALUE, v4);
 }
 
 /* 4 x 3 accumulators as in the attention tile, nothing loaded. */

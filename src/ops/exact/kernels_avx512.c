@@ -63,8 +63,8 @@
         for (int64_t k = 0; k < kc; k++, b += 32) {                            \
             __m512 b0 = _mm512_loadu_ps(b);                                    \
             HALF##P b1 = P##_loadu_ps(b + 16);                                 \
-            __builtin_prefetch(b + 32 * 32, 0, 2);                             \
-            __builtin_prefetch(b + 32 * 32 + 16, 0, 2);                        \
+            ask_behind(b, AHEAD);                                              \
+            ask_behind(b, AHEAD + 64);                                         \
             ROWS14(STEP14, P)                                                  \
         }                                                                      \
         ROWS14(GIVE14, P)                                                      \
@@ -84,16 +84,18 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     pack_columns(panel, src, ld, k, kc, 32);
 }
 
-/* Eight broadcast rows against 48 lanes; `at(r)` is the scalar of row r. What
- * lies behind those rows is the next tile's, and asked for. */
-#define TILE_8x48(out, lanes, count, at, behind)                               \
+/* Eight broadcast rows against 48 lanes; `at(r)` is the scalar of row r. The
+ * rows lie in `count` * 8 floats, and behind them are those of the next tile
+ * (of a block's last tile: of the next block), which are asked for: they come
+ * from far, and CPUs that foresee stop at the end of a page. */
+#define TILE_8x48(out, lanes, count, at, rows)                                 \
     do {                                                                       \
         EIGHT(DECLARE, at)                                                     \
         for (int64_t k = 0; k < (count); k++) {                                \
             __m512 b0 = _mm512_loadu_ps((lanes) + k * 48);                     \
             __m512 b1 = _mm512_loadu_ps((lanes) + k * 48 + 16);                \
             __m512 b2 = _mm512_loadu_ps((lanes) + k * 48 + 32);                \
-            __builtin_prefetch((behind) + k * 8, 0, 2);                        \
+            ask_behind(rows, 32 * ((count) + k));                              \
             EIGHT(STEP, at)                                                    \
         }                                                                      \
         EIGHT(STORE, out)                                                      \
@@ -117,14 +119,14 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 static void score_tile(float *s, const float *key, const float *q, int64_t D)
 {
 #define KEY(r) key[r * D + k]
-    TILE_8x48(s, q, D, KEY, key + 8 * D);
+    TILE_8x48(s, q, D, KEY, key);
 }
 
 static void value_tile(float *o, const float *v8, const float *p, int64_t D,
                        int64_t n)
 {
 #define VALUE(r) v8[k * D + r]
-    TILE_8x48(o, p, n, VALUE, v8 + 8 * n);
+    TILE_8x48(o, p, n, VALUE, v8);
 }
 
 /* 8 x 3 accumulators as in the attention tile, nothing loaded. */

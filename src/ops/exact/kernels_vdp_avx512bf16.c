@@ -69,11 +69,12 @@ static int32_t word(const char *at)
 }
 
 /* `parts` of the products, each of `pairs`; rows and parts of a row lie `row`
- * and `part` bytes apart. */
+ * and `part` bytes apart. Behind packed rows (but weights that were packed for
+ * one tile) lie those of the next tile: 32 bytes of them are asked for with
+ * every pair, 28 more than `a` goes on. */
 #define SUMS(name, P)                                                          \
     INLINE void name(float *c, const char *a, int64_t row, int64_t part,       \
-                     const int32_t *b, int64_t parts, int64_t pairs, bool add, \
-                     bool packed)                                              \
+                     const int32_t *b, int64_t parts, int64_t pairs, bool add) \
     {                                                                          \
         ROWS(DECLARE, P)                                                       \
         for (int64_t g = 0; g < parts; g++, a += part - 4 * pairs)             \
@@ -82,7 +83,7 @@ static int32_t word(const char *at)
                 __m512i b0 = _mm512_loadu_si512(b);                            \
                 __m512i b1 = _mm512_loadu_si512(b + 16);                       \
                 LAST##P##i b2 = LOAD##P(b + 32);                               \
-                if (packed) __builtin_prefetch(a + 8 * row + 28 * k, 0, 2);    \
+                if (row == 2 * BF16_GROUP) ask_behind(a, MR * row + 28 * k);   \
                 ROWS(STEP, P)                                                  \
             }                                                                  \
         ROWS(GIVE, P)                                                          \
@@ -98,9 +99,9 @@ SUMS(sums_few, _mm256)
     {                                                                          \
         if (rows.row == BF16_GROUP)                                            \
             sums(c, a, 2 * BF16_GROUP, 2 * rows.group, lanes, groups, PAIRS,   \
-                 add, true);                                                   \
+                 add);                                                         \
         else                                                                   \
-            sums(c, a, 2 * rows.row, 0, lanes, 1, groups * PAIRS, add, false); \
+            sums(c, a, 2 * rows.row, 0, lanes, 1, groups * PAIRS, add);        \
     }
 TILE(tile, sums)
 TILE(tile_few, sums_few)

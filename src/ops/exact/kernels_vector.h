@@ -102,6 +102,12 @@ INLINE void ask_ahead(const float *x)
     __builtin_prefetch((const void *)((uintptr_t)x + AHEAD));
 }
 
+/* Ask the second cache for what lies so many bytes behind x, if anything. */
+INLINE void ask_behind(const void *x, int64_t bytes)
+{
+    __builtin_prefetch((const void *)((uintptr_t)x + (uintptr_t)bytes), 0, 2);
+}
+
 INLINE vd vd_all(double x)
 {
     vd v = {0};

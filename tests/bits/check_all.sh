@@ -30,9 +30,9 @@ gcc -O0; --quick; -; gcc; gcc; CC=gcc OPT=-O0; env
 gcc -O1; ; -; gcc; gcc; CC=gcc OPT=-O1; env
 gcc -O2; ; -; gcc; gcc; CC=gcc OPT=-O2; env
 gcc -O3; ; -; gcc; gcc; CC=gcc OPT=-O3; env
-clang -O0; --quick; --small; clang; clang; CC=clang OPT=-O0; env
+clang -O0; --quick; -; clang; clang; CC=clang OPT=-O0; env
 clang -O1; ; -; clang; clang; CC=clang OPT=-O1; env
-clang -O2; ; -; clang; clang; CC=clang OPT=-O2; env
+clang -O2; ; ; clang; clang; CC=clang OPT=-O2; env
 clang -O3; ; -; clang; clang; CC=clang OPT=-O3; env
 gcc -O3, 1 thread; ; ; threads 1$; gcc; CC=gcc OPT=-O3; env OMP_NUM_THREADS=1
 gcc -O3, 2 threads; ; -; threads 2$; gcc; CC=gcc OPT=-O3; env OMP_NUM_THREADS=2

@@ -300,7 +300,7 @@ static void test_history(void)
 {
     if (test_guarded()) {
         refuses(1, "cannot lie there", "decode --vae %s --latents l.st "
-                "-o h.mp4 --history-dir .", vae);
+                "-o h.y4m --history-dir .", vae);
         return;
     }
     expect(decode("--latents l.st -o h.mp4 --history-dir .") == 0, "in files: "

@@ -540,6 +540,11 @@ KERNEL_FLAGS := $(if $(filter -O2 -O3,$(OPT)),-O3) -fno-trapping-math
 $(B)/src/ops/machine.o $(B)/src/core/widen.o $(B)/src/ops/exact/product.o: \
     CFLAGS_ALL += $(KERNEL_FLAGS)
 $(B)/src/ops/exact/kernels_%.o: CFLAGS_ALL += $(KERNEL_FLAGS)
+# To instrument the kernels takes minutes, and what fuzz targets look for is not
+# in them; check-san has them instrumented.
+ifneq ($(findstring fuzzer,$(SAN)),)
+    $(B)/src/ops/exact/kernels_%.o: CFLAGS_ALL += -fno-sanitize=all
+endif
 ifneq ($(filter x86_64%,$(shell $(CC) -dumpmachine)),)
 $(B)/src/ops/exact/kernels_avx2.o $(B)/src/ops/exact/kernels_bf16_avx2.o \
 $(B)/src/ops/exact/kernels_tc_avx2.o: \

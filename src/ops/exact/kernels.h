@@ -17,22 +17,31 @@
 
 /* ---- attention ----------------------------------------------------------- */
 
+/* Of n / SOFT keys: weights for logits. No logit is above its `top` but beside
+ * a NaN, which makes all of that query NaN. */
+INLINE void weigh(float *s, float scale, const vs *top, vs *sum, int n)
+{
+    vs p[SIDE];
+    EACH(n) p[i] = vs_load(s + i * VS) * scale - top[i % SOFT];
+    vs_exp_below(p, n);
+    EACH(n) vs_store(s + i * VS, p[i]);
+    EACH(n) sum[i % SOFT] += p[i];
+}
+
 static void k_soften(float *restrict s, int64_t n, float scale,
                      float *restrict m, float *restrict l,
                      float *restrict alpha, bool first)
 {
-    vs top[SOFT], sum[SOFT], p[SOFT];
+    vs top[SOFT], sum[SOFT];
+    int64_t j = 0;
     largest(top, s, n, scale);
     for (int i = 0; i < SOFT; i++) {
         if (!first) top[i] = VS_MORE(top[i], vs_load(m + i * VS));
         sum[i] = vs_all(0);
     }
-    for (int64_t j = 0; j < n; j++, s += AQ) {
-        EACH(SOFT) p[i] = vs_load(s + i * VS) * scale - top[i];
-        vs_exp(p, SOFT);
-        EACH(SOFT) vs_store(s + i * VS, p[i]);
-        EACH(SOFT) sum[i] += p[i];
-    }
+    for (; j + BESIDE <= n; j += BESIDE)
+        weigh(s + j * AQ, scale, top, sum, BESIDE * SOFT);
+    for (; j < n; j++) weigh(s + j * AQ, scale, top, sum, SOFT);
     soften_end(top, sum, m, l, alpha, first);
 }
 

@@ -17,6 +17,7 @@
 
 #define AQ NR
 #include "ops/exact/kernels_soften.h"
+_Static_assert(BESIDE >= 2, "a pair of keys");
 
 #define MR 8
 #define ROWS(X, P)                                                             \
@@ -130,12 +131,13 @@ INLINE bool all_near(const vs *low, float scale, const vs *top)
     return !far;
 }
 
-/* The weights of a key. */
-INLINE void weigh(vs *p, vs *sum, const float *s, float scale, const vs *top)
+/* The weights of n / SOFT keys. */
+INLINE void weigh(vs *p, vs *sum, const float *s, float scale, const vs *top,
+                  int n)
 {
-    EACH(SOFT) p[i] = vs_load(s + i * VS) * scale - top[i];
-    vs_exp_near(p, SOFT);
-    EACH(SOFT) sum[i] += p[i];
+    EACH(n) p[i] = vs_load(s + i * VS) * scale - top[i % SOFT];
+    vs_exp_near(p, n);
+    EACH(n) sum[i % SOFT] += p[i];
 }
 
 /* VCVTNE2PS2BF16 rounds as the class does, but for numbers near FLT_MIN. */
@@ -159,7 +161,7 @@ static bool soften(void *lanes, const float *s, int64_t n, float scale,
                    float *restrict m, float *restrict l, float *restrict alpha,
                    bool first)
 {
-    vs top[SOFT], low[SOFT], sum[SOFT], even[SOFT], odd[SOFT];
+    vs top[SOFT], low[SOFT], sum[SOFT], p[2 * SOFT]; /* of a pair of keys */
     uint16_t *y = lanes;
     int64_t j = 0;
     if (!(scale > 0)) return false;
@@ -169,14 +171,13 @@ static bool soften(void *lanes, const float *s, int64_t n, float scale,
     if (!all_near(low, scale, top)) return false;
     EACH(SOFT) sum[i] = vs_all(0);
     for (; j + 2 <= n; j += 2, s += 2 * NR, y += 2 * NR) {
-        weigh(even, sum, s, scale, top);
-        weigh(odd, sum, s + NR, scale, top);
-        give_pairs(y, even, odd);
+        weigh(p, sum, s, scale, top, 2 * SOFT);
+        give_pairs(y, p, p + SOFT);
     }
     if (j < n) {
-        weigh(even, sum, s, scale, top);
-        EACH(SOFT) odd[i] = vs_all(0);
-        give_pairs(y, even, odd);
+        weigh(p, sum, s, scale, top, SOFT);
+        EACH(SOFT) p[SOFT + i] = vs_all(0);
+        give_pairs(y, p, p + SOFT);
         j += 2, y += 2 * NR;
     }
     memset(y, 0, (size_t)((padded(n) - j) * NR) * sizeof *y);

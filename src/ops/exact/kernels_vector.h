@@ -222,12 +222,12 @@ INLINE void vs_exp_parts(vs *x, vs *shifted, int n)
     EACH(n) x[i] = 1.0f + VS_FMA(p[i], x[i] * x[i], x[i]);
 }
 
-/* x = exp_f32. Its last two multiplications, by powers of two whose product is
- * 2^k, round once: so may any instruction that does both. */
-INLINE void vs_exp(vs *x, int n)
+/* x = exp_f32 where -104 <= x <= 89. Its last two multiplications, by powers of
+ * two whose product is 2^k, round once: so may any instruction that does
+ * both. */
+INLINE void vs_exp_within(vs *x, int n)
 {
     vs shifted[SIDE];
-    EACH(n) x[i] = VS_MORE(vs_all(-104.0f), VS_LESS(vs_all(89.0f), x[i]));
     vs_exp_parts(x, shifted, n);
 #ifdef VS_SCALE
     EACH(n) x[i] = VS_SCALE(x[i], shifted[i] - 12582912.0f);
@@ -238,6 +238,19 @@ INLINE void vs_exp(vs *x, int n)
                (vs)((whole - half + 127) << 23);
     }
 #endif
+}
+
+INLINE void vs_exp(vs *x, int n)
+{
+    EACH(n) x[i] = VS_MORE(vs_all(-104.0f), VS_LESS(vs_all(89.0f), x[i]));
+    vs_exp_within(x, n);
+}
+
+/* The same where x <= 0. */
+INLINE void vs_exp_below(vs *x, int n)
+{
+    EACH(n) x[i] = VS_MORE(vs_all(-104.0f), x[i]);
+    vs_exp_within(x, n);
 }
 
 /* The same where -87 <= x <= 0: no result is subnormal, and k may be added to

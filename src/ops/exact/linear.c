@@ -62,7 +62,7 @@ static void slice(const exact_product *p, float *out, const char *panels,
     int64_t ld;
     const float *w = weights(p, at, copy, &ld);
     if (w != copy && at.o0 + 2 * p->mr <= p->a->w->dim[0])
-        exact_ask_weights(p, (const char *)(w + p->mr * ld),
+        EXACT_ASK_WEIGHTS(p, (const char *)(w + p->mr * ld),
                           ld * (int64_t)sizeof *w,
                           at.kc * (int64_t)sizeof *w);
     for (int64_t r = 0; r < at.n; r += p->nr, out += at.apart) {

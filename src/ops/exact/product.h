@@ -58,14 +58,14 @@ static inline int64_t exact_panel_bytes(const exact_product *p, int64_t kc)
     return (kc + p->group - 1) / p->group * p->group * p->nr * p->size;
 }
 
-/* The weights of the next tile will be wanted: `bytes` of each of mr rows. */
-static inline void exact_ask_weights(const exact_product *p, const char *row,
-                                     int64_t stride, int64_t bytes)
-{
-    for (int64_t j = 0; j < p->mr; j++)
-        for (int64_t at = 0; at < bytes; at += 64)
-            __builtin_prefetch(row + j * stride + at, 0, 2);
-}
+/* The weights of the next tile will be wanted: of each of mr rows so many bytes
+ * of a slice. Where they begin is asked for; CPUs foresee the rest, and to ask
+ * for all of it holds up what is being computed. (A macro: gcc drops a function
+ * that does nothing else.) */
+#define EXACT_ASK_WEIGHTS(p, row, stride, bytes)                               \
+    for (int64_t j_ = 0; j_ < (p)->mr; j_++)                                   \
+        for (int64_t at_ = 0; at_ < exact_least(bytes, 256); at_ += 64)        \
+            __builtin_prefetch((row) + j_ * (stride) + at_, 0, 2)
 
 /* y = x w^T + b; K > 0. */
 void exact_product_all(tt_ctx *ctx, const exact_product *p);

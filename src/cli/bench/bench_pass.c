@@ -42,7 +42,7 @@ typedef struct measure {
     tt_ctx *ctx;
     const bench_settings *s;
     steady b;
-    double peak[BENCH_LIMITS];
+    double peak[BENCH_LIMITS], kept[BENCH_LIMITS];
     tally noisy, clean;
     int64_t before[3], after[3];   /* the policy's decisions                  */
     int done, all;                 /* passes                                  */
@@ -171,11 +171,13 @@ static bench_limit top(const measure *m)
 static void print_line(const measure *m, const char *name, double seconds,
                        double wall, double flops)
 {
-    const double peak = m->peak[top(m)];
+    const double peak = m->peak[top(m)], kept = m->kept[top(m)];
+    const double rate = flops / seconds;
     printf("%-22s %9.3f %6.2f%%", name, seconds, 100 * seconds / wall);
-    if (flops > 0 && peak > 0)
-        printf(" %9.1f %8.2f", flops / seconds * 1e-9, flops / seconds / peak);
-    else if (flops > 0) printf(" %9.1f %8s", flops / seconds * 1e-9, "-");
+    if (flops > 0) printf(" %9.1f", rate * 1e-9);
+    if (flops > 0 && peak > 0 && kept > 0)
+        printf(" %8.2f %8.2f", rate / peak, rate / kept);
+    else if (flops > 0) printf(" %8s %8s", "-", "-");
     printf("\n");
 }
 
@@ -244,8 +246,9 @@ static void print_all(measure *m, const steady_memory *held, const char *sha)
 {
     print_setting(m);
     if (m->peak[BENCH_FMA] > 0) bench_print_peaks(m->ctx, m->peak);
-    printf("%-22s %9s %7s %9s %8s\n", "pass", "seconds", "share", "GF/s",
-           "of peak");
+    if (m->kept[BENCH_FMA] > 0) bench_print_kept(m->kept);
+    printf("%-22s %9s %7s %9s %8s %8s\n", "pass", "seconds", "share", "GF/s",
+           "of peak", "of kept");
     print_tally(m, "noisy", &m->noisy);
     print_tally(m, "clean", &m->clean);
     print_rest(m, held, sha);
@@ -262,6 +265,9 @@ static void log_rate(const measure *m, json_out *j, double flops,
     if (m->peak[k] > 0)
         json_real(j, k == BENCH_VDP ? "of_vdp_peak" : "of_fma_peak",
                   flops / seconds / m->peak[k]);
+    if (m->kept[k] > 0)
+        json_real(j, k == BENCH_VDP ? "of_vdp_kept_up" : "of_fma_kept_up",
+                  flops / seconds / m->kept[k]);
 }
 
 static void log_tally(const measure *m, json_out *j, const char *name,
@@ -297,6 +303,7 @@ static void log_all(const measure *m, json_out *j, const steady_memory *held,
     json_int(j, "tokens", STEADY_CHUNK * b->geo.L);
     json_open(j, "peaks", '[');
     bench_log_peaks(m->ctx, m->peak, j);
+    bench_log_kept(m->ctx, m->kept, j);
     json_close(j, ']');
     log_tally(m, j, "noisy", &m->noisy);
     log_tally(m, j, "clean", &m->clean);
@@ -343,6 +350,7 @@ static void show(measure *m, json_out *j)
     char sha[65];
     const steady_memory held = steady_held();
     tt_ctx *ctx = m->ctx;
+    if (!ctx->device) bench_find_kept(ctx, m->s, m->kept);
     if (steady_digest(&m->b, sha)) return;
     look_for_peaks(m);
     if (ctx->status) return;

@@ -44,6 +44,21 @@ void bench_find_peaks(tt_ctx *ctx, const bench_settings *s,
     tt_arena_reset(&ctx->scratch, mark);
 }
 
+/* Of a second of it: CPUs clock loops of milliseconds higher than passes. */
+void bench_find_kept(tt_ctx *ctx, const bench_settings *s,
+                     double kept[BENCH_LIMITS])
+{
+    for (bench_limit k = BENCH_FMA; k <= BENCH_VDP; k++) {
+        const double start = bench_now(s), least = s->quick ? 0.05 : 1;
+        double one, did = 0, took = 0;
+        do {
+            did += one = one_run(ctx, s, k, NULL, NULL);
+            took = bench_now(s) - start;
+        } while (one > 0 && took < least && !tt_check_interrupt(ctx));
+        kept[k] = took > 0 ? did / took : 0;
+    }
+}
+
 static void json_peak(json_out *j, const tt_ctx *ctx, const char *name,
                       const char *key, double rate)
 {
@@ -63,6 +78,21 @@ void bench_print_peaks(const tt_ctx *ctx, const double *peak)
         printf(", %.1f of VDPBF16PS", peak[BENCH_VDP] * 1e-9);
     printf("; memory %.1f GB/s read, %.1f copied (both ways)\n",
            peak[BENCH_READ] * 1e-9, peak[BENCH_COPY] * 1e-9);
+}
+
+void bench_print_kept(const double *kept)
+{
+    printf("kept up after the passes: %.1f GF/s of multiply-adds",
+           kept[BENCH_FMA] * 1e-9);
+    if (kept[BENCH_VDP] > 0)
+        printf(", %.1f of VDPBF16PS", kept[BENCH_VDP] * 1e-9);
+    printf("\n");
+}
+
+void bench_log_kept(const tt_ctx *ctx, const double *kept, json_out *j)
+{
+    json_peak(j, ctx, "fma_kept_up", "gflops", kept[BENCH_FMA]);
+    json_peak(j, ctx, "vdp_kept_up", "gflops", kept[BENCH_VDP]);
 }
 
 void bench_log_peaks(const tt_ctx *ctx, const double *peak, json_out *j)

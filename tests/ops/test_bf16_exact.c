@@ -190,7 +190,7 @@ static void one_softening(const tt_bf16_kernels *kn, int64_t n, float least,
     expect(did == (least >= -87 || n == 1), "%lld keys down to %a: %d",
            (long long)n, (double)least, did);
     if (!did) return;
-    soft->soften(s, n, 0.25f, kept[0][0], kept[0][1], kept[0][2], first);
+    soft->soften(s, n, 0.25f, NULL, kept[0][0], kept[0][1], kept[0][2], first);
     kn->pack_weights(lanes[0], s, n);
     expect_bits("weights of a block", lanes[1], lanes[0], sizeof lanes[0]);
     expect_bits("maximum, sum, factor", kept[1], kept[0], sizeof kept[0]);

@@ -6,13 +6,16 @@
  *     scores  s [keys, aq]     score_tile     (dot over D)
  *     soften  weights, running maximum and sum, all lane by lane
  *     values  o [D, aq]        value_tile     (dot over the block's keys)
- *     merge   acc = acc * alpha + o
+ *     merge   acc = acc * alpha + o, the sum of two chains
  * With queries along the lanes every chain of the definition is one lane. */
 #include "ops/exact/walk.h"
 
 #ifndef TT_REAL_DOUBLE
 
+#include <math.h>
+
 #define MAX_AQ 64
+_Static_assert(TT_KEY_BLOCK <= 2 * TT_DOT_BLOCK, "at most two chains");
 
 typedef struct plan {
     exact_walk walk;
@@ -26,7 +29,8 @@ typedef struct work {
     float *acc;          /* [group, Dup, aq]                                 */
     float *m, *l;        /* [group, aq]                                      */
     float *s;            /* [TT_KEY_BLOCK, aq]                                */
-    float *block;        /* [2, Dup, aq]                                      */
+    float *tops;         /* [aq]: the largest of each column of s             */
+    float *block;        /* [2, Dup, aq]: of the block's TT_DOT_BLOCK keys    */
 } work;
 
 static const plan *plan_of(const exact_walk *w)
@@ -45,6 +49,7 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
     w->m = exact_take(p, &at, group * aq);
     w->l = exact_take(p, &at, group * aq);
     w->s = exact_take(p, &at, keys * aq);
+    w->tops = exact_take(p, &at, aq);
     w->block = exact_take(p, &at, 2 * Dup * aq);
     return at;
 }
@@ -115,22 +120,39 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
            (size_t)(values_at(walk, at.n) - at.n * D) * sizeof *laid);
 }
 
-/* block [Dup, aq] = dot of the n weights in s with the channels of v. */
+/* block [parts, Dup, aq] = dot of the n weights in s with the channels of v, of
+ * every TT_DOT_BLOCK keys apart. */
 static void values(const plan *e, work *w, const float *v, int64_t n)
 {
     const tt_kernels *kn = e->kn;
     int64_t D = e->walk.a->D, Dup = e->Dup, aq = kn->aq;
-    float one[MAX_AQ];
-    for (int64_t i = 0; i < aq; i++) one[i] = 1.0f;
-    for (int64_t j = 0; j < n; j += TT_DOT_BLOCK) {
-        float *part = w->block + (j > 0) * Dup * aq;
+    float *part = w->block;
+    for (int64_t j = 0; j < n; j += TT_DOT_BLOCK, part += Dup * aq) {
         const int64_t here = exact_least(n - j, TT_DOT_BLOCK);
         for (int64_t d = 0; d < D; d += kn->am)
             kn->value_tile(part + d * aq, v + j * Dup + d * here,
                            w->s + j * aq, kn->am, here);
-        /* fma(block, 1, part) is block + part */
-        if (j > 0) kn->merge(w->block, part, one, Dup, false);
     }
+}
+
+/* s [n, aq] = dot of n keys with the queries. Their maxima too, if they are of
+ * use and no key of a tile is padding. */
+static bool scores(const plan *e, work *w, const float *laid, const float *q,
+                   int64_t n)
+{
+    const tt_kernels *kn = e->kn;
+    const tt_attention_args *a = e->walk.a;
+    const int64_t D = a->D, aq = kn->aq;
+    const bool tops = kn->score_top && !exact_adds(a) && a->scale > 0
+                      && n % kn->am == 0;
+    for (int64_t i = 0; tops && i < aq; i++) w->tops[i] = -INFINITY;
+    for (int64_t j = 0; j < n; j += kn->am) {
+        if (tops)
+            kn->score_top(w->s + j * aq, laid + j * D, q, D, w->tops);
+        else
+            kn->score_tile(w->s + j * aq, laid + j * D, q, D);
+    }
+    return tops;
 }
 
 static void panel(const exact_walk *walk, float *memory, float *laid,
@@ -144,13 +166,14 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
     bool first = at.j0 == 0, plain = !exact_adds(a);
     work w;
     work_at(&w, memory, e);
-    for (int64_t j = 0; j < at.n; j += kn->am)
-        kn->score_tile(w.s + j * aq, laid + j * D, w.q + at.g * D * aq, D);
+    const bool tops = scores(e, &w, laid, w.q + at.g * D * aq, at.n);
     if (!plain) exact_add_bias(walk, at, w.s);
-    kn->soften(w.s, at.n, plain ? a->scale : 1.0f, w.m + at.g * aq,
-               w.l + at.g * aq, alpha, first);
+    kn->soften(w.s, at.n, plain ? a->scale : 1.0f, tops ? w.tops : NULL,
+               w.m + at.g * aq, w.l + at.g * aq, alpha, first);
     values(e, &w, laid + values_at(walk, at.n), at.n);
-    kn->merge(w.acc + at.g * e->Dup * aq, w.block, alpha, e->Dup, first);
+    kn->merge(w.acc + at.g * e->Dup * aq, w.block,
+              at.n > TT_DOT_BLOCK ? w.block + e->Dup * aq : NULL, alpha, e->Dup,
+              first);
 }
 
 static void give(const exact_walk *walk, float *memory, exact_place at,

@@ -125,11 +125,13 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
     float *m = w.m + at.g * nr, *l = w.l + at.g * nr;
     if (!plain || !e->kn->soften ||
         !e->kn->soften(w.p, w.s, at.n, a->scale, m, l, alpha, first)) {
-        e->soft->soften(w.s, at.n, plain ? a->scale : 1.0f, m, l, alpha, first);
+        e->soft->soften(w.s, at.n, plain ? a->scale : 1.0f, NULL, m, l, alpha,
+                        first);
         e->kn->pack_weights(w.p, w.s, at.n);
     }
     product(e, w.block, laid + values_at(e, at.n), e->Dm, w.p, at.n);
-    e->soft->merge(w.acc + at.g * e->Dm * nr, w.block, alpha, e->Dm, first);
+    e->soft->merge(w.acc + at.g * e->Dm * nr, w.block, NULL, alpha, e->Dm,
+                   first);
 }
 
 static void give(const exact_walk *walk, float *memory, exact_place at,

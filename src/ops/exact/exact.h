@@ -52,16 +52,22 @@ typedef struct tt_kernels {
      * values: o [am, aq] = chain over j < n of v[j*D + r] p[j][lane] */
     int am, aq;
     void (*score_tile)(float *s, const float *k, const float *q, int64_t D);
+    /* The same, and raises top [aq] to the largest score of its query; NULL:
+     * not in these kernels. */
+    void (*score_top)(float *s, const float *k, const float *q, int64_t D,
+                      float *top);
     void (*value_tile)(float *o, const float *v, const float *p, int64_t D,
                        int64_t n);
     /* Softmax of one key block for aq queries: s [n, aq] logits in, weights
      * out; m, l running maximum and sum [aq]; alpha [aq] out: the factor for
-     * what was accumulated before (unused when `first`). */
-    void (*soften)(float *s, int64_t n, float scale, float *m, float *l,
-                   float *alpha, bool first);
-    /* acc [D, aq] = fma(acc, alpha, block), or = block when `first` */
-    void (*merge)(float *acc, const float *block, const float *alpha,
-                  int64_t D, bool first);
+     * what was accumulated before (unused when `first`). tops [aq]: the largest
+     * logits, where they are known and scale > 0; else NULL. */
+    void (*soften)(float *s, int64_t n, float scale, const float *tops,
+                   float *m, float *l, float *alpha, bool first);
+    /* acc [D, aq] = fma(acc, alpha, block + part), or = block + part when
+     * `first`; part NULL: none */
+    void (*merge)(float *acc, const float *block, const float *part,
+                  const float *alpha, int64_t D, bool first);
     /* acc [D, aq] /= l [aq] */
     void (*divide)(float *acc, const float *l, int64_t D);
 

@@ -29,12 +29,13 @@ INLINE void weigh(float *s, float scale, const vs *top, vs *sum, int n)
 }
 
 static void k_soften(float *restrict s, int64_t n, float scale,
-                     float *restrict m, float *restrict l,
+                     const float *tops, float *restrict m, float *restrict l,
                      float *restrict alpha, bool first)
 {
     vs top[SOFT], sum[SOFT];
     int64_t j = 0;
-    largest(top, s, n, scale);
+    if (tops) EACH(SOFT) top[i] = vs_load(tops + i * VS) * scale;
+    else largest(top, s, n, scale);
     for (int i = 0; i < SOFT; i++) {
         if (!first) top[i] = VS_MORE(top[i], vs_load(m + i * VS));
         sum[i] = vs_all(0);
@@ -45,17 +46,25 @@ static void k_soften(float *restrict s, int64_t n, float scale,
     soften_end(top, sum, m, l, alpha, first);
 }
 
-static void k_merge(float *restrict acc, const float *restrict block,
-                    const float *restrict alpha, int64_t D, bool first)
+INLINE void merge_all(float *restrict acc, const float *restrict block,
+                      const float *restrict part, const float *restrict alpha,
+                      int64_t D, bool first)
 {
-    if (first) {
-        for (int64_t i = 0; i < D * AQ; i++) acc[i] = block[i];
-        return;
-    }
     for (int64_t d = 0; d < D; d++)
-        for (int i = 0; i < AQ; i++)
-            acc[d * AQ + i] = __builtin_fmaf(acc[d * AQ + i], alpha[i],
-                                             block[d * AQ + i]);
+        for (int64_t i = 0; i < AQ; i++) {
+            const int64_t at = d * AQ + i;
+            const float x = part ? block[at] + part[at] : block[at];
+            acc[at] = first ? x : __builtin_fmaf(acc[at], alpha[i], x);
+        }
+}
+
+static void k_merge(float *acc, const float *block, const float *part,
+                    const float *alpha, int64_t D, bool first)
+{
+    if (part && first) merge_all(acc, block, part, alpha, D, true);
+    else if (part) merge_all(acc, block, part, alpha, D, false);
+    else if (first) merge_all(acc, block, NULL, alpha, D, true);
+    else merge_all(acc, block, NULL, alpha, D, false);
 }
 
 static void k_divide(float *restrict acc, const float *restrict l, int64_t D)

@@ -84,11 +84,12 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     pack_columns(panel, src, ld, k, kc, 32);
 }
 
-/* Eight broadcast rows against 48 lanes; `at(r)` is the scalar of row r. The
+/* Eight broadcast rows against 48 lanes; `at(r)` is the scalar of row r; `last`
+ * is done with the sums xr, yr, zr while registers hold them. The
  * rows lie in `count` * 8 floats, and behind them are those of the next tile
  * (of a block's last tile: of the next block), which are asked for: they come
  * from far, and CPUs that foresee stop at the end of a page. */
-#define TILE_8x48(out, lanes, count, at, rows)                                 \
+#define TILE_8x48(out, lanes, count, at, rows, last)                           \
     do {                                                                       \
         EIGHT(DECLARE, at)                                                     \
         for (int64_t k = 0; k < (count); k++) {                                \
@@ -99,6 +100,7 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
             EIGHT(STEP, at)                                                    \
         }                                                                      \
         EIGHT(STORE, out)                                                      \
+        last                                                                   \
     } while (0)
 #define EIGHT(X, y)                                                            \
     X(0, y) X(1, y) X(2, y) X(3, y) X(4, y) X(5, y) X(6, y) X(7, y)
@@ -119,14 +121,29 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 static void score_tile(float *s, const float *key, const float *q, int64_t D)
 {
 #define KEY(r) key[r * D + k]
-    TILE_8x48(s, q, D, KEY, key);
+    TILE_8x48(s, q, D, KEY, key, );
+}
+
+static void raise(float *top, __m512 a, __m512 b, __m512 c, __m512 d)
+{
+    const __m512 most = _mm512_max_ps(_mm512_max_ps(a, b), _mm512_max_ps(c, d));
+    _mm512_storeu_ps(top, _mm512_max_ps(_mm512_loadu_ps(top), most));
+}
+
+static void score_top(float *s, const float *key, const float *q, int64_t D,
+                      float *top)
+{
+#define RAISE(at, v)                                                           \
+    raise(top + (at), _mm512_max_ps(v##0, v##1), _mm512_max_ps(v##2, v##3),    \
+          _mm512_max_ps(v##4, v##5), _mm512_max_ps(v##6, v##7));
+    TILE_8x48(s, q, D, KEY, key, RAISE(0, x) RAISE(16, y) RAISE(32, z));
 }
 
 static void value_tile(float *o, const float *v8, const float *p, int64_t D,
                        int64_t n)
 {
 #define VALUE(r) v8[k * D + r]
-    TILE_8x48(o, p, n, VALUE, v8);
+    TILE_8x48(o, p, n, VALUE, v8, );
 }
 
 /* 8 x 3 accumulators as in the attention tile, nothing loaded. */
@@ -155,6 +172,7 @@ const tt_kernels tt_kernels_avx512 = {
     .mr = 14, .nr = 32, .linear_tile = linear_tile, .pack = pack,
     .few = 24, .linear_few = linear_few,
     .am = 8, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
+    .score_top = score_top,
     .fma_loop = fma_loop,
     KERNELS_COMMON,
 };

@@ -85,7 +85,8 @@ static void test_json(void)
 static const char *flow_of(const char *more, char sha[65])
 {
     expect(run("bench pass --quick -q -W 16 -H 16 --layers 1 --prime 0 "
-               "--class f32 %s > out", more) == 0, "generated weights: %s", said);
+               "--class f32 %s > out", more) == 0,
+           "generated weights: %s", said);
     const char *line = strstr(text_of(at("out")), "\nflow f32 ");
     snprintf(sha, 65, "%.64s", line ? line + 10 : "");
     expect(strlen(sha) == 64, "a digest: %s", text_of(at("out")));

@@ -241,6 +241,30 @@ static void test_attention(void)
             }
 }
 
+/* All logits are below zero: what fills the last tile of keys is above them. A
+ * negative scale makes the least score the largest logit. */
+static void test_low_logits(void)
+{
+    static const int64_t keys[] = {3, 8, 13, 517, 600, 1023};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        for (int minus = 0; minus < 2; minus++) {
+            tt_arena a = {0};
+            const int64_t T = 50, N = keys[i], D = 16;
+            tt_real *q = fill(&a, T * D, NORMAL), *k = fill(&a, N * D, NORMAL);
+            for (int64_t j = 0; j < T * D; j++) q[j] = q[j] < 0 ? -q[j] : q[j];
+            for (int64_t j = 0; j < N * D; j++) k[j] = k[j] < 0 ? k[j] : -k[j];
+            tt_attention_args c = {.q = q, .k = k, .v = fill(&a, N * D, NORMAL),
+                                   .T = T, .N = N, .H = 1, .D = D,
+                                   .q_stride = D, .kv_stride = D,
+                                   .scale = (tt_real)(minus ? -0.25 : 0.25)};
+            char name[64];
+            snprintf(name, sizeof name, "low logits of %lld keys, scale %g",
+                     (long long)N, (double)c.scale);
+            compare(name, call_attention, &c, T * D, 2e-5);
+            tt_arena_free(&a);
+        }
+}
+
 /* ---- rows and elements --------------------------------------------------- */
 
 typedef struct row_case {
@@ -413,6 +437,7 @@ int main(void)
     test_linear();
     test_conv();
     test_attention();
+    test_low_logits();
     test_rows();
     test_gates();
     test_weights();

@@ -241,11 +241,12 @@ static void test_attention(void)
             }
 }
 
-/* All logits are below zero: what fills the last tile of keys is above them. A
- * negative scale makes the least score the largest logit. */
-static void test_low_logits(void)
+/* All scores are below zero: what fills the last tile of keys is above them.
+ * With a negative scale the least score is the largest logit. Of one and of two
+ * chains of values in a block. */
+static void test_low_scores(void)
 {
-    static const int64_t keys[] = {3, 8, 13, 517, 600, 1023};
+    static const int64_t keys[] = {3, 8, 13, 256, 257, 517, 600, 768, 1023};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         for (int minus = 0; minus < 2; minus++) {
             tt_arena a = {0};
@@ -258,9 +259,44 @@ static void test_low_logits(void)
                                    .q_stride = D, .kv_stride = D,
                                    .scale = (tt_real)(minus ? -0.25 : 0.25)};
             char name[64];
-            snprintf(name, sizeof name, "low logits of %lld keys, scale %g",
+            snprintf(name, sizeof name, "low scores of %lld keys, scale %g",
                      (long long)N, (double)c.scale);
             compare(name, call_attention, &c, T * D, 2e-5);
+            tt_arena_free(&a);
+        }
+}
+
+/* Attention of one head; every NaN as the same number. */
+static void call_with_nan(void *user, tt_real *out)
+{
+    const tt_attention_args *a = user;
+    call_attention(user, out);
+    for (int64_t i = 0; i < a->T * a->D; i++)
+        if (isnan((double)out[i])) out[i] = 12345;
+}
+
+/* A channel of some keys is infinite, and zero, positive and negative in the
+ * queries: a NaN among finite logits, infinity, and -infinity. */
+static void test_infinite_keys(void)
+{
+    static const int64_t where[][2] = {{300, 301}, {550, 551}, {0, 600}};
+    enum { T = 60, N = 600, D = 16, CHANNEL = 5 };
+    for (int i = 0; i < 3; i++)
+        for (int minus = 0; minus < 2; minus++) {
+            tt_arena a = {0};
+            tt_real *q = fill(&a, T * D, NORMAL), *k = fill(&a, N * D, NORMAL);
+            for (int64_t t = 0; t < T; t++)
+                q[t * D + CHANNEL] = (tt_real)(t % 3 - 1);
+            for (int64_t j = where[i][0]; j < where[i][1]; j++)
+                k[j * D + CHANNEL] = (tt_real)INFINITY;
+            tt_attention_args c = {.q = q, .k = k, .v = fill(&a, N * D, NORMAL),
+                                   .T = T, .N = N, .H = 1, .D = D,
+                                   .q_stride = D, .kv_stride = D,
+                                   .scale = (tt_real)(minus ? -0.25 : 0.25)};
+            char name[64];
+            snprintf(name, sizeof name, "infinite keys, case %d, scale %g", i,
+                     (double)c.scale);
+            compare(name, call_with_nan, &c, T * D, -1);
             tt_arena_free(&a);
         }
 }
@@ -437,7 +473,8 @@ int main(void)
     test_linear();
     test_conv();
     test_attention();
-    test_low_logits();
+    test_low_scores();
+    test_infinite_keys();
     test_rows();
     test_gates();
     test_weights();

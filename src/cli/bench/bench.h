@@ -68,7 +68,7 @@ double bench_stream_bytes(tt_stream kind);
 void bench_find_peaks(tt_ctx *ctx, const bench_settings *s,
                       double peak[BENCH_LIMITS]);
 void bench_print_peaks(const tt_ctx *ctx, const double *peak);
-/* The rates of multiply-adds and VDPBF16PS that last. */
+/* The rates of multiply-adds and VDPBF16PS that are kept up; others stay. */
 void bench_find_kept(tt_ctx *ctx, const bench_settings *s,
                      double kept[BENCH_LIMITS]);
 void bench_print_kept(const double *kept);

@@ -3,10 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * In the walk of walk.h a panel meets a block of keys as
- *     scores  s [keys, aq]     score_tile     (dot over D)
+ *     scores  s [keys, aq]     score_tile or score_top  (dot over D)
  *     soften  weights, running maximum and sum, all lane by lane
- *     values  o [D, aq]        value_tile     (dot over the block's keys)
- *     merge   acc = acc * alpha + o, the sum of two chains
+ *     values  o [2, D, aq]     value_tile     (dot over TT_DOT_BLOCK keys each)
+ *     merge   acc = acc * alpha + (o[0] + o[1])
  * With queries along the lanes every chain of the definition is one lane. */
 #include "ops/exact/walk.h"
 
@@ -135,8 +135,8 @@ static void values(const plan *e, work *w, const float *v, int64_t n)
     }
 }
 
-/* s [n, aq] = dot of n keys with the queries. Their maxima too, if they are of
- * use and no key of a tile is padding. */
+/* s [n in whole tiles, aq] = dot of keys with the queries. Their maxima too, if
+ * they are of use and no key of a tile is padding. */
 static bool scores(const plan *e, work *w, const float *laid, const float *q,
                    int64_t n)
 {

@@ -69,9 +69,9 @@ typedef struct tt_bf16_kernels {
     int few;
     void (*tile_few)(float *c, const void *a, bf16_rows rows, const void *lanes,
                      int64_t groups, bool add);
-    /* soften of tt_kernels whose weights go to lanes, rounded; s is what tile
-     * gave. False: nothing was done, some weight is too near FLT_MIN. NULL:
-     * always so. */
+    /* soften of tt_kernels, without tops, whose weights go to lanes, rounded; s
+     * is what tile gave. False: nothing was done, some weight is too near
+     * FLT_MIN. NULL: always so. */
     bool (*soften)(void *lanes, const float *s, int64_t n, float scale,
                    float *m, float *l, float *alpha, bool first);
     /* Around calls of tile in one thread; no other arithmetic in between. */

@@ -52,16 +52,17 @@ typedef struct tt_kernels {
      * values: o [am, aq] = chain over j < n of v[j*D + r] p[j][lane] */
     int am, aq;
     void (*score_tile)(float *s, const float *k, const float *q, int64_t D);
-    /* The same, and raises top [aq] to the largest score of its query; NULL:
-     * not in these kernels. */
+    /* The same, and raises top [aq] to the largest score of its query, which
+     * may be any lower number beside a NaN; NULL: not in these kernels. */
     void (*score_top)(float *s, const float *k, const float *q, int64_t D,
                       float *top);
     void (*value_tile)(float *o, const float *v, const float *p, int64_t D,
                        int64_t n);
     /* Softmax of one key block for aq queries: s [n, aq] logits in, weights
      * out; m, l running maximum and sum [aq]; alpha [aq] out: the factor for
-     * what was accumulated before (unused when `first`). tops [aq]: the largest
-     * logits, where they are known and scale > 0; else NULL. */
+     * what was accumulated before (unused when `first`). tops [aq]: the
+     * largest of each column of s, before the scale, where it is known and
+     * scale > 0; else NULL. */
     void (*soften)(float *s, int64_t n, float scale, const float *tops,
                    float *m, float *l, float *alpha, bool first);
     /* acc [D, aq] = fma(acc, alpha, block + part), or = block + part when

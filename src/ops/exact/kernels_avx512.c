@@ -84,11 +84,11 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     pack_columns(panel, src, ld, k, kc, 32);
 }
 
-/* Eight broadcast rows against 48 lanes; `at(r)` is the scalar of row r; `last`
- * is done with the sums xr, yr, zr while registers hold them. The
+/* Eight broadcast rows against 48 lanes; `at(r)` is the scalar of row r. The
  * rows lie in `count` * 8 floats, and behind them are those of the next tile
  * (of a block's last tile: of the next block), which are asked for: they come
- * from far, and CPUs that foresee stop at the end of a page. */
+ * from far, and CPUs that foresee stop at the end of a page. `last`, if
+ * anything, is done with the sums xr, yr, zr while registers hold them. */
 #define TILE_8x48(out, lanes, count, at, rows, last)                           \
     do {                                                                       \
         EIGHT(DECLARE, at)                                                     \
@@ -124,7 +124,7 @@ static void score_tile(float *s, const float *key, const float *q, int64_t D)
     TILE_8x48(s, q, D, KEY, key, );
 }
 
-static void raise(float *top, __m512 a, __m512 b, __m512 c, __m512 d)
+INLINE void lift(float *top, __m512 a, __m512 b, __m512 c, __m512 d)
 {
     const __m512 most = _mm512_max_ps(_mm512_max_ps(a, b), _mm512_max_ps(c, d));
     _mm512_storeu_ps(top, _mm512_max_ps(_mm512_loadu_ps(top), most));
@@ -134,7 +134,7 @@ static void score_top(float *s, const float *key, const float *q, int64_t D,
                       float *top)
 {
 #define RAISE(at, v)                                                           \
-    raise(top + (at), _mm512_max_ps(v##0, v##1), _mm512_max_ps(v##2, v##3),    \
+    lift(top + (at), _mm512_max_ps(v##0, v##1), _mm512_max_ps(v##2, v##3),    \
           _mm512_max_ps(v##4, v##5), _mm512_max_ps(v##6, v##7));
     TILE_8x48(s, q, D, KEY, key, RAISE(0, x) RAISE(16, y) RAISE(32, z));
 }

@@ -240,21 +240,22 @@ INLINE void vs_exp_within(vs *x, int n)
 #endif
 }
 
+/* x = exp_f32. */
 INLINE void vs_exp(vs *x, int n)
 {
     EACH(n) x[i] = VS_MORE(vs_all(-104.0f), VS_LESS(vs_all(89.0f), x[i]));
     vs_exp_within(x, n);
 }
 
-/* The same where x <= 0. */
+/* x = exp_f32 where x <= 0. Of more it makes any number; a NaN stays one. */
 INLINE void vs_exp_below(vs *x, int n)
 {
     EACH(n) x[i] = VS_MORE(vs_all(-104.0f), x[i]);
     vs_exp_within(x, n);
 }
 
-/* The same where -87 <= x <= 0: no result is subnormal, and k may be added to
- * the exponent of p. A NaN stays one if its 9 lowest bits are zero. */
+/* x = exp_f32 where -87 <= x <= 0: no result is subnormal, and k may be added
+ * to the exponent of p. A NaN stays one if its 9 lowest bits are zero. */
 INLINE void vs_exp_near(vs *x, int n)
 {
     vs shifted[SIDE];

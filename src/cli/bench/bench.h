@@ -68,12 +68,12 @@ double bench_stream_bytes(tt_stream kind);
 void bench_find_peaks(tt_ctx *ctx, const bench_settings *s,
                       double peak[BENCH_LIMITS]);
 void bench_print_peaks(const tt_ctx *ctx, const double *peak);
-/* The rates of multiply-adds and VDPBF16PS that are kept up; others stay. */
+void bench_log_peaks(const tt_ctx *ctx, const double *peak, json_out *j);
+/* What is kept up of multiply-adds and VDPBF16PS, which a peak is not. */
 void bench_find_kept(tt_ctx *ctx, const bench_settings *s,
                      double kept[BENCH_LIMITS]);
 void bench_print_kept(const double *kept);
 void bench_log_kept(const tt_ctx *ctx, const double *kept, json_out *j);
-void bench_log_peaks(const tt_ctx *ctx, const double *peak, json_out *j);
 
 /* Speed of every operator, and errors against float64. Each writes its table
  * to stdout and its rows into the open array of j (NULL: no file). */

@@ -29,7 +29,7 @@ typedef struct work {
     float *acc;          /* [group, Dup, aq]                                 */
     float *m, *l;        /* [group, aq]                                      */
     float *s;            /* [TT_KEY_BLOCK, aq]                                */
-    float *tops;         /* [aq]: the largest of each column of s             */
+    float *tops;         /* [aq]: the largest of each column of s; or NULL    */
     float *block;        /* [2, Dup, aq]: of the block's TT_DOT_BLOCK keys    */
 } work;
 
@@ -49,7 +49,7 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
     w->m = exact_take(p, &at, group * aq);
     w->l = exact_take(p, &at, group * aq);
     w->s = exact_take(p, &at, keys * aq);
-    w->tops = exact_take(p, &at, aq);
+    w->tops = e->kn->score_top ? exact_take(p, &at, aq) : NULL;
     w->block = exact_take(p, &at, 2 * Dup * aq);
     return at;
 }

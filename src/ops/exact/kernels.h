@@ -19,7 +19,7 @@
 
 /* Of n / SOFT keys: weights for logits. No logit is above its `top` but beside
  * a NaN, which makes all of that query NaN. */
-INLINE void weigh(float *s, float scale, const vs *top, vs *sum, int n)
+INLINE void k_weigh(float *s, float scale, const vs *top, vs *sum, int n)
 {
     vs p[SIDE];
     EACH(n) p[i] = vs_load(s + i * VS) * scale - top[i % SOFT];
@@ -41,8 +41,8 @@ static void k_soften(float *restrict s, int64_t n, float scale,
         sum[i] = vs_all(0);
     }
     for (; j + BESIDE <= n; j += BESIDE)
-        weigh(s + j * AQ, scale, top, sum, BESIDE * SOFT);
-    for (; j < n; j++) weigh(s + j * AQ, scale, top, sum, SOFT);
+        k_weigh(s + j * AQ, scale, top, sum, BESIDE * SOFT);
+    for (; j < n; j++) k_weigh(s + j * AQ, scale, top, sum, SOFT);
     soften_end(top, sum, m, l, alpha, first);
 }
 

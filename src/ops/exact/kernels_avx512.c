@@ -134,8 +134,8 @@ static void score_top(float *s, const float *key, const float *q, int64_t D,
                       float *top)
 {
 #define RAISE(at, v)                                                           \
-    lift(top + (at), _mm512_max_ps(v##0, v##1), _mm512_max_ps(v##2, v##3),    \
-          _mm512_max_ps(v##4, v##5), _mm512_max_ps(v##6, v##7));
+    lift(top + (at), _mm512_max_ps(v##0, v##1), _mm512_max_ps(v##2, v##3),     \
+         _mm512_max_ps(v##4, v##5), _mm512_max_ps(v##6, v##7));
     TILE_8x48(s, q, D, KEY, key, RAISE(0, x) RAISE(16, y) RAISE(32, z));
 }
 

@@ -210,6 +210,8 @@ static void test_attention(void)
         {9, 20, 1, 384}, {50, 530, 2, 300},   /* wider than TT_DOT_BLOCK */
         {17, 300, 2, 22}, {50, 1023, 1, 37},  /* blocks that end in a second
                                                  TT_DOT_BLOCK of values */
+        {33, 600, 1, 24}, {32, 300, 2, 8},    /* panels of just so many lanes
+                                                 that none may be left out */
     };
     for (size_t s = 0; s < sizeof shape / sizeof shape[0]; s++)
         for (int kind = 0; kind < KINDS; kind++)

@@ -5,8 +5,8 @@
  * In the walk of walk.h a panel meets a block of keys as
  *     scores  s [keys, aq]     score_tile or score_top  (dot over D)
  *     soften  weights, running maximum and sum, all lane by lane
- *     values  o [2, D, aq]     value_tile     (dot over TT_DOT_BLOCK keys each)
- *     merge   acc = acc * alpha + (o[0] + o[1])
+ *     values  acc = acc * alpha + (x[0] + x[1])
+ *                              value_tile     (dot over TT_DOT_BLOCK keys each)
  * With queries along the lanes every chain of the definition is one lane. */
 #include "ops/exact/walk.h"
 
@@ -30,7 +30,7 @@ typedef struct work {
     float *m, *l;        /* [group, aq]                                      */
     float *s;            /* [TT_KEY_BLOCK, aq]                                */
     float *tops;         /* [aq]: the largest of each column of s; or NULL    */
-    float *block;        /* [2, Dup, aq]: of the block's TT_DOT_BLOCK keys    */
+    float *part;         /* [Dup, aq]: values of a block's first TT_DOT_BLOCK */
 } work;
 
 static const plan *plan_of(const exact_walk *w)
@@ -50,7 +50,7 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
     w->l = exact_take(p, &at, group * aq);
     w->s = exact_take(p, &at, keys * aq);
     w->tops = e->kn->score_top ? exact_take(p, &at, aq) : NULL;
-    w->block = exact_take(p, &at, 2 * Dup * aq);
+    w->part = exact_take(p, &at, Dup * aq);
     return at;
 }
 
@@ -59,8 +59,7 @@ static int64_t work_at(work *w, float *p, const plan *e)
     return work_of(w, p, e, TT_KEY_BLOCK, e->walk.tuned->group);
 }
 
-static void queries(const exact_walk *walk, float *memory, exact_place at,
-                    int64_t here)
+static void queries(const exact_walk *walk, float *memory, exact_place at)
 {
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
@@ -69,9 +68,9 @@ static void queries(const exact_walk *walk, float *memory, exact_place at,
     work_at(&w, memory, e);
     float *q = w.q + at.g * D * aq;
     e->kn->turn(q, aq, a->q + at.i0 * a->q_stride + at.h * D, a->q_stride, D,
-                here, NULL, false);
-    for (int64_t d = 0; here < aq && d < D; d++)
-        memset(q + d * aq + here, 0, (size_t)(aq - here) * sizeof *q);
+                at.live, NULL, false);
+    for (int64_t d = 0; at.live < aq && d < D; d++)
+        memset(q + d * aq + at.live, 0, (size_t)(aq - at.live) * sizeof *q);
 }
 
 /* What is laid out of a block of n keys: k [n in whole tiles, D], zero past n,
@@ -120,37 +119,40 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
            (size_t)(values_at(walk, at.n) - at.n * D) * sizeof *laid);
 }
 
-/* block [parts, Dup, aq] = dot of the n weights in s with the channels of v, of
- * every TT_DOT_BLOCK keys apart. */
-static void values(const plan *e, work *w, const float *v, int64_t n)
+/* acc [Dup, aq] = fma(acc, alpha, values of the n keys with the weights in s);
+ * alpha NULL: those values. Of every TT_DOT_BLOCK keys a chain. */
+static void values(const plan *e, work *w, float *acc, const float *v,
+                   exact_place at, const float *alpha)
 {
     const tt_kernels *kn = e->kn;
-    int64_t D = e->walk.a->D, Dup = e->Dup, aq = kn->aq;
-    float *part = w->block;
-    for (int64_t j = 0; j < n; j += TT_DOT_BLOCK, part += Dup * aq) {
-        const int64_t here = exact_least(n - j, TT_DOT_BLOCK);
-        for (int64_t d = 0; d < D; d += kn->am)
-            kn->value_tile(part + d * aq, v + j * Dup + d * here,
-                           w->s + j * aq, kn->am, here);
-    }
+    const int64_t am = kn->am, aq = kn->aq;
+    const int64_t n = exact_least(at.n, TT_DOT_BLOCK), more = at.n - n;
+    float *first = more ? w->part : acc;
+    for (int64_t d = 0; d < e->Dup; d += am)
+        kn->value_tile(first + d * aq, NULL, v + d * n, w->s, n, at.live,
+                       more ? NULL : alpha);
+    v += n * e->Dup;
+    for (int64_t d = 0; more && d < e->Dup; d += am)
+        kn->value_tile(acc + d * aq, first + d * aq, v + d * more,
+                       w->s + n * aq, more, at.live, alpha);
 }
 
 /* s [n in whole tiles, aq] = dot of keys with the queries. Their maxima too, if
  * they are of use and no key of a tile is padding. */
 static bool scores(const plan *e, work *w, const float *laid, const float *q,
-                   int64_t n)
+                   exact_place at)
 {
     const tt_kernels *kn = e->kn;
     const tt_attention_args *a = e->walk.a;
-    const int64_t D = a->D, aq = kn->aq;
+    const int64_t D = a->D, aq = kn->aq, n = at.n;
     const bool tops = kn->score_top && !exact_adds(a) && a->scale > 0
                       && n % kn->am == 0;
     for (int64_t i = 0; tops && i < aq; i++) w->tops[i] = -INFINITY;
     for (int64_t j = 0; j < n; j += kn->am) {
         if (tops)
-            kn->score_top(w->s + j * aq, laid + j * D, q, D, w->tops);
+            kn->score_top(w->s + j * aq, laid + j * D, q, D, at.live, w->tops);
         else
-            kn->score_tile(w->s + j * aq, laid + j * D, q, D);
+            kn->score_tile(w->s + j * aq, laid + j * D, q, D, at.live);
     }
     return tops;
 }
@@ -166,25 +168,21 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
     bool first = at.j0 == 0, plain = !exact_adds(a);
     work w;
     work_at(&w, memory, e);
-    const bool tops = scores(e, &w, laid, w.q + at.g * D * aq, at.n);
+    const bool tops = scores(e, &w, laid, w.q + at.g * D * aq, at);
     if (!plain) exact_add_bias(walk, at, w.s);
     kn->soften(w.s, at.n, plain ? a->scale : 1.0f, tops ? w.tops : NULL,
                w.m + at.g * aq, w.l + at.g * aq, alpha, first);
-    values(e, &w, laid + values_at(walk, at.n), at.n);
-    kn->merge(w.acc + at.g * e->Dup * aq, w.block,
-              at.n > TT_DOT_BLOCK ? w.block + e->Dup * aq : NULL, alpha, e->Dup,
-              first);
+    values(e, &w, w.acc + at.g * e->Dup * aq, laid + values_at(walk, at.n), at,
+           first ? NULL : alpha);
 }
 
-static void give(const exact_walk *walk, float *memory, exact_place at,
-                 int64_t here)
+static void give(const exact_walk *walk, float *memory, exact_place at)
 {
     const plan *e = plan_of(walk);
     const int64_t aq = e->kn->aq;
     work w;
     work_at(&w, memory, e);
-    exact_give(walk, e->kn, w.acc + at.g * e->Dup * aq, w.l + at.g * aq, at,
-               here);
+    exact_give(walk, e->kn, w.acc + at.g * e->Dup * aq, w.l + at.g * aq, at);
 }
 
 static plan plan_for(const tt_attention_args *a)

@@ -55,8 +55,7 @@ static int64_t work_at(work *w, float *p, const plan *e)
     return work_of(w, p, e, TT_KEY_BLOCK, e->walk.tuned->group);
 }
 
-static void queries(const exact_walk *walk, float *memory, exact_place at,
-                    int64_t here)
+static void queries(const exact_walk *walk, float *memory, exact_place at)
 {
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
@@ -64,7 +63,7 @@ static void queries(const exact_walk *walk, float *memory, exact_place at,
     work_at(&w, memory, e);
     e->kn->pack_lanes(w.q + at.g * e->Dk * walk->nr,
                       a->q + at.i0 * a->q_stride + at.h * a->D, a->q_stride,
-                      here, a->D);
+                      at.live, a->D);
 }
 
 /* Floats of packed values. */
@@ -130,19 +129,17 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
         e->kn->pack_weights(w.p, w.s, at.n);
     }
     product(e, w.block, laid + values_at(e, at.n), e->Dm, w.p, at.n);
-    e->soft->merge(w.acc + at.g * e->Dm * nr, w.block, NULL, alpha, e->Dm,
-                   first);
+    e->soft->merge(w.acc + at.g * e->Dm * nr, w.block, first ? NULL : alpha,
+                   e->Dm);
 }
 
-static void give(const exact_walk *walk, float *memory, exact_place at,
-                 int64_t here)
+static void give(const exact_walk *walk, float *memory, exact_place at)
 {
     const plan *e = plan_of(walk);
     const int64_t nr = walk->nr;
     work w;
     work_at(&w, memory, e);
-    exact_give(walk, e->soft, w.acc + at.g * e->Dm * nr, w.l + at.g * nr, at,
-               here);
+    exact_give(walk, e->soft, w.acc + at.g * e->Dm * nr, w.l + at.g * nr, at);
 }
 
 static plan plan_for(const tt_attention_args *a, const tt_bf16_kernels *kn)

@@ -47,17 +47,22 @@ typedef struct tt_kernels {
                  int64_t rows, int64_t cols, const float *bias, bool far);
 
     /* Attention works on `aq` queries along the lanes and `am` keys (scores)
-     * or channels (values) along the rows.
-     * scores: s [am, aq] = chain over d < D of k[r*D + d] q[d][lane]
-     * values: o [am, aq] = chain over j < n of v[j*D + r] p[j][lane] */
+     * or channels (values) along the rows. Sums of lanes from `live` on are not
+     * read: they may be any numbers.
+     * scores: s [am, aq] = chain over d < D of k[r*D + d] q[d][lane] */
     int am, aq;
-    void (*score_tile)(float *s, const float *k, const float *q, int64_t D);
+    void (*score_tile)(float *s, const float *k, const float *q, int64_t D,
+                       int64_t live);
     /* The same, and raises top [aq] to the largest score of its query, which
      * may be any lower number beside a NaN; NULL: not in these kernels. */
     void (*score_top)(float *s, const float *k, const float *q, int64_t D,
-                      float *top);
-    void (*value_tile)(float *o, const float *v, const float *p, int64_t D,
-                       int64_t n);
+                      int64_t live, float *top);
+    /* values: x [am, aq] = chain over j < n of v[j*am + r] p[j][lane], and
+     *     o [am, aq] = fma(o, alpha[lane], part + x)
+     * Without alpha (NULL) o = part + x, without part o has x alone. */
+    void (*value_tile)(float *o, const float *part, const float *v,
+                       const float *p, int64_t n, int64_t live,
+                       const float *alpha);
     /* Softmax of one key block for aq queries: s [n, aq] logits in, weights
      * out; m, l running maximum and sum [aq]; alpha [aq] out: the factor for
      * what was accumulated before (unused when `first`). tops [aq]: the
@@ -65,10 +70,9 @@ typedef struct tt_kernels {
      * scale > 0; else NULL. */
     void (*soften)(float *s, int64_t n, float scale, const float *tops,
                    float *m, float *l, float *alpha, bool first);
-    /* acc [D, aq] = fma(acc, alpha, block + part), or = block + part when
-     * `first`; part NULL: none */
-    void (*merge)(float *acc, const float *block, const float *part,
-                  const float *alpha, int64_t D, bool first);
+    /* acc [D, aq] = fma(acc, alpha, block); alpha NULL: = block */
+    void (*merge)(float *acc, const float *block, const float *alpha,
+                  int64_t D);
     /* acc [D, aq] /= l [aq] */
     void (*divide)(float *acc, const float *l, int64_t D);
 

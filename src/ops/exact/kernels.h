@@ -47,24 +47,21 @@ static void k_soften(float *restrict s, int64_t n, float scale,
 }
 
 INLINE void merge_all(float *restrict acc, const float *restrict block,
-                      const float *restrict part, const float *restrict alpha,
-                      int64_t D, bool first)
+                      const float *restrict alpha, int64_t D)
 {
     for (int64_t d = 0; d < D; d++)
         for (int64_t i = 0; i < AQ; i++) {
             const int64_t at = d * AQ + i;
-            const float x = part ? block[at] + part[at] : block[at];
-            acc[at] = first ? x : __builtin_fmaf(acc[at], alpha[i], x);
+            acc[at] = alpha ? __builtin_fmaf(acc[at], alpha[i], block[at])
+                            : block[at];
         }
 }
 
-static void k_merge(float *acc, const float *block, const float *part,
-                    const float *alpha, int64_t D, bool first)
+static void k_merge(float *acc, const float *block, const float *alpha,
+                    int64_t D)
 {
-    if (part && first) merge_all(acc, block, part, alpha, D, true);
-    else if (part) merge_all(acc, block, part, alpha, D, false);
-    else if (first) merge_all(acc, block, NULL, alpha, D, true);
-    else merge_all(acc, block, NULL, alpha, D, false);
+    if (alpha) merge_all(acc, block, alpha, D);
+    else merge_all(acc, block, NULL, D);
 }
 
 static void k_divide(float *restrict acc, const float *restrict l, int64_t D)

@@ -67,8 +67,9 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 
 /* Four broadcast rows against 24 lanes; `at(r)` is the scalar of row r. The
  * rows lie in `count` * 4 floats, and behind them are those of the next tile
- * (of a block's last tile: of the next block), which are asked for. */
-#define TILE_4x24(out, lanes, count, at, rows)                                 \
+ * (of a block's last tile: of the next block), which are asked for. `last` is
+ * done with the sums xr, yr, zr while registers hold them. */
+#define TILE_4x24(lanes, count, at, rows, last)                                \
     do {                                                                       \
         FOUR(DECLARE, at)                                                      \
         for (int64_t k = 0; k < (count); k++) {                                \
@@ -78,7 +79,7 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
             ask_behind(rows, 16 * ((count) + k));                              \
             FOUR(STEP, at)                                                     \
         }                                                                      \
-        FOUR(STORE, out)                                                       \
+        last                                                                   \
     } while (0)
 #define FOUR(X, y) X(0, y) X(1, y) X(2, y) X(3, y)
 #define DECLARE(r, at)                                                         \
@@ -95,17 +96,33 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     _mm256_storeu_ps((out) + r * 24 + 8, y##r);                                \
     _mm256_storeu_ps((out) + r * 24 + 16, z##r);
 
-static void score_tile(float *s, const float *key, const float *q, int64_t D)
+static void score_tile(float *s, const float *key, const float *q, int64_t D,
+                       int64_t live)
 {
+    (void)live;
 #define KEY(r) key[r * D + k]
-    TILE_4x24(s, q, D, KEY, key);
+    TILE_4x24(q, D, KEY, key, FOUR(STORE, s));
 }
 
-static void value_tile(float *o, const float *v4, const float *p, int64_t D,
-                       int64_t n)
+INLINE void join_8(float *o, const float *part, __m256 x, const float *alpha)
 {
-#define VALUE(r) v4[k * D + r]
-    TILE_4x24(o, p, n, VALUE, v4);
+    if (part) x = _mm256_add_ps(_mm256_loadu_ps(part), x);
+    if (alpha)
+        x = _mm256_fmadd_ps(_mm256_loadu_ps(o), _mm256_loadu_ps(alpha), x);
+    _mm256_storeu_ps(o, x);
+}
+
+static void value_tile(float *o, const float *part, const float *v4,
+                       const float *p, int64_t n, int64_t live,
+                       const float *alpha)
+{
+#define VALUE(r) v4[k * 4 + r]
+#define GIVE_8(r, at, v)                                                       \
+    join_8(o + r * 24 + at, part ? part + r * 24 + at : NULL, v##r,            \
+           alpha ? alpha + at : NULL);
+#define GIVE(r, at) GIVE_8(r, 0, x) GIVE_8(r, 8, y) GIVE_8(r, 16, z)
+    (void)live;
+    TILE_4x24(p, n, VALUE, v4, FOUR(GIVE, 0));
 }
 
 /* 4 x 3 accumulators as in the attention tile, nothing loaded. */

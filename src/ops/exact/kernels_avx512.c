@@ -84,28 +84,40 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     pack_columns(panel, src, ld, k, kc, 32);
 }
 
-/* Eight broadcast rows against 48 lanes; `at(r)` is the scalar of row r. The
- * rows lie in `count` * 8 floats, and behind them are those of the next tile
- * (of a block's last tile: of the next block), which are asked for: they come
- * from far, and CPUs that foresee stop at the end of a page. `last`, if
- * anything, is done with the sums xr, yr, zr while registers hold them. */
-#define TILE_8x48(out, lanes, count, at, rows, last)                           \
+/* Eight broadcast rows against 48 lanes, or 32 where no other is live (their
+ * sums are 0); `at(r)` is the scalar of row r. The rows lie in `count` times 8
+ * floats, and behind them are those of the next tile (of a block's last tile:
+ * of the next block), which are asked for: they come from far, and CPUs that
+ * foresee stop at the end of a page. `last` is done with the sums xr, yr, zr
+ * while registers hold them. */
+#define TILE_8x48(lanes, count, at, rows, live, last)                          \
     do {                                                                       \
         EIGHT(DECLARE, at)                                                     \
-        for (int64_t k = 0; k < (count); k++) {                                \
-            __m512 b0 = _mm512_loadu_ps((lanes) + k * 48);                     \
-            __m512 b1 = _mm512_loadu_ps((lanes) + k * 48 + 16);                \
-            __m512 b2 = _mm512_loadu_ps((lanes) + k * 48 + 32);                \
-            ask_behind(rows, 32 * ((count) + k));                              \
-            EIGHT(STEP, at)                                                    \
-        }                                                                      \
-        EIGHT(STORE, out)                                                      \
+        if ((live) > 32)                                                       \
+            STEPS_8x48(lanes, count, at, rows, STEP)                           \
+        else                                                                   \
+            STEPS_8x48(lanes, count, at, rows, STEP_32)                        \
         last                                                                   \
     } while (0)
+#define STEPS_8x48(lanes, count, at, rows, step)                               \
+    for (int64_t k = 0; k < (count); k++) {                                    \
+        __m512 b0 = _mm512_loadu_ps((lanes) + k * 48);                         \
+        __m512 b1 = _mm512_loadu_ps((lanes) + k * 48 + 16);                    \
+        __m512 b2 = _mm512_loadu_ps((lanes) + k * 48 + 32);                    \
+        ask_behind(rows, 32 * ((count) + k));                                  \
+        (void)b2;                                                              \
+        EIGHT(step, at)                                                        \
+    }
 #define EIGHT(X, y)                                                            \
     X(0, y) X(1, y) X(2, y) X(3, y) X(4, y) X(5, y) X(6, y) X(7, y)
 #define DECLARE(r, at)                                                         \
     __m512 x##r = _mm512_setzero_ps(), y##r = x##r, z##r = x##r;
+#define STEP_32(r, at)                                                         \
+    {                                                                          \
+        __m512 v = _mm512_set1_ps(at(r));                                      \
+        x##r = _mm512_fmadd_ps(v, b0, x##r);                                   \
+        y##r = _mm512_fmadd_ps(v, b1, y##r);                                   \
+    }
 #define STEP(r, at)                                                            \
     {                                                                          \
         __m512 v = _mm512_set1_ps(at(r));                                      \
@@ -118,10 +130,11 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     _mm512_storeu_ps((out) + r * 48 + 16, y##r);                               \
     _mm512_storeu_ps((out) + r * 48 + 32, z##r);
 
-static void score_tile(float *s, const float *key, const float *q, int64_t D)
+static void score_tile(float *s, const float *key, const float *q, int64_t D,
+                       int64_t live)
 {
 #define KEY(r) key[r * D + k]
-    TILE_8x48(s, q, D, KEY, key, );
+    TILE_8x48(q, D, KEY, key, live, EIGHT(STORE, s));
 }
 
 INLINE void lift(float *top, __m512 a, __m512 b, __m512 c, __m512 d)
@@ -131,19 +144,33 @@ INLINE void lift(float *top, __m512 a, __m512 b, __m512 c, __m512 d)
 }
 
 static void score_top(float *s, const float *key, const float *q, int64_t D,
-                      float *top)
+                      int64_t live, float *top)
 {
 #define RAISE(at, v)                                                           \
     lift(top + (at), _mm512_max_ps(v##0, v##1), _mm512_max_ps(v##2, v##3),     \
          _mm512_max_ps(v##4, v##5), _mm512_max_ps(v##6, v##7));
-    TILE_8x48(s, q, D, KEY, key, RAISE(0, x) RAISE(16, y) RAISE(32, z));
+    TILE_8x48(q, D, KEY, key, live,
+              EIGHT(STORE, s) RAISE(0, x) RAISE(16, y) RAISE(32, z));
 }
 
-static void value_tile(float *o, const float *v8, const float *p, int64_t D,
-                       int64_t n)
+INLINE void join_16(float *o, const float *part, __m512 x, const float *alpha)
 {
-#define VALUE(r) v8[k * D + r]
-    TILE_8x48(o, p, n, VALUE, v8, );
+    if (part) x = _mm512_add_ps(_mm512_loadu_ps(part), x);
+    if (alpha)
+        x = _mm512_fmadd_ps(_mm512_loadu_ps(o), _mm512_loadu_ps(alpha), x);
+    _mm512_storeu_ps(o, x);
+}
+
+static void value_tile(float *o, const float *part, const float *v8,
+                       const float *p, int64_t n, int64_t live,
+                       const float *alpha)
+{
+#define VALUE(r) v8[k * 8 + r]
+#define GIVE_16(r, at, v)                                                      \
+    join_16(o + r * 48 + at, part ? part + r * 48 + at : NULL, v##r,           \
+            alpha ? alpha + at : NULL);
+#define GIVE(r, at) GIVE_16(r, 0, x) GIVE_16(r, 16, y) GIVE_16(r, 32, z)
+    TILE_8x48(p, n, VALUE, v8, live, EIGHT(GIVE, 0));
 }
 
 /* 8 x 3 accumulators as in the attention tile, nothing loaded. */

@@ -39,8 +39,9 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 }
 
 static void score_tile(float *s, const float *k, const float *restrict q,
-                       int64_t D)
+                       int64_t D, int64_t live)
 {
+    (void)live;
     float t[AM][AQ] = {{0}};
     for (int64_t d = 0; d < D; d++)
         for (int r = 0; r < AM; r++)
@@ -49,15 +50,22 @@ static void score_tile(float *s, const float *k, const float *restrict q,
     memcpy(s, t, sizeof t);
 }
 
-static void value_tile(float *o, const float *v, const float *restrict p,
-                       int64_t D, int64_t n)
+static void value_tile(float *o, const float *part, const float *v,
+                       const float *restrict p, int64_t n, int64_t live,
+                       const float *alpha)
 {
+    (void)live;
     float t[AM][AQ] = {{0}};
     for (int64_t j = 0; j < n; j++)
         for (int r = 0; r < AM; r++)
             for (int i = 0; i < AQ; i++)
-                t[r][i] = __builtin_fmaf(v[j * D + r], p[j * AQ + i], t[r][i]);
-    memcpy(o, t, sizeof t);
+                t[r][i] = __builtin_fmaf(v[j * AM + r], p[j * AQ + i], t[r][i]);
+    for (int r = 0; r < AM; r++)
+        for (int i = 0; i < AQ; i++) {
+            const int at = r * AQ + i;
+            const float x = part ? part[at] + t[r][i] : t[r][i];
+            o[at] = alpha ? __builtin_fmaf(o[at], alpha[i], x) : x;
+        }
 }
 
 static double fma_loop(int64_t n)

@@ -85,7 +85,8 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     pack_columns(panel, src, ld, k, kc, 12);
 }
 
-/* Four broadcast rows against 16 lanes. */
+/* Four broadcast rows against 16 lanes. `last` is done with the sums xr, yr,
+ * zr, ur while registers hold them. */
 #define FOUR(X, y) X(0, y) X(1, y) X(2, y) X(3, y)
 #define DECLARE4(r, at) DECLARE(r, at) float32x4_t u##r = x##r;
 #define STEP4(r, at) STEP(r, at) u##r = vfmaq_n_f32(u##r, b3, at(r));
@@ -94,7 +95,7 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     vst1q_f32((out) + r * 16 + 4, y##r);                                       \
     vst1q_f32((out) + r * 16 + 8, z##r);                                       \
     vst1q_f32((out) + r * 16 + 12, u##r);
-#define TILE_4x16(out, lanes, count, at)                                       \
+#define TILE_4x16(lanes, count, at, last)                                      \
     FOUR(DECLARE4, at)                                                         \
     for (int64_t k = 0; k < (count); k++) {                                    \
         float32x4_t b0 = vld1q_f32((lanes) + k * 16);                          \
@@ -103,19 +104,36 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
         float32x4_t b3 = vld1q_f32((lanes) + k * 16 + 12);                     \
         FOUR(STEP4, at)                                                        \
     }                                                                          \
-    FOUR(STORE4, out)
+    last
 
-static void score_tile(float *s, const float *key, const float *q, int64_t D)
+static void score_tile(float *s, const float *key, const float *q, int64_t D,
+                       int64_t live)
 {
+    (void)live;
 #define KEY(r) key[r * D + k]
-    TILE_4x16(s, q, D, KEY)
+    TILE_4x16(q, D, KEY, FOUR(STORE4, s))
 }
 
-static void value_tile(float *o, const float *v4, const float *p, int64_t D,
-                       int64_t n)
+INLINE void join_4(float *o, const float *part, float32x4_t x,
+                   const float *alpha)
 {
-#define VALUE(r) v4[k * D + r]
-    TILE_4x16(o, p, n, VALUE)
+    if (part) x = vaddq_f32(vld1q_f32(part), x);
+    if (alpha) x = vfmaq_f32(x, vld1q_f32(o), vld1q_f32(alpha));
+    vst1q_f32(o, x);
+}
+
+static void value_tile(float *o, const float *part, const float *v4,
+                       const float *p, int64_t n, int64_t live,
+                       const float *alpha)
+{
+#define VALUE(r) v4[k * 4 + r]
+#define GIVE_4(r, at, v)                                                       \
+    join_4(o + r * 16 + at, part ? part + r * 16 + at : NULL, v##r,            \
+           alpha ? alpha + at : NULL);
+#define GIVE(r, at)                                                            \
+    GIVE_4(r, 0, x) GIVE_4(r, 4, y) GIVE_4(r, 8, z) GIVE_4(r, 12, u)
+    (void)live;
+    TILE_4x16(p, n, VALUE, FOUR(GIVE, 0))
 }
 
 /* 8 x 3 accumulators, nothing loaded. */

@@ -62,7 +62,7 @@ static inline int64_t exact_panel_bytes(const exact_product *p, int64_t kc)
  * of a slice. Its first lines are asked for; CPUs foresee the rest, and to ask
  * for all of it holds up what is being computed. (A macro: gcc drops a function
  * that does nothing else.) */
-#define EXACT_ASKED (4 * 64)
+#define EXACT_ASKED (2 * 64)
 #define EXACT_ASK_WEIGHTS(p, row, stride, bytes)                               \
     for (int64_t j_ = 0; j_ < (p)->mr; j_++)                                   \
         for (int64_t at_ = 0; at_ < exact_least(bytes, EXACT_ASKED);           \

@@ -62,8 +62,7 @@ static tc_lanes lanes_at(float *p, int64_t K)
     return (tc_lanes){p, (int32_t *)(p + TC_NR * K)};
 }
 
-static void queries(const exact_walk *walk, float *memory, exact_place at,
-                    int64_t here)
+static void queries(const exact_walk *walk, float *memory, exact_place at)
 {
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
@@ -71,7 +70,7 @@ static void queries(const exact_walk *walk, float *memory, exact_place at,
     work_at(&w, memory, e);
     e->kn->pack_lanes(lanes_at(w.q + at.g * TC_LANES_FLOATS(e->Dk), e->Dk),
                       a->q + at.i0 * a->q_stride + at.h * a->D, a->q_stride,
-                      here, a->D);
+                      at.live, a->D);
     memset(w.acc + at.g * a->D * TC_NR, 0,
            (size_t)(a->D * TC_NR) * sizeof *w.acc);
 }
@@ -136,13 +135,12 @@ static void give_one(const exact_walk *walk, const work *w, int64_t g,
     for (int64_t d = 0; d < D; d++) o[d] = (acc[d * TC_NR] + 0.0f) / sum;
 }
 
-static void give(const exact_walk *walk, float *memory, exact_place at,
-                 int64_t here)
+static void give(const exact_walk *walk, float *memory, exact_place at)
 {
     const tt_attention_args *a = walk->a;
     work w;
     work_at(&w, memory, plan_of(walk));
-    for (int64_t i = 0; i < here; i++)
+    for (int64_t i = 0; i < at.live; i++)
         give_one(walk, &w, at.g, i,
                  a->o + ((at.i0 + i) * a->H + at.h) * a->D);
 }

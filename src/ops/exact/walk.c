@@ -26,12 +26,12 @@ void exact_add_bias(const exact_walk *w, exact_place at, float *s)
 }
 
 void exact_give(const exact_walk *w, const tt_kernels *kn, float *acc,
-                const float *l, exact_place at, int64_t here)
+                const float *l, exact_place at)
 {
     const int64_t D = w->a->D, width = w->a->H * D;
     kn->divide(acc, l, D);
-    kn->turn(w->a->o + at.i0 * width + at.h * D, width, acc, w->nr, here, D,
-             NULL, false);
+    kn->turn(w->a->o + at.i0 * width + at.h * D, width, acc, w->nr, at.live,
+             D, NULL, false);
 }
 
 int64_t exact_walk_laid(const exact_walk *w)
@@ -46,28 +46,31 @@ static float *block_at(const exact_walk *w, float *head, int64_t j0)
     return head + j0 / w->block * w->room(w, w->block);
 }
 
+/* Panel g of the queries [i0, i1) of head h. */
+static exact_place panel_at(const exact_walk *w, int64_t h, int64_t i0,
+                            int64_t i1, int64_t g)
+{
+    const int64_t first = i0 + g * w->nr;
+    return (exact_place){.h = h, .g = g, .i0 = first,
+                         .live = exact_least(i1 - first, w->nr)};
+}
+
 /* Queries [i0, i1) of head h: one group of panels. */
 static void walk_group(const exact_walk *w, float *memory, float *laid,
                        int64_t h, int64_t i0, int64_t i1)
 {
-    const tt_attention_args *a = w->a;
-    const int64_t nr = w->nr, panels = (i1 - i0 + nr - 1) / nr;
-    exact_place at = {.h = h};
-    for (at.g = 0; at.g < panels; at.g++) {
-        at.i0 = i0 + at.g * nr;
-        w->queries(w, memory, at, exact_least(i1 - at.i0, nr));
-    }
-    for (at.j0 = 0; at.j0 < a->N; at.j0 += w->block) {
-        at.n = exact_least(a->N - at.j0, w->block);
-        for (at.g = 0; at.g < panels; at.g++) {
-            at.i0 = i0 + at.g * nr;
-            w->panel(w, memory, block_at(w, laid, at.j0), at);
+    const int64_t panels = exact_parts(i1 - i0, w->nr);
+    for (int64_t g = 0; g < panels; g++)
+        w->queries(w, memory, panel_at(w, h, i0, i1, g));
+    for (int64_t j0 = 0; j0 < w->a->N; j0 += w->block)
+        for (int64_t g = 0; g < panels; g++) {
+            exact_place at = panel_at(w, h, i0, i1, g);
+            at.j0 = j0;
+            at.n = exact_least(w->a->N - j0, w->block);
+            w->panel(w, memory, block_at(w, laid, j0), at);
         }
-    }
-    for (at.g = 0; at.g < panels; at.g++) {
-        at.i0 = i0 + at.g * nr;
-        w->give(w, memory, at, exact_least(i1 - at.i0, nr));
-    }
+    for (int64_t g = 0; g < panels; g++)
+        w->give(w, memory, panel_at(w, h, i0, i1, g));
 }
 
 /* How many heads to take at a time: so many that each thread has a few groups,

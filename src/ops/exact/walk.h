@@ -21,7 +21,7 @@
 /* Where a step of the walk stands. */
 typedef struct exact_place {
     int64_t h;           /* head                                              */
-    int64_t g, i0;       /* panel of the group, its first query               */
+    int64_t g, i0, live; /* panel of the group, its first query, its queries  */
     int64_t j0, n;       /* first key of the block, its keys                  */
 } exact_place;
 
@@ -35,9 +35,8 @@ struct exact_walk {
     int64_t nr;          /* queries of a panel                                */
     int64_t block;       /* keys of a block                                   */
     int64_t floats;
-    /* Lay out `here` queries (at most nr) of panel g, whose sums begin. */
-    void (*queries)(const exact_walk *w, float *memory, exact_place at,
-                    int64_t here);
+    /* Lay out the queries (at most nr) of panel g, whose sums begin. */
+    void (*queries)(const exact_walk *w, float *memory, exact_place at);
     /* Floats that n keys and values take when they are laid out. */
     int64_t (*room)(const exact_walk *w, int64_t n);
     /* Lay out the block's keys and values. */
@@ -45,9 +44,8 @@ struct exact_walk {
     /* Panel g against the block. */
     void (*panel)(const exact_walk *w, float *memory, float *laid,
                   exact_place at);
-    /* The answers of panel g, `here` queries, after the last block. */
-    void (*give)(const exact_walk *w, float *memory, exact_place at,
-                 int64_t here);
+    /* The answers of panel g after the last block. */
+    void (*give)(const exact_walk *w, float *memory, exact_place at);
 };
 
 void exact_walk_all(tt_ctx *ctx, const exact_walk *w);
@@ -87,7 +85,7 @@ void exact_add_bias(const exact_walk *w, exact_place at, float *s);
 /* Answers of the queries of a panel from their sums acc [D, nr], divided by
  * l [nr]; acc is used up. */
 void exact_give(const exact_walk *w, const tt_kernels *kn, float *acc,
-                const float *l, exact_place at, int64_t here);
+                const float *l, exact_place at);
 
 /* The next n floats of memory p (NULL: only counted); *at of it are taken. */
 static inline float *exact_take(float *p, int64_t *at, int64_t n)

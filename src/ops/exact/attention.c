@@ -30,7 +30,8 @@ typedef struct work {
     float *m, *l;        /* [group, aq]                                      */
     float *s;            /* [TT_KEY_BLOCK, aq]                                */
     float *tops;         /* [aq]: the largest of each column of s; or NULL    */
-    float *part;         /* [Dup, aq]: values of a block's first TT_DOT_BLOCK */
+    float *part;         /* [Dup, aq]: values of a block's first TT_DOT_BLOCK;
+                          * or NULL                                           */
 } work;
 
 static const plan *plan_of(const exact_walk *w)
@@ -50,7 +51,7 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
     w->l = exact_take(p, &at, group * aq);
     w->s = exact_take(p, &at, keys * aq);
     w->tops = e->kn->score_top ? exact_take(p, &at, aq) : NULL;
-    w->part = exact_take(p, &at, Dup * aq);
+    w->part = keys > TT_DOT_BLOCK ? exact_take(p, &at, Dup * aq) : NULL;
     return at;
 }
 
@@ -119,22 +120,22 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
            (size_t)(values_at(walk, at.n) - at.n * D) * sizeof *laid);
 }
 
-/* acc [Dup, aq] = fma(acc, alpha, values of the n keys with the weights in s);
- * alpha NULL: those values. Of every TT_DOT_BLOCK keys a chain. */
+/* acc [Dup, aq] = fma(acc, alpha, values of the block's keys with the weights
+ * in s); alpha NULL: those values. Of every TT_DOT_BLOCK keys a chain. */
 static void values(const plan *e, work *w, float *acc, const float *v,
                    exact_place at, const float *alpha)
 {
     const tt_kernels *kn = e->kn;
     const int64_t am = kn->am, aq = kn->aq;
-    const int64_t n = exact_least(at.n, TT_DOT_BLOCK), more = at.n - n;
-    float *first = more ? w->part : acc;
+    const int64_t one = exact_least(at.n, TT_DOT_BLOCK), two = at.n - one;
+    float *to = two ? w->part : acc;
     for (int64_t d = 0; d < e->Dup; d += am)
-        kn->value_tile(first + d * aq, NULL, v + d * n, w->s, n, at.live,
-                       more ? NULL : alpha);
-    v += n * e->Dup;
-    for (int64_t d = 0; more && d < e->Dup; d += am)
-        kn->value_tile(acc + d * aq, first + d * aq, v + d * more,
-                       w->s + n * aq, more, at.live, alpha);
+        kn->value_tile(to + d * aq, NULL, v + d * one, w->s, one, at.live,
+                       two ? NULL : alpha);
+    v += one * e->Dup;
+    for (int64_t d = 0; two && d < e->Dup; d += am)
+        kn->value_tile(acc + d * aq, to + d * aq, v + d * two, w->s + one * aq,
+                       two, at.live, alpha);
 }
 
 /* s [n in whole tiles, aq] = dot of keys with the queries. Their maxima too, if

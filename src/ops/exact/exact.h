@@ -32,12 +32,21 @@ typedef struct tt_kernels {
     void (*linear_tile)(float *c, int64_t ldc, const float *a, int64_t lda,
                         const float *b, int64_t kc, bool add,
                         const float *bias);
-    /* The same of the first `few` lanes alone, in less time; the others of c
-     * are written or not. 0: there is none. */
-    int few;
+    /* The same of the first `few` lanes alone, or of the first `half`, in less
+     * time; the others of c are written or not. 0: there is none. */
+    int few, half;
     void (*linear_few)(float *c, int64_t ldc, const float *a, int64_t lda,
                        const float *b, int64_t kc, bool add,
                        const float *bias);
+    void (*linear_half)(float *c, int64_t ldc, const float *a, int64_t lda,
+                        const float *b, int64_t kc, bool add,
+                        const float *bias);
+    /* Of the first n <= `rest` lanes, in time that does not depend on n; a
+     * chain per TT_DOT_BLOCK of kc, and no other of c is written. 0: there is
+     * none. */
+    int rest;
+    void (*linear_rest)(float *c, int64_t ldc, const float *a, int64_t lda,
+                        const float *b, int64_t n, int64_t kc, bool add);
     /* panel [kc, nr] = transpose of src [nr, kc] (row stride ld) */
     void (*pack)(float *panel, const float *src, int64_t ld, int64_t kc);
     /* y [rows, cols] (row stride ldy) = transpose of src [cols, rows] (row
@@ -47,8 +56,8 @@ typedef struct tt_kernels {
                  int64_t rows, int64_t cols, const float *bias, bool far);
 
     /* Attention works on `aq` queries along the lanes and `am` keys (scores)
-     * or channels (values) along the rows. Sums of lanes from `live` on are not
-     * read: they may be any numbers.
+     * or channels (values) along the rows. No answer depends on lanes from
+     * `live` on: their sums are written, but may be any numbers.
      * scores: s [am, aq] = chain over d < D of k[r*D + d] q[d][lane] */
     int am, aq;
     void (*score_tile)(float *s, const float *k, const float *q, int64_t D,
@@ -59,7 +68,8 @@ typedef struct tt_kernels {
                       int64_t live, float *top);
     /* values: x [am, aq] = chain over j < n of v[j*am + r] p[j][lane], and
      *     o [am, aq] = fma(o, alpha[lane], part + x)
-     * Without alpha (NULL) o = part + x, without part o has x alone. */
+     * part NULL: x stands for part + x; alpha NULL: o = part + x, and o is not
+     * read. */
     void (*value_tile)(float *o, const float *part, const float *v,
                        const float *p, int64_t n, int64_t live,
                        const float *alpha);
@@ -70,7 +80,8 @@ typedef struct tt_kernels {
      * scale > 0; else NULL. */
     void (*soften)(float *s, int64_t n, float scale, const float *tops,
                    float *m, float *l, float *alpha, bool first);
-    /* acc [D, aq] = fma(acc, alpha, block); alpha NULL: = block */
+    /* acc [D, aq] = fma(acc, alpha, block); alpha NULL: = block. For classes
+     * amx and vdp, whose tiles give the values of a block alone. */
     void (*merge)(float *acc, const float *block, const float *alpha,
                   int64_t D);
     /* acc [D, aq] /= l [aq] */

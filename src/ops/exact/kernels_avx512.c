@@ -3,9 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * linear     14 rows x 32 lanes: 28 accumulators, the rows broadcast in place;
- *            or 24 lanes, half of whose vectors are as cheap as two halves
- *            are dear on CPUs that do AVX-512 in halves.
- * attention  8 rows x 48 queries: 24 accumulators.
+ *            or 16 lanes; or 24, half of whose vectors are as cheap as two
+ *            halves are dear on CPUs that do AVX-512 in halves. Four lanes or
+ *            fewer have the 14 rows along the vector instead.
+ * attention  8 rows x 48 queries: 24 accumulators; or 32, where a panel has no
+ *            more.
  * All loops over rows are written out by macro so that every accumulator is a
  * register at any optimisation level worth the name. */
 #include "ops/exact/exact.h"
@@ -72,6 +74,117 @@
 LINEAR_TILE(linear_tile, _mm512)
 LINEAR_TILE(linear_few, _mm256)
 
+/* 14 rows x 16 lanes. A broadcast for every product would be more than CPUs can
+ * load, so one brings two neighbours of a row. */
+#define BEGIN_HALF(r, at, P) __m512 s##r = _mm512_setzero_ps();
+#define STEP_HALF(r, at, P)                                                    \
+    {                                                                          \
+        double two;                                                            \
+        memcpy(&two, &(at), sizeof two);                                       \
+        const __m512 x = _mm512_castpd_ps(_mm512_set1_pd(two));                \
+        s##r = _mm512_fmadd_ps(_mm512_moveldup_ps(x), b0, s##r);               \
+        s##r = _mm512_fmadd_ps(_mm512_movehdup_ps(x), b1, s##r);               \
+    }
+#define LAST_HALF(r, at, P)                                                    \
+    s##r = _mm512_fmadd_ps(_mm512_set1_ps(at), b0, s##r);
+#define GIVE_HALF(r, at, P)                                                    \
+    {                                                                          \
+        float *y = c + r * ldc;                                                \
+        if (add) s##r = _mm512_add_ps(_mm512_loadu_ps(y), s##r);               \
+        if (bias) s##r = _mm512_add_ps(s##r, _mm512_loadu_ps(bias));           \
+        _mm512_storeu_ps(y, s##r);                                             \
+    }
+static void linear_half(float *c, int64_t ldc, const float *a, int64_t ld,
+                        const float *b, int64_t kc, bool add,
+                        const float *bias)
+{
+    const float *p0 = a, *p1 = a + 3 * ld, *p2 = a + 6 * ld;
+    const float *p3 = a + 9 * ld, *p4 = a + 12 * ld;
+    int64_t k = 0;
+    ROWS14(BEGIN_HALF, )
+    for (; k + 2 <= kc; k += 2, b += 64) {
+        const __m512 b0 = _mm512_loadu_ps(b), b1 = _mm512_loadu_ps(b + 32);
+        ask_behind(b, AHEAD);
+        ask_behind(b + 32, AHEAD);
+        ROWS14(STEP_HALF, )
+    }
+    if (k < kc) {
+        const __m512 b0 = _mm512_loadu_ps(b);
+        ROWS14(LAST_HALF, )
+    }
+    ROWS14(GIVE_HALF, )
+}
+
+#define REST 4
+
+/* s [n] += the products of up to 16 k, one after the other, of n lanes. Of
+ * fewer k the rows are copied, because nothing may lie behind them. */
+INLINE void rest_step(__m512 *s, const float *a, int64_t ld, const float *b,
+                      int64_t kc, int n)
+{
+    __m512 w[16];
+    float own[14 * 16];
+    if (kc < 16) {
+        memset(own, 0, sizeof own);
+        for (int r = 0; r < 14; r++)
+            memcpy(own + r * 16, a + r * ld, (size_t)kc * sizeof *own);
+        a = own;
+        ld = 16;
+    }
+    for (int r = 0; r < 16; r++)
+        w[r] = _mm512_loadu_ps(a + (r < 14 ? r : 13) * ld);
+    flip16(w);
+    _Pragma("GCC unroll 16")
+    for (int k = 0; k < 16; k++) {
+        if (k >= kc) break;
+        for (int j = 0; j < n; j++)
+            s[j] = _mm512_fmadd_ps(w[k], _mm512_set1_ps(b[k * 32 + j]), s[j]);
+    }
+}
+
+INLINE void rest_give(float *c, int64_t ldc, const __m512 *s, bool add, int n)
+{
+    for (int j = 0; j < n; j++) {
+        float sum[16];
+        _mm512_storeu_ps(sum, s[j]);
+        for (int r = 0; r < 14; r++)
+            c[r * ldc + j] = add ? c[r * ldc + j] + sum[r] : sum[r];
+    }
+}
+
+/* Two blocks at a time: each is one long chain. */
+INLINE void rest_of(float *c, int64_t ldc, const float *a, int64_t ld,
+                    const float *b, int64_t kc, bool add, int n)
+{
+    enum { BLOCK = TT_DOT_BLOCK };
+    for (; kc > 0; kc -= 2 * BLOCK, a += 2 * BLOCK, b += 2 * BLOCK * 32) {
+        __m512 s[REST], t[REST];
+        for (int j = 0; j < n; j++) s[j] = t[j] = _mm512_setzero_ps();
+        int64_t k = 0;
+        for (; k < BLOCK && BLOCK + k + 16 <= kc; k += 16) {
+            rest_step(s, a + k, ld, b + k * 32, 16, n);
+            rest_step(t, a + BLOCK + k, ld, b + (BLOCK + k) * 32, 16, n);
+        }
+        if (k < BLOCK && BLOCK + k < kc)
+            rest_step(t, a + BLOCK + k, ld, b + (BLOCK + k) * 32,
+                      kc - BLOCK - k, n);
+        for (; k < BLOCK && k < kc; k += 16)
+            rest_step(s, a + k, ld, b + k * 32, exact_least(kc - k, 16), n);
+        rest_give(c, ldc, s, add, n);
+        if (kc > BLOCK) rest_give(c, ldc, t, true, n);
+        add = true;
+    }
+}
+
+static void linear_rest(float *c, int64_t ldc, const float *a, int64_t ld,
+                        const float *b, int64_t n, int64_t kc, bool add)
+{
+    if (n == 1) rest_of(c, ldc, a, ld, b, kc, add, 1);
+    else if (n == 2) rest_of(c, ldc, a, ld, b, kc, add, 2);
+    else if (n == 3) rest_of(c, ldc, a, ld, b, kc, add, 3);
+    else rest_of(c, ldc, a, ld, b, kc, add, 4);
+}
+
 static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 {
     int64_t k = 0;
@@ -84,12 +197,12 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     pack_columns(panel, src, ld, k, kc, 32);
 }
 
-/* Eight broadcast rows against 48 lanes, or 32 where no other is live (their
- * sums are 0); `at(r)` is the scalar of row r. The rows lie in `count` times 8
- * floats, and behind them are those of the next tile (of a block's last tile:
- * of the next block), which are asked for: they come from far, and CPUs that
- * foresee stop at the end of a page. `last` is done with the sums xr, yr, zr
- * while registers hold them. */
+/* Eight broadcast rows against 48 lanes, or 32 where no other is live (the sums
+ * of the others are 0); `at(r)` is the scalar of row r. The rows lie in `count`
+ * times 8 floats, and behind them are those of the next tile (of a block's last
+ * tile: of the next block), which are asked for: they come from far, and CPUs
+ * that foresee stop at the end of a page. `last` is done with the sums xr, yr,
+ * zr while registers hold them. */
 #define TILE_8x48(lanes, count, at, rows, live, last)                          \
     do {                                                                       \
         EIGHT(DECLARE, at)                                                     \
@@ -105,7 +218,7 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
         __m512 b1 = _mm512_loadu_ps((lanes) + k * 48 + 16);                    \
         __m512 b2 = _mm512_loadu_ps((lanes) + k * 48 + 32);                    \
         ask_behind(rows, 32 * ((count) + k));                                  \
-        (void)b2;                                                              \
+        (void)b2; /* STEP_32 does without */                                   \
         EIGHT(step, at)                                                        \
     }
 #define EIGHT(X, y)                                                            \
@@ -197,7 +310,8 @@ static double fma_loop(int64_t n)
 const tt_kernels tt_kernels_avx512 = {
     .name = "avx512", .level = EXACT_AVX512,
     .mr = 14, .nr = 32, .linear_tile = linear_tile, .pack = pack,
-    .few = 24, .linear_few = linear_few,
+    .few = 24, .linear_few = linear_few, .half = 16, .linear_half = linear_half,
+    .rest = REST, .linear_rest = linear_rest,
     .am = 8, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     .score_top = score_top,
     .fma_loop = fma_loop,

@@ -54,7 +54,22 @@ static const float *weights(const exact_product *p, exact_slice at, float *copy,
     return copy;
 }
 
-/* In the blocks of the definition, ascending. */
+/* out [mr, nr] = what is there (`add`) and kc products of a panel whose first
+ * `live` rows count, in the blocks of the definition, ascending. */
+static void panel(const tt_kernels *kn, float *out, const float *w, int64_t ld,
+                  const float *x, int64_t kc, int64_t live, bool add)
+{
+    const int64_t rest = kn->rest && live < kn->nr ? live % kn->half : 0;
+    const int64_t apart = rest <= kn->rest ? rest : 0, lanes = live - apart;
+    for (int64_t k = 0; lanes > 0 && k < kc; k += TT_DOT_BLOCK)
+        (lanes <= kn->half ? kn->linear_half
+         : lanes <= kn->few ? kn->linear_few : kn->linear_tile)(
+            out, kn->nr, w + k, ld, x + k * kn->nr,
+            exact_least(kc - k, TT_DOT_BLOCK), add || k > 0, NULL);
+    if (apart)
+        kn->linear_rest(out + lanes, kn->nr, w, ld, x + lanes, apart, kc, add);
+}
+
 static void slice(const exact_product *p, float *out, const char *panels,
                   exact_slice at, float *copy)
 {
@@ -65,14 +80,9 @@ static void slice(const exact_product *p, float *out, const char *panels,
         EXACT_ASK_WEIGHTS(p, (const char *)(w + p->mr * ld),
                           ld * (int64_t)sizeof *w,
                           at.kc * (int64_t)sizeof *w);
-    for (int64_t r = 0; r < at.n; r += p->nr, out += at.apart) {
-        const float *x = (const float *)(const void *)panels + r * at.kc;
-        const bool few = at.live - r <= kn->few;
-        for (int64_t k = 0; k < at.kc; k += TT_DOT_BLOCK)
-            (few ? kn->linear_few : kn->linear_tile)(
-                out, p->nr, w + k, ld, x + k * p->nr,
-                exact_least(at.kc - k, TT_DOT_BLOCK), at.k0 + k > 0, NULL);
-    }
+    for (int64_t r = 0; r < at.n; r += p->nr, out += at.apart)
+        panel(kn, out, w, ld, (const float *)(const void *)panels + r * at.kc,
+              at.kc, at.live - r, at.k0 > 0);
 }
 
 static plan plan_for(const tt_linear_args *a)

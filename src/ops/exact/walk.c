@@ -20,7 +20,7 @@ void exact_add_bias(const exact_walk *w, exact_place at, float *s)
             *v *= a->scale;
             if (a->key_mask && !a->key_mask[at.j0 + j])
                 *v += -FLT_MAX;
-            else if (bias && at.i0 + i < a->T)
+            else if (bias && i < at.live)
                 *v += bias[at.j0 + j - at.i0 - i];
         }
 }

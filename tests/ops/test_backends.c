@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "ops/exact/level.h"
 #include "tests/harness.h"
@@ -153,6 +155,39 @@ static void test_linear(void)
             compare(name, call_linear, &c, n * o, kind == TINY ? -1 : 2e-5);
             tt_arena_free(&a);
         }
+}
+
+/* Weights that are read in place end where no page is: nothing behind a row of
+ * the last tile may be read. With whole tiles of 14, and the numbers of rows
+ * that have kernels of their own. */
+static void test_linear_in_place(void)
+{
+    static const int64_t rows[] = {1, 2, 3, 4, 16, 17, 20, 23, 32, 33};
+    static const int64_t inner[] = {1, 15, 17, 257, 271, 273, 513, 529};
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t size = (28 * 529 * sizeof(tt_real) / page + 1) * page;
+    char *const pages = mmap(NULL, size + page, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    expect(pages != MAP_FAILED && !mprotect(pages + size, page, PROT_NONE),
+           "a page that cannot be read");
+    for (size_t s = 0; s < sizeof inner / sizeof inner[0]; s++)
+        for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+            tt_arena a = {0};
+            const int64_t o = r % 2 ? 28 : 14, i = inner[s];
+            const size_t bytes = (size_t)(o * i) * sizeof(tt_real);
+            tt_real *w = (tt_real *)(void *)(pages + size - bytes);
+            memcpy(w, fill(&a, o * i, NORMAL), bytes);
+            linear_case c = {.x = fill(&a, rows[r] * i, NORMAL),
+                             .w = tt_tensor_make(w, sizeof *w == 8 ? TT_F64 : TT_F32,
+                                                 2, (int64_t[]){o, i}),
+                             .n = rows[r]};
+            char name[96];
+            snprintf(name, sizeof name, "linear in place %lldx%lldx%lld",
+                     (long long)c.n, (long long)o, (long long)i);
+            compare(name, call_linear, &c, c.n * o, 2e-5);
+            tt_arena_free(&a);
+        }
+    munmap(pages, size + page);
 }
 
 /* ---- conv ---------------------------------------------------------------- */
@@ -479,6 +514,7 @@ int main(void)
         tt_clear(ctx);
     }
     test_linear();
+    test_linear_in_place();
     test_conv();
     test_attention();
     test_low_scores();

@@ -32,18 +32,20 @@ typedef struct tt_kernels {
     void (*linear_tile)(float *c, int64_t ldc, const float *a, int64_t lda,
                         const float *b, int64_t kc, bool add,
                         const float *bias);
-    /* The same of the first `few` lanes alone, or of the first `half`, in less
-     * time; the others of c are written or not. 0: there is none. */
-    int few, half;
+    /* The same of the first `few` lanes alone, in less time; the others of c
+     * are written or not. 0: there is none. */
+    int few;
     void (*linear_few)(float *c, int64_t ldc, const float *a, int64_t lda,
                        const float *b, int64_t kc, bool add,
                        const float *bias);
+    /* Of the first `half`, nr = 2 half; the others of c are not written. */
+    int half;
     void (*linear_half)(float *c, int64_t ldc, const float *a, int64_t lda,
                         const float *b, int64_t kc, bool add,
                         const float *bias);
-    /* Of the first n <= `rest` lanes, in time that does not depend on n; a
-     * chain per TT_DOT_BLOCK of kc, and no other of c is written. 0: there is
-     * none. */
+    /* Of n <= `rest` lanes, the first of which are where b and c begin, with
+     * any kc: a chain for every TT_DOT_BLOCK. No other of c is written, and of
+     * b as many as `rest` are read. 0: there is none, as where `half` is 0. */
     int rest;
     void (*linear_rest)(float *c, int64_t ldc, const float *a, int64_t lda,
                         const float *b, int64_t n, int64_t kc, bool add);

@@ -5,11 +5,11 @@
  * linear     14 rows x 32 lanes: 28 accumulators, the rows broadcast in place;
  *            or 16 lanes; or 24, half of whose vectors are as cheap as two
  *            halves are dear on CPUs that do AVX-512 in halves. Four lanes or
- *            fewer have the 14 rows along the vector instead.
+ *            fewer have the 14 rows along the vector instead (linear_rest).
  * attention  8 rows x 48 queries: 24 accumulators; or 32, where a panel has no
  *            more.
- * All loops over rows are written out by macro so that every accumulator is a
- * register at any optimisation level worth the name. */
+ * All loops over rows but those of linear_rest are written out by macro so that
+ * every accumulator is a register at any optimisation level worth the name. */
 #include "ops/exact/exact.h"
 
 #if defined(__x86_64__) && !defined(TT_REAL_DOUBLE)
@@ -74,8 +74,8 @@
 LINEAR_TILE(linear_tile, _mm512)
 LINEAR_TILE(linear_few, _mm256)
 
-/* 14 rows x 16 lanes. A broadcast for every product would be more than CPUs can
- * load, so one brings two neighbours of a row. */
+/* 14 rows x 16 lanes. With a broadcast for every product CPUs that do two of
+ * them a cycle would wait for loads, so one brings two neighbours of a row. */
 #define BEGIN_HALF(r, at, P) __m512 s##r = _mm512_setzero_ps();
 #define STEP_HALF(r, at, P)                                                    \
     {                                                                          \
@@ -115,74 +115,84 @@ static void linear_half(float *c, int64_t ldc, const float *a, int64_t ld,
     ROWS14(GIVE_HALF, )
 }
 
-#define REST 4
+#define REST 4 /* lanes at most */
 
-/* s [n] += the products of up to 16 k, one after the other, of n lanes. Of
- * fewer k the rows are copied, because nothing may lie behind them. */
+/* s [n] += the products of 16 k, one after the other, of n lanes. */
 INLINE void rest_step(__m512 *s, const float *a, int64_t ld, const float *b,
-                      int64_t kc, int n)
+                      int n)
 {
     __m512 w[16];
-    float own[14 * 16];
-    if (kc < 16) {
-        memset(own, 0, sizeof own);
-        for (int r = 0; r < 14; r++)
-            memcpy(own + r * 16, a + r * ld, (size_t)kc * sizeof *own);
-        a = own;
-        ld = 16;
-    }
     for (int r = 0; r < 16; r++)
         w[r] = _mm512_loadu_ps(a + (r < 14 ? r : 13) * ld);
     flip16(w);
-    _Pragma("GCC unroll 16")
-    for (int k = 0; k < 16; k++) {
-        if (k >= kc) break;
+    UNROLL_ALL
+    for (int k = 0; k < 16; k++)
         for (int j = 0; j < n; j++)
             s[j] = _mm512_fmadd_ps(w[k], _mm512_set1_ps(b[k * 32 + j]), s[j]);
+}
+
+/* The same of kc < 16 k; nothing may lie behind them. */
+static __attribute__((noinline)) void rest_last(__m512 *s, const float *a,
+                                                int64_t ld, const float *b,
+                                                int64_t kc, int n)
+{
+    float w[16] = {0};
+    for (int64_t k = 0; k < kc; k++) {
+        for (int r = 0; r < 14; r++) w[r] = a[r * ld + k];
+        for (int j = 0; j < n; j++)
+            s[j] = _mm512_fmadd_ps(_mm512_loadu_ps(w),
+                                   _mm512_set1_ps(b[k * 32 + j]), s[j]);
     }
 }
 
-INLINE void rest_give(float *c, int64_t ldc, const __m512 *s, bool add, int n)
+/* c of `rows` lanes = the n >= rows sums of kc products in s and those behind
+ * them. */
+INLINE void rest_end(float *c, int64_t ldc, const __m512 *s, const float *a,
+                     int64_t ld, const float *b, int64_t kc, bool add, int n,
+                     int64_t rows)
 {
-    for (int j = 0; j < n; j++) {
+    const int64_t k = kc / 16 * 16;
+    __m512 last[REST];
+    for (int j = 0; j < n; j++) last[j] = s[j];
+    if (k < kc) rest_last(last, a + k, ld, b + k * 32, kc - k, n);
+    for (int64_t j = 0; j < rows; j++) {
         float sum[16];
-        _mm512_storeu_ps(sum, s[j]);
+        _mm512_storeu_ps(sum, last[j]);
         for (int r = 0; r < 14; r++)
             c[r * ldc + j] = add ? c[r * ldc + j] + sum[r] : sum[r];
     }
 }
 
-/* Two blocks at a time: each is one long chain. */
-INLINE void rest_of(float *c, int64_t ldc, const float *a, int64_t ld,
-                    const float *b, int64_t kc, bool add, int n)
+/* One or two blocks of the definition, side by side: each is a long chain. */
+INLINE void rest_blocks(float *c, int64_t ldc, const float *a, int64_t ld,
+                        const float *b, int64_t kc, bool add, int n,
+                        int64_t rows)
 {
     enum { BLOCK = TT_DOT_BLOCK };
-    for (; kc > 0; kc -= 2 * BLOCK, a += 2 * BLOCK, b += 2 * BLOCK * 32) {
-        __m512 s[REST], t[REST];
-        for (int j = 0; j < n; j++) s[j] = t[j] = _mm512_setzero_ps();
-        int64_t k = 0;
-        for (; k < BLOCK && BLOCK + k + 16 <= kc; k += 16) {
-            rest_step(s, a + k, ld, b + k * 32, 16, n);
-            rest_step(t, a + BLOCK + k, ld, b + (BLOCK + k) * 32, 16, n);
-        }
-        if (k < BLOCK && BLOCK + k < kc)
-            rest_step(t, a + BLOCK + k, ld, b + (BLOCK + k) * 32,
-                      kc - BLOCK - k, n);
-        for (; k < BLOCK && k < kc; k += 16)
-            rest_step(s, a + k, ld, b + k * 32, exact_least(kc - k, 16), n);
-        rest_give(c, ldc, s, add, n);
-        if (kc > BLOCK) rest_give(c, ldc, t, true, n);
-        add = true;
+    const int64_t one = exact_least(kc, BLOCK), two = kc - one;
+    const float *a2 = two ? a + BLOCK : a, *b2 = two ? b + BLOCK * 32 : b;
+    __m512 s[REST], t[REST];
+    int64_t k = 0;
+    for (int j = 0; j < n; j++) s[j] = t[j] = _mm512_setzero_ps();
+    for (; k + 16 <= two; k += 16) {
+        rest_step(s, a + k, ld, b + k * 32, n);
+        rest_step(t, a2 + k, ld, b2 + k * 32, n);
     }
+    for (; k + 16 <= one; k += 16) rest_step(s, a + k, ld, b + k * 32, n);
+    rest_end(c, ldc, s, a, ld, b, one, add, n, rows);
+    if (two) rest_end(c, ldc, t, a2, ld, b2, two, true, n, rows);
 }
 
 static void linear_rest(float *c, int64_t ldc, const float *a, int64_t ld,
                         const float *b, int64_t n, int64_t kc, bool add)
 {
-    if (n == 1) rest_of(c, ldc, a, ld, b, kc, add, 1);
-    else if (n == 2) rest_of(c, ldc, a, ld, b, kc, add, 2);
-    else if (n == 3) rest_of(c, ldc, a, ld, b, kc, add, 3);
-    else rest_of(c, ldc, a, ld, b, kc, add, 4);
+    for (int64_t k = 0; k < kc; k += 2 * TT_DOT_BLOCK, add = true) {
+        const int64_t here = exact_least(kc - k, 2 * TT_DOT_BLOCK);
+        if (n == 1)
+            rest_blocks(c, ldc, a + k, ld, b + k * 32, here, add, 1, 1);
+        else
+            rest_blocks(c, ldc, a + k, ld, b + k * 32, here, add, REST, n);
+    }
 }
 
 static void pack(float *panel, const float *src, int64_t ld, int64_t kc)

@@ -85,8 +85,10 @@ typedef int32_t vi __attribute__((vector_size(8 * VD)));
 
 #if defined(__clang__)
 #define UNROLL _Pragma("unroll")
+#define UNROLL_ALL UNROLL
 #else
 #define UNROLL _Pragma("GCC unroll 8")
+#define UNROLL_ALL _Pragma("GCC unroll 16")
 #endif
 #define INLINE static inline __attribute__((always_inline))
 #define EACH(n) UNROLL for (int i = 0; i < (n); i++)

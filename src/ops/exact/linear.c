@@ -55,7 +55,8 @@ static const float *weights(const exact_product *p, exact_slice at, float *copy,
 }
 
 /* out [mr, nr] = what is there (`add`) and kc products of a panel whose first
- * `live` rows count, in the blocks of the definition, ascending. */
+ * `live` > 0 rows count (or all, if those are more than it has), in the blocks
+ * of the definition, ascending. */
 static void panel(const tt_kernels *kn, float *out, const float *w, int64_t ld,
                   const float *x, int64_t kc, int64_t live, bool add)
 {

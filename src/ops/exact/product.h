@@ -6,6 +6,7 @@
  * from where they are stored if a kernel can read them there: y^T = w x^T. A
  * weight then needs no layout of its own, which would cost as much as fifty
  * rows do; x gets one, for every block of rows once, and it serves all outputs.
+ * (A class may do otherwise for the few rows behind the last full vector.)
  * Weights that must be widened or rounded are, tile by tile, for every block.
  * Threads take units of outputs and of rows; the outputs of a unit are turned
  * and get their bias at its end. Blocking is free to change: it moves whole

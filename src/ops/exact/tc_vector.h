@@ -17,11 +17,6 @@
 
 #define W VS
 #define EACH_LANE(j) for (int j = 0; j < TC_NR; j += W)
-#if defined(__clang__)
-#define UNROLL_ALL _Pragma("unroll")
-#else
-#define UNROLL_ALL _Pragma("GCC unroll 16")
-#endif
 
 typedef uint32_t vu __attribute__((vector_size(4 * W)));
 typedef int16_t vh __attribute__((vector_size(4 * W)));

@@ -152,7 +152,8 @@ typedef struct tt_layer {
     tt_real *k, *v;        /* [cap, H, D], zeroed at reset                    */
     const tt_real *own_k, *own_v; /* [frames*L, H, D]: what the last live slots
                               should hold, while something else waits there;
-                              a `write` sets them, until done. Else NULL      */
+                              a `write` sets them or own_k alone, until done.
+                              Else NULL                                       */
     int32_t *src_frame;    /* [cap] global frame a token came from, or one of
                               TT_SRC_* below                                  */
     int32_t *sidx;         /* [cap]                                           */
@@ -348,9 +349,9 @@ void tt_layer_move(tt_ctx *ctx, tt_layer *y, int64_t to, int64_t from,
  * they are; then len grows by n. The new slots still hold old data.
  * Needs keep + n <= cap. True when something was dropped. */
 bool tt_layer_roll(tt_ctx *ctx, tt_layer *y, int64_t keep, int64_t n);
-/* Store the chunk's k, v in the last live slots, unless own_k is set, with
- * metadata src_frame = tpos = start + i/L, sidx = i mod L; these wait while a
- * choice is unseen. */
+/* Store the chunk's k, v in the last live slots, k unless own_k is set and v
+ * unless own_v is, with metadata src_frame = tpos = start + i/L and
+ * sidx = i mod L; these wait while a choice is unseen. */
 void tt_layer_put(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x);
 /* Could a run have left the policy's state that is in this layer? Asks the
  * class: state_flags, then `valid`. */

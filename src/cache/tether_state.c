@@ -87,19 +87,23 @@ size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo)
     return (size_t)bytes / sizeof(tt_real);
 }
 
-void tether_set_aside(tt_ctx *ctx, tt_layer *y, int64_t slot)
+void tether_set_aside(tt_ctx *ctx, tt_layer *y, int64_t slot, int what)
 {
     const int64_t size = tether_frame(y), n = tether_of(y)->pending * size;
-    tt_copy(ctx, tether_pend_k(y, 0), y->k + slot * size, n);
-    tt_copy(ctx, tether_pend_v(y, 0), y->v + slot * size, n);
+    if (what & TETHER_KEYS)
+        tt_copy(ctx, tether_pend_k(y, 0), y->k + slot * size, n);
+    if (what & TETHER_VALUES)
+        tt_copy(ctx, tether_pend_v(y, 0), y->v + slot * size, n);
 }
 
-void tether_put_back(tt_ctx *ctx, tt_layer *y)
+void tether_put_back(tt_ctx *ctx, tt_layer *y, int what)
 {
     const int64_t size = tether_frame(y), pending = tether_of(y)->pending;
     const int64_t slot = y->len / y->geo->L - pending, n = pending * size;
-    tt_copy(ctx, y->k + slot * size, tether_pend_k(y, 0), n);
-    tt_copy(ctx, y->v + slot * size, tether_pend_v(y, 0), n);
+    if (what & TETHER_KEYS)
+        tt_copy(ctx, y->k + slot * size, tether_pend_k(y, 0), n);
+    if (what & TETHER_VALUES)
+        tt_copy(ctx, y->v + slot * size, tether_pend_v(y, 0), n);
 }
 
 void tether_reset(tt_ctx *ctx, tt_layer *y)

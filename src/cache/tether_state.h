@@ -35,14 +35,15 @@ int64_t *tether_pend_src(const tt_layer *y);
 int64_t *tether_known(const tt_layer *y);
 tt_wide *tether_moments(const tt_layer *y, int64_t slot);
 /* Keys and values of a pending frame, in tt_layer.shared: there from write to
- * done. Between passes, and while own_k of tt_layer is set, they are in the
- * slots of the chunk, which tether_set_aside and tether_put_back move them out
- * of and into. */
+ * done. Between passes, and keys while own_k of tt_layer is set, and values
+ * while own_v is, they are in the slots of the chunk, which tether_set_aside
+ * and tether_put_back move them out of and into. */
+enum { TETHER_KEYS = 1, TETHER_VALUES = 2, TETHER_BOTH = 3 };
 tt_real *tether_pend_k(const tt_layer *y, int64_t frame);
 tt_real *tether_pend_v(const tt_layer *y, int64_t frame);
-void tether_set_aside(tt_ctx *ctx, tt_layer *y, int64_t slot); /* from frame
-                                                                  slot `slot` */
-void tether_put_back(tt_ctx *ctx, tt_layer *y);
+void tether_set_aside(tt_ctx *ctx, tt_layer *y, int64_t slot, /* from frame  */
+                      int what);                              /* slot `slot` */
+void tether_put_back(tt_ctx *ctx, tt_layer *y, int what);
 
 /* The class's functions of these names (policy.h). */
 size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo);

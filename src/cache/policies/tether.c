@@ -56,19 +56,22 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     else evict(ctx, y, p);                               /* 1 evict           */
 }
 
-/* Step 2, in every pass. The evicted frames make room for the chunk; or stay,
- * where nobody reads it but the one who lays it out. */
+/* Step 2, in every pass. The evicted frames make room for the chunk. In a noisy
+ * pass their keys stay, because the chunk's are read where they are, to be
+ * rotated; and values, where only the one reads them who lays them out. */
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
 {
-    const int64_t L = y->geo->L;
-    const bool waits = !y->first && tether_of(y)->pending > 0;
-    if (waits && !p->context && !p->last
-        && kept_goes_on(ctx, cache_kept_of(y->cache, y->index))) {
-        y->own_k = x->k;
+    const bool waits = tether_of(y)->pending > 0;
+    const bool noisy = waits && !p->context && !p->last;
+    if (noisy) y->own_k = x->k;
+    if (noisy && y->first) tether_put_back(ctx, y, TETHER_KEYS);
+    if (noisy && !y->first
+        && kept_goes_on(ctx, cache_kept_of(y->cache, y->index)))
         y->own_v = x->v;
-    } else if (waits) {
-        tether_set_aside(ctx, y, y->len / L - p->frames);
-    }
+    if (waits && !y->first)
+        tether_set_aside(ctx, y, y->len / y->geo->L - p->frames,
+                         (y->own_k ? 0 : TETHER_KEYS)
+                         | (y->own_v ? 0 : TETHER_VALUES));
     tt_layer_put(ctx, y, p, x);
 }
 
@@ -78,7 +81,9 @@ static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
     if (tether_of(y)->pending == 0) return;
     if (p->last) tether_of(y)->pending = 0;
-    else if (!y->own_k) tether_put_back(ctx, y);
+    else
+        tether_put_back(ctx, y, (y->own_k ? 0 : TETHER_KEYS)
+                                | (y->own_v ? 0 : TETHER_VALUES));
 }
 
 /* Step 1. The chunk's f frames push out the f oldest recent ones, which wait
@@ -100,7 +105,7 @@ static void evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
     }
     s->pending = y->opt->M > 0 ? f : 0;
     s->pending_first = y->seen - y->opt->R;
-    if (s->pending > 0) tether_set_aside(ctx, y, g.recent);
+    if (s->pending > 0) tether_set_aside(ctx, y, g.recent, TETHER_BOTH);
     for (int64_t i = 0; i < f; i++)
         tether_pend_src(y)[i] = y->src_frame[(g.recent + i) * L];
     tt_layer_move(ctx, y, g.recent * L, (g.recent + f) * L,

@@ -145,42 +145,54 @@ static __attribute__((noinline)) void rest_last(__m512 *s, const float *a,
     }
 }
 
-/* c of `rows` lanes = the n >= rows sums of kc products in s and those behind
- * them. */
-INLINE void rest_end(float *c, int64_t ldc, const __m512 *s, const float *a,
-                     int64_t ld, const float *b, int64_t kc, bool add, int n,
-                     int64_t rows)
+/* What linear_rest was given. */
+typedef struct rest {
+    float *c;
+    int64_t ldc;
+    const float *a;
+    int64_t ld;
+    const float *b;
+    int64_t lanes;
+} rest;
+
+/* The sums of a block of kc products, of which s [n] has all but the last that
+ * are no 16; n >= lanes. */
+INLINE void rest_end(const rest *q, const __m512 *s, int64_t kc, bool add,
+                     int n)
 {
     const int64_t k = kc / 16 * 16;
     __m512 last[REST];
     for (int j = 0; j < n; j++) last[j] = s[j];
-    if (k < kc) rest_last(last, a + k, ld, b + k * 32, kc - k, n);
-    for (int64_t j = 0; j < rows; j++) {
+    if (k < kc)
+        rest_last(last, q->a + k, q->ld, q->b + k * 32, kc - k, n);
+    for (int64_t j = 0; j < q->lanes; j++) {
         float sum[16];
         _mm512_storeu_ps(sum, last[j]);
-        for (int r = 0; r < 14; r++)
-            c[r * ldc + j] = add ? c[r * ldc + j] + sum[r] : sum[r];
+        for (int r = 0; r < 14; r++) {
+            float *c = q->c + r * q->ldc + j;
+            *c = add ? *c + sum[r] : sum[r];
+        }
     }
 }
 
 /* One or two blocks of the definition, side by side: each is a long chain. */
-INLINE void rest_blocks(float *c, int64_t ldc, const float *a, int64_t ld,
-                        const float *b, int64_t kc, bool add, int n,
-                        int64_t rows)
+INLINE void rest_blocks(rest q, int64_t kc, bool add, int n)
 {
     enum { BLOCK = TT_DOT_BLOCK };
     const int64_t one = exact_least(kc, BLOCK), two = kc - one;
-    const float *a2 = two ? a + BLOCK : a, *b2 = two ? b + BLOCK * 32 : b;
+    rest p = q; /* the second */
+    if (two) p.a += BLOCK, p.b += BLOCK * 32;
     __m512 s[REST], t[REST];
     int64_t k = 0;
     for (int j = 0; j < n; j++) s[j] = t[j] = _mm512_setzero_ps();
     for (; k + 16 <= two; k += 16) {
-        rest_step(s, a + k, ld, b + k * 32, n);
-        rest_step(t, a2 + k, ld, b2 + k * 32, n);
+        rest_step(s, q.a + k, q.ld, q.b + k * 32, n);
+        rest_step(t, p.a + k, p.ld, p.b + k * 32, n);
     }
-    for (; k + 16 <= one; k += 16) rest_step(s, a + k, ld, b + k * 32, n);
-    rest_end(c, ldc, s, a, ld, b, one, add, n, rows);
-    if (two) rest_end(c, ldc, t, a2, ld, b2, two, true, n, rows);
+    for (; k + 16 <= one; k += 16)
+        rest_step(s, q.a + k, q.ld, q.b + k * 32, n);
+    rest_end(&q, s, one, add, n);
+    if (two) rest_end(&p, t, two, true, n);
 }
 
 static void linear_rest(float *c, int64_t ldc, const float *a, int64_t ld,
@@ -188,10 +200,9 @@ static void linear_rest(float *c, int64_t ldc, const float *a, int64_t ld,
 {
     for (int64_t k = 0; k < kc; k += 2 * TT_DOT_BLOCK, add = true) {
         const int64_t here = exact_least(kc - k, 2 * TT_DOT_BLOCK);
-        if (n == 1)
-            rest_blocks(c, ldc, a + k, ld, b + k * 32, here, add, 1, 1);
-        else
-            rest_blocks(c, ldc, a + k, ld, b + k * 32, here, add, REST, n);
+        const rest q = {c, ldc, a + k, ld, b + k * 32, n};
+        if (n == 1) rest_blocks(q, here, add, 1);
+        else rest_blocks(q, here, add, REST);
     }
 }
 

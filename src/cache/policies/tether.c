@@ -56,6 +56,12 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     else evict(ctx, y, p);                               /* 1 evict           */
 }
 
+/* What the chunk has in its slots, and not where the pass has it. */
+static int in_slots(const tt_layer *y)
+{
+    return (y->own_k ? 0 : TETHER_KEYS) | (y->own_v ? 0 : TETHER_VALUES);
+}
+
 /* Step 2, in every pass. The evicted frames make room for the chunk. In a noisy
  * pass their keys stay, because the chunk's are read where they are, to be
  * rotated; and values, where only the one reads them who lays them out. */
@@ -70,8 +76,7 @@ static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
         y->own_v = x->v;
     if (waits && !y->first)
         tether_set_aside(ctx, y, y->len / y->geo->L - p->frames,
-                         (y->own_k ? 0 : TETHER_KEYS)
-                         | (y->own_v ? 0 : TETHER_VALUES));
+                         in_slots(y));
     tt_layer_put(ctx, y, p, x);
 }
 
@@ -81,9 +86,7 @@ static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
     if (tether_of(y)->pending == 0) return;
     if (p->last) tether_of(y)->pending = 0;
-    else
-        tether_put_back(ctx, y, (y->own_k ? 0 : TETHER_KEYS)
-                                | (y->own_v ? 0 : TETHER_VALUES));
+    else tether_put_back(ctx, y, in_slots(y));
 }
 
 /* Step 1. The chunk's f frames push out the f oldest recent ones, which wait

@@ -46,6 +46,21 @@ static void k_soften(float *restrict s, int64_t n, float scale,
     soften_end(top, sum, m, l, alpha, first);
 }
 
+/* The end of value_tile (exact.h): one vector x of a chain; o, part and alpha
+ * where it begins. */
+INLINE void join(float *o, const float *part, vs x, const float *alpha)
+{
+    if (part) x = vs_load(part) + x;
+    if (alpha) x = VS_FMA(vs_load(o), vs_load(alpha), x);
+    vs_store(o, x);
+}
+
+/* The same of row r from lane `at` on, in a function that has o, part and
+ * alpha. */
+#define JOIN_ROW(r, at, x)                                                     \
+    join(o + (r) * AQ + (at), part ? part + (r) * AQ + (at) : NULL, (vs)(x),   \
+         alpha ? alpha + (at) : NULL);
+
 INLINE void merge_all(float *restrict acc, const float *restrict block,
                       const float *restrict alpha, int64_t D)
 {

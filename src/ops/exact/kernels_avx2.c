@@ -104,23 +104,13 @@ static void score_tile(float *s, const float *key, const float *q, int64_t D,
     TILE_4x24(q, D, KEY, key, FOUR(STORE, s));
 }
 
-INLINE void join_8(float *o, const float *part, __m256 x, const float *alpha)
-{
-    if (part) x = _mm256_add_ps(_mm256_loadu_ps(part), x);
-    if (alpha)
-        x = _mm256_fmadd_ps(_mm256_loadu_ps(o), _mm256_loadu_ps(alpha), x);
-    _mm256_storeu_ps(o, x);
-}
-
 static void value_tile(float *o, const float *part, const float *v4,
                        const float *p, int64_t n, int64_t live,
                        const float *alpha)
 {
 #define VALUE(r) v4[k * 4 + r]
-#define GIVE_8(r, at, v)                                                       \
-    join_8(o + r * 24 + at, part ? part + r * 24 + at : NULL, v##r,            \
-           alpha ? alpha + at : NULL);
-#define GIVE(r, at) GIVE_8(r, 0, x) GIVE_8(r, 8, y) GIVE_8(r, 16, z)
+#define GIVE(r, at)                                                            \
+    JOIN_ROW(r, 0, x##r) JOIN_ROW(r, 8, y##r) JOIN_ROW(r, 16, z##r)
     (void)live;
     TILE_4x24(p, n, VALUE, v4, FOUR(GIVE, 0));
 }

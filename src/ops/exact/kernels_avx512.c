@@ -287,23 +287,13 @@ static void score_top(float *s, const float *key, const float *q, int64_t D,
               EIGHT(STORE, s) RAISE(0, x) RAISE(16, y) RAISE(32, z));
 }
 
-INLINE void join_16(float *o, const float *part, __m512 x, const float *alpha)
-{
-    if (part) x = _mm512_add_ps(_mm512_loadu_ps(part), x);
-    if (alpha)
-        x = _mm512_fmadd_ps(_mm512_loadu_ps(o), _mm512_loadu_ps(alpha), x);
-    _mm512_storeu_ps(o, x);
-}
-
 static void value_tile(float *o, const float *part, const float *v8,
                        const float *p, int64_t n, int64_t live,
                        const float *alpha)
 {
 #define VALUE(r) v8[k * 8 + r]
-#define GIVE_16(r, at, v)                                                      \
-    join_16(o + r * 48 + at, part ? part + r * 48 + at : NULL, v##r,           \
-            alpha ? alpha + at : NULL);
-#define GIVE(r, at) GIVE_16(r, 0, x) GIVE_16(r, 16, y) GIVE_16(r, 32, z)
+#define GIVE(r, at)                                                            \
+    JOIN_ROW(r, 0, x##r) JOIN_ROW(r, 16, y##r) JOIN_ROW(r, 32, z##r)
     TILE_8x48(p, n, VALUE, v8, live, EIGHT(GIVE, 0));
 }
 

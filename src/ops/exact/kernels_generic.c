@@ -61,11 +61,7 @@ static void value_tile(float *o, const float *part, const float *v,
             for (int i = 0; i < AQ; i++)
                 t[r][i] = __builtin_fmaf(v[j * AM + r], p[j * AQ + i], t[r][i]);
     for (int r = 0; r < AM; r++)
-        for (int i = 0; i < AQ; i++) {
-            const int at = r * AQ + i;
-            const float x = part ? part[at] + t[r][i] : t[r][i];
-            o[at] = alpha ? __builtin_fmaf(o[at], alpha[i], x) : x;
-        }
+        for (int i = 0; i < AQ; i += VS) JOIN_ROW(r, i, vs_load(&t[r][i]))
 }
 
 static double fma_loop(int64_t n)

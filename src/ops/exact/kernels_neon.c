@@ -114,24 +114,14 @@ static void score_tile(float *s, const float *key, const float *q, int64_t D,
     TILE_4x16(q, D, KEY, FOUR(STORE4, s))
 }
 
-INLINE void join_4(float *o, const float *part, float32x4_t x,
-                   const float *alpha)
-{
-    if (part) x = vaddq_f32(vld1q_f32(part), x);
-    if (alpha) x = vfmaq_f32(x, vld1q_f32(o), vld1q_f32(alpha));
-    vst1q_f32(o, x);
-}
-
 static void value_tile(float *o, const float *part, const float *v4,
                        const float *p, int64_t n, int64_t live,
                        const float *alpha)
 {
 #define VALUE(r) v4[k * 4 + r]
-#define GIVE_4(r, at, v)                                                       \
-    join_4(o + r * 16 + at, part ? part + r * 16 + at : NULL, v##r,            \
-           alpha ? alpha + at : NULL);
 #define GIVE(r, at)                                                            \
-    GIVE_4(r, 0, x) GIVE_4(r, 4, y) GIVE_4(r, 8, z) GIVE_4(r, 12, u)
+    JOIN_ROW(r, 0, x##r) JOIN_ROW(r, 4, y##r) JOIN_ROW(r, 8, z##r)             \
+    JOIN_ROW(r, 12, u##r)
     (void)live;
     TILE_4x16(p, n, VALUE, FOUR(GIVE, 0))
 }

@@ -38,7 +38,7 @@ typedef enum tt_class {
 /* What program and plug-in must agree on before one calls the other. Whoever
  * changes a struct below, that of a device or a rule of the table raises the
  * version. */
-#define TT_OPS_VERSION 10
+#define TT_OPS_VERSION 11
 typedef struct tt_abi {
     int32_t version;
     int32_t real, table, context, tensor; /* bytes of tt_real, tt_ops, tt_ctx,
@@ -82,9 +82,10 @@ struct tt_ops {
      * ... Zen", into `text`. NULL: all our own. */
     const char *(*library)(tt_ctx *ctx, char *text, size_t size);
     /* Values that N keys and values of a head of width D take as attention
-     * lays them out, no fewer than those of fewer keys. NULL: nothing that it
-     * lays out can stay; so in tables that hand arguments to several others,
-     * and in a copy whose `attention` does not hand them on. */
+     * lays them out, no fewer than those of fewer keys; whoever has it takes
+     * values in pieces, too. NULL: nothing that it lays out can stay; so in
+     * tables that hand arguments to several others, and in a copy whose
+     * `attention` does not hand them on. */
     int64_t (*laid)(tt_ctx *ctx, int64_t N, int64_t D);
 
 #define TT_OPS_FUNCTION(op, OP)                                                \

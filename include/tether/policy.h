@@ -152,8 +152,10 @@ typedef struct tt_layer {
     tt_real *k, *v;        /* [cap, H, D], zeroed at reset                    */
     const tt_real *own_k, *own_v; /* [frames*L, H, D]: what the last live slots
                               should hold, while something else waits there;
-                              a `write` sets them or own_k alone, until done.
-                              Else NULL                                       */
+                              a `write` sets them, each or both, until a
+                              `commit` stores what they say, or until done.
+                              Else NULL. Without tt_ops.laid own_v makes all
+                              values of the window be copied                  */
     int32_t *src_frame;    /* [cap] global frame a token came from, or one of
                               TT_SRC_* below                                  */
     int32_t *sidx;         /* [cap]                                           */
@@ -210,6 +212,8 @@ typedef struct tt_segment {
 #define TT_T_PER_TOKEN INT64_MIN
 #define TT_T_NONE (INT64_MIN + 1)
 #define TT_MAX_SEGMENTS 8
+#define TT_MAX_PIECES (4 * TT_MAX_SEGMENTS) /* a segment ends once more where
+                              the chunk begins; what lies around ends is one  */
 typedef struct tt_plan {
     int nsegments;
     tt_segment segment[TT_MAX_SEGMENTS];
@@ -460,16 +464,19 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
 
 /* What attention reads now: keys rotated as planned, values, and the chunk's
  * queries rotated. k is in ctx->scratch, or kept until the layer is read again;
- * v points into the cache when the plan is one segment that is all there, else
- * it is gathered too. Of the first `good` tokens there is nothing but what
- * `laid` has; attention is given both, over all of the window, before
- * tt_cache_done. With a failure recorded in ctx, n is 0 and nothing is read.
+ * v points into the cache when the plan is one segment that is all there. Else
+ * values are gathered too, or, where there is tt_ops.laid, left in pieces that
+ * hold whole blocks, and only what lies between two of them is gathered. Of the
+ * first `good` tokens there is nothing but what `laid` has; attention is given
+ * all of this, over all of the window, before tt_cache_done. With a failure
+ * recorded in ctx, n is 0 and nothing is read.
  *   q_out, q_in [frames*L, H, D] (may be the same array) */
 typedef struct tt_kv_view {
     const tt_real *k, *v;  /* [n - good, H, D]: from token `good` on          */
     int64_t n;
     tt_real *laid;         /* as in tt_attention_args; NULL: none is kept     */
-    int64_t good;
+    int64_t good, pieces;
+    tt_value_piece piece[TT_MAX_PIECES];
 } tt_kv_view;
 void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                    tt_kv_view *out, tt_real *q_out, const tt_real *q_in);

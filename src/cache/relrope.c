@@ -12,6 +12,7 @@
  * Next    tether.c */
 #include "cache/classes.h"
 #include "cache/kept.h"
+#include "tether/backend.h"
 #include "tether/device.h"
 
 /* Tokens [lo, hi) of a segment. */
@@ -255,30 +256,78 @@ static const tt_real *rotate_keys(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
     return k;
 }
 
-/* Values of a plan: in place, or one segment behind the other. */
-static const tt_real *gather_values(tt_ctx *ctx, const tt_layer *y,
-                                    const tt_pass *p, const reading *r)
+/* Values of a plan, on their way into a view. */
+typedef struct values {
+    tt_kv_view *view;
+    int64_t width, n;            /* of a row; rows of the plan                */
+    bool apart;                  /* in pieces, or in one array                */
+    tt_real *to;                 /* where the next row that is copied goes    */
+    bool copying;                /* the last piece is made of such rows       */
+} values;
+
+/* So many rows from token `at` on are there, at `from`. */
+static void add_piece(values *v, int64_t at, const tt_real *from)
 {
-    const int64_t width = y->geo->H * y->geo->D;
+    TT_ASSERT(v->view->pieces < TT_MAX_PIECES);
+    v->view->piece[v->view->pieces++] = (tt_value_piece){at, from};
+}
+
+static void copy_values(tt_ctx *ctx, values *v, int64_t at, const tt_real *from,
+                        int64_t n)
+{
+    if (n <= 0) return;
+    if (!v->copying) add_piece(v, at, v->to);
+    v->copying = true;
+    tt_copy(ctx, v->to, from, n * v->width);
+    v->to += n * v->width;
+}
+
+/* n rows that lie together: their whole blocks stay where they are. */
+static void add_values(tt_ctx *ctx, values *v, int64_t at, const tt_real *from,
+                       int64_t n)
+{
+    const int64_t B = TT_KEY_BLOCK, end = at + n;
+    const int64_t lo = (at + B - 1) / B * B;
+    const int64_t hi = end == v->n ? end : end / B * B;
+    if (!v->apart || lo >= hi) {
+        copy_values(ctx, v, at, from, n);
+        return;
+    }
+    copy_values(ctx, v, at, from, lo - at);
+    add_piece(v, lo, from + (lo - at) * v->width);
+    v->copying = false;
+    copy_values(ctx, v, hi, from + (hi - at) * v->width, end - hi);
+}
+
+/* Values of a plan: in place, in pieces, or one segment behind the other. */
+static void gather_values(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                          const reading *r, tt_kv_view *out)
+{
     const tt_plan *plan = r->plan;
-    if (plan->nsegments == 1 && !y->own_v)
-        return y->v + (plan->segment[0].slot + r->good) * width;
-    tt_real *v = tt_values(ctx, (r->n - r->good) * width);
-    if (ctx->status) return NULL;
-    int64_t at = -r->good;
-    for (int i = 0; i < plan->nsegments; i++) {
+    const int64_t n = r->n - r->good;
+    const int64_t ends = plan->nsegments * (y->own_v ? 2 : 1) - 1;
+    values v = { .view = out, .width = y->geo->H * y->geo->D, .n = r->n,
+                 .apart = !ends || ctx->ops->laid };
+    /* a block in which rows end that lie together is copied */
+    if (ends)
+        v.to = tt_values(ctx, v.width * (v.apart && ends * TT_KEY_BLOCK < n
+                                         ? ends * TT_KEY_BLOCK : n));
+    int64_t at = 0;
+    for (int i = 0; i < plan->nsegments && !ctx->status; i++) {
         const tt_segment *s = &plan->segment[i];
         const source from = source_of(y, p, s, y->v, y->own_v);
-        rows left = {at < 0 ? -at : 0, s->ntokens};
+        rows left = {r->good > at ? r->good - at : 0, s->ntokens};
         while (left.lo < left.hi) {
             const rows now = together(left, &from);
-            tt_copy(ctx, v + (at + now.lo) * width,
-                    row_at(&from, now.lo, width), (now.hi - now.lo) * width);
+            add_values(ctx, &v, at + now.lo, row_at(&from, now.lo, v.width),
+                       now.hi - now.lo);
             left.lo = now.hi;
         }
         at += s->ntokens;
     }
-    return v;
+    if (out->pieces != 1) return;
+    out->v = out->piece[0].v;
+    out->pieces = 0;
 }
 
 void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
@@ -291,11 +340,11 @@ void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     tt_cache_class(c)->plan(ctx, y, p, &plan);
     if (ctx->status) return;
     const reading r = look_up(ctx, c, y, p, &plan);
-    const tt_real *k = rotate_keys(ctx, c, y, p, &r);
-    const tt_real *v = gather_values(ctx, y, p, &r);
+    tt_kv_view view = { .k = rotate_keys(ctx, c, y, p, &r), .n = r.n };
+    gather_values(ctx, y, p, &r, &view);
     rotate_queries(ctx, c, q_out, q_in, p->frames, plan.q_t0);
     if (ctx->status) return;
-    *out = (tt_kv_view){ .k = k, .v = v, .n = r.n };
+    *out = view;
     if (!r.kept) return;
     kept_note(ctx, r.kept, y, &plan, p);
     /* what no later pass will read need not stay */

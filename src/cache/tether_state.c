@@ -4,14 +4,17 @@
  *
  * Holds   every evicted frame may yet be admitted, and only the clean pass can
  *         tell. But keys and values of a noisy chunk are read by one layer in
- *         one pass and never again. So the chunk has its slots while a layer
- *         attends, the pending frames have them otherwise, and the buffer for
- *         the exchange is one chunk of one layer. Where what is read stays laid
- *         out, a noisy chunk behind the first pass needs no slots at all, and
- *         nothing is exchanged. The moments are 1.4 % of a chunk at 1.3B and
- *         832x480; without them a round would read S + M frames again. */
+ *         one pass and never again. So the pending frames have the slots of the
+ *         chunk until then, and the chunk is read where the pass has it; where
+ *         a backend wants all values in one array, theirs make room while a
+ *         layer attends. The buffer for that, and for the first pass, which
+ *         brings them there, is one chunk of one layer. The moments are 1.4 %
+ *         of a chunk at 1.3B and 832x480; without them a round would read S + M
+ *         frames again. */
 #include "cache/tether_state.h"
 #include "tether/device.h"
+
+#include <string.h>
 
 int64_t tether_width(const tt_layer *y)
 {
@@ -48,14 +51,21 @@ tt_wide *tether_moments(const tt_layer *y, int64_t slot)
     return (tt_wide *)y->of_heads + slot * 4 * tether_width(y);
 }
 
+/* Where a pending frame begins in k and v. */
+static int64_t pending_at(const tt_layer *y, int64_t frame)
+{
+    const int64_t behind = tether_of(y)->pending - frame;
+    return y->len * tether_width(y) - behind * tether_frame(y);
+}
+
 tt_real *tether_pend_k(const tt_layer *y, int64_t frame)
 {
-    return y->shared + frame * tether_frame(y);
+    return y->k + pending_at(y, frame);
 }
 
 tt_real *tether_pend_v(const tt_layer *y, int64_t frame)
 {
-    return tether_pend_k(y, y->geo->chunk + frame);
+    return y->v + pending_at(y, frame);
 }
 
 size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo)
@@ -79,31 +89,44 @@ tt_state_heads tether_state_heads(const tt_policy_options *o,
 
 size_t tether_shared_size(const tt_policy_options *o, const tt_geometry *geo)
 {
-    const int64_t pend[] = { o->M > 0 ? 2 : 0, geo->chunk, geo->L, geo->H,
-                             geo->D };
+    const int64_t pend[] = { o->M > 0, geo->chunk, geo->L, geo->H, geo->D };
     int64_t bytes;
     if (!tt_checked_size(&bytes, pend, 5, sizeof(tt_real)))
         return SIZE_MAX / 4;
     return (size_t)bytes / sizeof(tt_real);
 }
 
-void tether_set_aside(tt_ctx *ctx, tt_layer *y, int64_t slot, int what)
+/* The first n of `all` values to the end, all others n down. */
+static void turn(tt_ctx *ctx, tt_real *x, int64_t n, int64_t all, tt_real *room)
 {
-    const int64_t size = tether_frame(y), n = tether_of(y)->pending * size;
-    if (what & TETHER_KEYS)
-        tt_copy(ctx, tether_pend_k(y, 0), y->k + slot * size, n);
-    if (what & TETHER_VALUES)
-        tt_copy(ctx, tether_pend_v(y, 0), y->v + slot * size, n);
+    tt_copy(ctx, room, x, n);
+    tt_copy(ctx, x, x + n, all - n);
+    tt_copy(ctx, x + all - n, room, n);
 }
 
-void tether_put_back(tt_ctx *ctx, tt_layer *y, int what)
+void tether_turn(tt_ctx *ctx, tt_layer *y, int64_t slot)
 {
-    const int64_t size = tether_frame(y), pending = tether_of(y)->pending;
-    const int64_t slot = y->len / y->geo->L - pending, n = pending * size;
-    if (what & TETHER_KEYS)
-        tt_copy(ctx, y->k + slot * size, tether_pend_k(y, 0), n);
-    if (what & TETHER_VALUES)
-        tt_copy(ctx, y->v + slot * size, tether_pend_v(y, 0), n);
+    const int64_t L = y->geo->L, size = tether_frame(y);
+    const int64_t pending = tether_of(y)->pending, n = pending * size;
+    const int64_t to = slot * L, from = to + pending * L;
+    const size_t meta = (size_t)(y->len - from) * sizeof *y->sidx;
+    int32_t *const of[] = {y->src_frame, y->sidx, y->tpos};
+    const int64_t all = y->len * tether_width(y) - slot * size;
+    turn(ctx, y->k + slot * size, n, all, y->shared);
+    turn(ctx, y->v + slot * size, n, all, y->shared);
+    for (int i = 0; i < 3; i++) memmove(of[i] + to, of[i] + from, meta);
+}
+
+void tether_set_aside(tt_ctx *ctx, tt_layer *y)
+{
+    tt_copy(ctx, y->shared, tether_pend_v(y, 0),
+            tether_of(y)->pending * tether_frame(y));
+}
+
+void tether_put_back(tt_ctx *ctx, tt_layer *y)
+{
+    tt_copy(ctx, tether_pend_v(y, 0), y->shared,
+            tether_of(y)->pending * tether_frame(y));
 }
 
 void tether_reset(tt_ctx *ctx, tt_layer *y)

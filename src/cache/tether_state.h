@@ -34,16 +34,15 @@ int64_t *tether_pend_src(const tt_layer *y);
 /* 1 when the moments of trusted slot i (sink, then memory) are up to date. */
 int64_t *tether_known(const tt_layer *y);
 tt_wide *tether_moments(const tt_layer *y, int64_t slot);
-/* Keys and values of a pending frame, in tt_layer.shared: there from write to
- * done. Between passes, and keys while own_k of tt_layer is set, and values
- * while own_v is, they are in the slots of the chunk, which tether_set_aside
- * and tether_put_back move them out of and into. */
-enum { TETHER_KEYS = 1, TETHER_VALUES = 2, TETHER_BOTH = 3 };
+/* Keys and values of a pending frame: in the slots of the chunk, but for values
+ * between tether_set_aside and tether_put_back, which have those slots free. */
 tt_real *tether_pend_k(const tt_layer *y, int64_t frame);
 tt_real *tether_pend_v(const tt_layer *y, int64_t frame);
-void tether_set_aside(tt_ctx *ctx, tt_layer *y, int64_t slot, /* from frame  */
-                      int what);                              /* slot `slot` */
-void tether_put_back(tt_ctx *ctx, tt_layer *y, int what);
+void tether_set_aside(tt_ctx *ctx, tt_layer *y);
+void tether_put_back(tt_ctx *ctx, tt_layer *y);
+/* Frames go from frame slot `slot` on into the slots of the chunk, as many as
+ * are pending, and all behind them to where they were. */
+void tether_turn(tt_ctx *ctx, tt_layer *y, int64_t slot);
 
 /* The class's functions of these names (policy.h). */
 size_t tether_state_size(const tt_policy_options *o, const tt_geometry *geo);

@@ -166,6 +166,8 @@ void tt_attention(tt_ctx *ctx, const tt_attention_args *a)
     TT_ASSERT(!a->good || (a->laid && a->good <= a->N
                            && (a->good % TT_KEY_BLOCK == 0
                                || a->good == a->N)));
+    TT_ASSERT(!a->pieces || (ctx->ops->laid && !a->v
+                             && a->piece[0].first == a->good));
     CALL(attention, 4.0 * (double)a->T * (double)a->N * (double)(a->H * a->D),
          a);
 }

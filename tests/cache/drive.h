@@ -53,6 +53,18 @@ static inline void take(tt_ctx *ctx, tt_real *to, const tt_real *x, int64_t n)
     if (h) memcpy(to, h, (size_t)n * sizeof *to);
 }
 
+/* The values of a view from token `good` on, in pieces or not. */
+static inline void take_values(tt_ctx *ctx, tt_real *to, const tt_kv_view *view)
+{
+    for (int64_t i = 0; i < view->pieces; i++) {
+        const tt_value_piece *p = &view->piece[i];
+        const int64_t end = i + 1 < view->pieces ? p[1].first : view->n;
+        take(ctx, to + (p->first - view->good) * W, p->v,
+             (end - p->first) * W);
+    }
+    if (!view->pieces) take(ctx, to, view->v, (view->n - view->good) * W);
+}
+
 /* Are n values of a device these? */
 static inline bool are(tt_ctx *ctx, const tt_real *x, const tt_real *want,
                        int64_t n)
@@ -107,7 +119,7 @@ static inline void run_pass_as(tt_ctx *ctx, tt_cache *c, seen *out, tt_pass p)
         if (!ctx->status) {
             take(ctx, out->q, turned, n);
             take(ctx, out->k, view.k, view.n * W);
-            take(ctx, out->v, view.v, view.n * W);
+            take_values(ctx, out->v, &view);
         }
         out->n = view.n;
         tt_cache_done(ctx, c, l, &p);

@@ -24,9 +24,10 @@ enum { LAYERS = 2, CHUNKS = 14, PASSES = 4, ASKED = 2 };
 
 static bool laying;
 
-/* One cache that keeps, one that does not. */
+/* One cache that keeps, one that does not; and, where operators lay out, one of
+ * operators that do not. */
 typedef struct pair {
-    tt_cache *kept, *plain;
+    tt_cache *kept, *plain, *whole;
     int differ;                  /* views that were not the same              */
     int looked;
     int reused;                  /* that had keys laid out before             */
@@ -44,7 +45,9 @@ static bool open_pair(tt_ctx *ctx, pair *p, const tt_policy_class *cls,
     const char *name = cls ? cls->name : o.name;
     *p = (pair){ .differ = 0 };
     if (!expect_ok(tt_cache_open(ctx, &p->kept, cls, &o, g), name)
-        || !expect_ok(tt_cache_open(ctx, &p->plain, cls, &o, g), name))
+        || !expect_ok(tt_cache_open(ctx, &p->plain, cls, &o, g), name)
+        || (laying && !expect_ok(tt_cache_open(ctx, &p->whole, cls, &o, g),
+                                 name)))
         return false;
     return expect_ok(tt_cache_keep_keys(ctx, p->kept), name)
            && expect_ok(tt_cache_keep_keys(ctx, p->kept), "twice is once");
@@ -54,6 +57,7 @@ static void close_pair(pair *p)
 {
     tt_cache_close(p->kept);
     tt_cache_close(p->plain);
+    tt_cache_close(p->whole);
 }
 
 /* ---- one pass in both ---------------------------------------------------- */
@@ -71,14 +75,15 @@ static void attend(tt_ctx *ctx, const tt_kv_view *view, const tt_real *q,
     if (laying) tt_attention(ctx, &(tt_attention_args){
         .o = o, .q = q, .k = view->k, .v = view->v, .T = ASKED, .N = view->n,
         .H = H, .D = D, .q_stride = W, .kv_stride = W, .scale = 1,
-        .laid = view->laid, .good = view->good});
+        .laid = view->laid, .good = view->good, .piece = view->piece,
+        .pieces = view->pieces});
     out->good = view->good;
     out->view.n = view->n;
     if (ctx->status) return;
     const int64_t lo = view->good * W;
     take(ctx, out->o, o, ASKED * W);
     take(ctx, out->view.k + lo, view->k, view->n * W - lo);
-    take(ctx, out->view.v + lo, view->v, view->n * W - lo);
+    take_values(ctx, out->view.v + lo, view);
 }
 
 /* What one cache shows in a layer. */
@@ -118,13 +123,27 @@ static bool same(const shown *a, const shown *b, const tt_pass *at)
         && (!x->n || !memcmp(a->o, b->o, sizeof a->o));
 }
 
+/* The same, of operators that want keys and values as they are. */
+static void show_whole(tt_ctx *ctx, tt_cache *c, int64_t layer,
+                       const tt_pass *p, shown *out)
+{
+    const tt_ops *before = ctx->ops;
+    tt_ops table = *before;
+    table.laid = NULL;
+    ctx->ops = &table;
+    show(ctx, c, layer, p, out);
+    ctx->ops = before;
+}
+
 static void pass_of(tt_ctx *ctx, pair *p, tt_pass at)
 {
-    static shown a, b;
+    static shown a, b, c;
     for (int64_t l = 0; l < LAYERS && !ctx->status; l++) {
         show(ctx, p->kept, l, &at, &a);
         show(ctx, p->plain, l, &at, &b);
         p->differ += !same(&a, &b, &at);
+        if (p->whole) show_whole(ctx, p->whole, l, &at, &c);
+        if (p->whole) p->differ += !same(&b, &c, &at);
         p->reused += a.good > 0;
         p->looked++;
     }
@@ -166,13 +185,13 @@ static void scene_of(tt_ctx *ctx, pair *p, int64_t chunk)
     }
 }
 
-/* Somebody else writes to a key of a layer, in both. */
+/* Somebody else writes to a key of a layer, in all. */
 static void touch(tt_ctx *ctx, pair *p, int64_t token)
 {
-    tt_cache *const both[] = { p->kept, p->plain };
-    for (int i = 0; i < 2; i++) {
+    tt_cache *const all[] = { p->kept, p->plain, p->whole };
+    for (int i = 0; i < 2 + laying; i++) {
         const tt_arena_mark m = tt_arena_here(&ctx->scratch);
-        tt_real *k = tt_cache_layer(both[i], 1)->k + token * W;
+        tt_real *k = tt_cache_layer(all[i], 1)->k + token * W;
         tt_host *h = tt_get(ctx, k, W);
         for (int j = 0; h && j < W; j++) h[j] += 1;
         tt_put(ctx, k, h, W);
@@ -219,6 +238,7 @@ static void videos(tt_ctx *ctx, pair *p, int64_t chunks)
     for (int64_t i = 0; i < 5; i++) chunk_of(ctx, p, i);
     tt_cache_reset(ctx, p->kept);
     tt_cache_reset(ctx, p->plain);
+    if (p->whole) tt_cache_reset(ctx, p->whole);
     for (int64_t i = 0; i < chunks; i++) {
         if (i == 1) given_of(ctx, p, i);
         else if (i == 3 || i == 6) scene_of(ctx, p, i);
@@ -265,6 +285,7 @@ static void every_policy(tt_ctx *ctx)
         "deep-forcing:budget=9:sink=2:recent=4:compress-to=6:fusion=max",
         "rolling-sink:budget=9", "tether:budget=10:sink=2:recent=3",
         "tether:budget=10:sink=2:recent=3:tau=0",
+        "tether:budget=11:sink=2:recent=4",
         "tether:budget=10:sink=2:recent=3:pool=frame:tau=0.6",
         "tether:budget=12:sink=3:recent=9"};
     const tt_policy_class *cls;

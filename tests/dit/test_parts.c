@@ -4,8 +4,9 @@
  *
  * Property: the rows of every rank have the bits of those rows when one rank
  * computes all; with one time entry and, where a rank has whole frames, with
- * one per frame, in a first and in a later chunk; with more ranks than heads
- * and with more ranks than rows. Of the prompt a rank knows its own rows. */
+ * one per frame, in a first and in a later chunk; with more ranks than heads,
+ * with more ranks than rows, and where values are in pieces. Of the prompt a
+ * rank knows its own rows. */
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -14,8 +15,17 @@
 #include "tether/dit.h"
 #include "tether/team.h"
 
-enum { F = 3, L = 6, T = F * L, ROWS = 5, CHUNKS = 3, BLOCKS = 2 };
+enum { F = 3, ROWS = 5, CHUNKS = 3, BLOCKS = 2 };
 enum { CALLS = CHUNKS * 2 * BLOCKS }; /* a noisy and a clean pass each        */
+static int64_t grid_h, grid_w, L, T;
+
+static void set_grid(int64_t h, int64_t w)
+{
+    grid_h = h;
+    grid_w = w;
+    L = h * w;
+    T = F * L;
+}
 
 static tt_dit *model;
 static int64_t dim;
@@ -32,8 +42,9 @@ static tt_cache *open_cache(tt_ctx *ctx)
     const tt_range held = tt_team_heads(ctx, c->heads);
     const tt_geometry geo = {.layers = c->layers, .H = held.hi - held.lo,
                              .D = dim / c->heads, .heads = c->heads,
-                             .first = held.lo, .grid_h = 2, .grid_w = 3,
-                             .L = L, .chunk = F, .first_chunk = F,
+                             .first = held.lo, .grid_h = grid_h,
+                             .grid_w = grid_w, .L = L,
+                             .chunk = F, .first_chunk = F,
                              .frames = 4 * F};
     tt_policy_options o = tt_policy_defaults("tether");
     tt_cache *cache = NULL;
@@ -132,11 +143,14 @@ int main(void)
         || !expect_ok(tt_dit_load(ctx, &model, w, NULL, 0), "model"))
         return 1;
     dim = tt_dit_get_config(model)->dim;
+    set_grid(2, 3);
     for (int ranks = 1; ranks < 8; ranks++) check_parts(ctx, ranks, 1);
     check_parts(ctx, 24, 1);
     check_parts(ctx, 1, F);
     check_parts(ctx, F, F);
     check_refusals(ctx);
+    set_grid(9, 12);       /* a window of more than a block, values in pieces */
+    for (int ranks = 2; ranks < 5; ranks++) check_parts(ctx, ranks, 1);
     tt_dit_close(model);
     return test_end();
 }

@@ -17,15 +17,15 @@
  *         `full` and `fifo`. Members are in chronological order.
  * Memory  beyond the buffer the moments of trusted frames, four vectors a
  *         frame, so that a round reads only the frames that are new to it; and
- *         one chunk of one layer, whatever the number of layers: between two
- *         passes the evicted frames stay in the slots of the chunk, whose noisy
- *         keys and values nobody needs any more (tether_state.c).
+ *         one chunk's values, whatever the number of layers: the evicted
+ *         frames wait in the slots of the chunk, which has none of its own
+ *         before the clean pass has decided about them (tether_state.c).
  * Next    grab.c, tame.c, tether_state.h */
 #include "cache/classes.h"
 #include "cache/grab.h"
-#include "cache/kept.h"
 #include "cache/tame.h"
 #include "cache/tether_state.h"
+#include "tether/backend.h"
 #include "tether/device.h"
 #include "tether/team.h"
 
@@ -46,7 +46,8 @@ static tt_regions regions(const tt_layer *y)
 
 static void evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p);
 
-/* The first pass of a chunk. */
+/* The first pass of a chunk. Where frames are evicted, they are in its slots
+ * behind it: the last live ones. */
 static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
                   const tt_qkv *x)
 {
@@ -56,37 +57,28 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
     else evict(ctx, y, p);                               /* 1 evict           */
 }
 
-/* What the chunk has in its slots, and not where the pass has it. */
-static int in_slots(const tt_layer *y)
-{
-    return (y->own_k ? 0 : TETHER_KEYS) | (y->own_v ? 0 : TETHER_VALUES);
-}
-
-/* Step 2, in every pass. The evicted frames make room for the chunk. In a noisy
- * pass their keys stay, because the chunk's are read where they are, to be
- * rotated; and values, where only the one reads them who lays them out. */
+/* Step 2, in every pass. The evicted frames stay in the slots of the chunk: its
+ * keys are read where they are, to be rotated, and so are its values, where
+ * they may be in pieces and not all of them are in one. Else those of the
+ * evicted frames make room. Without a clean pass nobody will ever ask for them:
+ * the chunk stays. */
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
 {
-    const bool waits = tether_of(y)->pending > 0;
-    const bool noisy = waits && !p->context && !p->last;
-    if (noisy) y->own_k = x->k;
-    if (noisy && y->first) tether_put_back(ctx, y, TETHER_KEYS);
-    if (noisy && !y->first
-        && kept_goes_on(ctx, cache_kept_of(y->cache, y->index)))
-        y->own_v = x->v;
-    if (waits && !y->first)
-        tether_set_aside(ctx, y, y->len / y->geo->L - p->frames,
-                         in_slots(y));
+    if (p->last && !p->context) tether_of(y)->pending = 0;
+    if (tether_of(y)->pending > 0) {
+        y->own_k = x->k;
+        if (p->context || (ctx->ops->laid && y->len > TT_KEY_BLOCK))
+            y->own_v = x->v;
+        else tether_set_aside(ctx, y);
+    }
     tt_layer_put(ctx, y, p, x);
 }
 
-/* Not the clean pass: the evicted frames are still needed, the chunk is not.
- * Without a clean pass nobody will ever ask for them: the chunk stays. */
+/* Not the clean pass: the evicted frames are still needed, the chunk is not. */
 static void done(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
 {
-    if (tether_of(y)->pending == 0) return;
-    if (p->last) tether_of(y)->pending = 0;
-    else tether_put_back(ctx, y, in_slots(y));
+    (void)p;
+    if (tether_of(y)->pending > 0 && !y->own_v) tether_put_back(ctx, y);
 }
 
 /* Step 1. The chunk's f frames push out the f oldest recent ones, which wait
@@ -108,12 +100,12 @@ static void evict(tt_ctx *ctx, tt_layer *y, const tt_pass *p)
     }
     s->pending = y->opt->M > 0 ? f : 0;
     s->pending_first = y->seen - y->opt->R;
-    if (s->pending > 0) tether_set_aside(ctx, y, g.recent, TETHER_BOTH);
     for (int64_t i = 0; i < f; i++)
         tether_pend_src(y)[i] = y->src_frame[(g.recent + i) * L];
-    tt_layer_move(ctx, y, g.recent * L, (g.recent + f) * L,
-                  (g.K - g.recent - f) * L);
     y->len = y->cap;
+    if (s->pending > 0) tether_turn(ctx, y, g.recent);
+    else tt_layer_move(ctx, y, g.recent * L, (g.recent + f) * L,
+                       (g.K - g.recent - f) * L);
 }
 
 static void fill(tt_layer *y);
@@ -160,6 +152,8 @@ static void commit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
     }
     s->pending = 0;
     tt_arena_reset(&ctx->scratch, m);
+    y->own_k = y->own_v = NULL;
+    tt_layer_put(ctx, y, p, x);
 }
 
 /* The cache is full for the first time: what stands in the memory region
@@ -505,7 +499,7 @@ static void admit(tt_ctx *ctx, tt_layer *y, const tt_pass *p, knowledge *k,
     tt_arena_reset(&ctx->scratch, m);
 }
 
-/* Step 4. TAME on every admitted frame, in place, still set aside. One
+/* Step 4. TAME on every admitted frame, in place, still pending. One
  * snapshot of the pool serves the round: frames admitted together do not see
  * each other. */
 static void edit(tt_ctx *ctx, tt_layer *y, const grab_round *r,

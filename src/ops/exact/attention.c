@@ -104,17 +104,18 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
     const int64_t D = a->D, am = e->kn->am;
-    const int64_t from = exact_first(walk, at);
+    const float *kj = exact_first_key(walk, at);
+    const float *vj = exact_first_value(walk, at);
     float *v = laid + values_at(walk, at.n);
     for (int64_t j = 0; j < at.n; j++) {
-        const float *kj = a->k + from + j * a->kv_stride;
-        const float *vj = a->v + from + j * a->kv_stride;
         memcpy(laid + j * D, kj, (size_t)D * sizeof *laid);
         const int64_t first = j / TT_DOT_BLOCK * TT_DOT_BLOCK;
         const int64_t n = exact_least(at.n - first, TT_DOT_BLOCK);
         float *to = v + first * e->Dup + (j - first) * am;
         for (int64_t d = 0; d < e->Dup; d += am)
             put(to + d * n, vj + d, exact_least(D - d, am), am);
+        kj += a->kv_stride;
+        vj += a->kv_stride;
     }
     memset(laid + at.n * D, 0,
            (size_t)(values_at(walk, at.n) - at.n * D) * sizeof *laid);

@@ -93,11 +93,10 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
 {
     const tt_attention_args *a = walk->a;
     const plan *e = plan_of(walk);
-    const int64_t D = a->D, from = exact_first(walk, at);
-    e->kn->pack_rows(rows_at(laid, at.n, e->Dk), at.n, a->k + from,
-                     a->kv_stride, at.n, D);
-    e->kn->pack_cols(values_at(e, laid, at.n), D, a->v + from, a->kv_stride, D,
-                     at.n);
+    e->kn->pack_rows(rows_at(laid, at.n, e->Dk), at.n,
+                     exact_first_key(walk, at), a->kv_stride, at.n, a->D);
+    e->kn->pack_cols(values_at(e, laid, at.n), a->D,
+                     exact_first_value(walk, at), a->kv_stride, a->D, at.n);
 }
 
 static void panel(const exact_walk *walk, float *memory, float *laid,

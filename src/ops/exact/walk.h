@@ -67,10 +67,21 @@ typedef struct exact_cut {
 } exact_cut;
 exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w);
 
-/* Where the block's first key and value begin in a->k and a->v. */
-static inline int64_t exact_first(const exact_walk *w, exact_place at)
+/* Where the block's first key begins, and its first value. */
+static inline const float *exact_first_key(const exact_walk *w, exact_place at)
 {
-    return (at.j0 - w->a->good) * w->a->kv_stride + at.h * w->a->D;
+    const tt_attention_args *a = w->a;
+    return a->k + (at.j0 - a->good) * a->kv_stride + at.h * a->D;
+}
+
+static inline const float *exact_first_value(const exact_walk *w,
+                                             exact_place at)
+{
+    const tt_attention_args *a = w->a;
+    tt_value_piece in = {a->good, a->v};
+    for (int64_t i = 0; i < a->pieces && a->piece[i].first <= at.j0; i++)
+        in = a->piece[i];
+    return in.v + (at.j0 - in.first) * a->kv_stride + at.h * a->D;
 }
 
 /* Is more than a scale put on the logits? Only the text encoder has that. */

@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tether/policy.h"
+
 /* Of addresses; memory comes with use. */
 #define SIZE ((size_t)1 << (sizeof(size_t) == 8 ? 36 : 29))
 #define PAGE ((size_t)1 << 16)
@@ -135,9 +137,10 @@ static const tt_device device;
 /* ---- operators ----------------------------------------------------------- */
 
 /* The values an operator is given; weights W come from files or are values,
- * frames F are a list of the host. */
+ * frames F and pieces are lists of the host. */
 #define GUARD_linear(P, W, F) P(y) P(x) P(b) W(w)
-#define GUARD_attention(P, W, F) P(o) P(q) P(k) P(v) P(rel_bias) P(laid)
+#define GUARD_attention(P, W, F) P(o) P(q) P(k) P(v) P(rel_bias) P(laid) \
+                                 PIECES(piece, pieces)
 #define GUARD_conv(P, W, F) P(y) P(b) W(w) F(frame, kt)
 #define GUARD_layer_norm(P, W, F) P(y) P(x) P(w) P(b)
 #define GUARD_rms_norm(P, W, F) P(y) P(x) P(w)
@@ -170,6 +173,13 @@ static const tt_device device;
     }                                                                          \
     own.of = list;
 
+#define PIECES(of, n)                                                          \
+    for (int64_t i = 0; i < own.n && i < TT_MAX_PIECES; i++) {                 \
+        check(ctx, own.of[i].v, true, what, #of);                              \
+        parts[i] = (tt_value_piece){own.of[i].first, real(own.of[i].v)};       \
+    }                                                                          \
+    own.of = parts;
+
 /* Behind the guard: operators of the host, whose scratch is the host's. */
 #define BEHIND(op, OP)                                                         \
     static void guard_##op(tt_ctx *ctx, const tt_##op##_args *a)               \
@@ -177,9 +187,10 @@ static const tt_device device;
         static const char what[] = #op;                                        \
         const tt_ops *outer = ctx->ops;                                        \
         const tt_real *list[FRAMES];                                           \
+        tt_value_piece parts[TT_MAX_PIECES];                                   \
         tt_##op##_args own = *a;                                               \
         tt_tensor weight;                                                      \
-        (void)list, (void)weight;                                              \
+        (void)list, (void)weight, (void)parts;                                 \
         GUARD_##op(VALUES, WEIGHT, LIST)                                       \
         if (ctx->status) return;                                               \
         ctx->ops = outer->self;                                                \

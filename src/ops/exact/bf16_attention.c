@@ -95,15 +95,17 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
                      exact_first_value(walk, at), a->kv_stride, a->D, at.n);
 }
 
-/* c [m, nr] = m packed rows (whole tiles) times K products of lanes */
+/* c [m, nr] = m packed rows (whole tiles) times K products of lanes, of which
+ * `live` count */
 static void product(const plan *e, float *c, const float *rows, int64_t m,
-                    const float *lanes, int64_t K)
+                    const float *lanes, int64_t K, int64_t live)
 {
     const tt_bf16_kernels *kn = e->kn;
     unsigned state = kn->begin();
     for (int64_t r = 0; r < m; r += kn->mr)
-        kn->tile(c + r * kn->nr, bf16_row(rows, r, kn->size), bf16_packed(m),
-                 lanes, exact_parts(K, BF16_GROUP), false);
+        BF16_TILE(kn, live)(c + r * kn->nr, bf16_row(rows, r, kn->size),
+                            bf16_packed(m), lanes, exact_parts(K, BF16_GROUP),
+                            false);
     kn->end(state);
 }
 
@@ -118,7 +120,7 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
     work w;
     work_at(&w, memory, e);
     product(e, w.s, laid, exact_round_up(at.n, e->kn->mr),
-            w.q + at.g * e->Dk * nr, a->D);
+            w.q + at.g * e->Dk * nr, a->D, at.live);
     if (!plain) exact_add_bias(walk, at, w.s);
     float *m = w.m + at.g * nr, *l = w.l + at.g * nr;
     if (!plain || !e->kn->soften ||
@@ -127,7 +129,7 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
                         first);
         e->kn->pack_weights(w.p, w.s, at.n);
     }
-    product(e, w.block, laid + values_at(e, at.n), e->Dm, w.p, at.n);
+    product(e, w.block, laid + values_at(e, at.n), e->Dm, w.p, at.n, at.live);
     e->soft->merge(w.acc + at.g * e->Dm * nr, w.block, first ? NULL : alpha,
                    e->Dm);
 }

@@ -66,8 +66,9 @@ static void slice(const exact_product *p, float *out, const char *panels,
     const void *w = weights(plan_of(p), at, copy, &rows);
     const unsigned state = kn->begin();
     for (int64_t r = 0; r < at.n / kn->nr; r++)
-        (at.live - r * kn->nr <= kn->few ? kn->tile_few : kn->tile)(
-            out + r * at.apart, w, rows, panels + r * bytes, groups, at.k0 > 0);
+        BF16_TILE(kn, at.live - r * kn->nr)(out + r * at.apart, w, rows,
+                                            panels + r * bytes, groups,
+                                            at.k0 > 0);
     kn->end(state);
 }
 

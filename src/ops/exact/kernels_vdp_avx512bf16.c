@@ -50,17 +50,27 @@ _Static_assert(BESIDE >= 2, "a pair of keys");
     _mm512_storeu_ps(c + r * NR, x##r);                                        \
     _mm512_storeu_ps(c + r * NR + 16, y##r);                                   \
     P##_storeu_ps(c + r * NR + 32, z##r);
-/* The last third of the lanes, in whole vectors or in halves. */
+/* The last third of the lanes: in whole vectors, in halves, or not at all, when
+ * their sums are 0. */
 #define LAST_mm512 __m512
 #define LAST_mm256 __m256
 #define LAST_mm512bh __m512bh
 #define LAST_mm256bh __m256bh
+#define LAST_none int
+#define LAST_nonebh int
+#define LAST_nonei int
 #define LAST_mm512i __m512i
 #define LAST_mm256i __m256i
 #define LOW_mm512(v) (v)
 #define LOW_mm256(v) _mm512_castsi512_si256(v)
+#define LOW_none(v) 0
+#define _none_setzero_ps() 0
+#define _none_loadu_ps(c) 0
+#define _none_dpbf16_ps(z, v, b) ((void)(v), (void)(b), z)
+#define _none_storeu_ps(c, z) ((void)(z), _mm512_storeu_ps(c, vs_all(0)))
 #define LOAD_mm512(b) _mm512_loadu_si512(b)
 #define LOAD_mm256(b) _mm256_loadu_si256((const void *)(b))
+#define LOAD_none(b) 0
 
 static int32_t word(const char *at)
 {
@@ -91,6 +101,7 @@ static int32_t word(const char *at)
     }
 SUMS(sums, _mm512)
 SUMS(sums_few, _mm256)
+SUMS(sums_half, _none)
 
 /* Packed rows, and rows in one piece: what is constant of the one and the other
  * leaves registers for all addresses. */
@@ -106,6 +117,7 @@ SUMS(sums_few, _mm256)
     }
 TILE(tile, sums)
 TILE(tile_few, sums_few)
+TILE(tile_half, sums_half)
 
 /* The largest and the smallest logit of every query; n > 0. From the last key
  * to the first: the last ones are in the first cache still, and the first ones
@@ -197,7 +209,8 @@ static void end(unsigned state)
 
 const tt_bf16_kernels tt_vdp_avx512bf16 = {
     .name = "avx512bf16", .level = EXACT_AVX512BF16, .mr = MR, .nr = NR,
-    .tile = tile, .few = 40, .tile_few = tile_few, .soften = soften,
+    .tile = tile, .few = 40, .tile_few = tile_few, .half = 32,
+    .tile_half = tile_half, .soften = soften,
     .begin = begin, .end = end,
     .stored = true, BF16_PACKING,
 };

@@ -65,12 +65,15 @@ typedef struct tt_bf16_kernels {
      * by vectors, behind the sums of the tile before. */
     void (*tile)(float *c, const void *a, bf16_rows rows, const void *lanes,
                  int64_t groups, bool add);
-    /* The same of the first `few`, or `half`, lanes alone, in less time; half <
-     * few. The others of c are set to something finite. */
-    int few, half;
+    /* The same of at most `few`, or `half`, or just `more` lanes, the first, in
+     * less time; half < more < few, and 0 where there is none. The others of c
+     * are set to something finite. */
+    int few, half, more;
     void (*tile_few)(float *c, const void *a, bf16_rows rows, const void *lanes,
                      int64_t groups, bool add);
     void (*tile_half)(float *c, const void *a, bf16_rows rows,
+                      const void *lanes, int64_t groups, bool add);
+    void (*tile_more)(float *c, const void *a, bf16_rows rows,
                       const void *lanes, int64_t groups, bool add);
     /* soften of tt_kernels, without tops, whose weights go to lanes, rounded; s
      * is what tile gave. False: nothing was done, some weight is too near
@@ -85,6 +88,7 @@ typedef struct tt_bf16_kernels {
 /* The tile for so many lanes that count. */
 #define BF16_TILE(kn, live)                                                    \
     ((live) <= (kn)->half ? (kn)->tile_half                                    \
+     : (live) == (kn)->more ? (kn)->tile_more                                  \
      : (live) <= (kn)->few ? (kn)->tile_few : (kn)->tile)
 
 extern const tt_bf16_kernels tt_bf16_generic;

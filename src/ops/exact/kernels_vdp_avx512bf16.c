@@ -103,6 +103,45 @@ SUMS(sums, _mm512)
 SUMS(sums_few, _mm256)
 SUMS(sums_half, _none)
 
+/* Of 32 lanes and one more: it has the rows along a vector, which is put
+ * together from what is broadcast for the others, while they multiply. */
+#define BEGIN_MORE(r, P)                                                       \
+    V x##r = add ? _mm512_loadu_ps(c + r * NR) : _mm512_setzero_ps();          \
+    V y##r = add ? _mm512_loadu_ps(c + r * NR + 16) : _mm512_setzero_ps();     \
+    more[r] = add ? c[r * NR + 32] : 0;
+#define STEP_MORE(r, P)                                                        \
+    {                                                                          \
+        __m512i v = _mm512_set1_epi32(PAIR(r));                                \
+        x##r = DP(x##r, v, b0);                                                \
+        y##r = DP(y##r, v, b1);                                                \
+        rows = _mm256_mask_mov_epi32(rows, 1 << r, LOW_mm256(v));              \
+    }
+#define GIVE_MORE(r, P)                                                        \
+    _mm512_storeu_ps(c + r * NR, x##r);                                        \
+    _mm512_storeu_ps(c + r * NR + 16, y##r);                                   \
+    _mm512_storeu_ps(c + r * NR + 32, vs_all(0));                              \
+    c[r * NR + 32] = more[r];
+INLINE void sums_more(float *c, const char *a, int64_t row, int64_t part,
+                      const int32_t *b, int64_t parts, int64_t pairs, bool add)
+{
+    float more[MR];
+    ROWS(BEGIN_MORE, )
+    __m256 z = _mm256_loadu_ps(more);
+    for (int64_t g = 0; g < parts; g++, a += part - 4 * pairs)
+        for (int64_t k = 0; k < pairs; k++, a += 4, b += NR) {
+            const char *a3 = a + 3 * row, *a6 = a + 6 * row;
+            const __m512i b0 = _mm512_loadu_si512(b);
+            const __m512i b1 = _mm512_loadu_si512(b + 16);
+            __m256i rows = _mm256_setzero_si256();
+            if (row == 2 * BF16_GROUP) ask_behind(a, MR * row + 28 * k);
+            ROWS(STEP_MORE, )
+            z = _mm256_dpbf16_ps(z, (__m256bh)rows,
+                                 (__m256bh)_mm256_set1_epi32(b[32]));
+        }
+    _mm256_storeu_ps(more, z);
+    ROWS(GIVE_MORE, )
+}
+
 /* Packed rows, and rows in one piece: what is constant of the one and the other
  * leaves registers for all addresses. */
 #define TILE(name, sums)                                                       \
@@ -118,6 +157,7 @@ SUMS(sums_half, _none)
 TILE(tile, sums)
 TILE(tile_few, sums_few)
 TILE(tile_half, sums_half)
+TILE(tile_more, sums_more)
 
 /* The largest and the smallest logit of every query; n > 0. From the last key
  * to the first: the last ones are in the first cache still, and the first ones
@@ -210,7 +250,8 @@ static void end(unsigned state)
 const tt_bf16_kernels tt_vdp_avx512bf16 = {
     .name = "avx512bf16", .level = EXACT_AVX512BF16, .mr = MR, .nr = NR,
     .tile = tile, .few = 40, .tile_few = tile_few, .half = 32,
-    .tile_half = tile_half, .soften = soften,
+    .tile_half = tile_half, .more = 33, .tile_more = tile_more,
+    .soften = soften,
     .begin = begin, .end = end,
     .stored = true, BF16_PACKING,
 };

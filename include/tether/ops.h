@@ -86,9 +86,9 @@ typedef struct tt_attention_args {
     int64_t good;            /* a multiple of TT_KEY_BLOCK, or N: leading keys
                                 whose part of `laid` is there from a call of
                                 the same N, H and D. Without `laid` 0         */
-    /* Values that are not in one array, for such a backend alone; v is NULL
-     * then. The first piece begins with key `good`, every other one with a
-     * multiple of TT_KEY_BLOCK, in ascending order. */
+    /* Values that are not in one array, only where there is tt_ops.laid; v is
+     * NULL then. The first piece begins with key `good`, every other one with
+     * a multiple of TT_KEY_BLOCK, in ascending order. */
     const tt_value_piece *piece; /* [pieces], strides as of v                 */
     int64_t pieces;
 } tt_attention_args;

@@ -212,8 +212,9 @@ typedef struct tt_segment {
 #define TT_T_PER_TOKEN INT64_MIN
 #define TT_T_NONE (INT64_MIN + 1)
 #define TT_MAX_SEGMENTS 8
-#define TT_MAX_PIECES (4 * TT_MAX_SEGMENTS) /* a segment ends once more where
-                              the chunk begins; what lies around ends is one  */
+/* Where the chunk begins a segment may be in two; of N such runs at most N
+ * pieces stay where they are, and N - 1 are copied between them. */
+#define TT_MAX_PIECES (4 * TT_MAX_SEGMENTS)
 typedef struct tt_plan {
     int nsegments;
     tt_segment segment[TT_MAX_SEGMENTS];
@@ -464,18 +465,19 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
 
 /* What attention reads now: keys rotated as planned, values, and the chunk's
  * queries rotated. k is in ctx->scratch, or kept until the layer is read again;
- * v points into the cache when the plan is one segment that is all there. Else
- * values are gathered too, or, where there is tt_ops.laid, left in pieces that
- * hold whole blocks, and only what lies between two of them is gathered. Of the
- * first `good` tokens there is nothing but what `laid` has; attention is given
- * all of this, over all of the window, before tt_cache_done. With a failure
- * recorded in ctx, n is 0 and nothing is read.
+ * v points to values where they lie together, in the cache or where the pass
+ * has them. Else they are gathered too, or, where there is tt_ops.laid, left in
+ * pieces of whole blocks, of which what lies between is gathered; v is NULL
+ * then. Of the first `good` tokens there is nothing but what `laid` has;
+ * attention is given all of this, over all of the window, before tt_cache_done.
+ * With a failure recorded in ctx, n is 0 and nothing is read.
  *   q_out, q_in [frames*L, H, D] (may be the same array) */
 typedef struct tt_kv_view {
     const tt_real *k, *v;  /* [n - good, H, D]: from token `good` on          */
     int64_t n;
     tt_real *laid;         /* as in tt_attention_args; NULL: none is kept     */
-    int64_t good, pieces;
+    int64_t good;
+    int64_t pieces;        /* not 0: values are in so many, at least two      */
     tt_value_piece piece[TT_MAX_PIECES];
 } tt_kv_view;
 void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,

@@ -70,11 +70,6 @@ static bool same_layout(const tt_ctx *ctx, const cache_kept *s)
     return s->ops == ctx->ops && s->unit == trusts_unit(ctx);
 }
 
-bool kept_goes_on(const tt_ctx *ctx, const cache_kept *s)
-{
-    return s && s->laid && s->good && same_layout(ctx, s);
-}
-
 bool kept_holds(tt_ctx *ctx, const cache_kept *s, const tt_layer *y,
                 const tt_plan *plan)
 {

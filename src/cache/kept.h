@@ -46,9 +46,6 @@ int64_t kept_values(tt_ctx *ctx, const tt_policy_class *cls,
 void kept_make(tt_ctx *ctx, tt_arena *a, cache_kept *s, const tt_layer *y);
 /* What is kept is of another time; s may be NULL. */
 void kept_forget(cache_kept *s);
-/* Will attention in this pass lay out little more than the chunk's own keys and
- * values? NULL: no. */
-bool kept_goes_on(const tt_ctx *ctx, const cache_kept *s);
 /* Can it hold what operators of `ctx` need of a plan of n tokens? */
 bool kept_takes(tt_ctx *ctx, const cache_kept *s, int64_t n);
 /* Are the rows of this plan there, but for the chunk's own? */

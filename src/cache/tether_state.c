@@ -8,9 +8,9 @@
  *         chunk until then, and the chunk is read where the pass has it; where
  *         a backend wants all values in one array, theirs make room while a
  *         layer attends. The buffer for that, and for the first pass, which
- *         brings them there, is one chunk of one layer. The moments are 1.4 %
- *         of a chunk at 1.3B and 832x480; without them a round would read S + M
- *         frames again. */
+ *         brings keys and then values there, has the values of one chunk of one
+ *         layer. The moments are 1.4 % of a chunk at 1.3B and 832x480; without
+ *         them a round would read S + M frames again. */
 #include "cache/tether_state.h"
 #include "tether/device.h"
 

@@ -14,6 +14,7 @@
 #include "core/relevance.h"
 
 #define PIECE 65536         /* bytes that a thread copies at a time           */
+#define LINE 64
 #define PAGE 4096           /* what comes behind a page no CPU foresees       */
 #define FAR ((int64_t)8 << 20)  /* from here on a copy passes by the caches:
                                  * they could not hold it, and what a store
@@ -138,12 +139,11 @@ tt_tensor tt_place(tt_ctx *ctx, tt_arena *a, const tt_tensor *t)
 static void copy_piece(char *to, const char *from, int64_t n, bool far)
 {
 #ifdef __SSE2__
-    for (; far && n >= 16 && (uintptr_t)to % 16 == 0; n -= 16) {
+    for (; far && n >= LINE && (uintptr_t)to % 16 == 0; n -= LINE) {
         __builtin_prefetch((const void *)((uintptr_t)from + PAGE));
-        _mm_stream_si128((__m128i *)(void *)to,
-                         _mm_loadu_si128((const __m128i *)(const void *)from));
-        to += 16;
-        from += 16;
+        for (const char *end = from + LINE; from < end; from += 16, to += 16)
+            _mm_stream_si128((__m128i *)(void *)to, _mm_loadu_si128(
+                                 (const __m128i *)(const void *)from));
     }
     if (far) _mm_sfence();
 #else

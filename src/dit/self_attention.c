@@ -119,7 +119,7 @@ void dit_self_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *q = store(ctx, m, i, x, p);             /* [F*L, heads held, D]  */
 
-    tt_kv_view window = {0};                         /* k, v [N, held, D]     */
+    tt_kv_view window = {0};
     tt_cache_read(ctx, p->cache, i, p->pass, &window, q, q);
     tt_real *o = tt_values(ctx, all * g->H * D);
     attend(ctx, o, q, &window, all, g);

@@ -166,8 +166,11 @@ void tt_attention(tt_ctx *ctx, const tt_attention_args *a)
     TT_ASSERT(!a->good || (a->laid && a->good <= a->N
                            && (a->good % TT_KEY_BLOCK == 0
                                || a->good == a->N)));
-    TT_ASSERT(!a->pieces || (ctx->ops->laid && !a->v
+    TT_ASSERT(!a->pieces || (ctx->ops->laid && !a->v && a->piece
                              && a->piece[0].first == a->good));
+    for (int64_t i = 1; i < a->pieces; i++)
+        TT_ASSERT(a->piece[i].first % TT_KEY_BLOCK == 0
+                  && a->piece[i].first > a->piece[i - 1].first);
     CALL(attention, 4.0 * (double)a->T * (double)a->N * (double)(a->H * a->D),
          a);
 }

@@ -165,6 +165,24 @@ static void test_question(void)
              "of the instructions where there is AVX-512", name);
 }
 
+/* ---- lanes that do not count --------------------------------------------- */
+
+/* A tile leaves nothing in them that was there before. */
+static void test_other_lanes(const tt_bf16_kernels *kn)
+{
+    static const float zeros[BF16_GROUP * BF16_MAX_NR];
+    static float c[BF16_MAX_MR * BF16_MAX_NR];
+    const unsigned state = kn->begin();
+    for (int live = 1; live <= kn->nr; live++) {
+        int odd = 0;
+        for (int i = 0; i < kn->mr * kn->nr; i++) c[i] = NAN;
+        BF16_TILE(kn, live)(c, zeros, bf16_packed(kn->mr), zeros, 1, false);
+        for (int i = 0; i < kn->mr * kn->nr; i++) odd += !isfinite(c[i]);
+        expect(!odd, "%s, %d lanes: %d sums are left", kn->name, live, odd);
+    }
+    kn->end(state);
+}
+
 /* ---- softmax of one block ------------------------------------------------ */
 
 #if defined(TT_HAVE_AVX512BF16)
@@ -211,7 +229,10 @@ int main(void)
 {
     ctx = test_begin("ops/bf16_exact");
     test_hair();
+    test_other_lanes(&tt_bf16_generic);
+    test_other_lanes(&tt_vdp_generic);
 #if defined(TT_HAVE_AVX512BF16)
+    if (vdp_present()) test_other_lanes(&tt_vdp_avx512bf16);
     test_soften();
 #endif
     test_question();

@@ -17,9 +17,10 @@
  *         `full` and `fifo`. Members are in chronological order.
  * Memory  beyond the buffer the moments of trusted frames, four vectors a
  *         frame, so that a round reads only the frames that are new to it; and
- *         one chunk's values, whatever the number of layers: the evicted
- *         frames wait in the slots of the chunk, which has none of its own
- *         before the clean pass has decided about them (tether_state.c).
+ *         room for the values, or keys, of one chunk, whatever the number of
+ *         layers: the evicted frames wait in the slots of the chunk, which has
+ *         none of its own before the clean pass has decided about them
+ *         (tether_state.c).
  * Next    grab.c, tame.c, tether_state.h */
 #include "cache/classes.h"
 #include "cache/grab.h"
@@ -59,9 +60,9 @@ static void begin(tt_ctx *ctx, tt_layer *y, const tt_pass *p,
 
 /* Step 2, in every pass. The evicted frames stay in the slots of the chunk: its
  * keys are read where they are, to be rotated, and so are its values, where
- * they may be in pieces and not all of them are in one. Else those of the
- * evicted frames make room. Without a clean pass nobody will ever ask for them:
- * the chunk stays. */
+ * they may be in pieces and the window has more than one block of them. Else
+ * values of the evicted frames make room until `done`. Without a clean pass
+ * nobody will ever ask for evicted frames: the chunk has its slots. */
 static void write(tt_ctx *ctx, tt_layer *y, const tt_pass *p, const tt_qkv *x)
 {
     if (p->last && !p->context) tether_of(y)->pending = 0;

@@ -67,7 +67,7 @@ typedef struct tt_bf16_kernels {
                  int64_t groups, bool add);
     /* The same of at most `few`, or `half`, or just `more` lanes, the first, in
      * less time; half < more < few, and 0 where there is none. The others of c
-     * are set to something finite. */
+     * are set to something finite: who softens looks at them. */
     int few, half, more;
     void (*tile_few)(float *c, const void *a, bf16_rows rows, const void *lanes,
                      int64_t groups, bool add);
@@ -85,7 +85,7 @@ typedef struct tt_bf16_kernels {
     void (*end)(unsigned state);
 } tt_bf16_kernels;
 
-/* The tile for so many lanes that count. */
+/* The tile for so many lanes that count, of which there is one at least. */
 #define BF16_TILE(kn, live)                                                    \
     ((live) <= (kn)->half ? (kn)->tile_half                                    \
      : (live) == (kn)->more ? (kn)->tile_more                                  \

@@ -49,9 +49,9 @@ _Static_assert(BESIDE >= 2, "a pair of keys");
 #define GIVE(r, P)                                                             \
     _mm512_storeu_ps(c + r * NR, x##r);                                        \
     _mm512_storeu_ps(c + r * NR + 16, y##r);                                   \
-    P##_storeu_ps(c + r * NR + 32, z##r);
-/* The last third of the lanes: in whole vectors, in halves, or not at all, when
- * their sums are 0. */
+    _mm512_storeu_ps(c + r * NR + 32, WHOLE##P(z##r));
+/* The last third of the lanes: in whole vectors, in halves, or not at all. What
+ * is left of it is 0. */
 #define LAST_mm512 __m512
 #define LAST_mm256 __m256
 #define LAST_mm512bh __m512bh
@@ -67,7 +67,9 @@ _Static_assert(BESIDE >= 2, "a pair of keys");
 #define _none_setzero_ps() 0
 #define _none_loadu_ps(c) 0
 #define _none_dpbf16_ps(z, v, b) ((void)(v), (void)(b), z)
-#define _none_storeu_ps(c, z) ((void)(z), _mm512_storeu_ps(c, vs_all(0)))
+#define WHOLE_mm512(z) (z)
+#define WHOLE_mm256(z) _mm512_zextps256_ps512(z)
+#define WHOLE_none(z) ((void)(z), _mm512_setzero_ps())
 #define LOAD_mm512(b) _mm512_loadu_si512(b)
 #define LOAD_mm256(b) _mm256_loadu_si256((const void *)(b))
 #define LOAD_none(b) 0

@@ -265,7 +265,7 @@ typedef struct values {
     bool copying;                /* the last piece is made of such rows       */
 } values;
 
-/* So many rows from token `at` on are there, at `from`. */
+/* Rows from token `at` on begin at `from`. */
 static void add_piece(values *v, int64_t at, const tt_real *from)
 {
     TT_ASSERT(v->view->pieces < TT_MAX_PIECES);

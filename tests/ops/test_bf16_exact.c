@@ -172,7 +172,7 @@ static void test_other_lanes(const tt_bf16_kernels *kn)
 {
     static const float zeros[BF16_GROUP * BF16_MAX_NR];
     static float c[BF16_MAX_MR * BF16_MAX_NR];
-    const unsigned state = kn->begin();
+    const unsigned before = kn->begin();
     for (int live = 1; live <= kn->nr; live++) {
         int odd = 0;
         for (int i = 0; i < kn->mr * kn->nr; i++) c[i] = NAN;
@@ -180,7 +180,7 @@ static void test_other_lanes(const tt_bf16_kernels *kn)
         for (int i = 0; i < kn->mr * kn->nr; i++) odd += !isfinite(c[i]);
         expect(!odd, "%s, %d lanes: %d sums are left", kn->name, live, odd);
     }
-    kn->end(state);
+    kn->end(before);
 }
 
 /* ---- softmax of one block ------------------------------------------------ */

@@ -82,10 +82,11 @@ struct tt_ops {
      * ... Zen", into `text`. NULL: all our own. */
     const char *(*library)(tt_ctx *ctx, char *text, size_t size);
     /* Values that N keys and values of a head of width D take as attention
-     * lays them out, no fewer than those of fewer keys; whoever has it takes
-     * values in pieces, too. NULL: nothing that it lays out can stay; so in
-     * tables that hand arguments to several others, and in a copy whose
-     * `attention` does not hand them on. */
+     * lays them out, no fewer than those of fewer keys, and never 0: of the
+     * first `good` keys nobody keeps anything else. Whoever has it takes values
+     * in pieces, too. NULL: neither. So in tables that hand arguments to
+     * several others; and who copies a table and replaces its `attention` sets
+     * it to NULL, unless that reads `laid`, `good` and `piece` itself. */
     int64_t (*laid)(tt_ctx *ctx, int64_t N, int64_t D);
 
 #define TT_OPS_FUNCTION(op, OP)                                                \

@@ -15,14 +15,16 @@ TT_API_BEGIN
  * and is refused unless the table's member abi is the program's TT_ABI: same
  * version (TT_OPS_VERSION, which is also the argument), same sizes of structs.
  * *arith may be set to a name of tt_arith_at. Null operators of the table are
- * filled with ours; `fused` and `laid` are taken as they are, unless `laid` is
- * ours, and operator checks do not look at them. While a function runs,
- * ctx->ops is the plug-in's table; it may use ctx->scratch, ctx->nthreads and
- * the tt_ functions of the program; names that begin with tt_ are not for its
- * own. One that gives up with tt_fail has not computed its result: a mismatch.
- * So is one that writes to its inputs, or outside its output. Nothing may be
- * remembered by the address of an input: the operator checks put other values
- * there. */
+ * filled with ours; `fused` and `laid` are taken as they are, but a `laid` of
+ * ours is dropped. Operator checks look at neither: whole rollouts do, and give
+ * values in pieces where windows are longer than TT_KEY_BLOCK, as in `tether
+ * validate --backend ./mine.so -W 160 -H 160 --latents 12`. While a function
+ * runs, ctx->ops is the plug-in's table; it may use ctx->scratch, ctx->nthreads
+ * and the tt_ functions of the program; names that begin with tt_ are not for
+ * its own. One that gives up with tt_fail has not computed its result: a
+ * mismatch. So is one that writes to its inputs, or outside its output. Nothing
+ * may be remembered by the address of an input: the operator checks put other
+ * values there. */
 #define TT_BACKEND_SYMBOL "tether_backend"
 typedef const tt_ops *(*tt_backend_fn)(int version, const char **arith);
 

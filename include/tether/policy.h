@@ -151,11 +151,15 @@ typedef struct tt_layer {
     bool first;            /* this pass is the first of its chunk             */
     tt_real *k, *v;        /* [cap, H, D], zeroed at reset                    */
     const tt_real *own_k, *own_v; /* [frames*L, H, D]: what the last live slots
-                              should hold, while something else waits there;
-                              a `write` sets them, each or both, until a
-                              `commit` stores what they say, or until done.
-                              Else NULL. Without tt_ops.laid own_v makes all
-                              values of the window be copied                  */
+                              should hold, while something else waits there. A
+                              `write` sets them, each or both, and then calls
+                              tt_layer_put, which stores the rest. Behind the
+                              pass nobody remembers them: in a context pass, or
+                              the last one, `write` leaves them NULL, or
+                              `commit` sets them to NULL and calls tt_layer_put
+                              again (else TT_EINVAL).
+                              Right everywhere; but without tt_ops.laid own_v
+                              makes all values of the window be copied        */
     int32_t *src_frame;    /* [cap] global frame a token came from, or one of
                               TT_SRC_* below                                  */
     int32_t *sidx;         /* [cap]                                           */
@@ -471,7 +475,8 @@ void tt_cache_write(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
  * then. Of the first `good` tokens there is nothing but what `laid` has;
  * attention is given all of this, over all of the window, before tt_cache_done.
  * With a failure recorded in ctx, n is 0 and nothing is read.
- *   q_out, q_in [frames*L, H, D] (may be the same array) */
+ *   q_out, q_in [frames*L, H, D] (may be the same array)
+ * Errors  TT_EFORMAT: a position that no run gives (a damaged state) */
 typedef struct tt_kv_view {
     const tt_real *k, *v;  /* [n - good, H, D]: from token `good` on          */
     int64_t n;
@@ -480,6 +485,9 @@ typedef struct tt_kv_view {
     int64_t pieces;        /* not 0: values are in so many, at least two      */
     tt_value_piece piece[TT_MAX_PIECES];
 } tt_kv_view;
+/* What attention is given of a view w, by the table that ctx->ops was:
+ *     .k = w.k, .v = w.v, .N = w.n, .H = H, .D = D, .kv_stride = H * D,
+ *     .laid = w.laid, .good = w.good, .piece = w.piece, .pieces = w.pieces */
 void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
                    tt_kv_view *out, tt_real *q_out, const tt_real *q_in);
 void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p);

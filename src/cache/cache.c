@@ -384,6 +384,10 @@ void tt_cache_done(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p)
         c->cls->done(ctx, y, p);
         stop_policy(ctx, w);
     }
+    if ((p->context || p->last) && (y->own_k || y->own_v) && !ctx->status)
+        tt_fail(ctx, TT_EINVAL, "cache %s: the last pass of a chunk leaves it "
+                "outside its slots: `write` keeps own_k and own_v NULL there, "
+                "or `commit` stores what they say", c->cls->name);
     y->own_k = y->own_v = NULL;
 }
 

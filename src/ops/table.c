@@ -52,7 +52,9 @@ tt_status tt_ops_use(tt_ctx *ctx, const char *name)
             snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s",
                      i ? ", " : "", tt_ops_at(i)->name);
         return tt_fail(ctx, TT_EINVAL, "backend %s is not built into this "
-                       "program; it has: %s", name, have);
+                       "program; it has: %s%s", name, have,
+                       strchr(name, '/') ? ". A shared object is for `tether "
+                       "validate --backend`" : "");
     }
     ctx->device = NULL;
     TT_TRY(tt_ops_open(ctx, ops));
@@ -162,11 +164,19 @@ void tt_attention(tt_ctx *ctx, const tt_attention_args *a)
     if (ctx->status || (a->T == 0 && !a->laid)) return;
     TT_ASSERT(a->N >= 1 && a->H >= 1 && a->D >= 1);
     TT_ASSERT(!a->rel_bias || a->T == a->N);
-    TT_ASSERT(!a->laid || ctx->ops->laid);
+    if (a->pieces && !ctx->ops->laid) {
+        tt_fail(ctx, TT_EINVAL, "attention: values in %lld pieces, but backend "
+                "%s takes them in one array (its `laid` is NULL); read the "
+                "cache with the backend that attends", (long long)a->pieces,
+                ctx->ops->name);
+        return;
+    }
+    TT_ASSERT(!a->laid || (ctx->ops->laid
+                           && ctx->ops->laid(ctx, a->N, a->D) > 0));
     TT_ASSERT(!a->good || (a->laid && a->good <= a->N
                            && (a->good % TT_KEY_BLOCK == 0
                                || a->good == a->N)));
-    TT_ASSERT(!a->pieces || (ctx->ops->laid && !a->v && a->piece
+    TT_ASSERT(!a->pieces || (!a->v && a->piece
                              && a->piece[0].first == a->good));
     for (int64_t i = 1; i < a->pieces; i++)
         TT_ASSERT(a->piece[i].first % TT_KEY_BLOCK == 0

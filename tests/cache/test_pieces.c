@@ -186,6 +186,36 @@ static void plans(tt_ctx *ctx, int n)
     tt_cache_close(c);
 }
 
+/* A policy that forgets the chunk, and a backend that takes no pieces. */
+static void check_refusals(tt_ctx *ctx)
+{
+    static tt_real x[OWN * W];
+    const tt_geometry g = geometry(30);
+    const tt_policy_options o = {.name = "ignored", .K = FRAMES, .S = 1};
+    const tt_value_piece piece[2] = {{0, x}, {TT_KEY_BLOCK, x}};
+    tt_cache *c;
+    if (!expect_ok(tt_cache_open(ctx, &c, &odd, &o, &g), "open")) return;
+    own = true;
+    for (int i = 0; i < 3; i++) {
+        const tt_pass p = {.frames = C, .step = i, .context = i == 1,
+                           .last = i == 2};
+        tt_cache_write(ctx, c, 0, &p, &(tt_qkv){x, x, x});
+        tt_cache_done(ctx, c, 0, &p);
+        if (i) expect_status(ctx->status, TT_EINVAL, "outside its slots");
+        else expect_ok(ctx->status, "a noisy pass");
+    }
+    tt_cache_close(c);
+    const tt_ops *const before = ctx->ops;
+    tt_ops whole = *before;
+    whole.laid = NULL;
+    ctx->ops = &whole;
+    tt_attention(ctx, &(tt_attention_args){.o = x, .q = x, .k = x, .T = 1,
+                 .N = 600, .H = H, .D = D, .q_stride = W, .kv_stride = W,
+                 .scale = 1, .piece = piece, .pieces = 2});
+    expect_status(ctx->status, TT_EINVAL, "takes them in one array");
+    ctx->ops = before;
+}
+
 /* In noisy passes the evicted frames are in the slots of the chunk, whose own
  * keys and values are read where they are; the clean pass stores them. Where
  * values are wanted in one array, theirs are in the slots while they are read.
@@ -254,5 +284,6 @@ int main(void)
     }
     ctx->ops = before;
     check_evicted(ctx);
+    if (!test_guarded()) check_refusals(ctx);
     return test_end();
 }

@@ -288,6 +288,8 @@ static void test_sentences(void)
     refuses(2, "--backend has no effect with --manifest",
             "validate --manifest --backend exact");
     refuses(2, "another noise", "compare --caches fifo -s random");
+    refuses(2, "is for `tether validate --backend`", "generate -m %s " RED
+            "--backend ./mine.so -o x.y4m", demo);
 
     expect(run("generate -m %s " RED "--size 32x48 -s random --latents 3 "
                "--no-decode --latents-out random --record r.json", demo) == 0

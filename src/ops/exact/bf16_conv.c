@@ -3,14 +3,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The windows of neighbours overlap: in a line of channels-last pixels the
- * kw * Cin numbers that one of them reads of it stand in one piece, and those
- * of the next one begin stride * Cin further. So pixels are the rows of a tile,
- * of kernels that take stored rows, and no window is ever written down. What is
- * copied is a block of lines with its padding, rounded; weights are the lanes,
- * packed once per call. A chain goes through the lines of a window in their
- * order, and goes on in the sums from line to line, which are whole groups. */
+ * Pixels are the rows of a tile, of kernels that take stored rows. What is
+ * copied (conv_block.h) is rounded on its way; weights are the lanes, packed
+ * once per call. A chain goes through the lines of a window in their order, and
+ * goes on in the sums from line to line, which are whole groups. */
 #include "ops/exact/bf16.h"
+#include "ops/exact/conv_block.h"
 
 #ifndef TT_REAL_DOUBLE
 
@@ -25,13 +23,21 @@ typedef struct plan {
     const tt_conv_args *p;
     const tt_bf16_kernels *kn;
     int64_t K, run;        /* products of a window, and of one line of it     */
-    int64_t lines, cols;   /* outputs of a block; cols in whole tiles         */
-    int64_t tall, wide;    /* pixels of its inputs, of one frame              */
+    conv_block block;      /* its cols in whole tiles                         */
     int64_t input, sums;   /* floats of a thread: inputs, sums of a panel     */
     int64_t panels;
     uint16_t *packed;      /* [panels][K/2][nr][2]                            */
-    const uint16_t *zeros; /* [wide, Cin]                                     */
 } plan;
+
+/* n values of a frame, as bf16. */
+static void take(const conv_block *b, void *to, const tt_real *frame,
+                 int64_t at, int64_t n)
+{
+    const tt_bf16_kernels *kn = b->own;
+    const char *stored = (const char *)frame + 2 * at;
+    if (b->p->bf16) memcpy(to, stored, (size_t)n * sizeof(uint16_t));
+    else kn->pack_rows(to, 1, frame + at, 0, 1, n);
+}
 
 bool bf16_conv_takes(const tt_conv_args *p, const tt_bf16_kernels *kn)
 {
@@ -40,11 +46,11 @@ bool bf16_conv_takes(const tt_conv_args *p, const tt_bf16_kernels *kn)
 }
 
 /* Columns that fit beside so many lines: of blocks as equal as tiles allow. */
-static int64_t columns(const plan *e)
+static int64_t columns(const tt_conv_args *p, int64_t lines, int64_t mr)
 {
-    const tt_conv_args *p = e->p;
-    const int64_t mr = e->kn->mr, all = exact_round_up(p->Wo, mr);
-    const int64_t each = 2 * p->kt * e->tall * p->Cin * p->stride;
+    const int64_t all = exact_round_up(p->Wo, mr);
+    const int64_t tall = (lines - 1) * p->stride + p->kh;
+    const int64_t each = 2 * p->kt * tall * p->Cin * p->stride;
     int64_t most = INPUTS / each / mr * mr;
     if (most < mr) most = mr;
     return exact_round_up(exact_parts(all, exact_parts(all, most)), mr);
@@ -53,14 +59,15 @@ static int64_t columns(const plan *e)
 static plan plan_for(const tt_conv_args *p, const tt_bf16_kernels *kn)
 {
     plan e = {.p = p, .kn = kn, .run = p->kw * p->Cin,
-              .lines = exact_least(p->Ho, LINES),
               .panels = exact_parts(p->Cout, kn->nr)};
+    const int64_t lines = exact_least(p->Ho, LINES);
+    e.block = (conv_block){.p = p, .lines = lines,
+                           .cols = columns(p, lines, kn->mr),
+                           .size = sizeof(uint16_t), .take = take, .own = kn};
+    conv_block_inputs(&e.block);
     e.K = p->kt * p->kh * e.run;
-    e.tall = (e.lines - 1) * p->stride + p->kh;
-    e.cols = columns(&e);
-    e.wide = (e.cols - 1) * p->stride + p->kw;
-    e.input = exact_round_up(p->kt * e.tall * e.wide * p->Cin / 2, 16);
-    e.sums = e.lines * e.cols * kn->nr;
+    e.input = exact_round_up(conv_block_values(&e.block) / 2, 16);
+    e.sums = lines * e.block.cols * kn->nr;
     return e;
 }
 
@@ -76,16 +83,11 @@ static int64_t packed_room(const plan *e)
     return exact_round_up(e->panels * e->kn->nr * e->K / 2, 16);
 }
 
-static int64_t zeros_room(const plan *e)
-{
-    return exact_round_up(e->wide * e->p->Cin / 2, 16);
-}
-
 int64_t bf16_conv_room(const tt_ctx *ctx, const tt_conv_args *p,
                        const tt_bf16_kernels *kn)
 {
     const plan e = plan_for(p, kn);
-    return packed_room(&e) + zeros_room(&e) + ctx->nthreads * own_room(&e);
+    return packed_room(&e) + ctx->nthreads * own_room(&e);
 }
 
 /* ---- weights ------------------------------------------------------------- */
@@ -115,49 +117,6 @@ static void pack(const plan *e, int64_t panel, int64_t s, float *wide)
     e->kn->pack_lanes(lanes_of(e, panel, s), rows, ld, n, e->run);
 }
 
-/* ---- inputs -------------------------------------------------------------- */
-
-/* n pixels of a line of a frame, as bf16. */
-static void take(const plan *e, uint16_t *to, const tt_real *frame, int64_t at,
-                 int64_t n)
-{
-    const char *stored = (const char *)frame + 2 * at;
-    if (e->p->bf16)
-        memcpy(to, stored, (size_t)(n * e->p->Cin) * sizeof *to);
-    else
-        e->kn->pack_rows(to, 1, frame + at, 0, 1, n * e->p->Cin);
-}
-
-/* A line of inputs from column s on, `line` of the picture that is seen. */
-static void take_line(const plan *e, uint16_t *to, const tt_real *frame,
-                      int64_t line, int64_t s)
-{
-    const tt_conv_args *p = e->p;
-    const int64_t C = p->Cin, W = p->Wi * p->up, end = s + e->wide;
-    int64_t from = s < 0 ? 0 : s, upto = exact_least(end, W);
-    if (!frame || line < 0 || line >= p->Hi * p->up || from >= upto)
-        from = upto = end;
-    memcpy(to, e->zeros, (size_t)((from - s) * C) * sizeof *to);
-    if (upto < end)
-        memcpy(to + (upto - s) * C, e->zeros,
-               (size_t)((end - upto) * C) * sizeof *to);
-    const int64_t row = line / p->up * p->Wi;
-    if (p->up == 1 && from < upto)
-        take(e, to + (from - s) * C, frame, (row + from) * C, upto - from);
-    for (int64_t i = from; p->up > 1 && i < upto; i++)
-        take(e, to + (i - s) * C, frame, (row + i / p->up) * C, 1);
-}
-
-/* The inputs of outputs from line i, column j on: [kt, tall, wide, Cin]. */
-static void take_block(const plan *e, uint16_t *to, int64_t i, int64_t j)
-{
-    const tt_conv_args *p = e->p;
-    for (int a = 0; a < p->kt; a++)
-        for (int64_t r = 0; r < e->tall; r++, to += e->wide * p->Cin)
-            take_line(e, to, p->frame[a], i * p->stride + r - p->pad_top,
-                      j * p->stride - p->pad_left);
-}
-
 /* ---- sums ---------------------------------------------------------------- */
 
 /* Those of n lines of outputs against a panel. */
@@ -166,15 +125,17 @@ static void sum_panel(const plan *e, float *c, const uint16_t *in, int64_t n,
 {
     const tt_conv_args *p = e->p;
     const tt_bf16_kernels *kn = e->kn;
-    const int64_t line = e->wide * p->Cin, step = p->stride * p->Cin;
+    const int64_t line = e->block.line, step = p->stride * p->Cin;
+    const int64_t cols = e->block.cols;
     const bf16_rows rows = {step, BF16_GROUP};
     const unsigned state = kn->begin();
     for (int64_t s = 0; s < p->kt * p->kh; s++) {
         const uint16_t *lanes = lanes_of(e, panel, s);
-        const uint16_t *first = in + (s / p->kh * e->tall + s % p->kh) * line;
+        const int64_t above = s / p->kh * e->block.tall + s % p->kh;
+        const uint16_t *first = in + above * line;
         for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j < e->cols; j += kn->mr)
-                kn->tile(c + (i * e->cols + j) * kn->nr,
+            for (int64_t j = 0; j < cols; j += kn->mr)
+                kn->tile(c + (i * cols + j) * kn->nr,
                          first + i * p->stride * line + j * step, rows, lanes,
                          e->run / BF16_GROUP, s > 0);
     }
@@ -187,18 +148,19 @@ static void one_block(const plan *e, float *own, int64_t i, int64_t j)
     const tt_conv_args *p = e->p;
     const tt_kernels *plain = exact_kernels();
     const int64_t nr = e->kn->nr;
-    const int64_t lines = exact_least(p->Ho - i, e->lines);
-    const int64_t cols = exact_least(p->Wo - j, e->cols);
+    const int64_t lines = exact_least(p->Ho - i, e->block.lines);
+    const int64_t cols = exact_least(p->Wo - j, e->block.cols);
     uint16_t *in = (uint16_t *)(void *)own;
     float *c = own + e->input;
-    take_block(e, in, i, j);
+    conv_block_take(&e->block, in, i, j);
     for (int64_t o = 0; o < p->Cout; o += nr) {
         const int64_t n = exact_least(p->Cout - o, nr);
         sum_panel(e, c, in, lines, o / nr);
         for (int64_t r = 0; r < lines; r++)
             for (int64_t k = 0; k < cols; k++) {
                 float *y = p->y + ((i + r) * p->Wo + j + k) * p->Cout + o;
-                memcpy(y, c + (r * e->cols + k) * nr, (size_t)n * sizeof *y);
+                memcpy(y, c + (r * e->block.cols + k) * nr,
+                       (size_t)n * sizeof *y);
                 if (p->b) plain->add(y, p->b + o, n);
             }
     }
@@ -208,23 +170,21 @@ void bf16_conv(tt_ctx *ctx, const tt_conv_args *p, const tt_bf16_kernels *kn)
 {
     plan e = plan_for(p, kn);
     const int64_t segments = p->kt * p->kh, per = own_room(&e);
-    const int64_t across = exact_parts(p->Wo, e.cols);
-    const int64_t blocks = across * exact_parts(p->Ho, e.lines);
+    const int64_t across = exact_parts(p->Wo, e.block.cols);
+    const int64_t blocks = across * exact_parts(p->Ho, e.block.lines);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *room = tt_scratch(ctx, bf16_conv_room(ctx, p, kn));
     if (room) {
-        float *zeros = room + packed_room(&e), *own = zeros + zeros_room(&e);
-        memset(zeros, 0, (size_t)zeros_room(&e) * sizeof *zeros);
+        float *own = room + packed_room(&e);
         e.packed = (uint16_t *)(void *)room;
-        e.zeros = (const uint16_t *)(const void *)zeros;
         TT_PARALLEL_FOR_WORK(ctx, p->Cout * e.K)
         for (int64_t u = 0; u < e.panels * segments; u++)
             pack(&e, u / segments, u % segments,
                  own + tt_thread_id() * per);
         TT_PARALLEL_FOR_DYNAMIC(ctx, p->Ho * p->Wo * p->Cout * e.K / 32)
         for (int64_t u = 0; u < blocks; u++)
-            one_block(&e, own + tt_thread_id() * per, u / across * e.lines,
-                      u % across * e.cols);
+            one_block(&e, own + tt_thread_id() * per,
+                      u / across * e.block.lines, u % across * e.block.cols);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

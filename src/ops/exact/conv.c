@@ -1,22 +1,20 @@
-/* conv.c: blocked convolution around linear_tile.
+/* conv.c: convolution of class f32.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
  * A convolution is a product of windows and weights. The weights are packed
- * once per call into panels [k][nr]; then threads take blocks of pixels, gather
- * their windows, and run them against all panels, one slice after another.
+ * once per call into panels [k][nr]; then threads take blocks of outputs, copy
+ * the lines that those read (conv_block.h), and run tiles of windows against
+ * all panels, one slice after another. The pixels of a tile stand in a column
+ * or in a line, whichever leaves fewer rows of the last tile without one.
  * Blocking is free to change: it moves whole chains, never splits one. */
 #include "ops/exact/bf16.h"
+#include "ops/exact/conv_block.h"
 
 #ifndef TT_REAL_DOUBLE
 
 #include "core/parallel.h"
 #include "ops/gather.h"
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* panel [kc, nr] = transpose of rows [o0, o0+n) of w, columns [k0, k0+kc);
  * lanes past n are zero. wide [nr, kc] receives rows that must be widened. */
@@ -39,96 +37,76 @@ static void pack_panel(float *panel, const tt_kernels *kn, const tt_tensor *w,
     kn->pack(panel, wide, kc, kc);
 }
 
-/* One slice of products of a unit. */
-typedef struct job {
-    const tt_kernels *kn;
-    const float *packed;     /* the panels of this slice                      */
-    int64_t o;               /* outputs: channels                             */
-    int64_t k0, kc;          /* products [k0, k0 + kc)                        */
-    const float *b;          /* the bias, for the last slice; otherwise NULL  */
-    float *y;                /* [pixels, o]                                   */
-} job;
-
-/* One full tile over the blocks of the slice, in ascending order. */
-static void slice_tile(const job *q, float *c, int64_t ldc, const float *a,
-                       int64_t lda, const float *panel, const float *bias)
-{
-    for (int64_t k = 0; k < q->kc; k += TT_DOT_BLOCK) {
-        int64_t n = least(q->kc - k, TT_DOT_BLOCK);
-        q->kn->linear_tile(c, ldc, a + k, lda, panel + k * q->kn->nr, n,
-                           q->k0 + k > 0, k + n == q->kc ? bias : NULL);
-    }
-}
-
-/* Rows [r0, r0 + m), m <= mr, of x [m, ldx] against the panel of channels from
- * c on. Partial tiles go through full-sized copies; a [mr, kc] is scratch. */
-static void row_panel(const job *q, const float *x, int64_t ldx, int64_t r0,
-                      int64_t m, int64_t c, float *a)
-{
-    const tt_kernels *kn = q->kn;
-    int64_t n = least(q->o - c, kn->nr);
-    const float *panel = q->packed + c * q->kc;
-    const float *bias = q->b ? q->b + c : NULL;
-    float *y = q->y + r0 * q->o + c;
-    if (m == kn->mr && n == kn->nr) {
-        slice_tile(q, y, q->o, x, ldx, panel, bias);
-        return;
-    }
-    float t[EXACT_MAX_MR * EXACT_MAX_NR];
-    float padded[EXACT_MAX_NR] = {0};
-    if (m < kn->mr) {
-        for (int64_t r = 0; r < kn->mr; r++)
-            for (int64_t k = 0; k < q->kc; k++)
-                a[r * q->kc + k] = r < m ? x[r * ldx + k] : 0.0f;
-        x = a;
-        ldx = q->kc;
-    }
-    for (int64_t r = 0; r < m; r++)
-        for (int64_t i = 0; i < n; i++)
-            t[r * kn->nr + i] = q->k0 > 0 ? y[r * q->o + i] : 0.0f;
-    for (int64_t r = 0; r < kn->mr; r++)
-        for (int64_t i = 0; i < kn->nr; i++)
-            if (r >= m || i >= n) t[r * kn->nr + i] = 0.0f;
-    if (bias) memcpy(padded, bias, (size_t)n * sizeof *bias);
-    slice_tile(q, t, kn->nr, x, ldx, panel, bias ? padded : NULL);
-    for (int64_t r = 0; r < m; r++)
-        memcpy(y + r * q->o, t + r * kn->nr, (size_t)n * sizeof *t);
-}
-
-/* Rows [r0, r1) against all panels of the slice; x [r1 - r0, ldx] */
-static void run_slice(const job *q, const float *x, int64_t ldx, int64_t r0,
-                      int64_t r1, float *own)
-{
-    for (int64_t c = 0; c < q->o; c += q->kn->nr)
-        for (int64_t r = r0; r < r1; r += q->kn->mr)
-            row_panel(q, x + (r - r0) * ldx, ldx, r,
-                      least(r1 - r, q->kn->mr), c, own);
-}
-
 /* How a convolution is cut, and its memory. */
 typedef struct plan {
+    const tt_conv_args *p;
     const tt_kernels *kn;
-    int64_t K, o, pixels;
-    int64_t wide;            /* o in whole panels                             */
-    int64_t slice;           /* products packed and used at a time            */
-    int64_t rows;            /* pixels of a unit                              */
+    int64_t K;               /* products of a window                          */
+    int64_t slice;           /* of them packed and used at a time             */
+    int64_t wide;            /* outputs in whole panels                       */
+    conv_block block;
+    exact_window window;
     float *packed;           /* [wide * K], slice after slice                 */
-    float *windows;          /* [threads, rows, K]                            */
-    float *own;              /* [threads, own_size]: rows to widen, or a padded
-                              * row panel; a thread's stack may be small      */
-    int64_t own_size;
+    float *own;              /* [threads, own_size]: inputs of a block, or    */
+    int64_t own_size;        /* rows to widen                                 */
 } plan;
 
-static plan plan_for(const tt_conv_args *p)
+static void take(const conv_block *b, void *to, const tt_real *frame,
+                 int64_t at, int64_t n)
+{
+    conv_take(to, b->p, frame, at, n);
+}
+
+/* n rounded up to whole parts, as a share of n. */
+static double filled(int64_t n, int64_t part)
+{
+    return (double)exact_round_up(n, part) / (double)n;
+}
+
+/* Across the tiles as many pixels as inputs fit beside them: in parts as equal
+ * as can be, and of them as many as leave no thread without one. */
+static int64_t beside(const plan *e, int64_t fit, int threads)
+{
+    const tt_conv_args *p = e->p;
+    const bool down = e->block.down;
+    const int64_t all = down ? p->Wo : p->Ho;
+    const int64_t halo = (down ? p->kw : p->kh) - p->stride;
+    const int64_t most = (fit - halo) / p->stride;
+    const int64_t other = exact_parts(down ? p->Ho : p->Wo, e->kn->mr);
+    int64_t parts = exact_parts(all, most < 1 ? 1 : most);
+    if (other * parts % threads) parts = exact_round_up(parts, threads);
+    return exact_parts(all, parts);
+}
+
+static void plan_block(plan *e, int64_t bytes, int threads)
+{
+    const tt_conv_args *p = e->p;
+    const int64_t mr = e->kn->mr;
+    conv_block *b = &e->block;
+    *b = (conv_block){.p = p, .size = sizeof(float), .take = take};
+    b->down = filled(p->Ho, mr) <= filled(p->Wo, mr);
+    const int64_t along = (mr - 1) * p->stride + (b->down ? p->kh : p->kw);
+    const int64_t pixel = p->kt * p->Cin * b->size;
+    const int64_t n = beside(e, bytes / (along * pixel), threads);
+    b->lines = b->down ? mr : n;
+    b->cols = b->down ? n : mr;
+    conv_block_inputs(b);
+    e->window = (exact_window){
+        .ld = p->stride * (b->down ? b->line : p->Cin), .run = p->kw * p->Cin,
+        .high = p->kh, .line = b->line, .frame = b->tall * b->line};
+}
+
+static plan plan_for(const tt_ctx *ctx, const tt_conv_args *p)
 {
     const tt_kernels *kn = exact_kernels();
     const exact_tuning *t = exact_tuned(kn->level);
-    plan e = {.kn = kn, .K = (int64_t)p->kt * p->kh * p->kw * p->Cin,
-              .o = p->Cout, .pixels = p->Ho * p->Wo,
-              .wide = exact_round_up(p->Cout, kn->nr),
-              .rows = t->conv_tiles * kn->mr};
-    e.slice = least(e.K, t->conv_slice * TT_DOT_BLOCK);
-    e.own_size = (kn->nr > kn->mr ? kn->nr : kn->mr) * e.slice;
+    plan e = {.p = p, .kn = kn, .K = (int64_t)p->kt * p->kh * p->kw * p->Cin,
+              .wide = exact_round_up(p->Cout, kn->nr)};
+    e.slice = exact_least(e.K, t->conv_slice * TT_DOT_BLOCK);
+    plan_block(&e, t->conv_inputs, ctx->nthreads);
+    const int64_t inputs = conv_block_values(&e.block);
+    e.own_size = inputs > kn->nr * e.slice ? inputs : kn->nr * e.slice;
+    e.own_size = exact_round_up(e.own_size, 16);
     return e;
 }
 
@@ -137,52 +115,142 @@ static plan plan_for(const tt_conv_args *p)
 static void pack_all(tt_ctx *ctx, const plan *e, const tt_tensor *w2)
 {
     const int64_t nr = e->kn->nr, panels = e->wide / nr, K = e->K;
-    TT_PARALLEL_FOR_WORK(ctx, e->o * K)
+    TT_PARALLEL_FOR_WORK(ctx, e->p->Cout * K)
     for (int64_t u = 0; u < panels * exact_parts(K, e->slice); u++) {
         const int64_t o0 = u % panels * nr, k0 = u / panels * e->slice;
-        const int64_t kc = least(K - k0, e->slice);
+        const int64_t kc = exact_least(K - k0, e->slice);
         pack_panel(e->packed + e->wide * k0 + o0 * kc, e->kn, w2, o0,
-                   least(e->o - o0, nr), k0, kc,
+                   exact_least(e->p->Cout - o0, nr), k0, kc,
                    e->own + tt_thread_id() * e->own_size);
     }
 }
 
-/* Pixels [r0, r1): one unit. */
-static void one_unit(const plan *e, const tt_conv_args *p, int64_t r0,
-                     int64_t r1)
+/* A slice of products of a panel of channels. */
+typedef struct job {
+    const plan *e;
+    int64_t k0, kc;          /* products [k0, k0 + kc)                        */
+    int64_t o0, n;           /* channels [o0, o0 + n)                         */
+    const float *panel;      /* their weights                                 */
+    const float *bias;       /* of the last slice; otherwise NULL             */
+} job;
+
+/* One full tile over the blocks of the slice, in ascending order. */
+static void slice_tile(const job *q, float *c, int64_t ldc,
+                       const exact_window *x, const float *bias)
 {
-    const int64_t K = e->K;
-    float *x = e->windows + e->rows * K * tt_thread_id();
-    for (int64_t i = r0; i < r1; i++)
-        conv_gather(x + (i - r0) * K, p, i / p->Wo, i % p->Wo);
-    for (int64_t k0 = 0; k0 < K; k0 += e->slice) {
-        job q = {.kn = e->kn, .packed = e->packed + e->wide * k0, .o = e->o,
-                 .k0 = k0, .kc = least(K - k0, e->slice), .y = p->y};
-        q.b = k0 + q.kc == K ? p->b : NULL;
-        run_slice(&q, x + k0, K, r0, r1,
-                  e->own + tt_thread_id() * e->own_size);
+    const tt_kernels *kn = q->e->kn;
+    for (int64_t k = 0; k < q->kc; k += TT_DOT_BLOCK) {
+        const int64_t n = exact_least(q->kc - k, TT_DOT_BLOCK);
+        kn->conv_tile(c, ldc, x, q->k0 + k, q->panel + k * kn->nr, n,
+                      q->k0 + k > 0, k + n == q->kc ? bias : NULL);
+    }
+}
+
+/* c [mr, nr] of a few channels. */
+static void slice_rest(const job *q, float *c, const exact_window *x)
+{
+    const tt_kernels *kn = q->e->kn;
+    kn->conv_rest(c, kn->nr, x, q->k0, q->panel, q->n, q->kc, q->k0 > 0);
+    for (int64_t r = 0; q->bias && r < kn->mr; r++)
+        for (int64_t i = 0; i < q->n; i++) c[r * kn->nr + i] += q->bias[i];
+}
+
+/* The first m pixels of a tile, whose channels begin at y. */
+static void one_tile(const job *q, float *y, int64_t ldy,
+                     const exact_window *x, int64_t m)
+{
+    const tt_kernels *kn = q->e->kn;
+    if (m >= kn->mr && q->n == kn->nr) {
+        slice_tile(q, y, ldy, x, q->bias);
+        return;
+    }
+    float t[EXACT_MAX_MR * EXACT_MAX_NR] = {0}, bias[EXACT_MAX_NR] = {0};
+    const size_t n = (size_t)q->n * sizeof *t;
+    for (int64_t r = 0; r < m && q->k0 > 0; r++)
+        memcpy(t + r * kn->nr, y + r * ldy, n);
+    if (q->bias) memcpy(bias, q->bias, n);
+    if (q->n <= kn->rest)
+        slice_rest(q, t, x);
+    else
+        slice_tile(q, t, kn->nr, x, q->bias ? bias : NULL);
+    for (int64_t r = 0; r < m; r++) memcpy(y + r * ldy, t + r * kn->nr, n);
+}
+
+/* Outputs of a block and where they stand. */
+typedef struct part {
+    int64_t along, across;   /* pixels the way tiles go, and the other        */
+    int64_t in[2], out[2];   /* values from one to the next, both ways        */
+    const float *x;
+    float *y;
+} part;
+
+static void run_panel(const job *q, const part *b)
+{
+    exact_window w = q->e->window;
+    for (int64_t a = 0; a < b->across; a++)
+        for (int64_t r = 0; r < b->along; r += q->e->kn->mr) {
+            w.x = b->x + r * b->in[0] + a * b->in[1];
+            one_tile(q, b->y + r * b->out[0] + a * b->out[1] + q->o0, b->out[0],
+                     &w, b->along - r);
+        }
+}
+
+/* Those from line i, column j on, whose inputs are at x. */
+static part part_at(const plan *e, const float *x, int64_t i, int64_t j)
+{
+    const tt_conv_args *p = e->p;
+    const int64_t lines = exact_least(p->Ho - i, e->block.lines);
+    const int64_t cols = exact_least(p->Wo - j, e->block.cols);
+    const int64_t line = p->stride * e->block.line, col = p->stride * p->Cin;
+    const int64_t row = p->Wo * p->Cout;
+    float *y = p->y + i * row + j * p->Cout;
+    if (e->block.down)
+        return (part){lines, cols, {line, col}, {row, p->Cout}, x, y};
+    return (part){cols, lines, {col, line}, {p->Cout, row}, x, y};
+}
+
+/* Outputs from line i, column j on: one unit. */
+static void one_unit(const plan *e, int64_t i, int64_t j)
+{
+    const tt_conv_args *p = e->p;
+    const int64_t nr = e->kn->nr;
+    float *x = e->own + tt_thread_id() * e->own_size;
+    const part b = part_at(e, x, i, j);
+    conv_block_take(&e->block, x, i, j);
+    for (int64_t k0 = 0; k0 < e->K; k0 += e->slice) {
+        const int64_t kc = exact_least(e->K - k0, e->slice);
+        const float *packed = e->packed + e->wide * k0;
+        for (int64_t o = 0; o < p->Cout; o += nr)
+            run_panel(&(job){
+                .e = e, .k0 = k0, .kc = kc, .o0 = o,
+                .n = exact_least(p->Cout - o, nr), .panel = packed + o * kc,
+                .bias = p->b && k0 + kc == e->K ? p->b + o : NULL}, &b);
     }
 }
 
 int64_t exact_f32_conv_room(const tt_ctx *ctx, const tt_conv_args *p)
 {
-    const plan e = plan_for(p);
-    return e.wide * e.K + (e.rows * e.K + e.own_size) * ctx->nthreads;
+    if (p->Ho * p->Wo <= 0) return 0;
+    const plan e = plan_for(ctx, p);
+    return exact_round_up(e.wide * e.K, 16) + e.own_size * ctx->nthreads;
 }
 
 void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
 {
-    plan e = plan_for(p);
-    const tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){e.o, e.K});
+    if (p->Ho * p->Wo <= 0) return;
+    plan e = plan_for(ctx, p);
+    const tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){p->Cout, e.K});
+    const int64_t across = exact_parts(p->Wo, e.block.cols);
+    const int64_t blocks = across * exact_parts(p->Ho, e.block.lines);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    e.packed = tt_scratch(ctx, e.wide * e.K);
-    e.windows = tt_scratch(ctx, e.rows * e.K * ctx->nthreads);
-    e.own = tt_scratch(ctx, ctx->nthreads * e.own_size);
-    if (e.own) {
+    e.packed = tt_scratch(ctx, exact_f32_conv_room(ctx, p));
+    if (e.packed) {
+        e.own = e.packed + exact_round_up(e.wide * e.K, 16);
         pack_all(ctx, &e, &w2);
-        TT_PARALLEL_FOR_DYNAMIC(ctx, e.pixels * e.o * e.K / 32)
-        for (int64_t u = 0; u < exact_parts(e.pixels, e.rows); u++)
-            one_unit(&e, p, u * e.rows, least(e.pixels, (u + 1) * e.rows));
+        TT_PARALLEL_FOR_DYNAMIC(ctx, p->Ho * p->Wo * p->Cout * e.K / 32)
+        for (int64_t u = 0; u < blocks; u++)
+            one_unit(&e, u / across * e.block.lines,
+                     u % across * e.block.cols);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -21,6 +21,32 @@
 #define EXACT_MAX_MR 16
 #define EXACT_MAX_NR 64
 
+/* Windows of a convolution, where its inputs lie (conv_block.h): product k of
+ * row r is line k / run of the window, number k % run of it. */
+typedef struct exact_window {
+    const float *x;      /* of row 0                                          */
+    int64_t ld;          /* from a row to the next                            */
+    int64_t run;         /* products of a line, which stand in one piece      */
+    int64_t high;        /* lines of a frame                                  */
+    int64_t line, frame; /* from a line and from a frame to the next          */
+} exact_window;
+
+/* Product k of row 0; at most *n of them are wanted, *n are behind each
+ * other. */
+static inline const float *exact_piece(const exact_window *w, int64_t k,
+                                       int64_t *n)
+{
+    const int64_t s = k / w->run, at = k % w->run;
+    if (*n > w->run - at) *n = w->run - at;
+    return w->x + s / w->high * w->frame + s % w->high * w->line + at;
+}
+
+/* Rows that stand in one piece each. */
+static inline exact_window exact_rows(const float *x, int64_t ld)
+{
+    return (exact_window){.x = x, .ld = ld, .run = INT64_MAX, .high = 1};
+}
+
 typedef struct tt_kernels {
     const char *name;
     exact_level level;   /* its row of tuning.h                               */
@@ -49,6 +75,12 @@ typedef struct tt_kernels {
     int rest;
     void (*linear_rest)(float *c, int64_t ldc, const float *a, int64_t lda,
                         const float *b, int64_t n, int64_t kc, bool add);
+    /* linear_tile of rows that are windows, products [k, k + kc) of them. */
+    void (*conv_tile)(float *c, int64_t ldc, const exact_window *x, int64_t k,
+                      const float *b, int64_t kc, bool add, const float *bias);
+    /* linear_rest of such rows; NULL where `rest` is 0. */
+    void (*conv_rest)(float *c, int64_t ldc, const exact_window *x, int64_t k,
+                      const float *b, int64_t n, int64_t kc, bool add);
     /* panel [kc, nr] = transpose of src [nr, kc] (row stride ld) */
     void (*pack)(float *panel, const float *src, int64_t ld, int64_t kc);
     /* y [rows, cols] (row stride ldy) = transpose of src [cols, rows] (row

@@ -18,25 +18,28 @@
     X(0, p0[k]) X(1, p0[k + ld]) X(2, p0[k + 2 * ld])                          \
     X(3, p1[k]) X(4, p1[k + ld]) X(5, p1[k + 2 * ld])
 
-static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
-                        const float *b, int64_t kc, bool add,
-                        const float *bias)
+static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
+                      const float *b, int64_t kc, bool add, const float *bias)
 {
-    const float *p0 = a, *p1 = a + 3 * ld;
+    const int64_t ld = w->ld;
 #define X(r, at) __m256 s##r = _mm256_setzero_ps(), t##r = s##r;
     ROWS6(X)
 #undef X
-    for (int64_t k = 0; k < kc; k++, b += 16) {
-        __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);
-        ask_behind(b, AHEAD);
+    for (int64_t n; kc > 0; k0 += n, kc -= n) {
+        n = kc;
+        const float *p0 = exact_piece(w, k0, &n), *p1 = p0 + 3 * ld;
+        for (int64_t k = 0; k < n; k++, b += 16) {
+            __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);
+            ask_behind(b, AHEAD);
 #define X(r, at)                                                               \
     {                                                                          \
         __m256 x = _mm256_set1_ps(at);                                         \
         s##r = _mm256_fmadd_ps(x, b0, s##r);                                   \
         t##r = _mm256_fmadd_ps(x, b1, t##r);                                   \
     }
-        ROWS6(X)
+            ROWS6(X)
 #undef X
+        }
     }
 #define X(r, at)                                                               \
     {                                                                          \
@@ -54,6 +57,14 @@ static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
     }
     ROWS6(X)
 #undef X
+}
+
+static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
+                        const float *b, int64_t kc, bool add,
+                        const float *bias)
+{
+    const exact_window rows = exact_rows(a, ld);
+    conv_tile(c, ldc, &rows, 0, b, kc, add, bias);
 }
 
 static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
@@ -139,6 +150,7 @@ static double fma_loop(int64_t n)
 const tt_kernels tt_kernels_avx2 = {
     .name = "avx2", .level = EXACT_AVX2,
     .mr = 6, .nr = 16, .linear_tile = linear_tile, .pack = pack,
+    .conv_tile = conv_tile,
     .am = 4, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     .fma_loop = fma_loop,
     KERNELS_COMMON,

@@ -54,25 +54,43 @@
         P##_storeu_ps(y + 16, t##r);                                           \
     }
 
-/* The second half of the lanes in vectors of P. */
-#define LINEAR_TILE(name, P)                                                   \
-    static void name(float *c, int64_t ldc, const float *a, int64_t ld,        \
-                     const float *b, int64_t kc, bool add, const float *bias)  \
-    {                                                                          \
-        const float *p0 = a, *p1 = a + 3 * ld, *p2 = a + 6 * ld;               \
-        const float *p3 = a + 9 * ld, *p4 = a + 12 * ld;                       \
-        ROWS14(BEGIN14, P)                                                     \
-        for (int64_t k = 0; k < kc; k++, b += 32) {                            \
+/* n products of rows from a on; the second half of the lanes in vectors of
+ * P. */
+#define SUM14(a, n, P)                                                         \
+    do {                                                                       \
+        const float *p0 = a, *p1 = p0 + 3 * ld, *p2 = p0 + 6 * ld;             \
+        const float *p3 = p0 + 9 * ld, *p4 = p0 + 12 * ld;                     \
+        for (int64_t k = 0; k < n; k++, b += 32) {                             \
             __m512 b0 = _mm512_loadu_ps(b);                                    \
             HALF##P b1 = P##_loadu_ps(b + 16);                                 \
             ask_behind(b, AHEAD);                                              \
             ask_behind(b, AHEAD + 64);                                         \
             ROWS14(STEP14, P)                                                  \
         }                                                                      \
+    } while (0)
+#define LINEAR_TILE(name, P)                                                   \
+    static void name(float *c, int64_t ldc, const float *a, int64_t ld,        \
+                     const float *b, int64_t kc, bool add, const float *bias)  \
+    {                                                                          \
+        ROWS14(BEGIN14, P)                                                     \
+        SUM14(a, kc, P);                                                       \
         ROWS14(GIVE14, P)                                                      \
     }
 LINEAR_TILE(linear_tile, _mm512)
 LINEAR_TILE(linear_few, _mm256)
+
+static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
+                      const float *b, int64_t kc, bool add, const float *bias)
+{
+    const int64_t ld = w->ld;
+    ROWS14(BEGIN14, _mm512)
+    for (int64_t n; kc > 0; k0 += n, kc -= n) {
+        n = kc;
+        const float *a = exact_piece(w, k0, &n);
+        SUM14(a, n, _mm512);
+    }
+    ROWS14(GIVE14, _mm512)
+}
 
 /* 14 rows x 16 lanes. With a broadcast for every product CPUs that do two of
  * them a cycle would wait for loads, so one brings two neighbours of a row. */
@@ -206,6 +224,26 @@ static void linear_rest(float *c, int64_t ldc, const float *a, int64_t ld,
     }
 }
 
+static void conv_rest(float *c, int64_t ldc, const exact_window *w, int64_t k0,
+                      const float *b, int64_t lanes, int64_t kc, bool add)
+{
+    for (int64_t end = k0 + kc; k0 < end; add = true) {
+        const rest q = {.c = c, .ldc = ldc, .lanes = lanes};
+        const int64_t stop = exact_least(end, k0 + TT_DOT_BLOCK);
+        __m512 s[REST];
+        for (int j = 0; j < REST; j++) s[j] = _mm512_setzero_ps();
+        for (int64_t n; k0 < stop; k0 += n, b += n * 32) {
+            int64_t k = 0;
+            n = stop - k0;
+            const float *a = exact_piece(w, k0, &n);
+            for (; k + 16 <= n; k += 16)
+                rest_step(s, a + k, w->ld, b + k * 32, REST);
+            if (k < n) rest_last(s, a + k, w->ld, b + k * 32, n - k, REST);
+        }
+        rest_end(&q, s, 0, add, REST);
+    }
+}
+
 static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 {
     int64_t k = 0;
@@ -323,6 +361,7 @@ const tt_kernels tt_kernels_avx512 = {
     .mr = 14, .nr = 32, .linear_tile = linear_tile, .pack = pack,
     .few = 24, .linear_few = linear_few, .half = 16, .linear_half = linear_half,
     .rest = REST, .linear_rest = linear_rest,
+    .conv_tile = conv_tile, .conv_rest = conv_rest,
     .am = 8, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     .score_top = score_top,
     .fma_loop = fma_loop,

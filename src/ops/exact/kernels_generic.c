@@ -16,21 +16,33 @@
 #define NR 16
 #define AM 4
 
-static void linear_tile(float *c, int64_t ldc, const float *a, int64_t lda,
-                        const float *restrict b, int64_t kc, bool add,
-                        const float *bias)
+static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t at,
+                      const float *restrict b, int64_t kc, bool add,
+                      const float *bias)
 {
     float s[MR][NR] = {{0}};
-    for (int64_t k = 0; k < kc; k++)
-        for (int r = 0; r < MR; r++)
-            for (int i = 0; i < NR; i++)
-                s[r][i] = __builtin_fmaf(a[r * lda + k], b[k * NR + i],
-                                         s[r][i]);
+    for (int64_t n; kc > 0; at += n, b += n * NR, kc -= n) {
+        n = kc;
+        const float *a = exact_piece(w, at, &n);
+        for (int64_t k = 0; k < n; k++)
+            for (int r = 0; r < MR; r++)
+                for (int i = 0; i < NR; i++)
+                    s[r][i] = __builtin_fmaf(a[r * w->ld + k], b[k * NR + i],
+                                             s[r][i]);
+    }
     for (int r = 0; r < MR; r++)
         for (int i = 0; i < NR; i++) {
             float v = add ? c[r * ldc + i] + s[r][i] : s[r][i];
             c[r * ldc + i] = bias ? v + bias[i] : v;
         }
+}
+
+static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
+                        const float *b, int64_t kc, bool add,
+                        const float *bias)
+{
+    const exact_window rows = exact_rows(a, ld);
+    conv_tile(c, ldc, &rows, 0, b, kc, add, bias);
 }
 
 static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
@@ -79,6 +91,7 @@ static double fma_loop(int64_t n)
 const tt_kernels tt_kernels_generic = {
     .name = "generic", .level = EXACT_GENERIC,
     .mr = MR, .nr = NR, .linear_tile = linear_tile, .pack = pack,
+    .conv_tile = conv_tile,
     .am = AM, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     .fma_loop = fma_loop,
     KERNELS_COMMON,

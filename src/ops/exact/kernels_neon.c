@@ -47,7 +47,6 @@ static inline void transpose4(float *dst, int64_t to, const float *src,
     X(0, y) X(1, y) X(2, y) X(3, y) X(4, y) X(5, y) X(6, y)
 /* Seven broadcast rows against 12 lanes; `at(r)` is the scalar of row r. */
 #define SUM_7x12(lanes, count, at)                                             \
-    SEVEN(DECLARE, at)                                                         \
     for (int64_t k = 0; k < (count); k++) {                                    \
         float32x4_t b0 = vld1q_f32((lanes) + k * 12);                          \
         float32x4_t b1 = vld1q_f32((lanes) + k * 12 + 4);                      \
@@ -55,14 +54,18 @@ static inline void transpose4(float *dst, int64_t to, const float *src,
         SEVEN(STEP, at)                                                        \
     }
 
-static void linear_tile(float *c, int64_t ldc, const float *a, int64_t lda,
-                        const float *b, int64_t kc, bool add,
-                        const float *bias)
+static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t at,
+                      const float *b, int64_t kc, bool add, const float *bias)
 {
-#define ROW_AT(r, at) const float *a##r = a + r * lda;
+#define ROW_AT(r, at) const float *a##r = a + r * w->ld;
 #define ROW(r) *a##r++
-    SEVEN(ROW_AT, 0)
-    SUM_7x12(b, kc, ROW)
+    SEVEN(DECLARE, 0)
+    for (int64_t n; kc > 0; at += n, b += n * 12, kc -= n) {
+        n = kc;
+        const float *a = exact_piece(w, at, &n);
+        SEVEN(ROW_AT, 0)
+        SUM_7x12(b, n, ROW)
+    }
 #define LANES(s, y, at)                                                        \
     {                                                                          \
         if (add) s = vaddq_f32(vld1q_f32((y) + at), s);                        \
@@ -74,6 +77,14 @@ static void linear_tile(float *c, int64_t ldc, const float *a, int64_t lda,
     LANES(y##r, c + r * ldc, 4)                                                \
     LANES(z##r, c + r * ldc, 8)
     SEVEN(FINISH, 0)
+}
+
+static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
+                        const float *b, int64_t kc, bool add,
+                        const float *bias)
+{
+    const exact_window rows = exact_rows(a, ld);
+    conv_tile(c, ldc, &rows, 0, b, kc, add, bias);
 }
 
 static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
@@ -148,6 +159,7 @@ static double fma_loop(int64_t n)
 const tt_kernels tt_kernels_neon = {
     .name = "neon", .level = EXACT_NEON,
     .mr = 7, .nr = 12, .linear_tile = linear_tile, .pack = pack,
+    .conv_tile = conv_tile,
     .am = 4, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     .fma_loop = fma_loop,
     KERNELS_COMMON,

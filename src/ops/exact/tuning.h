@@ -32,7 +32,9 @@ typedef struct exact_tuning {
     int64_t group;       /* query panels that share a block of keys, at most  */
     int64_t head_groups; /* per thread in the heads of a time, at least       */
     /* Convolutions (conv.c). */
-    int64_t conv_tiles;  /* of pixels in a unit of work                       */
+    int64_t conv_inputs; /* bytes of them in a unit of work, about: beside a
+                          * slice of weights of one panel they fit a core's
+                          * second cache                                      */
     int64_t conv_slice;  /* products taken together, in TT_DOT_BLOCK          */
     /* Linear layers of the classes of tensor cores (tc_linear.c). */
     int64_t tc_slice;    /* groups of products packed at a time               */
@@ -55,7 +57,7 @@ typedef struct exact_tuning {
     X(far, 0, INT64_MAX)                                                       \
     X(group, 1, 64)                                                            \
     X(head_groups, 1, 1024)                                                    \
-    X(conv_tiles, 1, 64)                                                       \
+    X(conv_inputs, 1, 1 << 28)                                                 \
     X(conv_slice, 1, 64)                                                       \
     X(tc_slice, 1, 1024)                                                       \
     X(tc_panels, 1, 1 << 20)                                                   \

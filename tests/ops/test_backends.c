@@ -157,36 +157,50 @@ static void test_linear(void)
         }
 }
 
+/* o x i normal numbers of a type, whose last byte is before `end`. */
+static const void *place(tt_arena *a, char *end, tt_dtype type, int64_t o,
+                         int64_t i)
+{
+    const tt_real *w = fill(a, o * i, NORMAL);
+    uint16_t *half = (uint16_t *)(void *)end - o * i;
+    tt_real *same = (tt_real *)(void *)end - o * i;
+    for (int64_t k = 0; k < o * i; k++) {
+        if (type == TT_BF16) half[k] = tt_bf16_from_f32((float)w[k]);
+        else same[k] = w[k];
+    }
+    return type == TT_BF16 ? (const void *)half : same;
+}
+
 /* Weights that are read in place end where no page is: nothing behind a row of
  * the last tile may be read. With whole tiles of 14, and the numbers of rows
  * that have kernels of their own. */
 static void test_linear_in_place(void)
 {
-    static const int64_t rows[] = {1, 2, 3, 4, 16, 17, 20, 23, 32, 33};
-    static const int64_t inner[] = {1, 15, 17, 257, 271, 273, 513, 529};
+    static const int64_t rows[] = {1, 2, 3, 4, 16, 17, 20, 23, 32, 33, 64, 65};
+    static const int64_t inner[] = {1, 15, 17, 257, 271, 273, 513, 529, 530};
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t size = (28 * 529 * sizeof(tt_real) / page + 1) * page;
+    const size_t size = (28 * 530 * sizeof(tt_real) / page + 1) * page;
     char *const pages = mmap(NULL, size + page, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    const tt_dtype type = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
+    const tt_dtype types[] = {sizeof(tt_real) == 8 ? TT_F64 : TT_F32, TT_BF16};
     expect(pages != MAP_FAILED && !mprotect(pages + size, page, PROT_NONE),
            "a page that cannot be read");
     if (pages == MAP_FAILED) return;
     for (size_t s = 0; s < sizeof inner / sizeof inner[0]; s++)
-        for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
+        for (size_t r = 0; r < 2 * sizeof rows / sizeof rows[0]; r++) {
             tt_arena a = {0};
-            const int64_t o = r % 2 ? 28 : 14, i = inner[s];
-            const size_t bytes = (size_t)(o * i) * sizeof(tt_real);
-            tt_real *w = (tt_real *)(void *)(pages + size - bytes);
-            memcpy(w, fill(&a, o * i, NORMAL), bytes);
-            linear_case c = {.x = fill(&a, rows[r] * i, NORMAL),
+            const int64_t n = rows[r / 2], o = r / 2 % 2 ? 28 : 14;
+            const tt_dtype type = types[r % 2];
+            const void *w = place(&a, pages + size, type, o, inner[s]);
+            linear_case c = {.x = fill(&a, n * inner[s], NORMAL),
                              .w = tt_tensor_make(w, type, 2,
-                                                 (int64_t[]){o, i}),
-                             .n = rows[r]};
+                                                 (int64_t[]){o, inner[s]}),
+                             .n = n};
             char name[96];
-            snprintf(name, sizeof name, "linear in place %lldx%lldx%lld",
-                     (long long)c.n, (long long)o, (long long)i);
-            compare(name, call_linear, &c, c.n * o, 2e-5);
+            snprintf(name, sizeof name, "linear in place %lldx%lldx%lld %s",
+                     (long long)n, (long long)o, (long long)inner[s],
+                     tt_dtype_name(type));
+            compare(name, call_linear, &c, n * o, 2e-5);
             tt_arena_free(&a);
         }
     munmap(pages, size + page);

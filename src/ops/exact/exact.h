@@ -75,6 +75,10 @@ typedef struct tt_kernels {
     int rest;
     void (*linear_rest)(float *c, int64_t ldc, const float *a, int64_t lda,
                         const float *b, int64_t n, int64_t kc, bool add);
+    /* linear_half of rows of bf16 numbers; NULL: not in these kernels. */
+    void (*linear_half16)(float *c, int64_t ldc, const uint16_t *a, int64_t lda,
+                          const float *b, int64_t kc, bool add,
+                          const float *bias);
     /* linear_tile of rows that are windows, products [k, k + kc) of them. */
     void (*conv_tile)(float *c, int64_t ldc, const exact_window *x, int64_t k,
                       const float *b, int64_t kc, bool add, const float *bias);

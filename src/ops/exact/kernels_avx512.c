@@ -133,6 +133,47 @@ static void linear_half(float *c, int64_t ldc, const float *a, int64_t ld,
     ROWS14(GIVE_HALF, )
 }
 
+/* The same of rows of bf16 numbers: the upper half of a float each. Few rows of
+ * x leave no time to wait for weights, so those of the next tile are asked for;
+ * CPUs that foresee stop at the end of a page. */
+#define STEP_HALF16(r, at, P)                                                  \
+    {                                                                          \
+        int32_t two;                                                           \
+        memcpy(&two, &(at), sizeof two);                                       \
+        const __m512i x = _mm512_set1_epi32(two);                              \
+        const __m512i first = _mm512_slli_epi32(x, 16);                        \
+        const __m512i second = _mm512_and_si512(x, upper);                     \
+        s##r = _mm512_fmadd_ps(_mm512_castsi512_ps(first), b0, s##r);          \
+        s##r = _mm512_fmadd_ps(_mm512_castsi512_ps(second), b1, s##r);         \
+    }
+#define LAST_HALF16(r, at, P)                                                  \
+    s##r = _mm512_fmadd_ps(_mm512_set1_ps(tt_f32_from_bf16(at)), b0, s##r);
+#define ASKED 32 /* numbers of a cache line                                  */
+#define ASK_ROW(r, at, P) __builtin_prefetch(&(at) + 14 * ld, 0, 2);
+
+static void linear_half16(float *c, int64_t ldc, const uint16_t *a, int64_t ld,
+                          const float *b, int64_t kc, bool add,
+                          const float *bias)
+{
+    const uint16_t *p0 = a, *p1 = a + 3 * ld, *p2 = a + 6 * ld;
+    const uint16_t *p3 = a + 9 * ld, *p4 = a + 12 * ld;
+    const __m512i upper = _mm512_set1_epi32(~0xffff);
+    int64_t k = 0;
+    ROWS14(BEGIN_HALF, )
+    for (; k + 2 <= kc; k += 2, b += 64) {
+        const __m512 b0 = _mm512_loadu_ps(b), b1 = _mm512_loadu_ps(b + 32);
+        if (k % ASKED == 0) {
+            ROWS14(ASK_ROW, )
+        }
+        ROWS14(STEP_HALF16, )
+    }
+    if (k < kc) {
+        const __m512 b0 = _mm512_loadu_ps(b);
+        ROWS14(LAST_HALF16, )
+    }
+    ROWS14(GIVE_HALF, )
+}
+
 #define REST 4 /* lanes at most */
 
 /* s [n] += the products of 16 k, one after the other, of n lanes. */
@@ -361,7 +402,8 @@ const tt_kernels tt_kernels_avx512 = {
     .mr = 14, .nr = 32, .linear_tile = linear_tile, .pack = pack,
     .few = 24, .linear_few = linear_few, .half = 16, .linear_half = linear_half,
     .rest = REST, .linear_rest = linear_rest,
-    .conv_tile = conv_tile, .conv_rest = conv_rest,
+    .linear_half16 = linear_half16, .conv_tile = conv_tile,
+    .conv_rest = conv_rest,
     .am = 8, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     .score_top = score_top,
     .fma_loop = fma_loop,

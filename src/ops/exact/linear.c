@@ -8,6 +8,10 @@
 
 #ifndef TT_REAL_DOUBLE
 
+/* Up to so many rows of x bf16 weights are cheaper to take as they are stored,
+ * 16 rows at a time, than to widen first. */
+#define FEW_ROWS 64
+
 typedef struct plan {
     exact_product walk;
     const tt_kernels *kn;
@@ -71,19 +75,50 @@ static void panel(const tt_kernels *kn, float *out, const float *w, int64_t ld,
         kn->linear_rest(out + lanes, kn->nr, w, ld, x + lanes, apart, kc, add);
 }
 
+/* Are the weights of a tile taken as the bf16 numbers that are stored? */
+static bool takes_bf16(const exact_product *p, exact_slice at)
+{
+    const tt_tensor *w = p->a->w;
+    const tt_kernels *kn = plan_of(p)->kn;
+    return kn->linear_half16 && p->a->n <= FEW_ROWS && w->dtype == TT_BF16
+        && w->scale == 0 && (uintptr_t)w->data % sizeof(uint16_t) == 0
+        && at.o0 + p->mr <= w->dim[0];
+}
+
+static void few_bf16(const exact_product *p, float *out, const float *panels,
+                     exact_slice at)
+{
+    const tt_kernels *kn = plan_of(p)->kn;
+    const int64_t K = p->a->w->dim[1];
+    const uint16_t *w = (const uint16_t *)p->a->w->data + at.o0 * K + at.k0;
+    for (int64_t r = 0; r < at.live; r += kn->half) {
+        const int64_t from = r / p->nr * p->nr;
+        const float *panel = panels + from * at.kc + r % p->nr;
+        float *o = out + r / p->nr * at.apart + r % p->nr;
+        for (int64_t k = 0; k < at.kc; k += TT_DOT_BLOCK)
+            kn->linear_half16(o, kn->nr, w + k, K, panel + k * kn->nr,
+                              exact_least(at.kc - k, TT_DOT_BLOCK),
+                              at.k0 + k > 0, NULL);
+    }
+}
+
 static void slice(const exact_product *p, float *out, const char *panels,
                   exact_slice at, float *copy)
 {
     const tt_kernels *kn = plan_of(p)->kn;
+    const float *x = (const float *)(const void *)panels;
     int64_t ld;
+    if (takes_bf16(p, at)) {
+        few_bf16(p, out, x, at);
+        return;
+    }
     const float *w = weights(p, at, copy, &ld);
     if (w != copy && at.o0 + 2 * p->mr <= p->a->w->dim[0])
         EXACT_ASK_WEIGHTS(p, (const char *)(w + p->mr * ld),
                           ld * (int64_t)sizeof *w,
                           at.kc * (int64_t)sizeof *w);
     for (int64_t r = 0; r < at.n; r += p->nr, out += at.apart)
-        panel(kn, out, w, ld, (const float *)(const void *)panels + r * at.kc,
-              at.kc, at.live - r, at.k0 > 0);
+        panel(kn, out, w, ld, x + r * at.kc, at.kc, at.live - r, at.k0 > 0);
 }
 
 static plan plan_for(const tt_linear_args *a)

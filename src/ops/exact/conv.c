@@ -45,6 +45,7 @@ typedef struct plan {
     int64_t slice;           /* of them packed and used at a time             */
     int64_t wide;            /* outputs in whole panels                       */
     conv_block block;
+    int64_t parts;           /* of the picture across the tiles               */
     exact_window window;
     float *packed;           /* [wide * K], slice after slice                 */
     float *own;              /* [threads, own_size]: inputs of a block, or    */
@@ -63,8 +64,8 @@ static double filled(int64_t n, int64_t part)
     return (double)exact_round_up(n, part) / (double)n;
 }
 
-/* Across the tiles as many pixels as inputs fit beside them: in parts as equal
- * as can be, and of them as many as leave no thread without one. */
+/* Across the tiles as many pixels as inputs fit beside them: how many parts
+ * that makes, and as many as leave no thread without one. */
 static int64_t beside(const plan *e, int64_t fit, int threads)
 {
     const tt_conv_args *p = e->p;
@@ -75,7 +76,7 @@ static int64_t beside(const plan *e, int64_t fit, int threads)
     const int64_t other = exact_parts(down ? p->Ho : p->Wo, e->kn->mr);
     int64_t parts = exact_parts(all, most < 1 ? 1 : most);
     if (other * parts % threads) parts = exact_round_up(parts, threads);
-    return exact_parts(all, parts);
+    return exact_least(all, parts);
 }
 
 static void plan_block(plan *e, int64_t bytes, int threads)
@@ -87,7 +88,8 @@ static void plan_block(plan *e, int64_t bytes, int threads)
     b->down = filled(p->Ho, mr) <= filled(p->Wo, mr);
     const int64_t along = (mr - 1) * p->stride + (b->down ? p->kh : p->kw);
     const int64_t pixel = p->kt * p->Cin * b->size;
-    const int64_t n = beside(e, bytes / (along * pixel), threads);
+    e->parts = beside(e, bytes / (along * pixel), threads);
+    const int64_t n = exact_parts(b->down ? p->Wo : p->Ho, e->parts);
     b->lines = b->down ? mr : n;
     b->cols = b->down ? n : mr;
     conv_block_inputs(b);
@@ -195,27 +197,34 @@ static void run_panel(const job *q, const part *b)
         }
 }
 
-/* Those from line i, column j on, whose inputs are at x. */
-static part part_at(const plan *e, const float *x, int64_t i, int64_t j)
+/* Unit u of a picture, from line *i, column *j on; its inputs will be at x. */
+static part part_of(const plan *e, const float *x, int64_t u, int64_t *i,
+                    int64_t *j)
 {
     const tt_conv_args *p = e->p;
-    const int64_t lines = exact_least(p->Ho - i, e->block.lines);
-    const int64_t cols = exact_least(p->Wo - j, e->block.cols);
+    const bool down = e->block.down;
     const int64_t line = p->stride * e->block.line, col = p->stride * p->Cin;
     const int64_t row = p->Wo * p->Cout;
-    float *y = p->y + i * row + j * p->Cout;
-    if (e->block.down)
-        return (part){lines, cols, {line, col}, {row, p->Cout}, x, y};
-    return (part){cols, lines, {col, line}, {p->Cout, row}, x, y};
+    const int64_t all = down ? p->Wo : p->Ho, mr = e->kn->mr;
+    const int64_t r = u / e->parts * mr, k = u % e->parts;
+    const int64_t a = k * all / e->parts, end = (k + 1) * all / e->parts;
+    *i = down ? r : a;
+    *j = down ? a : r;
+    float *y = p->y + *i * row + *j * p->Cout;
+    if (down)
+        return (part){exact_least(p->Ho - r, mr), end - a, {line, col},
+                      {row, p->Cout}, x, y};
+    return (part){exact_least(p->Wo - r, mr), end - a, {col, line},
+                  {p->Cout, row}, x, y};
 }
 
-/* Outputs from line i, column j on: one unit. */
-static void one_unit(const plan *e, int64_t i, int64_t j)
+static void one_unit(const plan *e, int64_t u)
 {
     const tt_conv_args *p = e->p;
     const int64_t nr = e->kn->nr;
     float *x = e->own + tt_thread_id() * e->own_size;
-    const part b = part_at(e, x, i, j);
+    int64_t i, j;
+    const part b = part_of(e, x, u, &i, &j);
     conv_block_take(&e->block, x, i, j);
     for (int64_t k0 = 0; k0 < e->K; k0 += e->slice) {
         const int64_t kc = exact_least(e->K - k0, e->slice);
@@ -240,17 +249,15 @@ void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
     if (p->Ho * p->Wo <= 0) return;
     plan e = plan_for(ctx, p);
     const tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){p->Cout, e.K});
-    const int64_t across = exact_parts(p->Wo, e.block.cols);
-    const int64_t blocks = across * exact_parts(p->Ho, e.block.lines);
+    const int64_t along = e.block.down ? p->Ho : p->Wo;
+    const int64_t units = e.parts * exact_parts(along, e.kn->mr);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     e.packed = tt_scratch(ctx, exact_f32_conv_room(ctx, p));
     if (e.packed) {
         e.own = e.packed + exact_round_up(e.wide * e.K, 16);
         pack_all(ctx, &e, &w2);
         TT_PARALLEL_FOR_DYNAMIC(ctx, p->Ho * p->Wo * p->Cout * e.K / 32)
-        for (int64_t u = 0; u < blocks; u++)
-            one_unit(&e, u / across * e.block.lines,
-                     u % across * e.block.cols);
+        for (int64_t u = 0; u < units; u++) one_unit(&e, u);
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

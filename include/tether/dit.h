@@ -125,6 +125,7 @@ typedef struct tt_dit_context {
     tt_real *k, *v;
     int64_t rows;            /* of all ranks                                  */
     tt_real *laid;           /* NULL or [H, tt_ops.laid(rows, D)]             */
+    int64_t same;            /* as tt_attention_args has it                   */
 } tt_dit_context;
 
 /* Cross-attention of block i: k, v [rows, H, D] from context, of a team our

@@ -91,6 +91,10 @@ typedef struct tt_attention_args {
      * a multiple of TT_KEY_BLOCK, in ascending order. */
     const tt_value_piece *piece; /* [pieces], strides as of v                 */
     int64_t pieces;
+    int64_t same;            /* 0, or: the keys from this number on are equal,
+                                and so are their values (what is behind the
+                                text of a prompt). Bits are those without: a
+                                backend may use it or not                     */
 } tt_attention_args;
 void tt_attention(tt_ctx *ctx, const tt_attention_args *a);
 

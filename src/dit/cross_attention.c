@@ -71,6 +71,7 @@ void dit_cross_attention(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *y,
     a.o = o;
     a.q = q;
     a.T = T;
+    a.same = text->same;
     if (text->laid) {
         a.laid = text->laid;
         a.good = text->rows;

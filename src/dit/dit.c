@@ -9,6 +9,7 @@
  *         attention. Nothing here depends on a particular size.
  * Next    embed.c, block.c, head.c */
 #include <math.h>
+#include <string.h>
 
 #include "dit/model.h"
 #include "tether/backend.h"
@@ -108,6 +109,46 @@ static tt_real *pad_text(tt_ctx *ctx, const tt_host *text, int64_t rows,
     return x;
 }
 
+/* Are the bits of a row those of `last` (NULL: zeros)? */
+static bool is_like(const tt_host *x, const tt_host *last, int64_t dim)
+{
+    const tt_host zero = 0;
+    for (int64_t i = 0; i < dim; i++)
+        if (memcmp(x + i, last ? last + i : &zero, sizeof zero)) return false;
+    return true;
+}
+
+/* From which row on all n are equal, those behind the given ones being zero: of
+ * a prompt most are. 0 where fewer than two would be, or there is no text. */
+static int64_t same_from(const tt_host *text, int64_t rows, int64_t n,
+                         int64_t dim)
+{
+    if (!text) return 0;
+    const tt_host *last = n == rows ? text + (n - 1) * dim : NULL;
+    int64_t same = n == rows ? n - 1 : rows;
+    while (same > 1 && is_like(text + (same - 1) * dim, last, dim)) same--;
+    return same < n - 1 ? same : 0;
+}
+
+/* Of a rank's rows those that are computed; the others are like the last. */
+static int64_t rows_made(const tt_prompt *p)
+{
+    const int64_t held = p->own.hi - p->own.lo, some = p->same + 1 - p->own.lo;
+    if (!p->same || some > held) return held;
+    return some < 1 && held > 0 ? 1 : some;
+}
+
+/* Rows [some, n) of x = row some - 1. */
+static void repeat_last(tt_ctx *ctx, tt_real *x, int64_t dim, int64_t some,
+                        int64_t n)
+{
+    if (ctx->status || some < 1) return;
+    for (int64_t have = 1, more; some < n; some += more, have += more) {
+        more = n - some < have ? n - some : have;
+        tt_copy(ctx, x + some * dim, x + (some - have) * dim, more * dim);
+    }
+}
+
 /* Keys and values of block i: as attention lays them out, or as they are. */
 static void keep_block(tt_ctx *ctx, const tt_dit *m, tt_prompt *p, int64_t i)
 {
@@ -121,7 +162,10 @@ static void keep_block(tt_ctx *ctx, const tt_dit *m, tt_prompt *p, int64_t i)
         k = p->k[i] = tt_values_in(ctx, &p->arena, n * p->dim, "prompt keys");
         v = p->v[i] = tt_values_in(ctx, &p->arena, n * p->dim, "prompt values");
     }
-    tt_dit_cross_kv(ctx, m, i, k, v, p->context, n);
+    const int64_t some = rows_made(p);
+    tt_dit_cross_kv(ctx, m, i, k, v, p->context, some);
+    repeat_last(ctx, k, p->dim, some, n);
+    repeat_last(ctx, v, p->dim, some, n);
     if (p->laid && !ctx->status) {
         const int64_t each = p->ops->laid(ctx, p->rows, p->dim / H);
         p->laid[i] = tt_values_in(ctx, &p->arena, H * each, "prompt keys");
@@ -134,7 +178,7 @@ static void keep_block(tt_ctx *ctx, const tt_dit *m, tt_prompt *p, int64_t i)
 tt_dit_context dit_context_of(tt_ctx *ctx, const tt_prompt *p, int64_t i)
 {
     const tt_ops *now = ctx->ops;
-    tt_dit_context text = {.rows = p->rows};
+    tt_dit_context text = {.rows = p->rows, .same = p->same};
     if (!p->laid) {
         text.k = p->k[i];
         text.v = p->v[i];
@@ -189,10 +233,13 @@ tt_status tt_prompt_make(tt_ctx *ctx, tt_prompt **out, const tt_dit *m,
     tt_prompt *p = new_prompt(ctx, m, n);
     if (!p) return ctx->status;
     const int64_t held = p->own.hi - p->own.lo, size = held * c->dim;
+    if (!tt_team_any(ctx, TT_TAPPED(ctx))) /* a tap sees rows, or makes them */
+        p->same = same_from(text, rows, n, c->text_dim);
 
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_dit_text(ctx, m, p->context,
-                pad_text(ctx, text, rows, p->own, c->text_dim), held);
+                pad_text(ctx, text, rows, p->own, c->text_dim), rows_made(p));
+    repeat_last(ctx, p->context, c->dim, rows_made(p), held);
     tt_arena_reset(&ctx->scratch, mark);
 
     for (int64_t i = 0; i < c->layers && !ctx->status; i++)

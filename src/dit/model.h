@@ -49,6 +49,7 @@ struct tt_dit {
 struct tt_prompt {
     int64_t rows;
     tt_range own;                   /* of them: what a rank holds             */
+    int64_t same;                   /* those from this one on are equal; or 0 */
     int64_t layers, dim;            /* of the model it was made for           */
     tt_real *context;               /* [own rows, dim]                        */
     tt_real **k, **v;               /* [layers] of [own rows, H, D]; or, where

@@ -4,8 +4,9 @@
  *
  * Property: in every class two prompts in turn give the flows of golden
  * operators, which lay out nothing; a prompt read by the operators of another
- * class gives those that golden's prompt gives there; and no pass reads k and v
- * of a text or lays them out, of whole blocks of TT_KEY_BLOCK rows or not. */
+ * class gives those that golden's prompt gives there; no pass reads k and v
+ * of a text or lays them out, of whole blocks of TT_KEY_BLOCK rows or not; and
+ * rows at the end that are all alike are computed once, to the same bits. */
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ enum { F = 3, GRID_H = 2, GRID_W = 3, PIXELS = 4 * GRID_H * GRID_W,
 
 static tt_ctx *ctx;
 static tt_dit *model;
-static struct { int64_t calls, texts, anew; } seen;
+static struct { int64_t calls, texts, anew, same, rows; } seen;
 static int64_t text_rows;
 
 /* ---- operators that count ------------------------------------------------ */
@@ -30,6 +31,7 @@ static void counted(tt_ctx *c, const tt_attention_args *a)
     const tt_ops *ours = tt_ops_class(tt_ops_default(), at->cls);
     seen.calls++;
     seen.texts += a->N == text_rows && a->T > 0;
+    if (a->N == text_rows && a->T > 0) seen.same = a->same;
     seen.anew += a->N == text_rows && a->T > 0
                  && (a->good != a->N || a->k || a->v);
     c->ops = ours;
@@ -148,6 +150,80 @@ static void laid_once(int cls, int64_t rows)
     tt_prompt_free(p);
 }
 
+static void count_rows(tt_ctx *c, const tt_linear_args *a)
+{
+    const tt_ops *at = c->ops;
+    const tt_ops *ours = tt_ops_class(tt_ops_default(), at->cls);
+    seen.rows += a->n;
+    c->ops = ours;
+    ours->linear(c, a);
+    c->ops = at;
+}
+
+static void hear_nothing(void *user, const char *path, tt_dtype dtype, int rank,
+                         const int64_t *extent, const void *data)
+{
+    (void)user, (void)path, (void)dtype, (void)rank, (void)extent, (void)data;
+}
+
+/* A text whose rows from `used` on are zeros or those of row `used`; `given` of
+ * `rows` are handed over. */
+static void alike(int cls, int64_t rows, int64_t used, int64_t given,
+                  bool zeros)
+{
+    tt_ops table = *tt_ops_class(tt_ops_default(), (tt_class)cls);
+    const int64_t dim = tt_dit_get_config(model)->text_dim;
+    const int64_t same = used > 1 ? used : 1;
+    tt_host *text = malloc((size_t)(rows * dim) * sizeof *text);
+    tt_host flow[FLOW], want[FLOW];
+    tt_prompt *p = NULL, *all = NULL;
+    fill(text, rows * dim, 9);
+    for (int64_t i = used * dim; i < rows * dim; i++)
+        if (zeros) text[i] = 0;
+        else if (i >= (used + 1) * dim) text[i] = text[i - dim];
+    table.attention = counted;
+    table.linear = count_rows;
+    table.fused = NULL;
+    text_rows = rows;
+    memset(&seen, 0, sizeof seen);
+    ctx->ops = &table;
+    expect_ok(tt_prompt_make(ctx, &p, model, text, given), "a prompt");
+    const int64_t each = 2 + 2 * tt_dit_get_config(model)->layers;
+    expect(seen.rows == each * (same + 1 < rows ? same + 1 : rows),
+           "%lld rows, alike from %lld on: %lld are computed", (long long)rows,
+           (long long)used, (long long)(seen.rows / each));
+    flow_of(&table, p, flow);
+    expect(seen.same == (same + 1 < rows ? same : 0), "attention hears of %lld",
+           (long long)seen.same);
+    ctx->tap = hear_nothing;      /* who looks gets every row */
+    seen.rows = 0;
+    expect_ok(tt_prompt_make(ctx, &all, model, text, given), "a prompt");
+    expect(seen.rows == each * rows, "all rows for a tap");
+    ctx->tap = NULL;
+    flow_of(&table, all, want);
+    expect(seen.same == 0, "rows that a tap may have changed");
+    expect(!memcmp(flow, want, sizeof flow), "%s, %lld rows, alike from %lld "
+           "on: the flow", tt_class_name((tt_class)cls), (long long)rows,
+           (long long)used);
+    tt_prompt_free(p);
+    tt_prompt_free(all);
+    free(text);
+}
+
+/* With a number of rows that the model asks for, or as many as are given. */
+static void all_alike(int64_t text_len)
+{
+    static const int64_t rows[] = {2, 5, TT_KEY_BLOCK, TT_KEY_BLOCK + 7};
+    for (int cls = 0; cls < TT_CLASS_COUNT; cls++)
+        for (int i = 0; i < 4 && of_class("golden", cls); i++)
+            for (int64_t used = 0; used < rows[i]; used += 1 + used / 2) {
+                const int64_t n = text_len ? text_len : rows[i];
+                if (used >= n || (text_len && rows[i] > n)) continue;
+                alike(cls, n, used, text_len ? used + 1 : n, true);
+                if (!text_len) alike(cls, n, used, n, false);
+            }
+}
+
 /* The first operator finds out whether there is a matrix unit. */
 static void asking(tt_ctx *c, const tt_attention_args *a)
 {
@@ -200,9 +276,9 @@ static void unit_changes(void)
 int main(void)
 {
     static const int64_t rows[] = {5, TT_KEY_BLOCK, TT_KEY_BLOCK + 7};
-    const tt_dit_config c = {.dim = 48, .ffn_dim = 64, .heads = 2,
-                             .layers = 2, .freq_dim = 16, .in_dim = CHANNELS,
-                             .text_dim = 40, .eps = 1e-6};
+    tt_dit_config c = {.dim = 48, .ffn_dim = 64, .heads = 2,
+                       .layers = 2, .freq_dim = 16, .in_dim = CHANNELS,
+                       .text_dim = 40, .eps = 1e-6};
     ctx = test_begin("dit/prompt");
     if (!expect_ok(tt_dit_random(ctx, &model, &c, c.layers), "model"))
         return 1;
@@ -217,6 +293,13 @@ int main(void)
     }
     unit_unasked();
     unit_changes();
+    all_alike(0);
+    ctx->ops = tt_ops_default();
+    tt_dit_close(model);
+    c.text_len = TT_KEY_BLOCK + 7;
+    if (!expect_ok(tt_dit_random(ctx, &model, &c, c.layers), "model"))
+        return 1;
+    all_alike(c.text_len);
     ctx->ops = tt_ops_default();
     tt_dit_close(model);
     return test_end();

@@ -300,6 +300,35 @@ static void test_attention(void)
             }
 }
 
+/* Keys and values from one on are all the same, and the caller says so: bits
+ * are those of golden, which does not listen. */
+static void test_same_keys(void)
+{
+    static const int64_t keys[] = {2, 17, 77, 512, 520, 1100};
+    static const int64_t from[] = {1, 5, 7, 8, 9, 16, 72, 511, 512, 519, 1024};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        for (size_t f = 0; f < sizeof from / sizeof from[0]; f++) {
+            tt_arena a = {0};
+            const int64_t T = 50, N = keys[i], W = 2 * 24;
+            if (from[f] >= N) continue;
+            tt_real *k = fill(&a, N * W, NORMAL), *v = fill(&a, N * W, NORMAL);
+            for (int64_t j = (from[f] + 1) * W; j < N * W; j++) {
+                k[j] = k[j - W];
+                v[j] = v[j - W];
+            }
+            tt_attention_args c = {.q = fill(&a, T * W, NORMAL), .k = k,
+                                   .v = v, .T = T, .N = N, .H = 2, .D = 24,
+                                   .q_stride = W, .kv_stride = W,
+                                   .scale = (tt_real)(f % 2 ? -0.2 : 0.2),
+                                   .same = from[f]};
+            char name[96];
+            snprintf(name, sizeof name, "%lld keys, the same from %lld on",
+                     (long long)N, (long long)from[f]);
+            compare(name, call_attention, &c, T * W, 2e-5);
+            tt_arena_free(&a);
+        }
+}
+
 /* All scores are below zero: what fills the last tile of keys is above them.
  * With a negative scale the least score is the largest logit. Of one and of two
  * chains of values in a block. */
@@ -533,6 +562,7 @@ int main(void)
     test_linear_in_place();
     test_conv();
     test_attention();
+    test_same_keys();
     test_low_scores();
     test_infinite_keys();
     test_rows();

@@ -151,7 +151,10 @@ static bool scores(const plan *e, work *w, const float *laid, const float *q,
                       && n % kn->am == 0;
     for (int64_t i = 0; tops && i < aq; i++) w->tops[i] = -INFINITY;
     for (int64_t j = 0; j < n; j += kn->am) {
-        if (tops)
+        if (j > 0 && a->same && at.j0 + j - kn->am >= a->same)
+            memcpy(w->s + j * aq, w->s + (j - kn->am) * aq,
+                   (size_t)(kn->am * aq) * sizeof(float));
+        else if (tops)
             kn->score_top(w->s + j * aq, laid + j * D, q, D, at.live, w->tops);
         else
             kn->score_tile(w->s + j * aq, laid + j * D, q, D, at.live);

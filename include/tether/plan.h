@@ -37,6 +37,7 @@ typedef struct tt_needs {
     int64_t before;        /* the process holds already                       */
     bool during;           /* latents and frames take turns: one peak of both */
     tt_stage text, latents, decoding;
+    int64_t tokens;        /* of the longest prompt; 0: not known yet         */
     double reading;        /* seconds beside theirs: opening, weights         */
     int64_t cache;         /* keys and values of `latents`, with the prompt's */
     int64_t cache_files;   /* on disk: keys and values of the latents, where

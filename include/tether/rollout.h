@@ -140,6 +140,10 @@ typedef struct tt_rollout_options {
                                     (policy.h); no bit depends on it. false   */
     const char *kv_dir;          /* NULL, or a folder: its files hold the cache
                                     (tt_cache_open_in). Borrowed until close  */
+    bool ends;                   /* nobody asks for the cache behind the last
+                                    chunk: it gets no clean pass, unless a tap
+                                    is set, and tt_rollout_save refuses it.
+                                    false                                     */
     const char *origin;          /* NULL, or what else the run is made from
                                     (prompt, files): a saved state of another
                                     origin is refused                         */
@@ -159,7 +163,8 @@ typedef struct tt_rollout tt_rollout;
 /* Where a rollout stands; for progress lines. */
 typedef struct tt_progress {
     int64_t chunk, chunks;       /* given chunks included                     */
-    int step, steps;             /* passes of this chunk, context included    */
+    int step, steps;             /* passes of this chunk, the clean one, if
+                                    any, included                             */
     double seconds;              /* since the rollout was opened              */
 } tt_progress;
 typedef void (*tt_progress_fn)(void *user, const tt_progress *p);
@@ -193,6 +198,7 @@ int64_t tt_rollout_bytes(const tt_ctx *ctx, const tt_dit *m,
  *         the last is the clean one (its x0 is for the record only). */
 tt_status tt_rollout_next(tt_ctx *ctx, tt_rollout *r, const tt_host **out,
                           int64_t *frames);
+/* After the last chunk of a run that `ends` it is in no defined state. */
 tt_cache *tt_rollout_cache(tt_rollout *r);
 int64_t tt_rollout_chunks(const tt_rollout *r);
 /* Frames of chunk i (given chunks included). */
@@ -207,7 +213,8 @@ int64_t tt_rollout_frames_done(const tt_rollout *r);
  * are the caller's to keep.
  * In a team rank 0 writes and reads `path`, for all; what the others give is
  * not looked at. The file is that of one process, and any number of ranks reads
- * it. Its failures are everybody's, and the team stands (tt_team_stands). */
+ * it. Its failures are everybody's, and the team stands (tt_team_stands).
+ * Errors  TT_EINVAL  the last chunk got no clean pass (`ends`) */
 tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path);
 tt_status tt_rollout_restore(tt_ctx *ctx, tt_rollout *r, const char *path);
 

@@ -383,7 +383,8 @@ tt_status tt_run_next(tt_ctx *ctx, tt_run *run, const tt_host **x0,
  * latents that take turns. The latents are there after every chunk; the state
  * saves `resume` the clean passes that make the cache again, and a policy whose
  * cache cannot be made again needs it. tt_run_next does it by itself, see the
- * setting checkpoint-every.
+ * setting checkpoint-every. Behind the last chunk all that `resume` needs are
+ * the latents, and most policies have no state to save there.
  * Errors  TT_EINVAL  no video was begun, or its latents have no file */
 tt_status tt_run_save(tt_ctx *ctx, tt_run *run);
 

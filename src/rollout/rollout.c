@@ -348,6 +348,11 @@ const tt_prompt *rollout_prompt(const tt_rollout *r)
     return s ? r->opt.prompts[s->prompt] : r->prompt;
 }
 
+void rollout_cut_short(tt_rollout *r)
+{
+    r->chunks = r->chunk + 1;
+}
+
 static bool clip_is_over(const tt_rollout *r)
 {
     return r->opt.rollouts > 1 && r->done == r->opt.latents;

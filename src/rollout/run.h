@@ -19,6 +19,7 @@ struct tt_rollout {
     int64_t chunk;               /* the next one                              */
     int64_t rollout;             /* it belongs to; 0 unless restarted         */
     int64_t done;                /* frames of that rollout before it          */
+    bool unclean;                /* the last chunk got no clean pass          */
     const tt_host *given;        /* frames this rollout begins with           */
     int64_t ngiven;
     tt_host *clip;               /* rollouts > 1: latents of this one so far  */
@@ -35,6 +36,9 @@ struct tt_rollout {
 tt_pass rollout_pass(const tt_rollout *r, int64_t f);
 /* Prompt of the next chunk. */
 const tt_prompt *rollout_prompt(const tt_rollout *r);
+
+/* The next chunk is the last: for plans. */
+void rollout_cut_short(tt_rollout *r);
 
 /* ---- scenes.c ------------------------------------------------------------ */
 

@@ -6,7 +6,8 @@
  * Source  pipeline/causal_inference.py
  * Model   every pass writes the chunk's keys and values to the same slots; the
  *         clean pass writes last, and what it wrote is what later chunks see.
- *         No guidance, no negative prompt.
+ *         The last chunk of a video needs none. No guidance, no negative
+ *         prompt.
  * Next    dit/dit.c */
 #include "rollout/run.h"
 #include "tether/device.h"
@@ -17,10 +18,19 @@ static void clean_pass(tt_ctx *ctx, tt_rollout *r, int64_t f, int step,
                        double t, bool context);
 static void report(tt_rollout *r, int step, int steps);
 
+/* Is the next chunk the last, and nobody interested in what it leaves? */
+static bool needs_no_context(tt_ctx *ctx, const tt_rollout *r)
+{
+    return r->opt.ends && r->chunk + 1 == r->chunks
+        && !tt_team_any(ctx, ctx->tap || ctx->inject);
+}
+
 tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f)
 {
     const tt_schedule *s = &r->schedule;
     tt_pass pass = rollout_pass(r, f);
+    r->unclean = needs_no_context(ctx, r);
+    const int steps = s->nsteps + !r->unclean;
 
     noise_chunk(r->x, r, f, 0);
     for (int j = 0; j < s->nsteps; j++) {
@@ -28,15 +38,16 @@ tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f)
         pass.step = j;
         denoise(ctx, r, &pass);
         TT_TRY(ctx->status);
-        report(r, j + 1, s->nsteps + 1);
+        report(r, j + 1, steps);
         if (j == s->nsteps - 1) break;
         noise_chunk(r->noise, r, f, j + 1);
         tt_add_noise(s, r->x, r->x0, r->noise, s->t[j + 1],
                      f * r->frame_size);
     }
+    if (r->unclean) return ctx->status;
     TT_TRY(tt_check_interrupt(ctx));
     clean_pass(ctx, r, f, s->nsteps, (double)r->opt.context_noise, true);
-    report(r, s->nsteps + 1, s->nsteps + 1);
+    report(r, steps, steps);
     return ctx->status;
 }
 

@@ -249,6 +249,10 @@ static tt_ctx context_of_file(const tt_ctx *ctx)
 tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
 {
     if (ctx->status) return ctx->status;
+    if (r->unclean)
+        return tt_fail(ctx, TT_EINVAL, "%s: the last chunk got no clean pass, "
+                       "so there is no state behind it; open the rollout "
+                       "without `ends`", path);
     saving s = { .ctx = ctx, .first = tt_team_rank(ctx) == 0,
                  .disk = context_of_file(ctx) };
     begin_file(&s, r, path);
@@ -576,6 +580,7 @@ static void load(loading *l, tt_rollout *r, int64_t progress[3])
                        sizeof *l->head, "saved state");
     tt_team_broadcast(ctx, progress, 3 * sizeof *progress);
     if (ctx->status) return;
+    r->unclean = false;
     r->chunk = progress[0];
     r->rollout = progress[1];
     r->done = progress[2];

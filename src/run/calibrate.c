@@ -116,7 +116,7 @@ static double try_attention(trial *t, int64_t n)
     TIMED(t, attention, .o = numbers(t, T * width), .q = q, .k = k, .v = v,
           .T = T, .N = n, .H = H, .D = dim[1], .q_stride = width,
           .kv_stride = width, .scale = (tt_real)0.1, .rel_bias = rel,
-          .key_mask = mask);
+          .key_mask = mask, .same = dim[4] < n ? dim[4] : 0);
 }
 
 static double try_conv(trial *t, int64_t n)

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "cache/kept.h"
+#include "rollout/run.h"
 #include "tether/team.h"
 #include "tether/text.h"
 
@@ -96,7 +97,22 @@ static tt_status open_encoder(tt_ctx *ctx, encoder *e, const tt_run *run)
     return tt_umt5_load(ctx, &e->enc, e->w);
 }
 
-static void encode_all(shadow *s, const encoder *e, const tt_run *run)
+/* Tokens of a prompt, as many as the model reads. */
+static int64_t tokens_of(tt_ctx *ctx, const encoder *e, const char *prompt,
+                         int64_t rows)
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    tt_token_row row = {.length = rows};
+    row.ids = tt_alloc(ctx, &ctx->scratch, rows, sizeof *row.ids, "ids");
+    if (row.ids)
+        tt_tokenizer_encode_prompt(ctx, &row, e->tok, prompt, strlen(prompt),
+                                   true);
+    tt_arena_reset(&ctx->scratch, mark);
+    return ctx->status ? 0 : row.seq_len;
+}
+
+static void encode_all(shadow *s, const encoder *e, const tt_run *run,
+                       tt_needs *n)
 {
     const int64_t rows = text_rows(run), dim = tt_umt5_config_of(e->enc)->dim;
     tt_arena mem = {0};
@@ -106,6 +122,7 @@ static void encode_all(shadow *s, const encoder *e, const tt_run *run)
         const char *prompt = run->texts.prompt[i];
         tt_prompt_embed(&s->ctx, text, e->enc, e->tok, prompt, strlen(prompt),
                         rows, NULL);
+        n->tokens = larger(n->tokens, tokens_of(&s->ctx, e, prompt, rows));
     }
     tt_arena_free(&mem);
 }
@@ -133,7 +150,7 @@ tt_status plan_text(tt_ctx *ctx, const tt_run *run, double budget, tt_needs *n)
     shadow *s = shadow_open(ctx);
     if (s && !open_encoder(ctx, &e, run)) {
         n->text.mapped = weight_bytes(e.w);
-        encode_all(s, &e, run);
+        encode_all(s, &e, run, n);
         take_bytes(&n->text, s, plan_anonymous(), before);
         n->text.kept = scratch_peak(s);
         n->text.held += text_bytes(run);
@@ -166,16 +183,28 @@ typedef struct rolling {
     double seconds;            /* of the host's own work                      */
 } rolling;
 
-static tt_status open_rolling(rolling *r, const tt_run *run)
+/* A text with so many rows that are not zero; NULL: they are not known. */
+static const tt_host *stand_in(rolling *r, const tt_run *run, int64_t tokens)
+{
+    const int64_t dim = tt_dit_get_config(run->dit)->text_dim;
+    if (!tokens) return NULL;
+    tt_host *text = tt_alloc0(&r->s->ctx, &r->mem, text_rows(run) * dim,
+                              sizeof *text, "embeddings");
+    for (int64_t i = 0; text && i < tokens; i++) text[i * dim] = (tt_host)1;
+    return text;
+}
+
+static tt_status open_rolling(rolling *r, const tt_run *run, int64_t tokens)
 {
     tt_ctx *c = &r->s->ctx;
+    const tt_host *text = stand_in(r, run, tokens);
     tt_rollout_options *o = &r->opt;
     const int64_t C = tt_dit_get_config(run->dit)->in_dim;
     const int n = run_prompts_of(run);
     r->prompt = tt_alloc0(c, &r->mem, n, sizeof *r->prompt, "prompts");
     for (; r->prompt && r->nprompt < n && !c->status; r->nprompt++)
-        tt_prompt_make(c, &r->prompt[r->nprompt], run->dit, NULL,
-                       text_rows(run)); /* no text: it would not be read */
+        tt_prompt_make(c, &r->prompt[r->nprompt], run->dit, text,
+                       text_rows(run));
     if (o->initial_frames && !o->initial) /* is not encoded yet */
         o->initial = tt_alloc0(c, &r->mem, o->initial_frames * C * o->h * o->w,
                                sizeof *o->initial, "given frames");
@@ -224,6 +253,7 @@ static void look_at_host(rolling *r)
     r->host = larger(r->host, plan_anonymous());
 }
 
+/* The last chunk may be unlike the others (tt_rollout_options.ends). */
 static void roll(rolling *r, bool timed)
 {
     tt_ctx *c = &r->s->ctx;
@@ -244,9 +274,13 @@ static void roll(rolling *r, bool timed)
     look_at_host(r);
     r->seconds = tt_now() - begin;
     if (end >= chunks || !timed) return;
-    const double times = (double)(chunks - end) / STEADY;
+    const double times = (double)(chunks - 1 - end) / STEADY;
     shadow_repeat(r->s, times);
     r->seconds += times * (tt_now() - mark);
+    begin = tt_now();
+    rollout_cut_short(r->rollout);
+    tt_rollout_next(c, r->rollout, &x, &frames);
+    r->seconds += tt_now() - begin;
 }
 
 static int64_t latent_bytes(const tt_run *run, const tt_rollout_options *o)
@@ -275,7 +309,7 @@ tt_status plan_latents(tt_ctx *ctx, const tt_run *run,
     const tt_weights *w = tt_dit_weights(run->dit);
     rolling r = {.s = shadow_open(ctx), .opt = *o};
     if (!r.s) return ctx->status;
-    if (!open_rolling(&r, run)) {
+    if (!open_rolling(&r, run, n->tokens)) {
         n->cache = r.s->held;
         n->heads = layer_of(&r)->geo->H;
         roll(&r, budget > 0);
@@ -422,7 +456,7 @@ static tt_status share_latents(tt_ctx *ctx, const tt_run *run,
     rolling r = {.s = shadow_open(ctx), .opt = run->opt};
     if (!r.s) return ctx->status;
     if (strcmp(run->s.keep_keys, "yes")) r.opt.keep_keys = false; /* least */
-    if (!open_rolling(&r, run)) {
+    if (!open_rolling(&r, run, 0)) {
         out->cache = r.s->held;
         out->heads = layer_of(&r)->geo->H;
         out->seconds = roll_share(&r, now);

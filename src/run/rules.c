@@ -282,6 +282,8 @@ tt_status tt_settings_check(tt_ctx *ctx, tt_settings *g,
     opt->policy.context_noise = g->context_noise;
     opt->keep_keys = strcmp(g->keep_keys, "no") != 0;
     opt->kv_dir = g->kv_dir;
+    opt->ends = !g->trace && !g->analyze
+             && !(tt_policy_class_of(&opt->policy)->flags & TT_KEEPS_NOISY);
     return TT_OK;
 }
 

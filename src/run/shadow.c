@@ -197,8 +197,9 @@ static void shadow_linear(tt_ctx *ctx, const tt_linear_args *a)
                   * (double)K, DIMS(o, K, (int64_t)a->w->dtype)), a->w);
 }
 
-/* heads, width, queries, bias; size: keys. With a bias the queries are as many
- * as the keys, and prompts of all lengths one kind. */
+/* heads, width, queries, bias, from where on keys are the same; size: keys.
+ * With a bias the queries are as many as the keys, and prompts of all lengths
+ * one kind. */
 static void shadow_attention(tt_ctx *ctx, const tt_attention_args *a)
 {
     const int64_t width = a->H * a->D;
@@ -209,7 +210,7 @@ static void shadow_attention(tt_ctx *ctx, const tt_attention_args *a)
     use_scratch(ctx, ops_attention_room(ctx, ctx->ops->self, a));
     note(ctx, SHADOW_ATTENTION, a->N, 4.0 * (double)(a->T * width)
          * (double)a->N, DIMS(a->H, a->D, a->rel_bias ? 0 : a->T,
-                              a->rel_bias != NULL));
+                              a->rel_bias != NULL, a->same));
 }
 
 /* kernel, channels, width, stride, upsampling, frames that are there, whose

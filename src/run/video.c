@@ -443,6 +443,8 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     run->file.may_grow = v->opt.rollouts == 1
                       && (!(flags & TT_KEEPS_NOISY)
                           || checkpoint_is_there(&v->keep));
+    if (tt_team_any(ctx, v->files.trace || v->files.analyze))
+        v->opt.ends = false;
     TT_TRY(tt_rollout_open(ctx, &v->rollout, run->dit, v->prompt[0], &v->opt));
     TT_TRY(latents_file_open(&run->file, dim, identity));
     say_nothing_there(run);
@@ -590,6 +592,7 @@ tt_status tt_run_save(tt_ctx *ctx, tt_run *run)
         || (tt_team_rank(ctx) == 0 && !run->file.file))
         return tt_fail(ctx, TT_EINVAL, "a run is saved between the chunks of a "
                        "video whose latents have a file (latents-out)");
+    if (run->now.opt.ends && run->now.done == run->now.frames) return TT_OK;
     return checkpoint_save(ctx, run);
 }
 

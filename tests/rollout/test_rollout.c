@@ -4,7 +4,8 @@
  *
  * Properties: one start for all policies, no influence of threads, tap or
  * interruption, saved states and replays that go on to the same bits, states
- * of other runs refused, impossible lengths explained. */
+ * of other runs refused, an end that costs no clean pass, impossible lengths
+ * explained. */
 #include <unistd.h>
 
 #include "rollout/run.h"
@@ -514,6 +515,70 @@ static void check_interrupt(tt_ctx *ctx)
     free(want);
 }
 
+/* ---- the end ------------------------------------------------------------- */
+
+/* Passes of the last chunk and of the one before, as progress tells them. */
+typedef struct told {
+    int steps[2], of[2];
+} told;
+
+static void listen(void *user, const tt_progress *p)
+{
+    told *t = user;
+    const int64_t i = p->chunk + 2 - p->chunks;
+    if (i < 0) return;
+    t->steps[i]++;
+    t->of[i] = p->steps;
+}
+
+/* The last chunk takes so many passes. */
+static void run_to_end(tt_ctx *ctx, tt_rollout *r, tt_real *out, int passes)
+{
+    told t = {{0}, {0}};
+    tt_rollout_on_progress(r, listen, &t);
+    go(ctx, r, out, 1);
+    expect(t.steps[1] == passes && t.of[1] == passes, "the last chunk takes "
+           "%d passes of %d, not %d", t.steps[1], t.of[1], passes);
+}
+
+/* A run whose end nobody looks behind: the same latents with a pass less, and
+ * no state of it; a tap looks. */
+static void check_ends(tt_ctx *ctx, tt_rollout_options o)
+{
+    const int64_t chunk = SIZE * o.chunk;
+    tt_real *want = whole(ctx, &o), *got = calloc(FRAMES * SIZE, sizeof *got);
+    int taps = 0;
+    told t = {{0}, {0}};
+    o.ends = true;
+    tt_rollout *r = start(ctx, &o);
+    const int64_t n = tt_rollout_chunks(r);
+    const size_t bytes = (size_t)(n * chunk) * sizeof *got;
+    tt_rollout_on_progress(r, listen, &t);
+    go(ctx, r, got, n - 1);
+    expect(t.steps[0] == 5 && t.of[0] == 5, "the one before takes all");
+    expect_ok(tt_rollout_save(ctx, r, state_path()), "between chunks");
+    run_to_end(ctx, r, got + (n - 1) * chunk, 4);
+    expect_bits(o.policy.name, want, got, bytes);
+    tt_rollout_save(ctx, r, "gone");
+    expect(strstr(tt_message(ctx), "clean pass") && access("gone", F_OK),
+           "no state of it, and why");
+    expect_status(ctx->status, TT_EINVAL, "a state of it");
+    tt_clear(ctx);
+    expect_ok(tt_rollout_restore(ctx, r, state_path()), "back to the last one");
+    expect_ok(tt_rollout_save(ctx, r, state_path()), "which is whole");
+    memset(got + (n - 1) * chunk, 0, (size_t)chunk * sizeof *got);
+    ctx->tap = ignore_tap;
+    ctx->tap_user = &taps;
+    run_to_end(ctx, r, got + (n - 1) * chunk, 5);
+    expect(taps > 0, "a tap sees all passes");
+    ctx->tap = NULL;
+    expect_bits(o.policy.name, want, got, bytes);
+    expect_ok(tt_rollout_save(ctx, r, state_path()), "so there is a state");
+    tt_rollout_close(r);
+    unlink(state_path());
+    free(want), free(got);
+}
+
 static void impossible(tt_ctx *ctx, tt_rollout_options o, const char *word)
 {
     tt_rollout *r;
@@ -575,6 +640,10 @@ int main(void)
     check_given_scores(ctx, 0);
     check_given_scores(ctx, 100);
     check_interrupt(ctx);
+    check_ends(ctx, options("tether", 9, 2));
+    check_ends(ctx, options("fifo", 7, 1));
+    check_ends(ctx, evicting_for("deep-forcing", FRAMES, 1));
+    check_ends(ctx, evicting_for("causvid", FRAMES, 2));
     check_lengths(ctx);
     tt_prompt_free(prompt);
     tt_dit_close(model);

@@ -126,7 +126,11 @@ typedef struct tt_pass {
     int step;              /* denoising step, counting from 0. A replayed chunk
                               has its clean pass alone, under the number it
                               had: its first pass is not step 0               */
-    bool context;          /* commit now: clean latents, t = context_noise    */
+    bool context;          /* commit now: clean latents, t = context_noise. The
+                              last chunk of a run that `ends` (rollout.h) has no
+                              such pass, and no `last` one: nobody reads what it
+                              would leave. A policy with TT_KEEPS_NOISY has it
+                              in `tether generate`                            */
     bool last;             /* no pass of this chunk follows. The context pass
                               is the last one anyway; given latents may have
                               another one instead, which commits nothing      */

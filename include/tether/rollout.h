@@ -143,7 +143,7 @@ typedef struct tt_rollout_options {
     bool ends;                   /* nobody asks for the cache behind the last
                                     chunk: it gets no clean pass, unless a tap
                                     is set, and tt_rollout_save refuses it.
-                                    false                                     */
+                                    The same on all ranks. false              */
     const char *origin;          /* NULL, or what else the run is made from
                                     (prompt, files): a saved state of another
                                     origin is refused                         */

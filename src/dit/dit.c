@@ -134,8 +134,9 @@ static int64_t same_from(const tt_host *text, int64_t rows, int64_t n,
 static int64_t rows_made(const tt_prompt *p)
 {
     const int64_t held = p->own.hi - p->own.lo, some = p->same + 1 - p->own.lo;
+    const int64_t least = held > 0;
     if (!p->same || some > held) return held;
-    return some < 1 && held > 0 ? 1 : some;
+    return some < least ? least : some;
 }
 
 /* Rows [some, n) of x = row some - 1. */

@@ -6,8 +6,8 @@
  * Source  pipeline/causal_inference.py
  * Model   every pass writes the chunk's keys and values to the same slots; the
  *         clean pass writes last, and what it wrote is what later chunks see.
- *         The last chunk of a video needs none. No guidance, no negative
- *         prompt.
+ *         The last chunk of a run that `ends` has none. No guidance, no
+ *         negative prompt.
  * Next    dit/dit.c */
 #include "rollout/run.h"
 #include "tether/device.h"
@@ -29,8 +29,8 @@ tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f)
 {
     const tt_schedule *s = &r->schedule;
     tt_pass pass = rollout_pass(r, f);
-    r->unclean = needs_no_context(ctx, r);
-    const int steps = s->nsteps + !r->unclean;
+    const bool ends = needs_no_context(ctx, r);
+    const int steps = s->nsteps + !ends;
 
     noise_chunk(r->x, r, f, 0);
     for (int j = 0; j < s->nsteps; j++) {
@@ -44,7 +44,10 @@ tt_status sampler_chunk(tt_ctx *ctx, tt_rollout *r, int64_t f)
         tt_add_noise(s, r->x, r->x0, r->noise, s->t[j + 1],
                      f * r->frame_size);
     }
-    if (r->unclean) return ctx->status;
+    if (ends) {
+        r->unclean = true;
+        return TT_OK;
+    }
     TT_TRY(tt_check_interrupt(ctx));
     clean_pass(ctx, r, f, s->nsteps, (double)r->opt.context_noise, true);
     report(r, steps, steps);

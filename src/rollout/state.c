@@ -250,9 +250,9 @@ tt_status tt_rollout_save(tt_ctx *ctx, const tt_rollout *r, const char *path)
 {
     if (ctx->status) return ctx->status;
     if (r->unclean)
-        return tt_fail(ctx, TT_EINVAL, "%s: the last chunk got no clean pass, "
-                       "so there is no state behind it; open the rollout "
-                       "without `ends`", path);
+        return tt_fail(ctx, TT_EINVAL, "the last chunk got no clean pass, so "
+                       "there is no state behind it; open the rollout without "
+                       "`ends`");
     saving s = { .ctx = ctx, .first = tt_team_rank(ctx) == 0,
                  .disk = context_of_file(ctx) };
     begin_file(&s, r, path);

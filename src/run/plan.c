@@ -183,14 +183,15 @@ typedef struct rolling {
     double seconds;            /* of the host's own work                      */
 } rolling;
 
-/* A text with so many rows that are not zero; NULL: they are not known. */
+/* A text with so many rows that are not alike; NULL: they are not known. */
 static const tt_host *stand_in(rolling *r, const tt_run *run, int64_t tokens)
 {
     const int64_t dim = tt_dit_get_config(run->dit)->text_dim;
     if (!tokens) return NULL;
     tt_host *text = tt_alloc0(&r->s->ctx, &r->mem, text_rows(run) * dim,
                               sizeof *text, "embeddings");
-    for (int64_t i = 0; text && i < tokens; i++) text[i * dim] = (tt_host)1;
+    for (int64_t i = 0; text && i < tokens; i++)
+        text[i * dim] = (tt_host)(i + 1);
     return text;
 }
 

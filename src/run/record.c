@@ -177,8 +177,8 @@ static void write_video(json_out *j, const tt_run *run)
     json_close(j, '}');
 }
 
-/* The network's sizes, and the timesteps it sees: one per step, the clean pass
- * last. */
+/* The network's sizes, and the timesteps it sees: one per step, that of the
+ * clean pass last. */
 static void write_model(tt_ctx *ctx, json_out *j, const tt_run *run)
 {
     const tt_dit_config *c = tt_dit_get_config(run->dit);

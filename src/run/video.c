@@ -443,7 +443,7 @@ static tt_status open_video(tt_ctx *ctx, tt_run *run)
     run->file.may_grow = v->opt.rollouts == 1
                       && (!(flags & TT_KEEPS_NOISY)
                           || checkpoint_is_there(&v->keep));
-    if (tt_team_any(ctx, v->files.trace || v->files.analyze))
+    if (tt_team_any(ctx, !v->opt.ends || v->files.trace || v->files.analyze))
         v->opt.ends = false;
     TT_TRY(tt_rollout_open(ctx, &v->rollout, run->dit, v->prompt[0], &v->opt));
     TT_TRY(latents_file_open(&run->file, dim, identity));

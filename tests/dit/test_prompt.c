@@ -14,6 +14,7 @@
 
 #include "tether/backend.h"
 #include "tether/dit.h"
+#include "tether/team.h"
 
 enum { F = 3, GRID_H = 2, GRID_W = 3, PIXELS = 4 * GRID_H * GRID_W,
        CHANNELS = 16, FLOW = F * CHANNELS * PIXELS };
@@ -210,6 +211,27 @@ static void alike(int cls, int64_t rows, int64_t used, int64_t given,
     free(text);
 }
 
+/* A team in which rank 1 holds no row, or none but the same ones. */
+static void make_on_rank(void *user, tt_ctx *c)
+{
+    const int64_t dim = tt_dit_get_config(model)->text_dim;
+    const double *share = user;
+    tt_host text[16 * 40] = {0};
+    tt_prompt *p;
+    for (int64_t i = 0; i < 3 * dim; i++) text[i] = (tt_host)(i + 1) / 200;
+    tt_team_share(c, share, tt_team_size(c));
+    tt_prompt_make(c, &p, model, text, 16);
+    tt_prompt_free(p);
+}
+
+static void rows_of_ranks(void)
+{
+    static double none[] = {1000, 1, 1000, 1000}, some[] = {1, 1, 1, 1};
+    ctx->ops = tt_ops_default();
+    expect_ok(tt_team_threads(ctx, 4, make_on_rank, none), "a rank of no rows");
+    expect_ok(tt_team_threads(ctx, 4, make_on_rank, some), "equal ranks");
+}
+
 /* With a number of rows that the model asks for, or as many as are given. */
 static void all_alike(int64_t text_len)
 {
@@ -293,6 +315,7 @@ int main(void)
     }
     unit_unasked();
     unit_changes();
+    rows_of_ranks();
     all_alike(0);
     ctx->ops = tt_ops_default();
     tt_dit_close(model);

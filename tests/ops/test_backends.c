@@ -248,6 +248,45 @@ static void test_conv(void)
     }
 }
 
+/* Few channels, and more than one slice of products; lines of a window that are
+ * no whole number of 16; pictures cut into parts both ways. */
+static void test_few_channels(void)
+{
+    static const int64_t shape[][4] = { /* Hi, Wi, Cin, Cout */
+        {5, 17, 24, 3}, {17, 5, 45, 4}, {15, 29, 50, 1}, {29, 44, 96, 3},
+        {3, 60, 7, 36}, {31, 33, 48, 34}, {14, 40, 192, 96},
+    };
+    for (size_t s = 0; s < sizeof shape / sizeof shape[0]; s++)
+        for (int stride = 1; stride <= 2; stride++) {
+            tt_arena a = {0};
+            tt_conv_args c = {.kt = 3, .kh = 3, .kw = stride == 1 ? 3 : 1,
+                              .stride = stride, .up = 1, .Hi = shape[s][0],
+                              .Wi = shape[s][1], .Cin = shape[s][2],
+                              .Cout = shape[s][3], .pad_top = 1,
+                              .pad_left = stride == 1};
+            c.Ho = (c.Hi + stride - 1) / stride;
+            c.Wo = (c.Wi + stride - 1) / stride;
+            const tt_real *frames[3];
+            for (int f = 0; f < 3; f++)
+                frames[f] = fill(&a, c.Hi * c.Wi * c.Cin, NORMAL);
+            if (s % 2) frames[0] = NULL;
+            c.frame = frames;
+            const int64_t K = (int64_t)c.kt * c.kh * c.kw * c.Cin;
+            const tt_tensor w = tt_tensor_make(
+                fill(&a, c.Cout * K, NORMAL),
+                sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5,
+                (int64_t[]){c.Cout, c.kt, c.kh, c.kw, c.Cin});
+            c.w = &w;
+            c.b = fill(&a, c.Cout, NORMAL);
+            char name[96];
+            snprintf(name, sizeof name, "conv %lldx%lld, %lld to %lld, stride "
+                     "%d", (long long)c.Hi, (long long)c.Wi, (long long)c.Cin,
+                     (long long)c.Cout, stride);
+            compare(name, call_conv, &c, c.Ho * c.Wo * c.Cout, 2e-5);
+            tt_arena_free(&a);
+        }
+}
+
 /* ---- attention ----------------------------------------------------------- */
 
 static void call_attention(void *user, tt_real *out)
@@ -561,6 +600,7 @@ int main(void)
     test_linear();
     test_linear_in_place();
     test_conv();
+    test_few_channels();
     test_attention();
     test_same_keys();
     test_low_scores();

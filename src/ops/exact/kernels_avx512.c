@@ -149,7 +149,8 @@ static void linear_half(float *c, int64_t ldc, const float *a, int64_t ld,
 #define LAST_HALF16(r, at, P)                                                  \
     s##r = _mm512_fmadd_ps(_mm512_set1_ps(tt_f32_from_bf16(at)), b0, s##r);
 #define ASKED 32 /* numbers of a cache line                                  */
-#define ASK_ROW(r, at, P) __builtin_prefetch(&(at) + 14 * ld, 0, 2);
+#define ASK_ROW(r, at, P)                                                      \
+    __builtin_prefetch((const void *)((uintptr_t)&(at) + next), 0, 2);
 
 static void linear_half16(float *c, int64_t ldc, const uint16_t *a, int64_t ld,
                           const float *b, int64_t kc, bool add,
@@ -158,6 +159,7 @@ static void linear_half16(float *c, int64_t ldc, const uint16_t *a, int64_t ld,
     const uint16_t *p0 = a, *p1 = a + 3 * ld, *p2 = a + 6 * ld;
     const uint16_t *p3 = a + 9 * ld, *p4 = a + 12 * ld;
     const __m512i upper = _mm512_set1_epi32(~0xffff);
+    const uintptr_t next = 14 * sizeof *a * (uintptr_t)ld;
     int64_t k = 0;
     ROWS14(BEGIN_HALF, )
     for (; k + 2 <= kc; k += 2, b += 64) {

@@ -7,7 +7,8 @@
  * weight then needs no layout of its own, which would cost as much as fifty
  * rows do; x gets one, for every block of rows once, and it serves all outputs.
  * (A class may do otherwise for the few rows behind the last full vector.)
- * Weights that must be widened or rounded are, tile by tile, for every block.
+ * Weights that must be widened or rounded are, tile by tile, for every block
+ * (but for few rows, where kernels take bf16 numbers as they are).
  * Threads take units of outputs and of rows; the outputs of a unit are turned
  * and get their bias at its end. Blocking is free to change: it moves whole
  * chains, never splits one. */

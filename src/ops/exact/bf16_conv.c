@@ -14,10 +14,8 @@
 
 #include "core/parallel.h"
 
-/* Lines of a block of outputs, at most; bytes of its inputs, about: with a
- * line's weights of one panel, and the sums, they fit a core's second cache. */
+/* Lines of a block of outputs, at most. */
 #define LINES 8
-#define INPUTS ((int64_t)448 << 10)
 
 typedef struct plan {
     const tt_conv_args *p;
@@ -46,12 +44,14 @@ bool bf16_conv_takes(const tt_conv_args *p, const tt_bf16_kernels *kn)
 }
 
 /* Columns that fit beside so many lines: of blocks as equal as tiles allow. */
-static int64_t columns(const tt_conv_args *p, int64_t lines, int64_t mr)
+static int64_t columns(const tt_conv_args *p, int64_t lines,
+                       const tt_bf16_kernels *kn)
 {
+    const int64_t mr = kn->mr, inputs = exact_tuned(kn->level)->conv_inputs;
     const int64_t all = exact_round_up(p->Wo, mr);
     const int64_t tall = (lines - 1) * p->stride + p->kh;
     const int64_t each = 2 * p->kt * tall * p->Cin * p->stride;
-    int64_t most = INPUTS / each / mr * mr;
+    int64_t most = inputs / each / mr * mr;
     if (most < mr) most = mr;
     return exact_round_up(exact_parts(all, exact_parts(all, most)), mr);
 }
@@ -62,7 +62,7 @@ static plan plan_for(const tt_conv_args *p, const tt_bf16_kernels *kn)
               .panels = exact_parts(p->Cout, kn->nr)};
     const int64_t lines = exact_least(p->Ho, LINES);
     e.block = (conv_block){.p = p, .lines = lines,
-                           .cols = columns(p, lines, kn->mr),
+                           .cols = columns(p, lines, kn),
                            .size = sizeof(uint16_t), .take = take, .own = kn};
     conv_block_inputs(&e.block);
     e.K = p->kt * p->kh * e.run;

@@ -8,10 +8,6 @@
 
 #ifndef TT_REAL_DOUBLE
 
-/* Up to so many rows of x bf16 weights are cheaper to take as they are stored,
- * 16 rows at a time, than to widen first. */
-#define FEW_ROWS 64
-
 typedef struct plan {
     exact_product walk;
     const tt_kernels *kn;
@@ -80,8 +76,9 @@ static bool takes_bf16(const exact_product *p, exact_slice at)
 {
     const tt_tensor *w = p->a->w;
     const tt_kernels *kn = plan_of(p)->kn;
-    return kn->linear_half16 && p->a->n <= FEW_ROWS && w->dtype == TT_BF16
-        && w->scale == 0 && (uintptr_t)w->data % sizeof(uint16_t) == 0
+    return kn->linear_half16 && p->a->n <= p->tuned->bf16_rows
+        && w->dtype == TT_BF16 && w->scale == 0
+        && (uintptr_t)w->data % sizeof(uint16_t) == 0
         && at.o0 + p->mr <= w->dim[0];
 }
 

@@ -26,16 +26,20 @@ typedef struct exact_tuning {
     int64_t slice;       /* products taken together, in TT_DOT_BLOCK          */
     int64_t tiles;       /* of outputs in a unit of work, at most             */
     int64_t units;       /* of work per thread, at least                      */
+    int64_t bf16_rows;   /* of x, at most, for which weights that are stored as
+                          * bf16 are taken as they are and not widened first
+                          * (f32, where kernels can)                          */
     int64_t far;         /* bytes of outputs that no cache keeps until all are
                           * there; they are stored around the caches          */
     /* Attention of every class (walk.c). */
     int64_t group;       /* query panels that share a block of keys, at most  */
     int64_t head_groups; /* per thread in the heads of a time, at least       */
-    /* Convolutions (conv.c). */
-    int64_t conv_inputs; /* bytes of them in a unit of work, about: beside a
-                          * slice of weights of one panel they fit a core's
-                          * second cache                                      */
-    int64_t conv_slice;  /* products taken together, in TT_DOT_BLOCK          */
+    /* Convolutions (conv.c, bf16_conv.c). */
+    int64_t conv_inputs; /* bytes of them in a unit of work, about: beside
+                          * weights of one panel they fit a core's second
+                          * cache                                             */
+    int64_t conv_slice;  /* products taken together in class f32, in
+                          * TT_DOT_BLOCK                                      */
     /* Linear layers of the classes of tensor cores (tc_linear.c). */
     int64_t tc_slice;    /* groups of products packed at a time               */
     int64_t tc_panels;   /* of outputs packed at a time                       */
@@ -54,6 +58,7 @@ typedef struct exact_tuning {
     X(slice, 1, 64)                                                            \
     X(tiles, 1, 1 << 20)                                                       \
     X(units, 1, 1024)                                                          \
+    X(bf16_rows, 0, 1 << 20)                                                   \
     X(far, 0, INT64_MAX)                                                       \
     X(group, 1, 64)                                                            \
     X(head_groups, 1, 1024)                                                    \

@@ -99,7 +99,7 @@ static void print_version(void)
     for (int i = 0; tt_ops_at(i); i++)
         printf("%s %s%s", i ? "," : "", tt_ops_at(i)->name,
                tt_ops_at(i) == first ? " (default)"
-               : !strcmp(tt_ops_at(i)->name, "cuda") ? " (not run on hardware)"
+               : !strcmp(tt_ops_at(i)->name, "cuda") ? " (run on sm_90 alone)"
                                                      : "");
     printf("\nclasses:");
     for (int c = 0; tt_class_at(c); c++) {

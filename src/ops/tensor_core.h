@@ -4,12 +4,14 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A portable statement with integers: src/ops/golden/tensor_core.md.
- * Sources  Xie et al., arXiv 2511.10909 (MMA-Sim); Khattak and Mikaitis, arXiv
- *          2512.07004. Both compared their models with GPUs. */
+ * Sources  an H100, in 10^8 sums of each instruction (tools/gpu/steps.cu); Xie
+ *          et al., arXiv 2511.10909 (MMA-Sim); Khattak and Mikaitis, arXiv
+ *          2512.07004. */
 #ifndef TT_OPS_TENSOR_CORE_H
 #define TT_OPS_TENSOR_CORE_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -17,9 +19,11 @@
 
 #define TC_LOG2E 0x1.715476p+0f
 
-/* A kind of tensor core: products of one step, fraction bits they keep. */
+/* A kind of tensor core: products of one step, fraction bits they keep; does a
+ * zero have an exponent, and a negative sum that is cut to nothing a sign? */
 typedef struct tc_unit {
     int block, bits;
+    bool zeros;
 } tc_unit;
 static const tc_unit tc_sm80 = TC_SM80, tc_sm90 = TC_SM90;
 
@@ -67,17 +71,16 @@ static inline float tc_cut(int64_t s, int e)
 }
 
 /* tc(a, b, c): c plus n <= unit.block products of bf16 numbers, a[k * step]
- * times b[k]. Products left out of a whole block count as (+0)(+0), which has
- * exponent -252 and changes nothing. */
+ * times b[k]. Products left out of a whole block count as (+0)(+0), which
+ * changes nothing. */
 static inline float tc_step(tc_unit unit, float c, const float *a, int64_t step,
                             const float *b, int n)
 {
     int64_t m[TC_MAX_BLOCK + 1], ma, mb, sum = 0;
-    int e[TC_MAX_BLOCK + 1], ea, eb, top;
+    int e[TC_MAX_BLOCK + 1], ea, eb, top = TC_LEAST;
     float special = isfinite(c) ? 0 : c;
     tc_split(c, &m[n], &e[n]);
     m[n] *= 0x800000;                   /* every term is m * 2^(e - 46)       */
-    top = e[n];
     for (int k = 0; k < n; k++) {
         if (!isfinite(a[k * step]) || !isfinite(b[k]))
             special += a[k * step] * b[k];
@@ -85,15 +88,17 @@ static inline float tc_step(tc_unit unit, float c, const float *a, int64_t step,
         tc_split(b[k], &mb, &eb);
         m[k] = ma * mb;
         e[k] = ea + eb;
-        if (e[k] > top) top = e[k];
     }
     if (isnan(special)) return tc_float(0x7fffffffu);
     if (isinf(special)) return special;
+    for (int k = 0; k <= n; k++)
+        if ((m[k] || unit.zeros) && e[k] > top) top = e[k];
     for (int k = 0; k <= n; k++) {
         int drop = 46 - unit.bits + top - e[k];
-        sum += drop < 63 ? m[k] / ((int64_t)1 << drop) : 0;
+        if (m[k] && drop < 63) sum += m[k] / ((int64_t)1 << drop);
     }
-    return tc_cut(sum, top - unit.bits);
+    float x = tc_cut(sum, top - unit.bits);
+    return unit.zeros ? x : x + 0;      /* -0 + 0 = +0                        */
 }
 
 /* c and n products in steps of whole blocks, k ascending. */

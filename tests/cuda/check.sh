@@ -152,7 +152,7 @@ told() {   # name, words that it says, command...
 }
 mkdir "$logs/none"
 echo none > "$logs/none/libcuda.so.1"
-told version 'cuda (not run on hardware)' "$build/shim/tether" --version
+told version 'cuda (run on sm_90 alone)' "$build/shim/tether" --version
 told vae-class 'compute in class sm90, not in sm80; ask for class sm90' \
     "$build/shim/tether" decode -q --backend cuda --vae-class sm80 --vae \
     ref_data/vae_full_a/weights.safetensors --latents "$logs/keep-8000000000" \

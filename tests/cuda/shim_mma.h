@@ -67,46 +67,49 @@ static inline float shim_cut(int64_t s, int e)
 }
 
 /* tc_step of BLOCK factors, BITS kept: the same sum in loops that a compiler
- * makes vectors of. */
-template <int BLOCK, int BITS>
+ * makes vectors of. A term without an exponent has one below all others. */
+template <int BLOCK, int BITS, bool ZEROS>
 static inline float shim_step(float c, const shim_factor *a,
                               const shim_factor *b)
 {
-    int m[BLOCK], e[BLOCK], top, most = 0, some = 0, ec;
+    int m[BLOCK], e[BLOCK], top = TC_LEAST, most = 0, some = 0, ec;
     int64_t mc, sum = 0;
     tc_split(c, &mc, &ec);
-    top = ec;
+    if (ZEROS || mc) top = ec > top ? ec : top;
     for (int k = 0; k < BLOCK; k++) {
         m[k] = a[k].m * b[k].m;
         e[k] = a[k].e + b[k].e;
         some |= m[k];
-        top = e[k] > top ? e[k] : top;
+        const int has = ZEROS || m[k] ? e[k] : TC_LEAST;
+        top = has > top ? has : top;
         most = a[k].e > most ? a[k].e : most;
         most = b[k].e > most ? b[k].e : most;
     }
     if (most == 128 || ec == 128)
-        return shim_step_slowly({BLOCK, BITS}, c, a, b);
+        return shim_step_slowly({BLOCK, BITS, ZEROS}, c, a, b);
     if (!some && mc == 0) return 0;
     int low = 0, high = 0;                   /* 16 terms overflow an int      */
     for (int k = 0; k < BLOCK; k++) {
-        const int drop = top - e[k] < 31 ? top - e[k] : 31;
+        const int under = m[k] ? top - e[k] : 31, drop = under < 31 ? under : 31;
         const int kept = (m[k] < 0 ? -m[k] : m[k]) << (BITS - 14) >> drop;
         const int term = m[k] < 0 ? -kept : kept;
         low += term & 0xffff;
         high += term >> 16;
     }
     sum = (int64_t)high * 65536 + low;
-    const int drop = top - ec;
+    const int drop = mc ? top - ec : 63;
     const int64_t size = (mc < 0 ? -mc : mc) << (BITS - 23);
     const int64_t kept = size >> (drop < 63 ? drop : 63);
-    return shim_cut(sum + (mc < 0 ? -kept : kept), top - BITS);
+    const float x = shim_cut(sum + (mc < 0 ? -kept : kept), top - BITS);
+    return ZEROS ? x : x + 0;
 }
 
 static inline float shim_chain(float c, const shim_factor *a,
                                const shim_factor *b)
 {
-    if (shim_steps.block == 16) return shim_step<16, 25>(c, a, b);
-    return shim_step<8, 24>(shim_step<8, 24>(c, a, b), a + 8, b + 8);
+    if (shim_steps.block == 16) return shim_step<16, 25, false>(c, a, b);
+    c = shim_step<8, 24, true>(c, a, b);
+    return shim_step<8, 24, true>(c, a + 8, b + 8);
 }
 
 /* ---- fragments ----------------------------------------------------------- */

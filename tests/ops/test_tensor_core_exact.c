@@ -94,7 +94,7 @@ static void test_kinds(void)
             a[k] = tc_factor(value(TINY, 0));
             b[k] = tc_factor(value(TINY, 1));
         }
-        sum = tc_chain(tc_sm90, 0, a, 1, b, 2);
+        sum = tc_chain(tc_sm80, 0, a, 1, b, 2);
         minus += sum == 0 && signbit(sum);
         for (int k = 0; k < 2; k++) {
             const float x = fabsf(tc_factor(value(k ? HIGH_EDGE : LOW_EDGE, 0)) *

@@ -362,6 +362,11 @@ static void tensor_core_sums(const tt_ops *sm80, const tt_ops *sm90)
     PAGE_SAYS(tc, "c = -1: sm90, w[2] = 0", tc_step(tc_sm90, -1, a, 1, b, 2));
     PAGE_SAYS(tc, "c = -1: sm90, w[2] = 2^127",
               tc_step(tc_sm90, -1, a, 1, b, 3));
+    const float c[3] = {1, 0x1p-24f, 0};
+    PAGE_SAYS(tc, "x[1] = 2^-24: sm80, w[2] = 0",
+              tc_step(tc_sm80, -1, c, 1, b, 2));
+    PAGE_SAYS(tc, "x[1] = 2^-24: sm80, w[2] = 2^127",
+              tc_step(tc_sm80, -1, c, 1, b, 3));
 }
 
 static float tensor_core_attention(const tt_ops *class, const float *k,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ops/tensor_core.h"
 #include "tests/harness.h"
 #include "tests/validate/class_mutants.h"
 #include "validate/operators/plain.h"
@@ -130,7 +131,7 @@ static void expect_attention(const char *class, sum_rule rule,
 static void test_attention(void)
 {
     static const sum_rule sm90 = {.block = 16, .bits = 25};
-    static const sum_rule sm80 = {.block = 8, .bits = 24};
+    static const sum_rule sm80 = {.block = 8, .bits = 24, .zeros = true};
     static const sum_rule vdp = {.order = SUM_PAIRS};
     static const sum_rule amx = {.order = SUM_HALVES, .block = 32};
     sum_rule f16 = sm90, split = sm80, even = vdp, kept = vdp, wide = amx;
@@ -145,6 +146,36 @@ static void test_attention(void)
     expect_attention("sm80", split, "split-K: sums of 2 parts");
     expect_attention("vdp", even, "the even product of a pair comes first");
     expect_attention("amx", wide, "blocks of 16 products where 32 belong");
+}
+
+/* The right rules are the definition's steps, also with zeros beside large
+ * factors and with sums that nearly vanish. */
+static void test_rules(void)
+{
+    static const sum_rule rules[] = {
+        {.block = 8, .bits = 24, .zeros = true}, {.block = 16, .bits = 25},
+    };
+    static const tc_unit units[] = {TC_SM80, TC_SM90};
+    uint32_t r = 5;
+    int64_t bad = 0, apart = 0;
+    for (int round = 0; round < 20000; round++) {
+        float x[16], y[16], sum[2];
+        for (int k = 0; k < 16; k++) {
+            r = r * 1664525u + 1013904223u;
+            const int e = round % 2 ? -75 : -12;
+            x[k] = k % 3 ? ldexpf((float)(r >> 24) - 128, e - 8) : 0;
+            y[k] = ldexpf((float)(r >> 16 & 255), k % 3 ? e - 8 : 119);
+        }
+        for (int i = 0; i < 2; i++) {
+            const float c = round % 4 ? 0 : x[1];
+            sum[i] = tc_chain(units[i], c, x, 1, y, 16);
+            const float got = plain_chain(&rules[i], c, x, 1, y, 16);
+            bad += memcmp(&got, &sum[i], sizeof got) != 0;
+        }
+        apart += memcmp(&sum[0], &sum[1], sizeof *sum) != 0;
+    }
+    expect(!bad && apart > 5000, "%lld sums differ, %lld tell classes apart",
+           (long long)bad, (long long)apart);
 }
 
 /* ---- what is no product -------------------------------------------------- */
@@ -190,6 +221,7 @@ int main(void)
     test_others();
     test_mutants();
     test_attention();
+    test_rules();
     test_rest();
 #else
     expect(!tt_arith_bits(tt_arith_find("f32")), "no bits in double");

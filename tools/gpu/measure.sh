@@ -1,17 +1,17 @@
 #!/bin/sh
 # measure.sh: what a machine with a GPU says about the backend cuda.
 #
-#   sh tools/gpu/measure.sh right|fast OUT [BUILD]
+#   sh tools/gpu/measure.sh right|fast OUT [BUILD [SECONDS]]
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Two commands of at most ten minutes each, without network; BUILD is a build
-# with CUDA=1 (default build/gcc-O2-cuda), made elsewhere if need be:
+# Two commands of at most SECONDS each (default 585), without network; BUILD is a
+# build with CUDA=1 (default build/gcc-O2-cuda), made elsewhere if need be:
 #     make CUDA=1 cuda-programs
-#   right   the device; every operator against golden, and a part of them under
-#           compute-sanitizer; the stored digests of ref_data; the demo run and
-#           a layer of true size against the CPU's; 10^8 sums of the tensor
-#           cores against their definition
+#   right   the device; every operator against golden; the stored digests of
+#           ref_data; the demo run and a layer of true size against the CPU's;
+#           10^8 sums of the tensor cores against their definition; a part of
+#           the operators under compute-sanitizer
 #   fast    ceilings; a layer of true size with the profile of its operators; a
 #           chunk of 30 layers behind 21 cached frames; 21 latents decoded; the
 #           same shapes in PyTorch
@@ -24,12 +24,12 @@ out=${2:-}
 build=${3:-build/gcc-O2-cuda}
 case $what in right | fast) ;; *) what= ;; esac
 if [ -z "$what" ] || [ -z "$out" ]; then
-    echo "usage: sh tools/gpu/measure.sh right|fast OUT [BUILD]" >&2
+    echo "usage: sh tools/gpu/measure.sh right|fast OUT [BUILD [SECONDS]]" >&2
     exit 2
 fi
 mkdir -p "$out" || exit 1
 json=$out/measure-$what.json
-end=$(($(date +%s) + 585))
+end=$(($(date +%s) + ${4:-585}))
 done_=0
 failed=0
 missing=0
@@ -56,7 +56,7 @@ phase() {
     [ "$limit" -le $((end - start)) ] || limit=$((end - start))
     shift 2
     if [ "$limit" -lt 1 ]; then
-        cannot "$name" "ten minutes are over"
+        cannot "$name" "its time is over"
         return
     fi
     timeout -k 5 "$limit" "$@" > "$out/$name.log" 2>&1
@@ -132,23 +132,31 @@ equal_flow() {   # name, log, log
 }
 
 # Cases of every kernel that this GPU takes, wgmma's aside: numbers of kind 0,
-# and operators whose cases have no kinds.
-sanitized='for cases in "kind 0" "conv variant 1" stored total most choose \
-    locate pick narrow words; do
-        compute-sanitizer --tool "$1" --error-exitcode 1 "$2" "$cases" || exit
+# and operators whose cases have no kinds. The search for races looks at every
+# access to shared memory: products of a few tiles.
+sanitized='tool=$1 program=$2
+    shift 2
+    for cases; do
+        compute-sanitizer --tool $tool --error-exitcode 1 \
+            $([ $tool != memcheck ] || echo --report-api-errors no) \
+            "$program" "$cases" || exit
     done'
+sanitize() {   # tool, seconds, cases
+    tool=$1
+    limit=$2
+    shift 2
+    if have compute-sanitizer; then
+        run "$tool" "$limit" sh -c "$sanitized" - "$tool" \
+            "$build/check_kernels" "$@"
+    else
+        cannot "$tool" "compute-sanitizer is not installed"
+    fi
+}
 
 right() {
     run kernels 120 "$build/check_kernels"
     run kernels_wgmma 60 env TT_CUDA_LINEAR=wgmma "$build/check_kernels" \
         "$class linear"
-    for tool in memcheck racecheck synccheck; do
-        if have compute-sanitizer; then
-            run "$tool" 90 sh -c "$sanitized" - $tool "$build/check_kernels"
-        else
-            cannot "$tool" "compute-sanitizer is not installed"
-        fi
-    done
     for c in f32 $class; do
         run "bits_$c" 150 "$build/check_bits" --class "$c" --backend cuda \
             --brief --demo "$demo"
@@ -174,6 +182,12 @@ right() {
             "$out/layer_${c}_exact.log"
     done
     compile steps && run steps 120 "$out/steps" 100
+    set -- stored total most choose locate pick narrow words
+    sanitize memcheck 90 "kind 0" "conv variant 1" "$@"
+    sanitize synccheck 90 "kind 0" "conv variant 1" "$@"
+    sanitize racecheck 150 "$@" "linear 64x132x257 kind 0" \
+        "attention T65 N513 H2 D128 kind 0" "attention T9 N33 H3 D22 kind 0" \
+        "conv variant 9" "norm_modulate"
 }
 
 fast() {

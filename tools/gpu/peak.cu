@@ -5,7 +5,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Multiply-adds of floats and steps of mma.sync in registers, and a copy of a
- * gigabyte; of each the best of ten. Not run on hardware yet. */
+ * gigabyte; of each the best of ten. */
 #include <stdio.h>
 
 #include "ops/cuda/mma.h"

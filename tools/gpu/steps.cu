@@ -9,8 +9,7 @@
  * is one, through the words of the kernels, and compares every sum with
  * ops/tensor_core.h, bit by bit, NaN with NaN. Factors are of like size, of all
  * sizes, small ones with zeros, equal ones that cancel, and a few are not
- * finite. Prints the first sums that differ, with their factors. Not run on
- * hardware yet. */
+ * finite. Prints the first sums that differ, with their factors. */
 #include <stdio.h>
 #include <stdlib.h>
 

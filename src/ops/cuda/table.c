@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "ops/cuda/cuda.h"
 
-#define SUMMARY "the definitions on a GPU: the same bits (not run on hardware)"
+#define SUMMARY "the definitions on a GPU: the same bits (run on sm_90 alone)"
 #define ENTRY(op, OP) .op = cuda_##op,
 
 /* X(NAME, whose linear, attention and conv) */

@@ -7,7 +7,7 @@
 
 #include "ops/exact/tc_vector.h"
 
-const tt_tc_kernels tt_tc_avx2 = TC_KERNELS("avx2");
+const tt_tc_kernels tt_tc_avx2[2] = TC_KERNELS("avx2");
 
 #else
 typedef int tt_no_tc_avx2;

@@ -7,7 +7,7 @@
 
 #include "ops/exact/tc_vector.h"
 
-const tt_tc_kernels tt_tc_avx512 = TC_KERNELS("avx512");
+const tt_tc_kernels tt_tc_avx512[2] = TC_KERNELS("avx512");
 
 #else
 typedef int tt_no_tc_avx512;

@@ -8,7 +8,7 @@
 
 #include "ops/exact/tc_vector.h"
 
-const tt_tc_kernels tt_tc_generic = TC_KERNELS("generic");
+const tt_tc_kernels tt_tc_generic[2] = TC_KERNELS("generic");
 
 #else
 typedef int tt_no_tc_generic;

@@ -9,7 +9,8 @@
  *     rows   [K/16][m][16]   one row's 16 products of a group together
  *     lanes  [K/16][16][TC_NR]   results side by side
  * An exponent is that of ops/tensor_core.h. Infinite and NaN: TC_NOT_FINITE,
- * which no sum of exponents reaches. */
+ * which no sum of exponents reaches. A zero that has none: TC_NO_EXPONENT, with
+ * which no sum reaches that of a number. */
 #ifndef TT_OPS_EXACT_TC_H
 #define TT_OPS_EXACT_TC_H
 
@@ -21,6 +22,7 @@
 #define TC_NR 32
 #define TC_GROUP 16
 #define TC_NOT_FINITE 4096
+#define TC_NO_EXPONENT (-1024)
 
 typedef struct tc_rows {
     float *x;
@@ -36,11 +38,11 @@ typedef struct tc_lanes {
 #define TC_ROWS_FLOATS(m, K) (2 * (m) * (K))
 #define TC_LANES_FLOATS(K) (TC_NR * (K) + TC_NR * (K) / 2)
 
+/* Of one class. */
 typedef struct tt_tc_kernels {
     const char *name;
-    /* c [m, TC_NR] goes on over `groups` groups of m rows and TC_NR lanes;
-     * [0] as sm80 sums, [1] as sm90. */
-    void (*tile[2])(float *c, int64_t m, tc_rows a, tc_lanes b, int64_t groups);
+    /* c [m, TC_NR] goes on over `groups` groups of m rows and TC_NR lanes. */
+    void (*tile)(float *c, int64_t m, tc_rows a, tc_lanes b, int64_t groups);
     /* Packs x[r * ld + k] for r < rows, k < K; the rest of m rows and of the
      * last group is zero. */
     void (*pack_rows)(tc_rows a, int64_t m, const float *x, int64_t ld,
@@ -59,13 +61,14 @@ typedef struct tt_tc_kernels {
     void (*shrink)(float *acc, const float *alpha, int64_t D);
 } tt_tc_kernels;
 
-extern const tt_tc_kernels tt_tc_generic;
+/* [0] sums as sm80, [1] as sm90. */
+extern const tt_tc_kernels tt_tc_generic[2];
 #if defined(__x86_64__)
-extern const tt_tc_kernels tt_tc_avx2, tt_tc_avx512;
+extern const tt_tc_kernels tt_tc_avx2[2], tt_tc_avx512[2];
 #endif
 
-/* Those of the instruction set of exact_kernels(). */
-const tt_tc_kernels *exact_tc_kernels(void);
+/* That of the instruction set of exact_kernels(). */
+const tt_tc_kernels *exact_tc_kernels(int unit);
 
 void exact_tc_linear(tt_ctx *ctx, const tt_linear_args *a, int unit);
 void exact_tc_attention(tt_ctx *ctx, const tt_attention_args *a, int unit);

@@ -13,7 +13,6 @@
 typedef struct plan {
     exact_walk walk;
     const tt_tc_kernels *kn;
-    int unit;
     int64_t Dk;                   /* D in whole groups: products of QK        */
 } plan;
 
@@ -112,14 +111,14 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
     float *acc = w.acc + at.g * D * TC_NR;
     tc_lanes p = lanes_at(w.p, up);
     memset(w.s, 0, (size_t)(at.n * TC_NR) * sizeof *w.s);
-    e->kn->tile[e->unit](w.s, at.n, rows_at(laid, at.n, e->Dk),
+    e->kn->tile(w.s, at.n, rows_at(laid, at.n, e->Dk),
                          lanes_at(w.q + at.g * TC_LANES_FLOATS(e->Dk), e->Dk),
                          e->Dk / TC_GROUP);
     if (exact_adds(a)) exact_add_bias(walk, at, w.s);
     e->kn->soften(p, w.s, at.n, scale, w.m + at.g * TC_NR,
                   w.l + at.g * TC_LANES * TC_NR, alpha, at.j0 == 0);
     e->kn->shrink(acc, alpha, D);
-    e->kn->tile[e->unit](acc, D, values_at(e, laid, at.n), p, up / TC_GROUP);
+    e->kn->tile(acc, D, values_at(e, laid, at.n), p, up / TC_GROUP);
 }
 
 /* o [D] of query i of panel g. */
@@ -150,7 +149,7 @@ static plan plan_for(const tt_attention_args *a, int unit)
                        .nr = TC_NR, .block = TC_KEY_BLOCK,
                        .queries = queries, .room = room, .keys = keys,
                        .panel = panel, .give = give},
-              .kn = exact_tc_kernels(), .unit = unit,
+              .kn = exact_tc_kernels(unit),
               .Dk = exact_round_up(a->D, TC_GROUP)};
     work counted;
     e.walk.floats = work_at(&counted, NULL, &e);

@@ -20,7 +20,6 @@ typedef struct job {
     const tt_tc_kernels *kn;
     const tt_linear_args *a;
     const exact_tuning *tuned;
-    int unit;
     float *packed;           /* lanes, panel after panel                      */
     int64_t o0, no;          /* outputs [o0, o0 + no)                         */
     int64_t k0, kc, up;      /* products [k0, k0 + kc); up: in whole groups   */
@@ -54,7 +53,7 @@ static void one_panel(const job *q, tc_rows rows, int64_t r0, int64_t m,
     memset(sum, 0, (size_t)(m * TC_NR) * sizeof *sum);
     for (int64_t r = 0; q->k0 && r < m; r++)
         memcpy(sum + r * TC_NR, y + r * o, (size_t)n * sizeof *y);
-    q->kn->tile[q->unit](sum, m, rows, panel(q, c), q->up / TC_GROUP);
+    q->kn->tile(sum, m, rows, panel(q, c), q->up / TC_GROUP);
     for (int64_t r = 0; r < m; r++)
         for (int64_t i = 0; i < n; i++) {
             float s = sum[r * TC_NR + i];
@@ -128,7 +127,7 @@ void exact_tc_linear(tt_ctx *ctx, const tt_linear_args *a, int unit)
             a->y[i] = a->b ? 0.0f + a->b[i % o] : 0.0f;
     for (int64_t o0 = 0; own && o0 < o; o0 += cols)
         for (int64_t k0 = 0; k0 < K; k0 += slice) {
-            job q = {.kn = exact_tc_kernels(), .a = a, .tuned = t, .unit = unit,
+            job q = {.kn = exact_tc_kernels(unit), .a = a, .tuned = t,
                      .packed = packed, .o0 = o0, .no = least(o - o0, cols),
                      .k0 = k0, .kc = least(K - k0, slice)};
             q.up = (q.kc + TC_GROUP - 1) / TC_GROUP * TC_GROUP;

@@ -6,14 +6,14 @@
 
 #ifndef TT_REAL_DOUBLE
 
-const tt_tc_kernels *exact_tc_kernels(void)
+const tt_tc_kernels *exact_tc_kernels(int unit)
 {
 #if defined(__x86_64__)
     const tt_kernels *f32 = exact_kernels();
-    if (f32 == &tt_kernels_avx512) return &tt_tc_avx512;
-    if (f32 == &tt_kernels_avx2) return &tt_tc_avx2;
+    if (f32 == &tt_kernels_avx512) return &tt_tc_avx512[unit];
+    if (f32 == &tt_kernels_avx2) return &tt_tc_avx2[unit];
 #endif
-    return &tt_tc_generic;
+    return &tt_tc_generic[unit];
 }
 
 void exact_sm80_linear(tt_ctx *ctx, const tt_linear_args *a)

@@ -217,18 +217,6 @@ INLINE void tile(tc_unit unit, float *c, int64_t m, tc_rows a, tc_lanes b,
     }
 }
 
-static void tile_sm80(float *c, int64_t m, tc_rows a, tc_lanes b,
-                      int64_t groups)
-{
-    tile((tc_unit){8, 24}, c, m, a, b, groups);
-}
-
-static void tile_sm90(float *c, int64_t m, tc_rows a, tc_lanes b,
-                      int64_t groups)
-{
-    tile((tc_unit){16, 25}, c, m, a, b, groups);
-}
-
 /* ---- packing ------------------------------------------------------------- */
 
 /* Factors, and their exponents with 127. */
@@ -239,14 +227,19 @@ INLINE vs factors(vs x)
     return (vs)((even & 0xffff0000u & ~nan) | (nan & 0x7fff0000u));
 }
 
-INLINE vi factor_exponents(vs x)
+INLINE vi factor_exponents(tc_unit unit, vs x)
 {
-    const vi field = (vi)(((vu)x << 1) >> 24);
-    return (field - (vi)(field == 0)) | ((vi)(field == 255) & TC_NOT_FINITE);
+    const vu size = (vu)x << 1;
+    const vi field = (vi)(size >> 24);
+    const vi e = (field - (vi)(field == 0)) |
+                 ((vi)(field == 255) & TC_NOT_FINITE);
+    const vi none = (vi)(size == 0);
+    return unit.zeros ? e : (e & ~none) | (none & TC_NO_EXPONENT);
 }
 
-INLINE void pack(tc_rows a, int64_t m, const float *x, int64_t row,
-                 int64_t product, int64_t rows, int64_t K)
+/* Row r, product k: x[r * row + k * product]. */
+INLINE void pack(tc_unit unit, tc_rows a, int64_t m, const float *x,
+                 const int64_t step[2], int64_t rows, int64_t K)
 {
     for (int64_t k0 = 0; k0 < K; k0 += TC_GROUP)
         for (int64_t r = 0; r < m; r++) {
@@ -254,27 +247,15 @@ INLINE void pack(tc_rows a, int64_t m, const float *x, int64_t row,
                               : K - k0 < TC_GROUP ? K - k0 : TC_GROUP;
             float group[TC_GROUP] = {0};
             for (int64_t k = 0; k < n; k++)
-                group[k] = x[r * row + (k0 + k) * product];
+                group[k] = x[r * step[0] + (k0 + k) * step[1]];
             for (int64_t k = 0; k < TC_GROUP; k += W) {
                 const vs f = factors(vs_load(group + k));
-                const vu e = (vu)(factor_exponents(f) - 127) & 0xffffu;
+                const vu e = (vu)(factor_exponents(unit, f) - 127) & 0xffffu;
                 const vi both = (vi)(e | e << 16);
                 vs_store(a.x + k0 * m + r * TC_GROUP + k, f);
                 memcpy(a.e + k0 * m + r * TC_GROUP + k, &both, sizeof both);
             }
         }
-}
-
-static void pack_rows(tc_rows a, int64_t m, const float *x, int64_t ld,
-                      int64_t rows, int64_t K)
-{
-    pack(a, m, x, ld, 1, rows, K);
-}
-
-static void pack_cols(tc_rows a, int64_t m, const float *x, int64_t ld,
-                      int64_t rows, int64_t K)
-{
-    pack(a, m, x, 1, ld, rows, K);
 }
 
 /* One product of two vectors of lanes, whose exponents are e. */
@@ -288,21 +269,21 @@ INLINE void put_lanes(tc_lanes b, int64_t at, const vs f[2], const vi e[2])
 
 /* A lane that nobody reads is full of zeros that have exponent 0: its sums are
  * never out of range. */
-static void pack_lanes(tc_lanes b, const float *x, int64_t ld, int64_t lanes,
-                       int64_t K)
+INLINE void lanes(tc_unit unit, tc_lanes b, const float *x, int64_t ld,
+                  int64_t live, int64_t K)
 {
     vi read[TC_NR / W];
-    for (int j = 0; j < TC_NR; j++) read[j / W][j % W] = -(j < lanes);
+    for (int j = 0; j < TC_NR; j++) read[j / W][j % W] = -(j < live);
     for (int64_t k = 0; k < (K + TC_GROUP - 1) / TC_GROUP * TC_GROUP; k++) {
         float line[TC_NR] = {0};
-        for (int64_t j = 0; k < K && j < lanes; j++) line[j] = x[j * ld + k];
+        for (int64_t j = 0; k < K && j < live; j++) line[j] = x[j * ld + k];
         for (int j = 0; j < TC_NR; j += 2 * W) {
             vs f[2];
             vi e[2];
             for (int i = 0; i < 2; i++) {
                 const vi r = read[j / W + i];
                 f[i] = factors(vs_load(line + j + i * W));
-                e[i] = (factor_exponents(f[i]) & r) | (127 & ~r);
+                e[i] = (factor_exponents(unit, f[i]) & r) | (127 & ~r);
             }
             put_lanes(b, k * TC_NR + j, f, e);
         }
@@ -378,7 +359,7 @@ static void soften(tc_lanes p, const float *s, int64_t n, float scale, float *m,
                 vs_store(l + t * TC_NR + j0 + i * W, sum[i][t]);
     }
     const vs zero[2] = {{0}};
-    const vi e[2] = {factor_exponents(zero[0]), factor_exponents(zero[1])};
+    const vi e[2] = {{0}};              /* no sum with that of a zero of v    */
     int64_t up = (n + TC_GROUP - 1) / TC_GROUP * TC_GROUP;
     for (int64_t at = n * TC_NR; at < up * TC_NR; at += 2 * W)
         put_lanes(p, at, zero, e);
@@ -392,9 +373,38 @@ static void shrink(float *acc, const float *alpha, int64_t D)
                      vs_load(acc + d * TC_NR + i) * vs_load(alpha + i));
 }
 
-#define TC_KERNELS(name_)                                                      \
+/* ---- both classes -------------------------------------------------------- */
+
+#define CLASS(name_, ...)                                                      \
+    static void tile_##name_(float *c, int64_t m, tc_rows a, tc_lanes b,       \
+                             int64_t groups)                                   \
     {                                                                          \
-        .name = name_, .tile = {tile_sm80, tile_sm90},                         \
-        .pack_rows = pack_rows, .pack_cols = pack_cols,                        \
-        .pack_lanes = pack_lanes, .soften = soften, .shrink = shrink,          \
+        tile((tc_unit)__VA_ARGS__, c, m, a, b, groups);                        \
+    }                                                                          \
+    static void rows_##name_(tc_rows a, int64_t m, const float *x, int64_t ld, \
+                             int64_t rows, int64_t K)                          \
+    {                                                                          \
+        const int64_t step[2] = {ld, 1};                                       \
+        pack((tc_unit)__VA_ARGS__, a, m, x, step, rows, K);                    \
+    }                                                                          \
+    static void cols_##name_(tc_rows a, int64_t m, const float *x, int64_t ld, \
+                             int64_t rows, int64_t K)                          \
+    {                                                                          \
+        const int64_t step[2] = {1, ld};                                       \
+        pack((tc_unit)__VA_ARGS__, a, m, x, step, rows, K);                    \
+    }                                                                          \
+    static void lanes_##name_(tc_lanes b, const float *x, int64_t ld,          \
+                              int64_t live, int64_t K)                         \
+    {                                                                          \
+        lanes((tc_unit)__VA_ARGS__, b, x, ld, live, K);                        \
     }
+CLASS(sm80, TC_SM80)
+CLASS(sm90, TC_SM90)
+
+#define TC_OF(name_, class)                                                    \
+    {                                                                          \
+        .name = name_, .tile = tile_##class, .pack_rows = rows_##class,        \
+        .pack_cols = cols_##class, .pack_lanes = lanes_##class,                \
+        .soften = soften, .shrink = shrink,                                    \
+    }
+#define TC_KERNELS(name_) {TC_OF(name_, sm80), TC_OF(name_, sm90)}

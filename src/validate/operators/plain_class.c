@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "ops/bf16.h"
+#include "ops/frozen.h"
 
 /* ---- one step of a tensor core ------------------------------------------- */
 
@@ -40,11 +41,10 @@ static float core_step(const sum_rule *r, float c, const float *a, int64_t step,
                        const float *b, int64_t n)
 {
     int64_t m[CORE_BLOCK_MOST + 1], x, y, sum = 0;
-    int e[CORE_BLOCK_MOST + 1], ex, ey, top;
+    int e[CORE_BLOCK_MOST + 1], ex, ey, top = TC_LEAST;
     float special = isfinite(c) ? 0 : c;
     split(c, &m[n], &e[n]);
     m[n] *= 0x800000;
-    top = e[n];
     for (int64_t k = 0; k < n; k++) {
         const float p = a[k * step] * b[k];
         if (!isfinite(a[k * step]) || !isfinite(b[k])) special += p;
@@ -52,15 +52,17 @@ static float core_step(const sum_rule *r, float c, const float *a, int64_t step,
         split(b[k], &y, &ey);
         m[k] = x * y;
         e[k] = ex + ey;
-        if (e[k] > top) top = e[k];
     }
     if (special != 0) return special;            /* NaN too */
+    for (int64_t k = 0; k <= n; k++)
+        if (r->zeros || m[k]) top = e[k] > top ? e[k] : top;
     for (int64_t k = 0; k <= n; k++) {
         const int drop = 46 - r->bits + top - e[k];
-        if (drop < 63) sum += m[k] / ((int64_t)1 << drop);
+        if (m[k] && drop < 63) sum += m[k] / ((int64_t)1 << drop);
     }
     const double exact = ldexp((double)sum, top - r->bits);
-    const float s = r->nearest ? (float)exact : towards_zero(exact);
+    float s = r->nearest ? (float)exact : towards_zero(exact);
+    if (!r->zeros) s += 0;                       /* no -0 */
     return r->flush ? bf16_flush(s) : s;
 }
 

@@ -69,10 +69,13 @@ typedef struct tt_kernels {
     void (*linear_half)(float *c, int64_t ldc, const float *a, int64_t lda,
                         const float *b, int64_t kc, bool add,
                         const float *bias);
-    /* Of n <= `rest` lanes, the first of which are where b and c begin, with
-     * any kc: a chain for every TT_DOT_BLOCK. No other of c is written, and of
-     * b as many as `rest` are read. 0: there is none, as where `half` is 0. */
+    /* Of n <= `rest` <= REST_K lanes, the first of which lie where b and c do,
+     * with any kc: a chain for every TT_DOT_BLOCK. No other of c is written. In
+     * b the REST_K products of lane j from k on, a multiple of REST_K, lie at
+     * b[(k + j) nr ..] side by side; those behind the last multiple as in any
+     * panel. 0: there is none, as where `half` is 0. */
     int rest;
+#define REST_K 16
     void (*linear_rest)(float *c, int64_t ldc, const float *a, int64_t lda,
                         const float *b, int64_t n, int64_t kc, bool add);
     /* linear_half of rows of bf16 numbers; NULL: not in these kernels. */
@@ -82,7 +85,8 @@ typedef struct tt_kernels {
     /* linear_tile of rows that are windows, products [k, k + kc) of them. */
     void (*conv_tile)(float *c, int64_t ldc, const exact_window *x, int64_t k,
                       const float *b, int64_t kc, bool add, const float *bias);
-    /* linear_rest of such rows; NULL where `rest` is 0. */
+    /* n <= `rest` lanes of such rows, of b as in any panel as many as `rest`
+     * are read; NULL where `rest` is 0. */
     void (*conv_rest)(float *c, int64_t ldc, const exact_window *x, int64_t k,
                       const float *b, int64_t n, int64_t kc, bool add);
     /* panel [kc, nr] = transpose of src [nr, kc] (row stride ld) */

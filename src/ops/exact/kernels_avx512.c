@@ -178,9 +178,11 @@ static void linear_half16(float *c, int64_t ldc, const uint16_t *a, int64_t ld,
 
 #define REST 4 /* lanes at most */
 
-/* s [n] += the products of 16 k, one after the other, of n lanes. */
+/* s [n] += the products of 16 k, one after the other, of n lanes; product k of
+ * lane j is b[k * of[0] + j * of[1]]. */
+static const int APART[2] = {1, 32}, PANEL[2] = {32, 1};
 INLINE void rest_step(__m512 *s, const float *a, int64_t ld, const float *b,
-                      int n)
+                      const int of[2], int n)
 {
     __m512 w[16];
     for (int r = 0; r < 16; r++)
@@ -189,7 +191,8 @@ INLINE void rest_step(__m512 *s, const float *a, int64_t ld, const float *b,
     UNROLL_ALL
     for (int k = 0; k < 16; k++)
         for (int j = 0; j < n; j++)
-            s[j] = _mm512_fmadd_ps(w[k], _mm512_set1_ps(b[k * 32 + j]), s[j]);
+            s[j] = _mm512_fmadd_ps(
+                w[k], _mm512_set1_ps(b[k * of[0] + j * of[1]]), s[j]);
 }
 
 /* The same of kc < 16 k; nothing may lie behind them. */
@@ -247,11 +250,11 @@ INLINE void rest_blocks(rest q, int64_t kc, bool add, int n)
     int64_t k = 0;
     for (int j = 0; j < n; j++) s[j] = t[j] = _mm512_setzero_ps();
     for (; k + 16 <= two; k += 16) {
-        rest_step(s, q.a + k, q.ld, q.b + k * 32, n);
-        rest_step(t, p.a + k, p.ld, p.b + k * 32, n);
+        rest_step(s, q.a + k, q.ld, q.b + k * 32, APART, n);
+        rest_step(t, p.a + k, p.ld, p.b + k * 32, APART, n);
     }
     for (; k + 16 <= one; k += 16)
-        rest_step(s, q.a + k, q.ld, q.b + k * 32, n);
+        rest_step(s, q.a + k, q.ld, q.b + k * 32, APART, n);
     rest_end(&q, s, one, add, n);
     if (two) rest_end(&p, t, two, true, n);
 }
@@ -280,7 +283,7 @@ static void conv_rest(float *c, int64_t ldc, const exact_window *w, int64_t k0,
             n = stop - k0;
             const float *a = exact_piece(w, k0, &n);
             for (; k + 16 <= n; k += 16)
-                rest_step(s, a + k, w->ld, b + k * 32, REST);
+                rest_step(s, a + k, w->ld, b + k * 32, PANEL, REST);
             if (k < n) rest_last(s, a + k, w->ld, b + k * 32, n - k, REST);
         }
         rest_end(&q, s, 0, add, REST);

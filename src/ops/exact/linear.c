@@ -18,6 +18,23 @@ static const plan *plan_of(const exact_product *p)
     return (const plan *)(const void *)p;
 }
 
+/* Are there so few rows that stored bf16 numbers are taken as they are? */
+static bool few_of_bf16(const exact_product *p)
+{
+    const tt_tensor *w = p->a->w;
+    return plan_of(p)->kn->linear_half16 && p->a->n <= p->tuned->bf16_rows
+        && w->dtype == TT_BF16 && w->scale == 0
+        && (uintptr_t)w->data % sizeof(uint16_t) == 0;
+}
+
+/* The last rows of a panel, of `live`, that linear_rest has. */
+static int64_t alone(const exact_product *p, int64_t live)
+{
+    const tt_kernels *kn = plan_of(p)->kn;
+    if (!kn->rest || live >= kn->nr || few_of_bf16(p)) return 0;
+    return live % kn->half <= kn->rest ? live % kn->half : 0;
+}
+
 static void rows(const exact_product *p, void *panel, const float *x,
                  int64_t ld, int64_t n, int64_t kc, float *own)
 {
@@ -25,10 +42,16 @@ static void rows(const exact_product *p, void *panel, const float *x,
         plan_of(p)->kn->pack(panel, x, ld, kc);
         return;
     }
+    const int64_t apart = alone(p, n), lanes = n - apart;
+    float *at = (float *)panel + lanes;
     memset(own, 0, (size_t)(p->nr * kc) * sizeof *own);
     for (int64_t r = 0; r < n; r++)
         memcpy(own + r * kc, x + r * ld, (size_t)kc * sizeof *own);
     plan_of(p)->kn->pack(panel, own, kc, kc);
+    for (int64_t k = 0; k + REST_K <= kc; k += REST_K)
+        for (int64_t r = 0; r < apart; r++)
+            memcpy(at + (k + r) * p->nr, x + (lanes + r) * ld + k,
+                   REST_K * sizeof *at);
 }
 
 /* The weights of a tile: in place, or a widened copy [mr, kc], zero past the
@@ -54,32 +77,33 @@ static const float *weights(const exact_product *p, exact_slice at, float *copy,
     return copy;
 }
 
-/* out [mr, nr] = what is there (`add`) and kc products of a panel whose first
- * `live` > 0 rows count (or all, if those are more than it has), in the blocks
- * of the definition, ascending. */
-static void panel(const tt_kernels *kn, float *out, const float *w, int64_t ld,
-                  const float *x, int64_t kc, int64_t live, bool add)
+/* out [mr, nr] = what is there (from k0 > 0 on) and a slice of products of a
+ * panel whose first at.live > 0 rows count (or all, if those are more than it
+ * has), in the blocks of the definition, ascending. */
+static void panel(const exact_product *p, float *out, const float *w,
+                  int64_t ld, const float *x, exact_slice at)
 {
-    const int64_t rest = kn->rest && live < kn->nr ? live % kn->half : 0;
-    const int64_t apart = rest <= kn->rest ? rest : 0, lanes = live - apart;
-    for (int64_t k = 0; lanes > 0 && k < kc; k += TT_DOT_BLOCK)
-        (lanes <= kn->half ? kn->linear_half
-         : lanes <= kn->few ? kn->linear_few : kn->linear_tile)(
-            out, kn->nr, w + k, ld, x + k * kn->nr,
-            exact_least(kc - k, TT_DOT_BLOCK), add || k > 0, NULL);
-    if (apart)
-        kn->linear_rest(out + lanes, kn->nr, w, ld, x + lanes, apart, kc, add);
+    const tt_kernels *kn = plan_of(p)->kn;
+    const int64_t apart = alone(p, at.live), lanes = at.live - apart;
+    for (int64_t k = 0; k < at.kc; k += TT_DOT_BLOCK) {
+        const int64_t kc = exact_least(at.kc - k, TT_DOT_BLOCK);
+        const int64_t pair = k % (2 * TT_DOT_BLOCK);
+        if (lanes > 0)
+            (lanes <= kn->half ? kn->linear_half
+             : lanes <= kn->few ? kn->linear_few : kn->linear_tile)(
+                out, kn->nr, w + k, ld, x + k * kn->nr, kc, at.k0 + k > 0,
+                NULL);
+        if (apart && (pair || k + kc == at.kc))
+            kn->linear_rest(out + lanes, kn->nr, w + k - pair, ld,
+                            x + lanes + (k - pair) * kn->nr, apart, pair + kc,
+                            at.k0 + k - pair > 0);
+    }
 }
 
-/* Are the weights of a tile taken as the bf16 numbers that are stored? */
+/* Are those of this tile? */
 static bool takes_bf16(const exact_product *p, exact_slice at)
 {
-    const tt_tensor *w = p->a->w;
-    const tt_kernels *kn = plan_of(p)->kn;
-    return kn->linear_half16 && p->a->n <= p->tuned->bf16_rows
-        && w->dtype == TT_BF16 && w->scale == 0
-        && (uintptr_t)w->data % sizeof(uint16_t) == 0
-        && at.o0 + p->mr <= w->dim[0];
+    return few_of_bf16(p) && at.o0 + p->mr <= p->a->w->dim[0];
 }
 
 static void few_bf16(const exact_product *p, float *out, const float *panels,
@@ -102,7 +126,6 @@ static void few_bf16(const exact_product *p, float *out, const float *panels,
 static void slice(const exact_product *p, float *out, const char *panels,
                   exact_slice at, float *copy)
 {
-    const tt_kernels *kn = plan_of(p)->kn;
     const float *x = (const float *)(const void *)panels;
     int64_t ld;
     if (takes_bf16(p, at)) {
@@ -114,8 +137,10 @@ static void slice(const exact_product *p, float *out, const char *panels,
         EXACT_ASK_WEIGHTS(p, (const char *)(w + p->mr * ld),
                           ld * (int64_t)sizeof *w,
                           at.kc * (int64_t)sizeof *w);
-    for (int64_t r = 0; r < at.n; r += p->nr, out += at.apart)
-        panel(kn, out, w, ld, x + r * at.kc, at.kc, at.live - r, at.k0 > 0);
+    for (int64_t r = 0; r < at.n; r += p->nr, out += at.apart) {
+        panel(p, out, w, ld, x + r * at.kc, at);
+        at.live -= p->nr;
+    }
 }
 
 static plan plan_for(const tt_linear_args *a)

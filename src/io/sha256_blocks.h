@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* h moves on by n blocks of 64 bytes, by the CPU's own instructions where it has
+/* h moves on by n blocks of 64 bytes, by instructions of the CPU where it has
  * them. */
 void sha256_blocks(uint32_t h[8], const uint8_t *p, size_t n);
 /* The same in plain C. */

@@ -286,6 +286,42 @@ static void test_few_channels(void)
         }
 }
 
+/* Frames that are missing: their products are zeros, or not, where a weight of
+ * theirs is not finite; sums of tiny products are -0 without them. */
+static void test_missing(void)
+{
+    static const int64_t channels[][2] = {{7, 3}, {16, 34}, {40, 32}, {96, 33}};
+    static const int there[] = {4, 6, 2, 5, 0};         /* bits: frames       */
+    for (int v = 0; v < 4 * 5 * 4; v++) {
+        tt_arena a = {0};
+        const int has = there[v / 4 % 5], kind = v / 20;
+        const int numbers = kind == 1 ? TINY : NORMAL;
+        tt_conv_args c = {.kt = 3, .kh = 3, .kw = 3, .stride = 1, .up = 1,
+                          .Hi = 15, .Wi = 6, .Ho = 15, .Wo = 6, .pad_top = 1,
+                          .pad_left = 1, .Cin = channels[v % 4][0],
+                          .Cout = channels[v % 4][1]};
+        const tt_real *frames[3];
+        for (int f = 0; f < 3; f++) {
+            tt_real *x = fill(&a, c.Hi * c.Wi * c.Cin, numbers);
+            frames[f] = has >> f & 1 ? x : NULL;
+        }
+        c.frame = frames;
+        const int64_t K = (int64_t)c.kt * c.kh * c.kw * c.Cin;
+        tt_real *x = fill(&a, c.Cout * K, numbers);
+        if (kind == 2) x[(c.Cout - 1) * K + K / 4] = (tt_real)INFINITY;
+        if (kind == 3) x[K / 2] = (tt_real)NAN;
+        const tt_tensor w = tt_tensor_make(
+            x, sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5,
+            (int64_t[]){c.Cout, c.kt, c.kh, c.kw, c.Cin});
+        c.w = &w;
+        char name[96];
+        snprintf(name, sizeof name, "conv of frames %d, %lld to %lld, weights "
+                 "%d", has, (long long)c.Cin, (long long)c.Cout, kind);
+        compare(name, call_conv, &c, c.Ho * c.Wo * c.Cout, kind ? -1 : 2e-5);
+        tt_arena_free(&a);
+    }
+}
+
 /* ---- attention ----------------------------------------------------------- */
 
 static void call_attention(void *user, tt_real *out)
@@ -608,5 +644,6 @@ int main(void)
     test_linear_in_place(TT_BF16);
     test_few_channels();
     test_same_keys();
+    test_missing();
     return test_end();
 }

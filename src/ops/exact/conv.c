@@ -7,7 +7,11 @@
  * the lines that those read (conv_block.h), and run tiles of windows against
  * all panels, one slice after another. The pixels of a tile stand in a column
  * or in a line, whichever leaves fewer rows of the last tile without one.
+ * Products with frames that are missing before the first one are left out: a
+ * chain that begins at +0 stays there, unless a weight is not finite.
  * Blocking is free to change: it moves whole chains, never splits one. */
+#include <stdatomic.h>
+
 #include "ops/exact/bf16.h"
 #include "ops/exact/conv_block.h"
 
@@ -43,6 +47,7 @@ typedef struct plan {
     const tt_kernels *kn;
     int64_t K;               /* products of a window                          */
     int64_t slice;           /* of them packed and used at a time             */
+    int64_t from;            /* the first one that counts                     */
     int64_t wide;            /* outputs in whole panels                       */
     conv_block block;
     int64_t parts;           /* of the picture across the tiles               */
@@ -112,19 +117,43 @@ static plan plan_for(const tt_ctx *ctx, const tt_conv_args *p)
     return e;
 }
 
-/* All weights of a convolution packed at once: panels of every product block,
- * block after block. */
-static void pack_all(tt_ctx *ctx, const plan *e, const tt_tensor *w2)
+/* Products with frames that are missing, before those of the first that is
+ * there. */
+static int64_t missing(const tt_conv_args *p)
 {
+    int a = 0;
+    while (a + 1 < p->kt && !p->frame[a]) a++;
+    return (int64_t)a * p->kh * p->kw * p->Cin;
+}
+
+static bool all_finite(const float *x, int64_t n)
+{
+    uint32_t most = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t u;
+        memcpy(&u, x + i, sizeof u);
+        u &= 0x7fffffffu;
+        most = u > most ? u : most;
+    }
+    return most < 0x7f800000u;
+}
+
+/* All weights of a convolution packed at once: panels of every product block,
+ * block after block. Are the first n of every channel finite? */
+static bool pack_all(tt_ctx *ctx, const plan *e, const tt_tensor *w2, int64_t n)
+{
+    atomic_bool finite = true;
     const int64_t nr = e->kn->nr, panels = e->wide / nr, K = e->K;
     TT_PARALLEL_FOR_WORK(ctx, e->p->Cout * K)
     for (int64_t u = 0; u < panels * exact_parts(K, e->slice); u++) {
         const int64_t o0 = u % panels * nr, k0 = u / panels * e->slice;
         const int64_t kc = exact_least(K - k0, e->slice);
-        pack_panel(e->packed + e->wide * k0 + o0 * kc, e->kn, w2, o0,
-                   exact_least(e->p->Cout - o0, nr), k0, kc,
-                   e->own + tt_thread_id() * e->own_size);
+        float *panel = e->packed + e->wide * k0 + o0 * kc;
+        pack_panel(panel, e->kn, w2, o0, exact_least(e->p->Cout - o0, nr), k0,
+                   kc, e->own + tt_thread_id() * e->own_size);
+        if (!all_finite(panel, exact_least(n - k0, kc) * nr)) finite = false;
     }
+    return finite;
 }
 
 /* A slice of products of a panel of channels. */
@@ -136,15 +165,22 @@ typedef struct job {
     const float *bias;       /* of the last slice; otherwise NULL             */
 } job;
 
+/* Sums of blocks before the first product that counts are +0. */
+static bool is_first(const job *q)
+{
+    return q->k0 == q->e->from;
+}
+
 /* One full tile over the blocks of the slice, in ascending order. */
 static void slice_tile(const job *q, float *c, int64_t ldc,
                        const exact_window *x, const float *bias)
 {
     const tt_kernels *kn = q->e->kn;
-    for (int64_t k = 0; k < q->kc; k += TT_DOT_BLOCK) {
-        const int64_t n = exact_least(q->kc - k, TT_DOT_BLOCK);
+    for (int64_t k = 0, n; k < q->kc; k += n) {
+        n = exact_least(q->kc - k, TT_DOT_BLOCK - (q->k0 + k) % TT_DOT_BLOCK);
         kn->conv_tile(c, ldc, x, q->k0 + k, q->panel + k * kn->nr, n,
-                      q->k0 + k > 0, k + n == q->kc ? bias : NULL);
+                      q->k0 + k >= TT_DOT_BLOCK,
+                      k + n == q->kc ? bias : NULL);
     }
 }
 
@@ -152,7 +188,8 @@ static void slice_tile(const job *q, float *c, int64_t ldc,
 static void slice_rest(const job *q, float *c, const exact_window *x)
 {
     const tt_kernels *kn = q->e->kn;
-    kn->conv_rest(c, kn->nr, x, q->k0, q->panel, q->n, q->kc, q->k0 > 0);
+    kn->conv_rest(c, kn->nr, x, q->k0, q->panel, q->n, q->kc,
+                  q->k0 >= TT_DOT_BLOCK);
     for (int64_t r = 0; q->bias && r < kn->mr; r++)
         for (int64_t i = 0; i < q->n; i++) c[r * kn->nr + i] += q->bias[i];
 }
@@ -163,12 +200,15 @@ static void one_tile(const job *q, float *y, int64_t ldy,
 {
     const tt_kernels *kn = q->e->kn;
     if (m >= kn->mr && q->n == kn->nr) {
+        const bool clear = is_first(q) && q->k0 >= TT_DOT_BLOCK;
+        for (int64_t r = 0; clear && r < kn->mr; r++)
+            memset(y + r * ldy, 0, (size_t)kn->nr * sizeof *y);
         slice_tile(q, y, ldy, x, q->bias);
         return;
     }
     float t[EXACT_MAX_MR * EXACT_MAX_NR] = {0}, bias[EXACT_MAX_NR] = {0};
     const size_t n = (size_t)q->n * sizeof *t;
-    for (int64_t r = 0; r < m && q->k0 > 0; r++)
+    for (int64_t r = 0; r < m && !is_first(q); r++)
         memcpy(t + r * kn->nr, y + r * ldy, n);
     if (q->bias) memcpy(bias, q->bias, n);
     if (q->n <= kn->rest)
@@ -226,12 +266,14 @@ static void one_unit(const plan *e, int64_t u)
     int64_t i, j;
     const part b = part_of(e, x, u, &i, &j);
     conv_block_take(&e->block, x, i, j);
-    for (int64_t k0 = 0; k0 < e->K; k0 += e->slice) {
+    for (int64_t k0 = e->from / e->slice * e->slice; k0 < e->K;
+         k0 += e->slice) {
         const int64_t kc = exact_least(e->K - k0, e->slice);
-        const float *packed = e->packed + e->wide * k0;
+        const int64_t out = e->from > k0 ? e->from - k0 : 0;
+        const float *packed = e->packed + e->wide * k0 + out * nr;
         for (int64_t o = 0; o < p->Cout; o += nr)
             run_panel(&(job){
-                .e = e, .k0 = k0, .kc = kc, .o0 = o,
+                .e = e, .k0 = k0 + out, .kc = kc - out, .o0 = o,
                 .n = exact_least(p->Cout - o, nr), .panel = packed + o * kc,
                 .bias = p->b && k0 + kc == e->K ? p->b + o : NULL}, &b);
     }
@@ -255,7 +297,8 @@ void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
     e.packed = tt_scratch(ctx, exact_f32_conv_room(ctx, p));
     if (e.packed) {
         e.own = e.packed + exact_round_up(e.wide * e.K, 16);
-        pack_all(ctx, &e, &w2);
+        const int64_t none = missing(p);
+        if (pack_all(ctx, &e, &w2, none)) e.from = none;
         TT_PARALLEL_FOR_DYNAMIC(ctx, p->Ho * p->Wo * p->Cout * e.K / 32)
         for (int64_t u = 0; u < units; u++) one_unit(&e, u);
     }

@@ -275,7 +275,8 @@ static void conv_rest(float *c, int64_t ldc, const exact_window *w, int64_t k0,
 {
     for (int64_t end = k0 + kc; k0 < end; add = true) {
         const rest q = {.c = c, .ldc = ldc, .lanes = lanes};
-        const int64_t stop = exact_least(end, k0 + TT_DOT_BLOCK);
+        const int64_t left = TT_DOT_BLOCK - k0 % TT_DOT_BLOCK;
+        const int64_t stop = exact_least(end, k0 + left);
         __m512 s[REST];
         for (int j = 0; j < REST; j++) s[j] = _mm512_setzero_ps();
         for (int64_t n; k0 < stop; k0 += n, b += n * 32) {

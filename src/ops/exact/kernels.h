@@ -126,10 +126,16 @@ static void k_turn(float *y, int64_t ldy, const float *src, int64_t ld,
     /* lines must begin where a vector does */
     const uintptr_t at = (uintptr_t)y | (uintptr_t)ldy * sizeof *y;
     far = far && at % sizeof(vs) == 0;
-    for (int64_t r = 0; r < rows; r += VS)
-        for (int64_t c = 0; c < cols; c += VS)
+    for (int64_t r = 0; r < rows; r += VS) {
+        /* a last block that is no whole one begins earlier, and stores again
+         * what is there */
+        const bool back = !far && cols >= VS && rows - r >= VS;
+        for (int64_t k = 0; k < cols; k += VS) {
+            const int64_t c = back && k + VS > cols ? cols - VS : k;
             turn_block(y + r * ldy + c, ldy, src + c * ld + r, ld, rows - r,
                        cols - c, bias ? bias + c : NULL, far);
+        }
+    }
     if (far) VS_AROUND_END();
 }
 

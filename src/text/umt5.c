@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/parallel.h"
 #include "tether/device.h"
 #include "tether/ops.h"
 
@@ -139,13 +140,16 @@ static void ffn_branch(tt_ctx *ctx, const run *r, int64_t block)
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-/* A block is used once per prompt: 0.4 GB that need not stay resident. */
-static void release_block(const tt_umt5 *enc, const umt5_block *p)
+/* A block is used once per prompt: 0.4 GB that need not stay resident. To take
+ * so many pages out of the tables is work for all threads. */
+static void release_block(const tt_ctx *ctx, const tt_umt5 *enc,
+                          const umt5_block *p)
 {
-    const tt_tensor *all[] = {&p->q, &p->k, &p->v, &p->o, &p->gate, &p->fc1,
-                              &p->fc2};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        tt_weights_release(enc->weights, all[i]);
+    const tt_tensor *all[] = {&p->gate, &p->fc1, &p->fc2, &p->q, &p->k, &p->v,
+                              &p->o};
+    enum { N = sizeof all / sizeof *all };
+    TT_PARALLEL_FOR_DYNAMIC(ctx, tt_tensor_count(&p->gate))
+    for (size_t i = 0; i < N; i++) tt_weights_release(enc->weights, all[i]);
 }
 
 void tt_umt5_on_progress(tt_umt5 *enc, tt_umt5_progress_fn fn, void *user)
@@ -171,7 +175,7 @@ static void forward(tt_ctx *ctx, const run *r)
         attention_branch(ctx, r, i);
         ffn_branch(ctx, r, i);
         tap(ctx, r, r->x, i, "");
-        if (large) release_block(enc, &enc->block[i]);
+        if (large) release_block(ctx, enc, &enc->block[i]);
     }
     tell(enc, enc->cfg.layers);
     tt_rms_norm(ctx, r->x, r->x, n, C, enc->norm, EPS);

@@ -92,6 +92,8 @@ static bool has_sha(void)
                 _mm_add_epi32(_mm_sha256msg1_epu32(w0, w1),                    \
                               _mm_alignr_epi8(w3, w2, 4)), w3);                \
     }
+#define WORDS(i)                                                               \
+    _mm_shuffle_epi8(_mm_loadu_si128((const void *)(p + 16 * (i))), big_endian)
 #define ROUNDS16(i)                                                            \
     ROUNDS(i, w0, w1, w2, w3) ROUNDS(i + 1, w1, w2, w3, w0)                    \
     ROUNDS(i + 2, w2, w3, w0, w1) ROUNDS(i + 3, w3, w0, w1, w2)
@@ -108,8 +110,6 @@ by_instructions(uint32_t h[8], const uint8_t *p, size_t n)
     __m128i cdgh = _mm_blend_epi16(high, low, 0xf0);
     for (; n > 0; n--, p += 64) {
         const __m128i before[2] = {abef, cdgh};
-#define WORDS(i)                                                               \
-    _mm_shuffle_epi8(_mm_loadu_si128((const void *)(p + 16 * (i))), big_endian)
         __m128i w0 = WORDS(0), w1 = WORDS(1), w2 = WORDS(2), w3 = WORDS(3);
         ROUNDS16(0) ROUNDS16(4) ROUNDS16(8) ROUNDS16(12)
         abef = _mm_add_epi32(abef, before[0]);

@@ -59,15 +59,16 @@ static inline float shim_cut(int64_t s, int e)
     if (drop > 63) drop = 63;
     if (drop < 0) drop = 0;
     e += drop;
-    /* two factors: 2^e alone may be no float; the product is one, or infinite */
+    /* two factors: 2^e alone may be no float; the product is, or infinite */
     const int half = e / 2;
-    const float x = (float)(m >> drop) * tc_float((uint32_t)(127 + half) << 23) *
-                    tc_float((uint32_t)(127 + e - half) << 23);
+    const float x = (float)(m >> drop)
+                    * tc_float((uint32_t)(127 + half) << 23)
+                    * tc_float((uint32_t)(127 + e - half) << 23);
     return s < 0 ? -x : x;
 }
 
 /* tc_step of BLOCK factors, BITS kept: the same sum in loops that a compiler
- * makes vectors of. A term without an exponent has one below all others. */
+ * makes vectors of. A term without an exponent counts as TC_LEAST. */
 template <int BLOCK, int BITS, bool ZEROS>
 static inline float shim_step(float c, const shim_factor *a,
                               const shim_factor *b)
@@ -90,7 +91,8 @@ static inline float shim_step(float c, const shim_factor *a,
     if (!some && mc == 0) return 0;
     int low = 0, high = 0;                   /* 16 terms overflow an int      */
     for (int k = 0; k < BLOCK; k++) {
-        const int under = m[k] ? top - e[k] : 31, drop = under < 31 ? under : 31;
+        const int below = m[k] ? top - e[k] : 31;
+        const int drop = below < 31 ? below : 31;
         const int kept = (m[k] < 0 ? -m[k] : m[k]) << (BITS - 14) >> drop;
         const int term = m[k] < 0 ? -kept : kept;
         low += term & 0xffff;

@@ -314,6 +314,7 @@ static void test_missing(void)
             x, sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5,
             (int64_t[]){c.Cout, c.kt, c.kh, c.kw, c.Cin});
         c.w = &w;
+        c.b = v % 2 ? fill(&a, c.Cout, numbers) : NULL;
         char name[96];
         snprintf(name, sizeof name, "conv of frames %d, %lld to %lld, weights "
                  "%d", has, (long long)c.Cin, (long long)c.Cout, kind);

@@ -18,6 +18,7 @@
 typedef struct class_mutant {
     const char *name, *cls, *what, *hint;
     int block, bits;
+    bool zeros;          /* have exponents, and -0 stays, as in sm80          */
     bool nearest, flush, f16, tf32, even_first, keep;
     int parts;
 } class_mutant;
@@ -38,13 +39,13 @@ static const class_mutant class_mutants[] = {
     {"SM90_TF32", "sm90", "inputs rounded to tf32", "rounded to tf32",
      .block = 8, .bits = 25, .tf32 = true},
     {"SM90_AMPERE", "sm90", "class sm80", "it computes class sm80",
-     .block = 8, .bits = 24},
+     .block = 8, .bits = 24, .zeros = true},
     {"SM80_BLOCKS", "sm80", "blocks of 16 products", "blocks of 16 products",
-     .block = 16, .bits = 24},
+     .block = 16, .bits = 24, .zeros = true},
     {"SM80_HOPPER", "sm80", "class sm90", "it computes class sm90",
      .block = 16, .bits = 25},
     {"SM80_SPLIT", "sm80", "split-K in four", "split-K: sums of 4 parts",
-     .block = 8, .bits = 24, .parts = 4},
+     .block = 8, .bits = 24, .zeros = true, .parts = 4},
     {"VDP_EVEN", "vdp", "the even product first", "even product of a pair",
      .even_first = true},
     {"VDP_KEEP", "vdp", "subnormal numbers kept", "are not flushed to zero",
@@ -86,18 +87,21 @@ static inline float cm_core(const class_mutant *m, float c, const float *x,
                             const float *w, int64_t n)
 {
     double terms[33], special = isfinite(c) ? 0 : (double)c, sum = 0;
-    int top = cm_exponent(isfinite(c) ? c : 0);
+    int top = -133, e[33] = {0};
     for (int64_t k = 0; k < n; k++) {
         terms[k] = (double)x[k] * (double)w[k];
         if (!isfinite(terms[k])) special += terms[k];
-        else if (cm_exponent(x[k]) + cm_exponent(w[k]) > top)
-            top = cm_exponent(x[k]) + cm_exponent(w[k]);
+        else e[k] = cm_exponent(x[k]) + cm_exponent(w[k]);
     }
     if (special != 0) return (float)special;     /* NaN too */
     terms[n] = (double)c;
+    e[n] = cm_exponent(c);
+    for (int64_t k = 0; k <= n; k++)
+        if ((m->zeros || terms[k] != 0) && e[k] > top) top = e[k];
     for (int64_t k = 0; k <= n; k++)
         sum += trunc(ldexp(terms[k], m->bits - top));
-    return cm_round(m, ldexp(sum, top - m->bits));
+    const float y = cm_round(m, ldexp(sum, top - m->bits));
+    return m->zeros ? y : y + 0;
 }
 
 /* fma flushed as the x86 units do: by the size before the last rounding. */

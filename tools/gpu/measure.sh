@@ -5,8 +5,8 @@
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Two commands of at most SECONDS each (default 585), without network; BUILD is a
-# build with CUDA=1 (default build/gcc-O2-cuda), made elsewhere if need be:
+# Two commands of at most SECONDS each (default 585), without network; BUILD is
+# one with CUDA=1 (default build/gcc-O2-cuda), made elsewhere if need be:
 #     make CUDA=1 cuda-programs
 #   right   the device; every operator against golden; the stored digests of
 #           ref_data; the demo run and a layer of true size against the CPU's;

@@ -73,7 +73,8 @@ typedef struct tt_kernels {
      * with any kc: a chain for every TT_DOT_BLOCK. No other of c is written. In
      * b the REST_K products of lane j from k on, a multiple of REST_K, lie at
      * b[(k + j) nr ..] side by side; those behind the last multiple as in any
-     * panel. 0: there is none, as where `half` is 0. */
+     * panel. As many as `rest` lanes are read. 0: there is none, as where
+     * `half` is 0. */
     int rest;
 #define REST_K 16
     void (*linear_rest)(float *c, int64_t ldc, const float *a, int64_t lda,

@@ -261,14 +261,14 @@ INLINE void pack(tc_unit unit, tc_rows a, int64_t m, const float *x,
 /* One product of two vectors of lanes, whose exponents are e. */
 INLINE void put_lanes(tc_lanes b, int64_t at, const vs f[2], const vi e[2])
 {
-    const vi both = (e[0] & 0xffff) | e[1] << 16;
+    const vi both = (e[0] & 0xffff) | (vi)((vu)e[1] << 16);
     vs_store(b.x + at, f[0]);
     vs_store(b.x + at + W, f[1]);
     memcpy(b.e + at / 2, &both, sizeof both);
 }
 
 /* A lane that nobody reads is full of zeros that have exponent 0: its sums are
- * never out of range. */
+ * out of range with a row of zeros or tiny numbers alone. */
 INLINE void lanes(tc_unit unit, tc_lanes b, const float *x, int64_t ld,
                   int64_t live, int64_t K)
 {
@@ -359,7 +359,7 @@ static void soften(tc_lanes p, const float *s, int64_t n, float scale, float *m,
                 vs_store(l + t * TC_NR + j0 + i * W, sum[i][t]);
     }
     const vs zero[2] = {{0}};
-    const vi e[2] = {{0}};              /* no sum with that of a zero of v    */
+    const vi e[2] = {{0}};  /* with those of zeros of v below every c's       */
     int64_t up = (n + TC_GROUP - 1) / TC_GROUP * TC_GROUP;
     for (int64_t at = n * TC_NR; at < up * TC_NR; at += 2 * W)
         put_lanes(p, at, zero, e);

@@ -42,6 +42,7 @@ io/json               files
 io/manifest           files
 io/memory             files
 io/safetensors        files
+io/sha256             files
 io/st_write           files
 io/torchfile          files
 io/verify             files

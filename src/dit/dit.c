@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "dit/model.h"
+#include "io/weights.h"
 #include "tether/backend.h"
 
 static tt_status check_call(tt_ctx *ctx, const tt_dit *m,
@@ -21,7 +22,8 @@ static void check_finite(tt_ctx *ctx, const tt_dit *m, const tt_host *x,
                          int64_t n, const char *what);
 static void check_pass(tt_ctx *ctx, const tt_dit *m, const tt_real *tokens,
                        int64_t ntokens, const tt_host *flow, int64_t nflow);
-static void release_block(const tt_dit *m, const dit_block *b);
+static void release_block(const tt_ctx *ctx, const tt_dit *m,
+                          const dit_block *b);
 
 static void whole_block(tt_ctx *ctx, const tt_dit *m, int64_t i,
                         tt_real *tokens, const tt_dit_part *part,
@@ -61,7 +63,7 @@ tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
             whole_block(ctx, m, i, tokens, &part, e0, nt, prompt);
         else
             dit_block_store(ctx, m, i, tokens, &part, e0, nt);
-        if (crowded) release_block(m, &m->block[i]);
+        if (crowded) release_block(ctx, m, &m->block[i]);
     }
 
     if (flow) {
@@ -78,13 +80,14 @@ tt_status tt_dit_forward(tt_ctx *ctx, const tt_dit *m, tt_host *flow,
 }
 
 /* A block's matrices are not needed before the next call. */
-static void release_block(const tt_dit *m, const dit_block *b)
+static void release_block(const tt_ctx *ctx, const tt_dit *m,
+                          const dit_block *b)
 {
-    const dit_linear *all[] = {
-        &b->self.q, &b->self.k, &b->self.v, &b->self.o, &b->cross.q,
-        &b->cross.k, &b->cross.v, &b->cross.o, &b->ffn0, &b->ffn2};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        tt_weights_release(m->w, &all[i]->w);
+    const tt_tensor *all[] = {
+        &b->ffn0.w, &b->ffn2.w, &b->self.q.w, &b->self.k.w, &b->self.v.w,
+        &b->self.o.w, &b->cross.q.w, &b->cross.k.w, &b->cross.v.w,
+        &b->cross.o.w};
+    weights_release_all(ctx, m->w, all, sizeof all / sizeof *all);
 }
 
 const tt_weights *tt_dit_weights(const tt_dit *m)

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/parallel.h"
 #include "io/bytes.h"
 #include "io/file.h"
 #include "io/folder.h"
@@ -369,6 +370,15 @@ void tt_weights_release(const tt_weights *w, const tt_tensor *t)
 {
     if (!w) return;
     file_release(w->file, t);
+}
+
+void weights_release_all(const tt_ctx *ctx, const tt_weights *w,
+                         const tt_tensor *const *all, int64_t n)
+{
+    int64_t bytes = 0;
+    for (int64_t i = 0; i < n; i++) bytes += tt_tensor_bytes(all[i]);
+    TT_PARALLEL_FOR_DYNAMIC(ctx, bytes / 64)
+    for (int64_t i = 0; i < n; i++) tt_weights_release(w, all[i]);
 }
 
 void weights_expect(const tt_weights *w, const tt_tensor *t, int64_t first,

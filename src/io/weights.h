@@ -35,6 +35,11 @@ weight *weights_item(const tt_weights *w, const char *name);
  * its 8-bit weights are scaled. */
 tt_status weights_apply_scales(tt_weights *w, bool marker, bool *changed);
 
+/* tt_weights_release of n tensors. To take so many pages out of the tables is
+ * work for all threads. */
+void weights_release_all(const tt_ctx *ctx, const tt_weights *w,
+                         const tt_tensor *const *all, int64_t n);
+
 /* See file_expect. */
 void weights_expect(const tt_weights *w, const tt_tensor *t, int64_t first,
                     int64_t n);

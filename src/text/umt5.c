@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/parallel.h"
+#include "io/weights.h"
 #include "tether/device.h"
 #include "tether/ops.h"
 
@@ -140,16 +140,13 @@ static void ffn_branch(tt_ctx *ctx, const run *r, int64_t block)
     tt_arena_reset(&ctx->scratch, mark);
 }
 
-/* A block is used once per prompt: 0.4 GB that need not stay resident. To take
- * so many pages out of the tables is work for all threads. */
+/* A block is used once per prompt: 0.4 GB that need not stay resident. */
 static void release_block(const tt_ctx *ctx, const tt_umt5 *enc,
                           const umt5_block *p)
 {
     const tt_tensor *all[] = {&p->gate, &p->fc1, &p->fc2, &p->q, &p->k, &p->v,
                               &p->o};
-    enum { N = sizeof all / sizeof *all };
-    TT_PARALLEL_FOR_DYNAMIC(ctx, tt_tensor_count(&p->gate))
-    for (size_t i = 0; i < N; i++) tt_weights_release(enc->weights, all[i]);
+    weights_release_all(ctx, enc->weights, all, sizeof all / sizeof *all);
 }
 
 void tt_umt5_on_progress(tt_umt5 *enc, tt_umt5_progress_fn fn, void *user)

@@ -18,6 +18,7 @@
  *         without a past has left the slots when the first picture is shown.
  *         Deeper stages look back less far, and begin later.
  * Next    causal_conv.c, resblock.c, attention.c, resample.c */
+#include "core/finite.h"
 #include "vae/taehv.h"
 #include "vae/vae_internal.h"
 
@@ -237,7 +238,7 @@ static void show(tt_ctx *ctx, tt_vae_decoder *d, const tt_real *rgb)
     const int64_t h = 8 * d->h, w = 8 * d->w;
     const tt_host *picture = tt_get(ctx, rgb, h * w * 3);
     if (!picture) return;
-    if (!vae_all_finite(picture, h * w * 3)) {
+    if (!tt_all_finite(picture, h * w * 3)) {
         tt_fail(ctx, TT_EFORMAT,
                 "the VAE turned latent frame %lld, which is finite, into "
                 "pixels that are NaN or infinite: its weights%s%s are damaged "
@@ -380,7 +381,7 @@ tt_status tt_vae_decode_next(tt_ctx *ctx, tt_vae_decoder *d, const tt_host *z,
                              tt_frame_fn emit, void *user)
 {
     if (ctx->status) return ctx->status;
-    if (!vae_all_finite(z, d->v->z * d->h * d->w))
+    if (!tt_all_finite(z, d->v->z * d->h * d->w))
         return tt_fail(ctx, TT_EFORMAT,
                        "latent frame %lld holds NaN or infinite values, which "
                        "the VAE cannot decode", (long long)d->frame);

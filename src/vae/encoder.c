@@ -9,6 +9,7 @@
  *         frames) only say which frame that is.
  * Holds   Everything that outlives a call is in e->slots and e->frame; the
  *         slots' order is the official one. */
+#include "core/finite.h"
 #include "vae/vae_internal.h"
 
 #include <stdio.h>
@@ -140,7 +141,7 @@ static void back(tt_ctx *ctx, tt_vae_encoder *e, tt_real *x, tt_real *y)
     vae_normalise(e->z, moment, v, n);
     TT_TAP_HOST(ctx, "latent", e->z, v->z, h, w);
     e->ready = true;
-    if (!vae_all_finite(e->z, n * v->z))
+    if (!tt_all_finite(e->z, n * v->z))
         tt_fail(ctx, TT_EFORMAT,
                 "the VAE turned picture frame %lld, which is finite, into "
                 "latents that are NaN or infinite: its weights are damaged",
@@ -185,7 +186,7 @@ tt_status tt_vae_encode_next(tt_ctx *ctx, tt_vae_encoder *e, tt_host *z,
     *ready = false;
     TT_TRY(ctx->status);
     const int64_t n = e->height * e->width, d = e->v->dim;
-    if (!vae_all_finite(rgb, n * 3))
+    if (!tt_all_finite(rgb, n * 3))
         return tt_fail(ctx, TT_EFORMAT,
                        "picture frame %lld holds NaN or infinite values, which "
                        "the VAE cannot encode", (long long)e->frame);

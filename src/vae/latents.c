@@ -140,10 +140,3 @@ void vae_normalise(tt_host *z, const tt_host *mu, const tt_vae *v, int64_t n)
         for (int64_t p = 0; p < n; p++)
             z[c * n + p] = (mu[p * v->z + c] - v->mean[c]) * v->inv[c];
 }
-
-bool vae_all_finite(const tt_host *x, int64_t n)
-{
-    tt_host zero = 0;
-    for (int64_t i = 0; i < n; i++) zero += x[i] * 0;
-    return zero == 0; /* NaN * 0 and inf * 0 are NaN */
-}

@@ -232,7 +232,5 @@ void vae_set_stats(tt_ctx *ctx, tt_vae *v, const double *mean,
 void vae_denormalise(tt_host *y, const tt_host *z, const tt_vae *v, int64_t n);
 /* z [z, h*w] = (mu - mean) * inv of mu [h*w, z]. */
 void vae_normalise(tt_host *z, const tt_host *mu, const tt_vae *v, int64_t n);
-/* False when any of x[0..n) is NaN or infinite. */
-bool vae_all_finite(const tt_host *x, int64_t n);
 
 #endif

@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "io/map.h"
+#include "io/weights.h"
 #include "tests/folder.h"
 #include "tether/device.h"
 
@@ -441,6 +443,55 @@ static void release(void)
     unlink(path);
 }
 
+/* Page faults of reading a tensor. */
+static long faults(const tt_tensor *t)
+{
+    struct rusage before, after;
+    const volatile char *p = t->data;
+    char sum = 0;
+    getrusage(RUSAGE_SELF, &before);
+    for (int64_t i = 0; i < tt_tensor_bytes(t); i += 4096) sum ^= p[i];
+    getrusage(RUSAGE_SELF, &after);
+    (void)sum;
+    return after.ru_minflt - before.ru_minflt;
+}
+
+/* All of several tensors are given back, where a system does that (an emulator
+ * may not). */
+static void release_all(void)
+{
+    enum { N = 1 << 16, TENSORS = 3 };
+    static const char *const name[TENSORS] = {
+        "head.modulation", "head.head.bias", "head.head.weight"};
+    const char *path = at("all.safetensors");
+    static float x[N];
+    const tt_tensor *t[TENSORS];
+    int64_t dim[] = {N};
+    tt_st_writer *w;
+    tt_weights *v;
+    bool there = true;
+    expect_ok(tt_st_create(ctx, &w, path), path);
+    for (int i = 0; i < TENSORS; i++) tt_st_add(w, name[i], TT_F32, 1, dim, x);
+    expect_ok(tt_st_finish(w), path);
+    if (!expect_ok(tt_weights_open(ctx, &v, path, TT_MODEL_DIT, NULL), path))
+        return;
+    for (int i = 0; i < TENSORS; i++) {
+        t[i] = tt_weights_find(v, name[i]);
+        there = there && t[i];
+    }
+    if (expect(there, "three tensors")) {
+        faults(t[0]);
+        tt_weights_release(v, t[0]);
+        const bool gives = faults(t[0]) > 0;
+        for (int i = 0; i < TENSORS; i++) faults(t[i]);
+        weights_release_all(ctx, v, t, TENSORS);
+        for (int i = 0; i < TENSORS; i++)
+            expect(faults(t[i]) > 0 || !gives, "tensor %d stayed", i);
+    }
+    tt_weights_close(v);
+    unlink(path);
+}
+
 /* Large files stay resident where the machine has the memory. */
 static void crowded(void)
 {
@@ -472,6 +523,7 @@ int main(void)
     binding();
     not_finite();
     release();
+    release_all();
     crowded();
     unlink(at("prefix.safetensors"));
     folder_remove_empty();

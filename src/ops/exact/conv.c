@@ -17,6 +17,7 @@
 
 #ifndef TT_REAL_DOUBLE
 
+#include "core/finite.h"
 #include "core/parallel.h"
 #include "ops/gather.h"
 
@@ -126,18 +127,6 @@ static int64_t missing(const tt_conv_args *p)
     return (int64_t)a * p->kh * p->kw * p->Cin;
 }
 
-static bool all_finite(const float *x, int64_t n)
-{
-    uint32_t most = 0;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t u;
-        memcpy(&u, x + i, sizeof u);
-        u &= 0x7fffffffu;
-        most = u > most ? u : most;
-    }
-    return most < 0x7f800000u;
-}
-
 /* All weights of a convolution packed at once: panels of every product block,
  * block after block. Are the first n of every channel finite? */
 static bool pack_all(tt_ctx *ctx, const plan *e, const tt_tensor *w2, int64_t n)
@@ -151,7 +140,7 @@ static bool pack_all(tt_ctx *ctx, const plan *e, const tt_tensor *w2, int64_t n)
         float *panel = e->packed + e->wide * k0 + o0 * kc;
         pack_panel(panel, e->kn, w2, o0, exact_least(e->p->Cout - o0, nr), k0,
                    kc, e->own + tt_thread_id() * e->own_size);
-        if (!all_finite(panel, exact_least(n - k0, kc) * nr)) finite = false;
+        if (!tt_all_finite(panel, exact_least(n - k0, kc) * nr)) finite = false;
     }
     return finite;
 }

@@ -85,19 +85,14 @@ static void panel(const exact_product *p, float *out, const float *w,
 {
     const tt_kernels *kn = plan_of(p)->kn;
     const int64_t apart = alone(p, at.live), lanes = at.live - apart;
-    for (int64_t k = 0; k < at.kc; k += TT_DOT_BLOCK) {
-        const int64_t kc = exact_least(at.kc - k, TT_DOT_BLOCK);
-        const int64_t pair = k % (2 * TT_DOT_BLOCK);
-        if (lanes > 0)
-            (lanes <= kn->half ? kn->linear_half
-             : lanes <= kn->few ? kn->linear_few : kn->linear_tile)(
-                out, kn->nr, w + k, ld, x + k * kn->nr, kc, at.k0 + k > 0,
-                NULL);
-        if (apart && (pair || k + kc == at.kc))
-            kn->linear_rest(out + lanes, kn->nr, w + k - pair, ld,
-                            x + lanes + (k - pair) * kn->nr, apart, pair + kc,
-                            at.k0 + k - pair > 0);
-    }
+    for (int64_t k = 0; lanes > 0 && k < at.kc; k += TT_DOT_BLOCK)
+        (lanes <= kn->half ? kn->linear_half
+         : lanes <= kn->few ? kn->linear_few : kn->linear_tile)(
+            out, kn->nr, w + k, ld, x + k * kn->nr,
+            exact_least(at.kc - k, TT_DOT_BLOCK), at.k0 + k > 0, NULL);
+    if (apart)
+        kn->linear_rest(out + lanes, kn->nr, w, ld, x + lanes, apart, at.kc,
+                        at.k0 > 0);
 }
 
 /* Are those of this tile? */

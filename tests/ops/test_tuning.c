@@ -38,9 +38,12 @@ typedef struct data {
     float gates[GATES], table[50 * WIDE];
 } data;
 
+/* With room behind each product, which nobody writes to. */
+enum { BEHIND = 64 };
 typedef struct results {
-    float linear[4][ROWS * OUT], attention[T * HEADS * D];
-    float conv[2][SIDE * SIDE * COUT], gates[4][GATES];
+    float linear[4][(ROWS + BEHIND) * OUT];
+    float attention[(T + BEHIND) * HEADS * D];
+    float conv[2][(SIDE + BEHIND) * SIDE * COUT], gates[4][GATES];
     double mean[WIDE], moment[WIDE];
 } results;
 

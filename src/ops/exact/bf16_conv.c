@@ -13,6 +13,7 @@
 #ifndef TT_REAL_DOUBLE
 
 #include "core/parallel.h"
+#include "ops/exact/units.h"
 
 /* Lines of a block of outputs, at most. */
 #define LINES 8
@@ -119,14 +120,13 @@ static void pack(const plan *e, int64_t panel, int64_t s, float *wide)
 
 /* ---- sums ---------------------------------------------------------------- */
 
-/* Those of n lines of outputs against a panel. */
+/* Those of n lines of outputs, cols each, against a panel. */
 static void sum_panel(const plan *e, float *c, const uint16_t *in, int64_t n,
-                      int64_t panel)
+                      int64_t cols, int64_t panel)
 {
     const tt_conv_args *p = e->p;
     const tt_bf16_kernels *kn = e->kn;
     const int64_t line = e->block.line, step = p->stride * p->Cin;
-    const int64_t cols = e->block.cols;
     const bf16_rows rows = {step, BF16_GROUP};
     const unsigned state = kn->begin();
     for (int64_t s = 0; s < p->kt * p->kh; s++) {
@@ -142,24 +142,34 @@ static void sum_panel(const plan *e, float *c, const uint16_t *in, int64_t n,
     kn->end(state);
 }
 
-/* Outputs from line i, column j on. */
-static void one_block(const plan *e, float *own, int64_t i, int64_t j)
+/* Lines of blocks of outputs, of tiles. */
+static exact_units units_of(const plan *e, int threads)
+{
+    const tt_conv_args *p = e->p;
+    return (exact_units){.rows = exact_parts(p->Ho, e->block.lines),
+                         .cols = exact_parts(p->Wo, e->kn->mr),
+                         .most = e->block.cols / e->kn->mr, .least = 1,
+                         .threads = threads};
+}
+
+static void one_unit(const plan *e, float *own, exact_unit u)
 {
     const tt_conv_args *p = e->p;
     const tt_kernels *plain = exact_kernels();
     const int64_t nr = e->kn->nr;
+    const int64_t i = u.row * e->block.lines, j = u.from * e->kn->mr;
     const int64_t lines = exact_least(p->Ho - i, e->block.lines);
-    const int64_t cols = exact_least(p->Wo - j, e->block.cols);
+    const int64_t all = u.n * e->kn->mr, cols = exact_least(p->Wo - j, all);
     uint16_t *in = (uint16_t *)(void *)own;
     float *c = own + e->input;
-    conv_block_take(&e->block, in, i, j);
+    conv_block_take(&e->block, in, i, j, lines, all);
     for (int64_t o = 0; o < p->Cout; o += nr) {
         const int64_t n = exact_least(p->Cout - o, nr);
-        sum_panel(e, c, in, lines, o / nr);
+        sum_panel(e, c, in, lines, all, o / nr);
         for (int64_t r = 0; r < lines; r++)
             for (int64_t k = 0; k < cols; k++) {
                 float *y = p->y + ((i + r) * p->Wo + j + k) * p->Cout + o;
-                memcpy(y, c + (r * e->block.cols + k) * nr,
+                memcpy(y, c + (r * all + k) * nr,
                        (size_t)n * sizeof *y);
                 if (p->b) plain->add(y, p->b + o, n);
             }
@@ -170,8 +180,8 @@ void bf16_conv(tt_ctx *ctx, const tt_conv_args *p, const tt_bf16_kernels *kn)
 {
     plan e = plan_for(p, kn);
     const int64_t segments = p->kt * p->kh, per = own_room(&e);
-    const int64_t across = exact_parts(p->Wo, e.block.cols);
-    const int64_t blocks = across * exact_parts(p->Ho, e.block.lines);
+    const exact_units all = units_of(&e, ctx->nthreads);
+    const int64_t units = exact_units_count(&all);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     float *room = tt_scratch(ctx, bf16_conv_room(ctx, p, kn));
     if (room) {
@@ -182,9 +192,8 @@ void bf16_conv(tt_ctx *ctx, const tt_conv_args *p, const tt_bf16_kernels *kn)
             pack(&e, u / segments, u % segments,
                  own + tt_thread_id() * per);
         TT_PARALLEL_FOR_DYNAMIC(ctx, p->Ho * p->Wo * p->Cout * e.K / 32)
-        for (int64_t u = 0; u < blocks; u++)
-            one_block(&e, own + tt_thread_id() * per,
-                      u / across * e.block.lines, u % across * e.block.cols);
+        for (int64_t i = 0; i < units; i++)
+            one_unit(&e, own + tt_thread_id() * per, exact_unit_at(&all, i));
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -19,6 +19,7 @@
 
 #include "core/finite.h"
 #include "core/parallel.h"
+#include "ops/exact/units.h"
 #include "ops/gather.h"
 
 /* panel [kc, nr] = transpose of rows [o0, o0+n) of w, columns [k0, k0+kc);
@@ -51,7 +52,7 @@ typedef struct plan {
     int64_t from;            /* the first one that counts                     */
     int64_t wide;            /* outputs in whole panels                       */
     conv_block block;
-    int64_t parts;           /* of the picture across the tiles               */
+    exact_units units;       /* rows of tiles, of pixels across them          */
     exact_window window;
     float *packed;           /* [wide * K], slice after slice                 */
     float *own;              /* [threads, own_size]: inputs of a block, or    */
@@ -70,19 +71,22 @@ static double filled(int64_t n, int64_t part)
     return (double)exact_round_up(n, part) / (double)n;
 }
 
-/* Across the tiles as many pixels as inputs fit beside them: how many parts
- * that makes, and as many as leave no thread without one. */
-static int64_t beside(const plan *e, int64_t fit, int threads)
+/* Pixels across the tiles that a unit has at least: every unit reads all the
+ * weights. */
+#define ACROSS 2
+
+/* Rows of tiles, and across them as many pixels as inputs fit beside them. */
+static exact_units units_of(const plan *e, int64_t fit, int threads)
 {
     const tt_conv_args *p = e->p;
     const bool down = e->block.down;
     const int64_t all = down ? p->Wo : p->Ho;
     const int64_t halo = (down ? p->kw : p->kh) - p->stride;
     const int64_t most = (fit - halo) / p->stride;
-    const int64_t other = exact_parts(down ? p->Ho : p->Wo, e->kn->mr);
-    int64_t parts = exact_parts(all, most < 1 ? 1 : most);
-    if (other * parts % threads) parts = exact_round_up(parts, threads);
-    return exact_least(all, parts);
+    return (exact_units){
+        .rows = exact_parts(down ? p->Ho : p->Wo, e->kn->mr), .cols = all,
+        .most = exact_parts(all, exact_parts(all, most < 1 ? 1 : most)),
+        .least = ACROSS, .threads = threads};
 }
 
 static void plan_block(plan *e, int64_t bytes, int threads)
@@ -94,10 +98,9 @@ static void plan_block(plan *e, int64_t bytes, int threads)
     b->down = filled(p->Ho, mr) <= filled(p->Wo, mr);
     const int64_t along = (mr - 1) * p->stride + (b->down ? p->kh : p->kw);
     const int64_t pixel = p->kt * p->Cin * b->size;
-    e->parts = beside(e, bytes / (along * pixel), threads);
-    const int64_t n = exact_parts(b->down ? p->Wo : p->Ho, e->parts);
-    b->lines = b->down ? mr : n;
-    b->cols = b->down ? n : mr;
+    e->units = units_of(e, bytes / (along * pixel), threads);
+    b->lines = b->down ? mr : e->units.most;
+    b->cols = b->down ? e->units.most : mr;
     conv_block_inputs(b);
     e->window = (exact_window){
         .ld = p->stride * (b->down ? b->line : p->Cin), .run = p->kw * p->Cin,
@@ -133,7 +136,7 @@ static bool pack_all(tt_ctx *ctx, const plan *e, const tt_tensor *w2, int64_t n)
 {
     atomic_bool finite = true;
     const int64_t nr = e->kn->nr, panels = e->wide / nr, K = e->K;
-    TT_PARALLEL_FOR_WORK(ctx, e->p->Cout * K)
+    TT_PARALLEL_FOR_DYNAMIC(ctx, e->p->Cout * K)
     for (int64_t u = 0; u < panels * exact_parts(K, e->slice); u++) {
         const int64_t o0 = u % panels * nr, k0 = u / panels * e->slice;
         const int64_t kc = exact_least(K - k0, e->slice);
@@ -226,35 +229,34 @@ static void run_panel(const job *q, const part *b)
         }
 }
 
-/* Unit u of a picture, from line *i, column *j on; its inputs will be at x. */
-static part part_of(const plan *e, const float *x, int64_t u, int64_t *i,
+/* A unit of a picture, from line *i, column *j on; its inputs will be at x. */
+static part part_of(const plan *e, const float *x, exact_unit u, int64_t *i,
                     int64_t *j)
 {
     const tt_conv_args *p = e->p;
     const bool down = e->block.down;
     const int64_t line = p->stride * e->block.line, col = p->stride * p->Cin;
-    const int64_t row = p->Wo * p->Cout;
-    const int64_t all = down ? p->Wo : p->Ho, mr = e->kn->mr;
-    const int64_t r = u / e->parts * mr, k = u % e->parts;
-    const int64_t a = k * all / e->parts, end = (k + 1) * all / e->parts;
-    *i = down ? r : a;
-    *j = down ? a : r;
+    const int64_t row = p->Wo * p->Cout, mr = e->kn->mr, r = u.row * mr;
+    *i = down ? r : u.from;
+    *j = down ? u.from : r;
     float *y = p->y + *i * row + *j * p->Cout;
     if (down)
-        return (part){exact_least(p->Ho - r, mr), end - a, {line, col},
+        return (part){exact_least(p->Ho - r, mr), u.n, {line, col},
                       {row, p->Cout}, x, y};
-    return (part){exact_least(p->Wo - r, mr), end - a, {col, line},
+    return (part){exact_least(p->Wo - r, mr), u.n, {col, line},
                   {p->Cout, row}, x, y};
 }
 
-static void one_unit(const plan *e, int64_t u)
+static void one_unit(const plan *e, exact_unit u)
 {
     const tt_conv_args *p = e->p;
     const int64_t nr = e->kn->nr;
     float *x = e->own + tt_thread_id() * e->own_size;
     int64_t i, j;
     const part b = part_of(e, x, u, &i, &j);
-    conv_block_take(&e->block, x, i, j);
+    const conv_block *const in = &e->block;
+    conv_block_take(in, x, i, j, in->down ? in->lines : u.n,
+                    in->down ? u.n : in->cols);
     for (int64_t k0 = e->from / e->slice * e->slice; k0 < e->K;
          k0 += e->slice) {
         const int64_t kc = exact_least(e->K - k0, e->slice);
@@ -280,8 +282,7 @@ void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
     if (p->Ho * p->Wo <= 0) return;
     plan e = plan_for(ctx, p);
     const tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){p->Cout, e.K});
-    const int64_t along = e.block.down ? p->Ho : p->Wo;
-    const int64_t units = e.parts * exact_parts(along, e.kn->mr);
+    const int64_t units = exact_units_count(&e.units);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     e.packed = tt_scratch(ctx, exact_f32_conv_room(ctx, p));
     if (e.packed) {
@@ -289,7 +290,8 @@ void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
         const int64_t none = missing(p);
         if (pack_all(ctx, &e, &w2, none)) e.from = none;
         TT_PARALLEL_FOR_DYNAMIC(ctx, p->Ho * p->Wo * p->Cout * e.K / 32)
-        for (int64_t u = 0; u < units; u++) one_unit(&e, u);
+        for (int64_t i = 0; i < units; i++)
+            one_unit(&e, exact_unit_at(&e.units, i));
     }
     tt_arena_reset(&ctx->scratch, mark);
 }

@@ -18,7 +18,7 @@ typedef struct conv_block conv_block;
 struct conv_block {
     const tt_conv_args *p;
     int64_t lines, cols; /* outputs                                           */
-    int64_t tall, wide;  /* pixels of its inputs, of one frame                */
+    int64_t tall;        /* lines of its inputs, of one frame                 */
     bool down;           /* tiles go down a column: the lines of inputs are an
                           * odd number of cache lines apart, so that no address
                           * meets another one's place in the first cache      */
@@ -34,8 +34,10 @@ struct conv_block {
 void conv_block_inputs(conv_block *b);
 /* Values of the inputs: [kt, tall, line]. */
 int64_t conv_block_values(const conv_block *b);
-/* The inputs of the block of outputs that begins with line i, column j. */
-void conv_block_take(const conv_block *b, void *to, int64_t i, int64_t j);
+/* The inputs of the outputs that begin with line i, column j: so many of the
+ * block's lines and columns. */
+void conv_block_take(const conv_block *b, void *to, int64_t i, int64_t j,
+                     int64_t lines, int64_t cols);
 
 #endif
 #endif

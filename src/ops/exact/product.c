@@ -6,6 +6,7 @@
 #ifndef TT_REAL_DOUBLE
 
 #include "core/parallel.h"
+#include "ops/exact/units.h"
 
 /* One block of rows. */
 typedef struct block {
@@ -19,8 +20,7 @@ typedef struct block {
     int64_t lanes;        /* n, rounded up to whole panels                    */
     bool ahead;           /* the next one is laid out meanwhile               */
     int64_t high, wide;   /* outputs and lanes of a unit of work, at most     */
-    int64_t down, full;   /* units one below the other; the first so many of  */
-                          /* them have `high` outputs, the others a tile less */
+    exact_units units;    /* one below the other, of tiles                    */
     char *laid;           /* [K / slice][lanes / nr] panels of x              */
     float *own;           /* [threads, own_size]: scratch of a thread         */
     int64_t own_size;
@@ -33,18 +33,11 @@ static char *panel_at(const block *b, int64_t row, int64_t k0, int64_t kc)
            row / b->p->nr * exact_panel_bytes(b->p, kc);
 }
 
-/* First output of a unit. Short ones come last: all threads end together. */
-static int64_t output_at(const block *b, int64_t i)
-{
-    const int64_t o = i * b->high - (i > b->full ? i - b->full : 0) * b->p->mr;
-    return exact_least(o, b->o);
-}
-
 /* One unit of work: its outputs, and rows from r0 on. */
-static void one_unit(const block *b, int64_t i, int64_t r0)
+static void one_unit(const block *b, exact_unit u, int64_t r0)
 {
     const int64_t mr = b->p->mr, nr = b->p->nr;
-    const int64_t o0 = output_at(b, i), no = output_at(b, i + 1) - o0;
+    const int64_t o0 = u.from * mr, no = exact_least(b->o - o0, u.n * mr);
     const int64_t r1 = exact_least(b->lanes, r0 + b->wide);
     float *out = b->own + tt_thread_id() * b->own_size;
     exact_slice at = {.n = r1 - r0, .live = exact_least(b->n - r0, r1 - r0),
@@ -89,7 +82,7 @@ static void lay(const block *b, int64_t u)
 
 static void lay_block(tt_ctx *ctx, const block *b)
 {
-    TT_PARALLEL_FOR_WORK(ctx, b->lanes * b->K)
+    TT_PARALLEL_FOR_DYNAMIC(ctx, b->lanes * b->K)
     for (int64_t u = 0; u < pieces(b); u++) lay(b, u);
 }
 
@@ -98,21 +91,23 @@ static void lay_block(tt_ctx *ctx, const block *b)
 static void one_block(tt_ctx *ctx, const block *b, const block *next)
 {
     const int64_t across = exact_parts(b->lanes, b->wide);
-    const int64_t units = across * b->down;
+    exact_units down = b->units;
+    if (next) down.threads = 0;
+    const int64_t units = across * exact_units_count(&down);
     const int64_t after = next ? pieces(next) : 0;
     TT_PARALLEL_WORK(ctx, unit_work(b))
     {
         TT_SHARED
         for (int64_t u = 0; u < units; u++)
-            one_unit(b, u / across, u % across * b->wide);
+            one_unit(b, exact_unit_at(&down, u / across),
+                     u % across * b->wide);
         TT_SHARED
         for (int64_t u = 0; u < after; u++) lay(next, u);
     }
 }
 
 /* Blocks of rows as equal as whole panels allow; units of as many tiles as
- * leave every thread some, and the same; of fewer rows where there are few
- * outputs. */
+ * leave every thread some; of fewer rows where there are few outputs. */
 static block plan(const tt_ctx *ctx, const exact_product *p)
 {
     const tt_linear_args *a = p->a;
@@ -124,14 +119,13 @@ static block plan(const tt_ctx *ctx, const exact_product *p)
     const int64_t tiles = exact_parts(b.o, p->mr);
     const int64_t blocks = exact_parts(a->n, p->packs ? t->packed_rows
                                                      : t->rows);
-    int64_t units = exact_parts(tiles, t->tiles);
-    units = exact_round_up(units > want ? units : want, ctx->nthreads);
     if (blocks > 0)
         b.lanes = exact_round_up(exact_parts(a->n, blocks), p->nr);
-    b.down = exact_least(tiles, units);
-    b.high = p->mr * exact_parts(tiles, b.down);
-    b.full = tiles - b.down * (b.high / p->mr - 1);
-    const int64_t across = exact_parts(want, b.down);
+    b.units = (exact_units){
+        .rows = 1, .cols = tiles, .least = 1, .threads = ctx->nthreads,
+        .most = exact_least(t->tiles, exact_parts(tiles, want))};
+    b.high = p->mr * b.units.most;
+    const int64_t across = exact_parts(want, tiles);
     b.wide = p->nr * exact_parts(b.lanes / p->nr, across);
     b.own_size = b.high * b.wide + p->copy;
     b.ahead = tt_shares(ctx, unit_work(&b));

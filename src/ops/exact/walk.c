@@ -8,6 +8,7 @@
 #include <float.h>
 
 #include "core/parallel.h"
+#include "ops/exact/units.h"
 
 void exact_add_bias(const exact_walk *w, exact_place at, float *s)
 {
@@ -100,12 +101,11 @@ exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w)
     const int64_t most = exact_round_up(exact_parts(panels, w->tuned->group),
                                         ctx->nthreads);
     exact_cut c = {.all = panels, .panels = exact_parts(panels, most)};
-    c.groups = exact_parts(panels, c.panels);
-    /* all at once where little is to be laid out */
-    c.heads = w->a->good > 0 ? w->a->H
-                             : heads_of(w->a->H, c.groups, ctx->nthreads,
-                                        w->tuned->head_groups);
-    c.threads = exact_least(ctx->nthreads, c.heads * c.groups);
+    /* all at once where that takes no memory of its own */
+    c.heads = w->a->laid ? w->a->H
+                             : heads_of(w->a->H, exact_parts(panels, c.panels),
+                                        ctx->nthreads, w->tuned->head_groups);
+    c.threads = exact_least(ctx->nthreads, c.heads * panels);
     c.ahead = tt_shares(ctx, group_work(w->a, c.heads));
     const int64_t held = exact_least(c.ahead ? 2 * c.heads : c.heads, w->a->H);
     c.laid = w->a->laid ? 0 : held * exact_walk_laid(w);
@@ -160,16 +160,19 @@ static void one_batch(tt_ctx *ctx, const exact_walk *w, exact_cut cut,
     const tt_attention_args *a = w->a;
     const int64_t per = exact_round_up(w->floats, 16);
     const int64_t after = next ? next->heads * new_blocks(w) : 0;
+    const exact_units groups = {
+        .rows = b->heads, .cols = cut.all, .most = cut.panels, .least = 1,
+        .threads = next ? 0 : ctx->nthreads};
+    const int64_t units = exact_units_count(&groups);
     TT_PARALLEL_WORK(ctx, group_work(a, b->heads))
     {
         TT_SHARED
-        for (int64_t u = 0; u < b->heads * cut.groups; u++) {
-            const int64_t h = u / cut.groups, g = u % cut.groups;
-            const int64_t i0 = g * cut.all / cut.groups * w->nr;
-            const int64_t i1 = (g + 1) * cut.all / cut.groups * w->nr;
+        for (int64_t i = 0; i < units; i++) {
+            const exact_unit u = exact_unit_at(&groups, i);
             walk_group(w, memory + per * tt_thread_id(),
-                       b->laid + h * exact_walk_laid(w), b->h0 + h, i0,
-                       exact_least(a->T, i1));
+                       b->laid + u.row * exact_walk_laid(w), b->h0 + u.row,
+                       u.from * w->nr,
+                       exact_least(a->T, (u.from + u.n) * w->nr));
         }
         TT_SHARED
         for (int64_t u = 0; u < after; u++) lay(w, next, u);

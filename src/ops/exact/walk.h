@@ -5,7 +5,7 @@
  * The keys and values of a head are laid out once, by all threads, block after
  * block of the definition. Then a unit of work is a group of query panels (nr
  * queries each, along the vector) that walks the blocks together, so that a
- * block serves every panel of the group from a core's own cache. Where a head
+ * block serves every panel of the group from a core's own cache (units.h). Where a head
  * has too few groups for all threads, several heads are taken at a time.
  * Threads that find no group of these any more lay out the next ones. What a
  * layout and a block's sums are is the class's. What is laid out may stay for
@@ -55,9 +55,7 @@ int64_t exact_walk_laid(const exact_walk *w);
 
 /* How queries are cut into groups. */
 typedef struct exact_cut {
-    int64_t all, groups;     /* panels and groups of a head: groups differ by
-                                one panel at most, so that all threads end
-                                together                                      */
+    int64_t all;             /* panels of a head                              */
     int64_t panels;          /* of a group, at most                           */
     int64_t heads;           /* taken at a time                               */
     int64_t threads;         /* that get a group                              */

@@ -205,6 +205,11 @@ void tt_narrow(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
 /* to = from; they may overlap. to = 0. */
 void tt_copy(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n);
 void tt_zero(tt_ctx *ctx, tt_real *to, int64_t n);
+/* Elements [from, upto) of each of so many arrays = 0. All threads share all of
+ * them: the first touch of a page takes long, and for one page longer than for
+ * another, so within a small array threads wait for each other. */
+void tt_zero_all(tt_ctx *ctx, tt_real *const *to, int64_t arrays, int64_t from,
+                 int64_t upto);
 
 void tt_total(tt_ctx *ctx, const tt_total_args *a);
 void tt_most(tt_ctx *ctx, const tt_most_args *a);

@@ -60,6 +60,19 @@ bool kept_takes(tt_ctx *ctx, const cache_kept *s, int64_t n)
     return ctx->ops->laid && ctx->ops->laid(ctx, n, s->D) <= s->each;
 }
 
+void kept_touch(tt_ctx *ctx, cache_kept *s, const tt_geometry *geo, int64_t n)
+{
+    const int64_t upto = geo->H * ctx->ops->laid(ctx, n, geo->D);
+    if (ctx->device || upto <= s->touched) return;
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_real **laid = tt_alloc(ctx, &ctx->scratch, geo->layers, sizeof *laid,
+                              "kept keys");
+    for (int64_t i = 0; laid && i < geo->layers; i++) laid[i] = s[i].laid;
+    tt_zero_all(ctx, laid, geo->layers, s->touched, upto);
+    s->touched = upto;
+    tt_arena_reset(&ctx->scratch, m);
+}
+
 static bool trusts_unit(const tt_ctx *ctx)
 {
     return ctx->matrix_unit > 0;

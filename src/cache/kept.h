@@ -23,6 +23,8 @@ typedef struct cache_kept {
     tt_real *k;                  /* [room, H, D], or NULL                     */
     tt_real *laid;               /* [H, each], or NULL                        */
     int64_t each, D;
+    int64_t touched;             /* values of `laid` so far; of layer 0, for
+                                    all layers                                */
     const tt_ops *ops;           /* that laid it out ...                      */
     bool unit;                   /* ... and whether for the matrix unit       */
     int64_t room;                /* tokens a plan may have                    */
@@ -48,6 +50,9 @@ void kept_make(tt_ctx *ctx, tt_arena *a, cache_kept *s, const tt_layer *y);
 void kept_forget(cache_kept *s);
 /* Can it hold what operators of `ctx` need of a plan of n tokens? */
 bool kept_takes(tt_ctx *ctx, const cache_kept *s, int64_t n);
+/* n tokens will be laid out, in all layers: where there were never so many, all
+ * threads touch the new pages of all layers first (tt_zero_all). */
+void kept_touch(tt_ctx *ctx, cache_kept *s, const tt_geometry *geo, int64_t n);
 /* Are the rows of this plan there, but for the chunk's own? */
 bool kept_holds(tt_ctx *ctx, const cache_kept *s, const tt_layer *y,
                 const tt_plan *plan);

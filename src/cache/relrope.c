@@ -192,6 +192,8 @@ static reading look_up(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
     if (!kept_takes(ctx, r.kept, r.n)) r.kept = NULL;
     r.there = r.kept && r.kept->k && there;
     if (r.kept && r.kept->laid && there) r.good = leading(y, p, plan);
+    else if (r.kept && r.kept->laid)
+        kept_touch(ctx, cache_kept_of(c, 0), y->geo, r.n);
     return r;
 }
 

@@ -228,19 +228,30 @@ void tt_narrow(tt_ctx *ctx, tt_real *to, const tt_real *from, int64_t n)
     tt_arena_reset(&ctx->scratch, m);
 }
 
-/* By all threads: of a new cache this is where its pages are first touched. */
-static void zero_host(const tt_ctx *ctx, tt_real *to, int64_t n)
+static void zero_host(const tt_ctx *ctx, tt_real *const *to, int64_t arrays,
+                      int64_t from, int64_t upto)
 {
-    TT_PARALLEL_FOR_WORK(ctx, n)
-    for (int64_t i = 0; i < n; i += PIECE)
-        memset(to + i, 0, bytes_of(n - i < PIECE ? n - i : PIECE));
+    const int64_t n = upto - from, pieces = (n + PIECE - 1) / PIECE;
+    TT_PARALLEL_FOR_DYNAMIC(ctx, arrays * n)
+    for (int64_t u = 0; u < arrays * pieces; u++) {
+        const int64_t i = u % pieces * PIECE;
+        memset(to[u / pieces] + from + i, 0,
+               bytes_of(n - i < PIECE ? n - i : PIECE));
+    }
+}
+
+void tt_zero_all(tt_ctx *ctx, tt_real *const *to, int64_t arrays, int64_t from,
+                 int64_t upto)
+{
+    if (ctx->status || from >= upto) return;
+    if (!ctx->device) zero_host(ctx, to, arrays, from, upto);
+    for (int64_t i = 0; ctx->device && i < arrays; i++)
+        ctx->device->zero(ctx, to[i] + from, bytes_of(upto - from));
 }
 
 void tt_zero(tt_ctx *ctx, tt_real *to, int64_t n)
 {
-    if (ctx->status || n == 0) return;
-    if (ctx->device) ctx->device->zero(ctx, to, bytes_of(n));
-    else zero_host(ctx, to, n);
+    tt_zero_all(ctx, &to, 1, 0, n);
 }
 
 void tt_tap_values(tt_ctx *ctx, const char *name, tt_real *x, int rank,

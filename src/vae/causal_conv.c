@@ -96,7 +96,7 @@ static void *repack(tt_bind *b, const tt_tensor *t, int64_t cout, int64_t cin,
     unsigned char *out = tt_alloc(b->ctx, b->arena, cout * cin * taps, size,
                                   "repacked VAE weights");
     if (!out) return NULL;
-    TT_PARALLEL_FOR_WORK(b->ctx, cout * cin * taps)
+    TT_PARALLEL_FOR_DYNAMIC(b->ctx, cout * cin * taps)
     for (int64_t o = 0; o < cout; o++) {
         const int64_t at = o * cin * taps;
         const unsigned char *in = (const unsigned char *)t->data

@@ -99,6 +99,7 @@ static char text[256];
     RUNS(tt_copy, c, NULL, x, 4)                                               \
     RUNS(tt_narrow, c, NULL, x, 4)                                             \
     RUNS(tt_zero, c, NULL, 4)                                                  \
+    RUNS(tt_zero_all, c, NULL, 1, 0, 4)                                        \
     /* dit.h */                                                                \
     MAKES(tt_dit_load, tt_dit, c, &made, NULL, NULL, 0)                        \
     MAKES(tt_dit_random, tt_dit, c, &made, NULL, 1)                            \

@@ -58,6 +58,28 @@ static void test_verbs(void)
     tt_arena_reset(&ctx->scratch, m);
 }
 
+/* So long that threads share it. */
+static void test_zero_all(void)
+{
+    enum { N = 300000, FROM = 3, UPTO = N - 5 };
+    const tt_arena_mark m = tt_arena_here(&ctx->scratch);
+    tt_real *const to[] = {some(N), some(N), some(N)};
+    tt_zero_all(ctx, to, 2, FROM, UPTO);
+    tt_zero_all(ctx, to, 2, FROM, FROM);
+    tt_zero_all(ctx, to, 2, FROM, 0);
+    for (int i = 0; i < 3; i++) {
+        const tt_host *h = tt_get(ctx, to[i], N);
+        int64_t wrong = 0;
+        for (int64_t j = 0; h && j < N; j++) {
+            const bool zero = i < 2 && j >= FROM && j < UPTO;
+            wrong += h[j] != (zero ? (tt_host)0 : (tt_host)(j + 1));
+        }
+        expect(h && !wrong, "array %d: %lld numbers are wrong", i,
+               (long long)wrong);
+    }
+    tt_arena_reset(&ctx->scratch, m);
+}
+
 static bool listed(const tt_index *list, const int32_t *want, int64_t n)
 {
     const int32_t *h = tt_get_indices(ctx, list, n);
@@ -273,6 +295,7 @@ int main(void)
     ctx = test_begin("core/guard");
     if (!ctx->device) {
         test_verbs();
+        test_zero_all();
         test_choice();
         test_averages();
         test_statistics();
@@ -281,6 +304,7 @@ int main(void)
     }
     if (ctx->device || guard_install(ctx)) {
         test_verbs();
+        test_zero_all();
         test_choice();
         test_averages();
         test_statistics();

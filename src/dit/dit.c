@@ -156,7 +156,7 @@ static void repeat_last(tt_ctx *ctx, tt_real *x, int64_t dim, int64_t some,
 /* Keys and values of block i: as attention lays them out, or as they are. */
 static void keep_block(tt_ctx *ctx, const tt_dit *m, tt_prompt *p, int64_t i)
 {
-    const int64_t H = m->cfg.heads, n = p->own.hi - p->own.lo;
+    const int64_t n = p->own.hi - p->own.lo;
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *k, *v;
     if (p->laid) {
@@ -171,8 +171,6 @@ static void keep_block(tt_ctx *ctx, const tt_dit *m, tt_prompt *p, int64_t i)
     repeat_last(ctx, k, p->dim, some, n);
     repeat_last(ctx, v, p->dim, some, n);
     if (p->laid && !ctx->status) {
-        const int64_t each = p->ops->laid(ctx, p->rows, p->dim / H);
-        p->laid[i] = tt_values_in(ctx, &p->arena, H * each, "prompt keys");
         dit_cross_lay(ctx, m, p->laid[i], k, v, p->rows);
         p->unit = ctx->matrix_unit > 0;  /* the operators have asked by now  */
     }
@@ -198,7 +196,19 @@ tt_dit_context dit_context_of(tt_ctx *ctx, const tt_prompt *p, int64_t i)
     return text;
 }
 
-/* Room for what depends on the text of n rows: of each layer as it is made. */
+/* Room for what attention lays out, and its first touch: of all layers at once
+ * (tt_zero_all). */
+static void make_laid(tt_ctx *ctx, tt_prompt *p, int64_t heads)
+{
+    const int64_t n = heads * p->ops->laid(ctx, p->rows, p->dim / heads);
+    p->laid = tt_alloc0(ctx, &p->arena, p->layers, sizeof *p->laid, "prompt");
+    for (int64_t i = 0; p->laid && i < p->layers; i++)
+        p->laid[i] = tt_values_in(ctx, &p->arena, n, "prompt keys");
+    if (!ctx->device) tt_zero_all(ctx, p->laid, p->layers, 0, n);
+}
+
+/* Room for what depends on the text of n rows; keys and values that are not
+ * laid out get theirs layer by layer. */
 static tt_prompt *new_prompt(tt_ctx *ctx, const tt_dit *m, int64_t n)
 {
     const tt_dit_config *c = &m->cfg;
@@ -214,11 +224,12 @@ static tt_prompt *new_prompt(tt_ctx *ctx, const tt_dit *m, int64_t n)
     p->ops = ctx->ops;
     p->context = tt_values_in(ctx, &p->arena, (p->own.hi - p->own.lo) * c->dim,
                               "prompt context");
-    tt_real ***const list[] = {&p->k, &p->v, &p->laid};
-    const bool lays = p->ops->laid && tt_team_size(ctx) == 1;
-    for (int i = lays ? 2 : 0; i < (lays ? 3 : 2); i++)
-        *list[i] = tt_alloc0(ctx, &p->arena, c->layers, sizeof **list[i],
-                             "prompt");
+    if (p->ops->laid && tt_team_size(ctx) == 1) {
+        make_laid(ctx, p, c->heads);
+    } else {
+        p->k = tt_alloc0(ctx, &p->arena, c->layers, sizeof *p->k, "prompt");
+        p->v = tt_alloc0(ctx, &p->arena, c->layers, sizeof *p->v, "prompt");
+    }
     return p;
 }
 

@@ -64,6 +64,7 @@ void kept_touch(tt_ctx *ctx, cache_kept *s, const tt_geometry *geo, int64_t n)
 {
     const int64_t upto = geo->H * ctx->ops->laid(ctx, n, geo->D);
     if (ctx->device || upto <= s->touched) return;
+    const double begin = ctx->profiling ? tt_now() : 0;
     const tt_arena_mark m = tt_arena_here(&ctx->scratch);
     tt_real **laid = tt_alloc(ctx, &ctx->scratch, geo->layers, sizeof *laid,
                               "kept keys");
@@ -71,6 +72,8 @@ void kept_touch(tt_ctx *ctx, cache_kept *s, const tt_geometry *geo, int64_t n)
     tt_zero_all(ctx, laid, geo->layers, s->touched, upto);
     s->touched = upto;
     tt_arena_reset(&ctx->scratch, m);
+    /* laying out is attention's work, and so is this part of it */
+    if (ctx->profiling) tt_profile_add(ctx, "attention", tt_now() - begin, 0);
 }
 
 static bool trusts_unit(const tt_ctx *ctx)

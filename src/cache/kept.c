@@ -72,8 +72,8 @@ void kept_touch(tt_ctx *ctx, cache_kept *s, const tt_geometry *geo, int64_t n)
     tt_zero_all(ctx, laid, geo->layers, s->touched, upto);
     s->touched = upto;
     tt_arena_reset(&ctx->scratch, m);
-    /* laying out is attention's work, and so is this part of it */
-    if (ctx->profiling) tt_profile_add(ctx, "attention", tt_now() - begin, 0);
+    if (ctx->profiling)
+        tt_profile_add(ctx, "first touches", tt_now() - begin, 0);
 }
 
 static bool trusts_unit(const tt_ctx *ctx)

@@ -50,8 +50,9 @@ void kept_make(tt_ctx *ctx, tt_arena *a, cache_kept *s, const tt_layer *y);
 void kept_forget(cache_kept *s);
 /* Can it hold what operators of `ctx` need of a plan of n tokens? */
 bool kept_takes(tt_ctx *ctx, const cache_kept *s, int64_t n);
-/* n tokens will be laid out, in all layers: where there were never so many, all
- * threads touch the new pages of all layers first (tt_zero_all). */
+/* A plan of n tokens will be laid out, and soon one like it in every layer:
+ * where there was never one so long, all threads touch the new pages of all
+ * layers first (tt_zero_all). */
 void kept_touch(tt_ctx *ctx, cache_kept *s, const tt_geometry *geo, int64_t n);
 /* Are the rows of this plan there, but for the chunk's own? */
 bool kept_holds(tt_ctx *ctx, const cache_kept *s, const tt_layer *y,

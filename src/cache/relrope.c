@@ -192,8 +192,6 @@ static reading look_up(tt_ctx *ctx, tt_cache *c, const tt_layer *y,
     if (!kept_takes(ctx, r.kept, r.n)) r.kept = NULL;
     r.there = r.kept && r.kept->k && there;
     if (r.kept && r.kept->laid && there) r.good = leading(y, p, plan);
-    else if (r.kept && r.kept->laid)
-        kept_touch(ctx, cache_kept_of(c, 0), y->geo, r.n);
     return r;
 }
 
@@ -352,4 +350,5 @@ void tt_cache_read(tt_ctx *ctx, tt_cache *c, int64_t layer, const tt_pass *p,
     /* what no later pass will read need not stay */
     if (r.good > 0 || r.kept->noted) out->laid = r.kept->laid;
     out->good = r.good;
+    if (out->laid) kept_touch(ctx, cache_kept_of(c, 0), y->geo, r.n);
 }

@@ -13,7 +13,7 @@
 #include "core/parallel.h"
 #include "core/relevance.h"
 
-#define PIECE 65536         /* bytes that a thread copies at a time           */
+#define PIECE 65536         /* values that a thread copies at a time          */
 #define LINE 64
 #define PAGE 4096           /* what comes behind a page no CPU foresees       */
 #define FAR ((int64_t)8 << 20)  /* from here on a copy passes by the caches:

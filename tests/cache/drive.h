@@ -118,7 +118,7 @@ static inline void run_pass_as(tt_ctx *ctx, tt_cache *c, seen *out, tt_pass p)
         tt_cache_read(ctx, c, l, &p, &view, turned, sent);
         if (!ctx->status) {
             take(ctx, out->q, turned, n);
-            take(ctx, out->k, view.k, view.n * W);
+            take(ctx, out->k, view.k, (view.n - view.good) * W);
             take_values(ctx, out->v, &view);
         }
         out->n = view.n;

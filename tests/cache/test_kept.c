@@ -433,6 +433,25 @@ static void cutting_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
     out->segment[1] = (tt_segment){ 0, at, TT_T_PER_TOKEN };
 }
 
+/* The last tokens only, in one layer or the other: the longer plan is that of
+ * the second layer, and sometimes of the first. */
+static int64_t long_slots(const tt_policy_options *o, const tt_geometry *g)
+{
+    (void)o;
+    return 9 * g->L;
+}
+
+static void uneven_plan(tt_ctx *ctx, const tt_layer *y, const tt_pass *p,
+                        tt_plan *out)
+{
+    enum { FEW = 1100 };
+    const bool few = (y->index == 0) == (p->start / C % 4 < 3);
+    own_plan(ctx, y, p, out);
+    if (!few || y->len < FEW) return;
+    out->segment[0].slot = y->len - FEW;
+    out->segment[0].ntokens = FEW;
+}
+
 #define OWN .summary = "a test", .slots = own_slots, .positions = own_positions
 static const tt_policy_class stale_policies[] = {
     {.name = "stale-write", OWN, .write = stale_write, .plan = own_plan},
@@ -450,6 +469,8 @@ static const tt_policy_class fair_policies[] = {
     {.name = "odd", OWN, .plan = odd_plan},
     {.name = "double", OWN, .plan = double_plan},
     {.name = "cutting", OWN, .plan = cutting_plan},
+    {.name = "uneven", .summary = "a test", .slots = long_slots,
+     .positions = own_positions, .plan = uneven_plan},
 };
 
 static void own_of(tt_ctx *ctx, const tt_policy_class *cls, bool stale)

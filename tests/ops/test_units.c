@@ -19,11 +19,13 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* Is u what the work may go on with behind `at` pieces? */
+/* Is u what the work may go on with behind `at` pieces? One thread waits for
+ * nobody. */
 static bool good_unit(const exact_units *w, exact_unit u, int64_t at)
 {
     const int64_t left = w->rows * w->cols - at;
-    const int64_t half = w->threads ? exact_parts(left, 2 * w->threads) : left;
+    const int64_t half = w->threads > 1 ? exact_parts(left, 2 * w->threads)
+                                        : left;
     return u.row * w->cols + u.from == at && u.from < w->cols && u.n > 0
            && u.from + u.n <= w->cols && u.n <= w->most
            && u.n <= larger(half, w->least);

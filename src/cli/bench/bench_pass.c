@@ -77,6 +77,7 @@ static part part_of(const char *operator)
     /* alone, or with what follows it (tt_fused) */
     if (!strncmp(operator, "linear", strlen("linear"))) return LINEAR;
     if (!strcmp(operator, "attention")) return ATTENTION;
+    if (!strcmp(operator, "first touches")) return ATTENTION; /* lays out     */
     return !strcmp(operator, "cache policy") ? POLICY : SMALL;
 }
 

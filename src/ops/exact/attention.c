@@ -216,7 +216,8 @@ int64_t exact_f32_attention_room(const tt_ctx *ctx, const tt_attention_args *a)
     work counted;
     return cut.laid +
            cut.threads * work_of(&counted, NULL, &e,
-                                 exact_least(a->N, TT_KEY_BLOCK), cut.panels);
+                                 exact_least(exact_round_up(a->N, e.kn->am),
+                                             TT_KEY_BLOCK), cut.panels);
 }
 
 void exact_f32_attention(tt_ctx *ctx, const tt_attention_args *a)

@@ -187,7 +187,7 @@ void bf16_conv(tt_ctx *ctx, const tt_conv_args *p, const tt_bf16_kernels *kn)
     if (room) {
         float *own = room + packed_room(&e);
         e.packed = (uint16_t *)(void *)room;
-        TT_PARALLEL_FOR_WORK(ctx, p->Cout * e.K)
+        TT_PARALLEL_FOR_DYNAMIC(ctx, p->Cout * e.K)
         for (int64_t u = 0; u < e.panels * segments; u++)
             pack(&e, u / segments, u % segments,
                  own + tt_thread_id() * per);

@@ -17,9 +17,9 @@
 
 typedef struct exact_units {
     int64_t rows, cols;  /* pieces, cols > 0                                  */
-    int64_t most;        /* pieces of a unit                                  */
-    int64_t least;       /* fewer come only where a row is cut evenly         */
-    int64_t threads;     /* that take them; 0: units do not become smaller    */
+    int64_t most;        /* pieces of a unit, at most                         */
+    int64_t least;       /* units of no more than these are cut no smaller    */
+    int64_t threads;     /* that take them; up to 1: they all stay as large   */
 } exact_units;
 
 typedef struct exact_unit {
@@ -27,7 +27,7 @@ typedef struct exact_unit {
     int64_t n;           /* its pieces; 0 behind the last unit                */
 } exact_unit;
 
-/* The unit behind one; {row, 0, 0} is before the first of a row. */
+/* The unit behind one; of n = 0 the one that begins there. */
 static inline exact_unit exact_unit_behind(const exact_units *all,
                                            exact_unit u)
 {
@@ -39,7 +39,7 @@ static inline exact_unit exact_unit_behind(const exact_units *all,
     const int64_t rest = all->cols - u.from;
     const int64_t left = (all->rows - u.row) * all->cols - u.from;
     int64_t n = all->most;
-    if (all->threads) {
+    if (all->threads > 1) {
         const int64_t share = exact_parts(left, 2 * all->threads);
         n = exact_least(n, share > all->least ? share : all->least);
     }
@@ -47,30 +47,41 @@ static inline exact_unit exact_unit_behind(const exact_units *all,
     return u;
 }
 
-/* Rows before the first one that may have smaller units: behind them there is
- * more than becomes smaller. */
-static inline int64_t exact_even_rows(const exact_units *all)
+/* Units before the first one that may be smaller: those of whole rows, and of
+ * the next row as many as leave behind them what may become smaller. */
+static inline int64_t exact_even_units(const exact_units *all)
 {
-    const int64_t small = 2 * all->threads * all->most;
-    const int64_t even = all->rows - exact_parts(small, all->cols);
-    return even > 0 ? even : 0;
+    const int64_t small = all->threads > 1 ? 2 * all->threads * all->most : 0;
+    const int64_t even = all->rows * all->cols - small;
+    const int64_t each = exact_parts(all->cols, all->most);
+    if (even <= 0) return 0;
+    return even / all->cols * each
+           + even % all->cols / exact_parts(all->cols, each);
+}
+
+/* Where even unit i begins: the first cols % each ones of a row have a piece
+ * more than the others. */
+static inline exact_unit exact_even_unit(const exact_units *all, int64_t i)
+{
+    const int64_t each = exact_parts(all->cols, all->most), j = i % each;
+    return (exact_unit){
+        .row = i / each,
+        .from = all->cols / each * j + exact_least(j, all->cols % each)};
 }
 
 /* Unit i, from 0 on. */
 static inline exact_unit exact_unit_at(const exact_units *all, int64_t i)
 {
-    const int64_t each = exact_parts(all->cols, all->most);
-    const int64_t row = exact_least(i / each, exact_even_rows(all));
-    exact_unit u = {.row = row};
-    for (int64_t j = row * each; j <= i; j++) u = exact_unit_behind(all, u);
+    int64_t j = exact_least(i, exact_even_units(all));
+    exact_unit u = exact_even_unit(all, j);
+    for (; j <= i; j++) u = exact_unit_behind(all, u);
     return u;
 }
 
 static inline int64_t exact_units_count(const exact_units *all)
 {
-    const int64_t row = exact_even_rows(all);
-    int64_t n = row * exact_parts(all->cols, all->most);
-    exact_unit u = {.row = row};
+    int64_t n = exact_even_units(all);
+    exact_unit u = exact_even_unit(all, n);
     while ((u = exact_unit_behind(all, u)).n > 0) n++;
     return n;
 }

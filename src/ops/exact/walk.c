@@ -103,8 +103,8 @@ exact_cut exact_walk_cut(const tt_ctx *ctx, const exact_walk *w)
     exact_cut c = {.all = panels, .panels = exact_parts(panels, most)};
     /* all at once where that takes no memory of its own */
     c.heads = w->a->laid ? w->a->H
-                             : heads_of(w->a->H, exact_parts(panels, c.panels),
-                                        ctx->nthreads, w->tuned->head_groups);
+                         : heads_of(w->a->H, exact_parts(panels, c.panels),
+                                    ctx->nthreads, w->tuned->head_groups);
     c.threads = exact_least(ctx->nthreads, c.heads * panels);
     c.ahead = tt_shares(ctx, group_work(w->a, c.heads));
     const int64_t held = exact_least(c.ahead ? 2 * c.heads : c.heads, w->a->H);
@@ -148,7 +148,7 @@ static void lay(const exact_walk *w, const batch *b, int64_t u)
 static void lay_batch(tt_ctx *ctx, const exact_walk *w, const batch *b)
 {
     const tt_attention_args *a = w->a;
-    TT_PARALLEL_FOR_WORK(ctx, b->heads * (a->N - a->good) * a->D)
+    TT_PARALLEL_FOR_DYNAMIC(ctx, b->heads * (a->N - a->good) * a->D)
     for (int64_t u = 0; u < b->heads * new_blocks(w); u++) lay(w, b, u);
 }
 

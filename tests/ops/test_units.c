@@ -28,7 +28,7 @@ static bool good_unit(const exact_units *w, exact_unit u, int64_t at)
                                         : left;
     return u.row * w->cols + u.from == at && u.from < w->cols && u.n > 0
            && u.from + u.n <= w->cols && u.n <= w->most
-           && u.n <= larger(half, w->least);
+           && u.n <= larger(half, w->least) && u.n <= exact_unit_at(w, 0).n;
 }
 
 /* Pieces of the first row in a walk without an end: n or n - 1 each, of as few

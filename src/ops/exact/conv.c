@@ -99,8 +99,9 @@ static void plan_block(plan *e, int64_t bytes, int threads)
     const int64_t along = (mr - 1) * p->stride + (b->down ? p->kh : p->kw);
     const int64_t pixel = p->kt * p->Cin * b->size;
     e->units = units_of(e, bytes / (along * pixel), threads);
-    b->lines = b->down ? mr : e->units.most;
-    b->cols = b->down ? e->units.most : mr;
+    const int64_t n = exact_unit_at(&e->units, 0).n; /* the largest one */
+    b->lines = b->down ? mr : n;
+    b->cols = b->down ? n : mr;
     conv_block_inputs(b);
     e->window = (exact_window){
         .ld = p->stride * (b->down ? b->line : p->Cin), .run = p->kw * p->Cin,

@@ -69,7 +69,7 @@ static inline exact_unit exact_even_unit(const exact_units *all, int64_t i)
         .from = all->cols / each * j + exact_least(j, all->cols % each)};
 }
 
-/* Unit i, from 0 on. */
+/* Unit i, from 0 on; none is larger than the first. */
 static inline exact_unit exact_unit_at(const exact_units *all, int64_t i)
 {
     int64_t j = exact_least(i, exact_even_units(all));

@@ -3,7 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  *   shadow.c      the models without memory and arithmetic
- *   plan.c        the stages of a run, in shadow
+ *   stages.c      the stages of a run, in shadow
+ *   share.c       those of one rank of several
+ *   plan.c        all of it
  *   calibrate.c   seconds of the calls that the shadow has seen
  *   limits.c      memory that is there
  *   fit.c         what would fit */
@@ -34,6 +36,51 @@ int64_t plan_anonymous(void);
 int64_t plan_mapped(void);
 /* Those of the stacks of threads that do not run yet. */
 int64_t plan_stacks(int threads);
+
+static inline int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Bytes of all embeddings, and of all latents. */
+int64_t plan_text_bytes(const tt_run *run);
+int64_t plan_latent_bytes(const tt_run *run, const tt_rollout_options *o);
+
+/* A failure in the shadow, whose context `from` is, is one of the plan. */
+tt_status plan_hand_over(tt_ctx *ctx, const tt_ctx *from);
+
+/* Chunks that stand for all later ones: policies act in every chunk, every
+ * other or every third. */
+enum { STEADY = 6 };
+
+/* A rollout in shadow. */
+typedef struct rolling {
+    shadow *s;
+    tt_rollout_options opt;
+    tt_arena mem;
+    tt_prompt **prompt;
+    int nprompt;
+    tt_rollout *rollout;
+    int64_t prompts;           /* bytes of their keys and values              */
+    int64_t host;              /* bytes the process held at most              */
+    double seconds;            /* of the host's own work                      */
+} rolling;
+
+/* r->s and r->opt are given; `tokens` of the text, 0: not known. It is closed
+ * after an error too. */
+tt_status rolling_open(rolling *r, const tt_run *run, int64_t tokens);
+/* Bytes that its scratch keeps. */
+int64_t rolling_close(rolling *r);
+/* Of the cache: the first one. */
+const tt_layer *rolling_layer(const rolling *r);
+/* The first chunk after which nothing grows; none when chunks differ by what
+ * happens in them. */
+int64_t rolling_steady(const rolling *r);
+
+/* Three frames in shadow: the first two have less history than the third, which
+ * is like all later ones and stays marked. */
+void plan_decode_some(shadow *s, const tt_vae *vae,
+                      const tt_rollout_options *o);
 
 /* The stages. A `budget` of 0 seconds: no time is measured. The one of the
  * latents may have other options than the run's. */

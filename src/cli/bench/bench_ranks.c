@@ -7,7 +7,7 @@
  *         nothing is computed meanwhile. How many there are the real code says,
  *         which runs in shadow as one rank of so many. The rank that does most
  *         counts, and all wait for it.
- * Next    src/run/plan.c */
+ * Next    src/run/share.c */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -70,7 +70,7 @@ void kept_touch(tt_ctx *ctx, cache_kept *s, const tt_geometry *geo, int64_t n)
                               "kept keys");
     for (int64_t i = 0; laid && i < geo->layers; i++) laid[i] = s[i].laid;
     tt_zero_all(ctx, laid, geo->layers, s->touched, upto);
-    s->touched = upto;
+    if (laid) s->touched = upto;
     tt_arena_reset(&ctx->scratch, m);
     if (ctx->profiling)
         tt_profile_add(ctx, "first touches", tt_now() - begin, 0);

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ops/exact/exact.h"
 #include "run/plan.h"
 #include "tests/harness.h"
 #include "tether/plan.h"
@@ -106,33 +105,13 @@ static int64_t both(tt_ctx *c, tt_run *run)
     return most;
 }
 
-/* Bytes that a thread of a convolution has for itself. One that gets no unit of
- * the largest, because others need its CPU, never touches them. */
-static double own_bytes(void)
-{
-#ifdef TT_REAL_DOUBLE
-    return 0;
-#else
-    return (double)exact_tuned(exact_kernels()->level)->conv_inputs;
-#endif
-}
-
-/* 5 %, what a heap and its pages may differ by from run to run, and what a
- * thread may leave untouched. */
-static void expect_within(const char *what, const char *policy,
-                          int64_t planned, int64_t held, double untouched)
-{
-    const double far = (double)(planned - held);
-    const double off = 0.05 * (double)held + 2.5e5;
-    expect(-off <= far && far <= off + untouched, "%s of %s: planned %lld "
-           "bytes, held %lld", what, policy, (long long)planned,
-           (long long)held);
-}
-
+/* 5 %, and what a heap and its pages may differ by from run to run. */
 static void expect_bytes(const char *what, const char *policy, int64_t planned,
                          int64_t held)
 {
-    expect_within(what, policy, planned, held, 0);
+    const double far = fabs((double)(planned - held));
+    expect(far <= 0.05 * (double)held + 2.5e5, "%s of %s: planned %lld bytes, "
+           "held %lld", what, policy, (long long)planned, (long long)held);
 }
 
 /* ---- bytes and operations ------------------------------------------------ */
@@ -168,8 +147,8 @@ static void bytes_of(const char *policy, tt_class cls, const char *size,
     if (with_decoder)
         /* beside the history, wherever it is: without, a plan of this size
          * is 1.2 MB too high, whose cause is not known */
-        expect_within("decoding", what, n.decoding.peak + n.history_files,
-                      decode(&c, run) + n.history_files, own_bytes());
+        expect_bytes("decoding", what, n.decoding.peak + n.history_files,
+                     decode(&c, run) + n.history_files);
     expect_ok(c.status, what);
     tt_run_close(run);
     tt_settings_free(&s);
@@ -187,7 +166,7 @@ static void bytes_of_both(const char *size, const char *latents)
     c.nthreads = 2;
     expect_ok(tt_run_open(&c, &run, &s, NULL), "latents and frames in turns");
     expect_ok(tt_run_plan(&c, run, &n), "their plan");
-    expect_within("both", "during", n.peak, both(&c, run), own_bytes());
+    expect_bytes("both", "during", n.peak, both(&c, run));
     expect(n.latents.peak == n.peak && n.decoding.peak == n.peak,
            "one peak of both");
     tt_run_close(run);

@@ -323,6 +323,49 @@ static void test_missing(void)
     }
 }
 
+/* Pictures that are seen doubled, where two lines of outputs share the sums of
+ * what both read: blocks of products in one line of a window and in two, lines
+ * above the picture and below, a band that has lines of others, few channels,
+ * frames that are missing. */
+static void test_doubled(void)
+{
+    static const int shape[][9] = {
+        /* Hi, Wi, Cin, Cout, kt, kh, kw, pad_top, frames missing */
+        {5, 16, 192, 33, 1, 3, 3, 1, 0}, {9, 21, 384, 40, 1, 3, 3, 1, 0},
+        {11, 14, 96, 3, 1, 3, 3, 1, 0},  {6, 15, 300, 32, 1, 3, 3, -1, 0},
+        {7, 30, 520, 34, 1, 2, 1, 0, 0}, {4, 9, 128, 32, 3, 3, 3, 2, 1},
+        {8, 14, 256, 35, 3, 1, 2, 0, 2}, {3, 28, 90, 64, 1, 5, 3, 3, 0},
+        {1, 14, 256, 32, 1, 3, 3, 1, 0}, {40, 7, 192, 32, 1, 3, 3, 1, 0},
+    };
+    for (size_t s = 0; s < sizeof shape / sizeof shape[0]; s++)
+        for (int tiny = 0; tiny < 2; tiny++) {
+            tt_arena a = {0};
+            const int *v = shape[s], numbers = tiny ? TINY : NORMAL;
+            tt_conv_args c = {.Hi = v[0], .Wi = v[1], .Cin = v[2], .Cout = v[3],
+                              .kt = v[4], .kh = v[5], .kw = v[6],
+                              .pad_top = v[7], .pad_left = v[6] / 2,
+                              .stride = 1, .up = 2, .Wo = 2 * v[1]};
+            c.Ho = 2 * v[0] + (v[7] < 0 ? v[7] : 0);
+            const tt_real *frames[3] = {NULL};
+            for (int f = v[8]; f < c.kt; f++)
+                frames[f] = fill(&a, c.Hi * c.Wi * c.Cin, numbers);
+            c.frame = frames;
+            const int64_t K = (int64_t)c.kt * c.kh * c.kw * c.Cin;
+            const tt_tensor w = tt_tensor_make(
+                fill(&a, c.Cout * K, numbers),
+                sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5,
+                (int64_t[]){c.Cout, c.kt, c.kh, c.kw, c.Cin});
+            c.w = &w;
+            c.b = s % 2 ? fill(&a, c.Cout, numbers) : NULL;
+            char name[96];
+            snprintf(name, sizeof name, "conv of a doubled picture %dx%d, %d "
+                     "to %d, pad %d", v[0], v[1], v[2], v[3], v[7]);
+            compare(name, call_conv, &c, c.Ho * c.Wo * c.Cout,
+                    tiny ? -1 : 2e-5);
+            tt_arena_free(&a);
+        }
+}
+
 /* ---- attention ----------------------------------------------------------- */
 
 static void call_attention(void *user, tt_real *out)
@@ -646,5 +689,6 @@ int main(void)
     test_few_channels();
     test_same_keys();
     test_missing();
+    test_doubled();
     return test_end();
 }

@@ -9,6 +9,9 @@
  * or in a line, whichever leaves fewer rows of the last tile without one.
  * Products with frames that are missing before the first one are left out: a
  * chain that begins at +0 stays there, unless a weight is not finite.
+ * In a picture that is seen doubled two lines below each other are the same, so
+ * of two lines of outputs each block of products that stays in one line of a
+ * window is the same for both, and is summed once.
  * Blocking is free to change: it moves whole chains, never splits one. */
 #include <stdatomic.h>
 
@@ -51,6 +54,7 @@ typedef struct plan {
     int64_t slice;           /* of them packed and used at a time             */
     int64_t from;            /* the first one that counts                     */
     int64_t wide;            /* outputs in whole panels                       */
+    bool pairs;              /* of lines share sums                           */
     conv_block block;
     exact_units units;       /* rows of tiles, of pixels across them          */
     exact_window window;
@@ -89,13 +93,46 @@ static exact_units units_of(const plan *e, int64_t fit, int threads)
         .least = ACROSS, .threads = threads};
 }
 
+/* Products from k on up to the end of their block, of at most n. */
+static int64_t in_block(int64_t k, int64_t n)
+{
+    return exact_least(n, TT_DOT_BLOCK - k % TT_DOT_BLOCK);
+}
+
+/* The line of a window that product k reads. */
+static int64_t line_of(const tt_conv_args *p, int64_t k)
+{
+    return k / (p->kw * p->Cin);
+}
+
+/* Do n > 0 products from k on read one line of a window? */
+static bool in_one_line(const tt_conv_args *p, int64_t k, int64_t n)
+{
+    return line_of(p, k) == line_of(p, k + n - 1);
+}
+
+/* The work of a line of outputs when lines share what they can, as a share of
+ * what it is otherwise. */
+static double in_pairs(const tt_conv_args *p, int64_t K)
+{
+    int64_t shared = 0;
+    if (p->up != 2 || p->stride != 1) return 1;
+    for (int64_t k = 0, n; k < K; k += n) {
+        n = in_block(k, K - k);
+        if (in_one_line(p, k, n)) shared += n;
+    }
+    return 1 - 0.5 * (double)shared / (double)K;
+}
+
 static void plan_block(plan *e, int64_t bytes, int threads)
 {
     const tt_conv_args *p = e->p;
     const int64_t mr = e->kn->mr;
+    const double share = in_pairs(p, e->K);
     conv_block *b = &e->block;
     *b = (conv_block){.p = p, .size = sizeof(float), .take = take};
-    b->down = filled(p->Ho, mr) <= filled(p->Wo, mr);
+    b->down = filled(p->Ho, mr) <= filled(p->Wo, mr) * share;
+    e->pairs = !b->down && share < 1;
     const int64_t along = (mr - 1) * p->stride + (b->down ? p->kh : p->kw);
     const int64_t pixel = p->kt * p->Cin * b->size;
     e->units = units_of(e, bytes / (along * pixel), threads);
@@ -170,7 +207,7 @@ static void slice_tile(const job *q, float *c, int64_t ldc,
 {
     const tt_kernels *kn = q->e->kn;
     for (int64_t k = 0, n; k < q->kc; k += n) {
-        n = exact_least(q->kc - k, TT_DOT_BLOCK - (q->k0 + k) % TT_DOT_BLOCK);
+        n = in_block(q->k0 + k, q->kc - k);
         kn->conv_tile(c, ldc, x, q->k0 + k, q->panel + k * kn->nr, n,
                       q->k0 + k >= TT_DOT_BLOCK,
                       k + n == q->kc ? bias : NULL);
@@ -211,10 +248,12 @@ static void one_tile(const job *q, float *y, int64_t ldy,
     for (int64_t r = 0; r < m; r++) memcpy(y + r * ldy, t + r * kn->nr, n);
 }
 
-/* Outputs of a block and where they stand. */
+/* Outputs of a unit and where they stand: the pixels of a tile, or fewer, and
+ * so many of them across. */
 typedef struct part {
-    int64_t along, across;   /* pixels the way tiles go, and the other        */
+    int64_t along, across;
     int64_t in[2], out[2];   /* values from one to the next, both ways        */
+    int64_t line;            /* of the picture, the first one                 */
     const float *x;
     float *y;
 } part;
@@ -222,13 +261,71 @@ typedef struct part {
 static void run_panel(const job *q, const part *b)
 {
     exact_window w = q->e->window;
-    for (int64_t a = 0; a < b->across; a++)
-        for (int64_t r = 0; r < b->along; r += q->e->kn->mr) {
-            w.x = b->x + r * b->in[0] + a * b->in[1];
-            one_tile(q, b->y + r * b->out[0] + a * b->out[1] + q->o0, b->out[0],
-                     &w, b->along - r);
-        }
+    for (int64_t a = 0; a < b->across; a++) {
+        w.x = b->x + a * b->in[1];
+        one_tile(q, b->y + a * b->out[1] + q->o0, b->out[0], &w, b->along);
+    }
 }
+
+/* ---- lines that share sums ----------------------------------------------- */
+
+/* t [mr, nr] = the sums of a block, which are added to nothing. */
+static void block_sums(const job *q, float *t, const exact_window *x)
+{
+    const tt_kernels *kn = q->e->kn;
+    if (q->n <= kn->rest)
+        kn->conv_rest(t, kn->nr, x, q->k0, q->panel, q->n, q->kc, false);
+    else
+        kn->conv_tile(t, kn->nr, x, q->k0, q->panel, q->kc, false, NULL);
+}
+
+/* They join m pixels, whose channels begin at y. */
+static void add_block(const job *q, float *y, int64_t ldy, const float *t,
+                      int64_t m)
+{
+    const tt_kernels *kn = q->e->kn;
+    const size_t n = (size_t)q->n * sizeof *t;
+    for (int64_t r = 0; r < m; r++, y += ldy, t += kn->nr) {
+        if (q->k0 < TT_DOT_BLOCK) {
+            memcpy(y, t, n);
+        } else {
+            if (is_first(q)) memset(y, 0, n);
+            kn->add(y, t, q->n);
+        }
+        if (q->bias) kn->add(y, q->bias, q->n);
+    }
+}
+
+/* A block whose products read one line of a window: lines of a doubled picture
+ * are 2 i and 2 i + 1 of one that is stored. */
+static void run_pairs(const job *q, const part *b)
+{
+    const tt_conv_args *p = q->e->p;
+    const int64_t line = b->line + line_of(p, q->k0) % p->kh - p->pad_top;
+    float t[EXACT_MAX_MR * EXACT_MAX_NR];
+    exact_window w = q->e->window;
+    for (int64_t a = 0; a < b->across; a++) {
+        w.x = b->x + a * b->in[1];
+        if (a == 0 || (line + a) % 2 == 0) block_sums(q, t, &w);
+        add_block(q, b->y + a * b->out[1] + q->o0, b->out[0], t, b->along);
+    }
+}
+
+/* Block after block. */
+static void run_blocks(const job *q, const part *b)
+{
+    job one = *q;
+    for (int64_t k = 0; k < q->kc; k += one.kc) {
+        one.k0 = q->k0 + k;
+        one.kc = in_block(one.k0, q->kc - k);
+        one.panel = q->panel + k * q->e->kn->nr;
+        one.bias = k + one.kc == q->kc ? q->bias : NULL;
+        if (in_one_line(q->e->p, one.k0, one.kc)) run_pairs(&one, b);
+        else run_panel(&one, b);
+    }
+}
+
+/* ---- units ---------------------------------------------------------------- */
 
 /* A unit of a picture, from line *i, column *j on; its inputs will be at x. */
 static part part_of(const plan *e, const float *x, exact_unit u, int64_t *i,
@@ -243,9 +340,9 @@ static part part_of(const plan *e, const float *x, exact_unit u, int64_t *i,
     float *y = p->y + *i * row + *j * p->Cout;
     if (down)
         return (part){exact_least(p->Ho - r, mr), u.n, {line, col},
-                      {row, p->Cout}, x, y};
+                      {row, p->Cout}, *i, x, y};
     return (part){exact_least(p->Wo - r, mr), u.n, {col, line},
-                  {p->Cout, row}, x, y};
+                  {p->Cout, row}, *i, x, y};
 }
 
 static void one_unit(const plan *e, exact_unit u)
@@ -264,7 +361,7 @@ static void one_unit(const plan *e, exact_unit u)
         const int64_t out = e->from > k0 ? e->from - k0 : 0;
         const float *packed = e->packed + e->wide * k0 + out * nr;
         for (int64_t o = 0; o < p->Cout; o += nr)
-            run_panel(&(job){
+            (e->pairs ? run_blocks : run_panel)(&(job){
                 .e = e, .k0 = k0 + out, .kc = kc - out, .o0 = o,
                 .n = exact_least(p->Cout - o, nr), .panel = packed + o * kc,
                 .bias = p->b && k0 + kc == e->K ? p->b + o : NULL}, &b);

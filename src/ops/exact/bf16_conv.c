@@ -6,7 +6,9 @@
  * Pixels are the rows of a tile, of kernels that take stored rows. What is
  * copied (conv_block.h) is rounded on its way; weights are the lanes, packed
  * once per call. A chain goes through the lines of a window in their order, and
- * goes on in the sums from line to line, which are whole groups. */
+ * goes on in the sums from line to line, which are whole groups. Where a picture
+ * is seen doubled, the first line of a window is computed once for two lines of
+ * outputs. */
 #include "ops/exact/bf16.h"
 #include "ops/exact/conv_block.h"
 
@@ -120,9 +122,24 @@ static void pack(const plan *e, int64_t panel, int64_t s, float *wide)
 
 /* ---- sums ---------------------------------------------------------------- */
 
-/* Those of n lines of outputs, cols each, against a panel. */
-static void sum_panel(const plan *e, float *c, const uint16_t *in, int64_t n,
-                      int64_t cols, int64_t panel)
+/* Lines of outputs of a unit. */
+typedef struct part {
+    int64_t line, n;       /* of the picture the first one, and how many      */
+    int64_t cols;          /* in whole tiles                                  */
+} part;
+
+/* Does line i begin as the one before does? Lines of a doubled picture are
+ * 2 j and 2 j + 1 of one that is stored, so the first line of their windows may
+ * be the same. */
+static bool begins_alike(const tt_conv_args *p, const part *b, int64_t i)
+{
+    return p->up == 2 && p->stride == 1 && i > 0
+        && (b->line + i - p->pad_top) % 2;
+}
+
+/* The sums of those lines against a panel. */
+static void sum_panel(const plan *e, float *c, const uint16_t *in,
+                      const part *b, int64_t panel)
 {
     const tt_conv_args *p = e->p;
     const tt_bf16_kernels *kn = e->kn;
@@ -133,11 +150,18 @@ static void sum_panel(const plan *e, float *c, const uint16_t *in, int64_t n,
         const uint16_t *lanes = lanes_of(e, panel, s);
         const int64_t above = s / p->kh * e->block.tall + s % p->kh;
         const uint16_t *first = in + above * line;
-        for (int64_t i = 0; i < n; i++)
-            for (int64_t j = 0; j < cols; j += kn->mr)
-                kn->tile(c + (i * cols + j) * kn->nr,
+        for (int64_t i = 0; i < b->n; i++) {
+            float *const sums = c + i * b->cols * kn->nr;
+            if (s == 0 && begins_alike(p, b, i)) {
+                memcpy(sums, sums - b->cols * kn->nr,
+                       (size_t)(b->cols * kn->nr) * sizeof *c);
+                continue;
+            }
+            for (int64_t j = 0; j < b->cols; j += kn->mr)
+                kn->tile(sums + j * kn->nr,
                          first + i * p->stride * line + j * step, rows, lanes,
                          e->run / BF16_GROUP, s > 0);
+        }
     }
     kn->end(state);
 }
@@ -160,12 +184,13 @@ static void one_unit(const plan *e, float *own, exact_unit u)
     const int64_t i = u.row * e->block.lines, j = u.from * e->kn->mr;
     const int64_t lines = exact_least(p->Ho - i, e->block.lines);
     const int64_t all = u.n * e->kn->mr, cols = exact_least(p->Wo - j, all);
+    const part b = {i, lines, all};
     uint16_t *in = (uint16_t *)(void *)own;
     float *c = own + e->input;
     conv_block_take(&e->block, in, i, j, lines, all);
     for (int64_t o = 0; o < p->Cout; o += nr) {
         const int64_t n = exact_least(p->Cout - o, nr);
-        sum_panel(e, c, in, lines, all, o / nr);
+        sum_panel(e, c, in, &b, o / nr);
         for (int64_t r = 0; r < lines; r++)
             for (int64_t k = 0; k < cols; k++) {
                 float *y = p->y + ((i + r) * p->Wo + j + k) * p->Cout + o;

@@ -324,18 +324,22 @@ static void test_missing(void)
 }
 
 /* Pictures that are seen doubled, where two lines of outputs share the sums of
- * what both read: blocks of products in one line of a window and in two, lines
- * above the picture and below, a band that has lines of others, few channels,
- * frames that are missing. */
+ * what both read: blocks of products in one line of a window and in two (by one
+ * product, of 85 and of 257 channels), lines above the picture and below, a
+ * band that has lines of others, few channels, frames that are missing, tiles
+ * down a column, every other line. */
 static void test_doubled(void)
 {
     static const int shape[][9] = {
-        /* Hi, Wi, Cin, Cout, kt, kh, kw, pad_top, frames missing */
+        /* Hi, Wi, Cin, Cout, kt, kh, kw, pad_top, frames missing; stride 2
+         * where kw is 4 */
         {5, 16, 192, 33, 1, 3, 3, 1, 0}, {9, 21, 384, 40, 1, 3, 3, 1, 0},
         {11, 14, 96, 3, 1, 3, 3, 1, 0},  {6, 15, 300, 32, 1, 3, 3, -1, 0},
         {7, 30, 520, 34, 1, 2, 1, 0, 0}, {4, 9, 128, 32, 3, 3, 3, 2, 1},
         {8, 14, 256, 35, 3, 1, 2, 0, 2}, {3, 28, 90, 64, 1, 5, 3, 3, 0},
         {1, 14, 256, 32, 1, 3, 3, 1, 0}, {40, 7, 192, 32, 1, 3, 3, 1, 0},
+        {14, 1, 192, 32, 1, 3, 3, 1, 0}, {9, 28, 85, 32, 1, 3, 3, 1, 0},
+        {9, 30, 192, 32, 1, 3, 4, 1, 0}, {9, 28, 257, 33, 1, 3, 1, 1, 0},
     };
     for (size_t s = 0; s < sizeof shape / sizeof shape[0]; s++)
         for (int tiny = 0; tiny < 2; tiny++) {
@@ -344,8 +348,9 @@ static void test_doubled(void)
             tt_conv_args c = {.Hi = v[0], .Wi = v[1], .Cin = v[2], .Cout = v[3],
                               .kt = v[4], .kh = v[5], .kw = v[6],
                               .pad_top = v[7], .pad_left = v[6] / 2,
-                              .stride = 1, .up = 2, .Wo = 2 * v[1]};
-            c.Ho = 2 * v[0] + (v[7] < 0 ? v[7] : 0);
+                              .stride = v[6] == 4 ? 2 : 1, .up = 2};
+            c.Ho = (2 * v[0] + (v[7] < 0 ? v[7] : 0)) / c.stride;
+            c.Wo = 2 * v[1] / c.stride;
             const tt_real *frames[3] = {NULL};
             for (int f = v[8]; f < c.kt; f++)
                 frames[f] = fill(&a, c.Hi * c.Wi * c.Cin, numbers);

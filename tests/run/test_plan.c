@@ -124,7 +124,7 @@ static void bytes_of(const char *policy, tt_class cls, const char *size,
     tt_run *run;
     tt_needs n;
     char what[64];
-    if (!tt_ops_class(ctx->ops, cls)) return; /* not in double precision */
+    if (sizeof(tt_real) == 8 && cls != TT_CLASS_F32) return; /* has none */
     tt_settings s = settings_of(policy, size, latents);
     snprintf(what, sizeof what, "%s, class %s", policy, tt_class_name(cls));
     if (!with_decoder) tt_settings_set(ctx, &s, "no-decode", NULL);

@@ -6,9 +6,9 @@
  * Pixels are the rows of a tile, of kernels that take stored rows. What is
  * copied (conv_block.h) is rounded on its way; weights are the lanes, packed
  * once per call. A chain goes through the lines of a window in their order, and
- * goes on in the sums from line to line, which are whole groups. Where a picture
- * is seen doubled, the first line of a window is computed once for two lines of
- * outputs. */
+ * goes on in the sums from line to line, which are whole groups. Where a
+ * picture is seen doubled, the first line of a window is computed once for two
+ * lines of outputs. */
 #include "ops/exact/bf16.h"
 #include "ops/exact/conv_block.h"
 
@@ -128,9 +128,8 @@ typedef struct part {
     int64_t cols;          /* in whole tiles                                  */
 } part;
 
-/* Does line i begin as the one before does? Lines of a doubled picture are
- * 2 j and 2 j + 1 of one that is stored, so the first line of their windows may
- * be the same. */
+/* Does the window of line i begin with line 2 j + 1 of a doubled picture? That
+ * of the line before begins with 2 j, which is the same. */
 static bool begins_alike(const tt_conv_args *p, const part *b, int64_t i)
 {
     return p->up == 2 && p->stride == 1 && i > 0

@@ -9,9 +9,9 @@
  * or in a line, whichever leaves fewer rows of the last tile without one.
  * Products with frames that are missing before the first one are left out: a
  * chain that begins at +0 stays there, unless a weight is not finite.
- * In a picture that is seen doubled two lines below each other are the same, so
- * of two lines of outputs each block of products that stays in one line of a
- * window is the same for both, and is summed once.
+ * In a picture that is seen doubled, lines 2 i and 2 i + 1 are the same. So
+ * each block of products that stays in one line of a window is the same sum for
+ * two lines of outputs, and is summed once.
  * Blocking is free to change: it moves whole chains, never splits one. */
 #include <stdatomic.h>
 
@@ -105,37 +105,54 @@ static int64_t line_of(const tt_conv_args *p, int64_t k)
     return k / (p->kw * p->Cin);
 }
 
-/* Do n > 0 products from k on read one line of a window? */
-static bool in_one_line(const tt_conv_args *p, int64_t k, int64_t n)
+/* Products of a sum that is worth sharing, at least: to keep it and to add it
+ * twice takes as long as a third of them. */
+#define SHARED 96
+
+/* Do n products from k on read one line of a window, and are they so many? */
+static bool is_shared(const tt_conv_args *p, int64_t k, int64_t n)
 {
-    return line_of(p, k) == line_of(p, k + n - 1);
+    return n >= SHARED && line_of(p, k) == line_of(p, k + n - 1);
 }
 
-/* The work of a line of outputs when lines share what they can, as a share of
- * what it is otherwise. */
-static double in_pairs(const tt_conv_args *p, int64_t K)
+/* The work of n lines of outputs in a unit that share what they can, as a share
+ * of what it is otherwise: of n lines next to each other n - 1 have, at every
+ * other block that may be shared, one before them that has its sum. */
+static double in_pairs(const tt_conv_args *p, int64_t K, int64_t n)
 {
     int64_t shared = 0;
-    if (p->up != 2 || p->stride != 1) return 1;
-    for (int64_t k = 0, n; k < K; k += n) {
-        n = in_block(k, K - k);
-        if (in_one_line(p, k, n)) shared += n;
+    if (p->up != 2 || p->stride != 1 || K == 0) return 1;
+    for (int64_t k = 0, m; k < K; k += m) {
+        m = in_block(k, K - k);
+        if (is_shared(p, k, m)) shared += m;
     }
-    return 1 - 0.5 * (double)shared / (double)K;
+    return 1 - 0.5 * (double)(n - 1) / (double)n * (double)shared / (double)K;
+}
+
+/* Tiles go down a column, or along a line. */
+static void orient(plan *e, bool down, int64_t bytes, int threads)
+{
+    const tt_conv_args *p = e->p;
+    const int64_t most = e->kn->mr - 1;
+    const int64_t along = most * p->stride + (down ? p->kh : p->kw);
+    e->block.down = down;
+    e->units = units_of(e, bytes / (along * p->kt * p->Cin * e->block.size),
+                        threads);
 }
 
 static void plan_block(plan *e, int64_t bytes, int threads)
 {
     const tt_conv_args *p = e->p;
     const int64_t mr = e->kn->mr;
-    const double share = in_pairs(p, e->K);
     conv_block *b = &e->block;
     *b = (conv_block){.p = p, .size = sizeof(float), .take = take};
-    b->down = filled(p->Ho, mr) <= filled(p->Wo, mr) * share;
-    e->pairs = !b->down && share < 1;
-    const int64_t along = (mr - 1) * p->stride + (b->down ? p->kh : p->kw);
-    const int64_t pixel = p->kt * p->Cin * b->size;
-    e->units = units_of(e, bytes / (along * pixel), threads);
+    orient(e, false, bytes, threads);
+    const double share = in_pairs(p, e->K, exact_unit_at(&e->units, 0).n);
+    e->pairs = share < 1;
+    if (filled(p->Ho, mr) <= filled(p->Wo, mr) * share) {
+        orient(e, true, bytes, threads);
+        e->pairs = false;
+    }
     const int64_t n = exact_unit_at(&e->units, 0).n; /* the largest one */
     b->lines = b->down ? mr : n;
     b->cols = b->down ? n : mr;
@@ -296,8 +313,8 @@ static void add_block(const job *q, float *y, int64_t ldy, const float *t,
     }
 }
 
-/* A block whose products read one line of a window: lines of a doubled picture
- * are 2 i and 2 i + 1 of one that is stored. */
+/* A block whose products read one line of a window: where that is line 2 i + 1
+ * of a doubled picture, the outputs above have read 2 i, which is the same. */
 static void run_pairs(const job *q, const part *b)
 {
     const tt_conv_args *p = q->e->p;
@@ -320,12 +337,12 @@ static void run_blocks(const job *q, const part *b)
         one.kc = in_block(one.k0, q->kc - k);
         one.panel = q->panel + k * q->e->kn->nr;
         one.bias = k + one.kc == q->kc ? q->bias : NULL;
-        if (in_one_line(q->e->p, one.k0, one.kc)) run_pairs(&one, b);
+        if (is_shared(q->e->p, one.k0, one.kc)) run_pairs(&one, b);
         else run_panel(&one, b);
     }
 }
 
-/* ---- units ---------------------------------------------------------------- */
+/* ---- units --------------------------------------------------------------- */
 
 /* A unit of a picture, from line *i, column *j on; its inputs will be at x. */
 static part part_of(const plan *e, const float *x, exact_unit u, int64_t *i,

@@ -214,10 +214,35 @@ static void call_conv(void *user, tt_real *out)
     tt_conv(ctx, &c);
 }
 
+/* What a convolution reads. */
+typedef struct conv_inputs {
+    const tt_real *frame[3];
+    tt_tensor w;
+} conv_inputs;
+
+/* Frames, of which those are there whose bit is set in `has`, and weights; c
+ * gets them. Returns the weights. */
+static tt_real *draw_conv(tt_arena *a, conv_inputs *in, tt_conv_args *c,
+                          int has, int frames, int weights)
+{
+    const int64_t K = (int64_t)c->kt * c->kh * c->kw * c->Cin;
+    for (int f = 0; f < 3; f++) {
+        const tt_real *x = fill(a, c->Hi * c->Wi * c->Cin, frames);
+        in->frame[f] = has >> f & 1 ? x : NULL;
+    }
+    tt_real *w = fill(a, c->Cout * K, weights);
+    in->w = tt_tensor_make(w, sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5,
+                           (int64_t[]){c->Cout, c->kt, c->kh, c->kw, c->Cin});
+    c->frame = in->frame;
+    c->w = &in->w;
+    return w;
+}
+
 static void test_conv(void)
 {
     for (int v = 0; v < 12; v++) {
         tt_arena a = {0};
+        conv_inputs in;
         tt_conv_args c = {.kt = v % 3 ? 3 : 1, .kh = v % 4 ? 3 : 1,
                           .stride = v == 7 ? 2 : 1, .up = v % 5 == 4 ? 2 : 1};
         c.kw = c.kh;
@@ -228,16 +253,7 @@ static void test_conv(void)
         c.pad_top = c.pad_left = c.stride == 2 ? 0 : c.kh / 2;
         c.Ho = c.Hi * c.up / c.stride;
         c.Wo = c.Wi * c.up / c.stride;
-        const tt_real *frames[3];
-        for (int f = 0; f < 3; f++)
-            frames[f] = fill(&a, c.Hi * c.Wi * c.Cin, v % KINDS);
-        if (c.kt == 3 && v % 2) frames[0] = NULL;
-        c.frame = frames;
-        int64_t K = (int64_t)c.kt * c.kh * c.kw * c.Cin;
-        tt_tensor w = tt_tensor_make(
-            fill(&a, c.Cout * K, NORMAL), sizeof(tt_real) == 8 ? TT_F64 : TT_F32,
-            5, (int64_t[]){c.Cout, c.kt, c.kh, c.kw, c.Cin});
-        c.w = &w;
+        draw_conv(&a, &in, &c, c.kt == 3 && v % 2 ? 6 : 7, v % KINDS, NORMAL);
         c.b = v % 2 ? fill(&a, c.Cout, NORMAL) : NULL;
         char name[64];
         snprintf(name, sizeof name, "conv variant %d", v);
@@ -265,17 +281,8 @@ static void test_few_channels(void)
                               .pad_left = stride == 1};
             c.Ho = (c.Hi + stride - 1) / stride;
             c.Wo = (c.Wi + stride - 1) / stride;
-            const tt_real *frames[3];
-            for (int f = 0; f < 3; f++)
-                frames[f] = fill(&a, c.Hi * c.Wi * c.Cin, NORMAL);
-            if (s % 2) frames[0] = NULL;
-            c.frame = frames;
-            const int64_t K = (int64_t)c.kt * c.kh * c.kw * c.Cin;
-            const tt_tensor w = tt_tensor_make(
-                fill(&a, c.Cout * K, NORMAL),
-                sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5,
-                (int64_t[]){c.Cout, c.kt, c.kh, c.kw, c.Cin});
-            c.w = &w;
+            conv_inputs in;
+            draw_conv(&a, &in, &c, s % 2 ? 6 : 7, NORMAL, NORMAL);
             c.b = fill(&a, c.Cout, NORMAL);
             char name[96];
             snprintf(name, sizeof name, "conv %lldx%lld, %lld to %lld, stride "
@@ -300,20 +307,11 @@ static void test_missing(void)
                           .Hi = 15, .Wi = 6, .Ho = 15, .Wo = 6, .pad_top = 1,
                           .pad_left = 1, .Cin = channels[v % 4][0],
                           .Cout = channels[v % 4][1]};
-        const tt_real *frames[3];
-        for (int f = 0; f < 3; f++) {
-            tt_real *x = fill(&a, c.Hi * c.Wi * c.Cin, numbers);
-            frames[f] = has >> f & 1 ? x : NULL;
-        }
-        c.frame = frames;
+        conv_inputs in;
+        tt_real *w = draw_conv(&a, &in, &c, has, numbers, numbers);
         const int64_t K = (int64_t)c.kt * c.kh * c.kw * c.Cin;
-        tt_real *x = fill(&a, c.Cout * K, numbers);
-        if (kind == 2) x[(c.Cout - 1) * K + K / 4] = (tt_real)INFINITY;
-        if (kind == 3) x[K / 2] = (tt_real)NAN;
-        const tt_tensor w = tt_tensor_make(
-            x, sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5,
-            (int64_t[]){c.Cout, c.kt, c.kh, c.kw, c.Cin});
-        c.w = &w;
+        if (kind == 2) w[(c.Cout - 1) * K + K / 4] = (tt_real)INFINITY;
+        if (kind == 3) w[K / 2] = (tt_real)NAN;
         c.b = v % 2 ? fill(&a, c.Cout, numbers) : NULL;
         char name[96];
         snprintf(name, sizeof name, "conv of frames %d, %lld to %lld, weights "
@@ -351,16 +349,8 @@ static void test_doubled(void)
                               .stride = v[6] == 4 ? 2 : 1, .up = 2};
             c.Ho = (2 * v[0] + (v[7] < 0 ? v[7] : 0)) / c.stride;
             c.Wo = 2 * v[1] / c.stride;
-            const tt_real *frames[3] = {NULL};
-            for (int f = v[8]; f < c.kt; f++)
-                frames[f] = fill(&a, c.Hi * c.Wi * c.Cin, numbers);
-            c.frame = frames;
-            const int64_t K = (int64_t)c.kt * c.kh * c.kw * c.Cin;
-            const tt_tensor w = tt_tensor_make(
-                fill(&a, c.Cout * K, numbers),
-                sizeof(tt_real) == 8 ? TT_F64 : TT_F32, 5,
-                (int64_t[]){c.Cout, c.kt, c.kh, c.kw, c.Cin});
-            c.w = &w;
+            conv_inputs in;
+            draw_conv(&a, &in, &c, 7 << v[8], numbers, numbers);
             c.b = s % 2 ? fill(&a, c.Cout, numbers) : NULL;
             char name[96];
             snprintf(name, sizeof name, "conv of a doubled picture %dx%d, %d "

@@ -128,14 +128,6 @@ typedef struct part {
     int64_t cols;          /* in whole tiles                                  */
 } part;
 
-/* Does the window of line i begin with line 2 j + 1 of a doubled picture? That
- * of the line before begins with 2 j, which is the same. */
-static bool begins_alike(const tt_conv_args *p, const part *b, int64_t i)
-{
-    return p->up == 2 && p->stride == 1 && i > 0
-        && (b->line + i - p->pad_top) % 2;
-}
-
 /* The sums of those lines against a panel. */
 static void sum_panel(const plan *e, float *c, const uint16_t *in,
                       const part *b, int64_t panel)
@@ -151,7 +143,7 @@ static void sum_panel(const plan *e, float *c, const uint16_t *in,
         const uint16_t *first = in + above * line;
         for (int64_t i = 0; i < b->n; i++) {
             float *const sums = c + i * b->cols * kn->nr;
-            if (s == 0 && begins_alike(p, b, i)) {
+            if (s == 0 && i > 0 && conv_reads_again(p, b->line + i, 0)) {
                 memcpy(sums, sums - b->cols * kn->nr,
                        (size_t)(b->cols * kn->nr) * sizeof *c);
                 continue;

@@ -106,7 +106,7 @@ static int64_t line_of(const tt_conv_args *p, int64_t k)
 }
 
 /* Products of a sum that is worth sharing, at least: to keep it and to add it
- * twice takes as long as a third of them. */
+ * takes about as long as a third of them. */
 #define SHARED 96
 
 /* Do n products from k on read one line of a window, and are they so many? */
@@ -148,17 +148,15 @@ static void plan_block(plan *e, int64_t bytes, int threads)
     *b = (conv_block){.p = p, .size = sizeof(float), .take = take};
     orient(e, false, bytes, threads);
     const double share = in_pairs(p, e->K, exact_unit_at(&e->units, 0).n);
-    e->pairs = share < 1;
-    if (filled(p->Ho, mr) <= filled(p->Wo, mr) * share) {
-        orient(e, true, bytes, threads);
-        e->pairs = false;
-    }
+    const bool down = filled(p->Ho, mr) <= filled(p->Wo, mr) * share;
+    if (down) orient(e, true, bytes, threads);
+    e->pairs = !down && share < 1;
     const int64_t n = exact_unit_at(&e->units, 0).n; /* the largest one */
-    b->lines = b->down ? mr : n;
-    b->cols = b->down ? n : mr;
+    b->lines = down ? mr : n;
+    b->cols = down ? n : mr;
     conv_block_inputs(b);
     e->window = (exact_window){
-        .ld = p->stride * (b->down ? b->line : p->Cin), .run = p->kw * p->Cin,
+        .ld = p->stride * (down ? b->line : p->Cin), .run = p->kw * p->Cin,
         .high = p->kh, .line = b->line, .frame = b->tall * b->line};
 }
 
@@ -313,17 +311,18 @@ static void add_block(const job *q, float *y, int64_t ldy, const float *t,
     }
 }
 
-/* A block whose products read one line of a window: where that is line 2 i + 1
- * of a doubled picture, the outputs above have read 2 i, which is the same. */
+/* A block whose products read one line of a window: its sums are those of the
+ * outputs above where that line is the same. */
 static void run_pairs(const job *q, const part *b)
 {
     const tt_conv_args *p = q->e->p;
-    const int64_t line = b->line + line_of(p, q->k0) % p->kh - p->pad_top;
+    const int64_t u = line_of(p, q->k0) % p->kh;
     float t[EXACT_MAX_MR * EXACT_MAX_NR];
     exact_window w = q->e->window;
     for (int64_t a = 0; a < b->across; a++) {
         w.x = b->x + a * b->in[1];
-        if (a == 0 || (line + a) % 2 == 0) block_sums(q, t, &w);
+        if (a == 0 || !conv_reads_again(p, b->line + a, u))
+            block_sums(q, t, &w);
         add_block(q, b->y + a * b->out[1] + q->o0, b->out[0], t, b->along);
     }
 }

@@ -30,6 +30,13 @@ struct conv_block {
     const void *own;     /* what take() knows                                 */
 };
 
+/* Does line i of the outputs read, with line u of its windows, the same as the
+ * line before? Of a doubled picture lines 2 j and 2 j + 1 are the same. */
+static inline bool conv_reads_again(const tt_conv_args *p, int64_t i, int64_t u)
+{
+    return p->up == 2 && p->stride == 1 && (i + u - p->pad_top) % 2;
+}
+
 /* What so many outputs read; p, lines, cols, down and size are given. */
 void conv_block_inputs(conv_block *b);
 /* Values of the inputs: [kt, tall, line]. */

@@ -55,8 +55,8 @@
     }
 
 /* n products of rows from a on; the second half of the lanes in vectors of
- * P. */
-#define SUM14(a, n, P)                                                         \
+ * P. ASK is done beside each. */
+#define SUM14(a, n, P, ASK)                                                    \
     do {                                                                       \
         const float *p0 = a, *p1 = p0 + 3 * ld, *p2 = p0 + 6 * ld;             \
         const float *p3 = p0 + 9 * ld, *p4 = p0 + 12 * ld;                     \
@@ -65,6 +65,7 @@
             HALF##P b1 = P##_loadu_ps(b + 16);                                 \
             ask_behind(b, AHEAD);                                              \
             ask_behind(b, AHEAD + 64);                                         \
+            ASK                                                                \
             ROWS14(STEP14, P)                                                  \
         }                                                                      \
     } while (0)
@@ -73,11 +74,22 @@
                      const float *b, int64_t kc, bool add, const float *bias)  \
     {                                                                          \
         ROWS14(BEGIN14, P)                                                     \
-        SUM14(a, kc, P);                                                       \
+        SUM14(a, kc, P, );                                                     \
         ROWS14(GIVE14, P)                                                      \
     }
 LINEAR_TILE(linear_tile, _mm512)
 LINEAR_TILE(linear_few, _mm256)
+
+/* A cache line at every eighth product: to ask for all at once would hold up
+ * what comes after. */
+static void linear_ask(float *c, int64_t ldc, const float *a, int64_t ld,
+                       const float *b, int64_t kc, bool add, const float *next)
+{
+    const float *const bias = NULL;
+    ROWS14(BEGIN14, _mm512)
+    SUM14(a, kc, _mm512, if (k % 8 == 0) ask_near(next, 8 * k););
+    ROWS14(GIVE14, _mm512)
+}
 
 static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
                       const float *b, int64_t kc, bool add, const float *bias)
@@ -87,7 +99,7 @@ static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
     for (int64_t n; kc > 0; k0 += n, kc -= n) {
         n = kc;
         const float *a = exact_piece(w, k0, &n);
-        SUM14(a, n, _mm512);
+        SUM14(a, n, _mm512, );
     }
     ROWS14(GIVE14, _mm512)
 }
@@ -406,6 +418,7 @@ static double fma_loop(int64_t n)
 const tt_kernels tt_kernels_avx512 = {
     .name = "avx512", .level = EXACT_AVX512,
     .mr = 14, .nr = 32, .linear_tile = linear_tile, .pack = pack,
+    .linear_ask = linear_ask,
     .few = 24, .linear_few = linear_few, .half = 16, .linear_half = linear_half,
     .rest = REST, .linear_rest = linear_rest,
     .linear_half16 = linear_half16, .conv_tile = conv_tile,

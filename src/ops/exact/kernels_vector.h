@@ -110,6 +110,12 @@ INLINE void ask_behind(const void *x, int64_t bytes)
     __builtin_prefetch((const void *)((uintptr_t)x + (uintptr_t)bytes), 0, 2);
 }
 
+/* Ask for it as near as can be. */
+INLINE void ask_near(const void *x, int64_t bytes)
+{
+    __builtin_prefetch((const void *)((uintptr_t)x + (uintptr_t)bytes));
+}
+
 INLINE vd vd_all(double x)
 {
     vd v = {0};

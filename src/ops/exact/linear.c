@@ -77,19 +77,64 @@ static const float *weights(const exact_product *p, exact_slice at, float *copy,
     return copy;
 }
 
+/* Weights of the next tile: what the blocks of panels ask memory for. */
+typedef struct wanted {
+    const float *row;        /* the next one                                  */
+    int64_t ld, kc;
+    int64_t rows, blocks;    /* that are left                                 */
+    bool whole;              /* a block asks for a row                        */
+} wanted;
+
+/* Where there are fewer blocks than rows, or a kernel cannot do better, a block
+ * asks for the first lines of a few rows. */
+static wanted behind(const exact_product *p, exact_slice at)
+{
+    const tt_tensor *w = p->a->w;
+    const int64_t o = at.o0 + p->mr;
+    const float *stored = tt_tensor_in_place(w);
+    if (!stored || o + p->mr > w->dim[0]) return (wanted){0};
+    wanted next = {.row = stored + o * w->dim[1] + at.k0, .ld = w->dim[1],
+                   .kc = at.kc, .rows = p->mr,
+                   .blocks = exact_parts(at.live, p->nr)
+                             * exact_parts(at.kc, TT_DOT_BLOCK)};
+    next.whole = plan_of(p)->kn->linear_ask && next.blocks >= p->mr;
+    return next;
+}
+
+/* A row for a kernel to ask for; NULL: there is none, or it is done here. */
+static const float *ask(wanted *next)
+{
+    const float *row = next->row;
+    if (next->rows <= 0) return NULL;
+    const int64_t n = exact_parts(next->rows, next->blocks--);
+    next->rows -= n;
+    next->row += n * next->ld;
+    if (next->whole) return row;
+    EXACT_ASK_WEIGHTS((const char *)row, n, next->ld * (int64_t)sizeof *row,
+                      next->kc * (int64_t)sizeof *row);
+    return NULL;
+}
+
 /* out [mr, nr] = what is there (from k0 > 0 on) and a slice of products of a
  * panel whose first at.live > 0 rows count (or all, if those are more than it
  * has), in the blocks of the definition, ascending. */
 static void panel(const exact_product *p, float *out, const float *w,
-                  int64_t ld, const float *x, exact_slice at)
+                  int64_t ld, const float *x, exact_slice at, wanted *next)
 {
     const tt_kernels *kn = plan_of(p)->kn;
     const int64_t apart = alone(p, at.live), lanes = at.live - apart;
-    for (int64_t k = 0; lanes > 0 && k < at.kc; k += TT_DOT_BLOCK)
+    for (int64_t k = 0; lanes > 0 && k < at.kc; k += TT_DOT_BLOCK) {
+        const int64_t n = exact_least(at.kc - k, TT_DOT_BLOCK);
+        const float *row = ask(next);
+        if (row && lanes > kn->few) {
+            kn->linear_ask(out, kn->nr, w + k, ld, x + k * kn->nr, n,
+                           at.k0 + k > 0, row);
+            continue;
+        }
         (lanes <= kn->half ? kn->linear_half
          : lanes <= kn->few ? kn->linear_few : kn->linear_tile)(
-            out, kn->nr, w + k, ld, x + k * kn->nr,
-            exact_least(at.kc - k, TT_DOT_BLOCK), at.k0 + k > 0, NULL);
+            out, kn->nr, w + k, ld, x + k * kn->nr, n, at.k0 + k > 0, NULL);
+    }
     if (apart)
         kn->linear_rest(out + lanes, kn->nr, w, ld, x + lanes, apart, at.kc,
                         at.k0 > 0);
@@ -128,12 +173,9 @@ static void slice(const exact_product *p, float *out, const char *panels,
         return;
     }
     const float *w = weights(p, at, copy, &ld);
-    if (w != copy && at.o0 + 2 * p->mr <= p->a->w->dim[0])
-        EXACT_ASK_WEIGHTS(p, (const char *)(w + p->mr * ld),
-                          ld * (int64_t)sizeof *w,
-                          at.kc * (int64_t)sizeof *w);
+    wanted next = behind(p, at);
     for (int64_t r = 0; r < at.n; r += p->nr, out += at.apart) {
-        panel(p, out, w, ld, x + r * at.kc, at);
+        panel(p, out, w, ld, x + r * at.kc, at, &next);
         at.live -= p->nr;
     }
 }

@@ -55,7 +55,7 @@
     }
 
 /* n products of rows from a on; the second half of the lanes in vectors of
- * P. ASK is done beside each. */
+ * P. ASK is done beside each; it may use k, its number. */
 #define SUM14(a, n, P, ASK)                                                    \
     do {                                                                       \
         const float *p0 = a, *p1 = p0 + 3 * ld, *p2 = p0 + 6 * ld;             \

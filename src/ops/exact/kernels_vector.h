@@ -93,6 +93,12 @@ typedef int32_t vi __attribute__((vector_size(8 * VD)));
 #define INLINE static inline __attribute__((always_inline))
 #define EACH(n) UNROLL for (int i = 0; i < (n); i++)
 
+/* Ask the first cache for what lies so many bytes behind x, if anything. */
+INLINE void ask_near(const void *x, int64_t bytes)
+{
+    __builtin_prefetch((const void *)((uintptr_t)x + (uintptr_t)bytes));
+}
+
 /* Ask memory for what an even stream through x reads a page later: CPUs foresee
  * such streams too late, or stop at the end of a page. Past the end of an array
  * nothing comes of it. (An integer, as a pointer may not point there.) */
@@ -101,19 +107,13 @@ typedef int32_t vi __attribute__((vector_size(8 * VD)));
 #endif
 INLINE void ask_ahead(const float *x)
 {
-    __builtin_prefetch((const void *)((uintptr_t)x + AHEAD));
+    ask_near(x, AHEAD);
 }
 
 /* Ask the second cache for what lies so many bytes behind x, if anything. */
 INLINE void ask_behind(const void *x, int64_t bytes)
 {
     __builtin_prefetch((const void *)((uintptr_t)x + (uintptr_t)bytes), 0, 2);
-}
-
-/* Ask for it as near as can be. */
-INLINE void ask_near(const void *x, int64_t bytes)
-{
-    __builtin_prefetch((const void *)((uintptr_t)x + (uintptr_t)bytes));
 }
 
 INLINE vd vd_all(double x)

@@ -77,38 +77,45 @@ static const float *weights(const exact_product *p, exact_slice at, float *copy,
     return copy;
 }
 
-/* Weights of the next tile: what the blocks of panels ask memory for. */
+/* Rows of weights of the next tile that blocks of panels ask memory for. */
 typedef struct wanted {
-    const float *row;        /* the next one                                  */
+    const float *from;       /* the first one                                 */
     int64_t ld, kc;
-    int64_t rows, blocks;    /* that are left                                 */
-    bool whole;              /* a block asks for a row                        */
+    int64_t rows, asked;
+    int64_t blocks;          /* that are left, if not more                    */
+    bool whole;              /* a kernel asks for a row                       */
 } wanted;
 
-/* Where there are fewer blocks than rows, or a kernel cannot do better, a block
- * asks for the first lines of a few rows. */
+/* A kernel that asks takes a row of two blocks at a time, where full panels
+ * have blocks enough for all rows; they come before the last, narrow panel.
+ * Otherwise each block of a panel shares in asking for the first lines. No
+ * rows where no whole tile of weights follows, or they are not read in place. */
 static wanted behind(const exact_product *p, exact_slice at)
 {
+    const tt_kernels *kn = plan_of(p)->kn;
     const tt_tensor *w = p->a->w;
-    const int64_t o = at.o0 + p->mr;
+    const int64_t o = at.o0 + p->mr, full = at.live / p->nr;
+    const int64_t last = at.live % p->nr, lanes = last - alone(p, last);
+    const int64_t blocks = exact_parts(at.kc, TT_DOT_BLOCK);
     const float *stored = tt_tensor_in_place(w);
     if (!stored || o + p->mr > w->dim[0]) return (wanted){0};
-    wanted next = {.row = stored + o * w->dim[1] + at.k0, .ld = w->dim[1],
-                   .kc = at.kc, .rows = p->mr,
-                   .blocks = exact_parts(at.live, p->nr)
-                             * exact_parts(at.kc, TT_DOT_BLOCK)};
-    next.whole = plan_of(p)->kn->linear_ask && next.blocks >= p->mr;
+    wanted next = {.from = stored + o * w->dim[1] + at.k0, .ld = w->dim[1],
+                   .kc = at.kc, .rows = p->mr};
+    next.whole = kn->linear_ask && at.kc == 2 * TT_DOT_BLOCK
+                 && full * blocks >= p->mr;
+    next.blocks = next.whole ? p->mr : (full + (lanes > 0)) * blocks;
     return next;
 }
 
-/* A row for a kernel to ask for; NULL: there is none, or it is done here. */
+/* A row for the kernel to ask for; NULL: there is none, or it is done here. */
 static const float *ask(wanted *next)
 {
-    const float *row = next->row;
-    if (next->rows <= 0) return NULL;
-    const int64_t n = exact_parts(next->rows, next->blocks--);
-    next->rows -= n;
-    next->row += n * next->ld;
+    const int64_t left = next->rows - next->asked;
+    if (left <= 0) return NULL;
+    const int64_t n = next->blocks > 1 ? exact_parts(left, next->blocks) : left;
+    const float *row = next->from + next->asked * next->ld;
+    next->blocks--;
+    next->asked += n;
     if (next->whole) return row;
     EXACT_ASK_WEIGHTS((const char *)row, n, next->ld * (int64_t)sizeof *row,
                       next->kc * (int64_t)sizeof *row);
@@ -117,7 +124,8 @@ static const float *ask(wanted *next)
 
 /* out [mr, nr] = what is there (from k0 > 0 on) and a slice of products of a
  * panel whose first at.live > 0 rows count (or all, if those are more than it
- * has), in the blocks of the definition, ascending. */
+ * has), in the blocks of the definition, ascending; each may ask for some of
+ * `next`. */
 static void panel(const exact_product *p, float *out, const float *w,
                   int64_t ld, const float *x, exact_slice at, wanted *next)
 {
@@ -126,7 +134,7 @@ static void panel(const exact_product *p, float *out, const float *w,
     for (int64_t k = 0; lanes > 0 && k < at.kc; k += TT_DOT_BLOCK) {
         const int64_t n = exact_least(at.kc - k, TT_DOT_BLOCK);
         const float *row = ask(next);
-        if (row && lanes > kn->few) {
+        if (row) {
             kn->linear_ask(out, kn->nr, w + k, ld, x + k * kn->nr, n,
                            at.k0 + k > 0, row);
             continue;
@@ -135,6 +143,7 @@ static void panel(const exact_product *p, float *out, const float *w,
          : lanes <= kn->few ? kn->linear_few : kn->linear_tile)(
             out, kn->nr, w + k, ld, x + k * kn->nr, n, at.k0 + k > 0, NULL);
     }
+    if (lanes == 0) ask(next);
     if (apart)
         kn->linear_rest(out + lanes, kn->nr, w, ld, x + lanes, apart, at.kc,
                         at.k0 > 0);

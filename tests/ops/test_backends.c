@@ -189,8 +189,8 @@ static void linear_in_place(char *end, tt_dtype type, int64_t n, int64_t o,
 /* Weights that are read in place end where no page is: nothing behind a row of
  * the last tile may be read. With whole tiles of 14, and the numbers of rows
  * that have kernels of their own. At last so many outputs that units have all
- * panels, which ask for the weights of the next tile in more than one slice: too
- * few full ones for whole rows, and enough. */
+ * panels, which ask for the weights of the next tile in more than one slice:
+ * too few full ones for whole rows, and enough. */
 static void test_linear_in_place(tt_dtype type)
 {
     const bool more = type == TT_BF16;

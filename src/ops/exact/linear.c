@@ -88,8 +88,9 @@ typedef struct wanted {
 
 /* A kernel that asks takes a row of two blocks at a time, where full panels
  * have blocks enough for all rows; they come before the last, narrow panel.
- * Otherwise each block of a panel shares in asking for the first lines. No
- * rows where no whole tile of weights follows, or they are not read in place. */
+ * Otherwise each block of a panel shares in asking for the first lines. There
+ * are no rows where no whole tile of weights follows, or it is not read in
+ * place. */
 static wanted behind(const exact_product *p, exact_slice at)
 {
     const tt_kernels *kn = plan_of(p)->kn;

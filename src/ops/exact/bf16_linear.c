@@ -37,7 +37,7 @@ static const void *weights(const plan *e, exact_slice at, float *copy,
     if (e->stored && n == kn->mr) {
         const char *from = (const char *)w->data + 2 * (at.o0 * K + at.k0);
         if (at.o0 + 2 * kn->mr <= w->dim[0])
-            EXACT_ASK_WEIGHTS(from + 2 * kn->mr * K, kn->mr, 2 * K,
+            EXACT_ASK_WEIGHTS(&e->walk, from + 2 * kn->mr * K, 2 * K,
                               2 * at.kc);
         *rows = (bf16_rows){K, BF16_GROUP};
         return from;

@@ -2,10 +2,11 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * linear     14 rows x 32 lanes: 28 accumulators, the rows broadcast in place;
- *            or 16 lanes; or 24, half of whose vectors are as cheap as two
- *            halves are dear on CPUs that do AVX-512 in halves. Four lanes or
- *            fewer have the 14 rows along the vector instead (linear_rest).
+ * linear     14 rows x 32 lanes: 28 accumulators, the rows broadcast in place,
+ *            also with requests for the next rows (linear_ask); or 16 lanes;
+ *            or 24, half of whose vectors are as cheap as two halves are dear
+ *            on CPUs that do AVX-512 in halves. Four lanes or fewer have the
+ *            14 rows along the vector instead (linear_rest).
  * attention  8 rows x 48 queries: 24 accumulators; or 32, where a panel has no
  *            more.
  * All loops over rows but those of linear_rest are written out by macro so that

@@ -77,56 +77,40 @@ static const float *weights(const exact_product *p, exact_slice at, float *copy,
     return copy;
 }
 
-/* Rows of weights of the next tile that blocks of panels ask memory for. */
+/* Rows of weights of the next tile, for kernels to ask memory for. */
 typedef struct wanted {
     const float *from;       /* the first one                                 */
-    int64_t ld, kc;
-    int64_t rows, asked;
-    int64_t blocks;          /* that are left, if not more                    */
-    bool whole;              /* a kernel asks for a row                       */
+    int64_t ld, rows, asked;
 } wanted;
 
 /* A kernel that asks takes a row of two blocks at a time, where full panels
  * have blocks enough for all rows; they come before the last, narrow panel.
- * Otherwise each block of a panel shares in asking for the first lines. There
- * are no rows where no whole tile of weights follows, or it is not read in
- * place. */
+ * Elsewhere the first lines are asked for here, and there are no rows. */
 static wanted behind(const exact_product *p, exact_slice at)
 {
-    const tt_kernels *kn = plan_of(p)->kn;
     const tt_tensor *w = p->a->w;
-    const int64_t o = at.o0 + p->mr, full = at.live / p->nr;
-    const int64_t last = at.live % p->nr, lanes = last - alone(p, last);
-    const int64_t blocks = exact_parts(at.kc, TT_DOT_BLOCK);
+    const int64_t o = at.o0 + p->mr, ld = w->dim[1];
     const float *stored = tt_tensor_in_place(w);
     if (!stored || o + p->mr > w->dim[0]) return (wanted){0};
-    wanted next = {.from = stored + o * w->dim[1] + at.k0, .ld = w->dim[1],
-                   .kc = at.kc, .rows = p->mr};
-    next.whole = kn->linear_ask && at.kc == 2 * TT_DOT_BLOCK
-                 && full * blocks >= p->mr;
-    next.blocks = next.whole ? p->mr : (full + (lanes > 0)) * blocks;
-    return next;
+    const float *from = stored + o * ld + at.k0;
+    if (plan_of(p)->kn->linear_ask && at.kc == 2 * TT_DOT_BLOCK
+        && 2 * (at.live / p->nr) >= p->mr)
+        return (wanted){.from = from, .ld = ld, .rows = p->mr};
+    EXACT_ASK_WEIGHTS(p, (const char *)from, ld * (int64_t)sizeof *from,
+                      at.kc * (int64_t)sizeof *from);
+    return (wanted){0};
 }
 
-/* A row for the kernel to ask for; NULL: there is none, or it is done here. */
 static const float *ask(wanted *next)
 {
-    const int64_t left = next->rows - next->asked;
-    if (left <= 0) return NULL;
-    const int64_t n = next->blocks > 1 ? exact_parts(left, next->blocks) : left;
-    const float *row = next->from + next->asked * next->ld;
-    next->blocks--;
-    next->asked += n;
-    if (next->whole) return row;
-    EXACT_ASK_WEIGHTS((const char *)row, n, next->ld * (int64_t)sizeof *row,
-                      next->kc * (int64_t)sizeof *row);
-    return NULL;
+    if (next->asked >= next->rows) return NULL;
+    return next->from + next->asked++ * next->ld;
 }
 
 /* out [mr, nr] = what is there (from k0 > 0 on) and a slice of products of a
  * panel whose first at.live > 0 rows count (or all, if those are more than it
- * has), in the blocks of the definition, ascending; each may ask for some of
- * `next`. */
+ * has), in the blocks of the definition, ascending; a kernel may ask for
+ * a row of `next` meanwhile. */
 static void panel(const exact_product *p, float *out, const float *w,
                   int64_t ld, const float *x, exact_slice at, wanted *next)
 {
@@ -144,7 +128,6 @@ static void panel(const exact_product *p, float *out, const float *w,
          : lanes <= kn->few ? kn->linear_few : kn->linear_tile)(
             out, kn->nr, w + k, ld, x + k * kn->nr, n, at.k0 + k > 0, NULL);
     }
-    if (lanes == 0) ask(next);
     if (apart)
         kn->linear_rest(out + lanes, kn->nr, w, ld, x + lanes, apart, at.kc,
                         at.k0 > 0);

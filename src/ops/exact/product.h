@@ -60,13 +60,13 @@ static inline int64_t exact_panel_bytes(const exact_product *p, int64_t kc)
     return (kc + p->group - 1) / p->group * p->group * p->nr * p->size;
 }
 
-/* The weights of the next tile will be wanted: of n rows so many bytes of a
- * slice. Its first lines are asked for; CPUs foresee the rest, and to ask for
- * all of it at once holds up what is being computed. (A macro: gcc drops a
- * function that does nothing else.) */
+/* The weights of the next tile will be wanted: of each of mr rows so many bytes
+ * of a slice. Its first lines are asked for; CPUs foresee the rest, and to ask
+ * for all of it holds up what is being computed. (A macro: gcc drops a function
+ * that does nothing else.) */
 #define EXACT_ASKED (2 * 64)
-#define EXACT_ASK_WEIGHTS(row, n, stride, bytes)                               \
-    for (int64_t j_ = 0; j_ < (n); j_++)                                       \
+#define EXACT_ASK_WEIGHTS(p, row, stride, bytes)                               \
+    for (int64_t j_ = 0; j_ < (p)->mr; j_++)                                   \
         for (int64_t at_ = 0; at_ < exact_least(bytes, EXACT_ASKED);           \
              at_ += 64)                                                        \
             __builtin_prefetch((row) + j_ * (stride) + at_, 0, 2)

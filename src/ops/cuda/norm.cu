@@ -12,6 +12,49 @@
 #include "ops/cuda/kernel.h"
 
 #define LANES 16
+#define AHEAD 16         /* numbers that are asked for before they are needed */
+#define AHEAD_DOWN 64    /* the same of a column, where few threads run       */
+
+/* add(x[0]), add(x[stride]) and so on, `count` of them in this order: while N
+ * are used the next N are on their way. */
+template <int N, class ADD>
+DEVICE void in_turn(const float *x, int64_t count, int64_t stride, ADD add)
+{
+    const int64_t whole = count / N * N;
+    float v[N], next[N];
+    UNROLL
+    for (int k = 0; k < N; k++) next[k] = whole ? x[k * stride] : 0.0f;
+    UNROLL_1
+    for (int64_t i = 0; i < whole; i += N) {
+        UNROLL
+        for (int k = 0; k < N; k++) v[k] = next[k];
+        const int64_t from = i + N < whole ? i + N : i;
+        UNROLL
+        for (int k = 0; k < N; k++) next[k] = x[(from + k) * stride];
+        UNROLL
+        for (int k = 0; k < N; k++) add(v[k]);
+    }
+    UNROLL_1
+    for (int64_t i = whole; i < count; i++) add(x[i * stride]);
+}
+
+/* y[i] = of(i) for a lane's part of a row: several are computed before the
+ * first one is stored. */
+template <class OF>
+DEVICE void fill_lane(float *y, int64_t c, int64_t first, OF of)
+{
+    const int some = AHEAD / 2;
+    int64_t i = first;
+    for (; i + (some - 1) * LANES < c; i += some * LANES) {
+        float v[some];
+        UNROLL
+        for (int k = 0; k < some; k++) v[k] = of(i + k * LANES);
+        UNROLL
+        for (int k = 0; k < some; k++) y[i + k * LANES] = v[k];
+    }
+    UNROLL_1
+    for (; i < c; i += LANES) y[i] = of(i);
+}
 
 DEVICE double join_lanes(double lane)
 {
@@ -34,10 +77,17 @@ struct row_lane {
     }
 };
 
+/* Numbers of a row that belong to a lane. */
+DEVICE int64_t lane_count(int64_t c, int64_t first)
+{
+    return (c - first + LANES - 1) / LANES;
+}
+
 DEVICE double row_mean(const float *x, int64_t c, int64_t first)
 {
     double lane = 0.0;
-    for (int64_t i = first; i < c; i += LANES) lane = add_rn(lane, wide(x[i]));
+    in_turn<AHEAD>(x + first, lane_count(c, first), LANES,
+            [&](float v) { lane = add_rn(lane, wide(v)); });
     return div_rn(join_lanes(lane), wide(c));
 }
 
@@ -45,10 +95,10 @@ DEVICE double row_mean(const float *x, int64_t c, int64_t first)
 DEVICE double row_moment(const float *x, int64_t c, int64_t first, double mean)
 {
     double lane = 0.0;
-    for (int64_t i = first; i < c; i += LANES) {
-        const double d = add_rn(wide(x[i]), -mean);
+    in_turn<AHEAD>(x + first, lane_count(c, first), LANES, [&](float v) {
+        const double d = add_rn(wide(v), -mean);
         lane = fma_rn(d, d, lane);
-    }
+    });
     return join_lanes(lane);
 }
 
@@ -70,13 +120,13 @@ KERNEL(layer_norm, cuda_layer_norm_args, ROW_THREADS, 1)
     const double scale = row_scale(moment, n.c, n.eps);
     const int64_t group = m.scale ? r.row / m.rows * m.stride : 0;
     if (!r.live) return;
-    for (int64_t i = r.first; i < n.c; i += LANES) {
+    fill_lane(y, n.c, r.first, [&](int64_t i) {
         float v = narrow(mul_rn(add_rn(wide(x[i]), -mean), scale));
         if (n.w) v = fma_rn(v, n.w[i], n.b[i]);
         if (m.scale)
             v = fma_rn(v, add_rn(1.0f, m.scale[group + i]), m.shift[group + i]);
-        y[i] = v;
-    }
+        return v;
+    });
 }
 
 KERNEL(rms_norm, tt_rms_norm_args, ROW_THREADS, 1)
@@ -87,8 +137,9 @@ KERNEL(rms_norm, tt_rms_norm_args, ROW_THREADS, 1)
     const double moment = row_moment(x, a.c, r.first, 0.0);
     const double scale = row_scale(moment, a.c, a.eps);
     if (!r.live) return;
-    for (int64_t i = r.first; i < a.c; i += LANES)
-        y[i] = mul_rn(narrow(mul_rn(wide(x[i]), scale)), a.w[i]);
+    fill_lane(y, a.c, r.first, [&](int64_t i) {
+        return mul_rn(narrow(mul_rn(wide(x[i]), scale)), a.w[i]);
+    });
 }
 
 KERNEL(channel_norm, tt_channel_norm_args, ROW_THREADS, 1)
@@ -101,10 +152,10 @@ KERNEL(channel_norm, tt_channel_norm_args, ROW_THREADS, 1)
     if (norm < 1e-12) norm = 1e-12;   /* a floor, not an addition */
     const double scale = div_rn(1.0, norm);
     if (!r.live) return;
-    for (int64_t i = r.first; i < a.c; i += LANES) {
+    fill_lane(y, a.c, r.first, [&](int64_t i) {
         const float v = narrow(mul_rn(wide(x[i]), scale));
-        y[i] = mul_rn(mul_rn(v, root), a.gamma[i]);
-    }
+        return mul_rn(mul_rn(v, root), a.gamma[i]);
+    });
 }
 
 /* ---- columns ------------------------------------------------------------- */
@@ -114,7 +165,8 @@ KERNEL(col_mean, tt_col_mean_args, COLUMN_THREADS, 1)
     const int64_t i = grid_thread();
     if (i >= a.c) return;
     double s = 0.0;
-    for (int64_t r = 0; r < a.n; r++) s = add_rn(s, wide(a.x[r * a.c + i]));
+    in_turn<AHEAD_DOWN>(a.x + i, a.n, a.c,
+                        [&](float v) { s = add_rn(s, wide(v)); });
     a.mean[i] = div_rn(s, wide(a.n));
 }
 
@@ -123,10 +175,11 @@ KERNEL(col_moment, tt_col_moment_args, COLUMN_THREADS, 1)
     const int64_t i = grid_thread();
     if (i >= a.c) return;
     double s = 0.0;
-    for (int64_t r = 0; r < a.n; r++) {
-        const double d = add_rn(wide(a.x[r * a.c + i]), -a.mean[i]);
+    const double mean = a.mean[i];
+    in_turn<AHEAD_DOWN>(a.x + i, a.n, a.c, [&](float v) {
+        const double d = add_rn(wide(v), -mean);
         s = fma_rn(d, d, s);
-    }
+    });
     a.m2[i] = s;
 }
 

@@ -49,7 +49,7 @@ add() {   # name: what that program said
     failed=$((failed + f))
 }
 
-all="waits kernels attention_sm_80 attention_sm_86 linear_sm_80 conv_sm_80 wgmma"
+all="waits kernels attention_sm_80 attention_sm_86 linear_sm_80 conv_sm_80 linear_mma attention_mma"
 start waits "$build/shim/check_waits"
 # shellcheck disable=SC2086
 start kernels "$build/shim/check_kernels" $brief
@@ -58,7 +58,9 @@ start attention_sm_80 env TT_SHIM_GPU=80 "$build/shim/check_kernels" $brief atte
 start attention_sm_86 env TT_SHIM_GPU=86 "$build/shim/check_kernels" $brief attention
 start linear_sm_80 env TT_SHIM_GPU=80 "$build/shim/check_kernels" $brief "sm80 linear"
 start conv_sm_80 env TT_SHIM_GPU=80 "$build/shim/check_kernels" "sm80 conv"
-start wgmma env TT_CUDA_LINEAR=wgmma "$build/shim/check_kernels" $brief "sm90 linear"
+# class sm90 without wgmma
+start linear_mma env TT_CUDA_PRODUCTS=mma "$build/shim/check_kernels" $brief "sm90 linear"
+start attention_mma env TT_CUDA_PRODUCTS=mma "$build/shim/check_kernels" $brief "sm90 attention"
 for class in f32 sm80 sm90; do
     gpu=90
     some=$filter

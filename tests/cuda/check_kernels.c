@@ -271,7 +271,7 @@ static void test_linear(void)
         {5, 260, 1536, 0, 0}, {129, 8, 16, 0, 0},   {64, 132, 257, 0, 0},
         {200, 140, 1025, 0, 0}, {128, 128, 512, 0, 0}, {33, 7, 3, 0, 0},
         {1, 4, 8, 0, 0},      {257, 300, 20, 0, 0}, {70, 64, 769, 0, 0},
-        {2, 4, 0, 0, 0},
+        {2, 4, 0, 0, 0},      {7, 33, 1536, 0, 0},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int kind = 0; kind < KINDS; kind++) {
@@ -295,13 +295,16 @@ static void test_stored(void)
         TT_Q6_K,
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        for (int scaled = 0; scaled < 2; scaled++) {
-            const linear_shape s = {5, 37, 256, types[i],
+        for (int way = 0; way < 3; way++) {   /* 1: scaled, 2: another width */
+            const bool scaled = way == 1;
+            const linear_shape s = {5, 37, way == 2 ? 301 : 256, types[i],
                                     scaled ? 0.0123f : 0};
+            if (way == 2 && tt_dtype_block(types[i]) > 1) continue;
             operand o[OPERANDS] = {output(s.n * s.o),
                                    floats(s.n * s.k, NORMAL), stored(&s)};
             check(call_linear, &s, o, "linear stored as %s%s",
-                  tt_dtype_name(s.type), scaled ? ", scaled" : "");
+                  tt_dtype_name(s.type),
+                  scaled ? ", scaled" : way ? ", odd" : "");
         }
 }
 
@@ -530,6 +533,7 @@ static void test_attention(void)
         {40, 40, 2, 16, 0, 1},    {30, 600, 1, 384, 0, 0},
         {7, 7, 4, 6, 0, 1},       {20, 20, 1, 128, 0, 1},
         {33, 290, 1, 128, 1, 0},  {530, 530, 1, 8, 0, 1},
+        {200, 300, 2, 128, 0, 0},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int kind = 0; kind < KINDS; kind++) {
@@ -715,6 +719,7 @@ static void test_rows(void)
 {
     static const int64_t shapes[][2] = {
         {18, 96}, {5, 37}, {1, 16}, {2, 15}, {3, 1536}, {33, 1}, {70, 65},
+        {135, 3}, {4, 105},
     };
     for (int op = 0; op < ROW_OPS; op++)
         for (int kind = 0; kind <= CANCEL; kind++)

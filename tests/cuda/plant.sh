@@ -55,8 +55,10 @@ found() {   # kernel file, cases
         return 1
     fi
     way=mma
-    [ "$1" != wgmma_linear.cu ] || way=wgmma
-    TT_CUDA_LINEAR=$way LD_LIBRARY_PATH=$work/shim timeout 300 "$build/shim/check_kernels" "$2" \
+    case $1 in wgmma_* | blocks.cu) way=wgmma ;; esac
+    gpu=90
+    case $2 in sm80*) gpu=80 ;; esac
+    TT_SHIM_GPU=$gpu TT_CUDA_PRODUCTS=$way LD_LIBRARY_PATH=$work/shim timeout 300 "$build/shim/check_kernels" "$2" \
         first > "$work/log" 2>&1
     rc=$?
     grep -m 1 '^FAIL' "$work/log" | sed 's/^FAIL [a-z/]*: //' > "$work/seen"
@@ -92,8 +94,14 @@ while IFS='|' read -r file cases n old new what; do
     exp.h) kernel=pointwise.cu ;;
     epilogue.h) kernel=linear.cu ;;
     tile.h) kernel=linear.cu ;;
-    mma.h | mma_tile.h) kernel=mma_linear.cu ;;
-    wgmma.h) kernel=wgmma_linear.cu ;;
+    mma.h | mma_tile.h | rows.h) kernel=mma_linear.cu ;;
+    softmax.h) kernel=mma_attention.cu ;;
+    wgmma.h)
+        kernel=wgmma_linear.cu
+        case $cases in
+        *attention*) kernel=wgmma_attention.cu ;;
+        *stored*) kernel=blocks.cu ;;
+        esac ;;
     esac
     rm -rf "$work/planted" "$work/src/ops/cuda/"*
     mkdir -p "$work/planted"

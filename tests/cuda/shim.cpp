@@ -14,6 +14,7 @@
 #include <ucontext.h>
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -81,20 +82,31 @@ void begin(stack_at *at, char *stack, void (*enter)())
 
 /* ---- fibers -------------------------------------------------------------- */
 
-enum state { READY, AT_BLOCK, AT_WARP, DONE };
+enum state { READY, AT_BLOCK, AT_WARP, AT_TURN, DONE };
 
 struct copy { void *to; const void *from; int bytes; };
-struct product { uint64_t a, b; };
 
-/* Products of a thread of a warpgroup: the sums they go into, which are NaN
- * until all of them were waited for. */
+/* Sums that products of a thread go into: NaN until all of them were waited
+ * for. */
+struct target {
+    float *acc;
+    int n, open;
+    float sum[128];
+};
+
 struct products {
-    float *acc = nullptr;
-    float sum[64];
-    std::vector<product> open;
-    std::vector<std::vector<product>> groups;
-    bool hidden = false;                   /* copies came, no fence since     */
+    std::vector<target> into;
+    std::vector<shim_product> open;
+    std::vector<std::vector<shim_product>> groups;
     bool begun = false;
+};
+
+/* Turns of what arrives. The present one ends when no thread is missing, and
+ * as many bytes are on their way as were announced. */
+struct turns {
+    int threads, missing, number = 0;
+    int64_t bytes = 0;                     /* announced, not on their way     */
+    std::vector<copy> coming, ended;       /* of this turn, of those before   */
 };
 
 struct fiber {
@@ -105,6 +117,8 @@ struct fiber {
     std::vector<copy> open;                /* not committed                   */
     std::vector<std::vector<copy>> groups; /* committed, not waited for       */
     products wgmma;
+    const turns *awaits;                   /* AT_TURN: the end of turn `turn` */
+    int turn;
 };
 
 enum order { FORWARD, REVERSE, RANDOM };
@@ -119,6 +133,8 @@ struct engine {
     fiber *now = nullptr;
     const shim_kernel *kernel = nullptr;
     const char *name = "";
+    std::map<const void *, turns> arrivals;
+    bool arrivals_shown = false;
     const void *args = nullptr;
     order by = FORWARD;
     uint64_t random = 88172645463325252u;
@@ -231,7 +247,10 @@ bool one_turn()
     return ran;
 }
 
-/* Threads that have met go on. */
+/* As the GPU sees it, which knows only whether a turn is odd. */
+bool ended(const turns &t, int turn) { return ((t.number ^ turn) & 1) != 0; }
+
+/* Threads that have met, and those whose turn has ended, go on. */
 void meet()
 {
     const size_t n = E.fibers.size();
@@ -245,12 +264,16 @@ void meet()
     if (waiting == n) go_on(0, n);
     else if (waiting && count(0, n, DONE))
         shim_fail("threads wait at a barrier, but others have left");
+    for (fiber &f : E.fibers)
+        if (f.is == AT_TURN && ended(*f.awaits, f.turn)) f.is = READY;
 }
 
 void run_block(size_t shared)
 {
     memset(E.shared, 0xff, shared);              /* NaN */
     memset(E.slots.data(), 0xff, E.slots.size());
+    E.arrivals.clear();
+    E.arrivals_shown = false;
     for (fiber &f : E.fibers) {
         f.is = READY;
         f.open.clear();
@@ -391,7 +414,6 @@ void shim_wait(int leave)
         for (const copy &c : g.front())
             memcpy(c.to, c.from, (size_t)c.bytes);
         g.erase(g.begin());
-        E.now->wgmma.hidden = true;
     }
 }
 
@@ -407,21 +429,90 @@ const void *shim_shared_at(uint32_t offset, int bytes)
     return E.shared + offset;
 }
 
-void shim_product_show() { E.now->wgmma.hidden = false; }
+/* ---- what arrives -------------------------------------------------------- */
+
+namespace {
+
+turns &turns_at(void *at)
+{
+    auto t = E.arrivals.find(at);
+    if (t == E.arrivals.end()) shim_fail("nothing arrives there");
+    return t->second;
+}
+
+void end_turn(turns &t)
+{
+    if (t.missing || t.bytes) return;
+    for (const copy &c : t.coming) t.ended.push_back(c);
+    t.coming.clear();
+    t.missing = t.threads;
+    t.number++;
+}
+
+}  // namespace
+
+void shim_arrivals_of(void *at, int threads)
+{
+    shim_shared_at(shim_shared_offset(at), 8);
+    if ((uintptr_t)at % 8) shim_fail("arrivals are not aligned");
+    E.arrivals[at].threads = E.arrivals[at].missing = threads;
+    E.arrivals_shown = false;
+}
+
+void shim_arrivals_show() { E.arrivals_shown = true; }
+
+void shim_arrive(void *at, int bytes)
+{
+    turns &t = turns_at(at);
+    if (!t.missing) shim_fail("more threads arrive than a turn waits for");
+    t.missing--;
+    t.bytes += bytes;
+    end_turn(t);
+}
+
+void shim_await(void *at, int turn)
+{
+    turns &t = turns_at(at);
+    while (!ended(t, turn)) {
+        E.now->awaits = &t;
+        E.now->turn = turn;
+        wait_as(AT_TURN);
+    }
+    for (const copy &c : t.ended) memcpy(c.to, c.from, (size_t)c.bytes);
+    t.ended.clear();
+}
+
+void shim_copy_block(void *to, const void *from, int bytes, void *at)
+{
+    turns &t = turns_at(at);
+    if (!E.arrivals_shown) shim_fail("a copy before arrivals are shown");
+    if (((uintptr_t)to | (uintptr_t)from | (uintptr_t)bytes) & 15)
+        shim_fail("a copy of a block is not aligned");
+    shim_shared_at(shim_shared_offset(to), bytes);
+    memset(to, 0xff, (size_t)bytes);
+    t.coming.push_back({to, from, bytes});
+    t.bytes -= bytes;
+    end_turn(t);
+}
+
+/* ---- products ------------------------------------------------------------ */
+
 void shim_product_begin() { E.now->wgmma.begun = true; }
 
-void shim_product(float *acc, uint64_t a, uint64_t b)
+void shim_product_open(const shim_product &p)
 {
     products &w = E.now->wgmma;
-    if (w.hidden) shim_fail("a product of copies that no fence has shown");
     if (!w.begun) shim_fail("a product without a fence before it");
-    if (!w.acc) {
-        w.acc = acc;
-        memcpy(w.sum, acc, sizeof w.sum);
-        memset(acc, 0xff, sizeof w.sum);       /* NaN */
+    auto t = std::find_if(w.into.begin(), w.into.end(),
+                          [&](const target &i) { return i.acc == p.acc; });
+    if (t == w.into.end()) {
+        w.into.push_back({p.acc, p.n, 0, {}});
+        t = w.into.end() - 1;
+        memcpy(t->sum, p.acc, (size_t)p.n * 4);
+        memset(p.acc, 0xff, (size_t)p.n * 4);  /* NaN */
     }
-    if (w.acc != acc) shim_fail("products into two sets of sums at once");
-    w.open.push_back({a, b});
+    t->open++;
+    w.open.push_back(p);
 }
 
 void shim_product_commit()
@@ -429,18 +520,23 @@ void shim_product_commit()
     products &w = E.now->wgmma;
     w.groups.push_back(std::move(w.open));
     w.open.clear();
-    w.begun = false;
 }
 
 void shim_product_wait(int leave)
 {
     products &w = E.now->wgmma;
+    w.begun = false;                       /* sums may be used from here on   */
     while ((int)w.groups.size() > leave) {
-        for (const product &p : w.groups.front())
-            shim_multiply(w.sum, p.a, p.b, (int)threadIdx.x % 128);
+        for (const shim_product &p : w.groups.front()) {
+            auto t = std::find_if(w.into.begin(), w.into.end(),
+                                  [&](const target &i) {
+                                      return i.acc == p.acc;
+                                  });
+            shim_multiply(t->sum, p, (int)threadIdx.x % 128);
+            if (--t->open) continue;
+            memcpy(t->acc, t->sum, (size_t)t->n * 4);
+            w.into.erase(t);
+        }
         w.groups.erase(w.groups.begin());
     }
-    if (!w.acc || !w.groups.empty() || !w.open.empty()) return;
-    memcpy(w.acc, w.sum, sizeof w.sum);
-    w.acc = nullptr;
 }

@@ -53,11 +53,18 @@ void shim_wait(int leave);
 /* Bytes of shared memory from its begin to p; back, NULL outside of it. */
 uint32_t shim_shared_offset(const void *p);
 const void *shim_shared_at(uint32_t offset, int bytes);
+/* What arrives (wgmma.h): turns of threads and bytes, at a place in shared
+ * memory. Copies arrive when a turn that has ended is waited for. */
+void shim_arrivals_of(void *at, int threads);
+void shim_arrivals_show();
+void shim_arrive(void *at, int bytes);
+void shim_await(void *at, int turn);
+void shim_copy_block(void *to, const void *from, int bytes, void *at);
 /* Products that are computed when they are waited for: shim_mma.h. */
-void shim_product(float *acc, uint64_t a, uint64_t b);
+struct shim_product;
+void shim_product_open(const shim_product &p);
 void shim_product_commit();
 void shim_product_wait(int leave);
-void shim_product_show();
 void shim_product_begin();
 
 /* The GPU: TT_SHIM_GPU, its compute capability times ten; 90 when not set. */

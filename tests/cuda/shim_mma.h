@@ -181,46 +181,103 @@ static inline void mma(sums &c, const factors_of &a, uint32_t b0, uint32_t b1)
 
 /* ---- wgmma --------------------------------------------------------------- */
 
+/* A product of a warpgroup, as one of its threads has a part in it: it adds to
+ * n sums, or gives them (`first`). a is a matrix, or rows in registers. */
+struct shim_product {
+    float *acc;
+    int n;
+    bool first, rows;
+    uint64_t a, b;
+    shim_factor x[2][16];
+};
+
 /* Factors [0, 16) of row i of a matrix that a descriptor is of: 128-byte rows,
- * whose 16-byte chunks are exchanged by the row's number. */
-static inline void shim_row(shim_factor *to, uint64_t matrix, int i)
+ * whose 16-byte chunks are exchanged by the row's number. Turned: of column i,
+ * where 64 columns lie in a row and the next 64 somewhere else. */
+static inline void shim_row(shim_factor *to, uint64_t matrix, int i,
+                            bool turned)
 {
     const uint32_t start = (uint32_t)(matrix & 0x3fff) << 4;
+    const uint32_t apart = (uint32_t)(matrix >> 16 & 0x3fff) << 4;
     const uint32_t group = (uint32_t)(matrix >> 32 & 0x3fff) << 4;
     if (matrix >> 62 != 1) shim_fail("a matrix is not of swizzled 128 bytes");
     for (int k = 0; k < 16; k++) {
-        uint32_t at = start + (uint32_t)(i / 8) * group +
-                      (uint32_t)(i % 8) * 128 + (uint32_t)k * 2;
+        const int row = turned ? k : i, col = turned ? i % 64 : k;
+        uint32_t at = start + (uint32_t)(row / 8) * group +
+                      (uint32_t)(row % 8) * 128 + (uint32_t)col * 2;
+        if (turned) at += (uint32_t)(i / 64) * apart;
         at ^= (at >> 7 & 7) << 4;
         const bf16 *p = static_cast<const bf16 *>(shim_shared_at(at, 2));
         to[k] = shim_take_apart(*p);
     }
 }
 
-/* The 64 sums of thread t of a warpgroup. */
-static inline void shim_multiply(float *acc, uint64_t a, uint64_t b, int t)
+/* The sums of thread t of a warpgroup. */
+static inline void shim_multiply(float *acc, const shim_product &p, int t)
 {
     const int l = t % 32;
     shim_factor x[2][16], y[16];
     for (int h = 0; h < 2; h++)
-        shim_row(x[h], a, t / 32 * 16 + l / 4 + 8 * h);
-    for (int col = 0; col < 32; col++) {
-        shim_row(y, b, col / 2 * 8 + l % 4 * 2 + col % 2);
+        if (p.rows) memcpy(x[h], p.x[h], sizeof x[h]);
+        else shim_row(x[h], p.a, t / 32 * 16 + l / 4 + 8 * h, false);
+    for (int col = 0; col < p.n / 2; col++) {
+        shim_row(y, p.b, col / 2 * 8 + l % 4 * 2 + col % 2, p.rows);
         for (int h = 0; h < 2; h++) {
             float *s = acc + col / 2 * 4 + 2 * h + col % 2;
-            *s = shim_chain(*s, x[h], y);
+            *s = shim_chain(p.first ? 0.0f : *s, x[h], y);
         }
     }
 }
 
-DEVICE void wgmma_show() { shim_product_show(); }
 DEVICE void wgmma_begin() { shim_product_begin(); }
 DEVICE void wgmma_commit() { shim_product_commit(); }
 template <int N> DEVICE void wgmma_wait() { shim_product_wait(N); }
-DEVICE void wgmma_end(float (&)[64]) {}
-DEVICE void wgmma(float (&acc)[64], uint64_t a, uint64_t b)
+template <int N> DEVICE void wgmma_end(sums (&)[N]) {}
+template <int N>
+DEVICE void wgmma_first(sums (&acc)[N], uint64_t a, uint64_t b)
 {
-    shim_product(acc, a, b);
+    shim_product_open({acc[0].r, 4 * N, true, false, a, b, {}});
+}
+
+template <int N> DEVICE void wgmma(sums (&acc)[N], uint64_t a, uint64_t b)
+{
+    shim_product_open({acc[0].r, 4 * N, false, false, a, b, {}});
+}
+
+/* The rows in registers are exchanged as those of mma. */
+template <int N>
+static inline void wgmma(sums (&acc)[N], const factors_of &a, uint64_t b)
+{
+    char *slots = shim_slots();
+    const int l = shim_lane();
+    shim_product p = {acc[0].r, 4 * N, false, true, 0, b, {}};
+    for (int i = 0; i < 4; i++) {
+        const shim_factor two[2] = {shim_take_apart(a.r[i] & 0xffffu),
+                                    shim_take_apart(a.r[i] >> 16)};
+        memcpy(slots + 64 * l + 8 * i, two, 8);
+    }
+    shim_warp_barrier();
+    for (int h = 0; h < 2; h++) shim_collect(p.x[h], slots, l / 4, h, 2);
+    shim_warp_barrier();
+    shim_product_open(p);
+}
+
+template <int N> DEVICE void registers_take() {}
+template <int N> DEVICE void registers_leave() {}
+
+typedef uint64_t arrivals;
+DEVICE void arrivals_of(arrivals *at, int threads)
+{
+    shim_arrivals_of(at, threads);
+}
+
+DEVICE void arrivals_show() { shim_arrivals_show(); }
+DEVICE void arrive(arrivals *at) { shim_arrive(at, 0); }
+DEVICE void arrive_and(arrivals *at, int bytes) { shim_arrive(at, bytes); }
+DEVICE void await(arrivals *at, int turn) { shim_await(at, turn); }
+DEVICE void copy_block(void *to, const void *from, int bytes, arrivals *at)
+{
+    shim_copy_block(to, from, bytes, at);
 }
 
 /* ---- numbers ------------------------------------------------------------- */

@@ -35,6 +35,7 @@ typedef strict<double> strict_double;
 #define double strict_double
 
 struct dim3 { unsigned x, y, z; };
+struct alignas(8) float2 { float x, y; };
 struct alignas(16) float4 { float x, y, z, w; };
 struct alignas(8) uint2 { unsigned x, y; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
@@ -84,12 +85,22 @@ uint32_t two_factors(float low, float high);
 float more_or_nan(float a, float b);
 float more(float a, float b);
 uint32_t shared_address(const void *p);
-void wgmma_show();
 void wgmma_begin();
 void wgmma_commit();
 template <int N> void wgmma_wait();
-void wgmma_end(float (&acc)[64]);
-void wgmma(float (&acc)[64], uint64_t a, uint64_t b);
+template <int N> void wgmma_end(sums (&acc)[N]);
+template <int N> void wgmma_first(sums (&acc)[N], uint64_t a, uint64_t b);
+template <int N> void wgmma(sums (&acc)[N], uint64_t a, uint64_t b);
+void wgmma(sums (&acc)[16], const factors_of &a, uint64_t b);
+template <int N> void registers_take();
+template <int N> void registers_leave();
+typedef uint64_t arrivals;
+void arrivals_of(arrivals *at, int threads);
+void arrivals_show();
+void arrive(arrivals *at);
+void arrive_and(arrivals *at, int bytes);
+void await(arrivals *at, int turn);
+void copy_block(void *to, const void *from, int bytes, arrivals *at);
 int least(int a, int b);
 int64_t least(int64_t a, int64_t b);
 

@@ -131,8 +131,7 @@ equal_flow() {   # name, log, log
         [ "$a" = "$(grep "^flow " "$2")" ] && echo "equal: $a"' - "$2" "$3"
 }
 
-# Cases of every kernel that this GPU takes, wgmma's aside: numbers of kind 0,
-# and operators whose cases have no kinds. The search for races looks at every
+# Cases of every kernel that this GPU takes: numbers of kind 0, and operators whose cases have no kinds. The search for races looks at every
 # access to shared memory: products of a few tiles.
 sanitized='tool=$1 program=$2
     shift 2
@@ -155,8 +154,7 @@ sanitize() {   # tool, seconds, cases
 
 right() {
     run kernels 120 "$build/check_kernels"
-    run kernels_wgmma 60 env TT_CUDA_LINEAR=wgmma "$build/check_kernels" \
-        "$class linear"
+    run kernels_mma 60 env TT_CUDA_PRODUCTS=mma "$build/check_kernels" "$class"
     for c in f32 $class; do
         run "bits_$c" 150 "$build/check_bits" --class "$c" --backend cuda \
             --brief --demo "$demo"
@@ -202,7 +200,7 @@ fast() {
         run "operators_$c" 60 "$build/tools/bench_chunk" -m "$layer" \
             --backend cuda --class "$c"
     done
-    run operators_wgmma 60 env TT_CUDA_LINEAR=wgmma \
+    run operators_mma 60 env TT_CUDA_PRODUCTS=mma \
         "$build/tools/bench_chunk" -m "$layer" --backend cuda --class "$class"
     mkdir -p "$model"
     run model 150 "$build/tools/make_checkpoint" --dtype bf16 \

@@ -83,11 +83,38 @@ __global__ void by_mma(float *out, uint64_t first)
 }
 
 #if HAS_WGMMA
-/* Where number i of thread t of a warpgroup lies in 64 x 128 sums. */
-static __device__ int place(int t, int i)
+/* Where sum e of fragment j of thread t of a warpgroup lies in 64 x 128. */
+static __device__ int place(int t, int j, int e)
 {
-    const int row = 16 * (t / 32) + sum_row(t & 31, i % 4);
-    return row * 128 + i / 4 * 8 + sum_col(t & 31, i % 4);
+    const int row = 16 * (t / 32) + sum_row(t & 31, e);
+    return row * 128 + 8 * j + sum_col(t & 31, e);
+}
+
+/* A warpgroup's sums before the product, and where they go. */
+static __device__ void fill(sums (&acc)[16], uint64_t p)
+{
+    UNROLL
+    for (int j = 0; j < 16; j++)
+        UNROLL
+        for (int e = 0; e < 4; e++)
+            acc[j].r[e] = __uint_as_float(before(p, place(threadIdx.x, j, e)));
+    /* what threads wrote to shared memory is there for the tensor cores */
+    asm volatile("fence.proxy.async;" ::: "memory");
+    __syncthreads();
+    wgmma_begin();
+}
+
+static __device__ void take(float *out, sums (&acc)[16])
+{
+    wgmma_commit();
+    wgmma_wait<0>();
+    wgmma_end(acc);
+    UNROLL
+    for (int j = 0; j < 16; j++)
+        UNROLL
+        for (int e = 0; e < 4; e++)
+            out[(int64_t)blockIdx.x * 8192 + place(threadIdx.x, j, e)] =
+                acc[j].r[e];
 }
 #endif
 
@@ -97,23 +124,36 @@ __global__ void by_wgmma(float *out, uint64_t first)
 #if HAS_WGMMA
     bf16 *const mem = reinterpret_cast<bf16 *>(shared_memory);
     const uint64_t p = first + blockIdx.x;
-    const int t = threadIdx.x;
-    for (int i = t; i < 192 * 16; i += 128)
+    sums acc[16];
+    for (int i = threadIdx.x; i < 192 * 16; i += 128)
         mem[swizzled(i / 16, i % 16 / 8) + i % 8] = (bf16)factor(p, i);
-    float acc[64];
-    UNROLL
-    for (int i = 0; i < 64; i++)
-        acc[i] = __uint_as_float(before(p, place(t, i)));
-    wgmma_show();
-    __syncthreads();
-    wgmma_begin();
-    wgmma(acc, matrix_at(mem, 0), matrix_at(mem + 64 * SWIZZLED_K, 0));
-    wgmma_commit();
-    wgmma_wait<0>();
-    wgmma_end(acc);
-    UNROLL
-    for (int i = 0; i < 64; i++)
-        out[(int64_t)blockIdx.x * 8192 + place(t, i)] = acc[i];
+    fill(acc, p);
+    wgmma(acc, matrix_at(mem, 0), matrix_at(mem + 64 * BLOCK_K, 0));
+    take(out, acc);
+#endif
+}
+
+/* The same with a in registers and b turned: columns lie side by side. */
+__global__ void by_turned(float *out, uint64_t first)
+{
+#if HAS_WGMMA
+    bf16 *const mem = reinterpret_cast<bf16 *>(shared_memory);
+    const uint64_t p = first + blockIdx.x;
+    const int l = threadIdx.x & 31, row = threadIdx.x / 32 * 16;
+    sums acc[16];
+    factors_of a;
+    for (int i = threadIdx.x; i < 128 * 16; i += 128) {
+        const int n = i / 16, k = i % 16;
+        mem[n / 64 * BLOCK_FACTORS + swizzled(k, n % 64 / 8) + n % 8] =
+            (bf16)factor(p, 1024 + i);
+    }
+    for (int w = 0; w < 4; w++) {
+        const int at = (row + l / 4 + w % 2 * 8) * 16 + w / 2 * 8 + l % 4 * 2;
+        a.r[w] = factor(p, at) | factor(p, at + 1) << 16;
+    }
+    fill(acc, p);
+    wgmma(acc, a, turned_at(mem, 0));
+    take(out, acc);
 #endif
 }
 
@@ -186,14 +226,18 @@ int main(int argc, char **argv)
 {
     static const shape mma_shape = {"mma.sync m16n8k16", 16, 8, 32, 0, by_mma};
     static const shape wgmma_shape = {"wgmma m64n128k16", 64, 128, 128,
-                                      192 * SWIZZLED_K * 2, by_wgmma};
+                                      192 * BLOCK_K * 2, by_wgmma};
+    static const shape turned_shape = {"wgmma m64n128k16, b turned", 64, 128,
+                                       128, 2 * BLOCK_BYTES, by_turned};
     const long wanted = (argc > 1 ? atol(argv[1]) : 100) * 1000000;
     cudaDeviceProp device;
     if (failed(cudaGetDeviceProperties(&device, 0))) return 1;
     unit = device.major < 9 ? tc_sm80 : tc_sm90;
     printf("%s, steps of %d products\n", device.name, unit.block);
     bool equal = compare(mma_shape, wanted);
-    if (device.major == 9 && device.minor == 0)
+    if (device.major == 9 && device.minor == 0) {
         equal = compare(wgmma_shape, wanted) && equal;
+        equal = compare(turned_shape, wanted) && equal;
+    }
     return !equal;
 }

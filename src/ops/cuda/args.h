@@ -144,9 +144,8 @@ typedef struct cuda_mma_attention_args {
 #define MMA_STAGES 4
 #define MMA_SHARED (MMA_STAGES * (TILE_ROWS + TILE_COLS) * MMA_PITCH * 2)
 
-/* The same by wgmma, 64 products a step. */
-#define WGMMA_STAGES 4
-#define WGMMA_SHARED (WGMMA_STAGES * (TILE_ROWS + TILE_COLS) * 64 * 2)
+/* Their sums take the place of the factors in the end. */
+#define SUM_PITCH (TILE_COLS + 8)
 
 /* Attention: a warp has 16 queries. Keys come in the blocks of the definition,
  * 128 channels at a time. */
@@ -156,6 +155,58 @@ typedef struct cuda_mma_attention_args {
 #define MMA_ROW (MMA_CHANNELS + 8)
 #define MMA_THREADS (MMA_QUERIES * 2)
 #define MMA_ATTENTION_SHARED ((2 * MMA_KEYS + MMA_QUERIES) * MMA_ROW * 2)
+
+/* ---- the same by wgmma --------------------------------------------------- */
+
+/* Factors lie in blocks of 128 rows by 64, as the tensor cores of sm_90 read
+ * them out of shared memory (wgmma.h): 16 KB in one piece. Of a matrix [n, k]
+ * come the blocks of its first 128 rows, k ascending, then those of the next;
+ * zeros fill up both ends. */
+#define BLOCK_ROWS 128
+#define BLOCK_K 64
+#define BLOCK_FACTORS (BLOCK_ROWS * BLOCK_K)
+#define BLOCK_BYTES (BLOCK_FACTORS * 2)
+#define BLOCKS_THREADS 256
+
+/* to: rows of k numbers, `stride` apart, in blocks. Of floats, rounded, or of
+ * bf16 numbers as they are. */
+typedef struct cuda_blocks_args {
+    uint16_t *to;
+    const void *from;
+    int64_t n, k, stride;
+} cuda_blocks_args;
+
+/* As cuda_mma_linear_args, of blocks: x and w have `blocks` a row. A block of
+ * threads has 128 x 128 outputs, a warpgroup 64 of the rows; two blocks share a
+ * multiprocessor, so that one stores while the other multiplies. */
+#define WGMMA_THREADS 256
+#define WGMMA_STAGES 3                   /* a block of x and one of w each    */
+#define WGMMA_SHARED (WGMMA_STAGES * (2 * BLOCK_BYTES + 2 * 8))
+typedef struct cuda_wgmma_linear_args {
+    float *y;
+    const uint16_t *x, *w;
+    const float *b;
+    int64_t n, o, blocks;
+    cuda_epilogue then;
+} cuda_wgmma_linear_args;
+
+/* Attention of heads of 128: q, k and v are blocks, two a head and row. A block
+ * of threads has 128 queries, each of two warpgroups 64; a third one brings
+ * keys and values, in the blocks of the definition. The last blocks of threads
+ * have half the queries. */
+#define WGMMA_ATTENTION_THREADS 384
+#define WGMMA_PAIR (2 * BLOCK_FACTORS)
+#define WGMMA_KEYS 2                     /* pairs of keys, and of values      */
+#define WGMMA_ATTENTION_SHARED                                                 \
+    ((1 + 2 * WGMMA_KEYS) * WGMMA_PAIR * 2 + (1 + 4 * WGMMA_KEYS) * 8)
+typedef struct cuda_wgmma_attention_args {
+    float *o;                /* [T, H, 128]                                   */
+    const uint16_t *q, *k, *v;
+    int64_t T, N, H;
+    int64_t tiles;           /* of 128 queries, a head                        */
+    int64_t whole;           /* tiles that are not cut in halves              */
+    float scale, unused;     /* unused is 0                                   */
+} cuda_wgmma_attention_args;
 
 /* A norm and the modulation of its rows; without, then.scale is NULL. */
 typedef struct cuda_layer_norm_args {
@@ -221,8 +272,9 @@ typedef struct cuda_words_args {
 #define CUDA_KERNELS(X)                                                        \
     X(linear) X(linear_vec) X(conv) X(conv_vec)                                \
     X(attention) X(attention_64) X(attention_32) X(attention_16)               \
-    X(factors) X(mma_linear) X(wgmma_linear) X(mma_conv) X(windows)            \
+    X(factors) X(mma_linear) X(mma_conv) X(windows)                            \
     X(mma_attention) X(mma_attention_128)                                      \
+    X(blocks) X(blocks_bf16) X(wgmma_linear) X(wgmma_attention)                \
     X(layer_norm) X(rms_norm) X(channel_norm)                                  \
     X(col_mean) X(col_moment) X(col_blend)                                     \
     X(total) X(most) X(choose_rows) X(choose_list) X(locate) X(pick) X(apart)  \

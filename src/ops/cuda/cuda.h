@@ -29,8 +29,8 @@ void cuda_wait(tt_ctx *ctx);
 int64_t cuda_shared_most(void);
 int64_t cuda_multiprocessors(void);
 
-/* Are linear layers of class sm90 to go through wgmma? The environment variable
- * TT_CUDA_LINEAR says so (mma, the default, or wgmma), on sm_90 alone. */
+/* Do linear layers and attention of class sm90 go through wgmma? On sm_90 they
+ * do, but where the environment variable TT_CUDA_PRODUCTS is mma. */
 bool cuda_wgmma(void);
 
 /* Is p memory of the GPU? */

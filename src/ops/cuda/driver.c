@@ -183,8 +183,8 @@ int64_t cuda_multiprocessors(void)
 
 bool cuda_wgmma(void)
 {
-    const char *way = getenv("TT_CUDA_LINEAR");
-    return gpu.major == 9 && gpu.minor == 0 && way && !strcmp(way, "wgmma");
+    const char *way = getenv("TT_CUDA_PRODUCTS");
+    return gpu.major == 9 && gpu.minor == 0 && !(way && !strcmp(way, "mma"));
 }
 
 /* ---- failures ------------------------------------------------------------ */

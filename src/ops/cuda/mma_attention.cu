@@ -12,30 +12,9 @@
  *         behind the end are zeros, and so are their weights. Heads wider than
  *         128 channels have a block of threads for each 128; each computes the
  *         same logits. */
-#include "ops/cuda/mma.h"
+#include "ops/cuda/softmax.h"
 
 #define LOWEST (-0x1.fffffep+127f)
-#define LOG2E 0x1.715476p+0f
-#define NONE float_of(0xff800000u)       /* -infinity */
-
-/* 2^(d scale) for d <= 0, as tc_exp2 of ops/tensor_core.h. */
-DEVICE float exp2_of(float d, float scale, float least_d)
-{
-    const float magic = 0x1.8p23f + 127.0f;
-    d = more_or_nan(d, least_d);
-    const float n = fma_rn(d, scale, magic);
-    const float f = fma_rn(d, scale, -add_rn(n, -magic));
-    float p = fma_rn(0x1.409104p-7f, f, 0x1.ca9008p-5f);
-    p = fma_rn(p, f, 0x1.ebf1b4p-3f);
-    p = fma_rn(p, f, 0x1.62dfcap-1f);
-    p = fma_rn(p, f, 1.0f);
-    return mul_rn(p, float_of(bits_of(n) << 23));
-}
-
-/* What a lane holds of its two rows: the maximum, two sums of weights. */
-struct softmax {
-    float scale, least_d, m[2], l[2][2];
-};
 
 /* Channels [c0, c0 + 128) of a head's rows [r0, r0 + rows) on their way; zeros
  * behind the end of both. */
@@ -82,43 +61,6 @@ DEVICE float biased(const cuda_mma_attention_args &a, float s, int64_t h,
     return s;
 }
 
-/* s: logits in, weights out. acc and the sums of weights shrink by alpha.
- * RAGGED: there are `left` keys, not 128. */
-template <bool RAGGED>
-DEVICE void soften(softmax &w, sums (&s)[16], sums (&acc)[16], int left)
-{
-    const int l = threadIdx.x & 31;
-    float top[2] = {w.m[0], w.m[1]}, alpha[2];
-    UNROLL
-    for (int j = 0; j < 16; j++)
-        UNROLL
-        for (int e = 0; e < 4; e++) {
-            if (RAGGED && 8 * j + sum_col(l, e) >= left)
-                s[j].r[e] = NONE;
-            top[e / 2] = more(top[e / 2], s[j].r[e]);
-        }
-    UNROLL
-    for (int h = 0; h < 2; h++) {
-        top[h] = more(top[h], lane_xor(top[h], 1));
-        top[h] = more(top[h], lane_xor(top[h], 2));
-        alpha[h] = exp2_of(add_rn(w.m[h], -top[h]), w.scale, w.least_d);
-        w.m[h] = top[h];
-        w.l[h][0] = mul_rn(w.l[h][0], alpha[h]);
-        w.l[h][1] = mul_rn(w.l[h][1], alpha[h]);
-    }
-    UNROLL
-    for (int j = 0; j < 16; j++)
-        UNROLL
-        for (int e = 0; e < 4; e++) {
-            float p = exp2_of(add_rn(s[j].r[e], -top[e / 2]), w.scale,
-                              w.least_d);
-            if (RAGGED && 8 * j + sum_col(l, e) >= left) p = 0.0f;
-            w.l[e / 2][e % 2] = add_rn(w.l[e / 2][e % 2], p);
-            s[j].r[e] = p;
-            acc[j].r[e] = mul_rn(acc[j].r[e], alpha[e / 2]);
-        }
-}
-
 /* acc: the chains of 16 queries and `channels` go on over 128 keys. A lane's
  * weights of two groups of 8 keys are its factors of one step. */
 DEVICE void add_values(sums (&acc)[16], const sums (&p)[16], const bf16 *v,
@@ -126,16 +68,13 @@ DEVICE void add_values(sums (&acc)[16], const sums (&p)[16], const bf16 *v,
 {
     const int l = threadIdx.x & 31;
     UNROLL
-    for (int k = 0; k < 16; k += 2) {
-        const factors_of x = {{two_factors(p[k].r[0], p[k].r[1]),
-                               two_factors(p[k].r[2], p[k].r[3]),
-                               two_factors(p[k + 1].r[0], p[k + 1].r[1]),
-                               two_factors(p[k + 1].r[2], p[k + 1].r[3])}};
+    for (int k = 0; k < 8; k++) {
+        const factors_of x = weights_of(p, k);
         UNROLL
         for (int d = 0; d < 16; d += 2) {
             if (8 * d >= channels) continue;
             const factors_of y = load4x_turned(
-                v + (8 * k + a_row(l)) * MMA_ROW + 8 * d + a_col(l));
+                v + (16 * k + a_row(l)) * MMA_ROW + 8 * d + a_col(l));
             mma(acc[d], x, y.r[0], y.r[1]);
             mma(acc[d + 1], x, y.r[2], y.r[3]);
         }
@@ -147,11 +86,10 @@ DEVICE void store(const cuda_mma_attention_args &a, const softmax &w,
                   const sums (&acc)[16], int64_t h, int64_t i0, int64_t c0)
 {
     const int l = threadIdx.x & 31;
+    float sum[2];
+    join(w, sum);
     UNROLL
     for (int e = 0; e < 4; e += 2) {
-        float sum = add_rn(w.l[e / 2][0], w.l[e / 2][1]);
-        sum = add_rn(sum, lane_xor(sum, 1));
-        sum = add_rn(sum, lane_xor(sum, 2));
         const int64_t i = i0 + sum_row(l, e);
         float *o = a.o + (i * a.H + h) * a.D;
         if (i >= a.T) continue;
@@ -159,7 +97,7 @@ DEVICE void store(const cuda_mma_attention_args &a, const softmax &w,
         for (int j = 0; j < 32; j++) {
             const int64_t c = c0 + j / 2 * 8 + sum_col(l, j % 2);
             if (c >= a.D) continue;
-            o[c] = div_rn(add_rn(acc[j / 2].r[e + j % 2], 0.0f), sum);
+            o[c] = div_rn(add_rn(acc[j / 2].r[e + j % 2], 0.0f), sum[e / 2]);
         }
     }
 }
@@ -179,10 +117,9 @@ template <bool ANY> DEVICE void attend(const cuda_mma_attention_args &a)
     const bf16 *q = a.q + h * a.width, *k = a.k + h * a.width;
     const bf16 *v = a.v + h * a.width, *own = queries + 16 * warp * MMA_ROW;
     const bool added = ANY && (a.rel_bias || a.key_mask);
-    softmax w = {added ? LOG2E : mul_rn(a.scale, LOG2E), 0.0f, {NONE, NONE},
-                 {{0.0f, 0.0f}, {0.0f, 0.0f}}};
+    softmax w;
     sums s[16], acc[16];
-    w.least_d = div_rn(-125.0f, w.scale);
+    begin(w, added ? LOG2E : mul_rn(a.scale, LOG2E));
     clear(acc);
     if (!ANY) {
         stage(a, queries, q, i0, a.T, 0, MMA_QUERIES);
@@ -213,8 +150,9 @@ template <bool ANY> DEVICE void attend(const cuda_mma_attention_args &a)
                                        i0 + 16 * warp + sum_row(l, e),
                                        j0 + 8 * j + sum_col(l, e));
                 }
-        if (j0 + MMA_KEYS <= a.N) soften<false>(w, s, acc, 0);
-        else soften<true>(w, s, acc, (int)(a.N - j0));
+        if (j0 + MMA_KEYS <= a.N) soften<false>(w, s, 0);
+        else soften<true>(w, s, (int)(a.N - j0));
+        shrink(w, acc);
         if (!ANY) copy_wait<1>();
         __syncthreads();
         add_values(acc, s, values, ANY ? a.width - c0 : MMA_CHANNELS);

@@ -10,7 +10,6 @@
  *         nothing but the sign of a zero, and the + 0 at the end makes that +.
  *         Rows and columns behind the end are computed from the last one and
  *         not stored. */
-#include "ops/cuda/epilogue.h"
 #include "ops/cuda/mma_tile.h"
 
 /* ---- factors ------------------------------------------------------------- */
@@ -51,11 +50,8 @@ DEVICE void stage(const cuda_mma_linear_args &a, bf16 *to, int step)
     }
 }
 
-KERNEL(mma_linear, cuda_mma_linear_args, TILE_THREADS, 1)
+KERNEL(mma_linear, cuda_mma_linear_args, TILE_THREADS, 2)
 {
-    mma_tile(a.n, a.o, a.k, a.b,
-             [&](bf16 *to, int step) { stage(a, to, step); },
-             [&](int row, int64_t col, float v) {
-                 put(a.then, a.y, row, col, a.o, v);
-             });
+    mma_tile({a.y, a.b, a.n, a.o, a.then}, a.k,
+             [&](bf16 *to, int step) { stage(a, to, step); });
 }

@@ -3,14 +3,14 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A block of threads owns 128 x 128 outputs, a warp 64 x 32: four by four
- * fragments, whose sums never leave registers. While one step of MMA_K products
- * is computed the next ones are on their way.
+ * fragments, whose sums stay in registers until they are done. While one step
+ * of MMA_K products is computed the next ones are on their way.
  *
  * Holds   k ascends in steps of 16, each output is one chain. */
 #ifndef TT_CUDA_MMA_TILE_H
 #define TT_CUDA_MMA_TILE_H
 
-#include "ops/cuda/mma.h"
+#include "ops/cuda/rows.h"
 
 /* The chains of 64 x 32 outputs go on over MMA_K products of x and w. */
 DEVICE void multiply(sums (&acc)[4][4], const bf16 *x, const bf16 *w)
@@ -34,32 +34,11 @@ DEVICE void multiply(sums (&acc)[4][4], const bf16 *x, const bf16 *w)
     }
 }
 
-/* The 64 x 32 outputs of a warp from row0 and col0 on, of y [n, o]. */
-template <class PUT>
-DEVICE void store(const sums (&acc)[4][4], int row0, int64_t col0, int64_t n,
-                  int64_t o, const float *b, PUT put)
-{
-    const int l = threadIdx.x & 31;
-    UNROLL
-    for (int i = 0; i < 4; i++)
-        UNROLL
-        for (int j = 0; j < 4; j++)
-            UNROLL
-            for (int e = 0; e < 4; e++) {
-                const int row = row0 + 16 * i + sum_row(l, e);
-                const int64_t col = col0 + 8 * j + sum_col(l, e);
-                if (row >= n || col >= o) continue;
-                const float s = add_rn(acc[i][j].r[e], 0.0f);
-                put(row, col, b ? add_rn(s, b[col]) : s);
-            }
-}
-
-/* The block's tile of y [n, o], of K products each. stage(to, step) brings
- * products [MMA_K * step, ...) of its rows and columns to shared memory, a step
- * after the other; put(row, col, v) takes an output, its bias added. */
-template <class STAGE, class PUT>
-DEVICE void mma_tile(int64_t n, int64_t o, int64_t K, const float *b,
-                     STAGE stage, PUT put)
+/* The block's tile of y, of K products each. stage(to, step) brings products
+ * [MMA_K * step, ...) of its rows and columns to shared memory, a step after
+ * the other. */
+template <class STAGE>
+DEVICE void mma_tile(const outputs &y, int64_t K, STAGE stage)
 {
     SHARED(bf16, mem);
     const int row0 = blockIdx.y * TILE_ROWS, col0 = blockIdx.x * TILE_COLS;
@@ -68,7 +47,7 @@ DEVICE void mma_tile(int64_t n, int64_t o, int64_t K, const float *b,
     const int row = warp / 4 * 64, col = warp % 4 * 32;
     const int steps = (int)((K + MMA_K - 1) / MMA_K);
     /* a warp whose outputs lie behind the end brings factors only */
-    const bool live = row0 + row < n && col0 + col < o;
+    const bool live = row0 + row < y.n && col0 + col < y.o;
     sums acc[4][4];
     UNROLL
     for (int i = 0; i < 4; i++) clear(acc[i]);
@@ -87,7 +66,15 @@ DEVICE void mma_tile(int64_t n, int64_t o, int64_t K, const float *b,
                         (TILE_ROWS + col) * MMA_PITCH;
         if (live) multiply(acc, x, w);
     }
-    store(acc, row0 + row, col0 + col, n, o, b, put);
+    __syncthreads();                   /* all factors: sums take their place  */
+    float *const sum = (float *)mem;
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        UNROLL
+        for (int j = 0; j < 4; j++)
+            put_sums(sum + (row + 16 * i) * SUM_PITCH + col + 8 * j, acc[i][j]);
+    __syncthreads();
+    put_rows(y, sum + 16 * warp * SUM_PITCH, row0 + 16 * warp);
 }
 
 #endif

@@ -267,10 +267,111 @@ static const uint16_t *weight_factors(call *c, const tt_tensor *w,
     return factors(c, weights(c, w), o, 1, k, k, width);
 }
 
+/* ---- the same in blocks (wgmma) ------------------------------------------ */
+
+/* Blocks of a row of k numbers, one at least. */
+static int64_t blocks_of(int64_t k)
+{
+    return k > BLOCK_K ? cuda_blocks(k, BLOCK_K) : 1;
+}
+
+/* Values that take as much as n rows of k factors in blocks. */
+static int64_t blocks_room(int64_t n, int64_t k)
+{
+    return cuda_blocks(n, BLOCK_ROWS) * blocks_of(k) * (BLOCK_FACTORS / 2);
+}
+
+/* n rows of k numbers, `stride` apart, in blocks: floats, or bf16 numbers. */
+static const uint16_t *in_blocks(call *c, cuda_kernel kernel, const void *x,
+                                 int64_t n, int64_t k, int64_t stride)
+{
+    cuda_blocks_args d = {room(c, 4 * blocks_room(n, k)), x, n, k, stride};
+    launch(c, kernel, (work){cuda_blocks(n, BLOCK_ROWS) * blocks_of(k) *
+                             BLOCKS_THREADS, BLOCKS_THREADS, false}, &d);
+    return d.to;
+}
+
+static const uint16_t *blocks(call *c, const float *x, int64_t n, int64_t k,
+                              int64_t stride)
+{
+    PLACE(c, READ(x, n ? (n - 1) * stride + k : 0));
+    return in_blocks(c, CUDA_blocks, x, n, k, stride);
+}
+
+/* Weights [o, k]; those stored as bf16 need no widening. */
+static const uint16_t *weight_blocks(call *c, const tt_tensor *w)
+{
+    const int64_t o = w->dim[0], k = w->dim[1];
+    const uint16_t *stored = w->data;
+    if (!rounded(w, k) || (uintptr_t)stored % 2)
+        return blocks(c, weights(c, w), o, k, k);
+    PLACE(c, READ(stored, o * k));
+    return in_blocks(c, CUDA_blocks_bf16, stored, o, k, k);
+}
+
+static void wgmma_linear(tt_ctx *ctx, const tt_linear_args *a,
+                         cuda_epilogue then)
+{
+    const int64_t o = a->w->dim[0], k = a->w->dim[1];
+    call c = begin(ctx);
+    cuda_wgmma_linear_args d = {
+        .y = a->y, .x = blocks(&c, a->x, a->n, k, k),
+        .w = weight_blocks(&c, a->w), .b = a->b,
+        .n = a->n, .o = o, .blocks = blocks_of(k), .then = then,
+    };
+    PLACE(&c, WRITE(d.y, a->n * o), READ(d.b, o));
+    place_epilogue(&c, &d.then, a->n, o);
+    const cuda_grid g = {o ? cuda_blocks(o, BLOCK_ROWS) : 0,
+                         cuda_blocks(a->n, BLOCK_ROWS), WGMMA_THREADS,
+                         WGMMA_SHARED};
+    cuda_launch(ctx, CUDA_wgmma_linear, g, &d);
+    end(&c);
+}
+
+/* Does this attention have a kernel of wgmma? */
+static bool by_blocks(const tt_attention_args *a)
+{
+    return cuda_wgmma() && a->D == MMA_CHANNELS && !a->rel_bias && !a->key_mask;
+}
+
+/* Blocks of threads of an attention, one a multiprocessor: the last ones, which
+ * leave some idle, have half the queries where there is room for twice as many.
+ */
+static int64_t halves(cuda_wgmma_attention_args *d)
+{
+    const int64_t all = (d->tiles = cuda_blocks(d->T, BLOCK_ROWS)) * d->H;
+    const int64_t rest = all % cuda_multiprocessors();
+    d->whole = 2 * rest <= cuda_multiprocessors() ? all - rest : all;
+    return 2 * all - d->whole;
+}
+
+static void wgmma_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    const int64_t width = a->H * a->D;
+    call c = begin(ctx);
+    cuda_wgmma_attention_args d = {
+        .o = a->o, .q = blocks(&c, a->q, a->T, width, a->q_stride),
+        .k = blocks(&c, a->k, a->N, width, a->kv_stride),
+        .v = blocks(&c, a->v, a->N, width, a->kv_stride),
+        .T = a->T, .N = a->N, .H = a->H, .scale = a->scale,
+    };
+    PLACE(&c, WRITE(d.o, a->T * width));
+    const cuda_grid g = {halves(&d), 1, WGMMA_ATTENTION_THREADS,
+                         WGMMA_ATTENTION_SHARED};
+    cuda_launch(ctx, CUDA_wgmma_attention, g, &d);
+    end(&c);
+}
+
+/* ---- which of the two ---------------------------------------------------- */
+
 static void mma_linear(tt_ctx *ctx, const tt_linear_args *a,
                        cuda_epilogue then)
 {
     const int64_t o = a->w->dim[0], k = a->w->dim[1], width = up_to(k, 8);
+    if (cuda_wgmma()) {
+        wgmma_linear(ctx, a, then);
+        return;
+    }
     call c = begin(ctx);
     cuda_mma_linear_args d = {
         .y = a->y, .x = factors(&c, a->x, a->n, 1, k, k, width),
@@ -279,10 +380,7 @@ static void mma_linear(tt_ctx *ctx, const tt_linear_args *a,
     };
     PLACE(&c, WRITE(d.y, a->n * o), READ(d.b, o));
     place_epilogue(&c, &d.then, a->n, o);
-    if (cuda_wgmma())
-        cuda_launch(ctx, CUDA_wgmma_linear, tiles(a->n, o, WGMMA_SHARED), &d);
-    else
-        cuda_launch(ctx, CUDA_mma_linear, tiles(a->n, o, MMA_SHARED), &d);
+    cuda_launch(ctx, CUDA_mma_linear, tiles(a->n, o, MMA_SHARED), &d);
     end(&c);
 }
 
@@ -292,6 +390,10 @@ void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a)
 {
     const int64_t H = a->H, D = a->D, width = up_to(D, 16);
     const bool fast = D == MMA_CHANNELS && !a->rel_bias && !a->key_mask;
+    if (by_blocks(a)) {
+        wgmma_attention(ctx, a);
+        return;
+    }
     call c = begin(ctx);
     cuda_mma_attention_args d = {
         .o = a->o, .q = factors(&c, a->q, a->T, H, D, a->q_stride, width),
@@ -398,12 +500,18 @@ int64_t cuda_conv_room(const tt_conv_args *a)
 
 int64_t cuda_mma_linear_room(const tt_linear_args *a)
 {
-    const int64_t width = up_to(a->w->dim[1], 8);
+    const int64_t o = a->w->dim[0], k = a->w->dim[1], width = up_to(k, 8);
+    if (cuda_wgmma())
+        return blocks_room(a->n, k) + blocks_room(o, k) +
+               (rounded(a->w, k) ? 0 : weights_room(a->w));
     return factors_room(a->n, width) + weight_factors_room(a->w, width);
 }
 
 int64_t cuda_mma_attention_room(const tt_attention_args *a)
 {
+    const int64_t width = a->H * a->D;
+    if (by_blocks(a))
+        return blocks_room(a->T, width) + 2 * blocks_room(a->N, width);
     return factors_room((a->T + 2 * a->N) * a->H, up_to(a->D, 16));
 }
 

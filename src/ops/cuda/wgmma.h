@@ -5,28 +5,40 @@
  *
  * A warpgroup, four warps side by side, multiplies what lies in shared memory.
  * It goes on at once; sums may be read when the product was waited for, and so
- * may its factors be overwritten. Source: PTX ISA, "Asynchronous warpgroup
- * level matrix instructions". */
+ * may its factors be overwritten. Factors come by copies of whole blocks, which
+ * one thread starts; whoever needs them waits for what arrives. Source: PTX
+ * ISA, "Asynchronous warpgroup level matrix instructions", "mbarrier",
+ * "cp.async.bulk". */
 #ifndef TT_CUDA_WGMMA_H
 #define TT_CUDA_WGMMA_H
 
 #include "ops/cuda/mma.h"
 
-/* Rows of 64 factors, 128 bytes, in groups of 8, which begin at a multiple of
- * 1024 bytes: chunk c of 16 bytes lies at c ^ (row & 7), so that 8 rows lie in
- * different banks. */
-#define SWIZZLED_K 64
+/* Where 8 factors of a block lie (args.h): rows of 128 bytes, whose chunks of
+ * 16 bytes are exchanged by the row's number, so that 8 rows lie in different
+ * banks. */
 DEVICE int swizzled(int row, int chunk)
 {
-    return row * SWIZZLED_K + (chunk ^ (row & 7)) * 8;
+    return row * BLOCK_K + (chunk ^ (row & 7)) * 8;
 }
 
-/* A matrix of such rows, from factor k of its first row on: k is a multiple of
- * 16, the row one of 8. Groups of rows are 1024 bytes apart. */
+/* A matrix [rows, 16] of a block in shared memory, from factor k of its first
+ * row on: k is a multiple of 16, the row one of 8. Groups of 8 rows are 1024
+ * bytes apart. */
 DEVICE uint64_t matrix_at(const bf16 *first_row, int k)
 {
     const uint64_t address = shared_address(first_row) + 2 * k;
     return (address & 0x3ffff) >> 4 | (uint64_t)1 << 16 |
+           (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
+}
+
+/* Turned: a matrix [columns, 16] whose 16 numbers are rows of two blocks side
+ * by side, from the first on, which is a multiple of 16, and whose columns are
+ * the 64 factors of one block and the 64 of the other. */
+DEVICE uint64_t turned_at(const bf16 *pair, int row)
+{
+    const uint64_t address = shared_address(pair) + 2 * BLOCK_K * row;
+    return (address & 0x3ffff) >> 4 | (uint64_t)(BLOCK_BYTES >> 4) << 16 |
            (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
@@ -40,9 +52,57 @@ DEVICE uint64_t matrix_at(const bf16 *first_row, int k)
 #endif
 
 #if HAS_WGMMA
-/* What threads wrote to shared memory is there for the tensor cores; then a
- * barrier makes it so for all threads. */
-DEVICE void wgmma_show() { asm volatile("fence.proxy.async;" ::: "memory"); }
+/* ---- what arrives -------------------------------------------------------- */
+
+/* Counts turns: one ends when so many threads and bytes have arrived as it
+ * waits for. Lies in shared memory. */
+typedef uint64_t arrivals;
+
+/* By one thread, before a barrier; then show them all. */
+DEVICE void arrivals_of(arrivals *at, int threads)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
+                 :: "r"(shared_address(at)), "r"(threads) : "memory");
+}
+
+DEVICE void arrivals_show()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/* A thread has come. */
+DEVICE void arrive(arrivals *at)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];"
+                 :: "r"(shared_address(at)) : "memory");
+}
+
+/* And so many bytes will. */
+DEVICE void arrive_and(arrivals *at, int bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+                 :: "r"(shared_address(at)), "r"(bytes) : "memory");
+}
+
+/* Until turn number `turn` has ended; the one before the first, -1, has. */
+DEVICE void await(arrivals *at, int turn)
+{
+    asm volatile("{.reg .pred p; AGAIN: "
+                 "mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; "
+                 "@!p bra AGAIN;}"
+                 :: "r"(shared_address(at)), "r"(turn & 1) : "memory");
+}
+
+/* Bytes, a multiple of 16, of global memory on their way to shared memory. */
+DEVICE void copy_block(void *to, const void *from, int bytes, arrivals *at)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier"
+                 "::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :: "r"(shared_address(to)), "l"(from), "r"(bytes),
+                    "r"(shared_address(at)) : "memory");
+}
+
+/* ---- products ------------------------------------------------------------ */
 
 /* Before the first product, and before every one behind a use of the sums. */
 DEVICE void wgmma_begin()
@@ -61,38 +121,83 @@ template <int N> DEVICE void wgmma_wait()
 }
 
 /* Behind the last wait: no use of the sums moves in front of it. */
-DEVICE void wgmma_end(float (&acc)[64])
+template <int N> DEVICE void wgmma_end(sums (&acc)[N])
 {
     UNROLL
-    for (int i = 0; i < 64; i++) asm volatile("" : "+f"(acc[i]) :: "memory");
+    for (int i = 0; i < N; i++)
+        UNROLL
+        for (int e = 0; e < 4; e++)
+            asm volatile("" : "+f"(acc[i].r[e]) :: "memory");
 }
 
-#define EIGHT(i)                                                               \
-    "+f"(acc[i]), "+f"(acc[i + 1]), "+f"(acc[i + 2]), "+f"(acc[i + 3]),        \
-    "+f"(acc[i + 4]), "+f"(acc[i + 5]), "+f"(acc[i + 6]), "+f"(acc[i + 7])
+#define FOUR(io, s) io(s.r[0]), io(s.r[1]), io(s.r[2]), io(s.r[3])
+#define SIXTEEN(io, i) FOUR(io, acc[i]), FOUR(io, acc[i + 1]), \
+                       FOUR(io, acc[i + 2]), FOUR(io, acc[i + 3])
+#define SIXTY_FOUR(io) SIXTEEN(io, 0), SIXTEEN(io, 4), SIXTEEN(io, 8), \
+                       SIXTEEN(io, 12)
+#define OUT(x) "=f"(x)
+#define INOUT(x) "+f"(x)
+#define ALL_64                                                               \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "   \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, "   \
+    "%30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "   \
+    "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, "   \
+    "%58, %59, %60, %61, %62, %63"
+#define M64N128 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
 
-/* acc [64, 128] += a [64, 16] b [128, 16]^T. Number 4 j + e of a lane lies in
- * row 16 warp + sum_row(lane, e) and column 8 j + sum_col(lane, e). */
-DEVICE void wgmma(float (&acc)[64], uint64_t a, uint64_t b)
+/* acc [64, 128] = a [64, 16] b [128, 16]^T. Number e of acc[j] lies in row
+ * 16 warp + sum_row(lane, e) and column 8 j + sum_col(lane, e). */
+DEVICE void wgmma_first(sums (&acc)[16], uint64_t a, uint64_t b)
 {
-    asm volatile("{.reg .pred p; setp.ne.b32 p, %66, 0; "
-                 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
-                 "{%0, %1, %2, %3, %4, %5, %6, %7, "
-                 "%8, %9, %10, %11, %12, %13, %14, %15, "
-                 "%16, %17, %18, %19, %20, %21, %22, %23, "
-                 "%24, %25, %26, %27, %28, %29, %30, %31, "
-                 "%32, %33, %34, %35, %36, %37, %38, %39, "
-                 "%40, %41, %42, %43, %44, %45, %46, %47, "
-                 "%48, %49, %50, %51, %52, %53, %54, %55, "
-                 "%56, %57, %58, %59, %60, %61, %62, %63}, "
-                 "%64, %65, p, 1, 1, 0, 0;}"
-                 : EIGHT(0), EIGHT(8), EIGHT(16), EIGHT(24), EIGHT(32),
-                   EIGHT(40), EIGHT(48), EIGHT(56)
-                 : "l"(a), "l"(b), "r"(1));
+    asm volatile("{.reg .pred p; setp.ne.b32 p, 0, 0; "
+                 M64N128 "{" ALL_64 "}, %64, %65, p, 1, 1, 0, 0;}"
+                 : SIXTY_FOUR(OUT) : "l"(a), "l"(b));
+}
+
+/* += in place of = */
+DEVICE void wgmma(sums (&acc)[16], uint64_t a, uint64_t b)
+{
+    asm volatile("{.reg .pred p; setp.eq.b32 p, 0, 0; "
+                 M64N128 "{" ALL_64 "}, %64, %65, p, 1, 1, 0, 0;}"
+                 : SIXTY_FOUR(INOUT) : "l"(a), "l"(b));
+}
+
+/* acc [64, 128] += a [64, 16] b [16, 128]: a as mma takes it, 16 rows a warp; b
+ * turned. */
+DEVICE void wgmma(sums (&acc)[16], const factors_of &a, uint64_t b)
+{
+    asm volatile("{.reg .pred p; setp.eq.b32 p, 0, 0; "
+                 M64N128 "{" ALL_64 "}, "
+                 "{%64, %65, %66, %67}, %68, p, 1, 1, 1;}"
+                 : SIXTY_FOUR(INOUT)
+                 : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "l"(b));
+}
+
+/* ---- registers ----------------------------------------------------------- */
+
+/* A warpgroup that multiplies takes the registers that one that brings factors
+ * leaves: so many a thread, from here on. */
+template <int N> DEVICE void registers_take()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" :: "n"(N));
+}
+
+template <int N> DEVICE void registers_leave()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(N));
 }
 #endif
 
 #else
 #define HAS_WGMMA 1
+#endif
+
+#if HAS_WGMMA
+/* This warp needs what arrived no more. */
+DEVICE void release(arrivals *at)
+{
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) arrive(at);
+}
 #endif
 #endif

@@ -4,82 +4,106 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Golden: ops/golden/tensor_core.c. A block of threads owns 128 x 128 outputs,
- * each of its two warpgroups 64 x 128, whose sums never leave registers. Of the
- * WGMMA_STAGES steps in shared memory one is multiplied, one may still be, and
- * the others are on their way.
+ * each of its two warpgroups 64 x 128, whose sums never leave registers until
+ * they are done. One thread brings the factors of a step as soon as all warps
+ * are done with those that lay in its place.
  *
- * Holds   as mma_linear.cu: k ascends in steps of 16. */
-#include "ops/cuda/epilogue.h"
+ * Holds   k ascends in steps of 16, each output is one chain. Rows and columns
+ *         behind the end are zeros, whose sums are not stored. */
+#include "ops/cuda/rows.h"
 #include "ops/cuda/wgmma.h"
 
-#define SIZE ((TILE_ROWS + TILE_COLS) * SWIZZLED_K)   /* numbers of a stage   */
-#define AHEAD (WGMMA_STAGES - 2)
-
 #if HAS_WGMMA
-/* Products [64 step, 64 step + 64) of all rows and columns of the tile. */
-DEVICE void stage(const cuda_mma_linear_args &a, bf16 *to, int step)
-{
-    const int chunk = threadIdx.x % 8;
-    const int64_t k = (int64_t)step * SWIZZLED_K + 8 * chunk;
-    UNROLL
-    for (int h = 0; h < TILE_ROWS; h += TILE_THREADS / 8) {
-        const int r = threadIdx.x / 8 + h;
-        const int64_t row = least((int64_t)blockIdx.y * TILE_ROWS + r, a.n - 1);
-        const int64_t col = least((int64_t)blockIdx.x * TILE_COLS + r, a.o - 1);
-        stage8(to + swizzled(r, chunk), a.x + row * a.k + k, k < a.k);
-        stage8(to + swizzled(TILE_ROWS + r, chunk), a.w + col * a.k + k,
-               k < a.k);
-    }
-}
+#define WARPS (WGMMA_THREADS / 32)
+#define STAGE (2 * BLOCK_FACTORS)
 
-/* The sums of warpgroup rows [row0, row0 + 64) into y. */
-DEVICE void store(const cuda_mma_linear_args &a, const float (&acc)[64],
-                  int row0)
-{
-    const int l = threadIdx.x & 31, warp = threadIdx.x / 32 % 4;
-    UNROLL
-    for (int i = 0; i < 64; i++) {
-        const int row = row0 + 16 * warp + sum_row(l, i % 4);
-        const int64_t col = (int64_t)blockIdx.x * TILE_COLS + i / 4 * 8 +
-                            sum_col(l, i % 4);
-        if (row >= a.n || col >= a.o) continue;
-        const float s = add_rn(acc[i], 0.0f);
-        put(a.then, a.y, row, col, a.o, a.b ? add_rn(s, a.b[col]) : s);
-    }
-}
-#endif
+/* Step s lies at place s % WGMMA_STAGES, for the turn s / WGMMA_STAGES. */
+DEVICE int place(int s) { return s % WGMMA_STAGES; }
+DEVICE int turn(int s) { return s / WGMMA_STAGES; }
 
-KERNEL(wgmma_linear, cuda_mma_linear_args, TILE_THREADS, 1)
+/* Blocks of factors in shared memory, x in front of w; what arrives there, and
+ * who needs it no more. */
+struct places {
+    bf16 *mem;
+    arrivals *full, *empty;
+};
+
+DEVICE places lay_out()
 {
-#if HAS_WGMMA
     SHARED(bf16, mem);
-    const int own = threadIdx.x / 128 * 64;       /* rows of the warpgroup    */
-    const int steps = (int)((a.k + SWIZZLED_K - 1) / SWIZZLED_K);
-    float acc[64];
+    arrivals *const first = (arrivals *)(mem + WGMMA_STAGES * STAGE);
+    return {mem, first, first + WGMMA_STAGES};
+}
+
+/* The factors of step s on their way, by one thread. */
+DEVICE void bring(const cuda_wgmma_linear_args &a, const places &p, int s)
+{
+    const bf16 *x = a.x + (blockIdx.y * a.blocks + s) * BLOCK_FACTORS;
+    const bf16 *w = a.w + (blockIdx.x * a.blocks + s) * BLOCK_FACTORS;
+    bf16 *to = p.mem + place(s) * STAGE;
+    arrive_and(p.full + place(s), 2 * BLOCK_BYTES);
+    copy_block(to, x, BLOCK_BYTES, p.full + place(s));
+    copy_block(to + BLOCK_FACTORS, w, BLOCK_BYTES, p.full + place(s));
+}
+
+/* acc: the chains of 64 x 128 outputs go on over one step, or begin. */
+template <bool FIRST>
+DEVICE void step(sums (&acc)[16], const bf16 *mem, int own)
+{
+    const bf16 *x = mem + own * BLOCK_K, *w = mem + BLOCK_FACTORS;
+    wgmma_begin();
     UNROLL
-    for (int i = 0; i < 64; i++) acc[i] = 0.0f;
-    for (int s = 0; s < AHEAD; s++) {
-        if (s < steps) stage(a, mem + s * SIZE, s);
-        copy_commit();
-    }
-    for (int s = 0; s < steps; s++) {
-        const int next = s + AHEAD;
-        copy_wait<AHEAD - 1>();
-        wgmma_show();
-        __syncthreads();
-        if (next < steps) stage(a, mem + next % WGMMA_STAGES * SIZE, next);
-        copy_commit();
-        const bf16 *x = mem + s % WGMMA_STAGES * SIZE + own * SWIZZLED_K;
-        const bf16 *w = mem + s % WGMMA_STAGES * SIZE + TILE_ROWS * SWIZZLED_K;
-        wgmma_begin();
-        UNROLL
-        for (int k = 0; k < SWIZZLED_K; k += 16)
-            wgmma(acc, matrix_at(x, k), matrix_at(w, k));
-        wgmma_commit();
+    for (int k = 0; k < BLOCK_K; k += 16)
+        if (FIRST && k == 0) wgmma_first(acc, matrix_at(x, k), matrix_at(w, k));
+        else wgmma(acc, matrix_at(x, k), matrix_at(w, k));
+    wgmma_commit();
+}
+
+/* The outputs of a warpgroup. */
+DEVICE void multiply(const cuda_wgmma_linear_args &a, const places &p)
+{
+    const int warp = threadIdx.x / 32, own = warp / 4 * 64;
+    const int steps = (int)a.blocks;
+    sums acc[16];
+    await(p.full, 0);
+    step<true>(acc, p.mem, own);
+    for (int s = 1; s < steps; s++) {
+        await(p.full + place(s), turn(s));
+        step<false>(acc, p.mem + place(s) * STAGE, own);
         wgmma_wait<1>();
+        release(p.empty + place(s - 1));
+        if (threadIdx.x == 0 && s - 1 + WGMMA_STAGES < steps) {
+            await(p.empty + place(s - 1), turn(s - 1));
+            bring(a, p, s - 1 + WGMMA_STAGES);
+        }
+        __syncwarp();
     }
     wgmma_wait<0>();
     wgmma_end(acc);
-    store(a, acc, blockIdx.y * TILE_ROWS + own);
+    __syncthreads();                   /* all factors: sums take their place  */
+    float *const mem = (float *)p.mem + 16 * warp * SUM_PITCH;
+    UNROLL
+    for (int j = 0; j < 16; j++) put_sums(mem + 8 * j, acc[j]);
+    __syncwarp();
+    put_rows({a.y, a.b, a.n, a.o, a.then}, mem,
+             blockIdx.y * TILE_ROWS + 16 * warp);
+}
+#endif
+
+KERNEL(wgmma_linear, cuda_wgmma_linear_args, WGMMA_THREADS, 2)
+{
+#if HAS_WGMMA
+    const places p = lay_out();
+    if (threadIdx.x == 0) {
+        for (int i = 0; i < WGMMA_STAGES; i++) {
+            arrivals_of(p.full + i, 1);
+            arrivals_of(p.empty + i, WARPS);
+        }
+        arrivals_show();
+        for (int s = 0; s < WGMMA_STAGES && s < (int)a.blocks; s++)
+            bring(a, p, s);
+    }
+    __syncthreads();
+    multiply(a, p);
 #endif
 }

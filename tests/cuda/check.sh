@@ -59,8 +59,11 @@ start attention_sm_86 env TT_SHIM_GPU=86 "$build/shim/check_kernels" $brief atte
 start linear_sm_80 env TT_SHIM_GPU=80 "$build/shim/check_kernels" $brief "sm80 linear"
 start conv_sm_80 env TT_SHIM_GPU=80 "$build/shim/check_kernels" "sm80 conv"
 # class sm90 without wgmma
-start linear_mma env TT_CUDA_PRODUCTS=mma "$build/shim/check_kernels" $brief "sm90 linear"
-start attention_mma env TT_CUDA_PRODUCTS=mma "$build/shim/check_kernels" $brief "sm90 attention"
+for what in linear attention; do
+    # shellcheck disable=SC2086
+    start ${what}_mma env TT_CUDA_PRODUCTS=mma "$build/shim/check_kernels" \
+        $brief "sm90 $what"
+done
 for class in f32 sm80 sm90; do
     gpu=90
     some=$filter

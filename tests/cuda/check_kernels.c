@@ -561,6 +561,21 @@ static void test_attention(void)
         }
 }
 
+/* More tiles than multiprocessors, so that some are whole: where it is asked for
+ * by name, for a GPU. */
+static void test_whole(void)
+{
+    const tt_attention_args a = {.T = 129, .N = 130, .H = 67, .D = 128,
+                                 .q_stride = 67 * 128, .kv_stride = 67 * 128,
+                                 .scale = 0.5f};
+    if (!only || !strstr(only, "whole")) return;
+    operand o[OPERANDS] = {
+        output(a.T * a.q_stride), floats(a.T * a.q_stride, NORMAL),
+        floats(a.N * a.q_stride, NORMAL), floats(a.N * a.q_stride, NORMAL),
+    };
+    check(call_attention, &a, o, "attention of whole tiles");
+}
+
 /* ---- scratch of products ------------------------------------------------- */
 
 #define MARKED ((int64_t)1 << 18)        /* an arena's smallest block         */
@@ -638,11 +653,17 @@ static void test_room(void)
         test_room_conv(Cin, false);
         if (cls != TT_CLASS_F32) test_room_conv(Cin, true);
     }
-    const tt_attention_args a = {.T = 40, .N = 70, .H = 2, .D = 40, .scale = 1,
-                                 .q_stride = 80, .kv_stride = 80};
-    operand o[OPERANDS] = {output(a.T * 80), floats(a.T * 80, NORMAL),
-                           floats(a.N * 80, NORMAL), floats(a.N * 80, NORMAL)};
-    check_room(call_attention, &a, o, "attention");
+    for (int64_t D = 40; D <= 128; D += 88) {
+        const int64_t width = 2 * D;
+        const tt_attention_args a = {.T = 40, .N = 70, .H = 2, .D = D,
+                                     .scale = 1, .q_stride = width,
+                                     .kv_stride = width};
+        operand o[OPERANDS] = {
+            output(a.T * width), floats(a.T * width, NORMAL),
+            floats(a.N * width, NORMAL), floats(a.N * width, NORMAL),
+        };
+        check_room(call_attention, &a, o, "attention");
+    }
     state = held;
 }
 
@@ -1106,6 +1127,7 @@ static void test_classes(void)
         test_pieces();
         test_fused();
         test_attention();
+        test_whole();
         test_room();
     }
     expect(n == 1, "%d classes of tensor cores, not one", n);

@@ -58,8 +58,8 @@ found() {   # kernel file, cases
     case $1 in wgmma_* | blocks.cu) way=wgmma ;; esac
     gpu=90
     case $2 in sm80*) gpu=80 ;; esac
-    TT_SHIM_GPU=$gpu TT_CUDA_PRODUCTS=$way LD_LIBRARY_PATH=$work/shim timeout 300 "$build/shim/check_kernels" "$2" \
-        first > "$work/log" 2>&1
+    TT_SHIM_GPU=$gpu TT_CUDA_PRODUCTS=$way LD_LIBRARY_PATH=$work/shim \
+        timeout 300 "$build/shim/check_kernels" "$2" first > "$work/log" 2>&1
     rc=$?
     grep -m 1 '^FAIL' "$work/log" | sed 's/^FAIL [a-z/]*: //' > "$work/seen"
     [ -s "$work/seen" ] && return 0

@@ -287,6 +287,14 @@ void run_block(size_t shared)
     while (one_turn()) meet();
     if (count(0, E.fibers.size(), DONE) != E.fibers.size())
         shim_fail("threads wait for others that never come");
+    for (const auto &a : E.arrivals) {
+        const turns &t = a.second;
+        if (t.bytes || !t.coming.empty() || !t.ended.empty())
+            shim_fail("a block ends, and nobody waited for a copy");
+    }
+    for (const fiber &f : E.fibers)
+        if (!f.wgmma.into.empty() || !f.open.empty())
+            shim_fail("a block ends, and nobody waited for a product or copy");
 }
 
 /* ---- a grid -------------------------------------------------------------- */
@@ -532,6 +540,8 @@ void shim_product_wait(int leave)
                                   [&](const target &i) {
                                       return i.acc == p.acc;
                                   });
+            if (p.from && memcmp(p.from, &p.held, sizeof p.held))
+                shim_fail("rows of a product changed before it was done");
             shim_multiply(t->sum, p, (int)threadIdx.x % 128);
             if (--t->open) continue;
             memcpy(t->acc, t->sum, (size_t)t->n * 4);

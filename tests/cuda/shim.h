@@ -87,6 +87,13 @@ int shim_gpu();
     const shim_kernel shim_##name = {name##_run, sizeof(type), nthreads};      \
     static void name(const type &a)
 
+/* Where a GPU reads or writes 16 bytes at once. */
+template <class T> static inline T *at_16(T *p)
+{
+    if ((uintptr_t)p % 16) shim_fail("16 bytes that are not aligned");
+    return p;
+}
+
 #define SHARED(type, name) type *const name = static_cast<type *>(shim_shared())
 
 static inline void __syncthreads() { shim_block_barrier(); }

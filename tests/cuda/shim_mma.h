@@ -189,6 +189,8 @@ struct shim_product {
     bool first, rows;
     uint64_t a, b;
     shim_factor x[2][16];
+    const factors_of *from;            /* the registers, which stay as they   */
+    factors_of held;                   /* were until the product is done      */
 };
 
 /* Factors [0, 16) of row i of a matrix that a descriptor is of: 128-byte rows,
@@ -229,6 +231,8 @@ static inline void shim_multiply(float *acc, const shim_product &p, int t)
     }
 }
 
+template <int N> DEVICE void wgmma_tie(sums (&)[N]) {}
+template <int N> DEVICE void wgmma_tie(factors_of (&)[N]) {}
 DEVICE void wgmma_begin() { shim_product_begin(); }
 DEVICE void wgmma_commit() { shim_product_commit(); }
 template <int N> DEVICE void wgmma_wait() { shim_product_wait(N); }
@@ -236,12 +240,12 @@ template <int N> DEVICE void wgmma_end(sums (&)[N]) {}
 template <int N>
 DEVICE void wgmma_first(sums (&acc)[N], uint64_t a, uint64_t b)
 {
-    shim_product_open({acc[0].r, 4 * N, true, false, a, b, {}});
+    shim_product_open({acc[0].r, 4 * N, true, false, a, b, {}, nullptr, {}});
 }
 
 template <int N> DEVICE void wgmma(sums (&acc)[N], uint64_t a, uint64_t b)
 {
-    shim_product_open({acc[0].r, 4 * N, false, false, a, b, {}});
+    shim_product_open({acc[0].r, 4 * N, false, false, a, b, {}, nullptr, {}});
 }
 
 /* The rows in registers are exchanged as those of mma. */
@@ -250,7 +254,7 @@ static inline void wgmma(sums (&acc)[N], const factors_of &a, uint64_t b)
 {
     char *slots = shim_slots();
     const int l = shim_lane();
-    shim_product p = {acc[0].r, 4 * N, false, true, 0, b, {}};
+    shim_product p = {acc[0].r, 4 * N, false, true, 0, b, {}, &a, a};
     for (int i = 0; i < 4; i++) {
         const shim_factor two[2] = {shim_take_apart(a.r[i] & 0xffffu),
                                     shim_take_apart(a.r[i] >> 16)};

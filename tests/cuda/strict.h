@@ -46,6 +46,7 @@ extern dim3 threadIdx, blockIdx, blockDim, gridDim;
 #define UNROLL_1
 #define UNROLL_2
 #define KERNEL(name, type, threads, blocks) void name(const type &a)
+#define at_16(pointer) (pointer)
 #define SHARED(type, name) type *const name = (type *)shared_memory()
 
 void *shared_memory();
@@ -85,6 +86,8 @@ uint32_t two_factors(float low, float high);
 float more_or_nan(float a, float b);
 float more(float a, float b);
 uint32_t shared_address(const void *p);
+template <int N> void wgmma_tie(sums (&acc)[N]);
+template <int N> void wgmma_tie(factors_of (&rows)[N]);
 void wgmma_begin();
 void wgmma_commit();
 template <int N> void wgmma_wait();

@@ -131,8 +131,9 @@ equal_flow() {   # name, log, log
         [ "$a" = "$(grep "^flow " "$2")" ] && echo "equal: $a"' - "$2" "$3"
 }
 
-# Cases of every kernel that this GPU takes: numbers of kind 0, and operators whose cases have no kinds. The search for races looks at every
-# access to shared memory: products of a few tiles.
+# Cases of every kernel that this GPU takes: numbers of kind 0, and operators
+# whose cases have no kinds. The search for races looks at every access to
+# shared memory: products of a few tiles, and one of many.
 sanitized='tool=$1 program=$2
     shift 2
     for cases; do
@@ -154,6 +155,7 @@ sanitize() {   # tool, seconds, cases
 
 right() {
     run kernels 120 "$build/check_kernels"
+    run kernels_whole 30 "$build/check_kernels" "whole tiles"
     run kernels_mma 60 env TT_CUDA_PRODUCTS=mma "$build/check_kernels" "$class"
     for c in f32 $class; do
         run "bits_$c" 150 "$build/check_bits" --class "$c" --backend cuda \
@@ -180,7 +182,7 @@ right() {
             "$out/layer_${c}_exact.log"
     done
     compile steps && run steps 120 "$out/steps" 100
-    set -- stored total most choose locate pick narrow words
+    set -- stored "whole tiles" total most choose locate pick narrow words
     sanitize memcheck 90 "kind 0" "conv variant 1" "$@"
     sanitize synccheck 90 "kind 0" "conv variant 1" "$@"
     sanitize racecheck 150 "$@" "linear 64x132x257 kind 0" \

@@ -16,8 +16,8 @@ template <class GET> DEVICE void fill(const cuda_blocks_args &a, GET get)
     bf16 *const to = a.to + (int64_t)blockIdx.x * BLOCK_FACTORS;
     UNROLL
     for (int r = first; r < first + BLOCK_ROWS; r += BLOCKS_THREADS / 8)
-        *(uint4 *)(to + swizzled(r, c)) =
-            row0 + r < a.n ? get(row0 + r, k) : uint4{0, 0, 0, 0};
+        store16(to + swizzled(r, c),
+                row0 + r < a.n ? get(row0 + r, k) : uint4{0, 0, 0, 0});
 }
 
 DEVICE uint4 eight_of(float4 a, float4 b)
@@ -53,7 +53,7 @@ KERNEL(blocks_bf16, cuda_blocks_args, BLOCKS_THREADS, 1)
     const bool at_once = whole(a, 2);
     fill(a, [&](int64_t row, int64_t k) {
         const bf16 *x = from + row * a.stride + k;
-        if (at_once && k < a.k) return *(const uint4 *)x;
+        if (at_once && k < a.k) return load16(x);
         uint32_t v[4] = {0, 0, 0, 0};
         UNROLL
         for (int i = 0; i < 8; i++)

@@ -33,6 +33,7 @@ static struct {
     cu_function kernel[CUDA_KERNEL_COUNT];
     int shared[CUDA_KERNEL_COUNT];  /* bytes a launch may ask for             */
     int shared_most, multiprocessors, major, minor, version;
+    bool wgmma;                     /* its kernels are used                   */
     char name[128];
     char problem[400];              /* "": usable                             */
     pthread_mutex_t lock;
@@ -126,6 +127,29 @@ static bool find_kernel(int i, const char *name)
     return problem(what, 0, "build it again with make CUDA=1");
 }
 
+/* wgmma is there on sm_90, where its kernels are compiled for that: in code for
+ * other GPUs, which a driver can translate, they have no body and next to no
+ * registers. */
+static bool choose_products(void)
+{
+    static const cuda_kernel kernels[] = {CUDA_wgmma_linear,
+                                          CUDA_wgmma_attention};
+    const char *way = getenv("TT_CUDA_PRODUCTS");
+    if (way && strcmp(way, "mma") && strcmp(way, "wgmma")) {
+        char what[100];
+        snprintf(what, sizeof what, "TT_CUDA_PRODUCTS is '%.40s'", way);
+        return problem(what, 0, "say mma or wgmma");
+    }
+    gpu.wgmma = gpu.major == 9 && gpu.minor == 0 && !(way && way[0] == 'm');
+    for (int i = 0; i < 2; i++) {
+        int registers = 0;
+        gpu.call.function_get(&registers, CU_FUNCTION_REGISTERS,
+                              gpu.kernel[kernels[i]]);
+        gpu.wgmma = gpu.wgmma && registers > 32;
+    }
+    return true;
+}
+
 static void load(void)
 {
     static const char *const names[] = {
@@ -135,6 +159,7 @@ static void load(void)
     if (!load_driver() || !open_device()) return;
     for (int i = 0; i < CUDA_KERNEL_COUNT; i++)
         if (!find_kernel(i, names[i])) return;
+    choose_products();
 }
 
 static const tt_device cuda_device;
@@ -183,8 +208,7 @@ int64_t cuda_multiprocessors(void)
 
 bool cuda_wgmma(void)
 {
-    const char *way = getenv("TT_CUDA_PRODUCTS");
-    return gpu.major == 9 && gpu.minor == 0 && !(way && !strcmp(way, "mma"));
+    return gpu.wgmma;
 }
 
 /* ---- failures ------------------------------------------------------------ */

@@ -21,7 +21,7 @@ enum {                               /* attributes of a device                */
     CU_MULTIPROCESSORS = 16, CU_MAJOR = 75, CU_MINOR = 76,
     CU_SHARED_PER_BLOCK = 97,
 };
-enum { CU_FUNCTION_SHARED = 8 };     /* attribute of a function               */
+enum { CU_FUNCTION_REGISTERS = 4, CU_FUNCTION_SHARED = 8 };  /* of a function */
 
 /* X(member, name in the library, parameters) */
 #define CU_CALLS(X)                                                            \
@@ -37,6 +37,7 @@ enum { CU_FUNCTION_SHARED = 8 };     /* attribute of a function               */
     X(module_load, cuModuleLoadData, (cu_module *m, const void *image))        \
     X(module_function, cuModuleGetFunction, (cu_function *f, cu_module m,      \
                                              const char *name))                \
+    X(function_get, cuFuncGetAttribute, (int *v, int which, cu_function f))    \
     X(function_set, cuFuncSetAttribute, (cu_function f, int which, int v))     \
     X(stream_create, cuStreamCreate, (cu_stream *s, unsigned flags))           \
     X(stream_wait, cuStreamSynchronize, (cu_stream s))                         \

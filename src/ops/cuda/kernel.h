@@ -21,6 +21,7 @@
 
 #define DEVICE __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
+#define at_16(pointer) (pointer)          /* the shim looks whether it is      */
 #define UNROLL_1 _Pragma("unroll 1")      /* not at all */
 #define UNROLL_2 _Pragma("unroll 2")
 
@@ -160,11 +161,13 @@ DEVICE float more(float a, float b) { return fmaxf(a, b); }
 #endif
 
 /* Four floats that lie together, 16 bytes aligned. */
-DEVICE float4 load4(const float *from) { return *(const float4 *)from; }
-DEVICE void store4(float *to, float4 v) { *(float4 *)to = v; }
+DEVICE float4 load4(const float *from) { return *(const float4 *)at_16(from); }
+DEVICE void store4(float *to, float4 v) { *(float4 *)at_16(to) = v; }
 
-/* 16 zero bytes. */
-DEVICE void zero16(void *to) { *(uint4 *)to = uint4{0, 0, 0, 0}; }
+/* 16 bytes, and zeros. */
+DEVICE uint4 load16(const void *from) { return *(const uint4 *)at_16(from); }
+DEVICE void store16(void *to, uint4 v) { *(uint4 *)at_16(to) = v; }
+DEVICE void zero16(void *to) { store16(to, uint4{0, 0, 0, 0}); }
 
 /* This thread's number in the grid, and how many there are. */
 DEVICE int64_t grid_thread()

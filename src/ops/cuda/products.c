@@ -298,13 +298,18 @@ static const uint16_t *blocks(call *c, const float *x, int64_t n, int64_t k,
     return in_blocks(c, CUDA_blocks, x, n, k, stride);
 }
 
+/* Do weights go into blocks as they are stored? */
+static bool stored_blocks(const tt_tensor *w)
+{
+    return rounded(w, w->dim[1]) && (uintptr_t)w->data % 2 == 0;
+}
+
 /* Weights [o, k]; those stored as bf16 need no widening. */
 static const uint16_t *weight_blocks(call *c, const tt_tensor *w)
 {
     const int64_t o = w->dim[0], k = w->dim[1];
     const uint16_t *stored = w->data;
-    if (!rounded(w, k) || (uintptr_t)stored % 2)
-        return blocks(c, weights(c, w), o, k, k);
+    if (!stored_blocks(w)) return blocks(c, weights(c, w), o, k, k);
     PLACE(c, READ(stored, o * k));
     return in_blocks(c, CUDA_blocks_bf16, stored, o, k, k);
 }
@@ -503,7 +508,7 @@ int64_t cuda_mma_linear_room(const tt_linear_args *a)
     const int64_t o = a->w->dim[0], k = a->w->dim[1], width = up_to(k, 8);
     if (cuda_wgmma())
         return blocks_room(a->n, k) + blocks_room(o, k) +
-               (rounded(a->w, k) ? 0 : weights_room(a->w));
+               (stored_blocks(a->w) ? 0 : weights_room(a->w));
     return factors_room(a->n, width) + weight_factors_room(a->w, width);
 }
 

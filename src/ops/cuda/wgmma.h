@@ -58,7 +58,8 @@ DEVICE uint64_t turned_at(const bf16 *pair, int row)
  * waits for. Lies in shared memory. */
 typedef uint64_t arrivals;
 
-/* By one thread, before a barrier; then show them all. */
+/* By one thread; then show them all, to threads behind a barrier and to copies.
+ */
 DEVICE void arrivals_of(arrivals *at, int threads)
 {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;"
@@ -68,6 +69,7 @@ DEVICE void arrivals_of(arrivals *at, int threads)
 DEVICE void arrivals_show()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 /* A thread has come. */
@@ -104,7 +106,27 @@ DEVICE void copy_block(void *to, const void *from, int bytes, arrivals *at)
 
 /* ---- products ------------------------------------------------------------ */
 
-/* Before the first product, and before every one behind a use of the sums. */
+/* No use of the sums, or of rows, moves past this. */
+template <int N> DEVICE void wgmma_tie(sums (&acc)[N])
+{
+    UNROLL
+    for (int i = 0; i < N; i++)
+        UNROLL
+        for (int e = 0; e < 4; e++)
+            asm volatile("" : "+f"(acc[i].r[e]) :: "memory");
+}
+
+template <int N> DEVICE void wgmma_tie(factors_of (&rows)[N])
+{
+    UNROLL
+    for (int i = 0; i < N; i++)
+        UNROLL
+        for (int e = 0; e < 4; e++)
+            asm volatile("" : "+r"(rows[i].r[e]) :: "memory");
+}
+
+/* Before the first product, and before every one behind a use of the sums or of
+ * rows in registers. */
 DEVICE void wgmma_begin()
 {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -120,15 +142,8 @@ template <int N> DEVICE void wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(N) : "memory");
 }
 
-/* Behind the last wait: no use of the sums moves in front of it. */
-template <int N> DEVICE void wgmma_end(sums (&acc)[N])
-{
-    UNROLL
-    for (int i = 0; i < N; i++)
-        UNROLL
-        for (int e = 0; e < 4; e++)
-            asm volatile("" : "+f"(acc[i].r[e]) :: "memory");
-}
+/* Behind the last wait. */
+template <int N> DEVICE void wgmma_end(sums (&acc)[N]) { wgmma_tie(acc); }
 
 #define FOUR(io, s) io(s.r[0]), io(s.r[1]), io(s.r[2]), io(s.r[3])
 #define SIXTEEN(io, i) FOUR(io, acc[i]), FOUR(io, acc[i + 1]), \
@@ -186,6 +201,9 @@ template <int N> DEVICE void registers_leave()
 {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" :: "n"(N));
 }
+#else
+/* A kernel whose instructions this GPU has not. */
+DEVICE void nothing_here() { asm volatile("trap;"); }
 #endif
 
 #else

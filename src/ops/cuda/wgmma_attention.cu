@@ -167,6 +167,8 @@ DEVICE void attend(const cuda_wgmma_attention_args &a, const places &p,
     for (int t = 1; t < tiles; t++) {
         await(p.keys + place(t), turn(t));
         await(p.values + place(t - 1), turn(t - 1));
+        wgmma_tie(acc);
+        wgmma_tie(weights);
         wgmma_begin();
         add_logits(s, q, pair(p.k, t));
         add_values(acc, weights, pair(p.v, t - 1));
@@ -182,6 +184,8 @@ DEVICE void attend(const cuda_wgmma_attention_args &a, const places &p,
     }
     const int last = tiles - 1;
     await(p.values + place(last), turn(last));
+    wgmma_tie(acc);
+    wgmma_tie(weights);
     wgmma_begin();
     add_values(acc, weights, pair(p.v, last));
     wgmma_wait<0>();
@@ -214,5 +218,7 @@ KERNEL(wgmma_attention, cuda_wgmma_attention_args, WGMMA_ATTENTION_THREADS, 1)
         registers_leave<24>();
         if (threadIdx.x == 32 * WARPS) bring_all(a, p, own);
     }
+#else
+    nothing_here();
 #endif
 }

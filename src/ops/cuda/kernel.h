@@ -21,7 +21,7 @@
 
 #define DEVICE __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
-#define at_16(pointer) (pointer)          /* the shim looks whether it is      */
+#define at_16(pointer) (pointer)         /* the shim looks whether it is      */
 #define UNROLL_1 _Pragma("unroll 1")      /* not at all */
 #define UNROLL_2 _Pragma("unroll 2")
 

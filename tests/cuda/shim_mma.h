@@ -236,7 +236,6 @@ template <int N> DEVICE void wgmma_tie(factors_of (&)[N]) {}
 DEVICE void wgmma_begin() { shim_product_begin(); }
 DEVICE void wgmma_commit() { shim_product_commit(); }
 template <int N> DEVICE void wgmma_wait() { shim_product_wait(N); }
-template <int N> DEVICE void wgmma_end(sums (&)[N]) {}
 template <int N>
 DEVICE void wgmma_first(sums (&acc)[N], uint64_t a, uint64_t b)
 {

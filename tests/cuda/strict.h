@@ -91,7 +91,6 @@ template <int N> void wgmma_tie(factors_of (&rows)[N]);
 void wgmma_begin();
 void wgmma_commit();
 template <int N> void wgmma_wait();
-template <int N> void wgmma_end(sums (&acc)[N]);
 template <int N> void wgmma_first(sums (&acc)[N], uint64_t a, uint64_t b);
 template <int N> void wgmma(sums (&acc)[N], uint64_t a, uint64_t b);
 void wgmma(sums (&acc)[16], const factors_of &a, uint64_t b);

@@ -108,7 +108,7 @@ static __device__ void take(float *out, sums (&acc)[16])
 {
     wgmma_commit();
     wgmma_wait<0>();
-    wgmma_end(acc);
+    wgmma_tie(acc);
     UNROLL
     for (int j = 0; j < 16; j++)
         UNROLL

@@ -176,19 +176,13 @@ typedef struct cuda_blocks_args {
     int64_t n, k, stride;
 } cuda_blocks_args;
 
-/* As cuda_mma_linear_args, of blocks: x and w have `blocks` a row. A block of
- * threads has 128 x 128 outputs, a warpgroup 64 of the rows; two blocks share a
- * multiprocessor, so that one stores while the other multiplies. */
+/* Linear takes cuda_mma_linear_args, x and w in blocks and k as these fill it
+ * up, a multiple of 64. A block of threads has 128 x 128 outputs, a warpgroup
+ * 64 of the rows; two blocks of threads share a multiprocessor, so that one
+ * stores while the other multiplies. */
 #define WGMMA_THREADS 256
 #define WGMMA_STAGES 3                   /* a block of x and one of w each    */
 #define WGMMA_SHARED (WGMMA_STAGES * (2 * BLOCK_BYTES + 2 * 8))
-typedef struct cuda_wgmma_linear_args {
-    float *y;
-    const uint16_t *x, *w;
-    const float *b;
-    int64_t n, o, blocks;
-    cuda_epilogue then;
-} cuda_wgmma_linear_args;
 
 /* Attention of heads of 128: q, k and v are blocks, two a head and row. A block
  * of threads has 128 queries, each of two warpgroups 64; a third one brings

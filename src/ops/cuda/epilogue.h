@@ -26,6 +26,13 @@ DEVICE float followed(const cuda_epilogue &e, float v, float x, float gate)
     return e.kind == CUDA_ADD ? add_rn(x, v) : v;
 }
 
+/* The same of four side by side. */
+DEVICE float4 followed4(const cuda_epilogue &e, float4 v, float4 x, float4 gate)
+{
+    return four(followed(e, v.x, x.x, gate.x), followed(e, v.y, x.y, gate.y),
+                followed(e, v.z, x.z, gate.z), followed(e, v.w, x.w, gate.w));
+}
+
 /* The gates of a row; fewer than 2^31 rows. */
 DEVICE const float *gates(const cuda_epilogue &e, int row)
 {

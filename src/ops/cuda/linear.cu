@@ -236,9 +236,7 @@ DEVICE void put4(const cuda_epilogue &e, float *y, int row, int col, int64_t o)
     float4 x = four(0.0f, 0.0f, 0.0f, 0.0f), g = x;
     if (e.x) x = load4(e.x + at);
     if (e.kind == CUDA_GATE) g = load4(gates(e, row) + col);
-    store4(e.x ? e.x + at : y + at,
-           four(followed(e, v.x, x.x, g.x), followed(e, v.y, x.y, g.y),
-                followed(e, v.z, x.z, g.z), followed(e, v.w, x.w, g.w)));
+    store4(e.x ? e.x + at : y + at, followed4(e, v, x, g));
 }
 
 /* The sums of a thread stand in y, where it alone has been: they are taken up

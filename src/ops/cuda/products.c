@@ -319,10 +319,10 @@ static void wgmma_linear(tt_ctx *ctx, const tt_linear_args *a,
 {
     const int64_t o = a->w->dim[0], k = a->w->dim[1];
     call c = begin(ctx);
-    cuda_wgmma_linear_args d = {
+    cuda_mma_linear_args d = {
         .y = a->y, .x = blocks(&c, a->x, a->n, k, k),
         .w = weight_blocks(&c, a->w), .b = a->b,
-        .n = a->n, .o = o, .blocks = blocks_of(k), .then = then,
+        .n = a->n, .o = o, .k = BLOCK_K * blocks_of(k), .then = then,
     };
     PLACE(&c, WRITE(d.y, a->n * o), READ(d.b, o));
     place_epilogue(&c, &d.then, a->n, o);

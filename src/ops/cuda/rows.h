@@ -33,8 +33,8 @@ DEVICE void put_sums(float *to, const sums &s)
             float2{s.r[e], s.r[e + 1]};
 }
 
-/* What four outputs side by side become, from column col on. */
-DEVICE float4 followed4(const outputs &y, int row, int64_t col, float4 sum,
+/* What four sums side by side become, from column col on. */
+DEVICE float4 finished4(const outputs &y, int row, int64_t col, float4 sum,
                         float4 x)
 {
     const float4 zero = four(0.0f, 0.0f, 0.0f, 0.0f);
@@ -46,9 +46,8 @@ DEVICE float4 followed4(const outputs &y, int row, int64_t col, float4 sum,
     for (int i = 0; i < 4; i++) {
         v[i] = add_rn(entry(sum, i), 0.0f);
         if (y.b) v[i] = add_rn(v[i], entry(b, i));
-        v[i] = followed(y.then, v[i], entry(x, i), entry(gate, i));
     }
-    return four(v[0], v[1], v[2], v[3]);
+    return followed4(y.then, four(v[0], v[1], v[2], v[3]), x, gate);
 }
 
 /* Four rows of y from row0 on; their sums lie in shared memory. The numbers
@@ -67,7 +66,7 @@ DEVICE void put_four(const outputs &y, const float *sum, int row0)
     UNROLL
     for (int r = 0; r < 4; r++)
         if (row0 + r < y.n)
-            store4(to + r * y.o, followed4(y, row0 + r, col,
+            store4(to + r * y.o, finished4(y, row0 + r, col,
                                            load4(sum + r * SUM_PITCH + c),
                                            x[r]));
 }

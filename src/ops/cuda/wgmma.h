@@ -106,7 +106,8 @@ DEVICE void copy_block(void *to, const void *from, int bytes, arrivals *at)
 
 /* ---- products ------------------------------------------------------------ */
 
-/* No use of the sums, or of rows, moves past this. */
+/* No use of the sums, or of rows, moves past this: behind a wait, and before
+ * the fence of products that go on with them. */
 template <int N> DEVICE void wgmma_tie(sums (&acc)[N])
 {
     UNROLL
@@ -141,9 +142,6 @@ template <int N> DEVICE void wgmma_wait()
 {
     asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(N) : "memory");
 }
-
-/* Behind the last wait. */
-template <int N> DEVICE void wgmma_end(sums (&acc)[N]) { wgmma_tie(acc); }
 
 #define FOUR(io, s) io(s.r[0]), io(s.r[1]), io(s.r[2]), io(s.r[3])
 #define SIXTEEN(io, i) FOUR(io, acc[i]), FOUR(io, acc[i + 1]), \

@@ -160,7 +160,7 @@ DEVICE void attend(const cuda_wgmma_attention_args &a, const places &p,
     wgmma_begin();
     add_logits(s, q, p.k);
     wgmma_wait<0>();
-    wgmma_end(s);
+    wgmma_tie(s);
     release(p.keys_free);
     soften(w, s, 0, a.N);
     pack(weights, s);
@@ -173,11 +173,11 @@ DEVICE void attend(const cuda_wgmma_attention_args &a, const places &p,
         add_logits(s, q, pair(p.k, t));
         add_values(acc, weights, pair(p.v, t - 1));
         wgmma_wait<1>();
-        wgmma_end(s);
+        wgmma_tie(s);
         release(p.keys_free + place(t));
         soften(w, s, t, a.N);
         wgmma_wait<0>();
-        wgmma_end(acc);
+        wgmma_tie(acc);
         release(p.values_free + place(t - 1));
         shrink(w, acc);
         pack(weights, s);
@@ -189,7 +189,7 @@ DEVICE void attend(const cuda_wgmma_attention_args &a, const places &p,
     wgmma_begin();
     add_values(acc, weights, pair(p.v, last));
     wgmma_wait<0>();
-    wgmma_end(acc);
+    wgmma_tie(acc);
     store(a, w, acc, own.head, own.tile * BLOCK_ROWS + row +
                                threadIdx.x / 32 % 4 * 16);
 }

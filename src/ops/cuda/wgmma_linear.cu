@@ -36,10 +36,10 @@ DEVICE places lay_out()
 }
 
 /* The factors of step s on their way, by one thread. */
-DEVICE void bring(const cuda_wgmma_linear_args &a, const places &p, int s)
+DEVICE void bring(const cuda_mma_linear_args &a, const places &p, int s)
 {
-    const bf16 *x = a.x + (blockIdx.y * a.blocks + s) * BLOCK_FACTORS;
-    const bf16 *w = a.w + (blockIdx.x * a.blocks + s) * BLOCK_FACTORS;
+    const bf16 *x = a.x + (blockIdx.y * (a.k / BLOCK_K) + s) * BLOCK_FACTORS;
+    const bf16 *w = a.w + (blockIdx.x * (a.k / BLOCK_K) + s) * BLOCK_FACTORS;
     bf16 *to = p.mem + place(s) * STAGE;
     arrive_and(p.full + place(s), 2 * BLOCK_BYTES);
     copy_block(to, x, BLOCK_BYTES, p.full + place(s));
@@ -60,10 +60,10 @@ DEVICE void step(sums (&acc)[16], const bf16 *mem, int own)
 }
 
 /* The outputs of a warpgroup. */
-DEVICE void multiply(const cuda_wgmma_linear_args &a, const places &p)
+DEVICE void multiply(const cuda_mma_linear_args &a, const places &p)
 {
     const int warp = threadIdx.x / 32, own = warp / 4 * 64;
-    const int steps = (int)a.blocks;
+    const int steps = (int)(a.k / BLOCK_K);
     sums acc[16];
     await(p.full, 0);
     step<true>(acc, p.mem, own);
@@ -79,7 +79,7 @@ DEVICE void multiply(const cuda_wgmma_linear_args &a, const places &p)
         __syncwarp();
     }
     wgmma_wait<0>();
-    wgmma_end(acc);
+    wgmma_tie(acc);
     __syncthreads();                   /* all factors: sums take their place  */
     float *const mem = (float *)p.mem + 16 * warp * SUM_PITCH;
     UNROLL
@@ -90,7 +90,7 @@ DEVICE void multiply(const cuda_wgmma_linear_args &a, const places &p)
 }
 #endif
 
-KERNEL(wgmma_linear, cuda_wgmma_linear_args, WGMMA_THREADS, 2)
+KERNEL(wgmma_linear, cuda_mma_linear_args, WGMMA_THREADS, 2)
 {
 #if HAS_WGMMA
     const places p = lay_out();
@@ -100,7 +100,7 @@ KERNEL(wgmma_linear, cuda_wgmma_linear_args, WGMMA_THREADS, 2)
             arrivals_of(p.empty + i, WARPS);
         }
         arrivals_show();
-        for (int s = 0; s < WGMMA_STAGES && s < (int)a.blocks; s++)
+        for (int s = 0; s < WGMMA_STAGES && s < (int)(a.k / BLOCK_K); s++)
             bring(a, p, s);
     }
     __syncthreads();

@@ -92,7 +92,7 @@ endif
 
 # AMX: the compiler must know it (gcc 11, clang 12), the system be Linux.
 AMX_TEST := \043include <immintrin.h>\n\043include <sys/syscall.h>\nint main(void){_tile_zero(0);_tile_dpbf16ps(0,1,2);return SYS_arch_prctl<0;}\n
-AMX_FLAGS := -mamx-tile -mamx-bf16
+AMX_FLAGS := -mamx-tile -mamx-bf16 -mavx512f -mavx512bf16
 ifeq ($(call try,$(AMX_TEST),$(AMX_FLAGS)),yes)
   AMX_DEFS := -DTT_HAVE_AMX
 endif
@@ -557,7 +557,7 @@ $(B)/src/ops/exact/kernels_bf16_amx.o $(B)/src/ops/exact/kernels_bf16_amx_model.
     -mavx512vl -mavx512bw -mfma -mprefer-vector-width=512
 $(B)/src/ops/exact/kernels_vdp_avx512bf16.o \
 $(B)/src/ops/exact/kernels_vdp_peak.o: CFLAGS_ALL += $(VDP_FLAGS)
-$(B)/src/ops/exact/kernels_bf16_amx.o: CFLAGS_ALL += $(if $(AMX_DEFS),$(AMX_FLAGS))
+$(B)/src/ops/exact/kernels_bf16_amx.o: CFLAGS_ALL += $(if $(findstring AMX,$(AMX_DEFS)),$(AMX_FLAGS))
 endif
 
 # The headers of an MPI are not held to our warnings.

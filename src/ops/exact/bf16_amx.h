@@ -15,6 +15,7 @@
  *     c[n] = c[n] + (e[n] + o[n])       with results flushed at every step. */
 #define FILL 0
 #include "ops/exact/bf16_pairs.h"
+#include "ops/exact/bf16_soften.h"
 
 #define MR 32
 #define TILE_ROWS 16
@@ -71,4 +72,4 @@ static void tile(float *c, const void *rows_at, bf16_rows rows,
 
 #define BF16_AMX                                                               \
     .level = EXACT_AMX, .mr = MR, .nr = NR, .stored = true, .tile = tile,      \
-    .begin = begin, .end = end, BF16_PACKING
+    .soften = soften, .begin = begin, .end = end, BF16_PACKING

@@ -54,7 +54,26 @@ bool bf16_amx_present(void)
     unsigned a, b, c, d;
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
     if (!(d >> 22 & 1) || !(d >> 24 & 1)) return false; /* BF16, TILE */
+    if (!__get_cpuid_count(7, 1, &a, &b, &c, &d)) return false;
+    if (!(a >> 5 & 1)) return false; /* AVX512_BF16, for soften */
     return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_TILEDATA) == 0;
+}
+
+/* As many sums as a tile of the kernel has; nothing is loaded. */
+double bf16_amx_loop(int64_t n)
+{
+    const int64_t rounds = n / 8;
+    const unsigned state = begin();
+    for (int64_t k = 0; k < rounds; k++) {
+        TILE_DOT(0, 6, 7);
+        TILE_DOT(1, 6, 7);
+        TILE_DOT(2, 6, 7);
+        TILE_DOT(3, 6, 7);
+        TILE_DOT(4, 6, 7);
+        TILE_DOT(5, 6, 7);
+    }
+    end(state);
+    return 6.0 * TILE_ROWS * 16 * 2 * BF16_GROUP * (double)rounds;
 }
 
 #else

@@ -15,9 +15,7 @@
 #define FILL 0x8000u /* -0 */
 #include "ops/exact/bf16_pairs.h"
 
-#define AQ NR
-#include "ops/exact/kernels_soften.h"
-_Static_assert(BESIDE >= 2, "a pair of keys");
+#include "ops/exact/bf16_soften.h"
 
 #define MR 8
 #define ROWS(X, P)                                                             \
@@ -160,84 +158,6 @@ TILE(tile, sums)
 TILE(tile_few, sums_few)
 TILE(tile_half, sums_half)
 TILE(tile_more, sums_more)
-
-/* The largest and the smallest logit of every query; n > 0. From the last key
- * to the first: the last ones are in the first cache still, and the first ones
- * will be when the weights begin with them. */
-INLINE void range(vs *top, vs *low, const float *s, int64_t n)
-{
-    EACH(SOFT) top[i] = low[i] = vs_load(s + (n - 1) * NR + i * VS);
-    for (int64_t j = n - 2; j >= 0; j--)
-        EACH(SOFT) {
-            const vs v = vs_load(s + j * NR + i * VS);
-            top[i] = VS_MORE(v, top[i]);
-            low[i] = VS_LESS(v, low[i]);
-        }
-}
-
-/* Is low * scale - top at least -87 for every query? */
-INLINE bool all_near(const vs *low, float scale, const vs *top)
-{
-    __mmask16 far = 0;
-    EACH(SOFT)
-        far |= _mm512_cmp_ps_mask((__m512)(low[i] * scale - top[i]),
-                                  _mm512_set1_ps(-87.0f), _CMP_NGE_UQ);
-    return !far;
-}
-
-/* The weights of n / SOFT keys. */
-INLINE void weigh(vs *p, vs *sum, const float *s, float scale, const vs *top,
-                  int n)
-{
-    EACH(n) p[i] = vs_load(s + i * VS) * scale - top[i % SOFT];
-    vs_exp_near(p, n);
-    EACH(n) sum[i % SOFT] += p[i];
-}
-
-/* VCVTNE2PS2BF16 rounds as the class does, but for numbers near FLT_MIN. */
-INLINE void give_pairs(uint16_t *y, const vs *even, const vs *odd)
-{
-    static const uint16_t beside[BF16_GROUP] = {
-        0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
-        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31,
-    };
-    const __m512i to = _mm512_loadu_si512(beside);
-    EACH(SOFT) {
-        __m512bh both = _mm512_cvtne2ps_pbh((__m512)odd[i], (__m512)even[i]);
-        _mm512_storeu_si512(y + i * BF16_GROUP,
-                            _mm512_permutexvar_epi16(to, (__m512i)both));
-    }
-}
-
-/* Weights go from registers to lanes. A NaN logit is a bf16 number still, so
- * that its lowest bits are zero as vs_exp_near asks. */
-static bool soften(void *lanes, const float *s, int64_t n, float scale,
-                   float *restrict m, float *restrict l, float *restrict alpha,
-                   bool first)
-{
-    vs top[SOFT], low[SOFT], sum[SOFT], p[2 * SOFT]; /* of a pair of keys */
-    uint16_t *y = lanes;
-    int64_t j = 0;
-    if (!(scale > 0)) return false;
-    range(top, low, s, n);
-    EACH(SOFT) top[i] *= scale;
-    EACH(SOFT) if (!first) top[i] = VS_MORE(top[i], vs_load(m + i * VS));
-    if (!all_near(low, scale, top)) return false;
-    EACH(SOFT) sum[i] = vs_all(0);
-    for (; j + 2 <= n; j += 2, s += 2 * NR, y += 2 * NR) {
-        weigh(p, sum, s, scale, top, 2 * SOFT);
-        give_pairs(y, p, p + SOFT);
-    }
-    if (j < n) {
-        weigh(p, sum, s, scale, top, SOFT);
-        EACH(SOFT) p[SOFT + i] = vs_all(0);
-        give_pairs(y, p, p + SOFT);
-        j += 2, y += 2 * NR;
-    }
-    memset(y, 0, (size_t)((padded(n) - j) * NR) * sizeof *y);
-    soften_end(top, sum, m, l, alpha, first);
-    return true;
-}
 
 static unsigned begin(void)
 {

@@ -33,7 +33,12 @@ static const exact_tuning table[EXACT_BEST] = {
          .conv_slice = 2, .tc_slice = 32, .tc_panels = 64, .tc_rows = 64,
          .piece = 16384, .cols = 64},
     [EXACT_AMX_MODEL] = UNTUNED,
-    [EXACT_AMX] = UNTUNED,
+    [EXACT_AMX] =
+        {.rows = 320, .packed_rows = 320, .slice = 6, .tiles = 16, .units = 4,
+         .bf16_rows = 64, .far = 8388608, .group = 8, .head_groups = 2,
+         .conv_inputs = 688128,
+         .conv_slice = 2, .tc_slice = 32, .tc_panels = 64, .tc_rows = 64,
+         .piece = 16384, .cols = 64},
 };
 
 static const exact_tuning *instead;

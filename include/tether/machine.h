@@ -19,6 +19,9 @@ double tt_machine_fma(tt_ctx *ctx, int64_t n);
 /* The same of VDPBF16PS; 0 where class vdp does without it. */
 double tt_machine_vdp(tt_ctx *ctx, int64_t n);
 
+/* The same of TDPBF16PS, n / 8 rounds; 0 where class amx does without it. */
+double tt_machine_amx(tt_ctx *ctx, int64_t n);
+
 typedef enum tt_stream {
     TT_STREAM_SCALE,  /* x *= 1:      one array read and written              */
     TT_STREAM_ADD,    /* x += y:      two read, one of them written           */

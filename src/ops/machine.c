@@ -8,40 +8,56 @@
 
 #define PIECE 65536   /* values per unit of streaming */
 
-double tt_machine_fma(tt_ctx *ctx, int64_t n)
-{
 #ifndef TT_REAL_DOUBLE
+
+static double all_threads(tt_ctx *ctx, double loop(int64_t n), int64_t n)
+{
     double flops = 0;
-    const tt_kernels *kn = exact_kernels();
     TT_PARALLEL_FOR(ctx)
     for (int t = 0; t < ctx->nthreads; t++) {
-        double mine = kn->fma_loop(n);
+        double mine = loop(n);
         if (t == 0) flops = mine * ctx->nthreads;
     }
     return flops;
+}
+
+double tt_machine_fma(tt_ctx *ctx, int64_t n)
+{
+    return all_threads(ctx, exact_kernels()->fma_loop, n);
+}
+
 #else
+
+/* A double build checks algorithms, not speed. */
+double tt_machine_fma(tt_ctx *ctx, int64_t n)
+{
     (void)ctx;
     (void)n;
-    return 0;   /* a double build checks algorithms, not speed */
-#endif
+    return 0;
 }
+
+#endif
 
 double tt_machine_vdp(tt_ctx *ctx, int64_t n)
 {
 #if defined(TT_HAVE_AVX512BF16) && !defined(TT_REAL_DOUBLE)
-    if (exact_vdp_kernels(ctx) != &tt_vdp_avx512bf16) return 0;
-    double flops = 0;
-    TT_PARALLEL_FOR(ctx)
-    for (int t = 0; t < ctx->nthreads; t++) {
-        double mine = vdp_loop(n);
-        if (t == 0) flops = mine * ctx->nthreads;
-    }
-    return flops;
-#else
+    if (exact_vdp_kernels(ctx) == &tt_vdp_avx512bf16)
+        return all_threads(ctx, vdp_loop, n);
+#endif
     (void)ctx;
     (void)n;
     return 0;
+}
+
+double tt_machine_amx(tt_ctx *ctx, int64_t n)
+{
+#if defined(TT_HAVE_AMX) && !defined(TT_REAL_DOUBLE)
+    if (exact_bf16_kernels(ctx) == &tt_bf16_amx)
+        return all_threads(ctx, bf16_amx_loop, n);
 #endif
+    (void)ctx;
+    (void)n;
+    return 0;
 }
 
 static void stream_piece(tt_stream kind, tt_real *restrict x,

@@ -164,6 +164,7 @@ static char text[256];
     /* machine.h */                                                            \
     RUNS(tt_machine_fma, c, 4)                                                 \
     RUNS(tt_machine_vdp, c, 4)                                                 \
+    RUNS(tt_machine_amx, c, 4)                                                 \
     RUNS(tt_machine_stream, c, TT_STREAM_COPY, NULL, NULL, 4)                  \
     /* ops.h */                                                                \
     GIVES(tt_ops_use, c, "golden")                                             \

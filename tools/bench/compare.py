@@ -26,7 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 DIM, FFN, TEXT = 1536, 8960, 512
 PRODUCTS = {"q": (DIM, DIM), "ffn0": (DIM, FFN), "ffn2": (FFN, DIM)}
 SIDES = ",".join(r + "-" + t for r, types in (
-    ("tether", ("f32", "vdp")), *((r, ("f32", "bf16")) for r in (
+    ("tether", ("f32", "vdp", "amx")), *((r, ("f32", "bf16")) for r in (
         "torch", "compile", "zentorch", "openvino"))) for t in types)
 
 

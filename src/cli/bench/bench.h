@@ -19,7 +19,7 @@ typedef enum bench_kind {
 
 /* What the machine does at most: operations or bytes a second. */
 typedef enum bench_limit {
-    BENCH_FMA, BENCH_VDP, BENCH_READ, BENCH_COPY, BENCH_LIMITS
+    BENCH_FMA, BENCH_VDP, BENCH_AMX, BENCH_READ, BENCH_COPY, BENCH_LIMITS
 } bench_limit;
 
 typedef struct bench_settings {
@@ -69,7 +69,11 @@ void bench_find_peaks(tt_ctx *ctx, const bench_settings *s,
                       double peak[BENCH_LIMITS]);
 void bench_print_peaks(const tt_ctx *ctx, const double *peak);
 void bench_log_peaks(const tt_ctx *ctx, const double *peak, json_out *j);
-/* What is kept up of multiply-adds and VDPBF16PS, which a peak is not. */
+/* What bounds the products of a class: its own instruction, if that is used
+ * here, and multiply-adds otherwise. Its name in a report: "fma". */
+bench_limit bench_top(tt_class cls, const double *peak);
+const char *bench_key(bench_limit product);
+/* What is kept up of those, which a peak is not. */
 void bench_find_kept(tt_ctx *ctx, const bench_settings *s,
                      double kept[BENCH_LIMITS]);
 void bench_print_kept(const double *kept);

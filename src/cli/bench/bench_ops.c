@@ -251,7 +251,7 @@ static void report(const tt_ctx *ctx, const job *j, const bench_times *mine,
                    const bench_times *other, const double *peaks, json_out *out)
 {
     const bench_case *c = j->c;
-    char shape[64];
+    char shape[64], of[32];
     shape_text(shape, sizeof shape, c);
     bool product = is_product(c);
     const double peak = peaks[j->top];
@@ -277,9 +277,8 @@ static void report(const tt_ctx *ctx, const job *j, const bench_times *mine,
     json_real(out, "ms", t * 1e3);
     json_real(out, "spread", bench_spread(mine));
     json_real(out, product ? "gflops" : "gbytes_per_s", work / t * 1e-9);
-    json_real(out, !product ? "of_stream"
-                   : j->top == BENCH_VDP ? "of_vdp_peak" : "of_fma_peak",
-                  share);
+    snprintf(of, sizeof of, "of_%s_peak", bench_key(j->top));
+    json_real(out, product ? of : "of_stream", share);
     if (other->n) {
         json_str(out, "other", product ? "blas" : "stream");
         json_real(out, "other_ms", o * 1e3);
@@ -295,10 +294,8 @@ static void run_case(tt_ctx *ctx, const bench_settings *s, const bench_case *c,
     const tt_ops *exact = bench_backend(s, tt_ops_default()->name);
     const tt_ops *blas = bench_backend(s, "blas");
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    /* of the other classes no instruction's peak is measured */
-    const bool own = exact->cls == TT_CLASS_VDP;
-    job j = {.c = c, .top = own && peak[0][BENCH_VDP] > 0 ? BENCH_VDP
-                                                          : BENCH_FMA};
+    job j = {.c = c, .top = bench_top(exact->cls, peak[0])};
+    ctx->ops = exact; /* not what the last case ended with */
     is_product(c) ? prepare_product(ctx, &j) : prepare_rows(ctx, &j);
     for (int i = 0; i < s->nthreads && !ctx->status; i++) {
         bench_times mine = {.n = 0}, other = {.n = 0};

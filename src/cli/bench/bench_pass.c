@@ -161,12 +161,9 @@ static tt_status take_passes(measure *m, int noisy)
 
 /* ---- the table ----------------------------------------------------------- */
 
-/* That of the class's instruction: of classes but f32 and vdp, and without that
- * instruction, the multiply-adds'. */
 static bench_limit top(const measure *m)
 {
-    return m->ctx->ops->cls == TT_CLASS_VDP && m->peak[BENCH_VDP] > 0
-         ? BENCH_VDP : BENCH_FMA;
+    return bench_top(m->ctx->ops->cls, m->peak);
 }
 
 static void print_line(const measure *m, const char *name, double seconds,
@@ -261,14 +258,13 @@ static void log_rate(const measure *m, json_out *j, double flops,
                      double seconds)
 {
     const bench_limit k = top(m);
+    char of[32];
     if (!(flops > 0 && seconds > 0)) return;
     json_real(j, "gflops", flops / seconds * 1e-9);
-    if (m->peak[k] > 0)
-        json_real(j, k == BENCH_VDP ? "of_vdp_peak" : "of_fma_peak",
-                  flops / seconds / m->peak[k]);
-    if (m->kept[k] > 0)
-        json_real(j, k == BENCH_VDP ? "of_vdp_kept_up" : "of_fma_kept_up",
-                  flops / seconds / m->kept[k]);
+    snprintf(of, sizeof of, "of_%s_peak", bench_key(k));
+    if (m->peak[k] > 0) json_real(j, of, flops / seconds / m->peak[k]);
+    snprintf(of, sizeof of, "of_%s_kept_up", bench_key(k));
+    if (m->kept[k] > 0) json_real(j, of, flops / seconds / m->kept[k]);
 }
 
 static void log_tally(const measure *m, json_out *j, const char *name,

@@ -99,6 +99,8 @@ extern const tt_bf16_kernels tt_bf16_avx2, tt_bf16_avx512, tt_bf16_amx_model;
 extern const tt_bf16_kernels tt_bf16_amx;
 /* Does CPUID show AMX with bf16, and does the system allow it? */
 bool bf16_amx_present(void);
+/* n / 8 rounds of independent products, for tt_machine_amx; as fma_loop. */
+double bf16_amx_loop(int64_t n);
 #endif
 
 /* Class vdp with float multiply-adds and with VDPBF16PS itself. */

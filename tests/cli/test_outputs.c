@@ -20,14 +20,15 @@ static void test_standard_output(void)
            && strstr(said, "speed-up"), "JSON alone: %s%s", said,
            text_of(at("b.out")));
     static const char *const peak[][2] = {
-        {"fma_peak", "multiply-adds"}, {"memory_read", "read"},
+        {"fma_peak", "multiply-adds"}, {"memory_read", "GB/s read"},
         {"memory_copy", "copied"}, {"vdp_peak", "VDPBF16PS"},
         {"amx_peak", "TDPBF16PS"}};
     for (int i = 0; i < 5; i++)
         expect(!strstr(text_of(at("b.out")), peak[i][0])
                    == !strstr(said, peak[i][1]),
                "%s in JSON: %s", peak[i][0], text_of(at("b.out")));
-    expect(strstr(said, "of multiply-adds") && strstr(said, "GB/s read"),
+    expect(strstr(said, "of multiply-adds") && strstr(said, "GB/s read")
+               && strstr(said, "copied"),
            "peaks in the table: %s", said);
     if (access("/dev/full", W_OK)) return;
     refuses(1, "standard output: an earlier write", BENCH "> /dev/full");

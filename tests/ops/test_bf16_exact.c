@@ -185,7 +185,7 @@ static void test_other_lanes(const tt_bf16_kernels *kn)
 
 /* ---- softmax of one block ------------------------------------------------ */
 
-#if defined(TT_HAVE_AVX512BF16)
+#if defined(__x86_64__)
 /* What kernels that soften for themselves give is what the float kernels and a
  * packing of their weights give; they say no where a weight is near FLT_MIN. */
 static void one_softening(const tt_bf16_kernels *kn, int64_t n, float least,
@@ -205,8 +205,12 @@ static void one_softening(const tt_bf16_kernels *kn, int64_t n, float least,
     memset(lanes, 0x5a, sizeof lanes);
     const bool did = kn->soften(lanes[1], s, n, 0.25f, kept[1][0], kept[1][1],
                                 kept[1][2], first);
-    expect(did == (least >= -87 || n == 1), "%lld keys down to %a: %d",
-           (long long)n, (double)least, did);
+    expect(did == (least >= -87 || n == 1), "%s: %lld keys down to %a: %d",
+           kn->name, (long long)n, (double)least, did);
+    for (int i = 0; i < 3; i++) /* scales that turn the order, or end it */
+        expect(!kn->soften(lanes[0], s, n, (float[]){-0.25f, 0, NAN}[i],
+                           kept[0][0], kept[0][1], kept[0][2], first),
+               "%s: scale %d", kn->name, i);
     if (!did) return;
     soft->soften(s, n, 0.25f, NULL, kept[0][0], kept[0][1], kept[0][2], first);
     kn->pack_weights(lanes[0], s, n);
@@ -214,14 +218,13 @@ static void one_softening(const tt_bf16_kernels *kn, int64_t n, float least,
     expect_bits("maximum, sum, factor", kept[1], kept[0], sizeof kept[0]);
 }
 
-static void test_soften(void)
+static void test_soften(const tt_bf16_kernels *kn)
 {
     static const float least[] = {-1, -20, -86.99999f, -87, -87.00001f, -90};
-    if (!vdp_present()) return;
     for (int i = 0; i < 6; i++)
         for (int64_t n = 1; n <= 64; n += n < 4 ? 1 : 29)
             for (int first = 0; first < 2; first++)
-                one_softening(&tt_vdp_avx512bf16, n, least[i], first);
+                one_softening(kn, n, least[i], first);
 }
 #endif
 
@@ -232,8 +235,22 @@ int main(void)
     test_other_lanes(&tt_bf16_generic);
     test_other_lanes(&tt_vdp_generic);
 #if defined(TT_HAVE_AVX512BF16)
-    if (vdp_present()) test_other_lanes(&tt_vdp_avx512bf16);
-    test_soften();
+    if (vdp_present()) {
+        test_other_lanes(&tt_vdp_avx512bf16);
+        test_soften(&tt_vdp_avx512bf16);
+    }
+#endif
+#if defined(__x86_64__)
+    if (exact_kernels() == &tt_kernels_avx512) {
+        test_other_lanes(&tt_bf16_amx_model);
+        test_soften(&tt_bf16_amx_model);
+    }
+#endif
+#if defined(TT_HAVE_AMX)
+    if (bf16_amx_present()) {
+        test_other_lanes(&tt_bf16_amx);
+        test_soften(&tt_bf16_amx);
+    }
 #endif
     test_question();
     test_linear();

@@ -104,7 +104,6 @@ static void json_products(json_out *j, const tt_ctx *ctx, const char *what,
     }
 }
 
-
 static void print_others(const double *rate)
 {
     for (bench_limit k = BENCH_VDP; k < BENCH_READ; k++)

@@ -97,7 +97,8 @@ extern const tt_bf16_kernels tt_bf16_avx2, tt_bf16_avx512, tt_bf16_amx_model;
 #endif
 #if defined(TT_HAVE_AMX)
 extern const tt_bf16_kernels tt_bf16_amx;
-/* Does CPUID show AMX with bf16, and does the system allow it? */
+/* Does CPUID show AMX with bf16 and AVX512_BF16 (which its softmax takes), and
+ * does the system allow it? */
 bool bf16_amx_present(void);
 /* n / 8 rounds of independent products, for tt_machine_amx; as fma_loop. */
 double bf16_amx_loop(int64_t n);

@@ -3,8 +3,9 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Compiled twice: with the instructions (kernels_bf16_amx.c) and with a model
- * of them in C (kernels_bf16_amx_model.c), so that everything but the hardware
- * itself is tested on any AVX-512 machine. Before including: TILE_STATE,
+ * of them in C (kernels_bf16_amx_model.c), so that all but the hardware itself
+ * (and VCVTNE2PS2BF16 in the softmax, integers there) is tested on any AVX-512
+ * machine. Before including: TILE_STATE,
  * TILE_ZERO(t), TILE_LOAD(t, at, stride), TILE_DOT(c, a, b), TILE_STORE(t, at,
  * stride), begin and end.
  *

@@ -42,7 +42,8 @@ INLINE void weigh(vs *p, vs *sum, const float *s, float scale, const vs *top,
     EACH(n) sum[i % SOFT] += p[i];
 }
 
-/* pairs_of by that instruction, of numbers not near FLT_MIN. */
+/* pairs_of, of numbers not near FLT_MIN: by that instruction in files that are
+ * compiled for it. */
 INLINE __m512i near_pairs(vs even, vs odd)
 {
 #ifdef __AVX512BF16__

@@ -9,6 +9,7 @@
 #include <float.h>
 
 #include "tests/harness.h"
+#include "tether/machine.h"
 #include "tether/backend.h"
 
 #ifndef TT_REAL_DOUBLE
@@ -160,6 +161,9 @@ static void test_question(void)
     skip("this compiler does not know VDPBF16PS");
 #endif
     const char *name = exact_bf16_kernels(ctx)->name;
+    expect(tt_machine_amx(ctx, 80)
+               == (strcmp(name, "amx") ? 0 : 10 * 6 * 16384.0 * ctx->nthreads),
+           "operations of the loop of %s", name);
     if (strcmp(name, "amx"))
         skip("this CPU has no AMX (best here: %s); its kernel ran on a model "
              "of the instructions where there is AVX-512", name);

@@ -3,7 +3,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Weights are the rows of a tile and rows of x its lanes. A product does not
- * ask which of its factors is which. */
+ * ask which of its factors is which. Weights of other types are rounded tile by
+ * tile, for every block of rows; for more than two blocks all of them once,
+ * where kernels read bf16 numbers as they lie. */
+#include "core/parallel.h"
 #include "ops/exact/bf16.h"
 #include "ops/exact/product.h"
 
@@ -72,6 +75,11 @@ static void slice(const exact_product *p, float *out, const char *panels,
     kn->end(state);
 }
 
+static bool lie_as_rows(const tt_tensor *w)
+{
+    return w->dtype == TT_BF16 && w->scale == 0 && w->dim[1] % BF16_GROUP == 0;
+}
+
 static plan plan_for(const tt_linear_args *a, const tt_bf16_kernels *kn)
 {
     const tt_tensor *w = a->w;
@@ -82,28 +90,83 @@ static plan plan_for(const tt_linear_args *a, const tt_bf16_kernels *kn)
                        .group = BF16_GROUP, .size = kn->size,
                        .rows = rows, .slice = slice},
               .kn = kn};
-    e.stored = kn->stored && w->dtype == TT_BF16 && w->scale == 0 &&
-               w->dim[1] % BF16_GROUP == 0;
+    e.stored = kn->stored && lie_as_rows(w);
     if (!e.stored || w->dim[0] % kn->mr) e.walk.copy = (up + kc) * kn->mr;
     e.walk.packs = !e.stored;
     return e;
 }
 
+static bool rounds_once(const tt_linear_args *a, const tt_bf16_kernels *kn)
+{
+    return kn->stored && !lie_as_rows(a->w) && a->w->dim[1] > 0
+        && a->w->dim[1] % BF16_GROUP == 0
+        && a->n > 2 * exact_tuned(kn->level)->packed_rows;
+}
+
+static tt_tensor as_bf16(const tt_tensor *w, void *to)
+{
+    return tt_tensor_make(to, TT_BF16, 2, w->dim);
+}
+
+static int64_t floats_of_bf16(const tt_tensor *w)
+{
+    return exact_parts(w->dim[0] * w->dim[1], 2);
+}
+
+/* [o, K] of bf16, a row at a time; `wide` [threads, K]. */
+static void round_rows(tt_ctx *ctx, uint16_t *to, const tt_tensor *w,
+                       float *wide, const tt_bf16_kernels *kn)
+{
+    const int64_t o = w->dim[0], K = w->dim[1];
+    const float *from = tt_tensor_in_place(w);
+    TT_PARALLEL_FOR_DYNAMIC(ctx, o * K)
+    for (int64_t r = 0; r < o; r++) {
+        float *own = wide + tt_thread_id() * K;
+        if (!from) tt_widen_at_f32(own, w, r * K, K);
+        kn->pack_rows(to + r * K, 1, from ? from + r * K : own, K, 1, K);
+    }
+}
+
 int64_t bf16_linear_room(const tt_ctx *ctx, const tt_linear_args *a,
                          const tt_bf16_kernels *kn)
 {
-    const plan e = plan_for(a, kn);
-    return exact_product_room(ctx, &e.walk);
+    const bool once = rounds_once(a, kn);
+    const tt_tensor w = once ? as_bf16(a->w, NULL) : *a->w;
+    const tt_linear_args rest = {.n = a->n, .w = &w};
+    const plan e = plan_for(&rest, kn);
+    const int64_t own = once ? floats_of_bf16(&w) + ctx->nthreads * w.dim[1]
+                             : 0;
+    return own + exact_product_room(ctx, &e.walk);
 }
 
-void bf16_linear(tt_ctx *ctx, const tt_linear_args *a,
-                 const tt_bf16_kernels *kn)
+static void multiply(tt_ctx *ctx, const tt_linear_args *a,
+                     const tt_bf16_kernels *kn)
 {
     const int64_t o = a->w->dim[0];
     const plan e = plan_for(a, kn);
     if (a->w->dim[1] > 0) exact_product_all(ctx, &e.walk);
     for (int64_t i = 0; a->w->dim[1] == 0 && i < a->n * o; i++)
         a->y[i] = a->b ? 0.0f + a->b[i % o] : 0.0f;
+}
+
+void bf16_linear(tt_ctx *ctx, const tt_linear_args *a,
+                 const tt_bf16_kernels *kn)
+{
+    if (!rounds_once(a, kn)) {
+        multiply(ctx, a, kn);
+        return;
+    }
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const int64_t half = floats_of_bf16(a->w);
+    float *room = tt_scratch(ctx, half + ctx->nthreads * a->w->dim[1]);
+    if (room) {
+        const tt_tensor w = as_bf16(a->w, room);
+        tt_linear_args rest = *a;
+        rest.w = &w;
+        round_rows(ctx, (uint16_t *)(void *)room, a->w, room + half, kn);
+        multiply(ctx, &rest, kn);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
 }
 
 #else

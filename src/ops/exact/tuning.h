@@ -22,7 +22,8 @@ typedef struct exact_tuning {
                           * the weights of a tile and the outputs of a unit fit
                           * a core's second cache                             */
     int64_t packed_rows; /* the same where weights are packed, which is done for
-                          * every block of rows                               */
+                          * every block of rows; for more than two of them
+                          * classes amx and vdp may round all weights once    */
     int64_t slice;       /* products taken together, in TT_DOT_BLOCK; of 2
                           * kernels can ask for weights (linear_ask)          */
     int64_t tiles;       /* of outputs in a unit of work, at most             */

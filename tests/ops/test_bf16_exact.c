@@ -5,7 +5,8 @@
  *
  * Shapes that leave ends of tiles, groups and slices, and values chosen to
  * hurt: subnormal factors, products and sums below the normal range, the
- * hair-thin cases around FLT_MIN, infinities and NaN. */
+ * hair-thin cases around FLT_MIN, infinities and NaN. Weights that are rounded
+ * once have a test of their own: shapes above have no rows enough. */
 #include <float.h>
 
 #include "tests/harness.h"
@@ -232,6 +233,54 @@ static void test_soften(const tt_bf16_kernels *kn)
 }
 #endif
 
+/* ---- weights that are rounded once --------------------------------------- */
+
+enum { FEW = 9, MANY = 3000, INPUTS = 33 * BF16_GROUP };
+
+static float once_x[FEW * INPUTS], once_w[MANY * INPUTS];
+static uint16_t once_half[MANY * INPUTS];
+
+/* Of three blocks of rows, with two threads: golden's bits, no more scratch than
+ * was said, and all of it given back. */
+static void one_rounding(tt_class cls, const tt_bf16_kernels *kn,
+                         const tt_tensor *w)
+{
+    static float want[FEW * MANY], got[FEW * MANY];
+    tt_ctx fresh, *own = &fresh;
+    exact_tuning row = *exact_tuned(kn->level);
+    tt_linear_args a = {.y = got, .x = once_x, .n = FEW, .w = w};
+    row.packed_rows = FEW / 3;
+    if (!expect(tt_ctx_init(own) == TT_OK, "context")) return;
+    own->nthreads = 2;
+    tt_ops_class(tt_ops_find("golden"), cls)->linear(ctx,
+        &(tt_linear_args){.y = want, .x = once_x, .n = FEW, .w = w});
+    exact_tune(&row);
+    bf16_linear(own, &a, kn);
+    const size_t said = sizeof(float) * (size_t)bf16_linear_room(own, &a, kn);
+    exact_tune(NULL);
+    expect_bits(kn->name, got, want, sizeof got);
+    const size_t took = own->scratch.peak;
+    expect(took > said / 8 * 7 && took <= said + (1 << 20),
+           "%s: %zu bytes of scratch, %zu were said", kn->name, took, said);
+    expect(own->scratch.used == 0 && own->scratch.total == 0,
+           "%s: scratch is still in use", kn->name);
+    tt_ctx_free(own);
+}
+
+static void test_once(tt_class cls, const tt_bf16_kernels *kn)
+{
+    const int64_t dim[] = {MANY, INPUTS};
+    for (int i = 0; i < FEW * INPUTS; i++) once_x[i] = value(NORMAL, 0);
+    for (int i = 0; i < MANY * INPUTS; i++) {
+        once_w[i] = value(i % 7 ? NORMAL : SUBNORMAL, 1);
+        once_half[i] = (uint16_t)(bits() & 0xbbff); /* no infinity, no NaN */
+    }
+    const tt_tensor w = tt_tensor_make(once_w, TT_F32, 2, dim);
+    const tt_tensor h = tt_tensor_make(once_half, TT_F16, 2, dim);
+    one_rounding(cls, kn, &w);
+    one_rounding(cls, kn, &h);
+}
+
 int main(void)
 {
     ctx = test_begin("ops/bf16_exact");
@@ -241,18 +290,21 @@ int main(void)
 #if defined(TT_HAVE_AVX512BF16)
     if (vdp_present()) {
         test_other_lanes(&tt_vdp_avx512bf16);
+        test_once(TT_CLASS_VDP, &tt_vdp_avx512bf16);
         test_soften(&tt_vdp_avx512bf16);
     }
 #endif
 #if defined(__x86_64__)
     if (exact_kernels() == &tt_kernels_avx512) {
         test_other_lanes(&tt_bf16_amx_model);
+        test_once(TT_CLASS_AMX, &tt_bf16_amx_model);
         test_soften(&tt_bf16_amx_model);
     }
 #endif
 #if defined(TT_HAVE_AMX)
     if (bf16_amx_present()) {
         test_other_lanes(&tt_bf16_amx);
+        test_once(TT_CLASS_AMX, &tt_bf16_amx);
         test_soften(&tt_bf16_amx);
     }
 #endif

@@ -8,7 +8,8 @@
  * rows do; x gets one, for every block of rows once, and it serves all outputs.
  * (A class may do otherwise for the few rows behind the last full vector.)
  * Weights that must be widened or rounded are, tile by tile, for every block
- * (but for few rows, where kernels take bf16 numbers as they are).
+ * (but for few rows, where kernels take bf16 numbers as they are, and for many,
+ * where classes amx and vdp round all of them once).
  * Threads take units of outputs and of rows; the outputs of a unit are turned
  * and get their bias at its end. Blocking is free to change: it moves whole
  * chains, never splits one. */

@@ -49,6 +49,7 @@ static const work works[] = {
     {"linear 273x8960 -> 1536", LINEAR, 1, 273, 1536, 8960},
     {"linear 91x1536 -> 1536", LINEAR, 12, 91, 1536, 1536},
     {"linear 4680x1536 -> 1536, packed", PACKED, 1, 4680, 1536, 1536},
+    {"linear 546x1536 -> 1536, packed", PACKED, 2, 546, 1536, 1536},
     {"linear 273x1536 -> 1536, packed", PACKED, 4, 273, 1536, 1536},
     {"attention 4680x32760, 1 head", ATTENTION, 1, 4680, 32760, 1},
     {"attention 273x1911, 12 heads", ATTENTION, 2, 273, 1911, 12},

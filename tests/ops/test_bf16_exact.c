@@ -231,7 +231,6 @@ static void test_soften(const tt_bf16_kernels *kn)
             for (int first = 0; first < 2; first++)
                 one_softening(kn, n, least[i], first);
 }
-#endif
 
 /* ---- weights that are rounded once --------------------------------------- */
 
@@ -240,8 +239,8 @@ enum { FEW = 9, MANY = 3000, INPUTS = 33 * BF16_GROUP };
 static float once_x[FEW * INPUTS], once_w[MANY * INPUTS];
 static uint16_t once_half[MANY * INPUTS];
 
-/* Of three blocks of rows, with two threads: golden's bits, no more scratch than
- * was said, and all of it given back. */
+/* Of three blocks of rows, with two threads: golden's bits, no more scratch
+ * than was said, and all of it given back. */
 static void one_rounding(tt_class cls, const tt_bf16_kernels *kn,
                          const tt_tensor *w)
 {
@@ -280,6 +279,7 @@ static void test_once(tt_class cls, const tt_bf16_kernels *kn)
     one_rounding(cls, kn, &w);
     one_rounding(cls, kn, &h);
 }
+#endif
 
 int main(void)
 {

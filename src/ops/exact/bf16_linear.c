@@ -5,7 +5,7 @@
  * Weights are the rows of a tile and rows of x its lanes. A product does not
  * ask which of its factors is which. Weights of other types are rounded tile by
  * tile, for every block of rows; for more than two blocks all of them once,
- * where kernels read bf16 numbers as they lie. */
+ * where kernels read bf16 numbers as they lie, in whole groups. */
 #include "core/parallel.h"
 #include "ops/exact/bf16.h"
 #include "ops/exact/product.h"

@@ -240,7 +240,7 @@ static float once_x[FEW * INPUTS], once_w[MANY * INPUTS];
 static uint16_t once_half[MANY * INPUTS];
 
 /* Of three blocks of rows, with two threads: golden's bits, no more scratch
- * than was said, and all of it given back. */
+ * than was said, and all of it given back. Two blocks make no copy. */
 static void one_rounding(tt_class cls, const tt_bf16_kernels *kn,
                          const tt_tensor *w)
 {
@@ -256,7 +256,13 @@ static void one_rounding(tt_class cls, const tt_bf16_kernels *kn,
     exact_tune(&row);
     bf16_linear(own, &a, kn);
     const size_t said = sizeof(float) * (size_t)bf16_linear_room(own, &a, kn);
+    a.n = 2 * row.packed_rows;
+    const size_t two = sizeof(float) * (size_t)bf16_linear_room(own, &a, kn);
     exact_tune(NULL);
+    expect(two < sizeof(uint16_t) * MANY * INPUTS
+               && said > sizeof(uint16_t) * MANY * INPUTS,
+           "%s: %zu and %zu bytes for two blocks and three", kn->name, two,
+           said);
     expect_bits(kn->name, got, want, sizeof got);
     const size_t took = own->scratch.peak;
     expect(took > said / 8 * 7 && took <= said + (1 << 20),

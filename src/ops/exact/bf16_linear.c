@@ -108,9 +108,15 @@ static tt_tensor as_bf16(const tt_tensor *w, void *to)
     return tt_tensor_make(to, TT_BF16, 2, w->dim);
 }
 
+/* Floats of them, and with a row for every thread, widened. */
 static int64_t floats_of_bf16(const tt_tensor *w)
 {
     return exact_parts(w->dim[0] * w->dim[1], 2);
+}
+
+static int64_t rounding_room(const tt_ctx *ctx, const tt_tensor *w)
+{
+    return floats_of_bf16(w) + ctx->nthreads * w->dim[1];
 }
 
 /* [o, K] of bf16, a row at a time; `wide` [threads, K]. */
@@ -134,9 +140,8 @@ int64_t bf16_linear_room(const tt_ctx *ctx, const tt_linear_args *a,
     const tt_tensor w = once ? as_bf16(a->w, NULL) : *a->w;
     const tt_linear_args rest = {.n = a->n, .w = &w};
     const plan e = plan_for(&rest, kn);
-    const int64_t own = once ? floats_of_bf16(&w) + ctx->nthreads * w.dim[1]
-                             : 0;
-    return own + exact_product_room(ctx, &e.walk);
+    return (once ? rounding_room(ctx, a->w) : 0)
+         + exact_product_room(ctx, &e.walk);
 }
 
 static void multiply(tt_ctx *ctx, const tt_linear_args *a,
@@ -157,13 +162,13 @@ void bf16_linear(tt_ctx *ctx, const tt_linear_args *a,
         return;
     }
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    const int64_t half = floats_of_bf16(a->w);
-    float *room = tt_scratch(ctx, half + ctx->nthreads * a->w->dim[1]);
+    float *room = tt_scratch(ctx, rounding_room(ctx, a->w));
     if (room) {
         const tt_tensor w = as_bf16(a->w, room);
         tt_linear_args rest = *a;
         rest.w = &w;
-        round_rows(ctx, (uint16_t *)(void *)room, a->w, room + half, kn);
+        round_rows(ctx, (uint16_t *)(void *)room, a->w,
+                   room + floats_of_bf16(a->w), kn);
         multiply(ctx, &rest, kn);
     }
     tt_arena_reset(&ctx->scratch, mark);

@@ -24,7 +24,8 @@ static tt_ctx *ctx;
 /* Several panels, slices, blocks of keys and of windows, and ends of each. Of
  * 89 and 88 rows the last panel is one too wide for a narrow tile of AVX-512,
  * and just fits it; of 84 it has 16 lanes and four rows that go alone, of 81
- * one. */
+ * one. Of 89, 88, 84, 81 and 77 rows that are broadcast (turned_rows) a last
+ * tile of 14 has 5, 4, all, 11 and just half. */
 enum { ROWS = 89, OUT = 70, IN = 1100, WHOLE = 1056, /* in groups of bf16 */
        T = 101, N = 530, HEADS = 3, D = 16,
        SIDE = 11, CIN = 24, COUT = 37, WINDOW = 27 * CIN,
@@ -41,7 +42,7 @@ typedef struct data {
 /* With room behind each product, which nobody writes to. */
 enum { BEHIND = 64 };
 typedef struct results {
-    float linear[6][(ROWS + BEHIND) * OUT];
+    float linear[7][(ROWS + BEHIND) * OUT];
     float attention[(T + BEHIND) * HEADS * D];
     float conv[2][(SIDE + BEHIND) * SIDE * COUT], gates[4][GATES];
     double mean[WIDE], moment[WIDE];
@@ -67,6 +68,7 @@ static void products(results *r)
     tt_linear(ctx, r->linear[1], in.x, ROWS - 1, &b, NULL);
     tt_linear(ctx, r->linear[2], in.x, ROWS - 5, &w, in.b);
     tt_linear(ctx, r->linear[3], in.x, ROWS - 8, &w, NULL);
+    tt_linear(ctx, r->linear[6], in.x, ROWS - 12, &w, in.b);
     const int64_t whole[] = {OUT, WHOLE};
     const tt_tensor v = tt_tensor_make(in.w, TT_F32, 2, whole);
     const tt_tensor h = tt_tensor_make(in.narrow, TT_F16, 2, whole);

@@ -88,6 +88,7 @@ static plan plan_for(const tt_linear_args *a, const tt_bf16_kernels *kn)
     const int64_t up = exact_round_up(kc, BF16_GROUP);
     plan e = {.walk = {.a = a, .tuned = tuned, .mr = kn->mr, .nr = kn->nr,
                        .group = BF16_GROUP, .size = kn->size,
+                       .tiles = tuned->tiles,
                        .rows = rows, .slice = slice},
               .kn = kn};
     e.stored = kn->stored && lie_as_rows(w);

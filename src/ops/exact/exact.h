@@ -88,6 +88,23 @@ typedef struct tt_kernels {
     void (*linear_half16)(float *c, int64_t ldc, const uint16_t *a, int64_t lda,
                           const float *b, int64_t kc, bool add,
                           const float *bias);
+    /* The other way about, for linear_turned.c: c [mr, nr] (row stride ldc) =
+     * chain over k < kc of x[k][r] w[k][lane], from 0; added to `from` [mr, nr]
+     * if that is given, then + bias[lane] if that is. c may be `from`. Memory
+     * is asked for the 2 kc numbers at `next`, if that is given.
+     *   x [kc, mr], w [kc, nr] packed
+     * turned_half has the first mr / 2 rows alone. NULL: not in these
+     * kernels. */
+    void (*turned_tile)(float *c, int64_t ldc, const float *from,
+                        const float *x, const float *w, int64_t kc,
+                        const float *bias, const float *next);
+    void (*turned_half)(float *c, int64_t ldc, const float *from,
+                        const float *x, const float *w, int64_t kc,
+                        const float *bias, const float *next);
+    /* x [kc, mr] = transpose of n <= mr rows (row stride ld); those past n are
+     * any numbers. */
+    void (*turned_rows)(float *x, const float *rows, int64_t ld, int64_t n,
+                        int64_t kc);
     /* linear_tile of rows that are windows, products [k, k + kc) of them. */
     void (*conv_tile)(float *c, int64_t ldc, const exact_window *x, int64_t k,
                       const float *b, int64_t kc, bool add, const float *bias);

@@ -92,6 +92,74 @@ static void linear_ask(float *c, int64_t ldc, const float *a, int64_t ld,
     ROWS14(GIVE14, _mm512)
 }
 
+/* The same with rows that are laid out side by side; requests reach as many
+ * products ahead as the first cache takes to bring a line from the second. */
+#define SIDE7(X)                                                               \
+    X(0, x[0], _mm512) X(1, x[1], _mm512) X(2, x[2], _mm512)                   \
+    X(3, x[3], _mm512) X(4, x[4], _mm512) X(5, x[5], _mm512)                   \
+    X(6, x[6], _mm512)
+#define SIDE14(X)                                                              \
+    SIDE7(X)                                                                   \
+    X(7, x[7], _mm512) X(8, x[8], _mm512) X(9, x[9], _mm512)                   \
+    X(10, x[10], _mm512) X(11, x[11], _mm512) X(12, x[12], _mm512)             \
+    X(13, x[13], _mm512)
+#define STEP_SIDE(r, at, P)                                                    \
+    {                                                                          \
+        const __m512 v = _mm512_set1_ps(at);                                   \
+        s##r = _mm512_fmadd_ps(v, b0, s##r);                                   \
+        t##r = _mm512_fmadd_ps(v, b1, t##r);                                   \
+    }
+#define FROM_SIDE(r, at, P)                                                    \
+    s##r = _mm512_add_ps(_mm512_loadu_ps(from + r * 32), s##r);                \
+    t##r = _mm512_add_ps(_mm512_loadu_ps(from + r * 32 + 16), t##r);
+#define BIAS_SIDE(r, at, P)                                                    \
+    s##r = _mm512_add_ps(s##r, _mm512_loadu_ps(bias));                         \
+    t##r = _mm512_add_ps(t##r, _mm512_loadu_ps(bias + 16));
+#define GIVE_SIDE(r, at, P)                                                    \
+    _mm512_storeu_ps(c + r * ldc, s##r);                                       \
+    _mm512_storeu_ps(c + r * ldc + 16, t##r);
+#define NEAR 8
+#define TURNED_TILE(name, ROWS)                                                \
+    static void name(float *c, int64_t ldc, const float *from, const float *x, \
+                     const float *w, int64_t kc, const float *bias,            \
+                     const float *next)                                        \
+    {                                                                          \
+        ROWS(BEGIN14)                                                          \
+        for (int64_t k = 0; k < kc; k++, x += 14, w += 32) {                   \
+            const __m512 b0 = _mm512_loadu_ps(w);                              \
+            const __m512 b1 = _mm512_loadu_ps(w + 16);                         \
+            ask_near(x, NEAR * 14 * sizeof *x);                                \
+            if (next && k % 8 == 0) ask_behind(next, 8 * k);                   \
+            ROWS(STEP_SIDE)                                                    \
+        }                                                                      \
+        if (from) {                                                            \
+            ROWS(FROM_SIDE)                                                    \
+        }                                                                      \
+        if (bias) {                                                            \
+            ROWS(BIAS_SIDE)                                                    \
+        }                                                                      \
+        ROWS(GIVE_SIDE)                                                        \
+    }
+TURNED_TILE(turned_tile, SIDE14)
+TURNED_TILE(turned_half, SIDE7)
+
+static void turned_rows(float *x, const float *rows, int64_t ld, int64_t n,
+                        int64_t kc)
+{
+    int64_t k = 0;
+    for (; k + 16 <= kc; k += 16) {
+        __m512 v[16];
+        for (int64_t r = 0; r < 16; r++)
+            v[r] = _mm512_loadu_ps(rows + (r < n ? r : 0) * ld + k);
+        flip16(v);
+        for (int i = 0; i < 16; i++)
+            _mm512_mask_storeu_ps(x + (k + i) * 14, 0x3fff, v[i]);
+    }
+    for (; k < kc; k++)
+        for (int64_t r = 0; r < 14; r++)
+            x[k * 14 + r] = rows[(r < n ? r : 0) * ld + k];
+}
+
 static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
                       const float *b, int64_t kc, bool add, const float *bias)
 {
@@ -421,7 +489,8 @@ const tt_kernels tt_kernels_avx512 = {
     .mr = 14, .nr = 32, .linear_tile = linear_tile, .pack = pack,
     .linear_ask = linear_ask,
     .few = 24, .linear_few = linear_few, .half = 16, .linear_half = linear_half,
-    .rest = REST, .linear_rest = linear_rest,
+    .turned_tile = turned_tile, .turned_half = turned_half,
+    .turned_rows = turned_rows, .rest = REST, .linear_rest = linear_rest,
     .linear_half16 = linear_half16, .conv_tile = conv_tile,
     .conv_rest = conv_rest,
     .am = 8, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,

@@ -180,6 +180,7 @@ static plan plan_for(const tt_linear_args *a)
     const int64_t kc = exact_slice_of(tuned, a->w->dim[1]);
     return (plan){.walk = {.a = a, .tuned = tuned, .mr = kn->mr, .nr = kn->nr,
                            .group = 1, .size = sizeof(float),
+                           .tiles = tuned->tiles,
                            .copy = (kn->nr > kn->mr ? kn->nr : kn->mr) * kc,
                            .rows = rows, .slice = slice},
                   .kn = kn};
@@ -187,12 +188,17 @@ static plan plan_for(const tt_linear_args *a)
 
 int64_t exact_f32_linear_room(const tt_ctx *ctx, const tt_linear_args *a)
 {
+    if (exact_turns(a)) return exact_turned_linear_room(ctx, a);
     const plan e = plan_for(a);
     return exact_product_room(ctx, &e.walk);
 }
 
 void exact_f32_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
+    if (exact_turns(a)) {
+        exact_turned_linear(ctx, a);
+        return;
+    }
     const int64_t o = a->w->dim[0];
     const plan e = plan_for(a);
     if (a->w->dim[1] > 0) exact_product_all(ctx, &e.walk);

@@ -48,11 +48,15 @@ static void one_unit(const block *b, exact_unit u, int64_t r0)
         at.kc = exact_least(b->K - at.k0, b->slice);
         const char *panels = panel_at(b, r0, at.k0, at.kc);
         for (int64_t j = 0; j < no; j += mr) {
+            const bool last = j + mr >= no, end = at.k0 + at.kc == b->K;
             at.o0 = o0 + j;
+            at.after[0] = last && !end ? o0 : at.o0 + mr;
+            at.after[1] = last ? (at.k0 + at.kc) % b->K : at.k0;
+            at.y = b->y + r0 * b->o + at.o0;
             b->p->slice(b->p, out + j * nr, panels, at, copy);
         }
     }
-    for (int64_t r = r0; r < exact_least(b->n, r1); r += nr)
+    for (int64_t r = r0; !b->p->gives && r < exact_least(b->n, r1); r += nr)
         b->kn->turn(b->y + r * b->o + o0, b->o, out + (r - r0) * b->high, nr,
                     exact_least(b->n - r, nr), no, bias, b->far);
 }
@@ -123,7 +127,7 @@ static block plan(const tt_ctx *ctx, const exact_product *p)
         b.lanes = exact_round_up(exact_parts(a->n, blocks), p->nr);
     b.units = (exact_units){
         .rows = 1, .cols = tiles, .least = 1, .threads = ctx->nthreads,
-        .most = exact_least(t->tiles, exact_parts(tiles, want))};
+        .most = exact_least(p->tiles, exact_parts(tiles, want))};
     b.high = p->mr * b.units.most;
     const int64_t across = exact_parts(want, tiles);
     b.wide = p->nr * exact_parts(b.lanes / p->nr, across);

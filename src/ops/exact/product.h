@@ -27,6 +27,8 @@ typedef struct exact_slice {
     int64_t n;           /* rows of x, in whole panels                        */
     int64_t live;        /* of them; sums of the others are not read          */
     int64_t apart;       /* floats between the sums of two panels             */
+    int64_t after[2];    /* the o0 and k0 of the step behind this one         */
+    float *y;            /* where the output of o0 and the first row belongs  */
 } exact_slice;
 
 /* A class's part; a driver has it as its first member. */
@@ -37,8 +39,11 @@ struct exact_product {
     int64_t mr, nr;      /* outputs and rows of x of a tile                   */
     int64_t group;       /* products are laid out in multiples of it          */
     int64_t size;        /* bytes of a value of x that is laid out            */
+    int64_t tiles;       /* of outputs in a unit of work, at most             */
     int64_t copy;        /* floats for the weights of a tile, of one slice    */
     bool packs;          /* weights go there in whole                         */
+    bool gives;          /* the last slice puts outputs where they belong,
+                          * with their bias                                   */
     /* Lay out n rows of x (at most nr; [n, ld]), kc products; past n they are
      * zero. Of the thread's own: nr * kc floats. */
     void (*rows)(const exact_product *p, void *panel, const float *x,
@@ -76,6 +81,11 @@ static inline int64_t exact_panel_bytes(const exact_product *p, int64_t kc)
 void exact_product_all(tt_ctx *ctx, const exact_product *p);
 /* Floats of scratch that it writes. */
 int64_t exact_product_room(const tt_ctx *ctx, const exact_product *p);
+
+/* Is a linear layer of class f32 one of linear_turned.c? K > 0 of it, then. */
+bool exact_turns(const tt_linear_args *a);
+void exact_turned_linear(tt_ctx *ctx, const tt_linear_args *a);
+int64_t exact_turned_linear_room(const tt_ctx *ctx, const tt_linear_args *a);
 
 #endif
 #endif

@@ -31,6 +31,8 @@ typedef struct exact_tuning {
     int64_t bf16_rows;   /* of x, at most, for which weights that are stored as
                           * bf16 are taken as they are and not widened first
                           * (f32, where kernels can)                          */
+    int64_t turned_rows; /* of x, at least, for which weights are turned
+                          * (linear_turned.c, where kernels can)              */
     int64_t far;         /* bytes of outputs that no cache keeps until all are
                           * there; they are stored around the caches          */
     /* Attention of every class (walk.c). */
@@ -61,6 +63,7 @@ typedef struct exact_tuning {
     X(tiles, 1, 1 << 20)                                                       \
     X(units, 1, 1024)                                                          \
     X(bf16_rows, 0, 1 << 20)                                                   \
+    X(turned_rows, 1, 1 << 20)                                                 \
     X(far, 0, INT64_MAX)                                                       \
     X(group, 1, 64)                                                            \
     X(head_groups, 1, 1024)                                                    \

@@ -1,0 +1,165 @@
+/* linear_turned.c: linear layers of class f32 with many rows, where kernels
+ * have tiles for it (turned_tile).
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The walk of product.h with the parts of rows and weights exchanged: outputs
+ * lie along the lanes, and the rows of x are broadcast. The weights of a tile
+ * are turned for that, slice by slice, which pays from some two hundred rows
+ * on. What it saves: a block of turned weights stays in the first cache for all
+ * rows, outputs come as they belong, and a last tile may have half the rows:
+ * of 273, the tokens of a chunk at 208x112, none is computed in vain. */
+#include "ops/exact/product.h"
+
+#ifndef TT_REAL_DOUBLE
+
+typedef struct plan {
+    exact_product walk;
+    const tt_kernels *kn;
+} plan;
+
+static const tt_kernels *kernels_of(const exact_product *p)
+{
+    return ((const plan *)(const void *)p)->kn;
+}
+
+static void rows(const exact_product *p, void *panel, const float *x,
+                 int64_t ld, int64_t n, int64_t kc, float *own)
+{
+    (void)own;
+    kernels_of(p)->turned_rows(panel, x, ld, n, kc);
+}
+
+/* Products [k, k + n) of a tile's weights, turned: [n, mr], zero past the last
+ * output. `copy` has room for them twice. */
+static void turn_weights(const exact_product *p, float *copy, int64_t o0,
+                         int64_t k, int64_t n)
+{
+    const tt_tensor *w = p->a->w;
+    const int64_t o = w->dim[0], K = w->dim[1];
+    const float *stored = o0 + p->mr <= o ? tt_tensor_in_place(w) : NULL;
+    if (stored) {
+        kernels_of(p)->pack(copy, stored + o0 * K + k, K, n);
+        return;
+    }
+    float *wide = copy + p->mr * n;
+    for (int64_t j = 0; j < p->mr; j++) {
+        if (o0 + j < o)
+            tt_widen_at_f32(wide + j * n, w, (o0 + j) * K + k, n);
+        else
+            memset(wide + j * n, 0, (size_t)n * sizeof *wide);
+    }
+    kernels_of(p)->pack(copy, wide, n, n);
+}
+
+/* Rows of the weights that are turned next, for kernels to ask memory for. */
+typedef struct wanted {
+    const float *from;       /* the first one                                 */
+    int64_t ld, rows;        /* that nobody has asked for yet                 */
+} wanted;
+
+static wanted behind(const exact_product *p, exact_slice at)
+{
+    const tt_tensor *w = p->a->w;
+    const float *stored = tt_tensor_in_place(w);
+    if (!stored || at.after[0] + p->mr > w->dim[0]) return (wanted){0};
+    return (wanted){stored + at.after[0] * w->dim[1] + at.after[1], w->dim[1],
+                    p->mr};
+}
+
+static const float *ask(wanted *next)
+{
+    if (next->rows == 0) return NULL;
+    next->rows--;
+    next->from += next->ld;
+    return next->from - next->ld;
+}
+
+/* The sums [nr, mr] of a panel's first `live` rows go where they belong. */
+static void give(const exact_product *p, const float *sums, exact_slice at,
+                 int64_t live)
+{
+    const float *b = p->a->b;
+    const int64_t o = p->a->w->dim[0], n = exact_least(o - at.o0, p->mr);
+    for (int64_t r = 0; r < exact_least(live, p->nr); r++)
+        for (int64_t j = 0; j < n; j++) {
+            const float sum = sums[r * p->mr + j];
+            at.y[r * o + j] = b ? sum + b[at.o0 + j] : sum;
+        }
+}
+
+/* Products [k, k + n) of a panel that begins with row r, a block of the
+ * definition. */
+typedef struct block {
+    int64_t k, n, r;
+    const float *x, *w;      /* laid out, and turned                          */
+} block;
+
+/* `sums` join it; a kernel asks for `row` meanwhile. */
+static void add_block(const exact_product *p, float *sums, block b,
+                      exact_slice at, const float *row)
+{
+    const tt_kernels *kn = kernels_of(p);
+    const int64_t o = p->a->w->dim[0], K = p->a->w->dim[1];
+    const int64_t half = p->nr / 2, live = at.live - b.r;
+    const bool last = b.k + b.n == K;
+    const bool there = last && at.o0 + p->mr <= o
+                       && (live >= p->nr || live == half);
+    const float *bias = there && p->a->b ? p->a->b + at.o0 : NULL;
+    at.y += b.r * o;
+    (live <= half ? kn->turned_half : kn->turned_tile)(
+        there ? at.y : sums, there ? o : p->mr, b.k > 0 ? sums : NULL, b.x,
+        b.w, b.n, bias, row);
+    if (last && !there) give(p, sums, at, live);
+}
+
+static void slice(const exact_product *p, float *out, const char *panels,
+                  exact_slice at, float *copy)
+{
+    const float *x = (const float *)(const void *)panels;
+    wanted next = behind(p, at);
+    for (int64_t k = 0; k < at.kc; k += TT_DOT_BLOCK) {
+        block b = {.k = at.k0 + k, .n = exact_least(at.kc - k, TT_DOT_BLOCK),
+                   .w = copy};
+        turn_weights(p, copy, at.o0, b.k, b.n);
+        for (; b.r < at.n; b.r += p->nr) {
+            b.x = x + b.r * at.kc + k * p->nr;
+            add_block(p, out + b.r / p->nr * at.apart, b, at, ask(&next));
+        }
+    }
+}
+
+static plan plan_for(const tt_linear_args *a)
+{
+    const tt_kernels *kn = exact_kernels();
+    const exact_tuning *tuned = exact_tuned(kn->level);
+    return (plan){.walk = {.a = a, .tuned = tuned, .mr = kn->nr, .nr = kn->mr,
+                           .group = 1, .size = sizeof(float),
+                           .tiles = exact_parts(tuned->tiles, 2),
+                           .copy = 2 * kn->nr * TT_DOT_BLOCK, .gives = true,
+                           .rows = rows, .slice = slice},
+                  .kn = kn};
+}
+
+bool exact_turns(const tt_linear_args *a)
+{
+    const tt_kernels *kn = exact_kernels();
+    return kn->turned_tile && a->w->dim[1] > 0
+        && a->n >= exact_tuned(kn->level)->turned_rows;
+}
+
+int64_t exact_turned_linear_room(const tt_ctx *ctx, const tt_linear_args *a)
+{
+    const plan e = plan_for(a);
+    return exact_product_room(ctx, &e.walk);
+}
+
+void exact_turned_linear(tt_ctx *ctx, const tt_linear_args *a)
+{
+    const plan e = plan_for(a);
+    exact_product_all(ctx, &e.walk);
+}
+
+#else
+typedef int tt_no_exact_linear_turned;
+#endif

@@ -55,6 +55,11 @@
         P##_storeu_ps(y + 16, t##r);                                           \
     }
 
+/* What a convolution reads of b is read for a few tiles alone, so it is asked
+ * into the first cache; that keeps rows of a linear layer instead. */
+#define ASK_BEHIND ask_behind(b, AHEAD); ask_behind(b, AHEAD + 64);
+#define ASK_NEAR ask_near(b, AHEAD); ask_near(b, AHEAD + 64);
+
 /* n products of rows from a on; the second half of the lanes in vectors of
  * P. ASK is done beside each; it may use k, its number. */
 #define SUM14(a, n, P, ASK)                                                    \
@@ -64,8 +69,6 @@
         for (int64_t k = 0; k < n; k++, b += 32) {                             \
             __m512 b0 = _mm512_loadu_ps(b);                                    \
             HALF##P b1 = P##_loadu_ps(b + 16);                                 \
-            ask_behind(b, AHEAD);                                              \
-            ask_behind(b, AHEAD + 64);                                         \
             ASK                                                                \
             ROWS14(STEP14, P)                                                  \
         }                                                                      \
@@ -75,7 +78,7 @@
                      const float *b, int64_t kc, bool add, const float *bias)  \
     {                                                                          \
         ROWS14(BEGIN14, P)                                                     \
-        SUM14(a, kc, P, );                                                     \
+        SUM14(a, kc, P, ASK_BEHIND);                                           \
         ROWS14(GIVE14, P)                                                      \
     }
 LINEAR_TILE(linear_tile, _mm512)
@@ -88,7 +91,8 @@ static void linear_ask(float *c, int64_t ldc, const float *a, int64_t ld,
 {
     const float *const bias = NULL;
     ROWS14(BEGIN14, _mm512)
-    SUM14(a, kc, _mm512, if (k % 8 == 0) ask_near(next, 8 * k););
+    SUM14(a, kc, _mm512,
+          ASK_BEHIND if (k % 8 == 0) ask_near(next, 8 * k););
     ROWS14(GIVE14, _mm512)
 }
 
@@ -168,7 +172,7 @@ static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
     for (int64_t n; kc > 0; k0 += n, kc -= n) {
         n = kc;
         const float *a = exact_piece(w, k0, &n);
-        SUM14(a, n, _mm512, );
+        SUM14(a, n, _mm512, ASK_NEAR);
     }
     ROWS14(GIVE14, _mm512)
 }

@@ -135,7 +135,7 @@ static plan plan_for(const tt_linear_args *a)
     const exact_tuning *tuned = exact_tuned(kn->level);
     return (plan){.walk = {.a = a, .tuned = tuned, .mr = kn->nr, .nr = kn->mr,
                            .group = 1, .size = sizeof(float),
-                           .tiles = exact_parts(tuned->tiles, 2),
+                           .tiles = exact_parts(tuned->tiles, 4),
                            .copy = 2 * kn->nr * TT_DOT_BLOCK, .gives = true,
                            .rows = rows, .slice = slice},
                   .kn = kn};

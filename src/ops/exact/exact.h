@@ -58,11 +58,6 @@ typedef struct tt_kernels {
     void (*linear_tile)(float *c, int64_t ldc, const float *a, int64_t lda,
                         const float *b, int64_t kc, bool add,
                         const float *bias);
-    /* The same without bias; meanwhile memory is asked for the 2 kc numbers at
-     * `next`, which will be wanted soon. NULL: not in these kernels. */
-    void (*linear_ask)(float *c, int64_t ldc, const float *a, int64_t lda,
-                       const float *b, int64_t kc, bool add,
-                       const float *next);
     /* linear_tile of the first `few` lanes alone, in less time; the others of c
      * are written or not. 0: there is none. */
     int few;

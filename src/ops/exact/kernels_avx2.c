@@ -2,7 +2,9 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * linear     6 rows x 16 lanes: 12 accumulators.
+ * linear     6 rows x 16 lanes: 12 accumulators. Rows are those of x, laid out
+ *            side by side (turned_tile, and 3 of them); or, for few rows of x,
+ *            those of the weights, broadcast in place.
  * attention  4 rows x 24 queries: 12 accumulators. */
 #include "ops/exact/exact.h"
 
@@ -65,6 +67,63 @@ static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
 {
     const exact_window rows = exact_rows(a, ld);
     conv_tile(c, ldc, &rows, 0, b, kc, add, bias);
+}
+
+/* Rows that are laid out side by side; requests as in kernels_avx512.c. */
+#define SIDE3(X) X(0, x[0]) X(1, x[1]) X(2, x[2])
+#define SIDE6(X) SIDE3(X) X(3, x[3]) X(4, x[4]) X(5, x[5])
+#define BEGIN_SIDE(r, at) __m256 s##r = _mm256_setzero_ps(), t##r = s##r;
+#define STEP_SIDE(r, at)                                                       \
+    {                                                                          \
+        const __m256 v = _mm256_set1_ps(at);                                   \
+        s##r = _mm256_fmadd_ps(v, b0, s##r);                                   \
+        t##r = _mm256_fmadd_ps(v, b1, t##r);                                   \
+    }
+#define FROM_SIDE(r, at)                                                       \
+    s##r = _mm256_add_ps(_mm256_loadu_ps(from + r * 16), s##r);                \
+    t##r = _mm256_add_ps(_mm256_loadu_ps(from + r * 16 + 8), t##r);
+#define BIAS_SIDE(r, at)                                                       \
+    s##r = _mm256_add_ps(s##r, _mm256_loadu_ps(bias));                         \
+    t##r = _mm256_add_ps(t##r, _mm256_loadu_ps(bias + 8));
+#define GIVE_SIDE(r, at)                                                       \
+    _mm256_storeu_ps(c + r * ldc, s##r);                                       \
+    _mm256_storeu_ps(c + r * ldc + 8, t##r);
+#define TURNED_TILE(name, ROWS)                                                \
+    static void name(float *c, int64_t ldc, const float *from, const float *x, \
+                     const float *w, int64_t kc, const float *bias,            \
+                     const float *next)                                        \
+    {                                                                          \
+        ROWS(BEGIN_SIDE)                                                       \
+        for (int64_t k = 0; k < kc; k++, x += 6, w += 16) {                    \
+            const __m256 b0 = _mm256_loadu_ps(w), b1 = _mm256_loadu_ps(w + 8); \
+            ask_near(x, 16 * 6 * sizeof *x);                                   \
+            if (next && k % 8 == 0) ask_behind(next, 8 * k);                   \
+            ROWS(STEP_SIDE)                                                    \
+        }                                                                      \
+        if (from) {                                                            \
+            ROWS(FROM_SIDE)                                                    \
+        }                                                                      \
+        if (bias) {                                                            \
+            ROWS(BIAS_SIDE)                                                    \
+        }                                                                      \
+        ROWS(GIVE_SIDE)                                                        \
+    }
+TURNED_TILE(turned_tile, SIDE6)
+TURNED_TILE(turned_half, SIDE3)
+
+static void turned_rows(float *x, const float *rows, int64_t ld, int64_t n,
+                        int64_t kc)
+{
+    float side[64], at[64];
+    int64_t k = 0;
+    for (; k + 8 <= kc; k += 8, x += 8 * 6) {
+        for (int64_t r = 0; r < 8; r++)
+            memcpy(at + r * 8, rows + (r < n ? r : 0) * ld + k, 32);
+        transpose8(side, 8, at, 8);
+        for (int i = 0; i < 8; i++) memcpy(x + i * 6, side + i * 8, 24);
+    }
+    for (; k < kc; k++, x += 6)
+        for (int64_t r = 0; r < 6; r++) x[r] = rows[(r < n ? r : 0) * ld + k];
 }
 
 static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
@@ -150,7 +209,8 @@ static double fma_loop(int64_t n)
 const tt_kernels tt_kernels_avx2 = {
     .name = "avx2", .level = EXACT_AVX2,
     .mr = 6, .nr = 16, .linear_tile = linear_tile, .pack = pack,
-    .conv_tile = conv_tile,
+    .turned_tile = turned_tile, .turned_half = turned_half,
+    .turned_rows = turned_rows, .conv_tile = conv_tile,
     .am = 4, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     .fma_loop = fma_loop,
     KERNELS_COMMON,

@@ -2,11 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * linear     14 rows x 32 lanes: 28 accumulators, the rows broadcast in place,
- *            also with requests for the next rows (linear_ask); or 16 lanes;
- *            or 24, half of whose vectors are as cheap as two halves are dear
- *            on CPUs that do AVX-512 in halves. Four lanes or fewer have the
- *            14 rows along the vector instead (linear_rest).
+ * linear     14 rows x 32 lanes: 28 accumulators. Rows are those of x, laid out
+ *            side by side (turned_tile, and 7 of them); or, for few rows of x,
+ *            those of the weights, broadcast in place: then also 16 lanes, or
+ *            24, half of whose vectors are as cheap as two halves are dear on
+ *            CPUs that do AVX-512 in halves. Four lanes or fewer have the 14
+ *            rows along the vector instead (linear_rest).
  * attention  8 rows x 48 queries: 24 accumulators; or 32, where a panel has no
  *            more.
  * All loops over rows but those of linear_rest are written out by macro so that
@@ -55,13 +56,13 @@
         P##_storeu_ps(y + 16, t##r);                                           \
     }
 
-/* What a convolution reads of b is read for a few tiles alone, so it is asked
- * into the first cache; that keeps rows of a linear layer instead. */
+/* What a convolution reads of b goes to the first cache at once; of a linear
+ * layer of few rows that keeps the rows instead. */
 #define ASK_BEHIND ask_behind(b, AHEAD); ask_behind(b, AHEAD + 64);
 #define ASK_NEAR ask_near(b, AHEAD); ask_near(b, AHEAD + 64);
 
 /* n products of rows from a on; the second half of the lanes in vectors of
- * P. ASK is done beside each; it may use k, its number. */
+ * P. ASK is done beside each. */
 #define SUM14(a, n, P, ASK)                                                    \
     do {                                                                       \
         const float *p0 = a, *p1 = p0 + 3 * ld, *p2 = p0 + 6 * ld;             \
@@ -84,20 +85,10 @@
 LINEAR_TILE(linear_tile, _mm512)
 LINEAR_TILE(linear_few, _mm256)
 
-/* A cache line at every eighth product: to ask for all at once would hold up
- * what comes after. */
-static void linear_ask(float *c, int64_t ldc, const float *a, int64_t ld,
-                       const float *b, int64_t kc, bool add, const float *next)
-{
-    const float *const bias = NULL;
-    ROWS14(BEGIN14, _mm512)
-    SUM14(a, kc, _mm512,
-          ASK_BEHIND if (k % 8 == 0) ask_near(next, 8 * k););
-    ROWS14(GIVE14, _mm512)
-}
-
-/* The same with rows that are laid out side by side; requests reach as many
- * products ahead as the first cache takes to bring a line from the second. */
+/* The same with rows that are laid out side by side. These are asked for as
+ * many products ahead as the first cache takes to bring a line from the second;
+ * of what comes next a cache line at every eighth product: to ask for all at
+ * once would hold up what comes after. */
 #define SIDE7(X)                                                               \
     X(0, x[0], _mm512) X(1, x[1], _mm512) X(2, x[2], _mm512)                   \
     X(3, x[3], _mm512) X(4, x[4], _mm512) X(5, x[5], _mm512)                   \
@@ -491,7 +482,6 @@ static double fma_loop(int64_t n)
 const tt_kernels tt_kernels_avx512 = {
     .name = "avx512", .level = EXACT_AVX512,
     .mr = 14, .nr = 32, .linear_tile = linear_tile, .pack = pack,
-    .linear_ask = linear_ask,
     .few = 24, .linear_few = linear_few, .half = 16, .linear_half = linear_half,
     .turned_tile = turned_tile, .turned_half = turned_half,
     .turned_rows = turned_rows, .rest = REST, .linear_rest = linear_rest,

@@ -77,53 +77,28 @@ static const float *weights(const exact_product *p, exact_slice at, float *copy,
     return copy;
 }
 
-/* Rows of weights of the next tile, for kernels to ask memory for. */
-typedef struct wanted {
-    const float *from;       /* the first one                                 */
-    int64_t ld, rows, asked;
-} wanted;
-
-/* A kernel that asks takes a row of two blocks at a time, where full panels
- * have blocks enough for all rows; they come before the last, narrow panel.
- * Elsewhere the first lines are asked for here, and there are no rows. */
-static wanted behind(const exact_product *p, exact_slice at)
+/* The first lines of the next tile's weights are asked for. */
+static void ask_behind(const exact_product *p, exact_slice at)
 {
     const tt_tensor *w = p->a->w;
     const int64_t o = at.o0 + p->mr, ld = w->dim[1];
     const float *stored = tt_tensor_in_place(w);
-    if (!stored || o + p->mr > w->dim[0]) return (wanted){0};
-    const float *from = stored + o * ld + at.k0;
-    if (plan_of(p)->kn->linear_ask && at.kc == 2 * TT_DOT_BLOCK
-        && 2 * (at.live / p->nr) >= p->mr)
-        return (wanted){.from = from, .ld = ld, .rows = p->mr};
-    EXACT_ASK_WEIGHTS(p, (const char *)from, ld * (int64_t)sizeof *from,
-                      at.kc * (int64_t)sizeof *from);
-    return (wanted){0};
-}
-
-static const float *ask(wanted *next)
-{
-    if (next->asked >= next->rows) return NULL;
-    return next->from + next->asked++ * next->ld;
+    if (!stored || o + p->mr > w->dim[0]) return;
+    const char *from = (const char *)(stored + o * ld + at.k0);
+    EXACT_ASK_WEIGHTS(p, from, ld * (int64_t)sizeof *stored,
+                      at.kc * (int64_t)sizeof *stored);
 }
 
 /* out [mr, nr] = what is there (from k0 > 0 on) and a slice of products of a
  * panel whose first at.live > 0 rows count (or all, if those are more than it
- * has), in the blocks of the definition, ascending; a kernel may ask for
- * a row of `next` meanwhile. */
+ * has), in the blocks of the definition, ascending. */
 static void panel(const exact_product *p, float *out, const float *w,
-                  int64_t ld, const float *x, exact_slice at, wanted *next)
+                  int64_t ld, const float *x, exact_slice at)
 {
     const tt_kernels *kn = plan_of(p)->kn;
     const int64_t apart = alone(p, at.live), lanes = at.live - apart;
     for (int64_t k = 0; lanes > 0 && k < at.kc; k += TT_DOT_BLOCK) {
         const int64_t n = exact_least(at.kc - k, TT_DOT_BLOCK);
-        const float *row = ask(next);
-        if (row) {
-            kn->linear_ask(out, kn->nr, w + k, ld, x + k * kn->nr, n,
-                           at.k0 + k > 0, row);
-            continue;
-        }
         (lanes <= kn->half ? kn->linear_half
          : lanes <= kn->few ? kn->linear_few : kn->linear_tile)(
             out, kn->nr, w + k, ld, x + k * kn->nr, n, at.k0 + k > 0, NULL);
@@ -166,9 +141,9 @@ static void slice(const exact_product *p, float *out, const char *panels,
         return;
     }
     const float *w = weights(p, at, copy, &ld);
-    wanted next = behind(p, at);
+    ask_behind(p, at);
     for (int64_t r = 0; r < at.n; r += p->nr, out += at.apart) {
-        panel(p, out, w, ld, x + r * at.kc, at, &next);
+        panel(p, out, w, ld, x + r * at.kc, at);
         at.live -= p->nr;
     }
 }

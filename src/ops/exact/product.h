@@ -6,7 +6,8 @@
  * from where they are stored if a kernel can read them there: y^T = w x^T. A
  * weight then needs no layout of its own, which would cost as much as fifty
  * rows do; x gets one, for every block of rows once, and it serves all outputs.
- * (A class may do otherwise for the few rows behind the last full vector.)
+ * (A class may do otherwise for the few rows behind the last full vector, and
+ * class f32 does for many rows, where it turns weights: linear_turned.c.)
  * Weights that must be widened or rounded are, tile by tile, for every block
  * (but for few rows, where kernels take bf16 numbers as they are, and for many,
  * where classes amx and vdp round all of them once).
@@ -45,7 +46,8 @@ struct exact_product {
     bool gives;          /* the last slice puts outputs where they belong,
                           * with their bias                                   */
     /* Lay out n rows of x (at most nr; [n, ld]), kc products; past n they are
-     * zero. Of the thread's own: nr * kc floats. */
+     * zero, or any numbers if nothing comes of them. Of the thread's own:
+     * nr * kc floats. */
     void (*rows)(const exact_product *p, void *panel, const float *x,
                  int64_t ld, int64_t n, int64_t kc, float *own);
     /* out [n / nr], [mr, nr] each = what is there (from k0 > 0 on) and a slice

@@ -16,14 +16,14 @@ static const exact_tuning table[EXACT_BEST] = {
     [EXACT_NEON] = UNTUNED,
     [EXACT_AVX2] =
         {.rows = 320, .packed_rows = 640, .slice = 2, .tiles = 16, .units = 4,
-         .bf16_rows = 64, .turned_rows = 224, .far = 8388608,
+         .bf16_rows = 64, .turned_rows = 12, .far = 8388608,
          .group = 8, .head_groups = 2,
          .conv_inputs = 458752,
          .conv_slice = 2, .tc_slice = 32, .tc_panels = 64, .tc_rows = 64,
          .piece = 16384, .cols = 64},
     [EXACT_AVX512] =
         {.rows = 320, .packed_rows = 640, .slice = 2, .tiles = 16, .units = 4,
-         .bf16_rows = 64, .turned_rows = 224, .far = 8388608,
+         .bf16_rows = 64, .turned_rows = 160, .far = 8388608,
          .group = 8, .head_groups = 3,
          .conv_inputs = 655360,
          .conv_slice = 2, .tc_slice = 32, .tc_panels = 64, .tc_rows = 64,

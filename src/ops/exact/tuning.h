@@ -24,8 +24,7 @@ typedef struct exact_tuning {
     int64_t packed_rows; /* the same where weights are packed, which is done for
                           * every block of rows; for more than two of them
                           * classes amx and vdp may round all weights once    */
-    int64_t slice;       /* products taken together, in TT_DOT_BLOCK; of 2
-                          * kernels can ask for weights (linear_ask)          */
+    int64_t slice;       /* products taken together, in TT_DOT_BLOCK          */
     int64_t tiles;       /* of outputs in a unit of work, at most             */
     int64_t units;       /* of work per thread, at least                      */
     int64_t bf16_rows;   /* of x, at most, for which weights that are stored as

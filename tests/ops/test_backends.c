@@ -130,6 +130,9 @@ static void test_linear(void)
         {17, 30, 300}, {18, 29, 1000}, {19, 14, 777}, {52, 31, 530},
         {4, 33, 272}, {35, 15, 513}, {65, 28, 256}, {16, 20, 520}, {98, 15, 15},
         {33, 17, 768},
+        /* weights that are turned; nothing to add up */
+        {161, 94, 600}, {200, 126, 257}, {36, 30, 530}, {200, 94, 0},
+        {5, 16, 0},
     };
     static const tt_dtype types[] = {TT_F32, TT_BF16, TT_F16, TT_F64};
     for (size_t s = 0; s < sizeof shape / sizeof shape[0]; s++)
@@ -178,13 +181,15 @@ static const void *place(tt_arena *a, char *end, tt_dtype type, int64_t o,
     return type == TT_BF16 ? (const void *)half : same;
 }
 
-/* n rows against o x i weights, of which the last byte is before `end`. */
-static void linear_in_place(char *end, tt_dtype type, int64_t n, int64_t o,
-                            int64_t i)
+/* n rows against o x i weights; the last byte of the ones is before end[0],
+ * that of the others before end[1]. */
+static void linear_in_place(char *const *end, tt_dtype type, int64_t n,
+                            int64_t o, int64_t i)
 {
     tt_arena a = {0};
-    const void *w = place(&a, end, type, o, i);
-    linear_case c = {.x = fill(&a, n * i, NORMAL), .n = n,
+    const tt_dtype real = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
+    const void *w = place(&a, end[1], type, o, i);
+    linear_case c = {.x = place(&a, end[0], real, n, i), .n = n,
                      .w = tt_tensor_make(w, type, 2, (int64_t[]){o, i})};
     char name[96];
     snprintf(name, sizeof name, "linear in place %lldx%lldx%lld %s",
@@ -193,31 +198,42 @@ static void linear_in_place(char *end, tt_dtype type, int64_t n, int64_t o,
     tt_arena_free(&a);
 }
 
-/* Weights that are read in place end where no page is: nothing behind a row of
- * the last tile may be read. With whole tiles of 14, and the numbers of rows
- * that have kernels of their own. At last so many outputs that units have all
- * panels, which ask for the weights of the next tile in more than one slice:
- * too few full ones for whole rows, and enough. */
+/* `size` bytes that end where no page is, or NULL. */
+static char *fenced(size_t size, size_t page)
+{
+    char *const pages = mmap(NULL, size + page, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool good = pages != MAP_FAILED
+                      && !mprotect(pages + size, page, PROT_NONE);
+    expect(good, "a page that cannot be read");
+    return good ? pages : NULL;
+}
+
+/* Nothing behind the last row of weights that are read in place may be read,
+ * nor behind that of x. With whole tiles of 14, 16 and 32 outputs, and the
+ * numbers of rows that have kernels of their own. At last so many outputs that
+ * units have all panels, which ask for the weights of the next tile in more
+ * than one slice: too few full ones for whole rows, and enough. */
 static void test_linear_in_place(tt_dtype type)
 {
     const bool more = type == TT_BF16;
     static const int64_t rows[] = {1, 2, 3, 4, 16, 17, 20, 23, 32, 33, 64, 65};
     static const int64_t inner[] = {1, 15, 17, 257, 271, 273, 513, 529, 530};
+    static const int64_t turned[][3] = {
+        {33, 16, 15}, {35, 32, 273}, {40, 16, 17}, {65, 32, 529},
+        {161, 32, 530}, {170, 64, 273}, {173, 32, 15}, {174, 32, 257},
+        {210, 280, 1030}, {226, 288, 1030}, {273, 276, 1024}};
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t size = (280 * 1030 * sizeof(tt_real) / page + 1) * page;
-    char *const pages = mmap(NULL, size + page, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    expect(pages != MAP_FAILED && !mprotect(pages + size, page, PROT_NONE),
-           "a page that cannot be read");
-    if (pages == MAP_FAILED) return;
+    const size_t size = (288 * 1030 * sizeof(tt_real) / page + 1) * page;
+    char *const from[] = {fenced(size, page), fenced(size, page)};
+    if (!from[0] || !from[1]) return;
+    char *const end[] = {from[0] + size, from[1] + size};
     for (size_t s = 0; s < (more ? 9 : 8); s++)
         for (size_t r = 0; r < (more ? 12 : 10); r++)
-            linear_in_place(pages + size, type, rows[r], r % 2 ? 28 : 14,
-                            inner[s]);
-    linear_in_place(pages + size, type, 210, 280, 1030);
-    linear_in_place(pages + size, type, 226, 280, 1030);
-    linear_in_place(pages + size, type, 273, 276, 1024);
-    munmap(pages, size + page);
+            linear_in_place(end, type, rows[r], r % 2 ? 28 : 14, inner[s]);
+    for (size_t s = 0; s < sizeof turned / sizeof turned[0]; s++)
+        linear_in_place(end, type, turned[s][0], turned[s][1], turned[s][2]);
+    for (int i = 0; i < 2; i++) munmap(from[i], size + page);
 }
 
 /* ---- conv ---------------------------------------------------------------- */

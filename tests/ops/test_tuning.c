@@ -25,8 +25,9 @@ static tt_ctx *ctx;
  * 89 and 88 rows the last panel is one too wide for a narrow tile of AVX-512,
  * and just fits it; of 84 it has 16 lanes and four rows that go alone, of 81
  * one. Of 89, 88, 84, 81 and 77 rows that are broadcast (turned_rows) a last
- * tile of 14 has 5, 4, all, 11 and just half. */
-enum { ROWS = 89, OUT = 70, IN = 1100, WHOLE = 1056, /* in groups of bf16 */
+ * tile of 14 has 5, 4, all, 11 and just half; of 94 outputs a last one has 30
+ * of 32, few enough lanes in vain for weights to be turned. */
+enum { ROWS = 89, OUT = 94, IN = 1100, WHOLE = 1056, /* in groups of bf16 */
        T = 101, N = 530, HEADS = 3, D = 16,
        SIDE = 11, CIN = 24, COUT = 37, WINDOW = 27 * CIN,
        GATES = 40000, WIDE = 200 };

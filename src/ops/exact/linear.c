@@ -163,14 +163,14 @@ static plan plan_for(const tt_linear_args *a)
 
 int64_t exact_f32_linear_room(const tt_ctx *ctx, const tt_linear_args *a)
 {
-    if (exact_turns(a)) return exact_turned_linear_room(ctx, a);
+    if (exact_turns(ctx, a)) return exact_turned_linear_room(ctx, a);
     const plan e = plan_for(a);
     return exact_product_room(ctx, &e.walk);
 }
 
 void exact_f32_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
-    if (exact_turns(a)) {
+    if (exact_turns(ctx, a)) {
         exact_turned_linear(ctx, a);
         return;
     }
@@ -178,7 +178,7 @@ void exact_f32_linear(tt_ctx *ctx, const tt_linear_args *a)
     const plan e = plan_for(a);
     if (a->w->dim[1] > 0) exact_product_all(ctx, &e.walk);
     for (int64_t i = 0; a->w->dim[1] == 0 && i < a->n * o; i++)
-        a->y[i] = a->b ? a->b[i % o] : 0.0f;
+        a->y[i] = a->b ? 0.0f + a->b[i % o] : 0.0f;
 }
 
 #else

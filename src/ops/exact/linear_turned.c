@@ -5,10 +5,11 @@
  *
  * The walk of product.h with the parts of rows and weights exchanged: outputs
  * lie along the lanes, and the rows of x are broadcast. The weights of a tile
- * are turned for that, slice by slice, which pays from some two hundred rows
- * on. What it saves: a block of turned weights stays in the first cache for all
- * rows, outputs come as they belong, and a last tile may have half the rows:
- * of 273, the tokens of a chunk at 208x112, none is computed in vain. */
+ * are turned for that, a block of the definition at a time. What it saves: a
+ * block of turned weights stays near the core for all rows, outputs come as
+ * they belong, and a last tile may have half the rows: of 273, the tokens of a
+ * chunk at 208x112, none is computed in vain. `turned_rows` says from how many
+ * rows on that pays. */
 #include "ops/exact/product.h"
 
 #ifndef TT_REAL_DOUBLE
@@ -55,24 +56,23 @@ static void turn_weights(const exact_product *p, float *copy, int64_t o0,
 /* Rows of the weights that are turned next, for kernels to ask memory for. */
 typedef struct wanted {
     const float *from;       /* the first one                                 */
-    int64_t ld, rows;        /* that nobody has asked for yet                 */
+    int64_t ld, rows, asked;
 } wanted;
 
 static wanted behind(const exact_product *p, exact_slice at)
 {
     const tt_tensor *w = p->a->w;
+    const int64_t ld = w->dim[1];
     const float *stored = tt_tensor_in_place(w);
     if (!stored || at.after[0] + p->mr > w->dim[0]) return (wanted){0};
-    return (wanted){stored + at.after[0] * w->dim[1] + at.after[1], w->dim[1],
-                    p->mr};
+    return (wanted){.from = stored + at.after[0] * ld + at.after[1], .ld = ld,
+                    .rows = p->mr};
 }
 
 static const float *ask(wanted *next)
 {
-    if (next->rows == 0) return NULL;
-    next->rows--;
-    next->from += next->ld;
-    return next->from - next->ld;
+    if (next->asked >= next->rows) return NULL;
+    return next->from + next->asked++ * next->ld;
 }
 
 /* The sums [nr, mr] of a panel's first `live` rows go where they belong. */
@@ -141,11 +141,25 @@ static plan plan_for(const tt_linear_args *a)
                   .kn = kn};
 }
 
-bool exact_turns(const tt_linear_args *a)
+/* Rows that one turning of a weight serves: product.c cuts them where threads
+ * would have no outputs left. */
+static int64_t served(const tt_ctx *ctx, const tt_linear_args *a,
+                      const exact_tuning *tuned, int64_t nr)
+{
+    return a->n / exact_parts(tuned->units * ctx->nthreads,
+                              exact_parts(a->w->dim[0], nr));
+}
+
+/* Where rows are cut, a quarter of the rows still pays: all threads turn at
+ * once. Few outputs may fill a wide tile too badly. */
+bool exact_turns(const tt_ctx *ctx, const tt_linear_args *a)
 {
     const tt_kernels *kn = exact_kernels();
-    return kn->turned_tile && a->w->dim[1] > 0
-        && a->n >= exact_tuned(kn->level)->turned_rows;
+    const exact_tuning *tuned = exact_tuned(kn->level);
+    const int64_t o = a->w->dim[0], most = exact_round_up(o, kn->mr) * 11 / 10;
+    return kn->turned_tile && a->w->dim[1] > 0 && o > 0
+        && a->n >= tuned->turned_rows && exact_round_up(o, kn->nr) <= most
+        && served(ctx, a, tuned, kn->nr) >= tuned->turned_rows / 4;
 }
 
 int64_t exact_turned_linear_room(const tt_ctx *ctx, const tt_linear_args *a)

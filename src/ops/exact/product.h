@@ -12,8 +12,8 @@
  * (but for few rows, where kernels take bf16 numbers as they are, and for many,
  * where classes amx and vdp round all of them once).
  * Threads take units of outputs and of rows; the outputs of a unit are turned
- * and get their bias at its end. Blocking is free to change: it moves whole
- * chains, never splits one. */
+ * and get their bias at its end, unless tiles have given them. Blocking is free
+ * to change: it moves whole chains, never splits one. */
 #ifndef TT_OPS_EXACT_PRODUCT_H
 #define TT_OPS_EXACT_PRODUCT_H
 
@@ -41,7 +41,7 @@ struct exact_product {
     int64_t group;       /* products are laid out in multiples of it          */
     int64_t size;        /* bytes of a value of x that is laid out            */
     int64_t tiles;       /* of outputs in a unit of work, at most             */
-    int64_t copy;        /* floats for the weights of a tile, of one slice    */
+    int64_t copy;        /* floats for the weights of a tile, for a slice()   */
     bool packs;          /* weights go there in whole                         */
     bool gives;          /* the last slice puts outputs where they belong,
                           * with their bias                                   */
@@ -50,8 +50,8 @@ struct exact_product {
      * nr * kc floats. */
     void (*rows)(const exact_product *p, void *panel, const float *x,
                  int64_t ld, int64_t n, int64_t kc, float *own);
-    /* out [n / nr], [mr, nr] each = what is there (from k0 > 0 on) and a slice
-     * of products, with panels of x that lie behind each other. */
+    /* out [n / nr], mr * nr sums each = what is there (from k0 > 0 on) and a
+     * slice of products, with panels of x that lie behind each other. */
     void (*slice)(const exact_product *p, float *out, const char *panels,
                   exact_slice at, float *copy);
 };
@@ -85,7 +85,7 @@ void exact_product_all(tt_ctx *ctx, const exact_product *p);
 int64_t exact_product_room(const tt_ctx *ctx, const exact_product *p);
 
 /* Is a linear layer of class f32 one of linear_turned.c? K > 0 of it, then. */
-bool exact_turns(const tt_linear_args *a);
+bool exact_turns(const tt_ctx *ctx, const tt_linear_args *a);
 void exact_turned_linear(tt_ctx *ctx, const tt_linear_args *a);
 int64_t exact_turned_linear_room(const tt_ctx *ctx, const tt_linear_args *a);
 

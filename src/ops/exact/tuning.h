@@ -25,15 +25,18 @@ typedef struct exact_tuning {
                           * every block of rows; for more than two of them
                           * classes amx and vdp may round all weights once    */
     int64_t slice;       /* products taken together, in TT_DOT_BLOCK          */
-    int64_t tiles;       /* of outputs in a unit of work, at most             */
+    int64_t tiles;       /* of outputs in a unit of work, at most; a quarter of
+                          * it of turned weights, whose tiles are wider       */
     int64_t units;       /* of work per thread, at least                      */
     int64_t bf16_rows;   /* of x, at most, for which weights that are stored as
                           * bf16 are taken as they are and not widened first
                           * (f32, where kernels can)                          */
     int64_t turned_rows; /* of x, at least, for which weights are turned
-                          * (linear_turned.c, where kernels can)              */
+                          * (linear_turned.c, where kernels can: class f32,
+                          * so the rows of avx2 and avx512)                   */
     int64_t far;         /* bytes of outputs that no cache keeps until all are
-                          * there; they are stored around the caches          */
+                          * there; they are stored around the caches where
+                          * they are turned at the end                        */
     /* Attention of every class (walk.c). */
     int64_t group;       /* query panels that share a block of keys, at most  */
     int64_t head_groups; /* per thread in the heads of a time, at least       */

@@ -25,27 +25,6 @@
 #include "ops/exact/units.h"
 #include "ops/gather.h"
 
-/* panel [kc, nr] = transpose of rows [o0, o0+n) of w, columns [k0, k0+kc);
- * lanes past n are zero. wide [nr, kc] receives rows that must be widened. */
-static void pack_panel(float *panel, const tt_kernels *kn, const tt_tensor *w,
-                       int64_t o0, int64_t n, int64_t k0, int64_t kc,
-                       float *wide)
-{
-    int64_t K = w->dim[1];
-    const float *rows = n == kn->nr ? tt_tensor_in_place(w) : NULL;
-    if (rows) {
-        kn->pack(panel, rows + o0 * K + k0, K, kc);
-        return;
-    }
-    for (int64_t j = 0; j < kn->nr; j++) {
-        if (j < n)
-            tt_widen_at_f32(wide + j * kc, w, (o0 + j) * K + k0, kc);
-        else
-            memset(wide + j * kc, 0, (size_t)kc * sizeof *wide);
-    }
-    kn->pack(panel, wide, kc, kc);
-}
-
 /* How a convolution is cut, and its memory. */
 typedef struct plan {
     const tt_conv_args *p;
@@ -194,8 +173,8 @@ static bool pack_all(tt_ctx *ctx, const plan *e, const tt_tensor *w2, int64_t n)
         const int64_t o0 = u % panels * nr, k0 = u / panels * e->slice;
         const int64_t kc = exact_least(K - k0, e->slice);
         float *panel = e->packed + e->wide * k0 + o0 * kc;
-        pack_panel(panel, e->kn, w2, o0, exact_least(e->p->Cout - o0, nr), k0,
-                   kc, e->own + tt_thread_id() * e->own_size);
+        exact_turn_weights(panel, w2, o0, k0, kc,
+                           e->own + tt_thread_id() * e->own_size);
         if (!tt_all_finite(panel, exact_least(n - k0, kc) * nr)) finite = false;
     }
     return finite;

@@ -210,6 +210,12 @@ int64_t exact_f32_attention_laid(const tt_attention_args *a);
 int64_t exact_f32_attention_room(const tt_ctx *ctx, const tt_attention_args *a);
 int64_t exact_f32_conv_room(const tt_ctx *ctx, const tt_conv_args *a);
 
+/* panel [kc, nr] = transpose of nr rows of w [o, K] from o0 on, products
+ * [k0, k0 + kc); lanes past the last row are zero. `wide` [nr, kc] receives
+ * rows that must be widened. */
+void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
+                        int64_t k0, int64_t kc, float *wide);
+
 /* Convolution as a linear layer over windows that are written down, so many at
  * a time; floats of them. */
 void exact_windows_conv(tt_ctx *ctx, const tt_conv_args *p,

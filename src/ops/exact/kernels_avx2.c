@@ -69,45 +69,15 @@ static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
     conv_tile(c, ldc, &rows, 0, b, kc, add, bias);
 }
 
-/* Rows that are laid out side by side; requests as in kernels_avx512.c. */
-#define SIDE3(X) X(0, x[0]) X(1, x[1]) X(2, x[2])
-#define SIDE6(X) SIDE3(X) X(3, x[3]) X(4, x[4]) X(5, x[5])
-#define BEGIN_SIDE(r, at) __m256 s##r = _mm256_setzero_ps(), t##r = s##r;
-#define STEP_SIDE(r, at)                                                       \
-    {                                                                          \
-        const __m256 v = _mm256_set1_ps(at);                                   \
-        s##r = _mm256_fmadd_ps(v, b0, s##r);                                   \
-        t##r = _mm256_fmadd_ps(v, b1, t##r);                                   \
-    }
-#define FROM_SIDE(r, at)                                                       \
-    s##r = _mm256_add_ps(_mm256_loadu_ps(from + r * 16), s##r);                \
-    t##r = _mm256_add_ps(_mm256_loadu_ps(from + r * 16 + 8), t##r);
-#define BIAS_SIDE(r, at)                                                       \
-    s##r = _mm256_add_ps(s##r, _mm256_loadu_ps(bias));                         \
-    t##r = _mm256_add_ps(t##r, _mm256_loadu_ps(bias + 8));
-#define GIVE_SIDE(r, at)                                                       \
-    _mm256_storeu_ps(c + r * ldc, s##r);                                       \
-    _mm256_storeu_ps(c + r * ldc + 8, t##r);
-#define TURNED_TILE(name, ROWS)                                                \
-    static void name(float *c, int64_t ldc, const float *from, const float *x, \
-                     const float *w, int64_t kc, const float *bias,            \
-                     const float *next)                                        \
-    {                                                                          \
-        ROWS(BEGIN_SIDE)                                                       \
-        for (int64_t k = 0; k < kc; k++, x += 6, w += 16) {                    \
-            const __m256 b0 = _mm256_loadu_ps(w), b1 = _mm256_loadu_ps(w + 8); \
-            ask_near(x, 16 * 6 * sizeof *x);                                   \
-            if (next && k % 8 == 0) ask_behind(next, 8 * k);                   \
-            ROWS(STEP_SIDE)                                                    \
-        }                                                                      \
-        if (from) {                                                            \
-            ROWS(FROM_SIDE)                                                    \
-        }                                                                      \
-        if (bias) {                                                            \
-            ROWS(BIAS_SIDE)                                                    \
-        }                                                                      \
-        ROWS(GIVE_SIDE)                                                        \
-    }
+#define V __m256
+#define W 8
+#define P(op) _mm256_##op##_ps
+#define MR 6
+#define NEAR 16
+#include "ops/exact/kernels_turned.h"
+
+#define SIDE3(X) X(0) X(1) X(2)
+#define SIDE6(X) SIDE3(X) X(3) X(4) X(5)
 TURNED_TILE(turned_tile, SIDE6)
 TURNED_TILE(turned_half, SIDE3)
 

@@ -85,56 +85,15 @@
 LINEAR_TILE(linear_tile, _mm512)
 LINEAR_TILE(linear_few, _mm256)
 
-/* The same with rows that are laid out side by side. These are asked for as
- * many products ahead as the first cache takes to bring a line from the second;
- * of what comes next a cache line at every eighth product: to ask for all at
- * once would hold up what comes after. */
-#define SIDE7(X)                                                               \
-    X(0, x[0], _mm512) X(1, x[1], _mm512) X(2, x[2], _mm512)                   \
-    X(3, x[3], _mm512) X(4, x[4], _mm512) X(5, x[5], _mm512)                   \
-    X(6, x[6], _mm512)
-#define SIDE14(X)                                                              \
-    SIDE7(X)                                                                   \
-    X(7, x[7], _mm512) X(8, x[8], _mm512) X(9, x[9], _mm512)                   \
-    X(10, x[10], _mm512) X(11, x[11], _mm512) X(12, x[12], _mm512)             \
-    X(13, x[13], _mm512)
-#define STEP_SIDE(r, at, P)                                                    \
-    {                                                                          \
-        const __m512 v = _mm512_set1_ps(at);                                   \
-        s##r = _mm512_fmadd_ps(v, b0, s##r);                                   \
-        t##r = _mm512_fmadd_ps(v, b1, t##r);                                   \
-    }
-#define FROM_SIDE(r, at, P)                                                    \
-    s##r = _mm512_add_ps(_mm512_loadu_ps(from + r * 32), s##r);                \
-    t##r = _mm512_add_ps(_mm512_loadu_ps(from + r * 32 + 16), t##r);
-#define BIAS_SIDE(r, at, P)                                                    \
-    s##r = _mm512_add_ps(s##r, _mm512_loadu_ps(bias));                         \
-    t##r = _mm512_add_ps(t##r, _mm512_loadu_ps(bias + 16));
-#define GIVE_SIDE(r, at, P)                                                    \
-    _mm512_storeu_ps(c + r * ldc, s##r);                                       \
-    _mm512_storeu_ps(c + r * ldc + 16, t##r);
+#define V __m512
+#define W 16
+#define P(op) _mm512_##op##_ps
+#define MR 14
 #define NEAR 8
-#define TURNED_TILE(name, ROWS)                                                \
-    static void name(float *c, int64_t ldc, const float *from, const float *x, \
-                     const float *w, int64_t kc, const float *bias,            \
-                     const float *next)                                        \
-    {                                                                          \
-        ROWS(BEGIN14)                                                          \
-        for (int64_t k = 0; k < kc; k++, x += 14, w += 32) {                   \
-            const __m512 b0 = _mm512_loadu_ps(w);                              \
-            const __m512 b1 = _mm512_loadu_ps(w + 16);                         \
-            ask_near(x, NEAR * 14 * sizeof *x);                                \
-            if (next && k % 8 == 0) ask_behind(next, 8 * k);                   \
-            ROWS(STEP_SIDE)                                                    \
-        }                                                                      \
-        if (from) {                                                            \
-            ROWS(FROM_SIDE)                                                    \
-        }                                                                      \
-        if (bias) {                                                            \
-            ROWS(BIAS_SIDE)                                                    \
-        }                                                                      \
-        ROWS(GIVE_SIDE)                                                        \
-    }
+#include "ops/exact/kernels_turned.h"
+
+#define SIDE7(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6)
+#define SIDE14(X) SIDE7(X) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
 TURNED_TILE(turned_tile, SIDE14)
 TURNED_TILE(turned_half, SIDE7)
 

@@ -31,26 +31,23 @@ static void rows(const exact_product *p, void *panel, const float *x,
     kernels_of(p)->turned_rows(panel, x, ld, n, kc);
 }
 
-/* Products [k, k + n) of a tile's weights, turned: [n, mr], zero past the last
- * output. `copy` has room for them twice. */
-static void turn_weights(const exact_product *p, float *copy, int64_t o0,
-                         int64_t k, int64_t n)
+void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
+                        int64_t k0, int64_t kc, float *wide)
 {
-    const tt_tensor *w = p->a->w;
+    const tt_kernels *kn = exact_kernels();
     const int64_t o = w->dim[0], K = w->dim[1];
-    const float *stored = o0 + p->mr <= o ? tt_tensor_in_place(w) : NULL;
+    const float *stored = o0 + kn->nr <= o ? tt_tensor_in_place(w) : NULL;
     if (stored) {
-        kernels_of(p)->pack(copy, stored + o0 * K + k, K, n);
+        kn->pack(panel, stored + o0 * K + k0, K, kc);
         return;
     }
-    float *wide = copy + p->mr * n;
-    for (int64_t j = 0; j < p->mr; j++) {
+    for (int64_t j = 0; j < kn->nr; j++) {
         if (o0 + j < o)
-            tt_widen_at_f32(wide + j * n, w, (o0 + j) * K + k, n);
+            tt_widen_at_f32(wide + j * kc, w, (o0 + j) * K + k0, kc);
         else
-            memset(wide + j * n, 0, (size_t)n * sizeof *wide);
+            memset(wide + j * kc, 0, (size_t)kc * sizeof *wide);
     }
-    kernels_of(p)->pack(copy, wide, n, n);
+    kn->pack(panel, wide, kc, kc);
 }
 
 /* Rows of the weights that are turned next, for kernels to ask memory for. */
@@ -121,7 +118,8 @@ static void slice(const exact_product *p, float *out, const char *panels,
     for (int64_t k = 0; k < at.kc; k += TT_DOT_BLOCK) {
         block b = {.k = at.k0 + k, .n = exact_least(at.kc - k, TT_DOT_BLOCK),
                    .w = copy};
-        turn_weights(p, copy, at.o0, b.k, b.n);
+        exact_turn_weights(copy, p->a->w, at.o0, b.k, b.n,
+                           copy + p->mr * TT_DOT_BLOCK);
         for (; b.r < at.n; b.r += p->nr) {
             b.x = x + b.r * at.kc + k * p->nr;
             add_block(p, out + b.r / p->nr * at.apart, b, at, ask(&next));

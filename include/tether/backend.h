@@ -38,7 +38,7 @@ typedef enum tt_class {
 /* What program and plug-in must agree on before one calls the other. Whoever
  * changes a struct below, that of a device or a rule of the table raises the
  * version. */
-#define TT_OPS_VERSION 12
+#define TT_OPS_VERSION 13
 typedef struct tt_abi {
     int32_t version;
     int32_t real, table, context, tensor; /* bytes of tt_real, tt_ops, tt_ctx,
@@ -88,6 +88,9 @@ struct tt_ops {
      * several others; and who copies a table and replaces its `attention` sets
      * it to NULL, unless that reads `laid`, `good` and `piece` itself. */
     int64_t (*laid)(tt_ctx *ctx, int64_t N, int64_t D);
+    /* The `lanes` of which products take weights that are turned already
+     * (tt_tensor.turned); 0: of none. NULL: never of any. */
+    int64_t (*lanes)(tt_ctx *ctx);
 
 #define TT_OPS_FUNCTION(op, OP)                                                \
     void (*op)(tt_ctx *ctx, const tt_##op##_args *a);

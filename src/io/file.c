@@ -184,7 +184,7 @@ tt_status tt_file_open(tt_ctx *ctx, tt_file **out, const char *path)
 tt_status file_open_bytes(tt_ctx *ctx, tt_file **out, const void *data,
                           size_t n, const char *path)
 {
-    io_map m = {data, (int64_t)n, NULL};
+    io_map m = {.data = data, .size = (int64_t)n};
     return open_with(ctx, out, path, &m, read_any);
 }
 
@@ -220,6 +220,13 @@ void file_expect(const tt_file *f, const tt_tensor *t, int64_t first,
     if (io_map_expect(&f->map, at, (int64_t)(each * (double)n))) return;
     for (int64_t i = 0; i < f->nshards; i++)
         file_expect(f->shard[i], t, first, n);
+}
+
+void file_stamp(tt_sha256 *s, const tt_file *f)
+{
+    tt_sha256_add(s, &f->map.size, sizeof f->map.size);
+    tt_sha256_add(s, f->map.changed, sizeof f->map.changed);
+    for (int64_t i = 0; i < f->nshards; i++) file_stamp(s, f->shard[i]);
 }
 
 /* ---- questions ----------------------------------------------------------- */

@@ -14,6 +14,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifdef __APPLE__
+#define st_mtim st_mtimespec
+#define st_ctim st_ctimespec
+#endif
+
 static const uint8_t nothing[1] = {0};
 
 static tt_status map_fd(tt_ctx *ctx, io_map *m, const char *path, int fd)
@@ -31,6 +36,10 @@ static tt_status map_fd(tt_ctx *ctx, io_map *m, const char *path, int fd)
         return tt_fail(ctx, TT_EUNSUPPORTED,
                        "%s: too large for this machine's address space", path);
     m->size = (int64_t)st.st_size;
+    m->changed[0] = (int64_t)st.st_mtim.tv_sec;
+    m->changed[1] = (int64_t)st.st_mtim.tv_nsec;
+    m->changed[2] = (int64_t)st.st_ctim.tv_sec;
+    m->changed[3] = (int64_t)st.st_ctim.tv_nsec;
     if (m->size == 0) return TT_OK;
     void *p = mmap(NULL, (size_t)m->size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
@@ -43,7 +52,7 @@ static tt_status map_fd(tt_ctx *ctx, io_map *m, const char *path, int fd)
 
 tt_status io_map_open(tt_ctx *ctx, io_map *m, const char *path)
 {
-    *m = (io_map){nothing, 0, NULL};
+    *m = (io_map){.data = nothing};
     if (ctx->status) return ctx->status;
     /* O_NONBLOCK: a pipe given by mistake must not hang the program. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -60,7 +69,7 @@ tt_status io_map_open(tt_ctx *ctx, io_map *m, const char *path)
 void io_map_close(io_map *m)
 {
     if (m->base) munmap(m->base, (size_t)m->size);
-    *m = (io_map){nothing, 0, NULL};
+    *m = (io_map){.data = nothing};
 }
 
 static bool lies_in(const io_map *m, const void *p, int64_t n)

@@ -10,6 +10,7 @@ typedef struct io_map {
     const uint8_t *data; /* never NULL while open                             */
     int64_t size;
     void *base;          /* what to unmap; NULL for an empty file             */
+    int64_t changed[4];  /* content, then anything of the file: s and ns      */
 } io_map;
 
 /* Map `path`, a regular file. Nothing is read until it is touched. TT_EIO

@@ -339,6 +339,7 @@ void tt_weights_close(tt_weights *w)
 {
     if (!w) return;
     tt_file_close(w->file);
+    tt_file_close(w->turned);
     tt_arena_free(&w->arena);
     free(w);
 }
@@ -370,6 +371,11 @@ void tt_weights_release(const tt_weights *w, const tt_tensor *t)
 {
     if (!w) return;
     file_release(w->file, t);
+    if (!t->turned) return;
+    const int64_t rows = (t->dim[0] + t->lanes - 1) / t->lanes * t->lanes;
+    const int64_t dim[2] = {rows, tt_tensor_count(t) / t->dim[0]};
+    const tt_tensor turned = tt_tensor_make(t->turned, TT_F32, 2, dim);
+    file_release(w->turned, &turned);
 }
 
 void weights_release_all(const tt_ctx *ctx, const tt_weights *w,

@@ -25,6 +25,7 @@ struct tt_weights {
     int64_t count;
     bool scaled;        /* has the marker of scaled 8-bit weights            */
     bool gguf;          /* shapes may have lost leading ones                 */
+    tt_file *turned;    /* values of weights_turn; NULL: none                */
 };
 
 /* The weight of this name with its stored strides; NULL when absent. */
@@ -48,5 +49,28 @@ void weights_expect(const tt_weights *w, const tt_tensor *t, int64_t first,
  * Ask only when the shape is the expected one: a few bytes of file can
  * describe a tensor of any size (stride 0). */
 const tt_tensor *weights_pack(tt_weights *w, weight *x);
+
+/* What identifies the files without reading them: sizes and times. */
+void weights_stamp(tt_sha256 *s, const tt_weights *w);
+
+/* What weights_turn takes. */
+typedef struct weights_turning {
+    const char *option, *folder; /* who asks, and where the file goes         */
+    const char *key;             /* of the values it is made from             */
+    const char *prefix;          /* of the names of what is turned            */
+    int64_t lanes;
+    void (*progress)(void *user, const char *path, int64_t done,
+                     int64_t total); /* in bytes, while it is made; or NULL   */
+    void *user;
+} weights_turning;
+
+/* From here on matrices, and weights of convolutions in float32, have
+ * tt_tensor.turned, from a file of that folder that
+ * is made where it is missing or has another key. Before they are bound.
+ * Errors   TT_EIO  the folder, its disk, or the file; TT_EINTR */
+tt_status weights_turn(tt_weights *w, const weights_turning *how);
+/* From the same file: the weights [cout, cin, taps] of a convolution as [cout,
+ * taps, cin]; NULL: it has them not. */
+const float *weights_packed(const tt_weights *w, const char *name);
 
 #endif

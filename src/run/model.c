@@ -76,8 +76,8 @@ tt_status tt_model_size(tt_ctx *ctx, int64_t *width, int64_t *height,
     return ctx->status;
 }
 
-tt_status tt_model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
-                            tt_model_source *source)
+tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
+                         tt_model_source *source, const tt_run_events *events)
 {
     const char *path = p->checkpoint ? p->checkpoint : p->dit ? p->dit
                                                               : p->model;
@@ -94,7 +94,18 @@ tt_status tt_model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
     tt_weights *w;
     TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_DIT, &opt));
     tell_source(source, w);
+    const model_part part = {"blocks.", ctx->ops->cls, true, events};
+    if (model_turn(ctx, w, p, &part)) {
+        tt_weights_close(w);
+        return ctx->status;
+    }
     return tt_dit_load(ctx, out, w, separate ? config : NULL, p->heads);
+}
+
+tt_status tt_model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
+                            tt_model_source *source)
+{
+    return model_open_dit(ctx, out, p, source, NULL);
 }
 
 tt_status tt_model_vae_class(tt_ctx *ctx, tt_class *cls,
@@ -146,6 +157,12 @@ tt_status tt_model_open_vae_part(tt_ctx *ctx, tt_vae **out,
     tt_weights *w;
     TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_VAE, NULL));
     tell_source(source, w);
+    model_part part = {.prefix = "decoder."};
+    tt_model_vae_class(ctx, &part.cls, p);
+    if (model_turn(ctx, w, p, &part)) {
+        tt_weights_close(w);
+        return ctx->status;
+    }
     tt_vae_load_parts(ctx, out, w, parts);
     return settle(ctx, out, p);
 }

@@ -80,7 +80,7 @@ static uint64_t digest_all(const tt_ctx *ctx, const tt_weights *w)
 static tt_status open_dit(tt_ctx *ctx, tt_run *r)
 {
     tt_model_source from;
-    TT_TRY(tt_model_open_dit(ctx, &r->dit, &r->s.model, &from));
+    TT_TRY(model_open_dit(ctx, &r->dit, &r->s.model, &from, &r->events));
     record_input(ctx, &r->record, "transformer", from.path, from.origin);
     const tt_dit_config *c = tt_dit_get_config(r->dit);
     run_say(&r->events, true, "transformer: %s (%s), %lld layers of width "
@@ -230,6 +230,7 @@ static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
 {
     TT_TRY(tt_settings_copy(ctx, &r->s, s));
     TT_TRY(tt_settings_check(ctx, &r->s, &r->opt));
+    if (r->s.plan) r->s.model.turned_dir = NULL; /* a plan writes nothing */
     TT_TRY(share_out(ctx, r));
     TT_TRY(scenes_read(ctx, &r->mem, &r->scenes, &r->s));
     TT_TRY(texts_collect(ctx, &r->texts, &r->s, &r->scenes));

@@ -6,6 +6,7 @@
  *   rules.c              every rule about them; lengths
  *   policy_settings.c    those of the cache policies
  *   model.c              where the parts of the model come from
+ *   turned.c             the transformer's weights as kernels read them
  *   scenes.c             scenes, and restarts with their noise
  *   texts.c              prompts to embeddings; the encoder is gone afterwards
  *   encode.c, given.c    pictures and videos through the VAE; given frames
@@ -46,6 +47,23 @@ tt_status settings_length(tt_ctx *ctx, const tt_settings *s,
 /* Video frames that are generated, given ones not counted: what `frames`
  * says. With several rollouts those of one. */
 int64_t settings_frames(const tt_rollout_options *opt);
+
+/* ---- the model ----------------------------------------------------------- */
+
+/* tt_model_open_dit; `events` (or NULL) learns of work that takes time. */
+tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
+                         tt_model_source *source, const tt_run_events *events);
+/* A part of the model whose weights may be turned. */
+typedef struct model_part {
+    const char *prefix;          /* of their names                            */
+    tt_class cls;                /* it computes in                            */
+    bool warns;                  /* where there are no kernels for that       */
+    const tt_run_events *events; /* or NULL                                   */
+} model_part;
+/* They are, before they are bound, where the paths name a folder for it.
+ * Errors  TT_EIO, TT_EINTR: those of making the file */
+tt_status model_turn(tt_ctx *ctx, tt_weights *w, const tt_model_paths *p,
+                     const model_part *part);
 
 /* ---- scenes and restarts ------------------------------------------------- */
 

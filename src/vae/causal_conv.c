@@ -12,6 +12,7 @@
 #include "vae/vae_internal.h"
 
 #include "core/parallel.h"
+#include "io/weights.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -123,9 +124,13 @@ void vae_bind_conv(tt_bind *b, vae_conv *c, const char *prefix, int dims,
     if (t.data) {
         const int64_t taps = (int64_t)kt * k * k;
         /* without a channel or a tap axis to move, the stored order is ours */
-        const void *w = taps == 1 || cin == 1 ? t.data
-                                              : repack(b, &t, cout, cin, taps);
+        const bool ours = taps == 1 || cin == 1;
+        const float *made = weights_packed(b->w, name);
+        const void *w = made ? made : ours ? t.data
+                                           : repack(b, &t, cout, cin, taps);
         c->w = tt_tensor_like(&t, w, 5, packed);
+        c->w.turned = t.turned;
+        c->w.lanes = t.lanes;
         c->w = tt_place(b->ctx, b->arena, &c->w);
         if (w != t.data) tt_weights_release(b->w, &t);
     }

@@ -120,6 +120,40 @@ static void test_files(void)
     expect(rmdir(at("kept")) == 0, "nothing is left in their folder");
 }
 
+/* Weights that are turned in a folder: the same bytes, made once, and kept. Of
+ * class vdp nothing is, and --plan writes nothing. */
+static void test_turned(void)
+{
+    static const char *const more[] = {"--plan", "--class vdp --no-decode", "",
+                                       ""};
+    char told[2] = {0};
+    if (test_guarded()) return; /* no kernels, no word */
+    mkdir(at("turned"), 0777);
+    expect(run("generate -q -t 1 -m %s --embeds %s --vae %s -W 256 -H 144 "
+               "--latents 3 -o plain-t.y4m", model, embeds, vae) == 0,
+           "as it is: %s", said);
+    for (int i = 0; i < 4; i++) {
+        expect(run("generate -t 1 -m %s --embeds %s --vae %s -W 256 -H 144 "
+                   "--latents 3 -o turned-t.y4m --overwrite --turned-dir turned "
+                   "%s", model, embeds, vae, more[i]) == 0, "turned: %s", said);
+        if (i < 2)
+            expect(rmdir(at("turned")) == 0 && !mkdir(at("turned"), 0777),
+                   "%s: nothing is written there", more[i]);
+        if (i == 1)
+            expect(strstr(said, "--turned-dir has no effect"), "%s", said);
+        if (i >= 2) told[i - 2] = strstr(said, "turning weights, once") != NULL;
+        if (i >= 2) expect_same("turned-t.y4m", "plain-t.y4m");
+    }
+    const bool none = strstr(said, "--turned-dir has no effect") != NULL;
+    if (none) skip("--turned-dir: this CPU has no kernels for it");
+    else expect(told[0] && !told[1], "said once: %d, %d", told[0], told[1]);
+    expect(none == (rmdir(at("turned")) == 0), "a file is kept");
+    expect(run("generate -q -t 1 -m %s --embeds %s --vae %s -W 64 -H 64 "
+               "--latents 3 -o t.y4m --turned-dir nowhere", model, embeds, vae)
+           == (none ? 0 : 1) && (none || strstr(said, "--turned-dir nowhere")),
+           "no folder: %s", said);
+}
+
 /* ---- order --------------------------------------------------------------- */
 
 static void test_order(void)
@@ -382,6 +416,7 @@ int main(int argc, char **argv)
     test_bytes();
     test_clips();
     test_files();
+    test_turned();
     test_order();
     test_viewer();
     test_ends("tether", "after.mp4", "after.st");

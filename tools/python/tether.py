@@ -50,7 +50,8 @@ MAX_RANK = 8
 class Tensor(C.Structure):
     _fields_ = [("data", PTR), ("dtype", INT), ("rank", INT),
                 ("dim", I64 * MAX_RANK), ("stride", I64 * MAX_RANK),
-                ("scale", C.c_float), ("native", C.c_bool)]
+                ("scale", C.c_float), ("native", C.c_bool),
+                ("turned", PTR), ("lanes", I64)]
 
 
 class Abi(C.Structure):
@@ -138,7 +139,7 @@ class Ops(C.Structure):
     _fields_ = [("abi", Abi), ("name", STR), ("summary", STR), ("cls", INT),
                 ("by_class", C.c_bool), ("of_class", PTR), ("fused", PTR), ("self", PTR),
                 ("open", PTR), ("close", PTR), ("library", PTR),
-                ("laid", PTR)] + [(op, PTR) for op in OPS]
+                ("laid", PTR), ("lanes", PTR)] + [(op, PTR) for op in OPS]
 
 
 # ---- the library and the program -----------------------------------------------

@@ -3,10 +3,11 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A convolution is a product of windows and weights. The weights are packed
- * once per call into panels [k][nr]; then threads take blocks of outputs, copy
- * the lines that those read (conv_block.h), and run tiles of windows against
- * all panels, one slice after another. The pixels of a tile stand in a column
- * or in a line, whichever leaves fewer rows of the last tile without one.
+ * once per call into panels [k][nr], if nobody has turned them beforehand; then
+ * threads take blocks of outputs, copy the lines that those read
+ * (conv_block.h), and run tiles of windows against all panels, one slice after
+ * another. The pixels of a tile stand in a column or in a line, whichever
+ * leaves fewer rows of the last tile without one.
  * Products with frames that are missing before the first one are left out: a
  * chain that begins at +0 stays there, unless a weight is not finite.
  * In a picture that is seen doubled, lines 2 i and 2 i + 1 are the same. So
@@ -37,6 +38,7 @@ typedef struct plan {
     conv_block block;
     exact_units units;       /* rows of tiles, of pixels across them          */
     exact_window window;
+    const float *turned;     /* [wide / nr][K][nr]; NULL: they are packed     */
     float *packed;           /* [wide * K], slice after slice                 */
     float *own;              /* [threads, own_size]: inputs of a block, or    */
     int64_t own_size;        /* rows to widen                                 */
@@ -144,7 +146,8 @@ static plan plan_for(const tt_ctx *ctx, const tt_conv_args *p)
     const tt_kernels *kn = exact_kernels();
     const exact_tuning *t = exact_tuned(kn->level);
     plan e = {.p = p, .kn = kn, .K = (int64_t)p->kt * p->kh * p->kw * p->Cin,
-              .wide = exact_round_up(p->Cout, kn->nr)};
+              .wide = exact_round_up(p->Cout, kn->nr),
+              .turned = exact_turned(p->w, 0, 0)};
     e.slice = exact_least(e.K, t->conv_slice * TT_DOT_BLOCK);
     plan_block(&e, t->conv_inputs, ctx->nthreads);
     const int64_t inputs = conv_block_values(&e.block);
@@ -160,6 +163,17 @@ static int64_t missing(const tt_conv_args *p)
     int a = 0;
     while (a + 1 < p->kt && !p->frame[a]) a++;
     return (int64_t)a * p->kh * p->kw * p->Cin;
+}
+
+/* Are the first n weights of every channel finite, where they are turned? */
+static bool turned_finite(tt_ctx *ctx, const plan *e, int64_t n)
+{
+    atomic_bool finite = true;
+    const int64_t nr = e->kn->nr;
+    TT_PARALLEL_FOR_WORK(ctx, e->wide * n)
+    for (int64_t u = 0; u < e->wide / nr; u++)
+        if (!tt_all_finite(e->turned + u * e->K * nr, n * nr)) finite = false;
+    return finite;
 }
 
 /* All weights of a convolution packed at once: panels of every product block,
@@ -178,6 +192,16 @@ static bool pack_all(tt_ctx *ctx, const plan *e, const tt_tensor *w2, int64_t n)
         if (!tt_all_finite(panel, exact_least(n - k0, kc) * nr)) finite = false;
     }
     return finite;
+}
+
+/* Weights of products from k on, of a slice [k0, k0 + kc), of a panel of
+ * channels. */
+static const float *panel_at(const plan *e, int64_t o, int64_t k0, int64_t kc,
+                             int64_t k)
+{
+    const int64_t nr = e->kn->nr;
+    if (e->turned) return e->turned + o * e->K + k * nr;
+    return e->packed + e->wide * k0 + o * kc + (k - k0) * nr;
 }
 
 /* A slice of products of a panel of channels. */
@@ -354,20 +378,26 @@ static void one_unit(const plan *e, exact_unit u)
          k0 += e->slice) {
         const int64_t kc = exact_least(e->K - k0, e->slice);
         const int64_t out = e->from > k0 ? e->from - k0 : 0;
-        const float *packed = e->packed + e->wide * k0 + out * nr;
         for (int64_t o = 0; o < p->Cout; o += nr)
             (e->pairs ? run_blocks : run_panel)(&(job){
                 .e = e, .k0 = k0 + out, .kc = kc - out, .o0 = o,
-                .n = exact_least(p->Cout - o, nr), .panel = packed + o * kc,
+                .n = exact_least(p->Cout - o, nr),
+                .panel = panel_at(e, o, k0, kc, k0 + out),
                 .bias = p->b && k0 + kc == e->K ? p->b + o : NULL}, &b);
     }
+}
+
+/* Floats for packed weights. */
+static int64_t packed_room(const plan *e)
+{
+    return e->turned ? 0 : exact_round_up(e->wide * e->K, 16);
 }
 
 int64_t exact_f32_conv_room(const tt_ctx *ctx, const tt_conv_args *p)
 {
     if (p->Ho * p->Wo <= 0) return 0;
     const plan e = plan_for(ctx, p);
-    return exact_round_up(e.wide * e.K, 16) + e.own_size * ctx->nthreads;
+    return packed_room(&e) + e.own_size * ctx->nthreads;
 }
 
 void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
@@ -379,9 +409,11 @@ void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     e.packed = tt_scratch(ctx, exact_f32_conv_room(ctx, p));
     if (e.packed) {
-        e.own = e.packed + exact_round_up(e.wide * e.K, 16);
+        e.own = e.packed + packed_room(&e);
         const int64_t none = missing(p);
-        if (pack_all(ctx, &e, &w2, none)) e.from = none;
+        if (e.turned ? none && turned_finite(ctx, &e, none)
+                     : pack_all(ctx, &e, &w2, none))
+            e.from = none;
         TT_PARALLEL_FOR_DYNAMIC(ctx, p->Ho * p->Wo * p->Cout * e.K / 32)
         for (int64_t i = 0; i < units; i++)
             one_unit(&e, exact_unit_at(&e.units, i));

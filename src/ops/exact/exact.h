@@ -210,6 +210,10 @@ int64_t exact_f32_attention_laid(const tt_attention_args *a);
 int64_t exact_f32_attention_room(const tt_ctx *ctx, const tt_attention_args *a);
 int64_t exact_f32_conv_room(const tt_ctx *ctx, const tt_conv_args *a);
 
+/* The weights of nr outputs from o0 on, a multiple of nr, and of products from
+ * k0 on, [.., nr], where somebody has turned them beforehand; else NULL. */
+const float *exact_turned(const tt_tensor *w, int64_t o0, int64_t k0);
+
 /* panel [kc, nr] = transpose of nr rows of w [o, K] from o0 on, products
  * [k0, k0 + kc); lanes past the last row are zero. `wide` [nr, kc] receives
  * rows that must be widened. */

@@ -31,6 +31,13 @@ static void rows(const exact_product *p, void *panel, const float *x,
     kernels_of(p)->turned_rows(panel, x, ld, n, kc);
 }
 
+const float *exact_turned(const tt_tensor *w, int64_t o0, int64_t k0)
+{
+    const int64_t nr = exact_kernels()->nr;
+    if (!w->turned || w->lanes != nr) return NULL;
+    return w->turned + o0 * (tt_tensor_count(w) / w->dim[0]) + k0 * nr;
+}
+
 void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
                         int64_t k0, int64_t kc, float *wide)
 {
@@ -50,17 +57,31 @@ void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
     kn->pack(panel, wide, kc, kc);
 }
 
-/* Rows of the weights that are turned next, for kernels to ask memory for. */
+/* Rows of the weights that come next, for kernels to ask memory for. */
 typedef struct wanted {
     const float *from;       /* the first one                                 */
     int64_t ld, rows, asked;
 } wanted;
+
+/* What a tile asks for: 8 bytes for each product of a block. */
+#define ASKED (8 * TT_DOT_BLOCK / (int64_t)sizeof(float))
+
+/* Of weights that lie turned, one behind the other. */
+static wanted behind_turned(const exact_product *p, exact_slice at)
+{
+    const int64_t K = p->a->w->dim[1], k = at.after[1];
+    const int64_t kc = exact_least(K - k, exact_slice_of(p->tuned, K));
+    return (wanted){.from = exact_turned(p->a->w, at.after[0], k), .ld = ASKED,
+                    .rows = exact_parts(kc * p->mr, ASKED)};
+}
 
 static wanted behind(const exact_product *p, exact_slice at)
 {
     const tt_tensor *w = p->a->w;
     const int64_t ld = w->dim[1];
     const float *stored = tt_tensor_in_place(w);
+    if (at.after[0] < w->dim[0] && exact_turned(w, 0, 0))
+        return behind_turned(p, at);
     if (!stored || at.after[0] + p->mr > w->dim[0]) return (wanted){0};
     return (wanted){.from = stored + at.after[0] * ld + at.after[1], .ld = ld,
                     .rows = p->mr};
@@ -116,10 +137,13 @@ static void slice(const exact_product *p, float *out, const char *panels,
     const float *x = (const float *)(const void *)panels;
     wanted next = behind(p, at);
     for (int64_t k = 0; k < at.kc; k += TT_DOT_BLOCK) {
-        block b = {.k = at.k0 + k, .n = exact_least(at.kc - k, TT_DOT_BLOCK),
-                   .w = copy};
-        exact_turn_weights(copy, p->a->w, at.o0, b.k, b.n,
-                           copy + p->mr * TT_DOT_BLOCK);
+        block b = {.k = at.k0 + k, .n = exact_least(at.kc - k, TT_DOT_BLOCK)};
+        b.w = exact_turned(p->a->w, at.o0, b.k);
+        if (!b.w) {
+            exact_turn_weights(copy, p->a->w, at.o0, b.k, b.n,
+                               copy + p->mr * TT_DOT_BLOCK);
+            b.w = copy;
+        }
         for (; b.r < at.n; b.r += p->nr) {
             b.x = x + b.r * at.kc + k * p->nr;
             add_block(p, out + b.r / p->nr * at.apart, b, at, ask(&next));

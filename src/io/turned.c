@@ -2,13 +2,14 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Model   FOLDER/NAME-PLACE.turned-LANES.safetensors: of every matrix its
+ * Model   FOLDER/NAME-PLACE.turned-LANES, in safetensors: of every matrix its
  *         values as tt_tensor.turned has them, under its name, as [groups,
  *         columns, lanes]; of a convolution those of the matrix that it is for
  *         tt_conv, and that matrix itself ("NAME.packed"). PLACE is a digest of
- *         where the model lies, so a model has one such file, and __metadata__
- *         says by a key which values it was made from: with another key it is
- *         made anew.
+ *         where the model lies, of the part and of which dictionary it is, so a
+ *         part has one such file, and __metadata__ says by a key which values
+ *         it was made from: with another key it is made anew. No ending that a
+ *         search for models looks for: it may be made beside one.
  * Holds   the data begins at a multiple of 64 of a mapping, and every tensor is
  *         a multiple of 64 bytes. */
 #include <limits.h>
@@ -46,7 +47,8 @@ static bool turns(const weight *x, const weights_turning *how)
     const tt_tensor *t = &x->t;
     if (strncmp(x->name, how->prefix, strlen(how->prefix))
         || !tt_dtype_is_real(t->dtype) || !tt_tensor_packed(t) || t->rank < 2
-        || t->dim[0] < how->lanes || tt_tensor_count(t) <= 0)
+        || t->dim[0] < how->lanes || tt_tensor_count(t) <= 0
+        || !tt_host_little_endian()) /* as the file is */
         return false;
     return t->rank == 2 || (sizeof(tt_real) == sizeof(float)
                             && tt_tensor_in_place(t) && taps_of(t) > 1);
@@ -112,14 +114,16 @@ static const char *path_of(const tt_weights *w, const weights_turning *how)
     char *real = realpath(w->path, NULL);
     const char *place = real ? real : w->path, *name = stem(w->path, &n);
     tt_sha256_init(&s);
-    tt_sha256_add(&s, place, strlen(place));
+    tt_sha256_add(&s, place, strlen(place) + 1);
+    tt_sha256_add(&s, how->prefix, strlen(how->prefix) + 1);
+    tt_sha256_add(&s, w->origin, strlen(w->origin));
     tt_sha256_hex(&s, hex);
     free(real);
     const size_t size = strlen(how->folder) + (size_t)n + 64;
     char *path = tt_alloc(w->ctx, &w->ctx->scratch, (int64_t)size, 1, "a path");
     if (path)
-        snprintf(path, size, "%s/%.*s-%.12s.turned-%d.safetensors", how->folder,
-                 n, name, hex, (int)how->lanes);
+        snprintf(path, size, "%s/%.*s-%.12s.turned-%d", how->folder, n, name,
+                 hex, (int)how->lanes);
     return path;
 }
 
@@ -174,6 +178,11 @@ static bool take_file(tt_weights *w, const char *path,
         x->t.lanes = how->lanes;
     }
     return true;
+}
+
+const char *weights_turned_path(const tt_weights *w)
+{
+    return w->turned ? w->turned->path : NULL;
 }
 
 const float *weights_packed(const tt_weights *w, const char *name)
@@ -262,10 +271,9 @@ static tt_status write_weight(job *j, const weight *x, form as)
 }
 
 /* Turned ones first: each is whole lines long, so all begin at one. */
-static tt_status write_file(job *j)
+static tt_status write_all(job *j)
 {
     tt_ctx *ctx = j->w->ctx;
-    TT_TRY(folder_check(ctx, j->how->folder, j->total, j->how->option));
     TT_TRY(tt_st_create(ctx, &j->to, j->path));
     tt_st_meta(j->to, "key", j->how->key);
     tt_st_reserve(j->to, j->header);
@@ -282,6 +290,23 @@ static tt_status write_file(job *j)
     return tt_st_finish(j->to);
 }
 
+/* No output of the user's: it replaces what has its name, also what another
+ * process has made of the same model meanwhile. */
+static tt_status write_file(job *j)
+{
+    tt_ctx *ctx = j->w->ctx;
+    const bool overwrite = ctx->overwrite;
+    bool (*const place)(void *, const char *, const char *) = ctx->place;
+    if (j->how->check) TT_TRY(j->how->check(j->how->user));
+    TT_TRY(folder_check(ctx, j->how->folder, j->total, j->how->option));
+    ctx->overwrite = true;
+    ctx->place = NULL;
+    write_all(j);
+    ctx->overwrite = overwrite;
+    ctx->place = place;
+    return ctx->status;
+}
+
 tt_status weights_turn(tt_weights *w, const weights_turning *how)
 {
     tt_ctx *ctx = w->ctx;
@@ -292,9 +317,12 @@ tt_status weights_turn(tt_weights *w, const weights_turning *how)
     add_up(&j);
     j.path = j.total ? path_of(w, how) : NULL;
     if (j.path && !take_file(w, j.path, how) && !write_file(&j)
-        && !take_file(w, j.path, how))
-        tt_fail(ctx, TT_EIO, "%s: is not what was written to it (a failing "
-                "disk, or another process that writes it?)", j.path);
+        && !take_file(w, j.path, how)) {
+        unlink(j.path);
+        tt_fail(ctx, TT_EIO, "%s: was not written as it should be (a failing "
+                "disk, or a model that is being changed?); it is removed",
+                j.path);
+    }
     tt_arena_reset(&ctx->scratch, m);
     return ctx->status;
 }

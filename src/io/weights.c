@@ -393,15 +393,22 @@ void weights_expect(const tt_weights *w, const tt_tensor *t, int64_t first,
     file_expect(w->file, t, first, n);
 }
 
+/* Of what is read in every pass. */
+static int64_t bytes_used(const tt_weights *w)
+{
+    const int64_t stored = tt_file_bytes(w->file);
+    const int64_t turned = tt_file_bytes(w->turned);
+    return turned > stored ? turned : stored;
+}
+
 bool tt_weights_large(const tt_weights *w)
 {
-    if (!w) return false;
-    return tt_file_bytes(w->file) > INT64_C(1) << 30;
+    return w && bytes_used(w) > INT64_C(1) << 30;
 }
 
 bool tt_weights_crowded(const tt_weights *w)
 {
-    return w && io_crowded(tt_file_bytes(w->file), "/proc/meminfo");
+    return w && io_crowded(bytes_used(w), "/proc/meminfo");
 }
 
 weight *weights_item(const tt_weights *w, const char *name)

@@ -59,6 +59,8 @@ typedef struct weights_turning {
     const char *key;             /* of the values it is made from             */
     const char *prefix;          /* of the names of what is turned            */
     int64_t lanes;
+    tt_status (*check)(void *user); /* before it is made: is this a model at
+                                       all? Or NULL                           */
     void (*progress)(void *user, const char *path, int64_t done,
                      int64_t total); /* in bytes, while it is made; or NULL   */
     void *user;
@@ -69,6 +71,8 @@ typedef struct weights_turning {
  * is made where it is missing or has another key. Before they are bound.
  * Errors   TT_EIO  the folder, its disk, or the file; TT_EINTR */
 tt_status weights_turn(tt_weights *w, const weights_turning *how);
+/* Path of that file; NULL: nothing is turned. */
+const char *weights_turned_path(const tt_weights *w);
 /* From the same file: the weights [cout, cin, taps] of a convolution as [cout,
  * taps, cin]; NULL: it has them not. */
 const float *weights_packed(const tt_weights *w, const char *name);

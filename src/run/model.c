@@ -76,6 +76,14 @@ tt_status tt_model_size(tt_ctx *ctx, int64_t *width, int64_t *height,
     return ctx->status;
 }
 
+static tt_status check_dit(tt_ctx *ctx, const tt_model_paths *p)
+{
+    tt_dit *m;
+    TT_TRY(tt_model_open_dit(ctx, &m, p, NULL));
+    tt_dit_close(m);
+    return TT_OK;
+}
+
 tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
                          tt_model_source *source, const tt_run_events *events)
 {
@@ -94,7 +102,8 @@ tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
     tt_weights *w;
     TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_DIT, &opt));
     tell_source(source, w);
-    const model_part part = {"blocks.", ctx->ops->cls, true, events};
+    const model_part part = {"blocks.", ctx->ops->cls, true, events,
+                             check_dit};
     if (model_turn(ctx, w, p, &part)) {
         tt_weights_close(w);
         return ctx->status;
@@ -132,22 +141,19 @@ static tt_status settle(tt_ctx *ctx, tt_vae **v, const tt_model_paths *p)
     return ctx->status;
 }
 
-tt_status tt_model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
-                            tt_model_source *source)
+static tt_status check_vae(tt_ctx *ctx, const tt_model_paths *p)
 {
-    tt_weights *w;
-    if (!p->tiny_vae)
-        return tt_model_open_vae_part(ctx, out, p, TT_VAE_DECODER, source);
-    *out = NULL;
-    TT_TRY(tt_weights_open(ctx, &w, p->tiny_vae, TT_MODEL_TINY_VAE, NULL));
-    tell_source(source, w);
-    tt_vae_load_tiny(ctx, out, w);
-    return settle(ctx, out, p);
+    tt_vae *v;
+    TT_TRY(tt_model_open_vae_part(ctx, &v, p, TT_VAE_DECODER, NULL));
+    tt_vae_close(v);
+    return TT_OK;
 }
 
-tt_status tt_model_open_vae_part(tt_ctx *ctx, tt_vae **out,
-                                 const tt_model_paths *p, unsigned parts,
-                                 tt_model_source *source)
+/* The encoder is not turned: it works at the beginning alone. */
+static tt_status open_vae_part(tt_ctx *ctx, tt_vae **out,
+                               const tt_model_paths *p, unsigned parts,
+                               tt_model_source *source,
+                               const tt_run_events *events)
 {
     const char *path = p->vae ? p->vae : p->model;
     *out = NULL;
@@ -155,16 +161,43 @@ tt_status tt_model_open_vae_part(tt_ctx *ctx, tt_vae **out,
         return tt_fail(ctx, TT_EINVAL, "no VAE given: use -m DIR or --vae "
                        "FILE");
     tt_weights *w;
+    model_part part = {.prefix = "decoder.", .events = events,
+                       .check = check_vae};
     TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_VAE, NULL));
     tell_source(source, w);
-    model_part part = {.prefix = "decoder."};
     tt_model_vae_class(ctx, &part.cls, p);
-    if (model_turn(ctx, w, p, &part)) {
+    if (parts & TT_VAE_DECODER && model_turn(ctx, w, p, &part)) {
         tt_weights_close(w);
         return ctx->status;
     }
     tt_vae_load_parts(ctx, out, w, parts);
     return settle(ctx, out, p);
+}
+
+tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
+                         tt_model_source *source, const tt_run_events *events)
+{
+    tt_weights *w;
+    if (!p->tiny_vae)
+        return open_vae_part(ctx, out, p, TT_VAE_DECODER, source, events);
+    *out = NULL;
+    TT_TRY(tt_weights_open(ctx, &w, p->tiny_vae, TT_MODEL_TINY_VAE, NULL));
+    tell_source(source, w);
+    tt_vae_load_tiny(ctx, out, w);
+    return settle(ctx, out, p);
+}
+
+tt_status tt_model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
+                            tt_model_source *source)
+{
+    return model_open_vae(ctx, out, p, source, NULL);
+}
+
+tt_status tt_model_open_vae_part(tt_ctx *ctx, tt_vae **out,
+                                 const tt_model_paths *p, unsigned parts,
+                                 tt_model_source *source)
+{
+    return open_vae_part(ctx, out, p, parts, source, NULL);
 }
 
 tt_status tt_model_tokenizer(tt_ctx *ctx, char *buf, size_t n,

@@ -103,7 +103,7 @@ static tt_status open_vae(tt_ctx *ctx, const tt_run *r, tt_vae **vae,
                           tt_model_source *from)
 {
     const int64_t C = tt_dit_get_config(r->dit)->in_dim;
-    TT_TRY(tt_model_open_vae(ctx, vae, &r->s.model, from));
+    TT_TRY(model_open_vae(ctx, vae, &r->s.model, from, &r->events));
     if (tt_vae_z(*vae) != C)
         tt_fail(ctx, TT_ESHAPE, "the transformer makes %lld latent channels "
                 "and the VAE takes %lld: they belong to different models",

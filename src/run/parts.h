@@ -50,8 +50,11 @@ int64_t settings_frames(const tt_rollout_options *opt);
 
 /* ---- the model ----------------------------------------------------------- */
 
-/* tt_model_open_dit; `events` (or NULL) learns of work that takes time. */
+/* tt_model_open_dit and _vae; `events` (or NULL) learns of work that takes
+ * time. */
 tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
+                         tt_model_source *source, const tt_run_events *events);
+tt_status model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
                          tt_model_source *source, const tt_run_events *events);
 /* A part of the model whose weights may be turned. */
 typedef struct model_part {
@@ -59,6 +62,8 @@ typedef struct model_part {
     tt_class cls;                /* it computes in                            */
     bool warns;                  /* where there are no kernels for that       */
     const tt_run_events *events; /* or NULL                                   */
+    tt_status (*check)(tt_ctx *ctx, const tt_model_paths *p); /* can it be
+                                    loaded? Says why not                      */
 } model_part;
 /* They are, before they are bound, where the paths name a folder for it.
  * Errors  TT_EIO, TT_EINTR: those of making the file */

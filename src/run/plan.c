@@ -59,7 +59,8 @@ void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n)
     n->peak = larger(n->peak, n->decoding.peak);
     n->latents_file = plan_latent_bytes(run, o);
     n->states = run->s.checkpoint_every ? 2 * whole_cache(run, n) : 0;
-    n->video = run->s.no_decode ? 0 : tt_run_frames(run) * 96 * o->h * o->w;
+    /* three bytes a pixel: C444 */
+    n->video = run->s.no_decode ? 0 : tt_run_frames(run) * 192 * o->h * o->w;
     const plan_limit l = plan_memory(n->before);
     n->available = l.bytes;
     snprintf(n->limit, sizeof n->limit, "%s", l.who);

@@ -2,38 +2,67 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * The key of what is kept: samples of all values, as in the identity of a run,
- * and size and times of the files, which change with any other value.
+ * The key of what is kept: the layout's version, samples of all values, as in
+ * the identity of a run, and size and times of the files, which change with any
+ * other value.
  * Next    io/turned.c */
 #include "io/weights.h"
 #include "run/identity.h"
 #include "run/parts.h"
 
+/* Of the order of values in a file; another one is another key. */
+#define VERSION "tether-turned 1"
+
 static void make_key(char hex[65], const tt_weights *w)
 {
     tt_sha256 s;
     tt_sha256_init(&s);
+    tt_sha256_add(&s, VERSION, sizeof VERSION);
     weights_stamp(&s, w);
     identity_weights(&s, w);
     tt_sha256_hex(&s, hex);
 }
 
-/* Who is told, and since when. */
-typedef struct teller {
-    const tt_run_events *events;
+/* What is turned; who is told, and since when. */
+typedef struct turning {
+    tt_ctx *ctx;
+    const tt_model_paths *paths;
+    const model_part *part;
+    int64_t lanes;
     double start;
-} teller;
+} turning;
+
+static void no_warning(void *user, const char *sentence)
+{
+    (void)user;
+    (void)sentence;
+}
+
+/* What could not be loaded is refused now, and not behind gigabytes. */
+static tt_status check(void *user)
+{
+    const turning *t = user;
+    tt_model_paths plain = *t->paths;
+    void (*const warn)(void *, const char *) = t->ctx->warn;
+    plain.turned_dir = NULL;
+    t->ctx->warn = no_warning; /* it will be said again */
+    t->part->check(t->ctx, &plain);
+    t->ctx->warn = warn;
+    return t->ctx->status;
+}
 
 static void progress(void *user, const char *path, int64_t done, int64_t total)
 {
-    const teller *t = user;
+    const turning *t = user;
+    const bool large = total >= 1000000000;
     if (!done)
-        run_say(t->events, false, "turning weights, once: %.1f GB in %s",
-                1e-9 * (double)total, path);
-    run_work(t->events, (tt_run_work){.done = (double)done,
-                                      .total = (double)total,
-                                      .seconds = tt_now() - t->start},
-             "turning weights");
+        run_say(t->part->events, false, "turning weights for kernels of %d "
+                "lanes: %.3g %s in %s", (int)t->lanes,
+                (large ? 1e-9 : 1e-6) * (double)total, large ? "GB" : "MB",
+                path);
+    const tt_run_work work = {.done = (double)done, .total = (double)total,
+                              .seconds = tt_now() - t->start};
+    run_work(t->part->events, work, "turning weights");
 }
 
 /* Lanes of which kernels of that class take turned weights. */
@@ -54,6 +83,8 @@ tt_status model_turn(tt_ctx *ctx, tt_weights *w, const tt_model_paths *p,
     const int64_t lanes = lanes_in(ctx, part->cls);
     TT_TRY(ctx->status);
     if (!lanes) {
+        run_say(part->events, true, "nothing is turned of: %s",
+                tt_weights_path(w));
         if (part->warns)
             tt_warn(ctx, "--turned-dir has no effect on the transformer: %s in "
                     "class %s has no kernels here that read such weights",
@@ -61,9 +92,13 @@ tt_status model_turn(tt_ctx *ctx, tt_weights *w, const tt_model_paths *p,
         return TT_OK;
     }
     make_key(key, w);
-    teller t = {part->events, tt_now()};
-    return weights_turn(w, &(weights_turning){
+    turning t = {ctx, p, part, lanes, tt_now()};
+    TT_TRY(weights_turn(w, &(weights_turning){
         .option = "--turned-dir", .folder = p->turned_dir, .key = key,
-        .prefix = part->prefix, .lanes = lanes, .progress = progress,
-        .user = &t});
+        .prefix = part->prefix, .lanes = lanes, .check = check,
+        .progress = progress, .user = &t}));
+    const char *path = weights_turned_path(w);
+    run_say(part->events, true, "%s: %s", path ? "turned weights" : "nothing "
+            "is turned of", path ? path : tt_weights_path(w));
+    return TT_OK;
 }

@@ -17,8 +17,11 @@
 
 static tt_ctx *ctx;
 static int made;             /* tensors of which weights_turn said: one more  */
+static const char *origin = "a dictionary", *part = "blocks.";
 
-enum { O = 40, I = 24, COUT = 33, CIN = 3, TAPS = 12 };
+enum { O = 40, I = 24, COUT = 33, CIN = 3, TAPS = 12,
+       /* two matrices, and a convolution in two forms, of float builds */
+       CONVS = sizeof(tt_real) == sizeof(float), ALL = 2 + 2 * CONVS };
 
 static float value(int64_t i)
 {
@@ -58,6 +61,7 @@ static tt_weights *open_weights(const char *path)
     w->ctx = ctx;
     if (!expect_ok(tt_file_open(ctx, &w->file, path), path)) exit(1);
     w->path = tt_strdup(ctx, &w->arena, path);
+    w->origin = tt_strdup(ctx, &w->arena, origin);
     w->count = tt_file_count(w->file);
     w->item = tt_alloc0(ctx, &w->arena, w->count, sizeof *w->item, "weights");
     w->sorted = tt_alloc0(ctx, &w->arena, w->count, sizeof *w->sorted, "w");
@@ -92,7 +96,7 @@ static int turn(tt_weights **out, const char *model, const char *key,
     made = 0;
     expect_ok(weights_turn(w, &(weights_turning){
         .option = "--turned-dir", .folder = at("kept"), .key = key,
-        .prefix = "blocks.", .lanes = lanes, .progress = count}), key);
+        .prefix = part, .lanes = lanes, .progress = count}), key);
     *out = w;
     return made;
 }
@@ -119,6 +123,7 @@ static void check_conv(const tt_weights *w, int64_t lanes)
     const tt_tensor *t = tt_weights_find(w, name);
     const float *packed = weights_packed(w, name);
     enum { K = CIN * TAPS };
+    if (!CONVS) return;
     bool right = t->turned && packed && (uintptr_t)t->turned % 64 == 0;
     for (int64_t o = 0; right && o < COUT; o++)
         for (int64_t k = 0; right && k < K; k++) {
@@ -167,7 +172,6 @@ static const char *file_kept(int n)
 
 static void check_once(void)
 {
-    enum { ALL = 4 }; /* two matrices, a convolution in two forms */
     const char *model = make("model.safetensors", 5);
     tt_weights *w, *v;
     struct stat a, b;
@@ -200,30 +204,133 @@ static void check_once(void)
     file_kept(3);
 }
 
-/* A file that ends early, or that has not what it should. */
-static void check_broken(void)
+/* Another part of the same file, and another dictionary in it. */
+static void check_parts(void)
 {
-    const char *model = make("broken.safetensors", 5);
+    char model[1100];
     tt_weights *w;
+    snprintf(model, sizeof model, "%s", at("model.safetensors"));
+    for (int i = 0; i < 4; i++) {
+        origin = i % 2 ? "another one" : "a dictionary";
+        part = i / 2 ? "other." : "blocks.";
+        const int all = i == 0 ? 0 : i == 1 ? ALL : 1; /* the first is there */
+        expect(turn(&w, model, "two", 32) == all, "part %d: %d", i, made);
+        tt_weights_close(w);
+    }
+    for (int i = 0; i < 4; i++) {
+        origin = i % 2 ? "another one" : "a dictionary";
+        part = i / 2 ? "other." : "blocks.";
+        expect(turn(&w, model, "two", 32) == 0, "part %d again: %d", i, made);
+        tt_weights_close(w);
+    }
+    origin = "a dictionary";
+    part = "blocks.";
+    file_kept(6);
+}
+
+/* ---- files that are not what they should be ------------------------------ */
+
+enum fault { NONE, CUT, SHAPE, TYPE, PLACE, MISSING, CONV, OTHER_KEY, FAULTS };
+
+/* The file at `path` again, with a fault. */
+static void spoil(const char *path, enum fault f)
+{
+    static const char name[] = "blocks.0.ffn.0.weight";
+    const char *copy = at("copy");
+    tt_file *from;
     tt_st_writer *to;
+    if (f == CUT) {
+        expect(!truncate(path, 5000), "cut off");
+        return;
+    }
+    if (!expect_ok(tt_file_open(ctx, &from, path), path)) return;
+    expect_ok(tt_st_create(ctx, &to, copy), copy);
+    tt_st_meta(to, "key", f == OTHER_KEY ? "on" : "one");
+    tt_st_reserve(to, f == PLACE ? 4088 + 8 : 4088);
+    for (int64_t i = 0; i < tt_file_count(from); i++) {
+        const tt_entry *e = tt_file_entry(from, i);
+        const bool is = !strcmp(e->name, name);
+        tt_tensor t = e->t;
+        if (is && f == SHAPE) t.dim[0]--;
+        if (is && f == TYPE) t.dtype = TT_I32;
+        if ((is && f == MISSING) || (f == CONV && strstr(e->name, ".packed")))
+            continue;
+        tt_st_add(to, e->name, t.dtype, t.rank, t.dim, t.data);
+    }
+    expect_ok(tt_st_finish(to), copy);
+    tt_file_close(from);
+    expect(!rename(copy, path), "%s takes its place", copy);
+}
+
+static void check_spoiled(void)
+{
+    char model[1100];
+    tt_weights *w;
+    snprintf(model, sizeof model, "%s", make("spoiled.safetensors", 5));
     turn(&w, model, "one", 32);
     tt_weights_close(w);
-    const char *path = file_kept(4);
-    expect(!truncate(path, 5000), "cut off");
-    expect(turn(&w, model, "one", 32) == 4, "cut off: %d", made);
+    const char *path = file_kept(7);
+    for (int f = NONE; f < FAULTS; f++) {
+        const bool good = f == NONE || (f == CONV && !CONVS);
+        spoil(path, (enum fault)f);
+        expect(turn(&w, model, "one", 32) == (good ? 0 : ALL), "fault %d: %d",
+               f, made);
+        check_all(w, 32, 5);
+        check_conv(w, 32);
+        tt_weights_close(w);
+    }
+    file_kept(7);
+}
+
+/* ---- beside others ------------------------------------------------------- */
+
+/* Another process is done first. */
+static void intrude(void *user, const char *path, int64_t done, int64_t total)
+{
+    (void)user;
+    (void)total;
+    FILE *f = done ? NULL : fopen(path, "w");
+    if (f) fclose(f);
+}
+
+static tt_status refuse(void *user)
+{
+    return tt_fail(user, TT_ESHAPE, "no model");
+}
+
+static bool no_place(void *user, const char *from, const char *to)
+{
+    (void)user;
+    (void)from;
+    (void)to;
+    return false;
+}
+
+/* It is no output: nobody is asked whether it may be called like that. What is
+ * no model costs nothing. */
+static void check_beside(void)
+{
+    const weights_turning how = {.option = "--turned-dir", .folder = at("kept"),
+                                 .key = "one", .prefix = "blocks.", .lanes = 32,
+                                 .progress = intrude};
+    weights_turning none = how;
+    tt_weights *w = open_weights(make("beside.safetensors", 5));
+    ctx->place = no_place;
+    expect_ok(weights_turn(w, &how), "a name that is taken meanwhile");
+    expect(ctx->place == no_place && !ctx->overwrite, "as it was");
+    ctx->place = NULL;
     check_all(w, 32, 5);
+    expect(!strncmp(weights_turned_path(w), file_kept(8), 1000)
+           && !strstr(weights_turned_path(w), ".safetensors"),
+           "%s is no name that a model has", weights_turned_path(w));
     tt_weights_close(w);
-    ctx->overwrite = true;
-    expect_ok(tt_st_create(ctx, &to, path), "another file of that name");
-    tt_st_meta(to, "key", "one");
-    tt_st_add(to, "blocks.0.ffn.0.weight", TT_F32, 3, (int64_t[]){1, 1, 32},
-              (float[32]){0});
-    expect_ok(tt_st_finish(to), "of another shape");
-    ctx->overwrite = false;
-    expect(turn(&w, model, "one", 32) == 4, "of another shape: %d", made);
-    check_all(w, 32, 5);
+    w = open_weights(make("none.safetensors", 5));
+    none.check = refuse;
+    none.user = ctx;
+    expect_status(weights_turn(w, &none), TT_ESHAPE, "no model");
+    expect(!weights_turned_path(w), "nothing is turned");
     tt_weights_close(w);
-    file_kept(4);
+    file_kept(8);
 }
 
 static void refused(const char *where, const char *words)
@@ -263,7 +370,9 @@ int main(void)
     if (folder_make()) {
         mkdir(at("kept"), 0777);
         check_once();
-        check_broken();
+        check_parts();
+        check_spoiled();
+        check_beside();
         refused(at("nowhere"), "give a folder that is there");
         refused(at("model.safetensors"), "--turned-dir");
         check_stamp();

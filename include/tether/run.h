@@ -40,7 +40,8 @@ typedef struct tt_model_paths {
     const char *text_encoder, *tokenizer, *checkpoint;
     const char *vae_class; /* of classes.h; f32 where it is not given         */
     const char *history_dir; /* of tt_vae_use_folder                          */
-    const char *turned_dir;  /* folder of weights turned for kernels          */
+    const char *turned_dir;  /* folder of weights as kernels read them, made
+                                where they are missing; NULL: none            */
     int ema;          /* -1: generator_ema when present                       */
     int64_t heads;    /* 0: not given                                         */
 } tt_model_paths;
@@ -147,7 +148,7 @@ const char *tt_setting_show(const tt_setting *row, const void *base, char *buf,
     {TT_SETTING_TEXT, "turned-dir", 0, offsetof(type, member.turned_dir),      \
      "FOLDER", "keep weights of the transformer and of the VAE's decoder in "  \
      "files of this folder as kernels of this CPU read them, turned, which is "\
-     "done in every pass otherwise: 2 to 4 % less time at small sizes, in "    \
+     "done in every pass otherwise: up to 4 % less time at small sizes, in "   \
      "class f32. The 1.3B model takes 6.1 GB of disk, and bf16 weights as "    \
      "much as float32. The first run makes the files, in less than a minute, " \
      "and when the model's file has changed they are made anew; they may be "  \

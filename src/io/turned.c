@@ -12,7 +12,6 @@
  *         search for models looks for: it may be made beside one.
  * Holds   the data begins at a multiple of 64 of a mapping, and every tensor is
  *         a multiple of 64 bytes. */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,6 +188,15 @@ const float *weights_packed(const tt_weights *w, const char *name)
 {
     const weight *x = w->turned ? weights_item(w, name) : NULL;
     return x && x->t.turned ? find(w->turned, x, x->t.lanes, PACKED) : NULL;
+}
+
+void weights_release_turned(const tt_weights *w, const tt_tensor *t)
+{
+    int64_t dim[3];
+    if (!t->turned) return;
+    const int rank = shape_of(dim, t, t->lanes, TURNED);
+    const tt_tensor turned = tt_tensor_make(t->turned, TT_F32, rank, dim);
+    file_release(w->turned, &turned);
 }
 
 /* ---- making it ----------------------------------------------------------- */

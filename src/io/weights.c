@@ -371,11 +371,7 @@ void tt_weights_release(const tt_weights *w, const tt_tensor *t)
 {
     if (!w) return;
     file_release(w->file, t);
-    if (!t->turned) return;
-    const int64_t rows = (t->dim[0] + t->lanes - 1) / t->lanes * t->lanes;
-    const int64_t dim[2] = {rows, tt_tensor_count(t) / t->dim[0]};
-    const tt_tensor turned = tt_tensor_make(t->turned, TT_F32, 2, dim);
-    file_release(w->turned, &turned);
+    weights_release_turned(w, t);
 }
 
 void weights_release_all(const tt_ctx *ctx, const tt_weights *w,

@@ -67,8 +67,8 @@ typedef struct weights_turning {
 } weights_turning;
 
 /* From here on matrices, and weights of convolutions in float32, have
- * tt_tensor.turned, from a file of that folder that
- * is made where it is missing or has another key. Before they are bound.
+ * tt_tensor.turned, from a file of that folder that is made where it is missing
+ * or has another key. Before they are bound.
  * Errors   TT_EIO  the folder, its disk, or the file; TT_EINTR */
 tt_status weights_turn(tt_weights *w, const weights_turning *how);
 /* Path of that file; NULL: nothing is turned. */
@@ -76,5 +76,7 @@ const char *weights_turned_path(const tt_weights *w);
 /* From the same file: the weights [cout, cin, taps] of a convolution as [cout,
  * taps, cin]; NULL: it has them not. */
 const float *weights_packed(const tt_weights *w, const char *name);
+/* tt_weights_release of what is turned of a tensor, if anything. */
+void weights_release_turned(const tt_weights *w, const tt_tensor *t);
 
 #endif

@@ -6,7 +6,7 @@
  *   rules.c              every rule about them; lengths
  *   policy_settings.c    those of the cache policies
  *   model.c              where the parts of the model come from
- *   turned.c             the transformer's weights as kernels read them
+ *   turned.c             weights as kernels read them, in a folder
  *   scenes.c             scenes, and restarts with their noise
  *   texts.c              prompts to embeddings; the encoder is gone afterwards
  *   encode.c, given.c    pictures and videos through the VAE; given frames

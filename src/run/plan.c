@@ -47,6 +47,14 @@ static int64_t whole_cache(const tt_run *run, const tt_needs *n)
     return n->heads ? all / n->heads * heads : all;
 }
 
+/* Of a y4m file, at most: three bytes a pixel (C444), a word before a frame,
+ * and a header. */
+static int64_t video_bytes(int64_t frames, const tt_rollout_options *o)
+{
+    enum { WORD = 6, HEADER = 128 };
+    return frames * (3 * 8 * o->h * 8 * o->w + WORD) + HEADER;
+}
+
 void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n)
 {
     const int64_t before = n->before + run->restart_bytes;
@@ -59,8 +67,7 @@ void plan_sum(const tt_run *run, const tt_rollout_options *o, tt_needs *n)
     n->peak = larger(n->peak, n->decoding.peak);
     n->latents_file = plan_latent_bytes(run, o);
     n->states = run->s.checkpoint_every ? 2 * whole_cache(run, n) : 0;
-    /* three bytes a pixel: C444 */
-    n->video = run->s.no_decode ? 0 : tt_run_frames(run) * 192 * o->h * o->w;
+    n->video = run->s.no_decode ? 0 : video_bytes(tt_run_frames(run), o);
     const plan_limit l = plan_memory(n->before);
     n->available = l.bytes;
     snprintf(n->limit, sizeof n->limit, "%s", l.who);

@@ -50,11 +50,28 @@ static void plans(void)
            && files() == 1 && !unlink(at("log")), "but the log: %s", said);
 }
 
+/* Bytes that the plan says a video has at most. */
+static long long planned_video(void)
+{
+    long long bytes = 0;
+    expect(run(RUN "--plan > %s/stdout", model, folder) == 0, "a plan: %s",
+           said);
+    const char *row = strstr(text_of(at("stdout")), "y4m, at most");
+    expect(row && sscanf(row, "y4m, at most %*s %*s %lld", &bytes) == 1,
+           "its video");
+    return bytes;
+}
+
 static void says_a_line(void)
 {
+    struct stat st;
+    const long long most = planned_video();
     expect(run(RUN "-o x.y4m", model) == 0
            && strstr(said, "plan: memory at most ") != NULL, "a line: %s",
            said);
+    expect(!stat(at("x.y4m"), &st) && st.st_size <= most
+           && st.st_size > most - 128, "%lld bytes planned, %lld made", most,
+           (long long)st.st_size);
     unlink(at("x.y4m"));
     unlink(at("x.latents.safetensors"));
     unlink(at("x.latents.safetensors.files"));

@@ -64,14 +64,14 @@ static long long planned_video(void)
 
 static void says_a_line(void)
 {
-    struct stat st;
+    struct stat st = {0};
     const long long most = planned_video();
     expect(run(RUN "-o x.y4m", model) == 0
            && strstr(said, "plan: memory at most ") != NULL, "a line: %s",
            said);
-    expect(!stat(at("x.y4m"), &st) && st.st_size <= most
-           && st.st_size > most - 128, "%lld bytes planned, %lld made", most,
-           (long long)st.st_size);
+    const bool there = !stat(at("x.y4m"), &st);
+    expect(there && st.st_size <= most && st.st_size > most - 128,
+           "%lld bytes planned, %lld made", most, (long long)st.st_size);
     unlink(at("x.y4m"));
     unlink(at("x.latents.safetensors"));
     unlink(at("x.latents.safetensors.files"));

@@ -211,6 +211,7 @@ typedef struct job {
     int64_t o0, n;           /* channels [o0, o0 + n)                         */
     const float *panel;      /* their weights                                 */
     const float *bias;       /* of the last slice; otherwise NULL             */
+    const float *next;       /* weights of the job behind this one            */
 } job;
 
 /* Sums of blocks before the first product that counts are +0. */
@@ -224,9 +225,11 @@ static void slice_tile(const job *q, float *c, int64_t ldc,
                        const exact_window *x, const float *bias)
 {
     const tt_kernels *kn = q->e->kn;
+    exact_window w = *x;
     for (int64_t k = 0, n; k < q->kc; k += n) {
         n = in_block(q->k0 + k, q->kc - k);
-        kn->conv_tile(c, ldc, x, q->k0 + k, q->panel + k * kn->nr, n,
+        w.ask.next = x->ask.next + (uintptr_t)k * x->ask.each;
+        kn->conv_tile(c, ldc, &w, q->k0 + k, q->panel + k * kn->nr, n,
                       q->k0 + k >= TT_DOT_BLOCK,
                       k + n == q->kc ? bias : NULL);
     }
@@ -276,11 +279,19 @@ typedef struct part {
     float *y;
 } part;
 
-static void run_panel(const job *q, const part *b)
+/* The windows of tile a across. */
+static exact_window window_of(const job *q, const part *b, int64_t a)
 {
     exact_window w = q->e->window;
+    w.x = b->x + a * b->in[1];
+    w.ask = exact_ask_part(q->next, q->e->kn->nr, q->kc, a, b->across);
+    return w;
+}
+
+static void run_panel(const job *q, const part *b)
+{
     for (int64_t a = 0; a < b->across; a++) {
-        w.x = b->x + a * b->in[1];
+        const exact_window w = window_of(q, b, a);
         one_tile(q, b->y + a * b->out[1] + q->o0, b->out[0], &w, b->along);
     }
 }
@@ -321,9 +332,8 @@ static void run_pairs(const job *q, const part *b)
     const tt_conv_args *p = q->e->p;
     const int64_t u = line_of(p, q->k0) % p->kh;
     float t[EXACT_MAX_MR * EXACT_MAX_NR];
-    exact_window w = q->e->window;
     for (int64_t a = 0; a < b->across; a++) {
-        w.x = b->x + a * b->in[1];
+        const exact_window w = window_of(q, b, a);
         if (a == 0 || !conv_reads_again(p, b->line + a, u))
             block_sums(q, t, &w);
         add_block(q, b->y + a * b->out[1] + q->o0, b->out[0], t, b->along);
@@ -338,7 +348,9 @@ static void run_blocks(const job *q, const part *b)
         one.k0 = q->k0 + k;
         one.kc = in_block(one.k0, q->kc - k);
         one.panel = q->panel + k * q->e->kn->nr;
-        one.bias = k + one.kc == q->kc ? q->bias : NULL;
+        const bool last = k + one.kc == q->kc;
+        one.bias = last ? q->bias : NULL;
+        one.next = last ? q->next : one.panel + one.kc * q->e->kn->nr;
         if (is_shared(q->e->p, one.k0, one.kc)) run_pairs(&one, b);
         else run_panel(&one, b);
     }
@@ -364,26 +376,36 @@ static part part_of(const plan *e, const float *x, exact_unit u, int64_t *i,
                   {p->Cout, row}, *i, x, y};
 }
 
+/* Products and channels behind a job: the next channels, or the next slice; for
+ * the last job the first one, which another unit begins with. */
+static job job_of(const plan *e, int64_t k0, int64_t o)
+{
+    const tt_conv_args *p = e->p;
+    const int64_t nr = e->kn->nr, begin = k0 > e->from ? k0 : e->from;
+    const int64_t kc = exact_least(e->K - k0, e->slice);
+    return (job){.e = e, .k0 = begin, .kc = k0 + kc - begin, .o0 = o,
+                 .n = exact_least(p->Cout - o, nr),
+                 .panel = panel_at(e, o, k0, kc, begin),
+                 .bias = p->b && k0 + kc == e->K ? p->b + o : NULL};
+}
+
 static void one_unit(const plan *e, exact_unit u)
 {
     const tt_conv_args *p = e->p;
-    const int64_t nr = e->kn->nr;
+    const int64_t nr = e->kn->nr, k_first = e->from / e->slice * e->slice;
     float *x = e->own + tt_thread_id() * e->own_size;
     int64_t i, j;
     const part b = part_of(e, x, u, &i, &j);
     const conv_block *const in = &e->block;
     conv_block_take(in, x, i, j, in->down ? in->lines : u.n,
                     in->down ? u.n : in->cols);
-    for (int64_t k0 = e->from / e->slice * e->slice; k0 < e->K;
-         k0 += e->slice) {
-        const int64_t kc = exact_least(e->K - k0, e->slice);
-        const int64_t out = e->from > k0 ? e->from - k0 : 0;
-        for (int64_t o = 0; o < p->Cout; o += nr)
-            (e->pairs ? run_blocks : run_panel)(&(job){
-                .e = e, .k0 = k0 + out, .kc = kc - out, .o0 = o,
-                .n = exact_least(p->Cout - o, nr),
-                .panel = panel_at(e, o, k0, kc, k0 + out),
-                .bias = p->b && k0 + kc == e->K ? p->b + o : NULL}, &b);
+    job now = job_of(e, k_first, 0), next;
+    for (int64_t k0 = k_first, o = 0; k0 < e->K; now = next) {
+        o = o + nr < p->Cout ? o + nr : 0;
+        if (!o) k0 += e->slice;
+        next = job_of(e, k0 < e->K ? k0 : k_first, o);
+        now.next = next.panel;
+        (e->pairs ? run_blocks : run_panel)(&now, &b);
     }
 }
 

@@ -21,6 +21,13 @@
 #define EXACT_MAX_MR 16
 #define EXACT_MAX_NR 64
 
+/* What a tile asks memory for meanwhile, as those behind it will read it: so
+ * many bytes for every product, from an address on. Nothing comes of it where
+ * nothing lies. */
+typedef struct exact_ask {
+    uintptr_t next, each;
+} exact_ask;
+
 /* Windows of a convolution, where its inputs lie (conv_block.h): product k of
  * row r is line k / run of the window, number k % run of it. */
 typedef struct exact_window {
@@ -29,6 +36,7 @@ typedef struct exact_window {
     int64_t run;         /* products of a line, which stand in one piece      */
     int64_t high;        /* lines of a frame                                  */
     int64_t line, frame; /* from a line and from a frame to the next          */
+    exact_ask ask;
 } exact_window;
 
 /* Product k of row 0; at most *n of them are wanted, *n are behind each
@@ -85,17 +93,16 @@ typedef struct tt_kernels {
                           const float *bias);
     /* The other way about, for linear_turned.c: c [mr, nr] (row stride ldc) =
      * chain over k < kc of x[k][r] w[k][lane], from 0; added to `from` [mr, nr]
-     * if that is given, then + bias[lane] if that is. c may be `from`. Memory
-     * is asked for the 2 kc numbers at `next`, if that is given.
+     * if that is given, then + bias[lane] if that is. c may be `from`.
      *   x [kc, mr], w [kc, nr] packed
      * turned_half has the first mr / 2 rows alone. NULL: not in these
      * kernels. */
     void (*turned_tile)(float *c, int64_t ldc, const float *from,
                         const float *x, const float *w, int64_t kc,
-                        const float *bias, const float *next);
+                        const float *bias, exact_ask ask);
     void (*turned_half)(float *c, int64_t ldc, const float *from,
                         const float *x, const float *w, int64_t kc,
-                        const float *bias, const float *next);
+                        const float *bias, exact_ask ask);
     /* x [kc, mr] = transpose of n <= mr rows (row stride ld); those past n are
      * any numbers. */
     void (*turned_rows)(float *x, const float *rows, int64_t ld, int64_t n,
@@ -236,6 +243,16 @@ static inline int64_t exact_least(int64_t a, int64_t b)
 static inline int64_t exact_parts(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
+}
+
+/* Tile i of so many asks for its part of what they ask for together: n floats
+ * for each of kc products, from an address on. */
+static inline exact_ask exact_ask_part(const float *from, int64_t n, int64_t kc,
+                                       int64_t i, int64_t tiles)
+{
+    const int64_t each = exact_parts(n * (int64_t)sizeof *from, tiles);
+    return (exact_ask){(uintptr_t)from + (uintptr_t)(i * kc * each),
+                       (uintptr_t)each};
 }
 
 static inline int64_t exact_round_up(int64_t a, int64_t b)

@@ -24,24 +24,33 @@ static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
                       const float *b, int64_t kc, bool add, const float *bias)
 {
     const int64_t ld = w->ld;
+    exact_ask ask = w->ask;
 #define X(r, at) __m256 s##r = _mm256_setzero_ps(), t##r = s##r;
     ROWS6(X)
 #undef X
     for (int64_t n; kc > 0; k0 += n, kc -= n) {
         n = kc;
         const float *p0 = exact_piece(w, k0, &n), *p1 = p0 + 3 * ld;
-        for (int64_t k = 0; k < n; k++, b += 16) {
-            __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);
-            ask_behind(b, AHEAD);
+        int64_t k = 0;
 #define X(r, at)                                                               \
     {                                                                          \
         __m256 x = _mm256_set1_ps(at);                                         \
         s##r = _mm256_fmadd_ps(x, b0, s##r);                                   \
         t##r = _mm256_fmadd_ps(x, b1, t##r);                                   \
     }
-            ROWS6(X)
-#undef X
+#define STEP2                                                                  \
+            {                                                                  \
+                __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);   \
+                ROWS6(X)                                                       \
+                k++, b += 16;                                                  \
+            }
+        while (k + 2 <= n) {
+            ask_behind((const void *)ask.next, 0);
+            ask.next += 2 * ask.each;
+            STEP2 STEP2
         }
+        if (k < n) STEP2
+#undef X
     }
 #define X(r, at)                                                               \
     {                                                                          \

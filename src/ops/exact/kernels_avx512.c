@@ -56,23 +56,36 @@
         P##_storeu_ps(y + 16, t##r);                                           \
     }
 
-/* What a convolution reads of b goes to the first cache at once; of a linear
- * layer of few rows that keeps the rows instead. */
-#define ASK_BEHIND ask_behind(b, AHEAD); ask_behind(b, AHEAD + 64);
-#define ASK_NEAR ask_near(b, AHEAD); ask_near(b, AHEAD + 64);
+/* Of a linear layer of few rows the first cache keeps the rows, and what comes
+ * next of b goes to the second. Of a convolution that is there already: tiles
+ * before have asked for it. */
+#define ASK_BEHIND                                                             \
+    ask_behind(b, AHEAD); ask_behind(b, AHEAD + 64);                           \
+    ask_behind(b, AHEAD + 128); ask_behind(b, AHEAD + 192);
+#define ASK_CONV                                                               \
+    ask_behind((const void *)ask.next, 0);                                     \
+    ask.next += 2 * ask.each;
 
 /* n products of rows from a on; the second half of the lanes in vectors of
- * P. ASK is done beside each. */
+ * P. ASK is done beside two of them. */
+#define PRODUCT14(P)                                                           \
+    {                                                                          \
+        __m512 b0 = _mm512_loadu_ps(b);                                        \
+        HALF##P b1 = P##_loadu_ps(b + 16);                                     \
+        ROWS14(STEP14, P)                                                      \
+        k++, b += 32;                                                          \
+    }
 #define SUM14(a, n, P, ASK)                                                    \
     do {                                                                       \
         const float *p0 = a, *p1 = p0 + 3 * ld, *p2 = p0 + 6 * ld;             \
         const float *p3 = p0 + 9 * ld, *p4 = p0 + 12 * ld;                     \
-        for (int64_t k = 0; k < n; k++, b += 32) {                             \
-            __m512 b0 = _mm512_loadu_ps(b);                                    \
-            HALF##P b1 = P##_loadu_ps(b + 16);                                 \
+        int64_t k = 0;                                                         \
+        while (k + 2 <= n) {                                                   \
             ASK                                                                \
-            ROWS14(STEP14, P)                                                  \
+            PRODUCT14(P)                                                       \
+            PRODUCT14(P)                                                       \
         }                                                                      \
+        if (k < n) PRODUCT14(P)                                                \
     } while (0)
 #define LINEAR_TILE(name, P)                                                   \
     static void name(float *c, int64_t ldc, const float *a, int64_t ld,        \
@@ -118,11 +131,12 @@ static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
                       const float *b, int64_t kc, bool add, const float *bias)
 {
     const int64_t ld = w->ld;
+    exact_ask ask = w->ask;
     ROWS14(BEGIN14, _mm512)
     for (int64_t n; kc > 0; k0 += n, kc -= n) {
         n = kc;
         const float *a = exact_piece(w, k0, &n);
-        SUM14(a, n, _mm512, ASK_NEAR);
+        SUM14(a, n, _mm512, ASK_CONV);
     }
     ROWS14(GIVE14, _mm512)
 }

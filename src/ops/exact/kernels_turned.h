@@ -6,8 +6,10 @@
  * Who includes it says what a vector is, V of W floats, and P(op), its
  * operations; how many rows a tile has, MR; and how many products ahead rows of
  * x are asked for, NEAR: as many as the first cache takes to bring a line from
- * the second. Of what comes next a cache line is asked for at every eighth
- * product: to ask for all at once would hold up what comes after.
+ * the second. Of what comes next a little is asked for at a time: to ask for
+ * all at once would hold up what comes after.
+ * Two products a round halve what is not arithmetic; more of them would not fit
+ * where CPUs keep short loops, and are slower (Golden Cove).
  * ROWS(X) is X(r) of every row of a tile, so that every sum is a register. */
 #define BEGIN_SIDE(r) V s##r = P(setzero)(), t##r = P(setzero)();
 #define STEP_SIDE(r)                                                           \
@@ -25,18 +27,26 @@
 #define GIVE_SIDE(r)                                                           \
     P(storeu)(c + r * ldc, s##r);                                              \
     P(storeu)(c + r * ldc + W, t##r);
+#define TURNED_STEP(ROWS)                                                      \
+    {                                                                          \
+        const V b0 = P(loadu)(w), b1 = P(loadu)(w + W);                        \
+        ask_near(x, NEAR * MR * sizeof *x);                                    \
+        ROWS(STEP_SIDE)                                                        \
+        x += MR, w += 2 * W;                                                   \
+    }
 #define TURNED_TILE(name, ROWS)                                                \
     static void name(float *c, int64_t ldc, const float *from, const float *x, \
                      const float *w, int64_t kc, const float *bias,            \
-                     const float *next)                                        \
+                     exact_ask ask)                                            \
     {                                                                          \
         ROWS(BEGIN_SIDE)                                                       \
-        for (int64_t k = 0; k < kc; k++, x += MR, w += 2 * W) {                \
-            const V b0 = P(loadu)(w), b1 = P(loadu)(w + W);                    \
-            ask_near(x, NEAR * MR * sizeof *x);                                \
-            if (next && k % 8 == 0) ask_behind(next, 8 * k);                   \
-            ROWS(STEP_SIDE)                                                    \
+        for (int64_t k = 0; k + 2 <= kc; k += 2) {                             \
+            ask_behind((const void *)ask.next, 0);                             \
+            ask.next += 2 * ask.each;                                          \
+            TURNED_STEP(ROWS)                                                  \
+            TURNED_STEP(ROWS)                                                  \
         }                                                                      \
+        if (kc % 2) TURNED_STEP(ROWS)                                          \
         if (from) {                                                            \
             ROWS(FROM_SIDE)                                                    \
         }                                                                      \

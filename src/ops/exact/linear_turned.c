@@ -57,40 +57,40 @@ void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
     kn->pack(panel, wide, kc, kc);
 }
 
-/* Rows of the weights that come next, for kernels to ask memory for. */
+/* The weights that come next, for kernels to ask memory for: stored, a row for
+ * every tile; turned, a part of all, as they lie behind each other. */
 typedef struct wanted {
-    const float *from;       /* the first one                                 */
-    int64_t ld, rows, asked;
+    const float *from;       /* the first one; NULL: nothing is asked for     */
+    int64_t ld, rows;        /* stored; rows 0: turned                        */
+    int64_t asked;           /* by so many tiles                              */
 } wanted;
 
-/* What a tile asks for: 8 bytes for each product of a block. */
-#define ASKED (8 * TT_DOT_BLOCK / (int64_t)sizeof(float))
-
-/* Of weights that lie turned, one behind the other. */
-static wanted behind_turned(const exact_product *p, exact_slice at)
-{
-    const int64_t K = p->a->w->dim[1], k = at.after[1];
-    const int64_t kc = exact_least(K - k, exact_slice_of(p->tuned, K));
-    return (wanted){.from = exact_turned(p->a->w, at.after[0], k), .ld = ASKED,
-                    .rows = exact_parts(kc * p->mr, ASKED)};
-}
+/* What a tile asks for of a row: 8 bytes for each product of a block. */
+#define OF_ROW 8
 
 static wanted behind(const exact_product *p, exact_slice at)
 {
     const tt_tensor *w = p->a->w;
-    const int64_t ld = w->dim[1];
-    const float *stored = tt_tensor_in_place(w);
-    if (at.after[0] < w->dim[0] && exact_turned(w, 0, 0))
-        return behind_turned(p, at);
-    if (!stored || at.after[0] + p->mr > w->dim[0]) return (wanted){0};
-    return (wanted){.from = stored + at.after[0] * ld + at.after[1], .ld = ld,
-                    .rows = p->mr};
+    wanted next = {.ld = w->dim[1]};
+    if (at.after[0] < w->dim[0])
+        next.from = exact_turned(w, at.after[0], at.after[1]);
+    if (next.from || at.after[0] + p->mr > w->dim[0]) return next;
+    next.from = tt_tensor_in_place(w);
+    if (next.from) next.from += at.after[0] * next.ld + at.after[1];
+    next.rows = p->mr;
+    return next;
 }
 
-static const float *ask(wanted *next)
+/* A tile with weights w, of so many of a block. */
+static exact_ask ask(wanted *next, const exact_product *p, const float *w,
+                     int64_t tiles)
 {
-    if (next->asked >= next->rows) return NULL;
-    return next->from + next->asked++ * next->ld;
+    const int64_t i = next->asked++;
+    if (!next->from || (next->rows && i >= next->rows))
+        return (exact_ask){.next = (uintptr_t)w};
+    if (next->rows)
+        return (exact_ask){(uintptr_t)(next->from + i * next->ld), OF_ROW};
+    return exact_ask_part(next->from, p->mr, TT_DOT_BLOCK, i, tiles);
 }
 
 /* The sums [nr, mr] of a panel's first `live` rows go where they belong. */
@@ -113,9 +113,9 @@ typedef struct block {
     const float *x, *w;      /* laid out, and turned                          */
 } block;
 
-/* `sums` join it; a kernel asks for `row` meanwhile. */
+/* `sums` join it. */
 static void add_block(const exact_product *p, float *sums, block b,
-                      exact_slice at, const float *row)
+                      exact_slice at, exact_ask meanwhile)
 {
     const tt_kernels *kn = kernels_of(p);
     const int64_t o = p->a->w->dim[0], K = p->a->w->dim[1];
@@ -127,7 +127,7 @@ static void add_block(const exact_product *p, float *sums, block b,
     at.y += b.r * o;
     (live <= half ? kn->turned_half : kn->turned_tile)(
         there ? at.y : sums, there ? o : p->mr, b.k > 0 ? sums : NULL, b.x,
-        b.w, b.n, bias, row);
+        b.w, b.n, bias, meanwhile);
     if (last && !there) give(p, sums, at, live);
 }
 
@@ -135,6 +135,7 @@ static void slice(const exact_product *p, float *out, const char *panels,
                   exact_slice at, float *copy)
 {
     const float *x = (const float *)(const void *)panels;
+    const int64_t tiles = exact_parts(at.n, p->nr);
     wanted next = behind(p, at);
     for (int64_t k = 0; k < at.kc; k += TT_DOT_BLOCK) {
         block b = {.k = at.k0 + k, .n = exact_least(at.kc - k, TT_DOT_BLOCK)};
@@ -146,7 +147,8 @@ static void slice(const exact_product *p, float *out, const char *panels,
         }
         for (; b.r < at.n; b.r += p->nr) {
             b.x = x + b.r * at.kc + k * p->nr;
-            add_block(p, out + b.r / p->nr * at.apart, b, at, ask(&next));
+            add_block(p, out + b.r / p->nr * at.apart, b, at,
+                      ask(&next, p, b.w, tiles));
         }
     }
 }

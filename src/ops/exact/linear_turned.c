@@ -57,16 +57,13 @@ void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
     kn->pack(panel, wide, kc, kc);
 }
 
-/* The weights that come next, for kernels to ask memory for: stored, a row for
- * every tile; turned, a part of all, as they lie behind each other. */
+/* The weights that come next, for kernels to ask memory for: stored, those of a
+ * row for every tile; turned, a part of all, as they lie behind each other. */
 typedef struct wanted {
     const float *from;       /* the first one; NULL: nothing is asked for     */
     int64_t ld, rows;        /* stored; rows 0: turned                        */
     int64_t asked;           /* by so many tiles                              */
 } wanted;
-
-/* What a tile asks for of a row: 8 bytes for each product of a block. */
-#define OF_ROW 8
 
 static wanted behind(const exact_product *p, exact_slice at)
 {
@@ -81,7 +78,7 @@ static wanted behind(const exact_product *p, exact_slice at)
     return next;
 }
 
-/* A tile with weights w, of so many of a block. */
+/* What one of so many tiles with weights w asks for. */
 static exact_ask ask(wanted *next, const exact_product *p, const float *w,
                      int64_t tiles)
 {
@@ -89,7 +86,8 @@ static exact_ask ask(wanted *next, const exact_product *p, const float *w,
     if (!next->from || (next->rows && i >= next->rows))
         return (exact_ask){.next = (uintptr_t)w};
     if (next->rows)
-        return (exact_ask){(uintptr_t)(next->from + i * next->ld), OF_ROW};
+        return (exact_ask){(uintptr_t)(next->from + i * next->ld),
+                           sizeof *next->from};
     return exact_ask_part(next->from, p->mr, TT_DOT_BLOCK, i, tiles);
 }
 
@@ -131,25 +129,24 @@ static void add_block(const exact_product *p, float *sums, block b,
     if (last && !there) give(p, sums, at, live);
 }
 
+/* A slice is a block of the definition. */
 static void slice(const exact_product *p, float *out, const char *panels,
                   exact_slice at, float *copy)
 {
     const float *x = (const float *)(const void *)panels;
     const int64_t tiles = exact_parts(at.n, p->nr);
     wanted next = behind(p, at);
-    for (int64_t k = 0; k < at.kc; k += TT_DOT_BLOCK) {
-        block b = {.k = at.k0 + k, .n = exact_least(at.kc - k, TT_DOT_BLOCK)};
-        b.w = exact_turned(p->a->w, at.o0, b.k);
-        if (!b.w) {
-            exact_turn_weights(copy, p->a->w, at.o0, b.k, b.n,
-                               copy + p->mr * TT_DOT_BLOCK);
-            b.w = copy;
-        }
-        for (; b.r < at.n; b.r += p->nr) {
-            b.x = x + b.r * at.kc + k * p->nr;
-            add_block(p, out + b.r / p->nr * at.apart, b, at,
-                      ask(&next, p, b.w, tiles));
-        }
+    block b = {.k = at.k0, .n = at.kc};
+    b.w = exact_turned(p->a->w, at.o0, at.k0);
+    if (!b.w) {
+        exact_turn_weights(copy, p->a->w, at.o0, at.k0, at.kc,
+                           copy + p->mr * at.kc);
+        b.w = copy;
+    }
+    for (; b.r < at.n; b.r += p->nr) {
+        b.x = x + b.r * at.kc;
+        add_block(p, out + b.r / p->nr * at.apart, b, at,
+                  ask(&next, p, b.w, tiles));
     }
 }
 
@@ -159,6 +156,7 @@ static plan plan_for(const tt_linear_args *a)
     const exact_tuning *tuned = exact_tuned(kn->level);
     return (plan){.walk = {.a = a, .tuned = tuned, .mr = kn->nr, .nr = kn->mr,
                            .group = 1, .size = sizeof(float),
+                           .kc = TT_DOT_BLOCK,
                            .tiles = exact_parts(tuned->tiles, 4),
                            .copy = 2 * kn->nr * TT_DOT_BLOCK, .gives = true,
                            .rows = rows, .slice = slice},

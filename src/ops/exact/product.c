@@ -119,6 +119,7 @@ static block plan(const tt_ctx *ctx, const exact_product *p)
     block b = {.p = p, .kn = exact_kernels(), .o = a->w->dim[0],
                .K = a->w->dim[1], .slice = exact_slice_of(t, a->w->dim[1]),
                .far = a->n * a->w->dim[0] * (int64_t)sizeof *a->y >= t->far};
+    if (p->kc) b.slice = exact_least(b.K, p->kc);
     const int64_t want = t->units * ctx->nthreads;
     const int64_t tiles = exact_parts(b.o, p->mr);
     const int64_t blocks = exact_parts(a->n, p->packs ? t->packed_rows

@@ -212,8 +212,7 @@ static char *fenced(size_t size, size_t page)
 /* Nothing behind the last row of weights that are read in place may be read,
  * nor behind that of x. With whole tiles of 14, 16 and 32 outputs, and the
  * numbers of rows that have kernels of their own. At last so many outputs that
- * units have all panels, which ask for the weights of the next tile in more
- * than one slice: too few full ones for whole rows, and enough. */
+ * units have all panels, which ask for weights of the next tile. */
 static void test_linear_in_place(tt_dtype type)
 {
     const bool more = type == TT_BF16;

@@ -279,19 +279,20 @@ typedef struct part {
     float *y;
 } part;
 
-/* The windows of tile a across. */
-static exact_window window_of(const job *q, const part *b, int64_t a)
+/* The windows of tile a across, which asks as number i of n. */
+static exact_window window_of(const job *q, const part *b, int64_t a, int64_t i,
+                              int64_t n)
 {
     exact_window w = q->e->window;
     w.x = b->x + a * b->in[1];
-    w.ask = exact_ask_part(q->next, q->e->kn->nr, q->kc, a, b->across);
+    w.ask = exact_ask_part(q->next, q->e->kn->nr, q->kc, i, n);
     return w;
 }
 
 static void run_panel(const job *q, const part *b)
 {
     for (int64_t a = 0; a < b->across; a++) {
-        const exact_window w = window_of(q, b, a);
+        const exact_window w = window_of(q, b, a, a, b->across);
         one_tile(q, b->y + a * b->out[1] + q->o0, b->out[0], &w, b->along);
     }
 }
@@ -332,10 +333,11 @@ static void run_pairs(const job *q, const part *b)
     const tt_conv_args *p = q->e->p;
     const int64_t u = line_of(p, q->k0) % p->kh;
     float t[EXACT_MAX_MR * EXACT_MAX_NR];
-    for (int64_t a = 0; a < b->across; a++) {
-        const exact_window w = window_of(q, b, a);
-        if (a == 0 || !conv_reads_again(p, b->line + a, u))
+    for (int64_t a = 0, i = 0; a < b->across; a++) {
+        if (a == 0 || !conv_reads_again(p, b->line + a, u)) {
+            const exact_window w = window_of(q, b, a, i++, b->across / 2 + 1);
             block_sums(q, t, &w);
+        }
         add_block(q, b->y + a * b->out[1] + q->o0, b->out[0], t, b->along);
     }
 }
@@ -376,8 +378,7 @@ static part part_of(const plan *e, const float *x, exact_unit u, int64_t *i,
                   {p->Cout, row}, *i, x, y};
 }
 
-/* Products and channels behind a job: the next channels, or the next slice; for
- * the last job the first one, which another unit begins with. */
+/* The job of a slice and of channels from o on; `next` is not set. */
 static job job_of(const plan *e, int64_t k0, int64_t o)
 {
     const tt_conv_args *p = e->p;
@@ -389,6 +390,8 @@ static job job_of(const plan *e, int64_t k0, int64_t o)
                  .bias = p->b && k0 + kc == e->K ? p->b + o : NULL};
 }
 
+/* Jobs are the channels of a slice, slice after slice; behind the last one
+ * comes the first, with which another unit begins. */
 static void one_unit(const plan *e, exact_unit u)
 {
     const tt_conv_args *p = e->p;
@@ -417,14 +420,14 @@ static int64_t packed_room(const plan *e)
 
 int64_t exact_f32_conv_room(const tt_ctx *ctx, const tt_conv_args *p)
 {
-    if (p->Ho * p->Wo <= 0) return 0;
+    if (p->Ho * p->Wo * p->Cout <= 0) return 0;
     const plan e = plan_for(ctx, p);
     return packed_room(&e) + e.own_size * ctx->nthreads;
 }
 
 void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
 {
-    if (p->Ho * p->Wo <= 0) return;
+    if (p->Ho * p->Wo * p->Cout <= 0) return;
     plan e = plan_for(ctx, p);
     const tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){p->Cout, e.K});
     const int64_t units = exact_units_count(&e.units);

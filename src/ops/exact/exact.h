@@ -22,8 +22,10 @@
 #define EXACT_MAX_NR 64
 
 /* What a tile asks memory for meanwhile, as those behind it will read it: so
- * many bytes for every product, from an address on. Nothing comes of it where
- * nothing lies. */
+ * many bytes for every product of the call, from an address on. Kernels for x86
+ * ask for one line at every second product, others for nothing. What is asked
+ * for must lie somewhere, or begin where something does: CPUs look in vain for
+ * a page that is none, every time. */
 typedef struct exact_ask {
     uintptr_t next, each;
 } exact_ask;
@@ -36,7 +38,7 @@ typedef struct exact_window {
     int64_t run;         /* products of a line, which stand in one piece      */
     int64_t high;        /* lines of a frame                                  */
     int64_t line, frame; /* from a line and from a frame to the next          */
-    exact_ask ask;
+    exact_ask ask;       /* of a call, whichever its first product            */
 } exact_window;
 
 /* Product k of row 0; at most *n of them are wanted, *n are behind each
@@ -50,9 +52,10 @@ static inline const float *exact_piece(const exact_window *w, int64_t k,
 }
 
 /* Rows that stand in one piece each. */
-static inline exact_window exact_rows(const float *x, int64_t ld)
+static inline exact_window exact_rows(const float *x, int64_t ld, exact_ask ask)
 {
-    return (exact_window){.x = x, .ld = ld, .run = INT64_MAX, .high = 1};
+    return (exact_window){.x = x, .ld = ld, .run = INT64_MAX, .high = 1,
+                          .ask = ask};
 }
 
 typedef struct tt_kernels {
@@ -94,6 +97,7 @@ typedef struct tt_kernels {
     /* The other way about, for linear_turned.c: c [mr, nr] (row stride ldc) =
      * chain over k < kc of x[k][r] w[k][lane], from 0; added to `from` [mr, nr]
      * if that is given, then + bias[lane] if that is. c may be `from`.
+     * Meanwhile it asks.
      *   x [kc, mr], w [kc, nr] packed
      * turned_half has the first mr / 2 rows alone. NULL: not in these
      * kernels. */
@@ -107,7 +111,8 @@ typedef struct tt_kernels {
      * any numbers. */
     void (*turned_rows)(float *x, const float *rows, int64_t ld, int64_t n,
                         int64_t kc);
-    /* linear_tile of rows that are windows, products [k, k + kc) of them. */
+    /* linear_tile of rows that are windows, products [k, k + kc) of them; it
+     * asks for x->ask. */
     void (*conv_tile)(float *c, int64_t ldc, const exact_window *x, int64_t k,
                       const float *b, int64_t kc, bool add, const float *bias);
     /* n <= `rest` lanes of such rows, of b as in any panel as many as `rest`

@@ -38,18 +38,20 @@ static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
         s##r = _mm256_fmadd_ps(x, b0, s##r);                                   \
         t##r = _mm256_fmadd_ps(x, b1, t##r);                                   \
     }
-#define STEP2                                                                  \
-            {                                                                  \
-                __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);   \
-                ROWS6(X)                                                       \
-                k++, b += 16;                                                  \
-            }
+#define PRODUCT6                                                               \
+    {                                                                          \
+        __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);           \
+        ROWS6(X)                                                               \
+        k++, b += 16;                                                          \
+    }
         while (k + 2 <= n) {
             ask_behind((const void *)ask.next, 0);
             ask.next += 2 * ask.each;
-            STEP2 STEP2
+            PRODUCT6
+            PRODUCT6
         }
-        if (k < n) STEP2
+        if (k < n) PRODUCT6
+#undef PRODUCT6
 #undef X
     }
 #define X(r, at)                                                               \
@@ -74,7 +76,8 @@ static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
                         const float *b, int64_t kc, bool add,
                         const float *bias)
 {
-    const exact_window rows = exact_rows(a, ld);
+    const exact_ask ask = {(uintptr_t)b + AHEAD, 16 * sizeof *b};
+    const exact_window rows = exact_rows(a, ld, ask);
     conv_tile(c, ldc, &rows, 0, b, kc, add, bias);
 }
 

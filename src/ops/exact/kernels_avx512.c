@@ -57,8 +57,8 @@
     }
 
 /* Of a linear layer of few rows the first cache keeps the rows, and what comes
- * next of b goes to the second. Of a convolution that is there already: tiles
- * before have asked for it. */
+ * next of b goes to the second. A tile of a convolution asks there for its part
+ * of what comes behind b, as tiles before it have asked for b. */
 #define ASK_BEHIND                                                             \
     ask_behind(b, AHEAD); ask_behind(b, AHEAD + 64);                           \
     ask_behind(b, AHEAD + 128); ask_behind(b, AHEAD + 192);

@@ -57,6 +57,13 @@ void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
     kn->pack(panel, wide, kc, kc);
 }
 
+/* Products [k, k + n) of a panel that begins with row r, a block of the
+ * definition. */
+typedef struct block {
+    int64_t k, n, r;
+    const float *x, *w;      /* laid out, and turned                          */
+} block;
+
 /* The weights that come next, for kernels to ask memory for: stored, those of a
  * row for every tile; turned, a part of all, as they lie behind each other. */
 typedef struct wanted {
@@ -78,17 +85,17 @@ static wanted behind(const exact_product *p, exact_slice at)
     return next;
 }
 
-/* What one of so many tiles with weights w asks for. */
-static exact_ask ask(wanted *next, const exact_product *p, const float *w,
+/* What one of so many tiles asks for. */
+static exact_ask ask(wanted *next, const exact_product *p, block b,
                      int64_t tiles)
 {
     const int64_t i = next->asked++;
     if (!next->from || (next->rows && i >= next->rows))
-        return (exact_ask){.next = (uintptr_t)w};
+        return (exact_ask){.next = (uintptr_t)b.w}; /* a line that is there */
     if (next->rows)
         return (exact_ask){(uintptr_t)(next->from + i * next->ld),
                            sizeof *next->from};
-    return exact_ask_part(next->from, p->mr, TT_DOT_BLOCK, i, tiles);
+    return exact_ask_part(next->from, p->mr, b.n, i, tiles);
 }
 
 /* The sums [nr, mr] of a panel's first `live` rows go where they belong. */
@@ -103,13 +110,6 @@ static void give(const exact_product *p, const float *sums, exact_slice at,
             at.y[r * o + j] = b ? sum + b[at.o0 + j] : sum;
         }
 }
-
-/* Products [k, k + n) of a panel that begins with row r, a block of the
- * definition. */
-typedef struct block {
-    int64_t k, n, r;
-    const float *x, *w;      /* laid out, and turned                          */
-} block;
 
 /* `sums` join it. */
 static void add_block(const exact_product *p, float *sums, block b,
@@ -146,7 +146,7 @@ static void slice(const exact_product *p, float *out, const char *panels,
     for (; b.r < at.n; b.r += p->nr) {
         b.x = x + b.r * at.kc;
         add_block(p, out + b.r / p->nr * at.apart, b, at,
-                  ask(&next, p, b.w, tiles));
+                  ask(&next, p, b, tiles));
     }
 }
 

@@ -24,7 +24,8 @@ typedef struct exact_tuning {
     int64_t packed_rows; /* the same where weights are packed, which is done for
                           * every block of rows; for more than two of them
                           * classes amx and vdp may round all weights once    */
-    int64_t slice;       /* products taken together, in TT_DOT_BLOCK          */
+    int64_t slice;       /* products taken together, in TT_DOT_BLOCK; of
+                          * turned weights always one of them                 */
     int64_t tiles;       /* of outputs in a unit of work, at most; a quarter of
                           * it of turned weights, whose tiles are wider       */
     int64_t units;       /* of work per thread, at least                      */

@@ -52,10 +52,9 @@ static inline const float *exact_piece(const exact_window *w, int64_t k,
 }
 
 /* Rows that stand in one piece each. */
-static inline exact_window exact_rows(const float *x, int64_t ld, exact_ask ask)
+static inline exact_window exact_rows(const float *x, int64_t ld)
 {
-    return (exact_window){.x = x, .ld = ld, .run = INT64_MAX, .high = 1,
-                          .ask = ask};
+    return (exact_window){.x = x, .ld = ld, .run = INT64_MAX, .high = 1};
 }
 
 typedef struct tt_kernels {

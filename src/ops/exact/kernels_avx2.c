@@ -19,20 +19,8 @@
 #define ROWS6(X)                                                               \
     X(0, p0[k]) X(1, p0[k + ld]) X(2, p0[k + 2 * ld])                          \
     X(3, p1[k]) X(4, p1[k + ld]) X(5, p1[k + 2 * ld])
-
-static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
-                      const float *b, int64_t kc, bool add, const float *bias)
-{
-    const int64_t ld = w->ld;
-    exact_ask ask = w->ask;
-#define X(r, at) __m256 s##r = _mm256_setzero_ps(), t##r = s##r;
-    ROWS6(X)
-#undef X
-    for (int64_t n; kc > 0; k0 += n, kc -= n) {
-        n = kc;
-        const float *p0 = exact_piece(w, k0, &n), *p1 = p0 + 3 * ld;
-        int64_t k = 0;
-#define X(r, at)                                                               \
+#define BEGIN6(r, at) __m256 s##r = _mm256_setzero_ps(), t##r = s##r;
+#define STEP6(r, at)                                                           \
     {                                                                          \
         __m256 x = _mm256_set1_ps(at);                                         \
         s##r = _mm256_fmadd_ps(x, b0, s##r);                                   \
@@ -41,20 +29,10 @@ static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
 #define PRODUCT6                                                               \
     {                                                                          \
         __m256 b0 = _mm256_loadu_ps(b), b1 = _mm256_loadu_ps(b + 8);           \
-        ROWS6(X)                                                               \
+        ROWS6(STEP6)                                                           \
         k++, b += 16;                                                          \
     }
-        while (k + 2 <= n) {
-            ask_behind((const void *)ask.next, 0);
-            ask.next += 2 * ask.each;
-            PRODUCT6
-            PRODUCT6
-        }
-        if (k < n) PRODUCT6
-#undef PRODUCT6
-#undef X
-    }
-#define X(r, at)                                                               \
+#define GIVE6(r, at)                                                           \
     {                                                                          \
         float *y = c + r * ldc;                                                \
         if (add) {                                                             \
@@ -68,17 +46,40 @@ static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
         _mm256_storeu_ps(y, s##r);                                             \
         _mm256_storeu_ps(y + 8, t##r);                                         \
     }
-    ROWS6(X)
-#undef X
+
+static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t k0,
+                      const float *b, int64_t kc, bool add, const float *bias)
+{
+    const int64_t ld = w->ld;
+    exact_ask ask = w->ask;
+    ROWS6(BEGIN6)
+    for (int64_t n; kc > 0; k0 += n, kc -= n) {
+        n = kc;
+        const float *p0 = exact_piece(w, k0, &n), *p1 = p0 + 3 * ld;
+        int64_t k = 0;
+        while (k + 2 <= n) {
+            ask_behind((const void *)ask.next, 0);
+            ask.next += 2 * ask.each;
+            PRODUCT6
+            PRODUCT6
+        }
+        if (k < n) PRODUCT6
+    }
+    ROWS6(GIVE6)
 }
 
+/* Of few rows, whose weights come from memory: one product a round. */
 static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
                         const float *b, int64_t kc, bool add,
                         const float *bias)
 {
-    const exact_ask ask = {(uintptr_t)b + AHEAD, 16 * sizeof *b};
-    const exact_window rows = exact_rows(a, ld, ask);
-    conv_tile(c, ldc, &rows, 0, b, kc, add, bias);
+    const float *p0 = a, *p1 = a + 3 * ld;
+    ROWS6(BEGIN6)
+    for (int64_t k = 0; k < kc;) {
+        ask_behind(b, AHEAD);
+        PRODUCT6
+    }
+    ROWS6(GIVE6)
 }
 
 #define V __m256

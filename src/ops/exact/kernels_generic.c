@@ -41,7 +41,7 @@ static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
                         const float *b, int64_t kc, bool add,
                         const float *bias)
 {
-    const exact_window rows = exact_rows(a, ld, (exact_ask){0});
+    const exact_window rows = exact_rows(a, ld);
     conv_tile(c, ldc, &rows, 0, b, kc, add, bias);
 }
 

@@ -293,6 +293,25 @@ static void test_conv(void)
     }
 }
 
+/* No outputs: nothing is written, and nothing is called that is not there. */
+static void call_no_conv(void *user, tt_real *out)
+{
+    *out = 1;
+    call_conv(user, out);
+}
+
+static void test_no_channels(void)
+{
+    tt_arena a = {0};
+    conv_inputs in;
+    tt_conv_args c = {.kt = 1, .kh = 3, .kw = 3, .stride = 1, .up = 1, .Hi = 4,
+                      .Wi = 5, .Cin = 7, .Ho = 4, .Wo = 5, .pad_top = 1,
+                      .pad_left = 1};
+    draw_conv(&a, &in, &c, 7, NORMAL, NORMAL);
+    compare("conv to no channels", call_no_conv, &c, 1, 2e-5);
+    tt_arena_free(&a);
+}
+
 /* Few channels, and more than one slice of products; lines of a window that are
  * no whole number of 16; pictures cut into parts both ways. */
 static void test_few_channels(void)
@@ -707,6 +726,7 @@ int main(void)
     test_linear();
     test_linear_in_place(sizeof(tt_real) == 8 ? TT_F64 : TT_F32);
     test_conv();
+    test_no_channels();
     test_attention();
     test_low_scores();
     test_infinite_keys();

@@ -87,7 +87,7 @@ static plan plan_for(const tt_linear_args *a, const tt_bf16_kernels *kn)
     const int64_t kc = exact_slice_of(tuned, w->dim[1]);
     const int64_t up = exact_round_up(kc, BF16_GROUP);
     plan e = {.walk = {.a = a, .tuned = tuned, .mr = kn->mr, .nr = kn->nr,
-                       .group = BF16_GROUP, .size = kn->size,
+                       .group = BF16_GROUP, .size = kn->size, .kc = kc,
                        .tiles = tuned->tiles,
                        .rows = rows, .slice = slice},
               .kn = kn};

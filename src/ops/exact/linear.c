@@ -154,7 +154,7 @@ static plan plan_for(const tt_linear_args *a)
     const exact_tuning *tuned = exact_tuned(kn->level);
     const int64_t kc = exact_slice_of(tuned, a->w->dim[1]);
     return (plan){.walk = {.a = a, .tuned = tuned, .mr = kn->mr, .nr = kn->nr,
-                           .group = 1, .size = sizeof(float),
+                           .group = 1, .size = sizeof(float), .kc = kc,
                            .tiles = tuned->tiles,
                            .copy = (kn->nr > kn->mr ? kn->nr : kn->mr) * kc,
                            .rows = rows, .slice = slice},

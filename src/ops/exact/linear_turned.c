@@ -154,11 +154,11 @@ static plan plan_for(const tt_linear_args *a)
 {
     const tt_kernels *kn = exact_kernels();
     const exact_tuning *tuned = exact_tuned(kn->level);
+    const int64_t kc = exact_least(a->w->dim[1], TT_DOT_BLOCK);
     return (plan){.walk = {.a = a, .tuned = tuned, .mr = kn->nr, .nr = kn->mr,
-                           .group = 1, .size = sizeof(float),
-                           .kc = TT_DOT_BLOCK,
+                           .group = 1, .size = sizeof(float), .kc = kc,
                            .tiles = exact_parts(tuned->tiles, 4),
-                           .copy = 2 * kn->nr * TT_DOT_BLOCK, .gives = true,
+                           .copy = 2 * kn->nr * kc, .gives = true,
                            .rows = rows, .slice = slice},
                   .kn = kn};
 }

@@ -117,9 +117,8 @@ static block plan(const tt_ctx *ctx, const exact_product *p)
     const tt_linear_args *a = p->a;
     const exact_tuning *t = p->tuned;
     block b = {.p = p, .kn = exact_kernels(), .o = a->w->dim[0],
-               .K = a->w->dim[1], .slice = exact_slice_of(t, a->w->dim[1]),
+               .K = a->w->dim[1], .slice = p->kc,
                .far = a->n * a->w->dim[0] * (int64_t)sizeof *a->y >= t->far};
-    if (p->kc) b.slice = exact_least(b.K, p->kc);
     const int64_t want = t->units * ctx->nthreads;
     const int64_t tiles = exact_parts(b.o, p->mr);
     const int64_t blocks = exact_parts(a->n, p->packs ? t->packed_rows

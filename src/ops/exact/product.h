@@ -40,7 +40,7 @@ struct exact_product {
     int64_t mr, nr;      /* outputs and rows of x of a tile                   */
     int64_t group;       /* products are laid out in multiples of it          */
     int64_t size;        /* bytes of a value of x that is laid out            */
-    int64_t kc;          /* products taken together; 0: as tuned              */
+    int64_t kc;          /* products taken together, at most K                */
     int64_t tiles;       /* of outputs in a unit of work, at most             */
     int64_t copy;        /* floats for the weights of a tile, for a slice()   */
     bool packs;          /* weights go there in whole                         */

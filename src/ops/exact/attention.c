@@ -7,6 +7,9 @@
  *     soften  weights, running maximum and sum, all lane by lane
  *     values  acc = acc * alpha + (x[0] + x[1])
  *                              value_tile     (dot over TT_DOT_BLOCK keys each)
+ * The weights of TT_DOT_BLOCK keys may be more than a first cache holds, and
+ * every value_tile reads all of them: so values are taken for fewer keys at a
+ * time (`value_keys`), a piece of a chain, whose sums wait in memory.
  * With queries along the lanes every chain of the definition is one lane. */
 #include "ops/exact/walk.h"
 
@@ -30,13 +33,36 @@ typedef struct work {
     float *m, *l;        /* [group, aq]                                      */
     float *s;            /* [TT_KEY_BLOCK, aq]                                */
     float *tops;         /* [aq]: the largest of each column of s; or NULL    */
-    float *part;         /* [Dup, aq]: values of a block's first TT_DOT_BLOCK;
-                          * or NULL                                           */
+    float *sums[2];      /* [Dup, aq] each: of a block's two chains of values,
+                          * where they wait; or NULL                          */
 } work;
 
 static const plan *plan_of(const exact_walk *w)
 {
     return (const plan *)(const void *)w;
+}
+
+/* Keys [at, at + n) of a block whose values are taken together. */
+typedef struct piece {
+    int64_t at, n;
+    bool begun, last;        /* not its chain's first; the block's last       */
+} piece;
+
+/* The piece that begins with a key, of so many in a block. */
+static piece piece_at(const plan *e, int64_t at, int64_t keys)
+{
+    const int64_t done = at % TT_DOT_BLOCK, left = TT_DOT_BLOCK - done;
+    const int64_t most = exact_least(left, e->walk.tuned->value_keys);
+    piece p = {.at = at, .n = exact_least(keys - at, most), .begun = done > 0};
+    p.last = at + p.n == keys;
+    return p;
+}
+
+/* Do sums of chain i of a block's values wait for more? */
+static bool waits(const plan *e, int64_t keys, int i)
+{
+    const int64_t first = i * TT_DOT_BLOCK;
+    return first < keys && !piece_at(e, first, keys).last;
 }
 
 /* Lay out one thread's memory at p and say how many floats that is (p NULL:
@@ -51,7 +77,8 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
     w->l = exact_take(p, &at, group * aq);
     w->s = exact_take(p, &at, keys * aq);
     w->tops = e->kn->score_top ? exact_take(p, &at, aq) : NULL;
-    w->part = keys > TT_DOT_BLOCK ? exact_take(p, &at, Dup * aq) : NULL;
+    for (int i = 0; i < 2; i++)
+        w->sums[i] = waits(e, keys, i) ? exact_take(p, &at, Dup * aq) : NULL;
     return at;
 }
 
@@ -75,7 +102,7 @@ static void queries(const exact_walk *walk, float *memory, exact_place at)
 }
 
 /* What is laid out of a block of n keys: k [n in whole tiles, D], zero past n,
- * so that full score tiles can be computed; behind it v, for every TT_DOT_BLOCK
+ * so that full score tiles can be computed; behind it v, for every piece of its
  * keys [Dup / am, keys, am]. Every tile finds its part behind that of the one
  * before. */
 static int64_t room(const exact_walk *walk, int64_t n)
@@ -107,13 +134,13 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
     const float *kj = exact_first_key(walk, at);
     const float *vj = exact_first_value(walk, at);
     float *v = laid + values_at(walk, at.n);
+    piece p = piece_at(e, 0, at.n);
     for (int64_t j = 0; j < at.n; j++) {
+        if (j == p.at + p.n) p = piece_at(e, j, at.n);
         memcpy(laid + j * D, kj, (size_t)D * sizeof *laid);
-        const int64_t first = j / TT_DOT_BLOCK * TT_DOT_BLOCK;
-        const int64_t n = exact_least(at.n - first, TT_DOT_BLOCK);
-        float *to = v + first * e->Dup + (j - first) * am;
+        float *to = v + p.at * e->Dup + (j - p.at) * am;
         for (int64_t d = 0; d < e->Dup; d += am)
-            put(to + d * n, vj + d, exact_least(D - d, am), am);
+            put(to + d * p.n, vj + d, exact_least(D - d, am), am);
         kj += a->kv_stride;
         vj += a->kv_stride;
     }
@@ -126,17 +153,18 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
 static void values(const plan *e, work *w, float *acc, const float *v,
                    exact_place at, const float *alpha)
 {
-    const tt_kernels *kn = e->kn;
-    const int64_t am = kn->am, aq = kn->aq;
-    const int64_t one = exact_least(at.n, TT_DOT_BLOCK), two = at.n - one;
-    float *to = two ? w->part : acc;
-    for (int64_t d = 0; d < e->Dup; d += am)
-        kn->value_tile(to + d * aq, NULL, v + d * one, w->s, one, at.live,
-                       two ? NULL : alpha);
-    v += one * e->Dup;
-    for (int64_t d = 0; two && d < e->Dup; d += am)
-        kn->value_tile(acc + d * aq, to + d * aq, v + d * two, w->s + one * aq,
-                       two, at.live, alpha);
+    const int64_t am = e->kn->am, aq = e->kn->aq;
+    for (piece p = piece_at(e, 0, at.n);; p = piece_at(e, p.at + p.n, at.n)) {
+        const bool second = p.at >= TT_DOT_BLOCK, joins = p.last && second;
+        float *sums = w->sums[second], *to = p.last ? acc : sums;
+        for (int64_t d = 0; d < e->Dup * aq; d += am * aq)
+            e->kn->value_tile(to + d, p.begun ? sums + d : NULL,
+                              joins ? w->sums[0] + d : NULL,
+                              v + p.at * e->Dup + d / aq * p.n,
+                              w->s + p.at * aq, p.n, at.live,
+                              p.last ? alpha : NULL);
+        if (p.last) return;
+    }
 }
 
 /* s [n in whole tiles, aq] = dot of keys with the queries. Their maxima too, if

@@ -137,12 +137,13 @@ typedef struct tt_kernels {
      * may be any lower number beside a NaN; NULL: not in these kernels. */
     void (*score_top)(float *s, const float *k, const float *q, int64_t D,
                       int64_t live, float *top);
-    /* values: x [am, aq] = chain over j < n of v[j*am + r] p[j][lane], and
+    /* values: x [am, aq] = chain over j < n of v[j*am + r] p[j][lane], from
+     * `begun` [am, aq] on (NULL: from 0), and
      *     o [am, aq] = fma(o, alpha[lane], part + x)
      * part NULL: x stands for part + x; alpha NULL: o = part + x, and o is not
-     * read. */
-    void (*value_tile)(float *o, const float *part, const float *v,
-                       const float *p, int64_t n, int64_t live,
+     * read. o may be `begun`. */
+    void (*value_tile)(float *o, const float *begun, const float *part,
+                       const float *v, const float *p, int64_t n, int64_t live,
                        const float *alpha);
     /* Softmax of one key block for aq queries: s [n, aq] logits in, weights
      * out; m, l running maximum and sum [aq]; alpha [aq] out: the factor for

@@ -120,23 +120,25 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
 
 /* Four broadcast rows against 24 lanes; `at(r)` is the scalar of row r. The
  * rows lie in `count` * 4 floats, and behind them are those of the next tile
- * (of a block's last tile: of the next block), which are asked for. `last` is
- * done with the sums xr, yr, zr while registers hold them. */
-#define TILE_4x24(lanes, count, at, rows, last)                                \
-    do {                                                                       \
-        FOUR(DECLARE, at)                                                      \
-        for (int64_t k = 0; k < (count); k++) {                                \
-            __m256 b0 = _mm256_loadu_ps((lanes) + k * 24);                     \
-            __m256 b1 = _mm256_loadu_ps((lanes) + k * 24 + 8);                 \
-            __m256 b2 = _mm256_loadu_ps((lanes) + k * 24 + 16);                \
-            ask_behind(rows, 16 * ((count) + k));                              \
-            FOUR(STEP, at)                                                     \
-        }                                                                      \
-        last                                                                   \
-    } while (0)
+ * (of a block's last tile: of the next block), which are asked for. The
+ * products join the sums xr, yr, zr, which were 0 or, where `from` is given,
+ * what lies there. */
+#define STEPS_4x24(lanes, count, at, rows)                                     \
+    for (int64_t k = 0; k < (count); k++) {                                    \
+        __m256 b0 = _mm256_loadu_ps((lanes) + k * 24);                         \
+        __m256 b1 = _mm256_loadu_ps((lanes) + k * 24 + 8);                     \
+        __m256 b2 = _mm256_loadu_ps((lanes) + k * 24 + 16);                    \
+        ask_behind(rows, 16 * ((count) + k));                                  \
+        FOUR(STEP, at)                                                         \
+    }
 #define FOUR(X, y) X(0, y) X(1, y) X(2, y) X(3, y)
 #define DECLARE(r, at)                                                         \
     __m256 x##r = _mm256_setzero_ps(), y##r = x##r, z##r = x##r;
+#define BEGUN(r, from, i)                                                      \
+    ((from) ? _mm256_loadu_ps((from) + r * 24 + i) : _mm256_setzero_ps())
+#define GO_ON(r, from)                                                         \
+    __m256 x##r = BEGUN(r, from, 0), y##r = BEGUN(r, from, 8),                 \
+           z##r = BEGUN(r, from, 16);
 #define STEP(r, at)                                                            \
     {                                                                          \
         __m256 v = _mm256_set1_ps(at(r));                                      \
@@ -154,18 +156,22 @@ static void score_tile(float *s, const float *key, const float *q, int64_t D,
 {
     (void)live;
 #define KEY(r) key[r * D + k]
-    TILE_4x24(q, D, KEY, key, FOUR(STORE, s));
+    FOUR(DECLARE, 0)
+    STEPS_4x24(q, D, KEY, key)
+    FOUR(STORE, s)
 }
 
-static void value_tile(float *o, const float *part, const float *v4,
-                       const float *p, int64_t n, int64_t live,
+static void value_tile(float *o, const float *begun, const float *part,
+                       const float *v4, const float *p, int64_t n, int64_t live,
                        const float *alpha)
 {
 #define VALUE(r) v4[k * 4 + r]
 #define GIVE(r, at)                                                            \
     JOIN_ROW(r, 0, x##r) JOIN_ROW(r, 8, y##r) JOIN_ROW(r, 16, z##r)
     (void)live;
-    TILE_4x24(p, n, VALUE, v4, FOUR(GIVE, 0));
+    FOUR(GO_ON, begun)
+    STEPS_4x24(p, n, VALUE, v4)
+    FOUR(GIVE, 0)
 }
 
 /* 4 x 3 accumulators as in the attention tile, nothing loaded. */

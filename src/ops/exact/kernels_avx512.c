@@ -356,17 +356,13 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
  * of the others are 0); `at(r)` is the scalar of row r. The rows lie in `count`
  * times 8 floats, and behind them are those of the next tile (of a block's last
  * tile: of the next block), which are asked for: they come from far, and CPUs
- * that foresee stop at the end of a page. `last` is done with the sums xr, yr,
- * zr while registers hold them. */
-#define TILE_8x48(lanes, count, at, rows, live, last)                          \
-    do {                                                                       \
-        EIGHT(DECLARE, at)                                                     \
-        if ((live) > 32)                                                       \
-            STEPS_8x48(lanes, count, at, rows, STEP)                           \
-        else                                                                   \
-            STEPS_8x48(lanes, count, at, rows, STEP_32)                        \
-        last                                                                   \
-    } while (0)
+ * that foresee stop at the end of a page. The products join the sums xr, yr,
+ * zr, which were 0 or, where `from` is given, what lies there. */
+#define SUMS_8x48(lanes, count, at, rows, live)                                \
+    if ((live) > 32)                                                           \
+        STEPS_8x48(lanes, count, at, rows, STEP)                               \
+    else                                                                       \
+        STEPS_8x48(lanes, count, at, rows, STEP_32)
 #define STEPS_8x48(lanes, count, at, rows, step)                               \
     for (int64_t k = 0; k < (count); k++) {                                    \
         __m512 b0 = _mm512_loadu_ps((lanes) + k * 48);                         \
@@ -380,6 +376,11 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     X(0, y) X(1, y) X(2, y) X(3, y) X(4, y) X(5, y) X(6, y) X(7, y)
 #define DECLARE(r, at)                                                         \
     __m512 x##r = _mm512_setzero_ps(), y##r = x##r, z##r = x##r;
+#define BEGUN(r, from, i)                                                      \
+    ((from) ? _mm512_loadu_ps((from) + r * 48 + i) : _mm512_setzero_ps())
+#define GO_ON(r, from)                                                         \
+    __m512 x##r = BEGUN(r, from, 0), y##r = BEGUN(r, from, 16),                \
+           z##r = BEGUN(r, from, 32);
 #define STEP_32(r, at)                                                         \
     {                                                                          \
         __m512 v = _mm512_set1_ps(at(r));                                      \
@@ -402,7 +403,9 @@ static void score_tile(float *s, const float *key, const float *q, int64_t D,
                        int64_t live)
 {
 #define KEY(r) key[r * D + k]
-    TILE_8x48(q, D, KEY, key, live, EIGHT(STORE, s));
+    EIGHT(DECLARE, 0)
+    SUMS_8x48(q, D, KEY, key, live)
+    EIGHT(STORE, s)
 }
 
 INLINE void lift(float *top, __m512 a, __m512 b, __m512 c, __m512 d)
@@ -417,18 +420,22 @@ static void score_top(float *s, const float *key, const float *q, int64_t D,
 #define RAISE(at, v)                                                           \
     lift(top + (at), _mm512_max_ps(v##0, v##1), _mm512_max_ps(v##2, v##3),     \
          _mm512_max_ps(v##4, v##5), _mm512_max_ps(v##6, v##7));
-    TILE_8x48(q, D, KEY, key, live,
-              EIGHT(STORE, s) RAISE(0, x) RAISE(16, y) RAISE(32, z));
+    EIGHT(DECLARE, 0)
+    SUMS_8x48(q, D, KEY, key, live)
+    EIGHT(STORE, s)
+    RAISE(0, x) RAISE(16, y) RAISE(32, z)
 }
 
-static void value_tile(float *o, const float *part, const float *v8,
-                       const float *p, int64_t n, int64_t live,
+static void value_tile(float *o, const float *begun, const float *part,
+                       const float *v8, const float *p, int64_t n, int64_t live,
                        const float *alpha)
 {
 #define VALUE(r) v8[k * 8 + r]
 #define GIVE(r, at)                                                            \
     JOIN_ROW(r, 0, x##r) JOIN_ROW(r, 16, y##r) JOIN_ROW(r, 32, z##r)
-    TILE_8x48(p, n, VALUE, v8, live, EIGHT(GIVE, 0));
+    EIGHT(GO_ON, begun)
+    SUMS_8x48(p, n, VALUE, v8, live)
+    EIGHT(GIVE, 0)
 }
 
 /* 8 x 3 accumulators as in the attention tile, nothing loaded. */

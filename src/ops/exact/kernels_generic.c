@@ -62,12 +62,13 @@ static void score_tile(float *s, const float *k, const float *restrict q,
     memcpy(s, t, sizeof t);
 }
 
-static void value_tile(float *o, const float *part, const float *v,
-                       const float *restrict p, int64_t n, int64_t live,
-                       const float *alpha)
+static void value_tile(float *o, const float *begun, const float *part,
+                       const float *v, const float *restrict p, int64_t n,
+                       int64_t live, const float *alpha)
 {
     (void)live;
     float t[AM][AQ] = {{0}};
+    if (begun) memcpy(t, begun, sizeof t);
     for (int64_t j = 0; j < n; j++)
         for (int r = 0; r < AM; r++)
             for (int i = 0; i < AQ; i++)

@@ -96,37 +96,42 @@ static void pack(float *panel, const float *src, int64_t ld, int64_t kc)
     pack_columns(panel, src, ld, k, kc, 12);
 }
 
-/* Four broadcast rows against 16 lanes. `last` is done with the sums xr, yr,
- * zr, ur while registers hold them. */
+/* Four broadcast rows against 16 lanes: `count` products join the sums xr, yr,
+ * zr, ur, which were 0 or, where `from` is given, what lies there. */
 #define FOUR(X, y) X(0, y) X(1, y) X(2, y) X(3, y)
 #define DECLARE4(r, at) DECLARE(r, at) float32x4_t u##r = x##r;
+#define BEGUN4(r, from, i)                                                     \
+    ((from) ? vld1q_f32((from) + r * 16 + i) : vdupq_n_f32(0))
+#define GO_ON4(r, from)                                                        \
+    float32x4_t x##r = BEGUN4(r, from, 0), y##r = BEGUN4(r, from, 4),          \
+                z##r = BEGUN4(r, from, 8), u##r = BEGUN4(r, from, 12);
 #define STEP4(r, at) STEP(r, at) u##r = vfmaq_n_f32(u##r, b3, at(r));
 #define STORE4(r, out)                                                         \
     vst1q_f32((out) + r * 16, x##r);                                           \
     vst1q_f32((out) + r * 16 + 4, y##r);                                       \
     vst1q_f32((out) + r * 16 + 8, z##r);                                       \
     vst1q_f32((out) + r * 16 + 12, u##r);
-#define TILE_4x16(lanes, count, at, last)                                      \
-    FOUR(DECLARE4, at)                                                         \
+#define STEPS_4x16(lanes, count, at)                                           \
     for (int64_t k = 0; k < (count); k++) {                                    \
         float32x4_t b0 = vld1q_f32((lanes) + k * 16);                          \
         float32x4_t b1 = vld1q_f32((lanes) + k * 16 + 4);                      \
         float32x4_t b2 = vld1q_f32((lanes) + k * 16 + 8);                      \
         float32x4_t b3 = vld1q_f32((lanes) + k * 16 + 12);                     \
         FOUR(STEP4, at)                                                        \
-    }                                                                          \
-    last
+    }
 
 static void score_tile(float *s, const float *key, const float *q, int64_t D,
                        int64_t live)
 {
     (void)live;
 #define KEY(r) key[r * D + k]
-    TILE_4x16(q, D, KEY, FOUR(STORE4, s))
+    FOUR(DECLARE4, 0)
+    STEPS_4x16(q, D, KEY)
+    FOUR(STORE4, s)
 }
 
-static void value_tile(float *o, const float *part, const float *v4,
-                       const float *p, int64_t n, int64_t live,
+static void value_tile(float *o, const float *begun, const float *part,
+                       const float *v4, const float *p, int64_t n, int64_t live,
                        const float *alpha)
 {
 #define VALUE(r) v4[k * 4 + r]
@@ -134,7 +139,9 @@ static void value_tile(float *o, const float *part, const float *v4,
     JOIN_ROW(r, 0, x##r) JOIN_ROW(r, 4, y##r) JOIN_ROW(r, 8, z##r)             \
     JOIN_ROW(r, 12, u##r)
     (void)live;
-    TILE_4x16(p, n, VALUE, FOUR(GIVE, 0))
+    FOUR(GO_ON4, begun)
+    STEPS_4x16(p, n, VALUE)
+    FOUR(GIVE, 0)
 }
 
 /* 8 x 3 accumulators, nothing loaded. */

@@ -41,6 +41,9 @@ typedef struct exact_tuning {
     /* Attention of every class (walk.c). */
     int64_t group;       /* query panels that share a block of keys, at most  */
     int64_t head_groups; /* per thread in the heads of a time, at least       */
+    int64_t value_keys;  /* keys whose values are taken together in class f32,
+                          * at most TT_DOT_BLOCK: their weights of a panel stay
+                          * in a core's first cache                           */
     /* Convolutions (conv.c, bf16_conv.c). */
     int64_t conv_inputs; /* bytes of them in a unit of work, about: beside
                           * weights of one panel they fit a core's second
@@ -70,6 +73,7 @@ typedef struct exact_tuning {
     X(far, 0, INT64_MAX)                                                       \
     X(group, 1, 64)                                                            \
     X(head_groups, 1, 1024)                                                    \
+    X(value_keys, 1, 1024)                                                     \
     X(conv_inputs, 1, 1 << 28)                                                 \
     X(conv_slice, 1, 64)                                                       \
     X(tc_slice, 1, 1024)                                                       \

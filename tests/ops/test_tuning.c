@@ -26,8 +26,10 @@ static tt_ctx *ctx;
  * and just fits it; of 84 it has 16 lanes and four rows that go alone, of 81
  * one. Of 89, 88, 84, 81 and 77 rows that are broadcast (turned_rows) a last
  * tile of 14 has 5, 4, all, 11 and just half; of 94 outputs a last one has 30
- * of 32, few enough lanes in vain for weights to be turned. */
-enum { ROWS = 89, OUT = 94, IN = 1100, WHOLE = 1056, /* in groups of bf16 */
+ * of 32, few enough lanes in vain for weights to be turned. Rows of LINES
+ * outputs begin where cache lines do, as those that are far must. */
+enum { ROWS = 89, OUT = 94, LINES = 64, IN = 1100,
+       WHOLE = 1056, /* in groups of bf16 */
        T = 101, N = 530, HEADS = 3, D = 16,
        SIDE = 11, CIN = 24, COUT = 37, WINDOW = 27 * CIN,
        GATES = 40000, WIDE = 200 };
@@ -43,6 +45,7 @@ typedef struct data {
 /* With room behind each product, which nobody writes to. */
 enum { BEHIND = 64 };
 typedef struct results {
+    _Alignas(64) float lines[(ROWS + BEHIND) * LINES];
     float linear[7][(ROWS + BEHIND) * OUT];
     float attention[(T + BEHIND) * HEADS * D];
     float conv[2][(SIDE + BEHIND) * SIDE * COUT], gates[4][GATES];
@@ -70,6 +73,9 @@ static void products(results *r)
     tt_linear(ctx, r->linear[2], in.x, ROWS - 5, &w, in.b);
     tt_linear(ctx, r->linear[3], in.x, ROWS - 8, &w, NULL);
     tt_linear(ctx, r->linear[6], in.x, ROWS - 12, &w, in.b);
+    const tt_tensor lines = tt_tensor_make(in.w, TT_F32, 2,
+                                           (int64_t[]){LINES, IN});
+    tt_linear(ctx, r->lines, in.x, ROWS, &lines, in.b);
     const int64_t whole[] = {OUT, WHOLE};
     const tt_tensor v = tt_tensor_make(in.w, TT_F32, 2, whole);
     const tt_tensor h = tt_tensor_make(in.narrow, TT_F16, 2, whole);

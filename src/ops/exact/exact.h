@@ -98,14 +98,19 @@ typedef struct tt_kernels {
      * if that is given, then + bias[lane] if that is. c may be `from`.
      * Meanwhile it asks.
      *   x [kc, mr], w [kc, nr] packed
-     * turned_half has the first mr / 2 rows alone. NULL: not in these
-     * kernels. */
+     * turned_half has the first mr / 2 rows alone. turned_far stores around the
+     * caches, if every row of c begins where a cache line does; others see that
+     * after turned_end. NULL: not in these kernels. */
     void (*turned_tile)(float *c, int64_t ldc, const float *from,
                         const float *x, const float *w, int64_t kc,
                         const float *bias, exact_ask ask);
     void (*turned_half)(float *c, int64_t ldc, const float *from,
                         const float *x, const float *w, int64_t kc,
                         const float *bias, exact_ask ask);
+    void (*turned_far)(float *c, int64_t ldc, const float *from,
+                       const float *x, const float *w, int64_t kc,
+                       const float *bias, exact_ask ask);
+    void (*turned_end)(void);
     /* x [kc, mr] = transpose of n <= mr rows (row stride ld); those past n are
      * any numbers. */
     void (*turned_rows)(float *x, const float *rows, int64_t ld, int64_t n,

@@ -91,8 +91,14 @@ static void linear_tile(float *c, int64_t ldc, const float *a, int64_t ld,
 
 #define SIDE3(X) X(0) X(1) X(2)
 #define SIDE6(X) SIDE3(X) X(3) X(4) X(5)
-TURNED_TILE(turned_tile, SIDE6)
-TURNED_TILE(turned_half, SIDE3)
+TURNED_TILE(turned_tile, SIDE6, GIVE_SIDE)
+TURNED_TILE(turned_half, SIDE3, GIVE_SIDE)
+TURNED_TILE(turned_far, SIDE6, GIVE_FAR)
+
+static void turned_end(void)
+{
+    VS_AROUND_END();
+}
 
 static void turned_rows(float *x, const float *rows, int64_t ld, int64_t n,
                         int64_t kc)
@@ -199,6 +205,7 @@ const tt_kernels tt_kernels_avx2 = {
     .name = "avx2", .level = EXACT_AVX2,
     .mr = 6, .nr = 16, .linear_tile = linear_tile, .pack = pack,
     .turned_tile = turned_tile, .turned_half = turned_half,
+    .turned_far = turned_far, .turned_end = turned_end,
     .turned_rows = turned_rows, .conv_tile = conv_tile,
     .am = 4, .aq = AQ, .score_tile = score_tile, .value_tile = value_tile,
     .fma_loop = fma_loop,

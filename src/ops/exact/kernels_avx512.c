@@ -107,8 +107,14 @@ LINEAR_TILE(linear_few, _mm256)
 
 #define SIDE7(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6)
 #define SIDE14(X) SIDE7(X) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
-TURNED_TILE(turned_tile, SIDE14)
-TURNED_TILE(turned_half, SIDE7)
+TURNED_TILE(turned_tile, SIDE14, GIVE_SIDE)
+TURNED_TILE(turned_half, SIDE7, GIVE_SIDE)
+TURNED_TILE(turned_far, SIDE14, GIVE_FAR)
+
+static void turned_end(void)
+{
+    VS_AROUND_END();
+}
 
 static void turned_rows(float *x, const float *rows, int64_t ld, int64_t n,
                         int64_t kc)
@@ -464,6 +470,7 @@ const tt_kernels tt_kernels_avx512 = {
     .mr = 14, .nr = 32, .linear_tile = linear_tile, .pack = pack,
     .few = 24, .linear_few = linear_few, .half = 16, .linear_half = linear_half,
     .turned_tile = turned_tile, .turned_half = turned_half,
+    .turned_far = turned_far, .turned_end = turned_end,
     .turned_rows = turned_rows, .rest = REST, .linear_rest = linear_rest,
     .linear_half16 = linear_half16, .conv_tile = conv_tile,
     .conv_rest = conv_rest,

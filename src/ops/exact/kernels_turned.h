@@ -27,6 +27,9 @@
 #define GIVE_SIDE(r)                                                           \
     P(storeu)(c + r * ldc, s##r);                                              \
     P(storeu)(c + r * ldc + W, t##r);
+#define GIVE_FAR(r)                                                            \
+    P(stream)(c + r * ldc, s##r);                                              \
+    P(stream)(c + r * ldc + W, t##r);
 #define TURNED_STEP(ROWS)                                                      \
     {                                                                          \
         const V b0 = P(loadu)(w), b1 = P(loadu)(w + W);                        \
@@ -34,7 +37,7 @@
         ROWS(STEP_SIDE)                                                        \
         x += MR, w += 2 * W;                                                   \
     }
-#define TURNED_TILE(name, ROWS)                                                \
+#define TURNED_TILE(name, ROWS, GIVE)                                          \
     static void name(float *c, int64_t ldc, const float *from, const float *x, \
                      const float *w, int64_t kc, const float *bias,            \
                      exact_ask ask)                                            \
@@ -53,5 +56,5 @@
         if (bias) {                                                            \
             ROWS(BIAS_SIDE)                                                    \
         }                                                                      \
-        ROWS(GIVE_SIDE)                                                        \
+        ROWS(GIVE)                                                             \
     }

@@ -9,7 +9,9 @@
  * block of turned weights stays near the core for all rows, outputs come as
  * they belong, and a last tile may have half the rows: of 273, the tokens of a
  * chunk at 208x112, none is computed in vain. `turned_rows` says from how many
- * rows on that pays. */
+ * rows on that pays. From `once_rows` on weights are turned once for all blocks
+ * of rows, unless somebody has turned them beforehand. */
+#include "core/parallel.h"
 #include "ops/exact/product.h"
 
 #ifndef TT_REAL_DOUBLE
@@ -111,6 +113,13 @@ static void give(const exact_product *p, const float *sums, exact_slice at,
         }
 }
 
+/* Do tiles' rows of outputs begin where lines do? */
+static bool whole_lines(const exact_product *p)
+{
+    const int64_t line = 64 / (int64_t)sizeof *p->a->y;
+    return (uintptr_t)p->a->y % 64 == 0 && p->a->w->dim[0] % line == 0;
+}
+
 /* `sums` join it. */
 static void add_block(const exact_product *p, float *sums, block b,
                       exact_slice at, exact_ask meanwhile)
@@ -123,7 +132,8 @@ static void add_block(const exact_product *p, float *sums, block b,
                        && (live >= p->nr || live == half);
     const float *bias = there && p->a->b ? p->a->b + at.o0 : NULL;
     at.y += b.r * o;
-    (live <= half ? kn->turned_half : kn->turned_tile)(
+    (live <= half ? kn->turned_half
+     : there && at.far ? kn->turned_far : kn->turned_tile)(
         there ? at.y : sums, there ? o : p->mr, b.k > 0 ? sums : NULL, b.x,
         b.w, b.n, bias, meanwhile);
     if (last && !there) give(p, sums, at, live);
@@ -143,11 +153,13 @@ static void slice(const exact_product *p, float *out, const char *panels,
                            copy + p->mr * at.kc);
         b.w = copy;
     }
+    at.far = at.far && whole_lines(p);
     for (; b.r < at.n; b.r += p->nr) {
         b.x = x + b.r * at.kc;
         add_block(p, out + b.r / p->nr * at.apart, b, at,
                   ask(&next, p, b, tiles));
     }
+    if (at.far && b.k + b.n == p->a->w->dim[1]) kernels_of(p)->turned_end();
 }
 
 static plan plan_for(const tt_linear_args *a)
@@ -184,16 +196,70 @@ bool exact_turns(const tt_ctx *ctx, const tt_linear_args *a)
         && served(ctx, a, tuned, kn->nr) >= tuned->turned_rows / 4;
 }
 
+static bool turns_once(const tt_linear_args *a)
+{
+    return a->n >= exact_tuned(exact_kernels()->level)->once_rows
+        && !exact_turned(a->w, 0, 0);
+}
+
+/* Floats of them, and a block of a tile for every thread, widened. */
+static int64_t floats_of_turned(const tt_tensor *w)
+{
+    return exact_round_up(w->dim[0], exact_kernels()->nr) * w->dim[1];
+}
+
+static int64_t turning_room(const tt_ctx *ctx, const tt_tensor *w)
+{
+    return floats_of_turned(w)
+           + ctx->nthreads * exact_kernels()->nr * TT_DOT_BLOCK;
+}
+
+/* What tt_tensor.turned is, a block of a tile at a time;
+ * `wide` [threads, nr, TT_DOT_BLOCK]. */
+static void turn_all(tt_ctx *ctx, float *to, const tt_tensor *w, float *wide)
+{
+    const int64_t nr = exact_kernels()->nr, K = w->dim[1];
+    const int64_t blocks = exact_parts(K, TT_DOT_BLOCK);
+    TT_PARALLEL_FOR_DYNAMIC(ctx, w->dim[0] * K)
+    for (int64_t u = 0; u < exact_parts(w->dim[0], nr) * blocks; u++) {
+        const int64_t o0 = u / blocks * nr, k0 = u % blocks * TT_DOT_BLOCK;
+        exact_turn_weights(to + o0 * K + k0 * nr, w, o0, k0,
+                           exact_least(K - k0, TT_DOT_BLOCK),
+                           wide + tt_thread_id() * nr * TT_DOT_BLOCK);
+    }
+}
+
 int64_t exact_turned_linear_room(const tt_ctx *ctx, const tt_linear_args *a)
 {
     const plan e = plan_for(a);
-    return exact_product_room(ctx, &e.walk);
+    return (turns_once(a) ? turning_room(ctx, a->w) : 0)
+           + exact_product_room(ctx, &e.walk);
+}
+
+static void multiply(tt_ctx *ctx, const tt_linear_args *a)
+{
+    const plan e = plan_for(a);
+    exact_product_all(ctx, &e.walk);
 }
 
 void exact_turned_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
-    const plan e = plan_for(a);
-    exact_product_all(ctx, &e.walk);
+    if (!turns_once(a)) {
+        multiply(ctx, a);
+        return;
+    }
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    float *room = tt_scratch(ctx, turning_room(ctx, a->w));
+    if (room) {
+        tt_tensor w = *a->w;
+        tt_linear_args rest = *a;
+        rest.w = &w;
+        turn_all(ctx, room, a->w, room + floats_of_turned(a->w));
+        w.turned = room;
+        w.lanes = exact_kernels()->nr;
+        multiply(ctx, &rest);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
 }
 
 #else

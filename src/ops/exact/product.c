@@ -41,7 +41,7 @@ static void one_unit(const block *b, exact_unit u, int64_t r0)
     const int64_t r1 = exact_least(b->lanes, r0 + b->wide);
     float *out = b->own + tt_thread_id() * b->own_size;
     exact_slice at = {.n = r1 - r0, .live = exact_least(b->n - r0, r1 - r0),
-                      .apart = b->high * nr};
+                      .apart = b->high * nr, .far = b->far};
     float *copy = out + b->high * b->wide;
     const float *bias = b->p->a->b ? b->p->a->b + o0 : NULL;
     for (at.k0 = 0; at.k0 < b->K; at.k0 += b->slice) {

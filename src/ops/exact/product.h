@@ -30,6 +30,7 @@ typedef struct exact_slice {
     int64_t apart;       /* floats between the sums of two panels             */
     int64_t after[2];    /* the o0 and k0 of the step behind this one         */
     float *y;            /* where the output of o0 and the first row belongs  */
+    bool far;            /* no cache will keep y until it is read             */
 } exact_slice;
 
 /* A class's part; a driver has it as its first member. */

@@ -35,9 +35,10 @@ typedef struct exact_tuning {
     int64_t turned_rows; /* of x, at least, for which weights are turned
                           * (linear_turned.c, where kernels can: class f32,
                           * so the rows of avx2 and avx512)                   */
+    int64_t once_rows;   /* of x, at least, for which they are turned once and
+                          * not for every block of rows: in scratch memory    */
     int64_t far;         /* bytes of outputs that no cache keeps until all are
-                          * there; they are stored around the caches where
-                          * they are turned at the end                        */
+                          * there; they are stored around the caches          */
     /* Attention of every class (walk.c). */
     int64_t group;       /* query panels that share a block of keys, at most  */
     int64_t head_groups; /* per thread in the heads of a time, at least       */
@@ -70,6 +71,7 @@ typedef struct exact_tuning {
     X(units, 1, 1024)                                                          \
     X(bf16_rows, 0, 1 << 20)                                                   \
     X(turned_rows, 1, 1 << 20)                                                 \
+    X(once_rows, 1, 1 << 20)                                                   \
     X(far, 0, INT64_MAX)                                                       \
     X(group, 1, 64)                                                            \
     X(head_groups, 1, 1024)                                                    \

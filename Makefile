@@ -630,6 +630,15 @@ $(B)/gen/cache_policies.h: src/cache/policies $(POLICIES)
 $(B)/src/cache/policy.o: $(B)/gen/cache_policies.h
 $(B)/src/cache/policy.o: CFLAGS_ALL += -I$(B)/gen
 
+# Made anew where the last one was of another revision, if git knows this one.
+REVISION := $(B)/gen/revision
+ifneq ($(filter-out unknown $(shell cat $(call quoted,$(REVISION)) 2>/dev/null),$(GIT_REV)),)
+.PHONY: $(REVISION)
+endif
+$(REVISION):
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(GIT_REV)' > $@
+$(B)/src/core/version.o: $(REVISION)
 $(B)/src/core/version.o: CFLAGS_ALL += -DTT_GIT_REV='"$(GIT_REV)"'
 $(B)/tests/%.o: CFLAGS_ALL += -I.
 

@@ -68,6 +68,19 @@ if command -v git > /dev/null 2>&1; then
     want=$(cd "$tmp/repo/tar ball" && git describe --always)
     got=$(revision)
     is "the revision" "${got%-dirty}" "$want"
+    object=$(cd "$tmp/repo/tar ball" && make -n all 2>/dev/null |
+        sed -n 's/.* -o \([^ ]*core\/version.o\) .*/\1/p' | head -n 1)
+    up() { (cd "$tmp/repo/tar ball" && make "$@" "$object"); }
+    check "an object that names it" up -s
+    check "nothing to do" up -q
+    (cd "$tmp/repo/tar ball" && git -c user.name=a -c user.email=a@example.org \
+        commit -q --allow-empty -m two)
+    old() { ! up -q; }
+    check "behind a commit it is old" old
+    check "the object is made again" up -s
+    check "and names the commit" grep -q \
+        "$(cd "$tmp/repo/tar ball" && git describe --always)" \
+        "$tmp/repo/tar ball/$object"
 else
     skip "the revision: no git"
 fi

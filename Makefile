@@ -195,7 +195,10 @@ FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(FUZZ_SRC))
 LIBFUZZERS := $(patsubst tests/fuzz/%.c,$(B)/libfuzzer/%,$(FUZZ_SRC))
 
 # Of this folder's own repository: a tarball may lie in another one.
-GIT_REV := $(shell cd "$$(dirname $(call quoted,$(realpath Makefile)))" && top=$$(git rev-parse --show-cdup 2>/dev/null) && [ -z "$$top" ] && git describe --always --dirty 2>/dev/null || echo unknown)
+GIT_NOW := $(shell cd "$$(dirname $(call quoted,$(realpath Makefile)))" && top=$$(git rev-parse --show-cdup 2>/dev/null) && [ -z "$$top" ] && git describe --always --dirty 2>/dev/null || echo unknown)
+REVISION := $(B)/gen/revision
+BUILT_REV := $(shell cat $(call quoted,$(REVISION)) 2>/dev/null)
+GIT_REV := $(or $(filter-out unknown,$(GIT_NOW)),$(BUILT_REV),unknown)
 
 # ---- targets -------------------------------------------------------------
 .PHONY: check-san check-static coverage check-faults faults-programs check-disk check-kill check-ranks check-ranks-faults build-folder check-vdp all tests test check test-some mutation check-device test-guard check-cuda check-cuda-faults check-sass cuda-shim cuda-programs check-bits bits-programs check-bits-all fuzz libfuzzers tools figures demo deps help clean install uninstall staged check-install config f64 tether-program
@@ -630,13 +633,13 @@ $(B)/gen/cache_policies.h: src/cache/policies $(POLICIES)
 $(B)/src/cache/policy.o: $(B)/gen/cache_policies.h
 $(B)/src/cache/policy.o: CFLAGS_ALL += -I$(B)/gen
 
-# Made anew where the last one was of another revision, if git knows this one.
-REVISION := $(B)/gen/revision
-ifneq ($(filter-out unknown $(shell cat $(call quoted,$(REVISION)) 2>/dev/null),$(GIT_REV)),)
+# Behind a commit, and where files of git were changed, it is made again, and what
+# links it; where git says nothing it stays what it was.
+ifneq ($(BUILT_REV),$(GIT_REV))
 .PHONY: $(REVISION)
 endif
 $(REVISION):
-	@mkdir -p $(@D)
+	@mkdir -p $(@D) && rm -f $@
 	@printf '%s\n' '$(GIT_REV)' > $@
 $(B)/src/core/version.o: $(REVISION)
 $(B)/src/core/version.o: CFLAGS_ALL += -DTT_GIT_REV='"$(GIT_REV)"'

@@ -142,7 +142,9 @@ static unsigned kinds_of(int f)
 {
     const char *n = fields[f].name;
     if (!strcmp(n, "packed_rows")) return b.cls == TT_CLASS_F32 ? 0 : PACKED;
-    if (!strcmp(n, "group") || !strcmp(n, "head_groups")) return ATTENTION;
+    if (!strcmp(n, "group") || !strcmp(n, "head_groups")
+        || !strcmp(n, "value_keys"))
+        return ATTENTION;
     if (!strncmp(n, "conv", 4)) return CONV;
     if (!strncmp(n, "tc", 2)) return CORES;
     if (!strcmp(n, "piece")) return ELEMENTS;

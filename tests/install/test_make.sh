@@ -73,14 +73,20 @@ if command -v git > /dev/null 2>&1; then
     up() { (cd "$tmp/repo/tar ball" && make "$@" "$object"); }
     check "an object that names it" up -s
     check "nothing to do" up -q
+    old() { up -q; [ $? = 1 ]; }
+    hidden() { (GIT_DIR=/nonexistent && export GIT_DIR && up "$@"); }
+    names() {
+        grep -q "$(cd "$tmp/repo/tar ball" && git describe --always)" \
+            "$tmp/repo/tar ball/$object"
+    }
+    check "nor where git does not answer" hidden -q
+    check "made where git does not answer" hidden -s -W src/core/version.c
+    check "it stays what it was" names
     (cd "$tmp/repo/tar ball" && git -c user.name=a -c user.email=a@example.org \
         commit -q --allow-empty -m two)
-    old() { ! up -q; }
     check "behind a commit it is old" old
     check "the object is made again" up -s
-    check "and names the commit" grep -q \
-        "$(cd "$tmp/repo/tar ball" && git describe --always)" \
-        "$tmp/repo/tar ball/$object"
+    check "and names the commit" names
 else
     skip "the revision: no git"
 fi

@@ -1,4 +1,5 @@
-/* test_turned.c: weights that somebody has turned beforehand.
+/* test_turned.c: weights that somebody has turned beforehand, or a call turns
+ * once for all its rows.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -6,7 +7,8 @@
  *           golden, and those that take such weights read nothing else: where
  *           they are stored there are other numbers. Weights turned for other
  *           lanes are not looked at. Nothing behind the last one is read, nor
- *           of the last outputs more than there are. */
+ *           of the last outputs more than there are. A call of `once_rows` and
+ *           more gives them too, in memory that it said. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -213,6 +215,80 @@ static void check_infinite(void)
     if (turned) munmap(f.pages, f.size + f.page);
 }
 
+/* ---- once in a call ------------------------------------------------------ */
+
+enum { ONCE_O = 288, ONCE_K = 600, ONCE_N = 89, SHIFT = 16 };
+static float once_x[ONCE_N * ONCE_K];
+
+/* n rows, to y `shift` floats behind the start of a cache line. */
+static void turn_once(const tt_tensor *w, int64_t n, int64_t shift)
+{
+    static _Alignas(64) float got[ONCE_N * ONCE_O + SHIFT];
+    static float want[ONCE_N * ONCE_O];
+    const size_t bytes = sizeof *want * (size_t)(n * w->dim[0]);
+    tt_linear_args a = {.y = want, .x = once_x, .n = n, .w = w};
+    tt_ctx fresh, *own = &fresh;
+    if (!expect(tt_ctx_init(own) == TT_OK, "context")) return;
+    own->nthreads = 3;
+    tt_ops_find("golden")->linear(ctx, &a);
+    memset(got, 0x5a, sizeof got);
+    a.y = got + shift;
+    exact_f32_linear(own, &a);
+    char name[120];
+    snprintf(name, sizeof name, "%s, %s, turned once, %lld rows of %lld, %lld "
+             "behind a line", level, tt_dtype_name(w->dtype), (long long)n,
+             (long long)w->dim[0], (long long)shift);
+    expect_bits(name, a.y, want, bytes);
+    const int64_t room = exact_f32_linear_room(own, &a);
+    const size_t said = sizeof *want * (size_t)room, took = own->scratch.peak;
+    expect(took > said / 8 * 7 && took <= said + (1 << 20),
+           "%s: %zu bytes of scratch, %zu were said", name, took, said);
+    tt_ctx_free(own);
+}
+
+/* Not for fewer rows, nor if somebody has done it. */
+static void once_or_not(const tt_tensor *w, exact_tuning row)
+{
+    const int64_t all = w->dim[0] * w->dim[1];
+    const tt_linear_args a = {.x = once_x, .n = row.once_rows, .w = w};
+    tt_tensor there = *w;
+    there.turned = once_x;
+    there.lanes = lanes;
+    tt_linear_args turned = a, fewer = a;
+    turned.w = &there;
+    fewer.n--;
+    expect(exact_f32_linear_room(ctx, &a) > all
+               && exact_f32_linear_room(ctx, &fewer) < all
+               && exact_f32_linear_room(ctx, &turned) < all,
+           "%s: scratch for weights, only if they are turned once", level);
+}
+
+static void check_once(void)
+{
+    static float w[ONCE_O * ONCE_K];
+    static uint16_t half[ONCE_O * ONCE_K];
+    const exact_tuning table = *exact_tuned(exact_kernels()->level);
+    fill(once_x, ONCE_N * ONCE_K, 1);
+    fill(w, ONCE_O * ONCE_K, 2);
+    for (int i = 0; i < ONCE_O * ONCE_K; i++) half[i] = tt_bf16_from_f32(w[i]);
+    for (int64_t o = ONCE_O; o >= ONCE_O - 18; o -= 18)
+        for (int64_t n = 76; n <= ONCE_N; n++) {
+            const int64_t dim[] = {o, ONCE_K}, shift = n % 4 * (n % 4 + 1);
+            const tt_tensor f = tt_tensor_make(w, TT_F32, 2, dim);
+            const tt_tensor h = tt_tensor_make(half, TT_BF16, 2, dim);
+            exact_tuning row = table;
+            row.turned_rows = 1;
+            row.once_rows = n;
+            row.rows = 40;
+            row.far = 0;
+            exact_tune(&row);
+            turn_once(n % 3 ? &f : &h, n, shift > 8 ? 8 : shift);
+            turn_once(n % 3 ? &h : &f, n, 0);
+            once_or_not(&f, row);
+            exact_tune(NULL);
+        }
+}
+
 /* ---- instruction sets ---------------------------------------------------- */
 
 static void check_level(const char *name)
@@ -236,6 +312,7 @@ static void check_level(const char *name)
     check_linear();
     check_conv();
     check_infinite();
+    check_once();
 }
 
 int main(void)

@@ -99,8 +99,8 @@ typedef struct tt_kernels {
      * Meanwhile it asks.
      *   x [kc, mr], w [kc, nr] packed
      * turned_half has the first mr / 2 rows alone. turned_far stores around the
-     * caches, if every row of c begins where a cache line does; others see that
-     * after turned_end. NULL: not in these kernels. */
+     * caches: every row of c must begin where a cache line does, and others see
+     * it after turned_end. NULL: not in these kernels. */
     void (*turned_tile)(float *c, int64_t ldc, const float *from,
                         const float *x, const float *w, int64_t kc,
                         const float *bias, exact_ask ask);

@@ -196,17 +196,22 @@ bool exact_turns(const tt_ctx *ctx, const tt_linear_args *a)
         && served(ctx, a, tuned, kn->nr) >= tuned->turned_rows / 4;
 }
 
-static bool turns_once(const tt_linear_args *a)
-{
-    return a->n >= exact_tuned(exact_kernels()->level)->once_rows
-        && !exact_turned(a->w, 0, 0);
-}
-
-/* Floats of them, and a block of a tile for every thread, widened. */
+/* Floats of weights that are turned, and how many are turned at once at most:
+ * larger layers than those of a video model go on block by block. */
 static int64_t floats_of_turned(const tt_tensor *w)
 {
     return exact_round_up(w->dim[0], exact_kernels()->nr) * w->dim[1];
 }
+
+#define MOST_AT_ONCE (1 << 27)
+
+static bool turns_once(const tt_linear_args *a)
+{
+    return a->n >= exact_tuned(exact_kernels()->level)->once_rows
+        && !exact_turned(a->w, 0, 0) && floats_of_turned(a->w) <= MOST_AT_ONCE;
+}
+
+/* And a block of a tile for every thread, widened. */
 
 static int64_t turning_room(const tt_ctx *ctx, const tt_tensor *w)
 {

@@ -8,9 +8,9 @@
  * rows do; x gets one, for every block of rows once, and it serves all outputs.
  * (A class may do otherwise for the few rows behind the last full vector, and
  * class f32 does for many rows, where it turns weights: linear_turned.c.)
- * Weights that must be widened or rounded are, tile by tile, for every block
- * (but for few rows, where kernels take bf16 numbers as they are, and for many,
- * where classes amx and vdp round all of them once).
+ * Weights that must be widened, rounded or turned are, tile by tile, for every
+ * block (but for few rows, where kernels take bf16 numbers as they are, and for
+ * many, where classes amx and vdp round and class f32 turns all of them once).
  * Threads take units of outputs and of rows; the outputs of a unit are turned
  * and get their bias at its end, unless tiles have given them. Blocking is free
  * to change: it moves whole chains, never splits one. */

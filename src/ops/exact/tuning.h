@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "ops/exact/level.h"
+#include "tether/ops.h"
 
 typedef struct exact_tuning {
     /* Linear layers of classes f32, amx and vdp (product.c). */
@@ -35,16 +36,17 @@ typedef struct exact_tuning {
     int64_t turned_rows; /* of x, at least, for which weights are turned
                           * (linear_turned.c, where kernels can: class f32,
                           * so the rows of avx2 and avx512)                   */
-    int64_t once_rows;   /* of x, at least, for which they are turned once and
-                          * not for every block of rows: in scratch memory    */
+    int64_t once_rows;   /* of x, at least, for which they are turned once, into
+                          * scratch memory, and not for every block of rows   */
     int64_t far;         /* bytes of outputs that no cache keeps until all are
-                          * there; they are stored around the caches          */
+                          * there; whole tiles of them are stored around the
+                          * caches, if their rows begin where lines do        */
     /* Attention of every class (walk.c). */
     int64_t group;       /* query panels that share a block of keys, at most  */
     int64_t head_groups; /* per thread in the heads of a time, at least       */
-    int64_t value_keys;  /* keys whose values are taken together in class f32,
-                          * at most TT_DOT_BLOCK: their weights of a panel stay
-                          * in a core's first cache                           */
+    int64_t value_keys;  /* keys whose values are taken together (class f32, as
+                          * above): their weights of a panel stay in a core's
+                          * first cache                                       */
     /* Convolutions (conv.c, bf16_conv.c). */
     int64_t conv_inputs; /* bytes of them in a unit of work, about: beside
                           * weights of one panel they fit a core's second
@@ -75,7 +77,7 @@ typedef struct exact_tuning {
     X(far, 0, INT64_MAX)                                                       \
     X(group, 1, 64)                                                            \
     X(head_groups, 1, 1024)                                                    \
-    X(value_keys, 1, 1024)                                                     \
+    X(value_keys, 1, TT_DOT_BLOCK)                                             \
     X(conv_inputs, 1, 1 << 28)                                                 \
     X(conv_slice, 1, 64)                                                       \
     X(tc_slice, 1, 1024)                                                       \

@@ -246,7 +246,7 @@ static void turn_once(const tt_tensor *w, int64_t n, int64_t shift)
     tt_ctx_free(own);
 }
 
-/* Not for fewer rows, nor if somebody has done it. */
+/* Not for fewer rows, nor if somebody has done it, nor a gigabyte of them. */
 static void once_or_not(const tt_tensor *w, exact_tuning row)
 {
     const int64_t all = w->dim[0] * w->dim[1];
@@ -254,12 +254,16 @@ static void once_or_not(const tt_tensor *w, exact_tuning row)
     tt_tensor there = *w;
     there.turned = once_x;
     there.lanes = lanes;
-    tt_linear_args turned = a, fewer = a;
+    const int64_t wide[] = {1 << 14, 1 << 14};
+    const tt_tensor huge = tt_tensor_make(once_x, TT_F32, 2, wide);
+    tt_linear_args turned = a, fewer = a, larger = a;
     turned.w = &there;
     fewer.n--;
+    larger.w = &huge;
     expect(exact_f32_linear_room(ctx, &a) > all
                && exact_f32_linear_room(ctx, &fewer) < all
-               && exact_f32_linear_room(ctx, &turned) < all,
+               && exact_f32_linear_room(ctx, &turned) < all
+               && exact_f32_linear_room(ctx, &larger) < wide[0] * wide[1],
            "%s: scratch for weights, only if they are turned once", level);
 }
 
@@ -273,7 +277,8 @@ static void check_once(void)
     for (int i = 0; i < ONCE_O * ONCE_K; i++) half[i] = tt_bf16_from_f32(w[i]);
     for (int64_t o = ONCE_O; o >= ONCE_O - 18; o -= 18)
         for (int64_t n = 76; n <= ONCE_N; n++) {
-            const int64_t dim[] = {o, ONCE_K}, shift = n % 4 * (n % 4 + 1);
+            static const int64_t shift[] = {0, 1, 4, 8};
+            const int64_t dim[] = {o, ONCE_K};
             const tt_tensor f = tt_tensor_make(w, TT_F32, 2, dim);
             const tt_tensor h = tt_tensor_make(half, TT_BF16, 2, dim);
             exact_tuning row = table;
@@ -282,7 +287,7 @@ static void check_once(void)
             row.rows = 40;
             row.far = 0;
             exact_tune(&row);
-            turn_once(n % 3 ? &f : &h, n, shift > 8 ? 8 : shift);
+            turn_once(n % 3 ? &f : &h, n, shift[n % 4]);
             turn_once(n % 3 ? &h : &f, n, 0);
             once_or_not(&f, row);
             exact_tune(NULL);

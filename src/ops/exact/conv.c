@@ -2,12 +2,12 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A convolution is a product of windows and weights. The weights are packed
- * once per call into panels [k][nr], if nobody has turned them beforehand; then
+ * A convolution is a product of windows and weights. The weights are turned
+ * once per call (exact_turn_all), if nobody has done it beforehand; then
  * threads take blocks of outputs, copy the lines that those read
- * (conv_block.h), and run tiles of windows against all panels, one slice after
- * another. The pixels of a tile stand in a column or in a line, whichever
- * leaves fewer rows of the last tile without one.
+ * (conv_block.h), and run tiles of windows against all panels of weights, one
+ * slice after another. The pixels of a tile stand in a column or in a line,
+ * whichever leaves fewer rows of the last tile without one.
  * Products with frames that are missing before the first one are left out: a
  * chain that begins at +0 stays there, unless a weight is not finite.
  * In a picture that is seen doubled, lines 2 i and 2 i + 1 are the same. So
@@ -31,15 +31,14 @@ typedef struct plan {
     const tt_conv_args *p;
     const tt_kernels *kn;
     int64_t K;               /* products of a window                          */
-    int64_t slice;           /* of them packed and used at a time             */
+    int64_t slice;           /* of them used at a time                        */
     int64_t from;            /* the first one that counts                     */
     int64_t wide;            /* outputs in whole panels                       */
     bool pairs;              /* of lines share sums                           */
     conv_block block;
     exact_units units;       /* rows of tiles, of pixels across them          */
     exact_window window;
-    const float *turned;     /* [wide / nr][K][nr]; NULL: they are packed     */
-    float *packed;           /* [wide * K], slice after slice                 */
+    const float *turned;     /* weights [wide / nr][K][nr]                    */
     float *own;              /* [threads, own_size]: inputs of a block, or    */
     int64_t own_size;        /* rows to widen                                 */
 } plan;
@@ -151,8 +150,8 @@ static plan plan_for(const tt_ctx *ctx, const tt_conv_args *p)
     e.slice = exact_least(e.K, t->conv_slice * TT_DOT_BLOCK);
     plan_block(&e, t->conv_inputs, ctx->nthreads);
     const int64_t inputs = conv_block_values(&e.block);
-    e.own_size = inputs > kn->nr * e.slice ? inputs : kn->nr * e.slice;
-    e.own_size = exact_round_up(e.own_size, 16);
+    const int64_t widened = kn->nr * exact_least(e.K, TT_DOT_BLOCK);
+    e.own_size = exact_round_up(inputs > widened ? inputs : widened, 16);
     return e;
 }
 
@@ -165,8 +164,8 @@ static int64_t missing(const tt_conv_args *p)
     return (int64_t)a * p->kh * p->kw * p->Cin;
 }
 
-/* Are the first n weights of every channel finite, where they are turned? */
-static bool turned_finite(tt_ctx *ctx, const plan *e, int64_t n)
+/* Are the first n weights of every channel finite? */
+static bool first_finite(tt_ctx *ctx, const plan *e, int64_t n)
 {
     atomic_bool finite = true;
     const int64_t nr = e->kn->nr;
@@ -174,34 +173,6 @@ static bool turned_finite(tt_ctx *ctx, const plan *e, int64_t n)
     for (int64_t u = 0; u < e->wide / nr; u++)
         if (!tt_all_finite(e->turned + u * e->K * nr, n * nr)) finite = false;
     return finite;
-}
-
-/* All weights of a convolution packed at once: panels of every product block,
- * block after block. Are the first n of every channel finite? */
-static bool pack_all(tt_ctx *ctx, const plan *e, const tt_tensor *w2, int64_t n)
-{
-    atomic_bool finite = true;
-    const int64_t nr = e->kn->nr, panels = e->wide / nr, K = e->K;
-    TT_PARALLEL_FOR_DYNAMIC(ctx, e->p->Cout * K)
-    for (int64_t u = 0; u < panels * exact_parts(K, e->slice); u++) {
-        const int64_t o0 = u % panels * nr, k0 = u / panels * e->slice;
-        const int64_t kc = exact_least(K - k0, e->slice);
-        float *panel = e->packed + e->wide * k0 + o0 * kc;
-        exact_turn_weights(panel, w2, o0, k0, kc,
-                           e->own + tt_thread_id() * e->own_size);
-        if (!tt_all_finite(panel, exact_least(n - k0, kc) * nr)) finite = false;
-    }
-    return finite;
-}
-
-/* Weights of products from k on, of a slice [k0, k0 + kc), of a panel of
- * channels. */
-static const float *panel_at(const plan *e, int64_t o, int64_t k0, int64_t kc,
-                             int64_t k)
-{
-    const int64_t nr = e->kn->nr;
-    if (e->turned) return e->turned + o * e->K + k * nr;
-    return e->packed + e->wide * k0 + o * kc + (k - k0) * nr;
 }
 
 /* A slice of products of a panel of channels. */
@@ -386,7 +357,7 @@ static job job_of(const plan *e, int64_t k0, int64_t o)
     const int64_t kc = exact_least(e->K - k0, e->slice);
     return (job){.e = e, .k0 = begin, .kc = k0 + kc - begin, .o0 = o,
                  .n = exact_least(p->Cout - o, nr),
-                 .panel = panel_at(e, o, k0, kc, begin),
+                 .panel = e->turned + o * e->K + begin * nr,
                  .bias = p->b && k0 + kc == e->K ? p->b + o : NULL};
 }
 
@@ -412,17 +383,17 @@ static void one_unit(const plan *e, exact_unit u)
     }
 }
 
-/* Floats for packed weights. */
-static int64_t packed_room(const plan *e)
+/* Floats for weights that nobody has turned. */
+static int64_t turning_room(const plan *e)
 {
-    return e->turned ? 0 : exact_round_up(e->wide * e->K, 16);
+    return e->turned ? 0 : exact_round_up(exact_turned_floats(e->p->w), 16);
 }
 
 int64_t exact_f32_conv_room(const tt_ctx *ctx, const tt_conv_args *p)
 {
     if (p->Ho * p->Wo * p->Cout <= 0) return 0;
     const plan e = plan_for(ctx, p);
-    return packed_room(&e) + e.own_size * ctx->nthreads;
+    return turning_room(&e) + e.own_size * ctx->nthreads;
 }
 
 void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
@@ -432,13 +403,15 @@ void exact_f32_conv(tt_ctx *ctx, const tt_conv_args *p)
     const tt_tensor w2 = tt_tensor_reshape(p->w, 2, (int64_t[]){p->Cout, e.K});
     const int64_t units = exact_units_count(&e.units);
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
-    e.packed = tt_scratch(ctx, exact_f32_conv_room(ctx, p));
-    if (e.packed) {
-        e.own = e.packed + packed_room(&e);
+    float *room = tt_scratch(ctx, exact_f32_conv_room(ctx, p));
+    if (room) {
         const int64_t none = missing(p);
-        if (e.turned ? none && turned_finite(ctx, &e, none)
-                     : pack_all(ctx, &e, &w2, none))
-            e.from = none;
+        e.own = room + turning_room(&e);
+        if (!e.turned) {
+            exact_turn_all(ctx, room, &w2, e.own, e.own_size);
+            e.turned = room;
+        }
+        if (none && first_finite(ctx, &e, none)) e.from = none;
         TT_PARALLEL_FOR_DYNAMIC(ctx, p->Ho * p->Wo * p->Cout * e.K / 32)
         for (int64_t i = 0; i < units; i++)
             one_unit(&e, exact_unit_at(&e.units, i));

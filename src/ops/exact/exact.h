@@ -237,6 +237,14 @@ const float *exact_turned(const tt_tensor *w, int64_t o0, int64_t k0);
 void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
                         int64_t k0, int64_t kc, float *wide);
 
+/* All weights w [o, K] turned, as tt_tensor.turned has them, a panel's block of
+ * the definition at a time; `wide` has a part for every thread, `apart` floats
+ * behind each other, for rows of a block that must be widened. And floats of
+ * them, of w of any rank. */
+void exact_turn_all(tt_ctx *ctx, float *to, const tt_tensor *w, float *wide,
+                    int64_t apart);
+int64_t exact_turned_floats(const tt_tensor *w);
+
 /* Convolution as a linear layer over windows that are written down, so many at
  * a time; floats of them. */
 void exact_windows_conv(tt_ctx *ctx, const tt_conv_args *p,

@@ -111,11 +111,6 @@ TURNED_TILE(turned_tile, SIDE14, GIVE_SIDE)
 TURNED_TILE(turned_half, SIDE7, GIVE_SIDE)
 TURNED_TILE(turned_far, SIDE14, GIVE_FAR)
 
-static void turned_end(void)
-{
-    VS_AROUND_END();
-}
-
 static void turned_rows(float *x, const float *rows, int64_t ld, int64_t n,
                         int64_t kc)
 {

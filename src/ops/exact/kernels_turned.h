@@ -58,3 +58,8 @@
         }                                                                      \
         ROWS(GIVE)                                                             \
     }
+
+static void turned_end(void)
+{
+    VS_AROUND_END();
+}

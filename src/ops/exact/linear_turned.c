@@ -59,6 +59,26 @@ void exact_turn_weights(float *panel, const tt_tensor *w, int64_t o0,
     kn->pack(panel, wide, kc, kc);
 }
 
+int64_t exact_turned_floats(const tt_tensor *w)
+{
+    return exact_round_up(w->dim[0], exact_kernels()->nr)
+           * (tt_tensor_count(w) / w->dim[0]);
+}
+
+void exact_turn_all(tt_ctx *ctx, float *to, const tt_tensor *w, float *wide,
+                    int64_t apart)
+{
+    const int64_t nr = exact_kernels()->nr, o = w->dim[0], K = w->dim[1];
+    const int64_t blocks = exact_parts(K, TT_DOT_BLOCK);
+    TT_PARALLEL_FOR_DYNAMIC(ctx, o * K)
+    for (int64_t u = 0; u < exact_parts(o, nr) * blocks; u++) {
+        const int64_t o0 = u / blocks * nr, k0 = u % blocks * TT_DOT_BLOCK;
+        exact_turn_weights(to + o0 * K + k0 * nr, w, o0, k0,
+                           exact_least(K - k0, TT_DOT_BLOCK),
+                           wide + tt_thread_id() * apart);
+    }
+}
+
 /* Products [k, k + n) of a panel that begins with row r, a block of the
  * definition. */
 typedef struct block {
@@ -196,42 +216,27 @@ bool exact_turns(const tt_ctx *ctx, const tt_linear_args *a)
         && served(ctx, a, tuned, kn->nr) >= tuned->turned_rows / 4;
 }
 
-/* Floats of weights that are turned, and how many are turned at once at most:
- * larger layers than those of a video model go on block by block. */
-static int64_t floats_of_turned(const tt_tensor *w)
-{
-    return exact_round_up(w->dim[0], exact_kernels()->nr) * w->dim[1];
-}
-
+/* Floats that are turned at once at most: larger layers than those of a video
+ * model go on block by block. */
 #define MOST_AT_ONCE (1 << 27)
 
 static bool turns_once(const tt_linear_args *a)
 {
     return a->n >= exact_tuned(exact_kernels()->level)->once_rows
-        && !exact_turned(a->w, 0, 0) && floats_of_turned(a->w) <= MOST_AT_ONCE;
+        && !exact_turned(a->w, 0, 0)
+        && exact_turned_floats(a->w) <= MOST_AT_ONCE;
 }
 
-/* And a block of a tile for every thread, widened. */
+/* Floats of a block of a tile, widened. */
+static int64_t own_size(void)
+{
+    return exact_kernels()->nr * TT_DOT_BLOCK;
+}
 
+/* Of them, for every thread, and of the weights. */
 static int64_t turning_room(const tt_ctx *ctx, const tt_tensor *w)
 {
-    return floats_of_turned(w)
-           + ctx->nthreads * exact_kernels()->nr * TT_DOT_BLOCK;
-}
-
-/* What tt_tensor.turned is, a block of a tile at a time;
- * `wide` [threads, nr, TT_DOT_BLOCK]. */
-static void turn_all(tt_ctx *ctx, float *to, const tt_tensor *w, float *wide)
-{
-    const int64_t nr = exact_kernels()->nr, K = w->dim[1];
-    const int64_t blocks = exact_parts(K, TT_DOT_BLOCK);
-    TT_PARALLEL_FOR_DYNAMIC(ctx, w->dim[0] * K)
-    for (int64_t u = 0; u < exact_parts(w->dim[0], nr) * blocks; u++) {
-        const int64_t o0 = u / blocks * nr, k0 = u % blocks * TT_DOT_BLOCK;
-        exact_turn_weights(to + o0 * K + k0 * nr, w, o0, k0,
-                           exact_least(K - k0, TT_DOT_BLOCK),
-                           wide + tt_thread_id() * nr * TT_DOT_BLOCK);
-    }
+    return exact_turned_floats(w) + ctx->nthreads * own_size();
 }
 
 int64_t exact_turned_linear_room(const tt_ctx *ctx, const tt_linear_args *a)
@@ -259,7 +264,8 @@ void exact_turned_linear(tt_ctx *ctx, const tt_linear_args *a)
         tt_tensor w = *a->w;
         tt_linear_args rest = *a;
         rest.w = &w;
-        turn_all(ctx, room, a->w, room + floats_of_turned(a->w));
+        exact_turn_all(ctx, room, a->w, room + exact_turned_floats(a->w),
+                       own_size());
         w.turned = room;
         w.lanes = exact_kernels()->nr;
         multiply(ctx, &rest);

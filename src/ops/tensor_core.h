@@ -4,9 +4,10 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A portable statement with integers: src/ops/golden/tensor_core.md.
- * Sources  an H100, in 3,840,000 sums of 16 kinds; an H200, in 10^8 sums of
- *          each instruction (tools/gpu/steps.cu); Xie et al., arXiv 2511.10909
- *          (MMA-Sim); Khattak and Mikaitis, arXiv 2512.07004. */
+ * Sources  sm90: an H100, in 3,840,000 sums of 16 kinds; an H200, in 10^8 sums
+ *          of each instruction (tools/gpu/steps.cu). sm80: the models of Xie et
+ *          al., arXiv 2511.10909 (MMA-Sim 2.1.1), and of Khattak and Mikaitis,
+ *          arXiv 2512.07004. */
 #ifndef TT_OPS_TENSOR_CORE_H
 #define TT_OPS_TENSOR_CORE_H
 
@@ -19,11 +20,10 @@
 
 #define TC_LOG2E 0x1.715476p+0f
 
-/* A kind of tensor core: products of one step, fraction bits they keep; does a
- * zero have an exponent, and a negative sum that is cut to nothing a sign? */
+/* A kind of tensor core: products of one step, fraction bits that they keep,
+ * the least exponent that the step goes by. */
 typedef struct tc_unit {
-    int block, bits;
-    bool zeros;
+    int block, bits, least;
 } tc_unit;
 static const tc_unit tc_sm80 = TC_SM80, tc_sm90 = TC_SM90;
 
@@ -71,13 +71,13 @@ static inline float tc_cut(int64_t s, int e)
 }
 
 /* tc(a, b, c): c plus n <= unit.block products of bf16 numbers, a[k * step]
- * times b[k]. Products left out of a whole block count as (+0)(+0), which
- * changes nothing. */
+ * times b[k]. Products left out of a whole block count as zeros, which change
+ * nothing. */
 static inline float tc_step(tc_unit unit, float c, const float *a, int64_t step,
                             const float *b, int n)
 {
     int64_t m[TC_MAX_BLOCK + 1], ma, mb, sum = 0;
-    int e[TC_MAX_BLOCK + 1], ea, eb, top = TC_LEAST;
+    int e[TC_MAX_BLOCK + 1], ea, eb, top = unit.least;
     float special = isfinite(c) ? 0 : c;
     tc_split(c, &m[n], &e[n]);
     m[n] *= 0x800000;                   /* every term is m * 2^(e - 46)       */
@@ -92,13 +92,12 @@ static inline float tc_step(tc_unit unit, float c, const float *a, int64_t step,
     if (isnan(special)) return tc_float(0x7fffffffu);
     if (isinf(special)) return special;
     for (int k = 0; k <= n; k++)
-        if ((m[k] || unit.zeros) && e[k] > top) top = e[k];
+        if (m[k] && e[k] > top) top = e[k];
     for (int k = 0; k <= n; k++) {
         int drop = 46 - unit.bits + top - e[k];
         if (m[k] && drop < 63) sum += m[k] / ((int64_t)1 << drop);
     }
-    float x = tc_cut(sum, top - unit.bits);
-    return unit.zeros ? x : x + 0;      /* -0 + 0 = +0                        */
+    return tc_cut(sum, top - unit.bits) + 0;    /* -0 + 0 = +0                */
 }
 
 /* c and n products in steps of whole blocks, k ascending. */

@@ -68,26 +68,26 @@ static inline float shim_cut(int64_t s, int e)
 }
 
 /* tc_step of BLOCK factors, BITS kept: the same sum in loops that a compiler
- * makes vectors of. A term without an exponent counts as TC_LEAST. */
-template <int BLOCK, int BITS, bool ZEROS>
+ * makes vectors of. A term without an exponent counts as LEAST. */
+template <int BLOCK, int BITS, int LEAST>
 static inline float shim_step(float c, const shim_factor *a,
                               const shim_factor *b)
 {
-    int m[BLOCK], e[BLOCK], top = TC_LEAST, most = 0, some = 0, ec;
+    int m[BLOCK], e[BLOCK], top = LEAST, most = 0, some = 0, ec;
     int64_t mc, sum = 0;
     tc_split(c, &mc, &ec);
-    if (ZEROS || mc) top = ec > top ? ec : top;
+    if (mc) top = ec > top ? ec : top;
     for (int k = 0; k < BLOCK; k++) {
         m[k] = a[k].m * b[k].m;
         e[k] = a[k].e + b[k].e;
         some |= m[k];
-        const int has = ZEROS || m[k] ? e[k] : TC_LEAST;
+        const int has = m[k] ? e[k] : LEAST;
         top = has > top ? has : top;
         most = a[k].e > most ? a[k].e : most;
         most = b[k].e > most ? b[k].e : most;
     }
     if (most == 128 || ec == 128)
-        return shim_step_slowly({BLOCK, BITS, ZEROS}, c, a, b);
+        return shim_step_slowly({BLOCK, BITS, LEAST}, c, a, b);
     if (!some && mc == 0) return 0;
     int low = 0, high = 0;                   /* 16 terms overflow an int      */
     for (int k = 0; k < BLOCK; k++) {
@@ -102,16 +102,15 @@ static inline float shim_step(float c, const shim_factor *a,
     const int drop = mc ? top - ec : 63;
     const int64_t size = (mc < 0 ? -mc : mc) << (BITS - 23);
     const int64_t kept = size >> (drop < 63 ? drop : 63);
-    const float x = shim_cut(sum + (mc < 0 ? -kept : kept), top - BITS);
-    return ZEROS ? x : x + 0;
+    return shim_cut(sum + (mc < 0 ? -kept : kept), top - BITS) + 0;
 }
 
 static inline float shim_chain(float c, const shim_factor *a,
                                const shim_factor *b)
 {
-    if (shim_steps.block == 16) return shim_step<16, 25, false>(c, a, b);
-    c = shim_step<8, 24, true>(c, a, b);
-    return shim_step<8, 24, true>(c, a + 8, b + 8);
+    if (shim_steps.block == 16) return shim_step<16, 25, -133>(c, a, b);
+    c = shim_step<8, 24, -132>(c, a, b);
+    return shim_step<8, 24, -132>(c, a + 8, b + 8);
 }
 
 /* ---- fragments ----------------------------------------------------------- */

@@ -215,7 +215,7 @@ static void test_frozen(void)
     expect(BF16_GROUP == 32, "classes amx and vdp");
     expect(TC_KEY_BLOCK == 128 && TC_LANES == 8 && sm80.block == 8
            && sm80.bits == 24 && sm90.block == 16 && sm90.bits == 25
-           && sm80.zeros && !sm90.zeros && TC_LEAST == -133,
+           && sm80.least == -132 && sm90.least == -133,
            "classes sm80 and sm90");
 }
 

@@ -18,7 +18,7 @@
 typedef struct class_mutant {
     const char *name, *cls, *what, *hint;
     int block, bits;
-    bool zeros;          /* have exponents, and -0 stays, as in sm80          */
+    int least;           /* exponent that a step goes by, 0: -133             */
     bool nearest, flush, f16, tf32, even_first, keep;
     int parts;
 } class_mutant;
@@ -39,13 +39,13 @@ static const class_mutant class_mutants[] = {
     {"SM90_TF32", "sm90", "inputs rounded to tf32", "rounded to tf32",
      .block = 8, .bits = 25, .tf32 = true},
     {"SM90_AMPERE", "sm90", "class sm80", "it computes class sm80",
-     .block = 8, .bits = 24, .zeros = true},
+     .block = 8, .bits = 24, .least = -132},
     {"SM80_BLOCKS", "sm80", "blocks of 16 products", "blocks of 16 products",
-     .block = 16, .bits = 24, .zeros = true},
+     .block = 16, .bits = 24, .least = -132},
     {"SM80_HOPPER", "sm80", "class sm90", "it computes class sm90",
      .block = 16, .bits = 25},
     {"SM80_SPLIT", "sm80", "split-K in four", "split-K: sums of 4 parts",
-     .block = 8, .bits = 24, .zeros = true, .parts = 4},
+     .block = 8, .bits = 24, .least = -132, .parts = 4},
     {"VDP_EVEN", "vdp", "the even product first", "even product of a pair",
      .even_first = true},
     {"VDP_KEEP", "vdp", "subnormal numbers kept", "are not flushed to zero",
@@ -87,7 +87,7 @@ static inline float cm_core(const class_mutant *m, float c, const float *x,
                             const float *w, int64_t n)
 {
     double terms[33], special = isfinite(c) ? 0 : (double)c, sum = 0;
-    int top = -133, e[33] = {0};
+    int top = m->least ? m->least : -133, e[33] = {0};
     for (int64_t k = 0; k < n; k++) {
         terms[k] = (double)x[k] * (double)w[k];
         if (!isfinite(terms[k])) special += terms[k];
@@ -97,11 +97,10 @@ static inline float cm_core(const class_mutant *m, float c, const float *x,
     terms[n] = (double)c;
     e[n] = cm_exponent(c);
     for (int64_t k = 0; k <= n; k++)
-        if ((m->zeros || terms[k] != 0) && e[k] > top) top = e[k];
+        if (terms[k] != 0 && e[k] > top) top = e[k];
     for (int64_t k = 0; k <= n; k++)
         sum += trunc(ldexp(terms[k], m->bits - top));
-    const float y = cm_round(m, ldexp(sum, top - m->bits));
-    return m->zeros ? y : y + 0;
+    return cm_round(m, ldexp(sum, top - m->bits)) + 0;
 }
 
 /* fma flushed as the x86 units do: by the size before the last rounding. */

@@ -9,7 +9,7 @@
  *     rows   [K/16][m][16]   one row's 16 products of a group together
  *     lanes  [K/16][16][TC_NR]   results side by side
  * An exponent is that of ops/tensor_core.h. Infinite and NaN: TC_NOT_FINITE,
- * which no sum of exponents reaches. A zero that has none: TC_NO_EXPONENT, with
+ * which no sum of exponents reaches. A zero has none: TC_NO_EXPONENT, with
  * which no sum reaches that of a number. */
 #ifndef TT_OPS_EXACT_TC_H
 #define TT_OPS_EXACT_TC_H

@@ -227,19 +227,19 @@ INLINE vs factors(vs x)
     return (vs)((even & 0xffff0000u & ~nan) | (nan & 0x7fff0000u));
 }
 
-INLINE vi factor_exponents(tc_unit unit, vs x)
+INLINE vi factor_exponents(vs x)
 {
     const vu size = (vu)x << 1;
     const vi field = (vi)(size >> 24);
     const vi e = (field - (vi)(field == 0)) |
                  ((vi)(field == 255) & TC_NOT_FINITE);
     const vi none = (vi)(size == 0);
-    return unit.zeros ? e : (e & ~none) | (none & TC_NO_EXPONENT);
+    return (e & ~none) | (none & TC_NO_EXPONENT);
 }
 
 /* Row r, product k: x[r * row + k * product]. */
-INLINE void pack(tc_unit unit, tc_rows a, int64_t m, const float *x,
-                 const int64_t step[2], int64_t rows, int64_t K)
+INLINE void pack(tc_rows a, int64_t m, const float *x, const int64_t step[2],
+                 int64_t rows, int64_t K)
 {
     for (int64_t k0 = 0; k0 < K; k0 += TC_GROUP)
         for (int64_t r = 0; r < m; r++) {
@@ -250,7 +250,7 @@ INLINE void pack(tc_unit unit, tc_rows a, int64_t m, const float *x,
                 group[k] = x[r * step[0] + (k0 + k) * step[1]];
             for (int64_t k = 0; k < TC_GROUP; k += W) {
                 const vs f = factors(vs_load(group + k));
-                const vu e = (vu)(factor_exponents(unit, f) - 127) & 0xffffu;
+                const vu e = (vu)(factor_exponents(f) - 127) & 0xffffu;
                 const vi both = (vi)(e | e << 16);
                 vs_store(a.x + k0 * m + r * TC_GROUP + k, f);
                 memcpy(a.e + k0 * m + r * TC_GROUP + k, &both, sizeof both);
@@ -269,8 +269,8 @@ INLINE void put_lanes(tc_lanes b, int64_t at, const vs f[2], const vi e[2])
 
 /* A lane that nobody reads is full of zeros that have exponent 0: its sums are
  * out of range with a row of zeros or tiny numbers alone. */
-INLINE void lanes(tc_unit unit, tc_lanes b, const float *x, int64_t ld,
-                  int64_t live, int64_t K)
+static void pack_lanes(tc_lanes b, const float *x, int64_t ld, int64_t live,
+                       int64_t K)
 {
     vi read[TC_NR / W];
     for (int j = 0; j < TC_NR; j++) read[j / W][j % W] = -(j < live);
@@ -283,7 +283,7 @@ INLINE void lanes(tc_unit unit, tc_lanes b, const float *x, int64_t ld,
             for (int i = 0; i < 2; i++) {
                 const vi r = read[j / W + i];
                 f[i] = factors(vs_load(line + j + i * W));
-                e[i] = (factor_exponents(unit, f[i]) & r) | (127 & ~r);
+                e[i] = (factor_exponents(f[i]) & r) | (127 & ~r);
             }
             put_lanes(b, k * TC_NR + j, f, e);
         }
@@ -373,6 +373,18 @@ static void shrink(float *acc, const float *alpha, int64_t D)
                      vs_load(acc + d * TC_NR + i) * vs_load(alpha + i));
 }
 
+static void pack_rows(tc_rows a, int64_t m, const float *x, int64_t ld,
+                      int64_t rows, int64_t K)
+{
+    pack(a, m, x, (const int64_t[]){ld, 1}, rows, K);
+}
+
+static void pack_cols(tc_rows a, int64_t m, const float *x, int64_t ld,
+                      int64_t rows, int64_t K)
+{
+    pack(a, m, x, (const int64_t[]){1, ld}, rows, K);
+}
+
 /* ---- both classes -------------------------------------------------------- */
 
 #define CLASS(name_, ...)                                                      \
@@ -380,31 +392,14 @@ static void shrink(float *acc, const float *alpha, int64_t D)
                              int64_t groups)                                   \
     {                                                                          \
         tile((tc_unit)__VA_ARGS__, c, m, a, b, groups);                        \
-    }                                                                          \
-    static void rows_##name_(tc_rows a, int64_t m, const float *x, int64_t ld, \
-                             int64_t rows, int64_t K)                          \
-    {                                                                          \
-        const int64_t step[2] = {ld, 1};                                       \
-        pack((tc_unit)__VA_ARGS__, a, m, x, step, rows, K);                    \
-    }                                                                          \
-    static void cols_##name_(tc_rows a, int64_t m, const float *x, int64_t ld, \
-                             int64_t rows, int64_t K)                          \
-    {                                                                          \
-        const int64_t step[2] = {1, ld};                                       \
-        pack((tc_unit)__VA_ARGS__, a, m, x, step, rows, K);                    \
-    }                                                                          \
-    static void lanes_##name_(tc_lanes b, const float *x, int64_t ld,          \
-                              int64_t live, int64_t K)                         \
-    {                                                                          \
-        lanes((tc_unit)__VA_ARGS__, b, x, ld, live, K);                        \
     }
 CLASS(sm80, TC_SM80)
 CLASS(sm90, TC_SM90)
 
 #define TC_OF(name_, class)                                                    \
     {                                                                          \
-        .name = name_, .tile = tile_##class, .pack_rows = rows_##class,        \
-        .pack_cols = cols_##class, .pack_lanes = lanes_##class,                \
-        .soften = soften, .shrink = shrink,                                    \
+        .name = name_, .tile = tile_##class, .pack_rows = pack_rows,           \
+        .pack_cols = pack_cols, .pack_lanes = pack_lanes, .soften = soften,    \
+        .shrink = shrink,                                                      \
     }
 #define TC_KERNELS(name_) {TC_OF(name_, sm80), TC_OF(name_, sm90)}

@@ -18,19 +18,19 @@
 #include "ops/bf16.h"
 #include "ops/golden/tensor_core.h"
 
-/* The changes of a tensor core that takes L products and keeps F bits, whose
- * zeros have exponents (Z), and those of the other classes: X(id, class,
- * factor, sentence, rule ...). */
-#define CORE(L, F, Z) .order = SUM_CORE, .block = L, .bits = F, .zeros = Z
-#define CORE_CHANGES(X, C, L, F, Z)                                            \
+/* The changes of a tensor core that takes L products, keeps F bits and goes by
+ * exponents from E on, and those of the other classes: X(id, class, factor,
+ * sentence, rule ...). */
+#define CORE(L, F, E) .order = SUM_CORE, .block = L, .bits = F, .least = E
+#define CORE_CHANGES(X, C, L, F, E)                                            \
     X(C##_near, #C, NULL, "sums of a block are rounded to nearest, not cut "   \
-      "towards zero", CORE(L, F, Z), .nearest = true)                          \
+      "towards zero", CORE(L, F, E), .nearest = true)                          \
     X(C##_flush, #C, bf16_round, "subnormal numbers are flushed to zero",      \
-      CORE(L, F, Z), .flush = true)                                            \
-    X(C##_f16, #C, NULL, "sums are kept in f16", CORE(L, F, Z), .f16 = true)   \
-    INPUT_CHANGES(X, C, tf32, cut, CORE(L, F, Z))                              \
-    INPUT_CHANGES(X, C, tf32_half, cut_half, CORE(L / 2, F, Z))                \
-    PART_CHANGES(X, C, CORE(L, F, Z))
+      CORE(L, F, E), .flush = true)                                            \
+    X(C##_f16, #C, NULL, "sums are kept in f16", CORE(L, F, E), .f16 = true)   \
+    INPUT_CHANGES(X, C, tf32, cut, CORE(L, F, E))                              \
+    INPUT_CHANGES(X, C, tf32_half, cut_half, CORE(L / 2, F, E))                \
+    PART_CHANGES(X, C, CORE(L, F, E))
 #define INPUT_CHANGES(X, C, rounded, cut, ...)                                 \
     X(C##_##rounded, #C, plain_factor_tf32, "inputs are rounded to tf32, not " \
       "bf16", __VA_ARGS__)                                                     \
@@ -56,19 +56,19 @@
 
 #define CHANGES(X)                                                             \
     X(sm90_8, "sm90", NULL, "blocks of 8 products where 16 belong",            \
-      CORE(8, 25, false))                                                      \
+      CORE(8, 25, -133))                                                       \
     X(sm90_4, "sm90", NULL, "blocks of 4 products where 16 belong",            \
-      CORE(4, 25, false))                                                      \
+      CORE(4, 25, -133))                                                       \
     X(sm90_24, "sm90", NULL, "24 fraction bits where 25 belong",               \
-      CORE(16, 24, false))                                                     \
-    CORE_CHANGES(X, sm90, 16, 25, false)                                       \
+      CORE(16, 24, -133))                                                      \
+    CORE_CHANGES(X, sm90, 16, 25, -133)                                        \
     X(sm80_16, "sm80", NULL, "blocks of 16 products where 8 belong",           \
-      CORE(16, 24, true))                                                      \
+      CORE(16, 24, -132))                                                      \
     X(sm80_4, "sm80", NULL, "blocks of 4 products where 8 belong",             \
-      CORE(4, 24, true))                                                       \
+      CORE(4, 24, -132))                                                       \
     X(sm80_25, "sm80", NULL, "25 fraction bits where 24 belong",               \
-      CORE(8, 25, true))                                                       \
-    CORE_CHANGES(X, sm80, 8, 24, true)                                         \
+      CORE(8, 25, -132))                                                       \
+    CORE_CHANGES(X, sm80, 8, 24, -132)                                         \
     X(vdp_even, "vdp", NULL, "the even product of a pair comes first",         \
       .order = SUM_PAIRS, .even_first = true)                                  \
     CHAIN_CHANGES(X, vdp, .order = SUM_PAIRS)                                  \

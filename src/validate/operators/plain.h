@@ -217,12 +217,12 @@ void plain_columns(const op_call *q, const column_fault *f, double *out);
 typedef enum sum_order { SUM_CORE, SUM_PAIRS, SUM_HALVES, SUM_FLOAT } sum_order;
 enum { CORE_BLOCK_MOST = 32 };
 
-/* The right rules are {SUM_CORE, 8, 24, true}, {SUM_CORE, 16, 25}, {SUM_PAIRS},
- * {SUM_HALVES, 32} and {SUM_FLOAT, TT_DOT_BLOCK, .keep = true}. */
+/* The right rules are {SUM_CORE, 8, 24, -132}, {SUM_CORE, 16, 25, -133},
+ * {SUM_PAIRS}, {SUM_HALVES, 32} and {SUM_FLOAT, TT_DOT_BLOCK, .keep = true}. */
 typedef struct sum_rule {
     sum_order order;
     int block, bits;          /* products of a step, fraction bits kept       */
-    bool zeros;               /* have exponents that count, in a core         */
+    int least;                /* exponent that a core goes by                 */
     bool nearest;             /* a core's sum, not towards zero               */
     bool flush;               /* a core's subnormal sums                      */
     bool keep;                /* subnormal numbers of the others              */

@@ -41,7 +41,7 @@ static float core_step(const sum_rule *r, float c, const float *a, int64_t step,
                        const float *b, int64_t n)
 {
     int64_t m[CORE_BLOCK_MOST + 1], x, y, sum = 0;
-    int e[CORE_BLOCK_MOST + 1], ex, ey, top = TC_LEAST;
+    int e[CORE_BLOCK_MOST + 1], ex, ey, top = r->least;
     float special = isfinite(c) ? 0 : c;
     split(c, &m[n], &e[n]);
     m[n] *= 0x800000;
@@ -55,14 +55,13 @@ static float core_step(const sum_rule *r, float c, const float *a, int64_t step,
     }
     if (special != 0) return special;            /* NaN too */
     for (int64_t k = 0; k <= n; k++)
-        if (r->zeros || m[k]) top = e[k] > top ? e[k] : top;
+        if (m[k]) top = e[k] > top ? e[k] : top;
     for (int64_t k = 0; k <= n; k++) {
         const int drop = 46 - r->bits + top - e[k];
         if (m[k] && drop < 63) sum += m[k] / ((int64_t)1 << drop);
     }
     const double exact = ldexp((double)sum, top - r->bits);
-    float s = r->nearest ? (float)exact : towards_zero(exact);
-    if (!r->zeros) s += 0;                       /* no -0 */
+    const float s = (r->nearest ? (float)exact : towards_zero(exact)) + 0;
     return r->flush ? bf16_flush(s) : s;
 }
 

@@ -7,9 +7,8 @@
  * mma_tile.h.
  *
  * Holds   A tail of k is filled up with zeros on both sides, which change
- *         nothing but the sign of a zero, and the + 0 at the end makes that +.
- *         Rows and columns behind the end are computed from the last one and
- *         not stored. */
+ *         nothing. Rows and columns past the end are computed from the last
+ *         one and not stored. */
 #include "ops/cuda/mma_tile.h"
 
 /* ---- factors ------------------------------------------------------------- */

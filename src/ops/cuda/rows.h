@@ -44,7 +44,7 @@ DEVICE float4 finished4(const outputs &y, int row, int64_t col, float4 sum,
     float v[4];
     UNROLL
     for (int i = 0; i < 4; i++) {
-        v[i] = add_rn(entry(sum, i), 0.0f);
+        v[i] = entry(sum, i);
         if (y.b) v[i] = add_rn(v[i], entry(b, i));
     }
     return followed4(y.then, four(v[0], v[1], v[2], v[3]), x, gate);
@@ -78,9 +78,9 @@ DEVICE void put_one(const outputs &y, const float *sum, int row)
     UNROLL_1
     for (int c = threadIdx.x & 31; c < TILE_COLS; c += 32) {
         const int64_t col = (int64_t)blockIdx.x * TILE_COLS + c;
-        const float s = add_rn(sum[c], 0.0f);
         if (col < y.o)
-            put(y.then, y.y, row, col, y.o, y.b ? add_rn(s, y.b[col]) : s);
+            put(y.then, y.y, row, col, y.o,
+                y.b ? add_rn(sum[c], y.b[col]) : sum[c]);
     }
 }
 

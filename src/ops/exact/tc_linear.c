@@ -56,8 +56,7 @@ static void one_panel(const job *q, tc_rows rows, int64_t r0, int64_t m,
     q->kn->tile(sum, m, rows, panel(q, c), q->up / TC_GROUP);
     for (int64_t r = 0; r < m; r++)
         for (int64_t i = 0; i < n; i++) {
-            float s = sum[r * TC_NR + i];
-            if (last) s += 0.0f;
+            const float s = sum[r * TC_NR + i];
             y[r * o + i] = b ? s + b[i] : s;
         }
 }

@@ -25,7 +25,7 @@ const golden_class golden_sm80 = {
 
 void golden_sm80_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
-    golden_tensor_core_linear(ctx, a, &golden_sm80);
+    golden_factors_linear(ctx, a, &golden_sm80);
 }
 
 void golden_sm80_attention(tt_ctx *ctx, const tt_attention_args *a)

@@ -1,4 +1,4 @@
-/* tensor_core.c: linear layers and attention of the classes sm80 and sm90.
+/* tensor_core.c: attention of the classes sm80 and sm90.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -7,24 +7,6 @@
 #include "ops/golden/tensor_core.h"
 
 #ifndef TT_REAL_DOUBLE
-
-#include "core/parallel.h"
-
-void golden_tensor_core_linear(tt_ctx *ctx, const tt_linear_args *a,
-                               const golden_class *class)
-{
-    int64_t o = a->w->dim[0];
-    tt_linear_args bare = *a;
-    bare.b = NULL;
-    golden_factors_linear(ctx, &bare, class);
-    TT_PARALLEL_FOR(ctx)
-    for (int64_t r = 0; r < a->n; r++)
-        for (int64_t c = 0; c < o; c++) {
-            float *y = &a->y[r * o + c];
-            *y += 0.0f;                      /* -0 becomes +0 */
-            if (a->b) *y += a->b[c];
-        }
-}
 
 /* What exp2 is taken of, before the maximum is subtracted and the scale is
  * multiplied: the bare sum where nothing is added to the logit. */

@@ -9,9 +9,6 @@
 
 #ifndef TT_REAL_DOUBLE
 
-/* y = (chain(+0, x, w) + 0) + b. */
-void golden_tensor_core_linear(tt_ctx *ctx, const tt_linear_args *a,
-                               const golden_class *class);
 /* Query i of one head into o [D]; acc [D] is scratch. */
 void golden_tensor_core_attend(const golden_head *r, int64_t i, float *o,
                                float *acc);

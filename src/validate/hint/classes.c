@@ -216,11 +216,7 @@ bool hint_classes(hint_call *h)
 
 static void guess_linear(tt_ctx *ctx, const tt_linear_args *a)
 {
-    const golden_class *class = ctx->ops->self;
-    if (class->attend == golden_tensor_core_attend)
-        golden_tensor_core_linear(ctx, a, class);
-    else
-        golden_factors_linear(ctx, a, class);
+    golden_factors_linear(ctx, a, ctx->ops->self);
 }
 
 static void guess_attention(tt_ctx *ctx, const tt_attention_args *a)

@@ -16,7 +16,6 @@
                            * classes amx and vdp                              */
 #define TC_KEY_BLOCK 128  /* classes of tensor cores: keys between two looks at
                            * the running maximum                              */
-#define TC_LANES 8        /* partial sums of the denominator                  */
 #define TC_SM80 {8, 24, -132}  /* products of one step, fraction bits that    */
 #define TC_SM90 {16, 25, -133} /* they keep, the least exponent it goes by    */
 #define TC_MAX_BLOCK 16

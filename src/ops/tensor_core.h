@@ -112,28 +112,48 @@ static inline float tc_chain(tc_unit unit, float c, const float *a,
 
 /* ---- weights of attention ------------------------------------------------ */
 
-/* 2^(d * scale) for d <= 0, with a relative error below 3.8e-6. Below about
- * 2^-125 it is 2^-125. least = -125 / scale; NaN stays NaN.
- * x + 1.5 * 2^23 + 127 is n = rint(x) with 127 added, in the low bits of a
- * float: moved up by 23 they are 2^n. */
-static inline float tc_exp2(float d, float scale, float least)
+/* Exponents are multiples of 2^-10, relative to an integer m. So weights have
+ * 1024 significands, and none of those is within 2^-19 of itself of a midpoint
+ * of two bf16 numbers: whatever computes 2^x with a relative error of at most
+ * 2^-20 rounds to these weights. */
+#define TC_TO_QUANTUM 0x1.8p13f       /* added: rounds to a multiple of 2^-10 */
+#define TC_TO_INTEGER 0x1.8p23f       /* added: rounds to an integer          */
+#define TC_LEAST_MAX (-0x1p22f)       /* m before the first key               */
+#define TC_HIDDEN (-0x1p20f)          /* the logit of a key that is hidden    */
+
+/* The integer that exponents are relative to: the larger one of m and the
+ * largest logit of a block times scale, rounded. scale > 0. */
+static inline float tc_max(float m, float top, float scale)
 {
-    const float magic = 0x1.8p23f + 127;
-    d = d < least ? least : d;
-    float n = fmaf(d, scale, magic);
-    float f = fmaf(d, scale, -(n - magic));
-    float p = 0x1.409104p-7f;
-    p = fmaf(p, f, 0x1.ca9008p-5f);
-    p = fmaf(p, f, 0x1.ebf1b4p-3f);
-    p = fmaf(p, f, 0x1.62dfcap-1f);
-    p = fmaf(p, f, 1);
-    return p * tc_float(tc_bits(n) << 23);
+    const float n = fmaf(top, scale, TC_TO_INTEGER) - TC_TO_INTEGER;
+    return n > m ? n : m;
 }
 
-/* The denominator: its eight sums joined as a quad of threads does. */
-static inline float tc_join(const float l[TC_LANES])
+/* 2^(before - m), what sums before a block are multiplied by; +0 below 2^-126.
+ * The exponent's field of a float is in the low bits of the sum. */
+static inline float tc_alpha(float before, float m)
 {
-    return ((l[0] + l[1]) + (l[2] + l[3])) + ((l[4] + l[5]) + (l[6] + l[7]));
+    const float e = before - m;
+    return tc_float(tc_bits((e > -127 ? e : -127) + (TC_TO_INTEGER + 127))
+                    << 23);
+}
+
+/* 2^x correctly rounded to bf16 for multiples x of 2^-10; +0 below -126.
+ * The Taylor polynomial of degree 10 has an error below 2^-40. */
+static inline float tc_exp2(float x)
+{
+    if (x < -126) return 0;
+    if (!(x < 128)) return x + INFINITY;         /* NaN stays NaN             */
+    const double n = rint((double)x), f = (x - n) * 0x1.62e42fefa39efp-1;
+    double p = 1;
+    for (int k = 10; k > 0; k--) p = 1 + p * f / k;
+    return tc_factor((float)ldexp(p, (int)n));
+}
+
+/* The weight of logit z, a bf16 number. */
+static inline float tc_weight(float z, float scale, float m)
+{
+    return tc_exp2(fmaf(z, scale, TC_TO_QUANTUM - m) - TC_TO_QUANTUM);
 }
 
 #endif

@@ -191,8 +191,10 @@ typedef struct cuda_blocks_args {
 #define WGMMA_ATTENTION_THREADS 384
 #define WGMMA_PAIR (2 * BLOCK_FACTORS)
 #define WGMMA_KEYS 2                     /* pairs of keys, and of values      */
+#define WGMMA_VALUES (3 * BLOCK_FACTORS) /* a pair, and a block of ones       */
 #define WGMMA_ATTENTION_SHARED                                                 \
-    ((1 + 2 * WGMMA_KEYS) * WGMMA_PAIR * 2 + (1 + 4 * WGMMA_KEYS) * 8)
+    ((1 + WGMMA_KEYS) * WGMMA_PAIR * 2 + WGMMA_KEYS * WGMMA_VALUES * 2 +       \
+     (1 + 4 * WGMMA_KEYS) * 8)
 typedef struct cuda_wgmma_attention_args {
     float *o;                /* [T, H, 128]                                   */
     const uint16_t *q, *k, *v;

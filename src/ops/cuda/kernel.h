@@ -146,6 +146,16 @@ DEVICE uint32_t two_factors(float low, float high)
     return both;
 }
 
+/* 2^x with a relative error of at most 2^-20 (documented: 2^-22), +0 below -126.
+ * The only approximate instruction: for weights alone, whose exponents are such
+ * that rounding to bf16 removes the error (ops/tensor_core.h). */
+DEVICE float exp2_near(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* The larger one: NaN when one is, or the other one. */
 DEVICE float more_or_nan(float a, float b)
 {

@@ -14,7 +14,7 @@
  *         same logits. */
 #include "ops/cuda/softmax.h"
 
-#define LOWEST (-0x1.fffffep+127f)
+#define HIDDEN (-0x1p20f)         /* TC_HIDDEN */
 
 /* Channels [c0, c0 + 128) of a head's rows [r0, r0 + rows) on their way; zeros
  * behind the end of both. */
@@ -55,7 +55,7 @@ DEVICE float biased(const cuda_mma_attention_args &a, float s, int64_t h,
 {
     s = mul_rn(s, a.scale);
     if (i >= a.T || j >= a.N) return s;
-    if (a.key_mask && !a.key_mask[j]) return add_rn(s, LOWEST);
+    if (a.key_mask && !a.key_mask[j]) return HIDDEN;
     if (a.rel_bias)
         return add_rn(s, a.rel_bias[h * (2 * a.N - 1) + j - i + a.N - 1]);
     return s;
@@ -63,13 +63,14 @@ DEVICE float biased(const cuda_mma_attention_args &a, float s, int64_t h,
 
 /* acc: the chains of 16 queries and `channels` go on over 128 keys. A lane's
  * weights of two groups of 8 keys are its factors of one step. */
-DEVICE void add_values(sums (&acc)[16], const sums (&p)[16], const bf16 *v,
+DEVICE void add_values(sums (&acc)[17], const sums (&p)[16], const bf16 *v,
                        int64_t channels)
 {
     const int l = threadIdx.x & 31;
     UNROLL
     for (int k = 0; k < 8; k++) {
         const factors_of x = weights_of(p, k);
+        mma(acc[16], x, ONES, ONES);   /* the denominator                    */
         UNROLL
         for (int d = 0; d < 16; d += 2) {
             if (8 * d >= channels) continue;
@@ -82,12 +83,10 @@ DEVICE void add_values(sums (&acc)[16], const sums (&p)[16], const bf16 *v,
 }
 
 /* o of queries [i0, i0 + 16) and channels [c0, c0 + 128). */
-DEVICE void store(const cuda_mma_attention_args &a, const softmax &w,
-                  const sums (&acc)[16], int64_t h, int64_t i0, int64_t c0)
+DEVICE void store(const cuda_mma_attention_args &a,
+                  const sums (&acc)[17], int64_t h, int64_t i0, int64_t c0)
 {
     const int l = threadIdx.x & 31;
-    float sum[2];
-    join(w, sum);
     UNROLL
     for (int e = 0; e < 4; e += 2) {
         const int64_t i = i0 + sum_row(l, e);
@@ -97,7 +96,7 @@ DEVICE void store(const cuda_mma_attention_args &a, const softmax &w,
         for (int j = 0; j < 32; j++) {
             const int64_t c = c0 + j / 2 * 8 + sum_col(l, j % 2);
             if (c >= a.D) continue;
-            o[c] = div_rn(add_rn(acc[j / 2].r[e + j % 2], 0.0f), sum[e / 2]);
+            o[c] = div_rn(add_rn(acc[j / 2].r[e + j % 2], 0.0f), acc[16].r[e]);
         }
     }
 }
@@ -118,7 +117,7 @@ template <bool ANY> DEVICE void attend(const cuda_mma_attention_args &a)
     const bf16 *v = a.v + h * a.width, *own = queries + 16 * warp * MMA_ROW;
     const bool added = ANY && (a.rel_bias || a.key_mask);
     softmax w;
-    sums s[16], acc[16];
+    sums s[16], acc[17];
     begin(w, added ? LOG2E : mul_rn(a.scale, LOG2E));
     clear(acc);
     if (!ANY) {
@@ -150,15 +149,15 @@ template <bool ANY> DEVICE void attend(const cuda_mma_attention_args &a)
                                        i0 + 16 * warp + sum_row(l, e),
                                        j0 + 8 * j + sum_col(l, e));
                 }
-        if (j0 + MMA_KEYS <= a.N) soften<false>(w, s, 0);
-        else soften<true>(w, s, (int)(a.N - j0));
+        if (j0 + MMA_KEYS <= a.N) weigh<false>(w, s, 0);
+        else weigh<true>(w, s, (int)(a.N - j0));
         shrink(w, acc);
         if (!ANY) copy_wait<1>();
         __syncthreads();
         add_values(acc, s, values, ANY ? a.width - c0 : MMA_CHANNELS);
         __syncthreads();
     }
-    store(a, w, acc, h, i0 + 16 * warp, c0);
+    store(a, acc, h, i0 + 16 * warp, c0);
 }
 
 KERNEL(mma_attention, cuda_mma_attention_args, MMA_THREADS, 1)

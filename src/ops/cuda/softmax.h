@@ -11,47 +11,32 @@
 #include "ops/cuda/mma.h"
 
 #define LOG2E 0x1.715476p+0f
-#define NONE float_of(0xff800000u)       /* -infinity */
+#define NONE float_of(0xff800000u)       /* -infinity                          */
+#define TO_QUANTUM 0x1.8p13f             /* TC_TO_QUANTUM, TC_TO_INTEGER       */
+#define TO_INTEGER 0x1.8p23f
+#define ONES 0x3f803f80u                 /* two factors                        */
 
-/* 2^(d scale) for d <= 0, as tc_exp2 of ops/tensor_core.h. */
-DEVICE float exp2_of(float d, float scale, float least_d)
-{
-    const float magic = 0x1.8p23f + 127.0f;
-    d = more_or_nan(d, least_d);
-    const float n = fma_rn(d, scale, magic);
-    const float f = fma_rn(d, scale, -add_rn(n, -magic));
-    float p = fma_rn(0x1.409104p-7f, f, 0x1.ca9008p-5f);
-    p = fma_rn(p, f, 0x1.ebf1b4p-3f);
-    p = fma_rn(p, f, 0x1.62dfcap-1f);
-    p = fma_rn(p, f, 1.0f);
-    return mul_rn(p, float_of(bits_of(n) << 23));
-}
-
-/* What a lane holds of its two rows: the maximum, two sums of weights, and what
- * the sums before this block of keys shrink by. */
+/* What a lane holds of its two rows: the integer maximum that exponents are
+ * relative to, and alpha, by which sums of earlier keys are multiplied. */
 struct softmax {
-    float scale, least_d, m[2], l[2][2], alpha[2];
+    float scale, m[2], alpha[2];
 };
 
 DEVICE void begin(softmax &w, float scale)
 {
     w.scale = scale;
-    w.least_d = div_rn(-125.0f, scale);
-    UNROLL
-    for (int h = 0; h < 2; h++) {
-        w.m[h] = NONE;
-        w.l[h][0] = w.l[h][1] = 0.0f;
-    }
+    w.m[0] = w.m[1] = -0x1p22f;
 }
 
-/* s: logits in, weights out. RAGGED: there are `left` keys, not 128. */
+/* s: logits in, weights out, not yet rounded. RAGGED: `left` of the 128 keys
+ * exist. */
 template <bool RAGGED>
-DEVICE void soften(softmax &w, sums (&s)[16], int left)
+DEVICE void weigh(softmax &w, sums (&s)[16], int left)
 {
     const int l = threadIdx.x & 31;
     /* eight maxima a row: one would be a chain in which each waits for the one
      * before it */
-    float top[2], part[4][4];
+    float part[4][4], from[2];
     UNROLL
     for (int j = 0; j < 16; j++)
         UNROLL
@@ -63,35 +48,33 @@ DEVICE void soften(softmax &w, sums (&s)[16], int left)
         }
     UNROLL
     for (int h = 0; h < 2; h++) {
-        top[h] = w.m[h];
+        float top = NONE;
         UNROLL
         for (int i = 0; i < 4; i++)
-            top[h] = more(top[h], more(part[i][2 * h], part[i][2 * h + 1]));
-        top[h] = more(top[h], lane_xor(top[h], 1));
-        top[h] = more(top[h], lane_xor(top[h], 2));
-        w.alpha[h] = exp2_of(add_rn(w.m[h], -top[h]), w.scale, w.least_d);
-        w.m[h] = top[h];
-        w.l[h][0] = mul_rn(w.l[h][0], w.alpha[h]);
-        w.l[h][1] = mul_rn(w.l[h][1], w.alpha[h]);
+            top = more(top, more(part[i][2 * h], part[i][2 * h + 1]));
+        top = more(top, lane_xor(top, 1));
+        top = more(top, lane_xor(top, 2));
+        const float before = w.m[h];
+        w.m[h] = more(before, add_rn(fma_rn(top, w.scale, TO_INTEGER),
+                                     -TO_INTEGER));
+        const float e = more(add_rn(before, -w.m[h]), -127.0f);
+        w.alpha[h] = float_of(bits_of(add_rn(e, TO_INTEGER + 127.0f)) << 23);
+        from[h] = add_rn(TO_QUANTUM, -w.m[h]);
     }
     UNROLL
     for (int j = 0; j < 16; j++)
         UNROLL
-        for (int e = 0; e < 4; e++) {
-            float p = exp2_of(add_rn(s[j].r[e], -top[e / 2]), w.scale,
-                              w.least_d);
-            if (RAGGED && 8 * j + sum_col(l, e) >= left) p = 0.0f;
-            w.l[e / 2][e % 2] = add_rn(w.l[e / 2][e % 2], p);
-            s[j].r[e] = p;
-        }
+        for (int e = 0; e < 4; e++)
+            s[j].r[e] = exp2_near(add_rn(fma_rn(s[j].r[e], w.scale,
+                                                from[e / 2]), -TO_QUANTUM));
 }
 
-/* The sums before this block shrink; alpha is 1 where the maximum stayed. */
-DEVICE void shrink(const softmax &w, sums (&acc)[16])
+/* Sums of earlier keys are multiplied by alpha, which is 1 where m stayed. */
+DEVICE void shrink(const softmax &w, sums (&acc)[17])
 {
     if (w.alpha[0] == 1.0f && w.alpha[1] == 1.0f) return;
     UNROLL
-    for (int j = 0; j < 16; j++)
+    for (int j = 0; j < 17; j++)
         UNROLL
         for (int e = 0; e < 4; e++)
             acc[j].r[e] = mul_rn(acc[j].r[e], w.alpha[e / 2]);
@@ -105,17 +88,6 @@ DEVICE factors_of weights_of(const sums (&p)[16], int k)
              two_factors(p[2 * k].r[2], p[2 * k].r[3]),
              two_factors(p[2 * k + 1].r[0], p[2 * k + 1].r[1]),
              two_factors(p[2 * k + 1].r[2], p[2 * k + 1].r[3])}};
-}
-
-/* The sums of all weights of the two rows. */
-DEVICE void join(const softmax &w, float (&sum)[2])
-{
-    UNROLL
-    for (int h = 0; h < 2; h++) {
-        sum[h] = add_rn(w.l[h][0], w.l[h][1]);
-        sum[h] = add_rn(sum[h], lane_xor(sum[h], 1));
-        sum[h] = add_rn(sum[h], lane_xor(sum[h], 2));
-    }
 }
 
 #endif

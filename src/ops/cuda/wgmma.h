@@ -186,6 +186,24 @@ DEVICE void wgmma(sums (&acc)[16], const factors_of &a, uint64_t b)
                  : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "l"(b));
 }
 
+/* The same with 8 columns more. */
+DEVICE void wgmma(sums (&acc)[17], const factors_of &a, uint64_t b)
+{
+    asm volatile("{.reg .pred p; setp.eq.b32 p, 0, 0; "
+                 "wgmma.mma_async.sync.aligned.m64n136k16.f32.bf16.bf16 "
+                 "{" ALL_64 ", %64, %65, %66, %67}, "
+                 "{%68, %69, %70, %71}, %72, p, 1, 1, 1;}"
+                 : SIXTY_FOUR(INOUT), FOUR(INOUT, acc[16])
+                 : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "l"(b));
+}
+
+/* Products after the next barrier see what this thread wrote to shared memory.
+ */
+DEVICE void written()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 /* ---- registers ----------------------------------------------------------- */
 
 /* A warpgroup that multiplies takes the registers that one that brings factors

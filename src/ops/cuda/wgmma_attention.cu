@@ -36,7 +36,8 @@ DEVICE share share_of(const cuda_wgmma_attention_args &a)
 
 /* What lies in shared memory: pairs of blocks, 128 rows of 128 factors, of
  * queries, then of keys and of values. Number t of these two lies at place
- * t % WGMMA_KEYS. */
+ * t % WGMMA_KEYS. A block of ones follows each pair of values: one channel
+ * more, whose sums are the denominators (the instruction wants eight). */
 struct places {
     bf16 *q, *k, *v;
     arrivals *queries, *keys, *keys_free, *values, *values_free;
@@ -45,6 +46,10 @@ struct places {
 DEVICE int place(int t) { return t % WGMMA_KEYS; }
 DEVICE int turn(int t) { return t / WGMMA_KEYS; }
 DEVICE bf16 *pair(bf16 *first, int t) { return first + place(t) * WGMMA_PAIR; }
+DEVICE bf16 *value(bf16 *first, int t)
+{
+    return first + place(t) * WGMMA_VALUES;
+}
 
 DEVICE places lay_out()
 {
@@ -53,7 +58,7 @@ DEVICE places lay_out()
     p.q = mem;
     p.k = p.q + WGMMA_PAIR;
     p.v = p.k + WGMMA_KEYS * WGMMA_PAIR;
-    p.queries = (arrivals *)(p.v + WGMMA_KEYS * WGMMA_PAIR);
+    p.queries = (arrivals *)(p.v + WGMMA_KEYS * WGMMA_VALUES);
     p.keys = p.queries + 1;
     p.keys_free = p.keys + WGMMA_KEYS;
     p.values = p.keys_free + WGMMA_KEYS;
@@ -82,41 +87,32 @@ DEVICE void bring_all(const cuda_wgmma_attention_args &a, const places &p,
         if (t < tiles)
             bring(pair(p.k, t), a.k + head, t, row, p.keys, p.keys_free);
         if (t > 0)
-            bring(pair(p.v, t - 1), a.v + head, t - 1, row, p.values,
+            bring(value(p.v, t - 1), a.v + head, t - 1, row, p.values,
                   p.values_free);
     }
 }
 
-/* Behind wgmma_begin. s: the chains of 64 queries and 128 keys. */
-DEVICE void add_logits(sums (&s)[16], const bf16 *q, const bf16 *k)
+/* Behind wgmma_begin. s: the chains of 64 queries and 128 keys; q and k say
+ * where their first factors are (matrix_at). Those of the next step are a
+ * constant further. */
+DEVICE void add_logits(sums (&s)[16], uint64_t q, uint64_t k)
 {
     UNROLL
     for (int c = 0; c < 2 * BLOCK_K; c += 16) {
-        const int half = c / BLOCK_K * BLOCK_FACTORS;
-        const uint64_t x = matrix_at(q + half, c % BLOCK_K);
-        const uint64_t y = matrix_at(k + half, c % BLOCK_K);
-        if (c == 0) wgmma_first(s, x, y);
-        else wgmma(s, x, y);
+        const int on = (c / BLOCK_K * BLOCK_BYTES + 2 * (c % BLOCK_K)) / 16;
+        if (c == 0) wgmma_first(s, q + on, k + on);
+        else wgmma(s, q + on, k + on);
     }
     wgmma_commit();
 }
 
-/* Behind wgmma_begin. acc: the chains of 64 queries and 128 channels go on over
- * 128 keys. */
-DEVICE void add_values(sums (&acc)[16], const factors_of (&p)[8], const bf16 *v)
+/* Behind wgmma_begin. acc: the chains of 64 queries, 128 channels and the ones
+ * go on over 128 keys, whose values begin at v (turned_at). */
+DEVICE void add_values(sums (&acc)[17], const factors_of (&p)[8], uint64_t v)
 {
     UNROLL
-    for (int k = 0; k < 8; k++)
-        wgmma(acc, p[k], turned_at(v, 16 * k));
+    for (int k = 0; k < 8; k++) wgmma(acc, p[k], v + 2 * BLOCK_K * k);
     wgmma_commit();
-}
-
-/* Weights of keys number t out of their logits. */
-DEVICE void soften(softmax &w, sums (&s)[16], int t, int64_t n)
-{
-    const int64_t left = n - (int64_t)t * BLOCK_ROWS;
-    if (left >= BLOCK_ROWS) soften<false>(w, s, 0);
-    else soften<true>(w, s, (int)left);
 }
 
 DEVICE void pack(factors_of (&p)[8], const sums (&s)[16])
@@ -125,13 +121,22 @@ DEVICE void pack(factors_of (&p)[8], const sums (&s)[16])
     for (int k = 0; k < 8; k++) p[k] = weights_of(s, k);
 }
 
+/* The ones of every place. */
+DEVICE void put_ones(bf16 *v)
+{
+    const int eights = BLOCK_FACTORS / 8;
+    for (int i = threadIdx.x; i < WGMMA_KEYS * eights;
+         i += WGMMA_ATTENTION_THREADS)
+        store16(v + i / eights * WGMMA_VALUES + WGMMA_PAIR + i % eights * 8,
+                uint4{ONES, ONES, ONES, ONES});
+    written();
+}
+
 /* o of queries [i0, i0 + 16). */
-DEVICE void store(const cuda_wgmma_attention_args &a, const softmax &w,
-                  const sums (&acc)[16], int64_t head, int64_t i0)
+DEVICE void store(const cuda_wgmma_attention_args &a, const sums (&acc)[17],
+                  int64_t head, int64_t i0)
 {
     const int l = threadIdx.x & 31;
-    float sum[2];
-    join(w, sum);
     UNROLL
     for (int e = 0; e < 4; e++) {
         const int64_t i = i0 + sum_row(l, e);
@@ -139,59 +144,72 @@ DEVICE void store(const cuda_wgmma_attention_args &a, const softmax &w,
         if (i >= a.T) continue;
         UNROLL
         for (int j = 0; j < 16; j++)
-            o[8 * j] = div_rn(add_rn(acc[j].r[e], 0.0f), sum[e / 2]);
+            o[8 * j] = div_rn(add_rn(acc[j].r[e], 0.0f), acc[16].r[e]);
     }
+}
+
+/* The registers of a warpgroup, and where its queries are (matrix_at). */
+struct group {
+    softmax w;
+    sums s[16], acc[17];
+    factors_of weights[8];
+    uint64_t q;
+};
+
+/* Logits and weights of keys number t, while values of the keys before them are
+ * added up. RAGGED: perhaps fewer than 128 keys. */
+template <bool RAGGED>
+DEVICE void step(const cuda_wgmma_attention_args &a, const places &p, group &g,
+                 int t)
+{
+    await(p.keys + place(t), turn(t));
+    await(p.values + place(t - 1), turn(t - 1));
+    wgmma_tie(g.acc);
+    wgmma_tie(g.weights);
+    wgmma_begin();
+    add_logits(g.s, g.q, matrix_at(pair(p.k, t), 0));
+    add_values(g.acc, g.weights, turned_at(value(p.v, t - 1), 0));
+    wgmma_wait<1>();
+    wgmma_tie(g.s);
+    release(p.keys_free + place(t));
+    weigh<RAGGED>(g.w, g.s, (int)(a.N - (int64_t)t * BLOCK_ROWS));
+    wgmma_wait<0>();
+    wgmma_tie(g.acc);
+    release(p.values_free + place(t - 1));
+    shrink(g.w, g.acc);
+    pack(g.weights, g.s);
 }
 
 /* The outputs of a warpgroup. */
 DEVICE void attend(const cuda_wgmma_attention_args &a, const places &p,
                    const share &own)
 {
-    const int tiles = (int)((a.N + BLOCK_ROWS - 1) / BLOCK_ROWS);
+    const int last = (int)((a.N + BLOCK_ROWS - 1) / BLOCK_ROWS) - 1;
     const int row = 64 * own.half + threadIdx.x / 128 * 64;
-    const bf16 *q = p.q + row * BLOCK_K;
-    softmax w;
-    sums s[16], acc[16];
-    factors_of weights[8];
-    begin(w, mul_rn(a.scale, LOG2E));
-    clear(acc);
+    group g;
+    g.q = matrix_at(p.q + row * BLOCK_K, 0);
+    begin(g.w, mul_rn(a.scale, LOG2E));
+    clear(g.acc);
     await(p.queries, 0);
     await(p.keys, 0);
     wgmma_begin();
-    add_logits(s, q, p.k);
+    add_logits(g.s, g.q, matrix_at(p.k, 0));
     wgmma_wait<0>();
-    wgmma_tie(s);
+    wgmma_tie(g.s);
     release(p.keys_free);
-    soften(w, s, 0, a.N);
-    pack(weights, s);
-    for (int t = 1; t < tiles; t++) {
-        await(p.keys + place(t), turn(t));
-        await(p.values + place(t - 1), turn(t - 1));
-        wgmma_tie(acc);
-        wgmma_tie(weights);
-        wgmma_begin();
-        add_logits(s, q, pair(p.k, t));
-        add_values(acc, weights, pair(p.v, t - 1));
-        wgmma_wait<1>();
-        wgmma_tie(s);
-        release(p.keys_free + place(t));
-        soften(w, s, t, a.N);
-        wgmma_wait<0>();
-        wgmma_tie(acc);
-        release(p.values_free + place(t - 1));
-        shrink(w, acc);
-        pack(weights, s);
-    }
-    const int last = tiles - 1;
+    weigh<true>(g.w, g.s, (int)least(a.N, (int64_t)BLOCK_ROWS));
+    pack(g.weights, g.s);
+    for (int t = 1; t < last; t++) step<false>(a, p, g, t);
+    if (last > 0) step<true>(a, p, g, last);
     await(p.values + place(last), turn(last));
-    wgmma_tie(acc);
-    wgmma_tie(weights);
+    wgmma_tie(g.acc);
+    wgmma_tie(g.weights);
     wgmma_begin();
-    add_values(acc, weights, pair(p.v, last));
+    add_values(g.acc, g.weights, turned_at(value(p.v, last), 0));
     wgmma_wait<0>();
-    wgmma_tie(acc);
-    store(a, w, acc, own.head, own.tile * BLOCK_ROWS + row +
-                               threadIdx.x / 32 % 4 * 16);
+    wgmma_tie(g.acc);
+    store(a, g.acc, own.head, own.tile * BLOCK_ROWS + row +
+                                   threadIdx.x / 32 % 4 * 16);
 }
 #endif
 
@@ -210,6 +228,7 @@ KERNEL(wgmma_attention, cuda_wgmma_attention_args, WGMMA_ATTENTION_THREADS, 1)
         }
         arrivals_show();
     }
+    put_ones(p.v);
     __syncthreads();
     if (threadIdx.x < 32 * WARPS) {
         registers_take<240>();

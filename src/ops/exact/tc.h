@@ -53,10 +53,10 @@ typedef struct tt_tc_kernels {
     /* Packs x[j * ld + k] for j < lanes, k < K. */
     void (*pack_lanes)(tc_lanes b, const float *x, int64_t ld, int64_t lanes,
                        int64_t K);
-    /* One key block of TC_NR queries: s [n, TC_NR] in; weights packed into p,
-     * m [TC_NR] and l [TC_LANES, TC_NR] moved on, alpha [TC_NR] out. */
-    void (*soften)(tc_lanes p, const float *s, int64_t n, float scale, float *m,
-                   float *l, float *alpha, bool first);
+    /* Weights of one key block of TC_NR queries from their logits s [n, TC_NR],
+     * packed into p; m [TC_NR] goes on (tc_max), alpha [TC_NR] out. */
+    void (*weights)(tc_lanes p, const float *s, int64_t n, float scale, float *m,
+                    float *alpha);
     /* acc [D, TC_NR] = acc * alpha */
     void (*shrink)(float *acc, const float *alpha, int64_t D);
 } tt_tc_kernels;

@@ -4,7 +4,8 @@
  *
  * In the walk of walk.h, in key blocks of TC_KEY_BLOCK:
  *     scores  s [keys, TC_NR] = keys (rows) times queries (lanes), from zero
- *     values  acc [D, TC_NR] goes on: channels (rows) times weights (lanes) */
+ *     values  acc [D + 1, TC_NR] goes on: channels (rows) times weights (lanes).
+ *             The last channel is all ones: its sums are the denominators */
 #include "ops/exact/tc.h"
 #include "ops/exact/walk.h"
 
@@ -20,9 +21,8 @@ typedef struct plan {
 typedef struct work {
     float *q;          /* lanes [group][Dk, TC_NR]                           */
     float *p;          /* lanes [TC_KEY_BLOCK, TC_NR]                         */
-    float *acc;        /* [group, D, TC_NR]                                  */
+    float *acc;        /* [group, D + 1, TC_NR]                              */
     float *m;          /* [group, TC_NR]                                     */
-    float *l;          /* [group, TC_LANES, TC_NR]                           */
     float *s;          /* [TC_KEY_BLOCK, TC_NR]                               */
 } work;
 
@@ -39,9 +39,8 @@ static int64_t work_of(work *w, float *p, const plan *e, int64_t keys,
     int64_t at = 0, D = e->walk.a->D;
     w->q = exact_take(p, &at, group * TC_LANES_FLOATS(e->Dk));
     w->p = exact_take(p, &at, TC_LANES_FLOATS(keys));
-    w->acc = exact_take(p, &at, group * D * TC_NR);
+    w->acc = exact_take(p, &at, group * (D + 1) * TC_NR);
     w->m = exact_take(p, &at, group * TC_NR);
-    w->l = exact_take(p, &at, group * TC_LANES * TC_NR);
     w->s = exact_take(p, &at, keys * TC_NR);
     return at;
 }
@@ -70,21 +69,22 @@ static void queries(const exact_walk *walk, float *memory, exact_place at)
     e->kn->pack_lanes(lanes_at(w.q + at.g * TC_LANES_FLOATS(e->Dk), e->Dk),
                       a->q + at.i0 * a->q_stride + at.h * a->D, a->q_stride,
                       at.live, a->D);
-    memset(w.acc + at.g * a->D * TC_NR, 0,
-           (size_t)(a->D * TC_NR) * sizeof *w.acc);
+    const int64_t sums = (a->D + 1) * TC_NR;
+    memset(w.acc + at.g * sums, 0, (size_t)sums * sizeof *w.acc);
+    for (int i = 0; i < TC_NR; i++) w.m[at.g * TC_NR + i] = TC_LEAST_MAX;
 }
 
-/* What is laid out of a block of n keys: k as rows [Dk/16, n, 16], and behind
- * it v as rows [n/16, D, 16]. */
+/* The packed form of a block of n keys: k as rows [Dk/16, n, 16], then v and the
+ * ones as rows [n/16, D + 1, 16]. */
 static int64_t room(const exact_walk *walk, int64_t n)
 {
     return TC_ROWS_FLOATS(n, plan_of(walk)->Dk) +
-           TC_ROWS_FLOATS(walk->a->D, exact_round_up(n, TC_GROUP));
+           TC_ROWS_FLOATS(walk->a->D + 1, exact_round_up(n, TC_GROUP));
 }
 
 static tc_rows values_at(const plan *e, float *laid, int64_t n)
 {
-    return rows_at(laid + TC_ROWS_FLOATS(n, e->Dk), e->walk.a->D,
+    return rows_at(laid + TC_ROWS_FLOATS(n, e->Dk), e->walk.a->D + 1,
                    exact_round_up(n, TC_GROUP));
 }
 
@@ -94,8 +94,23 @@ static void keys(const exact_walk *walk, float *laid, exact_place at)
     const plan *e = plan_of(walk);
     e->kn->pack_rows(rows_at(laid, at.n, e->Dk), at.n,
                      exact_first_key(walk, at), a->kv_stride, at.n, a->D);
-    e->kn->pack_cols(values_at(e, laid, at.n), a->D,
-                     exact_first_value(walk, at), a->kv_stride, a->D, at.n);
+    const tc_rows v = values_at(e, laid, at.n);
+    e->kn->pack_cols(v, a->D + 1, exact_first_value(walk, at), a->kv_stride,
+                     a->D, at.n);
+    for (int64_t j = 0; j < exact_round_up(at.n, TC_GROUP); j++) {
+        const int64_t one = (j / TC_GROUP * (a->D + 1) + a->D) * TC_GROUP +
+                            j % TC_GROUP;
+        v.x[one] = 1;
+        v.e[one] = 0;
+    }
+}
+
+/* Logits of hidden keys: s [n, TC_NR]. */
+static void hide(const tt_attention_args *a, exact_place at, float *s)
+{
+    for (int64_t j = 0; j < at.n; j++)
+        for (int i = 0; i < TC_NR && !a->key_mask[at.j0 + j]; i++)
+            s[j * TC_NR + i] = TC_HIDDEN;
 }
 
 static void panel(const exact_walk *walk, float *memory, float *laid,
@@ -108,17 +123,17 @@ static void panel(const exact_walk *walk, float *memory, float *laid,
     float alpha[TC_NR];
     work w;
     work_at(&w, memory, e);
-    float *acc = w.acc + at.g * D * TC_NR;
+    float *acc = w.acc + at.g * (D + 1) * TC_NR;
     tc_lanes p = lanes_at(w.p, up);
     memset(w.s, 0, (size_t)(at.n * TC_NR) * sizeof *w.s);
     e->kn->tile(w.s, at.n, rows_at(laid, at.n, e->Dk),
                          lanes_at(w.q + at.g * TC_LANES_FLOATS(e->Dk), e->Dk),
                          e->Dk / TC_GROUP);
     if (exact_adds(a)) exact_add_bias(walk, at, w.s);
-    e->kn->soften(p, w.s, at.n, scale, w.m + at.g * TC_NR,
-                  w.l + at.g * TC_LANES * TC_NR, alpha, at.j0 == 0);
-    e->kn->shrink(acc, alpha, D);
-    e->kn->tile(acc, D, values_at(e, laid, at.n), p, up / TC_GROUP);
+    if (a->key_mask) hide(a, at, w.s);
+    e->kn->weights(p, w.s, at.n, scale, w.m + at.g * TC_NR, alpha);
+    e->kn->shrink(acc, alpha, D + 1);
+    e->kn->tile(acc, D + 1, values_at(e, laid, at.n), p, up / TC_GROUP);
 }
 
 /* o [D] of query i of panel g. */
@@ -126,11 +141,9 @@ static void give_one(const exact_walk *walk, const work *w, int64_t g,
                      int64_t i, float *o)
 {
     int64_t D = walk->a->D;
-    float l[TC_LANES];
-    for (int s = 0; s < TC_LANES; s++)
-        l[s] = w->l[(g * TC_LANES + s) * TC_NR + i];
-    const float sum = tc_join(l), *acc = w->acc + g * D * TC_NR + i;
-    for (int64_t d = 0; d < D; d++) o[d] = (acc[d * TC_NR] + 0.0f) / sum;
+    const float *acc = w->acc + g * (D + 1) * TC_NR + i;
+    for (int64_t d = 0; d < D; d++)
+        o[d] = (acc[d * TC_NR] + 0.0f) / acc[D * TC_NR];
 }
 
 static void give(const exact_walk *walk, float *memory, exact_place at)

@@ -292,77 +292,73 @@ static void pack_lanes(tc_lanes b, const float *x, int64_t ld, int64_t live,
 
 /* ---- attention ----------------------------------------------------------- */
 
-/* tc_exp2 of every lane. */
-INLINE vs vs_exp2(vs d, float scale, float least)
+/* tc_exp2 of every lane: with this polynomial of degree 5 all weights are
+ * correctly rounded (tests/ops/test_tensor_core_exact.c tries them all). */
+INLINE vs vs_exp2(vs x)
 {
-    const float magic = 0x1.8p23f + 127;
-    d = VS_MORE(vs_all(least), d);
-    vs n = VS_FMA(d, vs_all(scale), vs_all(magic));
-    vs f = VS_FMA(d, vs_all(scale), magic - n);
-    vs p = VS_FMA(vs_all(0x1.409104p-7f), f, vs_all(0x1.ca9008p-5f));
-    p = VS_FMA(p, f, vs_all(0x1.ebf1b4p-3f));
-    p = VS_FMA(p, f, vs_all(0x1.62dfcap-1f));
+    const vs c = VS_LESS(x, vs_all(128)), n = c + vs_all(TC_TO_INTEGER);
+    const vs f = c - (n - vs_all(TC_TO_INTEGER));
+    vs p = VS_FMA(vs_all(0x1.5d87fep-10f), f, vs_all(0x1.3b2ab6p-7f));
+    p = VS_FMA(p, f, vs_all(0x1.c6b08ep-5f));
+    p = VS_FMA(p, f, vs_all(0x1.ebfbep-3f));
+    p = VS_FMA(p, f, vs_all(0x1.62e43p-1f));
     p = VS_FMA(p, f, vs_all(1));
-    return p * (vs)((vi)n << 23);
+    const vi all = (vi)((vu)p + ((vu)n << 23));
+    return (vs)((all & ~(vi)(x < vs_all(-126))) | (vi)(x != x));
 }
 
-/* Weights of two vectors of queries: w [2 * W] for one key, normal and at most
- * 1. */
+/* Weights of two vectors of queries: w [2 * W] for one key. */
 INLINE void put_weights(tc_lanes p, int64_t at, const vs w[2])
 {
     vs f[2];
     vi e[2];
     for (int i = 0; i < 2; i++) {
         f[i] = factors(w[i]);
-        e[i] = (vi)(((vu)f[i] << 1) >> 24);
+        e[i] = factor_exponents(f[i]);
     }
     put_lanes(p, at, f, e);
 }
 
-/* One vector of queries: the new maximum, alpha, and l shrunk into sum. */
-INLINE vs soften_begin(const float *s, int64_t n, float scale, float *m,
-                       const float *l, float *alpha, bool first, vs *sum)
+/* tc_max and tc_alpha of one vector of queries; s [n], TC_NR apart. Gives what
+ * is added to exponents before they are rounded. */
+INLINE vs begin_weights(const float *s, int64_t n, float scale, float *m,
+                        float *alpha)
 {
-    const float least = -125.0f / scale;
-    vs before = first ? vs_load(s) : vs_load(m), top = before;
+    const vs before = vs_load(m), integer = vs_all(TC_TO_INTEGER);
+    vs top = vs_all(-INFINITY);
     for (int64_t j = 0; j < n; j++) top = VS_MORE(vs_load(s + j * TC_NR), top);
-    vs shrunk = vs_exp2(before - top, scale, least);
-    vs_store(alpha, shrunk);
+    top = VS_FMA(top, vs_all(scale), integer) - integer;
+    top = VS_MORE(top, before);
+    vs e = before - top;
+    e = VS_MORE(e, vs_all(-127)) + vs_all(TC_TO_INTEGER + 127);
+    vs_store(alpha, (vs)((vu)e << 23));
     vs_store(m, top);
-    for (int t = 0; t < TC_LANES; t++)
-        sum[t] = first ? vs_all(0) * shrunk : vs_load(l + t * TC_NR) * shrunk;
-    return top;
+    return vs_all(TC_TO_QUANTUM) - top;
 }
 
-static void soften(tc_lanes p, const float *s, int64_t n, float scale, float *m,
-                   float *l, float *alpha, bool first)
+static void weights(tc_lanes p, const float *s, int64_t n, float scale,
+                    float *m, float *alpha)
 {
-    const float least = -125.0f / scale;
+    int64_t up = (n + TC_GROUP - 1) / TC_GROUP * TC_GROUP;
     for (int j0 = 0; j0 < TC_NR; j0 += 2 * W) {
-        vs top[2], sum[2][TC_LANES];
+        vs from[2], w[2];
         for (int i = 0; i < 2; i++) {
             const int at = j0 + i * W;
-            top[i] = soften_begin(s + at, n, scale, m + at, l + at, alpha + at,
-                                  first, sum[i]);
+            from[i] = begin_weights(s + at, n, scale, m + at, alpha + at);
         }
-        for (int64_t j = 0; j < n; j++) {
-            vs w[2];
+        for (int64_t j = 0; j < up; j++) {
             for (int i = 0; i < 2; i++) {
-                vs d = vs_load(s + j * TC_NR + j0 + i * W) - top[i];
-                w[i] = vs_exp2(d, scale, least);
-                sum[i][j % TC_LANES] += w[i];
+                if (j >= n) {
+                    w[i] = vs_all(0);
+                    continue;
+                }
+                const vs z = vs_load(s + j * TC_NR + j0 + i * W);
+                w[i] = vs_exp2(VS_FMA(z, vs_all(scale), from[i]) -
+                               vs_all(TC_TO_QUANTUM));
             }
             put_weights(p, j * TC_NR + j0, w);
         }
-        for (int t = 0; t < TC_LANES; t++)
-            for (int i = 0; i < 2; i++)
-                vs_store(l + t * TC_NR + j0 + i * W, sum[i][t]);
     }
-    const vs zero[2] = {{0}};
-    const vi e[2] = {{0}};  /* with those of zeros of v below every c's       */
-    int64_t up = (n + TC_GROUP - 1) / TC_GROUP * TC_GROUP;
-    for (int64_t at = n * TC_NR; at < up * TC_NR; at += 2 * W)
-        put_lanes(p, at, zero, e);
 }
 
 static void shrink(float *acc, const float *alpha, int64_t D)
@@ -399,7 +395,7 @@ CLASS(sm90, TC_SM90)
 #define TC_OF(name_, class)                                                    \
     {                                                                          \
         .name = name_, .tile = tile_##class, .pack_rows = pack_rows,           \
-        .pack_cols = pack_cols, .pack_lanes = pack_lanes, .soften = soften,    \
+        .pack_cols = pack_cols, .pack_lanes = pack_lanes, .weights = weights,  \
         .shrink = shrink,                                                      \
     }
 #define TC_KERNELS(name_) {TC_OF(name_, sm80), TC_OF(name_, sm90)}

@@ -13,6 +13,7 @@
 static float exponent(const golden_head *r, int64_t i, int64_t j)
 {
     const tt_attention_args *a = r->a;
+    if (a->key_mask && !a->key_mask[j]) return TC_HIDDEN;
     if (a->rel_bias || a->key_mask) return golden_logit(r, i, j);
     return r->class->chain(0, r->q + i * a->D, 1, r->k + j * a->D, a->D);
 }
@@ -23,29 +24,26 @@ void golden_tensor_core_attend(const golden_head *r, int64_t i, float *o,
     const tt_attention_args *a = r->a;
     const float scale = a->rel_bias || a->key_mask ? TC_LOG2E
                                                    : a->scale * TC_LOG2E;
-    const float least = -125.0f / scale;
-    float m = exponent(r, i, 0), l[TC_LANES] = {0}, p[TC_KEY_BLOCK];
+    const float one = 1;
+    float m = TC_LEAST_MAX, l = 0, p[TC_KEY_BLOCK];
     for (int64_t d = 0; d < a->D; d++) acc[d] = 0;
     for (int64_t j0 = 0; j0 < a->N; j0 += TC_KEY_BLOCK) {
         int64_t n = a->N - j0 < TC_KEY_BLOCK ? a->N - j0 : TC_KEY_BLOCK;
-        float top = m;
+        float top = -INFINITY;
         for (int64_t j = 0; j < n; j++) {
             p[j] = exponent(r, i, j0 + j);
             if (p[j] > top) top = p[j];
         }
-        float alpha = tc_exp2(m - top, scale, least);
-        for (int t = 0; t < TC_LANES; t++) l[t] *= alpha;
-        for (int64_t j = 0; j < n; j++) {
-            p[j] = tc_exp2(p[j] - top, scale, least);
-            l[j % TC_LANES] += p[j];
-            p[j] = r->class->factor(p[j]);
-        }
+        const float before = m;
+        m = tc_max(before, top, scale);
+        const float alpha = tc_alpha(before, m);
+        for (int64_t j = 0; j < n; j++) p[j] = tc_weight(p[j], scale, m);
         for (int64_t d = 0; d < a->D; d++)
             acc[d] = r->class->chain(acc[d] * alpha, r->v + j0 * a->D + d, a->D,
                                      p, n);
-        m = top;
+        l = r->class->chain(l * alpha, &one, 0, p, n);
     }
-    for (int64_t d = 0; d < a->D; d++) o[d] = (acc[d] + 0.0f) / tc_join(l);
+    for (int64_t d = 0; d < a->D; d++) o[d] = (acc[d] + 0.0f) / l;
 }
 
 #else

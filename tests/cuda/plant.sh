@@ -96,6 +96,7 @@ while IFS='|' read -r file cases n old new what; do
     tile.h) kernel=linear.cu ;;
     mma.h | mma_tile.h | rows.h) kernel=mma_linear.cu ;;
     softmax.h) kernel=mma_attention.cu ;;
+    window.h) kernel=mma_conv.cu ;;
     wgmma.h)
         kernel=wgmma_linear.cu
         case $cases in

@@ -49,7 +49,7 @@ add() {   # name: what that program said
     failed=$((failed + f))
 }
 
-all="waits kernels attention_sm_80 attention_sm_86 linear_sm_80 conv_sm_80 linear_mma attention_mma"
+all="waits kernels attention_sm_80 attention_sm_86 linear_sm_80 conv_sm_80 linear_mma attention_mma conv_mma"
 start waits "$build/shim/check_waits"
 # shellcheck disable=SC2086
 start kernels "$build/shim/check_kernels" $brief
@@ -59,7 +59,7 @@ start attention_sm_86 env TT_SHIM_GPU=86 "$build/shim/check_kernels" $brief atte
 start linear_sm_80 env TT_SHIM_GPU=80 "$build/shim/check_kernels" $brief "sm80 linear"
 start conv_sm_80 env TT_SHIM_GPU=80 "$build/shim/check_kernels" "sm80 conv"
 # class sm90 without wgmma
-for what in linear attention; do
+for what in linear attention conv; do
     # shellcheck disable=SC2086
     start ${what}_mma env TT_CUDA_PRODUCTS=mma "$build/shim/check_kernels" \
         $brief "sm90 $what"

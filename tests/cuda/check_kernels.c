@@ -496,6 +496,23 @@ static void test_pieces(void)
     check_conv(&s, NORMAL, NORMAL, 15, true, "in pieces");
 }
 
+/* Several tiles of channels, whose weights lie in parts of blocks. Numbers of
+ * its own, as test_fused. */
+static void test_channels(void)
+{
+    const uint64_t held = state;
+    for (int Cout = 97; Cout < 512; Cout += 161) {
+        const conv_shape s = {{.kt = 1, .kh = 3, .kw = 3, .stride = 1, .up = 1,
+                               .Hi = 5, .Wi = 4, .Cin = 16, .Ho = 5, .Wo = 4,
+                               .Cout = Cout, .pad_top = 1, .pad_left = 1,
+                               .by_class = true}, TT_BF16, 0};
+        char name[64];
+        snprintf(name, sizeof name, "of %d channels by class", Cout);
+        check_conv(&s, NORMAL, NORMAL, 1, true, name);
+    }
+    state = held;
+}
+
 /* ---- attention ----------------------------------------------------------- */
 
 static void call_attention(void *const *p, const void *shape)
@@ -1125,6 +1142,7 @@ static void test_classes(void)
         test_stored();
         test_conv();
         test_pieces();
+        test_channels();
         test_fused();
         test_attention();
         test_whole();

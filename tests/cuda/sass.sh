@@ -40,6 +40,7 @@ mma=$(bytes MMA_SHARED)
 mma_attention=$(bytes MMA_ATTENTION_SHARED)
 wgmma=$(bytes "2 * WGMMA_SHARED")
 wgmma_attention=$(bytes WGMMA_ATTENTION_SHARED)
+wgmma_conv=$(bytes "WGMMA_CONV_SHARED(192)")
 
 room() {   # capability: bytes that a block may have (CUDA's programming guide)
     case $1 in
@@ -84,7 +85,7 @@ for arch in $2; do
         [ "$size" -le "$(room "$arch")" ] && pass ||
             fail "sm_$arch: a block of $size bytes has no room"
     done
-    for size in "$wgmma" "$wgmma_attention"; do
+    for size in "$wgmma" "$wgmma_attention" "$wgmma_conv"; do
         [ "$arch" -ne 90 ] || [ "$size" -le "$(room 90)" ] ||
             fail "sm_90: blocks of $size bytes have no room"
     done
@@ -134,7 +135,8 @@ for arch in $2; do
         [ -s "$out.table" ] || fail "sm_$arch: $source has no kernel"
     done
     for name in linear_vec conv_vec attention_64 mma_linear mma_conv \
-        mma_attention_128 blocks wgmma_linear wgmma_attention; do
+        mma_attention_128 blocks wgmma_linear wgmma_attention wgmma_conv_96 \
+        wgmma_conv_192; do
         case " $seen " in
         *" $name "*) pass ;;
         *) fail "sm_$arch: there is no kernel $name" ;;

@@ -107,6 +107,7 @@ struct turns {
     int threads, missing, number = 0;
     int64_t bytes = 0;                     /* announced, not on their way     */
     std::vector<copy> coming, ended;       /* of this turn, of those before   */
+    bool brought = false;                  /* by threads                      */
 };
 
 struct fiber {
@@ -117,6 +118,7 @@ struct fiber {
     std::vector<copy> open;                /* not committed                   */
     std::vector<std::vector<copy>> groups; /* committed, not waited for       */
     products wgmma;
+    bool unseen;                           /* brought, not shown to products  */
     const turns *awaits;                   /* AT_TURN: the end of turn `turn` */
     int turn;
 };
@@ -279,6 +281,7 @@ void run_block(size_t shared)
         f.open.clear();
         f.groups.clear();
         f.wgmma = products();
+        f.unseen = false;
         begin(&f.at, f.stack, enter);
 #ifdef TT_SHIM_ASAN
         __asan_unpoison_memory_region(f.stack, STACK);
@@ -488,7 +491,19 @@ void shim_await(void *at, int turn)
     }
     for (const copy &c : t.ended) memcpy(c.to, c.from, (size_t)c.bytes);
     t.ended.clear();
+    E.now->unseen |= t.brought;
 }
+
+void shim_arrive_behind(void *at)
+{
+    turns &t = turns_at(at);
+    t.brought = true;
+    for (const copy &c : E.now->open) t.coming.push_back(c);
+    E.now->open.clear();
+    shim_arrive(at, 0);
+}
+
+void shim_show_brought() { E.now->unseen = false; }
 
 void shim_copy_block(void *to, const void *from, int bytes, void *at)
 {
@@ -511,6 +526,7 @@ void shim_product_open(const shim_product &p)
 {
     products &w = E.now->wgmma;
     if (!w.begun) shim_fail("a product without a fence before it");
+    if (E.now->unseen) shim_fail("a product of what was brought, not shown");
     auto t = std::find_if(w.into.begin(), w.into.end(),
                           [&](const target &i) { return i.acc == p.acc; });
     if (t == w.into.end()) {

@@ -184,6 +184,16 @@ typedef struct cuda_blocks_args {
 #define WGMMA_STAGES 3                   /* a block of x and one of w each    */
 #define WGMMA_SHARED (WGMMA_STAGES * (2 * BLOCK_BYTES + 2 * 8))
 
+/* Convolution takes cuda_mma_conv_args, w in blocks. A block of threads has 256
+ * pixels and 96 or 192 channels, two warpgroups 128 of the pixels each; a third
+ * one brings factors, one step of 64 of pixels and channels a stage. */
+#define WGMMA_CONV_THREADS 384
+#define WGMMA_CONV_ROWS 256
+#define WGMMA_CONV_STAGES 3
+#define WGMMA_CONV_SHARED(channels)                                            \
+    (WGMMA_CONV_STAGES * ((WGMMA_CONV_ROWS + (channels)) * BLOCK_K * 2 +       \
+                          2 * 8) + WGMMA_CONV_ROWS * 8)
+
 /* Attention of heads of 128: q, k and v are blocks, two a head and row. A block
  * of threads has 128 queries, each of two warpgroups 64; a third one brings
  * keys and values, in the blocks of the definition. The last blocks of threads
@@ -271,6 +281,7 @@ typedef struct cuda_words_args {
     X(factors) X(mma_linear) X(mma_conv) X(windows)                            \
     X(mma_attention) X(mma_attention_128)                                      \
     X(blocks) X(blocks_bf16) X(wgmma_linear) X(wgmma_attention)                \
+    X(wgmma_conv_96) X(wgmma_conv_192)                                         \
     X(layer_norm) X(rms_norm) X(channel_norm)                                  \
     X(col_mean) X(col_moment) X(col_blend)                                     \
     X(total) X(most) X(choose_rows) X(choose_list) X(locate) X(pick) X(apart)  \

@@ -314,6 +314,12 @@ static const uint16_t *weight_blocks(call *c, const tt_tensor *w)
     return in_blocks(c, CUDA_blocks_bf16, stored, o, k, k);
 }
 
+static int64_t weight_blocks_room(const tt_tensor *w)
+{
+    return blocks_room(w->dim[0], w->dim[1]) +
+           (stored_blocks(w) ? 0 : weights_room(w));
+}
+
 static void wgmma_linear(tt_ctx *ctx, const tt_linear_args *a,
                          cuda_epilogue then)
 {
@@ -457,28 +463,52 @@ static void windows_conv(call *c, const cuda_mma_conv_args *d, int64_t width)
     }
 }
 
+/* Weights [Cout, k] of a convolution, and k. */
+static tt_tensor conv_weights(const tt_conv_args *a, int64_t *k)
+{
+    *k = (int64_t)a->kt * a->kh * a->kw * a->Cin;
+    return tt_tensor_reshape(a->w, 2, (int64_t[]){a->Cout, *k});
+}
+
+/* Can windows be read where they lie, 8 factors at a time? */
+static bool in_eights(const tt_conv_args *a, int64_t k)
+{
+    return k > 0 && a->Cin % 8 == 0;
+}
+
+static void wgmma_conv(call *c, const cuda_mma_conv_args *d)
+{
+    const int64_t cols = d->Cout > 96 ? 192 : 96;
+    const cuda_grid g = {cuda_blocks(d->Cout, cols),
+                         cuda_blocks(d->Ho * d->Wo, WGMMA_CONV_ROWS),
+                         WGMMA_CONV_THREADS, WGMMA_CONV_SHARED(cols)};
+    cuda_launch(c->ctx, cols == 96 ? CUDA_wgmma_conv_96 : CUDA_wgmma_conv_192,
+                g, d);
+}
+
 void cuda_mma_conv(tt_ctx *ctx, const tt_conv_args *a)
 {
-    const int64_t k = (int64_t)a->kt * a->kh * a->kw * a->Cin;
+    int64_t k;
+    const tt_tensor w = conv_weights(a, &k);
     const int64_t pixels = a->Ho * a->Wo, width = up_to(k, 8);
-    const tt_tensor w = tt_tensor_reshape(a->w, 2, (int64_t[]){a->Cout, k});
-    bool eights = k > 0 && a->Cin % 8 == 0;
+    bool eights = in_eights(a, k);
     if (!a->by_class) {
         cuda_conv(ctx, a);
         return;
     }
     call c = begin(ctx);
     TT_ASSERT(a->kt <= CUDA_FRAMES);
-    cuda_mma_conv_args d = {
-        .y = a->y, .w = weight_factors(&c, &w, width), .b = a->b,
-        EXTENTS(a),
-    };
+    cuda_mma_conv_args d = {.y = a->y, .b = a->b, EXTENTS(a)};
     PLACE(&c, WRITE(d.y, pixels * a->Cout), READ(d.b, a->Cout));
     for (int i = 0; i < a->kt; i++) {
         d.frame[i] = frame_factors(&c, a, a->frame[i]);
         eights = eights && aligned(d.frame[i]);
     }
-    if (eights)
+    const bool by_wgmma = eights && cuda_wgmma();
+    d.w = by_wgmma ? weight_blocks(&c, &w) : weight_factors(&c, &w, width);
+    if (by_wgmma)
+        wgmma_conv(&c, &d);
+    else if (eights)
         cuda_launch(ctx, CUDA_mma_conv, tiles(pixels, a->Cout, MMA_SHARED), &d);
     else
         windows_conv(&c, &d, width);
@@ -523,10 +553,12 @@ int64_t cuda_mma_attention_room(const tt_attention_args *a)
 int64_t cuda_mma_conv_room(const tt_conv_args *a)
 {
     if (!a->by_class) return cuda_conv_room(a);
-    const int64_t k = (int64_t)a->kt * a->kh * a->kw * a->Cin;
+    int64_t k;
+    const tt_tensor w = conv_weights(a, &k);
     const int64_t pixels = a->Ho * a->Wo, width = up_to(k, 8);
-    const tt_tensor w = tt_tensor_reshape(a->w, 2, (int64_t[]){a->Cout, k});
-    int64_t all = weight_factors_room(&w, width);
+    int64_t all = cuda_wgmma() && in_eights(a, k)
+                      ? weight_blocks_room(&w)
+                      : weight_factors_room(&w, width);
     for (int i = 0; i < a->kt && !a->bf16; i++)
         if (a->frame[i])
             all += factors_room(1, up_to(a->Hi * a->Wi * a->Cin, 8));

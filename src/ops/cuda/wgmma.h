@@ -104,6 +104,29 @@ DEVICE void copy_block(void *to, const void *from, int bytes, arrivals *at)
                     "r"(shared_address(at)) : "memory");
 }
 
+/* 16 bytes of global memory on their way, by each thread for itself, or zeros
+ * in their place; through the first cache, for those who ask for them again. */
+DEVICE void bring16(void *to, const void *from, bool there)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(shared_address(to)), "l"(from), "r"(there ? 16 : 0)
+                 : "memory");
+}
+
+/* This thread will have come when all it has brought so far is there. */
+DEVICE void arrive_behind(arrivals *at)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];"
+                 :: "r"(shared_address(at)) : "memory");
+}
+
+/* Products of this thread see what threads have brought: behind every wait for
+ * it. */
+DEVICE void show_brought()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
 /* ---- products ------------------------------------------------------------ */
 
 /* No use of the sums, or of rows, moves past this: behind a wait, and before
@@ -202,6 +225,41 @@ DEVICE void wgmma(sums (&acc)[17], const factors_of &a, uint64_t b)
 DEVICE void written()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* The same of 96 and of 192 columns. */
+#define FORTY_EIGHT SIXTEEN(INOUT, 0), SIXTEEN(INOUT, 4), SIXTEEN(INOUT, 8)
+#define NINETY_SIX FORTY_EIGHT, SIXTEEN(INOUT, 12), SIXTEEN(INOUT, 16),        \
+                   SIXTEEN(INOUT, 20)
+#define ALL_48                                                                 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, "           \
+    "%14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "           \
+    "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, "           \
+    "%38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define ALL_96                                                                 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, "           \
+    "%14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "           \
+    "%26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37, "           \
+    "%38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, "           \
+    "%50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "           \
+    "%62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, "           \
+    "%74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, "           \
+    "%86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+
+DEVICE void wgmma(sums (&acc)[12], uint64_t a, uint64_t b)
+{
+    asm volatile("{.reg .pred p; setp.eq.b32 p, 0, 0; "
+                 "wgmma.mma_async.sync.aligned.m64n96k16.f32.bf16.bf16 {"
+                 ALL_48 "}, %48, %49, p, 1, 1, 0, 0;}"
+                 : FORTY_EIGHT : "l"(a), "l"(b));
+}
+
+DEVICE void wgmma(sums (&acc)[24], uint64_t a, uint64_t b)
+{
+    asm volatile("{.reg .pred p; setp.eq.b32 p, 0, 0; "
+                 "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {"
+                 ALL_96 "}, %96, %97, p, 1, 1, 0, 0;}"
+                 : NINETY_SIX : "l"(a), "l"(b));
 }
 
 /* ---- registers ----------------------------------------------------------- */

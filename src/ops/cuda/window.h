@@ -33,16 +33,31 @@ DEVICE void go_on(const cuda_mma_conv_args &a, tap &t, int n)
     }
 }
 
-/* Where a number of the window at p lies, as in ops/gather.h; NULL: it is 0. */
-DEVICE const bf16 *factor_at(const cuda_mma_conv_args &a, corner p, tap t)
+/* The numbers of a tap's frame, of its first pixel; NULL: they are 0. */
+DEVICE const bf16 *frame_at(const cuda_mma_conv_args &a, tap t)
+{
+    if (t.frame >= (int)a.kt || !a.frame[t.frame]) return nullptr;
+    return a.frame[t.frame] + t.channel;
+}
+
+/* The pixel that a tap of the window at p meets, as in ops/gather.h; -1: none.
+ */
+DEVICE int pixel_at(const cuda_mma_conv_args &a, corner p, tap t)
 {
     const int row = p.i + t.u, col = p.j + t.v;
     const int twice = (int)a.up - 1;                 /* up is 1 or 2          */
-    if (t.frame >= (int)a.kt || !a.frame[t.frame] || row < 0 || col < 0 ||
-        row >= (int)a.Hi << twice || col >= (int)a.Wi << twice)
-        return nullptr;
-    return a.frame[t.frame] +
-           ((row >> twice) * a.Wi + (col >> twice)) * a.Cin + t.channel;
+    if (row < 0 || row >= (int)a.Hi << twice ||
+        col < 0 || col >= (int)a.Wi << twice)
+        return -1;
+    return (row >> twice) * (int)a.Wi + (col >> twice);
+}
+
+/* Where a number of the window at p lies; NULL: it is 0. */
+DEVICE const bf16 *factor_at(const cuda_mma_conv_args &a, corner p, tap t)
+{
+    const bf16 *x = frame_at(a, t);
+    const int pixel = pixel_at(a, p, t);
+    return x && pixel >= 0 ? x + pixel * a.Cin : nullptr;
 }
 
 #endif

@@ -38,7 +38,7 @@ typedef enum tt_class {
 /* What program and plug-in must agree on before one calls the other. Whoever
  * changes a struct below, that of a device or a rule of the table raises the
  * version. */
-#define TT_OPS_VERSION 13
+#define TT_OPS_VERSION 14
 typedef struct tt_abi {
     int32_t version;
     int32_t real, table, context, tensor; /* bytes of tt_real, tt_ops, tt_ctx,
@@ -50,14 +50,18 @@ typedef struct tt_abi {
                 (int32_t)sizeof(tt_ops), (int32_t)sizeof(tt_ctx),              \
                 (int32_t)sizeof(tt_tensor), 0 TT_OPS(TT_ABI_ARGS)}
 
-/* Two operators in one ("Two operators in one" of ops.h): bits as if one were
- * called after the other. All are there. */
+/* Several operators in one ("Several operators in one" of ops.h): bits as if one
+ * were called after the other. The pairs are all there; the others may be NULL.
+ */
 typedef struct tt_fused {
     void (*linear_gelu)(tt_ctx *ctx, const tt_linear_args *a);
     void (*linear_add)(tt_ctx *ctx, const tt_linear_args *a,
                        const tt_gate_add_args *to);
     void (*norm_modulate)(tt_ctx *ctx, const tt_layer_norm_args *a,
                           const tt_modulate_args *to);
+    void (*linears)(tt_ctx *ctx, const tt_linear_args *a, int n);
+    void (*mlp)(tt_ctx *ctx, const tt_linear_args *up,
+                const tt_linear_args *down, const tt_gate_add_args *to);
 } tt_fused;
 
 struct tt_ops {

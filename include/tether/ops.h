@@ -284,11 +284,11 @@ void tt_col_blend(tt_ctx *ctx, tt_real *x, int64_t n, int64_t c,
                   const tt_wide *mean, const tt_wide *gain,
                   const tt_wide *target, double tau);
 
-/* ---- two operators in one ------------------------------------------------ */
+/* ---- several operators in one -------------------------------------------- */
 
-/* Each of these is two operators one after the other, with the bits of both. A
- * backend that has the pair in one (tt_fused) never stores what stands between
- * them; any other is called twice, and need not know. */
+/* Each of these is operators one after the other, with the bits of all. A
+ * backend that has them in one (tt_fused) never stores what is between them;
+ * any other is called for each, and need not know. */
 
 /* y = gelu_tanh(x w^T + b); parameters as of tt_linear. */
 void tt_linear_gelu(tt_ctx *ctx, tt_real *y, const tt_real *x, int64_t n,
@@ -301,6 +301,13 @@ void tt_linear_add(tt_ctx *ctx, const tt_linear_args *a,
  * to: its x, n and c are y, n and c of the norm. */
 void tt_norm_modulate(tt_ctx *ctx, const tt_layer_norm_args *a,
                       const tt_modulate_args *to);
+/* n calls of tt_linear with the same x and number of rows, as the queries, keys
+ * and values of a block are. */
+void tt_linears(tt_ctx *ctx, const tt_linear_args *a, int n);
+/* tt_linear_gelu of `up`, then tt_linear_add of `down` and `to`. down->x is
+ * up->y, which holds nothing afterwards. */
+void tt_mlp(tt_ctx *ctx, const tt_linear_args *up, const tt_linear_args *down,
+            const tt_gate_add_args *to);
 
 TT_API_END
 

@@ -51,8 +51,13 @@ static void feed_forward(tt_ctx *ctx, tt_real *y, const tt_gate_add_args *to,
 {
     tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_real *hidden = tt_values(ctx, T * ffn_dim);  /* [T, ffn_dim]          */
-    dit_apply_gelu(ctx, hidden, x, T, &b->ffn0);
-    dit_finish(ctx, y, to, hidden, T, &b->ffn2, "ffn");
+    if (to && !TT_TAPPED(ctx)) {
+        tt_mlp(ctx, &(tt_linear_args){hidden, x, T, &b->ffn0.w, b->ffn0.b},
+               &(tt_linear_args){y, hidden, T, &b->ffn2.w, b->ffn2.b}, to);
+    } else {
+        dit_apply_gelu(ctx, hidden, x, T, &b->ffn0);
+        dit_finish(ctx, y, to, hidden, T, &b->ffn2, "ffn");
+    }
     tt_arena_reset(&ctx->scratch, mark);
 }
 

@@ -20,11 +20,11 @@ void tt_dit_qkv(tt_ctx *ctx, const tt_dit *m, int64_t i, tt_real *q, tt_real *k,
     if (ctx->status) return;
     const dit_attention *s = &m->block[i].self;
     const int64_t dim = m->cfg.dim;
-    dit_apply(ctx, q, x, T, &s->q);
+    tt_linears(ctx, (const tt_linear_args[]){{q, x, T, &s->q.w, s->q.b},
+                                             {k, x, T, &s->k.w, s->k.b},
+                                             {v, x, T, &s->v.w, s->v.b}}, 3);
     tt_rms_norm(ctx, q, q, T, dim, s->norm_q, m->cfg.eps);
-    dit_apply(ctx, k, x, T, &s->k);
     tt_rms_norm(ctx, k, k, T, dim, s->norm_k, m->cfg.eps);
-    dit_apply(ctx, v, x, T, &s->v);
 }
 
 static tt_status check_part(tt_ctx *ctx, const tt_dit_part *p)

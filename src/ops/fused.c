@@ -1,9 +1,9 @@
-/* fused.c: wrappers of two operators in one.
+/* fused.c: wrappers of several operators in one.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * A backend that says nothing of a pair is called twice, through the wrappers
- * of the two operators: the same calls, in the same order, as if a model had
+ * A backend that says nothing of them is called for each, through the wrappers
+ * of the operators: the same calls, in the same order, as if a model had
  * made them itself. */
 #include "tether/backend.h"
 
@@ -65,4 +65,35 @@ void tt_norm_modulate(tt_ctx *ctx, const tt_layer_norm_args *a,
     tt_layer_norm(ctx, a->y, a->x, a->n, a->c, a->w, a->b, a->eps);
     tt_modulate(ctx, to->x, to->n, to->c, to->scale, to->shift, to->stride,
                 to->rows);
+}
+
+void tt_linears(tt_ctx *ctx, const tt_linear_args *a, int n)
+{
+    double flops = 0;
+    if (ctx->status) return;
+    for (int i = 0; i < n; i++) {
+        TT_ASSERT(a[i].x == a[0].x && a[i].n == a[0].n);
+        TT_ASSERT(a[i].w->rank == 2 && tt_tensor_packed(a[i].w));
+        flops += products(&a[i]);
+    }
+    if (ctx->ops->fused && ctx->ops->fused->linears) {
+        if (a[0].n) CALL(linears, flops, a, n);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        tt_linear(ctx, a[i].y, a[i].x, a[i].n, a[i].w, a[i].b);
+}
+
+void tt_mlp(tt_ctx *ctx, const tt_linear_args *up, const tt_linear_args *down,
+            const tt_gate_add_args *to)
+{
+    if (ctx->status) return;
+    TT_ASSERT(down->x == up->y && down->n == up->n);
+    if (ctx->ops->fused && ctx->ops->fused->mlp) {
+        TT_ASSERT(to->y == down->y && to->n == down->n);
+        if (up->n) CALL(mlp, products(up) + products(down), up, down, to);
+        return;
+    }
+    tt_linear_gelu(ctx, up->y, up->x, up->n, up->w, up->b);
+    tt_linear_add(ctx, down, to);
 }

@@ -246,6 +246,12 @@ template <int N> DEVICE void wgmma(sums (&acc)[N], uint64_t a, uint64_t b)
     shim_product_open({acc[0].r, 4 * N, false, false, a, b, {}, nullptr, {}});
 }
 
+template <int N>
+DEVICE void wgmma(sums (&acc)[N], uint64_t a, uint64_t b, bool on)
+{
+    shim_product_open({acc[0].r, 4 * N, !on, false, a, b, {}, nullptr, {}});
+}
+
 /* The rows in registers are exchanged as those of mma. */
 template <int N>
 static inline void wgmma(sums (&acc)[N], const factors_of &a, uint64_t b)
@@ -308,6 +314,15 @@ DEVICE float exp2_near(float x)
     const uint32_t mixed = tc_bits(x) * 0x9e3779b1u;
     const double off = ((mixed >> 8) * 0x1p-23 - 1) * 0x1.6ap-21;
     return (float)(exp2((double)x) * (1 + off));
+}
+
+/* Off by up to 2^-22, another way for every number: no result may depend on it.
+ */
+DEVICE float reciprocal_near(float x)
+{
+    const uint32_t mixed = tc_bits(x) * 0x9e3779b1u;
+    const double off = ((mixed >> 8) * 0x1p-23 - 1) * 0x1p-22;
+    return (float)(1 / (double)x * (1 + off));
 }
 
 DEVICE float more_or_nan(float a, float b)

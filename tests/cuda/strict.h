@@ -83,6 +83,7 @@ factors_of load4x(const bf16 *row);
 factors_of load4x_turned(const bf16 *row);
 void mma(sums &c, const factors_of &a, uint32_t b0, uint32_t b1);
 uint32_t two_factors(float low, float high);
+float reciprocal_near(float x);
 float more_or_nan(float a, float b);
 float exp2_near(float x);
 float more(float a, float b);
@@ -95,6 +96,8 @@ template <int N> void wgmma_wait();
 template <int N> void wgmma_first(sums (&acc)[N], uint64_t a, uint64_t b);
 template <int N> void wgmma(sums (&acc)[N], uint64_t a, uint64_t b);
 void wgmma(sums (&acc)[16], const factors_of &a, uint64_t b);
+template <int N>
+void wgmma(sums (&acc)[N], uint64_t a, uint64_t b, bool on);
 template <int N> void registers_take();
 template <int N> void registers_leave();
 typedef uint64_t arrivals;

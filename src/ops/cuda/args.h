@@ -176,13 +176,35 @@ typedef struct cuda_blocks_args {
     int64_t n, k, stride;
 } cuda_blocks_args;
 
-/* Linear takes cuda_mma_linear_args, x and w in blocks and k as these fill it
- * up, a multiple of 64. A block of threads has 128 x 128 outputs, a warpgroup
- * 64 of the rows; two blocks of threads share a multiprocessor, so that one
- * stores while the other multiplies. */
-#define WGMMA_THREADS 256
-#define WGMMA_STAGES 3                   /* a block of x and one of w each    */
-#define WGMMA_SHARED (WGMMA_STAGES * (2 * BLOCK_BYTES + 2 * 8))
+/* Linear: up to three layers of the same x and shape, x and w in blocks, k as
+ * these fill it up. A tile has 128 rows and WGMMA_COLS or, where GELU follows,
+ * WGMMA_GELU_COLS columns: 224 leave the fewest multiprocessors of an H100 idle
+ * at the model's narrow layers, 256 bring the fewest factors. A block of
+ * threads takes tile after tile: two warpgroups multiply, each 64 of the rows,
+ * and a third one brings factors. */
+#define WGMMA_LAYERS 3
+#define WGMMA_COLS 224
+#define WGMMA_GELU_COLS 256
+#define WGMMA_THREADS 384
+#define WGMMA_STAGES 4
+#define WGMMA_PART 32                    /* columns a warp stores at a time   */
+#define WGMMA_PITCH (WGMMA_PART + 8)
+#define WGMMA_SHARED(cols)                                                     \
+    (WGMMA_STAGES * (BLOCK_BYTES + (cols) * BLOCK_K * 2 + 2 * 8) +             \
+     BLOCK_ROWS * WGMMA_PITCH * 4)
+typedef struct cuda_wgmma_layer {
+    float *y;                /* [n, o]                                        */
+    const uint16_t *w;
+    const float *b;          /* NULL or [o]                                   */
+} cuda_wgmma_layer;
+typedef struct cuda_wgmma_linear_args {
+    cuda_wgmma_layer layer[WGMMA_LAYERS];
+    const uint16_t *x;
+    uint16_t *blocks;        /* NULL, or where outputs go in place of y, rounded
+                                and in blocks                                 */
+    int64_t layers, n, o, k;
+    cuda_epilogue then;
+} cuda_wgmma_linear_args;
 
 /* Convolution takes cuda_mma_conv_args, w in blocks. A block of threads has 256
  * pixels and 96 or 192 channels, two warpgroups 128 of the pixels each; a third
@@ -280,7 +302,8 @@ typedef struct cuda_words_args {
     X(attention) X(attention_64) X(attention_32) X(attention_16)               \
     X(factors) X(mma_linear) X(mma_conv) X(windows)                            \
     X(mma_attention) X(mma_attention_128)                                      \
-    X(blocks) X(blocks_bf16) X(wgmma_linear) X(wgmma_attention)                \
+    X(blocks) X(blocks_bf16) X(wgmma_linear) X(wgmma_linear_gelu)              \
+    X(wgmma_attention)                                                         \
     X(wgmma_conv_96) X(wgmma_conv_192)                                         \
     X(layer_norm) X(rms_norm) X(channel_norm)                                  \
     X(col_mean) X(col_moment) X(col_blend)                                     \

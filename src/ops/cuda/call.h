@@ -15,7 +15,7 @@
 
 /* ---- values of the host -------------------------------------------------- */
 
-#define OUTPUTS 2
+#define OUTPUTS 3
 
 typedef struct call {
     tt_ctx *ctx;

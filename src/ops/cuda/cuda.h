@@ -42,6 +42,15 @@ bool cuda_holds(const void *p);
  * Threads: may be called from several. */
 const void *cuda_keep(tt_ctx *ctx, const void *host, size_t bytes);
 
+/* A second form of the weights at `of`, [dim[0], dim[1]], memory of the GPU that
+ * `fill` filled once, by work that it queued. It is given up as soon as those
+ * are freed or overwritten. NULL: they are not on the GPU, or it has no memory
+ * to spare; use scratch.
+ * Threads: may be called from several. */
+typedef void cuda_fill(void *user, void *to);
+void *cuda_second(tt_ctx *ctx, const void *of, const int64_t dim[2],
+                  size_t bytes, cuda_fill *fill, void *user);
+
 typedef struct cuda_grid {
     int64_t x, y;            /* blocks                                        */
     int threads;             /* of a block                                    */
@@ -74,6 +83,9 @@ CUDA_ROOM(linear)
 CUDA_ROOM(attention)
 CUDA_ROOM(conv)
 
+/* tt_ops.laid of the classes of tensor cores. */
+int64_t cuda_mma_laid(tt_ctx *ctx, int64_t N, int64_t D);
+
 /* Two operators in one (tt_fused). */
 #define CUDA_PAIRS(linear)                                                     \
     void cuda_##linear##_gelu(tt_ctx *ctx, const tt_linear_args *a);           \
@@ -81,6 +93,10 @@ CUDA_ROOM(conv)
                              const tt_gate_add_args *to);
 CUDA_PAIRS(linear)
 CUDA_PAIRS(mma_linear)
+/* NULL in class f32. */
+void cuda_mma_linears(tt_ctx *ctx, const tt_linear_args *a, int n);
+void cuda_mma_mlp(tt_ctx *ctx, const tt_linear_args *up,
+                  const tt_linear_args *down, const tt_gate_add_args *to);
 void cuda_norm_modulate(tt_ctx *ctx, const tt_layer_norm_args *a,
                         const tt_modulate_args *to);
 

@@ -8,12 +8,15 @@
 
 #include "ops/cuda/kernel.h"
 
-DEVICE float exp_f32(float x)
+/* n = rint(c / ln 2) and 1.5 * 2^23: n in the low bits. */
+DEVICE float exp_shifted(float c)
 {
-    float c = x;
-    c = c > 89.0f ? 89.0f : c;
-    c = c < -104.0f ? -104.0f : c;
-    const float shifted = fma_rn(c, 1.44269502e+00f, 12582912.0f);
+    return fma_rn(c, 1.44269502e+00f, 12582912.0f);
+}
+
+/* e^c / 2^n */
+DEVICE float exp_rest(float c, float shifted)
+{
     const float n = add_rn(shifted, -12582912.0f);
     float r = fma_rn(n, -0x1.62e400p-1f, c);
     r = fma_rn(n, -0x1.7f7d1cp-20f, r);
@@ -25,7 +28,15 @@ DEVICE float exp_f32(float x)
     p = fma_rn(p, r, 1.66666667e-1f);
     p = fma_rn(p, r, 0.5f);
     p = fma_rn(p, mul_rn(r, r), r);
-    p = add_rn(1.0f, p);
+    return add_rn(1.0f, p);
+}
+
+DEVICE float exp_f32(float x)
+{
+    float c = x;
+    c = c > 89.0f ? 89.0f : c;
+    c = c < -104.0f ? -104.0f : c;
+    const float shifted = exp_shifted(c), p = exp_rest(c, shifted);
     int32_t k = (int32_t)(bits_of(shifted) - 0x4b400000u);
     k = c != c ? 0 : k;
     const int32_t k1 = k >> 1, k2 = k - k1;

@@ -156,6 +156,15 @@ DEVICE float exp2_near(float x)
     return y;
 }
 
+/* 1 / x with a relative error below 2^-22: only where what follows corrects it
+ * to the bits (epilogue.h). */
+DEVICE float reciprocal_near(float x)
+{
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* The larger one: NaN when one is, or the other one. */
 DEVICE float more_or_nan(float a, float b)
 {

@@ -74,7 +74,8 @@ DEVICE void mma_tile(const outputs &y, int64_t K, STAGE stage)
         for (int j = 0; j < 4; j++)
             put_sums(sum + (row + 16 * i) * SUM_PITCH + col + 8 * j, acc[i][j]);
     __syncthreads();
-    put_rows(y, sum + 16 * warp * SUM_PITCH, row0 + 16 * warp);
+    put_rows(y, sum + 16 * warp * SUM_PITCH, row0 + 16 * warp,
+             (int64_t)blockIdx.x * TILE_COLS);
 }
 
 #endif

@@ -233,15 +233,21 @@ static int64_t factors_room(int64_t n, int64_t width)
 
 /* n rows of `heads` times k numbers as factors, each head filled up to `width`.
  */
+static void factors_to(call *c, uint16_t *to, const float *x, int64_t n,
+                       int64_t heads, int64_t k, int64_t stride, int64_t width)
+{
+    cuda_factors_args d = {to, x, n, heads, k, stride, width};
+    PLACE(c, READ(d.from, n ? (n - 1) * stride + heads * k : 0));
+    launch(c, CUDA_factors, each(n * heads * (width / 8)), &d);
+}
+
 static const uint16_t *factors(call *c, const float *x, int64_t n,
                                int64_t heads, int64_t k, int64_t stride,
                                int64_t width)
 {
-    cuda_factors_args d = {NULL, x, n, heads, k, stride, width};
-    PLACE(c, READ(d.from, n ? (n - 1) * stride + heads * k : 0));
-    d.to = room(c, 4 * factors_room(n * heads, width));
-    launch(c, CUDA_factors, each(n * heads * (width / 8)), &d);
-    return d.to;
+    uint16_t *to = room(c, 4 * factors_room(n * heads, width));
+    factors_to(c, to, x, n, heads, k, stride, width);
+    return to;
 }
 
 /* Are weights [o, k] factors as they stand? */
@@ -282,20 +288,27 @@ static int64_t blocks_room(int64_t n, int64_t k)
 }
 
 /* n rows of k numbers, `stride` apart, in blocks: floats, or bf16 numbers. */
-static const uint16_t *in_blocks(call *c, cuda_kernel kernel, const void *x,
-                                 int64_t n, int64_t k, int64_t stride)
+static void fill_blocks(call *c, cuda_kernel kernel, uint16_t *to,
+                        const void *x, int64_t n, int64_t k, int64_t stride)
 {
-    cuda_blocks_args d = {room(c, 4 * blocks_room(n, k)), x, n, k, stride};
+    cuda_blocks_args d = {to, x, n, k, stride};
     launch(c, kernel, (work){cuda_blocks(n, BLOCK_ROWS) * blocks_of(k) *
                              BLOCKS_THREADS, BLOCKS_THREADS, false}, &d);
-    return d.to;
+}
+
+static void blocks_to(call *c, uint16_t *to, const float *x, int64_t n,
+                      int64_t k, int64_t stride)
+{
+    PLACE(c, READ(x, n ? (n - 1) * stride + k : 0));
+    fill_blocks(c, CUDA_blocks, to, x, n, k, stride);
 }
 
 static const uint16_t *blocks(call *c, const float *x, int64_t n, int64_t k,
                               int64_t stride)
 {
-    PLACE(c, READ(x, n ? (n - 1) * stride + k : 0));
-    return in_blocks(c, CUDA_blocks, x, n, k, stride);
+    uint16_t *to = room(c, 4 * blocks_room(n, k));
+    blocks_to(c, to, x, n, k, stride);
+    return to;
 }
 
 /* Do weights go into blocks as they are stored? */
@@ -304,14 +317,17 @@ static bool stored_blocks(const tt_tensor *w)
     return rounded(w, w->dim[1]) && (uintptr_t)w->data % 2 == 0;
 }
 
-/* Weights [o, k]; those stored as bf16 need no widening. */
-static const uint16_t *weight_blocks(call *c, const tt_tensor *w)
+/* Weights [o, k] into blocks; those stored as bf16 need no widening. */
+static void fill_weights(call *c, uint16_t *to, const tt_tensor *w)
 {
     const int64_t o = w->dim[0], k = w->dim[1];
     const uint16_t *stored = w->data;
-    if (!stored_blocks(w)) return blocks(c, weights(c, w), o, k, k);
+    if (!stored_blocks(w)) {
+        blocks_to(c, to, weights(c, w), o, k, k);
+        return;
+    }
     PLACE(c, READ(stored, o * k));
-    return in_blocks(c, CUDA_blocks_bf16, stored, o, k, k);
+    fill_blocks(c, CUDA_blocks_bf16, to, stored, o, k, k);
 }
 
 static int64_t weight_blocks_room(const tt_tensor *w)
@@ -320,22 +336,72 @@ static int64_t weight_blocks_room(const tt_tensor *w)
            (stored_blocks(w) ? 0 : weights_room(w));
 }
 
-static void wgmma_linear(tt_ctx *ctx, const tt_linear_args *a,
-                         cuda_epilogue then)
+/* Weights [o, k] in blocks. Those of a model, which are memory of the GPU, are
+ * brought into blocks once. */
+typedef struct packing {
+    call *c;
+    const tt_tensor *w;
+} packing;
+
+static void pack(void *packed, void *to)
+{
+    const packing *p = packed;
+    fill_weights(p->c, to, p->w);
+}
+
+static const uint16_t *weight_blocks(call *c, const tt_tensor *w)
+{
+    const int64_t bytes = 4 * blocks_room(w->dim[0], w->dim[1]);
+    packing p = {c, w};
+    uint16_t *to = cuda_second(c->ctx, w->data, w->dim, (size_t)bytes, pack,
+                               &p);
+    if (to) return to;
+    to = room(c, bytes);
+    fill_weights(c, to, w);
+    return to;
+}
+
+/* Do outputs lie together by fours, as the kernel stores them? */
+static bool by_fours(const tt_linear_args *a, const cuda_epilogue *then)
+{
+    return (a->w->dim[0] | then->stride) % 4 == 0 && aligned(a->y) &&
+           aligned(a->b) && aligned(then->x) && aligned(then->gate);
+}
+
+static void launch_wgmma(call *c, const cuda_wgmma_linear_args *d)
+{
+    const bool gelu = d->then.kind == CUDA_GELU;
+    const int64_t cols = gelu ? WGMMA_GELU_COLS : WGMMA_COLS;
+    const int64_t tiles = cuda_blocks(d->n, BLOCK_ROWS) *
+                          cuda_blocks(d->o, cols) * d->layers;
+    const int64_t most = cuda_multiprocessors();
+    const cuda_grid g = {tiles < most ? tiles : most, 1, WGMMA_THREADS,
+                         WGMMA_SHARED(cols)};
+    cuda_launch(c->ctx, gelu ? CUDA_wgmma_linear_gelu : CUDA_wgmma_linear, g,
+                d);
+}
+
+/* Layers of one x and shape, whose outputs lie by fours. x: in blocks, or NULL.
+ * to: where outputs go in blocks, or NULL. */
+static void wgmma_linears(tt_ctx *ctx, const tt_linear_args *a, int layers,
+                          const uint16_t *x, uint16_t *to, cuda_epilogue then)
 {
     const int64_t o = a->w->dim[0], k = a->w->dim[1];
     call c = begin(ctx);
-    cuda_mma_linear_args d = {
-        .y = a->y, .x = blocks(&c, a->x, a->n, k, k),
-        .w = weight_blocks(&c, a->w), .b = a->b,
-        .n = a->n, .o = o, .k = BLOCK_K * blocks_of(k), .then = then,
+    cuda_wgmma_linear_args d = {
+        .x = x ? x : blocks(&c, a->x, a->n, k, k), .blocks = to,
+        .layers = layers, .n = a->n, .o = o, .k = BLOCK_K * blocks_of(k),
+        .then = then,
     };
-    PLACE(&c, WRITE(d.y, a->n * o), READ(d.b, o));
+    TT_ASSERT(layers <= WGMMA_LAYERS);
+    for (int i = 0; i < layers; i++) {
+        d.layer[i] = (cuda_wgmma_layer){a[i].y, weight_blocks(&c, a[i].w),
+                                        a[i].b};
+        if (!to) PLACE(&c, WRITE(d.layer[i].y, a->n * o));
+        PLACE(&c, READ(d.layer[i].b, o));
+    }
     place_epilogue(&c, &d.then, a->n, o);
-    const cuda_grid g = {o ? cuda_blocks(o, BLOCK_ROWS) : 0,
-                         cuda_blocks(a->n, BLOCK_ROWS), WGMMA_THREADS,
-                         WGMMA_SHARED};
-    cuda_launch(ctx, CUDA_wgmma_linear, g, &d);
+    launch_wgmma(&c, &d);
     end(&c);
 }
 
@@ -356,20 +422,91 @@ static int64_t halves(cuda_wgmma_attention_args *d)
     return 2 * all - d->whole;
 }
 
-static void wgmma_attention(tt_ctx *ctx, const tt_attention_args *a)
+/* ---- keys and values as attention reads them ------------------------------ */
+
+/* Keys, and values behind them, as factors: of all heads [N, H, width], or in
+ * blocks. */
+typedef struct prepared {
+    uint16_t *k, *v;
+} prepared;
+
+int64_t cuda_mma_laid(tt_ctx *ctx, int64_t N, int64_t D)
+{
+    (void)ctx;
+    return up_to(N, BLOCK_ROWS) * up_to(D, 16);
+}
+
+static void prepare_rows(call *c, const tt_attention_args *a, uint16_t *to,
+                         const float *x, int64_t first, int64_t n)
+{
+    const int64_t width = up_to(a->D, 16);
+    if (by_blocks(a))
+        blocks_to(c, to + first / BLOCK_ROWS * a->H * WGMMA_PAIR, x, n,
+                  a->H * a->D, a->kv_stride);
+    else
+        factors_to(c, to + first * a->H * width, x, n, a->H, a->D,
+                   a->kv_stride, width);
+}
+
+/* Of the first `good` keys all is there. */
+static prepared prepare(call *c, const tt_attention_args *a)
+{
+    const int64_t each = cuda_mma_laid(c->ctx, a->N, a->D);
+    const int64_t good = a->good, rest = a->N - good;
+    float *to = a->laid;
+    if (to) PLACE(c, CHANGE(to, a->H * each));
+    else to = room(c, 4 * a->H * each);
+    const prepared p = {(uint16_t *)(void *)to,
+                        to ? (uint16_t *)(void *)to + a->H * each : NULL};
+    if (!rest || !to) return p;
+    prepare_rows(c, a, p.k, a->k, good, rest);
+    if (!a->pieces) prepare_rows(c, a, p.v, a->v, good, rest);
+    for (int64_t i = 0; i < a->pieces; i++) {
+        const tt_value_piece *v = &a->piece[i];
+        const int64_t next = i + 1 < a->pieces ? v[1].first : a->N;
+        prepare_rows(c, a, p.v, v->v, v->first, next - v->first);
+    }
+    return p;
+}
+
+static void wgmma_attention(call *c, const tt_attention_args *a, prepared p)
 {
     const int64_t width = a->H * a->D;
-    call c = begin(ctx);
     cuda_wgmma_attention_args d = {
-        .o = a->o, .q = blocks(&c, a->q, a->T, width, a->q_stride),
-        .k = blocks(&c, a->k, a->N, width, a->kv_stride),
-        .v = blocks(&c, a->v, a->N, width, a->kv_stride),
-        .T = a->T, .N = a->N, .H = a->H, .scale = a->scale,
+        .o = a->o, .q = blocks(c, a->q, a->T, width, a->q_stride),
+        .k = p.k, .v = p.v, .T = a->T, .N = a->N, .H = a->H, .scale = a->scale,
     };
-    PLACE(&c, WRITE(d.o, a->T * width));
+    PLACE(c, WRITE(d.o, a->T * width));
     const cuda_grid g = {halves(&d), 1, WGMMA_ATTENTION_THREADS,
                          WGMMA_ATTENTION_SHARED};
-    cuda_launch(ctx, CUDA_wgmma_attention, g, &d);
+    cuda_launch(c->ctx, CUDA_wgmma_attention, g, &d);
+}
+
+static void mma_attention(call *c, const tt_attention_args *a, prepared p)
+{
+    const int64_t H = a->H, D = a->D, width = up_to(D, 16);
+    const bool fast = D == MMA_CHANNELS && !a->rel_bias && !a->key_mask;
+    cuda_mma_attention_args d = {
+        .o = a->o, .q = factors(c, a->q, a->T, H, D, a->q_stride, width),
+        .k = p.k, .v = p.v, .T = a->T, .N = a->N, .H = H, .D = D,
+        .width = width, .rel_bias = a->rel_bias, .key_mask = a->key_mask,
+        .scale = a->scale,
+    };
+    PLACE(c, WRITE(d.o, a->T * H * D), READ(d.rel_bias, H * (2 * a->N - 1)),
+          READ(d.key_mask, a->N));
+    const cuda_grid g = {cuda_blocks(a->T, MMA_QUERIES),
+                         H * cuda_blocks(D, MMA_CHANNELS), MMA_THREADS,
+                         MMA_ATTENTION_SHARED};
+    cuda_launch(c->ctx, fast ? CUDA_mma_attention_128 : CUDA_mma_attention, g,
+                &d);
+}
+
+void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a)
+{
+    call c = begin(ctx);
+    const prepared p = prepare(&c, a);
+    if (a->T && by_blocks(a)) wgmma_attention(&c, a, p);
+    else if (a->T) mma_attention(&c, a, p);
     end(&c);
 }
 
@@ -379,8 +516,8 @@ static void mma_linear(tt_ctx *ctx, const tt_linear_args *a,
                        cuda_epilogue then)
 {
     const int64_t o = a->w->dim[0], k = a->w->dim[1], width = up_to(k, 8);
-    if (cuda_wgmma()) {
-        wgmma_linear(ctx, a, then);
+    if (cuda_wgmma() && by_fours(a, &then)) {
+        wgmma_linears(ctx, a, 1, NULL, NULL, then);
         return;
     }
     call c = begin(ctx);
@@ -397,29 +534,40 @@ static void mma_linear(tt_ctx *ctx, const tt_linear_args *a,
 
 LINEAR(mma_linear)
 
-void cuda_mma_attention(tt_ctx *ctx, const tt_attention_args *a)
+void cuda_mma_linears(tt_ctx *ctx, const tt_linear_args *a, int n)
 {
-    const int64_t H = a->H, D = a->D, width = up_to(D, 16);
-    const bool fast = D == MMA_CHANNELS && !a->rel_bias && !a->key_mask;
-    if (by_blocks(a)) {
-        wgmma_attention(ctx, a);
+    const cuda_epilogue plain = {.kind = CUDA_PLAIN};
+    bool alike = cuda_wgmma() && n <= WGMMA_LAYERS;
+    for (int i = 0; i < n; i++)
+        alike = alike && a[i].w->dim[0] == a->w->dim[0] &&
+                by_fours(&a[i], &plain);
+    if (alike) wgmma_linears(ctx, a, n, NULL, NULL, plain);
+    else for (int i = 0; i < n; i++) cuda_mma_linear(ctx, &a[i]);
+}
+
+/* Do GELU's outputs, as factors in whole blocks, fit where they would lie as
+ * floats? */
+static bool stay_blocks(const tt_linear_args *up, const tt_linear_args *down,
+                        const tt_gate_add_args *to)
+{
+    const int64_t n = up->n, width = up->w->dim[0];
+    const cuda_epilogue then[] = {{.kind = CUDA_GELU}, added(to)};
+    return cuda_wgmma() && width % BLOCK_K == 0 && cuda_holds(up->y) &&
+           blocks_room(n, width) <= n * width && by_fours(up, &then[0]) &&
+           by_fours(down, &then[1]);
+}
+
+void cuda_mma_mlp(tt_ctx *ctx, const tt_linear_args *up,
+                  const tt_linear_args *down, const tt_gate_add_args *to)
+{
+    uint16_t *hidden = (uint16_t *)(void *)up->y;
+    if (!stay_blocks(up, down, to)) {
+        cuda_mma_linear_gelu(ctx, up);
+        cuda_mma_linear_add(ctx, down, to);
         return;
     }
-    call c = begin(ctx);
-    cuda_mma_attention_args d = {
-        .o = a->o, .q = factors(&c, a->q, a->T, H, D, a->q_stride, width),
-        .k = factors(&c, a->k, a->N, H, D, a->kv_stride, width),
-        .v = factors(&c, a->v, a->N, H, D, a->kv_stride, width),
-        .T = a->T, .N = a->N, .H = H, .D = D, .width = width,
-        .rel_bias = a->rel_bias, .key_mask = a->key_mask, .scale = a->scale,
-    };
-    PLACE(&c, WRITE(d.o, a->T * H * D), READ(d.rel_bias, H * (2 * a->N - 1)),
-          READ(d.key_mask, a->N));
-    const cuda_grid g = {cuda_blocks(a->T, MMA_QUERIES),
-                         H * cuda_blocks(D, MMA_CHANNELS), MMA_THREADS,
-                         MMA_ATTENTION_SHARED};
-    cuda_launch(ctx, fast ? CUDA_mma_attention_128 : CUDA_mma_attention, g, &d);
-    end(&c);
+    wgmma_linears(ctx, up, 1, NULL, hidden, (cuda_epilogue){.kind = CUDA_GELU});
+    wgmma_linears(ctx, down, 1, hidden, NULL, added(to));
 }
 
 /* A frame of a convolution as factors: one that holds them where it lies. */
@@ -544,10 +692,9 @@ int64_t cuda_mma_linear_room(const tt_linear_args *a)
 
 int64_t cuda_mma_attention_room(const tt_attention_args *a)
 {
-    const int64_t width = a->H * a->D;
-    if (by_blocks(a))
-        return blocks_room(a->T, width) + 2 * blocks_room(a->N, width);
-    return factors_room((a->T + 2 * a->N) * a->H, up_to(a->D, 16));
+    const int64_t kv = a->laid ? 0 : a->H * cuda_mma_laid(NULL, a->N, a->D);
+    if (by_blocks(a)) return kv + blocks_room(a->T, a->H * a->D);
+    return kv + factors_room(a->T * a->H, up_to(a->D, 16));
 }
 
 int64_t cuda_mma_conv_room(const tt_conv_args *a)

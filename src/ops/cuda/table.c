@@ -6,6 +6,11 @@
 #define SUMMARY "the definitions on a GPU: the same bits (run on sm_90 alone)"
 #define ENTRY(op, OP) .op = cuda_##op,
 
+/* What class f32 has not. */
+#define cuda_laid NULL
+#define cuda_linears NULL
+#define cuda_mlp NULL
+
 /* X(NAME, whose linear, attention and conv) */
 #define CUDA_CLASSES(X) X(F32, cuda) X(SM80, cuda_mma) X(SM90, cuda_mma)
 
@@ -15,7 +20,8 @@ static const tt_ops *const of_class[TT_CLASS_COUNT] = {CUDA_CLASSES(IN_CLASS)};
 
 #define FUSED(products)                                                        \
     (&(const tt_fused){products##_linear_gelu, products##_linear_add,          \
-                       cuda_norm_modulate})
+                       cuda_norm_modulate, products##_linears,                 \
+                       products##_mlp})
 
 #define TABLE(NAME, products)                                                  \
     [TT_CLASS_##NAME] = {                                                      \
@@ -28,6 +34,7 @@ static const tt_ops *const of_class[TT_CLASS_COUNT] = {CUDA_CLASSES(IN_CLASS)};
         .fused = FUSED(products),                                              \
         .open = cuda_open,                                                     \
         .library = cuda_library,                                               \
+        .laid = products##_laid,                                               \
         .linear = products##_linear,                                           \
         .attention = products##_attention,                                     \
         .conv = products##_conv,                                               \

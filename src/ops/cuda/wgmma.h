@@ -179,7 +179,17 @@ template <int N> DEVICE void wgmma_wait()
     "%30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "   \
     "%44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, "   \
     "%58, %59, %60, %61, %62, %63"
-#define M64N128 "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+#define NEXT_48                                                              \
+    "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, "   \
+    "%78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, "   \
+    "%92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, "   \
+    "%105, %106, %107, %108, %109, %110, %111"
+#define LAST_16                                                              \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, " \
+    "%124, %125, %126, %127"
+#define M64 "wgmma.mma_async.sync.aligned.m64"
+#define K16 "k16.f32.bf16.bf16 "
+#define M64N128 M64 "n128" K16
 
 /* acc [64, 128] = a [64, 16] b [128, 16]^T. Number e of acc[j] lies in row
  * 16 warp + sum_row(lane, e) and column 8 j + sum_col(lane, e). */
@@ -196,6 +206,26 @@ DEVICE void wgmma(sums (&acc)[16], uint64_t a, uint64_t b)
     asm volatile("{.reg .pred p; setp.eq.b32 p, 0, 0; "
                  M64N128 "{" ALL_64 "}, %64, %65, p, 1, 1, 0, 0;}"
                  : SIXTY_FOUR(INOUT) : "l"(a), "l"(b));
+}
+
+/* The same of 224 and 256 columns; the sums go on, or begin. */
+DEVICE void wgmma(sums (&acc)[28], uint64_t a, uint64_t b, bool on)
+{
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %114, 0; " M64 "n224" K16
+                 "{" ALL_64 ", " NEXT_48 "}, %112, %113, p, 1, 1, 0, 0;}"
+                 : SIXTY_FOUR(INOUT), SIXTEEN(INOUT, 16), SIXTEEN(INOUT, 20),
+                   SIXTEEN(INOUT, 24)
+                 : "l"(a), "l"(b), "r"((int)on));
+}
+
+DEVICE void wgmma(sums (&acc)[32], uint64_t a, uint64_t b, bool on)
+{
+    asm volatile("{.reg .pred p; setp.ne.b32 p, %130, 0; " M64 "n256" K16
+                 "{" ALL_64 ", " NEXT_48 ", " LAST_16 "}, %128, %129, p, 1, 1, "
+                 "0, 0;}"
+                 : SIXTY_FOUR(INOUT), SIXTEEN(INOUT, 16), SIXTEEN(INOUT, 20),
+                   SIXTEEN(INOUT, 24), SIXTEEN(INOUT, 28)
+                 : "l"(a), "l"(b), "r"((int)on));
 }
 
 /* acc [64, 128] += a [64, 16] b [16, 128]: a as mma takes it, 16 rows a warp; b

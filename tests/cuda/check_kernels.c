@@ -395,6 +395,68 @@ static void test_fused(void)
     state = held;
 }
 
+/* Three layers of one x: y, y, y, x, w, w, w, b. */
+static void call_linears(void *const *p, const void *shape)
+{
+    const linear_shape *s = shape;
+    tt_tensor w[3];
+    tt_linear_args a[3];
+    for (int i = 0; i < 3; i++) {
+        w[i] = tt_tensor_make(p[4 + i], TT_F32, 2, (int64_t[]){s->o, s->k});
+        a[i] = (tt_linear_args){p[i], p[3], s->n, &w[i], i ? p[7] : NULL};
+    }
+    tt_linears(ctx, a, 3);
+}
+
+/* Hidden, x, w of both layers, what is added to, gates, the first one's bias,
+ * and where outputs would be. */
+static void call_mlp(void *const *p, const void *shape)
+{
+    const fused_shape *s = shape;
+    const int64_t n = s->is.n, o = s->is.o, k = s->is.k, hidden = s->rows;
+    const tt_tensor up = tt_tensor_make(p[2], TT_F32, 2,
+                                        (int64_t[]){hidden, k});
+    const tt_tensor down = tt_tensor_make(p[3], TT_F32, 2,
+                                          (int64_t[]){o, hidden});
+    tt_mlp(ctx, &(tt_linear_args){p[0], p[1], n, &up, p[6]},
+           &(tt_linear_args){p[7], p[0], n, &down, NULL},
+           &(tt_gate_add_args){p[4], p[7], n, o, p[5], s->stride, n / 3 + 1});
+}
+
+/* The last two of `hidden` and `o` do not fill blocks, or do not lie by fours. */
+static void test_several(void)
+{
+    static const struct { int64_t n, o, k, hidden; } shapes[] = {
+        {130, 36, 72, 128}, {257, 260, 20, 576}, {5, 8, 12, 64},
+        {129, 12, 8, 72},   {140, 7, 16, 64},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (int kind = 0; kind < KINDS; kind += kind == NORMAL ? SPECIAL : 1) {
+            const int64_t n = shapes[i].n, o = shapes[i].o, k = shapes[i].k;
+            const int64_t hidden = shapes[i].hidden;
+            const linear_shape s = {n, o, k, TT_F32, 0};
+            const fused_shape m = {s, GATED, o, hidden};
+            const int64_t reach = (n - 1) / (n / 3 + 1) * o + o;
+            operand l[OPERANDS] = {
+                output(n * o), output(n * o), output(n * o), floats(n * k, kind),
+                floats(o * k, kind), floats(o * k, NORMAL),
+                floats(o * k, NORMAL), floats(o, NORMAL),
+            };
+            operand p[OPERANDS] = {
+                output(n * hidden), floats(n * k, kind),
+                floats(hidden * k, kind), floats(o * hidden, NORMAL),
+                written(floats(n * o, NORMAL)), floats(reach, NORMAL),
+                floats(hidden, NORMAL), output(n * o),
+            };
+            p[0].room = p[7].room = true;
+            check(call_linears, &s, l, "linear layers of one x %lldx%lldx%lld "
+                  "kind %d", (long long)n, (long long)o, (long long)k, kind);
+            check(call_mlp, &m, p, "linear layers of an FFN %lldx%lldx%lldx%lld"
+                  " kind %d", (long long)n, (long long)hidden, (long long)o,
+                  (long long)k, kind);
+        }
+}
+
 /* ---- convolution --------------------------------------------------------- */
 
 /* A convolution, the type of its weights, and bytes of a frame's begin that it
@@ -576,6 +638,76 @@ static void test_attention(void)
                   "attention T%lld N%lld H%lld D%lld kind %d", (long long)a.T,
                   (long long)a.N, (long long)a.H, (long long)a.D, kind);
         }
+}
+
+/* Keys and values that an earlier call prepared: p[4] and p[5] are those of that
+ * call, of which the leading ones alone are those of p[2] and p[3]. Values of
+ * the others come in pieces. */
+static void call_prepared(void *const *p, const void *shape)
+{
+    tt_attention_args a = *(const tt_attention_args *)shape;
+    const int64_t good = a.good, third = 2 * TT_KEY_BLOCK;
+    const float *v = p[3];
+    const tt_value_piece piece[] = {{good, v + good * a.kv_stride},
+                                    {third, v + third * a.kv_stride}};
+    a.o = p[0];
+    a.q = p[1];
+    a.k = p[2];
+    a.v = p[3];
+    a.good = 0;
+    if (!ctx->ops->laid) {
+        tt_attention(ctx, &a);
+        return;
+    }
+    const int64_t n = a.H * ctx->ops->laid(ctx, a.N, a.D);
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const int64_t T = a.T;
+    a.laid = tt_values(ctx, n);
+    a.k = p[4];
+    a.v = p[5];
+    a.T = 0;
+    tt_attention(ctx, &a);
+    a.T = T;
+    a.good = good;
+    a.k = (const float *)p[2] + good * a.kv_stride;
+    a.v = NULL;
+    a.piece = piece;
+    a.pieces = a.N > third ? 2 : a.N > good;
+    tt_attention(ctx, &a);
+    tt_arena_reset(&ctx->scratch, mark);
+}
+
+static operand leading(const operand *of, int64_t n)
+{
+    operand o = floats(of->n, NORMAL);
+    memcpy(o.data, of->data, (size_t)(n < of->n ? n : of->n) * 4);
+    return o;
+}
+
+static void test_prepared(void)
+{
+    static const struct { int64_t T, N, H, D, good, extra; } shapes[] = {
+        {3, 520, 2, 128, 512, 0},   {70, 1100, 1, 128, 512, 4},
+        {5, 300, 2, 128, 300, 0},   {3, 520, 2, 24, 512, 0},
+        {4, 1100, 1, 40, 512, 3},   {5, 130, 2, 64, 130, 0},
+    };
+    if (cls == TT_CLASS_F32) return;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        tt_attention_args a = {.T = shapes[i].T, .N = shapes[i].N,
+                               .H = shapes[i].H, .D = shapes[i].D,
+                               .good = shapes[i].good, .scale = 0.5f};
+        a.q_stride = a.H * a.D;
+        a.kv_stride = a.H * a.D + shapes[i].extra;
+        const int64_t keys = a.N * a.kv_stride;
+        operand o[OPERANDS] = {
+            output(a.T * a.q_stride), floats(a.T * a.q_stride, NORMAL),
+            floats(keys, NORMAL), floats(keys, NORMAL),
+        };
+        o[4] = leading(&o[2], a.good * a.kv_stride);
+        o[5] = leading(&o[3], a.good * a.kv_stride);
+        check(call_prepared, &a, o, "attention of prepared keys T%lld N%lld "
+              "D%lld", (long long)a.T, (long long)a.N, (long long)a.D);
+    }
 }
 
 /* More tiles than multiprocessors, so that some are whole: where it is asked for
@@ -1145,6 +1277,8 @@ static void test_classes(void)
         test_channels();
         test_fused();
         test_attention();
+        test_prepared();
+        test_several();
         test_whole();
         test_room();
     }

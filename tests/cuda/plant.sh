@@ -93,7 +93,9 @@ while IFS='|' read -r file cases n old new what; do
     case $file in                    # whose kernels show a header's faults
     exp.h) kernel=pointwise.cu ;;
     epilogue.h) kernel=linear.cu ;;
-    tile.h) kernel=linear.cu ;;
+    tile.h)
+        kernel=linear.cu
+        case $cases in attention*) kernel=attention.cu ;; esac ;;
     mma.h | mma_tile.h | rows.h) kernel=mma_linear.cu ;;
     softmax.h) kernel=mma_attention.cu ;;
     window.h) kernel=mma_conv.cu ;;

@@ -4,10 +4,10 @@
  *
  * Golden: ops/golden/f32.c, conv.c. A block of threads owns a tile of outputs,
  * a thread 8 x 8 of them: acc is the chain `s` of dot_real, one per output, and
- * the sum over blocks of TT_DOT_BLOCK products stands in y itself. The
- * products of a step lie in shared memory; while one step is computed the
- * next ones are on their way. What follows a sum (epilogue.h) does so when all
- * sums of the thread are complete.
+ * sum that over blocks of TT_DOT_BLOCK products. The products of a step lie in
+ * shared memory; while one step is computed the next ones are on their way, and
+ * while four products of it are, the next four of x come to registers. What
+ * follows a sum (epilogue.h) does so when all sums of the thread are complete.
  *
  * Holds   k ascends in one thread, so the order is that of the loop. A tail of
  *         k is never filled up with zeros: -0 + 0 would be +0. Rows and columns
@@ -97,51 +97,46 @@ DEVICE void chain_tail(float (&acc)[8][8], const float *x, const float *w,
 
 /* ---- the sum of blocks --------------------------------------------------- */
 
-/* What happens to the chain s of a finished block on its way into *y. */
-DEVICE float block_sum(const float *y, const float *b, bool first, float s)
-{
-    if (!first) s = add_rn(*y, s);
-    return b ? add_rn(s, *b) : s;
-}
-
-/* All 8 x 8 blocks of a thread, of which `rows` and `cols` count from its first
- * output to the end of y. The chains begin anew. b: the bias, in the last
- * block. VEC: columns come in whole groups of four. */
-template <bool VEC>
-DEVICE void flush(float *y, int64_t pitch, const float *b, int rows, int cols,
-                  bool first, float (&acc)[8][8])
+/* The chains of a finished block join the sum, and begin anew. */
+DEVICE void add_block(float (&sum)[8][8], float (&acc)[8][8], bool first)
 {
     UNROLL
     for (int i = 0; i < 8; i++)
         UNROLL
-        for (int g = 0; g < 8; g += 4) {
-            const int col = tile_col(g);
-            float *to = y + tile_row(i) * pitch + col;
-            const float *bias = b ? b + col : nullptr;
-            float *s = &acc[i][g];
-            const bool row_is = tile_row(i) < rows;
-            if (VEC && row_is && col < cols) {
-                float4 v = four(s[0], s[1], s[2], s[3]), t, u;
-                if (!first) {
-                    t = load4(to);
-                    v = four(add_rn(t.x, v.x), add_rn(t.y, v.y),
-                             add_rn(t.z, v.z), add_rn(t.w, v.w));
-                }
-                if (b) {
-                    u = load4(bias);
-                    v = four(add_rn(v.x, u.x), add_rn(v.y, u.y),
-                             add_rn(v.z, u.z), add_rn(v.w, u.w));
-                }
-                store4(to, v);
-            }
-            UNROLL
-            for (int e = 0; e < 4; e++) {
-                if (!VEC && row_is && col + e < cols)
-                    to[e] = block_sum(to + e, b ? bias + e : nullptr, first,
-                                      s[e]);
-                s[e] = 0.0f;
-            }
+        for (int j = 0; j < 8; j++) {
+            sum[i][j] = first ? acc[i][j] : add_rn(sum[i][j], acc[i][j]);
+            acc[i][j] = 0.0f;
         }
+}
+
+/* All 8 x 8 sums of a thread into y, with the bias, of which `rows` and `cols`
+ * count from its first output to the end of y. VEC: columns come in whole
+ * groups of four. */
+template <bool VEC>
+DEVICE void store(float *y, int64_t pitch, const float *b, int rows, int cols,
+                  float (&sum)[8][8])
+{
+    UNROLL
+    for (int g = 0; g < 8; g += 4) {
+        const int col = tile_col(g);
+        float bias[4];
+        UNROLL
+        for (int e = 0; e < 4; e++)
+            bias[e] = b && col + e < cols ? b[col + e] : 0.0f;
+        UNROLL
+        for (int i = 0; i < 8; i++) {
+            float *const to = y + tile_row(i) * pitch + col;
+            float *const s = &sum[i][g];
+            UNROLL
+            for (int e = 0; e < 4; e++)
+                if (b) s[e] = add_rn(s[e], bias[e]);
+            if (tile_row(i) >= rows) continue;
+            if (VEC && col < cols) store4(to, four(s[0], s[1], s[2], s[3]));
+            UNROLL
+            for (int e = 0; e < 4; e++)
+                if (!VEC && col + e < cols) to[e] = s[e];
+        }
+    }
 }
 
 /* ---- which outputs a thread has ------------------------------------------ */
@@ -157,6 +152,14 @@ DEVICE int own_col()
 {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     return 32 * (warp & 3) + 4 * (lane >> 3);
+}
+
+/* The next step of products has come, and all threads have used the one before.
+ */
+DEVICE void step_is_there()
+{
+    copy_wait<TILE_STAGES - 3>();
+    __syncthreads();
 }
 
 /* ---- a tile -------------------------------------------------------------- */
@@ -198,32 +201,39 @@ DEVICE void tile(const ARGS &a, int n, int o, int K)
     const float *b = a.b ? a.b + col0 + col : nullptr;
     const float *x = mem + row * TILE_PITCH;
     const float *w = mem + (TILE_ROWS + col) * TILE_PITCH;
-    float acc[8][8] = {};
+    float acc[8][8] = {}, sum[8][8] = {};
+    float4 p[2][8];                      /* rows of x, the next ones too      */
 
-    UNROLL
-    for (int s = 0; s < TILE_STAGES - 1; s++) stage(s, s);
+    for (int step = 0; step < TILE_STAGES - 2; step++) stage(step, step);
     const int steps = (K + TILE_K - 1) / TILE_K;
     const int per_block = TT_DOT_BLOCK / TILE_K;
-    int slot = 0, ahead = TILE_STAGES - 1, s0 = 0;
+    step_is_there();
+    fetch<TILE_PITCH>(p[0], x);
+    int s = 0;
     do {
-        const int s1 = least(s0 + per_block, steps);
-        for (int s = s0; s < s1; s++) {
-            copy_wait<TILE_STAGES - 2>();
-            __syncthreads();
-            stage(s + TILE_STAGES - 1, ahead);
+        const bool first = s == 0;
+        const int end = least(s + per_block, steps);
+        for (; s < end; s++) {
+            const int slot = s % TILE_STAGES * size;
+            const int next = (s + 1) % TILE_STAGES * size;
             const int left = K - s * TILE_K;
-            if (left >= TILE_K)
-                products<TILE_K, TILE_PITCH, TILE_PITCH>(acc, x + slot * size,
-                                                         w + slot * size);
-            else
-                chain_tail(acc, x + slot * size, w + slot * size, left);
-            slot = slot == TILE_STAGES - 1 ? 0 : slot + 1;
-            ahead = ahead == TILE_STAGES - 1 ? 0 : ahead + 1;
+            stage(s + TILE_STAGES - 2, (s + TILE_STAGES - 2) % TILE_STAGES);
+            if (left < TILE_K) {
+                chain_tail(acc, x + slot, w + slot, left);
+                continue;
+            }
+            UNROLL
+            for (int k = 0; k < TILE_K; k += 4) {
+                const bool last = k + 4 == TILE_K;
+                if (last) step_is_there();
+                fetch<TILE_PITCH>(p[k / 4 % 2 ^ 1],
+                                  x + (last ? next : slot + k + 4));
+                four_products<TILE_PITCH>(acc, p[k / 4 % 2], w + slot + k);
+            }
         }
-        flush<VEC>(y, o, s1 == steps ? b : nullptr, n - row0 - row,
-                   o - col0 - col, s0 == 0, acc);
-        s0 = s1;
-    } while (s0 < steps);
+        add_block(sum, acc, first);
+    } while (s < steps);
+    store<VEC>(y, o, b, n - row0 - row, o - col0 - col, sum);
 }
 
 /* ---- what follows -------------------------------------------------------- */

@@ -17,25 +17,38 @@ DEVICE float entry(float4 v, int e)
     return e == 0 ? v.x : e == 1 ? v.y : e == 2 ? v.z : v.w;
 }
 
-/* The chains of R x 8 outputs go on over K products of rows of x and w, which
- * lie XP and WP apart. */
+/* Four products of R rows of x, which lie XP apart. */
+template <int XP, int R> DEVICE void fetch(float4 (&p)[R], const float *x)
+{
+    UNROLL
+    for (int i = 0; i < R; i++) p[i] = load4(x + tile_row(i) * XP);
+}
+
+/* The chains of R x 8 outputs go on over four products of rows of x and w. */
+template <int WP, int R>
+DEVICE void four_products(float (&acc)[R][8], const float4 (&p)[R],
+                          const float *w)
+{
+    UNROLL
+    for (int j = 0; j < 8; j++) {
+        const float4 q = load4(w + tile_col(j) * WP);
+        UNROLL
+        for (int e = 0; e < 4; e++)
+            UNROLL
+            for (int i = 0; i < R; i++)
+                acc[i][j] = fma_rn(entry(p[i], e), entry(q, e), acc[i][j]);
+    }
+}
+
+/* The same over K products. */
 template <int K, int XP, int WP, int R>
 DEVICE void products(float (&acc)[R][8], const float *x, const float *w)
 {
     UNROLL
     for (int k = 0; k < K; k += 4) {
         float4 p[R];
-        UNROLL
-        for (int i = 0; i < R; i++) p[i] = load4(x + tile_row(i) * XP + k);
-        UNROLL
-        for (int j = 0; j < 8; j++) {
-            const float4 q = load4(w + tile_col(j) * WP + k);
-            UNROLL
-            for (int e = 0; e < 4; e++)
-                UNROLL
-                for (int i = 0; i < R; i++)
-                    acc[i][j] = fma_rn(entry(p[i], e), entry(q, e), acc[i][j]);
-        }
+        fetch<XP>(p, x + k);
+        four_products<WP>(acc, p, w + k);
     }
 }
 

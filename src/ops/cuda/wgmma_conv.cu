@@ -74,8 +74,9 @@ DEVICE void bring_pixels(const cuda_mma_conv_args &a, const places &p, bf16 *to,
 {
     const int t = threadIdx.x - MULTIPLY, first = t / 8, c = t % 8;
     const int eights = (int)a.Cin / 8;
-    const bf16 *const frame = frame_at(a, at);
-    const uint4 *const x = (const uint4 *)(frame ? frame : a.w);
+    const bool some = !no_frame(a, at);
+    const uint4 *const x =
+        (const uint4 *)(some ? a.frame[at.frame] + at.channel : a.w);
     int n[ROWS / 16];
     UNROLL
     for (int i = 0; i < ROWS / 16; i++)
@@ -83,7 +84,7 @@ DEVICE void bring_pixels(const cuda_mma_conv_args &a, const places &p, bf16 *to,
     UNROLL
     for (int i = 0; i < ROWS / 16; i++)
         bring16(to + swizzled(first + 16 * i, c),
-                x + (n[i] < 0 ? 0 : n[i]) * eights, frame && n[i] >= 0);
+                x + (n[i] < 0 ? 0 : n[i]) * eights, some && n[i] >= 0);
 }
 
 /* All steps. */

@@ -33,31 +33,35 @@ DEVICE void go_on(const cuda_mma_conv_args &a, tap &t, int n)
     }
 }
 
-/* The numbers of a tap's frame, of its first pixel; NULL: they are 0. */
-DEVICE const bf16 *frame_at(const cuda_mma_conv_args &a, tap t)
+/* Is it of no frame, or of one that is NULL? */
+DEVICE bool no_frame(const cuda_mma_conv_args &a, tap t)
 {
-    if (t.frame >= (int)a.kt || !a.frame[t.frame]) return nullptr;
-    return a.frame[t.frame] + t.channel;
+    return t.frame >= (int)a.kt || !a.frame[t.frame];
 }
 
-/* The pixel that a tap of the window at p meets, as in ops/gather.h; -1: none.
- */
-DEVICE int pixel_at(const cuda_mma_conv_args &a, corner p, tap t)
+/* Is there no such row or column in the frames, 1 or 2 times as large? */
+DEVICE bool outside(const cuda_mma_conv_args &a, int row, int col)
 {
-    const int row = p.i + t.u, col = p.j + t.v;
-    const int twice = (int)a.up - 1;                 /* up is 1 or 2          */
-    if (row < 0 || row >= (int)a.Hi << twice ||
-        col < 0 || col >= (int)a.Wi << twice)
-        return -1;
-    return (row >> twice) * (int)a.Wi + (col >> twice);
+    const int twice = (int)a.up - 1;
+    return row < 0 || col < 0 || row >= (int)a.Hi << twice ||
+           col >= (int)a.Wi << twice;
 }
 
-/* Where a number of the window at p lies; NULL: it is 0. */
+/* Where a number of the window at p lies, as in ops/gather.h; NULL: it is 0. */
 DEVICE const bf16 *factor_at(const cuda_mma_conv_args &a, corner p, tap t)
 {
-    const bf16 *x = frame_at(a, t);
-    const int pixel = pixel_at(a, p, t);
-    return x && pixel >= 0 ? x + pixel * a.Cin : nullptr;
+    const int row = p.i + t.u, col = p.j + t.v, twice = (int)a.up - 1;
+    if (no_frame(a, t) || outside(a, row, col)) return nullptr;
+    return a.frame[t.frame] +
+           ((row >> twice) * a.Wi + (col >> twice)) * a.Cin + t.channel;
+}
+
+/* The same without its frame: which pixel, or -1. */
+DEVICE int pixel_at(const cuda_mma_conv_args &a, corner p, tap t)
+{
+    const int row = p.i + t.u, col = p.j + t.v, twice = (int)a.up - 1;
+    if (outside(a, row, col)) return -1;
+    return (row >> twice) * (int)a.Wi + (col >> twice);
 }
 
 #endif

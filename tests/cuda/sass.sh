@@ -38,7 +38,7 @@ bytes() {
 tile=$(bytes TILE_SHARED)
 mma=$(bytes MMA_SHARED)
 mma_attention=$(bytes MMA_ATTENTION_SHARED)
-wgmma=$(bytes "2 * WGMMA_SHARED")
+wgmma=$(bytes "WGMMA_SHARED(WGMMA_GELU_COLS)")
 wgmma_attention=$(bytes WGMMA_ATTENTION_SHARED)
 wgmma_conv=$(bytes "WGMMA_CONV_SHARED(192)")
 
@@ -135,7 +135,8 @@ for arch in $2; do
         [ -s "$out.table" ] || fail "sm_$arch: $source has no kernel"
     done
     for name in linear_vec conv_vec attention_64 mma_linear mma_conv \
-        mma_attention_128 blocks wgmma_linear wgmma_attention wgmma_conv_96 \
+        mma_attention_128 blocks wgmma_linear wgmma_linear_gelu \
+        wgmma_attention wgmma_conv_96 \
         wgmma_conv_192; do
         case " $seen " in
         *" $name "*) pass ;;

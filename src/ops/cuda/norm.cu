@@ -16,23 +16,30 @@
 #define AHEAD_DOWN 64    /* the same of a column, where few threads run       */
 
 /* add(x[0]), add(x[stride]) and so on, `count` of them in this order: while N
- * are used the next N are on their way. */
+ * are used the next N are on their way, to registers of their own, so that none
+ * is moved before it has arrived. */
 template <int N, class ADD>
 DEVICE void in_turn(const float *x, int64_t count, int64_t stride, ADD add)
 {
     const int64_t whole = count / N * N;
-    float v[N], next[N];
-    UNROLL
-    for (int k = 0; k < N; k++) next[k] = whole ? x[k * stride] : 0.0f;
-    UNROLL_1
-    for (int64_t i = 0; i < whole; i += N) {
+    float even[N] = {0}, odd[N];
+    auto ask = [&](float (&v)[N], int64_t from) {
+        const float *at = x + (from < whole ? from : 0) * stride;
         UNROLL
-        for (int k = 0; k < N; k++) v[k] = next[k];
-        const int64_t from = i + N < whole ? i + N : i;
-        UNROLL
-        for (int k = 0; k < N; k++) next[k] = x[(from + k) * stride];
+        for (int k = 0; k < N; k++) v[k] = at[k * stride];
+    };
+    auto use = [&](const float (&v)[N]) {
         UNROLL
         for (int k = 0; k < N; k++) add(v[k]);
+    };
+    if (whole) ask(even, 0);
+    UNROLL_1
+    for (int64_t i = 0; i < whole; i += 2 * N) {
+        ask(odd, i + N);
+        use(even);
+        if (i + N == whole) break;
+        ask(even, i + 2 * N);
+        use(odd);
     }
     UNROLL_1
     for (int64_t i = whole; i < count; i++) add(x[i * stride]);

@@ -147,7 +147,7 @@ void cuda_rope(tt_ctx *ctx, const tt_rope_args *a)
                                  (size_t)(3 * a->T) * sizeof *a->pos),
         .row0 = table->pairs[0], .col0 = table->pairs[0] + table->pairs[1],
     };
-    RUN(rope, each(n / 2), d, WRITE(d.y, n), READ(d.x, n));
+    RUN(rope, each(a->T * (a->D / 2)), d, WRITE(d.y, n), READ(d.x, n));
 }
 
 /* ---- verbs of the device ------------------------------------------------- */

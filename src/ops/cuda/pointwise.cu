@@ -51,16 +51,22 @@ KERNEL(narrow_bf16, cuda_narrow_args, ELEMENT_THREADS, 1)
     for (EACH(i, a.n)) a.to[i] = (uint16_t)two_factors(a.from[i], 0.0f);
 }
 
+/* A thread has a pair of all heads, which share its angle. */
 KERNEL(rope, cuda_rope_args, ELEMENT_THREADS, 1)
 {
-    const int64_t pairs = a.D / 2;
-    for (EACH(e, a.T * a.H * pairs)) {
-        const int64_t j = e % pairs, t = e / pairs / a.H;
+    const int pairs = (int)(a.D / 2);
+    for (EACH(e, a.T * pairs)) {
+        const int64_t t = e / pairs;
+        const int j = (int)(e - t * pairs);
         const int64_t p = a.pos[3 * t + (j >= a.row0) + (j >= a.col0)];
         const double c = a.cos[p * pairs + j], s = a.sin[p * pairs + j];
-        const double re = wide(a.x[2 * e]), im = wide(a.x[2 * e + 1]);
-        a.y[2 * e] = narrow(fma_rn(re, c, -mul_rn(im, s)));
-        a.y[2 * e + 1] = narrow(fma_rn(re, s, mul_rn(im, c)));
+        UNROLL_2
+        for (int64_t h = 0; h < a.H; h++) {
+            const int64_t at = ((t * a.H + h) * pairs + j) * 2;
+            const double re = wide(a.x[at]), im = wide(a.x[at + 1]);
+            a.y[at] = narrow(fma_rn(re, c, -mul_rn(im, s)));
+            a.y[at + 1] = narrow(fma_rn(re, s, mul_rn(im, c)));
+        }
     }
 }
 

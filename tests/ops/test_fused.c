@@ -1,4 +1,4 @@
-/* test_fused.c: two operators in one.
+/* test_fused.c: several operators in one.
  *
  * SPDX-License-Identifier: Apache-2.0
  *
@@ -48,17 +48,45 @@ static void norm_modulate(tt_ctx *c, const tt_layer_norm_args *a,
     c->ops->modulate(c, to);
 }
 
-static const tt_fused pairs = {linear_gelu, linear_add, norm_modulate};
+static const tt_fused pairs = {linear_gelu, linear_add, norm_modulate,
+                               NULL, NULL};
 
-/* `backend`, as it is or with all pairs in one. */
-static void use(const char *backend, bool fuses)
+/* Layers of one x, and FFNs, that it was asked for. */
+static int several, ffns;
+
+static void linears(tt_ctx *c, const tt_linear_args *a, int n)
+{
+    several++;
+    for (int i = n - 1; i >= 0; i--) c->ops->linear(c, &a[i]);
+}
+
+static void mlp(tt_ctx *c, const tt_linear_args *up, const tt_linear_args *down,
+                const tt_gate_add_args *to)
+{
+    ffns++;
+    linear_gelu(c, up);
+    linear_add(c, down, to);
+    for (int64_t i = 0; i < up->n * up->w->dim[0]; i++)
+        up->y[i] = (tt_real)NAN;
+}
+
+static const tt_fused all = {linear_gelu, linear_add, norm_modulate, linears,
+                             mlp};
+
+/* `backend`, as it is or with some operators in one. */
+static void use_fused(const char *backend, const tt_fused *fused)
 {
     static tt_ops table;
     const tt_ops *ops = tt_ops_find(backend);
     table = *ops;
-    table.fused = &pairs;
-    ctx->ops = fuses ? &table : ops;
-    gelus = adds = norms = 0;
+    table.fused = fused;
+    ctx->ops = fused ? &table : ops;
+    gelus = adds = norms = several = ffns = 0;
+}
+
+static void use(const char *backend, bool fuses)
+{
+    use_fused(backend, fuses ? &pairs : NULL);
 }
 
 /* ---- operators ----------------------------------------------------------- */
@@ -153,6 +181,36 @@ static void check_operators(const char *backend)
                    "calls", backend, form, fuses ? "" : " of a plain table");
         }
     ctx->profiling = false;
+}
+
+/* Three layers of one x, and an FFN of the first one's outputs: with the calls
+ * of a plain table, and by one that has them in one. */
+static void check_several(const char *backend)
+{
+    static tt_real y[3][N * O], down[O * O], sum[N * O];
+    tt_real want[3][N * O], wanted[N * O];
+    const tt_dtype type = sizeof(tt_real) == 8 ? TT_F64 : TT_F32;
+    const tt_tensor w = tt_tensor_make(in.w, type, 2, (int64_t[]){O, I});
+    const tt_tensor v = tt_tensor_make(down, type, 2, (int64_t[]){O, O});
+    const tt_linear_args a[3] = {{y[0], in.x, N, &w, in.b},
+                                 {y[1], in.x, N, &w, NULL},
+                                 {y[2], in.x, N, &w, in.shift}};
+    const tt_linear_args end = {y[1], y[0], N, &v, in.b};
+    const tt_gate_add_args to = {sum, y[1], N, O, in.gate, STRIDE, ROWS};
+    for (int i = 0; i < 2; i++) {
+        use_fused(backend, i ? &all : NULL);
+        fill_all();
+        fill(down, O * O, 7);
+        fill(sum, N * O, 8);
+        tt_linears(ctx, a, 3);
+        if (!i) memcpy(want, y, sizeof want);
+        expect_bits("layers of one x", y, want, sizeof want);
+        tt_mlp(ctx, &a[0], &end, &to);
+        if (!i) memcpy(wanted, sum, sizeof wanted);
+        expect_bits("an FFN", sum, wanted, sizeof wanted);
+        expect(several == i && ffns == i, "%s: %d and %d in one", backend,
+               several, ffns);
+    }
 }
 
 /* ---- models -------------------------------------------------------------- */
@@ -276,6 +334,26 @@ static int64_t encoded(void *model, tt_real *out)
     return TEXT * tt_umt5_config_of(model)->dim;
 }
 
+/* Blocks by a table that has all in one: the bits of a plain one, and what a tap
+ * looks at is there. */
+static void check_all(tt_dit *m)
+{
+    static tt_real want[SEEN], got[SEEN];
+    const int64_t n = run(blocks, m, false, 0, want);
+    for (int looking = 0; looking < 2; looking++) {
+        use_fused("golden", &all);
+        nseen = 0;
+        ctx->tap = looking ? look : NULL;
+        blocks(m, got);
+        ctx->tap = NULL;
+        expect_bits("blocks", got, want, (size_t)n * sizeof *got);
+        expect(several == BLOCKS && ffns == (looking ? 0 : BLOCKS)
+               && (nseen > 0) == looking,
+               "%d layers of one x, %d FFNs, %lld values seen", several, ffns,
+               (long long)nseen);
+    }
+}
+
 int main(void)
 {
     tt_weights *w;
@@ -283,8 +361,10 @@ int main(void)
     tt_umt5 *enc;
     ctx = test_begin("ops/fused");
     check_operators("golden");
+    check_several("golden");
 #ifndef TT_REAL_DOUBLE
     check_operators("exact");
+    check_several("exact");
 #endif
     if (!expect_ok(tt_weights_open(ctx, &w, ref_path("dit/models/tiny_b"),
                                    TT_MODEL_DIT, NULL), "weights")
@@ -294,6 +374,7 @@ int main(void)
         return test_end();
     check_model("blocks", blocks, m, 3 * BLOCKS);
     expect(norms == 2 * BLOCKS + 1, "%d norms in one", norms);
+    check_all(m);
     check_model("text", encoded, enc,
                 2 * (int)tt_umt5_config_of(enc)->layers);
     tt_umt5_close(enc);

@@ -107,7 +107,7 @@ struct turns {
     int threads, missing, number = 0;
     int64_t bytes = 0;                     /* announced, not on their way     */
     std::vector<copy> coming, ended;       /* of this turn, of those before   */
-    bool brought = false;                  /* by threads                      */
+    bool by_threads = false;               /* copies, each by its own           */
 };
 
 struct fiber {
@@ -118,7 +118,7 @@ struct fiber {
     std::vector<copy> open;                /* not committed                   */
     std::vector<std::vector<copy>> groups; /* committed, not waited for       */
     products wgmma;
-    bool unseen;                           /* brought, not shown to products  */
+    bool unfenced;                         /* copies by threads were awaited   */
     const turns *awaits;                   /* AT_TURN: the end of turn `turn` */
     int turn;
 };
@@ -281,7 +281,7 @@ void run_block(size_t shared)
         f.open.clear();
         f.groups.clear();
         f.wgmma = products();
-        f.unseen = false;
+        f.unfenced = false;
         begin(&f.at, f.stack, enter);
 #ifdef TT_SHIM_ASAN
         __asan_unpoison_memory_region(f.stack, STACK);
@@ -491,19 +491,19 @@ void shim_await(void *at, int turn)
     }
     for (const copy &c : t.ended) memcpy(c.to, c.from, (size_t)c.bytes);
     t.ended.clear();
-    E.now->unseen |= t.brought;
+    E.now->unfenced |= t.by_threads;
 }
 
-void shim_arrive_behind(void *at)
+void shim_arrive_after_copies(void *at)
 {
     turns &t = turns_at(at);
-    t.brought = true;
+    t.by_threads = true;
     for (const copy &c : E.now->open) t.coming.push_back(c);
     E.now->open.clear();
     shim_arrive(at, 0);
 }
 
-void shim_show_brought() { E.now->unseen = false; }
+void shim_fence_async_proxy() { E.now->unfenced = false; }
 
 void shim_copy_block(void *to, const void *from, int bytes, void *at)
 {
@@ -526,7 +526,8 @@ void shim_product_open(const shim_product &p)
 {
     products &w = E.now->wgmma;
     if (!w.begun) shim_fail("a product without a fence before it");
-    if (E.now->unseen) shim_fail("a product of what was brought, not shown");
+    if (E.now->unfenced)
+        shim_fail("a product of copied factors without a proxy fence");
     auto t = std::find_if(w.into.begin(), w.into.end(),
                           [&](const target &i) { return i.acc == p.acc; });
     if (t == w.into.end()) {

@@ -60,10 +60,10 @@ void shim_arrivals_show();
 void shim_arrive(void *at, int bytes);
 void shim_await(void *at, int turn);
 void shim_copy_block(void *to, const void *from, int bytes, void *at);
-/* What a thread has brought by shim_copy arrives there too; who has waited for
- * it multiplies it no sooner than it was shown. */
-void shim_arrive_behind(void *at);
-void shim_show_brought();
+/* Copies of this thread arrive there too. A thread that waited for them needs
+ * the fence before it multiplies. */
+void shim_arrive_after_copies(void *at);
+void shim_fence_async_proxy();
 /* Products that are computed when they are waited for: shim_mma.h. */
 struct shim_product;
 void shim_product_open(const shim_product &p);

@@ -289,14 +289,14 @@ DEVICE void copy_block(void *to, const void *from, int bytes, arrivals *at)
     shim_copy_block(to, from, bytes, at);
 }
 
-DEVICE void bring16(void *to, const void *from, bool there)
+DEVICE void copy16_or_zeros(void *to, const void *from, bool there)
 {
     static const uint4 zeros = {0, 0, 0, 0};
     shim_copy(to, there ? from : &zeros, 16);
 }
 
-DEVICE void arrive_behind(arrivals *at) { shim_arrive_behind(at); }
-DEVICE void show_brought() { shim_show_brought(); }
+DEVICE void arrive_after_copies(arrivals *at) { shim_arrive_after_copies(at); }
+DEVICE void fence_async_proxy() { shim_fence_async_proxy(); }
 
 /* ---- numbers ------------------------------------------------------------- */
 

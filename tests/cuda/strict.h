@@ -109,9 +109,9 @@ void arrive(arrivals *at);
 void arrive_and(arrivals *at, int bytes);
 void await(arrivals *at, int turn);
 void copy_block(void *to, const void *from, int bytes, arrivals *at);
-void bring16(void *to, const void *from, bool there);
-void arrive_behind(arrivals *at);
-void show_brought();
+void copy16_or_zeros(void *to, const void *from, bool there);
+void arrive_after_copies(arrivals *at);
+void fence_async_proxy();
 int least(int a, int b);
 int64_t least(int64_t a, int64_t b);
 

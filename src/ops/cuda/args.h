@@ -207,8 +207,8 @@ typedef struct cuda_wgmma_linear_args {
 } cuda_wgmma_linear_args;
 
 /* Convolution takes cuda_mma_conv_args, w in blocks. A block of threads has 256
- * pixels and 96 or 192 channels, two warpgroups 128 of the pixels each; a third
- * one brings factors, one step of 64 of pixels and channels a stage. */
+ * pixels and 96 or 192 channels: two consumer warpgroups and one producer. A
+ * stage holds 64 factors of each pixel and channel. */
 #define WGMMA_CONV_THREADS 384
 #define WGMMA_CONV_ROWS 256
 #define WGMMA_CONV_STAGES 3

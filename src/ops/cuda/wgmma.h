@@ -104,25 +104,25 @@ DEVICE void copy_block(void *to, const void *from, int bytes, arrivals *at)
                     "r"(shared_address(at)) : "memory");
 }
 
-/* 16 bytes of global memory on their way, by each thread for itself, or zeros
- * in their place; through the first cache, for those who ask for them again. */
-DEVICE void bring16(void *to, const void *from, bool there)
+/* An asynchronous copy of 16 bytes by each thread, or zeros; through L1, for
+ * windows that overlap. */
+DEVICE void copy16_or_zeros(void *to, const void *from, bool there)
 {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;"
                  :: "r"(shared_address(to)), "l"(from), "r"(there ? 16 : 0)
                  : "memory");
 }
 
-/* This thread will have come when all it has brought so far is there. */
-DEVICE void arrive_behind(arrivals *at)
+/* This thread arrives when its copies so far have. */
+DEVICE void arrive_after_copies(arrivals *at)
 {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];"
                  :: "r"(shared_address(at)) : "memory");
 }
 
-/* Products of this thread see what threads have brought: behind every wait for
- * it. */
-DEVICE void show_brought()
+/* Products of this thread read copies by threads only after this fence, which
+ * follows the wait for them. */
+DEVICE void fence_async_proxy()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

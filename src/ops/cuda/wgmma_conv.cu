@@ -4,13 +4,14 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Golden: ops/golden/conv.c, conv_by. A block of threads owns 256 pixels and 96
- * or 192 channels, each of two warpgroups two times 64 pixels, whose sums never
- * leave registers until they are done. A third one brings factors: 8 of a
- * window at a time to where a block would have them, those of weights as blocks.
+ * or 192 channels, each of two consumer warpgroups 128 of the pixels, whose sums
+ * stay in registers until they are done. The producer warpgroup copies windows,
+ * 8 factors at a time, to the swizzled places that a block would have; weights
+ * come in blocks.
  *
  * Holds   k = (frame, u, v, channel) ascends in steps of 16, each output is one
- *         chain. Behind the last tap all factors are zeros. Pixels and channels
- *         behind the end have sums that are not stored. */
+ *         chain. Past the last tap all factors are zeros. Sums of pixels and
+ *         channels past the end are not stored. */
 #include "ops/cuda/wgmma.h"
 #include "ops/cuda/window.h"
 
@@ -18,15 +19,15 @@
 #define ROWS WGMMA_CONV_ROWS
 #define STAGES WGMMA_CONV_STAGES
 #define STAGE(COLS) ((ROWS + COLS) * BLOCK_K)
-#define BRING 128                        /* threads that bring factors        */
-#define MULTIPLY (WGMMA_CONV_THREADS - BRING)
+#define PRODUCERS 128                    /* the last threads of a block       */
+#define CONSUMERS (WGMMA_CONV_THREADS - PRODUCERS)
 
 /* Step s lies at place s % STAGES, for the turn s / STAGES. */
 DEVICE int place(int s) { return s % STAGES; }
 DEVICE int turn(int s) { return s / STAGES; }
 
-/* Factors in shared memory, those of pixels in front of those of channels; what
- * arrives there, and who needs it no more; the windows of the pixels. */
+/* Stages in shared memory, a step's factors of pixels and then its weights; the
+ * barriers of full and of empty stages; the window of each pixel. */
 struct places {
     bf16 *mem;
     arrivals *full, *empty;
@@ -47,11 +48,11 @@ DEVICE int steps_of(const cuda_mma_conv_args &a)
 
 /* ---- factors ------------------------------------------------------------- */
 
-/* Weights of step s of the tile's channels on their way, by one thread: parts
- * of blocks, whose rows end at a multiple of 128. */
+/* Weights of step s, of the tile's channels, by one thread. Their rows lie in
+ * parts of blocks of 128. */
 template <int COLS>
-DEVICE void bring_weights(const cuda_mma_conv_args &a, bf16 *to, int s,
-                          arrivals *full)
+DEVICE void copy_weights(const cuda_mma_conv_args &a, bf16 *to, int s,
+                         arrivals *full)
 {
     const int first = blockIdx.x * COLS, steps = steps_of(a);
     const int rows = ((int)a.Cout + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS;
@@ -66,13 +67,12 @@ DEVICE void bring_weights(const cuda_mma_conv_args &a, bf16 *to, int s,
     }
 }
 
-/* Factors of all windows from `at` on, by a warpgroup: 8 threads a window, 16
- * windows at a time. Where they lie is known of all before the first is asked
- * for. */
-DEVICE void bring_pixels(const cuda_mma_conv_args &a, const places &p, bf16 *to,
-                         tap at)
+/* 8 factors of each window from the tap `at` on: 8 threads a window, 16 windows
+ * at a time. All addresses come first, so that they do not wait for copies. */
+DEVICE void copy_pixels(const cuda_mma_conv_args &a, const places &p, bf16 *to,
+                        tap at)
 {
-    const int t = threadIdx.x - MULTIPLY, first = t / 8, c = t % 8;
+    const int t = threadIdx.x - CONSUMERS, first = t / 8, c = t % 8;
     const int eights = (int)a.Cin / 8;
     const bool some = !no_frame(a, at);
     const uint4 *const x =
@@ -83,24 +83,24 @@ DEVICE void bring_pixels(const cuda_mma_conv_args &a, const places &p, bf16 *to,
         n[i] = pixel_at(a, p.windows[first + 16 * i], at);
     UNROLL
     for (int i = 0; i < ROWS / 16; i++)
-        bring16(to + swizzled(first + 16 * i, c),
-                x + (n[i] < 0 ? 0 : n[i]) * eights, some && n[i] >= 0);
+        copy16_or_zeros(to + swizzled(first + 16 * i, c),
+                        x + (n[i] < 0 ? 0 : n[i]) * eights, some && n[i] >= 0);
 }
 
-/* All steps. */
+/* All steps, by the producers. */
 template <int COLS>
-DEVICE void bring_all(const cuda_mma_conv_args &a, const places &p)
+DEVICE void produce(const cuda_mma_conv_args &a, const places &p)
 {
-    const int t = threadIdx.x - MULTIPLY, steps = steps_of(a);
+    const int t = threadIdx.x - CONSUMERS, steps = steps_of(a);
     tap at = {0, 0, 0, 0};
     go_on(a, at, t % 8 * 8);
     for (int s = 0; s < steps; s++) {
         bf16 *const to = p.mem + place(s) * STAGE(COLS);
         await(p.empty + place(s), turn(s) - 1);
         if (t == 0)
-            bring_weights<COLS>(a, to + ROWS * BLOCK_K, s, p.full + place(s));
-        bring_pixels(a, p, to, at);
-        arrive_behind(p.full + place(s));
+            copy_weights<COLS>(a, to + ROWS * BLOCK_K, s, p.full + place(s));
+        copy_pixels(a, p, to, at);
+        arrive_after_copies(p.full + place(s));
         go_on(a, at, BLOCK_K);
     }
 }
@@ -117,7 +117,7 @@ DEVICE void step(sums (&acc)[2][COLS / 8], const places &p, int s)
     const bf16 *w = p.mem + place(s) * STAGE(COLS) + ROWS * BLOCK_K;
     const bf16 *x = p.mem + place(s) * STAGE(COLS) + own_row() * BLOCK_K;
     await(p.full + place(s), turn(s));
-    show_brought();
+    fence_async_proxy();
     wgmma_begin();
     UNROLL
     for (int k = 0; k < BLOCK_K; k += 16)
@@ -156,9 +156,9 @@ DEVICE void store(const cuda_mma_conv_args &a, float *mem, const sums (&acc)[N],
     __syncwarp();
 }
 
-/* The outputs of a warpgroup. */
+/* The outputs of a consumer warpgroup. */
 template <int COLS>
-DEVICE void multiply(const cuda_mma_conv_args &a, const places &p)
+DEVICE void consume(const cuda_mma_conv_args &a, const places &p)
 {
     const int warp = threadIdx.x / 32, steps = steps_of(a);
     sums acc[2][COLS / 8];
@@ -187,20 +187,20 @@ template <int COLS> DEVICE void conv_tile(const cuda_mma_conv_args &a)
     const places p = lay_out<COLS>();
     if (threadIdx.x == 0) {
         for (int i = 0; i < STAGES; i++) {
-            arrivals_of(p.full + i, BRING + 1);
-            arrivals_of(p.empty + i, MULTIPLY / 32);
+            arrivals_of(p.full + i, PRODUCERS + 1);
+            arrivals_of(p.empty + i, CONSUMERS / 32);
         }
         arrivals_show();
     }
     if (threadIdx.x < ROWS)
         p.windows[threadIdx.x] = corner_of(a, blockIdx.y * ROWS + threadIdx.x);
     __syncthreads();
-    if (threadIdx.x < MULTIPLY) {
+    if (threadIdx.x < CONSUMERS) {
         registers_take<232>();
-        multiply<COLS>(a, p);
+        consume<COLS>(a, p);
     } else {
         registers_leave<40>();
-        bring_all<COLS>(a, p);
+        produce<COLS>(a, p);
         __syncthreads();
     }
 }

@@ -147,8 +147,8 @@ typedef struct tt_class_info {
 } tt_class_info;
 /* i-th class, f32 first, NULL past the end. */
 const tt_class_info *tt_class_at(int i);
-/* "f32", "amx" ...; and back, by the name or by the one it is saved under,
- * false when there is no such name. */
+/* "f32", "amx" ...; the name it is saved under; and back, by either one, false
+ * when there is no such name. */
 const char *tt_class_name(tt_class cls);
 const char *tt_class_saved(tt_class cls);
 bool tt_class_find(tt_class *cls, const char *name);

@@ -15,8 +15,9 @@
  * kernels    whose functions the backend `exact` calls: `exact` where
  *            src/ops/exact has exact_NAME_linear and exact_NAME_attention, else
  *            `golden`
- * saved      the first name it had, which saved runs and manifests keep and
- *            every reader takes as well
+ * saved      the name in saved runs, manifests and dumps: its first name, or
+ *            NAME.N where the definition changed, of version N. In a file NAME
+ *            alone is version 1 then, whose bits this program does not have
  * summary    one line of --help
  * machines   whose bits they are */
 #ifndef TETHER_CLASSES_H
@@ -31,10 +32,10 @@
     X(vdp, VDP, exact, "vdp",                                                  \
       "products of bf16 numbers as the instruction VDPBF16PS sums them",       \
       "CPUs with AVX512_BF16 (Zen 4 and 5, Cooper Lake, Sapphire Rapids)")     \
-    X(sm80, SM80, exact, "sm80",                                               \
+    X(sm80, SM80, exact, "sm80.2",                                             \
       "products of bf16 numbers as Ampere's tensor cores sum them",            \
       "GPUs of compute capability 8.x (A100, RTX 30 and 40)")                  \
-    X(sm90, SM90, exact, "sm90",                                               \
+    X(sm90, SM90, exact, "sm90.2",                                             \
       "products of bf16 numbers as Hopper's tensor cores sum them",            \
       "GPUs of compute capability 9.0 to 12.0 (H100, B200, RTX 50)")
 

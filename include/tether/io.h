@@ -234,6 +234,9 @@ tt_status tt_manifest_add(tt_ctx *ctx, tt_manifest *l, const char *cls,
 tt_manifest_row *tt_manifest_find(tt_manifest *l, const char *cls,
                                   const char *name, const char *tensor);
 void tt_manifest_free(tt_manifest *l);
+/* The word that manifests keep for a class of a file: "bf16" for "amx". Others
+ * stay, so that "sm90", a first version, is not "sm90.2". */
+const char *tt_manifest_class(const char *cls);
 
 /* ---- checksums ----------------------------------------------------------- */
 

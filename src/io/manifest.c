@@ -82,11 +82,11 @@ static bool is_sha(const char *s)
     return strspn(s, "0123456789abcdef") == 64 && !s[64];
 }
 
-/* The name that manifests keep: "bf16" for "amx". Other words stay. */
-static const char *saved_name(const char *cls)
+const char *tt_manifest_class(const char *cls)
 {
 #define SAVED(name, NAME, kernels, saved, ...)                                 \
-    if (!strcmp(cls, #name)) return saved;
+    if (!strcmp(cls, #name) && strncmp(saved, #name ".", sizeof #name))        \
+        return saved;
     TT_CLASSES(SAVED)
     return cls;
 }
@@ -104,7 +104,8 @@ static void read_line(tt_ctx *ctx, tt_manifest *l, const char *path,
     else if (!is_sha(sha))
         tt_fail(ctx, TT_EFORMAT, "%s, line %" PRId64 ": expected a sha256 of "
                 "64 hexadecimal digits, 0-9 and a-f", path, number);
-    else if (!tt_manifest_add(ctx, l, saved_name(cls), name, tensor, sha))
+    else if (!tt_manifest_add(ctx, l, tt_manifest_class(cls), name,
+                              tensor, sha))
         l->row[l->n - 1].line = number;
 }
 

@@ -40,6 +40,10 @@ static void test_rows(void)
     expect(tt_manifest_find(&l, "f32", "a", "y") == &l.row[2]
            && tt_manifest_find(&l, "bf16", "a", "z") == &l.row[3]
            && !tt_manifest_find(&l, "bf16", "a", "y"), "found by three words");
+    expect(!strcmp(tt_manifest_class("amx"), "bf16")
+           && !strcmp(tt_manifest_class("sm90"), "sm90")
+           && !strcmp(tt_manifest_class("sm90.2"), "sm90.2"),
+           "a first version stays one");
     tt_manifest_free(&l);
     expect_ok(tt_manifest_read(ctx, &l, at("absent")), "no file");
     expect(l.n == 0, "no rows of no file");

@@ -5,7 +5,7 @@
  *
  * Known answers worked out by hand for every rule of a step; 15,488 outputs of
  * each class (ref_data/tensor_core: Hopper's are measured, Ampere's are those
- * of an independent model); the exponential over all its inputs; linear layers
+ * of an independent model); every weight of attention; linear layers
  * and attention. */
 #include <math.h>
 #include <stdio.h>
@@ -336,36 +336,47 @@ static void test_every_class(void)
     tt_file_close(f);
 }
 
-/* ---- exp2 ---------------------------------------------------------------- */
+/* ---- weights ------------------------------------------------------------- */
 
-/* The largest relative error over every `step`-th float d from -0 down, and
- * for d * scale of two sizes of D. TETHER_FULL=1: over every one. */
+/* Every exponent from -126 to 1: 2^x rounded once, and no other number where 2^x
+ * is wrong by 2^-20 either way. Twice that changes some. */
 static void test_exp2(void)
 {
-    static const float scales[] = {TC_LOG2E, 0x1.6a09e6p-4f * TC_LOG2E, 1};
-    const uint32_t step = getenv("TETHER_FULL") ? 1 : 211;
-    for (int s = 0; s < 3; s++) {
-        const float least = -125.0f / scales[s];
-        double worst = 0;
-        for (uint32_t u = 0x80000000u; tc_float(u) >= least; u += step) {
-            const double d = (double)tc_float(u), p =
-                (double)tc_exp2((float)d, scales[s], least);
-            const double want = tt_exp(d * (double)scales[s] *
-                                       0x1.62e42fefa39efp-1);
-            const double error = fabs(p / want - 1);
-            if (!(error <= worst)) worst = error;
+    int64_t bad = 0, near = 0, far = 0;
+    for (int i = -126 * 1024; i <= 1024; i++) {
+        const double y = tt_exp(i / 1024.0 * 0x1.62e42fefa39efp-1);
+        const float p = tc_exp2((float)i / 1024);
+        bad += !same(p, tc_factor((float)y));
+        for (int e = -1; e <= 1; e += 2) {
+            near += !same(p, tc_factor((float)(y + e * 0x1p-20 * y)));
+            far += !same(p, tc_factor((float)(y + e * 0x1p-19 * y)));
         }
-        expect(worst < 3.8e-6 && worst > 3.5e-6, "scale %a: error %g",
-               (double)scales[s], worst);
-        const float end = tc_exp2(least, scales[s], least);
-        expect(end > 0x1.ff8p-126f && end < 0x1.004p-125f, "the smallest: %a",
-               (double)end);
-        expect(same(tc_exp2(-INFINITY, scales[s], least), end) &&
-               same(tc_exp2(2 * least, scales[s], least), end), "below it");
-        expect(same(tc_exp2(0, scales[s], least), 1) &&
-               same(tc_exp2(-0.0f, scales[s], least), 1), "2^0 is 1");
-        expect(isnan(tc_exp2(NAN, scales[s], least)), "NaN");
     }
+    expect(!bad && !near, "of 130,049 weights %lld are not 2^x, errors of 2^-20 "
+           "change %lld", (long long)bad, (long long)near);
+    expect(far == 127, "errors of 2^-19 change one of 1024 significands: %lld",
+           (long long)far);
+    expect(same(tc_exp2(0), 1) && same(tc_exp2(-126), 0x1p-126f) &&
+           same(tc_exp2(127.5f), 0x1.6ap127f), "the ends");
+    expect(same(tc_exp2(-126 - 0x1p-10f), 0) && same(tc_exp2(-INFINITY), 0) &&
+           same(tc_exp2(128), INFINITY) && same(tc_exp2(INFINITY), INFINITY) &&
+           isnan(tc_exp2(NAN)), "beyond the ends");
+}
+
+/* Integer maxima, and the power of two between them. */
+static void test_max(void)
+{
+    expect(same(tc_max(TC_LEAST_MAX, 2.5f, 1), 2) &&
+           same(tc_max(TC_LEAST_MAX, 3.5f, 1), 4) &&
+           same(tc_max(3, 2.75f, 1), 3) && same(tc_max(-9, -3, 0.75f), -2) &&
+           same(tc_max(5, -INFINITY, 1), 5) && same(tc_max(5, NAN, 1), 5),
+           "to nearest even, and never less");
+    expect(same(tc_alpha(3, 3), 1) && same(tc_alpha(-4, 3), 0x1p-7f) &&
+           same(tc_alpha(-126, 0), 0x1p-126f) && same(tc_alpha(-127, 0), 0) &&
+           same(tc_alpha(TC_LEAST_MAX, TC_LEAST_MAX + 500), 0) &&
+           same(tc_alpha(INFINITY, INFINITY), 0), "powers of two, or nothing");
+    expect(same(tc_weight(1.4142135f, 1, 1), tc_factor(0x1.5548c4p0f)) &&
+           same(tc_weight(TC_HIDDEN, 1, 0), 0), "a weight");
 }
 
 /* ---- operators ----------------------------------------------------------- */
@@ -434,30 +445,115 @@ static float two_keys(const float *k, const float *v)
 
 static void test_attention(void)
 {
-    const float scale = TC_LOG2E, least = -125.0f / scale;
-    const float p = tc_exp2(-0.75f, scale, least);
+    const float p = tc_weight(-0.75f, TC_LOG2E, 0);
     float o = two_keys((float[]){0, -0.75f}, (float[]){0, 1});
-    expect(same(o, tc_factor(p) / (1 + p)) && p != tc_factor(p),
-           "weights rounded for the products alone: %a", (double)o);
-    o = two_keys((float[]){0, -200}, (float[]){0, 1});
-    expect(o > 0x1.ff8p-126f && o < 0x1.004p-125f, "no weight is zero: %a",
-           (double)o);
+    expect(same(o, p / (1 + p)) && same(p, tc_factor(p)),
+           "weights are bf16 numbers: %a", (double)o);
+    o = two_keys((float[]){0, -87.25f}, (float[]){0, 1});
+    expect(o > 0x1p-126f && o < 0x1p-125f, "weights down to 2^-126: %a", (double)o);
+    o = two_keys((float[]){0, -88}, (float[]){0, 1});
+    expect(same(o, 0), "and zero below: %a", (double)o);
     expect(isnan(two_keys((float[]){0, NAN}, (float[]){0, 1})), "NaN logit");
     expect(isnan(two_keys((float[]){0, INFINITY}, (float[]){0, 1})),
            "infinite logit");
-    /* a sum of -0 comes out as +0 */
+    /* a negative sum that is cut to nothing comes out as +0 */
     o = two_keys((float[]){0, -16.5f}, (float[]){0, -0x1p-126f});
     expect(same(o, 0), "-0 is +0: %a", (double)o);
-    /* a mask hides a key; all of them hidden are alike */
-    float q = 1, k[2] = {0, 3}, v[2] = {1, 5}, both[1];
-    tt_attention_args a = {.o = both, .q = &q, .k = k, .v = v, .T = 1, .N = 2,
+}
+
+/* A mask hides keys altogether; of a row of hidden keys the mean comes out, and
+ * what hidden keys hold does not count beside others, whichever come first. */
+static void test_mask(void)
+{
+    enum { N = 300 };
+    float q = 1, k[N], v[N], o, alone;
+    uint8_t seen[N];
+    tt_attention_args a = {.o = &o, .q = &q, .k = k, .v = v, .T = 1, .N = N,
                            .H = 1, .D = 1, .q_stride = 1, .kv_stride = 1,
-                           .scale = 1, .key_mask = (const uint8_t[]){1, 0}};
+                           .scale = 1, .key_mask = seen};
+    for (int j = 0; j < N; j++) {
+        k[j] = (float)(j % 7) - 3;
+        v[j] = (float)((j + 1) % 4);
+        seen[j] = 0;
+    }
     tt_attention(ctx, &a);
-    expect(same(both[0], 1), "hidden: %a", (double)both[0]);
-    a.key_mask = (const uint8_t[]){0, 0};
+    expect(same(o, 1.5f), "all hidden: %a", (double)o);
+    a.N = 1;
+    a.k = k + N - 1, a.v = v + N - 1;
+    a.key_mask = NULL;
     tt_attention(ctx, &a);
-    expect(same(both[0], 3), "all hidden: %a", (double)both[0]);
+    alone = o;
+    a.N = N;
+    a.k = k, a.v = v;
+    a.key_mask = seen;
+    seen[N - 1] = 1;
+    tt_attention(ctx, &a);
+    expect(same(o, alone), "299 hidden keys first: %a, alone %a", (double)o,
+           (double)alone);
+    memset(seen, 1, N / 2);
+    memset(seen + N / 2, 0, N - N / 2);
+    tt_attention(ctx, &a);
+    alone = o;
+    a.N = N / 2;
+    tt_attention(ctx, &a);
+    expect(same(o, alone), "150 hidden keys last: %a, without %a", (double)o,
+           (double)alone);
+}
+
+/* Attention of one query in blocks of `block` keys, z their logits; how often
+ * m rises is added to *rises. */
+static float in_blocks(tc_unit unit, const float *z, const float *v, int n,
+                       int block, int64_t *rises)
+{
+    const float one = 1;
+    float m = TC_LEAST_MAX, acc = 0, l = 0;
+    for (int j0 = 0; j0 < n; j0 += block) {
+        const int keys = n - j0 < block ? n - j0 : block;
+        float p[2000], top = -INFINITY;
+        for (int j = j0; j < j0 + keys; j++) top = z[j] > top ? z[j] : top;
+        const float before = m;
+        m = tc_max(before, top, TC_LOG2E);
+        *rises += j0 && m > before;
+        for (int j = 0; j < keys; j++)
+            p[j] = tc_weight(z[j0 + j], TC_LOG2E, m);
+        acc = tc_chain(unit, acc * tc_alpha(before, m), v + j0, 1, p, keys);
+        l = tc_chain(unit, l * tc_alpha(before, m), &one, 0, p, keys);
+    }
+    return acc / l;
+}
+
+/* Where blocks end does not change a bit: blocks of 16 keys to all of them are
+ * those of 128. */
+static void test_blocks(bool sm90)
+{
+    enum { N = 2000, QUERIES = 200 };
+    static const int size[] = {16, 64, 128, 176, 512, N};
+    static float z[N], v[N];
+    const tc_unit unit = sm90 ? tc_sm90 : tc_sm80;
+    uint32_t s = 11;
+    float q = 1;
+    int64_t bad = 0, rises = 0;
+    for (int i = 0; i < QUERIES; i++) {
+        float o;
+        for (int j = 0; j < N; j++) {
+            double sum = 0;
+            for (int t = 0; t < 5; t++) {
+                s = s * 1664525u + 1013904223u;
+                sum += (double)(s >> 8) * 0x1p-24 - (t < 4 ? 0.5 : 0);
+            }
+            z[j] = tc_factor((float)((sum - 0.5) * (i % 2 ? 30 : 3) +
+                                     (i % 3 ? 0 : j * 0.01)));
+            v[j] = tc_factor((float)(s >> 4 & 0xffff) * 0x1p-15f - 1);
+        }
+        tt_attention(ctx, &(tt_attention_args){.o = &o, .q = &q, .k = z, .v = v,
+                     .T = 1, .N = N, .H = 1, .D = 1, .q_stride = 1,
+                     .kv_stride = 1, .scale = 1});
+        for (size_t b = 0; b < sizeof size / sizeof *size; b++)
+            bad += !same(in_blocks(unit, z, v, N, size[b], &rises), o);
+    }
+    expect(!bad, "%lld of %d outputs depend on the block", (long long)bad,
+           QUERIES * 6);
+    expect(rises > 10 * QUERIES, "maxima that rise: %lld", (long long)rises);
 }
 
 int main(void)
@@ -469,6 +565,7 @@ int main(void)
     test_vectors();
     test_every_class();
     test_exp2();
+    test_max();
     static const char *const backends[] = {"golden", "exact"};
     static const tt_class classes[] = {TT_CLASS_SM80, TT_CLASS_SM90};
     for (int i = 0; i < 4; i++) {
@@ -476,6 +573,8 @@ int main(void)
         test_linear(i % 2);
         test_padding();
         test_attention();
+        test_mask();
+        test_blocks(i % 2);
     }
     expect_ok(ctx->status, "no failure");
     return test_end();

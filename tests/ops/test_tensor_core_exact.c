@@ -107,9 +107,43 @@ static void test_kinds(void)
            "too kind: %d %d %d %d", beyond, minus, low, high);
 }
 
+/* Every weight of every instruction set; m stays, as no logit rounds to more. */
+static void test_weights(void)
+{
+    enum { FROM = -127 * 1024, TO = 512, N = TC_KEY_BLOCK * TC_NR, M = 500 };
+    static const char *const levels[] = {"generic", "avx2", "avx512"};
+    static float s[N], p[TC_LANES_FLOATS(TC_KEY_BLOCK)];
+    for (int l = 0; l < 3; l++) {
+        int64_t bad = 0;
+        setenv("TT_CPU", levels[l], 1);
+        exact_level_reread();
+        const tt_tc_kernels *kn = exact_tc_kernels(0);
+        for (int from = FROM; from <= TO; from += N) {
+            float m[TC_NR], alpha[TC_NR];
+            for (int i = 0; i < TC_NR; i++) m[i] = M;
+            for (int i = 0; i < N; i++)
+                s[i] = M + (float)(from + i < TO ? from + i : TO) / 1024;
+            s[N - 1] = NAN;
+            s[N - 2] = -INFINITY;
+            kn->weights((tc_lanes){p, (int32_t *)(p + N)}, s, TC_KEY_BLOCK, 1,
+                        m, alpha);
+            for (int i = 0; i < N; i++) {
+                const float want = tc_weight(s[i], 1, M);
+                bad += memcmp(&p[i], &want, sizeof want) &&
+                       !(isnan(p[i]) && isnan(want));
+            }
+            for (int i = 0; i < TC_NR; i++) bad += m[i] != M || alpha[i] != 1;
+        }
+        expect(!bad, "%s: %lld weights differ", levels[l], (long long)bad);
+    }
+    unsetenv("TT_CPU");
+    exact_level_reread();
+}
+
 int main(void)
 {
     ctx = test_begin("ops/tensor_core_exact");
+    test_weights();
     test_kinds();
     test_linear();
     test_conv();

@@ -379,36 +379,38 @@ static float tensor_core_attention(const tt_ops *class, const float *k,
 
 static void tensor_core_keys(const tt_ops *sm80, const tt_ops *sm90)
 {
-    float k[129], v[129], p[129], l[TC_LANES] = {0}, acc[2] = {0, 0}, after[2];
-    const float c = TC_LOG2E, least = -125.0f / c;
+    float k[129], v[129], p[129], one = 1;
+    const float c = TC_LOG2E;
+    const float m = tc_max(TC_LEAST_MAX, 0, c), after = tc_max(m, 0.5f, c);
+    const float alpha = tc_alpha(m, after);
     for (int j = 0; j < 129; j++) {
         k[j] = j < 128 ? (float)(j % 8) / -4 : 0.5f;
         v[j] = tc_factor(1.0f / (float)(j + 1));
-        p[j] = tc_exp2(j < 128 ? k[j] : 0, c, least);
-        if (j < 128) l[j % 8] += p[j];
-        p[j] = tc_factor(p[j]);
+        p[j] = tc_weight(k[j], c, j < 128 ? m : after);
     }
-    const float alpha = tc_exp2(-0.5f, c, least), l1 = l[1];
-    PAGE_SAYS(tc, "exp2 of -0.25 c", tc_exp2(-0.25f, c, least));
-    PAGE_SAYS(tc, "first block: l_0, l_1", l[0], l1);
+    PAGE_SAYS(tc, "m before and after the second block", m, after);
+    PAGE_SAYS(tc, "x of z = -0.25, and its weight", fmaf(-0.25f, c,
+              TC_TO_QUANTUM - m) - TC_TO_QUANTUM, p[1]);
+    PAGE_SAYS(tc, "x of z = 0.5, and its weight", fmaf(0.5f, c,
+              TC_TO_QUANTUM - after) - TC_TO_QUANTUM, p[128]);
     PAGE_SAYS(tc, "alpha", alpha);
     const tc_unit unit[2] = {tc_sm80, tc_sm90};
+    static const char *const acc[2] = {
+        "sm80: acc before and after the second block",
+        "sm90: acc before and after the second block"};
     for (int i = 0; i < 2; i++) {
-        acc[i] = tc_chain(unit[i], 0, v, 1, p, 128);
-        after[i] = tc_chain(unit[i], acc[i] * alpha, v + 128, 1, p + 128, 1);
+        const float a = tc_chain(unit[i], 0, v, 1, p, 128);
+        const float l = tc_chain(unit[i], 0, &one, 0, p, 128);
+        PAGE_SAYS(tc, acc[i], a, tc_chain(unit[i], a * alpha, v + 128, 1,
+                                          p + 128, 1));
+        PAGE_SAYS(tc, "both: l before and after the second block", l,
+                  tc_chain(unit[i], l * alpha, &one, 0, p + 128, 1));
     }
-    PAGE_SAYS(tc, "sm80: acc before and after the second block", acc[0],
-              after[0]);
-    PAGE_SAYS(tc, "sm90: acc before and after the second block", acc[1],
-              after[1]);
-    for (int t = 0; t < TC_LANES; t++) l[t] *= alpha;
-    l[0] += 1;
-    PAGE_SAYS(tc, "l", tc_join(l));
     PAGE_SAYS(tc, "sm80: o", tensor_core_attention(sm80, k, v));
     PAGE_SAYS(tc, "sm90: o", tensor_core_attention(sm90, k, v));
-    float chain = 0;
-    for (int j = 0; j < 128; j++) chain += tc_exp2(k[j], c, least);
-    PAGE_SAYS(tc, "not: l as one chain", fmaf(chain, alpha, 1));
+    double sum = 0;
+    for (int j = 0; j < 129; j++) sum += tt_exp((double)k[j] - 0.5);
+    PAGE_SAYS(tc, "not: l of weights without a rounding", sum * 0x1.6a09e667f3bcdp0);
 }
 
 static void tensor_cores(void)
@@ -416,8 +418,9 @@ static void tensor_cores(void)
     const tt_ops *before = ctx->ops;
     const tt_ops *sm80 = tt_ops_class(before, TT_CLASS_SM80);
     const tt_ops *sm90 = tt_ops_class(before, TT_CLASS_SM90);
-    PAGE_SAYS(tc, "log2(e), and the coefficients of p", TC_LOG2E, 0x1.409104p-7,
-              0x1.ca9008p-5, 0x1.ebf1b4p-3, 0x1.62dfcap-1, 1);
+    PAGE_SAYS(tc, "log2(e), Q and I, which round to multiples of 2^-10 and to "
+              "integers", TC_LOG2E, TC_TO_QUANTUM, TC_TO_INTEGER);
+    PAGE_SAYS(tc, "M and H, -2^22 and -2^20", TC_LEAST_MAX, TC_HIDDEN);
     tensor_core_sums(sm80, sm90);
     tensor_core_keys(sm80, sm90);
     ctx->ops = before;

@@ -152,7 +152,7 @@ __global__ void by_turned(float *out, uint64_t first)
         a.r[w] = factor(p, at) | factor(p, at + 1) << 16;
     }
     fill(acc, p);
-    wgmma(acc, a, turned_at(mem, 0));
+    wgmma(acc, a, turned_at(mem));
     take(out, acc);
 #endif
 }

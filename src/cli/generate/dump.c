@@ -26,7 +26,7 @@ static const char *class_of(const tt_ops *ops)
 {
     static const char *const name[] = {"exact", "golden"};
     for (int i = 0; i < 2; i++)
-        if (!strcmp(ops->name, name[i])) return tt_class_name(ops->cls);
+        if (!strcmp(ops->name, name[i])) return tt_class_saved(ops->cls);
     return NULL;
 }
 

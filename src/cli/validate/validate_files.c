@@ -37,11 +37,10 @@ const tt_arith *validate_claimed(tt_ctx *ctx, const tt_arith *arith,
 {
     const tt_arith *bits = tt_arith_bits(arith);
     tt_file *f = NULL;
-    tt_class cls = TT_CLASS_COUNT;
     if (!bits || tt_file_open(ctx, &f, file)) return arith;
     const char *said = tt_file_meta(f, "class");
-    const bool claimed = said && tt_class_find(&cls, said)
-                         && cls == arith->cls;
+    const bool claimed = said && !strcmp(tt_manifest_class(said),
+                                         tt_class_saved(arith->cls));
     tt_file_close(f);
     return claimed ? bits : arith;
 }

@@ -96,7 +96,7 @@ DEVICE void store(const cuda_mma_attention_args &a,
         for (int j = 0; j < 32; j++) {
             const int64_t c = c0 + j / 2 * 8 + sum_col(l, j % 2);
             if (c >= a.D) continue;
-            o[c] = div_rn(add_rn(acc[j / 2].r[e + j % 2], 0.0f), acc[16].r[e]);
+            o[c] = div_rn(acc[j / 2].r[e + j % 2], acc[16].r[e]);
         }
     }
 }

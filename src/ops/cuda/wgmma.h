@@ -35,9 +35,9 @@ DEVICE uint64_t matrix_at(const bf16 *first_row, int k)
 /* Turned: a matrix [columns, 16] whose 16 numbers are rows of two blocks side
  * by side, from the first on, which is a multiple of 16, and whose columns are
  * the 64 factors of one block and the 64 of the other. */
-DEVICE uint64_t turned_at(const bf16 *pair, int row)
+DEVICE uint64_t turned_at(const bf16 *pair)
 {
-    const uint64_t address = shared_address(pair) + 2 * BLOCK_K * row;
+    const uint64_t address = shared_address(pair);
     return (address & 0x3ffff) >> 4 | (uint64_t)(BLOCK_BYTES >> 4) << 16 |
            (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }

@@ -144,7 +144,7 @@ DEVICE void store(const cuda_wgmma_attention_args &a, const sums (&acc)[17],
         if (i >= a.T) continue;
         UNROLL
         for (int j = 0; j < 16; j++)
-            o[8 * j] = div_rn(add_rn(acc[j].r[e], 0.0f), acc[16].r[e]);
+            o[8 * j] = div_rn(acc[j].r[e], acc[16].r[e]);
     }
 }
 
@@ -168,7 +168,7 @@ DEVICE void step(const cuda_wgmma_attention_args &a, const places &p, group &g,
     wgmma_tie(g.weights);
     wgmma_begin();
     add_logits(g.s, g.q, matrix_at(pair(p.k, t), 0));
-    add_values(g.acc, g.weights, turned_at(value(p.v, t - 1), 0));
+    add_values(g.acc, g.weights, turned_at(value(p.v, t - 1)));
     wgmma_wait<1>();
     wgmma_tie(g.s);
     release(p.keys_free + place(t));
@@ -205,7 +205,7 @@ DEVICE void attend(const cuda_wgmma_attention_args &a, const places &p,
     wgmma_tie(g.acc);
     wgmma_tie(g.weights);
     wgmma_begin();
-    add_values(g.acc, g.weights, turned_at(value(p.v, last), 0));
+    add_values(g.acc, g.weights, turned_at(value(p.v, last)));
     wgmma_wait<0>();
     wgmma_tie(g.acc);
     store(a, g.acc, own.head, own.tile * BLOCK_ROWS + row +

@@ -143,7 +143,7 @@ static void give_one(const exact_walk *walk, const work *w, int64_t g,
     int64_t D = walk->a->D;
     const float *acc = w->acc + g * (D + 1) * TC_NR + i;
     for (int64_t d = 0; d < D; d++)
-        o[d] = (acc[d * TC_NR] + 0.0f) / acc[D * TC_NR];
+        o[d] = acc[d * TC_NR] / acc[D * TC_NR];
 }
 
 static void give(const exact_walk *walk, float *memory, exact_place at)

@@ -8,9 +8,9 @@
 
 #ifndef TT_REAL_DOUBLE
 
-/* What exp2 is taken of, before the maximum is subtracted and the scale is
- * multiplied: the bare sum where nothing is added to the logit. */
-static float exponent(const golden_head *r, int64_t i, int64_t j)
+/* The logit of a key, before it is multiplied by the scale of exponents: the
+ * bare sum where nothing is added to it. */
+static float logit(const golden_head *r, int64_t i, int64_t j)
 {
     const tt_attention_args *a = r->a;
     if (a->key_mask && !a->key_mask[j]) return TC_HIDDEN;
@@ -31,7 +31,7 @@ void golden_tensor_core_attend(const golden_head *r, int64_t i, float *o,
         int64_t n = a->N - j0 < TC_KEY_BLOCK ? a->N - j0 : TC_KEY_BLOCK;
         float top = -INFINITY;
         for (int64_t j = 0; j < n; j++) {
-            p[j] = exponent(r, i, j0 + j);
+            p[j] = logit(r, i, j0 + j);
             if (p[j] > top) top = p[j];
         }
         const float before = m;
@@ -43,7 +43,7 @@ void golden_tensor_core_attend(const golden_head *r, int64_t i, float *o,
                                      p, n);
         l = r->class->chain(l * alpha, &one, 0, p, n);
     }
-    for (int64_t d = 0; d < a->D; d++) o[d] = (acc[d] + 0.0f) / l;
+    for (int64_t d = 0; d < a->D; d++) o[d] = acc[d] / l;
 }
 
 #else

@@ -131,7 +131,7 @@ static tt_status write_output(tt_ctx *ctx, const char *dir, const char *suffix,
     snprintf(path, sizeof path, "%s/expected%s.safetensors", dir, suffix);
     TT_TRY(tt_st_create(ctx, &w, path));
     if (!*suffix && has_class(ctx->ops))
-        tt_st_meta(w, "class", tt_class_name(ctx->ops->cls));
+        tt_st_meta(w, "class", tt_class_saved(ctx->ops->cls));
     tt_st_add(w, "y", type, call_shape(q, dim), dim, y);
     return tt_st_finish(w);
 }

@@ -581,7 +581,7 @@ $(B)/src/ops/cuda/images.o: $(IMAGES) $(B)/gen/cuda_images.h
 LAST := compute_$(lastword $(CUDA_ARCHS))
 GENCODE := $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) -gencode arch=$(LAST),code=$(LAST)
 # wgmma is there for sm_90a alone; other GPUs get kernels without a body.
-$(B)/images/wgmma_%: GENCODE := $(patsubst %=compute_90$(comma)code=sm_90,%=compute_90a$(comma)code=sm_90a,$(GENCODE))
+$(B)/images/wgmma_% $(B)/gpu/%: GENCODE := $(patsubst %=compute_90$(comma)code=sm_90,%=compute_90a$(comma)code=sm_90a,$(GENCODE))
 # Another compiler makes them anew.
 $(B)/images/nvcc: always
 	@mkdir -p $(@D)
@@ -590,12 +590,16 @@ $(B)/images/nvcc: always
 $(IMAGES): $(B)/images/%.fatbin: src/ops/cuda/%.cu $(wildcard src/ops/cuda/*.h) $(B)/images/nvcc Makefile
 	@mkdir -p $(@D)
 	$(call run,NVCC,$<)$(NVCC) $(NVCC_FLAGS) $(GENCODE) -fatbin -o $@ $<
-endif
 
-# What tools/gpu/measure.sh runs on a GPU.
+# What tools/gpu/measure.sh runs on a GPU; NVIDIA's library is linked statically.
+GPU_TOOLS := $(patsubst tools/gpu/%.cu,$(B)/gpu/%,$(wildcard tools/gpu/*.cu))
+$(GPU_TOOLS): $(B)/gpu/%: tools/gpu/%.cu $(wildcard src/ops/cuda/*.h) src/ops/tensor_core.h $(B)/images/nvcc
+	@mkdir -p $(@D)
+	$(call run,NVCC,$<)$(NVCC) -O2 $(NVCC_FLAGS) $(GENCODE) -o $@ $<
+endif
 $(B)/check_kernels: $(call obj,tests/cuda/check_kernels.c) $(B)/tests/libcases.a $(LIB)
 	$(call run,LD,$@)$(CC) $(CFLAGS_ALL) -o $@ $^ $(LDLIBS_ALL)
-cuda-programs: all $(B)/check_kernels $(B)/check_bits $(B)/demo-random/config.json
+cuda-programs: all $(B)/check_kernels $(B)/check_bits $(B)/demo-random/config.json $(SHARED) $(GPU_TOOLS)
 
 # ... and on the CPU: a driver whose GPU is the shim, and programs with the
 # backend cuda. Their objects go before the library, whose table lacks it.

@@ -76,12 +76,12 @@ static void print_profile(const tt_ctx *ctx, double total)
     for (int i = 0; i < TT_PROFILE_ROWS && ctx->profile[i].name; i++) {
         const tt_profile_row *r = &ctx->profile[i];
         named += r->seconds;
-        printf("%-14s %10.3f %6.2f%% %8lld", r->name, r->seconds,
+        printf("%-14s %10.6f %6.2f%% %8lld", r->name, r->seconds,
                100 * r->seconds / total, (long long)r->calls);
         if (r->flops > 0) printf(" %10.1f", r->flops / r->seconds * 1e-9);
         printf("\n");
     }
-    printf("%-14s %10.3f %6.2f%%\n", "the rest", total - named,
+    printf("%-14s %10.6f %6.2f%%\n", "the rest", total - named,
            100 * (total - named) / total);
 }
 
@@ -165,7 +165,7 @@ static void measure(bench *b)
     for (int j = 0; j < b->passes && !ctx->status; j++) {
         const bool clean = j == b->passes - 1;
         const double t = steady_pass(&b->of, j, clean);
-        printf("pass %d%s: %.3f s\n", j, clean ? " (clean)" : "", t);
+        printf("pass %d%s: %.5f s\n", j, clean ? " (clean)" : "", t);
         fflush(stdout);
         all += t;
     }

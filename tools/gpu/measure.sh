@@ -1,230 +1,417 @@
 #!/bin/sh
 # measure.sh: what a machine with a GPU says about the backend cuda.
 #
-#   sh tools/gpu/measure.sh right|fast OUT [BUILD [SECONDS]]
+#   sh tools/gpu/measure.sh pack DIR BUILD...
+#   sh tools/gpu/measure.sh [-n] [-p "PHASE ..."] [-s SECONDS] CALL OUT BUILD...
 #
 # SPDX-License-Identifier: Apache-2.0
 #
-# Two commands of at most SECONDS each (default 585), without network; BUILD is
-# one with CUDA=1 (default build/gcc-O2-cuda), made elsewhere if need be:
-#     make CUDA=1 cuda-programs
-#   right   the device; every operator against golden; the stored digests of
-#           ref_data; the demo run and a layer of true size against the CPU's;
-#           10^8 sums of the tensor cores against their definition; a part of
-#           the operators under compute-sanitizer
-#   fast    ceilings; a layer of true size with the profile of its operators; a
-#           chunk of 30 layers behind 21 cached frames; 21 latents decoded; the
-#           same shapes in PyTorch
-# Classes are f32 and that of the GPU's tensor cores. Every phase has a time
-# limit and leaves a log in OUT; OUT/measure-WHAT.json says how each ended. A
-# phase that cannot be done here (no GPU, no compute-sanitizer, no nvcc) is said
-# to be so, and the others go on.
-what=${1:-}
-out=${2:-}
-build=${3:-build/gcc-O2-cuda}
-case $what in right | fast) ;; *) what= ;; esac
-if [ -z "$what" ] || [ -z "$out" ]; then
-    echo "usage: sh tools/gpu/measure.sh right|fast OUT [BUILD [SECONDS]]" >&2
+# BUILD is one of `make CUDA=1 cuda-programs`, made elsewhere: the machine needs
+# neither nvcc nor a network. `pack` copies what the phases need of each BUILD to
+# DIR/1, DIR/2 ..., with the digest of a layer that the CPU here computes, and
+# says how large it all is. The last BUILD is the one whose bits are checked;
+# speed is that of all of them, which take turns. CALL is
+#   first   (300 s) device probe layer kernels torch operators chunk ncu steps
+#   second  (420 s) bits demo sanitize f32 mma variants chunk decode
+# or `all`, with -p. Every command has a limit, and nothing goes on after SECONDS
+# in all. A phase that cannot be done here (no GPU, no ncu, no PyTorch) is said
+# to be not run, and the others go on. OUT has a log of each command, the clock
+# and power while it ran, and OUT/measure-CALL.json; tables come last.
+# -n prints commands and limits in place of running them, and what is missing.
+usage() {
+    sed -n 's/^#   \(sh .*\)/\1/p' "$0" >&2
     exit 2
+}
+
+programs="tether check_kernels check_bits gpu/probe gpu/steps tools/bench_chunk
+    tools/make_checkpoint"
+
+pack() {   # DIR BUILD...
+    [ $# -ge 2 ] || usage
+    dir=$1
+    n=0
+    shift
+    for b; do
+        n=$((n + 1))
+        to=$dir/$n
+        mkdir -p "$to/gpu" "$to/tools" || exit 1
+        for f in $programs; do
+            cp "$b/$f" "$to/$f" && strip "$to/$f" || exit 1
+        done
+        cp -R "$b/demo-random" "$to/" && cp "$b"/libtether.so.* "$to/" || exit 1
+        strip "$to"/libtether.so.* || exit 1
+    done
+    model=$(mktemp -d) || exit 1
+    "$to/tools/make_checkpoint" --layers 1 --config "$model/config.json" \
+        --dit "$model/diffusion_pytorch_model.safetensors" > "$model/log" &&
+        "$to/tools/bench_chunk" -m "$model" --passes 2 --prime 1 \
+            --class sm90 --profile 0 > "$model/log" &&
+        grep '^flow ' "$model/log" > "$to/flow" || exit 1
+    rm -rf "$model"
+    du -sk "$dir" | awk '{ printf "%.1f MiB in %s\n", $1 / 1024, $2 }'
+}
+
+if [ "${1:-}" = pack ]; then
+    shift
+    pack "$@"
+    exit
 fi
+
+dry=
+phases=
+given=
+while getopts np:s: o; do
+    case $o in
+    n) dry=yes ;;
+    p) phases=$OPTARG ;;
+    s) given=$OPTARG ;;
+    *) usage ;;
+    esac
+done
+shift $((OPTIND - 1))
+call=${1:-}
+case $call in
+first) all="device probe layer kernels torch operators chunk ncu steps" most=300 ;;
+second) all="bits demo sanitize f32 mma variants chunk decode" most=420 ;;
+all) all=$phases most=420 ;;
+*) usage ;;
+esac
+if [ $# -lt 3 ] || [ -z "$all" ]; then usage; fi
+phases=${phases:-$all}
+out=$2
+shift 2
 mkdir -p "$out" || exit 1
-json=$out/measure-$what.json
-end=$(($(date +%s) + ${4:-585}))
+builds=$#
+n=0
+for b; do               # of any names: OUT/build.1, OUT/build.2 ...
+    n=$((n + 1))
+    if [ ! -x "$b/tether" ] || [ ! -x "$b/gpu/probe" ]; then
+        echo "$b has no programs: make CUDA=1 cuda-programs" >&2
+        exit 2
+    fi
+    ln -sfn "$(cd "$b" && pwd)" "$out/build.$n"
+done
+build=$out/build.$n
+end=$(($(date +%s) + ${given:-$most}))
+planned=0
 done_=0
 failed=0
 missing=0
 entries=
 
-entry() {
-    echo "$1: $2 ($3 s) $4"
-    [ -z "$entries" ] || entries="$entries,"
-    entries="$entries
-    {\"phase\": \"$1\", \"state\": \"$2\", \"seconds\": $3, \"said\": \"$4\"}"
-}
-
-cannot() {   # name, why
-    missing=$((missing + 1))
-    entry "$1" "not done: $2" 0 ""
-}
-
-# One phase: its name, seconds it may take, the command. Status 3 of a command
-# says that something is not there.
-phase() {
-    name=$1
-    start=$(date +%s)
-    limit=$2
-    [ "$limit" -le $((end - start)) ] || limit=$((end - start))
-    shift 2
-    if [ "$limit" -lt 1 ]; then
-        cannot "$name" "its time is over"
-        return
-    fi
-    timeout -k 5 "$limit" "$@" > "$out/$name.log" 2>&1
-    rc=$?
-    seconds=$(($(date +%s) - start))
-    last=$(tail -n 1 "$out/$name.log" | tr -d '"\\' | tr -c '[:print:]' ' ')
-    case $rc in
-    0) state=done; done_=$((done_ + 1)) ;;
-    3) cannot "$name" "$last"; return ;;
-    124 | 137) state="over its time"; failed=$((failed + 1)) ;;
-    *) state=failed; failed=$((failed + 1)) ;;
-    esac
-    entry "$name" "$state" "$seconds" "$last"
-}
-
-run() {   # name, seconds, command: where there is a GPU
-    if [ -n "$why" ]; then cannot "$1" "$why"; else phase "$@"; fi
-}
-
-have() {   # program: else its phases are said to be missing
+have() {   # program
     command -v "$1" > /dev/null 2>&1
 }
 
-why=
-if [ ! -x "$build/tether" ] || [ ! -x "$build/check_kernels" ]; then
-    why="$build has no programs (make CUDA=1 cuda-programs)"
-elif ! have nvidia-smi || ! nvidia-smi -L > "$out/device.log" 2>&1; then
-    why="there is no GPU here"
-fi
-run device 60 nvidia-smi --format=csv,noheader \
-    --query-gpu=name,driver_version,memory.total,clocks.max.sm
-capability=90
-[ -n "$why" ] || capability=$(nvidia-smi --query-gpu=compute_cap \
-    --format=csv,noheader | head -n 1 | tr -d '. ')
+none=
 class=sm90
-[ "$capability" -ge 90 ] || class=sm80
+if ! have nvidia-smi || ! nvidia-smi -L > "$out/device.log" 2>&1; then
+    none="there is no GPU here"
+elif [ "$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader |
+    head -n 1 | tr -d '. ')" -lt 90 ]; then
+    class=sm80
+fi
 
-# A program of tools/gpu, compiled here.
-compile() {   # name
-    nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2> /dev/null)
-    arch=$capability
-    [ "$arch" -ne 90 ] || arch=90a
-    if [ -n "$why" ] || [ -z "$nvcc" ]; then
-        cannot "$1" "${why:-nvcc is not installed}"
-        return 1
-    fi
-    "$nvcc" -O2 -std=c++17 -arch="sm_$arch" -Iinclude -Isrc -o "$out/$1" \
-        "tools/gpu/$1.cu" > "$out/$1.log" 2>&1 && return
-    cannot "$1" "nvcc: $(head -n 1 "$out/$1.log" | tr -d '"\\')"
-    return 1
+entry() {   # name, state, seconds, what was said
+    said=$(printf '%s' "$4" | tr -d '"\\' | tr -c '[:print:]' ' ')
+    echo "$1: $2 ($3 s) $said"
+    entries="${entries:+$entries,}
+    {\"phase\": \"$1\", \"state\": \"$2\", \"seconds\": $3, \"said\": \"$said\"}"
 }
+
+skip() {   # name, why
+    missing=$((missing + 1))
+    entry "$1" "not run: $2" 0 ""
+}
+
+# Clocks while the GPU was busy: samples of half the greatest power or more.
+clock_of() {   # samples: clock, power
+    awk -F', *' '{ mhz[NR] = $1; w[NR] = $2; if ($2 > most) most = $2 }
+        END {
+            for (i = 1; i <= NR; i++) if (w[i] >= most / 2) {
+                if (!n++ || mhz[i] < low) low = mhz[i]
+                if (mhz[i] > high) high = mhz[i]
+            }
+            if (n) printf "%d to %d MHz, at most %.0f W", low, high, most
+        }' "$1"
+}
+
+# A command: its name, the seconds it may take, the words. Status 3 says that
+# something is not there.
+run() {
+    name=$1
+    limit=$2
+    shift 2
+    planned=$((planned + limit))
+    if [ -n "$dry" ]; then
+        printf '%-18s %3d s  %s\n' "$name" "$limit" "$*" | cut -c 1-150
+        have "$1" || echo "  missing: $1"
+        return
+    fi
+    start=$(date +%s)
+    [ "$limit" -le $((end - start)) ] || limit=$((end - start))
+    if [ -n "$none" ] || [ "$limit" -lt 1 ]; then
+        skip "$name" "${none:-its time is over}"
+        return
+    fi
+    nvidia-smi --query-gpu=clocks.sm,power.draw --format=csv,noheader,nounits \
+        -lms 100 > "$out/$name.clocks" 2>&1 &
+    sampler=$!
+    timeout -k 5 "$limit" "$@" > "$out/$name.log" 2>&1
+    rc=$?
+    kill "$sampler" 2> /dev/null
+    wait "$sampler" 2> /dev/null
+    said="$(tail -n 1 "$out/$name.log"); $(clock_of "$out/$name.clocks")"
+    seconds=$(($(date +%s) - start))
+    case $rc in
+    0) state="done"; done_=$((done_ + 1)) ;;
+    3) skip "$name" "$said"; return ;;
+    124 | 137) state="over its time"; failed=$((failed + 1)) ;;
+    *) state=failed; failed=$((failed + 1)) ;;
+    esac
+    entry "$name" "$state" "$seconds" "$said"
+}
+
+# All builds in turn: bench_chunk with these words.
+turns() {   # name, turns, seconds of each, words
+    what=$1
+    many=$2
+    each=$3
+    shift 3
+    turn=1
+    while [ "$turn" -le "$many" ]; do
+        b=1
+        while [ "$b" -le "$builds" ]; do
+            run "$what.$b.$turn" "$each" \
+                "$out/build.$b/tools/bench_chunk" --backend cuda "$@"
+            b=$((b + 1))
+        done
+        turn=$((turn + 1))
+    done
+}
+
+# Medians of a phase of turns: a row an operator, or a pass; columns are builds.
+table() {   # name
+    set -- "$1" "$out/$1".*.*.log
+    [ -f "$2" ] || return
+    echo "$1: median of seconds in all (GFLOP/s)$(
+        awk -v n="$builds" 'BEGIN { for (i = 1; i <= n; i++)
+            printf "%22s", "build " i }')"
+    b=1
+    while [ "$b" -le "$builds" ]; do
+        cat "$out/$1.$b".*.clocks > "$out/clocks"
+        echo "build $b: $(clock_of "$out/clocks")"
+        b=$((b + 1))
+    done
+    shift
+    awk -v n="$builds" '
+        FNR == 1 { k = split(FILENAME, part, "."); b = part[k - 2] }
+        function add(row, s, rate) {
+            if (!(row in seen)) { seen[row] = 1; name[++rows] = row }
+            s_[row, b, ++m[row, b]] = s
+            if (rate > best[row, b]) best[row, b] = rate
+        }
+        /^pass [0-9]+/ { add("pass" (/clean/ ? ", clean" : ""),
+                             $(NF - 1), 0); next }
+        /^[a-z_ ]+ +[0-9.]+ +[0-9.]+%/ {
+            i = match($0, / +[0-9.]+ +[0-9.]+%/)
+            k = split(substr($0, i), f, " ")
+            add(substr($0, 1, i - 1), f[1], k > 3 ? f[4] : 0)
+        }
+        END {
+            for (r = 1; r <= rows; r++) {
+                row = name[r]
+                printf "%-38s", row
+                for (b = 1; b <= n; b++) {
+                    k = m[row, b]
+                    for (i = 1; i <= k; i++) for (j = i + 1; j <= k; j++)
+                        if (s_[row, b, j] < s_[row, b, i]) {
+                            t = s_[row, b, i]
+                            s_[row, b, i] = s_[row, b, j]
+                            s_[row, b, j] = t
+                        }
+                    text = k ? sprintf("%.6f", s_[row, b, int((k + 1) / 2)]) : "-"
+                    if (best[row, b])
+                        text = text sprintf(" (%.0f)", best[row, b])
+                    printf "%22s", text
+                }
+                print ""
+            }
+        }' "$@"
+}
+
+# ---- phases ------------------------------------------------------------------
 
 demo=$build/demo-random
 layer=$out/layer
 model=$out/model
-make_layer() {
+have_layer=
+have_model=
+
+need_layer() {
+    [ -z "$have_layer" ] || return
+    have_layer=yes
     mkdir -p "$layer"
-    run layer_model 60 "$build/tools/make_checkpoint" --layers 1 \
+    run layer_model 20 "$build/tools/make_checkpoint" --layers 1 \
         --dit "$layer/diffusion_pytorch_model.safetensors" \
         --config "$layer/config.json"
 }
 
-generate() {   # name, seconds, backend
-    run "$1" "$2" "$build/tether" generate -q -m "$demo" -p "a cat" \
-        --size 64x64 --latents 9 --no-decode --profile --backend "$3" \
-        --overwrite --latents-out "$out/$3.safetensors"
+need_model() {
+    [ -z "$have_model" ] || return
+    have_model=yes
+    mkdir -p "$model"
+    run model 60 "$build/tools/make_checkpoint" --dtype bf16 \
+        --preset wan1.3b "$model" --parts dit,vae
 }
 
-# Do two logs have the same digest of a flow?
-equal_flow() {   # name, log, log
-    run "$1" 10 sh -c 'a=$(grep "^flow " "$1"); [ -n "$a" ] &&
-        [ "$a" = "$(grep "^flow " "$2")" ] && echo "equal: $a"' - "$2" "$3"
+phase_device() {
+    run device 5 nvidia-smi --format=csv,noheader \
+        --query-gpu=name,driver_version,memory.total,clocks.max.sm,power.limit
 }
 
-# Cases of every kernel that this GPU takes: numbers of kind 0, and operators
-# whose cases have no kinds. The search for races looks at every access to
-# shared memory: products of a few tiles, and one of many.
-sanitized='tool=$1 program=$2
-    shift 2
-    for cases; do
-        compute-sanitizer --tool $tool --error-exitcode 1 \
-            $([ $tool != memcheck ] || echo --report-api-errors no) \
-            "$program" "$cases" || exit
-    done'
-sanitize() {   # tool, seconds, cases
-    tool=$1
-    limit=$2
-    shift 2
-    if have compute-sanitizer; then
-        run "$tool" "$limit" sh -c "$sanitized" - "$tool" \
-            "$build/check_kernels" "$@"
+phase_probe() { run probe 20 "$build/gpu/probe"; }
+phase_steps() { run steps 30 "$build/gpu/steps" 30; }
+
+phase_kernels() {
+    run attention 20 "$build/check_kernels" --brief "$class attention"
+    run whole_tiles 10 "$build/check_kernels" "whole tiles"
+    run linear 10 "$build/check_kernels" --brief "$class linear"
+    run conv 10 "$build/check_kernels" --brief "$class conv"
+}
+
+# The digest is that of the CPU: of `pack`, or computed here.
+# shellcheck disable=SC2016
+phase_layer() {
+    need_layer
+    if [ ! -f "$build/flow" ] || [ $class != sm90 ]; then
+        run layer_cpu 60 "$build/tools/bench_chunk" -m "$layer" --passes 2 \
+            --prime 1 --profile 0 --class $class
+        cp "$out/layer_cpu.log" "$out/flow" 2> /dev/null
     else
-        cannot "$tool" "compute-sanitizer is not installed"
+        cp "$build/flow" "$out/flow"
     fi
+    run layer 15 sh -c '"$1" -m "$2" --passes 2 --prime 1 --profile 0 \
+        --backend cuda --class "$3" > "$4/layer_gpu.log" || exit
+        grep "^flow " "$4/layer_gpu.log" "$4/flow"
+        a=$(grep "^flow " "$4/flow")
+        [ "$a" = "$(grep "^flow " "$4/layer_gpu.log")" ] && echo "equal: $a"' \
+        - "$build/tools/bench_chunk" "$layer" $class "$out"
 }
 
-right() {
-    run kernels 120 "$build/check_kernels"
-    run kernels_whole 30 "$build/check_kernels" "whole tiles"
-    run kernels_mma 60 env TT_CUDA_PRODUCTS=mma "$build/check_kernels" "$class"
+phase_operators() { need_layer; turns operators 3 6 -m "$layer" --class $class; }
+phase_variants() { need_layer; turns variants 5 6 -m "$layer" --class $class; }
+phase_f32() { need_layer; turns f32 1 15 -m "$layer" --class f32; }
+
+phase_mma() {
+    need_layer
+    TT_CUDA_PRODUCTS=mma
+    export TT_CUDA_PRODUCTS
+    run mma_kernels 30 "$build/check_kernels" --brief "$class"
+    turns mma 1 10 -m "$layer" --class $class
+    unset TT_CUDA_PRODUCTS
+}
+
+# Times, units and stalls of every launch of a noisy pass and a clean one.
+phase_ncu() {
+    if [ -z "$dry" ] && ! have ncu; then
+        skip ncu "ncu is not installed"
+        return
+    fi
+    need_layer
+    for c in $class f32; do
+        run "ncu_$c" 40 ncu --clock-control none --section SpeedOfLight \
+            --section WarpStateStats --section MemoryWorkloadAnalysis --csv \
+            -c 70 "$build/tools/bench_chunk" -m "$layer" --passes 2 --prime 0 \
+            --profile 0 --backend cuda --class "$c"
+    done
+}
+
+phase_chunk() {
+    need_model
+    turns chunk 2 12 -m "$model" --class $class --profile 0
+}
+
+phase_torch() {
+    if [ -z "$dry" ] && ! have python3; then
+        skip torch "python3 is not installed"
+        return
+    fi
+    TETHER_LIB=$(ls "$build"/libtether.so.* 2> /dev/null | head -n 1)
+    export TETHER_LIB
+    run torch 60 python3 tools/gpu/torch_compare.py $class
+}
+
+phase_bits() {
     for c in f32 $class; do
-        run "bits_$c" 150 "$build/check_bits" --class "$c" --backend cuda \
+        run "bits_$c" 60 "$build/check_bits" --class "$c" --backend cuda \
             --brief --demo "$demo"
     done
-    generate demo_gpu 30 cuda
-    generate demo_cpu 30 exact
-    # the begin of the file names the backend; its end is 9 latents
-    run demo_equal 30 sh -c 'tail -c 36864 "$1/cuda.safetensors" > "$1/flow" &&
-        tail -c 36864 "$1/exact.safetensors" | cmp - "$1/flow"' - "$out"
+}
+
+# A rollout and its frames: the bytes of the CPU?
+# shellcheck disable=SC2016
+phase_demo() {
     for b in cuda exact; do
-        run "vae_$b" 60 "$build/tether" decode -q -m "$demo" --backend $b \
-            --vae-class "$class" --latents "$out/exact.safetensors" \
+        run "demo_$b" 20 "$build/tether" generate -q -m "$demo" -p "a cat" \
+            --size 64x64 --latents 9 --no-decode --class $class --backend $b \
+            --overwrite --latents-out "$out/$b.safetensors"
+        run "vae_$b" 20 "$build/tether" decode -q -m "$demo" --backend $b \
+            --vae-class $class --latents "$out/exact.safetensors" \
             --overwrite --raw-out "$out/$b.raw"
     done
-    run vae_equal 30 cmp "$out/cuda.raw" "$out/exact.raw"
-    make_layer
-    for c in f32 $class; do
-        for b in cuda exact; do
-            run "layer_${c}_$b" 100 "$build/tools/bench_chunk" -m "$layer" \
-                --passes 2 --prime 1 --backend $b --class "$c"
-        done
-        equal_flow "layer_${c}_equal" "$out/layer_${c}_cuda.log" \
-            "$out/layer_${c}_exact.log"
-    done
-    compile steps && run steps 120 "$out/steps" 100
-    set -- stored "whole tiles" total most choose locate pick narrow words
-    sanitize memcheck 90 "kind 0" "conv variant 1" "$@"
-    sanitize synccheck 90 "kind 0" "conv variant 1" "$@"
-    sanitize racecheck 150 "$@" "linear 64x132x257 kind 0" \
-        "attention T65 N513 H2 D128 kind 0" "attention T9 N33 H3 D22 kind 0" \
-        "conv variant 9" "norm_modulate"
+    # the beginning of the file names the backend; its end is 9 latents
+    run demo_equal 10 sh -c 'tail -c 36864 "$1/cuda.safetensors" > "$1/latents" &&
+        tail -c 36864 "$1/exact.safetensors" | cmp - "$1/latents" &&
+        cmp "$1/cuda.raw" "$1/exact.raw" && echo equal' - "$out"
 }
 
-fast() {
-    compile peak && run peak 30 "$out/peak"
-    if have python3; then
-        run torch 90 python3 tools/gpu/torch_compare.py
-    else
-        cannot torch "python3 is not installed"
-    fi
-    make_layer
-    for c in f32 $class; do
-        run "operators_$c" 60 "$build/tools/bench_chunk" -m "$layer" \
-            --backend cuda --class "$c"
+# The search for races looks at every access to shared memory: few tiles.
+phase_sanitize() {
+    for tool in memcheck synccheck racecheck; do
+        if [ -z "$dry" ] && ! have compute-sanitizer; then
+            skip "$tool" "compute-sanitizer is not installed"
+            continue
+        fi
+        for cases in "whole tiles" "$class linear 64x132x257 kind 0" \
+            "$class attention T65 N513 H2 D128 kind 0" "$class conv variant 9"; do
+            run "$tool $cases" 20 compute-sanitizer --tool $tool \
+                --error-exitcode 1 "$build/check_kernels" "$cases"
+        done
     done
-    run operators_mma 60 env TT_CUDA_PRODUCTS=mma \
-        "$build/tools/bench_chunk" -m "$layer" --backend cuda --class "$class"
-    mkdir -p "$model"
-    run model 150 "$build/tools/make_checkpoint" --dtype bf16 \
-        --preset wan1.3b "$model" --parts dit,vae
-    for c in f32 $class; do
-        run "chunk_$c" 90 "$build/tools/bench_chunk" -m "$model" \
-            --backend cuda --class "$c" --profile 0
-    done
-    run latents 60 "$build/tether" generate -q -m "$demo" -p "a cat" \
+}
+
+phase_decode() {
+    need_model
+    run latents 30 "$build/tether" generate -q -m "$demo" -p "a cat" \
         --size 832x480 --latents 21 --no-decode --backend cuda --overwrite \
         --latents-out "$out/latents.safetensors"
-    for c in f32 $class; do
-        run "decode_$c" 120 "$build/tether" decode -q -m "$model" \
-            --backend cuda --vae-class "$c" --overwrite \
+    b=1
+    while [ "$b" -le "$builds" ]; do
+        run "decode.$b" 30 "$out/build.$b/tether" decode -m "$model" --profile \
+            --backend cuda --vae-class $class --overwrite \
             --latents "$out/latents.safetensors" --raw-out "$out/frames.raw"
+        b=$((b + 1))
     done
 }
 
-$what
-rm -rf "$layer" "$model" "$out/steps" "$out/peak" "$out/frames.raw"
-printf '{"what": "%s", "version": "%s", "phases": [%s\n]}\n' "$what" \
-    "$("$build/tether" --version 2> /dev/null | head -n 1 | tr -d '"\\')" \
+for p in $phases; do
+    case $p in
+    device | probe | kernels | layer | operators | ncu | steps | chunk | torch | \
+        bits | demo | sanitize | f32 | mma | variants | decode) "phase_$p" ;;
+    *) echo "there is no phase $p" >&2; exit 2 ;;
+    esac
+done
+rm -rf "$layer" "$model" "$out/frames.raw" "$out"/build.*
+if [ -n "$dry" ]; then
+    echo "$planned s at most, of ${given:-$most} s in all; ${none:-a GPU is here}"
+    exit
+fi
+json=$out/measure-$call.json
+printf '{"call": "%s", "build": "%s", "class": "%s", "phases": [%s\n]}\n' \
+    "$call" "$("$1/tether" --version | head -n 1 | tr -d '"\\')" $class \
     "$entries" > "$json"
-echo "$done_ done, $failed failed, $missing not possible here: $json"
+cat "$out/probe.log" "$out/torch.log" 2> /dev/null
+for t in operators variants f32 mma chunk; do table $t; done
+echo "$done_ done, $failed failed, $missing not run: $json"
 [ "$failed" -eq 0 ]

@@ -106,9 +106,11 @@ endif
 
 # The backend cuda. Its driver is loaded when it is used: nothing is linked.
 CUDA_SRC   := $(sort $(wildcard src/ops/cuda/*.cu))
-CUDA_ARCHS ?= 80 86 89 90#  compiled for; the last one as PTX for newer ones
 # NVCC=/usr/local/cuda-12.4/bin/nvcc chooses one
 NVCC       ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+# Compiled for those that nvcc knows (100 and 120: since 12.8); the last one as
+# PTX for newer GPUs.
+CUDA_ARCHS ?= $(filter $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch 2>/dev/null)),80 86 89 90 100 120)
 NVCC_FLAGS := -std=c++17 -Iinclude -Isrc
 ifneq ($(CUDA),)
   ifeq ($(NVCC),)

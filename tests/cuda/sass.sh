@@ -1,7 +1,7 @@
 #!/bin/sh
 # sass.sh: what nvcc makes of the kernels, for every GPU of the Makefile.
 #
-#   sh tests/cuda/sass.sh NVCC "80 86 89 90" "NVCC FLAGS"
+#   sh tests/cuda/sass.sh NVCC "80 86 89 90 100 120" "NVCC FLAGS"
 #
 # SPDX-License-Identifier: Apache-2.0
 #
@@ -25,8 +25,14 @@ trap 'rm -rf "$work"' EXIT
 dump=${CUOBJDUMP:-$(dirname "$nvcc")/cuobjdump}
 command -v "$dump" > /dev/null 2>&1 || dump=cuobjdump
 command -v "$dump" > /dev/null 2>&1 || dump=
+# cuobjdump asks nvdisasm, beside it or of PATH
 if [ -z "$dump" ]; then
     skip "cuobjdump is not installed: shares of multiply-adds"
+elif ! command -v "$(dirname "$(command -v "$dump")")/nvdisasm" > /dev/null 2>&1 &&
+    ! command -v nvdisasm > /dev/null 2>&1; then
+    skip "nvdisasm, which cuobjdump needs, is not installed: shares of" \
+        "multiply-adds"
+    dump=
 fi
 
 # bytes of shared memory that an expression of args.h says

@@ -148,13 +148,14 @@ typedef struct cuda_mma_attention_args {
 #define SUM_PITCH (TILE_COLS + 8)
 
 /* Attention: a warp has 16 queries. Keys come in the blocks of the definition,
- * 128 channels at a time. */
+ * 128 channels at a time. Eight warps share them, in 96 KB: what every GPU has
+ * for one block of threads. */
 #define MMA_KEYS 128
 #define MMA_CHANNELS 128
-#define MMA_QUERIES 64
-#define MMA_ROW (MMA_CHANNELS + 8)
+#define MMA_QUERIES 128
 #define MMA_THREADS (MMA_QUERIES * 2)
-#define MMA_ATTENTION_SHARED ((2 * MMA_KEYS + MMA_QUERIES) * MMA_ROW * 2)
+#define MMA_ATTENTION_SHARED                                                   \
+    ((2 * MMA_KEYS + MMA_QUERIES) * MMA_CHANNELS * 2)
 
 /* ---- the same by wgmma --------------------------------------------------- */
 

@@ -16,6 +16,13 @@
 
 #define HIDDEN (-0x1p20f)         /* TC_HIDDEN */
 
+/* Where 8 factors of a row lie: their places are exchanged by the row's number,
+ * so that 8 rows lie in different banks. */
+DEVICE int place(int row, int col)
+{
+    return row * MMA_CHANNELS + (col ^ (row & 7) * 8);
+}
+
 /* Channels [c0, c0 + 128) of a head's rows [r0, r0 + rows) on their way; zeros
  * behind the end of both. */
 DEVICE void stage(const cuda_mma_attention_args &a, bf16 *to, const bf16 *from,
@@ -24,7 +31,7 @@ DEVICE void stage(const cuda_mma_attention_args &a, bf16 *to, const bf16 *from,
     const int row_of = MMA_CHANNELS / 8;
     for (int i = threadIdx.x; i < rows * row_of; i += MMA_THREADS) {
         const int r = i / row_of, c = i % row_of * 8;
-        stage8(to + r * MMA_ROW + c, from + (r0 + r) * a.H * a.width + c0 + c,
+        stage8(to + place(r, c), from + (r0 + r) * a.H * a.width + c0 + c,
                r0 + r < n && c0 + c < a.width);
     }
     copy_commit();
@@ -38,11 +45,11 @@ DEVICE void add_logits(sums (&s)[16], const bf16 *q, const bf16 *k,
     UNROLL
     for (int d = 0; d < MMA_CHANNELS; d += 16) {
         if (d >= channels) continue;
-        const factors_of x = load4x(q + a_row(l) * MMA_ROW + d + a_col(l));
+        const factors_of x = load4x(q + (place(a_row(l), a_col(l)) ^ d));
         UNROLL
         for (int j = 0; j < 16; j += 2) {
-            const factors_of y = load4x(k + (8 * j + b_row(l)) * MMA_ROW + d +
-                                        b_col(l));
+            const factors_of y = load4x(k + 8 * j * MMA_CHANNELS +
+                                        (place(b_row(l), b_col(l)) ^ d));
             mma(s[j], x, y.r[0], y.r[1]);
             mma(s[j + 1], x, y.r[2], y.r[3]);
         }
@@ -75,7 +82,8 @@ DEVICE void add_values(sums (&acc)[17], const sums (&p)[16], const bf16 *v,
         for (int d = 0; d < 16; d += 2) {
             if (8 * d >= channels) continue;
             const factors_of y = load4x_turned(
-                v + (16 * k + a_row(l)) * MMA_ROW + 8 * d + a_col(l));
+                v + 16 * k * MMA_CHANNELS +
+                (place(a_row(l), a_col(l)) ^ 8 * d));
             mma(acc[d], x, y.r[0], y.r[1]);
             mma(acc[d + 1], x, y.r[2], y.r[3]);
         }
@@ -106,15 +114,15 @@ DEVICE void store(const cuda_mma_attention_args &a,
 template <bool ANY> DEVICE void attend(const cuda_mma_attention_args &a)
 {
     SHARED(bf16, keys);
-    bf16 *const values = keys + MMA_KEYS * MMA_ROW;
-    bf16 *const queries = values + MMA_KEYS * MMA_ROW;
+    bf16 *const values = keys + MMA_KEYS * MMA_CHANNELS;
+    bf16 *const queries = values + MMA_KEYS * MMA_CHANNELS;
     const int warp = threadIdx.x / 32;
     const int64_t pieces = ANY ? (a.D + MMA_CHANNELS - 1) / MMA_CHANNELS : 1;
     const int64_t h = blockIdx.y / pieces;
     const int64_t c0 = blockIdx.y % pieces * MMA_CHANNELS;
     const int64_t i0 = (int64_t)blockIdx.x * MMA_QUERIES;
     const bf16 *q = a.q + h * a.width, *k = a.k + h * a.width;
-    const bf16 *v = a.v + h * a.width, *own = queries + 16 * warp * MMA_ROW;
+    const bf16 *v = a.v + h * a.width, *own = queries + 16 * warp * MMA_CHANNELS;
     const bool added = ANY && (a.rel_bias || a.key_mask);
     softmax w;
     sums s[16], acc[17];

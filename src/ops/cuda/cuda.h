@@ -45,7 +45,7 @@ const void *cuda_keep(tt_ctx *ctx, const void *host, size_t bytes);
 /* A second form of the weights at `of`, [dim[0], dim[1]], memory of the GPU that
  * `fill` filled once, by work that it queued. It is given up as soon as those
  * are freed or overwritten. NULL: they are not on the GPU, or it has no memory
- * to spare; use scratch.
+ * to spare, or they are small; use scratch.
  * Threads: may be called from several. */
 typedef void cuda_fill(void *user, void *to);
 void *cuda_second(tt_ctx *ctx, const void *of, const int64_t dim[2],

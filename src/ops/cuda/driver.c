@@ -442,6 +442,7 @@ const void *cuda_keep(tt_ctx *ctx, const void *host, size_t bytes)
 /* ---- second forms of weights --------------------------------------------- */
 
 #define SPARE (INT64_C(4) << 30)         /* bytes of the GPU that stay free   */
+#define WORTH ((size_t)1 << 20)          /* smaller ones take no time         */
 
 typedef struct second {
     struct second *next;
@@ -495,7 +496,7 @@ static void forget_second(const void *at, size_t bytes)
 void *cuda_second(tt_ctx *ctx, const void *of, const int64_t dim[2],
                   size_t bytes, cuda_fill *fill, void *user)
 {
-    if (!bytes || !ready(ctx)) return NULL;
+    if (bytes < WORTH || !ready(ctx)) return NULL;
     void *at = second_of(of, dim);
     if (at || !cuda_holds(of) ||
         cuda_room(&cuda_device) < (int64_t)bytes + SPARE)

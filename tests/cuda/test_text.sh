@@ -5,9 +5,9 @@
 #
 #   words     no atomic operation, no approximate function, no other rounding
 #             than to nearest, no flush to zero; in a .cu file no instruction
-#             by hand and no name of the compiler's own but barriers. One
-#             approximate instruction is allowed, exp2_near of kernel.h, for
-#             weights of attention alone (softmax.h)
+#             by hand and no name of the compiler's own but barriers. Two
+#             approximate instructions are allowed, in kernel.h: exp2_near, for
+#             weights of attention alone (softmax.h), and reciprocal_near
 #   numbers   no + - * / of floats and no conversion that might round: the text
 #             compiles with numbers that have no operators (strict.h). SKIP
 #             without a C++ compiler
@@ -36,11 +36,9 @@ forbidden() {
             while (match(rest, /[A-Za-z_][A-Za-z_0-9.]*/)) {
                 word = substr(rest, RSTART, RLENGTH)
                 rest = substr(rest, RSTART + RLENGTH)
-                if (word == "ex2.approx.ftz.f32" && !allowed &&
-                    FILENAME == "src/ops/cuda/kernel.h") {
-                    allowed = 1
+                if (word ~ /^(ex2|rcp)\.approx\.ftz\.f32$/ &&
+                    FILENAME == "src/ops/cuda/kernel.h" && !allowed[word]++)
                     continue
-                }
                 bad = word ~ /[aA]tomic|approx|fast|_r[zud]($|_)|\.r[zmp]\./ ||
                     word ~ /\.ftz|__frcp|rsqrt|__(exp|log|sin|cos|tan|pow)/ ||
                     rest ~ /^\(/ && word ~ math ||

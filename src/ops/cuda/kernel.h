@@ -10,8 +10,9 @@
  * struct of arguments, called `a`, as in golden.
  *
  * Not to be had here, on purpose: atomic operations (their order is undefined),
- * approximate functions but exp2_near, + - * / of floats. A step of a tensor core is none of
- * the IEEE operations, but is defined to the bit as well. */
+ * approximate functions but exp2_near and reciprocal_near, + - * / of floats.
+ * A step of a tensor core is none of the IEEE operations, but is defined to
+ * the bit as well. */
 #ifndef TT_CUDA_KERNEL_H
 #define TT_CUDA_KERNEL_H
 
@@ -147,8 +148,8 @@ DEVICE uint32_t two_factors(float low, float high)
 }
 
 /* 2^x with a relative error below 2^-20 (NVIDIA documents two units in the last
- * place, 2^-22); +0 below -126. For weights alone: their exponents are such that
- * rounding to bf16 removes the error (ops/tensor_core.h). */
+ * place, 2^-22); +0 below -126. For weights alone: their exponents are such
+ * that rounding to bf16 removes the error (ops/tensor_core.h). */
 DEVICE float exp2_near(float x)
 {
     float y;

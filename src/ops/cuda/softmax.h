@@ -11,10 +11,10 @@
 #include "ops/cuda/mma.h"
 
 #define LOG2E 0x1.715476p+0f
-#define NONE float_of(0xff800000u)       /* -infinity                          */
-#define TO_QUANTUM 0x1.8p13f             /* TC_TO_QUANTUM, TC_TO_INTEGER       */
+#define NONE float_of(0xff800000u)       /* -infinity                         */
+#define TO_QUANTUM 0x1.8p13f             /* TC_TO_QUANTUM, TC_TO_INTEGER      */
 #define TO_INTEGER 0x1.8p23f
-#define ONES 0x3f803f80u                 /* two factors                        */
+#define ONES 0x3f803f80u                 /* two factors                       */
 
 /* What a lane holds of its two rows: the integer maximum that exponents are
  * relative to, and alpha, by which sums of earlier keys are multiplied. */

@@ -55,8 +55,8 @@ typedef struct tt_tc_kernels {
                        int64_t K);
     /* Weights of one key block of TC_NR queries from their logits s [n, TC_NR],
      * packed into p; m [TC_NR] goes on (tc_max), alpha [TC_NR] out. */
-    void (*weights)(tc_lanes p, const float *s, int64_t n, float scale, float *m,
-                    float *alpha);
+    void (*weights)(tc_lanes p, const float *s, int64_t n, float scale,
+                    float *m, float *alpha);
     /* acc [D, TC_NR] = acc * alpha */
     void (*shrink)(float *acc, const float *alpha, int64_t D);
 } tt_tc_kernels;

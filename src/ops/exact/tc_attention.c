@@ -4,8 +4,9 @@
  *
  * In the walk of walk.h, in key blocks of TC_KEY_BLOCK:
  *     scores  s [keys, TC_NR] = keys (rows) times queries (lanes), from zero
- *     values  acc [D + 1, TC_NR] goes on: channels (rows) times weights (lanes).
- *             The last channel is all ones: its sums are the denominators */
+ *     values  acc [D + 1, TC_NR] goes on: channels (rows) times weights
+ *             (lanes). The last channel is all ones: its sums are the
+ *             denominators */
 #include "ops/exact/tc.h"
 #include "ops/exact/walk.h"
 
@@ -74,8 +75,8 @@ static void queries(const exact_walk *walk, float *memory, exact_place at)
     for (int i = 0; i < TC_NR; i++) w.m[at.g * TC_NR + i] = TC_LEAST_MAX;
 }
 
-/* The packed form of a block of n keys: k as rows [Dk/16, n, 16], then v and the
- * ones as rows [n/16, D + 1, 16]. */
+/* The packed form of a block of n keys: k as rows [Dk/16, n, 16], then v and
+ * the ones as rows [n/16, D + 1, 16]. */
 static int64_t room(const exact_walk *walk, int64_t n)
 {
     return TC_ROWS_FLOATS(n, plan_of(walk)->Dk) +

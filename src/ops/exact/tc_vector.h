@@ -292,8 +292,8 @@ static void pack_lanes(tc_lanes b, const float *x, int64_t ld, int64_t live,
 
 /* ---- attention ----------------------------------------------------------- */
 
-/* 2^x of every lane with an error below 2^-20, and so tc_exp2 when it is rounded
- * to bf16. The polynomial is that of degree 5 with the least error and
+/* 2^x of every lane with an error below 2^-20, and so tc_exp2 when it is
+ * rounded to bf16. The polynomial is that of degree 5 with the least error and
  * p(0) = 1. */
 INLINE vs vs_exp2(vs x)
 {

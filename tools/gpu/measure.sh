@@ -10,7 +10,8 @@
 # neither nvcc nor a network. `pack` copies what the phases need of each BUILD to
 # DIR/1, DIR/2 ..., with the digest of a layer that the CPU here computes, and
 # says how large it all is. The last BUILD is the one whose bits are checked;
-# speed is that of all of them, which take turns. CALL is
+# speed is that of all of them, which take turns: of others bench_chunk and tether
+# are enough. CALL is
 #   first   (300 s) device probe layer kernels torch operators chunk ncu steps
 #   second  (420 s) bits demo sanitize f32 mma variants chunk decode
 # or `all`, with -p. Every command has a limit, and nothing goes on after SECONDS
@@ -23,8 +24,8 @@ usage() {
     exit 2
 }
 
-programs="tether check_kernels check_bits gpu/probe gpu/steps tools/bench_chunk
-    tools/make_checkpoint"
+raced="tether tools/bench_chunk"
+checked="check_kernels check_bits gpu/probe gpu/steps tools/make_checkpoint"
 
 pack() {   # DIR BUILD...
     [ $# -ge 2 ] || usage
@@ -34,13 +35,15 @@ pack() {   # DIR BUILD...
     for b; do
         n=$((n + 1))
         to=$dir/$n
-        mkdir -p "$to/gpu" "$to/tools" || exit 1
+        programs=$raced
+        [ $n -lt $# ] || programs="$raced $checked"
         for f in $programs; do
-            cp "$b/$f" "$to/$f" && strip "$to/$f" || exit 1
+            mkdir -p "$(dirname "$to/$f")" || exit 1
+            strip -o "$to/$f" "$b/$f" || exit 1
         done
-        cp -R "$b/demo-random" "$to/" && cp "$b"/libtether.so.* "$to/" || exit 1
-        strip "$to"/libtether.so.* || exit 1
     done
+    cp -R "$b/demo-random" "$to/" || exit 1
+    strip -o "$to/libtether.so" "$b"/libtether.so.* || exit 1
     model=$(mktemp -d) || exit 1
     "$to/tools/make_checkpoint" --layers 1 --config "$model/config.json" \
         --dit "$model/diffusion_pytorch_model.safetensors" > "$model/log" &&
@@ -85,10 +88,11 @@ builds=$#
 n=0
 for b; do               # of any names: OUT/build.1, OUT/build.2 ...
     n=$((n + 1))
-    if [ ! -x "$b/tether" ] || [ ! -x "$b/gpu/probe" ]; then
-        echo "$b has no programs: make CUDA=1 cuda-programs" >&2
+    for f in $raced $([ $n -lt $builds ] || echo "$checked"); do
+        [ ! -x "$b/$f" ] || continue
+        echo "$b has no $f: make CUDA=1 cuda-programs" >&2
         exit 2
-    fi
+    done
     ln -sfn "$(cd "$b" && pwd)" "$out/build.$n"
 done
 build=$out/build.$n
@@ -337,7 +341,7 @@ phase_torch() {
         skip torch "python3 is not installed"
         return
     fi
-    TETHER_LIB=$(ls "$build"/libtether.so.* 2> /dev/null | head -n 1)
+    for TETHER_LIB in "$build"/libtether.so*; do :; done
     export TETHER_LIB
     run torch 60 python3 tools/gpu/torch_compare.py $class
 }

@@ -70,8 +70,8 @@ static bool weights(float *device)
     std::vector<float> y(127 * 1024 + 1), below(2);     /* -126 to 1          */
     long factors = 0, nearest = 0, whole = 0;
     double worst = 0;
-    if (!ask(y, device, EX2, -126.0f, 0x1p-10f) ||
-        !ask(below, device, EX2, -126.0f - 0x1p-10f, 0x1p-10f))
+    if (!ask(y, device, EX2, -126.0f, 0x1p-10f)
+        || !ask(below, device, EX2, -126.0f - 0x1p-10f, 0x1p-10f))
         return false;
     for (size_t i = 0; i < y.size(); i++) {
         const double want = exp2((double)i / 1024 - 126);
@@ -269,8 +269,8 @@ int main(int argc, char **argv)
     cudaDeviceProp d;
     char *memory = nullptr;
     const size_t half = (size_t)1 << 29;
-    if (failed("a GPU", cudaGetDeviceProperties(&d, 0)) ||
-        failed("memory", cudaMalloc(&memory, 2 * half)))
+    if (failed("a GPU", cudaGetDeviceProperties(&d, 0))
+        || failed("memory", cudaMalloc(&memory, 2 * half)))
         return 1;
     cudaMemset(memory, 0x3f, 2 * half);
     multiprocessors = d.multiProcessorCount;

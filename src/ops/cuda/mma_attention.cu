@@ -122,7 +122,8 @@ template <bool ANY> DEVICE void attend(const cuda_mma_attention_args &a)
     const int64_t c0 = blockIdx.y % pieces * MMA_CHANNELS;
     const int64_t i0 = (int64_t)blockIdx.x * MMA_QUERIES;
     const bf16 *q = a.q + h * a.width, *k = a.k + h * a.width;
-    const bf16 *v = a.v + h * a.width, *own = queries + 16 * warp * MMA_CHANNELS;
+    const bf16 *v = a.v + h * a.width;
+    const bf16 *own = queries + 16 * warp * MMA_CHANNELS;
     const bool added = ANY && (a.rel_bias || a.key_mask);
     softmax w;
     sums s[16], acc[17];

@@ -165,7 +165,7 @@ __global__ void brings(const bf16 *from, int count, int same, int all)
     for (int t = 0; t < count + STAGES; t++) {
         if (t >= STAGES) await(full + t % STAGES, t / STAGES - 1);
         if (t >= count) continue;
-        const int at = (int)(((int64_t)(blockIdx.x / same) * count + t) % all);
+        const int at = (blockIdx.x / same * 61 + t) % all;
         arrive_and(full + t % STAGES, BLOCK_BYTES);
         copy_block(mem + t % STAGES * BLOCK_FACTORS,
                    from + (int64_t)at * BLOCK_FACTORS, BLOCK_BYTES,
@@ -186,7 +186,7 @@ template <int N, bool FROM_REGISTERS> __global__ void __launch_bounds__(256, 1)
     written();
     __syncthreads();
     const uint64_t a = matrix_at(mem + threadIdx.x / 128 * 64 * BLOCK_K, 0);
-    const uint64_t b = FROM_REGISTERS ? turned_at(mem, 0)
+    const uint64_t b = FROM_REGISTERS ? turned_at(mem)
                                       : matrix_at(mem + BLOCK_FACTORS, 0);
     const factors_of x = {{0x3f813f02u + threadIdx.x, 0x3f833f04u,
                            0xbf853f06u, 0x3f87bf08u}};

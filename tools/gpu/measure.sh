@@ -333,7 +333,7 @@ phase_ncu() {
 
 phase_chunk() {
     need_model
-    turns chunk 2 12 -m "$model" --class $class --profile 0
+    turns chunk 2 12 -m "$model" --class $class --profile 0 --keep-keys 1
 }
 
 phase_torch() {

@@ -3,8 +3,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Method  argument reduction with constants split in two or three parts, then
- *         Taylor polynomials by Horner with fma. No table, no libm beyond the
- *         exactly rounded fma, sqrt and rint. */
+ *         Taylor polynomials by Horner with fma. No table, no libm beyond
+ *         exactly rounded sqrt and rint. */
 #include "tether/mathfn.h"
 
 #include <math.h>
@@ -55,16 +55,16 @@ static double expm1_rest(double r, double tail)
         0.5,
     };
     double p = q[0];
-    for (size_t i = 1; i < sizeof q / sizeof q[0]; i++) p = fma(p, r, q[i]);
+    for (size_t i = 1; i < sizeof q / sizeof q[0]; i++) p = fma_f64(p, r, q[i]);
     /* exp(r + tail) - 1 = exp(r) - 1 + tail (1 + r) + ... */
-    return fma(p, r * r, fma(tail, r, tail));
+    return fma_f64(p, r * r, fma_f64(tail, r, tail));
 }
 
 /* x = n ln2 + r + tail */
 static double reduce_ln2(double x, double *r, double *tail)
 {
     double n = rint(x * LOG2E);
-    double hi = fma(n, -LN2_HI, x);   /* exact */
+    double hi = fma_f64(n, -LN2_HI, x);   /* exact */
     double lo = n * LN2_LO;
     *r = hi - lo;
     *tail = (hi - *r) - lo;
@@ -96,7 +96,7 @@ double tt_tanh(double x)
     double e_lo = add_exact(h, h_lo, &e);
     double d_lo = add_exact(e, 2.0, &d) + e_lo;
     double q = e / d;
-    double t = q + (fma(-q, d, e) + (e_lo - q * d_lo)) / d;
+    double t = q + (fma_f64(-q, d, e) + (e_lo - q * d_lo)) / d;
     return copysign(t, x);
 }
 
@@ -124,13 +124,13 @@ double tt_log(double x)
                                2.0 / 13, 2.0 / 11, 2.0 / 9,  2.0 / 7,  2.0 / 5,
                                2.0 / 3};
     double R = c[0];
-    for (size_t i = 1; i < sizeof c / sizeof c[0]; i++) R = fma(R, z, c[i]);
+    for (size_t i = 1; i < sizeof c / sizeof c[0]; i++) R = fma_f64(R, z, c[i]);
     R *= z;
     /* the large term f - f^2/2 is kept apart:
      * s (f - R) = f^2/2 - s(f^2/2 + R) */
     double h = 0.5 * f * f, kd = k;
-    double low = fma(s, h + R, kd * 0x1.ef35793c76730p-45);
-    return fma(kd, 0x1.62e42fefa3800p-1, f - (h - low));
+    double low = fma_f64(s, h + R, kd * 0x1.ef35793c76730p-45);
+    return fma_f64(kd, 0x1.62e42fefa3800p-1, f - (h - low));
 }
 
 double tt_pow(double base, double y)
@@ -149,8 +149,8 @@ static double sin_small(double x, double tail)
         1.0 / 120.0,             -1.0 / 6.0,
     };
     double z = x * x, p = c[0];
-    for (size_t i = 1; i < sizeof c / sizeof c[0]; i++) p = fma(p, z, c[i]);
-    return x + fma(p * z, x, fma(tail, -0.5 * z, tail));
+    for (size_t i = 1; i < sizeof c / sizeof c[0]; i++) p = fma_f64(p, z, c[i]);
+    return x + fma_f64(p * z, x, fma_f64(tail, -0.5 * z, tail));
 }
 
 static double cos_small(double x, double tail)
@@ -162,10 +162,10 @@ static double cos_small(double x, double tail)
         -1.0 / 720.0,              1.0 / 24.0,
     };
     double z = x * x, p = c[0];
-    for (size_t i = 1; i < sizeof c / sizeof c[0]; i++) p = fma(p, z, c[i]);
+    for (size_t i = 1; i < sizeof c / sizeof c[0]; i++) p = fma_f64(p, z, c[i]);
     double h = 0.5 * z, w = 1.0 - h;
     /* 1 - z/2 loses (1 - w) - h; give it back with the small terms */
-    return w + (((1.0 - w) - h) + fma(p * z, z, -(x * tail)));
+    return w + (((1.0 - w) - h) + fma_f64(p * z, z, -(x * tail)));
 }
 
 void tt_sincos(double x, double *s, double *c)
@@ -174,10 +174,10 @@ void tt_sincos(double x, double *s, double *c)
     static const double p2 = 0x1.1a62633145c07p-54;
     static const double p3 = -0x1.f1976b7ed8fbcp-110;
     double n = rint(x * 0x1.45f306dc9c883p-1 /* 2/pi */);
-    double h = n * p1, l = fma(n, p1, -h);   /* n*p1 = h + l exactly */
+    double h = n * p1, l = fma_f64(n, p1, -h);   /* n*p1 = h + l exactly */
     double t = x - h;                        /* exact */
     double m = n * p2, low;
-    double lowest = add_exact(l, m, &low) + fma(n, p3, fma(n, p2, -m));
+    double lowest = add_exact(l, m, &low) + fma_f64(n, p3, fma_f64(n, p2, -m));
     double r = t - low, tail = ((t - r) - low) - lowest;
     double sr = sin_small(r, tail), cr = cos_small(r, tail);
     switch ((int64_t)n & 3) {
@@ -195,7 +195,7 @@ void tt_sincos_turn(uint32_t b, double *s, double *c)
     double f = (octant & 1) ? (double)(0x20000000u - rest) : (double)rest;
     static const double step = 0x1.921fb54442d18p-30;  /* pi/4 / 2^29 */
     static const double step_lo = 0x1.1a62633145c07p-84;
-    double x = f * step, tail = fma(f, step, -x) + f * step_lo;
+    double x = f * step, tail = fma_f64(f, step, -x) + f * step_lo;
     double sr = sin_small(x, tail), cr = cos_small(x, tail);
     /* octants 1,2 and 5,6 are nearer to the axis of the cosine */
     bool swap = ((octant + 1) & 2) != 0;

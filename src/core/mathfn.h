@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/fma.h"
+
 /* exp(x) in float32. Method: n = rint(x log2 e); r = x - n ln 2 in two parts;
  * degree-8 Taylor polynomial by Horner; times 2^n in two exact halves so that
  * results below the normal range round once.
@@ -24,19 +26,19 @@ static inline float exp_f32(float x)
     c = c < -104.0f ? -104.0f : c;
     /* adding 1.5*2^23 rounds to an integer, ties to even, without a call */
     const float log2_e = 1.44269502e+00f;
-    float shifted = __builtin_fmaf(c, log2_e, 12582912.0f);
+    float shifted = fma_f32(c, log2_e, 12582912.0f);
     float n = shifted - 12582912.0f;
-    float r = __builtin_fmaf(n, -0x1.62e400p-1f, c);   /* ln 2, high part */
-    r = __builtin_fmaf(n, -0x1.7f7d1cp-20f, r);        /* ln 2, the rest  */
+    float r = fma_f32(n, -0x1.62e400p-1f, c);   /* ln 2, high part */
+    r = fma_f32(n, -0x1.7f7d1cp-20f, r);        /* ln 2, the rest  */
     float p = 2.48015873e-5f;                          /* 1/8!            */
-    p = __builtin_fmaf(p, r, 1.98412698e-4f);
-    p = __builtin_fmaf(p, r, 1.38888889e-3f);
-    p = __builtin_fmaf(p, r, 8.33333333e-3f);
-    p = __builtin_fmaf(p, r, 4.16666667e-2f);
-    p = __builtin_fmaf(p, r, 1.66666667e-1f);
-    p = __builtin_fmaf(p, r, 0.5f);
+    p = fma_f32(p, r, 1.98412698e-4f);
+    p = fma_f32(p, r, 1.38888889e-3f);
+    p = fma_f32(p, r, 8.33333333e-3f);
+    p = fma_f32(p, r, 4.16666667e-2f);
+    p = fma_f32(p, r, 1.66666667e-1f);
+    p = fma_f32(p, r, 0.5f);
     float r2 = r * r;
-    p = __builtin_fmaf(p, r2, r);
+    p = fma_f32(p, r2, r);
     p = 1.0f + p;
     /* the integer n sits in the low bits of `shifted` */
     int32_t bits;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/fma.h"
 #include "ops/frozen.h"
 #include "tether/ops.h"
 
@@ -37,9 +38,9 @@ static inline float bf16_round(float x)
  * cancel almost fully, so both are below 2^-90 and a below 2^36. */
 static inline float bf16_fma(float a, float b, float c)
 {
-    float r = fmaf(a, b, c);
+    float r = fma_f32(a, b, c);
     if (!(fabsf(r) <= FLT_MIN)) return r;
-    float scaled = fmaf(a * 0x1p64f, b, c * 0x1p64f);
+    float scaled = fma_f32(a * 0x1p64f, b, c * 0x1p64f);
     return fabsf(scaled) < FLT_MIN * 0x1p64f ? copysignf(0.0f, r) : r;
 }
 

@@ -8,10 +8,12 @@
 #include <fenv.h>
 #include <string.h>
 
+#include "core/fma.h"
 #include "tether/backend.h"
 #include "tether/threads.h"
 
-/* The arithmetic must be IEEE: nearest-even, subnormals kept, no contraction.
+/* The arithmetic must be IEEE: nearest-even, subnormals kept, no contraction,
+ * and every operation that the library takes from elsewhere right.
  * A shared library built with -ffast-math can set flush-to-zero at load. */
 static tt_status check_arithmetic(tt_ctx *ctx)
 {
@@ -30,6 +32,12 @@ static tt_status check_arithmetic(tt_ctx *ctx)
         return tt_fail(ctx, TT_EUNSUPPORTED,
                        "this build contracts a*b+c into fused operations; "
                        "build with -ffp-contract=off");
+    const char *wrong = fma_wrong(&fma_here);
+    if (wrong)
+        return tt_fail(ctx, TT_EUNSUPPORTED,
+                       "%s of this build does not round as IEEE 754 says, so "
+                       "its results would be no reference; build with another "
+                       "compiler or C library", wrong);
     return TT_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "core/fma.h"
 #include "ops/frozen.h"
 #include "tether/ops.h"
 
@@ -15,9 +16,9 @@
 static inline tt_real fma_real(tt_real a, tt_real b, tt_real c)
 {
 #ifdef TT_REAL_DOUBLE
-    return fma(a, b, c);
+    return fma_f64(a, b, c);
 #else
-    return fmaf(a, b, c);
+    return fma_f32(a, b, c);
 #endif
 }
 

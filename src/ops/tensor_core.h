@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/fma.h"
 #include "ops/frozen.h"
 
 #define TC_LOG2E 0x1.715476p+0f
@@ -125,7 +126,7 @@ static inline float tc_chain(tc_unit unit, float c, const float *a,
  * largest logit of a block times scale, rounded. scale > 0. */
 static inline float tc_max(float m, float top, float scale)
 {
-    const float n = fmaf(top, scale, TC_TO_INTEGER) - TC_TO_INTEGER;
+    const float n = fma_f32(top, scale, TC_TO_INTEGER) - TC_TO_INTEGER;
     return n > m ? n : m;
 }
 
@@ -153,7 +154,7 @@ static inline float tc_exp2(float x)
 /* The weight of logit z, a bf16 number. */
 static inline float tc_weight(float z, float scale, float m)
 {
-    return tc_exp2(fmaf(z, scale, TC_TO_QUANTUM - m) - TC_TO_QUANTUM);
+    return tc_exp2(fma_f32(z, scale, TC_TO_QUANTUM - m) - TC_TO_QUANTUM);
 }
 
 #endif

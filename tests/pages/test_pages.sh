@@ -118,15 +118,15 @@ check [ "$(wc -l < README.md)" -le 200 ]
 
 # ---- copied --------------------------------------------------------------------
 mkdir -p "$probe/core" "$probe/tether"
-cp src/core/mathfn.c "$probe/"
-cp src/core/mathfn.h "$probe/core/"
+cp src/core/mathfn.c src/core/fma.c "$probe/"
+cp src/core/mathfn.h src/core/fma.h "$probe/core/"
 cp include/tether/mathfn.h include/tether/api.h "$probe/tether/"
 printf '%s\n' '#include <stdio.h>' '#include "tether/mathfn.h"' \
     'int main(void) { printf("%a\n", tt_expf(-1)); return 0; }' \
     > "$probe/main.c"
 what="the copies of mathfn do not compile alone"
 check ${CC:-cc} -ffp-contract=off -I"$probe" -o "$probe/main" "$probe/main.c" \
-    "$probe/mathfn.c" -lm
+    "$probe/mathfn.c" "$probe/fma.c" -lm
 want=$(sed -n 's/^| exp(-1) | `\(0x[^`]*\)` |$/\1/p' src/ops/README.md)
 what="the copies of mathfn do not give the page's exp(-1), $want"
 check [ -n "$want" ] && check [ "$("$probe/main")" = "$want" ]

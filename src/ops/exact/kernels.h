@@ -7,6 +7,7 @@
  * has no licence to reorder a sum (no -ffast-math), so every flavour performs
  * the operations of ops/golden/ in their order. AQ is the number of queries
  * along the lanes of the attention kernels. */
+#include "core/fma.h"
 #include "ops/exact/exact.h"
 #include "ops/exact/kernels_norm.h"
 
@@ -67,7 +68,7 @@ INLINE void merge_all(float *restrict acc, const float *restrict block,
     for (int64_t d = 0; d < D; d++)
         for (int64_t i = 0; i < AQ; i++) {
             const int64_t at = d * AQ + i;
-            acc[at] = alpha ? __builtin_fmaf(acc[at], alpha[i], block[at])
+            acc[at] = alpha ? fma_f32(acc[at], alpha[i], block[at])
                             : block[at];
         }
 }
@@ -145,13 +146,13 @@ static void k_modulate(float *restrict x, int64_t c,
                        const float *restrict scale, const float *restrict shift)
 {
     for (int64_t i = 0; i < c; i++)
-        x[i] = __builtin_fmaf(x[i], 1 + scale[i], shift[i]);
+        x[i] = fma_f32(x[i], 1 + scale[i], shift[i]);
 }
 
 static void k_gate_add(float *restrict x, const float *restrict y, int64_t c,
                        const float *restrict gate)
 {
-    for (int64_t i = 0; i < c; i++) x[i] = __builtin_fmaf(y[i], gate[i], x[i]);
+    for (int64_t i = 0; i < c; i++) x[i] = fma_f32(y[i], gate[i], x[i]);
 }
 
 static void k_add(float *restrict x, const float *restrict y, int64_t n)
@@ -204,8 +205,8 @@ static void k_rope(float *y, const float *x, int64_t H, int64_t D,
         for (int64_t j = 0; j < D / 2; j++) {
             double a = (double)x[2 * j], b = (double)x[2 * j + 1];
             double c = cs[j], s = sn[j];
-            y[2 * j] = (float)__builtin_fma(a, c, -(b * s));
-            y[2 * j + 1] = (float)__builtin_fma(a, s, b * c);
+            y[2 * j] = (float)fma_f64(a, c, -(b * s));
+            y[2 * j + 1] = (float)fma_f64(a, s, b * c);
         }
 }
 

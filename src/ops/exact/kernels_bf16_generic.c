@@ -9,6 +9,7 @@
  * every rounded sum of those are multiples of 2^(ea+eb-14). Where that is
  * normal nothing between 0 and FLT_MIN can arise. In class vdp a sum goes on
  * from group to group, so it is asked too. */
+#include "core/fma.h"
 #include "ops/exact/exact.h"
 
 #ifndef TT_REAL_DOUBLE
@@ -62,7 +63,7 @@ static void amx_plain(float s[STEP][NR], const float *restrict a,
             for (int r = 0; r < STEP; r++)
                 for (int i = 0; i < NR; i++)
                     half[h][r][i] =
-                        __builtin_fmaf(a[r * BF16_GROUP + k], b[k * NR + i],
+                        fma_f32(a[r * BF16_GROUP + k], b[k * NR + i],
                                        half[h][r][i]);
     for (int r = 0; r < STEP; r++)
         for (int i = 0; i < NR; i++) s[r][i] = half[0][r][i] + half[1][r][i];
@@ -117,7 +118,7 @@ static void vdp_plain(float s[STEP][NR], const float *restrict a,
         const int k = i ^ 1;
         for (int r = 0; r < STEP; r++)
             for (int j = 0; j < NR; j++)
-                t[r][j] = __builtin_fmaf(a[r * BF16_GROUP + k], b[k * NR + j],
+                t[r][j] = fma_f32(a[r * BF16_GROUP + k], b[k * NR + j],
                                          t[r][j]);
     }
     memcpy(s, t, sizeof t);

@@ -4,7 +4,7 @@
  *
  * Plain loops over lanes. Where the base instruction set has a fused
  * multiply-add (AArch64, POWER, RISC-V) the compiler vectorises them; where it
- * has none (x86-64 baseline) fmaf becomes a library call: right, but slow. */
+ * has none (x86-64 baseline) it becomes a call: right, but slow. */
 #include "ops/exact/exact.h"
 
 #ifndef TT_REAL_DOUBLE
@@ -27,7 +27,7 @@ static void conv_tile(float *c, int64_t ldc, const exact_window *w, int64_t at,
         for (int64_t k = 0; k < n; k++)
             for (int r = 0; r < MR; r++)
                 for (int i = 0; i < NR; i++)
-                    s[r][i] = __builtin_fmaf(a[r * w->ld + k], b[k * NR + i],
+                    s[r][i] = fma_f32(a[r * w->ld + k], b[k * NR + i],
                                              s[r][i]);
     }
     for (int r = 0; r < MR; r++)
@@ -58,7 +58,7 @@ static void score_tile(float *s, const float *k, const float *restrict q,
     for (int64_t d = 0; d < D; d++)
         for (int r = 0; r < AM; r++)
             for (int i = 0; i < AQ; i++)
-                t[r][i] = __builtin_fmaf(k[r * D + d], q[d * AQ + i], t[r][i]);
+                t[r][i] = fma_f32(k[r * D + d], q[d * AQ + i], t[r][i]);
     memcpy(s, t, sizeof t);
 }
 
@@ -72,7 +72,7 @@ static void value_tile(float *o, const float *begun, const float *part,
     for (int64_t j = 0; j < n; j++)
         for (int r = 0; r < AM; r++)
             for (int i = 0; i < AQ; i++)
-                t[r][i] = __builtin_fmaf(v[j * AM + r], p[j * AQ + i], t[r][i]);
+                t[r][i] = fma_f32(v[j * AM + r], p[j * AQ + i], t[r][i]);
     for (int r = 0; r < AM; r++)
         for (int i = 0; i < AQ; i += VS) JOIN_ROW(r, i, vs_load(&t[r][i]))
 }
@@ -84,7 +84,7 @@ static double fma_loop(int64_t n)
     for (int i = 0; i < NR; i++) s[i] = (float)i;
     for (int64_t k = 0; k < n; k++)
         for (int i = 0; i < NR; i++)
-            s[i] = __builtin_fmaf(0.999f, s[i], 0.001f);
+            s[i] = fma_f32(0.999f, s[i], 0.001f);
     for (int i = 0; i < NR; i++) seed = s[i];
     return 2.0 * NR * (double)n + 0 * (double)seed;
 }

@@ -40,7 +40,7 @@ INLINE double join_groups(const vd *group, const float *rest, int64_t n,
     memcpy(lane, group, sizeof lane);
     for (int64_t l = 0; l < n; l++) {
         double d = (double)rest[l] - mean;
-        lane[l] = square ? __builtin_fma(d, d, lane[l]) : lane[l] + d;
+        lane[l] = square ? fma_f64(d, d, lane[l]) : lane[l] + d;
     }
     EACH(GROUPS / 2) half[i] = vd_load(lane + i * VD) +
                                vd_load(lane + TT_LANES / 2 + i * VD);
@@ -149,7 +149,7 @@ INLINE double layer_row(float *y, norm_row *q, int64_t c, const float *w,
     double moment = join_groups(m2, next + k, c - k, next_mean, true);
     for (; k < c; k++) {
         float xhat = (float)(((double)x[k] - mean) * scale);
-        y[k] = w ? __builtin_fmaf(xhat, w[k], b[k]) : xhat;
+        y[k] = w ? fma_f32(xhat, w[k], b[k]) : xhat;
     }
     return moment;
 }
@@ -239,7 +239,7 @@ static void k_col_moment(double *restrict m2, const float *restrict x,
         for (; i < c; i++)
             for (int64_t k = 0; k < rows; k++) {
                 double d = (double)x[k * stride + i] - mean[i];
-                m2[i] = __builtin_fma(d, d, m2[i]);
+                m2[i] = fma_f64(d, d, m2[i]);
             }
     }
 }
@@ -265,8 +265,8 @@ INLINE void blend_rows(float *x, int64_t c, const double *mean,
     for (; i < c; i++)
         for (int r = 0; r < rows; r++) {
             double v = (double)x[r * c + i];
-            double a = __builtin_fma(gain[i], v - mean[i], target[i]);
-            x[r * c + i] = (float)__builtin_fma(tau, a, (1 - tau) * v);
+            double a = fma_f64(gain[i], v - mean[i], target[i]);
+            x[r * c + i] = (float)fma_f64(tau, a, (1 - tau) * v);
         }
 }
 

@@ -22,6 +22,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/fma.h"
+
 #if defined(__AVX512F__) && defined(__AVX512VL__)
 #include <immintrin.h>
 #define VD 8
@@ -179,19 +181,19 @@ INLINE void vs_store(float *x, vs v)
 
 INLINE vd vd_fma(vd a, vd b, vd c)
 {
-    for (int i = 0; i < VD; i++) c[i] = __builtin_fma(a[i], b[i], c[i]);
+    for (int i = 0; i < VD; i++) c[i] = fma_f64(a[i], b[i], c[i]);
     return c;
 }
 
 INLINE vf vf_fma(vf a, vf b, vf c)
 {
-    for (int i = 0; i < VD; i++) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    for (int i = 0; i < VD; i++) c[i] = fma_f32(a[i], b[i], c[i]);
     return c;
 }
 
 INLINE vs vs_fma(vs a, vs b, vs c)
 {
-    for (int i = 0; i < VS; i++) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    for (int i = 0; i < VS; i++) c[i] = fma_f32(a[i], b[i], c[i]);
     return c;
 }
 

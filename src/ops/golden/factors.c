@@ -11,6 +11,7 @@
 #include <float.h>
 #include <math.h>
 
+#include "core/fma.h"
 #include "core/parallel.h"
 #include "tether/mathfn.h"
 
@@ -71,10 +72,10 @@ void golden_attend_blocks(const golden_head *r, int64_t i, float *o, float *acc)
             p[j] = r->class->factor(p[j]);
         }
         float alpha = j0 ? tt_exp_real(m - top) : 0;
-        l = j0 ? fmaf(l, alpha, sum) : sum;
+        l = j0 ? fma_f32(l, alpha, sum) : sum;
         for (int64_t d = 0; d < a->D; d++) {
             float block = r->class->chain(0, r->v + j0 * a->D + d, a->D, p, n);
-            acc[d] = j0 ? fmaf(acc[d], alpha, block) : block;
+            acc[d] = j0 ? fma_f32(acc[d], alpha, block) : block;
         }
         m = top;
     }

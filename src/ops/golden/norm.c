@@ -4,6 +4,7 @@
  *
  * Statistics are double in the lane order of reduce.h; the result is rounded
  * to the compute type once before any weight is applied. */
+#include "core/fma.h"
 #include "core/parallel.h"
 #include "ops/golden/golden.h"
 #include "ops/reduce.h"
@@ -21,7 +22,7 @@ static double row_moment(const tt_real *x, int64_t c, double mean)
     double lane[TT_LANES] = {0};
     for (int64_t i = 0; i < c; i++) {
         double d = (double)x[i] - mean;
-        lane[i % TT_LANES] = fma(d, d, lane[i % TT_LANES]);
+        lane[i % TT_LANES] = fma_f64(d, d, lane[i % TT_LANES]);
     }
     return join_lanes(lane);
 }
@@ -87,7 +88,7 @@ void golden_col_moment(tt_ctx *ctx, const tt_col_moment_args *a)
         double s = 0;
         for (int64_t r = 0; r < a->n; r++) {
             double d = (double)a->x[r * a->c + i] - a->mean[i];
-            s = fma(d, d, s);
+            s = fma_f64(d, d, s);
         }
         a->m2[i] = s;
     }
@@ -105,8 +106,8 @@ void golden_col_blend(tt_ctx *ctx, const tt_col_blend_args *a)
                 x[i] = (tt_real)(a->tau * a->target[i] + rest);
                 continue;
             }
-            double edit = fma(a->gain[i], v - a->mean[i], a->target[i]);
-            x[i] = (tt_real)fma(a->tau, edit, rest);
+            double edit = fma_f64(a->gain[i], v - a->mean[i], a->target[i]);
+            x[i] = (tt_real)fma_f64(a->tau, edit, rest);
         }
     }
 }

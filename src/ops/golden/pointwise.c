@@ -1,6 +1,7 @@
 /* pointwise.c: element-wise operators.
  *
  * SPDX-License-Identifier: Apache-2.0 */
+#include "core/fma.h"
 #include "core/parallel.h"
 #include "ops/golden/golden.h"
 #include "ops/reduce.h"
@@ -75,8 +76,8 @@ void golden_rope(tt_ctx *ctx, const tt_rope_args *a)
             for (int64_t h = 0; h < a->H; h++) {
                 int64_t at = (t * a->H + h) * a->D + 2 * j;
                 double re = (double)a->x[at], im = (double)a->x[at + 1];
-                a->y[at] = (tt_real)fma(re, c, -(im * s));
-                a->y[at + 1] = (tt_real)fma(re, s, im * c);
+                a->y[at] = (tt_real)fma_f64(re, c, -(im * s));
+                a->y[at + 1] = (tt_real)fma_f64(re, s, im * c);
             }
         }
 }

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/fma.h"
 #include "ops/bf16.h"
 #include "ops/frozen.h"
 
@@ -71,7 +72,7 @@ static float core_step(const sum_rule *r, float c, const float *a, int64_t step,
 static float add_product(const sum_rule *r, float c, float a, float b)
 {
     if (r->unfused) return c + (float)(a * b);
-    if (r->order == SUM_FLOAT || r->keep) return fmaf(a, b, c);
+    if (r->order == SUM_FLOAT || r->keep) return fma_f32(a, b, c);
     return bf16_fma(a, b, c);
 }
 

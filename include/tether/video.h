@@ -10,7 +10,8 @@
  *
  * Targets, by the end of the path:
  *   .mp4 .webm .mkv .gif   through the `ffmpeg` program (H.264 yuv420p for mp4
- *                          and mkv, VP9 for webm)
+ *                          and mkv, VP9 for webm; BT.709, limited range, and
+ *                          described as that)
  *   .y4m                   YUV4MPEG2, written here: 4:4:4, 8 bit, BT.601,
  *                          limited range (tt_yuv_from_rgb)
  *   name%05d.png           one PNG per frame, numbered from 0; the last
@@ -124,8 +125,8 @@ bool tt_pattern_name(char *buf, size_t n, const char *pattern, int64_t index);
 /* ---- pictures and videos in ---------------------------------------------- */
 
 /* Read one PNG or JPEG: *rgb [*height, *width, 3] in `a`. Alpha is dropped, 16
- * bits are cut to 8, grey and palettes become RGB; orientation tags and
- * colour profiles are not looked at.
+ * bits are cut to 8, grey and palettes become RGB. The picture is upright: its
+ * EXIF orientation is applied. Colour profiles are not looked at.
  * Errors  TT_EFORMAT  neither, damaged, or outside the bounds above
  *         TT_EIO */
 tt_status tt_picture_read(tt_ctx *ctx, tt_arena *a, uint8_t **rgb,

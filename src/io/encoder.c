@@ -15,20 +15,27 @@
 
 typedef struct container {
     const char *ending, *format;
-    const char *codec[14];      /* NULL-terminated arguments                  */
+    const char *codec[28];      /* NULL-terminated arguments                  */
 } container;
+
+/* BT.709, limited range: converted so and described so. What has no
+ * description is taken as BT.601 by some players and as BT.709 by others. */
+#define COLOURS                                                                \
+    "-vf", "scale=out_color_matrix=bt709:out_range=tv,format=yuv420p",         \
+    "-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc",         \
+    "bt709", "-color_range", "tv"
 
 /* bitexact: Matroska has a random number in every file otherwise. */
 static const container containers[] = {
     /* in fragments of two seconds, which can be played before the end is
      * there; encoder_index makes an ordinary file of it */
-    {".mp4", "mp4", {"-c:v", "libx264", "-crf", "18", "-pix_fmt", "yuv420p",
-                     "-g", "32", "-movflags",
-                     "+frag_keyframe+empty_moov+default_base_moof", NULL}},
-    {".mkv", "matroska", {"-c:v", "libx264", "-crf", "18", "-pix_fmt",
-                          "yuv420p", "-fflags", "+bitexact", NULL}},
+    {".mp4", "mp4", {"-c:v", "libx264", "-crf", "18", COLOURS, "-g", "32",
+                     "-movflags", "+frag_keyframe+empty_moov+default_base_moof"
+                     "+write_colr", NULL}},
+    {".mkv", "matroska", {"-c:v", "libx264", "-crf", "18", COLOURS, "-fflags",
+                          "+bitexact", NULL}},
     {".webm", "webm", {"-c:v", "libvpx-vp9", "-crf", "24", "-b:v", "0",
-                       "-pix_fmt", "yuv420p", "-fflags", "+bitexact", NULL}},
+                       COLOURS, "-fflags", "+bitexact", NULL}},
     /* one palette per frame, so that nothing has to be held back */
     {".gif", "gif", {"-vf", "split[a][b];[a]palettegen=stats_mode=single[p];"
                      "[b][p]paletteuse=new=1", "-loop", "0", NULL}},
@@ -87,7 +94,7 @@ tt_status encoder_start(tt_ctx *ctx, ffmpeg *e, const char *path,
                        path);
     const char *title = labelled(ctx, "title=", f->title);
     const char *comment = labelled(ctx, "comment=", f->comment);
-    const char *argv[40] = {
+    const char *argv[56] = {
         "ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", "-xerror",
         "-y",
         "-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", rate,
@@ -117,7 +124,7 @@ void encoder_index(tt_ctx *ctx, const char *path, const char *from,
     const char *const argv[] = {
         "ffmpeg", "-nostdin", "-hide_banner", "-loglevel", "error", "-xerror",
         "-y", "-f", "mp4", "-i", in, "-c", "copy", "-map_metadata", "0",
-        "-movflags", "+faststart", "-f", "mp4", out, NULL};
+        "-movflags", "+faststart+write_colr", "-f", "mp4", out, NULL};
     if (ffmpeg_start(ctx, &e, "write", path, argv) == TT_OK)
         ffmpeg_finish(ctx, &e);
     ffmpeg_abort(&e);

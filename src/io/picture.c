@@ -8,7 +8,8 @@
  *         exceeds ALLOC_MAX, whatever the file says. A JPEG has few scans:
  *         each may go over the whole picture and take ten bytes.
  * Source  torchvision's transforms on Image.open(...).convert("RGB"):
- *         alpha is dropped, not blended; orientation tags are not read. */
+ *         alpha is dropped, not blended. Unlike there, a picture is taken as
+ *         its EXIF orientation says (exif.c). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -197,11 +198,13 @@ tt_status tt_picture_read(tt_ctx *ctx, tt_arena *a, uint8_t **rgb,
             tt_fail(ctx, TT_EFORMAT, "%s: damaged picture: %s", path,
                     stbi_failure_reason());
     }
-    io_map_close(&map);
-    if (pixels) *rgb = tt_alloc(ctx, a, (int64_t)w * h, 3, path);
-    if (*rgb) memcpy(*rgb, pixels, 3 * (size_t)w * (size_t)h);
-    free(pixels);
     *width = w;
     *height = h;
+    if (pixels) *rgb = tt_alloc(ctx, a, (int64_t)w * h, 3, path);
+    if (*rgb)
+        picture_upright(*rgb, pixels, width, height,
+                        picture_orientation(kind, p, (size_t)n));
+    free(pixels);
+    io_map_close(&map);
     return ctx->status;
 }

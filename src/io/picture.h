@@ -12,6 +12,16 @@ typedef enum picture_kind { PICTURE_NONE, PICTURE_PNG, PICTURE_JPEG }
 /* What a file that begins with these bytes is. */
 picture_kind picture_sniff(const uint8_t *head, size_t n);
 
+/* How the file says that its picture is to be held, 1 to 8 as EXIF counts: 1 is
+ * as it is stored, and what a file without a word, or with a damaged one, has.
+ * A PNG is whole (chunk lengths and CRCs). */
+int picture_orientation(picture_kind kind, const uint8_t *p, size_t n);
+
+/* The stored picture `from` [*height, *width, 3] as it is to be held, in `to`;
+ * from orientation 5 on width and height are exchanged. */
+void picture_upright(uint8_t *to, const uint8_t *from, int64_t *width,
+                     int64_t *height, int orientation);
+
 /* TT_EFORMAT naming the file when a picture of this size is outside the
  * bounds of video.h. */
 tt_status picture_check_size(tt_ctx *ctx, const char *path, int64_t width,

@@ -535,6 +535,96 @@ static void test_shows(tt_ctx *ctx)
     expect(!shows_picture(at("none.mp4")), "no file");
 }
 
+/* ---- colours ------------------------------------------------------------- */
+
+/* An ffmpeg of our own says what it was asked for. */
+static void test_colours_asked(tt_ctx *ctx)
+{
+    static const char *const endings[] = {"mp4", "mkv", "webm", "gif"};
+    char path[4096], asked[4096];
+    snprintf(path, sizeof path, "%s", getenv("PATH") ? getenv("PATH") : "");
+    mkdir(at("bin"), 0777);
+    FILE *f = fopen(at("bin/ffmpeg"), "w");
+    if (!expect(f != NULL, "an ffmpeg")) return;
+    fprintf(f, "#!/bin/sh\nPATH='%s'\necho \"$*\" >> '%s'\nfor a; do :; done\n"
+            "exec cat > \"${a#file:}\"\n", path, at("asked"));
+    fclose(f);
+    chmod(at("bin/ffmpeg"), 0777);
+    setenv("PATH", at("bin"), 1);
+    for (int i = 0; i < 4; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "a.%s", endings[i]);
+        expect_ok(write_video(ctx, at(name), 1), name);
+        f = fopen(at("asked"), "r");
+        const bool read = f && fgets(asked, sizeof asked, f);
+        if (f) fclose(f);
+        unlink(at("asked"));
+        const bool told = read
+            && strstr(asked, " scale=out_color_matrix=bt709:out_range=tv")
+            && strstr(asked, " -colorspace bt709 -color_primaries bt709 "
+                      "-color_trc bt709 -color_range tv ");
+        expect(read && told == (i < 3), "%s: BT.709, converted and described: "
+               "%s", endings[i], asked);
+    }
+    setenv("PATH", path, 1);
+}
+
+static bool holds(const char *path, const void *bytes, size_t n)
+{
+    static char all[1 << 16];
+    FILE *f = fopen(path, "rb");
+    const size_t size = f ? fread(all, 1, sizeof all, f) : 0;
+    if (f) fclose(f);
+    return memmem(all, size, bytes, n) != NULL;
+}
+
+/* Flat frames of primaries. What is read back goes by the description: it is
+ * at most 3 off where conversion and description agree. */
+static void test_colours(tt_ctx *ctx)
+{
+    static const struct {
+        const char *name;
+        size_t n;
+        uint8_t says[12];              /* 1 is BT.709; range 1 is limited     */
+    } kinds[] = {
+        {"c.mp4", 10, {'n', 'c', 'l', 'x', 0, 1, 0, 1, 0, 1}},
+        {"c.mkv", 4, {0x55, 0xb1, 0x81, 1}},
+        {"c.webm", 4, {0x55, 0xb1, 0x81, 1}},
+    };
+    static const uint8_t colour[6][3] = {{255, 0, 0}, {0, 255, 0}, {0, 0, 255},
+                                         {255, 255, 0}, {255, 0, 255},
+                                         {200, 30, 90}};
+    const tt_video_format f = {.width = 64, .height = 48, .fps = 16,
+                               .frames = 6};
+    static uint8_t rgb[3 * 64 * 48];
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const char *path = at(kinds[k].name);
+        tt_video *v;
+        tt_video_in *in;
+        bool more = true;
+        int worst = 0;
+        if (tt_video_open(ctx, &v, path, &f) == TT_OK)
+            for (int i = 0; i < 6; i++) {
+                for (int p = 0; p < 64 * 48; p++)
+                    memcpy(rgb + 3 * p, colour[i], 3);
+                tt_video_frame(v, rgb);
+            }
+        expect_ok(tt_video_finish(v), path);
+        expect(holds(path, kinds[k].says, kinds[k].n), "%s describes its "
+               "colours", path);
+        if (!expect_ok(tt_video_in_open(ctx, &in, path), path)) continue;
+        for (int i = 0; i < 6; i++) {
+            expect(!tt_video_in_frame(in, rgb, &more) && more, "frame %d", i);
+            for (int c = 0; c < 3; c++) {
+                const int d = abs(rgb[3 * (24 * 64 + 32) + c] - colour[i][c]);
+                worst = d > worst ? d : worst;
+            }
+        }
+        tt_video_in_close(in);
+        expect(worst <= 3, "%s: colours are off by %d", path, worst);
+    }
+}
+
 /* Only where ffmpeg is installed; without it the refusal names a way out. */
 static void test_ffmpeg(tt_ctx *ctx)
 {
@@ -553,6 +643,7 @@ static void test_ffmpeg(tt_ctx *ctx)
     expect_ok(write_video(ctx, at("m.gif"), 5), "gif");
     expect(size_of(at("m.gif")) > 100 && shows_picture(at("m.gif")),
            "gif written");
+    test_colours(ctx);
 }
 
 int main(void)
@@ -582,6 +673,7 @@ int main(void)
     test_sheet(ctx);
     test_preview();
     test_shows(ctx);
+    test_colours_asked(ctx);
     test_ffmpeg(ctx);
 
     folder_remove();

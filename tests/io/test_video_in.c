@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "io/picture.h"
 #include "tests/folder.h"
 
 static tt_ctx *ctx;
@@ -383,6 +384,121 @@ static uint32_t be32(const uint8_t *p)
          | (uint32_t)p[3];
 }
 
+/* ---- orientation --------------------------------------------------------- */
+
+/* EXIF data with one entry before the orientation; its length. */
+static size_t exif_of(uint8_t *p, bool little, int orientation)
+{
+    static const uint8_t big[] = {
+        'M', 'M', 0, 42, 0, 0, 0, 8, 0, 2,
+        1, 0x0f, 0, 2, 0, 0, 0, 4, 'a', 'b', 'c', 0,
+        1, 0x12, 0, 3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0};
+    static const uint8_t small[] = {
+        'I', 'I', 42, 0, 8, 0, 0, 0, 2, 0,
+        0x0f, 1, 2, 0, 4, 0, 0, 0, 'a', 'b', 'c', 0,
+        0x12, 1, 3, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    memcpy(p, little ? small : big, sizeof big);
+    p[little ? 30 : 31] = (uint8_t)orientation;
+    return sizeof big;
+}
+
+/* The fixture with EXIF data in a segment behind another one. */
+static void put_jpeg_exif(const char *path, const uint8_t *exif, size_t n)
+{
+    uint8_t file[600] = {0xff, 0xd8, 0xff, 0xfe, 0, 4, 'h', 'i', 0xff, 0xe1, 0,
+                         (uint8_t)(n + 8), 'E', 'x', 'i', 'f', 0, 0};
+    memcpy(file + 18, exif, n);
+    memcpy(file + 18 + n, jpeg + 2, sizeof jpeg - 2);
+    put(path, file, 18 + n + sizeof jpeg - 2);
+}
+
+/* The PNG in `plain` with a chunk eXIf behind its IHDR. */
+static void put_png_exif(const char *path, const char *plain,
+                         const uint8_t *exif, size_t n)
+{
+    uint8_t file[4096], whole[4200];
+    const size_t size = get(plain, file, sizeof file);
+    memcpy(whole, file, 33);
+    memcpy(whole + 33, (uint8_t[]){0, 0, 0, (uint8_t)n, 'e', 'X', 'I', 'f'}, 8);
+    memcpy(whole + 41, exif, n);
+    const uint32_t crc = picture_crc32(0, whole + 37, n + 4);
+    for (int i = 0; i < 4; i++)
+        whole[41 + n + (size_t)i] = (uint8_t)(crc >> (24 - 8 * i));
+    memcpy(whole + 45 + n, file + 33, size - 33);
+    put(path, whole, size + 12 + n);
+}
+
+/* Where pixel x, y of the upright picture is stored, of w x h: what EXIF says
+ * of its first row and column, 1 = top and left, 6 = right and top ... */
+static void stored_at(int orientation, int w, int h, int x, int y, int *col,
+                      int *row)
+{
+    static const char *const sides[9] = {
+        NULL, "tl", "tr", "br", "bl", "lt", "rt", "rb", "lb"};
+    /* row 0 of the stored picture is the upright one's side [0], column 0 its
+     * side [1] */
+    const char *s = sides[orientation];
+    const bool swap = s[0] == 'l' || s[0] == 'r';
+    const int up_w = swap ? h : w, up_h = swap ? w : h;
+    *row = s[0] == 't' ? y : s[0] == 'b' ? up_h - 1 - y
+         : s[0] == 'l' ? x : up_w - 1 - x;
+    *col = s[1] == 'l' ? x : s[1] == 'r' ? up_w - 1 - x
+         : s[1] == 't' ? y : up_h - 1 - y;
+}
+
+static bool is_upright(const char *path, const uint8_t *stored, int w, int h,
+                       int orientation)
+{
+    static uint8_t got[3 * 16 * 16];
+    int64_t gw = 0, gh = 0;
+    bool good = read_video(path, got, sizeof got, &gw, &gh) == 1
+        && gw == (orientation > 4 ? h : w) && gh == (orientation > 4 ? w : h);
+    for (int y = 0; good && y < gh; y++)
+        for (int x = 0; x < gw; x++) {
+            int col, row;
+            stored_at(orientation, w, h, x, y, &col, &row);
+            good = good && !memcmp(got + 3 * (y * gw + x),
+                                   stored + 3 * (row * w + col), 3);
+        }
+    return good;
+}
+
+static void test_orientation(void)
+{
+    static uint8_t stored[3 * 16 * 8], rgb[3 * 13 * 9];
+    uint8_t exif[64];
+    int64_t w, h;
+    formula_picture(rgb, 13, 9);
+    expect_ok(tt_png_write(ctx, at("o.png"), rgb, 13, 9), "PNG");
+    put(at("o.jpg"), jpeg, sizeof jpeg);
+    expect(read_video(at("o.jpg"), stored, sizeof stored, &w, &h) == 1, "JPEG");
+    for (int i = 0; i < 10; i++)
+        for (int little = 0; little < 2; little++) {
+            const size_t n = exif_of(exif, little, i);
+            const int o = i < 1 || i > 8 ? 1 : i;
+            put_jpeg_exif(at("e.jpg"), exif, n);
+            put_png_exif(at("e.png"), at("o.png"), exif, n);
+            expect(is_upright(at("e.jpg"), stored, 16, 8, o),
+                   "JPEG of orientation %d: %s", i, tt_message(ctx));
+            expect(is_upright(at("e.png"), rgb, 13, 9, o),
+                   "PNG of orientation %d: %s", i, tt_message(ctx));
+        }
+    /* cut short, or a directory somewhere else: as without */
+    for (size_t n = 0; n < 34; n++) {
+        exif_of(exif, true, 6);
+        put_jpeg_exif(at("e.jpg"), exif, n);
+        expect(is_upright(at("e.jpg"), stored, 16, 8, n < 34 ? 1 : 6),
+               "EXIF of %zu bytes: %s", n, tt_message(ctx));
+    }
+    for (int i = 4; i < 8; i++) {
+        exif_of(exif, true, 6);
+        exif[i] = 0xff;
+        put_jpeg_exif(at("e.jpg"), exif, 38);
+        expect(is_upright(at("e.jpg"), stored, 16, 8, 1), "a directory beyond "
+               "the end: %s", tt_message(ctx));
+    }
+}
+
 static void put_be32(uint8_t *p, uint32_t v)
 {
     for (int i = 0; i < 4; i++) p[i] = (uint8_t)(v >> (24 - 8 * i));
@@ -554,6 +670,7 @@ int main(void)
     test_y4m_refusals();
     test_png_pattern();
     test_jpeg();
+    test_orientation();
     test_damaged_png();
     test_hostile();
     test_ffmpeg();

@@ -64,6 +64,8 @@ endif
 KNOWN_CC := \043if !defined __GNUC__ || defined __TINYC__\n\043error\n\043endif\nint main(void){return 0;}\n
 # try: does a C program (one line of $(1)) compile and link with flags $(2)?
 try = $(shell $(if $(TMPDIR),TMPDIR=$(call quoted,$(TMPDIR));) printf '%b' '$(1)' | $(CC) -x c - -o /dev/null $(2) >/dev/null 2>&1 && echo yes)
+# flag: flags $(1), if they work without a warning
+flag = $(if $(call try,int main(void){return 0;}\n,-Werror $(1)),$(1))
 
 ifneq ($(BUILDING),)
   ifneq ($(call try,$(KNOWN_CC),-std=c11 -ffp-contract=off),yes)
@@ -152,13 +154,20 @@ WARN  := -Wall -Wextra -Wpedantic -Wshadow -Wmissing-prototypes \
          -Wstrict-prototypes -Wvla -Wundef -Wpointer-arith
 # What is in src is also held to -Wconversion.
 WARN_SOURCE := -Wconversion -Wno-sign-conversion
-CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(OPT) -g \
+# Files come from strangers: an overflow ends the program (stack protector,
+# FORTIFY), and the tables of addresses are read-only (RELRO, now). Kernels read
+# no files and are left out. Sanitizers look closer by themselves.
+ifeq ($(SAN)$(filter -O0,$(OPT)),)
+HARDEN := $(call flag,-fstack-protector-strong) $(call flag,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+HARDEN_LINK := $(call flag,-Wl$(comma)-z$(comma)relro$(comma)-z$(comma)now)
+endif
+CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 $(OPT) -g $(HARDEN) \
          -ffp-contract=off -fno-math-errno \
          $(EXCESS) $(WARN) -fvisibility=hidden $(PIC) -Iinclude -Isrc -pthread $(OMP_FLAGS) $(AMX_DEFS) \
          $(if $(filter double,$(REAL)),-DTT_REAL_DOUBLE) \
          $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer) \
          $(CFLAGS)
-LDLIBS_ALL := -ldl -lm $(MPI_LIBS) $(LDLIBS)
+LDLIBS_ALL := $(HARDEN_LINK) -ldl -lm $(MPI_LIBS) $(LDLIBS)
 
 # Builds that differ in flags have folders of their own.
 EXTRA := $(strip $(wordlist 2,99,$(CC)) $(CFLAGS) $(LDLIBS))
@@ -541,7 +550,7 @@ $(B)/src/%.o: WARN += $(WARN_SOURCE)
 $(B)/src/io/picture.o: CFLAGS_ALL += -fwrapv
 # Kernels: one instruction set per file, chosen at run time. None of these flags
 # may change a value (no fast-math, contraction stays off).
-KERNEL_FLAGS := $(if $(filter -O2 -O3,$(OPT)),-O3) -fno-trapping-math
+KERNEL_FLAGS := $(if $(filter -O2 -O3,$(OPT)),-O3) -fno-trapping-math $(if $(HARDEN),-fno-stack-protector)
 $(B)/src/ops/machine.o $(B)/src/core/widen.o $(B)/src/ops/exact/product.o: \
     CFLAGS_ALL += $(KERNEL_FLAGS)
 $(B)/src/ops/exact/kernels_%.o: CFLAGS_ALL += $(KERNEL_FLAGS)

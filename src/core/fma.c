@@ -221,7 +221,7 @@ const fma_library fma_here = {
     fma_call_f32, fma_call_f64, own_sqrt_f32, own_sqrt_f64, own_rint,
 };
 
-/* Sums that are a hair above, below or beside the middle between two numbers:
+/* Sums that are a hair above, below or at the middle between two numbers:
  * whoever rounds the product, or the sum to more bits first, is wrong. */
 static int f32_right(const fma_library *l)
 {

@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: Apache-2.0
  *
- * Phones store what the sensor saw and write beside it which way was up.
+ * Phones store what the sensor saw, and in EXIF data which way was up.
  * Format  EXIF 2.32: in a JPEG the segment APP1 "Exif\0\0", in a PNG the chunk
  *         eXIf; a TIFF header, and in its first directory entry 0x0112.
  * Holds   no byte outside the given ones is read; what makes no sense counts

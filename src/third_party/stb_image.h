@@ -1,7 +1,7 @@
 /* tether: this copy differs from stb_image 2.27 in the lines marked "tether":
    JPEG symbol tables are bounded, a bit reader at the end of the data gives
-   zeros, and the PNG palette starts zeroed. The licence is at the end of the
-   file. */
+   zeros or an error, and the PNG palette starts zeroed. Known faults: README.md
+   next to this file. The licence is at the end of the file. */
 /* stb_image - v2.27 - public domain image loader - http://nothings.org/stb
                                   no warranty implied; use at your own risk
 
@@ -2215,6 +2215,7 @@ static int stbi__jpeg_decode_block(stbi__jpeg *j, short data[64], stbi__huffman 
       if (r) { // fast-AC path
          k += (r >> 4) & 15; // run
          s = r & 15; // combined length
+         if (s > j->code_bits) return stbi__err("bad huffman code","Corrupt JPEG"); // tether
          j->code_buffer <<= s;
          j->code_bits -= s;
          // decode into unzigzag'd location
@@ -2290,6 +2291,7 @@ static int stbi__jpeg_decode_block_prog_ac(stbi__jpeg *j, short data[64], stbi__
          if (r) { // fast-AC path
             k += (r >> 4) & 15; // run
             s = r & 15; // combined length
+            if (s > j->code_bits) return stbi__err("bad huffman code","Corrupt JPEG"); // tether
             j->code_buffer <<= s;
             j->code_bits -= s;
             zig = stbi__jpeg_dezigzag[k++];

@@ -402,7 +402,7 @@ static size_t exif_of(uint8_t *p, bool little, int orientation)
     return sizeof big;
 }
 
-/* The fixture with EXIF data in a segment behind another one. */
+/* The fixture with EXIF data in a segment after another one. */
 static void put_jpeg_exif(const char *path, const uint8_t *exif, size_t n)
 {
     uint8_t file[600] = {0xff, 0xd8, 0xff, 0xfe, 0, 4, 'h', 'i', 0xff, 0xe1, 0,
@@ -412,7 +412,7 @@ static void put_jpeg_exif(const char *path, const uint8_t *exif, size_t n)
     put(path, file, 18 + n + sizeof jpeg - 2);
 }
 
-/* The PNG in `plain` with a chunk eXIf behind its IHDR. */
+/* The PNG in `plain` with a chunk eXIf after its IHDR. */
 static void put_png_exif(const char *path, const char *plain,
                          const uint8_t *exif, size_t n)
 {

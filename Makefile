@@ -550,7 +550,7 @@ $(B)/src/%.o: WARN += $(WARN_SOURCE)
 $(B)/src/io/picture.o: CFLAGS_ALL += -fwrapv
 # Kernels: one instruction set per file, chosen at run time. None of these flags
 # may change a value (no fast-math, contraction stays off).
-KERNEL_FLAGS := $(if $(filter -O2 -O3,$(OPT)),-O3) -fno-trapping-math $(if $(HARDEN),-fno-stack-protector)
+KERNEL_FLAGS := $(if $(filter -O2 -O3,$(OPT)),-O3) -fno-trapping-math $(if $(HARDEN),-fno-stack-protector -U_FORTIFY_SOURCE)
 $(B)/src/ops/machine.o $(B)/src/core/widen.o $(B)/src/ops/exact/product.o: \
     CFLAGS_ALL += $(KERNEL_FLAGS)
 $(B)/src/ops/exact/kernels_%.o: CFLAGS_ALL += $(KERNEL_FLAGS)

@@ -44,8 +44,8 @@ for file in "$build/tether" "$build"/libtether.so.*; do
 done
 
 for object in "$build"/src/ops/exact/kernels_*.o; do
-    if ${NM:-nm} -u "$object" | grep -q __stack_chk_fail; then
-        fail "${object#"$build"/} checks its stack"
+    if ${NM:-nm} -u "$object" | grep -qE '__stack_chk_fail|_chk$'; then
+        fail "${object#"$build"/} checks its stack or its copies"
     else
         pass
     fi

@@ -18,7 +18,7 @@ TT_API_BEGIN
 /* ---- schedule ------------------------------------------------------------ */
 
 #define TT_TABLE 1000
-#define TT_MAX_STEPS 64
+#define TT_MAX_STEPS 100
 
 /* sigma_i = s u / (1 + (s-1) u), u = 1 - i/1000, in double, rounded once to
  * float32; timestep_i = float32(1000 sigma_i), the product in float32. */

@@ -174,6 +174,17 @@ const char *tt_setting_show(const tt_setting *row, const void *base, char *buf,
  * long. */
 int tt_setting_reals(double *values, int max, const char *text);
 
+/* What the setting `steps` means. One whole number n from 1 to TT_MAX_STEPS is
+ * a count: n values from 1000 downwards in equal distances, the end 0 left out,
+ * to the nearest whole number, as FlowMatchScheduler.set_timesteps spaces them
+ * before the shift. Else a list, which begins near 1000: commas or blanks
+ * between the values, in brackets or not.
+ *   values   [TT_MAX_STEPS]
+ *   counted  is it a count? NULL: not asked
+ * Errors  TT_EINVAL  neither; the sentence says what to give */
+tt_status tt_setting_steps(tt_ctx *ctx, double *values, int *n, bool *counted,
+                           const char *text);
+
 /* ---- the settings of a run ----------------------------------------------- */
 
 /* One knob of the policies; all of them, by name, are at most so many. */

@@ -68,7 +68,7 @@ static const opt_spec options[] = {
     {OPT_TEXT, "cache", 0, offsetof(bench_settings, cache), "NAME",
      "cache policy, as in generate; of pass also NAME:OPTION=VALUE, like "
      "tether:budget=12"},
-    {OPT_TEXT, "steps", 0, offsetof(bench_settings, steps), "LIST",
+    {OPT_TEXT, "steps", 0, offsetof(bench_settings, steps), "N|LIST",
      "of an estimate: denoising steps, as in generate"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };

@@ -45,8 +45,8 @@ static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Order of the re-noise"},
     {OPT_INT, "chunk", 0, offsetof(settings, chunk), "F",
      "latent frames per chunk (default 3)"},
-    {OPT_TEXT, "steps", 0, offsetof(settings, steps), "M",
-     "denoising steps: a count or the list (default 4)"},
+    {OPT_TEXT, "steps", 0, offsetof(settings, steps), "N|LIST",
+     "denoising steps, as in generate: how many (default 4), or the list"},
     {OPT_SWITCH, "independent-first-frame", 0,
      offsetof(settings, independent_first_frame), NULL,
      "the first chunk is one frame"},
@@ -67,14 +67,15 @@ static const opt_command noise_command = {
     .options = options,
 };
 
-/* "4" or "1000,750,500,250": the number of steps, -1 when neither. */
+/* How many steps the text means, as in `generate`; 0: the reason is said. */
 static int64_t count_steps(const char *text)
 {
     double list[TT_MAX_STEPS];
-    int n = tt_setting_reals(list, TT_MAX_STEPS, text);
-    if (n != 1) return n;
-    return list[0] == (double)(int64_t)list[0] && list[0] >= 1
-        && list[0] <= TT_MAX_STEPS ? (int64_t)list[0] : -1;
+    tt_ctx ctx = {.status = TT_OK};
+    int n;
+    if (!tt_setting_steps(&ctx, list, &n, NULL, text)) return n;
+    opt_refused(noise_command.name, &ctx);
+    return 0;
 }
 
 static int check_sides(const settings *s)
@@ -110,12 +111,9 @@ static int check_length(const settings *s)
 static int check(settings *s, int64_t *steps)
 {
     const char *me = noise_command.name;
-    *steps = count_steps(s->steps);
     if (!s->output) return opt_usage(me, "-o FILE is needed");
-    if (*steps < 1)
-        return opt_usage(me, "--steps needs a count from 1 to %d or a list of "
-                         "step values, but `%s` was given", TT_MAX_STEPS,
-                         s->steps);
+    *steps = count_steps(s->steps);
+    if (*steps < 1) return 2;
     const int status = check_sides(s);
     return status == GO_ON ? check_length(s) : status;
 }

@@ -38,7 +38,8 @@ static tt_status check_list(tt_ctx *ctx, const double *list, int n, bool warp)
                            "0..%d", list[i], TT_TABLE);
         if (warp && (list[i] < 1 || list[i] != floor(list[i])))
             return tt_fail(ctx, TT_EINVAL, "denoising step %g cannot be "
-                           "warped: it must be a whole number in 1..%d",
+                           "warped: it must be a whole number in 1..%d "
+                           "(--no-warp takes values as they are)",
                            list[i], TT_TABLE);
         if (i > 0 && !(list[i] < list[i - 1]))
             return tt_fail(ctx, TT_EINVAL, "denoising steps must decrease, but "

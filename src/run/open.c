@@ -161,6 +161,27 @@ tt_status tt_run_open_vae(tt_ctx *ctx, const tt_run *run, tt_vae **vae)
     return open_vae(ctx, run, vae, NULL);
 }
 
+/* ---- the schedule --------------------------------------------------------- */
+
+/* The timesteps that the network sees, and what they come from. */
+static void say_schedule(tt_ctx *ctx, const tt_run *r)
+{
+    const tt_rollout_options *o = &r->opt;
+    char text[TT_MAX_STEPS * 12] = "";
+    tt_schedule s;
+    if (ctx->status || tt_schedule_init(ctx, &s, o->shift, o->steps, o->nsteps,
+                                        o->warp, o->context_noise)) return;
+    for (int i = 0; i < s.nsteps; i++) {
+        const size_t at = strlen(text);
+        snprintf(text + at, sizeof text - at, "%s%.6g", i ? ", " : "", s.t[i]);
+    }
+    run_say(&r->events, true, "schedule: %d step%s at timestep%s %s, then the "
+            "clean pass at %lld (--steps %s, %s, shift %g)", s.nsteps,
+            s.nsteps == 1 ? "" : "s", s.nsteps == 1 ? "" : "s", text,
+            (long long)o->context_noise, r->s.steps,
+            o->warp ? "warped" : "as they are", o->shift);
+}
+
 /* ---- ranks --------------------------------------------------------------- */
 
 static tt_status share_out(tt_ctx *ctx, const tt_run *r)
@@ -238,6 +259,7 @@ static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
     TT_TRY(open_dit(ctx, r));
     TT_TRY(run_read_inputs(ctx, r));
     TT_TRY(check_rules(ctx, r));
+    say_schedule(ctx, r);
     TT_TRY(plan_begin(ctx, r));
     TT_TRY(try_vae(ctx, r));
     TT_TRY(open_restart_vae(ctx, r));

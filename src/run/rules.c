@@ -208,27 +208,32 @@ static tt_status check_given(tt_ctx *ctx, tt_settings *g)
     return TT_OK;
 }
 
-/* The schedule of the policy's release, where none was asked for. */
-static void default_schedule(tt_settings *g, const tt_policy_schedule *s)
+/* The schedule of the policy's release, where none was asked for. A count is
+ * its own list where that has as many; another one is spaced by the shift. */
+static tt_status default_schedule(tt_ctx *ctx, tt_settings *g,
+                                  const tt_policy_schedule *s)
 {
-    const bool steps = given(g, "steps");
+    double list[TT_MAX_STEPS];
     const bool warp = given(g, "warp") && g->warp;
-    if (!s) return;
-    if (!steps && !warp) g->steps = s->text;
-    if (!given(g, "warp")) g->warp = s->warp;
+    bool counted = false;
+    int n = 0;
+    if (!s) return ctx->status;
+    if (given(g, "steps"))
+        TT_TRY(tt_setting_steps(ctx, list, &n, &counted, g->steps));
+    const bool own = !n || (counted && n == s->nsteps);
+    if (own && !warp) g->steps = s->text;
+    if (!given(g, "warp") && (own || !counted)) g->warp = s->warp;
     if (!given(g, "shift")) g->shift = s->shift;
+    return TT_OK;
 }
 
 static tt_status fill_sampler(tt_ctx *ctx, tt_settings *g,
                               tt_rollout_options *o)
 {
     const tt_policy_schedule *s = tt_policy_class_of(&o->policy)->schedule;
-    default_schedule(g, s);
-    int n = tt_setting_reals(o->steps, TT_MAX_STEPS, g->steps);
-    if (n < 1)
-        return tt_fail(ctx, TT_EINVAL, "--steps needs up to %d numbers like "
-                       "1000,750,500,250, but `%s` was given", TT_MAX_STEPS,
-                       g->steps);
+    int n;
+    TT_TRY(default_schedule(ctx, g, s));
+    TT_TRY(tt_setting_steps(ctx, o->steps, &n, NULL, g->steps));
     if (n > 1 && o->steps[n - 1] == 0 && s) n--; /* CausVid's list ends so */
     if (!(g->shift > 0))
         return tt_fail(ctx, TT_EINVAL, "--shift must be positive, but %g was "

@@ -75,8 +75,10 @@ static const tt_setting fixed[] = {
      "instead of the generator"},
 
     {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Sampler"},
-    {TT_SETTING_TEXT, "steps", 0, AT(steps), "LIST",
-     "denoising steps (default 1000,750,500,250)"},
+    {TT_SETTING_TEXT, "steps", 0, AT(steps), "N|LIST",
+     "denoising steps: how many, 1 to 100 (default 4), in equal distances from "
+     "1000 downwards; or the list itself, like 1000,750,500,250. -v prints the "
+     "timesteps"},
     {TT_SETTING_SWITCH, "warp", 0, AT(warp), NULL,
      "map the steps through the shifted schedule (default: yes)"},
     {TT_SETTING_REAL, "shift", 0, AT(shift), "X",
@@ -401,6 +403,56 @@ int tt_setting_reals(double *values, int max, const char *text)
         if (*end != ',') return -1;
         text = end + 1;
     }
+}
+
+/* "1000, 750" in brackets or not: the count, or -1. */
+static int list_of_steps(double *values, const char *text)
+{
+    const char *const blanks = " \t";
+    int n = 0;
+    text += strspn(text, blanks);
+    const bool brackets = *text == '[';
+    text += brackets;
+    while (n < TT_MAX_STEPS) {
+        char *end;
+        const double v = strtod(text, &end);
+        if (end == text || !isfinite(v)) return -1;
+        values[n++] = v;
+        text = end + strspn(end, blanks);
+        if (brackets && *text == ']') return text[1] ? -1 : n;
+        if (!*text) return brackets ? -1 : n;
+        if (*text == ',') text++;
+        else if (text == end) return -1;
+    }
+    return -1;
+}
+
+tt_status tt_setting_steps(tt_ctx *ctx, double *values, int *n, bool *counted,
+                           const char *text)
+{
+    enum { NEAR = 950 };
+    if (ctx->status) return ctx->status;
+    *n = list_of_steps(values, text);
+    const int count = *n == 1 && values[0] >= 1 && values[0] <= TT_MAX_STEPS
+                    && values[0] == floor(values[0]) ? (int)values[0] : 0;
+    if (counted) *counted = count > 0;
+    for (int i = 0; i < count; i++)
+        values[i] = round((double)TT_TABLE * (count - i) / count);
+    if (count) *n = count;
+    if (*n < 1)
+        return tt_fail(ctx, TT_EINVAL, "--steps needs up to %d numbers like "
+                       "1000,750,500,250, or a count like 4, but `%s` was "
+                       "given", TT_MAX_STEPS, text);
+    if (values[0] >= NEAR) return TT_OK;
+    if (*n == 1)
+        return tt_fail(ctx, TT_EINVAL, "--steps %s: one number is the count of "
+                       "steps, a whole one from 1 to %d; a list of step values "
+                       "begins near 1000, like 1000,750,500,250", text,
+                       TT_MAX_STEPS);
+    return tt_fail(ctx, TT_EINVAL, "--steps %s: a list of step values begins "
+                   "near 1000 (%d or more), where a video is noise alone, like "
+                   "1000,750,500,250; --steps %d is %d steps in equal "
+                   "distances", text, NEAR, *n, *n);
 }
 
 /* ---- by name ------------------------------------------------------------- */

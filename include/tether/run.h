@@ -175,8 +175,8 @@ const char *tt_setting_show(const tt_setting *row, const void *base, char *buf,
 int tt_setting_reals(double *values, int max, const char *text);
 
 /* What the setting `steps` means. One whole number n from 1 to TT_MAX_STEPS is
- * a count: n values from 1000 downwards in equal distances, the end 0 left out,
- * to the nearest whole number, as FlowMatchScheduler.set_timesteps spaces them
+ * a count: n values from 1000 downwards, evenly spaced, the end 0 left out, to
+ * the nearest whole number, as FlowMatchScheduler.set_timesteps spaces them
  * before the shift. Else a list, which begins near 1000: commas or blanks
  * between the values, in brackets or not.
  *   values   [TT_MAX_STEPS]

@@ -7,6 +7,7 @@
  *         and the command line all go through these functions.
  * Next    policies/fifo.c */
 #include "cache/classes.h"
+#include "core/nearest.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -153,10 +154,15 @@ static tt_status no_such_knob(tt_ctx *ctx, const tt_policy_class *cls,
 
 static tt_status no_such_policy(tt_ctx *ctx, const char *name)
 {
+    enum { MOST = 32 };
+    const char *names[MOST], *word = name ? name : "";
+    char hint[NEAREST_HINT];
     sentence s = {.used = 0};
+    int n = 0;
+    for (; n < MOST && tt_policy_at(n); n++) names[n] = tt_policy_at(n)->name;
     say_policies(&s);
-    return tt_fail(ctx, TT_EINVAL, "there is no cache policy \"%s\"; there are "
-                   "%s", name ? name : "", s.text);
+    return tt_fail(ctx, TT_EINVAL, "there is no cache policy \"%s\"%s; there "
+                   "are %s", word, nearest_hint(hint, word, names, n), s.text);
 }
 
 /* ---- text to value ------------------------------------------------------- */
@@ -306,9 +312,16 @@ tt_status tt_policy_apply_preset(tt_ctx *ctx, tt_policy_options *o,
                        "they belong to tether", cls->name);
     for (const tt_policy_preset *p = cls->presets; p->name; p++)
         if (!strcmp(p->name, name)) return apply_settings(ctx, o, p->settings);
+    enum { MOST = 32 };
+    const char *names[MOST];
+    char hint[NEAREST_HINT];
+    int n = 0;
+    for (; n < MOST && cls->presets[n].name; n++)
+        names[n] = cls->presets[n].name;
     say_presets(&s, cls->presets);
-    return tt_fail(ctx, TT_EINVAL, "%s has no preset \"%s\"; there are %s",
-                   cls->name, name, s.text);
+    return tt_fail(ctx, TT_EINVAL, "%s has no preset \"%s\"%s; there are %s",
+                   cls->name, name, nearest_hint(hint, name, names, n),
+                   s.text);
 }
 
 /* ---- value to text ------------------------------------------------------- */

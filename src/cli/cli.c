@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/nearest.h"
 #include "tether/validate.h"
 #include "tether/team.h"
 
@@ -99,9 +100,11 @@ void cli_catch_signals(tt_ctx *ctx)
 static tt_status set_class(tt_ctx *ctx, const char *name)
 {
     tt_class cls;
+    char hint[NEAREST_HINT];
     if (!tt_class_find(&cls, name))
-        return tt_fail(ctx, TT_EINVAL, "--class %s is not known; the classes "
-                       "are %s", name, tt_class_names());
+        return tt_fail(ctx, TT_EINVAL, "--class %s is not known%s; the classes "
+                       "are %s", name, nearest_class(hint, name),
+                       tt_class_names());
     const tt_ops *ops = tt_ops_class(ctx->ops, cls);
     if (!ops && sizeof(tt_real) == 8)
         return tt_fail(ctx, TT_EINVAL, "--class %s needs a program built with "

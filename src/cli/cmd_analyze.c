@@ -86,6 +86,7 @@ static const opt_command analyze_command = {
     .options = options,
     .foreign = foreign,
     .positional_max = RUNS_MAX,
+    .bare = "name at least one run folder",
 };
 
 /* ---- options ------------------------------------------------------------- */

@@ -123,6 +123,8 @@ static const opt_command bench_command = {
     .options = options,
     .no_log = true,
     .positional_max = 1,
+    .bare = "say what to measure: `tether bench pass`, `tether bench "
+            "ops` or `tether bench error`",
 };
 
 double bench_now(const bench_settings *s)

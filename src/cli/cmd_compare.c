@@ -44,6 +44,10 @@ typedef struct compare {
     double seconds[POLICIES_MAX]; /* each took                                */
 } compare;
 
+#define EXAMPLE                                                                \
+    "  tether compare --caches fifo,memrope,tether -m MODEL -p \"a cat\" "       \
+    "--latents 60 \\\n      -o cat.html"
+
 static const char help[] =
     "tether compare: several cache policies on the same model, prompt and "
     "noise\n"
@@ -80,9 +84,9 @@ static const char help[] =
     "All other options are those of `tether generate --help`; --cache, "
     "--analyze,\n--label and the names of output files are filled in.\n"
     "\n"
-    "Example\n"
-    "  tether compare --caches fifo,memrope,tether -m MODEL -p \"a cat\" "
-    "--latents 60 \\\n      -o cat.html\n";
+    "Example\n" EXAMPLE "\n";
+
+static const char example[] = EXAMPLE;
 
 static const char me[] = "compare";
 
@@ -92,7 +96,11 @@ static const char me[] = "compare";
 static opt_command *command(void)
 {
     static opt_spec rows[OPT_SEEN_MAX + 2];
-    static opt_command c = {.name = me, .options = rows, .of_a_run = true};
+    static opt_command c = {
+        .name = me, .options = rows, .of_a_run = true,
+        .usage = "--caches A,B,C [options of generate] -o REPORT.html",
+        .examples = example,
+        .bare = "--caches needs a list of policies, like fifo,memrope,tether"};
     int n = 0;
     rows[n++] = (opt_spec){OPT_TEXT, "caches", 0, offsetof(compare, caches),
                            "LIST", "policies, separated by commas"};

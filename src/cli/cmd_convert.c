@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/ui/outputs.h"
 #include "cli/ui/progress.h"
+#include "core/nearest.h"
 #include "tether/io.h"
 
 typedef struct settings {
@@ -48,6 +49,7 @@ static const opt_command convert_command = {
                 "--dtype bf16",
     .options = options,
     .positional_max = 1,
+    .bare = "expected one file or folder to convert, and -o OUT.safetensors",
 };
 
 typedef struct view {
@@ -80,8 +82,10 @@ static int choice(const char *word, const char *const *names)
     return -2;
 }
 
-/* The settings as options; a sentence when one is not what it may be. */
-static const char *read_choices(tt_convert_options *o, const settings *s)
+/* The settings as options; a sentence when one is not what it may be, in `why`
+ * where it is about a word. */
+static const char *read_choices(tt_convert_options *o, const settings *s,
+                                char why[200])
 {
     static const char *const types[] = {"f32", "bf16", "f16", NULL};
     static const tt_dtype dtype[] = {TT_F32, TT_BF16, TT_F16};
@@ -95,7 +99,11 @@ static const char *read_choices(tt_convert_options *o, const settings *s)
     o->dtype = t >= 0 ? dtype[t] : TT_NONE;
     o->diffusers = l == 1;
     if (!s->out || !*s->out) return "-o OUT.safetensors is missing";
-    if (t == -2) return "--dtype must be f32, bf16 or f16";
+    char hint[NEAREST_HINT];
+    if (t == -2)
+        snprintf(why, 200, "--dtype must be f32, bf16 or f16, but `%.60s` was "
+                 "given%s", s->dtype, nearest_hint(hint, s->dtype, types, 3));
+    if (t == -2) return why;
     if (l == -2) return "--layout must be wan or diffusers";
     if (o->kind == -2)
         return "--model must be dit, vae, text-encoder or tiny-vae";
@@ -115,7 +123,8 @@ int cmd_convert(tt_ctx *ctx, int argc, char **argv)
         return opt_usage("convert", "expected one file or folder to convert");
     tt_convert_options o = {.chosen = show_choice, .progress = show_progress,
                             .user = &v};
-    const char *why = read_choices(&o, &s);
+    char words[200];
+    const char *why = read_choices(&o, &s, words);
     if (why) return opt_usage("convert", "%s", why);
     if (cli_setup(ctx, &common)) return cli_failed(ctx);
     if (progress_open(ctx, &v.bar, &common, false)) return cli_failed(ctx);

@@ -76,6 +76,7 @@ static const opt_command decode_command = {
                 "  tether decode --vae Wan2.1_VAE.pth --latents l.safetensors "
                 "-o - | ffplay -",
     .options = options,
+    .bare = "--latents FILE is needed, and -o PATH",
 };
 
 static int check(const settings *s, int64_t *split, int *nsplit)

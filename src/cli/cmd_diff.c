@@ -44,6 +44,7 @@ static const opt_command diff_command = {
     .options = options,
     .no_log = true,
     .positional_max = 2,
+    .bare = "expected two files, A and B",
 };
 
 /* "GLOB ABS [REL]"; glob has room for 300. */

@@ -59,6 +59,7 @@ static const opt_command command = {
                 "-o fox.safetensors\n"
                 "  tether generate ... --embeds fox.safetensors",
     .options = options,
+    .bare = "give a prompt, and -o FILE",
 };
 
 /* What goes into the encoder, [B, L] each, in ctx->scratch. */

@@ -65,6 +65,7 @@ static const opt_command encode_command = {
     "-o cat.safetensors\n"
     "  tether generate ... --initial-latents cat.safetensors -o longer.mp4",
     .options = options,
+    .bare = "give one of -i PATH and --raw-in FILE, and -o FILE",
 };
 
 static int check(const settings *s, const opt_result *given)

@@ -36,6 +36,7 @@ static opt_command command = {
     "  the settings of the paper, with a log of every cache decision:\n"
     "  tether generate ... --preset paper --trace-cache trace.safetensors",
     .of_a_run = true,
+    .bare = "say what the video shows, and where it goes",
 };
 
 const opt_command *generate_command(void)

@@ -44,6 +44,7 @@ static const opt_command inspect_command = {
                 "  tether inspect Wan2.1_VAE.pth --verify",
     .options = options,
     .positional_max = 1,
+    .bare = "expected one FILE or FOLDER",
 };
 
 /* ---- what it would be read as -------------------------------------------- */

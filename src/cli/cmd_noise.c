@@ -65,6 +65,7 @@ static const opt_command noise_command = {
     .examples = "  tether noise -o noise.safetensors -s 7 --latents 21\n"
                 "  tether generate ... --noise noise.safetensors",
     .options = options,
+    .bare = "-o FILE is needed",
 };
 
 /* How many steps the text means, as in `generate`; 0: the reason is said. */
@@ -165,7 +166,7 @@ int cmd_noise(tt_ctx *ctx, int argc, char **argv)
     cli_common common;
     opt_result given;
     progress p;
-    int64_t steps;
+    int64_t steps = 0;
     int status = opt_parse(&noise_command, &s, &common, &given, argc, argv);
     if (status == GO_ON) status = check(&s, &steps);
     if (status != GO_ON) return status;

@@ -55,6 +55,7 @@ static const opt_command command = {
     .examples = "  tether tokenize -m Wan2.1-T2V-1.3B -p \"a red fox\"\n"
                 "  tether tokenize --clean-only < prompts.txt",
     .options = options,
+    .bare = "give the folder or the file of a tokenizer",
 };
 
 static int check(const settings *s, const opt_result *given)

@@ -9,15 +9,17 @@
 #include "cli/ui/manual.h"
 #include "cli/validate/validate_files.h"
 
+#define WAYS                                                                   \
+    "--backend FILE.so [options]\n"                                            \
+    "       tether validate --dump THEIRS --against OURS [options]\n"          \
+    "       tether validate --dump THEIRS [options] -- generate ARGS...\n"     \
+    "       tether validate --manifest [FILE] [options]\n"                     \
+    "       tether validate export FOLDER [options]\n"                         \
+    "       tether validate check FOLDER --got FOLDER2 [options]\n"            \
+    "       tether validate compare BEFORE.json AFTER.json [options]"
+
 static const char help[] =
-    "usage: tether validate --backend FILE.so [options]\n"
-    "       tether validate --dump THEIRS --against OURS [options]\n"
-    "       tether validate --dump THEIRS [options] -- generate ARGS...\n"
-    "       tether validate --manifest [FILE] [options]\n"
-    "       tether validate export FOLDER [options]\n"
-    "       tether validate check FOLDER --got FOLDER2 [options]\n"
-    "       tether validate compare BEFORE.json AFTER.json [options]\n"
-    "\n"
+    "usage: tether validate " WAYS "\n\n"
     "Is another implementation of the model right to within what its\n"
     "arithmetic allows, and if not, which tensor is the first to be wrong?\n"
     "\n"
@@ -31,6 +33,12 @@ static const char help[] =
     "`tether validate WAY --help` explains one (WAY: --backend, --dump, "
     "--manifest,\nexport, check, compare). Exit status: 0 everything passed, "
     "1 a mismatch,\n2 usage, 3 data that cannot be read.\n";
+
+static const opt_command bare = {
+    .name = "validate", .usage = WAYS,
+    .bare = "expected --backend, --dump, --manifest, export, check or compare",
+    .examples = "  tether validate --backend ./mine.so",
+};
 
 /* "--name", "--name=..." */
 static bool is_option(const char *arg, const char *name)
@@ -92,6 +100,5 @@ int cmd_validate(tt_ctx *ctx, int argc, char **argv)
         return opt_usage("validate", "%s is not one of --backend, --dump, "
                          "--manifest, export, check and compare, and none of "
                          "them was given", argv[1]);
-    return opt_usage("validate", "expected --backend, --dump, "
-                     "--manifest, export, check or compare");
+    return opt_bare(&bare);
 }

@@ -16,6 +16,7 @@
 
 #include "cli/cli.h"
 #include "cli/ui/manual.h"
+#include "core/nearest.h"
 #include "tether/backend.h"
 #include "tether/policy.h"
 #include "tether/team.h"
@@ -122,7 +123,7 @@ static int no_such_command(const char *name)
 {
     const char *names[NCOMMANDS];
     for (int i = 0; i < NCOMMANDS; i++) names[i] = commands[i].name;
-    const char *near = opt_nearest(name, names, NCOMMANDS);
+    const char *near = nearest_name(name, names, NCOMMANDS);
     if (near)
         fprintf(stderr, "tether: unknown command `%s`; did you mean `%s`?\n",
                 name, near);
@@ -283,7 +284,8 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* so is a file above the limit of ulimit -f */
     if (argc < 2) {
         fprintf(stderr, "tether: no command given; `tether --help` lists "
-                "them\n");
+                "them\nusage: tether COMMAND [options]\nexample:\n"
+                "  tether demo\n");
         return 2;
     }
     if (is_one_of(argv[1], helps))

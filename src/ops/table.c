@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/nearest.h"
 #include "ops/backends.h"
 
 const tt_ops *tt_ops_at(int i)
@@ -47,12 +48,14 @@ tt_status tt_ops_use(tt_ctx *ctx, const char *name)
     const tt_ops *ops = tt_ops_find(name);
     if (ctx->status) return ctx->status;
     if (!ops) {
-        char have[256] = "";
+        char have[256] = "", hint[NEAREST_HINT];
+        static const char *const names[] = {"exact", "golden", "blas", "cuda"};
         for (int i = 0; tt_ops_at(i); i++)
             snprintf(have + strlen(have), sizeof have - strlen(have), "%s%s",
                      i ? ", " : "", tt_ops_at(i)->name);
         return tt_fail(ctx, TT_EINVAL, "backend %s is not built into this "
-                       "program; it has: %s%s", name, have,
+                       "program%s; it has: %s%s", name,
+                       nearest_hint(hint, name, names, 4), have,
                        strchr(name, '/') ? ". A shared object is for `tether "
                        "validate --backend`" : "");
     }

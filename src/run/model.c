@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/nearest.h"
 #include "io/json.h"
 
 static bool exists(const char *path)
@@ -120,11 +121,13 @@ tt_status tt_model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
 tt_status tt_model_vae_class(tt_ctx *ctx, tt_class *cls,
                              const tt_model_paths *p)
 {
+    char hint[NEAREST_HINT];
     *cls = TT_CLASS_F32;
     if (!p->vae_class || ctx->status || tt_class_find(cls, p->vae_class))
         return ctx->status;
-    return tt_fail(ctx, TT_EINVAL, "--vae-class %s is not known; the classes "
-                   "are %s", p->vae_class, tt_class_names());
+    return tt_fail(ctx, TT_EINVAL, "--vae-class %s is not known%s; the "
+                   "classes are %s", p->vae_class,
+                   nearest_class(hint, p->vae_class), tt_class_names());
 }
 
 /* An open VAE gets its class, and its folder. */

@@ -100,12 +100,12 @@ static tt_status check_effect(tt_ctx *ctx, const tt_settings *g)
 static tt_status split_size(tt_ctx *ctx, tt_settings *g)
 {
     long long w, h;
-    char end;
+    char by, end;
     if (!g->size) return TT_OK;
     if (given(g, "width") || given(g, "height"))
         return tt_fail(ctx, TT_EINVAL, "give --size or -W and -H, not both");
-    if (sscanf(g->size, "%lldx%lld%c", &w, &h, &end) != 2
-        && sscanf(g->size, "%lld*%lld%c", &w, &h, &end) != 2)
+    if (sscanf(g->size, "%lld%c%lld%c", &w, &by, &h, &end) != 3
+        || !strchr("xX*", by))
         return tt_fail(ctx, TT_EINVAL, "--size needs WIDTHxHEIGHT like "
                        "832x480, but `%s` was given", g->size);
     g->width = w;

@@ -76,8 +76,8 @@ static const tt_setting fixed[] = {
 
     {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Sampler"},
     {TT_SETTING_TEXT, "steps", 0, AT(steps), "N|LIST",
-     "denoising steps: how many, 1 to 100 (default 4), in equal distances from "
-     "1000 downwards; or the list itself, like 1000,750,500,250. -v prints the "
+     "denoising steps: how many, 1 to 100 (default 4), evenly spaced from 1000 "
+     "downwards; or the list itself, like 1000,750,500,250. -v prints the "
      "timesteps"},
     {TT_SETTING_SWITCH, "warp", 0, AT(warp), NULL,
      "map the steps through the shifted schedule (default: yes)"},
@@ -377,6 +377,10 @@ tt_status tt_setting_store(tt_ctx *ctx, const tt_setting *row, void *base,
     if (ctx->status) return ctx->status;
     errno = 0;
     if (store(row, (char *)base + row->offset, text)) return TT_OK;
+    if (row->kind == TT_SETTING_U64 && !strcmp(row->name, "seed") && text)
+        return tt_fail(ctx, TT_EINVAL, "--seed needs a whole number from 0 to "
+                       "2^64-1, but `%s` was given; --seed random draws one",
+                       text);
     return tt_fail(ctx, TT_EINVAL, errno == ERANGE
                    ? "--%s needs %s, and `%s` is out of range"
                    : text ? "--%s needs %s, but `%s` was given"
@@ -443,7 +447,7 @@ tt_status tt_setting_steps(tt_ctx *ctx, double *values, int *n, bool *counted,
         return tt_fail(ctx, TT_EINVAL, "--steps needs up to %d numbers like "
                        "1000,750,500,250, or a count like 4, but `%s` was "
                        "given", TT_MAX_STEPS, text);
-    if (values[0] >= NEAR) return TT_OK;
+    if (values[0] >= NEAR && values[0] <= TT_TABLE) return TT_OK;
     if (*n == 1)
         return tt_fail(ctx, TT_EINVAL, "--steps %s: one number is the count of "
                        "steps, a whole one from 1 to %d; a list of step values "
@@ -451,8 +455,7 @@ tt_status tt_setting_steps(tt_ctx *ctx, double *values, int *n, bool *counted,
                        TT_MAX_STEPS);
     return tt_fail(ctx, TT_EINVAL, "--steps %s: a list of step values begins "
                    "near 1000 (%d or more), where a video is noise alone, like "
-                   "1000,750,500,250; --steps %d is %d steps in equal "
-                   "distances", text, NEAR, *n, *n);
+                   "1000,750,500,250; --steps %d is %d evenly spaced ones", text, NEAR, *n, *n);
 }
 
 /* ---- by name ------------------------------------------------------------- */

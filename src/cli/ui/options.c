@@ -13,8 +13,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/ui/foreign.h"
 #include "cli/ui/manual.h"
 #include "cli/ui/outputs.h"
+#include "core/nearest.h"
 #include "tether/classes.h"
 
 #define CLASS_HELP(name, NAME, kernels, saved, summary, machines)              \
@@ -114,46 +116,7 @@ static void print_help(const opt_command *cmd)
     if (cmd->examples) printf("\nExamples\n%s\n", cmd->examples);
 }
 
-/* ---- misspelt names ------------------------------------------------------ */
-
-/* Levenshtein distance with adjacent swaps, capped lengths. */
-static int distance(const char *a, const char *b)
-{
-    enum { N = 40 };
-    size_t n = strlen(a), m = strlen(b);
-    if (n >= N || m >= N) return N;
-    int d[N][N];
-    for (size_t i = 0; i <= n; i++) d[i][0] = (int)i;
-    for (size_t j = 0; j <= m; j++) d[0][j] = (int)j;
-    for (size_t i = 1; i <= n; i++)
-        for (size_t j = 1; j <= m; j++) {
-            int best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            if (d[i - 1][j] + 1 < best) best = d[i - 1][j] + 1;
-            if (d[i][j - 1] + 1 < best) best = d[i][j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]
-                && d[i - 2][j - 2] + 1 < best)
-                best = d[i - 2][j - 2] + 1;
-            d[i][j] = best;
-        }
-    return d[n][m];
-}
-
-const char *opt_nearest(const char *word, const char *const *names, int n)
-{
-    const char *best = NULL;
-    int best_d = 1000;
-    for (int i = 0; i < n; i++) {
-        int d = distance(word, names[i]);
-        size_t len = strlen(word);
-        if (len >= 3 && !strncmp(word, names[i], len)) d = 1;
-        if (d < best_d) {
-            best_d = d;
-            best = names[i];
-        }
-    }
-    int allowed = strlen(word) < 5 ? 1 : strlen(word) < 9 ? 2 : 3;
-    return best_d <= allowed ? best : NULL;
-}
+/* ---- refusals -------------------------------------------------------------- */
 
 int opt_usage(const char *command, const char *fmt, ...)
 {
@@ -172,24 +135,82 @@ int opt_refused(const char *command, const tt_ctx *ctx)
                                     : cli_failed(ctx);
 }
 
-static int unknown(const opt_command *cmd, const char *name)
+/* The row of that name, of the command or of all of them. */
+static const opt_spec *row_of(const opt_command *cmd, const char *name)
 {
-    const char *names[OPT_SEEN_MAX];
-    int n = 0;
     const opt_spec *tables[] = {cmd->options, common_options(cmd)};
+    for (int t = 0; t < 2; t++)
+        for (const opt_spec *o = tables[t]; o->kind; o++)
+            if (o->name && o->help && !strcmp(o->name, name)) return o;
+    return NULL;
+}
+
+/* --model of convert is a kind of model. */
+static bool has_option(const void *user, const char *name)
+{
+    const opt_spec *o = row_of(user, name);
+    return o && (strcmp(name, "model") || !strcmp(o->arg, "DIR"));
+}
+
+/* What is known of an option that another program has; GO_ON: nothing. `said`
+ * is how it was typed. */
+static int foreign(const opt_command *cmd, const char *said, const char *name)
+{
+    foreign_answer a;
     for (const opt_foreign *f = cmd->foreign; f && f->name; f++)
         if (!strcmp(f->name, name))
-            return opt_usage(cmd->name, "unknown option --%s: %s", name,
+            return opt_usage(cmd->name, "unknown option %s: %s", said,
                              f->instead);
+    if (!foreign_find(&a, name, has_option, cmd)) return GO_ON;
+    if (!a.use)
+        return opt_usage(cmd->name, "unknown option %s: %s", said, a.words);
+    const opt_spec *o = row_of(cmd, a.use);
+    return opt_usage(cmd->name, "unknown option %s: use --%s%s%s%s%s", said,
+                     o->name, o->arg ? " " : "", o->arg ? o->arg : "",
+                     a.words ? ", " : "", a.words ? a.words : "");
+}
+
+/* `word` is what was typed behind --, `name` the same with - for _. */
+static int unknown(const opt_command *cmd, const char *name, const char *word)
+{
+    const char *names[OPT_SEEN_MAX];
+    char said[72];
+    int n = 0;
+    const opt_spec *tables[] = {cmd->options, common_options(cmd)};
+    snprintf(said, sizeof said, "--%.*s", (int)strcspn(word, "="), word);
+    const int status = foreign(cmd, said, name);
+    if (status != GO_ON) return status;
     for (int t = 0; t < 2; t++)
         for (const opt_spec *o = tables[t]; o->kind; o++)
             if (o->name && o->help && n < OPT_SEEN_MAX) names[n++] = o->name;
-    const char *near = opt_nearest(name, names, n);
+    const char *near = nearest_name(name, names, n);
     if (near)
-        return opt_usage(cmd->name, "unknown option --%s; did you mean --%s?",
-                         name, near);
-    return opt_usage(cmd->name, "unknown option --%s; `tether %s --help` "
-                     "lists the options", name, cmd->name);
+        return opt_usage(cmd->name, "unknown option %s; did you mean --%s?",
+                         said, near);
+    return opt_usage(cmd->name, "unknown option %s; %s`tether %s --help` "
+                     "lists the options", said, tt_settings_find(name)
+                     ? "`tether generate` has it, and " : "", cmd->name);
+}
+
+/* A word behind one dash that is no letter of ours, or that is the name of an
+ * option: "-steps" would be a seed otherwise. GO_ON: it is a letter. */
+static int unknown_letter(const opt_command *cmd, const char *word, bool known)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 1, "="), word + 1);
+    for (char *c = name; *c; c++)
+        if (*c == '_') *c = '-';
+    if (name[1] && row_of(cmd, name))
+        return opt_usage(cmd->name, "unknown option %s; did you mean --%s?",
+                         word, name);
+    int status = name[1] ? foreign(cmd, word, name) : GO_ON;
+    if (status != GO_ON || known) return status;
+    const char *theirs = foreign_letter(word[1]);
+    snprintf(name, sizeof name, "-%c", word[1]);
+    if (theirs) status = foreign(cmd, name, theirs);
+    if (status != GO_ON) return status;
+    return opt_usage(cmd->name, "unknown option %s; `tether %s --help` lists "
+                     "the options", name, cmd->name);
 }
 
 /* ---- values -------------------------------------------------------------- */
@@ -257,7 +278,7 @@ static int spell_name(const opt_command *cmd, spelled *s, const char *word)
         name[c] = word[c] == '_' ? '-' : word[c];
     if (word[len] == '=') s->text = word + len + 1;
     s->o = find(cmd, name, 0, &s->no, &s->is_common);
-    return s->o ? GO_ON : unknown(cmd, name);
+    return s->o ? GO_ON : unknown(cmd, name, word);
 }
 
 /* The option of `word`, with a value that is part of it. */
@@ -267,9 +288,7 @@ static int spell(const opt_command *cmd, spelled *s, const char *word)
     if (word[1] != '-') {
         if (word[2]) s->text = word + 2;
         s->o = find(cmd, NULL, word[1], &s->no, &s->is_common);
-        if (s->o) return GO_ON;
-        return opt_usage(cmd->name, "unknown option -%c; `tether %s --help` "
-                         "lists the options", word[1], cmd->name);
+        return unknown_letter(cmd, word, s->o != NULL);
     }
     return spell_name(cmd, s, word + 2);
 }
@@ -439,6 +458,38 @@ static int take_argument(const opt_command *cmd, opt_result *r,
     return GO_ON;
 }
 
+/* The first example: a line, and those that it goes on with. */
+static void print_example(const char *text)
+{
+    bool more = text != NULL;
+    while (more) {
+        const int n = (int)strcspn(text, "\n");
+        more = n > 0 && text[n - 1] == '\\' && text[n];
+        fprintf(stderr, "%.*s\n", n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
+int opt_bare(const opt_command *cmd)
+{
+    opt_usage(cmd->name, "%s", cmd->bare);
+    fprintf(stderr, "usage: tether %s %s\n", cmd->name, cmd->usage);
+    if (cmd->examples) fprintf(stderr, "example:\n");
+    print_example(cmd->examples);
+    fprintf(stderr, "`tether %s --help` explains it and lists the options\n",
+            cmd->name);
+    return 2;
+}
+
+/* Nothing was given but what every command takes. */
+static bool is_bare(const opt_command *cmd, const opt_result *r)
+{
+    for (const opt_spec *o = cmd->options; o->kind; o++)
+        for (int i = 0; i < r->nseen; i++)
+            if (o->name && r->seen[i] == o->name) return false;
+    return !r->npositional;
+}
+
 int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
               opt_result *result, int argc, char **argv)
 {
@@ -463,6 +514,7 @@ int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
         || (opt_given(result, "threads") && common->threads == 0))
         return opt_usage(cmd->name, "--threads must be 1 to 4096, but %lld "
                          "was given", (long long)common->threads);
+    if (cmd->bare && is_bare(cmd, result)) return opt_bare(cmd);
     return opt_outputs(cmd, settings, common, result);
 }
 

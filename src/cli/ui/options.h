@@ -49,6 +49,8 @@ typedef struct opt_command {
     const char *examples;      /* lines of the Examples section, or NULL      */
     const opt_spec *options;
     const opt_foreign *foreign; /* answered with their sentence; or NULL      */
+    const char *bare;          /* what is missing where nothing is given, a
+                                  sentence; NULL: nothing                     */
     int positional_max;        /* 0: none taken                               */
     bool no_log;               /* --log-json would have no effect             */
     bool of_a_run;             /* the settings begin with a tt_settings, and
@@ -90,6 +92,10 @@ enum { GO_ON = -1 };
 int opt_parse(const opt_command *cmd, void *settings, cli_common *common,
               opt_result *result, int argc, char **argv);
 
+/* What a command says that was given nothing: what is missing, usage, an
+ * example. Returns 2. */
+int opt_bare(const opt_command *cmd);
+
 /* One option by itself, NAME or NAME=VALUE. GO_ON, or the exit status. */
 int opt_word(const opt_command *cmd, void *settings, const char *word);
 
@@ -103,9 +109,6 @@ bool opt_given(const opt_result *r, const char *name);
 
 /* "1,2,4" into values[0..max): the count, or -1 when malformed or too long.*/
 int opt_list_int(int64_t *values, int max, const char *text);
-
-/* The name among names[0..n) nearest to `word`, NULL when none is near. */
-const char *opt_nearest(const char *word, const char *const *names, int n);
 
 /* Usage error: "tether CMD: <sentence>" and a hint; returns 2. */
 int opt_usage(const char *command, const char *fmt, ...)

@@ -12,6 +12,7 @@
 #include "cli/validate/validate_files.h"
 #include "cli/validate/validate_model.h"
 #include "cli/validate/validate_runs.h"
+#include "core/nearest.h"
 #include "core/utf8.h"
 #include "io/jsonout.h"
 
@@ -172,9 +173,7 @@ static const tt_arith *declared(tt_ctx *ctx, const settings *s,
     const char *class = tt_class_name(p->ops.cls);
     const tt_arith *a = s->arith ? tt_arith_find(s->arith)
                         : p->arith ? p->arith : tt_arith_find(class);
-    if (!a)
-        tt_fail(ctx, TT_EINVAL, "--arith %s: known are %s", s->arith,
-                tt_arith_names());
+    if (!a) validate_no_arith(ctx, s->arith);
     return a;
 }
 
@@ -195,8 +194,11 @@ static tt_status find_built_in(tt_ctx *ctx, const settings *s, tt_plugin *p,
 static tt_status find_backend(tt_ctx *ctx, const settings *s, tt_plugin *p)
 {
     const tt_ops *built_in = tt_ops_find(s->backend);
-    if (!built_in) return tt_plugin_open(ctx, p, s->backend);
-    return find_built_in(ctx, s, p, built_in);
+    static const char *const names[] = {"exact", "golden", "blas", "cuda"};
+    if (built_in) return find_built_in(ctx, s, p, built_in);
+    if (!strpbrk(s->backend, "/.") && nearest_value(s->backend, names, 4))
+        return tt_ops_use(ctx, s->backend);    /* says what may be meant */
+    return tt_plugin_open(ctx, p, s->backend);
 }
 
 /* Every bit counts when the class is the one that the table is of. All float

@@ -60,6 +60,7 @@ static const opt_command export_command = {
     .options = export_options,
     .no_log = true,
     .positional_max = 1,
+    .bare = "expected one FOLDER",
 };
 
 /* What starts a case and what it must give. */
@@ -335,6 +336,7 @@ static const opt_command check_command = {
     .options = check_options,
     .no_log = true,
     .positional_max = 1,
+    .bare = "expected FOLDER and --got FOLDER2",
 };
 
 static void missing_case(tt_report *r, const char *name, const char *got)

@@ -31,12 +31,14 @@ static const opt_command compare_command = {
     .usage = "BEFORE.json AFTER.json [--factor X]",
     .intro = "Two reports of --json, of the same check. Exit status 1: "
              "something is broken or gone that was right before.",
-    .examples = "  tether validate --backend ./old.so --json before.json\n"
-                "  tether validate --backend ./new.so --json after.json\n"
-                "  tether validate compare before.json after.json",
+    .examples = "  tether validate compare before.json after.json\n"
+                "  the two reports:\n"
+                "  tether validate --backend ./old.so --json before.json\n"
+                "  tether validate --backend ./new.so --json after.json",
     .options = options,
     .no_log = true,
     .positional_max = 2,
+    .bare = "expected BEFORE.json and AFTER.json",
 };
 
 enum { BROKEN, GONE, MENDED, WORSE, BETTER, BITS, CHANGES };

@@ -52,6 +52,9 @@ void validate_again(tt_ctx *ctx, tt_report *r, const char *program, int argc,
 #define VALIDATE_ARITHS                                                        \
     "f32, tf32, f16, bf16, f16-stored, bf16-stored, or one of the classes"     \
     TT_CLASSES(VALIDATE_CLASS)
+/* TT_EINVAL: there is no arithmetic of that name; which one may be meant, and
+ * all of them. */
+tt_status validate_no_arith(tt_ctx *ctx, const char *name);
 /* --arith NAME; NULL after printing a usage error that lists the names. */
 const tt_arith *validate_arith(const char *command, const char *name);
 /* The same judged by its bits when the file's metadata names that class; else,

@@ -14,6 +14,7 @@
 #include "cli/ui/outputs.h"
 #include "cli/validate/validate_files.h"
 #include "cli/validate/validate_model.h"
+#include "core/nearest.h"
 #include "tether/outfile.h"
 
 #define STORED "bits_operators_v1.txt"   /* beside the built-in model         */
@@ -222,8 +223,10 @@ static int check_settings(const settings *s, tt_class *only)
         return opt_usage("validate", "--manifest --write without a FILE would "
                          "replace the stored digests; name a FILE, or give "
                          "--overwrite");
+    char hint[NEAREST_HINT];
     if (s->cls && !tt_class_find(only, s->cls))
-        return opt_usage("validate", "--class %s: known are %s", s->cls,
+        return opt_usage("validate", "--class %s is not known%s; the classes "
+                         "are %s", s->cls, nearest_class(hint, s->cls),
                          tt_class_names());
     if (s->each < 1) return opt_usage("validate", "--each counts from 1");
     if (sizeof(tt_real) == 8)

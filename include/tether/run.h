@@ -61,6 +61,16 @@ typedef struct tt_model_source {
  * option that would help. */
 tt_status tt_model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
                             tt_model_source *source);
+/* What tt_model_open_dit opens, into buf: `checkpoint`; `dit`; the causal
+ * weights in the folder `model`, which are Self-Forcing's files by their names
+ * (self_forcing_dmd.pt ...), there or in `checkpoints`, or the only transformer
+ * in `checkpoints`; the folder itself.
+ * Errors  TT_EINVAL  none was given, or several are in `checkpoints` */
+tt_status tt_model_transformer(tt_ctx *ctx, char *buf, size_t n,
+                               const tt_model_paths *p);
+/* By width and name of the file: is the transformer Wan's own, which is neither
+ * causal nor distilled? It could be another of that name. */
+bool tt_model_is_wan(const tt_weights *w);
 /* The decoder: that of tiny_vae when given. */
 tt_status tt_model_open_vae(tt_ctx *ctx, tt_vae **out, const tt_model_paths *p,
                             tt_model_source *source);

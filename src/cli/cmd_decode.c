@@ -12,6 +12,7 @@
 #include "cli/generate/ledger.h"
 #include "io/inputs.h"
 #include "cli/generate/model.h"
+#include "cli/ui/fetch.h"
 #include "cli/ui/outputs.h"
 #include "tether/video.h"
 
@@ -203,5 +204,5 @@ int cmd_decode(tt_ctx *ctx, int argc, char **argv)
     decode(ctx, &p, &s, split, nsplit);
     if (s.profile) profile_print(ctx);
     progress_close(&p);
-    return ctx->status ? cli_failed(ctx) : 0;
+    return ctx->status ? fetch_failed(ctx, &s.model, FETCH_VAE) : 0;
 }

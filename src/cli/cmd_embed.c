@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/ui/fetch.h"
 #include "cli/ui/outputs.h"
 #include "cli/generate/model.h"
 #include "cli/ui/progress.h"
@@ -216,5 +217,5 @@ int cmd_embed(tt_ctx *ctx, int argc, char **argv)
     run(ctx, &s, &p);
     if (s.profile && !ctx->status) profile_print(ctx);
     progress_close(&p);
-    return ctx->status ? cli_failed(ctx) : 0;
+    return ctx->status ? fetch_failed(ctx, &s.paths, FETCH_TEXT | FETCH_TOKENIZER) : 0;
 }

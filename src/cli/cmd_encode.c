@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/generate/model.h"
+#include "cli/ui/fetch.h"
 #include "cli/ui/outputs.h"
 #include "cli/ui/progress.h"
 #include "tether/outfile.h"
@@ -162,5 +163,5 @@ int cmd_encode(tt_ctx *ctx, int argc, char **argv)
     encode(ctx, &p, &s);
     if (s.profile) profile_print(ctx);
     progress_close(&p);
-    return ctx->status ? cli_failed(ctx) : 0;
+    return ctx->status ? fetch_failed(ctx, &s.model, FETCH_VAE) : 0;
 }

@@ -14,6 +14,7 @@
 
 #include "cli/cli.h"
 #include "cli/generate/generate_session.h"
+#include "cli/ui/fetch.h"
 #include "tether/team.h"
 
 /* ---- options ------------------------------------------------------------- */
@@ -235,6 +236,16 @@ static void close_session(session *s)
     tt_arena_free(&s->result_mem);
 }
 
+/* The parts that the folder of -m must bring, where no option gives them. */
+static unsigned parts_of(const tt_settings *g)
+{
+    const bool encodes = g->image || g->initial_video
+                      || (g->rollouts > 1 && strcmp(g->restart, "latent"));
+    return FETCH_TRANSFORMER
+         | (g->embeds ? 0u : FETCH_TEXT | FETCH_TOKENIZER)
+         | (g->no_decode && !encodes ? 0u : FETCH_VAE);
+}
+
 static void no_warning(void *user, const char *sentence)
 {
     (void)user;
@@ -256,7 +267,8 @@ int generate_try(tt_ctx *ctx, const tt_settings *settings,
         || progress_open(ctx, &s.progress, &quiet, false))
         return cli_failed(ctx);
     ctx->warn = no_warning; /* the run itself says it */
-    status = open_run(&s) ? cli_failed(ctx) : 0;
+    status = !open_run(&s) ? 0
+           : fetch_failed(ctx, &settings->model, parts_of(settings));
     progress_close(&s.progress);
     close_session(&s);
     ctx->ops = ops;
@@ -288,7 +300,7 @@ int generate_videos(tt_ctx *ctx, const tt_settings *settings,
     if (settings->profile) profile_print(ctx);
     status = !ctx->status ? 0
            : common->part && ctx->status == TT_EINTR ? cli_stopped()
-           : cli_failed(ctx);
+           : fetch_failed(ctx, &settings->model, parts_of(settings));
     close_session(&s);
     return status;
 }

@@ -12,6 +12,7 @@
 
 #include "cli/cli.h"
 #include "cli/inspect.h"
+#include "cli/ui/fetch.h"
 #include "cli/ui/progress.h"
 #include "core/utf8.h"
 #include "tether/io.h"
@@ -232,9 +233,9 @@ static tt_status list_folder(tt_ctx *ctx, char **list, int64_t max,
                              int64_t *n, const char *dir)
 {
     static const char *const sub[] = {"", "/transformer", "/text_encoder",
-                                      "/vae"};
+                                      "/vae", "/checkpoints"};
     *n = 0;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         char path[1024], **file;
         struct stat st;
         int64_t count;
@@ -247,7 +248,7 @@ static tt_status list_folder(tt_ctx *ctx, char **list, int64_t max,
         return tt_fail(ctx, TT_EIO, "%s: no checkpoint in this folder; looked "
                        "for *.safetensors, *.safetensors.index.json, *.pt, "
                        "*.pth, *.bin and *.gguf, also in transformer, "
-                       "text_encoder and vae", dir);
+                       "text_encoder, vae and checkpoints", dir);
     return TT_OK;
 }
 
@@ -263,6 +264,27 @@ static tt_status flush_output(tt_ctx *ctx)
     return TT_OK;
 }
 
+/* A name without the ending of a file of weights. */
+static bool may_be_folder(const char *path)
+{
+    static const char *const ends[] = {".safetensors", ".pt", ".pth", ".bin",
+                                       ".gguf", ".json", ".model", ".st"};
+    const size_t n = strlen(path);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (n > strlen(ends[i])
+            && !strcmp(path + n - strlen(ends[i]), ends[i])) return false;
+    return true;
+}
+
+/* Of a folder without any checkpoint it is also said what to fetch. */
+static int failed(const tt_ctx *ctx, const char *path)
+{
+    const tt_model_paths m = {.model = path};
+    const unsigned all = FETCH_TRANSFORMER | FETCH_TEXT | FETCH_TOKENIZER
+                       | FETCH_VAE;
+    return may_be_folder(path) ? fetch_failed(ctx, &m, all) : cli_failed(ctx);
+}
+
 static tt_status inspect(tt_ctx *ctx, char *path, const settings *s,
                          progress *bar)
 {
@@ -270,7 +292,11 @@ static tt_status inspect(tt_ctx *ctx, char *path, const settings *s,
     char *list[MOST] = {path};
     int64_t n = 1;
     struct stat st;
-    const bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    const bool there = stat(path, &st) == 0;
+    const bool folder = there && S_ISDIR(st.st_mode);
+    if (!there && errno == ENOENT && may_be_folder(path))
+        return tt_fail(ctx, TT_EIO, "%s: there is no such file or folder; "
+                       "check the path", path);
     if (folder) TT_TRY(list_folder(ctx, list, MOST, &n, path));
     else if (!s->json && inspect_tokenizer(ctx, path, false))
         return ctx->status;
@@ -303,5 +329,5 @@ int cmd_inspect(tt_ctx *ctx, int argc, char **argv)
     if (path && !inspect(ctx, path, &s, &prog))
         progress_note(&prog, "read %s", path);
     progress_close(&prog);
-    return ctx->status ? cli_failed(ctx) : 0;
+    return ctx->status ? failed(ctx, given.positional[0]) : 0;
 }

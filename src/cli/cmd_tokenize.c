@@ -11,6 +11,7 @@
 
 #include "cli/cli.h"
 #include "cli/generate/model.h"
+#include "cli/ui/fetch.h"
 #include "cli/ui/progress.h"
 #include "tether/text.h"
 
@@ -196,5 +197,5 @@ int cmd_tokenize(tt_ctx *ctx, int argc, char **argv)
     }
     tt_tokenizer_close(tok);
     progress_close(&p);
-    return ctx->status ? cli_failed(ctx) : 0;
+    return ctx->status ? fetch_failed(ctx, &s.paths, FETCH_TOKENIZER) : 0;
 }

@@ -8,18 +8,16 @@
 #include <sys/stat.h>
 
 #include "cli/cli.h"
-#include "cli/generate/model.h"
+#include "cli/ui/fetch.h"
 #include "cli/ui/progress.h"
 #include "core/utf8.h"
 #include "tether/text.h"
 
-/* The parts `generate` needs, and where they are published. */
-static const struct { const char *name, *repository, *file; } parts[] = {
-    {"transformer", "Wan-AI/Wan2.1-T2V-1.3B",
-     "diffusion_pytorch_model.safetensors"},
-    {"text encoder", "Wan-AI/Wan2.1-T2V-1.3B",
-     "models_t5_umt5-xxl-enc-bf16.pth"},
-    {"VAE", "Wan-AI/Wan2.1-T2V-1.3B", "Wan2.1_VAE.pth"},
+/* The parts `generate` needs. */
+static const struct { const char *name; unsigned fetch; } parts[] = {
+    {"transformer", FETCH_TRANSFORMER},
+    {"text encoder", FETCH_TEXT},
+    {"VAE", FETCH_VAE},
 };
 enum { PARTS = sizeof parts / sizeof parts[0] };
 
@@ -61,14 +59,11 @@ static void print_row(const char *name, const inspect_part *p)
     putchar('\n');
 }
 
-static void print_missing(tt_ctx *ctx, const char *dir, const char *name,
-                          const char *repository, const char *file)
+static void print_missing(const char *dir, const char *name, unsigned part)
 {
-    char *word[] = {(char *)(uintptr_t)dir};
-    printf("  %-13s missing; to fetch it: hf download %s %s ", name, repository,
-           file);
-    utf8_print(stdout, cli_command_line(ctx, "--local-dir", 1, word));
-    putchar('\n');
+    char before[80];
+    snprintf(before, sizeof before, "  %-13s missing; to fetch it: ", name);
+    fetch_commands(stdout, before, dir, part);
 }
 
 bool inspect_tokenizer(tt_ctx *ctx, const char *path, bool in_list)
@@ -99,15 +94,32 @@ static void print_tokenizer(tt_ctx *ctx, const char *dir)
     const bool there = !tt_model_tokenizer(ctx, path, sizeof path, &m);
     tt_clear(ctx);
     if (!there || !inspect_tokenizer(ctx, path, true))
-        print_missing(ctx, dir, "tokenizer", "Wan-AI/Wan2.1-T2V-1.3B",
-                      "google/umt5-xxl/spiece.model");
+        print_missing(dir, "tokenizer", FETCH_TOKENIZER);
+}
+
+/* Which of the folder's transformers `generate` takes, and what it is. */
+static void print_choice(tt_ctx *ctx, const char *dir, int64_t transformers)
+{
+    const tt_model_paths m = {.model = dir, .ema = -1};
+    char path[4096];
+    tt_weights *w = NULL;
+    if (!tt_model_transformer(ctx, path, sizeof path, &m) && transformers > 1)
+        printf("  `generate -m` takes %s\n", path);
+    if (!tt_weights_open(ctx, &w, path, TT_MODEL_DIT, NULL)
+        && tt_model_is_wan(w)) {
+        printf("  %-13s this looks like Wan's own transformer, which is not "
+               "trained for causal chunks in 4 steps\n", "note");
+        print_missing(dir, "checkpoint", FETCH_TRANSFORMER);
+    }
+    if (ctx->status) printf("  %-13s %s\n", "note", tt_message(ctx));
+    tt_weights_close(w);
+    tt_clear(ctx);
 }
 
 void inspect_summary(tt_ctx *ctx, const char *dir, const inspect_part *p,
                      int64_t n)
 {
-    int known = 0;
-    bool transformer = false;
+    int64_t known = 0, transformers = 0;
     for (int64_t i = 0; i < n; i++) known += *p[i].origin != 0;
     utf8_print(stdout, dir);
     if (!known) {
@@ -116,20 +128,16 @@ void inspect_summary(tt_ctx *ctx, const char *dir, const inspect_part *p,
     }
     printf(": a model folder\n");
     for (int k = 0; k < PARTS; k++) {
-        bool there = false;
+        int64_t there = 0;
         for (int64_t i = 0; i < n; i++) {
             if (!is_part(&p[i], parts[k].name)) continue;
             print_row(parts[k].name, &p[i]);
-            there = true;
+            there++;
         }
-        if (!there)
-            print_missing(ctx, dir, parts[k].name, parts[k].repository,
-                          parts[k].file);
-        if (k == 0) transformer = there;
+        if (!there) print_missing(dir, parts[k].name, parts[k].fetch);
+        if (k == 0) transformers = there;
     }
     print_tokenizer(ctx, dir);
-    if (!transformer)
-        print_missing(ctx, dir, "or checkpoint", "gdhe17/Self-Forcing",
-                      "checkpoints/self_forcing_dmd.pt");
+    if (transformers) print_choice(ctx, dir, transformers);
     putchar('\n');
 }

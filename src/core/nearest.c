@@ -120,7 +120,7 @@ const char *nearest_hint(char buf[NEAREST_HINT], const char *word,
                          const char *const *names, int n)
 {
     const char *name = nearest_value(word, names, n);
-    if (!name) return "";
+    if (!name || !strcmp(name, word)) return "";
     snprintf(buf, NEAREST_HINT, " (did you mean %.70s?)", name);
     return buf;
 }

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "core/nearest.h"
@@ -77,6 +78,111 @@ tt_status tt_model_size(tt_ctx *ctx, int64_t *width, int64_t *height,
     return ctx->status;
 }
 
+/* ---- the transformer ----------------------------------------------------- */
+
+static void ignore_warning(void *user, const char *sentence)
+{
+    (void)user;
+    (void)sentence;
+}
+
+/* Does the file hold a transformer? What else is wrong with it is said when it
+ * is opened. */
+static bool holds_dit(const char *path)
+{
+    tt_ctx ctx = {.warn = ignore_warning};
+    tt_weights *w = NULL;
+    const bool there = !tt_weights_open(&ctx, &w, path, TT_MODEL_DIT, NULL);
+    tt_weights_close(w);
+    tt_ctx_free(&ctx);
+    return there;
+}
+
+/* The only transformer of the folder `checkpoints`, where Self-Forcing's
+ * repository has its files; "" where there is none.
+ * Errors  TT_EINVAL  there are several */
+static tt_status find_checkpoint(tt_ctx *ctx, char *buf, size_t n,
+                                 const tt_model_paths *p)
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    char folder[4096], **file;
+    int64_t count = 0;
+    *buf = 0;
+    snprintf(folder, sizeof folder, "%s/checkpoints", p->model);
+    if (!exists(folder)
+        || tt_folder_files(ctx, &ctx->scratch, &file, &count, folder))
+        return ctx->status;
+    for (int64_t i = 0; i < count && !ctx->status; i++) {
+        if (!holds_dit(file[i])) continue;
+        if (*buf)
+            tt_fail(ctx, TT_EINVAL, "both %s and %s hold a diffusion "
+                    "transformer; choose one with --checkpoint FILE", buf,
+                    file[i]);
+        else
+            snprintf(buf, n, "%s", file[i]);
+    }
+    tt_arena_reset(&ctx->scratch, mark);
+    return ctx->status;
+}
+
+tt_status tt_model_transformer(tt_ctx *ctx, char *buf, size_t n,
+                               const tt_model_paths *p)
+{
+#define EITHER(name)                                                           \
+    "checkpoints/" name ".pt", name ".pt",                                     \
+    "checkpoints/" name ".safetensors", name ".safetensors"
+    static const char *const causal[] = {
+        EITHER("self_forcing_dmd"), EITHER("self_forcing_sid_v2"),
+        EITHER("self_forcing_sid"), EITHER("self_forcing_10s"), NULL};
+    const char *path = p->checkpoint ? p->checkpoint : p->dit;
+    if (ctx->status) return ctx->status;
+    if (!path && !p->model)
+        return tt_fail(ctx, TT_EINVAL, "no transformer given: use -m DIR, "
+                       "--dit FILE or --checkpoint FILE");
+    if (!path && find_in_model(buf, n, p, causal)) return TT_OK;
+    if (!path) TT_TRY(find_checkpoint(ctx, buf, n, p));
+    if (!path && *buf) return TT_OK;
+    if (!path) path = p->model;
+    if ((size_t)snprintf(buf, n, "%s", path) < n) return TT_OK;
+    return tt_fail(ctx, TT_EINVAL, "%.200s...: the name is too long", path);
+}
+
+/* Files of Wan's own repositories, and of ComfyUI's. */
+static bool is_wan_name(const char *path)
+{
+    static const char *const names[] = {"diffusion_pytorch_model",
+                                        "wan2.1_t2v", "wan2.1-t2v"};
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncasecmp(name, names[i], strlen(names[i]))) return true;
+    return false;
+}
+
+bool tt_model_is_wan(const tt_weights *w)
+{
+    const tt_tensor *t = tt_weights_find(w, "patch_embedding.bias");
+    return t && t->rank == 1 && (t->dim[0] == 1536 || t->dim[0] == 5120)
+        && is_wan_name(tt_weights_path(w));
+}
+
+/* Which transformer was taken, where that was left to us. */
+static void say_choice(tt_ctx *ctx, const tt_model_paths *p,
+                       const tt_weights *w, const char *path,
+                       const tt_run_events *events)
+{
+    const bool wan = !p->checkpoint && tt_model_is_wan(w);
+    if (wan)
+        tt_warn(ctx, "%s looks like Wan's own weights, which are not trained "
+                "for causal chunks in 4 steps: the video will be poor. Give "
+                "--checkpoint self_forcing_dmd.pt, or fetch it into the folder "
+                "of -m: hf download gdhe17/Self-Forcing "
+                "checkpoints/self_forcing_dmd.pt --local-dir %s",
+                tt_weights_path(w), p->model ? p->model : "DIR");
+    if (!p->checkpoint && !p->dit && strcmp(path, p->model))
+        run_say(events, false, "transformer: %s, the causal weights in %s; "
+                "--dit FILE takes others", path, p->model);
+}
+
 static tt_status check_dit(tt_ctx *ctx, const tt_model_paths *p)
 {
     tt_dit *m;
@@ -88,21 +194,19 @@ static tt_status check_dit(tt_ctx *ctx, const tt_model_paths *p)
 tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
                          tt_model_source *source, const tt_run_events *events)
 {
-    const char *path = p->checkpoint ? p->checkpoint : p->dit ? p->dit
-                                                              : p->model;
+    char path[4096];
     *out = NULL;
-    if (!path)
-        return tt_fail(ctx, TT_EINVAL, "no transformer given: use -m DIR, "
-                       "--dit FILE or --checkpoint FILE");
+    TT_TRY(tt_model_transformer(ctx, path, sizeof path, p));
     /* A checkpoint of weights alone takes its config from the folder it
      * belongs to. */
     char config[4096];
-    bool separate = path != p->model
+    bool separate = (!p->model || strcmp(path, p->model))
                  && find_in_model(config, sizeof config, p, configs);
     tt_weights_options opt = {.ema = p->ema};
     tt_weights *w;
     TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_DIT, &opt));
     tell_source(source, w);
+    say_choice(ctx, p, w, path, events);
     const model_part part = {"blocks.", ctx->ops->cls, true, events,
                              check_dit};
     if (model_turn(ctx, w, p, &part)) {

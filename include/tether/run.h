@@ -42,6 +42,8 @@ typedef struct tt_model_paths {
     const char *history_dir; /* of tt_vae_use_folder                          */
     const char *turned_dir;  /* folder of weights as kernels read them, made
                                 where they are missing; NULL: none            */
+    bool sizes_alone; /* `model` is the name of a published model, of which
+                         a plan needs no more; tt_run_open sets it            */
     int ema;          /* -1: generator_ema when present                       */
     int64_t heads;    /* 0: not given                                         */
 } tt_model_paths;

@@ -12,7 +12,6 @@
 
 #include "cli/bench/bench.h"
 #include "cli/generate/generate.h"
-#include "cli/generate/model.h"
 #include "cli/ui/outputs.h"
 #include "tether/outfile.h"
 #include "tether/team.h"
@@ -56,8 +55,8 @@ static const opt_spec options[] = {
      "with --ranks: latents alone"},
     {OPT_GROUP, NULL, 0, 0, NULL, "Model and size, of pass and estimates"},
     {OPT_READ, "model", 'm', offsetof(bench_settings, model), "DIR",
-     "folder of a model (default: of an estimate the built-in one, of pass "
-     "generated weights of the sizes of Wan2.1-T2V-1.3B)"},
+     "folder of a model, or wan1.3b: the sizes of Wan2.1-T2V-1.3B without any "
+     "weights on the disk (the default; pass generates some)"},
     {OPT_TEXT, "width", 'W', offsetof(bench_settings, width), "N",
      "pixels, a multiple of 16 (default: of an estimate what the model was "
      "trained for, of pass 416x240)"},
@@ -328,13 +327,10 @@ static tt_status estimated(tt_ctx *ctx, const bench_settings *s, tt_settings *g)
         {"model", s->model}, {"width", s->width}, {"height", s->height},
         {"seconds", s->seconds}, {"cache", s->cache},
         {"steps", s->steps}};
-    char builtin[4096];
     for (size_t i = 0; i < sizeof set / sizeof *set; i++)
         if (set[i][1]) tt_settings_set(ctx, g, set[i][0], set[i][1]);
-    if (!s->model && !model_find_builtin(ctx, builtin, sizeof builtin))
-        tt_settings_set(ctx, g, "model", builtin);
-    tt_settings_set(ctx, g, "prompt", "a red circle moves left and bounces, on "
-                    "a blue background");
+    if (!s->model) tt_settings_set(ctx, g, "model", "wan1.3b");
+    tt_settings_set(ctx, g, "prompt", GENERATE_PROMPT);
     return tt_settings_set(ctx, g, "plan", NULL);
 }
 

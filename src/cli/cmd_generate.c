@@ -305,6 +305,12 @@ int generate_videos(tt_ctx *ctx, const tt_settings *settings,
     return status;
 }
 
+static bool has_text(const tt_settings *g)
+{
+    return g->prompt || g->prompt_file || g->embeds || g->scene
+        || g->scene_file;
+}
+
 int cmd_generate(tt_ctx *ctx, int argc, char **argv)
 {
     tt_settings settings = tt_settings_defaults();
@@ -312,6 +318,9 @@ int cmd_generate(tt_ctx *ctx, int argc, char **argv)
     opt_result given;
     int status = opt_parse(generate_command(), &settings, &common, &given,
                            argc, argv);
+    if (status == GO_ON && settings.plan && !has_text(&settings)
+        && tt_settings_set(ctx, &settings, "prompt", GENERATE_PROMPT))
+        status = opt_refused(command.name, ctx);
     if (status == GO_ON)
         status = generate_videos(ctx, &settings, &common, argc, argv);
     tt_settings_free(&settings);

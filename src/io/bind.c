@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/blank.h"
 #include "io/bytes.h"
-#include "io/weights.h"
 #include "tether/device.h"
 
 #define ENOUGH 5 /* problems named one by one */
@@ -22,7 +22,8 @@ void tt_bind_begin(tt_bind *b, tt_ctx *ctx, tt_weights *w, tt_arena *arena,
     b->w = w;
     b->arena = arena;
     b->what = what;
-    b->taken = tt_alloc0(ctx, arena, tt_weights_count(w), 1, "bind flags");
+    b->taken = tt_alloc0(ctx, arena, w->room ? w->room : w->count, 1,
+                         "bind flags");
 }
 
 TT_PRINTF(2, 3)
@@ -65,6 +66,7 @@ static const tt_tensor *take(tt_bind *b, const char *name, int rank,
     char want[100], got[100];
     if (b->ctx->status || !b->taken) return NULL;
     weight *x = weights_item(b->w, name);
+    if (!x && b->w->room) x = blank_add(b->w, name, rank, dim);
     if (!x) {
         b->missing++;
         note(b, "%s is missing", name);

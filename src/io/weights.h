@@ -26,6 +26,8 @@ struct tt_weights {
     bool scaled;        /* has the marker of scaled 8-bit weights            */
     bool gguf;          /* shapes may have lost leading ones                 */
     tt_file *turned;    /* values of weights_turn; NULL: none                */
+    int64_t room, next; /* blank.h: tensors, and bytes that are given out    */
+    tt_dtype blank;     /* of them; room 0: these are weights of a file      */
 };
 
 /* The weight of this name with its stored strides; NULL when absent. */

@@ -138,7 +138,9 @@ tt_status tt_model_transformer(tt_ctx *ctx, char *buf, size_t n,
     if (ctx->status) return ctx->status;
     if (!path && !p->model)
         return tt_fail(ctx, TT_EINVAL, "no transformer given: use -m DIR, "
-                       "--dit FILE or --checkpoint FILE");
+                       "--dit FILE or --checkpoint FILE. `tether inspect DIR` "
+                       "says what to download; --plan and `bench --estimate` "
+                       "take -m wan1.3b without any file");
     if (!path && find_in_model(buf, n, p, causal)) return TT_OK;
     if (!path) TT_TRY(find_checkpoint(ctx, buf, n, p));
     if (!path && *buf) return TT_OK;
@@ -204,7 +206,7 @@ tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,
                  && find_in_model(config, sizeof config, p, configs);
     tt_weights_options opt = {.ema = p->ema};
     tt_weights *w;
-    TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_DIT, &opt));
+    TT_TRY(model_weights(ctx, &w, p, path, TT_MODEL_DIT, &opt));
     tell_source(source, w);
     say_choice(ctx, p, w, path, events);
     const model_part part = {"blocks.", ctx->ops->cls, true, events,
@@ -270,7 +272,7 @@ static tt_status open_vae_part(tt_ctx *ctx, tt_vae **out,
     tt_weights *w;
     model_part part = {.prefix = "decoder.", .events = events,
                        .check = check_vae};
-    TT_TRY(tt_weights_open(ctx, &w, path, TT_MODEL_VAE, NULL));
+    TT_TRY(model_weights(ctx, &w, p, path, TT_MODEL_VAE, NULL));
     tell_source(source, w);
     tt_model_vae_class(ctx, &part.cls, p);
     if (parts & TT_VAE_DECODER && model_turn(ctx, w, p, &part)) {

@@ -247,11 +247,24 @@ static tt_status compare_ranks(tt_ctx *ctx, const tt_run *r)
 
 /* ---- opening ------------------------------------------------------------- */
 
+/* The name of the published model is enough for a plan. */
+static tt_status check_name(tt_ctx *ctx, tt_run *r)
+{
+    const char *model = r->s.model.model;
+    if (!published_name(model)) return ctx->status;
+    r->s.model.sizes_alone = r->s.plan;
+    if (r->s.plan) return TT_OK;
+    return tt_fail(ctx, TT_EIO, "%s: there is no such folder. The name alone "
+                   "is enough for --plan and for `tether bench --estimate`; a "
+                   "video needs the weights", model);
+}
+
 static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
 {
     TT_TRY(tt_settings_copy(ctx, &r->s, s));
     TT_TRY(tt_settings_check(ctx, &r->s, &r->opt));
     if (r->s.plan) r->s.model.turned_dir = NULL; /* a plan writes nothing */
+    TT_TRY(check_name(ctx, r));
     TT_TRY(share_out(ctx, r));
     TT_TRY(scenes_read(ctx, &r->mem, &r->scenes, &r->s));
     TT_TRY(texts_collect(ctx, &r->texts, &r->s, &r->scenes));

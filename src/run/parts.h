@@ -6,6 +6,7 @@
  *   rules.c              every rule about them; lengths
  *   policy_settings.c    those of the cache policies
  *   model.c              where the parts of the model come from
+ *   published.c          the sizes of the published model, without weights
  *   turned.c             weights as kernels read them, in a folder
  *   scenes.c             scenes, and restarts with their noise
  *   texts.c              prompts to embeddings; the encoder is gone afterwards
@@ -50,6 +51,13 @@ int64_t settings_frames(const tt_rollout_options *opt);
 
 /* ---- the model ----------------------------------------------------------- */
 
+/* Is `model` the name of the published model, and nothing lies there? */
+bool published_name(const char *model);
+/* tt_weights_open, or with sizes_alone, where `path` is the model, weights
+ * without values. */
+tt_status model_weights(tt_ctx *ctx, tt_weights **out, const tt_model_paths *p,
+                        const char *path, tt_model_kind kind,
+                        const tt_weights_options *opt);
 /* tt_model_open_dit and _vae; `events` (or NULL) learns of work that takes
  * time. */
 tt_status model_open_dit(tt_ctx *ctx, tt_dit **out, const tt_model_paths *p,

@@ -80,17 +80,42 @@ static tt_status open_encoder(tt_ctx *ctx, encoder *e, const tt_run *run)
 {
     char path[4096];
     const char *weights;
-    TT_TRY(tt_model_tokenizer(ctx, path, sizeof path, &run->s.model));
-    TT_TRY(tt_tokenizer_open(ctx, &e->tok, path));
-    TT_TRY(tt_model_text_encoder(ctx, &weights, &run->s.model));
-    TT_TRY(tt_weights_open(ctx, &e->w, weights, TT_MODEL_T5, NULL));
+    const tt_model_paths *p = &run->s.model;
+    if (!p->sizes_alone || p->tokenizer) {
+        TT_TRY(tt_model_tokenizer(ctx, path, sizeof path, p));
+        TT_TRY(tt_tokenizer_open(ctx, &e->tok, path));
+    }
+    TT_TRY(tt_model_text_encoder(ctx, &weights, p));
+    TT_TRY(model_weights(ctx, &e->w, p, weights, TT_MODEL_T5, NULL));
     return tt_umt5_load(ctx, &e->enc, e->w);
+}
+
+/* Without a tokenizer: three letters a token, and the end. */
+static int64_t guess_tokens(const char *prompt, int64_t rows)
+{
+    const int64_t n = (int64_t)strlen(prompt) / 3 + 1;
+    return n < rows ? n : rows;
+}
+
+/* So many tokens that are all alike, instead of a prompt. */
+static void embed_guess(tt_ctx *ctx, tt_host *text, const encoder *e,
+                        const char *prompt, int64_t rows)
+{
+    const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
+    const int64_t n = guess_tokens(prompt, rows);
+    int64_t *ids = tt_alloc0(ctx, &ctx->scratch, 2 * rows, sizeof *ids, "ids");
+    for (int64_t i = 0; ids && i < n; i++) ids[rows + i] = 1;
+    if (ids)
+        tt_umt5_encode(ctx, NULL, text, e->enc, &(tt_umt5_input){
+            .ids = ids, .mask = ids + rows, .B = 1, .L = rows});
+    tt_arena_reset(&ctx->scratch, mark);
 }
 
 /* Tokens of a prompt, as many as the model reads. */
 static int64_t tokens_of(tt_ctx *ctx, const encoder *e, const char *prompt,
                          int64_t rows)
 {
+    if (!e->tok) return guess_tokens(prompt, rows);
     const tt_arena_mark mark = tt_arena_here(&ctx->scratch);
     tt_token_row row = {.length = rows};
     row.ids = tt_alloc(ctx, &ctx->scratch, rows, sizeof *row.ids, "ids");
@@ -110,8 +135,11 @@ static void encode_all(shadow *s, const encoder *e, const tt_run *run,
                              "embeddings");
     for (int i = 0; i < run->texts.n && text; i++) {
         const char *prompt = run->texts.prompt[i];
-        tt_prompt_embed(&s->ctx, text, e->enc, e->tok, prompt, strlen(prompt),
-                        rows, NULL);
+        if (e->tok)
+            tt_prompt_embed(&s->ctx, text, e->enc, e->tok, prompt,
+                            strlen(prompt), rows, NULL);
+        else
+            embed_guess(&s->ctx, text, e, prompt, rows);
         n->tokens = larger(n->tokens, tokens_of(&s->ctx, e, prompt, rows));
     }
     tt_arena_free(&mem);

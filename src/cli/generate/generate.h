@@ -16,6 +16,10 @@
 #include "cli/ui/options.h"
 #include "tether/run.h"
 
+/* What is planned where no text was given. */
+#define GENERATE_PROMPT                                                        \
+    "a red circle moves left and bounces, on a blue background"
+
 /* Its options are the settings of a run. */
 const opt_command *generate_command(void);
 

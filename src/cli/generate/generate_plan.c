@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "cli/generate/generate_session.h"
+#include "core/utf8.h"
 #include "tether/plan.h"
 #include "tether/team.h"
 
@@ -96,6 +97,24 @@ static tt_status print_ranks(tt_ctx *ctx, const tt_needs *own)
     return ctx->status;
 }
 
+/* What is planned. */
+static void print_model(const session *s)
+{
+    const tt_run *run = s->run;
+    const tt_rollout_options *o = tt_run_rollout(run);
+    const tt_dit_config *c = tt_dit_get_config(tt_run_dit(run));
+    const char *path = tt_weights_path(tt_dit_weights(tt_run_dit(run)));
+    const bool alone = tt_run_settings(run)->model.sizes_alone;
+    printf("model: ");
+    utf8_print(stdout, alone ? "Wan2.1-T2V-1.3B, by its published sizes: no "
+                               "weights are read" : path);
+    printf(" (%lld layers of width %lld)\n", (long long)c->layers,
+           (long long)c->dim);
+    printf("video: %lldx%lld, %lld frames, cache %s, %d steps\n",
+           (long long)(8 * o->w), (long long)(8 * o->h),
+           (long long)tt_run_frames(run), o->policy.name, o->nsteps);
+}
+
 static void print(const tt_needs *n, int64_t videos)
 {
     const double all = n->reading + n->text.seconds
@@ -119,6 +138,11 @@ static void print(const tt_needs *n, int64_t videos)
     time_row(videos > 1 ? "all videos" : "all", all, 0);
 }
 
+static double weights_bytes(const tt_needs *n)
+{
+    return (double)(n->text.mapped + n->latents.mapped + n->decoding.mapped);
+}
+
 tt_status session_plan(session *s)
 {
     tt_needs n;
@@ -131,6 +155,11 @@ tt_status session_plan(session *s)
         tt_clear(s->ctx);
         TT_TRY(tt_run_plan(s->ctx, s->run, &n));
     }
+    if (tt_team_rank(s->ctx) == 0) print_model(s);
     print(&n, tt_run_videos(s->run));
+    if (tt_run_settings(s->run)->model.sizes_alone)
+        printf("  reading the weights from the disk comes on top: %.3g GB once, "
+               "%.2g s at 1 GB/s\n", 1e-9 * weights_bytes(&n),
+               1e-9 * weights_bytes(&n));
     return print_ranks(s->ctx, &n);
 }

@@ -27,9 +27,11 @@ cache/options         options
 core/core             arenas, tensors and text
 core/folder           files in place of memory
 core/mathfn           functions of one number
+core/nearest          words
 core/threads          how many threads there are
 cli/plan              values in memory of a device are not planned for
 cli/validate          gives operators values of the host
+cli/way_in            values in memory of a device are not planned for
 dit/prompt            gives operators values of the host
 faults/disk           programs of their own
 faults/faults         a program of its own, tether-faults

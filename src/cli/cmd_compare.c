@@ -45,7 +45,7 @@ typedef struct compare {
 } compare;
 
 #define EXAMPLE                                                                \
-    "  tether compare --caches fifo,memrope,tether -m MODEL -p \"a cat\" "       \
+    "  tether compare --caches fifo,memrope,tether -m MODEL -p \"a cat\" "     \
     "--latents 60 \\\n      -o cat.html"
 
 static const char help[] =

@@ -217,5 +217,6 @@ int cmd_embed(tt_ctx *ctx, int argc, char **argv)
     run(ctx, &s, &p);
     if (s.profile && !ctx->status) profile_print(ctx);
     progress_close(&p);
-    return ctx->status ? fetch_failed(ctx, &s.paths, FETCH_TEXT | FETCH_TOKENIZER) : 0;
+    return !ctx->status ? 0
+         : fetch_failed(ctx, &s.paths, FETCH_TEXT | FETCH_TOKENIZER);
 }

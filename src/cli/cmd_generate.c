@@ -29,11 +29,14 @@ static opt_command command = {
              "runs, and the latents are on disk before decoding starts (with "
              "--decode during those of a chunk before its own).",
     .examples =
-    "  tether generate -m Wan2.1-T2V-1.3B --checkpoint self_forcing_dmd.pt \\\n"
-    "      -p \"a cat walks on grass\" -o cat.mp4\n"
+    "  tether generate -m wan -p \"a cat walks on grass\" -o cat.mp4\n"
+    "  which files the folder wan needs, and the commands that fetch them:\n"
+    "  tether inspect wan\n"
+    "  what it would take here, before anything is downloaded:\n"
+    "  tether generate -m wan1.3b --size 416x240 --plan\n"
     "  a minute with the long-memory cache, resumable after ^C:\n"
-    "  tether generate -m Wan2.1-T2V-1.3B --checkpoint self_forcing_dmd.pt \\\n"
-    "      -p \"a cat walks on grass\" --latents 240 -o cat.mp4 --resume\n"
+    "  tether generate -m wan -p \"a cat walks on grass\" --latents 240 \\\n"
+    "      -o cat.mp4 --resume\n"
     "  the settings of the paper, with a log of every cache decision:\n"
     "  tether generate ... --preset paper --trace-cache trace.safetensors",
     .of_a_run = true,

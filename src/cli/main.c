@@ -85,9 +85,12 @@ static void print_help(void)
     printf("\nFirst steps\n"
            "  tether demo           "
            "no weights needed: a video in tether-demo/\n"
-           "  tether generate -m Wan2.1-T2V-1.3B --checkpoint "
-           "self_forcing_dmd.pt \\\n"
-           "      -p \"a cat on a red sofa\" -o cat.mp4\n");
+           "  tether bench --estimate\n"
+           "                        what the real model takes here, "
+           "without its weights\n"
+           "  tether inspect wan    which files to download into the folder "
+           "wan\n"
+           "  tether generate -m wan -p \"a cat on a red sofa\" -o cat.mp4\n");
 }
 
 static void print_version(void)

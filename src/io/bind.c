@@ -22,8 +22,8 @@ void tt_bind_begin(tt_bind *b, tt_ctx *ctx, tt_weights *w, tt_arena *arena,
     b->w = w;
     b->arena = arena;
     b->what = what;
-    b->taken = tt_alloc0(ctx, arena, w->room ? w->room : w->count, 1,
-                         "bind flags");
+    const int64_t n = w && w->room ? w->room : tt_weights_count(w);
+    b->taken = tt_alloc0(ctx, arena, n, 1, "bind flags");
 }
 
 TT_PRINTF(2, 3)

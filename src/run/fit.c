@@ -407,21 +407,40 @@ static tt_status check_folders(tt_ctx *ctx, const tt_run *run,
     return ctx->status;
 }
 
-tt_status plan_check(tt_ctx *ctx, const tt_run *run, const tt_needs *n)
+/* Why not, and what would fit. */
+static const char *no_fit(tt_ctx *ctx, const tt_run *run, const shortage *s,
+                          char buf[1024])
 {
     words w = {.n = 0};
+    find_proposals(ctx, run, &w);
+    snprintf(buf, 1024, "the run cannot fit: %s; %s%s%s", s->text,
+             w.n ? "this would fit: " : "no smaller setting of it fits either",
+             w.text, s->better);
+    return buf;
+}
+
+tt_status plan_check(tt_ctx *ctx, const tt_run *run, const tt_needs *n)
+{
+    char text[1024];
     TT_TRY(check_folders(ctx, run, n));
-    if (ctx->status || ctx->device || !n->peak || holds(run, n))
+    if (ctx->status || ctx->device || !n->peak || holds(run, n)
+        || run->s.model.sizes_alone)
         return ctx->status;
     const shortage s = shortage_of(run, n);
     if (run->s.resume && rest_holds(run, n)) {
         tt_warn(ctx, "%s: it cannot make latents that are missing", s.text);
         return TT_OK;
     }
-    find_proposals(ctx, run, &w);
-    if (ctx->status) return ctx->status;
-    return tt_fail(ctx, TT_ENOMEM, "the run cannot fit: %s; %s%s%s", s.text,
-                   w.n ? "this would fit: "
-                       : "no smaller setting of it fits either", w.text,
-                   s.better);
+    no_fit(ctx, run, &s, text);
+    return ctx->status ? ctx->status : tt_fail(ctx, TT_ENOMEM, "%s", text);
+}
+
+void plan_warn(tt_ctx *ctx, const tt_run *run)
+{
+    char text[1024];
+    if (ctx->status || ctx->device || !run->needs.peak
+        || holds(run, &run->needs)) return;
+    const shortage s = shortage_of(run, &run->needs);
+    no_fit(ctx, run, &s, text);
+    if (!ctx->status) tt_warn(ctx, "%s", text);
 }

@@ -161,7 +161,7 @@ tt_status tt_run_open_vae(tt_ctx *ctx, const tt_run *run, tt_vae **vae)
     return open_vae(ctx, run, vae, NULL);
 }
 
-/* ---- the schedule --------------------------------------------------------- */
+/* ---- the schedule -------------------------------------------------------- */
 
 /* The timesteps that the network sees, and what they come from. */
 static void say_schedule(tt_ctx *ctx, const tt_run *r)
@@ -277,6 +277,7 @@ static tt_status open_run(tt_ctx *ctx, tt_run *r, const tt_settings *s)
     TT_TRY(try_vae(ctx, r));
     TT_TRY(open_restart_vae(ctx, r));
     TT_TRY(compare_ranks(ctx, r));
+    if (r->s.model.sizes_alone) plan_warn(ctx, r);
     return plan_agree(ctx, r);
 }
 

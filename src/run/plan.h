@@ -142,5 +142,8 @@ bool plan_keeps(const tt_ctx *ctx, const tt_needs *n);
 /* TT_ENOMEM when the run cannot fit, with what would. A run that goes on may
  * have all its latents: it is warned of a transformer that does not fit. */
 tt_status plan_check(tt_ctx *ctx, const tt_run *run, const tt_needs *n);
+/* The same as a warning, of a plan by sizes alone: it is made for a machine
+ * that may be too small, and plan_check says nothing of it. */
+void plan_warn(tt_ctx *ctx, const tt_run *run);
 
 #endif

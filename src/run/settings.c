@@ -455,7 +455,8 @@ tt_status tt_setting_steps(tt_ctx *ctx, double *values, int *n, bool *counted,
                        TT_MAX_STEPS);
     return tt_fail(ctx, TT_EINVAL, "--steps %s: a list of step values begins "
                    "near 1000 (%d or more), where a video is noise alone, like "
-                   "1000,750,500,250; --steps %d is %d evenly spaced ones", text, NEAR, *n, *n);
+                   "1000,750,500,250; --steps %d is %d evenly spaced ones",
+                   text, NEAR, *n, *n);
 }
 
 /* ---- by name ------------------------------------------------------------- */

@@ -376,10 +376,14 @@ static char text[256];
     GIVES(tt_model_tokenizer, c, text, sizeof text, &(tt_model_paths){0})      \
     GIVES(tt_model_text_encoder, c, &(const char *){NULL},                     \
           &(tt_model_paths){0})                                                \
+    GIVES(tt_model_transformer, c, text, sizeof text, &(tt_model_paths){0})    \
     RUNS(tt_model_text_len, c, &(tt_model_paths){0})                           \
     GIVES(tt_model_vae_class, c, &(tt_class){0}, &(tt_model_paths){0})         \
     GIVES(tt_model_size, c, &(int64_t){0}, &(int64_t){0},                      \
           &(tt_model_paths){0})                                                \
+    RUNS(tt_model_is_wan, NULL)                                                \
+    GIVES(tt_setting_steps, c, (double[TT_MAX_STEPS]){0}, &(int){0}, NULL,     \
+          "4")                                                                 \
     GIVES(tt_setting_store, c, tt_settings_find("latents"),                    \
           &(tt_settings){0}, "9")                                              \
     NONE(tt_settings_find, NULL)                                               \

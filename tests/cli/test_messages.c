@@ -246,9 +246,8 @@ static void test_inspect(void)
              "'%s/half'", demo, folder);
     expect(system(command) == 0 && run("inspect half > out") == 0
            && strstr(text_of(at("out")), "  transformer   missing; to fetch it: "
-                     "hf download Wan-AI/Wan2.1-T2V-1.3B "
-                     "diffusion_pytorch_model.safetensors --local-dir half\n")
-           && strstr(text_of(at("out")), "checkpoints/self_forcing_dmd.pt")
+                     "hf download gdhe17/Self-Forcing checkpoints/"
+                     "self_forcing_dmd.pt --local-dir half\n")
            && strstr(text_of(at("out")), "  VAE           2.04 M"),
            "half a model: %.900s", text_of(at("out")));
     expect(rename(at("half"), at("ha lf")) == 0

@@ -96,6 +96,11 @@ static void check_refused(void)
         {"vae-class=half", "--vae-class half is not known; the classes", false},
         {"scene=a cut-rule=odd", "--cut-rule is official or readme, but", true},
         {"steps=1000,x", "--steps needs up to", false},
+        {"steps=500", "one number is the count of steps", false},
+        {"steps=101", "one number is the count of steps", false},
+        {"steps=2.5", "one number is the count of steps", false},
+        {"steps=949,500", "begins near 1000 (950 or more)", false},
+        {"steps=1001,500", "begins near 1000 (950 or more)", false},
         {"shift=0", "--shift must be positive, but 0 was given", false},
         {"context-noise=-1", "--context-noise must be 0 to 1000", false},
         {"context-noise=1001", "but 1001 was given", false},
@@ -134,6 +139,9 @@ static void check_taken(void)
         {"initial-video=a initial-frames=5", false},
         {"context-noise=1000 steps=1000,500 warp=yes shift=0.5", false},
         {"cache=causvid steps=1000,757,522,0", false},
+        {"steps=950,500", false},
+        {"steps=999", false},
+        {"steps=[1000,500]", false},
     };
     for (size_t i = 0; i < sizeof row / sizeof row[0]; i++) {
         tt_rollout_options o;

@@ -116,11 +116,59 @@ static void rule(const char *name, const char *text, const char *words)
     tt_settings_free(&a);
 }
 
+/* Counts, and how they are spaced; forms of a list. */
+static void check_steps(void)
+{
+    double x[TT_MAX_STEPS];
+    bool counted;
+    int n;
+    for (int c = 1; c <= TT_MAX_STEPS; c++) {
+        char text[8];
+        bool right = true;
+        snprintf(text, sizeof text, "%d", c);
+        expect_ok(tt_setting_steps(ctx, x, &n, &counted, text), text);
+        for (int i = 0; i < n; i++)
+            right &= fabs(x[i] - 1000.0 * (c - i) / c) <= 0.5
+                  && x[i] == floor(x[i]);
+        expect(n == c && counted && right && x[0] == 1000, "%d steps", c);
+    }
+    static const char *const lists[] = {"1000,750.5", " [1000 , 750.5] ",
+                                        "1000 750.5", "1e3,7505e-1"};
+    for (int i = 0; i < 4; i++) {
+        expect_ok(tt_setting_steps(ctx, x, &n, &counted, lists[i]), lists[i]);
+        expect(n == 2 && !counted && x[0] == 1000 && x[1] == 750.5, "%s: %d",
+               lists[i], n);
+    }
+}
+
+/* A count of CausVid's own number is its own list. */
+static void check_own_schedule(void)
+{
+    static const struct { const char *steps, *warp; double second; } row[] = {
+        {"3", NULL, 757}, {"3", "yes", 667}, {"2", NULL, 500},
+        {"1000,800,500", NULL, 800}};
+    for (int i = 0; i < 4; i++) {
+        tt_settings a = tt_settings_defaults();
+        tt_rollout_options o;
+        tt_settings_set(ctx, &a, "prompt", "a cat");
+        tt_settings_set(ctx, &a, "cache", "causvid");
+        tt_settings_set(ctx, &a, "steps", row[i].steps);
+        if (row[i].warp) tt_settings_set(ctx, &a, "warp", row[i].warp);
+        expect_ok(tt_settings_check(ctx, &a, &o), row[i].steps);
+        expect(o.steps[1] == row[i].second && o.shift == 8
+               && o.warp == (i == 1 || i == 2), "--cache causvid --steps %s: "
+               "%g, shift %g", row[i].steps, o.steps[1], o.shift);
+        tt_settings_free(&a);
+    }
+}
+
 int main(void)
 {
     ctx = test_begin("run/settings");
     s = tt_settings_defaults();
     check_values();
+    check_steps();
+    check_own_schedule();
     check_rows();
     check_copy();
     rule("width", "100", "multiple of 16");

@@ -13,6 +13,7 @@
 
 #include "cli/bench/bench.h"
 #include "cli/ui/progress.h"
+#include "core/utf8.h"
 #include "tether/device.h"
 #include "tether/outfile.h"
 #include "tether/plan.h"
@@ -209,8 +210,11 @@ static void print_head(const table *t)
 {
     const link *own = &t->link[LINKS - 1];
     const tt_settings *g = tt_run_settings(t->run);
-    printf("%lldx%lld, seconds of a chunk of %lld latents%s with a full cache, "
-           "and efficiency%s\n", (long long)g->width, (long long)g->height,
+    printf("model: ");
+    utf8_print(stdout, tt_weights_path(tt_dit_weights(tt_run_dit(t->run))));
+    printf("\n%lldx%lld, seconds of a chunk of %lld latents%s with a full "
+           "cache, and efficiency%s\n", (long long)g->width,
+           (long long)g->height,
            (long long)tt_run_rollout(t->run)->chunk, t->decodes
            ? " and its pictures" : "", t->s->cpu ? "; CPU seconds" : "");
     printf("%s: %.3g us a message, %.3g Gbit/s; the others %g us, %g of the "

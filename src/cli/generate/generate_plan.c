@@ -157,9 +157,9 @@ tt_status session_plan(session *s)
     }
     if (tt_team_rank(s->ctx) == 0) print_model(s);
     print(&n, tt_run_videos(s->run));
+    const double gigabytes = 1e-9 * weights_bytes(&n);
     if (tt_run_settings(s->run)->model.sizes_alone)
-        printf("  reading the weights from the disk comes on top: %.3g GB once, "
-               "%.2g s at 1 GB/s\n", 1e-9 * weights_bytes(&n),
-               1e-9 * weights_bytes(&n));
+        printf("  reading the weights from the disk comes on top: %.3g GB, "
+               "once; %.2g s at 1 GB/s\n", gigabytes, gigabytes);
     return print_ranks(s->ctx, &n);
 }

@@ -183,7 +183,8 @@ static const struct { const char *names, *use, *words; } rows[] = {
     {" frame-rate video-fps save-fps output-fps export-fps framerate "
      "frames-per-second ", "fps", NULL},
     {" fps frame-rate video-fps save-fps output-fps export-fps framerate "
-     "frames-per-second ", NULL, "16 frames a second is what the model makes; `tether decode --fps` "
+     "frames-per-second ", NULL,
+     "16 frames a second is what the model makes; `tether decode --fps` "
      "writes another rate"},
     {" format output-format container codec output-type video-format ext ",
      NULL, "the ending of -o says the format: .mp4 .webm .mkv .gif .apng .y4m "

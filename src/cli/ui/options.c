@@ -116,7 +116,7 @@ static void print_help(const opt_command *cmd)
     if (cmd->examples) printf("\nExamples\n%s\n", cmd->examples);
 }
 
-/* ---- refusals -------------------------------------------------------------- */
+/* ---- refusals ------------------------------------------------------------ */
 
 int opt_usage(const char *command, const char *fmt, ...)
 {

@@ -53,6 +53,10 @@ const tt_arith *tt_arith_find(const char *name);
 const tt_arith *tt_arith_allow(const tt_arith *arith, unsigned allow);
 /* "f32, tf32, ...", for messages. */
 const char *tt_arith_names(void);
+/* Behind a name that is none: " (did you mean f16+ftz?)" of fp16+ftz, what may
+ * follow a +, or "". */
+#define TT_ARITH_HINT 200
+const char *tt_arith_hint(char buf[TT_ARITH_HINT], const char *name);
 /* The same judged by its bits: of a class, for a candidate that says that it
  * computes that class. NULL when it is no class ("tf32"). */
 const tt_arith *tt_arith_bits(const tt_arith *arith);

@@ -67,7 +67,7 @@ static const opt_spec options[] = {
     {OPT_TEXT, "cache", 0, offsetof(bench_settings, cache), "NAME",
      "cache policy, as in generate; of pass also NAME:OPTION=VALUE, like "
      "tether:budget=12"},
-    {OPT_TEXT, "steps", 0, offsetof(bench_settings, steps), "N|LIST",
+    {OPT_TEXT, "steps", 0, offsetof(bench_settings, steps), "N",
      "of an estimate: denoising steps, as in generate"},
     {OPT_END, NULL, 0, 0, NULL, NULL},
 };

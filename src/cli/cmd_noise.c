@@ -45,7 +45,7 @@ static const opt_spec options[] = {
     {OPT_GROUP, NULL, 0, 0, NULL, "Order of the re-noise"},
     {OPT_INT, "chunk", 0, offsetof(settings, chunk), "F",
      "latent frames per chunk (default 3)"},
-    {OPT_TEXT, "steps", 0, offsetof(settings, steps), "N|LIST",
+    {OPT_TEXT, "steps", 0, offsetof(settings, steps), "N",
      "denoising steps, as in generate: how many (default 4), or the list"},
     {OPT_SWITCH, "independent-first-frame", 0,
      offsetof(settings, independent_first_frame), NULL,

@@ -3,12 +3,12 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "core/nearest.h"
 
-#include "tether/classes.h"
-
 #include <ctype.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "tether/classes.h"
 
 /* Levenshtein distance with adjacent swaps, capped lengths. */
 static int distance(const char *a, const char *b)

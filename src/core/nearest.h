@@ -12,7 +12,7 @@ const char *nearest_name(const char *word, const char *const *names, int n);
  * of cuda), and in any case. */
 const char *nearest_value(const char *word, const char *const *names, int n);
 
-/* " (did you mean f16?)" for behind the word in a sentence, or "". */
+/* " (did you mean f16?)" to follow the word in a sentence, or "". */
 #define NEAREST_HINT 96
 const char *nearest_hint(char buf[NEAREST_HINT], const char *word,
                          const char *const *names, int n);

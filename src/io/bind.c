@@ -22,7 +22,7 @@ void tt_bind_begin(tt_bind *b, tt_ctx *ctx, tt_weights *w, tt_arena *arena,
     b->w = w;
     b->arena = arena;
     b->what = what;
-    const int64_t n = w && w->room ? w->room : tt_weights_count(w);
+    const int64_t n = w && w->capacity ? w->capacity : tt_weights_count(w);
     b->taken = tt_alloc0(ctx, arena, n, 1, "bind flags");
 }
 
@@ -66,7 +66,7 @@ static const tt_tensor *take(tt_bind *b, const char *name, int rank,
     char want[100], got[100];
     if (b->ctx->status || !b->taken) return NULL;
     weight *x = weights_item(b->w, name);
-    if (!x && b->w->room) x = blank_add(b->w, name, rank, dim);
+    if (!x && b->w->capacity) x = blank_add(b->w, name, rank, dim);
     if (!x) {
         b->missing++;
         note(b, "%s is missing", name);

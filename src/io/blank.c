@@ -29,10 +29,10 @@ weight *blank_add(tt_weights *w, const char *name, int rank,
     int64_t n;
     const char *own = tt_strdup(w->ctx, &w->arena, name);
     if (!own) return NULL;
-    if (w->count == w->room
+    if (w->count == w->capacity
         || !tt_checked_size(&n, dim, rank, (int64_t)tt_dtype_size(w->blank))
         || n > w->file->map.size) {
-        tt_fail(w->ctx, TT_ENOMEM, "%s: no room for %s", w->path, name);
+        tt_fail(w->ctx, TT_ENOMEM, "%s: too many weights, or too large: %s", w->path, name);
         return NULL;
     }
     if (w->next + n > w->file->map.size) w->next = 0;
@@ -83,16 +83,16 @@ static void add_all(tt_weights *w, const blank_size *size, int n)
 
 static tt_status make(tt_weights *w, const char *path, int64_t bytes)
 {
-    enum { ROOM = 2048 };
+    enum { CAPACITY = 2048 };
     tt_ctx *ctx = w->ctx;
     w->path = tt_strdup(ctx, &w->arena, path);
     w->origin = tt_strdup(ctx, &w->arena, "sizes alone");
-    w->item = tt_alloc0(ctx, &w->arena, ROOM, sizeof *w->item, "weights");
-    w->sorted = tt_alloc0(ctx, &w->arena, ROOM, sizeof *w->sorted, "weights");
+    w->item = tt_alloc0(ctx, &w->arena, CAPACITY, sizeof *w->item, "weights");
+    w->sorted = tt_alloc0(ctx, &w->arena, CAPACITY, sizeof *w->sorted, "weights");
     w->file = calloc(1, sizeof *w->file);
     if (!w->file) return tt_fail(ctx, TT_ENOMEM, "no memory for %s", path);
     TT_TRY(ctx->status);
-    w->room = ROOM;
+    w->capacity = CAPACITY;
     w->layout = "Wan names";
     w->file->path = w->path;
     w->file->format = "no file";

@@ -26,8 +26,10 @@ struct tt_weights {
     bool scaled;        /* has the marker of scaled 8-bit weights            */
     bool gguf;          /* shapes may have lost leading ones                 */
     tt_file *turned;    /* values of weights_turn; NULL: none                */
-    int64_t room, next; /* blank.h: tensors, and bytes that are given out    */
-    tt_dtype blank;     /* of them; room 0: these are weights of a file      */
+    int64_t capacity;   /* of blank weights (blank.h), in tensors; 0: these
+                           are those of a file                               */
+    int64_t next;       /* bytes of them that are given out                  */
+    tt_dtype blank;     /* their type                                        */
 };
 
 /* The weight of this name with its stored strides; NULL when absent. */

@@ -81,6 +81,7 @@ static tt_status take(tt_ctx *ctx, tt_plugin *p, const char *path)
 {
     tt_backend_fn get = NULL;
     const char *arith = NULL;
+    char hint[TT_ARITH_HINT];
     void *symbol = dlsym(p->handle, TT_BACKEND_SYMBOL);
     memcpy(&get, &symbol, sizeof get);   /* ISO C has no cast for this */
     if (!get)
@@ -95,8 +96,9 @@ static tt_status take(tt_ctx *ctx, tt_plugin *p, const char *path)
     TT_TRY(check_abi(ctx, path, &theirs->abi));
     p->arith = arith ? tt_arith_find(arith) : NULL;
     if (arith && !p->arith)
-        return tt_fail(ctx, TT_EFORMAT, "%s: declares the arithmetic \"%s\"; "
-                       "known are %s", path, arith, tt_arith_names());
+        return tt_fail(ctx, TT_EFORMAT, "%s: declares the arithmetic \"%s\"%s"
+                       "; known are %s", path, arith, tt_arith_hint(hint, arith),
+                       tt_arith_names());
     TT_TRY(complete(ctx, p, path, theirs));
     TT_TRY(tt_ops_open(ctx, &p->ops));
     p->opened = true;

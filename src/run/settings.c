@@ -75,7 +75,7 @@ static const tt_setting fixed[] = {
      "instead of the generator"},
 
     {TT_SETTING_GROUP, NULL, 0, 0, NULL, "Sampler"},
-    {TT_SETTING_TEXT, "steps", 0, AT(steps), "N|LIST",
+    {TT_SETTING_TEXT, "steps", 0, AT(steps), "N",
      "denoising steps: how many, 1 to 100 (default 4), evenly spaced from 1000 "
      "downwards; or the list itself, like 1000,750,500,250. -v prints the "
      "timesteps"},
@@ -172,7 +172,7 @@ static const tt_setting fixed[] = {
     {TT_SETTING_FLAG, "plan", 0, AT(plan), NULL,
      "say what the run will take, in bytes per stage and in time, and stop: "
      "nothing is written but --log-json. The time is measured in about 4 "
-     "seconds, with golden in more"},
+     "seconds, with golden in more. -m wan1.3b is planned without any file"},
     {TT_SETTING_FLAG, "profile", 0, AT(profile), NULL,
      "print the time per operator at the end"},
     {TT_SETTING_TEXT, "keep-keys", 0, AT(keep_keys), "auto|yes|no",
@@ -377,7 +377,8 @@ tt_status tt_setting_store(tt_ctx *ctx, const tt_setting *row, void *base,
     if (ctx->status) return ctx->status;
     errno = 0;
     if (store(row, (char *)base + row->offset, text)) return TT_OK;
-    if (row->kind == TT_SETTING_U64 && !strcmp(row->name, "seed") && text)
+    if (row->kind == TT_SETTING_U64 && !strcmp(row->name, "seed") && text
+        && errno != ERANGE)
         return tt_fail(ctx, TT_EINVAL, "--seed needs a whole number from 0 to "
                        "2^64-1, but `%s` was given; --seed random draws one",
                        text);

@@ -144,7 +144,7 @@ static void test_foreign_options(void)
         {"-b 2", "use --num-samples N"},
         {"--data_path F", "use --prompt-file FILE"},
         {"--extended_prompt_path F", "use --prompt-file FILE"},
-        {"--config_path F", "config.json beside the weights"},
+        {"--config_path F", "config.json of the weights"},
         {"--offload_model True", "weights stay in their files"},
         {"--low_memory", "weights stay in their files"},
         {"--vae-tiling", "weights stay in their files"},
@@ -166,8 +166,8 @@ static void test_foreign_options(void)
     refuses(2, "use --output FILE", "embed --output-path x");
     refuses(2, "use --threads N", "tokenize --n-threads 2");
     refuses(2, "use --arith NAME", "diff a b --dtype fp16");
-    refuses(2, "a word without an option", "inspect --model-path x");
-    refuses(2, "a word without an option", "convert --model_path x");
+    refuses(2, "without an option: `tether", "inspect --model-path x");
+    refuses(2, "without an option: `tether", "convert --model_path x");
     refuses(2, "`tether generate` has it", "inspect --prompt x");
     expect(run("generate -m %s " RED "--size 32X32 --latents 3 --no-decode "
                "--latents-out big --overwrite", demo) == 0,

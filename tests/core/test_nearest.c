@@ -14,7 +14,7 @@ enum { N = sizeof names / sizeof *names };
 int main(void)
 {
     static const struct { const char *word, *name, *value; } row[] = {
-        {"f32", "f32", "f32"}, {"F32", NULL, "f32"}, {"fp16", "f16", "f16"},
+        {"f32", "f32", "f32"}, {"F32", "f32", "f32"}, {"fp16", "f16", "f16"},
         {"float-16", NULL, "f16"}, {"BFloat16", NULL, "bf16"},
         {"gpu", NULL, "cuda"}, {"genrate", "generate", "generate"},
         {"gen", "generate", "generate"}, {"int4", NULL, NULL},

@@ -21,7 +21,7 @@ enum {
 unsigned fetch_missing(const tt_model_paths *p, unsigned parts);
 
 /* "hf download REPOSITORY FILES --local-dir DIR", a line for each repository
- * behind `before`; where the files are found when they were downloaded so. */
+ * after `before`. What they download is found where they put it. */
 void fetch_commands(FILE *out, const char *before, const char *dir,
                     unsigned parts);
 

@@ -47,11 +47,12 @@ static const struct { const char *names, *use, *words; } rows[] = {
      "checkpoint-file causal-checkpoint dit-checkpoint ", "checkpoint", NULL},
     {" diffusion-model dit-path dit-model transformer transformer-path "
      "transformer-model unet unet-path model-file gguf "
-     "high-noise-diffusion-model ", "dit", NULL},
+     "dit-file ", "dit", NULL},
     {" t5xxl t5 t5-path t5-model t5-file t5-checkpoint umt5 umt5-path "
      "text-encoder-path text-encoder-model text-encoder-dir llm ",
      "text-encoder", NULL},
-    {" clip clip-l clip-g clip-path clip-vision clip-model ", NULL,
+    {" clip clip-l clip-g clip-path clip-vision clip-model "
+     "clip-skip image-encoder ", NULL,
      "not needed: the text encoder is umT5 alone (--text-encoder FILE)"},
     {" vae-path vae-model vae-file vae-checkpoint vae-dir ", "vae", NULL},
     {" taesd taehv tae tiny-autoencoder taew taew2-1 preview-vae ", "tiny-vae",
@@ -59,9 +60,9 @@ static const struct { const char *names, *use, *words; } rows[] = {
     {" tokenizer-path tokenizer-model tokenizer-file spiece spm ", "tokenizer",
      NULL},
     {" use-ema ema-weights load-ema ", "ema", NULL},
-    {" no-use-ema raw-weights ", "ema", "turned round: --no-ema"},
+    {" no-use-ema raw-weights ", NULL, "use --no-ema"},
     {" config config-path config-file config-name yaml ", NULL,
-     "sizes are read from config.json beside the weights, and settings are "
+     "sizes are read from the config.json of the weights, and settings are "
      "options"},
     {" task mode model-type pipeline ", NULL,
      "not needed: Wan2.1's text-to-video transformer is what runs; --image "
@@ -69,8 +70,14 @@ static const struct { const char *names, *use, *words; } rows[] = {
     {" i2v img2vid image-to-video ", "image", NULL},
     {" lora loras lora-path lora-dir lora-model-dir lora-scale lora-weight "
      "lora-weights lora-file lora-strength adapter ", NULL, NO_LORA},
+    {" high-noise-steps high-noise-cfg-scale high-noise-sampling-method "
+     "high-noise-scheduler high-noise-checkpoint low-noise-checkpoint "
+     "high-noise-diffusion-model transformer-2 moe-boundary boundary "
+     "boundary-ratio ", NULL,
+     "there is one transformer, without a second expert (--dit FILE)"},
     {" control-net controlnet control-image control-video control-strength "
-     "vace ", NULL, "there is no control model: Wan2.1's text-to-video "
+     "vace vace-strength src-mask mask canny photo-maker pm-id-images "
+     "ip-adapter ", NULL, "there is no control model: Wan2.1's text-to-video "
      "transformer is what runs"},
     /* text */
     {" text positive-prompt prompt-text positive ", "prompt", NULL},
@@ -97,7 +104,8 @@ static const struct { const char *names, *use, *words; } rows[] = {
     /* sampler */
     {" num-inference-steps sample-steps sampling-steps infer-steps "
      "inference-steps num-steps n-steps num-sampling-steps denoising-steps "
-     "denoising-step-list denoise-steps sampler-steps step ", "steps", NULL},
+     "denoising-step-list denoise-steps sampler-steps step sigmas timesteps ",
+     "steps", NULL},
     {" flow-shift sample-shift timestep-shift time-shift shift-scale "
      "discrete-flow-shift sigma-shift flow-matching-shift ", "shift", NULL},
     {" warp-denoising-step ", "warp", NULL},
@@ -105,24 +113,26 @@ static const struct { const char *names, *use, *words; } rows[] = {
      "chunk-size num-frames-per-chunk frame-per-block chunk-frames ", "chunk",
      NULL},
     {" scheduler scheduler-type sampler sampler-name sampling-method "
-     "sample-method sample-solver solver eta schedule noise-schedule ", NULL,
+     "sample-method sample-solver solver eta schedule noise-schedule "
+     "prediction ", NULL,
      ONE_SAMPLER},
     {" strength denoise denoising-strength noise-strength ", NULL,
      "a video is made from noise alone; --image and --initial-video give "
      "frames to go on from"},
-    {" random-seed base-seed noise-seed manual-seed generator-seed rng-seed ",
-     "seed", NULL},
+    {" random-seed base-seed noise-seed manual-seed generator-seed rng-seed "
+     "generator rand-seed ", "seed", NULL},
     {" rng ", NULL, "the noise is that of a generator of its own, the same on "
      "every machine; --noise FILE brings another one"},
     {" num-videos num-videos-per-prompt num-images-per-prompt batch-count "
      "batch-size batch num-samples-per-prompt samples n-samples n-iter "
      "num-outputs ", "num-samples", NULL},
     {" init-img init-image input-image image-path start-image first-frame "
-     "first-frame-image ref-image reference-image img image-start ", "image",
-     NULL},
+     "first-frame-image ref-image reference-image img image-start "
+     "src-ref-images ", "image", NULL},
     {" init-img init-image input-image image-path image img input-path "
      "input-video video-path video ", "input", NULL},
-    {" init-video input-video video-path video source-video ", "initial-video",
+    {" init-video input-video video-path video source-video src-video ",
+     "initial-video",
      NULL},
     {" last-image end-img end-image last-frame image-end ", NULL,
      "a last frame cannot be given: chunks are made one after the other"},
@@ -150,7 +160,7 @@ static const struct { const char *names, *use, *words; } rows[] = {
      ONE_WAY},
     {" device devices gpu gpus gpu-id gpu-ids use-gpu use-cuda cuda "
      "cuda-device cuda-devices device-id n-gpu-layers gpu-layers ngl "
-     "accelerator mps metal vulkan rocm ", "backend",
+     "accelerator device-map mps metal vulkan rocm ", "backend",
      "cuda on a GPU where it is built in (`tether --version`), exact on the "
      "CPU"},
     {" cpu use-cpu no-cuda no-gpu force-cpu ", NULL,
@@ -164,7 +174,7 @@ static const struct { const char *names, *use, *words; } rows[] = {
     {" dtype precision torch-dtype data-type weight-type weight-dtype type "
      "compute-dtype fp16 bf16 fp32 fp8 half float16 bfloat16 float32 quant "
      "quantize quantization t5-fp8 use-fp8 load-in-8bit load-in-4bit "
-     "mixed-precision no-half force-type ", NULL, STORED},
+     "mixed-precision no-half force-type convert-model-dtype ", NULL, STORED},
     {" n-threads num-threads cpu-threads nthreads thread num-workers jobs "
      "threads-batch ", "threads", NULL},
     {" num-gpus n-gpus world-size nproc nproc-per-node ulysses-size ring-size "
@@ -193,6 +203,8 @@ static const struct { const char *names, *use, *words; } rows[] = {
      "-o video.y4m keeps every bit, for an encoder of your choice"},
     {" save-latents output-latents latent-out latents-output dump-latents ",
      "latents-out", NULL},
+    {" save-with-index ", NULL, "of several videos each has a name of its own; "
+     "--vbench-name calls them by their prompts"},
     {" skip-decode latents-only no-vae ", "no-decode", NULL},
     {" log-level loglevel debug verbosity log ", "verbose", NULL},
     {" silent no-progress no-progress-bar ", "quiet", NULL},
@@ -202,7 +214,7 @@ static const struct { const char *names, *use, *words; } rows[] = {
     {" upscale upscaler upscale-model esrgan interpolate rife ", NULL,
      "frames are written as the VAE makes them"},
     {" model-path input input-path file path dir model-dir ckpt ", NULL,
-     "what is read is a word without an option: `tether COMMAND FILE`"},
+     "the file or folder is given without an option: `tether COMMAND FILE`"},
     {" dry-run estimate memory-estimate ", "plan", NULL},
 };
 

@@ -10,7 +10,7 @@
  * the official scripts of Wan and Self-Forcing type by habit. */
 typedef struct foreign_answer {
     const char *use;           /* option of ours, NULL: there is none         */
-    const char *words;         /* behind it, or a sentence; may be NULL       */
+    const char *words;         /* after it, or a sentence; may be NULL        */
 } foreign_answer;
 
 /* The answer to an option called `name`, with - for _, in a command where `has`
@@ -18,7 +18,7 @@ typedef struct foreign_answer {
 bool foreign_find(foreign_answer *out, const char *name,
                   bool (*has)(const void *user, const char *name),
                   const void *user);
-/* The long name that stands for a letter of theirs; NULL: none. */
+/* The long name of a letter of theirs; NULL: none. */
 const char *foreign_letter(char letter);
 
 #endif

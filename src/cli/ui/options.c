@@ -170,7 +170,7 @@ static int foreign(const opt_command *cmd, const char *said, const char *name)
                      a.words ? ", " : "", a.words ? a.words : "");
 }
 
-/* `word` is what was typed behind --, `name` the same with - for _. */
+/* `word` is what was typed after --, `name` the same with - for _. */
 static int unknown(const opt_command *cmd, const char *name, const char *word)
 {
     const char *names[OPT_SEEN_MAX];
@@ -192,7 +192,7 @@ static int unknown(const opt_command *cmd, const char *name, const char *word)
                      ? "`tether generate` has it, and " : "", cmd->name);
 }
 
-/* A word behind one dash that is no letter of ours, or that is the name of an
+/* A word after one dash that is no letter of ours, or that is the name of an
  * option: "-steps" would be a seed otherwise. GO_ON: it is a letter. */
 static int unknown_letter(const opt_command *cmd, const char *word, bool known)
 {

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cli/ui/outputs.h"
-#include "core/nearest.h"
 #include "tether/io.h"
 #include "tether/outfile.h"
 
@@ -18,33 +17,11 @@ int validate_failed(const tt_ctx *ctx)
     return status == 1 ? VALIDATE_DATA : status;
 }
 
-/* " (did you mean f16+ftz?)": the word in front of the first + as its owner
- * meant it, with what follows; or what may follow a +. */
-static const char *arith_hint(char *buf, size_t n, const char *name)
-{
-    enum { MOST = 32 };
-    const char *names[MOST], *rest = name + strcspn(name, "+");
-    char word[48], with[96];
-    int count = 0;
-    for (; count < MOST && tt_arith_at(count); count++)
-        names[count] = tt_arith_at(count)->name;
-    snprintf(word, sizeof word, "%.*s", (int)(rest - name), name);
-    const char *near = nearest_value(word, names, count);
-    snprintf(with, sizeof with, "%s%.40s", near ? near : "", rest);
-    *buf = 0;
-    if (near && tt_arith_find(with))
-        snprintf(buf, n, " (did you mean %s?)", with);
-    else if (near && *rest)
-        snprintf(buf, n, " (did you mean %s? A + is followed by ftz, winograd, "
-                 "bias or saturate, of f32 and the like)", near);
-    return buf;
-}
-
 tt_status validate_no_arith(tt_ctx *ctx, const char *name)
 {
-    char hint[200];
+    char hint[TT_ARITH_HINT];
     return tt_fail(ctx, TT_EINVAL, "--arith %s is unknown%s; known: %s", name,
-                   arith_hint(hint, sizeof hint, name), tt_arith_names());
+                   tt_arith_hint(hint, name), tt_arith_names());
 }
 
 const tt_arith *validate_arith(const char *command, const char *name)

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/nearest.h"
+
 /* Every arithmetic that is no class, and what follows it. */
 #define ROWS(X, ...)                                                           \
     X("f32", "float32 throughout, any order of sums", F32, F32, __VA_ARGS__)   \
@@ -122,6 +124,26 @@ const char *tt_arith_names(void)
     }
     memcpy(list, text, sizeof list);     /* always the same bytes */
     return list;
+}
+
+const char *tt_arith_hint(char buf[TT_ARITH_HINT], const char *name)
+{
+    enum { MOST = 32 };
+    const char *names[MOST], *rest = name + strcspn(name, "+");
+    char word[48], with[96];
+    int count = 0;
+    for (; count < MOST && tt_arith_at(count); count++)
+        names[count] = tt_arith_at(count)->name;
+    snprintf(word, sizeof word, "%.*s", (int)(rest - name), name);
+    const char *near = nearest_value(word, names, count);
+    snprintf(with, sizeof with, "%s%.40s", near ? near : "", rest);
+    *buf = 0;
+    if (near && tt_arith_find(with))
+        snprintf(buf, TT_ARITH_HINT, " (did you mean %s?)", with);
+    else if (near && *rest)
+        snprintf(buf, TT_ARITH_HINT, " (did you mean %s? A + is followed by "
+                 "ftz, winograd, bias or saturate, of f32 and the like)", near);
+    return buf;
 }
 
 const tt_arith *tt_arith_bits(const tt_arith *arith)

@@ -30,9 +30,10 @@ weight *blank_add(tt_weights *w, const char *name, int rank,
     const char *own = tt_strdup(w->ctx, &w->arena, name);
     if (!own) return NULL;
     if (w->count == w->capacity
-        || !tt_checked_size(&n, dim, rank, (int64_t)tt_dtype_size(w->blank))
+        || !tt_checked_size(&n, dim, rank, tt_dtype_size(w->blank))
         || n > w->file->map.size) {
-        tt_fail(w->ctx, TT_ENOMEM, "%s: too many weights, or too large: %s", w->path, name);
+        tt_fail(w->ctx, TT_ENOMEM, "%s: too many weights, or too large: %s",
+                w->path, name);
         return NULL;
     }
     if (w->next + n > w->file->map.size) w->next = 0;

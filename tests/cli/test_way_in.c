@@ -314,6 +314,12 @@ static void test_found(void)
                      "self_forcing_dmd.pt\n"), "%.900s", text_of(at("out")));
     expect(run(GO "--dit wan/" DIT) == 0 && !strstr(said, "causal"),
            "another one was asked for: %s", said);
+    rename(at("wan/checkpoints/self_forcing_dmd.pt"),
+           at("wan/self_forcing_dmd.pt"));
+    expect(run(GO) == 0, "in the folder itself: %s", said);
+    says("transformer: wan/self_forcing_dmd.pt, the causal");
+    rename(at("wan/self_forcing_dmd.pt"),
+           at("wan/checkpoints/self_forcing_dmd.pt"));
     copy(DIT, "wan/checkpoints/self_forcing_sid.pt");
     expect(run(GO) == 0, "dmd goes first: %s", said);
     says("self_forcing_dmd.pt");

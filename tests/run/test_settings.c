@@ -6,6 +6,8 @@
  *   value of its kind and refuses one that is not. */
 #include "tests/harness.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tether/run.h"

@@ -207,7 +207,7 @@ static int unknown_letter(const opt_command *cmd, const char *word, bool known)
     if (status != GO_ON || known) return status;
     const char *theirs = foreign_letter(word[1]);
     snprintf(name, sizeof name, "-%c", word[1]);
-    if (theirs) status = foreign(cmd, name, theirs);
+    if (theirs && cmd->of_a_run) status = foreign(cmd, name, theirs);
     if (status != GO_ON) return status;
     return opt_usage(cmd->name, "unknown option %s; `tether %s --help` lists "
                      "the options", name, cmd->name);

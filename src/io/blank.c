@@ -89,7 +89,8 @@ static tt_status make(tt_weights *w, const char *path, int64_t bytes)
     w->path = tt_strdup(ctx, &w->arena, path);
     w->origin = tt_strdup(ctx, &w->arena, "sizes alone");
     w->item = tt_alloc0(ctx, &w->arena, CAPACITY, sizeof *w->item, "weights");
-    w->sorted = tt_alloc0(ctx, &w->arena, CAPACITY, sizeof *w->sorted, "weights");
+    w->sorted = tt_alloc0(ctx, &w->arena, CAPACITY, sizeof *w->sorted,
+                          "weights");
     w->file = calloc(1, sizeof *w->file);
     if (!w->file) return tt_fail(ctx, TT_ENOMEM, "no memory for %s", path);
     TT_TRY(ctx->status);

@@ -424,7 +424,8 @@ static int list_of_steps(double *values, const char *text)
         if (end == text || !isfinite(v)) return -1;
         values[n++] = v;
         text = end + strspn(end, blanks);
-        if (brackets && *text == ']') return text[1] ? -1 : n;
+        if (brackets && *text == ']')
+            return text[1 + strspn(text + 1, blanks)] ? -1 : n;
         if (!*text) return brackets ? -1 : n;
         if (*text == ',') text++;
         else if (text == end) return -1;
